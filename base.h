@@ -1,0 +1,117 @@
+/* base.h - what the rest of jot needs instead of libc: memory, growable arrays, an arena, a text
+ * writer, hashing and bit masks. Freestanding: C99's freestanding headers and memcpy, memmove,
+ * memset, memcmp.
+ *
+ * Running out of memory is an answer here, not an accident. An allocation that is refused returns
+ * NULL (0, false) and raises `failed` in its Mem; passes may go on with the sink record that
+ * jot_vec_push hands out and their driver looks at the flag after each pass.
+ *
+ * Read before: core.h (jot_Hooks). After: ops/index.h. */
+#ifndef JOT_BASE_H
+#define JOT_BASE_H
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core.h"
+
+#ifndef JOT_FN
+#define JOT_FN /* functions shared between our files; `static` in the one-file build */
+#endif
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define JOT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define JOT_PRINTF(fmt, args)
+#endif
+
+/* Our own mistakes. The hosted build prints and stops, the freestanding one traps. */
+#ifndef JOT_ASSERT
+#ifdef NDEBUG
+#define JOT_ASSERT(cond, what) ((void)0)
+#else
+#define JOT_ASSERT(cond, what) ((cond) ? (void)0 : jot_base_bug(__FILE__, __LINE__, what))
+JOT_FN void jot_base_bug(const char *file, int line, const char *what);
+#endif
+#endif
+
+void *memcpy(void *restrict to, const void *restrict from, size_t nbytes);
+void *memmove(void *to, const void *from, size_t nbytes);
+void *memset(void *to, int byte, size_t nbytes);
+int memcmp(const void *a, const void *b, size_t nbytes);
+
+/* ---- memory: the user's one hook, with a count of live bytes ---- */
+typedef struct {
+    jot_Hooks hooks;
+    size_t live_nbytes; /* allocated and not freed */
+    size_t peak_nbytes; /* highest live_nbytes so far */
+    uint64_t calls;     /* number of times the hook was called */
+    bool failed;        /* sticky: some allocation was refused */
+    uint64_t sink[64];  /* what a refused jot_vec_push hands out */
+} Mem;
+
+/* Grow, shrink (new_nbytes may be 0: free) or allocate (p NULL, old 0). Contents kept, new bytes are
+ * not cleared. On refusal returns NULL, raises mem->failed, and p stays valid. */
+JOT_FN void *jot_mem_realloc(Mem *mem, void *p, size_t old_nbytes, size_t new_nbytes);
+/* count * size bytes, cleared; NULL on refusal or when the product overflows. */
+JOT_FN void *jot_mem_new(Mem *mem, size_t count, size_t size);
+JOT_FN void jot_mem_free(Mem *mem, void *p, size_t nbytes);
+
+/* ---- growable arrays: Vec(T) v = {0}; *jot_vec_push(mem, v) = x; v.v[i]; jot_vec_free(mem, v) ---- */
+#define Vec(T) struct { T *v; uint32_t n, cap; }
+/* Make room for `more` elements beyond n. False on refusal (the array is as before). */
+#define jot_vec_reserve(mem, vec, more) \
+    jot_vec_grow((mem), (void **)(void *)&(vec).v, &(vec).cap, (vec).n, (more), sizeof *(vec).v)
+/* Append one cleared element and yield a pointer to it; on refusal a pointer to the sink, and n is
+ * as before. Elements are at most sizeof mem->sink bytes. */
+#define jot_vec_push(mem, vec) \
+    (jot_vec_reserve((mem), (vec), 1) \
+         ? (memset(&(vec).v[(vec).n], 0, sizeof *(vec).v), &(vec).v[(vec).n++]) \
+         : (memset((mem)->sink, 0, sizeof (mem)->sink), (void *)(mem)->sink))
+#define jot_vec_free(mem, vec) \
+    (jot_mem_free((mem), (vec).v, (size_t)(vec).cap * sizeof *(vec).v), \
+     (vec).v = NULL, (vec).n = (vec).cap = 0)
+JOT_FN bool jot_vec_grow(Mem *mem, void **v, uint32_t *cap, uint32_t n, uint32_t more, size_t size);
+
+/* ---- arena: many small cleared records with one lifetime ---- */
+typedef struct ArenaBlock ArenaBlock;
+typedef struct {
+    Mem *mem;
+    ArenaBlock *head; /* block being filled; earlier ones follow */
+} Arena;
+JOT_FN void *jot_arena_new(Arena *arena, size_t count, size_t size); /* 16-byte aligned; NULL: refused */
+JOT_FN char *jot_arena_copy(Arena *arena, const char *text, size_t n); /* n bytes and a final 0 */
+JOT_FN void jot_arena_free(Arena *arena);                              /* everything at once */
+#define jot_arena_array(arena, T, count) ((T *)jot_arena_new((arena), (count), sizeof(T)))
+
+/* ---- text writer ---- */
+typedef struct {
+    Mem *mem;   /* NULL: `s` is a fixed buffer of `cap` bytes and what does not fit is cut off */
+    char *s;    /* always ends in a 0 once something was written */
+    size_t n, cap;
+} Text;
+/* A subset of printf: %d %i %u %x %ld %lu %lld %llu %zu %c %s %.*s %g %% , width and '-' for %d %s.
+ * %g writes a double so that it reads back exactly (shortest of a decimal or a C99 hex float). */
+JOT_FN void jot_text_f(Text *text, const char *format, ...) JOT_PRINTF(2, 3);
+JOT_FN void jot_text_v(Text *text, const char *format, va_list args);
+JOT_FN void jot_text_put(Text *text, const char *s, size_t n);
+JOT_FN void jot_text_free(Text *text);
+/* Text of x that a C compiler reads back as the same double (float if is_f32: with suffix f).
+ * Finite values only: infinities and NaN have no literal. Returns the length; buf holds 40 bytes. */
+JOT_FN int jot_text_float(char *buf, double x, bool is_f32);
+
+/* ---- strings, hashing, bits ---- */
+JOT_FN size_t jot_str_len(const char *s);
+JOT_FN bool jot_str_eq(const char *a, const char *b);
+JOT_FN uint64_t jot_hash(uint64_t seed, const void *p, size_t nbytes);
+JOT_FN uint64_t jot_hash_u64(uint64_t seed, uint64_t value);
+JOT_FN int jot_bits_count(uint64_t bits);
+JOT_FN int jot_bits_first(uint64_t bits); /* index of the lowest 1, -1 for none */
+
+/* ---- checked 64-bit arithmetic: false (and *r unchanged) on overflow ---- */
+JOT_FN bool jot_add_ok(int64_t a, int64_t b, int64_t *r);
+JOT_FN bool jot_mul_ok(int64_t a, int64_t b, int64_t *r);
+JOT_FN int64_t jot_floor_div(int64_t a, int64_t b); /* b != 0 */
+JOT_FN int64_t jot_floor_mod(int64_t a, int64_t b); /* b != 0; sign of b */
+
+#endif

@@ -1,0 +1,448 @@
+/* core.h - jot's public interface, the only header a program includes.
+ *
+ * jot builds a lazy graph out of three meta-operators (reindex, reindex-reduce, element-wise),
+ * differentiates it, fuses it, turns every fused group into a loop nest, prints the nest as C,
+ * compiles it in the process and runs it.
+ *
+ *     jot_Ctx *c = jot_open(NULL);
+ *     jot_Var  x = jot_array(c, JOT_F32, JOT_SHAPE(2, 3), numbers);
+ *     jot_Var  y = jot_sum(jot_mul(x, x), JOT_DIMS(1));      nothing has run yet
+ *     const float *v = jot_data(y);                          now it has: two floats
+ *     if (jot_error(c)) puts(jot_message(c));
+ *     jot_close(c);
+ *
+ * Errors. The first failure is kept in the context: a code and a message that names the operator,
+ * the argument, what was asked and what was found. The function that failed returns a poison handle
+ * (or NULL, 0, false); every operator given a poison handle returns poison, so that a model needs
+ * one check at its end. The library never prints, exits or aborts. Arguments are checked when an
+ * operator is built, not when it runs.
+ *
+ * Threads. A context belongs to one thread at a time. Nothing mutable is shared between contexts.
+ *
+ * Naming of sources: [J] Jittor (Hu et al. 2020), [N] NeoFlow, [P] the PyTorch JIT, [A] JANUS.
+ *
+ * Read after: core.c (the pipeline as a list). */
+#ifndef JOT_CORE_H
+#define JOT_CORE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef JOT_API
+#define JOT_API extern
+#endif
+
+#define JOT_MAX_RANK 16  /* highest rank of a variable */
+#define JOT_MAX_WRT 4096 /* most variables in one call of jot_grad */
+
+/* ---- dtypes ------------------------------------------------------------------------------- */
+
+/* f16 and bf16 are stored in 16 bits and computed in f32. bool is one byte, 0 or 1. */
+typedef enum {
+    JOT_BOOL, JOT_I8, JOT_I16, JOT_I32, JOT_I64, JOT_U8, JOT_U16, JOT_U32, JOT_U64,
+    JOT_F16, JOT_BF16, JOT_F32, JOT_F64, JOT_DTYPES
+} jot_DType;
+
+JOT_API size_t jot_dtype_nbytes(jot_DType dtype);       /* bytes of one element */
+JOT_API const char *jot_dtype_name(jot_DType dtype);    /* "f32", "bool", ... */
+/* dtype of an arithmetic operator on a and b (the table is in ops/dtype.c): the wider of a kind; a
+ * signed integer that holds both for mixed signs (u8 + i8 -> i16; u64 with any signed -> i64); the
+ * float when one is a float (never f64 unless one is); f16 with bf16 -> f32; bool with bool -> bool
+ * (arithmetic, other than logic, takes bool operands as i32). */
+JOT_API jot_DType jot_promote(jot_DType a, jot_DType b);
+
+typedef union { int64_t i; uint64_t u; double f; } jot_Scalar;
+
+/* ---- status ------------------------------------------------------------------------------- */
+
+typedef enum {
+    JOT_OK,
+    JOT_EMEM,     /* an allocation was refused */
+    JOT_ESHAPE,   /* wrong rank or extent, or too large a product of extents */
+    JOT_EDTYPE,   /* an operator does not take this dtype */
+    JOT_EINDEX,   /* an index expression is malformed (the message has a caret) */
+    JOT_ERANGE,   /* a dimension, count or value is out of range */
+    JOT_EHANDLE,  /* stale, poison or foreign handle */
+    JOT_EGRAD,    /* not differentiable */
+    JOT_EDEVICE,  /* backend, driver or compiler missing or failing */
+    JOT_ECOMPILE, /* generated or user code was refused by its compiler */
+    JOT_EIO,      /* a file could not be read or written */
+    JOT_EUSE      /* misuse of the interface */
+} jot_Status;
+
+typedef struct jot_Ctx jot_Ctx;
+
+/* ---- context ------------------------------------------------------------------------------ */
+
+/* The world as the core sees it. Every field may be NULL but realloc. */
+typedef struct {
+    /* p NULL: allocate; new_nbytes 0: free, return NULL; else resize, contents kept. NULL: refused. */
+    void *(*realloc)(void *ud, void *p, size_t old_nbytes, size_t new_nbytes);
+    void (*log)(void *ud, const char *text, size_t nbytes); /* dumps and notes */
+    const char *(*getenv)(void *ud, const char *name);      /* JOT_BACKEND and others; NULL: unset */
+    int64_t (*now)(void *ud);                               /* nanoseconds, monotonic */
+    void *ud;
+} jot_Hooks;
+
+/* Fields left 0 or NULL take the environment's value, then the default. */
+typedef struct {
+    jot_Hooks hooks;        /* realloc NULL: the host's (see backends/host.h) */
+    const char *backend;    /* "interp", "tcc", "cc"; JOT_BACKEND; default: the best one present */
+    const char *policy;     /* fusion: "paper", "none"; JOT_POLICY; default "paper" */
+    const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
+    const char *layout;     /* "rowmajor" or "random:SEED" for temporaries; JOT_LAYOUT */
+    const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
+    const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
+    const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
+    int lanes;              /* vector lanes of generated C, 1 = scalar; JOT_LANES; default 1 */
+    int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
+    uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
+} jot_Config;
+
+/* NULL: everything from the host and its environment. NULL is returned when memory is refused at
+ * once; any later failure is in jot_error. */
+JOT_API jot_Ctx *jot_open(const jot_Config *config);
+JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL is allowed */
+
+JOT_API jot_Status jot_error(const jot_Ctx *ctx);      /* the first failure, JOT_OK for none */
+JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none; owned by ctx */
+JOT_API void jot_clear(jot_Ctx *ctx);                  /* forget the failure and go on */
+JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
+
+typedef struct {
+    uint64_t kernels_run;      /* launches since jot_open */
+    uint64_t kernels_compiled; /* distinct kernels handed to a compiler */
+    uint64_t cache_hits;       /* kernels found compiled on disk */
+    uint64_t plans;            /* distinct graphs planned */
+    uint64_t plan_hits;        /* evaluations that found their plan */
+    uint64_t edge_visits;      /* work of the fuser: edges looked at */
+    uint64_t edges;            /* edges given to the fuser */
+    double compile_seconds;
+    size_t live_nbytes, peak_nbytes; /* through the realloc hook */
+    uint32_t live_nodes, live_slots;
+    uint32_t last_kernels;     /* kernels of the last evaluation */
+    int last_max_rank;         /* highest logical rank of its temporaries */
+    uint64_t last_max_elements; /* most elements of one of its temporaries */
+    uint64_t last_temp_nbytes; /* bytes of its temporaries, by logical shape */
+} jot_Stats;
+JOT_API jot_Stats jot_stats(const jot_Ctx *ctx);
+
+/* ---- variables ---------------------------------------------------------------------------- */
+
+/* A handle, copied freely. It names a slot of the context; a slot names a graph node. A handle is
+ * owned by the scope in which it was made; a stale one is detected by its generation. */
+typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Var;
+
+/* Lists in calls. JOT_SHAPE(2, 3), JOT_DIMS(0, 2), JOT_INDEX("i0", "i1+1"); JOT_SHAPE() is a scalar's
+ * shape. The pointed-to values are copied by whoever takes a list. */
+typedef struct { int n; const int64_t *v; } jot_Ints;
+typedef struct { int n; const char *const *v; } jot_Strs;
+typedef struct { int n; const jot_Var *v; } jot_Vars;
+
+JOT_API jot_Var jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
+/* row-major elements, copied at once; data NULL: zeros */
+JOT_API jot_Var jot_param(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
+/* the same, but it lives outside scopes until jot_free or jot_close */
+JOT_API jot_Var jot_param_of(jot_Var value); /* a parameter that begins as value (evaluated lazily) */
+JOT_API jot_Var jot_scalar(jot_Ctx *ctx, jot_DType dtype, double value);
+JOT_API jot_Var jot_full(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double value);
+JOT_API jot_Var jot_full_int(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t value);
+JOT_API jot_Var jot_zeros(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
+JOT_API jot_Var jot_ones(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
+JOT_API jot_Var jot_iota(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int dim); /* out[i] = i[dim] */
+/* start, start + step, ... (n elements) */
+JOT_API jot_Var jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n);
+/* Counter-based: element i of the k-th random variable of a context is a function of (seed, k, i)
+ * alone - the same on every backend and number of threads. Uniform in [0, 1), normal(0, 1). */
+JOT_API jot_Var jot_uniform(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
+JOT_API jot_Var jot_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
+JOT_API void jot_seed(jot_Ctx *ctx, uint64_t seed); /* and k starts at 0 again */
+
+/* Scopes own handles: those made between push and pop end with the pop. jot_keep moves v's slot to
+ * the enclosing scope (each call one level out). Depth is limited by memory only. */
+JOT_API void jot_push(jot_Ctx *ctx);
+JOT_API void jot_pop(jot_Ctx *ctx);
+JOT_API jot_Var jot_keep(jot_Var v);
+JOT_API void jot_free(jot_Var v); /* end one handle now */
+
+/* target's slot means value from now on (same shape and dtype; lazily: every evaluation runs all
+ * pending assignments). target becomes a leaf for gradients. Handles made from the old value keep
+ * meaning the old value. */
+JOT_API bool jot_assign(jot_Var target, jot_Var value);
+
+JOT_API bool jot_ok(jot_Var v);                 /* a live handle, not poison */
+JOT_API int jot_rank(jot_Var v);                /* -1 for poison */
+JOT_API int64_t jot_extent(jot_Var v, int dim); /* negative dims count from the end; -1 for poison */
+JOT_API jot_Ints jot_shape(jot_Var v);          /* owned by the context, valid while v is */
+JOT_API int64_t jot_nelem(jot_Var v);           /* product of the extents; -1 for poison */
+JOT_API jot_DType jot_dtype(jot_Var v);
+JOT_API void jot_name(jot_Var v, const char *name); /* for dumps and messages; copied */
+/* v's value, through which no gradient flows / which is stored, not fused with what follows. */
+JOT_API jot_Var jot_stop_grad(jot_Var v);
+JOT_API jot_Var jot_stop_fuse(jot_Var v);
+
+/* ---- evaluation --------------------------------------------------------------------------- */
+
+/* Row-major elements, evaluated if need be; owned by the context, valid until v ends or is assigned.
+ * NULL after a failure. */
+JOT_API const void *jot_data(jot_Var v);
+JOT_API double jot_item(jot_Var v);     /* the one element of v as a double; NaN after a failure */
+JOT_API int64_t jot_item_int(jot_Var v);
+JOT_API bool jot_copy(jot_Var v, void *to, size_t nbytes); /* nbytes must be v's size */
+JOT_API bool jot_set(jot_Var v, const void *data); /* assign new row-major elements, copied */
+/* Evaluate these (n = 0: only what is pending) and all pending assignments; all or nothing. */
+JOT_API bool jot_run(jot_Ctx *ctx, jot_Vars vars);
+
+typedef struct { jot_DType dtype; jot_Ints shape; const void *data; size_t nbytes; } jot_Tensor;
+typedef void jot_FetchFn(void *user, const jot_Tensor *value); /* value is valid during the call */
+/* Ask for v's value; returns at once. The callback runs on the context's thread, inside jot_poll or
+ * the next evaluation, in the order of the fetches. */
+JOT_API bool jot_fetch(jot_Var v, jot_FetchFn *callback, void *user);
+JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and call them */
+
+/* When a context holds more than JOT_START_NODES operators that have not run, the builder that
+ * crosses the line evaluates its result and what is pending. */
+#define JOT_START_NODES 32768
+
+/* ---- gradients ---------------------------------------------------------------------------- */
+
+/* grads[k] = d y / d wrt[k], where y is a float scalar (one element); plain graph nodes, so they can
+ * be differentiated again. A wrt that y does not depend on gets zeros. False (and poison grads) when
+ * y is no float scalar or a wrt is not a float: the message says why. */
+JOT_API bool jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads);
+/* grads[k] = sum over outputs j of dy[j] . d y[j] / d wrt[k]; dy[j] has y[j]'s shape and dtype. */
+JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
+
+/* ---- the three meta-operators ------------------------------------------------------------- */
+
+typedef enum { JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN, JOT_AND, JOT_OR, JOT_XOR,
+               JOT_BITAND, JOT_BITOR, JOT_BITXOR, JOT_MEAN, JOT_REDUCE_OPS } jot_ReduceOp;
+
+/* out[i] = x[index(i)], i over shape [J 3.1]. index has one expression per dimension of x; grammar
+ * in ops/index.h: integers, i0.., extents of x (xs0..) and of the output (ys0..), + - * / % (floor),
+ * comparisons, && || !, and @e0(...), a load from the integer variable extra.v[0]. Where an index
+ * leaves x, or a condition is 0, out is `overflow` (converted to x's dtype; NaN and infinities
+ * allowed). conditions and extra may be empty lists. */
+JOT_API jot_Var jot_reindex(jot_Var x, jot_Ints shape, jot_Strs index);
+JOT_API jot_Var jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions,
+                               double overflow, jot_Vars extra);
+/* out[index(i)] op= y[i], i over y's space, from op's identity [J 3.1]. index has one expression per
+ * dimension of the output (named xs0..; y's extents are ys0..). Elements whose index leaves the
+ * output, or whose condition is 0, are dropped. A mean divides by the number of elements that fall
+ * on an output; where none does, the result is NaN (0 for integers). */
+JOT_API jot_Var jot_reindex_reduce(jot_ReduceOp op, jot_Var y, jot_Ints shape, jot_Strs index);
+JOT_API jot_Var jot_reindex_reduce_ex(jot_ReduceOp op, jot_Var y, jot_Ints shape, jot_Strs index,
+                                      jot_Strs conditions, jot_Vars extra);
+
+/* Element-wise operators broadcast by NumPy's rules and promote by jot_promote. Float functions take
+ * integers as f32. Comparisons and logic give bool. */
+#define JOT_UNARY(X) \
+    X(neg) X(abs) X(sign) X(floor) X(ceil) X(round) X(trunc) X(sqrt) X(rsqrt) X(cbrt) X(exp) X(exp2) \
+    X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) \
+    X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(sigmoid) X(softplus) X(erf) X(erfc) X(isnan) \
+    X(isinf) X(isfinite) X(logical_not) X(bit_not)
+#define JOT_BINARY(X) \
+    X(add) X(sub) X(mul) X(div) X(floordiv) X(mod) X(fmod) X(pow) X(maximum) X(minimum) X(copysign) \
+    X(hypot) X(atan2) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor) \
+    X(bit_and) X(bit_or) X(bit_xor) X(shift_left) X(shift_right)
+#define JOT_DECL1_(name) JOT_API jot_Var jot_##name(jot_Var a);
+#define JOT_DECL2_(name) JOT_API jot_Var jot_##name(jot_Var a, jot_Var b);
+JOT_UNARY(JOT_DECL1_)
+JOT_BINARY(JOT_DECL2_)
+/* floordiv and mod round towards minus infinity, as Python's; integers by 0 give 0; fmod is C's.
+ * round: halves to even. maximum, minimum: NaN wins; ties share their gradient. Integers wrap.
+ * Shifts by a negative count or by the width and more give 0 (-1 for negative numbers to the right). */
+JOT_API jot_Var jot_select(jot_Var condition, jot_Var a, jot_Var b); /* condition ? a : b */
+JOT_API jot_Var jot_cast(jot_Var a, jot_DType dtype); /* floats to integers saturate, NaN gives 0 */
+JOT_API jot_Var jot_scale(jot_Var a, double k);  /* a * k in a's dtype */
+JOT_API jot_Var jot_offset(jot_Var a, double k); /* a + k in a's dtype */
+JOT_API jot_Var jot_clamp(jot_Var a, double lo, double hi);
+JOT_API jot_Var jot_square(jot_Var a);
+JOT_API jot_Var jot_reciprocal(jot_Var a);
+
+/* ---- specialised forms of reindex --------------------------------------------------------- */
+
+JOT_API jot_Var jot_broadcast_to(jot_Var x, jot_Ints shape);         /* NumPy's rules */
+JOT_API jot_Var jot_broadcast(jot_Var x, jot_Ints shape, jot_Ints dims);
+/* new dimensions `dims` of `shape`; x's dimensions are the others, in order, of equal extent or 1 */
+JOT_API jot_Var jot_reshape(jot_Var x, jot_Ints shape);              /* one extent may be -1 */
+JOT_API jot_Var jot_transpose(jot_Var x, jot_Ints order);            /* out dim k = x's dim order[k] */
+JOT_API jot_Var jot_swap(jot_Var x, int dim_a, int dim_b);
+JOT_API jot_Var jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints step);
+/* Python's x[start:stop:step] per dimension, negative steps and indices too; JOT_END: to the end */
+#define JOT_END INT64_MIN
+JOT_API jot_Var jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value); /* negative: crop */
+JOT_API jot_Var jot_flip(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_tile(jot_Var x, jot_Ints times);                 /* one count per dimension */
+JOT_API jot_Var jot_expand(jot_Var x, int dim);                      /* insert a dimension of 1 */
+JOT_API jot_Var jot_squeeze(jot_Var x, int dim);                     /* remove a dimension of 1 */
+JOT_API jot_Var jot_concat(jot_Vars vars, int dim);
+JOT_API jot_Var jot_stack(jot_Vars vars, int dim);
+/* out = x with dimension dim replaced by index's dimensions; an index outside x gives 0 (a negative
+ * one does not count from the end). Gradient: scatter-add. */
+JOT_API jot_Var jot_gather(jot_Var x, jot_Var index, int dim);
+JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype); /* new last dimension */
+
+/* ---- specialised forms of reindex-reduce -------------------------------------------------- */
+
+#define JOT_ALL_DIMS (jot_ints(-1, NULL))
+/* Reduce over dims (JOT_ALL_DIMS: all; negative dims count from the end); keep: leave extents of 1.
+ * Sums and products of bool, i8..i32 are i64, of u8..u32 u64. Reducing nothing gives the identity;
+ * max and min over an empty dimension are refused. mean of integers is f32. */
+JOT_API jot_Var jot_reduce(jot_ReduceOp op, jot_Var x, jot_Ints dims, bool keep);
+JOT_API jot_Var jot_sum(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_prod(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_max(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_min(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_mean(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_any(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_all(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_argmax(jot_Var x, int dim); /* i64, first of equals; NaN counts as largest */
+JOT_API jot_Var jot_argmin(jot_Var x, int dim);
+
+/* ---- user code ---------------------------------------------------------------------------- */
+
+/* (a) A kernel in C over whole arrays. In the source, `x` is a pointer to an input's row-major
+ * elements, x_n its number of elements, x_0, x_1 ... its extents, x_s0 ... its strides in elements;
+ * outputs likewise; scalars are `double` values by name and do not recompile. The text is the body
+ * of a function. A gradient source per input computes dx (named d + input) from the inputs, the
+ * outputs and the outputs' gradients (d + output), all whole arrays. */
+typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars);
+typedef struct { const char *name; jot_DType dtype; jot_Ints shape; int like; } jot_CodeOut;
+/* like >= 0 : shape and dtype of input `like`; -1: as given */
+typedef struct { const char *name; double value; } jot_CodeScalar;
+typedef struct {
+    const char *name;                 /* for messages and dumps */
+    int inputs; const jot_Var *in; const char *const *in_names;
+    int outputs; const jot_CodeOut *out;
+    int scalars; const jot_CodeScalar *scalar;
+    const char *helpers;              /* C functions put before the kernel; NULL: none */
+    const char *source;               /* body in C */
+    const char *const *grad_source;   /* one per input, NULL entries or NULL: no gradient */
+    const char *parallel;             /* name of an extent, e.g. "y_0": the body is run for ranges
+                                         [lo, hi) of it; NULL: once */
+    jot_HostFn *host; void *user;     /* for backends without a compiler (interp); may be NULL */
+} jot_Code;
+JOT_API bool jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs);
+/* (b) An element-wise expression in C over a, b, c (as many as given; after broadcasting and
+ * promotion): fuses with its neighbours. gradients: expression for d out / d operand k in terms of
+ * a, b, c, y (the result); NULL: no gradient. */
+JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
+                             const char *const *gradients);
+
+/* ---- compositions (ops/math.c, nn.c, loss.c, optim.c: written with this header alone) ------ */
+
+JOT_API jot_Var jot_matmul(jot_Var a, jot_Var b); /* (..., m, k) (..., k, n) -> (..., m, n) */
+typedef struct { int stride[2], pad[2], dilation[2], groups; } jot_Conv; /* 0: 1, 0, 1, 1 */
+/* x (n, c, h, w), w (o, c / groups, kh, kw) -> (n, o, h', w') */
+JOT_API jot_Var jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv);
+typedef struct { int size[2], stride[2], pad[2]; } jot_Pool; /* stride 0: size */
+JOT_API jot_Var jot_max_pool2d(jot_Var x, const jot_Pool *pool); /* ties share the gradient */
+JOT_API jot_Var jot_avg_pool2d(jot_Var x, const jot_Pool *pool); /* padding counts as zeros */
+JOT_API jot_Var jot_linear(jot_Var x, jot_Var w, jot_Var b); /* x (.., i), w (i, o), b (o) */
+JOT_API jot_Var jot_relu(jot_Var x); /* derivative 0 at 0 */
+JOT_API jot_Var jot_gelu(jot_Var x); /* x/2 (1 + erf(x / sqrt 2)) */
+JOT_API jot_Var jot_gelu_tanh(jot_Var x);
+JOT_API jot_Var jot_softmax(jot_Var x, int dim);
+JOT_API jot_Var jot_log_softmax(jot_Var x, int dim);
+JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels); /* (n, c), integers (n) -> mean */
+JOT_API jot_Var jot_mse(jot_Var a, jot_Var b);                     /* mean of squares, scalar */
+/* x (n, c, ...) or (n, c); scale, shift, mean, var (c). Training: statistics of the batch, one pass
+ * over x; new running values are returned through run_mean, run_var (biased variance for x, unbiased
+ * for the running value; momentum is the weight of the new value). */
+JOT_API jot_Var jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot_Var mean,
+                                    jot_Var var, double eps);
+JOT_API jot_Var jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps,
+                                     double momentum, jot_Var *run_mean, jot_Var *run_var);
+JOT_API jot_Var jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps); /* last dim */
+JOT_API jot_Var jot_instance_norm(jot_Var x, double eps); /* (n, c, h, w), over h w */
+JOT_API jot_Var jot_dropout(jot_Var x, double rate); /* scaled by 1 / (1 - rate) */
+/* Initial values of a weight whose fan-in and fan-out are given. */
+JOT_API jot_Var jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in);
+JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in,
+                           int64_t fan_out);
+
+/* Optimisers: one call per step assigns all parameters (lazily). State belongs to the context and
+ * ends with jot_optim_free or the context. */
+typedef struct jot_Optim jot_Optim;
+JOT_API jot_Optim *jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
+JOT_API jot_Optim *jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);
+JOT_API bool jot_step(jot_Optim *optim, const jot_Var *grads);
+JOT_API void jot_set_lr(jot_Optim *optim, double lr);
+JOT_API void jot_optim_free(jot_Optim *optim);
+
+/* ---- seeing ------------------------------------------------------------------------------- */
+
+/* The graph that vars stand on, one node a line, through the log hook. */
+JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
+
+static inline jot_Ints
+jot_ints(int n, const int64_t *v)
+{
+    jot_Ints r;
+    r.n = n;
+    r.v = v;
+    return r;
+}
+
+static inline jot_Strs
+jot_strs(int n, const char *const *v)
+{
+    jot_Strs r;
+    r.n = n;
+    r.v = v;
+    return r;
+}
+
+static inline jot_Vars
+jot_vars(int n, const jot_Var *v)
+{
+    jot_Vars r;
+    r.n = n;
+    r.v = v;
+    return r;
+}
+
+#ifdef __cplusplus
+}
+/* C++ has no compound literals: a temporary that lives to the end of the full expression. */
+template <class T, int N> struct jot_List_ { T v[N + 1]; };
+template <class... A> inline jot_List_<int64_t, sizeof...(A)> jot_i64s_(A... a)
+{ return jot_List_<int64_t, sizeof...(A)>{{(int64_t)a..., 0}}; }
+template <class... A> inline jot_List_<const char *, sizeof...(A)> jot_cstrs_(A... a)
+{ return jot_List_<const char *, sizeof...(A)>{{a..., (const char *)0}}; }
+template <class... A> inline jot_List_<jot_Var, sizeof...(A)> jot_varlist_(A... a)
+{ return jot_List_<jot_Var, sizeof...(A)>{{a..., jot_Var()}}; }
+template <int N> inline jot_Ints jot_as_(const jot_List_<int64_t, N> &l) { return jot_ints(N, l.v); }
+template <int N> inline jot_Strs jot_as_(const jot_List_<const char *, N> &l)
+{ return jot_strs(N, l.v); }
+template <int N> inline jot_Vars jot_as_(const jot_List_<jot_Var, N> &l) { return jot_vars(N, l.v); }
+#define JOT_SHAPE(...) (jot_as_(jot_i64s_(__VA_ARGS__)))
+#define JOT_INDEX(...) (jot_as_(jot_cstrs_(__VA_ARGS__)))
+#define JOT_VARS(...) (jot_as_(jot_varlist_(__VA_ARGS__)))
+#else
+/* the leading element lets a list be empty */
+#define JOT_SHAPE(...) \
+    (jot_ints((int)(sizeof((int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1, \
+              (int64_t[]){0, __VA_ARGS__} + 1))
+#define JOT_INDEX(...) \
+    (jot_strs((int)(sizeof((const char *[]){0, __VA_ARGS__}) / sizeof(char *)) - 1, \
+              (const char *[]){0, __VA_ARGS__} + 1))
+/* of up to 32 handles; counted by the preprocessor, because tcc cannot size an array of structs */
+#define JOT_VARS(...) \
+    (jot_vars(JOT_COUNT_(__VA_ARGS__), (jot_Var[JOT_COUNT_(__VA_ARGS__)]){__VA_ARGS__}))
+#define JOT_COUNT_(...) \
+    JOT_PICK_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, \
+              14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define JOT_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, \
+                  a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, n, ...) n
+#endif
+#define JOT_DIMS JOT_SHAPE
+#define JOT_NONE_STRS (jot_strs(0, NULL))
+#define JOT_NONE_VARS (jot_vars(0, NULL))
+
+#endif

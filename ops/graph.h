@@ -1,0 +1,225 @@
+/* ops/graph.h - the graph: nodes, slots, scopes, and the context that owns them.
+ *
+ *   slot  --refs-->  node  --inputs-->  node ...          refs = slots + consumers + queues
+ *
+ * A node is immutable once built, but for its data (filled by evaluation) and its name. Nodes are
+ * hash-consed unless the context says otherwise, so two calls of the same operator on the same
+ * operands are one node. Users never free nodes: dropping the last reference frees a node and,
+ * iteratively, what only it used.
+ *
+ *   kind      inputs                  what
+ *   LEAF      -                       has data: array, parameter
+ *   CONST     -                       `value` in every element
+ *   IOTA      -                       element i is i[op], as the dtype
+ *   RANDOM    -                       op EW_UNIFORM or EW_NORMAL of (seed value.u, stream + position)
+ *   EW        1..3, of its shape      op of scalar.def; CAST to `dtype`
+ *   MAP       user's operands         element-wise user text (code_map)
+ *   REINDEX   x, then index variables out[i] = x[index(i)] or `value` (overflow)
+ *   REDUCE    y, then index variables out[index(i)] op= y[i];  MEAN has `value.f` = finishing scale
+ *   CODE      user's operands         opaque kernel; its outputs are PICK nodes
+ *   PICK      a CODE node             output number op of it
+ *   ALIAS     one                     the same value under other rules: stop_grad, stop_fuse, or an
+ *                                     assigned state (a leaf for gradients) whose value is pending
+ *
+ * Read before: core.h, base.h, ops/index.h. After: the builders ops/element.c, ops/reindex.c,
+ * ops/reduce.c, then ops/grad.c, fuse/fuse.h. */
+#ifndef JOT_GRAPH_H
+#define JOT_GRAPH_H
+#include "base.h"
+#include "ops/index.h"
+
+typedef enum {
+    NODE_FREE, NODE_LEAF, NODE_CONST, NODE_IOTA, NODE_RANDOM, NODE_EW, NODE_MAP, NODE_REINDEX,
+    NODE_REDUCE, NODE_CODE, NODE_PICK, NODE_ALIAS
+} NodeKind;
+
+typedef enum {
+    EW_NONE,
+#define EW(ID, name, arity, result, flags, f_c, i_c, b_c, ...) EW_##ID,
+#include "ops/scalar.def"
+#undef EW
+    EW_OPS
+} EwOp;
+
+typedef enum { EW_SAME, EW_BOOL, EW_ARG1 } EwResult;
+enum { EW_COMMUTES = 1, EW_ASSOCIATES = 2, EW_DEAR = 4 };
+typedef struct {
+    const char *name; /* as users call it, without jot_ */
+    uint8_t arity, result, flags;
+    const char *c[3]; /* C text for floats, integers, bool; "" : not defined for that class */
+} EwInfo;
+extern const EwInfo jot_ew_info[EW_OPS];
+
+/* What reduces know of their operator: name, the element-wise operator that combines two elements,
+ * and whether there is an identity per dtype (ops/reduce.c). */
+typedef struct { const char *name; uint8_t combine; } ReduceInfo;
+extern const ReduceInfo jot_reduce_info[JOT_REDUCE_OPS];
+/* Identity of op for dtype (-inf for max of floats, the smallest integer for integers, ...). */
+JOT_FN jot_Scalar jot_reduce_identity(int op, jot_DType dtype);
+
+typedef uint32_t NodeId; /* 0: poison */
+
+/* Elements in memory, shared by the nodes that stand for them. Row-major. */
+typedef struct {
+    void *p;
+    size_t nbytes;
+    uint32_t refs;
+} Buffer;
+
+enum {
+    NODE_STOP_GRAD = 1, /* ALIAS: no gradient passes */
+    NODE_STOP_FUSE = 2, /* ALIAS: stored, consumers do not fuse with it */
+    NODE_STATE = 4,     /* ALIAS or LEAF: assigned or a parameter: a leaf for gradients */
+    NODE_INT_VALUE = 8  /* `value` holds an integer (i or u), not a double */
+};
+
+typedef struct {
+    uint8_t kind, op, dtype, flags;
+    uint8_t rank, ninputs;
+    uint16_t nindex, ncond;   /* REINDEX: one index per dimension of x; REDUCE: per own dimension */
+    uint32_t refs;
+    uint32_t hash_next;       /* next node of the same bucket of the sharing table */
+    uint64_t hash;            /* 0: not shared */
+    uint64_t stream;          /* RANDOM: which random variable */
+    jot_Scalar value;
+    int64_t nelem;
+    const int64_t *ext;       /* rank extents            \                        */
+    NodeId *input;            /* ninputs                  } in one block, `block` */
+    Ix *index;                /* nindex, over own axes (REINDEX) or input 0's (REDUCE) */
+    Ix *cond;                 /* ncond, all must hold    /                        */
+    void *block;
+    uint32_t block_nbytes;
+    uint32_t mark;            /* scratch of graph walks: number of the last walk that saw it */
+    uint32_t at;              /* scratch: position in that walk's list */
+    Buffer *data;             /* its elements, once evaluated (or from the start: LEAF) */
+    struct CodeSpec *code;    /* CODE, MAP: refcounted text and names (ccode/code.h) */
+    char *name;               /* user's name or NULL */
+} Node;
+
+typedef struct { NodeId node; uint32_t gen; uint32_t depth; uint32_t next; } Slot;
+/* node 0 and gen odd/even... : a slot is live when node != 0 */
+
+typedef struct { NodeId node; jot_FetchFn *call; void *user; } Fetch;
+
+struct Backend;
+struct PlanCache;
+
+#define NODE_CHUNK 1024
+struct jot_Ctx {
+    Mem mem;
+    jot_Config config;       /* as resolved: strings live in `strings` */
+    Arena strings;
+    /* first failure */
+    jot_Status status;
+    char message[1024];
+    /* graph */
+    IxPool ix;
+    Vec(Node *) chunks;      /* nodes by number: chunks.v[id / NODE_CHUNK][id % NODE_CHUNK] */
+    NodeId free_node;        /* list through hash_next */
+    uint32_t nodes_made;     /* highest id + 1 */
+    uint32_t live_nodes, unrun_nodes;
+    uint32_t *table;         /* sharing: hash -> first node of bucket */
+    uint32_t table_cap;
+    uint32_t walk;           /* number of the current graph walk */
+    /* handles */
+    Vec(Slot) slots;
+    uint32_t free_slot, live_slots;
+    Vec(uint32_t) scoped;    /* slots in order of creation, scopes are ranges of it */
+    Vec(uint32_t) marks;     /* where each open scope begins in `scoped` */
+    /* evaluation */
+    Vec(NodeId) pending;     /* ALIAS nodes of assignments that have not run */
+    Vec(Fetch) fetches;
+    uint64_t seed, stream;
+    struct Backend *backend;
+    struct PlanCache *plans;
+    jot_Stats stats;
+    bool running;            /* inside an evaluation (callbacks may not start another) */
+};
+
+/* ---- errors ---- */
+/* Keep the first failure; always returns false. */
+JOT_FN bool jot_fail(jot_Ctx *ctx, jot_Status status, const char *format, ...) JOT_PRINTF(3, 4);
+JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what); /* EMEM, "what: out of memory" */
+
+/* ---- nodes (ops/graph.c) ---- */
+JOT_FN bool jot_graph_open(jot_Ctx *ctx);
+JOT_FN void jot_graph_close(jot_Ctx *ctx);
+#define jot_node(ctx, id) (&(ctx)->chunks.v[(id) / NODE_CHUNK][(id) % NODE_CHUNK]) /* stable address */
+JOT_FN void jot_node_ref(jot_Ctx *ctx, NodeId id);
+JOT_FN void jot_node_unref(jot_Ctx *ctx, NodeId id); /* iterative: frees what nothing else holds */
+
+/* What a builder wants: filled in, then jot_node_make finds the same node or makes one. The result
+ * has no reference of its own yet (refs may be 0): take one before the next unref. Refs on inputs are
+ * taken. `name` of the operator is for messages. 0 after a failure. */
+typedef struct {
+    NodeKind kind;
+    int op;
+    jot_DType dtype;
+    int flags, rank;
+    const int64_t *ext;
+    int ninputs; const NodeId *input;
+    int nindex; const Ix *index;
+    int ncond; const Ix *cond;
+    jot_Scalar value;
+    uint64_t stream;
+    struct CodeSpec *code;
+    bool unshared;
+} NodeSpec;
+JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
+
+/* Node-level builders: operands are NodeIds of the right shapes and dtypes already (the gradient,
+ * the public builders and graph rewrites call these); they fold, share and compose unless
+ * config.no_simplify. 0 in gives 0 out. They live in the file of their meta-operator. */
+JOT_FN NodeId jot_const_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, jot_Scalar v);
+JOT_FN NodeId jot_const_f64(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, double v);
+JOT_FN NodeId jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand);
+JOT_FN NodeId jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index,
+                               int ncond, const Ix *cond, jot_Scalar overflow,
+                               int nextra, const NodeId *extra);
+JOT_FN NodeId jot_reduce_node(jot_Ctx *ctx, int op, NodeId y, int rank, const int64_t *ext,
+                              const Ix *index, int ncond, const Ix *cond, double scale,
+                              int nextra, const NodeId *extra);
+JOT_FN NodeId jot_alias_node(jot_Ctx *ctx, NodeId x, int flags);
+/* Is this CONST node equal to v in every element? */
+JOT_FN bool jot_node_is(jot_Ctx *ctx, NodeId id, double v);
+/* The map of a REDUCE read backwards where it is injective: solves index(i) = o for i.
+ * solution[k] = axis k of the input in terms of output axes; returns false if there is none. */
+JOT_FN bool jot_map_invert(jot_Ctx *ctx, int in_rank, const int64_t *in_ext, int out_rank,
+                           const Ix *index, Ix *solution, uint64_t *used_dims);
+
+/* ---- walks: topological orders without recursion ---- */
+typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
+/* Everything the roots need, inputs first. Stops at LEAF and at nodes with data when
+ * `stop_at_data`; otherwise history is followed. Sets node->mark = ctx->walk, node->at = position. */
+JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
+                            NodeList *out);
+JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
+
+/* ---- slots ---- */
+JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current scope; takes a ref */
+/* The node of a handle; checks it, with `op` and `arg` in the message. 0 and an error if it is stale
+ * or foreign; 0 without a new error if it is poison. ctx is taken from the first good handle. */
+JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);
+#define JOT_POISON(c) ((jot_Var){(c), 0, 0})
+
+/* ---- dtypes (ops/dtype.c) ---- */
+enum { CLASS_FLOAT, CLASS_INT, CLASS_BOOL };
+JOT_FN int jot_dtype_class(jot_DType dtype);
+JOT_FN bool jot_dtype_signed(jot_DType dtype);
+JOT_FN jot_DType jot_dtype_compute(jot_DType dtype); /* f16, bf16 -> f32; else itself */
+JOT_FN double jot_scalar_f64(jot_Scalar v, jot_DType dtype); /* a CONST's value as a double */
+/* Round/convert a double (or integer) to what an element of dtype can hold, in the form kept in
+ * Node.value: `f` for floats (rounded to f32/f16/bf16), `i`/`u` for integers and bool. */
+JOT_FN jot_Scalar jot_scalar_from_f64(double v, jot_DType dtype);
+JOT_FN jot_Scalar jot_scalar_from_i64(int64_t v, jot_DType dtype);
+JOT_FN jot_Scalar jot_scalar_read(const void *element, jot_DType dtype);
+JOT_FN void jot_scalar_write(void *element, jot_DType dtype, jot_Scalar v);
+/* One application of an element-wise operator on scalars in Node.value form (folder and interpreter):
+ * operands have dtype `in` (compute dtype), the result dtype `out`. ops/scalar.c, on the prelude. */
+JOT_FN jot_Scalar jot_scalar_apply(EwOp op, jot_DType in, jot_DType out, const jot_Scalar *operand);
+
+/* ---- text ---- */
+JOT_FN void jot_shape_text(Text *text, int rank, const int64_t *ext); /* (2, 3) */
+JOT_FN void jot_node_text(jot_Ctx *ctx, NodeId id, Text *text);       /* one line of the dump */
+
+#endif
