@@ -1,0 +1,54 @@
+/* ccode/emit.h - a kernel and its schedule as the text of one C function.
+ *
+ * The walk (ccode/walk.c) turns the lowered tree into code records: loops are bound, unrolled copies
+ * made, invariant parts hoisted to the loop they depend on, equal ones shared. The printer
+ * (ccode/emit.c) spells the records in a Dialect. Neither knows an operator: scalar.def has the C text.
+ *
+ * Every function has one signature:
+ *     void NAME(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *scratch,
+ *               jot_i64 phase, jot_i64 lo, jot_i64 hi)
+ * buf: the kernel's buffers that are not scratch, in order. [lo, hi): steps of the outermost parallel
+ * loop, within 0..info.steps. scratch: info.scratch_nbytes bytes, 64-byte aligned, private to a call.
+ *
+ * Read before: ccode/ir.h. After: ccode/walk.c, ccode/emit.c, ccode/dialect.c. */
+#ifndef JOT_EMIT_H
+#define JOT_EMIT_H
+#include "ccode/ir.h"
+
+/* How a target spells things. Rows of the table in ccode/dialect.c; find one by name. */
+typedef struct {
+    const char *name;     /* "c": strict C99, lanes are scalars; "gnu": vectors of gcc and clang */
+    bool vectors;         /* GNU vector types; else each lane is a variable of its own */
+    const char *restrict_; /* "restrict" or "" */
+    const char *function; /* what stands before "void name(" */
+    const char *fma;      /* spelling of fma for %f = "f" or "", e.g. "__builtin_fma%f" */
+} Dialect;
+JOT_FN const Dialect *jot_dialect_find(const char *name); /* NULL: none of that name */
+
+typedef struct {
+    int64_t steps;          /* iterations of the outermost parallel loop; 1: call with (0, 1) */
+    size_t scratch_nbytes;
+    uint32_t nbufs;         /* pointers in buf[] */
+    uint32_t lines;         /* of the text */
+} EmitInfo;
+
+/* Append one function definition, without prelude. False: out of memory or (with the reason in why,
+ * which may be NULL) a schedule that cannot be emitted; `out` is as before then. */
+JOT_FN bool jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name, Text *out,
+                     EmitInfo *info, Text *why);
+/* Append what the functions in `kernels` need before them: typedefs and the prelude functions they
+ * name, transitively. Put it before them in one file. */
+JOT_FN bool jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out);
+
+/* The passes from kernel to text as a table, with their letters for JOT_DUMP. */
+typedef struct {
+    char letter;
+    const char *name, *what;
+} EmitPass;
+extern const EmitPass jot_emit_passes[];
+extern const int jot_emit_passes_n;
+/* jot_emit, writing the dumps asked for by `letters` (NULL: none) to dump. */
+JOT_FN bool jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
+                          const char *letters, Text *dump, Text *out, EmitInfo *info, Text *why);
+
+#endif

@@ -1,0 +1,309 @@
+/* ccode/ir.h - the kernel IR: what one kernel computes, in which order and place, and where its
+ * buffers' elements lie.
+ *
+ *   Kernel   axes, buffers, scalars, values, stores        what is computed: no order, no place
+ *   Sched    stages (a value or a store, its loops, its places), derived axes, lanes, layouts
+ *   Layout   where the elements of a buffer lie: order of (dimension, step) parts, halo, padding
+ *   Tree     Kernel + Sched lowered: loops, conditions and leaves         (ccode/lower.c)
+ *   text     Tree walked and printed by a Dialect                         (ccode/emit.h)
+ *
+ *     kernel                        schedule                     text
+ *     axis i:3 j:4                  lanes 1                      for (i = lo; i < hi; i++) {
+ *     in  f32 x[3, 4]               %2: i:1p | j; reg                float s = 0;
+ *     out f32 y[3]                  !0: i:1p                         for (j = 0; j < 4; j++)
+ *     %1 = load x[i, j]                                                  s = s + x[i*4 + j];
+ *     %2 = add over j of %1                                          y[i] = s;
+ *     !0   y[i] = %2                                             }
+ *
+ * Index expressions are Ix of ops/index.h: axis number a of an Ix is kernel axis a. Everything is a
+ * small record in an array with 32-bit references; record 0 is poison, what a refused allocation or
+ * a refused operand gives. Functions that build return 0 (or false, -1) then and never crash.
+ *
+ * Read before: ops/index.h, ops/graph.h (EwOp). After: ccode/emit.h, ccode/lower.c. */
+#ifndef JOT_IR_H
+#define JOT_IR_H
+#include "base.h"
+#include "ops/graph.h"
+#include "ops/index.h"
+
+#define KERNEL_AXES 24   /* axes of a kernel; with derived axes of a schedule: SCHED_AXES */
+#define SCHED_AXES 32
+#define KERNEL_VALUES 4096
+#define VALUE_DEPTH 256  /* deepest value tree: the verifier refuses deeper ones */
+
+/* ---- layouts ------------------------------------------------------------------------------ */
+
+/* Physical order of a buffer: parts from slowest to fastest. A dimension may occur several times:
+ * its coarse part first, finer parts (smaller steps) later.
+ *     shape [o, i]  parts (0,32) (1,1) (0,1)      o / 32, i, o % 32: panels of 32 outputs
+ *     shape [n, c, h, w]  parts (0,1) (2,1) (3,1) (1,1)      channels last
+ * halo: elements before and after a dimension that exist in memory and hold `halo_value` (written by
+ * the kernel that writes the buffer, or by who packs it); pad: the extent of a dimension is rounded
+ * up to a multiple (those elements exist and hold anything). Positions of a dimension count from
+ * -halo_lo. */
+#define LAYOUT_PARTS 24
+typedef struct { uint8_t dim; int64_t step; } LayoutPart;
+typedef struct {
+    int rank, n;                        /* dimensions; parts */
+    int64_t ext[JOT_MAX_RANK];          /* logical shape */
+    int64_t halo_lo[JOT_MAX_RANK], halo_hi[JOT_MAX_RANK];
+    int64_t pad[JOT_MAX_RANK];          /* multiple to round up to, 1: none */
+    LayoutPart part[LAYOUT_PARTS];
+    int64_t size[LAYOUT_PARTS];         /* positions of each part */
+    int64_t stride[LAYOUT_PARTS];       /* elements between two positions of it */
+    bool first[LAYOUT_PARTS];           /* coarsest part of its dimension */
+    int64_t nelem;                      /* elements of memory in all */
+    jot_Scalar halo_value;              /* .f for floats, .i / .u for integers and bool */
+} Layout;
+
+/* Fill *layout. parts NULL (n 0): row-major. halo_lo, halo_hi, pad may be NULL (none). False: the
+ * parts do not cover each dimension (each needs a last part of step 1, each step a multiple of the
+ * next one of the dimension), or sizes overflow. */
+JOT_FN bool jot_layout_make(Layout *layout, int rank, const int64_t *ext, int n, const LayoutPart *part,
+                            const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad);
+JOT_FN bool jot_layout_rowmajor(Layout *layout, int rank, const int64_t *ext);
+/* A random legal layout: order of axes, blocking, halo (only if may_halo), padding. */
+JOT_FN bool jot_layout_random(Layout *layout, int rank, const int64_t *ext, uint64_t seed, bool may_halo);
+/* Address, in elements, of the logical element index[0..rank) (any Ix over the axes of space). */
+JOT_FN Ix jot_layout_addr(const Layout *layout, IxPool *ix, const Ix *index, const Space *space);
+JOT_FN int64_t jot_layout_addr_at(const Layout *layout, const int64_t *index); /* of one element */
+JOT_FN bool jot_layout_is_rowmajor(const Layout *layout); /* same memory as the row-major layout */
+JOT_FN bool jot_layout_eq(const Layout *a, const Layout *b);
+/* "0:32 1 0 halo 2:1,1 pad 0:32", "" for row-major; reads back. Hash for cache keys. */
+JOT_FN void jot_layout_print(const Layout *layout, Text *text);
+JOT_FN bool jot_layout_read(Layout *layout, int rank, const int64_t *ext, const char *text, size_t n);
+JOT_FN uint64_t jot_layout_hash(uint64_t seed, const Layout *layout);
+
+/* ---- kernels ------------------------------------------------------------------------------ */
+
+typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_SCRATCH } BufRole;
+
+typedef struct {
+    const char *name;       /* owned by the kernel's arena */
+    uint8_t dtype, role, rank;
+    bool may_alias;         /* its memory may be another buffer's too (updates in place): no restrict,
+                               every load stays in program order */
+    const int64_t *ext;     /* rank logical extents, in the arena */
+    const Layout *layout;   /* never NULL; set by jot_kernel_layout */
+} KBuf;
+
+typedef struct { const char *name; int64_t ext; } KAxis;
+typedef struct { const char *name; uint8_t dtype; } KScalar;
+
+typedef enum {
+    VAL_POISON,
+    VAL_LOAD,    /* buf[index...] where all conditions hold, else c (never read then) */
+    VAL_CONST,   /* c */
+    VAL_SCALAR,  /* run-time scalar number `buf` */
+    VAL_INDEX,   /* an index expression as an integer (or float) value */
+    VAL_EW,      /* scalar.def operator `ew` of a[0..n) */
+    VAL_REDUCE,  /* over `axes`, with operator `ew`, of a[0], for the points where all conditions
+                    hold; times c.f if `scaled` */
+    VAL_AT,      /* a[0] with axis ax[i] replaced by an index expression */
+    VAL_TABLE,   /* constant table number `buf` at index...; its zeros are "no term": in a sum of
+                    table * x the product is left out where the index is known */
+    VAL_CALL     /* the user's C text with %0 %1 ... for operands */
+} ValOp;
+
+/* Value dtypes are what is computed in: f32 for f16 and bf16. */
+typedef struct {
+    uint8_t op, dtype, ew;
+    uint8_t nidx;           /* LOAD, TABLE: index expressions; AT: replaced axes */
+    uint8_t ncond;          /* LOAD, REDUCE: conditions, stored after the index expressions */
+    uint8_t round;          /* CAST to f16, bf16: that dtype (the value is rounded to it); else dtype */
+    bool scaled;            /* REDUCE: multiply by c.f at the end */
+    uint8_t narg;           /* operands */
+    uint32_t buf;           /* LOAD: buffer; SCALAR, TABLE: number */
+    uint32_t at;            /* first of its expressions in kernel.ixs */
+    uint32_t arg;           /* first of its operands in kernel.args */
+    uint64_t axes;          /* REDUCE: bit a: over axis a. AT: replaced axes */
+    uint64_t free;          /* axes the value depends on */
+    jot_Scalar c;           /* CONST: value; LOAD: what is outside; REDUCE: scale. f for floats,
+                               i for signed, u for unsigned and bool */
+    const char *name;       /* NULL: none; names show up in dumps and in C */
+    const char *text;       /* CALL */
+} Value;
+
+typedef struct {
+    uint32_t buf, value;
+    uint8_t nidx, ncond;
+    uint8_t acc;            /* EW_NONE: plain; else buf[index] = buf[index] acc value, the buffer set
+                               to the operator's identity first */
+    uint32_t at;            /* expressions in kernel.ixs: indices, then conditions */
+    uint64_t free;          /* axes of index, conditions and value */
+} KStore;
+
+typedef struct {
+    uint8_t rank;
+    const int64_t *ext;
+    const double *v;        /* row-major */
+} KTable;
+
+typedef struct {
+    Mem *mem;
+    IxPool *ix;             /* not owned: the pool the index expressions live in; grows on emission */
+    Arena arena;            /* names, extents, layouts, texts */
+    const char *name;       /* NULL or what it computes, for comments */
+    Vec(KAxis) axes;
+    Vec(KBuf) bufs;         /* bufs.v[0] is poison; numbers start at 1 */
+    Vec(KScalar) scalars;   /* numbers start at 0 */
+    Vec(KTable) tables;
+    Vec(Value) values;      /* values.v[0] is poison; operands come before their users */
+    Vec(KStore) stores;     /* numbers start at 0 */
+    Vec(Ix) ixs;
+    Vec(uint32_t) args;
+    Vec(uint32_t) slots;    /* integer variable @e<k> of index expressions -> buffer */
+} Kernel;
+
+JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);
+JOT_FN void jot_kernel_close(Kernel *k);
+/* Names may be any text; the emitter makes them C names. -1 on failure. */
+JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
+/* Row-major until jot_kernel_layout. The function's buf[] holds the buffers that are not scratch, in
+ * this order: buf[0] is the first. */
+JOT_FN uint32_t jot_kernel_buf(Kernel *k, const char *name, jot_DType dtype, BufRole role,
+                               int rank, const int64_t *ext);
+JOT_FN void jot_kernel_layout(Kernel *k, uint32_t buf, const Layout *layout); /* copied */
+JOT_FN int jot_kernel_scalar(Kernel *k, const char *name, jot_DType dtype);
+/* Index expressions of this kernel that load @e<slot> read this buffer. */
+JOT_FN void jot_kernel_slot(Kernel *k, int slot, uint32_t buf);
+
+/* Builders of values. Equal records are shared. idx: one Ix per dimension of the buffer. */
+JOT_FN uint32_t jot_v_load(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond,
+                           jot_Scalar outside);
+JOT_FN uint32_t jot_v_const(Kernel *k, jot_DType dtype, jot_Scalar value);
+JOT_FN uint32_t jot_v_constf(Kernel *k, jot_DType dtype, double value); /* value converted to dtype */
+JOT_FN uint32_t jot_v_scalar(Kernel *k, int number);
+JOT_FN uint32_t jot_v_index(Kernel *k, jot_DType dtype, Ix ix);
+/* dtype: of the result (f16, bf16 give f32; a CAST to them rounds). Operands not used: 0. Operands
+ * have one dtype (SELECT: bool, then two of dtype; UNIFORM, NORMAL: u64, u64). */
+JOT_FN uint32_t jot_v_ew(Kernel *k, EwOp op, jot_DType dtype, uint32_t a, uint32_t b, uint32_t c);
+JOT_FN uint32_t jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a); /* a itself if nothing changes */
+/* op: ADD MUL MAX MIN AND OR XOR BITAND BITOR BITXOR. axes: mask. cond: points that count. scale:
+ * 1.0 for none (floats only). */
+JOT_FN uint32_t jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond,
+                             const Ix *cond, double scale);
+JOT_FN uint32_t jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix);
+JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext,
+                            const double *v, const Ix *idx);
+JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *arg);
+JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
+/* Number of the store, -1 on failure. Stores run in the order of the schedule's stages. */
+JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp acc,
+                            int ncond, const Ix *cond);
+
+JOT_FN bool jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity);
+JOT_FN void jot_ir_print(const Kernel *k, Text *text);
+/* Everything the emitter relies on. On failure false, with the reason in `why` (may be NULL). */
+JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
+
+/* ---- schedules ---------------------------------------------------------------------------- */
+
+/* A loop covers its axis from where outer loops of the axis stand, in steps; what is left for inner
+ * loops is `step` wide. Text: axis[:step][kind], "i" is "i:1".
+ *     i:8 i          i in blocks of 8, then one by one (a rest is re-emitted with its own extent)
+ *     w:1u           unrolled           o:1v   the lanes (extent left must be <= lanes)
+ *     r:1p           parallel: only the outermost loop of the function
+ *     j:8U           unrolled; each copy has its own partial sum
+ *     w:14c          blocks: in the last one unrolled copies beyond the end read the last element
+ *                    and do not store     o:32d   the last one runs over the end (padded layouts)
+ *     hp@h:6         window: axis hp runs over 6 positions from where h stands */
+typedef enum {
+    LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD, LOOP_WINDOW
+} LoopKind;
+typedef struct {
+    uint8_t kind, axis;
+    uint8_t from;           /* WINDOW: the axis whose position it starts from */
+    int64_t step;           /* WINDOW: its extent */
+} SLoop;
+
+typedef enum {
+    PLACE_NONE,             /* registers */
+    PLACE_KEEP,             /* registers, saved to memory while reduce loops outside `at` go on */
+    PLACE_MEM               /* memory */
+} PlaceKind;
+typedef struct { uint8_t kind; uint32_t buf, at; } Place; /* at: indices in sched.ixs */
+
+#define STAGE_LOOPS 22
+typedef struct {
+    bool store;             /* a store, else a value */
+    uint8_t n, nat;         /* loops; how many stand around the place where the value is kept */
+    uint32_t what;          /* number of the store or value */
+    Place acc;              /* partial results of a reduction */
+    Place res;              /* the finished value: NONE or MEM; NONE after acc MEM: where acc is */
+    SLoop loop[STAGE_LOOPS];
+} Stage;
+
+/* Axes defined from others: fuse: `axis` runs over all points of of[0..n), the last fastest;
+ * split: of[0] = hi * step + lo where axis is hi and axis + 1 is lo (step divides the extent). */
+typedef struct {
+    bool split;
+    uint8_t axis, n;
+    uint8_t of[8];
+    int64_t step;
+} SDef;
+
+typedef struct {
+    Kernel *k;              /* the kernel it belongs to */
+    int lanes;
+    bool fma;               /* sums of products use the target's fused multiply-add */
+    Vec(Stage) stages;
+    Vec(KAxis) axes;        /* derived axes: numbers k->axes.n and on */
+    Vec(SDef) defs;
+    Vec(Ix) ixs;            /* indices of places, over kernel and derived axes */
+} Sched;
+
+JOT_FN void jot_sched_open(Sched *s, Kernel *k, int lanes);
+JOT_FN void jot_sched_close(Sched *s);
+/* Number of the new axis (split: of hi; lo is the next), -1 on failure. */
+JOT_FN int jot_sched_fuse(Sched *s, const char *name, int n, const int *axes);
+JOT_FN int jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, int64_t step);
+/* Text of a schedule, one line per fact; lines begin with
+ *     lanes 8 | fma | fuse m = n h w | split h = hh hr:2 | layout x 0 2 3 1 halo 2:1,1
+ *     %4: n h:14 i:128 o:32 h w:14 | p q i w:1u o:16u o:1v; keep y[n, o, h, w]
+ *     %7: r:1p j; res t[r, j]          %5: i | r j; acc t[j]          !0: n h:14 ...
+ * %4 or %name is a value, !0 a store; "|" marks `at` (none: reductions 0, values all loops). Layout
+ * lines set the layouts of the kernel's buffers. Reading: false with the reason in why; *s must be
+ * closed or fresh. */
+JOT_FN void jot_sched_print(const Sched *s, Text *text);
+JOT_FN bool jot_sched_read(Sched *s, Kernel *k, const char *text, size_t n, Text *why);
+
+/* The plain schedule: loops in the order given (every axis once, outermost first); axes not in
+ * `order` follow in their own order. Reductions and stores share loops as far as they can. A
+ * reduction whose free axes are a prefix of the order accumulates in a register, others in a scratch
+ * buffer that this adds to the kernel; results that are used where their register is gone are kept
+ * in scratch too. The outermost loop is parallel when that is legal. Call once per kernel. */
+JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int norder, const int *order);
+/* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
+JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
+JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */
+
+/* ---- the lowered tree --------------------------------------------------------------------- */
+
+typedef enum {
+    TREE_POISON, TREE_ROOT, TREE_LOOP,
+    TREE_IF_FIRST, TREE_IF_LATER,   /* all of the loops `mask` points to stand at their first step */
+    TREE_IF_LAST, TREE_IF_BEFORE,   /* ... at their last step / not all */
+    TREE_CLEAR,     /* a buffer is set to an identity or its halo value before anything else */
+    TREE_DECL, TREE_INIT, TREE_RELOAD, TREE_STEP, TREE_FINISH, TREE_SAVE, /* parts of a reduction */
+    TREE_VALUE,     /* another value is computed, in registers or into memory */
+    TREE_STORE
+} TreeOp;
+typedef struct {
+    uint8_t op;
+    bool quiet;             /* LOOP of an init, reload or finish part: a reduce loop counts as 1 step */
+    uint32_t stage;         /* leaves: stage number; CLEAR: buffer */
+    uint32_t kids, next;    /* first child, next sibling */
+    uint32_t ifs, nifs;     /* IF: loops (tree nodes) in tree.refs */
+    SLoop loop;
+} TreeNode;
+typedef struct {
+    Mem *mem;
+    Vec(TreeNode) nodes;    /* 0 poison, 1 root */
+    Vec(uint32_t) refs;
+} Tree;
+JOT_FN bool jot_lower(Tree *t, const Sched *s, Text *why); /* s verified */
+JOT_FN void jot_lower_close(Tree *t);
+JOT_FN void jot_lower_print(const Tree *t, const Sched *s, Text *text);
+
+#endif
