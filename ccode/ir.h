@@ -122,6 +122,7 @@ typedef struct {
                                i for signed, u for unsigned and bool */
     const char *name;       /* NULL: none; names show up in dumps and in C */
     const char *text;       /* CALL */
+    uint8_t ax[JOT_MAX_RANK]; /* AT: the replaced axes */
 } Value;
 
 typedef struct {
@@ -194,6 +195,9 @@ JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t val
 
 JOT_FN bool jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity);
 JOT_FN void jot_ir_print(const Kernel *k, Text *text);
+/* An index expression with the names of axes; s (derived axes) may be NULL. */
+struct Sched;
+JOT_FN void jot_ix_print_named(const Kernel *k, const struct Sched *s, Ix ix, Text *text);
 /* Everything the emitter relies on. On failure false, with the reason in `why` (may be NULL). */
 JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
 
@@ -243,7 +247,7 @@ typedef struct {
     int64_t step;
 } SDef;
 
-typedef struct {
+typedef struct Sched {
     Kernel *k;              /* the kernel it belongs to */
     int lanes;
     bool fma;               /* sums of products use the target's fused multiply-add */
