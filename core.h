@@ -184,6 +184,9 @@ JOT_API void jot_name(jot_Var v, const char *name); /* for dumps and messages; c
 /* v's value, through which no gradient flows / which is stored, not fused with what follows. */
 JOT_API jot_Var jot_stop_grad(jot_Var v);
 JOT_API jot_Var jot_stop_fuse(jot_Var v);
+/* For operators written on this header: keep a failure as the built-in ones do (text by a subset of
+ * printf: %s %d %lld %g), and return poison. ctx NULL: poison only. */
+JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
 
 /* ---- evaluation --------------------------------------------------------------------------- */
 
