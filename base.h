@@ -25,14 +25,12 @@
 #define JOT_PRINTF(fmt, args)
 #endif
 
-/* Our own mistakes. The hosted build prints and stops, the freestanding one traps. */
-#ifndef JOT_ASSERT
-#ifdef NDEBUG
-#define JOT_ASSERT(cond, what) ((void)0)
-#else
+/* Our own mistakes: checked in builds with JOT_CHECKED (all tests), which need the host. */
+#ifdef JOT_CHECKED
 #define JOT_ASSERT(cond, what) ((cond) ? (void)0 : jot_base_bug(__FILE__, __LINE__, what))
-JOT_FN void jot_base_bug(const char *file, int line, const char *what);
-#endif
+JOT_FN void jot_base_bug(const char *file, int line, const char *what); /* backends/host.c */
+#else
+#define JOT_ASSERT(cond, what) ((void)0)
 #endif
 
 void *memcpy(void *restrict to, const void *restrict from, size_t nbytes);

@@ -76,6 +76,10 @@ typedef enum {
 
 typedef struct jot_Ctx jot_Ctx;
 
+/* A handle, copied freely. It names a slot of the context; a slot names a graph node. A handle is
+ * owned by the scope in which it was made; a stale one is detected by its generation. */
+typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Var;
+
 /* ---- context ------------------------------------------------------------------------------ */
 
 /* The world as the core sees it. Every field may be NULL but realloc. */
@@ -113,6 +117,10 @@ JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none;
 JOT_API void jot_clear(jot_Ctx *ctx);                  /* forget the failure and go on */
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
 
+/* For compositions of your own: keep a failure as the library's operators do; returns poison. The
+ * format knows %d %lld %zu %s %g %c. */
+JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
+
 typedef struct {
     uint64_t kernels_run;      /* launches since jot_open */
     uint64_t kernels_compiled; /* distinct kernels handed to a compiler */
@@ -132,10 +140,6 @@ typedef struct {
 JOT_API jot_Stats jot_stats(const jot_Ctx *ctx);
 
 /* ---- variables ---------------------------------------------------------------------------- */
-
-/* A handle, copied freely. It names a slot of the context; a slot names a graph node. A handle is
- * owned by the scope in which it was made; a stale one is detected by its generation. */
-typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Var;
 
 /* Lists in calls. JOT_SHAPE(2, 3), JOT_DIMS(0, 2), JOT_INDEX("i0", "i1+1"); JOT_SHAPE() is a scalar's
  * shape. The pointed-to values are copied by whoever takes a list. */

@@ -32,6 +32,7 @@ typedef struct { int64_t k; Ix atom; uint32_t pad; } IxTerm;
 
 typedef struct {
     uint8_t op;    /* IxOp */
+    uint8_t depth; /* nesting of atoms, at most IX_MAX_DEPTH */
     uint32_t a, b; /* operands; AXIS: a = number; LOAD: a = slot */
     int64_t c;     /* CONST: value; SUM: constant part */
     uint32_t n;    /* SUM: number of terms; LOAD: number of indices */
@@ -83,7 +84,7 @@ JOT_FN const IxTerm *jot_ix_linear(const IxPool *pool, Ix ix, int64_t *c, uint32
 /* Coefficient of axis in the linear form; *inside: the axis also occurs within another atom. */
 JOT_FN int64_t jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside);
 /* Smallest and largest value; false if not known (a load, an unknown axis, an overflow). An empty
- * space (an extent of 0) gives *lo > *hi only for expressions that use the empty axis. */
+ * space runs nothing, so an empty axis counts as standing at its first value. */
 JOT_FN bool jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t *hi);
 JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space *space); /* 0 <= ix < extent, provably */
 #define jot_ix_axes(pool, ix) ((pool)->recs.v[ix].axes)

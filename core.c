@@ -1,0 +1,308 @@
+/* core.c - the context: open, close, errors. Start reading here.
+ *
+ * A program calls builders, and nothing runs. What it then asks for goes down this list; each line is
+ * a file or two, and each arrow is a dump that JOT_DUMP prints:
+ *
+ *     call      ops/element.c, reindex.c, reduce.c    a node: shape, dtype, map; simplified, shared
+ *               ops/forms.c, math.c, nn.c, ...        everything else, composed of the three
+ *     differentiate  ops/grad.c                       more nodes
+ *     ask       backends/eval.c                       jot_data, jot_run, jot_fetch
+ *     select    backends/plan.c                       the nodes that are needed              g
+ *     fuse      fuse/                                 groups, and why edges between them     f
+ *     build     ccode/build.c                         a group becomes a Kernel               k
+ *     schedule  ccode/sched.c                         ... with an order and places           s
+ *     lower     ccode/lower.c                         ... a loop tree                        l
+ *     emit      ccode/emit.c                          ... text in a dialect                  c
+ *     compile   backends/tcc.c, cc.c                  ... a function in the process
+ *     run       backends/plan.c                       buffers, launch, hand over             p
+ *
+ * or, without any compiler, from select straight to backends/interp.c. A graph that was planned
+ * before goes from select to run.
+ *
+ * Read before: core.h. After: ops/graph.h. */
+#include "backends/backend.h"
+#include "backends/plan.h"
+#include "ops/graph.h"
+#ifndef JOT_NO_HOST
+#include "backends/host.h"
+#endif
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+static void
+core_keep(jot_Ctx *ctx, jot_Status status, const char *format, va_list args)
+{
+    Text text = {NULL, NULL, 0, 0};
+
+    if (ctx->status)
+        return;
+    ctx->status = status;
+    text.s = ctx->message;
+    text.cap = sizeof ctx->message;
+    jot_text_v(&text, format, args);
+}
+
+JOT_FN bool
+jot_fail(jot_Ctx *ctx, jot_Status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    core_keep(ctx, status, format, args);
+    va_end(args);
+    return false;
+}
+
+JOT_FN bool
+jot_fail_memory(jot_Ctx *ctx, const char *what)
+{
+    ctx->mem.failed = false; /* told: the next request may succeed */
+    return jot_fail(ctx, JOT_EMEM, "%s: out of memory (%zu bytes in use)", what,
+                    ctx->mem.live_nbytes);
+}
+
+jot_Var
+jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (ctx)
+        core_keep(ctx, status, format, args);
+    va_end(args);
+    return JOT_POISON(ctx);
+}
+
+jot_Status
+jot_error(const jot_Ctx *ctx)
+{
+    return ctx ? ctx->status : JOT_EMEM;
+}
+
+const char *
+jot_message(const jot_Ctx *ctx)
+{
+    return !ctx ? "jot_open: out of memory" : ctx->status ? ctx->message : "";
+}
+
+void
+jot_clear(jot_Ctx *ctx)
+{
+    ctx->status = JOT_OK;
+    ctx->mem.failed = false;
+    ctx->message[0] = 0;
+}
+
+/* ---- configuration: the caller's field, else the environment, else the default -------------- */
+
+static const char *
+core_string(jot_Ctx *ctx, const char *given, const char *env, const char *otherwise)
+{
+    const char *s = given;
+
+    if (!s && ctx->mem.hooks.getenv)
+        s = ctx->mem.hooks.getenv(ctx->mem.hooks.ud, env);
+    if (!s)
+        s = otherwise;
+    return s ? jot_arena_copy(&ctx->strings, s, jot_str_len(s)) : NULL;
+}
+
+static int
+core_number(const char *s)
+{
+    int n = 0;
+
+    for (; s && *s >= '0' && *s <= '9' && n < 1000000; s++)
+        n = n * 10 + (*s - '0');
+    return n;
+}
+
+static bool
+core_configure(jot_Ctx *ctx, const jot_Config *given)
+{
+    jot_Config *c = &ctx->config;
+
+    *c = *given;
+    c->hooks = ctx->mem.hooks;
+    c->backend = core_string(ctx, given->backend, "JOT_BACKEND", NULL);
+    c->policy = core_string(ctx, given->policy, "JOT_POLICY", "paper");
+    c->dump = core_string(ctx, given->dump, "JOT_DUMP", "");
+    c->layout = core_string(ctx, given->layout, "JOT_LAYOUT", "rowmajor");
+    c->schedule = core_string(ctx, given->schedule, "JOT_SCHEDULE", "default");
+    c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
+    c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
+    if (!c->lanes)
+        c->lanes = core_number(core_string(ctx, NULL, "JOT_LANES", "1"));
+    if (c->lanes < 1)
+        c->lanes = 1;
+    ctx->seed = c->seed;
+    return !ctx->mem.failed;
+}
+
+static bool
+core_word(jot_Ctx *ctx, const char *what, const char *word, const char *const *known)
+{
+    int i;
+
+    for (i = 0; known[i]; i++)
+        if (jot_str_eq(word, known[i])
+            || (i && !memcmp(word, "random:", 7) && !memcmp(known[i], "random:", 7)))
+            return true;
+    return jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; known are %s and %s", what, word, known[0],
+                    known[1]);
+}
+
+static bool
+core_check(jot_Ctx *ctx)
+{
+    static const char *const policies[] = {"paper", "none", NULL};
+    static const char *const layouts[] = {"rowmajor", "random:SEED", NULL};
+    static const char *const schedules[] = {"default", "random:SEED", NULL};
+    int n = ctx->config.lanes;
+
+    if (n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
+        return jot_fail(ctx, JOT_EUSE, "jot_open: lanes is %d; 1, 2, 4, 8 and 16 are known", n);
+    return core_word(ctx, "policy (JOT_POLICY)", ctx->config.policy, policies)
+        && core_word(ctx, "layout (JOT_LAYOUT)", ctx->config.layout, layouts)
+        && core_word(ctx, "schedule (JOT_SCHEDULE)", ctx->config.schedule, schedules);
+}
+
+/* ---- backends ----------------------------------------------------------------------------- */
+
+static void
+core_note(jot_Ctx *ctx, const char *format, ...)
+{
+    Text text = {NULL, NULL, 0, 0};
+    char buf[512];
+    va_list args;
+
+    text.s = buf;
+    text.cap = sizeof buf;
+    va_start(args, format);
+    jot_text_v(&text, format, args);
+    va_end(args);
+    if (ctx->mem.hooks.log)
+        ctx->mem.hooks.log(ctx->mem.hooks.ud, text.s, text.n);
+}
+
+static bool
+core_try(jot_Ctx *ctx, const Backend *kind, char *why, size_t why_nbytes)
+{
+    Backend *backend = jot_mem_new(&ctx->mem, 1, sizeof *backend);
+
+    if (!backend) {
+        jot_fail_memory(ctx, "jot_open");
+        return false;
+    }
+    *backend = *kind;
+    why[0] = 0;
+    if (!backend->open || backend->open(backend, ctx, why, why_nbytes) == JOT_OK) {
+        ctx->backend = backend;
+        return true;
+    }
+    jot_mem_free(&ctx->mem, backend, sizeof *backend);
+    return false;
+}
+
+/* The one that was asked for, else the first of the table that opens. */
+static bool
+core_open_backend(jot_Ctx *ctx)
+{
+    const char *want = ctx->config.backend;
+    char why[256], known[128];
+    Text names = {NULL, NULL, 0, 0};
+    int i;
+
+    names.s = known;
+    names.cap = sizeof known;
+    for (i = 0; jot_backends[i]; i++) {
+        jot_text_f(&names, " %s", jot_backends[i]->name);
+        if (want && !jot_str_eq(want, jot_backends[i]->name))
+            continue;
+        if (core_try(ctx, jot_backends[i], why, sizeof why))
+            return true;
+        if (ctx->status)
+            return false;
+        if (want)
+            return jot_fail(ctx, JOT_EDEVICE, "jot_open: backend %s: %s", want, why);
+        if (jot_str_len(ctx->config.dump))
+            core_note(ctx, "jot: backend %s skipped: %s\n", jot_backends[i]->name, why);
+    }
+    return jot_fail(ctx, JOT_EUSE, "jot_open: no backend \"%s\"; known are%s", want ? want : "", known);
+}
+
+/* ---- open and close ----------------------------------------------------------------------- */
+
+static bool
+core_open(jot_Ctx *ctx, const jot_Config *config)
+{
+    ctx->strings.mem = &ctx->mem;
+    if (!core_configure(ctx, config))
+        return jot_fail_memory(ctx, "jot_open");
+    if (!jot_graph_open(ctx))
+        return ctx->status ? false : jot_fail_memory(ctx, "jot_open");
+    return core_check(ctx) && core_open_backend(ctx);
+}
+
+jot_Ctx *
+jot_open(const jot_Config *given)
+{
+    jot_Config config;
+    jot_Ctx *ctx;
+    Mem mem;
+
+    memset(&config, 0, sizeof config);
+    if (given)
+        config = *given;
+#ifndef JOT_NO_HOST
+    if (!config.hooks.realloc)
+        jot_host_hooks(&config.hooks);
+#endif
+    if (!config.hooks.realloc)
+        return NULL;
+    memset(&mem, 0, sizeof mem);
+    mem.hooks = config.hooks;
+    ctx = jot_mem_new(&mem, 1, sizeof *ctx);
+    if (!ctx)
+        return NULL;
+    ctx->mem = mem;
+    (void)core_open(ctx, &config); /* a failure is kept in the context */
+    return ctx;
+}
+
+void
+jot_close(jot_Ctx *ctx)
+{
+    Mem mem;
+
+    if (!ctx)
+        return;
+    jot_plan_close(ctx);
+    jot_graph_close(ctx);
+    if (ctx->backend) {
+        if (ctx->backend->close)
+            ctx->backend->close(ctx->backend, ctx);
+        jot_mem_free(&ctx->mem, ctx->backend, sizeof *ctx->backend);
+    }
+    jot_arena_free(&ctx->strings);
+    mem = ctx->mem;
+    jot_mem_free(&mem, ctx, sizeof *ctx);
+}
+
+const char *
+jot_backend(const jot_Ctx *ctx)
+{
+    return ctx->backend ? ctx->backend->name : "none";
+}
+
+jot_Stats
+jot_stats(const jot_Ctx *ctx)
+{
+    jot_Stats stats = ctx->stats;
+
+    stats.live_nbytes = ctx->mem.live_nbytes;
+    stats.peak_nbytes = ctx->mem.peak_nbytes;
+    stats.live_nodes = ctx->live_nodes;
+    stats.live_slots = ctx->live_slots;
+    return stats;
+}
