@@ -140,31 +140,36 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
 }
 
 static bool
-core_word(jot_Ctx *ctx, const char *what, const char *word, const char *const *known)
+core_starts(const char *word, const char *with)
 {
-    int i;
+    size_t n = jot_str_len(with);
 
-    for (i = 0; known[i]; i++)
-        if (jot_str_eq(word, known[i])
-            || (i && !memcmp(word, "random:", 7) && !memcmp(known[i], "random:", 7)))
-            return true;
-    return jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; known are %s and %s", what, word, known[0],
-                    known[1]);
+    return jot_str_len(word) >= n && !memcmp(word, with, n);
+}
+
+/* word must be `known`, or begin with `prefix` (NULL: nothing else is known). */
+static bool
+core_word(jot_Ctx *ctx, const char *what, const char *word, const char *known, const char *other,
+          const char *prefix)
+{
+    if (jot_str_eq(word, known) || (prefix ? core_starts(word, prefix) : jot_str_eq(word, other)))
+        return true;
+    return jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; known are %s and %s", what, word, known,
+                    other);
 }
 
 static bool
 core_check(jot_Ctx *ctx)
 {
-    static const char *const policies[] = {"paper", "none", NULL};
-    static const char *const layouts[] = {"rowmajor", "random:SEED", NULL};
-    static const char *const schedules[] = {"default", "random:SEED", NULL};
-    int n = ctx->config.lanes;
+    const jot_Config *c = &ctx->config;
+    int n = c->lanes;
 
     if (n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
         return jot_fail(ctx, JOT_EUSE, "jot_open: lanes is %d; 1, 2, 4, 8 and 16 are known", n);
-    return core_word(ctx, "policy (JOT_POLICY)", ctx->config.policy, policies)
-        && core_word(ctx, "layout (JOT_LAYOUT)", ctx->config.layout, layouts)
-        && core_word(ctx, "schedule (JOT_SCHEDULE)", ctx->config.schedule, schedules);
+    return core_word(ctx, "policy (JOT_POLICY)", c->policy, "paper", "none", NULL)
+        && core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor", "random:SEED", "random:")
+        && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default", "random:SEED",
+                     "random:");
 }
 
 /* ---- backends ----------------------------------------------------------------------------- */

@@ -1,0 +1,28 @@
+# tools/amalgamate.awk - one translation unit out of many files: prints each named file with our own
+# #include lines replaced by the file they name; a header once, a .def list each time it is wanted.
+# Use: awk -f tools/amalgamate.awk base.c ops/index.c ... > jot.c
+function expand(file,    line, name) {
+    if (file ~ /\.h$/ && (file in seen)) return
+    seen[file] = 1
+    printf "\n/* ---------------- %s ---------------- */\n", file
+    while ((getline line < file) > 0) {
+        if (line ~ /^#[ ]*include "/) {
+            name = line
+            sub(/^#[ ]*include "/, "", name)
+            sub(/".*$/, "", name)
+            if (name == "core.h") { if (!("core.h" in seen)) print "#include \"jot.h\""; seen["core.h"] = 1; continue }
+            expand(name)
+        } else print line
+    }
+    close(file)
+}
+BEGIN {
+    print "/* jot.c - the whole library in one file, made by `make dist`; edit the originals, not this. */"
+    print "#if defined(__GNUC__) && !defined(__TINYC__)"
+    print "#define JOT_FN static __attribute__((unused))"
+    print "#else"
+    print "#define JOT_FN static"
+    print "#endif"
+    for (i = 1; i < ARGC; i++) expand(ARGV[i])
+    exit
+}
