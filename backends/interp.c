@@ -1,0 +1,437 @@
+/* backends/interp.c - the naive interpreter: the oracle every other backend is compared with, and the
+ * backend that is always there.
+ *
+ * It runs the graph as built, node by node, and shares neither the simplifier nor the kernel IR with
+ * what it judges: index expressions by jot_ix_eval, elements by jot_scalar_apply. To be the better
+ * one of the two it accumulates float sums and products in double and rounds once at the end;
+ * integers wrap; f16 and bf16 are rounded where a value is stored or cast, not at every operator.
+ *
+ *     stored  leaves, what is asked for, reductions, code       one array, filled in one sweep
+ *     pulled  everything else, while cheap                      computed when an element is wanted
+ *
+ *     y = sum(mul(reindex x, broadcast w))       only y has memory: the rank 7 in between is pulled
+ *
+ * A node is pulled while that costs at most PULL_COST applications an element (which also bounds the
+ * recursion), and if its elements are read once, or are more than those of its largest stored operand.
+ *
+ * Read before: ops/graph.h, backends/plan.h. After: ccode/build.c, backends/plan.c. */
+#include "backends/backend.h"
+#include "backends/plan.h"
+
+enum { PULL_COST = 96 };
+
+typedef struct { int64_t c; uint32_t term, nterm; bool linear; } InterpIndex;
+typedef struct { int64_t k; int axis; } InterpTerm;
+
+typedef struct {
+    unsigned char *p;     /* its elements, row-major; NULL: pulled (or not computed yet) */
+    uint32_t cost;        /* of pulling one element */
+    uint32_t uses;        /* operands that name it */
+    uint32_t last;        /* position of the last stored node that reads it */
+    uint32_t free_head, free_next; /* list of what is free after this position */
+    uint32_t map;         /* first of its compiled index expressions, when has_map */
+    int64_t most;         /* elements of the largest stored operand below */
+    bool stored, owned, has_map, root;
+} InterpNode;
+
+typedef struct {
+    jot_Ctx *ctx;
+    const NodeList *list;
+    InterpNode *at;
+    Vec(InterpIndex) index;
+    Vec(InterpTerm) terms;
+} Interp;
+
+typedef struct { Interp *in; const Node *node; } InterpLoad;
+
+static jot_Scalar interp_pull(Interp *in, NodeId id, const int64_t *at, int64_t lin);
+
+static InterpNode *
+interp_of(Interp *in, NodeId id)
+{
+    return &in->at[jot_node(in->ctx, id)->at];
+}
+
+/* ---- index expressions -------------------------------------------------------------------- */
+
+/* @slot(index...): the element of an integer variable, each index clamped into it. */
+static int64_t
+interp_load(void *ud, int slot, int n, const int64_t *index)
+{
+    InterpLoad *l = ud;
+    NodeId id = l->node->input[slot + 1];
+    const Node *v = jot_node(l->in->ctx, id);
+    int64_t at[JOT_MAX_RANK], lin = 0;
+    int d;
+
+    if (!v->nelem)
+        return 0;
+    for (d = 0; d < n; d++) {
+        at[d] = index[d] < 0 ? 0 : index[d] >= v->ext[d] ? v->ext[d] - 1 : index[d];
+        lin = lin * v->ext[d] + at[d];
+    }
+    return interp_pull(l->in, id, at, lin).i;
+}
+
+/* Most index expressions are c + k*i + ...: kept as a list, so that an element costs no tree walk. */
+static void
+interp_compile_index(Interp *in, Ix ix)
+{
+    InterpIndex *out = jot_vec_push(&in->ctx->mem, in->index);
+    IxTerm tmp;
+    const IxTerm *term = jot_ix_linear(&in->ctx->ix, ix, &out->c, &out->nterm, &tmp);
+    uint32_t i;
+
+    out->term = in->terms.n;
+    out->linear = true;
+    for (i = 0; i < out->nterm; i++) {
+        int axis = 0;
+
+        out->linear = out->linear && jot_ix_is_axis(&in->ctx->ix, term[i].atom, &axis);
+        if (out->linear) {
+            InterpTerm *t = jot_vec_push(&in->ctx->mem, in->terms);
+
+            t->k = term[i].k;
+            t->axis = axis;
+        }
+    }
+}
+
+static void
+interp_compile(Interp *in, uint32_t pos)
+{
+    const Node *node = jot_node(in->ctx, in->list->v[pos]);
+    int d;
+
+    in->at[pos].has_map = true;
+    in->at[pos].map = in->index.n;
+    for (d = 0; d < node->nindex; d++)
+        interp_compile_index(in, node->index[d]);
+}
+
+/* Where `at` lands: fills to[] and the row-major position in ext; -1 when outside or a condition is 0. */
+static int64_t
+interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, int64_t *to)
+{
+    InterpIndex *ix = in->index.v + in->at[node->at].map;
+    InterpLoad load;
+    int64_t lin = 0;
+    uint32_t t;
+    int d;
+
+    load.in = in;
+    load.node = node;
+    for (d = 0; d < node->ncond; d++)
+        if (!jot_ix_eval(&in->ctx->ix, node->cond[d], at, interp_load, &load))
+            return -1;
+    for (d = 0; d < node->nindex; d++) {
+        int64_t v = ix[d].c;
+
+        if (ix[d].linear)
+            for (t = ix[d].term; t < ix[d].term + ix[d].nterm; t++)
+                v += in->terms.v[t].k * at[in->terms.v[t].axis];
+        else
+            v = jot_ix_eval(&in->ctx->ix, node->index[d], at, interp_load, &load);
+        if (v < 0 || v >= ext[d])
+            return -1;
+        to[d] = v;
+        lin = lin * ext[d] + v;
+    }
+    return lin;
+}
+
+/* ---- one element -------------------------------------------------------------------------- */
+
+static jot_Scalar
+interp_apply(const Interp *in, const Node *node, const jot_Scalar *operand)
+{
+    const Node *a = jot_node(in->ctx, node->input[node->ninputs == 3 ? 1 : 0]);
+    jot_DType out = node->op == EW_CAST ? node->dtype : jot_dtype_compute(node->dtype);
+
+    return jot_scalar_apply(node->op, jot_dtype_compute(a->dtype), out, operand);
+}
+
+static jot_Scalar
+interp_random(const Node *node, int64_t lin)
+{
+    jot_Scalar v[2];
+
+    v[0].u = node->value.u;
+    v[1].u = node->stream + (uint64_t)lin;
+    return jot_scalar_apply(node->op, JOT_U64, jot_dtype_compute(node->dtype), v);
+}
+
+static jot_Scalar
+interp_pull(Interp *in, NodeId id, const int64_t *at, int64_t lin)
+{
+    const Node *node = jot_node(in->ctx, id);
+    InterpNode *self = &in->at[node->at];
+    int64_t to[JOT_MAX_RANK];
+    jot_Scalar v[3];
+    int k;
+
+    if (self->p)
+        return jot_scalar_read(self->p + (size_t)lin * jot_dtype_nbytes(node->dtype), node->dtype);
+    switch (node->kind) {
+    case NODE_IOTA:
+        return jot_scalar_from_i64(at[node->op], node->dtype);
+    case NODE_RANDOM:
+        return interp_random(node, lin);
+    case NODE_ALIAS:
+        return interp_pull(in, node->input[0], at, lin);
+    case NODE_EW:
+        for (k = 0; k < node->ninputs; k++)
+            v[k] = interp_pull(in, node->input[k], at, lin);
+        return interp_apply(in, node, v);
+    case NODE_REINDEX:
+        lin = interp_map(in, node, jot_node(in->ctx, node->input[0])->ext, at, to);
+        return lin < 0 ? node->value : interp_pull(in, node->input[0], to, lin);
+    default:
+        return node->value; /* CONST; the rest is stored */
+    }
+}
+
+/* ---- one node ----------------------------------------------------------------------------- */
+
+/* The next point of a row-major walk. */
+static void
+interp_step(int64_t *at, int rank, const int64_t *ext)
+{
+    int d;
+
+    for (d = rank - 1; d >= 0; d--) {
+        if (++at[d] < ext[d])
+            return;
+        at[d] = 0;
+    }
+}
+
+static void
+interp_fill(Interp *in, const Node *node, NodeId id, unsigned char *p)
+{
+    size_t size = jot_dtype_nbytes(node->dtype);
+    int64_t at[JOT_MAX_RANK] = {0}, lin;
+
+    for (lin = 0; lin < node->nelem; lin++) {
+        jot_scalar_write(p + (size_t)lin * size, node->dtype, interp_pull(in, id, at, lin));
+        interp_step(at, node->rank, node->ext);
+    }
+}
+
+static jot_Scalar
+interp_combine(int op, bool wide, jot_DType dtype, jot_Scalar a, jot_Scalar b)
+{
+    jot_Scalar v[2];
+
+    v[0] = a;
+    v[1] = b;
+    if (!wide)
+        return jot_scalar_apply(jot_reduce_info[op].combine, dtype, dtype, v);
+    if (op == JOT_MUL)
+        v[0].f *= b.f;
+    else
+        v[0].f += b.f;
+    return v[0];
+}
+
+/* acc[index(i)] op= y[i]: over the whole of y's space, in row-major order. */
+static void
+interp_accumulate(Interp *in, const Node *node, bool wide, jot_Scalar *acc)
+{
+    const Node *y = jot_node(in->ctx, node->input[0]);
+    jot_DType dtype = jot_dtype_compute(node->dtype);
+    int64_t at[JOT_MAX_RANK] = {0}, to[JOT_MAX_RANK], lin, out;
+
+    for (lin = 0; lin < y->nelem; lin++) {
+        out = interp_map(in, node, node->ext, at, to);
+        if (out >= 0) {
+            jot_Scalar v = interp_pull(in, node->input[0], at, lin);
+
+            if (y->dtype != node->dtype)
+                v = jot_scalar_apply(EW_CAST, jot_dtype_compute(y->dtype), dtype, &v);
+            acc[out] = interp_combine(node->op, wide, dtype, acc[out], v);
+        }
+        interp_step(at, y->rank, y->ext);
+    }
+}
+
+static bool
+interp_reduce(Interp *in, const Node *node, unsigned char *p)
+{
+    bool is_float = jot_dtype_class(node->dtype) == CLASS_FLOAT;
+    bool wide = is_float && (node->op == JOT_ADD || node->op == JOT_MUL || node->op == JOT_MEAN);
+    size_t size = jot_dtype_nbytes(node->dtype);
+    jot_Scalar identity = jot_reduce_identity(node->op, node->dtype), *acc;
+    int64_t i;
+
+    acc = jot_mem_new(&in->ctx->mem, (size_t)node->nelem, sizeof *acc);
+    if (!acc)
+        return false;
+    for (i = 0; i < node->nelem; i++)
+        acc[i] = identity;
+    interp_accumulate(in, node, wide, acc);
+    for (i = 0; i < node->nelem; i++) {
+        if (node->op == JOT_MEAN && is_float)
+            acc[i].f *= node->value.f;
+        if (node->dtype == JOT_F32)
+            acc[i].f = (float)acc[i].f;
+        jot_scalar_write(p + (size_t)i * size, node->dtype, acc[i]);
+    }
+    jot_mem_free(&in->ctx->mem, acc, (size_t)node->nelem * sizeof *acc);
+    return true;
+}
+
+static bool
+interp_store(Interp *in, uint32_t pos)
+{
+    NodeId id = in->list->v[pos];
+    const Node *node = jot_node(in->ctx, id);
+    InterpNode *self = &in->at[pos];
+    unsigned char *p;
+
+    if (node->kind == NODE_CODE || node->kind == NODE_MAP)
+        return jot_fail(in->ctx, JOT_EDEVICE,
+                        "code: the interpreter has no compiler and no host function was given");
+    p = jot_mem_new(&in->ctx->mem, (size_t)node->nelem, jot_dtype_nbytes(node->dtype));
+    if (!p)
+        return false;
+    if (node->kind != NODE_REDUCE) {
+        interp_fill(in, node, id, p);
+    } else if (!interp_reduce(in, node, p)) {
+        jot_mem_free(&in->ctx->mem, p, (size_t)node->nelem * jot_dtype_nbytes(node->dtype));
+        return false;
+    }
+    self->p = p;
+    self->owned = true;
+    return true;
+}
+
+/* ---- what is stored ----------------------------------------------------------------------- */
+
+static void
+interp_place(Interp *in, uint32_t pos)
+{
+    const Node *node = jot_node(in->ctx, in->list->v[pos]);
+    InterpNode *self = &in->at[pos];
+    int k;
+
+    self->cost = 1;
+    if (node->data) {
+        self->p = node->data->p;
+        self->most = node->nelem;
+        return;
+    }
+    for (k = 0; k < node->ninputs; k++) {
+        InterpNode *from = interp_of(in, node->input[k]);
+
+        self->cost += from->stored ? 1 : from->cost;
+        if (self->most < from->most)
+            self->most = from->most;
+    }
+    self->stored = self->root || node->kind == NODE_REDUCE || node->kind == NODE_CODE
+                || node->kind == NODE_MAP || node->kind == NODE_PICK || self->cost > PULL_COST
+                || (node->kind == NODE_EW && self->uses > 1 && node->nelem <= self->most);
+    if (self->stored)
+        self->most = node->nelem;
+}
+
+/* Backwards: the last stored node that reads each, through what is pulled; then, per position, what
+ * to free after it. */
+static void
+interp_lifetimes(Interp *in)
+{
+    uint32_t pos = in->list->n;
+    int k;
+
+    while (pos--) {
+        const Node *node = jot_node(in->ctx, in->list->v[pos]);
+        uint32_t last = in->at[pos].stored ? pos : in->at[pos].last;
+
+        for (k = 0; k < node->ninputs && !node->data; k++) {
+            InterpNode *from = interp_of(in, node->input[k]);
+
+            if (from->last < last)
+                from->last = last;
+        }
+        if (in->at[pos].stored && !in->at[pos].root) {
+            in->at[pos].free_next = in->at[in->at[pos].last].free_head;
+            in->at[in->at[pos].last].free_head = pos + 1;
+        }
+    }
+}
+
+static void
+interp_prepare(Interp *in, const NodeId *roots, uint32_t n)
+{
+    uint32_t pos, i;
+    int k;
+
+    for (i = 0; i < n; i++)
+        interp_of(in, roots[i])->root = true;
+    for (pos = 0; pos < in->list->n; pos++) {
+        const Node *node = jot_node(in->ctx, in->list->v[pos]);
+
+        for (k = 0; k < node->ninputs && !node->data; k++)
+            interp_of(in, node->input[k])->uses++;
+        if (!node->data && (node->kind == NODE_REINDEX || node->kind == NODE_REDUCE))
+            interp_compile(in, pos);
+    }
+    for (pos = 0; pos < in->list->n; pos++)
+        interp_place(in, pos);
+    interp_lifetimes(in);
+}
+
+static void
+interp_release(Interp *in, uint32_t pos)
+{
+    const Node *node = jot_node(in->ctx, in->list->v[pos]);
+
+    if (in->at[pos].owned)
+        jot_mem_free(&in->ctx->mem, in->at[pos].p,
+                     (size_t)node->nelem * jot_dtype_nbytes(node->dtype));
+    in->at[pos].owned = false;
+    in->at[pos].p = NULL;
+}
+
+static bool
+interp_all(Interp *in)
+{
+    uint32_t pos, f;
+
+    for (pos = 0; pos < in->list->n; pos++) {
+        if (!in->at[pos].stored)
+            continue;
+        if (!interp_store(in, pos))
+            return false;
+        for (f = in->at[pos].free_head; f; f = in->at[f - 1].free_next)
+            interp_release(in, f - 1);
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n, void **out)
+{
+    Interp in = {0};
+    uint32_t i;
+    bool ok = false;
+
+    in.ctx = ctx;
+    in.list = list;
+    ctx->mem.failed = false;
+    in.at = jot_mem_new(&ctx->mem, list->n, sizeof *in.at);
+    if (in.at)
+        interp_prepare(&in, roots, n);
+    if (in.at && !ctx->mem.failed)
+        ok = interp_all(&in);
+    for (i = 0; ok && i < n; i++) {
+        out[i] = interp_of(&in, roots[i])->p;
+        interp_of(&in, roots[i])->owned = false;
+    }
+    for (i = 0; in.at && i < list->n; i++)
+        interp_release(&in, i);
+    jot_vec_free(&ctx->mem, in.index);
+    jot_vec_free(&ctx->mem, in.terms);
+    jot_mem_free(&ctx->mem, in.at, list->n * sizeof *in.at);
+    return ok || (ctx->status ? false : jot_fail_memory(ctx, "interp"));
+}
