@@ -13,7 +13,7 @@
  * Written with the public header alone, as a user's own operator would be. Each composition works in
  * a scope of its own, so that only its result outlives it.
  *
- * Read before: core.h. After: ops/nn.c. */
+ * Read before: core.h. After: ops/conv.c. */
 #include "core.h"
 
 static const char *const math_axis[JOT_MAX_RANK] = {
@@ -131,7 +131,8 @@ jot_Var
 jot_linear(jot_Var x, jot_Var w, jot_Var b)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!math_live(x, "linear", "x") || !math_live(w, "linear", "w") || !math_live(b, "linear", "b"))
+    if (!math_live(x, "linear", "x") || !math_live(w, "linear", "w") ||
+        !math_live(b, "linear", "b"))
         return poison;
     if (jot_rank(x) < 1)
         return jot_raise(x.ctx, JOT_ESHAPE, "linear: x: rank of at least 1 asked, 0 found");
@@ -139,11 +140,12 @@ jot_linear(jot_Var x, jot_Var w, jot_Var b)
         return jot_raise(x.ctx, JOT_ESHAPE, "linear: w: rank 2 (in, out) asked, %d found",
                          jot_rank(w));
     if (jot_extent(w, 0) != jot_extent(x, -1))
-        return jot_raise(x.ctx, JOT_ESHAPE, "linear: w: %lld rows asked (x's last extent), %lld found",
+        return jot_raise(x.ctx, JOT_ESHAPE,
+                         "linear: w: %lld rows asked (x's last extent), %lld found",
                          (long long)jot_extent(x, -1), (long long)jot_extent(w, 0));
     if (jot_rank(b) != 1 || jot_extent(b, 0) != jot_extent(w, 1))
         return jot_raise(x.ctx, JOT_ESHAPE,
-                         "linear: b: shape (%lld) asked (w's columns), rank %d and %lld elements found",
+                         "linear: b: (%lld) asked (w's columns), rank %d and %lld elements found",
                          (long long)jot_extent(w, 1), jot_rank(b), (long long)jot_nelem(b));
     jot_push(x.ctx);
     jot_Var y = jot_keep(jot_add(jot_matmul(x, w), b));

@@ -1,0 +1,248 @@
+/* ops/optim.c - optimisers: new values of parameters from gradients, assigned lazily.
+ *
+ *     sgd    d = g + decay p     b = momentum b + d     p = p - lr b
+ *     adam   m = b1 m + (1-b1) g     v = b2 v + (1-b2) g^2     p = p - k m / (sqrt(v) + e)
+ *            k = lr sqrt(1 - b2^t) / (1 - b1^t)     e = eps sqrt(1 - b2^t)        t = 1, 2, ...
+ *
+ * Adam's bias corrections are gathered in k and e (top and bottom of the textbook's quotient times
+ * sqrt(1 - b2^t)), so that what changes from step to step is two literals, never 0 nor 1: every step
+ * builds a graph of the same structure, finds its plan, and passes the new numbers as arguments.
+ *
+ * An optimiser is plain memory, and a composition has no allocator: the record is kept in the bytes
+ * of a parameter of the context, which gives it the promised lifetime. All new values are built
+ * before the first is assigned.
+ *
+ * Read before: ops/loss.c. */
+#include "core.h"
+
+typedef enum { OPTIM_SGD, OPTIM_ADAM } OptimKind;
+
+/* One parameter: its state (a: momentum or first moment, b: second moment), and the new values. */
+typedef struct { jot_Var param, a, b, next_param, next_a, next_b; } OptimSlot;
+
+struct jot_Optim {
+    jot_Ctx *ctx;
+    jot_Var bytes; /* where this record lives */
+    OptimKind kind;
+    int n;
+    double lr, momentum, decay; /* sgd */
+    double beta1, beta2, eps;   /* adam */
+    double power1, power2;      /* beta1^t, beta2^t */
+    OptimSlot slot[];
+};
+
+/* sqrt(v), 0 <= v <= 1, by Newton from above: a composition has no libm. */
+static double
+optim_sqrt(double v)
+{
+    double r = 1, next = (r + v / r) / 2;
+    while (next < r && v > 0) {
+        r = next;
+        next = (r + v / r) / 2;
+    }
+    return r;
+}
+
+static bool
+optim_params_ok(jot_Vars params, const char *op)
+{
+    for (int k = 0; k < params.n; k++) {
+        jot_Var p = params.v[k];
+        if (!jot_ok(p)) {
+            if (p.gen != 0)
+                jot_raise(p.ctx, JOT_EHANDLE, "%s: parameter %d: a live handle asked, a stale one "
+                          "found", op, k);
+            return false;
+        }
+        if (jot_dtype(p) < JOT_F16) {
+            jot_raise(p.ctx, JOT_EDTYPE, "%s: parameter %d: a float dtype asked, %s found", op, k,
+                      jot_dtype_name(jot_dtype(p)));
+            return false;
+        }
+    }
+    return params.n > 0;
+}
+
+/* A cleared record for n parameters, or NULL. The bytes are an optimiser's alone: a parameter shares
+ * its elements with nobody. */
+static jot_Optim *
+optim_record(jot_Ctx *ctx, int n)
+{
+    size_t nbytes = sizeof(jot_Optim) + (size_t)n * sizeof(OptimSlot);
+    jot_Var bytes = jot_param(ctx, JOT_U8, JOT_SHAPE((int64_t)nbytes), NULL);
+    jot_Optim *o = (jot_Optim *)(uintptr_t)jot_data(bytes);
+    if (!o) {
+        jot_free(bytes);
+        return NULL;
+    }
+    o->ctx = ctx;
+    o->bytes = bytes;
+    return o;
+}
+
+static jot_Var
+optim_state(jot_Var param)
+{
+    return jot_param(param.ctx, jot_dtype(param), jot_shape(param), NULL);
+}
+
+static jot_Optim *
+optim_new(OptimKind kind, jot_Vars params, bool a, bool b, const char *op)
+{
+    jot_Optim *o;
+    bool fine = true;
+    if (!optim_params_ok(params, op) || !(o = optim_record(params.v[0].ctx, params.n)))
+        return NULL;
+    o->kind = kind;
+    for (; o->n < params.n && fine; o->n++) {
+        OptimSlot *s = &o->slot[o->n];
+        s->param = params.v[o->n];
+        if (a)
+            s->a = optim_state(s->param);
+        if (b)
+            s->b = optim_state(s->param);
+        fine = (!a || jot_ok(s->a)) && (!b || jot_ok(s->b));
+    }
+    if (!fine) {
+        jot_optim_free(o);
+        return NULL;
+    }
+    return o;
+}
+
+jot_Optim *
+jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
+{
+    jot_Optim *o = optim_new(OPTIM_SGD, params, momentum != 0, false, "sgd");
+    if (o) {
+        o->lr = lr;
+        o->momentum = momentum;
+        o->decay = weight_decay;
+    }
+    return o;
+}
+
+jot_Optim *
+jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
+{
+    jot_Optim *o = optim_new(OPTIM_ADAM, params, true, true, "adam");
+    if (o) {
+        o->lr = lr;
+        o->beta1 = beta1;
+        o->beta2 = beta2;
+        o->eps = eps;
+        o->power1 = o->power2 = 1;
+    }
+    return o;
+}
+
+static void
+optim_sgd(const jot_Optim *o, OptimSlot *s, jot_Var g)
+{
+    if (o->decay != 0)
+        g = jot_add(g, jot_scale(s->param, o->decay));
+    if (o->momentum != 0)
+        g = s->next_a = jot_add(jot_scale(s->a, o->momentum), g);
+    s->next_param = jot_sub(s->param, jot_scale(g, o->lr));
+}
+
+static void
+optim_adam(const jot_Optim *o, OptimSlot *s, jot_Var g, double power1, double power2)
+{
+    double root = optim_sqrt(1 - power2);
+    s->next_a = jot_add(jot_scale(s->a, o->beta1), jot_scale(g, 1 - o->beta1));
+    s->next_b = jot_add(jot_scale(s->b, o->beta2), jot_scale(jot_mul(g, g), 1 - o->beta2));
+    jot_Var step = jot_div(s->next_a, jot_offset(jot_sqrt(s->next_b), o->eps * root));
+    s->next_param = jot_sub(s->param, jot_scale(step, o->lr * root / (1 - power1)));
+}
+
+static bool
+optim_grad_ok(const jot_Optim *o, int k, jot_Var g)
+{
+    jot_Var p = o->slot[k].param;
+    bool same = jot_ok(p) && jot_ok(g) && jot_rank(p) == jot_rank(g) && jot_dtype(p) == jot_dtype(g);
+    if (!jot_ok(p) || (!jot_ok(g) && g.gen != 0)) {
+        jot_raise(o->ctx, JOT_EHANDLE, "step: %s %d: a live handle asked, a stale one found",
+                  jot_ok(p) ? "gradient" : "parameter", k);
+        return false;
+    }
+    for (int d = 0; same && d < jot_rank(p); d++)
+        same = jot_extent(p, d) == jot_extent(g, d);
+    if (!same && jot_ok(g))
+        jot_raise(o->ctx, JOT_ESHAPE, "step: gradient %d: shape and dtype of its parameter asked "
+                  "(%s, rank %d, %lld elements), %s, rank %d, %lld elements found", k,
+                  jot_dtype_name(jot_dtype(p)), jot_rank(p), (long long)jot_nelem(p),
+                  jot_dtype_name(jot_dtype(g)), jot_rank(g), (long long)jot_nelem(g));
+    return same;
+}
+
+static bool
+optim_slot_ok(const jot_Optim *o, const OptimSlot *s)
+{
+    bool a = o->kind == OPTIM_ADAM || o->momentum != 0, b = o->kind == OPTIM_ADAM;
+    return jot_ok(s->next_param) && (!a || jot_ok(s->next_a)) && (!b || jot_ok(s->next_b));
+}
+
+static bool
+optim_assign(jot_Optim *o)
+{
+    bool fine = true;
+    for (int k = 0; k < o->n && fine; k++) {
+        OptimSlot *s = &o->slot[k];
+        fine = jot_assign(s->param, s->next_param);
+        if (fine && (o->kind == OPTIM_ADAM || o->momentum != 0))
+            fine = jot_assign(s->a, s->next_a);
+        if (fine && o->kind == OPTIM_ADAM)
+            fine = jot_assign(s->b, s->next_b);
+    }
+    return fine;
+}
+
+bool
+jot_step(jot_Optim *o, const jot_Var *grads)
+{
+    bool fine = o != NULL;
+    if (!o)
+        return false;
+    double power1 = o->power1 * o->beta1, power2 = o->power2 * o->beta2;
+    for (int k = 0; k < o->n && fine; k++)
+        fine = optim_grad_ok(o, k, grads[k]);
+    if (!fine)
+        return false;
+    jot_push(o->ctx);
+    for (int k = 0; k < o->n && fine; k++) {
+        if (o->kind == OPTIM_ADAM)
+            optim_adam(o, &o->slot[k], grads[k], power1, power2);
+        else
+            optim_sgd(o, &o->slot[k], grads[k]);
+        fine = optim_slot_ok(o, &o->slot[k]);
+    }
+    fine = fine && optim_assign(o);
+    jot_pop(o->ctx);
+    if (fine) {
+        o->power1 = power1;
+        o->power2 = power2;
+    }
+    return fine;
+}
+
+void
+jot_set_lr(jot_Optim *o, double lr)
+{
+    if (o)
+        o->lr = lr;
+}
+
+void
+jot_optim_free(jot_Optim *o)
+{
+    if (!o)
+        return;
+    for (int k = 0; k < o->n; k++) {
+        if (o->slot[k].a.gen)
+            jot_free(o->slot[k].a);
+        if (o->slot[k].b.gen)
+            jot_free(o->slot[k].b);
+    }
+    jot_free(o->bytes);
+}
