@@ -134,6 +134,7 @@ struct jot_Ctx {
     struct PlanCache *plans;
     jot_Stats stats;
     bool running;            /* inside an evaluation (callbacks may not start another) */
+    Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */
 };
 
 /* ---- errors ---- */
@@ -166,6 +167,24 @@ typedef struct {
     bool unshared;
 } NodeSpec;
 JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
+JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec); /* the same node, if there is one */
+/* Checks an extent list for a variable of dtype: rank, negative extents, too many bytes. */
+JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int64_t *ext,
+                         int64_t *nelem);
+/* Free the nodes made since loose.n was `mark` that nothing holds: a public builder notes the mark at
+ * its start and sweeps at its end, after jot_var_of, so that what folding or a failure left goes. */
+JOT_FN void jot_graph_sweep(jot_Ctx *ctx, uint32_t mark);
+/* A pending state whose input is evaluated takes over the input's data and drops the input. */
+JOT_FN void jot_node_to_leaf(jot_Ctx *ctx, NodeId id);
+/* The node owns buf from now on (one of its references). */
+JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
+JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset; NULL: refused */
+JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
+/* Nodes of user code hold a reference of their CodeSpec (ccode/code.c). */
+JOT_FN void jot_code_ref(struct CodeSpec *code);
+JOT_FN void jot_code_unref(jot_Ctx *ctx, struct CodeSpec *code);
+/* Drop the pending assignments whose variable was assigned anew, or ended, before they ran. */
+JOT_FN void jot_pending_trim(jot_Ctx *ctx);
 
 /* Node-level builders: operands are NodeIds of the right shapes and dtypes already (the gradient,
  * the public builders and graph rewrites call these); they fold, share and compose unless
@@ -200,6 +219,8 @@ JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current s
 /* The node of a handle; checks it, with `op` and `arg` in the message. 0 and an error if it is stale
  * or foreign; 0 without a new error if it is poison. ctx is taken from the first good handle. */
 JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);
+JOT_FN NodeId jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg); /* ... and ctx's */
+JOT_FN jot_Var jot_var_outside(jot_Ctx *ctx, NodeId id); /* as jot_var_of, but outside all scopes */
 #define JOT_POISON(c) ((jot_Var){(c), 0, 0})
 
 /* ---- dtypes (ops/dtype.c) ---- */

@@ -1,0 +1,408 @@
+/* ops/slots.c - handles: slots, generations, scopes, and assignment.
+ *
+ *   jot_Var {ctx, slot 5, gen 2} --> slots[5] {gen 2, node 17} --> node 17
+ *
+ *   scoped  [ 3 4 9 | 5 6 | 7 ]      slots in order of creation; marks cut it into open scopes
+ *
+ * Ending a slot raises its generation, so that an old handle no longer fits. A live slot's `next` is
+ * its place in `scoped`; an entry that its slot does not point back to is left over from an ended
+ * slot and skipped. jot_keep only lowers the depth of a slot: the pop of its scope then moves the
+ * entry outwards. Slots of depth 0 (parameters, and what is made outside every scope) have no entry.
+ *
+ * jot_assign gives the slot a new node, an alias of the value with the flag STATE: a leaf for
+ * gradients, whose value an evaluation computes. Evaluated, it is a LEAF and forgets its history.
+ *
+ * Read before: ops/graph.c. After: ops/create.c, ops/element.c. */
+#include "ops/graph.h"
+
+/* ---- slots -------------------------------------------------------------------------------- */
+
+static bool
+slot_has_entry(const jot_Ctx *ctx, uint32_t at)
+{
+    const Slot *s = &ctx->slots.v[ctx->scoped.v[at]];
+
+    return s->node && s->depth && s->next == at;
+}
+
+/* Move the entries of [from, to) that still count to `at` and on; returns where the next goes. */
+static uint32_t
+scoped_pack(jot_Ctx *ctx, uint32_t from, uint32_t to, uint32_t at)
+{
+    for (; from < to; from++) {
+        uint32_t slot = ctx->scoped.v[from];
+
+        if (!slot_has_entry(ctx, from))
+            continue;
+        ctx->slots.v[slot].next = at;
+        ctx->scoped.v[at++] = slot;
+    }
+    return at;
+}
+
+/* Room for one more entry: by leaving out those of ended slots, or else by growing. */
+static bool
+scoped_room(jot_Ctx *ctx)
+{
+    uint32_t k, from = 0, at = 0;
+
+    if (ctx->scoped.n < ctx->scoped.cap)
+        return true;
+    for (k = 0; k <= ctx->marks.n; k++) {
+        uint32_t to = k < ctx->marks.n ? ctx->marks.v[k] : ctx->scoped.n;
+
+        at = scoped_pack(ctx, from, to, at);
+        from = to;
+        if (k < ctx->marks.n)
+            ctx->marks.v[k] = at;
+    }
+    ctx->scoped.n = at;
+    return at < ctx->scoped.cap / 2 || jot_vec_reserve(&ctx->mem, ctx->scoped, 1);
+}
+
+static jot_Var
+slot_new(jot_Ctx *ctx, NodeId id, uint32_t depth)
+{
+    uint32_t slot = ctx->free_slot;
+    Slot *s;
+
+    if ((depth && !scoped_room(ctx)) || (!slot && !jot_vec_reserve(&ctx->mem, ctx->slots, 1))) {
+        jot_fail_memory(ctx, "handle");
+        return JOT_POISON(ctx);
+    }
+    if (slot) {
+        ctx->free_slot = ctx->slots.v[slot].next;
+    } else {
+        slot = ctx->slots.n++;
+        ctx->slots.v[slot].gen = 1;
+    }
+    s = &ctx->slots.v[slot];
+    s->node = id;
+    s->depth = depth;
+    s->next = ctx->scoped.n;
+    if (depth)
+        ctx->scoped.v[ctx->scoped.n++] = slot;
+    ctx->live_slots++;
+    jot_node_ref(ctx, id);
+    return (jot_Var){ctx, slot, s->gen};
+}
+
+static void
+slot_end(jot_Ctx *ctx, uint32_t slot)
+{
+    Slot *s = &ctx->slots.v[slot];
+    NodeId id = s->node;
+
+    /* the newest of the innermost scope takes its entry along */
+    if (s->depth && s->next + 1 == ctx->scoped.n && s->next >= ctx->marks.v[ctx->marks.n - 1])
+        ctx->scoped.n--;
+    s->node = 0;
+    if (!++s->gen)
+        s->gen = 1;
+    s->next = ctx->free_slot;
+    ctx->free_slot = slot;
+    ctx->live_slots--;
+    jot_node_unref(ctx, id);
+}
+
+JOT_FN jot_Var
+jot_var_outside(jot_Ctx *ctx, NodeId id)
+{
+    return id ? slot_new(ctx, id, 0) : JOT_POISON(ctx);
+}
+
+/* A context with very many operators that have not run begins to run them. */
+JOT_FN jot_Var
+jot_var_of(jot_Ctx *ctx, NodeId id)
+{
+    jot_Var v = id ? slot_new(ctx, id, ctx->marks.n) : JOT_POISON(ctx);
+
+    if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running) {
+        ctx->unrun_nodes = 0;
+        jot_run(ctx, jot_vars(1, &v));
+    }
+    return v;
+}
+
+static bool
+slot_live(jot_Var v)
+{
+    const jot_Ctx *ctx = v.ctx;
+
+    return ctx && v.slot && v.slot < ctx->slots.n && ctx->slots.v[v.slot].gen == v.gen &&
+           ctx->slots.v[v.slot].node;
+}
+
+JOT_FN NodeId
+jot_node_of(jot_Var v, const char *op, const char *arg)
+{
+    if (slot_live(v))
+        return v.ctx->slots.v[v.slot].node;
+    if (v.ctx && !v.slot) /* kept only if nothing failed before, so that poison hides no cause */
+        jot_fail(v.ctx, JOT_EHANDLE, "%s: %s is poison: the call that made it failed", op, arg);
+    else if (v.ctx)
+        jot_fail(v.ctx, JOT_EHANDLE,
+                 "%s: %s is a stale handle: it was freed, or its scope ended (see jot_keep)", op, arg);
+    return 0;
+}
+
+JOT_FN NodeId
+jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg)
+{
+    if (v.ctx == ctx)
+        return jot_node_of(v, op, arg);
+    if (v.ctx)
+        jot_fail(ctx, JOT_EHANDLE, "%s: %s belongs to another context", op, arg);
+    else
+        jot_fail(ctx, JOT_EHANDLE, "%s: %s is an empty handle", op, arg);
+    return 0;
+}
+
+/* ---- scopes ------------------------------------------------------------------------------- */
+
+void
+jot_push(jot_Ctx *ctx)
+{
+    if (!ctx)
+        return;
+    if (!jot_vec_reserve(&ctx->mem, ctx->marks, 1)) {
+        jot_fail_memory(ctx, "push");
+        return;
+    }
+    ctx->marks.v[ctx->marks.n++] = ctx->scoped.n;
+}
+
+void
+jot_pop(jot_Ctx *ctx)
+{
+    uint32_t depth, mark, k;
+
+    if (!ctx)
+        return;
+    if (!ctx->marks.n) {
+        jot_fail(ctx, JOT_EUSE, "pop: no scope is open");
+        return;
+    }
+    depth = ctx->marks.n;
+    mark = ctx->marks.v[depth - 1];
+    for (k = ctx->scoped.n; k-- > mark;)
+        if (slot_has_entry(ctx, k) && ctx->slots.v[ctx->scoped.v[k]].depth == depth)
+            slot_end(ctx, ctx->scoped.v[k]);
+    ctx->marks.n--;
+    ctx->scoped.n = scoped_pack(ctx, mark, ctx->scoped.n, mark);
+    jot_graph_sweep(ctx, 0);
+}
+
+jot_Var
+jot_keep(jot_Var v)
+{
+    Slot *s;
+
+    if (!jot_node_of(v, "keep", "v"))
+        return JOT_POISON(v.ctx);
+    s = &v.ctx->slots.v[v.slot];
+    if (s->depth)
+        s->depth--;
+    return v;
+}
+
+void
+jot_free(jot_Var v)
+{
+    if (!v.slot || !jot_node_of(v, "free", "v"))
+        return;
+    slot_end(v.ctx, v.slot);
+    jot_graph_sweep(v.ctx, 0);
+}
+
+/* ---- assignment --------------------------------------------------------------------------- */
+
+/* From the newest on: an old assignment is often held by a newer one that goes first. */
+JOT_FN void
+jot_pending_trim(jot_Ctx *ctx)
+{
+    uint32_t k, n = 0;
+
+    for (k = ctx->pending.n; k-- > 0;)
+        if (jot_node(ctx, ctx->pending.v[k])->refs == 1) {
+            jot_node_unref(ctx, ctx->pending.v[k]);
+            ctx->pending.v[k] = 0;
+        }
+    for (k = 0; k < ctx->pending.n; k++)
+        if (ctx->pending.v[k])
+            ctx->pending.v[n++] = ctx->pending.v[k];
+    ctx->pending.n = n;
+}
+
+static char *
+name_copy(jot_Ctx *ctx, const char *name)
+{
+    size_t nbytes = jot_str_len(name) + 1;
+    char *p = jot_mem_new(&ctx->mem, nbytes, 1);
+
+    return p ? memcpy(p, name, nbytes) : NULL;
+}
+
+/* A state that begins as the value of `value`; noted as pending. 0 when refused. */
+static NodeId
+state_new(jot_Ctx *ctx, NodeId value, const char *name)
+{
+    Node *v = jot_node(ctx, value);
+    NodeSpec spec = {0};
+    NodeId id;
+
+    spec.kind = NODE_ALIAS;
+    spec.dtype = (jot_DType)v->dtype;
+    spec.flags = NODE_STATE;
+    spec.rank = v->rank;
+    spec.ext = v->ext;
+    spec.ninputs = 1;
+    spec.input = &value;
+    spec.unshared = true;
+    if (!jot_vec_reserve(&ctx->mem, ctx->pending, 1)) {
+        jot_fail_memory(ctx, "assign");
+        return 0;
+    }
+    id = jot_node_make(ctx, &spec);
+    if (!id)
+        return 0;
+    if (name && !(jot_node(ctx, id)->name = name_copy(ctx, name))) {
+        jot_fail_memory(ctx, "assign");
+        return 0;
+    }
+    ctx->pending.v[ctx->pending.n++] = id;
+    jot_node_ref(ctx, id);
+    return id;
+}
+
+static bool
+assign_fits(jot_Ctx *ctx, const Node *to, const Node *value)
+{
+    char a[400], b[400];
+    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+
+    if (to->dtype == value->dtype && to->rank == value->rank &&
+        !memcmp(to->ext, value->ext, to->rank * sizeof *to->ext))
+        return true;
+    jot_shape_text(&ta, to->rank, to->ext);
+    jot_shape_text(&tb, value->rank, value->ext);
+    return jot_fail(ctx, to->dtype != value->dtype ? JOT_EDTYPE : JOT_ESHAPE,
+                    "assign: target is %s %s, value is %s %s", jot_dtype_name((jot_DType)to->dtype), a,
+                    jot_dtype_name((jot_DType)value->dtype), b);
+}
+
+bool
+jot_assign(jot_Var target, jot_Var value)
+{
+    jot_Ctx *ctx = target.ctx;
+    NodeId old = jot_node_of(target, "assign", "target");
+    NodeId new = old ? jot_node_in(ctx, value, "assign", "value") : 0;
+    uint32_t mark;
+    bool waited;
+
+    if (!new || !assign_fits(ctx, jot_node(ctx, old), jot_node(ctx, new)))
+        return false;
+    if (old == new && jot_node(ctx, old)->flags & NODE_STATE)
+        return true;
+    mark = ctx->loose.n;
+    new = state_new(ctx, new, jot_node(ctx, old)->name);
+    jot_graph_sweep(ctx, mark);
+    if (!new)
+        return false;
+    ctx->slots.v[target.slot].node = new;
+    jot_node_ref(ctx, new);
+    waited = jot_node(ctx, old)->kind == NODE_ALIAS && jot_node(ctx, old)->refs == 2;
+    jot_node_unref(ctx, old);
+    if (waited) /* by the slot and, if it was a state, by `pending`: then nobody will ask for it */
+        jot_pending_trim(ctx);
+    return true;
+}
+
+jot_Var
+jot_param_of(jot_Var value)
+{
+    NodeId id = jot_node_of(value, "param_of", "value");
+    uint32_t mark = id ? value.ctx->loose.n : 0;
+    jot_Var v = JOT_POISON(value.ctx);
+
+    if (!id)
+        return v;
+    id = state_new(value.ctx, id, NULL);
+    v = jot_var_outside(value.ctx, id);
+    if (id && !v.slot)
+        jot_pending_trim(value.ctx);
+    jot_graph_sweep(value.ctx, mark);
+    return v;
+}
+
+/* ---- questions ---------------------------------------------------------------------------- */
+
+bool
+jot_ok(jot_Var v)
+{
+    return slot_live(v);
+}
+
+int
+jot_rank(jot_Var v)
+{
+    NodeId id = jot_node_of(v, "rank", "v");
+
+    return id ? jot_node(v.ctx, id)->rank : -1;
+}
+
+int64_t
+jot_extent(jot_Var v, int dim)
+{
+    NodeId id = jot_node_of(v, "extent", "v");
+    int rank = id ? jot_node(v.ctx, id)->rank : 0, k = dim < 0 ? dim + rank : dim;
+
+    if (!id)
+        return -1;
+    if (k < 0 || k >= rank) {
+        jot_fail(v.ctx, JOT_ERANGE, "extent: dimension %d of a variable of rank %d", dim, rank);
+        return -1;
+    }
+    return jot_node(v.ctx, id)->ext[k];
+}
+
+jot_Ints
+jot_shape(jot_Var v)
+{
+    NodeId id = jot_node_of(v, "shape", "v");
+
+    return id ? jot_ints(jot_node(v.ctx, id)->rank, jot_node(v.ctx, id)->ext) : jot_ints(-1, NULL);
+}
+
+int64_t
+jot_nelem(jot_Var v)
+{
+    NodeId id = jot_node_of(v, "nelem", "v");
+
+    return id ? jot_node(v.ctx, id)->nelem : -1;
+}
+
+jot_DType
+jot_dtype(jot_Var v)
+{
+    NodeId id = jot_node_of(v, "dtype", "v");
+
+    return id ? (jot_DType)jot_node(v.ctx, id)->dtype : JOT_DTYPES;
+}
+
+void
+jot_name(jot_Var v, const char *name)
+{
+    NodeId id = jot_node_of(v, "name", "v");
+    Node *n = id ? jot_node(v.ctx, id) : NULL;
+    char *copy = NULL;
+
+    if (!n || (name && !(copy = name_copy(v.ctx, name)))) {
+        if (n)
+            jot_fail_memory(v.ctx, "name");
+        return;
+    }
+    if (n->name)
+        jot_mem_free(&v.ctx->mem, n->name, jot_str_len(n->name) + 1);
+    n->name = copy;
+}
