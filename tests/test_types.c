@@ -1,0 +1,193 @@
+/* tests/test_types.c - every element-wise operator, cast and reduction, on every dtype it takes, on
+ * every backend, against the interpreter: values with special cases (zeros of both signs, extremes,
+ * infinities, NaN, denormals). Kernels and interpreter share the prelude's functions, so results must
+ * be the same bits, but for square roots (the machine's instruction, correctly rounded as well) and
+ * for functions built on a product and a sum, where a compiler may not contract: so the same bits too. */
+#include "core.h"
+#include "tests/test.h"
+
+enum { N = 24, MOST = 256 };
+
+typedef struct { const char *name; jot_Var (*f)(jot_Var); } Unary;
+typedef struct { const char *name; jot_Var (*f)(jot_Var, jot_Var); } Binary;
+
+static const Unary unary[] = {
+#define ROW(n) {#n, jot_##n},
+    JOT_UNARY(ROW)
+    {"square", jot_square}, {"reciprocal", jot_reciprocal}, {"relu", jot_relu},
+#undef ROW
+};
+static const Binary binary[] = {
+#define ROW(n) {#n, jot_##n},
+    JOT_BINARY(ROW)
+#undef ROW
+};
+
+static const double floats[N] = {
+    0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, 1e-3, 100, -100, 7.25, 1e30, -1e30, 1e-40, 0.999999,
+    INFINITY, -INFINITY, NAN, 2, 0.3, -7
+};
+static const int64_t ints[N] = {
+    0, 1, -1, 2, 3, 7, 8, 15, 16, 31, 33, 63, 64, 100, 127, -128, 255, 32767, -32768, 65535,
+    INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
+};
+
+static bool
+is_float(jot_DType t)
+{
+    return t == JOT_F16 || t == JOT_BF16 || t == JOT_F32 || t == JOT_F64;
+}
+
+/* The values above (or shifted by k, for a second operand) as elements of dtype. */
+static jot_Var
+values(jot_Ctx *c, jot_DType t, int k)
+{
+    double f[N];
+    int64_t n[N];
+    int i;
+
+    for (i = 0; i < N; i++) {
+        f[i] = floats[(i * 5 + k) % N];
+        n[i] = ints[(i * 7 + k) % N];
+        if (t == JOT_BOOL)
+            n[i] = (i * 7 + k) % 3 == 0;
+    }
+    if (is_float(t))
+        return jot_cast(jot_array(c, JOT_F64, JOT_SHAPE(N), f), t);
+    return jot_cast(jot_array(c, JOT_I64, JOT_SHAPE(N), n), t);
+}
+
+static int
+build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
+{
+    jot_Var a = values(c, t, 0);
+    int n = 0, i, k;
+
+    for (i = 0; i < (int)(sizeof unary / sizeof *unary); i++) {
+        name[n] = unary[i].name;
+        out[n] = unary[i].f(a);
+        n += jot_ok(out[n]);
+        jot_clear(c);
+    }
+    for (i = 0; i < (int)(sizeof binary / sizeof *binary); i++)
+        for (k = 1; k <= 3; k++) {
+            name[n] = binary[i].name;
+            out[n] = binary[i].f(a, values(c, t, k));
+            n += jot_ok(out[n]);
+            jot_clear(c);
+        }
+    for (i = 0; i < JOT_DTYPES; i++) {
+        name[n] = "cast";
+        out[n] = jot_cast(a, (jot_DType)i);
+        n += jot_ok(out[n]);
+    }
+    for (i = 0; i < JOT_REDUCE_OPS; i++) {
+        static const char *const names[] = {"sum", "prod", "max", "min", "all", "any", "xor", "bit and",
+                                            "bit or", "bit xor", "mean"};
+        jot_Var m = is_float(t) ? jot_slice(a, JOT_SHAPE(2), JOT_SHAPE(14), JOT_SHAPE(1)) : a;
+
+        name[n] = names[i];
+        out[n] = jot_reduce((jot_ReduceOp)i, m, JOT_ALL_DIMS, false);
+        n += jot_ok(out[n]);
+        jot_clear(c);
+    }
+    name[n] = "select";
+    out[n] = jot_select(jot_ne(a, values(c, t, 5)), a, values(c, t, 2));
+    n += jot_ok(out[n]);
+    name[n] = "argmax";
+    out[n] = jot_argmax(a, 0);
+    n += jot_ok(out[n]);
+    jot_clear(c);
+    return n;
+}
+
+/* Same bits, or both NaN; sums of floats may differ by rounding, so those get a tolerance. */
+static bool
+equal(jot_Var a, jot_Var b, bool loose)
+{
+    size_t size = jot_dtype_nbytes(jot_dtype(a));
+    const char *p = jot_data(a), *q = jot_data(b);
+    int64_t i;
+
+    if (!p || !q || jot_nelem(a) != jot_nelem(b) || jot_dtype(a) != jot_dtype(b))
+        return false;
+    for (i = 0; i < jot_nelem(a); i++) {
+        double x = 0, y = 1;
+
+        if (!memcmp(p + i * (int64_t)size, q + i * (int64_t)size, size))
+            continue;
+        if (jot_dtype(a) == JOT_F32) {
+            x = ((const float *)(const void *)p)[i];
+            y = ((const float *)(const void *)q)[i];
+        } else if (jot_dtype(a) == JOT_F64) {
+            x = ((const double *)(const void *)p)[i];
+            y = ((const double *)(const void *)q)[i];
+        } else if (is_float(jot_dtype(a))) {
+            jot_Ctx *c = a.ctx;
+            double v[2];
+
+            jot_push(c);
+            v[0] = jot_item(jot_cast(jot_slice(a, JOT_SHAPE(i), JOT_SHAPE(i + 1), JOT_SHAPE(1)), JOT_F64));
+            jot_pop(c);
+            jot_push(b.ctx);
+            v[1] = jot_item(jot_cast(jot_slice(b, JOT_SHAPE(i), JOT_SHAPE(i + 1), JOT_SHAPE(1)), JOT_F64));
+            jot_pop(b.ctx);
+            x = v[0];
+            y = v[1];
+        } else {
+            return false;
+        }
+        if (x != x && y != y)
+            continue;
+        if (!(loose && fabs(x - y) <= 1e-2 * (jot_dtype(a) == JOT_F64 ? 1e-10 : 1e-3) * fabs(x)
+              + (jot_dtype(a) == JOT_F16 || jot_dtype(a) == JOT_BF16 ? 8e-3 * fabs(x) : 0)))
+            return false;
+    }
+    return true;
+}
+
+static void
+compare(const char *backend, int lanes)
+{
+    jot_Config config = {.backend = "interp"};
+    jot_Ctx *oracle = jot_open(&config), *c;
+    int t;
+
+    config.backend = backend;
+    config.lanes = lanes;
+    c = jot_open(&config);
+    if (jot_error(c))
+        SKIP("%s: %s", backend, jot_message(c));
+    for (t = 0; t < JOT_DTYPES && !jot_error(c); t++) {
+        static jot_Var want[MOST], got[MOST];
+        static const char *name[MOST];
+        int n, m, i;
+
+        jot_push(oracle);
+        jot_push(c);
+        n = build(oracle, (jot_DType)t, want, name);
+        m = build(c, (jot_DType)t, got, name);
+        CHECK(n == m && n > 20, "%s: %d and %d operators on %s", backend, m, n,
+              jot_dtype_name((jot_DType)t));
+        CHECK(jot_run(oracle, jot_vars(n, want)), "interp: %s", jot_message(oracle));
+        CHECK(jot_run(c, jot_vars(m, got)), "%s, %s: %s", backend, jot_dtype_name((jot_DType)t),
+              jot_message(c));
+        for (i = 0; i < n && !jot_error(c) && !jot_error(oracle); i++)
+            CHECK(equal(want[i], got[i], !strcmp(name[i], "sum") || !strcmp(name[i], "mean")
+                                         || !strcmp(name[i], "prod")),
+                  "%s lanes %d: %s of %s", backend, lanes, name[i], jot_dtype_name((jot_DType)t));
+        jot_pop(oracle);
+        jot_pop(c);
+    }
+    jot_close(c);
+    jot_close(oracle);
+}
+
+int
+main(void)
+{
+    compare("tcc", 1);
+    compare("cc", 1);
+    compare("cc", 8);
+    return DONE();
+}
