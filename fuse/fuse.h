@@ -1,0 +1,116 @@
+/* fuse/fuse.h - from a selection of nodes to groups: each group becomes one kernel.
+ *
+ *     selection, inputs first            places and groups
+ *     %1 leaf x                          LEAF
+ *     %2 reindex x -> [n, m]             CLONED                  a map inside whoever reads it
+ *     %3 mul %2 %2                       INSIDE  group 1         lives in registers of group 1
+ *     %4 sum %3 -> [n]                   STORED  group 1         in memory afterwards
+ *     %5 sqrt %4   (asked)               STORED  group 2
+ *     edges: %4 -> group 2, 4 n bytes, "rule 2: nothing is fused after a reindex-reduce"
+ *
+ * A group has one iteration space. Every vertex of it - a member that is STORED or INSIDE and was not
+ * cloned - walks exactly that space: an element-wise node, a stored reindex or a random variable by
+ * its own shape, a reduction by its input's. So a group's kernel has the axes of `ext` and no others;
+ * it may store several results, element-wise ones of that space and reductions of it.
+ * How to lower a group: start from its stored members and walk down through inputs; stop at what is
+ * LEAF, or STORED and not a member of this group (a load); compute INSIDE members and STORED members
+ * of this group in the group's axes; compute what is CLONED wherever it is met, composing maps.
+ * CONST and IOTA are cloned wherever they are met. Index variables (inputs of REINDEX and REDUCE after
+ * the first) and the inputs of CODE are always in memory: LEAF or STORED, never cloned.
+ * CODE is a group of its own: its members are its PICK nodes, all STORED.
+ *
+ * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
+ * other, are at most FUSE_NODES deep, cloned values under them FUSE_CONE more (nodes of 16-bit floats
+ * count twice, for their rounding).
+ *
+ * Read before: ops/graph.h. After: fuse/fuse.c, ccode/build.h. */
+#ifndef JOT_FUSE_H
+#define JOT_FUSE_H
+#include "ops/graph.h"
+
+#define FUSE_NODES 192   /* vertices of a group */
+#define FUSE_BUFFERS 60  /* distinct variables that a group reads or must store */
+#define FUSE_CONE 32     /* nodes computed again for one cloned element-wise node, itself included */
+#define FUSE_MOVED 48    /* element-wise nodes moved past one broadcast */
+#define FUSE_CHAIN 16    /* reindexes of reindexes that could not be composed, before one is stored */
+
+typedef enum {
+    PLACE_LEAF,    /* in memory already */
+    PLACE_STORED,  /* computed by its group and written to memory */
+    PLACE_INSIDE,  /* computed by its group only, never in memory */
+    PLACE_CLONED   /* group 0: computed inside each group that needs it, through composed maps */
+} FusePlace;
+
+typedef enum { FUSE_PAPER, FUSE_NONE } FusePolicy;
+
+/* Why an edge was left between groups. */
+typedef enum {
+    WHY_POLICY,       /* policy none */
+    WHY_RULE1,        /* a reindex is not fused with what precedes it */
+    WHY_RULE2,        /* nothing is fused after a reindex-reduce */
+    WHY_RULE3,        /* it would close a cycle */
+    WHY_CONTRACTIONS, /* two contractions never share a nest */
+    WHY_STOP_FUSE,
+    WHY_INDEX,        /* an index variable is in memory */
+    WHY_CODE,         /* user code reads and writes whole arrays */
+    WHY_NODES,        /* the group would have more than FUSE_NODES nodes */
+    WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
+    WHYS
+} FuseWhy;
+JOT_FN const char *jot_fuse_why(FuseWhy why); /* a line of text */
+
+/* One variable read by one group that does not compute it. */
+typedef struct {
+    uint32_t from;  /* position of the variable (its group: group[from]) */
+    uint32_t to;    /* position of a member of the reading group that it reaches first */
+    uint32_t group; /* the reading group */
+    FuseWhy why;
+    int64_t nbytes; /* of the variable */
+} FuseEdge;
+
+typedef struct {
+    uint32_t first, n;      /* members: member[first .. first + n), STORED and INSIDE, inputs first */
+    uint32_t rank;
+    const int64_t *ext;     /* the iteration space; belongs to a node. CODE: rank 0 */
+    bool contraction;       /* one of its members is the sum of a product of two broadcasts */
+} FuseGroup;
+
+typedef struct {
+    uint32_t n;             /* of positions: as in the selection */
+    uint32_t *real;         /* position of the node that stands for it: ALIAS seen through, else itself */
+    uint8_t *place;         /* FusePlace; of an ALIAS: its real node's */
+    uint32_t *group;        /* 1..ngroups in an order in which they may run; 0: LEAF or CLONED */
+    uint32_t ngroups;
+    FuseGroup *groups;      /* [0] unused, 1..ngroups */
+    uint32_t *member;
+    uint32_t nmember;
+    FuseEdge *edge;
+    uint32_t nedge;
+    uint64_t edges, visits; /* inputs of selected nodes; how many edges were looked at */
+    /* temporaries: STORED, not asked */
+    int max_rank;
+    int64_t max_nelem, temp_nbytes;
+} Fusion;
+
+/* What to fuse. The list is in an order of evaluation (inputs first), as jot_graph_order gives it; a
+ * node counts as a leaf if it is a LEAF or has data. ALIAS nodes may be in it: they are seen through,
+ * what is asked of them is asked of their real node, and NODE_STOP_FUSE of one holds for its real
+ * node. An ALIAS whose input is not in the list is a leaf. */
+typedef struct {
+    const NodeId *node;
+    uint32_t n;
+    const uint8_t *asked;   /* per position, not 0: must be in memory afterwards */
+    FusePolicy policy;
+    uint64_t shuffle;       /* tests: not 0: break ties in an order drawn by this seed */
+} FuseAsk;
+
+/* False: memory was refused (the context says so), *fusion is empty. */
+JOT_FN bool jot_fuse(jot_Ctx *ctx, const FuseAsk *ask, Fusion *fusion);
+JOT_FN void jot_fuse_free(jot_Ctx *ctx, Fusion *fusion);
+/* Groups with their members, and every edge between groups with its bytes and reason. */
+JOT_FN void jot_fuse_dump(jot_Ctx *ctx, const FuseAsk *ask, const Fusion *fusion, Text *text);
+/* Fuse what these variables need, as an evaluation would, and forget the result but for its numbers:
+ * the number of kernels, -1 after a failure. stats may be NULL; its pointers are NULL. */
+JOT_FN int jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats);
+
+#endif
