@@ -1,0 +1,217 @@
+/* ops/maps.c - what the operators that carry an index map share; see ops/maps.h.
+ *
+ * An expression that cannot be read is shown with a caret:
+ *
+ *     reindex: index 2 is malformed: unknown name 'q'
+ *         i0 + q*2
+ *              ^
+ *
+ * Read before: ops/maps.h, ops/index_parse.c. After: ops/reindex.c. */
+#include "ops/maps.h"
+
+enum { MAPS_SHOWN = 72 }; /* characters of a malformed expression */
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* The part of source around `at`, on one line, with a caret under `at`. */
+static void
+maps_caret(Text *text, const char *source, int at)
+{
+    int n = (int)jot_str_len(source), from = at > MAPS_SHOWN * 2 / 3 ? at - MAPS_SHOWN * 2 / 3 : 0, k;
+    int to = n - from > MAPS_SHOWN ? from + MAPS_SHOWN : n;
+
+    jot_text_f(text, "\n    %s", from ? "..." : "");
+    for (k = from; k < to; k++)
+        jot_text_f(text, "%c", (unsigned char)source[k] < 32 ? ' ' : source[k]);
+    jot_text_f(text, "%s\n    %s", to < n ? "..." : "", from ? "   " : "");
+    for (k = from; k < at; k++)
+        jot_text_put(text, " ", 1);
+    jot_text_put(text, "^", 1);
+}
+
+static Ix
+maps_read_one(jot_Ctx *ctx, const char *op, const char *what, int which, IxParse *parse,
+              const char *source)
+{
+    char buf[2 * MAPS_SHOWN + 32];
+    Text text = {NULL, buf, 0, sizeof buf};
+    Ix ix;
+
+    if (!source)
+        return jot_fail(ctx, JOT_EINDEX, "%s: %s %d is NULL", op, what, which), 0;
+    ix = jot_ix_parse(parse, source);
+    if (ix)
+        return ix;
+    if (!parse->message[0])
+        return jot_fail_memory(ctx, op), 0;
+    maps_caret(&text, source, parse->at);
+    jot_fail(ctx, JOT_EINDEX, "%s: %s %d is malformed: %s%s", op, what, which, parse->message, buf);
+    return 0;
+}
+
+static bool
+maps_read_extra(jot_Ctx *ctx, const char *op, jot_Vars extra, IndexMap *map)
+{
+    int k;
+
+    if (extra.n > MAP_MAX_EXTRA)
+        return jot_fail(ctx, JOT_ERANGE, "%s: %d index variables; at most %d", op, extra.n,
+                        MAP_MAX_EXTRA);
+    for (k = 0; k < extra.n; k++) {
+        NodeId id = jot_node_in(ctx, extra.v[k], op, "an index variable");
+        jot_DType dtype;
+
+        if (!id)
+            return false;
+        dtype = (jot_DType)jot_node(ctx, id)->dtype;
+        if (jot_dtype_class(dtype) != CLASS_INT)
+            return jot_fail(ctx, JOT_EDTYPE, "%s: index variable e%d is %s; an integer dtype is needed",
+                            op, k, jot_dtype_name(dtype));
+        map->extra[map->nextra++] = id;
+    }
+    return true;
+}
+
+static bool
+maps_read_all(jot_Ctx *ctx, const char *op, IxParse *parse, jot_Strs index, jot_Strs conditions,
+              IndexMap *map)
+{
+    int k;
+
+    for (k = 0; k < index.n; k++)
+        if (!(map->index[map->nindex++] = maps_read_one(ctx, op, "index", k, parse, index.v[k])))
+            return false;
+    for (k = 0; k < conditions.n; k++) {
+        Ix c = maps_read_one(ctx, op, "condition", k, parse, conditions.v[k]);
+
+        if (c)
+            c = jot_ix_not(&ctx->ix, jot_ix_eq0(&ctx->ix, c, &parse->space));
+        else
+            return false;
+        if (!c)
+            return jot_maps_poison(ctx, op);
+        map->cond[map->ncond++] = c;
+    }
+    if (map->ncond + parse->nguards > MAP_MAX_COND)
+        return jot_fail(ctx, JOT_ERANGE, "%s: %d conditions, with those that loads bring; at most %d",
+                        op, map->ncond + parse->nguards, MAP_MAX_COND);
+    for (k = 0; k < parse->nguards; k++)
+        map->cond[map->ncond++] = parse->guards[k];
+    return true;
+}
+
+JOT_FN bool
+jot_maps_read(jot_Ctx *ctx, const char *op, Space space, int rank, const int64_t *xs,
+              jot_Strs index, jot_Strs conditions, jot_Vars extra, IndexMap *map)
+{
+    IxParse parse = {0};
+    Ix guards[MAP_MAX_COND];
+    int ranks[MAP_MAX_EXTRA], k;
+    const int64_t *exts[MAP_MAX_EXTRA];
+
+    if (index.n != rank)
+        return jot_fail(ctx, JOT_ESHAPE, "%s: %d index expressions are given, one for each of %d "
+                        "dimensions is needed", op, index.n, rank);
+    if (conditions.n > MAP_MAX_COND)
+        return jot_fail(ctx, JOT_ERANGE, "%s: %d conditions; at most %d", op, conditions.n,
+                        MAP_MAX_COND);
+    if (!maps_read_extra(ctx, op, extra, map))
+        return false;
+    for (k = 0; k < map->nextra; k++) {
+        ranks[k] = jot_node(ctx, map->extra[k])->rank;
+        exts[k] = jot_node(ctx, map->extra[k])->ext;
+    }
+    parse.pool = &ctx->ix;
+    parse.space = space;
+    parse.xs_n = rank;
+    parse.xs = xs;
+    parse.extra_n = map->nextra;
+    parse.extra_rank = ranks;
+    parse.extra_ext = exts;
+    parse.guards = guards;
+    parse.max_guards = MAP_MAX_COND;
+    return maps_read_all(ctx, op, &parse, index, conditions, map);
+}
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
+JOT_FN int
+jot_maps_dim(jot_Ctx *ctx, const char *op, int64_t dim, int rank)
+{
+    int64_t k = dim < 0 ? dim + rank : dim;
+
+    if (k >= 0 && k < rank)
+        return (int)k;
+    jot_fail(ctx, JOT_ERANGE, "%s: dimension %lld of a variable of rank %d", op, (long long)dim, rank);
+    return -1;
+}
+
+JOT_FN bool
+jot_maps_dims(jot_Ctx *ctx, const char *op, jot_Ints dims, int rank, uint32_t *mask)
+{
+    int k;
+
+    *mask = dims.n < 0 ? ((uint32_t)1 << rank) - 1 : 0;
+    for (k = 0; k < dims.n; k++) {
+        int dim = jot_maps_dim(ctx, op, dims.v[k], rank);
+
+        if (dim < 0)
+            return false;
+        if (*mask >> dim & 1)
+            return jot_fail(ctx, JOT_ERANGE, "%s: dimension %d is given twice", op, dim);
+        *mask |= (uint32_t)1 << dim;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_maps_poison(jot_Ctx *ctx, const char *op)
+{
+    if (ctx->mem.failed)
+        return jot_fail_memory(ctx, op);
+    return jot_fail(ctx, JOT_ERANGE, "%s: an index expression leaves 64 bits, is nested too deeply, "
+                    "or has more than %d conditions", op, MAP_MAX_COND);
+}
+
+/* ---- building ----------------------------------------------------------------------------- */
+
+JOT_FN jot_Var
+jot_maps_done(jot_Ctx *ctx, NodeId result, uint32_t mark)
+{
+    jot_Var v = result ? jot_var_of(ctx, result) : JOT_POISON(ctx);
+
+    jot_graph_sweep(ctx, mark);
+    return v;
+}
+
+JOT_FN NodeId
+jot_maps_cast(jot_Ctx *ctx, NodeId x, jot_DType dtype)
+{
+    if (!x || jot_node(ctx, x)->dtype == (uint8_t)dtype)
+        return x;
+    return jot_ew_node(ctx, EW_CAST, dtype, 1, &x);
+}
+
+JOT_FN NodeId
+jot_maps_truth(jot_Ctx *ctx, NodeId x)
+{
+    NodeId pair[2];
+    const Node *n;
+
+    if (!x || jot_node(ctx, x)->dtype == JOT_BOOL)
+        return x;
+    n = jot_node(ctx, x);
+    pair[0] = x;
+    pair[1] = jot_const_f64(ctx, (jot_DType)n->dtype, n->rank, n->ext, 0);
+    return pair[1] ? jot_ew_node(ctx, EW_NE, JOT_BOOL, 2, pair) : 0;
+}
+
+JOT_FN NodeId
+jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index)
+{
+    jot_Scalar zero = {0};
+
+    if (x)
+        zero = jot_scalar_from_f64(0, (jot_DType)jot_node(ctx, x)->dtype);
+    return jot_reindex_node(ctx, x, rank, ext, index, 0, NULL, zero, 0, NULL);
+}

@@ -1,0 +1,40 @@
+/* ops/maps.h - what the operators that carry an index map share: reading a map from text, checking
+ * dimensions, and ending a builder that makes more than one node.
+ *
+ * Read before: ops/graph.h. After: ops/reindex.c, ops/reduce.c, ops/forms.c. */
+#ifndef JOT_MAPS_H
+#define JOT_MAPS_H
+#include "ops/graph.h"
+
+#define MAP_MAX_COND 64  /* conditions of one map */
+#define MAP_MAX_EXTRA 32 /* index variables of one map */
+
+/* A map as the builders hand it about: index[d] per dimension of the variable indexed, conditions
+ * that must all hold, and the variables that loads @e0.. read. */
+typedef struct {
+    int nindex, ncond, nextra;
+    Ix index[JOT_MAX_RANK];
+    Ix cond[MAP_MAX_COND];
+    NodeId extra[MAP_MAX_EXTRA];
+} IndexMap;
+
+/* Parse and check a user's map over `space` into a variable of extents xs. False: the error is set. */
+JOT_FN bool jot_maps_read(jot_Ctx *ctx, const char *op, Space space, int rank, const int64_t *xs,
+                          jot_Strs index, jot_Strs conditions, jot_Vars extra, IndexMap *map);
+/* A dimension of 0 .. rank - 1, negative ones from the end. -1 and an error: out of range. */
+JOT_FN int jot_maps_dim(jot_Ctx *ctx, const char *op, int64_t dim, int rank);
+/* Dimensions as a mask; repeated ones are an error. n < 0: all. False: the error is set. */
+JOT_FN bool jot_maps_dims(jot_Ctx *ctx, const char *op, jot_Ints dims, int rank, uint32_t *mask);
+/* The error for a poison expression: memory or 64 bits. Always false. */
+JOT_FN bool jot_maps_poison(jot_Ctx *ctx, const char *op);
+/* The end of a public builder that began when ctx->loose.n was mark: a handle of the result (poison
+ * for 0), and what the result does not use is gone. */
+JOT_FN jot_Var jot_maps_done(jot_Ctx *ctx, NodeId result, uint32_t mark);
+/* x converted to dtype: itself when it has it. */
+JOT_FN NodeId jot_maps_cast(jot_Ctx *ctx, NodeId x, jot_DType dtype);
+/* x as truth values: x != 0; itself when it is bool. */
+JOT_FN NodeId jot_maps_truth(jot_Ctx *ctx, NodeId x);
+/* out[i] = x[index(i)], 0 outside: jot_reindex_node for what needs no more. */
+JOT_FN NodeId jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index);
+
+#endif

@@ -1,0 +1,439 @@
+/* ops/reindex.c - the first meta-operator: out[i] = x[index(i)], or the overflow value where an index
+ * leaves x or a condition fails.
+ *
+ *     x  3 x 4            index(i0, i1) = (i1, i0 - 1)           out  5 x 3
+ *     a b c d                                                    . . .
+ *     e f g h             out[i0][i1] = x[i1][i0 - 1]            a e i
+ *     i j k l                                                    b f j
+ *                         rows 0 and 5.. leave x: overflow       c g k
+ *                                                                d h l
+ *
+ * Maps compose by substitution, so a chain of transpose, slice, pad and broadcast is one node that
+ * reads x once. Two maps become one when nothing is lost: either the outer never leaves the inner's
+ * output, or the inner never leaves its own x, or both would give the same overflow value. Bounds
+ * against x are implicit in a node; the bounds of a map that was swallowed become conditions, unless
+ * provable from the ranges of the axes or implied by what is left.
+ *
+ * Read before: ops/index.h, ops/maps.h. After: ops/reduce.c (the dual), ops/forms.c. */
+#include "ops/maps.h"
+
+enum { REINDEX_MAX_SIZE = 512 }; /* index records of one map; longer chains stay two nodes */
+
+/* A reindex being simplified. */
+typedef struct {
+    IndexMap map;
+    NodeId x;
+    Space space;
+    jot_Scalar overflow;
+    bool never; /* some condition never holds: all overflow */
+} Reindexing;
+
+/* ---- simplification ----------------------------------------------------------------------- */
+
+static bool
+reindex_same_scalar(jot_Scalar a, jot_Scalar b)
+{
+    return !memcmp(&a, &b, sizeof a);
+}
+
+/* Is `cond` one of the implicit bounds 0 <= index < extent? */
+static bool
+reindex_implied(jot_Ctx *ctx, const Reindexing *w, Ix cond)
+{
+    const int64_t *xs = jot_node(ctx, w->x)->ext;
+    int d;
+
+    for (d = 0; d < w->map.nindex; d++)
+        if (cond == jot_ix_ge0(&ctx->ix, w->map.index[d], &w->space)
+            || cond == jot_ix_lt(&ctx->ix, w->map.index[d], jot_ix_const(&ctx->ix, xs[d]),
+                                 &w->space))
+            return true;
+    return false;
+}
+
+/* Keep what of a condition is not yet known. Conjunctions are taken apart. False: no room. */
+static bool
+reindex_add_cond(jot_Ctx *ctx, Reindexing *w, Ix cond)
+{
+    Ix todo[MAP_MAX_COND];
+    int n = 0, k;
+    int64_t value;
+
+    todo[n++] = cond;
+    while (n) {
+        IxRec rec;
+
+        cond = todo[--n];
+        rec = ctx->ix.recs.v[cond];
+        if (rec.op == IX_AND && n + 2 <= MAP_MAX_COND) {
+            todo[n++] = rec.b;
+            todo[n++] = rec.a;
+            continue;
+        }
+        if (jot_ix_is_const(&ctx->ix, cond, &value)) {
+            if (value)
+                continue;
+            w->never = true;
+        }
+        for (k = 0; k < w->map.ncond && w->map.cond[k] != cond; k++)
+            ;
+        if (k < w->map.ncond || reindex_implied(ctx, w, cond))
+            continue;
+        if (w->map.ncond == MAP_MAX_COND)
+            return false;
+        w->map.cond[w->map.ncond++] = cond;
+    }
+    return true;
+}
+
+/* Axes of extent 1 are 0; provable and repeated conditions go. False: an expression is poison. */
+static bool
+reindex_simplify(jot_Ctx *ctx, Reindexing *w)
+{
+    IxPool *pool = &ctx->ix;
+    const int64_t *xs = jot_node(ctx, w->x)->ext;
+    Ix one[JOT_MAX_RANK], cond[MAP_MAX_COND];
+    int k, n = w->map.ncond;
+
+    for (k = 0; k < w->space.n; k++)
+        one[k] = w->space.ext[k] == 1 ? jot_ix_const(pool, 0) : jot_ix_axis(pool, k);
+    for (k = 0; k < w->map.nindex; k++) {
+        int64_t lo, hi;
+
+        w->map.index[k] = jot_ix_subst(pool, w->map.index[k], w->space.n, one, NULL, &w->space);
+        if (!w->map.index[k])
+            return false;
+        if (jot_ix_range(pool, w->map.index[k], &w->space, &lo, &hi) && (hi < 0 || lo >= xs[k]))
+            w->never = true;
+    }
+    memcpy(cond, w->map.cond, sizeof cond);
+    w->map.ncond = 0;
+    for (k = 0; k < n; k++) {
+        Ix c = jot_ix_subst(pool, cond[k], w->space.n, one, NULL, &w->space);
+
+        if (!c || !reindex_add_cond(ctx, w, c))
+            return false;
+    }
+    return true;
+}
+
+/* ---- composition -------------------------------------------------------------------------- */
+
+/* Records of an expression, counted down from *budget (shared parts count each time). */
+static void
+reindex_measure(const IxPool *pool, Ix ix, int *budget)
+{
+    IxRec rec = pool->recs.v[ix];
+    uint32_t k;
+
+    if (--*budget <= 0)
+        return;
+    switch (rec.op) {
+    case IX_POISON: case IX_CONST: case IX_AXIS:
+        return;
+    case IX_SUM:
+        for (k = 0; k < rec.n; k++)
+            reindex_measure(pool, pool->terms.v[rec.at + k].atom, budget);
+        return;
+    case IX_LOAD:
+        for (k = 0; k < rec.n; k++)
+            reindex_measure(pool, pool->args.v[rec.at + k], budget);
+        return;
+    case IX_GE0: case IX_EQ0: case IX_NOT:
+        reindex_measure(pool, rec.a, budget);
+        return;
+    default:
+        reindex_measure(pool, rec.a, budget);
+        reindex_measure(pool, rec.b, budget);
+    }
+}
+
+static bool
+reindex_small(const IxPool *pool, const IndexMap *map)
+{
+    int budget = REINDEX_MAX_SIZE, k;
+
+    for (k = 0; k < map->nindex; k++)
+        reindex_measure(pool, map->index[k], &budget);
+    for (k = 0; k < map->ncond; k++)
+        reindex_measure(pool, map->cond[k], &budget);
+    return budget > 0;
+}
+
+/* Does this node read inside its x everywhere, without a condition? */
+static bool
+reindex_total(jot_Ctx *ctx, const Node *node)
+{
+    const Node *x = jot_node(ctx, node->input[0]);
+    Space space = {0, NULL, NULL};
+    int k;
+
+    space.n = node->rank;
+    space.ext = node->ext;
+    if (node->ncond)
+        return false;
+    for (k = 0; k < node->nindex; k++)
+        if (!jot_ix_inside(&ctx->ix, node->index[k], x->ext[k], &space))
+            return false;
+    return true;
+}
+
+/* Bounds of the outer map that cannot be proved, as conditions of `out`. False: no room, poison. */
+static bool
+reindex_guards(jot_Ctx *ctx, const Reindexing *w, Reindexing *out)
+{
+    const Node *x = jot_node(ctx, w->x);
+    IxPool *pool = &ctx->ix;
+    int k;
+
+    for (k = 0; k < w->map.nindex; k++) {
+        Ix index = w->map.index[k], low, high;
+
+        if (jot_ix_inside(pool, index, x->ext[k], &w->space))
+            continue;
+        low = jot_ix_ge0(pool, index, &w->space);
+        high = jot_ix_lt(pool, index, jot_ix_const(pool, x->ext[k]), &w->space);
+        if (!low || !high || !reindex_add_cond(ctx, out, low) || !reindex_add_cond(ctx, out, high))
+            return false;
+    }
+    return true;
+}
+
+/* x is a REINDEX: read its x instead. False: not legal, too large, or poison; w is as before. */
+static bool
+reindex_compose(jot_Ctx *ctx, Reindexing *w)
+{
+    const Node *inner = jot_node(ctx, w->x);
+    int nextra = w->map.nextra, k, slots[64];
+    bool total = reindex_total(ctx, inner), bounded = w->map.ncond > 0;
+    Reindexing out = *w;
+
+    for (k = 0; k < w->map.nindex; k++)
+        bounded |= !jot_ix_inside(&ctx->ix, w->map.index[k], inner->ext[k], &w->space);
+    if (bounded && !total && !reindex_same_scalar(w->overflow, inner->value))
+        return false;
+    if (nextra + inner->ninputs - 1 > MAP_MAX_EXTRA)
+        return false;
+    for (k = 0; k < 64; k++)
+        slots[k] = k + nextra;
+    out.x = inner->input[0];
+    out.map.nindex = inner->nindex;
+    out.map.ncond = 0;
+    if (!bounded && !total)
+        out.overflow = inner->value;
+    for (k = 0; k < inner->nindex; k++) {
+        out.map.index[k] = jot_ix_subst(&ctx->ix, inner->index[k], w->map.nindex, w->map.index,
+                                        slots, &w->space);
+        if (!out.map.index[k])
+            return false;
+    }
+    for (k = 0; k < w->map.ncond; k++)
+        if (!reindex_add_cond(ctx, &out, w->map.cond[k]))
+            return false;
+    if (!reindex_guards(ctx, w, &out))
+        return false;
+    for (k = 0; k < inner->ncond; k++) {
+        Ix c = jot_ix_subst(&ctx->ix, inner->cond[k], w->map.nindex, w->map.index, slots, &w->space);
+
+        if (!c || !reindex_add_cond(ctx, &out, c))
+            return false;
+    }
+    for (k = 1; k < inner->ninputs; k++)
+        out.map.extra[out.map.nextra++] = inner->input[k];
+    if (!reindex_simplify(ctx, &out) || !reindex_small(&ctx->ix, &out.map))
+        return false;
+    *w = out;
+    return true;
+}
+
+/* ---- the node ----------------------------------------------------------------------------- */
+
+/* Drop index variables that nothing loads, join equal ones, renumber. False: poison. */
+static bool
+reindex_extras(jot_Ctx *ctx, Reindexing *w)
+{
+    IndexMap *map = &w->map;
+    uint64_t used = 0;
+    int slots[64] = {0}, n = 0, k, j;
+    NodeId extra[MAP_MAX_EXTRA];
+
+    for (k = 0; k < map->nindex; k++)
+        used |= jot_ix_slots(&ctx->ix, map->index[k]);
+    for (k = 0; k < map->ncond; k++)
+        used |= jot_ix_slots(&ctx->ix, map->cond[k]);
+    for (k = 0; k < map->nextra; k++) {
+        if (!(used >> k & 1))
+            continue;
+        for (j = 0; j < n && extra[j] != map->extra[k]; j++)
+            ;
+        if (j == n)
+            extra[n++] = map->extra[k];
+        slots[k] = j;
+    }
+    if (n == map->nextra)
+        return true;
+    memcpy(map->extra, extra, sizeof *extra * (size_t)n);
+    map->nextra = n;
+    for (k = 0; k < map->nindex; k++)
+        if (!(map->index[k] = jot_ix_subst(&ctx->ix, map->index[k], 0, NULL, slots, &w->space)))
+            return false;
+    for (k = 0; k < map->ncond; k++)
+        if (!(map->cond[k] = jot_ix_subst(&ctx->ix, map->cond[k], 0, NULL, slots, &w->space)))
+            return false;
+    return true;
+}
+
+static bool
+reindex_is_identity(jot_Ctx *ctx, const Reindexing *w)
+{
+    const Node *x = jot_node(ctx, w->x);
+    int k, axis;
+
+    if (w->map.ncond || x->rank != w->space.n)
+        return false;
+    for (k = 0; k < x->rank; k++)
+        if (x->ext[k] != w->space.ext[k]
+            || (x->ext[k] != 1
+                && (!jot_ix_is_axis(&ctx->ix, w->map.index[k], &axis) || axis != k)))
+            return false;
+    return true;
+}
+
+/* Is every element of the result the same known value? */
+static bool
+reindex_is_const(jot_Ctx *ctx, const Reindexing *w, jot_Scalar *value)
+{
+    const Node *x = jot_node(ctx, w->x);
+    int k;
+
+    *value = w->overflow;
+    if (w->never || !x->nelem)
+        return true;
+    if (x->kind != NODE_CONST)
+        return false;
+    *value = x->value;
+    if (reindex_same_scalar(x->value, w->overflow))
+        return true;
+    if (w->map.ncond)
+        return false;
+    for (k = 0; k < w->map.nindex; k++)
+        if (!jot_ix_inside(&ctx->ix, w->map.index[k], x->ext[k], &w->space))
+            return false;
+    return true;
+}
+
+static NodeId
+reindex_make(jot_Ctx *ctx, const Reindexing *w)
+{
+    const Node *x = jot_node(ctx, w->x);
+    NodeSpec spec = {0};
+    NodeId input[1 + MAP_MAX_EXTRA];
+
+    input[0] = w->x;
+    memcpy(input + 1, w->map.extra, sizeof *input * (size_t)w->map.nextra);
+    spec.kind = NODE_REINDEX;
+    spec.dtype = (jot_DType)x->dtype;
+    spec.flags = x->flags & NODE_INT_VALUE;
+    if (jot_dtype_class((jot_DType)x->dtype) != CLASS_FLOAT)
+        spec.flags = NODE_INT_VALUE;
+    spec.rank = w->space.n;
+    spec.ext = w->space.ext;
+    spec.ninputs = 1 + w->map.nextra;
+    spec.input = input;
+    spec.nindex = w->map.nindex;
+    spec.index = w->map.index;
+    spec.ncond = w->map.ncond;
+    spec.cond = w->map.cond;
+    spec.value = w->overflow;
+    return jot_node_make(ctx, &spec);
+}
+
+static bool
+reindex_fill(jot_Ctx *ctx, Reindexing *w, const Ix *index, int ncond, const Ix *cond, int nextra,
+             const NodeId *extra)
+{
+    int k;
+
+    w->map.nindex = jot_node(ctx, w->x)->rank;
+    if (ncond > MAP_MAX_COND || nextra > MAP_MAX_EXTRA)
+        return jot_fail(ctx, JOT_ERANGE, "reindex: %d conditions and %d index variables; at most "
+                        "%d and %d", ncond, nextra, MAP_MAX_COND, MAP_MAX_EXTRA);
+    memcpy(w->map.index, index, sizeof *index * (size_t)w->map.nindex);
+    for (k = 0; k < ncond; k++)
+        w->map.cond[w->map.ncond++] = cond[k];
+    for (k = 0; k < nextra; k++) {
+        if (!extra[k])
+            return false;
+        w->map.extra[w->map.nextra++] = extra[k];
+    }
+    return true;
+}
+
+JOT_FN NodeId
+jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index, int ncond,
+                 const Ix *cond, jot_Scalar overflow, int nextra, const NodeId *extra)
+{
+    Reindexing w = {0};
+    jot_Scalar value;
+    bool simplify = !ctx->config.no_simplify;
+    int k;
+
+    if (!x)
+        return 0;
+    w.x = x;
+    w.overflow = overflow;
+    w.space.n = rank;
+    w.space.ext = ext;
+    if (!reindex_fill(ctx, &w, index, ncond, cond, nextra, extra))
+        return 0;
+    for (k = 0; k < rank; k++)
+        w.never |= ext[k] == 0;
+    if (!w.never && !reindex_simplify(ctx, &w))
+        return jot_maps_poison(ctx, "reindex"), 0;
+    while (simplify && !w.never && jot_node(ctx, w.x)->kind == NODE_REINDEX)
+        if (!reindex_compose(ctx, &w))
+            break;
+    if (simplify && reindex_is_const(ctx, &w, &value))
+        return jot_const_node(ctx, (jot_DType)jot_node(ctx, x)->dtype, rank, ext, value);
+    if (simplify && reindex_is_identity(ctx, &w))
+        return w.x;
+    if ((!w.never && !reindex_extras(ctx, &w)) || ctx->mem.failed)
+        return jot_maps_poison(ctx, "reindex"), 0;
+    return reindex_make(ctx, &w);
+}
+
+/* ---- the user's reindex ------------------------------------------------------------------- */
+
+jot_Var
+jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions, double overflow,
+               jot_Vars extra)
+{
+    NodeId id = jot_node_of(x, "reindex", "x");
+    jot_Ctx *ctx = x.ctx;
+    IndexMap map = {0};
+    Space space = {0, NULL, NULL};
+    const Node *node;
+    int64_t nelem;
+    uint32_t mark;
+
+    if (!id)
+        return JOT_POISON(ctx);
+    node = jot_node(ctx, id);
+    mark = ctx->loose.n;
+    if (!jot_shape_ok(ctx, "reindex", (jot_DType)node->dtype, shape.n, shape.v, &nelem))
+        return JOT_POISON(ctx);
+    space.n = shape.n;
+    space.ext = shape.v;
+    if (!jot_maps_read(ctx, "reindex", space, node->rank, node->ext, index, conditions, extra, &map))
+        return JOT_POISON(ctx);
+    id = jot_reindex_node(ctx, id, shape.n, shape.v, map.index, map.ncond, map.cond,
+                          jot_scalar_from_f64(overflow, (jot_DType)node->dtype), map.nextra,
+                          map.extra);
+    return jot_maps_done(ctx, id, mark);
+}
+
+jot_Var
+jot_reindex(jot_Var x, jot_Ints shape, jot_Strs index)
+{
+    return jot_reindex_ex(x, shape, index, JOT_NONE_STRS, 0, JOT_NONE_VARS);
+}
