@@ -1,0 +1,255 @@
+/* ccode/sched.c - schedules: opening, derived axes, and the questions of sched.h. The text form is
+ * in sched_text.c, schedules made by rule in sched_make.c.
+ *
+ * Read before: ccode/ir.h, ccode/sched.h. After: ccode/sched_make.c, ccode/lower.c. */
+#include "ccode/sched.h"
+
+JOT_FN void
+jot_sched_open(Sched *s, Kernel *k, int lanes)
+{
+    memset(s, 0, sizeof *s);
+    s->k = k;
+    s->lanes = lanes;
+}
+
+JOT_FN void
+jot_sched_close(Sched *s)
+{
+    if (!s->k)
+        return;
+    jot_vec_free(s->k->mem, s->stages);
+    jot_vec_free(s->k->mem, s->axes);
+    jot_vec_free(s->k->mem, s->defs);
+    jot_vec_free(s->k->mem, s->ixs);
+}
+
+JOT_FN int64_t
+jot_axis_ext(const Sched *s, int axis)
+{
+    uint32_t n = s->k->axes.n, a = (uint32_t)axis;
+    return a < n ? s->k->axes.v[a].ext : a - n < s->axes.n ? s->axes.v[a - n].ext : 0;
+}
+
+JOT_FN const char *
+jot_axis_name(const Sched *s, int axis)
+{
+    uint32_t n = s->k->axes.n, a = (uint32_t)axis;
+    return a < n ? s->k->axes.v[a].name : a - n < s->axes.n ? s->axes.v[a - n].name : "?";
+}
+
+static int
+add_axis(Sched *s, const char *name, int64_t ext)
+{
+    KAxis axis = {jot_arena_copy(&s->k->arena, name, jot_str_len(name)), ext};
+    uint32_t number = s->k->axes.n + s->axes.n;
+    if (!axis.name || number >= SCHED_AXES || !jot_vec_reserve(s->k->mem, s->axes, 1))
+        return -1;
+    *(KAxis *)jot_vec_push(s->k->mem, s->axes) = axis;
+    return (int)number;
+}
+
+JOT_FN int
+jot_sched_fuse(Sched *s, const char *name, int n, const int *axes)
+{
+    SDef d = {0};
+    int64_t ext = 1;
+    int axis;
+    if (n < 1 || n > 8)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        if (axes[i] < 0 || !jot_mul_ok(ext, jot_axis_ext(s, axes[i]), &ext))
+            return -1;
+        d.of[i] = (uint8_t)axes[i];
+    }
+    axis = add_axis(s, name, ext);
+    d.axis = (uint8_t)axis;
+    d.n = (uint8_t)n;
+    if (axis >= 0)
+        *(SDef *)jot_vec_push(s->k->mem, s->defs) = d;
+    return axis;
+}
+
+JOT_FN int
+jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, int64_t step)
+{
+    SDef d = {0};
+    int64_t ext = jot_axis_ext(s, axis);
+    int first;
+    if (axis < 0 || step < 1 || ext % step != 0)
+        return -1;
+    first = add_axis(s, hi, ext / step);
+    if (first < 0 || add_axis(s, lo, step) < 0)
+        return -1;
+    d.split = true;
+    d.axis = (uint8_t)first;
+    d.n = 1;
+    d.of[0] = (uint8_t)axis;
+    d.step = step;
+    *(SDef *)jot_vec_push(s->k->mem, s->defs) = d;
+    return first;
+}
+
+/* ---- questions ---- */
+
+JOT_FN bool
+jot_stage_is_reduce(const Sched *s, const Stage *st)
+{
+    return !st->store && s->k->values.v[st->what].op == VAL_REDUCE;
+}
+
+JOT_FN uint32_t
+jot_stage_value(const Sched *s, const Stage *st)
+{
+    return st->store ? s->k->stores.v[st->what].value : st->what;
+}
+
+JOT_FN uint64_t
+jot_sched_axes(const Sched *s, uint64_t axes)
+{
+    for (uint32_t i = 0; i < s->defs.n; i++) {
+        const SDef *d = &s->defs.v[i];
+        uint64_t of = 0;
+        for (int j = 0; j < d->n; j++)
+            of |= (uint64_t)1 << d->of[j];
+        if (axes & of)
+            axes = (axes & ~of) | (uint64_t)(d->split ? 3 : 1) << d->axis;
+    }
+    return axes;
+}
+
+static uint64_t
+place_axes(const Sched *s, const Place *p)
+{
+    uint64_t axes = 0;
+    if (p->kind == PLACE_NONE)
+        return 0;
+    for (int i = 0; i < s->k->bufs.v[p->buf].rank; i++)
+        axes |= jot_ix_axes(s->k->ix, s->ixs.v[p->at + (uint32_t)i]);
+    return axes;
+}
+
+JOT_FN uint64_t
+jot_stage_free(const Sched *s, const Stage *st)
+{
+    uint64_t axes = st->store ? s->k->stores.v[st->what].free : s->k->values.v[st->what].free;
+    return jot_sched_axes(s, axes | place_axes(s, &st->acc) | place_axes(s, &st->res));
+}
+
+JOT_FN uint64_t
+jot_stage_axes(const Sched *s, const Stage *st)
+{
+    uint64_t axes = jot_stage_free(s, st);
+    if (jot_stage_is_reduce(s, st))
+        axes |= jot_sched_axes(s, s->k->values.v[st->what].axes);
+    return axes;
+}
+
+JOT_FN int
+jot_stage_of(const Sched *s, uint32_t value)
+{
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        if (!s->stages.v[i].store && s->stages.v[i].what == value)
+            return (int)i;
+    return -1;
+}
+
+typedef struct {
+    const Sched *s;
+    uint32_t *out;
+    int n, max;
+    uint64_t seen[KERNEL_VALUES / 64];
+} Producers;
+
+static void
+find_producers(Producers *p, uint32_t value, bool self, int depth)
+{
+    const Value *v = &p->s->k->values.v[value];
+    int stage = self ? -1 : jot_stage_of(p->s, value);
+    if (p->seen[value / 64] >> value % 64 & 1)
+        return;
+    p->seen[value / 64] |= (uint64_t)1 << value % 64;
+    if (stage >= 0) {
+        if (p->n < p->max)
+            p->out[p->n++] = (uint32_t)stage;
+        return;
+    }
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        find_producers(p, p->s->k->args.v[v->arg + (uint32_t)i], false, depth + 1);
+}
+
+static int
+producers_of(const Sched *s, const Stage *st, uint32_t *out, int max)
+{
+    Producers p;
+    memset(&p, 0, sizeof p);
+    p.s = s;
+    p.out = out;
+    p.max = max;
+    find_producers(&p, jot_stage_value(s, st), !st->store, 0);
+    return p.n;
+}
+
+JOT_FN int
+jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max)
+{
+    return producers_of(s, &s->stages.v[stage], out, max);
+}
+
+#define PRODUCERS 256
+
+JOT_FN int
+jot_producers_at(const Sched *s, uint32_t stage)
+{
+    uint32_t in[PRODUCERS];
+    int n = jot_producers(s, stage, in, PRODUCERS), at = STAGE_LOOPS;
+    for (int i = 0; i < n; i++)
+        if (s->stages.v[in[i]].nat < at)
+            at = s->stages.v[in[i]].nat;
+    return at;
+}
+
+JOT_FN uint64_t
+jot_producer_reduced(const Sched *s, const Stage *st)
+{
+    uint32_t in[PRODUCERS];
+    int n = producers_of(s, st, in, PRODUCERS);
+    uint64_t axes = 0;
+    for (int i = 0; i < n; i++) {
+        const Stage *p = &s->stages.v[in[i]];
+        axes |= jot_stage_axes(s, p) & ~jot_stage_free(s, p);
+    }
+    return axes;
+}
+
+JOT_FN bool
+jot_buf_written(const Sched *s, uint32_t buf)
+{
+    for (uint32_t i = 0; i < s->k->stores.n; i++)
+        if (s->k->stores.v[i].buf == buf)
+            return true;
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i];
+        if ((st->acc.kind && st->acc.buf == buf) || (st->res.kind && st->res.buf == buf))
+            return true;
+    }
+    return false;
+}
+
+JOT_FN bool
+jot_buf_cleared(const Sched *s, uint32_t buf)
+{
+    const Layout *l = s->k->bufs.v[buf].layout;
+    for (uint32_t i = 0; i < s->k->stores.n; i++)
+        if (s->k->stores.v[i].buf == buf && s->k->stores.v[i].acc)
+            return true;
+    for (int d = 0; d < l->rank; d++)
+        if (l->halo_lo[d] || l->halo_hi[d])
+            return jot_buf_written(s, buf);
+    return false;
+}
+
+JOT_FN bool
+jot_loop_eq(const SLoop *a, const SLoop *b)
+{
+    return a->kind == b->kind && a->axis == b->axis && a->from == b->from && a->step == b->step;
+}

@@ -1,0 +1,27 @@
+/* ccode/sched.h - questions about a schedule that lowering, walk and verifier share: which axes a
+ * stage runs over, which it keeps, what it reads. Answered in the schedule's terms: a fused axis
+ * stands for its parts, a split one for hi and lo.
+ *
+ * Read before: ccode/ir.h. */
+#ifndef JOT_SCHED_H
+#define JOT_SCHED_H
+#include "ccode/ir.h"
+
+JOT_FN bool jot_stage_is_reduce(const Sched *s, const Stage *st);
+JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* the value it computes or stores */
+JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel axes in schedule's terms */
+JOT_FN uint64_t jot_stage_free(const Sched *s, const Stage *st);  /* axes the result depends on */
+JOT_FN uint64_t jot_stage_axes(const Sched *s, const Stage *st);  /* free and reduced axes */
+JOT_FN int jot_stage_of(const Sched *s, uint32_t value);          /* its stage, -1: none (inlined) */
+/* Stages whose results this one reads: numbers in out (at most max), the count. */
+JOT_FN int jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max);
+JOT_FN int jot_producers_at(const Sched *s, uint32_t stage);      /* smallest `nat` among them */
+JOT_FN uint64_t jot_producer_reduced(const Sched *s, const Stage *st); /* axes they reduce over */
+JOT_FN bool jot_buf_written(const Sched *s, uint32_t buf);        /* by a store or a place */
+JOT_FN bool jot_buf_cleared(const Sched *s, uint32_t buf);
+JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
+JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
+JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);
+JOT_FN const char *jot_axis_name(const Sched *s, int axis);
+
+#endif

@@ -1,0 +1,327 @@
+/* ccode/sched_make.c - schedules made by rule: the plain one and random ones.
+ *
+ * Both take one list of loops for the whole kernel; each stage takes those over its own axes, so
+ * that stages agree on their common loops. Stages come by level: stores that need no reduction,
+ * reductions of level 1, stores of level 1, ...
+ *
+ *     list r j       %s = sum over j          r | j              register
+ *                    %c = sum over r            | r j; acc c[j]   memory: r stands outside j
+ *                    !0 y[r, j] = x / c       r j
+ *
+ *   requires  a verified kernel; *s fresh
+ *   keeps     the kernel's values; adds scratch buffers
+ *
+ * Read before: ccode/sched.h. After: ccode/lower.c. */
+#include "ccode/sched.h"
+
+typedef struct {
+    Sched *s;
+    SLoop list[STAGE_LOOPS];
+    int n;
+    uint64_t random;            /* 0: the plain schedule */
+    uint8_t level[KERNEL_VALUES];
+} Maker;
+
+static uint64_t
+dice(Maker *m, uint64_t sides)
+{
+    m->random = jot_hash_u64(m->random, 0x9e3779b9) | 1;
+    return (m->random >> 17) % sides;
+}
+
+/* Level of each value: how many reductions lie on the deepest way to its loads. */
+static int
+find_levels(Maker *m)
+{
+    const Kernel *k = m->s->k;
+    int top = 0;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        int level = 0;
+        for (int j = 0; j < v->narg; j++)
+            if (m->level[k->args.v[v->arg + (uint32_t)j]] > level)
+                level = m->level[k->args.v[v->arg + (uint32_t)j]];
+        level += v->op == VAL_REDUCE;
+        m->level[i] = (uint8_t)level;
+        top = level > top ? level : top;
+    }
+    return top;
+}
+
+static void
+mark_used(const Kernel *k, bool *used)
+{
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        used[k->stores.v[i].value] = true;
+    for (uint32_t i = k->values.n; i-- > 1;)
+        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
+            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
+}
+
+/* A scratch buffer over the value's free axes, indexed by them. */
+static Place
+scratch_place(Maker *m, uint32_t value, PlaceKind kind)
+{
+    Kernel *k = m->s->k;
+    Place p = {0};
+    int64_t ext[KERNEL_AXES];
+    char name[24];
+    Text text = {0};
+    int rank = 0;
+    text.s = name;
+    text.cap = sizeof name;
+    jot_text_f(&text, "tmp%u", value);
+    p.at = m->s->ixs.n;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (k->values.v[value].free >> a & 1) {
+            ext[rank++] = k->axes.v[a].ext;
+            *(Ix *)jot_vec_push(k->mem, m->s->ixs) = jot_ix_axis(k->ix, (int)a);
+        }
+    p.kind = (uint8_t)kind;
+    p.buf = jot_kernel_buf(k, name, (jot_DType)k->values.v[value].dtype, BUF_SCRATCH, rank, ext);
+    return p;
+}
+
+static bool
+in_registers(const Stage *st, uint64_t kept)
+{
+    for (int i = st->nat; i < st->n; i++)
+        if ((kept >> st->loop[i].axis & 1) && st->loop[i].kind != LOOP_UNROLL &&
+            st->loop[i].kind != LOOP_VECTOR)
+            return false;
+    return true;
+}
+
+static void
+add_stage(Maker *m, bool store, uint32_t what)
+{
+    Sched *s = m->s;
+    Stage st = {0};
+    uint64_t axes, kept;
+    st.store = store;
+    st.what = what;
+    axes = jot_stage_axes(s, &st);
+    kept = jot_stage_free(s, &st);
+    for (int i = 0; i < m->n; i++)
+        if (axes >> m->list[i].axis & 1) {
+            st.loop[st.n] = m->list[i];
+            if (st.loop[st.n].kind == LOOP_PRIVATE && (store || (kept >> m->list[i].axis & 1)))
+                st.loop[st.n].kind = LOOP_UNROLL;
+            st.n++;
+        }
+    st.nat = st.n;
+    if (jot_stage_is_reduce(s, &st)) {
+        for (st.nat = 0; st.nat < st.n && (kept >> st.loop[st.nat].axis & 1);)
+            st.nat++;
+        while (st.nat > 0 && st.loop[st.nat - 1].kind == LOOP_VECTOR)
+            st.nat--;
+        if (!in_registers(&st, kept))
+            st.acc = scratch_place(m, what, PLACE_MEM);
+    }
+    *(Stage *)jot_vec_push(s->k->mem, s->stages) = st;
+}
+
+/* Results that are read where their registers are gone go to memory. */
+static void
+place_results(Maker *m)
+{
+    Sched *s = m->s;
+    const Stage *last = NULL;
+    int alive[KERNEL_VALUES / 8]; /* smallest sharing since stage i was emitted */
+    uint32_t in[256];
+    for (uint32_t i = 0; i < s->stages.n && i < KERNEL_VALUES / 8; i++) {
+        const Stage *st = &s->stages.v[i];
+        int share = 0, cap = jot_producers_at(s, i), n = jot_producers(s, i, in, 256);
+        while (last && share < last->n && share < st->n && share < cap &&
+               jot_loop_eq(&last->loop[share], &st->loop[share]))
+            share++;
+        for (uint32_t j = 0; j < i; j++)
+            alive[j] = alive[j] < share ? alive[j] : share;
+        alive[i] = STAGE_LOOPS;
+        for (int j = 0; j < n; j++) {
+            Stage *p = &s->stages.v[in[j]];
+            if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[j]] < p->nat)
+                p->res = scratch_place(m, p->what, PLACE_MEM);
+        }
+        last = &s->stages.v[i];
+    }
+}
+
+static void
+make_stages(Maker *m)
+{
+    const Kernel *k = m->s->k;
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
+    int top = find_levels(m);
+    if (!used)
+        return;
+    mark_used(k, used);
+    for (int level = 0; level <= top; level++) {
+        for (uint32_t i = 1; i < k->values.n; i++)
+            if (used[i] && k->values.v[i].op == VAL_REDUCE && m->level[i] == level)
+                add_stage(m, false, i);
+        for (uint32_t i = 0; i < k->stores.n; i++)
+            if (m->level[k->stores.v[i].value] == level)
+                add_stage(m, true, i);
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    place_results(m);
+}
+
+/* The outermost loop may be split among callers when the whole function is one nest over an axis
+ * that no reduction runs over, no buffer is set up before it, and every store moves along it. */
+static bool
+may_be_parallel(const Sched *s)
+{
+    const Kernel *k = s->k;
+    const Stage *first = s->stages.v;
+    for (uint32_t b = 1; b < k->bufs.n; b++)
+        if (jot_buf_cleared(s, b))
+            return false;
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i];
+        uint64_t axis;
+        if (st->n == 0 || st->nat == 0 || !jot_loop_eq(&st->loop[0], &first->loop[0]) ||
+            st->loop[0].kind != LOOP_SERIAL || jot_producers_at(s, i) == 0)
+            return false;
+        axis = (uint64_t)1 << st->loop[0].axis;
+        if (!(jot_stage_free(s, st) & axis))
+            return false;
+        if (st->store) {
+            const KStore *store = &k->stores.v[st->what];
+            uint64_t moved = 0;
+            for (int d = 0; d < store->nidx; d++)
+                moved |= jot_ix_axes(k->ix, k->ixs.v[store->at + (uint32_t)d]);
+            if (!(moved & axis))
+                return false;
+        }
+    }
+    return s->stages.n > 0;
+}
+
+static void
+make_parallel(Sched *s)
+{
+    if (may_be_parallel(s))
+        for (uint32_t i = 0; i < s->stages.n; i++)
+            s->stages.v[i].loop[0].kind = LOOP_PARALLEL;
+}
+
+static void
+add_loop(Maker *m, int axis, int64_t step, LoopKind kind)
+{
+    SLoop *l = &m->list[m->n];
+    if (m->n >= STAGE_LOOPS)
+        return;
+    memset(l, 0, sizeof *l);
+    l->axis = (uint8_t)axis;
+    l->step = step;
+    l->kind = (uint8_t)kind;
+    m->n++;
+}
+
+JOT_FN bool
+jot_sched_default(Sched *s, Kernel *k, int norder, const int *order)
+{
+    Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
+    uint64_t seen = 0;
+    if (!m)
+        return false;
+    jot_sched_open(s, k, 1);
+    m->s = s;
+    for (int i = 0; i < norder; i++)
+        if (order[i] >= 0 && order[i] < (int)k->axes.n && !(seen >> order[i] & 1)) {
+            seen |= (uint64_t)1 << order[i];
+            add_loop(m, order[i], 1, LOOP_SERIAL);
+        }
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if (!(seen >> a & 1))
+            add_loop(m, a, 1, LOOP_SERIAL);
+    if (k->axes.n <= STAGE_LOOPS)
+        make_stages(m);
+    make_parallel(s);
+    jot_mem_free(k->mem, m, sizeof *m);
+    return !k->mem->failed && k->axes.n <= STAGE_LOOPS;
+}
+
+/* ---- random ---- */
+
+/* Put the loops of one axis (coarse to fine) into the list, keeping their order. */
+static void
+scatter(Maker *m, const SLoop *loops, int n)
+{
+    int at = 0;
+    for (int i = 0; i < n; i++) {
+        at += (int)dice(m, (uint64_t)(m->n - at + 1));
+        if (m->n >= STAGE_LOOPS)
+            return;
+        for (int j = m->n++; j > at; j--)
+            m->list[j] = m->list[j - 1];
+        m->list[at++] = loops[i];
+    }
+}
+
+/* Loops of one axis: up to two blockings, then the elements. */
+static void
+random_loops(Maker *m, int axis, bool vector)
+{
+    SLoop loops[4];
+    int64_t lanes = m->s->lanes, step = 1, steps[3];
+    int n = 0, count = 0;
+    memset(loops, 0, sizeof loops);
+    if (vector)
+        steps[count++] = step = lanes;
+    for (int i = 0; i < 2 && m->n + count < STAGE_LOOPS - 3; i++)
+        if (dice(m, 3) == 0)
+            steps[count++] = step *= 2 + (int64_t)dice(m, 4);
+    while (count > 0) {
+        loops[n].axis = (uint8_t)axis;
+        loops[n++].step = steps[--count];
+    }
+    if (!vector) {
+        loops[n].axis = (uint8_t)axis;
+        loops[n].step = 1;
+        if (n > 0 && step <= 8 && dice(m, 2))
+            loops[n].kind = LOOP_UNROLL;
+        n++;
+    }
+    scatter(m, loops, n);
+}
+
+/* Unrolled loops over free axes must be innermost for registers; they go to the end of the list. */
+static void
+sink_unrolled(Maker *m)
+{
+    SLoop out[STAGE_LOOPS];
+    int n = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < m->n; i++)
+            if ((m->list[i].kind == LOOP_UNROLL) == pass)
+                out[n++] = m->list[i];
+    memcpy(m->list, out, (size_t)n * sizeof *out);
+}
+
+JOT_FN bool
+jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
+{
+    Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
+    int vector = -1;
+    if (!m)
+        return false;
+    jot_sched_open(s, k, lanes);
+    m->s = s;
+    m->random = seed | 1;
+    dice(m, 2);
+    if (lanes > 1 && k->axes.n > 0)
+        vector = (int)dice(m, k->axes.n);
+    for (int a = 0; a < (int)k->axes.n; a++)
+        random_loops(m, a, a == vector);
+    sink_unrolled(m);
+    if (vector >= 0)
+        add_loop(m, vector, 1, LOOP_VECTOR);
+    if (k->axes.n <= STAGE_LOOPS)
+        make_stages(m);
+    make_parallel(s);
+    jot_mem_free(k->mem, m, sizeof *m);
+    return !k->mem->failed && k->axes.n <= STAGE_LOOPS;
+}
