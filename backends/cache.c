@@ -1,0 +1,290 @@
+/* backends/cache.c - compiled kernels on disk, so that a second run starts at full speed.
+ *
+ *     $XDG_CACHE_HOME/jot/  (or ~/.cache/jot, or what JOT_CACHE_DIR says), mode 0700
+ *         0f3a...9c.jot     one entry: 128 bits of hash of key and text
+ *
+ *     entry   magic | lengths of the three parts | two checksums | key | text | object
+ *
+ * A loaded object is trusted like our own code, so an entry has to prove itself: it is read into
+ * memory once; its lengths, both checksums, and then the whole key (compiler, flags, machine) and the
+ * whole source text must be as asked. The caller loads a private copy of those very bytes, not the
+ * file: nobody can change them between the check and the use, nor later under a running program.
+ *
+ * Writers do not wait for each other: each writes a file of its own and renames it. Two processes that
+ * make the same entry replace one whole entry by another. What fails on the way (a full disk, a
+ * read-only directory) costs only the entry.
+ *
+ * Read before: backends/host.h. After: backends/cc.c. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "backends/host.h"
+#ifndef JOT_NO_HOST
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the directory ------------------------------------------------------------------------ */
+
+static bool
+cache_place(jot_Ctx *ctx, char *dir, size_t nbytes)
+{
+    const char *s = ctx->config.cache_dir;
+    int n;
+
+    if (!s)
+        s = jot_host_env(ctx, "JOT_CACHE_DIR");
+    if (s)
+        n = snprintf(dir, nbytes, "%s", s);
+    else if ((s = jot_host_env(ctx, "XDG_CACHE_HOME")) != NULL && *s == '/')
+        n = snprintf(dir, nbytes, "%s/jot", s);
+    else if ((s = jot_host_env(ctx, "HOME")) != NULL && *s == '/')
+        n = snprintf(dir, nbytes, "%s/.cache/jot", s);
+    else
+        n = 0;
+    if (n >= (int)nbytes)
+        jot_host_log(ctx, "jot: no cache of compiled kernels: its path is too long\n");
+    return n > 0 && n < (int)nbytes;
+}
+
+/* mkdir -p. Failures show when the directory is opened. */
+static void
+cache_mkdir(char *dir)
+{
+    char *p;
+
+    for (p = dir + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = 0;
+        mkdir(dir, 0700);
+        *p = '/';
+    }
+    mkdir(dir, 0700);
+}
+
+/* NULL, or why nothing may be kept there: who can write into the directory can run code as us. */
+static const char *
+cache_distrust(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return strerror(errno);
+    if (st.st_uid != geteuid())
+        return "it belongs to another user";
+    if (st.st_mode & 022)
+        return "other users may write there";
+    return NULL;
+}
+
+JOT_FN void
+jot_cache_open(Cache *cache, jot_Ctx *ctx)
+{
+    const char *why;
+
+    cache->fd = -1;
+    if (!cache_place(ctx, cache->dir, sizeof cache->dir)) {
+        cache->dir[0] = 0;
+        return;
+    }
+    cache_mkdir(cache->dir);
+    cache->fd = open(cache->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    why = cache->fd < 0 ? strerror(errno) : cache_distrust(cache->fd);
+    if (!why)
+        return;
+    jot_host_log(ctx, "jot: no cache of compiled kernels in %s: %s\n", cache->dir, why);
+    jot_cache_close(cache);
+}
+
+JOT_FN void
+jot_cache_close(Cache *cache)
+{
+    if (cache->fd >= 0)
+        close(cache->fd);
+    cache->fd = -1;
+    cache->dir[0] = 0;
+}
+
+/* ---- entries ------------------------------------------------------------------------------ */
+
+typedef struct {
+    char magic[16];
+    uint64_t key_nbytes, text_nbytes, object_nbytes;
+    uint64_t sum[2]; /* of the lengths and the three parts */
+} CacheHead;
+
+static const char cache_magic[16] = "jot kernel 1\n";
+enum { CACHE_MOST = 1 << 28 };
+
+/* A second hash of another kind than jot_hash, so that what fools one does not fool the other. */
+static uint64_t
+cache_fnv(uint64_t h, Bytes part)
+{
+    size_t i;
+
+    for (i = 0; i < part.n; i++)
+        h = (h ^ (unsigned char)part.p[i]) * 0x100000001b3u;
+    return h;
+}
+
+static void
+cache_sums(CacheHead *head, const Bytes part[3])
+{
+    int i;
+
+    head->sum[0] = head->key_nbytes * 3 + head->text_nbytes * 5 + head->object_nbytes * 7;
+    head->sum[1] = head->sum[0] ^ 0xcbf29ce484222325u;
+    for (i = 0; i < 3; i++) {
+        head->sum[0] = jot_hash(head->sum[0], part[i].p, part[i].n);
+        head->sum[1] = cache_fnv(head->sum[1], part[i]);
+    }
+}
+
+static void
+cache_name(Bytes key, Bytes text, char name[40])
+{
+    uint64_t a = jot_hash(jot_hash(1, key.p, key.n), text.p, text.n);
+    uint64_t b = cache_fnv(cache_fnv(0xcbf29ce484222325u, key), text);
+
+    snprintf(name, 40, "%016llx%016llx.jot", (unsigned long long)a, (unsigned long long)b);
+}
+
+/* Take the object out of an entry's bytes if the entry is whole and the one asked for. */
+static bool
+cache_check(Bytes entry, Bytes key, Bytes text, Bytes *object)
+{
+    CacheHead head, want;
+    Bytes part[3];
+
+    if (entry.n < sizeof head)
+        return false;
+    memcpy(&head, entry.p, sizeof head);
+    if (memcmp(head.magic, cache_magic, sizeof head.magic) || head.key_nbytes != key.n
+        || head.text_nbytes != text.n || head.object_nbytes > CACHE_MOST
+        || entry.n != sizeof head + key.n + text.n + head.object_nbytes)
+        return false;
+    part[0].p = entry.p + sizeof head;
+    part[0].n = key.n;
+    part[1].p = part[0].p + key.n;
+    part[1].n = text.n;
+    part[2].p = part[1].p + text.n;
+    part[2].n = (size_t)head.object_nbytes;
+    want = head;
+    cache_sums(&want, part);
+    if (want.sum[0] != head.sum[0] || want.sum[1] != head.sum[1]
+        || memcmp(part[0].p, key.p, key.n) || memcmp(part[1].p, text.p, text.n))
+        return false;
+    *object = part[2];
+    return true;
+}
+
+static bool
+cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
+{
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/%s", cache->dir, name);
+    return jot_host_read(ctx, path, CACHE_MOST, entry);
+}
+
+JOT_FN bool
+jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object)
+{
+    Bytes entry, found;
+    char name[40];
+    bool ok;
+
+    object->p = NULL;
+    object->n = 0;
+    if (cache->fd < 0)
+        return false;
+    cache_name(key, text, name);
+    if (!cache_read(cache, ctx, name, &entry))
+        return false;
+    ok = cache_check(entry, key, text, &found);
+    if (ok) {
+        object->p = jot_mem_new(&ctx->mem, found.n + 1, 1);
+        object->n = found.n;
+        ok = object->p != NULL;
+        if (ok)
+            memcpy(object->p, found.p, found.n);
+    } else {
+        jot_host_log(ctx, "jot: %s/%s is damaged or another kernel's: compiling again\n", cache->dir,
+                     name);
+    }
+    jot_bytes_free(ctx, &entry);
+    return ok;
+}
+
+/* ---- keeping ------------------------------------------------------------------------------ */
+
+/* A new file that no other process or thread has: the name is tried until it is free. */
+static int
+cache_temporary(Cache *cache, const void *self, char name[64])
+{
+    int i, fd = -1;
+
+    for (i = 0; i < 100 && fd < 0; i++) {
+        snprintf(name, 64, "tmp-%ld-%llx-%d", (long)getpid(), (unsigned long long)(uintptr_t)self, i);
+        fd = openat(cache->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+static bool
+cache_write(int fd, const CacheHead *head, const Bytes part[3])
+{
+    bool ok = jot_host_write_fd(fd, head, sizeof *head);
+    int i;
+
+    for (i = 0; i < 3 && ok; i++)
+        ok = jot_host_write_fd(fd, part[i].p, part[i].n);
+    return ok;
+}
+
+JOT_FN void
+jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object)
+{
+    Bytes part[3];
+    CacheHead head;
+    char name[40], tmp[64];
+    bool ok;
+    int fd, why;
+
+    if (cache->fd < 0)
+        return;
+    part[0] = key;
+    part[1] = text;
+    part[2] = object;
+    memset(&head, 0, sizeof head);
+    memcpy(head.magic, cache_magic, sizeof head.magic);
+    head.key_nbytes = key.n;
+    head.text_nbytes = text.n;
+    head.object_nbytes = object.n;
+    cache_sums(&head, part);
+    cache_name(key, text, name);
+    fd = cache_temporary(cache, ctx, tmp);
+    ok = fd >= 0 && cache_write(fd, &head, part);
+    why = errno;
+    if (fd >= 0 && close(fd) && ok) {
+        why = errno;
+        ok = false;
+    }
+    if (ok && renameat(cache->fd, tmp, cache->fd, name)) {
+        why = errno;
+        ok = false;
+    }
+    if (ok)
+        return;
+    if (fd >= 0)
+        unlinkat(cache->fd, tmp, 0);
+    jot_host_log(ctx, "jot: %s/%s was not kept: %s\n", cache->dir, name, strerror(why));
+}
+
+#endif

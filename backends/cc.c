@@ -1,0 +1,459 @@
+/* backends/cc.c - kernels through the system's C compiler: text -> shared object -> dlopen.
+ *
+ *     text -> in the cache? --yes--> object bytes ----------------.
+ *               |no                                               v
+ *               '-> kernel.c -> cc -> kernel.so -> bytes, kept -> private kernel.so -> dlopen, dlsym
+ *
+ * The compiler is looked for once, when the context opens (config.cc, JOT_CC, else cc, gcc, clang), and
+ * asked for its version, which shows that it runs at all. It is started without a shell.
+ *
+ * A text is compiled in a private temporary directory that is removed as soon as the object is loaded:
+ * a loaded file needs no name. The directory's name is new each time, which matters: the dynamic linker
+ * gives back what it has already loaded under the same name.
+ *
+ * Read before: backends/backend.h, host.h, cache.c. After: backends/plan.c. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "backends/host.h"
+#ifndef JOT_NO_HOST
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+typedef struct {
+    char *cc;              /* path of the compiler */
+    size_t cc_nbytes;
+    Cache cache;
+    Text key;              /* what an object depends on besides its text */
+} CcState;
+
+/* ---- flags -------------------------------------------------------------------------------- */
+
+/* Scalar kernels are strict C99; several lanes are spelled with GNU vector types. */
+static const char *
+cc_standard(const jot_Ctx *ctx)
+{
+    return ctx->config.lanes > 1 ? "-std=gnu99" : "-std=c99";
+}
+
+static const char *const cc_flags[] = {
+    "-O2",
+    "-fPIC", "-shared",
+    "-ffp-contract=off",     /* a*b+c is rounded twice, as written: the interpreter's result, on machines
+                                with fma too. Where fma is wanted the text says so */
+    "-fno-math-errno",       /* a square root is one instruction: nobody reads errno */
+    "-fno-trapping-math",    /* nor the exception flags: both sides of a select may be computed */
+    "-fno-strict-aliasing",  /* buffers share memory under several types, in user code too */
+#if defined __x86_64__ || defined __i386__
+    "-march=native",         /* this machine's vectors; with contraction off, no other results */
+#elif defined __aarch64__ || defined __arm__ || defined __powerpc64__
+    "-mcpu=native",
+#endif
+#ifdef __linux__
+    "-Wl,-Bsymbolic",        /* a program's function with a kernel's name stays out of the kernel */
+#endif
+    "-w",                    /* what is fine needs no words; errors come all the same. No -fwrapv: */
+    NULL                     /* generated integers wrap through unsigned, and indices do not wrap */
+};
+enum { CC_FLAGS = sizeof cc_flags / sizeof *cc_flags };
+
+/* Fills argv (of CC_FLAGS + 8). */
+static void
+cc_command(const jot_Ctx *ctx, const CcState *cc, const char **argv, const char *from, const char *to)
+{
+    int n = 0, i;
+
+    argv[n++] = cc->cc;
+    argv[n++] = cc_standard(ctx);
+    for (i = 0; cc_flags[i]; i++)
+        argv[n++] = cc_flags[i];
+    argv[n++] = "-o";
+    argv[n++] = to;
+    argv[n++] = from;
+    argv[n++] = "-lm";       /* for user code: kernels of ours need nothing */
+    argv[n] = NULL;
+}
+
+static void
+cc_command_text(const char **argv, Text *text)
+{
+    int i;
+
+    for (i = 0; argv[i]; i++) {
+        bool quote = strpbrk(argv[i], " '\"$&|;<>()*?\\\t") != NULL;
+
+        jot_text_f(text, "%s%s%s%s", i ? " " : "", quote ? "'" : "", argv[i], quote ? "'" : "");
+    }
+}
+
+/* ---- what an object depends on ------------------------------------------------------------ */
+
+/* First line of `cc --version`. False: it does not run. */
+static bool
+cc_version(jot_Ctx *ctx, CcState *cc)
+{
+    char *argv[3];
+    char messages[600], flag[] = "--version";
+    WorkDir work = {{0}, 0};
+    Bytes out = {0};
+    int status;
+    bool ok;
+
+    argv[0] = cc->cc;
+    argv[1] = flag;
+    argv[2] = NULL;
+    if (!jot_work_open(ctx, &work, cc->cache.dir))
+        return false;
+    jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
+    ok = jot_host_spawn(argv, messages, &status) && status == 0
+      && jot_host_read(ctx, messages, 4096, &out);
+    if (ok)
+        jot_text_f(&cc->key, "version %.*s\n", (int)strcspn(out.p, "\n"), out.p);
+    jot_bytes_free(ctx, &out);
+    jot_work_close(&work);
+    return ok;
+}
+
+/* -march=native means another machine in another's home directory: its processor is in the key. The
+ * first processor's lines without those that change from boot to boot or second to second. */
+static void
+cc_machine(jot_Ctx *ctx, CcState *cc)
+{
+    static const char *const lines[] = {
+        "vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t"
+    };
+    const char *p, *end;
+    Bytes info;
+    size_t i;
+
+    if (!jot_host_read(ctx, "/proc/cpuinfo", 8192, &info))
+        return;
+    for (p = info.p; *p && *p != '\n'; p = *end ? end + 1 : end) {
+        end = p + strcspn(p, "\n");
+        for (i = 0; i < sizeof lines / sizeof *lines; i++)
+            if (!strncmp(p, lines[i], strlen(lines[i])))
+                jot_text_f(&cc->key, "%.*s\n", (int)(end - p), p);
+    }
+    jot_bytes_free(ctx, &info);
+}
+
+static bool
+cc_identify(jot_Ctx *ctx, CcState *cc)
+{
+    const char *argv[CC_FLAGS + 8];
+    struct stat st;
+
+    memset(&st, 0, sizeof st);
+    if (stat(cc->cc, &st))
+        return false;
+    cc_command(ctx, cc, argv, "in", "out");
+    cc_command_text(argv, &cc->key);
+    jot_text_f(&cc->key, "\nsize %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
+    if (!cc_version(ctx, cc))
+        return false;
+    cc_machine(ctx, cc);
+    return true;
+}
+
+/* ---- open and close ----------------------------------------------------------------------- */
+
+static void
+cc_close(Backend *backend, jot_Ctx *ctx)
+{
+    CcState *cc = backend->state;
+
+    if (!cc)
+        return;
+    jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
+    jot_text_free(&cc->key);
+    jot_cache_close(&cc->cache);
+    jot_mem_free(&ctx->mem, cc, sizeof *cc);
+    backend->state = NULL;
+}
+
+/* Try one name. */
+static bool
+cc_try(jot_Ctx *ctx, CcState *cc, const char *name, char *why, size_t why_nbytes)
+{
+    cc->key.n = 0;
+    cc->cc = jot_host_which(ctx, name, &cc->cc_nbytes);
+    if (!cc->cc) {
+        snprintf(why, why_nbytes, "no C compiler: %s is not there or not a program", name);
+        return false;
+    }
+    if (cc_identify(ctx, cc))
+        return true;
+    snprintf(why, why_nbytes, "%s does not run: %s --version fails, or no temporary directory can be "
+             "made", cc->cc, name);
+    jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
+    cc->cc = NULL;
+    return false;
+}
+
+static bool
+cc_find(jot_Ctx *ctx, CcState *cc, char *why, size_t why_nbytes)
+{
+    static const char *const names[] = { "cc", "gcc", "clang" };
+    const char *name = ctx->config.cc ? ctx->config.cc : jot_host_env(ctx, "JOT_CC");
+    char first[200] = "";
+    size_t i;
+
+    if (name && *name)
+        return cc_try(ctx, cc, name, why, why_nbytes);
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        if (cc_try(ctx, cc, names[i], why, why_nbytes))
+            return true;
+        if (strstr(why, "does not run") && !*first)
+            snprintf(first, sizeof first, "%s", why);
+    }
+    snprintf(why, why_nbytes, "%s", *first ? first : "no C compiler: cc, gcc and clang are not on PATH");
+    return false;
+}
+
+static jot_Status
+cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
+{
+    CcState *cc = jot_mem_new(&ctx->mem, 1, sizeof *cc);
+
+    if (!cc) {
+        snprintf(why, why_nbytes, "out of memory");
+        return JOT_EMEM;
+    }
+    backend->state = cc;
+    cc->key.mem = &ctx->mem;
+    cc->cache.fd = -1;
+    if (!cc_find(ctx, cc, why, why_nbytes)) {
+        cc_close(backend, ctx);
+        return JOT_EDEVICE;
+    }
+    if (cc->key.n >= cc->key.cap) { /* cut off: memory was refused, and half a key is no key */
+        snprintf(why, why_nbytes, "out of memory");
+        cc_close(backend, ctx);
+        return JOT_EMEM;
+    }
+    backend->dialect = ctx->config.lanes > 1 ? "gnu" : "c";
+    jot_cache_open(&cc->cache, ctx);
+    return JOT_OK;
+}
+
+/* ---- compile ------------------------------------------------------------------------------ */
+
+typedef enum { CC_DONE, CC_FAILED, CC_NO_ROOM } CcResult;
+
+/* End of the first `lines` lines of s. */
+static size_t
+cc_lines(const char *s, int lines)
+{
+    size_t n = 0;
+
+    while (s[n] && lines)
+        lines -= s[n++] == '\n';
+    return n;
+}
+
+/* The message kept in the context is short: the log has what does not fit. */
+static void
+cc_fail(jot_Ctx *ctx, jot_Status status, const char *what, const char *problem, const char **argv,
+        Bytes messages)
+{
+    Text text = {0};
+    int shown = messages.p ? (int)cc_lines(messages.p, 30) : 0;
+
+    text.mem = &ctx->mem;
+    cc_command_text(argv, &text);
+    jot_fail(ctx, status, "%s: %s\n%.*s\ncommand: %s", what, problem, shown > 600 ? 600 : shown,
+             messages.p ? messages.p : "", text.n < text.cap ? text.s : argv[0]);
+    if (shown > 600 || text.n > 300)
+        jot_host_log(ctx, "%s: %s\n%.*s\ncommand: %s\n", what, problem, shown,
+                     messages.p ? messages.p : "", text.n < text.cap ? text.s : argv[0]);
+    jot_text_free(&text);
+}
+
+/* Did the compiler stop for want of space? Then another directory may do. */
+static bool
+cc_is_full(Bytes messages)
+{
+    return messages.p && (strstr(messages.p, strerror(ENOSPC)) || strstr(messages.p, strerror(EFBIG))
+                          || strstr(messages.p, strerror(EDQUOT))
+                          || strstr(messages.p, "No space left on device"));
+}
+
+static CcResult
+cc_run(jot_Ctx *ctx, const char *what, const char **argv, const char *messages_path)
+{
+    char *args[CC_FLAGS + 8]; /* posix_spawn does not write to them, but does not say so */
+    Bytes messages = {0};
+    char problem[100];
+    CcResult result = CC_FAILED;
+    int status;
+
+    memcpy(args, argv, sizeof args);
+    if (!jot_host_spawn(args, messages_path, &status)) {
+        snprintf(problem, sizeof problem, "the C compiler did not start: %s", strerror(errno));
+        cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
+        return CC_FAILED;
+    }
+    if (!status)
+        return CC_DONE;
+    jot_host_read(ctx, messages_path, 65536, &messages);
+    if (cc_is_full(messages)) {
+        result = CC_NO_ROOM;
+    } else if (WIFSIGNALED(status)) {
+        snprintf(problem, sizeof problem, "the C compiler was ended by signal %d", WTERMSIG(status));
+        cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
+    } else {
+        cc_fail(ctx, JOT_ECOMPILE, what, "the C compiler refused the text", argv, messages);
+    }
+    jot_bytes_free(ctx, &messages);
+    return result;
+}
+
+static void
+cc_unload(Backend *backend, jot_Ctx *ctx, void *module)
+{
+    (void)backend;
+    (void)ctx;
+    if (module)
+        dlclose(module);
+}
+
+/* Load the work directory's object and find the functions. */
+static bool
+cc_load(jot_Ctx *ctx, const WorkDir *work, const char *what, const char *from, KernelSym *sym, int n,
+        void **module)
+{
+    char path[600];
+    void *handle;
+    int i;
+
+    jot_work_path(work, WORK_OBJECT, path, sizeof path);
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return jot_fail(ctx, JOT_ECOMPILE, "%s: the compiled kernel does not load: %s\n%s", what,
+                        dlerror(), from);
+    for (i = 0; i < n; i++) {
+        void *p = dlsym(handle, sym[i].name);
+
+        if (!p) {
+            dlclose(handle);
+            return jot_fail(ctx, JOT_ECOMPILE, "%s: no function %s in the compiled kernel\n%s", what,
+                            sym[i].name, from);
+        }
+        memcpy(&sym[i].fn, &p, sizeof p); /* C99 has no cast from data to function, POSIX equates them */
+    }
+    *module = handle;
+    return true;
+}
+
+/* Compile in one work directory. */
+static CcResult
+cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, Bytes text,
+              KernelSym *sym, int n, void **module)
+{
+    const char *argv[CC_FLAGS + 8] = {0};
+    char from[600], to[600], messages[600];
+    Bytes object, key;
+    Text command = {0};
+    CcResult result;
+
+    jot_work_path(work, WORK_SOURCE, from, sizeof from);
+    jot_work_path(work, WORK_OBJECT, to, sizeof to);
+    jot_work_path(work, WORK_MESSAGES, messages, sizeof messages);
+    if (!jot_host_write(from, text.p, text.n))
+        return CC_NO_ROOM;
+    cc_command(ctx, cc, argv, from, to);
+    result = cc_run(ctx, what, argv, messages);
+    if (result != CC_DONE)
+        return result;
+    command.mem = &ctx->mem;
+    cc_command_text(argv, &command);
+    if (!cc_load(ctx, work, what, command.n < command.cap ? command.s : cc->cc, sym, n, module))
+        result = CC_FAILED;
+    jot_text_free(&command);
+    key.p = cc->key.s;
+    key.n = cc->key.n;
+    if (result == CC_DONE && cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
+        jot_cache_keep(&cc->cache, ctx, key, text, object);
+        jot_bytes_free(ctx, &object);
+    }
+    return result;
+}
+
+static bool
+cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSym *sym, int n,
+               void **module)
+{
+    WorkDir work = {{0}, 0};
+    CcResult result = CC_NO_ROOM;
+
+    while (result == CC_NO_ROOM && jot_work_open(ctx, &work, cc->cache.dir)) {
+        result = cc_compile_in(ctx, cc, &work, what, text, sym, n, module);
+        jot_work_close(&work);
+    }
+    if (result == CC_NO_ROOM)
+        jot_fail(ctx, JOT_EIO, "%s: no room for temporary files of the C compiler in TMPDIR, /tmp, "
+                 "/var/tmp or the cache directory (%s)", what, strerror(errno));
+    return result == CC_DONE;
+}
+
+/* Load a copy of verified bytes. False: compile instead. */
+static bool
+cc_load_cached(jot_Ctx *ctx, CcState *cc, Bytes object, KernelSym *sym, int n, void **module)
+{
+    WorkDir work = {{0}, 0};
+    char path[600], old[sizeof ctx->message];
+    jot_Status status = ctx->status;
+    bool ok = false;
+
+    memcpy(old, ctx->message, sizeof old);
+    while (!ok && jot_work_open(ctx, &work, cc->cache.dir)) {
+        jot_work_path(&work, WORK_OBJECT, path, sizeof path);
+        ok = jot_host_write(path, object.p, object.n)
+          && cc_load(ctx, &work, "cache", path, sym, n, module);
+        jot_work_close(&work);
+    }
+    if (!ok) { /* compiling anew answers, so this was no failure of the context's */
+        ctx->status = status;
+        memcpy(ctx->message, old, sizeof old);
+    }
+    return ok;
+}
+
+static bool
+cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+           KernelSym *sym, int n, void **module)
+{
+    CcState *cc = backend->state;
+    double start = jot_host_seconds();
+    Bytes source, key, object;
+    bool ok = false;
+
+    source.p = (char *)(uintptr_t)text;
+    source.n = nbytes;
+    key.p = cc->key.s;
+    key.n = cc->key.n;
+    *module = NULL;
+    if (jot_cache_find(&cc->cache, ctx, key, source, &object)) {
+        ok = cc_load_cached(ctx, cc, object, sym, n, module);
+        jot_bytes_free(ctx, &object);
+    }
+    if (ok) {
+        ctx->stats.cache_hits += (uint64_t)n;
+    } else {
+        ok = cc_compile_new(ctx, cc, what, source, sym, n, module);
+        ctx->stats.kernels_compiled += (uint64_t)n;
+    }
+    ctx->stats.compile_seconds += jot_host_seconds() - start;
+    return ok;
+}
+
+const Backend jot_backend_cc = {
+    "cc", "c", 30, cc_open, cc_close, cc_compile, cc_unload, NULL
+};
+
+#endif

@@ -1,0 +1,367 @@
+/* backends/host.c - libc and POSIX behind a few functions: the hooks of jot_open(NULL), whole files,
+ * child processes without a shell, private temporary directories.
+ *
+ * Read before: backends/host.h. After: backends/cache.c, cc.c. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "backends/host.h"
+#ifndef JOT_NO_HOST
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- hooks -------------------------------------------------------------------------------- */
+
+enum { HOST_ALIGN = 64 }; /* a cache line, and the widest vector there is */
+
+static void *
+host_malloc(size_t nbytes)
+{
+    void *p;
+
+    if (nbytes < HOST_ALIGN)
+        return malloc(nbytes);
+    return posix_memalign(&p, HOST_ALIGN, nbytes) ? NULL : p;
+}
+
+/* realloc() would lose the alignment, and asking it first would lose the old block should the second
+ * allocation be refused: so a resized block always moves, unless it stays small. */
+static void *
+host_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
+{
+    void *q;
+
+    (void)ud;
+    if (!new_nbytes) {
+        free(p);
+        return NULL;
+    }
+    if (!p)
+        return host_malloc(new_nbytes);
+    if (old_nbytes < HOST_ALIGN && new_nbytes < HOST_ALIGN)
+        return realloc(p, new_nbytes);
+    q = host_malloc(new_nbytes);
+    if (!q)
+        return NULL;
+    memcpy(q, p, old_nbytes < new_nbytes ? old_nbytes : new_nbytes);
+    free(p);
+    return q;
+}
+
+static void
+host_log(void *ud, const char *text, size_t nbytes)
+{
+    (void)ud;
+    fwrite(text, 1, nbytes, stderr);
+}
+
+static const char *
+host_getenv(void *ud, const char *name)
+{
+    (void)ud;
+    return getenv(name);
+}
+
+static int64_t
+host_now(void *ud)
+{
+    struct timespec t;
+
+    (void)ud;
+    if (clock_gettime(CLOCK_MONOTONIC, &t))
+        return 0;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+JOT_FN void
+jot_host_hooks(jot_Hooks *hooks)
+{
+    hooks->realloc = host_realloc;
+    hooks->log = host_log;
+    hooks->getenv = host_getenv;
+    hooks->now = host_now;
+    hooks->ud = NULL;
+}
+
+/* ---- context ------------------------------------------------------------------------------ */
+
+JOT_FN const char *
+jot_host_env(const jot_Ctx *ctx, const char *name)
+{
+    const jot_Hooks *hooks = &ctx->mem.hooks;
+
+    return hooks->getenv ? hooks->getenv(hooks->ud, name) : getenv(name);
+}
+
+JOT_FN double
+jot_host_seconds(void)
+{
+    return (double)host_now(NULL) * 1e-9;
+}
+
+JOT_FN void
+jot_host_log(jot_Ctx *ctx, const char *format, ...)
+{
+    const jot_Hooks *hooks = &ctx->mem.hooks;
+    Text text = {0};
+    va_list args;
+
+    if (!hooks->log)
+        return;
+    text.mem = &ctx->mem;
+    va_start(args, format);
+    jot_text_v(&text, format, args);
+    va_end(args);
+    if (text.n)
+        hooks->log(hooks->ud, text.s, text.n);
+    jot_text_free(&text);
+}
+
+JOT_FN void
+jot_bytes_free(jot_Ctx *ctx, Bytes *bytes)
+{
+    jot_mem_free(&ctx->mem, bytes->p, bytes->n + 1);
+    bytes->p = NULL;
+    bytes->n = 0;
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static bool
+host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
+{
+    size_t cap = 16384, n = 0;
+    char *p = jot_mem_realloc(&ctx->mem, NULL, 0, cap), *q;
+
+    for (errno = ENOMEM; p;) {
+        ssize_t got;
+
+        if (n + 1 == cap) {
+            q = jot_mem_realloc(&ctx->mem, p, cap, 2 * cap);
+            if (!q)
+                break;
+            p = q;
+            cap *= 2;
+        }
+        got = n < most ? read(fd, p + n, most - n < cap - 1 - n ? most - n : cap - 1 - n) : 0;
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            break;
+        n += (size_t)got;
+        if (got)
+            continue;
+        q = jot_mem_realloc(&ctx->mem, p, cap, n + 1); /* the size that jot_bytes_free gives back */
+        if (!q)
+            break;
+        q[n] = 0;
+        out->p = q;
+        out->n = n;
+        return true;
+    }
+    jot_mem_free(&ctx->mem, p, cap);
+    return false;
+}
+
+JOT_FN bool
+jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), why;
+    bool ok;
+
+    out->p = NULL;
+    out->n = 0;
+    if (fd < 0)
+        return false;
+    ok = host_read_fd(ctx, fd, most, out);
+    why = errno;
+    close(fd);
+    errno = why;
+    return ok;
+}
+
+JOT_FN bool
+jot_host_write_fd(int fd, const void *p, size_t nbytes)
+{
+    const char *s = p;
+
+    while (nbytes) {
+        ssize_t n = write(fd, s, nbytes);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n ? errno : ENOSPC;
+            return false;
+        }
+        s += n;
+        nbytes -= (size_t)n;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_host_write(const char *path, const void *p, size_t nbytes)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), why;
+    bool ok;
+
+    if (fd < 0)
+        return false;
+    ok = jot_host_write_fd(fd, p, nbytes);
+    why = errno;
+    if (close(fd) && ok) { /* some file systems only say here that they are full */
+        why = errno;
+        ok = false;
+    }
+    errno = why;
+    return ok;
+}
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+extern char **environ;
+
+/* The child starts with no signal blocked and hears of its own children, whatever the host does: a
+ * compiler driver waits for the compiler proper. */
+static bool
+host_spawn_signals(posix_spawnattr_t *attr)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    if (posix_spawnattr_setsigmask(attr, &set))
+        return false;
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGPIPE);
+    return !posix_spawnattr_setsigdefault(attr, &set)
+        && !posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+/* Messages go to a file, not through a pipe: a pipe's writing end could be inherited by a child that
+ * another thread starts at the same moment, and then reading would wait for that child too. */
+JOT_FN bool
+jot_host_spawn(char *const *argv, const char *messages, int *status)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    pid_t child;
+    int why;
+
+    *status = 0;
+    if (posix_spawn_file_actions_init(&files))
+        return false;
+    if (posix_spawnattr_init(&attr)) {
+        posix_spawn_file_actions_destroy(&files);
+        return false;
+    }
+    why = host_spawn_signals(&attr) ? 0 : ENOMEM;
+    if (!why)
+        why = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    if (!why)
+        why = posix_spawn_file_actions_addopen(&files, 1, messages, O_WRONLY | O_CREAT | O_TRUNC,
+                                               0600);
+    if (!why)
+        why = posix_spawn_file_actions_adddup2(&files, 1, 2);
+    if (!why)
+        why = posix_spawn(&child, argv[0], &files, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&files);
+    errno = why;
+    if (why)
+        return false;
+    while (waitpid(child, status, 0) < 0) {
+        if (errno != EINTR) {
+            *status = 0;
+            break;
+        }
+    }
+    return true;
+}
+
+static bool
+host_is_program(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+JOT_FN char *
+jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes)
+{
+    const char *path = strchr(name, '/') ? "" : jot_host_env(ctx, "PATH"), *end;
+    Text text = {0};
+
+    text.mem = &ctx->mem;
+    for (; path; path = *end ? end + 1 : NULL) {
+        end = path + strcspn(path, ":");
+        text.n = 0;
+        if (strchr(name, '/'))
+            jot_text_f(&text, "%s", name);
+        else if (end != path) /* an empty entry would mean the current directory: not for us */
+            jot_text_f(&text, "%.*s/%s", (int)(end - path), path, name);
+        if (text.n && text.n < text.cap && host_is_program(text.s)) {
+            *nbytes = text.cap;
+            return text.s;
+        }
+    }
+    jot_text_free(&text);
+    return NULL;
+}
+
+/* ---- temporary directories ---------------------------------------------------------------- */
+
+JOT_FN void
+jot_work_path(const WorkDir *work, const char *file, char *path, size_t nbytes)
+{
+    snprintf(path, nbytes, "%s/%s", work->dir, file);
+}
+
+JOT_FN bool
+jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort)
+{
+    while (work->from < 4) {
+        const char *place = work->from == 0 ? jot_host_env(ctx, "TMPDIR")
+                          : work->from == 1 ? "/tmp"
+                          : work->from == 2 ? "/var/tmp" : last_resort;
+        int n;
+
+        work->from++;
+        if (!place || !*place)
+            continue;
+        n = snprintf(work->dir, sizeof work->dir, "%s/jot-XXXXXX", place);
+        if (n > 0 && n < (int)sizeof work->dir && mkdtemp(work->dir))
+            return true;
+    }
+    work->dir[0] = 0;
+    return false;
+}
+
+JOT_FN void
+jot_work_close(WorkDir *work)
+{
+    static const char *const files[] = { WORK_SOURCE, WORK_OBJECT, WORK_MESSAGES };
+    char path[600];
+    size_t i;
+
+    if (!work->dir[0])
+        return;
+    for (i = 0; i < sizeof files / sizeof *files; i++) {
+        jot_work_path(work, files[i], path, sizeof path);
+        unlink(path);
+    }
+    rmdir(work->dir);
+    work->dir[0] = 0;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* backends/host.h - what a hosted build brings to jot_open(NULL), and what the two backends that run
+ * a C compiler share: processes, files, the cache of compiled kernels on disk.
+ *
+ * These are the only files that know libc and POSIX: host.c, cache.c, tcc.c, cc.c. A build with
+ * JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is in the table.
+ *
+ * Read before: backends/backend.h. After: host.c, cache.c, tcc.c, cc.c. */
+#ifndef JOT_HOST_H
+#define JOT_HOST_H
+#include "backends/backend.h"
+#ifndef JOT_NO_HOST
+
+/* Fill in all hooks: malloc (results of at least 64 bytes are 64-byte aligned), stderr, getenv, the
+ * monotonic clock. */
+JOT_FN void jot_host_hooks(jot_Hooks *hooks);
+
+/* ---- shared by tcc.c, cc.c and cache.c ---- */
+
+/* An environment variable as the context's hook sees it; the process's own without a hook. */
+JOT_FN const char *jot_host_env(const jot_Ctx *ctx, const char *name);
+JOT_FN double jot_host_seconds(void); /* monotonic */
+JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3);
+
+/* Bytes of the context's memory. */
+typedef struct { char *p; size_t n; } Bytes;
+JOT_FN void jot_bytes_free(jot_Ctx *ctx, Bytes *bytes);
+/* A whole file, at most `most` bytes of it, with a 0 behind. False: errno says why. */
+JOT_FN bool jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out);
+JOT_FN bool jot_host_write_fd(int fd, const void *p, size_t nbytes); /* all of it; false: errno */
+/* A new file that only this user can read. */
+JOT_FN bool jot_host_write(const char *path, const void *p, size_t nbytes);
+
+/* Run argv[0] (a path: nothing is searched and no shell is involved) with no input; its output and
+ * its messages go to the file `messages`. False: it could not be started. *status is what waitpid
+ * says; 0 when the program ignores SIGCHLD, so that nobody learns it. */
+JOT_FN bool jot_host_spawn(char *const *argv, const char *messages, int *status);
+/* A program on PATH (or a path with a '/') that may be executed; NULL: none. In ctx's memory. */
+JOT_FN char *jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes);
+
+/* A private directory of temporary files. `from` counts the places tried (TMPDIR, /tmp, /var/tmp, the
+ * cache): a caller that runs out of space asks again with the same number. False: none is left. */
+typedef struct { char dir[512]; int from; } WorkDir;
+JOT_FN bool jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort);
+JOT_FN void jot_work_path(const WorkDir *work, const char *file, char *path, size_t nbytes);
+JOT_FN void jot_work_close(WorkDir *work); /* removes it and the files it may hold */
+/* The names of the files that a WorkDir may hold. */
+#define WORK_SOURCE "kernel.c"
+#define WORK_OBJECT "kernel.so"
+#define WORK_MESSAGES "messages"
+
+/* ---- the cache (cache.c) ---- */
+
+/* fd: the open directory, -1 for no cache. */
+typedef struct { int fd; char dir[512]; } Cache;
+/* Find or make the directory. Without one (config "", another user's, not writable) the cache is
+ * empty and stays so; the log says why. */
+JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx);
+JOT_FN void jot_cache_close(Cache *cache);
+/* The object made from `text` by what `key` describes (compiler, flags, machine), or false. */
+JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object);
+/* Keep an object. Failing (a full disk) is no error: the log says why. */
+JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object);
+
+extern const Backend jot_backend_tcc, jot_backend_cc;
+
+#endif
+extern const Backend jot_backend_interp;
+#endif

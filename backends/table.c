@@ -1,0 +1,14 @@
+/* backends/table.c - the backends that this build holds, the most wanted first. core.c opens the one
+ * that is asked for, or else the first that opens.
+ *
+ * Read before: backends/backend.h. After: interp.c, tcc.c, cc.c. */
+#include "backends/host.h"
+
+const Backend *const jot_backends[] = {
+#ifndef JOT_NO_HOST
+    &jot_backend_cc,
+    &jot_backend_tcc,
+#endif
+    &jot_backend_interp,
+    NULL
+};

@@ -1,0 +1,289 @@
+/* backends/tcc.c - kernels through libtcc, in this process: a fifth of a millisecond each, and code of
+ * an untuned kind. libtcc is opened at run time; its few functions are declared here, so that neither
+ * building nor running jot needs it.
+ *
+ * libtcc keeps global state while it compiles (0.9.27 all of it, newer ones less), so one lock of the
+ * whole process stands around every call. It is the only mutable global of jot.
+ *
+ * The code lives in the TCCState that made it, and the state lives until the module is unloaded. The
+ * other way, code copied to memory of our own and the state dropped, would save its symbol tables but
+ * needs memory that is writable and executable, and newer versions no longer offer it.
+ *
+ * The text needs nothing of the system: no header, no library. What tcc calls from generated code
+ * (memcpy and friends, conversions of unsigned 64-bit integers) is handed in here.
+ *
+ * Debian's libtcc-dev has a static archive only; backends/libtcc.sh makes a shared library from it.
+ *
+ * Read before: backends/backend.h, host.h. After: backends/plan.c. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "backends/host.h"
+#ifndef JOT_NO_HOST
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t tcc_lock = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct TCCState TCCState;
+enum { TCC_TO_MEMORY = 1 };
+
+typedef struct {
+    void *library;
+    TCCState *(*create)(void);
+    void (*destroy)(TCCState *s);
+    void (*on_error)(TCCState *s, void *ud, void (*call)(void *ud, const char *message));
+    int (*options)(TCCState *s, const char *text); /* void in older versions: the result is not used */
+    int (*output)(TCCState *s, int type);
+    int (*compile)(TCCState *s, const char *text);
+    int (*add_symbol)(TCCState *s, const char *name, const void *p);
+    int (*relocate2)(TCCState *s, void *to); /* one of the two is NULL, see tcc_functions */
+    int (*relocate1)(TCCState *s);
+    void *(*get_symbol)(TCCState *s, const char *name);
+} TccState;
+
+/* ---- what generated code may call --------------------------------------------------------- */
+
+/* The names are those of the compiler's support library, libtcc1 or libgcc; tcc inlines none of them. */
+static double tcc_u64_f64(unsigned long long x) { return (double)x; }
+static float tcc_u64_f32(unsigned long long x) { return (float)x; }
+static long long tcc_f64_i64(double x) { return (long long)x; }
+static long long tcc_f32_i64(float x) { return (long long)x; }
+static unsigned long long tcc_f64_u64(double x) { return (unsigned long long)x; }
+static unsigned long long tcc_f32_u64(float x) { return (unsigned long long)x; }
+
+typedef void TccFn(void);
+static const struct { const char *name; TccFn *fn; } tcc_support[] = {
+    { "memcpy", (TccFn *)memcpy },             { "memmove", (TccFn *)memmove },
+    { "memset", (TccFn *)memset },             { "memcmp", (TccFn *)memcmp },
+    { "__floatundidf", (TccFn *)tcc_u64_f64 }, { "__floatundisf", (TccFn *)tcc_u64_f32 },
+    { "__fixdfdi", (TccFn *)tcc_f64_i64 },     { "__fixsfdi", (TccFn *)tcc_f32_i64 },
+    { "__fixunsdfdi", (TccFn *)tcc_f64_u64 },  { "__fixunssfdi", (TccFn *)tcc_f32_u64 }
+};
+
+/* ---- finding the library ------------------------------------------------------------------ */
+
+static bool
+tcc_find(void *library, const char *name, void *fn)
+{
+    void *p = dlsym(library, name);
+
+    memcpy(fn, &p, sizeof p); /* C99 has no cast from data to function, POSIX equates them */
+    return p != NULL;
+}
+
+/* tcc_relocate(s, TCC_RELOCATE_AUTO) up to 0.9.27 and for some years of development after it,
+ * tcc_relocate(s) before 0.9.26 and now. Each kind of the second has a function that the first never
+ * had: tcc_relocate_ex then, _tcc_setjmp now. */
+static bool
+tcc_functions(TccState *t)
+{
+    void *l = t->library, *probe;
+
+    if (tcc_find(l, "_tcc_setjmp", &probe) || tcc_find(l, "tcc_relocate_ex", &probe))
+        tcc_find(l, "tcc_relocate", &t->relocate1);
+    else
+        tcc_find(l, "tcc_relocate", &t->relocate2);
+    return (t->relocate1 || t->relocate2) && tcc_find(l, "tcc_new", &t->create)
+        && tcc_find(l, "tcc_delete", &t->destroy) && tcc_find(l, "tcc_set_options", &t->options)
+        && tcc_find(l, "tcc_set_error_func", &t->on_error)
+        && tcc_find(l, "tcc_set_output_type", &t->output)
+        && tcc_find(l, "tcc_compile_string", &t->compile)
+        && tcc_find(l, "tcc_add_symbol", &t->add_symbol)
+        && tcc_find(l, "tcc_get_symbol", &t->get_symbol);
+}
+
+/* name NULL: the program itself may be linked with libtcc. */
+static bool
+tcc_try(TccState *t, const char *name, char *why, size_t why_nbytes)
+{
+    t->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!t->library) {
+        snprintf(why, why_nbytes, "libtcc: %s", dlerror());
+        return false;
+    }
+    if (tcc_functions(t))
+        return true;
+    snprintf(why, why_nbytes, "libtcc: %s lacks functions of libtcc", name ? name : "the program");
+    dlclose(t->library);
+    t->library = NULL;
+    return false;
+}
+
+static bool
+tcc_library(jot_Ctx *ctx, TccState *t, char *why, size_t why_nbytes)
+{
+    static const char *const names[] = {
+        NULL,
+#ifdef JOT_LIBTCC_PATH
+        JOT_LIBTCC_PATH, /* where the build put the one that it made */
+#endif
+        "libtcc.so", "libtcc.so.0", "libtcc.so.1"
+    };
+    const char *name = jot_host_env(ctx, "JOT_LIBTCC");
+    size_t i;
+
+    if (name && *name)
+        return tcc_try(t, name, why, why_nbytes);
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        if (tcc_try(t, names[i], why, why_nbytes))
+            return true;
+    snprintf(why, why_nbytes, "libtcc.so is not installed (JOT_LIBTCC may name it; "
+             "backends/libtcc.sh makes it from Debian's libtcc-dev)");
+    return false;
+}
+
+static jot_Status
+tcc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
+{
+    TccState *t = jot_mem_new(&ctx->mem, 1, sizeof *t);
+    bool ok;
+
+    if (!t) {
+        snprintf(why, why_nbytes, "out of memory");
+        return JOT_EMEM;
+    }
+    pthread_mutex_lock(&tcc_lock);
+    ok = tcc_library(ctx, t, why, why_nbytes);
+    pthread_mutex_unlock(&tcc_lock);
+    if (!ok) {
+        jot_mem_free(&ctx->mem, t, sizeof *t);
+        return JOT_EDEVICE;
+    }
+    backend->state = t;
+    return JOT_OK;
+}
+
+static void
+tcc_close(Backend *backend, jot_Ctx *ctx)
+{
+    TccState *t = backend->state;
+
+    if (!t)
+        return;
+    dlclose(t->library);
+    jot_mem_free(&ctx->mem, t, sizeof *t);
+    backend->state = NULL;
+}
+
+/* ---- compile ------------------------------------------------------------------------------ */
+
+typedef struct { char s[700]; size_t n; } TccMessages;
+
+static void
+tcc_message(void *ud, const char *message)
+{
+    TccMessages *m = ud;
+    size_t n = strlen(message), room = sizeof m->s - 2 - m->n;
+
+    if (strstr(message, "warning:"))
+        return;
+    n = n < room ? n : room;
+    memcpy(m->s + m->n, message, n);
+    m->n += n;
+    if (n && n < room)
+        m->s[m->n++] = '\n';
+    m->s[m->n] = 0;
+}
+
+/* The steps from text to code; false at the first that libtcc refuses. */
+static bool
+tcc_build(TccState *t, TCCState *s, const char *text)
+{
+    size_t i;
+
+    t->options(s, "-nostdlib -w");
+    if (t->output(s, TCC_TO_MEMORY) < 0)
+        return false;
+    for (i = 0; i < sizeof tcc_support / sizeof *tcc_support; i++) {
+        const void *p;
+
+        memcpy(&p, &tcc_support[i].fn, sizeof p);
+        t->add_symbol(s, tcc_support[i].name, p);
+    }
+    if (t->compile(s, text) < 0)
+        return false;
+    return (t->relocate1 ? t->relocate1(s) : t->relocate2(s, (void *)1)) >= 0;
+}
+
+static bool
+tcc_symbols(TccState *t, TCCState *s, KernelSym *sym, int n, TccMessages *m)
+{
+    int i;
+
+    for (i = 0; i < n; i++) {
+        void *p = t->get_symbol(s, sym[i].name);
+
+        if (!p) {
+            m->n = (size_t)snprintf(m->s, sizeof m->s, "no function %s in the text\n", sym[i].name);
+            return false;
+        }
+        memcpy(&sym[i].fn, &p, sizeof p);
+    }
+    return true;
+}
+
+static TCCState *
+tcc_module(TccState *t, const char *text, KernelSym *sym, int n, TccMessages *m)
+{
+    TCCState *s = t->create();
+
+    if (!s) {
+        m->n = (size_t)snprintf(m->s, sizeof m->s, "libtcc gave no state\n");
+        return NULL;
+    }
+    t->on_error(s, m, tcc_message);
+    if (tcc_build(t, s, text) && tcc_symbols(t, s, sym, n, m)) {
+        t->on_error(s, NULL, tcc_message); /* m ends here */
+        return s;
+    }
+    t->destroy(s);
+    return NULL;
+}
+
+static bool
+tcc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+            KernelSym *sym, int n, void **module)
+{
+    double start = jot_host_seconds();
+    TccMessages messages = {{0}, 0};
+    Arena arena = {0};
+    char *source;
+
+    *module = NULL;
+    arena.mem = &ctx->mem;
+    source = jot_arena_copy(&arena, text, nbytes); /* libtcc wants a final 0 */
+    if (!source)
+        return jot_fail_memory(ctx, what);
+    pthread_mutex_lock(&tcc_lock);
+    *module = tcc_module(backend->state, source, sym, n, &messages);
+    pthread_mutex_unlock(&tcc_lock);
+    jot_arena_free(&arena);
+    ctx->stats.compile_seconds += jot_host_seconds() - start;
+    ctx->stats.kernels_compiled += (uint64_t)n;
+    if (!*module)
+        return jot_fail(ctx, JOT_ECOMPILE, "%s: tcc refused the text\n%scommand: libtcc -nostdlib -w",
+                        what, messages.s);
+    return true;
+}
+
+static void
+tcc_unload(Backend *backend, jot_Ctx *ctx, void *module)
+{
+    TccState *t = backend->state;
+
+    (void)ctx;
+    if (!module)
+        return;
+    pthread_mutex_lock(&tcc_lock);
+    t->destroy(module);
+    pthread_mutex_unlock(&tcc_lock);
+}
+
+const Backend jot_backend_tcc = {
+    "tcc", "c", 20, tcc_open, tcc_close, tcc_compile, tcc_unload, NULL
+};
+
+#endif
