@@ -56,11 +56,44 @@ deps:
 	@tools/deps.sh
 
 test: deps
-	@$(MAKE) -s CFLAGS="$(CFLAGS) -DJOT_CHECKED" B=$(B)/checked checks-then-tests
+	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-tests
 
-checks-then-tests: $(TESTS) $(EXAMPLES)
+# the whole suite; each line of it closes with 'N passed, N failed, N skipped'
+run-tests: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "tools/layers.sh" "$(MAKE) -s freestanding" "$(MAKE) -s dist-check" \
-	    "$(MAKE) -s check-c++" $(TESTS) "$(MAKE) -s check-tcc" "$(MAKE) -s check-asan"
+	    "$(MAKE) -s check-c++" $(TESTS) "tests/test_examples.sh $(B)/examples" \
+	    "$(MAKE) -s B=$(B)/tcc check-tcc" "$(MAKE) -s B=$(B)/asan check-asan" "tests/test_valgrind.sh $(B)"
+
+test-long: all
+	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
+
+run-long: $(TESTS)
+	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_prelude --all" \
+	    "$(B)/tests/test_index 1000000" $(TESTS)
+
+fuzz: $(B)/tests/test_fuzz
+	$(B)/tests/test_fuzz $(FUZZ) $(or $(SEED),1)
+
+# Sanitizers: the programs that touch every file, the campaigns shortened
+ASAN    = $(filter-out %/test_prelude %/test_memory %/test_fuzz,$(TESTS))
+check-asan:
+	@$(MAKE) -s B=$(B) CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" asan-run
+asan-run: $(TESTS)
+	@ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 \
+	    tools/run-tests.sh $(ASAN) "$(B)/tests/test_memory 7" "$(B)/tests/test_fuzz 40"
+
+# The library and a part of its tests built by tcc itself
+TCCTESTS = $(filter %/test_index %/test_graph %/test_meta %/test_run,$(TESTS))
+check-tcc:
+	@if command -v tcc >/dev/null; then $(MAKE) -s B=$(B) CC=tcc CFLAGS="-g" tcc-run; \
+	 else echo "skipped: no tcc here"; echo "0 passed, 0 failed, 1 skipped"; fi
+tcc-run: $(TCCTESTS)
+	@tools/run-tests.sh $(TCCTESTS)
+
+check-c++: $(B)/libjot.a
+	@if command -v g++ >/dev/null; then \
+	    g++ -Wall -Wextra -Wpedantic -Werror -I. tests/use.cc -o $(B)/use_cxx $(B)/libjot.a $(LIBS) && $(B)/use_cxx; \
+	 else echo "skipped: no g++ here"; echo "0 passed, 0 failed, 1 skipped"; fi
 
 freestanding:
 	@tools/freestanding.sh $(CC) $(CORE)
@@ -76,8 +109,15 @@ $(B)/dist/jot.c: $(SRC) $(HDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	awk -f tools/amalgamate.awk $(SRC) > $@
 
-.PHONY: all examples demo deps test checks-then-tests freestanding layers dist dist-check check-asan \
-        check-tcc check-c++ fuzz bench install wc clean
+# the one-file build, with every compiler at hand, and a program on it
+dist-check: dist
+	@tests/test_dist.sh $(B)/dist examples/01_first.c
+
+bench: all
+	@echo "bench: nothing to run yet"
+
+.PHONY: all examples demo deps test run-tests test-long run-long freestanding layers dist dist-check \
+        check-asan asan-run check-tcc tcc-run check-c++ fuzz bench install wc clean
 
 clean:
 	rm -rf $(B) out

@@ -18,6 +18,9 @@ function expand(file,    line, name) {
 }
 BEGIN {
     print "/* jot.c - the whole library in one file, made by `make dist`; edit the originals, not this. */"
+    print "#if !defined(JOT_NO_HOST) && !defined(_GNU_SOURCE)"
+    print "#define _GNU_SOURCE /* dlopen, threads, files: the hosted part at the end */"
+    print "#endif"
     print "#if defined(__GNUC__) && !defined(__TINYC__)"
     print "#define JOT_FN static __attribute__((unused))"
     print "#else"
