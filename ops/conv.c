@@ -151,8 +151,8 @@ conv_plain(jot_Var x, jot_Var w, const ConvWindow *win)
 }
 
 /* Groups are an axis of their own, a batch to the contraction: the space is
- * (n, g, o/g, h', w', c/g, kh, kw), and the sum writes channel i1*(o/g) + i2 at once, so that nothing
- * of rank 5 is stored. */
+ * (n, g, o/g, h', w', c/g, kh, kw), and the sum writes channel i1*(o/g) + i2 at once, so that
+ * nothing of rank 5 is stored. */
 static jot_Var
 conv_grouped(jot_Var x, jot_Var w, const ConvWindow *win, int64_t groups)
 {
@@ -189,8 +189,8 @@ jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv)
         return poison;
     if (jot_extent(w, 1) * groups != jot_extent(x, 1) || jot_extent(w, 0) % groups != 0)
         return jot_raise(x.ctx, JOT_ESHAPE,
-                         "conv2d: w: channels (a multiple of %lld, %lld / %lld) asked, (%lld, %lld) "
-                         "found", (long long)groups, (long long)jot_extent(x, 1), (long long)groups,
+                         "conv2d: w: (multiple of %lld, %lld / %lld, ..) asked, (%lld, %lld, ..) found",
+                         (long long)groups, (long long)jot_extent(x, 1), (long long)groups,
                          (long long)jot_extent(w, 0), (long long)jot_extent(w, 1));
     for (int k = 0; k < 2; k++) {
         ConvWindow v = {jot_extent(x, 2 + k), jot_extent(w, 2 + k), o->stride[k] ? o->stride[k] : 1,
@@ -241,7 +241,8 @@ jot_max_pool2d(jot_Var x, const jot_Pool *pool)
     if (!conv_rank_is(x, 4, "max_pool2d", "x", "(n, c, h, w)"))
         return poison;
     jot_push(x.ctx);
-    return conv_leave(x.ctx, jot_max(conv_windows(x, pool, lowest * 2, "max_pool2d"), JOT_DIMS(4, 5)));
+    jot_Var windows = conv_windows(x, pool, lowest * 2, "max_pool2d");
+    return conv_leave(x.ctx, jot_max(windows, JOT_DIMS(4, 5)));
 }
 
 jot_Var
@@ -251,5 +252,6 @@ jot_avg_pool2d(jot_Var x, const jot_Pool *pool)
     if (!conv_rank_is(x, 4, "avg_pool2d", "x", "(n, c, h, w)"))
         return poison;
     jot_push(x.ctx);
-    return conv_leave(x.ctx, jot_mean(conv_windows(x, pool, 0, "avg_pool2d"), JOT_DIMS(4, 5)));
+    jot_Var windows = conv_windows(x, pool, 0, "avg_pool2d");
+    return conv_leave(x.ctx, jot_mean(windows, JOT_DIMS(4, 5)));
 }

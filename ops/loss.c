@@ -52,7 +52,8 @@ jot_mse(jot_Var a, jot_Var b)
     jot_Var poison = {a.ctx, 0, 0};
     if (!loss_live(a, "mse", "a") || !loss_live(b, "mse", "b"))
         return poison;
-    if (jot_rank(a) != jot_rank(b)) /* no broadcasting: (n, 1) against (n) is a mistake, not a wish */
+    /* no broadcasting: (n, 1) against (n) is a mistake, not a wish */
+    if (jot_rank(a) != jot_rank(b))
         return jot_raise(a.ctx, JOT_ESHAPE, "mse: b: rank %d asked (a's), %d found", jot_rank(a),
                          jot_rank(b));
     for (int d = 0; d < jot_rank(a); d++)

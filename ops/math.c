@@ -10,8 +10,8 @@
  * further axes in front; a batch extent of 1 reads index 0, which is all that broadcasting is; a
  * vector is a matrix whose m (or n) axis does not exist.
  *
- * Written with the public header alone, as a user's own operator would be. Each composition works in
- * a scope of its own, so that only its result outlives it.
+ * Written with the public header alone, as a user's own operator would be. Each composition works
+ * in a scope of its own, so that only its result outlives it.
  *
  * Read before: core.h. After: ops/conv.c. */
 #include "core.h"

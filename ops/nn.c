@@ -112,7 +112,8 @@ jot_relu(jot_Var x)
     return nn_leave(x.ctx, jot_select(jot_le(x, nn_zero(x)), nn_zero(x), x)); /* NaN stays NaN */
 }
 
-/* x/2 (1 + erf(x / sqrt 2)), where 1 + erf(t) is spelled erfc(-t): digits stay for large negative x */
+/* x/2 (1 + erf(x / sqrt 2)), where 1 + erf(t) is spelled erfc(-t), which keeps its digits for large
+ * negative x */
 jot_Var
 jot_gelu(jot_Var x)
 {

@@ -5,8 +5,8 @@
  *            k = lr sqrt(1 - b2^t) / (1 - b1^t)     e = eps sqrt(1 - b2^t)        t = 1, 2, ...
  *
  * Adam's bias corrections are gathered in k and e (top and bottom of the textbook's quotient times
- * sqrt(1 - b2^t)), so that what changes from step to step is two literals, never 0 nor 1: every step
- * builds a graph of the same structure, finds its plan, and passes the new numbers as arguments.
+ * sqrt(1 - b2^t)), so that what changes from step to step is two literals, never 0 nor 1: every
+ * step builds a graph of the same structure, finds its plan, and passes the new numbers on.
  *
  * An optimiser is plain memory, and a composition has no allocator: the record is kept in the bytes
  * of a parameter of the context, which gives it the promised lifetime. All new values are built
@@ -63,8 +63,8 @@ optim_params_ok(jot_Vars params, const char *op)
     return params.n > 0;
 }
 
-/* A cleared record for n parameters, or NULL. The bytes are an optimiser's alone: a parameter shares
- * its elements with nobody. */
+/* A cleared record for n parameters, or NULL. The bytes are an optimiser's alone: a parameter
+ * shares its elements with nobody. */
 static jot_Optim *
 optim_record(jot_Ctx *ctx, int n)
 {
@@ -160,7 +160,8 @@ static bool
 optim_grad_ok(const jot_Optim *o, int k, jot_Var g)
 {
     jot_Var p = o->slot[k].param;
-    bool same = jot_ok(p) && jot_ok(g) && jot_rank(p) == jot_rank(g) && jot_dtype(p) == jot_dtype(g);
+    bool same = jot_ok(p) && jot_ok(g) && jot_rank(p) == jot_rank(g) &&
+                jot_dtype(p) == jot_dtype(g);
     if (!jot_ok(p) || (!jot_ok(g) && g.gen != 0)) {
         jot_raise(o->ctx, JOT_EHANDLE, "step: %s %d: a live handle asked, a stale one found",
                   jot_ok(p) ? "gradient" : "parameter", k);
