@@ -1,14 +1,14 @@
 /* ops/dtype.c - element types: facts, promotion, and conversion of single values.
  *
  * A single value outside an array is a jot_Scalar in one of three forms: `f` for floats (already
- * rounded to the dtype), `i` for signed integers and bool, `u` for unsigned integers; bool is 0 or 1.
+ * rounded to the dtype), `i` for signed integers and bool, `u` for unsigned ones; bool is 0 or 1.
  *
  *   f16   s eeeee ffffffffff           11 significant bits, exponents -14 .. 15
- *   bf16  s eeeeeeee fffffff            8 significant bits, exponents -126 .. 127 (upper half of f32)
+ *   bf16  s eeeeeeee fffffff           8 significant bits, exponents -126 .. 127: half an f32
  *
- * Floats are rounded once, from the double, to nearest with ties to even; overflow gives infinity.
- * Floats become integers by truncation and saturate; NaN becomes 0. Integers wrap. Anything but 0
- * becomes true, NaN too.
+ * Rounding is to nearest with ties to even, overflow gives infinity; f16 and bf16 are rounded from
+ * f32, since that is where kernels have them from. Floats become integers by truncation and
+ * saturate; NaN becomes 0. Integers wrap. Anything but 0 becomes true, NaN too.
  *
  * Read before: core.h. After: ops/scalar.c. */
 #include "ops/graph.h"
@@ -172,9 +172,9 @@ dtype_round_to(double x, jot_DType dtype)
 {
     switch (dtype) {
     case JOT_F16:
-        return dtype_round(x, 11, -14, 15);
+        return dtype_round((float)x, 11, -14, 15);
     case JOT_BF16:
-        return dtype_round(x, 8, -126, 127);
+        return dtype_round((float)x, 8, -126, 127);
     case JOT_F32:
         return (float)x;
     default:
@@ -295,7 +295,8 @@ jot_scalar_from_i64(int64_t v, jot_DType dtype)
     case JOT_U16: r.u = (uint16_t)v; break;
     case JOT_U32: r.u = (uint32_t)v; break;
     case JOT_F32: r.f = (float)v; break;
-    case JOT_F16: case JOT_BF16: case JOT_F64: r.f = dtype_round_to((double)v, dtype); break;
+    case JOT_F16: case JOT_BF16: r.f = dtype_round_to((float)v, dtype); break;
+    case JOT_F64: r.f = (double)v; break;
     default: break;
     }
     return r;

@@ -89,9 +89,9 @@ spec_ok(jot_Ctx *ctx, const NodeSpec *spec, int64_t *nelem)
 static uint64_t
 spec_hash(const NodeSpec *s)
 {
-    uint64_t h = jot_hash_u64(1, (uint64_t)s->kind | (uint64_t)s->op << 8 | (uint64_t)s->dtype << 16 |
-                                 (uint64_t)s->flags << 24 | (uint64_t)s->ninputs << 32 |
-                                 (uint64_t)s->nindex << 40 | (uint64_t)s->ncond << 56);
+    uint64_t h = jot_hash_u64((uint64_t)s->kind, (uint64_t)s->op | (uint64_t)s->dtype << 8 |
+                              (uint64_t)s->flags << 16 | (uint64_t)s->ninputs << 24 |
+                              (uint64_t)s->nindex << 32 | (uint64_t)s->ncond << 48);
 
     h = jot_hash_u64(h, s->value.u);
     h = jot_hash_u64(h, s->stream ^ (uint64_t)(uintptr_t)s->code);
@@ -358,8 +358,8 @@ jot_buffer_unref(jot_Ctx *ctx, Buffer *buf)
     jot_mem_free(&ctx->mem, buf, sizeof *buf);
 }
 
-/* The evaluator sets unrun_nodes to 0 when it is done, though what was fused away has no data: hence
- * a count that stops at 0. */
+/* The evaluator sets unrun_nodes to 0 when it is done, though what was fused away has no data:
+ * hence a count that stops at 0. */
 static void
 node_ran(jot_Ctx *ctx, const Node *n)
 {
@@ -508,8 +508,8 @@ list_push(jot_Ctx *ctx, NodeList *list, NodeId id)
     return true;
 }
 
-/* First sight of a node: mark it and put it on the stack. `at` counts the inputs looked at until the
- * node leaves the stack; then it is the position in the list. */
+/* First sight of a node: mark it and put it on the stack. `at` counts the inputs looked at until
+ * the node leaves the stack; then it is the position in the list. */
 static bool
 walk_enter(jot_Ctx *ctx, NodeList *stack, NodeId id)
 {
