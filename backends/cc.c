@@ -41,6 +41,8 @@ cc_standard(const jot_Ctx *ctx)
     return ctx->config.lanes > 1 ? "-std=gnu99" : "-std=c99";
 }
 
+/* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w: warnings
+ * are read by nobody, unless there is an error too. */
 static const char *const cc_flags[] = {
     "-O2",
     "-fPIC", "-shared",
@@ -57,8 +59,8 @@ static const char *const cc_flags[] = {
 #ifdef __linux__
     "-Wl,-Bsymbolic",        /* a program's function with a kernel's name stays out of the kernel */
 #endif
-    "-w",                    /* what is fine needs no words; errors come all the same. No -fwrapv: */
-    NULL                     /* generated integers wrap through unsigned, and indices do not wrap */
+    "-Werror=implicit-function-declaration", /* named at its line, not when the object is loaded */
+    NULL
 };
 enum { CC_FLAGS = sizeof cc_flags / sizeof *cc_flags };
 

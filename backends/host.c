@@ -30,6 +30,8 @@ host_malloc(size_t nbytes)
 
     if (nbytes < HOST_ALIGN)
         return malloc(nbytes);
+    if (nbytes > PTRDIFF_MAX) /* distances inside the block would overflow */
+        return NULL;
     return posix_memalign(&p, HOST_ALIGN, nbytes) ? NULL : p;
 }
 

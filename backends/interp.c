@@ -435,3 +435,6 @@ jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t
     jot_mem_free(&ctx->mem, in.at, list->n * sizeof *in.at);
     return ok || (ctx->status ? false : jot_fail_memory(ctx, "interp"));
 }
+
+extern const Backend jot_backend_interp;
+const Backend jot_backend_interp = {"interp", NULL, 0, NULL, NULL, NULL, NULL, NULL};
