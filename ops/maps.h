@@ -36,5 +36,8 @@ JOT_FN NodeId jot_maps_cast(jot_Ctx *ctx, NodeId x, jot_DType dtype);
 JOT_FN NodeId jot_maps_truth(jot_Ctx *ctx, NodeId x);
 /* out[i] = x[index(i)], 0 outside: jot_reindex_node for what needs no more. */
 JOT_FN NodeId jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index);
+/* x in the dtype that reduction *op computes in, and in *op the operator that stands for it there (max
+ * of bool is any). 0 after an error. */
+JOT_FN NodeId jot_reduce_operand(jot_Ctx *ctx, const char *name, int *op, NodeId x);
 
 #endif

@@ -1,0 +1,409 @@
+/* ops/reduce.c - the second meta-operator: out[index(i)] = op over all such i of y[i].
+ *
+ *     y  2 x 3        index(i0, i1) = (i0)          out  2
+ *     1 2 3                                         6
+ *     4 5 6           out[i0] += y[i0][i1]          15
+ *
+ * It is the dual of reindex: the same map walked from the other side, so each is the gradient of the
+ * other. What need not accumulate is rewritten when it is built: a map that never meets twice becomes
+ * a reindex (ops/invert.c), a reduction of constants a constant, a reduction of a reduction one.
+ * Invariant factors stay inside: pulled out they cost more kernels than they save.
+ *
+ * Read before: ops/reindex.c, ops/invert.c. After: ops/reduce_dims.c (sum, max, argmax over
+ * dimensions), ops/grad.c. */
+#include "ops/maps.h"
+
+const ReduceInfo jot_reduce_info[JOT_REDUCE_OPS] = {
+    {"sum", EW_ADD}, {"prod", EW_MUL}, {"max", EW_MAX}, {"min", EW_MIN}, {"all", EW_AND},
+    {"any", EW_OR}, {"xor", EW_XOR}, {"bit_and", EW_BITAND}, {"bit_or", EW_BITOR},
+    {"bit_xor", EW_BITXOR}, {"mean", EW_ADD},
+};
+
+/* ---- identities --------------------------------------------------------------------------- */
+
+/* The least (sign -1) or greatest (sign 1) value of dtype. */
+static jot_Scalar
+reduce_extreme(jot_DType dtype, int sign)
+{
+    int bits = (int)jot_dtype_nbytes(dtype) * 8;
+    jot_Scalar v = {0};
+
+    if (jot_dtype_class(dtype) == CLASS_FLOAT)
+        v.f = sign * (double)1e308 * 10;
+    else if (jot_dtype_class(dtype) == CLASS_BOOL)
+        v.u = sign > 0;
+    else if (!jot_dtype_signed(dtype))
+        v.u = sign > 0 ? UINT64_MAX >> (64 - bits) : 0;
+    else
+        v.i = sign > 0 ? (int64_t)(UINT64_MAX >> (65 - bits))
+                       : -(int64_t)(UINT64_MAX >> (65 - bits)) - 1;
+    return v;
+}
+
+JOT_FN jot_Scalar
+jot_reduce_identity(int op, jot_DType dtype)
+{
+    switch (op) {
+    case JOT_MUL: case JOT_AND: return jot_scalar_from_i64(1, dtype);
+    case JOT_MAX: return reduce_extreme(dtype, -1);
+    case JOT_MIN: return reduce_extreme(dtype, 1);
+    case JOT_BITAND:
+        return jot_dtype_signed(dtype) ? jot_scalar_from_i64(-1, dtype) : reduce_extreme(dtype, 1);
+    default: return jot_scalar_from_i64(0, dtype);
+    }
+}
+
+/* ---- a reduction being simplified --------------------------------------------------------- */
+
+typedef struct {
+    IndexMap map;
+    int op;
+    NodeId y;
+    Space space;   /* y's */
+    int rank;
+    const int64_t *ext;
+    double scale;
+    bool never;    /* no element passes the conditions */
+} Reducing;
+
+static bool
+reduce_fill(jot_Ctx *ctx, Reducing *w, const Ix *index, int ncond, const Ix *cond, int nextra,
+            const NodeId *extra)
+{
+    const Node *y = jot_node(ctx, w->y);
+    IxPool *pool = &ctx->ix;
+    Ix one[JOT_MAX_RANK];
+    int64_t value;
+    int k;
+
+    if (ncond > MAP_MAX_COND || nextra > MAP_MAX_EXTRA)
+        return jot_fail(ctx, JOT_ERANGE, "reindex_reduce: %d conditions and %d index variables; at "
+                        "most %d and %d", ncond, nextra, MAP_MAX_COND, MAP_MAX_EXTRA);
+    for (k = 0; k < y->rank; k++)
+        one[k] = y->ext[k] == 1 ? jot_ix_const(pool, 0) : jot_ix_axis(pool, k);
+    w->map.nindex = w->rank;
+    for (k = 0; k < w->rank; k++)
+        if (!(w->map.index[k] = jot_ix_subst(pool, index[k], y->rank, one, NULL, &w->space)))
+            return jot_maps_poison(ctx, "reindex_reduce");
+    for (k = 0; k < ncond; k++) {
+        Ix c = jot_ix_subst(pool, cond[k], y->rank, one, NULL, &w->space);
+
+        if (!c)
+            return jot_maps_poison(ctx, "reindex_reduce");
+        if (jot_ix_is_const(pool, c, &value) && value)
+            continue;
+        w->never |= jot_ix_is_const(pool, c, &value);
+        w->map.cond[w->map.ncond++] = c;
+    }
+    for (k = 0; k < nextra; k++) {
+        if (!extra[k])
+            return false;
+        w->map.extra[w->map.nextra++] = extra[k];
+    }
+    return true;
+}
+
+/* Does every output dimension have an axis of y of its own and of its extent (or is 1)? *rest: the
+ * axes that are reduced whole. */
+static bool
+reduce_is_plain(jot_Ctx *ctx, const Reducing *w, uint64_t *rest)
+{
+    int d, axis;
+
+    *rest = ((uint64_t)1 << w->space.n) - 1;
+    if (w->map.ncond)
+        return false;
+    for (d = 0; d < w->rank; d++) {
+        int64_t value;
+
+        if (w->ext[d] == 1 && jot_ix_is_const(&ctx->ix, w->map.index[d], &value) && !value)
+            continue;
+        if (!jot_ix_is_axis(&ctx->ix, w->map.index[d], &axis) || !(*rest >> axis & 1)
+            || w->space.ext[axis] != w->ext[d])
+            return false;
+        *rest &= ~((uint64_t)1 << axis);
+    }
+    return true;
+}
+
+static int64_t
+reduce_count(const Reducing *w, uint64_t rest)
+{
+    int64_t n = 1;
+    int k;
+
+    for (k = 0; k < w->space.n; k++)
+        if (rest >> k & 1)
+            n *= w->space.ext[k];
+    return n;
+}
+
+/* ---- constants ---------------------------------------------------------------------------- */
+
+static jot_Scalar
+reduce_repeat(const Reducing *w, jot_Scalar v, jot_DType dtype, int64_t count)
+{
+    bool is_float = jot_dtype_class(dtype) == CLASS_FLOAT;
+
+    if (w->op == JOT_ADD && is_float)
+        return jot_scalar_from_f64(v.f * (double)count, dtype);
+    if (w->op == JOT_ADD)
+        return jot_scalar_from_i64((int64_t)(v.u * (uint64_t)count), dtype);
+    if (w->op == JOT_MEAN && w->scale != 1 / (double)count)
+        return jot_scalar_from_f64(v.f * (double)count * w->scale, dtype);
+    return v;
+}
+
+/* Is the result one known value? Only whole dimensions of a constant are counted out; products and
+ * xor of constants are left alone, unless they are of the identity. */
+static bool
+reduce_is_const(jot_Ctx *ctx, const Reducing *w, jot_Scalar *value)
+{
+    const Node *y = jot_node(ctx, w->y);
+    jot_Scalar identity = jot_reduce_identity(w->op, (jot_DType)y->dtype);
+    uint64_t rest;
+    bool repeats = w->op == JOT_ADD || w->op == JOT_MEAN || w->op == JOT_MAX || w->op == JOT_MIN
+                || w->op == JOT_AND || w->op == JOT_OR || w->op == JOT_BITAND || w->op == JOT_BITOR;
+
+    *value = identity;
+    if ((!y->nelem || w->never) && w->op == JOT_MEAN)
+        *value = jot_scalar_from_f64(0 * w->scale, (jot_DType)y->dtype);
+    if (!y->nelem || w->never)
+        return true;
+    if (y->kind != NODE_CONST)
+        return false;
+    if (!memcmp(&identity, &y->value, sizeof identity))
+        return true;
+    if (!repeats || !reduce_is_plain(ctx, w, &rest))
+        return false;
+    *value = reduce_repeat(w, y->value, (jot_DType)y->dtype, reduce_count(w, rest));
+    return true;
+}
+
+/* ---- rewriting ---------------------------------------------------------------------------- */
+
+/* A map that never meets twice, as a reindex: y's axes solved for the output's. 0 without an error if
+ * there is no solution. */
+static NodeId
+reduce_as_reindex(jot_Ctx *ctx, const Reducing *w)
+{
+    IxPool *pool = &ctx->ix;
+    Space out = {0, NULL, NULL};
+    Ix solution[JOT_MAX_RANK], cond[MAP_MAX_COND + JOT_MAX_RANK];
+    uint64_t used;
+    int n = 0, k;
+
+    out.n = w->rank;
+    out.ext = w->ext;
+    if ((w->op == JOT_MEAN && w->scale != 1)
+        || !jot_map_invert(ctx, w->space.n, w->space.ext, w->rank, w->map.index, solution, &used))
+        return 0;
+    for (k = 0; k < w->rank; k++) {
+        Ix back;
+
+        if (used >> k & 1)
+            continue;
+        back = jot_ix_subst(pool, w->map.index[k], w->space.n, solution, NULL, &out);
+        cond[n] = jot_ix_eq0(pool, jot_ix_sub(pool, back, jot_ix_axis(pool, k)), &out);
+        if (!cond[n++])
+            return 0;
+    }
+    for (k = 0; k < w->map.ncond; k++)
+        if (!(cond[n++] = jot_ix_subst(pool, w->map.cond[k], w->space.n, solution, NULL, &out)))
+            return 0;
+    if (n > MAP_MAX_COND)
+        return 0;
+    return jot_reindex_node(ctx, w->y, w->rank, w->ext, solution, n, cond,
+                            jot_reduce_identity(w->op, (jot_DType)jot_node(ctx, w->y)->dtype),
+                            w->map.nextra, w->map.extra);
+}
+
+/* y is a reduction by the same operator that nobody else wants: reduce its y at once. Not max and min
+ * of floats, since ties share gradients by level. False: not legal; w is as before. */
+static bool
+reduce_compose(jot_Ctx *ctx, Reducing *w)
+{
+    const Node *inner = jot_node(ctx, w->y);
+    const Node *y = jot_node(ctx, inner->input[0]);
+    Reducing out = *w;
+    int k;
+
+    if (inner->op != w->op || w->op == JOT_MEAN || inner->refs > 1 || inner->data || inner->ncond
+        || inner->ninputs > 1 || w->map.nextra)
+        return false;
+    if ((w->op == JOT_MAX || w->op == JOT_MIN)
+        && jot_dtype_class((jot_DType)inner->dtype) == CLASS_FLOAT)
+        return false;
+    out.y = inner->input[0];
+    out.space.n = y->rank;
+    out.space.ext = y->ext;
+    for (k = 0; k < inner->nindex; k++)
+        if (!jot_ix_inside(&ctx->ix, inner->index[k], inner->ext[k], &out.space))
+            return false;
+    for (k = 0; k < w->map.nindex; k++)
+        if (!(out.map.index[k] = jot_ix_subst(&ctx->ix, w->map.index[k], inner->nindex, inner->index,
+                                              NULL, &out.space)))
+            return false;
+    for (k = 0; k < w->map.ncond; k++)
+        if (!(out.map.cond[k] = jot_ix_subst(&ctx->ix, w->map.cond[k], inner->nindex, inner->index,
+                                             NULL, &out.space)))
+            return false;
+    *w = out;
+    return true;
+}
+
+static NodeId
+reduce_make(jot_Ctx *ctx, const Reducing *w)
+{
+    NodeSpec spec = {0};
+    NodeId input[1 + MAP_MAX_EXTRA];
+
+    input[0] = w->y;
+    memcpy(input + 1, w->map.extra, sizeof *input * (size_t)w->map.nextra);
+    spec.kind = NODE_REDUCE;
+    spec.op = w->op;
+    spec.dtype = (jot_DType)jot_node(ctx, w->y)->dtype;
+    spec.rank = w->rank;
+    spec.ext = w->ext;
+    spec.ninputs = 1 + w->map.nextra;
+    spec.input = input;
+    spec.nindex = w->map.nindex;
+    spec.index = w->map.index;
+    spec.ncond = w->map.ncond;
+    spec.cond = w->map.cond;
+    if (w->op == JOT_MEAN)
+        spec.value.f = w->scale;
+    return jot_node_make(ctx, &spec);
+}
+
+/* The reduction without its folds; identity maps and injective ones included. */
+static NodeId
+reduce_rewrite(jot_Ctx *ctx, Reducing *w)
+{
+    const Node *y = jot_node(ctx, w->y);
+    jot_Scalar value;
+    NodeId id;
+    int k;
+
+    for (k = 0; k < w->rank; k++)
+        w->never |= w->ext[k] == 0;
+    while (jot_node(ctx, w->y)->kind == NODE_REDUCE && reduce_compose(ctx, w))
+        ;
+    if (reduce_is_const(ctx, w, &value))
+        return jot_const_node(ctx, (jot_DType)y->dtype, w->rank, w->ext, value);
+    id = reduce_as_reindex(ctx, w);
+    return id || ctx->mem.failed ? id : reduce_make(ctx, w);
+}
+
+JOT_FN NodeId
+jot_reduce_node(jot_Ctx *ctx, int op, NodeId y, int rank, const int64_t *ext, const Ix *index,
+                int ncond, const Ix *cond, double scale, int nextra, const NodeId *extra)
+{
+    Reducing w = {0};
+    NodeId id;
+
+    if (!y)
+        return 0;
+    w.op = op;
+    w.y = y;
+    w.space.n = jot_node(ctx, y)->rank;
+    w.space.ext = jot_node(ctx, y)->ext;
+    w.rank = rank;
+    w.ext = ext;
+    w.scale = scale;
+    if (!reduce_fill(ctx, &w, index, ncond, cond, nextra, extra))
+        return 0;
+    id = ctx->config.no_simplify ? reduce_make(ctx, &w) : reduce_rewrite(ctx, &w);
+    if (!id && ctx->mem.failed)
+        jot_maps_poison(ctx, jot_reduce_info[op].name);
+    return id;
+}
+
+/* ---- the user's reindex_reduce ------------------------------------------------------------ */
+
+JOT_FN NodeId
+jot_reduce_operand(jot_Ctx *ctx, const char *name, int *op, NodeId x)
+{
+    jot_DType dtype = (jot_DType)jot_node(ctx, x)->dtype;
+    int class = jot_dtype_class(dtype);
+
+    switch (*op) {
+    case JOT_ADD: case JOT_MUL:
+        if (class == CLASS_FLOAT)
+            return x;
+        return jot_maps_cast(ctx, x, class == CLASS_BOOL || jot_dtype_signed(dtype) ? JOT_I64
+                                                                                    : JOT_U64);
+    case JOT_MEAN:
+        return class == CLASS_FLOAT ? x : jot_maps_cast(ctx, x, JOT_F32);
+    case JOT_MAX: case JOT_MIN:
+        if (class == CLASS_BOOL)
+            *op = *op == JOT_MAX ? JOT_OR : JOT_AND;
+        return x;
+    case JOT_AND: case JOT_OR: case JOT_XOR:
+        return jot_maps_truth(ctx, x);
+    default:
+        if (class != CLASS_FLOAT)
+            return x;
+        jot_fail(ctx, JOT_EDTYPE, "%s: x is %s; bits are of integers and bool", name,
+                 jot_dtype_name(dtype));
+        return 0;
+    }
+}
+
+static NodeId
+reduce_by_map(jot_Ctx *ctx, int op, NodeId y, jot_Ints shape, const IndexMap *map)
+{
+    return jot_reduce_node(ctx, op, y, shape.n, shape.v, map->index, map->ncond, map->cond, 1,
+                           map->nextra, map->extra);
+}
+
+/* A mean over any map: the sum over the count of what falls there; 0/0 where nothing does. The 16-bit
+ * floats count in f32. */
+static NodeId
+reduce_mean(jot_Ctx *ctx, NodeId y, jot_Ints shape, const IndexMap *map)
+{
+    jot_DType dtype = (jot_DType)jot_node(ctx, y)->dtype, compute = jot_dtype_compute(dtype);
+    const Node *n = jot_node(ctx, y);
+    NodeId ones = jot_const_f64(ctx, compute, n->rank, n->ext, 1), pair[2];
+
+    y = jot_maps_cast(ctx, y, compute);
+    pair[0] = reduce_by_map(ctx, JOT_ADD, y, shape, map);
+    pair[1] = reduce_by_map(ctx, JOT_ADD, ones, shape, map);
+    if (!pair[0] || !pair[1])
+        return 0;
+    return jot_maps_cast(ctx, jot_ew_node(ctx, EW_DIV, compute, 2, pair), dtype);
+}
+
+jot_Var
+jot_reindex_reduce_ex(jot_ReduceOp reduce, jot_Var x, jot_Ints shape, jot_Strs index,
+                      jot_Strs conditions, jot_Vars extra)
+{
+    NodeId y = jot_node_of(x, "reindex_reduce", "y");
+    jot_Ctx *ctx = x.ctx;
+    uint32_t mark = y ? ctx->loose.n : 0;
+    IndexMap map = {0};
+    Space space = {0, NULL, NULL};
+    int op = (int)reduce;
+    int64_t nelem;
+
+    if (!y || !jot_shape_ok(ctx, "reindex_reduce", JOT_F64, shape.n, shape.v, &nelem))
+        return JOT_POISON(ctx);
+    if (op < 0 || op >= JOT_REDUCE_OPS) {
+        jot_fail(ctx, JOT_ERANGE, "reindex_reduce: there is no operator %d", op);
+        return JOT_POISON(ctx);
+    }
+    space.n = jot_node(ctx, y)->rank;
+    space.ext = jot_node(ctx, y)->ext;
+    if (!jot_maps_read(ctx, "reindex_reduce", space, shape.n, shape.v, index, conditions, extra, &map))
+        return JOT_POISON(ctx);
+    y = jot_reduce_operand(ctx, "reindex_reduce", &op, y);
+    if (y)
+        y = op == JOT_MEAN ? reduce_mean(ctx, y, shape, &map) : reduce_by_map(ctx, op, y, shape, &map);
+    return jot_maps_done(ctx, y, mark);
+}
+
+jot_Var
+jot_reindex_reduce(jot_ReduceOp op, jot_Var y, jot_Ints shape, jot_Strs index)
+{
+    return jot_reindex_reduce_ex(op, y, shape, index, JOT_NONE_STRS, JOT_NONE_VARS);
+}

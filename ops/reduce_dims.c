@@ -1,0 +1,242 @@
+/* ops/reduce_dims.c - reductions over whole dimensions: sum, prod, max, min, mean, any, all, and the
+ * position of the extreme.
+ *
+ *     sum of (2, 3, 4) over dim 1        index (i0, i2)             (2, 4)
+ *     the same, kept                     index (i0, 0, i2)          (2, 1, 4)
+ *
+ * argmax needs no operator of its own: among the positions that hold the maximum, the least. In C,
+ *     m = max(x, j);  out = min(x[j] == m ? j : n, j)
+ * which the fuser may run as two passes of one nest.
+ *
+ * Read before: ops/reduce.c. After: ops/forms.c. */
+#include "ops/maps.h"
+
+/* ---- one reduction ------------------------------------------------------------------------ */
+
+static bool
+rdims_nonempty(jot_Ctx *ctx, const char *name, const Node *x, uint32_t mask)
+{
+    char buf[400];
+    Text text = {NULL, buf, 0, sizeof buf};
+    int k;
+
+    for (k = 0; k < x->rank; k++)
+        if (mask >> k & 1 && !x->ext[k]) {
+            jot_shape_text(&text, x->rank, x->ext);
+            return jot_fail(ctx, JOT_ESHAPE, "%s: dimension %d of %s is empty, and nothing has no %s",
+                            name, k, buf, name);
+        }
+    return true;
+}
+
+/* Reduce the dimensions in mask; kept, they have extent 1. */
+static NodeId
+rdims_node(jot_Ctx *ctx, int op, NodeId x, uint32_t mask, bool keep)
+{
+    const Node *n;
+    Ix index[JOT_MAX_RANK];
+    int64_t ext[JOT_MAX_RANK];
+    double count = 1;
+    int rank = 0, k;
+
+    if (!x)
+        return 0;
+    n = jot_node(ctx, x);
+    for (k = 0; k < n->rank; k++) {
+        bool gone = mask >> k & 1;
+
+        if (gone)
+            count *= (double)n->ext[k];
+        if (gone && !keep)
+            continue;
+        ext[rank] = gone ? 1 : n->ext[k];
+        index[rank++] = gone ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
+    }
+    if (op == JOT_MEAN && count == 0) {
+        jot_Scalar nan = jot_scalar_from_i64(0, JOT_F64);
+
+        nan.f = nan.f / nan.f;
+        return jot_const_node(ctx, (jot_DType)n->dtype, rank, ext, nan);
+    }
+    return jot_reduce_node(ctx, op, x, rank, ext, index, 0, NULL, op == JOT_MEAN ? 1 / count : 1, 0,
+                           NULL);
+}
+
+jot_Var
+jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Ints dims, bool keep)
+{
+    int op = (int)reduce;
+    const char *name = op < 0 || op >= JOT_REDUCE_OPS ? "reduce" : jot_reduce_info[op].name;
+    NodeId x = jot_node_of(v, name, "x");
+    jot_Ctx *ctx = v.ctx;
+    uint32_t mark = x ? ctx->loose.n : 0, mask;
+
+    if (!x || !jot_maps_dims(ctx, name, dims, jot_node(ctx, x)->rank, &mask))
+        return JOT_POISON(ctx);
+    if (op < 0 || op >= JOT_REDUCE_OPS) {
+        jot_fail(ctx, JOT_ERANGE, "reduce: there is no operator %d", op);
+        return JOT_POISON(ctx);
+    }
+    if ((op == JOT_MAX || op == JOT_MIN) && !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
+        return JOT_POISON(ctx);
+    return jot_maps_done(ctx, rdims_node(ctx, op, jot_reduce_operand(ctx, name, &op, x), mask, keep),
+                         mark);
+}
+
+/* ---- by name ------------------------------------------------------------------------------ */
+
+jot_Var
+jot_sum(jot_Var x, jot_Ints dims)
+{
+    return jot_reduce(JOT_ADD, x, dims, false);
+}
+
+jot_Var
+jot_prod(jot_Var x, jot_Ints dims)
+{
+    return jot_reduce(JOT_MUL, x, dims, false);
+}
+
+jot_Var
+jot_max(jot_Var x, jot_Ints dims)
+{
+    return jot_reduce(JOT_MAX, x, dims, false);
+}
+
+jot_Var
+jot_min(jot_Var x, jot_Ints dims)
+{
+    return jot_reduce(JOT_MIN, x, dims, false);
+}
+
+jot_Var
+jot_mean(jot_Var x, jot_Ints dims)
+{
+    return jot_reduce(JOT_MEAN, x, dims, false);
+}
+
+jot_Var
+jot_any(jot_Var x, jot_Ints dims)
+{
+    return jot_reduce(JOT_OR, x, dims, false);
+}
+
+jot_Var
+jot_all(jot_Var x, jot_Ints dims)
+{
+    return jot_reduce(JOT_AND, x, dims, false);
+}
+
+/* ---- the position of the extreme ---------------------------------------------------------- */
+
+static NodeId
+rdims_ew2(jot_Ctx *ctx, EwOp op, jot_DType dtype, NodeId a, NodeId b)
+{
+    NodeId pair[2];
+
+    pair[0] = a;
+    pair[1] = b;
+    return a && b ? jot_ew_node(ctx, op, dtype, 2, pair) : 0;
+}
+
+static NodeId
+rdims_select(jot_Ctx *ctx, NodeId condition, NodeId a, NodeId b)
+{
+    NodeId three[3];
+
+    three[0] = condition;
+    three[1] = a;
+    three[2] = b;
+    if (!condition || !a || !b)
+        return 0;
+    return jot_ew_node(ctx, EW_SELECT, (jot_DType)jot_node(ctx, a)->dtype, 3, three);
+}
+
+static NodeId
+rdims_iota(jot_Ctx *ctx, const Node *like, int dim)
+{
+    NodeSpec spec = {0};
+
+    spec.kind = NODE_IOTA;
+    spec.op = dim;
+    spec.dtype = JOT_I64;
+    spec.rank = like->rank;
+    spec.ext = like->ext;
+    return jot_node_make(ctx, &spec);
+}
+
+/* The reduction of x over dim, repeated along dim again. */
+static NodeId
+rdims_spread(jot_Ctx *ctx, int op, NodeId x, int dim)
+{
+    const Node *n = jot_node(ctx, x);
+    NodeId r = rdims_node(ctx, op, x, (uint32_t)1 << dim, true);
+    Ix index[JOT_MAX_RANK];
+    int k;
+
+    for (k = 0; k < n->rank; k++)
+        index[k] = k == dim ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
+    return jot_maps_simple(ctx, r, n->rank, n->ext, index);
+}
+
+/* argmax: NaN wins in max, so where the row has one the hits are its NaNs.
+ * argmin: NaN is larger than infinity. It takes part as infinity, n places further back. */
+static NodeId
+rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim)
+{
+    const Node *n = jot_node(ctx, x);
+    jot_DType dtype = (jot_DType)n->dtype;
+    bool is_float = jot_dtype_class(dtype) == CLASS_FLOAT, back = is_float && op == JOT_MIN;
+    NodeId at = rdims_iota(ctx, n, dim), nan = 0, hit, inf, count;
+    double extent = (double)n->ext[dim];
+
+    if (is_float && !(nan = jot_ew_node(ctx, EW_ISNAN, JOT_BOOL, 1, &x)))
+        return 0;
+    count = jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent);
+    if (back) {
+        inf = jot_const_node(ctx, dtype, n->rank, n->ext, jot_reduce_identity(JOT_MIN, dtype));
+        x = rdims_select(ctx, nan, inf, x);
+        at = rdims_select(ctx, nan, rdims_ew2(ctx, EW_ADD, JOT_I64, at, count), at);
+        count = jot_const_f64(ctx, JOT_I64, n->rank, n->ext, 2 * extent);
+    }
+    if (!x)
+        return 0;
+    hit = rdims_ew2(ctx, EW_EQ, JOT_BOOL, x, rdims_spread(ctx, op, x, dim));
+    if (is_float && op == JOT_MAX)
+        hit = rdims_ew2(ctx, EW_OR, JOT_BOOL, hit, nan);
+    at = rdims_node(ctx, JOT_MIN, rdims_select(ctx, hit, at, count), (uint32_t)1 << dim, false);
+    if (!at || !back)
+        return at;
+    n = jot_node(ctx, at);
+    return rdims_ew2(ctx, EW_MOD, JOT_I64, at,
+                     jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent));
+}
+
+static jot_Var
+rdims_arg_var(const char *name, int op, jot_Var v, int asked)
+{
+    NodeId x = jot_node_of(v, name, "x");
+    jot_Ctx *ctx = v.ctx;
+    uint32_t mark = x ? ctx->loose.n : 0;
+    int dim = x ? jot_maps_dim(ctx, name, asked, jot_node(ctx, x)->rank) : -1;
+
+    if (dim < 0)
+        return JOT_POISON(ctx);
+    if (!rdims_nonempty(ctx, op == JOT_MAX ? "max" : "min", jot_node(ctx, x), (uint32_t)1 << dim))
+        return JOT_POISON(ctx);
+    if (jot_node(ctx, x)->dtype == JOT_BOOL)
+        x = jot_maps_cast(ctx, x, JOT_I32);
+    return jot_maps_done(ctx, x ? rdims_arg(ctx, op, x, dim) : 0, mark);
+}
+
+jot_Var
+jot_argmax(jot_Var x, int dim)
+{
+    return rdims_arg_var("argmax", JOT_MAX, x, dim);
+}
+
+jot_Var
+jot_argmin(jot_Var x, int dim)
+{
+    return rdims_arg_var("argmin", JOT_MIN, x, dim);
+}
