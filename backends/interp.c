@@ -31,7 +31,8 @@ typedef struct {
     uint32_t free_head, free_next; /* list of what is free after this position */
     uint32_t map;         /* first of its compiled index expressions, when has_map */
     int64_t most;         /* elements of the largest stored operand below */
-    bool stored, owned, has_map, root;
+    Buffer *buf;          /* who owns p, when this run made it */
+    bool stored, has_map, root;
 } InterpNode;
 
 typedef struct {
@@ -287,22 +288,22 @@ interp_store(Interp *in, uint32_t pos)
     NodeId id = in->list->v[pos];
     const Node *node = jot_node(in->ctx, id);
     InterpNode *self = &in->at[pos];
-    unsigned char *p;
+    Buffer *buf;
 
     if (node->kind == NODE_CODE || node->kind == NODE_MAP)
         return jot_fail(in->ctx, JOT_EDEVICE,
                         "code: the interpreter has no compiler and no host function was given");
-    p = jot_mem_new(&in->ctx->mem, (size_t)node->nelem, jot_dtype_nbytes(node->dtype));
-    if (!p)
+    buf = jot_buffer_new(in->ctx, (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
+    if (!buf)
         return false;
     if (node->kind != NODE_REDUCE) {
-        interp_fill(in, node, id, p);
-    } else if (!interp_reduce(in, node, p)) {
-        jot_mem_free(&in->ctx->mem, p, (size_t)node->nelem * jot_dtype_nbytes(node->dtype));
+        interp_fill(in, node, id, buf->p);
+    } else if (!interp_reduce(in, node, buf->p)) {
+        jot_buffer_unref(in->ctx, buf);
         return false;
     }
-    self->p = p;
-    self->owned = true;
+    self->buf = buf;
+    self->p = buf->p;
     return true;
 }
 
@@ -384,12 +385,8 @@ interp_prepare(Interp *in, const NodeId *roots, uint32_t n)
 static void
 interp_release(Interp *in, uint32_t pos)
 {
-    const Node *node = jot_node(in->ctx, in->list->v[pos]);
-
-    if (in->at[pos].owned)
-        jot_mem_free(&in->ctx->mem, in->at[pos].p,
-                     (size_t)node->nelem * jot_dtype_nbytes(node->dtype));
-    in->at[pos].owned = false;
+    jot_buffer_unref(in->ctx, in->at[pos].buf);
+    in->at[pos].buf = NULL;
     in->at[pos].p = NULL;
 }
 
@@ -410,7 +407,7 @@ interp_all(Interp *in)
 }
 
 JOT_FN bool
-jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n, void **out)
+jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n, Buffer **out)
 {
     Interp in = {0};
     uint32_t i;
@@ -425,8 +422,8 @@ jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t
     if (in.at && !ctx->mem.failed)
         ok = interp_all(&in);
     for (i = 0; ok && i < n; i++) {
-        out[i] = interp_of(&in, roots[i])->p;
-        interp_of(&in, roots[i])->owned = false;
+        out[i] = interp_of(&in, roots[i])->buf;
+        interp_of(&in, roots[i])->buf = NULL;
     }
     for (i = 0; in.at && i < list->n; i++)
         interp_release(&in, i);

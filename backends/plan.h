@@ -17,9 +17,9 @@ JOT_FN bool jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n);
 JOT_FN void jot_plan_close(jot_Ctx *ctx);
 
 /* The interpreter's share: `list` in order of evaluation (jot_graph_order with stop_at_data), roots
- * distinct members of it without data. out[i]: the elements of roots[i], nelem * size bytes from the
- * context's hook, the caller's to free. False: nothing was kept, the context has the reason. */
+ * distinct members of it without data. out[i]: the elements of roots[i], a reference for the caller.
+ * False: nothing was kept, the context has the reason. */
 JOT_FN bool jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n,
-                           void **out);
+                           Buffer **out);
 
 #endif

@@ -1,0 +1,74 @@
+/* ccode/build.h - a fused group of graph nodes becomes a Kernel: what is computed, still without an
+ * order or a place.
+ *
+ *     group   %3 = reindex %x   %4 = reindex %w   %5 = mul %3 %4   %6 = reduce add %5      stored: %6
+ *     kernel  axes of %5        load x[..], load w[..], mul        !0 y[..] = reduce add over ...
+ *
+ * Read before: ops/graph.h, fuse/fuse.h, ccode/ir.h. After: ccode/build.c, build_reduce.c, build_order.c. */
+#ifndef JOT_BUILD_H
+#define JOT_BUILD_H
+#include "ccode/ir.h"
+#include "fuse/fuse.h"
+#include "ops/graph.h"
+
+/* The selected graph and its groups: node->at is the node's position in the list that was fused. */
+typedef struct {
+    const NodeList *list;
+    const Fusion *fusion;
+} BuildGraph;
+
+/* Where a run-time scalar of the kernel comes from: a field of the node. */
+typedef enum { BUILD_VALUE, BUILD_SEED, BUILD_STREAM } BuildField;
+typedef struct { NodeId node; uint8_t field; } BuildScalar;
+
+/* What the kernel's arguments are in terms of the graph. bufs[i]: node of the kernel's buffer i + 1;
+ * scalars[i]: of scalar i. */
+typedef struct {
+    Vec(NodeId) bufs;
+    Vec(BuildScalar) scalars;
+} BuildArgs;
+
+/* Fill *k (opened here; the caller closes it, after a failure too) with the kernel that writes the
+ * stored members of one group (not one of user's code). False: the context has the reason. */
+JOT_FN bool jot_build_kernel(jot_Ctx *ctx, const BuildGraph *graph, uint32_t group, Kernel *k,
+                             BuildArgs *args);
+JOT_FN void jot_build_free(jot_Ctx *ctx, BuildArgs *args);
+
+/* Order of loops by continuity of memory [J, Listings 5 and 6]: order[i] is the axis of loop i,
+ * outermost first. Returns the number of axes. */
+JOT_FN int jot_build_order(const Kernel *k, int *order);
+
+/* ---- between build.c and build_reduce.c ---- */
+
+#define BUILD_SYMBOL 32  /* number of the first axis that stands for an unsolved input axis */
+#define BUILD_SYMBOLS 64 /* numbers in all */
+#define BUILD_GUARDS 48
+typedef struct { int n; Ix v[BUILD_GUARDS]; } Guards; /* all must hold; constants 1 are left out */
+
+typedef struct {
+    jot_Ctx *ctx;
+    const BuildGraph *graph;
+    uint32_t group;
+    Kernel *k;
+    BuildArgs *args;
+    int64_t ext[64];           /* extents of the kernel's axes: what `space` points to */
+    Space space;
+    Vec(uint32_t) keys;        /* memo: node, indices, guards */
+    struct BuildMemo *table;
+    uint32_t cap, used;
+    int depth;
+} Build;
+
+JOT_FN bool jot_build_guard(Build *b, Guards *g, Ix cond);
+/* The value of a node at an element, right wherever all guards hold; 0 after a failure. */
+JOT_FN uint32_t jot_build_value(Build *b, NodeId id, const Ix *index, const Guards *g);
+/* Load slots of a node's maps -> slots of the kernel. False after a failure. */
+JOT_FN bool jot_build_slots(Build *b, const Node *node, int *slots);
+JOT_FN int jot_build_axis(Build *b, const char *letter, int number, int64_t ext);
+JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
+/* The stored node of a reduction; alone: the group stores nothing else, so its axes are free. */
+JOT_FN bool jot_build_reduce(Build *b, NodeId id, const Ix *index, bool alone);
+/* Is every index an axis of its own of the same extent (or 0 for an extent of 1)? */
+JOT_FN bool jot_build_is_plain(jot_Ctx *ctx, const Node *reduce);
+
+#endif
