@@ -1,0 +1,193 @@
+/* report.c - progress, numbers and pictures of the demo. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include "picture.h"
+#include "report.h"
+
+enum { DRAWN_TRAIN = 10000, DRAWN_TEST = 2000 };
+
+static double
+seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void
+report_path(const Report *report, const char *name, char path[1024])
+{
+    snprintf(path, 1024, "%s/%s", report->out, name);
+}
+
+/* Found out before the work, not after it. */
+static int
+report_can_write(const Report *report)
+{
+    char path[1024];
+    report_path(report, "loss.svg", path);
+    mkdir(report->out, 0777);
+    FILE *f = fopen(path, "ab");
+    if (!f) {
+        fprintf(stderr, "cannot write %s: %s\n(make the folder writable, or choose another one with "
+                        "--out FOLDER)\n", path, strerror(errno));
+        return 0;
+    }
+    fclose(f);
+    return 1;
+}
+
+int
+report_open(Report *report, int argc, char **argv)
+{
+    memset(report, 0, sizeof *report);
+    report->out = "out";
+    report->epochs = 2;
+    for (int k = 1; k < argc; k += 2) {
+        const char *value = k + 1 < argc ? argv[k + 1] : "";
+        if (!strcmp(argv[k], "--mnist") && *value)
+            report->mnist = value;
+        else if (!strcmp(argv[k], "--out") && *value)
+            report->out = value;
+        else if (!strcmp(argv[k], "--epochs") && atoi(value) > 0)
+            report->epochs = atoi(value);
+        else {
+            fprintf(stderr, "usage: %s [--mnist FOLDER] [--epochs N] [--out FOLDER]\n", argv[0]);
+            return 0;
+        }
+    }
+    return report_can_write(report);
+}
+
+int
+report_digits(Report *report, Digits *train, Digits *test)
+{
+    const char *from = report->mnist;
+    memset(train, 0, sizeof *train);
+    memset(test, 0, sizeof *test);
+    if (from && digits_read(train, from, "train-images-idx3-ubyte", "train-labels-idx1-ubyte") &&
+        digits_read(test, from, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"))
+        return 1;
+    if (!from && digits_draw(train, DRAWN_TRAIN, 1) && digits_draw(test, DRAWN_TEST, 2))
+        return 1;
+    if (!from)
+        fprintf(stderr, "no memory for the digits\n");
+    digits_free(train);
+    return 0;
+}
+
+void
+report_start(Report *report, const Digits *train)
+{
+    printf("training on %d digits%s%s, %d epochs\n", train->n,
+           report->mnist ? " of " : " drawn here", report->mnist ? report->mnist : "",
+           report->epochs);
+    fflush(stdout);
+    report->started = seconds();
+}
+
+/* One line, written over about ten times a second. */
+void
+report_step(Report *report, int step, int steps, int epochs, float loss)
+{
+    double now = seconds();
+    if (step == 0) {
+        report->losses = malloc((size_t)steps * sizeof *report->losses);
+        report->first = now;
+    }
+    if (report->losses)
+        report->losses[report->steps++] = loss;
+    if (step == 0 || step == steps - 1 || now - report->last > 0.1) {
+        printf("\repoch %d of %d  step %d of %d  loss %.4f  %.1f s   ", step * epochs / steps + 1,
+               epochs, step + 1, steps, loss, now - report->started);
+        fflush(stdout);
+        report->last = now;
+    }
+    if (step == steps - 1)
+        printf("\n");
+}
+
+void
+report_digit(Report *report, int which, int is, int as)
+{
+    report->read++;
+    report->right += is == as;
+    if (is != as && report->shown < REPORT_MISREAD) {
+        report->misread[report->shown] = which;
+        report->is[report->shown] = is;
+        report->as[report->shown++] = as;
+    }
+}
+
+/* The loss of single batches jumps: show the mean of the last 20. */
+static int
+report_curve(const Report *report, const char *path)
+{
+    float *mean = malloc(((size_t)report->steps + 1) * sizeof *mean), sum = 0;
+    for (int k = 0; mean && k < report->steps; k++) {
+        sum += report->losses[k] - (k >= 20 ? report->losses[k - 20] : 0);
+        mean[k] = sum / (float)(k < 20 ? k + 1 : 20);
+    }
+    int ok = mean && picture_curve(path, "loss (mean of 20 steps)", "step", mean, report->steps);
+    free(mean);
+    return ok;
+}
+
+static int
+report_sheet(const Report *report, const Digits *test, const char *path)
+{
+    const float *pictures[REPORT_MISREAD];
+    uint8_t small[2 * REPORT_MISREAD];
+    for (int k = 0; k < report->shown; k++) {
+        pictures[k] = test->pixels + (size_t)report->misread[k] * DIGIT_PIXELS;
+        small[2 * k] = (uint8_t)report->is[k];
+        small[2 * k + 1] = (uint8_t)report->as[k];
+    }
+    return picture_sheet(path, pictures, small, report->shown, DIGIT_SIDE, 20);
+}
+
+static void
+report_numbers(const Report *report, jot_Ctx *c)
+{
+    jot_Stats s = jot_stats(c);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("accuracy                 %.2f %% of %d held-out digits (%d misread)\n",
+           100.0 * report->right / (report->read ? report->read : 1), report->read,
+           report->read - report->right);
+    printf("backend                  %s\n", jot_backend(c));
+    printf("kernels                  %llu compiled in %.2f s, %llu from the cache, %llu launched\n",
+           (unsigned long long)s.kernels_compiled, s.compile_seconds,
+           (unsigned long long)s.cache_hits, (unsigned long long)s.kernels_run);
+    printf("time to the first result %.2f s\n", report->first - report->started);
+    if (report->steps > 1)
+        printf("time per step            %.2f ms\n",
+               1e3 * (report->last - report->first) / (report->steps - 1));
+    printf("peak memory              %.1f MB in jot, %.0f MB in the process, digits included\n",
+           (double)s.peak_nbytes / 1e6, (double)usage.ru_maxrss / 1e3);
+}
+
+int
+report_close(Report *report, jot_Ctx *c, const Digits *test)
+{
+    char curve[1024], sheet[1024];
+    int ok = 0;
+    report_path(report, "loss.svg", curve);
+    report_path(report, "misread.png", sheet);
+    if (jot_error(c))
+        fprintf(stderr, "\nfailed: %s\n", jot_message(c));
+    else {
+        report_numbers(report, c);
+        ok = report_curve(report, curve) && report_sheet(report, test, sheet);
+        if (ok)
+            printf("loss curve %s, misread digits %s (grey: what it is, black: what was read)\n",
+                   curve, sheet);
+    }
+    free(report->losses);
+    return ok;
+}

@@ -1,0 +1,29 @@
+/* report.h - what the demo says and leaves behind, kept apart so that the demo is about the network. */
+#ifndef REPORT_H
+#define REPORT_H
+#include "digits.h"
+#include "core.h"
+
+enum { REPORT_MISREAD = 100 };
+
+typedef struct {
+    const char *mnist, *out; /* folders; mnist NULL: drawn digits */
+    int epochs;
+    double started, first, last; /* seconds: before anything, first result, latest result */
+    float *losses;
+    int steps, shown;
+    int read, right;             /* held-out digits, and those read rightly */
+    int misread[REPORT_MISREAD], is[REPORT_MISREAD], as[REPORT_MISREAD];
+} Report;
+
+/* The command line, and whether the out folder can be written. 0: said why. */
+int report_open(Report *report, int argc, char **argv);
+/* The digits asked for. 0: said why. */
+int report_digits(Report *report, Digits *train, Digits *test);
+void report_start(Report *report, const Digits *train); /* the clock starts */
+void report_step(Report *report, int step, int steps, int epochs, float loss);
+void report_digit(Report *report, int which, int is, int as);
+/* Prints the result, writes the pictures. 0 after a failure of the context or of a file. */
+int report_close(Report *report, jot_Ctx *c, const Digits *test);
+
+#endif
