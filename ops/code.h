@@ -1,0 +1,80 @@
+/* ops/code.h - user code: what a CODE or MAP node carries, and what the rest of jot asks of it.
+ *
+ *     jot_code       CODE node (inputs: operands)  <- PICK 0, PICK 1 ...     a kernel of its own
+ *     jot_code_map   MAP node  (inputs: operands, of its shape)              an expression that fuses
+ *
+ *   kernel of a CODE node                          function of a MAP node
+ *     helpers                                        float code_map_0123456789abcdef(float a, float b)
+ *     void NAME(buf, ..., lo, hi) {                  { return (float)(
+ *         const float *x = buf[0];                   #line 1 "code_map"
+ *         float *y = buf[1];                         the user's expression
+ *         const jot_i64 y_0 = 2;                     ); }
+ *         const double decay = scalars[0].f;       used in kernels as CALL "code_map_0123...(%0, %1)"
+ *     #line 1 "running_sum"
+ *         the user's text
+ *     }
+ *
+ * buf[] of a CODE kernel: the inputs in order, then all outputs, picked or not (who launches it gives
+ * unpicked ones memory too), all row-major. scalars[i] is scalar[i] of the node's CodeSpec: the text
+ * does not depend on its value. A plan may be used for another CODE or MAP node if jot_code_same.
+ *
+ * Read before: ops/graph.h. After: ops/code.c, ccode/user.c. */
+#ifndef JOT_OPS_CODE_H
+#define JOT_OPS_CODE_H
+#include "ops/graph.h"
+
+#define CODE_MAP_MOST 16   /* operands of jot_code_map: a .. p */
+
+typedef struct {
+    const char *name;      /* the user's; NULL in maps, whose operands are a, b, c, ... */
+    uint8_t dtype, rank;
+    const int64_t *ext;    /* rank extents */
+    int64_t nelem;
+    const char *grad;      /* inputs and operands: the user's gradient text, or NULL */
+} CodeArg;
+
+/* Texts and names are copies, in one arena of its own; never changed after it was made. */
+typedef struct CodeSpec {
+    uint32_t refs;
+    Arena arena;           /* this record too */
+    uint64_t hash;         /* of everything but the scalars' values, host and user */
+    const char *name;      /* for messages and #line: printable, without quotes */
+    bool map;
+    int inputs, outputs, scalars;
+    CodeArg *arg;          /* inputs, then outputs. A map's: dtypes and gradients, no extents */
+    const char **scalar_name;
+    jot_Scalar *scalar;    /* .f */
+    const char *helpers, *source; /* helpers may be NULL; a map's expression is in source */
+    int parallel;          /* 1 + number in arg of what is run in parallel; 0: run once */
+    int parallel_dim;      /* which of its extents; -1: its number of elements */
+    jot_HostFn *host;
+    void *user;
+} CodeSpec;
+
+/* ---- ops/code.c ---- */
+/* The same but for the scalars' values (and the host function)? Then one compiled kernel serves both. */
+JOT_FN bool jot_code_same(const CodeSpec *a, const CodeSpec *b);
+/* Gradient nodes of a CODE or MAP node from the user's texts. dout: one per output (a MAP has one),
+ * 0: none flows; din: one per input. On entry din[k] != 0 says that the gradient of input k is wanted;
+ * on return din[k] is its node, 0 where there is no text or nothing flows. False: JOT_EGRAD naming a
+ * wanted float input that has no text, or another failure. */
+JOT_FN bool jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din);
+/* Run a CODE node through its host function: buf as above. False: there is none; the message names the
+ * operator and says which backends run it (a MAP never has one). */
+JOT_FN bool jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf);
+
+/* ---- ccode/user.c ---- */
+/* Append the kernel of a CODE node as function fn_name: helpers and one function with the signature of
+ * ccode/emit.h. It needs jot_emit_prelude before it. Compile it in a text without other CODE nodes:
+ * two users' helpers may have one name. *count: what [0, count) is handed out as [lo, hi); 1 where
+ * the code is to run once; may be 0: nothing to run. False: out of memory. */
+JOT_FN bool jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out,
+                          int64_t *count);
+/* Append what CALL values (jot_v_call) of a MAP node say: "code_map_0123456789abcdef(%0, %1)". */
+JOT_FN bool jot_code_map_template(jot_Ctx *ctx, NodeId map_node, Text *out);
+/* Append the definition of that function. It has to stand before the kernels that call it, after the
+ * prelude; a second definition of the same is skipped by the preprocessor, so that each group may
+ * bring its own. It takes and gives single elements (f16, bf16: as float; bool: as 0 or 1). */
+JOT_FN bool jot_code_map_text(jot_Ctx *ctx, NodeId map_node, Text *out);
+
+#endif
