@@ -4,10 +4,10 @@
  *
  *   scoped  [ 3 4 9 | 5 6 | 7 ]      slots in order of creation; marks cut it into open scopes
  *
- * Ending a slot raises its generation, so that an old handle no longer fits. A live slot's `next` is
- * its place in `scoped`; an entry that its slot does not point back to is left over from an ended
+ * Ending a slot raises its generation, so that an old handle no longer fits. A live slot's `next`
+ * is its place in `scoped`; an entry that its slot does not point back to is left over from an ended
  * slot and skipped. jot_keep only lowers the depth of a slot: the pop of its scope then moves the
- * entry outwards. Slots of depth 0 (parameters, and what is made outside every scope) have no entry.
+ * entry outwards. Slots of depth 0 (parameters, what is made outside every scope) have no entry.
  *
  * jot_assign gives the slot a new node, an alias of the value with the flag STATE: a leaf for
  * gradients, whose value an evaluation computes. Evaluated, it is a LEAF and forgets its history.
@@ -142,7 +142,8 @@ jot_node_of(jot_Var v, const char *op, const char *arg)
         jot_fail(v.ctx, JOT_EHANDLE, "%s: %s is poison: the call that made it failed", op, arg);
     else if (v.ctx)
         jot_fail(v.ctx, JOT_EHANDLE,
-                 "%s: %s is a stale handle: it was freed, or its scope ended (see jot_keep)", op, arg);
+                 "%s: %s is a stale handle: it was freed, or its scope ended (see jot_keep)", op,
+                 arg);
     return 0;
 }
 
@@ -287,7 +288,8 @@ assign_fits(jot_Ctx *ctx, const Node *to, const Node *value)
     jot_shape_text(&ta, to->rank, to->ext);
     jot_shape_text(&tb, value->rank, value->ext);
     return jot_fail(ctx, to->dtype != value->dtype ? JOT_EDTYPE : JOT_ESHAPE,
-                    "assign: target is %s %s, value is %s %s", jot_dtype_name((jot_DType)to->dtype), a,
+                    "assign: target is %s %s, value is %s %s",
+                    jot_dtype_name((jot_DType)to->dtype), a,
                     jot_dtype_name((jot_DType)value->dtype), b);
 }
 

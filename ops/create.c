@@ -1,0 +1,299 @@
+/* ops/create.c - variables out of nothing: arrays, parameters, constants, counters, random numbers.
+ *
+ *   LEAF    array, param          elements copied at once
+ *   CONST   scalar, full, ...     one value, no memory; folds into what uses it
+ *   IOTA    iota, arange          the position itself
+ *   RANDOM  uniform, normal       a function of (key, counter + position)
+ *
+ * The k-th random variable of a context counts from k * 2^40. Each kind (distribution and width) has
+ * a key of its own made of the seed, because the widths draw differently from one counter and would
+ * overlap; the bits of k that the counter has no room for go into the key too.
+ *
+ * Read before: ops/graph.c, ops/slots.c. After: ops/element.c. */
+#include "ops/graph.h"
+
+static bool
+create_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, int64_t *nelem)
+{
+    if (!ctx)
+        return false;
+    if (!jot_dtype_nbytes(dtype))
+        return jot_fail(ctx, JOT_EDTYPE, "%s: %d is no dtype", op, (int)dtype);
+    if (shape.n < 0)
+        return jot_fail(ctx, JOT_ESHAPE, "%s: the shape is that of a poison variable", op);
+    return jot_shape_ok(ctx, op, dtype, shape.n, shape.v, nelem);
+}
+
+static jot_Var
+create_done(jot_Ctx *ctx, uint32_t mark, NodeId id, bool outside)
+{
+    jot_Var v = outside ? jot_var_outside(ctx, id) : jot_var_of(ctx, id);
+
+    jot_graph_sweep(ctx, mark);
+    return v;
+}
+
+/* ---- leaves ------------------------------------------------------------------------------- */
+
+static void
+create_copy(Buffer *buf, jot_DType dtype, const void *data)
+{
+    const unsigned char *from = data;
+    unsigned char *to = buf->p;
+    size_t k;
+
+    if (!data)
+        memset(to, 0, buf->nbytes);
+    else if (dtype != JOT_BOOL)
+        memcpy(to, from, buf->nbytes);
+    else
+        for (k = 0; k < buf->nbytes; k++)
+            to[k] = from[k] != 0;
+}
+
+static NodeId
+create_leaf(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, const void *data,
+            int flags)
+{
+    NodeSpec spec = {0};
+    Buffer *buf;
+    int64_t nelem;
+    uint64_t nbytes;
+    NodeId id;
+
+    if (!create_ok(ctx, op, dtype, shape, &nelem))
+        return 0;
+    nbytes = (uint64_t)nelem * jot_dtype_nbytes(dtype);
+    buf = nbytes <= SIZE_MAX ? jot_buffer_new(ctx, (size_t)nbytes) : NULL;
+    if (!buf) {
+        jot_fail_memory(ctx, op);
+        return 0;
+    }
+    spec.kind = NODE_LEAF;
+    spec.dtype = dtype;
+    spec.flags = flags;
+    spec.rank = shape.n;
+    spec.ext = shape.v;
+    spec.unshared = true;
+    id = jot_node_make(ctx, &spec);
+    if (!id) {
+        jot_buffer_unref(ctx, buf);
+        return 0;
+    }
+    create_copy(buf, dtype, data);
+    jot_node_set_data(ctx, id, buf);
+    return id;
+}
+
+jot_Var
+jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data)
+{
+    uint32_t mark = ctx ? ctx->loose.n : 0;
+    NodeId id = create_leaf(ctx, "array", dtype, shape, data, 0);
+
+    return id ? create_done(ctx, mark, id, false) : JOT_POISON(ctx);
+}
+
+jot_Var
+jot_param(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data)
+{
+    uint32_t mark = ctx ? ctx->loose.n : 0;
+    NodeId id = create_leaf(ctx, "param", dtype, shape, data, NODE_STATE);
+
+    return id ? create_done(ctx, mark, id, true) : JOT_POISON(ctx);
+}
+
+/* ---- constants ---------------------------------------------------------------------------- */
+
+static jot_Var
+create_const(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, bool is_int, double f,
+             int64_t i)
+{
+    int64_t nelem;
+    uint32_t mark;
+    NodeId id;
+
+    if (!create_ok(ctx, op, dtype, shape, &nelem))
+        return JOT_POISON(ctx);
+    mark = ctx->loose.n;
+    id = jot_const_node(ctx, dtype, shape.n, shape.v,
+                        is_int ? jot_scalar_from_i64(i, dtype) : jot_scalar_from_f64(f, dtype));
+    return create_done(ctx, mark, id, false);
+}
+
+jot_Var
+jot_scalar(jot_Ctx *ctx, jot_DType dtype, double value)
+{
+    return create_const(ctx, "scalar", dtype, jot_ints(0, NULL), false, value, 0);
+}
+
+jot_Var
+jot_full(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double value)
+{
+    return create_const(ctx, "full", dtype, shape, false, value, 0);
+}
+
+jot_Var
+jot_full_int(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t value)
+{
+    return create_const(ctx, "full_int", dtype, shape, true, 0, value);
+}
+
+jot_Var
+jot_zeros(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
+{
+    return create_const(ctx, "zeros", dtype, shape, true, 0, 0);
+}
+
+jot_Var
+jot_ones(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
+{
+    return create_const(ctx, "ones", dtype, shape, true, 0, 1);
+}
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+static NodeId
+create_iota(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int dim)
+{
+    NodeSpec spec = {0};
+
+    spec.kind = NODE_IOTA;
+    spec.op = dim;
+    spec.dtype = dtype;
+    spec.rank = rank;
+    spec.ext = ext;
+    return jot_node_make(ctx, &spec);
+}
+
+jot_Var
+jot_iota(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int dim)
+{
+    int k = dim < 0 ? dim + shape.n : dim;
+    int64_t nelem;
+    uint32_t mark;
+
+    if (!create_ok(ctx, "iota", dtype, shape, &nelem))
+        return JOT_POISON(ctx);
+    if (k < 0 || k >= shape.n) {
+        jot_fail(ctx, JOT_ERANGE, "iota: dimension %d of a shape of rank %d", dim, shape.n);
+        return JOT_POISON(ctx);
+    }
+    mark = ctx->loose.n;
+    return create_done(ctx, mark, create_iota(ctx, dtype, shape.n, shape.v, k), false);
+}
+
+/* a op k, where k is a constant of a's dtype and shape */
+static NodeId
+create_with(jot_Ctx *ctx, EwOp op, NodeId a, jot_Scalar k)
+{
+    const Node *n = jot_node(ctx, a);
+    NodeId pair[2];
+
+    pair[0] = a;
+    pair[1] = a ? jot_const_node(ctx, (jot_DType)n->dtype, n->rank, n->ext, k) : 0;
+    return jot_ew_node(ctx, op, (jot_DType)n->dtype, 2, pair);
+}
+
+/* Computed in f64 for f64, f32 for other floats, i64 for integers. */
+jot_Var
+jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n)
+{
+    jot_DType in = JOT_I64;
+    int64_t nelem;
+    uint32_t mark;
+    NodeId id;
+
+    if (!create_ok(ctx, "arange", dtype, jot_ints(1, &n), &nelem))
+        return JOT_POISON(ctx);
+    if (jot_dtype_class(dtype) == CLASS_FLOAT)
+        in = jot_dtype_compute(dtype);
+    else if (jot_scalar_f64(jot_scalar_from_f64(step, in), in) != step ||
+             jot_scalar_f64(jot_scalar_from_f64(start, in), in) != start) {
+        jot_fail(ctx, JOT_ERANGE, "arange: start %g, step %g are not whole, and %s is asked", start,
+                 step, jot_dtype_name(dtype));
+        return JOT_POISON(ctx);
+    }
+    mark = ctx->loose.n;
+    id = create_iota(ctx, in, 1, &n, 0);
+    id = create_with(ctx, EW_MUL, id, jot_scalar_from_f64(step, in));
+    id = create_with(ctx, EW_ADD, id, jot_scalar_from_f64(start, in));
+    id = jot_ew_node(ctx, EW_CAST, dtype, 1, &id);
+    return create_done(ctx, mark, id, false);
+}
+
+/* ---- random numbers ----------------------------------------------------------------------- */
+
+static NodeId
+create_random(jot_Ctx *ctx, EwOp op, jot_DType dtype, jot_Ints shape)
+{
+    NodeSpec spec = {0};
+
+    spec.kind = NODE_RANDOM;
+    spec.op = op;
+    spec.dtype = dtype;
+    spec.flags = NODE_INT_VALUE;
+    spec.rank = shape.n;
+    spec.ext = shape.v;
+    spec.value.u = jot_hash_u64(jot_hash_u64(ctx->seed, (uint64_t)op << 8 | (uint64_t)dtype),
+                                ctx->stream >> 24);
+    spec.stream = ctx->stream << 40;
+    spec.unshared = true;
+    return jot_node_make(ctx, &spec);
+}
+
+/* [0, 1) in steps that the 16-bit dtype holds, so that nothing rounds up to 1. */
+static NodeId
+create_coarse(jot_Ctx *ctx, NodeId id, jot_DType dtype)
+{
+    double steps = dtype == JOT_F16 ? 2048 : 256;
+
+    id = create_with(ctx, EW_MUL, id, jot_scalar_from_f64(steps, JOT_F32));
+    id = jot_ew_node(ctx, EW_FLOOR, JOT_F32, 1, &id);
+    return create_with(ctx, EW_MUL, id, jot_scalar_from_f64(1 / steps, JOT_F32));
+}
+
+static jot_Var
+create_random_var(jot_Ctx *ctx, const char *name, EwOp op, jot_DType dtype, jot_Ints shape)
+{
+    int64_t nelem;
+    uint32_t mark;
+    NodeId id;
+
+    if (!create_ok(ctx, name, dtype, shape, &nelem))
+        return JOT_POISON(ctx);
+    if (jot_dtype_class(dtype) != CLASS_FLOAT) {
+        jot_fail(ctx, JOT_EDTYPE, "%s: %s is no float", name, jot_dtype_name(dtype));
+        return JOT_POISON(ctx);
+    }
+    mark = ctx->loose.n;
+    id = create_random(ctx, op, jot_dtype_compute(dtype), shape);
+    if (dtype != jot_dtype_compute(dtype)) {
+        if (op == EW_UNIFORM)
+            id = create_coarse(ctx, id, dtype);
+        id = jot_ew_node(ctx, EW_CAST, dtype, 1, &id);
+    }
+    ctx->stream += id != 0;
+    return create_done(ctx, mark, id, false);
+}
+
+jot_Var
+jot_uniform(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
+{
+    return create_random_var(ctx, "uniform", EW_UNIFORM, dtype, shape);
+}
+
+jot_Var
+jot_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
+{
+    return create_random_var(ctx, "normal", EW_NORMAL, dtype, shape);
+}
+
+void
+jot_seed(jot_Ctx *ctx, uint64_t seed)
+{
+    if (!ctx)
+        return;
+    ctx->seed = seed;
+    ctx->stream = 0;
+}
