@@ -219,8 +219,8 @@ fold_result(jot_Ctx *ctx, EwOp op, jot_DType dtype, const NodeId *x)
     return (jot_DType)jot_node(ctx, x[jot_ew_info[op].result == EW_ARG1])->dtype;
 }
 
-/* The same operator on swapped operands is the same node. (Operands are not put in an order of their
- * own: node numbers are reused, and a graph that is built again must come out the same.) */
+/* The same operator on swapped operands is the same node. (Operands are not put in an order of
+ * their own: node numbers are reused, and a graph that is built again must come out the same.) */
 static NodeId
 fold_find_swapped(jot_Ctx *ctx, const NodeSpec *spec)
 {

@@ -80,7 +80,7 @@ typedef struct {
     uint32_t refs;
     uint32_t hash_next;       /* next node of the same bucket of the sharing table */
     uint64_t hash;            /* 0: not shared */
-    uint64_t stream;          /* RANDOM: which random variable */
+    uint64_t stream;          /* RANDOM: counter of element 0 */
     jot_Scalar value;
     int64_t nelem;
     const int64_t *ext;       /* rank extents            \                        */

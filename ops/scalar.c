@@ -3,8 +3,8 @@
  *   scalar.def --+-- jot_ew_info      names, arity, flags, C text
  *                +-- EW_ADD, ...      the cases below; each calls what the C text of its row calls
  *
- * The functions are the prelude's, compiled here: a folded constant and a generated kernel agree bit
- * for bit. f16 and bf16 are computed in f32; the result is rounded to `out`.
+ * The functions are the prelude's, compiled here: a folded constant and a generated kernel agree
+ * bit for bit. f16 and bf16 are computed in f32; the result is rounded to `out`.
  *
  * Read before: scalar.def, ccode/prelude.h. After: ops/element.c, backends/interp.c. */
 #include "ops/graph.h"

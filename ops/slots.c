@@ -5,8 +5,8 @@
  *   scoped  [ 3 4 9 | 5 6 | 7 ]      slots in order of creation; marks cut it into open scopes
  *
  * Ending a slot raises its generation, so that an old handle no longer fits. A live slot's `next`
- * is its place in `scoped`; an entry that its slot does not point back to is left over from an ended
- * slot and skipped. jot_keep only lowers the depth of a slot: the pop of its scope then moves the
+ * is its place in `scoped`; an entry that its slot does not point back to is left over from an
+ * ended slot and skipped. jot_keep only lowers the depth of a slot: the pop of its scope then moves the
  * entry outwards. Slots of depth 0 (parameters, what is made outside every scope) have no entry.
  *
  * jot_assign gives the slot a new node, an alias of the value with the flag STATE: a leaf for
