@@ -17,7 +17,7 @@
  * of this group in the group's axes; compute what is CLONED wherever it is met, composing maps.
  * CONST and IOTA are cloned wherever they are met. Index variables (inputs of REINDEX and REDUCE after
  * the first) and the inputs of CODE are always in memory: LEAF or STORED, never cloned.
- * CODE is a group of its own: its members are its PICK nodes, all STORED.
+ * CODE is a group of its own: its members are the CODE node (INSIDE) and its PICK nodes, all STORED.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, cloned values under them FUSE_CONE more (nodes of 16-bit floats
@@ -90,6 +90,7 @@ typedef struct {
     /* temporaries: STORED, not asked */
     int max_rank;
     int64_t max_nelem, temp_nbytes;
+    Arena arena;            /* owns every array above */
 } Fusion;
 
 /* What to fuse. The list is in an order of evaluation (inputs first), as jot_graph_order gives it; a

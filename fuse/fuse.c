@@ -1,0 +1,307 @@
+/* fuse/fuse.c - the fuser: policy `paper` of [J] 4.1 and what its rules leave open.
+ *
+ *     settle -> move -> link -> label -> place -> result        once more if a reindex is to be stored
+ *
+ * The cost is Eq. 9 of [J], the bytes of the edges that stay between groups; greedy, largest first.
+ * Passes do not look at memory: what they could not append is missing, and this file looks after each
+ * of them. Everything but the result lives in one arena and a few arrays, freed at the end.
+ *
+ * Read before: fuse/fuse.h, fuse/work.h. After: fuse/legal.c, vertex.c, label.c, place.c, dump.c. */
+#include "fuse/work.h"
+
+/* ---- a fuser ------------------------------------------------------------------------------ */
+
+static bool
+fuser_arrays(Fuser *f)
+{
+    uint32_t **arrays[11], size = 64;
+    size_t n = (size_t)f->n + 1;
+    int k;
+
+    arrays[0] = &f->real;
+    arrays[1] = &f->in0;
+    arrays[2] = &f->map;
+    arrays[3] = &f->need;
+    arrays[4] = &f->nneed;
+    arrays[5] = &f->moved_par;
+    arrays[6] = &f->moved_n;
+    arrays[7] = &f->vert;
+    arrays[8] = &f->seen;
+    for (k = 0; k < 9; k++)
+        if (!(*arrays[k] = jot_arena_array(&f->arena, uint32_t, n)))
+            return false;
+    while (size < f->n)
+        size *= 2;
+    f->map_mask = size - 1;
+    f->map_table = jot_arena_array(&f->arena, uint32_t, size);
+    f->node = jot_arena_array(&f->arena, Node *, n);
+    f->bits = jot_arena_array(&f->arena, uint16_t, n);
+    for (k = 0; (uint32_t)k < f->n; k++)
+        f->moved_par[k] = (uint32_t)k;
+    return f->map_table && f->node && f->bits;
+}
+
+static bool
+fuser_open(Fuser *f, jot_Ctx *ctx, const FuseAsk *ask, const uint8_t *keep)
+{
+    uint32_t i;
+
+    memset(f, 0, sizeof *f);
+    f->ctx = ctx;
+    f->ask = ask;
+    f->n = ask->n;
+    f->arena.mem = &ctx->mem;
+    if (!fuser_arrays(f))
+        return false;
+    for (i = 0; keep && i < f->n; i++)
+        f->bits[i] = keep[i] ? FN_KEEP : 0;
+    /* number 0 of each means none */
+    jot_vec_push(&ctx->mem, f->maps);
+    jot_vec_push(&ctx->mem, f->needs);
+    jot_vec_push(&ctx->mem, f->cells);
+    return f->maps.n && f->needs.n && f->cells.n;
+}
+
+static void
+fuser_close(Fuser *f)
+{
+    Mem *mem = &f->ctx->mem;
+
+    jot_vec_free(mem, f->maps);
+    jot_vec_free(mem, f->needs);
+    jot_vec_free(mem, f->verts);
+    jot_vec_free(mem, f->pre);
+    jot_vec_free(mem, f->suc);
+    jot_vec_free(mem, f->cells);
+    jot_vec_free(mem, f->loads);
+    jot_vec_free(mem, f->edges);
+    jot_arena_free(&f->arena);
+}
+
+static bool
+fuser_run(Fuser *f, bool *again)
+{
+    *again = false;
+    return jot_fuse_settle(f) && jot_fuse_move(f) && jot_fuse_link(f) && jot_fuse_label(f) &&
+           jot_fuse_place(f, again);
+}
+
+/* ---- the result --------------------------------------------------------------------------- */
+
+static FusePlace
+result_place(uint32_t bits)
+{
+    return bits & FN_LEAF     ? PLACE_LEAF
+           : bits & FN_STORED ? PLACE_STORED
+           : bits & FN_CLONED ? PLACE_CLONED
+           : bits & FN_INSIDE ? PLACE_INSIDE
+                              : PLACE_CLONED;
+}
+
+static bool
+result_arrays(const Fuser *f, Fusion *r)
+{
+    Arena *arena = &r->arena;
+
+    r->real = jot_arena_array(arena, uint32_t, (size_t)f->n + 1);
+    r->place = jot_arena_array(arena, uint8_t, (size_t)f->n + 1);
+    r->group = jot_arena_array(arena, uint32_t, (size_t)f->n + 1);
+    r->member = jot_arena_array(arena, uint32_t, (size_t)f->n + 1);
+    r->groups = jot_arena_array(arena, FuseGroup, (size_t)f->nroot + 1);
+    r->edge = jot_arena_array(arena, FuseEdge, (size_t)f->edges.n + 1);
+    return r->real && r->place && r->group && r->member && r->groups && r->edge;
+}
+
+static void
+result_temporary(Fusion *r, const Node *n)
+{
+    if (n->rank > r->max_rank)
+        r->max_rank = n->rank;
+    if (n->nelem > r->max_nelem)
+        r->max_nelem = n->nelem;
+    r->temp_nbytes += n->nelem * (int64_t)jot_dtype_nbytes((jot_DType)n->dtype);
+}
+
+/* Numbers for the groups that store something; number[root]. */
+static void
+result_number(Fuser *f, Fusion *r, uint32_t *number)
+{
+    uint32_t k, i, root;
+
+    for (i = 0; i < f->n; i++)
+        if (f->real[i] == i && f->vert[i] != FUSE_NO_VERT && (f->bits[i] & FN_STORED))
+            number[jot_fuse_find(f, f->vert[i])] = 1;
+    for (k = 0; k < f->nroot; k++) {
+        const FuseMap *space;
+        FuseGroup *g;
+
+        root = f->order[k].b;
+        if (!number[root])
+            continue;
+        number[root] = ++r->ngroups;
+        g = &r->groups[r->ngroups];
+        space = &f->maps.v[f->verts.v[root].space];
+        g->ext = space->ext;
+        g->rank = f->gflags[root] & FV_CODE ? 0 : (uint32_t)space->rank;
+        g->contraction = f->ncontract[root] != 0;
+    }
+}
+
+/* Members in order of position, group by group. */
+static void
+result_members(Fusion *r)
+{
+    uint32_t i, g, sum = 0;
+
+    for (i = 0; i < r->n; i++)
+        if (r->real[i] == i && r->group[i])
+            r->groups[r->group[i]].n++;
+    for (g = 1; g <= r->ngroups; g++) {
+        r->groups[g].first = sum;
+        sum += r->groups[g].n;
+        r->groups[g].n = 0;
+    }
+    for (i = 0; i < r->n; i++)
+        if (r->real[i] == i && (g = r->group[i]) != 0)
+            r->member[r->groups[g].first + r->groups[g].n++] = i;
+    r->nmember = sum;
+}
+
+static bool
+result_make(Fuser *f, Fusion *r)
+{
+    uint32_t i, *number = jot_arena_array(&f->arena, uint32_t, (size_t)f->verts.n + 1);
+
+    if (!number || !result_arrays(f, r))
+        return false;
+    result_number(f, r, number);
+    r->n = f->n;
+    for (i = 0; i < f->n; i++) {
+        uint32_t real = r->real[i] = f->real[i], b = f->bits[real];
+
+        r->place[i] = (uint8_t)result_place(b);
+        if (r->place[i] == PLACE_STORED || r->place[i] == PLACE_INSIDE)
+            r->group[i] = number[jot_fuse_find(f, f->vert[real])];
+        if (r->place[i] == PLACE_STORED && real == i && !(b & FN_ASKED))
+            result_temporary(r, f->node[i]);
+    }
+    result_members(r);
+    for (i = 0; i < f->edges.n; i++) {
+        r->edge[i] = f->edges.v[i];
+        r->edge[i].group = number[f->edges.v[i].group];
+    }
+    r->nedge = f->edges.n;
+    return true;
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static uint8_t *
+fuse_keep(const Fuser *f, Arena *arena)
+{
+    uint8_t *keep = jot_arena_array(arena, uint8_t, (size_t)f->n + 1);
+    uint32_t i;
+
+    for (i = 0; keep && i < f->n; i++)
+        keep[i] = f->node[i]->kind == NODE_REINDEX && (f->bits[i] & FN_KEEP);
+    return keep;
+}
+
+JOT_FN bool
+jot_fuse(jot_Ctx *ctx, const FuseAsk *ask, Fusion *fusion)
+{
+    Fuser f;
+    uint8_t *keep = NULL;
+    bool again = false, ok;
+    uint64_t visits = 0;
+
+    memset(fusion, 0, sizeof *fusion);
+    fusion->arena.mem = &ctx->mem;
+    ok = fuser_open(&f, ctx, ask, NULL) && fuser_run(&f, &again);
+    if (ok && again) {
+        keep = fuse_keep(&f, &fusion->arena);
+        visits = f.visits;
+        fuser_close(&f);
+        ok = fuser_open(&f, ctx, ask, keep) && keep && fuser_run(&f, &again);
+    }
+    ok = ok && result_make(&f, fusion);
+    if (ok) {
+        fusion->edges = f.in0[f.n];
+        fusion->visits = visits + f.visits;
+    }
+    fuser_close(&f);
+    if (ok)
+        return true;
+    jot_fuse_free(ctx, fusion);
+    return jot_fail_memory(ctx, "fuse");
+}
+
+JOT_FN void
+jot_fuse_free(jot_Ctx *ctx, Fusion *fusion)
+{
+    (void)ctx;
+    if (fusion->arena.mem)
+        jot_arena_free(&fusion->arena);
+    memset(fusion, 0, sizeof *fusion);
+}
+
+/* ---- counting, for tests and the curious -------------------------------------------------- */
+
+/* Roots of an evaluation: the variables and what is pending. */
+static NodeId *
+count_roots(jot_Ctx *ctx, jot_Vars vars, uint32_t *n)
+{
+    NodeId *root = jot_mem_new(&ctx->mem, (size_t)vars.n + ctx->pending.n, sizeof *root);
+    int k;
+
+    for (k = 0, *n = 0; root && k < vars.n; k++)
+        if ((root[(*n)++] = jot_node_of(vars.v[k], "fuse", "variable")) == 0)
+            *n = UINT32_MAX, k = vars.n;
+    if (root && *n != UINT32_MAX)
+        for (k = 0; (uint32_t)k < ctx->pending.n; k++)
+            root[(*n)++] = ctx->pending.v[k];
+    if (!root)
+        jot_fail_memory(ctx, "fuse");
+    return root;
+}
+
+static bool
+count_run(jot_Ctx *ctx, const NodeId *root, uint32_t n, FuseAsk *ask, Fusion *fusion)
+{
+    NodeList list = {0, 0, NULL};
+    uint8_t *asked;
+    uint32_t k;
+    bool ok;
+
+    if (!jot_graph_order(ctx, root, n, true, &list))
+        return false;
+    asked = jot_mem_new(&ctx->mem, (size_t)list.n + 1, 1);
+    for (k = 0; asked && k < n; k++)
+        asked[jot_node(ctx, root[k])->at] = 1;
+    ask->node = list.v;
+    ask->n = list.n;
+    ask->asked = asked;
+    ok = asked ? jot_fuse(ctx, ask, fusion) : jot_fail_memory(ctx, "fuse");
+    jot_mem_free(&ctx->mem, asked, (size_t)list.n + 1);
+    jot_list_free(ctx, &list);
+    return ok;
+}
+
+JOT_FN int
+jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats)
+{
+    Fusion fusion;
+    FuseAsk ask = {NULL, 0, NULL, FUSE_PAPER, 0};
+    uint32_t n = 0;
+    NodeId *root = count_roots(ctx, vars, &n);
+    int ngroups = -1;
+
+    memset(&fusion, 0, sizeof fusion);
+    ask.policy = policy;
+    if (root && n != UINT32_MAX && count_run(ctx, root, n, &ask, &fusion)) {
+        ngroups = (int)fusion.ngroups;
+        jot_fuse_free(ctx, (memcpy(stats ? stats : &fusion, &fusion, sizeof fusion), &fusion));
+    }
+    jot_mem_free(&ctx->mem, root, ((size_t)vars.n + ctx->pending.n) * sizeof *root);
+    return ngroups;
+}

@@ -1,0 +1,577 @@
+/* fuse/label.c - which vertices become one group, without searching for cycles.
+ *
+ * Each vertex gets a level: how many group boundaries lie, at least, between it and the results.
+ *     level(v) = max over readers c of  level(c) + [the edge to c may not be fused]
+ * Between vertices of one level every edge may be fused, and all are: so an edge between groups goes
+ * from a higher level to a lower one, and no cycle can close (rule 3). Where a group would grow past
+ * its limits, the vertex goes one level up instead.
+ *
+ *     x --> e --> sum --> s        level 2: e, sum      a fusable edge from e to t spans levels:
+ *           |              \       level 1: s, t        then a group is shifted to the other's
+ *           +------------> t                            level, if its direct neighbours allow
+ *
+ * What levels left apart is then tried in the order: bytes saved descending, producer, consumer;
+ * then siblings, groups with reductions of one space that read the same variable through the same
+ * map. Shifting looks at few neighbours, and never more than a fixed number of edges in all.
+ *
+ * requires  verts and edges, in order   keeps  edges   gives  par, level, lists of members
+ * Read before: fuse/vertex.c. After: fuse/place.c. */
+#include "fuse/work.h"
+
+enum {
+    SHIFT_GROUPS = 8, /* groups that move along */
+    SHIFT_DEPTH = 3,
+    SHIFT_EDGES = 64, /* edges looked at for one shift; three times that for what it merges */
+    SHIFT_PAIRS = 64,
+    SHIFT_VISITS = 64 /* in all, for each edge between vertices */
+};
+
+typedef struct {
+    uint32_t group[SHIFT_GROUPS], level[SHIFT_GROUPS], n; /* new levels */
+    uint32_t a[SHIFT_PAIRS], b[SHIFT_PAIRS], npairs;      /* what merges then */
+} Shift;
+
+/* ---- groups ------------------------------------------------------------------------------- */
+
+JOT_FN uint32_t
+jot_fuse_find(Fuser *f, uint32_t v)
+{
+    while (f->par[v] != v)
+        v = f->par[v] = f->par[f->par[v]];
+    return v;
+}
+
+/* Distinct variables of several groups. */
+static uint32_t
+group_bufs(Fuser *f, const uint32_t *root, uint32_t n)
+{
+    uint32_t k, c, count = 0, stamp = ++f->stamps;
+
+    for (k = 0; k < n; k++)
+        for (c = f->verts.v[root[k]].buf; c; c = f->cells.v[c].next)
+            if (f->seen[f->cells.v[c].pos] != stamp) {
+                f->seen[f->cells.v[c].pos] = stamp;
+                count++;
+            }
+    return count;
+}
+
+/* May these groups, all different, be one? */
+JOT_FN bool
+jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why)
+{
+    uint32_t k, weight = 0, ncontract = 0, nbuf = 0;
+
+    for (k = 0; k < n; k++) {
+        weight += f->weight[root[k]];
+        ncontract += f->ncontract[root[k]];
+        nbuf += f->nbuf[root[k]];
+    }
+    if (!jot_fuse_sizes_ok(weight, ncontract, 0, why))
+        return false;
+    return nbuf <= FUSE_BUFFERS ||
+           jot_fuse_sizes_ok(weight, ncontract, group_bufs(f, root, n), why);
+}
+
+/* b's variables are added to a's list, those that a has are dropped. */
+static void
+group_join_bufs(Fuser *f, uint32_t a, uint32_t b)
+{
+    uint32_t c, next, stamp = ++f->stamps, *list = &f->verts.v[a].buf;
+
+    for (c = *list; c; c = f->cells.v[c].next)
+        f->seen[f->cells.v[c].pos] = stamp;
+    for (c = f->verts.v[b].buf; c; c = next) {
+        next = f->cells.v[c].next;
+        if (f->seen[f->cells.v[c].pos] == stamp)
+            continue;
+        f->cells.v[c].next = *list;
+        *list = c;
+        f->nbuf[a]++;
+    }
+    f->verts.v[b].buf = 0;
+}
+
+static void
+group_union(Fuser *f, uint32_t a, uint32_t b)
+{
+    a = jot_fuse_find(f, a);
+    b = jot_fuse_find(f, b);
+    if (a == b)
+        return;
+    JOT_ASSERT(f->verts.v[a].space == f->verts.v[b].space, "a group has one iteration space");
+    JOT_ASSERT(f->level[a] == f->level[b], "groups that merge have one level");
+    if (f->weight[a] < f->weight[b]) {
+        uint32_t t = a;
+
+        a = b;
+        b = t;
+    }
+    f->par[b] = a;
+    f->next[f->tail[a]] = f->head[b];
+    f->tail[a] = f->tail[b];
+    f->weight[a] += f->weight[b];
+    f->ncontract[a] += f->ncontract[b];
+    f->gflags[a] |= f->gflags[b];
+    group_join_bufs(f, a, b);
+}
+
+static void
+group_alone(Fuser *f, uint32_t v)
+{
+    uint32_t c;
+
+    f->par[v] = f->head[v] = f->tail[v] = v;
+    f->next[v] = FUSE_NO_VERT;
+    f->weight[v] = f->verts.v[v].weight;
+    f->ncontract[v] = (f->verts.v[v].flags & FV_CONTRACT) != 0;
+    f->gflags[v] = f->verts.v[v].flags;
+    for (c = f->verts.v[v].buf; c; c = f->cells.v[c].next)
+        f->nbuf[v]++;
+}
+
+/* ---- levels ------------------------------------------------------------------------------- */
+
+/* v joins the groups of its readers on its level, or goes up if that is too much. */
+static void
+level_join(Fuser *f, uint32_t v)
+{
+    uint32_t root[FUSE_NODES + 1], n = 1, k, r, first = f->verts.v[v].suc,
+             end = f->verts.v[v + 1].suc;
+    uint32_t stamp = ++f->stamps;
+    FuseWhy why;
+
+    root[0] = v;
+    for (k = first; k < end; k++) {
+        r = jot_fuse_find(f, f->suc.v[k] / 2);
+        if (!(f->suc.v[k] % 2) || f->level[r] != f->level[v] || f->stamp[r] == stamp)
+            continue;
+        f->stamp[r] = stamp;
+        if (n > FUSE_NODES)
+            break; /* too many anyway */
+        root[n++] = r;
+    }
+    if (n > FUSE_NODES || !jot_fuse_union_ok(f, root, n, &why)) {
+        f->level[v]++;
+        return;
+    }
+    for (k = 1; k < n; k++)
+        group_union(f, v, root[k]);
+}
+
+static void
+level_all(Fuser *f)
+{
+    uint32_t v, k;
+
+    for (v = f->verts.n - 1; v-- > 0;) {
+        group_alone(f, v);
+        for (k = f->verts.v[v].suc; k < f->verts.v[v + 1].suc; k++, f->visits++) {
+            uint32_t r = jot_fuse_find(f, f->suc.v[k] / 2);
+            uint32_t need = f->level[r] + !(f->suc.v[k] % 2);
+
+            if (need > f->level[v])
+                f->level[v] = need;
+        }
+        level_join(f, v);
+    }
+}
+
+/* ---- shifting a group --------------------------------------------------------------------- */
+
+static uint32_t
+shift_level(const Fuser *f, const Shift *s, uint32_t group)
+{
+    uint32_t k;
+
+    for (k = 0; k < s->n; k++)
+        if (s->group[k] == group)
+            return s->level[k];
+    return f->level[group];
+}
+
+static bool
+shift_note(Shift *s, uint32_t group, uint32_t level)
+{
+    uint32_t k;
+
+    for (k = 0; k < s->n; k++)
+        if (s->group[k] == group) {
+            s->level[k] = level;
+            return true;
+        }
+    if (s->n == SHIFT_GROUPS)
+        return false;
+    s->group[s->n] = group;
+    s->level[s->n++] = level;
+    return true;
+}
+
+typedef struct { uint32_t group, level, depth; } ShiftStep;
+
+/* Look at the neighbours of a group that goes to t.level; push those that must go along. */
+static bool
+shift_neighbours(Fuser *f, const Shift *s, ShiftStep t, bool up, int *left, ShiftStep *stack,
+                 uint32_t *n)
+{
+    uint32_t v, k;
+
+    for (v = f->head[t.group]; v != FUSE_NO_VERT; v = f->next[v]) {
+        const FuseVert *vert = &f->verts.v[v];
+        const uint32_t *edge = up ? f->pre.v : f->suc.v;
+        uint32_t end = up ? vert[1].pre : vert[1].suc;
+
+        for (k = up ? vert->pre : vert->suc; k < end; k++) {
+            uint32_t q = jot_fuse_find(f, edge[k] / 2), cut = !(edge[k] % 2), lq;
+
+            f->visits++;
+            if (--*left < 0)
+                return false;
+            if (q == t.group)
+                continue;
+            if (!up && t.level < cut)
+                return false;
+            lq = shift_level(f, s, q);
+            if (up ? lq >= t.level + cut : lq <= t.level - cut)
+                continue;
+            if (!t.depth || *n == SHIFT_EDGES)
+                return false;
+            stack[*n].group = q;
+            stack[*n].level = up ? t.level + cut : t.level - cut;
+            stack[(*n)++].depth = t.depth - 1;
+        }
+        if (--*left < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Which groups must change their levels if `group` goes to `level`? */
+static bool
+shift_plan(Fuser *f, Shift *s, uint32_t group, uint32_t level)
+{
+    ShiftStep stack[SHIFT_EDGES + 1];
+    uint32_t n = 1;
+    int left = SHIFT_EDGES;
+    bool up = level > f->level[group];
+
+    s->n = s->npairs = 0;
+    stack[0].group = group;
+    stack[0].level = level;
+    stack[0].depth = SHIFT_DEPTH;
+    while (n) {
+        ShiftStep t = stack[--n];
+        uint32_t now = shift_level(f, s, t.group);
+
+        if (up ? now >= t.level : now <= t.level)
+            continue;
+        if (!shift_note(s, t.group, t.level) ||
+            !shift_neighbours(f, s, t, up, &left, stack, &n))
+            return false;
+    }
+    return true;
+}
+
+static bool
+shift_pair(Shift *s, uint32_t a, uint32_t b)
+{
+    uint32_t k;
+
+    for (k = 0; k < s->npairs; k++)
+        if ((s->a[k] == a && s->b[k] == b) || (s->a[k] == b && s->b[k] == a))
+            return true;
+    if (s->npairs == SHIFT_PAIRS)
+        return false;
+    s->a[s->npairs] = a;
+    s->b[s->npairs++] = b;
+    return true;
+}
+
+/* Groups that come to one level with a fusable edge between them must merge: list the pairs. */
+static bool
+shift_merges(Fuser *f, Shift *s)
+{
+    uint32_t m, v, k, side;
+    int left = 3 * SHIFT_EDGES;
+
+    for (m = 0; m < s->n; m++)
+        for (v = f->head[s->group[m]]; v != FUSE_NO_VERT; v = f->next[v])
+            for (side = 0; side < 2; side++) {
+                const FuseVert *vert = &f->verts.v[v];
+                const uint32_t *edge = side ? f->suc.v : f->pre.v;
+                uint32_t end = side ? vert[1].suc : vert[1].pre;
+
+                for (k = side ? vert->suc : vert->pre; k < end; k++) {
+                    uint32_t q = jot_fuse_find(f, edge[k] / 2);
+
+                    f->visits++;
+                    if (--left < 0)
+                        return false;
+                    if (edge[k] % 2 && q != s->group[m] &&
+                        shift_level(f, s, q) == s->level[m] && !shift_pair(s, q, s->group[m]))
+                        return false;
+                }
+            }
+    return true;
+}
+
+/* Does everything that merges stay within the limits? */
+static bool
+shift_ok(Fuser *f, const Shift *s)
+{
+    uint32_t part[SHIFT_PAIRS * 2], root[SHIFT_PAIRS * 2], of[SHIFT_PAIRS * 2], n = 0, k, j, m;
+    FuseWhy why;
+
+    for (k = 0; k < s->npairs; k++) { /* parts: groups with the number of their merged group */
+        uint32_t at[2], side;
+
+        for (side = 0; side < 2; side++) {
+            uint32_t g = side ? s->b[k] : s->a[k];
+
+            for (j = 0; j < n && part[j] != g; j++)
+                ;
+            if (j == n) {
+                part[n] = g;
+                of[n] = n;
+                n++;
+            }
+            at[side] = of[j];
+        }
+        for (j = 0; j < n; j++)
+            if (of[j] == at[1])
+                of[j] = at[0];
+    }
+    for (k = 0; k < n; k++) {
+        for (j = m = 0; j < n; j++)
+            if (of[j] == k)
+                root[m++] = part[j];
+        if (m > 1 && !jot_fuse_union_ok(f, root, m, &why))
+            return false;
+    }
+    return true;
+}
+
+/* Bring x to the level of `to` and merge them. */
+static bool
+shift_to(Fuser *f, uint32_t x, uint32_t to)
+{
+    Shift s;
+    uint32_t k;
+
+    if (!shift_plan(f, &s, x, f->level[to]) || shift_level(f, &s, to) != f->level[to] ||
+        !shift_merges(f, &s) || !shift_pair(&s, x, to) || !shift_ok(f, &s))
+        return false;
+    for (k = 0; k < s.n; k++)
+        f->level[s.group[k]] = s.level[k];
+    for (k = 0; k < s.npairs; k++)
+        group_union(f, s.a[k], s.b[k]);
+    return true;
+}
+
+static void
+shift_try(Fuser *f, uint32_t a, uint32_t b)
+{
+    uint32_t both[2];
+    FuseWhy why;
+
+    both[0] = a = jot_fuse_find(f, a);
+    both[1] = b = jot_fuse_find(f, b);
+    f->visits++;
+    if (a == b || f->visits > f->limit || !jot_fuse_union_ok(f, both, 2, &why))
+        return;
+    if (f->level[a] == f->level[b])
+        group_union(f, a, b);
+    else if (!shift_to(f, a, b))
+        shift_to(f, b, a);
+}
+
+/* ---- what levels left apart --------------------------------------------------------------- */
+
+/* Fusable edges between groups, by bytes. */
+static bool
+label_edges(Fuser *f)
+{
+    Vec(FuseRank) list = {NULL, 0, 0};
+    uint32_t v, k, nv = f->verts.n - 1;
+
+    for (v = 0; v < nv; v++)
+        for (k = f->verts.v[v].pre; k < f->verts.v[v + 1].pre; k++) {
+            uint32_t p = f->pre.v[k] / 2;
+            FuseRank *r;
+
+            f->visits++;
+            if (!(f->pre.v[k] % 2) || jot_fuse_find(f, p) == jot_fuse_find(f, v))
+                continue;
+            r = jot_vec_push(&f->ctx->mem, list);
+            r->key = ~(uint64_t)f->verts.v[p].nbytes;
+            r->tie = jot_fuse_tie(f, p, v);
+            r->a = p;
+            r->b = v;
+        }
+    jot_fuse_sort(list.v, list.n);
+    for (k = 0; k < list.n; k++)
+        shift_try(f, list.v[k].a, list.v[k].b);
+    jot_vec_free(&f->ctx->mem, list);
+    return !f->ctx->mem.failed;
+}
+
+/* May the group of v have siblings? */
+static bool
+label_sibling(Fuser *f, uint32_t g)
+{
+    return !f->ncontract[g] && (f->gflags[g] & FV_REDUCE) && !(f->gflags[g] & FV_CODE);
+}
+
+/* Readers of one variable: neighbours in the list merge if they walk one space. A scatter is left
+ * alone with others of its kind, since it may yet be turned into a gather. */
+static void
+label_readers(Fuser *f, const FuseRank *v, uint32_t n)
+{
+    uint32_t last[8], spaces = 0, k, j;
+
+    for (k = 0; k < n; k++) {
+        uint32_t vert = f->loads.v[v[k].b].vert, g = jot_fuse_find(f, vert);
+
+        if (!label_sibling(f, g))
+            continue;
+        for (j = 0; j < spaces; j++)
+            if (f->verts.v[last[j]].space == f->verts.v[vert].space &&
+                !((f->gflags[jot_fuse_find(f, last[j])] ^ f->gflags[g]) & FV_SCATTER))
+                break;
+        if (j < spaces)
+            shift_try(f, last[j], vert);
+        else if (spaces == 8)
+            continue;
+        else
+            spaces++;
+        last[j] = vert;
+    }
+}
+
+/* Loads by bytes of the variable, then variable, map, reader. */
+static bool
+label_siblings(Fuser *f)
+{
+    FuseRank *v = jot_arena_array(&f->arena, FuseRank, (size_t)f->loads.n + 1);
+    uint32_t k, first;
+
+    if (!v)
+        return false;
+    for (k = 0; k < f->loads.n; k++) {
+        const FuseLoad *l = &f->loads.v[k];
+        const Node *n = f->node[l->pos];
+        int64_t nelem = l->map ? f->maps.v[l->map].nelem : n->nelem;
+
+        v[k].key = ~(uint64_t)(nelem * (int64_t)jot_dtype_nbytes((jot_DType)n->dtype));
+        v[k].tie = jot_fuse_tie(f, l->pos, l->map) << 32 | l->pos;
+        v[k].tie = f->ask->shuffle ? v[k].tie : (uint64_t)l->pos << 32 | l->map;
+        v[k].a = f->ask->shuffle ? (uint32_t)jot_fuse_tie(f, k, l->vert) : l->vert;
+        v[k].b = k;
+    }
+    jot_fuse_sort(v, f->loads.n);
+    for (first = 0; first < f->loads.n; first = k) {
+        for (k = first + 1; k < f->loads.n && v[k].key == v[first].key && v[k].tie == v[first].tie;)
+            k++;
+        if (k > first + 1)
+            label_readers(f, v + first, k - first);
+    }
+    return true;
+}
+
+/* ---- sorting, and the whole --------------------------------------------------------------- */
+
+JOT_FN uint64_t
+jot_fuse_tie(const Fuser *f, uint32_t a, uint32_t b)
+{
+    return f->ask->shuffle ? jot_hash_u64(jot_hash_u64(f->ask->shuffle, a), b) : 0;
+}
+
+static bool
+rank_less(const FuseRank *x, const FuseRank *y)
+{
+    if (x->key != y->key)
+        return x->key < y->key;
+    if (x->tie != y->tie)
+        return x->tie < y->tie;
+    return x->a != y->a ? x->a < y->a : x->b < y->b;
+}
+
+static void
+rank_sift(FuseRank *v, uint32_t root, uint32_t n)
+{
+    FuseRank x = v[root];
+    uint32_t child;
+
+    while ((child = 2 * root + 1) < n) {
+        child += child + 1 < n && rank_less(&v[child], &v[child + 1]);
+        if (!rank_less(&x, &v[child]))
+            break;
+        v[root] = v[child];
+        root = child;
+    }
+    v[root] = x;
+}
+
+JOT_FN void
+jot_fuse_sort(FuseRank *v, uint32_t n)
+{
+    uint32_t k;
+
+    for (k = n / 2; k-- > 0;)
+        rank_sift(v, k, n);
+    for (k = n; k-- > 1;) {
+        FuseRank t = v[0];
+
+        v[0] = v[k];
+        v[k] = t;
+        rank_sift(v, 0, k);
+    }
+}
+
+#ifdef JOT_CHECKED
+/* The invariant that everything else rests on. */
+static bool
+label_verify(Fuser *f)
+{
+    uint32_t v, k;
+
+    for (v = 0; v + 1 < f->verts.n; v++)
+        for (k = f->verts.v[v].pre; k < f->verts.v[v + 1].pre; k++) {
+            uint32_t p = jot_fuse_find(f, f->pre.v[k] / 2), c = jot_fuse_find(f, v);
+
+            if (p == c ? !(f->pre.v[k] % 2) : f->level[p] <= f->level[c])
+                return false;
+        }
+    return true;
+}
+#endif
+
+JOT_FN bool
+jot_fuse_label(Fuser *f)
+{
+    size_t nv = (size_t)f->verts.n + 1;
+    uint32_t **arrays[9];
+    int k;
+
+    arrays[0] = &f->par;
+    arrays[1] = &f->level;
+    arrays[2] = &f->head;
+    arrays[3] = &f->tail;
+    arrays[4] = &f->next;
+    arrays[5] = &f->weight;
+    arrays[6] = &f->ncontract;
+    arrays[7] = &f->nbuf;
+    arrays[8] = &f->stamp;
+    for (k = 0; k < 9; k++)
+        if (!(*arrays[k] = jot_arena_array(&f->arena, uint32_t, nv)))
+            return false;
+    f->gflags = jot_arena_array(&f->arena, uint8_t, nv);
+    if (!f->gflags)
+        return false;
+    level_all(f);
+    f->limit = f->visits + (uint64_t)SHIFT_VISITS * f->in0[f->n];
+    if (!label_edges(f) || !label_siblings(f))
+        return false;
+    JOT_ASSERT(label_verify(f), "an edge between groups goes down, an edge inside is fusable");
+    return true;
+}

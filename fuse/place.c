@@ -1,0 +1,279 @@
+/* fuse/place.c - what each group stores, what is computed again, and the edges that are left.
+ *
+ * Groups are walked from the last to the first; from what a group stores, down through what it
+ * computes itself, to what others must have stored for it:
+ *
+ *     stored s <- inside <- cloned reindex <- [variable of another group: stored there]
+ *                                         <- [cloned element-wise node <- ...]
+ *
+ * An element-wise node is cloned, rather than stored for another group, if it has more elements than
+ * the largest variable it is computed from, or as many and all its operands come through reindexes.
+ * So no product of a convolution and no window of a pooling is ever in memory. A reindex is cloned
+ * unless it would touch more than storing it does; those are marked, and fusion starts over.
+ *
+ * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, order, edges
+ * Read before: fuse/label.c. After: fuse/fuse.c. */
+#include "fuse/work.h"
+
+enum { PLACE_RANDOM = 1024 }; /* elements of a random variable that is drawn again by each group */
+
+typedef struct { uint32_t pos, owner; bool through; } PlaceStep;
+
+/* ---- one walk from a group's stored members ----------------------------------------------- */
+
+typedef struct {
+    Fuser *f;
+    uint32_t root, stamp;
+    uint32_t *mark; /* by position: stamp of the last group that saw it */
+    Vec(PlaceStep) stack;
+} PlaceWalk;
+
+static void
+place_push(PlaceWalk *w, uint32_t pos, uint32_t owner, bool through)
+{
+    PlaceStep *s = jot_vec_push(&w->f->ctx->mem, w->stack);
+
+    s->pos = pos;
+    s->owner = owner;
+    s->through = through;
+}
+
+static bool
+place_own(PlaceWalk *w, uint32_t pos)
+{
+    return w->f->vert[pos] != FUSE_NO_VERT && jot_fuse_find(w->f, w->f->vert[pos]) == w->root;
+}
+
+/* Why was a variable that could be fused with its reader left in another group? */
+static FuseWhy
+place_why(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
+{
+    Fuser *f = w->f;
+    FuseWhy why = jot_fuse_edge_why(f, p, s->pos, k, s->through);
+    uint32_t both[2];
+
+    if (why != WHYS)
+        return why;
+    both[0] = jot_fuse_find(f, f->vert[p]);
+    both[1] = w->root;
+    return both[0] != both[1] && !jot_fuse_union_ok(f, both, 2, &why) ? why : WHY_RULE3;
+}
+
+static void
+place_edge(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
+{
+    Fuser *f = w->f;
+    FuseEdge *e = jot_vec_push(&f->ctx->mem, f->edges);
+
+    e->from = p;
+    e->to = s->owner;
+    e->group = w->root;
+    e->why = place_why(w, p, s, k);
+    e->nbytes = f->node[p]->nelem * (int64_t)jot_dtype_nbytes((jot_DType)f->node[p]->dtype);
+}
+
+/* s.pos, computed in the group, reads i. */
+static void
+place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
+{
+    Fuser *f = w->f;
+    const Node *n = f->node[s->pos], *x = f->node[i];
+    uint32_t b = f->bits[i];
+
+    f->visits++;
+    if (w->mark[i] == w->stamp || (b & FN_LEAF))
+        return;
+    w->mark[i] = w->stamp;
+    if (b & FN_FREE) {
+        f->bits[i] |= FN_CLONED;
+    } else if (x->kind == NODE_REINDEX && !(b & FN_KEEP)) {
+        f->bits[i] |= FN_CLONED;
+        f->clones[i]++;
+        place_push(w, i, s->owner, true);
+    } else if (b & FN_MOVED) {
+        f->bits[i] |= FN_CLONED;
+        place_push(w, i, s->owner, s->through);
+    } else if (place_own(w, i) && x->kind != NODE_REDUCE && n->kind != NODE_REINDEX) {
+        f->bits[i] |= FN_INSIDE;
+        place_push(w, i, i, false);
+    } else if (b & FN_CLONE) {
+        f->bits[i] |= FN_CLONED;
+        place_push(w, i, s->owner, s->through);
+    } else {
+        f->bits[i] |= FN_STORED;
+        place_edge(w, i, s, k);
+    }
+}
+
+/* Stored members first: what they are for each other is no load. */
+static void
+place_group(PlaceWalk *w, uint32_t root)
+{
+    Fuser *f = w->f;
+    uint32_t v, k;
+
+    w->root = root;
+    w->stamp++;
+    for (v = f->head[root]; v != FUSE_NO_VERT; v = f->next[v]) {
+        uint32_t pos = f->verts.v[v].pos;
+
+        if (f->verts.v[v].flags & (FV_VIRTUAL | FV_CODE) || !(f->bits[pos] & FN_STORED))
+            continue;
+        w->mark[pos] = w->stamp;
+        place_push(w, pos, pos, false);
+    }
+    if (f->gflags[root] & FV_CODE) {
+        w->mark[f->verts.v[root].pos] = w->stamp;
+        f->bits[f->verts.v[root].pos] |= FN_INSIDE;
+        place_push(w, f->verts.v[root].pos, f->verts.v[root].pos, false);
+    }
+    while (w->stack.n) {
+        PlaceStep s = w->stack.v[--w->stack.n];
+
+        for (k = f->in0[s.pos]; k < f->in0[s.pos + 1]; k++)
+            place_input(w, &s, f->in[k], k - f->in0[s.pos]);
+    }
+}
+
+static bool
+place_all(Fuser *f)
+{
+    PlaceWalk w = {NULL, 0, 0, NULL, {NULL, 0, 0}};
+    uint32_t i;
+
+    w.f = f;
+    w.mark = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
+    if (!w.mark)
+        return false;
+    f->edges.n = 0;
+    for (i = 0; i < f->n; i++) {
+        f->clones[i] = 0;
+        f->bits[i] &= (uint16_t) ~(FN_STORED | FN_INSIDE | FN_CLONED);
+        if ((f->bits[i] & FN_KEEP) && f->real[i] == i)
+            f->bits[i] |= FN_STORED;
+    }
+    for (i = f->nroot; i-- > 0;)
+        place_group(&w, f->order[i].b);
+    jot_vec_free(&f->ctx->mem, w.stack);
+    return !f->ctx->mem.failed;
+}
+
+/* ---- who is worth cloning ----------------------------------------------------------------- */
+
+/* What stands below a node, seen by its readers: elements of the largest variable, number of nodes
+ * computed, and whether all operands come through reindexes. */
+typedef struct { int64_t leaf; uint32_t cone; bool far; } PlaceBelow;
+
+static PlaceBelow
+place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
+{
+    PlaceBelow memory = {0, 0, false}, none = {0, 0, true};
+    uint32_t b = f->bits[i];
+    bool computed = f->node[i]->kind == NODE_REINDEX || jot_fuse_is_elementwise(f->node[i]) ||
+                    f->node[i]->kind == NODE_RANDOM;
+
+    if (b & FN_FREE)
+        return none;
+    memory.leaf = f->node[i]->nelem;
+    if (!computed || (b & (FN_LEAF | FN_KEEP)) || ((b & FN_STORED) && !(b & FN_CLONE)))
+        return memory;
+    return below[i];
+}
+
+static void
+place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
+{
+    const Node *n = f->node[i];
+    PlaceBelow sum = {0, 1, true}, *to = &below[i];
+    uint32_t k;
+
+    for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
+        PlaceBelow in = place_below(f, below, f->in[k]);
+
+        f->visits++;
+        if (in.leaf > sum.leaf)
+            sum.leaf = in.leaf;
+        sum.cone += in.cone;
+        sum.far = sum.far && in.far;
+    }
+    if (sum.cone > 2 * FUSE_CONE)
+        sum.cone = 2 * FUSE_CONE;
+    if (n->kind == NODE_REINDEX)
+        sum.far = true;
+    *to = sum;
+    if (f->bits[i] & (FN_KEEP | FN_MOVED))
+        return;
+    if (n->kind == NODE_RANDOM ? n->nelem <= PLACE_RANDOM
+                               : jot_fuse_is_elementwise(n) && sum.cone <= FUSE_CONE &&
+                                     (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
+        f->bits[i] |= FN_CLONE;
+}
+
+static bool
+place_clones(Fuser *f)
+{
+    PlaceBelow *below = jot_arena_array(&f->arena, PlaceBelow, (size_t)f->n + 1);
+    uint32_t i;
+
+    if (!below)
+        return false;
+    for (i = 0; i < f->n; i++)
+        if (!(f->bits[i] & FN_LEAF) && f->real[i] == i)
+            place_judge(f, below, i);
+    return true;
+}
+
+/* ---- order, and the whole ----------------------------------------------------------------- */
+
+/* Groups by level, then by their first member: an order of execution. */
+static bool
+place_order(Fuser *f)
+{
+    uint32_t v, nv = f->verts.n - 1, high = 0;
+
+    f->order = jot_arena_array(&f->arena, FuseRank, (size_t)nv + 1);
+    f->clones = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
+    if (!f->order || !f->clones)
+        return false;
+    for (v = 0; v < nv; v++)
+        if (f->level[v] > high)
+            high = f->level[v];
+    for (v = 0; v < nv; v++) {
+        uint32_t r = jot_fuse_find(f, v);
+
+        if (f->stamp[r] == UINT32_MAX)
+            continue;
+        f->stamp[r] = UINT32_MAX;
+        f->order[f->nroot].key = high - f->level[r];
+        f->order[f->nroot].a = v;
+        f->order[f->nroot++].b = r;
+    }
+    jot_fuse_sort(f->order, f->nroot);
+    return true;
+}
+
+/* Reindexes that would rather be stored than computed by each group that reads them. */
+static bool
+place_dear(Fuser *f)
+{
+    uint32_t i;
+    bool any = false;
+
+    for (i = 0; i < f->n; i++)
+        if (f->node[i]->kind == NODE_REINDEX && f->clones[i] > 1 &&
+            jot_fuse_reindex_dear(f, i, f->clones[i])) {
+            f->bits[i] |= FN_KEEP;
+            any = true;
+        }
+    return any;
+}
+
+JOT_FN bool
+jot_fuse_place(Fuser *f, bool *again)
+{
+    *again = false;
+    if (!place_order(f) || !place_all(f) || !place_clones(f) || !place_all(f))
+        return false;
+    *again = place_dear(f);
+    return true;
+}

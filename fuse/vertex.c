@@ -1,0 +1,583 @@
+/* fuse/vertex.c - from the selection to the vertices that are grouped and the edges between them.
+ *
+ *   settle   who is in memory already, who must be afterwards, what is a contraction
+ *   move     element-wise work moves behind the broadcasts that read it:
+ *                e = f(a)   r = broadcast(e)   c = g(r)
+ *            ->  r' = f(broadcast(a))          c = g(r')        r' fuses with c, e is never stored
+ *            one sweep from the results down; each node collects the broadcasts through which it is
+ *            read, and moves if nothing else reads it and none of them feeds a contraction
+ *   link     vertices, inputs first, and their edges: an edge may be fused or has a reason
+ *
+ * Nothing is rewritten: a moved node is a vertex for each broadcast it is read through, and in the
+ * result it is CLONED. Broadcasts are numbered; a broadcast of a broadcast is one too.
+ *
+ * requires  a selection in order   keeps  the graph   gives  verts, pre, suc, loads
+ * Read before: fuse/work.h, fuse/legal.c. After: fuse/label.c. */
+#include "fuse/work.h"
+
+enum { MOVE_NEEDS = 64 }; /* broadcasts that one node may be moved past */
+
+/* ---- broadcasts and spaces by number ------------------------------------------------------ */
+
+static uint64_t
+map_hash(const FuseMap *m)
+{
+    uint64_t h = jot_hash_u64((uint64_t)m->rank, (uint64_t)(int64_t)m->nindex);
+
+    h = jot_hash(h, m->ext, (size_t)m->rank * sizeof *m->ext);
+    return m->nindex > 0 ? jot_hash(h, m->index, (size_t)m->nindex * sizeof *m->index) : h;
+}
+
+static bool
+map_eq(const FuseMap *a, const FuseMap *b)
+{
+    return a->hash == b->hash && a->rank == b->rank && a->nindex == b->nindex &&
+           !memcmp(a->ext, b->ext, (size_t)a->rank * sizeof *a->ext) &&
+           (a->nindex <= 0 ||
+            !memcmp(a->index, b->index, (size_t)a->nindex * sizeof *a->index));
+}
+
+/* The number of a map; 0 when memory was refused. */
+static uint32_t
+map_number(Fuser *f, FuseMap *m, bool copy)
+{
+    uint32_t k, *bucket;
+
+    m->hash = map_hash(m);
+    bucket = &f->map_table[m->hash & f->map_mask];
+    for (k = *bucket; k; k = f->maps.v[k].next)
+        if (map_eq(&f->maps.v[k], m))
+            return k;
+    if (copy && m->nindex > 0) {
+        Ix *index = jot_arena_array(&f->arena, Ix, (size_t)m->nindex);
+
+        if (!index)
+            return 0;
+        memcpy(index, m->index, (size_t)m->nindex * sizeof *index);
+        m->index = index;
+    }
+    k = f->maps.n;
+    m->next = *bucket;
+    *(FuseMap *)jot_vec_push(&f->ctx->mem, f->maps) = *m;
+    if (f->maps.n == k)
+        return 0;
+    return *bucket = k;
+}
+
+static uint32_t
+map_of_space(Fuser *f, int rank, const int64_t *ext, int64_t nelem)
+{
+    FuseMap m = {0, 0, 0, -1, NULL, NULL, 0};
+
+    m.rank = rank;
+    m.ext = ext;
+    m.nelem = nelem;
+    return map_number(f, &m, false);
+}
+
+static uint32_t
+map_of_reindex(Fuser *f, const Node *r)
+{
+    FuseMap m = {0, 0, 0, 0, NULL, NULL, 0};
+
+    m.rank = r->rank;
+    m.nindex = r->nindex;
+    m.ext = r->ext;
+    m.index = r->index;
+    m.nelem = r->nelem;
+    return map_number(f, &m, false);
+}
+
+/* Number of: first inner, then outer of its result. Outer may be the identity. */
+JOT_FN uint32_t
+jot_fuse_compose(Fuser *f, uint32_t outer, uint32_t inner)
+{
+    FuseMap m = {0, 0, 0, 0, NULL, NULL, 0};
+    const FuseMap *o = &f->maps.v[outer], *i = &f->maps.v[inner];
+    Ix index[JOT_MAX_RANK];
+    int d, axis;
+
+    if (!outer)
+        return inner;
+    m = *o;
+    m.nindex = i->nindex;
+    m.index = index;
+    for (d = 0; d < i->nindex; d++) {
+        index[d] = i->index[d];
+        if (jot_ix_is_axis(&f->ctx->ix, i->index[d], &axis))
+            index[d] = o->index[axis];
+    }
+    return map_number(f, &m, true);
+}
+
+/* ---- settle ------------------------------------------------------------------------------- */
+
+/* Positions of inputs, with ALIAS nodes seen through. */
+static bool
+settle_inputs(Fuser *f)
+{
+    jot_Ctx *ctx = f->ctx;
+    uint32_t *at = jot_arena_array(&f->arena, uint32_t, (size_t)ctx->nodes_made + 1), i, total = 0;
+    int k;
+
+    if (!at)
+        return false;
+    for (i = 0; i < f->n; i++) {
+        f->node[i] = jot_node(ctx, f->ask->node[i]);
+        total += f->node[i]->ninputs;
+    }
+    f->in = jot_arena_array(&f->arena, uint32_t, (size_t)total + 1);
+    if (!f->in)
+        return false;
+    for (i = total = 0; i < f->n; i++) {
+        Node *n = f->node[i];
+        bool leaf = n->kind == NODE_LEAF || n->data;
+
+        f->real[i] = i;
+        f->in0[i] = total;
+        for (k = 0; !leaf && k < n->ninputs; k++) {
+            uint32_t p = at[n->input[k]];
+
+            JOT_ASSERT(p || n->kind == NODE_ALIAS, "inputs come first in a selection");
+            if (!p)
+                leaf = true;
+            else
+                f->in[total++] = f->real[p - 1];
+        }
+        if (leaf)
+            f->bits[i] |= FN_LEAF;
+        else if (n->kind == NODE_ALIAS)
+            f->real[i] = f->in[total - 1];
+        at[f->ask->node[i]] = i + 1;
+    }
+    f->in0[f->n] = total;
+    return true;
+}
+
+static void
+settle_keep(Fuser *f, uint32_t i)
+{
+    const Node *n = f->node[i];
+    uint32_t r = f->real[i], k, first = f->in0[i];
+    bool index = n->kind == NODE_REINDEX || n->kind == NODE_REDUCE;
+
+    if (f->ask->asked[i])
+        f->bits[r] |= FN_KEEP | FN_ASKED;
+    if (n->kind == NODE_ALIAS && (n->flags & NODE_STOP_FUSE) && r != i)
+        f->bits[r] |= FN_KEEP | FN_BARRIER;
+    if (n->kind == NODE_PICK || (f->ask->policy == FUSE_NONE && n->kind != NODE_ALIAS &&
+                                 n->kind != NODE_CODE && n->kind != NODE_CONST && n->kind != NODE_IOTA))
+        f->bits[i] |= FN_KEEP;
+    for (k = first + index; k < f->in0[i + 1]; k++)
+        if (index || n->kind == NODE_CODE)
+            f->bits[f->in[k]] |= FN_KEEP;
+}
+
+/* A long chain of reindexes that could not be composed is cut. */
+static void
+settle_chain(Fuser *f, uint8_t *depth)
+{
+    uint32_t i, x;
+
+    for (i = 0; i < f->n; i++) {
+        if (f->node[i]->kind != NODE_REINDEX || (f->bits[i] & (FN_LEAF | FN_KEEP)))
+            continue;
+        x = f->in[f->in0[i]];
+        depth[i] = (uint8_t)(depth[x] + 1);
+        if (depth[i] >= FUSE_CHAIN) {
+            f->bits[i] |= FN_KEEP;
+            depth[i] = 0;
+        }
+    }
+}
+
+JOT_FN bool
+jot_fuse_settle(Fuser *f)
+{
+    uint8_t *depth = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
+    uint32_t i;
+
+    if (!depth || !settle_inputs(f))
+        return false;
+    for (i = 0; i < f->n; i++)
+        settle_keep(f, i);
+    settle_chain(f, depth);
+    for (i = 0; i < f->n; i++) {
+        Node *n = f->node[i];
+
+        if (f->bits[i] & FN_LEAF)
+            f->bits[i] &= ~(FN_KEEP | FN_BARRIER);
+        else if ((n->kind == NODE_CONST || n->kind == NODE_IOTA) && !(f->bits[i] & FN_KEEP))
+            f->bits[i] |= FN_FREE;
+        else if (n->kind == NODE_REINDEX && jot_fuse_is_broadcast(f, i)) {
+            f->bits[i] |= FN_BCAST;
+            if (!(f->map[i] = map_of_reindex(f, n)))
+                return false;
+        } else if (n->kind == NODE_REDUCE && jot_fuse_is_contraction(f, i))
+            f->bits[i] |= FN_CONTRACT;
+    }
+    return true;
+}
+
+/* ---- move --------------------------------------------------------------------------------- */
+
+static uint32_t
+move_find(Fuser *f, uint32_t i)
+{
+    while (f->moved_par[i] != i)
+        i = f->moved_par[i] = f->moved_par[f->moved_par[i]];
+    return i;
+}
+
+static void
+move_direct(Fuser *f, uint32_t i)
+{
+    f->bits[i] |= FN_DIRECT;
+}
+
+/* Position i is read through a broadcast. False: memory was refused. */
+static bool
+move_need(Fuser *f, uint32_t i, uint32_t map, bool feeds)
+{
+    uint32_t k;
+    FuseNeed *need;
+
+    if (!map)
+        return false;
+    if (f->bits[i] & FN_DIRECT)
+        return true;
+    for (k = f->need[i]; k; k = f->needs.v[k].next)
+        if (f->needs.v[k].map == map) {
+            f->needs.v[k].feed |= feeds;
+            return true;
+        }
+    if (f->nneed[i]++ == MOVE_NEEDS) {
+        move_direct(f, i);
+        return true;
+    }
+    k = f->needs.n;
+    need = jot_vec_push(&f->ctx->mem, f->needs);
+    if (f->needs.n == k)
+        return false;
+    need->map = map;
+    need->feed = feeds;
+    need->next = f->need[i];
+    f->need[i] = k;
+    return true;
+}
+
+/* What consumer c asks of its inputs, once it is known whether c moves. */
+static bool
+move_reindex(Fuser *f, uint32_t c)
+{
+    uint32_t x = f->in[f->in0[c]], k;
+    uint16_t b = f->bits[c];
+
+    if (!(b & FN_BCAST)) {
+        move_direct(f, x);
+        return true;
+    }
+    if ((b & (FN_KEEP | FN_DIRECT)) && !move_need(f, x, f->map[c], b & FN_FEEDS))
+        return false;
+    if (!(b & FN_KEEP))
+        for (k = f->need[c]; k; k = f->needs.v[k].next)
+            if (!move_need(f, x, jot_fuse_compose(f, f->needs.v[k].map, f->map[c]),
+                           f->needs.v[k].feed))
+                return false;
+    return true;
+}
+
+/* May e move? All that moved and read it moves together: at most FUSE_MOVED. */
+static bool
+move_may(Fuser *f, uint32_t e)
+{
+    uint32_t k;
+
+    if (!jot_fuse_is_elementwise(f->node[e]) || (f->bits[e] & (FN_KEEP | FN_DIRECT | FN_LEAF)) ||
+        !f->need[e] || f->nvirtual + f->nneed[e] > 2 * f->n)
+        return false;
+    for (k = f->need[e]; k; k = f->needs.v[k].next)
+        if (f->needs.v[k].feed)
+            return false;
+    return f->moved_n[move_find(f, e)] < FUSE_MOVED;
+}
+
+/* e moves: its inputs are read through the same broadcasts. */
+static bool
+move_node(Fuser *f, uint32_t e)
+{
+    uint32_t k, j, root = move_find(f, e);
+
+    f->bits[e] |= FN_MOVED;
+    f->nvirtual += f->nneed[e];
+    f->moved_n[root]++;
+    for (j = f->in0[e]; j < f->in0[e + 1]; j++) {
+        uint32_t i = f->in[j], other = move_find(f, i);
+
+        if (jot_fuse_is_elementwise(f->node[i]) && other != root) {
+            f->moved_par[other] = root;
+            f->moved_n[root] += f->moved_n[other];
+        }
+        for (k = f->need[e]; k; k = f->needs.v[k].next, f->visits++)
+            if (!move_need(f, i, f->needs.v[k].map, false))
+                return false;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_fuse_move(Fuser *f)
+{
+    uint32_t i, j;
+
+    for (i = f->n; i-- > 0;) {
+        const Node *n = f->node[i];
+        bool reads = jot_fuse_is_elementwise(n) || n->kind == NODE_REDUCE;
+
+        if ((f->bits[i] & FN_LEAF) || f->real[i] != i)
+            continue;
+        if (f->bits[i] & FN_CONTRACT)
+            f->bits[i] |= FN_FEEDS;
+        if (n->kind == NODE_REDUCE && !(f->bits[i] & FN_CONTRACT))
+            f->bits[i] &= (uint16_t)~FN_FEEDS;
+        for (j = f->in0[i]; j < f->in0[i + 1]; j++, f->visits++)
+            if (reads && (f->bits[i] & FN_FEEDS))
+                f->bits[f->in[j]] |= FN_FEEDS;
+        if (move_may(f, i)) {
+            if (!move_node(f, i))
+                return false;
+            continue;
+        }
+        if (n->kind == NODE_REINDEX) {
+            if (!move_reindex(f, i))
+                return false;
+        } else
+            for (j = f->in0[i]; j < f->in0[i + 1]; j++)
+                move_direct(f, f->in[j]);
+    }
+    return true;
+}
+
+/* ---- link --------------------------------------------------------------------------------- */
+
+static bool
+link_buf(Fuser *f, uint32_t v, uint32_t pos)
+{
+    uint32_t k = f->verts.v[v].buf;
+    FuseCell *cell;
+
+    for (; k; k = f->cells.v[k].next)
+        if (f->cells.v[k].pos == pos)
+            return true;
+    k = f->cells.n;
+    cell = jot_vec_push(&f->ctx->mem, f->cells);
+    if (f->cells.n == k)
+        return false;
+    cell->pos = pos;
+    cell->next = f->verts.v[v].buf;
+    f->verts.v[v].buf = k;
+    return true;
+}
+
+static void
+link_edge(Fuser *f, uint32_t p, bool fusable)
+{
+    *(uint32_t *)jot_vec_push(&f->ctx->mem, f->pre) = p * 2 + fusable;
+}
+
+/* A variable that v reads from memory: edge and buffer. */
+static bool
+link_memory(Fuser *f, uint32_t v, uint32_t pos)
+{
+    if (f->vert[pos] != FUSE_NO_VERT)
+        link_edge(f, f->vert[pos], false);
+    return link_buf(f, v, pos);
+}
+
+static void
+link_load(Fuser *f, uint32_t v, uint32_t pos, uint32_t map)
+{
+    FuseLoad *load = jot_vec_push(&f->ctx->mem, f->loads);
+
+    load->pos = pos;
+    load->map = map;
+    load->vert = v;
+}
+
+static uint32_t
+link_virtual(const Fuser *f, uint32_t pos, uint32_t map)
+{
+    uint32_t k = f->need[pos];
+
+    while (k && f->needs.v[k].map != map)
+        k = f->needs.v[k].next;
+    JOT_ASSERT(k, "a moved node is read through a broadcast that it knows");
+    return f->needs.v[k].vert;
+}
+
+/* v's node c reads i as operand k, through `map`. */
+static bool
+link_input(Fuser *f, uint32_t v, uint32_t c, uint32_t k, uint32_t i, uint32_t map)
+{
+    bool through = map != 0, told = false;
+
+    for (;; through = true) {
+        uint16_t b = f->bits[i];
+        uint32_t j;
+
+        f->visits++;
+        if (b & FN_FREE)
+            return true;
+        if (f->node[i]->kind == NODE_REINDEX && (b & FN_BCAST) && !(b & (FN_KEEP | FN_LEAF))) {
+            if (!(map = jot_fuse_compose(f, map, f->map[i])))
+                return false;
+            i = f->in[f->in0[i]];
+            continue;
+        }
+        if (!told)
+            link_load(f, v, i, map);
+        told = true;
+        if (f->node[i]->kind == NODE_REINDEX && !(b & (FN_KEEP | FN_LEAF))) {
+            for (j = f->in0[i] + 1; j < f->in0[i + 1]; j++, f->visits++)
+                if (!link_memory(f, v, f->in[j]))
+                    return false;
+            map = 0;
+            i = f->in[f->in0[i]];
+            continue;
+        }
+        if (b & FN_MOVED) {
+            link_edge(f, link_virtual(f, i, map), true);
+            return true;
+        }
+        if ((b & FN_LEAF) || jot_fuse_edge_why(f, i, c, k, through) != WHYS)
+            return link_memory(f, v, i);
+        link_edge(f, f->vert[i], true);
+        return true;
+    }
+}
+
+static bool
+link_vert(Fuser *f, uint32_t pos, uint32_t map, uint32_t *number)
+{
+    const Node *n = f->node[pos];
+    uint32_t v = f->verts.n, k;
+    uint8_t flags = 0;
+    FuseVert *vert = jot_vec_push(&f->ctx->mem, f->verts);
+    int64_t nelem = map ? f->maps.v[map].nelem : n->nelem;
+
+    if (f->verts.n == v)
+        return false;
+    flags |= n->kind == NODE_REDUCE ? FV_REDUCE : 0;
+    flags |= f->bits[pos] & FN_CONTRACT ? FV_CONTRACT : 0;
+    flags |= n->kind == NODE_REDUCE && jot_fuse_is_scatter(f, pos) ? FV_SCATTER : 0;
+    flags |= n->kind == NODE_CODE ? FV_CODE : 0;
+    vert->flags = flags | (map ? FV_VIRTUAL : 0);
+    vert->pos = pos;
+    vert->map = map;
+    vert->pre = f->pre.n;
+    vert->weight = 1 + (n->dtype == JOT_F16 || n->dtype == JOT_BF16);
+    vert->nbytes = nelem * (int64_t)jot_dtype_nbytes((jot_DType)n->dtype);
+    *number = v;
+    if (!map && (f->bits[pos] & FN_KEEP || n->kind == NODE_REDUCE) && !link_buf(f, v, pos))
+        return false;
+    if (!map && n->kind == NODE_REINDEX) {
+        for (k = f->in0[pos] + 1; k < f->in0[pos + 1]; k++)
+            if (!link_memory(f, v, f->in[k]))
+                return false;
+        return link_input(f, v, pos, 0, f->in[f->in0[pos]], f->map[pos]);
+    }
+    for (k = f->in0[pos]; k < f->in0[pos + 1]; k++)
+        if (!link_input(f, v, pos, k - f->in0[pos], f->in[k], map))
+            return false;
+    return true;
+}
+
+/* The iteration space of a vertex. */
+static bool
+link_space(Fuser *f, uint32_t v)
+{
+    FuseVert *vert = &f->verts.v[v];
+    const Node *n = f->node[vert->pos];
+    uint32_t space;
+
+    if (n->kind == NODE_REDUCE)
+        n = f->node[f->in[f->in0[vert->pos]]];
+    if (vert->map) {
+        FuseMap m = f->maps.v[vert->map];
+
+        space = map_of_space(f, m.rank, m.ext, m.nelem);
+    } else
+        space = map_of_space(f, n->rank, n->ext, n->nelem);
+    vert->space = space;
+    return space != 0;
+}
+
+/* Successors from predecessors. */
+static bool
+link_suc(Fuser *f)
+{
+    uint32_t nv = f->verts.n - 1, v, k, p, sum = 0;
+
+    if (!jot_vec_reserve(&f->ctx->mem, f->suc, f->pre.n + 1))
+        return false;
+    for (k = 0; k < f->pre.n; k++)
+        f->verts.v[f->pre.v[k] / 2].suc++;
+    for (v = 0; v <= nv; v++) {
+        uint32_t count = f->verts.v[v].suc;
+
+        f->verts.v[v].suc = sum;
+        sum += count;
+    }
+    for (v = 0; v < nv; v++)
+        for (k = f->verts.v[v].pre; k < f->verts.v[v + 1].pre; k++) {
+            p = f->pre.v[k] / 2;
+            f->suc.v[f->verts.v[p].suc++] = v * 2 + f->pre.v[k] % 2;
+        }
+    for (v = nv; v > 0; v--) /* each ran to where the next one begins */
+        f->verts.v[v].suc = f->verts.v[v - 1].suc;
+    f->verts.v[0].suc = 0;
+    f->suc.n = sum;
+    return true;
+}
+
+static bool
+link_node(Fuser *f, uint32_t i)
+{
+    uint32_t k, v;
+
+    f->vert[i] = FUSE_NO_VERT;
+    if ((f->bits[i] & (FN_LEAF | FN_FREE)) || f->real[i] != i)
+        return true;
+    if (f->bits[i] & FN_MOVED) {
+        for (k = f->need[i]; k; k = f->needs.v[k].next) {
+            if (!link_vert(f, i, f->needs.v[k].map, &v) || !link_space(f, v))
+                return false;
+            f->needs.v[k].vert = v;
+        }
+        return true;
+    }
+    if (f->node[i]->kind == NODE_PICK) {
+        f->vert[i] = f->vert[f->in[f->in0[i]]];
+        return true;
+    }
+    if (f->node[i]->kind == NODE_REINDEX && !(f->bits[i] & FN_KEEP))
+        return true;
+    if (!link_vert(f, i, 0, &v))
+        return false;
+    f->vert[i] = v;
+    return link_space(f, v);
+}
+
+JOT_FN bool
+jot_fuse_link(Fuser *f)
+{
+    uint32_t i;
+    FuseVert *end;
+
+    for (i = 0; i < f->n; i++)
+        if (!link_node(f, i))
+            return false;
+    end = jot_vec_push(&f->ctx->mem, f->verts); /* where the last one's edges end */
+    end->pre = f->pre.n;
+    return !f->ctx->mem.failed && link_suc(f);
+}

@@ -1,0 +1,122 @@
+/* fuse/work.h - what the fuser's passes share: the selection by position, the vertices that are
+ * grouped, and the tables in which equal maps and spaces are one number.
+ *
+ *     selection  --settle, move-->  bits per position      who is in memory, moved, free
+ *                --link---------->  vertices, edges        what is grouped       (fuse/vertex.c)
+ *                --label--------->  par, level             groups                (fuse/label.c)
+ *                --place--------->  stored, cloned         places and edges left (fuse/place.c)
+ *
+ * A vertex is a node that walks a space: element-wise, reduction, random, user code, a reindex that
+ * is stored. An element-wise node e moved past a broadcast m is a vertex (e, m) per broadcast, which
+ * walks the broadcast's space and is never stored.
+ *
+ * Read before: fuse/fuse.h. After: fuse/fuse.c. */
+#ifndef JOT_FUSE_WORK_H
+#define JOT_FUSE_WORK_H
+#include "fuse/fuse.h"
+
+enum {
+    FN_LEAF = 1,      /* in memory before */
+    FN_KEEP = 2,      /* must be in memory afterwards */
+    FN_ASKED = 4,     /* ... because the caller asked */
+    FN_BARRIER = 8,   /* stop_fuse */
+    FN_FREE = 16,     /* CONST, IOTA: part of whoever reads it */
+    FN_BCAST = 32,    /* REINDEX by a plain broadcast: each index an axis of its own, or 0 */
+    FN_CONTRACT = 64, /* sum of a product of two broadcasts */
+    FN_FEEDS = 128,   /* a contraction reads it through element-wise nodes */
+    FN_MOVED = 256,   /* element-wise, computed after the broadcasts that read it */
+    FN_DIRECT = 512,  /* something other than a broadcast reads it */
+    FN_CLONE = 1024,  /* element-wise, computed again by each group */
+    FN_STORED = 2048, /* what the last placing found */
+    FN_CLONED = 4096,
+    FN_INSIDE = 8192
+};
+
+/* A broadcast of some variable, or a space (nindex -1). Number 0 is the identity. */
+typedef struct {
+    uint64_t hash;
+    uint32_t next;
+    int rank, nindex;
+    const int64_t *ext;
+    const Ix *index;
+    int64_t nelem;
+} FuseMap;
+
+enum { FV_REDUCE = 1, FV_CONTRACT = 2, FV_SCATTER = 4, FV_VIRTUAL = 8, FV_CODE = 16 };
+typedef struct {
+    uint32_t pos, map, space;
+    uint32_t pre, suc; /* first of its edges in pre[], suc[]; they end where the next one's begin */
+    uint8_t flags, weight;
+    uint32_t buf;      /* variables it reads or stores: first cell */
+    int64_t nbytes;
+} FuseVert;
+
+typedef struct { uint32_t map, feed, vert, next; } FuseNeed; /* a broadcast through which one is read */
+typedef struct { uint32_t pos, next; } FuseCell;
+typedef struct { uint32_t pos, map, vert; } FuseLoad;
+typedef struct { uint64_t key, tie; uint32_t a, b; } FuseRank; /* sorted ascending */
+
+typedef struct {
+    jot_Ctx *ctx;
+    const FuseAsk *ask;
+    Arena arena;
+    uint32_t n;
+    Node **node;          /* by position */
+    uint32_t *real, *in0, *in; /* inputs of position i: in[in0[i] .. in0[i + 1]), ALIAS seen through */
+    uint16_t *bits;
+    /* broadcasts and spaces */
+    Vec(FuseMap) maps;
+    uint32_t *map_table, map_mask;
+    uint32_t *map;        /* FN_BCAST: number of the map */
+    /* motion */
+    Vec(FuseNeed) needs;  /* [0] unused */
+    uint32_t *need, *nneed;
+    uint32_t *moved_par, *moved_n; /* what moved together, and how much */
+    uint32_t nvirtual;
+    /* vertices */
+    Vec(FuseVert) verts;
+    uint32_t *vert;       /* by position; UINT32_MAX: none */
+    Vec(uint32_t) pre, suc; /* vertex * 2 + fusable */
+    Vec(FuseCell) cells;  /* [0] unused */
+    Vec(FuseLoad) loads;
+    /* groups: union-find over vertices; what follows is by root */
+    uint32_t *par, *level, *head, *tail, *next, *weight, *ncontract, *nbuf, *stamp;
+    uint8_t *gflags;
+    uint32_t *seen, stamps; /* by position: marks of counting */
+    uint64_t visits, limit;
+    /* placing */
+    uint32_t nroot;
+    FuseRank *order;      /* roots of groups in order of execution: b */
+    uint32_t *clones;     /* by position: groups that compute a reindex again */
+    Vec(FuseEdge) edges;  /* group: root */
+} Fuser;
+
+#define FUSE_NO_VERT UINT32_MAX
+
+/* fuse/legal.c: one predicate per reason */
+JOT_FN bool jot_fuse_is_elementwise(const Node *node);
+JOT_FN bool jot_fuse_is_broadcast(const Fuser *f, uint32_t pos);
+JOT_FN bool jot_fuse_is_contraction(const Fuser *f, uint32_t pos);
+JOT_FN bool jot_fuse_is_scatter(const Fuser *f, uint32_t pos);
+/* The reason that forbids to fuse variable p with node c that reads it as operand k, directly or
+ * through a reindex; WHYS: none does. */
+JOT_FN FuseWhy jot_fuse_edge_why(const Fuser *f, uint32_t p, uint32_t c, uint32_t k, bool through);
+JOT_FN bool jot_fuse_sizes_ok(uint32_t weight, uint32_t ncontract, uint32_t nbuf, FuseWhy *why);
+/* Would a reindex computed in k groups be better stored? */
+JOT_FN bool jot_fuse_reindex_dear(const Fuser *f, uint32_t pos, uint32_t k);
+
+/* fuse/vertex.c */
+JOT_FN uint32_t jot_fuse_compose(Fuser *f, uint32_t outer, uint32_t inner);
+JOT_FN bool jot_fuse_settle(Fuser *f); /* who is a leaf, in memory, free */
+JOT_FN bool jot_fuse_move(Fuser *f);
+JOT_FN bool jot_fuse_link(Fuser *f);
+
+/* fuse/label.c, place.c */
+JOT_FN bool jot_fuse_label(Fuser *f);
+JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: reindexes were marked KEEP; start over */
+JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);
+JOT_FN bool jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why);
+JOT_FN void jot_fuse_sort(FuseRank *v, uint32_t n);
+JOT_FN uint64_t jot_fuse_tie(const Fuser *f, uint32_t a, uint32_t b);
+
+#endif
