@@ -2,8 +2,8 @@
  *
  * Listings 2 to 4 of the Jittor paper: a linear layer of 10 units, a sigmoid written out, a linear
  * layer of one; mean of squared differences; every parameter becomes p - g * rate. The graph is
- * built anew in each step, with the program's own control flow, and finds its plan again. The number
- * of live nodes does not grow: assigned parameters forget how they came about. */
+ * built anew in each step, with the program's own control flow, and finds its plan again. The
+ * number of live nodes does not grow: assigned parameters forget how they came about. */
 #include <stdio.h>
 #include "core.h"
 

@@ -1,9 +1,10 @@
 /* 05_code.c - operators in your own C.
  *
  * jot_code_map takes one expression of elements: it fuses with its neighbours, here with the
- * product before it and the sum after it. jot_code takes a function body over whole arrays, for what
- * the meta-operators do not say well: here a running sum along rows, with its gradient (the running
- * sum from the other end), a scalar that changes without compiling again, and rows in parallel. */
+ * product before it and the sum after it. jot_code takes a function body over whole arrays, for
+ * what the meta-operators do not say well: here a running sum along rows, with its gradient (the
+ * running sum from the other end), a scalar that changes without compiling again, and rows in
+ * parallel. */
 #include <math.h>
 #include <stdio.h>
 #include "core.h"

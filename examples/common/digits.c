@@ -1,9 +1,9 @@
 /* digits.c - digits drawn with a pen.
  *
  * A digit is a few strokes, each a run of points joined by a smooth curve (Catmull-Rom), in a box
- * of 1 x 1. A picture takes the strokes through a random affine map (size, slant, turn, place), moves
- * every point a little, and inks each pixel by its distance from the nearest piece of curve. Then
- * comes noise. All of it follows from a seed. */
+ * of 1 x 1. A picture takes the strokes through a random affine map (size, slant, turn, place),
+ * moves every point a little, and inks each pixel by its distance from the nearest piece of curve.
+ * Then comes noise. All of it follows from a seed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

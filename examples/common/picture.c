@@ -1,5 +1,6 @@
 /* picture.c - PNG without a library: the format wants a zlib stream, and zlib allows blocks that
- * are stored as they are. So a PNG is a header, the rows behind a few bytes of framing, two checksums.
+ * are stored as they are. So a PNG is a header, the rows behind a few bytes of framing, and two
+ * checksums.
  *
  *     signature | IHDR size, depth | IDAT 78 01 [last? length ~length bytes]... adler32 | IEND
  *     every chunk: length, name, content, crc32 of name and content */

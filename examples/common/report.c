@@ -34,8 +34,8 @@ report_can_write(const Report *report)
     mkdir(report->out, 0777);
     FILE *f = fopen(path, "ab");
     if (!f) {
-        fprintf(stderr, "cannot write %s: %s\n(make the folder writable, or choose another one with "
-                        "--out FOLDER)\n", path, strerror(errno));
+        fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "(make the folder writable, or choose another with --out FOLDER)\n");
         return 0;
     }
     fclose(f);

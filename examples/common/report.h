@@ -1,4 +1,4 @@
-/* report.h - what the demo says and leaves behind, kept apart so that the demo is about the network. */
+/* report.h - what the demo says and leaves behind: the demo itself is about the network. */
 #ifndef REPORT_H
 #define REPORT_H
 #include "digits.h"

@@ -44,7 +44,8 @@ def wrap(items, indent='    '):
 def array(name, values, kind='double'):
     values = np.asarray(values).reshape(-1)
     show = text if kind == 'double' else str
-    return 'static const %s %s[] = {\n%s\n};\n' % (kind, name, wrap([show(v) for v in values] or ['0']))
+    return 'static const %s %s[] = {\n%s\n};\n' % (
+        kind, name, wrap([show(v) for v in values] or ['0']))
 
 
 # ---- compositions ---------------------------------------------------------------------------
@@ -310,7 +311,8 @@ def integers(out):
             out.append('static const int64_t ref_%s_%s[] = {\n%s\n};\n' % (
                 name, op, wrap([literal(wrapped(f(a, b), t), t) for a, b in pairs])))
             rows.append('    X(%s, %s, %s)' % (name.upper(), name, op))
-    out.append('/* dtype, its name, operator */\n#define REF_INTEGER(X) \\\n%s\n' % ' \\\n'.join(rows))
+    out.append('/* dtype, its name, operator */\n#define REF_INTEGER(X) \\\n%s\n'
+               % ' \\\n'.join(rows))
 
 
 REDUCE = [('add', np.sum), ('mul', np.prod), ('max', np.max), ('min', np.min), ('mean', np.mean)]
@@ -327,7 +329,8 @@ def reductions(out):
     for k in range(3):
         out.append(array('ref_r_argmax_%d' % k, np.argmax(x, axis=k)))
         out.append(array('ref_r_argmin_%d' % k, np.argmin(x, axis=k)))
-    out.append('/* operator, its name, dims */\n#define REF_REDUCE(X) \\\n%s\n' % ' \\\n'.join(rows))
+    out.append('/* operator, its name, dims */\n#define REF_REDUCE(X) \\\n%s\n'
+               % ' \\\n'.join(rows))
 
 
 def write(name, note, parts):
