@@ -63,6 +63,16 @@ JOT_FN bool jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId 
  * operator and says which backends run it (a MAP never has one). */
 JOT_FN bool jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf);
 
+/* ---- between code.c and code_grad.c: making specs. False, NULL, 0: memory was refused ---- */
+JOT_FN CodeSpec *jot_codespec_open(jot_Ctx *ctx, int inputs, int outputs, int scalars); /* refs 1 */
+JOT_FN bool jot_codespec_string(CodeSpec *s, const char **to, const char *prefix, const char *text);
+JOT_FN bool jot_codespec_arg(CodeSpec *s, int k, jot_DType dtype, int rank, const int64_t *ext);
+JOT_FN bool jot_codespec_name(CodeSpec *s, const char *prefix, const char *name); /* made printable */
+JOT_FN void jot_codespec_finish(CodeSpec *s); /* everything is filled in: compute the hash */
+/* A CODE node and its PICK nodes; the PICK nodes of a CODE node. False: the context has the reason. */
+JOT_FN bool jot_codespec_node(jot_Ctx *ctx, CodeSpec *s, const NodeId *input, NodeId *pick);
+JOT_FN bool jot_codespec_picks(jot_Ctx *ctx, NodeId code, NodeId *pick);
+
 /* ---- ccode/user.c ---- */
 /* Append the kernel of a CODE node as function fn_name: helpers and one function with the signature of
  * ccode/emit.h. It needs jot_emit_prelude before it. Compile it in a text without other CODE nodes:
