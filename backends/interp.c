@@ -17,6 +17,7 @@
  * Read before: ops/graph.h, backends/plan.h. After: ccode/build.c, backends/plan.c. */
 #include "backends/backend.h"
 #include "backends/plan.h"
+#include "ops/code.h"
 
 enum { PULL_COST = 96 };
 
@@ -29,10 +30,11 @@ typedef struct {
     uint32_t uses;        /* operands that name it */
     uint32_t last;        /* position of the last stored node that reads it */
     uint32_t free_head, free_next; /* list of what is free after this position */
-    uint32_t map;         /* first of its compiled index expressions, when has_map */
+    uint32_t map;         /* first of its compiled index expressions */
     int64_t most;         /* elements of the largest stored operand below */
     Buffer *buf;          /* who owns p, when this run made it */
-    bool stored, has_map, root;
+    Buffer **out;         /* CODE: its outputs */
+    bool stored, root, whole; /* whole: user code reads the array */
 } InterpNode;
 
 typedef struct {
@@ -104,7 +106,6 @@ interp_compile(Interp *in, uint32_t pos)
     const Node *node = jot_node(in->ctx, in->list->v[pos]);
     int d;
 
-    in->at[pos].has_map = true;
     in->at[pos].map = in->index.n;
     for (d = 0; d < node->nindex; d++)
         interp_compile_index(in, node->index[d]);
@@ -282,6 +283,34 @@ interp_reduce(Interp *in, const Node *node, unsigned char *p)
     return true;
 }
 
+/* User code through its host function, over whole arrays. */
+static bool
+interp_code(Interp *in, uint32_t pos)
+{
+    NodeId id = in->list->v[pos];
+    const Node *node = jot_node(in->ctx, id);
+    const CodeSpec *spec = node->code;
+    InterpNode *self = &in->at[pos];
+    void *buf[512];
+    int n = 0, k;
+
+    if (spec->inputs + spec->outputs > 512)
+        return jot_fail(in->ctx, JOT_ERANGE, "%s: more than 512 arrays", spec->name);
+    self->out = jot_mem_new(&in->ctx->mem, (size_t)spec->outputs, sizeof *self->out);
+    for (k = 0; self->out && k < spec->inputs; k++)
+        buf[n++] = interp_of(in, node->input[k])->p;
+    for (k = 0; self->out && k < spec->outputs; k++) {
+        const CodeArg *arg = &spec->arg[spec->inputs + k];
+
+        self->out[k] = jot_buffer_new(in->ctx, (size_t)arg->nelem
+                                                   * jot_dtype_nbytes((jot_DType)arg->dtype));
+        if (!self->out[k])
+            return false;
+        buf[n++] = self->out[k]->p;
+    }
+    return self->out && jot_code_host(in->ctx, id, buf);
+}
+
 static bool
 interp_store(Interp *in, uint32_t pos)
 {
@@ -290,18 +319,24 @@ interp_store(Interp *in, uint32_t pos)
     InterpNode *self = &in->at[pos];
     Buffer *buf;
 
-    if (node->kind == NODE_CODE || node->kind == NODE_MAP)
-        return jot_fail(in->ctx, JOT_EDEVICE,
-                        "code: the interpreter has no compiler and no host function was given");
-    buf = jot_buffer_new(in->ctx, (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
+    if (node->kind == NODE_CODE)
+        return interp_code(in, pos);
+    if (node->kind == NODE_MAP)
+        return jot_code_host(in->ctx, id, NULL);
+    if (node->kind == NODE_PICK) {
+        buf = interp_of(in, node->input[0])->out[node->op];
+        buf->refs++;
+    } else {
+        buf = jot_buffer_new(in->ctx, (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
+    }
     if (!buf)
         return false;
-    if (node->kind != NODE_REDUCE) {
-        interp_fill(in, node, id, buf->p);
-    } else if (!interp_reduce(in, node, buf->p)) {
+    if (node->kind == NODE_REDUCE && !interp_reduce(in, node, buf->p)) {
         jot_buffer_unref(in->ctx, buf);
         return false;
     }
+    if (node->kind != NODE_REDUCE && node->kind != NODE_PICK)
+        interp_fill(in, node, id, buf->p);
     self->buf = buf;
     self->p = buf->p;
     return true;
@@ -329,7 +364,7 @@ interp_place(Interp *in, uint32_t pos)
         if (self->most < from->most)
             self->most = from->most;
     }
-    self->stored = self->root || node->kind == NODE_REDUCE || node->kind == NODE_CODE
+    self->stored = self->root || self->whole || node->kind == NODE_REDUCE || node->kind == NODE_CODE
                 || node->kind == NODE_MAP || node->kind == NODE_PICK || self->cost > PULL_COST
                 || (node->kind == NODE_EW && self->uses > 1 && node->nelem <= self->most);
     if (self->stored)
@@ -372,8 +407,10 @@ interp_prepare(Interp *in, const NodeId *roots, uint32_t n)
     for (pos = 0; pos < in->list->n; pos++) {
         const Node *node = jot_node(in->ctx, in->list->v[pos]);
 
-        for (k = 0; k < node->ninputs && !node->data; k++)
+        for (k = 0; k < node->ninputs && !node->data; k++) {
             interp_of(in, node->input[k])->uses++;
+            interp_of(in, node->input[k])->whole |= node->kind == NODE_CODE;
+        }
         if (!node->data && (node->kind == NODE_REINDEX || node->kind == NODE_REDUCE))
             interp_compile(in, pos);
     }
@@ -385,6 +422,14 @@ interp_prepare(Interp *in, const NodeId *roots, uint32_t n)
 static void
 interp_release(Interp *in, uint32_t pos)
 {
+    const Node *node = jot_node(in->ctx, in->list->v[pos]);
+    int k, n = in->at[pos].out ? node->code->outputs : 0;
+
+    for (k = 0; k < n; k++)
+        jot_buffer_unref(in->ctx, in->at[pos].out[k]);
+    if (in->at[pos].out)
+        jot_mem_free(&in->ctx->mem, in->at[pos].out, (size_t)n * sizeof *in->at[pos].out);
+    in->at[pos].out = NULL;
     jot_buffer_unref(in->ctx, in->at[pos].buf);
     in->at[pos].buf = NULL;
     in->at[pos].p = NULL;

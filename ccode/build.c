@@ -16,6 +16,7 @@
  *
  * Read before: ccode/build.h. After: ccode/build_reduce.c, build_order.c, then ccode/sched.c. */
 #include "ccode/build.h"
+#include "ops/code.h"
 
 enum { BUILD_DEPTH = 2000 };
 
@@ -375,18 +376,27 @@ build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
     return v && added.n ? build_select(b, &added, v, dtype, overflow) : v;
 }
 
+/* The user's expression: a call of the function that the kernel's text will bring along. */
 static uint32_t
-build_call(Build *b, const Node *node, const Ix *index, const Guards *g)
+build_call(Build *b, NodeId id, const Ix *index, const Guards *g)
 {
-    uint32_t v[32];
-    int i;
+    const Node *node = jot_node(b->ctx, id);
+    Text text = {NULL, NULL, 0, 0};
+    uint32_t v[CODE_MAP_MOST], value = 0, i;
 
-    for (i = 0; i < node->ninputs && i < 32; i++) {
+    for (i = 0; i < node->ninputs && i < CODE_MAP_MOST; i++) {
         v[i] = jot_build_value(b, node->input[i], index, g);
         if (!v[i])
             return 0;
     }
-    return jot_v_call(b->k, (jot_DType)node->dtype, "%0", i, v);
+    if (!jot_vec_reserve(&b->ctx->mem, b->args->maps, 1))
+        return 0;
+    *(NodeId *)jot_vec_push(&b->ctx->mem, b->args->maps) = id;
+    text.mem = &b->ctx->mem;
+    if (jot_code_map_template(b->ctx, id, &text) && text.s)
+        value = jot_v_call(b->k, (jot_DType)node->dtype, text.s, (int)i, v);
+    jot_text_free(&text);
+    return value;
 }
 
 static uint32_t
@@ -403,7 +413,7 @@ build_compute(Build *b, NodeId id, const Ix *index, const Guards *g)
     case NODE_IOTA: return jot_v_index(b->k, (jot_DType)node->dtype, index[node->op]);
     case NODE_RANDOM: return build_random(b, id, index);
     case NODE_EW: return build_ew(b, node, index, g);
-    case NODE_MAP: return build_call(b, node, index, g);
+    case NODE_MAP: return build_call(b, id, index, g);
     case NODE_REINDEX: return build_reindex(b, id, index, g);
     default: return build_fail(b, "a reduction or user's kernel inside of a group");
     }
@@ -532,4 +542,5 @@ jot_build_free(jot_Ctx *ctx, BuildArgs *args)
 {
     jot_vec_free(&ctx->mem, args->bufs);
     jot_vec_free(&ctx->mem, args->scalars);
+    jot_vec_free(&ctx->mem, args->maps);
 }

@@ -22,10 +22,12 @@ typedef enum { BUILD_VALUE, BUILD_SEED, BUILD_STREAM } BuildField;
 typedef struct { NodeId node; uint8_t field; } BuildScalar;
 
 /* What the kernel's arguments are in terms of the graph. bufs[i]: node of the kernel's buffer i + 1;
- * scalars[i]: of scalar i. */
+ * scalars[i]: of scalar i. maps: MAP
+ * nodes whose functions its text calls. */
 typedef struct {
     Vec(NodeId) bufs;
     Vec(BuildScalar) scalars;
+    Vec(NodeId) maps;
 } BuildArgs;
 
 /* Fill *k (opened here; the caller closes it, after a failure too) with the kernel that writes the

@@ -1,0 +1,305 @@
+/* backends/plan.c - evaluation, from what is wanted to elements in memory.
+ *
+ *     wanted   roots of the call, fetches, assignments that a handle still names
+ *     roots    the nodes behind them (an ALIAS is the node it stands for) that have no data
+ *     list     what these need, inputs first
+ *     plan     found by the graph's structure, or made       (backend interp: none)
+ *     out      new buffers, filled by the plan
+ *     handed over: data to nodes, assignments become leaves          nothing here can fail
+ *
+ * So a failure anywhere leaves every node as it was: all or nothing.
+ *
+ * Read before: backends/plan_parts.h. After: plan_key.c, plan_make.c, plan_run.c, eval.c. */
+#include "backends/plan_parts.h"
+
+/* ---- dumps -------------------------------------------------------------------------------- */
+
+JOT_FN bool
+jot_plan_dumps(const jot_Ctx *ctx, char letter)
+{
+    const char *s = ctx->config.dump;
+
+    for (; s && *s; s++)
+        if (*s == letter)
+            return true;
+    return false;
+}
+
+JOT_FN void
+jot_plan_log(jot_Ctx *ctx, Text *text)
+{
+    if (text->n && ctx->mem.hooks.log)
+        ctx->mem.hooks.log(ctx->mem.hooks.ud, text->s, text->n);
+    jot_text_free(text);
+}
+
+static void
+plan_dump_letters(jot_Ctx *ctx)
+{
+    Text t = {NULL, NULL, 0, 0};
+    int i;
+
+    t.mem = &ctx->mem;
+    jot_text_f(&t, "letters of JOT_DUMP:\n  g graph: the nodes that are needed\n"
+                   "  f fusion: groups, and the edges left between them\n"
+                   "  p plan: launches, and where temporaries lie\n");
+    for (i = 0; i < jot_emit_passes_n; i++)
+        jot_text_f(&t, "  %c %s: %s\n", jot_emit_passes[i].letter, jot_emit_passes[i].name,
+                   jot_emit_passes[i].what);
+    jot_plan_log(ctx, &t);
+}
+
+static void
+plan_dump_graph(jot_Ctx *ctx, const Selection *s)
+{
+    Text t = {NULL, NULL, 0, 0};
+    uint32_t i;
+
+    if (!jot_plan_dumps(ctx, 'g'))
+        return;
+    t.mem = &ctx->mem;
+    jot_text_f(&t, "graph: %u nodes\n", s->list.n);
+    for (i = 0; i < s->list.n; i++) {
+        jot_text_f(&t, "  ");
+        jot_node_text(ctx, s->list.v[i], &t);
+        if (t.n && t.s[t.n - 1] == '\n')
+            t.n--;
+        jot_text_f(&t, "%s\n", s->asked[i] ? "  (asked)" : "");
+    }
+    jot_plan_log(ctx, &t);
+}
+
+/* ---- selection ---------------------------------------------------------------------------- */
+
+static NodeId
+plan_real(jot_Ctx *ctx, NodeId id)
+{
+    while (jot_node(ctx, id)->kind == NODE_ALIAS && !jot_node(ctx, id)->data)
+        id = jot_node(ctx, id)->input[0];
+    return id;
+}
+
+static bool
+plan_push(jot_Ctx *ctx, NodeList *list, NodeId id)
+{
+    if (!jot_vec_reserve(&ctx->mem, *list, 1))
+        return jot_fail_memory(ctx, "run");
+    list->v[list->n++] = id;
+    return true;
+}
+
+/* Mark what handles name: with a walk of nothing, whose number no node has yet. */
+static bool
+plan_mark_bound(jot_Ctx *ctx)
+{
+    NodeList none = {0, 0, NULL};
+    uint32_t i;
+
+    if (!jot_graph_order(ctx, NULL, 0, true, &none))
+        return false;
+    jot_list_free(ctx, &none);
+    for (i = 1; i < ctx->slots.n; i++)
+        if (ctx->slots.v[i].node)
+            jot_node(ctx, ctx->slots.v[i].node)->mark = ctx->walk;
+    return true;
+}
+
+static bool
+plan_wanted(jot_Ctx *ctx, const NodeId *roots, uint32_t n, Selection *s)
+{
+    uint32_t i;
+    bool ok = true;
+
+    for (i = 0; ok && i < n; i++)
+        ok = plan_push(ctx, &s->wanted, roots[i]);
+    for (i = 0; ok && i < ctx->fetches.n; i++)
+        ok = plan_push(ctx, &s->wanted, ctx->fetches.v[i].node);
+    s->states = s->wanted.n;
+    ok = ok && plan_mark_bound(ctx);
+    for (i = 0; ok && i < ctx->pending.n; i++)
+        if (jot_node(ctx, ctx->pending.v[i])->mark == ctx->walk)
+            ok = plan_push(ctx, &s->wanted, ctx->pending.v[i]);
+    return ok;
+}
+
+/* The list with the wanted nodes marked; then each real root once. */
+static bool
+plan_select(jot_Ctx *ctx, const NodeId *roots, uint32_t n, Selection *s)
+{
+    NodeList real = {0, 0, NULL};
+    uint32_t i;
+    bool ok = plan_wanted(ctx, roots, n, s);
+
+    for (i = 0; ok && i < s->wanted.n; i++) {
+        NodeId id = plan_real(ctx, s->wanted.v[i]);
+
+        if (!jot_node(ctx, id)->data)
+            ok = plan_push(ctx, &real, id);
+    }
+    ok = ok && jot_graph_order(ctx, real.v, real.n, true, &s->list);
+    if (ok && !(s->asked = jot_mem_new(&ctx->mem, s->list.n, 1)))
+        ok = jot_fail_memory(ctx, "run");
+    for (i = 0; ok && i < real.n; i++) {
+        uint8_t *asked = &s->asked[jot_node(ctx, real.v[i])->at];
+
+        if (!*asked)
+            ok = plan_push(ctx, &s->roots, real.v[i]);
+        *asked = 1;
+    }
+    jot_list_free(ctx, &real);
+    return ok;
+}
+
+static void
+plan_selection_free(jot_Ctx *ctx, Selection *s)
+{
+    jot_mem_free(&ctx->mem, s->asked, s->list.n);
+    jot_list_free(ctx, &s->wanted);
+    jot_list_free(ctx, &s->roots);
+    jot_list_free(ctx, &s->list);
+}
+
+/* ---- a plan ------------------------------------------------------------------------------- */
+
+static bool
+plan_cache_open(jot_Ctx *ctx)
+{
+    if (ctx->plans)
+        return true;
+    ctx->plans = jot_mem_new(&ctx->mem, 1, sizeof *ctx->plans);
+    if (!ctx->plans)
+        return jot_fail_memory(ctx, "run");
+    if (jot_plan_dumps(ctx, '?'))
+        plan_dump_letters(ctx);
+    return true;
+}
+
+/* The plan for this selection, kept in the cache; NULL: it could not be made. */
+static Plan *
+plan_get(jot_Ctx *ctx, const Selection *s)
+{
+    uint32_t nkey, *key = jot_plan_key(ctx, s, &nkey);
+    uint64_t hash;
+    Plan *plan;
+
+    if (!key)
+        return NULL;
+    hash = jot_hash(0, key, nkey * sizeof *key);
+    plan = jot_plan_find(ctx, s, hash, key, nkey);
+    if (plan) {
+        ctx->stats.plan_hits++;
+        jot_mem_free(&ctx->mem, key, nkey * sizeof *key);
+        return plan;
+    }
+    plan = jot_mem_new(&ctx->mem, 1, sizeof *plan);
+    if (!plan) {
+        jot_mem_free(&ctx->mem, key, nkey * sizeof *key);
+        jot_fail_memory(ctx, "plan");
+        return NULL;
+    }
+    plan->key = key;
+    plan->nkey = nkey;
+    plan->hash = hash;
+    if (!jot_plan_make(ctx, s, plan)) {
+        jot_plan_free(ctx, plan);
+        return NULL;
+    }
+    jot_plan_keep(ctx, plan);
+    ctx->stats.plans++;
+    return plan;
+}
+
+static bool
+plan_compute(jot_Ctx *ctx, const Selection *s, Buffer **out)
+{
+    Plan *plan;
+
+    plan_dump_graph(ctx, s);
+    if (!ctx->backend->compile)
+        return jot_interp_run(ctx, &s->list, s->roots.v, s->roots.n, out);
+    plan = plan_get(ctx, s);
+    if (!plan)
+        return false;
+    plan->used = ++ctx->plans->clock;
+    ctx->stats.last_kernels = plan->steps.n;
+    ctx->stats.last_max_rank = plan->max_rank;
+    ctx->stats.last_max_elements = (uint64_t)plan->max_nelem;
+    ctx->stats.last_temp_nbytes = (uint64_t)plan->temp_nbytes;
+    return jot_plan_replay(ctx, plan, s, out);
+}
+
+/* ---- handing over ------------------------------------------------------------------------- */
+
+/* From here on nothing fails. Data first, for every node; only then do states drop their history. */
+static void
+plan_hand_over(jot_Ctx *ctx, Selection *s, Buffer **out)
+{
+    uint32_t i, k, n = 0;
+
+    for (i = 0; i < s->roots.n; i++) {
+        jot_node_set_data(ctx, s->roots.v[i], out[i]);
+        out[i] = NULL;
+    }
+    for (i = 0; i < s->wanted.n; i++) {
+        Buffer *data = jot_node(ctx, plan_real(ctx, s->wanted.v[i]))->data;
+
+        if (jot_node(ctx, s->wanted.v[i])->data)
+            continue;
+        data->refs++;
+        jot_node_set_data(ctx, s->wanted.v[i], data);
+    }
+    for (i = 0, k = s->states; i < ctx->pending.n; i++) {
+        NodeId id = ctx->pending.v[i];
+
+        if (k == s->wanted.n || s->wanted.v[k] != id) {
+            ctx->pending.v[n++] = id;
+            continue;
+        }
+        k++;
+        jot_node_to_leaf(ctx, id);
+        jot_node_unref(ctx, id);
+    }
+    ctx->pending.n = n;
+    jot_pending_trim(ctx);
+}
+
+static bool
+plan_evaluate(jot_Ctx *ctx, Selection *s)
+{
+    Buffer **out = NULL;
+    uint32_t i;
+    bool ok = true;
+
+    if (s->roots.n) {
+        out = jot_mem_new(&ctx->mem, s->roots.n, sizeof *out);
+        ok = out ? plan_compute(ctx, s, out) : jot_fail_memory(ctx, "run");
+    }
+    if (ok)
+        plan_hand_over(ctx, s, out);
+    for (i = 0; out && i < s->roots.n; i++)
+        jot_buffer_unref(ctx, out[i]);
+    jot_mem_free(&ctx->mem, out, s->roots.n * sizeof *out);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
+{
+    Selection s;
+    bool ok;
+
+    if (ctx->running)
+        return jot_fail(ctx, JOT_EUSE, "run: called from within an evaluation or a fetch's callback");
+    if (!ctx->backend)
+        return jot_fail(ctx, JOT_EDEVICE, "run: the context has no backend");
+    memset(&s, 0, sizeof s);
+    ctx->running = true;
+    ctx->mem.failed = false;
+    jot_pending_trim(ctx);
+    ok = plan_cache_open(ctx) && plan_select(ctx, roots, n, &s) && plan_evaluate(ctx, &s);
+    plan_selection_free(ctx, &s);
+    if (ok)
+        ctx->unrun_nodes = 0;
+    ctx->running = false;
+    return ok;
+}

@@ -1,0 +1,205 @@
+/* backends/plan_key.c - the cache of plans: the structure of a graph as words, found by hash and by
+ * comparison.
+ *
+ *     node      kind op dtype flags | rank, extents | inputs as positions | maps | what is special
+ *     %3 mul    EW MUL f32          | 2, 64 10      | 1 2                 |
+ *
+ * A map's expressions are in it by number: the pool shares equal expressions and never forgets one.
+ * Literals other than 0 and 1, seeds and streams are left out: kernels take them as arguments, so the
+ * graph of the next step finds this step's plan.
+ *
+ * Read before: backends/plan_parts.h. After: backends/plan_make.c. */
+#include "backends/plan_parts.h"
+#include "ops/code.h"
+
+enum { PLAN_MOST = 256, PLAN_MOST_WORDS = 1 << 22 };
+
+typedef Vec(uint32_t) Words;
+
+static void
+key_put(jot_Ctx *ctx, Words *w, uint32_t word)
+{
+    uint32_t *p = jot_vec_push(&ctx->mem, *w);
+
+    *p = word;
+}
+
+static void
+key_put64(jot_Ctx *ctx, Words *w, uint64_t word)
+{
+    key_put(ctx, w, (uint32_t)word);
+    key_put(ctx, w, (uint32_t)(word >> 32));
+}
+
+/* What a node is beyond its operands: 0 and 1 are part of a kernel, other literals are not. */
+static void
+key_special(jot_Ctx *ctx, Words *w, NodeId id)
+{
+    const Node *n = jot_node(ctx, id);
+
+    switch (n->kind) {
+    case NODE_CONST:
+        key_put(ctx, w, jot_node_is(ctx, id, 0) ? 0 : jot_node_is(ctx, id, 1) ? 1 : 2);
+        break;
+    case NODE_REINDEX:
+    case NODE_REDUCE:
+        key_put64(ctx, w, n->value.u);
+        break;
+    case NODE_CODE:
+    case NODE_MAP:
+        key_put64(ctx, w, n->code->hash);
+        break;
+    default:
+        break;
+    }
+}
+
+static void
+key_node(jot_Ctx *ctx, Words *w, NodeId id, bool asked)
+{
+    const Node *n = jot_node(ctx, id);
+    bool leaf = n->kind == NODE_LEAF || n->data;
+    int k;
+
+    key_put(ctx, w, (uint32_t)(leaf ? NODE_LEAF : n->kind) | (uint32_t)n->dtype << 8
+                  | (uint32_t)n->rank << 16 | (uint32_t)asked << 24);
+    for (k = 0; k < n->rank; k++)
+        key_put64(ctx, w, (uint64_t)n->ext[k]);
+    if (leaf)
+        return;
+    key_put(ctx, w, (uint32_t)n->op | (uint32_t)n->ninputs << 8 | (uint32_t)n->flags << 16);
+    for (k = 0; k < n->ninputs; k++)
+        key_put(ctx, w, jot_node(ctx, n->input[k])->at);
+    key_put(ctx, w, (uint32_t)n->nindex | (uint32_t)n->ncond << 16);
+    for (k = 0; k < n->nindex; k++)
+        key_put(ctx, w, n->index[k]);
+    for (k = 0; k < n->ncond; k++)
+        key_put(ctx, w, n->cond[k]);
+    key_special(ctx, w, id);
+}
+
+JOT_FN uint32_t *
+jot_plan_key(jot_Ctx *ctx, const Selection *s, uint32_t *nkey)
+{
+    Words w = {NULL, 0, 0};
+    uint32_t *key, i;
+
+    for (i = 0; i < s->list.n && !ctx->mem.failed; i++)
+        key_node(ctx, &w, s->list.v[i], s->asked[i]);
+    *nkey = w.n;
+    key = ctx->mem.failed ? NULL : jot_mem_new(&ctx->mem, w.n, sizeof *key);
+    if (key)
+        memcpy(key, w.v, w.n * sizeof *key);
+    jot_vec_free(&ctx->mem, w);
+    if (!key)
+        jot_fail_memory(ctx, "plan");
+    return key;
+}
+
+static bool
+plan_same_code(jot_Ctx *ctx, const Plan *p, const Selection *s)
+{
+    uint32_t i;
+
+    for (i = 0; i < p->codes.n; i++)
+        if (!jot_code_same(p->codes.v[i].spec, jot_node(ctx, s->list.v[p->codes.v[i].pos])->code))
+            return false;
+    return true;
+}
+
+JOT_FN Plan *
+jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash, const uint32_t *key, uint32_t nkey)
+{
+    Plan *p = ctx->plans->plans[hash % PLAN_BUCKETS];
+
+    for (; p; p = p->next)
+        if (p->hash == hash && p->nkey == nkey && !memcmp(p->key, key, nkey * sizeof *key)
+            && plan_same_code(ctx, p, s))
+            return p;
+    return NULL;
+}
+
+JOT_FN void
+jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel)
+{
+    PlanKernel **link = &ctx->plans->kernels[kernel->hash % PLAN_BUCKETS];
+    PlanModule *module = kernel->module;
+
+    if (--kernel->refs)
+        return;
+    while (*link && *link != kernel)
+        link = &(*link)->next;
+    if (*link)
+        *link = kernel->next;
+    if (module && !--module->refs) {
+        if (ctx->backend->unload)
+            ctx->backend->unload((Backend *)ctx->backend, ctx, module->code);
+        jot_mem_free(&ctx->mem, module, sizeof *module);
+    }
+    jot_mem_free(&ctx->mem, kernel->text, kernel->nbytes);
+    jot_mem_free(&ctx->mem, kernel, sizeof *kernel);
+}
+
+JOT_FN void
+jot_plan_free(jot_Ctx *ctx, Plan *plan)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++)
+        if (plan->steps.v[i].kernel)
+            jot_plan_kernel_unref(ctx, plan->steps.v[i].kernel);
+    for (i = 0; i < plan->codes.n; i++)
+        jot_code_unref(ctx, plan->codes.v[i].spec);
+    jot_vec_free(&ctx->mem, plan->codes);
+    jot_vec_free(&ctx->mem, plan->steps);
+    jot_vec_free(&ctx->mem, plan->vars);
+    jot_vec_free(&ctx->mem, plan->args);
+    jot_vec_free(&ctx->mem, plan->scalars);
+    jot_mem_free(&ctx->mem, plan->key, plan->nkey * sizeof *plan->key);
+    jot_mem_free(&ctx->mem, plan, sizeof *plan);
+}
+
+static void
+plan_drop_oldest(jot_Ctx *ctx)
+{
+    struct PlanCache *c = ctx->plans;
+    Plan **oldest = NULL, **link, *plan;
+    int i;
+
+    for (i = 0; i < PLAN_BUCKETS; i++)
+        for (link = &c->plans[i]; *link; link = &(*link)->next)
+            if (!oldest || (*link)->used < (*oldest)->used)
+                oldest = link;
+    plan = *oldest;
+    *oldest = plan->next;
+    c->nplans--;
+    c->key_words -= plan->nkey;
+    jot_plan_free(ctx, plan);
+}
+
+JOT_FN void
+jot_plan_keep(jot_Ctx *ctx, Plan *plan)
+{
+    struct PlanCache *c = ctx->plans;
+
+    while (c->nplans && (c->nplans >= PLAN_MOST || c->key_words + plan->nkey > PLAN_MOST_WORDS))
+        plan_drop_oldest(ctx);
+    plan->next = c->plans[plan->hash % PLAN_BUCKETS];
+    c->plans[plan->hash % PLAN_BUCKETS] = plan;
+    c->nplans++;
+    c->key_words += plan->nkey;
+}
+
+JOT_FN void
+jot_plan_close(jot_Ctx *ctx)
+{
+    struct PlanCache *c = ctx->plans;
+
+    if (!c)
+        return;
+    while (c->nplans)
+        plan_drop_oldest(ctx);
+    jot_mem_free(&ctx->mem, c->block, c->block_nbytes);
+    jot_mem_free(&ctx->mem, c, sizeof *c);
+    ctx->plans = NULL;
+}

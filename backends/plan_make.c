@@ -1,0 +1,153 @@
+/* backends/plan_make.c - a plan for a graph that has none: fuse, a step per group, compile, place
+ * the temporaries.
+ *
+ * Nothing here touches a node: a plan that fails is freed and leaves no trace.
+ *
+ * Read before: backends/plan_parts.h. After: backends/plan_kernel.c, plan_memory.c. */
+#include "backends/plan_parts.h"
+#include "ops/code.h"
+
+static bool
+make_tables(Make *m)
+{
+    uint32_t n = m->s->list.n, i;
+    int k;
+
+    m->var = jot_mem_new(&m->ctx->mem, n, sizeof *m->var);
+    m->root = jot_mem_new(&m->ctx->mem, n, sizeof *m->root);
+    m->plain = jot_mem_new(&m->ctx->mem, n, sizeof *m->plain);
+    if (!m->var || !m->root || !m->plain)
+        return jot_fail_memory(m->ctx, "plan");
+    for (i = 0; i < m->s->roots.n; i++)
+        m->root[jot_node(m->ctx, m->s->roots.v[i])->at] = i + 1;
+    for (i = 0; i < n; i++) {
+        const Node *node = jot_node(m->ctx, m->s->list.v[i]);
+
+        m->plain[i] = node->kind == NODE_PICK;
+        for (k = 0; k < node->ninputs && node->kind == NODE_CODE && !node->data; k++)
+            m->plain[m->fusion->real[jot_node(m->ctx, node->input[k])->at]] = 1;
+    }
+    return true;
+}
+
+/* The plan holds on to the user code that its kernels were made of. */
+static bool
+make_codes(Make *m)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->s->list.n; i++) {
+        const Node *node = jot_node(m->ctx, m->s->list.v[i]);
+        PlanCode *code;
+
+        if ((node->kind != NODE_CODE && node->kind != NODE_MAP) || node->data)
+            continue;
+        if (!jot_vec_reserve(&m->ctx->mem, m->plan->codes, 1))
+            return jot_fail_memory(m->ctx, "plan");
+        code = jot_vec_push(&m->ctx->mem, m->plan->codes);
+        code->pos = i;
+        code->spec = node->code;
+        jot_code_ref(node->code);
+    }
+    return true;
+}
+
+static void
+make_dump_fusion(Make *m, const FuseAsk *ask)
+{
+    Text text = {NULL, NULL, 0, 0};
+
+    if (!jot_plan_dumps(m->ctx, 'f'))
+        return;
+    text.mem = &m->ctx->mem;
+    jot_fuse_dump(m->ctx, ask, m->fusion, &text);
+    jot_plan_log(m->ctx, &text);
+}
+
+static void
+make_dump_plan(Make *m)
+{
+    static const char *const kinds[] = {"leaf", "asked", "temp"};
+    const Plan *p = m->plan;
+    Text t = {NULL, NULL, 0, 0};
+    uint32_t i, k;
+
+    if (!jot_plan_dumps(m->ctx, 'p'))
+        return;
+    t.mem = &m->ctx->mem;
+    jot_text_f(&t, "plan: %u kernels, block %zu bytes (scratch from %zu)\n", p->steps.n,
+               p->block_nbytes, p->scratch);
+    for (i = 0; i < p->vars.n; i++) {
+        const PlanVar *v = &p->vars.v[i];
+
+        jot_text_f(&t, "  v%u %s", i, kinds[v->kind]);
+        if (v->kind == VAR_TEMP)
+            jot_text_f(&t, " %zu bytes at %zu, steps %u..%u", v->nbytes, v->offset, v->first, v->last);
+        else
+            jot_text_f(&t, " %%%u", m->s->list.v[v->pos]);
+        jot_text_f(&t, "\n");
+    }
+    for (i = 0; i < p->steps.n; i++) {
+        const PlanStep *s = &p->steps.v[i];
+
+        jot_text_f(&t, "  step %u %s (%s):", i, s->kernel->name, s->kernel->what);
+        for (k = 0; k < s->narg; k++)
+            jot_text_f(&t, " v%u", p->args.v[s->arg + k]);
+        jot_text_f(&t, "\n");
+    }
+    jot_plan_log(m->ctx, &t);
+}
+
+static bool
+make_steps(Make *m)
+{
+    bool ok = make_tables(m) && make_codes(m);
+    uint32_t g;
+
+    for (g = 1; ok && g <= m->fusion->ngroups; g++)
+        ok = jot_plan_step(m, g);
+    jot_plan_log(m->ctx, &m->dump);
+    ok = ok && jot_plan_compile(m) && jot_plan_memory(m->ctx, m->plan);
+    if (ok)
+        make_dump_plan(m);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
+{
+    Make m;
+    Fusion fusion;
+    FuseAsk ask;
+    bool ok;
+
+    memset(&m, 0, sizeof m);
+    memset(&ask, 0, sizeof ask);
+    ask.node = s->list.v;
+    ask.n = s->list.n;
+    ask.asked = s->asked;
+    ask.policy = jot_str_eq(ctx->config.policy, "none") ? FUSE_NONE : FUSE_PAPER;
+    m.ctx = ctx;
+    m.s = s;
+    m.plan = plan;
+    m.fusion = &fusion;
+    m.dump.mem = &ctx->mem;
+    m.dialect = jot_dialect_find(ctx->backend->dialect);
+    if (!m.dialect)
+        return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", ctx->backend->dialect);
+    if (!jot_fuse(ctx, &ask, &fusion))
+        return false;
+    make_dump_fusion(&m, &ask);
+    ctx->stats.edges += fusion.edges;
+    ctx->stats.edge_visits += fusion.visits;
+    plan->max_rank = fusion.max_rank;
+    plan->max_nelem = fusion.max_nelem;
+    plan->temp_nbytes = fusion.temp_nbytes;
+    ok = make_steps(&m);
+    jot_fuse_free(ctx, &fusion);
+    jot_mem_free(&ctx->mem, m.var, s->list.n * sizeof *m.var);
+    jot_mem_free(&ctx->mem, m.root, s->list.n * sizeof *m.root);
+    jot_mem_free(&ctx->mem, m.plain, s->list.n * sizeof *m.plain);
+    jot_vec_free(&ctx->mem, m.fresh);
+    return ok;
+}

@@ -1,0 +1,128 @@
+/* backends/plan_parts.h - what the files of the plan share: the selection of nodes, the plan, and the
+ * cache of plans and kernels.
+ *
+ *     PlanCache   plans by structure ---> Plan  steps: PlanKernel, variables, scalars
+ *                 kernels by text ------> PlanKernel ---> PlanModule (what one compile gave)
+ *                 block of temporaries
+ *
+ * Read before: backends/plan.h. After: plan.c, plan_make.c, plan_key.c, plan_run.c. */
+#ifndef JOT_PLAN_PARTS_H
+#define JOT_PLAN_PARTS_H
+#include "backends/backend.h"
+#include "backends/plan.h"
+#include "ccode/build.h"
+#include "ccode/emit.h"
+#include "fuse/fuse.h"
+
+/* What an evaluation has to do. */
+typedef struct {
+    NodeList wanted;   /* what was asked: roots, fetches, assignments that a handle still names */
+    NodeList roots;    /* the distinct nodes behind them that have no data yet */
+    NodeList list;     /* everything these need, inputs first; stops at data */
+    uint8_t *asked;    /* per position of list: it is one of roots */
+    uint32_t states;   /* where in wanted the assignments begin */
+} Selection;
+
+typedef struct {
+    void *code;        /* the backend's handle */
+    uint32_t refs;     /* kernels of it that are alive */
+} PlanModule;
+
+#define PLAN_NAME 24
+typedef struct PlanKernel PlanKernel;
+struct PlanKernel {
+    PlanKernel *next;  /* in its bucket */
+    uint64_t hash;
+    uint32_t refs;     /* steps of plans that run it */
+    char *text;        /* its function, under the placeholder's name */
+    size_t nbytes;
+    char name[PLAN_NAME], what[96];
+    bool code;         /* the user's: compiled in a text of its own */
+    EmitInfo info;
+    PlanModule *module;
+    KernelFn *fn;
+};
+
+typedef enum { VAR_LEAF, VAR_ASKED, VAR_TEMP } PlanVarKind;
+typedef struct {
+    uint8_t kind;
+    uint32_t pos;          /* in the selection's list; ASKED: number among its roots as well */
+    uint32_t root;
+    uint32_t first, last;  /* TEMP: steps between which it lives */
+    size_t offset, nbytes; /* TEMP: in the block */
+} PlanVar;
+
+typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
+
+typedef struct {
+    PlanKernel *kernel;
+    uint32_t code;         /* 1 + position of the CODE node, whose scalars it takes; 0: none */
+    uint32_t arg, narg;    /* in plan.args: numbers of variables */
+    uint32_t scalar, nscalar;
+} PlanStep;
+
+typedef struct { uint32_t pos; struct CodeSpec *spec; } PlanCode; /* holds a reference */
+
+typedef struct Plan Plan;
+struct Plan {
+    Plan *next;            /* in its bucket */
+    uint64_t hash, used;   /* used: when it ran last */
+    uint32_t *key;
+    uint32_t nkey;
+    Vec(PlanStep) steps;
+    Vec(PlanVar) vars;
+    Vec(uint32_t) args;
+    Vec(PlanScalar) scalars;
+    size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
+    uint32_t most_args, most_scalars;
+    int max_rank;
+    int64_t max_nelem, temp_nbytes;
+    Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
+};
+
+#define PLAN_BUCKETS 256
+struct PlanCache {
+    Plan *plans[PLAN_BUCKETS];
+    PlanKernel *kernels[PLAN_BUCKETS];
+    uint32_t nplans;
+    size_t key_words;
+    uint64_t clock;
+    unsigned char *block;
+    size_t block_nbytes;
+};
+
+/* plan_key.c: the cache. */
+JOT_FN uint32_t *jot_plan_key(jot_Ctx *ctx, const Selection *s, uint32_t *nkey); /* NULL: refused */
+JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash, const uint32_t *key,
+                           uint32_t nkey);
+JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
+JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
+JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
+
+/* plan_make.c: fuse, build, schedule, emit, compile, place temporaries. */
+JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
+/* plan_memory.c: offsets for temporaries, by lifetime. */
+JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
+/* plan_kernel.c: the steps of a plan, with their text, and compiling what is new. */
+typedef struct {
+    jot_Ctx *ctx;
+    const Selection *s;
+    Plan *plan;
+    const Fusion *fusion;
+    const Dialect *dialect;
+    uint32_t *var;         /* per position: 1 + number of its variable */
+    uint32_t *root;        /* per position: 1 + number of the root */
+    uint8_t *plain;        /* per position: user code reads or writes it: row-major */
+    Vec(PlanKernel *) fresh;
+    Text dump;
+} Make;
+JOT_FN bool jot_plan_step(Make *m, uint32_t group);
+JOT_FN bool jot_plan_compile(Make *m);
+
+/* plan_run.c: out[i] is new data for root i. */
+JOT_FN bool jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out);
+
+JOT_FN bool jot_plan_dumps(const jot_Ctx *ctx, char letter);
+JOT_FN void jot_plan_log(jot_Ctx *ctx, Text *text); /* writes and empties it */
+
+#endif
