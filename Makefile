@@ -113,8 +113,16 @@ $(B)/dist/jot.c: $(SRC) $(HDR) tools/amalgamate.awk
 dist-check: dist
 	@tests/test_dist.sh $(B)/dist examples/01_first.c
 
-bench: all
-	@echo "bench: nothing to run yet"
+# bench: one JSON line per workload; W='gemm_* conv_*' chooses, BUDGET=seconds each
+$(B)/bench/%.o: bench/%.c $(wildcard bench/*.h) core.h
+	@mkdir -p $(@D)
+	$(CC) $(WARN) -D_GNU_SOURCE -O2 -march=native -I. -c $< -o $@
+
+$(B)/bench/bench: $(patsubst %.c,$(B)/%.o,$(wildcard bench/*.c)) $(B)/libjot.a
+	$(CC) $^ -o $@ $(LIBS)
+
+bench: $(B)/bench/bench
+	$(B)/bench/bench --budget $(or $(BUDGET),1) $(W)
 
 .PHONY: all examples demo deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-run check-tcc tcc-run check-c++ fuzz bench install wc clean

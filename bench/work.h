@@ -1,0 +1,42 @@
+/* bench/work.h - a workload: a name of the shared list, and a function that builds its graph.
+ *
+ * The function is called once per timed run (building is part of the work); its inputs are made on the
+ * first call and found again by their number. It returns how many outputs it filled in.
+ *
+ * Read after: bench/bench.c (timing), work_*.c. */
+#ifndef JOT_WORK_H
+#define JOT_WORK_H
+#include "core.h"
+
+enum { WORK_INPUTS = 64, WORK_OUTPUTS = 32 };
+
+typedef struct Work Work;
+typedef struct {
+    jot_Ctx *c;
+    const Work *work;
+    jot_Var in[WORK_INPUTS];
+    bool made[WORK_INPUTS];
+    jot_Optim *optim;
+} Bench;
+
+struct Work {
+    const char *name;
+    int (*build)(Bench *b, jot_Var *out);
+    int64_t a[8];       /* sizes, whatever build makes of them */
+    double flops;       /* multiply-adds x 2 of contractions, 0: not one */
+    double read, write; /* bytes that must move, for the floor of the rest; 0: no floor */
+};
+
+/* Tables of workloads, each ended by a NULL name. */
+extern const Work work_products[], work_convs[], work_maps[], work_seeds[], work_nets[];
+
+/* Input number k: normal f32 numbers (seeded by k), made on the first call, a parameter afterwards. */
+jot_Var work_normal(Bench *b, int k, jot_Ints shape);
+jot_Var work_scaled(Bench *b, int k, jot_Ints shape, double scale);
+jot_Var work_uniform(Bench *b, int k, jot_Ints shape);                /* [0, 1) */
+jot_Var work_labels(Bench *b, int k, int64_t n, int64_t classes);     /* i64 */
+/* The sum of y times fixed random numbers of its shape (input number k), differentiated by wrt;
+ * out gets the sum and the gradients; returns 1 + n. */
+int work_backward(Bench *b, int k, jot_Var y, int n, const jot_Var *wrt, jot_Var *out);
+
+#endif
