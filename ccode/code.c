@@ -1,0 +1,225 @@
+/* ccode/code.c - making code records: placing, sharing, counting.
+ *
+ * A pure record goes to the end of the innermost open block that one of its operands needs; a block
+ * that is open is linked into its parent only when it closes, so what is hoisted comes before it.
+ *
+ *   requires  open blocks       keeps  order of effects       breaks  nothing
+ *
+ * Read before: ccode/code.h. After: ccode/walk.c. */
+#include "ccode/code.h"
+
+JOT_FN void
+jot_code_refuse(Code *code, const char *what)
+{
+    if (code->ok && code->why)
+        jot_text_f(code->why, "%s", what);
+    code->ok = false;
+}
+
+JOT_FN bool
+jot_code_open(Code *code, Blocks *b, const Kernel *k, const Sched *s, Text *why)
+{
+    Inst func = {0};
+    memset(code, 0, sizeof *code);
+    memset(b, 0, sizeof *b);
+    code->mem = k->mem;
+    code->k = k;
+    code->s = s;
+    code->why = why;
+    code->ok = true;
+    code->steps = 1;
+    code->table = jot_mem_new(k->mem, CODE_TABLE, sizeof *code->table);
+    b->code = code;
+    jot_vec_push(k->mem, code->inst);
+    func.op = C_FUNC;
+    *(Inst *)jot_vec_push(k->mem, code->inst) = func;
+    b->stack[0] = 1;
+    return code->table && code->inst.n == 2;
+}
+
+JOT_FN void
+jot_code_close(Code *code)
+{
+    jot_mem_free(code->mem, code->table, CODE_TABLE * sizeof *code->table);
+    jot_vec_free(code->mem, code->inst);
+    jot_vec_free(code->mem, code->args);
+    jot_vec_free(code->mem, code->coefs);
+}
+
+static uint64_t
+hash_inst(const Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
+{
+    uint64_t h = jot_hash_u64(in->op, (uint64_t)in->dtype << 32 | (uint64_t)in->lanes << 16 | in->ew);
+    h = jot_hash_u64(h, in->c.u + in->aux * 0x10001u + in->round);
+    for (int i = 0; i < narg; i++)
+        h = jot_hash_u64(h, arg[i] + (coef ? (uint64_t)coef[i] << 32 : 0));
+    return h;
+}
+
+static bool
+same_inst(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg, int narg,
+          const int64_t *coef)
+{
+    if (a->op != in->op || a->dtype != in->dtype || a->lanes != in->lanes || a->ew != in->ew ||
+        a->round != in->round || a->exact != in->exact || a->aux != in->aux || a->c.u != in->c.u ||
+        a->narg != narg || !a->pure)
+        return false;
+    for (int i = 0; i < narg; i++)
+        if (code->args.v[a->arg + (uint32_t)i] != arg[i] ||
+            (coef && code->coefs.v[a->coef + (uint32_t)i] != coef[i]))
+            return false;
+    return true;
+}
+
+static void
+link_into(Code *code, uint32_t block, uint32_t n)
+{
+    Inst *b = &code->inst.v[block];
+    code->inst.v[n].block = block;
+    if (b->last)
+        code->inst.v[b->last].next = n;
+    else
+        b->kids = n;
+    b->last = n;
+}
+
+static bool
+append_args(Code *code, Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
+{
+    in->arg = code->args.n;
+    in->coef = code->coefs.n;
+    in->narg = (uint16_t)narg;
+    if (!jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
+        (coef && !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg)))
+        return false;
+    for (int i = 0; i < narg; i++) {
+        *(uint32_t *)jot_vec_push(code->mem, code->args) = arg[i];
+        if (coef)
+            *(int64_t *)jot_vec_push(code->mem, code->coefs) = coef[i];
+    }
+    return jot_vec_reserve(code->mem, code->inst, 1);
+}
+
+JOT_FN uint32_t
+jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg, const int64_t *coef)
+{
+    Code *code = b->code;
+    uint32_t n, slot;
+    int depth = 0;
+    if (code->inst.n >= CODE_LIMIT)
+        jot_code_refuse(code, "the schedule unrolls into too many operations");
+    for (int i = 0; i < narg; i++) {
+        if (arg[i] == 0 || arg[i] >= code->inst.n)
+            return 0;
+        if (code->inst.v[arg[i]].depth > depth)
+            depth = code->inst.v[arg[i]].depth;
+    }
+    if (!code->ok || code->mem->failed)
+        return 0;
+    slot = (uint32_t)(hash_inst(&in, arg, narg, coef) % CODE_TABLE);
+    for (n = code->table[slot]; in.pure && n; n = code->inst.v[n].hnext) {
+        const Inst *old = &code->inst.v[n];
+        if (old->depth <= b->depth && b->stack[old->depth] == old->block &&
+            same_inst(code, old, &in, arg, narg, coef))
+            return n;
+    }
+    if (!in.pure)
+        depth = b->depth;
+    if (!append_args(code, &in, arg, narg, coef))
+        return 0;
+    in.depth = (uint16_t)depth;
+    n = code->inst.n;
+    in.hnext = in.pure ? code->table[slot] : 0;
+    *(Inst *)jot_vec_push(code->mem, code->inst) = in;
+    if (in.pure)
+        code->table[slot] = n;
+    if (in.op != C_FOR && in.op != C_IF && in.op != C_TAIL)
+        link_into(code, b->stack[depth], n);
+    return n;
+}
+
+JOT_FN void
+jot_code_push(Blocks *b, uint32_t block)
+{
+    if (b->depth + 1 >= (int)(sizeof b->stack / sizeof b->stack[0])) {
+        jot_code_refuse(b->code, "too many nested loops");
+        return;
+    }
+    b->stack[++b->depth] = block;
+    b->code->inst.v[block].depth = (uint16_t)b->depth;
+}
+
+JOT_FN void
+jot_code_pop(Blocks *b)
+{
+    uint32_t block = b->stack[b->depth];
+    if (b->depth == 0)
+        return;
+    b->depth--;
+    if (block && b->code->inst.v[block].kids)
+        link_into(b->code, b->stack[b->depth], block);
+}
+
+/* Terms that belong to outer blocks become a named sum of their own, so that each loop adds only
+ * what changes in it. */
+JOT_FN uint32_t
+jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int n)
+{
+    const Inst *inst = b->code->inst.v;
+    uint32_t out[64], in[64];
+    int64_t out_k[64], in_k[64];
+    int nout = 0, nin = 0, deepest = 0;
+    Inst lin = {0};
+    for (int i = 0; i < n; i++)
+        if (inst[arg[i]].depth > deepest)
+            deepest = inst[arg[i]].depth;
+    for (int i = 0; i < n && n <= 60; i++)
+        if (inst[arg[i]].depth < deepest)
+            out[nout] = arg[i], out_k[nout++] = coef[i];
+        else
+            in[nin] = arg[i], in_k[nin++] = coef[i];
+    if (nout > 1 || (nout == 1 && out_k[0] != 1)) {
+        uint32_t rest = jot_code_lin(b, 0, out, out_k, nout);
+        if (rest)
+            b->code->inst.v[rest].named = true;
+        out[0] = rest;
+        out_k[0] = 1;
+        nout = 1;
+    }
+    for (int i = 0; i < nin; i++)
+        out[nout] = in[i], out_k[nout++] = in_k[i];
+    lin.op = C_LIN;
+    lin.pure = true;
+    lin.dtype = JOT_I64;
+    lin.c.i = c;
+    if (n == 1 && c == 0 && coef[0] == 1)
+        return arg[0];
+    return jot_code_add(b, lin, out, nout, out_k);
+}
+
+static void
+mark_live(Code *code)
+{
+    for (uint32_t n = 1; n < code->inst.n; n++)
+        if (code->inst.v[n].op == C_STORE || code->inst.v[n].op == C_SET)
+            for (uint32_t b = n; b && !code->inst.v[b].live; b = code->inst.v[b].block)
+                code->inst.v[b].live = true;
+}
+
+/* count: from the last record to the first, so that a record is judged after all its users.
+ *   requires  a complete function     keeps  everything     breaks  nothing: fills `live`, `uses` */
+JOT_FN void
+jot_code_count(Code *code)
+{
+    mark_live(code);
+    for (uint32_t n = code->inst.n; n-- > 1;) {
+        const Inst *in = &code->inst.v[n];
+        if (!in->live && !in->uses)
+            continue;
+        for (int i = 0; i < in->narg; i++) {
+            Inst *arg = &code->inst.v[code->args.v[in->arg + (uint32_t)i]];
+            arg->uses++;
+            arg->user = n;
+        }
+    }
+}

@@ -1,0 +1,105 @@
+/* ccode/code.h - code records: what the walk makes of a lowered tree and the printer spells.
+ *
+ * One record per operation, in blocks (function, for, if). A pure record stands in the outermost
+ * block where its operands exist; equal pure records of open blocks are one. Vectors are records
+ * with `lanes` > 0.
+ *
+ *     for i                               1 FUNC   2 FOR i
+ *         t = i*64                        3 LIN 64*i         (block 2, hoisted out of 4)
+ *         for j                           4 FOR j
+ *             y[t + j] = x[t + j] + 1     5 LOAD x [3 + 4]   6 EW add 5, 1   7 STORE y [3 + 4] = 6
+ *
+ * Read before: ccode/ir.h, ccode/emit.h. After: ccode/walk.c, ccode/emit.c. */
+#ifndef JOT_CODE_H
+#define JOT_CODE_H
+#include "ccode/emit.h"
+#include "ccode/sched.h"
+
+typedef enum {
+    C_POISON,
+    C_FUNC,     /* the function: outermost block */
+    C_FOR,      /* c.i steps; as an operand: its variable. `wide`: steps lo..hi of the caller */
+    C_IF,       /* block under conditions arg[0..) */
+    C_TAIL,     /* block run by the caller whose [lo, hi) holds step c.i */
+    C_LIN,      /* c.i + sum of coefficient * operand */
+    C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */
+    C_GE0, C_EQ0, C_INOT, C_IAND, C_IOR,
+    C_CLAMP,    /* arg 0 moved into 0 .. c.i - 1 */
+    C_INT,      /* element of an integer buffer as an index: buffer aux, address arg 0 */
+    C_CONST, C_SCALAR, /* c; number aux */
+    C_INDEX,    /* index value as a value of dtype */
+    C_LOAD,     /* buffer aux at address arg 0, under conditions arg[1..), else c */
+    C_PACK,     /* vector of scalars */
+    C_LANE,     /* lane c.i of arg 0 */
+    C_EW, C_CALL, /* operator `ew`, or text of value aux */
+    C_DECL,     /* variable (a register); as an operand: what is in it */
+    C_SET,      /* arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands: fma(arg 1, arg 2, arg 0) */
+    C_STORE     /* buffer aux at address arg 0 = arg 1 */
+} COp;
+
+typedef struct {
+    uint8_t op, dtype, lanes, ew;
+    uint8_t round;              /* CAST: target */
+    bool pure, exact, wide, named;
+    uint16_t depth;             /* of its block; of the block of its variable for FOR */
+    uint16_t narg;
+    uint32_t arg, coef;         /* in code.args, code.coefs (LIN) */
+    uint32_t block, next;       /* block it stands in, next record of the block */
+    uint32_t kids, last;        /* blocks */
+    uint32_t uses, aux, hnext;
+    uint32_t user;              /* where uses is 1: the user */
+    bool live;                  /* it has an effect, or a block with one */
+    bool in_place;              /* spelled where it is used, not as a variable */
+    uint8_t height;             /* of what is spelled in place below it */
+    jot_Scalar c;
+    const char *name;           /* what the variable or constant is called after, or NULL */
+} Inst;
+
+typedef struct {
+    Mem *mem;
+    const Kernel *k;
+    const Sched *s;
+    Vec(Inst) inst;             /* 0 poison, 1 the function */
+    Vec(uint32_t) args;
+    Vec(int64_t) coefs;
+    uint32_t *table;            /* pure records by hash */
+    int64_t steps;
+    Text *why;
+    bool ok;
+} Code;
+
+#define CODE_LIMIT 400000       /* records of one function: unrolling beyond is refused */
+#define CODE_TABLE 4096
+
+JOT_FN bool jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why);
+JOT_FN void jot_code_close(Code *code);
+/* Count uses from what has effects; records without uses are not printed. */
+JOT_FN void jot_code_count(Code *code);
+
+/* ---- making records (code.c) ---- */
+typedef struct {
+    Code *code;
+    uint32_t stack[96];         /* open blocks, the function first */
+    int depth;                  /* stack[depth] is the innermost */
+} Blocks;
+JOT_FN bool jot_code_open(Code *code, Blocks *b, const Kernel *k, const Sched *s, Text *why);
+JOT_FN uint32_t jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg, const int64_t *coef);
+JOT_FN void jot_code_push(Blocks *b, uint32_t block); /* the block's records follow */
+JOT_FN void jot_code_pop(Blocks *b);                  /* it is complete: link it into its parent */
+JOT_FN uint32_t jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int n);
+JOT_FN void jot_code_refuse(Code *code, const char *what);
+
+/* ---- Ix to records (walk_index.c) ---- */
+#define WALK_VARS 64
+#define WALK_LANE 63            /* axis number of the lane */
+typedef struct {
+    Blocks *b;
+    const Kernel *k;
+    Space space;
+    int64_t ext[WALK_VARS];
+    uint32_t var[WALK_VARS];    /* record of each loop variable */
+    bool written[256];          /* buffers that the kernel writes or that may alias */
+} IndexWalk;
+JOT_FN uint32_t jot_walk_ix(IndexWalk *w, Ix ix);
+
+#endif

@@ -1,0 +1,230 @@
+/* ccode/dialect.c - targets as data, and what stands before the kernels in a file: typedefs and
+ * exactly those functions that the kernels name, transitively. The scalar functions are the prelude's
+ * (ccode/prelude.def); the few here belong to the emitter: conversions, bits of constants, index
+ * arithmetic, vector loads.
+ *
+ *   requires  emitted functions (their text is scanned for jot_ names)
+ *   keeps     nothing to keep      breaks  nothing
+ *
+ * Read before: ccode/emit.h, ccode/prelude.h. */
+#include "ccode/print.h"
+#include "ccode/prelude.h"
+
+static const Dialect dialects[] = {
+    { "c", false, "restrict", "", "jot_fma%f" },
+    { "gnu", true, "restrict", "", "__builtin_fma%f" },
+};
+
+JOT_FN const Dialect *
+jot_dialect_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof dialects / sizeof dialects[0]; i++)
+        if (jot_str_eq(dialects[i].name, name))
+            return &dialects[i];
+    return NULL;
+}
+
+static const char typedefs[] =
+    "#ifdef __clang__\n"
+    "#pragma STDC FP_CONTRACT OFF\n"
+    "#endif\n"
+    "typedef signed char jot_i8;\n"
+    "typedef unsigned char jot_u8;\n"
+    "typedef short jot_i16;\n"
+    "typedef unsigned short jot_u16;\n"
+    "typedef int jot_i32;\n"
+    "typedef unsigned jot_u32;\n"
+    "typedef long long jot_i64;\n"
+    "typedef unsigned long long jot_u64;\n"
+    "typedef union { jot_i64 i; jot_u64 u; double f; } jot_Scalar;\n";
+
+#define SATURATE(t, low, end, min, max) \
+    { "jot_to_" t, "static jot_" t "\njot_to_" t "(double x)\n{\n" \
+      "    return x != x ? 0 : x <= " low " ? " min " : x >= " end " ? " max " : (jot_" t ")x;\n}\n" }
+
+typedef struct { const char *name, *text; } Helper;
+static const Helper helpers[] = {
+    SATURATE("i8", "-128.0", "128.0", "-128", "127"),
+    SATURATE("i16", "-32768.0", "32768.0", "-32768", "32767"),
+    SATURATE("i32", "-2147483648.0", "2147483648.0", "(-2147483647 - 1)", "2147483647"),
+    SATURATE("i64", "-9223372036854775808.0", "9223372036854775808.0",
+             "(-9223372036854775807LL - 1)", "9223372036854775807LL"),
+    SATURATE("u8", "0.0", "256.0", "0", "255"),
+    SATURATE("u16", "0.0", "65536.0", "0", "65535"),
+    SATURATE("u32", "0.0", "4294967296.0", "0", "4294967295u"),
+    SATURATE("u64", "0.0", "18446744073709551616.0", "0", "18446744073709551615ULL"),
+    { "jot_bits_f32",
+      "static float\njot_bits_f32(jot_u32 bits)\n{\n"
+      "    union { jot_u32 u; float f; } x;\n    x.u = bits;\n    return x.f;\n}\n" },
+    { "jot_bits_f64",
+      "static double\njot_bits_f64(jot_u32 high, jot_u32 low)\n{\n"
+      "    union { jot_u64 u; double f; } x;\n    x.u = (jot_u64)high << 32 | low;\n"
+      "    return x.f;\n}\n" },
+    { "jot_clamp",
+      "static jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
+      "    return i < 0 ? 0 : i < n ? i : n - 1;\n}\n" },
+    { "jot_floor_div",
+      "static jot_i64\njot_floor_div(jot_i64 a, jot_i64 b)\n{\n"
+      "    if (b == 0 || b == -1)\n        return b ? (jot_i64)(0 - (jot_u64)a) : 0;\n"
+      "    return a / b - (a % b != 0 && (a < 0) != (b < 0));\n}\n" },
+    { "jot_floor_mod",
+      "static jot_i64\njot_floor_mod(jot_i64 a, jot_i64 b)\n{\n    jot_i64 r;\n"
+      "    if (b == 0 || b == -1)\n        return 0;\n    r = a % b;\n"
+      "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}\n" },
+    { "jot_bf16_in",
+      "static float\njot_bf16_in(jot_u16 half)\n{\n"
+      "    union { jot_u32 u; float f; } x;\n    x.u = (jot_u32)half << 16;\n    return x.f;\n}\n" },
+    { "jot_bf16_out",
+      "static jot_u16\njot_bf16_out(float value)\n{\n"
+      "    union { jot_u32 u; float f; } x;\n    x.f = value;\n"
+      "    if (value != value)\n        return (jot_u16)(x.u >> 16 | 0x40);\n"
+      "    return (jot_u16)((x.u + 0x7fff + (x.u >> 16 & 1)) >> 16);\n}\n" },
+    { "jot_f16_in",
+      "static float\njot_f16_in(jot_u16 half)\n{\n"
+      "    union { jot_u32 u; float f; } x;\n    jot_u32 e = half >> 10 & 31, m = half & 1023;\n"
+      "    if (e == 0)\n        x.f = (float)m * 5.9604644775390625e-8f;\n"
+      "    else\n        x.u = (e == 31 ? 255 : e + 112) << 23 | m << 13;\n"
+      "    x.u |= (jot_u32)(half >> 15) << 31;\n    return x.f;\n}\n" },
+    { "jot_f16_out",
+      "static jot_u16\njot_f16_out(float value)\n{\n"
+      "    union { jot_u32 u; float f; } x;\n    jot_u32 sign, e, m, cut, rest;\n    x.f = value;\n"
+      "    sign = x.u >> 16 & 0x8000;\n    e = x.u >> 23 & 255;\n    m = x.u & 0x7fffff;\n"
+      "    if (e == 255)\n        return (jot_u16)(sign | 0x7c00 | (m ? 0x200 | m >> 13 : 0));\n"
+      "    if (e > 142)\n        return (jot_u16)(sign | 0x7c00);\n"
+      "    if (e < 102)\n        return (jot_u16)sign;\n"
+      "    m |= 0x800000;\n    cut = e < 113 ? 126 - e : 13;\n    rest = m & ((1u << cut) - 1);\n"
+      "    m >>= cut;\n    m += rest > 1u << (cut - 1) || (rest == 1u << (cut - 1) && (m & 1));\n"
+      "    return (jot_u16)(sign | (e < 113 ? m : m + ((e - 113) << 10)));\n}\n" },
+    { "jot_fmaf",
+      "static float\njot_fmaf(float a, float b, float c)\n{\n    return a * b + c;\n}\n" },
+    { "jot_fma",
+      "static double\njot_fma(double a, double b, double c)\n{\n    return a * b + c;\n}\n" },
+};
+
+JOT_FN const char *
+jot_dialect_helper(const char *name, size_t n)
+{
+    for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
+        if (jot_str_len(helpers[i].name) == n && memcmp(helpers[i].name, name, n) == 0)
+            return helpers[i].text;
+    return NULL;
+}
+
+/* ---- the functions that a text names ---- */
+
+#define NEEDED 512
+typedef struct {
+    const char *name;
+    size_t n;
+} Needed;
+typedef struct {
+    const Dialect *d;
+    Text *out;
+    Needed done[NEEDED];
+    int ndone;
+} Prelude;
+
+static void need_text(Prelude *p, const char *text, size_t n, int depth);
+
+static bool
+is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* jot_f32x8, jot_ld_f32x8, jot_st_f32x8: a vector type, its loads and stores */
+static bool
+need_vector(Prelude *p, const char *name, size_t n)
+{
+    size_t x = n, from = 4;
+    bool ld = n > 7 && memcmp(name + 4, "ld_", 3) == 0, st = n > 7 && memcmp(name + 4, "st_", 3) == 0;
+    int lanes = 0, bits = 0;
+    from += ld || st ? 3 : 0;
+    while (x > from && name[x - 1] != 'x')
+        x--;
+    if (x <= from + 1 || x >= n || (name[from] != 'f' && name[from] != 'i' && name[from] != 'u'))
+        return false;
+    for (size_t i = x; i < n; i++) {
+        if (name[i] < '0' || name[i] > '9')
+            return false;
+        lanes = lanes * 10 + (name[i] - '0');
+    }
+    for (size_t i = from + 1; i + 1 < x; i++)
+        bits = bits * 10 + (name[i] - '0');
+    if (ld || st) {
+        char vector[64];
+        Text t = {0};
+        t.s = vector;
+        t.cap = sizeof vector;
+        jot_text_f(&t, "jot_%.*s", (int)(n - from), name + from);
+        need_text(p, vector, t.n, 0);
+    }
+    if (ld)
+        jot_text_f(p->out, "static inline jot_%.*s\n%.*s(const void *p)\n{\n    jot_%.*s v;\n"
+                   "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n", (int)(n - from),
+                   name + from, (int)n, name, (int)(n - from), name + from);
+    else if (st)
+        jot_text_f(p->out, "static inline void\n%.*s(void *p, jot_%.*s v)\n{\n"
+                   "    __builtin_memcpy(p, &v, sizeof v);\n}\n", (int)n, name, (int)(n - from),
+                   name + from);
+    else
+        jot_text_f(p->out, "typedef %s%.*s %.*s __attribute__((vector_size(%d)));\n",
+                   name[from] == 'f' ? (bits == 64 ? "double" : "float") : "jot_",
+                   name[from] == 'f' ? 0 : (int)(x - 1 - from), name + from, (int)n, name,
+                   lanes * bits / 8);
+    return true;
+}
+
+static void
+need(Prelude *p, const char *name, size_t n, int depth)
+{
+    const PreludeFn *fn;
+    const char *text;
+    for (int i = 0; i < p->ndone; i++)
+        if (p->done[i].n == n && memcmp(p->done[i].name, name, n) == 0)
+            return;
+    if (p->ndone >= NEEDED || depth > 40)
+        return;
+    fn = jot_prelude_find(name, n);
+    text = jot_dialect_helper(name, n);
+    /* a name in a fixed buffer does not outlive it: keep the text's own */
+    p->done[p->ndone].name = fn ? fn->name : name;
+    p->done[p->ndone].n = n;
+    if (fn) {
+        p->ndone++;
+        need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
+        need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
+        jot_text_f(p->out, "static %s\n%s(%s)\n{\n    %s\n}\n", fn->ret, fn->name, fn->params, fn->body);
+    } else if (text) {
+        p->ndone++;
+        jot_text_f(p->out, "%s", text);
+    } else if (need_vector(p, name, n))
+        p->ndone++;
+}
+
+static void
+need_text(Prelude *p, const char *text, size_t n, int depth)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t end = i;
+        if (!is_word(text[i]) || (i > 0 && is_word(text[i - 1])))
+            continue;
+        while (end < n && is_word(text[end]))
+            end++;
+        if (end - i > 4 && memcmp(text + i, "jot_", 4) == 0)
+            need(p, text + i, end - i, depth);
+        i = end - 1;
+    }
+}
+
+JOT_FN bool
+jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out)
+{
+    Prelude p;
+    memset(&p, 0, sizeof p);
+    p.d = d;
+    p.out = out;
+    jot_text_f(out, "%s", typedefs);
+    need_text(&p, kernels, n, 0);
+    return !out->mem || !out->mem->failed;
+}

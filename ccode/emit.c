@@ -1,0 +1,608 @@
+/* ccode/emit.c - code records as the text of a C function: names, declarations, statements.
+ *
+ * A record is a variable where it is used more than once, in another block or where C would round it
+ * differently; else it is spelled in place. Vectors are variables of the dialect's vector type, or
+ * arrays of lanes; what the vector type has no operator for goes lane by lane:
+ *
+ *     gnu   jot_f32x8 t = a * b;
+ *     c     float t[4];    for (int l = 0; l < 4; l++) t[l] = a[l] * b[l];
+ *
+ *   requires  counted code       keeps  order of effects       breaks  nothing
+ *
+ * Read before: ccode/print.h, ccode/emit_expr.c. After: ccode/dialect.c. */
+#include "ccode/print.h"
+
+/* ---- names ---- */
+
+static bool
+name_char(char c, bool first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (!first && c >= '0' && c <= '9');
+}
+
+static bool
+is_reserved(const char *name)
+{
+    static const char *const word[] = {
+        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
+        "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
+        "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "linux", "unix"
+    };
+    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (jot_str_eq(word[i], name))
+            return true;
+    return false;
+}
+
+/* A C name from any text, such that no name followed by _number is another's. */
+static void
+clean_name(const char *text, char *out, int max)
+{
+    int n = 0;
+    for (; *text && n < max - 3; text++)
+        if (name_char(*text, n == 0))
+            out[n++] = *text;
+        else if (n == 0 && name_char(*text, false)) {
+            out[n++] = 'n';
+            out[n++] = *text;
+        } else if (n > 0 && out[n - 1] != '_')
+            out[n++] = '_';
+    while (n > 0 && out[n - 1] == '_')
+        n--;
+    if (n == 0)
+        out[n++] = 'v';
+    out[n] = 0;
+    for (int i = n; i-- > 0 && out[i] >= '0' && out[i] <= '9';)
+        if (i > 0 && out[i - 1] == '_') {
+            out[n++] = 'x';
+            break;
+        }
+    out[n] = 0;
+    if (is_reserved(out) || (n >= 4 && memcmp(out, "jot_", 4) == 0)) {
+        memmove(out + 1, out, (size_t)n + 1);
+        out[0] = 'n';
+    }
+}
+
+static Name
+take_name(Printer *p, const char *text)
+{
+    char clean[40];
+    Name name = {0};
+    int i;
+    clean_name(text, clean, 36);
+    for (i = 0; i < p->bases && !jot_str_eq(p->base[i].text, clean); i++)
+        ;
+    if (i == PRINT_BASES)
+        i = PRINT_BASES - 1;
+    else if (i == p->bases) {
+        memcpy(p->base[i].text, clean, sizeof clean);
+        p->bases++;
+    }
+    name.base = (uint16_t)i;
+    name.number = p->base[i].live++;
+    *(uint32_t *)jot_vec_push(p->code->mem, p->scope) = (uint32_t)i;
+    return name;
+}
+
+static void
+give_back(Printer *p, uint32_t mark)
+{
+    while (p->scope.n > mark)
+        p->base[p->scope.v[--p->scope.n]].live--;
+}
+
+JOT_FN void
+jot_print_name(Printer *p, Name name)
+{
+    jot_text_f(p->out, "%s", p->base[name.base].text);
+    if (name.number)
+        jot_text_f(p->out, "_%u", name.number);
+}
+
+/* ---- what is spelled in place ---- */
+
+static bool
+always_in_place(const Inst *in)
+{
+    return (in->op == C_LIN && !in->named) || in->op == C_CONST || in->op == C_LANE ||
+           in->op == C_GE0 || in->op == C_EQ0 || in->op == C_INOT || in->op == C_IAND || in->op == C_IOR;
+}
+
+static bool
+may_be_in_place(const Code *code, const Inst *in)
+{
+    const Inst *user = &code->inst.v[in->user];
+    bool small = in->dtype == JOT_I8 || in->dtype == JOT_I16 || in->dtype == JOT_U8 ||
+                 in->dtype == JOT_U16;
+    if (in->uses != 1 || user->block != in->block || !in->pure || user->op == C_LANE ||
+        user->op == C_FOR)
+        return false;
+    if (in->op == C_EW)
+        return (!small || in->ew == EW_CAST) && in->ew != EW_ISNAN && user->ew != EW_ISNAN;
+    return in->op == C_LOAD || in->op == C_INDEX || in->op == C_IDIV || in->op == C_IMOD ||
+           in->op == C_IMUL || in->op == C_INT || in->op == C_CLAMP || in->op == C_SCALAR;
+}
+
+static void
+choose_in_place(Code *code)
+{
+    for (uint32_t n = 1; n < code->inst.n; n++) {
+        Inst *in = &code->inst.v[n];
+        int height = 0;
+        for (int i = 0; i < in->narg; i++) {
+            const Inst *arg = &code->inst.v[code->args.v[in->arg + (uint32_t)i]];
+            if (arg->in_place && arg->height >= height)
+                height = arg->height + 1;
+        }
+        in->height = (uint8_t)(height > 250 ? 250 : height);
+        in->in_place = always_in_place(in) || (height < 5 && may_be_in_place(code, in));
+    }
+}
+
+/* ---- statements ---- */
+
+static void
+begin_line(Printer *p)
+{
+    jot_text_f(p->out, "%*s", p->indent * 4, "");
+}
+
+static void
+lane_loop(Printer *p, int lanes)
+{
+    begin_line(p);
+    jot_text_f(p->out, "for (int l = 0; l < %d; l++)\n", lanes);
+    p->indent++;
+    begin_line(p);
+    p->indent--;
+}
+
+/* "float t" or the vector's "jot_f32x8 t", "float t[4]" */
+static void
+print_declarator(Printer *p, const Inst *in, Name name, bool constant)
+{
+    begin_line(p);
+    jot_text_f(p->out, "%s", constant ? "const " : "");
+    if (in->lanes && p->d->vectors)
+        jot_text_f(p->out, "jot_%sx%d ", jot_print_short(in->dtype), p->lanes);
+    else
+        jot_text_f(p->out, "%s ", in->op == C_LIN ? "jot_i64" : jot_print_type(in->dtype));
+    jot_print_name(p, name);
+    if (in->lanes && !p->d->vectors)
+        jot_text_f(p->out, "[%d]", p->lanes);
+}
+
+static const char *
+name_for(const Printer *p, const Inst *in)
+{
+    if (in->name)
+        return in->name;
+    switch (in->op) {
+    case C_LOAD: case C_INT: return p->k->bufs.v[in->aux].name;
+    case C_SCALAR: return p->k->scalars.v[in->aux].name;
+    case C_LIN: return "at";
+    case C_IDIV: case C_IMOD: case C_IMUL: case C_CLAMP: return "k";
+    default: return "t";
+    }
+}
+
+static void
+print_pack(Printer *p, const Inst *in)
+{
+    jot_text_f(p->out, " = {");
+    for (int i = 0; i < in->narg; i++) {
+        jot_text_f(p->out, "%s", i ? ", " : "");
+        jot_print_expr(p, p->code->args.v[in->arg + (uint32_t)i], 13, EACH_LANE);
+    }
+    jot_text_f(p->out, "};\n");
+}
+
+static void
+print_variable(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    Name name = take_name(p, name_for(p, in));
+    bool whole = !in->lanes || jot_print_whole(p, n) || in->op == C_PACK;
+    print_declarator(p, in, name, whole);
+    if (in->op == C_PACK)
+        print_pack(p, in);
+    else if (whole) {
+        jot_text_f(p->out, " = ");
+        jot_print_body(p, n, WHOLE);
+        jot_text_f(p->out, ";\n");
+    } else {
+        jot_text_f(p->out, p->d->vectors && in->lanes < p->lanes ? " = {0};\n" : ";\n");
+        lane_loop(p, in->lanes);
+        jot_print_name(p, name);
+        jot_text_f(p->out, "[l] = ");
+        jot_print_body(p, n, EACH_LANE);
+        jot_text_f(p->out, ";\n");
+    }
+    p->name[n] = name;
+}
+
+/* A scalar register whose first use is to be set is declared with that value. */
+static bool
+print_register(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    const Inst *set = &p->code->inst.v[in->next];
+    bool at_once = in->next && set->op == C_SET && !set->ew && !in->lanes && set->narg == 2 &&
+                   p->code->args.v[set->arg] == n;
+    p->name[n] = take_name(p, name_for(p, in));
+    print_declarator(p, in, p->name[n], false);
+    if (at_once) {
+        jot_text_f(p->out, " = ");
+        jot_print_expr(p, p->code->args.v[set->arg + 1], 13, WHOLE);
+    }
+    jot_text_f(p->out, ";\n");
+    return at_once;
+}
+
+static void
+print_set_value(Printer *p, const Inst *in, LaneMode mode)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    int dtype;
+    jot_print_expr(p, arg[0], 0, mode);
+    jot_text_f(p->out, " = ");
+    if (in->narg == 3) {
+        for (const char *c = p->d->fma; *c; c++)
+            if (c[0] == '%' && c[1] == 'f')
+                jot_text_f(p->out, "%s", in->dtype == JOT_F64 ? "" : "f"), c++;
+            else
+                jot_text_put(p->out, c, 1);
+        jot_text_f(p->out, "(");
+        jot_print_expr(p, arg[1], 13, mode);
+        jot_text_f(p->out, ", ");
+        jot_print_expr(p, arg[2], 13, mode);
+        jot_text_f(p->out, ", ");
+        jot_print_expr(p, arg[0], 13, mode);
+        jot_text_f(p->out, ")");
+    } else if (in->ew)
+        jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), false, arg,
+                           in->dtype, mode);
+    else
+        jot_print_expr(p, arg[1], 13, mode);
+    jot_text_f(p->out, ";\n");
+}
+
+static bool
+operand_whole(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    return in->lanes && (!in->in_place || jot_print_whole(p, n));
+}
+
+static void
+print_set(Printer *p, const Inst *in)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    bool whole = p->d->vectors && in->lanes == p->lanes && in->narg == 2 && operand_whole(p, arg[1]) &&
+                 in->dtype >= JOT_F32 && (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
+    if (in->lanes && !whole)
+        lane_loop(p, in->lanes);
+    else
+        begin_line(p);
+    print_set_value(p, in, whole ? WHOLE : EACH_LANE);
+}
+
+static void
+print_store(Printer *p, const Inst *in)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    bool half = dtype == JOT_F16 || dtype == JOT_BF16;
+    bool whole = p->d->vectors && in->lanes == p->lanes && !half && dtype >= JOT_F32 &&
+                 operand_whole(p, arg[1]);
+    if (whole) {
+        begin_line(p);
+        jot_text_f(p->out, "jot_st_%sx%d(", jot_print_short(dtype), p->lanes);
+        jot_print_name(p, p->buf_name[in->aux]);
+        jot_text_f(p->out, " + ");
+        jot_print_expr(p, arg[0], 2, WHOLE);
+        jot_text_f(p->out, ", ");
+        jot_print_expr(p, arg[1], 13, WHOLE);
+        jot_text_f(p->out, ");\n");
+        return;
+    }
+    if (in->lanes)
+        lane_loop(p, in->lanes);
+    else
+        begin_line(p);
+    jot_print_name(p, p->buf_name[in->aux]);
+    jot_text_f(p->out, "[");
+    jot_print_expr(p, arg[0], 3, EACH_LANE);
+    jot_text_f(p->out, in->lanes ? " + l] = " : "] = ");
+    if (half)
+        jot_text_f(p->out, "jot_%s_out(", jot_dtype_name((jot_DType)dtype));
+    jot_print_expr(p, arg[1], 13, EACH_LANE);
+    jot_text_f(p->out, half ? ");\n" : ";\n");
+}
+
+static bool
+followed_by_tail(const Printer *p, const Inst *in)
+{
+    return in->next && p->code->inst.v[in->next].op == C_TAIL;
+}
+
+static void
+open_block(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    begin_line(p);
+    if (in->op == C_FOR) {
+        Name name = p->name[n] = take_name(p, in->name ? in->name : "i");
+        jot_text_f(p->out, "for (jot_i64 ");
+        jot_print_name(p, name);
+        jot_text_f(p->out, in->wide ? " = lo; " : " = 0; ");
+        jot_print_name(p, name);
+        if (in->wide)
+            jot_text_f(p->out, " < hi");
+        else
+            jot_text_f(p->out, " < %lld", (long long)in->c.i);
+        if (in->wide && followed_by_tail(p, in)) {
+            jot_text_f(p->out, " && ");
+            jot_print_name(p, name);
+            jot_text_f(p->out, " < %lld", (long long)in->c.i);
+        }
+        jot_text_f(p->out, "; ");
+        jot_print_name(p, name);
+        jot_text_f(p->out, "++) {\n");
+        return;
+    }
+    if (in->op == C_TAIL) {
+        jot_text_f(p->out, "if (lo <= %lld && hi > %lld) {\n", (long long)in->c.i, (long long)in->c.i);
+        return;
+    }
+    jot_text_f(p->out, "if (");
+    for (int i = 0; i < in->narg; i++) {
+        jot_text_f(p->out, "%s", i ? " && " : "");
+        jot_print_expr(p, p->code->args.v[in->arg + (uint32_t)i], in->narg > 1 ? 6 : 13, EACH_LANE);
+    }
+    jot_text_f(p->out, ") {\n");
+}
+
+static void
+print_block(Printer *p, uint32_t block)
+{
+    uint32_t n = p->code->inst.v[block].kids, mark;
+    bool skip = false;
+    for (; n; n = p->code->inst.v[n].next) {
+        const Inst *in = &p->code->inst.v[n];
+        if (skip || (!in->live && (!in->uses || in->in_place))) {
+            skip = false;
+            continue;
+        }
+        switch (in->op) {
+        case C_FOR: case C_IF: case C_TAIL:
+            mark = p->scope.n;
+            open_block(p, n);
+            p->indent++;
+            print_block(p, n);
+            p->indent--;
+            begin_line(p);
+            jot_text_f(p->out, "}\n");
+            give_back(p, mark);
+            break;
+        case C_DECL: skip = print_register(p, n); break;
+        case C_SET: print_set(p, in); break;
+        case C_STORE: print_store(p, in); break;
+        default: print_variable(p, n); break;
+        }
+    }
+}
+
+/* ---- the function ---- */
+
+typedef struct { bool buf, scalars, scratch, range; bool used[256]; } Used;
+
+static void
+find_used(const Printer *p, Used *u)
+{
+    memset(u, 0, sizeof *u);
+    for (uint32_t n = 1; n < p->code->inst.n; n++) {
+        const Inst *in = &p->code->inst.v[n];
+        if (!in->live && !in->uses)
+            continue;
+        if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT)
+            u->used[in->aux % 256] = true;
+        u->scalars |= in->op == C_SCALAR;
+        u->range |= (in->op == C_FOR && in->wide) || in->op == C_TAIL;
+    }
+    for (uint32_t b = 1; b < p->k->bufs.n; b++)
+        if (u->used[b % 256])
+            *(p->k->bufs.v[b].role == BUF_SCRATCH ? &u->scratch : &u->buf) = true;
+}
+
+static size_t
+scratch_size(const KBuf *b)
+{
+    size_t nbytes = (size_t)b->layout->nelem * jot_dtype_nbytes((jot_DType)b->dtype);
+    return (nbytes + 64 + 63) / 64 * 64; /* a vector's width to spare */
+}
+
+static void
+print_pointers(Printer *p, const Used *u)
+{
+    uint32_t number = 0;
+    size_t offset = 0;
+    for (uint32_t b = 1; b < p->k->bufs.n; b++) {
+        const KBuf *buf = &p->k->bufs.v[b];
+        const char *type = jot_print_memory_type(buf->dtype);
+        bool scratch = buf->role == BUF_SCRATCH;
+        p->buf_name[b] = take_name(p, buf->name);
+        if (u->used[b % 256]) {
+            jot_text_f(p->out, "    %s%s *%s%s", jot_buf_written(p->s, b) ? "" : "const ", type,
+                       buf->may_alias ? "" : p->d->restrict_, buf->may_alias || !*p->d->restrict_ ? "" : " ");
+            jot_print_name(p, p->buf_name[b]);
+            if (scratch)
+                jot_text_f(p->out, " = (%s *)(void *)((char *)scratch + %zu);\n", type, offset);
+            else
+                jot_text_f(p->out, " = buf[%u];\n", number);
+        }
+        number += !scratch;
+        offset += scratch ? scratch_size(buf) : 0;
+    }
+}
+
+static void
+print_unused(Printer *p, const Used *u)
+{
+    jot_text_f(p->out, "    %s(void)ints, (void)phase", u->buf ? "" : "(void)buf, ");
+    jot_text_f(p->out, "%s%s%s;\n", u->scalars ? "" : ", (void)scalars", u->scratch ? "" : ", (void)scratch",
+               u->range ? "" : ", (void)lo, (void)hi");
+}
+
+/* The schedule as a comment; what would end it is broken up. */
+static void
+print_comment(Printer *p, const char *name)
+{
+    Text text = {0};
+    text.mem = p->code->mem;
+    jot_text_f(&text, "%s", name);
+    if (p->k->name)
+        jot_text_f(&text, ": %s", p->k->name);
+    jot_text_f(&text, "\n");
+    jot_sched_print(p->s, &text);
+    jot_text_f(p->out, "/* ");
+    for (size_t i = 0; i + 1 < text.n; i++) {
+        jot_text_put(p->out, text.s + i, 1);
+        if (text.s[i] == '\n')
+            jot_text_f(p->out, " * ");
+        if (text.s[i] == '*' && text.s[i + 1] == '/')
+            jot_text_f(p->out, " ");
+    }
+    jot_text_f(p->out, " */\n");
+    jot_text_free(&text);
+}
+
+static void
+print_function(Printer *p, const char *name)
+{
+    static const char *const own[] = { "buf", "ints", "scalars", "scratch", "phase", "lo", "hi", "l" };
+    Used u;
+    find_used(p, &u);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        take_name(p, own[i]);
+    print_comment(p, name);
+    jot_text_f(p->out, "%svoid\n%s(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars,\n",
+               p->d->function, name);
+    jot_text_f(p->out, "    void *scratch, jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n");
+    print_pointers(p, &u);
+    print_unused(p, &u);
+    p->indent = 1;
+    print_block(p, 1);
+    jot_text_f(p->out, "}\n");
+}
+
+static void
+fill_info(const Printer *p, size_t from, EmitInfo *info)
+{
+    memset(info, 0, sizeof *info);
+    info->steps = p->code->steps;
+    for (uint32_t b = 1; b < p->k->bufs.n; b++)
+        if (p->k->bufs.v[b].role == BUF_SCRATCH)
+            info->scratch_nbytes += scratch_size(&p->k->bufs.v[b]);
+        else
+            info->nbufs++;
+    for (size_t i = from; i < p->out->n; i++)
+        info->lines += p->out->s[i] == '\n';
+}
+
+static bool
+print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *info)
+{
+    Printer *p = jot_mem_new(code->mem, 1, sizeof *p);
+    size_t from = out->n;
+    bool ok = false;
+    if (!p)
+        return false;
+    p->code = code;
+    p->k = code->k;
+    p->s = code->s;
+    p->d = d;
+    p->out = out;
+    p->lanes = code->s->lanes;
+    p->name = jot_mem_new(code->mem, code->inst.n, sizeof *p->name);
+    if (p->name) {
+        choose_in_place(code);
+        print_function(p, name);
+        ok = !code->mem->failed;
+        fill_info(p, from, info);
+    }
+    jot_mem_free(code->mem, p->name, code->inst.n * sizeof *p->name);
+    jot_vec_free(code->mem, p->scope);
+    jot_mem_free(code->mem, p, sizeof *p);
+    return ok;
+}
+
+/* ---- the passes ---- */
+
+const EmitPass jot_emit_passes[] = {
+    { 'k', "kernel", "what the kernel computes" },
+    { 's', "schedule", "order and places" },
+    { 't', "tree", "loops after lowering" },
+    { 'c', "text", "the emitted function" },
+};
+const int jot_emit_passes_n = (int)(sizeof jot_emit_passes / sizeof jot_emit_passes[0]);
+
+static bool
+wants(const char *letters, char letter)
+{
+    for (; letters && *letters; letters++)
+        if (*letters == letter)
+            return true;
+    return false;
+}
+
+static void
+dump_lowered(const Kernel *k, const Sched *s, const Tree *t, const char *letters, Text *dump)
+{
+    if (wants(letters, 'k'))
+        jot_ir_print(k, dump);
+    if (wants(letters, 's'))
+        jot_sched_print(s, dump);
+    if (wants(letters, 't'))
+        jot_lower_print(t, s, dump);
+}
+
+JOT_FN bool
+jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
+              const char *letters, Text *dump, Text *out, EmitInfo *info, Text *why)
+{
+    Tree tree;
+    Code code;
+    size_t from = out->n;
+    bool ok;
+    if (k->bufs.n > 256 || s->lanes < 1 || s->lanes > 64) {
+        if (why)
+            jot_text_f(why, "too many buffers or lanes");
+        return false;
+    }
+    ok = jot_lower(&tree, s, why);
+    if (ok && dump)
+        dump_lowered(k, s, &tree, letters, dump);
+    if (ok) {
+        ok = jot_walk(&code, k, s, &tree, why) && print_code(&code, d, name, out, info);
+        jot_code_close(&code);
+    }
+    jot_lower_close(&tree);
+    if (ok && dump && wants(letters, 'c'))
+        jot_text_put(dump, out->s + from, out->n - from);
+    if (!ok && out->s) {
+        out->n = from;
+        out->s[from] = 0;
+    }
+    return ok;
+}
+
+JOT_FN bool
+jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name, Text *out,
+         EmitInfo *info, Text *why)
+{
+    return jot_emit_dump(k, s, d, name, NULL, NULL, out, info, why);
+}

@@ -1,0 +1,475 @@
+/* ccode/emit_expr.c - expressions of the emitted text: few parentheses, C's precedences.
+ *
+ *     level   0 name, call, [ ]   1 unary   2 * / %   3 + -   4 shifts   5 < >   6 == !=
+ *             8 &   9 ^   10 |   11 &&   12 ||   13 ? :
+ *
+ * Read before: ccode/print.h. After: ccode/emit.c. */
+#include "ccode/print.h"
+
+JOT_FN const char *
+jot_print_short(int dtype)
+{
+    return dtype == JOT_BOOL ? "u8" : jot_dtype_name((jot_DType)dtype);
+}
+
+JOT_FN const char *
+jot_print_type(int dtype)
+{
+    static const char *const type[JOT_DTYPES] = {
+        "jot_u8", "jot_i8", "jot_i16", "jot_i32", "jot_i64", "jot_u8", "jot_u16", "jot_u32",
+        "jot_u64", "float", "float", "float", "double"
+    };
+    return type[dtype];
+}
+
+JOT_FN const char *
+jot_print_memory_type(int dtype)
+{
+    return dtype == JOT_F16 || dtype == JOT_BF16 ? "jot_u16" : jot_print_type(dtype);
+}
+
+static int
+dtype_class(int dtype)
+{
+    return dtype >= JOT_F16 ? 0 : dtype == JOT_BOOL ? 2 : 1;
+}
+
+static uint32_t
+arg_of(const Printer *p, const Inst *in, int i)
+{
+    return p->code->args.v[in->arg + (uint32_t)i];
+}
+
+/* ---- operators ---- */
+
+/* The C text of an operator and the dtype that its %f and %t stand for. */
+JOT_FN const char *
+jot_print_operator(const Inst *in, int operand_dtype, int third_dtype, int *dtype)
+{
+    *dtype = operand_dtype;
+    if (in->ew == EW_SELECT)
+        *dtype = third_dtype;
+    if (in->ew == EW_UNIFORM || in->ew == EW_NORMAL)
+        *dtype = in->dtype;
+    return jot_ew_info[in->ew].c[dtype_class(*dtype)];
+}
+
+static const char *
+operator_text(const Printer *p, const Inst *in, int *dtype)
+{
+    int first = p->code->inst.v[arg_of(p, in, 0)].dtype;
+    int last = p->code->inst.v[arg_of(p, in, in->narg - 1)].dtype;
+    return jot_print_operator(in, first, last, dtype);
+}
+
+static bool
+contains(const char *text, const char *what)
+{
+    size_t n = jot_str_len(what);
+    for (; *text; text++)
+        if (jot_str_len(text) >= n && memcmp(text, what, n) == 0)
+            return true;
+    return false;
+}
+
+static int
+template_level(const char *text)
+{
+    if (contains(text, "(") || (text[0] == '%' && text[2] == 0))
+        return 0;
+    if (contains(text, " ? "))
+        return 13;
+    if (contains(text, " | "))
+        return 10;
+    if (contains(text, " ^ "))
+        return 9;
+    if (contains(text, " & "))
+        return 8;
+    if (contains(text, "== ") || contains(text, "!= "))
+        return 6;
+    if (contains(text, " < ") || contains(text, " > ") || contains(text, "<= ") || contains(text, ">= "))
+        return 5;
+    if (contains(text, " + ") || contains(text, " - "))
+        return 3;
+    if (contains(text, " * ") || contains(text, " / "))
+        return 2;
+    return text[0] == '%' || (text[0] >= '0' && text[0] <= '9') ? 0 : 1;
+}
+
+/* Level that operand `which` must hold to stand without parentheses. */
+static int
+operand_level(const char *text, int level, int which)
+{
+    if (contains(text, "("))
+        return 13;
+    switch (level) {
+    case 0: return 0;
+    case 1: return 0;
+    case 2: case 3: return which == 0 ? level : level - 1;
+    case 13: return which == 0 ? 6 : 3;
+    default: return 3;
+    }
+}
+
+/* The user's text is not looked into: its operands are names or stand in parentheses. */
+JOT_FN void
+jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg, int dtype,
+                   LaneMode mode)
+{
+    const char *whole = text;
+    int level = template_level(text);
+    for (; *text; text++) {
+        if (*text != '%') {
+            jot_text_put(p->out, text, 1);
+            continue;
+        }
+        text++;
+        if (*text == 'f')
+            jot_text_f(p->out, "%s", dtype == JOT_F64 ? "" : "f");
+        else if (*text == 't')
+            jot_text_f(p->out, "%s", jot_print_short(dtype));
+        else if (*text >= '0' && *text <= '9')
+            jot_print_expr(p, arg[*text - '0'], users ? 0 : operand_level(whole, level, *text - '0'), mode);
+        else
+            jot_text_put(p->out, text, 1);
+    }
+}
+
+/* ---- literals ---- */
+
+static void
+print_float(Printer *p, double x, int dtype)
+{
+    char buf[48];
+    union { double f; uint64_t u; } bits;
+    union { float f; uint32_t u; } narrow;
+    bits.f = x;
+    narrow.f = (float)x;
+    if (dtype != JOT_F64 && (narrow.u >> 23 & 255) == 255)
+        jot_text_f(p->out, "jot_bits_f32(0x%xu)", narrow.u);
+    else if ((bits.u >> 52 & 2047) == 2047)
+        jot_text_f(p->out, "jot_bits_f64(0x%x%08xu, 0)", (unsigned)(bits.u >> 32), 0u);
+    else {
+        jot_text_float(buf, dtype == JOT_F64 ? x : (double)narrow.f, dtype != JOT_F64);
+        jot_text_f(p->out, "%s", buf);
+    }
+}
+
+static void
+print_int(Printer *p, int64_t x, bool wide)
+{
+    if (x == INT64_MIN)
+        jot_text_f(p->out, "(-9223372036854775807LL - 1)");
+    else if (x == INT32_MIN && !wide)
+        jot_text_f(p->out, "(-2147483647 - 1)");
+    else
+        jot_text_f(p->out, "%lld%s", (long long)x, wide || x > INT32_MAX || x < INT32_MIN ? "LL" : "");
+}
+
+static void
+print_const(Printer *p, const Inst *in)
+{
+    if (in->dtype >= JOT_F16)
+        print_float(p, in->c.f, in->dtype);
+    else if (in->dtype == JOT_U64 || in->dtype == JOT_U32)
+        jot_text_f(p->out, "%llu%s", (unsigned long long)in->c.u, in->dtype == JOT_U64 ? "ULL" : "u");
+    else
+        print_int(p, in->c.i, in->dtype == JOT_I64);
+}
+
+static bool
+is_negative(const Inst *in)
+{
+    return in->op == C_CONST && (in->dtype >= JOT_F16 ? in->c.f < 0 : in->dtype < JOT_U8 && in->c.i < 0);
+}
+
+/* ---- index expressions ---- */
+
+static void
+print_lin(Printer *p, const Inst *in, int64_t c, LaneMode mode)
+{
+    for (int i = 0; i < in->narg; i++) {
+        int64_t k = p->code->coefs.v[in->coef + (uint32_t)i];
+        jot_text_f(p->out, "%s", k < 0 ? (i ? " - " : "-") : i ? " + " : "");
+        k = k < 0 ? -k : k;
+        jot_print_expr(p, arg_of(p, in, i), k == 1 ? 2 : 1, mode);
+        if (k != 1) {
+            jot_text_f(p->out, "*");
+            print_int(p, k, false);
+        }
+    }
+    if (in->narg == 0)
+        print_int(p, c, false);
+    else if (c != 0) {
+        jot_text_f(p->out, c < 0 ? " - " : " + ");
+        print_int(p, c < 0 ? -c : c, false);
+    }
+}
+
+/* a >= 0 with the constant of a linear form on the right: 2*i >= 3 */
+static void
+print_compare(Printer *p, const Inst *in, const char *op, LaneMode mode)
+{
+    uint32_t n = arg_of(p, in, 0);
+    const Inst *a = &p->code->inst.v[n];
+    if (a->op == C_LIN && a->in_place && a->narg > 0 && a->c.i != INT64_MIN) {
+        print_lin(p, a, 0, mode);
+        jot_text_f(p->out, " %s ", op);
+        print_int(p, -a->c.i, false);
+        return;
+    }
+    jot_print_expr(p, n, 3, mode);
+    jot_text_f(p->out, " %s 0", op);
+}
+
+static void
+print_not(Printer *p, const Inst *in, LaneMode mode)
+{
+    const Inst *a = &p->code->inst.v[arg_of(p, in, 0)];
+    if (a->op == C_GE0 || a->op == C_EQ0) {
+        print_compare(p, a, a->op == C_GE0 ? "<" : "!=", mode);
+        return;
+    }
+    jot_text_f(p->out, "!");
+    jot_print_expr(p, arg_of(p, in, 0), 1, mode);
+}
+
+static void
+print_pair(Printer *p, const Inst *in, const char *op, int level, LaneMode mode)
+{
+    jot_print_expr(p, arg_of(p, in, 0), level, mode);
+    jot_text_f(p->out, "%s", op);
+    jot_print_expr(p, arg_of(p, in, 1), level > 10 ? level : level - 1, mode);
+}
+
+static void
+print_call(Printer *p, const Inst *in, const char *name, LaneMode mode)
+{
+    jot_text_f(p->out, "%s(", name);
+    for (int i = 0; i < in->narg; i++) {
+        jot_text_f(p->out, "%s", i ? ", " : "");
+        jot_print_expr(p, arg_of(p, in, i), 13, mode);
+    }
+    if (in->op == C_CLAMP)
+        jot_text_f(p->out, ", %lld", (long long)in->c.i);
+    jot_text_f(p->out, ")");
+}
+
+/* ---- memory ---- */
+
+static bool
+is_half(int dtype)
+{
+    return dtype == JOT_F16 || dtype == JOT_BF16;
+}
+
+static void
+print_element(Printer *p, const Inst *in, LaneMode mode)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    if (is_half(dtype))
+        jot_text_f(p->out, "jot_%s_in(", jot_dtype_name((jot_DType)dtype));
+    jot_print_name(p, p->buf_name[in->aux]);
+    jot_text_f(p->out, "[");
+    jot_print_expr(p, arg_of(p, in, 0), 3, EACH_LANE);
+    jot_text_f(p->out, in->lanes && mode == EACH_LANE ? " + l]" : "]");
+    if (is_half(dtype))
+        jot_text_f(p->out, ")");
+}
+
+static void
+print_load(Printer *p, const Inst *in, LaneMode mode)
+{
+    Inst outside = *in;
+    for (int i = 1; i < in->narg; i++) {
+        jot_text_f(p->out, "%s", i > 1 ? " && " : "");
+        jot_print_expr(p, arg_of(p, in, i), 6, EACH_LANE);
+    }
+    if (in->narg > 1)
+        jot_text_f(p->out, " ? ");
+    if (mode == WHOLE && in->lanes) {
+        jot_text_f(p->out, "jot_ld_%sx%d(", jot_print_short(in->dtype), in->lanes);
+        jot_print_name(p, p->buf_name[in->aux]);
+        jot_text_f(p->out, " + ");
+        jot_print_expr(p, arg_of(p, in, 0), 2, EACH_LANE);
+        jot_text_f(p->out, ")");
+    } else
+        print_element(p, in, mode);
+    if (in->narg > 1) {
+        jot_text_f(p->out, " : ");
+        outside.op = C_CONST;
+        print_const(p, &outside);
+    }
+}
+
+/* ---- conversions ---- */
+
+static void
+print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
+{
+    uint32_t a = arg_of(p, in, 0);
+    int to = in->round;
+    if (to == JOT_BOOL) {
+        jot_print_expr(p, a, 3, mode);
+        jot_text_f(p->out, from >= JOT_F16 ? " != 0.0%s" : " != 0", from == JOT_F64 ? "" : "f");
+    } else if (is_half(to)) {
+        const char *half = jot_dtype_name((jot_DType)to);
+        jot_text_f(p->out, "jot_%s_in(jot_%s_out(%s", half, half, from == JOT_F32 ? "" : "(float)");
+        jot_print_expr(p, a, from == JOT_F32 ? 13 : 1, mode);
+        jot_text_f(p->out, "))");
+    } else if (from >= JOT_F16 && to < JOT_F16) {
+        jot_text_f(p->out, "jot_to_%s(", jot_print_short(to));
+        jot_print_expr(p, a, 13, mode);
+        jot_text_f(p->out, ")");
+    } else {
+        jot_text_f(p->out, "(%s)", jot_print_type(to));
+        jot_print_expr(p, a, 1, mode);
+    }
+}
+
+static int
+cast_level(int from, int to)
+{
+    if (to == JOT_BOOL)
+        return 6;
+    return is_half(to) || (from >= JOT_F16 && to < JOT_F16) ? 0 : 1;
+}
+
+/* ---- the whole ---- */
+
+static int
+body_level(Printer *p, const Inst *in, LaneMode mode)
+{
+    int dtype;
+    switch (in->op) {
+    case C_LIN:
+        if (in->narg == 0)
+            return in->c.i < 0 ? 1 : 0;
+        if (in->narg > 1 || in->c.i)
+            return 3;
+        return p->code->coefs.v[in->coef] == 1 ? jot_print_level(p, arg_of(p, in, 0), mode) : 2;
+    case C_IDIV: case C_IMOD: return in->exact ? 2 : 0;
+    case C_IMUL: return 2;
+    case C_GE0: return 5;
+    case C_EQ0: return 6;
+    case C_INOT: {
+        int op = p->code->inst.v[arg_of(p, in, 0)].op;
+        return op == C_GE0 ? 5 : op == C_EQ0 ? 6 : 1;
+    }
+    case C_IAND: return 11;
+    case C_IOR: return 12;
+    case C_CONST: return is_negative(in) ? 1 : 0;
+    case C_INDEX: return cast_level(JOT_I64, in->dtype);
+    case C_INT: return 1;
+    case C_LOAD: return in->narg > 1 ? 13 : 0;
+    case C_EW:
+        if (in->ew == EW_CAST)
+            return cast_level(p->code->inst.v[arg_of(p, in, 0)].dtype, in->round);
+        return template_level(operator_text(p, in, &dtype));
+    default: return 0;
+    }
+}
+
+JOT_FN int
+jot_print_level(Printer *p, uint32_t n, LaneMode mode)
+{
+    const Inst *in = &p->code->inst.v[n];
+    return in->in_place ? body_level(p, in, mode) : 0;
+}
+
+static void
+print_ew(Printer *p, const Inst *in, LaneMode mode)
+{
+    int dtype;
+    const char *text = operator_text(p, in, &dtype);
+    if (in->ew == EW_CAST)
+        print_cast(p, in, p->code->inst.v[arg_of(p, in, 0)].dtype, mode);
+    else
+        jot_print_template(p, text, false, &p->code->args.v[in->arg], dtype, mode);
+}
+
+static void
+print_scalar(Printer *p, const Inst *in)
+{
+    char member = in->dtype >= JOT_F16 ? 'f' : in->dtype >= JOT_U8 || in->dtype == JOT_BOOL ? 'u' : 'i';
+    jot_text_f(p->out, "(%s)scalars[%u].%c", jot_print_type(in->dtype), in->aux, member);
+}
+
+JOT_FN void
+jot_print_body(Printer *p, uint32_t n, LaneMode mode)
+{
+    const Inst *in = &p->code->inst.v[n];
+    switch (in->op) {
+    case C_LIN: print_lin(p, in, in->c.i, mode); break;
+    case C_IDIV:
+        if (in->exact) print_pair(p, in, "/", 2, mode); else print_call(p, in, "jot_floor_div", mode);
+        break;
+    case C_IMOD:
+        if (in->exact) print_pair(p, in, "%", 2, mode); else print_call(p, in, "jot_floor_mod", mode);
+        break;
+    case C_IMUL: print_pair(p, in, "*", 2, mode); break;
+    case C_GE0: print_compare(p, in, ">=", mode); break;
+    case C_EQ0: print_compare(p, in, "==", mode); break;
+    case C_INOT: print_not(p, in, mode); break;
+    case C_IAND: print_pair(p, in, " && ", 6, mode); break;
+    case C_IOR: print_pair(p, in, " || ", 6, mode); break;
+    case C_CLAMP: print_call(p, in, "jot_clamp", mode); break;
+    case C_INT: jot_text_f(p->out, "(jot_i64)"); print_element(p, in, mode); break;
+    case C_CONST: print_const(p, in); break;
+    case C_SCALAR: print_scalar(p, in); break;
+    case C_INDEX: {
+        Inst cast = *in;
+        cast.round = in->dtype;
+        print_cast(p, &cast, JOT_I64, mode);
+        break;
+    }
+    case C_LOAD: print_load(p, in, mode); break;
+    case C_LANE:
+        jot_print_expr(p, arg_of(p, in, 0), 0, WHOLE);
+        jot_text_f(p->out, "[%lld]", (long long)in->c.i);
+        break;
+    case C_EW: print_ew(p, in, mode); break;
+    case C_CALL:
+        jot_print_template(p, p->k->values.v[in->aux].text, true, &p->code->args.v[in->arg], in->dtype,
+                           mode);
+        break;
+    default: break;
+    }
+}
+
+JOT_FN void
+jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode)
+{
+    const Inst *in = &p->code->inst.v[n];
+    bool wrap = jot_print_level(p, n, mode) > level;
+    if (!in->in_place) {
+        jot_print_name(p, p->name[n]);
+        if (in->lanes && mode == EACH_LANE)
+            jot_text_f(p->out, "[l]");
+        return;
+    }
+    jot_text_f(p->out, wrap ? "(" : "");
+    jot_print_body(p, n, mode);
+    jot_text_f(p->out, wrap ? ")" : "");
+}
+
+/* Vectors of gcc and clang know + - * / and negation of floats, and loads of full vectors. */
+JOT_FN bool
+jot_print_whole(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    if (!p->d->vectors || !in->lanes)
+        return false;
+    if (in->op == C_LOAD)
+        return in->lanes == p->lanes && in->narg == 1 && in->dtype >= JOT_F32 &&
+               p->k->bufs.v[in->aux].dtype == in->dtype;
+    if (in->op != C_EW || in->dtype < JOT_F32 ||
+        (in->ew != EW_ADD && in->ew != EW_SUB && in->ew != EW_MUL && in->ew != EW_DIV && in->ew != EW_NEG))
+        return false;
+    for (int i = 0; i < in->narg; i++) {
+        const Inst *arg = &p->code->inst.v[arg_of(p, in, i)];
+        if (arg->lanes && arg->in_place && !jot_print_whole(p, arg_of(p, in, i)))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,46 @@
+/* ccode/print.h - the state of the printer, shared by emit.c (statements) and emit_expr.c
+ * (expressions). Read before: ccode/code.h. */
+#ifndef JOT_PRINT_H
+#define JOT_PRINT_H
+#include "ccode/code.h"
+
+#define PRINT_BASES 512
+typedef struct { char text[40]; uint32_t live; } NameBase;
+typedef struct { uint16_t base; uint32_t number; } Name; /* base, or base_number */
+
+typedef struct {
+    Code *code;
+    const Kernel *k;
+    const Sched *s;
+    const Dialect *d;
+    Text *out;
+    int indent;
+    int lanes;                  /* of a full vector */
+    NameBase base[PRINT_BASES];
+    int bases;
+    Name *name;                 /* per record */
+    Name buf_name[256];
+    Vec(uint32_t) scope;        /* bases in use, to be given back at the end of the block */
+} Printer;
+
+/* What an expression of a vector is spelled as. */
+typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
+
+JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
+/* n as an operand of something that holds `level` together: in parentheses if it is looser. */
+JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
+/* the record itself, though it has a name */
+JOT_FN void jot_print_body(Printer *p, uint32_t n, LaneMode mode);
+JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg, int dtype,
+                               LaneMode mode);
+JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype, int *dtype);
+JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
+JOT_FN void jot_print_name(Printer *p, Name name);
+JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
+JOT_FN const char *jot_print_memory_type(int dtype); /* C type of elements in memory */
+JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
+
+/* Dialect's own helper functions (dialect.c); NULL: none of that name. */
+JOT_FN const char *jot_dialect_helper(const char *name, size_t n);
+
+#endif

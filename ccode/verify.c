@@ -1,0 +1,262 @@
+/* ccode/verify.c - what must hold of kernels and schedules. The builders give poison for a bad record;
+ * here is what only the whole shows: operand order, depth, dtypes, axes in range, stages whose
+ * consumers can reach them.
+ *
+ *   requires  nothing      keeps  everything      breaks  nothing
+ *
+ * Read before: ccode/ir.h, ccode/sched.h. */
+#include "ccode/sched.h"
+
+static bool
+refuse(Text *why, const char *what, uint32_t number)
+{
+    if (why)
+        jot_text_f(why, "%s (number %u)", what, number);
+    return false;
+}
+
+static bool
+ix_ok(const Kernel *k, Ix ix, uint32_t naxes)
+{
+    uint64_t slots;
+    if (ix == 0 || ix >= k->ix->recs.n || (naxes < 64 && jot_ix_axes(k->ix, ix) >> naxes))
+        return false;
+    slots = jot_ix_slots(k->ix, ix);
+    for (uint32_t s = 0; s < 64; s++)
+        if ((slots >> s & 1) && (s >= k->slots.n || k->slots.v[s] == 0))
+            return false;
+    return true;
+}
+
+static bool
+ixs_ok(const Kernel *k, uint32_t at, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (at + (uint32_t)i >= k->ixs.n || !ix_ok(k, k->ixs.v[at + (uint32_t)i], k->axes.n))
+            return false;
+    return true;
+}
+
+static int
+arg_dtype(const Kernel *k, const Value *v, int i)
+{
+    return k->values.v[k->args.v[v->arg + (uint32_t)i]].dtype;
+}
+
+static bool
+ew_ok(const Kernel *k, const Value *v)
+{
+    int first = arg_dtype(k, v, v->ew == EW_SELECT ? 1 : 0), class;
+    if (v->ew == EW_CAST)
+        return true;
+    if (v->ew == EW_UNIFORM || v->ew == EW_NORMAL)
+        return arg_dtype(k, v, 0) == JOT_U64 && arg_dtype(k, v, 1) == JOT_U64 && v->dtype >= JOT_F32;
+    for (int i = v->ew == EW_SELECT ? 2 : 1; i < v->narg; i++)
+        if (arg_dtype(k, v, i) != first)
+            return false;
+    if (v->ew == EW_SELECT && arg_dtype(k, v, 0) != JOT_BOOL)
+        return false;
+    if (jot_ew_info[v->ew].result == EW_BOOL ? v->dtype != JOT_BOOL : v->dtype != first)
+        return false;
+    class = first >= JOT_F16 ? 0 : first == JOT_BOOL ? 2 : 1;
+    return jot_ew_info[v->ew].c[class][0] != 0;
+}
+
+static bool
+value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
+{
+    const Value *v = &k->values.v[n];
+    if (v->op == VAL_POISON || v->op > VAL_CALL)
+        return refuse(why, "a value is poison", n);
+    if (depth[n] > VALUE_DEPTH)
+        return refuse(why, "a value is nested too deeply", n);
+    for (int i = 0; i < v->narg; i++)
+        if (k->args.v[v->arg + (uint32_t)i] == 0 || k->args.v[v->arg + (uint32_t)i] >= n)
+            return refuse(why, "an operand does not come before its user", n);
+    if (!ixs_ok(k, v->at, v->nidx + v->ncond))
+        return refuse(why, "an index expression is poison or uses an axis that does not exist", n);
+    if (v->op == VAL_EW && !ew_ok(k, v))
+        return refuse(why, "an operator's operands have the wrong dtypes", n);
+    if (v->op == VAL_REDUCE && k->axes.n < 64 && v->axes >> k->axes.n)
+        return refuse(why, "a reduction is over an axis that does not exist", n);
+    return true;
+}
+
+static bool
+store_ok(const Kernel *k, uint32_t n, Text *why)
+{
+    const KStore *s = &k->stores.v[n];
+    const KBuf *b = &k->bufs.v[s->buf];
+    int dtype = b->dtype == JOT_F16 || b->dtype == JOT_BF16 ? JOT_F32 : b->dtype;
+    jot_Scalar identity;
+    if (b->role == BUF_INPUT)
+        return refuse(why, "a store writes an input", n);
+    if (k->values.v[s->value].dtype != dtype)
+        return refuse(why, "a store's value is not of its buffer's dtype", n);
+    if (s->acc && !jot_reduce_op_identity((EwOp)s->acc, (jot_DType)dtype, &identity))
+        return refuse(why, "a store accumulates with an operator that has no identity", n);
+    return ixs_ok(k, s->at, s->nidx + s->ncond) || refuse(why, "a store's index is poison", n);
+}
+
+JOT_FN bool
+jot_ir_verify(const Kernel *k, Text *why)
+{
+    uint16_t *depth = jot_mem_new(k->mem, k->values.n, sizeof *depth);
+    bool ok = depth != NULL;
+    for (uint32_t n = 1; ok && n < k->values.n; n++) {
+        const Value *v = &k->values.v[n];
+        for (int i = 0; i < v->narg; i++) {
+            uint32_t a = k->args.v[v->arg + (uint32_t)i];
+            if (a < n && depth[a] >= depth[n])
+                depth[n] = (uint16_t)(depth[a] + 1);
+        }
+        ok = value_ok(k, n, depth, why);
+    }
+    for (uint32_t n = 0; ok && n < k->stores.n; n++)
+        ok = store_ok(k, n, why);
+    jot_mem_free(k->mem, depth, k->values.n * sizeof *depth);
+    return ok && !k->mem->failed;
+}
+
+/* ---- schedules ---- */
+
+static bool
+place_ok(const Sched *s, const Place *p)
+{
+    if (p->kind == PLACE_NONE)
+        return true;
+    if (p->buf == 0 || p->buf >= s->k->bufs.n || s->k->bufs.v[p->buf].role == BUF_INPUT)
+        return false;
+    for (int i = 0; i < s->k->bufs.v[p->buf].rank; i++)
+        if (p->at + (uint32_t)i >= s->ixs.n ||
+            !ix_ok(s->k, s->ixs.v[p->at + (uint32_t)i], s->k->axes.n + s->axes.n))
+            return false;
+    return true;
+}
+
+/* Loops over an axis get finer, end at step 1, and cover every axis of the stage. */
+static bool
+loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
+{
+    int64_t left[SCHED_AXES];
+    uint64_t seen = 0, want = jot_stage_axes(s, st);
+    for (int i = 0; i < SCHED_AXES; i++)
+        left[i] = -1;
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        if (l->step < 1 || l->axis >= s->k->axes.n + s->axes.n)
+            return refuse(why, "a stage has a loop of no step or axis", n);
+        if (l->kind == LOOP_WINDOW)
+            continue;
+        if (left[l->axis] >= 0 && l->step > left[l->axis])
+            return refuse(why, "a loop's step is larger than an outer one's", n);
+        if (l->kind == LOOP_PARALLEL && i > 0)
+            return refuse(why, "a parallel loop is not the outermost", n);
+        left[l->axis] = l->step;
+        seen |= (uint64_t)(l->step == 1) << l->axis;
+    }
+    if (want & ~seen)
+        return refuse(why, "a stage does not loop over all of its axes", n);
+    if (seen & ~want)
+        return refuse(why, "a stage loops over an axis it does not use", n);
+    return true;
+}
+
+/* A reduction in registers: loops over kept axes inside its place are unrolled or lanes; reduce loops
+ * outside it need a place to be kept in between. */
+static bool
+registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
+{
+    uint64_t kept = jot_stage_free(s, st);
+    bool outside = false;
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        if (kept >> l->axis & 1) {
+            if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_VECTOR &&
+                !(l->kind == LOOP_PRIVATE) && st->acc.kind != PLACE_MEM && st->res.kind == PLACE_NONE)
+                return refuse(why, "a value is kept in registers over a loop that is not unrolled", n);
+        } else if (i < st->nat && l->kind != LOOP_WINDOW)
+            outside = true;
+    }
+    if (outside && jot_stage_is_reduce(s, st) && st->acc.kind == PLACE_NONE)
+        return refuse(why, "reduce loops stand outside a place without memory to keep sums in", n);
+    return true;
+}
+
+/* Stage i shares enough loops with what comes before it to see its producers' registers. */
+static bool
+reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
+{
+    uint32_t in[256];
+    int count = jot_producers(s, n, in, 256);
+    for (int i = 0; i < count; i++) {
+        const Stage *p = &s->stages.v[in[i]];
+        if (in[i] >= n)
+            return refuse(why, "a stage stands before one that it reads", n);
+        if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[i]] < p->nat)
+            return refuse(why, "a stage stands outside of where what it reads is kept", n);
+    }
+    return true;
+}
+
+static bool
+sharing_ok(const Sched *s, Text *why)
+{
+    int alive[512];
+    const Stage *last = NULL;
+    if (s->stages.n > 512)
+        return refuse(why, "too many stages", s->stages.n);
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i];
+        int share = 0, cap = jot_producers_at(s, i);
+        while (last && share < last->n && share < st->n && share < cap &&
+               jot_loop_eq(&last->loop[share], &st->loop[share]))
+            share++;
+        for (uint32_t j = 0; j < i; j++)
+            alive[j] = alive[j] < share ? alive[j] : share;
+        alive[i] = STAGE_LOOPS;
+        if (!reach_ok(s, i, alive, why))
+            return false;
+        last = st;
+    }
+    return true;
+}
+
+/* Every reduction that a stage needs has a stage; every store has one. */
+static bool
+complete_ok(const Sched *s, Text *why)
+{
+    const Kernel *k = s->k;
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
+    bool ok = used != NULL;
+    for (uint32_t i = 0; ok && i < k->stores.n; i++) {
+        bool found = false;
+        used[k->stores.v[i].value] = true;
+        for (uint32_t j = 0; j < s->stages.n; j++)
+            found |= s->stages.v[j].store && s->stages.v[j].what == i;
+        ok = found || refuse(why, "a store has no stage", i);
+    }
+    for (uint32_t i = k->values.n; ok && i-- > 1;) {
+        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
+            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
+        if (used[i] && k->values.v[i].op == VAL_REDUCE && jot_stage_of(s, i) < 0)
+            ok = refuse(why, "a reduction has no stage", i);
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return ok;
+}
+
+JOT_FN bool
+jot_sched_verify(const Sched *s, Text *why)
+{
+    if (s->lanes < 1 || s->lanes > 64)
+        return refuse(why, "lanes are not between 1 and 64", (uint32_t)s->lanes);
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i];
+        if (!place_ok(s, &st->acc) || !place_ok(s, &st->res))
+            return refuse(why, "a stage's place is not a buffer that may be written", i);
+        if (!loops_ok(s, st, i, why) || !registers_ok(s, st, i, why))
+            return false;
+    }
+    return complete_ok(s, why) && sharing_ok(s, why) && !s->k->mem->failed;
+}

@@ -1,0 +1,595 @@
+/* ccode/walk.c - the walk: a lowered tree becomes code records.
+ *
+ * Each loop binds its axis: position += step * variable (serial), + constant (unrolled copies), + the
+ * lane axis (vector). An index expression is substituted under the positions and simplified by their
+ * ranges; what stays of div, mod, loads and conditions becomes records, shared and hoisted by code.c.
+ *
+ *   requires  a tree of a verified schedule
+ *   keeps     the order of effects and of summation
+ *   breaks    nothing: the code is new
+ *
+ * Here: loops, conditions, leaves. Values are in walk_value.c.
+ *
+ * Read before: ccode/code.h, ccode/lower.c. After: ccode/walk_value.c, ccode/emit.c. */
+#include "ccode/walk.h"
+
+/* ---- positions ---- */
+
+/* Positions of the axes that derived axes stand for. */
+static void
+derive(Walk *w)
+{
+    IxPool *ix = w->k->ix;
+    for (uint32_t i = w->s->defs.n; i-- > 0;) {
+        const SDef *d = &w->s->defs.v[i];
+        Ix rest = w->at.pos[d->axis];
+        if (d->split) {
+            w->at.pos[d->of[0]] =
+                jot_ix_add(ix, jot_ix_scale(ix, rest, d->step), w->at.pos[d->axis + 1]);
+            continue;
+        }
+        for (int j = d->n - 1; j >= 0; j--) {
+            Ix ext = jot_ix_const(ix, jot_axis_ext(w->s, d->of[j]));
+            w->at.pos[d->of[j]] = j ? jot_ix_mod(ix, rest, ext, &w->index.space) : rest;
+            rest = j ? jot_ix_div(ix, rest, ext, &w->index.space) : rest;
+        }
+    }
+}
+
+static void
+walk_kids(Walk *w, uint32_t n)
+{
+    for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next)
+        jot_walk_node(w, kid);
+}
+
+static void
+bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
+{
+    Binding old = w->at;
+    int axis = w->t->nodes.v[n].loop.axis;
+    w->at.pos[axis] = jot_ix_add(w->k->ix, w->at.pos[axis], add);
+    w->at.left[axis] = left;
+    w->at.block[axis] = w->t->nodes.v[n].loop.step;
+    w->at.copy[axis] += copy;
+    derive(w);
+    walk_kids(w, n);
+    w->at = old;
+}
+
+/* A number for a variable of the walk; -1: none left. */
+static int
+new_var(Walk *w, int64_t ext)
+{
+    int var = SCHED_AXES + w->vars;
+    if (var >= WALK_LANE) {
+        jot_code_refuse(w->code, "too many nested loops");
+        return -1;
+    }
+    w->vars++;
+    w->index.ext[var] = ext;
+    return var;
+}
+
+/* ---- loops ---- */
+
+static uint32_t
+open_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
+{
+    Inst in = {0};
+    uint32_t block;
+    in.op = C_FOR;
+    in.dtype = JOT_I64;
+    in.c.i = steps;
+    in.wide = wide;
+    in.name = name;
+    block = jot_code_add(&w->b, in, NULL, 0, NULL);
+    if (!block || var < 0)
+        return 0;
+    jot_code_push(&w->b, block);
+    w->index.var[var] = block;
+    return block;
+}
+
+/* steps counted by a variable */
+static void
+counted(Walk *w, uint32_t n, int64_t steps, bool rest)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    IxPool *ix = w->k->ix;
+    bool wide = l->kind == LOOP_PARALLEL && w->may_split;
+    int var = new_var(w, steps), axis = l->axis;
+    uint32_t block = open_for(w, steps, wide, jot_axis_name(w->s, axis), var);
+    Ix pos;
+    if (!block)
+        return;
+    w->edge[n].block = block;
+    w->edge[n].steps = steps;
+    w->edge[n].rest = rest;
+    pos = jot_ix_scale(ix, jot_ix_axis(ix, var), l->step);
+    w->edge[n].state = 1;
+    if (l->kind == LOOP_CLAMP && w->at.left[axis] % l->step) {
+        Clamp old = w->clamp[axis];
+        w->clamp[axis].on = true;
+        w->clamp[axis].ext = w->at.left[axis];
+        w->clamp[axis].base = w->at.pos[axis];
+        w->clamp[axis].pos = pos;
+        bind(w, n, pos, l->step, 0);
+        w->clamp[axis] = old;
+    } else
+        bind(w, n, pos, l->step, 0);
+    jot_code_pop(&w->b);
+    w->vars--;
+}
+
+static void
+walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    Ix add = jot_ix_const(w->k->ix, full * l->step);
+    bool wide = l->kind == LOOP_PARALLEL && w->may_split;
+    w->edge[n].state = 2;
+    w->edge[n].first = full == 0;
+    w->edge[n].lastly = true;
+    if (wide) {
+        Inst in = {0};
+        in.op = C_TAIL;
+        in.c.i = full;
+        jot_code_push(&w->b, jot_code_add(&w->b, in, NULL, 0, NULL));
+    }
+    bind(w, n, add, rest, 0);
+    if (wide)
+        jot_code_pop(&w->b);
+}
+
+static void
+walk_serial(Walk *w, uint32_t n)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    int64_t left = w->at.left[l->axis], full = left / l->step, rest = left % l->step;
+    bool wide = l->kind == LOOP_PARALLEL && w->may_split;
+    if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && rest && left > 0) {
+        counted(w, n, full + 1, false);
+        return;
+    }
+    if (wide)
+        w->code->steps = full + (rest > 0);
+    if (full == 1 && !wide) {
+        w->edge[n].state = 2;
+        w->edge[n].first = true;
+        w->edge[n].lastly = rest == 0;
+        bind(w, n, jot_ix_const(w->k->ix, 0), l->step, 0);
+    } else if (full > 0)
+        counted(w, n, full, rest > 0);
+    if (rest > 0)
+        walk_rest(w, n, full, rest);
+}
+
+/* A copy beyond the end of a clamped block: it reads the last element and does not store. */
+static void
+clamped_copy(Walk *w, uint32_t n, int64_t offset)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    const Clamp *c = &w->clamp[l->axis];
+    IxPool *ix = w->k->ix;
+    Ix place = jot_ix_add(ix, c->pos, jot_ix_const(ix, offset));
+    Ix inside = jot_ix_lt(ix, place, jot_ix_const(ix, c->ext), &w->index.space);
+    uint32_t code = jot_walk_ix(&w->index, place);
+    Inst in = {0};
+    Ix old = w->at.pos[l->axis];
+    int var = new_var(w, c->ext);
+    if (var < 0 || w->nguards >= WALK_GUARDS)
+        return;
+    in.op = C_CLAMP;
+    in.dtype = JOT_I64;
+    in.pure = true;
+    in.c.i = c->ext;
+    w->index.var[var] = jot_code_add(&w->b, in, &code, 1, NULL);
+    w->guards[w->nguards++] = jot_walk_ix(&w->index, inside);
+    w->at.pos[l->axis] = c->base;
+    bind(w, n, jot_ix_axis(ix, var), l->step, offset);
+    w->at.pos[l->axis] = old;
+    w->nguards--;
+    w->vars--;
+}
+
+static void
+walk_unrolled(Walk *w, uint32_t n)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    const Clamp *c = &w->clamp[l->axis];
+    int64_t left = w->at.left[l->axis];
+    for (int64_t i = 0; i < left && w->code->ok; i += l->step)
+        if (c->on && l->kind == LOOP_UNROLL && i >= c->ext % left)
+            clamped_copy(w, n, i);
+        else
+            bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step, i);
+}
+
+static void
+walk_vector(Walk *w, uint32_t n)
+{
+    int axis = w->t->nodes.v[n].loop.axis, old = w->lanes, old_axis = w->vector_axis;
+    int64_t left = w->at.left[axis];
+    if (left > w->s->lanes) {
+        jot_code_refuse(w->code, "a vector loop is wider than the lanes");
+        return;
+    }
+    if (left <= 0)
+        return;
+    if (w->s->lanes == 1) {
+        bind(w, n, jot_ix_const(w->k->ix, 0), 1, 0);
+        return;
+    }
+    if (w->lanes) {
+        jot_code_refuse(w->code, "a vector loop stands inside another");
+        return;
+    }
+    w->lanes = (int)left;
+    w->vector_axis = axis;
+    w->index.ext[WALK_LANE] = left;
+    bind(w, n, jot_ix_axis(w->k->ix, WALK_LANE), 1, 0);
+    w->lanes = old;
+    w->vector_axis = old_axis;
+}
+
+/* The window's axis runs over the width of the window from where `from` stands; in a rest of the
+ * blocks of `from` the window is narrower too. */
+static void
+walk_window(Walk *w, uint32_t n)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    Binding old = w->at;
+    int64_t missing = w->at.block[l->from] - w->at.left[l->from];
+    w->at.pos[l->axis] = w->at.pos[l->from];
+    w->at.left[l->axis] = l->step - (missing > 0 ? missing : 0);
+    derive(w);
+    walk_kids(w, n);
+    w->at = old;
+}
+
+static void
+walk_loop(Walk *w, uint32_t n)
+{
+    const TreeNode *node = &w->t->nodes.v[n];
+    if (node->quiet) {
+        bind(w, n, jot_ix_const(w->k->ix, 0), node->loop.step, 0);
+        return;
+    }
+    switch (node->loop.kind) {
+    case LOOP_UNROLL: case LOOP_PRIVATE: walk_unrolled(w, n); break;
+    case LOOP_VECTOR: walk_vector(w, n); break;
+    case LOOP_WINDOW: walk_window(w, n); break;
+    default: walk_serial(w, n); break;
+    }
+}
+
+/* ---- conditions on loops ---- */
+
+/* Whether a loop stands at its first (last) step: 0 no, 1 yes, 2: `*cond` says. */
+static int
+at_edge(Walk *w, uint32_t n, bool first, uint32_t *cond)
+{
+    const Edge *e = &w->edge[n];
+    Inst in = {0};
+    int64_t one = 1;
+    uint32_t diff;
+    if (e->state == 2)
+        return first ? e->first : e->lastly;
+    if (!first && e->rest)
+        return 0;
+    if (e->steps == 1)
+        return 1;
+    diff = jot_code_lin(&w->b, first ? 0 : 1 - e->steps, &e->block, &one, 1);
+    in.op = C_EQ0;
+    in.dtype = JOT_I64;
+    in.pure = true;
+    *cond = jot_code_add(&w->b, in, &diff, 1, NULL);
+    return 2;
+}
+
+static void
+walk_if(Walk *w, uint32_t n)
+{
+    const TreeNode *node = &w->t->nodes.v[n];
+    bool first = node->op == TREE_IF_FIRST || node->op == TREE_IF_LATER;
+    bool negated = node->op == TREE_IF_LATER || node->op == TREE_IF_BEFORE;
+    uint32_t cond[STAGE_LOOPS];
+    int nconds = 0;
+    bool known = true;
+    Inst in = {0};
+    for (uint32_t i = 0; i < node->nifs; i++) {
+        int edge = at_edge(w, w->t->refs.v[node->ifs + i], first, &cond[nconds]);
+        known = known && edge != 0;
+        nconds += edge == 2;
+    }
+    if (!known || nconds == 0) {
+        if (known != negated)
+            walk_kids(w, n);
+        return;
+    }
+    if (negated) {
+        Inst both = {0};
+        both.op = C_IAND;
+        both.dtype = JOT_I64;
+        both.pure = true;
+        for (; nconds > 1; nconds--)
+            cond[nconds - 2] = jot_code_add(&w->b, both, &cond[nconds - 2], 2, NULL);
+        both.op = C_INOT;
+        cond[0] = jot_code_add(&w->b, both, cond, 1, NULL);
+    }
+    in.op = C_IF;
+    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, nconds, NULL));
+    walk_kids(w, n);
+    jot_code_pop(&w->b);
+}
+
+/* ---- leaves ---- */
+
+/* The buffer's memory, every element of it, set to what it starts from. */
+static void
+walk_clear(Walk *w, uint32_t buf)
+{
+    const KBuf *b = &w->k->bufs.v[buf];
+    int dtype = b->dtype == JOT_F16 || b->dtype == JOT_BF16 ? JOT_F32 : b->dtype;
+    jot_Scalar c = b->layout->halo_value;
+    Inst in = {0};
+    uint32_t arg[2];
+    int var = new_var(w, b->layout->nelem);
+    for (uint32_t i = 0; i < w->k->stores.n; i++)
+        if (w->k->stores.v[i].buf == buf && w->k->stores.v[i].acc)
+            jot_reduce_op_identity((EwOp)w->k->stores.v[i].acc, (jot_DType)dtype, &c);
+    if (b->layout->nelem == 0 || !open_for(w, b->layout->nelem, false, "e", var)) {
+        w->vars--;
+        return;
+    }
+    arg[0] = w->index.var[var];
+    arg[1] = jot_walk_const(w, dtype, c);
+    in.op = C_STORE;
+    in.dtype = (uint8_t)dtype;
+    in.aux = buf;
+    jot_code_add(&w->b, in, arg, 2, NULL);
+    jot_code_pop(&w->b);
+    w->vars--;
+}
+
+static void
+set(Walk *w, uint32_t decl, uint32_t value, EwOp op, int lanes)
+{
+    Inst in = {0};
+    uint32_t arg[2];
+    in.op = C_SET;
+    in.dtype = w->code->inst.v[decl].dtype;
+    in.lanes = (uint8_t)lanes;
+    in.ew = (uint8_t)op;
+    arg[0] = decl;
+    arg[1] = value;
+    jot_code_add(&w->b, in, arg, 2, NULL);
+}
+
+/* Part 1 of a reduction: a variable per copy. */
+static void
+walk_declare(Walk *w, const Stage *st, uint32_t stage)
+{
+    const Value *v = &w->k->values.v[st->what];
+    Inst in = {0};
+    in.op = C_DECL;
+    in.dtype = v->dtype;
+    in.lanes = (uint8_t)(w->lanes ? w->s->lanes : 0);
+    in.name = v->name ? v->name : "acc";
+    jot_walk_keep(w, stage, true, jot_code_add(&w->b, in, NULL, 0, NULL));
+}
+
+static void
+walk_init(Walk *w, const Stage *st, uint32_t stage)
+{
+    const Value *v = &w->k->values.v[st->what];
+    jot_Scalar c;
+    jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &c);
+    if (st->acc.kind == PLACE_MEM)
+        jot_walk_put(w, &st->acc, jot_walk_const(w, v->dtype, c));
+    else
+        set(w, jot_walk_kept(w, stage, true), jot_walk_const(w, v->dtype, c), EW_NONE,
+            w->lanes ? w->s->lanes : 0);
+}
+
+static bool
+conditions(Walk *w, uint32_t at, int n, uint32_t *cond, int *nconds)
+{
+    *nconds = 0;
+    for (int i = 0; i < n; i++) {
+        Ix ix = jot_walk_subst(w, w->k->ixs.v[at + (uint32_t)i]);
+        int64_t known;
+        if (jot_ix_is_const(w->k->ix, ix, &known)) {
+            if (!known)
+                return false;
+            continue;
+        }
+        if (jot_ix_axes(w->k->ix, ix) >> WALK_LANE & 1) {
+            jot_code_refuse(w->code, "a condition of a reduction or store depends on the lane");
+            return false;
+        }
+        cond[(*nconds)++] = jot_walk_ix(&w->index, ix);
+    }
+    return true;
+}
+
+static bool
+open_if(Walk *w, const uint32_t *cond, int n)
+{
+    Inst in = {0};
+    in.op = C_IF;
+    if (n == 0)
+        return false;
+    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, n, NULL));
+    return true;
+}
+
+static void
+step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
+{
+    const Inst *in = &w->code->inst.v[body];
+    uint32_t decl = jot_walk_kept(w, stage, true);
+    bool product = in->op == C_EW && in->ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
+    if (product && w->s->fma) {
+        Inst fma = {0};
+        uint32_t arg[3];
+        arg[0] = decl;
+        arg[1] = w->code->args.v[in->arg];
+        arg[2] = w->code->args.v[in->arg + 1];
+        fma.op = C_SET;
+        fma.ew = EW_ADD;
+        fma.dtype = v->dtype;
+        fma.lanes = (uint8_t)w->lanes;
+        jot_code_add(&w->b, fma, arg, 3, NULL);
+    } else
+        set(w, decl, body, (EwOp)v->ew, w->lanes);
+}
+
+static void
+walk_step(Walk *w, const Stage *st, uint32_t stage)
+{
+    const Value *v = &w->k->values.v[st->what];
+    uint32_t cond[64], body;
+    int n;
+    bool inside;
+    if (!conditions(w, v->at + v->nidx, v->ncond, cond, &n))
+        return;
+    inside = open_if(w, cond, n);
+    w->defining = st->what;
+    body = jot_walk_value(w, w->k->args.v[v->arg]);
+    w->defining = 0;
+    if (jot_walk_absent(w, w->k->args.v[v->arg], (EwOp)v->ew))
+        ;
+    else if (st->acc.kind == PLACE_MEM)
+        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
+    else
+        step_register(w, v, stage, body);
+    if (inside)
+        jot_code_pop(&w->b);
+}
+
+static void
+walk_reload(Walk *w, const Stage *st, uint32_t stage)
+{
+    set(w, jot_walk_kept(w, stage, true), jot_walk_get(w, &st->acc), EW_NONE, w->lanes);
+}
+
+static void
+walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
+{
+    uint32_t value;
+    w->defining = st->what;
+    value = jot_walk_value(w, st->what);
+    w->defining = 0;
+    if (st->res.kind == PLACE_MEM)
+        jot_walk_put(w, &st->res, value);
+    else
+        jot_walk_keep(w, stage, false, value);
+}
+
+static void
+walk_store(Walk *w, const Stage *st)
+{
+    const KStore *s = &w->k->stores.v[st->what];
+    uint32_t cond[64], value;
+    Ix index[JOT_MAX_RANK];
+    int n;
+    bool inside;
+    for (int d = 0; d < s->nidx; d++)
+        index[d] = jot_walk_subst(w, w->k->ixs.v[s->at + (uint32_t)d]);
+    if (!conditions(w, s->at + s->nidx, s->ncond, cond, &n))
+        return;
+    inside = open_if(w, cond, n);
+    value = jot_walk_value(w, s->value);
+    jot_walk_write(w, s->buf, index, value, (EwOp)s->acc);
+    if (inside)
+        jot_code_pop(&w->b);
+}
+
+static void
+walk_leaf(Walk *w, uint32_t n)
+{
+    uint32_t stage = w->t->nodes.v[n].stage;
+    const Stage *st = &w->s->stages.v[stage];
+    w->stamp = ++w->stamps;
+    switch (w->t->nodes.v[n].op) {
+    case TREE_DECL: walk_declare(w, st, stage); break;
+    case TREE_INIT: walk_init(w, st, stage); break;
+    case TREE_RELOAD: walk_reload(w, st, stage); break;
+    case TREE_STEP: walk_step(w, st, stage); break;
+    case TREE_FINISH: jot_walk_finish(w, st, stage); break;
+    case TREE_SAVE: jot_walk_put(w, &st->acc, jot_walk_kept(w, stage, true)); break;
+    case TREE_VALUE: walk_value_leaf(w, st, stage); break;
+    default: walk_store(w, st); break;
+    }
+}
+
+JOT_FN void
+jot_walk_node(Walk *w, uint32_t n)
+{
+    switch (w->t->nodes.v[n].op) {
+    case TREE_LOOP: walk_loop(w, n); break;
+    case TREE_IF_FIRST: case TREE_IF_LATER: case TREE_IF_LAST: case TREE_IF_BEFORE:
+        walk_if(w, n);
+        break;
+    case TREE_CLEAR: walk_clear(w, w->t->nodes.v[n].stage); break;
+    default: walk_leaf(w, n); break;
+    }
+}
+
+/* ---- the whole ---- */
+
+static void
+start(Walk *w)
+{
+    IxPool *ix = w->k->ix;
+    uint32_t naxes = w->k->axes.n + w->s->axes.n;
+    w->index.b = &w->b;
+    w->index.k = w->k;
+    w->index.space.n = WALK_VARS;
+    w->index.space.ext = w->index.ext;
+    for (uint32_t a = 0; a < SCHED_AXES; a++) {
+        w->at.pos[a] = jot_ix_const(ix, 0);
+        w->at.left[a] = a < naxes ? jot_axis_ext(w->s, (int)a) : 0;
+        w->at.block[a] = w->at.left[a];
+    }
+    for (uint32_t b = 1; b < w->k->bufs.n; b++)
+        w->index.written[b % 256] |= w->k->bufs.v[b].may_alias || jot_buf_written(w->s, b);
+    for (int i = 0; i < WALK_VARS; i++)
+        w->index.ext[i] = i < SCHED_AXES ? w->at.left[i] : 1;
+    w->may_split = w->t->nodes.v[1].kids && !w->t->nodes.v[w->t->nodes.v[1].kids].next;
+}
+
+JOT_FN bool
+jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
+{
+    Mem *mem = k->mem;
+    Walk *w = jot_mem_new(mem, 1, sizeof *w);
+    bool ok = w != NULL;
+    memset(code, 0, sizeof *code);
+    code->mem = mem;
+    if (!ok)
+        return false;
+    ok = jot_code_open(code, &w->b, k, s, why);
+    w->code = code;
+    w->k = k;
+    w->s = s;
+    w->t = t;
+    w->edge = jot_mem_new(mem, t->nodes.n, sizeof *w->edge);
+    w->memo = jot_mem_new(mem, k->values.n, sizeof *w->memo);
+    w->stage_of = jot_mem_new(mem, k->values.n, sizeof *w->stage_of);
+    if (ok && w->edge && w->memo && w->stage_of) {
+        for (uint32_t i = 0; i < k->values.n; i++)
+            w->stage_of[i] = jot_stage_of(s, i);
+        start(w);
+        walk_kids(w, 1);
+    }
+    jot_mem_free(mem, w->edge, t->nodes.n * sizeof *w->edge);
+    jot_mem_free(mem, w->memo, k->values.n * sizeof *w->memo);
+    jot_mem_free(mem, w->stage_of, k->values.n * sizeof *w->stage_of);
+    jot_vec_free(mem, w->kept);
+    jot_mem_free(mem, w, sizeof *w);
+    jot_code_count(code);
+    return code->ok && !mem->failed;
+}

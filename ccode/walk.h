@@ -1,0 +1,68 @@
+/* ccode/walk.h - the state of the walk, shared by walk.c (loops, leaves) and walk_value.c (values,
+ * memory). Read before: ccode/code.h. */
+#ifndef JOT_WALK_H
+#define JOT_WALK_H
+#include "ccode/code.h"
+
+#define WALK_GUARDS 16
+
+/* Where each axis stands. */
+typedef struct {
+    Ix pos[SCHED_AXES];         /* over the walk's variables */
+    int64_t left[SCHED_AXES];   /* extent left for inner loops */
+    int64_t block[SCHED_AXES];  /* what `left` would be in a full block */
+    int64_t copy[SCHED_AXES];   /* sum of the constants of unrolled loops: names registers */
+} Binding;
+
+/* What is known of a loop's first and last step. */
+typedef struct {
+    uint32_t block;             /* its FOR */
+    int64_t steps;
+    uint8_t state;              /* 1: counted by `block`; 2: `first`, `lastly` are known */
+    bool first, lastly;
+    bool rest;                  /* a rest follows: no counted step is the last */
+} Edge;
+
+typedef struct { bool on; int64_t ext; Ix base, pos; } Clamp;
+typedef struct { uint32_t stage; bool copies; uint64_t key; uint32_t inst; } Kept;
+typedef struct { uint64_t stamp; uint32_t inst; } Memo;
+
+typedef struct {
+    Code *code;
+    const Kernel *k;
+    const Sched *s;
+    const Tree *t;
+    Blocks b;
+    IndexWalk index;
+    Binding at;
+    int vars;                   /* loop variables in use */
+    int lanes, vector_axis;     /* of the vector loop around, 0: none */
+    bool may_split;             /* the parallel loop may be split among callers */
+    uint32_t guards[WALK_GUARDS]; /* conditions on every store */
+    int nguards;
+    Clamp clamp[SCHED_AXES];
+    Edge *edge;                 /* per tree node */
+    int *stage_of;              /* per value: stage or -1 */
+    uint32_t defining;          /* value being computed: not read from its place */
+    Memo *memo;                 /* per value: its record under binding `stamp` */
+    uint64_t stamp, stamps;
+    Vec(Kept) kept;             /* registers */
+} Walk;
+
+JOT_FN void jot_walk_node(Walk *w, uint32_t n);
+
+JOT_FN Ix jot_walk_subst(Walk *w, Ix ix);             /* under the present positions */
+JOT_FN uint32_t jot_walk_const(Walk *w, int dtype, jot_Scalar c);
+JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
+/* Registers of a stage in the present copy; copies: partial sums of their own per private copy. */
+JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst);
+JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, bool copies);
+JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
+JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);
+JOT_FN void jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc);
+JOT_FN void jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value);
+JOT_FN void jot_walk_finish(Walk *w, const Stage *st, uint32_t stage);
+/* The term is no term: a product with a table's zero in a sum. */
+JOT_FN bool jot_walk_absent(Walk *w, uint32_t body, EwOp op);
+
+#endif

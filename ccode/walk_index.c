@@ -1,0 +1,152 @@
+/* ccode/walk_index.c - index expressions as code records: linear forms become sums, the other atoms
+ * records of their own, each in the block of its deepest loop variable.
+ *
+ * Read before: ccode/code.h. After: ccode/walk.c. */
+#include "ccode/code.h"
+
+static Inst
+index_inst(COp op)
+{
+    Inst in = {0};
+    in.op = (uint8_t)op;
+    in.dtype = JOT_I64;
+    in.pure = true;
+    return in;
+}
+
+static uint32_t
+clamp(IndexWalk *w, Ix index, uint32_t code, int64_t ext)
+{
+    Inst in = index_inst(C_CLAMP);
+    if (jot_ix_inside(w->k->ix, index, ext, &w->space))
+        return code;
+    in.c.i = ext;
+    return jot_code_add(w->b, in, &code, 1, NULL);
+}
+
+/* Division and modulo of an index that is not negative, by a positive constant. */
+static uint32_t
+divide(IndexWalk *w, COp op, uint32_t a, int64_t by)
+{
+    Inst in = index_inst(op);
+    Inst c = index_inst(C_LIN);
+    uint32_t arg[2];
+    if (by == 1 && op == C_IDIV)
+        return a;
+    c.c.i = by;
+    in.exact = true;
+    arg[0] = a;
+    arg[1] = jot_code_add(w->b, c, NULL, 0, NULL);
+    return jot_code_add(w->b, in, arg, 2, NULL);
+}
+
+/* The address of an element whose indices are records: the rule of jot_layout_addr. */
+static uint32_t
+address(IndexWalk *w, const Layout *l, const uint32_t *index)
+{
+    uint32_t arg[LAYOUT_PARTS];
+    int64_t coef[LAYOUT_PARTS], one = 1, c = 0;
+    int n = 0;
+    for (int i = 0; i < l->n; i++) {
+        int d = l->part[i].dim;
+        bool simple = l->part[i].step == 1 && l->first[i];
+        uint32_t part = simple ? index[d] : jot_code_lin(w->b, l->halo_lo[d], &index[d], &one, 1);
+        if (simple)
+            c += l->halo_lo[d] * l->stride[i];
+        else
+            part = divide(w, C_IDIV, part, l->part[i].step);
+        if (!l->first[i])
+            part = divide(w, C_IMOD, part, l->size[i]);
+        arg[n] = part;
+        coef[n++] = l->stride[i];
+        if (part == 0)
+            return 0;
+    }
+    return jot_code_lin(w->b, c, arg, coef, n);
+}
+
+static uint32_t
+load_index(IndexWalk *w, IxRec r)
+{
+    uint32_t buf = r.a < w->k->slots.n ? w->k->slots.v[r.a] : 0;
+    const KBuf *b = &w->k->bufs.v[buf];
+    uint32_t index[JOT_MAX_RANK], at;
+    Inst in = index_inst(C_INT);
+    if (buf == 0 || r.n != b->rank)
+        return 0;
+    for (uint32_t i = 0; i < r.n; i++) {
+        Ix arg = w->k->ix->args.v[r.at + i];
+        uint32_t code = jot_walk_ix(w, arg);
+        if (b->ext[i] == 0) {
+            in.op = C_LIN;
+            return jot_code_add(w->b, in, NULL, 0, NULL);
+        }
+        index[i] = code ? clamp(w, arg, code, b->ext[i]) : 0;
+        if (!index[i])
+            return 0;
+    }
+    at = address(w, b->layout, index);
+    in.aux = buf;
+    in.pure = !w->written[buf % 256];
+    return jot_code_add(w->b, in, &at, 1, NULL);
+}
+
+static uint32_t
+pair(IndexWalk *w, COp op, IxRec r)
+{
+    Inst in = index_inst(op);
+    uint32_t arg[2];
+    int64_t lo, hi, by;
+    if (op == C_IDIV || op == C_IMOD)
+        in.exact = jot_ix_range(w->k->ix, r.a, &w->space, &lo, &hi) && lo >= 0 &&
+                   jot_ix_is_const(w->k->ix, r.b, &by) && by > 0;
+    arg[0] = jot_walk_ix(w, r.a);
+    arg[1] = jot_walk_ix(w, r.b);
+    return jot_code_add(w->b, in, arg, 2, NULL);
+}
+
+static uint32_t
+unary(IndexWalk *w, COp op, IxRec r)
+{
+    uint32_t arg = jot_walk_ix(w, r.a);
+    return jot_code_add(w->b, index_inst(op), &arg, 1, NULL);
+}
+
+static uint32_t
+atom(IndexWalk *w, Ix ix)
+{
+    IxRec r = w->k->ix->recs.v[ix];
+    switch (r.op) {
+    case IX_AXIS: return r.a < WALK_VARS ? w->var[r.a] : 0;
+    case IX_DIV: return pair(w, C_IDIV, r);
+    case IX_MOD: return pair(w, C_IMOD, r);
+    case IX_MUL: return pair(w, C_IMUL, r);
+    case IX_AND: return pair(w, C_IAND, r);
+    case IX_OR: return pair(w, C_IOR, r);
+    case IX_GE0: return unary(w, C_GE0, r);
+    case IX_EQ0: return unary(w, C_EQ0, r);
+    case IX_NOT: return unary(w, C_INOT, r);
+    case IX_LOAD: return load_index(w, r);
+    default: return 0;
+    }
+}
+
+JOT_FN uint32_t
+jot_walk_ix(IndexWalk *w, Ix ix)
+{
+    IxTerm tmp, term[60];
+    uint32_t n, arg[60];
+    int64_t c, coef[60];
+    const IxTerm *terms = jot_ix_linear(w->k->ix, ix, &c, &n, &tmp);
+    if (ix == 0 || n > 60)
+        return 0;
+    for (uint32_t i = 0; i < n; i++)
+        term[i] = terms[i];
+    for (uint32_t i = 0; i < n; i++) {
+        arg[i] = atom(w, term[i].atom);
+        coef[i] = term[i].k;
+        if (arg[i] == 0)
+            return 0;
+    }
+    return jot_code_lin(w->b, c, arg, coef, (int)n);
+}
