@@ -17,6 +17,8 @@ create_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, int64_t
 {
     if (!ctx)
         return false;
+    if (!ctx->table)
+        return jot_fail(ctx, JOT_EUSE, "%s: the context did not open", op);
     if (!jot_dtype_nbytes(dtype))
         return jot_fail(ctx, JOT_EDTYPE, "%s: %d is no dtype", op, (int)dtype);
     if (shape.n < 0)

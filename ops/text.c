@@ -2,7 +2,7 @@
  *
  *   %1 = f32 (8, 4) leaf                                  ; w, stored
  *   %2 = f32 (8, 3) reindex %1 [i0, i1 - 1] if i1 >= 1 else 0
- *   %3 = f32 (8) reduce add %2 [i0]
+ *   %3 = f32 (8) reduce sum %2 [i0]
  *   %4 = f32 (8) exp %3
  *
  * Axes i0.. are the node's own in a reindex and the input's in a reduce; @e0(...) reads the first
