@@ -58,10 +58,10 @@ int
 main(void)
 {
     jot_Ctx *c = jot_open(NULL);
-    Linear first = {initial(c, JOT_SHAPE(1, HIDDEN), 4), initial(c, JOT_SHAPE(HIDDEN), 2)};
-    Linear second = {initial(c, JOT_SHAPE(HIDDEN, 1), 0.5), initial(c, JOT_SHAPE(1), 0.5)};
+    Linear first = {initial(c, JOT_SHAPE(1, HIDDEN), 6), initial(c, JOT_SHAPE(HIDDEN), 3)};
+    Linear second = {initial(c, JOT_SHAPE(HIDDEN, 1), 0.2), initial(c, JOT_SHAPE(1), 0.5)};
     jot_Var params[PARAMS] = {first.w, first.b, second.w, second.b}, grads[PARAMS];
-    const double rate = 0.5;
+    const double rate = 0.25;
     float xs[BATCH], ys[BATCH];
     unsigned state = 1, nodes = 0;
     double loss_value = 0;

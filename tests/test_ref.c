@@ -20,16 +20,16 @@ floats(jot_DType dtype, const double *x, int n)
     return jot_array(c, dtype, JOT_SHAPE(n), dtype == JOT_F64 ? (const void *)x : (void *)narrow);
 }
 
-/* Largest difference in units of eps (1 + |reference|), infinite without a value. */
+/* Largest difference in units of eps (|reference| + least), infinite without a value. */
 static double
-off(jot_Var v, const double *ref, int n, double eps)
+off(jot_Var v, const double *ref, int n, double eps, double least)
 {
     static double got[MAX];
     double worst = 0;
     if (jot_nelem(v) != n || !ref_read(v, got, MAX))
         return INFINITY;
     for (int k = 0; k < n; k++) {
-        double size = fabs(ref[k]) + (fabs(ref[k]) < 1 ? 1e-3 : 0), d = fabs(got[k] - ref[k]);
+        double size = fabs(ref[k]) + least, d = fabs(got[k] - ref[k]);
         if (got[k] == ref[k] || (got[k] != got[k] && ref[k] != ref[k]))
             continue;
         if (eps > DBL_EPSILON && fabs(ref[k]) > FLT_MAX && isinf(got[k]))
@@ -40,7 +40,9 @@ off(jot_Var v, const double *ref, int n, double eps)
     return worst;
 }
 
-#define BOUND 64 /* ulp, roughly: references have 13 digits, derivatives are products of several */
+/* In eps. References have 13 digits; derivatives are products of several functions, and those of
+ * saturating ones (tanh: 1 - y^2) are exact to eps, not to eps of themselves. */
+#define BOUND 16
 
 static double
 eps_of(jot_DType dtype)
@@ -53,11 +55,11 @@ check_unary(const char *name, jot_Var (*f)(jot_Var), jot_DType dtype, const doub
             const double *value, const double *slope)
 {
     jot_Var a = floats(dtype, x, n), y = f(a), g;
-    double d = off(y, value, n, eps_of(dtype));
+    double d = off(y, value, n, eps_of(dtype), 1e-3);
     CHECK(d < BOUND, "%s %s on %s: off by %g eps: %s", name, jot_dtype_name(dtype), jot_backend(c),
           d, jot_message(c));
     jot_grad(jot_sum(y, JOT_ALL_DIMS), &a, 1, &g);
-    d = off(g, slope, n, eps_of(dtype));
+    d = off(g, slope, n, eps_of(dtype), 0.05);
     CHECK(d < BOUND, "%s %s on %s: derivative off by %g eps: %s", name, jot_dtype_name(dtype),
           jot_backend(c), d, jot_message(c));
 }
@@ -70,14 +72,14 @@ check_binary(const char *name, jot_Var (*f)(jot_Var, jot_Var), jot_DType dtype, 
     in[0] = floats(dtype, xa, n);
     in[1] = floats(dtype, xb, n);
     y = f(in[0], in[1]);
-    double d = off(y, value, n, eps_of(dtype));
+    double d = off(y, value, n, eps_of(dtype), 1e-3);
     CHECK(d < BOUND, "%s %s on %s: off by %g eps: %s", name, jot_dtype_name(dtype), jot_backend(c),
           d, jot_message(c));
     if (jot_dtype(y) == JOT_BOOL)
         return;
     jot_grad(jot_sum(y, JOT_ALL_DIMS), in, 2, g);
-    d = off(g[0], da, n, eps_of(dtype));
-    double e = off(g[1], db, n, eps_of(dtype));
+    d = off(g[0], da, n, eps_of(dtype), 0.05);
+    double e = off(g[1], db, n, eps_of(dtype), 0.05);
     CHECK(d < BOUND && e < BOUND, "%s %s on %s: derivatives off by %g and %g eps: %s", name,
           jot_dtype_name(dtype), jot_backend(c), d, e, jot_message(c));
 }
@@ -140,7 +142,7 @@ check_reduce(const char *name, jot_ReduceOp op, const char *tag, const double *v
         jot_DType dtype = wide ? JOT_F64 : JOT_F32;
         jot_Var x = ref_array(c, dtype, JOT_SHAPE(3, 4, 5), 1, 1);
         jot_Var y = jot_reduce(op, x, dims_of(tag), false);
-        double d = off(y, value, (int)jot_nelem(y), eps_of(dtype));
+        double d = off(y, value, (int)jot_nelem(y), eps_of(dtype), 0.05);
         CHECK(d < 1024, "%s over %s %s on %s: off by %g eps: %s", name, tag, jot_dtype_name(dtype),
               jot_backend(c), d, jot_message(c));
     }
@@ -151,8 +153,8 @@ check_arg(int dim, const double *most, const double *least)
 {
     jot_Var x = ref_array(c, JOT_F32, JOT_SHAPE(3, 4, 5), 1, 1);
     jot_Var a = jot_argmax(x, dim), b = jot_argmin(x, dim);
-    CHECK(off(a, most, (int)jot_nelem(a), 1) == 0, "argmax over %d on %s", dim, jot_backend(c));
-    CHECK(off(b, least, (int)jot_nelem(b), 1) == 0, "argmin over %d on %s", dim, jot_backend(c));
+    CHECK(off(a, most, (int)jot_nelem(a), 1, 1) == 0, "argmax over %d on %s", dim, jot_backend(c));
+    CHECK(off(b, least, (int)jot_nelem(b), 1, 1) == 0, "argmin over %d on %s", dim, jot_backend(c));
 }
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
