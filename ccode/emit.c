@@ -147,7 +147,8 @@ choose_in_place(Code *code)
 static void
 begin_line(Printer *p)
 {
-    jot_text_f(p->out, "%*s", p->indent * 4, "");
+    for (int i = 0; i < p->indent; i++)
+        jot_text_f(p->out, "    ");
 }
 
 static void

@@ -237,7 +237,8 @@ static void
 print_node(const Tree *t, const Sched *s, uint32_t n, int depth, Text *text)
 {
     const TreeNode *node = &t->nodes.v[n];
-    jot_text_f(text, "%*s", depth * 4, "");
+    for (int i = 0; i < depth; i++)
+        jot_text_f(text, "    ");
     if (node->op == TREE_LOOP) {
         jot_text_f(text, "%s", node->quiet ? "quiet" : "loop");
         jot_loop_print(s, &node->loop, text);

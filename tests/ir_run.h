@@ -1,0 +1,396 @@
+/* tests/ir_run.h - what tests of the kernel IR share: a context of memory and index expressions,
+ * short builders, and a runner that compiles an emitted function, packs logical arrays into the
+ * buffers' layouts, runs it and unpacks. */
+#ifndef IR_RUN_H
+#define IR_RUN_H
+#include <dlfcn.h>
+#include <unistd.h>
+#include "ccode/emit.h"
+#include "tests/test.h"
+
+static Mem ir_mem;
+static IxPool ir_ix;
+static char ir_dir[64];
+
+static void *
+ir_realloc(void *ud, void *p, size_t old, size_t size)
+{
+    (void)ud, (void)old;
+    if (size == 0) {
+        free(p);
+        return NULL;
+    }
+    return realloc(p, size);
+}
+
+static void
+ir_open(void)
+{
+    memset(&ir_mem, 0, sizeof ir_mem);
+    memset(&ir_ix, 0, sizeof ir_ix);
+    ir_mem.hooks.realloc = ir_realloc;
+    jot_ix_open(&ir_ix, &ir_mem);
+    strcpy(ir_dir, "/tmp/jot_irXXXXXX");
+    if (!mkdtemp(ir_dir))
+        exit(2);
+}
+
+static void
+ir_close(void)
+{
+    char cmd[96];
+    jot_ix_close(&ir_ix);
+    snprintf(cmd, sizeof cmd, "rm -rf %s", ir_dir);
+    if (system(cmd) != 0)
+        printf("could not remove %s\n", ir_dir);
+    CHECK(ir_mem.live_nbytes == 0, "%zu bytes are still allocated", ir_mem.live_nbytes);
+    CHECK(!ir_mem.failed, "memory was refused");
+}
+
+/* A kernel with its logical arrays: doubles, row-major; number 0 unused. */
+#define IR_BUFS 40
+typedef struct {
+    Kernel k;
+    double *data[IR_BUFS];
+    jot_Scalar scalars[8];
+} IrCase;
+
+static size_t
+ir_size(const KBuf *b)
+{
+    size_t n = 1;
+    for (int d = 0; d < b->rank; d++)
+        n *= (size_t)b->ext[d];
+    return n;
+}
+
+static void
+ir_start(IrCase *c)
+{
+    memset(c, 0, sizeof *c);
+    jot_kernel_open(&c->k, &ir_mem, &ir_ix);
+}
+
+static void
+ir_end(IrCase *c)
+{
+    for (int i = 0; i < IR_BUFS; i++)
+        free(c->data[i]);
+    jot_kernel_close(&c->k);
+}
+
+/* ---- short builders ---- */
+
+#define AX(a) jot_ix_axis(&ir_ix, a)
+#define IC(v) jot_ix_const(&ir_ix, v)
+#define IADD(a, b) jot_ix_add(&ir_ix, a, b)
+#define ISUB(a, b) jot_ix_sub(&ir_ix, a, b)
+#define IMUL(a, k) jot_ix_scale(&ir_ix, a, k)
+#define IDIV(a, k) jot_ix_div(&ir_ix, a, IC(k), NULL)
+#define IMOD(a, k) jot_ix_mod(&ir_ix, a, IC(k), NULL)
+
+static uint32_t
+ir_buf(IrCase *c, const char *name, jot_DType dtype, BufRole role, int rank, int64_t a, int64_t b,
+       int64_t d, int64_t e)
+{
+    int64_t ext[4];
+    uint32_t buf;
+    size_t n;
+    ext[0] = a, ext[1] = b, ext[2] = d, ext[3] = e;
+    buf = jot_kernel_buf(&c->k, name, dtype, role, rank, ext);
+    n = ir_size(&c->k.bufs.v[buf]);
+    c->data[buf] = calloc(n + 1, sizeof(double));
+    for (size_t i = 0; role == BUF_INPUT && i < n; i++)
+        c->data[buf][i] = dtype >= JOT_F16 ? (double)((i * 7 + buf * 13) % 31) / 8.0 - 1.75
+                                           : (double)((i * 7 + buf * 5) % 11) - (dtype < JOT_U8 && dtype ? 4 : 0);
+    if (dtype == JOT_BOOL && role == BUF_INPUT)
+        for (size_t i = 0; i < n; i++)
+            c->data[buf][i] = (double)((i * 7 / 3) % 2);
+    return buf;
+}
+#define IN(name, rank, a, b, d, e) ir_buf(c, name, JOT_F32, BUF_INPUT, rank, a, b, d, e)
+#define OUT(name, rank, a, b, d, e) ir_buf(c, name, JOT_F32, BUF_OUTPUT, rank, a, b, d, e)
+#define TMP(name, rank, a, b, d, e) ir_buf(c, name, JOT_F32, BUF_SCRATCH, rank, a, b, d, e)
+
+static uint32_t
+ir_load(IrCase *c, uint32_t buf, Ix a, Ix b, Ix d, Ix e)
+{
+    jot_Scalar none;
+    Ix idx[4];
+    none.u = 0;
+    idx[0] = a, idx[1] = b, idx[2] = d, idx[3] = e;
+    return jot_v_load(&c->k, buf, idx, 0, NULL, none);
+}
+
+/* 0 outside of the buffer */
+static uint32_t
+ir_guarded(IrCase *c, uint32_t buf, Ix a, Ix b, Ix d, Ix e)
+{
+    Ix idx[4], cond[8];
+    int n = 0;
+    jot_Scalar zero;
+    zero.u = 0;
+    idx[0] = a, idx[1] = b, idx[2] = d, idx[3] = e;
+    for (int i = 0; i < c->k.bufs.v[buf].rank; i++) {
+        cond[n++] = jot_ix_ge0(&ir_ix, idx[i], NULL);
+        cond[n++] = jot_ix_lt(&ir_ix, idx[i], IC(c->k.bufs.v[buf].ext[i]), NULL);
+    }
+    return jot_v_load(&c->k, buf, idx, n, cond, zero);
+}
+
+static void
+ir_store(IrCase *c, uint32_t buf, Ix a, Ix b, Ix d, Ix e, uint32_t value)
+{
+    Ix idx[4];
+    idx[0] = a, idx[1] = b, idx[2] = d, idx[3] = e;
+    CHECK(jot_kernel_store(&c->k, buf, idx, value, EW_NONE, 0, NULL) >= 0, "a store is refused");
+}
+
+static uint32_t
+ir_ew(IrCase *c, EwOp op, uint32_t a, uint32_t b)
+{
+    return jot_v_ew(&c->k, op, JOT_F32, a, b, 0);
+}
+
+static uint32_t
+ir_sum(IrCase *c, EwOp op, uint64_t axes, uint32_t body, const char *name)
+{
+    uint32_t v = jot_v_reduce(&c->k, op, axes, body, 0, NULL, 1.0);
+    jot_v_name(&c->k, v, name);
+    return v;
+}
+#define BIT(a) ((uint64_t)1 << (a))
+
+/* ---- memory ---- */
+
+static double
+ir_read(const void *p, int dtype, int64_t i)
+{
+    switch (dtype) {
+    case JOT_BOOL: case JOT_U8: return ((const uint8_t *)p)[i];
+    case JOT_I8: return ((const int8_t *)p)[i];
+    case JOT_I16: return ((const int16_t *)p)[i];
+    case JOT_I32: return ((const int32_t *)p)[i];
+    case JOT_I64: return (double)((const int64_t *)p)[i];
+    case JOT_U16: return ((const uint16_t *)p)[i];
+    case JOT_U32: return ((const uint32_t *)p)[i];
+    case JOT_U64: return (double)((const uint64_t *)p)[i];
+    case JOT_F32: return (double)((const float *)p)[i];
+    case JOT_F64: return ((const double *)p)[i];
+    default: { /* bf16 only: values that it holds exactly */
+        union { uint32_t u; float f; } x;
+        x.u = (uint32_t)((const uint16_t *)p)[i] << 16;
+        return (double)x.f;
+    }
+    }
+}
+
+static void
+ir_write(void *p, int dtype, int64_t i, double v)
+{
+    switch (dtype) {
+    case JOT_BOOL: case JOT_U8: ((uint8_t *)p)[i] = (uint8_t)v; break;
+    case JOT_I8: ((int8_t *)p)[i] = (int8_t)v; break;
+    case JOT_I16: ((int16_t *)p)[i] = (int16_t)v; break;
+    case JOT_I32: ((int32_t *)p)[i] = (int32_t)v; break;
+    case JOT_I64: ((int64_t *)p)[i] = (int64_t)v; break;
+    case JOT_U16: ((uint16_t *)p)[i] = (uint16_t)v; break;
+    case JOT_U32: ((uint32_t *)p)[i] = (uint32_t)v; break;
+    case JOT_U64: ((uint64_t *)p)[i] = (uint64_t)v; break;
+    case JOT_F32: ((float *)p)[i] = (float)v; break;
+    case JOT_F64: ((double *)p)[i] = v; break;
+    default: {
+        union { uint32_t u; float f; } x;
+        x.f = (float)v;
+        ((uint16_t *)p)[i] = (uint16_t)(x.u >> 16);
+        break;
+    }
+    }
+}
+
+/* Every logical element of a buffer, to or from its memory. */
+static void
+ir_copy(const KBuf *b, void *memory, double *logical, bool pack)
+{
+    int64_t at[JOT_MAX_RANK] = {0};
+    size_t n = ir_size(b);
+    for (size_t i = 0; i < n; i++) {
+        int64_t address = jot_layout_addr_at(b->layout, at);
+        if (pack)
+            ir_write(memory, b->dtype, address, logical[i]);
+        else
+            logical[i] = ir_read(memory, b->dtype, address);
+        for (int d = b->rank - 1; d >= 0 && ++at[d] == b->ext[d]; d--)
+            at[d] = 0;
+    }
+}
+
+/* ---- compiling ---- */
+
+typedef void IrFn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
+                  int64_t phase, int64_t lo, int64_t hi);
+
+/* Compilers: flags that make any warning an error. */
+static const char *const ir_cc[] = {
+    "gcc -std=c99 -Wall -Wextra -Wpedantic -Werror -O1 -ffp-contract=off",
+    "clang -std=c99 -Wall -Wextra -Wpedantic -Werror -O1 -ffp-contract=off",
+    "tcc -std=c99 -Wall -Werror",
+    "gcc -std=c99 -Wall -Wextra -Wpedantic -Werror -O2 -march=native -ffp-contract=off",
+    "clang -std=c99 -Wall -Wextra -Wpedantic -Werror -O2 -march=native -ffp-contract=off"
+};
+enum { GCC, CLANG, TCC, GCC_NATIVE, CLANG_NATIVE };
+
+static int ir_files;
+
+static void *
+ir_compile(int cc, const Text *text, const char *what)
+{
+    char path[128], cmd[600];
+    FILE *f;
+    void *so;
+    snprintf(path, sizeof path, "%s/k%d.c", ir_dir, ++ir_files);
+    f = fopen(path, "w");
+    fwrite(text->s, 1, text->n, f);
+    fclose(f);
+    snprintf(cmd, sizeof cmd, "%s -shared -fPIC -o %s/k%d.so %s", ir_cc[cc], ir_dir, ir_files, path);
+    if (system(cmd) != 0) {
+        printf("%s\n", text->s);
+        CHECK(false, "%s: %s", what, cmd);
+        return NULL;
+    }
+    snprintf(path, sizeof path, "%s/k%d.so", ir_dir, ir_files);
+    so = dlopen(path, RTLD_NOW);
+    CHECK(so != NULL, "%s: %s", what, dlerror());
+    return so;
+}
+
+static bool
+ir_emit(IrCase *c, const Sched *s, const char *dialect, Text *all, EmitInfo *info, const char *what)
+{
+    const Dialect *d = jot_dialect_find(dialect);
+    Text text = {0}, why = {0};
+    bool ok;
+    text.mem = why.mem = all->mem = &ir_mem;
+    ok = jot_ir_verify(&c->k, &why) && jot_sched_verify(s, &why) &&
+         jot_emit(&c->k, s, d, "k", &text, info, &why);
+    CHECK(ok, "%s: %s", what, why.s ? why.s : "no reason");
+    if (!ok) {
+        jot_ir_print(&c->k, &why);
+        jot_sched_print(s, &why);
+        printf("%s\n", why.s);
+    } else {
+        jot_emit_prelude(d, text.s, text.n, all);
+        jot_text_put(all, text.s, text.n);
+        if (getenv("IR_SHOW") && strstr(what, getenv("IR_SHOW")))
+            printf("/* %s */\n%s\n", what, text.s);
+    }
+    jot_text_free(&text);
+    jot_text_free(&why);
+    return ok;
+}
+
+/* Emit, compile and run; results of outputs go to `out` (per buffer, allocated here). */
+static bool
+ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, const char *what)
+{
+    Text all = {0};
+    EmitInfo info;
+    void *so = NULL, *mem[IR_BUFS] = {0}, *arg[IR_BUFS], *scratch = NULL, *block[IR_BUFS] = {0};
+    IrFn *fn;
+    int nargs = 0;
+    bool ok = ir_emit(c, s, dialect, &all, &info, what) && (so = ir_compile(cc, &all, what)) != NULL;
+    jot_text_free(&all);
+    if (!ok)
+        return false;
+    *(void **)(void *)&fn = dlsym(so, "k");
+    for (uint32_t b = 1; b < c->k.bufs.n; b++) {
+        const KBuf *buf = &c->k.bufs.v[b];
+        size_t n = (size_t)buf->layout->nelem * jot_dtype_nbytes((jot_DType)buf->dtype);
+        if (buf->role == BUF_SCRATCH)
+            continue;
+        block[b] = mem[b] = malloc(n + 1);
+        memset(mem[b], buf->role == BUF_OUTPUT ? 0x55 : 0, n + 1);
+        if (buf->role == BUF_INPUT)
+            ir_copy(buf, mem[b], c->data[b], true);
+        arg[nargs++] = mem[b];
+    }
+    if (posix_memalign(&scratch, 64, info.scratch_nbytes + 64))
+        exit(2);
+    memset(scratch, 0x55, info.scratch_nbytes + 64);
+    for (int64_t lo = 0; lo < info.steps; lo += 3) /* in ranges, as a pool of threads would */
+        fn(arg, NULL, c->scalars, scratch, 0, lo, lo + 3 < info.steps ? lo + 3 : info.steps);
+    for (uint32_t b = 1; b < c->k.bufs.n; b++)
+        if (c->k.bufs.v[b].role == BUF_OUTPUT) {
+            out[b] = calloc(ir_size(&c->k.bufs.v[b]) + 1, sizeof(double));
+            ir_copy(&c->k.bufs.v[b], mem[b], out[b], false);
+        }
+    for (int b = 0; b < IR_BUFS; b++)
+        free(block[b]);
+    free(scratch);
+    dlclose(so);
+    return true;
+}
+
+static bool
+ir_close_to(const double *a, const double *b, size_t n, double tolerance)
+{
+    for (size_t i = 0; i < n; i++) {
+        double size = fabs(b[i]) > 1 ? fabs(b[i]) : 1;
+        if (a[i] != b[i] && !(fabs(a[i] - b[i]) <= tolerance * size) && !(a[i] != a[i] && b[i] != b[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Run and compare every output with `want` (c->data of the outputs). */
+static void
+ir_check(IrCase *c, const Sched *s, const char *dialect, int cc, const char *what)
+{
+    double *out[IR_BUFS] = {0};
+    char name[160];
+    snprintf(name, sizeof name, "%s, %s %d lanes, %.5s", what, dialect, s->lanes, ir_cc[cc]);
+    if (ir_run(c, s, dialect, cc, out, name))
+        for (uint32_t b = 1; b < c->k.bufs.n; b++)
+            if (out[b])
+                CHECK(ir_close_to(out[b], c->data[b], ir_size(&c->k.bufs.v[b]), 2e-4), "%s: %s differs",
+                      name, c->k.bufs.v[b].name);
+    for (int b = 0; b < IR_BUFS; b++)
+        free(out[b]);
+}
+
+static void
+ir_default(IrCase *c, int cc, const char *what)
+{
+    Sched s;
+    int order[KERNEL_AXES];
+    for (int i = 0; i < (int)c->k.axes.n; i++)
+        order[i] = i;
+    CHECK(jot_sched_default(&s, &c->k, (int)c->k.axes.n, order), "%s: no schedule", what);
+    ir_check(c, &s, "c", cc, what);
+    jot_sched_close(&s);
+}
+
+/* A schedule written by hand: it must read, print to what reads back the same, and compute. */
+static void
+ir_hand(IrCase *c, const char *text, const char *dialect, int cc, const char *what)
+{
+    Sched s, again;
+    Text one = {0}, two = {0}, why = {0};
+    one.mem = two.mem = why.mem = &ir_mem;
+    if (!jot_sched_read(&s, &c->k, text, strlen(text), &why))
+        CHECK(false, "%s: %s", what, why.s);
+    else {
+        jot_sched_print(&s, &one);
+        CHECK(jot_sched_read(&again, &c->k, one.s, one.n, &why), "%s: printed schedule: %s", what, why.s);
+        jot_sched_print(&again, &two);
+        CHECK(one.n == two.n && memcmp(one.s, two.s, one.n) == 0, "%s: schedule changes: %s", what, two.s);
+        jot_sched_close(&again);
+        ir_check(c, &s, dialect, cc, what);
+    }
+    jot_sched_close(&s);
+    jot_text_free(&one);
+    jot_text_free(&two);
+    jot_text_free(&why);
+}
+
+#endif
