@@ -710,7 +710,8 @@ test_cast_chains(void)
     int i, kept = 0, passed = 0;
 
     for (i = 0; i < JOT_DTYPES * JOT_DTYPES * JOT_DTYPES; i++) {
-        jot_DType from = (jot_DType)(i % JOT_DTYPES), mid = (jot_DType)(i / JOT_DTYPES % JOT_DTYPES);
+        jot_DType from = (jot_DType)(i % JOT_DTYPES);
+        jot_DType mid = (jot_DType)(i / JOT_DTYPES % JOT_DTYPES);
         jot_DType to = (jot_DType)(i / JOT_DTYPES / JOT_DTYPES);
         jot_Var x, y;
         bool past;
