@@ -367,3 +367,13 @@ jot_work_close(WorkDir *work)
 }
 
 #endif
+
+#ifdef JOT_CHECKED
+/* A broken invariant of ours, in builds that check them: say which and stop. */
+JOT_FN void
+jot_base_bug(const char *file, int line, const char *what)
+{
+    fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, what);
+    abort();
+}
+#endif
