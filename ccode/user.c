@@ -85,11 +85,18 @@ user_array(Text *out, const CodeSpec *s, int k)
     }
 }
 
-/* The user's lines, under a name that the compiler shows in its messages. */
+/* The user's lines, under a name that the compiler shows in its messages. `end` closes them, on their
+ * last line where that is no comment: some compilers notice an error one token late. */
 static void
-user_lines(Text *out, const CodeSpec *s, const char *part, const char *text)
+user_lines(Text *out, const CodeSpec *s, const char *part, const char *text, const char *end)
 {
-    jot_text_f(out, "#line 1 \"%s%s\"\n%s\n#line 1 \"after %s%s\"\n", s->name, part, text, s->name, part);
+    bool comment = false;
+    size_t k;
+
+    for (k = 0; text[k]; k++)
+        comment = text[k] != '\n' && (comment || (text[k] == '/' && text[k + 1] == '/'));
+    jot_text_f(out, "#line 1 \"%s%s\"\n%s%s%s\n#line 1 \"after %s%s\"\n", s->name, part, text,
+               comment || !*end ? "\n" : "", end, s->name, part);
 }
 
 static bool
@@ -115,7 +122,7 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
         *count = s->parallel_dim < 0 ? a->nelem : a->ext[s->parallel_dim];
     }
     if (s->helpers)
-        user_lines(out, s, " helpers", s->helpers);
+        user_lines(out, s, " helpers", s->helpers, "");
     jot_text_f(out, "/* code: %s */\nvoid %s(void *const *buf, const jot_i64 *ints, const jot_Scalar "
                "*scalars, void *scratch,\n        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n", s->name,
                fn_name);
@@ -126,7 +133,7 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
             jot_text_f(out, "    const double %s = scalars[%d].f;\n", s->scalar_name[k], k);
     jot_text_f(out, "    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, "
                "(void)hi;\n    {\n");
-    user_lines(out, s, "", s->source);
+    user_lines(out, s, "", s->source, "");
     jot_text_f(out, "    }\n}\n");
     return user_done(ctx, out, before);
 }
@@ -195,7 +202,7 @@ jot_code_map_text(jot_Ctx *ctx, NodeId map_node, Text *out)
         jot_text_f(out, ";\n");
     }
     jot_text_f(out, result == JOT_BOOL ? "    return (\n" : "    return (%s)(\n", user_type(result));
-    user_lines(out, s, "", s->source);
-    jot_text_f(out, result == JOT_BOOL ? "    ) != 0;\n}\n#endif\n" : "    );\n}\n#endif\n");
+    user_lines(out, s, "", s->source, result == JOT_BOOL ? ") != 0;" : ");");
+    jot_text_f(out, "}\n#endif\n");
     return user_done(ctx, out, before);
 }

@@ -327,7 +327,7 @@ code_inputs(jot_Ctx *ctx, const char *op, const jot_Code *c, NodeId *input)
     for (k = 0; k < c->inputs; k++) {
         Text text = {NULL, what, 0, sizeof what};
 
-        jot_text_f(&text, "code %.60s", op);
+        jot_text_f(&text, "code %.*s", 60, op);
         input[k] = jot_node_in(ctx, c->in[k], what, c->in_names[k]);
         if (!input[k])
             return false;
@@ -363,7 +363,7 @@ code_output(jot_Ctx *ctx, const jot_Code *c, CodeSpec *s, int k)
                         (int)out->dtype);
     if (out->shape.n && !out->shape.v)
         return jot_fail(ctx, JOT_EUSE, "code %s: the shape of output %s is NULL", s->name, out->name);
-    jot_text_f(&text, "code %.60s: output %.60s", s->name, out->name);
+    jot_text_f(&text, "code %.*s: output %.*s", 60, s->name, 60, out->name);
     if (!jot_shape_ok(ctx, what, out->dtype, out->shape.n, out->shape.v, &nelem))
         return false;
     return jot_codespec_arg(s, c->inputs + k, out->dtype, out->shape.n, out->shape.v)

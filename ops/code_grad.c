@@ -85,13 +85,13 @@ map_check(jot_Ctx *ctx, const char *expression, jot_Vars operands, jot_DType dty
         return jot_fail(ctx, JOT_EDTYPE, "code_map: no dtype (%d)", (int)dtype);
     why = expression ? expr_problem(expression) : "is NULL";
     if (why)
-        return jot_fail(ctx, JOT_EUSE, "code_map: the expression %s: \"%.200s\"", why,
+        return jot_fail(ctx, JOT_EUSE, "code_map: the expression %s: \"%.*s\"", why, 200,
                         expression ? expression : "");
     for (k = 0; k < operands.n && gradients; k++) {
         why = gradients[k] ? expr_problem(gradients[k]) : NULL;
         if (why)
-            return jot_fail(ctx, JOT_EUSE, "code_map: the gradient of operand %c %s: \"%.200s\"", 'a' + k,
-                            why, gradients[k]);
+            return jot_fail(ctx, JOT_EUSE, "code_map: the gradient of operand %c %s: \"%.*s\"", 'a' + k,
+                            why, 200, gradients[k]);
     }
     return true;
 }
@@ -302,7 +302,7 @@ code_grad_spec(jot_Ctx *ctx, const CodeSpec *f, int k)
         char name[170];
         Text text = {NULL, name, 0, sizeof name};
 
-        jot_text_f(&text, "%s gradient of %.60s", f->name, f->arg[k].name);
+        jot_text_f(&text, "%s gradient of %.*s", f->name, 60, f->arg[k].name);
         ok = jot_codespec_name(s, "", name);
     }
     if (ok) {
@@ -372,8 +372,8 @@ jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din)
         if (!wanted || !is_float || f->arg[k].grad)
             continue;
         if (f->map)
-            return jot_fail(ctx, JOT_EGRAD, "grad: %s \"%.200s\" has no gradient expression for operand %d "
-                            "(%c)", f->name, f->source, k, f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
+            return jot_fail(ctx, JOT_EGRAD, "grad: %s \"%.*s\" has no gradient expression for operand %d "
+                            "(%c)", f->name, 200, f->source, k, f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
         return jot_fail(ctx, JOT_EGRAD, "grad: code %s has no gradient source for input %s", f->name,
                         f->arg[k].name);
     }
@@ -401,8 +401,8 @@ jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf)
         return true;
     }
     if (f->map)
-        return jot_fail(ctx, JOT_EDEVICE, "%s \"%.200s\" is C code and this backend has no compiler: the "
-                        "backends tcc and cc run it", f->name, f->source);
+        return jot_fail(ctx, JOT_EDEVICE, "%s \"%.*s\" is C code and this backend has no compiler: the "
+                        "backends tcc and cc run it", f->name, 200, f->source);
     return jot_fail(ctx, JOT_EDEVICE, "code %s is C code and this backend has no compiler: the backends tcc "
                     "and cc run it, or any with a host function", f->name);
 }
