@@ -325,6 +325,10 @@ text_spec(const char *f, TextSpec *spec, va_list *args)
     spec->left = spec->zero = false;
     for (; *f == '-' || *f == '0'; f++)
         *(*f == '-' ? &spec->left : &spec->zero) = true;
+    if (*f == '*') {
+        spec->width = va_arg(*args, int);
+        f++;
+    }
     for (; *f >= '0' && *f <= '9'; f++)
         spec->width = spec->width * 10 + (*f - '0');
     if (f[0] == '.' && f[1] == '*') {

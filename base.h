@@ -88,7 +88,7 @@ typedef struct {
     char *s;    /* always ends in a 0 once something was written */
     size_t n, cap;
 } Text;
-/* A subset of printf: %d %i %u %x %ld %lu %lld %llu %zu %c %s %.*s %g %% , width and '-' for %d %s.
+/* A subset of printf: %d %i %u %x %ld %lu %lld %llu %zu %c %s %.*s %g %%, with a width (or *), '-' and '0'.
  * %g writes a double so that it reads back exactly (shortest of a decimal or a C99 hex float). */
 JOT_FN void jot_text_f(Text *text, const char *format, ...) JOT_PRINTF(2, 3);
 JOT_FN void jot_text_v(Text *text, const char *format, va_list args);
