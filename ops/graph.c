@@ -1,4 +1,4 @@
-/* ops/graph.c - nodes: making, sharing, freeing, walking.
+/* ops/graph.c - nodes: making, sharing, freeing.
  *
  *   chunks   [ node 0 .. 1023 ] [ 1024 .. 2047 ] ...       a node never moves
  *   table    hash -> node -> node -> 0                     through hash_next
@@ -15,7 +15,7 @@
  * Freeing uses no stack and no memory: nodes that lost their last reference wait in a list through
  * hash_next, which they need no more once they are out of the table.
  *
- * Read before: ops/graph.h. After: ops/slots.c (handles), ops/text.c (dump lines). */
+ * Read before: ops/graph.h. After: ops/order.c (walks), ops/slots.c (handles), ops/text.c. */
 #include "ops/graph.h"
 
 enum { GRAPH_TABLE_FIRST = 256 };
@@ -483,90 +483,6 @@ jot_graph_sweep(jot_Ctx *ctx, uint32_t mark)
         if (n->kind != NODE_FREE && !n->refs)
             node_bury(ctx, id);
     }
-}
-
-/* ---- walks -------------------------------------------------------------------------------- */
-
-static void
-walk_begin(jot_Ctx *ctx)
-{
-    uint32_t id;
-
-    if (++ctx->walk)
-        return;
-    for (id = 0; id < ctx->nodes_made; id++) /* after 2^32 walks */
-        jot_node(ctx, id)->mark = 0;
-    ctx->walk = 1;
-}
-
-static bool
-list_push(jot_Ctx *ctx, NodeList *list, NodeId id)
-{
-    if (!jot_vec_reserve(&ctx->mem, *list, 1))
-        return false;
-    list->v[list->n++] = id;
-    return true;
-}
-
-/* First sight of a node: mark it and put it on the stack. `at` counts the inputs looked at until
- * the node leaves the stack; then it is the position in the list. */
-static bool
-walk_enter(jot_Ctx *ctx, NodeList *stack, NodeId id)
-{
-    Node *n = jot_node(ctx, id);
-
-    if (!id || n->mark == ctx->walk)
-        return true;
-    n->mark = ctx->walk;
-    n->at = 0;
-    return list_push(ctx, stack, id);
-}
-
-static bool
-walk_root(jot_Ctx *ctx, NodeList *stack, NodeId root, bool stop_at_data, NodeList *out)
-{
-    if (!walk_enter(ctx, stack, root))
-        return false;
-    while (stack->n) {
-        NodeId id = stack->v[stack->n - 1];
-        Node *n = jot_node(ctx, id);
-
-        if (n->at < n->ninputs && !(stop_at_data && n->data)) {
-            if (!walk_enter(ctx, stack, n->input[n->at++]))
-                return false;
-            continue;
-        }
-        stack->n--;
-        n->at = out->n;
-        if (!list_push(ctx, out, id))
-            return false;
-    }
-    return true;
-}
-
-JOT_FN bool
-jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data, NodeList *out)
-{
-    NodeList stack = {0, 0, NULL};
-    bool ok = true;
-    uint32_t k;
-
-    memset(out, 0, sizeof *out);
-    walk_begin(ctx);
-    for (k = 0; ok && k < n; k++)
-        ok = walk_root(ctx, &stack, roots[k], stop_at_data, out);
-    jot_list_free(ctx, &stack);
-    if (!ok) {
-        jot_list_free(ctx, out);
-        return jot_fail_memory(ctx, "order of the graph");
-    }
-    return true;
-}
-
-JOT_FN void
-jot_list_free(jot_Ctx *ctx, NodeList *list)
-{
-    jot_vec_free(&ctx->mem, *list);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------ */
