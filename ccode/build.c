@@ -226,12 +226,34 @@ jot_build_slots(Build *b, const Node *node, int *slots)
     return true;
 }
 
-static uint32_t
-build_load(Build *b, NodeId id, const Ix *index, const Guards *g, jot_Scalar outside)
+static bool
+build_guards_join(Build *b, Guards *to, const Guards *from)
 {
-    uint32_t buf = jot_build_buffer(b, id, BUF_INPUT);
+    bool ok = true;
+    int i;
 
-    return jot_v_load(b->k, buf, index, g->n, g->v, outside);
+    for (i = 0; i < from->n; i++)
+        ok &= jot_build_guard(b, to, from->v[i]);
+    return ok;
+}
+
+/* An element of memory, `outside` where one of `added` fails. The guards g are there to keep it inside
+ * its buffer: an index that is inside in any case does without them. */
+static uint32_t
+build_load(Build *b, NodeId id, const Ix *index, const Guards *g, const Guards *added,
+           jot_Scalar outside)
+{
+    const Node *node = jot_node(b->ctx, id);
+    uint32_t buf = jot_build_buffer(b, id, BUF_INPUT);
+    Guards all = *added;
+    int d;
+
+    for (d = 0; d < node->rank; d++)
+        if (!jot_ix_inside(&b->ctx->ix, index[d], node->ext[d], &b->space))
+            break;
+    if (d < node->rank)
+        build_guards_join(b, &all, g);
+    return jot_v_load(b->k, buf, index, all.n, all.v, outside);
 }
 
 static uint32_t
@@ -326,17 +348,6 @@ build_select(Build *b, const Guards *added, uint32_t value, jot_DType dtype, jot
     return jot_v_ew(b->k, EW_SELECT, dtype, cond, value, other);
 }
 
-static bool
-build_guards_join(Build *b, Guards *to, const Guards *from)
-{
-    bool ok = true;
-    int i;
-
-    for (i = 0; i < from->n; i++)
-        ok &= jot_build_guard(b, to, from->v[i]);
-    return ok;
-}
-
 /* A chain of reindexes with one overflow value is one map; where the value changes, another begins. */
 static uint32_t
 build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
@@ -369,9 +380,9 @@ build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
         if (jot_node(b->ctx, id)->kind != NODE_REINDEX || build_in_memory(b, id))
             break;
     }
-    build_guards_join(b, &all, &added);
     if (build_in_memory(b, id))
-        return build_load(b, id, at, &all, overflow);
+        return build_load(b, id, at, g, &added, overflow);
+    build_guards_join(b, &all, &added);
     v = jot_build_value(b, id, at, &all);
     return v && added.n ? build_select(b, &added, v, dtype, overflow) : v;
 }
@@ -403,11 +414,12 @@ static uint32_t
 build_compute(Build *b, NodeId id, const Ix *index, const Guards *g)
 {
     const Node *node = jot_node(b->ctx, id);
+    Guards none = {0, {0}};
     jot_Scalar zero;
 
     zero.u = 0;
     if (build_in_memory(b, id))
-        return build_load(b, id, index, g, zero);
+        return build_load(b, id, index, g, &none, zero);
     switch (node->kind) {
     case NODE_CONST: return build_literal(b, id);
     case NODE_IOTA: return jot_v_index(b->k, (jot_DType)node->dtype, index[node->op]);
