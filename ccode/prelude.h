@@ -1,0 +1,53 @@
+/* prelude.h - the scalar mathematics of kernels, without libm.
+ *
+ * One text, used twice: prelude.def is compiled here as static inline functions (the interpreter and
+ * constant folding call them), and kept in prelude.c as strings, which the emitter puts in front of
+ * the kernels that use them. So an interpreter and a generated kernel round alike.
+ *
+ *     prelude.def --+-- FN = definition --> jot_expf(x)                    in the library
+ *                   +-- FN = table row  --> "jot_expf", "float", ...       in generated source
+ *
+ * The f64 functions have names that core.h gives to builders (jot_exp). A file that needs both
+ * headers either wants the text alone, and defines JOT_PRELUDE_TEXT before it includes this one, or
+ * renames the functions by macros first, as ops/scalar.c does.
+ *
+ * Read before: prelude.def (what each function does, and its error). After: emit.h. */
+#ifndef JOT_PRELUDE_H
+#define JOT_PRELUDE_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef JOT_FN
+#define JOT_FN
+#endif
+
+/* A function as text: `ret name params body` is its definition. All strings are static. */
+typedef struct {
+    const char *name;
+    const char *ret;    /* return type */
+    const char *params; /* with the parentheses */
+    const char *uses;   /* functions that the body calls itself, separated by spaces; "" for none */
+    const char *body;   /* one line, with the braces */
+} PreludeFn;
+
+/* The function of that name (n bytes, no final 0 needed); NULL if there is none. */
+JOT_FN const PreludeFn *jot_prelude_find(const char *name, size_t n);
+/* All of them, each behind those that it uses. */
+JOT_FN const PreludeFn *jot_prelude_table(int *count);
+#endif
+
+#if !defined JOT_PRELUDE_TEXT && !defined JOT_PRELUDE_MATH
+#define JOT_PRELUDE_MATH
+typedef int8_t jot_i8;
+typedef int16_t jot_i16;
+typedef int32_t jot_i32;
+typedef int64_t jot_i64;
+typedef uint8_t jot_u8;
+typedef uint16_t jot_u16;
+typedef uint32_t jot_u32;
+typedef uint64_t jot_u64;
+
+#define FN(name, ret, params, uses, ...) static inline ret name params __VA_ARGS__
+#include "ccode/prelude.def"
+#undef FN
+#endif

@@ -1,0 +1,854 @@
+/* test_prelude.c - is the mathematics of kernels as exact as prelude.def says?
+ *
+ * Against libm: f32 functions against double, f64 against long double; the error in units in the last
+ * place of the exact result, over a stride of all floats, all exponents, hard arguments and random
+ * ones. Then ends of the range, integers against wider ones, half precision over all patterns, Philox
+ * against its published vectors. At last the text itself is compiled by each compiler there is, and
+ * the bits of all functions compared.
+ *
+ *     test_prelude [--all] [--stride n] [--ulp] [--print] [name]
+ *     --all    every float and more doubles: hours; with a name, of this function only: minutes
+ *     --stride try every n-th float
+ *     --ulp    print the largest error of each function
+ *     --print  print the prelude as C
+ *
+ * Read before: ccode/prelude.h. */
+#define _XOPEN_SOURCE 700
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "ccode/prelude.h"
+
+static int passed, failed, skipped, all, show;
+#ifdef __TINYC__ /* 0.9.27 loses long doubles between calls; the bits are compared with gcc's below */
+static const int with_f64 = 0;
+#else
+static const int with_f64 = 1;
+#endif
+static uint64_t stride = 16411; /* of the patterns of f32 that are tried */
+static const char *only;
+
+static void
+check(int ok, const char *what, double x, double y, double got, double want)
+{
+    if (ok) {
+        passed++;
+        return;
+    }
+    if (++failed < 200)
+        printf("FAIL %s(%.17g, %.17g) = %.17g, want %.17g\n", what, x, y, got, want);
+}
+
+/* ---- error in ULP ---- */
+static float
+as_float(uint32_t u)
+{
+    return jot_frombitsf(u);
+}
+
+static int
+same_sign(double a, double b)
+{
+    return !signbit(a) == !signbit(b);
+}
+
+/* |got - want| in units of the last place of want; huge for a wrong NaN, infinity or sign of zero */
+static double
+ulps_f32(float got, double want)
+{
+    int e;
+
+    if (want != want)
+        return got != got ? 0 : 1e30;
+    if (got != got)
+        return 1e30;
+    if (want == 0)
+        return got == 0 && same_sign(got, want) ? 0 : 1e30;
+    if ((float)want == got)
+        return isinf(got) ? 0 : got == 0 ? (same_sign(got, want) ? fabs(want) * 0x1p149 : 1e30)
+            : fabs(got - want) / ldexp(1, (frexp(want, &e), e < -125 ? -149 : e - 24));
+    if (isinf(got))
+        return fabs(want) > 0x1.fffff8p127 && same_sign(got, want) ? 1 : 1e30;
+    if (isinf(want))
+        return 1e30;
+    frexp(want, &e);
+    return fabs(got - want) / ldexp(1, e < -125 ? -149 : e - 24);
+}
+
+static double
+ulps_f64(double got, long double want)
+{
+    int e;
+
+    if (want != want)
+        return got != got ? 0 : 1e30;
+    if (got != got)
+        return 1e30;
+    if (want == 0)
+        return got == 0 && !signbit(got) == !signbit(want) ? 0 : 1e30;
+    if (isinf(got))
+        return (double)want == got ? 0 : fabsl(want) > 0x1.ffffffffffff8p1023L ? 1 : 1e30;
+    if (isinf(want))
+        return 1e30;
+    if (got == 0 && !signbit(got) != !signbit(want))
+        return 1e30;
+    frexpl(want, &e);
+    return (double)(fabsl(got - want) / ldexpl(1, e < -1021 ? -1074 : e - 53));
+}
+
+/* ---- the functions, their references and the stated bounds ---- */
+#define UNARY(X)                     /*  f32   f64 */ \
+    X(exp, exp(x), expl(x),              1.00, 1.00) \
+    X(exp2, exp2(x), exp2l(x),           1.10, 1.10) \
+    X(expm1, expm1(x), expm1l(x),        1.60, 1.60) \
+    X(log, log(x), logl(x),              1.00, 1.00) \
+    X(log2, log2(x), log2l(x),           0.90, 0.90) \
+    X(log10, log10(x), log10l(x),        0.80, 0.80) \
+    X(log1p, log1p(x), log1pl(x),        1.00, 1.00) \
+    X(sin, sin(x), sinl(x),              0.90, 0.90) \
+    X(cos, cos(x), cosl(x),              0.90, 0.90) \
+    X(tan, tan(x), tanl(x),              1.60, 1.60) \
+    X(asin, asin(x), asinl(x),           1.00, 1.00) \
+    X(acos, acos(x), acosl(x),           1.00, 1.00) \
+    X(atan, atan(x), atanl(x),           1.50, 1.50) \
+    X(sinh, sinh(x), sinhl(x),           1.75, 1.75) \
+    X(cosh, cosh(x), coshl(x),           1.50, 1.50) \
+    X(tanh, tanh(x), tanhl(x),           1.50, 1.50) \
+    X(asinh, asinh(x), asinhl(x),        1.90, 1.90) \
+    X(acosh, acosh(x), acoshl(x),        2.00, 2.00) \
+    X(atanh, atanh(x), atanhl(x),        1.20, 1.20) \
+    X(erf, erf(x), erfl(x),              1.30, 1.30) \
+    X(erfc, erfc(x), erfcl(x),           2.00, 2.00) \
+    X(sigmoid, 1 / (1 + exp(-x)), sigmoidl(x), 2.00, 2.00) \
+    X(softplus, softplus(x), softplusl(x), 1.75, 1.75) \
+    X(sqrt, sqrt(x), sqrtl(x),           0.5, 0.50025) \
+    X(rsqrt, 1 / sqrt(x), 1 / sqrtl(x),  1.50, 1.50) \
+    X(cbrt, cbrt(x), cbrtl(x),           0.80, 0.80) \
+    X(floor, floor(x), floorl(x),        0, 0) \
+    X(ceil, ceil(x), ceill(x),           0, 0) \
+    X(rint, rint(x), rintl(x),           0, 0) \
+    X(trunc, trunc(x), truncl(x),        0, 0) \
+    X(abs, fabs(x), fabsl(x),            0, 0) \
+    X(sign, (x > 0) - (x < 0) + (x != x ? x : 0), (x > 0) - (x < 0) + (x != x ? x : 0), 0, 0) \
+    X(lgamma, lgamma(x), lgammal(x),     0.60, 4.00)
+
+static double
+softplus(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static long double
+softplusl(long double x)
+{
+    return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
+}
+
+static long double
+sigmoidl(long double x)
+{
+    return 1 / (1 + expl(-x));
+}
+
+#define X(name, r32, r64, b32, b64) \
+    static double name##_ref32(double x) { return r32; } \
+    static long double name##_ref64(long double x) { return r64; }
+UNARY(X)
+#undef X
+
+static const struct Unary {
+    const char *name;
+    float (*f32)(float);
+    double (*f64)(double);
+    double (*ref32)(double);
+    long double (*ref64)(long double);
+    double bound32, bound64;
+} unary[] = {
+#define X(name, r32, r64, b32, b64) \
+    {#name, jot_##name##f, jot_##name, name##_ref32, name##_ref64, b32, b64},
+    UNARY(X)
+#undef X
+};
+
+/* ---- arguments ---- */
+static uint64_t state = 1;
+
+static uint64_t
+next(void)
+{
+    return jot_rand_u64(20240229u, state++);
+}
+
+/* hard and ordinary doubles in turn: any bits, moderate exponents, near multiples of 1/4 and pi/4 */
+static double
+argument(unsigned i)
+{
+    uint64_t r = next();
+    double x;
+    int k = (int)(r >> 40) % 2048 - 1024;
+
+    switch (i % 6) {
+    case 0: return jot_frombits(r);
+    case 1: return ((double)(r >> 11) * 0x1p-52 - 1) * (i % 7 < 3 ? 1 : i % 7 < 5 ? 12 : 750);
+    case 2: x = k * 0.25; break;
+    case 3: x = k * 0.78539816339744831; break;
+    case 4: return ldexp((double)(r >> 11) * 0x1p-53 + 1, (int)(next() % 64) - 40) * (i & 1 ? 1 : -1);
+    default: return jot_frombits((r & ~((uint64_t)0x7ff << 52)) | (next() % 3) << 52);
+    }
+    return jot_frombits(jot_bits(x) + (r & 7) - 4);
+}
+
+static double
+argument32(unsigned i)
+{
+    return (float)(i % 6 == 5 ? as_float((uint32_t)next() & 0x80ffffffu) : argument(i));
+}
+
+static int
+chosen(const char *name)
+{
+    return only == NULL || strcmp(only, name) == 0;
+}
+
+static void
+report(const char *name, const char *suffix, double worst, double at, double bound)
+{
+    if (show)
+        printf("%s%s %.4f at %.17g\n", name, suffix, worst, at);
+    if (worst <= bound)
+        passed++;
+    else {
+        failed++;
+        printf("FAIL jot_%s%s: %g ULP at %.17g (%a), stated %g\n", name, suffix, worst, at, at, bound);
+    }
+}
+
+static void
+test_unary(void)
+{
+    uint64_t u;
+    unsigned i, j, n = all ? 20000000 : 40000;
+    double e, worst, at, x;
+
+    for (j = 0; j < sizeof unary / sizeof *unary; j++) {
+        const struct Unary *f = &unary[j];
+
+        if (!chosen(f->name))
+            continue;
+        worst = at = 0;
+        for (u = 0; u >> 32 == 0; u += stride) {
+            float a = as_float((uint32_t)u);
+
+            e = ulps_f32(f->f32(a), f->ref32(a));
+            if (e > worst)
+                worst = e, at = a;
+        }
+        for (i = 0; i < n; i++) {
+            x = argument32(i);
+            e = ulps_f32(f->f32((float)x), f->ref32(x));
+            if (e > worst)
+                worst = e, at = x;
+        }
+        report(f->name, "f", worst, at, f->bound32);
+        worst = at = 0;
+        for (i = 0; i < n * (unsigned)with_f64; i++) {
+            x = argument(i);
+            e = ulps_f64(f->f64(x), f->ref64(x));
+            if (e > worst && !(strcmp(f->name, "lgamma") == 0 && x < 0))
+                worst = e, at = x;
+        }
+        report(f->name, "", worst, at, f->bound64);
+    }
+}
+
+#define BINARY(X)                      /* f32   f64 */ \
+    X(pow, pow(x, y), powl(x, y),         0.60, 1.30) \
+    X(atan2, atan2(x, y), atan2l(x, y),   1.70, 1.70) \
+    X(hypot, hypot(x, y), hypotl(x, y),   1.30, 1.30) \
+    X(fmod, fmod(x, y), fmodl(x, y),      0, 0) \
+    X(mod, python_mod(x, y), python_mod((double)x, (double)y), 0, 0) \
+    X(floordiv, floordiv(x, y), floordiv((double)x, (double)y), 0.5, 0.5) \
+    X(copysign, copysign(x, y), copysignl(x, y), 0, 0) \
+    X(max, maximum(x, y), maximum((double)x, (double)y), 0, 0) \
+    X(min, -maximum(-x, -y), -maximum((double)-x, (double)-y), 0, 0)
+
+/* as NumPy writes them; the f32 case must round where f32 rounds, so it has its own */
+static int narrow;
+
+static double
+round_to(double x)
+{
+    return narrow ? (double)(float)x : x;
+}
+
+static double
+python_mod(double x, double y)
+{
+    double r = fmod(x, y);
+
+    if (r != 0 && (r < 0) != (y < 0))
+        r = round_to(r + y);
+    return r == 0 ? copysign(0, y) : r;
+}
+
+static double
+maximum(double x, double y)
+{
+    return x != x ? x : y != y ? y : x > y ? x : y;
+}
+
+static double
+floordiv(double x, double y)
+{
+    double r = fmod(x, y), d, f;
+
+    if (y == 0)
+        return x / y;
+    d = round_to(round_to(x - r) / y);
+    if (r != 0 && (r < 0) != (y < 0))
+        d = round_to(d - 1);
+    if (d == 0)
+        return copysign(0, x / y);
+    f = floor(d);
+    return d - f > 0.5 ? f + 1 : f;
+}
+
+#define X(name, r32, r64, b32, b64) \
+    static double name##_ref32(double x, double y) { return r32; } \
+    static long double name##_ref64(long double x, long double y) { return r64; }
+BINARY(X)
+#undef X
+
+static const struct Binary {
+    const char *name;
+    float (*f32)(float, float);
+    double (*f64)(double, double);
+    double (*ref32)(double, double);
+    long double (*ref64)(long double, long double);
+    double bound32, bound64;
+} binary[] = {
+#define X(name, r32, r64, b32, b64) \
+    {#name, jot_##name##f, jot_##name, name##_ref32, name##_ref64, b32, b64},
+    BINARY(X)
+#undef X
+};
+
+static double ends[] = { /* main sets the first three: tcc takes no INFINITY and NAN here */
+    0, 0, 0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0,
+    5e-324, -5e-324, 1.5, 1e-45, -1e-45, 3.4e38, 1e308, 4503599627370497.0, 8388609.0,
+    -4503599627370497.0, 9007199254740993.0, 16777217.0, 0.75, -1.25,
+};
+#define ENDS (sizeof ends / sizeof *ends)
+
+static void
+pair(unsigned i, double *x, double *y)
+{
+    if (i < ENDS * ENDS) {
+        *x = ends[i % ENDS], *y = ends[i / ENDS];
+        return;
+    }
+    *x = argument((unsigned)next()), *y = argument((unsigned)next());
+    if (i % 3 == 0)
+        *y = *x * (1 + ((double)(next() >> 11) * 0x1p-53 - 0.5) * (i % 2 ? 1 : 1e-6));
+    if (i % 3 == 1) /* results of pow over the whole range */
+        *x = exp(((double)(next() >> 11) * 0x1p-52 - 1) * 3),
+        *y = ((double)(next() >> 11) * 0x1p-52 - 1) * 740 / log(*x);
+}
+
+static void
+test_binary(void)
+{
+    unsigned i, j, n = all ? 20000000 : 60000;
+    double e, x, y, worst[2], at[2][2];
+
+    for (j = 0; j < sizeof binary / sizeof *binary; j++) {
+        const struct Binary *f = &binary[j];
+
+        if (!chosen(f->name))
+            continue;
+        worst[0] = worst[1] = 0;
+        memset(at, 0, sizeof at);
+        for (i = 0; i < n; i++) {
+            volatile float a, b; /* gcc 12 drops (double)(float)x from vectors, so from pairs */
+
+            pair(i, &x, &y);
+            if (i % 3 == 1 && i >= ENDS * ENDS)
+                y *= 0.15;
+            a = (float)x, b = (float)y;
+            if (a == b && (f->f32 == jot_maxf || f->f32 == jot_minf))
+                continue;
+            narrow = 1;
+            e = ulps_f32(f->f32(a, b), f->ref32(a, b));
+            if (e > worst[0])
+                worst[0] = e, at[0][0] = a, at[0][1] = b;
+            if (i % 3 == 1 && i >= ENDS * ENDS)
+                y /= 0.15;
+            narrow = 0;
+            if (!with_f64)
+                continue;
+            if (x == y && (f->f32 == jot_maxf || f->f32 == jot_minf))
+                continue;
+            e = ulps_f64(f->f64(x, y), f->ref64(x, y));
+            if (e > worst[1])
+                worst[1] = e, at[1][0] = x, at[1][1] = y;
+        }
+        if (worst[0] > f->bound32 || worst[1] > f->bound64)
+            printf("second arguments: %a, %a\n", at[0][1], at[1][1]);
+        report(f->name, "f", worst[0], at[0][0], f->bound32);
+        report(f->name, "", worst[1], at[1][0], f->bound64);
+    }
+}
+
+/* ---- single values that sampling may miss ---- */
+static void
+test_values(void)
+{
+    unsigned i;
+    /* the doubles and floats nearest to a multiple of pi/2 (Muller et al.) and of the text books */
+    const double near_pi[] = {
+        0x1.6ac5b262ca1ffp+849, 0x1.921fb54442d18p+0, 0x1.921fb54442d18p+1, 0x1.fe767739d0f6dp+14,
+        0x1.f9b96f5a9ad3ap+120, 1e22, 0x1.fffffffffffffp+1023, 0x1p+20, 0x1.fffffffffffffp+19,
+        0x1.f37c5ap+95, 0x1p22, 0x1.fffffep21, 0x1.fffffep127,
+    };
+
+    for (i = 0; i < sizeof near_pi / sizeof *near_pi; i++) {
+        double x = near_pi[i];
+        float f = (float)x;
+
+        check(ulps_f32(jot_sinf(f), sin(f)) <= 1, "sinf", f, 0, jot_sinf(f), sin(f));
+        check(ulps_f32(jot_cosf(-f), cos(f)) <= 1, "cosf", f, 0, jot_cosf(f), cos(f));
+        check(ulps_f32(jot_tanf(-f), tan(-f)) <= 2, "tanf", f, 0, jot_tanf(f), tan(f));
+        if (!with_f64)
+            continue;
+        check(ulps_f64(jot_sin(x), sinl(x)) <= 1, "sin", x, 0, jot_sin(x), sin(x));
+        check(ulps_f64(jot_cos(-x), cosl(x)) <= 1, "cos", x, 0, jot_cos(x), cos(x));
+        check(ulps_f64(jot_tan(-x), tanl(-x)) <= 2, "tan", x, 0, jot_tan(x), tan(x));
+    }
+    for (i = 0; i < ENDS; i++) {
+        double x = ends[i];
+
+        check(jot_isnan(x) == (x != x), "isnan", x, 0, 0, 0);
+        check(jot_isnanf((float)x) == (x != x), "isnanf", x, 0, 0, 0);
+        check(jot_isinf(x) == !!isinf(x), "isinf", x, 0, 0, 0);
+        check(jot_isinff((float)x) == !!isinf((float)x), "isinff", x, 0, 0, 0);
+        check(jot_isfinite(x) == !!isfinite(x), "isfinite", x, 0, 0, 0);
+        check(jot_isfinitef((float)x) == !!isfinite((float)x), "isfinitef", x, 0, 0, 0);
+    }
+    for (i = 0; i < 2000u * (unsigned)with_f64; i++) { /* below zero the error is bounded absolutely */
+        double x = -(double)(next() >> 11) * 0x1p-53 * (i & 1 ? 5 : 40), w = (double)lgammal(x);
+
+        check(fabs(jot_lgamma(x) - w) <= 1e-14 * (1 + fabs(x) + fabs(w)), "lgamma", x, 0,
+              jot_lgamma(x), w);
+    }
+}
+
+/* ---- float to integer ---- */
+#define TO_INT(t, T, min, max) do { \
+        long double w = x != x ? 0 : truncl(x), lo = min, hi = max; \
+        T want = w <= lo ? (T)(min) : w >= hi ? (T)(max) : (T)w; \
+        check(jot_f64_to_##t(x) == want, "f64_to_" #t, x, 0, (double)jot_f64_to_##t(x), (double)w); \
+        w = x != x ? 0 : truncl((float)x); \
+        want = w <= lo ? (T)(min) : w >= hi ? (T)(max) : (T)w; \
+        check(jot_f32_to_##t((float)x) == want, "f32_to_" #t, x, 0, (double)jot_f32_to_##t((float)x), \
+              (double)w); \
+    } while (0)
+
+static void
+test_casts(void)
+{
+    unsigned i;
+    int k;
+
+    for (i = 0; i < 4000 + 8 * 2 * 2 * 5; i++) {
+        double x = i < ENDS ? ends[i] : argument(i);
+
+        if (i >= 4000) { /* around the powers of two at the ends */
+            k = (int)(i - 4000);
+            x = ldexp(1, (8 << k / 20 % 4) - k / 80) * (k / 10 % 2 ? -1 : 1);
+            x = k % 10 < 5 ? x + (k % 5 - 2) * 0.5 : jot_frombits(jot_bits(x) + (uint64_t)(k % 5) - 2);
+        }
+        TO_INT(i8, int8_t, INT8_MIN, INT8_MAX);
+        TO_INT(i16, int16_t, INT16_MIN, INT16_MAX);
+        TO_INT(i32, int32_t, INT32_MIN, INT32_MAX);
+        TO_INT(i64, int64_t, INT64_MIN, INT64_MAX);
+        TO_INT(u8, uint8_t, 0, UINT8_MAX);
+        TO_INT(u16, uint16_t, 0, UINT16_MAX);
+        TO_INT(u32, uint32_t, 0, UINT32_MAX);
+        TO_INT(u64, uint64_t, 0, UINT64_MAX);
+    }
+}
+
+/* ---- half precision: all patterns there; back: every pattern, every midpoint and its neighbours ---- */
+static double
+half_value(unsigned h)
+{
+    int e = h >> 10 & 31;
+    double m = h & 1023, v;
+
+    v = e == 31 ? (m != 0 ? NAN : INFINITY) : e == 0 ? ldexp(m, -24) : ldexp(m + 1024, e - 25);
+    return h >> 15 ? -v : v;
+}
+
+static void
+test_half(void)
+{
+    unsigned h;
+    int d;
+
+    for (h = 0; h < 65536; h++) {
+        double v = half_value(h);
+        float f = jot_f16_to_f32((uint16_t)h), b = jot_bf16_to_f32((uint16_t)h);
+
+        check(v != v ? f != f && signbit(f) == signbit(as_float(h << 16))
+                  : f == v && same_sign(f, v), "f16_to_f32", h, 0, f, v);
+        check(jot_bitsf(b) == h << 16, "bf16_to_f32", h, 0, b, 0);
+        if (v != v)
+            check((jot_f32_to_f16(f) | 0x200) == (h | 0x200), "f16 NaN", h, 0, jot_f32_to_f16(f), h);
+        else
+            check(jot_f32_to_f16(f) == h, "f32_to_f16", f, 0, jot_f32_to_f16(f), h);
+        check((b != b ? jot_f32_to_bf16(b) == (h | 0x40) : jot_f32_to_bf16(b) == h), "f32_to_bf16",
+              b, 0, jot_f32_to_bf16(b), h);
+        if ((h & 0x7fff) < 0x7c00) { /* the midpoint to the next one; 0x7c00 stands for 2^16 */
+            double up = (h & 0x7fff) == 0x7bff ? (h >> 15 ? -65536.0 : 65536.0) : half_value(h + 1);
+            float mid = (float)((v + up) / 2);
+
+            for (d = -1; d <= 1; d++) {
+                unsigned want = d < 0 ? h : d > 0 ? h + 1 : h + (h & 1);
+                float x = as_float(jot_bitsf(mid) + (uint32_t)d);
+
+                check(jot_f32_to_f16(x) == want, "f32_to_f16", x, 0, jot_f32_to_f16(x), want);
+            }
+        }
+        if ((h & 0x7fff) < 0x7f80)
+            for (d = -1; d <= 1; d++) {
+                float x = as_float((h << 16 | 0x8000) + (uint32_t)d);
+                unsigned want = d < 0 ? h : d > 0 ? h + 1 : h + (h & 1);
+
+                check(jot_f32_to_bf16(x) == want, "f32_to_bf16", x, 0, jot_f32_to_bf16(x), want);
+            }
+    }
+}
+
+/* ---- integers against a wider type (or, for 64 bits, against the definition) ---- */
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 Wide;
+#else
+typedef int64_t Wide; /* then 64-bit functions are not tested */
+#endif
+
+static Wide
+wide_floor_div(Wide a, Wide b)
+{
+    Wide q = b == 0 ? 0 : a / b;
+
+    return b != 0 && a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+/* T is two's complement of `bits` bits, so a cast from the unsigned type U wraps */
+#define INTEGER(t, T, U, bits, sgn) do { \
+        T a = (T)r, b = (T)s, p = 1; \
+        Wide A = a, B = b, q = wide_floor_div(A, B), m = B == 0 ? 0 : A - q * B; \
+        unsigned power; \
+        int in = B >= 0 && B < bits; \
+        CHECK2(t, add, (T)(U)(A + B)); CHECK2(t, sub, (T)(U)(A - B)); \
+        CHECK2(t, mul, (T)(U)((U)A * (uint64_t)(U)B)); CHECK2(t, div, (T)(U)q); CHECK2(t, mod, (T)(U)m); \
+        CHECK2(t, max, A > B ? a : b); CHECK2(t, min, A < B ? a : b); \
+        CHECK2(t, shl, in ? (T)(U)((uint64_t)(U)a << b) : (T)0); \
+        CHECK2(t, shr, in ? (T)(A >> b) : (T)(A < 0 ? -1 : 0)); \
+        check(jot_neg_##t(a) == (T)(U)-A, "neg_" #t, (double)a, 0, (double)jot_neg_##t(a), 0); \
+        check(jot_abs_##t(a) == (T)(U)(A < 0 ? -A : A), "abs_" #t, (double)a, 0, 0, 0); \
+        check(jot_sign_##t(a) == (T)((A > 0) - (A < 0)), "sign_" #t, (double)a, 0, 0, 0); \
+        b = (T)(s % 70); \
+        for (power = 0; power < (unsigned)b; power++) \
+            p = (T)(U)((uint64_t)(U)p * (U)a); \
+        CHECK2(t, pow, p); \
+        b = (T)-(T)(s % 5 + 1); \
+        if (sgn) \
+            CHECK2(t, pow, (T)(a == 1 ? 1 : a == (T)-1 ? (b & 1 ? -1 : 1) : 0)); \
+    } while (0)
+#define CHECK2(t, op, want) \
+    check(jot_##op##_##t(a, b) == (want), #op "_" #t, (double)a, (double)b, \
+          (double)jot_##op##_##t(a, b), (double)(want))
+
+static void
+test_integers(void)
+{
+    static const uint64_t edge[] = {
+        0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 32767, 32768, 65535, 2147483647u,
+        2147483648u, 4294967295u, ~(uint64_t)0, ~(uint64_t)1, ~(uint64_t)6, (uint64_t)1 << 63,
+        ((uint64_t)1 << 63) - 1, ~(uint64_t)63, ~(uint64_t)127,
+    };
+    unsigned i, n = sizeof edge / sizeof *edge;
+
+    for (i = 0; i < n * n + 4000; i++) {
+        uint64_t r = i < n * n ? edge[i % n] : next() >> (i % 60), s = i < n * n ? edge[i / n] : next();
+
+        s = i >= n * n && i % 2 ? s >> (i % 61) : s;
+        INTEGER(i8, int8_t, uint8_t, 8, 1);
+        INTEGER(i16, int16_t, uint16_t, 16, 1);
+        INTEGER(i32, int32_t, uint32_t, 32, 1);
+        INTEGER(u8, uint8_t, uint8_t, 8, 0);
+        INTEGER(u16, uint16_t, uint16_t, 16, 0);
+        INTEGER(u32, uint32_t, uint32_t, 32, 0);
+#ifdef __SIZEOF_INT128__
+        INTEGER(i64, int64_t, uint64_t, 64, 1);
+        INTEGER(u64, uint64_t, uint64_t, 64, 0);
+#endif
+    }
+#ifndef __SIZEOF_INT128__
+    printf("skip 64-bit integers: no wider type here\n");
+    skipped++;
+#endif
+}
+
+/* ---- random numbers ---- */
+static void
+philox(uint64_t key, uint64_t lo, uint64_t hi, uint64_t w0, uint64_t w1)
+{
+    check(jot_philox(key, lo, hi, 0) == w0, "philox pair 0", (double)key, (double)lo, 0, (double)w0);
+    check(jot_philox(key, lo, hi, 1) == w1, "philox pair 1", (double)key, (double)lo, 0, (double)w1);
+}
+
+static void
+moments(const char *name, double (*draw)(uint64_t), double mean, double var, double kurt)
+{
+    double s1 = 0, s2 = 0, s4 = 0, lag = 0, last = 0, x;
+    int i, n = 200000;
+
+    for (i = 0; i < n; i++) {
+        x = draw((uint64_t)i) - mean;
+        s1 += x, s2 += x * x, s4 += x * x * x * x, lag += x * last;
+        last = x;
+    }
+    check(fabs(s1 / n) < 5 * sqrt(var / n), name, 1, 0, s1 / n, 0);
+    check(fabs(s2 / n / var - 1) < 0.02, name, 2, 0, s2 / n, var);
+    check(fabs(s4 / n / (var * var) - kurt) < 0.05 * kurt, name, 4, 0, s4 / n / (var * var), kurt);
+    check(fabs(lag / n / var) < 5 / sqrt(n), name, 11, 0, lag / n / var, 0);
+}
+
+static double draw_uf(uint64_t i) { return jot_uniformf(7, i); }
+static double draw_u(uint64_t i) { return jot_uniform(7, i); }
+static double draw_nf(uint64_t i) { return jot_normalf(7, i); }
+static double draw_n(uint64_t i) { return jot_normal(7, i); }
+
+static void
+test_random(void)
+{
+    static const uint32_t zero[4] = {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u};
+    uint64_t ones = ~(uint64_t)0, i;
+
+    for (i = 0; i < 4; i++)
+        check(jot_rand_u32(0, i) == zero[i], "rand_u32", (double)i, 0, jot_rand_u32(0, i), zero[i]);
+    philox(ones, ones, ones, 0x41c83b0e408f276du, 0x6d5451fda20bc7c6u);
+    philox(0x299f31d0a4093822u, 0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x94fdccebd16cfe09u,
+           0x24126ea15001e420u);
+    for (i = 0; i < 64; i++) {
+        float u = jot_uniformf(3, i);
+        uint64_t w = jot_rand_u64(3, i);
+
+        check(u >= 0 && u < 1, "uniformf", (double)i, 0, u, 0);
+        check((uint32_t)w == jot_rand_u32(3, 2 * i) && w >> 32 == jot_rand_u32(3, 2 * i + 1),
+              "rand_u64", (double)i, 0, (double)w, 0);
+    }
+    moments("uniformf", draw_uf, 0.5, 1 / 12.0, 1.8);
+    moments("uniform", draw_u, 0.5, 1 / 12.0, 1.8);
+    moments("normalf", draw_nf, 0, 1, 3);
+    moments("normal", draw_n, 0, 1, 3);
+}
+
+/* ---- the text: order, uses, and the same bits from every compiler ---- */
+static void
+print_prelude(FILE *to)
+{
+    const PreludeFn *f;
+    int i, n;
+
+    fputs("#include <stdint.h>\n"
+          "typedef int8_t jot_i8;\ntypedef int16_t jot_i16;\ntypedef int32_t jot_i32;\n"
+          "typedef int64_t jot_i64;\ntypedef uint8_t jot_u8;\ntypedef uint16_t jot_u16;\n"
+          "typedef uint32_t jot_u32;\ntypedef uint64_t jot_u64;\n", to);
+    for (f = jot_prelude_table(&n), i = 0; i < n; i++)
+        fprintf(to, "static inline %s %s%s %s\n", f[i].ret, f[i].name, f[i].params, f[i].body);
+}
+
+/* Every name that a body calls is in `uses`, every use stands earlier, and nothing else is called. */
+static void
+test_table(void)
+{
+    const PreludeFn *f;
+    const char *p, *u;
+    int i, n, calls, uses;
+    size_t len;
+
+    for (f = jot_prelude_table(&n), i = 0; i < n; i++) {
+        check(jot_prelude_find(f[i].name, strlen(f[i].name)) == &f[i], f[i].name, i, 0, 0, 0);
+        check(strlen(f[i].body) <= 4095, f[i].name, i, 0, (double)strlen(f[i].body), 4095);
+        for (calls = 0, p = f[i].body; (p = strstr(p, "jot_")) != NULL; p += len) {
+            char name[64] = " ", list[2048];
+            const PreludeFn *g;
+
+            len = strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
+            g = jot_prelude_find(p, len);
+            if (strspn(p + 4, "iu") == 1 && strspn(p + 5, "0123456789") == len - 5)
+                continue;
+            check(g != NULL && g < &f[i], f[i].name, i, (double)(p - f[i].body), 0, 0);
+            snprintf(name, sizeof name, " %.*s ", (int)len, p);
+            snprintf(list, sizeof list, " %s ", f[i].uses);
+            check(strstr(list, name) != NULL, f[i].name, i, (double)(p - f[i].body), 0, 0);
+            calls = 1;
+        }
+        uses = 0;
+        for (u = f[i].uses; *u; u += len, u += *u == ' ') {
+            len = strcspn(u, " ");
+            check(jot_prelude_find(u, len) != NULL, f[i].name, i, 1, 0, 0);
+            uses = 1;
+        }
+        check(calls == uses, f[i].name, i, 2, calls, uses);
+    }
+    check(jot_prelude_find("jot_exp", 3) == NULL, "find", 0, 0, 0, 0);
+    check(jot_prelude_find("jot_expfx", 9) == NULL, "find", 0, 0, 0, 0);
+    check(jot_prelude_find("", 0) == NULL, "find", 0, 0, 0, 0);
+}
+
+/* A program that prints a hash of the results of each function without pointer parameters. */
+static void
+print_program(FILE *to)
+{
+    const PreludeFn *f;
+    int i, n;
+
+    print_prelude(to);
+    fputs("#include <stdio.h>\n"
+          "static jot_u64 c, h;\n"
+          "static jot_u64 raw(void)\n{\n"
+          "    jot_u64 r = jot_rand_u64(5u, c), k = c / 3u % 12u;\n    c++;\n"
+          "    return k < 4u ? r : k < 8u ? r >> (r >> 58) : r & 7u ? (r & 127u) - 64u : 0u;\n}\n"
+          "static double arg_double(void)\n{\n"
+          "    jot_u64 r = jot_rand_u64(6u, c), k = c++ % 8u;\n"
+          "    double d = (double)(jot_i64)(r >> 11) * 2.220446049250313e-16 - 1.0;\n"
+          "    return k < 2u ? jot_frombits(r) : k < 4u ? d : k < 6u ? d * 12.0 : k < 7u ? d * 750.0\n"
+          "        : (double)(jot_i64)(r & 15u) * 0.5 - 4.0;\n}\n"
+          "static float arg_float(void)\n{\n"
+          "    jot_u64 k = c & 8u;\n"
+          "    return k ? jot_frombitsf((jot_u32)raw()) : (float)arg_double();\n}\n"
+          "static void out_bits(jot_u64 u)\n{\n    h = (h ^ u) * (((jot_u64)1 << 40) + 435u);\n"
+          "    h ^= h >> 29;\n}\n"
+          "static void out_double(double x)\n{\n"
+          "    out_bits(jot_isnan(x) ? 1u : jot_bits(x));\n}\n"
+          "static void out_float(float x)\n{\n    out_bits(jot_isnanf(x) ? 1u : jot_bitsf(x));\n}\n",
+          to);
+    fputs("int main(void)\n{\n    int i;\n", to);
+    for (f = jot_prelude_table(&n), i = 0; i < n; i++) {
+        const char *p = f[i].params + 1;
+        int real = strcmp(f[i].ret, "float") == 0 || strcmp(f[i].ret, "double") == 0;
+        int k = 0, a;
+
+        if (strchr(p, '*') || strstr(f[i].name, "bits") || strstr(f[i].name, "sinpi"))
+            continue;
+        fprintf(to, "    c = h = 0u;\n    for (i = 0; i < 3000; i++) {\n");
+        for (; *p && *p != ')'; p += strcspn(p, ","), p += strspn(p, ", "), k++) {
+            int len = (int)strcspn(p, " ");
+            int is_real = strncmp(p, "float", 5) == 0 || strncmp(p, "double", 6) == 0;
+
+            fprintf(to, "        %.*s a%d = (%.*s)%s%.*s();\n", len, p, k, len, p,
+                    is_real ? "arg_" : "raw", is_real ? len : 0, p);
+        }
+        fprintf(to, "        %s%s(%s(", real ? "out_" : "out_bits", real ? f[i].ret : "", f[i].name);
+        for (a = 0; a < k; a++)
+            fprintf(to, "%sa%d", a > 0 ? ", " : "", a);
+        fprintf(to, "));\n    }\n    printf(\"%s %%08x%%08x\\n\", (unsigned)(h >> 32), "
+                "(unsigned)h);\n", f[i].name);
+    }
+    fputs("    return 0;\n}\n", to);
+}
+
+/* Compile and run with `cc` in dir; the hashes go to dir/number. 0: done, 77: no such compiler. */
+static int
+compile(const char *dir, int number, const char *cc, const char *flags)
+{
+    char cmd[1024];
+
+    snprintf(cmd, sizeof cmd, "command -v %s >/dev/null 2>&1", cc);
+    if (system(cmd) != 0)
+        return 77;
+    snprintf(cmd, sizeof cmd, "cd %s && %s -std=c99 -Wall -Wextra -Wpedantic -Werror %s -o p%d p.c && "
+             "./p%d > %d", dir, cc, flags, number, number, number);
+    return system(cmd) != 0;
+}
+
+static void
+test_text(void)
+{
+    static const char *const cc[][2] = {
+        {"gcc", "-O2 -ffp-contract=off"}, {"clang", "-O2 -ffp-contract=off"}, {"tcc", ""},
+        {"gcc", "-O0"}, {"gcc", "-O3 -march=native -ffp-contract=off -fno-trapping-math"},
+    };
+    char dir[] = "/tmp/jot-prelude-XXXXXX", cmd[256];
+    int i, first = -1, rc;
+    FILE *to;
+
+    if (mkdtemp(dir) == NULL || (snprintf(cmd, sizeof cmd, "%s/p.c", dir), to = fopen(cmd, "w")) == NULL) {
+        printf("skip compilers: no temporary directory\n");
+        skipped++;
+        return;
+    }
+    print_program(to);
+    fclose(to);
+    for (i = 0; i < (int)(sizeof cc / sizeof *cc); i++) {
+        rc = compile(dir, i, cc[i][0], cc[i][1]);
+        if (rc == 77) {
+            printf("skip %s %s: not installed\n", cc[i][0], cc[i][1]);
+            skipped++;
+            continue;
+        }
+        check(rc == 0, cc[i][0], i, 0, rc, 0);
+        if (rc == 0 && first >= 0) {
+            snprintf(cmd, sizeof cmd, "cd %s && diff %d %d", dir, first, i);
+            rc = system(cmd);
+            check(rc == 0, "same bits from gcc and another compiler", i, 0, rc, 0);
+        }
+        first = rc == 0 && first < 0 ? i : first;
+    }
+    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+    if (system(cmd) != 0)
+        printf("%s could not be removed\n", dir);
+}
+
+int
+main(int argc, char **argv)
+{
+    int i;
+
+    ends[0] = INFINITY, ends[1] = -INFINITY, ends[2] = NAN;
+    for (i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--print") == 0) {
+            print_prelude(stdout);
+            return 0;
+        } else if (strcmp(argv[i], "--ulp") == 0)
+            show = 1;
+        else if (strcmp(argv[i], "--all") == 0)
+            all = 1, stride = 1;
+        else if (strcmp(argv[i], "--stride") == 0 && i + 1 < argc)
+            stride = strtoull(argv[++i], NULL, 10);
+        else
+            only = argv[i];
+    test_unary();
+    test_binary();
+    if (!with_f64) {
+        printf("skip accuracy of f64: no reliable long double here\n");
+        skipped++;
+    }
+    if (only == NULL) {
+        test_values();
+        test_casts();
+        test_half();
+        test_integers();
+        test_random();
+        test_table();
+        test_text();
+    }
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed != 0;
+}
