@@ -194,7 +194,7 @@ need(Prelude *p, const char *name, size_t n, int depth)
         p->ndone++;
         need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
         need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
-        jot_text_f(p->out, "static %s\n%s(%s)\n{\n    %s\n}\n", fn->ret, fn->name, fn->params, fn->body);
+        jot_text_f(p->out, "static %s\n%s%s\n%s\n", fn->ret, fn->name, fn->params, fn->body);
     } else if (text) {
         p->ndone++;
         jot_text_f(p->out, "%s", text);
@@ -211,7 +211,7 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
             continue;
         while (end < n && is_word(text[end]))
             end++;
-        if (end - i > 4 && memcmp(text + i, "jot_", 4) == 0)
+        if (end - i > 4 && memcmp(text + i, "jot", 3) == 0)
             need(p, text + i, end - i, depth);
         i = end - 1;
     }

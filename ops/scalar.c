@@ -9,54 +9,6 @@
  * Read before: scalar.def, ccode/prelude.h. After: ops/element.c, backends/interp.c. */
 #include "ops/graph.h"
 
-/* In generated C the prelude's f64 functions have the names that builders have here (jot_exp of a
- * double, jot_exp of a variable). Within this file they take another. */
-#define jot_abs jot_abs_f64
-#define jot_acos jot_acos_f64
-#define jot_acosh jot_acosh_f64
-#define jot_asin jot_asin_f64
-#define jot_asinh jot_asinh_f64
-#define jot_atan jot_atan_f64
-#define jot_atan2 jot_atan2_f64
-#define jot_atanh jot_atanh_f64
-#define jot_cbrt jot_cbrt_f64
-#define jot_ceil jot_ceil_f64
-#define jot_copysign jot_copysign_f64
-#define jot_cos jot_cos_f64
-#define jot_cosh jot_cosh_f64
-#define jot_erf jot_erf_f64
-#define jot_erfc jot_erfc_f64
-#define jot_exp jot_exp_f64
-#define jot_exp2 jot_exp2_f64
-#define jot_expm1 jot_expm1_f64
-#define jot_floor jot_floor_f64
-#define jot_floordiv jot_floordiv_f64
-#define jot_fmod jot_fmod_f64
-#define jot_hypot jot_hypot_f64
-#define jot_isfinite jot_isfinite_f64
-#define jot_isinf jot_isinf_f64
-#define jot_isnan jot_isnan_f64
-#define jot_log jot_log_f64
-#define jot_log10 jot_log10_f64
-#define jot_log1p jot_log1p_f64
-#define jot_log2 jot_log2_f64
-#define jot_max jot_max_f64
-#define jot_min jot_min_f64
-#define jot_mod jot_mod_f64
-#define jot_normal jot_normal_f64
-#define jot_pow jot_pow_f64
-#define jot_rsqrt jot_rsqrt_f64
-#define jot_scale jot_scale_f64
-#define jot_sigmoid jot_sigmoid_f64
-#define jot_sign jot_sign_f64
-#define jot_sin jot_sin_f64
-#define jot_sinh jot_sinh_f64
-#define jot_softplus jot_softplus_f64
-#define jot_sqrt jot_sqrt_f64
-#define jot_tan jot_tan_f64
-#define jot_tanh jot_tanh_f64
-#define jot_trunc jot_trunc_f64
-#define jot_uniform jot_uniform_f64
 #include "ccode/prelude.h"
 
 const EwInfo jot_ew_info[EW_OPS] = {
@@ -80,47 +32,47 @@ function(EwOp op, T a, T b) \
     case EW_MUL: return a * b; \
     case EW_DIV: return a / b; \
     case EW_NEG: return -a; \
-    case EW_FLOORDIV: return jot_floordiv##s(a, b); \
-    case EW_MOD: return jot_mod##s(a, b); \
-    case EW_FMOD: return jot_fmod##s(a, b); \
-    case EW_POW: return jot_pow##s(a, b); \
-    case EW_MAX: return jot_max##s(a, b); \
-    case EW_MIN: return jot_min##s(a, b); \
-    case EW_COPYSIGN: return jot_copysign##s(a, b); \
-    case EW_HYPOT: return jot_hypot##s(a, b); \
-    case EW_ATAN2: return jot_atan2##s(a, b); \
-    case EW_FLOOR: return jot_floor##s(a); \
-    case EW_CEIL: return jot_ceil##s(a); \
-    case EW_ROUND: return jot_rint##s(a); \
-    case EW_TRUNC: return jot_trunc##s(a); \
-    case EW_ABS: return jot_abs##s(a); \
-    case EW_SIGN: return jot_sign##s(a); \
-    case EW_SQRT: return jot_sqrt##s(a); \
-    case EW_RSQRT: return jot_rsqrt##s(a); \
-    case EW_CBRT: return jot_cbrt##s(a); \
-    case EW_EXP: return jot_exp##s(a); \
-    case EW_EXP2: return jot_exp2##s(a); \
-    case EW_EXPM1: return jot_expm1##s(a); \
-    case EW_LOG: return jot_log##s(a); \
-    case EW_LOG2: return jot_log2##s(a); \
-    case EW_LOG10: return jot_log10##s(a); \
-    case EW_LOG1P: return jot_log1p##s(a); \
-    case EW_SIN: return jot_sin##s(a); \
-    case EW_COS: return jot_cos##s(a); \
-    case EW_TAN: return jot_tan##s(a); \
-    case EW_ASIN: return jot_asin##s(a); \
-    case EW_ACOS: return jot_acos##s(a); \
-    case EW_ATAN: return jot_atan##s(a); \
-    case EW_SINH: return jot_sinh##s(a); \
-    case EW_COSH: return jot_cosh##s(a); \
-    case EW_TANH: return jot_tanh##s(a); \
-    case EW_ASINH: return jot_asinh##s(a); \
-    case EW_ACOSH: return jot_acosh##s(a); \
-    case EW_ATANH: return jot_atanh##s(a); \
-    case EW_SIGMOID: return jot_sigmoid##s(a); \
-    case EW_SOFTPLUS: return jot_softplus##s(a); \
-    case EW_ERF: return jot_erf##s(a); \
-    case EW_ERFC: return jot_erfc##s(a); \
+    case EW_FLOORDIV: return jotm_floordiv##s(a, b); \
+    case EW_MOD: return jotm_mod##s(a, b); \
+    case EW_FMOD: return jotm_fmod##s(a, b); \
+    case EW_POW: return jotm_pow##s(a, b); \
+    case EW_MAX: return jotm_max##s(a, b); \
+    case EW_MIN: return jotm_min##s(a, b); \
+    case EW_COPYSIGN: return jotm_copysign##s(a, b); \
+    case EW_HYPOT: return jotm_hypot##s(a, b); \
+    case EW_ATAN2: return jotm_atan2##s(a, b); \
+    case EW_FLOOR: return jotm_floor##s(a); \
+    case EW_CEIL: return jotm_ceil##s(a); \
+    case EW_ROUND: return jotm_rint##s(a); \
+    case EW_TRUNC: return jotm_trunc##s(a); \
+    case EW_ABS: return jotm_abs##s(a); \
+    case EW_SIGN: return jotm_sign##s(a); \
+    case EW_SQRT: return jotm_sqrt##s(a); \
+    case EW_RSQRT: return jotm_rsqrt##s(a); \
+    case EW_CBRT: return jotm_cbrt##s(a); \
+    case EW_EXP: return jotm_exp##s(a); \
+    case EW_EXP2: return jotm_exp2##s(a); \
+    case EW_EXPM1: return jotm_expm1##s(a); \
+    case EW_LOG: return jotm_log##s(a); \
+    case EW_LOG2: return jotm_log2##s(a); \
+    case EW_LOG10: return jotm_log10##s(a); \
+    case EW_LOG1P: return jotm_log1p##s(a); \
+    case EW_SIN: return jotm_sin##s(a); \
+    case EW_COS: return jotm_cos##s(a); \
+    case EW_TAN: return jotm_tan##s(a); \
+    case EW_ASIN: return jotm_asin##s(a); \
+    case EW_ACOS: return jotm_acos##s(a); \
+    case EW_ATAN: return jotm_atan##s(a); \
+    case EW_SINH: return jotm_sinh##s(a); \
+    case EW_COSH: return jotm_cosh##s(a); \
+    case EW_TANH: return jotm_tanh##s(a); \
+    case EW_ASINH: return jotm_asinh##s(a); \
+    case EW_ACOSH: return jotm_acosh##s(a); \
+    case EW_ATANH: return jotm_atanh##s(a); \
+    case EW_SIGMOID: return jotm_sigmoid##s(a); \
+    case EW_SOFTPLUS: return jotm_softplus##s(a); \
+    case EW_ERF: return jotm_erf##s(a); \
+    case EW_ERFC: return jotm_erfc##s(a); \
     default: return a; \
     } \
 }
@@ -134,23 +86,23 @@ static jot_##t \
 function(EwOp op, jot_##t a, jot_##t b) \
 { \
     switch (op) { \
-    case EW_ADD: return jot_add_##t(a, b); \
-    case EW_SUB: return jot_sub_##t(a, b); \
-    case EW_MUL: return jot_mul_##t(a, b); \
-    case EW_FLOORDIV: return jot_div_##t(a, b); \
-    case EW_MOD: return jot_mod_##t(a, b); \
-    case EW_POW: return jot_pow_##t(a, b); \
-    case EW_MAX: return jot_max_##t(a, b); \
-    case EW_MIN: return jot_min_##t(a, b); \
-    case EW_NEG: return jot_neg_##t(a); \
-    case EW_ABS: return jot_abs_##t(a); \
-    case EW_SIGN: return jot_sign_##t(a); \
+    case EW_ADD: return jotm_add_##t(a, b); \
+    case EW_SUB: return jotm_sub_##t(a, b); \
+    case EW_MUL: return jotm_mul_##t(a, b); \
+    case EW_FLOORDIV: return jotm_div_##t(a, b); \
+    case EW_MOD: return jotm_mod_##t(a, b); \
+    case EW_POW: return jotm_pow_##t(a, b); \
+    case EW_MAX: return jotm_max_##t(a, b); \
+    case EW_MIN: return jotm_min_##t(a, b); \
+    case EW_NEG: return jotm_neg_##t(a); \
+    case EW_ABS: return jotm_abs_##t(a); \
+    case EW_SIGN: return jotm_sign_##t(a); \
     case EW_BITAND: return (jot_##t)(a & b); \
     case EW_BITOR: return (jot_##t)(a | b); \
     case EW_BITXOR: return (jot_##t)(a ^ b); \
     case EW_BITNOT: return (jot_##t)~a; \
-    case EW_SHL: return jot_shl_##t(a, b); \
-    case EW_SHR: return jot_shr_##t(a, b); \
+    case EW_SHL: return jotm_shl_##t(a, b); \
+    case EW_SHR: return jotm_shr_##t(a, b); \
     default: return a; \
     } \
 }
@@ -223,9 +175,9 @@ scalar_test(EwOp op, jot_DType in, jot_Scalar a, jot_Scalar b)
     bool is_float = jot_dtype_class(in) == CLASS_FLOAT;
 
     switch (op) {
-    case EW_ISNAN: return is_float && jot_isnan(a.f);
-    case EW_ISINF: return is_float && jot_isinf(a.f);
-    case EW_ISFINITE: return !is_float || jot_isfinite(a.f);
+    case EW_ISNAN: return is_float && jotm_isnan(a.f);
+    case EW_ISINF: return is_float && jotm_isinf(a.f);
+    case EW_ISFINITE: return !is_float || jotm_isfinite(a.f);
     case EW_AND: case EW_OR: case EW_XOR: case EW_NOT: return scalar_bool(op, a.u, b.u);
     default: break;
     }
@@ -252,9 +204,9 @@ scalar_random(EwOp op, jot_DType out, jot_Scalar seed, jot_Scalar counter)
     jot_Scalar r;
 
     if (out == JOT_F64)
-        r.f = op == EW_UNIFORM ? jot_uniform(seed.u, counter.u) : jot_normal(seed.u, counter.u);
+        r.f = op == EW_UNIFORM ? jotm_uniform(seed.u, counter.u) : jotm_normal(seed.u, counter.u);
     else
-        r.f = op == EW_UNIFORM ? jot_uniformf(seed.u, counter.u) : jot_normalf(seed.u, counter.u);
+        r.f = op == EW_UNIFORM ? jotm_uniformf(seed.u, counter.u) : jotm_normalf(seed.u, counter.u);
     return out == JOT_F16 || out == JOT_BF16 ? jot_scalar_from_f64(r.f, out) : r;
 }
 
@@ -279,49 +231,3 @@ jot_scalar_apply(EwOp op, jot_DType in, jot_DType out, const jot_Scalar *operand
     return out == JOT_F16 || out == JOT_BF16 ? jot_scalar_from_f64(r.f, out) : r;
 }
 
-#undef jot_abs
-#undef jot_acos
-#undef jot_acosh
-#undef jot_asin
-#undef jot_asinh
-#undef jot_atan
-#undef jot_atan2
-#undef jot_atanh
-#undef jot_cbrt
-#undef jot_ceil
-#undef jot_copysign
-#undef jot_cos
-#undef jot_cosh
-#undef jot_erf
-#undef jot_erfc
-#undef jot_exp
-#undef jot_exp2
-#undef jot_expm1
-#undef jot_floor
-#undef jot_floordiv
-#undef jot_fmod
-#undef jot_hypot
-#undef jot_isfinite
-#undef jot_isinf
-#undef jot_isnan
-#undef jot_log
-#undef jot_log10
-#undef jot_log1p
-#undef jot_log2
-#undef jot_max
-#undef jot_min
-#undef jot_mod
-#undef jot_normal
-#undef jot_pow
-#undef jot_rsqrt
-#undef jot_scale
-#undef jot_sigmoid
-#undef jot_sign
-#undef jot_sin
-#undef jot_sinh
-#undef jot_softplus
-#undef jot_sqrt
-#undef jot_tan
-#undef jot_tanh
-#undef jot_trunc
-#undef jot_uniform
