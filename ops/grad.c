@@ -18,12 +18,8 @@
  * Nodes made here have no references until the end, so nothing here may sweep.
  *
  * Read before: ops/scalar.def, ops/reduce.c. After: fuse/fuse.h. */
+#include "ops/code.h"
 #include "ops/maps.h"
-
-#ifdef JOT_CODE_GRAD
-/* The user's gradient kernels (beside the code operator): dout per output, din per input, 0: none. */
-JOT_FN bool jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din);
-#endif
 
 enum { GRAD_NEED = 1, GRAD_TARGET = 2, GRAD_OUTPUTS = 256 };
 
@@ -324,7 +320,6 @@ grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
 
 /* ---- user code ---------------------------------------------------------------------------- */
 
-#ifdef JOT_CODE_GRAD
 static void
 grad_of_code(Grad *g, NodeId id, const NodeId *dout)
 {
@@ -332,6 +327,8 @@ grad_of_code(Grad *g, NodeId id, const NodeId *dout)
     NodeId din[GRAD_OUTPUTS] = {0};
     int k;
 
+    for (k = 0; k < n->ninputs; k++)
+        din[k] = grad_wants(g, n->input[k]) ? n->input[k] : 0;
     if (!jot_code_grad(g->ctx, id, dout, din)) {
         grad_fail(g);
         return;
@@ -340,16 +337,6 @@ grad_of_code(Grad *g, NodeId id, const NodeId *dout)
         if (din[k] && grad_wants(g, n->input[k]))
             grad_give(g, n->input[k], din[k]);
 }
-#else
-static void
-grad_of_code(Grad *g, NodeId id, const NodeId *dout)
-{
-    (void)id;
-    (void)dout;
-    jot_fail(g->ctx, JOT_EGRAD, "grad: user code has no gradient here");
-    g->failed = true;
-}
-#endif
 
 /* Its PICKs, which come later in the order, have left their gradients here. */
 static void

@@ -366,7 +366,7 @@ ixparse_level(IxReader *r, int level)
             return ixparse_bad(r, from, "division by zero");
         left.depth = left.depth > right.depth ? left.depth : right.depth;
         left.depth += op == IXB_ADD || op == IXB_SUB ? 0 : own <= 3 ? 3 : 1;
-        if (left.depth > IX_MAX_DEPTH)
+        if (left.depth >= IX_MAX_DEPTH)
             return ixparse_bad(r, at, "nested deeper than %d", IX_MAX_DEPTH);
         left.ix = ixparse_join(r, op, left.ix, right.ix);
         if (!left.ix)

@@ -182,6 +182,32 @@ reduce_is_const(jot_Ctx *ctx, const Reducing *w, jot_Scalar *value)
 
 /* ---- rewriting ---------------------------------------------------------------------------- */
 
+/* diff == 0, where x - k*(x/k) is written x%k. */
+static Ix
+reduce_equal(IxPool *pool, Ix diff, const Space *space)
+{
+    IxTerm tmp, terms[JOT_MAX_RANK];
+    const IxTerm *t;
+    int64_t c, k;
+    uint32_t n, j;
+
+    t = jot_ix_linear(pool, diff, &c, &n, &tmp);
+    for (j = 0; j < n && n <= JOT_MAX_RANK; j++)
+        terms[j] = t[j];
+    for (j = 0; j < n && n <= JOT_MAX_RANK; j++) {
+        IxRec div = pool->recs.v[terms[j].atom];
+        Ix rest;
+
+        if (div.op != IX_DIV || !jot_ix_is_const(pool, div.b, &k)
+            || (terms[j].k != k && terms[j].k != -k))
+            continue;
+        rest = jot_ix_sub(pool, diff, jot_ix_scale(pool, terms[j].atom, terms[j].k));
+        if (rest && rest == jot_ix_scale(pool, div.a, terms[j].k > 0 ? -1 : 1))
+            return jot_ix_eq0(pool, jot_ix_mod(pool, div.a, div.b, space), space);
+    }
+    return jot_ix_eq0(pool, diff, space);
+}
+
 /* A map that never meets twice, as a reindex: y's axes solved for the output's. 0 without an error if
  * there is no solution. */
 static NodeId
@@ -204,7 +230,7 @@ reduce_as_reindex(jot_Ctx *ctx, const Reducing *w)
         if (used >> k & 1)
             continue;
         back = jot_ix_subst(pool, w->map.index[k], w->space.n, solution, NULL, &out);
-        cond[n] = jot_ix_eq0(pool, jot_ix_sub(pool, back, jot_ix_axis(pool, k)), &out);
+        cond[n] = reduce_equal(pool, jot_ix_sub(pool, back, jot_ix_axis(pool, k)), &out);
         if (!cond[n++])
             return 0;
     }

@@ -36,17 +36,39 @@ reindex_same_scalar(jot_Scalar a, jot_Scalar b)
     return !memcmp(&a, &b, sizeof a);
 }
 
-/* Is `cond` one of the implicit bounds 0 <= index < extent? */
+/* Does a >= 0 follow from b >= 0? */
+static bool
+reindex_follows(jot_Ctx *ctx, const Reindexing *w, Ix a, Ix b)
+{
+    int64_t lo, hi;
+
+    return jot_ix_range(&ctx->ix, jot_ix_sub(&ctx->ix, a, b), &w->space, &lo, &hi) && lo >= 0;
+}
+
+/* Does the condition hold wherever 0 <= index < extent and the other conditions do? */
 static bool
 reindex_implied(jot_Ctx *ctx, const Reindexing *w, Ix cond)
 {
     const int64_t *xs = jot_node(ctx, w->x)->ext;
-    int d;
+    IxPool *pool = &ctx->ix;
+    Ix a = pool->recs.v[cond].a;
+    int k;
 
-    for (d = 0; d < w->map.nindex; d++)
-        if (cond == jot_ix_ge0(&ctx->ix, w->map.index[d], &w->space)
-            || cond == jot_ix_lt(&ctx->ix, w->map.index[d], jot_ix_const(&ctx->ix, xs[d]),
-                                 &w->space))
+    for (k = 0; k < w->map.ncond; k++)
+        if (w->map.cond[k] == cond)
+            return true;
+    if (pool->recs.v[cond].op != IX_GE0)
+        return false;
+    for (k = 0; k < w->map.nindex; k++) {
+        Ix index = w->map.index[k];
+
+        if (reindex_follows(ctx, w, a, index)
+            || reindex_follows(ctx, w, a, jot_ix_sub(pool, jot_ix_const(pool, xs[k] - 1), index)))
+            return true;
+    }
+    for (k = 0; k < w->map.ncond; k++)
+        if (pool->recs.v[w->map.cond[k]].op == IX_GE0
+            && reindex_follows(ctx, w, a, pool->recs.v[w->map.cond[k]].a))
             return true;
     return false;
 }
@@ -56,7 +78,7 @@ static bool
 reindex_add_cond(jot_Ctx *ctx, Reindexing *w, Ix cond)
 {
     Ix todo[MAP_MAX_COND];
-    int n = 0, k;
+    int n = 0;
     int64_t value;
 
     todo[n++] = cond;
@@ -75,9 +97,7 @@ reindex_add_cond(jot_Ctx *ctx, Reindexing *w, Ix cond)
                 continue;
             w->never = true;
         }
-        for (k = 0; k < w->map.ncond && w->map.cond[k] != cond; k++)
-            ;
-        if (k < w->map.ncond || reindex_implied(ctx, w, cond))
+        if (reindex_implied(ctx, w, cond))
             continue;
         if (w->map.ncond == MAP_MAX_COND)
             return false;
