@@ -8,7 +8,9 @@
  *
  * Read before: ccode/emit.h, ccode/prelude.h. */
 #include "ccode/print.h"
+#define JOT_PRELUDE_TEXT
 #include "ccode/prelude.h"
+#undef JOT_PRELUDE_TEXT
 
 static const Dialect dialects[] = {
     { "c", false, "restrict", "", "jot_fma%f" },
