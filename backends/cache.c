@@ -6,13 +6,14 @@
  *     entry   magic | lengths of the three parts | two checksums | key | text | object
  *
  * A loaded object is trusted like our own code, so an entry has to prove itself: it is read into
- * memory once; its lengths, both checksums, and then the whole key (compiler, flags, machine) and the
- * whole source text must be as asked. The caller loads a private copy of those very bytes, not the
- * file: nobody can change them between the check and the use, nor later under a running program.
+ * memory once; its lengths, both checksums, and then the whole key (compiler, flags, machine) and
+ * the whole source text must be as asked. The caller loads a private copy of those very bytes, not
+ * the file: nobody can change them between the check and the use, nor later under a running
+ * program.
  *
- * Writers do not wait for each other: each writes a file of its own and renames it. Two processes that
- * make the same entry replace one whole entry by another. What fails on the way (a full disk, a
- * read-only directory) costs only the entry.
+ * Writers do not wait for each other: each writes a file of its own and renames it. Two processes
+ * that make the same entry replace one whole entry by another. What fails on the way (a full disk,
+ * a read-only directory) costs only the entry.
  *
  * Read before: backends/host.h. After: backends/cc.c. */
 #ifndef _POSIX_C_SOURCE
@@ -213,8 +214,8 @@ jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object)
         if (ok)
             memcpy(object->p, found.p, found.n);
     } else {
-        jot_host_log(ctx, "jot: %s/%s is damaged or another kernel's: compiling again\n", cache->dir,
-                     name);
+        jot_host_log(ctx, "jot: %s/%s is damaged or another kernel's: compiling again\n",
+                     cache->dir, name);
     }
     jot_bytes_free(ctx, &entry);
     return ok;
@@ -229,7 +230,8 @@ cache_temporary(Cache *cache, const void *self, char name[64])
     int i, fd = -1;
 
     for (i = 0; i < 100 && fd < 0; i++) {
-        snprintf(name, 64, "tmp-%ld-%llx-%d", (long)getpid(), (unsigned long long)(uintptr_t)self, i);
+        snprintf(name, 64, "tmp-%ld-%llx-%d", (long)getpid(), (unsigned long long)(uintptr_t)self,
+                 i);
         fd = openat(cache->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno != EEXIST)
             break;

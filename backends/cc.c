@@ -1,15 +1,16 @@
 /* backends/cc.c - kernels through the system's C compiler: text -> shared object -> dlopen.
  *
- *     text -> in the cache? --yes--> object bytes ----------------.
- *               |no                                               v
- *               '-> kernel.c -> cc -> kernel.so -> bytes, kept -> private kernel.so -> dlopen, dlsym
+ *     text -> in the cache? --yes--> object bytes ---------.
+ *               |no                                        v
+ *               '-> kernel.c -> cc -> bytes, kept -> private kernel.so -> dlopen, dlsym
  *
- * The compiler is looked for once, when the context opens (config.cc, JOT_CC, else cc, gcc, clang), and
- * asked for its version, which shows that it runs at all. It is started without a shell.
+ * The compiler is looked for once, when the context opens (config.cc, JOT_CC, else cc, gcc,
+ * clang), and asked for its version, which shows that it runs at all. It is started without a
+ * shell.
  *
- * A text is compiled in a private temporary directory that is removed as soon as the object is loaded:
- * a loaded file needs no name. The directory's name is new each time, which matters: the dynamic linker
- * gives back what it has already loaded under the same name.
+ * A text is compiled in a private temporary directory that is removed as soon as the object is
+ * loaded: a loaded file needs no name. The directory's name is new each time, which matters: the
+ * dynamic linker gives back what it has already loaded under the same name.
  *
  * Read before: backends/backend.h, host.h, cache.c. After: backends/plan.c. */
 #ifndef _POSIX_C_SOURCE
@@ -41,23 +42,23 @@ cc_standard(const jot_Ctx *ctx)
     return ctx->config.lanes > 1 ? "-std=gnu99" : "-std=c99";
 }
 
-/* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w: warnings
- * are read by nobody, unless there is an error too. */
+/* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w:
+ * warnings are read by nobody, unless there is an error too. */
 static const char *const cc_flags[] = {
     "-O2",
     "-fPIC", "-shared",
-    "-ffp-contract=off",     /* a*b+c is rounded twice, as written: the interpreter's result, on machines
-                                with fma too. Where fma is wanted the text says so */
-    "-fno-math-errno",       /* a square root is one instruction: nobody reads errno */
-    "-fno-trapping-math",    /* nor the exception flags: both sides of a select may be computed */
-    "-fno-strict-aliasing",  /* buffers share memory under several types, in user code too */
+    "-ffp-contract=off",    /* a*b+c is rounded twice, as written: the interpreter's result, on
+                               machines with fma too. Where fma is wanted the text says so */
+    "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */
+    "-fno-trapping-math",   /* nor the exception flags: both sides of a select may be computed */
+    "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
 #if defined __x86_64__ || defined __i386__
-    "-march=native",         /* this machine's vectors; with contraction off, no other results */
+    "-march=native",        /* this machine's vectors; with contraction off, no other results */
 #elif defined __aarch64__ || defined __arm__ || defined __powerpc64__
     "-mcpu=native",
 #endif
 #ifdef __linux__
-    "-Wl,-Bsymbolic",        /* a program's function with a kernel's name stays out of the kernel */
+    "-Wl,-Bsymbolic",       /* a program's function with a kernel's name stays out of the kernel */
 #endif
     "-Werror=implicit-function-declaration", /* named at its line, not when the object is loaded */
     NULL
@@ -66,7 +67,8 @@ enum { CC_FLAGS = sizeof cc_flags / sizeof *cc_flags };
 
 /* Fills argv (of CC_FLAGS + 8). */
 static void
-cc_command(const jot_Ctx *ctx, const CcState *cc, const char **argv, const char *from, const char *to)
+cc_command(const jot_Ctx *ctx, const CcState *cc, const char **argv, const char *from,
+           const char *to)
 {
     int n = 0, i;
 
@@ -190,8 +192,9 @@ cc_try(jot_Ctx *ctx, CcState *cc, const char *name, char *why, size_t why_nbytes
     }
     if (cc_identify(ctx, cc))
         return true;
-    snprintf(why, why_nbytes, "%s does not run: %s --version fails, or no temporary directory can be "
-             "made", cc->cc, name);
+    snprintf(why, why_nbytes,
+             "%s does not run: %s --version fails, or no temporary directory can be made",
+             cc->cc, name);
     jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     cc->cc = NULL;
     return false;
@@ -213,7 +216,8 @@ cc_find(jot_Ctx *ctx, CcState *cc, char *why, size_t why_nbytes)
         if (strstr(why, "does not run") && !*first)
             snprintf(first, sizeof first, "%s", why);
     }
-    snprintf(why, why_nbytes, "%s", *first ? first : "no C compiler: cc, gcc and clang are not on PATH");
+    snprintf(why, why_nbytes, "%s",
+             *first ? first : "no C compiler: cc, gcc and clang are not on PATH");
     return false;
 }
 
@@ -280,9 +284,10 @@ cc_fail(jot_Ctx *ctx, jot_Status status, const char *what, const char *problem, 
 static bool
 cc_is_full(Bytes messages)
 {
-    return messages.p && (strstr(messages.p, strerror(ENOSPC)) || strstr(messages.p, strerror(EFBIG))
-                          || strstr(messages.p, strerror(EDQUOT))
-                          || strstr(messages.p, "No space left on device"));
+    return messages.p
+           && (strstr(messages.p, strerror(ENOSPC)) || strstr(messages.p, strerror(EFBIG))
+               || strstr(messages.p, strerror(EDQUOT))
+               || strstr(messages.p, "No space left on device"));
 }
 
 static CcResult
@@ -306,7 +311,8 @@ cc_run(jot_Ctx *ctx, const char *what, const char **argv, const char *messages_p
     if (cc_is_full(messages)) {
         result = CC_NO_ROOM;
     } else if (WIFSIGNALED(status)) {
-        snprintf(problem, sizeof problem, "the C compiler was ended by signal %d", WTERMSIG(status));
+        snprintf(problem, sizeof problem, "the C compiler was ended by signal %d",
+                 WTERMSIG(status));
         cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
     } else {
         cc_fail(ctx, JOT_ECOMPILE, what, "the C compiler refused the text", argv, messages);
@@ -326,8 +332,8 @@ cc_unload(Backend *backend, jot_Ctx *ctx, void *module)
 
 /* Load the work directory's object and find the functions. */
 static bool
-cc_load(jot_Ctx *ctx, const WorkDir *work, const char *what, const char *from, KernelSym *sym, int n,
-        void **module)
+cc_load(jot_Ctx *ctx, const WorkDir *work, const char *what, const char *from, KernelSym *sym,
+        int n, void **module)
 {
     char path[600];
     void *handle;
@@ -343,10 +349,10 @@ cc_load(jot_Ctx *ctx, const WorkDir *work, const char *what, const char *from, K
 
         if (!p) {
             dlclose(handle);
-            return jot_fail(ctx, JOT_ECOMPILE, "%s: no function %s in the compiled kernel\n%s", what,
-                            sym[i].name, from);
+            return jot_fail(ctx, JOT_ECOMPILE, "%s: no function %s in the compiled kernel\n%s",
+                            what, sym[i].name, from);
         }
-        memcpy(&sym[i].fn, &p, sizeof p); /* C99 has no cast from data to function, POSIX equates them */
+        memcpy(&sym[i].fn, &p, sizeof p); /* C99 has no cast for this, POSIX equates them */
     }
     *module = handle;
     return true;

@@ -1,5 +1,5 @@
-/* backends/host.c - libc and POSIX behind a few functions: the hooks of jot_open(NULL), whole files,
- * child processes without a shell, private temporary directories.
+/* backends/host.c - libc and POSIX behind a few functions: the hooks of jot_open(NULL), whole
+ * files, child processes without a shell, private temporary directories.
  *
  * Read before: backends/host.h. After: backends/cache.c, cc.c. */
 #ifndef _POSIX_C_SOURCE
@@ -35,8 +35,8 @@ host_malloc(size_t nbytes)
     return posix_memalign(&p, HOST_ALIGN, nbytes) ? NULL : p;
 }
 
-/* realloc() would lose the alignment, and asking it first would lose the old block should the second
- * allocation be refused: so a resized block always moves, unless it stays small. */
+/* realloc() would lose the alignment, and asking it first would lose the old block should the
+ * second allocation be refused: so a resized block always moves, unless it stays small. */
 static void *
 host_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
 {
@@ -249,8 +249,8 @@ host_spawn_signals(posix_spawnattr_t *attr)
         && !posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-/* Messages go to a file, not through a pipe: a pipe's writing end could be inherited by a child that
- * another thread starts at the same moment, and then reading would wait for that child too. */
+/* Messages go to a file, not through a pipe: a pipe's writing end could be inherited by a child
+ * that another thread starts at the same moment, and then reading would wait for that child too. */
 JOT_FN bool
 jot_host_spawn(char *const *argv, const char *messages, int *status)
 {

@@ -1,8 +1,9 @@
-/* backends/host.h - what a hosted build brings to jot_open(NULL), and what the two backends that run
- * a C compiler share: processes, files, the cache of compiled kernels on disk.
+/* backends/host.h - what a hosted build brings to jot_open(NULL), and what the two backends that
+ * run a C compiler share: processes, files, the cache of compiled kernels on disk.
  *
  * These are the only files that know libc and POSIX: host.c, cache.c, tcc.c, cc.c. A build with
- * JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is in the table.
+ * JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is in the
+ * table.
  *
  * Read before: backends/backend.h. After: host.c, cache.c, tcc.c, cc.c. */
 #ifndef JOT_HOST_H
@@ -37,8 +38,9 @@ JOT_FN bool jot_host_spawn(char *const *argv, const char *messages, int *status)
 /* A program on PATH (or a path with a '/') that may be executed; NULL: none. In ctx's memory. */
 JOT_FN char *jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes);
 
-/* A private directory of temporary files. `from` counts the places tried (TMPDIR, /tmp, /var/tmp, the
- * cache): a caller that runs out of space asks again with the same number. False: none is left. */
+/* A private directory of temporary files. `from` counts the places tried (TMPDIR, /tmp, /var/tmp,
+ * the cache): a caller that runs out of space asks again with the same number. False: none is
+ * left. */
 typedef struct { char dir[512]; int from; } WorkDir;
 JOT_FN bool jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort);
 JOT_FN void jot_work_path(const WorkDir *work, const char *file, char *path, size_t nbytes);

@@ -1,5 +1,5 @@
-/* backends/table.c - the backends that this build holds, the most wanted first. core.c opens the one
- * that is asked for, or else the first that opens.
+/* backends/table.c - the backends that this build holds, the most wanted first. core.c opens the
+ * one that is asked for, or else the first that opens.
  *
  * Read before: backends/backend.h. After: interp.c, tcc.c, cc.c. */
 #include "backends/host.h"

@@ -1,13 +1,13 @@
-/* backends/tcc.c - kernels through libtcc, in this process: a fifth of a millisecond each, and code of
- * an untuned kind. libtcc is opened at run time; its few functions are declared here, so that neither
- * building nor running jot needs it.
+/* backends/tcc.c - kernels through libtcc, in this process: a fifth of a millisecond each, and
+ * code of an untuned kind. libtcc is opened at run time; its few functions are declared here, so
+ * that neither building nor running jot needs it.
  *
- * libtcc keeps global state while it compiles (0.9.27 all of it, newer ones less), so one lock of the
- * whole process stands around every call. It is the only mutable global of jot.
+ * libtcc keeps global state while it compiles (0.9.27 all of it, newer ones less), so one lock of
+ * the whole process stands around every call. It is the only mutable global of jot.
  *
- * The code lives in the TCCState that made it, and the state lives until the module is unloaded. The
- * other way, code copied to memory of our own and the state dropped, would save its symbol tables but
- * needs memory that is writable and executable, and newer versions no longer offer it.
+ * The code lives in the TCCState that made it, and the state lives until the module is unloaded.
+ * The other way, code copied to memory of our own and the state dropped, would save its symbol
+ * tables but needs memory that is writable and executable, and newer versions no longer offer it.
  *
  * The text needs nothing of the system: no header, no library. What tcc calls from generated code
  * (memcpy and friends, conversions of unsigned 64-bit integers) is handed in here.
@@ -35,7 +35,7 @@ typedef struct {
     TCCState *(*create)(void);
     void (*destroy)(TCCState *s);
     void (*on_error)(TCCState *s, void *ud, void (*call)(void *ud, const char *message));
-    int (*options)(TCCState *s, const char *text); /* void in older versions: the result is not used */
+    int (*options)(TCCState *s, const char *text); /* void in older versions */
     int (*output)(TCCState *s, int type);
     int (*compile)(TCCState *s, const char *text);
     int (*add_symbol)(TCCState *s, const char *name, const void *p);
@@ -46,7 +46,8 @@ typedef struct {
 
 /* ---- what generated code may call --------------------------------------------------------- */
 
-/* The names are those of the compiler's support library, libtcc1 or libgcc; tcc inlines none of them. */
+/* The names are those of the compiler's support library, libtcc1 or libgcc; tcc inlines none of
+ * them. */
 static double tcc_u64_f64(unsigned long long x) { return (double)x; }
 static float tcc_u64_f32(unsigned long long x) { return (float)x; }
 static long long tcc_f64_i64(double x) { return (long long)x; }
@@ -75,8 +76,8 @@ tcc_find(void *library, const char *name, void *fn)
 }
 
 /* tcc_relocate(s, TCC_RELOCATE_AUTO) up to 0.9.27 and for some years of development after it,
- * tcc_relocate(s) before 0.9.26 and now. Each kind of the second has a function that the first never
- * had: tcc_relocate_ex then, _tcc_setjmp now. */
+ * tcc_relocate(s) before 0.9.26 and now. Each kind of the second has a function that the first
+ * never had: tcc_relocate_ex then, _tcc_setjmp now. */
 static bool
 tcc_functions(TccState *t)
 {
@@ -264,8 +265,9 @@ tcc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
     ctx->stats.compile_seconds += jot_host_seconds() - start;
     ctx->stats.kernels_compiled += (uint64_t)n;
     if (!*module)
-        return jot_fail(ctx, JOT_ECOMPILE, "%s: tcc refused the text\n%scommand: libtcc -nostdlib -w",
-                        what, messages.s);
+        return jot_fail(ctx, JOT_ECOMPILE,
+                        "%s: tcc refused the text\n%scommand: libtcc -nostdlib -w", what,
+                        messages.s);
     return true;
 }
 

@@ -1,8 +1,9 @@
 /* ccode/user.c - the C text around the user's: what jot_code and jot_code_map become.
  *
  * Only what the user's text mentions is declared, so that the kernel is readable and takes strict
- * warnings. #line directives give the compiler the user's own line numbers, with the operator's name
- * for a file name; after the text the name changes, so that nothing of ours is blamed on the user.
+ * warnings. #line directives give the compiler the user's own line numbers, with the operator's
+ * name for a file name; after the text the name changes, so that nothing of ours is blamed on the
+ * user.
  *
  *   requires  a CODE or MAP node       keeps  the user's text, byte for byte
  *
@@ -32,7 +33,8 @@ user_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Does name stand in text as a word of its own? In comments too: a declaration too many is harmless. */
+/* Does name stand in text as a word of its own? In comments too: a declaration too many is
+ * harmless. */
 static bool
 user_mentions(const char *text, const char *name)
 {
@@ -85,8 +87,8 @@ user_array(Text *out, const CodeSpec *s, int k)
     }
 }
 
-/* The user's lines, under a name that the compiler shows in its messages. `end` closes them, on their
- * last line where that is no comment: some compilers notice an error one token late. */
+/* The user's lines, under a name that the compiler shows in its messages. `end` closes them, on
+ * their last line where that is no comment: some compilers notice an error one token late. */
 static void
 user_lines(Text *out, const CodeSpec *s, const char *part, const char *text, const char *end)
 {
@@ -123,15 +125,17 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
     }
     if (s->helpers)
         user_lines(out, s, " helpers", s->helpers, "");
-    jot_text_f(out, "/* code: %s */\nvoid %s(void *const *buf, const jot_i64 *ints, const jot_Scalar "
-               "*scalars, void *scratch,\n        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n", s->name,
-               fn_name);
+    jot_text_f(out,
+               "/* code: %s */\nvoid %s(void *const *buf, const jot_i64 *ints, const jot_Scalar "
+               "*scalars, void *scratch,\n        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n",
+               s->name, fn_name);
     for (k = 0; k < s->inputs + s->outputs; k++)
         user_array(out, s, k);
     for (k = 0; k < s->scalars; k++)
         if (user_mentions(s->source, s->scalar_name[k]))
             jot_text_f(out, "    const double %s = scalars[%d].f;\n", s->scalar_name[k], k);
-    jot_text_f(out, "    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, "
+    jot_text_f(out,
+               "    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, "
                "(void)hi;\n    {\n");
     user_lines(out, s, "", s->source, "");
     jot_text_f(out, "    }\n}\n");
@@ -201,7 +205,8 @@ jot_code_map_text(jot_Ctx *ctx, NodeId map_node, Text *out)
         user_map_parameter(out, s, k);
         jot_text_f(out, ";\n");
     }
-    jot_text_f(out, result == JOT_BOOL ? "    return (\n" : "    return (%s)(\n", user_type(result));
+    jot_text_f(out, result == JOT_BOOL ? "    return (\n" : "    return (%s)(\n",
+               user_type(result));
     user_lines(out, s, "", s->source, result == JOT_BOOL ? ") != 0;" : ");");
     jot_text_f(out, "}\n#endif\n");
     return user_done(ctx, out, before);

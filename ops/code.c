@@ -2,14 +2,12 @@
  *
  *     operands ---> CODE (spec) <--- PICK 0 (first output), PICK 1, ...
  *
- * The user's texts are not understood here, only their names: all names of one kernel live in one
- * scope, together with what is derived from them (x_n, x_0, x_s0; with gradients dx, dx_n ...), so they
- * must be C names of which none is derived from another.
+ * The user's texts are not understood, only copied: a spec holds copies of all that the user gave,
+ * so that a node needs nothing of the caller's later.
  *
- * Read before: ops/code.h. After: ops/code_grad.c (maps and gradients), ccode/user.c (the text). */
+ * Read before: ops/code.h. After: ops/code_names.c, code_grad.c (maps and gradients),
+ * ccode/user.c. */
 #include "ops/code.h"
-
-enum { CODE_MOST = 60 }; /* inputs, outputs, scalars: a gradient has inputs + 2 outputs operands */
 
 /* ---- references --------------------------------------------------------------------------- */
 
@@ -117,7 +115,8 @@ code_hash_text(uint64_t h, const char *s)
 JOT_FN void
 jot_codespec_finish(CodeSpec *s)
 {
-    uint64_t h = jot_hash_u64((uint64_t)s->inputs | (uint64_t)s->outputs << 16, (uint64_t)s->scalars);
+    uint64_t h =
+        jot_hash_u64((uint64_t)s->inputs | (uint64_t)s->outputs << 16, (uint64_t)s->scalars);
     int k;
 
     for (k = 0; k < s->inputs + s->outputs; k++) {
@@ -164,141 +163,6 @@ jot_code_same(const CodeSpec *a, const CodeSpec *b)
     return true;
 }
 
-/* ---- names -------------------------------------------------------------------------------- */
-
-/* Words that mean something else in a kernel: C99's, and the parameters of the kernel function. */
-static const char code_taken[] =
-    " auto break case char const continue default do double else enum extern float for goto if inline"
-    " int long register restrict return short signed sizeof static struct switch typedef union"
-    " unsigned void volatile while buf ints scalars scratch phase lo hi ";
-
-static bool
-code_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool
-code_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool
-code_begins(const char *s, const char *with)
-{
-    size_t n = jot_str_len(with);
-
-    return jot_str_len(s) >= n && !memcmp(s, with, n);
-}
-
-static bool
-code_is_taken(const char *name)
-{
-    size_t n = jot_str_len(name), k;
-
-    for (k = 0; code_taken[k + n + 1]; k++)
-        if (code_taken[k] == ' ' && code_taken[k + n + 1] == ' ' && !memcmp(code_taken + k + 1, name, n))
-            return true;
-    return code_begins(name, "jot_") || code_begins(name, "__");
-}
-
-static bool
-code_is_name(const char *s)
-{
-    size_t k;
-
-    if (!s || !code_letter(s[0]))
-        return false;
-    for (k = 1; s[k]; k++)
-        if (!code_letter(s[k]) && !code_digit(s[k]))
-            return false;
-    return k <= 60;
-}
-
-/* Is `rest` what is derived from an array's name: "_n", "_0", "_s0"? */
-static bool
-code_is_derived(const char *rest)
-{
-    if (*rest++ != '_')
-        return false;
-    if (rest[0] == 'n' && !rest[1])
-        return true;
-    rest += *rest == 's';
-    if (!*rest)
-        return false;
-    while (code_digit(*rest))
-        rest++;
-    return !*rest;
-}
-
-/* A name of the kernel's scope; d: with a "d" in front of it (the gradient of that array). */
-typedef struct { const char *s; bool array, d; } CodeWord;
-
-static bool
-code_clash(CodeWord a, CodeWord b)
-{
-    const char *p = a.s, *q = b.s;
-
-    if (a.d && b.d) {
-        a.d = b.d = false;
-    } else if (a.d || b.d) {
-        const char **longer = a.d ? &q : &p; /* the one that has to spell the d itself */
-
-        if (**longer != 'd')
-            return false;
-        (*longer)++;
-    }
-    while (*p && *p == *q)
-        p++, q++;
-    if (!*p)
-        return !*q || (a.array && code_is_derived(q));
-    return !*q && b.array && code_is_derived(p);
-}
-
-static bool
-code_check_name(jot_Ctx *ctx, const char *op, const char *what, int k, const char *name)
-{
-    if (!code_is_name(name))
-        return jot_fail(ctx, JOT_EUSE, "code %s: the name of %s %d is \"%s\", which is no C name of at "
-                        "most 60 characters", op, what, k, name ? name : "(NULL)");
-    if (code_is_taken(name))
-        return jot_fail(ctx, JOT_EUSE, "code %s: the name of %s %d is \"%s\", which has a meaning of its "
-                        "own in a kernel", op, what, k, name);
-    return true;
-}
-
-/* All names of the kernel and of its gradient kernels, pairwise. */
-static bool
-code_check_names(jot_Ctx *ctx, const char *op, const jot_Code *c)
-{
-    CodeWord word[5 * CODE_MOST];
-    int n = 0, i, j;
-    bool grads = false;
-
-    for (i = 0; i < c->inputs && c->grad_source; i++)
-        grads |= c->grad_source[i] != NULL;
-    for (i = 0; i < c->inputs + c->outputs + c->scalars; i++) {
-        bool in = i < c->inputs, out = !in && i < c->inputs + c->outputs;
-        int k = in ? i : out ? i - c->inputs : i - c->inputs - c->outputs;
-        const char *s = in ? (c->in_names ? c->in_names[k] : NULL)
-                      : out ? c->out[k].name : c->scalar[k].name;
-
-        if (!code_check_name(ctx, op, in ? "input" : out ? "output" : "scalar", k, s))
-            return false;
-        word[n++] = (CodeWord){s, in || out, false};
-        if (grads && (in || out))
-            word[n++] = (CodeWord){s, true, true};
-    }
-    for (i = 0; i < n; i++)
-        for (j = 0; j < i; j++)
-            if (code_clash(word[j], word[i]))
-                return jot_fail(ctx, JOT_EUSE, "code %s: the names %s%s and %s%s are not distinct (with "
-                                "x come x_n, x_0, x_s0 ... and, where there are gradients, dx)", op,
-                                word[j].d ? "d" : "", word[j].s, word[i].d ? "d" : "", word[i].s);
-    return true;
-}
-
 /* ---- checks ------------------------------------------------------------------------------- */
 
 static bool
@@ -312,9 +176,14 @@ code_check_counts(jot_Ctx *ctx, const char *op, const jot_Code *c)
         if (counts[k] < (k == 1) || counts[k] > CODE_MOST)
             return jot_fail(ctx, JOT_ERANGE, "code %s: %d %s; there may be %d to %d", op, counts[k],
                             what[k], k == 1, CODE_MOST);
-    if ((c->inputs && (!c->in || !c->in_names)) || !c->out || (c->scalars && !c->scalar) || !c->source)
-        return jot_fail(ctx, JOT_EUSE, "code %s: %s is NULL", op, !c->source ? "source" : !c->out ? "out"
-                        : c->inputs && !c->in ? "in" : c->inputs && !c->in_names ? "in_names" : "scalar");
+    if ((c->inputs && (!c->in || !c->in_names)) || !c->out || (c->scalars && !c->scalar)
+        || !c->source)
+        return jot_fail(ctx, JOT_EUSE, "code %s: %s is NULL", op,
+                        !c->source                  ? "source"
+                        : !c->out                   ? "out"
+                        : c->inputs && !c->in       ? "in"
+                        : c->inputs && !c->in_names ? "in_names"
+                                                    : "scalar");
     return true;
 }
 
@@ -333,8 +202,10 @@ code_inputs(jot_Ctx *ctx, const char *op, const jot_Code *c, NodeId *input)
             return false;
         if (c->grad_source && c->grad_source[k]
             && jot_dtype_class((jot_DType)jot_node(ctx, input[k])->dtype) != CLASS_FLOAT)
-            return jot_fail(ctx, JOT_EDTYPE, "code %s: input %s is %s and has no gradient, but a gradient "
-                            "source is given", op, c->in_names[k],
+            return jot_fail(ctx, JOT_EDTYPE,
+                            "code %s: input %s is %s and has no gradient, but a gradient "
+                            "source is given",
+                            op, c->in_names[k],
                             jot_dtype_name((jot_DType)jot_node(ctx, input[k])->dtype));
     }
     return true;
@@ -350,8 +221,10 @@ code_output(jot_Ctx *ctx, const jot_Code *c, CodeSpec *s, int k)
     int64_t nelem;
 
     if (out->like < -1 || out->like >= c->inputs)
-        return jot_fail(ctx, JOT_ERANGE, "code %s: output %s is like input %d; there are %d inputs (-1: "
-                        "shape and dtype are given)", s->name, out->name, out->like, c->inputs);
+        return jot_fail(ctx, JOT_ERANGE,
+                        "code %s: output %s is like input %d; there are %d inputs (-1: "
+                        "shape and dtype are given)",
+                        s->name, out->name, out->like, c->inputs);
     if (out->like >= 0) {
         const CodeArg *in = &s->arg[out->like];
 
@@ -362,36 +235,13 @@ code_output(jot_Ctx *ctx, const jot_Code *c, CodeSpec *s, int k)
         return jot_fail(ctx, JOT_EDTYPE, "code %s: output %s has no dtype (%d)", s->name, out->name,
                         (int)out->dtype);
     if (out->shape.n && !out->shape.v)
-        return jot_fail(ctx, JOT_EUSE, "code %s: the shape of output %s is NULL", s->name, out->name);
+        return jot_fail(ctx, JOT_EUSE, "code %s: the shape of output %s is NULL", s->name,
+                        out->name);
     jot_text_f(&text, "code %.*s: output %.*s", 60, s->name, 60, out->name);
     if (!jot_shape_ok(ctx, what, out->dtype, out->shape.n, out->shape.v, &nelem))
         return false;
     return jot_codespec_arg(s, c->inputs + k, out->dtype, out->shape.n, out->shape.v)
         || jot_fail_memory(ctx, "code");
-}
-
-/* "y_0" or "y_n" -> which argument, which extent. */
-static bool
-code_parallel(jot_Ctx *ctx, const char *name, CodeSpec *s)
-{
-    int k, d;
-
-    for (k = 0; k < s->inputs + s->outputs; k++) {
-        const char *arg = s->arg[k].name, *rest = name + jot_str_len(arg);
-
-        if (!code_begins(name, arg) || !code_is_derived(rest) || rest[1] == 's')
-            continue;
-        for (d = 0, rest++; code_digit(*rest) && d < 1000; rest++)
-            d = d * 10 + (*rest - '0');
-        s->parallel = k + 1;
-        s->parallel_dim = *rest == 'n' ? -1 : d;
-        if (s->parallel_dim < s->arg[k].rank)
-            return true;
-        return jot_fail(ctx, JOT_ERANGE, "code %s: parallel is \"%s\", but %s has rank %d", s->name, name,
-                        arg, s->arg[k].rank);
-    }
-    return jot_fail(ctx, JOT_EUSE, "code %s: parallel is \"%s\", which is no extent of an input or output "
-                    "(such as %s_0)", s->name, name, s->arg[s->inputs].name);
 }
 
 /* ---- the builder -------------------------------------------------------------------------- */
@@ -403,7 +253,8 @@ code_copies(const jot_Code *c, CodeSpec *s)
 
     for (k = 0; k < c->inputs; k++)
         if (!jot_codespec_string(s, &s->arg[k].name, "", c->in_names[k])
-            || !jot_codespec_string(s, &s->arg[k].grad, "", c->grad_source ? c->grad_source[k] : NULL))
+            || !jot_codespec_string(s, &s->arg[k].grad, "",
+                                    c->grad_source ? c->grad_source[k] : NULL))
             return false;
     for (k = 0; k < c->outputs; k++)
         if (!jot_codespec_string(s, &s->arg[c->inputs + k].name, "", c->out[k].name))
@@ -415,7 +266,8 @@ code_copies(const jot_Code *c, CodeSpec *s)
     }
     s->host = c->host;
     s->user = c->user;
-    return jot_codespec_string(s, &s->helpers, "", c->helpers) && jot_codespec_string(s, &s->source, "", c->source);
+    return jot_codespec_string(s, &s->helpers, "", c->helpers)
+           && jot_codespec_string(s, &s->source, "", c->source);
 }
 
 static CodeSpec *
@@ -434,7 +286,7 @@ code_spec(jot_Ctx *ctx, const char *op, const jot_Code *c, const NodeId *input)
         jot_fail_memory(ctx, "code");
     for (k = 0; k < c->outputs && ok; k++)
         ok = code_output(ctx, c, s, k);
-    ok = ok && (!c->parallel || code_parallel(ctx, c->parallel, s));
+    ok = ok && (!c->parallel || jot_codespec_parallel(ctx, c->parallel, s));
     if (ok) {
         jot_codespec_finish(s);
         return s;
@@ -482,7 +334,7 @@ jot_codespec_node(jot_Ctx *ctx, CodeSpec *s, const NodeId *input, NodeId *pick)
     return id && jot_codespec_picks(ctx, id, pick);
 }
 
-/* Handles for all picks or for none. They are held while handles are made: that may start to run. */
+/* Handles for all picks or for none. Picks are held meanwhile: making a handle may start a run. */
 static bool
 code_handles(jot_Ctx *ctx, int n, const NodeId *pick, jot_Var *outputs)
 {
@@ -521,14 +373,15 @@ jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs)
         return jot_fail(ctx, JOT_EUSE, "code: %s is NULL", code ? "outputs" : "the description");
     for (k = 0; k < code->outputs && k < CODE_MOST; k++)
         outputs[k] = JOT_POISON(ctx);
-    if (!code_check_counts(ctx, op, code) || !code_check_names(ctx, op, code)
+    if (!code_check_counts(ctx, op, code) || !jot_codespec_names(ctx, op, code)
         || !code_inputs(ctx, op, code, input))
         return false;
     spec = code_spec(ctx, op, code, input);
     if (!spec)
         return false;
     mark = ctx->loose.n;
-    ok = jot_codespec_node(ctx, spec, input, pick) && code_handles(ctx, spec->outputs, pick, outputs);
+    ok = jot_codespec_node(ctx, spec, input, pick)
+         && code_handles(ctx, spec->outputs, pick, outputs);
     jot_graph_sweep(ctx, mark);
     jot_code_unref(ctx, spec);
     return ok;

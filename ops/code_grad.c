@@ -14,7 +14,7 @@
 
 /* ---- expressions -------------------------------------------------------------------------- */
 
-/* Step over a comment or a quoted text that begins at s[k]; k itself where none does; -1: no end. */
+/* Step over a comment or quoted text that begins at s[k]; k itself where none does; -1: no end. */
 static long
 expr_skip(const char *s, long k)
 {
@@ -38,7 +38,7 @@ expr_skip(const char *s, long k)
     return s[k] == quote ? k : -1;
 }
 
-/* The text goes between two parentheses: it must not be able to close them. NULL, or what is wrong. */
+/* The text goes between two parentheses and must not close them. NULL, or what is wrong. */
 static const char *
 expr_problem(const char *s)
 {
@@ -90,8 +90,8 @@ map_check(jot_Ctx *ctx, const char *expression, jot_Vars operands, jot_DType dty
     for (k = 0; k < operands.n && gradients; k++) {
         why = gradients[k] ? expr_problem(gradients[k]) : NULL;
         if (why)
-            return jot_fail(ctx, JOT_EUSE, "code_map: the gradient of operand %c %s: \"%.*s\"", 'a' + k,
-                            why, 200, gradients[k]);
+            return jot_fail(ctx, JOT_EUSE, "code_map: the gradient of operand %c %s: \"%.*s\"",
+                            'a' + k, why, 200, gradients[k]);
     }
     return true;
 }
@@ -115,9 +115,10 @@ map_shape(jot_Ctx *ctx, int n, const NodeId *x, int *rank, int64_t *ext)
             int64_t *e = &ext[*rank - v->rank + d];
 
             if (v->ext[d] != 1 && *e != 1 && *e != v->ext[d])
-                return jot_fail(ctx, JOT_ESHAPE, "code_map: extent %lld of dimension %d of operand %c does "
-                                "not go with %lld of those before it", (long long)v->ext[d], d, 'a' + k,
-                                (long long)*e);
+                return jot_fail(ctx, JOT_ESHAPE,
+                                "code_map: extent %lld of dimension %d of operand %c does "
+                                "not go with %lld of those before it",
+                                (long long)v->ext[d], d, 'a' + k, (long long)*e);
             if (v->ext[d] != 1)
                 *e = v->ext[d];
         }
@@ -372,17 +373,20 @@ jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din)
         if (!wanted || !is_float || f->arg[k].grad)
             continue;
         if (f->map)
-            return jot_fail(ctx, JOT_EGRAD, "grad: %s \"%.*s\" has no gradient expression for operand %d "
-                            "(%c)", f->name, 200, f->source, k, f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
-        return jot_fail(ctx, JOT_EGRAD, "grad: code %s has no gradient source for input %s", f->name,
-                        f->arg[k].name);
+            return jot_fail(ctx, JOT_EGRAD,
+                            "grad: %s \"%.*s\" has no gradient expression for operand %d (%c)",
+                            f->name, 200, f->source, k,
+                            f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
+        return jot_fail(ctx, JOT_EGRAD, "grad: code %s has no gradient source for input %s",
+                        f->name, f->arg[k].name);
     }
     if (any && !f->map && !code_grad_inputs(ctx, node, dout, x))
         return false;
     for (k = 0; k < f->inputs; k++) {
         if (!din[k])
             continue;
-        din[k] = f->map ? map_grad_operand(ctx, node, dout[0], k) : code_grad_operand(ctx, node, x, k);
+        din[k] =
+            f->map ? map_grad_operand(ctx, node, dout[0], k) : code_grad_operand(ctx, node, x, k);
         if (!din[k])
             return false;
     }
@@ -401,8 +405,12 @@ jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf)
         return true;
     }
     if (f->map)
-        return jot_fail(ctx, JOT_EDEVICE, "%s \"%.*s\" is C code and this backend has no compiler: the "
-                        "backends tcc and cc run it", f->name, 200, f->source);
-    return jot_fail(ctx, JOT_EDEVICE, "code %s is C code and this backend has no compiler: the backends tcc "
-                    "and cc run it, or any with a host function", f->name);
+        return jot_fail(ctx, JOT_EDEVICE,
+                        "%s \"%.*s\" is C code and this backend has no compiler: the "
+                        "backends tcc and cc run it",
+                        f->name, 200, f->source);
+    return jot_fail(ctx, JOT_EDEVICE,
+                    "code %s is C code and this backend has no compiler: the backends tcc "
+                    "and cc run it, or any with a host function",
+                    f->name);
 }

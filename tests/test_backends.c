@@ -1,5 +1,5 @@
-/* tests/test_backends.c - the host's hooks, tcc and cc as compilers of small texts, and the cache of
- * compiled kernels: damaged entries, races, full and foreign directories, missing compilers. */
+/* tests/test_backends.c - the host's hooks, tcc and cc as compilers of small texts, and the cache
+ * of compiled kernels: damaged entries, races, full and foreign directories, missing compilers. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -134,8 +134,8 @@ world_close(World *w)
 static bool
 compile(World *w, const char *text, KernelSym *sym, int n, void **module)
 {
-    return w->backend.compile(&w->backend, w->ctx, "kernel k7 (mul, add)", text, strlen(text), sym, n,
-                              module);
+    return w->backend.compile(&w->backend, w->ctx, "kernel k7 (mul, add)", text, strlen(text), sym,
+                              n, module);
 }
 
 /* Does the function scale double four numbers? */
@@ -194,7 +194,8 @@ test_host(void)
     CHECK(h.realloc(h.ud, NULL, 0, SIZE_MAX - 100) == NULL, "too much is refused");
     CHECK(h.now(h.ud) > 0 && h.now(h.ud) <= h.now(h.ud), "the clock");
     setenv("JOT_TEST_WORD", "yes", 1);
-    CHECK(h.getenv(h.ud, "JOT_TEST_WORD") && !strcmp(h.getenv(h.ud, "JOT_TEST_WORD"), "yes"), "getenv");
+    CHECK(h.getenv(h.ud, "JOT_TEST_WORD") && !strcmp(h.getenv(h.ud, "JOT_TEST_WORD"), "yes"),
+          "getenv");
 }
 
 static void
@@ -408,7 +409,8 @@ test_odd_compilers(void)
     world_close(&w);
     unsetenv("TMPDIR");
     snprintf(path, sizeof path, "%s/dying", scratch_dir);
-    write_script(path, "[ \"$1\" = --version ] && exec cc --version\necho half >kernel.so\nkill -9 $$");
+    write_script(path,
+                 "[ \"$1\" = --version ] && exec cc --version\necho half >kernel.so\nkill -9 $$");
     setenv("JOT_CC", path, 1);
     CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK, "%s", w.why);
     CHECK(!works(&w, good_text), "a killed compiler compiled");
@@ -510,7 +512,8 @@ test_damage(void)
     for (cut = 0; cut < 2; cut++)
         for (i = 0; i < sizeof at / sizeof *at; i++) {
             damage(path, (off_t)(at[i] * (double)st.st_size), cut);
-            CHECK(cached_with(&w, dir, good_text) == 0, "damage at %g (cut %d) went unseen", at[i], cut);
+            CHECK(cached_with(&w, dir, good_text) == 0, "damage at %g (cut %d) went unseen", at[i],
+                  cut);
             CHECK(strstr(w.log, "damaged"), "%s", w.log);
         }
     CHECK(cached_with(&w, dir, good_text) == 1, "not rebuilt");
@@ -560,7 +563,8 @@ test_unusable(void)
         snprintf(dir, sizeof dir, "%s/foreign", scratch_dir);
         mkdir(dir, 0700);
         if (!chown(dir, 12345, 12345)) {
-            CHECK(cached_with(&w, dir, good_text) == 0 && strstr(w.log, "another user"), "%s", w.log);
+            CHECK(cached_with(&w, dir, good_text) == 0 && strstr(w.log, "another user"), "%s",
+                  w.log);
             CHECK(only_file(dir, path) == 0, "written all the same: %s", path);
         }
         SKIP("a read-only directory: root writes everywhere");
@@ -572,7 +576,8 @@ test_unusable(void)
     SKIP("a directory of another user: needs root");
 }
 
-/* A file size limit stands in for a full disk: the text and the object fit, an entry of both does not. */
+/* A file size limit stands in for a full disk: the text and the object fit, an entry of both does
+ * not. */
 static void
 test_full(void)
 {
@@ -600,7 +605,8 @@ test_full(void)
     CHECK(strstr(w.ctx->message, "no room"), "%s", w.ctx->message);
     world_close(&w);
     setrlimit(RLIMIT_FSIZE, &old);
-    CHECK(cached_with(&w, dir, text) == 0 && cached_with(&w, dir, text) == 1, "not kept afterwards");
+    CHECK(cached_with(&w, dir, text) == 0 && cached_with(&w, dir, text) == 1,
+          "not kept afterwards");
 }
 
 /* Nothing stays behind in the temporary directory. */

@@ -99,9 +99,10 @@ refused(jot_Ctx *c, const Call *call, jot_Status status, const char *word, const
     jot_Var y[2];
     bool ok = jot_code(c, &call->code, y);
 
-    CHECK(!ok && jot_error(c) == status, "status %d, asked %d: %s", jot_error(c), status, jot_message(c));
-    CHECK(strstr(jot_message(c), word) && strstr(jot_message(c), word2), "%s (%s, %s)", jot_message(c),
-          word, word2);
+    CHECK(!ok && jot_error(c) == status, "status %d, asked %d: %s", jot_error(c), status,
+          jot_message(c));
+    CHECK(strstr(jot_message(c), word) && strstr(jot_message(c), word2), "%s (%s, %s)",
+          jot_message(c), word, word2);
     CHECK(!jot_ok(y[0]), "a handle was given");
     CHECK(jot_stats(c).live_nodes == nodes && jot_stats(c).live_slots == slots, "nodes are left");
     jot_clear(c);
@@ -110,7 +111,8 @@ refused(jot_Ctx *c, const Call *call, jot_Status status, const char *word, const
 static void
 test_refused_names(jot_Ctx *c, jot_Var x)
 {
-    static const char *const bad[] = {"", "2x", "a b", "int", "scratch", "lo", "jot_x", "__x", "x;", "for"};
+    static const char *const bad[] = {"",   "2x",    "a b", "int", "scratch",
+                                      "lo", "jot_x", "__x", "x;",  "for"};
     Call call;
     size_t k;
 
@@ -207,7 +209,8 @@ test_refused_maps(void)
 
     for (k = 0; k < sizeof bad / sizeof *bad; k++) {
         CHECK(!jot_ok(jot_code_map(bad[k].text, JOT_VARS(x, x), JOT_F32, NULL)), "%s", bad[k].text);
-        CHECK(jot_error(c) == JOT_EUSE && strstr(jot_message(c), bad[k].word), "%s", jot_message(c));
+        CHECK(jot_error(c) == JOT_EUSE && strstr(jot_message(c), bad[k].word), "%s",
+              jot_message(c));
         jot_clear(c);
     }
     CHECK(!jot_ok(jot_code_map("a * b", JOT_VARS(x, x), JOT_F32, grad)), "a bad gradient");
@@ -220,7 +223,8 @@ test_refused_maps(void)
     CHECK(jot_error(c) == JOT_EDTYPE, "%s", jot_message(c));
     jot_clear(c);
     CHECK(jot_ok(jot_code_map("a // b;", JOT_VARS(x), JOT_F32, NULL)), "%s", jot_message(c));
-    CHECK(jot_ok(jot_code_map("a /* ( */ + ';'", JOT_VARS(x), JOT_F32, NULL)), "%s", jot_message(c));
+    CHECK(jot_ok(jot_code_map("a /* ( */ + ';'", JOT_VARS(x), JOT_F32, NULL)), "%s",
+          jot_message(c));
     jot_close(c);
 }
 
@@ -241,23 +245,29 @@ test_nodes(void)
     call.code.outputs = 2;
     call.out[1].shape = JOT_SHAPE(4, 0, 2);
     CHECK(jot_code(c, &call.code, y), "%s", jot_message(c));
-    CHECK(jot_rank(y[1]) == 3 && jot_extent(y[1], 2) == 2 && jot_dtype(y[1]) == JOT_I64, "output z");
-    CHECK(jot_rank(y[0]) == 2 && jot_extent(y[0], 1) == 3 && jot_dtype(y[0]) == JOT_F32, "output y");
+    CHECK(jot_rank(y[1]) == 3 && jot_extent(y[1], 2) == 2 && jot_dtype(y[1]) == JOT_I64,
+          "output z");
+    CHECK(jot_rank(y[0]) == 2 && jot_extent(y[0], 1) == 3 && jot_dtype(y[0]) == JOT_F32,
+          "output y");
     pick = jot_node(c, jot_node_of(y[0], "", ""));
     CHECK(pick->kind == NODE_PICK && pick->op == 0, "kind %d", pick->kind);
     code = jot_node(c, pick->input[0]);
-    CHECK(code->kind == NODE_CODE && code->ninputs == 1 && code->code->refs == 1, "kind %d", code->kind);
+    CHECK(code->kind == NODE_CODE && code->ninputs == 1 && code->code->refs == 1, "kind %d",
+          code->kind);
     call.scalar[0].value = 2;
     CHECK(jot_code(c, &call.code, z), "%s", jot_message(c));
     CHECK(jot_node_of(z[0], "", "") != jot_node_of(y[0], "", ""), "two calls are one node");
-    CHECK(jot_code_same(jot_node(c, jot_node(c, jot_node_of(z[0], "", ""))->input[0])->code, code->code),
+    CHECK(jot_code_same(jot_node(c, jot_node(c, jot_node_of(z[0], "", ""))->input[0])->code,
+                        code->code),
           "a scalar's value makes another kernel");
     call.code.source = "y[0] = 0; z[0] = 0;";
     CHECK(jot_code(c, &call.code, z), "%s", jot_message(c));
-    CHECK(!jot_code_same(jot_node(c, jot_node(c, jot_node_of(z[0], "", ""))->input[0])->code, code->code),
+    CHECK(!jot_code_same(jot_node(c, jot_node(c, jot_node_of(z[0], "", ""))->input[0])->code,
+                         code->code),
           "another text is the same kernel");
     m = jot_code_map("a + b", JOT_VARS(x, jot_zeros(c, JOT_I8, JOT_SHAPE(3))), JOT_F64, NULL);
-    CHECK(jot_rank(m) == 2 && jot_extent(m, 0) == 2 && jot_dtype(m) == JOT_F64, "%s", jot_message(c));
+    CHECK(jot_rank(m) == 2 && jot_extent(m, 0) == 2 && jot_dtype(m) == JOT_F64, "%s",
+          jot_message(c));
     jot_pop(c);
     CHECK(jot_stats(c).live_nodes == nodes, "%u nodes are left", jot_stats(c).live_nodes - nodes);
     jot_close(c);
@@ -294,7 +304,8 @@ test_kernel_text(jot_Ctx *c)
     running(&call, x, 0.5);
     CHECK(jot_code(c, &call.code, &y), "%s", jot_message(c));
     jot_text_f(&text, PRELUDE);
-    CHECK(jot_code_text(c, code_node(c, y), "k0", &text, &count) && count == 2, "%s", jot_message(c));
+    CHECK(jot_code_text(c, code_node(c, y), "k0", &text, &count) && count == 2, "%s",
+          jot_message(c));
     CHECK(!strstr(text.s, "x_n") && strstr(text.s, "y_1 = 3"), "%s", text.s);
     fn = compiled(c, text.s, &module);
     CHECK(fn != NULL, "%s\n%s", jot_message(c), text.s);
@@ -303,10 +314,11 @@ test_kernel_text(jot_Ctx *c)
     decay.f = 0.5;
     if (fn && buf[0]) { /* -1.5 .5 2.5 / -.5 1.5 -1.5 */
         fn(buf, NULL, &decay, NULL, 0, 1, 2);
-        CHECK(out[0] == 0 && out[3] == -0.5f && out[4] == 1.25f && out[5] == -0.875f, "%g %g %g", out[3],
-              out[4], out[5]);
+        CHECK(out[0] == 0 && out[3] == -0.5f && out[4] == 1.25f && out[5] == -0.875f, "%g %g %g",
+              out[3], out[4], out[5]);
         fn(buf, NULL, &decay, NULL, 0, 0, 1);
-        CHECK(out[0] == -1.5f && out[1] == -0.25f && out[2] == 2.375f, "%g %g %g", out[0], out[1], out[2]);
+        CHECK(out[0] == -1.5f && out[1] == -0.25f && out[2] == 2.375f, "%g %g %g", out[0], out[1],
+              out[2]);
         c->backend->unload(c->backend, c, module);
     }
     jot_text_free(&text);
@@ -335,7 +347,8 @@ test_user_lines(jot_Ctx *c)
         call.code.parallel = NULL;
         CHECK(jot_code(c, &call.code, &y), "%s", jot_message(c));
         jot_text_f(&text, PRELUDE);
-        CHECK(jot_code_text(c, code_node(c, y), "k0", &text, &count) && count == 1, "%s", jot_message(c));
+        CHECK(jot_code_text(c, code_node(c, y), "k0", &text, &count) && count == 1, "%s",
+              jot_message(c));
         CHECK(!compiled(c, text.s, &module), "%s compiled", bad[k].source);
         CHECK(jot_error(c) == JOT_ECOMPILE && strstr(jot_message(c), bad[k].where)
               && strstr(jot_message(c), "no_such_name"), "%s", jot_message(c));
@@ -359,10 +372,12 @@ test_map_text(jot_Ctx *c)
     jot_text_f(&text, PRELUDE);
     CHECK(jot_code_map_text(c, id, &text) && jot_code_map_text(c, id, &text), "%s", jot_message(c));
     CHECK(strstr(call.s, "(%0, %1)"), "%s", call.s);
-    jot_text_f(&text, "void k0(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *s, "
-               "jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{ const double *x = buf[0]; double *y = buf[1];\n"
-               "  *y = %.*s(x[0], x[1]) + %.*s(x[1], x[0]); }\n", (int)strcspn(call.s, "("), call.s,
-               (int)strcspn(call.s, "("), call.s);
+    jot_text_f(
+        &text,
+        "void k0(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *s, "
+        "jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{ const double *x = buf[0]; double *y = buf[1];\n"
+        "  *y = %.*s(x[0], x[1]) + %.*s(x[1], x[0]); }\n",
+        (int)strcspn(call.s, "("), call.s, (int)strcspn(call.s, "("), call.s);
     fn = compiled(c, text.s, &module);
     CHECK(fn != NULL, "%s\n%s", jot_message(c), text.s);
     buf[0] = in;
@@ -453,8 +468,10 @@ test_code(jot_Ctx *c)
     CHECK(near(jot_data(g), dwant, 6), "%s", jot_message(c));
     call.grad[0] = NULL;
     CHECK(jot_code(c, &call.code, &y), "%s", jot_message(c));
-    CHECK(!jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g) && jot_error(c) == JOT_EGRAD, "no gradient text");
-    CHECK(strstr(jot_message(c), "running_sum") && strstr(jot_message(c), "input x"), "%s", jot_message(c));
+    CHECK(!jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g) && jot_error(c) == JOT_EGRAD,
+          "no gradient text");
+    CHECK(strstr(jot_message(c), "running_sum") && strstr(jot_message(c), "input x"), "%s",
+          jot_message(c));
     jot_clear(c);
 }
 
@@ -536,7 +553,8 @@ test_interp(void)
     running(&call, x, 0.5);
     CHECK(jot_code(c, &call.code, &y), "%s", jot_message(c));
     CHECK(!jot_data(y) && jot_error(c) == JOT_EDEVICE, "%s", jot_message(c));
-    CHECK(strstr(jot_message(c), "running_sum") && strstr(jot_message(c), "tcc"), "%s", jot_message(c));
+    CHECK(strstr(jot_message(c), "running_sum") && strstr(jot_message(c), "tcc"), "%s",
+          jot_message(c));
     jot_clear(c);
     y = jot_code_map("a + 1", JOT_VARS(x), JOT_F32, NULL);
     CHECK(!jot_data(y) && jot_error(c) == JOT_EDEVICE, "%s", jot_message(c));
