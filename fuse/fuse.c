@@ -247,22 +247,28 @@ jot_fuse_free(jot_Ctx *ctx, Fusion *fusion)
 
 /* ---- counting, for tests and the curious -------------------------------------------------- */
 
-/* Roots of an evaluation: the variables and what is pending. */
+/* Roots of an evaluation: the variables and what is pending. NULL and an error after a failure. */
 static NodeId *
 count_roots(jot_Ctx *ctx, jot_Vars vars, uint32_t *n)
 {
-    NodeId *root = jot_mem_new(&ctx->mem, (size_t)vars.n + ctx->pending.n, sizeof *root);
-    int k;
+    size_t all = (size_t)vars.n + ctx->pending.n;
+    NodeId *root = jot_mem_new(&ctx->mem, all, sizeof *root);
+    uint32_t k;
+    bool ok = true;
 
-    for (k = 0, *n = 0; root && k < vars.n; k++)
-        if ((root[(*n)++] = jot_node_of(vars.v[k], "fuse", "variable")) == 0)
-            *n = UINT32_MAX, k = vars.n;
-    if (root && *n != UINT32_MAX)
-        for (k = 0; (uint32_t)k < ctx->pending.n; k++)
-            root[(*n)++] = ctx->pending.v[k];
-    if (!root)
+    if (!root) {
         jot_fail_memory(ctx, "fuse");
-    return root;
+        return NULL;
+    }
+    for (k = 0; ok && k < (uint32_t)vars.n; k++)
+        ok = (root[k] = jot_node_of(vars.v[k], "fuse", "variable")) != 0;
+    for (k = 0; k < ctx->pending.n; k++)
+        root[(uint32_t)vars.n + k] = ctx->pending.v[k];
+    *n = (uint32_t)all;
+    if (ok)
+        return root;
+    jot_mem_free(&ctx->mem, root, all * sizeof *root);
+    return NULL;
 }
 
 static bool
@@ -287,6 +293,22 @@ count_run(jot_Ctx *ctx, const NodeId *root, uint32_t n, FuseAsk *ask, Fusion *fu
     return ok;
 }
 
+/* The numbers of a result, without its arrays. */
+static void
+count_stats(Fusion *stats, const Fusion *fusion)
+{
+    memset(stats, 0, sizeof *stats);
+    stats->n = fusion->n;
+    stats->ngroups = fusion->ngroups;
+    stats->nmember = fusion->nmember;
+    stats->nedge = fusion->nedge;
+    stats->edges = fusion->edges;
+    stats->visits = fusion->visits;
+    stats->max_rank = fusion->max_rank;
+    stats->max_nelem = fusion->max_nelem;
+    stats->temp_nbytes = fusion->temp_nbytes;
+}
+
 JOT_FN int
 jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats)
 {
@@ -296,11 +318,12 @@ jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats)
     NodeId *root = count_roots(ctx, vars, &n);
     int ngroups = -1;
 
-    memset(&fusion, 0, sizeof fusion);
     ask.policy = policy;
-    if (root && n != UINT32_MAX && count_run(ctx, root, n, &ask, &fusion)) {
+    if (root && count_run(ctx, root, n, &ask, &fusion)) {
         ngroups = (int)fusion.ngroups;
-        jot_fuse_free(ctx, (memcpy(stats ? stats : &fusion, &fusion, sizeof fusion), &fusion));
+        if (stats)
+            count_stats(stats, &fusion);
+        jot_fuse_free(ctx, &fusion);
     }
     jot_mem_free(&ctx->mem, root, ((size_t)vars.n + ctx->pending.n) * sizeof *root);
     return ngroups;

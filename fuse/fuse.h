@@ -20,15 +20,15 @@
  * CODE is a group of its own: its members are the CODE node (INSIDE) and its PICK nodes, all STORED.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
- * other, are at most FUSE_NODES deep, cloned values under them FUSE_CONE more (nodes of 16-bit floats
- * count twice, for their rounding).
+ * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE more
+ * (nodes of 16-bit floats count twice, for their rounding).
  *
  * Read before: ops/graph.h. After: fuse/fuse.c, ccode/build.h. */
 #ifndef JOT_FUSE_H
 #define JOT_FUSE_H
 #include "ops/graph.h"
 
-#define FUSE_NODES 192   /* vertices of a group */
+#define FUSE_NODES 160   /* vertices of a group */
 #define FUSE_BUFFERS 60  /* distinct variables that a group reads or must store */
 #define FUSE_CONE 32     /* nodes computed again for one cloned element-wise node, itself included */
 #define FUSE_MOVED 48    /* element-wise nodes moved past one broadcast */

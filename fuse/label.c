@@ -422,13 +422,18 @@ label_sibling(Fuser *f, uint32_t g)
     return !f->ncontract[g] && (f->gflags[g] & FV_REDUCE) && !(f->gflags[g] & FV_CODE);
 }
 
-/* Readers of one variable: neighbours in the list merge if they walk one space. A scatter is left
- * alone with others of its kind, since it may yet be turned into a gather. */
+/* Readers of one variable, by level: neighbours merge if they walk one space. A scatter is left alone
+ * with others of its kind, since it may yet be turned into a gather. */
 static void
-label_readers(Fuser *f, const FuseRank *v, uint32_t n)
+label_readers(Fuser *f, FuseRank *v, uint32_t n)
 {
     uint32_t last[8], spaces = 0, k, j;
 
+    for (k = 0; k < n; k++) {
+        v[k].key = f->level[jot_fuse_find(f, f->loads.v[v[k].b].vert)];
+        v[k].tie = 0;
+    }
+    jot_fuse_sort(v, n);
     for (k = 0; k < n; k++) {
         uint32_t vert = f->loads.v[v[k].b].vert, g = jot_fuse_find(f, vert);
 

@@ -37,6 +37,12 @@ jot_fuse_is_elementwise(const Node *node)
     return node->kind == NODE_EW || node->kind == NODE_MAP;
 }
 
+JOT_FN uint8_t
+jot_fuse_weight(const Node *node)
+{
+    return 1 + (node->dtype == JOT_F16 || node->dtype == JOT_BF16);
+}
+
 /* Each index an axis of its own, as long as the dimension it indexes; 0 where that is 1 long. */
 JOT_FN bool
 jot_fuse_is_broadcast(const Fuser *f, uint32_t pos)

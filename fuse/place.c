@@ -25,6 +25,7 @@ typedef struct {
     Fuser *f;
     uint32_t root, stamp;
     uint32_t *mark; /* by position: stamp of the last group that saw it */
+    uint32_t *edge; /* ... and the edge that it is */
     Vec(PlaceStep) stack;
 } PlaceWalk;
 
@@ -65,11 +66,32 @@ place_edge(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
     Fuser *f = w->f;
     FuseEdge *e = jot_vec_push(&f->ctx->mem, f->edges);
 
+    w->edge[p] = f->edges.n - 1;
     e->from = p;
     e->to = s->owner;
     e->group = w->root;
     e->why = place_why(w, p, s, k);
     e->nbytes = f->node[p]->nelem * (int64_t)jot_dtype_nbytes((jot_DType)f->node[p]->dtype);
+}
+
+/* A variable is read a second time: a rule about the edge itself says more than the way around. */
+static void
+place_edge_again(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
+{
+    Fuser *f = w->f;
+    FuseEdge *e;
+    FuseWhy why;
+
+    if (w->edge[p] >= f->edges.n || f->edges.v[w->edge[p]].from != p ||
+        f->edges.v[w->edge[p]].group != w->root)
+        return;
+    e = &f->edges.v[w->edge[p]];
+    why = jot_fuse_edge_why(f, p, s->pos, k, s->through);
+    if (why != WHYS && (e->why == WHY_RULE3 || e->why == WHY_CONTRACTIONS ||
+                        e->why == WHY_NODES || e->why == WHY_BUFFERS)) {
+        e->why = why;
+        e->to = s->owner;
+    }
 }
 
 /* s.pos, computed in the group, reads i. */
@@ -81,8 +103,12 @@ place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
     uint32_t b = f->bits[i];
 
     f->visits++;
-    if (w->mark[i] == w->stamp || (b & FN_LEAF))
+    if (b & FN_LEAF)
         return;
+    if (w->mark[i] == w->stamp) {
+        place_edge_again(w, i, s, k);
+        return;
+    }
     w->mark[i] = w->stamp;
     if (b & FN_FREE) {
         f->bits[i] |= FN_CLONED;
@@ -138,12 +164,13 @@ place_group(PlaceWalk *w, uint32_t root)
 static bool
 place_all(Fuser *f)
 {
-    PlaceWalk w = {NULL, 0, 0, NULL, {NULL, 0, 0}};
+    PlaceWalk w = {NULL, 0, 0, NULL, NULL, {NULL, 0, 0}};
     uint32_t i;
 
     w.f = f;
     w.mark = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
-    if (!w.mark)
+    w.edge = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
+    if (!w.mark || !w.edge)
         return false;
     f->edges.n = 0;
     for (i = 0; i < f->n; i++) {
@@ -170,7 +197,7 @@ place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
     PlaceBelow memory = {0, 0, false}, none = {0, 0, true};
     uint32_t b = f->bits[i];
     bool computed = f->node[i]->kind == NODE_REINDEX || jot_fuse_is_elementwise(f->node[i]) ||
-                    f->node[i]->kind == NODE_RANDOM;
+                    (f->node[i]->kind == NODE_RANDOM && (b & FN_CLONE));
 
     if (b & FN_FREE)
         return none;
@@ -184,9 +211,10 @@ static void
 place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    PlaceBelow sum = {0, 1, true}, *to = &below[i];
+    PlaceBelow sum = {0, 0, true};
     uint32_t k;
 
+    sum.cone = jot_fuse_weight(n);
     for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
         PlaceBelow in = place_below(f, below, f->in[k]);
 
@@ -200,7 +228,7 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
         sum.cone = 2 * FUSE_CONE;
     if (n->kind == NODE_REINDEX)
         sum.far = true;
-    *to = sum;
+    below[i] = sum;
     if (f->bits[i] & (FN_KEEP | FN_MOVED))
         return;
     if (n->kind == NODE_RANDOM ? n->nelem <= PLACE_RANDOM

@@ -310,7 +310,7 @@ move_node(Fuser *f, uint32_t e)
 
     f->bits[e] |= FN_MOVED;
     f->nvirtual += f->nneed[e];
-    f->moved_n[root]++;
+    f->moved_n[root] += jot_fuse_weight(f->node[e]);
     for (j = f->in0[e]; j < f->in0[e + 1]; j++) {
         uint32_t i = f->in[j], other = move_find(f, i);
 
@@ -475,7 +475,7 @@ link_vert(Fuser *f, uint32_t pos, uint32_t map, uint32_t *number)
     vert->pos = pos;
     vert->map = map;
     vert->pre = f->pre.n;
-    vert->weight = 1 + (n->dtype == JOT_F16 || n->dtype == JOT_BF16);
+    vert->weight = jot_fuse_weight(n);
     vert->nbytes = nelem * (int64_t)jot_dtype_nbytes((jot_DType)n->dtype);
     *number = v;
     if (!map && (f->bits[pos] & FN_KEEP || n->kind == NODE_REDUCE) && !link_buf(f, v, pos))

@@ -95,6 +95,7 @@ typedef struct {
 
 /* fuse/legal.c: one predicate per reason */
 JOT_FN bool jot_fuse_is_elementwise(const Node *node);
+JOT_FN uint8_t jot_fuse_weight(const Node *node); /* 2 if its value is rounded to 16 bits */
 JOT_FN bool jot_fuse_is_broadcast(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_contraction(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_scatter(const Fuser *f, uint32_t pos);

@@ -1,0 +1,1151 @@
+/* tests/test_fuse.c - the fuser: kernels of known graphs, in any order of building; what becomes a
+ * temporary; reasons; levels on large graphs; refused memory. Nothing is run. */
+#include "fuse/fuse.h"
+#include "tests/fuse_models.h"
+
+/* ---- a context whose n-th allocation is refused ------------------------------------------- */
+
+static uint64_t allocs, refuse_at;
+
+static void *
+test_realloc(void *ud, void *p, size_t old, size_t want)
+{
+    (void)ud;
+    (void)old;
+    if (!want) {
+        free(p);
+        return NULL;
+    }
+    return ++allocs == refuse_at ? NULL : realloc(p, want);
+}
+
+static void
+open_ctx(void)
+{
+    jot_Config config;
+
+    memset(&config, 0, sizeof config);
+    config.hooks.realloc = test_realloc;
+    config.backend = "interp";
+    ctx = jot_open(&config);
+    if (!ctx || jot_error(ctx)) {
+        printf("cannot open a context: %s\n", ctx ? jot_message(ctx) : "no memory");
+        exit(1);
+    }
+}
+
+/* ---- fusing a selection in an order drawn at random --------------------------------------- */
+
+typedef struct { NodeList list; uint8_t *asked; FuseAsk ask; Fusion fusion; } Run;
+
+/* Any order in which inputs come first. */
+static void
+shuffle_list(NodeList *list)
+{
+    uint32_t *left = calloc(list->n + 1, sizeof *left), *ready = calloc(list->n + 1, sizeof *ready);
+    NodeId *order = calloc(list->n + 1, sizeof *order);
+    uint32_t n = 0, done = 0, i, k;
+
+    for (i = 0; i < list->n; i++)
+        jot_node(ctx, list->v[i])->at = i;
+    for (i = 0; i < list->n; i++) {
+        Node *node = jot_node(ctx, list->v[i]);
+
+        left[i] = node->ninputs;
+        if (!left[i])
+            ready[n++] = i;
+    }
+    while (n) {
+        uint32_t at = rng(n), who = ready[at];
+
+        ready[at] = ready[--n];
+        order[done++] = list->v[who];
+        for (i = 0; i < list->n; i++) {
+            Node *node = jot_node(ctx, list->v[i]);
+
+            for (k = 0; k < node->ninputs; k++)
+                if (node->input[k] == list->v[who] && !--left[i])
+                    ready[n++] = i;
+        }
+    }
+    CHECK(done == list->n, "every node has its place");
+    memcpy(list->v, order, list->n * sizeof *order);
+    free(left);
+    free(ready);
+    free(order);
+}
+
+static int
+run_fuse(Run *run, int n, const V *out, FusePolicy policy, uint64_t shuffle)
+{
+    NodeId *root = calloc((size_t)n + 1, sizeof *root);
+    uint32_t i;
+    int k;
+
+    memset(run, 0, sizeof *run);
+    for (k = 0; k < n; k++)
+        root[k] = jot_node_of(out[k], "test", "out");
+    CHECK(jot_graph_order(ctx, root, (uint32_t)n, true, &run->list), "%s", jot_message(ctx));
+    if (shuffle && run->list.n < 1000)
+        shuffle_list(&run->list);
+    run->asked = calloc(run->list.n + 1, 1);
+    for (i = 0; i < run->list.n; i++)
+        for (k = 0; k < n; k++)
+            run->asked[i] |= root[k] == run->list.v[i] && jot_node(ctx, root[k])->kind != NODE_CONST;
+    run->ask.node = run->list.v;
+    run->ask.n = run->list.n;
+    run->ask.asked = run->asked;
+    run->ask.policy = policy;
+    run->ask.shuffle = shuffle;
+    free(root);
+    return jot_fuse(ctx, &run->ask, &run->fusion) ? (int)run->fusion.ngroups : -1;
+}
+
+static void
+run_free(Run *run)
+{
+    jot_fuse_free(ctx, &run->fusion);
+    jot_list_free(ctx, &run->list);
+    free(run->asked);
+}
+
+/* ---- what every result must satisfy ------------------------------------------------------- */
+
+/* The group that computes what node i shows to a member of group g, or 0 if each does. */
+static void
+check_read(const Run *run, const char *name, uint32_t i, uint32_t g)
+{
+    const Fusion *f = &run->fusion;
+    uint32_t p = f->real[i];
+
+    switch (f->place[p]) {
+    case PLACE_STORED:
+        CHECK(f->group[p] <= g, "%s: group %u runs before group %u, which it reads", name, g,
+              f->group[p]);
+        break;
+    case PLACE_INSIDE:
+        CHECK(f->group[p] == g, "%s: %%%u is inside group %u, and group %u reads it", name,
+              run->list.v[p], f->group[p], g);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Walk down from the members through what is cloned. */
+static void
+check_group(const Run *run, const char *name, uint32_t g, uint32_t *mark)
+{
+    const Fusion *f = &run->fusion;
+    uint32_t *stack = malloc((f->n + 1) * sizeof *stack), n = 0, k, j;
+
+    for (k = 0; k < f->groups[g].n; k++) {
+        mark[f->member[f->groups[g].first + k]] = g;
+        stack[n++] = f->member[f->groups[g].first + k];
+    }
+    while (n) {
+        uint32_t i = stack[--n];
+        Node *node = jot_node(ctx, run->list.v[i]);
+
+        for (k = 0; k < node->ninputs; k++) {
+            for (j = 0; j < f->n && run->list.v[j] != node->input[k]; j++)
+                ;
+            j = f->real[j];
+            check_read(run, name, j, g);
+            if (f->place[j] == PLACE_CLONED && mark[j] != g) {
+                mark[j] = g;
+                stack[n++] = j;
+            }
+        }
+    }
+    free(stack);
+}
+
+static void
+check_space(const Run *run, const char *name, uint32_t g)
+{
+    const FuseGroup *group = &run->fusion.groups[g];
+    uint32_t k;
+
+    CHECK(group->n > 0, "%s: group %u has members", name, g);
+    for (k = 0; k < group->n; k++) {
+        Node *node = jot_node(ctx, run->list.v[run->fusion.member[group->first + k]]);
+
+        if (node->kind == NODE_CODE || node->kind == NODE_PICK)
+            continue;
+        if (node->kind == NODE_REDUCE)
+            node = jot_node(ctx, node->input[0]);
+        CHECK(node->rank == group->rank &&
+                  !memcmp(node->ext, group->ext, group->rank * sizeof *group->ext),
+              "%s: a group has one space", name);
+    }
+}
+
+static void
+check_result(const Run *run, const char *name)
+{
+    const Fusion *f = &run->fusion;
+    uint32_t *mark = calloc(f->n + 1, sizeof *mark), g, i;
+
+    for (g = 1; g <= f->ngroups; g++) {
+        check_space(run, name, g);
+        if (f->n < 1000)
+            check_group(run, name, g, mark);
+    }
+    for (i = 0; i < f->n; i++) {
+        bool has = f->place[i] == PLACE_STORED || f->place[i] == PLACE_INSIDE;
+
+        CHECK(has == (f->group[i] != 0), "%s: stored and inside have a group", name);
+        CHECK(!run->asked[i] || f->place[i] == PLACE_STORED || f->place[i] == PLACE_LEAF,
+              "%s: what was asked is in memory", name);
+    }
+    CHECK(f->visits <= 100 * f->edges + 100, "%s: %llu visits of %llu edges", name,
+          (unsigned long long)f->visits, (unsigned long long)f->edges);
+    free(mark);
+}
+
+/* ---- the graphs --------------------------------------------------------------------------- */
+
+typedef int BuildFn(V *out, int arg); /* number of outputs */
+
+/* Gradients by n variables, asked for in any order. */
+static void
+vjp(V y, V dy, int n, const V *wrt, V *g)
+{
+    V w[32], r[32];
+    int order[32], k;
+
+    for (k = 0; k < n; k++)
+        order[k] = k;
+    for (k = n; rng_state && k > 1; k--) {
+        int j = (int)rng((uint32_t)k), t = order[j];
+
+        order[j] = order[k - 1];
+        order[k - 1] = t;
+    }
+    for (k = 0; k < n; k++)
+        w[k] = wrt[order[k]];
+    if (jot_ok(dy))
+        jot_vjp(JOT_VARS(y), JOT_VARS(dy), jot_vars(n, w), r);
+    else
+        jot_grad(y, w, n, r);
+    for (k = 0; k < n; k++)
+        g[order[k]] = r[k];
+}
+
+#define NO_DY (jot_Var){0}
+static V
+like(V y)
+{
+    return in(jot_shape(y));
+}
+
+static int
+g_sigmoid(V *out, int arg)
+{
+    V x = IN(64, 64), e = jot_exp(x);
+
+    (void)arg;
+    out[0] = jot_div(e, jot_offset(jot_exp(x), 1));
+    return 1;
+}
+
+/* arg: 1 y, 2 dx, 4 dp */
+static int
+g_listing1(V *out, int arg)
+{
+    V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y = listing1(x, p), g[2];
+    int n = 0;
+
+    if (arg & 6)
+        vjp(y, like(y), 2, JOT_VARS(x, p).v, g);
+    if (arg & 1)
+        out[n++] = y;
+    if (arg & 2)
+        out[n++] = g[0];
+    if (arg & 4)
+        out[n++] = g[1];
+    return n;
+}
+
+static int
+g_listing1_loss(V *out, int arg)
+{
+    V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y = listing1(x, p);
+
+    out[0] = total(arg ? jot_mul(y, y) : y);
+    vjp(out[0], NO_DY, 2, JOT_VARS(x, p).v, out + 1);
+    return 3;
+}
+
+/* arg: kind of convolution; gradients to second order */
+static int
+g_second(V *out, int arg)
+{
+    V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y, l;
+
+    y = conv_kind(x, p, 1, 1, (ConvKind)arg);
+    l = total(jot_mul(jot_mul(y, y), y));
+    vjp(l, NO_DY, 2, JOT_VARS(x, p).v, out);
+    l = jot_add(total(jot_mul(out[0], out[0])), total(jot_mul(out[1], out[1])));
+    vjp(l, NO_DY, 2, JOT_VARS(x, p).v, out + 2);
+    return 4;
+}
+
+static int
+g_stride2(V *out, int arg)
+{
+    V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y = conv(x, p, 2, 1);
+
+    (void)arg;
+    out[0] = y;
+    vjp(y, like(y), 2, JOT_VARS(x, p).v, out + 1);
+    return 3;
+}
+
+static int
+g_broadcast(V *out, int arg)
+{
+    V b = jot_broadcast(IN(64), SH(32, 64), D(0));
+
+    (void)arg;
+    BOTH(out[0] = jot_sum(b, D(0)), out[1] = jot_min(b, D(0)));
+    out[2] = jot_max(b, D(0));
+    return 3;
+}
+
+static int
+g_norm(V *out, int arg)
+{
+    V x = IN(128, 128);
+
+    out[0] = norm_axis(arg ? jot_scale(jot_exp(x), 2) : x);
+    return 1;
+}
+
+static int
+g_softmax(V *out, int arg)
+{
+    V x = IN(128, 64), y = softmax(x);
+
+    if (!arg)
+        out[0] = y;
+    else
+        vjp(y, like(y), 1, &x, out);
+    return 1;
+}
+
+static int
+g_xent(V *out, int arg)
+{
+    V x = IN(128, 100);
+
+    out[0] = xent(x, labels(128));
+    if (arg)
+        vjp(out[0], NO_DY, 1, &x, out + 1);
+    return 1 + arg;
+}
+
+static int
+g_bn(V *out, int arg)
+{
+    jot_Ints sh[3] = {SH(4, 8, 14, 14), SH(8), SH(8)};
+    V v[3];
+
+    ins(3, v, sh);
+    out[0] = bn_train(v[0], v[1], v[2]);
+    if (arg)
+        vjp(out[0], like(out[0]), 3, v, out + 1);
+    return arg ? 4 : 1;
+}
+
+/* arg: 1 add, 2 training */
+static int
+g_conv_bn(V *out, int arg)
+{
+    jot_Ints sh[6] = {SH(2, 8, 14, 14), SH(8, 8, 3, 3), SH(8), SH(8), SH(8), SH(8)};
+    V v[6], y;
+
+    ins(6, v, sh);
+    y = conv(v[0], v[1], 1, 1);
+    y = arg & 2 ? bn_train(y, v[4], v[5]) : bn_eval(y, v + 2);
+    out[0] = relu(arg & 1 ? jot_add(y, like(y)) : y);
+    return 1;
+}
+
+static int
+g_block(V *out, int arg)
+{
+    V x = IN(2, 8, 14, 14), h = x, v[5];
+    jot_Ints sh[5] = {SH(8), SH(8), SH(8), SH(8), SH(8, 8, 3, 3)};
+    int k;
+
+    (void)arg;
+    for (k = 0; k < 2; k++) {
+        ins(5, v, sh);
+        h = bn_eval(conv(h, v[4], 1, 1), v);
+        h = relu(k ? jot_add(h, x) : h);
+    }
+    out[0] = h;
+    return 1;
+}
+
+static int
+g_linear(V *out, int arg)
+{
+    jot_Ints sh[3] = {SH(16, 96), SH(96, 64), SH(64)};
+    V v[3];
+
+    (void)arg;
+    ins(3, v, sh);
+    out[0] = relu(linear(v[0], v[1], v[2]));
+    return 1;
+}
+
+/* arg: 1 backward, 2 relu before, 4 second order */
+static int
+g_maxpool(V *out, int arg)
+{
+    V x = IN(2, 4, 28, 28), y = maxpool(arg & 2 ? relu(x) : x, 3, 2, 1);
+
+    out[0] = y;
+    if (arg & 1)
+        vjp(y, like(y), 1, &x, out + 1);
+    if (arg & 4) {
+        y = total(jot_mul(y, jot_mul(y, y)));
+        vjp(y, NO_DY, 1, &x, out);
+        vjp(total(jot_mul(out[0], out[0])), NO_DY, 1, &x, out + 1);
+    }
+    return arg & 5 ? 2 : 1;
+}
+
+static int
+g_layernorm(V *out, int arg)
+{
+    jot_Ints sh[3] = {SH(128, 64), SH(64), SH(64)};
+    V v[3], y;
+
+    ins(3, v, sh);
+    y = layernorm(v[0], v[1], v[2]);
+    if (arg)
+        vjp(y, like(y), 3, v, out);
+    else
+        out[0] = y;
+    return arg ? 3 : 1;
+}
+
+static int
+g_instance(V *out, int arg)
+{
+    V x = IN(2, 8, 14, 14), m, s;
+
+    (void)arg;
+    BOTH(m = keepmean(x, D(2, 3)), s = keepmean(jot_mul(x, x), D(2, 3)));
+    out[0] = jot_div(jot_sub(x, m), jot_sqrt(jot_offset(jot_sub(s, jot_mul(m, m)), 1e-5)));
+    return 1;
+}
+
+/* arg: 1 gradients of the sum, 2 of a variable */
+static int
+g_iou(V *out, int arg)
+{
+    jot_Ints m = SH(20), n = SH(100), sh[8];
+    V v[8], y;
+    int k;
+
+    for (k = 0; k < 8; k++)
+        sh[k] = k < 4 ? m : n;
+    ins(8, v, sh);
+    y = iou(v);
+    out[0] = arg == 1 ? total(y) : y;
+    if (arg)
+        vjp(out[0], arg == 2 ? like(y) : NO_DY, 8, v, out + 1);
+    return arg ? 9 : 1;
+}
+
+static int
+g_lstm(V *out, int arg)
+{
+    /* x, then h c W U b */
+    jot_Ints sh[6] = {SH(8, 32), SH(8, 32), SH(8, 32), SH(32, 128), SH(32, 128), SH(128)};
+    V v[6];
+
+    ins(6, v, sh);
+    lstm(v[0], v + 1, out);
+    if (arg)
+        vjp(jot_add(total(out[0]), total(out[1])), NO_DY, 5, v + 1, out + 2);
+    return arg ? 7 : 2;
+}
+
+static int
+g_lstm4(V *out, int arg)
+{
+    jot_Ints sh[5] = {SH(8, 32), SH(8, 32), SH(32, 128), SH(32, 128), SH(128)};
+    V v[5], r[2];
+    int k;
+
+    (void)arg;
+    ins(5, v, sh);
+    for (k = 0; k < 4; k++) {
+        lstm(IN(8, 32), v, r);
+        v[0] = r[0];
+        v[1] = r[1];
+    }
+    vjp(total(v[0]), NO_DY, 3, v + 2, out);
+    return 3;
+}
+
+static int
+g_attention(V *out, int arg)
+{
+    V q = IN(2, 32, 8), k = IN(2, 32, 8), v = IN(2, 32, 8);
+
+    (void)arg;
+    out[0] = attention(q, k, v);
+    return 1;
+}
+
+/* out: loss, then each parameter less lr times its gradient */
+static int
+step(V *out, V loss, int n, const V *p, double lr)
+{
+    V g[16];
+    int k;
+
+    out[0] = loss;
+    vjp(loss, NO_DY, n, p, g);
+    for (k = 0; k < n; k++)
+        out[1 + k] = jot_sub(p[k], jot_scale(g[k], lr));
+    return n + 1;
+}
+
+static int
+g_lenet(V *out, int arg)
+{
+    jot_Ints sh[20] = {SH(6, 1, 5, 5), SH(6), SH(16, 6, 5, 5), SH(16), SH(400, 120), SH(120),
+                       SH(120, 84), SH(84), SH(84, 10), SH(10)};
+    V v[20], g[10];
+    int k;
+
+    (void)arg;
+    for (k = 0; k < 10; k++)
+        sh[10 + k] = sh[k];
+    ins(20, v, sh);
+    out[0] = xent(lenet(IN(64, 1, 28, 28), v), labels(64));
+    vjp(out[0], NO_DY, 10, v, g);
+    for (k = 0; k < 10; k++) {
+        out[1 + k] = jot_add(jot_scale(v[10 + k], 0.9), g[k]);
+        out[11 + k] = jot_sub(v[k], jot_scale(out[1 + k], 0.01));
+    }
+    return 21;
+}
+
+static V
+sig(V x)
+{
+    V e = jot_exp(x);
+
+    return jot_div(e, jot_offset(jot_exp(x), 1));
+}
+
+/* Listings 2 to 4: arg 0; two layers and a cross entropy: arg 1 */
+static int
+g_twolayer(V *out, int arg)
+{
+    jot_Ints small[4] = {SH(1, 10), SH(10), SH(10, 1), SH(1)};
+    jot_Ints large[4] = {SH(196, 64), SH(64), SH(64, 10), SH(10)};
+    V p[4], y, e;
+
+    ins(4, p, arg ? large : small);
+    if (arg) {
+        y = linear(relu(linear(IN(64, 196), p[0], p[1])), p[2], p[3]);
+        return step(out, xent(y, labels(64)), 4, p, 0.1);
+    }
+    y = linear(sig(linear(IN(64, 1), p[0], p[1])), p[2], p[3]);
+    e = jot_sub(y, IN(64, 1));
+    return step(out, jot_mean(jot_mul(e, e), D(0, 1)), 4, p, 0.1);
+}
+
+static int
+g_matmul_back(V *out, int arg)
+{
+    V a = IN(32, 16), b = IN(16, 24), y = matmul(a, b);
+
+    (void)arg;
+    vjp(y, like(y), 2, JOT_VARS(a, b).v, out);
+    return 2;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *name;
+    BuildFn *build;
+    int arg, kernels; /* kernels 0: not asserted */
+    int64_t largest;  /* not 0: temporaries have rank <= 4 and at most so many elements */
+} Row;
+
+static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 * 28;
+
+#define ROWS \
+    {"exp(x)/(exp(x)+1)", g_sigmoid, 0, 1, 0}, \
+    {"Listing 1, y", g_listing1, 1, 1, conv_largest}, \
+    {"Listing 1, dx", g_listing1, 2, 1, conv_largest}, \
+    {"Listing 1, dp", g_listing1, 4, 1, conv_largest}, \
+    {"Listing 1, dx and dp", g_listing1, 6, 2, conv_largest}, \
+    {"Listing 1, y and dx and dp", g_listing1, 7, 3, conv_largest}, \
+    {"Listing 1, loss sum(y*y)", g_listing1_loss, 1, 5, conv_largest}, \
+    {"Listing 1, loss sum(y)", g_listing1_loss, 0, 3, conv_largest}, \
+    {"convolution of stride 2, y and dx and dp", g_stride2, 0, 3, conv_largest}, \
+    {"broadcast, then sum, min, max", g_broadcast, 0, 1, 0}, \
+    {"normalise, x an input", g_norm, 0, 2, 0}, \
+    {"normalise, x computed", g_norm, 1, 2, 0}, \
+    {"softmax", g_softmax, 0, 3, 0}, \
+    {"softmax, backward", g_softmax, 1, 4, 0}, \
+    {"cross-entropy", g_xent, 0, 4, 0}, \
+    {"cross-entropy with backward", g_xent, 1, 6, 0}, \
+    {"batch norm", g_bn, 0, 2, 0}, \
+    {"batch norm with backward", g_bn, 1, 3, 0}, \
+    {"conv + BN(eval) + relu", g_conv_bn, 0, 2, conv_largest}, \
+    {"conv + BN(eval) + add + relu", g_conv_bn, 1, 2, conv_largest}, \
+    {"conv + BN(training) + relu", g_conv_bn, 2, 3, conv_largest}, \
+    {"ResNet34 block", g_block, 0, 4, conv_largest}, \
+    {"linear + bias + relu", g_linear, 0, 2, 0}, \
+    {"max pooling", g_maxpool, 0, 1, pool_largest}, \
+    {"max pooling with backward", g_maxpool, 1, 3, pool_largest}, \
+    {"relu, max pooling with backward", g_maxpool, 3, 5, pool_largest}, \
+    {"layer norm", g_layernorm, 0, 2, 0}, \
+    {"layer norm, backward", g_layernorm, 1, 3, 0}, \
+    {"instance norm", g_instance, 0, 2, 0}, \
+    {"ratio_iou", g_iou, 0, 1, 0}, \
+    {"ratio_iou of a sum, with backward", g_iou, 1, 1, 0}, \
+    {"ratio_iou with backward", g_iou, 2, 1, 0}, \
+    {"LSTM cell", g_lstm, 0, 4, 0}, \
+    {"LSTM cell with backward", g_lstm, 1, 8, 0}, \
+    {"LSTM of 4 steps, backward", g_lstm4, 0, 36, 0}, \
+    {"attention", g_attention, 0, 5, 0}, \
+    /* FUSION's model has 44: its scatters of the two poolings, whose windows do not overlap, are here \
+     * recognised as reindexes when built */ \
+    {"LeNet step", g_lenet, 0, 42, 0}, \
+    {"two-layer network, Listings 2-4", g_twolayer, 0, 9, 0}, \
+    {"two layers with cross-entropy", g_twolayer, 1, 17, 0}, \
+    {"both gradients of matmul", g_matmul_back, 0, 2, 0}, \
+    {"convolution to second order", g_second, CONV_PRODUCT, 15, conv_largest}, \
+    {"distance convolution to second order", g_second, CONV_DISTANCE, 0, conv_largest}, \
+    {"max-plus convolution to second order", g_second, CONV_MAXPLUS, 0, conv_largest}, \
+    {"max pooling to second order", g_maxpool, 4, 0, pool_largest}, \
+    {"relu, max pooling to second order", g_maxpool, 6, 0, pool_largest},
+
+static void
+dump(const Run *run)
+{
+    Text text = {NULL, NULL, 0, 0};
+
+    text.mem = &ctx->mem;
+    jot_fuse_dump(ctx, &run->ask, &run->fusion, &text);
+    printf("%s", text.s);
+    jot_text_free(&text);
+}
+
+/* One graph, built once per order; seed 0: as written. */
+static int
+count_row(const Row *row, uint64_t seed, bool show)
+{
+    V out[64];
+    Run run;
+    int n, kernels;
+
+    rng_state = seed;
+    jot_push(ctx);
+    n = row->build(out, row->arg);
+    CHECK(!jot_error(ctx), "%s: %s", row->name, jot_message(ctx));
+    kernels = jot_error(ctx) ? -1 : run_fuse(&run, n, out, FUSE_PAPER, seed);
+    if (kernels >= 0) {
+        check_result(&run, row->name);
+        if (row->kernels)
+            CHECK(kernels == row->kernels, "%s, seed %llu: %d kernels, not %d", row->name,
+                  (unsigned long long)seed, kernels, row->kernels);
+        if (row->largest) {
+            CHECK(run.fusion.max_rank <= 4, "%s: a temporary of rank %d", row->name,
+                  run.fusion.max_rank);
+            CHECK(run.fusion.max_nelem <= row->largest, "%s: a temporary of %lld elements",
+                  row->name, (long long)run.fusion.max_nelem);
+        }
+        if (show) {
+            printf("== %s: %d kernels, rank %d, %lld elements, %.1f visits an edge\n", row->name,
+                   kernels, run.fusion.max_rank, (long long)run.fusion.max_nelem,
+                   (double)run.fusion.visits / (double)run.fusion.edges);
+            dump(&run);
+        }
+        run_free(&run);
+    }
+    jot_clear(ctx);
+    jot_pop(ctx);
+    return kernels;
+}
+
+static void
+test_rows(const char *only)
+{
+    const Row rows[] = {ROWS};
+    size_t k;
+    uint64_t seed;
+
+    for (k = 0; k < sizeof rows / sizeof *rows; k++) {
+        int first;
+
+        if (only && !strstr(rows[k].name, only))
+            continue;
+        first = count_row(&rows[k], 0, only != NULL);
+        for (seed = 1; seed <= 20 && !only; seed++)
+            CHECK(count_row(&rows[k], seed, false) == first, "%s: counts depend on the order",
+                  rows[k].name);
+    }
+}
+
+/* ---- reasons ------------------------------------------------------------------------------ */
+
+static uint32_t
+at_of(const Run *run, V v)
+{
+    NodeId id = jot_node_of(v, "test", "v");
+    uint32_t i;
+
+    for (i = 0; i < run->list.n && run->list.v[i] != id; i++)
+        ;
+    CHECK(i < run->list.n, "the variable is in the selection");
+    return run->fusion.real[i];
+}
+
+/* The one edge from v; its reason is also in the dump. */
+static void
+check_why(const Run *run, V v, FuseWhy why, const char *what)
+{
+    const FuseEdge *found = NULL;
+    Text text = {NULL, NULL, 0, 0};
+    char line[200];
+    uint32_t k;
+
+    for (k = 0; k < run->fusion.nedge; k++)
+        if (run->fusion.edge[k].from == at_of(run, v))
+            found = &run->fusion.edge[k];
+    CHECK(found != NULL, "%s: an edge is left", what);
+    if (!found)
+        return;
+    CHECK(found->why == why, "%s: \"%s\", not \"%s\"", what, jot_fuse_why(found->why),
+          jot_fuse_why(why));
+    CHECK(found->nbytes == jot_nelem(v) * (int64_t)jot_dtype_nbytes(jot_dtype(v)), "%s: %lld bytes",
+          what, (long long)found->nbytes);
+    text.mem = &ctx->mem;
+    jot_fuse_dump(ctx, &run->ask, &run->fusion, &text);
+    snprintf(line, sizeof line, "left %%%u -> group %u at %%%u, %lld bytes: %s\n",
+             run->list.v[found->from], found->group, run->list.v[found->to],
+             (long long)found->nbytes, jot_fuse_why(why));
+    CHECK(strstr(text.s, line) != NULL, "%s: the dump says %s", what, line);
+    jot_text_free(&text);
+}
+
+static void
+check_place(const Run *run, V v, FusePlace place, const char *what)
+{
+    CHECK(run->fusion.place[at_of(run, v)] == place, "%s: place %d, not %d", what,
+          run->fusion.place[at_of(run, v)], place);
+}
+
+static void
+test_rules(void)
+{
+    V x = IN(8, 8), e = jot_exp(x), y, s, t, u;
+    Run run;
+
+    /* rule 1, with a window that motion leaves alone */
+    y = jot_exp(jot_reindex(e, SH(8, 8), JOT_INDEX("i0+1", "i1")));
+    s = jot_mul(e, y);
+    CHECK(run_fuse(&run, 1, &s, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "rule 1");
+    check_why(&run, e, WHY_RULE1, "rule 1");
+    check_place(&run, e, PLACE_STORED, "rule 1");
+    check_place(&run, y, PLACE_INSIDE, "rule 1");
+    run_free(&run);
+
+    s = jot_sum(e, D(1));
+    t = jot_sqrt(s);
+    CHECK(run_fuse(&run, 1, &t, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, s, WHY_RULE2, "rule 2");
+    check_place(&run, e, PLACE_INSIDE, "rule 2");
+    run_free(&run);
+
+    /* rule 3: e to u directly, and around by a sum */
+    u = jot_mul(e, jot_broadcast(s, SH(8, 8), D(1)));
+    CHECK(run_fuse(&run, 1, &u, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, e, WHY_RULE3, "rule 3");
+    check_why(&run, s, WHY_RULE2, "rule 2 through a broadcast");
+    run_free(&run);
+
+    t = jot_stop_fuse(e);
+    u = jot_sqrt(t);
+    CHECK(run_fuse(&run, 1, &u, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, e, WHY_STOP_FUSE, "stop_fuse");
+    CHECK(run.fusion.place[at_of(&run, t)] == PLACE_STORED, "an alias is placed as its node");
+    check_result(&run, "stop_fuse");
+    run_free(&run);
+
+    CHECK(run_fuse(&run, 1, &u, FUSE_NONE, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    run_free(&run);
+    u = jot_sum(jot_sqrt(e), D(0));
+    CHECK(run_fuse(&run, 1, &u, FUSE_NONE, 0) == 3, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, e, WHY_POLICY, "policy none");
+    run_free(&run);
+}
+
+/* Two contractions of one product: it is computed in each. An index variable is in memory. */
+static void
+test_reasons(void)
+{
+    V a = IN(16, 8), b = IN(8, 16), x, y, p, out[3], idx;
+    Run run;
+
+    x = jot_reindex(a, SH(16, 16, 8), JOT_INDEX("i0", "i2"));
+    y = jot_reindex(b, SH(16, 16, 8), JOT_INDEX("i2", "i1"));
+    p = jot_mul(x, y);
+    out[0] = jot_sum(p, D(0));
+    out[1] = jot_sum(p, D(1));
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "contractions");
+    check_place(&run, p, PLACE_CLONED, "contractions");
+    run_free(&run);
+    out[2] = p; /* asked for, it cannot be */
+    CHECK(run_fuse(&run, 3, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "contractions, product asked");
+    check_why(&run, p, WHY_CONTRACTIONS, "contractions");
+    run_free(&run);
+
+    idx = jot_add(labels(16), labels(16));
+    out[0] = jot_reindex_ex(a, SH(16), JOT_INDEX("i0", "@e0(i0)"), JOT_NONE_STRS, 0, JOT_VARS(idx));
+    CHECK(run_fuse(&run, 1, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, idx, WHY_INDEX, "index variable");
+    run_free(&run);
+}
+
+/* Caps: a chain is cut into groups of FUSE_NODES, a sum of many variables by FUSE_BUFFERS. */
+static void
+test_caps(void)
+{
+    V x = IN(4), y = x;
+    Run run;
+    int k;
+
+    for (k = 0; k < 10 * FUSE_NODES; k++)
+        y = jot_mul(jot_add(y, x), y);
+    CHECK(run_fuse(&run, 1, &y, FUSE_PAPER, 0) == 20, "%d groups", (int)run.fusion.ngroups);
+    CHECK(run.fusion.edge[0].why == WHY_NODES, "%s", jot_fuse_why(run.fusion.edge[0].why));
+    check_result(&run, "chain");
+    run_free(&run);
+    for (y = x, k = 0; k < 3 * FUSE_BUFFERS; k++)
+        y = jot_add(y, IN(4));
+    CHECK(run_fuse(&run, 1, &y, FUSE_PAPER, 0) == 4, "%d groups", (int)run.fusion.ngroups);
+    CHECK(run.fusion.edge[0].why == WHY_BUFFERS, "%s", jot_fuse_why(run.fusion.edge[0].why));
+    run_free(&run);
+}
+
+/* ---- who is cloned, who is stored --------------------------------------------------------- */
+
+static void
+test_places(void)
+{
+    V x = IN(8, 8), u = jot_uniform(ctx, JOT_F32, SH(64, 64)), e, r, out[3];
+    Run run;
+
+    /* a mask drawn once, read by two groups */
+    e = jot_gt(u, jot_scalar(ctx, JOT_F32, 0.5));
+    r = jot_cast(e, JOT_F32);
+    out[0] = jot_sum(r, D(0));
+    out[1] = jot_exp(jot_reindex(r, SH(62, 62), JOT_INDEX("i0+1", "i1+1")));
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, u, PLACE_INSIDE, "random");
+    check_place(&run, r, PLACE_STORED, "random");
+    run_free(&run);
+
+    /* iota and constants are part of whoever reads them, unless asked for */
+    out[1] = jot_iota(ctx, JOT_F32, SH(8, 8), 0);
+    out[0] = jot_add(jot_sum(jot_mul(x, out[1]), D(1)),
+                     jot_max(jot_add(jot_transpose(x, D(1, 0)), out[1]), D(0)));
+    CHECK(run_fuse(&run, 1, out, FUSE_PAPER, 0) == 3, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, out[1], PLACE_CLONED, "iota");
+    run_free(&run);
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, out[1], PLACE_STORED, "iota asked");
+    check_result(&run, "iota asked");
+    run_free(&run);
+
+    /* work moves behind a broadcast, also when the broadcast itself is asked for */
+    e = jot_exp(IN(8));
+    out[0] = jot_broadcast(e, SH(16, 8), D(0));
+    CHECK(run_fuse(&run, 1, out, FUSE_PAPER, 0) == 1, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, e, PLACE_CLONED, "moved");
+    check_place(&run, out[0], PLACE_STORED, "moved");
+    run_free(&run);
+    out[1] = e; /* asked for, it stays */
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, e, PLACE_STORED, "asked");
+    run_free(&run);
+}
+
+/* A gather at random from something large is stored when two groups read it, a slice never. */
+static void
+test_dear(void)
+{
+    V x = IN(1 << 18), i = labels(1 << 18), r, out[2];
+    Run run;
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        r = k ? jot_reindex_ex(x, SH(1 << 18), JOT_INDEX("@e0(i0)"), JOT_NONE_STRS, 0, JOT_VARS(i))
+              : jot_slice(x, SH(5), SH(JOT_END), SH(1));
+        out[0] = jot_sum(jot_exp(r), D(0));
+        out[1] = jot_sqrt(jot_reindex(jot_mul(r, jot_broadcast_to(out[0], jot_shape(r))), jot_shape(r),
+                                      JOT_INDEX("i0+3")));
+        CHECK(run_fuse(&run, 1, out + 1, FUSE_PAPER, 0) == 3, "%d groups", (int)run.fusion.ngroups);
+        check_place(&run, r, k ? PLACE_STORED : PLACE_CLONED, k ? "gather" : "slice");
+        check_result(&run, "gather");
+        run_free(&run);
+    }
+}
+
+/* Reindexes that cannot be composed: the chain is cut now and then. */
+static void
+test_chain(void)
+{
+    V x = IN(64), y = x;
+    Run run;
+    int k;
+
+    for (k = 0; k < 4 * FUSE_CHAIN; k++)
+        y = jot_pad(y, D(1), D(1), k + 1);
+    CHECK(run_fuse(&run, 1, &y, FUSE_PAPER, 0) == 4, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "chain of pads");
+    run_free(&run);
+}
+
+/* ---- user code ---------------------------------------------------------------------------- */
+
+static void
+test_code(void)
+{
+    V x = IN(8, 8), e = jot_exp(x), t = jot_transpose(x, D(1, 0)), out[2], y, in2[2];
+    const char *names[2] = {"a", "b"};
+    jot_CodeOut outs[2] = {{"p", JOT_F32, {0, NULL}, 0}, {"q", JOT_F32, {0, NULL}, 1}};
+    jot_Code code;
+    Run run;
+
+    in2[0] = e;
+    in2[1] = t;
+    memset(&code, 0, sizeof code);
+    code.name = "swap";
+    code.inputs = code.outputs = 2;
+    code.in = in2;
+    code.in_names = names;
+    code.out = outs;
+    code.source = "for (int64_t i = 0; i < p_n; i++) p[i] = b[i], q[i] = a[i];";
+    if (!jot_code(ctx, &code, out)) {
+        SKIP("user code: %s", jot_message(ctx));
+        jot_clear(ctx);
+        return;
+    }
+    y = jot_add(jot_sqrt(out[0]), out[1]);
+    CHECK(run_fuse(&run, 1, &y, FUSE_PAPER, 0) == 4, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "code");
+    check_why(&run, e, WHY_CODE, "into code");
+    check_why(&run, t, WHY_CODE, "into code");
+    check_why(&run, out[0], WHY_CODE, "out of code");
+    check_place(&run, t, PLACE_STORED, "what code reads");
+    run_free(&run);
+}
+
+/* ---- large graphs ------------------------------------------------------------------------- */
+
+static const int64_t square[2] = {4, 4};
+
+static NodeId
+held(NodeId id)
+{
+    if (id)
+        jot_node_ref(ctx, id);
+    return id;
+}
+
+static NodeId
+big_add(NodeId a, NodeId b)
+{
+    NodeId in2[2];
+
+    in2[0] = a;
+    in2[1] = b;
+    return held(jot_ew_node(ctx, EW_ADD, JOT_F32, 2, in2));
+}
+
+/* A sum along an axis, spread over it again. */
+static NodeId
+big_sum(NodeId a, int axis)
+{
+    Ix i = jot_ix_axis(&ctx->ix, axis);
+    jot_Scalar zero = {0};
+    NodeId r = jot_reduce_node(ctx, JOT_ADD, a, 1, square, &i, 0, NULL, 1, 0, NULL), b;
+
+    b = jot_reindex_node(ctx, r, 2, square, &i, 0, NULL, zero, 0, NULL);
+    return held(b);
+}
+
+static NodeId
+big_shift(NodeId a)
+{
+    Ix i[2];
+    jot_Scalar zero = {0};
+
+    i[0] = jot_ix_add(&ctx->ix, jot_ix_axis(&ctx->ix, 0), jot_ix_const(&ctx->ix, 1));
+    i[1] = jot_ix_axis(&ctx->ix, 1);
+    return held(jot_reindex_node(ctx, a, 2, square, i, 0, NULL, zero, 0, NULL));
+}
+
+typedef enum { BIG_CHAIN, BIG_NEAR, BIG_FAR, BIG_FAN, BIG_LADDER, BIG_KINDS } BigKind;
+static const char *const big_name[] = {"chain", "random, near", "random, far", "fan-out", "ladder"};
+
+static NodeId
+big_node(BigKind kind, const NodeId *v, uint32_t n)
+{
+    NodeId a = v[n - 1 - rng(n < 40 ? n : 40)], b = v[rng(n)];
+
+    switch (kind) {
+    case BIG_CHAIN: return big_add(v[n - 1], v[0]);
+    case BIG_FAN: return n % 3 ? big_add(v[1 + n % 3], v[n - 1 - n % 3]) : big_sum(v[n - 1], 0);
+    case BIG_LADDER: return n % 2 ? big_add(v[n - 1], v[n - 2]) : big_sum(v[n - 2], n / 2 % 2);
+    case BIG_NEAR: b = v[n - 1 - rng(n < 40 ? n : 40)]; break;
+    default: a = rng(2) ? a : v[rng(n)];
+    }
+    switch (rng(10)) {
+    case 0: return big_sum(a, 0);
+    case 1: return big_sum(a, 1);
+    case 2: return big_shift(a);
+    default: return big_add(a, b);
+    }
+}
+
+static void
+test_big(BigKind kind, uint32_t size, bool show)
+{
+    NodeId *v = calloc(size, sizeof *v);
+    uint8_t *asked;
+    NodeList list = {0, 0, NULL};
+    FuseAsk ask = {NULL, 0, NULL, FUSE_PAPER, 0};
+    Fusion f;
+    uint32_t n, k;
+
+    rng_state = size + kind;
+    for (n = 0; n < 4; n++)
+        v[n] = held(jot_node_of(IN(4, 4), "test", "x"));
+    for (; n < size; n++)
+        if (!(v[n] = big_node(kind, v, n)))
+            break;
+    CHECK(n == size, "%s: %s", big_name[kind], jot_message(ctx));
+    CHECK(jot_graph_order(ctx, v, n, true, &list), "%s", jot_message(ctx));
+    asked = calloc(list.n + 1, 1);
+    for (k = 0; k < list.n; k++) /* what nothing reads */
+        asked[k] = jot_node(ctx, list.v[k])->refs == 1;
+    ask.node = list.v;
+    ask.n = list.n;
+    ask.asked = asked;
+    if (jot_fuse(ctx, &ask, &f)) {
+        CHECK(f.visits <= 100 * f.edges, "%s of %u: %.1f visits an edge", big_name[kind], size,
+              (double)f.visits / (double)f.edges);
+        CHECK(f.ngroups > size / (4 * FUSE_NODES), "%u groups", f.ngroups);
+        for (k = 0; k < f.nedge; k++)
+            if (f.group[f.edge[k].from] >= f.edge[k].group)
+                CHECK(false, "%s: group %u before %u", big_name[kind], f.edge[k].group,
+                      f.group[f.edge[k].from]);
+        if (show)
+            printf("%-14s %6u: %.1f visits an edge, %u groups of %u nodes\n", big_name[kind], size,
+                   (double)f.visits / (double)f.edges, f.ngroups, list.n);
+        jot_fuse_free(ctx, &f);
+    } else
+        CHECK(false, "%s", jot_message(ctx));
+    jot_list_free(ctx, &list);
+    for (k = 0; k < n; k++)
+        jot_node_unref(ctx, v[k]);
+    free(asked);
+    free(v);
+}
+
+/* ---- refused memory ----------------------------------------------------------------------- */
+
+static void
+test_memory(void)
+{
+    const Row row = {"two layers", g_twolayer, 1, 17, 0};
+    uint64_t n = 1, before;
+    size_t live;
+    V out[16];
+    Run run;
+    Fusion f;
+    int k = 0, count = row.build(out, row.arg);
+
+    CHECK(run_fuse(&run, count, out, FUSE_PAPER, 0) == 17, "as many as before");
+    before = allocs;
+    jot_fuse_free(ctx, &run.fusion);
+    CHECK(jot_fuse(ctx, &run.ask, &f), "%s", jot_message(ctx));
+    jot_fuse_free(ctx, &f);
+    CHECK(allocs - before > 5, "the fuser allocates");
+    live = ctx->mem.live_nbytes;
+    for (; !k; n++) {
+        refuse_at = allocs + n;
+        k = jot_fuse(ctx, &run.ask, &f);
+        refuse_at = 0;
+        CHECK(k == (jot_error(ctx) == JOT_OK), "%s", jot_message(ctx));
+        CHECK(k || jot_error(ctx) == JOT_EMEM, "%s", jot_message(ctx));
+        CHECK(k ? f.ngroups == 17 : f.ngroups == 0, "%u groups", f.ngroups);
+        jot_clear(ctx);
+        jot_fuse_free(ctx, &f);
+        CHECK(ctx->mem.live_nbytes == live, "%zu bytes, %zu before", ctx->mem.live_nbytes, live);
+    }
+    CHECK(n > 5, "refused %d times", (int)n);
+    run_free(&run);
+    before = ctx->mem.live_nbytes;
+    for (n = 1, k = -1; k < 0; n++) {
+        refuse_at = allocs + n;
+        k = jot_fuse_count(ctx, jot_vars(count, out), FUSE_PAPER, &f);
+        refuse_at = 0;
+        CHECK(k == 17 || (k < 0 && jot_error(ctx) == JOT_EMEM), "%d: %s", k, jot_message(ctx));
+        jot_clear(ctx);
+        CHECK(ctx->mem.live_nbytes == before, "bytes as before");
+    }
+    CHECK(f.ngroups == 17 && f.max_rank == 2 && !f.place, "statistics without arrays");
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : NULL;
+    bool show = only && !strcmp(only, "big");
+    int k;
+
+    open_ctx();
+    test_rows(only);
+    if (!only) {
+        rng_state = 0;
+        jot_push(ctx);
+        test_rules();
+        test_reasons();
+        test_caps();
+        test_places();
+        test_dear();
+        test_chain();
+        test_code();
+        test_memory();
+        jot_pop(ctx);
+    }
+    for (k = 0; k < BIG_KINDS && (show || !only); k++) {
+        test_big((BigKind)k, 10000, show);
+        test_big((BigKind)k, 90000, show);
+    }
+    jot_close(ctx);
+    return DONE();
+}
