@@ -134,12 +134,21 @@ place_ok(const Sched *s, const Place *p)
     return true;
 }
 
+/* Axes that the stage itself needs, without those that only say where its place is. */
+static uint64_t
+needed_axes(const Sched *s, const Stage *st)
+{
+    Stage bare = *st;
+    bare.acc.kind = bare.res.kind = PLACE_NONE;
+    return jot_stage_axes(s, &bare);
+}
+
 /* Loops over an axis get finer, end at step 1, and cover every axis of the stage. */
 static bool
 loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {
     int64_t left[SCHED_AXES];
-    uint64_t seen = 0, want = jot_stage_axes(s, st);
+    uint64_t seen = 0, want = needed_axes(s, st);
     for (int i = 0; i < SCHED_AXES; i++)
         left[i] = -1;
     for (int i = 0; i < st->n; i++) {
@@ -157,8 +166,6 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     }
     if (want & ~seen)
         return refuse(why, "a stage does not loop over all of its axes", n);
-    if (seen & ~want)
-        return refuse(why, "a stage loops over an axis it does not use", n);
     return true;
 }
 
@@ -212,6 +219,9 @@ sharing_ok(const Sched *s, Text *why)
         while (last && share < last->n && share < st->n && share < cap &&
                jot_loop_eq(&last->loop[share], &st->loop[share]))
             share++;
+        for (int j = share; j < st->n; j++)
+            if (st->loop[j].kind != LOOP_WINDOW && !(jot_stage_axes(s, st) >> st->loop[j].axis & 1))
+                return refuse(why, "a stage opens a loop over an axis it does not use", i);
         for (uint32_t j = 0; j < i; j++)
             alive[j] = alive[j] < share ? alive[j] : share;
         alive[i] = STAGE_LOOPS;

@@ -254,7 +254,6 @@ ir_compile(int cc, const Text *text, const char *what)
     fclose(f);
     snprintf(cmd, sizeof cmd, "%s -shared -fPIC -o %s/k%d.so %s", ir_cc[cc], ir_dir, ir_files, path);
     if (system(cmd) != 0) {
-        printf("%s\n", text->s);
         CHECK(false, "%s: %s", what, cmd);
         return NULL;
     }
