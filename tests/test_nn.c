@@ -322,7 +322,7 @@ check_kinks(void)
 {
     static const float xs[4] = {-1, 0, 2, NAN};
     jot_Ctx *c = open_ctx();
-    double v[4], d[4];
+    double v[4] = {0}, d[4] = {0};
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(4), xs), y = jot_relu(x), g;
     jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
     CHECK(ref_read(y, v, 4) && v[0] == 0 && v[1] == 0 && v[2] == 2 && v[3] != v[3], "relu");
@@ -492,9 +492,22 @@ check_errors(void)
     jot_close(ec);
 }
 
+static bool
+backend_opens(void)
+{
+    jot_Ctx *c = open_ctx();
+    bool missing = jot_error(c) == JOT_EDEVICE;
+    if (missing)
+        SKIP("%s", jot_message(c));
+    jot_close(c);
+    return !missing;
+}
+
 static void
 check_backend(void)
 {
+    if (!backend_opens())
+        return;
     for (int k = 0; k < CASES; k++) {
         check_reference(&ref_cases[k], JOT_F64, 1e-10);
         check_reference(&ref_cases[k], JOT_F32, 2e-5);
