@@ -128,7 +128,7 @@ kernel_known(jot_Ctx *ctx, const Text *text, uint64_t hash)
 
 /* The kernel of this text, with a reference for the caller; a fresh one is noted for compiling. */
 static PlanKernel *
-kernel_share(Make *m, const Text *text, const EmitInfo *info, const char *what, bool code)
+kernel_share(Make *m, const Text *text, const char *what, bool code)
 {
     jot_Ctx *ctx = m->ctx;
     uint64_t hash = jot_hash(code, text->s, text->n);
@@ -151,7 +151,6 @@ kernel_share(Make *m, const Text *text, const EmitInfo *info, const char *what, 
     k->nbytes = text->n;
     k->hash = hash;
     k->refs = 1;
-    k->info = *info;
     k->code = code;
     name.s = k->name;
     name.cap = sizeof k->name;
@@ -345,7 +344,7 @@ static bool
 kernel_code_step(Make *m, uint32_t group, NodeId id)
 {
     EmitInfo info = {0, 0, 0, 0};
-    PlanStep step = {NULL, 0, 0, 0, 0, 0};
+    PlanStep step = {NULL, 0, 0, 0, 0, 0, 0, 0};
     Text text = {NULL, NULL, 0, 0};
     const char *name = jot_node(m->ctx, id)->code->name;
     char what[96];
@@ -356,7 +355,8 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     jot_text_f(&t, "code %.*s", 80, name);
     text.mem = &m->ctx->mem;
     if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &info.steps) && text.s)
-        step.kernel = kernel_share(m, &text, &info, what, true);
+        step.kernel = kernel_share(m, &text, what, true);
+    step.count = info.steps;
     jot_text_free(&text);
     if (!step.kernel)
         return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
@@ -374,7 +374,7 @@ jot_plan_step(Make *m, uint32_t group)
                                  m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
     BuildArgs args;
     EmitInfo info = {0, 0, 0, 0};
-    PlanStep step = {NULL, 0, 0, 0, 0, 0};
+    PlanStep step = {NULL, 0, 0, 0, 0, 0, 0, 0};
     Text text = {NULL, NULL, 0, 0};
     char what[96];
     bool ok;
@@ -386,7 +386,9 @@ jot_plan_step(Make *m, uint32_t group)
     kernel_describe(m, group, what, sizeof what);
     ok = kernel_text(m, group, what, &args, &text, &info);
     if (ok)
-        step.kernel = kernel_share(m, &text, &info, what, false);
+        step.kernel = kernel_share(m, &text, what, false);
+    step.count = info.steps;
+    step.scratch_nbytes = info.scratch_nbytes;
     if (step.kernel && !kernel_step_args(m, &args, &step)) {
         jot_plan_kernel_unref(m->ctx, step.kernel);
         step.kernel = NULL;
@@ -496,3 +498,4 @@ jot_plan_compile(Make *m)
             return false;
     return true;
 }
+#undef KERNEL_NO_NAME

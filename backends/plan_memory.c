@@ -101,8 +101,8 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
             end = var->offset + memory_round(var->nbytes);
     }
     for (i = 0; i < plan->steps.n; i++)
-        if (plan->steps.v[i].kernel && plan->steps.v[i].kernel->info.scratch_nbytes > scratch)
-            scratch = plan->steps.v[i].kernel->info.scratch_nbytes;
+        if (plan->steps.v[i].scratch_nbytes > scratch)
+            scratch = plan->steps.v[i].scratch_nbytes;
     plan->scratch = end;
     plan->block_nbytes = end + memory_round(scratch);
     jot_mem_free(&ctx->mem, tmp, words * sizeof *tmp);

@@ -38,7 +38,6 @@ struct PlanKernel {
     size_t nbytes;
     char name[PLAN_NAME], what[96];
     bool code;         /* the user's: compiled in a text of its own */
-    EmitInfo info;
     PlanModule *module;
     KernelFn *fn;
 };
@@ -55,7 +54,9 @@ typedef struct {
 typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
 
 typedef struct {
-    PlanKernel *kernel;
+    PlanKernel *kernel;    /* shared by its text, which does not hold the extent of a parallel loop: */
+    int64_t count;         /* that is here */
+    size_t scratch_nbytes;
     uint32_t code;         /* 1 + position of the CODE node, whose scalars it takes; 0: none */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
     uint32_t scalar, nscalar;

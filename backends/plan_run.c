@@ -79,7 +79,7 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const Selection *
         scalar[i] = run_scalar(ctx, s, &plan->scalars.v[step->scalar + i]);
     if (step->code)
         given = jot_node(ctx, s->list.v[step->code - 1])->code->scalar;
-    step->kernel->fn(arg, NULL, given, scratch, 0, 0, step->kernel->info.steps);
+    step->kernel->fn(arg, NULL, given, scratch, 0, 0, step->count);
     ctx->stats.kernels_run++;
 }
 
