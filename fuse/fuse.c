@@ -147,14 +147,20 @@ result_number(Fuser *f, Fusion *r, uint32_t *number)
     }
 }
 
+static bool
+result_is_member(const Fuser *f, const Fusion *r, uint32_t i)
+{
+    return r->group[i] && r->real[i] == i && f->node[i]->kind != NODE_CODE;
+}
+
 /* Members in order of position, group by group. */
 static void
-result_members(Fusion *r)
+result_members(const Fuser *f, Fusion *r)
 {
     uint32_t i, g, sum = 0;
 
     for (i = 0; i < r->n; i++)
-        if (r->real[i] == i && r->group[i])
+        if (result_is_member(f, r, i))
             r->groups[r->group[i]].n++;
     for (g = 1; g <= r->ngroups; g++) {
         r->groups[g].first = sum;
@@ -162,8 +168,10 @@ result_members(Fusion *r)
         r->groups[g].n = 0;
     }
     for (i = 0; i < r->n; i++)
-        if (r->real[i] == i && (g = r->group[i]) != 0)
+        if (result_is_member(f, r, i)) {
+            g = r->group[i];
             r->member[r->groups[g].first + r->groups[g].n++] = i;
+        }
     r->nmember = sum;
 }
 
@@ -185,7 +193,7 @@ result_make(Fuser *f, Fusion *r)
         if (r->place[i] == PLACE_STORED && real == i && !(b & FN_ASKED))
             result_temporary(r, f->node[i]);
     }
-    result_members(r);
+    result_members(f, r);
     for (i = 0; i < f->edges.n; i++) {
         r->edge[i] = f->edges.v[i];
         r->edge[i].group = number[f->edges.v[i].group];

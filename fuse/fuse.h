@@ -17,7 +17,8 @@
  * of this group in the group's axes; compute what is CLONED wherever it is met, composing maps.
  * CONST and IOTA are cloned wherever they are met. Index variables (inputs of REINDEX and REDUCE after
  * the first) and the inputs of CODE are always in memory: LEAF or STORED, never cloned.
- * CODE is a group of its own: its members are the CODE node (INSIDE) and its PICK nodes, all STORED.
+ * CODE is a group of its own: its members are its PICK nodes, all STORED (it is itself INSIDE, and no
+ * member).
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE more

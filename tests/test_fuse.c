@@ -171,7 +171,8 @@ check_space(const Run *run, const char *name, uint32_t g)
     for (k = 0; k < group->n; k++) {
         Node *node = jot_node(ctx, run->list.v[run->fusion.member[group->first + k]]);
 
-        if (node->kind == NODE_CODE || node->kind == NODE_PICK)
+        CHECK(node->kind != NODE_CODE, "%s: user code is no member of its group", name);
+        if (node->kind == NODE_PICK)
             continue;
         if (node->kind == NODE_REDUCE)
             node = jot_node(ctx, node->input[0]);
