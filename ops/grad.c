@@ -222,20 +222,26 @@ grad_of_extreme(Grad *g, NodeId out, const Node *n, NodeId d)
     return jot_select(hit, grad_spread(g, n, jot_div(d, count)), k_(y, 0));
 }
 
-/* Leave-one-out. With p the product of what is not 0: without zeros in a set, its elements get p / y;
- * with one zero, that element gets p and the others nothing; with more, nobody gets anything. Written
- * with p, not y, it is right to second order as well. */
+/* Leave-one-out, y * of all others, written so that it can be differentiated once more:
+ *   y != 0          (product of all) / y
+ *   y the one zero  p, the product of what is not zero
+ *   one of two      (s - y) * p: s is the sum of the zeros, so s - y is the other one. Its value is
+ *                   0, but its derivative by the other is not
+ *   one of more     0, to second order as well */
 static NodeId
-grad_of_prod(Grad *g, const Node *n, NodeId d)
+grad_of_prod(Grad *g, NodeId out, const Node *n, NodeId d)
 {
     jot_Ctx *ctx = g->ctx;
     NodeId y = n->input[0], zero = jot_eq(y, k_(y, 0)), safe = jot_select(zero, k_(y, 1), y);
     NodeId zeros = grad_again(g, n, JOT_ADD, jot_cast(zero, (jot_DType)n->dtype));
-    NodeId p = grad_again(g, n, JOT_MUL, safe), none, one;
+    NodeId p = grad_again(g, n, JOT_MUL, safe), one, two, other;
 
-    none = jot_mul(d, jot_select(jot_eq(zeros, k_(zeros, 0)), p, k_(p, 0)));
     one = jot_mul(d, jot_select(jot_eq(zeros, k_(zeros, 1)), p, k_(p, 0)));
-    return jot_select(zero, grad_spread(g, n, one), jot_div(grad_spread(g, n, none), safe));
+    two = jot_mul(d, jot_select(jot_eq(zeros, k_(zeros, 2)), p, k_(p, 0)));
+    other = grad_spread(g, n, grad_again(g, n, JOT_ADD, jot_select(zero, y, k_(y, 0))));
+    two = jot_mul(jot_sub(other, y), grad_spread(g, n, two));
+    return jot_select(zero, jot_add(grad_spread(g, n, one), two),
+                      jot_div(grad_spread(g, n, jot_mul(d, out)), safe));
 }
 
 static void
@@ -249,7 +255,7 @@ grad_of_reduce(Grad *g, NodeId id, NodeId d)
     case JOT_MEAN: r = grad_spread(g, n, jot_mul(d, k_(d, n->value.f))); break;
     case JOT_ADD: r = grad_spread(g, n, d); break;
     case JOT_MAX: case JOT_MIN: r = grad_of_extreme(g, id, n, d); break;
-    case JOT_MUL: r = grad_of_prod(g, n, d); break;
+    case JOT_MUL: r = grad_of_prod(g, id, n, d); break;
     default: return;
     }
     grad_give(g, n->input[0], r);
@@ -576,6 +582,15 @@ grad_is_float(jot_Ctx *ctx, NodeId id, const char *op, const char *what, int k)
                     jot_dtype_name((jot_DType)n->dtype));
 }
 
+/* A constant is folded into whatever is built from it, so nothing could be found to depend on it. */
+static bool
+grad_is_variable(jot_Ctx *ctx, NodeId id, const char *op, int k)
+{
+    return jot_node(ctx, id)->kind != NODE_CONST
+        || jot_fail(ctx, JOT_EGRAD, "%s: wrt[%d] is a constant; what gradients are asked of is made "
+                    "by jot_array or jot_param", op, k);
+}
+
 /* Check a list of floats and take its nodes. */
 static bool
 grad_nodes(jot_Ctx *ctx, const char *op, const char *what, jot_Vars vars, NodeId *out)
@@ -639,12 +654,15 @@ grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, j
     NodeId *ids = jot_mem_new(&ctx->mem, count, sizeof *ids), *dys, *wrts;
     uint32_t mark = ctx->loose.n;
     bool ok;
+    int k;
 
     if (!ids)
         return grad_poison(ctx, wrt.n, grads), jot_fail_memory(ctx, op);
     dys = ids + y.n;
     wrts = dys + y.n;
     ok = grad_nodes(ctx, op, "y", y, ids) && grad_nodes(ctx, op, "wrt", wrt, wrts);
+    for (k = 0; k < wrt.n && ok; k++)
+        ok = grad_is_variable(ctx, wrts[k], op, k);
     if (ok && dy.n < 0)
         ok = (dys[0] = grad_const(ctx, ids[0], 1)) != 0;
     else if (ok)
