@@ -97,7 +97,10 @@ refused(jot_Ctx *c, const Call *call, jot_Status status, const char *word, const
 {
     uint32_t nodes = jot_stats(c).live_nodes, slots = jot_stats(c).live_slots;
     jot_Var y[2];
-    bool ok = jot_code(c, &call->code, y);
+    bool ok;
+
+    memset(y, 0, sizeof y);
+    ok = jot_code(c, &call->code, y);
 
     CHECK(!ok && jot_error(c) == status, "status %d, asked %d: %s", jot_error(c), status,
           jot_message(c));
