@@ -208,14 +208,23 @@ interp_step(int64_t *at, int rank, const int64_t *ext)
     }
 }
 
+/* Rounded where the element cannot hold the value. */
+static void
+interp_write(const Node *node, unsigned char *p, int64_t lin, jot_Scalar v)
+{
+    if (jot_dtype_compute((jot_DType)node->dtype) != node->dtype || node->dtype == JOT_F32)
+        v = jot_scalar_from_f64(v.f, (jot_DType)node->dtype);
+    jot_scalar_write(p + (size_t)lin * jot_dtype_nbytes((jot_DType)node->dtype),
+                     (jot_DType)node->dtype, v);
+}
+
 static void
 interp_fill(Interp *in, const Node *node, NodeId id, unsigned char *p)
 {
-    size_t size = jot_dtype_nbytes(node->dtype);
     int64_t at[JOT_MAX_RANK] = {0}, lin;
 
     for (lin = 0; lin < node->nelem; lin++) {
-        jot_scalar_write(p + (size_t)lin * size, node->dtype, interp_pull(in, id, at, lin));
+        interp_write(node, p, lin, interp_pull(in, id, at, lin));
         interp_step(at, node->rank, node->ext);
     }
 }
@@ -262,7 +271,6 @@ interp_reduce(Interp *in, const Node *node, unsigned char *p)
 {
     bool is_float = jot_dtype_class(node->dtype) == CLASS_FLOAT;
     bool wide = is_float && (node->op == JOT_ADD || node->op == JOT_MUL || node->op == JOT_MEAN);
-    size_t size = jot_dtype_nbytes(node->dtype);
     jot_Scalar identity = jot_reduce_identity(node->op, node->dtype), *acc;
     int64_t i;
 
@@ -275,9 +283,7 @@ interp_reduce(Interp *in, const Node *node, unsigned char *p)
     for (i = 0; i < node->nelem; i++) {
         if (node->op == JOT_MEAN && is_float)
             acc[i].f *= node->value.f;
-        if (node->dtype == JOT_F32)
-            acc[i].f = (float)acc[i].f;
-        jot_scalar_write(p + (size_t)i * size, node->dtype, acc[i]);
+        interp_write(node, p, i, acc[i]);
     }
     jot_mem_free(&in->ctx->mem, acc, (size_t)node->nelem * sizeof *acc);
     return true;

@@ -402,7 +402,7 @@ invert_solve(Invert *v, int d, const InvertWay *way)
 
 /* What is left of the input's axes becomes reduce axes. */
 static bool
-invert_rest(Invert *v)
+invert_leftover(Invert *v)
 {
     int axis;
 
@@ -482,7 +482,7 @@ invert_map(Invert *v)
                                          jot_ix_eq0(p, jot_ix_sub(p, v->map[d], v->out[d]),
                                                     &v->b->space));
     }
-    if (!invert_rest(v) || !invert_pays(v))
+    if (!invert_leftover(v) || !invert_pays(v))
         return false;
     for (axis = 0; axis < v->rank; axis++)
         reduce_bounds(v->b, v->sol[axis], invert_extent(v, axis), &v->g, &v->never);
