@@ -1,12 +1,12 @@
 /* fuse/fuse.c - the fuser: policy `paper` of [J] 4.1 and what its rules leave open.
  *
- *     settle -> move -> link -> label -> place -> result        once more if a reindex is to be stored
+ *     settle -> move -> link -> label -> place -> result      again if a reindex is to be stored
  *
  * The cost is Eq. 9 of [J], the bytes of the edges that stay between groups; greedy, largest first.
- * Passes do not look at memory: what they could not append is missing, and this file looks after each
- * of them. Everything but the result lives in one arena and a few arrays, freed at the end.
+ * Passes do not look at memory: what they could not append is missing; this file looks after
+ * each of them. Everything but the result lives in one arena and a few arrays, freed at the end.
  *
- * Read before: fuse/fuse.h, fuse/work.h. After: fuse/legal.c, vertex.c, label.c, place.c, dump.c. */
+ * Read before: fuse/fuse.h, fuse/work.h. After: legal.c, vertex.c, move.c, label.c, ... */
 #include "fuse/work.h"
 
 /* ---- a fuser ------------------------------------------------------------------------------ */

@@ -8,20 +8,21 @@
  *     %5 sqrt %4   (asked)               STORED  group 2
  *     edges: %4 -> group 2, 4 n bytes, "rule 2: nothing is fused after a reindex-reduce"
  *
- * A group has one iteration space. Every vertex of it - a member that is STORED or INSIDE and was not
- * cloned - walks exactly that space: an element-wise node, a stored reindex or a random variable by
- * its own shape, a reduction by its input's. So a group's kernel has the axes of `ext` and no others;
- * it may store several results, element-wise ones of that space and reductions of it.
+ * A group has one iteration space. Every member walks exactly that space: an element-wise node, a
+ * stored reindex or a random variable by its own shape, a reduction by its input's. So a group's
+ * kernel has the axes of `ext` and no others; it may store several results, element-wise ones of
+ * that space and reductions of it.
+ *
  * How to lower a group: start from its stored members and walk down through inputs; stop at what is
- * LEAF, or STORED and not a member of this group (a load); compute INSIDE members and STORED members
- * of this group in the group's axes; compute what is CLONED wherever it is met, composing maps.
- * CONST and IOTA are cloned wherever they are met. Index variables (inputs of REINDEX and REDUCE after
- * the first) and the inputs of CODE are always in memory: LEAF or STORED, never cloned.
- * CODE is a group of its own: its members are its PICK nodes, all STORED (it is itself INSIDE, and no
- * member).
+ * LEAF, or STORED and no member of this group (a load); compute INSIDE and STORED members of this
+ * group in the group's axes; compute what is CLONED wherever it is met, composing maps. Index
+ * variables (inputs of REINDEX and REDUCE after the first) and inputs of CODE are always in memory.
+ * CODE is a group of its own: its members are its PICK nodes, all STORED; it is itself INSIDE and
+ * no member. A REDUCE whose map is not a choice of axes may share a group with element-wise results
+ * that it reads, and is never a sibling of other reductions but those of its kind.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
- * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE more
+ * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
  * (nodes of 16-bit floats count twice, for their rounding).
  *
  * Read before: ops/graph.h. After: fuse/fuse.c, ccode/build.h. */
@@ -31,9 +32,9 @@
 
 #define FUSE_NODES 160   /* vertices of a group */
 #define FUSE_BUFFERS 60  /* distinct variables that a group reads or must store */
-#define FUSE_CONE 32     /* nodes computed again for one cloned element-wise node, itself included */
+#define FUSE_CONE 32     /* nodes computed for one cloned element-wise node, with itself */
 #define FUSE_MOVED 48    /* element-wise nodes moved past one broadcast */
-#define FUSE_CHAIN 16    /* reindexes of reindexes that could not be composed, before one is stored */
+#define FUSE_CHAIN 16    /* reindexes on reindexes, not composed, before one is stored */
 
 typedef enum {
     PLACE_LEAF,    /* in memory already */
@@ -70,7 +71,7 @@ typedef struct {
 } FuseEdge;
 
 typedef struct {
-    uint32_t first, n;      /* members: member[first .. first + n), STORED and INSIDE, inputs first */
+    uint32_t first, n;      /* members: member[first .. first + n), inputs first */
     uint32_t rank;
     const int64_t *ext;     /* the iteration space; belongs to a node. CODE: rank 0 */
     bool contraction;       /* one of its members is the sum of a product of two broadcasts */
@@ -78,7 +79,7 @@ typedef struct {
 
 typedef struct {
     uint32_t n;             /* of positions: as in the selection */
-    uint32_t *real;         /* position of the node that stands for it: ALIAS seen through, else itself */
+    uint32_t *real;         /* position of the node that stands for an ALIAS, else itself */
     uint8_t *place;         /* FusePlace; of an ALIAS: its real node's */
     uint32_t *group;        /* 1..ngroups in an order in which they may run; 0: LEAF or CLONED */
     uint32_t ngroups;
@@ -94,8 +95,8 @@ typedef struct {
     Arena arena;            /* owns every array above */
 } Fusion;
 
-/* What to fuse. The list is in an order of evaluation (inputs first), as jot_graph_order gives it; a
- * node counts as a leaf if it is a LEAF or has data. ALIAS nodes may be in it: they are seen through,
+/* What to fuse. The list is in an order of evaluation (inputs first), as jot_graph_order gives it.
+ * A node is a leaf if it is a LEAF or has data. ALIAS nodes may be in it: they are seen through,
  * what is asked of them is asked of their real node, and NODE_STOP_FUSE of one holds for its real
  * node. An ALIAS whose input is not in the list is a leaf. */
 typedef struct {
@@ -111,8 +112,8 @@ JOT_FN bool jot_fuse(jot_Ctx *ctx, const FuseAsk *ask, Fusion *fusion);
 JOT_FN void jot_fuse_free(jot_Ctx *ctx, Fusion *fusion);
 /* Groups with their members, and every edge between groups with its bytes and reason. */
 JOT_FN void jot_fuse_dump(jot_Ctx *ctx, const FuseAsk *ask, const Fusion *fusion, Text *text);
-/* Fuse what these variables need, as an evaluation would, and forget the result but for its numbers:
- * the number of kernels, -1 after a failure. stats may be NULL; its pointers are NULL. */
+/* Fuse what these variables need, as an evaluation would: the number of kernels, -1 after a
+ * failure. stats (may be NULL): the numbers of the result; its pointers are NULL. */
 JOT_FN int jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * Each vertex gets a level: how many group boundaries lie, at least, between it and the results.
  *     level(v) = max over readers c of  level(c) + [the edge to c may not be fused]
- * Between vertices of one level every edge may be fused, and all are: so an edge between groups goes
- * from a higher level to a lower one, and no cycle can close (rule 3). Where a group would grow past
- * its limits, the vertex goes one level up instead.
+ * Between vertices of one level every edge may be fused, and all are: so an edge between groups
+ * goes from a higher level to a lower one, and no cycle can close (rule 3). Where a group would
+ * grow past its limits, the vertex goes one level up instead.
  *
  *     x --> e --> sum --> s        level 2: e, sum      a fusable edge from e to t spans levels:
  *           |              \       level 1: s, t        then a group is shifted to the other's
@@ -12,24 +12,13 @@
  *
  * What levels left apart is then tried in the order: bytes saved descending, producer, consumer;
  * then siblings, groups with reductions of one space that read the same variable through the same
- * map. Shifting looks at few neighbours, and never more than a fixed number of edges in all.
+ * map. Shifting (fuse/shift.c) looks at a few neighbours and at a fixed number of edges in all.
  *
  * requires  verts and edges, in order   keeps  edges   gives  par, level, lists of members
- * Read before: fuse/vertex.c. After: fuse/place.c. */
+ * Read before: fuse/move.c. After: fuse/shift.c, fuse/place.c. */
 #include "fuse/work.h"
 
-enum {
-    SHIFT_GROUPS = 8, /* groups that move along */
-    SHIFT_DEPTH = 3,
-    SHIFT_EDGES = 64, /* edges looked at for one shift; three times that for what it merges */
-    SHIFT_PAIRS = 64,
-    SHIFT_VISITS = 64 /* in all, for each edge between vertices */
-};
-
-typedef struct {
-    uint32_t group[SHIFT_GROUPS], level[SHIFT_GROUPS], n; /* new levels */
-    uint32_t a[SHIFT_PAIRS], b[SHIFT_PAIRS], npairs;      /* what merges then */
-} Shift;
+enum { LABEL_VISITS = 64 }; /* edges looked at by shifting, for each input of the selection */
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
@@ -92,8 +81,8 @@ group_join_bufs(Fuser *f, uint32_t a, uint32_t b)
     f->verts.v[b].buf = 0;
 }
 
-static void
-group_union(Fuser *f, uint32_t a, uint32_t b)
+JOT_FN void
+jot_fuse_union(Fuser *f, uint32_t a, uint32_t b)
 {
     a = jot_fuse_find(f, a);
     b = jot_fuse_find(f, b);
@@ -156,7 +145,7 @@ level_join(Fuser *f, uint32_t v)
         return;
     }
     for (k = 1; k < n; k++)
-        group_union(f, v, root[k]);
+        jot_fuse_union(f, v, root[k]);
 }
 
 static void
@@ -175,214 +164,6 @@ level_all(Fuser *f)
         }
         level_join(f, v);
     }
-}
-
-/* ---- shifting a group --------------------------------------------------------------------- */
-
-static uint32_t
-shift_level(const Fuser *f, const Shift *s, uint32_t group)
-{
-    uint32_t k;
-
-    for (k = 0; k < s->n; k++)
-        if (s->group[k] == group)
-            return s->level[k];
-    return f->level[group];
-}
-
-static bool
-shift_note(Shift *s, uint32_t group, uint32_t level)
-{
-    uint32_t k;
-
-    for (k = 0; k < s->n; k++)
-        if (s->group[k] == group) {
-            s->level[k] = level;
-            return true;
-        }
-    if (s->n == SHIFT_GROUPS)
-        return false;
-    s->group[s->n] = group;
-    s->level[s->n++] = level;
-    return true;
-}
-
-typedef struct { uint32_t group, level, depth; } ShiftStep;
-
-/* Look at the neighbours of a group that goes to t.level; push those that must go along. */
-static bool
-shift_neighbours(Fuser *f, const Shift *s, ShiftStep t, bool up, int *left, ShiftStep *stack,
-                 uint32_t *n)
-{
-    uint32_t v, k;
-
-    for (v = f->head[t.group]; v != FUSE_NO_VERT; v = f->next[v]) {
-        const FuseVert *vert = &f->verts.v[v];
-        const uint32_t *edge = up ? f->pre.v : f->suc.v;
-        uint32_t end = up ? vert[1].pre : vert[1].suc;
-
-        for (k = up ? vert->pre : vert->suc; k < end; k++) {
-            uint32_t q = jot_fuse_find(f, edge[k] / 2), cut = !(edge[k] % 2), lq;
-
-            f->visits++;
-            if (--*left < 0)
-                return false;
-            if (q == t.group)
-                continue;
-            if (!up && t.level < cut)
-                return false;
-            lq = shift_level(f, s, q);
-            if (up ? lq >= t.level + cut : lq <= t.level - cut)
-                continue;
-            if (!t.depth || *n == SHIFT_EDGES)
-                return false;
-            stack[*n].group = q;
-            stack[*n].level = up ? t.level + cut : t.level - cut;
-            stack[(*n)++].depth = t.depth - 1;
-        }
-        if (--*left < 0)
-            return false;
-    }
-    return true;
-}
-
-/* Which groups must change their levels if `group` goes to `level`? */
-static bool
-shift_plan(Fuser *f, Shift *s, uint32_t group, uint32_t level)
-{
-    ShiftStep stack[SHIFT_EDGES + 1];
-    uint32_t n = 1;
-    int left = SHIFT_EDGES;
-    bool up = level > f->level[group];
-
-    s->n = s->npairs = 0;
-    stack[0].group = group;
-    stack[0].level = level;
-    stack[0].depth = SHIFT_DEPTH;
-    while (n) {
-        ShiftStep t = stack[--n];
-        uint32_t now = shift_level(f, s, t.group);
-
-        if (up ? now >= t.level : now <= t.level)
-            continue;
-        if (!shift_note(s, t.group, t.level) ||
-            !shift_neighbours(f, s, t, up, &left, stack, &n))
-            return false;
-    }
-    return true;
-}
-
-static bool
-shift_pair(Shift *s, uint32_t a, uint32_t b)
-{
-    uint32_t k;
-
-    for (k = 0; k < s->npairs; k++)
-        if ((s->a[k] == a && s->b[k] == b) || (s->a[k] == b && s->b[k] == a))
-            return true;
-    if (s->npairs == SHIFT_PAIRS)
-        return false;
-    s->a[s->npairs] = a;
-    s->b[s->npairs++] = b;
-    return true;
-}
-
-/* Groups that come to one level with a fusable edge between them must merge: list the pairs. */
-static bool
-shift_merges(Fuser *f, Shift *s)
-{
-    uint32_t m, v, k, side;
-    int left = 3 * SHIFT_EDGES;
-
-    for (m = 0; m < s->n; m++)
-        for (v = f->head[s->group[m]]; v != FUSE_NO_VERT; v = f->next[v])
-            for (side = 0; side < 2; side++) {
-                const FuseVert *vert = &f->verts.v[v];
-                const uint32_t *edge = side ? f->suc.v : f->pre.v;
-                uint32_t end = side ? vert[1].suc : vert[1].pre;
-
-                for (k = side ? vert->suc : vert->pre; k < end; k++) {
-                    uint32_t q = jot_fuse_find(f, edge[k] / 2);
-
-                    f->visits++;
-                    if (--left < 0)
-                        return false;
-                    if (edge[k] % 2 && q != s->group[m] &&
-                        shift_level(f, s, q) == s->level[m] && !shift_pair(s, q, s->group[m]))
-                        return false;
-                }
-            }
-    return true;
-}
-
-/* Does everything that merges stay within the limits? */
-static bool
-shift_ok(Fuser *f, const Shift *s)
-{
-    uint32_t part[SHIFT_PAIRS * 2], root[SHIFT_PAIRS * 2], of[SHIFT_PAIRS * 2], n = 0, k, j, m;
-    FuseWhy why;
-
-    for (k = 0; k < s->npairs; k++) { /* parts: groups with the number of their merged group */
-        uint32_t at[2], side;
-
-        for (side = 0; side < 2; side++) {
-            uint32_t g = side ? s->b[k] : s->a[k];
-
-            for (j = 0; j < n && part[j] != g; j++)
-                ;
-            if (j == n) {
-                part[n] = g;
-                of[n] = n;
-                n++;
-            }
-            at[side] = of[j];
-        }
-        for (j = 0; j < n; j++)
-            if (of[j] == at[1])
-                of[j] = at[0];
-    }
-    for (k = 0; k < n; k++) {
-        for (j = m = 0; j < n; j++)
-            if (of[j] == k)
-                root[m++] = part[j];
-        if (m > 1 && !jot_fuse_union_ok(f, root, m, &why))
-            return false;
-    }
-    return true;
-}
-
-/* Bring x to the level of `to` and merge them. */
-static bool
-shift_to(Fuser *f, uint32_t x, uint32_t to)
-{
-    Shift s;
-    uint32_t k;
-
-    if (!shift_plan(f, &s, x, f->level[to]) || shift_level(f, &s, to) != f->level[to] ||
-        !shift_merges(f, &s) || !shift_pair(&s, x, to) || !shift_ok(f, &s))
-        return false;
-    for (k = 0; k < s.n; k++)
-        f->level[s.group[k]] = s.level[k];
-    for (k = 0; k < s.npairs; k++)
-        group_union(f, s.a[k], s.b[k]);
-    return true;
-}
-
-static void
-shift_try(Fuser *f, uint32_t a, uint32_t b)
-{
-    uint32_t both[2];
-    FuseWhy why;
-
-    both[0] = a = jot_fuse_find(f, a);
-    both[1] = b = jot_fuse_find(f, b);
-    f->visits++;
-    if (a == b || f->visits > f->limit || !jot_fuse_union_ok(f, both, 2, &why))
-        return;
-    if (f->level[a] == f->level[b])
-        group_union(f, a, b);
-    else if (!shift_to(f, a, b))
-        shift_to(f, b, a);
 }
 
 /* ---- what levels left apart --------------------------------------------------------------- */
@@ -410,7 +191,7 @@ label_edges(Fuser *f)
         }
     jot_fuse_sort(list.v, list.n);
     for (k = 0; k < list.n; k++)
-        shift_try(f, list.v[k].a, list.v[k].b);
+        jot_fuse_shift(f, list.v[k].a, list.v[k].b);
     jot_vec_free(&f->ctx->mem, list);
     return !f->ctx->mem.failed;
 }
@@ -422,7 +203,7 @@ label_sibling(Fuser *f, uint32_t g)
     return !f->ncontract[g] && (f->gflags[g] & FV_REDUCE) && !(f->gflags[g] & FV_CODE);
 }
 
-/* Readers of one variable, by level: neighbours merge if they walk one space. A scatter is left alone
+/* Readers of one variable, by level: neighbours merge if they walk one space. A scatter is left
  * with others of its kind, since it may yet be turned into a gather. */
 static void
 label_readers(Fuser *f, FuseRank *v, uint32_t n)
@@ -444,7 +225,7 @@ label_readers(Fuser *f, FuseRank *v, uint32_t n)
                 !((f->gflags[jot_fuse_find(f, last[j])] ^ f->gflags[g]) & FV_SCATTER))
                 break;
         if (j < spaces)
-            shift_try(f, last[j], vert);
+            jot_fuse_shift(f, last[j], vert);
         else if (spaces == 8)
             continue;
         else
@@ -574,7 +355,7 @@ jot_fuse_label(Fuser *f)
     if (!f->gflags)
         return false;
     level_all(f);
-    f->limit = f->visits + (uint64_t)SHIFT_VISITS * f->in0[f->n];
+    f->limit = f->visits + (uint64_t)LABEL_VISITS * f->in0[f->n];
     if (!label_edges(f) || !label_siblings(f))
         return false;
     JOT_ASSERT(label_verify(f), "an edge between groups goes down, an edge inside is fusable");

@@ -10,7 +10,7 @@
  * Read before: fuse/work.h. After: fuse/vertex.c. */
 #include "fuse/work.h"
 
-enum { LEGAL_LINE = 64, LEGAL_CACHE = 1 << 18 }; /* bytes of a cache line; of a cache that holds x */
+enum { LEGAL_LINE = 64, LEGAL_CACHE = 1 << 18 }; /* bytes: of a line, of a cache that holds x */
 
 JOT_FN const char *
 jot_fuse_why(FuseWhy why)

@@ -1,21 +1,17 @@
 /* fuse/vertex.c - from the selection to the vertices that are grouped and the edges between them.
  *
  *   settle   who is in memory already, who must be afterwards, what is a contraction
- *   move     element-wise work moves behind the broadcasts that read it:
- *                e = f(a)   r = broadcast(e)   c = g(r)
- *            ->  r' = f(broadcast(a))          c = g(r')        r' fuses with c, e is never stored
- *            one sweep from the results down; each node collects the broadcasts through which it is
- *            read, and moves if nothing else reads it and none of them feeds a contraction
+ *   (move    what is computed behind the broadcasts that read it: fuse/move.c)
  *   link     vertices, inputs first, and their edges: an edge may be fused or has a reason
  *
- * Nothing is rewritten: a moved node is a vertex for each broadcast it is read through, and in the
- * result it is CLONED. Broadcasts are numbered; a broadcast of a broadcast is one too.
+ *     %2 = reindex %1     %3 = mul %2 %2     %4 = sum %3       positions
+ *          no vertex           v0                 v1           v0 reads leaf %1; v0 --fusable--> v1
+ *
+ * Broadcasts are numbered; a broadcast of a broadcast is one too. So is each space.
  *
  * requires  a selection in order   keeps  the graph   gives  verts, pre, suc, loads
- * Read before: fuse/work.h, fuse/legal.c. After: fuse/label.c. */
+ * Read before: fuse/work.h, fuse/legal.c. After: fuse/move.c, fuse/label.c. */
 #include "fuse/work.h"
-
-enum { MOVE_NEEDS = 64 }; /* broadcasts that one node may be moved past */
 
 /* ---- broadcasts and spaces by number ------------------------------------------------------ */
 
@@ -160,13 +156,13 @@ settle_keep(Fuser *f, uint32_t i)
     const Node *n = f->node[i];
     uint32_t r = f->real[i], k, first = f->in0[i];
     bool index = n->kind == NODE_REINDEX || n->kind == NODE_REDUCE;
+    bool computes = index || jot_fuse_is_elementwise(n) || n->kind == NODE_RANDOM;
 
     if (f->ask->asked[i])
         f->bits[r] |= FN_KEEP | FN_ASKED;
     if (n->kind == NODE_ALIAS && (n->flags & NODE_STOP_FUSE) && r != i)
         f->bits[r] |= FN_KEEP | FN_BARRIER;
-    if (n->kind == NODE_PICK || (f->ask->policy == FUSE_NONE && n->kind != NODE_ALIAS &&
-                                 n->kind != NODE_CODE && n->kind != NODE_CONST && n->kind != NODE_IOTA))
+    if (n->kind == NODE_PICK || (f->ask->policy == FUSE_NONE && computes))
         f->bits[i] |= FN_KEEP;
     for (k = first + index; k < f->in0[i + 1]; k++)
         if (index || n->kind == NODE_CODE)
@@ -215,145 +211,6 @@ jot_fuse_settle(Fuser *f)
                 return false;
         } else if (n->kind == NODE_REDUCE && jot_fuse_is_contraction(f, i))
             f->bits[i] |= FN_CONTRACT;
-    }
-    return true;
-}
-
-/* ---- move --------------------------------------------------------------------------------- */
-
-static uint32_t
-move_find(Fuser *f, uint32_t i)
-{
-    while (f->moved_par[i] != i)
-        i = f->moved_par[i] = f->moved_par[f->moved_par[i]];
-    return i;
-}
-
-static void
-move_direct(Fuser *f, uint32_t i)
-{
-    f->bits[i] |= FN_DIRECT;
-}
-
-/* Position i is read through a broadcast. False: memory was refused. */
-static bool
-move_need(Fuser *f, uint32_t i, uint32_t map, bool feeds)
-{
-    uint32_t k;
-    FuseNeed *need;
-
-    if (!map)
-        return false;
-    if (f->bits[i] & FN_DIRECT)
-        return true;
-    for (k = f->need[i]; k; k = f->needs.v[k].next)
-        if (f->needs.v[k].map == map) {
-            f->needs.v[k].feed |= feeds;
-            return true;
-        }
-    if (f->nneed[i]++ == MOVE_NEEDS) {
-        move_direct(f, i);
-        return true;
-    }
-    k = f->needs.n;
-    need = jot_vec_push(&f->ctx->mem, f->needs);
-    if (f->needs.n == k)
-        return false;
-    need->map = map;
-    need->feed = feeds;
-    need->next = f->need[i];
-    f->need[i] = k;
-    return true;
-}
-
-/* What consumer c asks of its inputs, once it is known whether c moves. */
-static bool
-move_reindex(Fuser *f, uint32_t c)
-{
-    uint32_t x = f->in[f->in0[c]], k;
-    uint16_t b = f->bits[c];
-
-    if (!(b & FN_BCAST)) {
-        move_direct(f, x);
-        return true;
-    }
-    if ((b & (FN_KEEP | FN_DIRECT)) && !move_need(f, x, f->map[c], b & FN_FEEDS))
-        return false;
-    if (!(b & FN_KEEP))
-        for (k = f->need[c]; k; k = f->needs.v[k].next)
-            if (!move_need(f, x, jot_fuse_compose(f, f->needs.v[k].map, f->map[c]),
-                           f->needs.v[k].feed))
-                return false;
-    return true;
-}
-
-/* May e move? All that moved and read it moves together: at most FUSE_MOVED. */
-static bool
-move_may(Fuser *f, uint32_t e)
-{
-    uint32_t k;
-
-    if (!jot_fuse_is_elementwise(f->node[e]) || (f->bits[e] & (FN_KEEP | FN_DIRECT | FN_LEAF)) ||
-        !f->need[e] || f->nvirtual + f->nneed[e] > 2 * f->n)
-        return false;
-    for (k = f->need[e]; k; k = f->needs.v[k].next)
-        if (f->needs.v[k].feed)
-            return false;
-    return f->moved_n[move_find(f, e)] < FUSE_MOVED;
-}
-
-/* e moves: its inputs are read through the same broadcasts. */
-static bool
-move_node(Fuser *f, uint32_t e)
-{
-    uint32_t k, j, root = move_find(f, e);
-
-    f->bits[e] |= FN_MOVED;
-    f->nvirtual += f->nneed[e];
-    f->moved_n[root] += jot_fuse_weight(f->node[e]);
-    for (j = f->in0[e]; j < f->in0[e + 1]; j++) {
-        uint32_t i = f->in[j], other = move_find(f, i);
-
-        if (jot_fuse_is_elementwise(f->node[i]) && other != root) {
-            f->moved_par[other] = root;
-            f->moved_n[root] += f->moved_n[other];
-        }
-        for (k = f->need[e]; k; k = f->needs.v[k].next, f->visits++)
-            if (!move_need(f, i, f->needs.v[k].map, false))
-                return false;
-    }
-    return true;
-}
-
-JOT_FN bool
-jot_fuse_move(Fuser *f)
-{
-    uint32_t i, j;
-
-    for (i = f->n; i-- > 0;) {
-        const Node *n = f->node[i];
-        bool reads = jot_fuse_is_elementwise(n) || n->kind == NODE_REDUCE;
-
-        if ((f->bits[i] & FN_LEAF) || f->real[i] != i)
-            continue;
-        if (f->bits[i] & FN_CONTRACT)
-            f->bits[i] |= FN_FEEDS;
-        if (n->kind == NODE_REDUCE && !(f->bits[i] & FN_CONTRACT))
-            f->bits[i] &= (uint16_t)~FN_FEEDS;
-        for (j = f->in0[i]; j < f->in0[i + 1]; j++, f->visits++)
-            if (reads && (f->bits[i] & FN_FEEDS))
-                f->bits[f->in[j]] |= FN_FEEDS;
-        if (move_may(f, i)) {
-            if (!move_node(f, i))
-                return false;
-            continue;
-        }
-        if (n->kind == NODE_REINDEX) {
-            if (!move_reindex(f, i))
-                return false;
-        } else
-            for (j = f->in0[i]; j < f->in0[i + 1]; j++)
-                move_direct(f, f->in[j]);
     }
     return true;
 }

@@ -7,8 +7,8 @@
  *                --place--------->  stored, cloned         places and edges left (fuse/place.c)
  *
  * A vertex is a node that walks a space: element-wise, reduction, random, user code, a reindex that
- * is stored. An element-wise node e moved past a broadcast m is a vertex (e, m) per broadcast, which
- * walks the broadcast's space and is never stored.
+ * is stored. An element-wise node e moved past a broadcast m is a vertex (e, m) per broadcast,
+ * which walks the broadcast's space and is never stored.
  *
  * Read before: fuse/fuse.h. After: fuse/fuse.c. */
 #ifndef JOT_FUSE_WORK_H
@@ -51,7 +51,7 @@ typedef struct {
     int64_t nbytes;
 } FuseVert;
 
-typedef struct { uint32_t map, feed, vert, next; } FuseNeed; /* a broadcast through which one is read */
+typedef struct { uint32_t map, feed, vert, next; } FuseNeed; /* read through a broadcast */
 typedef struct { uint32_t pos, next; } FuseCell;
 typedef struct { uint32_t pos, map, vert; } FuseLoad;
 typedef struct { uint64_t key, tie; uint32_t a, b; } FuseRank; /* sorted ascending */
@@ -62,7 +62,7 @@ typedef struct {
     Arena arena;
     uint32_t n;
     Node **node;          /* by position */
-    uint32_t *real, *in0, *in; /* inputs of position i: in[in0[i] .. in0[i + 1]), ALIAS seen through */
+    uint32_t *real, *in0, *in; /* inputs of i: in[in0[i] .. in0[i + 1]), no ALIAS */
     uint16_t *bits;
     /* broadcasts and spaces */
     Vec(FuseMap) maps;
@@ -106,17 +106,19 @@ JOT_FN bool jot_fuse_sizes_ok(uint32_t weight, uint32_t ncontract, uint32_t nbuf
 /* Would a reindex computed in k groups be better stored? */
 JOT_FN bool jot_fuse_reindex_dear(const Fuser *f, uint32_t pos, uint32_t k);
 
-/* fuse/vertex.c */
+/* fuse/vertex.c, move.c */
 JOT_FN uint32_t jot_fuse_compose(Fuser *f, uint32_t outer, uint32_t inner);
 JOT_FN bool jot_fuse_settle(Fuser *f); /* who is a leaf, in memory, free */
 JOT_FN bool jot_fuse_move(Fuser *f);
 JOT_FN bool jot_fuse_link(Fuser *f);
 
-/* fuse/label.c, place.c */
+/* fuse/label.c, shift.c, place.c */
 JOT_FN bool jot_fuse_label(Fuser *f);
-JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: reindexes were marked KEEP; start over */
+JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: some are KEEP now */
 JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);
 JOT_FN bool jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why);
+JOT_FN void jot_fuse_union(Fuser *f, uint32_t a, uint32_t b);
+JOT_FN void jot_fuse_shift(Fuser *f, uint32_t a, uint32_t b); /* merge them if that is legal */
 JOT_FN void jot_fuse_sort(FuseRank *v, uint32_t n);
 JOT_FN uint64_t jot_fuse_tie(const Fuser *f, uint32_t a, uint32_t b);
 

@@ -1,6 +1,6 @@
-/* tests/fuse_models.h - the graphs whose kernels tests/test_fuse.c counts, on the public header alone.
- * Small local compositions, so that a count stands for the fuser and not for how the library happens
- * to write an operator. Where two operands are independent, coin() says which is built first. */
+/* tests/fuse_models.h - the graphs whose kernels tests/test_fuse.c counts, on the public header.
+ * Small local compositions, so that a count stands for the fuser and not for how the library
+ * happens to write an operator. Where operands are independent, coin() says what is built first. */
 #ifndef JOT_FUSE_MODELS_H
 #define JOT_FUSE_MODELS_H
 #include "core.h"
