@@ -12,7 +12,7 @@
  * The text needs nothing of the system: no header, no library. What tcc calls from generated code
  * (memcpy and friends, conversions of unsigned 64-bit integers) is handed in here.
  *
- * Debian's libtcc-dev has a static archive only; backends/libtcc.sh makes a shared library from it.
+ * Debian's libtcc-dev has a static archive only; tools/libtcc.sh makes a shared library from it.
  *
  * Read before: backends/backend.h, host.h. After: backends/plan.c. */
 #ifndef _POSIX_C_SOURCE
@@ -132,7 +132,7 @@ tcc_library(jot_Ctx *ctx, TccState *t, char *why, size_t why_nbytes)
         if (tcc_try(t, names[i], why, why_nbytes))
             return true;
     snprintf(why, why_nbytes, "libtcc.so is not installed (JOT_LIBTCC may name it; "
-             "backends/libtcc.sh makes it from Debian's libtcc-dev)");
+             "tools/libtcc.sh makes it from Debian's libtcc-dev)");
     return false;
 }
 

@@ -649,7 +649,7 @@ find_libtcc(void)
     World w;
 
     if (world_open(&w, &jot_backend_tcc, "", 0) != JOT_OK && !getenv("JOT_LIBTCC")) {
-        snprintf(command, sizeof command, "sh backends/libtcc.sh %s/libtcc.so >/dev/null 2>&1",
+        snprintf(command, sizeof command, "sh tools/libtcc.sh %s/libtcc.so >/dev/null 2>&1",
                  scratch_dir);
         if (!system(command)) {
             snprintf(command, sizeof command, "%s/libtcc.so", scratch_dir);

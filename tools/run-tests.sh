@@ -2,6 +2,10 @@
 # tools/run-tests.sh - run each given command (one argument each), add up their closing lines
 # 'N passed, N failed, N skipped' and close with the sum. A program that dies, or closes with no such
 # line, counts as one failure.
+cd "$(dirname "$0")/.." || exit 1
+# Debian has libtcc as an archive only; a shared one is made of it for the tests
+[ -e build/libtcc.so ] || { mkdir -p build && sh tools/libtcc.sh build/libtcc.so >/dev/null 2>&1; }
+[ -e build/libtcc.so ] && export JOT_LIBTCC="${JOT_LIBTCC:-$PWD/build/libtcc.so}"
 passed=0; failed=0; skipped=0
 log=$(mktemp)
 for cmd in "$@"; do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# backends/libtcc.sh OUT [ARCHIVE] - make a shared libtcc out of the static archive of Debian's
+# tools/libtcc.sh OUT [ARCHIVE] - make a shared libtcc out of the static archive of Debian's
 # libtcc-dev, for backends/tcc.c to open at run time. Exits 1, saying why, where it cannot be done.
 #
 # The archive was compiled for position-independent programs, not libraries: it reaches its variables
