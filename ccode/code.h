@@ -18,7 +18,8 @@
 typedef enum {
     C_POISON,
     C_FUNC,     /* the function: outermost block */
-    C_FOR,      /* c.i steps; as an operand: its variable. `wide`: steps lo..hi of the caller */
+    C_FOR,      /* c.i steps; as an operand: its variable. `wide`: steps lo..hi of the
+                   caller, and a C_TAIL follows if `exact` */
     C_IF,       /* block under conditions arg[0..) */
     C_TAIL,     /* block run by the caller whose [lo, hi) holds step c.i */
     C_LIN,      /* c.i + sum of coefficient * operand */

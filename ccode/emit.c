@@ -324,12 +324,6 @@ print_store(Printer *p, const Inst *in)
     jot_text_f(p->out, half ? ");\n" : ";\n");
 }
 
-static bool
-followed_by_tail(const Printer *p, const Inst *in)
-{
-    return in->next && p->code->inst.v[in->next].op == C_TAIL;
-}
-
 static void
 open_block(Printer *p, uint32_t n)
 {
@@ -345,7 +339,7 @@ open_block(Printer *p, uint32_t n)
             jot_text_f(p->out, " < hi");
         else
             jot_text_f(p->out, " < %lld", (long long)in->c.i);
-        if (in->wide && followed_by_tail(p, in)) {
+        if (in->wide && in->exact) {
             jot_text_f(p->out, " && ");
             jot_print_name(p, name);
             jot_text_f(p->out, " < %lld", (long long)in->c.i);

@@ -167,7 +167,7 @@ print_int(Printer *p, int64_t x, bool wide)
 }
 
 static void
-print_const(Printer *p, const Inst *in)
+expr_print_const(Printer *p, const Inst *in)
 {
     if (in->dtype >= JOT_F16)
         print_float(p, in->c.f, in->dtype);
@@ -235,7 +235,7 @@ print_not(Printer *p, const Inst *in, LaneMode mode)
 }
 
 static void
-print_pair(Printer *p, const Inst *in, const char *op, int level, LaneMode mode)
+expr_print_pair(Printer *p, const Inst *in, const char *op, int level, LaneMode mode)
 {
     jot_print_expr(p, arg_of(p, in, 0), level, mode);
     jot_text_f(p->out, "%s", op);
@@ -298,7 +298,7 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
     if (in->narg > 1) {
         jot_text_f(p->out, " : ");
         outside.op = C_CONST;
-        print_const(p, &outside);
+        expr_print_const(p, &outside);
     }
 }
 
@@ -402,20 +402,20 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     switch (in->op) {
     case C_LIN: print_lin(p, in, in->c.i, mode); break;
     case C_IDIV:
-        if (in->exact) print_pair(p, in, "/", 2, mode); else print_call(p, in, "jot_floor_div", mode);
+        if (in->exact) expr_print_pair(p, in, "/", 2, mode); else print_call(p, in, "jot_floor_div", mode);
         break;
     case C_IMOD:
-        if (in->exact) print_pair(p, in, "%", 2, mode); else print_call(p, in, "jot_floor_mod", mode);
+        if (in->exact) expr_print_pair(p, in, "%", 2, mode); else print_call(p, in, "jot_floor_mod", mode);
         break;
-    case C_IMUL: print_pair(p, in, "*", 2, mode); break;
+    case C_IMUL: expr_print_pair(p, in, "*", 2, mode); break;
     case C_GE0: print_compare(p, in, ">=", mode); break;
     case C_EQ0: print_compare(p, in, "==", mode); break;
     case C_INOT: print_not(p, in, mode); break;
-    case C_IAND: print_pair(p, in, " && ", 6, mode); break;
-    case C_IOR: print_pair(p, in, " || ", 6, mode); break;
+    case C_IAND: expr_print_pair(p, in, " && ", 6, mode); break;
+    case C_IOR: expr_print_pair(p, in, " || ", 6, mode); break;
     case C_CLAMP: print_call(p, in, "jot_clamp", mode); break;
     case C_INT: jot_text_f(p->out, "(jot_i64)"); print_element(p, in, mode); break;
-    case C_CONST: print_const(p, in); break;
+    case C_CONST: expr_print_const(p, in); break;
     case C_SCALAR: print_scalar(p, in); break;
     case C_INDEX: {
         Inst cast = *in;

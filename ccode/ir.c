@@ -483,7 +483,7 @@ jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity)
 /* ---- printer ---- */
 
 static void
-print_ix(const Kernel *k, Ix ix, Text *t)
+ir_print_ix(const Kernel *k, Ix ix, Text *t)
 {
     jot_ix_print_named(k, NULL, ix, t);
 }
@@ -494,7 +494,7 @@ print_ixs(const Kernel *k, uint32_t at, int n, const char *open, const char *clo
     jot_text_f(t, "%s", open);
     for (int i = 0; i < n; i++) {
         jot_text_f(t, "%s", i ? ", " : "");
-        print_ix(k, k->ixs.v[at + (uint32_t)i], t);
+        ir_print_ix(k, k->ixs.v[at + (uint32_t)i], t);
     }
     jot_text_f(t, "%s", close);
 }
@@ -507,7 +507,7 @@ print_conds(const Kernel *k, uint32_t at, int n, Text *t)
 }
 
 static void
-print_const(Text *t, int dtype, jot_Scalar c)
+ir_print_const(Text *t, int dtype, jot_Scalar c)
 {
     if (is_float(dtype))
         jot_text_f(t, "%g", c.f);
@@ -536,7 +536,7 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         jot_text_f(t, "%s", k->bufs.v[v->buf].name);
         print_ixs(k, v->at, v->nidx, "[", "]", t);
         break;
-    case VAL_CONST: print_const(t, v->dtype, v->c); break;
+    case VAL_CONST: ir_print_const(t, v->dtype, v->c); break;
     case VAL_SCALAR: jot_text_f(t, "scalar %s", k->scalars.v[v->buf].name); break;
     case VAL_INDEX: print_ixs(k, v->at, 1, "index ", "", t); break;
     case VAL_EW: jot_text_f(t, "%s", jot_ew_info[v->ew].name); break;
@@ -556,12 +556,12 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         jot_text_f(t, " to %s", jot_dtype_name((jot_DType)v->round));
     for (int i = 0; v->op == VAL_AT && i < v->nidx; i++) {
         jot_text_f(t, " %s=", k->axes.v[v->ax[i]].name);
-        print_ix(k, k->ixs.v[v->at + (uint32_t)i], t);
+        ir_print_ix(k, k->ixs.v[v->at + (uint32_t)i], t);
     }
     print_conds(k, v->at + v->nidx, v->ncond, t);
     if (v->op == VAL_LOAD && v->ncond) {
         jot_text_f(t, " else ");
-        print_const(t, v->dtype, v->c);
+        ir_print_const(t, v->dtype, v->c);
     }
     if (v->scaled)
         jot_text_f(t, " times %g", v->c.f);

@@ -54,6 +54,8 @@ jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart
         l->pad[d] = pad && pad[d] > 1 ? pad[d] : 1;
         if (ext[d] < 0 || l->halo_lo[d] < 0 || l->halo_hi[d] < 0)
             return false;
+        if ((l->halo_lo[d] + ext[d] + l->halo_hi[d]) % l->pad[d] == 0)
+            l->pad[d] = 1; /* equal layouts have equal records */
         if (!part)
             l->part[d].dim = (uint8_t)d, l->part[d].step = 1;
     }

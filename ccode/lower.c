@@ -39,7 +39,7 @@ add_node(Lower *w, TreeOp op, uint32_t stage)
 }
 
 static uint32_t
-add_loop(Lower *w, const SLoop *loop, bool quiet)
+lower_add_loop(Lower *w, const SLoop *loop, bool quiet)
 {
     uint32_t n = add_node(w, TREE_LOOP, 0);
     w->t->nodes.v[n].loop = *loop;
@@ -105,7 +105,7 @@ part(Lower *w, uint32_t stage, TreeOp op, bool private)
         uint32_t node;
         if (!is_free && !(private && copy))
             continue;
-        node = add_loop(w, l, !is_free && l->kind != LOOP_PRIVATE && l->kind != LOOP_VECTOR);
+        node = lower_add_loop(w, l, !is_free && l->kind != LOOP_PRIVATE && l->kind != LOOP_VECTOR);
         append(w, tail, node);
         top = top ? top : node;
         tail = node;
@@ -160,7 +160,7 @@ foreign_loops(Lower *w, const Stage *st, int share, uint32_t *out)
 }
 
 static void
-add_stage(Lower *w, uint32_t stage)
+lower_add_stage(Lower *w, uint32_t stage)
 {
     const Stage *st = &w->s->stages.v[stage];
     bool reduce = jot_stage_is_reduce(w->s, st);
@@ -173,7 +173,7 @@ add_stage(Lower *w, uint32_t stage)
     n = foreign_loops(w, st, share, foreign);
     parent = share ? w->path[share - 1] : 1;
     for (int i = share; i < st->n; i++) {
-        w->path[i] = add_loop(w, &st->loop[i], false);
+        w->path[i] = lower_add_loop(w, &st->loop[i], false);
         if (i > share)
             append(w, w->path[i - 1], w->path[i]);
     }
@@ -215,7 +215,7 @@ jot_lower(Tree *t, const Sched *s, Text *why)
     add_node(&w, TREE_ROOT, 0);
     add_clears(&w);
     for (uint32_t i = 0; i < s->stages.n && !t->mem->failed; i++)
-        add_stage(&w, i);
+        lower_add_stage(&w, i);
     return !t->mem->failed;
 }
 

@@ -93,7 +93,7 @@ in_registers(const Stage *st, uint64_t kept)
 }
 
 static void
-add_stage(Maker *m, bool store, uint32_t what)
+make_add_stage(Maker *m, bool store, uint32_t what)
 {
     Sched *s = m->s;
     Stage st = {0};
@@ -159,10 +159,10 @@ make_stages(Maker *m)
     for (int level = 0; level <= top; level++) {
         for (uint32_t i = 1; i < k->values.n; i++)
             if (used[i] && k->values.v[i].op == VAL_REDUCE && m->level[i] == level)
-                add_stage(m, false, i);
+                make_add_stage(m, false, i);
         for (uint32_t i = 0; i < k->stores.n; i++)
             if (m->level[k->stores.v[i].value] == level)
-                add_stage(m, true, i);
+                make_add_stage(m, true, i);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     place_results(m);
@@ -208,7 +208,7 @@ make_parallel(Sched *s)
 }
 
 static void
-add_loop(Maker *m, int axis, int64_t step, LoopKind kind)
+make_add_loop(Maker *m, int axis, int64_t step, LoopKind kind)
 {
     SLoop *l = &m->list[m->n];
     if (m->n >= STAGE_LOOPS)
@@ -232,11 +232,11 @@ jot_sched_default(Sched *s, Kernel *k, int norder, const int *order)
     for (int i = 0; i < norder; i++)
         if (order[i] >= 0 && order[i] < (int)k->axes.n && !(seen >> order[i] & 1)) {
             seen |= (uint64_t)1 << order[i];
-            add_loop(m, order[i], 1, LOOP_SERIAL);
+            make_add_loop(m, order[i], 1, LOOP_SERIAL);
         }
     for (int a = 0; a < (int)k->axes.n; a++)
         if (!(seen >> a & 1))
-            add_loop(m, a, 1, LOOP_SERIAL);
+            make_add_loop(m, a, 1, LOOP_SERIAL);
     if (k->axes.n <= STAGE_LOOPS)
         make_stages(m);
     make_parallel(s);
@@ -318,7 +318,7 @@ jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
         random_loops(m, a, a == vector);
     sink_unrolled(m);
     if (vector >= 0)
-        add_loop(m, vector, 1, LOOP_VECTOR);
+        make_add_loop(m, vector, 1, LOOP_VECTOR);
     if (k->axes.n <= STAGE_LOOPS)
         make_stages(m);
     make_parallel(s);

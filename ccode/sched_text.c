@@ -39,14 +39,14 @@ ix_level(const Kernel *k, Ix ix)
     }
 }
 
-static void print_ix(const Kernel *k, const Sched *s, Ix ix, int level, Text *t);
+static void text_print_ix(const Kernel *k, const Sched *s, Ix ix, int level, Text *t);
 
 static void
-print_pair(const Kernel *k, const Sched *s, const IxRec *r, int level, const char *op, Text *t)
+text_print_pair(const Kernel *k, const Sched *s, const IxRec *r, int level, const char *op, Text *t)
 {
-    print_ix(k, s, r->a, level, t);
+    text_print_ix(k, s, r->a, level, t);
     jot_text_f(t, "%s", op);
-    print_ix(k, s, r->b, level + 1, t);
+    text_print_ix(k, s, r->b, level + 1, t);
 }
 
 static void
@@ -58,7 +58,7 @@ print_sum(const Kernel *k, const Sched *s, const IxRec *r, Text *t)
         jot_text_f(t, "%s", term.k < 0 ? (i ? " - " : "-") : i ? " + " : "");
         if (size != 1)
             jot_text_f(t, "%lld*", (long long)size);
-        print_ix(k, s, term.atom, 5 - (size == 1), t);
+        text_print_ix(k, s, term.atom, 5 - (size == 1), t);
     }
     if (r->c)
         jot_text_f(t, " %c %lld", r->c < 0 ? '-' : '+', (long long)(r->c < 0 ? -r->c : r->c));
@@ -71,19 +71,19 @@ print_atom(const Kernel *k, const Sched *s, const IxRec *r, Text *t)
     case IX_CONST: jot_text_f(t, "%lld", (long long)r->c); break;
     case IX_AXIS: jot_text_f(t, "%s", axis_name(k, s, r->a)); break;
     case IX_SUM: print_sum(k, s, r, t); break;
-    case IX_DIV: print_pair(k, s, r, 4, "/", t); break;
-    case IX_MOD: print_pair(k, s, r, 4, "%", t); break;
-    case IX_MUL: print_pair(k, s, r, 4, "*", t); break;
-    case IX_AND: print_pair(k, s, r, 1, " && ", t); break;
-    case IX_OR: print_pair(k, s, r, 0, " || ", t); break;
-    case IX_GE0: print_ix(k, s, r->a, 3, t); jot_text_f(t, " >= 0"); break;
-    case IX_EQ0: print_ix(k, s, r->a, 3, t); jot_text_f(t, " == 0"); break;
-    case IX_NOT: jot_text_f(t, "!"); print_ix(k, s, r->a, 5, t); break;
+    case IX_DIV: text_print_pair(k, s, r, 4, "/", t); break;
+    case IX_MOD: text_print_pair(k, s, r, 4, "%", t); break;
+    case IX_MUL: text_print_pair(k, s, r, 4, "*", t); break;
+    case IX_AND: text_print_pair(k, s, r, 1, " && ", t); break;
+    case IX_OR: text_print_pair(k, s, r, 0, " || ", t); break;
+    case IX_GE0: text_print_ix(k, s, r->a, 3, t); jot_text_f(t, " >= 0"); break;
+    case IX_EQ0: text_print_ix(k, s, r->a, 3, t); jot_text_f(t, " == 0"); break;
+    case IX_NOT: jot_text_f(t, "!"); text_print_ix(k, s, r->a, 5, t); break;
     case IX_LOAD:
         jot_text_f(t, "@e%u(", r->a);
         for (uint32_t i = 0; i < r->n; i++) {
             jot_text_f(t, "%s", i ? ", " : "");
-            print_ix(k, s, k->ix->args.v[r->at + i], 0, t);
+            text_print_ix(k, s, k->ix->args.v[r->at + i], 0, t);
         }
         jot_text_f(t, ")");
         break;
@@ -92,7 +92,7 @@ print_atom(const Kernel *k, const Sched *s, const IxRec *r, Text *t)
 }
 
 static void
-print_ix(const Kernel *k, const Sched *s, Ix ix, int level, Text *t)
+text_print_ix(const Kernel *k, const Sched *s, Ix ix, int level, Text *t)
 {
     bool wrap = ix_level(k, ix) < level;
     jot_text_f(t, "%s", wrap ? "(" : "");
@@ -103,7 +103,7 @@ print_ix(const Kernel *k, const Sched *s, Ix ix, int level, Text *t)
 JOT_FN void
 jot_ix_print_named(const Kernel *k, const Sched *s, Ix ix, Text *t)
 {
-    print_ix(k, s, ix, 0, t);
+    text_print_ix(k, s, ix, 0, t);
 }
 
 /* ---- printing a schedule ---- */
@@ -129,7 +129,7 @@ print_place(const Sched *s, const char *word, const Place *p, Text *t)
     jot_text_f(t, "; %s %s[", word, b->name);
     for (int i = 0; i < b->rank; i++) {
         jot_text_f(t, "%s", i ? ", " : "");
-        print_ix(s->k, s, s->ixs.v[p->at + (uint32_t)i], 0, t);
+        text_print_ix(s->k, s, s->ixs.v[p->at + (uint32_t)i], 0, t);
     }
     jot_text_f(t, "]");
 }

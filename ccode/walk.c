@@ -103,6 +103,7 @@ counted(Walk *w, uint32_t n, int64_t steps, bool rest)
     Ix pos;
     if (!block)
         return;
+    w->code->inst.v[block].exact = rest;
     w->edge[n].block = block;
     w->edge[n].steps = steps;
     w->edge[n].rest = rest;
@@ -393,10 +394,13 @@ walk_init(Walk *w, const Stage *st, uint32_t stage)
             w->lanes ? w->s->lanes : 0);
 }
 
+/* Conditions under the present positions; false: one cannot hold. Those that differ by lane go to
+ * w->lane_cond. */
 static bool
 conditions(Walk *w, uint32_t at, int n, uint32_t *cond, int *nconds)
 {
     *nconds = 0;
+    w->nlane_conds = 0;
     for (int i = 0; i < n; i++) {
         Ix ix = jot_walk_subst(w, w->k->ixs.v[at + (uint32_t)i]);
         int64_t known;
@@ -406,8 +410,8 @@ conditions(Walk *w, uint32_t at, int n, uint32_t *cond, int *nconds)
             continue;
         }
         if (jot_ix_axes(w->k->ix, ix) >> WALK_LANE & 1) {
-            jot_code_refuse(w->code, "a condition of a reduction or store depends on the lane");
-            return false;
+            w->lane_cond[w->nlane_conds++] = ix;
+            continue;
         }
         cond[(*nconds)++] = jot_walk_ix(&w->index, ix);
     }
@@ -459,6 +463,7 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
     w->defining = st->what;
     body = jot_walk_value(w, w->k->args.v[v->arg]);
     w->defining = 0;
+    body = jot_walk_masked(w, v, body);
     if (jot_walk_absent(w, w->k->args.v[v->arg], (EwOp)v->ew))
         ;
     else if (st->acc.kind == PLACE_MEM)
@@ -488,6 +493,28 @@ walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
         jot_walk_keep(w, stage, false, value);
 }
 
+/* A store whose conditions differ by lane: one scalar store for each. */
+static void
+store_lanes(Walk *w, const KStore *s, const Ix *index, uint32_t value)
+{
+    int lanes = w->lanes, nconds = w->nlane_conds;
+    for (int lane = 0; lane < lanes; lane++) {
+        Ix at[JOT_MAX_RANK];
+        uint32_t cond[64];
+        bool inside;
+        for (int d = 0; d < s->nidx; d++)
+            at[d] = jot_walk_at_lane(w, index[d], lane);
+        for (int i = 0; i < nconds; i++)
+            cond[i] = jot_walk_ix(&w->index, jot_walk_at_lane(w, w->lane_cond[i], lane));
+        inside = open_if(w, cond, nconds);
+        w->lanes = 0;
+        jot_walk_write(w, s->buf, at, jot_walk_lane_of(w, value, lane), (EwOp)s->acc);
+        w->lanes = lanes;
+        if (inside)
+            jot_code_pop(&w->b);
+    }
+}
+
 static void
 walk_store(Walk *w, const Stage *st)
 {
@@ -502,7 +529,10 @@ walk_store(Walk *w, const Stage *st)
         return;
     inside = open_if(w, cond, n);
     value = jot_walk_value(w, s->value);
-    jot_walk_write(w, s->buf, index, value, (EwOp)s->acc);
+    if (w->nlane_conds)
+        store_lanes(w, s, index, value);
+    else
+        jot_walk_write(w, s->buf, index, value, (EwOp)s->acc);
     if (inside)
         jot_code_pop(&w->b);
 }

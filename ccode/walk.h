@@ -40,6 +40,8 @@ typedef struct {
     bool may_split;             /* the parallel loop may be split among callers */
     uint32_t guards[WALK_GUARDS]; /* conditions on every store */
     int nguards;
+    Ix lane_cond[64];           /* conditions of the present leaf that differ by lane */
+    int nlane_conds;
     Clamp clamp[SCHED_AXES];
     Edge *edge;                 /* per tree node */
     int *stage_of;              /* per value: stage or -1 */
@@ -53,6 +55,10 @@ JOT_FN void jot_walk_node(Walk *w, uint32_t n);
 
 JOT_FN Ix jot_walk_subst(Walk *w, Ix ix);             /* under the present positions */
 JOT_FN uint32_t jot_walk_const(Walk *w, int dtype, jot_Scalar c);
+JOT_FN Ix jot_walk_at_lane(Walk *w, Ix ix, int lane); /* ix with the lane fixed */
+JOT_FN uint32_t jot_walk_lane_of(Walk *w, uint32_t vector, int lane);
+/* body in the lanes where w->lane_cond hold, the reduction's identity in others */
+JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
 JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
 /* Registers of a stage in the present copy; copies: partial sums of their own per private copy. */
 JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst);

@@ -33,8 +33,8 @@ jot_walk_const(Walk *w, int dtype, jot_Scalar c)
     return jot_code_add(&w->b, in, NULL, 0, NULL);
 }
 
-static uint32_t
-lane_of(Walk *w, uint32_t vector, int lane)
+JOT_FN uint32_t
+jot_walk_lane_of(Walk *w, uint32_t vector, int lane)
 {
     Inst in = pure_inst(C_LANE, w->code->inst.v[vector].dtype, 0);
     if (w->code->inst.v[vector].lanes == 0)
@@ -62,9 +62,8 @@ operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n)
 
 /* ---- memory ---- */
 
-/* ix with the lane fixed */
-static Ix
-at_lane(Walk *w, Ix ix, int lane)
+JOT_FN Ix
+jot_walk_at_lane(Walk *w, Ix ix, int lane)
 {
     Ix map[WALK_VARS];
     for (int i = 0; i < WALK_LANE; i++)
@@ -177,10 +176,10 @@ load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
         return load_once(w, a, dtype, outside, step);
     for (int lane = 0; lane < w->lanes; lane++) {
         Access one = *a;
-        one.addr = at_lane(w, a->addr, lane);
+        one.addr = jot_walk_at_lane(w, a->addr, lane);
         one.nconds = 0;
         for (int i = 0; i < a->nconds; i++)
-            add_cond(w, &one, w->k->bufs.v[a->buf].layout, NULL, at_lane(w, a->cond[i], lane), false, 0);
+            add_cond(w, &one, w->k->bufs.v[a->buf].layout, NULL, jot_walk_at_lane(w, a->cond[i], lane), false, 0);
         scalar[lane] = one.never ? jot_walk_const(w, dtype, outside)
                                  : load_once(w, &one, dtype, outside, 0);
     }
@@ -229,13 +228,13 @@ jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
     bool inside = open_guards(w);
     bool each = lanes && (step < 0 || (acc && step == 0));
     if (!each && step == 0 && w->code->inst.v[value].lanes)
-        value = lane_of(w, value, lanes - 1);
+        value = jot_walk_lane_of(w, value, lanes - 1);
     if (!each)
         store_once(w, &a, value, acc, step);
     for (int lane = 0; each && lane < lanes; lane++) {
         Access one = a;
-        one.addr = at_lane(w, a.addr, lane);
-        store_once(w, &one, lane_of(w, value, lane), acc, 0);
+        one.addr = jot_walk_at_lane(w, a.addr, lane);
+        store_once(w, &one, jot_walk_lane_of(w, value, lane), acc, 0);
     }
     if (inside)
         jot_code_pop(&w->b);
@@ -274,9 +273,9 @@ fold_lanes(Walk *w, uint32_t vector, EwOp op, int dtype)
 {
     int lanes = w->code->inst.v[vector].lanes;
     uint32_t pair[2];
-    pair[0] = lane_of(w, vector, 0);
+    pair[0] = jot_walk_lane_of(w, vector, 0);
     for (int lane = 1; lane < lanes; lane++) {
-        pair[1] = lane_of(w, vector, lane);
+        pair[1] = jot_walk_lane_of(w, vector, lane);
         pair[0] = operator(w, op, dtype, pair, 2);
     }
     return pair[0];
@@ -293,7 +292,7 @@ jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value)
     if (w->lanes && lane_step(w, &a) == 0) {
         uint32_t all[256];
         for (int lane = 0; lane < w->lanes; lane++)
-            all[lane] = lane_of(w, value, lane);
+            all[lane] = jot_walk_lane_of(w, value, lane);
         value = pack(w, dtype, all, w->lanes);
         store_once(w, &a, fold_lanes(w, value, op, dtype), op, 0);
     } else
@@ -367,10 +366,10 @@ read_kept(Walk *w, uint32_t stage)
     if (along < 0 || (w->lanes && w->vector_axis == along) || w->s->lanes == 1)
         return jot_walk_kept(w, stage, false);
     if (!w->lanes)
-        return lane_of(w, jot_walk_kept(w, stage, false), (int)w->at.copy[along]);
+        return jot_walk_lane_of(w, jot_walk_kept(w, stage, false), (int)w->at.copy[along]);
     for (int i = 0; i < w->lanes; i++) {
         inst = find_kept(w, stage, false, copy_key(w, st, false, w->vector_axis, i));
-        lane[i] = inst ? lane_of(w, inst, (int)w->at.copy[along]) : 0;
+        lane[i] = inst ? jot_walk_lane_of(w, inst, (int)w->at.copy[along]) : 0;
     }
     return lane[0] ? pack(w, w->code->inst.v[lane[0]].dtype, lane, w->lanes) : 0;
 }
@@ -473,7 +472,7 @@ index_value(Walk *w, int dtype, Ix ix)
     uint32_t arg, lane[256];
     if (w->lanes && (jot_ix_axes(w->k->ix, ix) >> WALK_LANE & 1)) {
         for (int i = 0; i < w->lanes; i++) {
-            arg = jot_walk_ix(&w->index, at_lane(w, ix, i));
+            arg = jot_walk_ix(&w->index, jot_walk_at_lane(w, ix, i));
             lane[i] = jot_code_add(&w->b, in, &arg, 1, NULL);
         }
         return pack(w, dtype, lane, w->lanes);
@@ -482,7 +481,21 @@ index_value(Walk *w, int dtype, Ix ix)
     return jot_code_add(&w->b, in, &arg, 1, NULL);
 }
 
-/* The entry where the index is known, else a choice among all entries (small tables). */
+JOT_FN uint32_t
+jot_walk_masked(Walk *w, const Value *reduce, uint32_t body)
+{
+    for (int i = 0; i < w->nlane_conds && body; i++) {
+        uint32_t arg[3];
+        jot_Scalar identity;
+        jot_reduce_op_identity((EwOp)reduce->ew, (jot_DType)reduce->dtype, &identity);
+        arg[0] = index_value(w, JOT_BOOL, w->lane_cond[i]);
+        arg[1] = body;
+        arg[2] = jot_walk_const(w, reduce->dtype, identity);
+        body = operator(w, EW_SELECT, reduce->dtype, arg, 3);
+    }
+    return body;
+}
+
 static uint32_t
 table_value(Walk *w, const Value *v)
 {
