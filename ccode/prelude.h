@@ -4,10 +4,10 @@
  * constant folding call them), and kept in prelude.c as strings, which the emitter puts in front of
  * the kernels that use them. So the interpreter and a generated kernel round alike.
  *
- *     prelude.def --+-- FN = definition --> jot_expf(x)                    in the library
- *                   +-- FN = table row  --> "jot_expf", "float", ...       in generated source
+ *     prelude.def --+-- FN = definition --> jotm_expf(x)                    in the library
+ *                   +-- FN = table row  --> "jotm_expf", "float", ...       in generated source
  *
- * The f64 functions have names that core.h gives to builders (jot_exp). A file that needs both
+ * The f64 functions have names that core.h gives to builders (jotm_exp). A file that needs both
  * headers either wants the text alone, and defines JOT_PRELUDE_TEXT before it includes this one, or
  * renames the functions by macros first, as ops/scalar.c does.
  *

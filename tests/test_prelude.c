@@ -45,7 +45,7 @@ check(int ok, const char *what, double x, double y, double got, double want)
 static float
 as_float(uint32_t u)
 {
-    return jot_frombitsf(u);
+    return jotm_frombitsf(u);
 }
 
 static int
@@ -178,7 +178,7 @@ static uint64_t state = 1;
 static uint64_t
 next(void)
 {
-    return jot_rand_u64(20240229u, state++);
+    return jotm_rand_u64(20240229u, state++);
 }
 
 /* hard and ordinary doubles in turn: any bits, moderate ones, near multiples of 1/4 and of pi/4 */
@@ -190,16 +190,16 @@ argument(unsigned i)
     int k = (int)(r >> 40) % 2048 - 1024;
 
     switch (i % 6) {
-    case 0: return jot_frombits(r);
+    case 0: return jotm_frombits(r);
     case 1: return ((double)(r >> 11) * 0x1p-52 - 1) * (i % 7 < 3 ? 1 : i % 7 < 5 ? 12 : 750);
     case 2: x = k * 0.25; break;
     case 3: x = k * 0.78539816339744831; break;
     case 4:
         x = ldexp((double)(r >> 11) * 0x1p-53 + 1, (int)(next() % 64) - 40);
         return r & 1 ? x : -x;
-    default: return jot_frombits((r & ~((uint64_t)0x7ff << 52)) | (next() % 3) << 52);
+    default: return jotm_frombits((r & ~((uint64_t)0x7ff << 52)) | (next() % 3) << 52);
     }
-    return jot_frombits(jot_bits(x) + (r & 7) - 4);
+    return jotm_frombits(jotm_bits(x) + (r & 7) - 4);
 }
 
 static double
@@ -380,7 +380,7 @@ test_binary(void)
             if (i % 3 == 1 && i >= ENDS * ENDS)
                 y *= 0.15;
             a = (float)x, b = (float)y;
-            if (a == b && (f->f32 == jot_maxf || f->f32 == jot_minf))
+            if (a == b && (f->f32 == jotm_maxf || f->f32 == jotm_minf))
                 continue;
             narrow = 1;
             e = ulps_f32(f->f32(a, b), f->ref32(a, b));
@@ -391,7 +391,7 @@ test_binary(void)
             narrow = 0;
             if (!with_f64)
                 continue;
-            if (x == y && (f->f32 == jot_maxf || f->f32 == jot_minf))
+            if (x == y && (f->f32 == jotm_maxf || f->f32 == jotm_minf))
                 continue;
             e = ulps_f64(f->f64(x, y), f->ref64(x, y));
             if (e > worst[1])
@@ -420,30 +420,30 @@ test_values(void)
         double x = near_pi[i];
         float f = (float)x;
 
-        check(ulps_f32(jot_sinf(f), sin(f)) <= 1, "sinf", f, 0, jot_sinf(f), sin(f));
-        check(ulps_f32(jot_cosf(-f), cos(f)) <= 1, "cosf", f, 0, jot_cosf(f), cos(f));
-        check(ulps_f32(jot_tanf(-f), tan(-f)) <= 2, "tanf", f, 0, jot_tanf(f), tan(f));
+        check(ulps_f32(jotm_sinf(f), sin(f)) <= 1, "sinf", f, 0, jotm_sinf(f), sin(f));
+        check(ulps_f32(jotm_cosf(-f), cos(f)) <= 1, "cosf", f, 0, jotm_cosf(f), cos(f));
+        check(ulps_f32(jotm_tanf(-f), tan(-f)) <= 2, "tanf", f, 0, jotm_tanf(f), tan(f));
         if (!with_f64)
             continue;
-        check(ulps_f64(jot_sin(x), sinl(x)) <= 1, "sin", x, 0, jot_sin(x), sin(x));
-        check(ulps_f64(jot_cos(-x), cosl(x)) <= 1, "cos", x, 0, jot_cos(x), cos(x));
-        check(ulps_f64(jot_tan(-x), tanl(-x)) <= 2, "tan", x, 0, jot_tan(x), tan(x));
+        check(ulps_f64(jotm_sin(x), sinl(x)) <= 1, "sin", x, 0, jotm_sin(x), sin(x));
+        check(ulps_f64(jotm_cos(-x), cosl(x)) <= 1, "cos", x, 0, jotm_cos(x), cos(x));
+        check(ulps_f64(jotm_tan(-x), tanl(-x)) <= 2, "tan", x, 0, jotm_tan(x), tan(x));
     }
     for (i = 0; i < ENDS; i++) {
         double x = ends[i];
 
-        check(jot_isnan(x) == (x != x), "isnan", x, 0, 0, 0);
-        check(jot_isnanf((float)x) == (x != x), "isnanf", x, 0, 0, 0);
-        check(jot_isinf(x) == !!isinf(x), "isinf", x, 0, 0, 0);
-        check(jot_isinff((float)x) == !!isinf((float)x), "isinff", x, 0, 0, 0);
-        check(jot_isfinite(x) == !!isfinite(x), "isfinite", x, 0, 0, 0);
-        check(jot_isfinitef((float)x) == !!isfinite((float)x), "isfinitef", x, 0, 0, 0);
+        check(jotm_isnan(x) == (x != x), "isnan", x, 0, 0, 0);
+        check(jotm_isnanf((float)x) == (x != x), "isnanf", x, 0, 0, 0);
+        check(jotm_isinf(x) == !!isinf(x), "isinf", x, 0, 0, 0);
+        check(jotm_isinff((float)x) == !!isinf((float)x), "isinff", x, 0, 0, 0);
+        check(jotm_isfinite(x) == !!isfinite(x), "isfinite", x, 0, 0, 0);
+        check(jotm_isfinitef((float)x) == !!isfinite((float)x), "isfinitef", x, 0, 0, 0);
     }
     for (i = 0; i < 2000u * (unsigned)with_f64; i++) { /* below zero the absolute error counts */
         double x = -(double)(next() >> 11) * 0x1p-53 * (i & 1 ? 5 : 40), w = (double)lgammal(x);
 
-        check(fabs(jot_lgamma(x) - w) <= 1e-14 * (1 + fabs(x) + fabs(w)), "lgamma", x, 0,
-              jot_lgamma(x), w);
+        check(fabs(jotm_lgamma(x) - w) <= 1e-14 * (1 + fabs(x) + fabs(w)), "lgamma", x, 0,
+              jotm_lgamma(x), w);
     }
 }
 
@@ -472,7 +472,7 @@ test_casts(void)
             k = (int)(i - 4000);
             x = ldexp(1, (8 << k / 20 % 4) - k / 80) * (k / 10 % 2 ? -1 : 1);
             x = k % 10 < 5 ? x + (k % 5 - 2) * 0.5
-                : jot_frombits(jot_bits(x) + (uint64_t)(k % 5) - 2);
+                : jotm_frombits(jotm_bits(x) + (uint64_t)(k % 5) - 2);
         }
         TO_INT(i8, int8_t, INT8_MIN, INT8_MAX);
         TO_INT(i16, int16_t, INT16_MIN, INT16_MAX);
@@ -504,27 +504,27 @@ test_half(void)
 
     for (h = 0; h < 65536; h++) {
         double v = half_value(h);
-        float f = jot_f16_to_f32((uint16_t)h), b = jot_bf16_to_f32((uint16_t)h);
+        float f = jotm_f16_to_f32((uint16_t)h), b = jotm_bf16_to_f32((uint16_t)h);
 
         check(v != v ? f != f && signbit(f) == signbit(as_float(h << 16))
                   : f == v && same_sign(f, v), "f16_to_f32", h, 0, f, v);
-        check(jot_bitsf(b) == h << 16, "bf16_to_f32", h, 0, b, 0);
+        check(jotm_bitsf(b) == h << 16, "bf16_to_f32", h, 0, b, 0);
         if (v != v)
-            check((jot_f32_to_f16(f) | 0x200) == (h | 0x200), "f16 NaN", h, 0,
-                  jot_f32_to_f16(f), h);
+            check((jotm_f32_to_f16(f) | 0x200) == (h | 0x200), "f16 NaN", h, 0,
+                  jotm_f32_to_f16(f), h);
         else
-            check(jot_f32_to_f16(f) == h, "f32_to_f16", f, 0, jot_f32_to_f16(f), h);
-        check((b != b ? jot_f32_to_bf16(b) == (h | 0x40) : jot_f32_to_bf16(b) == h), "f32_to_bf16",
-              b, 0, jot_f32_to_bf16(b), h);
+            check(jotm_f32_to_f16(f) == h, "f32_to_f16", f, 0, jotm_f32_to_f16(f), h);
+        check((b != b ? jotm_f32_to_bf16(b) == (h | 0x40) : jotm_f32_to_bf16(b) == h), "f32_to_bf16",
+              b, 0, jotm_f32_to_bf16(b), h);
         if ((h & 0x7fff) < 0x7c00) { /* the midpoint to the next one; 0x7c00 stands for 2^16 */
             double up = (h & 0x7fff) == 0x7bff ? (h >> 15 ? -65536.0 : 65536.0) : half_value(h + 1);
             float mid = (float)((v + up) / 2);
 
             for (d = -1; d <= 1; d++) {
                 unsigned want = d < 0 ? h : d > 0 ? h + 1 : h + (h & 1);
-                float x = as_float(jot_bitsf(mid) + (uint32_t)d);
+                float x = as_float(jotm_bitsf(mid) + (uint32_t)d);
 
-                check(jot_f32_to_f16(x) == want, "f32_to_f16", x, 0, jot_f32_to_f16(x), want);
+                check(jotm_f32_to_f16(x) == want, "f32_to_f16", x, 0, jotm_f32_to_f16(x), want);
             }
         }
         if ((h & 0x7fff) < 0x7f80)
@@ -532,7 +532,7 @@ test_half(void)
                 float x = as_float((h << 16 | 0x8000) + (uint32_t)d);
                 unsigned want = d < 0 ? h : d > 0 ? h + 1 : h + (h & 1);
 
-                check(jot_f32_to_bf16(x) == want, "f32_to_bf16", x, 0, jot_f32_to_bf16(x), want);
+                check(jotm_f32_to_bf16(x) == want, "f32_to_bf16", x, 0, jotm_f32_to_bf16(x), want);
             }
     }
 }
@@ -615,8 +615,8 @@ test_integers(void)
 static void
 philox(uint64_t key, uint64_t lo, uint64_t hi, uint64_t w0, uint64_t w1)
 {
-    check(jot_philox(key, lo, hi, 0) == w0, "philox 0", (double)key, (double)lo, 0, (double)w0);
-    check(jot_philox(key, lo, hi, 1) == w1, "philox 1", (double)key, (double)lo, 0, (double)w1);
+    check(jotm_philox(key, lo, hi, 0) == w0, "philox 0", (double)key, (double)lo, 0, (double)w0);
+    check(jotm_philox(key, lo, hi, 1) == w1, "philox 1", (double)key, (double)lo, 0, (double)w1);
 }
 
 static void
@@ -636,10 +636,10 @@ moments(const char *name, double (*draw)(uint64_t), double mean, double var, dou
     check(fabs(lag / n / var) < 5 / sqrt(n), name, 11, 0, lag / n / var, 0);
 }
 
-static double draw_uf(uint64_t i) { return jot_uniformf(7, i); }
-static double draw_u(uint64_t i) { return jot_uniform(7, i); }
-static double draw_nf(uint64_t i) { return jot_normalf(7, i); }
-static double draw_n(uint64_t i) { return jot_normal(7, i); }
+static double draw_uf(uint64_t i) { return jotm_uniformf(7, i); }
+static double draw_u(uint64_t i) { return jotm_uniform(7, i); }
+static double draw_nf(uint64_t i) { return jotm_normalf(7, i); }
+static double draw_n(uint64_t i) { return jotm_normal(7, i); }
 
 static void
 test_random(void)
@@ -648,16 +648,16 @@ test_random(void)
     uint64_t ones = ~(uint64_t)0, i;
 
     for (i = 0; i < 4; i++)
-        check(jot_rand_u32(0, i) == zero[i], "rand_u32", (double)i, 0, jot_rand_u32(0, i), zero[i]);
+        check(jotm_rand_u32(0, i) == zero[i], "rand_u32", (double)i, 0, jotm_rand_u32(0, i), zero[i]);
     philox(ones, ones, ones, 0x41c83b0e408f276du, 0x6d5451fda20bc7c6u);
     philox(0x299f31d0a4093822u, 0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x94fdccebd16cfe09u,
            0x24126ea15001e420u);
     for (i = 0; i < 64; i++) {
-        float u = jot_uniformf(3, i);
-        uint64_t w = jot_rand_u64(3, i);
+        float u = jotm_uniformf(3, i);
+        uint64_t w = jotm_rand_u64(3, i);
 
         check(u >= 0 && u < 1, "uniformf", (double)i, 0, u, 0);
-        check((uint32_t)w == jot_rand_u32(3, 2 * i) && w >> 32 == jot_rand_u32(3, 2 * i + 1),
+        check((uint32_t)w == jotm_rand_u32(3, 2 * i) && w >> 32 == jotm_rand_u32(3, 2 * i + 1),
               "rand_u64", (double)i, 0, (double)w, 0);
     }
     moments("uniformf", draw_uf, 0.5, 1 / 12.0, 1.8);
@@ -715,7 +715,7 @@ test_table(void)
         }
         check(calls == uses, f[i].name, i, 2, calls, uses);
     }
-    check(jot_prelude_find("jot_exp", 3) == NULL, "find", 0, 0, 0, 0);
+    check(jot_prelude_find("jotm_exp", 3) == NULL, "find", 0, 0, 0, 0);
     check(jot_prelude_find("jot_expfx", 9) == NULL, "find", 0, 0, 0, 0);
     check(jot_prelude_find("", 0) == NULL, "find", 0, 0, 0, 0);
 }
@@ -731,22 +731,22 @@ print_program(FILE *to)
     fputs("#include <stdio.h>\n"
           "static jot_u64 c, h;\n"
           "static jot_u64 raw(void)\n{\n"
-          "    jot_u64 r = jot_rand_u64(5u, c), k = c / 3u % 12u;\n    c++;\n"
+          "    jot_u64 r = jotm_rand_u64(5u, c), k = c / 3u % 12u;\n    c++;\n"
           "    return k < 4u ? r : k < 8u ? r >> (r >> 58) : r & 7u ? (r & 127u) - 64u : 0u;\n}\n"
           "static double arg_double(void)\n{\n"
-          "    jot_u64 r = jot_rand_u64(6u, c), k = c++ % 8u;\n"
+          "    jot_u64 r = jotm_rand_u64(6u, c), k = c++ % 8u;\n"
           "    double d = (double)(jot_i64)(r >> 11) * 2.220446049250313e-16 - 1.0;\n"
-          "    return k < 2u ? jot_frombits(r) : k < 4u ? d : k < 6u ? d * 12.0\n"
+          "    return k < 2u ? jotm_frombits(r) : k < 4u ? d : k < 6u ? d * 12.0\n"
           "        : k < 7u ? d * 750.0 : (double)(jot_i64)(r & 15u) * 0.5 - 4.0;\n}\n"
           "static float arg_float(void)\n{\n"
           "    jot_u64 k = c & 8u;\n"
-          "    return k ? jot_frombitsf((jot_u32)raw()) : (float)arg_double();\n}\n"
+          "    return k ? jotm_frombitsf((jot_u32)raw()) : (float)arg_double();\n}\n"
           "static void out_bits(jot_u64 u)\n{\n    h = (h ^ u) * (((jot_u64)1 << 40) + 435u);\n"
           "    h ^= h >> 29;\n}\n"
           "static void out_double(double x)\n{\n"
-          "    out_bits(jot_isnan(x) ? 1u : jot_bits(x));\n}\n"
+          "    out_bits(jotm_isnan(x) ? 1u : jotm_bits(x));\n}\n"
           "static void out_float(float x)\n{\n"
-          "    out_bits(jot_isnanf(x) ? 1u : jot_bitsf(x));\n}\n",
+          "    out_bits(jotm_isnanf(x) ? 1u : jotm_bitsf(x));\n}\n",
           to);
     fputs("int main(void)\n{\n    int i;\n", to);
     for (f = jot_prelude_table(&n), i = 0; i < n; i++) {
