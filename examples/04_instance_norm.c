@@ -1,8 +1,8 @@
 /* 04_instance_norm.c - Listing 5 of the Jittor paper: statistics and their use in two nests.
  *
  * mean(x) and mean(x * x) walk the same space over the same x, so they are one nest with two
- * accumulators; what follows is element-wise and becomes the second. The dump shows both, and the
- * order of loops of each: channels outermost in the first, memory order in the second. */
+ * accumulators; what follows is element-wise and becomes the second. The dump shows both nests and
+ * the order of loops that each one got. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
