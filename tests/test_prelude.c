@@ -167,7 +167,7 @@ static const struct Unary {
     double bound32, bound64;
 } unary[] = {
 #define X(name, r32, r64, b32, b64) \
-    {#name, jot_##name##f, jot_##name, name##_ref32, name##_ref64, b32, b64},
+    {#name, jotm_##name##f, jotm_##name, name##_ref32, name##_ref64, b32, b64},
     UNARY(X)
 #undef X
 };
@@ -333,7 +333,7 @@ static const struct Binary {
     double bound32, bound64;
 } binary[] = {
 #define X(name, r32, r64, b32, b64) \
-    {#name, jot_##name##f, jot_##name, name##_ref32, name##_ref64, b32, b64},
+    {#name, jotm_##name##f, jotm_##name, name##_ref32, name##_ref64, b32, b64},
     BINARY(X)
 #undef X
 };
@@ -451,12 +451,12 @@ test_values(void)
 #define TO_INT(t, T, min, max) do { \
         long double w = x != x ? 0 : truncl(x), lo = min, hi = max; \
         T want = w <= lo ? (T)(min) : w >= hi ? (T)(max) : (T)w; \
-        check(jot_f64_to_##t(x) == want, "f64_to_" #t, x, 0, (double)jot_f64_to_##t(x), \
+        check(jotm_f64_to_##t(x) == want, "f64_to_" #t, x, 0, (double)jotm_f64_to_##t(x), \
               (double)w); \
         w = x != x ? 0 : truncl((float)x); \
         want = w <= lo ? (T)(min) : w >= hi ? (T)(max) : (T)w; \
-        check(jot_f32_to_##t((float)x) == want, "f32_to_" #t, x, 0, \
-              (double)jot_f32_to_##t((float)x), (double)w); \
+        check(jotm_f32_to_##t((float)x) == want, "f32_to_" #t, x, 0, \
+              (double)jotm_f32_to_##t((float)x), (double)w); \
     } while (0)
 
 static void
@@ -564,9 +564,9 @@ wide_floor_div(Wide a, Wide b)
         CHECK2(t, max, A > B ? a : b); CHECK2(t, min, A < B ? a : b); \
         CHECK2(t, shl, in ? (T)(U)((uint64_t)(U)a << b) : (T)0); \
         CHECK2(t, shr, in ? (T)(A >> b) : (T)(A < 0 ? -1 : 0)); \
-        check(jot_neg_##t(a) == (T)(U)-A, "neg_" #t, (double)a, 0, (double)jot_neg_##t(a), 0); \
-        check(jot_abs_##t(a) == (T)(U)(A < 0 ? -A : A), "abs_" #t, (double)a, 0, 0, 0); \
-        check(jot_sign_##t(a) == (T)((A > 0) - (A < 0)), "sign_" #t, (double)a, 0, 0, 0); \
+        check(jotm_neg_##t(a) == (T)(U)-A, "neg_" #t, (double)a, 0, (double)jotm_neg_##t(a), 0); \
+        check(jotm_abs_##t(a) == (T)(U)(A < 0 ? -A : A), "abs_" #t, (double)a, 0, 0, 0); \
+        check(jotm_sign_##t(a) == (T)((A > 0) - (A < 0)), "sign_" #t, (double)a, 0, 0, 0); \
         b = (T)(s % 70); \
         for (power = 0; power < (unsigned)b; power++) \
             p = (T)(U)((uint64_t)(U)p * (U)a); \
@@ -576,8 +576,8 @@ wide_floor_div(Wide a, Wide b)
             CHECK2(t, pow, (T)(a == 1 ? 1 : a == (T)-1 ? (b & 1 ? -1 : 1) : 0)); \
     } while (0)
 #define CHECK2(t, op, want) \
-    check(jot_##op##_##t(a, b) == (want), #op "_" #t, (double)a, (double)b, \
-          (double)jot_##op##_##t(a, b), (double)(want))
+    check(jotm_##op##_##t(a, b) == (want), #op "_" #t, (double)a, (double)b, \
+          (double)jotm_##op##_##t(a, b), (double)(want))
 
 static void
 test_integers(void)
