@@ -1,7 +1,7 @@
 /* ops/forms.c - the specialised forms of reindex that move elements of one variable about:
  *
  *     broadcast   out[i, j] = x[j]            transpose  out[i, j] = x[j, i]
- *     slice       out[i] = x[start + step*i]  pad        out[i] = x[i - before], or the value outside
+ *     slice       out[i] = x[start + step*i]  pad        out[i] = x[i - before], or a value
  *     flip        out[i] = x[n - 1 - i]       tile       out[i] = x[i % n]
  *     reshape     out[i, j] = x[(m*i + j) / n, (m*i + j) % n]
  *
@@ -128,15 +128,16 @@ jot_broadcast(jot_Var x, jot_Ints shape, jot_Ints dims)
         || !jot_maps_dims(f.ctx, f.op, dims, shape.n, &mask))
         return forms_bad(&f);
     if (f.node->rank + jot_bits_count(mask) != shape.n) {
-        jot_fail(f.ctx, JOT_ESHAPE, "broadcast: %d dimensions of x and %d new ones do not make the %d "
-                 "asked for", f.node->rank, jot_bits_count(mask), shape.n);
+        jot_fail(f.ctx, JOT_ESHAPE, "broadcast: %d dimensions of x and %d new ones do not make the "
+                 "%d asked for", f.node->rank, jot_bits_count(mask), shape.n);
         return forms_bad(&f);
     }
     for (k = 0; k < shape.n; k++) {
         if (mask >> k & 1)
             continue;
         if (f.node->ext[at] != shape.v[k] && f.node->ext[at] != 1)
-            return forms_misfit(&f, "extents of old dimensions must be equal or 1", shape), forms_bad(&f);
+            return forms_misfit(&f, "extents of old dimensions must be equal or 1", shape),
+                   forms_bad(&f);
         f.index[at] = f.node->ext[at] == shape.v[k] ? jot_ix_axis(f.pool, k)
                                                     : jot_ix_const(f.pool, 0);
         at++;
@@ -350,8 +351,8 @@ jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints step)
     FormsBuilder f;
     int k;
 
-    if (!forms_begin(&f, "slice", x) || !forms_list(&f, "start", start) || !forms_list(&f, "stop", stop)
-        || (step.n && !forms_list(&f, "step", step)))
+    if (!forms_begin(&f, "slice", x) || !forms_list(&f, "start", start)
+        || !forms_list(&f, "stop", stop) || (step.n && !forms_list(&f, "step", step)))
         return forms_bad(&f);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
@@ -376,15 +377,16 @@ jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value)
     FormsBuilder f;
     int k;
 
-    if (!forms_begin(&f, "pad", x) || !forms_list(&f, "before", before) || !forms_list(&f, "after", after))
+    if (!forms_begin(&f, "pad", x) || !forms_list(&f, "before", before)
+        || !forms_list(&f, "after", after))
         return forms_bad(&f);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
         if (!jot_add_ok(f.node->ext[k], before.v[k], &f.ext[k])
             || !jot_add_ok(f.ext[k], after.v[k], &f.ext[k]) || f.ext[k] < 0) {
-            jot_fail(f.ctx, JOT_ESHAPE, "pad: dimension %d of extent %lld with %lld before and %lld "
-                     "after is no extent", k, (long long)f.node->ext[k], (long long)before.v[k],
-                     (long long)after.v[k]);
+            jot_fail(f.ctx, JOT_ESHAPE, "pad: dimension %d of extent %lld with %lld before and "
+                     "%lld after is no extent", k, (long long)f.node->ext[k],
+                     (long long)before.v[k], (long long)after.v[k]);
             return forms_bad(&f);
         }
         f.index[k] = jot_ix_sub(f.pool, jot_ix_axis(f.pool, k), jot_ix_const(f.pool, before.v[k]));

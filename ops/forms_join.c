@@ -37,10 +37,11 @@ join_check(Joining *j, const Node *first, const Node *n, int which)
         return true;
     jot_shape_text(&ta, first->rank, first->ext);
     jot_shape_text(&tb, n->rank, n->ext);
-    return jot_fail(j->ctx, JOT_ESHAPE, "%s: variable 0 is %s, variable %d is %s", j->op, a, which, b);
+    return jot_fail(j->ctx, JOT_ESHAPE, "%s: variable 0 is %s, variable %d is %s", j->op, a, which,
+                    b);
 }
 
-/* Check all and work out dtype and shape. `more`: 0 for concat, 1 for the new dimension of stack. */
+/* Check all and work out dtype and shape. `more`: 1 for the new dimension of stack, else 0. */
 static bool
 join_begin(Joining *j, const char *op, jot_Vars vars, int asked, int more)
 {
@@ -93,8 +94,9 @@ join_place(const Joining *j, NodeId x, int64_t at)
     for (k = 0; k < n->rank; k++)
         index[k] = k == j->dim && !stacks ? place : jot_ix_axis(pool, k + (stacks && k >= j->dim));
     cond = jot_ix_eq0(pool, place, NULL);
-    return jot_reindex_node(j->ctx, jot_maps_cast(j->ctx, x, j->dtype), j->rank, j->ext, index, ncond,
-                            &cond, jot_scalar_from_f64(-0.0, j->dtype), 0, NULL);
+    x = jot_maps_cast(j->ctx, x, j->dtype);
+    return jot_reindex_node(j->ctx, x, j->rank, j->ext, index, ncond, &cond,
+                            jot_scalar_from_f64(-0.0, j->dtype), 0, NULL);
 }
 
 static jot_Var

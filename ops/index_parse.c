@@ -323,8 +323,8 @@ ixparse_join(IxReader *r, int op, Ix a, Ix b)
     }
 }
 
-/* A zero written out as the divisor. An extent that happens to be 0 is no mistake of the text: there
- * the operators' own answer, 0, stands. */
+/* A zero written out as the divisor. An extent that happens to be 0 is no mistake of the text:
+ * there the operators' own answer, 0, stands. */
 static bool
 ixparse_zero_divisor(const IxReader *r, int from, Ix divisor)
 {

@@ -1,15 +1,15 @@
 /* ops/invert.c - reads a map backwards: given o = index(i), what is i?
  *
  *     o0 = i1, o1 = 3 - i0                 i0 = 3 - o1, i1 = o0           (transpose, flip)
- *     o0 = 12*i0 + 4*i1 + i2               i0 = o0/12, i1 = o0%12/4, ...  (digits of a number: reshape)
- *     o0 = i0/6, o1 = i0%6                 i0 = 6*o0 + o1                 (a number from its digits)
+ *     o0 = 12*i0 + 4*i1 + i2               i0 = o0/12, i1 = o0%12/4, ...  (digits: reshape)
+ *     o0 = i0/6, o1 = i0%6                 i0 = 6*o0 + o1                 (from digits)
  *     o0 = 2*i0                            i0 = o0/2, if o0 is even       (slice with a step)
  *
  * A small system of equations `expression in i = value in o` is solved one unknown at a time. The
- * unknowns are axes, and also x/c and x%c as long as x is not known; both together give x. An axis has
- * a value only where the equations leave no choice, so the map is injective where all axes have one.
- * The caller checks what a solution takes for granted: that it lies in the space (bounds), and that it
- * is a solution (dimensions that are not `used`).
+ * unknowns are axes, and also x/c and x%c as long as x is not known; both together give x. An axis
+ * has a value only where the equations leave no choice, so the map is injective where all axes have
+ * one. The caller checks what a solution takes for granted: that it lies in the space (bounds), and
+ * that it is a solution (dimensions that are not `used`).
  *
  * A scatter that inverts becomes a gather: no accumulation, no order, and it composes.
  *
@@ -127,8 +127,8 @@ invert_learn(Inversion *v, Ix atom, Ix value)
     return true;
 }
 
-/* Solve one equation if it has the form of digits. Its dimension is used up when the digits say all:
- * they are axes (whose bounds the caller checks) and the lowest counts by ones. */
+/* Solve one equation if it has the form of digits. Its dimension is used up when the digits say
+ * all: they are axes (whose bounds the caller checks) and the lowest counts by ones. */
 static bool
 invert_digits(Inversion *v, InvertEq *eq, InvertRest *rest)
 {

@@ -17,7 +17,8 @@ enum { MAPS_SHOWN = 72 }; /* characters of a malformed expression */
 static void
 maps_caret(Text *text, const char *source, int at)
 {
-    int n = (int)jot_str_len(source), from = at > MAPS_SHOWN * 2 / 3 ? at - MAPS_SHOWN * 2 / 3 : 0, k;
+    int n = (int)jot_str_len(source), before = MAPS_SHOWN * 2 / 3, k;
+    int from = at > before ? at - before : 0;
     int to = n - from > MAPS_SHOWN ? from + MAPS_SHOWN : n;
 
     jot_text_f(text, "\n    %s", from ? "..." : "");
@@ -65,8 +66,8 @@ maps_read_extra(jot_Ctx *ctx, const char *op, jot_Vars extra, IndexMap *map)
             return false;
         dtype = (jot_DType)jot_node(ctx, id)->dtype;
         if (jot_dtype_class(dtype) != CLASS_INT)
-            return jot_fail(ctx, JOT_EDTYPE, "%s: index variable e%d is %s; an integer dtype is needed",
-                            op, k, jot_dtype_name(dtype));
+            return jot_fail(ctx, JOT_EDTYPE, "%s: index variable e%d is %s; an integer dtype is "
+                            "needed", op, k, jot_dtype_name(dtype));
         map->extra[map->nextra++] = id;
     }
     return true;
@@ -93,8 +94,8 @@ maps_read_all(jot_Ctx *ctx, const char *op, IxParse *parse, jot_Strs index, jot_
         map->cond[map->ncond++] = c;
     }
     if (map->ncond + parse->nguards > MAP_MAX_COND)
-        return jot_fail(ctx, JOT_ERANGE, "%s: %d conditions, with those that loads bring; at most %d",
-                        op, map->ncond + parse->nguards, MAP_MAX_COND);
+        return jot_fail(ctx, JOT_ERANGE, "%s: %d conditions, with those that loads bring; at most "
+                        "%d", op, map->ncond + parse->nguards, MAP_MAX_COND);
     for (k = 0; k < parse->nguards; k++)
         map->cond[map->ncond++] = parse->guards[k];
     return true;
@@ -142,7 +143,8 @@ jot_maps_dim(jot_Ctx *ctx, const char *op, int64_t dim, int rank)
 
     if (k >= 0 && k < rank)
         return (int)k;
-    jot_fail(ctx, JOT_ERANGE, "%s: dimension %lld of a variable of rank %d", op, (long long)dim, rank);
+    jot_fail(ctx, JOT_ERANGE, "%s: dimension %lld of a variable of rank %d", op, (long long)dim,
+             rank);
     return -1;
 }
 
@@ -169,8 +171,8 @@ jot_maps_poison(jot_Ctx *ctx, const char *op)
 {
     if (ctx->mem.failed)
         return jot_fail_memory(ctx, op);
-    return jot_fail(ctx, JOT_ERANGE, "%s: an index expression leaves 64 bits, is nested too deeply, "
-                    "or has more than %d conditions", op, MAP_MAX_COND);
+    return jot_fail(ctx, JOT_ERANGE, "%s: an index expression leaves 64 bits, is nested too "
+                    "deeply, or has more than %d conditions", op, MAP_MAX_COND);
 }
 
 /* ---- building ----------------------------------------------------------------------------- */

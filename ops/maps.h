@@ -18,7 +18,7 @@ typedef struct {
     NodeId extra[MAP_MAX_EXTRA];
 } IndexMap;
 
-/* Parse and check a user's map over `space` into a variable of extents xs. False: the error is set. */
+/* Parse and check a user's map over `space` into a variable of extents xs. False: an error. */
 JOT_FN bool jot_maps_read(jot_Ctx *ctx, const char *op, Space space, int rank, const int64_t *xs,
                           jot_Strs index, jot_Strs conditions, jot_Vars extra, IndexMap *map);
 /* A dimension of 0 .. rank - 1, negative ones from the end. -1 and an error: out of range. */
@@ -35,9 +35,10 @@ JOT_FN NodeId jot_maps_cast(jot_Ctx *ctx, NodeId x, jot_DType dtype);
 /* x as truth values: x != 0; itself when it is bool. */
 JOT_FN NodeId jot_maps_truth(jot_Ctx *ctx, NodeId x);
 /* out[i] = x[index(i)], 0 outside: jot_reindex_node for what needs no more. */
-JOT_FN NodeId jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index);
-/* x in the dtype that reduction *op computes in, and in *op the operator that stands for it there (max
- * of bool is any). 0 after an error. */
+JOT_FN NodeId jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext,
+                              const Ix *index);
+/* x in the dtype that reduction *op computes in, and in *op the operator that stands for it there
+ * (max of bool is any). 0 after an error. */
 JOT_FN NodeId jot_reduce_operand(jot_Ctx *ctx, const char *name, int *op, NodeId x);
 
 #endif

@@ -4,10 +4,10 @@
  *     1 2 3                                         6
  *     4 5 6           out[i0] += y[i0][i1]          15
  *
- * It is the dual of reindex: the same map walked from the other side, so each is the gradient of the
- * other. What need not accumulate is rewritten when it is built: a map that never meets twice becomes
- * a reindex (ops/invert.c), a reduction of constants a constant, a reduction of a reduction one.
- * Invariant factors stay inside: pulled out they cost more kernels than they save.
+ * It is the dual of reindex: the same map walked from the other side, so each is the gradient of
+ * the other. What need not accumulate is rewritten when it is built: a map that never meets twice
+ * becomes a reindex (ops/invert.c), a reduction of constants a constant, a reduction of a reduction
+ * one. Invariant factors stay inside: pulled out they cost more kernels than they save.
  *
  * Read before: ops/reindex.c, ops/invert.c. After: ops/reduce_dims.c (sum, max, argmax over
  * dimensions), ops/grad.c. */
@@ -208,8 +208,8 @@ reduce_equal(IxPool *pool, Ix diff, const Space *space)
     return jot_ix_eq0(pool, diff, space);
 }
 
-/* A map that never meets twice, as a reindex: y's axes solved for the output's. 0 without an error if
- * there is no solution. */
+/* A map that never meets twice, as a reindex: y's axes solved for the output's. 0 without an error
+ * if there is no solution. */
 static NodeId
 reduce_as_reindex(jot_Ctx *ctx, const Reducing *w)
 {
@@ -244,8 +244,8 @@ reduce_as_reindex(jot_Ctx *ctx, const Reducing *w)
                             w->map.nextra, w->map.extra);
 }
 
-/* y is a reduction by the same operator that nobody else wants: reduce its y at once. Not max and min
- * of floats, since ties share gradients by level. False: not legal; w is as before. */
+/* y is a reduction by the same operator that nobody else wants: reduce its y at once. Not max and
+ * min of floats, since ties share gradients by level. False: not legal; w is as before. */
 static bool
 reduce_compose(jot_Ctx *ctx, Reducing *w)
 {
@@ -267,8 +267,8 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
         if (!jot_ix_inside(&ctx->ix, inner->index[k], inner->ext[k], &out.space))
             return false;
     for (k = 0; k < w->map.nindex; k++)
-        if (!(out.map.index[k] = jot_ix_subst(&ctx->ix, w->map.index[k], inner->nindex, inner->index,
-                                              NULL, &out.space)))
+        if (!(out.map.index[k] = jot_ix_subst(&ctx->ix, w->map.index[k], inner->nindex,
+                                              inner->index, NULL, &out.space)))
             return false;
     for (k = 0; k < w->map.ncond; k++)
         if (!(out.map.cond[k] = jot_ix_subst(&ctx->ix, w->map.cond[k], inner->nindex, inner->index,
@@ -383,8 +383,8 @@ reduce_by_map(jot_Ctx *ctx, int op, NodeId y, jot_Ints shape, const IndexMap *ma
                            map->nextra, map->extra);
 }
 
-/* A mean over any map: the sum over the count of what falls there; 0/0 where nothing does. The 16-bit
- * floats count in f32. */
+/* A mean over any map: the sum over the count of what falls there; 0/0 where nothing does. The
+ * 16-bit floats count in f32. */
 static NodeId
 reduce_mean(jot_Ctx *ctx, NodeId y, jot_Ints shape, const IndexMap *map)
 {
@@ -420,11 +420,13 @@ jot_reindex_reduce_ex(jot_ReduceOp reduce, jot_Var x, jot_Ints shape, jot_Strs i
     }
     space.n = jot_node(ctx, y)->rank;
     space.ext = jot_node(ctx, y)->ext;
-    if (!jot_maps_read(ctx, "reindex_reduce", space, shape.n, shape.v, index, conditions, extra, &map))
+    if (!jot_maps_read(ctx, "reindex_reduce", space, shape.n, shape.v, index, conditions, extra,
+                       &map))
         return JOT_POISON(ctx);
     y = jot_reduce_operand(ctx, "reindex_reduce", &op, y);
     if (y)
-        y = op == JOT_MEAN ? reduce_mean(ctx, y, shape, &map) : reduce_by_map(ctx, op, y, shape, &map);
+        y = op == JOT_MEAN ? reduce_mean(ctx, y, shape, &map)
+                           : reduce_by_map(ctx, op, y, shape, &map);
     return jot_maps_done(ctx, y, mark);
 }
 

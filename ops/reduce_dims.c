@@ -1,5 +1,5 @@
-/* ops/reduce_dims.c - reductions over whole dimensions: sum, prod, max, min, mean, any, all, and the
- * position of the extreme.
+/* ops/reduce_dims.c - reductions over whole dimensions: sum, prod, max, min, mean, any, all, and
+ * the position of the extreme.
  *
  *     sum of (2, 3, 4) over dim 1        index (i0, i2)             (2, 4)
  *     the same, kept                     index (i0, 0, i2)          (2, 1, 4)
@@ -23,8 +23,8 @@ rdims_nonempty(jot_Ctx *ctx, const char *name, const Node *x, uint32_t mask)
     for (k = 0; k < x->rank; k++)
         if (mask >> k & 1 && !x->ext[k]) {
             jot_shape_text(&text, x->rank, x->ext);
-            return jot_fail(ctx, JOT_ESHAPE, "%s: dimension %d of %s is empty, and nothing has no %s",
-                            name, k, buf, name);
+            return jot_fail(ctx, JOT_ESHAPE, "%s: dimension %d of %s is empty, and nothing has no "
+                            "%s", name, k, buf, name);
         }
     return true;
 }
@@ -79,8 +79,8 @@ jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Ints dims, bool keep)
     }
     if ((op == JOT_MAX || op == JOT_MIN) && !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
         return JOT_POISON(ctx);
-    return jot_maps_done(ctx, rdims_node(ctx, op, jot_reduce_operand(ctx, name, &op, x), mask, keep),
-                         mark);
+    x = jot_reduce_operand(ctx, name, &op, x);
+    return jot_maps_done(ctx, rdims_node(ctx, op, x, mask, keep), mark);
 }
 
 /* ---- by name ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* ops/reindex.c - the first meta-operator: out[i] = x[index(i)], or the overflow value where an index
- * leaves x or a condition fails.
+/* ops/reindex.c - the first meta-operator: out[i] = x[index(i)], or the overflow value where an
+ * index leaves x or a condition fails.
  *
  *     x  3 x 4            index(i0, i1) = (i1, i0 - 1)           out  5 x 3
  *     a b c d                                                    . . .
@@ -11,8 +11,8 @@
  * Maps compose by substitution, so a chain of transpose, slice, pad and broadcast is one node that
  * reads x once. Two maps become one when nothing is lost: either the outer never leaves the inner's
  * output, or the inner never leaves its own x, or both would give the same overflow value. Bounds
- * against x are implicit in a node; the bounds of a map that was swallowed become conditions, unless
- * provable from the ranges of the axes or implied by what is left.
+ * against x are implicit in a node; the bounds of a map that was swallowed become conditions,
+ * unless provable from the ranges of the axes or implied by what is left.
  *
  * Read before: ops/index.h, ops/maps.h. After: ops/reduce.c (the dual), ops/forms.c. */
 #include "ops/maps.h"
@@ -253,7 +253,8 @@ reindex_compose(jot_Ctx *ctx, Reindexing *w)
     if (!reindex_guards(ctx, w, &out))
         return false;
     for (k = 0; k < inner->ncond; k++) {
-        Ix c = jot_ix_subst(&ctx->ix, inner->cond[k], w->map.nindex, w->map.index, slots, &w->space);
+        Ix c = jot_ix_subst(&ctx->ix, inner->cond[k], w->map.nindex, w->map.index, slots,
+                            &w->space);
 
         if (!c || !reindex_add_cond(ctx, &out, c))
             return false;
@@ -378,7 +379,8 @@ reindex_fill(jot_Ctx *ctx, Reindexing *w, const Ix *index, int ncond, const Ix *
     if (ncond > MAP_MAX_COND || nextra > MAP_MAX_EXTRA)
         return jot_fail(ctx, JOT_ERANGE, "reindex: %d conditions and %d index variables; at most "
                         "%d and %d", ncond, nextra, MAP_MAX_COND, MAP_MAX_EXTRA);
-    memcpy(w->map.index, index, sizeof *index * (size_t)w->map.nindex);
+    for (k = 0; k < w->map.nindex; k++)
+        w->map.index[k] = index[k];
     for (k = 0; k < ncond; k++)
         w->map.cond[w->map.ncond++] = cond[k];
     for (k = 0; k < nextra; k++) {
@@ -444,7 +446,8 @@ jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions, d
         return JOT_POISON(ctx);
     space.n = shape.n;
     space.ext = shape.v;
-    if (!jot_maps_read(ctx, "reindex", space, node->rank, node->ext, index, conditions, extra, &map))
+    if (!jot_maps_read(ctx, "reindex", space, node->rank, node->ext, index, conditions, extra,
+                       &map))
         return JOT_POISON(ctx);
     id = jot_reindex_node(ctx, id, shape.n, shape.v, map.index, map.ncond, map.cond,
                           jot_scalar_from_f64(overflow, (jot_DType)node->dtype), map.nextra,

@@ -1,6 +1,6 @@
-/* tests/test_grad.c - gradients. Every rule is compared with central finite differences of f64 values,
- * to first and second order, with simplification and without; then what gradients look like as graphs, what blocks them, what is
- * refused, long chains, and every allocation refused in turn. */
+/* tests/test_grad.c - gradients. Every rule is compared with central finite differences of f64
+ * values, to first and second order, with simplification and without; then what gradients look like
+ * as graphs, what blocks them, what is refused, long chains, every allocation refused in turn. */
 #include "ops/graph.h"
 #include "tests/test.h"
 

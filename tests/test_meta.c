@@ -1,5 +1,5 @@
-/* tests/test_meta.c - reindex, reindex_reduce and their specialised forms: what they simplify to, what
- * they refuse and in which words, what they compute. Simplified and unsimplified graphs of random
+/* tests/test_meta.c - reindex, reindex_reduce and their specialised forms: what they simplify to,
+ * what they refuse and in which words, what they compute. Simplified and unsimplified graphs of random
  * chains are compared element by element; every allocation of a small program is refused in turn. */
 #include "ops/graph.h"
 #include "tests/test.h"

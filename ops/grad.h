@@ -1,0 +1,38 @@
+/* ops/grad.h - what the walk of a gradient (ops/grad.c) and its rules (ops/grad_rules.c) share.
+ *
+ * Read before: ops/graph.h. After: ops/grad_rules.c, ops/grad.c. */
+#ifndef JOT_OPS_GRAD_H
+#define JOT_OPS_GRAD_H
+#include "ops/graph.h"
+
+enum { GRAD_NEED = 1, GRAD_TARGET = 2 };
+
+/* next: 0 is the end. output: which output of user code it belongs to. */
+typedef struct { NodeId node; uint32_t next; int output; } Contribution;
+
+typedef struct {
+    jot_Ctx *ctx;
+    NodeList order;             /* all that y stands on, inputs first */
+    uint8_t *need;              /* per position */
+    uint32_t *first, *last;     /* per position: its contributions, in the order they came */
+    Vec(Contribution) list;
+    NodeList held;              /* references taken, one an entry */
+    bool failed;
+} Grad;
+
+/* ---- ops/grad.c ---- */
+JOT_FN bool jot_grad_fail(Grad *g); /* memory, if nothing else is told yet; false */
+JOT_FN bool jot_grad_wants(const Grad *g, NodeId id); /* does anybody ask for its gradient? */
+/* One more contribution d to the gradient of `to`. 0 is a failure; a constant 0 is dropped. */
+JOT_FN void jot_grad_give(Grad *g, NodeId to, NodeId d);
+
+/* ---- ops/grad_rules.c ---- */
+JOT_FN NodeId jot_grad_ew(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b, NodeId c); /* unused ones: 0 */
+JOT_FN NodeId jot_grad_const(jot_Ctx *ctx, NodeId like, double v);
+/* Give the inputs of an operator what the gradient d of its output makes of theirs. */
+JOT_FN void jot_grad_of_ew(Grad *g, NodeId y, NodeId d);
+JOT_FN void jot_grad_of_reduce(Grad *g, NodeId y, NodeId d);
+/* The gradient that a REINDEX passes to its x, for the gradient d of its output. */
+JOT_FN NodeId jot_grad_dual(Grad *g, const Node *n, NodeId d);
+
+#endif
