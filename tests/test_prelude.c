@@ -693,7 +693,7 @@ test_table(void)
     for (f = jot_prelude_table(&n), i = 0; i < n; i++) {
         check(jot_prelude_find(f[i].name, strlen(f[i].name)) == &f[i], f[i].name, i, 0, 0, 0);
         check(strlen(f[i].body) <= 4095, f[i].name, i, 0, (double)strlen(f[i].body), 4095);
-        for (calls = 0, p = f[i].body; (p = strstr(p, "jot_")) != NULL; p += len) {
+        for (calls = 0, p = f[i].body; (p = strstr(p, "jotm_")) != NULL; p += len) {
             char name[64] = " ", list[2048];
             const PreludeFn *g;
 
@@ -716,7 +716,7 @@ test_table(void)
         check(calls == uses, f[i].name, i, 2, calls, uses);
     }
     check(jot_prelude_find("jotm_exp", 3) == NULL, "find", 0, 0, 0, 0);
-    check(jot_prelude_find("jot_expfx", 9) == NULL, "find", 0, 0, 0, 0);
+    check(jot_prelude_find("jotm_expfx", 10) == NULL, "find", 0, 0, 0, 0);
     check(jot_prelude_find("", 0) == NULL, "find", 0, 0, 0, 0);
 }
 
