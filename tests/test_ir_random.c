@@ -245,12 +245,76 @@ test_random(int rounds, uint64_t seed0)
     }
 }
 
+/* Each allocation refused in turn: no crash, no leak, no function. */
+static int refuse_at;
+static void *
+refusing(void *ud, void *p, size_t old, size_t size)
+{
+    if (size > 0 && refuse_at > 0 && --refuse_at == 0)
+        return NULL;
+    return ir_realloc(ud, p, old, size);
+}
+
+static bool
+build_all(Mem *mem, int n)
+{
+    IxPool ix = {0};
+    Kernel k;
+    Sched s = {0};
+    Text out = {0};
+    EmitInfo info;
+    Ix i, j, at[2];
+    int64_t ext[2] = { 5, 7 };
+    int order[2] = { 0, 1 };
+    uint32_t x, y, v;
+    jot_Scalar none = {0};
+    bool ok;
+    refuse_at = n;
+    memset(mem, 0, sizeof *mem);
+    mem->hooks.realloc = refusing;
+    out.mem = mem;
+    ok = jot_ix_open(&ix, mem) && jot_kernel_open(&k, mem, &ix);
+    if (ok) {
+        jot_kernel_axis(&k, "i", 5);
+        jot_kernel_axis(&k, "j", 7);
+        x = jot_kernel_buf(&k, "x", JOT_F32, BUF_INPUT, 2, ext);
+        y = jot_kernel_buf(&k, "y", JOT_F32, BUF_OUTPUT, 2, ext);
+        i = jot_ix_axis(&ix, 0), j = jot_ix_axis(&ix, 1);
+        at[0] = i, at[1] = j;
+        v = jot_v_load(&k, x, at, 0, NULL, none);
+        v = jot_v_ew(&k, EW_SUB, JOT_F32, v, jot_v_reduce(&k, EW_ADD, 1, v, 0, NULL, 0.5), 0);
+        ok = jot_kernel_store(&k, y, at, v, EW_NONE, 0, NULL) >= 0 && jot_ir_verify(&k, NULL) &&
+             jot_sched_default(&s, &k, 2, order) && jot_sched_verify(&s, NULL) &&
+             jot_emit(&k, &s, jot_dialect_find("c"), "k", &out, &info, NULL) && !mem->failed;
+        jot_sched_close(&s);
+        jot_kernel_close(&k);
+    } else if (ix.recs.v)
+        jot_kernel_close(&k);
+    jot_text_free(&out);
+    jot_ix_close(&ix);
+    return ok;
+}
+
+static void
+test_refused(void)
+{
+    Mem mem;
+    for (int n = 1; n < 2000; n++) {
+        bool ok = build_all(&mem, n);
+        CHECK(mem.live_nbytes == 0, "allocation %d refused: %zu bytes left", n, mem.live_nbytes);
+        CHECK(ok == !mem.failed, "allocation %d refused: %s", n, ok ? "a function" : "no function");
+        if (ok)
+            break;
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 150;
     ir_open();
     test_layouts();
+    test_refused();
     test_plain(GCC);
     if (system("command -v tcc >/dev/null 2>&1") == 0) {
         test_plain(TCC);
