@@ -47,7 +47,12 @@ typedef uint16_t jot_u16;
 typedef uint32_t jot_u32;
 typedef uint64_t jot_u64;
 
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define FN(name, ret, params, uses, ...) \
+    static inline __attribute__((unused)) ret name params __VA_ARGS__
+#else
 #define FN(name, ret, params, uses, ...) static inline ret name params __VA_ARGS__
+#endif
 #include "ccode/prelude.def"
 #undef FN
 #endif
