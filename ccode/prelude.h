@@ -4,12 +4,11 @@
  * constant folding call them), and kept in prelude.c as strings, which the emitter puts in front of
  * the kernels that use them. So the interpreter and a generated kernel round alike.
  *
- *     prelude.def --+-- FN = definition --> jotm_expf(x)                    in the library
- *                   +-- FN = table row  --> "jotm_expf", "float", ...       in generated source
+ *     prelude.def --+-- FN = definition --> jotm_expf(x)                   in the library
+ *                   +-- FN = table row  --> "jotm_expf", "float", ...      in generated source
  *
- * The f64 functions have names that core.h gives to builders (jotm_exp). A file that needs both
- * headers either wants the text alone, and defines JOT_PRELUDE_TEXT before it includes this one, or
- * renames the functions by macros first, as ops/scalar.c does.
+ * The functions are named jotm_ because core.h gives jot_exp to a builder. A file that wants the
+ * table alone defines JOT_PRELUDE_TEXT before it includes this header.
  *
  * Read before: prelude.def (what each function does, and its error). After: emit.h. */
 #ifndef JOT_PRELUDE_H

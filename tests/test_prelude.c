@@ -223,7 +223,7 @@ report(const char *name, const char *suffix, double worst, double at, double bou
         passed++;
     else {
         failed++;
-        printf("FAIL jot_%s%s: %g ULP at %.17g (%a), stated %g\n", name, suffix, worst, at, at,
+        printf("FAIL jotm_%s%s: %g ULP at %.17g (%a), stated %g\n", name, suffix, worst, at, at,
                bound);
     }
 }
@@ -514,8 +514,8 @@ test_half(void)
                   jotm_f32_to_f16(f), h);
         else
             check(jotm_f32_to_f16(f) == h, "f32_to_f16", f, 0, jotm_f32_to_f16(f), h);
-        check((b != b ? jotm_f32_to_bf16(b) == (h | 0x40) : jotm_f32_to_bf16(b) == h), "f32_to_bf16",
-              b, 0, jotm_f32_to_bf16(b), h);
+        check(jotm_f32_to_bf16(b) == (b != b ? h | 0x40 : h), "f32_to_bf16", b, 0,
+              jotm_f32_to_bf16(b), h);
         if ((h & 0x7fff) < 0x7c00) { /* the midpoint to the next one; 0x7c00 stands for 2^16 */
             double up = (h & 0x7fff) == 0x7bff ? (h >> 15 ? -65536.0 : 65536.0) : half_value(h + 1);
             float mid = (float)((v + up) / 2);
@@ -648,7 +648,8 @@ test_random(void)
     uint64_t ones = ~(uint64_t)0, i;
 
     for (i = 0; i < 4; i++)
-        check(jotm_rand_u32(0, i) == zero[i], "rand_u32", (double)i, 0, jotm_rand_u32(0, i), zero[i]);
+        check(jotm_rand_u32(0, i) == zero[i], "rand_u32", (double)i, 0, jotm_rand_u32(0, i),
+              zero[i]);
     philox(ones, ones, ones, 0x41c83b0e408f276du, 0x6d5451fda20bc7c6u);
     philox(0x299f31d0a4093822u, 0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x94fdccebd16cfe09u,
            0x24126ea15001e420u);
@@ -699,8 +700,6 @@ test_table(void)
 
             len = strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
             g = jot_prelude_find(p, len);
-            if (strspn(p + 4, "iu") == 1 && strspn(p + 5, "0123456789") == len - 5)
-                continue;
             check(g != NULL && g < &f[i], f[i].name, i, (double)(p - f[i].body), 0, 0);
             snprintf(name, sizeof name, " %.*s ", (int)len, p);
             snprintf(list, sizeof list, " %s ", f[i].uses);
