@@ -7,7 +7,7 @@
  *                                         <- [cloned element-wise node <- ...]
  *
  * An element-wise node is cloned, rather than stored for another group, if it has more elements
- * than the largest variable it is computed from, or as many and all operands come through a reindex.
+ * than the largest variable it is computed from, or as many and all operands are read by reindexes.
  * So no product of a convolution and no window of a pooling is ever in memory. A reindex is cloned
  * unless it would touch more than storing it does; those are marked, and fusion starts over.
  *
