@@ -51,6 +51,8 @@ static const char *const cc_flags[] = {
                                machines with fma too. Where fma is wanted the text says so */
     "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */
     "-fno-trapping-math",   /* nor the exception flags: both sides of a select may be computed */
+    "-fno-tree-slp-vectorize", /* gcc 12 loses the rounding of (double)(float)x to it when two
+                               neighbours are converted; loops are vectorised all the same */
     "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
 #if defined __x86_64__ || defined __i386__
     "-march=native",        /* this machine's vectors; with contraction off, no other results */

@@ -440,7 +440,6 @@ kernel_compile_text(Make *m, PlanKernel **k, uint32_t n, const Text *text, const
         k[i]->fn = sym[i].fn;
         k[i]->module = module;
         module->refs++;
-        ctx->stats.kernels_compiled++;
     }
     if (!ok)
         jot_mem_free(&ctx->mem, module, sizeof *module);

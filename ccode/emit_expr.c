@@ -148,7 +148,7 @@ print_float(Printer *p, double x, int dtype)
     if (dtype != JOT_F64 && (narrow.u >> 23 & 255) == 255)
         jot_text_f(p->out, "jot_bits_f32(0x%xu)", narrow.u);
     else if ((bits.u >> 52 & 2047) == 2047)
-        jot_text_f(p->out, "jot_bits_f64(0x%x%08xu, 0)", (unsigned)(bits.u >> 32), 0u);
+        jot_text_f(p->out, "jot_bits_f64(0x%xu, 0x%xu)", (unsigned)(bits.u >> 32), (unsigned)bits.u);
     else {
         jot_text_float(buf, dtype == JOT_F64 ? x : (double)narrow.f, dtype != JOT_F64);
         jot_text_f(p->out, "%s", buf);

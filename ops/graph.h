@@ -126,6 +126,7 @@ struct jot_Ctx {
     uint32_t free_slot, live_slots;
     Vec(uint32_t) scoped;    /* slots in order of creation, scopes are ranges of it */
     Vec(uint32_t) marks;     /* where each open scope begins in `scoped` */
+    uint32_t lost_marks;     /* pushes that memory refused: their pops end nothing */
     /* evaluation */
     Vec(NodeId) pending;     /* ALIAS nodes of assignments that have not run */
     Vec(Fetch) fetches;

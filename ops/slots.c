@@ -166,7 +166,8 @@ jot_push(jot_Ctx *ctx)
 {
     if (!ctx)
         return;
-    if (!jot_vec_reserve(&ctx->mem, ctx->marks, 1)) {
+    if (ctx->lost_marks || !jot_vec_reserve(&ctx->mem, ctx->marks, 1)) {
+        ctx->lost_marks++;
         jot_fail_memory(ctx, "push");
         return;
     }
@@ -180,6 +181,10 @@ jot_pop(jot_Ctx *ctx)
 
     if (!ctx)
         return;
+    if (ctx->lost_marks) {
+        ctx->lost_marks--;
+        return;
+    }
     if (!ctx->marks.n) {
         jot_fail(ctx, JOT_EUSE, "pop: no scope is open");
         return;
