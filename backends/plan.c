@@ -42,7 +42,8 @@ plan_dump_letters(jot_Ctx *ctx)
     t.mem = &ctx->mem;
     jot_text_f(&t, "letters of JOT_DUMP:\n  g graph: the nodes that are needed\n"
                    "  f fusion: groups, and the edges left between them\n"
-                   "  p plan: launches, and where temporaries lie\n");
+                   "  p plan: launches, and where temporaries lie\n"
+                   "  t time: of every launch\n");
     for (i = 0; i < jot_emit_passes_n; i++)
         jot_text_f(&t, "  %c %s: %s\n", jot_emit_passes[i].letter, jot_emit_passes[i].name,
                    jot_emit_passes[i].what);

@@ -67,10 +67,22 @@ run_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from)
 }
 
 static void
+run_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
+{
+    Text t = {NULL, NULL, 0, 0};
+
+    t.mem = &ctx->mem;
+    jot_text_f(&t, "time %lld ns  %s (%s)\n", (long long)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start),
+               kernel->name, kernel->what);
+    jot_plan_log(ctx, &t);
+}
+
+static void
 run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const Selection *s, void **ptr,
-         void **arg, jot_Scalar *scalar, void *scratch)
+         void **arg, jot_Scalar *scalar, void *scratch, bool timed)
 {
     const jot_Scalar *given = scalar;
+    int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
     uint32_t i;
 
     for (i = 0; i < step->narg; i++)
@@ -81,6 +93,8 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const Selection *
         given = jot_node(ctx, s->list.v[step->code - 1])->code->scalar;
     step->kernel->fn(arg, NULL, given, scratch, 0, 0, step->count);
     ctx->stats.kernels_run++;
+    if (timed)
+        run_timed(ctx, step->kernel, start);
 }
 
 JOT_FN bool
@@ -88,6 +102,7 @@ jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out
 {
     uint32_t nptr = plan->vars.n + plan->most_args, n = nptr + plan->most_scalars + 1, i;
     void **ptr = jot_mem_new(&ctx->mem, n, sizeof(jot_Scalar));
+    bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
     unsigned char *block;
 
     if (!ptr || !run_block(ctx, plan->block_nbytes) || !run_outputs(ctx, s, out)) {
@@ -99,7 +114,7 @@ jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out
     run_pointers(ctx, plan, s, out, block, ptr);
     for (i = 0; i < plan->steps.n; i++)
         run_step(ctx, plan, &plan->steps.v[i], s, ptr, ptr + plan->vars.n,
-                 (jot_Scalar *)(void *)(ptr + nptr), block + plan->scratch);
+                 (jot_Scalar *)(void *)(ptr + nptr), block + plan->scratch, timed);
     jot_mem_free(&ctx->mem, ptr, n * sizeof(jot_Scalar));
     return true;
 }

@@ -177,20 +177,72 @@ build_scalar(Build *b, NodeId id, BuildField field, jot_DType dtype)
     return jot_v_scalar(b->k, (int)b->args->scalars.n - 1);
 }
 
+/* floor(e / c) + k >= 0 is e + ck >= 0, and k - floor(e / c) >= 0 is ck + c - 1 - e >= 0. */
+static Ix
+build_plain_bound(IxPool *p, Ix cond, const Space *space)
+{
+    const IxRec *r = &p->recs.v[cond];
+    const IxTerm *t;
+    IxTerm tmp;
+    int64_t k, c, sign;
+    uint32_t n;
+    Ix e;
+
+    if (r->op != IX_GE0)
+        return cond;
+    t = jot_ix_linear(p, r->a, &k, &n, &tmp);
+    if (n != 1 || (t->k != 1 && t->k != -1) || p->recs.v[t->atom].op != IX_DIV
+        || !jot_ix_is_const(p, p->recs.v[t->atom].b, &c) || c < 1 || k > 1 << 30 || k < -(1 << 30)
+        || c > 1 << 30)
+        return cond;
+    sign = t->k;
+    e = jot_ix_scale(p, p->recs.v[t->atom].a, sign);
+    e = jot_ix_add(p, e, jot_ix_const(p, c * k + (sign < 0 ? c - 1 : 0)));
+    return build_plain_bound(p, jot_ix_ge0(p, e, space), space);
+}
+
+/* Do both say x >= constant of the same x? Then *a_stronger: a implies b. */
+static bool
+build_same_bound(const IxPool *p, Ix a, Ix b, bool *a_stronger)
+{
+    IxTerm tmp[2];
+    const IxTerm *t[2];
+    int64_t c[2];
+    uint32_t n[2], i;
+
+    if (p->recs.v[a].op != IX_GE0 || p->recs.v[b].op != IX_GE0)
+        return false;
+    t[0] = jot_ix_linear(p, p->recs.v[a].a, &c[0], &n[0], &tmp[0]);
+    t[1] = jot_ix_linear(p, p->recs.v[b].a, &c[1], &n[1], &tmp[1]);
+    for (i = 0; i < n[0] && n[0] == n[1]; i++)
+        if (t[0][i].atom != t[1][i].atom || t[0][i].k != t[1][i].k)
+            return false;
+    *a_stronger = c[0] <= c[1];
+    return n[0] == n[1];
+}
+
 /* Add a condition; false: it can never hold. */
 JOT_FN bool
 jot_build_guard(Build *b, Guards *g, Ix cond)
 {
+    IxPool *p = &b->ctx->ix;
     int64_t value;
+    bool stronger;
     int i;
 
-    if (jot_ix_is_const(&b->ctx->ix, cond, &value))
+    cond = build_plain_bound(p, cond, &b->space);
+    if (jot_ix_is_const(p, cond, &value))
         return value != 0;
-    for (i = 0; i < g->n; i++)
+    for (i = 0; i < g->n; i++) {
         if (g->v[i] == cond)
             return true;
+        if (build_same_bound(p, cond, g->v[i], &stronger)) {
+            g->v[i] = stronger ? cond : g->v[i];
+            return true;
+        }
+    }
     if (g->n == BUILD_GUARDS) /* cannot happen in practice; still right: one longer condition */
-        g->v[g->n - 1] = jot_ix_and(&b->ctx->ix, g->v[g->n - 1], cond);
+        g->v[g->n - 1] = jot_ix_and(p, g->v[g->n - 1], cond);
     else
         g->v[g->n++] = cond;
     return true;

@@ -4,9 +4,9 @@
  *     for j  for i  y[j] += x[i*J + j]        here each x lies a row apart
  *
  * Each axis gets a price: over all loads and stores, the bytes that one step of the axis moves the
- * access by, at most a page. Dear axes go outside, cheap ones inside. When the best reduce axis has as
- * many unit-stride accesses as the best axis of all, every reduce axis goes inside the others:
- * the sum then stays in a register.
+ * access by, at most a page. Dear axes go outside, cheap ones inside, the one with the most unit-stride
+ * accesses innermost. When the best reduce axis has as many of them as the best axis of all, every
+ * reduce axis goes inside the others: the sum then stays in a register.
  *
  * Read before: ccode/build.c. After: ccode/sched.c. */
 #include "ccode/build.h"
@@ -69,6 +69,23 @@ order_registers(const Kernel *k, const OrderAxis *axes)
     return best[1] >= best[0];
 }
 
+/* The axis with the most unit-stride accesses to the end; the last of equals. */
+static void
+order_innermost(const OrderAxis *axes, int *order, int n)
+{
+    int best = n - 1, i;
+
+    for (i = n - 1; i >= 0; i--)
+        if (axes[order[i]].units > axes[order[best]].units)
+            best = i;
+    for (i = best; i + 1 < n; i++) {
+        int axis = order[i];
+
+        order[i] = order[i + 1];
+        order[i + 1] = axis;
+    }
+}
+
 JOT_FN int
 jot_build_order(const Kernel *k, int *order)
 {
@@ -89,5 +106,7 @@ jot_build_order(const Kernel *k, int *order)
         }
         order[j] = i;
     }
+    if (!registers)
+        order_innermost(axes, order, n);
     return n;
 }

@@ -180,10 +180,10 @@ reduce_scatter(Build *b, NodeId id, const Ix *index)
 typedef struct {
     Build *b;
     const Node *node;
-    int rank;                 /* of the input */
+    int rank;                 /* symbols: the input's axes, then what / and % brought in */
     Ix map[JOT_MAX_RANK];     /* per output dimension, over kernel axes and symbols */
     Ix out[JOT_MAX_RANK];     /* the output's axes */
-    Ix sol[JOT_MAX_RANK];     /* per input axis; 0: not solved */
+    Ix sol[BUILD_SYMBOL];     /* per symbol; 0: not solved */
     Guards g;
     bool never;
 } Invert;
@@ -306,6 +306,18 @@ invert_settle(Invert *v, int axis, Ix value)
         v->g.v[i] = jot_ix_subst(p, v->g.v[i], BUILD_SYMBOLS, map, NULL, &v->b->space);
 }
 
+/* A new axis of a / or %: a symbol too, since another dimension may solve it. 0: there are too many. */
+static Ix
+invert_symbol(Invert *v, int64_t ext)
+{
+    if (ext == 1)
+        return jot_ix_const(&v->b->ctx->ix, 0);
+    if (v->rank == BUILD_SYMBOLS - BUILD_SYMBOL)
+        return 0;
+    v->b->ext[BUILD_SYMBOL + v->rank] = ext;
+    return jot_ix_axis(&v->b->ctx->ix, BUILD_SYMBOL + v->rank++);
+}
+
 /* A partner for residue classes: another axis with coefficient +-1; the longest. */
 static int
 invert_partner(const Invert *v, Ix rest, int64_t *k)
@@ -329,7 +341,7 @@ invert_stride(Invert *v, int axis, int64_t s, Ix t)
     IxPool *p = &v->b->ctx->ix;
     Ix steps = jot_ix_const(p, s), q, t1, et1, part;
     int64_t unit = 0, e;
-    int partner = invert_partner(v, t, &unit), k;
+    int partner = invert_partner(v, t, &unit);
 
     if (partner < 0) {
         v->never |= !jot_build_guard(v->b, &v->g,
@@ -339,10 +351,9 @@ invert_stride(Invert *v, int axis, int64_t s, Ix t)
         return true;
     }
     e = -unit;
-    k = jot_build_axis(v->b, "q", partner, (invert_extent(v, partner) + s - 1) / s);
-    if (k < 0)
+    q = invert_symbol(v, (invert_extent(v, partner) + s - 1) / s);
+    if (!q)
         return false;
-    q = v->b->ext[k] == 1 ? jot_ix_const(p, 0) : jot_ix_axis(p, k);
     t1 = jot_ix_sub(p, t, jot_ix_scale(p, jot_ix_axis(p, BUILD_SYMBOL + partner), unit));
     et1 = jot_ix_scale(p, t1, e);
     part = jot_ix_add(p, jot_ix_mod(p, et1, steps, &v->b->space), jot_ix_scale(p, q, s));
@@ -350,18 +361,6 @@ invert_stride(Invert *v, int axis, int64_t s, Ix t)
                                         e));
     invert_settle(v, partner, part);
     return true;
-}
-
-/* A new axis of a / or %; the expression of it. 0: there are too many. */
-static Ix
-invert_new_axis(Invert *v, const char *letter, int number, int64_t ext)
-{
-    int k;
-
-    if (ext == 1)
-        return jot_ix_const(&v->b->ctx->ix, 0);
-    k = jot_build_axis(v->b, letter, number, ext);
-    return k < 0 ? 0 : jot_ix_axis(&v->b->ctx->ix, k);
 }
 
 /* Solve output dimension d by the way chosen. */
@@ -383,7 +382,7 @@ invert_solve(Invert *v, int d, const InvertWay *way)
     case WAY_STRIDE:
         return invert_stride(v, way->axis, k < 0 ? -k : k, t);
     case WAY_DIV: /* u = c t + r */
-        x = invert_new_axis(v, "r", way->axis, c);
+        x = invert_symbol(v, c);
         if (!x || !invert_unit(v, p->recs.v[way->atom].a, way->axis, &unit))
             return false;
         rest = jot_ix_sub(p, p->recs.v[way->atom].a,
@@ -393,28 +392,29 @@ invert_solve(Invert *v, int d, const InvertWay *way)
         return true;
     default: /* MOD: i = t + c q */
         reduce_bounds(v->b, t, c, &v->g, &v->never);
-        x = invert_new_axis(v, "q", way->axis, (invert_extent(v, way->axis) + c - 1) / c);
+        x = invert_symbol(v, (invert_extent(v, way->axis) + c - 1) / c);
         if (x)
             invert_settle(v, way->axis, jot_ix_add(p, t, jot_ix_scale(p, x, c)));
         return x != 0;
     }
 }
 
-/* What is left of the input's axes becomes reduce axes. */
+/* The symbols that are left become reduce axes. */
 static bool
 invert_leftover(Invert *v)
 {
     int axis;
 
     for (axis = 0; axis < v->rank; axis++) {
-        Ix x;
+        int64_t ext = invert_extent(v, axis);
+        int k = -1;
 
         if (v->sol[axis])
             continue;
-        x = invert_new_axis(v, "i", axis, invert_extent(v, axis));
-        if (!x)
+        if (ext != 1 && (k = jot_build_axis(v->b, "i", axis, ext)) < 0)
             return false;
-        invert_settle(v, axis, x);
+        invert_settle(v, axis, k < 0 ? jot_ix_const(&v->b->ctx->ix, 0)
+                                     : jot_ix_axis(&v->b->ctx->ix, k));
     }
     return true;
 }
@@ -424,14 +424,12 @@ invert_leftover(Invert *v)
 static bool
 invert_pays(const Invert *v)
 {
-    double work = 1, scatter = 1;
+    const Node *y = jot_node(v->b->ctx, v->node->input[0]);
+    double work = 1, scatter = (double)y->nelem;
     uint32_t i;
-    int k;
 
     for (i = 0; i < v->b->k->axes.n; i++)
         work *= (double)v->b->k->axes.v[i].ext;
-    for (k = 0; k < v->rank; k++)
-        scatter *= (double)invert_extent(v, k);
     return work <= 64 * (scatter + (double)v->node->nelem);
 }
 
