@@ -4,8 +4,9 @@
  *  -> r' = f(broadcast(a))          c = g(r')        r' fuses with c, and e is never stored
  *
  * One sweep from the results down. Each node collects the broadcasts through which it is read, and
- * moves if nothing else reads it, it is not asked for, and none of them feeds a contraction (whose
- * inner loop is no place for it). Its operands are then read through the same broadcasts.
+ * moves if nothing else reads it (no gather of such a broadcast either), it is not asked for, and
+ * none of them feeds a contraction (whose inner loop is no place for it). Its operands are then read
+ * through the same broadcasts.
  *
  * Nothing is rewritten: a moved node is a vertex for each broadcast it is read through, and in the
  * result it is CLONED. How much moves together is limited, since it is never stored.
@@ -39,17 +40,19 @@ move_need(Fuser *f, uint32_t i, uint32_t map, bool feeds)
 
     if (!map)
         return false;
-    if (f->bits[i] & FN_DIRECT)
-        return true;
+    if ((f->bits[i] & FN_DIRECT) && f->node[i]->kind != NODE_REINDEX)
+        return true; /* it stays; but what a reindex reads may move past this broadcast, too */
     for (k = f->need[i]; k; k = f->needs.v[k].next)
         if (f->needs.v[k].map == map) {
             f->needs.v[k].feed |= feeds;
             return true;
         }
-    if (f->nneed[i]++ == MOVE_NEEDS) {
+    if (f->nneed[i] >= MOVE_NEEDS) {
+        f->nneed[i] = MOVE_NEEDS + 1;
         move_direct(f, i);
         return true;
     }
+    f->nneed[i]++;
     k = f->needs.n;
     need = jot_vec_push(&f->ctx->mem, f->needs);
     if (f->needs.n == k)
@@ -68,8 +71,9 @@ move_reindex(Fuser *f, uint32_t c)
     uint32_t x = f->in[f->in0[c]], k;
     uint16_t b = f->bits[c];
 
-    if (!(b & FN_BCAST)) {
+    if (!(b & FN_BCAST) || (b & FN_PINNED) || f->nneed[c] > MOVE_NEEDS) {
         move_direct(f, x);
+        f->bits[x] |= FN_PINNED;
         return true;
     }
     if ((b & (FN_KEEP | FN_DIRECT)) && !move_need(f, x, f->map[c], b & FN_FEEDS))

@@ -29,7 +29,8 @@ enum {
     FN_CLONE = 1024,  /* element-wise, computed again by each group */
     FN_STORED = 2048, /* what the last placing found */
     FN_CLONED = 4096,
-    FN_INSIDE = 8192
+    FN_INSIDE = 8192,
+    FN_PINNED = 16384 /* a broadcast read by a reindex that is none: what it reads does not move */
 };
 
 /* A broadcast of some variable, or a space (nindex -1). Number 0 is the identity. */
