@@ -244,7 +244,9 @@ p_overflow(jot_Ctx *c, jot_Var *out, int *n)
                             -1, JOT_VARS(i));
     out[5] = jot_reindex_reduce_ex(JOT_MEAN, x, JOT_SHAPE(4), JOT_INDEX("i0/2+1"), JOT_NONE_STRS,
                                    JOT_NONE_VARS);
-    *n = 6;
+    out[6] = jot_reindex_reduce(JOT_ADD, ramp(c, JOT_SHAPE(12, 5), 0.1, -1), JOT_SHAPE(3, 2, 2),
+                                JOT_INDEX("i0/4", "i0/2%2", "i0%2")); /* one axis solved by three */
+    *n = 7;
 }
 
 static const struct { const char *name; Program *build; } programs[] = {
