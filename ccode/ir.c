@@ -398,6 +398,8 @@ jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp ac
     s.ncond = (uint8_t)ncond;
     s.at = add_ixs(k, s.nidx, idx, ncond, cond);
     s.free = k->values.v[value].free;
+    if (acc != EW_NONE) /* each point counts, also where the value is the same */
+        s.free |= ((uint64_t)1 << k->axes.n) - 1;
     if (k->mem->failed || !jot_vec_reserve(k->mem, k->stores, 1))
         return -1;
     for (int i = 0; i < s.nidx + s.ncond; i++) {

@@ -131,7 +131,7 @@ typedef struct {
     uint8_t acc;            /* EW_NONE: plain; else buf[index] = buf[index] acc value, the buffer set
                                to the operator's identity first */
     uint32_t at;            /* expressions in kernel.ixs: indices, then conditions */
-    uint64_t free;          /* axes of index, conditions and value */
+    uint64_t free;          /* axes of index, conditions and value; if acc: all axes made so far */
 } KStore;
 
 typedef struct {
@@ -189,7 +189,8 @@ JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t 
                             const double *v, const Ix *idx);
 JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *arg);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
-/* Number of the store, -1 on failure. Stores run in the order of the schedule's stages. */
+/* Number of the store, -1 on failure. Stores run in the order of the schedule's stages. An
+ * accumulating store walks all axes that the kernel has by then. */
 JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp acc,
                             int ncond, const Ix *cond);
 

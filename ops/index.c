@@ -844,12 +844,21 @@ jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space *space)
 
 /* ---- substitution and evaluation ---------------------------------------------------------- */
 
-typedef struct { IxPool *pool; int n; const Ix *map; const int *slots; const Space *space; } IxSubst;
+enum { SUBST_SEEN = 256 };
 
-static Ix ix_subst(const IxSubst *s, Ix ix);
+typedef struct {
+    IxPool *pool;
+    int n;
+    const Ix *map;
+    const int *slots;
+    const Space *space;
+    Ix from[SUBST_SEEN], to[SUBST_SEEN]; /* what was replaced: shared parts are walked once */
+} IxSubst;
+
+static Ix ix_subst(IxSubst *s, Ix ix);
 
 static Ix
-ix_subst_sum(const IxSubst *s, const IxRec *r)
+ix_subst_sum(IxSubst *s, const IxRec *r)
 {
     IxForm f;
     uint32_t i;
@@ -865,7 +874,7 @@ ix_subst_sum(const IxSubst *s, const IxRec *r)
 }
 
 static Ix
-ix_subst_load(const IxSubst *s, const IxRec *r)
+ix_subst_load(IxSubst *s, const IxRec *r)
 {
     Ix args[IX_ARGS];
     uint32_t i;
@@ -876,21 +885,15 @@ ix_subst_load(const IxSubst *s, const IxRec *r)
 }
 
 static Ix
-ix_subst(const IxSubst *s, Ix ix)
+ix_subst_atom(IxSubst *s, Ix ix)
 {
     IxRec r = s->pool->recs.v[ix];
     Ix a, b;
 
-    if (!ix || r.op == IX_CONST || (!r.axes && !r.slots))
-        return ix;
-    switch (r.op) {
-    case IX_AXIS:
-        return (int)r.a < s->n ? s->map[r.a] : ix;
-    case IX_SUM:
+    if (r.op == IX_SUM)
         return ix_subst_sum(s, &r);
-    case IX_LOAD:
+    if (r.op == IX_LOAD)
         return ix_subst_load(s, &r);
-    }
     a = ix_subst(s, r.a);
     b = r.b ? ix_subst(s, r.b) : 0;
     switch (r.op) {
@@ -906,6 +909,25 @@ ix_subst(const IxSubst *s, Ix ix)
     }
 }
 
+static Ix
+ix_subst(IxSubst *s, Ix ix)
+{
+    const IxRec *r = &s->pool->recs.v[ix];
+    uint32_t slot = ix % SUBST_SEEN;
+
+    if (!ix || (!r->axes && !r->slots))
+        return ix;
+    if (r->op == IX_AXIS)
+        return (int)r->a < s->n ? s->map[r->a] : ix;
+    if (s->from[slot] != ix) {
+        Ix to = ix_subst_atom(s, ix);
+
+        s->from[slot] = ix;
+        s->to[slot] = to;
+    }
+    return s->to[slot];
+}
+
 JOT_FN Ix
 jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const Space *space)
 {
@@ -916,6 +938,7 @@ jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const 
     s.map = map;
     s.slots = slots;
     s.space = space;
+    memset(s.from, 0, sizeof s.from);
     return ix_subst(&s, ix);
 }
 
