@@ -88,6 +88,8 @@ jot_message(const jot_Ctx *ctx)
 void
 jot_clear(jot_Ctx *ctx)
 {
+    if (ctx->status)
+        jot_undo_apply(ctx);
     ctx->status = JOT_OK;
     ctx->mem.failed = false;
     ctx->message[0] = 0;
@@ -226,6 +228,8 @@ core_open_backend(jot_Ctx *ctx)
             continue;
         if (core_try(ctx, jot_backends[i], why, sizeof why))
             return true;
+        if (ctx->mem.failed)
+            return jot_fail_memory(ctx, "jot_open");
         if (ctx->status)
             return false;
         if (want)

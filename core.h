@@ -114,7 +114,9 @@ JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL
 
 JOT_API jot_Status jot_error(const jot_Ctx *ctx);      /* the first failure, JOT_OK for none */
 JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none; owned by ctx */
-JOT_API void jot_clear(jot_Ctx *ctx);                  /* forget the failure and go on */
+/* Forget the failure and go on. Assignments made since the last evaluation are withdrawn: a step that
+ * failed half way leaves every variable as it was. */
+JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
 
 /* For compositions of your own: keep a failure as the library's operators do; returns poison. The

@@ -275,8 +275,10 @@ plan_evaluate(jot_Ctx *ctx, Selection *s)
         out = jot_mem_new(&ctx->mem, s->roots.n, sizeof *out);
         ok = out ? plan_compute(ctx, s, out) : jot_fail_memory(ctx, "run");
     }
-    if (ok)
+    if (ok) {
         plan_hand_over(ctx, s, out);
+        jot_undo_forget(ctx);
+    }
     for (i = 0; out && i < s->roots.n; i++)
         jot_buffer_unref(ctx, out[i]);
     jot_mem_free(&ctx->mem, out, s->roots.n * sizeof *out);

@@ -96,10 +96,17 @@ typedef struct {
     char *name;               /* user's name or NULL */
 } Node;
 
-typedef struct { NodeId node; uint32_t gen; uint32_t depth; uint32_t next; } Slot;
+typedef struct {
+    NodeId node;
+    uint32_t gen, depth;
+    uint32_t next;  /* ended: next free slot; live: its entry in `scoped` */
+    uint32_t undo;  /* live: 1 + its entry in `undo`, 0 for none */
+} Slot;
 /* node 0 and gen odd/even... : a slot is live when node != 0 */
 
 typedef struct { NodeId node; jot_FetchFn *call; void *user; } Fetch;
+
+typedef struct { uint32_t slot, gen; NodeId old; } Undo; /* old: with a reference */
 
 struct Backend;
 struct PlanCache;
@@ -129,6 +136,7 @@ struct jot_Ctx {
     uint32_t lost_marks;     /* pushes that memory refused: their pops end nothing */
     /* evaluation */
     Vec(NodeId) pending;     /* ALIAS nodes of assignments that have not run */
+    Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
     Vec(Fetch) fetches;
     uint64_t seed, stream;
     struct Backend *backend;
@@ -186,6 +194,9 @@ JOT_FN void jot_code_ref(struct CodeSpec *code);
 JOT_FN void jot_code_unref(jot_Ctx *ctx, struct CodeSpec *code);
 /* Drop the pending assignments whose variable was assigned anew, or ended, before they ran. */
 JOT_FN void jot_pending_trim(jot_Ctx *ctx);
+/* Assignments since the last evaluation: it ran, forget how to withdraw them; withdraw them. */
+JOT_FN void jot_undo_forget(jot_Ctx *ctx);
+JOT_FN void jot_undo_apply(jot_Ctx *ctx);
 
 /* Node-level builders: operands are NodeIds of the right shapes and dtypes already (the gradient,
  * the public builders and graph rewrites call these); they fold, share and compose unless

@@ -80,6 +80,7 @@ slot_new(jot_Ctx *ctx, NodeId id, uint32_t depth)
     s->node = id;
     s->depth = depth;
     s->next = ctx->scoped.n;
+    s->undo = 0;
     if (depth)
         ctx->scoped.v[ctx->scoped.n++] = slot;
     ctx->live_slots++;
@@ -298,6 +299,66 @@ assign_fits(jot_Ctx *ctx, const Node *to, const Node *value)
                     jot_dtype_name((jot_DType)value->dtype), b);
 }
 
+/* The slot is assigned for the first time since the last evaluation: keep what it names now. There is
+ * room for one entry. */
+static void
+undo_note(jot_Ctx *ctx, uint32_t slot)
+{
+    Slot *s = &ctx->slots.v[slot];
+    Undo *undo = &ctx->undo.v[ctx->undo.n];
+
+    if (s->undo)
+        return;
+    undo->slot = slot;
+    undo->gen = s->gen;
+    undo->old = s->node;
+    jot_node_ref(ctx, s->node);
+    s->undo = ++ctx->undo.n;
+}
+
+static bool
+undo_is_live(const jot_Ctx *ctx, const Undo *undo)
+{
+    const Slot *s = &ctx->slots.v[undo->slot];
+
+    return s->node && s->gen == undo->gen;
+}
+
+JOT_FN void
+jot_undo_forget(jot_Ctx *ctx)
+{
+    uint32_t n = ctx->undo.n, k;
+
+    ctx->undo.n = 0;
+    for (k = 0; k < n; k++) {
+        Undo undo = ctx->undo.v[k];
+
+        if (undo_is_live(ctx, &undo))
+            ctx->slots.v[undo.slot].undo = 0;
+        jot_node_unref(ctx, undo.old);
+    }
+}
+
+JOT_FN void
+jot_undo_apply(jot_Ctx *ctx)
+{
+    uint32_t n = ctx->undo.n, k;
+
+    ctx->undo.n = 0;
+    for (k = 0; k < n; k++) {
+        Undo undo = ctx->undo.v[k];
+        NodeId drop = undo.old;
+
+        if (undo_is_live(ctx, &undo)) {
+            drop = ctx->slots.v[undo.slot].node;
+            ctx->slots.v[undo.slot].node = undo.old;
+            ctx->slots.v[undo.slot].undo = 0;
+        }
+        jot_node_unref(ctx, drop);
+    }
+    jot_pending_trim(ctx);
+}
+
 bool
 jot_assign(jot_Var target, jot_Var value)
 {
@@ -311,11 +372,14 @@ jot_assign(jot_Var target, jot_Var value)
         return false;
     if (old == new && jot_node(ctx, old)->flags & NODE_STATE)
         return true;
+    if (!jot_vec_reserve(&ctx->mem, ctx->undo, 1))
+        return jot_fail_memory(ctx, "assign");
     mark = ctx->loose.n;
     new = state_new(ctx, new, jot_node(ctx, old)->name);
     jot_graph_sweep(ctx, mark);
     if (!new)
         return false;
+    undo_note(ctx, target.slot);
     ctx->slots.v[target.slot].node = new;
     jot_node_ref(ctx, new);
     waited = jot_node(ctx, old)->kind == NODE_ALIAS && jot_node(ctx, old)->refs == 2;
