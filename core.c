@@ -25,6 +25,7 @@
 #include "ops/graph.h"
 #ifndef JOT_NO_HOST
 #include "backends/host.h"
+#include "backends/pool.h"
 #endif
 
 /* ---- errors ------------------------------------------------------------------------------- */
@@ -135,6 +136,8 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
     if (!c->lanes)
         c->lanes = core_number(core_string(ctx, NULL, "JOT_LANES", "1"));
+    if (!c->threads)
+        c->threads = core_number(core_string(ctx, NULL, "JOT_THREADS", NULL));
     if (c->lanes < 1)
         c->lanes = 1;
     ctx->seed = c->seed;
@@ -205,6 +208,9 @@ core_try(jot_Ctx *ctx, const Backend *kind, char *why, size_t why_nbytes)
     why[0] = 0;
     if (!backend->open || backend->open(backend, ctx, why, why_nbytes) == JOT_OK) {
         ctx->backend = backend;
+#ifndef JOT_NO_HOST
+        jot_pool_attach(backend, ctx);
+#endif
         return true;
     }
     jot_mem_free(&ctx->mem, backend, sizeof *backend);
@@ -289,6 +295,9 @@ jot_close(jot_Ctx *ctx)
     jot_plan_close(ctx);
     jot_graph_close(ctx);
     if (ctx->backend) {
+#ifndef JOT_NO_HOST
+        jot_pool_detach(ctx->backend, ctx);
+#endif
         if (ctx->backend->close)
             ctx->backend->close(ctx->backend, ctx);
         jot_mem_free(&ctx->mem, ctx->backend, sizeof *ctx->backend);

@@ -102,6 +102,8 @@ typedef struct {
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
+    int threads;            /* that share a kernel, the caller included; JOT_THREADS; default: cores.
+                               Results do not depend on it */
     int lanes;              /* vector lanes of generated C, 1 = scalar; JOT_LANES; default 1 */
     int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */

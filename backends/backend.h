@@ -20,6 +20,9 @@ typedef struct {
     KernelFn *fn;          /* out */
 } KernelSym;
 
+/* A share of a parallel loop, on worker number `worker`. */
+typedef void ParallelFn(void *arg, int64_t lo, int64_t hi, int worker);
+
 typedef struct Backend Backend;
 struct Backend {
     const char *name;      /* what JOT_BACKEND selects */
@@ -34,6 +37,10 @@ struct Backend {
     bool (*compile)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
                     KernelSym *sym, int n, void **module);
     void (*unload)(Backend *backend, jot_Ctx *ctx, void *module);
+    /* Have [0, count) run in pieces, several at a time, and wait. NULL: nothing runs at a time. */
+    void (*parallel)(Backend *backend, int64_t count, ParallelFn *body, void *arg);
+    int workers;           /* worker numbers are below this; 0 counts as 1 */
+    struct Pool *pool;     /* backends/pool.c */
     void *state;           /* the backend's own */
 };
 

@@ -463,7 +463,8 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
 }
 
 const Backend jot_backend_cc = {
-    "cc", "c", 30, cc_open, cc_close, cc_compile, cc_unload, NULL
+    "cc", "c", 30, cc_open, cc_close, cc_compile, cc_unload,
+    NULL, 0, NULL, NULL /* the pool's: core.c attaches one */
 };
 
 #endif

@@ -210,8 +210,20 @@ kernel_layouts(Make *m, Kernel *k, const BuildArgs *args)
 }
 
 /* Build and print a group; a random schedule that is too long to print gives way to the plain one. */
+static double
+kernel_work(const Kernel *k)
+{
+    double work = 1;
+    uint32_t i;
+
+    for (i = 0; i < k->axes.n; i++)
+        work *= (double)k->axes.v[i].ext;
+    return work;
+}
+
 static bool
-kernel_text(Make *m, uint32_t group, const char *what, BuildArgs *args, Text *out, EmitInfo *info)
+kernel_text(Make *m, uint32_t group, const char *what, BuildArgs *args, Text *out, EmitInfo *info,
+            double *work)
 {
     BuildGraph graph;
     Text why = {NULL, NULL, 0, 0};
@@ -230,6 +242,7 @@ kernel_text(Make *m, uint32_t group, const char *what, BuildArgs *args, Text *ou
         ok = jot_build_kernel(m->ctx, &graph, group, &k, args);
         for (i = 0; ok && i < args->maps.n; i++)
             ok = jot_code_map_text(m->ctx, args->maps.v[i], out);
+        *work = kernel_work(&k);
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             kernel_layouts(m, &k, args);
@@ -343,8 +356,8 @@ kernel_code_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
 static bool
 kernel_code_step(Make *m, uint32_t group, NodeId id)
 {
-    EmitInfo info = {0, 0, 0, 0};
-    PlanStep step = {NULL, 0, 0, 0, 0, 0, 0, 0};
+    EmitInfo info = {0};
+    PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
     const char *name = jot_node(m->ctx, id)->code->name;
     char what[96];
@@ -357,6 +370,7 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &info.steps) && text.s)
         step.kernel = kernel_share(m, &text, what, true);
     step.count = info.steps;
+    step.work = RUN_SHARED; /* the user says so */
     jot_text_free(&text);
     if (!step.kernel)
         return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
@@ -373,8 +387,8 @@ jot_plan_step(Make *m, uint32_t group)
     const Node *first = jot_node(m->ctx,
                                  m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
     BuildArgs args;
-    EmitInfo info = {0, 0, 0, 0};
-    PlanStep step = {NULL, 0, 0, 0, 0, 0, 0, 0};
+    EmitInfo info = {0};
+    PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
     char what[96];
     bool ok;
@@ -384,7 +398,7 @@ jot_plan_step(Make *m, uint32_t group)
     memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
     kernel_describe(m, group, what, sizeof what);
-    ok = kernel_text(m, group, what, &args, &text, &info);
+    ok = kernel_text(m, group, what, &args, &text, &info, &step.work);
     if (ok)
         step.kernel = kernel_share(m, &text, what, false);
     step.count = info.steps;

@@ -82,7 +82,7 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
 {
     uint32_t nvars = plan->vars.n, words = 2 * nvars + plan->steps.n + 1, alive = 0, i, j;
     uint32_t *tmp = jot_mem_new(&ctx->mem, words, sizeof *tmp), *order, n;
-    size_t scratch = 0, end = 0;
+    size_t scratch = 0, end = 0, workers = ctx->backend->workers > 1 ? (size_t)ctx->backend->workers : 1;
 
     if (!tmp)
         return jot_fail_memory(ctx, "plan");
@@ -104,7 +104,8 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
         if (plan->steps.v[i].scratch_nbytes > scratch)
             scratch = plan->steps.v[i].scratch_nbytes;
     plan->scratch = end;
-    plan->block_nbytes = end + memory_round(scratch);
+    plan->scratch_nbytes = memory_round(scratch);
+    plan->block_nbytes = end + plan->scratch_nbytes * workers;
     jot_mem_free(&ctx->mem, tmp, words * sizeof *tmp);
     return true;
 }

@@ -51,12 +51,17 @@ typedef struct {
     size_t offset, nbytes; /* TEMP: in the block */
 } PlanVar;
 
+/* Points from which on a kernel is shared among threads: some 20 us of work, where waking a sleeping
+ * thread takes about as long. */
+#define RUN_SHARED 20000.0
+
 typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
 
 typedef struct {
     PlanKernel *kernel;    /* shared by its text, which does not hold the extent of a parallel loop: */
     int64_t count;         /* that is here */
-    size_t scratch_nbytes;
+    size_t scratch_nbytes; /* of one worker */
+    double work;           /* points that it walks: what is worth sharing among threads */
     uint32_t code;         /* 1 + position of the CODE node, whose scalars it takes; 0: none */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
     uint32_t scalar, nscalar;
@@ -75,6 +80,7 @@ struct Plan {
     Vec(uint32_t) args;
     Vec(PlanScalar) scalars;
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
+    size_t scratch_nbytes;        /* of one worker: each has its own */
     uint32_t most_args, most_scalars;
     int max_rank;
     int64_t max_nelem, temp_nbytes;

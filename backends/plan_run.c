@@ -77,10 +77,28 @@ run_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
     jot_plan_log(ctx, &t);
 }
 
+typedef struct {
+    KernelFn *fn;
+    void *const *arg;
+    const jot_Scalar *scalar;
+    unsigned char *scratch;
+    size_t scratch_nbytes;
+} RunShare;
+
+static void
+run_share(void *p, int64_t lo, int64_t hi, int worker)
+{
+    const RunShare *share = p;
+
+    share->fn(share->arg, NULL, share->scalar, share->scratch + (size_t)worker * share->scratch_nbytes, 0, lo,
+              hi);
+}
+
 static void
 run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const Selection *s, void **ptr,
          void **arg, jot_Scalar *scalar, void *scratch, bool timed)
 {
+    Backend *backend = ctx->backend;
     const jot_Scalar *given = scalar;
     int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
     uint32_t i;
@@ -91,7 +109,18 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const Selection *
         scalar[i] = run_scalar(ctx, s, &plan->scalars.v[step->scalar + i]);
     if (step->code)
         given = jot_node(ctx, s->list.v[step->code - 1])->code->scalar;
-    step->kernel->fn(arg, NULL, given, scratch, 0, 0, step->count);
+    if (backend->parallel && step->count > 1 && step->work >= RUN_SHARED) {
+        RunShare share;
+
+        share.fn = step->kernel->fn;
+        share.arg = arg;
+        share.scalar = given;
+        share.scratch = scratch;
+        share.scratch_nbytes = plan->scratch_nbytes;
+        backend->parallel(backend, step->count, run_share, &share);
+    } else {
+        step->kernel->fn(arg, NULL, given, scratch, 0, 0, step->count);
+    }
     ctx->stats.kernels_run++;
     if (timed)
         run_timed(ctx, step->kernel, start);

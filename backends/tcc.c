@@ -285,7 +285,8 @@ tcc_unload(Backend *backend, jot_Ctx *ctx, void *module)
 }
 
 const Backend jot_backend_tcc = {
-    "tcc", "c", 20, tcc_open, tcc_close, tcc_compile, tcc_unload, NULL
+    "tcc", "c", 20, tcc_open, tcc_close, tcc_compile, tcc_unload,
+    NULL, 0, NULL, NULL /* the pool's: core.c attaches one */
 };
 
 #endif
