@@ -314,8 +314,8 @@ reindex_is_identity(jot_Ctx *ctx, const Reindexing *w)
         return false;
     for (k = 0; k < x->rank; k++)
         if (x->ext[k] != w->space.ext[k]
-            || (x->ext[k] != 1
-                && (!jot_ix_is_axis(&ctx->ix, w->map.index[k], &axis) || axis != k)))
+            || !(x->ext[k] == 1 ? jot_ix_inside(&ctx->ix, w->map.index[k], 1, &w->space)
+                                : jot_ix_is_axis(&ctx->ix, w->map.index[k], &axis) && axis == k))
             return false;
     return true;
 }
