@@ -381,6 +381,18 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     return kernel_push(m, &step);
 }
 
+/* The dump was written before the name was known. */
+static void
+kernel_dump_name(Text *dump, size_t from, const PlanKernel *k)
+{
+    const size_t n = sizeof KERNEL_NO_NAME - 1;
+    size_t i;
+
+    for (i = from; i + n <= dump->n; i++)
+        if (dump->s[i] == 'j' && !memcmp(dump->s + i, KERNEL_NO_NAME, n))
+            memcpy(dump->s + i, k->name, n);
+}
+
 JOT_FN bool
 jot_plan_step(Make *m, uint32_t group)
 {
@@ -390,6 +402,7 @@ jot_plan_step(Make *m, uint32_t group)
     EmitInfo info = {0};
     PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
+    size_t dumped = m->dump.n;
     char what[96];
     bool ok;
 
@@ -401,6 +414,8 @@ jot_plan_step(Make *m, uint32_t group)
     ok = kernel_text(m, group, what, &args, &text, &info, &step.work);
     if (ok)
         step.kernel = kernel_share(m, &text, what, false);
+    if (step.kernel)
+        kernel_dump_name(&m->dump, dumped, step.kernel);
     step.count = info.steps;
     step.scratch_nbytes = info.scratch_nbytes;
     if (step.kernel && !kernel_step_args(m, &args, &step)) {

@@ -540,7 +540,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
 const EmitPass jot_emit_passes[] = {
     { 'k', "kernel", "what the kernel computes" },
     { 's', "schedule", "order and places" },
-    { 't', "tree", "loops after lowering" },
+    { 'l', "loops", "the nest after lowering" },
     { 'c', "text", "the emitted function" },
 };
 const int jot_emit_passes_n = (int)(sizeof jot_emit_passes / sizeof jot_emit_passes[0]);
@@ -559,10 +559,14 @@ dump_lowered(const Kernel *k, const Sched *s, const Tree *t, const char *letters
 {
     if (wants(letters, 'k'))
         jot_ir_print(k, dump);
-    if (wants(letters, 's'))
+    if (wants(letters, 's')) {
+        jot_text_f(dump, "schedule\n");
         jot_sched_print(s, dump);
-    if (wants(letters, 't'))
+    }
+    if (wants(letters, 'l')) {
+        jot_text_f(dump, "loops\n");
         jot_lower_print(t, s, dump);
+    }
 }
 
 JOT_FN bool
