@@ -259,6 +259,21 @@ core_open(jot_Ctx *ctx, const jot_Config *config)
     return core_check(ctx) && core_open_backend(ctx);
 }
 
+#ifndef JOT_NO_HOST
+/* The host's hooks where none was given; they do not look at ud, which stays the caller's. */
+static void
+core_host(jot_Hooks *hooks)
+{
+    jot_Hooks host;
+
+    jot_host_hooks(&host);
+    hooks->realloc = host.realloc;
+    hooks->log = hooks->log ? hooks->log : host.log;
+    hooks->getenv = hooks->getenv ? hooks->getenv : host.getenv;
+    hooks->now = hooks->now ? hooks->now : host.now;
+}
+#endif
+
 jot_Ctx *
 jot_open(const jot_Config *given)
 {
@@ -271,7 +286,7 @@ jot_open(const jot_Config *given)
         config = *given;
 #ifndef JOT_NO_HOST
     if (!config.hooks.realloc)
-        jot_host_hooks(&config.hooks);
+        core_host(&config.hooks);
 #endif
     if (!config.hooks.realloc)
         return NULL;

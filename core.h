@@ -94,7 +94,7 @@ typedef struct {
 
 /* Fields left 0 or NULL take the environment's value, then the default. */
 typedef struct {
-    jot_Hooks hooks;        /* realloc NULL: the host's (see backends/host.h) */
+    jot_Hooks hooks;        /* realloc NULL: the host's, and for other fields left NULL, too */
     const char *backend;    /* "interp", "tcc", "cc"; JOT_BACKEND; default: the best one present */
     const char *policy;     /* fusion: "paper", "none"; JOT_POLICY; default "paper" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */

@@ -758,6 +758,66 @@ test_long(const char *backend)
     jot_close(c);
 }
 
+/* ---- dumps -------------------------------------------------------------------------------- */
+
+static void
+keep_log(void *ud, const char *text, size_t nbytes)
+{
+    char *log = ud;
+    size_t n = strlen(log), room = 65535 - n;
+
+    nbytes = nbytes < room ? nbytes : room;
+    memcpy(log + n, text, nbytes);
+    log[n + nbytes] = 0;
+}
+
+static int
+times(const char *text, const char *what)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+/* A log hook alone; each letter brings its own part, the kernel under the name that is launched. */
+static void
+test_dumps(const char *backend)
+{
+    static const char *const head[] = {
+        "ggraph:", "fgroup 1 over", "kkernel add sum", "sschedule\n", "lloops\n", "cvoid\njot_k_",
+        "pplan:", "ttime"
+    };
+    size_t k;
+
+    for (k = 0; k < sizeof head / sizeof *head; k++) {
+        char *log = calloc(1, 65536), letter[2] = {head[k][0], 0}, *at, name[23] = "";
+        jot_Config config;
+        jot_Ctx *c;
+        size_t j;
+
+        memset(&config, 0, sizeof config);
+        config.backend = backend;
+        config.cache_dir = "";
+        config.dump = letter[0] == 'c' ? "cp" : letter;
+        config.hooks.log = keep_log;
+        config.hooks.ud = log;
+        c = jot_open(&config);
+        jot_Var x = ramp(c, JOT_SHAPE(3, 4), 1, 0);
+        (void)jot_data(jot_sum(jot_add(x, x), JOT_DIMS(1)));
+        for (j = 0; j < sizeof head / sizeof *head; j++)
+            CHECK(times(log, head[j] + 1) == (j == k || (letter[0] == 'c' && head[j][0] == 'p')),
+                  "%s: letter %s: \"%s\" in\n%s", backend, letter, head[j] + 1, log);
+        if (letter[0] == 'c' && (at = strstr(log, "step 0 "))) {
+            sscanf(at + 7, "%22s", name);
+            CHECK(times(log, name) == 3, "%s: the text of %s in\n%s", backend, name, log);
+        }
+        jot_close(c);
+        free(log);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -779,6 +839,8 @@ main(int argc, char **argv)
         test_compile_fails(b);
         test_code(b);
         test_long(b);
+        if (strcmp(b, "interp"))
+            test_dumps(b);
     }
     return DONE();
 }
