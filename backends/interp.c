@@ -115,7 +115,6 @@ interp_compile(Interp *in, uint32_t pos)
 static int64_t
 interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, int64_t *to)
 {
-    InterpIndex *ix = in->index.v + in->at[node->at].map;
     InterpLoad load;
     int64_t lin = 0;
     uint32_t t;
@@ -127,10 +126,11 @@ interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, 
         if (!jot_ix_eval(&in->ctx->ix, node->cond[d], at, interp_load, &load))
             return -1;
     for (d = 0; d < node->nindex; d++) {
-        int64_t v = ix[d].c;
+        const InterpIndex *ix = &in->index.v[in->at[node->at].map + (uint32_t)d];
+        int64_t v = ix->c;
 
-        if (ix[d].linear)
-            for (t = ix[d].term; t < ix[d].term + ix[d].nterm; t++)
+        if (ix->linear)
+            for (t = ix->term; t < ix->term + ix->nterm; t++)
                 v += in->terms.v[t].k * at[in->terms.v[t].axis];
         else
             v = jot_ix_eval(&in->ctx->ix, node->index[d], at, interp_load, &load);

@@ -15,9 +15,10 @@ enum { ORDER_PAGE = 4096 };
 
 typedef struct { int64_t price; int units; bool reduce; } OrderAxis;
 
-/* Add an access to the price of every axis. Positions inside of / and % count as they stand there. */
+/* Add an access, whose indices begin at k->ixs.v[index], to the price of every axis. Positions inside
+ * of / and % count as they stand there. */
 static void
-order_access(const Kernel *k, const KBuf *buf, const Ix *index, OrderAxis *axes)
+order_access(const Kernel *k, const KBuf *buf, uint32_t index, OrderAxis *axes)
 {
     int64_t size = (int64_t)jot_dtype_nbytes((jot_DType)buf->dtype), stride = size;
     uint32_t a;
@@ -26,7 +27,8 @@ order_access(const Kernel *k, const KBuf *buf, const Ix *index, OrderAxis *axes)
     for (d = buf->rank - 1; d >= 0; d--) {
         for (a = 0; a < k->axes.n; a++) {
             bool inside;
-            int64_t coef = jot_ix_coef(k->ix, index[d], (int)a, &inside), bytes;
+            Ix at = k->ixs.v[index + (uint32_t)d];
+            int64_t coef = jot_ix_coef(k->ix, at, (int)a, &inside), bytes;
 
             if (!coef && !inside)
                 continue;
@@ -48,12 +50,12 @@ order_count(const Kernel *k, OrderAxis *axes)
         const Value *v = &k->values.v[i];
 
         if (v->op == VAL_LOAD)
-            order_access(k, &k->bufs.v[v->buf], k->ixs.v + v->at, axes);
+            order_access(k, &k->bufs.v[v->buf], v->at, axes);
         for (a = 0; v->op == VAL_REDUCE && a < k->axes.n; a++)
             axes[a].reduce |= v->axes >> a & 1;
     }
     for (i = 0; i < k->stores.n; i++)
-        order_access(k, &k->bufs.v[k->stores.v[i].buf], k->ixs.v + k->stores.v[i].at, axes);
+        order_access(k, &k->bufs.v[k->stores.v[i].buf], k->stores.v[i].at, axes);
 }
 
 /* May all reduce axes go inside? When one of them is as continuous as the best of the others. */

@@ -239,7 +239,8 @@ jot_sched_default(Sched *s, Kernel *k, int norder, const int *order)
             make_add_loop(m, a, 1, LOOP_SERIAL);
     if (k->axes.n <= STAGE_LOOPS)
         make_stages(m);
-    make_parallel(s);
+    if (!k->mem->failed) /* stages cut short have places that are not there */
+        make_parallel(s);
     jot_mem_free(k->mem, m, sizeof *m);
     return !k->mem->failed && k->axes.n <= STAGE_LOOPS;
 }

@@ -20,12 +20,11 @@ typedef struct { int64_t c; int n; bool bad; IxTerm t[IX_TERMS]; } IxForm;
 /* ---- the pool ----------------------------------------------------------------------------- */
 
 static uint64_t
-ix_hash(const IxPool *pool, const IxRec *r, const IxTerm *t, const Ix *args)
+ix_hash(const IxRec *r, const IxTerm *t, const Ix *args)
 {
     uint64_t h = jot_hash_u64(r->op, (uint64_t)r->a << 32 | r->b);
     uint32_t i;
 
-    (void)pool;
     h = jot_hash_u64(h, (uint64_t)r->c);
     for (i = 0; i < r->n; i++)
         h = r->op == IX_SUM ? jot_hash_u64(jot_hash_u64(h, (uint64_t)t[i].k), t[i].atom)
@@ -63,7 +62,8 @@ ix_rehash(IxPool *pool)
         return false;
     for (i = 1; i < pool->recs.n; i++) {
         const IxRec *r = &pool->recs.v[i];
-        uint64_t h = ix_hash(pool, r, pool->terms.v + r->at, pool->args.v + r->at);
+        const IxTerm *t = r->op == IX_SUM ? pool->terms.v + r->at : NULL;
+        uint64_t h = ix_hash(r, t, t || !r->n ? NULL : pool->args.v + r->at);
 
         while (table[h & (cap - 1)])
             h++;
@@ -105,7 +105,7 @@ ix_intern(IxPool *pool, IxRec rec, const IxTerm *t, const Ix *args)
         return 0;
     if (pool->recs.n * 2 >= pool->table_cap && !ix_rehash(pool))
         return 0;
-    h = ix_hash(pool, &rec, t, args);
+    h = ix_hash(&rec, t, args);
     for (; (id = pool->table[h & (pool->table_cap - 1)]); h++)
         if (ix_same(pool, &pool->recs.v[id], &rec, t, args))
             return id;

@@ -4,7 +4,6 @@
  *                                    labels (n) ------------^
  *
  * Read before: ops/nn.c. After: ops/optim.c. */
-#include <float.h>
 #include "core.h"
 
 /* A poison handle has been reported where it arose; a stale one is reported here. */
@@ -36,11 +35,11 @@ jot_cross_entropy(jot_Var logits, jot_Var labels)
                          "%s: labels: (%lld) asked (n of logits), rank %d and %lld elements found",
                          op, (long long)jot_extent(logits, 0), jot_rank(labels),
                          (long long)jot_nelem(labels));
-    double big = DBL_MAX, nan = big * 2 - big * 2;
+    double zero = 0;
     jot_push(logits.ctx);
     jot_Var lp = jot_log_softmax(logits, 1);
     jot_Var chosen = jot_reindex_ex(lp, jot_shape(labels), JOT_INDEX("i0", "@e0(i0)"),
-                                    JOT_NONE_STRS, nan, JOT_VARS(labels));
+                                    JOT_NONE_STRS, zero / zero, JOT_VARS(labels));
     jot_Var loss = jot_keep(jot_mean(jot_neg(chosen), JOT_DIMS(0)));
     jot_pop(logits.ctx);
     return loss;
