@@ -1,7 +1,10 @@
 /* 06_second_order.c - gradients are graph nodes, so they can be differentiated again.
  *
- * First the derivatives of x^4 at 2: 16, 32, 48, 48, 24. Then a gradient penalty: how much the
- * length of a gradient changes with the input, compared with a finite difference. */
+ * jot_grad does not run anything: it appends nodes to the graph, made by the same builders as any
+ * others. So a gradient can be part of a loss, and a derivative of any order is a loop.
+ *
+ * First x^4 at 2 and its four derivatives: 16, 32, 48, 48, 24. Then a gradient penalty: how the
+ * squared length of a gradient changes with the input, compared with a finite difference. */
 #include <math.h>
 #include <stdio.h>
 #include "core.h"
@@ -14,11 +17,13 @@ derivatives(jot_Ctx *c)
     jot_Var y = jot_mul(jot_mul(x, x), jot_mul(x, x));
     int wrong = 0;
 
-    for (int order = 0; order < 5; order++) {
+    for (int order = 0; order < 5 && !jot_error(c); order++) {
         double v = jot_item(y);
+        if (jot_error(c))
+            break;
         printf("derivative %d of x^4 at 2: %g\n", order, v);
         wrong += v != expected[order];
-        jot_grad(y, &x, 1, &y);
+        jot_grad(y, &x, 1, &y); /* y is its own derivative from now on */
     }
     return wrong;
 }

@@ -2,18 +2,20 @@
  *
  *     28 x 28 -> conv 3 x 3, 8 -> pool 2 -> relu -> conv 3 x 3, 16 -> pool 2 -> relu -> linear, 10
  *
- *     07_digits [--mnist FOLDER] [--epochs N] [--out FOLDER]
+ *     07_digits [--mnist FOLDER] [--epochs N] [--out FOLDER] [--quick]
  *
  * Without a folder of MNIST files it draws its own digits (common/digits.c). Afterwards it says how
  * many held-out digits it reads rightly and what that took, and leaves a loss curve and a sheet of
- * misread digits in out/. The graph is built anew for every batch and never compiled again. */
+ * misread digits in out/. The graph is built anew for every batch and never compiled again.
+ *
+ * Read train_step first: what one step says to jot is all there; the rest is digits and files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "common/digits.h"
 #include "common/report.h"
 #include "core.h"
 
-enum { BATCH = 50, EVAL = 200, PARAMS = 6, C1 = 8, C2 = 16, LEFT = 5 * 5 * C2, CLASSES = 10 };
+enum { BATCH = 50, QUICK = 10, EVAL = 200, PARAMS = 6, C1 = 8, C2 = 16, LEFT = 5 * 5 * C2, CLASSES = 10 };
 static const double first_rate = 4e-3, last_rate = 2e-4;
 
 static void
@@ -58,18 +60,18 @@ pictures(jot_Ctx *c, const Digits *d, const int *order, int from, int n, uint8_t
 
 static float
 train_step(jot_Ctx *c, const jot_Var p[PARAMS], jot_Optim *adam, const Digits *d, const int *order,
-           int from)
+           int from, int n)
 {
     uint8_t labels[EVAL];
     jot_Var grads[PARAMS];
 
     jot_push(c);
-    jot_Var x = pictures(c, d, order, from, BATCH, labels);
-    jot_Var loss = jot_cross_entropy(network(p, x), jot_array(c, JOT_U8, JOT_SHAPE(BATCH), labels));
+    jot_Var x = pictures(c, d, order, from, n, labels);
+    jot_Var loss = jot_cross_entropy(network(p, x), jot_array(c, JOT_U8, JOT_SHAPE(n), labels));
     jot_grad(loss, p, PARAMS, grads);
     jot_step(adam, grads);
-    float value = (float)jot_item(loss); /* the step, and with it the new parameters */
-    jot_pop(c);
+    float value = (float)jot_item(loss); /* the step runs, and with it the new parameters */
+    jot_pop(c); /* every handle of the step ends, parameters and the optimiser's state stay */
     return value;
 }
 
@@ -87,7 +89,7 @@ shuffle(int *order, int n, uint32_t *state)
 static void
 train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d, int epochs, Report *report)
 {
-    int per_epoch = d->n / BATCH, steps = epochs * per_epoch;
+    int batch = report->quick ? QUICK : BATCH, per_epoch = d->n / batch, steps = epochs * per_epoch;
     int *order = malloc((size_t)d->n * sizeof *order);
     jot_Optim *adam = jot_adam(jot_vars(PARAMS, p), first_rate, 0.9, 0.999, 1e-8);
     uint32_t state = 1;
@@ -99,7 +101,7 @@ train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d, int epochs, Report *
             shuffle(order, d->n, &state);
         jot_set_lr(adam, first_rate + (last_rate - first_rate) * step / steps);
         report_step(report, step, steps, epochs,
-                    train_step(c, p, adam, d, order, step % per_epoch * BATCH));
+                    train_step(c, p, adam, d, order, step % per_epoch * batch, batch));
     }
     jot_optim_free(adam);
     free(order);

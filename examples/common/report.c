@@ -9,7 +9,7 @@
 #include "picture.h"
 #include "report.h"
 
-enum { DRAWN_TRAIN = 10000, DRAWN_TEST = 2000 };
+enum { DRAWN_TRAIN = 10000, DRAWN_TEST = 2000, QUICK_TRAIN = 40, QUICK_TEST = 40 };
 
 static double
 seconds(void)
@@ -42,51 +42,82 @@ report_can_write(const Report *report)
     return 1;
 }
 
+static int
+report_usage(const char *program)
+{
+    fprintf(stderr, "usage: %s [--mnist FOLDER] [--epochs N] [--out FOLDER] [--quick]\n"
+                    "  --mnist FOLDER  the four idx files of MNIST (gzip or not); else digits drawn here\n"
+                    "  --epochs N      times through the training digits; 2\n"
+                    "  --out FOLDER    where loss.svg and misread.png go; out\n"
+                    "  --quick         a few steps of small batches, %d digits: shows that it works\n",
+            program, QUICK_TRAIN);
+    return 0;
+}
+
 int
 report_open(Report *report, int argc, char **argv)
 {
     memset(report, 0, sizeof *report);
     report->out = "out";
-    report->epochs = 2;
-    for (int k = 1; k < argc; k += 2) {
+    for (int k = 1; k < argc; k++) {
         const char *value = k + 1 < argc ? argv[k + 1] : "";
+        if (!strcmp(argv[k], "--quick")) {
+            report->quick = 1;
+            continue;
+        }
         if (!strcmp(argv[k], "--mnist") && *value)
             report->mnist = value;
         else if (!strcmp(argv[k], "--out") && *value)
             report->out = value;
         else if (!strcmp(argv[k], "--epochs") && atoi(value) > 0)
             report->epochs = atoi(value);
-        else {
-            fprintf(stderr, "usage: %s [--mnist FOLDER] [--epochs N] [--out FOLDER]\n", argv[0]);
-            return 0;
-        }
+        else
+            return report_usage(argv[0]);
+        k++;
     }
+    if (!report->epochs)
+        report->epochs = report->quick ? 1 : 2;
     return report_can_write(report);
+}
+
+static int
+report_load(const Report *report, Digits *train, Digits *test)
+{
+    const char *from = report->mnist;
+    int quick = report->quick;
+    if (from)
+        return digits_read(train, from, "train-images-idx3-ubyte", "train-labels-idx1-ubyte") &&
+               digits_read(test, from, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
+    if (digits_draw(train, quick ? QUICK_TRAIN : DRAWN_TRAIN, 1) &&
+        digits_draw(test, quick ? QUICK_TEST : DRAWN_TEST, 2))
+        return 1;
+    fprintf(stderr, "no memory for the digits\n");
+    return 0;
 }
 
 int
 report_digits(Report *report, Digits *train, Digits *test)
 {
-    const char *from = report->mnist;
     memset(train, 0, sizeof *train);
     memset(test, 0, sizeof *test);
-    if (from && digits_read(train, from, "train-images-idx3-ubyte", "train-labels-idx1-ubyte") &&
-        digits_read(test, from, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"))
-        return 1;
-    if (!from && digits_draw(train, DRAWN_TRAIN, 1) && digits_draw(test, DRAWN_TEST, 2))
-        return 1;
-    if (!from)
-        fprintf(stderr, "no memory for the digits\n");
-    digits_free(train);
-    return 0;
+    if (!report_load(report, train, test)) {
+        digits_free(train);
+        digits_free(test);
+        return 0;
+    }
+    if (report->quick) { /* the first ones of what was read */
+        train->n = train->n < QUICK_TRAIN ? train->n : QUICK_TRAIN;
+        test->n = test->n < QUICK_TEST ? test->n : QUICK_TEST;
+    }
+    return 1;
 }
 
 void
 report_start(Report *report, const Digits *train)
 {
-    printf("training on %d digits%s%s, %d epochs\n", train->n,
+    printf("training on %d digits%s%s, %d epoch%s\n", train->n,
            report->mnist ? " of " : " drawn here", report->mnist ? report->mnist : "",
-           report->epochs);
+           report->epochs, report->epochs > 1 ? "s" : "");
     fflush(stdout);
     report->started = seconds();
 }
@@ -161,9 +192,9 @@ report_numbers(const Report *report, jot_Ctx *c)
            100.0 * report->right / (report->read ? report->read : 1), report->read,
            report->read - report->right);
     printf("backend                  %s\n", jot_backend(c));
-    printf("kernels                  %llu compiled in %.2f s, %llu from the cache, %llu launched\n",
-           (unsigned long long)s.kernels_compiled, s.compile_seconds,
-           (unsigned long long)s.cache_hits, (unsigned long long)s.kernels_run);
+    printf("kernels                  %llu compiled, %llu from the cache, in %.0f ms; %llu launched\n",
+           (unsigned long long)s.kernels_compiled, (unsigned long long)s.cache_hits,
+           1e3 * s.compile_seconds, (unsigned long long)s.kernels_run);
     printf("time to the first result %.2f s\n", report->first - report->started);
     if (report->steps > 1)
         printf("time per step            %.2f ms\n",

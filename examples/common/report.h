@@ -8,7 +8,7 @@ enum { REPORT_MISREAD = 100 };
 
 typedef struct {
     const char *mnist, *out; /* folders; mnist NULL: drawn digits */
-    int epochs;
+    int epochs, quick;       /* quick: a few steps on few digits, to see that everything works */
     double started, first, last; /* seconds: before anything, first result, latest result */
     float *losses;
     int steps, shown;
