@@ -51,6 +51,7 @@ typedef struct {
     uint32_t user;              /* where uses is 1: the user */
     bool live;                  /* it has an effect, or a block with one */
     bool in_place;              /* spelled where it is used, not as a variable */
+    bool reads;                 /* memory, in place */
     uint8_t height;             /* of what is spelled in place below it */
     jot_Scalar c;
     const char *name;           /* what the variable or constant is called after, or NULL */

@@ -126,14 +126,29 @@ may_be_in_place(const Code *code, const Inst *in)
            in->op == C_IMUL || in->op == C_INT || in->op == C_CLAMP || in->op == C_SCALAR;
 }
 
+/* What a select chooses between reads no memory in place: C would read only what is chosen, and
+ * gcc 12, which makes masked loads of that, gives all loads of an unrolled inner loop one mask. */
+static void
+arms_apart(Code *code, const Inst *select)
+{
+    for (int i = 1; i < select->narg; i++) {
+        Inst *arm = &code->inst.v[code->args.v[select->arg + (uint32_t)i]];
+        arm->in_place = arm->in_place && !arm->reads;
+    }
+}
+
 static void
 choose_in_place(Code *code)
 {
     for (uint32_t n = 1; n < code->inst.n; n++) {
         Inst *in = &code->inst.v[n];
         int height = 0;
+        if (in->op == C_EW && in->ew == EW_SELECT)
+            arms_apart(code, in);
+        in->reads = in->op == C_LOAD;
         for (int i = 0; i < in->narg; i++) {
             const Inst *arg = &code->inst.v[code->args.v[in->arg + (uint32_t)i]];
+            in->reads |= arg->in_place && arg->reads;
             if (arg->in_place && arg->height >= height)
                 height = arg->height + 1;
         }

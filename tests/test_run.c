@@ -68,6 +68,25 @@ p_maps(jot_Ctx *c, jot_Var *out, int *n)
     *n = 8;
 }
 
+/* A short inner loop that chooses between elements: a compiler unrolls it, and its vectors of the
+ * outer loop must not read all rows under the first one's condition. */
+static void
+p_choice(jot_Ctx *c, jot_Var *out, int *n)
+{
+    static const int extent[] = {4, 7, 8, 16};
+    int k;
+
+    for (k = 0; k < 4; k++) {
+        jot_Var x = ramp(c, JOT_SHAPE(40, extent[k]), 0.05, -2), y = jot_exp(x);
+        jot_Var zero = jot_scalar(c, JOT_F64, 0), x8 = jot_cast(x, JOT_F64);
+
+        out[k] = jot_select(jot_le(x, jot_cast(zero, JOT_F32)), jot_cast(zero, JOT_F32),
+                            jot_stop_fuse(y));
+        out[4 + k] = jot_select(jot_gt(jot_stop_fuse(x8), zero), jot_stop_fuse(jot_exp(x8)), zero);
+    }
+    *n = 8;
+}
+
 static void
 p_gather(jot_Ctx *c, jot_Var *out, int *n)
 {
@@ -251,7 +270,8 @@ p_overflow(jot_Ctx *c, jot_Var *out, int *n)
 
 static const struct { const char *name; Program *build; } programs[] = {
     {"elementwise", p_elementwise}, {"reductions", p_reductions}, {"maps", p_maps},
-    {"gather", p_gather}, {"conv", p_conv}, {"conv_odd", p_conv_odd}, {"listing1", p_listing1},
+    {"choice", p_choice}, {"gather", p_gather}, {"conv", p_conv}, {"conv_odd", p_conv_odd},
+    {"listing1", p_listing1},
     {"pool", p_pool}, {"network", p_network}, {"scatter", p_scatter}, {"zero", p_zero},
     {"random", p_random}, {"dtypes", p_dtypes}, {"overflow", p_overflow},
 };
