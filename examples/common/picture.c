@@ -1,10 +1,12 @@
-/* picture.c - PNG without a library: the format wants a zlib stream, and zlib allows blocks that
- * are stored as they are. So a PNG is a header, the rows behind a few bytes of framing, and two
- * checksums.
+/* picture.c - a curve as SVG, which is text, and a sheet of digits as PNG.
+ *
+ * PNG without a library: the format wants a zlib stream, and zlib allows blocks that are stored as
+ * they are. So a PNG is a header, the rows behind a few bytes of framing, and two checksums.
  *
  *     signature | IHDR size, depth | IDAT 78 01 [last? length ~length bytes]... adler32 | IEND
  *     every chunk: length, name, content, crc32 of name and content */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,60 +115,142 @@ picture_png(const char *path, const uint8_t *grey, int width, int height)
     return picture_close(png.f, path);
 }
 
-int
-picture_curve(const char *path, const char *title, const char *xlabel, const float *y, int n)
+/* ---- curve -------------------------------------------------------------------------------- */
+
+enum { W = 760, H = 420, LEFT = 64, TOP = 48, RIGHT = 24, BOTTOM = 56 };
+
+/* The axes' ends: steps 0..n, values lo..hi by their logarithms. */
+typedef struct { FILE *f; int n; float lo, hi; } Plot;
+
+static double
+plot_x(const Plot *p, double k)
 {
-    enum { W = 720, H = 400, LEFT = 60, TOP = 40, RIGHT = 20, BOTTOM = 50 };
-    FILE *f = picture_open(path);
-    float top = 0;
-    if (!f)
-        return 0;
-    for (int k = 0; k < n; k++)
-        top = y[k] > top ? y[k] : top;
-    top = top > 0 ? top : 1;
-    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-               "font-family=\"sans-serif\" font-size=\"12\">\n", W, H);
-    fprintf(f, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", W, H);
-    fprintf(f, "<text x=\"%d\" y=\"24\" font-size=\"16\">%s</text>\n", LEFT, title);
-    for (int k = 0; k <= 4; k++) {
-        int at = TOP + (H - TOP - BOTTOM) * (4 - k) / 4;
-        int across = LEFT + (W - LEFT - RIGHT) * k / 4;
-        fprintf(f, "<path d=\"M%d %dH%d\" stroke=\"#ddd\"/>", LEFT, at, W - RIGHT);
-        fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.2f</text>\n", LEFT - 6, at + 4,
-                top * (float)k / 4);
-        fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", across,
-                H - BOTTOM + 18, (int)((long)n * k / 4));
-    }
-    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", (LEFT + W - RIGHT) / 2,
-            H - 12, xlabel);
-    fprintf(f, "<polyline fill=\"none\" stroke=\"#1f5fbf\" stroke-width=\"1.5\" points=\"");
-    for (int k = 0; k < n; k++)
-        fprintf(f, "%.1f,%.1f ", LEFT + (double)(W - LEFT - RIGHT) * k / (n > 1 ? n - 1 : 1),
-                H - BOTTOM - (double)(H - TOP - BOTTOM) * y[k] / top);
-    fprintf(f, "\"/>\n</svg>\n");
-    return picture_close(f, path);
+    return LEFT + (W - LEFT - RIGHT) * k / (p->n > 1 ? p->n - 1 : 1);
 }
 
-/* Digits 0..9 of 3 x 5 dots, rows of 3 bits from the top. */
-static void
-picture_small(uint8_t *grey, int width, int x, int y, int digit, uint8_t ink)
+static double
+plot_y(const Plot *p, double v)
 {
-    static const uint16_t font[10] = {075557, 026227, 071747, 071717, 055711,
-                                      074717, 074757, 071111, 075757, 075717};
-    for (int r = 0; r < 10; r++)
-        for (int c = 0; c < 6; c++)
-            if (font[digit % 10] >> (14 - r / 2 * 3 - c / 2) & 1)
-                grey[(y + r) * width + x + c] = ink;
+    v = v > p->lo ? v : p->lo;
+    return H - BOTTOM - (H - TOP - BOTTOM) * log(v / p->lo) / log(p->hi / p->lo);
+}
+
+/* Values to 1, 2, 5, 10, ... and some five marks along the steps. */
+static void
+plot_axes(const Plot *p, const char *title, const char *xlabel, const char *ylabel)
+{
+    const int mid = (H - BOTTOM + TOP) / 2;
+    int step = 1, last = 2;
+    fprintf(p->f, "<text x=\"%d\" y=\"28\" font-size=\"17\">%s</text>\n", LEFT, title);
+    for (double v = 1e-4, k = 0; v < p->hi * 1.001; v *= (int)k++ % 3 == 1 ? 2.5 : 2) {
+        if (v < p->lo * 0.999)
+            continue;
+        fprintf(p->f, "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>", LEFT, plot_y(p, v), W - RIGHT);
+        fprintf(p->f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8,
+                plot_y(p, v) + 4, v);
+    }
+    for (; p->n / step > 6; last = last == 2 ? 5 : 2)
+        step = step * (last == 2 ? 2 : 1) * (last == 5 ? 5 : 1);
+    for (int k = 0; k < p->n; k += step)
+        fprintf(p->f, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/><text x=\"%.1f\" y=\"%d\" "
+                      "text-anchor=\"middle\">%d</text>\n",
+                plot_x(p, k), H - BOTTOM, plot_x(p, k), H - BOTTOM + 20, k);
+    fprintf(p->f, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#333\"/>\n", LEFT, TOP,
+            H - BOTTOM, W - RIGHT);
+    fprintf(p->f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+            (LEFT + W - RIGHT) / 2, H - 12, xlabel);
+    fprintf(p->f, "<text x=\"18\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 18 %d)\">"
+                  "%s</text>\n", mid, mid, ylabel);
+}
+
+/* The mean of y around each step: `reach` steps to both sides, fewer near the ends. */
+static void
+plot_line(const Plot *p, const float *y, int reach, const char *style)
+{
+    fprintf(p->f, "<polyline fill=\"none\" %s points=\"", style);
+    for (int k = 0; k < p->n; k++) {
+        int r = k < reach ? k : reach;
+        double sum = 0;
+        r = p->n - 1 - k < r ? p->n - 1 - k : r;
+        for (int i = k - r; i <= k + r; i++)
+            sum += y[i];
+        fprintf(p->f, "%.1f,%.1f ", plot_x(p, k), plot_y(p, sum / (2 * r + 1)));
+    }
+    fprintf(p->f, "\"/>\n");
+}
+
+/* Single steps in pale, their running mean in dark; keys for both. */
+int
+picture_curve(const char *path, const char *title, const char *xlabel, const char *ylabel,
+              const float *y, int n)
+{
+    const char *const pale = "stroke=\"#b9cfee\"";
+    const char *const dark = "stroke=\"#1f5fbf\" stroke-width=\"2\"";
+    const int reach = n > 400 ? 20 : n / 20;
+    Plot p = {picture_open(path), n, 0, 0};
+    if (!p.f)
+        return 0;
+    for (int k = 0; k < n; k++) {
+        p.lo = !k || y[k] < p.lo ? y[k] : p.lo;
+        p.hi = y[k] > p.hi ? y[k] : p.hi;
+    }
+    p.lo = p.lo > 1e-3f ? p.lo / 1.1f : 1e-3f;
+    p.hi = p.hi > 2 * p.lo ? p.hi * 1.1f : 2 * p.lo;
+    fprintf(p.f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                 "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n", W, H);
+    fprintf(p.f, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", W, H);
+    plot_axes(&p, title, xlabel, ylabel);
+    plot_line(&p, y, 0, pale);
+    plot_line(&p, y, reach, dark);
+    fprintf(p.f, "<path d=\"M%d %dh24\" %s/><text x=\"%d\" y=\"%d\">one step</text>\n", W - 300,
+            TOP - 20, pale, W - 270, TOP - 16);
+    fprintf(p.f, "<path d=\"M%d %dh24\" %s/><text x=\"%d\" y=\"%d\">mean of %d steps</text>\n",
+            W - 190, TOP - 20, dark, W - 160, TOP - 16, 2 * reach + 1);
+    fprintf(p.f, "</svg>\n");
+    return picture_close(p.f, path);
+}
+
+/* ---- sheet -------------------------------------------------------------------------------- */
+
+enum { ZOOM = 3, DOT = 2, LABEL = 7 * DOT + 10, GAP = 12, ARROW = 10 };
+
+/* Digits and an arrow of 5 x 7 dots, rows of 5 bits from the top. */
+static void
+sheet_glyph(uint8_t *grey, int width, int x, int y, int which)
+{
+    static const uint8_t font[11][7] = {
+        {016, 021, 023, 025, 031, 021, 016}, {004, 014, 004, 004, 004, 004, 016},
+        {016, 021, 001, 002, 004, 010, 037}, {016, 021, 001, 006, 001, 021, 016},
+        {002, 006, 012, 022, 037, 002, 002}, {037, 020, 036, 001, 001, 021, 016},
+        {016, 020, 020, 036, 021, 021, 016}, {037, 001, 002, 002, 004, 004, 004},
+        {016, 021, 021, 016, 021, 021, 016}, {016, 021, 021, 017, 001, 001, 016},
+        {000, 004, 002, 037, 002, 004, 000}};
+    for (int r = 0; r < 7 * DOT; r++)
+        for (int c = 0; c < 5 * DOT; c++)
+            if (font[which][r / DOT] >> (4 - c / DOT) & 1)
+                grey[(y + r) * width + x + c] = which == ARROW ? 140 : 0;
+}
+
+/* Ink on paper, a thin frame around it. */
+static void
+sheet_digit(uint8_t *grey, int width, int x, int y, const float *pixels, int side)
+{
+    for (int r = -1; r <= side * ZOOM; r++)
+        for (int c = -1; c <= side * ZOOM; c++) {
+            int frame = r < 0 || c < 0 || r == side * ZOOM || c == side * ZOOM;
+            float ink = frame ? 0.2f : pixels[r / ZOOM * side + c / ZOOM];
+            grey[(y + r) * width + x + c] = (uint8_t)(255 - 255 * ink);
+        }
 }
 
 int
 picture_sheet(const char *path, const float *const *pictures, const uint8_t *small, int n, int side,
               int across)
 {
-    enum { ZOOM = 2, LABEL = 16, GAP = 6 };
-    int rows = n > 0 ? (n + across - 1) / across : 1;
-    int wide = side * ZOOM + GAP, high = side * ZOOM + LABEL + GAP;
-    int width = across * wide + GAP, height = rows * high + GAP;
+    const int rows = n > 0 ? (n + across - 1) / across : 1;
+    const int wide = side * ZOOM + GAP, high = side * ZOOM + LABEL + GAP;
+    const int width = across * wide + GAP, height = rows * high + GAP;
+    const int step = 6 * DOT + 4, label = (side * ZOOM - 2 * step - 5 * DOT) / 2;
     uint8_t *grey = malloc((size_t)width * (size_t)height);
     if (!grey) {
         fprintf(stderr, "%s: no memory\n", path);
@@ -174,14 +258,11 @@ picture_sheet(const char *path, const float *const *pictures, const uint8_t *sma
     }
     memset(grey, 255, (size_t)width * (size_t)height);
     for (int k = 0; k < n; k++) {
-        int x = k % across * wide + GAP, y = k / across * high + GAP;
-        for (int r = 0; r < side * ZOOM; r++)
-            for (int c = 0; c < side * ZOOM; c++) {
-                float ink = pictures[k][r / ZOOM * side + c / ZOOM];
-                grey[(y + r) * width + x + c] = (uint8_t)(235 - 235 * ink);
-            }
-        picture_small(grey, width, x + 2, y + side * ZOOM + 3, small[2 * k], 150);
-        picture_small(grey, width, x + 14, y + side * ZOOM + 3, small[2 * k + 1], 0);
+        int x = k % across * wide + GAP, y = k / across * high + GAP, below = y + side * ZOOM + 5;
+        sheet_digit(grey, width, x, y, pictures[k], side);
+        sheet_glyph(grey, width, x + label, below, small[2 * k] % 10);
+        sheet_glyph(grey, width, x + label + step, below, ARROW);
+        sheet_glyph(grey, width, x + label + 2 * step, below, small[2 * k + 1] % 10);
     }
     int ok = picture_png(path, grey, width, height);
     free(grey);

@@ -7,11 +7,12 @@
 /* Grey picture, 8 bits, rows from the top. */
 int picture_png(const char *path, const uint8_t *grey, int width, int height);
 
-/* y[0..n) against 0..n as a line with axes. */
-int picture_curve(const char *path, const char *title, const char *xlabel, const float *y, int n);
+/* y[0..n) against 0..n: each step, and a running mean; the axis of y is logarithmic. */
+int picture_curve(const char *path, const char *title, const char *xlabel, const char *ylabel,
+                  const float *y, int n);
 
-/* A sheet of n pictures of side x side floats (0 paper, 1 ink), `across` to a row; below each the
- * two digits small[2 k] (what it is) and small[2 k + 1] (what it was read as). */
+/* A sheet of n pictures of side x side floats (0 paper, 1 ink), `across` to a row; below each
+ * small[2 k] -> small[2 k + 1]: what it is, and what it was read as. */
 int picture_sheet(const char *path, const float *const *pictures, const uint8_t *small, int n,
                   int side, int across);
 

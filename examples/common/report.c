@@ -46,10 +46,10 @@ static int
 report_usage(const char *program)
 {
     fprintf(stderr, "usage: %s [--mnist FOLDER] [--epochs N] [--out FOLDER] [--quick]\n"
-                    "  --mnist FOLDER  the four idx files of MNIST (gzip or not); else digits drawn here\n"
+                    "  --mnist FOLDER  the four idx files of MNIST, gzip or not; else drawn digits\n"
                     "  --epochs N      times through the training digits; 2\n"
                     "  --out FOLDER    where loss.svg and misread.png go; out\n"
-                    "  --quick         a few steps of small batches, %d digits: shows that it works\n",
+                    "  --quick         a few steps of small batches, %d digits: does it work?\n",
             program, QUICK_TRAIN);
     return 0;
 }
@@ -155,20 +155,6 @@ report_digit(Report *report, int which, int is, int as)
     }
 }
 
-/* The loss of single batches jumps: show the mean of the last 20. */
-static int
-report_curve(const Report *report, const char *path)
-{
-    float *mean = malloc(((size_t)report->steps + 1) * sizeof *mean), sum = 0;
-    for (int k = 0; mean && k < report->steps; k++) {
-        sum += report->losses[k] - (k >= 20 ? report->losses[k - 20] : 0);
-        mean[k] = sum / (float)(k < 20 ? k + 1 : 20);
-    }
-    int ok = mean && picture_curve(path, "loss (mean of 20 steps)", "step", mean, report->steps);
-    free(mean);
-    return ok;
-}
-
 static int
 report_sheet(const Report *report, const Digits *test, const char *path)
 {
@@ -179,7 +165,7 @@ report_sheet(const Report *report, const Digits *test, const char *path)
         small[2 * k] = (uint8_t)report->is[k];
         small[2 * k + 1] = (uint8_t)report->as[k];
     }
-    return picture_sheet(path, pictures, small, report->shown, DIGIT_SIDE, 20);
+    return picture_sheet(path, pictures, small, report->shown, DIGIT_SIDE, 10);
 }
 
 static void
@@ -192,7 +178,7 @@ report_numbers(const Report *report, jot_Ctx *c)
            100.0 * report->right / (report->read ? report->read : 1), report->read,
            report->read - report->right);
     printf("backend                  %s\n", jot_backend(c));
-    printf("kernels                  %llu compiled, %llu from the cache, in %.0f ms; %llu launched\n",
+    printf("kernels                  %llu compiled, %llu from the cache in %.0f ms, %llu launched\n",
            (unsigned long long)s.kernels_compiled, (unsigned long long)s.cache_hits,
            1e3 * s.compile_seconds, (unsigned long long)s.kernels_run);
     printf("time to the first result %.2f s\n", report->first - report->started);
@@ -214,10 +200,12 @@ report_close(Report *report, jot_Ctx *c, const Digits *test)
         fprintf(stderr, "\nfailed: %s\n", jot_message(c));
     else {
         report_numbers(report, c);
-        ok = report_curve(report, curve) && report_sheet(report, test, sheet);
+        ok = picture_curve(curve, "loss while training", "step", "cross-entropy (logarithmic)",
+                           report->losses, report->losses ? report->steps : 0) &&
+             report_sheet(report, test, sheet);
         if (ok)
-            printf("loss curve %s, misread digits %s (grey: what it is, black: what was read)\n",
-                   curve, sheet);
+            printf("loss curve %s, misread digits %s (what it is -> what was read)\n", curve,
+                   sheet);
     }
     free(report->losses);
     return ok;
