@@ -1,7 +1,7 @@
 /* 01_first.c - a first operator: three lines of graph, one kernel.
  *
- * sigmoid(x) = exp(x) / (exp(x) + 1), written as in a textbook. exp(x) is asked for twice and is one
- * node; the three operators left are one loop; nothing runs before a value is read.
+ * sigmoid(x) = exp(x) / (exp(x) + 1), written as in a textbook. exp(x) is asked for twice and is
+ * one node; the three operators left are one loop; nothing runs before a value is read.
  *
  *     JOT_DUMP=gfc 01_first      shows the graph, what was fused and the C text
  *     JOT_BACKEND=interp ...     runs the same without any compiler */
@@ -35,9 +35,9 @@ main(void)
 
     /* A kernel compiled by an earlier run of any program is found in a cache on disk. */
     jot_Stats s = jot_stats(c);
-    printf("backend %s: %llu kernels launched, %llu compiled, %llu from the cache\n", jot_backend(c),
-           (unsigned long long)s.kernels_run, (unsigned long long)s.kernels_compiled,
-           (unsigned long long)s.cache_hits);
+    printf("backend %s: %llu kernels launched, %llu compiled, %llu from the cache\n",
+           jot_backend(c), (unsigned long long)s.kernels_run,
+           (unsigned long long)s.kernels_compiled, (unsigned long long)s.cache_hits);
 
     /* The first mistake is kept, what follows from it is poison: one check at the end is enough. */
     jot_Var bad = jot_exp(jot_add(x, jot_ones(c, JOT_F32, JOT_SHAPE(5))));

@@ -4,12 +4,12 @@
  *     ww[n,o,h,w,i,p,q] = weight[o, i, p, q]         broadcast over dimensions 0, 2, 3
  *     y[n,o,h,w]        = sum over i,p,q of xx * ww  one kernel; xx and ww are never stored
  *
- * This is Listing 1 of the Jittor paper; a relu follows, and its gradients. The gradients are sums of
+ * This is Listing 1 of the Jittor paper; a relu follows, then the gradients of y. These are sums of
  * products again and need no rule of their own: jot has none for convolution.
  *
  * What follows each heading is what jot writes to its log for config.dump: the graph, the groups it
  * was fused into, and for each group its kernel, schedule, loops and C text, then the plan. In the
- * graph %5 is a node, in a kernel %5 is one of its values. docs/walk.md explains it line by line. */
+ * graph %5 is a node, in a kernel %5 is one of its values. docs/walk.md explains every part. */
 #include <stdio.h>
 #include <string.h>
 #include "core.h"
@@ -57,7 +57,7 @@ difference(const char *what, jot_Var got, const float *expected, int n)
     return worst;
 }
 
-/* Dumps are text for the log hook. The host's writes to stderr; here they are what is to be seen. */
+/* Dumps are text for the log hook. The host's writes to stderr; here they are to be read. */
 static void
 log_here(void *user, const char *text, size_t nbytes)
 {

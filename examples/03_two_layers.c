@@ -4,10 +4,10 @@
  * layer of one; mean of squared differences; every parameter becomes p - g * rate.
  *
  * Nothing is recorded or captured: each step builds its graph anew, with the program's own control
- * flow. What makes that cheap is that the graph of a step looks like that of the step before, so that
- * its plan - kernels and the places of temporaries - is found and only run again. Two plans are made:
- * one for the first step, in which the parameters' initial values are still to be computed, and one
- * for all others. The number of live nodes does not grow: an assigned parameter forgets how it came
+ * flow. What makes that cheap is that the graph of a step looks like that of the step before, so
+ * that its plan - kernels and the places of temporaries - is found and only run again. Two plans
+ * are made: one for the first step, in which the parameters' initial values are still to be
+ * computed, and one for all others. The number of live nodes does not grow: an assigned parameter forgets how it came
  * about, and the scope around a step ends everything else. */
 #include <stdio.h>
 #include "core.h"
@@ -62,7 +62,8 @@ show(void *user, const jot_Tensor *loss)
 static void
 report(jot_Stats s, double loss, unsigned nodes, int grew)
 {
-    printf("after %d steps: loss %.6f (below 0.002: %s)\n", STEPS, loss, loss < 2e-3 ? "yes" : "no");
+    printf("after %d steps: loss %.6f (below 0.002: %s)\n", STEPS, loss,
+           loss < 2e-3 ? "yes" : "no");
     printf("live nodes after step 3: %u, constant since: %s\n", nodes, grew ? "no" : "yes");
     printf("%u kernels in a step; %llu plans, found again %llu times\n", s.last_kernels,
            (unsigned long long)s.plans, (unsigned long long)s.plan_hits);

@@ -1,17 +1,17 @@
 /* 04_instance_norm.c - Listing 5 of the Jittor paper: statistics and their use in two nests.
  *
- * The listing computes, per channel, the mean of x and of x * x, and from them (x - mean) / deviation.
- * Listing 6 of the paper is the C++ that Jittor made of it. Compare with the text printed here:
+ * The listing computes, per channel, the means of x and of x * x, and from them
+ * (x - mean) / deviation. Listing 6 of the paper is the C++ that Jittor made of it. Compare it with
+ * the text printed here:
  *
- *   - Two nests there, two here. Both means walk the same space over the same x, so they are one nest
- *     with two sums, and x is read once. What follows a reduction starts another nest (rule 2).
- *   - In the paper each nest has the order of loops that reads memory as it lies. The second nest is
- *     n, c, h, w in both. In the first one the paper puts the channel outermost, its two sums
- *     standing in the output; here, too, the loops over n, h, w are inside, the sums in registers.
+ *   - Two nests there, two here. Both means walk the same space over the same x, so they are one
+ *     nest with two sums, and x is read once. What follows a reduction is another nest (rule 2).
+ *   - Each nest has the order of loops that reads memory as it lies. In the first one the channel
+ *     is outermost and n, h, w are inside; a channel's two sums stay in registers, where the paper
+ *     adds to the output itself. In the second one it is n, c, h, w in both.
  *   - The paper divides by the number of elements; a mean here ends in a multiplication by 1 / n.
- *   - The paper computes the deviation for every element. Here the statistics are per channel, and so
- *     the square root stands in the loop over channels, outside those over h and w: a value is
- *     computed in the outermost loop that it depends on.
+ *   - The paper computes the deviation for every element. Here a value is computed in the outermost
+ *     loop that it depends on: the square root stands in the loop over channels.
  *   - eps is no literal of the text: another one does not compile again. */
 #include <math.h>
 #include <stdio.h>

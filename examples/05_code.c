@@ -1,10 +1,10 @@
 /* 05_code.c - operators in your own C.
  *
  * jot_code_map takes one expression of elements: it fuses with its neighbours, here with the
- * product before it and the sum after it, into one kernel. jot_code takes a function body over whole
- * arrays, for what the meta-operators do not say well: here a running sum along rows, with its
- * gradient (the running sum from the other end), a scalar that changes without compiling again, and
- * rows in parallel. Errors in the text come back with its line numbers, as from any compiler.
+ * product before it and the sum after it, into one kernel. jot_code takes a function body over
+ * whole arrays, for what the meta-operators do not say well: here a running sum along rows, with
+ * its gradient (the running sum from the other end), a scalar that changes without compiling again,
+ * and rows in parallel. Errors in the text come back with its own line numbers.
  *
  * Your text needs a compiler: the interpreter says so, and the program ends there. (A jot_Code may
  * bring a function of the program itself, `host`, for that case.) */
@@ -20,8 +20,8 @@ softsign(jot_Var x)
 }
 
 /* y[r, k] = x[r, 0] decay^k + ... + x[r, k]. In the text an array `x` of rank 2 brings its extents
- * x_0, x_1, its strides x_s0, x_s1 and its size x_n; lo and hi are a share of the rows. In a gradient
- * dy is the gradient of y, and dx what is to be written. */
+ * x_0, x_1, its strides x_s0, x_s1 and its size x_n; lo and hi are a share of the rows. In a
+ * gradient dy is the gradient of y, and dx what is to be written. */
 static jot_Var
 running_sum(jot_Ctx *c, jot_Var x, double decay)
 {

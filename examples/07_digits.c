@@ -15,7 +15,8 @@
 #include "common/report.h"
 #include "core.h"
 
-enum { BATCH = 50, QUICK = 10, EVAL = 200, PARAMS = 6, C1 = 8, C2 = 16, LEFT = 5 * 5 * C2, CLASSES = 10 };
+enum { BATCH = 50, QUICK = 10, EVAL = 200, CLASSES = 10 };
+enum { PARAMS = 6, C1 = 8, C2 = 16, LEFT = 5 * 5 * C2 };
 static const double first_rate = 4e-3, last_rate = 2e-4;
 
 static void

@@ -46,7 +46,7 @@ static int
 report_usage(const char *program)
 {
     fprintf(stderr, "usage: %s [--mnist FOLDER] [--epochs N] [--out FOLDER] [--quick]\n"
-                    "  --mnist FOLDER  the four idx files of MNIST, gzip or not; else drawn digits\n"
+                    "  --mnist FOLDER  the four idx files of MNIST, gzip or not; else drawn ones\n"
                     "  --epochs N      times through the training digits; 2\n"
                     "  --out FOLDER    where loss.svg and misread.png go; out\n"
                     "  --quick         a few steps of small batches, %d digits: does it work?\n",
@@ -178,7 +178,7 @@ report_numbers(const Report *report, jot_Ctx *c)
            100.0 * report->right / (report->read ? report->read : 1), report->read,
            report->read - report->right);
     printf("backend                  %s\n", jot_backend(c));
-    printf("kernels                  %llu compiled, %llu from the cache in %.0f ms, %llu launched\n",
+    printf("kernels                  %llu compiled, %llu cached, in %.0f ms; %llu launched\n",
            (unsigned long long)s.kernels_compiled, (unsigned long long)s.cache_hits,
            1e3 * s.compile_seconds, (unsigned long long)s.kernels_run);
     printf("time to the first result %.2f s\n", report->first - report->started);
