@@ -7,8 +7,8 @@
  * flow. What makes that cheap is that the graph of a step looks like that of the step before, so
  * that its plan - kernels and the places of temporaries - is found and only run again. Two plans
  * are made: one for the first step, in which the parameters' initial values are still to be
- * computed, and one for all others. The number of live nodes does not grow: an assigned parameter forgets how it came
- * about, and the scope around a step ends everything else. */
+ * computed, and one for all others. The number of live nodes does not grow: an assigned parameter
+ * forgets how it came about, and the scope around a step ends everything else. */
 #include <stdio.h>
 #include "core.h"
 
