@@ -121,10 +121,6 @@ JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none;
 JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
 
-/* For compositions of your own: keep a failure as the library's operators do; returns poison. The
- * format knows %d %lld %zu %s %g %c. */
-JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
-
 typedef struct {
     uint64_t kernels_run;      /* launches since jot_open */
     uint64_t kernels_compiled; /* distinct kernels handed to a compiler */
@@ -156,6 +152,7 @@ JOT_API jot_Var jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const v
 JOT_API jot_Var jot_param(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
 /* the same, but it lives outside scopes until jot_free or jot_close */
 JOT_API jot_Var jot_param_of(jot_Var value); /* a parameter that begins as value (evaluated lazily) */
+/* One value in every element, converted as jot_cast does: floats to integers saturate, integers wrap. */
 JOT_API jot_Var jot_scalar(jot_Ctx *ctx, jot_DType dtype, double value);
 JOT_API jot_Var jot_full(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double value);
 JOT_API jot_Var jot_full_int(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t value);
@@ -192,9 +189,12 @@ JOT_API void jot_name(jot_Var v, const char *name); /* for dumps and messages; c
 /* v's value, through which no gradient flows / which is stored, not fused with what follows. */
 JOT_API jot_Var jot_stop_grad(jot_Var v);
 JOT_API jot_Var jot_stop_fuse(jot_Var v);
-/* For operators written on this header: keep a failure as the built-in ones do (text by a subset of
- * printf: %s %d %lld %g), and return poison. ctx NULL: poison only. */
+
+/* For operators of your own, composed of these (see ops/nn.c). Keep a failure as the library's do, and
+ * return poison; the format knows %d %u %lld %llu %zu %x %s %c %g. ctx NULL: poison only. */
 JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
+JOT_API bool jot_check(jot_Var v, const char *op, const char *arg); /* jot_ok, else a failure kept */
+JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v); /* jot_pop, but v goes to the enclosing scope */
 
 /* ---- evaluation --------------------------------------------------------------------------- */
 

@@ -64,7 +64,7 @@ jot_run(jot_Ctx *ctx, jot_Vars vars)
     if (!id)
         return jot_fail_memory(ctx, "run");
     for (i = 0; ok && i < vars.n; i++)
-        ok = (id[i] = jot_node_in(ctx, vars.v[i], "run", "vars")) != 0;
+        ok = (id[i] = jot_node_at(ctx, vars, i, "run", "vars")) != 0;
     ok = ok && eval_nodes(ctx, id, (uint32_t)vars.n);
     jot_mem_free(&ctx->mem, id, (size_t)vars.n * sizeof *id);
     return ok;

@@ -15,21 +15,12 @@
 #include <float.h>
 #include "core.h"
 
-/* ---- checks and small parts ---- */
-
-/* A poison handle has been reported where it arose; a stale one is reported here. */
-static bool
-conv_live(jot_Var v, const char *op, const char *arg)
-{
-    if (!jot_ok(v) && v.gen != 0)
-        jot_raise(v.ctx, JOT_EHANDLE, "%s: %s: a live handle asked, a stale one found", op, arg);
-    return jot_ok(v);
-}
+/* ---- checks and text ---- */
 
 static bool
 conv_rank_is(jot_Var v, int rank, const char *op, const char *arg, const char *shape)
 {
-    if (!conv_live(v, op, arg))
+    if (!jot_check(v, op, arg))
         return false;
     if (jot_rank(v) != rank)
         jot_raise(v.ctx, JOT_ESHAPE, "%s: %s: rank %d %s asked, %d found", op, arg, rank, shape,
@@ -44,15 +35,6 @@ conv_at_least(jot_Var x, int64_t value, int64_t least, const char *op, const cha
         jot_raise(x.ctx, JOT_ERANGE, "%s: %s: at least %lld asked, %lld found", op, arg,
                   (long long)least, (long long)value);
     return value >= least;
-}
-
-/* Ends the scope of a composition, but for its result. */
-static jot_Var
-conv_leave(jot_Ctx *ctx, jot_Var result)
-{
-    result = jot_keep(result);
-    jot_pop(ctx);
-    return result;
 }
 
 /* An index expression being written. */
@@ -200,7 +182,7 @@ jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv)
             return poison;
     }
     jot_push(x.ctx);
-    return conv_leave(x.ctx, groups == 1 ? conv_plain(x, w, win)
+    return jot_leave(x.ctx, groups == 1 ? conv_plain(x, w, win)
                                          : conv_grouped(x, w, win, groups));
 }
 
@@ -242,7 +224,7 @@ jot_max_pool2d(jot_Var x, const jot_Pool *pool)
         return poison;
     jot_push(x.ctx);
     jot_Var windows = conv_windows(x, pool, lowest * 2, "max_pool2d");
-    return conv_leave(x.ctx, jot_max(windows, JOT_DIMS(4, 5)));
+    return jot_leave(x.ctx, jot_max(windows, JOT_DIMS(4, 5)));
 }
 
 jot_Var
@@ -253,5 +235,5 @@ jot_avg_pool2d(jot_Var x, const jot_Pool *pool)
         return poison;
     jot_push(x.ctx);
     jot_Var windows = conv_windows(x, pool, 0, "avg_pool2d");
-    return conv_leave(x.ctx, jot_mean(windows, JOT_DIMS(4, 5)));
+    return jot_leave(x.ctx, jot_mean(windows, JOT_DIMS(4, 5)));
 }

@@ -178,7 +178,7 @@ jot_iota(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int dim)
     if (!create_ok(ctx, "iota", dtype, shape, &nelem))
         return JOT_POISON(ctx);
     if (k < 0 || k >= shape.n) {
-        jot_fail(ctx, JOT_ERANGE, "iota: dimension %d of a shape of rank %d", dim, shape.n);
+        jot_fail(ctx, JOT_ERANGE, "iota: dimension %d is asked, there are %d", dim, shape.n);
         return JOT_POISON(ctx);
     }
     mark = ctx->loose.n;
@@ -206,6 +206,8 @@ jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n)
     uint32_t mark;
     NodeId id;
 
+    if (ctx && n < 0)
+        return jot_raise(ctx, JOT_ERANGE, "arange: n is %lld", (long long)n);
     if (!create_ok(ctx, "arange", dtype, jot_ints(1, &n), &nelem))
         return JOT_POISON(ctx);
     if (jot_dtype_class(dtype) == CLASS_FLOAT)
@@ -265,7 +267,7 @@ create_random_var(jot_Ctx *ctx, const char *name, EwOp op, jot_DType dtype, jot_
     if (!create_ok(ctx, name, dtype, shape, &nelem))
         return JOT_POISON(ctx);
     if (jot_dtype_class(dtype) != CLASS_FLOAT) {
-        jot_fail(ctx, JOT_EDTYPE, "%s: %s is no float", name, jot_dtype_name(dtype));
+        jot_fail(ctx, JOT_EDTYPE, "%s: dtype is %s, a float is asked", name, jot_dtype_name(dtype));
         return JOT_POISON(ctx);
     }
     mark = ctx->loose.n;

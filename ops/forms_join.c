@@ -55,7 +55,7 @@ join_begin(Joining *j, const char *op, jot_Vars vars, int asked, int more)
     if (vars.n < 1)
         return false; /* nothing to ask for a context: poison without a message */
     j->ctx = vars.v[0].ctx;
-    if (!(id = jot_node_of(vars.v[0], op, "variable 0")))
+    if (!(id = jot_node_at(j->ctx, vars, 0, op, "vars")))
         return false;
     first = jot_node(j->ctx, id);
     j->dtype = (jot_DType)first->dtype;
@@ -64,7 +64,7 @@ join_begin(Joining *j, const char *op, jot_Vars vars, int asked, int more)
     if (j->dim < 0)
         return false;
     for (k = 0; k < vars.n; k++) {
-        if (!(id = jot_node_in(j->ctx, vars.v[k], op, "a variable")))
+        if (!(id = jot_node_at(j->ctx, vars, k, op, "vars")))
             return false;
         n = jot_node(j->ctx, id);
         if (!join_check(j, first, n, k))
@@ -205,9 +205,10 @@ jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
     if (jot_dtype_class((jot_DType)n->dtype) != CLASS_INT)
         return jot_raise(ctx, JOT_EDTYPE, "one_hot: index is %s; an integer dtype is needed",
                          jot_dtype_name((jot_DType)n->dtype));
-    if (classes < 0 || (int)dtype < 0 || dtype >= JOT_DTYPES)
-        return jot_raise(ctx, JOT_ERANGE, "one_hot: %lld classes of dtype %d", (long long)classes,
-                         (int)dtype);
+    if (!jot_dtype_nbytes(dtype))
+        return jot_raise(ctx, JOT_EDTYPE, "one_hot: %d is no dtype", (int)dtype);
+    if (classes < 0)
+        return jot_raise(ctx, JOT_ERANGE, "one_hot: classes is %lld", (long long)classes);
     for (k = 0; k < n->rank; k++) {
         ext[k] = n->ext[k];
         map[k] = jot_ix_axis(&ctx->ix, k);

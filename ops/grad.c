@@ -394,7 +394,7 @@ grad_nodes(jot_Ctx *ctx, const char *op, const char *what, jot_Vars vars, NodeId
     int k;
 
     for (k = 0; k < vars.n; k++)
-        if (!(out[k] = jot_node_in(ctx, vars.v[k], op, what))
+        if (!(out[k] = jot_node_at(ctx, vars, k, op, what))
             || !grad_is_float(ctx, out[k], op, what, k))
             return false;
     return true;

@@ -232,6 +232,8 @@ JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current s
  * or foreign; 0 without a new error if it is poison. ctx is taken from the first good handle. */
 JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);
 JOT_FN NodeId jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg); /* ... and ctx's */
+JOT_FN NodeId jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, const char *arg);
+/* jot_node_in of list.v[k], which messages call arg[k] */
 JOT_FN jot_Var jot_var_outside(jot_Ctx *ctx, NodeId id); /* as jot_var_of, but outside all scopes */
 #define JOT_POISON(c) ((jot_Var){(c), 0, 0})
 

@@ -6,15 +6,6 @@
  * Read before: ops/nn.c. After: ops/optim.c. */
 #include "core.h"
 
-/* A poison handle has been reported where it arose; a stale one is reported here. */
-static bool
-loss_live(jot_Var v, const char *op, const char *arg)
-{
-    if (!jot_ok(v) && v.gen != 0)
-        jot_raise(v.ctx, JOT_EHANDLE, "%s: %s: a live handle asked, a stale one found", op, arg);
-    return jot_ok(v);
-}
-
 /* A label outside 0..c-1 makes the loss NaN: values are not known when the graph is built, and a
  * loss that quietly ignored such a row would be worse. */
 jot_Var
@@ -22,7 +13,7 @@ jot_cross_entropy(jot_Var logits, jot_Var labels)
 {
     static const char op[] = "cross_entropy";
     jot_Var poison = {logits.ctx, 0, 0};
-    if (!loss_live(logits, op, "logits") || !loss_live(labels, op, "labels"))
+    if (!jot_check(logits, op, "logits") || !jot_check(labels, op, "labels"))
         return poison;
     if (jot_rank(logits) != 2)
         return jot_raise(logits.ctx, JOT_ESHAPE, "%s: logits: rank 2 (n, c) asked, %d found", op,
@@ -40,16 +31,14 @@ jot_cross_entropy(jot_Var logits, jot_Var labels)
     jot_Var lp = jot_log_softmax(logits, 1);
     jot_Var chosen = jot_reindex_ex(lp, jot_shape(labels), JOT_INDEX("i0", "@e0(i0)"),
                                     JOT_NONE_STRS, zero / zero, JOT_VARS(labels));
-    jot_Var loss = jot_keep(jot_mean(jot_neg(chosen), JOT_DIMS(0)));
-    jot_pop(logits.ctx);
-    return loss;
+    return jot_leave(logits.ctx, jot_mean(jot_neg(chosen), JOT_DIMS(0)));
 }
 
 jot_Var
 jot_mse(jot_Var a, jot_Var b)
 {
     jot_Var poison = {a.ctx, 0, 0};
-    if (!loss_live(a, "mse", "a") || !loss_live(b, "mse", "b"))
+    if (!jot_check(a, "mse", "a") || !jot_check(b, "mse", "b"))
         return poison;
     /* no broadcasting: (n, 1) against (n) is a mistake, not a wish */
     if (jot_rank(a) != jot_rank(b))
@@ -61,7 +50,5 @@ jot_mse(jot_Var a, jot_Var b)
                              "mse: b: extent %lld asked (a's dimension %d), %lld found",
                              (long long)jot_extent(a, d), d, (long long)jot_extent(b, d));
     jot_push(a.ctx);
-    jot_Var loss = jot_keep(jot_mean(jot_square(jot_sub(a, b)), JOT_ALL_DIMS));
-    jot_pop(a.ctx);
-    return loss;
+    return jot_leave(a.ctx, jot_mean(jot_square(jot_sub(a, b)), JOT_ALL_DIMS));
 }

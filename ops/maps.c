@@ -59,7 +59,7 @@ maps_read_extra(jot_Ctx *ctx, const char *op, jot_Vars extra, IndexMap *map)
         return jot_fail(ctx, JOT_ERANGE, "%s: %d index variables; at most %d", op, extra.n,
                         MAP_MAX_EXTRA);
     for (k = 0; k < extra.n; k++) {
-        NodeId id = jot_node_in(ctx, extra.v[k], op, "an index variable");
+        NodeId id = jot_node_at(ctx, extra, k, op, "extra");
         jot_DType dtype;
 
         if (!id)
@@ -143,8 +143,7 @@ jot_maps_dim(jot_Ctx *ctx, const char *op, int64_t dim, int rank)
 
     if (k >= 0 && k < rank)
         return (int)k;
-    jot_fail(ctx, JOT_ERANGE, "%s: dimension %lld of a variable of rank %d", op, (long long)dim,
-             rank);
+    jot_fail(ctx, JOT_ERANGE, "%s: dimension %lld is asked, there are %d", op, (long long)dim, rank);
     return -1;
 }
 

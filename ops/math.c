@@ -28,15 +28,6 @@ typedef struct {
     const char *a[JOT_MAX_RANK], *b[JOT_MAX_RANK];
 } MathSpace;
 
-/* A poison handle has been reported where it arose; a stale one is reported here. */
-static bool
-math_live(jot_Var v, const char *op, const char *arg)
-{
-    if (!jot_ok(v) && v.gen != 0)
-        jot_raise(v.ctx, JOT_EHANDLE, "%s: %s: a live handle asked, a stale one found", op, arg);
-    return jot_ok(v);
-}
-
 static int64_t
 math_batch_extent(jot_Var v, int dim)
 {
@@ -113,7 +104,7 @@ jot_matmul(jot_Var a, jot_Var b)
 {
     jot_Var poison = {a.ctx, 0, 0};
     MathSpace s;
-    if (!math_live(a, "matmul", "a") || !math_live(b, "matmul", "b") || !math_matmul_check(a, b))
+    if (!jot_check(a, "matmul", "a") || !jot_check(b, "matmul", "b") || !math_matmul_check(a, b))
         return poison;
     int ra = jot_rank(a), rb = jot_rank(b);
     if (!math_batch(a, ra > 2 ? ra - 2 : 0, b, rb > 2 ? rb - 2 : 0, &s))
@@ -122,17 +113,15 @@ jot_matmul(jot_Var a, jot_Var b)
     jot_push(a.ctx);
     jot_Var aa = jot_reindex(a, jot_ints(s.rank, s.ext), jot_strs(ra, s.a));
     jot_Var bb = jot_reindex(b, jot_ints(s.rank, s.ext), jot_strs(rb, s.b));
-    jot_Var y = jot_keep(jot_sum(jot_mul(aa, bb), JOT_DIMS(s.rank - 1)));
-    jot_pop(a.ctx);
-    return y;
+    return jot_leave(a.ctx, jot_sum(jot_mul(aa, bb), JOT_DIMS(s.rank - 1)));
 }
 
 jot_Var
 jot_linear(jot_Var x, jot_Var w, jot_Var b)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!math_live(x, "linear", "x") || !math_live(w, "linear", "w") ||
-        !math_live(b, "linear", "b"))
+    if (!jot_check(x, "linear", "x") || !jot_check(w, "linear", "w") ||
+        !jot_check(b, "linear", "b"))
         return poison;
     if (jot_rank(x) < 1)
         return jot_raise(x.ctx, JOT_ESHAPE, "linear: x: rank of at least 1 asked, 0 found");
@@ -148,7 +137,5 @@ jot_linear(jot_Var x, jot_Var w, jot_Var b)
                          "linear: b: (%lld) asked (w's columns), rank %d and %lld elements found",
                          (long long)jot_extent(w, 1), jot_rank(b), (long long)jot_nelem(b));
     jot_push(x.ctx);
-    jot_Var y = jot_keep(jot_add(jot_matmul(x, w), b));
-    jot_pop(x.ctx);
-    return y;
+    return jot_leave(x.ctx, jot_add(jot_matmul(x, w), b));
 }

@@ -25,19 +25,10 @@
 
 /* ---- checks ---- */
 
-/* A poison handle has been reported where it arose; a stale one is reported here. */
-static bool
-nn_live(jot_Var v, const char *op, const char *arg)
-{
-    if (!jot_ok(v) && v.gen != 0)
-        jot_raise(v.ctx, JOT_EHANDLE, "%s: %s: a live handle asked, a stale one found", op, arg);
-    return jot_ok(v);
-}
-
 static bool
 nn_rank_is(jot_Var v, int rank, const char *op, const char *arg, const char *shape)
 {
-    if (!nn_live(v, op, arg))
+    if (!jot_check(v, op, arg))
         return false;
     if (jot_rank(v) != rank)
         jot_raise(v.ctx, JOT_ESHAPE, "%s: %s: rank %d %s asked, %d found", op, arg, rank, shape,
@@ -72,15 +63,6 @@ nn_dim(jot_Var x, int *dim, const char *op)
 
 /* ---- small parts ---- */
 
-/* Ends the scope of a composition, but for its result. */
-static jot_Var
-nn_leave(jot_Ctx *ctx, jot_Var result)
-{
-    result = jot_keep(result);
-    jot_pop(ctx);
-    return result;
-}
-
 static jot_DType
 nn_float_of(jot_DType dtype)
 {
@@ -106,10 +88,10 @@ jot_Var
 jot_relu(jot_Var x)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_live(x, "relu", "x"))
+    if (!jot_check(x, "relu", "x"))
         return poison;
     jot_push(x.ctx);
-    return nn_leave(x.ctx, jot_select(jot_le(x, nn_zero(x)), nn_zero(x), x)); /* NaN stays NaN */
+    return jot_leave(x.ctx, jot_select(jot_le(x, nn_zero(x)), nn_zero(x), x)); /* NaN stays NaN */
 }
 
 /* x/2 (1 + erf(x / sqrt 2)), where 1 + erf(t) is spelled erfc(-t), which keeps its digits for large
@@ -118,12 +100,12 @@ jot_Var
 jot_gelu(jot_Var x)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_live(x, "gelu", "x"))
+    if (!jot_check(x, "gelu", "x"))
         return poison;
     jot_push(x.ctx);
     x = jot_cast(x, nn_float_of(jot_dtype(x)));
     jot_Var tail = jot_erfc(jot_scale(x, -0.70710678118654752440));
-    return nn_leave(x.ctx, jot_mul(jot_scale(x, 0.5), tail));
+    return jot_leave(x.ctx, jot_mul(jot_scale(x, 0.5), tail));
 }
 
 /* x/2 (1 + tanh(t)) = x sigmoid(2 t), t = sqrt(2/pi) (x + 0.044715 x^3) */
@@ -131,12 +113,12 @@ jot_Var
 jot_gelu_tanh(jot_Var x)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_live(x, "gelu_tanh", "x"))
+    if (!jot_check(x, "gelu_tanh", "x"))
         return poison;
     jot_push(x.ctx);
     x = jot_cast(x, nn_float_of(jot_dtype(x)));
     jot_Var t = jot_mul(x, jot_offset(jot_scale(jot_mul(x, x), 0.044715), 1));
-    return nn_leave(x.ctx, jot_mul(x, jot_sigmoid(jot_scale(t, 1.59576912160573071176))));
+    return jot_leave(x.ctx, jot_mul(x, jot_sigmoid(jot_scale(t, 1.59576912160573071176))));
 }
 
 /* x - max, whose exp cannot overflow. The shift cancels in what follows and needs no gradient. */
@@ -150,24 +132,24 @@ jot_Var
 jot_softmax(jot_Var x, int dim)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_live(x, "softmax", "x") || !nn_dim(x, &dim, "softmax"))
+    if (!jot_check(x, "softmax", "x") || !nn_dim(x, &dim, "softmax"))
         return poison;
     jot_push(x.ctx);
     jot_Var e = jot_exp(nn_centred(nn_wide(x), dim));
     jot_Var y = jot_div(e, jot_reduce(JOT_ADD, e, JOT_DIMS(dim), true));
-    return nn_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
+    return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
 jot_Var
 jot_log_softmax(jot_Var x, int dim)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_live(x, "log_softmax", "x") || !nn_dim(x, &dim, "log_softmax"))
+    if (!jot_check(x, "log_softmax", "x") || !nn_dim(x, &dim, "log_softmax"))
         return poison;
     jot_push(x.ctx);
     jot_Var z = nn_centred(nn_wide(x), dim);
     jot_Var y = jot_sub(z, jot_log(jot_reduce(JOT_ADD, jot_exp(z), JOT_DIMS(dim), true)));
-    return nn_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
+    return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
 /* ---- normalisation ---- */
@@ -225,7 +207,7 @@ nn_normalise(jot_Var centred, jot_Var var, double eps, const NnOver *o)
 static bool
 nn_batch_norm_check(jot_Var x, jot_Var scale, jot_Var shift, const char *op)
 {
-    if (!nn_live(x, op, "x"))
+    if (!jot_check(x, op, "x"))
         return false;
     if (jot_rank(x) < 2) {
         jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of at least 2 (n, c, ...) asked, %d found", op,
@@ -250,7 +232,7 @@ jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot_Var mean, jot_V
     jot_Var a = jot_mul(nn_wide(scale), jot_rsqrt(jot_offset(nn_wide(var), eps)));
     jot_Var b = jot_sub(nn_wide(shift), jot_mul(nn_wide(mean), a));
     jot_Var y = jot_add(jot_mul(nn_wide(x), nn_spread(a, x, &o)), nn_spread(b, x, &o));
-    return nn_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
+    return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
 /* *running moves towards value by momentum, in its own dtype. */
@@ -290,7 +272,7 @@ jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps, double
     }
     double n = jot_extent(x, 1) ? (double)(jot_nelem(x) / jot_extent(x, 1)) : 1;
     nn_run(run_var, jot_scale(var, n > 1 ? n / (n - 1) : 1), momentum);
-    return nn_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
+    return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
 jot_Var
@@ -298,7 +280,7 @@ jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps)
 {
     static const char op[] = "layer_norm";
     jot_Var poison = {x.ctx, 0, 0}, m, var;
-    if (!nn_live(x, op, "x"))
+    if (!jot_check(x, op, "x"))
         return poison;
     if (jot_rank(x) < 1)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of at least 1 asked, 0 found", op);
@@ -309,7 +291,7 @@ jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps)
     NnOver o = nn_over(x, 1u << (jot_rank(x) - 1));
     jot_Var y = nn_normalise(nn_moments(nn_wide(x), &o, &m, &var), var, eps, &o);
     y = jot_add(jot_mul(y, scale), shift);
-    return nn_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
+    return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
 jot_Var
@@ -321,7 +303,7 @@ jot_instance_norm(jot_Var x, double eps)
     jot_push(x.ctx);
     NnOver o = nn_over(x, 4u | 8u);
     jot_Var y = nn_normalise(nn_moments(nn_wide(x), &o, &m, &var), var, eps, &o);
-    return nn_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
+    return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
 /* ---- random: dropout and initial values ---- */
@@ -330,7 +312,7 @@ jot_Var
 jot_dropout(jot_Var x, double rate)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_live(x, "dropout", "x"))
+    if (!jot_check(x, "dropout", "x"))
         return poison;
     if (!(rate >= 0 && rate < 1))
         return jot_raise(x.ctx, JOT_ERANGE, "dropout: rate: 0 <= rate < 1 asked, %g found", rate);
@@ -338,7 +320,7 @@ jot_dropout(jot_Var x, double rate)
     x = jot_cast(x, nn_float_of(jot_dtype(x)));
     jot_Var u = jot_uniform(x.ctx, JOT_F32, jot_shape(x));
     jot_Var drop = jot_lt(u, jot_full(x.ctx, JOT_F32, JOT_SHAPE(), rate));
-    return nn_leave(x.ctx, jot_select(drop, nn_zero(x), jot_scale(x, 1 / (1 - rate))));
+    return jot_leave(x.ctx, jot_select(drop, nn_zero(x), jot_scale(x, 1 / (1 - rate))));
 }
 
 /* sqrt(v) of a positive number, by Newton from above: a composition has no libm. */
@@ -360,7 +342,7 @@ jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in)
         return jot_raise(ctx, JOT_ERANGE, "kaiming: fan_in: at least 1 asked, %lld found",
                          (long long)fan_in);
     jot_push(ctx);
-    return nn_leave(ctx, jot_scale(jot_normal(ctx, dtype, shape), nn_sqrt(2.0 / (double)fan_in)));
+    return jot_leave(ctx, jot_scale(jot_normal(ctx, dtype, shape), nn_sqrt(2.0 / (double)fan_in)));
 }
 
 jot_Var
@@ -373,5 +355,5 @@ jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in, int64_
     double bound = nn_sqrt(6.0 / ((double)fan_in + (double)fan_out));
     jot_push(ctx);
     jot_Var u = jot_uniform(ctx, dtype, shape);
-    return nn_leave(ctx, jot_offset(jot_scale(u, 2 * bound), -bound));
+    return jot_leave(ctx, jot_offset(jot_scale(u, 2 * bound), -bound));
 }

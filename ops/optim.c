@@ -49,9 +49,7 @@ optim_params_ok(jot_Vars params, const char *op)
     for (int k = 0; k < params.n; k++) {
         jot_Var p = params.v[k];
         if (!jot_ok(p)) {
-            if (p.gen != 0)
-                jot_raise(p.ctx, JOT_EHANDLE, "%s: parameter %d: a live handle asked, a stale one "
-                          "found", op, k);
+            jot_raise(p.ctx, JOT_EHANDLE, "%s: parameter %d: a live handle asked, none found", op, k);
             return false;
         }
         if (jot_dtype(p) < JOT_F16) {
@@ -160,16 +158,16 @@ static bool
 optim_grad_ok(const jot_Optim *o, int k, jot_Var g)
 {
     jot_Var p = o->slot[k].param;
-    bool same = jot_ok(p) && jot_ok(g) && jot_rank(p) == jot_rank(g) &&
-                jot_dtype(p) == jot_dtype(g);
-    if (!jot_ok(p) || (!jot_ok(g) && g.gen != 0)) {
-        jot_raise(o->ctx, JOT_EHANDLE, "step: %s %d: a live handle asked, a stale one found",
+    bool same;
+    if (!jot_ok(p) || !jot_ok(g)) {
+        jot_raise(o->ctx, JOT_EHANDLE, "step: %s %d: a live handle asked, none found",
                   jot_ok(p) ? "gradient" : "parameter", k);
         return false;
     }
+    same = jot_rank(p) == jot_rank(g) && jot_dtype(p) == jot_dtype(g);
     for (int d = 0; same && d < jot_rank(p); d++)
         same = jot_extent(p, d) == jot_extent(g, d);
-    if (!same && jot_ok(g))
+    if (!same)
         jot_raise(o->ctx, JOT_ESHAPE, "step: gradient %d: shape and dtype of its parameter asked "
                   "(%s, rank %d, %lld elements), %s, rank %d, %lld elements found", k,
                   jot_dtype_name(jot_dtype(p)), jot_rank(p), (long long)jot_nelem(p),

@@ -222,7 +222,7 @@ rdims_arg_var(const char *name, int op, jot_Var v, int asked)
 
     if (dim < 0)
         return JOT_POISON(ctx);
-    if (!rdims_nonempty(ctx, op == JOT_MAX ? "max" : "min", jot_node(ctx, x), (uint32_t)1 << dim))
+    if (!rdims_nonempty(ctx, name, jot_node(ctx, x), (uint32_t)1 << dim))
         return JOT_POISON(ctx);
     if (jot_node(ctx, x)->dtype == JOT_BOOL)
         x = jot_maps_cast(ctx, x, JOT_I32);

@@ -160,6 +160,16 @@ jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg)
     return 0;
 }
 
+JOT_FN NodeId
+jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, const char *arg)
+{
+    char name[64];
+    Text text = {NULL, name, 0, sizeof name};
+
+    jot_text_f(&text, "%s[%d]", arg, k);
+    return jot_node_in(ctx, list.v[k], op, name);
+}
+
 /* ---- scopes ------------------------------------------------------------------------------- */
 
 void
@@ -210,6 +220,17 @@ jot_keep(jot_Var v)
     s = &v.ctx->slots.v[v.slot];
     if (s->depth)
         s->depth--;
+    return v;
+}
+
+jot_Var
+jot_leave(jot_Ctx *ctx, jot_Var v)
+{
+    uint32_t depth = ctx && !ctx->lost_marks ? ctx->marks.n : 0;
+
+    if (jot_check(v, "leave", "v") && depth && ctx->slots.v[v.slot].depth == depth)
+        ctx->slots.v[v.slot].depth--;
+    jot_pop(ctx);
     return v;
 }
 
@@ -414,6 +435,12 @@ jot_ok(jot_Var v)
     return slot_live(v);
 }
 
+bool
+jot_check(jot_Var v, const char *op, const char *arg)
+{
+    return jot_node_of(v, op, arg) != 0;
+}
+
 int
 jot_rank(jot_Var v)
 {
@@ -431,7 +458,7 @@ jot_extent(jot_Var v, int dim)
     if (!id)
         return -1;
     if (k < 0 || k >= rank) {
-        jot_fail(v.ctx, JOT_ERANGE, "extent: dimension %d of a variable of rank %d", dim, rank);
+        jot_fail(v.ctx, JOT_ERANGE, "extent: dimension %d is asked, there are %d", dim, rank);
         return -1;
     }
     return jot_node(v.ctx, id)->ext[k];

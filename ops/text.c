@@ -196,7 +196,7 @@ jot_print_graph(jot_Ctx *ctx, jot_Vars vars)
     if (vars.n > 0 && !jot_vec_reserve(&ctx->mem, roots, (uint32_t)vars.n))
         return jot_fail_memory(ctx, "print_graph");
     for (k = 0; ok && k < vars.n; k++)
-        ok = (roots.v[roots.n++] = jot_node_in(ctx, vars.v[k], "print_graph", "a variable")) != 0;
+        ok = (roots.v[roots.n++] = jot_node_at(ctx, vars, k, "print_graph", "vars")) != 0;
     ok = ok && jot_graph_order(ctx, roots.v, roots.n, false, &order) && print_order(ctx, &order);
     jot_list_free(ctx, &order);
     jot_list_free(ctx, &roots);

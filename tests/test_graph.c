@@ -113,8 +113,8 @@ test_questions(void)
     CHECK(jot_nelem(a) == 0 && jot_nelem(s) == 1, "nelem");
     CHECK(jot_dtype(a) == JOT_I16 && jot_dtype(s) == JOT_F64, "dtype");
     CHECK(jot_ok(a) && jot_error(c) == JOT_OK, "%s", jot_message(c));
-    CHECK(jot_extent(a, 3) == -1 && failed_with(c, JOT_ERANGE, "extent", "3", "rank 3"), "range");
-    CHECK(jot_extent(a, -4) == -1 && failed_with(c, JOT_ERANGE, "extent", "-4", "rank 3"), "range");
+    CHECK(jot_extent(a, 3) == -1 && failed_with(c, JOT_ERANGE, "extent", "dimension 3", "there are 3"), "range");
+    CHECK(jot_extent(a, -4) == -1 && failed_with(c, JOT_ERANGE, "extent", "dimension -4", "there are 3"), "range");
     close_in(&w, c, "questions");
 }
 
@@ -173,6 +173,16 @@ test_scopes(void)
     jot_pop(c);
     CHECK(!jot_ok(once) && jot_ok(twice) && jot_ok(p) && jot_ok(out), "outer scope");
     CHECK(c->live_slots == slots + 3, "%u slots", c->live_slots);
+    jot_push(c);
+    inner = vector(c, 5);
+    once = jot_leave(c, vector(c, 6));
+    CHECK(!jot_ok(inner) && jot_ok(once), "leave");
+    jot_free(once);
+    jot_push(c);
+    jot_push(c);
+    inner = jot_leave(c, vector(c, 7));
+    once = jot_leave(c, out); /* of no scope: stays where it is */
+    CHECK(!jot_ok(inner) && jot_ok(out) && jot_ok(once), "leave with what is not of the scope");
     jot_keep(out);
     CHECK(jot_ok(out) && jot_error(c) == JOT_OK, "%s", jot_message(c));
     jot_pop(c);
@@ -385,7 +395,7 @@ test_limits(void)
     CHECK(jot_ok(jot_add(jot_array(c, JOT_F32, JOT_SHAPE(2, 0), NULL),
                          jot_array(c, JOT_F32, JOT_SHAPE(0), NULL))), "no elements");
     CHECK(!jot_ok(jot_iota(c, JOT_I32, JOT_SHAPE(2), 1)), "iota");
-    CHECK(failed_with(c, JOT_ERANGE, "iota", "dimension 1", "rank 1"), "iota");
+    CHECK(failed_with(c, JOT_ERANGE, "iota", "dimension 1", "there are 1"), "iota");
     CHECK(!jot_ok(jot_uniform(c, JOT_I32, JOT_SHAPE(2))), "uniform");
     CHECK(failed_with(c, JOT_EDTYPE, "uniform", "i32", ""), "uniform");
     close_in(&w, c, "limits");

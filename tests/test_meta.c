@@ -490,7 +490,7 @@ test_form_errors(void)
     FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_DIMS()), JOT_ESHAPE,
           "broadcast: 2 dimensions of x and 0 new ones do not make the 3 asked for");
     FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_DIMS(3)), JOT_ERANGE,
-          "broadcast: dimension 3 of a variable of rank 3");
+          "broadcast: dimension 3 is asked, there are 3");
     FAILS(jot_reshape(x, JOT_SHAPE(4, 2)), JOT_ESHAPE,
           "reshape: x is (2, 3), asked is (4, 2): the number of elements differs");
     FAILS(jot_reshape(x, JOT_SHAPE(-1, 4)), JOT_ESHAPE,
@@ -499,31 +499,40 @@ test_form_errors(void)
           "reshape: x is (2, 3), asked is (-1, -1): only one extent may be -1");
     FAILS(jot_transpose(x, JOT_DIMS(0)), JOT_ESHAPE, "transpose: order has 1 entries, x has rank 2");
     FAILS(jot_transpose(x, JOT_DIMS(0, -2)), JOT_ERANGE, "transpose: dimension 0 is given twice");
-    FAILS(jot_swap(x, 0, 2), JOT_ERANGE, "swap: dimension 2 of a variable of rank 2");
+    FAILS(jot_swap(x, 0, 2), JOT_ERANGE, "swap: dimension 2 is asked, there are 2");
     FAILS(jot_slice(x, JOT_DIMS(0), JOT_DIMS(1, 1), JOT_DIMS()), JOT_ESHAPE,
           "slice: start has 1 entries, x has rank 2");
     FAILS(jot_slice(x, JOT_DIMS(0, 0), JOT_DIMS(1, 1), JOT_DIMS(1, 0)), JOT_ERANGE,
           "slice: step of dimension 1 is 0");
     FAILS(jot_pad(x, JOT_DIMS(0, 0), JOT_DIMS(0, -4), 0), JOT_ESHAPE,
           "pad: dimension 1 of extent 3 with 0 before and -4 after is no extent");
-    FAILS(jot_flip(x, JOT_DIMS(2)), JOT_ERANGE, "flip: dimension 2 of a variable of rank 2");
+    FAILS(jot_flip(x, JOT_DIMS(2)), JOT_ERANGE, "flip: dimension 2 is asked, there are 2");
     FAILS(jot_tile(x, JOT_DIMS(1, -1)), JOT_ERANGE, "tile: -1 times dimension 1 of extent 3");
     FAILS(jot_squeeze(x, 1), JOT_ESHAPE, "squeeze: dimension 1 has extent 3, not 1");
-    FAILS(jot_expand(x, 4), JOT_ERANGE, "expand: dimension 4 of a variable of rank 3");
+    FAILS(jot_expand(x, 4), JOT_ERANGE, "expand: dimension 4 is asked, there are 3");
     FAILS(jot_concat(JOT_VARS(x, f), 0), JOT_ESHAPE, "concat: variable 0 is (2, 3), variable 1 is (2)");
     FAILS(jot_stack(JOT_VARS(x, jot_transpose(x, JOT_DIMS(1, 0))), 0), JOT_ESHAPE,
           "stack: variable 0 is (2, 3), variable 1 is (3, 2)");
     FAILS(jot_gather(x, f, 0), JOT_EDTYPE, "gather: index is f32; an integer dtype is needed");
     FAILS(jot_one_hot(f, 3, JOT_F32), JOT_EDTYPE, "one_hot: index is f32; an integer dtype is needed");
-    FAILS(jot_sum(x, JOT_DIMS(2)), JOT_ERANGE, "sum: dimension 2 of a variable of rank 2");
+    FAILS(jot_sum(x, JOT_DIMS(2)), JOT_ERANGE, "sum: dimension 2 is asked, there are 2");
     FAILS(jot_sum(x, JOT_DIMS(1, -1)), JOT_ERANGE, "sum: dimension 1 is given twice");
     FAILS(jot_max(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), JOT_DIMS(0)), JOT_ESHAPE,
           "max: dimension 0 of (0, 2) is empty, and nothing has no max");
     FAILS(jot_reduce(JOT_BITOR, x, JOT_DIMS(0), false), JOT_EDTYPE,
           "bit_or: x is f64; bits are of integers and bool");
-    FAILS(jot_argmax(x, 5), JOT_ERANGE, "argmax: dimension 5 of a variable of rank 2");
+    FAILS(jot_argmax(x, 5), JOT_ERANGE, "argmax: dimension 5 is asked, there are 2");
     FAILS(jot_reduce((jot_ReduceOp)77, x, JOT_DIMS(0), false), JOT_ERANGE,
           "reduce: there is no operator 77");
+    FAILS(jot_argmin(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), 0), JOT_ESHAPE,
+          "argmin: dimension 0 of (0, 2) is empty, and nothing has no argmin");
+    FAILS(jot_one_hot(jot_cast(f, JOT_I32), -1, JOT_F32), JOT_ERANGE, "one_hot: classes is -1");
+    FAILS(jot_one_hot(jot_cast(f, JOT_I32), 3, JOT_DTYPES), JOT_EDTYPE, "one_hot: 13 is no dtype");
+    FAILS(jot_concat(JOT_VARS(x, x, JOT_POISON(c)), 0), JOT_EHANDLE,
+          "concat: vars[2] is poison: the call that made it failed");
+    FAILS(jot_reindex_ex(x, JOT_SHAPE(1), JOT_INDEX("0", "0"), JOT_NONE_STRS, 0,
+                         JOT_VARS(jot_cast(f, JOT_I32), JOT_POISON(c))), JOT_EHANDLE,
+          "reindex: extra[1] is poison: the call that made it failed");
     CHECK(jot_ok(jot_sum(x, JOT_ALL_DIMS)) && !jot_error(c), "%s", jot_message(c));
     jot_close(c);
 }
