@@ -1,6 +1,6 @@
 /* fuse/fuse.c - the fuser: policy `paper` of [J] 4.1 and what its rules leave open.
  *
- *     settle -> move -> link -> label -> place -> result      again if a reindex is to be stored
+ *     settle -> move -> link -> label -> place -> result      again if something is to be stored
  *
  * The cost is Eq. 9 of [J], the bytes of the edges that stay between groups; greedy, largest first.
  * Passes do not look at memory: what they could not append is missing; this file looks after
@@ -211,7 +211,7 @@ fuse_keep(const Fuser *f, Arena *arena)
     uint32_t i;
 
     for (i = 0; keep && i < f->n; i++)
-        keep[i] = f->node[i]->kind == NODE_REINDEX && (f->bits[i] & FN_KEEP);
+        keep[i] = (f->bits[i] & FN_KEEP) != 0;
     return keep;
 }
 

@@ -9,13 +9,16 @@
  * An element-wise node is cloned, rather than stored for another group, if it has more elements
  * than the largest variable it is computed from, or as many and all operands are read by reindexes.
  * So no product of a convolution and no window of a pooling is ever in memory. A reindex is cloned
- * unless it would touch more than storing it does; those are marked, and fusion starts over.
+ * unless it would touch more than storing it does.
+ *
+ * A contraction computes nothing again but casts, for its inner loop would do so many times: the
+ * gradient of relu and pooling is stored before the convolution that reads it. Only what is larger
+ * than all it is computed from, and cheap, is no worse there than a load. What is to be stored after
+ * all is marked, and fusion starts over.
  *
  * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, order, edges
  * Read before: fuse/label.c. After: fuse/fuse.c. */
 #include "fuse/work.h"
-
-enum { PLACE_RANDOM = 1024 }; /* elements of a random variable that is drawn again by each group */
 
 typedef struct { uint32_t pos, owner; bool through; } PlaceStep;
 
@@ -27,6 +30,7 @@ typedef struct {
     uint32_t *mark; /* by position: stamp of the last group that saw it */
     uint32_t *edge; /* ... and the edge that it is */
     Vec(PlaceStep) stack;
+    Vec(uint32_t) out; /* what is to be stored after all */
 } PlaceWalk;
 
 static void
@@ -94,6 +98,18 @@ place_edge_again(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
     }
 }
 
+/* i, computed in a contraction, is to be stored: as the map of it that s is, if that is no larger. */
+static void
+place_out(PlaceWalk *w, const PlaceStep *s, uint32_t i)
+{
+    Fuser *f = w->f;
+    const Node *n = f->node[s->pos];
+    bool map = n->kind == NODE_REINDEX && !(f->bits[s->pos] & FN_BCAST) &&
+               n->nelem <= f->node[i]->nelem;
+
+    *(uint32_t *)jot_vec_push(&f->ctx->mem, w->out) = map ? s->pos : i;
+}
+
 /* s.pos, computed in the group, reads i. */
 static void
 place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
@@ -124,7 +140,10 @@ place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
         place_push(w, i, i, false);
     } else if (b & FN_CLONE) {
         f->bits[i] |= FN_CLONED;
-        place_push(w, i, s->owner, s->through);
+        if (f->ncontract[w->root] && (b & FN_WORK))
+            place_out(w, s, i);
+        else
+            place_push(w, i, s->owner, s->through);
     } else {
         f->bits[i] |= FN_STORED;
         place_edge(w, i, s, k);
@@ -162,9 +181,9 @@ place_group(PlaceWalk *w, uint32_t root)
 }
 
 static bool
-place_all(Fuser *f)
+place_all(Fuser *f, bool *again)
 {
-    PlaceWalk w = {NULL, 0, 0, NULL, NULL, {NULL, 0, 0}};
+    PlaceWalk w = {NULL, 0, 0, NULL, NULL, {NULL, 0, 0}, {NULL, 0, 0}};
     uint32_t i;
 
     w.f = f;
@@ -181,23 +200,26 @@ place_all(Fuser *f)
     }
     for (i = f->nroot; i-- > 0;)
         place_group(&w, f->order[i].b);
+    *again = w.out.n > 0;
+    for (i = 0; i < w.out.n; i++)
+        f->bits[w.out.v[i]] |= FN_KEEP;
     jot_vec_free(&f->ctx->mem, w.stack);
+    jot_vec_free(&f->ctx->mem, w.out);
     return !f->ctx->mem.failed;
 }
 
 /* ---- who is worth cloning ----------------------------------------------------------------- */
 
 /* What stands below a node, seen by its readers: elements of the largest variable, number of nodes
- * computed, and whether all operands come through reindexes. */
-typedef struct { int64_t leaf; uint32_t cone; bool far; } PlaceBelow;
+ * computed, whether all operands come through reindexes, what has to be computed. */
+typedef struct { int64_t leaf; uint32_t cone; bool far, work, dear; } PlaceBelow;
 
 static PlaceBelow
 place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
 {
-    PlaceBelow memory = {0, 0, false}, none = {0, 0, true};
+    PlaceBelow memory = {0, 0, false, false, false}, none = {0, 0, true, false, false};
     uint32_t b = f->bits[i];
-    bool computed = f->node[i]->kind == NODE_REINDEX || jot_fuse_is_elementwise(f->node[i]) ||
-                    (f->node[i]->kind == NODE_RANDOM && (b & FN_CLONE));
+    bool computed = f->node[i]->kind == NODE_REINDEX || jot_fuse_is_elementwise(f->node[i]);
 
     if (b & FN_FREE)
         return none;
@@ -211,10 +233,12 @@ static void
 place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    PlaceBelow sum = {0, 0, true};
+    PlaceBelow sum = {0, 0, true, false, false};
     uint32_t k;
 
     sum.cone = jot_fuse_weight(n);
+    sum.work = jot_fuse_is_elementwise(n) && !(n->kind == NODE_EW && n->op == EW_CAST);
+    sum.dear = n->kind == NODE_MAP || (n->kind == NODE_EW && (jot_ew_info[n->op].flags & EW_DEAR));
     for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
         PlaceBelow in = place_below(f, below, f->in[k]);
 
@@ -223,6 +247,8 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
             sum.leaf = in.leaf;
         sum.cone += in.cone;
         sum.far = sum.far && in.far;
+        sum.work |= in.work;
+        sum.dear |= in.dear;
     }
     if (sum.cone > 2 * FUSE_CONE)
         sum.cone = 2 * FUSE_CONE;
@@ -231,10 +257,11 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
     below[i] = sum;
     if (f->bits[i] & (FN_KEEP | FN_MOVED))
         return;
-    if (n->kind == NODE_RANDOM ? n->nelem <= PLACE_RANDOM
-                               : jot_fuse_is_elementwise(n) && sum.cone <= FUSE_CONE &&
-                                     (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
+    if (jot_fuse_is_elementwise(n) && sum.cone <= FUSE_CONE &&
+        (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
         f->bits[i] |= FN_CLONE;
+    if (sum.work && (n->nelem <= sum.leaf || sum.dear))
+        f->bits[i] |= FN_WORK;
 }
 
 static bool
@@ -299,9 +326,8 @@ place_dear(Fuser *f)
 JOT_FN bool
 jot_fuse_place(Fuser *f, bool *again)
 {
-    *again = false;
-    if (!place_order(f) || !place_all(f) || !place_clones(f) || !place_all(f))
+    if (!place_order(f) || !place_all(f, again) || !place_clones(f) || !place_all(f, again))
         return false;
-    *again = place_dear(f);
+    *again |= place_dear(f);
     return true;
 }

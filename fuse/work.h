@@ -30,7 +30,8 @@ enum {
     FN_STORED = 2048, /* what the last placing found */
     FN_CLONED = 4096,
     FN_INSIDE = 8192,
-    FN_PINNED = 16384 /* a broadcast read by a reindex that is none: what it reads does not move */
+    FN_PINNED = 16384, /* a broadcast read by a reindex that is none: what it reads does not move */
+    FN_WORK = 32768   /* computing it again in the inner loop of a contraction costs */
 };
 
 /* A broadcast of some variable, or a space (nindex -1). Number 0 is the identity. */

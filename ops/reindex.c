@@ -219,6 +219,32 @@ reindex_guards(jot_Ctx *ctx, const Reindexing *w, Reindexing *out)
     return true;
 }
 
+/* A choice of axes, each as it is? */
+static bool
+reindex_is_choice(jot_Ctx *ctx, int nindex, const Ix *index, int ncond)
+{
+    int64_t c;
+    int k, axis;
+
+    for (k = 0; k < nindex; k++)
+        if (!jot_ix_is_const(&ctx->ix, index[k], &c) && !jot_ix_is_axis(&ctx->ix, index[k], &axis))
+            return false;
+    return !ncond;
+}
+
+/* A broadcast of a rearrangement of something computed stays two nodes: the rearranged elements may
+ * then be stored, if it is a contraction that reads each of them many times. */
+static bool
+reindex_spreads(jot_Ctx *ctx, const Reindexing *w)
+{
+    const Node *inner = jot_node(ctx, w->x), *x = jot_node(ctx, inner->input[0]);
+
+    return (x->kind == NODE_EW || x->kind == NODE_MAP) && !x->data &&
+           reindex_is_choice(ctx, w->map.nindex, w->map.index, w->map.ncond) &&
+           !reindex_is_choice(ctx, inner->nindex, inner->index, inner->ncond) &&
+           w->space.n > inner->rank;
+}
+
 /* x is a REINDEX: read its x instead. False: not legal, too large, or poison; w is as before. */
 static bool
 reindex_compose(jot_Ctx *ctx, Reindexing *w)
@@ -413,7 +439,7 @@ jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix 
     if (!w.never && !reindex_simplify(ctx, &w))
         return jot_maps_poison(ctx, "reindex"), 0;
     while (simplify && !w.never && jot_node(ctx, w.x)->kind == NODE_REINDEX)
-        if (!reindex_compose(ctx, &w))
+        if (reindex_spreads(ctx, &w) || !reindex_compose(ctx, &w))
             break;
     if (simplify && reindex_is_const(ctx, &w, &value))
         return jot_const_node(ctx, (jot_DType)jot_node(ctx, x)->dtype, rank, ext, value);

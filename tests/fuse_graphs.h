@@ -218,6 +218,23 @@ g_maxpool(V *out, int arg)
     return arg & 5 ? 2 : 1;
 }
 
+/* The gradient of relu and pooling is stored once, in its own kernel, for the two gradients of the
+ * convolution before them. arg: a draw is its weight */
+static int
+g_conv_pool(V *out, int arg)
+{
+    V x = IN(2, 3, 30, 30), p[3], y;
+
+    p[0] = arg ? jot_scale(jot_normal(ctx, JOT_F32, SH(4, 3, 3, 3)), 0.1) : IN(4, 3, 3, 3);
+    p[1] = IN(4, 1, 1);
+    y = jot_add(conv(x, p[0], 1, 0), p[1]);
+    y = relu(maxpool(y, 2, 2, 0));
+    p[2] = x;
+    out[0] = y;
+    vjp(y, like(y), 3, p, out + 1);
+    return 4;
+}
+
 static int
 g_layernorm(V *out, int arg)
 {
@@ -411,6 +428,8 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"max pooling", g_maxpool, 0, 1, pool_largest}, \
     {"max pooling with backward", g_maxpool, 1, 3, pool_largest}, \
     {"relu, max pooling with backward", g_maxpool, 3, 5, pool_largest}, \
+    {"convolution, pooling, relu with backward", g_conv_pool, 0, 8, 2 * 4 * 30 * 30}, \
+    {"convolution with a drawn weight, pooling", g_conv_pool, 1, 9, 2 * 4 * 30 * 30}, \
     {"layer norm", g_layernorm, 0, 2, 0}, \
     {"layer norm, backward", g_layernorm, 1, 3, 0}, \
     {"instance norm", g_instance, 0, 2, 0}, \

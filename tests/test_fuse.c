@@ -133,6 +133,38 @@ check_read(const Run *run, const char *name, uint32_t i, uint32_t g)
     }
 }
 
+static uint32_t
+position(const Run *run, NodeId id)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->list.n && run->list.v[i] != id; i++)
+        ;
+    return run->fusion.real[i];
+}
+
+/* A contraction computes nothing again but casts, and cheaply what is larger than all it reads. */
+static void
+check_cloned(const Run *run, const char *name, uint32_t i)
+{
+    Node *node = jot_node(ctx, run->list.v[i]);
+    bool cast = node->op == EW_CAST, cheap = !(jot_ew_info[node->op].flags & EW_DEAR);
+    uint32_t k;
+
+    CHECK(node->kind != NODE_RANDOM && node->kind != NODE_MAP, "%s: %%%u", name, run->list.v[i]);
+    for (k = 0; k < node->ninputs && node->kind == NODE_EW; k++) {
+        uint32_t p = position(run, node->input[k]);
+        Node *in = jot_node(ctx, run->list.v[p]);
+
+        if (in->kind == NODE_REINDEX && run->fusion.place[p] == PLACE_CLONED) {
+            p = position(run, in->input[0]);
+            in = jot_node(ctx, run->list.v[p]);
+        }
+        CHECK(cast || (cheap && (run->fusion.place[p] == PLACE_CLONED || node->nelem > in->nelem)),
+              "%s: %%%u is computed in a contraction", name, run->list.v[i]);
+    }
+}
+
 /* Walk down from the members through what is cloned. */
 static void
 check_group(const Run *run, const char *name, uint32_t g, uint32_t *mark)
@@ -149,11 +181,11 @@ check_group(const Run *run, const char *name, uint32_t g, uint32_t *mark)
         Node *node = jot_node(ctx, run->list.v[i]);
 
         for (k = 0; k < node->ninputs; k++) {
-            for (j = 0; j < f->n && run->list.v[j] != node->input[k]; j++)
-                ;
-            j = f->real[j];
+            j = position(run, node->input[k]);
             check_read(run, name, j, g);
             if (f->place[j] == PLACE_CLONED && mark[j] != g) {
+                if (f->groups[g].contraction)
+                    check_cloned(run, name, j);
                 mark[j] = g;
                 stack[n++] = j;
             }
@@ -280,13 +312,7 @@ test_rows(const char *only)
 static uint32_t
 at_of(const Run *run, V v)
 {
-    NodeId id = jot_node_of(v, "test", "v");
-    uint32_t i;
-
-    for (i = 0; i < run->list.n && run->list.v[i] != id; i++)
-        ;
-    CHECK(i < run->list.n, "the variable is in the selection");
-    return run->fusion.real[i];
+    return position(run, jot_node_of(v, "test", "v"));
 }
 
 /* The one edge from v; its reason is also in the dump. */
