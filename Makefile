@@ -23,6 +23,7 @@ OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
 ZLIB    = $(shell echo 'int main(void){return 0;}' >/tmp/jot_z$$$$.c; $(CC) -include zlib.h /tmp/jot_z$$$$.c -o /dev/null -lz 2>/dev/null && echo -DHAVE_ZLIB -lz; rm -f /tmp/jot_z$$$$.c)
 TESTS   = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
+MODELS  = $(wildcard examples/models/*.c)
 COMMON  = $(wildcard examples/common/*.c)
 EXAMPLES = $(patsubst examples/%.c,$(B)/examples/%,$(wildcard examples/0*.c examples/1*.c))
 
@@ -45,6 +46,12 @@ $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(ZLIB) $(LIBS)
+
+# the networks' values against PyTorch's
+$(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
+                        $(wildcard tests/*.h tests/ref/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
 
 examples: $(EXAMPLES)
 
@@ -69,13 +76,13 @@ test-long: all
 
 run-long: $(TESTS)
 	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_prelude --all" \
-	    "$(B)/tests/test_index 1000000" $(TESTS)
+	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_models --all" $(TESTS)
 
 fuzz: $(B)/tests/test_fuzz
 	$(B)/tests/test_fuzz $(FUZZ) $(or $(SEED),1)
 
 # Sanitizers: the programs that touch every file, the campaigns shortened
-ASAN    = $(filter-out %/test_prelude %/test_memory %/test_fuzz,$(TESTS))
+ASAN    = $(filter-out %/test_prelude %/test_memory %/test_fuzz %/test_models,$(TESTS))
 check-asan:
 	@$(MAKE) -s B=$(B) CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" asan-run
 asan-run: $(TESTS)
@@ -113,19 +120,47 @@ $(B)/dist/jot.c: $(SRC) $(HDR) tools/amalgamate.awk
 dist-check: dist
 	@tests/test_dist.sh $(B)/dist examples/01_first.c
 
-# bench: one JSON line per workload; W='gemm_* conv_*' chooses, BUDGET=seconds each
-$(B)/bench/%.o: bench/%.c $(wildcard bench/*.h) core.h
-	@mkdir -p $(@D)
-	$(CC) $(WARN) -D_GNU_SOURCE -O2 -march=native -I. -c $< -o $@
+# bench: jot on the workloads of bench/, by turns with whoever is here: OpenBLAS and oneDNN where
+# their headers are, PyTorch from PEERS=<virtual environment>. W='gemm_* conv_*' chooses;
+# BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile; PATIENCE=seconds for one
+# answer; COLD=1: from an empty cache
+has      = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
+             $(CC) -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3); rm -rf $$t)
+OPENBLAS = $(call has,cblas-openblas.h,-lopenblas,-DHAVE_OPENBLAS -lopenblas)
+ONEDNN   = $(call has,dnnl.h,-ldnnl,-DHAVE_ONEDNN -ldnnl)
+CJSON    = $(call has,cjson/cJSON.h,-lcjson,-lcjson)
+THREADS  = 1,2
+MODES    = eager
+BUDGET   = 1
+ROUNDS   = 3
+PATIENCE = 60
+BENCHOUT = out/bench/$(if $(COLD),cold,bench)
+COLDSET  = sigmoid_chain_65536 softmax_4096x1024 lenet_train_b64 mlp_train_b64 squeezenet1_1_infer_b1
 
-$(B)/bench/bench: $(patsubst %.c,$(B)/%.o,$(wildcard bench/*.c)) $(B)/libjot.a
-	$(CC) $^ -o $@ $(LIBS)
+$(B)/bench/bench: $(wildcard bench/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) -D_GNU_SOURCE -O2 -march=native -I. $(filter %.c,$^) -o $@ $(B)/libjot.a \
+	    $(OPENBLAS) $(ONEDNN) $(LIBS)
 
 bench: $(B)/bench/bench
-	$(B)/bench/bench --budget $(or $(BUDGET),1) $(W)
+	@mkdir -p out/bench
+	@set -f; $(B)/bench/bench --budget $(BUDGET) --rounds $(ROUNDS) --threads $(THREADS) \
+	    --patience $(PATIENCE) --out $(BENCHOUT).jsonl $(if $(COLD),--cold 1) \
+	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)))
+	@$(MAKE) -s bench-report
+
+# the table and out/bench/ratios.svg of the last run
+bench-report:
+	@if [ -z "$(CJSON)" ]; then \
+	    echo "bench: lines only, in $(BENCHOUT).jsonl: no cJSON here (apt install libcjson-dev)"; \
+	else \
+	    mkdir -p $(B)/bench && $(CC) $(WARN) -O1 bench/report/report.c -o $(B)/bench/report $(CJSON) -lm && \
+	    $(B)/bench/report out/bench/ratios.svg $(if $(COLD),--cold) $(BENCHOUT).jsonl >$(BENCHOUT).md && \
+	    cat $(BENCHOUT).md; \
+	fi
 
 .PHONY: all examples demo deps test run-tests test-long run-long freestanding layers dist dist-check \
-        check-asan asan-run check-tcc tcc-run check-c++ fuzz bench install wc clean
+        check-asan asan-run check-tcc tcc-run check-c++ fuzz bench bench-report install wc clean
 
 clean:
 	rm -rf $(B) out

@@ -1,201 +1,292 @@
-/* bench/bench.c - times jot on the shared workloads, one JSON line each:
+/* bench/bench.c - the runner: times every system on every workload, turn by turn.
  *
- *     {"w": workload, "peer": "jot", "threads": 1, "s": median, "min": fastest, "first": first call,
- *      "floor": seconds, "kernels": launches, "n": runs}
+ *     runner --'softmax_4096x1024 0.3'--> bench --serve jot 1           each a process of its own,
+ *            --'softmax_4096x1024 0.3'--> bench --serve jot 2           kept open; one works while
+ *            --'softmax_4096x1024 0.3'--> peers/torch_peer.py --serve   the others wait
+ *            ... and round again, so that noise of the machine hits all of them
  *
- * The floor of a contraction is its arithmetic over the peak measured in this run; that of anything
- * else is a plain loop that reads and writes as many bytes, pages warm, timed in this run.
+ * Every answer is a JSON line and goes to the output file as it is; report/report.c makes a table
+ * and a picture of it. A process that does not answer within the patience is ended, and started
+ * anew for the next workload.
  *
- * Use: bench [--budget SECONDS] [--backend NAME] [pattern...]      patterns as of the shell: gemm_* */
+ * Use: bench [options] [pattern...]        patterns as of the shell: 'gemm_*'
+ *   --budget S     seconds per workload and system, spread over the rounds (1)
+ *   --rounds N     (3)                --patience S   for one answer (60)
+ *   --threads L    (1,2)              --out FILE     (out/bench/bench.jsonl)
+ *   --peers DIR    a Python environment with torch; --modes L (eager)
+ *   --cold 1       fresh processes: time to the first result and to full speed
+ *
+ * Read after: work.h, serve.c. */
+#include <fcntl.h>
 #include <fnmatch.h>
-#include <math.h>
-#include <stdio.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include "bench/floor.h"
-#include "bench/work.h"
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "bench/system.h"
 
-static double
-seconds(void)
+enum { MOST_SERVERS = 32 };
+
+typedef struct {
+    char peer[32], mode[16]; /* mode: of torch */
+    int threads;
+    pid_t pid;
+    int ask;
+    FILE *answers;
+    bool out;                /* nothing more to ask about this workload */
+} Server;
+
+static struct {
+    const char *self, *peers, *out, *patterns[64];
+    double budget, patience;
+    int rounds, npatterns, nservers;
+    bool cold;
+    Server server[MOST_SERVERS];
+} run = {.out = "out/bench/bench.jsonl", .budget = 1, .patience = 60, .rounds = 3};
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+/* Replaces this process by the server; cold: the workload, or NULL. */
+static void
+become(const Server *s, const char *cold, const char *note)
 {
-    struct timespec t;
+    char threads[16], start[32], python[512];
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    snprintf(threads, sizeof threads, "%d", s->threads);
+    snprintf(start, sizeof start, "%.6f", bench_seconds());
+    setenv("OMP_NUM_THREADS", threads, 1);
+    setenv("BENCH_START", start, 1);
+    if (s->mode[0]) {
+        snprintf(python, sizeof python, "%s/bin/python", run.peers);
+        execl(python, python, "bench/peers/torch_peer.py", "--mode", s->mode, "--threads", threads,
+              cold ? "--cold" : "--serve", cold, (char *)NULL);
+    } else if (cold)
+        execl(run.self, run.self, "--serve-cold", s->peer, threads, cold, note, (char *)NULL);
+    else
+        execl(run.self, run.self, "--serve", s->peer, threads, (char *)NULL);
+    perror("bench: exec");
+    _exit(127);
 }
-
-/* ---- inputs ------------------------------------------------------------------------------- */
-
-static uint64_t state;
-
-static double
-uniform(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state >> 11) / 9007199254740992.0;
-}
-
-enum { FILL_NORMAL, FILL_UNIFORM };
-
-static jot_Var
-input(Bench *b, int k, jot_Ints shape, int fill, double scale)
-{
-    int64_t n = 1, i;
-    float *p;
-
-    if (b->made[k])
-        return b->in[k];
-    for (i = 0; i < shape.n; i++)
-        n *= shape.v[i];
-    p = malloc((size_t)n * sizeof *p + 1);
-    state = (uint64_t)k * 77 + 5;
-    for (i = 0; i < n; i++) {
-        double u = uniform();
-
-        if (fill == FILL_NORMAL)
-            u = sqrt(-2 * log(u + 1e-12)) * cos(6.283185307179586 * uniform());
-        p[i] = (float)(u * scale);
-    }
-    b->in[k] = jot_param(b->c, JOT_F32, shape, p);
-    b->made[k] = true;
-    free(p);
-    return b->in[k];
-}
-
-jot_Var
-work_normal(Bench *b, int k, jot_Ints shape)
-{
-    return input(b, k, shape, FILL_NORMAL, 1);
-}
-
-jot_Var
-work_scaled(Bench *b, int k, jot_Ints shape, double scale)
-{
-    return input(b, k, shape, FILL_NORMAL, scale);
-}
-
-jot_Var
-work_uniform(Bench *b, int k, jot_Ints shape)
-{
-    return input(b, k, shape, FILL_UNIFORM, 1);
-}
-
-jot_Var
-work_labels(Bench *b, int k, int64_t n, int64_t classes)
-{
-    int64_t *p, i;
-
-    if (b->made[k])
-        return b->in[k];
-    p = malloc((size_t)n * sizeof *p);
-    state = (uint64_t)k + 99;
-    for (i = 0; i < n; i++)
-        p[i] = (int64_t)(uniform() * (double)classes);
-    b->in[k] = jot_param(b->c, JOT_I64, jot_ints(1, &n), p);
-    b->made[k] = true;
-    free(p);
-    return b->in[k];
-}
-
-int
-work_backward(Bench *b, int k, jot_Var y, int n, const jot_Var *wrt, jot_Var *out)
-{
-    out[0] = jot_sum(jot_mul(y, work_normal(b, k, jot_shape(y))), JOT_ALL_DIMS);
-    jot_grad(out[0], wrt, n, out + 1);
-    return 1 + n;
-}
-
-/* ---- timing ------------------------------------------------------------------------------- */
 
 static bool
-once(Bench *b)
+start(Server *s, const char *cold, const char *note)
 {
-    jot_Var out[WORK_OUTPUTS];
-    bool ok;
-    int n;
+    int to[2], from[2];
 
-    jot_push(b->c);
-    n = b->work->build(b, out);
-    ok = jot_run(b->c, jot_vars(n, out));
-    jot_pop(b->c);
-    return ok;
-}
+    if (pipe(to) || pipe(from) || (s->pid = fork()) < 0) {
+        perror("bench");
+        return false;
+    }
+    if (s->pid == 0) {
+        int log = open("out/bench/log.txt", O_WRONLY | O_CREAT | O_APPEND, 0644);
 
-static int
-by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        if (log >= 0)
+            dup2(log, 2);
+        for (int fd = 3; fd < 256; fd++) /* or other servers' pipes would never end */
+            close(fd);
+        become(s, cold, note);
+    }
+    close(to[0]);
+    close(from[1]);
+    s->ask = to[1];
+    s->answers = fdopen(from[0], "r");
+    return true;
 }
 
 static void
-bench(const Work *w, const char *backend, double budget)
+stop(Server *s, bool at_once)
 {
-    static double run[2000];
-    jot_Config config = {0};
-    Bench b = {0};
-    double start, first;
-    int n = 0;
+    if (!s->pid)
+        return;
+    close(s->ask);
+    if (at_once)
+        kill(s->pid, SIGKILL);
+    fclose(s->answers);
+    waitpid(s->pid, NULL, 0);
+    s->pid = 0;
+}
 
-    config.backend = backend;
-    b.c = jot_open(&config);
-    b.work = w;
-    start = seconds();
-    if (!once(&b)) {
-        printf("{\"w\": \"%s\", \"peer\": \"jot\", \"error\": \"%.120s\"}\n", w->name, jot_message(b.c));
-        jot_close(b.c);
+/* One line from s, or false: it died or lost our patience. */
+static bool
+hear(Server *s, char *line, int size, double patience)
+{
+    struct pollfd p = {fileno(s->answers), POLLIN, 0};
+
+    return poll(&p, 1, (int)(patience * 1e3)) > 0 && fgets(line, size, s->answers) != NULL;
+}
+
+/* ---- going round -------------------------------------------------------------------------- */
+
+static void
+ask(Server *s, const Work *w, FILE *out)
+{
+    char line[4096], request[160];
+    int n = snprintf(request, sizeof request, "%s %g\n", w->name, run.budget / run.rounds);
+
+    if (!s->pid && !start(s, NULL, NULL)) {
+        s->out = true;
         return;
     }
-    first = seconds() - start;
-    (void)once(&b);
-    for (start = seconds(); n < 2000 && (n < 3 || seconds() - start < budget); n++) {
-        double t = seconds();
-
-        if (!once(&b))
-            break;
-        run[n] = seconds() - t;
+    if (write(s->ask, request, (size_t)n) != n || !hear(s, line, sizeof line, run.patience)) {
+        stop(s, true);
+        snprintf(line, sizeof line, "{\"w\": \"%s\", \"peer\": \"%s\", \"threads\": %d, "
+                 "\"error\": \"no answer in %g s\"}\n", w->name, s->peer, s->threads, run.patience);
     }
-    qsort(run, (size_t)n, sizeof *run, by_value);
-    printf("{\"w\": \"%s\", \"peer\": \"jot\", \"backend\": \"%s\", \"threads\": 1, \"s\": %.4g, "
-           "\"min\": %.4g, \"first\": %.4g, \"floor\": %.4g, \"kernels\": %u, \"n\": %d}\n",
-           w->name, jot_backend(b.c), run[n / 2], run[0], first,
-           w->flops > 0 ? w->flops / floor_peak() : floor_bytes(w->read, w->write),
-           jot_stats(b.c).last_kernels, n);
-    fflush(stdout);
-    if (b.optim)
-        jot_optim_free(b.optim);
-    jot_close(b.c);
+    s->out = !strcmp(line, "{}\n") || strstr(line, "\"error\"") || strstr(line, "\"slow\"");
+    if (strcmp(line, "{}\n"))
+        fputs(line, out);
+    fflush(out);
+}
+
+static void
+bench(const Work *w, FILE *out)
+{
+    fprintf(stderr, "%s\n", w->name);
+    for (int k = 0; k < run.nservers; k++)
+        run.server[k].out = false;
+    for (int r = 0; r < run.rounds; r++)
+        for (int k = 0; k < run.nservers; k++)
+            if (!run.server[k].out)
+                ask(&run.server[k], w, out);
+}
+
+/* The same fresh process twice for jot: without and with its kernels on disk. */
+static void
+bench_cold(const Work *w, FILE *out)
+{
+    for (int k = 0; k < run.nservers; k++)
+        for (int again = 0; again < (run.server[k].mode[0] ? 1 : 2); again++) {
+            char cache[] = "/tmp/jot-bench-XXXXXX", line[4096];
+            static char kept[sizeof cache];
+
+            if (!again && mkdtemp(cache))
+                strcpy(kept, cache);
+            setenv("JOT_CACHE_DIR", kept, 1);
+            if (start(&run.server[k], w->name, again ? "kernels on disk" : "empty cache") &&
+                hear(&run.server[k], line, sizeof line, run.patience)) {
+                fputs(line, out);
+                fputs(line, stdout);
+            }
+            stop(&run.server[k], true);
+            if (again || run.server[k].mode[0]) {
+                snprintf(line, sizeof line, "rm -rf %s", kept);
+                if (system(line))
+                    fprintf(stderr, "bench: %s is left\n", kept);
+            }
+        }
+    fflush(out);
+}
+
+static bool
+wanted(const char *name)
+{
+    bool yes = run.npatterns == 0;
+
+    for (int k = 0; k < run.npatterns; k++)
+        yes |= fnmatch(run.patterns[k], name, 0) == 0;
+    return yes;
+}
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static void
+add_server(const char *peer, const char *mode, int threads)
+{
+    Server *s = &run.server[run.nservers];
+
+    if (run.nservers == MOST_SERVERS)
+        return;
+    snprintf(s->peer, sizeof s->peer, "%s%s", peer, mode);
+    snprintf(s->mode, sizeof s->mode, "%s", mode);
+    s->threads = threads;
+    run.nservers++;
+}
+
+/* jot at every number of threads, then the others. */
+static void
+add_servers(const char *threads, const char *modes)
+{
+    static const System *const others[] = {&system_openblas, &system_onednn};
+    const char *t, *m;
+
+    for (t = threads; *t; t += strcspn(t, ","), t += *t == ',')
+        add_server("jot", "", atoi(t));
+    for (int k = 0; k < 2 && !run.cold; k++) {
+        if (others[k]->missing)
+            fprintf(stderr, "bench: without %s: %s\n", others[k]->name, others[k]->missing);
+        for (t = threads; *t && !others[k]->missing; t += strcspn(t, ","), t += *t == ',')
+            add_server(others[k]->name, "", atoi(t));
+    }
+    for (m = modes; run.peers && *m; m += strcspn(m, ","), m += *m == ',')
+        for (t = threads; *t; t += strcspn(t, ","), t += *t == ',') {
+            char mode[16];
+
+            snprintf(mode, sizeof mode, "%.*s", (int)strcspn(m, ","), m);
+            add_server("torch-", mode, atoi(t));
+        }
+}
+
+static const System *
+system_named(const char *name)
+{
+    return !strcmp(name, "openblas") ? &system_openblas
+           : !strcmp(name, "onednn") ? &system_onednn
+                                     : &system_jot;
+}
+
+static bool
+options(int argc, char **argv)
+{
+    const char *threads = "1,2", *modes = "eager";
+    int k = 1;
+
+    for (; k + 1 < argc && argv[k][0] == '-'; k += 2) {
+        const char *o = argv[k] + 2, *v = argv[k + 1];
+
+        if (!strcmp(o, "budget")) run.budget = atof(v);
+        else if (!strcmp(o, "rounds")) run.rounds = atoi(v) > 0 ? atoi(v) : 1;
+        else if (!strcmp(o, "patience")) run.patience = atof(v);
+        else if (!strcmp(o, "threads")) threads = v;
+        else if (!strcmp(o, "out")) run.out = v;
+        else if (!strcmp(o, "peers")) run.peers = v;
+        else if (!strcmp(o, "modes")) modes = v;
+        else if (!strcmp(o, "cold")) run.cold = atoi(v) != 0;
+        else return false;
+    }
+    for (; k < argc && run.npatterns < 64; k++)
+        run.patterns[run.npatterns++] = argv[k];
+    add_servers(threads, modes);
+    return true;
 }
 
 int
 main(int argc, char **argv)
 {
-    const Work *const tables[] = {work_products, work_convs, work_maps, work_seeds, work_nets};
-    const char *backend = NULL;
-    double budget = 1;
-    int i, k, first = 1;
+    FILE *out;
 
-    for (; first + 1 < argc && argv[first][0] == '-'; first += 2) {
-        if (!strcmp(argv[first], "--budget"))
-            budget = atof(argv[first + 1]);
-        else if (!strcmp(argv[first], "--backend"))
-            backend = argv[first + 1];
-        else
-            return fprintf(stderr, "bench: unknown option %s\n", argv[first]), 2;
-    }
-    for (i = 0; i < (int)(sizeof tables / sizeof *tables); i++) {
-        const Work *w;
-
-        for (w = tables[i]; w->name; w++) {
-            bool wanted = first >= argc;
-
-            for (k = first; k < argc; k++)
-                wanted |= fnmatch(argv[k], w->name, 0) == 0;
-            if (wanted)
-                bench(w, backend, budget);
-        }
-    }
+    if (argc == 4 && !strcmp(argv[1], "--serve"))
+        return serve(system_named(argv[2]), atoi(argv[3]));
+    if (argc == 6 && !strcmp(argv[1], "--serve-cold"))
+        return serve_cold(system_named(argv[2]), argv[4], atoi(argv[3]), argv[5]);
+    run.self = argv[0];
+    if (!options(argc, argv))
+        return fprintf(stderr, "bench: see the head of bench/bench.c for options\n"), 2;
+    signal(SIGPIPE, SIG_IGN);
+    mkdir("out", 0755);
+    mkdir("out/bench", 0755);
+    if (!(out = fopen(run.out, "w")))
+        return perror(run.out), 1;
+    for (int i = 0; work_tables[i]; i++)
+        for (const Work *w = work_tables[i]; w->name; w++)
+            if (wanted(w->name))
+                (run.cold ? bench_cold : bench)(w, out);
+    for (int k = 0; k < run.nservers; k++)
+        stop(&run.server[k], false);
+    fclose(out);
     return 0;
 }

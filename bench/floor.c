@@ -2,8 +2,11 @@
  *
  * Peak: independent chains of vector multiply-adds, enough to cover their latency. Bytes: 64-byte
  * vectors summed from as many arrays as are read and stored to as many as are written, with the
- * workload's own sizes, so that what fits a cache is measured in that cache. Compiled with
- * -O2 -march=native. */
+ * workload's own sizes, so that what fits a cache is measured in that cache. Threads take equal
+ * parts and start together; where handing out costs more than it gains, one thread's time is the
+ * floor.
+ * Compiled with -O2 -march=native. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,25 +47,6 @@ chains(long n)
     return sum;
 }
 
-double
-floor_peak(void)
-{
-    static double peak;
-    volatile float keep;
-    int i;
-
-    for (i = 0; i < 8 && (i < 4 || peak == 0); i++) {
-        long n = 2000000;
-        double t = floor_now(), p;
-
-        keep = chains(n);
-        p = 2.0 * 16 * CHAINS * (double)n / (floor_now() - t);
-        peak = p > peak ? p : peak;
-    }
-    (void)keep;
-    return peak;
-}
-
 static float
 stream(const Lanes *in, long nin, Lanes *out, long nout)
 {
@@ -89,14 +73,97 @@ stream(const Lanes *in, long nin, Lanes *out, long nout)
     return sum;
 }
 
+/* ---- equal parts on threads --------------------------------------------------------------- */
+
+enum { MOST_THREADS = 64 };
+typedef struct {
+    const Lanes *in;
+    Lanes *out;
+    long nin, nout;
+    pthread_barrier_t *gate;
+    float sum;
+} Part;
+
+static void *
+part_run(void *p)
+{
+    Part *part = p;
+
+    if (part->gate)
+        pthread_barrier_wait(part->gate);
+    part->sum = part->in ? stream(part->in, part->nin, part->out, part->nout) : chains(part->nin);
+    return NULL;
+}
+
+/* Seconds from the moment all are ready to the moment all are done. */
+static double
+parts_seconds(Part *part, int threads)
+{
+    pthread_t id[MOST_THREADS];
+    pthread_barrier_t gate;
+    double t;
+
+    if (threads == 1) {
+        t = floor_now();
+        part_run(part);
+        return floor_now() - t;
+    }
+    pthread_barrier_init(&gate, NULL, (unsigned)threads);
+    for (int k = 0; k < threads; k++)
+        part[k].gate = &gate;
+    for (int k = 1; k < threads; k++)
+        pthread_create(&id[k], NULL, part_run, &part[k]);
+    t = floor_now();
+    part_run(&part[0]);
+    for (int k = 1; k < threads; k++)
+        pthread_join(id[k], NULL);
+    t = floor_now() - t;
+    pthread_barrier_destroy(&gate);
+    return t;
+}
+
 double
-floor_bytes(double read, double write)
+floor_peak(int threads)
+{
+    static double peak[MOST_THREADS + 1];
+    Part part[MOST_THREADS];
+
+    for (int i = 0; i < 8 && (i < 4 || peak[threads] == 0); i++) {
+        long n = 2000000;
+        double p;
+
+        memset(part, 0, sizeof part);
+        for (int k = 0; k < threads; k++)
+            part[k].nin = n;
+        p = 2.0 * 16 * CHAINS * (double)n * threads / parts_seconds(part, threads);
+        peak[threads] = p > peak[threads] ? p : peak[threads];
+    }
+    return peak[threads];
+}
+
+static double
+bytes_once(const Lanes *in, long r, Lanes *out, long w, int threads)
+{
+    Part part[MOST_THREADS];
+
+    memset(part, 0, sizeof part);
+    for (int k = 0; k < threads; k++) {
+        long r0 = r * k / threads, w0 = w * k / threads;
+
+        part[k].in = in + r0;
+        part[k].out = out + w0;
+        part[k].nin = r * (k + 1) / threads - r0;
+        part[k].nout = w * (k + 1) / threads - w0;
+    }
+    return parts_seconds(part, threads);
+}
+
+double
+floor_bytes(double read, double write, int threads)
 {
     size_t r = ((size_t)read + 63) / 64, w = ((size_t)write + 63) / 64;
     Lanes *in, *out;
     double best = 1e9;
-    volatile float keep = 0;
-    int i;
 
     if (read <= 0 && write <= 0)
         return 0;
@@ -104,11 +171,9 @@ floor_bytes(double read, double write)
     out = aligned_alloc(64, (w + 1) * 64);
     memset(in, 0, (r + 1) * 64);
     memset(out, 0, (w + 1) * 64);
-    for (i = 0; i < 12; i++) {
-        double t = floor_now();
+    for (int i = 0; i < 24; i++) {
+        double t = bytes_once(in, (long)r, out, (long)w, i % 2 ? threads : 1);
 
-        keep = keep + stream(in, (long)r, out, (long)w);
-        t = floor_now() - t;
         best = t < best ? t : best;
     }
     free(in);

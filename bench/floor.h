@@ -2,8 +2,9 @@
 #ifndef JOT_FLOOR_H
 #define JOT_FLOOR_H
 
-double floor_peak(void); /* f32 operations per second of one core, multiply-adds counted twice */
-/* Seconds that a plain loop takes to read and write so many bytes (0 for none). */
-double floor_bytes(double read, double write);
+/* f32 operations per second of so many threads, multiply-adds counted twice. */
+double floor_peak(int threads);
+/* Seconds that plain loops on so many threads take to read and write so many bytes (0 for none). */
+double floor_bytes(double read, double write, int threads);
 
 #endif

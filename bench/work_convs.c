@@ -37,17 +37,17 @@ conv_bn_relu(Bench *b, jot_Var *out)
     int k;
 
     for (k = 0; k < 4; k++)
-        c[k] = k == 3 ? work_uniform(b, 5, JOT_SHAPE(64)) : work_normal(b, 2 + k, JOT_SHAPE(64));
-    out[0] = jot_relu(jot_batch_norm_eval(y, c[0], c[1], c[2], jot_offset(c[3], 1), 1e-5));
+        c[k] = k == 3 ? work_positive(b, 5, JOT_SHAPE(64)) : work_normal(b, 2 + k, JOT_SHAPE(64));
+    out[0] = jot_relu(jot_batch_norm_eval(y, c[0], c[1], c[2], c[3], 1e-5));
     return 1;
 }
 
 #define OUT(s, k, st, p) ((s + 2 * p - k) / st + 1)
 #define CONV(name, ci, co, s, k, st, p, g) \
     {"conv_" name, forward, {ci, co, s, k, st, p, g}, \
-     2.0 * 8 * OUT(s, k, st, p) * OUT(s, k, st, p) * co * (ci / g) * k * k, 0, 0}, \
+     2.0 * 8 * OUT(s, k, st, p) * OUT(s, k, st, p) * co * (ci / g) * k * k, 0, 0, NULL}, \
     {"convbwd_" name, backward, {ci, co, s, k, st, p, g}, \
-     6.0 * 8 * OUT(s, k, st, p) * OUT(s, k, st, p) * co * (ci / g) * k * k, 0, 0}
+     6.0 * 8 * OUT(s, k, st, p) * OUT(s, k, st, p) * co * (ci / g) * k * k, 0, 0, NULL}
 const Work work_convs[] = {
     CONV("stem7x7s2", 3, 64, 224, 7, 2, 3, 1),
     CONV("c64_3x3_56", 64, 64, 56, 3, 1, 1, 1),
@@ -59,6 +59,7 @@ const Work work_convs[] = {
     CONV("c1024_256_1x1_14", 1024, 256, 14, 1, 1, 0, 1),
     CONV("dw96_3x3_56", 96, 96, 56, 3, 1, 1, 96),
     CONV("g32_128_3x3_56", 128, 128, 56, 3, 1, 1, 32),
-    {"conv_bn_relu_64_56", conv_bn_relu, {64, 64, 56, 3, 1, 1, 1}, 2.0 * 8 * 56 * 56 * 64 * 64 * 9, 0, 0},
+    {"conv_bn_relu_64_56", conv_bn_relu, {64, 64, 56, 3, 1, 1, 1},
+     2.0 * 8 * 56 * 56 * 64 * 64 * 9, 0, 0, NULL},
     {0}
 };

@@ -1,4 +1,4 @@
-/* bench/work_maps.c - element-wise chains, reductions, normalisations, gathers: bytes are the work. */
+/* bench/work_maps.c - element-wise chains, reductions, norms, gathers: bytes are the work. */
 #include "bench/work.h"
 
 static int
@@ -35,10 +35,11 @@ poly8(Bench *b, jot_Var *out)
 static int
 bn_relu(Bench *b, jot_Var *out)
 {
-    jot_Var x = work_normal(b, 0, JOT_SHAPE(32, 64, 56, 56)), v = work_uniform(b, 4, JOT_SHAPE(64));
+    jot_Var x = work_normal(b, 0, JOT_SHAPE(32, 64, 56, 56)), c[4];
 
-    out[0] = jot_relu(jot_batch_norm_eval(x, work_normal(b, 1, JOT_SHAPE(64)), work_normal(b, 2, JOT_SHAPE(64)),
-                                          work_normal(b, 3, JOT_SHAPE(64)), jot_offset(v, 1), 1e-5));
+    for (int k = 0; k < 4; k++)
+        c[k] = k == 3 ? work_positive(b, 4, JOT_SHAPE(64)) : work_normal(b, 1 + k, JOT_SHAPE(64));
+    out[0] = jot_relu(jot_batch_norm_eval(x, c[0], c[1], c[2], c[3], 1e-5));
     return 1;
 }
 
@@ -85,8 +86,7 @@ xent(Bench *b, jot_Var *out)
     jot_Var x = work_normal(b, 0, JOT_SHAPE(4096, 1000));
 
     out[0] = jot_cross_entropy(x, work_labels(b, 1, 4096, 1000));
-    jot_grad(out[0], &x, 1, out + 1);
-    return 2;
+    return work_backward(b, 2, out[0], 1, &x, out);
 }
 
 static int
@@ -136,27 +136,27 @@ gather(Bench *b, jot_Var *out)
 #define M 1048576.0
 #define SQ (4 * 16 * M) /* bytes of 4096 x 4096 */
 const Work work_maps[] = {
-    {"sigmoid_chain_65536", sigmoid_chain, {65536}, 0, M / 4, M / 4},
-    {"sigmoid_chain_4194304", sigmoid_chain, {4194304}, 0, 16 * M, 16 * M},
-    {"gelu_tanh_65536", gelu, {65536}, 0, M / 4, M / 4},
-    {"gelu_tanh_4194304", gelu, {4194304}, 0, 16 * M, 16 * M},
-    {"poly8_65536", poly8, {65536}, 0, M / 4, M / 4},
-    {"poly8_4194304", poly8, {4194304}, 0, 16 * M, 16 * M},
-    {"bn_relu_32x64x56x56", bn_relu, {0}, 0, 24.5 * M, 24.5 * M},
-    {"softmax_4096x1024", softmax, {0}, 0, 16 * M, 16 * M},
-    {"layernorm_4096x1024", layernorm, {0}, 0, 16 * M, 16 * M},
-    {"layernorm_4096x1024_bwd", layernorm, {1}, 0, 32 * M, 16 * M},
-    {"instancenorm_8x64x56x56", instancenorm, {0}, 0, 6.125 * M, 6.125 * M},
-    {"normalise_axis0_4096", normalise_axis0, {0}, 0, SQ, SQ},
-    {"xent_4096x1000_bwd", xent, {0}, 0, 4 * 4096e3, 4 * 4096e3},
-    {"sum_axis0_4096", sums, {0}, 0, SQ, 16384},
-    {"sum_axis1_4096", sums, {1}, 0, SQ, 16384},
-    {"sum_all_4096", sums, {-1}, 0, SQ, 4},
-    {"argmax_axis1_4096", argmax, {0}, 0, SQ, 32768},
-    {"transpose_add_4096", transpose_add, {0}, 0, 2 * SQ, SQ},
-    {"maxpool3x3s2_8x64x112", maxpool, {0}, 0, 24.5 * M, 6.125 * M},
-    {"maxpool3x3s2_8x64x112_bwd", maxpool, {1}, 0, 36.75 * M, 24.5 * M},
-    {"gather_embed_8192x256", gather, {0}, 0, 8 * M, 8 * M},
-    {"gather_embed_8192x256_bwd", gather, {1}, 0, 16 * M, 4.0 * 30522 * 256},
+    {"sigmoid_chain_65536", sigmoid_chain, {65536}, 0, M / 4, M / 4, NULL},
+    {"sigmoid_chain_4194304", sigmoid_chain, {4194304}, 0, 16 * M, 16 * M, NULL},
+    {"gelu_tanh_65536", gelu, {65536}, 0, M / 4, M / 4, NULL},
+    {"gelu_tanh_4194304", gelu, {4194304}, 0, 16 * M, 16 * M, NULL},
+    {"poly8_65536", poly8, {65536}, 0, M / 4, M / 4, NULL},
+    {"poly8_4194304", poly8, {4194304}, 0, 16 * M, 16 * M, NULL},
+    {"bn_relu_32x64x56x56", bn_relu, {0}, 0, 24.5 * M, 24.5 * M, NULL},
+    {"softmax_4096x1024", softmax, {0}, 0, 16 * M, 16 * M, NULL},
+    {"layernorm_4096x1024", layernorm, {0}, 0, 16 * M, 16 * M, NULL},
+    {"layernorm_4096x1024_bwd", layernorm, {1}, 0, 32 * M, 16 * M, NULL},
+    {"instancenorm_8x64x56x56", instancenorm, {0}, 0, 6.125 * M, 6.125 * M, NULL},
+    {"normalise_axis0_4096", normalise_axis0, {0}, 0, SQ, SQ, NULL},
+    {"xent_4096x1000_bwd", xent, {0}, 0, 4 * 4096e3, 4 * 4096e3, NULL},
+    {"sum_axis0_4096", sums, {0}, 0, SQ, 16384, NULL},
+    {"sum_axis1_4096", sums, {1}, 0, SQ, 16384, NULL},
+    {"sum_all_4096", sums, {-1}, 0, SQ, 4, NULL},
+    {"argmax_axis1_4096", argmax, {0}, 0, SQ, 32768, NULL},
+    {"transpose_add_4096", transpose_add, {0}, 0, 2 * SQ, SQ, NULL},
+    {"maxpool3x3s2_8x64x112", maxpool, {0}, 0, 24.5 * M, 6.125 * M, NULL},
+    {"maxpool3x3s2_8x64x112_bwd", maxpool, {1}, 0, 36.75 * M, 24.5 * M, NULL},
+    {"gather_embed_8192x256", gather, {0}, 0, 8 * M, 8 * M, NULL},
+    {"gather_embed_8192x256_bwd", gather, {1}, 0, 16 * M, 4.0 * 30522 * 256, NULL},
     {0}
 };

@@ -1,97 +1,165 @@
-/* bench/work_nets.c - small networks whose cost is overhead as much as arithmetic. */
+/* bench/work_nets.c - networks of examples/models/, trained or run; small work that is overhead. */
 #include "bench/work.h"
 
-static jot_Var
-dense(Bench *b, int k, jot_Var x, int64_t in, int64_t out, jot_Var *p, int *n)
-{
-    p[*n] = work_scaled(b, k, JOT_SHAPE(in, out), 0.05);
-    p[*n + 1] = work_scaled(b, k + 1, JOT_SHAPE(out), 0.05);
-    *n += 2;
-    return jot_linear(x, p[*n - 2], p[*n - 1]);
-}
-
-static jot_Var
-conv_relu_pool(Bench *b, int k, jot_Var x, int64_t in, int64_t out, int pad, jot_Var *p, int *n)
-{
-    jot_Conv how = {{1, 1}, {pad, pad}, {1, 1}, 1};
-    jot_Pool half = {{2, 2}, {2, 2}, {0, 0}};
-
-    p[*n] = work_scaled(b, k, JOT_SHAPE(out, in, 5, 5), 0.1);
-    p[*n + 1] = work_scaled(b, k + 1, JOT_SHAPE(out), 0.1);
-    *n += 2;
-    x = jot_add(jot_conv2d(x, p[*n - 2], &how), jot_reshape(p[*n - 1], JOT_SHAPE(1, out, 1, 1)));
-    return jot_max_pool2d(jot_relu(x), &half);
-}
-
-static jot_Var
-lenet_net(Bench *b, jot_Var x, jot_Var *p, int *n)
-{
-    x = conv_relu_pool(b, 1, x, 1, 6, 2, p, n);
-    x = conv_relu_pool(b, 3, x, 6, 16, 0, p, n);
-    x = jot_reshape(x, JOT_SHAPE(-1, 400));
-    x = jot_relu(dense(b, 5, x, 400, 120, p, n));
-    x = jot_relu(dense(b, 7, x, 120, 84, p, n));
-    return dense(b, 9, x, 84, 10, p, n);
-}
-
+/* a: batch, channels, side, classes; train: 1 SGD, 2 Adam, 0: run in evaluation mode */
 static int
-train(Bench *b, jot_Var logits, jot_Var labels, const jot_Var *p, int n, bool adam, jot_Var *out)
+network(Bench *b, jot_Var *out)
 {
-    jot_Var g[16];
+    const int64_t *a = b->work->a;
+    Model *m = &b->model[0];
+    jot_Var x = work_normal(b, 0, JOT_SHAPE(a[0], a[1], a[2], a[2]));
 
-    if (!b->optim)
-        b->optim = adam ? jot_adam(jot_vars(n, p), 1e-3, 0.9, 0.999, 1e-8) : jot_sgd(jot_vars(n, p), 0.01, 0.9, 0);
-    out[0] = jot_cross_entropy(logits, labels);
-    jot_grad(out[0], p, n, g);
-    jot_step(b->optim, g);
+    model_begin(m, b->c, a[4] != 0);
+    out[0] = b->work->net(m, x);
+    b->flops = m->flops * (a[4] ? 3 : 1);
+    if (a[4]) {
+        out[0] = jot_cross_entropy(out[0], work_labels(b, 1, a[0], a[3]));
+        work_step(b, 0, out[0], a[4] == 2 ? 1e-3 : 0, 0.9);
+    }
     return 1;
 }
 
-/* a: batch, train */
-static int
-lenet(Bench *b, jot_Var *out)
+/* x (n, 1, 28, 28) as the rows of a matrix */
+static jot_Var
+flat_mlp(Model *m, jot_Var x)
 {
-    int64_t batch = b->work->a[0];
-    jot_Var p[16], y;
-    int n = 0;
+    return mlp(m, jot_reshape(x, JOT_SHAPE(-1, 784)));
+}
 
-    y = lenet_net(b, work_normal(b, 0, JOT_SHAPE(batch, 1, 28, 28)), p, &n);
-    if (b->work->a[1])
-        return train(b, y, work_labels(b, 20, batch, 10), p, n, false, out);
-    out[0] = y;
+/* a: batch, length, width, blocks, heads, train */
+static int
+transformer(Bench *b, jot_Var *out)
+{
+    const int64_t *a = b->work->a;
+    Model *m = &b->model[0];
+    jot_Var x = work_normal(b, 0, JOT_SHAPE(a[0], a[1], a[2]));
+
+    model_begin(m, b->c, a[5] != 0);
+    out[0] = encoder(m, x, (int)a[3], (int)a[4]);
+    b->flops = m->flops * (a[5] ? 3 : 1);
+    if (a[5]) {
+        out[0] = jot_mean(jot_square(out[0]), JOT_ALL_DIMS);
+        work_step(b, 0, out[0], 1e-3, 0.9);
+    }
     return 1;
 }
 
-static int
-mlp(Bench *b, jot_Var *out)
-{
-    jot_Var p[16], x = work_normal(b, 0, JOT_SHAPE(64, 784));
-    int n = 0;
-
-    x = jot_relu(dense(b, 1, x, 784, 512, p, &n));
-    x = jot_relu(dense(b, 3, x, 512, 512, p, &n));
-    x = dense(b, 5, x, 512, 10, p, &n);
-    return train(b, x, work_labels(b, 20, 64, 10), p, n, true, out);
-}
+/* ---- overhead is the work ----------------------------------------------------------------- */
 
 static int
 chain(Bench *b, jot_Var *out)
 {
     jot_Var x = work_normal(b, 0, JOT_SHAPE(1));
-    int i;
 
-    for (i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++)
         x = jot_offset(jot_scale(x, 1.0001), 0.001);
     out[0] = x;
     return 1;
 }
 
+/* Proximal policy optimisation: -mean(min(r adv, clamp(r) adv)) - 0.01 mean(entropy), where r is
+ * the new probability of the action over the old one. */
+static int
+ppo(Bench *b, jot_Var *out)
+{
+    Model *m = &b->model[0];
+    jot_Var old = work_normal(b, 1, JOT_SHAPE(64)), adv = work_normal(b, 3, JOT_SHAPE(64));
+    jot_Var lp, r, gain;
+
+    model_begin(m, b->c, true);
+    lp = jot_log_softmax(policy(m, work_normal(b, 0, JOT_SHAPE(64, 4))), 1);
+    lp = jot_reindex_ex(lp, JOT_SHAPE(64), JOT_INDEX("i0", "@e0(i0)"), JOT_NONE_STRS, 0,
+                        JOT_VARS(work_labels(b, 2, 64, 2)));
+    r = jot_exp(jot_sub(lp, old));
+    gain = jot_minimum(jot_mul(r, adv), jot_mul(jot_clamp(r, 0.8, 1.2), adv));
+    gain = jot_add(jot_mean(gain, JOT_ALL_DIMS),
+                   jot_scale(jot_mean(jot_mul(jot_exp(lp), lp), JOT_ALL_DIMS), -0.01));
+    out[0] = jot_neg(gain);
+    work_step(b, 0, out[0], 3e-4, 0.9);
+    return 1;
+}
+
+/* Random trees of 5 to 35 leaves in prefix form, another one every step. */
+static const char *const trees[] = {
+    "(((.((((..(....(((..(.(...(((.(..(..((..(((((....((.(((.....(..",
+    "((.(..(((.((....((((....((((.((....((..((...((..(.(..",
+    "(((.((...((.(..(..((.((...(((..(.(.(.(...",
+    "(((..((.((.(.(.(.....",
+    "(((.(....",
+    "(((.((...(..(((...(.((.(...",
+    "((((.(....((...",
+    "((.(..(.(((..((...((..(..",
+    "(((.(..(((..((..(..(.((.(((..((..(...((...(((..((..((...(.(..",
+    "(((((...((..(..((..(((.((..(.(..((...(.(..((...",
+    "(((..(..(((...(.(..",
+    "(((((.(...(..((.(...((.((((..(....(((..(..(..",
+    "((.(..((.(.((((....(..(((..(.(.(..(((.(((.(......",
+    "((((..((...(..(((((.....(((((..(((....(..((..((.(.(..(..(..",
+    "(((.(..((((.(....(.(..((..((((..(....",
+    "(.((((...((...((.(((.(..(.((.(.(..((....(.((.(.(...",
+    "(((((..(..((((....((..(..(.((..((...((.(.(.((...(.(..",
+    "(((((..(((.(.(...(.(..((((....((...((..(((...((..(.(..(.(.((..(..",
+    "((.(((...((..(..(..",
+    "(.(((.(..(...",
+    "(((...((.(..((..((..(..",
+    "((..(.((..(..",
+    "(((.(.(...((((...((.((...((....",
+    "(((.(..(.((...((((((.....((((.(..(.((...(..(((....(.(.(..",
+    "(((.((..((...(.(..((((.....",
+    "((..(((.((....(.(..",
+    "(((.((.(..(..(..(.((.(.((....",
+    "(((...(..",
+    "(((((.((...(..((..((..(..((...(.(..",
+    "((..((..(..",
+    "(((..(((...((((.....((..(..",
+    "((.((..((((.(....(.(..((..."
+};
+
+static int
+treelstm(Bench *b, jot_Var *out)
+{
+    const char *tree = trees[b->step % (int)(sizeof trees / sizeof *trees)];
+    Model *m = &b->model[0];
+    jot_Var embedding = work_normal(b, 0, JOT_SHAPE(1000, 300)), one, g[6];
+    int64_t words[64], label = 1;
+
+    for (int k = 0; k < 64; k++)
+        words[k] = (k * 37 + b->step * 101) % 1000;
+    model_begin(m, b->c, true);
+    one = jot_array(b->c, JOT_I64, JOT_SHAPE(1), &label);
+    out[0] = jot_cross_entropy(tree_lstm(m, tree, embedding, words), one);
+    if (!b->optim[0])
+        b->optim[0] = jot_sgd(jot_vars(m->n, m->p), 0.01, 0, 0);
+    jot_grad(out[0], m->p, m->n, g);
+    jot_step(b->optim[0], g);
+    return 1;
+}
+
+#define INFER(name, net, side) \
+    {name "_infer_b1", network, {1, 3, side, 1000, 0}, 0, 0, 0, net}, \
+    {name "_infer_b8", network, {8, 3, side, 1000, 0}, 0, 0, 0, net}
 const Work work_nets[] = {
-    {"lenet_train_b1", lenet, {1, 1}, 0, 0, 0},
-    {"lenet_train_b64", lenet, {64, 1}, 0, 0, 0},
-    {"lenet_infer_b1", lenet, {1, 0}, 0, 0, 0},
-    {"lenet_infer_b64", lenet, {64, 0}, 0, 0, 0},
-    {"mlp_train_b64", mlp, {0}, 3 * 2.0 * 64 * (784 * 512 + 512 * 512 + 512 * 10), 0, 0},
-    {"chain2000_scalar", chain, {0}, 0, 0, 0},
+    {"lenet_train_b1", network, {1, 1, 28, 10, 1}, 0, 0, 0, lenet},
+    {"lenet_infer_b1", network, {1, 1, 28, 10, 0}, 0, 0, 0, lenet},
+    {"lenet_train_b64", network, {64, 1, 28, 10, 1}, 0, 0, 0, lenet},
+    {"lenet_infer_b64", network, {64, 1, 28, 10, 0}, 0, 0, 0, lenet},
+    {"mlp_train_b64", network, {64, 1, 28, 10, 2}, 0, 0, 0, flat_mlp},
+    INFER("squeezenet1_1", squeezenet, 224),
+    INFER("resnet18", resnet18, 224),
+    INFER("resnet50", resnet50, 224),
+    INFER("alexnet", alexnet, 224),
+    INFER("vgg11", vgg11, 224),
+    INFER("resnext50_32x4d", resnext50, 224),
+    INFER("mobilenet_v2", mobilenet, 224),
+    INFER("inception_v3", inception, 299),
+    {"resnet18_train_b8", network, {8, 3, 224, 1000, 1}, 0, 0, 0, resnet18},
+    {"resnet50_train_b4", network, {4, 3, 224, 1000, 1}, 0, 0, 0, resnet50},
+    {"squeezenet1_1_train_b8", network, {8, 3, 224, 1000, 1}, 0, 0, 0, squeezenet},
+    {"vgg11_train_b4", network, {4, 3, 224, 1000, 1}, 0, 0, 0, vgg11},
+    {"bert_base_infer_b1_l128", transformer, {1, 128, 768, 12, 12, 0}, 0, 0, 0, NULL},
+    {"encoder4_256_train_b16_l64", transformer, {16, 64, 256, 4, 4, 1}, 0, 0, 0, NULL},
+    {"chain2000_scalar", chain, {0}, 0, 0, 0, NULL},
+    {"ppo_step_b64", ppo, {0}, 0, 0, 0, NULL},
+    {"treelstm_train_tree", treelstm, {0}, 0, 0, 0, NULL},
     {0}
 };

@@ -1,4 +1,4 @@
-/* bench/work_seeds.c - what the papers measure: box overlaps, uniformity, capsules, recurrent cells. */
+/* bench/work_seeds.c - what the papers measure: box overlaps, uniformity, capsules, cells. */
 #include "bench/work.h"
 
 /* a: rows, columns, backward */
@@ -28,12 +28,12 @@ uniformity(Bench *b, jot_Var *out)
     jot_Var s = jot_sum(jot_mul(x, x), JOT_DIMS(1));
     jot_Var p = jot_matmul(x, jot_transpose(x, JOT_DIMS(1, 0)));
     jot_Var d = jot_relu(jot_sub(jot_add(jot_expand(s, 1), jot_expand(s, 0)), jot_scale(p, 2)));
-    jot_Var upper = jot_lt(jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 0), jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 1));
+    jot_Var upper = jot_lt(jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 0),
+                           jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 1));
     jot_Var e = jot_mul(jot_exp(jot_scale(d, -2)), jot_cast(upper, JOT_F32));
 
     out[0] = jot_log(jot_scale(jot_sum(e, JOT_ALL_DIMS), 2.0 / (double)(n * (n - 1))));
-    jot_grad(out[0], &x, 1, out + 1);
-    return 2;
+    return work_backward(b, 1, out[0], 1, &x, out);
 }
 
 /* out[n,k,p,q,i,j] = sum c r s l  x[n,c,2p+r,2q+s,i,l] w[k,c,r,s,l,j] */
@@ -62,7 +62,9 @@ part(jot_Var g, int k)
 static jot_Var
 elu(jot_Var x)
 {
-    return jot_select(jot_gt(x, jot_scale(x, 0)), x, jot_expm1(x));
+    jot_Var zero = jot_full(x.ctx, JOT_F32, JOT_SHAPE(), 0);
+
+    return jot_select(jot_gt(x, zero), x, jot_expm1(jot_minimum(x, zero)));
 }
 
 enum { LSTM, MILSTM, SUBLSTM, LLTM, SCRN };
@@ -77,19 +79,21 @@ cell(int kind, jot_Var x, jot_Var *h, jot_Var *c, const jot_Var *p)
         jot_Var bias = jot_slice(p[2], JOT_SHAPE(0), JOT_SHAPE(H), JOT_SHAPE(1));
 
         *c = jot_add(jot_scale(*c, 0.95), jot_scale(jot_matmul(x, part(p[0], 0)), 0.05));
-        *h = jot_sigmoid(jot_add(jot_add(jot_add(jot_matmul(x, part(p[0], 1)), jot_matmul(*h, part(p[1], 0))),
-                                         jot_matmul(*c, part(p[1], 1))), bias));
+        g = jot_add(jot_matmul(x, part(p[0], 1)), jot_matmul(*h, part(p[1], 0)));
+        *h = jot_sigmoid(jot_add(jot_add(g, jot_matmul(*c, part(p[1], 1))), bias));
         return;
     }
     a = jot_matmul(x, p[0]);
     z = jot_matmul(*h, p[1]);
     if (kind == MILSTM)
-        g = jot_add(jot_add(jot_add(jot_mul(jot_mul(p[3], a), z), jot_mul(p[4], a)), jot_mul(p[5], z)), p[2]);
+        g = jot_add(jot_add(jot_add(jot_mul(jot_mul(p[3], a), z), jot_mul(p[4], a)),
+                            jot_mul(p[5], z)), p[2]);
     else
         g = jot_add(jot_add(a, z), p[2]);
     switch (kind) {
     case LSTM: case MILSTM:
-        *c = jot_add(jot_mul(jot_sigmoid(part(g, 1)), *c), jot_mul(jot_sigmoid(part(g, 0)), jot_tanh(part(g, 3))));
+        *c = jot_add(jot_mul(jot_sigmoid(part(g, 1)), *c),
+                     jot_mul(jot_sigmoid(part(g, 0)), jot_tanh(part(g, 3))));
         *h = jot_mul(jot_sigmoid(part(g, 2)), jot_tanh(*c));
         break;
     case SUBLSTM:
@@ -111,7 +115,8 @@ rnn(Bench *b, jot_Var *out)
     jot_Var c = work_normal(b, 2, JOT_SHAPE(B, H)), p[6];
 
     for (k = 0; k < n; k++)
-        p[k] = k < 2 ? work_scaled(b, 3 + k, JOT_SHAPE(H, 4 * H), 0.05) : work_normal(b, 3 + k, JOT_SHAPE(4 * H));
+        p[k] = k < 2 ? work_scaled(b, 3 + k, JOT_SHAPE(H, 4 * H), 0.05)
+                     : work_normal(b, 3 + k, JOT_SHAPE(4 * H));
     for (t = 0; t < T; t++) {
         jot_Var x = jot_slice(xs, JOT_SHAPE(t, 0, 0), JOT_SHAPE(t + 1, B, H), JOT_SHAPE(1, 1, 1));
 
@@ -122,17 +127,17 @@ rnn(Bench *b, jot_Var *out)
 
 #define RNN (3 * 2.0 * T * 2 * B * H * 4 * H)
 const Work work_seeds[] = {
-    {"iou_100x1000", iou, {100, 1000, 0}, 0, 17600, 4e5},
-    {"iou_100x1000_bwd", iou, {100, 1000, 1}, 0, 4e5, 17600},
-    {"iou_1000x10000", iou, {1000, 10000, 0}, 0, 176000, 4e7},
-    {"iou_1000x10000_bwd", iou, {1000, 10000, 1}, 0, 4e7, 176000},
-    {"uniformity_1024x128_bwd", uniformity, {0}, 3 * 2.0 * 1024 * 1024 * 128, 0, 0},
-    {"caps32_14", caps, {0}, 2.0 * 8 * 32 * 36 * 16 * 32 * 9 * 4, 0, 0},
-    {"caps32_14_bwd", caps, {1}, 6.0 * 8 * 32 * 36 * 16 * 32 * 9 * 4, 0, 0},
-    {"rnn_lstm_bwd", rnn, {LSTM}, RNN, 0, 0},
-    {"rnn_milstm_bwd", rnn, {MILSTM}, RNN, 0, 0},
-    {"rnn_sublstm_bwd", rnn, {SUBLSTM}, RNN, 0, 0},
-    {"rnn_lltm_bwd", rnn, {LLTM}, RNN, 0, 0},
-    {"rnn_scrn_bwd", rnn, {SCRN}, 3 * 2.0 * T * 4 * B * H * H, 0, 0},
+    {"iou_100x1000", iou, {100, 1000, 0}, 0, 17600, 4e5, NULL},
+    {"iou_100x1000_bwd", iou, {100, 1000, 1}, 0, 4e5, 17600, NULL},
+    {"iou_1000x10000", iou, {1000, 10000, 0}, 0, 176000, 4e7, NULL},
+    {"iou_1000x10000_bwd", iou, {1000, 10000, 1}, 0, 4e7, 176000, NULL},
+    {"uniformity_1024x128_bwd", uniformity, {0}, 3 * 2.0 * 1024 * 1024 * 128, 0, 0, NULL},
+    {"caps32_14", caps, {0}, 2.0 * 8 * 32 * 36 * 16 * 32 * 9 * 4, 0, 0, NULL},
+    {"caps32_14_bwd", caps, {1}, 6.0 * 8 * 32 * 36 * 16 * 32 * 9 * 4, 0, 0, NULL},
+    {"rnn_lstm_bwd", rnn, {LSTM}, RNN, 0, 0, NULL},
+    {"rnn_milstm_bwd", rnn, {MILSTM}, RNN, 0, 0, NULL},
+    {"rnn_sublstm_bwd", rnn, {SUBLSTM}, RNN, 0, 0, NULL},
+    {"rnn_lltm_bwd", rnn, {LLTM}, RNN, 0, 0, NULL},
+    {"rnn_scrn_bwd", rnn, {SCRN}, 3 * 2.0 * T * 4 * B * H * H, 0, 0, NULL},
     {0}
 };

@@ -1,0 +1,123 @@
+/* bench/inputs.c - what workloads are made of: inputs by number, gradients, training steps. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench/work.h"
+
+const Work *const work_tables[] = {
+    work_products, work_convs, work_maps, work_seeds, work_nets, work_gans, NULL
+};
+
+const Work *
+work_find(const char *name)
+{
+    for (int i = 0; work_tables[i]; i++)
+        for (const Work *w = work_tables[i]; w->name; w++)
+            if (!strcmp(w->name, name))
+                return w;
+    return NULL;
+}
+
+static uint64_t state;
+
+static double
+uniform(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state >> 11) / 9007199254740992.0;
+}
+
+enum { FILL_NORMAL, FILL_UNIFORM, FILL_POSITIVE };
+
+static double
+number(int fill)
+{
+    double u = uniform();
+
+    if (fill == FILL_UNIFORM)
+        return u;
+    u = sqrt(-2 * log(u + 1e-12)) * cos(6.283185307179586 * uniform());
+    return fill == FILL_POSITIVE ? 1 + fabs(u) : u;
+}
+
+static jot_Var
+input(Bench *b, int k, jot_Ints shape, int fill, double scale)
+{
+    int64_t n = 1, i;
+    float *p;
+
+    if (b->made[k])
+        return b->in[k];
+    for (i = 0; i < shape.n; i++)
+        n *= shape.v[i];
+    p = malloc((size_t)n * sizeof *p + 1);
+    state = (uint64_t)k * 77 + 5;
+    for (i = 0; i < n; i++)
+        p[i] = (float)(number(fill) * scale);
+    b->in[k] = jot_param(b->c, JOT_F32, shape, p);
+    b->made[k] = true;
+    free(p);
+    return b->in[k];
+}
+
+jot_Var
+work_normal(Bench *b, int k, jot_Ints shape)
+{
+    return input(b, k, shape, FILL_NORMAL, 1);
+}
+
+jot_Var
+work_scaled(Bench *b, int k, jot_Ints shape, double scale)
+{
+    return input(b, k, shape, FILL_NORMAL, scale);
+}
+
+jot_Var
+work_positive(Bench *b, int k, jot_Ints shape)
+{
+    return input(b, k, shape, FILL_POSITIVE, 1);
+}
+
+jot_Var
+work_uniform(Bench *b, int k, jot_Ints shape)
+{
+    return input(b, k, shape, FILL_UNIFORM, 1);
+}
+
+jot_Var
+work_labels(Bench *b, int k, int64_t n, int64_t classes)
+{
+    int64_t *p, i;
+
+    if (b->made[k])
+        return b->in[k];
+    p = malloc((size_t)n * sizeof *p);
+    state = (uint64_t)k + 99;
+    for (i = 0; i < n; i++)
+        p[i] = (int64_t)(uniform() * (double)classes);
+    b->in[k] = jot_param(b->c, JOT_I64, jot_ints(1, &n), p);
+    b->made[k] = true;
+    free(p);
+    return b->in[k];
+}
+
+int
+work_backward(Bench *b, int k, jot_Var y, int n, const jot_Var *wrt, jot_Var *out)
+{
+    out[0] = jot_sum(jot_mul(y, work_normal(b, k, jot_shape(y))), JOT_ALL_DIMS);
+    jot_grad(out[0], wrt, n, out + 1);
+    return 1 + n;
+}
+
+void
+work_step(Bench *b, int k, jot_Var loss, double adam, double beta1)
+{
+    Model *m = &b->model[k];
+    jot_Var g[MODEL_PARAMS];
+
+    if (!b->optim[k])
+        b->optim[k] = adam > 0 ? jot_adam(jot_vars(m->n, m->p), adam, beta1, 0.999, 1e-8)
+                               : jot_sgd(jot_vars(m->n, m->p), 0.01, 0.9, 0);
+    jot_grad(loss, m->p, m->n, g);
+    jot_step(b->optim[k], g);
+}
