@@ -116,7 +116,7 @@ jot_dialect_helper(const char *name, size_t n)
 
 #define NEEDED 512
 typedef struct {
-    const char *name;
+    char name[40]; /* a copy: a caller's text may be gone */
     size_t n;
 } Needed;
 typedef struct {
@@ -185,23 +185,21 @@ need(Prelude *p, const char *name, size_t n, int depth)
     for (int i = 0; i < p->ndone; i++)
         if (p->done[i].n == n && memcmp(p->done[i].name, name, n) == 0)
             return;
-    if (p->ndone >= NEEDED || depth > 40)
+    if (p->ndone >= NEEDED || depth > 40 || n > sizeof p->done[0].name)
         return;
     fn = jot_prelude_find(name, n);
     text = jot_dialect_helper(name, n);
-    /* a name in a fixed buffer does not outlive it: keep the text's own */
-    p->done[p->ndone].name = fn ? fn->name : name;
-    p->done[p->ndone].n = n;
+    memcpy(p->done[p->ndone].name, name, n);
+    p->done[p->ndone++].n = n; /* before what it needs itself */
     if (fn) {
-        p->ndone++;
         need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
         need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
         jot_text_f(p->out, "static %s\n%s%s\n%s\n", fn->ret, fn->name, fn->params, fn->body);
     } else if (text) {
-        p->ndone++;
         jot_text_f(p->out, "%s", text);
-    } else if (need_vector(p, name, n))
-        p->ndone++;
+    } else if (!need_vector(p, name, n)) {
+        p->ndone--; /* a word of the text's own */
+    }
 }
 
 static void
