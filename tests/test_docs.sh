@@ -1,0 +1,63 @@
+#!/bin/sh
+# tests/test_docs.sh BUILD - the pages say what is: dumps and counts are those of this tree, files,
+# functions and variables of the environment exist, code compiles. BUILD: where examples are built.
+b=$1; passed=0; failed=0
+pages="README.md docs/*.md"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+ok() { passed=$((passed + 1)); }
+bad() { echo "$*"; failed=$((failed + 1)); }
+
+docs/walk.sh "$b/examples/02_conv" --check && ok || bad "docs/walk.md"
+docs/counts.sh --check && ok || bad "docs/fusion.md"
+
+# links, and names of files between backticks
+for page in $pages; do
+    here=$(dirname "$page")
+    for to in $(grep -o ']([^)#]*)' "$page" | tr -d '])('); do
+        case $to in *://*) continue ;; esac
+        [ -e "$here/$to" ] && ok || bad "$page links to $to, which is not there"
+    done
+    for to in $(grep -o '`\(ops\|fuse\|ccode\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
+                tr -d '`'); do
+        ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
+    done
+    # jot_name between backticks: of the public header, or between our files
+    for name in $(grep -o '`[^`]*`' "$page" | grep -o 'jot_[a-zA-Z0-9_]*[a-zA-Z0-9]' | sort -u); do
+        op=$(echo "$name" | sed 's/^jot_//')
+        grep -qw -e "$name" -e "X($op)" core.h ccode/*.h fuse/*.h ops/*.h backends/*.[ch] && ok ||
+            bad "$page speaks of $name, which is not there"
+    done
+    for name in $(grep -o '`test_[a-z_]*\(\.sh\)*' "$page" | tr -d '`' | sort -u); do
+        ls tests/"${name%.sh}".* >/dev/null 2>&1 && ok || bad "$page speaks of $name, which is not there"
+    done
+done
+for t in tests/test_*; do # and every test has its line
+    name=$(basename "$t" .c)
+    grep -q "^| .$name. |" docs/testing.md && ok || bad "docs/testing.md has no line for $name"
+done
+
+# the environment: what the code reads is what the table has
+grep -ho '"JOT_[A-Z_]*"' core.c backends/*.c | tr -d '"' | sort -u >"$dir/read"
+sed -n 's/^| `\(JOT_[A-Z_]*\)`.*/\1/p' docs/backends.md | sort -u >"$dir/told"
+diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the environment"
+
+# code that is said to be complete
+sed -n '/^#include "backends\/backend.h"/,/^```/p' docs/backends.md | sed '$d' >"$dir/null.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror -I. -c "$dir/null.c" -o "$dir/null.o" && ok ||
+    bad "docs/backends.md: the stub of a backend"
+
+# the README's page, with what it takes for granted
+{
+    printf '#include <stdio.h>\n#include "core.h"\nint main(void) { enum { n = 4, N = 1, O = 2, C = 2, H = 5, W = 5 };\n'
+    printf 'static float pixels[n * 784]; static int64_t digits[n];\n'
+    sed -n '/^```c/,/^```/p' README.md | sed '/^```/d; /^#include/d' |
+        sed 's|^jot_Var  y = jot_matmul|jot_Var labels = jot_array(c, JOT_I64, JOT_SHAPE(n), digits);\n&|
+             s|^jot_Var xx|{ x = jot_ones(c, JOT_F32, JOT_SHAPE(N, C, H, W)), w = jot_ones(c, JOT_F32, JOT_SHAPE(O, C, 3, 3));\n&|'
+    printf 'printf("%%g\\n", jot_item(jot_sum(y, JOT_ALL_DIMS))); }\nreturn jot_error(c); }\n'
+} >"$dir/page.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror -I. "$dir/page.c" -o "$dir/page" "$b/libjot.a" -ldl -lpthread -lm &&
+    [ "$(JOT_BACKEND=interp "$dir/page" | tr '\n' ' ')" = "2.30259 676 " ] && ok || bad "README.md: the code of its page"
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ]
