@@ -5,6 +5,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   install        PREFIX=/usr/local             wc          lines of code
+#   examples       build/examples/               docs        dumps and counts into docs/
 CC      = gcc
 CFLAGS  = -O2 -g
 WARN    = -std=c99 -Wall -Wextra -Wpedantic
@@ -59,6 +60,11 @@ demo: $(B)/examples/07_digits
 	@mkdir -p out
 	$(B)/examples/07_digits $(if $(MNIST),--mnist $(MNIST))
 
+# the blocks of docs/ that are made of what the programs print; tests/test_docs.sh compares them
+docs: $(B)/examples/02_conv
+	docs/walk.sh $(B)/examples/02_conv
+	docs/counts.sh
+
 deps:
 	@tools/deps.sh
 
@@ -69,6 +75,7 @@ test: deps
 run-tests: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "tools/layers.sh" "$(MAKE) -s freestanding" "$(MAKE) -s dist-check" \
 	    "$(MAKE) -s check-c++" $(TESTS) "tests/test_examples.sh $(B)/examples" \
+	    "tests/test_docs.sh $(B)" \
 	    "$(MAKE) -s B=$(B)/tcc check-tcc" "$(MAKE) -s B=$(B)/asan check-asan" "tests/test_valgrind.sh $(B)"
 
 test-long: all
@@ -159,7 +166,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: all examples demo deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-run check-tcc tcc-run check-c++ fuzz bench bench-report install wc clean
 
 clean:
