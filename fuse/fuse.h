@@ -18,8 +18,9 @@
  * group in the group's axes; compute what is CLONED wherever it is met, composing maps. Index
  * variables (inputs of REINDEX and REDUCE after the first) and inputs of CODE are always in memory.
  * CODE is a group of its own: its members are its PICK nodes, all STORED; it is itself INSIDE and
- * no member. A REDUCE whose map is not a choice of axes may share a group with element-wise results
- * that it reads, and is never a sibling of other reductions but those of its kind.
+ * no member. A REDUCE whose map is not a choice of axes is the one stored member of its group,
+ * unless the map reads index variables: such a one may have siblings of its kind, and element-wise
+ * results that it reads.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
@@ -55,6 +56,7 @@ typedef enum {
     WHY_STOP_FUSE,
     WHY_INDEX,        /* an index variable is in memory */
     WHY_CODE,         /* user code reads and writes whole arrays */
+    WHY_SCATTER,      /* a scatter is solved for its outputs in a nest of its own */
     WHY_NODES,        /* the group would have more than FUSE_NODES nodes */
     WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
     WHYS

@@ -200,11 +200,12 @@ label_edges(Fuser *f)
 static bool
 label_sibling(Fuser *f, uint32_t g)
 {
-    return !f->ncontract[g] && (f->gflags[g] & FV_REDUCE) && !(f->gflags[g] & FV_CODE);
+    return !f->ncontract[g] && (f->gflags[g] & FV_REDUCE) &&
+           !(f->gflags[g] & (FV_CODE | FV_SOLVED));
 }
 
-/* Readers of one variable, by level: neighbours merge if they walk one space. A scatter is left
- * with others of its kind, since it may yet be turned into a gather. */
+/* Readers of one variable, by level: neighbours merge if they walk one space, scatters with
+ * scatters. */
 static void
 label_readers(Fuser *f, FuseRank *v, uint32_t n)
 {

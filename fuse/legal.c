@@ -24,6 +24,7 @@ jot_fuse_why(FuseWhy why)
         "stop_fuse",
         "an index variable is in memory",
         "user code reads and writes whole arrays",
+        "a scatter is solved for its outputs in a nest of its own",
         "the group would have too many nodes",
         "the group would read and store too many variables",
     };
@@ -127,6 +128,19 @@ jot_fuse_is_scatter(const Fuser *f, uint32_t pos)
         used |= (uint64_t)1 << axis;
     }
     return false;
+}
+
+/* ... and reads no index variable: it can be solved for its outputs. */
+JOT_FN bool
+jot_fuse_is_solved(const Fuser *f, uint32_t pos)
+{
+    const Node *r = f->node[pos];
+    bool slots = false;
+    int d;
+
+    for (d = 0; d < r->nindex; d++)
+        slots = slots || jot_ix_slots(&f->ctx->ix, r->index[d]);
+    return !slots && jot_fuse_is_scatter(f, pos);
 }
 
 JOT_FN FuseWhy

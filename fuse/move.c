@@ -5,8 +5,8 @@
  *
  * One sweep from the results down. Each node collects the broadcasts through which it is read, and
  * moves if nothing else reads it (no gather of such a broadcast either), it is not asked for, and
- * none of them feeds a contraction (whose inner loop is no place for it). Its operands are then read
- * through the same broadcasts.
+ * none of them feeds a contraction (whose inner loop is no place for it). Its operands are then
+ * read through the same broadcasts.
  *
  * Nothing is rewritten: a moved node is a vertex for each broadcast it is read through, and in the
  * result it is CLONED. How much moves together is limited, since it is never stored.

@@ -13,12 +13,14 @@
  *
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
  * gradient of relu and pooling is stored before the convolution that reads it. Only what is larger
- * than all it is computed from, and cheap, is no worse there than a load. What is to be stored after
- * all is marked, and fusion starts over.
+ * than all it is computed from, and cheap, is no worse there than a load. What is to be stored
+ * after all is marked, and fusion starts over.
  *
  * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, order, edges
  * Read before: fuse/label.c. After: fuse/fuse.c. */
 #include "fuse/work.h"
+
+enum { PLACE_ROUNDS = 4 }; /* of splitting, which may have more stored: then more is split */
 
 typedef struct { uint32_t pos, owner; bool through; } PlaceStep;
 
@@ -61,7 +63,9 @@ place_why(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
         return why;
     both[0] = jot_fuse_find(f, f->vert[p]);
     both[1] = w->root;
-    return both[0] != both[1] && !jot_fuse_union_ok(f, both, 2, &why) ? why : WHY_RULE3;
+    if (both[0] != both[1] && !jot_fuse_union_ok(f, both, 2, &why))
+        return why;
+    return f->gflags[w->root] & FV_SPLIT ? WHY_SCATTER : WHY_RULE3;
 }
 
 static void
@@ -98,7 +102,7 @@ place_edge_again(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
     }
 }
 
-/* i, computed in a contraction, is to be stored: as the map of it that s is, if that is no larger. */
+/* i, computed in a contraction, is to be stored: as the map of it that s is, if no larger. */
 static void
 place_out(PlaceWalk *w, const PlaceStep *s, uint32_t i)
 {
@@ -214,19 +218,47 @@ place_all(Fuser *f, bool *again)
  * computed, whether all operands come through reindexes, what has to be computed. */
 typedef struct { int64_t leaf; uint32_t cone; bool far, work, dear; } PlaceBelow;
 
+/* Is i computed by whoever reads it? */
+static bool
+place_is_computed(const Fuser *f, uint32_t i)
+{
+    uint32_t b = f->bits[i];
+
+    return (f->node[i]->kind == NODE_REINDEX || jot_fuse_is_elementwise(f->node[i])) &&
+           !(b & (FN_LEAF | FN_KEEP | FN_FREE)) && (!(b & FN_STORED) || (b & FN_CLONE));
+}
+
 static PlaceBelow
 place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
 {
     PlaceBelow memory = {0, 0, false, false, false}, none = {0, 0, true, false, false};
-    uint32_t b = f->bits[i];
-    bool computed = f->node[i]->kind == NODE_REINDEX || jot_fuse_is_elementwise(f->node[i]);
 
-    if (b & FN_FREE)
-        return none;
     memory.leaf = f->node[i]->nelem;
-    if (!computed || (b & (FN_LEAF | FN_KEEP)) || ((b & FN_STORED) && !(b & FN_CLONE)))
-        return memory;
-    return below[i];
+    return place_is_computed(f, i) ? below[i] : f->bits[i] & FN_FREE ? none : memory;
+}
+
+/* A sum over operands counts shared nodes each time: what it finds too large is counted again. */
+static uint32_t
+place_cone(Fuser *f, uint32_t i)
+{
+    uint32_t stack[2 * FUSE_CONE], n = 1, cone = 0, stamp = ++f->stamps, k;
+
+    stack[0] = i;
+    while (n && cone <= FUSE_CONE) {
+        i = stack[--n];
+        cone += jot_fuse_weight(f->node[i]);
+        for (k = f->in0[i]; k < f->in0[i + 1]; k++, f->visits++) {
+            uint32_t p = f->in[k];
+
+            if (!place_is_computed(f, p) || f->seen[p] == stamp)
+                continue;
+            f->seen[p] = stamp;
+            if (n == 2 * FUSE_CONE)
+                return n;
+            stack[n++] = p;
+        }
+    }
+    return n ? 2 * FUSE_CONE : cone;
 }
 
 static void
@@ -250,10 +282,10 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
         sum.work |= in.work;
         sum.dear |= in.dear;
     }
-    if (sum.cone > 2 * FUSE_CONE)
-        sum.cone = 2 * FUSE_CONE;
     if (n->kind == NODE_REINDEX)
         sum.far = true;
+    if (sum.cone > FUSE_CONE)
+        sum.cone = n->nelem > sum.leaf || sum.far ? place_cone(f, i) : 2 * FUSE_CONE;
     below[i] = sum;
     if (f->bits[i] & (FN_KEEP | FN_MOVED))
         return;
@@ -326,8 +358,13 @@ place_dear(Fuser *f)
 JOT_FN bool
 jot_fuse_place(Fuser *f, bool *again)
 {
+    uint32_t round;
+
     if (!place_order(f) || !place_all(f, again) || !place_clones(f) || !place_all(f, again))
         return false;
+    for (round = 0; round < PLACE_ROUNDS && jot_fuse_split(f); round++)
+        if (!place_all(f, again))
+            return false;
     *again |= place_dear(f);
     return true;
 }

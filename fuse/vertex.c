@@ -327,6 +327,7 @@ link_vert(Fuser *f, uint32_t pos, uint32_t map, uint32_t *number)
     flags |= n->kind == NODE_REDUCE ? FV_REDUCE : 0;
     flags |= f->bits[pos] & FN_CONTRACT ? FV_CONTRACT : 0;
     flags |= n->kind == NODE_REDUCE && jot_fuse_is_scatter(f, pos) ? FV_SCATTER : 0;
+    flags |= n->kind == NODE_REDUCE && jot_fuse_is_solved(f, pos) ? FV_SOLVED : 0;
     flags |= n->kind == NODE_CODE ? FV_CODE : 0;
     vert->flags = flags | (map ? FV_VIRTUAL : 0);
     vert->pos = pos;

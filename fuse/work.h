@@ -4,7 +4,7 @@
  *     selection  --settle, move-->  bits per position      who is in memory, moved, free
  *                --link---------->  vertices, edges        what is grouped       (fuse/vertex.c)
  *                --label--------->  par, level             groups                (fuse/label.c)
- *                --place--------->  stored, cloned         places and edges left (fuse/place.c)
+ *                --place--------->  stored, cloned         places, edges left (fuse/place.c)
  *
  * A vertex is a node that walks a space: element-wise, reduction, random, user code, a reindex that
  * is stored. An element-wise node e moved past a broadcast m is a vertex (e, m) per broadcast,
@@ -44,7 +44,15 @@ typedef struct {
     int64_t nelem;
 } FuseMap;
 
-enum { FV_REDUCE = 1, FV_CONTRACT = 2, FV_SCATTER = 4, FV_VIRTUAL = 8, FV_CODE = 16 };
+enum {
+    FV_REDUCE = 1,
+    FV_CONTRACT = 2,
+    FV_SCATTER = 4,
+    FV_VIRTUAL = 8,
+    FV_CODE = 16,
+    FV_SOLVED = 32, /* a scatter that may be turned into a gather */
+    FV_SPLIT = 64   /* ... and left a group for it */
+};
 typedef struct {
     uint32_t pos, map, space;
     uint32_t pre, suc; /* first of its edges in pre[], suc[]; they end where the next one's begin */
@@ -101,6 +109,7 @@ JOT_FN uint8_t jot_fuse_weight(const Node *node); /* 2 if its value is rounded t
 JOT_FN bool jot_fuse_is_broadcast(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_contraction(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_scatter(const Fuser *f, uint32_t pos);
+JOT_FN bool jot_fuse_is_solved(const Fuser *f, uint32_t pos);
 /* The reason that forbids to fuse variable p with node c that reads it as operand k, directly or
  * through a reindex; WHYS: none does. */
 JOT_FN FuseWhy jot_fuse_edge_why(const Fuser *f, uint32_t p, uint32_t c, uint32_t k, bool through);
@@ -114,9 +123,10 @@ JOT_FN bool jot_fuse_settle(Fuser *f); /* who is a leaf, in memory, free */
 JOT_FN bool jot_fuse_move(Fuser *f);
 JOT_FN bool jot_fuse_link(Fuser *f);
 
-/* fuse/label.c, shift.c, place.c */
+/* fuse/label.c, shift.c, place.c, split.c */
 JOT_FN bool jot_fuse_label(Fuser *f);
 JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: some are KEEP now */
+JOT_FN bool jot_fuse_split(Fuser *f); /* did any scatter leave its group? */
 JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);
 JOT_FN bool jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why);
 JOT_FN void jot_fuse_union(Fuser *f, uint32_t a, uint32_t b);

@@ -510,6 +510,50 @@ test_dear(void)
     }
 }
 
+/* A sum whose map can be solved has a nest of its own; maps with index variables share one. */
+static void
+test_scatters(void)
+{
+    V x = IN(8, 4), i = jot_array(ctx, JOT_I32, SH(8), NULL), e = jot_exp(x), out[3];
+    jot_Vars at = JOT_VARS(i);
+    Run run;
+    int k;
+
+    out[0] = jot_reindex_reduce(JOT_ADD, x, SH(11), JOT_INDEX("i0 + i1"));
+    out[1] = jot_reindex_reduce(JOT_MAX, x, SH(18), JOT_INDEX("i0*2 + i1"));
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "siblings");
+    run_free(&run);
+
+    out[0] = jot_reindex_reduce(JOT_ADD, e, SH(11), JOT_INDEX("i0 + i1"));
+    CHECK(run_fuse(&run, 1, out, FUSE_PAPER, 0) == 1, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, e, PLACE_INSIDE, "what only a scatter needs");
+    run_free(&run);
+    out[1] = jot_sum(e, D(1));
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, e, PLACE_STORED, "what a scatter and a sum need");
+    check_why(&run, e, WHY_SCATTER, "scatter");
+    check_result(&run, "scatter and sum");
+    run_free(&run);
+
+    /* larger than all it is computed from: not stored */
+    out[2] = jot_mul(jot_broadcast(x, SH(8, 4, 3), D(2)),
+                     jot_broadcast(IN(3), SH(8, 4, 3), D(0, 1)));
+    out[0] = jot_reindex_reduce(JOT_ADD, out[2], SH(14), JOT_INDEX("i0 + i1 + i2"));
+    out[1] = jot_reindex_reduce(JOT_ADD, out[2], SH(11, 3), JOT_INDEX("i0 + i1", "i2"));
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, out[2], PLACE_CLONED, "what two scatters need");
+    check_result(&run, "two scatters");
+    run_free(&run);
+
+    for (k = 0; k < 2; k++)
+        out[k] = jot_reindex_reduce_ex(k ? JOT_MAX : JOT_ADD, x, SH(9, 4),
+                                       JOT_INDEX("@e0(i0)", "i1"), JOT_NONE_STRS, at);
+    CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 1, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "scatters by index");
+    run_free(&run);
+}
+
 /* Reindexes that cannot be composed: the chain is cut now and then. */
 static void
 test_chain(void)
@@ -735,6 +779,7 @@ main(int argc, char **argv)
         test_caps();
         test_places();
         test_dear();
+        test_scatters();
         test_chain();
         test_code();
         test_memory();
