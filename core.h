@@ -255,17 +255,18 @@ JOT_API jot_Var jot_reindex_reduce_ex(jot_ReduceOp op, jot_Var y, jot_Ints shape
     X(neg) X(abs) X(sign) X(floor) X(ceil) X(round) X(trunc) X(sqrt) X(rsqrt) X(cbrt) X(exp) X(exp2) \
     X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) \
     X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(sigmoid) X(softplus) X(erf) X(erfc) X(isnan) \
-    X(isinf) X(isfinite) X(logical_not) X(bit_not)
+    X(isinf) X(isfinite) X(signbit) X(logical_not) X(bit_not)
 #define JOT_BINARY(X) \
-    X(add) X(sub) X(mul) X(div) X(floordiv) X(mod) X(fmod) X(pow) X(maximum) X(minimum) X(copysign) \
-    X(hypot) X(atan2) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor) \
-    X(bit_and) X(bit_or) X(bit_xor) X(shift_left) X(shift_right)
+    X(add) X(sub) X(mul) X(div) X(floordiv) X(mod) X(fmod) X(pow) X(maximum) X(minimum) X(fmax) \
+    X(fmin) X(copysign) X(heaviside) X(hypot) X(atan2) X(logaddexp) X(eq) X(ne) X(lt) X(le) X(gt) \
+    X(ge) X(logical_and) X(logical_or) X(logical_xor) X(bit_and) X(bit_or) X(bit_xor) X(shift_left) X(shift_right)
 #define JOT_DECL1_(name) JOT_API jot_Var jot_##name(jot_Var a);
 #define JOT_DECL2_(name) JOT_API jot_Var jot_##name(jot_Var a, jot_Var b);
 JOT_UNARY(JOT_DECL1_)
 JOT_BINARY(JOT_DECL2_)
 /* floordiv and mod round towards minus infinity, as Python's; integers by 0 give 0; fmod is C's.
- * round: halves to even. maximum, minimum: NaN wins; ties share their gradient. Integers wrap.
+ * round: halves to even. maximum, minimum: NaN wins; fmax, fmin: the number wins; ties share their
+ * gradient. heaviside(a, b): 0 below 0, b at 0, 1 above. logaddexp: log(e^a + e^b). Integers wrap.
  * Shifts by a negative count or by the width and more give 0 (-1 for negative numbers to the right). */
 JOT_API jot_Var jot_select(jot_Var condition, jot_Var a, jot_Var b); /* condition ? a : b */
 JOT_API jot_Var jot_cast(jot_Var a, jot_DType dtype); /* floats to integers saturate, NaN gives 0 */

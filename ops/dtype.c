@@ -183,12 +183,23 @@ dtype_round_to(double x, jot_DType dtype)
 }
 
 static double
+dtype_nan(bool negative)
+{
+    uint64_t bits = (uint64_t)(negative ? 0xfff8 : 0x7ff8) << 48;
+    double x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static double
 f16_read(uint16_t bits)
 {
     int e = bits >> 10 & 31, frac = bits & 1023;
-    double x = e == 31 ? (frac ? 0.0 / 0.0 : 1 / 0.0)
-             : e ? (1024 + frac) * dtype_pow2(e - 25) : frac * dtype_pow2(-24);
+    double x = e == 31 ? 1 / 0.0 : e ? (1024 + frac) * dtype_pow2(e - 25) : frac * dtype_pow2(-24);
 
+    if (e == 31 && frac)
+        return dtype_nan(bits >> 15);
     return bits >> 15 ? -x : x;
 }
 

@@ -57,6 +57,7 @@ jot_grad_const(jot_Ctx *ctx, NodeId like, double v)
 #define jot_pow(a, b) d2_(EW_POW, a, b)
 #define jot_floordiv(a, b) d2_(EW_FLOORDIV, a, b)
 #define jot_copysign(a, b) d2_(EW_COPYSIGN, a, b)
+#define jot_isnan(a) d1_(EW_ISNAN, a)
 #define jot_eq(a, b) d2_(EW_EQ, a, b)
 #define jot_gt(a, b) d2_(EW_GT, a, b)
 #define jot_lt(a, b) d2_(EW_LT, a, b)
@@ -194,6 +195,7 @@ jot_grad_dual(Grad *g, const Node *n, NodeId d)
 #undef jot_pow
 #undef jot_floordiv
 #undef jot_copysign
+#undef jot_isnan
 #undef jot_eq
 #undef jot_gt
 #undef jot_lt

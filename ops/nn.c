@@ -121,10 +121,13 @@ jot_gelu_tanh(jot_Var x)
     return jot_leave(x.ctx, jot_mul(x, jot_sigmoid(jot_scale(t, 1.59576912160573071176))));
 }
 
-/* x - max, whose exp cannot overflow. The shift cancels in what follows and needs no gradient. */
+/* x - max, whose exp cannot overflow. The shift cancels in what follows and needs no gradient. An
+ * empty x has no max, and needs none. */
 static jot_Var
 nn_centred(jot_Var x, int dim)
 {
+    if (!jot_nelem(x))
+        return x;
     return jot_sub(x, jot_stop_grad(jot_reduce(JOT_MAX, x, JOT_DIMS(dim), true)));
 }
 

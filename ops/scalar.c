@@ -38,6 +38,10 @@ function(EwOp op, T a, T b) \
     case EW_POW: return jotm_pow##s(a, b); \
     case EW_MAX: return jotm_max##s(a, b); \
     case EW_MIN: return jotm_min##s(a, b); \
+    case EW_FMAX: return jotm_fmax##s(a, b); \
+    case EW_FMIN: return jotm_fmin##s(a, b); \
+    case EW_HEAVISIDE: return jotm_heaviside##s(a, b); \
+    case EW_LOGADDEXP: return jotm_logaddexp##s(a, b); \
     case EW_COPYSIGN: return jotm_copysign##s(a, b); \
     case EW_HYPOT: return jotm_hypot##s(a, b); \
     case EW_ATAN2: return jotm_atan2##s(a, b); \
@@ -92,8 +96,8 @@ function(EwOp op, jot_##t a, jot_##t b) \
     case EW_FLOORDIV: return jotm_div_##t(a, b); \
     case EW_MOD: return jotm_mod_##t(a, b); \
     case EW_POW: return jotm_pow_##t(a, b); \
-    case EW_MAX: return jotm_max_##t(a, b); \
-    case EW_MIN: return jotm_min_##t(a, b); \
+    case EW_MAX: case EW_FMAX: return jotm_max_##t(a, b); \
+    case EW_MIN: case EW_FMIN: return jotm_min_##t(a, b); \
     case EW_NEG: return jotm_neg_##t(a); \
     case EW_ABS: return jotm_abs_##t(a); \
     case EW_SIGN: return jotm_sign_##t(a); \
@@ -178,6 +182,7 @@ scalar_test(EwOp op, jot_DType in, jot_Scalar a, jot_Scalar b)
     case EW_ISNAN: return is_float && jotm_isnan(a.f);
     case EW_ISINF: return is_float && jotm_isinf(a.f);
     case EW_ISFINITE: return !is_float || jotm_isfinite(a.f);
+    case EW_SIGNBIT: return jotm_signbit(a.f);
     case EW_AND: case EW_OR: case EW_XOR: case EW_NOT: return scalar_bool(op, a.u, b.u);
     default: break;
     }

@@ -43,6 +43,11 @@ ref_float(EwOp op, double a, double b, bool *known)
     case EW_POW: return pow(a, b);
     case EW_MAX: return a != a || b != b ? NAN : a > b ? a : b;
     case EW_MIN: return a != a || b != b ? NAN : a < b ? a : b;
+    case EW_FMAX: return fmax(a, b);
+    case EW_FMIN: return fmin(a, b);
+    case EW_HEAVISIDE: return a != a ? a : a > 0 ? 1 : a < 0 ? 0 : b;
+    case EW_LOGADDEXP: return a == b ? a + log(2) : a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+    case EW_SIGNBIT: return !!signbit(a);
     case EW_NEG: return -a;
     case EW_ABS: return fabs(a);
     case EW_SIGN: return a > 0 ? 1 : a < 0 ? -1 : a;
@@ -190,8 +195,8 @@ ref_int(EwOp op, int64_t a, int64_t b, int bits, bool is_signed, bool *known)
         q = ref_floordiv(a, b, is_signed);
         return b ? (int64_t)((uint64_t)a - (uint64_t)q * (uint64_t)b) : 0;
     case EW_POW: return ref_intpow(a, b, is_signed);
-    case EW_MAX: return LESS(a, b) ? b : a;
-    case EW_MIN: return LESS(a, b) ? a : b;
+    case EW_MAX: case EW_FMAX: return LESS(a, b) ? b : a;
+    case EW_MIN: case EW_FMIN: return LESS(a, b) ? a : b;
     case EW_NEG: return (int64_t)(0 - (uint64_t)a);
     case EW_ABS: return is_signed && a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
     case EW_SIGN: return is_signed ? (a > 0) - (a < 0) : a != 0;

@@ -155,7 +155,8 @@ add_input(Problem *p, jot_Ints shape, double lo, double hi)
     X(sign, 0.1, 2) X(round, 0.6, 0.9) X(ceil, 0.1, 0.9) X(trunc, 0.1, 0.9)
 #define BINARY(X) \
     X(add, -2, 2) X(sub, -2, 2) X(mul, -2, 2) X(div, 0.4, 2) X(pow, 0.4, 2) X(maximum, -2, 2) \
-    X(minimum, -2, 2) X(hypot, 0.4, 2) X(atan2, 0.4, 2) X(copysign, 0.3, 2) X(copysign, -2, -0.3)
+    X(minimum, -2, 2) X(hypot, 0.4, 2) X(atan2, 0.4, 2) X(copysign, 0.3, 2) X(copysign, -2, -0.3) \
+    X(fmax, -2, 2) X(fmin, -2, 2) X(logaddexp, -2, 2) X(heaviside, 0.1, 2) X(heaviside, -2, -0.1)
 #define BUILD1(name, lo, hi) {#name, jot_##name, lo, hi},
 typedef struct { const char *name; jot_Var (*f)(jot_Var); double lo, hi; } Unary;
 typedef struct { const char *name; jot_Var (*f)(jot_Var, jot_Var); double lo, hi; } Binary;

@@ -274,6 +274,9 @@ test_unary(void)
     X(mod, python_mod(x, y), python_mod((double)x, (double)y), 0, 0) \
     X(floordiv, floordiv(x, y), floordiv((double)x, (double)y), 0.5, 0.5) \
     X(copysign, copysign(x, y), copysignl(x, y), 0, 0) \
+    X(fmax, number_of(x, y, x > y), number_of((double)x, (double)y, x > y), 0, 0) \
+    X(fmin, number_of(x, y, x < y), number_of((double)x, (double)y, x < y), 0, 0) \
+    X(heaviside, step(x, y), step((double)x, (double)y), 0, 0) \
     X(max, maximum(x, y), maximum((double)x, (double)y), 0, 0) \
     X(min, -maximum(-x, -y), -maximum((double)-x, (double)-y), 0, 0)
 
@@ -294,6 +297,19 @@ python_mod(double x, double y)
     if (r != 0 && (r < 0) != (y < 0))
         r = round_to(r + y);
     return r == 0 ? copysign(0, y) : r;
+}
+
+/* x if it is the better one or y is no number, else y */
+static double
+number_of(double x, double y, int better)
+{
+    return better || y != y ? x : y;
+}
+
+static double
+step(double x, double y)
+{
+    return x != x ? x : x > 0 ? 1 : x < 0 ? 0 : y;
 }
 
 static double
