@@ -454,7 +454,6 @@ kernel_compile_text(Make *m, PlanKernel **k, uint32_t n, const Text *text, const
     jot_Ctx *ctx = m->ctx;
     KernelSym *sym = jot_mem_new(&ctx->mem, n, sizeof *sym);
     PlanModule *module = sym ? jot_mem_new(&ctx->mem, 1, sizeof *module) : NULL;
-    int64_t start = ctx->mem.hooks.now ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
     bool ok = false;
     uint32_t i;
 
@@ -463,8 +462,6 @@ kernel_compile_text(Make *m, PlanKernel **k, uint32_t n, const Text *text, const
     if (module)
         ok = ctx->backend->compile((Backend *)ctx->backend, ctx, what, text->s, text->n, sym, (int)n,
                                    &module->code);
-    if (ctx->mem.hooks.now)
-        ctx->stats.compile_seconds += 1e-9 * (double)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start);
     for (i = 0; ok && i < n; i++) {
         k[i]->fn = sym[i].fn;
         k[i]->module = module;

@@ -838,6 +838,38 @@ test_dumps(const char *backend)
     }
 }
 
+/* ---- statistics --------------------------------------------------------------------------- */
+
+static int64_t
+an_hour_later(void *ud)
+{
+    return *(int64_t *)ud += (int64_t)3600 * 1000000000;
+}
+
+/* Kernels are either compiled or found, and one clock says how long that took: the backend's. */
+static void
+test_stats(const char *backend)
+{
+    int64_t clock = 0;
+    jot_Config config;
+    jot_Stats s;
+    jot_Ctx *c;
+
+    memset(&config, 0, sizeof config);
+    config.backend = backend;
+    config.hooks.now = an_hour_later;
+    config.hooks.ud = &clock;
+    c = jot_open(&config);
+    jot_Var x = ramp(c, JOT_SHAPE(3, 4), 1, 0);
+    (void)jot_data(jot_sum(jot_exp(jot_sum(x, JOT_DIMS(1))), JOT_DIMS(0)));
+    s = jot_stats(c);
+    CHECK(s.kernels_compiled + s.cache_hits == s.last_kernels, "%s: %d compiled, %d found",
+          backend, (int)s.kernels_compiled, (int)s.cache_hits);
+    CHECK(s.compile_seconds > 0 && s.compile_seconds < 1000, "%s: %g s", backend,
+          s.compile_seconds);
+    jot_close(c);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -859,8 +891,10 @@ main(int argc, char **argv)
         test_compile_fails(b);
         test_code(b);
         test_long(b);
-        if (strcmp(b, "interp"))
+        if (strcmp(b, "interp")) {
             test_dumps(b);
+            test_stats(b);
+        }
     }
     return DONE();
 }
