@@ -122,17 +122,17 @@ JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
 
 typedef struct {
-    uint64_t kernels_run;      /* launches since jot_open */
+    uint64_t kernels_run;      /* launches since jot_open; the interpreter has none */
     uint64_t kernels_compiled; /* distinct kernels handed to a compiler */
     uint64_t cache_hits;       /* kernels found compiled on disk */
     uint64_t plans;            /* distinct graphs planned */
     uint64_t plan_hits;        /* evaluations that found their plan */
     uint64_t edge_visits;      /* work of the fuser: edges looked at */
     uint64_t edges;            /* edges given to the fuser */
-    double compile_seconds;
+    double compile_seconds;    /* in compilers */
     size_t live_nbytes, peak_nbytes; /* through the realloc hook */
     uint32_t live_nodes, live_slots;
-    uint32_t last_kernels;     /* kernels of the last evaluation */
+    uint32_t last_kernels;     /* launches of the last evaluation that had any */
     int last_max_rank;         /* highest logical rank of its temporaries */
     uint64_t last_max_elements; /* most elements of one of its temporaries */
     uint64_t last_temp_nbytes; /* bytes of its temporaries, by logical shape */

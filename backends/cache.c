@@ -11,6 +11,10 @@
  * the file: nobody can change them between the check and the use, nor later under a running
  * program.
  *
+ * Once an hour the first to open the directory tidies it: what killed processes left goes, here and
+ * from where temporary files are; and of entries that together are too many, those that were not
+ * used for longest.
+ *
  * Writers do not wait for each other: each writes a file of its own and renames it. Two processes
  * that make the same entry replace one whole entry by another. What fails on the way (a full disk,
  * a read-only directory) costs only the entry.
@@ -21,11 +25,13 @@
 #endif
 #include "backends/host.h"
 #ifndef JOT_NO_HOST
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- the directory ------------------------------------------------------------------------ */
@@ -82,6 +88,61 @@ cache_distrust(int fd)
     return NULL;
 }
 
+/* ---- tidying ------------------------------------------------------------------------------ */
+
+enum { CACHE_HOUR = 3600, CACHE_MEGABYTES = 512 };
+
+/* Entries last used before `before` go (INT64_MIN: none), and unfinished ones older than an hour.
+ * Returns the bytes of what is left. */
+static int64_t
+cache_drop(const Cache *cache, int64_t before, int64_t now)
+{
+    int fd = openat(cache->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int64_t nbytes = 0;
+    struct dirent *e;
+    struct stat st;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (e = readdir(dir)) != NULL) {
+        const char *dot = strrchr(e->d_name, '.');
+        bool entry = dot && !strcmp(dot, ".jot"), unfinished = !strncmp(e->d_name, "tmp-", 4);
+
+        if ((!entry && !unfinished) || fstatat(cache->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+            continue;
+        if (st.st_mtime < (unfinished ? now - CACHE_HOUR : before))
+            unlinkat(cache->fd, e->d_name, 0);
+        else
+            nbytes += (int64_t)st.st_size;
+    }
+    if (dir)
+        closedir(dir);
+    return nbytes;
+}
+
+static void
+cache_tidy(const Cache *cache, jot_Ctx *ctx)
+{
+    static const char mark[] = "tidied"; /* its time of change says when */
+    int64_t now = (int64_t)time(NULL), most = (int64_t)CACHE_MEGABYTES << 20, left, age;
+    struct stat st;
+    int fd;
+
+    if (!fstatat(cache->fd, mark, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime <= now
+        && st.st_mtime > now - CACHE_HOUR)
+        return;
+    fd = openat(cache->fd, mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    futimens(fd, NULL);
+    close(fd);
+    jot_work_sweep(ctx, now - CACHE_HOUR);
+    left = cache_drop(cache, INT64_MIN, now);
+    for (age = (int64_t)64 * 24 * CACHE_HOUR; left > most && age; age /= 2)
+        left = cache_drop(cache, now - age, now);
+}
+
 JOT_FN void
 jot_cache_open(Cache *cache, jot_Ctx *ctx)
 {
@@ -95,8 +156,10 @@ jot_cache_open(Cache *cache, jot_Ctx *ctx)
     cache_mkdir(cache->dir);
     cache->fd = open(cache->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     why = cache->fd < 0 ? strerror(errno) : cache_distrust(cache->fd);
-    if (!why)
+    if (!why) {
+        cache_tidy(cache, ctx);
         return;
+    }
     jot_host_log(ctx, "jot: no cache of compiled kernels in %s: %s\n", cache->dir, why);
     jot_cache_close(cache);
 }
@@ -213,6 +276,7 @@ jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object)
         ok = object->p != NULL;
         if (ok)
             memcpy(object->p, found.p, found.n);
+        utimensat(cache->fd, name, NULL, AT_SYMLINK_NOFOLLOW); /* it was used */
     } else {
         jot_host_log(ctx, "jot: %s/%s is damaged or another kernel's: compiling again\n",
                      cache->dir, name);

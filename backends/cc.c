@@ -5,8 +5,8 @@
  *               '-> kernel.c -> cc -> bytes, kept -> private kernel.so -> dlopen, dlsym
  *
  * The compiler is looked for once, when the context opens (config.cc, JOT_CC, else cc, gcc,
- * clang), and asked for its version, which shows that it runs at all. It is started without a
- * shell.
+ * clang), and asked for its version, which shows that it runs at all; the cache remembers the
+ * answer. It is started without a shell.
  *
  * A text is compiled in a private temporary directory that is removed as soon as the object is
  * loaded: a loaded file needs no name. The directory's name is new each time, which matters: the
@@ -110,14 +110,23 @@ cc_command_text(const char **argv, Text *text)
 
 /* ---- what an object depends on ------------------------------------------------------------ */
 
-/* First line of `cc --version`. False: it does not run. */
+static size_t
+cc_line(Bytes s)
+{
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] != '\n')
+        n++;
+    return n;
+}
+
+/* What `cc --version` says. False: it does not run. */
 static bool
-cc_version(jot_Ctx *ctx, CcState *cc)
+cc_ask_version(jot_Ctx *ctx, const CcState *cc, Bytes *answer)
 {
     char *argv[3];
     char messages[600], flag[] = "--version";
     WorkDir work = {{0}, 0};
-    Bytes out = {0};
     int status;
     bool ok;
 
@@ -128,11 +137,50 @@ cc_version(jot_Ctx *ctx, CcState *cc)
         return false;
     jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
     ok = jot_host_spawn(argv, messages, &status) && status == 0
-      && jot_host_read(ctx, messages, 4096, &out);
-    if (ok)
-        jot_text_f(&cc->key, "version %.*s\n", (int)strcspn(out.p, "\n"), out.p);
-    jot_bytes_free(ctx, &out);
+      && jot_host_read(ctx, messages, 4096, answer);
     jot_work_close(&work);
+    return ok;
+}
+
+/* A script may run another compiler tomorrow. */
+static bool
+cc_is_script(jot_Ctx *ctx, const CcState *cc)
+{
+    Bytes start = {0};
+    bool script = !jot_host_read(ctx, cc->cc, 2, &start) || !strncmp(start.p, "#!", 2);
+
+    jot_bytes_free(ctx, &start);
+    return script;
+}
+
+/* The version goes into the key. A program that has not changed since it was asked is not asked
+ * again: starting it takes longer than all the rest of opening a context. */
+static bool
+cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st)
+{
+    static char question[] = "--version";
+    Bytes key, program, answer = {0};
+    bool known, ok = true, script = cc_is_script(ctx, cc);
+    Text text = {0};
+
+    text.mem = &ctx->mem;
+    jot_text_f(&text, "%s inode %lld size %lld mtime %lld ctime %lld", cc->cc,
+               (long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtime,
+               (long long)st->st_ctime);
+    key.p = question;
+    key.n = sizeof question - 1;
+    program.p = text.s;
+    program.n = text.n;
+    script |= text.n >= text.cap;
+    known = !script && jot_cache_find(&cc->cache, ctx, key, program, &answer);
+    if (!known)
+        ok = cc_ask_version(ctx, cc, &answer);
+    if (ok && !known && !script)
+        jot_cache_keep(&cc->cache, ctx, key, program, answer);
+    if (ok)
+        jot_text_f(&cc->key, "version %.*s\n", (int)cc_line(answer), answer.p);
+    jot_bytes_free(ctx, &answer);
+    jot_text_free(&text);
     return ok;
 }
 
@@ -171,7 +219,7 @@ cc_identify(jot_Ctx *ctx, CcState *cc)
     cc_command(ctx, cc, argv, "in", "out");
     cc_command_text(argv, &cc->key);
     jot_text_f(&cc->key, "\nsize %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
-    if (!cc_version(ctx, cc))
+    if (!cc_version(ctx, cc, &st))
         return false;
     cc_machine(ctx, cc);
     return true;
@@ -245,7 +293,7 @@ cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
     }
     backend->state = cc;
     cc->key.mem = &ctx->mem;
-    cc->cache.fd = -1;
+    jot_cache_open(&cc->cache, ctx);
     if (!cc_find(ctx, cc, why, why_nbytes)) {
         cc_close(backend, ctx);
         return JOT_EDEVICE;
@@ -256,7 +304,6 @@ cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return JOT_EMEM;
     }
     backend->dialect = ctx->config.lanes > 1 ? "gnu" : "c";
-    jot_cache_open(&cc->cache, ctx);
     return JOT_OK;
 }
 
@@ -450,7 +497,6 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
            KernelSym *sym, int n, void **module)
 {
     CcState *cc = backend->state;
-    double start = jot_host_seconds();
     Bytes source, key, object;
     bool ok = false;
 
@@ -466,10 +512,12 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
     if (ok) {
         ctx->stats.cache_hits += (uint64_t)n;
     } else {
+        double start = jot_host_seconds();
+
         ok = cc_compile_new(ctx, cc, what, source, sym, n, module);
+        ctx->stats.compile_seconds += jot_host_seconds() - start;
         ctx->stats.kernels_compiled += (uint64_t)n;
     }
-    ctx->stats.compile_seconds += jot_host_seconds() - start;
     return ok;
 }
 

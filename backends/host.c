@@ -7,6 +7,7 @@
 #endif
 #include "backends/host.h"
 #ifndef JOT_NO_HOST
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -329,19 +330,27 @@ jot_work_path(const WorkDir *work, const char *file, char *path, size_t nbytes)
     snprintf(path, nbytes, "%s/%s", work->dir, file);
 }
 
+#define WORK_PREFIX "jot-kernel-"
+static const char *const work_files[] = { WORK_SOURCE, WORK_OBJECT, WORK_MESSAGES };
+enum { WORK_PLACES = 3, WORK_FILES = sizeof work_files / sizeof *work_files };
+
+static const char *
+work_place(jot_Ctx *ctx, int k)
+{
+    return k == 0 ? jot_host_env(ctx, "TMPDIR") : k == 1 ? "/tmp" : "/var/tmp";
+}
+
 JOT_FN bool
 jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort)
 {
-    while (work->from < 4) {
-        const char *place = work->from == 0 ? jot_host_env(ctx, "TMPDIR")
-                          : work->from == 1 ? "/tmp"
-                          : work->from == 2 ? "/var/tmp" : last_resort;
+    while (work->from <= WORK_PLACES) {
+        const char *place = work->from < WORK_PLACES ? work_place(ctx, work->from) : last_resort;
         int n;
 
         work->from++;
         if (!place || !*place)
             continue;
-        n = snprintf(work->dir, sizeof work->dir, "%s/jot-XXXXXX", place);
+        n = snprintf(work->dir, sizeof work->dir, "%s/" WORK_PREFIX "XXXXXX", place);
         if (n > 0 && n < (int)sizeof work->dir && mkdtemp(work->dir))
             return true;
     }
@@ -352,18 +361,52 @@ jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort)
 JOT_FN void
 jot_work_close(WorkDir *work)
 {
-    static const char *const files[] = { WORK_SOURCE, WORK_OBJECT, WORK_MESSAGES };
     char path[600];
-    size_t i;
+    int i;
 
     if (!work->dir[0])
         return;
-    for (i = 0; i < sizeof files / sizeof *files; i++) {
-        jot_work_path(work, files[i], path, sizeof path);
+    for (i = 0; i < WORK_FILES; i++) {
+        jot_work_path(work, work_files[i], path, sizeof path);
         unlink(path);
     }
     rmdir(work->dir);
     work->dir[0] = 0;
+}
+
+/* No link is followed, and no file goes but those that such a directory may hold. */
+static void
+work_sweep_one(int place, const char *name, int64_t before)
+{
+    int fd = openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), i;
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &st) && st.st_uid == geteuid() && st.st_mtime < before) {
+        for (i = 0; i < WORK_FILES; i++)
+            unlinkat(fd, work_files[i], 0);
+        unlinkat(place, name, AT_REMOVEDIR);
+    }
+    close(fd);
+}
+
+JOT_FN void
+jot_work_sweep(jot_Ctx *ctx, int64_t before)
+{
+    int k;
+
+    for (k = 0; k < WORK_PLACES; k++) {
+        const char *place = work_place(ctx, k);
+        DIR *dir = place && *place ? opendir(place) : NULL;
+        struct dirent *e;
+
+        while (dir && (e = readdir(dir)) != NULL)
+            if (!strncmp(e->d_name, WORK_PREFIX, sizeof WORK_PREFIX - 1))
+                work_sweep_one(dirfd(dir), e->d_name, before);
+        if (dir)
+            closedir(dir);
+    }
 }
 
 #endif

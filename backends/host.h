@@ -45,6 +45,8 @@ typedef struct { char dir[512]; int from; } WorkDir;
 JOT_FN bool jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort);
 JOT_FN void jot_work_path(const WorkDir *work, const char *file, char *path, size_t nbytes);
 JOT_FN void jot_work_close(WorkDir *work); /* removes it and the files it may hold */
+/* Remove what processes left that were killed while they compiled: this user's, before `before`. */
+JOT_FN void jot_work_sweep(jot_Ctx *ctx, int64_t before);
 /* The names of the files that a WorkDir may hold. */
 #define WORK_SOURCE "kernel.c"
 #define WORK_OBJECT "kernel.so"
@@ -54,7 +56,7 @@ JOT_FN void jot_work_close(WorkDir *work); /* removes it and the files it may ho
 
 /* fd: the open directory, -1 for no cache. */
 typedef struct { int fd; char dir[512]; } Cache;
-/* Find or make the directory. Without one (config "", another user's, not writable) the cache is
+/* Find or make the directory, and tidy it once an hour. Without one (config "", another user's, not writable) the cache is
  * empty and stays so; the log says why. */
 JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx);
 JOT_FN void jot_cache_close(Cache *cache);

@@ -420,6 +420,108 @@ test_odd_compilers(void)
     unsetenv("JOT_CC");
 }
 
+/* A script is asked for its version each time; another program's answer is kept. */
+static void
+test_version(void)
+{
+    static const char count[] = "echo x >>%s/asked; exec cc \"$@\"";
+    char dir[300], path[400], text[1000];
+    struct stat st = {0};
+    World w;
+    int k;
+
+    snprintf(dir, sizeof dir, "%s/version", scratch_dir);
+    snprintf(path, sizeof path, "%s/script", scratch_dir);
+    snprintf(text, sizeof text, count, scratch_dir);
+    write_script(path, text);
+    setenv("JOT_CC", path, 1);
+    for (k = 0; k < 2; k++) {
+        CHECK(world_open(&w, &jot_backend_cc, dir, 0) == JOT_OK, "%s", w.why);
+        world_close(&w);
+    }
+    unsetenv("JOT_CC");
+    snprintf(path, sizeof path, "%s/asked", scratch_dir);
+    CHECK(!stat(path, &st) && st.st_size == 4, "a script was asked %d times", (int)st.st_size / 2);
+    for (k = 0; k < 2; k++) {
+        CHECK(world_open(&w, &jot_backend_cc, dir, 0) == JOT_OK, "%s", w.why);
+        CHECK(works(&w, good_text), "%s", w.ctx->message);
+        CHECK(w.ctx->stats.cache_hits == (uint64_t)k, "the same compiler, another key");
+        CHECK(w.ctx->stats.kernels_compiled == (uint64_t)!k, "compiled or found, not both");
+        CHECK((w.ctx->stats.compile_seconds > 0) == !k, "what is found takes no compiler's time");
+        world_close(&w);
+    }
+}
+
+/* ---- tidying ------------------------------------------------------------------------------ */
+
+static void
+aged_file(const char *dir, const char *name, long nbytes, int hours)
+{
+    struct timespec t[2];
+    char path[600];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    fd = open(path, O_WRONLY | O_CREAT, 0600);
+    CHECK(fd >= 0 && !ftruncate(fd, nbytes), "%s", path);
+    clock_gettime(CLOCK_REALTIME, &t[0]);
+    t[0].tv_sec -= 3600L * hours;
+    t[1] = t[0];
+    futimens(fd, t);
+    close(fd);
+}
+
+static int
+there(const char *dir, const char *name)
+{
+    char path[600];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return !stat(path, &st);
+}
+
+/* What killed processes left, and too many entries; nothing of others', nothing new. */
+static void
+test_tidy(void)
+{
+    static const char *const work[] = {"jot-kernel-old", "jot-kernel-new", "jot-kernel-full"};
+    char dir[300], path[600];
+    struct timespec old[2] = {{0, 0}, {0, 0}};
+    World w;
+    int k;
+
+    snprintf(dir, sizeof dir, "%s/tidy", scratch_dir);
+    mkdir(dir, 0700);
+    for (k = 0; k < 3; k++) {
+        snprintf(path, sizeof path, "%s/%s", scratch_dir, work[k]);
+        mkdir(path, 0700);
+        aged_file(path, "kernel.c", 10, 2);
+        if (k == 2)
+            aged_file(path, "mine", 10, 2);
+        if (k != 1)
+            utimensat(AT_FDCWD, path, old, 0);
+    }
+    aged_file(dir, "tmp-1-2-0", 100, 2);
+    aged_file(dir, "tmp-1-2-1", 100, 0);
+    aged_file(dir, "a.jot", 200L << 20, 24 * 300);
+    aged_file(dir, "b.jot", 200L << 20, 24 * 20);
+    aged_file(dir, "c.jot", 200L << 20, 1);
+    aged_file(dir, "another's", 1000, 24 * 300);
+    setenv("TMPDIR", scratch_dir, 1);
+    for (k = 0; k < 2; k++) {
+        CHECK(world_open(&w, &jot_backend_cc, dir, 0) == JOT_OK, "%s", w.why);
+        CHECK(there(dir, "another's") && there(dir, "c.jot") && there(dir, "b.jot"), "too much");
+        CHECK(!there(dir, "a.jot"), "the oldest entry is left");
+        CHECK(there(dir, "tmp-1-2-1") && there(dir, "tmp-1-2-0") == k, "unfinished entries");
+        CHECK(there(scratch_dir, work[1]) && there(scratch_dir, work[2]), "too much");
+        CHECK(!there(scratch_dir, work[0]), "a killed process's directory is left");
+        world_close(&w);
+        aged_file(dir, "tmp-1-2-0", 100, 2); /* within the hour nobody looks again */
+    }
+    unsetenv("TMPDIR");
+}
+
 /* ---- cache -------------------------------------------------------------------------------- */
 
 /* Compile with this cache; returns hits, or -1 when it did not work. */
@@ -437,18 +539,36 @@ cached_with(World *w, const char *dir, const char *text)
     return hits;
 }
 
-/* The only file in dir; the number of files. */
+/* The entry that remembers the compiler's version is no kernel. */
+static int
+is_version(const char *path)
+{
+    char start[200] = "";
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(start, 1, sizeof start, f) : 0, i;
+
+    if (f)
+        fclose(f);
+    for (i = 0; i + 9 <= n; i++)
+        if (!memcmp(start + i, "--version", 9))
+            return 1;
+    return 0;
+}
+
+/* The only file in dir but for what belongs to the directory; the number of such files. */
 static int
 only_file(const char *dir, char path[600])
 {
+    char last[600];
     DIR *d = opendir(dir);
     struct dirent *e;
     int n = 0;
 
     while (d && (e = readdir(d)) != NULL) {
-        if (e->d_name[0] == '.')
+        snprintf(last, sizeof last, "%s/%s", dir, e->d_name);
+        if (e->d_name[0] == '.' || !strcmp(e->d_name, "tidied") || is_version(last))
             continue;
-        snprintf(path, 600, "%s/%s", dir, e->d_name);
+        strcpy(path, last);
         n++;
     }
     if (d)
@@ -639,6 +759,8 @@ test_cc(void)
     CHECK(temporaries() == 0, "%d temporary directories are left", temporaries());
     unsetenv("TMPDIR");
     test_odd_compilers();
+    test_version();
+    test_tidy();
 }
 
 /* Where only Debian's static archive is installed, make a shared libtcc of it. */
