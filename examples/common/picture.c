@@ -140,7 +140,7 @@ static void
 plot_axes(const Plot *p, const char *title, const char *xlabel, const char *ylabel)
 {
     const int mid = (H - BOTTOM + TOP) / 2;
-    int step = 1, last = 2;
+    int step = 1;
     fprintf(p->f, "<text x=\"%d\" y=\"28\" font-size=\"17\">%s</text>\n", LEFT, title);
     for (double v = 1e-4, k = 0; v < p->hi * 1.001; v *= (int)k++ % 3 == 1 ? 2.5 : 2) {
         if (v < p->lo * 0.999)
@@ -149,8 +149,8 @@ plot_axes(const Plot *p, const char *title, const char *xlabel, const char *ylab
         fprintf(p->f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8,
                 plot_y(p, v) + 4, v);
     }
-    for (; p->n / step > 6; last = last == 2 ? 5 : 2)
-        step = step * (last == 2 ? 2 : 1) * (last == 5 ? 5 : 1);
+    for (int k = 0; p->n / step > 6; k++)
+        step = k % 3 == 1 ? step / 2 * 5 : step * 2;
     for (int k = 0; k < p->n; k += step)
         fprintf(p->f, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/><text x=\"%.1f\" y=\"%d\" "
                       "text-anchor=\"middle\">%d</text>\n",
@@ -163,18 +163,18 @@ plot_axes(const Plot *p, const char *title, const char *xlabel, const char *ylab
                   "%s</text>\n", mid, mid, ylabel);
 }
 
-/* The mean of y around each step: `reach` steps to both sides, fewer near the ends. */
+/* The mean of y around each step: `reach` steps to both sides, as far as there are any; near the
+ * beginning, where y falls fast, as few after as before. */
 static void
 plot_line(const Plot *p, const float *y, int reach, const char *style)
 {
     fprintf(p->f, "<polyline fill=\"none\" %s points=\"", style);
     for (int k = 0; k < p->n; k++) {
-        int r = k < reach ? k : reach;
+        int r = k < reach ? k : reach, to = k + r < p->n ? k + r : p->n - 1;
         double sum = 0;
-        r = p->n - 1 - k < r ? p->n - 1 - k : r;
-        for (int i = k - r; i <= k + r; i++)
+        for (int i = k - r; i <= to; i++)
             sum += y[i];
-        fprintf(p->f, "%.1f,%.1f ", plot_x(p, k), plot_y(p, sum / (2 * r + 1)));
+        fprintf(p->f, "%.1f,%.1f ", plot_x(p, k), plot_y(p, sum / (to - k + r + 1)));
     }
     fprintf(p->f, "\"/>\n");
 }
@@ -186,7 +186,7 @@ picture_curve(const char *path, const char *title, const char *xlabel, const cha
 {
     const char *const pale = "stroke=\"#b9cfee\"";
     const char *const dark = "stroke=\"#1f5fbf\" stroke-width=\"2\"";
-    const int reach = n > 400 ? 20 : n / 20;
+    const int reach = n / 30;
     Plot p = {picture_open(path), n, 0, 0};
     if (!p.f)
         return 0;
