@@ -3,7 +3,8 @@
 #
 # Its output is cut into parts with names: the heading, what the part is, and, for what there is once
 # per kernel, a number. A line <!-- dump: NAME --> in walk.md names the part that the block behind it
-# holds. --check: change nothing, show what would change, exit 1 if there is something.
+# holds. --check: change nothing, show what would change, exit 1 if there is something. What is said
+# about a line of a dump by hand stands behind <!-- written for: LINE -->: without that line, exit 1.
 #
 #     forward graph | forward groups | forward kernel 1 | forward schedule 1 | forward loops 1 |
 #     forward text 1 | forward plan | backward graph | ... | results
@@ -33,6 +34,11 @@ awk -v output="$new.out" '
     }
     block { if (/^```/ && block++ == 2) block = 0; next }       # the old text of a block
     { print }
+    /^<!-- written for: .* -->$/ {
+        want = substr($0, 19, length($0) - 22)
+        for (name in text) if (index(text[name], want)) want = ""
+        if (want != "") { print FILENAME ": written for text that is no more: " want >"/dev/stderr"; bad = 1 }
+    }
     /^<!-- dump: .* -->$/ {
         name = substr($0, 12, length($0) - 15)
         if (!(name in text)) { print "no part \"" name "\" in the output" >"/dev/stderr"; bad = 1 }
@@ -40,11 +46,12 @@ awk -v output="$new.out" '
         block = 1
     }
     END { exit bad }
-' "$page" >"$new" || exit 1
+' "$page" >"$new" || bad=1
 if [ "$2" = --check ]; then
-    diff "$page" "$new" >"$new.out" && exit 0
+    diff "$page" "$new" >"$new.out" && exit ${bad:-0}
     head -n 20 "$new.out"
     echo "docs/walk.md is not what examples/02_conv prints: make docs"
     exit 1
 fi
 cmp -s "$page" "$new" || cat "$new" >"$page"
+exit ${bad:-0}
