@@ -89,8 +89,12 @@ jot_message(const jot_Ctx *ctx)
 void
 jot_clear(jot_Ctx *ctx)
 {
-    if (ctx->status)
+    if (!ctx)
+        return;
+    if (ctx->status) {
         jot_undo_apply(ctx);
+        jot_fetch_forget(ctx);
+    }
     ctx->status = JOT_OK;
     ctx->mem.failed = false;
     ctx->message[0] = 0;

@@ -116,8 +116,8 @@ JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL
 
 JOT_API jot_Status jot_error(const jot_Ctx *ctx);      /* the first failure, JOT_OK for none */
 JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none; owned by ctx */
-/* Forget the failure and go on. Assignments made since the last evaluation are withdrawn: a step that
- * failed half way leaves every variable as it was. */
+/* Forget the failure and go on. Assignments made since the last evaluation are withdrawn, and fetches
+ * that wait are dropped: a step that failed half way leaves every variable as it was. */
 JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
 
@@ -211,7 +211,9 @@ JOT_API bool jot_run(jot_Ctx *ctx, jot_Vars vars);
 typedef struct { jot_DType dtype; jot_Ints shape; const void *data; size_t nbytes; } jot_Tensor;
 typedef void jot_FetchFn(void *user, const jot_Tensor *value); /* value is valid during the call */
 /* Ask for v's value; returns at once. The callback runs on the context's thread, inside jot_poll or
- * the next evaluation, in the order of the fetches. */
+ * the next evaluation, in the order of the fetches. It may fetch again, for the evaluation after this
+ * one, but not evaluate. If the evaluation fails, it waits for the next, or for jot_clear or jot_close,
+ * after which it does not come. */
 JOT_API bool jot_fetch(jot_Var v, jot_FetchFn *callback, void *user);
 JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and call them */
 

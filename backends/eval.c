@@ -41,6 +41,13 @@ eval_callbacks(jot_Ctx *ctx)
     ctx->running = false;
 }
 
+JOT_FN void
+jot_fetch_forget(jot_Ctx *ctx)
+{
+    while (!ctx->running && ctx->fetches.n)
+        jot_node_unref(ctx, ctx->fetches.v[--ctx->fetches.n].node);
+}
+
 static bool
 eval_nodes(jot_Ctx *ctx, const NodeId *id, uint32_t n)
 {

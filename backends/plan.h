@@ -13,6 +13,8 @@
  * have data already. On success each has data, and each assigned state is a LEAF. False: the context
  * has the reason, and no node was changed. */
 JOT_FN bool jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n);
+/* Drop the fetches that wait (backends/eval.c); from within a callback, which walks them: nothing. */
+JOT_FN void jot_fetch_forget(jot_Ctx *ctx);
 /* Free all plans, compiled kernels and the block of temporaries. */
 JOT_FN void jot_plan_close(jot_Ctx *ctx);
 

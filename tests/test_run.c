@@ -1,6 +1,6 @@
 /* tests/test_run.c - evaluation: small graphs on every backend against expected values and against
- * the interpreter, under every policy, with random layouts and schedules; plans, assignments, fetches,
- * failures. */
+ * the interpreter, under every policy, with random layouts and schedules; plans, assignments,
+ * failures. (Fetches and long programs: tests/test_lazy.c.) */
 #include "core.h"
 #include "tests/test.h"
 
@@ -566,43 +566,6 @@ test_assign(const char *backend)
     jot_close(c);
 }
 
-/* ---- fetches ------------------------------------------------------------------------------ */
-
-static void
-note(void *user, const jot_Tensor *value)
-{
-    double *log = user;
-
-    log[1 + (int)log[0]++] = ((const float *)value->data)[0];
-}
-
-static void
-evil(void *user, const jot_Tensor *value)
-{
-    (void)value;
-    jot_run(user, JOT_NONE_VARS);
-}
-
-static void
-test_fetch(const char *backend)
-{
-    jot_Ctx *c = open_on(backend);
-    double log[8] = {0};
-    jot_Var x = jot_full(c, JOT_F32, JOT_SHAPE(3), 2), y;
-
-    jot_push(c);
-    y = jot_exp(jot_mul(x, ramp(c, JOT_SHAPE(3), 1, 1)));
-    CHECK(jot_fetch(y, note, log) && jot_fetch(jot_log(y), note, log) && log[0] == 0, "at once");
-    jot_pop(c); /* the fetch holds what it waits for */
-    CHECK(jot_poll(c) && log[0] == 2, "%g calls", log[0]);
-    CHECK(fabs(log[1] - exp(2)) < 1e-4 && fabs(log[2] - 2) < 1e-5, "%g %g", log[1], log[2]);
-    CHECK(jot_poll(c) && log[0] == 2, "called once");
-    jot_fetch(x, evil, c);
-    jot_poll(c);
-    CHECK(jot_error(c) == JOT_EUSE, "no evaluation inside of a callback");
-    jot_close(c);
-}
-
 /* ---- refusals ----------------------------------------------------------------------------- */
 
 typedef struct { long left; long calls; size_t live; } Stingy;
@@ -756,28 +719,6 @@ test_code(const char *backend)
     jot_close(c);
 }
 
-/* ---- long programs ------------------------------------------------------------------------ */
-
-static void
-test_long(const char *backend)
-{
-    jot_Ctx *c = open_on(backend);
-    jot_Var x = jot_full(c, JOT_F32, JOT_SHAPE(1), 1), y = ramp(c, JOT_SHAPE(1), 0, 0);
-    jot_Stats stats;
-    int i;
-
-    for (i = 0; i < 90000; i++) {
-        jot_Var next = jot_add(y, x);
-
-        jot_free(y);
-        y = next;
-    }
-    CHECK(jot_item(y) == 90000, "%s: %g %s", backend, jot_item(y), jot_message(c));
-    stats = jot_stats(c);
-    CHECK(stats.peak_nbytes < (size_t)64 << 20, "%s: %zu bytes at the peak", backend, stats.peak_nbytes);
-    jot_close(c);
-}
-
 /* ---- dumps -------------------------------------------------------------------------------- */
 
 static void
@@ -885,12 +826,10 @@ main(int argc, char **argv)
         test_programs(b, argc > 2 ? atoi(argv[2]) : !strcmp(b, "tcc") ? 4 : 0);
         test_plans(b);
         test_assign(b);
-        test_fetch(b);
         if (strcmp(b, "cc"))
             test_refused(b);
         test_compile_fails(b);
         test_code(b);
-        test_long(b);
         if (strcmp(b, "interp")) {
             test_dumps(b);
             test_stats(b);

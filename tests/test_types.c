@@ -97,6 +97,13 @@ build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
     name[n] = "select";
     out[n] = jot_select(jot_ne(a, values(c, t, 5)), a, values(c, t, 2));
     n += jot_ok(out[n]);
+    name[n] = "uniform";
+    out[n] = jot_uniform(c, t, JOT_SHAPE(N));
+    n += jot_ok(out[n]);
+    name[n] = "normal";
+    out[n] = jot_normal(c, t, JOT_SHAPE(N));
+    n += jot_ok(out[n]);
+    jot_clear(c);
     name[n] = "argmax";
     out[n] = jot_argmax(a, 0);
     n += jot_ok(out[n]);
