@@ -1,7 +1,7 @@
 /* base.c - memory through the user's hook, arrays, arena, text, hashing: what jot uses for a libc.
  *
  *   Mem     counts live bytes and remembers refusals      Vec     doubling array in one block
- *   Arena   head -> block -> block, bump pointer           Text    a growing string, printf's subset
+ *   Arena   head -> block -> block, bump pointer           Text    a growing string, like printf
  *
  * Nothing here knows about graphs or kernels. Read base.h before; ops/index.c after. */
 #include "base.h"
@@ -232,9 +232,9 @@ text_hex(char *buf, double x)
     return n + text_unsigned(buf + n, (uint64_t)(e < 0 ? -e : e), 10);
 }
 
-/* Does the decimal m / 10^k read back as x? Both are exact in a double (m < 2^53, k <= 22), so their
- * quotient is the correctly rounded value of the literal; for a float the double must not lie on the
- * middle between two floats, where rounding twice could differ from rounding once. */
+/* Does the decimal m / 10^k read back as x? Both are exact in a double (m < 2^53, k <= 22), so
+ * their quotient is the correctly rounded value of the literal; for a float the double must not lie
+ * on the middle between two floats, where rounding twice could differ from rounding once. */
 static bool
 text_decimal_is(double m, double power, double x, bool is_f32)
 {

@@ -25,7 +25,7 @@
 #define JOT_PRINTF(fmt, args)
 #endif
 
-/* a*b + c is rounded twice, as in every kernel: gcc keeps to that under -std=c99, clang when told. */
+/* a*b + c is rounded twice, as in every kernel: gcc does so under -std=c99, clang when told. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #endif
@@ -53,14 +53,14 @@ typedef struct {
     uint64_t sink[64];  /* what a refused jot_vec_push hands out */
 } Mem;
 
-/* Grow, shrink (new_nbytes may be 0: free) or allocate (p NULL, old 0). Contents kept, new bytes are
- * not cleared. On refusal returns NULL, raises mem->failed, and p stays valid. */
+/* Grow, shrink (new_nbytes may be 0: free) or allocate (p NULL, old 0). Contents kept, new bytes
+ * are not cleared. On refusal returns NULL, raises mem->failed, and p stays valid. */
 JOT_FN void *jot_mem_realloc(Mem *mem, void *p, size_t old_nbytes, size_t new_nbytes);
 /* count * size bytes, cleared; NULL on refusal or when the product overflows. */
 JOT_FN void *jot_mem_new(Mem *mem, size_t count, size_t size);
 JOT_FN void jot_mem_free(Mem *mem, void *p, size_t nbytes);
 
-/* ---- growable arrays: Vec(T) v = {0}; *jot_vec_push(mem, v) = x; v.v[i]; jot_vec_free(mem, v) ---- */
+/* ---- growable arrays: Vec(T) a = {0}; *jot_vec_push(mem, a) = x; a.v[i]; jot_vec_free(mem, a) */
 #define Vec(T) struct { T *v; uint32_t n, cap; }
 /* Make room for `more` elements beyond n. False on refusal (the array is as before). */
 #define jot_vec_reserve(mem, vec, more) \
@@ -82,7 +82,7 @@ typedef struct {
     Mem *mem;
     ArenaBlock *head; /* block being filled; earlier ones follow */
 } Arena;
-JOT_FN void *jot_arena_new(Arena *arena, size_t count, size_t size); /* 16-byte aligned; NULL: refused */
+JOT_FN void *jot_arena_new(Arena *arena, size_t count, size_t size); /* 16-byte aligned */
 JOT_FN char *jot_arena_copy(Arena *arena, const char *text, size_t n); /* n bytes and a final 0 */
 JOT_FN void jot_arena_free(Arena *arena);                              /* everything at once */
 #define jot_arena_array(arena, T, count) ((T *)jot_arena_new((arena), (count), sizeof(T)))
@@ -93,14 +93,15 @@ typedef struct {
     char *s;    /* always ends in a 0 once something was written */
     size_t n, cap;
 } Text;
-/* A subset of printf: %d %i %u %x %ld %lu %lld %llu %zu %c %s %.*s %g %%, with a width (or *), '-' and '0'.
- * %g writes a double so that it reads back exactly (shortest of a decimal or a C99 hex float). */
+/* A subset of printf: %d %i %u %x %ld %lu %lld %llu %zu %c %s %.*s %g %%, with a width (or *), '-'
+ * and '0'. %g writes a double so that it reads back exactly (shortest of a decimal or a C99 hex
+ * float). */
 JOT_FN void jot_text_f(Text *text, const char *format, ...) JOT_PRINTF(2, 3);
 JOT_FN void jot_text_v(Text *text, const char *format, va_list args);
 JOT_FN void jot_text_put(Text *text, const char *s, size_t n);
 JOT_FN void jot_text_free(Text *text);
 /* Text of x that a C compiler reads back as the same double (float if is_f32: with suffix f).
- * Finite values only: infinities and NaN have no literal. Returns the length; buf holds 40 bytes. */
+ * Finite values only: infinities and NaN have no literal. Returns the length; buf holds 40. */
 JOT_FN int jot_text_float(char *buf, double x, bool is_f32);
 
 /* ---- strings, hashing, bits ---- */

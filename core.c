@@ -1,7 +1,7 @@
 /* core.c - the context: open, close, errors. Start reading here.
  *
- * A program calls builders, and nothing runs. What it then asks for goes down this list; each line is
- * a file or two, and each arrow is a dump that JOT_DUMP prints:
+ * A program calls builders, and nothing runs. What it then asks for goes down this list; each line
+ * is a file or two, and each arrow is a dump that JOT_DUMP prints:
  *
  *     call      ops/element.c, reindex.c, reduce.c    a node: shape, dtype, map; simplified, shared
  *               ops/forms.c, math.c, nn.c, ...        everything else, composed of the three
@@ -14,7 +14,7 @@
  *     lower     ccode/lower.c                         ... a loop tree                        l
  *     emit      ccode/emit.c                          ... text in a dialect                  c
  *     compile   backends/tcc.c, cc.c                  ... a function in the process
- *     run       backends/plan.c                       buffers, launch, hand over             p
+ *     run       backends/plan_run.c                   buffers, launch, hand over             p
  *
  * or, without any compiler, from select straight to backends/interp.c. A graph that was planned
  * before goes from select to run.
@@ -247,7 +247,8 @@ core_open_backend(jot_Ctx *ctx)
         if (jot_str_len(ctx->config.dump))
             core_note(ctx, "jot: backend %s skipped: %s\n", jot_backends[i]->name, why);
     }
-    return jot_fail(ctx, JOT_EUSE, "jot_open: no backend \"%s\"; known are%s", want ? want : "", known);
+    return jot_fail(ctx, JOT_EUSE, "jot_open: no backend \"%s\"; known are%s", want ? want : "",
+                    known);
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */

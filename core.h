@@ -84,10 +84,11 @@ typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Var;
 
 /* The world as the core sees it. Every field may be NULL but realloc. */
 typedef struct {
-    /* p NULL: allocate; new_nbytes 0: free, return NULL; else resize, contents kept. NULL: refused. */
+    /* p NULL: allocate; new_nbytes 0: free, return NULL; else resize, contents kept. NULL is
+     * a refusal. */
     void *(*realloc)(void *ud, void *p, size_t old_nbytes, size_t new_nbytes);
     void (*log)(void *ud, const char *text, size_t nbytes); /* dumps and notes */
-    const char *(*getenv)(void *ud, const char *name);      /* JOT_BACKEND and others; NULL: unset */
+    const char *(*getenv)(void *ud, const char *name);      /* JOT_BACKEND, ...; NULL: unset */
     int64_t (*now)(void *ud);                               /* nanoseconds, monotonic */
     void *ud;
 } jot_Hooks;
@@ -102,7 +103,7 @@ typedef struct {
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
-    int threads;            /* that share a kernel, the caller included; JOT_THREADS; default: cores.
+    int threads;            /* that share a kernel, the caller too; JOT_THREADS; default: cores.
                                Results do not depend on it */
     int lanes;              /* vector lanes of generated C, 1 = scalar; JOT_LANES; default 1 */
     int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
@@ -116,8 +117,8 @@ JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL
 
 JOT_API jot_Status jot_error(const jot_Ctx *ctx);      /* the first failure, JOT_OK for none */
 JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none; owned by ctx */
-/* Forget the failure and go on. Assignments made since the last evaluation are withdrawn, and fetches
- * that wait are dropped: a step that failed half way leaves every variable as it was. */
+/* Forget the failure and go on. Assignments made since the last evaluation are withdrawn, and
+ * fetches that wait are dropped: a step that failed half way leaves every variable as it was. */
 JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
 
@@ -141,8 +142,8 @@ JOT_API jot_Stats jot_stats(const jot_Ctx *ctx);
 
 /* ---- variables ---------------------------------------------------------------------------- */
 
-/* Lists in calls. JOT_SHAPE(2, 3), JOT_DIMS(0, 2), JOT_INDEX("i0", "i1+1"); JOT_SHAPE() is a scalar's
- * shape. The pointed-to values are copied by whoever takes a list. */
+/* Lists in calls. JOT_SHAPE(2, 3), JOT_DIMS(0, 2), JOT_INDEX("i0", "i1+1"); JOT_SHAPE() is a
+ * scalar's shape. The pointed-to values are copied by whoever takes a list. */
 typedef struct { int n; const int64_t *v; } jot_Ints;
 typedef struct { int n; const char *const *v; } jot_Strs;
 typedef struct { int n; const jot_Var *v; } jot_Vars;
@@ -151,14 +152,15 @@ JOT_API jot_Var jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const v
 /* row-major elements, copied at once; data NULL: zeros */
 JOT_API jot_Var jot_param(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
 /* the same, but it lives outside scopes until jot_free or jot_close */
-JOT_API jot_Var jot_param_of(jot_Var value); /* a parameter that begins as value (evaluated lazily) */
-/* One value in every element, converted as jot_cast does: floats to integers saturate, integers wrap. */
+JOT_API jot_Var jot_param_of(jot_Var value); /* a parameter that begins as value, lazily */
+/* One value in every element, converted as by jot_cast: to integers saturating, or wrapping. */
 JOT_API jot_Var jot_scalar(jot_Ctx *ctx, jot_DType dtype, double value);
 JOT_API jot_Var jot_full(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double value);
 JOT_API jot_Var jot_full_int(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t value);
 JOT_API jot_Var jot_zeros(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API jot_Var jot_ones(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
-JOT_API jot_Var jot_iota(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int dim); /* out[i] = i[dim] */
+/* out[i] = i[dim] */
+JOT_API jot_Var jot_iota(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int dim);
 /* start, start + step, ... (n elements) */
 JOT_API jot_Var jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n);
 /* Counter-based: element i of the k-th random variable of a context is a function of (seed, k, i)
@@ -181,7 +183,7 @@ JOT_API bool jot_assign(jot_Var target, jot_Var value);
 
 JOT_API bool jot_ok(jot_Var v);                 /* a live handle, not poison */
 JOT_API int jot_rank(jot_Var v);                /* -1 for poison */
-JOT_API int64_t jot_extent(jot_Var v, int dim); /* negative dims count from the end; -1 for poison */
+JOT_API int64_t jot_extent(jot_Var v, int dim); /* negative: from the end; -1 for poison */
 JOT_API jot_Ints jot_shape(jot_Var v);          /* owned by the context, valid while v is */
 JOT_API int64_t jot_nelem(jot_Var v);           /* product of the extents; -1 for poison */
 JOT_API jot_DType jot_dtype(jot_Var v);
@@ -190,16 +192,16 @@ JOT_API void jot_name(jot_Var v, const char *name); /* for dumps and messages; c
 JOT_API jot_Var jot_stop_grad(jot_Var v);
 JOT_API jot_Var jot_stop_fuse(jot_Var v);
 
-/* For operators of your own, composed of these (see ops/nn.c). Keep a failure as the library's do, and
- * return poison; the format knows %d %u %lld %llu %zu %x %s %c %g. ctx NULL: poison only. */
+/* For operators of your own, composed of these (see ops/nn.c). Keep a failure as the library's do,
+ * and return poison; the format knows %d %u %lld %llu %zu %x %s %c %g. ctx NULL: poison only. */
 JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
-JOT_API bool jot_check(jot_Var v, const char *op, const char *arg); /* jot_ok, else a failure kept */
+JOT_API bool jot_check(jot_Var v, const char *op, const char *arg); /* jot_ok, or it fails */
 JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v); /* jot_pop, but v goes to the enclosing scope */
 
 /* ---- evaluation --------------------------------------------------------------------------- */
 
-/* Row-major elements, evaluated if need be; owned by the context, valid until v ends or is assigned.
- * NULL after a failure. */
+/* Row-major elements, evaluated if need be; owned by the context, valid until v ends or is
+ * assigned. NULL after a failure. */
 JOT_API const void *jot_data(jot_Var v);
 JOT_API double jot_item(jot_Var v);     /* the one element of v as a double; NaN after a failure */
 JOT_API int64_t jot_item_int(jot_Var v);
@@ -211,9 +213,9 @@ JOT_API bool jot_run(jot_Ctx *ctx, jot_Vars vars);
 typedef struct { jot_DType dtype; jot_Ints shape; const void *data; size_t nbytes; } jot_Tensor;
 typedef void jot_FetchFn(void *user, const jot_Tensor *value); /* value is valid during the call */
 /* Ask for v's value; returns at once. The callback runs on the context's thread, inside jot_poll or
- * the next evaluation, in the order of the fetches. It may fetch again, for the evaluation after this
- * one, but not evaluate. If the evaluation fails, it waits for the next, or for jot_clear or jot_close,
- * after which it does not come. */
+ * the next evaluation, in the order of the fetches. It may fetch again, for the evaluation after
+ * this one, but not evaluate. If the evaluation fails, it waits for the next, or for jot_clear or
+ * jot_close, after which it does not come. */
 JOT_API bool jot_fetch(jot_Var v, jot_FetchFn *callback, void *user);
 JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and call them */
 
@@ -223,9 +225,9 @@ JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and call 
 
 /* ---- gradients ---------------------------------------------------------------------------- */
 
-/* grads[k] = d y / d wrt[k], where y is a float scalar (one element); plain graph nodes, so they can
- * be differentiated again. A wrt that y does not depend on gets zeros. False (and poison grads) when
- * y is no float scalar or a wrt is not a float: the message says why. */
+/* grads[k] = d y / d wrt[k], where y is a float scalar (one element); plain graph nodes, so they
+ * can be differentiated again. A wrt that y does not depend on gets zeros. False (and poison grads)
+ * when y is no float scalar or a wrt is not a float: the message says why. */
 JOT_API bool jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads);
 /* grads[k] = sum over outputs j of dy[j] . d y[j] / d wrt[k]; dy[j] has y[j]'s shape and dtype. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
@@ -236,32 +238,33 @@ typedef enum { JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN, JOT_AND, JOT_OR, JOT_XOR,
                JOT_BITAND, JOT_BITOR, JOT_BITXOR, JOT_MEAN, JOT_REDUCE_OPS } jot_ReduceOp;
 
 /* out[i] = x[index(i)], i over shape [J 3.1]. index has one expression per dimension of x; grammar
- * in ops/index.h: integers, i0.., extents of x (xs0..) and of the output (ys0..), + - * / % (floor),
- * comparisons, && || !, and @e0(...), a load from the integer variable extra.v[0]. Where an index
- * leaves x, or a condition is 0, out is `overflow` (converted to x's dtype; NaN and infinities
- * allowed). conditions and extra may be empty lists. */
+ * in ops/index.h: integers, i0.., extents of x (xs0..) and of the output (ys0..), + - * / %
+ * (floor), comparisons, && || !, and @e0(...), a load from the integer variable extra.v[0]. Where
+ * an index leaves x, or a condition is 0, out is `overflow` (converted to x's dtype; NaN and
+ * infinities allowed). conditions and extra may be empty lists. */
 JOT_API jot_Var jot_reindex(jot_Var x, jot_Ints shape, jot_Strs index);
 JOT_API jot_Var jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions,
                                double overflow, jot_Vars extra);
-/* out[index(i)] op= y[i], i over y's space, from op's identity [J 3.1]. index has one expression per
- * dimension of the output (named xs0..; y's extents are ys0..). Elements whose index leaves the
+/* out[index(i)] op= y[i], i over y's space, from op's identity [J 3.1]. index has one expression
+ * per dimension of the output (named xs0..; y's extents are ys0..). Elements whose index leaves the
  * output, or whose condition is 0, are dropped. A mean divides by the number of elements that fall
  * on an output; where none does, the result is NaN (0 for integers). */
 JOT_API jot_Var jot_reindex_reduce(jot_ReduceOp op, jot_Var y, jot_Ints shape, jot_Strs index);
 JOT_API jot_Var jot_reindex_reduce_ex(jot_ReduceOp op, jot_Var y, jot_Ints shape, jot_Strs index,
                                       jot_Strs conditions, jot_Vars extra);
 
-/* Element-wise operators broadcast by NumPy's rules and promote by jot_promote. Float functions take
- * integers as f32. Comparisons and logic give bool. */
+/* Element-wise operators broadcast by NumPy's rules and promote by jot_promote. Float functions
+ * take integers as f32. Comparisons and logic give bool. */
 #define JOT_UNARY(X) \
-    X(neg) X(abs) X(sign) X(floor) X(ceil) X(round) X(trunc) X(sqrt) X(rsqrt) X(cbrt) X(exp) X(exp2) \
-    X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) \
-    X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(sigmoid) X(softplus) X(erf) X(erfc) X(isnan) \
-    X(isinf) X(isfinite) X(signbit) X(logical_not) X(bit_not)
+    X(neg) X(abs) X(sign) X(floor) X(ceil) X(round) X(trunc) X(sqrt) X(rsqrt) X(cbrt) X(exp) \
+    X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \
+    X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(sigmoid) X(softplus) X(erf) X(erfc) \
+    X(isnan) X(isinf) X(isfinite) X(signbit) X(logical_not) X(bit_not)
 #define JOT_BINARY(X) \
     X(add) X(sub) X(mul) X(div) X(floordiv) X(mod) X(fmod) X(pow) X(maximum) X(minimum) X(fmax) \
     X(fmin) X(copysign) X(heaviside) X(hypot) X(atan2) X(logaddexp) X(eq) X(ne) X(lt) X(le) X(gt) \
-    X(ge) X(logical_and) X(logical_or) X(logical_xor) X(bit_and) X(bit_or) X(bit_xor) X(shift_left) X(shift_right)
+    X(ge) X(logical_and) X(logical_or) X(logical_xor) X(bit_and) X(bit_or) X(bit_xor) \
+    X(shift_left) X(shift_right)
 #define JOT_DECL1_(name) JOT_API jot_Var jot_##name(jot_Var a);
 #define JOT_DECL2_(name) JOT_API jot_Var jot_##name(jot_Var a, jot_Var b);
 JOT_UNARY(JOT_DECL1_)
@@ -269,7 +272,8 @@ JOT_BINARY(JOT_DECL2_)
 /* floordiv and mod round towards minus infinity, as Python's; integers by 0 give 0; fmod is C's.
  * round: halves to even. maximum, minimum: NaN wins; fmax, fmin: the number wins; ties share their
  * gradient. heaviside(a, b): 0 below 0, b at 0, 1 above. logaddexp: log(e^a + e^b). Integers wrap.
- * Shifts by a negative count or by the width and more give 0 (-1 for negative numbers to the right). */
+ * Shifts by a negative count or by the width and more give 0; of negative numbers, to the right,
+ * -1. */
 JOT_API jot_Var jot_select(jot_Var condition, jot_Var a, jot_Var b); /* condition ? a : b */
 JOT_API jot_Var jot_cast(jot_Var a, jot_DType dtype); /* floats to integers saturate, NaN gives 0 */
 JOT_API jot_Var jot_scale(jot_Var a, double k);  /* a * k in a's dtype */
@@ -282,14 +286,14 @@ JOT_API jot_Var jot_reciprocal(jot_Var a);
 
 JOT_API jot_Var jot_broadcast_to(jot_Var x, jot_Ints shape);         /* NumPy's rules */
 JOT_API jot_Var jot_broadcast(jot_Var x, jot_Ints shape, jot_Ints dims);
-/* new dimensions `dims` of `shape`; x's dimensions are the others, in order, of equal extent or 1 */
+/* new dimensions `dims` of `shape`; x's are the others, in order, of equal extent or 1 */
 JOT_API jot_Var jot_reshape(jot_Var x, jot_Ints shape);              /* one extent may be -1 */
-JOT_API jot_Var jot_transpose(jot_Var x, jot_Ints order);            /* out dim k = x's dim order[k] */
+JOT_API jot_Var jot_transpose(jot_Var x, jot_Ints order); /* out dim k = x's dim order[k] */
 JOT_API jot_Var jot_swap(jot_Var x, int dim_a, int dim_b);
 JOT_API jot_Var jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints step);
 /* Python's x[start:stop:step] per dimension, negative steps and indices too; JOT_END: to the end */
 #define JOT_END INT64_MIN
-JOT_API jot_Var jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value); /* negative: crop */
+JOT_API jot_Var jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value); /* < 0: crop */
 JOT_API jot_Var jot_flip(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_tile(jot_Var x, jot_Ints times);                 /* one count per dimension */
 JOT_API jot_Var jot_expand(jot_Var x, int dim);                      /* insert a dimension of 1 */
@@ -299,7 +303,7 @@ JOT_API jot_Var jot_stack(jot_Vars vars, int dim);
 /* out = x with dimension dim replaced by index's dimensions; an index outside x gives 0 (a negative
  * one does not count from the end). Gradient: scatter-add. */
 JOT_API jot_Var jot_gather(jot_Var x, jot_Var index, int dim);
-JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype); /* new last dimension */
+JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype); /* new last dim */
 
 /* ---- specialised forms of reindex-reduce -------------------------------------------------- */
 
@@ -363,11 +367,11 @@ JOT_API jot_Var jot_gelu(jot_Var x); /* x/2 (1 + erf(x / sqrt 2)) */
 JOT_API jot_Var jot_gelu_tanh(jot_Var x);
 JOT_API jot_Var jot_softmax(jot_Var x, int dim);
 JOT_API jot_Var jot_log_softmax(jot_Var x, int dim);
-JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels); /* (n, c), integers (n) -> mean */
+JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels); /* (n, c), ints (n) -> mean */
 JOT_API jot_Var jot_mse(jot_Var a, jot_Var b);                     /* mean of squares, scalar */
 /* x (n, c, ...) or (n, c); scale, shift, mean, var (c). Training: statistics of the batch, one pass
- * over x; new running values are returned through run_mean, run_var (biased variance for x, unbiased
- * for the running value; momentum is the weight of the new value). */
+ * over x; new running values are returned through run_mean, run_var (biased variance for x,
+ * unbiased for the running value; momentum is the weight of the new value). */
 JOT_API jot_Var jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot_Var mean,
                                     jot_Var var, double eps);
 JOT_API jot_Var jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps,
@@ -431,10 +435,12 @@ template <class... A> inline jot_List_<const char *, sizeof...(A)> jot_cstrs_(A.
 { return jot_List_<const char *, sizeof...(A)>{{a..., (const char *)0}}; }
 template <class... A> inline jot_List_<jot_Var, sizeof...(A)> jot_varlist_(A... a)
 { return jot_List_<jot_Var, sizeof...(A)>{{a..., jot_Var()}}; }
-template <int N> inline jot_Ints jot_as_(const jot_List_<int64_t, N> &l) { return jot_ints(N, l.v); }
+template <int N> inline jot_Ints jot_as_(const jot_List_<int64_t, N> &l)
+{ return jot_ints(N, l.v); }
 template <int N> inline jot_Strs jot_as_(const jot_List_<const char *, N> &l)
 { return jot_strs(N, l.v); }
-template <int N> inline jot_Vars jot_as_(const jot_List_<jot_Var, N> &l) { return jot_vars(N, l.v); }
+template <int N> inline jot_Vars jot_as_(const jot_List_<jot_Var, N> &l)
+{ return jot_vars(N, l.v); }
 #define JOT_SHAPE(...) (jot_as_(jot_i64s_(__VA_ARGS__)))
 #define JOT_INDEX(...) (jot_as_(jot_cstrs_(__VA_ARGS__)))
 #define JOT_VARS(...) (jot_as_(jot_varlist_(__VA_ARGS__)))

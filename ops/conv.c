@@ -171,7 +171,8 @@ jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv)
         return poison;
     if (jot_extent(w, 1) * groups != jot_extent(x, 1) || jot_extent(w, 0) % groups != 0)
         return jot_raise(x.ctx, JOT_ESHAPE,
-                         "conv2d: w: (multiple of %lld, %lld / %lld, ..) asked, (%lld, %lld, ..) found",
+                         "conv2d: w: (multiple of %lld, %lld / %lld, ..) asked, "
+                         "(%lld, %lld, ..) found",
                          (long long)groups, (long long)jot_extent(x, 1), (long long)groups,
                          (long long)jot_extent(w, 0), (long long)jot_extent(w, 1));
     for (int k = 0; k < 2; k++) {

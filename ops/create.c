@@ -6,8 +6,8 @@
  *   RANDOM  uniform, normal       a function of (key, counter + position)
  *
  * The k-th random variable of a context counts from k * 2^40. Each kind (distribution and width)
- * has a key of its own made of the seed, because the widths draw differently from one counter and would
- * overlap; the bits of k that the counter has no room for go into the key too.
+ * has a key of its own made of the seed, because the widths draw differently from one counter and
+ * would overlap; the bits of k that the counter has no room for go into the key too.
  *
  * Read before: ops/graph.c, ops/slots.c. After: ops/element.c. */
 #include "ops/graph.h"

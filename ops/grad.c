@@ -417,7 +417,8 @@ grad_dy_fits(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy)
         jot_shape_text(&tb, q->rank, q->ext);
         return jot_fail(ctx, p->dtype == q->dtype ? JOT_ESHAPE : JOT_EDTYPE,
                         "vjp: y[%d] is %s %s, dy[%d] is %s %s", k,
-                        jot_dtype_name((jot_DType)p->dtype), a, k, jot_dtype_name((jot_DType)q->dtype), b);
+                        jot_dtype_name((jot_DType)p->dtype), a, k,
+                        jot_dtype_name((jot_DType)q->dtype), b);
     }
     return true;
 }

@@ -11,7 +11,7 @@
  *   LEAF      -                       has data: array, parameter
  *   CONST     -                       `value` in every element
  *   IOTA      -                       element i is i[op], as the dtype
- *   RANDOM    -                       op EW_UNIFORM or EW_NORMAL of (seed value.u, stream + position)
+ *   RANDOM    -                       EW_UNIFORM or EW_NORMAL of (seed value.u, stream + position)
  *   EW        1..3, of its shape      op of scalar.def; CAST to `dtype`
  *   MAP       user's operands         element-wise user text (code_map)
  *   REINDEX   x, then index variables out[i] = x[index(i)] or `value` (overflow)
@@ -154,13 +154,14 @@ JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what); /* EMEM, "what: out
 /* ---- nodes (ops/graph.c) ---- */
 JOT_FN bool jot_graph_open(jot_Ctx *ctx);
 JOT_FN void jot_graph_close(jot_Ctx *ctx);
-#define jot_node(ctx, id) (&(ctx)->chunks.v[(id) / NODE_CHUNK][(id) % NODE_CHUNK]) /* stable address */
+/* A node's address, which is stable. */
+#define jot_node(ctx, id) (&(ctx)->chunks.v[(id) / NODE_CHUNK][(id) % NODE_CHUNK])
 JOT_FN void jot_node_ref(jot_Ctx *ctx, NodeId id);
 JOT_FN void jot_node_unref(jot_Ctx *ctx, NodeId id); /* iterative: frees what nothing else holds */
 
 /* What a builder wants: filled in, then jot_node_make finds the same node or makes one. The result
- * has no reference of its own yet (refs may be 0): take one before the next unref. Refs on inputs are
- * taken. `name` of the operator is for messages. 0 after a failure. */
+ * has no reference of its own yet (refs may be 0): take one before the next unref. Refs on inputs
+ * are taken. `name` of the operator is for messages. 0 after a failure. */
 typedef struct {
     NodeKind kind;
     int op;
@@ -176,18 +177,18 @@ typedef struct {
     bool unshared;
 } NodeSpec;
 JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
-JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec); /* the same node, if there is one */
+JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec); /* if it is there already */
 /* Checks an extent list for a variable of dtype: rank, negative extents, too many bytes. */
-JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int64_t *ext,
-                         int64_t *nelem);
-/* Free the nodes made since loose.n was `mark` that nothing holds: a public builder notes the mark at
- * its start and sweeps at its end, after jot_var_of, so that what folding or a failure left goes. */
+JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank,
+                         const int64_t *ext, int64_t *nelem);
+/* Free the nodes made since loose.n was `mark` that nothing holds: a public builder notes the mark
+ * at its start and sweeps at its end, after jot_var_of: what folding or a failure left goes. */
 JOT_FN void jot_graph_sweep(jot_Ctx *ctx, uint32_t mark);
 /* A pending state whose input is evaluated takes over the input's data and drops the input. */
 JOT_FN void jot_node_to_leaf(jot_Ctx *ctx, NodeId id);
 /* The node owns buf from now on (one of its references). */
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
-JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset; NULL: refused */
+JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset */
 JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
 /* Nodes of user code hold a reference of their CodeSpec (ccode/code.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);
@@ -201,11 +202,12 @@ JOT_FN void jot_undo_apply(jot_Ctx *ctx);
 /* Node-level builders: operands are NodeIds of the right shapes and dtypes already (the gradient,
  * the public builders and graph rewrites call these); they fold, share and compose unless
  * config.no_simplify. 0 in gives 0 out. They live in the file of their meta-operator. */
-JOT_FN NodeId jot_const_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, jot_Scalar v);
+JOT_FN NodeId jot_const_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext,
+                             jot_Scalar v);
 JOT_FN NodeId jot_const_f64(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, double v);
 JOT_FN NodeId jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand);
-JOT_FN NodeId jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index,
-                               int ncond, const Ix *cond, jot_Scalar overflow,
+JOT_FN NodeId jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext,
+                               const Ix *index, int ncond, const Ix *cond, jot_Scalar overflow,
                                int nextra, const NodeId *extra);
 JOT_FN NodeId jot_reduce_node(jot_Ctx *ctx, int op, NodeId y, int rank, const int64_t *ext,
                               const Ix *index, int ncond, const Ix *cond, double scale,
@@ -221,17 +223,18 @@ JOT_FN bool jot_map_invert(jot_Ctx *ctx, int in_rank, const int64_t *in_ext, int
 /* ---- walks: topological orders without recursion ---- */
 typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
 /* Everything the roots need, inputs first. Stops at LEAF and at nodes with data when
- * `stop_at_data`; otherwise history is followed. Sets node->mark = ctx->walk, node->at = position. */
+ * `stop_at_data`; otherwise history is followed. Sets mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
 JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
 
 /* ---- slots ---- */
 JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current scope; takes a ref */
-/* The node of a handle; checks it, with `op` and `arg` in the message. 0 and an error if it is stale
- * or foreign; 0 without a new error if it is poison. ctx is taken from the first good handle. */
+/* The node of a handle; 0 and an error, with `op` and `arg` in the message, if it is stale or
+ * poison (whose cause, kept before, stays the message). */
 JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);
-JOT_FN NodeId jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg); /* ... and ctx's */
+JOT_FN NodeId jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg);
+/* ... of a handle that must be ctx's */
 JOT_FN NodeId jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, const char *arg);
 /* jot_node_in of list.v[k], which messages call arg[k] */
 JOT_FN jot_Var jot_var_outside(jot_Ctx *ctx, NodeId id); /* as jot_var_of, but outside all scopes */
@@ -249,8 +252,9 @@ JOT_FN jot_Scalar jot_scalar_from_f64(double v, jot_DType dtype);
 JOT_FN jot_Scalar jot_scalar_from_i64(int64_t v, jot_DType dtype);
 JOT_FN jot_Scalar jot_scalar_read(const void *element, jot_DType dtype);
 JOT_FN void jot_scalar_write(void *element, jot_DType dtype, jot_Scalar v);
-/* One application of an element-wise operator on scalars in Node.value form (folder and interpreter):
- * operands have dtype `in` (compute dtype), the result dtype `out`. ops/scalar.c, on the prelude. */
+/* One application of an element-wise operator on scalars in Node.value form (folder and
+ * interpreter): operands have dtype `in` (compute dtype), the result dtype `out`. ops/scalar.c, on
+ * the prelude. */
 JOT_FN jot_Scalar jot_scalar_apply(EwOp op, jot_DType in, jot_DType out, const jot_Scalar *operand);
 
 /* ---- text ---- */

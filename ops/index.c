@@ -1,13 +1,14 @@
 /* ops/index.c - canonical linear forms: builders, ranges, substitution.
  *
- * Everything is kept as   c + sum of k * atom   and atoms are shared, so equality is one comparison.
+ * Everything is kept as   c + sum of k * atom   and atoms are shared: equality is one comparison.
  * Three identities do the work of index simplification, with g | d and 0 <= V < g:
  *
  *     (d*A + B) / d     ->  A + B/d                   (d*A + B) % d     ->  B % d
  *     (g*U + V) / (g*m) ->  U / m                     (g*U + V) % (g*m) ->  g*(U % m) + V
  *     k*d*(x / d) + k*(x % d)  ->  k*x
  *
- * Ranges decide what is provable: a Space gives the bounds of the axes, interval arithmetic the rest.
+ * Ranges decide what is provable: a Space gives the bounds of the axes, interval arithmetic the
+ * rest.
  *
  * Read before: ops/index.h. After: ops/index_parse.c (text to Ix), ops/reindex.c (maps). */
 #include "ops/index.h"
@@ -411,7 +412,8 @@ form_range(const IxPool *pool, const IxForm *f, const Space *space, int64_t *lo,
 /* Find g > 1, a proper divisor of d and of some coefficient, such that f = g*U + V with 0 <= V < g.
  * The largest such g; 0 for none. */
 static int64_t
-form_factor(const IxPool *pool, const IxForm *f, int64_t d, const Space *space, IxForm *u, IxForm *v)
+form_factor(const IxPool *pool, const IxForm *f, int64_t d, const Space *space, IxForm *u,
+            IxForm *v)
 {
     int64_t best = 0, lo, hi;
     int i;

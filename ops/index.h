@@ -78,15 +78,16 @@ JOT_FN Ix jot_ix_or(IxPool *pool, Ix a, Ix b);
 /* Questions. */
 JOT_FN bool jot_ix_is_const(const IxPool *pool, Ix ix, int64_t *value);
 JOT_FN bool jot_ix_is_axis(const IxPool *pool, Ix ix, int *axis);
-/* A linear form as constant and terms: every Ix is one (an atom is 0 + 1*atom). `tmp` holds the term
- * of an atom; the result points to it or into the pool (valid until the next builder call). */
+/* A linear form as constant and terms: every Ix is one (an atom is 0 + 1*atom). `tmp` holds the
+ * term of an atom; the result points to it or into the pool (valid until the next builder call). */
 JOT_FN const IxTerm *jot_ix_linear(const IxPool *pool, Ix ix, int64_t *c, uint32_t *n, IxTerm *tmp);
 /* Coefficient of axis in the linear form; *inside: the axis also occurs within another atom. */
 JOT_FN int64_t jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside);
 /* Smallest and largest value; false if not known (a load, an unknown axis, an overflow). An empty
  * space runs nothing, so an empty axis counts as standing at its first value. */
 JOT_FN bool jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t *hi);
-JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space *space); /* 0 <= ix < extent, provably */
+/* 0 <= ix < extent, provably? */
+JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space *space);
 #define jot_ix_axes(pool, ix) ((pool)->recs.v[ix].axes)
 #define jot_ix_slots(pool, ix) ((pool)->recs.v[ix].slots)
 
@@ -94,7 +95,8 @@ JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space
  * they are), simplified under the ranges of the new axes. Iterative in nothing: expressions are as
  * deep as what the user wrote, at most IX_MAX_DEPTH; deeper ones are poison. */
 #define IX_MAX_DEPTH 200
-JOT_FN Ix jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const Space *space);
+JOT_FN Ix jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots,
+                       const Space *space);
 
 /* Value at a point: axis k has value at[k]; load(ud, slot, n, index) reads an integer variable. */
 typedef int64_t IxLoadFn(void *ud, int slot, int n, const int64_t *index);
@@ -105,20 +107,21 @@ JOT_FN int64_t jot_ix_eval(const IxPool *pool, Ix ix, const int64_t *at, IxLoadF
 JOT_FN void jot_ix_print(const IxPool *pool, Ix ix, Text *text);
 
 /* Parser (ops/index_parse.c). Grammar, loosest first:
- *     or:  and { "||" and }        and: cmp { "&&" cmp }      cmp: sum [ ("<" "<=" ">" ">=" "==" "!=") sum ]
+ *     or:  and { "||" and }                 and: cmp { "&&" cmp }
+ *     cmp: sum [ ("<" "<=" ">" ">=" "==" "!=") sum ]
  *     sum: product { ("+"|"-") product }    product: unary { ("*"|"/"|"%") unary }
  *     unary: ["-"|"!"] primary
  *     primary: integer | name | "i"k | "@e"k "(" or { "," or } ")" | "(" or ")"
- * Names: i0.. axes of the space; xs0.. extents of the input (the variable indexed), ys0.. extents of
- * the space walked ("output" of reindex, "input" of reindex-reduce: of the larger side); e0s1: extent
- * 1 of index variable e0. Comparisons and logic give 0 or 1. */
+ * Names: i0.. axes of the space; xs0.. extents of the input (the variable indexed), ys0.. extents
+ * of the space walked ("output" of reindex, "input" of reindex-reduce: of the larger side); e0s1:
+ * extent 1 of index variable e0. Comparisons and logic give 0 or 1. */
 typedef struct {
     IxPool *pool;
     Space space;               /* axes i0.. and names ys0.. */
     int xs_n; const int64_t *xs;      /* extents xs0.. */
     int extra_n;                      /* index variables @e0.. */
     const int *extra_rank; const int64_t *const *extra_ext;
-    Ix *guards; int nguards, max_guards; /* out: conditions that loads stay inside their variables */
+    Ix *guards; int nguards, max_guards; /* out: conditions that loads stay inside */
     char message[160];         /* out: what is wrong */
     int at;                    /* out: offset of the offending character */
 } IxParse;

@@ -143,7 +143,8 @@ jot_maps_dim(jot_Ctx *ctx, const char *op, int64_t dim, int rank)
 
     if (k >= 0 && k < rank)
         return (int)k;
-    jot_fail(ctx, JOT_ERANGE, "%s: dimension %lld is asked, there are %d", op, (long long)dim, rank);
+    jot_fail(ctx, JOT_ERANGE, "%s: dimension %lld is asked, there are %d", op, (long long)dim,
+             rank);
     return -1;
 }
 

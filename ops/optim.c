@@ -49,7 +49,8 @@ optim_params_ok(jot_Vars params, const char *op)
     for (int k = 0; k < params.n; k++) {
         jot_Var p = params.v[k];
         if (!jot_ok(p)) {
-            jot_raise(p.ctx, JOT_EHANDLE, "%s: parameter %d: a live handle asked, none found", op, k);
+            jot_raise(p.ctx, JOT_EHANDLE, "%s: parameter %d: a live handle asked, none found", op,
+                      k);
             return false;
         }
         if (jot_dtype(p) < JOT_F16) {

@@ -6,8 +6,9 @@
  *
  * Ending a slot raises its generation, so that an old handle no longer fits. A live slot's `next`
  * is its place in `scoped`; an entry that its slot does not point back to is left over from an
- * ended slot and skipped. jot_keep only lowers the depth of a slot: the pop of its scope then moves the
- * entry outwards. Slots of depth 0 (parameters, what is made outside every scope) have no entry.
+ * ended slot and skipped. jot_keep only lowers the depth of a slot: the pop of its scope then moves
+ * the entry outwards. Slots of depth 0 (parameters, what is made outside every scope) have no
+ * entry.
  *
  * jot_assign gives the slot a new node, an alias of the value with the flag STATE: a leaf for
  * gradients, whose value an evaluation computes. Evaluated, it is a LEAF and forgets its history.
@@ -320,8 +321,8 @@ assign_fits(jot_Ctx *ctx, const Node *to, const Node *value)
                     jot_dtype_name((jot_DType)value->dtype), b);
 }
 
-/* The slot is assigned for the first time since the last evaluation: keep what it names now. There is
- * room for one entry. */
+/* The slot is assigned for the first time since the last evaluation: keep what it names now. There
+ * is room for one entry. */
 static void
 undo_note(jot_Ctx *ctx, uint32_t slot)
 {

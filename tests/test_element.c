@@ -46,7 +46,8 @@ ref_float(EwOp op, double a, double b, bool *known)
     case EW_FMAX: return fmax(a, b);
     case EW_FMIN: return fmin(a, b);
     case EW_HEAVISIDE: return a != a ? a : a > 0 ? 1 : a < 0 ? 0 : b;
-    case EW_LOGADDEXP: return a == b ? a + log(2) : a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+    case EW_LOGADDEXP:
+        return a == b ? a + log(2) : a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
     case EW_SIGNBIT: return !!signbit(a);
     case EW_NEG: return -a;
     case EW_ABS: return fabs(a);

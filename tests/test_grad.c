@@ -274,7 +274,8 @@ indices(jot_Ctx *c)
     X(stack, jot_stack(JOT_VARS(x, jot_exp(x)), 1)) \
     X(gather, jot_gather(x, indices(x.ctx), 0)) \
     X(windows, jot_reindex(x, JOT_SHAPE(3, 2, 3), JOT_INDEX("i0", "i1*2 + i2 - 1"))) \
-    X(outside, jot_reindex_ex(x, JOT_SHAPE(5, 5), JOT_INDEX("i0 - 1", "i1*i0"), JOT_INDEX("i0 != 2"), \
+    X(outside, jot_reindex_ex(x, JOT_SHAPE(5, 5), JOT_INDEX("i0 - 1", "i1*i0"), \
+                              JOT_INDEX("i0 != 2"), \
                               7, JOT_NONE_VARS)) \
     X(overlap, jot_reindex_reduce(JOT_ADD, x, JOT_SHAPE(4), JOT_INDEX("i0 + i1 - 1"))) \
     X(scatter, jot_reindex_reduce_ex(JOT_ADD, x, JOT_SHAPE(3, 4), JOT_INDEX("@e0(i0)", "i1"), \
@@ -291,7 +292,8 @@ indices(jot_Ctx *c)
     X(prod_map, jot_reindex_reduce(JOT_MUL, x, JOT_SHAPE(2), JOT_INDEX("i1/2"))) \
     X(softmax, jot_div(jot_exp(x), jot_reduce(JOT_ADD, jot_exp(x), JOT_DIMS(1), true))) \
     X(normal, jot_div(jot_sub(x, jot_reduce(JOT_MEAN, x, JOT_DIMS(1), true)), \
-                      jot_sqrt(jot_offset(jot_reduce(JOT_MEAN, jot_square(x), JOT_DIMS(1), true), 1))))
+                      jot_sqrt(jot_offset(jot_reduce(JOT_MEAN, jot_square(x), JOT_DIMS(1), true), \
+                                          1))))
 FORMS(FORM)
 #undef FORM
 
@@ -477,7 +479,7 @@ test_structure(void)
                          JOT_ALL_DIMS), JOT_F64);
     x = jot_array(c, JOT_F16, JOT_SHAPE(2), NULL);
     y = jot_cast(jot_sum(jot_cast(jot_square(x), JOT_F32), JOT_ALL_DIMS), JOT_F64);
-    CHECK(jot_grad(y, &x, 1, g) && jot_dtype(g[0]) == JOT_F16, "a gradient has its variable's dtype");
+    CHECK(jot_grad(y, &x, 1, g) && jot_dtype(g[0]) == JOT_F16, "the dtype of its variable");
     x = scalar(c, 1.5);
     CHECK(jot_grad(jot_cast(jot_cast(x, JOT_I32), JOT_F32), &x, 1, g) && jot_item(g[0]) == 0,
           "integers carry none");
@@ -490,7 +492,8 @@ test_blocks(void)
     jot_Ctx *c = open_ctx();
     jot_Var x = scalar(c, 3), y = jot_square(x), s = jot_stop_grad(y), g[2], w;
 
-    CHECK(jot_grad(jot_mul(s, x), &x, 1, g) && jot_item(g[0]) == 9, "stop_grad: %g", jot_item(g[0]));
+    CHECK(jot_grad(jot_mul(s, x), &x, 1, g) && jot_item(g[0]) == 9, "stop_grad: %g",
+          jot_item(g[0]));
     CHECK(jot_grad(jot_mul(s, x), &s, 1, g) && jot_item(g[0]) == 3, "by what is stopped");
     CHECK(jot_grad(jot_mul(jot_stop_fuse(y), x), &x, 1, g) && jot_item(g[0]) == 27, "stop_fuse");
     CHECK(jot_item(y) == 9 && jot_grad(jot_mul(y, x), &x, 1, g) && jot_item(g[0]) == 27,
@@ -524,7 +527,8 @@ test_errors(void)
     FAILS(jot_grad(i, &x, 1, g), JOT_EGRAD, "grad: y[0] is i64; only floats have gradients");
     FAILS(jot_grad(y, two, 2, g), JOT_EGRAD, "grad: wrt[1] is i64; only floats have gradients");
     two[1] = jot_ones(c, JOT_F32, JOT_SHAPE(2));
-    FAILS(jot_grad(y, two, 2, g), JOT_EGRAD, "grad: wrt[1] is a constant; what gradients are asked of "
+    FAILS(jot_grad(y, two, 2, g), JOT_EGRAD,
+          "grad: wrt[1] is a constant; what gradients are asked of "
           "is made by jot_array or jot_param");
     i = jot_array(c, JOT_I64, JOT_SHAPE(2), NULL);
     jot_name(i, "labels");

@@ -109,7 +109,8 @@ campaign(const char *backend, int stride)
         w2 = jot_param(c, JOT_F32, JOT_SHAPE(4, 1), data);
         ok = steps(c, w1, w2, x, y, 1);
         done = heap.countdown > 0;
-        CHECK(ok || (jot_error(c) == JOT_EMEM && jot_message(c)[0]), "n %ld: %d %s", n, jot_error(c),
+        CHECK(ok || (jot_error(c) == JOT_EMEM && jot_message(c)[0]), "n %ld: %d %s", n,
+              jot_error(c),
               jot_message(c));
         CHECK(!done || ok, "n %ld: %s", n, jot_message(c));
         heap.countdown = 0;

@@ -279,7 +279,8 @@ check_training(void)
         for (int k = 0; k < 4; k++)
             jot_assign(p[k], jot_sub(p[k], jot_scale(g[k], 0.1)));
         double v = jot_item(loss);
-        CHECK(fabs(v - ref_training[step]) < 1e-11, "step %d: loss %.15g, reference %.15g: %s", step,
+        CHECK(fabs(v - ref_training[step]) < 1e-11, "step %d: loss %.15g, reference %.15g: %s",
+              step,
               v, ref_training[step], jot_message(c));
         jot_pop(c);
         if (step == 3)

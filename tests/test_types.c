@@ -1,8 +1,8 @@
 /* tests/test_types.c - every element-wise operator, cast and reduction, on every dtype it takes, on
  * every backend, against the interpreter: values with special cases (zeros of both signs, extremes,
- * infinities, NaN, denormals). Kernels and interpreter share the prelude's functions, so results must
- * be the same bits, but for square roots (the machine's instruction, correctly rounded as well) and
- * for functions built on a product and a sum, where a compiler may not contract: so the same bits too. */
+ * infinities, NaN, denormals). Kernels and interpreter share the prelude's functions, so results
+ * must be the same bits: a square root may be the machine's instruction, which rounds correctly
+ * too, and no compiler may contract a product and a sum. */
 #include "core.h"
 #include "tests/test.h"
 
@@ -24,8 +24,8 @@ static const Binary binary[] = {
 };
 
 static const double floats[N] = {
-    0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, 1e-3, 100, -100, 7.25, 1e30, -1e30, 1e-40, 0.999999,
-    INFINITY, -INFINITY, NAN, 2, 0.3, -7
+    0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, 1e-3, 100, -100, 7.25, 1e30, -1e30, 1e-40,
+    0.999999, INFINITY, -INFINITY, NAN, 2, 0.3, -7
 };
 static const int64_t ints[N] = {
     0, 1, -1, 2, 3, 7, 8, 15, 16, 31, 33, 63, 64, 100, 127, -128, 255, 32767, -32768, 65535,
@@ -82,11 +82,11 @@ build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
         n += jot_ok(out[n]);
     }
     for (i = 0; i < JOT_REDUCE_OPS; i++) {
-        static const char *const names[] = {"sum", "prod", "max", "min", "all", "any", "xor", "bit and",
-                                            "bit or", "bit xor", "mean"};
+        static const char *const names[] = {"sum", "prod", "max", "min", "all", "any", "xor",
+                                            "bit and", "bit or", "bit xor", "mean"};
         jot_Var m = is_float(t) ? jot_slice(a, JOT_SHAPE(2), JOT_SHAPE(14), JOT_SHAPE(1)) : a;
 
-        if (i == JOT_MEAN && !is_float(t) && t != JOT_BOOL) /* huge numbers cancel: no bound holds */
+        if (i == JOT_MEAN && !is_float(t) && t != JOT_BOOL) /* huge ones cancel: no bound */
             m = jot_mod(a, jot_full_int(c, t, JOT_SHAPE(), 100));
 
         name[n] = names[i];
@@ -137,10 +137,12 @@ equal(jot_Var a, jot_Var b, bool loose)
             double v[2];
 
             jot_push(c);
-            v[0] = jot_item(jot_cast(jot_slice(a, JOT_SHAPE(i), JOT_SHAPE(i + 1), JOT_SHAPE(1)), JOT_F64));
+            v[0] = jot_item(jot_cast(jot_slice(a, JOT_SHAPE(i), JOT_SHAPE(i + 1), JOT_SHAPE(1)),
+                                     JOT_F64));
             jot_pop(c);
             jot_push(b.ctx);
-            v[1] = jot_item(jot_cast(jot_slice(b, JOT_SHAPE(i), JOT_SHAPE(i + 1), JOT_SHAPE(1)), JOT_F64));
+            v[1] = jot_item(jot_cast(jot_slice(b, JOT_SHAPE(i), JOT_SHAPE(i + 1), JOT_SHAPE(1)),
+                                     JOT_F64));
             jot_pop(b.ctx);
             x = v[0];
             y = v[1];
