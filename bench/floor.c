@@ -128,14 +128,15 @@ floor_peak(int threads)
     static double peak[MOST_THREADS + 1];
     Part part[MOST_THREADS];
 
-    for (int i = 0; i < 8 && (i < 4 || peak[threads] == 0); i++) {
-        long n = 2000000;
+    /* the best of many short moments: other programs may have the machine in some of them */
+    for (int n = peak[threads] == 0 ? 24 : 4; n > 0; n--) {
+        const long steps = 1000000;
         double p;
 
         memset(part, 0, sizeof part);
         for (int k = 0; k < threads; k++)
-            part[k].nin = n;
-        p = 2.0 * 16 * CHAINS * (double)n * threads / parts_seconds(part, threads);
+            part[k].nin = steps;
+        p = 2.0 * 16 * CHAINS * (double)steps * threads / parts_seconds(part, threads);
         peak[threads] = p > peak[threads] ? p : peak[threads];
     }
     return peak[threads];

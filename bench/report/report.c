@@ -4,11 +4,12 @@
  *
  * A cell is the median over a system's turns. The table goes to standard output, in Markdown:
  *
- *     workload | jot/1 | floor | share | ... | torch-eager/1 | ... | best peer / jot
+ *     workload | floor | jot/1 [share] | ... | torch-eager/1 (ratio) | ... | best peer / jot
  *
- * system/threads; milliseconds; share of the floor; in parentheses a peer's time over jot's on as
- * many threads; last, the fastest peer's time over that of the fastest jot. The
- * picture has a bar of the last column per workload, sorted, on a logarithmic scale.
+ * system/threads; milliseconds; the floor on the most threads; in brackets the floor on as many
+ * threads over jot's time; in parentheses a peer's time over jot's on as many threads; last, the
+ * fastest peer's time over that of the fastest jot. The picture has a bar of the last column per
+ * workload, sorted, on a logarithmic scale.
  *
  * Read after: bench/bench.c. */
 #include <math.h>
@@ -172,19 +173,25 @@ print_jot(Row *r, int k)
 {
     double s = median(&r->cell[k]);
 
-    if (s <= 0 && r->cell[k].error[0])
-        printf(" %s |", r->cell[k].error);
-    else {
-        printf(" ");
-        print_ms(s);
-        printf(" |");
-    }
     printf(" ");
-    print_ms(r->floor[k]);
-    if (s > 0 && r->floor[k] > 0)
-        printf(" | %.2g |", r->floor[k] / s);
+    if (s <= 0 && r->cell[k].error[0])
+        printf("%s", r->cell[k].error);
     else
-        printf(" | - |");
+        print_ms(s);
+    if (s > 0 && r->floor[k] > 0)
+        printf(" [%.2g]", r->floor[k] / s);
+    printf(" |");
+}
+
+/* On the most threads: the last of jot's columns. */
+static double
+last_floor(const Row *r)
+{
+    double floor = 0;
+
+    for (int k = 0; k < ncolumns; k++)
+        floor = r->floor[k] > 0 ? r->floor[k] : floor;
+    return floor;
 }
 
 static void
@@ -205,18 +212,19 @@ print_peer(Row *r, int k)
 static void
 table(void)
 {
-    printf("| ms |");
+    printf("| ms | floor |");
     for (int k = 0; k < ncolumns; k++)
-        printf(is_jot(k) ? " %s/%d | floor | share |" : " %s/%d |", columns[k].peer,
-               columns[k].threads);
-    printf(" best peer / jot |\n|---|");
+        printf(" %s/%d |", columns[k].peer, columns[k].threads);
+    printf(" best peer / jot |\n|---|---|");
     for (int k = 0; k < ncolumns; k++)
-        printf(is_jot(k) ? "---|---|---|" : "---|");
+        printf("---|");
     printf("---|\n");
     for (int i = 0; i < nrows; i++) {
         Row *r = &rows[i];
 
-        printf("| %s |", r->name);
+        printf("| %s | ", r->name);
+        print_ms(last_floor(r));
+        printf(" |");
         for (int k = 0; k < ncolumns; k++)
             if (is_jot(k))
                 print_jot(r, k);
