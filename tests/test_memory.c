@@ -3,6 +3,7 @@
  * they were, a context that goes on, and nothing left when it is closed. */
 #include "core.h"
 #include "tests/test.h"
+#include <unistd.h>
 
 typedef struct { long countdown; size_t live; long calls; } Heap;
 
@@ -71,7 +72,7 @@ near(const float *a, const float *b, int n)
 }
 
 static void
-campaign(const char *backend, int stride)
+campaign(const char *backend, const char *cache_dir, int stride)
 {
     float w1_is[12], w2_is[4], after[12];
     long n = 1, total = 0;
@@ -79,7 +80,7 @@ campaign(const char *backend, int stride)
 
     for (; !done && n < 200000; n += stride) {
         Heap heap = {0, 0, 0};
-        jot_Config config = {.backend = backend, .cache_dir = ""};
+        jot_Config config = {.backend = backend, .cache_dir = cache_dir};
         jot_Ctx *c;
         jot_Var w1, w2, x, y;
         bool ok;
@@ -136,8 +137,15 @@ int
 main(int argc, char **argv)
 {
     int stride = argc > 1 ? atoi(argv[1]) : 1;
+    char cache[] = "/tmp/jot-test-XXXXXX", remove[100];
 
-    campaign("interp", stride);
-    campaign("tcc", stride);
+    campaign("interp", "", stride);
+    campaign("tcc", "", stride);
+    campaign("cc", "", stride * 61); /* each runs the compiler */
+    if (mkdtemp(cache)) {
+        campaign("cc", cache, stride * 3); /* the first does */
+        snprintf(remove, sizeof remove, "rm -r %s", cache);
+        CHECK(!system(remove), "%s is left", cache);
+    }
     return DONE();
 }
