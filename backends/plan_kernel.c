@@ -186,7 +186,7 @@ kernel_print(Make *m, Kernel *k, bool plain, Text *out, EmitInfo *info, Text *wh
         return false;
     n = jot_build_order(k, order);
     memset(&s, 0, sizeof s);
-    ok = plain ? jot_sched_default(&s, k, n, order)
+    ok = plain ? jot_sched_default(&s, k, c->lanes, n, order)
                : jot_sched_random(&s, k, c->lanes,
                                   jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
     ok = ok && jot_sched_verify(&s, why)

@@ -3,112 +3,204 @@
  *     for i  for j  y[j] += x[i*J + j]        j moves every access by one element: innermost
  *     for j  for i  y[j] += x[i*J + j]        here each x lies a row apart
  *
- * Each axis gets a price: over all loads and stores, the bytes that one step of the axis moves the
- * access by, at most a page. Dear axes go outside, cheap ones inside, the one with the most unit-stride
- * accesses innermost. When the best reduce axis has as many of them as the best axis of all, every
- * reduce axis goes inside the others: the sum then stays in a register.
+ * The innermost loop is what counts. Each axis has a price there: the bytes by which one step moves
+ * each access, at most a cache line; for a reduction that keeps the axis a load and a store, as its
+ * sums then lie in memory; and what it costs to enter the loop, shared by its steps. Accesses weigh
+ * as often as they happen.
  *
- * Read before: ccode/build.c. After: ccode/sched.c. */
+ *     x[i*J + j]  sums over i       j inside: 4 + 8, sums in memory      i inside: 4 J, a register
+ *     x[n, c, h, w] over n, h, w    w inside: 4, a register              c inside: 64 + 8
+ *
+ * The cheapest goes inside. Around it stand the reduce axes, around them the others: sums live in a
+ * register, or in a row that stays in the cache, and the outermost loop can be shared among threads.
+ * Within both, axes that move accesses farther (up to a page) stand outside.
+ *
+ * Read before: ccode/build.c. After: ccode/sched_make.c. */
 #include "ccode/build.h"
 
-enum { ORDER_PAGE = 4096 };
+enum { ORDER_LINE = 64, ORDER_PAGE = 4096, ORDER_ENTRY = 24 };
 
-typedef struct { int64_t price; int units; bool reduce; } OrderAxis;
+typedef struct { double inside, outside; bool reduce; } OrderAxis;
 
-/* Add an access, whose indices begin at k->ixs.v[index], to the price of every axis. Positions inside
- * of / and % count as they stand there. */
-static void
-order_access(const Kernel *k, const KBuf *buf, uint32_t index, OrderAxis *axes)
+typedef struct {
+    const Kernel *k;
+    OrderAxis axis[KERNEL_AXES];
+    uint64_t loops[KERNEL_VALUES]; /* per value: axes of the loops that it is computed in */
+} Order;
+
+/* Part of the kernel's points in which something inside loops over `axes` happens. */
+static double
+order_weight(const Kernel *k, uint64_t axes)
 {
-    int64_t size = (int64_t)jot_dtype_nbytes((jot_DType)buf->dtype), stride = size;
-    uint32_t a;
-    int d;
-
-    for (d = buf->rank - 1; d >= 0; d--) {
-        for (a = 0; a < k->axes.n; a++) {
-            bool inside;
-            Ix at = k->ixs.v[index + (uint32_t)d];
-            int64_t coef = jot_ix_coef(k->ix, at, (int)a, &inside), bytes;
-
-            if (!coef && !inside)
-                continue;
-            coef = coef < 0 ? -coef : coef ? coef : 1;
-            bytes = coef > ORDER_PAGE || stride > ORDER_PAGE ? ORDER_PAGE : coef * stride;
-            axes[a].price += bytes < ORDER_PAGE ? bytes : ORDER_PAGE;
-            axes[a].units += bytes == size;
-        }
-        stride = buf->ext[d] && stride < ORDER_PAGE ? stride * buf->ext[d] : stride;
-    }
-}
-
-static void
-order_count(const Kernel *k, OrderAxis *axes)
-{
-    uint32_t i, a;
-
-    for (i = 1; i < k->values.n; i++) {
-        const Value *v = &k->values.v[i];
-
-        if (v->op == VAL_LOAD)
-            order_access(k, &k->bufs.v[v->buf], v->at, axes);
-        for (a = 0; v->op == VAL_REDUCE && a < k->axes.n; a++)
-            axes[a].reduce |= v->axes >> a & 1;
-    }
-    for (i = 0; i < k->stores.n; i++)
-        order_access(k, &k->bufs.v[k->stores.v[i].buf], k->stores.v[i].at, axes);
-}
-
-/* May all reduce axes go inside? When one of them is as continuous as the best of the others. */
-static bool
-order_registers(const Kernel *k, const OrderAxis *axes)
-{
-    int best[2] = {0, 0};
+    double weight = 1;
     uint32_t a;
 
     for (a = 0; a < k->axes.n; a++)
-        if (axes[a].units > best[axes[a].reduce])
-            best[axes[a].reduce] = axes[a].units;
-    return best[1] >= best[0];
+        if (!(axes >> a & 1) && k->axes.v[a].ext > 0)
+            weight /= (double)k->axes.v[a].ext;
+    return weight;
 }
 
-/* The axis with the most unit-stride accesses to the end; the last of equals. */
+/* How far one step of an axis moves an index, on average: i/4 by a quarter, i%4 by one. */
+static double
+order_moved(const IxPool *p, Ix ix, int axis)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+    double sum = 0;
+
+    if (!(jot_ix_axes(p, ix) >> axis & 1))
+        return 0;
+    if (p->recs.v[ix].op == IX_AXIS)
+        return 1;
+    t = jot_ix_linear(p, ix, &c, &n, &tmp);
+    for (i = 0; i < n; i++) {
+        const IxRec *r = &p->recs.v[t[i].atom];
+        double moved = r->op == IX_AXIS || r->op == IX_MOD || r->op == IX_DIV ? 1 : ORDER_LINE;
+
+        if (!(r->axes >> axis & 1))
+            continue;
+        if (r->op == IX_DIV || r->op == IX_MOD)
+            moved = order_moved(p, r->a, axis);
+        if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
+            moved /= (double)c;
+        sum += (double)t[i].k * moved;
+    }
+    return sum < 0 ? -sum : sum;
+}
+
+/* Add an access whose indices begin at k->ixs.v[index]. */
 static void
-order_innermost(const OrderAxis *axes, int *order, int n)
+order_access(Order *o, const KBuf *buf, uint32_t index, double weight)
+{
+    const Kernel *k = o->k;
+    double moved[KERNEL_AXES] = {0}, stride = (double)jot_dtype_nbytes((jot_DType)buf->dtype);
+    uint32_t a;
+    int d;
+
+    for (d = buf->rank - 1; d >= 0; stride *= (double)buf->ext[d--])
+        for (a = 0; a < k->axes.n; a++)
+            moved[a] += stride * order_moved(k->ix, k->ixs.v[index + (uint32_t)d], (int)a);
+    for (a = 0; a < k->axes.n; a++) {
+        o->axis[a].inside += weight * (moved[a] < ORDER_LINE ? moved[a] : ORDER_LINE);
+        o->axis[a].outside += weight * (moved[a] < ORDER_PAGE ? moved[a] : ORDER_PAGE);
+    }
+}
+
+/* A sum in memory for each axis in `kept`: loaded and stored at each point. */
+static void
+order_sum(Order *o, uint64_t kept, int dtype, double weight)
+{
+    uint32_t a;
+
+    for (a = 0; a < o->k->axes.n; a++)
+        if (kept >> a & 1)
+            o->axis[a].inside += weight * 2 * (double)jot_dtype_nbytes((jot_DType)dtype);
+}
+
+static void
+order_value(Order *o, uint32_t number)
+{
+    const Kernel *k = o->k;
+    const Value *v = &k->values.v[number];
+    uint64_t loops = v->op == VAL_REDUCE ? v->free | v->axes : o->loops[number];
+    uint32_t a, i;
+
+    if (!o->loops[number])
+        return;
+    for (i = 0; i < v->narg; i++)
+        o->loops[k->args.v[v->arg + i]] |= loops | (uint64_t)1 << 63;
+    if (v->op == VAL_LOAD)
+        order_access(o, &k->bufs.v[v->buf], v->at, order_weight(k, loops));
+    if (v->op != VAL_REDUCE)
+        return;
+    order_sum(o, v->free, v->dtype, order_weight(k, loops));
+    for (a = 0; a < k->axes.n; a++)
+        o->axis[a].reduce |= v->axes >> a & 1;
+}
+
+/* What a loop costs to enter, shared by its steps. */
+static void
+order_entries(Order *o)
+{
+    uint32_t a;
+
+    for (a = 0; a < o->k->axes.n; a++)
+        if (o->k->axes.v[a].ext > 0)
+            o->axis[a].inside += ORDER_ENTRY / (double)o->k->axes.v[a].ext;
+}
+
+/* Users come after what they use: the last value first. Bit 63 of loops: used at all. */
+static void
+order_prices(Order *o)
+{
+    const Kernel *k = o->k;
+    uint32_t i;
+
+    for (i = 0; i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+        const KBuf *buf = &k->bufs.v[s->buf];
+
+        o->loops[s->value] |= s->free | (uint64_t)1 << 63;
+        order_access(o, buf, s->at, order_weight(k, s->free));
+        if (s->acc)
+            order_access(o, buf, s->at, order_weight(k, s->free));
+    }
+    for (i = k->values.n; i-- > 1;)
+        order_value(o, i);
+    order_entries(o);
+}
+
+/* Does axis a stand outside of b? Axes of one step first, reduce axes last. */
+static bool
+order_before(const Order *o, int a, int b)
+{
+    const OrderAxis *x = &o->axis[a], *y = &o->axis[b];
+    bool one = o->k->axes.v[a].ext == 1, other = o->k->axes.v[b].ext == 1;
+
+    if (one != other)
+        return one;
+    if (x->reduce != y->reduce)
+        return y->reduce;
+    return x->outside > y->outside;
+}
+
+/* The cheapest axis; of equals the one that stands inside already. */
+static int
+order_innermost(const Order *o, const int *order, int n)
 {
     int best = n - 1, i;
 
     for (i = n - 1; i >= 0; i--)
-        if (axes[order[i]].units > axes[order[best]].units)
+        if (o->k->axes.v[order[i]].ext > 1
+            && o->axis[order[i]].inside < o->axis[order[best]].inside)
             best = i;
-    for (i = best; i + 1 < n; i++) {
-        int axis = order[i];
-
-        order[i] = order[i + 1];
-        order[i + 1] = axis;
-    }
+    return best;
 }
 
 JOT_FN int
 jot_build_order(const Kernel *k, int *order)
 {
-    OrderAxis axes[KERNEL_AXES];
-    bool registers;
+    Order *o = jot_mem_new(k->mem, 1, sizeof *o);
     int n = (int)k->axes.n, i, j;
 
-    memset(axes, 0, sizeof axes);
-    order_count(k, axes);
-    registers = order_registers(k, axes);
+    if (!o)
+        return 0;
+    o->k = k;
+    order_prices(o);
     for (i = 0; i < n; i++) {
-        for (j = i; j > 0; j--) {
-            const OrderAxis *a = &axes[order[j - 1]], *b = &axes[i];
-
-            if (registers && a->reduce != b->reduce ? !a->reduce : a->price >= b->price)
-                break;
+        for (j = i; j > 0 && order_before(o, i, order[j - 1]); j--)
             order[j] = order[j - 1];
-        }
         order[j] = i;
     }
-    if (!registers)
-        order_innermost(axes, order, n);
+    for (i = n ? order_innermost(o, order, n) : 0; i + 1 < n; i++) {
+        int axis = order[i];
+
+        order[i] = order[i + 1];
+        order[i + 1] = axis;
+    }
+    jot_mem_free(k->mem, o, sizeof *o);
     return n;
 }

@@ -44,6 +44,7 @@ jot_code_close(Code *code)
     jot_vec_free(code->mem, code->inst);
     jot_vec_free(code->mem, code->args);
     jot_vec_free(code->mem, code->coefs);
+    jot_vec_free(code->mem, code->order);
 }
 
 static uint64_t
@@ -178,7 +179,7 @@ jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int
             out[nout] = arg[i], out_k[nout++] = coef[i];
         else
             in[nin] = arg[i], in_k[nin++] = coef[i];
-    if (nout > 1 || (nout == 1 && out_k[0] != 1)) {
+    if (nout > 1 || (nout == 1 && out_k[0] != 1 && out_k[0] != -1)) {
         uint32_t rest = jot_code_lin(b, 0, out, out_k, nout);
         if (rest)
             b->code->inst.v[rest].named = true;
@@ -197,26 +198,56 @@ jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int
     return jot_code_add(b, lin, out, nout, out_k);
 }
 
+JOT_FN int
+jot_code_operands(const Inst *in)
+{
+    return in->op == C_FOR && in->narg > 2 ? 2 : in->narg;
+}
+
+static void
+order_block(Code *code, uint32_t block)
+{
+    for (uint32_t n = block; n; n = code->inst.v[n].next) {
+        *(uint32_t *)jot_vec_push(code->mem, code->order) = n;
+        if (code->inst.v[n].kids)
+            order_block(code, code->inst.v[n].kids);
+    }
+}
+
+JOT_FN bool
+jot_code_order(Code *code)
+{
+    code->order.n = 0;
+    if (code->inst.n > 1)
+        order_block(code, 1);
+    return !code->mem->failed;
+}
+
 static void
 mark_live(Code *code)
 {
-    for (uint32_t n = 1; n < code->inst.n; n++)
+    for (uint32_t i = 0; i < code->order.n; i++) {
+        uint32_t n = code->order.v[i];
         if (code->inst.v[n].op == C_STORE || code->inst.v[n].op == C_SET)
-            for (uint32_t b = n; b && !code->inst.v[b].live; b = code->inst.v[b].block)
-                code->inst.v[b].live = true;
+            for (; n && !code->inst.v[n].live; n = code->inst.v[n].block)
+                code->inst.v[n].live = true;
+    }
 }
 
-/* count: from the last record to the first, so that a record is judged after all its users.
+/* count: from the end of the text to its beginning, so that a record is judged after all its users.
  *   requires  a complete function     keeps  everything     breaks  nothing: fills `live`, `uses` */
 JOT_FN void
 jot_code_count(Code *code)
 {
+    if (!jot_code_order(code))
+        return;
     mark_live(code);
-    for (uint32_t n = code->inst.n; n-- > 1;) {
+    for (uint32_t at = code->order.n; at-- > 0;) {
+        uint32_t n = code->order.v[at];
         const Inst *in = &code->inst.v[n];
         if (!in->live && !in->uses)
             continue;
-        for (int i = 0; i < in->narg; i++) {
+        for (int i = 0; i < jot_code_operands(in); i++) {
             Inst *arg = &code->inst.v[code->args.v[in->arg + (uint32_t)i]];
             arg->uses++;
             arg->user = n;

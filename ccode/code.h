@@ -18,13 +18,15 @@
 typedef enum {
     C_POISON,
     C_FUNC,     /* the function: outermost block */
-    C_FOR,      /* c.i steps; as an operand: its variable. `wide`: steps lo..hi of the
+    C_FOR,      /* c.i steps, or from arg 0 to before arg 1, where the conditions arg[2..) hold (a
+                   note, no operands); as an operand: its variable. `wide`: steps lo..hi of the
                    caller, and a C_TAIL follows if `exact` */
     C_IF,       /* block under conditions arg[0..) */
     C_TAIL,     /* block run by the caller whose [lo, hi) holds step c.i */
     C_LIN,      /* c.i + sum of coefficient * operand */
     C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */
     C_GE0, C_EQ0, C_INOT, C_IAND, C_IOR,
+    C_IMIN, C_IMAX,
     C_CLAMP,    /* arg 0 moved into 0 .. c.i - 1 */
     C_INT,      /* element of an integer buffer as an index: buffer aux, address arg 0 */
     C_CONST, C_SCALAR, /* c; number aux */
@@ -65,6 +67,7 @@ typedef struct {
     Vec(uint32_t) args;
     Vec(int64_t) coefs;
     uint32_t *table;            /* pure records by hash */
+    Vec(uint32_t) order;        /* records as they stand in the text (jot_code_order) */
     int64_t steps;
     Text *why;
     bool ok;
@@ -75,6 +78,9 @@ typedef struct {
 
 JOT_FN bool jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why);
 JOT_FN void jot_code_close(Code *code);
+JOT_FN int jot_code_operands(const Inst *in);
+JOT_FN bool jot_code_order(Code *code); /* false: out of memory */
+JOT_FN void jot_code_guard(Code *code); /* guard.c */
 /* Count uses from what has effects; records without uses are not printed. */
 JOT_FN void jot_code_count(Code *code);
 

@@ -126,6 +126,20 @@ may_be_in_place(const Code *code, const Inst *in)
            in->op == C_IMUL || in->op == C_INT || in->op == C_CLAMP || in->op == C_SCALAR;
 }
 
+/* Memory that the kernel writes too is read in place by what is written next:  y[i] = y[i] + x[i] */
+static bool
+read_at_once(const Code *code, const Inst *load)
+{
+    const Inst *user = &code->inst.v[load->user];
+    uint32_t n = load->next;
+    if (load->uses != 1 || user->block != load->block || load->narg > 1)
+        return false;
+    while (n && code->inst.v[n].pure)
+        n = code->inst.v[n].next;
+    return n && (code->inst.v[n].op == C_STORE || code->inst.v[n].op == C_SET) &&
+           (load->user == n || (user->uses == 1 && user->user == n && user->op == C_EW));
+}
+
 /* What a select chooses between reads no memory in place: C would read only what is chosen, and
  * gcc 12, which makes masked loads of that, gives all loads of an unrolled inner loop one mask. */
 static void
@@ -140,8 +154,8 @@ arms_apart(Code *code, const Inst *select)
 static void
 choose_in_place(Code *code)
 {
-    for (uint32_t n = 1; n < code->inst.n; n++) {
-        Inst *in = &code->inst.v[n];
+    for (uint32_t at = 0; at < code->order.n; at++) {
+        Inst *in = &code->inst.v[code->order.v[at]];
         int height = 0;
         if (in->op == C_EW && in->ew == EW_SELECT)
             arms_apart(code, in);
@@ -153,7 +167,8 @@ choose_in_place(Code *code)
                 height = arg->height + 1;
         }
         in->height = (uint8_t)(height > 250 ? 250 : height);
-        in->in_place = always_in_place(in) || (height < 5 && may_be_in_place(code, in));
+        in->in_place = always_in_place(in) || (in->op == C_LOAD && !in->pure && read_at_once(code, in)) ||
+                       (height < 5 && may_be_in_place(code, in));
     }
 }
 
@@ -200,6 +215,8 @@ name_for(const Printer *p, const Inst *in)
     case C_LOAD: case C_INT: return p->k->bufs.v[in->aux].name;
     case C_SCALAR: return p->k->scalars.v[in->aux].name;
     case C_LIN: return "at";
+    case C_IMAX: return "from";
+    case C_IMIN: return "to";
     case C_IDIV: case C_IMOD: case C_IMUL: case C_CLAMP: return "k";
     default: return "t";
     }
@@ -230,7 +247,7 @@ print_variable(Printer *p, uint32_t n)
         jot_print_body(p, n, WHOLE);
         jot_text_f(p->out, ";\n");
     } else {
-        jot_text_f(p->out, p->d->vectors && in->lanes < p->lanes ? " = {0};\n" : ";\n");
+        jot_text_f(p->out, p->d->vectors ? " = {0};\n" : ";\n"); /* else gcc warns */
         lane_loop(p, in->lanes);
         jot_print_name(p, name);
         jot_text_f(p->out, "[l] = ");
@@ -348,12 +365,19 @@ open_block(Printer *p, uint32_t n)
         Name name = p->name[n] = take_name(p, in->name ? in->name : "i");
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, name);
-        jot_text_f(p->out, in->wide ? " = lo; " : " = 0; ");
+        jot_text_f(p->out, in->wide ? " = lo; " : in->narg ? " = " : " = 0; ");
+        if (in->narg) {
+            jot_print_expr(p, p->code->args.v[in->arg], 13, WHOLE);
+            jot_text_f(p->out, "; ");
+        }
         jot_print_name(p, name);
-        if (in->wide)
-            jot_text_f(p->out, " < hi");
+        jot_text_f(p->out, " < ");
+        if (in->narg)
+            jot_print_expr(p, p->code->args.v[in->arg + 1], 4, WHOLE);
+        else if (in->wide)
+            jot_text_f(p->out, "hi");
         else
-            jot_text_f(p->out, " < %lld", (long long)in->c.i);
+            jot_text_f(p->out, "%lld", (long long)in->c.i);
         if (in->wide && in->exact) {
             jot_text_f(p->out, " && ");
             jot_print_name(p, name);

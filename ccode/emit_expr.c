@@ -185,41 +185,85 @@ is_negative(const Inst *in)
 
 /* ---- index expressions ---- */
 
-static void
-print_lin(Printer *p, const Inst *in, int64_t c, LaneMode mode)
+/* The terms whose coefficients have the sign, as if they were positive; what goes between. */
+static bool
+print_terms(Printer *p, const Inst *in, int sign, const char *first, const char *between, LaneMode mode)
 {
+    bool any = false;
     for (int i = 0; i < in->narg; i++) {
         int64_t k = p->code->coefs.v[in->coef + (uint32_t)i];
-        jot_text_f(p->out, "%s", k < 0 ? (i ? " - " : "-") : i ? " + " : "");
+        if ((k < 0) != (sign < 0))
+            continue;
+        jot_text_f(p->out, "%s", any ? between : first);
         k = k < 0 ? -k : k;
         jot_print_expr(p, arg_of(p, in, i), k == 1 ? 2 : 1, mode);
         if (k != 1) {
             jot_text_f(p->out, "*");
             print_int(p, k, false);
         }
+        any = true;
     }
-    if (in->narg == 0)
+    return any;
+}
+
+/* c + positive terms - negative terms times sign: what is positive comes first */
+static void
+print_lin(Printer *p, const Inst *in, int64_t c, int sign, LaneMode mode)
+{
+    bool any = print_terms(p, in, sign, "", " + ", mode);
+    if (!any && (c > 0 || in->narg == 0)) {
         print_int(p, c, false);
-    else if (c != 0) {
+        c = 0;
+        any = true;
+    }
+    print_terms(p, in, -sign, any ? " - " : "-", " - ", mode);
+    if (c != 0) {
         jot_text_f(p->out, c < 0 ? " - " : " + ");
         print_int(p, c < 0 ? -c : c, false);
     }
 }
 
-/* a >= 0 with the constant of a linear form on the right: 2*i >= 3 */
+/* A comparison of a linear form with 0 as a person writes it, negative terms to the right:
+ *     i - 3 >= 0   i >= 3      2 - i >= 0   i < 3      i - j >= 0   i >= j     j - i + 2 >= 0   i - j < 3
+ * op: C_GE0, C_EQ0; `no`: its opposite. */
 static void
-print_compare(Printer *p, const Inst *in, const char *op, LaneMode mode)
+compare_lin(Printer *p, const Inst *in, int op, bool no, LaneMode mode)
 {
+    bool more = false, less = false, flip = p->code->coefs.v[in->coef] < 0;
+    int64_t c = in->c.i;
+    int sign;
+    for (int i = 0; i < in->narg; i++)
+        *(p->code->coefs.v[in->coef + (uint32_t)i] < 0 ? &less : &more) = true;
+    if (more && less && c != 0)
+        flip = c > 0;
+    sign = flip ? -1 : 1;
+    if (more && less && c == 0) {
+        static const char *const sides[2][4] = {{">=", "<", "==", "!="}, {"<=", ">", "==", "!="}};
+        print_terms(p, in, sign, "", " + ", mode);
+        jot_text_f(p->out, " %s ", sides[flip][(op == C_EQ0) * 2 + no]);
+        print_terms(p, in, -sign, "", " + ", mode);
+        return;
+    }
+    print_lin(p, in, 0, sign, mode);
+    if (op == C_EQ0)
+        jot_text_f(p->out, no ? " != " : " == ");
+    else
+        jot_text_f(p->out, flip == no ? " >= " : " < ");
+    print_int(p, op == C_EQ0 ? (flip ? c : -c) : flip ? c + 1 : -c, false);
+}
+
+static void
+print_compare(Printer *p, const Inst *in, bool no, LaneMode mode)
+{
+    static const char *const plain[4] = {">=", "<", "==", "!="};
     uint32_t n = arg_of(p, in, 0);
     const Inst *a = &p->code->inst.v[n];
-    if (a->op == C_LIN && a->in_place && a->narg > 0 && a->c.i != INT64_MIN) {
-        print_lin(p, a, 0, mode);
-        jot_text_f(p->out, " %s ", op);
-        print_int(p, -a->c.i, false);
+    if (a->op == C_LIN && a->in_place && a->narg > 0 && a->c.i > INT64_MIN && a->c.i < INT64_MAX) {
+        compare_lin(p, a, in->op, no, mode);
         return;
     }
     jot_print_expr(p, n, 3, mode);
-    jot_text_f(p->out, " %s 0", op);
+    jot_text_f(p->out, " %s 0", plain[(in->op == C_EQ0) * 2 + no]);
 }
 
 static void
@@ -227,11 +271,24 @@ print_not(Printer *p, const Inst *in, LaneMode mode)
 {
     const Inst *a = &p->code->inst.v[arg_of(p, in, 0)];
     if (a->op == C_GE0 || a->op == C_EQ0) {
-        print_compare(p, a, a->op == C_GE0 ? "<" : "!=", mode);
+        print_compare(p, a, true, mode);
         return;
     }
     jot_text_f(p->out, "!");
     jot_print_expr(p, arg_of(p, in, 0), 1, mode);
+}
+
+/* a > b ? a : b */
+static void
+print_extreme(Printer *p, const Inst *in, const char *op, LaneMode mode)
+{
+    jot_print_expr(p, arg_of(p, in, 0), 3, mode);
+    jot_text_f(p->out, " %s ", op);
+    jot_print_expr(p, arg_of(p, in, 1), 3, mode);
+    jot_text_f(p->out, " ? ");
+    jot_print_expr(p, arg_of(p, in, 0), 3, mode);
+    jot_text_f(p->out, " : ");
+    jot_print_expr(p, arg_of(p, in, 1), 3, mode);
 }
 
 static void
@@ -304,12 +361,21 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
 
 /* ---- conversions ---- */
 
+/* 0 or 1 already */
+static bool
+is_condition(const Inst *in)
+{
+    return in->op == C_GE0 || in->op == C_EQ0 || in->op == C_INOT || in->op == C_IAND || in->op == C_IOR;
+}
+
 static void
 print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
 {
     uint32_t a = arg_of(p, in, 0);
     int to = in->round;
-    if (to == JOT_BOOL) {
+    if (to == JOT_BOOL && is_condition(&p->code->inst.v[a]))
+        jot_print_expr(p, a, 13, mode);
+    else if (to == JOT_BOOL) {
         jot_print_expr(p, a, 3, mode);
         jot_text_f(p->out, from >= JOT_F16 ? " != 0.0%s" : " != 0", from == JOT_F64 ? "" : "f");
     } else if (is_half(to)) {
@@ -358,8 +424,12 @@ body_level(Printer *p, const Inst *in, LaneMode mode)
     }
     case C_IAND: return 11;
     case C_IOR: return 12;
+    case C_IMIN: case C_IMAX: return 13;
     case C_CONST: return is_negative(in) ? 1 : 0;
-    case C_INDEX: return cast_level(JOT_I64, in->dtype);
+    case C_INDEX:
+        if (in->dtype == JOT_BOOL && is_condition(&p->code->inst.v[arg_of(p, in, 0)]))
+            return jot_print_level(p, arg_of(p, in, 0), mode);
+        return cast_level(JOT_I64, in->dtype);
     case C_INT: return 1;
     case C_LOAD: return in->narg > 1 ? 13 : 0;
     case C_EW:
@@ -400,7 +470,7 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
 {
     const Inst *in = &p->code->inst.v[n];
     switch (in->op) {
-    case C_LIN: print_lin(p, in, in->c.i, mode); break;
+    case C_LIN: print_lin(p, in, in->c.i, 1, mode); break;
     case C_IDIV:
         if (in->exact) expr_print_pair(p, in, "/", 2, mode); else print_call(p, in, "jot_floor_div", mode);
         break;
@@ -408,11 +478,12 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
         if (in->exact) expr_print_pair(p, in, "%", 2, mode); else print_call(p, in, "jot_floor_mod", mode);
         break;
     case C_IMUL: expr_print_pair(p, in, "*", 2, mode); break;
-    case C_GE0: print_compare(p, in, ">=", mode); break;
-    case C_EQ0: print_compare(p, in, "==", mode); break;
+    case C_GE0: case C_EQ0: print_compare(p, in, false, mode); break;
     case C_INOT: print_not(p, in, mode); break;
     case C_IAND: expr_print_pair(p, in, " && ", 6, mode); break;
     case C_IOR: expr_print_pair(p, in, " || ", 6, mode); break;
+    case C_IMAX: print_extreme(p, in, ">", mode); break;
+    case C_IMIN: print_extreme(p, in, "<", mode); break;
     case C_CLAMP: print_call(p, in, "jot_clamp", mode); break;
     case C_INT: jot_text_f(p->out, "(jot_i64)"); print_element(p, in, mode); break;
     case C_CONST: expr_print_const(p, in); break;

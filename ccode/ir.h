@@ -274,11 +274,12 @@ JOT_FN void jot_sched_print(const Sched *s, Text *text);
 JOT_FN bool jot_sched_read(Sched *s, Kernel *k, const char *text, size_t n, Text *why);
 
 /* The plain schedule: loops in the order given (every axis once, outermost first); axes not in
- * `order` follow in their own order. Reductions and stores share loops as far as they can. A
- * reduction whose free axes are a prefix of the order accumulates in a register, others in a scratch
- * buffer that this adds to the kernel; results that are used where their register is gone are kept
- * in scratch too. The outermost loop is parallel when that is legal. Call once per kernel. */
-JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int norder, const int *order);
+ * `order` follow in their own order; with lanes > 1 the innermost goes in vectors. Reductions and
+ * stores share loops as far as they can. A reduction whose free axes are a prefix of the order
+ * accumulates in a register, others in memory: in the buffer of a plain store, else in scratch that
+ * this adds to the kernel, as large as what lies inside of the loops around all uses. The outermost
+ * loop is parallel when that is legal. Call once per kernel. */
+JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
 JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */

@@ -249,6 +249,45 @@ jot_buf_cleared(const Sched *s, uint32_t buf)
 }
 
 JOT_FN bool
+jot_store_is_plain(const Kernel *k, const KStore *store)
+{
+    const KBuf *buf = &k->bufs.v[store->buf];
+    uint64_t seen = 0;
+    if (store->acc || store->ncond || buf->may_alias ||
+        buf->dtype != k->values.v[store->value].dtype)
+        return false;
+    for (int d = 0; d < store->nidx; d++) {
+        Ix ix = k->ixs.v[store->at + (uint32_t)d];
+        int64_t c;
+        int axis;
+        if (jot_ix_is_axis(k->ix, ix, &axis) && axis < (int)k->axes.n && !(seen >> axis & 1))
+            seen |= (uint64_t)1 << axis;
+        else if (!jot_ix_is_const(k->ix, ix, &c))
+            return false;
+    }
+    return seen == k->values.v[store->value].free;
+}
+
+JOT_FN bool
+jot_store_in_place(const Sched *s, uint32_t store)
+{
+    const KStore *st = &s->k->stores.v[store];
+    int stage = jot_stage_of(s, st->value);
+    const Place *p;
+    if (stage < 0 || !jot_store_is_plain(s->k, st))
+        return false;
+    p = &s->stages.v[stage].res;
+    if (p->kind != PLACE_MEM)
+        p = &s->stages.v[stage].acc;
+    if (p->kind != PLACE_MEM || p->buf != st->buf)
+        return false;
+    for (int d = 0; d < st->nidx; d++)
+        if (s->ixs.v[p->at + (uint32_t)d] != s->k->ixs.v[st->at + (uint32_t)d])
+            return false;
+    return true;
+}
+
+JOT_FN bool
 jot_loop_eq(const SLoop *a, const SLoop *b)
 {
     return a->kind == b->kind && a->axis == b->axis && a->from == b->from && a->step == b->step;

@@ -19,6 +19,10 @@ JOT_FN int jot_producers_at(const Sched *s, uint32_t stage);      /* smallest `n
 JOT_FN uint64_t jot_producer_reduced(const Sched *s, const Stage *st); /* axes they reduce over */
 JOT_FN bool jot_buf_written(const Sched *s, uint32_t buf);        /* by a store or a place */
 JOT_FN bool jot_buf_cleared(const Sched *s, uint32_t buf);
+/* The store writes its value as it is, to an element of its own for each point of the value's axes. */
+JOT_FN bool jot_store_is_plain(const Kernel *k, const KStore *store);
+/* The store's value comes to be in the store's elements already: it needs no stage. */
+JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);

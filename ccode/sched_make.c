@@ -58,9 +58,9 @@ mark_used(const Kernel *k, bool *used)
             used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
 }
 
-/* A scratch buffer over the value's free axes, indexed by them. */
+/* A scratch buffer over the axes of a value, indexed by them. */
 static Place
-scratch_place(Maker *m, uint32_t value, PlaceKind kind)
+scratch_place(Maker *m, uint32_t value, uint64_t axes)
 {
     Kernel *k = m->s->k;
     Place p = {0};
@@ -73,13 +73,38 @@ scratch_place(Maker *m, uint32_t value, PlaceKind kind)
     jot_text_f(&text, "tmp%u", value);
     p.at = m->s->ixs.n;
     for (uint32_t a = 0; a < k->axes.n; a++)
-        if (k->values.v[value].free >> a & 1) {
+        if (axes >> a & 1) {
             ext[rank++] = k->axes.v[a].ext;
             *(Ix *)jot_vec_push(k->mem, m->s->ixs) = jot_ix_axis(k->ix, (int)a);
         }
-    p.kind = (uint8_t)kind;
+    p.kind = PLACE_MEM;
     p.buf = jot_kernel_buf(k, name, (jot_DType)k->values.v[value].dtype, BUF_SCRATCH, rank, ext);
     return p;
+}
+
+/* The place that a store of the value as it is gives it, in whose buffer it can come to be: each of
+ * the value's axes is an index, the dtype is the one computed in, nothing else is in the buffer. */
+static bool
+stored_place(Maker *m, uint32_t value, Place *p)
+{
+    const Kernel *k = m->s->k;
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+        bool alone = s->value == value && jot_store_is_plain(k, s);
+        for (uint32_t j = 0; alone && j < k->stores.n; j++)
+            alone = j == i || k->stores.v[j].buf != s->buf;
+        for (uint32_t j = 1; alone && j < k->values.n; j++)
+            alone = k->values.v[j].op != VAL_LOAD || k->values.v[j].buf != s->buf;
+        if (!alone)
+            continue;
+        p->kind = PLACE_MEM;
+        p->buf = s->buf;
+        p->at = m->s->ixs.n;
+        for (int d = 0; d < s->nidx; d++)
+            *(Ix *)jot_vec_push(k->mem, m->s->ixs) = k->ixs.v[s->at + (uint32_t)d];
+        return true;
+    }
+    return false;
 }
 
 static bool
@@ -115,19 +140,33 @@ make_add_stage(Maker *m, bool store, uint32_t what)
             st.nat++;
         while (st.nat > 0 && st.loop[st.nat - 1].kind == LOOP_VECTOR)
             st.nat--;
-        if (!in_registers(&st, kept))
-            st.acc = scratch_place(m, what, PLACE_MEM);
+        if (!in_registers(&st, kept) && !stored_place(m, what, &st.acc))
+            st.acc.kind = PLACE_MEM; /* where: place_results says */
     }
     *(Stage *)jot_vec_push(s->k->mem, s->stages) = st;
 }
 
-/* Results that are read where their registers are gone go to memory. */
+/* Axes of the value that the loops around all of its uses, loop[0..reach), do not walk to the end:
+ * what a place in memory must hold. */
+static uint64_t
+held_axes(const Sched *s, const Stage *st, int reach)
+{
+    uint64_t axes = s->k->values.v[st->what].free;
+    for (int i = 0; i < reach; i++)
+        if (st->loop[i].step == 1)
+            axes &= ~((uint64_t)1 << st->loop[i].axis);
+    return axes;
+}
+
+/* Sums that are not in registers, and results that are read where their registers are gone, go to
+ * scratch memory: as much as lies inside of the loops that all uses share. */
 static void
 place_results(Maker *m)
 {
     Sched *s = m->s;
     const Stage *last = NULL;
     int alive[KERNEL_VALUES / 8]; /* smallest sharing since stage i was emitted */
+    int reach[KERNEL_VALUES / 8]; /* ... at the uses of stage i */
     uint32_t in[256];
     for (uint32_t i = 0; i < s->stages.n && i < KERNEL_VALUES / 8; i++) {
         const Stage *st = &s->stages.v[i];
@@ -138,12 +177,18 @@ place_results(Maker *m)
         for (uint32_t j = 0; j < i; j++)
             alive[j] = alive[j] < share ? alive[j] : share;
         alive[i] = STAGE_LOOPS;
-        for (int j = 0; j < n; j++) {
-            Stage *p = &s->stages.v[in[j]];
-            if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[j]] < p->nat)
-                p->res = scratch_place(m, p->what, PLACE_MEM);
-        }
-        last = &s->stages.v[i];
+        reach[i] = st->nat;
+        for (int j = 0; j < n; j++)
+            if (alive[in[j]] < reach[in[j]])
+                reach[in[j]] = alive[in[j]];
+        last = st;
+    }
+    for (uint32_t i = 0; i < s->stages.n && i < KERNEL_VALUES / 8; i++) {
+        Stage *st = &s->stages.v[i];
+        if (st->acc.kind == PLACE_MEM && !st->acc.buf)
+            st->acc = scratch_place(m, st->what, held_axes(s, st, reach[i]));
+        else if (!st->store && st->acc.kind != PLACE_MEM && reach[i] < st->nat)
+            st->res = scratch_place(m, st->what, held_axes(s, st, reach[i]));
     }
 }
 
@@ -161,7 +206,7 @@ make_stages(Maker *m)
             if (used[i] && k->values.v[i].op == VAL_REDUCE && m->level[i] == level)
                 make_add_stage(m, false, i);
         for (uint32_t i = 0; i < k->stores.n; i++)
-            if (m->level[k->stores.v[i].value] == level)
+            if (m->level[k->stores.v[i].value] == level && !jot_store_in_place(m->s, i))
                 make_add_stage(m, true, i);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
@@ -187,7 +232,7 @@ may_be_parallel(const Sched *s)
         axis = (uint64_t)1 << st->loop[0].axis;
         if (!(jot_stage_free(s, st) & axis))
             return false;
-        if (st->store) {
+        if (st->store) { /* a result in a buffer has the axis as an index */
             const KStore *store = &k->stores.v[st->what];
             uint64_t moved = 0;
             for (int d = 0; d < store->nidx; d++)
@@ -220,14 +265,26 @@ make_add_loop(Maker *m, int axis, int64_t step, LoopKind kind)
     m->n++;
 }
 
+/* The innermost loop in vectors, and its rest. */
+static void
+make_vector(Maker *m)
+{
+    SLoop *last = m->n ? &m->list[m->n - 1] : NULL;
+    if (!last || m->s->lanes == 1 || jot_axis_ext(m->s, last->axis) < 2)
+        return;
+    last->step = m->s->lanes;
+    make_add_loop(m, last->axis, 1, LOOP_VECTOR);
+}
+
 JOT_FN bool
-jot_sched_default(Sched *s, Kernel *k, int norder, const int *order)
+jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
 {
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
     uint64_t seen = 0;
+    bool fits = k->axes.n < STAGE_LOOPS;
     if (!m)
         return false;
-    jot_sched_open(s, k, 1);
+    jot_sched_open(s, k, lanes);
     m->s = s;
     for (int i = 0; i < norder; i++)
         if (order[i] >= 0 && order[i] < (int)k->axes.n && !(seen >> order[i] & 1)) {
@@ -237,12 +294,13 @@ jot_sched_default(Sched *s, Kernel *k, int norder, const int *order)
     for (int a = 0; a < (int)k->axes.n; a++)
         if (!(seen >> a & 1))
             make_add_loop(m, a, 1, LOOP_SERIAL);
-    if (k->axes.n <= STAGE_LOOPS)
+    make_vector(m);
+    if (fits)
         make_stages(m);
     if (!k->mem->failed) /* stages cut short have places that are not there */
         make_parallel(s);
     jot_mem_free(k->mem, m, sizeof *m);
-    return !k->mem->failed && k->axes.n <= STAGE_LOOPS;
+    return !k->mem->failed && fits;
 }
 
 /* ---- random ---- */
@@ -320,9 +378,10 @@ jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
     sink_unrolled(m);
     if (vector >= 0)
         make_add_loop(m, vector, 1, LOOP_VECTOR);
-    if (k->axes.n <= STAGE_LOOPS)
+    if (k->axes.n < STAGE_LOOPS)
         make_stages(m);
-    make_parallel(s);
+    if (!k->mem->failed)
+        make_parallel(s);
     jot_mem_free(k->mem, m, sizeof *m);
-    return !k->mem->failed && k->axes.n <= STAGE_LOOPS;
+    return !k->mem->failed && k->axes.n < STAGE_LOOPS;
 }

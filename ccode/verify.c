@@ -190,6 +190,21 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     return true;
 }
 
+/* A place in memory that leaves axes out holds one step of their loops: who reads it must stand
+ * inside of them, and so must its parts. */
+static bool
+place_reached(const Sched *s, const Stage *st, int share)
+{
+    const Place *p = st->res.kind == PLACE_MEM ? &st->res : &st->acc;
+    uint64_t missing = jot_sched_axes(s, s->k->values.v[st->what].free);
+    for (int d = 0; d < s->k->bufs.v[p->buf].rank; d++)
+        missing &= ~jot_sched_axes(s, jot_ix_axes(s->k->ix, s->ixs.v[p->at + (uint32_t)d]));
+    for (int i = share < st->nat ? share : st->nat; i < st->n; i++)
+        if (missing >> st->loop[i].axis & 1)
+            return false;
+    return true;
+}
+
 /* Stage i shares enough loops with what comes before it to see its producers' registers. */
 static bool
 reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
@@ -202,6 +217,9 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
             return refuse(why, "a stage stands before one that it reads", n);
         if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[i]] < p->nat)
             return refuse(why, "a stage stands outside of where what it reads is kept", n);
+        if ((p->acc.kind == PLACE_MEM || p->res.kind == PLACE_MEM) &&
+            !place_reached(s, p, alive[in[i]]))
+            return refuse(why, "a stage stands outside of the loops that share a place in memory", n);
     }
     return true;
 }
@@ -240,7 +258,7 @@ complete_ok(const Sched *s, Text *why)
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
     bool ok = used != NULL;
     for (uint32_t i = 0; ok && i < k->stores.n; i++) {
-        bool found = false;
+        bool found = jot_store_in_place(s, i);
         used[k->stores.v[i].value] = true;
         for (uint32_t j = 0; j < s->stages.n; j++)
             found |= s->stages.v[j].store && s->stages.v[j].what == i;

@@ -10,7 +10,7 @@
  *
  * Here: loops, conditions, leaves. Values are in walk_value.c.
  *
- * Read before: ccode/code.h, ccode/lower.c. After: ccode/walk_value.c, ccode/emit.c. */
+ * Read before: ccode/code.h, ccode/lower.c. After: ccode/walk_value.c, ccode/guard.c. */
 #include "ccode/walk.h"
 
 /* ---- positions ---- */
@@ -620,6 +620,7 @@ jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
     jot_mem_free(mem, w->stage_of, k->values.n * sizeof *w->stage_of);
     jot_vec_free(mem, w->kept);
     jot_mem_free(mem, w, sizeof *w);
+    jot_code_guard(code);
     jot_code_count(code);
     return code->ok && !mem->failed;
 }

@@ -365,7 +365,7 @@ ir_default(IrCase *c, int cc, const char *what)
     int order[KERNEL_AXES];
     for (int i = 0; i < (int)c->k.axes.n; i++)
         order[i] = i;
-    CHECK(jot_sched_default(&s, &c->k, (int)c->k.axes.n, order), "%s: no schedule", what);
+    CHECK(jot_sched_default(&s, &c->k, 1, (int)c->k.axes.n, order), "%s: no schedule", what);
     ir_check(c, &s, "c", cc, what);
     jot_sched_close(&s);
 }

@@ -448,7 +448,9 @@ main(int argc, char **argv)
         {"tcc, random schedule", {.backend = "tcc", .schedule = "random:1"}, 1},
         {"tcc, both random, 4 lanes", {.backend = "tcc", .layout = "random:2",
                                        .schedule = "random:2", .lanes = 4}, 1},
+        {"tcc, 4 lanes", {.backend = "tcc", .lanes = 4}, 1},
         {"cc", {.backend = "cc", .cache_dir = ""}, 40},
+        {"cc, 8 lanes", {.backend = "cc", .lanes = 8, .cache_dir = ""}, 40},
         {"cc, random, 8 lanes", {.backend = "cc", .layout = "random:3", .schedule = "random:3",
                                  .lanes = 8, .cache_dir = ""}, 40},
     };

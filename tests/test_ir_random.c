@@ -284,7 +284,7 @@ build_all(Mem *mem, int n)
         v = jot_v_load(&k, x, at, 0, NULL, none);
         v = jot_v_ew(&k, EW_SUB, JOT_F32, v, jot_v_reduce(&k, EW_ADD, 1, v, 0, NULL, 0.5), 0);
         ok = jot_kernel_store(&k, y, at, v, EW_NONE, 0, NULL) >= 0 && jot_ir_verify(&k, NULL) &&
-             jot_sched_default(&s, &k, 2, order) && jot_sched_verify(&s, NULL) &&
+             jot_sched_default(&s, &k, 1, 2, order) && jot_sched_verify(&s, NULL) &&
              jot_emit(&k, &s, jot_dialect_find("c"), "k", &out, &info, NULL) && !mem->failed;
         jot_sched_close(&s);
         jot_kernel_close(&k);
