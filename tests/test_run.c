@@ -798,13 +798,14 @@ test_stats(const char *backend)
 
     memset(&config, 0, sizeof config);
     config.backend = backend;
+    config.cache_dir = ""; /* nothing is found, so something is compiled */
     config.hooks.now = an_hour_later;
     config.hooks.ud = &clock;
     c = jot_open(&config);
     jot_Var x = ramp(c, JOT_SHAPE(3, 4), 1, 0);
     (void)jot_data(jot_sum(jot_exp(jot_sum(x, JOT_DIMS(1))), JOT_DIMS(0)));
     s = jot_stats(c);
-    CHECK(s.kernels_compiled + s.cache_hits == s.last_kernels, "%s: %d compiled, %d found",
+    CHECK(s.kernels_compiled == s.last_kernels && s.cache_hits == 0, "%s: %d compiled, %d found",
           backend, (int)s.kernels_compiled, (int)s.cache_hits);
     CHECK(s.compile_seconds > 0 && s.compile_seconds < 1000, "%s: %g s", backend,
           s.compile_seconds);
