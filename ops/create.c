@@ -155,8 +155,8 @@ jot_ones(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
 
 /* ---- counters ----------------------------------------------------------------------------- */
 
-static NodeId
-create_iota(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int dim)
+JOT_FN NodeId
+jot_iota_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int dim)
 {
     NodeSpec spec = {0};
 
@@ -182,7 +182,7 @@ jot_iota(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int dim)
         return JOT_POISON(ctx);
     }
     mark = ctx->loose.n;
-    return create_done(ctx, mark, create_iota(ctx, dtype, shape.n, shape.v, k), false);
+    return create_done(ctx, mark, jot_iota_node(ctx, dtype, shape.n, shape.v, k), false);
 }
 
 /* a op k, where k is a constant of a's dtype and shape */
@@ -219,7 +219,7 @@ jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n)
         return JOT_POISON(ctx);
     }
     mark = ctx->loose.n;
-    id = create_iota(ctx, in, 1, &n, 0);
+    id = jot_iota_node(ctx, in, 1, &n, 0);
     id = create_with(ctx, EW_MUL, id, jot_scalar_from_f64(step, in));
     id = create_with(ctx, EW_ADD, id, jot_scalar_from_f64(start, in));
     id = jot_ew_node(ctx, EW_CAST, dtype, 1, &id);

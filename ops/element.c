@@ -10,7 +10,7 @@
  * to i32, and integers to f32 where only floats are known; logic takes everything as bool.
  *
  * Read before: ops/fold.c, ops/scalar.def. After: ops/reindex.c. */
-#include "ops/graph.h"
+#include "ops/maps.h"
 
 /* ---- conversion and broadcasting ---------------------------------------------------------- */
 
@@ -39,12 +39,6 @@ element_takes_or_fail(jot_Ctx *ctx, EwOp op, const char *name, jot_DType dtype)
         jot_fail(ctx, JOT_EDTYPE, "%s: integers or bool asked, %s found", name,
                  jot_dtype_name(dtype));
     return in;
-}
-
-static NodeId
-element_cast(jot_Ctx *ctx, NodeId x, jot_DType dtype)
-{
-    return x && jot_node(ctx, x)->dtype != dtype ? jot_ew_node(ctx, EW_CAST, dtype, 1, &x) : x;
 }
 
 static NodeId
@@ -122,20 +116,11 @@ element_build(jot_Ctx *ctx, EwOp op, const char *name, const char *const *args, 
     if (!element_shape(ctx, name, args, n, x, &rank, ext))
         return 0;
     for (k = 0; k < n; k++) {
-        x[k] = element_expand(ctx, element_cast(ctx, x[k], dtype[k]), rank, ext);
+        x[k] = element_expand(ctx, jot_maps_cast(ctx, x[k], dtype[k]), rank, ext);
         if (!x[k])
             return 0;
     }
     return jot_ew_node(ctx, op, dtype[n - 1], n, x);
-}
-
-static jot_Var
-element_done(jot_Ctx *ctx, uint32_t mark, NodeId id)
-{
-    jot_Var v = jot_var_of(ctx, id);
-
-    jot_graph_sweep(ctx, mark);
-    return v;
 }
 
 /* ---- public functions --------------------------------------------------------------------- */
@@ -156,8 +141,8 @@ element_unary(EwOp op, const char *name, jot_Var a)
     in = element_takes_or_fail(ctx, op, name, (jot_DType)jot_node(ctx, x)->dtype);
     if (in == JOT_DTYPES)
         return JOT_POISON(ctx);
-    x = element_cast(ctx, x, in);
-    return element_done(ctx, mark, jot_ew_node(ctx, op, in, 1, &x));
+    x = jot_maps_cast(ctx, x, in);
+    return jot_maps_done(ctx, jot_ew_node(ctx, op, in, 1, &x), mark);
 }
 
 static jot_Var
@@ -177,7 +162,7 @@ element_binary(EwOp op, const char *name, jot_Var a, jot_Var b)
     in[0] = in[1] = element_takes_or_fail(ctx, op, name, in[0]);
     if (in[0] == JOT_DTYPES)
         return JOT_POISON(ctx);
-    return element_done(ctx, mark, element_build(ctx, op, name, element_args, 2, x, in));
+    return jot_maps_done(ctx, element_build(ctx, op, name, element_args, 2, x, in), mark);
 }
 
 /* The row of that name. A search, so that the table stays the only list. */
@@ -217,7 +202,7 @@ jot_select(jot_Var condition, jot_Var a, jot_Var b)
     in[0] = JOT_BOOL;
     in[1] = in[2] = jot_promote((jot_DType)jot_node(ctx, x[1])->dtype,
                                 (jot_DType)jot_node(ctx, x[2])->dtype);
-    return element_done(ctx, mark, element_build(ctx, EW_SELECT, "select", args, 3, x, in));
+    return jot_maps_done(ctx, element_build(ctx, EW_SELECT, "select", args, 3, x, in), mark);
 }
 
 jot_Var
@@ -234,7 +219,7 @@ jot_cast(jot_Var a, jot_DType dtype)
         return JOT_POISON(ctx);
     }
     mark = ctx->loose.n;
-    return element_done(ctx, mark, jot_ew_node(ctx, EW_CAST, dtype, 1, &x));
+    return jot_maps_done(ctx, jot_ew_node(ctx, EW_CAST, dtype, 1, &x), mark);
 }
 
 /* a op k, or k op a when `left`, in the dtype in which op takes a. */
@@ -248,7 +233,7 @@ element_with(jot_Ctx *ctx, EwOp op, NodeId a, double k, bool left)
     if (!a)
         return 0;
     in = element_takes(op, (jot_DType)jot_node(ctx, a)->dtype);
-    x[left] = element_cast(ctx, a, in);
+    x[left] = jot_maps_cast(ctx, a, in);
     if (!x[left])
         return 0;
     n = jot_node(ctx, x[left]);
@@ -273,7 +258,7 @@ element_with_number(EwOp op, const char *name, jot_Var a, double k, bool left)
         return JOT_POISON(ctx);
     }
     mark = ctx->loose.n;
-    return element_done(ctx, mark, element_with(ctx, op, x, k, left));
+    return jot_maps_done(ctx, element_with(ctx, op, x, k, left), mark);
 }
 
 jot_Var
@@ -331,7 +316,7 @@ jot_clamp(jot_Var a, double lo, double hi)
     }
     mark = ctx->loose.n;
     x = element_with(ctx, EW_MAX, x, lo, false);
-    return element_done(ctx, mark, element_with(ctx, EW_MIN, x, hi, false));
+    return jot_maps_done(ctx, element_with(ctx, EW_MIN, x, hi, false), mark);
 }
 
 static jot_Var
@@ -343,7 +328,7 @@ element_alias(const char *name, jot_Var v, int flags)
     if (!x)
         return JOT_POISON(v.ctx);
     mark = v.ctx->loose.n;
-    return element_done(v.ctx, mark, jot_alias_node(v.ctx, x, flags));
+    return jot_maps_done(v.ctx, jot_alias_node(v.ctx, x, flags), mark);
 }
 
 jot_Var

@@ -263,3 +263,14 @@ jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand
         return id;
     return jot_node_make(ctx, &spec);
 }
+
+JOT_FN NodeId
+jot_ew_of(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b, NodeId c)
+{
+    NodeId x[3];
+
+    x[0] = a;
+    x[1] = b;
+    x[2] = c;
+    return jot_ew_node(ctx, op, (jot_DType)jot_node(ctx, a)->dtype, jot_ew_info[op].arity, x);
+}

@@ -195,7 +195,6 @@ jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
     uint32_t mark = id ? ctx->loose.n : 0;
     int64_t ext[JOT_MAX_RANK + 1], nelem;
     Ix map[JOT_MAX_RANK];
-    NodeSpec iota = {0};
     const Node *n;
     int k;
 
@@ -216,13 +215,8 @@ jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
     ext[k] = classes;
     if (!jot_shape_ok(ctx, "one_hot", JOT_I64, n->rank + 1, ext, &nelem))
         return JOT_POISON(ctx);
-    iota.kind = NODE_IOTA;
-    iota.op = n->rank;
-    iota.dtype = JOT_I64;
-    iota.rank = n->rank + 1;
-    iota.ext = ext;
-    pair[0] = jot_maps_simple(ctx, jot_maps_cast(ctx, id, JOT_I64), iota.rank, ext, map);
-    pair[1] = pair[0] ? jot_node_make(ctx, &iota) : 0;
-    id = pair[1] ? jot_ew_node(ctx, EW_EQ, JOT_BOOL, 2, pair) : 0;
+    pair[0] = jot_maps_simple(ctx, jot_maps_cast(ctx, id, JOT_I64), k + 1, ext, map);
+    pair[1] = jot_iota_node(ctx, JOT_I64, k + 1, ext, k);
+    id = jot_ew_node(ctx, EW_EQ, JOT_BOOL, 2, pair);
     return jot_maps_done(ctx, jot_maps_cast(ctx, id, dtype), mark);
 }

@@ -87,7 +87,7 @@ grad_total(Grad *g, uint32_t from)
     for (; from && !g->failed; from = g->list.v[from - 1].next) {
         NodeId d = g->list.v[from - 1].node;
 
-        sum = sum ? jot_grad_ew(g->ctx, EW_ADD, sum, d, 0) : d;
+        sum = sum ? jot_ew_of(g->ctx, EW_ADD, sum, d, 0) : d;
         if (!sum)
             jot_grad_fail(g);
     }
@@ -143,7 +143,7 @@ grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
 
         if (grad_is_contraction(g->ctx, through))
             jot_grad_give(g, n->input[0], through);
-        else if (!(rest = rest ? jot_grad_ew(g->ctx, EW_ADD, rest, d, 0) : d))
+        else if (!(rest = rest ? jot_ew_of(g->ctx, EW_ADD, rest, d, 0) : d))
             jot_grad_fail(g);
     }
     if (rest)

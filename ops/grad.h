@@ -27,7 +27,6 @@ JOT_FN bool jot_grad_wants(const Grad *g, NodeId id); /* does anybody ask for it
 JOT_FN void jot_grad_give(Grad *g, NodeId to, NodeId d);
 
 /* ---- ops/grad_rules.c ---- */
-JOT_FN NodeId jot_grad_ew(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b, NodeId c); /* unused ones: 0 */
 JOT_FN NodeId jot_grad_const(jot_Ctx *ctx, NodeId like, double v);
 /* Give the inputs of an operator what the gradient d of its output makes of theirs. */
 JOT_FN void jot_grad_of_ew(Grad *g, NodeId y, NodeId d);

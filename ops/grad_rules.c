@@ -14,19 +14,6 @@
 /* ---- building, one line per operator ------------------------------------------------------ */
 
 JOT_FN NodeId
-jot_grad_ew(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b, NodeId c)
-{
-    NodeId x[3];
-
-    x[0] = a;
-    x[1] = b;
-    x[2] = c;
-    if (!a || (jot_ew_info[op].arity > 1 && !b) || (jot_ew_info[op].arity > 2 && !c))
-        return 0;
-    return jot_ew_node(ctx, op, (jot_DType)jot_node(ctx, a)->dtype, jot_ew_info[op].arity, x);
-}
-
-JOT_FN NodeId
 jot_grad_const(jot_Ctx *ctx, NodeId like, double v)
 {
     const Node *n = jot_node(ctx, like);
@@ -37,8 +24,8 @@ jot_grad_const(jot_Ctx *ctx, NodeId like, double v)
 /* ---- element-wise ------------------------------------------------------------------------- */
 
 /* The words of the gradient column, for nodes. */
-#define d1_(op, a) jot_grad_ew(ctx, op, a, 0, 0)
-#define d2_(op, a, b) jot_grad_ew(ctx, op, a, b, 0)
+#define d1_(op, a) jot_ew_of(ctx, op, a, 0, 0)
+#define d2_(op, a, b) jot_ew_of(ctx, op, a, b, 0)
 #define jot_neg(a) d1_(EW_NEG, a)
 #define jot_sign(a) d1_(EW_SIGN, a)
 #define jot_trunc(a) d1_(EW_TRUNC, a)
@@ -61,7 +48,7 @@ jot_grad_const(jot_Ctx *ctx, NodeId like, double v)
 #define jot_eq(a, b) d2_(EW_EQ, a, b)
 #define jot_gt(a, b) d2_(EW_GT, a, b)
 #define jot_lt(a, b) d2_(EW_LT, a, b)
-#define jot_select(a, b, c) jot_grad_ew(ctx, EW_SELECT, a, b, c)
+#define jot_select(a, b, c) jot_ew_of(ctx, EW_SELECT, a, b, c)
 #define jot_cast(a, dtype) jot_maps_cast(ctx, a, dtype)
 #define jot_dtype(a) ((jot_DType)jot_node(ctx, a)->dtype)
 #define k_(like, value) jot_grad_const(ctx, like, value)

@@ -205,7 +205,10 @@ JOT_FN void jot_undo_apply(jot_Ctx *ctx);
 JOT_FN NodeId jot_const_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext,
                              jot_Scalar v);
 JOT_FN NodeId jot_const_f64(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, double v);
+JOT_FN NodeId jot_iota_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int dim);
 JOT_FN NodeId jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand);
+/* ... of a, b, c, as many as op takes, in the dtype of a (no cast). */
+JOT_FN NodeId jot_ew_of(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b, NodeId c);
 JOT_FN NodeId jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext,
                                const Ix *index, int ncond, const Ix *cond, jot_Scalar overflow,
                                int nextra, const NodeId *extra);

@@ -180,7 +180,7 @@ jot_maps_poison(jot_Ctx *ctx, const char *op)
 JOT_FN jot_Var
 jot_maps_done(jot_Ctx *ctx, NodeId result, uint32_t mark)
 {
-    jot_Var v = result ? jot_var_of(ctx, result) : JOT_POISON(ctx);
+    jot_Var v = jot_var_of(ctx, result);
 
     jot_graph_sweep(ctx, mark);
     return v;

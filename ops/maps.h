@@ -1,7 +1,7 @@
-/* ops/maps.h - what the operators that carry an index map share: reading a map from text, checking
- * dimensions, and ending a builder that makes more than one node.
+/* ops/maps.h - what public builders share: reading an index map from text, checking dimensions,
+ * casts, and ending a builder that makes more than one node.
  *
- * Read before: ops/graph.h. After: ops/reindex.c, ops/reduce.c, ops/forms.c. */
+ * Read before: ops/graph.h. After: ops/element.c, ops/reindex.c, ops/reduce.c, ops/forms.c. */
 #ifndef JOT_MAPS_H
 #define JOT_MAPS_H
 #include "ops/graph.h"

@@ -129,42 +129,6 @@ jot_all(jot_Var x, jot_Ints dims)
 
 /* ---- the position of the extreme ---------------------------------------------------------- */
 
-static NodeId
-rdims_ew2(jot_Ctx *ctx, EwOp op, jot_DType dtype, NodeId a, NodeId b)
-{
-    NodeId pair[2];
-
-    pair[0] = a;
-    pair[1] = b;
-    return a && b ? jot_ew_node(ctx, op, dtype, 2, pair) : 0;
-}
-
-static NodeId
-rdims_select(jot_Ctx *ctx, NodeId condition, NodeId a, NodeId b)
-{
-    NodeId three[3];
-
-    three[0] = condition;
-    three[1] = a;
-    three[2] = b;
-    if (!condition || !a || !b)
-        return 0;
-    return jot_ew_node(ctx, EW_SELECT, (jot_DType)jot_node(ctx, a)->dtype, 3, three);
-}
-
-static NodeId
-rdims_iota(jot_Ctx *ctx, const Node *like, int dim)
-{
-    NodeSpec spec = {0};
-
-    spec.kind = NODE_IOTA;
-    spec.op = dim;
-    spec.dtype = JOT_I64;
-    spec.rank = like->rank;
-    spec.ext = like->ext;
-    return jot_node_make(ctx, &spec);
-}
-
 /* The reduction of x over dim, repeated along dim again. */
 static NodeId
 rdims_spread(jot_Ctx *ctx, int op, NodeId x, int dim)
@@ -187,7 +151,7 @@ rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim)
     const Node *n = jot_node(ctx, x);
     jot_DType dtype = (jot_DType)n->dtype;
     bool is_float = jot_dtype_class(dtype) == CLASS_FLOAT, back = is_float && op == JOT_MIN;
-    NodeId at = rdims_iota(ctx, n, dim), nan = 0, hit, inf, count;
+    NodeId at = jot_iota_node(ctx, JOT_I64, n->rank, n->ext, dim), nan = 0, hit, inf, count;
     double extent = (double)n->ext[dim];
 
     if (is_float && !(nan = jot_ew_node(ctx, EW_ISNAN, JOT_BOOL, 1, &x)))
@@ -195,21 +159,21 @@ rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim)
     count = jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent);
     if (back) {
         inf = jot_const_node(ctx, dtype, n->rank, n->ext, jot_reduce_identity(JOT_MIN, dtype));
-        x = rdims_select(ctx, nan, inf, x);
-        at = rdims_select(ctx, nan, rdims_ew2(ctx, EW_ADD, JOT_I64, at, count), at);
+        x = jot_ew_of(ctx, EW_SELECT, nan, inf, x);
+        at = jot_ew_of(ctx, EW_SELECT, nan, jot_ew_of(ctx, EW_ADD, at, count, 0), at);
         count = jot_const_f64(ctx, JOT_I64, n->rank, n->ext, 2 * extent);
     }
     if (!x)
         return 0;
-    hit = rdims_ew2(ctx, EW_EQ, JOT_BOOL, x, rdims_spread(ctx, op, x, dim));
+    hit = jot_ew_of(ctx, EW_EQ, x, rdims_spread(ctx, op, x, dim), 0);
     if (is_float && op == JOT_MAX)
-        hit = rdims_ew2(ctx, EW_OR, JOT_BOOL, hit, nan);
-    at = rdims_node(ctx, JOT_MIN, rdims_select(ctx, hit, at, count), (uint32_t)1 << dim, false);
+        hit = jot_ew_of(ctx, EW_OR, hit, nan, 0);
+    at = jot_ew_of(ctx, EW_SELECT, hit, at, count);
+    at = rdims_node(ctx, JOT_MIN, at, (uint32_t)1 << dim, false);
     if (!at || !back)
         return at;
     n = jot_node(ctx, at);
-    return rdims_ew2(ctx, EW_MOD, JOT_I64, at,
-                     jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent));
+    return jot_ew_of(ctx, EW_MOD, at, jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent), 0);
 }
 
 static jot_Var
