@@ -12,8 +12,8 @@
  * symbolic extents (none yet); scalars: run-time literals and seeds, in the form of Node.value;
  * scratch: `scratch_nbytes` of the kernel's info, 64-byte aligned; phase: 0; [lo, hi): range of the
  * outermost parallel loop. */
-typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
-                      int64_t phase, int64_t lo, int64_t hi);
+typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars,
+                      void *scratch, int64_t phase, int64_t lo, int64_t hi);
 
 typedef struct {
     const char *name;      /* the function to look up */
@@ -34,8 +34,8 @@ struct Backend {
     /* Compile a self-contained text and find n functions in it. On failure: jot_fail with
      * JOT_ECOMPILE showing `what` (kernel names and operators), the compiler's own message and the
      * command. *module keeps the code alive until unload. NULL function: no kernels. */
-    bool (*compile)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
-                    KernelSym *sym, int n, void **module);
+    bool (*compile)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
+                    size_t nbytes, KernelSym *sym, int n, void **module);
     void (*unload)(Backend *backend, jot_Ctx *ctx, void *module);
     /* Have [0, count) run in pieces, several at a time, and wait. NULL: nothing runs at a time. */
     void (*parallel)(Backend *backend, int64_t count, ParallelFn *body, void *arg);

@@ -1,7 +1,8 @@
-/* backends/eval.c - the public functions that ask for values: run, data, item, copy, set, fetch, poll.
+/* backends/eval.c - the public functions that ask for values: run, data, item, copy, set,
+ * fetch, poll.
  *
- * Each asks jot_plan_run for its node and reads what the node then has. Fetches wait in the context;
- * every evaluation computes what they wait for, and their callbacks come right after it.
+ * Each asks jot_plan_run for its node and reads what the node then has. Fetches wait in the
+ * context; every evaluation computes what they wait for, and their callbacks come right after it.
  *
  * Read before: core.h ("evaluation"), backends/plan.h. After: backends/plan.c. */
 #include "backends/plan.h"

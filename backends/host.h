@@ -56,8 +56,8 @@ JOT_FN void jot_work_sweep(jot_Ctx *ctx, int64_t before);
 
 /* fd: the open directory, -1 for no cache. */
 typedef struct { int fd; char dir[512]; } Cache;
-/* Find or make the directory, and tidy it once an hour. Without one (config "", another user's, not writable) the cache is
- * empty and stays so; the log says why. */
+/* Find or make the directory, and tidy it once an hour. Without one (config "", another user's, not
+ * writable) the cache is empty and stays so; the log says why. */
 JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx);
 JOT_FN void jot_cache_close(Cache *cache);
 /* The object made from `text` by what `key` describes (compiler, flags, machine), or false. */

@@ -1,18 +1,20 @@
-/* backends/interp.c - the naive interpreter: the oracle every other backend is compared with, and the
- * backend that is always there.
+/* backends/interp.c - the naive interpreter: the oracle every other backend is compared with, and
+ * the backend that is always there.
  *
- * It runs the graph as built, node by node, and shares neither the simplifier nor the kernel IR with
- * what it judges: index expressions by jot_ix_eval, elements by jot_scalar_apply. To be the better
- * one of the two it accumulates float sums and products in double and rounds once at the end;
- * integers wrap; f16 and bf16 are rounded where a value is stored or cast, not at every operator.
+ * It runs the graph as built, node by node, and shares neither the simplifier nor the kernel IR
+ * with what it judges: index expressions by jot_ix_eval, elements by jot_scalar_apply. To be the
+ * better one of the two it accumulates float sums and products in double and rounds once at the
+ * end; integers wrap; f16 and bf16 are rounded where a value is stored or cast, not at every
+ * operator.
  *
  *     stored  leaves, what is asked for, reductions, code       one array, filled in one sweep
  *     pulled  everything else, while cheap                      computed when an element is wanted
  *
  *     y = sum(mul(reindex x, broadcast w))       only y has memory: the rank 7 in between is pulled
  *
- * A node is pulled while that costs at most PULL_COST applications an element (which also bounds the
- * recursion), and if its elements are read once, or are more than those of its largest stored operand.
+ * A node is pulled while that costs at most PULL_COST applications an element (which also bounds
+ * the recursion), and if its elements are read once, or are more than those of its largest stored
+ * operand.
  *
  * Read before: ops/graph.h, backends/plan.h. After: ccode/build.c, backends/plan.c. */
 #include "backends/backend.h"
@@ -76,7 +78,7 @@ interp_load(void *ud, int slot, int n, const int64_t *index)
     return interp_pull(l->in, id, at, lin).i;
 }
 
-/* Most index expressions are c + k*i + ...: kept as a list, so that an element costs no tree walk. */
+/* Most index expressions are c + k*i + ...: kept as a list: an element costs no tree walk. */
 static void
 interp_compile_index(Interp *in, Ix ix)
 {
@@ -111,7 +113,7 @@ interp_compile(Interp *in, uint32_t pos)
         interp_compile_index(in, node->index[d]);
 }
 
-/* Where `at` lands: fills to[] and the row-major position in ext; -1 when outside or a condition is 0. */
+/* Where `at` lands: fills to[]; the row-major position in ext, -1: outside, or a condition is 0. */
 static int64_t
 interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, int64_t *to)
 {
@@ -333,7 +335,8 @@ interp_store(Interp *in, uint32_t pos)
         buf = interp_of(in, node->input[0])->out[node->op];
         buf->refs++;
     } else {
-        buf = jot_buffer_new(in->ctx, (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
+        buf = jot_buffer_new(in->ctx,
+                             (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
     }
     if (!buf)
         return false;

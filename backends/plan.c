@@ -231,7 +231,7 @@ plan_compute(jot_Ctx *ctx, const Selection *s, Buffer **out)
 
 /* ---- handing over ------------------------------------------------------------------------- */
 
-/* From here on nothing fails. Data first, for every node; only then do states drop their history. */
+/* From here on nothing fails. Data first, for every node; only then states drop their history. */
 static void
 plan_hand_over(jot_Ctx *ctx, Selection *s, Buffer **out)
 {
@@ -292,7 +292,8 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
     bool ok;
 
     if (ctx->running)
-        return jot_fail(ctx, JOT_EUSE, "run: called from within an evaluation or a fetch's callback");
+        return jot_fail(ctx, JOT_EUSE,
+                        "run: called from within an evaluation or a fetch's callback");
     if (!ctx->backend)
         return jot_fail(ctx, JOT_EDEVICE, "run: the context has no backend");
     memset(&s, 0, sizeof s);

@@ -1,6 +1,7 @@
 /* backends/plan.h - evaluation: from "these nodes are wanted" to elements in memory.
  *
- *     roots -> select -> cached plan? -> fuse -> build -> schedule -> emit -> compile -> run -> hand over
+ *     roots -> select -> cached plan? -> fuse -> build -> schedule -> emit -> compile -> run
+ *                                                                               hand over <-'
  *
  * All or nothing: whatever can fail happens before the first node is given data.
  *
@@ -10,17 +11,17 @@
 #include "ops/graph.h"
 
 /* Evaluate these nodes and, with them, every pending assignment. Roots may repeat, may be ALIAS or
- * have data already. On success each has data, and each assigned state is a LEAF. False: the context
- * has the reason, and no node was changed. */
+ * have data already. On success each has data, and each assigned state is a LEAF. False: the
+ * context has the reason, and no node was changed. */
 JOT_FN bool jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n);
-/* Drop the fetches that wait (backends/eval.c); from within a callback, which walks them: nothing. */
+/* Drop the fetches that wait (backends/eval.c); from a callback, which walks them: nothing. */
 JOT_FN void jot_fetch_forget(jot_Ctx *ctx);
 /* Free all plans, compiled kernels and the block of temporaries. */
 JOT_FN void jot_plan_close(jot_Ctx *ctx);
 
 /* The interpreter's share: `list` in order of evaluation (jot_graph_order with stop_at_data), roots
- * distinct members of it without data. out[i]: the elements of roots[i], a reference for the caller.
- * False: nothing was kept, the context has the reason. */
+ * distinct members of it without data. out[i]: the elements of roots[i], a reference for the
+ * caller. False: nothing was kept, the context has the reason. */
 JOT_FN bool jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n,
                            Buffer **out);
 

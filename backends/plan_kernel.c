@@ -4,7 +4,8 @@
  *     group -> Kernel -> Sched -> "void jot_k_0000000000000000(...)" -> hash -> found, or fresh
  *
  * The text is printed under a placeholder of a name; its hash is the name that goes in. All fresh
- * kernels of a plan are compiled as one text, user code apart: two users' helpers may have one name.
+ * kernels of a plan are compiled as one text, user code apart: two users' helpers may have one
+ * name.
  *
  * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_make.c. */
 #include "backends/plan_parts.h"
@@ -209,7 +210,7 @@ kernel_layouts(Make *m, Kernel *k, const BuildArgs *args)
     }
 }
 
-/* Build and print a group; a random schedule that is too long to print gives way to the plain one. */
+/* Build and print a group; a random schedule too long to print gives way to the plain one. */
 static double
 kernel_work(const Kernel *k)
 {
@@ -321,7 +322,8 @@ kernel_code_output(Make *m, uint32_t group, const CodeSpec *spec, int k)
 
     for (i = g->first; i < g->first + g->n; i++)
         if (jot_node(m->ctx, m->s->list.v[m->fusion->member[i]])->op == k)
-            return kernel_var(m, m->fusion->member[i], m->plan->steps.n, &var) && kernel_arg(m, var);
+            return kernel_var(m, m->fusion->member[i], m->plan->steps.n, &var)
+                && kernel_arg(m, var);
     if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
         return jot_fail_memory(m->ctx, "plan");
     v = jot_vec_push(&m->ctx->mem, m->plan->vars);
@@ -460,8 +462,8 @@ kernel_compile_text(Make *m, PlanKernel **k, uint32_t n, const Text *text, const
     for (i = 0; module && i < n; i++)
         sym[i].name = k[i]->name;
     if (module)
-        ok = ctx->backend->compile((Backend *)ctx->backend, ctx, what, text->s, text->n, sym, (int)n,
-                                   &module->code);
+        ok = ctx->backend->compile((Backend *)ctx->backend, ctx, what, text->s, text->n, sym,
+                                   (int)n, &module->code);
     for (i = 0; ok && i < n; i++) {
         k[i]->fn = sym[i].fn;
         k[i]->module = module;

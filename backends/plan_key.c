@@ -5,8 +5,8 @@
  *     %3 mul    EW MUL f32          | 2, 64 10      | 1 2                 |
  *
  * A map's expressions are in it by number: the pool shares equal expressions and never forgets one.
- * Literals other than 0 and 1, seeds and streams are left out: kernels take them as arguments, so the
- * graph of the next step finds this step's plan.
+ * Literals other than 0 and 1, seeds and streams are left out: kernels take them as arguments, so
+ * the graph of the next step finds this step's plan.
  *
  * Read before: backends/plan_parts.h. After: backends/plan_make.c. */
 #include "backends/plan_parts.h"

@@ -82,7 +82,8 @@ make_dump_plan(Make *m)
 
         jot_text_f(&t, "  v%u %s", i, kinds[v->kind]);
         if (v->kind == VAR_TEMP)
-            jot_text_f(&t, " %zu bytes at %zu, steps %u..%u", v->nbytes, v->offset, v->first, v->last);
+            jot_text_f(&t, " %zu bytes at %zu, steps %u..%u", v->nbytes, v->offset, v->first,
+                       v->last);
         else
             jot_text_f(&t, " %%%u", m->s->list.v[v->pos]);
         jot_text_f(&t, "\n");

@@ -5,8 +5,8 @@
  *           64      [BBBBBBB]
  *
  * Variables are placed in order of their first step, each into the smallest gap between those alive
- * at that time that holds it (best fit). All offsets are multiples of 64 bytes. The kernels' scratch
- * lies behind them.
+ * at that time that holds it (best fit). All offsets are multiples of 64 bytes. The kernels'
+ * scratch lies behind them.
  *
  * Read before: backends/plan_parts.h. After: backends/plan_run.c. */
 #include "backends/plan_parts.h"
@@ -82,7 +82,8 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
 {
     uint32_t nvars = plan->vars.n, words = 2 * nvars + plan->steps.n + 1, alive = 0, i, j;
     uint32_t *tmp = jot_mem_new(&ctx->mem, words, sizeof *tmp), *order, n;
-    size_t scratch = 0, end = 0, workers = ctx->backend->workers > 1 ? (size_t)ctx->backend->workers : 1;
+    size_t scratch = 0, end = 0;
+    size_t workers = ctx->backend->workers > 1 ? (size_t)ctx->backend->workers : 1;
 
     if (!tmp)
         return jot_fail_memory(ctx, "plan");

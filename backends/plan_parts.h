@@ -1,5 +1,5 @@
-/* backends/plan_parts.h - what the files of the plan share: the selection of nodes, the plan, and the
- * cache of plans and kernels.
+/* backends/plan_parts.h - what the files of the plan share: the selection of nodes, the plan, and
+ * the cache of plans and kernels.
  *
  *     PlanCache   plans by structure ---> Plan  steps: PlanKernel, variables, scalars
  *                 kernels by text ------> PlanKernel ---> PlanModule (what one compile gave)
@@ -51,14 +51,14 @@ typedef struct {
     size_t offset, nbytes; /* TEMP: in the block */
 } PlanVar;
 
-/* Points from which on a kernel is shared among threads: some 20 us of work, where waking a sleeping
- * thread takes about as long. */
+/* Points from which on a kernel is shared among threads: some 20 us of work, where waking a
+ * sleeping thread takes about as long. */
 #define RUN_SHARED 20000.0
 
 typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
 
 typedef struct {
-    PlanKernel *kernel;    /* shared by its text, which does not hold the extent of a parallel loop: */
+    PlanKernel *kernel;    /* shared by its text, which lacks the extent of a parallel loop: */
     int64_t count;         /* that is here */
     size_t scratch_nbytes; /* of one worker */
     double work;           /* points that it walks: what is worth sharing among threads */

@@ -1,8 +1,8 @@
 /* backends/plan_run.c - a plan is run: pointers for its variables, then one launch per step.
  *
  * The selection supplies what may differ between two runs of a plan: the data of leaves, the values
- * of literals, seeds. Results go to new buffers, temporaries into the context's block, which is kept
- * from run to run: the first touch of fresh pages costs more than most kernels.
+ * of literals, seeds. Results go to new buffers, temporaries into the context's block, which is
+ * kept from run to run: the first touch of fresh pages costs more than most kernels.
  *
  * Read before: backends/plan_parts.h. After: backends/plan.c. */
 #include "backends/plan_parts.h"
@@ -34,7 +34,8 @@ run_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
     for (i = 0; i < s->roots.n; i++) {
         const Node *node = jot_node(ctx, s->roots.v[i]);
 
-        out[i] = jot_buffer_new(ctx, (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
+        out[i] = jot_buffer_new(ctx,
+                                (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
         if (!out[i])
             return false;
     }
@@ -72,8 +73,9 @@ run_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
     Text t = {NULL, NULL, 0, 0};
 
     t.mem = &ctx->mem;
-    jot_text_f(&t, "time %lld ns  %s (%s)\n", (long long)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start),
-               kernel->name, kernel->what);
+    jot_text_f(&t, "time %lld ns  %s (%s)\n",
+               (long long)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start), kernel->name,
+               kernel->what);
     jot_plan_log(ctx, &t);
 }
 
@@ -90,8 +92,8 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
 {
     const RunShare *share = p;
 
-    share->fn(share->arg, NULL, share->scalar, share->scratch + (size_t)worker * share->scratch_nbytes, 0, lo,
-              hi);
+    share->fn(share->arg, NULL, share->scalar,
+              share->scratch + (size_t)worker * share->scratch_nbytes, 0, lo, hi);
 }
 
 static void

@@ -3,9 +3,9 @@
  *     caller   job: count, body --> wake      take pieces ...  wait until `busy` is 0
  *     worker   spin a little, then sleep      take pieces ...  busy--
  *
- * A loop is cut into a few pieces per thread, taken in order under a lock: pieces are long (the plan
- * runs short kernels without the pool), so the lock is not what is waited for. A worker that finds no
- * new job for SPINS looks goes to sleep; an idle pool uses no processor.
+ * A loop is cut into a few pieces per thread, taken in order under a lock: pieces are long (the
+ * plan runs short kernels without the pool), so the lock is not what is waited for. A worker that
+ * finds no new job for SPINS looks goes to sleep; an idle pool uses no processor.
  *
  * Read before: backends/pool.h. After: backends/plan_run.c, which decides what is worth sharing. */
 #include "backends/pool.h"

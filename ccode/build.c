@@ -4,13 +4,13 @@
  *         in memory          LOAD  buf[index] where guards
  *         element-wise       EW    of value(operand, index, guards)
  *         reindex            value(x, map(index), guards + "map(index) is inside x")
- *         constant           0, 1: CONST; others are arguments, so that a new literal compiles nothing
+ *         constant           0, 1: CONST; others are arguments: a new literal compiles nothing
  *
  * Index tuples are expressions over the kernel's axes, so a chain of reindexes is composed by
- * substitution, and a node reached twice at the same index is one value (the memo). Guards say where
- * the value matters: whatever it is elsewhere, it may not read outside its buffer. A reindex that can
- * leave its operand makes new guards; a load right below takes them with the overflow value, anything
- * else becomes SELECT(guards, value, overflow).
+ * substitution, and a node reached twice at the same index is one value (the memo). Guards say
+ * where the value matters: whatever it is elsewhere, it may not read outside its buffer. A reindex
+ * that can leave its operand makes new guards; a load right below takes them with the overflow
+ * value, anything else becomes SELECT(guards, value, overflow).
  *
  * The recursion is as deep as a group, which the fuser bounds; BUILD_DEPTH makes sure.
  *
@@ -289,8 +289,8 @@ build_guards_join(Build *b, Guards *to, const Guards *from)
     return ok;
 }
 
-/* An element of memory, `outside` where one of `added` fails. The guards g are there to keep it inside
- * its buffer: an index that is inside in any case does without them. */
+/* An element of memory, `outside` where one of `added` fails. The guards g are there to keep it
+ * inside its buffer: an index that is inside in any case does without them. */
 static uint32_t
 build_load(Build *b, NodeId id, const Ix *index, const Guards *g, const Guards *added,
            jot_Scalar outside)
@@ -372,8 +372,8 @@ build_map(Build *b, const Node *node, const Ix *index, Ix *to, Guards *added, bo
     if (!jot_build_slots(b, node, slots))
         return false;
     for (i = 0; i < node->ncond; i++)
-        *never |= !jot_build_guard(b, added, jot_ix_subst(p, node->cond[i], node->rank, index, slots,
-                                                          &b->space));
+        *never |= !jot_build_guard(b, added, jot_ix_subst(p, node->cond[i], node->rank, index,
+                                                          slots, &b->space));
     for (i = 0; i < node->nindex; i++) {
         to[i] = jot_ix_subst(p, node->index[i], node->rank, index, slots, &b->space);
         if (jot_ix_inside(p, to[i], x->ext[i], &b->space))
@@ -400,7 +400,7 @@ build_select(Build *b, const Guards *added, uint32_t value, jot_DType dtype, jot
     return jot_v_ew(b->k, EW_SELECT, dtype, cond, value, other);
 }
 
-/* A chain of reindexes with one overflow value is one map; where the value changes, another begins. */
+/* A chain of reindexes with one overflow value is one map; where it changes, another begins. */
 static uint32_t
 build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
 {
@@ -504,7 +504,8 @@ jot_build_value(Build *b, NodeId id, const Ix *index, const Guards *g)
     b->depth--;
     if (!value)
         return build_fail(b, "too many values in one kernel");
-    for (slot = (uint32_t)hash & (b->cap - 1); b->table[slot].at != at || b->table[slot].hash != hash;)
+    slot = (uint32_t)hash & (b->cap - 1);
+    while (b->table[slot].at != at || b->table[slot].hash != hash)
         slot = (slot + 1) & (b->cap - 1); /* the table may have grown in between */
     b->table[slot].value = value;
     return value;

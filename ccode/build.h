@@ -1,10 +1,11 @@
 /* ccode/build.h - a fused group of graph nodes becomes a Kernel: what is computed, still without an
  * order or a place.
  *
- *     group   %3 = reindex %x   %4 = reindex %w   %5 = mul %3 %4   %6 = reduce add %5      stored: %6
+ *     group   %3 = reindex %x   %4 = reindex %w   %5 = mul %3 %4   %6 = reduce add %5   stored: %6
  *     kernel  axes of %5        load x[..], load w[..], mul        !0 y[..] = reduce add over ...
  *
- * Read before: ops/graph.h, fuse/fuse.h, ccode/ir.h. After: ccode/build.c, build_reduce.c, build_order.c. */
+ * Read before: ops/graph.h, fuse/fuse.h, ccode/ir.h. After: ccode/build.c, build_reduce.c,
+ * build_order.c. */
 #ifndef JOT_BUILD_H
 #define JOT_BUILD_H
 #include "ccode/ir.h"
@@ -21,9 +22,8 @@ typedef struct {
 typedef enum { BUILD_VALUE, BUILD_SEED, BUILD_STREAM } BuildField;
 typedef struct { NodeId node; uint8_t field; } BuildScalar;
 
-/* What the kernel's arguments are in terms of the graph. bufs[i]: node of the kernel's buffer i + 1;
- * scalars[i]: of scalar i. maps: MAP
- * nodes whose functions its text calls. */
+/* What the kernel's arguments are in terms of the graph. bufs[i]: node of the kernel's buffer i +
+ * 1; scalars[i]: of scalar i. maps: MAP nodes whose functions its text calls. */
 typedef struct {
     Vec(NodeId) bufs;
     Vec(BuildScalar) scalars;
@@ -40,7 +40,7 @@ JOT_FN void jot_build_free(jot_Ctx *ctx, BuildArgs *args);
  * outermost first. Returns the number of axes. */
 JOT_FN int jot_build_order(const Kernel *k, int *order);
 
-/* ---- between build.c and build_reduce.c ---- */
+/* ---- between build.c, build_reduce.c and build_invert.c ---- */
 
 #define BUILD_SYMBOL 32  /* number of the first axis that stands for an unsolved input axis */
 #define BUILD_SYMBOLS 64 /* numbers in all */
@@ -70,6 +70,18 @@ JOT_FN int jot_build_axis(Build *b, const char *letter, int number, int64_t ext)
 JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
 /* The stored node of a reduction; alone: the group stores nothing else, so its axes are free. */
 JOT_FN bool jot_build_reduce(Build *b, NodeId id, const Ix *index, bool alone);
+/* 0 <= at < ext as guards, as far as it is not known; *never: it cannot hold. */
+JOT_FN void jot_build_bounds(Build *b, Ix at, int64_t ext, Guards *g, bool *never);
+
+/* A map solved for its input: the output's point in the kernel's axes, and per axis of the input
+ * where it lies; the guards say where there is one, never that there is none. */
+typedef struct {
+    Ix out[JOT_MAX_RANK], sol[BUILD_SYMBOL];
+    Guards g;
+    bool never;
+} BuildSolved;
+/* False: it cannot be solved, or is not worth it; the kernel has no axes again. */
+JOT_FN bool jot_build_invert(Build *b, const Node *node, BuildSolved *solved);
 /* Is every index an axis of its own of the same extent (or 0 for an extent of 1)? */
 JOT_FN bool jot_build_is_plain(jot_Ctx *ctx, const Node *reduce);
 

@@ -12,8 +12,8 @@
  *     x[n, c, h, w] over n, h, w    w inside: 4, a register              c inside: 64 + 8
  *
  * The cheapest goes inside. Around it stand the reduce axes, around them the others: sums live in a
- * register, or in a row that stays in the cache, and the outermost loop can be shared among threads.
- * Within both, axes that move accesses farther (up to a page) stand outside.
+ * register, or in a row that stays in the cache, and the outermost loop can be shared among
+ * threads. Within both, axes that move accesses farther (up to a page) stand outside.
  *
  * Read before: ccode/build.c. After: ccode/sched_make.c. */
 #include "ccode/build.h"

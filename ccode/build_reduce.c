@@ -1,26 +1,14 @@
 /* ccode/build_reduce.c - reductions of a group as kernel values; scatters turned into gathers.
  *
- *     plain      out[i0, i2] op= y[i0, i1, i2]        a REDUCE over the missing axes
- *     inverted   out[map(i)] op= y[i]                 solve map(i) = o for some axes of i:
- *                                                     out[o] = op over the rest of y[solution], where
- *                                                     the solution lies inside y
- *     scattered  out[@e0(i0)] op= y[i0]               an accumulating store: what cannot be solved, or
- *                                                     stands in one nest with other stores
- *
- * Solving is elimination, one output dimension after the other. In o = L(i) one axis is chosen that
- * occurs in one place only, the one that leaves the shortest loop over the others:
- *     o =  i + rest              i = o - rest
- *     o = si + b + rest          residue classes: b = (o - rest) % s + s b', i = (o - rest) / s - b'
- *     o = si + rest              i = (o - rest) / s where (o - rest) % s is 0
- *     o = (i + u) / c + rest     i = c (o - rest) + r - u, r a new axis of c steps
- *     o = i % c + rest           i = o - rest + c q, q a new axis
- * The residue classes of a strided convolution's gradient make every iteration useful: for 28 pixels
- * at stride 2 and a window of 3 that is 28 x 2 instead of 28 x 3 with a third of them idle.
- * Unsolved input axes are the symbols BUILD_SYMBOL + k in expressions until they become kernel axes.
+ *     plain      out[i0, i2] op= y[i0, i1, i2] a REDUCE over the missing axes
+ *     inverted   out[map(i)] op= y[i]          solve map(i) = o for some axes of i: out[o] = op
+ *                                              over the rest of y[solution] where that is inside
+ *     scattered  out[@e0(i0)] op= y[i0]        an accumulating store: what cannot be solved, or
+ *                                              stands in one nest with other stores
  *
  * requires a REDUCE node     keeps the order of summation within an output element unspecified
  *
- * Read before: ccode/build.c. After: ccode/build_order.c. */
+ * Read before: ccode/build.c. After: ccode/build_invert.c. */
 #include "ccode/build.h"
 
 JOT_FN bool
@@ -81,7 +69,8 @@ reduce_store(Build *b, NodeId id, const Ix *index, uint32_t value, EwOp acc, con
 {
     uint32_t buf = value ? jot_build_buffer(b, id, BUF_OUTPUT) : 0;
 
-    return (buf && jot_kernel_store(b->k, buf, index, value, acc, g ? g->n : 0, g ? g->v : NULL) >= 0)
+    return (buf
+            && jot_kernel_store(b->k, buf, index, value, acc, g ? g->n : 0, g ? g->v : NULL) >= 0)
         || reduce_fail(b, "a reduction was refused");
 }
 
@@ -99,8 +88,9 @@ reduce_conditions(Build *b, const Node *node, const Ix *at, Guards *g, bool *nev
     return true;
 }
 
-static void
-reduce_bounds(Build *b, Ix at, int64_t ext, Guards *g, bool *never)
+/* 0 <= at < ext, as far as it is not known. */
+JOT_FN void
+jot_build_bounds(Build *b, Ix at, int64_t ext, Guards *g, bool *never)
 {
     IxPool *p = &b->ctx->ix;
 
@@ -166,7 +156,7 @@ reduce_scatter(Build *b, NodeId id, const Ix *index)
         return false;
     for (d = 0; d < node->nindex; d++) {
         to[d] = jot_ix_subst(&b->ctx->ix, node->index[d], rank, index, slots, &b->space);
-        reduce_bounds(b, to[d], node->ext[d], &g, &never);
+        jot_build_bounds(b, to[d], node->ext[d], &g, &never);
     }
     if (never) { /* nothing lands: a condition that never holds keeps the clearing of the buffer */
         g.n = 1;
@@ -175,333 +165,19 @@ reduce_scatter(Build *b, NodeId id, const Ix *index)
     return reduce_store(b, id, to, reduce_times(b, node, reduce_body(b, node, index, &g)), op, &g);
 }
 
-/* ---- inversion ---------------------------------------------------------------------------- */
-
-typedef struct {
-    Build *b;
-    const Node *node;
-    int rank;                 /* symbols: the input's axes, then what / and % brought in */
-    Ix map[JOT_MAX_RANK];     /* per output dimension, over kernel axes and symbols */
-    Ix out[JOT_MAX_RANK];     /* the output's axes */
-    Ix sol[BUILD_SYMBOL];     /* per symbol; 0: not solved */
-    Guards g;
-    bool never;
-} Invert;
-
-typedef enum { WAY_NONE, WAY_AXIS, WAY_STRIDE, WAY_DIV, WAY_MOD } InvertWayKind;
-typedef struct {
-    InvertWayKind kind;
-    int axis;      /* input axis to solve for */
-    int64_t k;     /* its coefficient (AXIS, STRIDE) or its atom's (DIV, MOD) */
-    Ix atom;       /* DIV, MOD */
-    int64_t gain;  /* by how much the loop gets shorter */
-} InvertWay;
-
-static int64_t
-invert_extent(const Invert *v, int axis)
-{
-    return v->b->ext[BUILD_SYMBOL + axis];
-}
-
-/* The only unsolved symbol that is an axis of its own in the linear form `ix` with coefficient +-1. */
-static bool
-invert_unit(const Invert *v, Ix ix, int axis, int64_t *k)
-{
-    bool inside;
-
-    *k = jot_ix_coef(&v->b->ctx->ix, ix, BUILD_SYMBOL + axis, &inside);
-    return !inside && (*k == 1 || *k == -1);
-}
-
-static bool
-invert_has(const Invert *v, Ix ix, int axis)
-{
-    return jot_ix_axes(&v->b->ctx->ix, ix) >> (BUILD_SYMBOL + axis) & 1;
-}
-
-/* How `axis` could be solved from L: as an axis of its own, or as the only thing of a / or %. */
-static InvertWay
-invert_way(const Invert *v, Ix L, int axis)
-{
-    IxPool *p = &v->b->ctx->ix;
-    InvertWay way = {WAY_NONE, 0, 0, 0, 0};
-    int64_t c, unit;
-    bool inside;
-    uint32_t n, i;
-    IxTerm tmp;
-    const IxTerm *t;
-
-    way.axis = axis;
-    way.k = jot_ix_coef(p, L, BUILD_SYMBOL + axis, &inside);
-    if (way.k && !inside) {
-        way.kind = way.k == 1 || way.k == -1 ? WAY_AXIS : WAY_STRIDE;
-        way.gain = invert_extent(v, axis);
-        return way;
-    }
-    if (way.k)
-        return way.kind = WAY_NONE, way;
-    t = jot_ix_linear(p, L, &c, &n, &tmp);
-    for (i = 0; i < n; i++)
-        if (invert_has(v, t[i].atom, axis)) {
-            if (way.atom)
-                return way;
-            way.atom = t[i].atom;
-            way.k = t[i].k;
-        }
-    if (!way.atom || (way.k != 1 && way.k != -1))
-        return way;
-    {
-        const IxRec *r = &p->recs.v[way.atom];
-
-        if ((r->op != IX_DIV && r->op != IX_MOD) || !jot_ix_is_const(p, r->b, &c) || c < 2)
-            return way;
-        if (r->op == IX_DIV && invert_unit(v, r->a, axis, &unit)) {
-            way.kind = WAY_DIV;
-            way.gain = invert_extent(v, axis) / c;
-        } else if (r->op == IX_MOD && jot_ix_is_axis(p, r->a, &axis)) {
-            way.kind = WAY_MOD;
-            way.gain = invert_extent(v, way.axis) < c ? invert_extent(v, way.axis) : c;
-        }
-    }
-    return way;
-}
-
-static InvertWay
-invert_choose(const Invert *v, Ix L)
-{
-    InvertWay best = {WAY_NONE, 0, 0, 0, 0};
-    int axis;
-
-    for (axis = 0; axis < v->rank; axis++) {
-        InvertWay way;
-
-        if (v->sol[axis] || !invert_has(v, L, axis))
-            continue;
-        way = invert_way(v, L, axis);
-        if (way.kind && (!best.kind || way.gain > best.gain
-                         || (way.gain == best.gain && way.kind < best.kind)))
-            best = way;
-    }
-    return best;
-}
-
-/* axis = value, everywhere. */
-static void
-invert_settle(Invert *v, int axis, Ix value)
-{
-    IxPool *p = &v->b->ctx->ix;
-    Ix map[BUILD_SYMBOLS];
-    int i;
-
-    for (i = 0; i < BUILD_SYMBOLS; i++)
-        map[i] = jot_ix_axis(p, i);
-    map[BUILD_SYMBOL + axis] = value;
-    v->sol[axis] = value;
-    for (i = 0; i < v->rank; i++)
-        if (v->sol[i] && invert_has(v, v->sol[i], axis))
-            v->sol[i] = jot_ix_subst(p, v->sol[i], BUILD_SYMBOLS, map, NULL, &v->b->space);
-    for (i = 0; i < v->node->rank; i++)
-        v->map[i] = jot_ix_subst(p, v->map[i], BUILD_SYMBOLS, map, NULL, &v->b->space);
-    for (i = 0; i < v->g.n; i++)
-        v->g.v[i] = jot_ix_subst(p, v->g.v[i], BUILD_SYMBOLS, map, NULL, &v->b->space);
-}
-
-/* A new axis of a / or %: a symbol too, since another dimension may solve it. 0: there are too many. */
-static Ix
-invert_symbol(Invert *v, int64_t ext)
-{
-    if (ext == 1)
-        return jot_ix_const(&v->b->ctx->ix, 0);
-    if (v->rank == BUILD_SYMBOLS - BUILD_SYMBOL)
-        return 0;
-    v->b->ext[BUILD_SYMBOL + v->rank] = ext;
-    return jot_ix_axis(&v->b->ctx->ix, BUILD_SYMBOL + v->rank++);
-}
-
-/* A partner for residue classes: another axis with coefficient +-1; the longest. */
-static int
-invert_partner(const Invert *v, Ix rest, int64_t *k)
-{
-    int best = -1, axis;
-    int64_t unit;
-
-    for (axis = 0; axis < v->rank; axis++)
-        if (!v->sol[axis] && invert_has(v, rest, axis) && invert_unit(v, rest, axis, &unit)
-            && (best < 0 || invert_extent(v, axis) > invert_extent(v, best))) {
-            best = axis;
-            *k = unit;
-        }
-    return best;
-}
-
-/* s * axis = t. With a partner, t = t1 - e * partner: partner = (e t1) % s + s * q. */
-static bool
-invert_stride(Invert *v, int axis, int64_t s, Ix t)
-{
-    IxPool *p = &v->b->ctx->ix;
-    Ix steps = jot_ix_const(p, s), q, t1, et1, part;
-    int64_t unit = 0, e;
-    int partner = invert_partner(v, t, &unit);
-
-    if (partner < 0) {
-        v->never |= !jot_build_guard(v->b, &v->g,
-                                     jot_ix_eq0(p, jot_ix_mod(p, t, steps, &v->b->space),
-                                                &v->b->space));
-        invert_settle(v, axis, jot_ix_div(p, t, steps, &v->b->space));
-        return true;
-    }
-    e = -unit;
-    q = invert_symbol(v, (invert_extent(v, partner) + s - 1) / s);
-    if (!q)
-        return false;
-    t1 = jot_ix_sub(p, t, jot_ix_scale(p, jot_ix_axis(p, BUILD_SYMBOL + partner), unit));
-    et1 = jot_ix_scale(p, t1, e);
-    part = jot_ix_add(p, jot_ix_mod(p, et1, steps, &v->b->space), jot_ix_scale(p, q, s));
-    invert_settle(v, axis, jot_ix_scale(p, jot_ix_sub(p, jot_ix_div(p, et1, steps, &v->b->space), q),
-                                        e));
-    invert_settle(v, partner, part);
-    return true;
-}
-
-/* Solve output dimension d by the way chosen. */
-static bool
-invert_solve(Invert *v, int d, const InvertWay *way)
-{
-    IxPool *p = &v->b->ctx->ix;
-    Ix self = way->atom ? way->atom : jot_ix_axis(p, BUILD_SYMBOL + way->axis), x, t, rest;
-    int64_t c = 0, unit, k = way->k;
-
-    rest = jot_ix_sub(p, v->map[d], jot_ix_scale(p, self, k));
-    t = jot_ix_scale(p, jot_ix_sub(p, v->out[d], rest), k < 0 ? -1 : 1); /* |k| self = t */
-    if (way->atom)
-        (void)jot_ix_is_const(p, p->recs.v[way->atom].b, &c);
-    switch (way->kind) {
-    case WAY_AXIS:
-        invert_settle(v, way->axis, t);
-        return true;
-    case WAY_STRIDE:
-        return invert_stride(v, way->axis, k < 0 ? -k : k, t);
-    case WAY_DIV: /* u = c t + r */
-        x = invert_symbol(v, c);
-        if (!x || !invert_unit(v, p->recs.v[way->atom].a, way->axis, &unit))
-            return false;
-        rest = jot_ix_sub(p, p->recs.v[way->atom].a,
-                          jot_ix_scale(p, jot_ix_axis(p, BUILD_SYMBOL + way->axis), unit));
-        x = jot_ix_sub(p, jot_ix_add(p, jot_ix_scale(p, t, c), x), rest);
-        invert_settle(v, way->axis, jot_ix_scale(p, x, unit));
-        return true;
-    default: /* MOD: i = t + c q */
-        reduce_bounds(v->b, t, c, &v->g, &v->never);
-        x = invert_symbol(v, (invert_extent(v, way->axis) + c - 1) / c);
-        if (x)
-            invert_settle(v, way->axis, jot_ix_add(p, t, jot_ix_scale(p, x, c)));
-        return x != 0;
-    }
-}
-
-/* The symbols that are left become reduce axes. */
-static bool
-invert_leftover(Invert *v)
-{
-    int axis;
-
-    for (axis = 0; axis < v->rank; axis++) {
-        int64_t ext = invert_extent(v, axis);
-        int k = -1;
-
-        if (v->sol[axis])
-            continue;
-        if (ext != 1 && (k = jot_build_axis(v->b, "i", axis, ext)) < 0)
-            return false;
-        invert_settle(v, axis, k < 0 ? jot_ix_const(&v->b->ctx->ix, 0)
-                                     : jot_ix_axis(&v->b->ctx->ix, k));
-    }
-    return true;
-}
-
-/* Iterations of the inverted nest against those of the scatter: an expression that could not be
- * solved is no reason to visit the whole input for each output. */
-static bool
-invert_pays(const Invert *v)
-{
-    const Node *y = jot_node(v->b->ctx, v->node->input[0]);
-    double work = 1, scatter = (double)y->nelem;
-    uint32_t i;
-
-    for (i = 0; i < v->b->k->axes.n; i++)
-        work *= (double)v->b->k->axes.v[i].ext;
-    return work <= 64 * (scatter + (double)v->node->nelem);
-}
-
-static bool
-invert_begin(Invert *v)
-{
-    const Node *y = jot_node(v->b->ctx, v->node->input[0]);
-    IxPool *p = &v->b->ctx->ix;
-    Ix symbol[JOT_MAX_RANK];
-    int k, d, axis;
-
-    v->rank = y->rank;
-    for (k = 0; k < v->rank; k++) {
-        symbol[k] = jot_ix_axis(p, BUILD_SYMBOL + k);
-        v->b->ext[BUILD_SYMBOL + k] = y->ext[k];
-    }
-    for (d = 0; d < v->node->rank; d++) {
-        if (jot_ix_slots(p, v->node->index[d]))
-            return false;
-        v->out[d] = jot_ix_const(p, 0);
-        v->map[d] = jot_ix_subst(p, v->node->index[d], v->rank, symbol, NULL, &v->b->space);
-        if (v->node->ext[d] == 1)
-            continue;
-        axis = jot_build_axis(v->b, "o", d, v->node->ext[d]);
-        if (axis < 0)
-            return false;
-        v->out[d] = jot_ix_axis(p, axis);
-    }
-    return true;
-}
-
-/* Fills v; false: the map is left to a scatter. */
-static bool
-invert_map(Invert *v)
-{
-    IxPool *p = &v->b->ctx->ix;
-    int d, axis;
-
-    if (!invert_begin(v))
-        return false;
-    for (d = 0; d < v->node->rank; d++) {
-        InvertWay way = invert_choose(v, v->map[d]);
-
-        if (way.kind ? !invert_solve(v, d, &way) : false)
-            return false;
-        if (!way.kind)
-            v->never |= !jot_build_guard(v->b, &v->g,
-                                         jot_ix_eq0(p, jot_ix_sub(p, v->map[d], v->out[d]),
-                                                    &v->b->space));
-    }
-    if (!invert_leftover(v) || !invert_pays(v))
-        return false;
-    for (axis = 0; axis < v->rank; axis++)
-        reduce_bounds(v->b, v->sol[axis], invert_extent(v, axis), &v->g, &v->never);
-    return true;
-}
+/* ---- alone in its group ------------------------------------------------------------------- */
 
 static bool
 reduce_inverted(Build *b, NodeId id, bool *done)
 {
-    Invert v;
+    const Node *node = jot_node(b->ctx, id);
+    BuildSolved s;
 
-    memset(&v, 0, sizeof v);
-    v.b = b;
-    v.node = jot_node(b->ctx, id);
-    *done = invert_map(&v);
-    if (!*done) {
-        b->k->axes.n = 0;
+    *done = jot_build_invert(b, node, &s);
+    if (!*done)
         return !b->ctx->mem.failed || reduce_fail(b, "invert");
-    }
-    return reduce_conditions(b, v.node, v.sol, &v.g, &v.never)
-        && reduce_gather(b, id, v.out, v.sol, &v.g, v.never);
+    return reduce_conditions(b, node, s.sol, &s.g, &s.never)
+        && reduce_gather(b, id, s.out, s.sol, &s.g, s.never);
 }
 
 static bool

@@ -14,14 +14,7 @@ vjp(V y, V dy, int n, const V *wrt, V *g)
     V w[32], r[32];
     int order[32], k;
 
-    for (k = 0; k < n; k++)
-        order[k] = k;
-    for (k = n; rng_state && k > 1; k--) {
-        int j = (int)rng((uint32_t)k), t = order[j];
-
-        order[j] = order[k - 1];
-        order[k - 1] = t;
-    }
+    any_order(n, order);
     for (k = 0; k < n; k++)
         w[k] = wrt[order[k]];
     if (jot_ok(dy))

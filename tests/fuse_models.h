@@ -46,11 +46,11 @@ labels(int64_t n)
     return jot_array(ctx, JOT_I32, SH(n), NULL);
 }
 
-/* Inputs of the given shapes, built in any order. */
+/* Any order of 0 .. n - 1. */
 static void
-ins(int n, V *v, const jot_Ints *shape)
+any_order(int n, int *order)
 {
-    int order[32], k;
+    int k;
 
     for (k = 0; k < n; k++)
         order[k] = k;
@@ -60,6 +60,15 @@ ins(int n, V *v, const jot_Ints *shape)
         order[j] = order[k - 1];
         order[k - 1] = t;
     }
+}
+
+/* Inputs of the given shapes, built in any order. */
+static void
+ins(int n, V *v, const jot_Ints *shape)
+{
+    int order[32], k;
+
+    any_order(n, order);
     for (k = 0; k < n; k++)
         v[order[k]] = in(shape[order[k]]);
 }
