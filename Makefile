@@ -118,10 +118,10 @@ layers:
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
 $(B)/dist/jot.h: core.h
 	@mkdir -p $(@D)
-	cp core.h $@
+	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; cat core.h; } > $@
 $(B)/dist/jot.c: $(SRC) $(HDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
-	awk -f tools/amalgamate.awk $(SRC) > $@
+	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; awk -f tools/amalgamate.awk $(SRC); } > $@
 
 # the one-file build, with every compiler at hand, and a program on it
 dist-check: dist
@@ -173,7 +173,7 @@ clean:
 	rm -rf $(B) out
 wc:
 	@wc -l $(SRC) $(HDR) | sort -n | tail -n 60
-install: $(B)/libjot.a
+install: $(B)/libjot.a $(B)/dist/jot.h
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib
-	install -m 644 core.h $(DESTDIR)$(PREFIX)/include/jot.h
+	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
 	install -m 644 $(B)/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a

@@ -14,8 +14,10 @@
  * Errors. The first failure is kept in the context: a code and a message that names the operator,
  * the argument, what was asked and what was found. The function that failed returns a poison handle
  * (or NULL, 0, false); every operator given a poison handle returns poison, so that a model needs
- * one check at its end. The library never prints, exits or aborts. Arguments are checked when an
- * operator is built, not when it runs.
+ * one check at its end (a handle that belongs to no context, such as {0}, cannot tell it: its results
+ * are just as empty). Until jot_clear a context in failure goes on answering with poison and NULL, so a
+ * long loop checks now and then. The library prints through the log hook alone and never exits or
+ * aborts. Arguments are checked when an operator is built, not when it runs.
  *
  * Threads. A context belongs to one thread at a time. Nothing mutable is shared between contexts.
  *
@@ -187,7 +189,7 @@ JOT_API int64_t jot_extent(jot_Var v, int dim); /* negative: from the end; -1 fo
 JOT_API jot_Ints jot_shape(jot_Var v);          /* owned by the context, valid while v is */
 JOT_API int64_t jot_nelem(jot_Var v);           /* product of the extents; -1 for poison */
 JOT_API jot_DType jot_dtype(jot_Var v);
-JOT_API void jot_name(jot_Var v, const char *name); /* for dumps and messages; copied */
+JOT_API void jot_name(jot_Var v, const char *name); /* for dumps; copied */
 /* v's value, through which no gradient flows / which is stored, not fused with what follows. */
 JOT_API jot_Var jot_stop_grad(jot_Var v);
 JOT_API jot_Var jot_stop_fuse(jot_Var v);
@@ -346,7 +348,10 @@ typedef struct {
     jot_HostFn *host; void *user;     /* for backends without a compiler (interp); may be NULL */
 } jot_Code;
 JOT_API bool jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs);
-/* (b) An element-wise expression in C over a, b, c (as many as given; after broadcasting and
+/* Functions of both: those of ccode/prelude.def, on every backend, by their names there: jotm_exp of
+ * double, jotm_expf of float, jotm_maxf, jotm_erf, jotm_sqrtf, ... The C library's need an #include in
+ * `helpers` and a compiler that has its headers (cc; tcc has none).
+ * (b) An element-wise expression in C over a, b, c (as many as given; after broadcasting and
  * promotion): fuses with its neighbours. gradients: expression for d out / d operand k in terms of
  * a, b, c, y (the result); NULL: no gradient. */
 JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,

@@ -197,7 +197,7 @@ sink(Guard *g)
 
 /* Put the records first..last of another block before `mark` of this one (0: at its end). */
 static void
-splice(Code *code, uint32_t block, uint32_t mark, uint32_t first, uint32_t last)
+guard_splice(Code *code, uint32_t block, uint32_t mark, uint32_t first, uint32_t last)
 {
     uint32_t before = 0;
     if (!first)
@@ -230,7 +230,7 @@ dissolve(Code *code, uint32_t block, uint32_t n)
 {
     uint32_t next = code->inst.v[n].next;
     unlink_record(code, block, n);
-    splice(code, block, next, code->inst.v[n].kids, code->inst.v[n].last);
+    guard_splice(code, block, next, code->inst.v[n].kids, code->inst.v[n].last);
 }
 
 /* ---- imply, merge ---- */
@@ -319,7 +319,7 @@ merge(Code *code, uint32_t block)
         Inst *in = &code->inst.v[n];
         next = in->next;
         if (in->op == C_IF && last && same_conds(code, &code->inst.v[last], in)) {
-            splice(code, n, in->kids, code->inst.v[last].kids, code->inst.v[last].last);
+            guard_splice(code, n, in->kids, code->inst.v[last].kids, code->inst.v[last].last);
             unlink_record(code, block, last);
         }
         last = in->op == C_IF ? n : in->pure ? last : 0;
