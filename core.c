@@ -225,7 +225,7 @@ core_try(jot_Ctx *ctx, const Backend *kind, char *why, size_t why_nbytes)
 static bool
 core_open_backend(jot_Ctx *ctx)
 {
-    const char *want = jot_str_len(ctx->config.backend) ? ctx->config.backend : NULL;
+    const char *given = ctx->config.backend, *want = given && given[0] ? given : NULL;
     char why[256], known[128];
     Text names = {NULL, NULL, 0, 0};
     int i;
