@@ -234,7 +234,7 @@ mark_live(Code *code)
     }
 }
 
-/* count: from the end of the text to its beginning, so that a record is judged after all its users.
+/* count: from the end of the text to its beginning: a record is judged after all its users.
  *   requires  a complete function     keeps  everything     breaks  nothing: fills `live`, `uses` */
 JOT_FN void
 jot_code_count(Code *code)

@@ -36,7 +36,8 @@ typedef enum {
     C_LANE,     /* lane c.i of arg 0 */
     C_EW, C_CALL, /* operator `ew`, or text of value aux */
     C_DECL,     /* variable (a register); as an operand: what is in it */
-    C_SET,      /* arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands: fma(arg 1, arg 2, arg 0) */
+    C_SET,      /* arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands: fma(arg 1, arg 2, arg
+                   0) */
     C_STORE     /* buffer aux at address arg 0 = arg 1 */
 } COp;
 
@@ -91,7 +92,8 @@ typedef struct {
     int depth;                  /* stack[depth] is the innermost */
 } Blocks;
 JOT_FN bool jot_code_open(Code *code, Blocks *b, const Kernel *k, const Sched *s, Text *why);
-JOT_FN uint32_t jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg, const int64_t *coef);
+JOT_FN uint32_t jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg,
+                             const int64_t *coef);
 JOT_FN void jot_code_push(Blocks *b, uint32_t block); /* the block's records follow */
 JOT_FN void jot_code_pop(Blocks *b);                  /* it is complete: link it into its parent */
 JOT_FN uint32_t jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int n);

@@ -1,7 +1,7 @@
 /* ccode/dialect.c - targets as data, and what stands before the kernels in a file: typedefs and
- * exactly those functions that the kernels name, transitively. The scalar functions are the prelude's
- * (ccode/prelude.def); the few here belong to the emitter: conversions, bits of constants, index
- * arithmetic, vector loads.
+ * exactly those functions that the kernels name, transitively. The scalar functions are the
+ * prelude's (ccode/prelude.def); the few here belong to the emitter: an index brought inside, fma,
+ * vectors.
  *
  *   requires  emitted functions (their text is scanned for jot_ names)
  *   keeps     nothing to keep      breaks  nothing
@@ -40,63 +40,11 @@ static const char typedefs[] =
     "typedef unsigned long long jot_u64;\n"
     "typedef union { jot_i64 i; jot_u64 u; double f; } jot_Scalar;\n";
 
-#define SATURATE(t, low, end, min, max) \
-    { "jot_to_" t, "static jot_" t "\njot_to_" t "(double x)\n{\n" \
-      "    return x != x ? 0 : x <= " low " ? " min " : x >= " end " ? " max " : (jot_" t ")x;\n}\n" }
-
 typedef struct { const char *name, *text; } Helper;
 static const Helper helpers[] = {
-    SATURATE("i8", "-128.0", "128.0", "-128", "127"),
-    SATURATE("i16", "-32768.0", "32768.0", "-32768", "32767"),
-    SATURATE("i32", "-2147483648.0", "2147483648.0", "(-2147483647 - 1)", "2147483647"),
-    SATURATE("i64", "-9223372036854775808.0", "9223372036854775808.0",
-             "(-9223372036854775807LL - 1)", "9223372036854775807LL"),
-    SATURATE("u8", "0.0", "256.0", "0", "255"),
-    SATURATE("u16", "0.0", "65536.0", "0", "65535"),
-    SATURATE("u32", "0.0", "4294967296.0", "0", "4294967295u"),
-    SATURATE("u64", "0.0", "18446744073709551616.0", "0", "18446744073709551615ULL"),
-    { "jot_bits_f32",
-      "static float\njot_bits_f32(jot_u32 bits)\n{\n"
-      "    union { jot_u32 u; float f; } x;\n    x.u = bits;\n    return x.f;\n}\n" },
-    { "jot_bits_f64",
-      "static double\njot_bits_f64(jot_u32 high, jot_u32 low)\n{\n"
-      "    union { jot_u64 u; double f; } x;\n    x.u = (jot_u64)high << 32 | low;\n"
-      "    return x.f;\n}\n" },
     { "jot_clamp",
       "static jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
       "    return i < 0 ? 0 : i < n ? i : n - 1;\n}\n" },
-    { "jot_floor_div",
-      "static jot_i64\njot_floor_div(jot_i64 a, jot_i64 b)\n{\n"
-      "    if (b == 0 || b == -1)\n        return b ? (jot_i64)(0 - (jot_u64)a) : 0;\n"
-      "    return a / b - (a % b != 0 && (a < 0) != (b < 0));\n}\n" },
-    { "jot_floor_mod",
-      "static jot_i64\njot_floor_mod(jot_i64 a, jot_i64 b)\n{\n    jot_i64 r;\n"
-      "    if (b == 0 || b == -1)\n        return 0;\n    r = a % b;\n"
-      "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}\n" },
-    { "jot_bf16_in",
-      "static float\njot_bf16_in(jot_u16 half)\n{\n"
-      "    union { jot_u32 u; float f; } x;\n    x.u = (jot_u32)half << 16;\n    return x.f;\n}\n" },
-    { "jot_bf16_out",
-      "static jot_u16\njot_bf16_out(float value)\n{\n"
-      "    union { jot_u32 u; float f; } x;\n    x.f = value;\n"
-      "    if (value != value)\n        return (jot_u16)(x.u >> 16 | 0x40);\n"
-      "    return (jot_u16)((x.u + 0x7fff + (x.u >> 16 & 1)) >> 16);\n}\n" },
-    { "jot_f16_in",
-      "static float\njot_f16_in(jot_u16 half)\n{\n"
-      "    union { jot_u32 u; float f; } x;\n    jot_u32 e = half >> 10 & 31, m = half & 1023;\n"
-      "    if (e == 0)\n        x.f = (float)m * 5.9604644775390625e-8f;\n"
-      "    else\n        x.u = (e == 31 ? 255 : e + 112) << 23 | m << 13;\n"
-      "    x.u |= (jot_u32)(half >> 15) << 31;\n    return x.f;\n}\n" },
-    { "jot_f16_out",
-      "static jot_u16\njot_f16_out(float value)\n{\n"
-      "    union { jot_u32 u; float f; } x;\n    jot_u32 sign, e, m, cut, rest;\n    x.f = value;\n"
-      "    sign = x.u >> 16 & 0x8000;\n    e = x.u >> 23 & 255;\n    m = x.u & 0x7fffff;\n"
-      "    if (e == 255)\n        return (jot_u16)(sign | 0x7c00 | (m ? 0x200 | m >> 13 : 0));\n"
-      "    if (e > 142)\n        return (jot_u16)(sign | 0x7c00);\n"
-      "    if (e < 102)\n        return (jot_u16)sign;\n"
-      "    m |= 0x800000;\n    cut = e < 113 ? 126 - e : 13;\n    rest = m & ((1u << cut) - 1);\n"
-      "    m >>= cut;\n    m += rest > 1u << (cut - 1) || (rest == 1u << (cut - 1) && (m & 1));\n"
-      "    return (jot_u16)(sign | (e < 113 ? m : m + ((e - 113) << 10)));\n}\n" },
     { "jot_fmaf",
       "static float\njot_fmaf(float a, float b, float c)\n{\n    return a * b + c;\n}\n" },
     { "jot_fma",
@@ -139,7 +87,8 @@ static bool
 need_vector(Prelude *p, const char *name, size_t n)
 {
     size_t x = n, from = 4;
-    bool ld = n > 7 && memcmp(name + 4, "ld_", 3) == 0, st = n > 7 && memcmp(name + 4, "st_", 3) == 0;
+    bool ld = n > 7 && memcmp(name + 4, "ld_", 3) == 0,
+        st = n > 7 && memcmp(name + 4, "st_", 3) == 0;
     int lanes = 0, bits = 0;
     from += ld || st ? 3 : 0;
     while (x > from && name[x - 1] != 'x')

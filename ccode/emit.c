@@ -1,8 +1,8 @@
 /* ccode/emit.c - code records as the text of a C function: names, declarations, statements.
  *
- * A record is a variable where it is used more than once, in another block or where C would round it
- * differently; else it is spelled in place. Vectors are variables of the dialect's vector type, or
- * arrays of lanes; what the vector type has no operator for goes lane by lane:
+ * A record is a variable where it is used more than once, in another block or where C would round
+ * it differently; else it is spelled in place. Vectors are variables of the dialect's vector type,
+ * or arrays of lanes; what the vector type has no operator for goes lane by lane:
  *
  *     gnu   jot_f32x8 t = a * b;
  *     c     float t[4];    for (int l = 0; l < 4; l++) t[l] = a[l] * b[l];
@@ -108,7 +108,7 @@ static bool
 always_in_place(const Inst *in)
 {
     return (in->op == C_LIN && !in->named) || in->op == C_CONST || in->op == C_LANE ||
-           in->op == C_GE0 || in->op == C_EQ0 || in->op == C_INOT || in->op == C_IAND || in->op == C_IOR;
+           jot_print_is_condition(in);
 }
 
 static bool
@@ -126,13 +126,15 @@ may_be_in_place(const Code *code, const Inst *in)
            in->op == C_IMUL || in->op == C_INT || in->op == C_CLAMP || in->op == C_SCALAR;
 }
 
-/* Memory that the kernel writes too is read in place by what is written next:  y[i] = y[i] + x[i] */
+/* Memory that the kernel writes too is read in place by what is written next:
+ *     y[i] = y[i] + x[i] */
 static bool
 read_at_once(const Code *code, const Inst *load)
 {
     const Inst *user = &code->inst.v[load->user];
     uint32_t n = load->next;
-    if (load->uses != 1 || user->block != load->block || load->narg > 1)
+    if (load->op != C_LOAD || load->pure || load->uses != 1 || load->narg > 1 ||
+        user->block != load->block)
         return false;
     while (n && code->inst.v[n].pure)
         n = code->inst.v[n].next;
@@ -167,7 +169,7 @@ choose_in_place(Code *code)
                 height = arg->height + 1;
         }
         in->height = (uint8_t)(height > 250 ? 250 : height);
-        in->in_place = always_in_place(in) || (in->op == C_LOAD && !in->pure && read_at_once(code, in)) ||
+        in->in_place = always_in_place(in) || read_at_once(code, in) ||
                        (height < 5 && may_be_in_place(code, in));
     }
 }
@@ -314,8 +316,9 @@ static void
 print_set(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
-    bool whole = p->d->vectors && in->lanes == p->lanes && in->narg == 2 && operand_whole(p, arg[1]) &&
-                 in->dtype >= JOT_F32 && (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
+    bool whole = p->d->vectors && in->lanes == p->lanes && in->narg == 2 &&
+                 operand_whole(p, arg[1]) && in->dtype >= JOT_F32 &&
+                 (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
     if (in->lanes && !whole)
         lane_loop(p, in->lanes);
     else
@@ -351,7 +354,7 @@ print_store(Printer *p, const Inst *in)
     jot_print_expr(p, arg[0], 3, EACH_LANE);
     jot_text_f(p->out, in->lanes ? " + l] = " : "] = ");
     if (half)
-        jot_text_f(p->out, "jot_%s_out(", jot_dtype_name((jot_DType)dtype));
+        jot_text_f(p->out, "jotm_f32_to_%s(", jot_dtype_name((jot_DType)dtype));
     jot_print_expr(p, arg[1], 13, EACH_LANE);
     jot_text_f(p->out, half ? ");\n" : ";\n");
 }
@@ -389,7 +392,8 @@ open_block(Printer *p, uint32_t n)
         return;
     }
     if (in->op == C_TAIL) {
-        jot_text_f(p->out, "if (lo <= %lld && hi > %lld) {\n", (long long)in->c.i, (long long)in->c.i);
+        jot_text_f(p->out, "if (lo <= %lld && hi > %lld) {\n", (long long)in->c.i,
+                   (long long)in->c.i);
         return;
     }
     jot_text_f(p->out, "if (");
@@ -470,8 +474,9 @@ print_pointers(Printer *p, const Used *u)
         bool scratch = buf->role == BUF_SCRATCH;
         p->buf_name[b] = take_name(p, buf->name);
         if (u->used[b % 256]) {
+            const char *alone = buf->may_alias ? "" : p->d->restrict_;
             jot_text_f(p->out, "    %s%s *%s%s", jot_buf_written(p->s, b) ? "" : "const ", type,
-                       buf->may_alias ? "" : p->d->restrict_, buf->may_alias || !*p->d->restrict_ ? "" : " ");
+                       alone, *alone ? " " : "");
             jot_print_name(p, p->buf_name[b]);
             if (scratch)
                 jot_text_f(p->out, " = (%s *)(void *)((char *)scratch + %zu);\n", type, offset);
@@ -487,7 +492,8 @@ static void
 print_unused(Printer *p, const Used *u)
 {
     jot_text_f(p->out, "    %s(void)ints, (void)phase", u->buf ? "" : "(void)buf, ");
-    jot_text_f(p->out, "%s%s%s;\n", u->scalars ? "" : ", (void)scalars", u->scratch ? "" : ", (void)scratch",
+    jot_text_f(p->out, "%s%s%s;\n", u->scalars ? "" : ", (void)scalars",
+               u->scratch ? "" : ", (void)scratch",
                u->range ? "" : ", (void)lo, (void)hi");
 }
 
@@ -517,13 +523,15 @@ print_comment(Printer *p, const char *name)
 static void
 print_function(Printer *p, const char *name)
 {
-    static const char *const own[] = { "buf", "ints", "scalars", "scratch", "phase", "lo", "hi", "l" };
+    static const char *const own[] = { "buf", "ints", "scalars", "scratch", "phase", "lo", "hi",
+                                       "l" };
     Used u;
     find_used(p, &u);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         take_name(p, own[i]);
     print_comment(p, name);
-    jot_text_f(p->out, "%svoid\n%s(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars,\n",
+    jot_text_f(p->out,
+               "%svoid\n%s(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars,\n",
                p->d->function, name);
     jot_text_f(p->out, "    void *scratch, jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n");
     print_pointers(p, &u);

@@ -1,14 +1,16 @@
 /* ccode/emit.h - a kernel and its schedule as the text of one C function.
  *
- * The walk (ccode/walk.c) turns the lowered tree into code records: loops are bound, unrolled copies
- * made, invariant parts hoisted to the loop they depend on, equal ones shared. The printer
- * (ccode/emit.c) spells the records in a Dialect. Neither knows an operator: scalar.def has the C text.
+ * The walk (ccode/walk.c) turns the lowered tree into code records: loops are bound, unrolled
+ * copies made, invariant parts hoisted to the loop they depend on, equal ones shared. The printer
+ * (ccode/emit.c) spells the records in a Dialect. Neither knows an operator: scalar.def has the C
+ * text.
  *
  * Every function has one signature:
  *     void NAME(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *scratch,
  *               jot_i64 phase, jot_i64 lo, jot_i64 hi)
- * buf: the kernel's buffers that are not scratch, in order. [lo, hi): steps of the outermost parallel
- * loop, within 0..info.steps. scratch: info.scratch_nbytes bytes, 64-byte aligned, private to a call.
+ * buf: the kernel's buffers that are not scratch, in order. [lo, hi): steps of the outermost
+ * parallel loop, within 0..info.steps. scratch: info.scratch_nbytes bytes, 64-byte aligned, private
+ * to a call.
  *
  * Read before: ccode/ir.h. After: ccode/walk.c, ccode/emit.c, ccode/dialect.c. */
 #ifndef JOT_EMIT_H

@@ -87,7 +87,8 @@ template_level(const char *text)
         return 8;
     if (contains(text, "== ") || contains(text, "!= "))
         return 6;
-    if (contains(text, " < ") || contains(text, " > ") || contains(text, "<= ") || contains(text, ">= "))
+    if (contains(text, " < ") || contains(text, " > ") || contains(text, "<= ") ||
+        contains(text, ">= "))
         return 5;
     if (contains(text, " + ") || contains(text, " - "))
         return 3;
@@ -129,7 +130,8 @@ jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg
         else if (*text == 't')
             jot_text_f(p->out, "%s", jot_print_short(dtype));
         else if (*text >= '0' && *text <= '9')
-            jot_print_expr(p, arg[*text - '0'], users ? 0 : operand_level(whole, level, *text - '0'), mode);
+            jot_print_expr(p, arg[*text - '0'],
+                           users ? 0 : operand_level(whole, level, *text - '0'), mode);
         else
             jot_text_put(p->out, text, 1);
     }
@@ -146,9 +148,10 @@ print_float(Printer *p, double x, int dtype)
     bits.f = x;
     narrow.f = (float)x;
     if (dtype != JOT_F64 && (narrow.u >> 23 & 255) == 255)
-        jot_text_f(p->out, "jot_bits_f32(0x%xu)", narrow.u);
+        jot_text_f(p->out, "jotm_frombitsf(0x%xu)", narrow.u);
     else if ((bits.u >> 52 & 2047) == 2047)
-        jot_text_f(p->out, "jot_bits_f64(0x%xu, 0x%xu)", (unsigned)(bits.u >> 32), (unsigned)bits.u);
+        jot_text_f(p->out, "jotm_frombits((jot_u64)0x%xu << 32 | 0x%xu)", (unsigned)(bits.u >> 32),
+                   (unsigned)bits.u);
     else {
         jot_text_float(buf, dtype == JOT_F64 ? x : (double)narrow.f, dtype != JOT_F64);
         jot_text_f(p->out, "%s", buf);
@@ -163,7 +166,8 @@ print_int(Printer *p, int64_t x, bool wide)
     else if (x == INT32_MIN && !wide)
         jot_text_f(p->out, "(-2147483647 - 1)");
     else
-        jot_text_f(p->out, "%lld%s", (long long)x, wide || x > INT32_MAX || x < INT32_MIN ? "LL" : "");
+        jot_text_f(p->out, "%lld%s", (long long)x,
+                   wide || x > INT32_MAX || x < INT32_MIN ? "LL" : "");
 }
 
 static void
@@ -172,7 +176,8 @@ expr_print_const(Printer *p, const Inst *in)
     if (in->dtype >= JOT_F16)
         print_float(p, in->c.f, in->dtype);
     else if (in->dtype == JOT_U64 || in->dtype == JOT_U32)
-        jot_text_f(p->out, "%llu%s", (unsigned long long)in->c.u, in->dtype == JOT_U64 ? "ULL" : "u");
+        jot_text_f(p->out, "%llu%s", (unsigned long long)in->c.u,
+                   in->dtype == JOT_U64 ? "ULL" : "u");
     else
         print_int(p, in->c.i, in->dtype == JOT_I64);
 }
@@ -180,14 +185,24 @@ expr_print_const(Printer *p, const Inst *in)
 static bool
 is_negative(const Inst *in)
 {
-    return in->op == C_CONST && (in->dtype >= JOT_F16 ? in->c.f < 0 : in->dtype < JOT_U8 && in->c.i < 0);
+    if (in->op != C_CONST)
+        return false;
+    return in->dtype >= JOT_F16 ? in->c.f < 0 : in->dtype < JOT_U8 && in->c.i < 0;
+}
+
+JOT_FN bool
+jot_print_is_condition(const Inst *in)
+{
+    return in->op == C_GE0 || in->op == C_EQ0 || in->op == C_INOT || in->op == C_IAND ||
+           in->op == C_IOR;
 }
 
 /* ---- index expressions ---- */
 
 /* The terms whose coefficients have the sign, as if they were positive; what goes between. */
 static bool
-print_terms(Printer *p, const Inst *in, int sign, const char *first, const char *between, LaneMode mode)
+print_terms(Printer *p, const Inst *in, int sign, const char *first, const char *between,
+            LaneMode mode)
 {
     bool any = false;
     for (int i = 0; i < in->narg; i++) {
@@ -224,7 +239,8 @@ print_lin(Printer *p, const Inst *in, int64_t c, int sign, LaneMode mode)
 }
 
 /* A comparison of a linear form with 0 as a person writes it, negative terms to the right:
- *     i - 3 >= 0   i >= 3      2 - i >= 0   i < 3      i - j >= 0   i >= j     j - i + 2 >= 0   i - j < 3
+ *     i - 3 >= 0   i >= 3      2 - i >= 0   i < 3
+ *     i - j >= 0   i >= j      j - i + 2 >= 0   i - j < 3
  * op: C_GE0, C_EQ0; `no`: its opposite. */
 static void
 compare_lin(Printer *p, const Inst *in, int op, bool no, LaneMode mode)
@@ -325,7 +341,7 @@ print_element(Printer *p, const Inst *in, LaneMode mode)
 {
     int dtype = p->k->bufs.v[in->aux].dtype;
     if (is_half(dtype))
-        jot_text_f(p->out, "jot_%s_in(", jot_dtype_name((jot_DType)dtype));
+        jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)dtype));
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, "[");
     jot_print_expr(p, arg_of(p, in, 0), 3, EACH_LANE);
@@ -361,30 +377,24 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
 
 /* ---- conversions ---- */
 
-/* 0 or 1 already */
-static bool
-is_condition(const Inst *in)
-{
-    return in->op == C_GE0 || in->op == C_EQ0 || in->op == C_INOT || in->op == C_IAND || in->op == C_IOR;
-}
-
 static void
 print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
 {
     uint32_t a = arg_of(p, in, 0);
     int to = in->round;
-    if (to == JOT_BOOL && is_condition(&p->code->inst.v[a]))
+    if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))
         jot_print_expr(p, a, 13, mode);
     else if (to == JOT_BOOL) {
         jot_print_expr(p, a, 3, mode);
         jot_text_f(p->out, from >= JOT_F16 ? " != 0.0%s" : " != 0", from == JOT_F64 ? "" : "f");
     } else if (is_half(to)) {
         const char *half = jot_dtype_name((jot_DType)to);
-        jot_text_f(p->out, "jot_%s_in(jot_%s_out(%s", half, half, from == JOT_F32 ? "" : "(float)");
+        jot_text_f(p->out, "jotm_%s_to_f32(jotm_f32_to_%s(%s", half, half,
+                   from == JOT_F32 ? "" : "(float)");
         jot_print_expr(p, a, from == JOT_F32 ? 13 : 1, mode);
         jot_text_f(p->out, "))");
     } else if (from >= JOT_F16 && to < JOT_F16) {
-        jot_text_f(p->out, "jot_to_%s(", jot_print_short(to));
+        jot_text_f(p->out, "jotm_%s_to_%s(", from == JOT_F64 ? "f64" : "f32", jot_print_short(to));
         jot_print_expr(p, a, 13, mode);
         jot_text_f(p->out, ")");
     } else {
@@ -427,7 +437,7 @@ body_level(Printer *p, const Inst *in, LaneMode mode)
     case C_IMIN: case C_IMAX: return 13;
     case C_CONST: return is_negative(in) ? 1 : 0;
     case C_INDEX:
-        if (in->dtype == JOT_BOOL && is_condition(&p->code->inst.v[arg_of(p, in, 0)]))
+        if (in->dtype == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[arg_of(p, in, 0)]))
             return jot_print_level(p, arg_of(p, in, 0), mode);
         return cast_level(JOT_I64, in->dtype);
     case C_INT: return 1;
@@ -461,7 +471,8 @@ print_ew(Printer *p, const Inst *in, LaneMode mode)
 static void
 print_scalar(Printer *p, const Inst *in)
 {
-    char member = in->dtype >= JOT_F16 ? 'f' : in->dtype >= JOT_U8 || in->dtype == JOT_BOOL ? 'u' : 'i';
+    bool is_signed = in->dtype < JOT_U8 && in->dtype != JOT_BOOL;
+    char member = in->dtype >= JOT_F16 ? 'f' : is_signed ? 'i' : 'u';
     jot_text_f(p->out, "(%s)scalars[%u].%c", jot_print_type(in->dtype), in->aux, member);
 }
 
@@ -472,10 +483,16 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     switch (in->op) {
     case C_LIN: print_lin(p, in, in->c.i, 1, mode); break;
     case C_IDIV:
-        if (in->exact) expr_print_pair(p, in, "/", 2, mode); else print_call(p, in, "jot_floor_div", mode);
+        if (in->exact)
+            expr_print_pair(p, in, "/", 2, mode);
+        else
+            print_call(p, in, "jotm_div_i64", mode);
         break;
     case C_IMOD:
-        if (in->exact) expr_print_pair(p, in, "%", 2, mode); else print_call(p, in, "jot_floor_mod", mode);
+        if (in->exact)
+            expr_print_pair(p, in, "%", 2, mode);
+        else
+            print_call(p, in, "jotm_mod_i64", mode);
         break;
     case C_IMUL: expr_print_pair(p, in, "*", 2, mode); break;
     case C_GE0: case C_EQ0: print_compare(p, in, false, mode); break;
@@ -501,8 +518,8 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
         break;
     case C_EW: print_ew(p, in, mode); break;
     case C_CALL:
-        jot_print_template(p, p->k->values.v[in->aux].text, true, &p->code->args.v[in->arg], in->dtype,
-                           mode);
+        jot_print_template(p, p->k->values.v[in->aux].text, true, &p->code->args.v[in->arg],
+                           in->dtype, mode);
         break;
     default: break;
     }
@@ -535,7 +552,8 @@ jot_print_whole(Printer *p, uint32_t n)
         return in->lanes == p->lanes && in->narg == 1 && in->dtype >= JOT_F32 &&
                p->k->bufs.v[in->aux].dtype == in->dtype;
     if (in->op != C_EW || in->dtype < JOT_F32 ||
-        (in->ew != EW_ADD && in->ew != EW_SUB && in->ew != EW_MUL && in->ew != EW_DIV && in->ew != EW_NEG))
+        (in->ew != EW_ADD && in->ew != EW_SUB && in->ew != EW_MUL && in->ew != EW_DIV &&
+         in->ew != EW_NEG))
         return false;
     for (int i = 0; i < in->narg; i++) {
         const Inst *arg = &p->code->inst.v[arg_of(p, in, i)];

@@ -306,7 +306,8 @@ static bool
 same_conds(const Code *code, const Inst *a, const Inst *b)
 {
     for (int i = 0; i < a->narg; i++)
-        if (a->narg != b->narg || code->args.v[a->arg + (uint32_t)i] != code->args.v[b->arg + (uint32_t)i])
+        if (a->narg != b->narg ||
+            code->args.v[a->arg + (uint32_t)i] != code->args.v[b->arg + (uint32_t)i])
             return false;
     return a->narg == b->narg;
 }
@@ -383,8 +384,8 @@ bound_of(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
     return before_loop(code, loop, in, arg, coef, n);
 }
 
-/* Is the condition v + rest >= 0 or rest - v >= 0, with v the loop's variable and the rest outside of
- * it? Then 1 or -1. */
+/* Is the condition v + rest >= 0 or rest - v >= 0, with v the loop's variable and the rest outside
+ * of it? Then 1 or -1. */
 static int
 bound_sign(const Code *code, uint32_t loop, uint32_t cond)
 {

@@ -389,7 +389,8 @@ jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp ac
                  const Ix *cond)
 {
     KStore s = {0};
-    if (buf == 0 || buf >= k->bufs.n || value == 0 || value >= k->values.n || ncond < 0 || ncond > 64)
+    if (buf == 0 || buf >= k->bufs.n || value == 0 || value >= k->values.n || ncond < 0 ||
+        ncond > 64)
         return -1;
     s.buf = buf;
     s.value = value;
@@ -548,7 +549,10 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         jot_text_f(t, " of");
         break;
     case VAL_AT: jot_text_f(t, "at"); break;
-    case VAL_TABLE: jot_text_f(t, "table%u", v->buf); print_ixs(k, v->at, v->nidx, "[", "]", t); break;
+    case VAL_TABLE:
+        jot_text_f(t, "table%u", v->buf);
+        print_ixs(k, v->at, v->nidx, "[", "]", t);
+        break;
     case VAL_CALL: jot_text_f(t, "call \"%s\"", v->text); break;
     default: jot_text_f(t, "poison"); break;
     }

@@ -37,10 +37,10 @@
  * its coarse part first, finer parts (smaller steps) later.
  *     shape [o, i]  parts (0,32) (1,1) (0,1)      o / 32, i, o % 32: panels of 32 outputs
  *     shape [n, c, h, w]  parts (0,1) (2,1) (3,1) (1,1)      channels last
- * halo: elements before and after a dimension that exist in memory and hold `halo_value` (written by
- * the kernel that writes the buffer, or by who packs it); pad: the extent of a dimension is rounded
- * up to a multiple (those elements exist and hold anything). Positions of a dimension count from
- * -halo_lo. */
+ * halo: elements before and after a dimension that exist in memory and hold `halo_value` (written
+ * by the kernel that writes the buffer, or by who packs it); pad: the extent of a dimension is
+ * rounded up to a multiple (those elements exist and hold anything). Positions of a dimension count
+ * from -halo_lo. */
 #define LAYOUT_PARTS 24
 typedef struct { uint8_t dim; int64_t step; } LayoutPart;
 typedef struct {
@@ -59,11 +59,13 @@ typedef struct {
 /* Fill *layout. parts NULL (n 0): row-major. halo_lo, halo_hi, pad may be NULL (none). False: the
  * parts do not cover each dimension (each needs a last part of step 1, each step a multiple of the
  * next one of the dimension), or sizes overflow. */
-JOT_FN bool jot_layout_make(Layout *layout, int rank, const int64_t *ext, int n, const LayoutPart *part,
+JOT_FN bool jot_layout_make(Layout *layout, int rank, const int64_t *ext, int n,
+                            const LayoutPart *part,
                             const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad);
 JOT_FN bool jot_layout_rowmajor(Layout *layout, int rank, const int64_t *ext);
 /* A random legal layout: order of axes, blocking, halo (only if may_halo), padding. */
-JOT_FN bool jot_layout_random(Layout *layout, int rank, const int64_t *ext, uint64_t seed, bool may_halo);
+JOT_FN bool jot_layout_random(Layout *layout, int rank, const int64_t *ext, uint64_t seed,
+                              bool may_halo);
 /* Address, in elements, of the logical element index[0..rank) (any Ix over the axes of space). */
 JOT_FN Ix jot_layout_addr(const Layout *layout, IxPool *ix, const Ix *index, const Space *space);
 JOT_FN int64_t jot_layout_addr_at(const Layout *layout, const int64_t *index); /* of one element */
@@ -71,7 +73,8 @@ JOT_FN bool jot_layout_is_rowmajor(const Layout *layout); /* same memory as the 
 JOT_FN bool jot_layout_eq(const Layout *a, const Layout *b);
 /* "0:32 1 0 halo 2:1,1 pad 0:32", "" for row-major; reads back. Hash for cache keys. */
 JOT_FN void jot_layout_print(const Layout *layout, Text *text);
-JOT_FN bool jot_layout_read(Layout *layout, int rank, const int64_t *ext, const char *text, size_t n);
+JOT_FN bool jot_layout_read(Layout *layout, int rank, const int64_t *ext, const char *text,
+                            size_t n);
 JOT_FN uint64_t jot_layout_hash(uint64_t seed, const Layout *layout);
 
 /* ---- kernels ------------------------------------------------------------------------------ */
@@ -81,8 +84,8 @@ typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_SCRATCH } BufRole;
 typedef struct {
     const char *name;       /* owned by the kernel's arena */
     uint8_t dtype, role, rank;
-    bool may_alias;         /* its memory may be another buffer's too (updates in place): no restrict,
-                               every load stays in program order */
+    bool may_alias;         /* its memory may be another buffer's too (updates in place): no
+                               restrict, every load stays in program order */
     const int64_t *ext;     /* rank logical extents, in the arena */
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */
 } KBuf;
@@ -110,7 +113,8 @@ typedef struct {
     uint8_t op, dtype, ew;
     uint8_t nidx;           /* LOAD, TABLE: index expressions; AT: replaced axes */
     uint8_t ncond;          /* LOAD, REDUCE: conditions, stored after the index expressions */
-    uint8_t round;          /* CAST to f16, bf16: that dtype (the value is rounded to it); else dtype */
+    uint8_t round;          /* CAST to f16, bf16: that dtype (the value is rounded to it); else
+                               dtype */
     bool scaled;            /* REDUCE: multiply by c.f at the end */
     uint8_t narg;           /* operands */
     uint32_t buf;           /* LOAD: buffer; SCALAR, TABLE: number */
@@ -128,8 +132,8 @@ typedef struct {
 typedef struct {
     uint32_t buf, value;
     uint8_t nidx, ncond;
-    uint8_t acc;            /* EW_NONE: plain; else buf[index] = buf[index] acc value, the buffer set
-                               to the operator's identity first */
+    uint8_t acc;            /* EW_NONE: plain; else buf[index] = buf[index] acc value, the buffer
+                               set to the operator's identity first */
     uint32_t at;            /* expressions in kernel.ixs: indices, then conditions */
     uint64_t free;          /* axes of index, conditions and value; if acc: all axes made so far */
 } KStore;
@@ -142,7 +146,7 @@ typedef struct {
 
 typedef struct {
     Mem *mem;
-    IxPool *ix;             /* not owned: the pool the index expressions live in; grows on emission */
+    IxPool *ix;             /* not owned: where the index expressions live; emission adds to it */
     Arena arena;            /* names, extents, layouts, texts */
     const char *name;       /* NULL or what it computes, for comments */
     Vec(KAxis) axes;
@@ -160,8 +164,8 @@ JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);
 JOT_FN void jot_kernel_close(Kernel *k);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */
 JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
-/* Row-major until jot_kernel_layout. The function's buf[] holds the buffers that are not scratch, in
- * this order: buf[0] is the first. */
+/* Row-major until jot_kernel_layout. The function's buf[] holds the buffers that are not scratch,
+ * in this order: buf[0] is the first. */
 JOT_FN uint32_t jot_kernel_buf(Kernel *k, const char *name, jot_DType dtype, BufRole role,
                                int rank, const int64_t *ext);
 JOT_FN void jot_kernel_layout(Kernel *k, uint32_t buf, const Layout *layout); /* copied */
@@ -173,13 +177,13 @@ JOT_FN void jot_kernel_slot(Kernel *k, int slot, uint32_t buf);
 JOT_FN uint32_t jot_v_load(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond,
                            jot_Scalar outside);
 JOT_FN uint32_t jot_v_const(Kernel *k, jot_DType dtype, jot_Scalar value);
-JOT_FN uint32_t jot_v_constf(Kernel *k, jot_DType dtype, double value); /* value converted to dtype */
+JOT_FN uint32_t jot_v_constf(Kernel *k, jot_DType dtype, double value); /* converted to dtype */
 JOT_FN uint32_t jot_v_scalar(Kernel *k, int number);
 JOT_FN uint32_t jot_v_index(Kernel *k, jot_DType dtype, Ix ix);
 /* dtype: of the result (f16, bf16 give f32; a CAST to them rounds). Operands not used: 0. Operands
  * have one dtype (SELECT: bool, then two of dtype; UNIFORM, NORMAL: u64, u64). */
 JOT_FN uint32_t jot_v_ew(Kernel *k, EwOp op, jot_DType dtype, uint32_t a, uint32_t b, uint32_t c);
-JOT_FN uint32_t jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a); /* a itself if nothing changes */
+JOT_FN uint32_t jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a); /* a if it is of dtype */
 /* op: ADD MUL MAX MIN AND OR XOR BITAND BITOR BITXOR. axes: mask. cond: points that count. scale:
  * 1.0 for none (floats only). */
 JOT_FN uint32_t jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond,
@@ -187,7 +191,8 @@ JOT_FN uint32_t jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, i
 JOT_FN uint32_t jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix);
 JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext,
                             const double *v, const Ix *idx);
-JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *arg);
+JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
+                           const uint32_t *arg);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
 /* Number of the store, -1 on failure. Stores run in the order of the schedule's stages. An
  * accumulating store walks all axes that the kernel has by then. */
@@ -214,7 +219,8 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *                    and do not store     o:32d   the last one runs over the end (padded layouts)
  *     hp@h:6         window: axis hp runs over 6 positions from where h stands */
 typedef enum {
-    LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD, LOOP_WINDOW
+    LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD,
+        LOOP_WINDOW
 } LoopKind;
 typedef struct {
     uint8_t kind, axis;
@@ -288,7 +294,7 @@ JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, whic
 
 typedef enum {
     TREE_POISON, TREE_ROOT, TREE_LOOP,
-    TREE_IF_FIRST, TREE_IF_LATER,   /* all of the loops `mask` points to stand at their first step */
+    TREE_IF_FIRST, TREE_IF_LATER,   /* all of the loops in `ifs` stand at their first step */
     TREE_IF_LAST, TREE_IF_BEFORE,   /* ... at their last step / not all */
     TREE_CLEAR,     /* a buffer is set to an identity or its halo value before anything else */
     TREE_DECL, TREE_INIT, TREE_RELOAD, TREE_STEP, TREE_FINISH, TREE_SAVE, /* parts of a reduction */
@@ -297,7 +303,8 @@ typedef enum {
 } TreeOp;
 typedef struct {
     uint8_t op;
-    bool quiet;             /* LOOP of an init, reload or finish part: a reduce loop counts as 1 step */
+    bool quiet;             /* LOOP of an init, reload or finish part: a reduce loop counts as 1
+                               step */
     uint32_t stage;         /* leaves: stage number; CLEAR: buffer */
     uint32_t kids, next;    /* first child, next sibling */
     uint32_t ifs, nifs;     /* IF: loops (tree nodes) in tree.refs */

@@ -88,8 +88,8 @@ add_if(Lower *w, TreeOp op, const uint32_t *loops, int n, uint32_t kid)
     return node;
 }
 
-/* The chain of inner loops that one part of a reduction runs in: those over free axes, and for parts
- * that see each copy (private) the unrolled and vector loops over reduce axes. */
+/* The chain of inner loops that one part of a reduction runs in: those over free axes, and for
+ * parts that see each copy (private) the unrolled and vector loops over reduce axes. */
 static uint32_t
 part(Lower *w, uint32_t stage, TreeOp op, bool private)
 {

@@ -31,10 +31,13 @@ JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
 JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
 /* the record itself, though it has a name */
 JOT_FN void jot_print_body(Printer *p, uint32_t n, LaneMode mode);
-JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg, int dtype,
+JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg,
+                               int dtype,
                                LaneMode mode);
-JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype, int *dtype);
+JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
+                                      int *dtype);
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
+JOT_FN bool jot_print_is_condition(const Inst *in); /* 0 or 1 already */
 JOT_FN void jot_print_name(Printer *p, Name name);
 JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
 JOT_FN const char *jot_print_memory_type(int dtype); /* C type of elements in memory */

@@ -8,18 +8,19 @@
 #include "ccode/ir.h"
 
 JOT_FN bool jot_stage_is_reduce(const Sched *s, const Stage *st);
-JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* the value it computes or stores */
-JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel axes in schedule's terms */
+JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it computes or stores */
+JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel's, in these terms */
 JOT_FN uint64_t jot_stage_free(const Sched *s, const Stage *st);  /* axes the result depends on */
 JOT_FN uint64_t jot_stage_axes(const Sched *s, const Stage *st);  /* free and reduced axes */
-JOT_FN int jot_stage_of(const Sched *s, uint32_t value);          /* its stage, -1: none (inlined) */
+JOT_FN int jot_stage_of(const Sched *s, uint32_t value);          /* -1: none (inlined) */
 /* Stages whose results this one reads: numbers in out (at most max), the count. */
 JOT_FN int jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max);
 JOT_FN int jot_producers_at(const Sched *s, uint32_t stage);      /* smallest `nat` among them */
 JOT_FN uint64_t jot_producer_reduced(const Sched *s, const Stage *st); /* axes they reduce over */
 JOT_FN bool jot_buf_written(const Sched *s, uint32_t buf);        /* by a store or a place */
 JOT_FN bool jot_buf_cleared(const Sched *s, uint32_t buf);
-/* The store writes its value as it is, to an element of its own for each point of the value's axes. */
+/* The store writes its value as it is, to an element of its own for each point of the value's axes.
+ * */
 JOT_FN bool jot_store_is_plain(const Kernel *k, const KStore *store);
 /* The store's value comes to be in the store's elements already: it needs no stage. */
 JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);

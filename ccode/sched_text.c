@@ -22,8 +22,8 @@ axis_name(const Kernel *k, const Sched *s, uint32_t axis)
 
 /* ---- index expressions ---- */
 
-/* How tightly the text of an expression holds together: 0 or, 1 and, 2 comparison, 3 sum, 4 product,
- * 5 one word. */
+/* How tightly the text of an expression holds together: 0 or, 1 and, 2 comparison, 3 sum, 4
+ * product, 5 one word. */
 static int
 ix_level(const Kernel *k, Ix ix)
 {
@@ -465,7 +465,8 @@ read_def(Reader *r, bool split)
         name[i][len] = 0;
     }
     if (split) {
-        if (r->error || !eat(r, ":") || jot_sched_split(r->s, of[0], name[0], name[1], number(r, 1)) < 0)
+        if (r->error || !eat(r, ":") ||
+            jot_sched_split(r->s, of[0], name[0], name[1], number(r, 1)) < 0)
             r->error = r->error ? r->error : "the step must divide the axis";
         return;
     }

@@ -1,6 +1,6 @@
-/* ccode/verify.c - what must hold of kernels and schedules. The builders give poison for a bad record;
- * here is what only the whole shows: operand order, depth, dtypes, axes in range, stages whose
- * consumers can reach them.
+/* ccode/verify.c - what must hold of kernels and schedules. The builders give poison for a bad
+ * record; here is what only the whole shows: operand order, depth, dtypes, axes in range, stages
+ * whose consumers can reach them.
  *
  *   requires  nothing      keeps  everything      breaks  nothing
  *
@@ -50,7 +50,8 @@ ew_ok(const Kernel *k, const Value *v)
     if (v->ew == EW_CAST)
         return true;
     if (v->ew == EW_UNIFORM || v->ew == EW_NORMAL)
-        return arg_dtype(k, v, 0) == JOT_U64 && arg_dtype(k, v, 1) == JOT_U64 && v->dtype >= JOT_F32;
+        return arg_dtype(k, v, 0) == JOT_U64 && arg_dtype(k, v, 1) == JOT_U64 &&
+            v->dtype >= JOT_F32;
     for (int i = v->ew == EW_SELECT ? 2 : 1; i < v->narg; i++)
         if (arg_dtype(k, v, i) != first)
             return false;
@@ -169,8 +170,8 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     return true;
 }
 
-/* A reduction in registers: loops over kept axes inside its place are unrolled or lanes; reduce loops
- * outside it need a place to be kept in between. */
+/* A reduction in registers: loops over kept axes inside its place are unrolled or lanes; reduce
+ * loops outside it need a place to be kept in between. */
 static bool
 registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {
@@ -180,8 +181,10 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
         const SLoop *l = &st->loop[i];
         if (kept >> l->axis & 1) {
             if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_VECTOR &&
-                !(l->kind == LOOP_PRIVATE) && st->acc.kind != PLACE_MEM && st->res.kind == PLACE_NONE)
-                return refuse(why, "a value is kept in registers over a loop that is not unrolled", n);
+                !(l->kind == LOOP_PRIVATE) && st->acc.kind != PLACE_MEM &&
+                    st->res.kind == PLACE_NONE)
+                return refuse(why, "a value is kept in registers over a loop that is not unrolled",
+                              n);
         } else if (i < st->nat && l->kind != LOOP_WINDOW)
             outside = true;
     }
@@ -219,7 +222,8 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
             return refuse(why, "a stage stands outside of where what it reads is kept", n);
         if ((p->acc.kind == PLACE_MEM || p->res.kind == PLACE_MEM) &&
             !place_reached(s, p, alive[in[i]]))
-            return refuse(why, "a stage stands outside of the loops that share a place in memory", n);
+            return refuse(why, "a stage stands outside of the loops that share a place in memory",
+                          n);
     }
     return true;
 }

@@ -1,8 +1,9 @@
 /* ccode/walk.c - the walk: a lowered tree becomes code records.
  *
- * Each loop binds its axis: position += step * variable (serial), + constant (unrolled copies), + the
- * lane axis (vector). An index expression is substituted under the positions and simplified by their
- * ranges; what stays of div, mod, loads and conditions becomes records, shared and hoisted by code.c.
+ * Each loop binds its axis: position += step * variable (serial), + constant (unrolled copies), +
+ * the lane axis (vector). An index expression is substituted under the positions and simplified by
+ * their ranges; what stays of div, mod, loads and conditions becomes records, shared and hoisted by
+ * code.c.
  *
  *   requires  a tree of a verified schedule
  *   keeps     the order of effects and of summation

@@ -1,5 +1,5 @@
-/* ccode/walk.h - the state of the walk, shared by walk.c (loops, leaves) and walk_value.c (values,
- * memory). Read before: ccode/code.h. */
+/* ccode/walk.h - the state of the walk, shared by walk.c (loops, leaves), walk_memory.c and
+ * walk_value.c. Read before: ccode/code.h. */
 #ifndef JOT_WALK_H
 #define JOT_WALK_H
 #include "ccode/code.h"
@@ -55,6 +55,10 @@ JOT_FN void jot_walk_node(Walk *w, uint32_t n);
 
 JOT_FN Ix jot_walk_subst(Walk *w, Ix ix);             /* under the present positions */
 JOT_FN uint32_t jot_walk_const(Walk *w, int dtype, jot_Scalar c);
+JOT_FN Inst jot_walk_pure(COp op, int dtype, int lanes);
+JOT_FN uint32_t jot_walk_pack(Walk *w, int dtype, const uint32_t *scalar, int lanes);
+JOT_FN uint32_t jot_walk_operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n);
+JOT_FN uint32_t jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype); /* over its lanes */
 JOT_FN Ix jot_walk_at_lane(Walk *w, Ix ix, int lane); /* ix with the lane fixed */
 JOT_FN uint32_t jot_walk_lane_of(Walk *w, uint32_t vector, int lane);
 /* body in the lanes where w->lane_cond hold, the reduction's identity in others */
@@ -63,6 +67,7 @@ JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
 /* Registers of a stage in the present copy; copies: partial sums of their own per private copy. */
 JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst);
 JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, bool copies);
+JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v); /* a VAL_LOAD */
 JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
 JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);
 JOT_FN void jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc);

@@ -1,11 +1,7 @@
-/* ccode/walk_value.c - the walk's values: loads and stores under the present positions, registers,
- * lanes, the end of a reduction.
+/* ccode/walk_value.c - the walk's values: lanes, registers, the end of a reduction, operators. What
+ * the operands alone say is decided here: a table's zero, x == x of integers.
  *
- * Lanes: the coefficient of the lane in an address says what an access is: 1 a vector, 0 a scalar
- * for all lanes, else (or where the lane hides in a div, mod, condition or index load) one scalar
- * access per lane, packed.
- *
- * Read before: ccode/walk.h. After: ccode/emit.c. */
+ * Read before: ccode/walk.h, ccode/walk_memory.c. After: ccode/guard.c. */
 #include "ccode/walk.h"
 
 JOT_FN Ix
@@ -14,8 +10,8 @@ jot_walk_subst(Walk *w, Ix ix)
     return jot_ix_subst(w->k->ix, ix, SCHED_AXES, w->at.pos, NULL, &w->index.space);
 }
 
-static Inst
-pure_inst(COp op, int dtype, int lanes)
+JOT_FN Inst
+jot_walk_pure(COp op, int dtype, int lanes)
 {
     Inst in = {0};
     in.op = (uint8_t)op;
@@ -28,7 +24,7 @@ pure_inst(COp op, int dtype, int lanes)
 JOT_FN uint32_t
 jot_walk_const(Walk *w, int dtype, jot_Scalar c)
 {
-    Inst in = pure_inst(C_CONST, dtype, 0);
+    Inst in = jot_walk_pure(C_CONST, dtype, 0);
     in.c = c;
     return jot_code_add(&w->b, in, NULL, 0, NULL);
 }
@@ -36,31 +32,29 @@ jot_walk_const(Walk *w, int dtype, jot_Scalar c)
 JOT_FN uint32_t
 jot_walk_lane_of(Walk *w, uint32_t vector, int lane)
 {
-    Inst in = pure_inst(C_LANE, w->code->inst.v[vector].dtype, 0);
+    Inst in = jot_walk_pure(C_LANE, w->code->inst.v[vector].dtype, 0);
     if (w->code->inst.v[vector].lanes == 0)
         return vector;
     in.c.i = lane;
     return jot_code_add(&w->b, in, &vector, 1, NULL);
 }
 
-static uint32_t
-pack(Walk *w, int dtype, const uint32_t *scalar, int lanes)
+JOT_FN uint32_t
+jot_walk_pack(Walk *w, int dtype, const uint32_t *scalar, int lanes)
 {
-    return jot_code_add(&w->b, pure_inst(C_PACK, dtype, lanes), scalar, lanes, NULL);
+    return jot_code_add(&w->b, jot_walk_pure(C_PACK, dtype, lanes), scalar, lanes, NULL);
 }
 
-static uint32_t
-operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n)
+JOT_FN uint32_t
+jot_walk_operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n)
 {
-    Inst in = pure_inst(C_EW, dtype, 0);
+    Inst in = jot_walk_pure(C_EW, dtype, 0);
     in.ew = (uint8_t)op;
     for (int i = 0; i < n; i++)
         if (w->code->inst.v[arg[i]].lanes > in.lanes)
             in.lanes = w->code->inst.v[arg[i]].lanes;
     return jot_code_add(&w->b, in, arg, n, NULL);
 }
-
-/* ---- memory ---- */
 
 JOT_FN Ix
 jot_walk_at_lane(Walk *w, Ix ix, int lane)
@@ -72,231 +66,17 @@ jot_walk_at_lane(Walk *w, Ix ix, int lane)
     return jot_ix_subst(w->k->ix, ix, WALK_VARS, map, NULL, &w->index.space);
 }
 
-typedef struct {
-    uint32_t buf;
-    Ix addr;
-    Ix cond[64];
-    int nconds;
-    bool never;                 /* a condition cannot hold */
-} Access;
-
-/* A bound of dimension d that the halo makes harmless: index >= 0 or index < ext. */
-static bool
-in_halo(Walk *w, const Layout *l, const Ix *index, Ix cond)
-{
-    IxPool *ix = w->k->ix;
-    for (int d = 0; d < l->rank; d++) {
-        int64_t lo, hi;
-        if (!l->halo_lo[d] && !l->halo_hi[d])
-            continue;
-        if (cond != jot_ix_ge0(ix, index[d], &w->index.space) &&
-            cond != jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space))
-            continue;
-        if (jot_ix_range(ix, index[d], &w->index.space, &lo, &hi) && lo >= -l->halo_lo[d] &&
-            hi < l->ext[d] + l->halo_hi[d])
-            return true;
-    }
-    return false;
-}
-
-static void
-add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool halo, int depth)
-{
-    IxRec r = w->k->ix->recs.v[cond];
-    int64_t known;
-    if (jot_ix_is_const(w->k->ix, cond, &known)) {
-        a->never = a->never || known == 0;
-        return;
-    }
-    if (r.op == IX_AND && depth < 64) {
-        add_cond(w, a, l, index, r.a, halo, depth + 1);
-        add_cond(w, a, l, index, r.b, halo, depth + 1);
-    } else if (!(halo && in_halo(w, l, index, cond)) && a->nconds < 64)
-        a->cond[a->nconds++] = cond;
-}
-
-static Access
-make_access(Walk *w, uint32_t buf, const Ix *index, uint32_t conds, int n, bool halo)
-{
-    const Layout *l = w->k->bufs.v[buf].layout;
-    Access a;
-    memset(&a, 0, sizeof a);
-    a.buf = buf;
-    for (int i = 0; i < n; i++)
-        add_cond(w, &a, l, index, jot_walk_subst(w, w->k->ixs.v[conds + (uint32_t)i]), halo, 0);
-    a.addr = jot_layout_addr(l, w->k->ix, index, &w->index.space);
-    return a;
-}
-
-/* 0: the same for all lanes, 1: lanes are neighbours, -1: one access per lane */
-static int
-lane_step(Walk *w, const Access *a)
-{
-    bool inside = false;
-    int64_t coef = jot_ix_coef(w->k->ix, a->addr, WALK_LANE, &inside);
-    if (!w->lanes)
-        return 0;
-    for (int i = 0; i < a->nconds; i++)
-        if (jot_ix_axes(w->k->ix, a->cond[i]) >> WALK_LANE & 1)
-            return -1;
-    return inside || (coef != 0 && coef != 1) ? -1 : (int)coef;
-}
-
-static Ix
-without_lane(Walk *w, Ix addr, int step)
-{
-    IxPool *ix = w->k->ix;
-    return step ? jot_ix_sub(ix, addr, jot_ix_axis(ix, WALK_LANE)) : addr;
-}
-
-static uint32_t
-load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
-{
-    uint32_t arg[65];
-    Inst in = pure_inst(C_LOAD, dtype, step ? w->lanes : 0);
-    arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
-    for (int i = 0; i < a->nconds; i++)
-        arg[1 + i] = jot_walk_ix(&w->index, a->cond[i]);
-    in.aux = a->buf;
-    in.c = outside;
-    in.pure = !w->index.written[a->buf % 256];
-    if (a->nconds == 0)
-        in.c.u = 0;
-    return jot_code_add(&w->b, in, arg, 1 + a->nconds, NULL);
-}
-
-static uint32_t
-load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
-{
-    int step = lane_step(w, a);
-    uint32_t scalar[256];
-    if (a->never)
-        return jot_walk_const(w, dtype, outside);
-    if (step >= 0)
-        return load_once(w, a, dtype, outside, step);
-    for (int lane = 0; lane < w->lanes; lane++) {
-        Access one = *a;
-        one.addr = jot_walk_at_lane(w, a->addr, lane);
-        one.nconds = 0;
-        for (int i = 0; i < a->nconds; i++)
-            add_cond(w, &one, w->k->bufs.v[a->buf].layout, NULL, jot_walk_at_lane(w, a->cond[i], lane), false, 0);
-        scalar[lane] = one.never ? jot_walk_const(w, dtype, outside)
-                                 : load_once(w, &one, dtype, outside, 0);
-    }
-    return pack(w, dtype, scalar, w->lanes);
-}
-
-static void
-store_once(Walk *w, const Access *a, uint32_t value, EwOp acc, int step)
-{
-    uint32_t arg[2];
-    Inst in = {0};
-    jot_Scalar none;
-    none.u = 0;
-    in.op = C_STORE;
-    in.dtype = w->code->inst.v[value].dtype;
-    in.lanes = (uint8_t)(step ? w->lanes : 0);
-    in.aux = a->buf;
-    if (acc) {
-        uint32_t pair[2];
-        pair[0] = load_once(w, a, in.dtype, none, step);
-        pair[1] = value;
-        value = operator(w, acc, in.dtype, pair, 2);
-    }
-    arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
-    arg[1] = value;
-    jot_code_add(&w->b, in, arg, 2, NULL);
-}
-
-static bool
-open_guards(Walk *w)
-{
-    Inst in = {0};
-    in.op = C_IF;
-    if (!w->nguards)
-        return false;
-    jot_code_push(&w->b, jot_code_add(&w->b, in, w->guards, w->nguards, NULL));
-    return true;
-}
-
-/* A store whose place is the same for all lanes takes a scalar; a scatter goes lane by lane. */
-JOT_FN void
-jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
-{
-    Access a = make_access(w, buf, index, 0, 0, false);
-    int step = lane_step(w, &a), lanes = w->lanes;
-    bool inside = open_guards(w);
-    bool each = lanes && (step < 0 || (acc && step == 0));
-    if (!each && step == 0 && w->code->inst.v[value].lanes)
-        value = jot_walk_lane_of(w, value, lanes - 1);
-    if (!each)
-        store_once(w, &a, value, acc, step);
-    for (int lane = 0; each && lane < lanes; lane++) {
-        Access one = a;
-        one.addr = jot_walk_at_lane(w, a.addr, lane);
-        store_once(w, &one, jot_walk_lane_of(w, value, lane), acc, 0);
-    }
-    if (inside)
-        jot_code_pop(&w->b);
-}
-
-static void
-place_index(Walk *w, const Place *p, Ix *index)
-{
-    for (int d = 0; d < w->k->bufs.v[p->buf].rank; d++)
-        index[d] = jot_walk_subst(w, w->s->ixs.v[p->at + (uint32_t)d]);
-}
-
 JOT_FN uint32_t
-jot_walk_get(Walk *w, const Place *p)
-{
-    Ix index[JOT_MAX_RANK];
-    jot_Scalar none;
-    Access a;
-    int dtype = w->k->bufs.v[p->buf].dtype;
-    none.u = 0;
-    place_index(w, p, index);
-    a = make_access(w, p->buf, index, 0, 0, false);
-    return load(w, &a, dtype == JOT_F16 || dtype == JOT_BF16 ? JOT_F32 : dtype, none);
-}
-
-JOT_FN void
-jot_walk_put(Walk *w, const Place *p, uint32_t value)
-{
-    Ix index[JOT_MAX_RANK];
-    place_index(w, p, index);
-    jot_walk_write(w, p->buf, index, value, EW_NONE);
-}
-
-static uint32_t
-fold_lanes(Walk *w, uint32_t vector, EwOp op, int dtype)
+jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype)
 {
     int lanes = w->code->inst.v[vector].lanes;
     uint32_t pair[2];
     pair[0] = jot_walk_lane_of(w, vector, 0);
     for (int lane = 1; lane < lanes; lane++) {
         pair[1] = jot_walk_lane_of(w, vector, lane);
-        pair[0] = operator(w, op, dtype, pair, 2);
+        pair[0] = jot_walk_operator(w, op, dtype, pair, 2);
     }
     return pair[0];
-}
-
-/* memory op= value; lanes that share one place are folded first */
-JOT_FN void
-jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value)
-{
-    Ix index[JOT_MAX_RANK];
-    Access a;
-    place_index(w, p, index);
-    a = make_access(w, p->buf, index, 0, 0, false);
-    if (w->lanes && lane_step(w, &a) == 0) {
-        uint32_t all[256];
-        for (int lane = 0; lane < w->lanes; lane++)
-            all[lane] = jot_walk_lane_of(w, value, lane);
-        value = pack(w, dtype, all, w->lanes);
-        store_once(w, &a, fold_lanes(w, value, op, dtype), op, 0);
-    } else
-        jot_walk_write(w, p->buf, index, value, op);
 }
 
 /* ---- registers ---- */
@@ -371,7 +151,7 @@ read_kept(Walk *w, uint32_t stage)
         inst = find_kept(w, stage, false, copy_key(w, st, false, w->vector_axis, i));
         lane[i] = inst ? jot_walk_lane_of(w, inst, (int)w->at.copy[along]) : 0;
     }
-    return lane[0] ? pack(w, w->code->inst.v[lane[0]].dtype, lane, w->lanes) : 0;
+    return lane[0] ? jot_walk_pack(w, w->code->inst.v[lane[0]].dtype, lane, w->lanes) : 0;
 }
 
 /* ---- the end of a reduction ---- */
@@ -396,7 +176,7 @@ combine_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v)
     pair[0] = find_kept(w, stage, true, copy_key(w, st, true, axis, 0));
     for (int64_t at = step; axis >= 0 && at < width && pair[0]; at += step) {
         pair[1] = find_kept(w, stage, true, copy_key(w, st, true, axis, at));
-        pair[0] = operator(w, (EwOp)v->ew, v->dtype, pair, 2);
+        pair[0] = jot_walk_operator(w, (EwOp)v->ew, v->dtype, pair, 2);
     }
     return pair[0];
 }
@@ -409,7 +189,7 @@ scale(Walk *w, const Value *v, uint32_t value)
         return value;
     pair[0] = value;
     pair[1] = jot_walk_const(w, v->dtype, v->c);
-    return operator(w, EW_MUL, v->dtype, pair, 2);
+    return jot_walk_operator(w, EW_MUL, v->dtype, pair, 2);
 }
 
 JOT_FN void
@@ -425,7 +205,7 @@ jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
     }
     value = combine_copies(w, st, stage, v);
     if (value && w->code->inst.v[value].lanes && !w->lanes)
-        value = fold_lanes(w, value, (EwOp)v->ew, v->dtype);
+        value = jot_walk_fold(w, value, (EwOp)v->ew, v->dtype);
     value = scale(w, v, value);
     if (st->res.kind == PLACE_MEM)
         jot_walk_put(w, &st->res, value);
@@ -441,8 +221,8 @@ table_entry(Walk *w, const Value *v, double *entry)
     const KTable *t = &w->k->tables.v[v->buf];
     int64_t at = 0, index;
     for (int d = 0; d < v->nidx; d++) {
-        if (!jot_ix_is_const(w->k->ix, jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]), &index) ||
-            index < 0 || index >= t->ext[d])
+        Ix at_d = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+        if (!jot_ix_is_const(w->k->ix, at_d, &index) || index < 0 || index >= t->ext[d])
             return false;
         at = at * t->ext[d] + index;
     }
@@ -468,14 +248,14 @@ jot_walk_absent(Walk *w, uint32_t body, EwOp op)
 static uint32_t
 index_value(Walk *w, int dtype, Ix ix)
 {
-    Inst in = pure_inst(C_INDEX, dtype, 0);
+    Inst in = jot_walk_pure(C_INDEX, dtype, 0);
     uint32_t arg, lane[256];
     if (w->lanes && (jot_ix_axes(w->k->ix, ix) >> WALK_LANE & 1)) {
         for (int i = 0; i < w->lanes; i++) {
             arg = jot_walk_ix(&w->index, jot_walk_at_lane(w, ix, i));
             lane[i] = jot_code_add(&w->b, in, &arg, 1, NULL);
         }
-        return pack(w, dtype, lane, w->lanes);
+        return jot_walk_pack(w, dtype, lane, w->lanes);
     }
     arg = jot_walk_ix(&w->index, ix);
     return jot_code_add(&w->b, in, &arg, 1, NULL);
@@ -491,7 +271,7 @@ jot_walk_masked(Walk *w, const Value *reduce, uint32_t body)
         arg[0] = index_value(w, JOT_BOOL, w->lane_cond[i]);
         arg[1] = body;
         arg[2] = jot_walk_const(w, reduce->dtype, identity);
-        body = operator(w, EW_SELECT, reduce->dtype, arg, 3);
+        body = jot_walk_operator(w, EW_SELECT, reduce->dtype, arg, 3);
     }
     return body;
 }
@@ -520,16 +300,38 @@ times_one(Walk *w, const Value *v, uint32_t value, const uint32_t *arg)
         double entry;
         if (t->op != VAL_TABLE || !table_entry(w, t, &entry) || (entry != 1 && entry != -1))
             continue;
-        return entry == 1 ? arg[1 - i] : operator(w, EW_NEG, v->dtype, &arg[1 - i], 1);
+        return entry == 1 ? arg[1 - i] : jot_walk_operator(w, EW_NEG, v->dtype, &arg[1 - i], 1);
     }
     return value;
+}
+
+/* What holds of any integer: it is finite, its own floor, and equal to itself; 0: not known. */
+static uint32_t
+integer_known(Walk *w, const Value *v, const uint32_t *arg)
+{
+    jot_Scalar known;
+    if (!arg[0] || w->code->inst.v[arg[0]].dtype >= JOT_F16)
+        return 0;
+    known.u = 0;
+    switch (v->ew) {
+    case EW_FLOOR: case EW_CEIL: case EW_ROUND: case EW_TRUNC: return arg[0];
+    case EW_ISNAN: case EW_ISINF: break;
+    case EW_ISFINITE: known.u = 1; break;
+    case EW_EQ: case EW_LE: case EW_GE: known.u = 1; /* fallthrough */
+    case EW_NE: case EW_LT: case EW_GT:
+        if (arg[0] != arg[1])
+            return 0;
+        break;
+    default: return 0;
+    }
+    return jot_walk_const(w, JOT_BOOL, known);
 }
 
 static uint32_t
 apply(Walk *w, uint32_t number)
 {
     const Value *v = &w->k->values.v[number];
-    Inst in = pure_inst(v->op == VAL_CALL ? C_CALL : C_EW, v->dtype, 0);
+    Inst in = jot_walk_pure(v->op == VAL_CALL ? C_CALL : C_EW, v->dtype, 0);
     uint32_t arg[32], value;
     for (int i = 0; i < v->narg; i++) {
         arg[i] = jot_walk_value(w, w->k->args.v[v->arg + (uint32_t)i]);
@@ -537,14 +339,8 @@ apply(Walk *w, uint32_t number)
             in.lanes = w->code->inst.v[arg[i]].lanes;
     }
     v = &w->k->values.v[number];
-    if (v->op == VAL_EW && arg[0] && w->code->inst.v[arg[0]].dtype < JOT_F16) {
-        jot_Scalar known;
-        known.u = v->ew == EW_ISFINITE; /* an integer is finite, and its own floor */
-        if (v->ew == EW_ISNAN || v->ew == EW_ISINF || v->ew == EW_ISFINITE)
-            return jot_walk_const(w, JOT_BOOL, known);
-        if (v->ew == EW_FLOOR || v->ew == EW_CEIL || v->ew == EW_ROUND || v->ew == EW_TRUNC)
-            return arg[0];
-    }
+    if (v->op == VAL_EW && (value = integer_known(w, v, arg)) != 0)
+        return value;
     in.ew = v->ew;
     in.round = v->round;
     in.name = v->name;
@@ -575,32 +371,20 @@ replaced(Walk *w, const Value *v)
 }
 
 static uint32_t
-load_value(Walk *w, const Value *v)
-{
-    const Layout *l = w->k->bufs.v[v->buf].layout;
-    bool halo = l->halo_value.u == v->c.u;
-    Ix index[JOT_MAX_RANK];
-    Access a;
-    for (int d = 0; d < v->nidx; d++)
-        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
-    a = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, halo);
-    return load(w, &a, v->dtype, v->c);
-}
-
-static uint32_t
 compute(Walk *w, uint32_t number)
 {
     const Value *v = &w->k->values.v[number];
-    Inst in = pure_inst(C_SCALAR, v->dtype, 0);
+    Inst in = jot_walk_pure(C_SCALAR, v->dtype, 0);
     int stage = w->stage_of[number];
     if (stage >= 0 && number != w->defining) {
         const Stage *st = &w->s->stages.v[stage];
         if (st->res.kind == PLACE_MEM)
             return jot_walk_get(w, &st->res);
-        return st->acc.kind == PLACE_MEM ? jot_walk_get(w, &st->acc) : read_kept(w, (uint32_t)stage);
+        return st->acc.kind == PLACE_MEM ? jot_walk_get(w, &st->acc)
+            : read_kept(w, (uint32_t)stage);
     }
     switch (v->op) {
-    case VAL_LOAD: return load_value(w, v);
+    case VAL_LOAD: return jot_walk_load(w, v);
     case VAL_CONST: return jot_walk_const(w, v->dtype, v->c);
     case VAL_SCALAR:
         in.aux = v->buf;

@@ -284,6 +284,8 @@ jot_ix_and(IxPool *pool, Ix a, Ix b)
         return v ? a : b;
     if (a == b)
         return a;
+    if (jot_ix_not(pool, a) == b)
+        return jot_ix_const(pool, 0);
     return a < b ? jot_ix_pair(pool, IX_AND, a, b) : jot_ix_pair(pool, IX_AND, b, a);
 }
 
@@ -302,5 +304,7 @@ jot_ix_or(IxPool *pool, Ix a, Ix b)
         return v ? b : a;
     if (a == b)
         return a;
+    if (jot_ix_not(pool, a) == b)
+        return jot_ix_const(pool, 1);
     return a < b ? jot_ix_pair(pool, IX_OR, a, b) : jot_ix_pair(pool, IX_OR, b, a);
 }

@@ -5,13 +5,15 @@
 #include "tests/ir_run.h"
 
 static void
-ir_axes(IrCase *c, const char *names, const int64_t *ext)
+ir_default(IrCase *c, int cc, const char *what)
 {
-    char one[2] = {0};
-    for (int i = 0; names[i]; i++) {
-        one[0] = names[i];
-        jot_kernel_axis(&c->k, one, ext[i]);
-    }
+    Sched s;
+    int order[KERNEL_AXES];
+    for (int i = 0; i < (int)c->k.axes.n; i++)
+        order[i] = i;
+    CHECK(jot_sched_default(&s, &c->k, 1, (int)c->k.axes.n, order), "%s: no schedule", what);
+    ir_check(c, &s, "c", cc, what);
+    jot_sched_close(&s);
 }
 
 /* y = exp(x) / (exp(x) + 1) */
@@ -24,7 +26,8 @@ make_sigmoid(IrCase *c, int64_t n)
     x = IN("x", 1, n, 0, 0, 0);
     y = OUT("y", 1, n, 0, 0, 0);
     e = ir_ew(c, EW_EXP, ir_load(c, x, AX(0), 0, 0, 0), 0);
-    ir_store(c, y, AX(0), 0, 0, 0, ir_ew(c, EW_DIV, e, ir_ew(c, EW_ADD, e, jot_v_constf(&c->k, JOT_F32, 1))));
+    ir_store(c, y, AX(0), 0, 0, 0, ir_ew(c, EW_DIV, e,
+                                         ir_ew(c, EW_ADD, e, jot_v_constf(&c->k, JOT_F32, 1))));
     for (int64_t i = 0; i < n; i++)
         c->data[y][i] = exp(c->data[x][i]) / (exp(c->data[x][i]) + 1);
 }
@@ -140,13 +143,15 @@ make_conv(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t stride
         b1 = OUT("b1", 2, n, o, 0, 0);
         b2 = OUT("b2", 2, n, o, 0, 0);
         ir_store(c, b1, AX(0), AX(1), 0, 0, ir_sum(c, EW_ADD, BIT(2) | BIT(3), v, "s1"));
-        ir_store(c, b2, AX(0), AX(1), 0, 0, ir_sum(c, EW_ADD, BIT(2) | BIT(3), ir_ew(c, EW_MUL, v, v), "s2"));
+        ir_store(c, b2, AX(0), AX(1), 0, 0,
+                 ir_sum(c, EW_ADD, BIT(2) | BIT(3), ir_ew(c, EW_MUL, v, v), "s2"));
     }
     for (int64_t i = 0; i < n * o * ho * ho; i++) {
         int64_t q = i % ho, p = i / ho % ho, oc = i / ho / ho % o, im = i / ho / ho / o;
         double sum = 0;
         for (int64_t k = 0; k < ci * 9; k++)
-            sum += at4(c->data[x], c->k.bufs.v[x].ext, im, k / 9, p * stride + k / 3 % 3 - 1, q * stride + k % 3 - 1) *
+            sum += at4(c->data[x], c->k.bufs.v[x].ext, im, k / 9, p * stride + k / 3 % 3 - 1,
+                       q * stride + k % 3 - 1) *
                    c->data[w][oc * ci * 9 + k];
         c->data[y][i] = fmax(sum, 0);
         if (stats) {
@@ -170,12 +175,14 @@ make_by_weight(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
     dw = OUT("dw", 4, o, ci, 3, 3);
     g = ir_sum(c, EW_ADD, BIT(0) | BIT(2) | BIT(3),
                ir_ew(c, EW_MUL,
-                     ir_guarded(c, x, AX(0), AX(4), IADD(AX(2), ISUB(AX(5), IC(1))), IADD(AX(3), ISUB(AX(6), IC(1)))),
+                     ir_guarded(c, x, AX(0), AX(4), IADD(AX(2), ISUB(AX(5), IC(1))),
+                                IADD(AX(3), ISUB(AX(6), IC(1)))),
                      ir_load(c, dy, AX(0), AX(1), AX(2), AX(3))), "g");
     ir_store(c, dw, AX(1), AX(4), AX(5), AX(6), g);
     for (int64_t k = 0; k < o * ci * 9; k++)
         for (int64_t i = 0; i < n * h * h; i++)
-            c->data[dw][k] += at4(c->data[x], c->k.bufs.v[x].ext, i / h / h, k / 9 % ci, i / h % h + k / 3 % 3 - 1,
+            c->data[dw][k] += at4(c->data[x], c->k.bufs.v[x].ext, i / h / h, k / 9 % ci,
+                                  i / h % h + k / 3 % 3 - 1,
                                   i % h + k % 3 - 1) *
                               c->data[dy][(i / h / h * o + k / 9 / ci) * h * h + i % (h * h)];
 }
@@ -212,92 +219,6 @@ make_by_input(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
         }
 }
 
-/* y = conv(relu(x * g), w): the product is made in a tile with a halo. hb: rows of the tile. */
-static void
-make_prologue(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t hb)
-{
-    static const char *const name[] = { "n", "o", "h", "w", "i", "p", "q", "hp", "wp", "c" };
-    int64_t ext[10];
-    uint32_t x, g, w, y, xp, acc;
-    int axis[3];
-    Ix to[3];
-    ext[0] = n, ext[1] = o, ext[2] = h, ext[3] = h, ext[4] = ci, ext[5] = 3, ext[6] = 3;
-    ext[7] = h + 2, ext[8] = h + 2, ext[9] = ci;
-    ir_start(c);
-    for (int i = 0; i < 10; i++)
-        jot_kernel_axis(&c->k, name[i], ext[i]);
-    x = IN("x", 4, n, ci, h, h);
-    g = IN("g", 1, ci, 0, 0, 0);
-    w = IN("wt", 4, o, ci, 3, 3);
-    y = OUT("y", 4, n, o, h, h);
-    TMP("XP", 3, hb + 2, h + 2, ci, 0);
-    xp = ir_ew(c, EW_MAX,
-               ir_ew(c, EW_MUL, ir_guarded(c, x, AX(0), AX(9), ISUB(AX(7), IC(1)), ISUB(AX(8), IC(1))),
-                     ir_load(c, g, AX(9), 0, 0, 0)), jot_v_constf(&c->k, JOT_F32, 0));
-    jot_v_name(&c->k, xp, "xp");
-    axis[0] = 9, axis[1] = 7, axis[2] = 8;
-    to[0] = AX(4), to[1] = IADD(AX(2), AX(5)), to[2] = IADD(AX(3), AX(6));
-    acc = ir_sum(c, EW_ADD, BIT(4) | BIT(5) | BIT(6),
-                 ir_ew(c, EW_MUL, jot_v_at(&c->k, xp, 3, axis, to), ir_load(c, w, AX(1), AX(4), AX(5), AX(6))), "acc");
-    ir_store(c, y, AX(0), AX(1), AX(2), AX(3), acc);
-    for (int64_t i = 0; i < n * o * h * h; i++)
-        for (int64_t k = 0; k < ci * 9; k++)
-            c->data[y][i] += fmax(0, at4(c->data[x], c->k.bufs.v[x].ext, i / h / h / o, k / 9, i / h % h + k / 3 % 3 - 1,
-                                         i % h + k % 3 - 1) * c->data[g][k / 9]) *
-                             c->data[w][i / h / h % o * ci * 9 + k];
-}
-
-/* F(2x2, 3x3): tiles i j of 4 x 4 points a b; U holds the transformed weights. */
-static void
-make_winograd(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t tb)
-{
-    static const double bt[16] = { 1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1 };
-    static const double at[8] = { 1, 1, 1, 0, 0, 1, -1, -1 };
-    static const double g[12] = { 1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1 };
-    int64_t t = h / 2, ext[11], four[2], two[2];
-    uint32_t x, u, y, v1, v, m, y1, yy;
-    double w[9];
-    Ix idx[2];
-    ext[0] = n, ext[1] = t, ext[2] = t, ext[3] = ext[4] = ext[5] = ext[6] = 4, ext[7] = ext[8] = 2;
-    ext[9] = ci, ext[10] = o;
-    four[0] = four[1] = 4, two[0] = 2, two[1] = 4;
-    ir_start(c);
-    ir_axes(c, "nijabrsefco", ext); /* 0 n 1 i 2 j 3 a 4 b 5 r 6 s 7 e 8 f 9 c 10 o */
-    x = IN("x", 4, n, ci, h, h);
-    u = IN("U", 4, 4, 4, ci, o);
-    y = OUT("y", 4, n, o, h, h);
-    TMP("SV", 4, 4, 4, tb, ci);
-    TMP("SM", 4, 4, 4, tb, o);
-    idx[0] = AX(3), idx[1] = AX(5);
-    v1 = ir_sum(c, EW_ADD, BIT(5),
-                ir_ew(c, EW_MUL, jot_v_table(&c->k, JOT_F32, 2, four, bt, idx),
-                      ir_guarded(c, x, AX(0), AX(9), IADD(IMUL(AX(1), 2), ISUB(AX(5), IC(1))),
-                                 IADD(IMUL(AX(2), 2), ISUB(AX(6), IC(1))))), "v1");
-    idx[0] = AX(4), idx[1] = AX(6);
-    v = ir_sum(c, EW_ADD, BIT(6), ir_ew(c, EW_MUL, jot_v_table(&c->k, JOT_F32, 2, four, bt, idx), v1), "v");
-    m = ir_sum(c, EW_ADD, BIT(9), ir_ew(c, EW_MUL, v, ir_load(c, u, AX(3), AX(4), AX(9), AX(10))), "m");
-    idx[0] = AX(7), idx[1] = AX(3);
-    y1 = ir_sum(c, EW_ADD, BIT(3), ir_ew(c, EW_MUL, jot_v_table(&c->k, JOT_F32, 2, two, at, idx), m), "y1");
-    idx[0] = AX(8), idx[1] = AX(4);
-    yy = ir_sum(c, EW_ADD, BIT(4), ir_ew(c, EW_MUL, jot_v_table(&c->k, JOT_F32, 2, two, at, idx), y1), "yy");
-    ir_store(c, y, AX(0), AX(10), IADD(IMUL(AX(1), 2), AX(7)), IADD(IMUL(AX(2), 2), AX(8)), yy);
-    for (int64_t k = 0; k < ci * o; k++) { /* weights of input k % ci, output k / ci, into U and y */
-        int64_t ic = k % ci, oc = k / ci;
-        for (int i = 0; i < 9; i++)
-            w[i] = (double)((k * 5 + i * 3) % 13) / 8 - 0.75;
-        for (int i = 0; i < 16; i++) {
-            double sum = 0;
-            for (int j = 0; j < 9; j++)
-                sum += g[i / 4 * 3 + j / 3] * w[j] * g[i % 4 * 3 + j % 3];
-            c->data[u][(i * ci + ic) * o + oc] = sum;
-        }
-        for (int64_t i = 0; i < n * h * h; i++)
-            for (int j = 0; j < 9; j++)
-                c->data[y][(i / h / h * o + oc) * h * h + i % (h * h)] +=
-                    w[j] * at4(c->data[x], c->k.bufs.v[x].ext, i / h / h, ic, i / h % h + j / 3 - 1, i % h + j % 3 - 1);
-    }
-}
-
 /* o = softmax(Q K^T / sqrt(d)) V */
 static void
 make_attention(IrCase *c, int64_t z, int64_t t, int64_t d, int64_t p)
@@ -315,7 +236,8 @@ make_attention(IrCase *c, int64_t z, int64_t t, int64_t d, int64_t p)
     TMP("SS", 2, p, t, 0, 0);
     TMP("SE", 2, p, t, 0, 0);
     TMP("SL", 1, p, 0, 0, 0);
-    s = ir_sum(c, EW_ADD, BIT(4), ir_ew(c, EW_MUL, ir_load(c, q, AX(0), AX(1), AX(4), 0), ir_load(c, kt, AX(0), AX(2), AX(4), 0)), "S");
+    s = ir_sum(c, EW_ADD, BIT(4), ir_ew(c, EW_MUL, ir_load(c, q, AX(0), AX(1), AX(4), 0),
+                                        ir_load(c, kt, AX(0), AX(2), AX(4), 0)), "S");
     sm = ir_ew(c, EW_MUL, s, jot_v_constf(&c->k, JOT_F32, scale));
     jot_v_name(&c->k, sm, "sm");
     mx = ir_sum(c, EW_MAX, BIT(2), sm, "mx");
@@ -324,7 +246,8 @@ make_attention(IrCase *c, int64_t z, int64_t t, int64_t d, int64_t p)
     sum = ir_sum(c, EW_ADD, BIT(2), e, "s");
     sl = ir_ew(c, EW_DIV, jot_v_constf(&c->k, JOT_F32, 1), sum);
     jot_v_name(&c->k, sl, "sl");
-    ov = ir_sum(c, EW_ADD, BIT(2), ir_ew(c, EW_MUL, e, ir_load(c, vt, AX(0), AX(2), AX(3), 0)), "o");
+    ov = ir_sum(c, EW_ADD, BIT(2), ir_ew(c, EW_MUL, e, ir_load(c, vt, AX(0), AX(2), AX(3), 0)),
+                "o");
     ir_store(c, o, AX(0), AX(1), AX(3), 0, ir_ew(c, EW_MUL, ov, sl));
     for (int64_t i = 0; i < z * t; i++) {
         double w[256], most = -1e30, all = 0;
@@ -340,42 +263,6 @@ make_attention(IrCase *c, int64_t z, int64_t t, int64_t d, int64_t p)
             for (int64_t k = 0; k < d; k++)
                 c->data[o][i * d + k] += w[j] / all * c->data[vt][(i / t * t + j) * d + k];
     }
-}
-
-/* Row sums, column sums and the sum of one space of pairs: (x[i] - y[j])^2 * r[i, j]. Columns in one
- * partial row per block of b rows, added up in a second nest. */
-static void
-make_pairs(IrCase *c, int64_t n, int64_t m, int64_t b)
-{
-    int64_t nb = (n + b - 1) / b, ext[3];
-    uint32_t x, y, r, rows, cols, val, pc, v, d;
-    ext[0] = n, ext[1] = m, ext[2] = nb;
-    ir_start(c);
-    ir_axes(c, "ijb", ext);
-    x = IN("x", 1, n, 0, 0, 0);
-    y = IN("y", 1, m, 0, 0, 0);
-    r = IN("r", 2, n, m, 0, 0);
-    rows = OUT("rows", 1, n, 0, 0, 0);
-    cols = OUT("cols", 1, m, 0, 0, 0);
-    val = OUT("val", 1, 1, 0, 0, 0);
-    pc = TMP("pc", 2, nb, m, 0, 0);
-    d = ir_ew(c, EW_SUB, ir_load(c, x, AX(0), 0, 0, 0), ir_load(c, y, AX(1), 0, 0, 0));
-    v = ir_ew(c, EW_MUL, ir_ew(c, EW_MUL, d, d), ir_load(c, r, AX(0), AX(1), 0, 0));
-    ir_store(c, rows, AX(0), 0, 0, 0, ir_sum(c, EW_ADD, BIT(1), v, "rowsum"));
-    ir_store(c, val, IC(0), 0, 0, 0, ir_sum(c, EW_ADD, BIT(0) | BIT(1), v, "all"));
-    if (b > 0) { /* the partial rows are a reduction over i placed at pc[i / b, j] */
-        uint32_t part = ir_sum(c, EW_ADD, BIT(0), v, "part");
-        (void)part;
-        ir_store(c, cols, AX(1), 0, 0, 0, ir_sum(c, EW_ADD, BIT(2), ir_load(c, pc, AX(2), AX(1), 0, 0), "colsum"));
-    }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < m; j++) {
-            double t = c->data[x][i] - c->data[y][j];
-            t = t * t * c->data[r][i * m + j];
-            c->data[rows][i] += t;
-            c->data[cols][j] += t;
-            c->data[val][0] += t;
-        }
 }
 
 #endif

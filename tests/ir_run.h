@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 #include "ccode/emit.h"
+#include "ccode/prelude.h"
 #include "tests/test.h"
 
 static Mem ir_mem;
@@ -89,6 +90,16 @@ ir_end(IrCase *c)
 #define IDIV(a, k) jot_ix_div(&ir_ix, a, IC(k), NULL)
 #define IMOD(a, k) jot_ix_mod(&ir_ix, a, IC(k), NULL)
 
+static void
+ir_axes(IrCase *c, const char *names, const int64_t *ext)
+{
+    char one[2] = {0};
+    for (int i = 0; names[i]; i++) {
+        one[0] = names[i];
+        jot_kernel_axis(&c->k, one, ext[i]);
+    }
+}
+
 static uint32_t
 ir_buf(IrCase *c, const char *name, jot_DType dtype, BufRole role, int rank, int64_t a, int64_t b,
        int64_t d, int64_t e)
@@ -101,8 +112,10 @@ ir_buf(IrCase *c, const char *name, jot_DType dtype, BufRole role, int rank, int
     n = ir_size(&c->k.bufs.v[buf]);
     c->data[buf] = calloc(n + 1, sizeof(double));
     for (size_t i = 0; role == BUF_INPUT && i < n; i++)
-        c->data[buf][i] = dtype >= JOT_F16 ? (double)((i * 7 + buf * 13) % 31) / 8.0 - 1.75
-                                           : (double)((i * 7 + buf * 5) % 11) - (dtype < JOT_U8 && dtype ? 4 : 0);
+        if (dtype >= JOT_F16)
+            c->data[buf][i] = (double)((i * 7 + buf * 13) % 31) / 8.0 - 1.75;
+        else
+            c->data[buf][i] = (double)((i * 7 + buf * 5) % 11) - (dtype < JOT_U8 && dtype ? 4 : 0);
     if (dtype == JOT_BOOL && role == BUF_INPUT)
         for (size_t i = 0; i < n; i++)
             c->data[buf][i] = (double)((i * 7 / 3) % 2);
@@ -177,6 +190,7 @@ ir_read(const void *p, int dtype, int64_t i)
     case JOT_U64: return (double)((const uint64_t *)p)[i];
     case JOT_F32: return (double)((const float *)p)[i];
     case JOT_F64: return ((const double *)p)[i];
+    case JOT_F16: return (double)jotm_f16_to_f32(((const uint16_t *)p)[i]);
     default: { /* bf16 only: values that it holds exactly */
         union { uint32_t u; float f; } x;
         x.u = (uint32_t)((const uint16_t *)p)[i] << 16;
@@ -199,6 +213,7 @@ ir_write(void *p, int dtype, int64_t i, double v)
     case JOT_U64: ((uint64_t *)p)[i] = (uint64_t)v; break;
     case JOT_F32: ((float *)p)[i] = (float)v; break;
     case JOT_F64: ((double *)p)[i] = v; break;
+    case JOT_F16: ((uint16_t *)p)[i] = jotm_f32_to_f16((float)v); break;
     default: {
         union { uint32_t u; float f; } x;
         x.f = (float)v;
@@ -230,7 +245,8 @@ ir_copy(const KBuf *b, void *memory, double *logical, bool pack)
 typedef void IrFn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
                   int64_t phase, int64_t lo, int64_t hi);
 
-/* Compilers: flags that make any warning an error. IR_CC in the environment stands for all of them. */
+/* Compilers: flags that make any warning an error. IR_CC in the environment stands for all of them.
+ * */
 static const char *const ir_cc[] = {
     "gcc -Wall -Wextra -Wpedantic -Werror -O1 -ffp-contract=off",
     "clang -Wall -Wextra -Wpedantic -Werror -O1 -ffp-contract=off",
@@ -252,7 +268,8 @@ ir_compile(int cc, const Text *text, const char *what)
     f = fopen(path, "w");
     fwrite(text->s, 1, text->n, f);
     fclose(f);
-    snprintf(cmd, sizeof cmd, "%s %s -shared -fPIC -o %s/k%d.so %s", getenv("IR_CC") ? getenv("IR_CC") : ir_cc[cc],
+    snprintf(cmd, sizeof cmd, "%s %s -shared -fPIC -o %s/k%d.so %s",
+             getenv("IR_CC") ? getenv("IR_CC") : ir_cc[cc],
              getenv("IR_CC") ? "" : "-std=c99", ir_dir, ir_files, path);
     if (system(cmd) != 0) {
         CHECK(false, "%s: %s", what, cmd);
@@ -298,7 +315,8 @@ ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, con
     void *so = NULL, *mem[IR_BUFS] = {0}, *arg[IR_BUFS], *scratch = NULL, *block[IR_BUFS] = {0};
     IrFn *fn;
     int nargs = 0;
-    bool ok = ir_emit(c, s, dialect, &all, &info, what) && (so = ir_compile(cc, &all, what)) != NULL;
+    bool ok = ir_emit(c, s, dialect, &all, &info, what) &&
+        (so = ir_compile(cc, &all, what)) != NULL;
     jot_text_free(&all);
     if (!ok)
         return false;
@@ -336,7 +354,8 @@ ir_close_to(const double *a, const double *b, size_t n, double tolerance)
 {
     for (size_t i = 0; i < n; i++) {
         double size = fabs(b[i]) > 1 ? fabs(b[i]) : 1;
-        if (a[i] != b[i] && !(fabs(a[i] - b[i]) <= tolerance * size) && !(a[i] != a[i] && b[i] != b[i]))
+        if (a[i] != b[i] && !(fabs(a[i] - b[i]) <= tolerance * size) &&
+            !(a[i] != a[i] && b[i] != b[i]))
             return false;
     }
     return true;
@@ -352,45 +371,11 @@ ir_check(IrCase *c, const Sched *s, const char *dialect, int cc, const char *wha
     if (ir_run(c, s, dialect, cc, out, name))
         for (uint32_t b = 1; b < c->k.bufs.n; b++)
             if (out[b])
-                CHECK(ir_close_to(out[b], c->data[b], ir_size(&c->k.bufs.v[b]), 2e-4), "%s: %s differs",
+                CHECK(ir_close_to(out[b], c->data[b], ir_size(&c->k.bufs.v[b]), 2e-4),
+                      "%s: %s differs",
                       name, c->k.bufs.v[b].name);
     for (int b = 0; b < IR_BUFS; b++)
         free(out[b]);
-}
-
-static void
-ir_default(IrCase *c, int cc, const char *what)
-{
-    Sched s;
-    int order[KERNEL_AXES];
-    for (int i = 0; i < (int)c->k.axes.n; i++)
-        order[i] = i;
-    CHECK(jot_sched_default(&s, &c->k, 1, (int)c->k.axes.n, order), "%s: no schedule", what);
-    ir_check(c, &s, "c", cc, what);
-    jot_sched_close(&s);
-}
-
-/* A schedule written by hand: it must read, print to what reads back the same, and compute. */
-static void
-ir_hand(IrCase *c, const char *text, const char *dialect, int cc, const char *what)
-{
-    Sched s, again;
-    Text one = {0}, two = {0}, why = {0};
-    one.mem = two.mem = why.mem = &ir_mem;
-    if (!jot_sched_read(&s, &c->k, text, strlen(text), &why))
-        CHECK(false, "%s: %s", what, why.s);
-    else {
-        jot_sched_print(&s, &one);
-        CHECK(jot_sched_read(&again, &c->k, one.s, one.n, &why), "%s: printed schedule: %s", what, why.s);
-        jot_sched_print(&again, &two);
-        CHECK(one.n == two.n && memcmp(one.s, two.s, one.n) == 0, "%s: schedule changes: %s", what, two.s);
-        jot_sched_close(&again);
-        ir_check(c, &s, dialect, cc, what);
-    }
-    jot_sched_close(&s);
-    jot_text_free(&one);
-    jot_text_free(&two);
-    jot_text_free(&why);
 }
 
 #endif

@@ -4,7 +4,8 @@
 
 /* ---- layouts ---- */
 
-/* Every logical element has an address of its own inside the memory, the same by Ix and by number. */
+/* Every logical element has an address of its own inside the memory, the same by Ix and by number.
+ * */
 static void
 check_layout(const Layout *l, const char *what)
 {
@@ -30,7 +31,8 @@ check_layout(const Layout *l, const char *what)
             at[d] = 0;
     }
     jot_layout_print(l, &text);
-    CHECK(jot_layout_read(&again, l->rank, l->ext, text.s ? text.s : "", text.n) && jot_layout_eq(l, &again),
+    CHECK(jot_layout_read(&again, l->rank, l->ext, text.s ? text.s : "", text.n) &&
+          jot_layout_eq(l, &again),
           "%s: \"%s\" reads back as another layout", what, text.s ? text.s : "");
     jot_text_free(&text);
     free(seen);
@@ -43,9 +45,11 @@ test_layouts(void)
     LayoutPart panel[4] = { { 0, 2 }, { 2, 1 }, { 1, 1 }, { 0, 1 } };
     LayoutPart bad[3] = { { 0, 2 }, { 1, 1 }, { 2, 1 } };
     Layout l;
-    CHECK(jot_layout_rowmajor(&l, 3, ext) && jot_layout_is_rowmajor(&l) && l.nelem == 210, "row-major");
+    CHECK(jot_layout_rowmajor(&l, 3, ext) && jot_layout_is_rowmajor(&l) && l.nelem == 210,
+          "row-major");
     check_layout(&l, "row-major");
-    CHECK(jot_layout_make(&l, 3, ext, 4, panel, NULL, NULL, NULL) && l.nelem == 252, "panels: %lld", (long long)l.nelem);
+    CHECK(jot_layout_make(&l, 3, ext, 4, panel, NULL, NULL, NULL) && l.nelem == 252,
+          "panels: %lld", (long long)l.nelem);
     check_layout(&l, "panels");
     CHECK(!jot_layout_make(&l, 3, ext, 3, bad, NULL, NULL, NULL), "a dimension is not covered");
     CHECK(jot_layout_rowmajor(&l, 2, empty) && l.nelem == 0, "empty");
@@ -85,12 +89,15 @@ make_mixed(IrCase *c, int64_t n, int64_t m)
     s = jot_v_ew(&c->k, EW_SELECT, JOT_I32, less, jot_v_ew(&c->k, EW_ADD, JOT_I32, v, w, 0), v);
     ir_store(c, yi, AX(0), AX(1), 0, 0, s);
     ir_store(c, yb, AX(0), AX(1), 0, 0, jot_v_ew(&c->k, EW_AND, JOT_BOOL, less,
-             jot_v_index(&c->k, JOT_BOOL, jot_ix_eq0(&ir_ix, IMOD(IADD(AX(0), AX(1)), 2), NULL)), 0));
+             jot_v_index(&c->k, JOT_BOOL, jot_ix_eq0(&ir_ix, IMOD(IADD(AX(0), AX(1)), 2), NULL)),
+                 0));
     t = ir_ew(c, EW_MUL, ir_load(c, f, AX(0), AX(1), 0, 0), jot_v_scalar(&c->k, 0));
     t = ir_ew(c, EW_ADD, t, jot_v_cast(&c->k, JOT_F32, v));
-    t = jot_v_call(&c->k, JOT_F32, "%0 * %0 - %1", 2, (uint32_t[]){ t, jot_v_index(&c->k, JOT_F32, IADD(IMUL(AX(0), 3), AX(1))) });
+    t = jot_v_call(&c->k, JOT_F32, "%0 * %0 - %1", 2,
+                   (uint32_t[]){ t, jot_v_index(&c->k, JOT_F32, IADD(IMUL(AX(0), 3), AX(1))) });
     ir_store(c, yf, AX(0), AX(1), 0, 0, t);
-    ir_store(c, yh, AX(1), 0, 0, 0, ir_ew(c, EW_ADD, ir_load(c, h, AX(1), 0, 0, 0), jot_v_constf(&c->k, JOT_F32, 1)));
+    ir_store(c, yh, AX(1), 0, 0, 0, ir_ew(c, EW_ADD, ir_load(c, h, AX(1), 0, 0, 0),
+                                          jot_v_constf(&c->k, JOT_F32, 1)));
     for (int64_t i = 0; i < n * m; i++) {
         double x = c->data[a][i], z = c->data[b][i % m], q = c->data[f][i] * 1.5 + x;
         want = (int64_t)(x < z ? x + z : x);
@@ -106,7 +113,7 @@ static void
 make_gather(IrCase *c, int64_t n, int64_t rows, int64_t m)
 {
     int64_t ext[2];
-    uint32_t x, e, y, z;
+    uint32_t x, e, y, z, first;
     Ix at, arg, idx[2], cond;
     jot_Scalar none;
     ext[0] = n, ext[1] = m;
@@ -118,7 +125,7 @@ make_gather(IrCase *c, int64_t n, int64_t rows, int64_t m)
     y = OUT("y", 2, n, m, 0, 0);
     z = OUT("z", 2, rows, m, 0, 0);
     for (int64_t i = 0; i < n; i++)
-        c->data[e][i] = (double)((i * 3) % (rows + 1)); /* one beyond the end is clamped, or left out */
+        c->data[e][i] = (double)((i * 3) % (rows + 1)); /* `rows` is outside */
     jot_kernel_slot(&c->k, 2, e);
     arg = AX(0);
     at = jot_ix_load(&ir_ix, 2, 1, &arg);
@@ -126,7 +133,8 @@ make_gather(IrCase *c, int64_t n, int64_t rows, int64_t m)
     cond = jot_ix_lt(&ir_ix, at, IC(rows), NULL);
     none.f = -5;
     ir_store(c, y, AX(0), AX(1), 0, 0, jot_v_load(&c->k, x, idx, 1, &cond, none));
-    CHECK(jot_kernel_store(&c->k, z, idx, ir_load(c, y ? x : x, jot_ix_load(&ir_ix, 2, 1, (Ix[]){ IC(0) }), AX(1), 0, 0),
+    first = ir_load(c, x, jot_ix_load(&ir_ix, 2, 1, (Ix[]){ IC(0) }), AX(1), 0, 0);
+    CHECK(jot_kernel_store(&c->k, z, idx, first,
                            EW_ADD, 1, &cond) >= 0, "a scatter is refused");
     for (int64_t i = 0; i < n * m; i++) {
         int64_t r = (int64_t)c->data[e][i / m];
@@ -153,8 +161,11 @@ make_reductions(IrCase *c, int64_t n, int64_t m)
     o4 = ir_buf(c, "all", JOT_I32, BUF_OUTPUT, 0, 0, 0, 0, 0);
     v = ir_load(c, a, AX(0), AX(1), 0, 0);
     ir_store(c, o1, AX(0), 0, 0, 0, ir_sum(c, EW_MAX, BIT(1), v, NULL));
-    ir_store(c, o2, AX(1), 0, 0, 0, ir_sum(c, EW_OR, BIT(0), ir_load(c, p, AX(0), AX(1), 0, 0), NULL));
-    ir_store(c, o3, AX(0), 0, 0, 0, jot_v_reduce(&c->k, EW_ADD, BIT(1), jot_v_cast(&c->k, JOT_F32, v), 0, NULL, 1.0 / (double)m));
+    ir_store(c, o2, AX(1), 0, 0, 0, ir_sum(c, EW_OR, BIT(0), ir_load(c, p, AX(0), AX(1), 0, 0),
+                                           NULL));
+    ir_store(c, o3, AX(0), 0, 0, 0,
+             jot_v_reduce(&c->k, EW_ADD, BIT(1), jot_v_cast(&c->k, JOT_F32, v), 0, NULL,
+                          1.0 / (double)m));
     ir_store(c, o4, 0, 0, 0, 0, ir_sum(c, EW_ADD, BIT(0) | BIT(1), v, NULL));
     for (int64_t i = 0; i < n; i++)
         c->data[o1][i] = -2147483648.0;
@@ -237,7 +248,8 @@ test_random(int rounds, uint64_t seed0)
         make_case(&c, (int)(jot_hash_u64(seed, 3) % CASES));
         if (i % 3 == 0)
             random_layouts(&c, seed);
-        snprintf(name, sizeof name, "seed %d, case %d", (int)seed, (int)(jot_hash_u64(seed, 3) % CASES));
+        snprintf(name, sizeof name, "seed %d, case %d", (int)seed,
+                 (int)(jot_hash_u64(seed, 3) % CASES));
         CHECK(jot_sched_random(&s, &c.k, target[t].lanes, seed), "%s: no schedule", name);
         ir_check(&c, &s, target[t].dialect, target[t].cc, name);
         jot_sched_close(&s);

@@ -1,0 +1,249 @@
+/* ccode/walk_memory.c - the walk's loads and stores under the present positions.
+ *
+ * Lanes: the coefficient of the lane in an address says what an access is: 1 a vector, 0 a scalar
+ * for all lanes, else (or where the lane hides in a div, mod, condition or index load) one scalar
+ * access per lane, packed.
+ *
+ * Read before: ccode/walk.h. After: ccode/walk_value.c. */
+#include "ccode/walk.h"
+
+typedef struct {
+    uint32_t buf;
+    Ix addr;
+    Ix cond[64];
+    int nconds;
+    bool never;                 /* a condition cannot hold */
+} Access;
+
+/* A bound of dimension d that the halo makes harmless: index >= 0 or index < ext. */
+static bool
+in_halo(Walk *w, const Layout *l, const Ix *index, Ix cond)
+{
+    IxPool *ix = w->k->ix;
+    for (int d = 0; d < l->rank; d++) {
+        int64_t lo, hi;
+        if (!l->halo_lo[d] && !l->halo_hi[d])
+            continue;
+        if (cond != jot_ix_ge0(ix, index[d], &w->index.space) &&
+            cond != jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space))
+            continue;
+        if (jot_ix_range(ix, index[d], &w->index.space, &lo, &hi) && lo >= -l->halo_lo[d] &&
+            hi < l->ext[d] + l->halo_hi[d])
+            return true;
+    }
+    return false;
+}
+
+/* Two bounds that leave nothing between them: i >= 3 and i < 3. */
+static bool
+contradicts(IxPool *ix, Ix a, Ix b)
+{
+    int64_t gap;
+    return ix->recs.v[a].op == IX_GE0 && ix->recs.v[b].op == IX_GE0 &&
+           jot_ix_is_const(ix, jot_ix_add(ix, ix->recs.v[a].a, ix->recs.v[b].a), &gap) && gap < 0;
+}
+
+static void
+add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool halo, int depth)
+{
+    IxRec r = w->k->ix->recs.v[cond];
+    int64_t known;
+    if (jot_ix_is_const(w->k->ix, cond, &known)) {
+        a->never = a->never || known == 0;
+        return;
+    }
+    if (r.op == IX_AND && depth < 64) {
+        add_cond(w, a, l, index, r.a, halo, depth + 1);
+        add_cond(w, a, l, index, r.b, halo, depth + 1);
+        return;
+    }
+    for (int i = 0; i < a->nconds; i++)
+        a->never = a->never || contradicts(w->k->ix, a->cond[i], cond);
+    if (!(halo && in_halo(w, l, index, cond)) && a->nconds < 64)
+        a->cond[a->nconds++] = cond;
+}
+
+static Access
+make_access(Walk *w, uint32_t buf, const Ix *index, uint32_t conds, int n, bool halo)
+{
+    const Layout *l = w->k->bufs.v[buf].layout;
+    Access a;
+    memset(&a, 0, sizeof a);
+    a.buf = buf;
+    for (int i = 0; i < n; i++)
+        add_cond(w, &a, l, index, jot_walk_subst(w, w->k->ixs.v[conds + (uint32_t)i]), halo, 0);
+    a.addr = jot_layout_addr(l, w->k->ix, index, &w->index.space);
+    return a;
+}
+
+/* 0: the same for all lanes, 1: lanes are neighbours, -1: one access per lane */
+static int
+lane_step(Walk *w, const Access *a)
+{
+    bool inside = false;
+    int64_t coef = jot_ix_coef(w->k->ix, a->addr, WALK_LANE, &inside);
+    if (!w->lanes)
+        return 0;
+    for (int i = 0; i < a->nconds; i++)
+        if (jot_ix_axes(w->k->ix, a->cond[i]) >> WALK_LANE & 1)
+            return -1;
+    return inside || (coef != 0 && coef != 1) ? -1 : (int)coef;
+}
+
+static Ix
+without_lane(Walk *w, Ix addr, int step)
+{
+    IxPool *ix = w->k->ix;
+    return step ? jot_ix_sub(ix, addr, jot_ix_axis(ix, WALK_LANE)) : addr;
+}
+
+static uint32_t
+load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
+{
+    uint32_t arg[65];
+    Inst in = jot_walk_pure(C_LOAD, dtype, step ? w->lanes : 0);
+    arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
+    for (int i = 0; i < a->nconds; i++)
+        arg[1 + i] = jot_walk_ix(&w->index, a->cond[i]);
+    in.aux = a->buf;
+    in.c = outside;
+    in.pure = !w->index.written[a->buf % 256];
+    if (a->nconds == 0)
+        in.c.u = 0;
+    return jot_code_add(&w->b, in, arg, 1 + a->nconds, NULL);
+}
+
+static uint32_t
+load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
+{
+    int step = lane_step(w, a);
+    uint32_t scalar[256];
+    if (a->never)
+        return jot_walk_const(w, dtype, outside);
+    if (step >= 0)
+        return load_once(w, a, dtype, outside, step);
+    for (int lane = 0; lane < w->lanes; lane++) {
+        Access one = *a;
+        one.addr = jot_walk_at_lane(w, a->addr, lane);
+        one.nconds = 0;
+        for (int i = 0; i < a->nconds; i++)
+            add_cond(w, &one, w->k->bufs.v[a->buf].layout, NULL,
+                     jot_walk_at_lane(w, a->cond[i], lane), false, 0);
+        scalar[lane] = one.never ? jot_walk_const(w, dtype, outside)
+                                 : load_once(w, &one, dtype, outside, 0);
+    }
+    return jot_walk_pack(w, dtype, scalar, w->lanes);
+}
+
+JOT_FN uint32_t
+jot_walk_load(Walk *w, const Value *v)
+{
+    const Layout *l = w->k->bufs.v[v->buf].layout;
+    bool halo = l->halo_value.u == v->c.u;
+    Ix index[JOT_MAX_RANK];
+    Access a;
+    for (int d = 0; d < v->nidx; d++)
+        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+    a = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, halo);
+    return load(w, &a, v->dtype, v->c);
+}
+
+static void
+store_once(Walk *w, const Access *a, uint32_t value, EwOp acc, int step)
+{
+    uint32_t arg[2];
+    Inst in = {0};
+    jot_Scalar none;
+    none.u = 0;
+    in.op = C_STORE;
+    in.dtype = w->code->inst.v[value].dtype;
+    in.lanes = (uint8_t)(step ? w->lanes : 0);
+    in.aux = a->buf;
+    if (acc) {
+        uint32_t pair[2];
+        pair[0] = load_once(w, a, in.dtype, none, step);
+        pair[1] = value;
+        value = jot_walk_operator(w, acc, in.dtype, pair, 2);
+    }
+    arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
+    arg[1] = value;
+    jot_code_add(&w->b, in, arg, 2, NULL);
+}
+
+static bool
+open_guards(Walk *w)
+{
+    Inst in = {0};
+    in.op = C_IF;
+    if (!w->nguards)
+        return false;
+    jot_code_push(&w->b, jot_code_add(&w->b, in, w->guards, w->nguards, NULL));
+    return true;
+}
+
+/* A store whose place is the same for all lanes takes a scalar; a scatter goes lane by lane. */
+JOT_FN void
+jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
+{
+    Access a = make_access(w, buf, index, 0, 0, false);
+    int step = lane_step(w, &a), lanes = w->lanes;
+    bool inside = open_guards(w);
+    bool each = lanes && (step < 0 || (acc && step == 0));
+    if (!each && step == 0 && w->code->inst.v[value].lanes)
+        value = jot_walk_lane_of(w, value, lanes - 1);
+    if (!each)
+        store_once(w, &a, value, acc, step);
+    for (int lane = 0; each && lane < lanes; lane++) {
+        Access one = a;
+        one.addr = jot_walk_at_lane(w, a.addr, lane);
+        store_once(w, &one, jot_walk_lane_of(w, value, lane), acc, 0);
+    }
+    if (inside)
+        jot_code_pop(&w->b);
+}
+
+static void
+place_index(Walk *w, const Place *p, Ix *index)
+{
+    for (int d = 0; d < w->k->bufs.v[p->buf].rank; d++)
+        index[d] = jot_walk_subst(w, w->s->ixs.v[p->at + (uint32_t)d]);
+}
+
+JOT_FN uint32_t
+jot_walk_get(Walk *w, const Place *p)
+{
+    Ix index[JOT_MAX_RANK];
+    jot_Scalar none;
+    Access a;
+    int dtype = w->k->bufs.v[p->buf].dtype;
+    none.u = 0;
+    place_index(w, p, index);
+    a = make_access(w, p->buf, index, 0, 0, false);
+    return load(w, &a, dtype == JOT_F16 || dtype == JOT_BF16 ? JOT_F32 : dtype, none);
+}
+
+JOT_FN void
+jot_walk_put(Walk *w, const Place *p, uint32_t value)
+{
+    Ix index[JOT_MAX_RANK];
+    place_index(w, p, index);
+    jot_walk_write(w, p->buf, index, value, EW_NONE);
+}
+
+/* memory op= value; lanes that share one place are folded first */
+JOT_FN void
+jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value)
+{
+    Ix index[JOT_MAX_RANK];
+    Access a;
+    place_index(w, p, index);
+    a = make_access(w, p->buf, index, 0, 0, false);
+    if (w->lanes && lane_step(w, &a) == 0) {
+        uint32_t all[256];
+        for (int lane = 0; lane < w->lanes; lane++)
+            all[lane] = jot_walk_lane_of(w, value, lane);
+        value = jot_walk_pack(w, dtype, all, w->lanes);
+        store_once(w, &a, jot_walk_fold(w, value, op, dtype), op, 0);
+    } else
+        jot_walk_write(w, p->buf, index, value, op);
+}

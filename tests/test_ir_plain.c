@@ -1,0 +1,305 @@
+/* tests/test_ir_plain.c - the plain schedule: order of loops, where sums live, guards that leave
+ * their loops, lanes. Each kernel's schedule or text must hold (or not hold) given words, and each
+ * kernel is compiled, run with 1 and 4 lanes and compared with loops here.
+ * Set IR_SHOW to a part of a case's name to see its text. */
+#include "ccode/build.h"
+#include "tests/ir_run.h"
+
+/* Words that must be in the schedule and the text ("!word": must not), for one lane. */
+static void
+expect(IrCase *c, const char *what, const char *const *word, int n)
+{
+    int order[KERNEL_AXES], m = jot_build_order(&c->k, order);
+    Text all = {0}, sched = {0};
+    EmitInfo info;
+    Sched s;
+    all.mem = sched.mem = &ir_mem;
+    CHECK(jot_sched_default(&s, &c->k, 1, m, order), "%s: no schedule", what);
+    jot_sched_print(&s, &sched);
+    if (ir_emit(c, &s, "c", &all, &info, what)) {
+        const char *kernel = strstr(all.s, "\nk(void");
+        for (int i = 0; i < n; i++) {
+            bool not = word[i][0] == '!';
+            bool found = strstr(sched.s, word[i] + not) || strstr(kernel, word[i] + not);
+            CHECK(found != not, "%s: '%s' in\n%s%s", what, word[i], sched.s, kernel);
+        }
+    }
+    jot_text_free(&all);
+    jot_text_free(&sched);
+    jot_sched_close(&s);
+}
+
+static void
+check_lanes(IrCase *c, int lanes, const char *what)
+{
+    int order[KERNEL_AXES], m = jot_build_order(&c->k, order);
+    Sched s;
+    CHECK(jot_sched_default(&s, &c->k, lanes, m, order), "%s: no schedule", what);
+    ir_check(c, &s, "c", GCC, what);
+    jot_sched_close(&s);
+}
+
+#define EXPECT(c, what, ...) do { \
+        static const char *const words[] = { __VA_ARGS__ }; \
+        expect(c, what, words, (int)(sizeof words / sizeof *words)); \
+        check_lanes(c, 1, what); \
+        check_lanes(c, 4, what); \
+        ir_end(c); \
+    } while (0)
+
+/* ---- order and places --------------------------------------------------------------------- */
+
+/* x[n, c, h, w] summed over n, h, w, with its squares [J, Listing 6] */
+static void
+make_statistics(IrCase *c)
+{
+    static const int64_t ext[4] = { 3, 5, 4, 6 };
+    uint32_t x, s, q, v;
+    ir_start(c);
+    ir_axes(c, "nchw", ext);
+    x = IN("x", 4, 3, 5, 4, 6);
+    s = OUT("s", 1, 5, 0, 0, 0);
+    q = OUT("q", 1, 5, 0, 0, 0);
+    v = ir_load(c, x, AX(0), AX(1), AX(2), AX(3));
+    ir_store(c, s, AX(1), 0, 0, 0, ir_sum(c, EW_ADD, BIT(0) | BIT(2) | BIT(3), v, "sum"));
+    ir_store(c, q, AX(1), 0, 0, 0,
+             ir_sum(c, EW_ADD, BIT(0) | BIT(2) | BIT(3), ir_ew(c, EW_MUL, v, v), "squares"));
+    for (int i = 0; i < 3 * 5 * 4 * 6; i++) {
+        double e = c->data[x][i];
+        c->data[s][i / 24 % 5] += e;
+        c->data[q][i / 24 % 5] += e * e;
+    }
+}
+
+/* y[i, j] = sum over k of a[i, k] b[k, j], or b[j, k] */
+static void
+make_product(IrCase *c, bool transposed)
+{
+    static const int64_t ext[3] = { 5, 9, 7 };
+    uint32_t a, b, y;
+    ir_start(c);
+    ir_axes(c, "ijk", ext);
+    a = IN("a", 2, 5, 7, 0, 0);
+    b = transposed ? IN("b", 2, 9, 7, 0, 0) : IN("b", 2, 7, 9, 0, 0);
+    y = OUT("y", 2, 5, 9, 0, 0);
+    ir_store(c, y, AX(0), AX(1), 0, 0,
+             ir_sum(c, EW_ADD, BIT(2),
+                    ir_ew(c, EW_MUL, ir_load(c, a, AX(0), AX(2), 0, 0),
+                          transposed ? ir_load(c, b, AX(1), AX(2), 0, 0)
+                                     : ir_load(c, b, AX(2), AX(1), 0, 0)), "s"));
+    for (int i = 0; i < 5; i++)
+        for (int j = 0; j < 9; j++)
+            for (int k = 0; k < 7; k++)
+                c->data[y][i * 9 + j] +=
+                    c->data[a][i * 7 + k] * c->data[b][transposed ? j * 7 + k : k * 9 + j];
+}
+
+/* e / sum over r of e, in columns of x[b, r, j]: the sums of one b live in a row. `twice`: the sum
+ * is stored too, to each row of its columns. */
+static void
+make_column_share(IrCase *c, bool twice)
+{
+    static const int64_t ext[3] = { 3, 6, 20 };
+    uint32_t x, y, z = 0, v, s;
+    ir_start(c);
+    ir_axes(c, "brj", ext);
+    x = IN("x", 3, 3, 6, 20, 0);
+    y = OUT("y", 3, 3, 6, 20, 0);
+    if (twice)
+        z = OUT("z", 3, 3, 6, 20, 0);
+    v = ir_load(c, x, AX(0), AX(1), AX(2), 0);
+    v = ir_ew(c, EW_MUL, v, v);
+    s = ir_sum(c, EW_ADD, BIT(1), v, "s");
+    ir_store(c, y, AX(0), AX(1), AX(2), 0, ir_ew(c, EW_DIV, v, s));
+    if (twice)
+        ir_store(c, z, AX(0), AX(1), AX(2), 0, s);
+    for (int i = 0; i < 3 * 6 * 20; i++) {
+        double sum = 0, e = c->data[x][i];
+        for (int r = 0; r < 6; r++)
+            sum += c->data[x][i / 120 * 120 + r * 20 + i % 20] * c->data[x][i / 120 * 120 + r * 20 +
+                                                                            i % 20];
+        c->data[y][i] = e * e / sum;
+        if (twice)
+            c->data[z][i] = sum;
+    }
+}
+
+/* y[i, j] = sum over k of x[i, k]: the sum knows no j, so y is no place for it */
+static void
+make_spread(IrCase *c)
+{
+    static const int64_t ext[3] = { 4, 5, 6 };
+    uint32_t x, y;
+    ir_start(c);
+    ir_axes(c, "ijk", ext);
+    x = IN("x", 2, 6, 4, 0, 0);
+    y = OUT("y", 2, 4, 5, 0, 0);
+    ir_store(c, y, AX(0), AX(1), 0, 0,
+             ir_sum(c, EW_ADD, BIT(2), ir_load(c, x, AX(2), AX(0), 0, 0), "s"));
+    for (int n = 0; n < 4 * 5 * 6; n++)
+        c->data[y][n / 6] += c->data[x][n % 6 * 4 + n / 30];
+}
+
+static void
+test_places(void)
+{
+    IrCase one, *c = &one;
+    make_spread(c);
+    EXPECT(c, "spread sums", "!acc y");
+    make_statistics(c);
+    EXPECT(c, "statistics", "%2: c:1p | n h w", "%4: c:1p | n h w", "float sum", "!scratch +");
+    make_product(c, true);
+    EXPECT(c, "product with rows", "i:1p j | k", "float s", "!scratch +");
+    make_product(c, false);
+    EXPECT(c, "product", ": i:1p | k j; acc y[i, j]", "!scratch +", "y[at + j] = y[at + j] + ");
+    make_column_share(c, false);
+    EXPECT(c, "shares of columns", ": b:1p | r j; acc tmp3[j]\n", "scratch + 0");
+    make_column_share(c, true);
+    EXPECT(c, "shares of columns, and the sums", "; acc tmp3[j]\n", "!acc z");
+}
+
+/* ---- guards ------------------------------------------------------------------------------- */
+
+/* Sums over a window of 3 that may stand over the ends: points outside do not count. */
+static void
+make_window(IrCase *c, bool of_products)
+{
+    static const int64_t ext[4] = { 9, 11, 3, 3 };
+    uint32_t x, w, y, v;
+    Ix i, j, cond[4];
+    ir_start(c);
+    ir_axes(c, "ijpq", ext);
+    x = IN("x", 2, 9, 11, 0, 0);
+    w = IN("w", 2, 3, 3, 0, 0);
+    y = OUT("y", 2, 9, 11, 0, 0);
+    i = IADD(AX(0), ISUB(AX(2), IC(1)));
+    j = IADD(AX(1), ISUB(AX(3), IC(1)));
+    cond[0] = jot_ix_ge0(&ir_ix, i, NULL), cond[1] = jot_ix_lt(&ir_ix, i, IC(9), NULL);
+    cond[2] = jot_ix_ge0(&ir_ix, j, NULL), cond[3] = jot_ix_lt(&ir_ix, j, IC(11), NULL);
+    v = ir_guarded(c, x, i, j, 0, 0);
+    if (of_products)
+        v = ir_ew(c, EW_MUL, v, ir_load(c, w, AX(2), AX(3), 0, 0));
+    v = jot_v_reduce(&c->k, EW_ADD, BIT(2) | BIT(3), v, 4, cond, 1.0);
+    ir_store(c, y, AX(0), AX(1), 0, 0, v);
+    for (int n = 0; n < 9 * 11 * 9; n++) {
+        int a = n / 99, b = n / 9 % 11, p = n / 3 % 3, q = n % 3, r = a + p - 1, s = b + q - 1;
+        if (r >= 0 && r < 9 && s >= 0 && s < 11)
+            c->data[y][a * 11 + b] +=
+                c->data[x][r * 11 + s] * (of_products ? c->data[w][p * 3 + q] : 1);
+    }
+}
+
+/* y[i] = sum over p of x[(i - p) / 2] where i - p is even and inside: one condition is not linear
+ * */
+static void
+make_strided(IrCase *c)
+{
+    static const int64_t ext[2] = { 13, 3 };
+    uint32_t x, y;
+    Ix from, cond[3];
+    ir_start(c);
+    ir_axes(c, "ip", ext);
+    x = IN("x", 1, 6, 0, 0, 0);
+    y = OUT("y", 1, 13, 0, 0, 0);
+    from = ISUB(AX(0), AX(1));
+    cond[0] = jot_ix_ge0(&ir_ix, from, NULL);
+    cond[1] = jot_ix_lt(&ir_ix, from, IC(12), NULL);
+    cond[2] = jot_ix_eq0(&ir_ix, IMOD(from, 2), NULL);
+    ir_store(c, y, AX(0), 0, 0, 0,
+             jot_v_reduce(&c->k, EW_ADD, BIT(1), ir_load(c, x, IDIV(from, 2), 0, 0, 0), 3, cond,
+                          1.0));
+    for (int i = 0; i < 13; i++)
+        for (int p = 0; p < 3; p++)
+            if (i - p >= 0 && i - p < 12 && (i - p) % 2 == 0)
+                c->data[y][i] += c->data[x][(i - p) / 2];
+}
+
+/* The whole row is left out where a condition on the row alone does not hold. */
+static void
+make_rows(IrCase *c)
+{
+    static const int64_t ext[2] = { 8, 40 };
+    uint32_t x, y, some;
+    Ix cond;
+    ir_start(c);
+    ir_axes(c, "ij", ext);
+    some = ir_buf(c, "some", JOT_I32, BUF_INPUT, 1, 8, 0, 0, 0);
+    x = IN("x", 2, 8, 40, 0, 0);
+    y = OUT("y", 1, 8, 0, 0, 0);
+    jot_kernel_slot(&c->k, 0, some);
+    cond = jot_ix_ge0(&ir_ix, jot_ix_load(&ir_ix, 0, 1, (Ix[]){ AX(0) }), NULL);
+    ir_store(c, y, AX(0), 0, 0, 0,
+             jot_v_reduce(&c->k, EW_ADD, BIT(1), ir_load(c, x, AX(0), AX(1), 0, 0), 1, &cond, 1.0));
+    for (int i = 0; i < 8 * 40; i++)
+        if (c->data[some][i / 40] >= 0)
+            c->data[y][i / 40] += c->data[x][i];
+}
+
+static void
+test_guards(void)
+{
+    IrCase one, *c = &one;
+    make_window(c, false);
+    EXPECT(c, "window", "!if (", "! ? x", "from", "to");
+    make_window(c, true);
+    EXPECT(c, "window of products", "!if (", "! ? x");
+    make_strided(c);
+    EXPECT(c, "strided", "if ((i - p)%2 == 0) {", "(i - p)/2", "!jotm_div", "!i - p >= 0");
+    make_rows(c);
+    EXPECT(c, "rows", "        if ((jot_i64)some[i] >= 0) {\n            const");
+}
+
+/* ---- conversions -------------------------------------------------------------------------- */
+
+/* y = x converted, for values that the target has, that it must round and that it must saturate */
+static void
+convert(jot_DType from, jot_DType to, int n, const double *in, const double *out)
+{
+    IrCase one, *c = &one;
+    char what[40];
+    int64_t ext = n;
+    uint32_t x, y;
+    ir_start(c);
+    ir_axes(c, "i", &ext);
+    x = ir_buf(c, "x", from, BUF_INPUT, 1, n, 0, 0, 0);
+    y = ir_buf(c, "y", to, BUF_OUTPUT, 1, n, 0, 0, 0);
+    ir_store(c, y, AX(0), 0, 0, 0, jot_v_cast(&c->k, to, ir_load(c, x, AX(0), 0, 0, 0)));
+    memcpy(c->data[x], in, (size_t)n * sizeof *in);
+    memcpy(c->data[y], out, (size_t)n * sizeof *out);
+    snprintf(what, sizeof what, "%s to %s", jot_dtype_name(from), jot_dtype_name(to));
+    check_lanes(c, 1, what);
+    check_lanes(c, 4, what);
+    ir_end(c);
+}
+
+static void
+test_casts(void)
+{
+    static const double x[6] = { 2.75, -2.75, 300, -300, 1e30, -1e30 };
+    static const double i8[6] = { 2, -2, 127, -128, 127, -128 }, u8[6] = { 2, 0, 255, 0, 255, 0 };
+    static const double i32[6] = { 2, -2, 300, -300, 2147483647.0, -2147483648.0 };
+    static const double real[6] = { 1.5, -0.0, 65519, 65520, 1e-7, 0.33325 };
+    static const double half[6] = { 1.5, -0.0, 65504, INFINITY, 1.1920928955078125e-07,
+                                    0.333251953125 };
+    static const double fine[4] = { 1, -2.5, 257, 3.141 }, coarse[4] = { 1, -2.5, 256, 3.140625 };
+    convert(JOT_F32, JOT_I8, 6, x, i8);
+    convert(JOT_F64, JOT_I8, 6, x, i8);
+    convert(JOT_F32, JOT_U8, 6, x, u8);
+    convert(JOT_F64, JOT_I32, 6, x, i32);
+    convert(JOT_F32, JOT_F16, 6, real, half);
+    convert(JOT_F64, JOT_F16, 6, real, half);
+    convert(JOT_F16, JOT_F32, 6, half, half);
+    convert(JOT_F32, JOT_BF16, 4, fine, coarse);
+    convert(JOT_BF16, JOT_F64, 4, coarse, coarse);
+}
+
+int
+main(void)
+{
+    ir_open();
+    test_places();
+    test_guards();
+    test_casts();
+    ir_close();
+    return DONE();
+}
