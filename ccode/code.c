@@ -50,7 +50,8 @@ jot_code_close(Code *code)
 static uint64_t
 hash_inst(const Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
 {
-    uint64_t h = jot_hash_u64(in->op, (uint64_t)in->dtype << 32 | (uint64_t)in->lanes << 16 | in->ew);
+    uint64_t h = jot_hash_u64(in->op,
+                              (uint64_t)in->dtype << 32 | (uint64_t)in->lanes << 16 | in->ew);
     h = jot_hash_u64(h, in->c.u + in->aux * 0x10001u + in->round);
     for (int i = 0; i < narg; i++)
         h = jot_hash_u64(h, arg[i] + (coef ? (uint64_t)coef[i] << 32 : 0));
@@ -235,7 +236,8 @@ mark_live(Code *code)
 }
 
 /* count: from the end of the text to its beginning: a record is judged after all its users.
- *   requires  a complete function     keeps  everything     breaks  nothing: fills `live`, `uses` */
+ *   requires  a complete function     keeps  everything     breaks  nothing: fills `live`, `uses`
+ * */
 JOT_FN void
 jot_code_count(Code *code)
 {

@@ -81,7 +81,6 @@ JOT_FN bool jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t,
 JOT_FN void jot_code_close(Code *code);
 JOT_FN int jot_code_operands(const Inst *in);
 JOT_FN bool jot_code_order(Code *code); /* false: out of memory */
-JOT_FN void jot_code_guard(Code *code); /* guard.c */
 /* Count uses from what has effects; records without uses are not printed. */
 JOT_FN void jot_code_count(Code *code);
 
@@ -111,5 +110,17 @@ typedef struct {
     bool written[256];          /* buffers that the kernel writes or that may alias */
 } IndexWalk;
 JOT_FN uint32_t jot_walk_ix(IndexWalk *w, Ix ix);
+
+/* ---- conditions out of loops (guard.c, bounds.c) ---- */
+#define GUARD_CONDS 64
+JOT_FN void jot_code_guard(Code *code);
+/* The block inside of which an operand can be read: a loop's for its variable. */
+JOT_FN uint32_t jot_guard_scope(const Code *code, uint32_t n);
+JOT_FN bool jot_guard_inside(const Code *code, uint32_t block, uint32_t around);
+/* Conditions of IF n, of which each `and` is two; -1: more than GUARD_CONDS. */
+JOT_FN int jot_guard_conds(const Code *code, uint32_t n, uint32_t *out);
+JOT_FN bool jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg);
+JOT_FN void jot_guard_dissolve(Code *code, uint32_t block, uint32_t n);
+JOT_FN void jot_guard_lift(Code *code, uint32_t block);
 
 #endif

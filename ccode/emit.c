@@ -1,178 +1,16 @@
-/* ccode/emit.c - code records as the text of a C function: names, declarations, statements.
+/* ccode/emit.c - code records as the text of a C function: declarations, statements, and the passes
+ * that lead there.
  *
- * A record is a variable where it is used more than once, in another block or where C would round
- * it differently; else it is spelled in place. Vectors are variables of the dialect's vector type,
- * or arrays of lanes; what the vector type has no operator for goes lane by lane:
+ * Vectors are variables of the dialect's vector type, or arrays of lanes; what the vector type has
+ * no operator for goes lane by lane:
  *
  *     gnu   jot_f32x8 t = a * b;
  *     c     float t[4];    for (int l = 0; l < 4; l++) t[l] = a[l] * b[l];
  *
  *   requires  counted code       keeps  order of effects       breaks  nothing
  *
- * Read before: ccode/print.h, ccode/emit_expr.c. After: ccode/dialect.c. */
+ * Read before: ccode/print.h, ccode/emit_name.c, ccode/emit_expr.c. After: ccode/dialect.c. */
 #include "ccode/print.h"
-
-/* ---- names ---- */
-
-static bool
-name_char(char c, bool first)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (!first && c >= '0' && c <= '9');
-}
-
-static bool
-is_reserved(const char *name)
-{
-    static const char *const word[] = {
-        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
-        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
-        "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
-        "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "linux", "unix"
-    };
-    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
-        if (jot_str_eq(word[i], name))
-            return true;
-    return false;
-}
-
-/* A C name from any text, such that no name followed by _number is another's. */
-static void
-clean_name(const char *text, char *out, int max)
-{
-    int n = 0;
-    for (; *text && n < max - 3; text++)
-        if (name_char(*text, n == 0))
-            out[n++] = *text;
-        else if (n == 0 && name_char(*text, false)) {
-            out[n++] = 'n';
-            out[n++] = *text;
-        } else if (n > 0 && out[n - 1] != '_')
-            out[n++] = '_';
-    while (n > 0 && out[n - 1] == '_')
-        n--;
-    if (n == 0)
-        out[n++] = 'v';
-    out[n] = 0;
-    for (int i = n; i-- > 0 && out[i] >= '0' && out[i] <= '9';)
-        if (i > 0 && out[i - 1] == '_') {
-            out[n++] = 'x';
-            break;
-        }
-    out[n] = 0;
-    if (is_reserved(out) || (n >= 4 && memcmp(out, "jot_", 4) == 0)) {
-        memmove(out + 1, out, (size_t)n + 1);
-        out[0] = 'n';
-    }
-}
-
-static Name
-take_name(Printer *p, const char *text)
-{
-    char clean[40];
-    Name name = {0};
-    int i;
-    clean_name(text, clean, 36);
-    for (i = 0; i < p->bases && !jot_str_eq(p->base[i].text, clean); i++)
-        ;
-    if (i == PRINT_BASES)
-        i = PRINT_BASES - 1;
-    else if (i == p->bases) {
-        memcpy(p->base[i].text, clean, sizeof clean);
-        p->bases++;
-    }
-    name.base = (uint16_t)i;
-    name.number = p->base[i].live++;
-    *(uint32_t *)jot_vec_push(p->code->mem, p->scope) = (uint32_t)i;
-    return name;
-}
-
-static void
-give_back(Printer *p, uint32_t mark)
-{
-    while (p->scope.n > mark)
-        p->base[p->scope.v[--p->scope.n]].live--;
-}
-
-JOT_FN void
-jot_print_name(Printer *p, Name name)
-{
-    jot_text_f(p->out, "%s", p->base[name.base].text);
-    if (name.number)
-        jot_text_f(p->out, "_%u", name.number);
-}
-
-/* ---- what is spelled in place ---- */
-
-static bool
-always_in_place(const Inst *in)
-{
-    return (in->op == C_LIN && !in->named) || in->op == C_CONST || in->op == C_LANE ||
-           jot_print_is_condition(in);
-}
-
-static bool
-may_be_in_place(const Code *code, const Inst *in)
-{
-    const Inst *user = &code->inst.v[in->user];
-    bool small = in->dtype == JOT_I8 || in->dtype == JOT_I16 || in->dtype == JOT_U8 ||
-                 in->dtype == JOT_U16;
-    if (in->uses != 1 || user->block != in->block || !in->pure || user->op == C_LANE ||
-        user->op == C_FOR)
-        return false;
-    if (in->op == C_EW)
-        return (!small || in->ew == EW_CAST) && in->ew != EW_ISNAN && user->ew != EW_ISNAN;
-    return in->op == C_LOAD || in->op == C_INDEX || in->op == C_IDIV || in->op == C_IMOD ||
-           in->op == C_IMUL || in->op == C_INT || in->op == C_CLAMP || in->op == C_SCALAR;
-}
-
-/* Memory that the kernel writes too is read in place by what is written next:
- *     y[i] = y[i] + x[i] */
-static bool
-read_at_once(const Code *code, const Inst *load)
-{
-    const Inst *user = &code->inst.v[load->user];
-    uint32_t n = load->next;
-    if (load->op != C_LOAD || load->pure || load->uses != 1 || load->narg > 1 ||
-        user->block != load->block)
-        return false;
-    while (n && code->inst.v[n].pure)
-        n = code->inst.v[n].next;
-    return n && (code->inst.v[n].op == C_STORE || code->inst.v[n].op == C_SET) &&
-           (load->user == n || (user->uses == 1 && user->user == n && user->op == C_EW));
-}
-
-/* What a select chooses between reads no memory in place: C would read only what is chosen, and
- * gcc 12, which makes masked loads of that, gives all loads of an unrolled inner loop one mask. */
-static void
-arms_apart(Code *code, const Inst *select)
-{
-    for (int i = 1; i < select->narg; i++) {
-        Inst *arm = &code->inst.v[code->args.v[select->arg + (uint32_t)i]];
-        arm->in_place = arm->in_place && !arm->reads;
-    }
-}
-
-static void
-choose_in_place(Code *code)
-{
-    for (uint32_t at = 0; at < code->order.n; at++) {
-        Inst *in = &code->inst.v[code->order.v[at]];
-        int height = 0;
-        if (in->op == C_EW && in->ew == EW_SELECT)
-            arms_apart(code, in);
-        in->reads = in->op == C_LOAD;
-        for (int i = 0; i < in->narg; i++) {
-            const Inst *arg = &code->inst.v[code->args.v[in->arg + (uint32_t)i]];
-            in->reads |= arg->in_place && arg->reads;
-            if (arg->in_place && arg->height >= height)
-                height = arg->height + 1;
-        }
-        in->height = (uint8_t)(height > 250 ? 250 : height);
-        in->in_place = always_in_place(in) || read_at_once(code, in) ||
-                       (height < 5 && may_be_in_place(code, in));
-    }
-}
 
 /* ---- statements ---- */
 
@@ -239,7 +77,7 @@ static void
 print_variable(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
-    Name name = take_name(p, name_for(p, in));
+    Name name = jot_print_take(p, name_for(p, in));
     bool whole = !in->lanes || jot_print_whole(p, n) || in->op == C_PACK;
     print_declarator(p, in, name, whole);
     if (in->op == C_PACK)
@@ -267,7 +105,7 @@ print_register(Printer *p, uint32_t n)
     const Inst *set = &p->code->inst.v[in->next];
     bool at_once = in->next && set->op == C_SET && !set->ew && !in->lanes && set->narg == 2 &&
                    p->code->args.v[set->arg] == n;
-    p->name[n] = take_name(p, name_for(p, in));
+    p->name[n] = jot_print_take(p, name_for(p, in));
     print_declarator(p, in, p->name[n], false);
     if (at_once) {
         jot_text_f(p->out, " = ");
@@ -365,7 +203,7 @@ open_block(Printer *p, uint32_t n)
     const Inst *in = &p->code->inst.v[n];
     begin_line(p);
     if (in->op == C_FOR) {
-        Name name = p->name[n] = take_name(p, in->name ? in->name : "i");
+        Name name = p->name[n] = jot_print_take(p, in->name ? in->name : "i");
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, name);
         jot_text_f(p->out, in->wide ? " = lo; " : in->narg ? " = " : " = 0; ");
@@ -424,7 +262,7 @@ print_block(Printer *p, uint32_t block)
             p->indent--;
             begin_line(p);
             jot_text_f(p->out, "}\n");
-            give_back(p, mark);
+            jot_print_give(p, mark);
             break;
         case C_DECL: skip = print_register(p, n); break;
         case C_SET: print_set(p, in); break;
@@ -472,7 +310,7 @@ print_pointers(Printer *p, const Used *u)
         const KBuf *buf = &p->k->bufs.v[b];
         const char *type = jot_print_memory_type(buf->dtype);
         bool scratch = buf->role == BUF_SCRATCH;
-        p->buf_name[b] = take_name(p, buf->name);
+        p->buf_name[b] = jot_print_take(p, buf->name);
         if (u->used[b % 256]) {
             const char *alone = buf->may_alias ? "" : p->d->restrict_;
             jot_text_f(p->out, "    %s%s *%s%s", jot_buf_written(p->s, b) ? "" : "const ", type,
@@ -528,7 +366,7 @@ print_function(Printer *p, const char *name)
     Used u;
     find_used(p, &u);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        take_name(p, own[i]);
+        jot_print_take(p, own[i]);
     print_comment(p, name);
     jot_text_f(p->out,
                "%svoid\n%s(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars,\n",
@@ -571,7 +409,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     p->lanes = code->s->lanes;
     p->name = jot_mem_new(code->mem, code->inst.n, sizeof *p->name);
     if (p->name) {
-        choose_in_place(code);
+        jot_print_choose(code);
         print_function(p, name);
         ok = !code->mem->failed;
         fill_info(p, from, info);
@@ -588,6 +426,7 @@ const EmitPass jot_emit_passes[] = {
     { 'k', "kernel", "what the kernel computes" },
     { 's', "schedule", "order and places" },
     { 'l', "loops", "the nest after lowering" },
+    { 'w', "walk", "the function before conditions leave their loops (ccode/guard.c)" },
     { 'c', "text", "the emitted function" },
 };
 const int jot_emit_passes_n = (int)(sizeof jot_emit_passes / sizeof jot_emit_passes[0]);
@@ -616,12 +455,28 @@ dump_lowered(const Kernel *k, const Sched *s, const Tree *t, const char *letters
     }
 }
 
+/* From the tree to text; guard: with conditions moved. */
+static bool
+walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, const char *name,
+           bool guard, Text *out, EmitInfo *info, Text *why)
+{
+    Code code;
+    bool ok = jot_walk(&code, k, s, t, why);
+    if (ok && guard)
+        jot_code_guard(&code);
+    if (ok) {
+        jot_code_count(&code);
+        ok = print_code(&code, d, name, out, info);
+    }
+    jot_code_close(&code);
+    return ok;
+}
+
 JOT_FN bool
 jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
               const char *letters, Text *dump, Text *out, EmitInfo *info, Text *why)
 {
     Tree tree;
-    Code code;
     size_t from = out->n;
     bool ok;
     if (k->bufs.n > 256 || s->lanes < 1 || s->lanes > 64) {
@@ -632,10 +487,9 @@ jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *nam
     ok = jot_lower(&tree, s, why);
     if (ok && dump)
         dump_lowered(k, s, &tree, letters, dump);
-    if (ok) {
-        ok = jot_walk(&code, k, s, &tree, why) && print_code(&code, d, name, out, info);
-        jot_code_close(&code);
-    }
+    if (ok && dump && wants(letters, 'w'))
+        ok = walk_print(k, s, &tree, d, name, false, dump, info, why);
+    ok = ok && walk_print(k, s, &tree, d, name, true, out, info, why);
     jot_lower_close(&tree);
     if (ok && dump && wants(letters, 'c'))
         jot_text_put(dump, out->s + from, out->n - from);

@@ -10,16 +10,14 @@
  *            there is divided as C divides
  *   merge    neighbours under equal conditions stand under one
  *   lift     a loop with nothing but one condition in it: the parts that do not change in the loop
- *            go around it, those linear in its variable (coefficient 1 or -1) become its bounds
+ *            go around it, those linear in its variable become its bounds (ccode/bounds.c)
  *
  *   requires  a complete function, not counted yet
  *   keeps     which effects happen, and their order; what is computed may be less
  *   breaks    `depth`: jot_code_add is over
  *
- * Read before: ccode/code.h, ccode/walk.c. After: ccode/code.c (counting), ccode/emit.c. */
+ * Read before: ccode/code.h, ccode/walk.c. After: ccode/bounds.c, ccode/code.c (counting). */
 #include "ccode/code.h"
-
-enum { GUARD_CONDS = 64 };
 
 typedef struct {
     Code *code;
@@ -36,8 +34,8 @@ is_block(const Inst *in)
 }
 
 /* The block inside of which an operand can be read: a loop's for its variable. */
-static uint32_t
-guard_scope(const Code *code, uint32_t n)
+JOT_FN uint32_t
+jot_guard_scope(const Code *code, uint32_t n)
 {
     return code->inst.v[n].op == C_FOR ? n : code->inst.v[n].block;
 }
@@ -51,8 +49,8 @@ guard_depth(const Code *code, uint32_t block)
     return depth;
 }
 
-static bool
-guard_inside(const Code *code, uint32_t block, uint32_t around)
+JOT_FN bool
+jot_guard_inside(const Code *code, uint32_t block, uint32_t around)
 {
     while (block && block != around)
         block = code->inst.v[block].block;
@@ -90,8 +88,8 @@ split_cond(const Code *code, uint32_t cond, uint32_t *out, int n)
     return n + 1;
 }
 
-static int
-split_conds(const Code *code, uint32_t n, uint32_t *out)
+JOT_FN int
+jot_guard_conds(const Code *code, uint32_t n, uint32_t *out)
 {
     const Inst *in = &code->inst.v[n];
     int count = 0;
@@ -100,8 +98,8 @@ split_conds(const Code *code, uint32_t n, uint32_t *out)
     return count;
 }
 
-static bool
-set_args(Code *code, uint32_t n, const uint32_t *arg, int narg)
+JOT_FN bool
+jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg)
 {
     if (!jot_vec_reserve(code->mem, code->args, (uint32_t)narg))
         return false;
@@ -129,7 +127,7 @@ static uint32_t
 sunk_block(const Code *code, uint32_t block, uint32_t needed)
 {
     uint32_t to = block;
-    if (!needed || !guard_inside(code, needed, block))
+    if (!needed || !jot_guard_inside(code, needed, block))
         return block;
     while (to != needed) {
         uint32_t step = needed;
@@ -225,8 +223,8 @@ unlink_record(Code *code, uint32_t block, uint32_t n)
 }
 
 /* The IF's records stand in its place. */
-static void
-dissolve(Code *code, uint32_t block, uint32_t n)
+JOT_FN void
+jot_guard_dissolve(Code *code, uint32_t block, uint32_t n)
 {
     uint32_t next = code->inst.v[n].next;
     unlink_record(code, block, n);
@@ -279,7 +277,7 @@ imply(Guard *g, uint32_t block)
     uint32_t cond[GUARD_CONDS], next;
     int known = g->nknown, n = 0;
     if (code->inst.v[block].op == C_IF)
-        n = split_conds(code, block, cond);
+        n = jot_guard_conds(code, block, cond);
     for (int i = 0; i < n && g->nknown < 256; i++)
         g->known[g->nknown++] = cond[i];
     for (int i = 2; code->inst.v[block].op == C_FOR && i < code->inst.v[block].narg; i++)
@@ -297,7 +295,7 @@ imply(Guard *g, uint32_t block)
         if (is_block(in))
             imply(g, kid);
         if (in->op == C_IF && in->narg == 0)
-            dissolve(code, block, kid);
+            jot_guard_dissolve(code, block, kid);
     }
     g->nknown = known;
 }
@@ -330,227 +328,6 @@ merge(Code *code, uint32_t block)
             merge(code, n);
 }
 
-/* ---- lift ---- */
-
-/* The record, in the outermost block where its operands are, before the loop; 0 without memory. */
-static uint32_t
-before_loop(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64_t *coef, int narg)
-{
-    uint32_t home = 1, mark, before = 0, n = code->inst.n;
-    if (!jot_vec_reserve(code->mem, code->inst, 1) ||
-        !jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
-        !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg))
-        return 0;
-    in.pure = true;
-    in.dtype = JOT_I64;
-    in.arg = code->args.n;
-    in.coef = code->coefs.n;
-    in.narg = (uint16_t)narg;
-    for (int i = 0; i < narg; i++) {
-        uint32_t scope = guard_scope(code, arg[i]);
-        home = guard_inside(code, scope, home) ? scope : home;
-        code->args.v[code->args.n++] = arg[i];
-        if (coef)
-            code->coefs.v[code->coefs.n++] = coef[i];
-    }
-    for (mark = loop; code->inst.v[mark].block != home; mark = code->inst.v[mark].block)
-        ;
-    for (uint32_t i = code->inst.v[home].kids; i != mark; i = code->inst.v[i].next)
-        before = i;
-    in.block = home;
-    in.next = mark;
-    code->inst.v[code->inst.n++] = in;
-    *(before ? &code->inst.v[before].next : &code->inst.v[home].kids) = n;
-    return n;
-}
-
-/* c + sign * (the linear form without the loop's variable), before the loop */
-static uint32_t
-bound_of(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
-{
-    uint32_t arg[GUARD_CONDS];
-    int64_t coef[GUARD_CONDS];
-    Inst in = {0}, l = code->inst.v[lin];
-    int n = 0;
-    for (int i = 0; i < l.narg && n < GUARD_CONDS; i++)
-        if (code->args.v[l.arg + (uint32_t)i] != loop) {
-            arg[n] = code->args.v[l.arg + (uint32_t)i];
-            coef[n++] = sign * code->coefs.v[l.coef + (uint32_t)i];
-        }
-    if (n == 1 && coef[0] == 1 && sign * l.c.i + c == 0)
-        return arg[0];
-    in.op = C_LIN;
-    in.c.i = sign * l.c.i + c;
-    return before_loop(code, loop, in, arg, coef, n);
-}
-
-/* Is the condition v + rest >= 0 or rest - v >= 0, with v the loop's variable and the rest outside
- * of it? Then 1 or -1. */
-static int
-bound_sign(const Code *code, uint32_t loop, uint32_t cond)
-{
-    const Inst *in = &code->inst.v[cond], *lin;
-    int sign = 0;
-    if (in->op != C_GE0)
-        return 0;
-    if (code->args.v[in->arg] == loop)
-        return 0; /* v >= 0 */
-    lin = &code->inst.v[code->args.v[in->arg]];
-    if (lin->op != C_LIN || lin->narg > GUARD_CONDS)
-        return 0;
-    for (int i = 0; i < lin->narg; i++) {
-        uint32_t arg = code->args.v[lin->arg + (uint32_t)i];
-        int64_t coef = code->coefs.v[lin->coef + (uint32_t)i];
-        if (coef == INT64_MIN || (arg == loop && coef != 1 && coef != -1))
-            return 0;
-        if (arg == loop)
-            sign = (int)coef;
-        else if (guard_inside(code, guard_scope(code, arg), loop))
-            return 0;
-    }
-    return lin->c.i > INT64_MIN / 2 && lin->c.i < INT64_MAX / 2 ? sign : 0;
-}
-
-/* Smallest and largest value of a sum of loop variables. */
-static bool
-record_range(const Code *code, uint32_t n, int64_t *lo, int64_t *hi)
-{
-    const Inst *in = &code->inst.v[n];
-    *lo = *hi = in->op == C_LIN ? in->c.i : 0;
-    if (in->op == C_FOR) {
-        *hi = in->c.i - 1;
-        return !in->wide && in->c.i > 0;
-    }
-    for (int i = 0; in->op == C_LIN && i < in->narg; i++) {
-        int64_t k = code->coefs.v[in->coef + (uint32_t)i], from, to, a, b;
-        if (!record_range(code, code->args.v[in->arg + (uint32_t)i], &from, &to) ||
-            !jot_mul_ok(k, k < 0 ? to : from, &a) || !jot_mul_ok(k, k < 0 ? from : to, &b) ||
-            !jot_add_ok(*lo, a, lo) || !jot_add_ok(*hi, b, hi))
-            return false;
-    }
-    return in->op == C_LIN;
-}
-
-/* The larger (smaller) of two numbers, of which one may be known to be it. */
-static uint32_t
-extreme(Code *code, uint32_t loop, COp op, uint32_t a, uint32_t b)
-{
-    int64_t alo, ahi, blo, bhi;
-    uint32_t arg[2];
-    Inst in = {0};
-    if (!a || !b)
-        return 0;
-    if (record_range(code, a, &alo, &ahi) && record_range(code, b, &blo, &bhi)) {
-        if (alo >= bhi)
-            return op == C_IMAX ? a : b;
-        if (ahi <= blo)
-            return op == C_IMAX ? b : a;
-    }
-    in.op = (uint8_t)op;
-    arg[0] = a, arg[1] = b;
-    return before_loop(code, loop, in, arg, NULL, 2);
-}
-
-/* Narrow the loop's bounds by a condition; false: out of memory, nothing changed. */
-static bool
-narrow(Code *code, uint32_t loop, uint32_t cond, int sign)
-{
-    uint32_t lin = code->args.v[code->inst.v[cond].arg], bound[3 + GUARD_CONDS];
-    int n = code->inst.v[loop].narg;
-    Inst zero = {0}, steps = {0};
-    zero.op = steps.op = C_LIN;
-    steps.c.i = code->inst.v[loop].c.i;
-    for (int i = 0; i < n; i++)
-        bound[i] = code->args.v[code->inst.v[loop].arg + (uint32_t)i];
-    if (n == 0) {
-        bound[0] = before_loop(code, loop, zero, NULL, NULL, 0);
-        bound[1] = before_loop(code, loop, steps, NULL, NULL, 0);
-        n = 2;
-    }
-    if (sign > 0) /* v >= -rest */
-        bound[0] = extreme(code, loop, C_IMAX, bound_of(code, loop, lin, -1, 0), bound[0]);
-    else          /* v < rest + 1 */
-        bound[1] = extreme(code, loop, C_IMIN, bound_of(code, loop, lin, 1, 1), bound[1]);
-    bound[n] = cond;
-    return bound[0] && bound[1] && n < 2 + GUARD_CONDS && set_args(code, loop, bound, n + 1);
-}
-
-/* The only record of a loop that is not pure, if it is an IF. */
-static uint32_t
-only_if(const Code *code, uint32_t loop)
-{
-    uint32_t found = 0;
-    for (uint32_t n = code->inst.v[loop].kids; n; n = code->inst.v[n].next) {
-        if (code->inst.v[n].pure)
-            continue;
-        if (found || code->inst.v[n].op != C_IF)
-            return 0;
-        found = n;
-    }
-    return found;
-}
-
-/* Put the loop under conditions of its own. */
-static bool
-put_under(Code *code, uint32_t loop, const uint32_t *cond, int n)
-{
-    uint32_t block = code->inst.v[loop].block, number = code->inst.n, before = 0;
-    Inst in = {0};
-    in.op = C_IF;
-    if (!jot_vec_reserve(code->mem, code->inst, 1))
-        return false;
-    for (uint32_t i = code->inst.v[block].kids; i != loop; i = code->inst.v[i].next)
-        before = i;
-    in.block = block;
-    in.next = code->inst.v[loop].next;
-    in.kids = in.last = loop;
-    code->inst.v[code->inst.n++] = in;
-    code->inst.v[loop].block = number;
-    code->inst.v[loop].next = 0;
-    *(before ? &code->inst.v[before].next : &code->inst.v[block].kids) = number;
-    if (code->inst.v[block].last == loop)
-        code->inst.v[block].last = number;
-    return set_args(code, number, cond, n);
-}
-
-static void
-lift_loop(Code *code, uint32_t loop)
-{
-    uint32_t guard = only_if(code, loop), cond[GUARD_CONDS], around[GUARD_CONDS];
-    int n = guard ? split_conds(code, guard, cond) : -1, left = 0, out = 0;
-    bool ok = n > 0 && !code->inst.v[loop].wide;
-    for (int i = 0; ok && i < n; i++) {
-        int sign = bound_sign(code, loop, cond[i]);
-        if (!guard_inside(code, guard_scope(code, cond[i]), loop))
-            around[out++] = cond[i];
-        else if (sign)
-            ok = narrow(code, loop, cond[i], sign);
-        else
-            cond[left++] = cond[i];
-    }
-    if (!ok || !set_args(code, guard, cond, left))
-        return;
-    if (left == 0)
-        dissolve(code, loop, guard);
-    if (out)
-        put_under(code, loop, around, out);
-}
-
-/* Inner loops first: what they lift is the only thing in the next one, often. */
-static void
-lift(Code *code, uint32_t block)
-{
-    uint32_t next;
-    for (uint32_t n = code->inst.v[block].kids; n; n = next) {
-        next = code->inst.v[n].next;
-        if (!is_block(&code->inst.v[n]))
-            continue;
-        lift(code, n);
-        if (code->inst.v[n].op == C_FOR)
-            lift_loop(code, n);
-    }
-}
-
 JOT_FN void
 jot_code_guard(Code *code)
 {
@@ -562,7 +339,7 @@ jot_code_guard(Code *code)
     sink(&g);
     imply(&g, 1);
     merge(code, 1);
-    lift(code, 1);
+    jot_guard_lift(code, 1);
     imply(&g, 1);
     sink(&g);
 }

@@ -37,6 +37,10 @@ JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const u
 JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
                                       int *dtype);
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
+/* emit_name.c */
+JOT_FN void jot_print_choose(Code *code);              /* fill `in_place` */
+JOT_FN Name jot_print_take(Printer *p, const char *text);
+JOT_FN void jot_print_give(Printer *p, uint32_t mark); /* names taken since scope.n was mark */
 JOT_FN bool jot_print_is_condition(const Inst *in); /* 0 or 1 already */
 JOT_FN void jot_print_name(Printer *p, Name name);
 JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */

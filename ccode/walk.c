@@ -9,9 +9,9 @@
  *   keeps     the order of effects and of summation
  *   breaks    nothing: the code is new
  *
- * Here: loops, conditions, leaves. Values are in walk_value.c.
+ * Here: loops and conditions on them. Leaves are in walk_leaf.c, values in walk_value.c.
  *
- * Read before: ccode/code.h, ccode/lower.c. After: ccode/walk_value.c, ccode/guard.c. */
+ * Read before: ccode/code.h, ccode/lower.c. After: ccode/walk_leaf.c. */
 #include "ccode/walk.h"
 
 /* ---- positions ---- */
@@ -59,8 +59,8 @@ bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
 }
 
 /* A number for a variable of the walk; -1: none left. */
-static int
-new_var(Walk *w, int64_t ext)
+JOT_FN int
+jot_walk_var(Walk *w, int64_t ext)
 {
     int var = SCHED_AXES + w->vars;
     if (var >= WALK_LANE) {
@@ -74,8 +74,8 @@ new_var(Walk *w, int64_t ext)
 
 /* ---- loops ---- */
 
-static uint32_t
-open_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
+JOT_FN uint32_t
+jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
 {
     Inst in = {0};
     uint32_t block;
@@ -99,8 +99,8 @@ counted(Walk *w, uint32_t n, int64_t steps, bool rest)
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
     bool wide = l->kind == LOOP_PARALLEL && w->may_split;
-    int var = new_var(w, steps), axis = l->axis;
-    uint32_t block = open_for(w, steps, wide, jot_axis_name(w->s, axis), var);
+    int var = jot_walk_var(w, steps), axis = l->axis;
+    uint32_t block = jot_walk_for(w, steps, wide, jot_axis_name(w->s, axis), var);
     Ix pos;
     if (!block)
         return;
@@ -179,7 +179,7 @@ clamped_copy(Walk *w, uint32_t n, int64_t offset)
     uint32_t code = jot_walk_ix(&w->index, place);
     Inst in = {0};
     Ix old = w->at.pos[l->axis];
-    int var = new_var(w, c->ext);
+    int var = jot_walk_var(w, c->ext);
     if (var < 0 || w->nguards >= WALK_GUARDS)
         return;
     in.op = C_CLAMP;
@@ -326,235 +326,7 @@ walk_if(Walk *w, uint32_t n)
     jot_code_pop(&w->b);
 }
 
-/* ---- leaves ---- */
-
-/* The buffer's memory, every element of it, set to what it starts from. */
-static void
-walk_clear(Walk *w, uint32_t buf)
-{
-    const KBuf *b = &w->k->bufs.v[buf];
-    int dtype = b->dtype == JOT_F16 || b->dtype == JOT_BF16 ? JOT_F32 : b->dtype;
-    jot_Scalar c = b->layout->halo_value;
-    Inst in = {0};
-    uint32_t arg[2];
-    int var = new_var(w, b->layout->nelem);
-    for (uint32_t i = 0; i < w->k->stores.n; i++)
-        if (w->k->stores.v[i].buf == buf && w->k->stores.v[i].acc)
-            jot_reduce_op_identity((EwOp)w->k->stores.v[i].acc, (jot_DType)dtype, &c);
-    if (b->layout->nelem == 0 || !open_for(w, b->layout->nelem, false, "e", var)) {
-        w->vars--;
-        return;
-    }
-    arg[0] = w->index.var[var];
-    arg[1] = jot_walk_const(w, dtype, c);
-    in.op = C_STORE;
-    in.dtype = (uint8_t)dtype;
-    in.aux = buf;
-    jot_code_add(&w->b, in, arg, 2, NULL);
-    jot_code_pop(&w->b);
-    w->vars--;
-}
-
-static void
-set(Walk *w, uint32_t decl, uint32_t value, EwOp op, int lanes)
-{
-    Inst in = {0};
-    uint32_t arg[2];
-    in.op = C_SET;
-    in.dtype = w->code->inst.v[decl].dtype;
-    in.lanes = (uint8_t)lanes;
-    in.ew = (uint8_t)op;
-    arg[0] = decl;
-    arg[1] = value;
-    jot_code_add(&w->b, in, arg, 2, NULL);
-}
-
-/* Part 1 of a reduction: a variable per copy. */
-static void
-walk_declare(Walk *w, const Stage *st, uint32_t stage)
-{
-    const Value *v = &w->k->values.v[st->what];
-    Inst in = {0};
-    in.op = C_DECL;
-    in.dtype = v->dtype;
-    in.lanes = (uint8_t)(w->lanes ? w->s->lanes : 0);
-    in.name = v->name ? v->name : "acc";
-    jot_walk_keep(w, stage, true, jot_code_add(&w->b, in, NULL, 0, NULL));
-}
-
-static void
-walk_init(Walk *w, const Stage *st, uint32_t stage)
-{
-    const Value *v = &w->k->values.v[st->what];
-    jot_Scalar c;
-    jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &c);
-    if (st->acc.kind == PLACE_MEM)
-        jot_walk_put(w, &st->acc, jot_walk_const(w, v->dtype, c));
-    else
-        set(w, jot_walk_kept(w, stage, true), jot_walk_const(w, v->dtype, c), EW_NONE,
-            w->lanes ? w->s->lanes : 0);
-}
-
-/* Conditions under the present positions; false: one cannot hold. Those that differ by lane go to
- * w->lane_cond. */
-static bool
-conditions(Walk *w, uint32_t at, int n, uint32_t *cond, int *nconds)
-{
-    *nconds = 0;
-    w->nlane_conds = 0;
-    for (int i = 0; i < n; i++) {
-        Ix ix = jot_walk_subst(w, w->k->ixs.v[at + (uint32_t)i]);
-        int64_t known;
-        if (jot_ix_is_const(w->k->ix, ix, &known)) {
-            if (!known)
-                return false;
-            continue;
-        }
-        if (jot_ix_axes(w->k->ix, ix) >> WALK_LANE & 1) {
-            w->lane_cond[w->nlane_conds++] = ix;
-            continue;
-        }
-        cond[(*nconds)++] = jot_walk_ix(&w->index, ix);
-    }
-    return true;
-}
-
-static bool
-open_if(Walk *w, const uint32_t *cond, int n)
-{
-    Inst in = {0};
-    in.op = C_IF;
-    if (n == 0)
-        return false;
-    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, n, NULL));
-    return true;
-}
-
-static void
-step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
-{
-    const Inst *in = &w->code->inst.v[body];
-    uint32_t decl = jot_walk_kept(w, stage, true);
-    bool product = in->op == C_EW && in->ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
-    if (product && w->s->fma) {
-        Inst fma = {0};
-        uint32_t arg[3];
-        arg[0] = decl;
-        arg[1] = w->code->args.v[in->arg];
-        arg[2] = w->code->args.v[in->arg + 1];
-        fma.op = C_SET;
-        fma.ew = EW_ADD;
-        fma.dtype = v->dtype;
-        fma.lanes = (uint8_t)w->lanes;
-        jot_code_add(&w->b, fma, arg, 3, NULL);
-    } else
-        set(w, decl, body, (EwOp)v->ew, w->lanes);
-}
-
-static void
-walk_step(Walk *w, const Stage *st, uint32_t stage)
-{
-    const Value *v = &w->k->values.v[st->what];
-    uint32_t cond[64], body;
-    int n;
-    bool inside;
-    if (!conditions(w, v->at + v->nidx, v->ncond, cond, &n))
-        return;
-    inside = open_if(w, cond, n);
-    w->defining = st->what;
-    body = jot_walk_value(w, w->k->args.v[v->arg]);
-    w->defining = 0;
-    body = jot_walk_masked(w, v, body);
-    if (jot_walk_absent(w, w->k->args.v[v->arg], (EwOp)v->ew))
-        ;
-    else if (st->acc.kind == PLACE_MEM)
-        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
-    else
-        step_register(w, v, stage, body);
-    if (inside)
-        jot_code_pop(&w->b);
-}
-
-static void
-walk_reload(Walk *w, const Stage *st, uint32_t stage)
-{
-    set(w, jot_walk_kept(w, stage, true), jot_walk_get(w, &st->acc), EW_NONE, w->lanes);
-}
-
-static void
-walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
-{
-    uint32_t value;
-    w->defining = st->what;
-    value = jot_walk_value(w, st->what);
-    w->defining = 0;
-    if (st->res.kind == PLACE_MEM)
-        jot_walk_put(w, &st->res, value);
-    else
-        jot_walk_keep(w, stage, false, value);
-}
-
-/* A store whose conditions differ by lane: one scalar store for each. */
-static void
-store_lanes(Walk *w, const KStore *s, const Ix *index, uint32_t value)
-{
-    int lanes = w->lanes, nconds = w->nlane_conds;
-    for (int lane = 0; lane < lanes; lane++) {
-        Ix at[JOT_MAX_RANK];
-        uint32_t cond[64];
-        bool inside;
-        for (int d = 0; d < s->nidx; d++)
-            at[d] = jot_walk_at_lane(w, index[d], lane);
-        for (int i = 0; i < nconds; i++)
-            cond[i] = jot_walk_ix(&w->index, jot_walk_at_lane(w, w->lane_cond[i], lane));
-        inside = open_if(w, cond, nconds);
-        w->lanes = 0;
-        jot_walk_write(w, s->buf, at, jot_walk_lane_of(w, value, lane), (EwOp)s->acc);
-        w->lanes = lanes;
-        if (inside)
-            jot_code_pop(&w->b);
-    }
-}
-
-static void
-walk_store(Walk *w, const Stage *st)
-{
-    const KStore *s = &w->k->stores.v[st->what];
-    uint32_t cond[64], value;
-    Ix index[JOT_MAX_RANK];
-    int n;
-    bool inside;
-    for (int d = 0; d < s->nidx; d++)
-        index[d] = jot_walk_subst(w, w->k->ixs.v[s->at + (uint32_t)d]);
-    if (!conditions(w, s->at + s->nidx, s->ncond, cond, &n))
-        return;
-    inside = open_if(w, cond, n);
-    value = jot_walk_value(w, s->value);
-    if (w->nlane_conds)
-        store_lanes(w, s, index, value);
-    else
-        jot_walk_write(w, s->buf, index, value, (EwOp)s->acc);
-    if (inside)
-        jot_code_pop(&w->b);
-}
-
-static void
-walk_leaf(Walk *w, uint32_t n)
-{
-    uint32_t stage = w->t->nodes.v[n].stage;
-    const Stage *st = &w->s->stages.v[stage];
-    w->stamp = ++w->stamps;
-    switch (w->t->nodes.v[n].op) {
-    case TREE_DECL: walk_declare(w, st, stage); break;
-    case TREE_INIT: walk_init(w, st, stage); break;
-    case TREE_RELOAD: walk_reload(w, st, stage); break;
-    case TREE_STEP: walk_step(w, st, stage); break;
-    case TREE_FINISH: jot_walk_finish(w, st, stage); break;
-    case TREE_SAVE: jot_walk_put(w, &st->acc, jot_walk_kept(w, stage, true)); break;
-    case TREE_VALUE: walk_value_leaf(w, st, stage); break;
-    default: walk_store(w, st); break;
-    }
-}
+/* ---- the whole ---- */
 
 JOT_FN void
 jot_walk_node(Walk *w, uint32_t n)
@@ -564,12 +336,10 @@ jot_walk_node(Walk *w, uint32_t n)
     case TREE_IF_FIRST: case TREE_IF_LATER: case TREE_IF_LAST: case TREE_IF_BEFORE:
         walk_if(w, n);
         break;
-    case TREE_CLEAR: walk_clear(w, w->t->nodes.v[n].stage); break;
-    default: walk_leaf(w, n); break;
+    case TREE_CLEAR: jot_walk_clear(w, w->t->nodes.v[n].stage); break;
+    default: jot_walk_leaf(w, n); break;
     }
 }
-
-/* ---- the whole ---- */
 
 static void
 start(Walk *w)
@@ -621,7 +391,5 @@ jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
     jot_mem_free(mem, w->stage_of, k->values.n * sizeof *w->stage_of);
     jot_vec_free(mem, w->kept);
     jot_mem_free(mem, w, sizeof *w);
-    jot_code_guard(code);
-    jot_code_count(code);
     return code->ok && !mem->failed;
 }

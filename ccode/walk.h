@@ -1,5 +1,5 @@
-/* ccode/walk.h - the state of the walk, shared by walk.c (loops, leaves), walk_memory.c and
- * walk_value.c. Read before: ccode/code.h. */
+/* ccode/walk.h - the state of the walk, shared by walk.c, walk_leaf.c, walk_value.c and
+ * walk_memory.c. Read before: ccode/code.h. */
 #ifndef JOT_WALK_H
 #define JOT_WALK_H
 #include "ccode/code.h"
@@ -52,6 +52,10 @@ typedef struct {
 } Walk;
 
 JOT_FN void jot_walk_node(Walk *w, uint32_t n);
+JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
+JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
+JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);
+JOT_FN void jot_walk_clear(Walk *w, uint32_t buf);
 
 JOT_FN Ix jot_walk_subst(Walk *w, Ix ix);             /* under the present positions */
 JOT_FN uint32_t jot_walk_const(Walk *w, int dtype, jot_Scalar c);

@@ -293,10 +293,41 @@ test_casts(void)
     convert(JOT_BF16, JOT_F64, 4, coarse, coarse);
 }
 
+/* ---- dumps -------------------------------------------------------------------------------- */
+
+/* Each pass of the table shows something of its own. */
+static void
+test_dumps(void)
+{
+    static const char *const word[] = { "where", "| p q", "step %", "if (i + p >= 1", "p = from" };
+    IrCase one, *c = &one;
+    int order[KERNEL_AXES], m;
+    Sched s;
+    make_window(c, false);
+    m = jot_build_order(&c->k, order);
+    CHECK(jot_sched_default(&s, &c->k, 1, m, order), "dumps: no schedule");
+    CHECK(jot_emit_passes_n == 5, "%d passes", jot_emit_passes_n);
+    for (int i = 0; i < jot_emit_passes_n; i++) {
+        char letter[2] = { jot_emit_passes[i].letter, 0 };
+        Text dump = {0}, out = {0};
+        EmitInfo info;
+        dump.mem = out.mem = &ir_mem;
+        CHECK(jot_emit_dump(&c->k, &s, jot_dialect_find("c"), "k", letter, &dump, &out, &info, NULL),
+              "dump %s", letter);
+        CHECK(dump.s && strstr(dump.s, word[i]), "dump %s: no '%s' in\n%s", letter, word[i],
+              dump.s ? dump.s : "");
+        jot_text_free(&dump);
+        jot_text_free(&out);
+    }
+    jot_sched_close(&s);
+    ir_end(c);
+}
+
 int
 main(void)
 {
     ir_open();
+    test_dumps();
     test_places();
     test_guards();
     test_casts();
