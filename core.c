@@ -257,6 +257,10 @@ static bool
 core_open(jot_Ctx *ctx, const jot_Config *config)
 {
     ctx->strings.mem = &ctx->mem;
+    jot_target_default(&ctx->target);
+#ifndef JOT_NO_HOST
+    jot_machine_detect(&ctx->target);
+#endif
     if (!core_configure(ctx, config))
         return jot_fail_memory(ctx, "jot_open");
     if (!jot_graph_open(ctx))

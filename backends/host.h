@@ -1,7 +1,7 @@
 /* backends/host.h - what a hosted build brings to jot_open(NULL), and what the two backends that
  * run a C compiler share: processes, files, the cache of compiled kernels on disk.
  *
- * These are the only files that know libc and POSIX: host.c, cache.c, tcc.c, cc.c. A build with
+ * These are the only files that know libc and POSIX: host.c, cache.c, machine.c, tcc.c, cc.c. A build with
  * JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is in the
  * table.
  *
@@ -14,6 +14,9 @@
 /* Fill in all hooks: malloc (results of at least 64 bytes are 64-byte aligned), stderr, getenv, the
  * monotonic clock. */
 JOT_FN void jot_host_hooks(jot_Hooks *hooks);
+
+/* Vector registers, cores and caches of this machine, and rates that follow from them. */
+JOT_FN void jot_machine_detect(Target *target);
 
 /* ---- shared by tcc.c, cc.c and cache.c ---- */
 

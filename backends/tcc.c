@@ -154,6 +154,9 @@ tcc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return JOT_EDEVICE;
     }
     backend->state = t;
+    ctx->target.vector_nbytes = 0;
+    ctx->target.fma = false;
+    ctx->target.flops /= 100; /* scalars, every one through memory */
     return JOT_OK;
 }
 

@@ -27,6 +27,7 @@
 #define JOT_GRAPH_H
 #include "base.h"
 #include "ops/index.h"
+#include "ops/target.h"
 
 typedef enum {
     NODE_FREE, NODE_LEAF, NODE_CONST, NODE_IOTA, NODE_RANDOM, NODE_EW, NODE_MAP, NODE_REINDEX,
@@ -116,6 +117,7 @@ struct jot_Ctx {
     Mem mem;
     jot_Config config;       /* as resolved: strings live in `strings` */
     Arena strings;
+    Target target;           /* fixed once open */
     /* first failure */
     jot_Status status;
     char message[1024];

@@ -1,0 +1,35 @@
+/* ops/target.h - what prices and schedules ask about the machine that runs the kernels.
+ *
+ *     one core   vector registers, caches, bandwidth of each level, peak
+ *     all cores  their number, bandwidth of memory together
+ *     runtime    what a launch and a hand-off to sleeping threads cost
+ *
+ * A context has one: cautious figures first, then what the host detects or has measured
+ * (backends/machine.c), then what the backend makes of it (a compiler that knows no vectors has
+ * none). It is fixed once the context is open: the same target gives the same groups and schedules.
+ *
+ * Read before: base.h. After: fuse/fuse.h, ccode/ir.h. */
+#ifndef JOT_TARGET_H
+#define JOT_TARGET_H
+#include "base.h"
+
+typedef enum { LEVEL_L1, LEVEL_L2, LEVEL_L3, LEVEL_MEMORY, LEVELS } MemoryLevel;
+
+typedef struct Target {
+    int vector_nbytes;            /* of the widest vector register: 64 AVX-512, 32 AVX2, 16 SSE and
+                                     NEON; 0: kernels are scalar */
+    int vectors;                  /* registers of that width */
+    bool fma;                     /* fused multiply-add in one instruction */
+    int cores;
+    int64_t cache_nbytes[LEVELS]; /* that one core reaches; L3 is shared; [LEVEL_MEMORY] unused */
+    double flops;                 /* per second, one core, f32; a multiply-add counts twice */
+    double bandwidth[LEVELS];     /* bytes per second, one core */
+    double bandwidth_all;         /* ... of memory, all cores together */
+    double call;                  /* seconds that one launch costs */
+    double handoff;               /* seconds until a sleeping pool is at work */
+} Target;
+
+/* A core of a plain desktop of some years ago, one of one. */
+JOT_FN void jot_target_default(Target *target);
+
+#endif
