@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #include "picture.h"
 #include "report.h"
 
@@ -122,7 +123,7 @@ report_start(Report *report, const Digits *train)
     report->started = seconds();
 }
 
-/* One line, written over about ten times a second. */
+/* One line, written over about ten times a second; into a file only the first and the last. */
 void
 report_step(Report *report, int step, int steps, int epochs, float loss)
 {
@@ -133,8 +134,10 @@ report_step(Report *report, int step, int steps, int epochs, float loss)
     }
     if (report->losses)
         report->losses[report->steps++] = loss;
-    if (step == 0 || step == steps - 1 || now - report->last > 0.1) {
-        printf("\repoch %d of %d  step %d of %d  loss %.4f  %.1f s   ", step * epochs / steps + 1,
+    bool screen = isatty(STDOUT_FILENO);
+    if (step == 0 || step == steps - 1 || (screen && now - report->last > 0.1)) {
+        printf("%sepoch %d of %d  step %d of %d  loss %.4f  %.1f s   ",
+               screen ? "\r" : step ? "\n" : "", step * epochs / steps + 1,
                epochs, step + 1, steps, loss, now - report->started);
         fflush(stdout);
         report->last = now;
