@@ -304,10 +304,6 @@ kernel_push(Make *m, const PlanStep *step)
         return jot_fail_memory(m->ctx, "plan");
     }
     *(PlanStep *)jot_vec_push(&m->ctx->mem, plan->steps) = *step;
-    if (plan->most_args < step->narg)
-        plan->most_args = step->narg;
-    if (plan->most_scalars < step->nscalar)
-        plan->most_scalars = step->nscalar;
     return true;
 }
 
@@ -341,7 +337,8 @@ kernel_code_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
     uint32_t var;
     int k;
 
-    step->code = node->at + 1;
+    while (m->plan->codes.v[step->code++].pos != node->at)
+        ;
     step->arg = m->plan->args.n;
     step->narg = (uint32_t)(spec->inputs + spec->outputs);
     for (k = 0; k < spec->inputs; k++)

@@ -62,7 +62,7 @@ typedef struct {
     int64_t count;         /* that is here */
     size_t scratch_nbytes; /* of one worker */
     double work;           /* points that it walks: what is worth sharing among threads */
-    uint32_t code;         /* 1 + position of the CODE node, whose scalars it takes; 0: none */
+    uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
     uint32_t scalar, nscalar;
 } PlanStep;
@@ -81,7 +81,6 @@ struct Plan {
     Vec(PlanScalar) scalars;
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
     size_t scratch_nbytes;        /* of one worker: each has its own */
-    uint32_t most_args, most_scalars;
     int max_rank;
     int64_t max_nelem, temp_nbytes;
     Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
@@ -126,7 +125,19 @@ typedef struct {
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
 JOT_FN bool jot_plan_compile(Make *m);
 
-/* plan_run.c: out[i] is new data for root i. */
+/* plan_run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
+typedef struct {
+    void **var;              /* per variable: its elements */
+    void **arg;              /* per plan.args; filled by the launch */
+    jot_Scalar *scalar;      /* per plan.scalars */
+    const jot_Scalar **code; /* per plan.codes: the scalars of user code */
+    unsigned char *block;
+} PlanBind;
+JOT_FN uint32_t jot_plan_bind_words(const Plan *plan); /* memory for its arrays, in jot_Scalars */
+JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
+JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */
+JOT_FN void jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind);
+/* One run for a selection: out[i] is new data for root i. */
 JOT_FN bool jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out);
 
 JOT_FN bool jot_plan_dumps(const jot_Ctx *ctx, char letter);

@@ -42,29 +42,28 @@ run_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
     return true;
 }
 
+/* What the selection supplies: where variables are, values of literals, scalars of user code. */
 static void
-run_pointers(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, unsigned char *block,
-             void **ptr)
+run_bind(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, const PlanBind *bind)
 {
     uint32_t i;
 
     for (i = 0; i < plan->vars.n; i++) {
         const PlanVar *v = &plan->vars.v[i];
 
-        ptr[i] = v->kind == VAR_LEAF ? jot_node(ctx, s->list.v[v->pos])->data->p
-               : v->kind == VAR_ASKED ? out[v->root]->p : block + v->offset;
+        bind->var[i] = v->kind == VAR_LEAF ? jot_node(ctx, s->list.v[v->pos])->data->p
+                     : v->kind == VAR_ASKED ? out[v->root]->p : bind->block + v->offset;
     }
-}
+    for (i = 0; i < plan->scalars.n; i++) {
+        const PlanScalar *from = &plan->scalars.v[i];
+        const Node *node = jot_node(ctx, s->list.v[from->pos]);
 
-static jot_Scalar
-run_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from)
-{
-    const Node *node = jot_node(ctx, s->list.v[from->pos]);
-    jot_Scalar v = node->value;
-
-    if (from->field == BUILD_STREAM)
-        v.u = node->stream;
-    return v;
+        bind->scalar[i] = node->value;
+        if (from->field == BUILD_STREAM)
+            bind->scalar[i].u = node->stream;
+    }
+    for (i = 0; i < plan->codes.n; i++)
+        bind->code[i] = jot_node(ctx, s->list.v[plan->codes.v[i].pos])->code->scalar;
 }
 
 static void
@@ -97,20 +96,17 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
 }
 
 static void
-run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const Selection *s, void **ptr,
-         void **arg, jot_Scalar *scalar, void *scratch, bool timed)
+run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *bind, bool timed)
 {
     Backend *backend = ctx->backend;
-    const jot_Scalar *given = scalar;
+    const jot_Scalar *given = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
+    void **arg = bind->arg + step->arg;
+    unsigned char *scratch = bind->block + plan->scratch;
     int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
     uint32_t i;
 
     for (i = 0; i < step->narg; i++)
-        arg[i] = ptr[plan->args.v[step->arg + i]];
-    for (i = 0; i < step->nscalar; i++)
-        scalar[i] = run_scalar(ctx, s, &plan->scalars.v[step->scalar + i]);
-    if (step->code)
-        given = jot_node(ctx, s->list.v[step->code - 1])->code->scalar;
+        arg[i] = bind->var[plan->args.v[step->arg + i]];
     if (backend->parallel && step->count > 1 && step->work >= RUN_SHARED) {
         RunShare share;
 
@@ -128,24 +124,55 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const Selection *
         run_timed(ctx, step->kernel, start);
 }
 
+JOT_FN uint32_t
+jot_plan_bind_words(const Plan *plan)
+{
+    return plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n;
+}
+
+JOT_FN void
+jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words)
+{
+    bind->scalar = words;
+    bind->var = (void **)(void *)(bind->scalar + plan->scalars.n);
+    bind->arg = bind->var + plan->vars.n;
+    bind->code = (const jot_Scalar **)(void *)(bind->arg + plan->args.n);
+}
+
+JOT_FN bool
+jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind)
+{
+    if (!run_block(ctx, plan->block_nbytes))
+        return false;
+    bind->block = ctx->plans->block;
+    bind->block += (BLOCK_ALIGN - (uintptr_t)bind->block % BLOCK_ALIGN) % BLOCK_ALIGN;
+    return true;
+}
+
+JOT_FN void
+jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind)
+{
+    bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++)
+        run_step(ctx, plan, &plan->steps.v[i], bind, timed);
+}
+
 JOT_FN bool
 jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out)
 {
-    uint32_t nptr = plan->vars.n + plan->most_args, n = nptr + plan->most_scalars + 1, i;
-    void **ptr = jot_mem_new(&ctx->mem, n, sizeof(jot_Scalar));
-    bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
-    unsigned char *block;
+    uint32_t n = jot_plan_bind_words(plan);
+    jot_Scalar *words = jot_mem_new(&ctx->mem, n, sizeof *words);
+    PlanBind bind;
+    bool ok;
 
-    if (!ptr || !run_block(ctx, plan->block_nbytes) || !run_outputs(ctx, s, out)) {
-        jot_mem_free(&ctx->mem, ptr, n * sizeof(jot_Scalar));
-        return jot_fail_memory(ctx, "run");
+    ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out);
+    if (ok) {
+        jot_plan_bind_at(&bind, plan, words);
+        run_bind(ctx, plan, s, out, &bind);
+        jot_plan_launch(ctx, plan, &bind);
     }
-    block = ctx->plans->block;
-    block += (BLOCK_ALIGN - (uintptr_t)block % BLOCK_ALIGN) % BLOCK_ALIGN;
-    run_pointers(ctx, plan, s, out, block, ptr);
-    for (i = 0; i < plan->steps.n; i++)
-        run_step(ctx, plan, &plan->steps.v[i], s, ptr, ptr + plan->vars.n,
-                 (jot_Scalar *)(void *)(ptr + nptr), block + plan->scratch, timed);
-    jot_mem_free(&ctx->mem, ptr, n * sizeof(jot_Scalar));
-    return true;
+    jot_mem_free(&ctx->mem, words, n * sizeof *words);
+    return ok || jot_fail_memory(ctx, "run");
 }
