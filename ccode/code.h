@@ -37,7 +37,7 @@ typedef enum {
     C_EW, C_CALL, /* operator `ew`, or text of value aux */
     C_DECL,     /* variable (a register); as an operand: what is in it */
     C_SET,      /* arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands: fma(arg 1, arg 2, arg
-                   0) */
+                   0). `exact`: nothing is in the lanes beyond, they may be overwritten */
     C_STORE     /* buffer aux at address arg 0 = arg 1 */
 } COp;
 

@@ -14,7 +14,7 @@
 
 static const Dialect dialects[] = {
     { "c", false, "restrict", "", "jot_fma%f" },
-    { "gnu", true, "restrict", "", "__builtin_fma%f" },
+    { "gnu", true, "restrict", "", "jot_fma%f" },
 };
 
 JOT_FN const Dialect *
@@ -46,9 +46,11 @@ static const Helper helpers[] = {
       "static jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
       "    return i < 0 ? 0 : i < n ? i : n - 1;\n}\n" },
     { "jot_fmaf",
-      "static float\njot_fmaf(float a, float b, float c)\n{\n    return a * b + c;\n}\n" },
+      "static float\njot_fmaf(float a, float b, float c)\n{\n#ifdef __FP_FAST_FMAF\n"
+      "    return __builtin_fmaf(a, b, c);\n#else\n    return a * b + c;\n#endif\n}\n" },
     { "jot_fma",
-      "static double\njot_fma(double a, double b, double c)\n{\n    return a * b + c;\n}\n" },
+      "static double\njot_fma(double a, double b, double c)\n{\n#ifdef __FP_FAST_FMA\n"
+      "    return __builtin_fma(a, b, c);\n#else\n    return a * b + c;\n#endif\n}\n" },
 };
 
 JOT_FN const char *
@@ -82,47 +84,127 @@ is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* jot_f32x8, jot_ld_f32x8, jot_st_f32x8: a vector type, its loads and stores */
+/* ---- vectors ---- */
+
+/* jot_f32x8: lanes of a type.. */
+typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName;
+
 static bool
-need_vector(Prelude *p, const char *name, size_t n)
+read_vector(const char *name, size_t n, VectorName *v)
 {
-    size_t x = n, from = 4;
-    bool ld = n > 7 && memcmp(name + 4, "ld_", 3) == 0,
-        st = n > 7 && memcmp(name + 4, "st_", 3) == 0;
-    int lanes = 0, bits = 0;
-    from += ld || st ? 3 : 0;
-    while (x > from && name[x - 1] != 'x')
+    size_t x = n;
+    v->name = name, v->n = n;
+    v->lanes = v->bits = 0;
+    while (x > 0 && name[x - 1] != 'x')
         x--;
-    if (x <= from + 1 || x >= n || (name[from] != 'f' && name[from] != 'i' && name[from] != 'u'))
+    if (x < 3 || x >= n || (name[0] != 'f' && name[0] != 'i' && name[0] != 'u'))
         return false;
     for (size_t i = x; i < n; i++) {
         if (name[i] < '0' || name[i] > '9')
             return false;
-        lanes = lanes * 10 + (name[i] - '0');
+        v->lanes = v->lanes * 10 + (name[i] - '0');
     }
-    for (size_t i = from + 1; i + 1 < x; i++)
-        bits = bits * 10 + (name[i] - '0');
-    if (ld || st) {
+    for (size_t i = 1; i + 1 < x; i++)
+        v->bits = v->bits * 10 + (name[i] - '0');
+    v->x = x;
+    return v->bits % 8 == 0 && v->bits > 0 && v->lanes > 0;
+}
+
+/* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
+ * type of a lane, %1 of them separated by commas. */
+static const Helper vector_helpers[] = {
+    { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
+             "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
+    { "st_", "static inline void\njot_st_%V(void *p, jot_%V v)\n{\n"
+             "    __builtin_memcpy(p, &v, sizeof v);\n}\n" },
+    { "ldn_", "static inline jot_%V\njot_ldn_%V(const void *p, int n)\n{\n    jot_%V v = {0};\n"
+              "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n}\n" },
+    { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n"
+              "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n}\n" },
+    { "bc_", "static inline jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
+    { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
+};
+
+/* The instruction by the compiler's name for it: written as a * b + c it is two, and left to the
+ * compiler to contract it depends on levels. clang contracts what it is told to. */
+typedef struct { const char *vector, *target, *body; } FmaName;
+static const FmaName fma_names[] = {
+    { "f32x16", "__AVX512F__", "__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)" },
+    { "f32x8", "__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)" },
+    { "f32x4", "__FMA__", "__builtin_ia32_vfmaddps(a, b, c)" },
+    { "f64x8", "__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)" },
+    { "f64x4", "__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)" },
+    { "f64x2", "__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)" },
+    { "f32x4", "__aarch64__", "__builtin_aarch64_fmav4sf(a, b, c)" },
+    { "f64x2", "__aarch64__", "__builtin_aarch64_fmav2df(a, b, c)" },
+};
+
+static void
+put_fma(Text *out, const VectorName *v)
+{
+    jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(fast)\n    return a * b + c;\n");
+    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
+        if (jot_str_len(fma_names[i].vector) == v->n && !memcmp(fma_names[i].vector, v->name, v->n))
+            jot_text_f(out, "#elif defined %s\n    return (jot_%s)%s;\n", fma_names[i].target,
+                       fma_names[i].vector, fma_names[i].body);
+    jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
+}
+
+static void
+put_lane_type(Text *out, const VectorName *v)
+{
+    if (v->name[0] == 'f')
+        jot_text_f(out, v->bits == 64 ? "double" : "float");
+    else
+        jot_text_f(out, "jot_%.*s", (int)(v->x - 1), v->name);
+}
+
+static void
+put_vector_text(Text *out, const char *text, const VectorName *v)
+{
+    for (; *text; text++) {
+        if (*text != '%') {
+            jot_text_put(out, text, 1);
+            continue;
+        }
+        switch (*++text) {
+        case 'V': jot_text_f(out, "%.*s", (int)v->n, v->name); break;
+        case 'B': jot_text_f(out, "%d", v->bits / 8); break;
+        case 'T': put_lane_type(out, v); break;
+        case 'F': put_fma(out, v); break;
+        default:
+            for (int i = 0; i < v->lanes; i++)
+                jot_text_f(out, i ? ", x" : "x");
+        }
+    }
+}
+
+/* jot_f32x8, jot_ld_f32x8, ...: a vector type and what goes with it */
+static bool
+need_vector(Prelude *p, const char *name, size_t n)
+{
+    size_t count = sizeof vector_helpers / sizeof vector_helpers[0];
+    VectorName v;
+    for (size_t i = 0; i < count; i++) {
+        size_t from = 4 + jot_str_len(vector_helpers[i].name);
         char vector[64];
         Text t = {0};
+        if (n <= from || memcmp(name + 4, vector_helpers[i].name, from - 4) ||
+            !read_vector(name + from, n - from, &v))
+            continue;
         t.s = vector;
         t.cap = sizeof vector;
-        jot_text_f(&t, "jot_%.*s", (int)(n - from), name + from);
+        jot_text_f(&t, "jot_%.*s", (int)v.n, v.name);
         need_text(p, vector, t.n, 0);
+        put_vector_text(p->out, vector_helpers[i].text, &v);
+        return true;
     }
-    if (ld)
-        jot_text_f(p->out, "static inline jot_%.*s\n%.*s(const void *p)\n{\n    jot_%.*s v;\n"
-                   "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n", (int)(n - from),
-                   name + from, (int)n, name, (int)(n - from), name + from);
-    else if (st)
-        jot_text_f(p->out, "static inline void\n%.*s(void *p, jot_%.*s v)\n{\n"
-                   "    __builtin_memcpy(p, &v, sizeof v);\n}\n", (int)n, name, (int)(n - from),
-                   name + from);
-    else
-        jot_text_f(p->out, "typedef %s%.*s %.*s __attribute__((vector_size(%d)));\n",
-                   name[from] == 'f' ? (bits == 64 ? "double" : "float") : "jot_",
-                   name[from] == 'f' ? 0 : (int)(x - 1 - from), name + from, (int)n, name,
-                   lanes * bits / 8);
+    if (!read_vector(name + 4, n - 4, &v))
+        return false;
+    jot_text_f(p->out, "typedef ");
+    put_lane_type(p->out, &v);
+    jot_text_f(p->out, " %.*s __attribute__((vector_size(%d)));\n", (int)n, name,
+               v.lanes * v.bits / 8);
     return true;
 }
 

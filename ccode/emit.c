@@ -115,6 +115,43 @@ print_register(Printer *p, uint32_t n)
     return at_once;
 }
 
+/* An operand of a function of vectors: a scalar goes to all lanes. */
+static void
+print_all_lanes(Printer *p, uint32_t n, int dtype)
+{
+    if (p->code->inst.v[n].lanes) {
+        jot_print_expr(p, n, 13, WHOLE);
+        return;
+    }
+    jot_text_f(p->out, "jot_bc_%sx%d(", jot_print_short(dtype), p->lanes);
+    jot_print_expr(p, n, 13, WHOLE);
+    jot_text_f(p->out, ")");
+}
+
+/* acc = fma(a, b, acc) */
+static void
+print_fma(Printer *p, const Inst *in, LaneMode mode)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    bool vector = in->lanes && mode == WHOLE;
+    if (vector)
+        jot_text_f(p->out, "jot_fma_%sx%d", jot_print_short(in->dtype), p->lanes);
+    else
+        for (const char *c = p->d->fma; *c; c++)
+            if (c[0] == '%' && c[1] == 'f')
+                jot_text_f(p->out, "%s", in->dtype == JOT_F64 ? "" : "f"), c++;
+            else
+                jot_text_put(p->out, c, 1);
+    for (int i = 1; i <= 3; i++) {
+        jot_text_f(p->out, i == 1 ? "(" : ", ");
+        if (vector)
+            print_all_lanes(p, arg[i % 3], in->dtype);
+        else
+            jot_print_expr(p, arg[i % 3], 13, mode);
+    }
+    jot_text_f(p->out, ")");
+}
+
 static void
 print_set_value(Printer *p, const Inst *in, LaneMode mode)
 {
@@ -122,20 +159,9 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
     int dtype;
     jot_print_expr(p, arg[0], 0, mode);
     jot_text_f(p->out, " = ");
-    if (in->narg == 3) {
-        for (const char *c = p->d->fma; *c; c++)
-            if (c[0] == '%' && c[1] == 'f')
-                jot_text_f(p->out, "%s", in->dtype == JOT_F64 ? "" : "f"), c++;
-            else
-                jot_text_put(p->out, c, 1);
-        jot_text_f(p->out, "(");
-        jot_print_expr(p, arg[1], 13, mode);
-        jot_text_f(p->out, ", ");
-        jot_print_expr(p, arg[2], 13, mode);
-        jot_text_f(p->out, ", ");
-        jot_print_expr(p, arg[0], 13, mode);
-        jot_text_f(p->out, ")");
-    } else if (in->ew)
+    if (in->narg == 3)
+        print_fma(p, in, mode);
+    else if (in->ew)
         jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), false, arg,
                            in->dtype, mode);
     else
@@ -143,19 +169,22 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
     jot_text_f(p->out, ";\n");
 }
 
+/* It is a vector, or may stand for one in an operation on vectors. */
 static bool
-operand_whole(Printer *p, uint32_t n)
+operand_whole(Printer *p, uint32_t n, bool scalar)
 {
     const Inst *in = &p->code->inst.v[n];
-    return in->lanes && (!in->in_place || jot_print_whole(p, n));
+    return in->lanes ? !in->in_place || jot_print_whole(p, n) : scalar;
 }
 
 static void
 print_set(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
-    bool whole = p->d->vectors && in->lanes == p->lanes && in->narg == 2 &&
-                 operand_whole(p, arg[1]) && in->dtype >= JOT_F32 &&
+    bool fma = in->narg == 3;
+    bool whole = p->d->vectors && in->lanes && (in->lanes == p->lanes || in->exact) &&
+                 operand_whole(p, arg[1], fma) && in->dtype >= JOT_F32 &&
+                 (!fma || operand_whole(p, arg[2], true)) &&
                  (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
     if (in->lanes && !whole)
         lane_loop(p, in->lanes);
@@ -170,17 +199,17 @@ print_store(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     int dtype = p->k->bufs.v[in->aux].dtype;
     bool half = dtype == JOT_F16 || dtype == JOT_BF16;
-    bool whole = p->d->vectors && in->lanes == p->lanes && !half && dtype >= JOT_F32 &&
-                 operand_whole(p, arg[1]);
+    bool whole = p->d->vectors && in->lanes && !half && dtype >= JOT_F32 &&
+                 operand_whole(p, arg[1], false), part = in->lanes < p->lanes;
     if (whole) {
         begin_line(p);
-        jot_text_f(p->out, "jot_st_%sx%d(", jot_print_short(dtype), p->lanes);
+        jot_text_f(p->out, "jot_st%s_%sx%d(", part ? "n" : "", jot_print_short(dtype), p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, arg[0], 2, WHOLE);
         jot_text_f(p->out, ", ");
         jot_print_expr(p, arg[1], 13, WHOLE);
-        jot_text_f(p->out, ");\n");
+        jot_text_f(p->out, part ? ", %d);\n" : ");\n", in->lanes);
         return;
     }
     if (in->lanes)

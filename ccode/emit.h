@@ -23,7 +23,7 @@ typedef struct {
     bool vectors;         /* GNU vector types; else each lane is a variable of its own */
     const char *restrict_; /* "restrict" or "" */
     const char *function; /* what stands before "void name(" */
-    const char *fma;      /* spelling of fma for %f = "f" or "", e.g. "__builtin_fma%f" */
+    const char *fma;      /* spelling of a scalar fma for %f = "f" or "" */
 } Dialect;
 JOT_FN const Dialect *jot_dialect_find(const char *name); /* NULL: none of that name */
 

@@ -360,12 +360,14 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
     }
     if (in->narg > 1)
         jot_text_f(p->out, " ? ");
-    if (mode == WHOLE && in->lanes) {
-        jot_text_f(p->out, "jot_ld_%sx%d(", jot_print_short(in->dtype), in->lanes);
+    if (mode == WHOLE && in->lanes) { /* scratch memory has a vector to spare at its end */
+        bool part = in->lanes < p->lanes && p->k->bufs.v[in->aux].role != BUF_SCRATCH;
+        jot_text_f(p->out, "jot_ld%s_%sx%d(", part ? "n" : "", jot_print_short(in->dtype),
+                   p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, arg_of(p, in, 0), 2, EACH_LANE);
-        jot_text_f(p->out, ")");
+        jot_text_f(p->out, part ? ", %d)" : ")", in->lanes);
     } else
         print_element(p, in, mode);
     if (in->narg > 1) {
@@ -541,7 +543,8 @@ jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode)
     jot_text_f(p->out, wrap ? ")" : "");
 }
 
-/* Vectors of gcc and clang know + - * / and negation of floats, and loads of full vectors. */
+/* Vectors of gcc and clang know + - * / and negation of floats, and loads; where fewer lanes are in
+ * use the others hold anything. */
 JOT_FN bool
 jot_print_whole(Printer *p, uint32_t n)
 {
@@ -549,8 +552,7 @@ jot_print_whole(Printer *p, uint32_t n)
     if (!p->d->vectors || !in->lanes)
         return false;
     if (in->op == C_LOAD)
-        return in->lanes == p->lanes && in->narg == 1 && in->dtype >= JOT_F32 &&
-               p->k->bufs.v[in->aux].dtype == in->dtype;
+        return in->narg == 1 && in->dtype >= JOT_F32 && p->k->bufs.v[in->aux].dtype == in->dtype;
     if (in->op != C_EW || in->dtype < JOT_F32 ||
         (in->ew != EW_ADD && in->ew != EW_SUB && in->ew != EW_MUL && in->ew != EW_DIV &&
          in->ew != EW_NEG))

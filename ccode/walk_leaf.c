@@ -35,14 +35,22 @@ jot_walk_clear(Walk *w, uint32_t buf)
     w->vars--;
 }
 
-static void
-set(Walk *w, uint32_t decl, uint32_t value, EwOp op, int lanes)
+static Inst
+set_inst(Walk *w, uint32_t stage, int lanes)
 {
     Inst in = {0};
-    uint32_t arg[2];
     in.op = C_SET;
-    in.dtype = w->code->inst.v[decl].dtype;
     in.lanes = (uint8_t)lanes;
+    in.exact = lanes && (jot_stage_free(w->s, &w->s->stages.v[stage]) >> w->vector_axis & 1);
+    return in;
+}
+
+static void
+set(Walk *w, uint32_t stage, uint32_t decl, uint32_t value, EwOp op, int lanes)
+{
+    Inst in = set_inst(w, stage, lanes);
+    uint32_t arg[2];
+    in.dtype = w->code->inst.v[decl].dtype;
     in.ew = (uint8_t)op;
     arg[0] = decl;
     arg[1] = value;
@@ -71,7 +79,7 @@ walk_init(Walk *w, const Stage *st, uint32_t stage)
     if (st->acc.kind == PLACE_MEM)
         jot_walk_put(w, &st->acc, jot_walk_const(w, v->dtype, c));
     else
-        set(w, jot_walk_kept(w, stage, true), jot_walk_const(w, v->dtype, c), EW_NONE,
+        set(w, stage, jot_walk_kept(w, stage, true), jot_walk_const(w, v->dtype, c), EW_NONE,
             w->lanes ? w->s->lanes : 0);
 }
 
@@ -117,18 +125,16 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
     uint32_t decl = jot_walk_kept(w, stage, true);
     bool product = in->op == C_EW && in->ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
     if (product && w->s->fma) {
-        Inst fma = {0};
+        Inst fma = set_inst(w, stage, w->lanes);
         uint32_t arg[3];
         arg[0] = decl;
         arg[1] = w->code->args.v[in->arg];
         arg[2] = w->code->args.v[in->arg + 1];
-        fma.op = C_SET;
         fma.ew = EW_ADD;
         fma.dtype = v->dtype;
-        fma.lanes = (uint8_t)w->lanes;
         jot_code_add(&w->b, fma, arg, 3, NULL);
     } else
-        set(w, decl, body, (EwOp)v->ew, w->lanes);
+        set(w, stage, decl, body, (EwOp)v->ew, w->lanes);
 }
 
 static void
@@ -158,7 +164,7 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
 static void
 walk_reload(Walk *w, const Stage *st, uint32_t stage)
 {
-    set(w, jot_walk_kept(w, stage, true), jot_walk_get(w, &st->acc), EW_NONE, w->lanes);
+    set(w, stage, jot_walk_kept(w, stage, true), jot_walk_get(w, &st->acc), EW_NONE, w->lanes);
 }
 
 static void

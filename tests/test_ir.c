@@ -177,8 +177,8 @@ fill_in(char *out, const char *text, int lanes)
     *out = 0;
 }
 
-typedef struct { const char *dialect; int lanes, cc; } Target;
-static const Target targets[] = {
+typedef struct { const char *dialect; int lanes, cc; } IrTarget;
+static const IrTarget targets[] = {
     { "c", 1, GCC }, { "c", 1, TCC }, { "c", 1, CLANG }, { "c", 4, GCC }, { "c", 4, TCC },
     { "gnu", 8, GCC_NATIVE }, { "gnu", 16, GCC_NATIVE }, { "gnu", 8, CLANG_NATIVE }
 };
