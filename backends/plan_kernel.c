@@ -278,8 +278,26 @@ kernel_scalars(Make *m, const BuildArgs *args)
     return true;
 }
 
+/* Bytes that all calls of a launch share: the last argument, a temporary of this step alone. */
 static bool
-kernel_step_args(Make *m, const BuildArgs *args, PlanStep *step)
+kernel_shared(Make *m, size_t nbytes, PlanStep *step)
+{
+    PlanVar *v;
+
+    if (!nbytes)
+        return true;
+    if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
+        return jot_fail_memory(m->ctx, "plan");
+    v = jot_vec_push(&m->ctx->mem, m->plan->vars);
+    v->kind = VAR_TEMP;
+    v->first = v->last = m->plan->steps.n;
+    v->nbytes = nbytes;
+    step->narg++;
+    return kernel_arg(m, m->plan->vars.n - 1);
+}
+
+static bool
+kernel_step_args(Make *m, const BuildArgs *args, size_t shared_nbytes, PlanStep *step)
 {
     uint32_t i, var;
 
@@ -291,7 +309,7 @@ kernel_step_args(Make *m, const BuildArgs *args, PlanStep *step)
         if (!kernel_var(m, jot_node(m->ctx, args->bufs.v[i])->at, m->plan->steps.n, &var)
             || !kernel_arg(m, var))
             return false;
-    return kernel_scalars(m, args);
+    return kernel_shared(m, shared_nbytes, step) && kernel_scalars(m, args);
 }
 
 static bool
@@ -355,7 +373,6 @@ kernel_code_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
 static bool
 kernel_code_step(Make *m, uint32_t group, NodeId id)
 {
-    EmitInfo info = {0};
     PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
     const char *name = jot_node(m->ctx, id)->code->name;
@@ -366,9 +383,9 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     t.cap = sizeof what;
     jot_text_f(&t, "code %.*s", 80, name);
     text.mem = &m->ctx->mem;
-    if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &info.steps) && text.s)
+    if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &step.count[0]) && text.s)
         step.kernel = kernel_share(m, &text, what, true);
-    step.count = info.steps;
+    step.phases = 1;
     step.work = RUN_SHARED; /* the user says so */
     jot_text_free(&text);
     if (!step.kernel)
@@ -415,9 +432,10 @@ jot_plan_step(Make *m, uint32_t group)
         step.kernel = kernel_share(m, &text, what, false);
     if (step.kernel)
         kernel_dump_name(&m->dump, dumped, step.kernel);
-    step.count = info.steps;
+    step.phases = info.phases;
+    memcpy(step.count, info.steps, sizeof step.count);
     step.scratch_nbytes = info.scratch_nbytes;
-    if (step.kernel && !kernel_step_args(m, &args, &step)) {
+    if (step.kernel && !kernel_step_args(m, &args, info.shared_nbytes, &step)) {
         jot_plan_kernel_unref(m->ctx, step.kernel);
         step.kernel = NULL;
     }

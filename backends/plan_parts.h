@@ -58,8 +58,9 @@ typedef struct {
 typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
 
 typedef struct {
-    PlanKernel *kernel;    /* shared by its text, which lacks the extent of a parallel loop: */
-    int64_t count;         /* that is here */
+    PlanKernel *kernel;    /* shared by its text, which lacks the extents of parallel loops: */
+    int phases;
+    int64_t count[SCHED_PHASES]; /* those are here, one per phase */
     size_t scratch_nbytes; /* of one worker */
     double work;           /* points that it walks: what is worth sharing among threads */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */

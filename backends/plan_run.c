@@ -84,6 +84,7 @@ typedef struct {
     const jot_Scalar *scalar;
     unsigned char *scratch;
     size_t scratch_nbytes;
+    int64_t phase;
 } RunShare;
 
 static void
@@ -92,7 +93,8 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
     const RunShare *share = p;
 
     share->fn(share->arg, NULL, share->scalar,
-              share->scratch + (size_t)worker * share->scratch_nbytes, 0, lo, hi);
+              share->scratch + (size_t)worker * share->scratch_nbytes,
+              share->phase, lo, hi);
 }
 
 static void
@@ -103,21 +105,23 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     void **arg = bind->arg + step->arg;
     unsigned char *scratch = bind->block + plan->scratch;
     int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
+    RunShare share;
     uint32_t i;
 
     for (i = 0; i < step->narg; i++)
         arg[i] = bind->var[plan->args.v[step->arg + i]];
-    if (backend->parallel && step->count > 1 && step->work >= RUN_SHARED) {
-        RunShare share;
+    share.fn = step->kernel->fn;
+    share.arg = arg;
+    share.scalar = given;
+    share.scratch = scratch;
+    share.scratch_nbytes = plan->scratch_nbytes;
+    for (share.phase = 0; share.phase < step->phases; share.phase++) {
+        int64_t count = step->count[share.phase];
 
-        share.fn = step->kernel->fn;
-        share.arg = arg;
-        share.scalar = given;
-        share.scratch = scratch;
-        share.scratch_nbytes = plan->scratch_nbytes;
-        backend->parallel(backend, step->count, run_share, &share);
-    } else {
-        step->kernel->fn(arg, NULL, given, scratch, 0, 0, step->count);
+        if (backend->parallel && count > 1 && step->work >= RUN_SHARED)
+            backend->parallel(backend, count, run_share, &share);
+        else
+            run_share(&share, 0, count, 0);
     }
     ctx->stats.kernels_run++;
     if (timed)

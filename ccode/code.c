@@ -27,7 +27,9 @@ jot_code_open(Code *code, Blocks *b, const Kernel *k, const Sched *s, Text *why)
     code->s = s;
     code->why = why;
     code->ok = true;
-    code->steps = 1;
+    code->phases = 1;
+    for (int i = 0; i < SCHED_PHASES; i++)
+        code->steps[i] = 1;
     code->table = jot_mem_new(k->mem, CODE_TABLE, sizeof *code->table);
     b->code = code;
     jot_vec_push(k->mem, code->inst);

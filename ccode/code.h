@@ -25,6 +25,7 @@ typedef enum {
     C_TAIL,     /* block run by the caller whose [lo, hi) holds step c.i */
     C_LIN,      /* c.i + sum of coefficient * operand */
     C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */
+    C_PHASE,    /* the caller's phase, as an index value */
     C_GE0, C_EQ0, C_INOT, C_IAND, C_IOR,
     C_IMIN, C_IMAX,
     C_CLAMP,    /* arg 0 moved into 0 .. c.i - 1 */
@@ -69,7 +70,8 @@ typedef struct {
     Vec(int64_t) coefs;
     uint32_t *table;            /* pure records by hash */
     Vec(uint32_t) order;        /* records as they stand in the text (jot_code_order) */
-    int64_t steps;
+    int phases;
+    int64_t steps[SCHED_PHASES]; /* of the loop that callers share */
     Text *why;
     bool ok;
 } Code;

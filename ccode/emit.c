@@ -303,7 +303,7 @@ print_block(Printer *p, uint32_t block)
 
 /* ---- the function ---- */
 
-typedef struct { bool buf, scalars, scratch, range; bool used[256]; } Used;
+typedef struct { bool buf, scalars, scratch, range, phase; bool used[256]; } Used;
 
 static void
 find_used(const Printer *p, Used *u)
@@ -316,11 +316,22 @@ find_used(const Printer *p, Used *u)
         if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT)
             u->used[in->aux % 256] = true;
         u->scalars |= in->op == C_SCALAR;
+        u->phase |= in->op == C_PHASE;
         u->range |= (in->op == C_FOR && in->wide) || in->op == C_TAIL;
     }
     for (uint32_t b = 1; b < p->k->bufs.n; b++)
         if (u->used[b % 256])
             *(p->k->bufs.v[b].role == BUF_SCRATCH ? &u->scratch : &u->buf) = true;
+}
+
+/* buf[] holds inputs and outputs; what calls share follows as one block. */
+static uint32_t
+count_bufs(const Kernel *k)
+{
+    uint32_t n = 0;
+    for (uint32_t b = 1; b < k->bufs.n; b++)
+        n += k->bufs.v[b].role == BUF_INPUT || k->bufs.v[b].role == BUF_OUTPUT;
+    return n;
 }
 
 static size_t
@@ -333,32 +344,36 @@ scratch_size(const KBuf *b)
 static void
 print_pointers(Printer *p, const Used *u)
 {
-    uint32_t number = 0;
-    size_t offset = 0;
+    uint32_t number = 0, nbufs = count_bufs(p->k);
+    size_t offset[2] = {0};
     for (uint32_t b = 1; b < p->k->bufs.n; b++) {
         const KBuf *buf = &p->k->bufs.v[b];
         const char *type = jot_print_memory_type(buf->dtype);
-        bool scratch = buf->role == BUF_SCRATCH;
+        bool shared = buf->role == BUF_SHARED, scratch = shared || buf->role == BUF_SCRATCH;
         p->buf_name[b] = jot_print_take(p, buf->name);
         if (u->used[b % 256]) {
             const char *alone = buf->may_alias ? "" : p->d->restrict_;
             jot_text_f(p->out, "    %s%s *%s%s", jot_buf_written(p->s, b) ? "" : "const ", type,
                        alone, *alone ? " " : "");
             jot_print_name(p, p->buf_name[b]);
-            if (scratch)
-                jot_text_f(p->out, " = (%s *)(void *)((char *)scratch + %zu);\n", type, offset);
+            if (shared)
+                jot_text_f(p->out, " = (%s *)(void *)((char *)buf[%u] + %zu);\n", type, nbufs,
+                           offset[1]);
+            else if (scratch)
+                jot_text_f(p->out, " = (%s *)(void *)((char *)scratch + %zu);\n", type, offset[0]);
             else
                 jot_text_f(p->out, " = buf[%u];\n", number);
         }
         number += !scratch;
-        offset += scratch ? scratch_size(buf) : 0;
+        offset[shared] += scratch ? scratch_size(buf) : 0;
     }
 }
 
 static void
 print_unused(Printer *p, const Used *u)
 {
-    jot_text_f(p->out, "    %s(void)ints, (void)phase", u->buf ? "" : "(void)buf, ");
+    jot_text_f(p->out, "    %s(void)ints%s", u->buf ? "" : "(void)buf, ",
+               u->phase ? "" : ", (void)phase");
     jot_text_f(p->out, "%s%s%s;\n", u->scalars ? "" : ", (void)scalars",
                u->scratch ? "" : ", (void)scratch",
                u->range ? "" : ", (void)lo, (void)hi");
@@ -412,12 +427,13 @@ static void
 fill_info(const Printer *p, size_t from, EmitInfo *info)
 {
     memset(info, 0, sizeof *info);
-    info->steps = p->code->steps;
+    info->phases = p->code->phases;
+    memcpy(info->steps, p->code->steps, sizeof info->steps);
+    info->nbufs = count_bufs(p->k);
     for (uint32_t b = 1; b < p->k->bufs.n; b++)
-        if (p->k->bufs.v[b].role == BUF_SCRATCH)
-            info->scratch_nbytes += scratch_size(&p->k->bufs.v[b]);
-        else
-            info->nbufs++;
+        if (p->k->bufs.v[b].role >= BUF_SCRATCH)
+            *(p->k->bufs.v[b].role == BUF_SHARED ? &info->shared_nbytes : &info->scratch_nbytes) +=
+                scratch_size(&p->k->bufs.v[b]);
     for (size_t i = from; i < p->out->n; i++)
         info->lines += p->out->s[i] == '\n';
 }

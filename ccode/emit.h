@@ -8,9 +8,11 @@
  * Every function has one signature:
  *     void NAME(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *scratch,
  *               jot_i64 phase, jot_i64 lo, jot_i64 hi)
- * buf: the kernel's buffers that are not scratch, in order. [lo, hi): steps of the outermost
- * parallel loop, within 0..info.steps. scratch: info.scratch_nbytes bytes, 64-byte aligned, private
- * to a call.
+ * buf: the kernel's inputs and outputs, in order; behind them, if info.shared_nbytes is not 0, that
+ * many bytes, 64-byte aligned, that all calls of a launch share. A launch is its phases 0 ..
+ * info.phases - 1 one after the other; phase p is calls whose [lo, hi), steps of its outermost
+ * parallel loop, cover 0..info.steps[p], at any time each. scratch: info.scratch_nbytes bytes,
+ * 64-byte aligned, private to a call.
  *
  * Read before: ccode/ir.h. After: ccode/walk.c, ccode/emit.c, ccode/dialect.c. */
 #ifndef JOT_EMIT_H
@@ -28,9 +30,10 @@ typedef struct {
 JOT_FN const Dialect *jot_dialect_find(const char *name); /* NULL: none of that name */
 
 typedef struct {
-    int64_t steps;          /* iterations of the outermost parallel loop; 1: call with (0, 1) */
-    size_t scratch_nbytes;
-    uint32_t nbufs;         /* pointers in buf[] */
+    int phases;
+    int64_t steps[SCHED_PHASES]; /* of the outermost parallel loop; 1: call with (0, 1) */
+    size_t scratch_nbytes, shared_nbytes;
+    uint32_t nbufs;         /* pointers in buf[], without the one to shared bytes */
     uint32_t lines;         /* of the text */
 } EmitInfo;
 

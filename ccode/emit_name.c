@@ -105,7 +105,7 @@ static bool
 always_in_place(const Inst *in)
 {
     return (in->op == C_LIN && !in->named) || in->op == C_CONST || in->op == C_LANE ||
-           jot_print_is_condition(in);
+           in->op == C_PHASE || jot_print_is_condition(in);
 }
 
 static bool

@@ -79,7 +79,8 @@ JOT_FN uint64_t jot_layout_hash(uint64_t seed, const Layout *layout);
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
-typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_SCRATCH } BufRole;
+/* SCRATCH: private to a call. SHARED: of one launch, seen by all its calls and phases. */
+typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_SCRATCH, BUF_SHARED } BufRole;
 
 typedef struct {
     const char *name;       /* owned by the kernel's arena */
@@ -164,8 +165,8 @@ JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);
 JOT_FN void jot_kernel_close(Kernel *k);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */
 JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
-/* Row-major until jot_kernel_layout. The function's buf[] holds the buffers that are not scratch,
- * in this order: buf[0] is the first. */
+/* Row-major until jot_kernel_layout. The function's buf[] holds the inputs and outputs in this
+ * order: buf[0] is the first. */
 JOT_FN uint32_t jot_kernel_buf(Kernel *k, const char *name, jot_DType dtype, BufRole role,
                                int rank, const int64_t *ext);
 JOT_FN void jot_kernel_layout(Kernel *k, uint32_t buf, const Layout *layout); /* copied */
@@ -213,7 +214,7 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  * loops is `step` wide. Text: axis[:step][kind], "i" is "i:1".
  *     i:8 i          i in blocks of 8, then one by one (a rest is re-emitted with its own extent)
  *     w:1u           unrolled           o:1v   the lanes (extent left must be <= lanes)
- *     r:1p           parallel: only the outermost loop of the function
+ *     r:1p           parallel: only the outermost loops of a phase (n:1p c:1p: all pairs)
  *     j:8U           unrolled; each copy has its own partial sum
  *     w:14c          blocks: in the last one unrolled copies beyond the end read the last element
  *                    and do not store     o:32d   the last one runs over the end (padded layouts)
@@ -235,10 +236,19 @@ typedef enum {
 } PlaceKind;
 typedef struct { uint8_t kind; uint32_t buf, at; } Place; /* at: indices in sched.ixs */
 
+/* A reduction may come in two stages. The first has partial results: each step of its first `part`
+ * loops, of which those over axes that are reduced say which, has one of its own, kept in memory.
+ * The second (`combine`) runs over these in order and has the value.
+ *     %4: r:64p || r j; acc rows[r/64, j]      +%4: j:1p | r:64d; res y[j]
+ * Stages of one phase stand together, phases in order: a later one starts when every call of the
+ * one before has returned. What crosses from one to another lies in an output or shared buffer. */
 #define STAGE_LOOPS 22
+#define SCHED_PHASES 8
 typedef struct {
     bool store;             /* a store, else a value */
+    bool combine;
     uint8_t n, nat;         /* loops; how many stand around the place where the value is kept */
+    uint8_t part, phase;
     uint32_t what;          /* number of the store or value */
     Place acc;              /* partial results of a reduction */
     Place res;              /* the finished value: NONE or MEM; NONE after acc MEM: where acc is */
@@ -273,6 +283,7 @@ JOT_FN int jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, i
  *     lanes 8 | fma | fuse m = n h w | split h = hh hr:2 | layout x 0 2 3 1 halo 2:1,1
  *     %4: n h:14 i:128 o:32 h w:14 | p q i w:1u o:16u o:1v; keep y[n, o, h, w]
  *     %7: r:1p j; res t[r, j]          %5: i | r j; acc t[j]          !0: n h:14 ...
+ *     %4: r:64p || r j; acc u[r/64, j] | phase | +%4: j | r:64d
  * %4 or %name is a value, !0 a store; "|" marks `at` (none: reductions 0, values all loops). Layout
  * lines set the layouts of the kernel's buffers. Reading: false with the reason in why; *s must be
  * closed or fresh. */
@@ -286,6 +297,13 @@ JOT_FN bool jot_sched_read(Sched *s, Kernel *k, const char *text, size_t n, Text
  * this adds to the kernel, as large as what lies inside of the loops around all uses. The outermost
  * loop is parallel when that is legal. Call once per kernel. */
 JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order);
+/* What is shared among threads: loops are marked parallel, nests put into phases, sums over an outer
+ * loop cut into pieces (ccode/sched_phase.c). For schedules of serial loops in one phase. */
+typedef struct {
+    double grain;           /* points of a piece, at least */
+    double least;           /* elements summed up in a piece, at least */
+} PhaseHow;
+JOT_FN void jot_sched_phases(Sched *s, const PhaseHow *how);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
 JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */
@@ -294,6 +312,7 @@ JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, whic
 
 typedef enum {
     TREE_POISON, TREE_ROOT, TREE_LOOP,
+    TREE_PHASE,     /* number `stage` */
     TREE_IF_FIRST, TREE_IF_LATER,   /* all of the loops in `ifs` stand at their first step */
     TREE_IF_LAST, TREE_IF_BEFORE,   /* ... at their last step / not all */
     TREE_CLEAR,     /* a buffer is set to an identity or its halo value before anything else */
@@ -305,7 +324,7 @@ typedef struct {
     uint8_t op;
     bool quiet;             /* LOOP of an init, reload or finish part: a reduce loop counts as 1
                                step */
-    uint32_t stage;         /* leaves: stage number; CLEAR: buffer */
+    uint32_t stage;         /* leaves: stage number; CLEAR: buffer; PHASE: number */
     uint32_t kids, next;    /* first child, next sibling */
     uint32_t ifs, nifs;     /* IF: loops (tree nodes) in tree.refs */
     SLoop loop;

@@ -21,6 +21,7 @@ typedef struct {
     Tree *t;
     const Sched *s;
     Text *why;
+    uint32_t root;              /* the tree's, or the present phase's */
     uint32_t path[STAGE_LOOPS]; /* loops around the last leaf, outermost first */
     int n;
     bool ok;
@@ -122,7 +123,7 @@ add_reduction(Lower *w, uint32_t stage, uint32_t around, uint32_t mark)
     uint32_t outer[STAGE_LOOPS];
     int n = 0;
     for (int i = 0; i < st->nat; i++)
-        if (reduced >> st->loop[i].axis & 1)
+        if ((reduced >> st->loop[i].axis & 1) && !jot_loop_parts(w->s, st, i))
             outer[n++] = w->path[i];
     if (st->acc.kind != PLACE_MEM)
         insert_before(w, around, mark, part(w, stage, TREE_DECL, true));
@@ -171,7 +172,7 @@ lower_add_stage(Lower *w, uint32_t stage)
         share++;
     leaf = add_node(w, st->store ? TREE_STORE : reduce ? TREE_STEP : TREE_VALUE, stage);
     n = foreign_loops(w, st, share, foreign);
-    parent = share ? w->path[share - 1] : 1;
+    parent = share ? w->path[share - 1] : w->root;
     for (int i = share; i < st->n; i++) {
         w->path[i] = lower_add_loop(w, &st->loop[i], false);
         if (i > share)
@@ -188,7 +189,7 @@ lower_add_stage(Lower *w, uint32_t stage)
         uint32_t mark = st->nat < st->n ? w->path[st->nat] : leaf;
         if (st->nat == share)
             mark = top;
-        add_reduction(w, stage, st->nat ? w->path[st->nat - 1] : 1, mark);
+        add_reduction(w, stage, st->nat ? w->path[st->nat - 1] : w->root, mark);
     }
 }
 
@@ -199,7 +200,16 @@ add_clears(Lower *w)
     const Kernel *k = w->s->k;
     for (uint32_t b = 1; b < k->bufs.n; b++)
         if (jot_buf_cleared(w->s, b))
-            append(w, 1, add_node(w, TREE_CLEAR, b));
+            append(w, w->root, add_node(w, TREE_CLEAR, b));
+}
+
+/* A phase begins with no loop open. */
+static void
+add_phase(Lower *w, uint8_t phase)
+{
+    w->root = add_node(w, TREE_PHASE, phase);
+    append(w, 1, w->root);
+    w->n = 0;
 }
 
 JOT_FN bool
@@ -212,10 +222,15 @@ jot_lower(Tree *t, const Sched *s, Text *why)
     w.s = s;
     w.why = why;
     jot_vec_push(t->mem, t->nodes);
-    add_node(&w, TREE_ROOT, 0);
+    w.root = add_node(&w, TREE_ROOT, 0);
+    if (s->stages.n && s->stages.v[s->stages.n - 1].phase)
+        add_phase(&w, 0);
     add_clears(&w);
-    for (uint32_t i = 0; i < s->stages.n && !t->mem->failed; i++)
+    for (uint32_t i = 0; i < s->stages.n && !t->mem->failed; i++) {
+        if (i && s->stages.v[i].phase != s->stages.v[i - 1].phase)
+            add_phase(&w, s->stages.v[i].phase);
         lower_add_stage(&w, i);
+    }
     return !t->mem->failed;
 }
 
@@ -229,7 +244,7 @@ jot_lower_close(Tree *t)
 /* ---- printer ---- */
 
 static const char *const tree_name[] = {
-    "poison", "root", "loop", "if first", "if later", "if last", "if before", "clear", "declare",
+    "poison", "root", "loop", "phase", "if first", "if later", "if last", "if before", "clear", "declare",
     "init", "reload", "step", "finish", "save", "value", "store"
 };
 
@@ -246,10 +261,12 @@ print_node(const Tree *t, const Sched *s, uint32_t n, int depth, Text *text)
         jot_text_f(text, "%s", tree_name[node->op]);
     for (uint32_t i = 0; i < node->nifs; i++)
         jot_loop_print(s, &t->nodes.v[t->refs.v[node->ifs + i]].loop, text);
+    if (node->op == TREE_PHASE)
+        jot_text_f(text, " %u", node->stage);
     if (node->op == TREE_CLEAR)
         jot_text_f(text, " %s", s->k->bufs.v[node->stage].name);
     else if (node->op > TREE_CLEAR)
-        jot_text_f(text, " %c%u", s->stages.v[node->stage].store ? '!' : '%',
+        jot_text_f(text, " %s%c%u", s->stages.v[node->stage].combine ? "+" : "", s->stages.v[node->stage].store ? '!' : '%',
                    s->stages.v[node->stage].what);
     jot_text_f(text, "\n");
     for (uint32_t kid = node->kids; kid && depth < 60; kid = t->nodes.v[kid].next)

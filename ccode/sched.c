@@ -132,7 +132,10 @@ JOT_FN uint64_t
 jot_stage_free(const Sched *s, const Stage *st)
 {
     uint64_t axes = st->store ? s->k->stores.v[st->what].free : s->k->values.v[st->what].free;
-    return jot_sched_axes(s, axes | place_axes(s, &st->acc) | place_axes(s, &st->res));
+    axes = jot_sched_axes(s, axes | place_axes(s, &st->acc) | place_axes(s, &st->res));
+    if (st->part) /* the places of partial results are no axes of the value */
+        axes &= ~jot_sched_axes(s, s->k->values.v[st->what].axes);
+    return axes;
 }
 
 JOT_FN uint64_t
@@ -148,9 +151,39 @@ JOT_FN int
 jot_stage_of(const Sched *s, uint32_t value)
 {
     for (uint32_t i = 0; i < s->stages.n; i++)
-        if (!s->stages.v[i].store && s->stages.v[i].what == value)
+        if (!s->stages.v[i].store && s->stages.v[i].what == value && !s->stages.v[i].part)
             return (int)i;
     return -1;
+}
+
+JOT_FN int
+jot_stage_partial(const Sched *s, uint32_t value)
+{
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        if (!s->stages.v[i].store && s->stages.v[i].what == value && s->stages.v[i].part)
+            return (int)i;
+    return -1;
+}
+
+JOT_FN bool
+jot_loop_parts(const Sched *s, const Stage *st, int i)
+{
+    return i < st->part &&
+        (jot_sched_axes(s, s->k->values.v[st->what].axes) >> st->loop[i].axis & 1);
+}
+
+JOT_FN Ix
+jot_loop_part(const Sched *s, const SLoop *l)
+{
+    Ix axis = jot_ix_axis(s->k->ix, l->axis);
+    return l->step == 1 ? axis
+        : jot_ix_div(s->k->ix, axis, jot_ix_const(s->k->ix, l->step), NULL);
+}
+
+JOT_FN const Place *
+jot_stage_place(const Stage *st)
+{
+    return st->res.kind == PLACE_MEM ? &st->res : st->acc.kind == PLACE_MEM ? &st->acc : NULL;
 }
 
 typedef struct {
@@ -181,7 +214,13 @@ static int
 producers_of(const Sched *s, const Stage *st, uint32_t *out, int max)
 {
     Producers p;
+    int partial = st->combine ? jot_stage_partial(s, st->what) : -1;
     memset(&p, 0, sizeof p);
+    if (st->combine) {
+        if (partial >= 0 && max > 0)
+            out[0] = (uint32_t)partial;
+        return partial >= 0 && max > 0;
+    }
     p.s = s;
     p.out = out;
     p.max = max;

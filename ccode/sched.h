@@ -12,7 +12,13 @@ JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it com
 JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel's, in these terms */
 JOT_FN uint64_t jot_stage_free(const Sched *s, const Stage *st);  /* axes the result depends on */
 JOT_FN uint64_t jot_stage_axes(const Sched *s, const Stage *st);  /* free and reduced axes */
-JOT_FN int jot_stage_of(const Sched *s, uint32_t value);          /* -1: none (inlined) */
+JOT_FN int jot_stage_of(const Sched *s, uint32_t value);          /* that has it; -1: inlined */
+JOT_FN int jot_stage_partial(const Sched *s, uint32_t value);     /* ... partial results; -1 */
+/* Loop i of a stage stands around partial results of its own: what is reduced inside of it is one.
+ * Its axis and step, as an index: which partial result. */
+JOT_FN bool jot_loop_parts(const Sched *s, const Stage *st, int i);
+JOT_FN Ix jot_loop_part(const Sched *s, const SLoop *l);
+JOT_FN const Place *jot_stage_place(const Stage *st);             /* in memory; NULL: registers */
 /* Stages whose results this one reads: numbers in out (at most max), the count. */
 JOT_FN int jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max);
 JOT_FN int jot_producers_at(const Sched *s, uint32_t stage);      /* smallest `nat` among them */

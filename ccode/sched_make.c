@@ -11,7 +11,7 @@
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values; adds scratch buffers
  *
- * Read before: ccode/sched.h. After: ccode/lower.c. */
+ * Read before: ccode/sched.h. After: ccode/sched_phase.c, ccode/lower.c. */
 #include "ccode/sched.h"
 
 typedef struct {
@@ -213,45 +213,6 @@ make_stages(Maker *m)
     place_results(m);
 }
 
-/* The outermost loop may be split among callers when the whole function is one nest over an axis
- * that no reduction runs over, no buffer is set up before it, and every store moves along it. */
-static bool
-may_be_parallel(const Sched *s)
-{
-    const Kernel *k = s->k;
-    const Stage *first = s->stages.v;
-    for (uint32_t b = 1; b < k->bufs.n; b++)
-        if (jot_buf_cleared(s, b))
-            return false;
-    for (uint32_t i = 0; i < s->stages.n; i++) {
-        const Stage *st = &s->stages.v[i];
-        uint64_t axis;
-        if (st->n == 0 || st->nat == 0 || !jot_loop_eq(&st->loop[0], &first->loop[0]) ||
-            st->loop[0].kind != LOOP_SERIAL || jot_producers_at(s, i) == 0)
-            return false;
-        axis = (uint64_t)1 << st->loop[0].axis;
-        if (!(jot_stage_free(s, st) & axis))
-            return false;
-        if (st->store) { /* a result in a buffer has the axis as an index */
-            const KStore *store = &k->stores.v[st->what];
-            uint64_t moved = 0;
-            for (int d = 0; d < store->nidx; d++)
-                moved |= jot_ix_axes(k->ix, k->ixs.v[store->at + (uint32_t)d]);
-            if (!(moved & axis))
-                return false;
-        }
-    }
-    return s->stages.n > 0;
-}
-
-static void
-make_parallel(Sched *s)
-{
-    if (may_be_parallel(s))
-        for (uint32_t i = 0; i < s->stages.n; i++)
-            s->stages.v[i].loop[0].kind = LOOP_PARALLEL;
-}
-
 static void
 make_add_loop(Maker *m, int axis, int64_t step, LoopKind kind)
 {
@@ -282,6 +243,7 @@ jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
     uint64_t seen = 0;
     bool fits = k->axes.n < STAGE_LOOPS;
+    static const PhaseHow plain = {32768, 8};
     if (!m)
         return false;
     jot_sched_open(s, k, lanes);
@@ -298,7 +260,7 @@ jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
     if (fits)
         make_stages(m);
     if (!k->mem->failed) /* stages cut short have places that are not there */
-        make_parallel(s);
+        jot_sched_phases(s, &plain);
     jot_mem_free(k->mem, m, sizeof *m);
     return !k->mem->failed && fits;
 }
@@ -364,6 +326,7 @@ JOT_FN bool
 jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
 {
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
+    PhaseHow how = {0, 1};
     int vector = -1;
     if (!m)
         return false;
@@ -380,8 +343,9 @@ jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
         make_add_loop(m, vector, 1, LOOP_VECTOR);
     if (k->axes.n < STAGE_LOOPS)
         make_stages(m);
+    how.grain = (double)((uint64_t)1 << dice(m, 20));
     if (!k->mem->failed)
-        make_parallel(s);
+        jot_sched_phases(s, &how);
     jot_mem_free(k->mem, m, sizeof *m);
     return !k->mem->failed && k->axes.n < STAGE_LOOPS;
 }

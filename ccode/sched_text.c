@@ -138,9 +138,11 @@ static void
 print_stage(const Sched *s, const Stage *st, Text *t)
 {
     bool reduce = !st->store && s->k->values.v[st->what].op == VAL_REDUCE;
-    jot_text_f(t, "%c%u:", st->store ? '!' : '%', st->what);
+    jot_text_f(t, "%s%c%u:", st->combine ? "+" : "", st->store ? '!' : '%', st->what);
     for (int i = 0; i <= st->n; i++) {
-        if (!st->store && i == st->nat && (reduce || i < st->n))
+        if (st->part && i == st->part)
+            jot_text_f(t, " ||");
+        if (!st->store && i == st->nat && !(st->part && i == st->part) && (reduce || i < st->n))
             jot_text_f(t, " |");
         if (i < st->n)
             jot_loop_print(s, &st->loop[i], t);
@@ -182,8 +184,11 @@ jot_sched_print(const Sched *s, Text *t)
         }
     for (uint32_t i = 0; i < s->defs.n; i++)
         print_def(s, &s->defs.v[i], t);
-    for (uint32_t i = 0; i < s->stages.n; i++)
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        if (i && s->stages.v[i].phase != s->stages.v[i - 1].phase)
+            jot_text_f(t, "phase\n");
         print_stage(s, &s->stages.v[i], t);
+    }
 }
 
 /* ---- reading ---- */
@@ -192,6 +197,7 @@ typedef struct {
     Sched *s;
     const char *p, *end;    /* the rest of the current line */
     const char *error;
+    uint8_t phase;
 } Reader;
 
 static void
@@ -406,7 +412,7 @@ read_what(Reader *r, Stage *st)
 }
 
 static void
-read_stage(Reader *r)
+read_stage(Reader *r, bool combine)
 {
     Stage st = {0};
     bool bar = false;
@@ -415,8 +421,13 @@ read_stage(Reader *r)
             r->error = ": expected";
         return;
     }
+    st.phase = r->phase;
+    st.combine = combine;
     for (skip(r); r->p < r->end && !r->error && *r->p != ';'; skip(r)) {
-        if (eat(r, "|")) {
+        if (eat(r, "||")) {
+            bar = true;
+            st.part = st.nat = st.n;
+        } else if (eat(r, "|")) {
             bar = true;
             st.nat = st.n;
         } else if (st.n >= STAGE_LOOPS)
@@ -440,6 +451,9 @@ read_stage(Reader *r)
         st.nat = st.n;
     if (st.store)
         st.nat = st.n;
+    if (!r->error && (combine || st.part) &&
+        (st.store || r->s->k->values.v[st.what].op != VAL_REDUCE))
+        r->error = "partial results are a reduction's";
     *(Stage *)jot_vec_push(r->s->k->mem, r->s->stages) = st;
 }
 
@@ -511,10 +525,14 @@ read_line(Reader *r)
         read_def(r, true);
     else if (eat(r, "fma"))
         r->s->fma = true;
+    else if (eat(r, "phase"))
+        r->phase++;
+    else if (eat(r, "+%"))
+        read_stage(r, true);
     else if (eat(r, "%") || eat(r, "!"))
-        read_stage(r);
+        read_stage(r, false);
     else
-        r->error = "lanes, fma, layout, fuse, split, % or ! expected";
+        r->error = "lanes, fma, layout, fuse, split, phase, %, +% or ! expected";
 }
 
 JOT_FN bool

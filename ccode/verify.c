@@ -144,6 +144,60 @@ needed_axes(const Sched *s, const Stage *st)
     return jot_stage_axes(s, &bare);
 }
 
+static bool
+reduces_over(const Sched *s, const Stage *st, int axis)
+{
+    return jot_stage_is_reduce(s, st) &&
+        (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1);
+}
+
+/* A loop over partial results: the innermost one of its axis that they have. */
+static bool
+combined(const Sched *s, const Stage *st, const SLoop *l)
+{
+    int partial = st->combine ? jot_stage_partial(s, st->what) : -1, found = -1;
+    const Stage *p = partial >= 0 ? &s->stages.v[partial] : NULL;
+    for (int i = 0; p && i < p->part; i++)
+        if (jot_loop_parts(s, p, i) && p->loop[i].axis == l->axis)
+            found = i;
+    return found >= 0 && p->loop[found].step == l->step && reduces_over(s, st, l->axis);
+}
+
+/* Axes reduced over that no partial result stands apart for: one of them is all of the axis. */
+static uint64_t
+combined_whole(const Sched *s, const Stage *st)
+{
+    int partial = jot_stage_partial(s, st->what);
+    uint64_t axes = jot_sched_axes(s, s->k->values.v[st->what].axes);
+    for (int i = 0; partial >= 0 && i < s->stages.v[partial].part; i++)
+        axes &= ~((uint64_t)1 << s->stages.v[partial].loop[i].axis);
+    return axes;
+}
+
+/* Each step of the loops around partial results has its own, and a later stage adds them up. */
+static bool
+part_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
+{
+    const Place *p = jot_stage_place(st);
+    bool ok = st->combine || st->part == 0;
+    if (st->combine && (st->part || jot_stage_partial(s, st->what) < 0))
+        return refuse(why, "a stage combines results that no stage has", n);
+    for (int i = (int)n; st->part && i < (int)s->stages.n; i++)
+        ok |= s->stages.v[i].combine && s->stages.v[i].what == st->what;
+    if (!ok || st->part > st->nat || (st->part && !p))
+        return refuse(why, "partial results are not in memory, or nothing combines them", n);
+    for (int i = 0; i < st->part; i++) {
+        bool apart = !jot_loop_parts(s, st, i), finer = false;
+        for (int j = i + 1; j < st->part; j++)
+            finer |= st->loop[j].axis == st->loop[i].axis;
+        for (int d = 0; d < s->k->bufs.v[p->buf].rank; d++)
+            apart |= s->ixs.v[p->at + (uint32_t)d] == jot_loop_part(s, &st->loop[i]);
+        if (!apart && !finer)
+            return refuse(why, "partial results of two steps have one place", n);
+    }
+    return true;
+}
+
 /* Loops over an axis get finer, end at step 1, and cover every axis of the stage. */
 static bool
 loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
@@ -160,12 +214,14 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             continue;
         if (left[l->axis] >= 0 && l->step > left[l->axis])
             return refuse(why, "a loop's step is larger than an outer one's", n);
-        if (l->kind == LOOP_PARALLEL && i > 0)
+        if (l->kind == LOOP_PARALLEL && i > 0 && st->loop[i - 1].kind != LOOP_PARALLEL)
             return refuse(why, "a parallel loop is not the outermost", n);
+        if (l->kind == LOOP_PARALLEL && i >= st->part && reduces_over(s, st, l->axis))
+            return refuse(why, "a reduction runs over a parallel loop without partial results", n);
         left[l->axis] = l->step;
-        seen |= (uint64_t)(l->step == 1) << l->axis;
+        seen |= (uint64_t)(l->step == 1 || combined(s, st, l)) << l->axis;
     }
-    if (want & ~seen)
+    if (want & ~seen & ~(st->combine ? combined_whole(s, st) : 0))
         return refuse(why, "a stage does not loop over all of its axes", n);
     return true;
 }
@@ -185,7 +241,7 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
                     st->res.kind == PLACE_NONE)
                 return refuse(why, "a value is kept in registers over a loop that is not unrolled",
                               n);
-        } else if (i < st->nat && l->kind != LOOP_WINDOW)
+        } else if (i < st->nat && l->kind != LOOP_WINDOW && !jot_loop_parts(s, st, i))
             outside = true;
     }
     if (outside && jot_stage_is_reduce(s, st) && st->acc.kind == PLACE_NONE)
@@ -216,8 +272,12 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
     int count = jot_producers(s, n, in, 256);
     for (int i = 0; i < count; i++) {
         const Stage *p = &s->stages.v[in[i]];
+        const Place *place = jot_stage_place(p);
         if (in[i] >= n)
             return refuse(why, "a stage stands before one that it reads", n);
+        if (p->phase != s->stages.v[n].phase &&
+            (!place || s->k->bufs.v[place->buf].role == BUF_SCRATCH))
+            return refuse(why, "a value from an earlier phase is not in memory that calls share", n);
         if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[i]] < p->nat)
             return refuse(why, "a stage stands outside of where what it reads is kept", n);
         if ((p->acc.kind == PLACE_MEM || p->res.kind == PLACE_MEM) &&
@@ -238,6 +298,11 @@ sharing_ok(const Sched *s, Text *why)
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
         int share = 0, cap = jot_producers_at(s, i);
+        if (last && last->phase != st->phase) {
+            if (last->phase > st->phase || st->phase >= SCHED_PHASES)
+                return refuse(why, "phases are out of order or too many", i);
+            last = NULL;
+        }
         while (last && share < last->n && share < st->n && share < cap &&
                jot_loop_eq(&last->loop[share], &st->loop[share]))
             share++;
@@ -287,7 +352,7 @@ jot_sched_verify(const Sched *s, Text *why)
         const Stage *st = &s->stages.v[i];
         if (!place_ok(s, &st->acc) || !place_ok(s, &st->res))
             return refuse(why, "a stage's place is not a buffer that may be written", i);
-        if (!loops_ok(s, st, i, why) || !registers_ok(s, st, i, why))
+        if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !registers_ok(s, st, i, why))
             return false;
     }
     return complete_ok(s, why) && sharing_ok(s, why) && !s->k->mem->failed;

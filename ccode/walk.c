@@ -94,11 +94,10 @@ jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
 
 /* steps counted by a variable */
 static void
-counted(Walk *w, uint32_t n, int64_t steps, bool rest)
+counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
-    bool wide = l->kind == LOOP_PARALLEL && w->may_split;
     int var = jot_walk_var(w, steps), axis = l->axis;
     uint32_t block = jot_walk_for(w, steps, wide, jot_axis_name(w->s, axis), var);
     Ix pos;
@@ -125,11 +124,10 @@ counted(Walk *w, uint32_t n, int64_t steps, bool rest)
 }
 
 static void
-walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest)
+walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest, bool wide)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     Ix add = jot_ix_const(w->k->ix, full * l->step);
-    bool wide = l->kind == LOOP_PARALLEL && w->may_split;
     w->edge[n].state = 2;
     w->edge[n].first = full == 0;
     w->edge[n].lastly = true;
@@ -144,27 +142,112 @@ walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest)
         jot_code_pop(&w->b);
 }
 
+/* ---- parallel loops around nothing but each other count as one ---- */
+
+/* The parallel loop may be split among callers when it is all there is. */
+static bool
+one_kid(const Walk *w, uint32_t n)
+{
+    return w->t->nodes.v[n].kids && !w->t->nodes.v[w->t->nodes.v[n].kids].next;
+}
+
+static bool
+is_parallel(const Walk *w, uint32_t n)
+{
+    const TreeNode *node = &w->t->nodes.v[n];
+    return node->op == TREE_LOOP && node->loop.kind == LOOP_PARALLEL && !node->quiet;
+}
+
+/* Loops from n inwards that count as one: their numbers in chain, all steps in *steps. Those with a
+ * rest do not: it is another text. */
+static int
+collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
+{
+    int count = 0;
+    *steps = 1;
+    for (; count < STAGE_LOOPS && n && is_parallel(w, n); n = w->t->nodes.v[n].kids) {
+        const SLoop *l = &w->t->nodes.v[n].loop;
+        int64_t left = w->at.left[l->axis];
+        for (int i = 0; i < count; i++)
+            if (w->t->nodes.v[chain[i]].loop.axis == l->axis)
+                left = w->t->nodes.v[chain[i]].loop.step;
+        if (left % l->step || !jot_mul_ok(*steps, left / l->step, steps))
+            break;
+        chain[count++] = n;
+        if (!one_kid(w, n))
+            break;
+    }
+    return count;
+}
+
+/* One loop over all of them; the position of each is a digit of its variable. */
+static void
+walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
+{
+    IxPool *ix = w->k->ix;
+    Binding old = w->at;
+    int var = jot_walk_var(w, steps);
+    uint32_t block = jot_walk_for(w, steps, true,
+                                  jot_axis_name(w->s, w->t->nodes.v[chain[0]].loop.axis), var);
+    Ix rest = jot_ix_axis(ix, var);
+    if (!block)
+        return;
+    w->code->steps[w->phase] = steps;
+    w->may_split = false;
+    for (int i = count - 1; i >= 0; i--) {
+        const SLoop *l = &w->t->nodes.v[chain[i]].loop;
+        int64_t own = old.left[l->axis] / l->step;
+        Ix n, at = rest;
+        for (int j = 0; j < i; j++)
+            if (w->t->nodes.v[chain[j]].loop.axis == l->axis)
+                own = w->t->nodes.v[chain[j]].loop.step / l->step;
+        n = jot_ix_const(ix, own);
+        if (i > 0) {
+            at = jot_ix_mod(ix, rest, n, &w->index.space);
+            rest = jot_ix_div(ix, rest, n, &w->index.space);
+        }
+        w->at.pos[l->axis] =
+            jot_ix_add(ix, w->at.pos[l->axis], jot_ix_scale(ix, at, l->step));
+        if (l->step < w->at.left[l->axis])
+            w->at.left[l->axis] = w->at.block[l->axis] = l->step;
+        w->edge[chain[i]].state = 3;
+    }
+    derive(w);
+    walk_kids(w, chain[count - 1]);
+    jot_code_pop(&w->b);
+    w->at = old;
+    w->vars--;
+}
+
 static void
 walk_serial(Walk *w, uint32_t n)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     int64_t left = w->at.left[l->axis], full = left / l->step, rest = left % l->step;
     bool wide = l->kind == LOOP_PARALLEL && w->may_split;
-    if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && rest && left > 0) {
-        counted(w, n, full + 1, false);
+    uint32_t chain[STAGE_LOOPS];
+    int64_t steps;
+    int count = wide ? collapse(w, n, chain, &steps) : 0;
+    if (count > 1 && steps > 0) {
+        walk_collapsed(w, chain, count, steps);
         return;
     }
+    if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && rest && left > 0) {
+        counted(w, n, full + 1, false, wide);
+        return;
+    }
+    w->may_split = w->may_split && !wide; /* a parallel loop inside is a plain one */
     if (wide)
-        w->code->steps = full + (rest > 0);
+        w->code->steps[w->phase] = full + (rest > 0);
     if (full == 1 && !wide) {
         w->edge[n].state = 2;
         w->edge[n].first = true;
         w->edge[n].lastly = rest == 0;
         bind(w, n, jot_ix_const(w->k->ix, 0), l->step, 0);
     } else if (full > 0)
-        counted(w, n, full, rest > 0);
+        counted(w, n, full, rest > 0, wide);
     if (rest > 0)
-        walk_rest(w, n, full, rest);
+        walk_rest(w, n, full, rest, wide);
 }
 
 /* A copy beyond the end of a clamped block: it reads the last element and does not store. */
@@ -276,6 +359,10 @@ at_edge(Walk *w, uint32_t n, bool first, uint32_t *cond)
     Inst in = {0};
     int64_t one = 1;
     uint32_t diff;
+    if (e->state == 3) {
+        jot_code_refuse(w->code, "the first or last step of parallel loops is asked for");
+        return 0;
+    }
     if (e->state == 2)
         return first ? e->first : e->lastly;
     if (!first && e->rest)
@@ -328,10 +415,30 @@ walk_if(Walk *w, uint32_t n)
 
 /* ---- the whole ---- */
 
+static void
+walk_phase(Walk *w, uint32_t n)
+{
+    Inst in = jot_walk_pure(C_PHASE, JOT_I64, 0);
+    int64_t one = 1;
+    uint32_t cond = jot_code_add(&w->b, in, NULL, 0, NULL);
+    w->phase = (int)w->t->nodes.v[n].stage;
+    w->code->phases = w->phase + 1;
+    cond = jot_code_lin(&w->b, -(int64_t)w->phase, &cond, &one, 1);
+    in.op = C_EQ0;
+    cond = jot_code_add(&w->b, in, &cond, 1, NULL);
+    memset(&in, 0, sizeof in);
+    in.op = C_IF;
+    w->may_split = one_kid(w, n);
+    jot_code_push(&w->b, jot_code_add(&w->b, in, &cond, 1, NULL));
+    walk_kids(w, n);
+    jot_code_pop(&w->b);
+}
+
 JOT_FN void
 jot_walk_node(Walk *w, uint32_t n)
 {
     switch (w->t->nodes.v[n].op) {
+    case TREE_PHASE: walk_phase(w, n); break;
     case TREE_LOOP: walk_loop(w, n); break;
     case TREE_IF_FIRST: case TREE_IF_LATER: case TREE_IF_LAST: case TREE_IF_BEFORE:
         walk_if(w, n);
@@ -359,7 +466,7 @@ start(Walk *w)
         w->index.written[b % 256] |= w->k->bufs.v[b].may_alias || jot_buf_written(w->s, b);
     for (int i = 0; i < WALK_VARS; i++)
         w->index.ext[i] = i < SCHED_AXES ? w->at.left[i] : 1;
-    w->may_split = w->t->nodes.v[1].kids && !w->t->nodes.v[w->t->nodes.v[1].kids].next;
+    w->may_split = one_kid(w, 1);
 }
 
 JOT_FN bool

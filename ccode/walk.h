@@ -38,6 +38,7 @@ typedef struct {
     int vars;                   /* loop variables in use */
     int lanes, vector_axis;     /* of the vector loop around, 0: none */
     bool may_split;             /* the parallel loop may be split among callers */
+    int phase;
     uint32_t guards[WALK_GUARDS]; /* conditions on every store */
     int nguards;
     Ix lane_cond[64];           /* conditions of the present leaf that differ by lane */

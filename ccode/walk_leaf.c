@@ -161,6 +161,19 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
         jot_code_pop(&w->b);
 }
 
+/* The partial result where its loops stand joins the value. */
+static void
+walk_combine(Walk *w, const Stage *st, uint32_t stage)
+{
+    const Value *v = &w->k->values.v[st->what];
+    int partial = jot_stage_partial(w->s, st->what);
+    uint32_t body = jot_walk_get(w, jot_stage_place(&w->s->stages.v[partial]));
+    if (st->acc.kind == PLACE_MEM)
+        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
+    else
+        step_register(w, v, stage, body);
+}
+
 static void
 walk_reload(Walk *w, const Stage *st, uint32_t stage)
 {
@@ -234,7 +247,7 @@ jot_walk_leaf(Walk *w, uint32_t n)
     case TREE_DECL: walk_declare(w, st, stage); break;
     case TREE_INIT: walk_init(w, st, stage); break;
     case TREE_RELOAD: walk_reload(w, st, stage); break;
-    case TREE_STEP: walk_step(w, st, stage); break;
+    case TREE_STEP: (st->combine ? walk_combine : walk_step)(w, st, stage); break;
     case TREE_FINISH: jot_walk_finish(w, st, stage); break;
     case TREE_SAVE: jot_walk_put(w, &st->acc, jot_walk_kept(w, stage, true)); break;
     case TREE_VALUE: walk_value_leaf(w, st, stage); break;

@@ -182,10 +182,11 @@ combine_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v)
 }
 
 static uint32_t
-scale(Walk *w, const Value *v, uint32_t value)
+scale(Walk *w, const Stage *st, uint32_t value)
 {
+    const Value *v = &w->k->values.v[st->what];
     uint32_t pair[2];
-    if (!v->scaled)
+    if (!v->scaled || st->part)
         return value;
     pair[0] = value;
     pair[1] = jot_walk_const(w, v->dtype, v->c);
@@ -198,15 +199,15 @@ jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
     const Value *v = &w->k->values.v[st->what];
     uint32_t value;
     if (st->acc.kind == PLACE_MEM) {
-        if (v->scaled || st->res.kind == PLACE_MEM)
+        if ((v->scaled && !st->part) || st->res.kind == PLACE_MEM)
             jot_walk_put(w, st->res.kind == PLACE_MEM ? &st->res : &st->acc,
-                         scale(w, v, jot_walk_get(w, &st->acc)));
+                         scale(w, st, jot_walk_get(w, &st->acc)));
         return;
     }
     value = combine_copies(w, st, stage, v);
     if (value && w->code->inst.v[value].lanes && !w->lanes)
         value = jot_walk_fold(w, value, (EwOp)v->ew, v->dtype);
-    value = scale(w, v, value);
+    value = scale(w, st, value);
     if (st->res.kind == PLACE_MEM)
         jot_walk_put(w, &st->res, value);
     else

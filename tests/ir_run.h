@@ -312,7 +312,8 @@ ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, con
 {
     Text all = {0};
     EmitInfo info;
-    void *so = NULL, *mem[IR_BUFS] = {0}, *arg[IR_BUFS], *scratch = NULL, *block[IR_BUFS] = {0};
+    void *so = NULL, *mem[IR_BUFS] = {0}, *arg[IR_BUFS], *scratch = NULL, *shared = NULL,
+         *block[IR_BUFS] = {0};
     IrFn *fn;
     int nargs = 0;
     bool ok = ir_emit(c, s, dialect, &all, &info, what) &&
@@ -324,7 +325,7 @@ ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, con
     for (uint32_t b = 1; b < c->k.bufs.n; b++) {
         const KBuf *buf = &c->k.bufs.v[b];
         size_t n = (size_t)buf->layout->nelem * jot_dtype_nbytes((jot_DType)buf->dtype);
-        if (buf->role == BUF_SCRATCH)
+        if (buf->role >= BUF_SCRATCH)
             continue;
         block[b] = mem[b] = malloc(n + 1);
         memset(mem[b], buf->role == BUF_OUTPUT ? 0x55 : 0, n + 1);
@@ -332,11 +333,18 @@ ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, con
             ir_copy(buf, mem[b], c->data[b], true);
         arg[nargs++] = mem[b];
     }
-    if (posix_memalign(&scratch, 64, info.scratch_nbytes + 64))
+    if (posix_memalign(&scratch, 64, info.scratch_nbytes + 64) ||
+        posix_memalign(&shared, 64, info.shared_nbytes + 64))
         exit(2);
-    memset(scratch, 0x55, info.scratch_nbytes + 64);
-    for (int64_t lo = 0; lo < info.steps; lo += 3) /* in ranges, as a pool of threads would */
-        fn(arg, NULL, c->scalars, scratch, 0, lo, lo + 3 < info.steps ? lo + 3 : info.steps);
+    arg[nargs] = shared;
+    memset(shared, 0x55, info.shared_nbytes + 64);
+    for (int phase = 0; phase < info.phases; phase++) {
+        const int64_t n = info.steps[phase];
+        for (int64_t lo = (n - 1) / 3 * 3; lo >= 0; lo -= 3) { /* in ranges of any order, as threads */
+            memset(scratch, 0x55, info.scratch_nbytes + 64);
+            fn(arg, NULL, c->scalars, scratch, phase, lo, lo + 3 < n ? lo + 3 : n);
+        }
+    }
     for (uint32_t b = 1; b < c->k.bufs.n; b++)
         if (c->k.bufs.v[b].role == BUF_OUTPUT) {
             out[b] = calloc(ir_size(&c->k.bufs.v[b]) + 1, sizeof(double));
@@ -345,6 +353,7 @@ ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, con
     for (int b = 0; b < IR_BUFS; b++)
         free(block[b]);
     free(scratch);
+    free(shared);
     dlclose(so);
     return true;
 }

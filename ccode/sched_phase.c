@@ -1,0 +1,503 @@
+/* ccode/sched_phase.c - phases: nests that threads share one after the other, sums in pieces.
+ *
+ * The stages of a schedule form nests, the loops that share no outer one. One nest with an axis
+ * that nothing is reduced over is shared among threads as it is. Else each nest that is worth it
+ * becomes a phase of its own, and a nest whose outermost loop is reduced over is cut into pieces:
+ *
+ *     %1 s: | i                 %1: i:4096p || i; res part[i/4096]        a partial sum per piece
+ *     !0: i          ->         phase
+ *                               +%1: | i:4096d; res s[]                   in order
+ *                               phase
+ *                               !0: i:1p
+ *
+ * Several reductions over different axes of one space stay one nest: what keeps the outer axis
+ * gains the blocks, what sums over it gets a partial row per block.
+ *
+ *     %g: r | j                 %g: r:64p r | j
+ *     %c: | r j; acc y[j]       %c: r:64p || r j; acc part[r/64, j]       +%c: j:1p | r:64d; res y[j]
+ *
+ * How many pieces follows from extents and prices, never from the number of threads: so results do
+ * not depend on it. When the outer loop has few steps the next one is cut as well (n:1p h:8p).
+ *
+ *   requires  a schedule of serial loops in one phase, its places given
+ *   keeps     which stage computes what; the order within a piece
+ *   breaks    the order of summation: pieces first, then their sums in order
+ *
+ * Read before: ccode/sched.h, ccode/sched_make.c. After: ccode/lower.c. */
+#include "ccode/sched.h"
+
+#define PHASE_NESTS 16
+
+enum {
+    PHASE_PIECES = 64,      /* at most: their sums are added up by one thread per column */
+    PHASE_STEPS = 16        /* steps of a shared loop that are enough for any number of threads */
+};
+
+typedef struct {
+    uint32_t from, to;      /* stages */
+    double points;
+    int outer;              /* loops that are shared; 0: a call of its own does it */
+    bool cut;               /* some reductions in pieces */
+    int64_t block;          /* step of the loop put around the last of them; 0: none */
+} Nest;
+
+typedef struct {
+    Sched *s;
+    const PhaseHow *how;
+    Nest nest[PHASE_NESTS];
+    int n;
+    Vec(Stage) out;
+} Phases;
+
+/* ---- nests ---- */
+
+static double
+stage_points(const Sched *s, const Stage *st)
+{
+    uint64_t axes = jot_stage_axes(s, st);
+    double points = 1;
+    for (int a = 0; a < SCHED_AXES; a++)
+        if (axes >> a & 1)
+            points *= (double)jot_axis_ext(s, a);
+    return points;
+}
+
+static bool
+find_nests(Phases *p)
+{
+    const Sched *s = p->s;
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i], *last = i ? st - 1 : NULL;
+        bool inside = last && last->n && st->n && jot_producers_at(s, i) > 0 &&
+            jot_loop_eq(&last->loop[0], &st->loop[0]);
+        double points = stage_points(s, st);
+        if (st->phase || st->part || st->combine)
+            return false;
+        if (!inside && p->n == PHASE_NESTS)
+            return false;
+        if (!inside) {
+            memset(&p->nest[p->n], 0, sizeof p->nest[0]);
+            p->nest[p->n++].from = i;
+        }
+        p->nest[p->n - 1].to = i + 1;
+        if (points > p->nest[p->n - 1].points)
+            p->nest[p->n - 1].points = points;
+    }
+    return p->n > 0;
+}
+
+/* ---- what may be shared ---- */
+
+static bool
+reduced_over(const Sched *s, const Stage *st, int axis)
+{
+    return jot_stage_is_reduce(s, st) &&
+        (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1) &&
+        !(jot_stage_free(s, st) >> axis & 1);
+}
+
+/* A store or place moves along the axis: each step writes elements of its own. */
+static bool
+moves_along(const Sched *s, const Stage *st, int axis)
+{
+    const KStore *store = &s->k->stores.v[st->what];
+    uint64_t moved = 0;
+    if (!(jot_stage_free(s, st) >> axis & 1))
+        return false;
+    for (int d = 0; st->store && d < store->nidx; d++)
+        moved |= jot_ix_axes(s->k->ix, s->k->ixs.v[store->at + (uint32_t)d]);
+    return !st->store || (jot_sched_axes(s, moved) >> axis & 1);
+}
+
+/* Its result is in pieces when the first n loops are shared. */
+static bool
+in_pieces(const Sched *s, const Stage *st, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (reduced_over(s, st, st->loop[i].axis))
+            return true;
+    return false;
+}
+
+/* All that stage i reads of its nest is computed in the same step of loop `depth`. */
+static bool
+reads_own_step(const Sched *s, const Nest *nest, uint32_t i, int depth)
+{
+    uint32_t in[256];
+    int n = jot_producers(s, i, in, 256);
+    for (int j = 0; j < n; j++)
+        if (in[j] >= nest->from && s->stages.v[in[j]].nat <= depth)
+            return false;
+    return true;
+}
+
+/* Loop number `depth` of the nest may be shared, given that those before it are: 0 no, 1 yes, 2:
+ * with results in pieces. */
+static int
+may_share(const Sched *s, const Nest *nest, int depth)
+{
+    const SLoop *loop = &s->stages.v[nest->from].loop[depth];
+    int found = 1;
+    for (uint32_t i = nest->from; i < nest->to; i++) {
+        const Stage *st = &s->stages.v[i];
+        if (st->n <= depth || !jot_loop_eq(&st->loop[depth], loop) || loop->kind != LOOP_SERIAL ||
+            !reads_own_step(s, nest, i, depth))
+            return 0;
+        for (int j = 0; j < depth; j++)
+            if (st->loop[j].axis == loop->axis)
+                return 0;
+        if (in_pieces(s, st, depth + 1))
+            found = 2;
+        else if ((st->store ? st->n : st->nat) <= depth || !moves_along(s, st, loop->axis))
+            return 0;
+    }
+    return found;
+}
+
+static int64_t
+loop_steps(const Sched *s, const SLoop *l)
+{
+    int64_t ext = jot_axis_ext(s, l->axis);
+    return ext / l->step + (ext % l->step > 0);
+}
+
+/* A divisor of steps near the wanted length, so that no rest has a text of its own; else wanted. */
+static int64_t
+even_length(int64_t steps, int64_t wanted)
+{
+    for (int64_t d = 0; d <= wanted / 2; d++) {
+        if (steps % (wanted + d) == 0)
+            return wanted + d;
+        if (wanted - d > wanted / 2 && steps % (wanted - d) == 0)
+            return wanted - d;
+    }
+    return wanted;
+}
+
+/* As many as are long enough, and have enough to add up for each sum in them. */
+static double
+most_pieces(const Phases *p, const Nest *nest, int depth)
+{
+    const Sched *s = p->s;
+    double pieces = nest->points / p->how->grain;
+    for (uint32_t i = nest->from; i < nest->to; i++) {
+        const Stage *st = &s->stages.v[i];
+        uint64_t axes = jot_stage_axes(s, st) & ~jot_stage_free(s, st);
+        double summed = 1;
+        for (int a = 0; a < SCHED_AXES; a++)
+            if (axes >> a & 1)
+                summed *= (double)jot_axis_ext(s, a);
+        if (in_pieces(s, st, depth + 1) && pieces > summed / p->how->least)
+            pieces = summed / p->how->least;
+    }
+    return pieces > PHASE_PIECES ? PHASE_PIECES : pieces;
+}
+
+/* Share loop `depth` as well: whole, or in blocks where that makes `pieces` of the nest. */
+static void
+take_loop(Nest *nest, int depth, const SLoop *loop, int64_t own, int64_t *steps, double pieces)
+{
+    int64_t length = (int64_t)((double)own * (double)*steps / pieces) + 1;
+    length = length > 1 ? even_length(own, length) : 1;
+    if (length > own / 2)
+        length = own > 1 && own <= PHASE_STEPS ? 1 : own;
+    if (length == own)
+        return;
+    nest->outer = depth + 1;
+    nest->block = length > 1 ? length * loop->step : 0;
+    *steps *= own / length;
+}
+
+/* How much of the nest is shared: as few loops as give enough steps. One loop is shared whatever the
+ * work, for free; more, or pieces, must be worth it. */
+static void
+choose_outer(Phases *p, Nest *nest)
+{
+    const Sched *s = p->s;
+    const Stage *first = &s->stages.v[nest->from];
+    int64_t steps = 1;
+    for (int depth = 0; depth < first->n && steps < PHASE_STEPS && !nest->block; depth++) {
+        int kind = may_share(s, nest, depth);
+        int64_t own = loop_steps(s, &first->loop[depth]);
+        double pieces = most_pieces(p, nest, depth);
+        if (kind == 0 || own < 1)
+            return;
+        if (kind == 1 && depth == 0) {
+            nest->outer = 1;
+            steps = own;
+            continue;
+        }
+        if (pieces < 2 || pieces < 2 * (double)steps)
+            return;
+        take_loop(nest, depth, &first->loop[depth], own, &steps, pieces);
+        if (nest->outer <= depth)
+            return;
+        nest->cut = nest->cut || kind == 2;
+    }
+}
+
+/* ---- new places ---- */
+
+static uint32_t
+shared_buf(Phases *p, const char *what, uint32_t value, int rank, const int64_t *ext)
+{
+    Text name = {0};
+    char text[24];
+    name.s = text;
+    name.cap = sizeof text;
+    jot_text_f(&name, "%s%u", what, value);
+    return jot_kernel_buf(p->s->k, text, (jot_DType)p->s->k->values.v[value].dtype, BUF_SHARED,
+                          rank, ext);
+}
+
+/* Over the value's own axes. */
+static Place
+shared_place(Phases *p, uint32_t value)
+{
+    Sched *s = p->s;
+    const Kernel *k = s->k;
+    Place place = {0};
+    int64_t ext[KERNEL_AXES];
+    int rank = 0;
+    place.kind = PLACE_MEM;
+    place.at = s->ixs.n;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if (k->values.v[value].free >> a & 1) {
+            ext[rank++] = k->axes.v[a].ext;
+            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
+        }
+    if (rank <= JOT_MAX_RANK)
+        place.buf = shared_buf(p, "all", value, rank, ext);
+    return place;
+}
+
+/* Over the steps of the loops around partial results, then the value's own axes. */
+static Place
+part_place(Phases *p, const Stage *st)
+{
+    Sched *s = p->s;
+    const Kernel *k = s->k;
+    Place place = {0};
+    int64_t ext[KERNEL_AXES];
+    int rank = 0;
+    place.kind = PLACE_MEM;
+    place.at = s->ixs.n;
+    for (int i = 0; i < st->part; i++)
+        if (jot_loop_parts(s, st, i)) {
+            ext[rank++] = loop_steps(s, &st->loop[i]);
+            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_loop_part(s, &st->loop[i]);
+        }
+    for (int a = 0; a < (int)k->axes.n && rank < KERNEL_AXES; a++)
+        if (k->values.v[st->what].free >> a & 1) {
+            ext[rank++] = k->axes.v[a].ext;
+            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
+        }
+    if (rank <= JOT_MAX_RANK)
+        place.buf = shared_buf(p, "part", st->what, rank, ext);
+    return place;
+}
+
+/* ---- rewriting ---- */
+
+static void
+push_stage(Phases *p, const Stage *st)
+{
+    if (jot_vec_reserve(p->s->k->mem, p->out, 1))
+        *(Stage *)jot_vec_push(p->s->k->mem, p->out) = *st;
+}
+
+/* The block's loop goes around the last shared one. */
+static bool
+insert_block(Stage *st, const Nest *nest)
+{
+    int at = nest->outer - 1;
+    if (!nest->block)
+        return true;
+    if (st->n >= STAGE_LOOPS)
+        return false;
+    for (int i = st->n++; i > at; i--)
+        st->loop[i] = st->loop[i - 1];
+    st->loop[at].step = nest->block;
+    st->nat += st->nat > at;
+    return true;
+}
+
+/* The stage that adds up: its own axes outside, in lanes if there are any, the pieces inside. */
+static Stage
+combine_stage(const Sched *s, const Stage *st)
+{
+    Stage c = {0};
+    uint64_t kept = jot_stage_free(s, st), seen = 0;
+    c.what = st->what;
+    c.combine = true;
+    for (int i = st->n - 1; i >= 0; i--) /* step 1 comes last among the loops of an axis */
+        if ((kept >> st->loop[i].axis & 1) && !(seen >> st->loop[i].axis & 1)) {
+            memmove(c.loop + 1, c.loop, (size_t)c.n * sizeof *c.loop);
+            memset(c.loop, 0, sizeof *c.loop);
+            c.loop[0].axis = st->loop[i].axis;
+            c.loop[0].step = 1;
+            seen |= (uint64_t)1 << st->loop[i].axis;
+            c.n++;
+        }
+    c.nat = c.n;
+    if (c.n && s->lanes > 1 && jot_axis_ext(s, c.loop[c.n - 1].axis) >= s->lanes)
+        c.loop[c.n - 1].step = s->lanes;
+    for (int i = 0; i < st->part; i++)
+        if (jot_loop_parts(s, st, i)) {
+            c.loop[c.n] = st->loop[i];
+            c.loop[c.n++].kind = LOOP_PAD;
+        }
+    if (c.nat && c.loop[c.nat - 1].step > 1) {
+        c.loop[c.n] = c.loop[c.nat - 1];
+        c.loop[c.n].step = 1;
+        c.loop[c.n++].kind = LOOP_VECTOR;
+    }
+    return c;
+}
+
+/* The stages of a nest with its loops shared, in phase `phase`; those in pieces get their places. */
+static bool
+share_nest(Phases *p, const Nest *nest, uint8_t phase)
+{
+    for (uint32_t i = nest->from; i < nest->to; i++) {
+        Stage st = p->s->stages.v[i];
+        bool partial = in_pieces(p->s, &st, nest->outer);
+        if (!insert_block(&st, nest) || st.n + (int)partial >= STAGE_LOOPS)
+            return false;
+        for (int j = 0; j < nest->outer; j++)
+            st.loop[j].kind = LOOP_PARALLEL;
+        st.phase = phase;
+        if (partial) {
+            st.part = (uint8_t)nest->outer;
+            st.nat = st.nat > st.part ? st.nat : st.part;
+            st.res = part_place(p, &st);
+            if (st.acc.kind != PLACE_NONE) { /* sums in memory: in their piece's */
+                st.acc.buf = st.res.buf;
+                st.acc.at = st.res.at;
+            }
+            if (st.acc.kind == PLACE_MEM)
+                st.res.kind = PLACE_NONE;
+        }
+        push_stage(p, &st);
+    }
+    return !p->s->k->mem->failed;
+}
+
+/* After a nest in pieces: what adds up, sums with axes of their own before single ones, each kind in
+ * a phase. The place that the whole sum had in memory is where it comes to be. */
+static void
+combine_nest(Phases *p, const Nest *nest, uint8_t *phase)
+{
+    uint32_t from = p->out.n - (nest->to - nest->from), to = p->out.n;
+    for (int single = 0; single < 2; single++) {
+        bool any = false;
+        for (uint32_t i = from; i < to; i++) {
+            const Stage *was = &p->s->stages.v[nest->from + (i - from)];
+            Stage c;
+            if (!p->out.v[i].part)
+                continue;
+            c = combine_stage(p->s, &p->out.v[i]);
+            if ((c.nat == 0) != single)
+                continue;
+            if (jot_stage_place(was))
+                c.res = *jot_stage_place(was);
+            *phase += !any;
+            any = true;
+            c.phase = *phase;
+            if (!single && stage_points(p->s, &p->out.v[i]) > PHASE_PIECES * p->how->grain)
+                c.loop[0].kind = LOOP_PARALLEL;
+            push_stage(p, &c);
+        }
+    }
+}
+
+/* Values read in a later phase lie in memory that all calls see. */
+static void
+place_crossing(Phases *p)
+{
+    Sched *s = p->s;
+    uint32_t in[256];
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        int n = jot_producers(s, i, in, 256);
+        for (int j = 0; j < n; j++) {
+            Stage *from = &s->stages.v[in[j]];
+            const Place *place = jot_stage_place(from);
+            if (from->phase == s->stages.v[i].phase)
+                continue;
+            if (!place)
+                from->res = shared_place(p, from->what);
+            else if (s->k->bufs.v[place->buf].role == BUF_SCRATCH)
+                s->k->bufs.v[place->buf].role = BUF_SHARED;
+        }
+    }
+}
+
+static bool
+any_cleared(const Sched *s)
+{
+    for (uint32_t b = 1; b < s->k->bufs.n; b++)
+        if (jot_buf_cleared(s, b))
+            return true;
+    return false;
+}
+
+/* One nest that needs no pieces: its loops are marked where they stand. */
+static void
+share_whole(Phases *p)
+{
+    Sched *s = p->s;
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        for (int j = 0; j < p->nest[0].outer; j++)
+            s->stages.v[i].loop[j].kind = LOOP_PARALLEL;
+}
+
+/* Each nest to a phase; those that one call does share one. False: too many phases or loops. */
+static bool
+share_nests(Phases *p)
+{
+    uint8_t phase = 0;
+    bool alone = true;      /* the present phase holds a shared nest, or nothing yet is in it */
+    for (int i = 0; i < p->n; i++) {
+        const Nest *nest = &p->nest[i];
+        if (i > 0 && (alone || nest->outer))
+            phase++;
+        alone = nest->outer > 0;
+        if (!share_nest(p, nest, phase))
+            return false;
+        if (nest->cut)
+            combine_nest(p, nest, &phase);
+        alone = alone && !(nest->cut && p->out.v[p->out.n - 1].nat == 0);
+        if (phase >= SCHED_PHASES)
+            return false;
+    }
+    return true;
+}
+
+JOT_FN void
+jot_sched_phases(Sched *s, const PhaseHow *how)
+{
+    Phases p = {0};
+    bool shared = false;
+    p.s = s;
+    p.how = how;
+    if (any_cleared(s) || !find_nests(&p))
+        return;
+    for (int i = 0; i < p.n; i++) {
+        if (p.nest[i].points >= how->grain || p.n == 1) /* others: one call does it */
+            choose_outer(&p, &p.nest[i]);
+        shared |= p.nest[i].outer > 0;
+    }
+    if (p.n == 1 && !p.nest[0].cut) {
+        share_whole(&p);
+        return;
+    }
+    if (shared && share_nests(&p) && !s->k->mem->failed) {
+        jot_vec_free(s->k->mem, s->stages);
+        s->stages.v = p.out.v;
+        s->stages.n = p.out.n;
+        s->stages.cap = p.out.cap;
+        place_crossing(&p);
+        return;
+    }
+    jot_vec_free(s->k->mem, p.out);
+}
