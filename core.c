@@ -168,6 +168,15 @@ core_word(jot_Ctx *ctx, const char *what, const char *word, const char *known, c
 }
 
 static bool
+core_policy(jot_Ctx *ctx, const char *word)
+{
+    if (jot_str_eq(word, "paper") || jot_str_eq(word, "reward") || jot_str_eq(word, "none"))
+        return true;
+    return jot_fail(ctx, JOT_EUSE,
+                    "jot_open: policy (JOT_POLICY) is \"%s\"; known are paper, reward and none", word);
+}
+
+static bool
 core_check(jot_Ctx *ctx)
 {
     const jot_Config *c = &ctx->config;
@@ -175,7 +184,7 @@ core_check(jot_Ctx *ctx)
 
     if (n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
         return jot_fail(ctx, JOT_EUSE, "jot_open: lanes is %d; 1, 2, 4, 8 and 16 are known", n);
-    return core_word(ctx, "policy (JOT_POLICY)", c->policy, "paper", "none", NULL)
+    return core_policy(ctx, c->policy)
         && core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor", "random:SEED", "random:")
         && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default", "random:SEED",
                      "random:");

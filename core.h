@@ -99,7 +99,8 @@ typedef struct {
 typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and for other fields left NULL, too */
     const char *backend;    /* "interp", "tcc", "cc"; JOT_BACKEND; default: the best one present */
-    const char *policy;     /* fusion: "paper", "none"; JOT_POLICY; default "paper" */
+    const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default
+                               "paper" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
     const char *layout;     /* "rowmajor" or "random:SEED" for temporaries; JOT_LAYOUT */
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */

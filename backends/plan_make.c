@@ -127,7 +127,9 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     ask.node = s->list.v;
     ask.n = s->list.n;
     ask.asked = s->asked;
-    ask.policy = jot_str_eq(ctx->config.policy, "none") ? FUSE_NONE : FUSE_PAPER;
+    ask.policy = jot_str_eq(ctx->config.policy, "none")     ? FUSE_NONE
+                 : jot_str_eq(ctx->config.policy, "reward") ? FUSE_REWARD
+                                                            : FUSE_PAPER;
     m.ctx = ctx;
     m.s = s;
     m.plan = plan;

@@ -4,6 +4,7 @@
  *         in memory          LOAD  buf[index] where guards
  *         element-wise       EW    of value(operand, index, guards)
  *         reindex            value(x, map(index), guards + "map(index) is inside x")
+ *         reduction          of a nest: REDUCE over the axes that its index leaves out
  *         constant           0, 1: CONST; others are arguments: a new literal compiles nothing
  *
  * Index tuples are expressions over the kernel's axes, so a chain of reindexes is composed by
@@ -479,7 +480,8 @@ build_compute(Build *b, NodeId id, const Ix *index, const Guards *g)
     case NODE_EW: return build_ew(b, node, index, g);
     case NODE_MAP: return build_call(b, id, index, g);
     case NODE_REINDEX: return build_reindex(b, id, index, g);
-    default: return build_fail(b, "a reduction or user's kernel inside of a group");
+    case NODE_REDUCE: return jot_build_inner(b, id, index);
+    default: return build_fail(b, "user's kernel inside of a group");
     }
 }
 
@@ -513,24 +515,35 @@ jot_build_value(Build *b, NodeId id, const Ix *index, const Guards *g)
 
 /* ---- a group ------------------------------------------------------------------------------ */
 
-/* One axis per dimension of more than one element. */
+/* An axis of the kernel for each of the group's of more than one element. */
 static bool
-build_axes(Build *b, const FuseGroup *group, Ix *index)
+build_axes(Build *b, const FuseGroup *group)
 {
     uint32_t d;
     int axis;
 
     for (d = 0; d < group->rank; d++) {
-        if (group->ext[d] == 1) {
-            index[d] = jot_ix_const(&b->ctx->ix, 0);
+        b->axis[d] = jot_ix_const(&b->ctx->ix, 0);
+        if (group->ext[d] == 1)
             continue;
-        }
         axis = jot_build_axis(b, "i", (int)d, group->ext[d]);
         if (axis < 0)
             return build_fail(b, "too many axes");
-        index[d] = jot_ix_axis(&b->ctx->ix, axis);
+        b->axis[d] = jot_ix_axis(&b->ctx->ix, axis);
     }
     return true;
+}
+
+JOT_FN void
+jot_build_space(Build *b, NodeId id, Ix *index)
+{
+    const Node *node = jot_node(b->ctx, id);
+    const uint8_t *axis = b->graph->fusion->axis[node->at];
+    int d, rank = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0])->rank : node->rank;
+
+    for (d = 0; d < rank; d++)
+        index[d] = !axis ? b->axis[d]
+                 : axis[d] == FUSE_NO_AXIS ? jot_ix_const(&b->ctx->ix, 0) : b->axis[axis[d]];
 }
 
 static bool
@@ -570,12 +583,14 @@ build_group(Build *b)
 
     if (node->kind == NODE_REDUCE && !build_stored(b, 1) && !jot_build_is_plain(b->ctx, node))
         return jot_build_reduce(b, id, NULL, true);
-    if (!build_axes(b, &b->graph->fusion->groups[b->group], index))
+    if (!build_axes(b, &b->graph->fusion->groups[b->group]))
         return false;
-    for (i = 0; id; id = build_stored(b, ++i))
+    for (i = 0; id; id = build_stored(b, ++i)) {
+        jot_build_space(b, id, index);
         if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
                                                       : !build_store(b, id, index))
             return false;
+    }
     return true;
 }
 

@@ -53,6 +53,7 @@ typedef struct {
     uint32_t group;
     Kernel *k;
     BuildArgs *args;
+    Ix axis[KERNEL_AXES];      /* of the group, as an index */
     int64_t ext[64];           /* extents of the kernel's axes: what `space` points to */
     Space space;
     Vec(uint32_t) keys;        /* memo: node, indices, guards */
@@ -68,6 +69,10 @@ JOT_FN uint32_t jot_build_value(Build *b, NodeId id, const Ix *index, const Guar
 JOT_FN bool jot_build_slots(Build *b, const Node *node, int *slots);
 JOT_FN int jot_build_axis(Build *b, const char *letter, int number, int64_t ext);
 JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
+/* Where a member of the group stands in the group's axes: index of its space. */
+JOT_FN void jot_build_space(Build *b, NodeId id, Ix *index);
+/* A reduction that other members of the group read at index: its value there. */
+JOT_FN uint32_t jot_build_inner(Build *b, NodeId id, const Ix *index);
 /* The stored node of a reduction; alone: the group stores nothing else, so its axes are free. */
 JOT_FN bool jot_build_reduce(Build *b, NodeId id, const Ix *index, bool alone);
 /* 0 <= at < ext as guards, as far as it is not known; *never: it cannot hold. */

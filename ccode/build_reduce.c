@@ -100,14 +100,13 @@ jot_build_bounds(Build *b, Ix at, int64_t ext, Guards *g, bool *never)
     *never |= !jot_build_guard(b, g, jot_ix_lt(p, at, jot_ix_const(p, ext), &b->space));
 }
 
-/* out[to] = op over the axes that are not in `to` of y[at] where g. */
-static bool
-reduce_gather(Build *b, NodeId id, const Ix *to, const Ix *at, const Guards *g, bool never)
+/* op over those of the axes that are not in `to` of y[at] where g. */
+static uint32_t
+reduce_value(Build *b, const Node *node, uint64_t axes, const Ix *to, const Ix *at,
+             const Guards *g, bool never)
 {
-    const Node *node = jot_node(b->ctx, id);
     EwOp op = (EwOp)jot_reduce_info[node->op].combine;
     jot_DType dtype = jot_dtype_compute((jot_DType)node->dtype);
-    uint64_t axes = ((uint64_t)1 << b->k->axes.n) - 1;
     jot_Scalar identity;
     uint32_t v;
     int d;
@@ -115,31 +114,80 @@ reduce_gather(Build *b, NodeId id, const Ix *to, const Ix *at, const Guards *g, 
     for (d = 0; d < node->rank; d++)
         axes &= ~jot_ix_axes(&b->ctx->ix, to[d]);
     if (never) {
-        if (!jot_reduce_op_identity(op, dtype, &identity))
-            return reduce_fail(b, "a reduction without an identity");
-        v = reduce_times(b, node, jot_v_const(b->k, dtype, identity));
-    } else {
-        v = reduce_body(b, node, at, g);
-        if (v)
-            v = jot_v_reduce(b->k, op, axes, v, g->n, g->v, reduce_scale(node));
+        if (!jot_reduce_op_identity(op, dtype, &identity)) {
+            reduce_fail(b, "a reduction without an identity");
+            return 0;
+        }
+        return reduce_times(b, node, jot_v_const(b->k, dtype, identity));
     }
-    return reduce_store(b, id, to, v, EW_NONE, NULL);
+    v = reduce_body(b, node, at, g);
+    return v ? jot_v_reduce(b->k, op, axes, v, g->n, g->v, reduce_scale(node)) : 0;
+}
+
+/* The axes of a point of y. */
+static uint64_t
+reduce_axes(Build *b, const Node *node, const Ix *at)
+{
+    uint64_t axes = 0;
+    int d;
+
+    for (d = jot_node(b->ctx, node->input[0])->rank; d-- > 0;)
+        axes |= jot_ix_axes(&b->ctx->ix, at[d]);
+    return axes;
+}
+
+/* A choice of axes: conditions, and where the output lies if the input lies at `index`. */
+static bool
+reduce_where(Build *b, const Node *node, const Ix *index, Ix *to, Guards *g, bool *never)
+{
+    int rank = jot_node(b->ctx, node->input[0])->rank, d;
+
+    if (!reduce_conditions(b, node, index, g, never))
+        return false;
+    for (d = 0; d < node->rank; d++)
+        to[d] = jot_ix_subst(&b->ctx->ix, node->index[d], rank, index, NULL, &b->space);
+    return true;
 }
 
 static bool
 reduce_plain(Build *b, NodeId id, const Ix *index)
 {
     const Node *node = jot_node(b->ctx, id);
-    int rank = jot_node(b->ctx, node->input[0])->rank, d;
     Guards g = {0, {0}};
     bool never = false;
     Ix to[JOT_MAX_RANK];
+    uint32_t v;
 
-    if (!reduce_conditions(b, node, index, &g, &never))
+    if (!reduce_where(b, node, index, to, &g, &never))
         return false;
+    v = reduce_value(b, node, reduce_axes(b, node, index), to, index, &g, never);
+    return reduce_store(b, id, to, v, EW_NONE, NULL);
+}
+
+JOT_FN uint32_t
+jot_build_inner(Build *b, NodeId id, const Ix *index)
+{
+    const Node *node = jot_node(b->ctx, id);
+    Guards g = {0, {0}};
+    bool never = false;
+    Ix at[JOT_MAX_RANK], to[JOT_MAX_RANK];
+    uint32_t v;
+    int d;
+
+    if (b->graph->fusion->group[node->at] != b->group || !jot_build_is_plain(b->ctx, node)) {
+        reduce_fail(b, "a reduction of another group");
+        return 0;
+    }
+    jot_build_space(b, id, at);
+    if (!reduce_where(b, node, at, to, &g, &never))
+        return 0;
     for (d = 0; d < node->rank; d++)
-        to[d] = jot_ix_subst(&b->ctx->ix, node->index[d], rank, index, NULL, &b->space);
-    return reduce_gather(b, id, to, index, &g, never);
+        if (to[d] != index[d] && node->ext[d] != 1) {
+            reduce_fail(b, "a reduction is read where it is not");
+            return 0;
+        }
+    v = reduce_value(b, node, reduce_axes(b, node, at), to, at, &g, never);
+    return v ? jot_v_cast(b->k, (jot_DType)node->dtype, v) : 0;
 }
 
 static bool
@@ -173,11 +221,15 @@ reduce_inverted(Build *b, NodeId id, bool *done)
     const Node *node = jot_node(b->ctx, id);
     BuildSolved s;
 
+    uint32_t v;
+
     *done = jot_build_invert(b, node, &s);
     if (!*done)
         return !b->ctx->mem.failed || reduce_fail(b, "invert");
-    return reduce_conditions(b, node, s.sol, &s.g, &s.never)
-        && reduce_gather(b, id, s.out, s.sol, &s.g, s.never);
+    if (!reduce_conditions(b, node, s.sol, &s.g, &s.never))
+        return false;
+    v = reduce_value(b, node, ((uint64_t)1 << b->k->axes.n) - 1, s.out, s.sol, &s.g, s.never);
+    return reduce_store(b, id, s.out, v, EW_NONE, NULL);
 }
 
 static bool

@@ -1,13 +1,14 @@
 /* fuse/fuse.c - the fuser: policy `paper` of [J] 4.1 and what its rules leave open.
  *
  *     settle -> move -> link -> label -> place -> result      again if something is to be stored
+ *                                              -> join ->     policy `reward`
  *
  * The cost is Eq. 9 of [J], the bytes of the edges that stay between groups; greedy, largest first.
  * Passes do not look at memory: what they could not append is missing; this file looks after
  * each of them. Everything but the result lives in one arena and a few arrays, freed at the end.
  *
  * Read before: fuse/fuse.h, fuse/work.h. After: legal.c, vertex.c, move.c, label.c, ... */
-#include "fuse/work.h"
+#include "fuse/nest.h"
 
 /* ---- a fuser ------------------------------------------------------------------------------ */
 
@@ -109,7 +110,8 @@ result_arrays(const Fuser *f, Fusion *r)
     r->member = jot_arena_array(arena, uint32_t, (size_t)f->n + 1);
     r->groups = jot_arena_array(arena, FuseGroup, (size_t)f->nroot + 1);
     r->edge = jot_arena_array(arena, FuseEdge, (size_t)f->edges.n + 1);
-    return r->real && r->place && r->group && r->member && r->groups && r->edge;
+    r->axis = jot_arena_array(arena, const uint8_t *, (size_t)f->n + 1);
+    return r->axis && r->real && r->place && r->group && r->member && r->groups && r->edge;
 }
 
 static void
@@ -122,15 +124,52 @@ result_temporary(Fusion *r, const Node *n)
     r->temp_nbytes += n->nelem * (int64_t)jot_dtype_nbytes((jot_DType)n->dtype);
 }
 
+/* The root that stands for the group of a vertex: its nest's. */
+static uint32_t
+result_root(Fuser *f, uint32_t v)
+{
+    uint32_t root = jot_fuse_find(f, v);
+    const Nests *j = f->nests;
+
+    return j ? j->group[j->group[j->number[root]].nest].root : root;
+}
+
+/* The space of a nest, and for its members where theirs lies in it. */
+static bool
+result_nest(Fuser *f, Fusion *r, FuseGroup *group, uint32_t root)
+{
+    const Nests *j = f->nests;
+    uint32_t first = j->number[root], g, k;
+    const Nest *nest = &j->nest[first];
+    int64_t *ext = jot_arena_array(&r->arena, int64_t, NEST_AXES);
+
+    if (!ext)
+        return false;
+    memcpy(ext, nest->ext, sizeof nest->ext);
+    group->ext = ext;
+    group->rank = (uint32_t)nest->naxes;
+    group->contraction = nest->spread != 0;
+    for (g = first; g != NEST_OUT; g = j->group[g].next) {
+        uint8_t *axis = jot_arena_array(&r->arena, uint8_t, JOT_MAX_RANK);
+
+        if (!axis)
+            return false;
+        memcpy(axis, j->group[g].axis, JOT_MAX_RANK);
+        for (k = f->head[j->group[g].root]; k != FUSE_NO_VERT; k = f->next[k])
+            r->axis[f->verts.v[k].pos] = axis;
+    }
+    return true;
+}
+
 /* Numbers for the groups that store something; number[root]. */
-static void
+static bool
 result_number(Fuser *f, Fusion *r, uint32_t *number)
 {
     uint32_t k, i, root;
 
     for (i = 0; i < f->n; i++)
         if (f->real[i] == i && f->vert[i] != FUSE_NO_VERT && (f->bits[i] & FN_STORED))
-            number[jot_fuse_find(f, f->vert[i])] = 1;
+            number[result_root(f, f->vert[i])] = 1;
     for (k = 0; k < f->nroot; k++) {
         const FuseMap *space;
         FuseGroup *g;
@@ -144,7 +183,11 @@ result_number(Fuser *f, Fusion *r, uint32_t *number)
         g->ext = space->ext;
         g->rank = f->gflags[root] & FV_CODE ? 0 : (uint32_t)space->rank;
         g->contraction = f->ncontract[root] != 0;
+        if (f->nests && f->nests->nest[f->nests->number[root]].groups > 1
+            && !result_nest(f, r, g, root))
+            return false;
     }
+    return true;
 }
 
 static bool
@@ -180,16 +223,15 @@ result_make(Fuser *f, Fusion *r)
 {
     uint32_t i, *number = jot_arena_array(&f->arena, uint32_t, (size_t)f->verts.n + 1);
 
-    if (!number || !result_arrays(f, r))
+    if (!number || !result_arrays(f, r) || !result_number(f, r, number))
         return false;
-    result_number(f, r, number);
     r->n = f->n;
     for (i = 0; i < f->n; i++) {
         uint32_t real = r->real[i] = f->real[i], b = f->bits[real];
 
         r->place[i] = (uint8_t)result_place(b);
         if (r->place[i] == PLACE_STORED || r->place[i] == PLACE_INSIDE)
-            r->group[i] = number[jot_fuse_find(f, f->vert[real])];
+            r->group[i] = number[result_root(f, f->vert[real])];
         if (r->place[i] == PLACE_STORED && real == i && !(b & FN_ASKED))
             result_temporary(r, f->node[i]);
     }
@@ -232,7 +274,7 @@ jot_fuse(jot_Ctx *ctx, const FuseAsk *ask, Fusion *fusion)
         fuser_close(&f);
         ok = fuser_open(&f, ctx, ask, keep) && keep && fuser_run(&f, &again);
     }
-    ok = ok && result_make(&f, fusion);
+    ok = ok && jot_fuse_join(&f) && result_make(&f, fusion);
     if (ok) {
         fusion->edges = f.in0[f.n];
         fusion->visits = visits + f.visits;

@@ -22,6 +22,10 @@
  * unless the map reads index variables: such a one may have siblings of its kind, and element-wise
  * results that it reads.
  *
+ * Policy `reward` joins such groups to nests of several spaces. `ext` then has the axes of the nest,
+ * axis[i] says which of them the dimensions of member i's space run along, and members may be read
+ * by others of the group: a reduction that is INSIDE is computed for those, at their element.
+ *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
  * (nodes of 16-bit floats count twice, for their rounding).
@@ -35,6 +39,7 @@
 #define FUSE_BUFFERS 60  /* distinct variables that a group reads or must store */
 #define FUSE_CONE 32     /* nodes computed for one cloned element-wise node, with itself */
 #define FUSE_MOVED 48    /* element-wise nodes moved past one broadcast */
+#define FUSE_NO_AXIS 0xff
 #define FUSE_CHAIN 16    /* reindexes on reindexes, not composed, before one is stored */
 
 typedef enum {
@@ -44,7 +49,7 @@ typedef enum {
     PLACE_CLONED   /* group 0: computed inside each group that needs it, through composed maps */
 } FusePlace;
 
-typedef enum { FUSE_PAPER, FUSE_NONE } FusePolicy;
+typedef enum { FUSE_PAPER, FUSE_NONE, FUSE_REWARD } FusePolicy;
 
 /* Why an edge was left between groups. */
 typedef enum {
@@ -59,6 +64,9 @@ typedef enum {
     WHY_SCATTER,      /* a scatter is solved for its outputs in a nest of its own */
     WHY_NODES,        /* the group would have more than FUSE_NODES nodes */
     WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
+    WHY_RIDES,        /* of a contraction: more than element-wise work on its own axes */
+    WHY_CACHE,        /* one step of the shared axes would not stay in a cache */
+    WHY_REWARD,       /* it would cost more than it saves */
     WHYS
 } FuseWhy;
 JOT_FN const char *jot_fuse_why(FuseWhy why); /* a line of text */
@@ -75,7 +83,7 @@ typedef struct {
 typedef struct {
     uint32_t first, n;      /* members: member[first .. first + n), inputs first */
     uint32_t rank;
-    const int64_t *ext;     /* the iteration space; belongs to a node. CODE: rank 0 */
+    const int64_t *ext;     /* the iteration space. CODE: rank 0 */
     bool contraction;       /* one of its members is the sum of a product of two broadcasts */
 } FuseGroup;
 
@@ -83,6 +91,8 @@ typedef struct {
     uint32_t n;             /* of positions: as in the selection */
     uint32_t *real;         /* position of the node that stands for an ALIAS, else itself */
     uint8_t *place;         /* FusePlace; of an ALIAS: its real node's */
+    const uint8_t **axis;   /* members of nests: axes of the group for the dimensions of the space,
+                               FUSE_NO_AXIS where there is one element; NULL: they are the axes */
     uint32_t *group;        /* 1..ngroups in an order in which they may run; 0: LEAF or CLONED */
     uint32_t ngroups;
     FuseGroup *groups;      /* [0] unused, 1..ngroups */

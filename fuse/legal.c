@@ -27,6 +27,9 @@ jot_fuse_why(FuseWhy why)
         "a scatter is solved for its outputs in a nest of its own",
         "the group would have too many nodes",
         "the group would read and store too many variables",
+        "a contraction stores what element-wise work on its own axes makes of it, no more",
+        "one step of the shared axes would not stay in a cache",
+        "it would cost more than it saves",
     };
 
     return (unsigned)why < WHYS ? text[why] : "";

@@ -99,6 +99,7 @@ typedef struct {
     FuseRank *order;      /* roots of groups in order of execution: b */
     uint32_t *clones;     /* by position: groups that compute a reindex again */
     Vec(FuseEdge) edges;  /* group: root */
+    struct Nests *nests;  /* policy reward, else NULL */
 } Fuser;
 
 #define FUSE_NO_VERT UINT32_MAX
@@ -127,6 +128,7 @@ JOT_FN bool jot_fuse_link(Fuser *f);
 JOT_FN bool jot_fuse_label(Fuser *f);
 JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: some are KEEP now */
 JOT_FN bool jot_fuse_split(Fuser *f); /* did any scatter leave its group? */
+JOT_FN bool jot_fuse_join(Fuser *f); /* fuse/join.c: groups to nests */
 JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);
 JOT_FN bool jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why);
 JOT_FN void jot_fuse_union(Fuser *f, uint32_t a, uint32_t b);

@@ -1,0 +1,283 @@
+/* fuse/nest.c - the axes of one nest laid on those of another.
+ *
+ *     a: m = max over j of x    axes r j      what goes between: m, stored along r, read along r'
+ *     b: y = exp(x - m)         axes r' j'    r on r';  then x, read by both: j on j'
+ *
+ * What goes between two nests decides first: each of its dimensions lies on one axis of each, from
+ * end to end, and everywhere on the same one. Then variables that both read, as far as they agree.
+ * Axes left get numbers of their own. Two axes are never laid on one, so within a nest an index
+ * names one thing.
+ *
+ * requires  uses of each group   keeps  axes of b   gives  a pair, then the union
+ * Read before: fuse/reads.c. After: fuse/reward.c. */
+#include "fuse/nest.h"
+
+static uint8_t
+nest_local(const NestGroup *g, const NestUse *u, int d)
+{
+    uint8_t at = u->map.axis[d];
+
+    return at < JOT_MAX_RANK ? g->axis[at] : at;
+}
+
+JOT_FN uint8_t
+jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u, int d)
+{
+    uint8_t at = nest_local(g, u, d);
+
+    (void)j;
+    return at < NEST_AXES && g->nest == p->a ? p->map[at] : at;
+}
+
+/* Axis a of the first is b of the second: may it be? */
+static bool
+pair_axis(const Nests *j, NestPair *p, uint8_t a, uint8_t b)
+{
+    int k;
+
+    if (a >= NEST_AXES || b >= NEST_AXES || j->nest[p->a].ext[a] != j->nest[p->b].ext[b])
+        return false;
+    if (p->map[a] != NEST_NONE)
+        return p->map[a] == b;
+    for (k = 0; k < j->nest[p->a].naxes; k++)
+        if (p->map[k] == b)
+            return false;
+    p->map[a] = b;
+    return true;
+}
+
+static const NestUse *
+pair_own(const Nests *j, const NestGroup *g, uint32_t pos)
+{
+    uint32_t k;
+
+    for (k = 0; k < g->nown; k++)
+        if (j->uses.v[g->own + k].pos == pos)
+            return &j->uses.v[g->own + k];
+    JOT_ASSERT(false, "who stores a variable has it among its own");
+    return NULL;
+}
+
+/* A variable of nest a that group g of nest b reads: both have their axes. */
+static FuseWhy
+pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
+{
+    const NestGroup *from = &j->group[j->group_of[u->pos]];
+    const Node *n = j->f->node[u->pos];
+    const NestUse *own = pair_own(j, from, u->pos);
+    uint32_t on = 0;
+    int d;
+
+    if (j->f->bits[u->pos] & FN_BARRIER)
+        return WHY_STOP_FUSE;
+    for (d = 0; d < n->rank; d++) {
+        uint8_t a = nest_local(from, own, d), b = nest_local(g, u, d);
+
+        if (n->ext[d] == 1)
+            continue;
+        if (!pair_axis(j, p, a, b))
+            return WHY_RULE1;
+        on |= (uint32_t)1 << b;
+    }
+    p->shared &= on;
+    p->edges = true;
+    return WHYS;
+}
+
+static FuseWhy
+pair_edges(Nests *j, NestPair *p)
+{
+    uint32_t g, k;
+    FuseWhy why = WHYS;
+
+    for (g = p->b; g != NEST_OUT && why == WHYS; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nuse && why == WHYS; k++) {
+            const NestUse *u = &j->uses.v[j->group[g].use + k];
+            uint32_t from = j->group_of[u->pos];
+
+            j->f->visits++;
+            if (from != NEST_OUT && j->group[from].nest == p->a)
+                why = pair_edge(j, p, &j->group[g], u);
+        }
+    return why;
+}
+
+/* Both read one variable: lay axes on each other if all of its dimensions allow. */
+static void
+pair_common(const Nests *j, NestPair *p, const NestGroup *ga, const NestUse *ua,
+            const NestGroup *gb, const NestUse *ub)
+{
+    NestPair trial = *p;
+    int d;
+
+    for (d = 0; d < j->f->node[ua->pos]->rank; d++) {
+        uint8_t a = nest_local(ga, ua, d), b = nest_local(gb, ub, d);
+
+        if (a >= NEST_AXES && b >= NEST_AXES)
+            continue;
+        if (!pair_axis(j, &trial, a, b))
+            return;
+    }
+    *p = trial;
+}
+
+static void
+pair_reads(Nests *j, NestPair *p)
+{
+    uint32_t g, k, stamp = ++j->stamp;
+
+    for (g = p->b; g != NEST_OUT; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nuse; k++) {
+            uint32_t pos = j->uses.v[j->group[g].use + k].pos;
+
+            j->f->visits++;
+            if (j->seen[pos] == stamp)
+                continue;
+            j->seen[pos] = stamp;
+            j->count[pos] = g; /* the group, and below its use */
+        }
+    for (g = p->a; g != NEST_OUT; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nuse; k++) {
+            const NestUse *u = &j->uses.v[j->group[g].use + k];
+            const NestGroup *other;
+            uint32_t m;
+
+            j->f->visits++;
+            if (j->seen[u->pos] != stamp)
+                continue;
+            other = &j->group[j->count[u->pos]];
+            for (m = 0; m < other->nuse; m++)
+                if (j->uses.v[other->use + m].pos == u->pos)
+                    break;
+            if (m < other->nuse)
+                pair_common(j, p, &j->group[g], u, other, &j->uses.v[other->use + m]);
+        }
+}
+
+/* Axes that stayed apart follow b's. */
+static bool
+pair_rest(const Nests *j, NestPair *p)
+{
+    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    int k;
+
+    p->naxes = b->naxes;
+    memcpy(p->ext, b->ext, sizeof p->ext);
+    for (k = 0; k < a->naxes; k++) {
+        if (p->map[k] != NEST_NONE)
+            continue;
+        if (p->naxes == NEST_AXES)
+            return false;
+        p->ext[p->naxes] = a->ext[k];
+        p->map[k] = (uint8_t)p->naxes++;
+    }
+    return true;
+}
+
+static uint32_t
+pair_mask(const NestPair *p, uint32_t axes, int n)
+{
+    uint32_t on = 0;
+    int k;
+
+    for (k = 0; k < n; k++)
+        if (axes >> k & 1)
+            on |= (uint32_t)1 << p->map[k];
+    return on;
+}
+
+/* What rides on the stores of a contraction walks its output, and sums up nothing. */
+static bool
+pair_rides(const Nests *j, const NestPair *p, uint32_t nest, uint32_t spread)
+{
+    uint32_t g, k;
+    int d;
+
+    for (g = nest; g != NEST_OUT; g = j->group[g].next) {
+        const NestGroup *group = &j->group[g];
+        uint32_t on = 0;
+
+        if (j->f->ncontract[group->root])
+            continue;
+        for (d = 0; d < group->space->rank; d++)
+            if (group->axis[d] < NEST_AXES)
+                on |= (uint32_t)1 << (nest == p->a ? p->map[group->axis[d]] : group->axis[d]);
+        if (on != spread)
+            return false;
+        for (k = 0; k < group->nown; k++)
+            if (j->f->node[j->uses.v[group->own + k].pos]->kind == NODE_REDUCE)
+                return false;
+    }
+    return true;
+}
+
+static FuseWhy
+pair_contraction(const Nests *j, const NestPair *p)
+{
+    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    uint32_t spread = pair_mask(p, a->spread, a->naxes);
+
+    if (spread && b->spread)
+        return WHY_CONTRACTIONS;
+    spread |= b->spread;
+    if (spread && ((p->shared & spread) != spread || !pair_rides(j, p, p->a, spread)
+                   || !pair_rides(j, p, p->b, spread)))
+        return WHY_RIDES;
+    return WHYS;
+}
+
+JOT_FN FuseWhy
+jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
+{
+    FuseWhy why;
+
+    p->a = a;
+    p->b = b;
+    p->edges = false;
+    memset(p->map, NEST_NONE, sizeof p->map);
+    if (j->nest[a].rigid || j->nest[b].rigid)
+        return j->f->gflags[j->group[a].root] & FV_CODE
+                       || j->f->gflags[j->group[b].root] & FV_CODE
+                   ? WHY_CODE
+                   : WHY_SCATTER;
+    if (j->nest[a].weight + j->nest[b].weight > FUSE_NODES)
+        return WHY_NODES;
+    p->shared = j->nest[b].shared;
+    if ((why = pair_edges(j, p)) != WHYS)
+        return why;
+    pair_reads(j, p);
+    if (!pair_rest(j, p))
+        return WHY_NODES;
+    p->shared &= pair_mask(p, j->nest[a].shared, j->nest[a].naxes);
+    return pair_contraction(j, p);
+}
+
+/* Nest a becomes part of b. */
+JOT_FN void
+jot_nest_union(Nests *j, const NestPair *p)
+{
+    Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    uint32_t g;
+    int d;
+
+    for (g = p->a; g != NEST_OUT; g = j->group[g].next) {
+        NestGroup *group = &j->group[g];
+
+        group->nest = p->b;
+        for (d = 0; d < group->space->rank; d++)
+            if (group->axis[d] < NEST_AXES)
+                group->axis[d] = p->map[group->axis[d]];
+    }
+    j->group[b->tail].next = p->a;
+    b->tail = a->tail;
+    b->groups += a->groups;
+    b->weight += a->weight;
+    b->shared = p->shared;
+    b->spread |= pair_mask(p, a->spread, a->naxes);
+    b->naxes = p->naxes;
+    memcpy(b->ext, p->ext, sizeof b->ext);
+    b->nbytes = p->nbytes;
+    b->flops += a->flops;
+    if (b->height < a->height)
+        b->height = a->height;
+}

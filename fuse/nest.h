@@ -1,0 +1,87 @@
+/* fuse/nest.h - policy `reward`: groups of one space each become nests of several.
+ *
+ *     group 1 over (r, j)   m = max over j of x          nest: axes r j, shared r
+ *     group 2 over (r, j)   s = sum over j of exp(x-m)     for r
+ *     group 3 over (r, j)   y = exp(x-m) / s                   for j  m     for j  s     for j  y
+ *
+ * What the paper's rules made is the start (fuse/label.c, place.c). Each group says which variables
+ * it reads and stores, and where: an axis of its space per dimension (fuse/reads.c). Groups join if
+ * their axes can be laid on each other so that all that goes between them lies on common ones, if
+ * no cycle closes, and if the reward is positive (fuse/reward.c, join.c).
+ *
+ * A nest's *shared* axes are those of every variable that goes between its groups: one step of them
+ * computes such a variable and uses it up. They are the outer loops of the kernel.
+ *
+ * Read before: fuse/work.h. After: fuse/reads.c, nest.c, reward.c, join.c. */
+#ifndef JOT_FUSE_NEST_H
+#define JOT_FUSE_NEST_H
+#include "fuse/work.h"
+
+#define NEST_AXES 14       /* of a nest; masks are of 32 bits */
+#define NEST_NONE FUSE_NO_AXIS /* a dimension of one element */
+#define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension */
+#define NEST_OUT UINT32_MAX
+
+typedef struct { uint8_t axis[JOT_MAX_RANK]; } NestMap; /* per dimension of a variable */
+
+/* A variable that a group loads, or one that it stores: which axes of its space index it. */
+typedef struct { uint32_t pos; NestMap map; } NestUse;
+
+typedef struct {
+    uint32_t root;               /* of the vertices */
+    uint32_t nest, next;         /* the nest's first group; the next group of the nest */
+    uint32_t use, nuse;          /* variables it reads: uses[use..], a variable's one by one */
+    uint32_t own, nown;          /* ... and stores */
+    uint32_t pre, suc;           /* its edges begin at edge_in[pre], edge_out[suc], and end where
+                                    the next group's begin */
+    uint8_t axis[JOT_MAX_RANK];  /* dimensions of its space -> axes of the nest */
+    const FuseMap *space;
+} NestGroup;
+
+/* By number of its first group. */
+typedef struct {
+    uint32_t tail, groups, height; /* an edge goes from a greater height to a smaller one */
+    uint32_t weight;             /* nodes, as often as they are computed */
+    uint32_t shared;             /* mask of axes */
+    uint32_t spread;             /* axes of a contraction's output, 0: none inside */
+    bool rigid;                  /* code, scatters: joins nothing */
+    int naxes;
+    int64_t ext[NEST_AXES];
+    double nbytes, flops;        /* of memory, of arithmetic */
+} Nest;
+
+typedef struct Nests {
+    Fuser *f;
+    uint32_t n;                  /* groups, in an order of execution */
+    NestGroup *group;
+    Nest *nest;
+    uint32_t *group_of;          /* by position: who stores it, NEST_OUT: nobody */
+    uint32_t *number;            /* by root: of the group */
+    Vec(NestUse) uses;
+    uint32_t *edge_in, *edge_out; /* numbers of f->edges, by reader; by producer */
+    uint32_t *seen, *count, stamp; /* by position: marks */
+    uint64_t limit;              /* of f->visits */
+} Nests;
+
+/* Two nests with the axes of the first laid on those of the second. */
+typedef struct {
+    uint32_t a, b;
+    uint8_t map[NEST_AXES];      /* axes of a -> axes of b; new ones behind b's */
+    int naxes;
+    int64_t ext[NEST_AXES];
+    uint32_t shared;
+    bool edges;                  /* something goes between them */
+    double nbytes;               /* of memory, as one */
+} NestPair;
+
+JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory was refused */
+/* fuse/nest.c: may they join, as far as their axes say? WHYS: yes, and p is filled. */
+JOT_FN FuseWhy jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p);
+JOT_FN void jot_nest_union(Nests *j, const NestPair *p);
+/* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
+JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g,
+                             const NestUse *u, int d);
+/* fuse/reward.c: seconds that joining saves. *why, if it does not: what stands against it. */
+JOT_FN double jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why);
+
+#endif

@@ -1,0 +1,319 @@
+/* fuse/reads.c - what each group reads and stores, and along which axes of its space.
+ *
+ *     group over (r, j)   stores y[r, j]      reads x[r, j], s[r, -], t[r, mixed]
+ *                         reduces to m[r]
+ *
+ * The walk of a placing (fuse/place.c) once more, from what a group stores down to what it loads,
+ * with maps composed on the way. Of a map only one thing matters: which dimensions of the variable
+ * run along an axis of the group's space from end to end. What does not is `mixed`.
+ *
+ * requires  a placing   gives  uses of each group, weight and arithmetic of its nest
+ * Read before: fuse/nest.h. After: fuse/nest.c. */
+#include "fuse/nest.h"
+
+enum { READS_WAYS = 4, READS_DEAR = 12 }; /* maps told apart; operations of one like exp */
+
+typedef struct { uint32_t pos, next; NestMap map; bool computed; } ReadsStep;
+
+typedef struct {
+    Nests *j;
+    NestGroup *g;
+    Vec(ReadsStep) step;  /* visited with a map; those computed are walked on */
+    uint32_t *first;      /* by position: its steps in this group, if seen[] is the stamp */
+} Reads;
+
+static NestMap
+reads_mixed(void)
+{
+    NestMap m;
+
+    memset(m.axis, NEST_MIXED, sizeof m.axis);
+    return m;
+}
+
+static NestMap
+reads_identity(const Node *n)
+{
+    NestMap m;
+    int d;
+
+    memset(m.axis, NEST_NONE, sizeof m.axis);
+    for (d = 0; d < n->rank; d++)
+        m.axis[d] = n->ext[d] == 1 ? NEST_NONE : (uint8_t)d;
+    return m;
+}
+
+/* Where the input of r is read if r's own elements lie at `outer`. */
+static NestMap
+reads_through(const Fuser *f, const Node *r, const Node *x, const NestMap *outer)
+{
+    NestMap m;
+    int d, axis;
+
+    memset(m.axis, NEST_NONE, sizeof m.axis);
+    for (d = 0; d < r->nindex; d++) {
+        if (x->ext[d] == 1)
+            continue;
+        m.axis[d] = jot_ix_is_axis(&f->ctx->ix, r->index[d], &axis) && axis < r->rank
+                  && r->ext[axis] == x->ext[d]
+                  ? outer->axis[axis] : NEST_MIXED;
+    }
+    return m;
+}
+
+static bool
+reads_own(const Reads *r, uint32_t pos)
+{
+    Fuser *f = r->j->f;
+
+    return f->vert[pos] != FUSE_NO_VERT && jot_fuse_find(f, f->vert[pos]) == r->g->root;
+}
+
+/* Does the group compute i for its node `reader`? As place_input decides. */
+static bool
+reads_computes(const Reads *r, const Node *reader, uint32_t i)
+{
+    const Fuser *f = r->j->f;
+    uint32_t b = f->bits[i], kind = f->node[i]->kind;
+
+    if (b & FN_LEAF)
+        return false;
+    return (kind == NODE_REINDEX && !(b & FN_KEEP)) || (b & FN_MOVED)
+        || (reads_own(r, i) && kind != NODE_REDUCE && reader->kind != NODE_REINDEX)
+        || (b & FN_CLONE);
+}
+
+/* The group needs i at `map`. */
+static void
+reads_visit(Reads *r, const Node *reader, uint32_t i, NestMap map)
+{
+    Nests *j = r->j;
+    uint32_t k, ways = 0;
+    ReadsStep *s;
+
+    j->f->visits++;
+    if (j->f->bits[i] & FN_FREE)
+        return;
+    if (j->seen[i] != j->stamp) {
+        j->seen[i] = j->stamp;
+        r->first[i] = NEST_OUT;
+    }
+    for (k = r->first[i]; k != NEST_OUT; k = r->step.v[k].next, ways++)
+        if (!memcmp(&r->step.v[k].map, &map, sizeof map))
+            return;
+    if (ways > READS_WAYS)
+        return;
+    if (ways == READS_WAYS)
+        map = reads_mixed();
+    k = r->step.n;
+    s = jot_vec_push(&j->f->ctx->mem, r->step);
+    if (r->step.n == k)
+        return;
+    s->pos = i;
+    s->map = map;
+    s->next = r->first[i];
+    s->computed = reads_computes(r, reader, i);
+    r->first[i] = k;
+}
+
+/* What node i, computed at `map`, needs. */
+static void
+reads_inputs(Reads *r, uint32_t i, NestMap map)
+{
+    const Fuser *f = r->j->f;
+    const Node *n = f->node[i];
+    uint32_t k, first = f->in0[i];
+
+    for (k = first; k < f->in0[i + 1]; k++) {
+        const Node *x = f->node[f->in[k]];
+        bool index = n->kind == NODE_REINDEX || n->kind == NODE_REDUCE;
+
+        reads_visit(r, n, f->in[k],
+                    index && k > first          ? reads_mixed()
+                    : n->kind == NODE_REINDEX ? reads_through(f, n, x, &map)
+                    : n->kind == NODE_REDUCE    ? reads_identity(x)
+                                                : map);
+    }
+}
+
+static double
+reads_flops(const Fuser *f, uint32_t i)
+{
+    const Node *n = f->node[i];
+    double each = n->kind == NODE_MAP || n->kind == NODE_RANDOM
+                      || (n->kind == NODE_EW && (jot_ew_info[n->op].flags & EW_DEAR))
+                ? READS_DEAR : 1;
+
+    if (n->kind == NODE_REINDEX)
+        return 0;
+    return each * (double)(n->kind == NODE_REDUCE ? f->node[f->in[f->in0[i]]]->nelem : n->nelem);
+}
+
+static double
+reads_nbytes(const Fuser *f, uint32_t pos)
+{
+    const Node *n = f->node[pos];
+
+    return (double)n->nelem * (double)jot_dtype_nbytes((jot_DType)n->dtype);
+}
+
+static void
+reads_use(Nests *j, uint32_t pos, const NestMap *map)
+{
+    NestUse *u = jot_vec_push(&j->f->ctx->mem, j->uses);
+
+    u->pos = pos;
+    u->map = *map;
+}
+
+/* A stored member: where its elements lie in the space. */
+static void
+reads_own_map(Reads *r, uint32_t pos)
+{
+    const Fuser *f = r->j->f;
+    const Node *n = f->node[pos];
+    NestMap m = reads_identity(n);
+    int d, axis;
+
+    for (d = 0; n->kind == NODE_REDUCE && d < n->rank; d++)
+        m.axis[d] = n->ext[d] == 1                                              ? NEST_NONE
+                    : jot_ix_is_axis(&f->ctx->ix, n->index[d], &axis) ? (uint8_t)axis
+                                                                      : NEST_MIXED;
+    reads_use(r->j, pos, &m);
+}
+
+/* Stored members of the group; its nest knows whether a contraction is among them. */
+static void
+reads_members(Reads *r, Nest *nest)
+{
+    Fuser *f = r->j->f;
+    uint32_t v;
+
+    r->g->own = r->j->uses.n;
+    for (v = f->head[r->g->root]; v != FUSE_NO_VERT; v = f->next[v]) {
+        uint32_t pos = f->verts.v[v].pos;
+
+        if (f->verts.v[v].flags & (FV_VIRTUAL | FV_CODE) || !(f->bits[pos] & FN_STORED))
+            continue;
+        reads_own_map(r, pos);
+        nest->nbytes += reads_nbytes(f, pos);
+        nest->rigid |= f->node[pos]->nelem == 0;
+    }
+    r->g->nown = r->j->uses.n - r->g->own;
+}
+
+/* Walk from the stored members; each position computed counts once. */
+static void
+reads_walk(Reads *r, Nest *nest)
+{
+    Fuser *f = r->j->f;
+    uint32_t k;
+
+    r->step.n = 0;
+    r->j->stamp++;
+    for (k = 0; k < r->g->nown; k++) {
+        uint32_t pos = r->j->uses.v[r->g->own + k].pos;
+
+        nest->weight += jot_fuse_weight(f->node[pos]) + 1u;
+        nest->flops += reads_flops(f, pos);
+        r->j->seen[pos] = r->j->stamp;
+        r->first[pos] = NEST_OUT;
+        reads_inputs(r, pos, reads_identity(f->node[pos]));
+    }
+    for (k = 0; k < r->step.n; k++) {
+        ReadsStep s = r->step.v[k];
+
+        if (!s.computed)
+            continue;
+        if (s.next == NEST_OUT) {
+            nest->weight += jot_fuse_weight(f->node[s.pos]);
+            nest->flops += reads_flops(f, s.pos);
+        }
+        reads_inputs(r, s.pos, s.map);
+    }
+}
+
+static void
+reads_collect(Reads *r, Nest *nest)
+{
+    Nests *j = r->j;
+    uint32_t k, s;
+
+    r->g->use = j->uses.n;
+    for (k = 0; k < r->step.n; k++) {
+        if (r->step.v[k].computed || r->step.v[k].next != NEST_OUT)
+            continue;
+        nest->nbytes += reads_nbytes(j->f, r->step.v[k].pos);
+        for (s = r->first[r->step.v[k].pos]; s != NEST_OUT; s = r->step.v[s].next)
+            reads_use(j, r->step.v[k].pos, &r->step.v[s].map);
+    }
+    r->g->nuse = j->uses.n - r->g->use;
+}
+
+/* A group is a nest of its own: its axes are the dimensions of its space. */
+static void
+reads_alone(Reads *r, Nest *nest)
+{
+    Fuser *f = r->j->f;
+    NestGroup *g = r->g;
+    int d;
+
+    g->space = &f->maps.v[f->verts.v[g->root].space];
+    memset(g->axis, NEST_NONE, sizeof g->axis);
+    nest->rigid |= (f->gflags[g->root] & (FV_CODE | FV_SCATTER)) != 0;
+    for (d = 0; d < g->space->rank; d++) {
+        if (g->space->ext[d] == 1)
+            continue;
+        if (nest->naxes == NEST_AXES) {
+            nest->rigid = true;
+            return;
+        }
+        nest->ext[nest->naxes] = g->space->ext[d];
+        g->axis[d] = (uint8_t)nest->naxes++;
+    }
+    nest->shared = ((uint32_t)1 << nest->naxes) - 1;
+}
+
+static void
+reads_spread(Reads *r, Nest *nest)
+{
+    const Fuser *f = r->j->f;
+    uint32_t k;
+    int d;
+
+    for (k = 0; k < r->g->nown; k++) {
+        const NestUse *u = &r->j->uses.v[r->g->own + k];
+
+        for (d = 0; (f->bits[u->pos] & FN_CONTRACT) && d < f->node[u->pos]->rank; d++)
+            if (u->map.axis[d] < JOT_MAX_RANK && r->g->axis[u->map.axis[d]] < NEST_AXES)
+                nest->spread |= (uint32_t)1 << r->g->axis[u->map.axis[d]];
+    }
+    if (f->ncontract[r->g->root] && !nest->spread)
+        nest->rigid = true;
+}
+
+JOT_FN bool
+jot_nest_reads(Nests *j)
+{
+    Fuser *f = j->f;
+    Reads r;
+    uint32_t k;
+
+    memset(&r, 0, sizeof r);
+    r.j = j;
+    r.first = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
+    if (!r.first)
+        return false;
+    for (k = 0; k < j->n; k++) {
+        Nest *nest = &j->nest[k];
+
+        r.g = &j->group[k];
+        reads_alone(&r, nest);
+        reads_members(&r, nest);
+        reads_walk(&r, nest);
+        reads_collect(&r, nest);
+        reads_spread(&r, nest);
+    }
+    jot_vec_free(&f->ctx->mem, r.step);
+    return !f->ctx->mem.failed;
+}

@@ -1,0 +1,171 @@
+/* fuse/reward.c - is one nest better than two? NeoFlow's Eq. 4 in seconds:
+ *
+ *     time(a) + time(b) + a launch - time(a and b without what goes between them)
+ *
+ *     time   bytes / bandwidth + operations / peak, on as many cores as the shared axes feed
+ *
+ * What goes between is written and read once less; what both read, once. Both hold only if one step
+ * of the shared axes fits in a cache: what is read twice there is then still at hand.
+ *
+ * requires  a pair   keeps  everything
+ * Read before: fuse/nest.c, ops/target.h. After: fuse/join.c. */
+#include "fuse/nest.h"
+
+enum { REWARD_LINE = 64, REWARD_PART = 2 }; /* a step may fill this part of a core's cache */
+
+static double
+reward_time(const Target *t, double nbytes, double flops, double cores)
+{
+    double serial = nbytes / t->bandwidth[LEVEL_MEMORY] + flops / t->flops;
+    double bandwidth = t->bandwidth[LEVEL_MEMORY] * cores, parallel;
+
+    if (bandwidth > t->bandwidth_all)
+        bandwidth = t->bandwidth_all;
+    parallel = nbytes / bandwidth + flops / (t->flops * cores) + t->handoff;
+    return cores > 1 && parallel < serial ? parallel : serial;
+}
+
+/* Cores that the shared axes feed. */
+static double
+reward_cores(const Target *t, const NestPair *p)
+{
+    double steps = 1;
+    int k;
+
+    for (k = 0; k < p->naxes; k++)
+        if (p->shared >> k & 1)
+            steps *= (double)p->ext[k];
+    return steps < t->cores ? steps : t->cores;
+}
+
+/* Bytes of a variable that one step of the shared axes touches: whole lines of it. */
+static double
+reward_step(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u)
+{
+    const Node *n = j->f->node[u->pos];
+    double nbytes = (double)jot_dtype_nbytes((jot_DType)n->dtype), inside = 1;
+    bool line = false;
+    int d;
+
+    for (d = 0; d < n->rank; d++) {
+        uint8_t axis = jot_nest_axis(j, p, g, u, d);
+
+        if (n->ext[d] == 1)
+            continue;
+        line = axis < NEST_AXES && (p->shared >> axis & 1);
+        if (!line)
+            inside *= (double)n->ext[d];
+    }
+    return inside > 1 && line && nbytes < REWARD_LINE ? inside * REWARD_LINE : inside * nbytes;
+}
+
+static double
+reward_nbytes(const Nests *j, uint32_t pos)
+{
+    const Node *n = j->f->node[pos];
+
+    return (double)n->nelem * (double)jot_dtype_nbytes((jot_DType)n->dtype);
+}
+
+/* Does anything but a and b need the variable in memory? */
+static bool
+reward_stays(Nests *j, const NestPair *p, uint32_t pos)
+{
+    const Fuser *f = j->f;
+    uint32_t g = j->group_of[pos], k;
+
+    if (f->bits[pos] & FN_KEEP)
+        return true;
+    for (k = j->group[g].suc; k < j->group[g + 1].suc; k++) {
+        const FuseEdge *e = &f->edges.v[j->edge_out[k]];
+        uint32_t nest = e->from == pos ? j->group[e->group].nest : p->a;
+
+        j->f->visits++;
+        if (nest != p->a && nest != p->b)
+            return true;
+    }
+    return false;
+}
+
+typedef struct { double saved, step; } RewardSum;
+
+/* What b reads gets a mark; what of it a stores need not be read from memory. */
+static void
+reward_between(Nests *j, const NestPair *p, RewardSum *sum)
+{
+    uint32_t g, k, stamp = ++j->stamp;
+
+    for (g = p->b; g != NEST_OUT; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nuse; k++) {
+            const NestUse *u = &j->uses.v[j->group[g].use + k];
+            uint32_t from = j->group_of[u->pos];
+            bool seen = j->seen[u->pos] == stamp;
+
+            j->f->visits++;
+            j->seen[u->pos] = stamp;
+            j->count[u->pos] = 0;
+            if (seen || from == NEST_OUT || j->group[from].nest != p->a)
+                continue;
+            sum->saved += reward_nbytes(j, u->pos);
+            sum->step += reward_step(j, p, &j->group[g], u);
+        }
+}
+
+/* What both read: once in memory, then in a cache. */
+static void
+reward_both(Nests *j, const NestPair *p, RewardSum *sum)
+{
+    uint32_t g, k, stamp = j->stamp;
+
+    for (g = p->a; g != NEST_OUT; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nuse; k++) {
+            const NestUse *u = &j->uses.v[j->group[g].use + k];
+
+            j->f->visits++;
+            if (j->seen[u->pos] != stamp || j->count[u->pos])
+                continue;
+            j->count[u->pos] = 1;
+            sum->saved += reward_nbytes(j, u->pos);
+            sum->step += reward_step(j, p, &j->group[g], u);
+        }
+}
+
+/* What b reads and nothing else needs is not written any more. */
+static double
+reward_writes(Nests *j, const NestPair *p)
+{
+    uint32_t g, k;
+    double saved = 0;
+
+    for (g = p->a; g != NEST_OUT; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nown; k++) {
+            uint32_t pos = j->uses.v[j->group[g].own + k].pos;
+
+            j->f->visits++;
+            if (j->seen[pos] == j->stamp && !reward_stays(j, p, pos))
+                saved += reward_nbytes(j, pos);
+        }
+    return saved;
+}
+
+JOT_FN double
+jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
+{
+    const Target *t = &j->f->ctx->target;
+    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    RewardSum sum = {0, 0};
+    double two, one, nbytes, cores = t->cores;
+
+    reward_between(j, p, &sum);
+    reward_both(j, p, &sum);
+    sum.saved += reward_writes(j, p);
+    *why = WHY_CACHE;
+    if (sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2])
+        return 0;
+    *why = WHY_REWARD;
+    nbytes = a->nbytes + b->nbytes - sum.saved;
+    p->nbytes = nbytes = nbytes > 0 ? nbytes : 0;
+    two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
+    one = reward_time(t, nbytes, a->flops + b->flops, reward_cores(t, p));
+    return two + t->call - one;
+}
