@@ -1,0 +1,203 @@
+/* ccode/contract.c - contractions recognised from index maps, and the layouts they like.
+ *
+ *     %4 = add over i5 i6 i7 of %1 * %2       %1 moves with n h w and i5 i6 i7, %2 with o and i5 ..
+ *
+ *   requires  a verified kernel       keeps  everything: nothing is changed
+ *
+ * Read before: ccode/contract.h. */
+#include "ccode/contract.h"
+
+static uint64_t
+contract_wide(const Kernel *k, uint64_t axes)
+{
+    uint64_t wide = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if ((axes >> a & 1) && k->axes.v[a].ext > 1)
+            wide |= (uint64_t)1 << a;
+    return wide;
+}
+
+/* Some value below reads its buffer at a sum of axes: h + p. */
+static bool
+contract_windowed(const Kernel *k, uint32_t value, int depth)
+{
+    const Value *v = &k->values.v[value];
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        if (contract_windowed(k, k->args.v[v->arg + (uint32_t)i], depth + 1))
+            return true;
+    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+        if (axes & (axes - 1))
+            return true;
+    }
+    return false;
+}
+
+/* Operands are computed point by point: no sums inside. */
+static bool
+contract_pointwise(const Kernel *k, uint32_t value, int depth)
+{
+    const Value *v = &k->values.v[value];
+    if (v->op == VAL_REDUCE || v->op == VAL_AT || v->op == VAL_TABLE || v->op == VAL_CALL)
+        return false;
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        if (!contract_pointwise(k, k->args.v[v->arg + (uint32_t)i], depth + 1))
+            return false;
+    return depth < VALUE_DEPTH;
+}
+
+static void
+contract_swap(Contract *c)
+{
+    uint32_t a = c->a;
+    uint64_t m = c->m;
+    c->a = c->b;
+    c->b = a;
+    c->m = c->n;
+    c->n = m;
+}
+
+JOT_FN bool
+jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
+{
+    const Value *sum = &k->values.v[value], *product;
+    uint64_t a, b;
+    memset(c, 0, sizeof *c);
+    if (sum->op != VAL_REDUCE || sum->ew != EW_ADD || sum->dtype < JOT_F32)
+        return false;
+    c->reduce = value;
+    c->product = k->args.v[sum->arg];
+    product = &k->values.v[c->product];
+    if (product->op != VAL_EW || product->ew != EW_MUL)
+        return false;
+    c->a = k->args.v[product->arg];
+    c->b = k->args.v[product->arg + 1];
+    a = k->values.v[c->a].free;
+    b = k->values.v[c->b].free;
+    c->k = sum->axes;
+    c->batch = a & b & sum->free;
+    c->m = a & ~b & sum->free;
+    c->n = b & ~a & sum->free;
+    if (!contract_wide(k, c->m) || !contract_wide(k, c->n) || !contract_wide(k, c->k & a & b) ||
+        (sum->free & ~(a | b)) || !contract_pointwise(k, c->a, 0) ||
+        !contract_pointwise(k, c->b, 0))
+        return false;
+    if (contract_windowed(k, c->b, 0) && !contract_windowed(k, c->a, 0))
+        contract_swap(c);
+    return true;
+}
+
+JOT_FN bool
+jot_contract_only(const Kernel *k, Contract *c)
+{
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    int sums = 0;
+    c->reduce = 0;
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        used[k->stores.v[i].value] = true;
+    for (uint32_t i = k->values.n; ok && i-- > 1;) {
+        const Value *v = &k->values.v[i];
+        for (int j = 0; used[i] && j < v->narg; j++)
+            used[k->args.v[v->arg + (uint32_t)j]] = true;
+        ok = !used[i] || (v->op != VAL_AT && v->op != VAL_TABLE);
+        if (used[i] && v->op == VAL_REDUCE && sums++ == 0)
+            c->reduce = i;
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    ok = ok && sums == 1 && jot_contract_find(k, c->reduce, c);
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        ok = !k->stores.v[i].acc && k->stores.v[i].free == k->values.v[c->reduce].free;
+    return ok;
+}
+
+/* ---- layouts ------------------------------------------------------------------------------ */
+
+/* The first load of the buffer below a value; 0: none. */
+static uint32_t
+contract_load_of(const Kernel *k, uint32_t value, uint32_t buf, int depth)
+{
+    const Value *v = &k->values.v[value];
+    uint32_t found = v->op == VAL_LOAD && v->buf == buf ? value : 0;
+    for (int i = 0; i < v->narg && !found && depth < VALUE_DEPTH; i++)
+        found = contract_load_of(k, k->args.v[v->arg + (uint32_t)i], buf, depth + 1);
+    return found;
+}
+
+typedef struct {
+    LayoutPart part[LAYOUT_PARTS];
+    int n;
+    int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
+} Wish;
+
+/* Dimensions whose index has axes of `some` and none of `none`, in order. */
+static void
+wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64_t none,
+          int64_t step)
+{
+    for (int d = 0; d < rank; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
+        if ((some ? axes & some : !axes) && !(axes & none) && w->n < LAYOUT_PARTS) {
+            w->part[w->n].dim = (uint8_t)d;
+            w->part[w->n++].step = step;
+        }
+    }
+}
+
+/* How far a load reaches outside of its buffer. */
+static void
+wish_halo(Wish *w, const Kernel *k, const Value *load)
+{
+    int64_t ext[KERNEL_AXES], lo, hi;
+    Space space = {0};
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        ext[a] = k->axes.v[a].ext;
+    space.n = (int)k->axes.n;
+    space.ext = ext;
+    for (int d = 0; d < load->nidx; d++)
+        if (jot_ix_range(k->ix, k->ixs.v[load->at + (uint32_t)d], &space, &lo, &hi)) {
+            int64_t last = k->bufs.v[load->buf].ext[d] - 1;
+            w->lo[d] = lo < 0 ? -lo : 0;
+            w->hi[d] = hi > last ? hi - last : 0;
+        }
+}
+
+JOT_FN int64_t
+jot_contract_panel(const Target *target, int lanes)
+{
+    return target->vectors >= 8 && lanes > 1 ? 2 * lanes : lanes > 1 ? lanes : 4;
+}
+
+JOT_FN bool
+jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint32_t buf,
+                  Layout *layout)
+{
+    const KBuf *b = &k->bufs.v[buf];
+    int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
+    uint32_t a = contract_load_of(k, c->a, buf, 0), v = contract_load_of(k, c->b, buf, 0);
+    Wish w;
+    memset(&w, 0, sizeof w);
+    if (a && !v) {
+        uint32_t at = k->values.v[a].at;
+        wish_dims(&w, k, at, b->rank, 0, 0, 1);
+        wish_dims(&w, k, at, b->rank, c->batch | c->m, 0, 1);
+        wish_dims(&w, k, at, b->rank, c->k, c->batch | c->m, 1);
+        wish_halo(&w, k, &k->values.v[a]);
+    } else if (v && !a) {
+        uint32_t at = k->values.v[v].at;
+        wish_dims(&w, k, at, b->rank, 0, 0, 1);
+        wish_dims(&w, k, at, b->rank, c->batch, c->n, 1);
+        wish_dims(&w, k, at, b->rank, c->n, 0, jot_contract_panel(target, lanes));
+        wish_dims(&w, k, at, b->rank, c->k, c->batch | c->n, 1);
+        wish_dims(&w, k, at, b->rank, c->n, 0, 1);
+    } else {
+        for (uint32_t i = 0; i < k->stores.n && !w.n && !a && !v; i++) {
+            uint32_t at = k->stores.v[i].at;
+            if (k->stores.v[i].buf != buf)
+                continue;
+            wish_dims(&w, k, at, b->rank, 0, 0, 1);
+            wish_dims(&w, k, at, b->rank, c->batch | c->m, c->n, 1);
+            wish_dims(&w, k, at, b->rank, c->n, 0, 1);
+        }
+    }
+    return w.n && jot_layout_make(layout, b->rank, b->ext, w.n, w.part, w.lo, w.hi, NULL);
+}

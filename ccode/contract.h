@@ -1,0 +1,43 @@
+/* ccode/contract.h - contractions: sums of products of two operands, known by their axes and not by
+ * a name. Matmul in every transposition, convolution of any stride, padding, dilation and grouping,
+ * both of its gradients and einsum-like products are all one:
+ *
+ *     out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, n, k]
+ *
+ *     axis of      a    b    out            matmul   convolution    ... by input   ... by weight
+ *     batch        x    x    x              -        groups         groups         groups
+ *     m            x         x              i        n h w          n h w          c p q
+ *     n                 x    x              j        o              c              o
+ *     k            x    x                   k        c p q          o p q          n h w
+ *
+ * Depthwise convolution has no n: it is a stencil, not a contraction; nor is a vector by a matrix.
+ *
+ * Read before: ccode/ir.h, ops/target.h. After: ccode/contract.c. */
+#ifndef JOT_CONTRACT_H
+#define JOT_CONTRACT_H
+#include "ccode/sched.h"
+
+typedef struct {
+    uint32_t reduce, product;   /* values: the sum, the product that it sums */
+    uint32_t a, b;              /* the product's operands, of which b has the vectors; any value */
+    uint64_t batch, m, n, k;    /* kernel axes, of extent 1 too */
+} Contract;
+
+/* Is `value` a contraction? Its operand with the windows becomes a: the other's axis n goes in
+ * vectors wherever layouts are free. */
+JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
+/* The one contraction of a kernel whose other values only precede or follow it point by point. */
+JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
+
+/* The layout in which the schedule reads or writes buffer `buf` without packing; where nothing
+ * binds the buffer (a temporary; weights packed once) it is the one to give it. False: as good as
+ * any.
+ *     a    batch, then m and windows, then k (channels last), with a halo for what is read outside
+ *     b    batch, n in panels, k, n within its panel        out  batch, m, n */
+JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
+                              uint32_t buf, Layout *layout);
+
+/* Width of b's panels. */
+JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
+
+#endif
