@@ -226,6 +226,37 @@ JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and call 
  * crosses the line evaluates its result and what is pending. */
 #define JOT_START_NODES 32768
 
+/* ---- compiled functions ------------------------------------------------------------------- */
+
+/* What outputs stand on, down to inputs, frozen: it runs again on other elements without a graph
+ * being built and without the allocator.
+ *
+ *     x = jot_array(c, JOT_F32, JOT_SHAPE(64, 784), NULL);           a place for a batch
+ *     loss = ...(x, w, ...); jot_grad(...); jot_step(optim, grads);  a step, built once
+ *     f = jot_compile(c, JOT_VARS(x), JOT_VARS(loss));
+ *     for (...) jot_call(f, (const void *[]){batch}, (void *[]){&value});
+ *
+ * inputs are arrays or parameters on which the graph was built. An assignment that waits for an
+ * evaluation and stands on an input, a parameter or random numbers becomes part of the function: it
+ * is withdrawn now and done by every call (other assignments run now). Parameters, what was once
+ * assigned and learning rates (jot_set_lr) are read as they are at the time of the call, which first
+ * runs what waits; other arrays and literals are as they are now. Random variables are drawn anew by
+ * each call, as if the graph were built again.
+ *
+ * NULL after a failure: an input that is an expression or is assigned; an assigned variable that
+ * was an expression (jot_zeros) when the graph was built on it. The function belongs to the context
+ * and ends with jot_func_free or jot_close. */
+typedef struct jot_Func jot_Func;
+JOT_API jot_Func *jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs);
+/* in[k]: the elements of inputs[k], row-major; out[k], memory for those of outputs[k], which may
+ * overlap in. A list may be NULL when there is nothing in it. All or nothing: after a failure no
+ * variable has changed and nothing was written. */
+JOT_API bool jot_call(jot_Func *f, const void *const *in, void *const *out);
+/* The same with variables: in has the shapes and dtypes of inputs, out[k] is a new array. Poison in
+ * out after a failure. */
+JOT_API bool jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out);
+JOT_API void jot_func_free(jot_Func *f);
+
 /* ---- gradients ---------------------------------------------------------------------------- */
 
 /* grads[k] = d y / d wrt[k], where y is a float scalar (one element); plain graph nodes, so they

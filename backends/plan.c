@@ -72,8 +72,8 @@ plan_dump_graph(jot_Ctx *ctx, const Selection *s)
 
 /* ---- selection ---------------------------------------------------------------------------- */
 
-static NodeId
-plan_real(jot_Ctx *ctx, NodeId id)
+JOT_FN NodeId
+jot_plan_real(jot_Ctx *ctx, NodeId id)
 {
     while (jot_node(ctx, id)->kind == NODE_ALIAS && !jot_node(ctx, id)->data)
         id = jot_node(ctx, id)->input[0];
@@ -124,15 +124,15 @@ plan_wanted(jot_Ctx *ctx, const NodeId *roots, uint32_t n, Selection *s)
 }
 
 /* The list with the wanted nodes marked; then each real root once. */
-static bool
-plan_select(jot_Ctx *ctx, const NodeId *roots, uint32_t n, Selection *s)
+JOT_FN bool
+jot_plan_select(jot_Ctx *ctx, Selection *s)
 {
     NodeList real = {0, 0, NULL};
     uint32_t i;
-    bool ok = plan_wanted(ctx, roots, n, s);
+    bool ok = true;
 
     for (i = 0; ok && i < s->wanted.n; i++) {
-        NodeId id = plan_real(ctx, s->wanted.v[i]);
+        NodeId id = jot_plan_real(ctx, s->wanted.v[i]);
 
         if (!jot_node(ctx, id)->data)
             ok = plan_push(ctx, &real, id);
@@ -151,8 +151,8 @@ plan_select(jot_Ctx *ctx, const NodeId *roots, uint32_t n, Selection *s)
     return ok;
 }
 
-static void
-plan_selection_free(jot_Ctx *ctx, Selection *s)
+JOT_FN void
+jot_plan_selection_free(jot_Ctx *ctx, Selection *s)
 {
     jot_mem_free(&ctx->mem, s->asked, s->list.n);
     jot_list_free(ctx, &s->wanted);
@@ -162,8 +162,8 @@ plan_selection_free(jot_Ctx *ctx, Selection *s)
 
 /* ---- a plan ------------------------------------------------------------------------------- */
 
-static bool
-plan_cache_open(jot_Ctx *ctx)
+JOT_FN bool
+jot_plan_cache_open(jot_Ctx *ctx)
 {
     if (ctx->plans)
         return true;
@@ -242,7 +242,7 @@ plan_hand_over(jot_Ctx *ctx, Selection *s, Buffer **out)
         out[i] = NULL;
     }
     for (i = 0; i < s->wanted.n; i++) {
-        Buffer *data = jot_node(ctx, plan_real(ctx, s->wanted.v[i]))->data;
+        Buffer *data = jot_node(ctx, jot_plan_real(ctx, s->wanted.v[i]))->data;
 
         if (jot_node(ctx, s->wanted.v[i])->data)
             continue;
@@ -300,8 +300,8 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
     ctx->running = true;
     ctx->mem.failed = false;
     jot_pending_trim(ctx);
-    ok = plan_cache_open(ctx) && plan_select(ctx, roots, n, &s) && plan_evaluate(ctx, &s);
-    plan_selection_free(ctx, &s);
+    ok = jot_plan_cache_open(ctx) && plan_wanted(ctx, roots, n, &s) && jot_plan_select(ctx, &s) && plan_evaluate(ctx, &s);
+    jot_plan_selection_free(ctx, &s);
     if (ok)
         ctx->unrun_nodes = 0;
     ctx->running = false;

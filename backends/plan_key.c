@@ -197,6 +197,8 @@ jot_plan_close(jot_Ctx *ctx)
 
     if (!c)
         return;
+    while (c->funcs)
+        jot_func_free(c->funcs);
     while (c->nplans)
         plan_drop_oldest(ctx);
     jot_mem_free(&ctx->mem, c->block, c->block_nbytes);

@@ -108,7 +108,7 @@ make_steps(Make *m)
     for (g = 1; ok && g <= m->fusion->ngroups; g++)
         ok = jot_plan_step(m, g);
     jot_plan_log(m->ctx, &m->dump);
-    ok = ok && jot_plan_compile(m) && jot_plan_memory(m->ctx, m->plan);
+    ok = ok && (m->plan->dialect || jot_plan_compile(m)) && jot_plan_memory(m->ctx, m->plan);
     if (ok)
         make_dump_plan(m);
     return ok;
@@ -120,6 +120,7 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     Make m;
     Fusion fusion;
     FuseAsk ask;
+    const char *name;
     bool ok;
 
     memset(&m, 0, sizeof m);
@@ -135,9 +136,10 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     m.plan = plan;
     m.fusion = &fusion;
     m.dump.mem = &ctx->mem;
-    m.dialect = jot_dialect_find(ctx->backend->dialect);
+    name = plan->dialect ? plan->dialect : ctx->backend->dialect;
+    m.dialect = jot_dialect_find(name);
     if (!m.dialect)
-        return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", ctx->backend->dialect);
+        return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", name);
     if (!jot_fuse(ctx, &ask, &fusion))
         return false;
     make_dump_fusion(&m, &ask);

@@ -85,6 +85,7 @@ struct Plan {
     int max_rank;
     int64_t max_nelem, temp_nbytes;
     Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
+    const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
 };
 
 #define PLAN_BUCKETS 256
@@ -96,7 +97,15 @@ struct PlanCache {
     uint64_t clock;
     unsigned char *block;
     size_t block_nbytes;
+    jot_Func *funcs;
 };
+
+/* plan.c */
+JOT_FN bool jot_plan_cache_open(jot_Ctx *ctx);
+JOT_FN NodeId jot_plan_real(jot_Ctx *ctx, NodeId id); /* what an ALIAS without data stands for */
+/* Fills in roots, list and asked for what is wanted. */
+JOT_FN bool jot_plan_select(jot_Ctx *ctx, Selection *s);
+JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 
 /* plan_key.c: the cache. */
 JOT_FN uint32_t *jot_plan_key(jot_Ctx *ctx, const Selection *s, uint32_t *nkey); /* NULL: refused */

@@ -161,5 +161,9 @@ const Work work_nets[] = {
     {"chain2000_scalar", chain, {0}, 0, 0, 0, NULL},
     {"ppo_step_b64", ppo, {0}, 0, 0, 0, NULL},
     {"treelstm_train_tree", treelstm, {0}, 0, 0, 0, NULL},
+    {"lenet_train_b1_compiled", network, {1, 1, 28, 10, 1}, 0, 0, 0, lenet},
+    {"lenet_infer_b1_compiled", network, {1, 1, 28, 10, 0}, 0, 0, 0, lenet},
+    {"chain2000_scalar_compiled", chain, {0}, 0, 0, 0, NULL},
+    {"ppo_step_b64_compiled", ppo, {0}, 0, 0, 0, NULL},
     {0}
 };

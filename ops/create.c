@@ -228,6 +228,14 @@ jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n)
 
 /* ---- random numbers ----------------------------------------------------------------------- */
 
+JOT_FN uint64_t
+jot_random_seed(const jot_Ctx *ctx, int op, jot_DType dtype, uint64_t number, uint64_t *stream)
+{
+    *stream = number << 40;
+    return jot_hash_u64(jot_hash_u64(ctx->seed, (uint64_t)op << 8 | (uint64_t)dtype),
+                        number >> 24);
+}
+
 static NodeId
 create_random(jot_Ctx *ctx, EwOp op, jot_DType dtype, jot_Ints shape)
 {
@@ -239,9 +247,7 @@ create_random(jot_Ctx *ctx, EwOp op, jot_DType dtype, jot_Ints shape)
     spec.flags = NODE_INT_VALUE;
     spec.rank = shape.n;
     spec.ext = shape.v;
-    spec.value.u = jot_hash_u64(jot_hash_u64(ctx->seed, (uint64_t)op << 8 | (uint64_t)dtype),
-                                ctx->stream >> 24);
-    spec.stream = ctx->stream << 40;
+    spec.value.u = jot_random_seed(ctx, op, dtype, ctx->stream, &spec.stream);
     spec.unshared = true;
     return jot_node_make(ctx, &spec);
 }

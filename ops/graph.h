@@ -188,6 +188,7 @@ JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank
 JOT_FN void jot_graph_sweep(jot_Ctx *ctx, uint32_t mark);
 /* A pending state whose input is evaluated takes over the input's data and drops the input. */
 JOT_FN void jot_node_to_leaf(jot_Ctx *ctx, NodeId id);
+JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name); /* copied; NULL: none */
 /* The node owns buf from now on (one of its references). */
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
 JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset */
@@ -200,6 +201,10 @@ JOT_FN void jot_pending_trim(jot_Ctx *ctx);
 /* Assignments since the last evaluation: it ran, forget how to withdraw them; withdraw them. */
 JOT_FN void jot_undo_forget(jot_Ctx *ctx);
 JOT_FN void jot_undo_apply(jot_Ctx *ctx);
+/* What the k-th of them made its slot name, 0: the slot ended; withdraw that one alone, its
+ * reference is the caller's. */
+JOT_FN NodeId jot_undo_now(const jot_Ctx *ctx, uint32_t k);
+JOT_FN void jot_undo_take(jot_Ctx *ctx, uint32_t k);
 
 /* Node-level builders: operands are NodeIds of the right shapes and dtypes already (the gradient,
  * the public builders and graph rewrites call these); they fold, share and compose unless
@@ -207,6 +212,9 @@ JOT_FN void jot_undo_apply(jot_Ctx *ctx);
 JOT_FN NodeId jot_const_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext,
                              jot_Scalar v);
 JOT_FN NodeId jot_const_f64(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, double v);
+/* Where the `number`-th random variable of a context counts from, and its seed. */
+JOT_FN uint64_t jot_random_seed(const jot_Ctx *ctx, int op, jot_DType dtype, uint64_t number,
+                                uint64_t *stream);
 JOT_FN NodeId jot_iota_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int dim);
 JOT_FN NodeId jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand);
 /* ... of a, b, c, as many as op takes, in the dtype of a (no cast). */

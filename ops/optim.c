@@ -5,8 +5,10 @@
  *            k = lr sqrt(1 - b2^t) / (1 - b1^t)     e = eps sqrt(1 - b2^t)        t = 1, 2, ...
  *
  * Adam's bias corrections are gathered in k and e (top and bottom of the textbook's quotient times
- * sqrt(1 - b2^t)), so that what changes from step to step is two literals, never 0 nor 1: every
- * step builds a graph of the same structure, finds its plan, and passes the new numbers on.
+ * sqrt(1 - b2^t)). What changes from step to step is state: b1^t and b2^t are variables that every
+ * step assigns, the learning rate is one that jot_set_lr sets. So a step is the same graph each
+ * time, and may be compiled (jot_compile). These scalars are f64 and rounded once, where they meet
+ * a parameter.
  *
  * An optimiser is plain memory, and a composition has no allocator: the record is kept in the bytes
  * of a parameter of the context, which gives it the promised lifetime. All new values are built
@@ -25,22 +27,17 @@ struct jot_Optim {
     jot_Var bytes; /* where this record lives */
     OptimKind kind;
     int n;
-    double lr, momentum, decay; /* sgd */
+    double momentum, decay;     /* sgd */
     double beta1, beta2, eps;   /* adam */
-    double power1, power2;      /* beta1^t, beta2^t */
+    jot_Var lr;                 /* scalars: the learning rate; */
+    jot_Var power1, power2;     /* adam: beta1^t, beta2^t */
     OptimSlot slot[];
 };
 
-/* sqrt(v), 0 <= v <= 1, by Newton from above: a composition has no libm. */
-static double
-optim_sqrt(double v)
+static jot_Var
+optim_scalar(jot_Ctx *ctx, double value)
 {
-    double r = 1, next = (r + v / r) / 2;
-    while (next < r && v > 0) {
-        r = next;
-        next = (r + v / r) / 2;
-    }
-    return r;
+    return jot_param(ctx, JOT_F64, JOT_SHAPE(), &value);
 }
 
 static bool
@@ -86,13 +83,15 @@ optim_state(jot_Var param)
 }
 
 static jot_Optim *
-optim_new(OptimKind kind, jot_Vars params, bool a, bool b, const char *op)
+optim_new(OptimKind kind, jot_Vars params, double lr, bool a, bool b, const char *op)
 {
     jot_Optim *o;
     bool fine = true;
     if (!optim_params_ok(params, op) || !(o = optim_record(params.v[0].ctx, params.n)))
         return NULL;
     o->kind = kind;
+    o->lr = optim_scalar(o->ctx, lr);
+    fine = jot_ok(o->lr);
     for (; o->n < params.n && fine; o->n++) {
         OptimSlot *s = &o->slot[o->n];
         s->param = params.v[o->n];
@@ -112,9 +111,8 @@ optim_new(OptimKind kind, jot_Vars params, bool a, bool b, const char *op)
 jot_Optim *
 jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
 {
-    jot_Optim *o = optim_new(OPTIM_SGD, params, momentum != 0, false, "sgd");
+    jot_Optim *o = optim_new(OPTIM_SGD, params, lr, momentum != 0, false, "sgd");
     if (o) {
-        o->lr = lr;
         o->momentum = momentum;
         o->decay = weight_decay;
     }
@@ -124,15 +122,25 @@ jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
 jot_Optim *
 jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
 {
-    jot_Optim *o = optim_new(OPTIM_ADAM, params, true, true, "adam");
-    if (o) {
-        o->lr = lr;
-        o->beta1 = beta1;
-        o->beta2 = beta2;
-        o->eps = eps;
-        o->power1 = o->power2 = 1;
-    }
-    return o;
+    jot_Optim *o = optim_new(OPTIM_ADAM, params, lr, true, true, "adam");
+    if (!o)
+        return NULL;
+    o->beta1 = beta1;
+    o->beta2 = beta2;
+    o->eps = eps;
+    o->power1 = optim_scalar(o->ctx, 1);
+    o->power2 = optim_scalar(o->ctx, 1);
+    if (jot_ok(o->power1) && jot_ok(o->power2))
+        return o;
+    jot_optim_free(o);
+    return NULL;
+}
+
+/* a scalar as an operand of v */
+static jot_Var
+optim_as(jot_Var scalar, jot_Var v)
+{
+    return jot_cast(scalar, jot_dtype(v));
 }
 
 static void
@@ -142,17 +150,17 @@ optim_sgd(const jot_Optim *o, OptimSlot *s, jot_Var g)
         g = jot_add(g, jot_scale(s->param, o->decay));
     if (o->momentum != 0)
         g = s->next_a = jot_add(jot_scale(s->a, o->momentum), g);
-    s->next_param = jot_sub(s->param, jot_scale(g, o->lr));
+    s->next_param = jot_sub(s->param, jot_mul(g, optim_as(o->lr, g)));
 }
 
+/* rate: k, eps: e of the head of this file. */
 static void
-optim_adam(const jot_Optim *o, OptimSlot *s, jot_Var g, double power1, double power2)
+optim_adam(const jot_Optim *o, OptimSlot *s, jot_Var g, jot_Var rate, jot_Var eps)
 {
-    double root = optim_sqrt(1 - power2);
     s->next_a = jot_add(jot_scale(s->a, o->beta1), jot_scale(g, 1 - o->beta1));
     s->next_b = jot_add(jot_scale(s->b, o->beta2), jot_scale(jot_mul(g, g), 1 - o->beta2));
-    jot_Var step = jot_div(s->next_a, jot_offset(jot_sqrt(s->next_b), o->eps * root));
-    s->next_param = jot_sub(s->param, jot_scale(step, o->lr * root / (1 - power1)));
+    jot_Var step = jot_div(s->next_a, jot_add(jot_sqrt(s->next_b), optim_as(eps, g)));
+    s->next_param = jot_sub(s->param, jot_mul(step, optim_as(rate, g)));
 }
 
 static bool
@@ -198,31 +206,43 @@ optim_assign(jot_Optim *o)
     return fine;
 }
 
+static bool
+optim_build(jot_Optim *o, const jot_Var *grads)
+{
+    jot_Var power[2] = {{0}, {0}}, rate = {0}, eps = {0};
+    bool fine = true;
+    if (o->kind == OPTIM_ADAM) {
+        power[0] = jot_scale(o->power1, o->beta1);
+        power[1] = jot_scale(o->power2, o->beta2);
+        jot_Var root = jot_sqrt(jot_offset(jot_neg(power[1]), 1));
+        eps = jot_scale(root, o->eps);
+        rate = jot_div(jot_mul(root, o->lr), jot_offset(jot_neg(power[0]), 1));
+    }
+    for (int k = 0; k < o->n && fine; k++) {
+        if (o->kind == OPTIM_ADAM)
+            optim_adam(o, &o->slot[k], grads[k], rate, eps);
+        else
+            optim_sgd(o, &o->slot[k], grads[k]);
+        fine = optim_slot_ok(o, &o->slot[k]);
+    }
+    return fine && optim_assign(o)
+        && (o->kind != OPTIM_ADAM
+            || (jot_assign(o->power1, power[0]) && jot_assign(o->power2, power[1])));
+}
+
 bool
 jot_step(jot_Optim *o, const jot_Var *grads)
 {
     bool fine = o != NULL;
     if (!o)
         return false;
-    double power1 = o->power1 * o->beta1, power2 = o->power2 * o->beta2;
     for (int k = 0; k < o->n && fine; k++)
         fine = optim_grad_ok(o, k, grads[k]);
     if (!fine)
         return false;
     jot_push(o->ctx);
-    for (int k = 0; k < o->n && fine; k++) {
-        if (o->kind == OPTIM_ADAM)
-            optim_adam(o, &o->slot[k], grads[k], power1, power2);
-        else
-            optim_sgd(o, &o->slot[k], grads[k]);
-        fine = optim_slot_ok(o, &o->slot[k]);
-    }
-    fine = fine && optim_assign(o);
+    fine = optim_build(o, grads);
     jot_pop(o->ctx);
-    if (fine) {
-        o->power1 = power1;
-        o->power2 = power2;
-    }
     return fine;
 }
 
@@ -230,7 +250,7 @@ void
 jot_set_lr(jot_Optim *o, double lr)
 {
     if (o)
-        o->lr = lr;
+        jot_set(o->lr, &lr);
 }
 
 void
@@ -244,5 +264,11 @@ jot_optim_free(jot_Optim *o)
         if (o->slot[k].b.gen)
             jot_free(o->slot[k].b);
     }
+    if (o->lr.gen)
+        jot_free(o->lr);
+    if (o->power1.gen)
+        jot_free(o->power1);
+    if (o->power2.gen)
+        jot_free(o->power2);
     jot_free(o->bytes);
 }

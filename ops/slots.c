@@ -346,6 +346,26 @@ undo_is_live(const jot_Ctx *ctx, const Undo *undo)
     return s->node && s->gen == undo->gen;
 }
 
+JOT_FN NodeId
+jot_undo_now(const jot_Ctx *ctx, uint32_t k)
+{
+    const Undo *undo = &ctx->undo.v[k];
+
+    return undo_is_live(ctx, undo) ? ctx->slots.v[undo->slot].node : 0;
+}
+
+JOT_FN void
+jot_undo_take(jot_Ctx *ctx, uint32_t k)
+{
+    Undo *undo = &ctx->undo.v[k];
+    Slot *s = &ctx->slots.v[undo->slot];
+
+    s->node = undo->old;
+    s->undo = 0;
+    undo->slot = 0; /* which is never live */
+    undo->old = 0;
+}
+
 JOT_FN void
 jot_undo_forget(jot_Ctx *ctx)
 {
@@ -489,19 +509,25 @@ jot_dtype(jot_Var v)
     return id ? (jot_DType)jot_node(v.ctx, id)->dtype : JOT_DTYPES;
 }
 
+JOT_FN bool
+jot_node_name(jot_Ctx *ctx, NodeId id, const char *name)
+{
+    Node *n = jot_node(ctx, id);
+    char *copy = name ? name_copy(ctx, name) : NULL;
+
+    if (name && !copy)
+        return jot_fail_memory(ctx, "name");
+    if (n->name)
+        jot_mem_free(&ctx->mem, n->name, jot_str_len(n->name) + 1);
+    n->name = copy;
+    return true;
+}
+
 void
 jot_name(jot_Var v, const char *name)
 {
     NodeId id = jot_node_of(v, "name", "v");
-    Node *n = id ? jot_node(v.ctx, id) : NULL;
-    char *copy = NULL;
 
-    if (!n || (name && !(copy = name_copy(v.ctx, name)))) {
-        if (n)
-            jot_fail_memory(v.ctx, "name");
-        return;
-    }
-    if (n->name)
-        jot_mem_free(&v.ctx->mem, n->name, jot_str_len(n->name) + 1);
-    n->name = copy;
+    if (id)
+        jot_node_name(v.ctx, id, name);
 }

@@ -1,0 +1,468 @@
+/* backends/function.c - a compiled function is called.
+ *
+ *     ready     states have elements, results have memory, updates a leaf     may fail
+ *     launch    as any plan (plan_run.c), or the interpreter                  may fail there
+ *     commit    results to the caller, updates to their slots                 cannot fail
+ *
+ * An update computes beside the old elements and takes their place: the buffer that it had is the
+ * next call's, so in the steady state two buffers per state change hands and nothing is allocated.
+ *
+ * Read before: backends/function.h. After: backends/function_make.c. */
+#include "backends/function.h"
+
+enum { CALL_ALIGN = 64 };
+
+/* ---- ready --------------------------------------------------------------------------------- */
+
+/* The node of a state's slot; 0 and an error when the slot ended. */
+static NodeId
+call_state(jot_Func *f, uint32_t slot, uint32_t gen)
+{
+    const Slot *s = &f->ctx->slots.v[slot];
+
+    if (s->gen == gen && s->node)
+        return s->node;
+    jot_fail(f->ctx, JOT_EHANDLE, "call: a parameter of the function was freed");
+    return 0;
+}
+
+static bool
+call_waits(jot_Func *f, uint32_t slot, uint32_t gen, bool *waits)
+{
+    NodeId id = call_state(f, slot, gen);
+
+    if (id && !jot_node(f->ctx, id)->data)
+        *waits = true;
+    return id != 0;
+}
+
+/* States are read as they are: what waits for an evaluation is run. */
+static bool
+call_states(jot_Func *f)
+{
+    bool waits = false;
+    uint32_t i;
+
+    for (i = 0; i < f->updates.n; i++)
+        if (!call_waits(f, f->updates.v[i].slot, f->updates.v[i].gen, &waits))
+            return false;
+    for (i = 0; i < f->leaves.n; i++)
+        if (f->leaves.v[i].kind == LEAF_STATE
+            && !call_waits(f, f->leaves.v[i].slot, f->leaves.v[i].gen, &waits))
+            return false;
+    if (waits && !jot_plan_run(f->ctx, NULL, 0))
+        return false;
+    for (i = 0; i < f->leaves.n; i++) {
+        FuncLeaf *leaf = &f->leaves.v[i];
+
+        if (leaf->kind == LEAF_STATE)
+            leaf->view = *jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node)->data;
+    }
+    return true;
+}
+
+/* A call that failed: what its updates were given goes. */
+static void
+call_drop(jot_Func *f)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->updates.n; i++) {
+        FuncUpdate *u = &f->updates.v[i];
+
+        jot_node_unref(f->ctx, u->fresh);
+        jot_buffer_unref(f->ctx, u->copy);
+        u->fresh = 0;
+        u->copy = NULL;
+    }
+}
+
+/* A leaf that only the slot holds gets new elements; one that others read stays as it is, and the
+ * slot will name another. */
+static bool
+call_fresh(jot_Func *f, FuncUpdate *u)
+{
+    jot_Ctx *ctx = f->ctx;
+    const Node *old = jot_node(ctx, ctx->slots.v[u->slot].node);
+    uint32_t mark = ctx->loose.n;
+    NodeSpec spec = {0};
+
+    if (old->kind == NODE_LEAF && old->flags & NODE_STATE && old->refs == 1)
+        return true;
+    spec.kind = NODE_LEAF;
+    spec.dtype = u->shape.dtype;
+    spec.flags = NODE_STATE;
+    spec.rank = u->shape.rank;
+    spec.ext = u->shape.ext;
+    spec.unshared = true;
+    u->fresh = jot_node_make(ctx, &spec);
+    if (!u->fresh)
+        return false;
+    jot_node_ref(ctx, u->fresh);
+    jot_graph_sweep(ctx, mark);
+    return !old->name || jot_node_name(ctx, u->fresh, old->name);
+}
+
+/* Elements of an input are the caller's: an update by them takes a copy. */
+static bool
+call_copy(jot_Func *f, FuncUpdate *u)
+{
+    if (u->from.computed || f->leaves.v[u->from.at].kind != LEAF_INPUT)
+        return true;
+    u->copy = jot_buffer_new(f->ctx, u->shape.nbytes);
+    return u->copy != NULL;
+}
+
+static bool
+call_ready(jot_Func *f)
+{
+    jot_Ctx *ctx = f->ctx;
+    uint32_t i;
+
+    if (ctx->status)
+        return false;
+    if (ctx->running)
+        return jot_fail(ctx, JOT_EUSE,
+                        "call: called from within an evaluation or a fetch's callback");
+    if (!call_states(f))
+        return false;
+    ctx->mem.failed = false;
+    for (i = 0; i < f->updates.n; i++)
+        if (!call_fresh(f, &f->updates.v[i]) || !call_copy(f, &f->updates.v[i]))
+            return ctx->status ? false : jot_fail_memory(ctx, "call");
+    for (i = 0; f->plan && i < f->roots.n; i++)
+        if (!f->roots.v[i].buf
+            && !(f->roots.v[i].buf = jot_buffer_new(ctx, f->roots.v[i].nbytes)))
+            return jot_fail_memory(ctx, "call");
+    return !f->plan || jot_plan_block(ctx, f->plan, &f->bind) || jot_fail_memory(ctx, "call");
+}
+
+/* ---- launch -------------------------------------------------------------------------------- */
+
+static void
+call_bind(jot_Func *f)
+{
+    const Plan *plan = f->plan;
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++) {
+        const PlanVar *v = &plan->vars.v[i];
+        const FuncRoot *root = &f->roots.v[v->root];
+
+        f->bind.var[i] = v->kind == VAR_LEAF ? f->leaves.v[f->leaf[i]].view.p
+                       : v->kind == VAR_TEMP ? f->bind.block + v->offset
+                       : root->to ? root->to->p : root->buf->p;
+    }
+    for (i = 0; f->draws && i < plan->scalars.n; i++) {
+        const FuncRandom *r = f->random[i] ? &f->randoms.v[f->random[i] - 1] : NULL;
+        uint64_t stream, seed;
+
+        if (!r)
+            continue;
+        seed = jot_random_seed(f->ctx, r->op, (jot_DType)r->dtype, f->ctx->stream + r->k, &stream);
+        f->bind.scalar[i].u = plan->scalars.v[i].field == BUILD_STREAM ? stream : seed;
+    }
+}
+
+/* The graph's nodes lend their elements and numbers for the time of the run. */
+static void
+call_lend(jot_Func *f)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->graph.list.n; i++) {
+        Node *n = jot_node(f->ctx, f->graph.list.v[i]);
+
+        f->data[i] = n->data;
+        n->data = f->leaf[i] ? &f->leaves.v[f->leaf[i] - 1].view : NULL;
+        n->at = i;
+    }
+    for (i = 0; i < f->randoms.n; i++) {
+        const FuncRandom *r = &f->randoms.v[i];
+        Node *n = jot_node(f->ctx, r->node);
+
+        n->value.u = jot_random_seed(f->ctx, r->op, (jot_DType)r->dtype, f->ctx->stream + r->k,
+                                     &n->stream);
+    }
+}
+
+static bool
+call_interpret(jot_Func *f)
+{
+    jot_Ctx *ctx = f->ctx;
+    Buffer **out = jot_mem_new(&ctx->mem, f->roots.n, sizeof *out);
+    uint32_t i;
+    bool ok = out != NULL;
+
+    if (!ok)
+        return jot_fail_memory(ctx, "call");
+    call_lend(f);
+    ok = jot_interp_run(ctx, &f->graph.list, f->graph.roots.v, f->graph.roots.n, out);
+    for (i = 0; i < f->graph.list.n; i++)
+        jot_node(ctx, f->graph.list.v[i])->data = f->data[i];
+    for (i = 0; i < f->roots.n; i++) {
+        jot_buffer_unref(ctx, f->roots.v[i].buf);
+        f->roots.v[i].buf = out[i];
+    }
+    jot_mem_free(&ctx->mem, out, f->roots.n * sizeof *out);
+    return ok;
+}
+
+static bool
+call_launch(jot_Func *f)
+{
+    bool ok = true;
+
+    f->ctx->running = true;
+    if (f->plan) {
+        call_bind(f);
+        jot_plan_launch(f->ctx, f->plan, &f->bind);
+        f->ctx->stats.last_kernels = f->plan->steps.n;
+    } else {
+        ok = call_interpret(f);
+    }
+    f->ctx->running = false;
+    f->ctx->stream += ok ? f->draws : 0;
+    return ok;
+}
+
+/* ---- commit -------------------------------------------------------------------------------- */
+
+static const Buffer *
+call_result(const jot_Func *f, const FuncFrom *from)
+{
+    const FuncRoot *root = &f->roots.v[from->at];
+
+    return !from->computed ? &f->leaves.v[from->at].view : root->to ? root->to : root->buf;
+}
+
+static void
+call_take(jot_Func *f, const FuncOutput *output, void *to)
+{
+    const Buffer *from = call_result(f, &output->from);
+
+    if (from->p != to && output->shape.nbytes)
+        memcpy(to, from->p, output->shape.nbytes);
+}
+
+/* The buffer that an update brings, with a reference. */
+static Buffer *
+call_brings(jot_Func *f, FuncUpdate *u)
+{
+    const FuncLeaf *leaf = &f->leaves.v[u->from.at];
+    Buffer *buf = u->copy;
+
+    if (u->from.computed)
+        buf = f->roots.v[u->from.at].to ? f->roots.v[u->from.at].to : f->roots.v[u->from.at].buf;
+    else if (buf)
+        memcpy(buf->p, leaf->view.p, buf->nbytes);
+    else
+        buf = jot_node(f->ctx, leaf->kind == LEAF_STATE ? f->ctx->slots.v[leaf->slot].node
+                                                        : leaf->node)->data;
+    buf->refs++;
+    return buf;
+}
+
+/* The state's slot takes over what was computed; the elements that it had are the next result's. */
+static void
+call_update(jot_Func *f, FuncUpdate *u)
+{
+    jot_Ctx *ctx = f->ctx;
+    Slot *slot = &ctx->slots.v[u->slot];
+    FuncRoot *root = u->from.computed ? &f->roots.v[u->from.at] : NULL;
+    Buffer *old = jot_node(ctx, slot->node)->data;
+
+    old->refs++;
+    if (u->fresh) {
+        jot_node_unref(ctx, slot->node);
+        slot->node = u->fresh;
+        u->fresh = 0;
+    }
+    jot_node_set_data(ctx, slot->node, u->brings);
+    if (root && root->buf == u->brings) {
+        root->buf->refs--;
+        root->buf = old->refs == 1 ? old : NULL;
+    }
+    if (!root || root->buf != old)
+        jot_buffer_unref(ctx, old);
+    jot_buffer_unref(ctx, u->copy);
+    u->copy = u->brings = NULL;
+}
+
+static void
+call_updates(jot_Func *f)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->updates.n; i++)
+        f->updates.v[i].brings = call_brings(f, &f->updates.v[i]);
+    for (i = 0; i < f->updates.n; i++)
+        call_update(f, &f->updates.v[i]);
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static bool
+call_given(jot_Func *f, const void *const *in, void *const *out)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->ninputs; i++)
+        if ((!in || !in[i]) && f->input[i].shape.nbytes)
+            return jot_fail(f->ctx, JOT_EUSE, "call: in[%u] is NULL", i);
+    for (i = 0; i < f->noutputs; i++)
+        if ((!out || !out[i]) && f->output[i].shape.nbytes)
+            return jot_fail(f->ctx, JOT_EUSE, "call: out[%u] is NULL", i);
+    return true;
+}
+
+/* A kernel may read whole vectors: elements that are not placed as ours are copied. */
+static Buffer
+call_placed(const FuncInput *input, const void *p)
+{
+    Buffer view = *input->copy;
+
+    if ((uintptr_t)p % CALL_ALIGN || view.nbytes % CALL_ALIGN) {
+        if (view.nbytes)
+            memcpy(view.p, p, view.nbytes);
+    } else if (view.nbytes) {
+        view.p = (void *)(uintptr_t)p;
+    }
+    return view;
+}
+
+bool
+jot_call(jot_Func *f, const void *const *in, void *const *out)
+{
+    uint32_t i;
+    bool ok = f && call_given(f, in, out) && call_ready(f);
+
+    for (i = 0; ok && i < f->leaves.n; i++)
+        if (f->leaves.v[i].kind == LEAF_INPUT)
+            f->leaves.v[i].view = call_placed(&f->input[f->leaves.v[i].input],
+                                              in[f->leaves.v[i].input]);
+    ok = ok && call_launch(f);
+    for (i = 0; ok && i < f->noutputs; i++)
+        call_take(f, &f->output[i], out[i]);
+    if (ok)
+        call_updates(f);
+    else if (f)
+        call_drop(f);
+    return ok;
+}
+
+static bool
+call_fits(jot_Func *f, jot_Vars in, uint32_t k)
+{
+    NodeId id = jot_node_at(f->ctx, in, (int)k, "call", "in");
+    const FuncShape *want = &f->input[k].shape;
+    const Node *n = id ? jot_node(f->ctx, id) : NULL;
+    char a[400], b[400];
+    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+
+    if (!n)
+        return false;
+    if (n->dtype == want->dtype && n->rank == want->rank
+        && !memcmp(n->ext, want->ext, (size_t)want->rank * sizeof *want->ext))
+        return true;
+    jot_shape_text(&ta, want->rank, want->ext);
+    jot_shape_text(&tb, n->rank, n->ext);
+    return jot_fail(f->ctx, n->dtype != want->dtype ? JOT_EDTYPE : JOT_ESHAPE,
+                    "call: in[%u] is %s %s, the function was compiled for %s %s", k,
+                    jot_dtype_name((jot_DType)n->dtype), b, jot_dtype_name(want->dtype), a);
+}
+
+static bool
+call_vars_in(jot_Func *f, jot_Vars in)
+{
+    uint32_t k;
+
+    if (in.n < 0 || (uint32_t)in.n != f->ninputs)
+        return jot_fail(f->ctx, JOT_ERANGE, "call: %d variables in, the function has %u inputs",
+                        in.n, f->ninputs);
+    for (k = 0; k < f->ninputs; k++)
+        if (!call_fits(f, in, k))
+            return false;
+    return jot_run(f->ctx, in);
+}
+
+/* New arrays; the first that asks for a result has it computed there. */
+static bool
+call_vars_out(jot_Func *f, jot_Var *out)
+{
+    uint32_t k;
+
+    for (k = 0; k < f->noutputs; k++) {
+        const FuncShape *shape = &f->output[k].shape;
+        const FuncFrom *from = &f->output[k].from;
+
+        out[k] = jot_array(f->ctx, shape->dtype, jot_ints(shape->rank, shape->ext), NULL);
+        if (!out[k].slot)
+            return false;
+        if (from->computed && f->plan && !f->roots.v[from->at].to)
+            f->roots.v[from->at].to = jot_node(f->ctx, f->ctx->slots.v[out[k].slot].node)->data;
+    }
+    return true;
+}
+
+bool
+jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out)
+{
+    uint32_t k;
+    bool ok;
+
+    for (k = 0; f && k < f->noutputs; k++)
+        out[k] = JOT_POISON(f->ctx);
+    ok = f && !f->ctx->status && call_vars_in(f, in) && call_vars_out(f, out) && call_ready(f);
+    for (k = 0; ok && k < f->leaves.n; k++)
+        if (f->leaves.v[k].kind == LEAF_INPUT)
+            f->leaves.v[k].view =
+                *jot_node(f->ctx, f->ctx->slots.v[in.v[f->leaves.v[k].input].slot].node)->data;
+    ok = ok && call_launch(f);
+    for (k = 0; ok && k < f->noutputs; k++)
+        call_take(f, &f->output[k], jot_node(f->ctx, f->ctx->slots.v[out[k].slot].node)->data->p);
+    if (ok)
+        call_updates(f);
+    else if (f)
+        call_drop(f);
+    for (k = 0; f && k < f->roots.n; k++)
+        f->roots.v[k].to = NULL;
+    for (k = 0; f && !ok && k < f->noutputs; k++) {
+        if (out[k].slot)
+            jot_free(out[k]);
+        out[k] = JOT_POISON(f->ctx);
+    }
+    return ok;
+}
+
+void
+jot_func_free(jot_Func *f)
+{
+    jot_Func **link;
+    jot_Ctx *ctx = f ? f->ctx : NULL;
+    uint32_t i;
+
+    if (!f)
+        return;
+    for (link = &ctx->plans->funcs; *link != f; link = &(*link)->next)
+        ;
+    *link = f->next;
+    for (i = 0; i < f->leaves.n; i++)
+        if (f->leaves.v[i].kind == LEAF_CONST)
+            jot_node_unref(ctx, f->leaves.v[i].node);
+    for (i = 0; i < f->graph.roots.n; i++)
+        jot_node_unref(ctx, f->graph.roots.v[i]);
+    for (i = 0; i < f->roots.n; i++)
+        jot_buffer_unref(ctx, f->roots.v[i].buf);
+    for (i = 0; i < f->ninputs; i++)
+        jot_buffer_unref(ctx, f->input[i].copy);
+    jot_plan_selection_free(ctx, &f->graph);
+    if (f->plan)
+        jot_plan_free(ctx, f->plan);
+    jot_vec_free(&ctx->mem, f->updates);
+    jot_vec_free(&ctx->mem, f->leaves);
+    jot_vec_free(&ctx->mem, f->roots);
+    jot_vec_free(&ctx->mem, f->randoms);
+    jot_arena_free(&f->arena);
+    jot_mem_free(&ctx->mem, f, sizeof *f);
+}

@@ -1,0 +1,82 @@
+/* backends/function.h - a compiled function: a plan that runs again without a graph.
+ *
+ *     x (input)   w (state)                call    where its elements are
+ *         \        /                       x       what the caller brings
+ *      step 0, step 1                      w       what its slot names at that time
+ *         |        \                       loss    copied to the caller, or a new variable
+ *       loss        w' (update)            w'      becomes what the slot of w names
+ *
+ * The leaves of the graph become places to look at when the function is called; its results, places
+ * to bring them from. Read before: backends/plan_parts.h. After: function_make.c, function.c. */
+#ifndef JOT_FUNCTION_H
+#define JOT_FUNCTION_H
+#include "backends/plan_parts.h"
+
+typedef enum { LEAF_INPUT, LEAF_STATE, LEAF_CONST } FuncLeafKind;
+typedef struct {
+    uint8_t kind;
+    uint32_t input;        /* INPUT: number */
+    uint32_t slot, gen;    /* STATE: who names its elements */
+    NodeId node;           /* the leaf of the graph; CONST: with a reference */
+    Buffer view;           /* this call's elements; nobody's buffer */
+} FuncLeaf;
+
+/* A result is element for element one of the plan's, or a leaf. */
+typedef struct {
+    bool computed;
+    uint32_t at;           /* number of the plan's result, or of the leaf */
+} FuncFrom;
+
+typedef struct {
+    jot_DType dtype;
+    int rank;
+    const int64_t *ext;    /* in the function's arena */
+    size_t nbytes;
+} FuncShape;
+
+typedef struct { FuncShape shape; Buffer *copy; } FuncInput; /* copy: for elements badly placed */
+typedef struct { FuncShape shape; FuncFrom from; } FuncOutput;
+typedef struct {
+    uint32_t slot, gen;
+    FuncShape shape;
+    FuncFrom from;
+    NodeId fresh;          /* during a call: a leaf that it will name, with a reference; 0: the
+                              one that it names gets new elements */
+    Buffer *brings, *copy; /* during a call: its new elements; an input's, copied */
+} FuncUpdate;
+
+typedef struct {
+    size_t nbytes;
+    Buffer *buf;           /* where it is computed; NULL between calls: to be had first */
+    Buffer *to;            /* during a call: a variable's elements instead; NULL: buf */
+} FuncRoot;
+
+/* A drawn variable: number `k` of those of the function. */
+typedef struct { NodeId node; uint64_t k; uint8_t op, dtype; } FuncRandom;
+
+struct jot_Func {
+    jot_Func *next;        /* of the context's */
+    jot_Ctx *ctx;
+    Arena arena;           /* of the arrays below */
+    FuncInput *input;
+    FuncOutput *output;
+    uint32_t ninputs, noutputs;
+    Vec(FuncUpdate) updates;
+    Vec(FuncLeaf) leaves;
+    Vec(FuncRoot) roots;
+    Vec(FuncRandom) randoms;
+    uint64_t draws;        /* numbers of random variables that a call takes */
+    Plan *plan;            /* NULL: interpreted */
+    uint32_t *leaf;        /* per variable of the plan: number of its leaf */
+    uint32_t *random;      /* per scalar of the plan: 1 + number of its random variable */
+    PlanBind bind;
+    /* interpreted: the graph, whose roots have a reference; per position 1 + number of the leaf in
+     * `leaf`, and in `data` the node's own elements during a call */
+    Selection graph;
+    Buffer **data;
+};
+
+/* What a function is made for: an evaluation by the context's backend, or a text in a dialect. */
+JOT_FN jot_Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs,
+                               const char *dialect);
+#endif
