@@ -1,0 +1,49 @@
+/* ccode/winograd.h - a convolution of 3 x 3 taps and step 1 by tiles of 2 x 2 results: F(2x2, 3x3).
+ *
+ *     direct      y[h, w] = sum over c p q of x[h + p, w + q, c] * g[p, q, c]      36 products a tile
+ *     Winograd    U = G g G'        once for each g
+ *                 V = B' x B        of the 4 x 4 elements under a tile: additions only
+ *                 M = sum over c of U * V, element by element                      16 products a tile
+ *                 y = A' M A        additions only
+ *
+ * Both are kernels: this one is made from the direct one by replacing one reduction by four (two
+ * small ones of constant tables on either side of a sum over c), rows and columns by tiles of two.
+ * What reads the sum - bias, relu, residual - is carried over at the new positions.
+ *
+ * After Winograd (1980) and Lavin and Gray, "Fast algorithms for convolutional neural networks"
+ * (2015). The tables are B', G and A' of the latter.
+ *
+ * Read before: ccode/ir.h. After: ccode/winograd.c. */
+#ifndef JOT_WINOGRAD_H
+#define JOT_WINOGRAD_H
+#include "ccode/ir.h"
+#include "ops/target.h"
+
+typedef struct {
+    uint32_t sum, image, taps;  /* values: the reduction and the two loads that it multiplies */
+    int space[2], window[2];    /* axes of rows and columns, of taps by row and column */
+    int channel, out;           /* axes: the reduced channels, the results' */
+    uint64_t others;            /* axes of image and results that remain: the batch */
+    int64_t from[2];            /* image index of the first tap of position 0 */
+    int image_dim[2];           /* dimensions of the image that rows and columns index */
+    int taps_dim[4];            /* dimensions of the taps' buffer: taps by row, by column, channel,
+                                   results */
+    bool flip[2];               /* taps run backwards: tap 2 stands first (gradients by input) */
+    int64_t tiles[2];           /* rows and columns of tiles */
+    int lanes;
+    int64_t rows, block;        /* tiles of a register block, of a block that stays in the cache */
+} Winograd;
+
+/* Is there such a convolution, in f32, alone in its kernel, with channels last in image and results
+ * (their layouts say so), and large enough to gain? k is verified. */
+JOT_FN bool jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w);
+/* The layout of U[4, 4, channel, out], which the first kernel writes and the second reads. */
+JOT_FN bool jot_winograd_layout(const Kernel *k, const Winograd *w, Layout *layout);
+/* U from the taps: buf[0] the taps as in k, buf[1] U. */
+JOT_FN bool jot_winograd_taps(const Kernel *k, const Winograd *w, Kernel *taps);
+JOT_FN bool jot_winograd_taps_sched(Sched *s, Kernel *taps);
+/* The convolution with U in place of the taps; all other buffers keep number and layout. */
+JOT_FN bool jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *conv);
+JOT_FN bool jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why);
+
+#endif

@@ -1,0 +1,305 @@
+/* tests/test_winograd.c - Winograd's tiles: which kernels are found, both kernels against direct
+ * loops, and the error against that of direct accumulation. */
+#include "tests/ir_run.h"
+#include "ccode/winograd.h"
+
+static bool present[5];
+
+typedef struct { int64_t n, c, o, h, w; bool flip, bias; int64_t step; } Shape; /* step 0: 1 */
+
+static double
+at4(const double *v, const int64_t *ext, int64_t a, int64_t b, int64_t d, int64_t e)
+{
+    return d < 0 || e < 0 || d >= ext[2] || e >= ext[3]
+               ? 0 : v[((a * ext[1] + b) * ext[2] + d) * ext[3] + e];
+}
+
+static Target
+machine(void)
+{
+    Target t;
+    jot_target_default(&t);
+    t.vectors = 32;
+    t.cores = 2;
+    return t;
+}
+
+/* y = max(conv(x, g) + b, 0), padding 1; flip: the taps backwards and their channels exchanged, as
+ * in a gradient by input. Channels last, the image with a halo or without one. */
+static void
+make_image(IrCase *c, Shape s, bool halo)
+{
+    int64_t ext[7];
+    uint32_t x, g, b = 0, y, v;
+    Layout l;
+    ext[0] = s.n, ext[1] = s.o, ext[2] = s.h, ext[3] = s.w, ext[4] = s.c, ext[5] = ext[6] = 3;
+    ir_start(c);
+    ir_axes(c, "nohwipq", ext);
+    x = IN("x", 4, s.n, s.c, s.h, s.w);
+    g = s.flip ? IN("g", 4, s.c, s.o, 3, 3) : IN("g", 4, s.o, s.c, 3, 3);
+    if (s.bias)
+        b = IN("b", 1, s.o, 0, 0, 0);
+    y = OUT("y", 4, s.n, s.o, s.h, s.w);
+    CHECK(jot_layout_read(&l, 4, c->k.bufs.v[x].ext, "0 2 3 1 halo 2:1,1 3:1,1", halo ? 24 : 7),
+          "a layout");
+    jot_kernel_layout(&c->k, x, &l);
+    CHECK(jot_layout_read(&l, 4, c->k.bufs.v[y].ext, "0 2 3 1", 7), "a layout");
+    jot_kernel_layout(&c->k, y, &l);
+    v = s.flip ? ir_guarded(c, x, AX(0), AX(4), ISUB(IADD(AX(2), IC(1)), AX(5)),
+                            ISUB(IADD(AX(3), IC(1)), AX(6)))
+               : ir_guarded(c, x, AX(0), AX(4), IADD(IMUL(AX(2), s.step ? s.step : 1), ISUB(AX(5), IC(1))),
+                            IADD(AX(3), ISUB(AX(6), IC(1))));
+    v = ir_ew(c, EW_MUL, v, s.flip ? ir_load(c, g, AX(4), AX(1), AX(5), AX(6))
+                                   : ir_load(c, g, AX(1), AX(4), AX(5), AX(6)));
+    v = ir_sum(c, EW_ADD, BIT(4) | BIT(5) | BIT(6), v, "acc");
+    if (s.bias)
+        v = ir_ew(c, EW_MAX, ir_ew(c, EW_ADD, v, ir_load(c, b, AX(1), 0, 0, 0)),
+                  jot_v_constf(&c->k, JOT_F32, 0));
+    ir_store(c, y, AX(0), AX(1), AX(2), AX(3), v);
+}
+
+static double
+tap(const IrCase *c, Shape s, int64_t o, int64_t i, int p, int q)
+{
+    return s.flip ? c->data[2][(i * s.o + o) * 9 + (2 - p) * 3 + 2 - q]
+                  : c->data[2][(o * s.c + i) * 9 + p * 3 + q];
+}
+
+static void
+expect_image(IrCase *c, Shape s)
+{
+    double *y = c->data[s.bias ? 4 : 3];
+    for (int64_t k = 0; k < s.n * s.o * s.h * s.w; k++) {
+        int64_t col = k % s.w, row = k / s.w % s.h, o = k / s.w / s.h % s.o, n = k / s.w / s.h / s.o;
+        double sum = s.bias ? c->data[3][o] : 0;
+        for (int64_t i = 0; i < s.c; i++)
+            for (int p = 0; p < 3; p++)
+                for (int q = 0; q < 3; q++)
+                    sum += tap(c, s, o, i, p, q) * at4(c->data[1], c->k.bufs.v[1].ext, n, i,
+                                                       row + p - 1, col + q - 1);
+        y[k] = s.bias ? fmax(sum, 0) : sum;
+    }
+}
+
+static void
+expect_taps(double *u, const IrCase *c, Shape s)
+{
+    static const double g[12] = { 1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1 };
+    for (int64_t k = 0; k < 16 * s.c * s.o; k++) {
+        int64_t o = k % s.o, i = k / s.o % s.c, at = k / s.o / s.c;
+        u[k] = 0;
+        for (int p = 0; p < 3; p++)
+            for (int q = 0; q < 3; q++)
+                u[k] += g[at / 4 * 3 + p] * tap(c, s, o, i, p, q) * g[at % 4 * 3 + q];
+    }
+}
+
+static void
+check_taps(const IrCase *c, const Winograd *w, const double *u, const char *dialect, int cc)
+{
+    IrCase t;
+    Sched s;
+    memset(&t, 0, sizeof t);
+    CHECK(jot_winograd_taps(&c->k, w, &t.k), "no kernel for the taps");
+    t.data[1] = c->data[2];
+    t.data[2] = (double *)(uintptr_t)u;
+    CHECK(jot_winograd_taps_sched(&s, &t.k), "no schedule for the taps");
+    ir_check(&t, &s, dialect, cc, "taps");
+    jot_sched_close(&s);
+    jot_kernel_close(&t.k);
+}
+
+static void
+check_image(IrCase *c, const Winograd *w, double *u, const char *dialect, int cc)
+{
+    IrCase t;
+    Sched s;
+    Text why = {0};
+    why.mem = &ir_mem;
+    memset(&t, 0, sizeof t);
+    CHECK(jot_winograd_kernel(&c->k, w, &t.k), "no kernel for the image");
+    memcpy(t.data, c->data, sizeof t.data);
+    t.data[2] = u;
+    if (jot_winograd_sched(&s, &t.k, w, &why))
+        ir_check(&t, &s, dialect, cc, "image");
+    else
+        CHECK(false, "no schedule for the image: %s", why.s ? why.s : "");
+    jot_sched_close(&s);
+    jot_text_free(&why);
+    jot_kernel_close(&t.k);
+}
+
+static void
+check_shape(Shape s, bool halo)
+{
+    static const struct { const char *dialect; int lanes, cc; } target[] = {
+        { "c", 1, GCC }, { "c", 1, TCC }, { "gnu", 4, GCC }, { "gnu", 16, GCC_NATIVE },
+        { "gnu", 8, CLANG_NATIVE } };
+    Target machine_is = machine();
+    IrCase c;
+    double *u = calloc((size_t)(16 * s.c * s.o), sizeof *u);
+    make_image(&c, s, halo);
+    expect_image(&c, s);
+    expect_taps(u, &c, s);
+    for (size_t i = 0; i < sizeof target / sizeof target[0]; i++) {
+        Winograd w;
+        if (!present[target[i].cc])
+            continue;
+        CHECK(jot_winograd_find(&c.k, target[i].lanes, &machine_is, &w), "not found: %d x %d",
+              (int)s.h, (int)s.w);
+        check_taps(&c, &w, u, target[i].dialect, target[i].cc);
+        check_image(&c, &w, u, target[i].dialect, target[i].cc);
+    }
+    free(u);
+    ir_end(&c);
+}
+
+static double
+noise(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(float)((double)(*seed >> 11) / 4503599627370496.0 - 1);
+}
+
+/* Largest distance of the results to want, over the largest result. */
+static double
+error_of(const double *y, const double *want, size_t n)
+{
+    double most = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, fabs(y[i] - want[i]));
+        size = fmax(size, fabs(want[i]));
+    }
+    return most / size;
+}
+
+/* What a sum of floats in one chain, tap by tap, gives. */
+static void
+direct(double *y, const IrCase *c, Shape s)
+{
+    for (int64_t k = 0; k < s.n * s.o * s.h * s.w; k++) {
+        int64_t col = k % s.w, row = k / s.w % s.h, o = k / s.w / s.h % s.o, n = k / s.w / s.h / s.o;
+        float sum = 0;
+        for (int64_t i = 0; i < s.c; i++)
+            for (int p = 0; p < 9; p++)
+                sum += (float)tap(c, s, o, i, p / 3, p % 3) *
+                       (float)at4(c->data[1], c->k.bufs.v[1].ext, n, i, row + p / 3 - 1,
+                                  col + p % 3 - 1);
+        y[k] = sum;
+    }
+}
+
+/* U as the first kernel computes it, in floats. */
+static void
+float_taps(double *u, const IrCase *c, const Winograd *w)
+{
+    IrCase t;
+    Sched s;
+    double *out[IR_BUFS] = {0};
+    memset(&t, 0, sizeof t);
+    t.data[1] = c->data[2];
+    CHECK(jot_winograd_taps(&c->k, w, &t.k) && jot_winograd_taps_sched(&s, &t.k), "no taps");
+    if (ir_run(&t, &s, "c", GCC, out, "taps, for their error"))
+        memcpy(u, out[2], ir_size(&t.k.bufs.v[2]) * sizeof *u);
+    free(out[2]);
+    jot_sched_close(&s);
+    jot_kernel_close(&t.k);
+}
+
+/* The error over that of direct accumulation in floats, both against doubles. */
+static double
+error_ratio(Shape s, double image, double taps, uint64_t seed)
+{
+    Target is = machine();
+    IrCase c, t;
+    Sched sched;
+    Winograd w;
+    double *out[IR_BUFS] = {0}, *u = calloc((size_t)(16 * s.c * s.o), sizeof *u), *y, ratio = 0;
+    size_t n = (size_t)(s.n * s.o * s.h * s.w);
+    make_image(&c, s, true);
+    y = calloc(n, sizeof *y);
+    for (int64_t i = 0; i < s.n * s.c * s.h * s.w; i++)
+        c.data[1][i] = (double)(float)(noise(&seed) * image);
+    for (int64_t i = 0; i < s.o * s.c * 9; i++)
+        c.data[2][i] = (double)(float)(noise(&seed) * taps);
+    expect_image(&c, s);
+    direct(y, &c, s);
+    CHECK(jot_winograd_find(&c.k, 4, &is, &w), "not found");
+    float_taps(u, &c, &w);
+    memset(&t, 0, sizeof t);
+    CHECK(jot_winograd_kernel(&c.k, &w, &t.k) && jot_winograd_sched(&sched, &t.k, &w, NULL), "none");
+    memcpy(t.data, c.data, sizeof t.data);
+    t.data[2] = u;
+    if (ir_run(&t, &sched, "gnu", GCC_NATIVE, out, "image, for its error"))
+        ratio = error_of(out[3], c.data[3], n) / error_of(y, c.data[3], n);
+    free(out[3]);
+    free(u);
+    free(y);
+    jot_sched_close(&sched);
+    jot_kernel_close(&t.k);
+    ir_end(&c);
+    return ratio;
+}
+
+static void
+test_error(void)
+{
+    static const double scale[][2] = { { 1, 1 }, { 1e-3, 30 }, { 1e4, 1e-2 }, { 1e12, 1e-20 } };
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 2; k++) {
+            Shape s = { 1, k ? 128 : 32, 24, 9, 10, false, false, 1 };
+            double ratio = error_ratio(s, scale[i][0], scale[i][1], 77u + (uint64_t)i);
+            CHECK(ratio > 0 && ratio <= 1.0, "%d channels, scales %g and %g: %g of the direct error",
+                  (int)s.c, scale[i][0], scale[i][1], ratio);
+            if (getenv("SHOW"))
+                printf("%d channels: %.2f of the direct error\n", (int)s.c, ratio);
+        }
+}
+
+/* Kernels that are near. */
+static void
+test_refused(void)
+{
+    Target t = machine();
+    Winograd w;
+    IrCase c;
+    Shape small = { 1, 8, 32, 6, 6, false, false, 1 }, fair = { 1, 32, 32, 6, 6, true, false, 1 };
+    Shape strided = { 1, 32, 32, 6, 6, false, false, 2 };
+    Layout rows;
+    make_image(&c, small, true);
+    CHECK(!jot_winograd_find(&c.k, 16, &t, &w), "8 channels");
+    ir_end(&c);
+    make_image(&c, strided, true);
+    CHECK(!jot_winograd_find(&c.k, 16, &t, &w), "stride 2");
+    ir_end(&c);
+    make_image(&c, fair, true);
+    CHECK(jot_winograd_find(&c.k, 16, &t, &w), "not found");
+    CHECK(jot_layout_rowmajor(&rows, 4, c.k.bufs.v[1].ext), "a layout");
+    jot_kernel_layout(&c.k, 1, &rows);
+    CHECK(!jot_winograd_find(&c.k, 16, &t, &w), "channels are not last");
+    ir_end(&c);
+}
+
+int
+main(void)
+{
+    static const Shape shape[] = {
+        { 1, 24, 24, 4, 4, false, false, 1 }, { 2, 27, 35, 8, 6, false, true, 1 },
+        { 1, 33, 40, 7, 5, false, true, 1 }, { 2, 32, 25, 9, 6, true, false, 1 },
+        { 3, 24, 48, 3, 3, true, true, 1 } };
+    static const char *const name[] = { "gcc", "clang", "tcc", "gcc", "clang" };
+    ir_open();
+    for (int i = 0; i < 5; i++) {
+        char cmd[64];
+        snprintf(cmd, sizeof cmd, "command -v %s >/dev/null 2>&1", name[i]);
+        present[i] = system(cmd) == 0;
+    }
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+        check_shape(shape[i], true);
+        check_shape(shape[i], false);
+    }
+    test_refused();
+    test_error();
+    ir_close();
+    return DONE();
+}
