@@ -39,12 +39,12 @@ typedef struct {
     int outer;              /* loops that are shared; 0: a call of its own does it */
     bool cut;               /* some reductions in pieces */
     int64_t block;          /* step of the loop put around the last of them; 0: none */
-} Nest;
+} PhaseNest;
 
 typedef struct {
     Sched *s;
     const PhaseHow *how;
-    Nest nest[PHASE_NESTS];
+    PhaseNest nest[PHASE_NESTS];
     int n;
     Vec(Stage) out;
 } Phases;
@@ -121,7 +121,7 @@ in_pieces(const Sched *s, const Stage *st, int n)
 
 /* All that stage i reads of its nest is computed in the same step of loop `depth`. */
 static bool
-reads_own_step(const Sched *s, const Nest *nest, uint32_t i, int depth)
+reads_own_step(const Sched *s, const PhaseNest *nest, uint32_t i, int depth)
 {
     uint32_t in[256];
     int n = jot_producers(s, i, in, 256);
@@ -134,7 +134,7 @@ reads_own_step(const Sched *s, const Nest *nest, uint32_t i, int depth)
 /* Loop number `depth` of the nest may be shared, given that those before it are: 0 no, 1 yes, 2:
  * with results in pieces. */
 static int
-may_share(const Sched *s, const Nest *nest, int depth)
+may_share(const Sched *s, const PhaseNest *nest, int depth)
 {
     const SLoop *loop = &s->stages.v[nest->from].loop[depth];
     int found = 1;
@@ -176,7 +176,7 @@ even_length(int64_t steps, int64_t wanted)
 
 /* As many as are long enough, and have enough to add up for each sum in them. */
 static double
-most_pieces(const Phases *p, const Nest *nest, int depth)
+most_pieces(const Phases *p, const PhaseNest *nest, int depth)
 {
     const Sched *s = p->s;
     double pieces = nest->points / p->how->grain;
@@ -195,7 +195,7 @@ most_pieces(const Phases *p, const Nest *nest, int depth)
 
 /* Share loop `depth` as well: whole, or in blocks where that makes `pieces` of the nest. */
 static void
-take_loop(Nest *nest, int depth, const SLoop *loop, int64_t own, int64_t *steps, double pieces)
+take_loop(PhaseNest *nest, int depth, const SLoop *loop, int64_t own, int64_t *steps, double pieces)
 {
     int64_t length = (int64_t)((double)own * (double)*steps / pieces) + 1;
     length = length > 1 ? even_length(own, length) : 1;
@@ -211,7 +211,7 @@ take_loop(Nest *nest, int depth, const SLoop *loop, int64_t own, int64_t *steps,
 /* How much of the nest is shared: as few loops as give enough steps. One loop is shared whatever the
  * work, for free; more, or pieces, must be worth it. */
 static void
-choose_outer(Phases *p, Nest *nest)
+choose_outer(Phases *p, PhaseNest *nest)
 {
     const Sched *s = p->s;
     const Stage *first = &s->stages.v[nest->from];
@@ -308,7 +308,7 @@ push_stage(Phases *p, const Stage *st)
 
 /* The block's loop goes around the last shared one. */
 static bool
-insert_block(Stage *st, const Nest *nest)
+insert_block(Stage *st, const PhaseNest *nest)
 {
     int at = nest->outer - 1;
     if (!nest->block)
@@ -357,7 +357,7 @@ combine_stage(const Sched *s, const Stage *st)
 
 /* The stages of a nest with its loops shared, in phase `phase`; those in pieces get their places. */
 static bool
-share_nest(Phases *p, const Nest *nest, uint8_t phase)
+share_nest(Phases *p, const PhaseNest *nest, uint8_t phase)
 {
     for (uint32_t i = nest->from; i < nest->to; i++) {
         Stage st = p->s->stages.v[i];
@@ -386,7 +386,7 @@ share_nest(Phases *p, const Nest *nest, uint8_t phase)
 /* After a nest in pieces: what adds up, sums with axes of their own before single ones, each kind in
  * a phase. The place that the whole sum had in memory is where it comes to be. */
 static void
-combine_nest(Phases *p, const Nest *nest, uint8_t *phase)
+combine_nest(Phases *p, const PhaseNest *nest, uint8_t *phase)
 {
     uint32_t from = p->out.n - (nest->to - nest->from), to = p->out.n;
     for (int single = 0; single < 2; single++) {
@@ -458,7 +458,7 @@ share_nests(Phases *p)
     uint8_t phase = 0;
     bool alone = true;      /* the present phase holds a shared nest, or nothing yet is in it */
     for (int i = 0; i < p->n; i++) {
-        const Nest *nest = &p->nest[i];
+        const PhaseNest *nest = &p->nest[i];
         if (i > 0 && (alone || nest->outer))
             phase++;
         alone = nest->outer > 0;
