@@ -1,14 +1,27 @@
 /* ccode/bounds.c - the last step of ccode/guard.c: a loop with nothing but one condition in it. The
- * parts of the condition that do not change in the loop go around it; those linear in its variable,
- * with coefficient 1 or -1, become its bounds.
+ * parts of the condition that do not change in the loop go around it; those linear in its variable
+ * become its bounds.
  *
  *     for (j = 0; j < 9; j++)                         if (n > 3) {
  *         if (n > 3 && j + p >= 1 && odd)     ->          from = 1 - p > 0 ? 1 - p : 0
  *             s = s + x[j]                                for (j = from; j < 9; j++)
  *                                                             if (odd) s = s + x[j]
  *
+ * And the conditions of loads that do not change in the innermost loop are asked before it.
+ *
  * Read before: ccode/guard.c. After: ccode/code.c (counting). */
 #include "ccode/code.h"
+
+static bool
+same_record(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg,
+            const int64_t *coef, int narg)
+{
+    bool same = a->op == in->op && a->c.i == in->c.i && a->narg == narg;
+    for (int i = 0; same && i < narg; i++)
+        same = code->args.v[a->arg + (uint32_t)i] == arg[i] &&
+               (!coef || code->coefs.v[a->coef + (uint32_t)i] == coef[i]);
+    return same;
+}
 
 /* The record, in the outermost block where its operands are, before the loop; 0 without memory. */
 static uint32_t
@@ -19,22 +32,27 @@ before_loop(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64
         !jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
         !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg))
         return 0;
+    for (int i = 0; i < narg; i++) {
+        uint32_t scope = jot_guard_scope(code, arg[i]);
+        home = jot_guard_inside(code, scope, home) ? scope : home;
+    }
+    for (mark = loop; code->inst.v[mark].block != home; mark = code->inst.v[mark].block)
+        ;
+    for (uint32_t i = code->inst.v[home].kids; i != mark; i = code->inst.v[i].next) {
+        if (same_record(code, &code->inst.v[i], &in, arg, coef, narg))
+            return i;
+        before = i;
+    }
     in.pure = true;
     in.dtype = JOT_I64;
     in.arg = code->args.n;
     in.coef = code->coefs.n;
     in.narg = (uint16_t)narg;
     for (int i = 0; i < narg; i++) {
-        uint32_t scope = jot_guard_scope(code, arg[i]);
-        home = jot_guard_inside(code, scope, home) ? scope : home;
         code->args.v[code->args.n++] = arg[i];
         if (coef)
             code->coefs.v[code->coefs.n++] = coef[i];
     }
-    for (mark = loop; code->inst.v[mark].block != home; mark = code->inst.v[mark].block)
-        ;
-    for (uint32_t i = code->inst.v[home].kids; i != mark; i = code->inst.v[i].next)
-        before = i;
     in.block = home;
     in.next = mark;
     code->inst.v[code->inst.n++] = in;
@@ -62,13 +80,31 @@ bound_of(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
     return before_loop(code, loop, in, arg, coef, n);
 }
 
-/* Is the condition v + rest >= 0 or rest - v >= 0, with v the loop's variable and the rest outside
- * of it? Then 1 or -1. */
-static int
-bound_sign(const Code *code, uint32_t loop, uint32_t cond)
+/* a / k for a bound of a variable that is not negative: where a is negative, any number that is not
+ * positive will do, so C's own division does. */
+static uint32_t
+bound_divided(Code *code, uint32_t loop, uint32_t a, int64_t k)
+{
+    Inst in = {0}, by = {0};
+    uint32_t arg[2];
+    if (k == 1 || !a)
+        return a;
+    by.op = C_LIN;
+    by.c.i = k;
+    in.op = C_IDIV;
+    in.exact = true;
+    arg[0] = a;
+    arg[1] = before_loop(code, loop, by, NULL, NULL, 0);
+    return arg[1] ? before_loop(code, loop, in, arg, NULL, 2) : 0;
+}
+
+/* Is the condition k v + rest >= 0, with v the loop's variable and the rest outside of it? Then k,
+ * else 0. */
+static int64_t
+bound_factor(const Code *code, uint32_t loop, uint32_t cond)
 {
     const Inst *in = &code->inst.v[cond], *lin;
-    int sign = 0;
+    int64_t factor = 0;
     if (in->op != C_GE0)
         return 0;
     if (code->args.v[in->arg] == loop)
@@ -79,14 +115,14 @@ bound_sign(const Code *code, uint32_t loop, uint32_t cond)
     for (int i = 0; i < lin->narg; i++) {
         uint32_t arg = code->args.v[lin->arg + (uint32_t)i];
         int64_t coef = code->coefs.v[lin->coef + (uint32_t)i];
-        if (coef == INT64_MIN || (arg == loop && coef != 1 && coef != -1))
+        if (coef < -INT32_MAX || coef > INT32_MAX)
             return 0;
         if (arg == loop)
-            sign = (int)coef;
+            factor = coef;
         else if (jot_guard_inside(code, jot_guard_scope(code, arg), loop))
             return 0;
     }
-    return lin->c.i > INT64_MIN / 2 && lin->c.i < INT64_MAX / 2 ? sign : 0;
+    return lin->c.i > INT64_MIN / 2 && lin->c.i < INT64_MAX / 2 ? factor : 0;
 }
 
 /* Smallest and largest value of a sum of loop variables. */
@@ -105,6 +141,12 @@ record_range(const Code *code, uint32_t n, int64_t *lo, int64_t *hi)
             !jot_mul_ok(k, k < 0 ? to : from, &a) || !jot_mul_ok(k, k < 0 ? from : to, &b) ||
             !jot_add_ok(*lo, a, lo) || !jot_add_ok(*hi, b, hi))
             return false;
+    }
+    if (in->op == C_IDIV && in->exact && record_range(code, code->args.v[in->arg], lo, hi)) {
+        int64_t by = code->inst.v[code->args.v[in->arg + 1]].c.i;
+        *lo /= by;
+        *hi /= by;
+        return true;
     }
     return in->op == C_LIN;
 }
@@ -131,7 +173,7 @@ extreme(Code *code, uint32_t loop, COp op, uint32_t a, uint32_t b)
 
 /* Narrow the loop's bounds by a condition; false: out of memory, nothing changed. */
 static bool
-narrow(Code *code, uint32_t loop, uint32_t cond, int sign)
+narrow(Code *code, uint32_t loop, uint32_t cond, int64_t k)
 {
     uint32_t lin = code->args.v[code->inst.v[cond].arg], bound[3 + GUARD_CONDS];
     int n = code->inst.v[loop].narg;
@@ -145,10 +187,13 @@ narrow(Code *code, uint32_t loop, uint32_t cond, int sign)
         bound[1] = before_loop(code, loop, steps, NULL, NULL, 0);
         n = 2;
     }
-    if (sign > 0) /* v >= -rest */
-        bound[0] = extreme(code, loop, C_IMAX, bound_of(code, loop, lin, -1, 0), bound[0]);
-    else          /* v < rest + 1 */
-        bound[1] = extreme(code, loop, C_IMIN, bound_of(code, loop, lin, 1, 1), bound[1]);
+    if (k > 0) { /* v >= (-rest + k - 1) / k */
+        uint32_t from = bound_divided(code, loop, bound_of(code, loop, lin, -1, k - 1), k);
+        bound[0] = extreme(code, loop, C_IMAX, from, bound[0]);
+    } else {     /* v < (rest + |k|) / |k| */
+        uint32_t to = bound_divided(code, loop, bound_of(code, loop, lin, 1, -k), -k);
+        bound[1] = extreme(code, loop, C_IMIN, to, bound[1]);
+    }
     bound[n] = cond;
     return bound[0] && bound[1] && n < 2 + GUARD_CONDS && jot_guard_args(code, loop, bound, n + 1);
 }
@@ -198,11 +243,11 @@ lift_loop(Code *code, uint32_t loop)
     int n = guard ? jot_guard_conds(code, guard, cond) : -1, left = 0, out = 0;
     bool ok = n > 0 && !code->inst.v[loop].wide;
     for (int i = 0; ok && i < n; i++) {
-        int sign = bound_sign(code, loop, cond[i]);
+        int64_t k = bound_factor(code, loop, cond[i]);
         if (!jot_guard_inside(code, jot_guard_scope(code, cond[i]), loop))
             around[out++] = cond[i];
-        else if (sign)
-            ok = narrow(code, loop, cond[i], sign);
+        else if (k)
+            ok = narrow(code, loop, cond[i], k);
         else
             cond[left++] = cond[i];
     }
@@ -226,5 +271,49 @@ jot_guard_lift(Code *code, uint32_t block)
         jot_guard_lift(code, n);
         if (code->inst.v[n].op == C_FOR)
             lift_loop(code, n);
+    }
+}
+
+/* Conditions of a load that stand outside of the loop, if there are several, become one variable:
+ *     for q  y += h >= 1 && h < 9 && w + q >= 1 ? x[..] : 0     inside = h >= 1 && h < 9;  for q ... */
+static void
+gather_outer(Code *code, uint32_t load, uint32_t loop)
+{
+    uint32_t arg[1 + GUARD_CONDS], outer = 0, pair[2];
+    const Inst *in = &code->inst.v[load];
+    int n = in->narg, left = 1, out = 0;
+    Inst both = {0};
+    both.op = C_IAND;
+    if (n < 3 || n > 1 + GUARD_CONDS)
+        return;
+    for (int i = 0; i < n; i++)
+        arg[i] = code->args.v[in->arg + (uint32_t)i];
+    for (int i = 1; i < n; i++)
+        out += !jot_guard_inside(code, jot_guard_scope(code, arg[i]), loop);
+    for (int i = 1; i < n && out > 1; i++) {
+        if (jot_guard_inside(code, jot_guard_scope(code, arg[i]), loop)) {
+            arg[left++] = arg[i];
+            continue;
+        }
+        pair[0] = outer, pair[1] = arg[i];
+        outer = outer ? before_loop(code, loop, both, pair, NULL, 2) : arg[i];
+        if (!outer)
+            return;
+    }
+    if (out < 2)
+        return;
+    code->inst.v[outer].named = true;
+    arg[left++] = outer;
+    jot_guard_args(code, load, arg, left);
+}
+
+JOT_FN void
+jot_guard_gather(Code *code, uint32_t block, uint32_t loop)
+{
+    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+        if (code->inst.v[n].op == C_LOAD && loop)
+            gather_outer(code, n, loop);
+        if (code->inst.v[n].kids)
+            jot_guard_gather(code, n, code->inst.v[n].op == C_FOR ? n : loop);
     }
 }

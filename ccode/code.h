@@ -36,9 +36,11 @@ typedef enum {
     C_PACK,     /* vector of scalars */
     C_LANE,     /* lane c.i of arg 0 */
     C_EW, C_CALL, /* operator `ew`, or text of value aux */
-    C_DECL,     /* variable (a register); as an operand: what is in it */
-    C_SET,      /* arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands: fma(arg 1, arg 2, arg
-                   0). `exact`: nothing is in the lanes beyond, they may be overwritten */
+    C_DECL,     /* variable (a register); as an operand: what is in it. c.i > 0: an array */
+    C_CELL,     /* element arg 1 of array arg 0 */
+    C_SET,      /* register or element arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands:
+                   fma(arg 1, arg 2, arg 0). `exact`: nothing is in the lanes beyond, they may
+                   be overwritten */
     C_STORE     /* buffer aux at address arg 0 = arg 1 */
 } COp;
 
@@ -124,5 +126,6 @@ JOT_FN int jot_guard_conds(const Code *code, uint32_t n, uint32_t *out);
 JOT_FN bool jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg);
 JOT_FN void jot_guard_dissolve(Code *code, uint32_t block, uint32_t n);
 JOT_FN void jot_guard_lift(Code *code, uint32_t block);
+JOT_FN void jot_guard_gather(Code *code, uint32_t block, uint32_t loop);
 
 #endif

@@ -44,6 +44,8 @@ print_declarator(Printer *p, const Inst *in, Name name, bool constant)
     jot_print_name(p, name);
     if (in->lanes && !p->d->vectors)
         jot_text_f(p->out, "[%d]", p->lanes);
+    if (in->op == C_DECL && in->c.i)
+        jot_text_f(p->out, "[%lld]", (long long)in->c.i);
 }
 
 static const char *
@@ -55,6 +57,7 @@ name_for(const Printer *p, const Inst *in)
     case C_LOAD: case C_INT: return p->k->bufs.v[in->aux].name;
     case C_SCALAR: return p->k->scalars.v[in->aux].name;
     case C_LIN: return "at";
+    case C_IAND: return "inside";
     case C_IMAX: return "from";
     case C_IMIN: return "to";
     case C_IDIV: case C_IMOD: case C_IMUL: case C_CLAMP: return "k";

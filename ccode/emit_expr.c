@@ -499,7 +499,7 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     case C_IMUL: expr_print_pair(p, in, "*", 2, mode); break;
     case C_GE0: case C_EQ0: print_compare(p, in, false, mode); break;
     case C_INOT: print_not(p, in, mode); break;
-    case C_IAND: expr_print_pair(p, in, " && ", 6, mode); break;
+    case C_IAND: expr_print_pair(p, in, " && ", 11, mode); break;
     case C_IOR: expr_print_pair(p, in, " || ", 6, mode); break;
     case C_IMAX: print_extreme(p, in, ">", mode); break;
     case C_IMIN: print_extreme(p, in, "<", mode); break;
@@ -518,6 +518,12 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     case C_LANE:
         jot_print_expr(p, arg_of(p, in, 0), 0, WHOLE);
         jot_text_f(p->out, "[%lld]", (long long)in->c.i);
+        break;
+    case C_CELL:
+        jot_print_expr(p, arg_of(p, in, 0), 0, mode);
+        jot_text_f(p->out, "[");
+        jot_print_expr(p, arg_of(p, in, 1), 13, EACH_LANE);
+        jot_text_f(p->out, "]");
         break;
     case C_EW: print_ew(p, in, mode); break;
     case C_CALL:

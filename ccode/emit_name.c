@@ -104,8 +104,9 @@ jot_print_name(Printer *p, Name name)
 static bool
 always_in_place(const Inst *in)
 {
-    return (in->op == C_LIN && !in->named) || in->op == C_CONST || in->op == C_LANE ||
-           in->op == C_PHASE || jot_print_is_condition(in);
+    return !in->named && (in->op == C_LIN || in->op == C_CONST || in->op == C_LANE ||
+                          in->op == C_CELL || in->op == C_PHASE ||
+                          jot_print_is_condition(in));
 }
 
 static bool

@@ -341,5 +341,6 @@ jot_code_guard(Code *code)
     merge(code, 1);
     jot_guard_lift(code, 1);
     imply(&g, 1);
+    jot_guard_gather(code, 1, 0);
     sink(&g);
 }

@@ -216,13 +216,17 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *     w:1u           unrolled           o:1v   the lanes (extent left must be <= lanes)
  *     r:1p           parallel: only the outermost loops of a phase (n:1p c:1p: all pairs)
  *     j:8U           unrolled; each copy has its own partial sum
+ *     j:1l           lanes in a loop, innermost: registers are arrays with an element for each
+ *                    step; over a reduce axis partial results, folded at the end. The compiler
+ *                    makes vectors of it
  *     w:14c          blocks: in the last one unrolled copies beyond the end read the last element
  *                    and do not store     o:32d   the last one runs over the end (padded layouts)
  *     hp@h:6         window: axis hp runs over 6 positions from where h stands */
 typedef enum {
     LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD,
-        LOOP_WINDOW
+    LOOP_LANES, LOOP_WINDOW
 } LoopKind;
+#define LANES_MOST 1024 /* steps of a loop of lanes that registers stand in */
 typedef struct {
     uint8_t kind, axis;
     uint8_t from;           /* WINDOW: the axis whose position it starts from */

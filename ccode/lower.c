@@ -103,8 +103,9 @@ part(Lower *w, uint32_t stage, TreeOp op, bool private)
     for (int i = st->nat; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         bool is_free = kept >> l->axis & 1, copy = copies >> l->axis & 1;
+        bool array = l->kind == LOOP_LANES && st->acc.kind != PLACE_MEM;
         uint32_t node;
-        if (!is_free && !(private && copy))
+        if ((!is_free && !(private && copy)) || (array && op == TREE_DECL))
             continue;
         node = lower_add_loop(w, l, !is_free && l->kind != LOOP_PRIVATE && l->kind != LOOP_VECTOR);
         append(w, tail, node);

@@ -326,6 +326,22 @@ jot_store_in_place(const Sched *s, uint32_t store)
     return true;
 }
 
+JOT_FN int64_t
+jot_stage_lanes(const Sched *s, const Stage *st, int *axis)
+{
+    int last = st->n - 1;
+    int64_t width;
+    if (last < st->nat || st->loop[last].kind != LOOP_LANES || st->acc.kind == PLACE_MEM ||
+        !jot_stage_is_reduce(s, st))
+        return 0;
+    *axis = st->loop[last].axis;
+    width = jot_axis_ext(s, *axis);
+    for (int i = 0; i < last; i++)
+        if (st->loop[i].axis == *axis && st->loop[i].step < width)
+            width = st->loop[i].step;
+    return width;
+}
+
 JOT_FN bool
 jot_loop_eq(const SLoop *a, const SLoop *b)
 {

@@ -30,6 +30,9 @@ JOT_FN bool jot_buf_cleared(const Sched *s, uint32_t buf);
 JOT_FN bool jot_store_is_plain(const Kernel *k, const KStore *store);
 /* The store's value comes to be in the store's elements already: it needs no stage. */
 JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);
+/* Elements of the arrays that the stage's registers are (a loop of lanes, over *axis, stands inside
+ * the place), 0: they are single values. */
+JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);

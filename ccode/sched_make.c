@@ -17,7 +17,7 @@
 typedef struct {
     Sched *s;
     SLoop list[STAGE_LOOPS];
-    int n;
+    int n, lanes;               /* random: axis of the loop of lanes, or -1 */
     uint64_t random;            /* 0: the plain schedule */
     uint8_t level[KERNEL_VALUES];
 } Maker;
@@ -112,7 +112,7 @@ in_registers(const Stage *st, uint64_t kept)
 {
     for (int i = st->nat; i < st->n; i++)
         if ((kept >> st->loop[i].axis & 1) && st->loop[i].kind != LOOP_UNROLL &&
-            st->loop[i].kind != LOOP_VECTOR)
+            st->loop[i].kind != LOOP_VECTOR && st->loop[i].kind != LOOP_LANES)
             return false;
     return true;
 }
@@ -292,6 +292,8 @@ random_loops(Maker *m, int axis, bool vector)
     memset(loops, 0, sizeof loops);
     if (vector)
         steps[count++] = step = lanes;
+    if (axis == m->lanes && jot_axis_ext(m->s, axis) > LANES_MOST)
+        steps[count++] = step = LANES_MOST;
     for (int i = 0; i < 2 && m->n + count < STAGE_LOOPS - 3; i++)
         if (dice(m, 3) == 0)
             steps[count++] = step *= 2 + (int64_t)dice(m, 4);
@@ -299,7 +301,7 @@ random_loops(Maker *m, int axis, bool vector)
         loops[n].axis = (uint8_t)axis;
         loops[n++].step = steps[--count];
     }
-    if (!vector) {
+    if (!vector && axis != m->lanes) { /* the elements of lanes come last */
         loops[n].axis = (uint8_t)axis;
         loops[n].step = 1;
         if (n > 0 && step <= 8 && dice(m, 2))
@@ -334,13 +336,18 @@ jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
     m->s = s;
     m->random = seed | 1;
     dice(m, 2);
+    m->lanes = -1;
     if (lanes > 1 && k->axes.n > 0)
         vector = (int)dice(m, k->axes.n);
+    else if (k->axes.n > 0 && dice(m, 2))
+        m->lanes = (int)dice(m, k->axes.n);
     for (int a = 0; a < (int)k->axes.n; a++)
         random_loops(m, a, a == vector);
     sink_unrolled(m);
     if (vector >= 0)
         make_add_loop(m, vector, 1, LOOP_VECTOR);
+    if (m->lanes >= 0)
+        make_add_loop(m, m->lanes, 1, LOOP_LANES);
     if (k->axes.n < STAGE_LOOPS)
         make_stages(m);
     how.grain = (double)((uint64_t)1 << dice(m, 20));

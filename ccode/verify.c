@@ -214,6 +214,8 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             continue;
         if (left[l->axis] >= 0 && l->step > left[l->axis])
             return refuse(why, "a loop's step is larger than an outer one's", n);
+        if (l->kind == LOOP_LANES && (i + 1 < st->n || l->step != 1))
+            return refuse(why, "a loop of lanes is not the innermost", n);
         if (l->kind == LOOP_PARALLEL && i > 0 && st->loop[i - 1].kind != LOOP_PARALLEL)
             return refuse(why, "a parallel loop is not the outermost", n);
         if (l->kind == LOOP_PARALLEL && i >= st->part && reduces_over(s, st, l->axis))
@@ -224,6 +226,22 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     if (want & ~seen & ~(st->combine ? combined_whole(s, st) : 0))
         return refuse(why, "a stage does not loop over all of its axes", n);
     return true;
+}
+
+/* Registers that are arrays: not too long, without copies; what is saved is one value, so lanes over
+ * a reduce axis are not. */
+static bool
+lanes_ok(const Sched *s, const Stage *st)
+{
+    int axis = 0;
+    int64_t width = jot_stage_lanes(s, st, &axis);
+    if (width > LANES_MOST)
+        return false;
+    for (int i = 0; width && i < st->n; i++)
+        if (st->loop[i].kind == LOOP_PRIVATE || st->loop[i].kind == LOOP_VECTOR ||
+            (st->loop[i].kind == LOOP_CLAMP && st->loop[i].axis == axis))
+            return false;
+    return !width || st->acc.kind != PLACE_KEEP || jot_stage_free(s, st) >> axis & 1;
 }
 
 /* A reduction in registers: loops over kept axes inside its place are unrolled or lanes; reduce
@@ -237,13 +255,15 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
         const SLoop *l = &st->loop[i];
         if (kept >> l->axis & 1) {
             if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_VECTOR &&
-                !(l->kind == LOOP_PRIVATE) && st->acc.kind != PLACE_MEM &&
-                    st->res.kind == PLACE_NONE)
+                l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES && st->acc.kind != PLACE_MEM &&
+                st->res.kind == PLACE_NONE)
                 return refuse(why, "a value is kept in registers over a loop that is not unrolled",
                               n);
         } else if (i < st->nat && l->kind != LOOP_WINDOW && !jot_loop_parts(s, st, i))
             outside = true;
     }
+    if (!lanes_ok(s, st))
+        return refuse(why, "registers are too many lanes, or copies of lanes", n);
     if (outside && jot_stage_is_reduce(s, st) && st->acc.kind == PLACE_NONE)
         return refuse(why, "reduce loops stand outside a place without memory to keep sums in", n);
     return true;

@@ -109,6 +109,8 @@ counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     w->edge[n].rest = rest;
     pos = jot_ix_scale(ix, jot_ix_axis(ix, var), l->step);
     w->edge[n].state = 1;
+    if (l->kind == LOOP_LANES)
+        w->lane = pos;
     if (l->kind == LOOP_CLAMP && w->at.left[axis] % l->step) {
         Clamp old = w->clamp[axis];
         w->clamp[axis].on = true;
@@ -318,6 +320,21 @@ walk_vector(Walk *w, uint32_t n)
     w->vector_axis = old_axis;
 }
 
+static void
+walk_lanes(Walk *w, uint32_t n)
+{
+    int64_t left = w->at.left[w->t->nodes.v[n].loop.axis];
+    Ix old = w->lane, zero = jot_ix_const(w->k->ix, 0);
+    w->lane = zero;
+    w->edge[n].state = 2;
+    w->edge[n].first = w->edge[n].lastly = true;
+    if (left > 1)
+        counted(w, n, left, false, false);
+    else if (left == 1)
+        bind(w, n, zero, 1, 0);
+    w->lane = old;
+}
+
 /* The window's axis runs over the width of the window from where `from` stands; in a rest of the
  * blocks of `from` the window is narrower too. */
 static void
@@ -344,6 +361,7 @@ walk_loop(Walk *w, uint32_t n)
     switch (node->loop.kind) {
     case LOOP_UNROLL: case LOOP_PRIVATE: walk_unrolled(w, n); break;
     case LOOP_VECTOR: walk_vector(w, n); break;
+    case LOOP_LANES: walk_lanes(w, n); break;
     case LOOP_WINDOW: walk_window(w, n); break;
     default: walk_serial(w, n); break;
     }

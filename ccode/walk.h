@@ -24,7 +24,12 @@ typedef struct {
 } Edge;
 
 typedef struct { bool on; int64_t ext; Ix base, pos; } Clamp;
-typedef struct { uint32_t stage; bool copies; uint64_t key; uint32_t inst; } Kept;
+typedef struct {
+    uint32_t stage, inst;
+    bool copies;
+    uint64_t key;
+    Ix base;                    /* of an array: where its axis stood */
+} Kept;
 typedef struct { uint64_t stamp; uint32_t inst; } Memo;
 
 typedef struct {
@@ -37,6 +42,7 @@ typedef struct {
     Binding at;
     int vars;                   /* loop variables in use */
     int lanes, vector_axis;     /* of the vector loop around, 0: none */
+    Ix lane;                    /* step of the loop of lanes around */
     bool may_split;             /* the parallel loop may be split among callers */
     int phase;
     uint32_t guards[WALK_GUARDS]; /* conditions on every store */
@@ -72,6 +78,12 @@ JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
 /* Registers of a stage in the present copy; copies: partial sums of their own per private copy. */
 JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst);
 JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, bool copies);
+JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, bool copies); /* NULL: refused */
+JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, EwOp op, int lanes);
+/* The stage's register, or the element of its array, for the present position (walk_lanes.c). */
+JOT_FN uint32_t jot_walk_register(Walk *w, uint32_t stage);
+JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, uint32_t value);
+JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
 JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v); /* a VAL_LOAD */
 JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
 JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);

@@ -45,8 +45,8 @@ set_inst(Walk *w, uint32_t stage, int lanes)
     return in;
 }
 
-static void
-set(Walk *w, uint32_t stage, uint32_t decl, uint32_t value, EwOp op, int lanes)
+JOT_FN void
+jot_walk_set(Walk *w, uint32_t stage, uint32_t decl, uint32_t value, EwOp op, int lanes)
 {
     Inst in = set_inst(w, stage, lanes);
     uint32_t arg[2];
@@ -63,10 +63,12 @@ walk_declare(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
     Inst in = {0};
+    int axis;
     in.op = C_DECL;
     in.dtype = v->dtype;
     in.lanes = (uint8_t)(w->lanes ? w->s->lanes : 0);
     in.name = v->name ? v->name : "acc";
+    in.c.i = jot_stage_lanes(w->s, st, &axis);
     jot_walk_keep(w, stage, true, jot_code_add(&w->b, in, NULL, 0, NULL));
 }
 
@@ -75,21 +77,26 @@ walk_init(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
     jot_Scalar c;
+    uint32_t value;
+    int axis = 0;
     jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &c);
-    if (st->acc.kind == PLACE_MEM)
+    if (st->acc.kind == PLACE_MEM) {
         jot_walk_put(w, &st->acc, jot_walk_const(w, v->dtype, c));
+        return;
+    }
+    value = jot_walk_const(w, v->dtype, c);
+    if (jot_stage_lanes(w->s, st, &axis) && !(jot_stage_free(w->s, st) >> axis & 1))
+        jot_walk_init_lanes(w, stage, value);
     else
-        set(w, stage, jot_walk_kept(w, stage, true), jot_walk_const(w, v->dtype, c), EW_NONE,
-            w->lanes ? w->s->lanes : 0);
+        jot_walk_set(w, stage, jot_walk_register(w, stage), value, EW_NONE,
+                     w->lanes ? w->s->lanes : 0);
 }
 
-/* Conditions under the present positions; false: one cannot hold. Those that differ by lane go to
- * w->lane_cond. */
+/* Add conditions under the present positions to cond[0..*nconds), those that differ by lane to
+ * w->lane_cond; false: one cannot hold. */
 static bool
 conditions(Walk *w, uint32_t at, int n, uint32_t *cond, int *nconds)
 {
-    *nconds = 0;
-    w->nlane_conds = 0;
     for (int i = 0; i < n; i++) {
         Ix ix = jot_walk_subst(w, w->k->ixs.v[at + (uint32_t)i]);
         int64_t known;
@@ -122,7 +129,7 @@ static void
 step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
 {
     const Inst *in = &w->code->inst.v[body];
-    uint32_t decl = jot_walk_kept(w, stage, true);
+    uint32_t decl = jot_walk_register(w, stage);
     bool product = in->op == C_EW && in->ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
     if (product && w->s->fma) {
         Inst fma = set_inst(w, stage, w->lanes);
@@ -134,17 +141,38 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
         fma.dtype = v->dtype;
         jot_code_add(&w->b, fma, arg, 3, NULL);
     } else
-        set(w, stage, decl, body, (EwOp)v->ew, w->lanes);
+        jot_walk_set(w, stage, decl, body, (EwOp)v->ew, w->lanes);
+}
+
+/* The load that is reduced as it is and gives the operator's identity where its conditions do not
+ * hold: they decide which points count. A halo answers them without a question. */
+static const Value *
+guarding_load(Walk *w, const Value *v)
+{
+    uint32_t number = w->k->args.v[v->arg];
+    const Value *load = &w->k->values.v[number];
+    jot_Scalar identity;
+    jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &identity);
+    if (load->op != VAL_LOAD || w->stage_of[number] >= 0 || identity.u != load->c.u ||
+        v->ncond + load->ncond > 64)
+        return NULL;
+    for (int d = 0; d < w->k->bufs.v[load->buf].rank; d++)
+        if (w->k->bufs.v[load->buf].layout->halo_lo[d] ||
+            w->k->bufs.v[load->buf].layout->halo_hi[d])
+            return NULL;
+    return load;
 }
 
 static void
 walk_step(Walk *w, const Stage *st, uint32_t stage)
 {
-    const Value *v = &w->k->values.v[st->what];
+    const Value *v = &w->k->values.v[st->what], *load = guarding_load(w, v);
     uint32_t cond[64], body;
-    int n;
+    int n = 0;
     bool inside;
-    if (!conditions(w, v->at + v->nidx, v->ncond, cond, &n))
+    w->nlane_conds = 0;
+    if (!conditions(w, v->at + v->nidx, v->ncond, cond, &n) ||
+        (load && !conditions(w, load->at + load->nidx, load->ncond, cond, &n)))
         return;
     inside = open_if(w, cond, n);
     w->defining = st->what;
@@ -177,7 +205,8 @@ walk_combine(Walk *w, const Stage *st, uint32_t stage)
 static void
 walk_reload(Walk *w, const Stage *st, uint32_t stage)
 {
-    set(w, stage, jot_walk_kept(w, stage, true), jot_walk_get(w, &st->acc), EW_NONE, w->lanes);
+    jot_walk_set(w, stage, jot_walk_register(w, stage), jot_walk_get(w, &st->acc), EW_NONE,
+                 w->lanes);
 }
 
 static void
@@ -221,8 +250,9 @@ walk_store(Walk *w, const Stage *st)
     const KStore *s = &w->k->stores.v[st->what];
     uint32_t cond[64], value;
     Ix index[JOT_MAX_RANK];
-    int n;
+    int n = 0;
     bool inside;
+    w->nlane_conds = 0;
     for (int d = 0; d < s->nidx; d++)
         index[d] = jot_walk_subst(w, w->k->ixs.v[s->at + (uint32_t)d]);
     if (!conditions(w, s->at + s->nidx, s->ncond, cond, &n))
@@ -249,7 +279,7 @@ jot_walk_leaf(Walk *w, uint32_t n)
     case TREE_RELOAD: walk_reload(w, st, stage); break;
     case TREE_STEP: (st->combine ? walk_combine : walk_step)(w, st, stage); break;
     case TREE_FINISH: jot_walk_finish(w, st, stage); break;
-    case TREE_SAVE: jot_walk_put(w, &st->acc, jot_walk_kept(w, stage, true)); break;
+    case TREE_SAVE: jot_walk_put(w, &st->acc, jot_walk_register(w, stage)); break;
     case TREE_VALUE: walk_value_leaf(w, st, stage); break;
     default: walk_store(w, st); break;
     }

@@ -102,33 +102,50 @@ JOT_FN void
 jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst)
 {
     Kept kept = {0};
+    int axis = 0;
     kept.stage = stage;
     kept.copies = copies;
     kept.key = copy_key(w, &w->s->stages.v[stage], copies, -1, 0);
     kept.inst = inst;
+    if (jot_stage_lanes(w->s, &w->s->stages.v[stage], &axis))
+        kept.base = w->at.pos[axis];
     for (uint32_t i = 0; i < w->kept.n; i++)
         if (w->kept.v[i].stage == stage && w->kept.v[i].copies == copies &&
             w->kept.v[i].key == kept.key) {
-            w->kept.v[i].inst = inst;
+            w->kept.v[i] = kept;
             return;
         }
     *(Kept *)jot_vec_push(w->code->mem, w->kept) = kept;
 }
 
-static uint32_t
-find_kept(Walk *w, uint32_t stage, bool copies, uint64_t key)
+static const Kept *
+kept_by_key(Walk *w, uint32_t stage, bool copies, uint64_t key)
 {
     for (uint32_t i = 0; i < w->kept.n; i++)
         if (w->kept.v[i].stage == stage && w->kept.v[i].copies == copies && w->kept.v[i].key == key)
-            return w->kept.v[i].inst;
+            return &w->kept.v[i];
     jot_code_refuse(w->code, "a value is read outside of where its registers are");
-    return 0;
+    return NULL;
+}
+
+static uint32_t
+find_kept(Walk *w, uint32_t stage, bool copies, uint64_t key)
+{
+    const Kept *kept = kept_by_key(w, stage, copies, key);
+    return kept ? kept->inst : 0;
+}
+
+JOT_FN const Kept *
+jot_walk_kept_of(Walk *w, uint32_t stage, bool copies)
+{
+    return kept_by_key(w, stage, copies, copy_key(w, &w->s->stages.v[stage], copies, -1, 0));
 }
 
 JOT_FN uint32_t
 jot_walk_kept(Walk *w, uint32_t stage, bool copies)
 {
-    return find_kept(w, stage, copies, copy_key(w, &w->s->stages.v[stage], copies, -1, 0));
+    const Kept *kept = jot_walk_kept_of(w, stage, copies);
+    return kept ? kept->inst : 0;
 }
 
 /* Kept with lanes along one axis and copies along another, read the other way round: the block is
@@ -140,6 +157,9 @@ read_kept(Walk *w, uint32_t stage)
     uint64_t free = jot_stage_free(w->s, st);
     uint32_t lane[256], inst;
     int along = -1;
+    if (jot_stage_lanes(w->s, st, &along) && free >> along & 1)
+        return jot_walk_register(w, stage);
+    along = -1;
     for (int i = 0; i < st->n; i++)
         if (st->loop[i].kind == LOOP_VECTOR && (free >> st->loop[i].axis & 1))
             along = st->loop[i].axis;
@@ -198,13 +218,25 @@ jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
     uint32_t value;
+    int axis;
     if (st->acc.kind == PLACE_MEM) {
         if ((v->scaled && !st->part) || st->res.kind == PLACE_MEM)
             jot_walk_put(w, st->res.kind == PLACE_MEM ? &st->res : &st->acc,
                          scale(w, st, jot_walk_get(w, &st->acc)));
         return;
     }
-    value = combine_copies(w, st, stage, v);
+    if (jot_stage_lanes(w->s, st, &axis) && jot_stage_free(w->s, st) >> axis & 1) {
+        value = jot_walk_register(w, stage);
+        if (st->res.kind == PLACE_MEM)
+            jot_walk_put(w, &st->res, scale(w, v, value));
+        else if (v->scaled)
+            jot_walk_set(w, stage, value, scale(w, v, value), EW_NONE, 0);
+        return;
+    }
+    if (jot_stage_lanes(w->s, st, &axis))
+        value = jot_walk_fold_lanes(w, stage, (EwOp)v->ew);
+    else
+        value = combine_copies(w, st, stage, v);
     if (value && w->code->inst.v[value].lanes && !w->lanes)
         value = jot_walk_fold(w, value, (EwOp)v->ew, v->dtype);
     value = scale(w, st, value);

@@ -217,6 +217,34 @@ test_loops(void)
     ir_end(&c);
 }
 
+/* Registers that are arrays, over reduced and kept axes; extents of which 8 is no divisor. */
+static void
+test_lanes(void)
+{
+    static const int64_t wide[4] = { 1, 8, 101, 31 };
+    IrCase c;
+    for (int i = 0; i < 4; i++) {
+        make_softmax(&c, 7, wide[i]);
+        by_hand(&c, "%mx: r:1p | j:8 j:1l\n%e: r:1p j:8 j:1l; res y[r, j]\n%s: r:1p | j:8 j:1l\n"
+                "!0: r:1p j:8 j:1l", "softmax, lanes");
+        by_hand(&c, "%mx: r:1p | j:1l\n%e: r:1p j; res y[r, j]\n%s: r:1p | j:5 j:1l\n"
+                "!0: r:1p j:8 j:1l", "softmax, a row of lanes");
+        ir_end(&c);
+        make_columns(&c, 10, wide[i]);
+        by_hand(&c, "%s: j:8p | r j:1l\n%q: j:8p | r j:1l\n!0: j:8p r j:1l", "panels of lanes");
+        by_hand(&c, "%s: j:16p | r j:8u j:1l\n%q: j:16p | r j:8u j:1l\n!0: j:16p r j:8u j",
+                "copies of lanes");
+        ir_end(&c);
+    }
+    make_conv(&c, 2, 6, 35, 7, 1, false);
+    by_hand(&c, "%acc: n:1p o h | i p q w:1l\n!0: n:1p o h w:1l", "convolution, rows of lanes");
+    by_hand(&c, "%acc: n:1p o:2 h w:3 | i p q o:1u w:1l\n!0: n:1p o:2 h w:3 o:1u w:1l",
+            "convolution, copies of lanes");
+    by_hand(&c, "%acc: n:1p o i:4 h | i p q w:1l; keep y[n, o, h, w]\n!0: n:1p o i:4 h w:1l",
+            "convolution, lanes saved between blocks");
+    ir_end(&c);
+}
+
 static void
 test_transpose(void)
 {
@@ -359,6 +387,7 @@ main(void)
     }
     test_plain(GCC);
     test_loops();
+    test_lanes();
     test_transpose();
     test_conv();
     test_gradients();

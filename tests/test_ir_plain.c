@@ -189,6 +189,43 @@ make_window(IrCase *c, bool of_products)
     }
 }
 
+/* The largest of a window of 3 x 3, every `step` elements, that stands over the ends of x; or its sum
+ * of products with w. What is outside is -inf, 0. */
+static void
+make_padded(IrCase *c, bool products, int64_t step)
+{
+    int64_t ext[4], size[2] = { 9, 11 };
+    uint32_t x, w, y, v;
+    Ix at[2], cond[4];
+    jot_Scalar outside = {0};
+    for (int d = 0; d < 2; d++)
+        ext[d] = (size[d] - 1) / step + 1, ext[2 + d] = 3;
+    ir_start(c);
+    ir_axes(c, "ijpq", ext);
+    x = IN("x", 2, 9, 11, 0, 0);
+    w = IN("w", 2, 3, 3, 0, 0);
+    y = OUT("y", 2, ext[0], ext[1], 0, 0);
+    for (int d = 0; d < 2; d++) {
+        at[d] = IADD(IMUL(AX(d), step), ISUB(AX(2 + d), IC(1)));
+        cond[2 * d] = jot_ix_ge0(&ir_ix, at[d], NULL);
+        cond[2 * d + 1] = jot_ix_lt(&ir_ix, at[d], IC(size[d]), NULL);
+    }
+    outside.f = products ? 0 : -INFINITY;
+    v = jot_v_load(&c->k, x, at, 4, cond, outside);
+    if (products)
+        v = ir_ew(c, EW_MUL, v, ir_load(c, w, AX(2), AX(3), 0, 0));
+    ir_store(c, y, AX(0), AX(1), 0, 0,
+             ir_sum(c, products ? EW_ADD : EW_MAX, BIT(2) | BIT(3), v, "s"));
+    for (int64_t n = 0; n < ext[0] * ext[1]; n++) {
+        c->data[y][n] = outside.f;
+        for (int k = 0; k < 9; k++) {
+            int64_t r = n / ext[1] * step + k / 3 - 1, s = n % ext[1] * step + k % 3 - 1;
+            double e = r >= 0 && r < 9 && s >= 0 && s < 11 ? c->data[x][r * 11 + s] : outside.f;
+            c->data[y][n] = products ? c->data[y][n] + e * c->data[w][k] : fmax(c->data[y][n], e);
+        }
+    }
+}
+
 /* y[i] = sum over p of x[(i - p) / 2] where i - p is even and inside: one condition is not linear
  * */
 static void
@@ -243,6 +280,14 @@ test_guards(void)
     EXPECT(c, "window", "!if (", "! ? x", "from", "to");
     make_window(c, true);
     EXPECT(c, "window of products", "!if (", "! ? x");
+    make_padded(c, false, 1);
+    EXPECT(c, "padded pooling", "!if (", "! ? x");
+    make_padded(c, false, 2);
+    EXPECT(c, "padded pooling of every other", "!if (", "! ? x");
+    make_padded(c, false, 3);
+    EXPECT(c, "padded pooling of every third", "!if (", "! ? x");
+    make_padded(c, true, 1);
+    EXPECT(c, "padded products", "inside = i + p >= 1 && i + p < 10;", " && inside ? x[");
     make_strided(c);
     EXPECT(c, "strided", "if ((i - p)%2 == 0) {", "(i - p)/2", "!jotm_div", "!i - p >= 0");
     make_rows(c);
