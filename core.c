@@ -134,7 +134,7 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->backend = core_string(ctx, given->backend, "JOT_BACKEND", NULL);
     c->policy = core_string(ctx, given->policy, "JOT_POLICY", "paper");
     c->dump = core_string(ctx, given->dump, "JOT_DUMP", "");
-    c->layout = core_string(ctx, given->layout, "JOT_LAYOUT", "rowmajor");
+    c->layout = core_string(ctx, given->layout, "JOT_LAYOUT", "chosen");
     c->schedule = core_string(ctx, given->schedule, "JOT_SCHEDULE", "default");
     c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
@@ -185,7 +185,9 @@ core_check(jot_Ctx *ctx)
     if (n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
         return jot_fail(ctx, JOT_EUSE, "jot_open: lanes is %d; 1, 2, 4, 8 and 16 are known", n);
     return core_policy(ctx, c->policy)
-        && core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor", "random:SEED", "random:")
+        && (jot_str_eq(c->layout, "chosen")
+            || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
+                         "chosen and random:SEED", "random:"))
         && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default", "random:SEED",
                      "random:");
 }

@@ -102,7 +102,8 @@ typedef struct {
     const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default
                                "paper" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
-    const char *layout;     /* "rowmajor" or "random:SEED" for temporaries; JOT_LAYOUT */
+    const char *layout;     /* of temporaries: "chosen" (default), "rowmajor" or "random:SEED";
+                               JOT_LAYOUT */
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */

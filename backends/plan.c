@@ -42,6 +42,7 @@ plan_dump_letters(jot_Ctx *ctx)
     t.mem = &ctx->mem;
     jot_text_f(&t, "letters of JOT_DUMP:\n  g graph: the nodes that are needed\n"
                    "  f fusion: groups, and the edges left between them\n"
+                   "  y layouts: of temporaries, and which variables are copied into others\n"
                    "  p plan: launches, and where temporaries lie\n"
                    "  t time: of every launch\n");
     for (i = 0; i < jot_emit_passes_n; i++)

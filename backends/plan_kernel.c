@@ -34,34 +34,23 @@ kernel_random(const char *word)
     return word && word[0] == 'r' && word[1] == 'a';
 }
 
-/* The physical layout of a temporary: row-major, or drawn by seed and position. */
-static bool
-kernel_layout(const Make *m, uint32_t pos, Layout *layout)
+static int64_t
+kernel_elements(const Make *m, uint32_t pos)
 {
-    const Node *node = jot_node(m->ctx, m->s->list.v[pos]);
-    const char *word = m->ctx->config.layout;
-
-    if (!kernel_random(word) || m->plain[pos] || m->root[pos])
-        return jot_layout_rowmajor(layout, node->rank, node->ext);
-    return jot_layout_random(layout, node->rank, node->ext,
-                             jot_hash_u64(kernel_seed(word), pos), true);
+    return m->layout[pos] ? m->layout[pos]->nelem : jot_node(m->ctx, m->s->list.v[pos])->nelem;
 }
 
-static void
-kernel_touch(PlanVar *v, uint32_t step)
+JOT_FN void
+jot_plan_var_touch(Make *m, uint32_t number)
 {
-    v->last = step;
-    if (v->first > step)
-        v->first = step;
+    m->plan->vars.v[number].last = m->plan->steps.n;
 }
 
-/* The variable of a position, made when it is first met and alive in this step. */
-static bool
-kernel_var(Make *m, uint32_t pos, uint32_t step, uint32_t *number)
+JOT_FN bool
+jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
 {
     const Node *node = jot_node(m->ctx, m->s->list.v[pos]);
     PlanVar *v;
-    Layout layout;
 
     if (!m->var[pos]) {
         if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
@@ -70,15 +59,14 @@ kernel_var(Make *m, uint32_t pos, uint32_t step, uint32_t *number)
         v->kind = (uint8_t)(node->data ? VAR_LEAF : m->root[pos] ? VAR_ASKED : VAR_TEMP);
         v->pos = pos;
         v->root = m->root[pos] ? m->root[pos] - 1 : 0;
-        v->first = step;
-        if (v->kind == VAR_TEMP && !kernel_layout(m, pos, &layout))
-            return jot_fail(m->ctx, JOT_ESHAPE, "plan: a temporary is too large");
+        v->first = m->plan->steps.n;
         if (v->kind == VAR_TEMP)
-            v->nbytes = (size_t)layout.nelem * jot_dtype_nbytes((jot_DType)node->dtype);
+            v->nbytes = (size_t)kernel_elements(m, pos)
+                      * jot_dtype_nbytes((jot_DType)node->dtype);
         m->var[pos] = m->plan->vars.n;
     }
     *number = m->var[pos] - 1;
-    kernel_touch(&m->plan->vars.v[*number], step);
+    jot_plan_var_touch(m, *number);
     return true;
 }
 
@@ -196,21 +184,23 @@ kernel_print(Make *m, Kernel *k, bool plain, Text *out, EmitInfo *info, Text *wh
     return ok;
 }
 
+/* The layouts that were chosen; halos are written by steps of their own. */
 static void
-kernel_layouts(Make *m, Kernel *k, const BuildArgs *args)
+kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args)
 {
-    Layout layout;
     uint32_t i;
 
-    for (i = 0; i < args->bufs.n && kernel_random(m->ctx->config.layout); i++) {
-        const Node *node = jot_node(m->ctx, args->bufs.v[i]);
+    for (i = 0; i < args->bufs.n && i + 1 < k->bufs.n; i++) {
+        uint32_t pos = jot_node(m->ctx, args->bufs.v[i])->at;
+        const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
+        const Layout *layout = copy ? copy->layout : m->layout[pos];
 
-        if (!node->data && kernel_layout(m, node->at, &layout))
-            jot_kernel_layout(k, i + 1, &layout);
+        if (layout)
+            jot_kernel_layout(k, i + 1, layout);
+        k->bufs.v[i + 1].bordered = layout != NULL;
     }
 }
 
-/* Build and print a group; a random schedule too long to print gives way to the plain one. */
 static double
 kernel_work(const Kernel *k)
 {
@@ -222,6 +212,7 @@ kernel_work(const Kernel *k)
     return work;
 }
 
+/* Build and print a group; a random schedule too long to print gives way to the plain one. */
 static bool
 kernel_text(Make *m, uint32_t group, const char *what, BuildArgs *args, Text *out, EmitInfo *info,
             double *work)
@@ -246,7 +237,7 @@ kernel_text(Make *m, uint32_t group, const char *what, BuildArgs *args, Text *ou
         *work = kernel_work(&k);
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
-            kernel_layouts(m, &k, args);
+            kernel_layouts(m, group, &k, args);
             ok = kernel_print(m, &k, plain, out, info, &why);
         }
         jot_kernel_close(&k);
@@ -296,8 +287,22 @@ kernel_shared(Make *m, size_t nbytes, PlanStep *step)
     return kernel_arg(m, m->plan->vars.n - 1);
 }
 
+/* The variable that a group reads or writes for a position: a copy of it, maybe. */
 static bool
-kernel_step_args(Make *m, const BuildArgs *args, size_t shared_nbytes, PlanStep *step)
+kernel_var(Make *m, uint32_t group, uint32_t pos, uint32_t *var)
+{
+    const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
+
+    if (!copy)
+        return jot_plan_var(m, pos, var);
+    *var = copy->var - 1;
+    jot_plan_var_touch(m, *var);
+    return true;
+}
+
+static bool
+kernel_step_args(Make *m, uint32_t group, const BuildArgs *args, size_t shared_nbytes,
+                 PlanStep *step)
 {
     uint32_t i, var;
 
@@ -306,7 +311,7 @@ kernel_step_args(Make *m, const BuildArgs *args, size_t shared_nbytes, PlanStep 
     step->scalar = m->plan->scalars.n;
     step->nscalar = args->scalars.n;
     for (i = 0; i < args->bufs.n; i++)
-        if (!kernel_var(m, jot_node(m->ctx, args->bufs.v[i])->at, m->plan->steps.n, &var)
+        if (!kernel_var(m, group, jot_node(m->ctx, args->bufs.v[i])->at, &var)
             || !kernel_arg(m, var))
             return false;
     return kernel_shared(m, shared_nbytes, step) && kernel_scalars(m, args);
@@ -336,8 +341,7 @@ kernel_code_output(Make *m, uint32_t group, const CodeSpec *spec, int k)
 
     for (i = g->first; i < g->first + g->n; i++)
         if (jot_node(m->ctx, m->s->list.v[m->fusion->member[i]])->op == k)
-            return kernel_var(m, m->fusion->member[i], m->plan->steps.n, &var)
-                && kernel_arg(m, var);
+            return jot_plan_var(m, m->fusion->member[i], &var) && kernel_arg(m, var);
     if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
         return jot_fail_memory(m->ctx, "plan");
     v = jot_vec_push(&m->ctx->mem, m->plan->vars);
@@ -360,8 +364,7 @@ kernel_code_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
     step->arg = m->plan->args.n;
     step->narg = (uint32_t)(spec->inputs + spec->outputs);
     for (k = 0; k < spec->inputs; k++)
-        if (!kernel_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], m->plan->steps.n,
-                        &var)
+        if (!jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var)
             || !kernel_arg(m, var))
             return false;
     for (k = 0; k < spec->outputs; k++)
@@ -409,6 +412,78 @@ kernel_dump_name(Text *dump, size_t from, const PlanKernel *k)
             memcpy(dump->s + i, k->name, n);
 }
 
+/* What must be there before a group runs: the copies that it reads, the halos of what it writes. */
+static bool
+kernel_before(Make *m, uint32_t group)
+{
+    const FuseGroup *g = &m->fusion->groups[group];
+    uint32_t i;
+    bool ok = true;
+
+    for (i = 0; ok && i < m->reads.n; i++)
+        if (m->reads.v[i].group == group)
+            ok = jot_plan_pack(m, &m->copies.v[m->reads.v[i].copy]);
+    for (i = g->first; ok && i < g->first + g->n; i++) {
+        const Layout *l = m->layout[m->fusion->member[i]];
+        int d;
+
+        for (d = 0; l && d < l->rank; d++)
+            if (l->halo_lo[d] || l->halo_hi[d]) {
+                ok = jot_plan_border(m, m->fusion->member[i]);
+                break;
+            }
+    }
+    return ok;
+}
+
+static bool
+kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, PlanStep *step)
+{
+    uint32_t i;
+
+    step->arg = m->plan->args.n;
+    step->narg = n;
+    step->scalar = m->plan->scalars.n;
+    for (i = 0; i < n; i++) {
+        jot_plan_var_touch(m, var[i]);
+        if (!kernel_arg(m, var[i]))
+            return false;
+    }
+    return kernel_shared(m, shared_nbytes, step);
+}
+
+JOT_FN bool
+jot_plan_own_step(Make *m, Kernel *k, const char *what, uint32_t copy, const uint32_t *var,
+                  uint32_t n)
+{
+    Text text = {NULL, NULL, 0, 0}, why = {NULL, NULL, 0, 0};
+    EmitInfo info = {0};
+    PlanStep step = {0};
+    size_t dumped = m->dump.n;
+
+    text.mem = why.mem = &m->ctx->mem;
+    k->name = jot_arena_copy(&k->arena, what, jot_str_len(what));
+    step.work = kernel_work(k);
+    step.copy = copy;
+    if (!kernel_print(m, k, true, &text, &info, &why))
+        kernel_refused(m, &why, what);
+    else
+        step.kernel = kernel_share(m, &text, what, false);
+    jot_text_free(&text);
+    jot_text_free(&why);
+    step.phases = info.phases;
+    memcpy(step.count, info.steps, sizeof step.count);
+    step.scratch_nbytes = info.scratch_nbytes;
+    if (!step.kernel)
+        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    kernel_dump_name(&m->dump, dumped, step.kernel);
+    if (!kernel_own_args(m, var, n, info.shared_nbytes, &step)) {
+        jot_plan_kernel_unref(m->ctx, step.kernel);
+        return false;
+    }
+    return kernel_push(m, &step);
+}
+
 JOT_FN bool
 jot_plan_step(Make *m, uint32_t group)
 {
@@ -424,6 +499,9 @@ jot_plan_step(Make *m, uint32_t group)
 
     if (first->kind == NODE_PICK)
         return kernel_code_step(m, group, first->input[0]);
+    if (!kernel_before(m, group))
+        return false;
+    dumped = m->dump.n;
     memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
     kernel_describe(m, group, what, sizeof what);
@@ -435,7 +513,7 @@ jot_plan_step(Make *m, uint32_t group)
     step.phases = info.phases;
     memcpy(step.count, info.steps, sizeof step.count);
     step.scratch_nbytes = info.scratch_nbytes;
-    if (step.kernel && !kernel_step_args(m, &args, info.shared_nbytes, &step)) {
+    if (step.kernel && !kernel_step_args(m, group, &args, info.shared_nbytes, &step)) {
         jot_plan_kernel_unref(m->ctx, step.kernel);
         step.kernel = NULL;
     }

@@ -150,6 +150,8 @@ jot_plan_free(jot_Ctx *ctx, Plan *plan)
             jot_plan_kernel_unref(ctx, plan->steps.v[i].kernel);
     for (i = 0; i < plan->codes.n; i++)
         jot_code_unref(ctx, plan->codes.v[i].spec);
+    for (i = 0; i < plan->vars.n; i++)
+        jot_mem_free(&ctx->mem, plan->vars.v[i].key, plan->vars.v[i].nkey);
     jot_vec_free(&ctx->mem, plan->codes);
     jot_vec_free(&ctx->mem, plan->steps);
     jot_vec_free(&ctx->mem, plan->vars);

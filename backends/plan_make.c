@@ -1,9 +1,10 @@
-/* backends/plan_make.c - a plan for a graph that has none: fuse, a step per group, compile, place
- * the temporaries.
+/* backends/plan_make.c - a plan for a graph that has none: fuse, choose layouts, a step per group,
+ * compile, place the temporaries.
  *
  * Nothing here touches a node: a plan that fails is freed and leaves no trace.
  *
- * Read before: backends/plan_parts.h. After: backends/plan_kernel.c, plan_memory.c. */
+ * Read before: backends/plan_parts.h. After: backends/plan_layout.c, plan_kernel.c, plan_memory.c.
+ */
 #include "backends/plan_parts.h"
 #include "ops/code.h"
 
@@ -67,7 +68,7 @@ make_dump_fusion(Make *m, const FuseAsk *ask)
 static void
 make_dump_plan(Make *m)
 {
-    static const char *const kinds[] = {"leaf", "asked", "temp"};
+    static const char *const kinds[] = {"leaf", "asked", "temp", "copy of"};
     const Plan *p = m->plan;
     Text t = {NULL, NULL, 0, 0};
     uint32_t i, k;
@@ -102,7 +103,7 @@ make_dump_plan(Make *m)
 static bool
 make_steps(Make *m)
 {
-    bool ok = make_tables(m) && make_codes(m);
+    bool ok = make_tables(m) && make_codes(m) && jot_plan_layouts(m);
     uint32_t g;
 
     for (g = 1; ok && g <= m->fusion->ngroups; g++)
@@ -153,6 +154,7 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     jot_mem_free(&ctx->mem, m.var, s->list.n * sizeof *m.var);
     jot_mem_free(&ctx->mem, m.root, s->list.n * sizeof *m.root);
     jot_mem_free(&ctx->mem, m.plain, s->list.n * sizeof *m.plain);
+    jot_plan_layouts_free(&m);
     jot_vec_free(&ctx->mem, m.fresh);
     return ok;
 }

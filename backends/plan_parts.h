@@ -42,13 +42,15 @@ struct PlanKernel {
     KernelFn *fn;
 };
 
-typedef enum { VAR_LEAF, VAR_ASKED, VAR_TEMP } PlanVarKind;
+typedef enum { VAR_LEAF, VAR_ASKED, VAR_TEMP, VAR_COPY } PlanVarKind;
 typedef struct {
     uint8_t kind;
     uint32_t pos;          /* in the selection's list; ASKED: number among its roots as well */
     uint32_t root;
     uint32_t first, last;  /* TEMP: steps between which it lives */
-    size_t offset, nbytes; /* TEMP: in the block */
+    size_t offset, nbytes; /* TEMP: in the block; COPY: its size */
+    char *key;             /* COPY: of the leaf at pos, in this layout; kept with its buffer */
+    size_t nkey;
 } PlanVar;
 
 /* Points from which on a kernel is shared among threads: some 20 us of work, where waking a
@@ -64,6 +66,7 @@ typedef struct {
     size_t scratch_nbytes; /* of one worker */
     double work;           /* points that it walks: what is worth sharing among threads */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
+    uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
     uint32_t scalar, nscalar;
 } PlanStep;
@@ -119,6 +122,16 @@ JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
 JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
 /* plan_memory.c: offsets for temporaries, by lifetime. */
 JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
+/* A variable once more, in another layout: for groups that read it so. `kept`: with the buffer of
+ * the leaf, from run to run; else a temporary. */
+typedef struct {
+    uint32_t pos;
+    const Layout *layout;
+    bool kept;
+    uint32_t var;          /* 1 + number of its variable, once the step that writes it is there */
+} PlanCopied;
+typedef struct { uint32_t group, pos, copy; } PlanRead;
+
 /* plan_kernel.c: the steps of a plan, with their text, and compiling what is new. */
 typedef struct {
     jot_Ctx *ctx;
@@ -129,11 +142,32 @@ typedef struct {
     uint32_t *var;         /* per position: 1 + number of its variable */
     uint32_t *root;        /* per position: 1 + number of the root */
     uint8_t *plain;        /* per position: user code reads or writes it: row-major */
+    const Layout **layout; /* per position: of a temporary; NULL: row-major */
+    Vec(PlanCopied) copies;
+    Vec(PlanRead) reads;   /* in order of groups */
+    Arena arena;           /* of layouts */
     Vec(PlanKernel *) fresh;
     Text dump;
 } Make;
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
 JOT_FN bool jot_plan_compile(Make *m);
+/* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
+ * PlanStep. */
+JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, uint32_t copy,
+                              const uint32_t *var, uint32_t n);
+/* The variable of a position, made when it is first met and alive in the step to come. */
+JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
+JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
+
+/* plan_layout.c: the layout of each temporary, and copies in other layouts; before any step. */
+JOT_FN bool jot_plan_layouts(Make *m);
+JOT_FN void jot_plan_layouts_free(Make *m);
+/* The copy that a group reads in place of the variable at a position; NULL: it reads itself. */
+JOT_FN PlanCopied *jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos);
+
+/* plan_pack.c: steps that write a copy, or the halo of a temporary. */
+JOT_FN bool jot_plan_pack(Make *m, PlanCopied *copy);
+JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
 
 /* plan_run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
 typedef struct {
@@ -141,12 +175,21 @@ typedef struct {
     void **arg;              /* per plan.args; filled by the launch */
     jot_Scalar *scalar;      /* per plan.scalars */
     const jot_Scalar **code; /* per plan.codes: the scalars of user code */
+    Buffer **made;           /* per variable: a COPY that this run writes; NULL: nothing to do */
     unsigned char *block;
 } PlanBind;
 JOT_FN uint32_t jot_plan_bind_words(const Plan *plan); /* memory for its arrays, in jot_Scalars */
 JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
 JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */
 JOT_FN void jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind);
+/* Where the COPY variable `var` of the leaf with these elements is, or memory for it. False:
+ * refused. */
+JOT_FN bool jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
+                               const Buffer *leaf);
+/* After a run: the copy that it made stays with the leaf's elements. */
+JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
+/* Instead, when it did not run: the memory goes. */
+JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind);
 /* One run for a selection: out[i] is new data for root i. */
 JOT_FN bool jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out);
 

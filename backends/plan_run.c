@@ -42,6 +42,65 @@ run_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
     return true;
 }
 
+/* ---- copies in other layouts ------------------------------------------------------------- */
+
+JOT_FN bool
+jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
+                   const Buffer *leaf)
+{
+    const PlanVar *v = &plan->vars.v[var];
+    Buffer *copy = jot_buffer_copy(leaf, v->key, v->nkey);
+
+    bind->made[var] = NULL;
+    if (!copy)
+        copy = bind->made[var] = jot_buffer_copy_new(ctx, v->nbytes, v->key, v->nkey);
+    bind->var[var] = copy ? copy->p : NULL;
+    return copy != NULL;
+}
+
+JOT_FN void
+jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf)
+{
+    if (bind->made[var])
+        jot_buffer_copy_keep(leaf, bind->made[var]);
+    bind->made[var] = NULL;
+}
+
+JOT_FN void
+jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++) {
+        jot_buffer_unref(ctx, bind->made[i]);
+        bind->made[i] = NULL;
+    }
+}
+
+static bool
+run_copies(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind)
+{
+    uint32_t i;
+    bool ok = true;
+
+    for (i = 0; ok && i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_COPY)
+            ok = jot_plan_bind_copy(ctx, plan, bind, i,
+                                    jot_node(ctx, s->list.v[plan->vars.v[i].pos])->data);
+    if (!ok)
+        jot_plan_drop_copies(ctx, plan, bind);
+    return ok;
+}
+
+static void
+run_keep_copies(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++)
+        jot_plan_keep_copy(bind, i, jot_node(ctx, s->list.v[plan->vars.v[i].pos])->data);
+}
+
 /* What the selection supplies: where variables are, values of literals, scalars of user code. */
 static void
 run_bind(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, const PlanBind *bind)
@@ -51,6 +110,8 @@ run_bind(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, const
     for (i = 0; i < plan->vars.n; i++) {
         const PlanVar *v = &plan->vars.v[i];
 
+        if (v->kind == VAR_COPY)
+            continue;
         bind->var[i] = v->kind == VAR_LEAF ? jot_node(ctx, s->list.v[v->pos])->data->p
                      : v->kind == VAR_ASKED ? out[v->root]->p : bind->block + v->offset;
     }
@@ -108,6 +169,8 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     RunShare share;
     uint32_t i;
 
+    if (step->copy && !bind->made[step->copy - 1])
+        return; /* an earlier run's is still good */
     for (i = 0; i < step->narg; i++)
         arg[i] = bind->var[plan->args.v[step->arg + i]];
     share.fn = step->kernel->fn;
@@ -131,7 +194,7 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
 JOT_FN uint32_t
 jot_plan_bind_words(const Plan *plan)
 {
-    return plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n;
+    return 2 * plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n;
 }
 
 JOT_FN void
@@ -141,6 +204,7 @@ jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words)
     bind->var = (void **)(void *)(bind->scalar + plan->scalars.n);
     bind->arg = bind->var + plan->vars.n;
     bind->code = (const jot_Scalar **)(void *)(bind->arg + plan->args.n);
+    bind->made = (Buffer **)(void *)(bind->code + plan->codes.n);
 }
 
 JOT_FN bool
@@ -171,11 +235,14 @@ jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out
     PlanBind bind;
     bool ok;
 
-    ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out);
-    if (ok) {
+    if (words)
         jot_plan_bind_at(&bind, plan, words);
+    ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out)
+      && run_copies(ctx, plan, s, &bind);
+    if (ok) {
         run_bind(ctx, plan, s, out, &bind);
         jot_plan_launch(ctx, plan, &bind);
+        run_keep_copies(ctx, plan, s, &bind);
     }
     jot_mem_free(&ctx->mem, words, n * sizeof *words);
     return ok || jot_fail_memory(ctx, "run");

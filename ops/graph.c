@@ -349,13 +349,59 @@ jot_buffer_new(jot_Ctx *ctx, size_t nbytes)
     return buf;
 }
 
+static void
+buffer_free(jot_Ctx *ctx, Buffer *buf)
+{
+    jot_mem_free(&ctx->mem, buf->key, buf->nkey);
+    jot_mem_free(&ctx->mem, buf->p, buffer_room(buf->nbytes));
+    jot_mem_free(&ctx->mem, buf, sizeof *buf);
+}
+
 JOT_FN void
 jot_buffer_unref(jot_Ctx *ctx, Buffer *buf)
 {
     if (!buf || --buf->refs)
         return;
-    jot_mem_free(&ctx->mem, buf->p, buffer_room(buf->nbytes));
-    jot_mem_free(&ctx->mem, buf, sizeof *buf);
+    while (buf->copies) {
+        Buffer *copy = buf->copies;
+
+        buf->copies = copy->next_copy;
+        buffer_free(ctx, copy);
+    }
+    buffer_free(ctx, buf);
+}
+
+JOT_FN Buffer *
+jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey)
+{
+    Buffer *copy = buf->copies;
+
+    while (copy && (copy->nkey != nkey || memcmp(copy->key, key, nkey)))
+        copy = copy->next_copy;
+    return copy;
+}
+
+JOT_FN Buffer *
+jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey)
+{
+    Buffer *copy = jot_buffer_new(ctx, nbytes);
+
+    if (copy && !(copy->key = jot_mem_new(&ctx->mem, nkey, 1))) {
+        jot_buffer_unref(ctx, copy);
+        return NULL;
+    }
+    if (copy) {
+        memcpy(copy->key, key, nkey);
+        copy->nkey = nkey;
+    }
+    return copy;
+}
+
+JOT_FN void
+jot_buffer_copy_keep(Buffer *buf, Buffer *copy)
+{
+    copy->next_copy = buf->copies;
+    buf->copies = copy;
 }
 
 /* The evaluator sets unrun_nodes to 0 when it is done, though what was fused away has no data:

@@ -61,11 +61,16 @@ JOT_FN jot_Scalar jot_reduce_identity(int op, jot_DType dtype);
 typedef uint32_t NodeId; /* 0: poison */
 
 /* Elements in memory, shared by the nodes that stand for them. Row-major. */
-typedef struct {
+typedef struct Buffer Buffer;
+struct Buffer {
     void *p;
     size_t nbytes;
     uint32_t refs;
-} Buffer;
+    Buffer *copies;     /* the same elements in other layouts, kept as long as this is */
+    Buffer *next_copy;  /* a copy: the next one; its layout in words, never equal to another's: */
+    char *key;
+    size_t nkey;
+};
 
 enum {
     NODE_STOP_GRAD = 1, /* ALIAS: no gradient passes */
@@ -193,6 +198,12 @@ JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name); /* copied;
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
 JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset */
 JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
+/* The copy of this key; NULL: there is none. */
+JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
+/* A new buffer that can be kept as that copy (its contents unset); it is freed by unref until it is
+ * kept, which cannot fail. */
+JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
+JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
 /* Nodes of user code hold a reference of their CodeSpec (ccode/code.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);
 JOT_FN void jot_code_unref(jot_Ctx *ctx, struct CodeSpec *code);

@@ -1,0 +1,55 @@
+/* backends/plan_layout.h - where the elements of a plan's variables lie, chosen over all of it.
+ *
+ *     plan_uses.c     every group is built once: which variable it reads and writes, at which index
+ *     plan_layout.c   an order of dimensions for each temporary, halos, copies of what has a fixed
+ *                     layout (state, inputs, what is read in two ways)
+ *     plan_pack.c     the kernels that write copies and halos
+ *
+ * Read before: backends/plan_parts.h, ccode/ir.h. After: backends/plan_uses.c. */
+#ifndef JOT_PLAN_LAYOUT_H
+#define JOT_PLAN_LAYOUT_H
+#include "backends/plan_parts.h"
+
+/* What a contraction (ccode/contract.h) does with a buffer: ROLE_OUT and ROLE_B are written and
+ * read by the vector, along `fast`; elements of ROLE_A are broadcast. */
+typedef enum { ROLE_PLAIN, ROLE_OUT, ROLE_A, ROLE_B } UseRole;
+
+/* An index of dimension dim moves by k when the axis makes a step. */
+typedef struct { uint8_t dim, axis; float k; } UseTerm;
+
+/* One access of a group to a variable. */
+typedef struct {
+    uint32_t pos, group;
+    uint32_t term, nterm;         /* in uses.terms */
+    uint8_t role, rank;
+    int8_t fast;                  /* OUT, B: the dimension wanted fastest; else -1 */
+    Layout *wish;                 /* contractions: where nothing binds the buffer; or NULL */
+    bool write, scatters;         /* a store; one that accumulates */
+    bool leaves;                  /* it may leave the variable, and `value` stands there then */
+    jot_Scalar value;
+    int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK]; /* leaves: by how much, per dimension */
+    double count;                 /* elements that it touches */
+} Use;
+
+typedef struct {
+    uint32_t use, nuse;           /* in uses.v */
+    uint32_t ext;                 /* of its axes, in uses.exts */
+    uint8_t naxes;
+    bool product;                 /* a contraction */
+    double work;                  /* points */
+} UseGroup;
+
+typedef struct {
+    Vec(Use) v;
+    Vec(UseTerm) terms;
+    Vec(int64_t) exts;
+    Vec(UseGroup) groups;         /* by number of the group; [0] unused */
+    uint32_t *first, *of;         /* uses of a position: of[first[pos] .. first[pos + 1]) */
+} Uses;
+
+/* Build every group but user code's, note its accesses, forget it. */
+JOT_FN bool jot_plan_uses(Make *m, Uses *uses);
+JOT_FN void jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos);
+JOT_FN bool jot_plan_uses_index(Make *m, Uses *uses); /* fills first, of */
+
+#endif

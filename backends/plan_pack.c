@@ -1,0 +1,215 @@
+/* backends/plan_pack.c - the plan's own kernels: a variable copied into another layout, and the
+ * halo of a temporary.
+ *
+ *     pack      for n h w c   copy[n][h][w][c] = x[n][c][h-1][w-1], or 0 outside of x
+ *     border    for n s w c   t[n][s < 1 ? s : 56 + s][w][c] = 0           rows above and below
+ *               for n h s c   t[n][h][s < 1 ? s : 56 + s][c] = 0           columns left and right
+ *
+ * To both a layout with a halo is a plain array of the extents with halo and padding: the same
+ * memory, positions counted from its corner. So both are kernels like any other, scheduled, shared
+ * and shared out among threads as those are.
+ *
+ * Read before: backends/plan_layout.h. After: backends/plan_kernel.c. */
+#include "backends/plan_layout.h"
+
+/* The layout as an array without halo; of extents `ext`, which include halo and padding. */
+static bool
+pack_view(const Layout *l, Layout *view, int64_t *ext)
+{
+    int d;
+
+    for (d = 0; d < l->rank; d++) {
+        int64_t pad = l->pad[d];
+
+        ext[d] = (l->halo_lo[d] + l->ext[d] + l->halo_hi[d] + pad - 1) / pad * pad;
+    }
+    return jot_layout_make(view, l->rank, ext, l->n, l->n ? l->part : NULL, NULL, NULL, NULL);
+}
+
+static Ix
+pack_axis(Kernel *k, const char *letter, int dim, int64_t ext)
+{
+    char name[16];
+    Text text = {NULL, NULL, 0, 0};
+    int axis;
+
+    if (ext == 1)
+        return jot_ix_const(k->ix, 0);
+    text.s = name;
+    text.cap = sizeof name;
+    jot_text_f(&text, "%s%d", letter, dim);
+    axis = jot_kernel_axis(k, name, ext);
+    return axis < 0 ? 0 : jot_ix_axis(k->ix, axis);
+}
+
+static Space
+pack_space(const Kernel *k, int64_t *ext)
+{
+    Space space = {0, NULL, NULL};
+    uint32_t a;
+
+    for (a = 0; a < k->axes.n; a++)
+        ext[a] = k->axes.v[a].ext;
+    space.n = (int)k->axes.n;
+    space.ext = ext;
+    return space;
+}
+
+/* Element `at` of the view as a load of x: the value of the halo where it is none of x's. */
+static uint32_t
+pack_load(Kernel *k, uint32_t x, const Layout *l, const Ix *at)
+{
+    Ix index[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
+    int64_t ext[KERNEL_AXES], one;
+    Space space = pack_space(k, ext);
+    int d, n = 0;
+
+    for (d = 0; d < l->rank; d++) {
+        index[d] = jot_ix_sub(k->ix, at[d], jot_ix_const(k->ix, l->halo_lo[d]));
+        cond[n] = jot_ix_ge0(k->ix, index[d], &space);
+        n += !jot_ix_is_const(k->ix, cond[n], &one);
+        cond[n] = jot_ix_lt(k->ix, index[d], jot_ix_const(k->ix, l->ext[d]), &space);
+        n += !jot_ix_is_const(k->ix, cond[n], &one);
+    }
+    return jot_v_load(k, x, index, n, cond, l->halo_value);
+}
+
+static bool
+pack_build(Kernel *k, jot_DType dtype, const Layout *from, const Layout *to)
+{
+    Layout view;
+    int64_t ext[JOT_MAX_RANK];
+    Ix at[JOT_MAX_RANK];
+    uint32_t x, y, v;
+    int d;
+
+    if (!pack_view(to, &view, ext))
+        return false;
+    for (d = 0; d < to->rank; d++)
+        at[d] = pack_axis(k, "i", d, ext[d]);
+    x = jot_kernel_buf(k, "x0", dtype, BUF_INPUT, to->rank, to->ext);
+    y = jot_kernel_buf(k, "y1", dtype, BUF_OUTPUT, to->rank, ext);
+    if (from)
+        jot_kernel_layout(k, x, from);
+    jot_kernel_layout(k, y, &view);
+    v = pack_load(k, x, to, at);
+    return jot_kernel_store(k, y, at, v, EW_NONE, 0, NULL) >= 0;
+}
+
+/* Positions 0 .. lo and lo + inner .. lo + inner + hi by one axis s. */
+static Ix
+pack_side(Kernel *k, Ix s, int64_t lo, int64_t inner)
+{
+    int64_t ext[KERNEL_AXES];
+    Space space = pack_space(k, ext);
+    Ix behind = jot_ix_ge0(k->ix, jot_ix_sub(k->ix, s, jot_ix_const(k->ix, lo)), &space);
+
+    return jot_ix_add(k->ix, s, jot_ix_scale(k->ix, behind, inner));
+}
+
+static bool
+border_build(Kernel *k, jot_DType dtype, const Layout *l)
+{
+    Layout view;
+    int64_t ext[JOT_MAX_RANK];
+    Ix all[JOT_MAX_RANK], at[JOT_MAX_RANK];
+    uint32_t y, value;
+    int d, e;
+
+    if (!pack_view(l, &view, ext))
+        return false;
+    y = jot_kernel_buf(k, "y0", dtype, BUF_OUTPUT, l->rank, ext);
+    jot_kernel_layout(k, y, &view);
+    for (d = 0; d < l->rank; d++)
+        all[d] = pack_axis(k, "i", d, ext[d]);
+    value = jot_v_cast(k, dtype, jot_v_const(k, jot_dtype_compute(dtype), l->halo_value));
+    for (d = 0; d < l->rank; d++) {
+        if (!l->halo_lo[d] && !l->halo_hi[d])
+            continue;
+        for (e = 0; e < l->rank; e++)
+            at[e] = all[e];
+        at[d] = pack_axis(k, "s", d, l->halo_lo[d] + l->halo_hi[d]);
+        at[d] = pack_side(k, at[d], l->halo_lo[d], l->ext[d]);
+        if (jot_kernel_store(k, y, at, value, EW_NONE, 0, NULL) < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+pack_fail(Make *m)
+{
+    if (m->ctx->status)
+        return false;
+    return m->ctx->mem.failed ? jot_fail_memory(m->ctx, "plan")
+                              : jot_fail(m->ctx, JOT_EUSE, "plan: a copy could not be made");
+}
+
+/* The variable that a copy is written to. */
+static bool
+pack_var(Make *m, PlanCopied *copy, const Node *node)
+{
+    Plan *plan = m->plan;
+    Text key = {NULL, NULL, 0, 0};
+    PlanVar *v;
+
+    if (!jot_vec_reserve(&m->ctx->mem, plan->vars, 1))
+        return jot_fail_memory(m->ctx, "plan");
+    v = jot_vec_push(&m->ctx->mem, plan->vars);
+    v->kind = (uint8_t)(copy->kept ? VAR_COPY : VAR_TEMP);
+    v->pos = copy->pos;
+    v->first = v->last = plan->steps.n;
+    v->nbytes = (size_t)copy->layout->nelem * jot_dtype_nbytes((jot_DType)node->dtype);
+    copy->var = plan->vars.n;
+    if (!copy->kept)
+        return true;
+    key.mem = &m->ctx->mem;
+    jot_layout_print(copy->layout, &key);
+    v->key = jot_mem_new(&m->ctx->mem, key.n, 1);
+    if (v->key) {
+        memcpy(v->key, key.s, key.n);
+        v->nkey = key.n;
+    }
+    jot_text_free(&key);
+    return v->key || jot_fail_memory(m->ctx, "plan");
+}
+
+JOT_FN bool
+jot_plan_pack(Make *m, PlanCopied *copy)
+{
+    const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
+    uint32_t var[2];
+    Kernel k;
+    bool ok;
+
+    if (copy->var) {
+        jot_plan_var_touch(m, copy->var - 1);
+        return true;
+    }
+    if (!jot_plan_var(m, copy->pos, &var[0]) || !pack_var(m, copy, node))
+        return false;
+    var[1] = copy->var - 1;
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
+      && pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout);
+    ok = ok ? jot_plan_own_step(m, &k, "pack", copy->kept ? copy->var : 0, var, 2) : pack_fail(m);
+    jot_kernel_close(&k);
+    jot_plan_var_touch(m, var[1]);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_border(Make *m, uint32_t pos)
+{
+    const Node *node = jot_node(m->ctx, m->s->list.v[pos]);
+    uint32_t var;
+    Kernel k;
+    bool ok;
+
+    if (!jot_plan_var(m, pos, &var))
+        return false;
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
+      && border_build(&k, (jot_DType)node->dtype, m->layout[pos]);
+    ok = ok ? jot_plan_own_step(m, &k, "border", 0, &var, 1) : pack_fail(m);
+    jot_kernel_close(&k);
+    return ok;
+}

@@ -1,0 +1,306 @@
+/* backends/plan_uses.c - what the groups of a plan read and write, before any of them has a
+ * schedule: the facts that layouts are chosen by.
+ *
+ *     y[n, o, h, w] = sum over i p q of x[n, i, h+p-1, w+q-1] * k[o, i, p, q]
+ *
+ *     y  OUT  terms n:n o:o h:h w:w                   fast o    writes
+ *     x  A    terms n:n i:i h:h,p w:w,q                         leaves by 1 1 in h and w, 0 there
+ *     k  B    terms o:o i:i p:p q:q                   fast o
+ *
+ * Each group is built once for this and forgotten: a plan of a thousand groups would hold a
+ * thousand kernels otherwise.
+ *
+ *   requires  fused groups     keeps  everything: what is built here is closed again
+ *
+ * Read before: backends/plan_layout.h, ccode/build.h, ccode/contract.h. After: plan_layout.c. */
+#include "backends/plan_layout.h"
+#include "ccode/contract.h"
+
+typedef struct {
+    Make *m;
+    Uses *uses;
+    const Kernel *k;
+    const BuildArgs *args;
+    uint32_t group;
+    Space space;
+    int64_t ext[KERNEL_AXES];
+} UsesWalk;
+
+/* ---- one access --------------------------------------------------------------------------- */
+
+/* How far an index moves with a step of the axis, on average: i/4 by a quarter, i%4 by one; through
+ * an index variable or a product anywhere, which counts as far. */
+static double
+uses_moved(const IxPool *p, Ix ix, int axis)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+    double sum = 0;
+
+    if (!(jot_ix_axes(p, ix) >> axis & 1))
+        return 0;
+    if (p->recs.v[ix].op == IX_AXIS)
+        return 1;
+    t = jot_ix_linear(p, ix, &c, &n, &tmp);
+    for (i = 0; i < n; i++) {
+        const IxRec *r = &p->recs.v[t[i].atom];
+        double moved = r->op == IX_AXIS ? 1 : 64;
+
+        if (!(r->axes >> axis & 1))
+            continue;
+        if (r->op == IX_DIV || r->op == IX_MOD)
+            moved = uses_moved(p, r->a, axis);
+        if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
+            moved /= (double)c;
+        sum += (double)t[i].k * moved;
+    }
+    return sum < 0 ? -sum : sum;
+}
+
+static void
+uses_terms(UsesWalk *w, Use *u, const Ix *index)
+{
+    Mem *mem = &w->m->ctx->mem;
+    uint32_t a;
+    int d;
+
+    u->term = w->uses->terms.n;
+    u->count = 1;
+    for (a = 0; a < w->k->axes.n; a++) {
+        bool there = false;
+
+        for (d = 0; d < u->rank; d++) {
+            double moved = uses_moved(w->k->ix, index[d], (int)a);
+            UseTerm *t;
+
+            if (moved == 0)
+                continue;
+            there = true;
+            t = jot_vec_push(mem, w->uses->terms);
+            t->dim = (uint8_t)d;
+            t->axis = (uint8_t)a;
+            t->k = (float)moved;
+        }
+        if (there)
+            u->count *= (double)w->ext[a];
+    }
+    u->nterm = w->uses->terms.n - u->term;
+}
+
+/* By how much indices can lie outside; false if that is not known. */
+static bool
+uses_reach(const UsesWalk *w, Use *u, const Ix *index, const int64_t *ext)
+{
+    bool leaves = false;
+    int d;
+
+    for (d = 0; d < u->rank; d++) {
+        int64_t lo, hi;
+
+        if (!jot_ix_range(w->k->ix, index[d], &w->space, &lo, &hi))
+            return false;
+        u->lo[d] = lo < 0 ? -lo : 0;
+        u->hi[d] = hi >= ext[d] ? hi - ext[d] + 1 : 0;
+        leaves |= u->lo[d] || u->hi[d];
+    }
+    return leaves;
+}
+
+static Use *
+uses_add(UsesWalk *w, uint32_t buf, const Ix *index)
+{
+    Use *u = jot_vec_push(&w->m->ctx->mem, w->uses->v);
+
+    u->pos = jot_node(w->m->ctx, w->args->bufs.v[buf - 1])->at;
+    u->group = w->group;
+    u->rank = w->k->bufs.v[buf].rank;
+    u->fast = -1;
+    uses_terms(w, u, index);
+    return u;
+}
+
+static void
+uses_load(UsesWalk *w, const Value *v)
+{
+    const Ix *index = &w->k->ixs.v[v->at];
+    Use *u = uses_add(w, v->buf, index);
+
+    u->leaves = v->ncond && uses_reach(w, u, index, w->k->bufs.v[v->buf].ext);
+    u->value = v->c;
+}
+
+static void
+uses_store(UsesWalk *w, const KStore *s)
+{
+    Use *u = uses_add(w, s->buf, &w->k->ixs.v[s->at]);
+
+    u->write = true;
+    u->scatters = s->acc != EW_NONE;
+}
+
+/* ---- contractions ------------------------------------------------------------------------- */
+
+static Use *
+uses_of_buf(const UsesWalk *w, uint32_t buf)
+{
+    uint32_t pos = jot_node(w->m->ctx, w->args->bufs.v[buf - 1])->at, i;
+
+    for (i = w->uses->groups.v[w->group].use; i < w->uses->v.n; i++)
+        if (w->uses->v.v[i].pos == pos)
+            return &w->uses->v.v[i];
+    return NULL;
+}
+
+/* Is the buffer read below the value? */
+static bool
+uses_below(const Kernel *k, uint32_t value, uint32_t buf, int depth)
+{
+    const Value *v = &k->values.v[value];
+    uint32_t i;
+
+    for (i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        if (uses_below(k, k->args.v[v->arg + i], buf, depth + 1))
+            return true;
+    return v->op == VAL_LOAD && v->buf == buf;
+}
+
+/* The layouts that a contraction asks for. */
+static void
+uses_wishes(UsesWalk *w, const Contract *c)
+{
+    Layout wish;
+    uint32_t b;
+
+    for (b = 1; b < w->k->bufs.n; b++) {
+        Use *u = uses_of_buf(w, b);
+
+        if (!u || !jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish))
+            continue;
+        u->role = u->write ? ROLE_OUT : uses_below(w->k, c->a, b, 0) ? ROLE_A : ROLE_B;
+        u->wish = jot_arena_array(&w->m->arena, Layout, 1);
+        if (u->wish)
+            *u->wish = wish;
+        if (u->role != ROLE_A)
+            u->fast = (int8_t)wish.part[wish.n - 1].dim;
+    }
+    w->uses->groups.v[w->group].product = true;
+}
+
+static bool
+uses_contract(const Kernel *k, Contract *c)
+{
+    uint32_t i;
+
+    for (i = k->values.n; i-- > 1;)
+        if (jot_contract_find(k, i, c))
+            return true;
+    return false;
+}
+
+/* ---- groups ------------------------------------------------------------------------------- */
+
+static void
+uses_kernel(UsesWalk *w)
+{
+    Uses *uses = w->uses;
+    UseGroup *g = &uses->groups.v[w->group];
+    Contract contract;
+    uint32_t i;
+
+    g->use = uses->v.n;
+    g->naxes = (uint8_t)w->k->axes.n;
+    g->ext = uses->exts.n;
+    g->work = 1;
+    for (i = 0; i < w->k->axes.n; i++) {
+        w->ext[i] = w->k->axes.v[i].ext;
+        g->work *= (double)w->ext[i];
+        *(int64_t *)jot_vec_push(&w->m->ctx->mem, uses->exts) = w->ext[i];
+    }
+    w->space.n = (int)w->k->axes.n;
+    w->space.ext = w->ext;
+    w->space.lo = NULL;
+    for (i = 1; i < w->k->values.n; i++)
+        if (w->k->values.v[i].op == VAL_LOAD)
+            uses_load(w, &w->k->values.v[i]);
+    for (i = 0; i < w->k->stores.n; i++)
+        uses_store(w, &w->k->stores.v[i]);
+    g->nuse = uses->v.n - g->use;
+    if (!w->m->ctx->mem.failed && uses_contract(w->k, &contract))
+        uses_wishes(w, &contract);
+}
+
+static bool
+uses_group(Make *m, Uses *uses, uint32_t group)
+{
+    const FuseGroup *fg = &m->fusion->groups[group];
+    BuildGraph graph;
+    BuildArgs args;
+    UsesWalk w;
+    Kernel k;
+    bool ok;
+
+    if (jot_node(m->ctx, m->s->list.v[m->fusion->member[fg->first]])->kind == NODE_PICK)
+        return true;
+    memset(&args, 0, sizeof args);
+    memset(&w, 0, sizeof w);
+    graph.list = &m->s->list;
+    graph.fusion = m->fusion;
+    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
+    w.m = m;
+    w.uses = uses;
+    w.k = &k;
+    w.args = &args;
+    w.group = group;
+    if (ok)
+        uses_kernel(&w);
+    jot_kernel_close(&k);
+    jot_build_free(m->ctx, &args);
+    return ok && !m->ctx->mem.failed;
+}
+
+JOT_FN bool
+jot_plan_uses(Make *m, Uses *uses)
+{
+    uint32_t g;
+    bool ok = jot_vec_reserve(&m->ctx->mem, uses->groups, m->fusion->ngroups + 1);
+
+    for (g = 0; ok && g <= m->fusion->ngroups; g++) {
+        (void)jot_vec_push(&m->ctx->mem, uses->groups);
+        ok = !g || uses_group(m, uses, g);
+    }
+    return (ok && jot_plan_uses_index(m, uses))
+        || (m->ctx->status ? false : jot_fail_memory(m->ctx, "plan"));
+}
+
+JOT_FN bool
+jot_plan_uses_index(Make *m, Uses *uses)
+{
+    uint32_t npos = m->s->list.n, i;
+
+    uses->first = jot_mem_new(&m->ctx->mem, npos + 2, sizeof *uses->first);
+    uses->of = jot_mem_new(&m->ctx->mem, uses->v.n + 1, sizeof *uses->of);
+    if (!uses->first || !uses->of)
+        return false;
+    for (i = 0; i < uses->v.n; i++)
+        uses->first[uses->v.v[i].pos + 2]++;
+    for (i = 2; i < npos + 2; i++) /* first[pos + 1]: where those of pos begin */
+        uses->first[i] += uses->first[i - 1];
+    for (i = 0; i < uses->v.n; i++) /* ... and then where they end, which is where the next begin */
+        uses->of[uses->first[uses->v.v[i].pos + 1]++] = i;
+    return true;
+}
+
+JOT_FN void
+jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos)
+{
+    if (uses->first)
+        jot_mem_free(&ctx->mem, uses->first, (npos + 2) * sizeof *uses->first);
+    if (uses->of)
+        jot_mem_free(&ctx->mem, uses->of, (uses->v.n + 1) * sizeof *uses->of);
+    jot_vec_free(&ctx->mem, uses->v);
+    jot_vec_free(&ctx->mem, uses->terms);
+    jot_vec_free(&ctx->mem, uses->exts);
+    jot_vec_free(&ctx->mem, uses->groups);
+}

@@ -1,0 +1,336 @@
+/* tests/test_layout.c - physical layouts chosen over a plan: which, with which values, how many
+ * steps and bytes; copies that are kept with their state, and what ends them. */
+#include "core.h"
+#include "tests/test.h"
+
+enum { N = 2, C = 6, H = 9, O = 20, LOG = 1 << 16 };
+
+typedef struct { long countdown; size_t live; } Heap;
+
+static void *
+heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
+{
+    Heap *h = ud;
+    void *q = NULL;
+
+    if (new_nbytes && h->countdown > 0 && --h->countdown == 0)
+        return NULL;
+    if (new_nbytes && !(q = aligned_alloc(64, (new_nbytes + 63) / 64 * 64)))
+        return NULL;
+    if (p && q)
+        memcpy(q, p, old_nbytes < new_nbytes ? old_nbytes : new_nbytes);
+    free(p);
+    h->live += new_nbytes - old_nbytes;
+    return q;
+}
+
+static void
+keep_log(void *ud, const char *text, size_t nbytes)
+{
+    char *log = ud;
+    size_t n = strlen(log);
+
+    if (nbytes > LOG - 1 - n)
+        nbytes = LOG - 1 - n;
+    memcpy(log + n, text, nbytes);
+    log[n + nbytes] = 0;
+}
+
+static jot_Ctx *
+open_on(const char *backend, const char *layout, Heap *heap, char *log)
+{
+    jot_Config config;
+
+    memset(&config, 0, sizeof config);
+    config.backend = backend;
+    config.layout = layout;
+    if (heap) {
+        memset(heap, 0, sizeof *heap);
+        config.hooks.realloc = heap_realloc;
+        config.hooks.ud = heap;
+    }
+    if (log) {
+        log[0] = 0;
+        config.dump = "y";
+        config.hooks.log = keep_log;
+        config.hooks.ud = log;
+    }
+    return jot_open(&config);
+}
+
+/* ---- a small network ---------------------------------------------------------------------- */
+
+typedef struct { jot_Var w1, b1, w2, w3; } Net;
+
+static jot_Var
+numbers(jot_Ctx *c, jot_Ints shape, int k, bool state)
+{
+    static float v[8192];
+    int64_t n = 1, i;
+
+    for (i = 0; i < shape.n; i++)
+        n *= shape.v[i];
+    for (i = 0; i < n; i++)
+        v[i] = (float)((i * 37 + k * 101) % 61) / 40 - 0.7f;
+    return state ? jot_param(c, JOT_F32, shape, v) : jot_array(c, JOT_F32, shape, v);
+}
+
+static Net
+net_make(jot_Ctx *c)
+{
+    Net net;
+
+    net.w1 = numbers(c, JOT_SHAPE(O, C, 3, 3), 1, true);
+    net.b1 = numbers(c, JOT_SHAPE(O, 1, 1), 2, true);
+    net.w2 = numbers(c, JOT_SHAPE(O, O, 3, 3), 3, true);
+    net.w3 = numbers(c, JOT_SHAPE(O, O, 1, 1), 4, true);
+    return net;
+}
+
+/* Images of the user with channels in the middle, or last. */
+static jot_Var
+net_input(jot_Ctx *c, int k, bool last)
+{
+    return last ? jot_transpose(numbers(c, JOT_SHAPE(N, H, H, C), k, false), JOT_DIMS(0, 3, 1, 2))
+                : numbers(c, JOT_SHAPE(N, C, H, H), k, false);
+}
+
+static jot_Var
+net_run(const Net *net, jot_Var x)
+{
+    jot_Conv three = {{1, 1}, {1, 1}, {1, 1}, 1}, wide = {{2, 2}, {1, 1}, {1, 1}, 1};
+    jot_Var a = jot_relu(jot_add(jot_conv2d(x, net->w1, &three), net->b1));
+    jot_Var b = jot_relu(jot_conv2d(a, net->w2, &three));
+
+    return jot_conv2d(jot_add(a, b), net->w3, &wide);
+}
+
+/* The result, then the gradients of the parameters, one after the other. */
+static int
+net_values(jot_Ctx *c, bool last, float *v, int room)
+{
+    Net net = net_make(c);
+    jot_Var y = net_run(&net, net_input(c, 9, last)), out[5], p[4];
+    int n = 0, i;
+
+    p[0] = net.w1;
+    p[1] = net.b1;
+    p[2] = net.w2;
+    p[3] = net.w3;
+    out[0] = y;
+    jot_grad(jot_mean(jot_mul(y, y), JOT_ALL_DIMS), p, 4, out + 1);
+    jot_run(c, jot_vars(5, out));
+    for (i = 0; i < 5; i++) {
+        int m = (int)jot_nelem(out[i]);
+
+        if (jot_error(c) || n + m > room || !jot_copy(out[i], v + n, (size_t)m * 4))
+            return 0;
+        n += m;
+    }
+    return n;
+}
+
+static double
+worst(const float *a, const float *b, int n)
+{
+    double worst = 0;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - b[i]) / (1 + fabs((double)b[i]));
+
+        if (!(d <= worst))
+            worst = d;
+    }
+    return worst;
+}
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static void
+test_values(const char *backend, bool last)
+{
+    static const char *const layouts[] = {"chosen", "rowmajor", "random:1", "random:2", "random:3"};
+    static float want[16384], got[16384];
+    jot_Ctx *c = open_on("interp", NULL, NULL, NULL);
+    int n = net_values(c, last, want, 16384), k;
+
+    CHECK(n > 0, "interp: %s", jot_message(c));
+    jot_close(c);
+    for (k = 0; k < 5; k++) {
+        jot_Stats stats;
+
+        c = open_on(backend, layouts[k], NULL, NULL);
+        CHECK(net_values(c, last, got, 16384) == n && worst(got, want, n) < 1e-5,
+              "%s, %s: %s, error %g", backend, layouts[k], jot_message(c), worst(got, want, n));
+        stats = jot_stats(c);
+        CHECK(stats.last_max_rank <= 4, "%s, %s: a temporary of rank %d", backend, layouts[k],
+              stats.last_max_rank);
+        CHECK(stats.last_max_elements == N * O * H * H, "%s, %s: a temporary of %llu elements",
+              backend, layouts[k], (unsigned long long)stats.last_max_elements);
+        jot_close(c);
+    }
+}
+
+static void
+test_dump(const char *backend)
+{
+    char *log = malloc(LOG);
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        jot_Ctx *c = open_on(backend, k ? "rowmajor" : "chosen", NULL, log);
+        Net net = net_make(c);
+
+        jot_data(net_run(&net, net_input(c, 1, false)));
+        if (k) {
+            CHECK(!log[0], "%s: rowmajor: %s", backend, log);
+        } else {
+            CHECK(strstr(log, "(2, 20, 9, 9) as 0 2 3 1\n"), "%s: channels last in\n%s",
+                  backend, log);
+            CHECK(strstr(log, "(2, 20, 9, 9) as 0 2 3 1 halo 2:1,1 3:1,1\n"),
+                  "%s: a halo in\n%s", backend, log);
+            CHECK(strstr(log, "(20, 20, 3, 3) as a kept copy "), "%s: weights in\n%s",
+                  backend, log);
+        }
+        CHECK(!jot_error(c), "%s", jot_message(c));
+        jot_close(c);
+    }
+    free(log);
+}
+
+/* Launches of one evaluation. */
+static uint64_t
+launches(jot_Ctx *c, const Net *net, int k)
+{
+    uint64_t before = jot_stats(c).kernels_run;
+
+    jot_push(c);
+    CHECK(jot_data(net_run(net, net_input(c, k, false))), "%s", jot_message(c));
+    jot_pop(c);
+    return jot_stats(c).kernels_run - before;
+}
+
+/* Weights are packed once, however often they are used; again when they change. */
+static void
+test_kept(const char *backend)
+{
+    Heap heap;
+    jot_Ctx *c = open_on(backend, "chosen", &heap, NULL);
+    Net net = net_make(c);
+    uint64_t first = launches(c, &net, 1), second = launches(c, &net, 2), third;
+    size_t live = heap.live;
+    int k;
+
+    CHECK(first == second + 3, "%s: %d launches, then %d", backend, (int)first, (int)second);
+    third = launches(c, &net, 3);
+    CHECK(third == second && heap.live == live, "%s: %d launches, %zu bytes, then %d, %zu",
+          backend, (int)second, live, (int)third, heap.live);
+    for (k = 0; k < 3; k++) { /* the copies of old values go with them */
+        jot_push(c);
+        jot_assign(net.w2, jot_scale(net.w2, 0.5));
+        jot_run(c, jot_vars(0, NULL));
+        jot_pop(c);
+        third = launches(c, &net, 4);
+        CHECK(third == second + 1, "%s: %d launches after an assignment, %d before", backend,
+              (int)third, (int)second);
+        CHECK(k < 2 || heap.live == live, "%s: %zu bytes, then %zu", backend, live, heap.live);
+        live = heap.live;
+    }
+    jot_close(c);
+    CHECK(heap.live == 0, "%s: %zu bytes left", backend, heap.live);
+}
+
+/* A state that the plan assigns gets no copy that would be stale at once. */
+static void
+test_training(const char *backend)
+{
+    Heap heap;
+    jot_Ctx *c = open_on(backend, "chosen", &heap, NULL);
+    Net net = net_make(c);
+    uint64_t count[4];
+    size_t live[4];
+    int k;
+
+    for (k = 0; k < 4; k++) {
+        uint64_t before = jot_stats(c).kernels_run;
+        jot_Var p[3], g[3], y, loss;
+        int i;
+
+        jot_push(c);
+        p[0] = net.w1;
+        p[1] = net.w2;
+        p[2] = net.w3;
+        y = net_run(&net, net_input(c, k, false));
+        loss = jot_mean(jot_mul(y, y), JOT_ALL_DIMS);
+        jot_grad(loss, p, 3, g);
+        for (i = 0; i < 3; i++)
+            jot_assign(p[i], jot_sub(p[i], jot_scale(g[i], 0.01)));
+        CHECK(isfinite(jot_item(loss)), "%s", jot_message(c));
+        jot_pop(c);
+        count[k] = jot_stats(c).kernels_run - before;
+        live[k] = heap.live;
+    }
+    CHECK(count[3] == count[1] && live[3] == live[1], "%s: %d launches, %zu bytes, then %d, %zu",
+          backend, (int)count[1], live[1], (int)count[3], live[3]);
+    jot_close(c);
+    CHECK(heap.live == 0, "%s: %zu bytes left", backend, heap.live);
+}
+
+/* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole. */
+static void
+test_refused(const char *backend)
+{
+    float want[N * O * 36], got[N * O * 36];
+    long n;
+    bool done = false;
+
+    for (n = 1; !done && n < 20000; n += 1 + n / 40) {
+        Heap heap;
+        jot_Ctx *c = open_on(backend, "chosen", &heap, NULL);
+        Net net = net_make(c);
+        jot_Var y = net_run(&net, net_input(c, 1, false));
+        bool ok;
+
+        heap.countdown = n;
+        ok = jot_run(c, jot_vars(1, &y));
+        done = heap.countdown > 0;
+        heap.countdown = 0;
+        CHECK(ok || jot_error(c) == JOT_EMEM, "%s: refusal %ld: %s", backend, n, jot_message(c));
+        jot_clear(c);
+        CHECK(jot_copy(y, got, sizeof got), "%s: after refusal %ld: %s", backend, n,
+              jot_message(c));
+        if (n == 1)
+            memcpy(want, got, sizeof want);
+        CHECK(!memcmp(want, got, sizeof want), "%s: values after refusal %ld", backend, n);
+        jot_close(c);
+        CHECK(heap.live == 0, "%s: refusal %ld: %zu bytes left", backend, n, heap.live);
+    }
+    CHECK(done, "%s: never without a refusal", backend);
+}
+
+int
+main(void)
+{
+    static const char *const backends[] = {"tcc", "cc"};
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        jot_Ctx *c = open_on(backends[k], NULL, NULL, NULL);
+        bool ok = !jot_error(c);
+
+        if (!ok)
+            SKIP("backend %s: %s", backends[k], jot_message(c));
+        jot_close(c);
+        if (!ok)
+            continue;
+        test_values(backends[k], false);
+        test_values(backends[k], true);
+        test_dump(backends[k]);
+        test_kept(backends[k]);
+        test_training(backends[k]);
+        if (k == 0)
+            test_refused(backends[k]);
+    }
+    return DONE();
+}
