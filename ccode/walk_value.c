@@ -228,9 +228,9 @@ jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
     if (jot_stage_lanes(w->s, st, &axis) && jot_stage_free(w->s, st) >> axis & 1) {
         value = jot_walk_register(w, stage);
         if (st->res.kind == PLACE_MEM)
-            jot_walk_put(w, &st->res, scale(w, v, value));
-        else if (v->scaled)
-            jot_walk_set(w, stage, value, scale(w, v, value), EW_NONE, 0);
+            jot_walk_put(w, &st->res, scale(w, st, value));
+        else if (v->scaled && !st->part)
+            jot_walk_set(w, stage, value, scale(w, st, value), EW_NONE, 0);
         return;
     }
     if (jot_stage_lanes(w->s, st, &axis))
