@@ -1,56 +1,12 @@
-/* base.c - memory through the user's hook, arrays, arena, text, hashing: what jot uses for a libc.
+/* base.c - arrays, arena, text, hashing: with base_mem.c, what jot uses for a libc.
  *
- *   Mem     counts live bytes and remembers refusals      Vec     doubling array in one block
- *   Arena   head -> block -> block, bump pointer           Text    a growing string, like printf
+ *   Vec     doubling array in one block                    Text    a growing string, like printf
+ *   Arena   head -> block -> block, bump pointer
  *
- * Nothing here knows about graphs or kernels. Read base.h before; ops/index.c after. */
+ * Nothing here knows about graphs or kernels. Read base_mem.c before; ops/index.c after. */
 #include "base.h"
 
-/* ---- memory ------------------------------------------------------------------------------- */
-
-JOT_FN void *
-jot_mem_realloc(Mem *mem, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    void *q;
-
-    if (!new_nbytes && !p)
-        return NULL;
-    mem->calls++;
-    q = mem->hooks.realloc(mem->hooks.ud, p, p ? old_nbytes : 0, new_nbytes);
-    if (new_nbytes && !q) {
-        mem->failed = true;
-        return NULL;
-    }
-    mem->live_nbytes += new_nbytes - (p ? old_nbytes : 0);
-    if (mem->live_nbytes > mem->peak_nbytes)
-        mem->peak_nbytes = mem->live_nbytes;
-    return q;
-}
-
-JOT_FN void *
-jot_mem_new(Mem *mem, size_t count, size_t size)
-{
-    size_t nbytes = 1; /* of nothing, too, there is a pointer */
-    void *p;
-
-    if (size && count > SIZE_MAX / 2 / size) {
-        mem->failed = true;
-        return NULL;
-    }
-    if (count && size)
-        nbytes = count * size;
-    p = jot_mem_realloc(mem, NULL, 0, nbytes);
-    if (p)
-        memset(p, 0, nbytes);
-    return p;
-}
-
-JOT_FN void
-jot_mem_free(Mem *mem, void *p, size_t nbytes)
-{
-    if (p)
-        jot_mem_realloc(mem, p, nbytes ? nbytes : 1, 0);
-}
+/* ---- growable arrays ----------------------------------------------------------------------- */
 
 JOT_FN bool
 jot_vec_grow(Mem *mem, void **v, uint32_t *cap, uint32_t n, uint32_t more, size_t size)

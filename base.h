@@ -43,13 +43,21 @@ void *memmove(void *to, const void *from, size_t nbytes);
 void *memset(void *to, int byte, size_t nbytes);
 int memcmp(const void *a, const void *b, size_t nbytes);
 
-/* ---- memory: the user's one hook, with a count of live bytes ---- */
+/* ---- memory: the user's one hook, and blocks kept for reuse (base_mem.c) ---- */
+enum { MEM_SMALL = 33, MEM_LARGE = 64 };
+typedef struct MemBlock MemBlock;
 typedef struct {
     jot_Hooks hooks;
-    size_t live_nbytes; /* allocated and not freed */
-    size_t peak_nbytes; /* highest live_nbytes so far */
+    size_t live_nbytes; /* in use */
+    size_t most_nbytes; /* highest live_nbytes so far */
+    size_t held_nbytes; /* taken from the hook and not given back: in use, or kept */
+    size_t peak_nbytes; /* highest held_nbytes so far */
     uint64_t calls;     /* number of times the hook was called */
     bool failed;        /* sticky: some allocation was refused */
+    bool keeps;         /* freed blocks are kept */
+    uint64_t tick;      /* evaluations so far */
+    size_t small_nbytes; /* kept in `small` */
+    MemBlock *small[MEM_SMALL], *large[MEM_LARGE], *oldest, *newest;
     uint64_t sink[64];  /* what a refused jot_vec_push hands out */
 } Mem;
 
@@ -59,6 +67,11 @@ JOT_FN void *jot_mem_realloc(Mem *mem, void *p, size_t old_nbytes, size_t new_nb
 /* count * size bytes, cleared; NULL on refusal or when the product overflows. */
 JOT_FN void *jot_mem_new(Mem *mem, size_t count, size_t size);
 JOT_FN void jot_mem_free(Mem *mem, void *p, size_t nbytes);
+/* From now on freed blocks are kept, to be handed out again, or not; an evaluation has passed, what
+ * was not asked for in many goes; all that is kept goes. */
+JOT_FN void jot_mem_keep(Mem *mem, bool keeps);
+JOT_FN void jot_mem_tick(Mem *mem);
+JOT_FN void jot_mem_close(Mem *mem);
 
 /* ---- growable arrays: Vec(T) a = {0}; *jot_vec_push(mem, a) = x; a.v[i]; jot_vec_free(mem, a) */
 #define Vec(T) struct { T *v; uint32_t n, cap; }

@@ -144,6 +144,9 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
         c->threads = core_number(core_string(ctx, NULL, "JOT_THREADS", NULL));
     if (c->lanes < 1)
         c->lanes = 1;
+    if (!c->give_back)
+        c->give_back = core_number(core_string(ctx, NULL, "JOT_GIVE_BACK", NULL));
+    jot_mem_keep(&ctx->mem, !c->give_back);
     ctx->seed = c->seed;
     return !ctx->mem.failed;
 }
@@ -338,7 +341,9 @@ jot_close(jot_Ctx *ctx)
         jot_mem_free(&ctx->mem, ctx->backend, sizeof *ctx->backend);
     }
     jot_arena_free(&ctx->strings);
+    jot_mem_close(&ctx->mem);
     mem = ctx->mem;
+    mem.keeps = false; /* there is nowhere to keep it */
     jot_mem_free(&mem, ctx, sizeof *ctx);
 }
 
@@ -354,7 +359,9 @@ jot_stats(const jot_Ctx *ctx)
     jot_Stats stats = ctx->stats;
 
     stats.live_nbytes = ctx->mem.live_nbytes;
+    stats.held_nbytes = ctx->mem.held_nbytes;
     stats.peak_nbytes = ctx->mem.peak_nbytes;
+    stats.memory_calls = ctx->mem.calls;
     stats.live_nodes = ctx->live_nodes;
     stats.live_slots = ctx->live_slots;
     return stats;

@@ -111,6 +111,8 @@ typedef struct {
                                Results do not depend on it */
     int lanes;              /* vector lanes of generated C, 1 = scalar; JOT_LANES; default 1 */
     int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
+    int give_back;          /* 1: freed memory goes through the hook at once instead of being kept
+                               for reuse: to look for misuse of memory; JOT_GIVE_BACK */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
 } jot_Config;
 
@@ -135,7 +137,10 @@ typedef struct {
     uint64_t edge_visits;      /* work of the fuser: edges looked at */
     uint64_t edges;            /* edges given to the fuser */
     double compile_seconds;    /* in compilers */
-    size_t live_nbytes, peak_nbytes; /* through the realloc hook */
+    size_t live_nbytes;        /* memory in use */
+    size_t held_nbytes;        /* taken from the realloc hook: in use, or kept for reuse */
+    size_t peak_nbytes;        /* most that was held so far */
+    uint64_t memory_calls;     /* of the realloc hook */
     uint32_t live_nodes, live_slots;
     uint32_t last_kernels;     /* launches of the last evaluation that had any */
     int last_max_rank;         /* highest logical rank of its temporaries */

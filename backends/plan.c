@@ -306,5 +306,6 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
     if (ok)
         ctx->unrun_nodes = 0;
     ctx->running = false;
+    jot_mem_tick(&ctx->mem);
     return ok;
 }

@@ -41,7 +41,7 @@ quiet(void *ud, const char *text, size_t nbytes)
 static jot_Ctx *
 open_on(const char *backend, Heap *heap)
 {
-    jot_Config config = {.backend = backend, .cache_dir = "", .seed = 3};
+    jot_Config config = {.backend = backend, .cache_dir = "", .seed = 3, .give_back = heap != NULL};
 
     if (heap) {
         config.hooks.realloc = heap_realloc;
@@ -364,27 +364,43 @@ user_code(const char *backend)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* After the first calls, none asks the allocator for anything. */
+/* After the first calls, none asks the allocator for anything; nor do steps built anew, where freed
+ * memory is kept. */
 static void
-steady(const char *backend)
+steady(const char *backend, bool compiled)
 {
     Heap heap = {0, 0, 0};
-    jot_Ctx *c = open_on(backend, &heap);
+    jot_Config config = {.backend = backend, .cache_dir = "", .give_back = compiled};
+    jot_Ctx *c;
     float x[12], y[4], loss;
     const void *in[2] = {x, y};
     void *out[1] = {&loss};
-    jot_Func *f;
+    jot_Func *f = NULL;
     Net net;
     long before;
     int i;
 
+    config.hooks.realloc = heap_realloc;
+    config.hooks.ud = &heap;
+    c = jot_open(&config);
+    if (!compiled && !c->mem.keeps) {
+        SKIP("this build keeps no memory");
+        jot_close(c);
+        return;
+    }
     net_open(c, &net, 2);
-    f = net_compile(c, &net);
+    if (compiled)
+        f = net_compile(c, &net);
     for (i = 0; i < 20; i++) {
         batch(i, x, y);
         before = heap.calls;
-        CHECK(jot_call(f, in, out), "%s", jot_message(c));
-        CHECK(i < 2 || heap.calls == before, "%s: call %d asks the allocator %ld times", backend, i,
+        jot_push(c);
+        if (!compiled)
+            loss = (float)jot_item(net_step(&net, jot_array(c, JOT_F32, JOT_SHAPE(4, 3), x),
+                                            jot_array(c, JOT_F32, JOT_SHAPE(4, 1), y)));
+        CHECK(compiled ? jot_call(f, in, out) : loss == loss, "%s", jot_message(c));
+        jot_pop(c);
+        CHECK(i < 3 || heap.calls == before, "%s: step %d asks the allocator %ld times", backend, i,
               heap.calls - before);
     }
     jot_close(c);
@@ -513,8 +529,9 @@ main(int argc, char **argv)
         refused(backends[k]);
         if (k)
             user_code(backends[k]);
-        if (k == 1)
-            steady(backends[k]);
+        if (k)
+            steady(backends[k], true);
+        steady(backends[k], false);
         no_memory(backends[k], k == 2 ? stride * 97 : stride);
         if (k)
             no_compiler(backends[k]);

@@ -27,6 +27,7 @@ open_ctx(void)
     memset(&config, 0, sizeof config);
     config.hooks.realloc = test_realloc;
     config.backend = "interp";
+    config.give_back = 1;
     ctx = jot_open(&config);
     if (!ctx || jot_error(ctx)) {
         printf("cannot open a context: %s\n", ctx ? jot_message(ctx) : "no memory");

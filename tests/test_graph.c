@@ -57,6 +57,7 @@ open_in(World *w, int no_simplify)
     config.hooks.ud = w;
     config.backend = "interp";
     config.no_simplify = no_simplify;
+    config.give_back = 1;
     return jot_open(&config);
 }
 

@@ -347,6 +347,7 @@ test_refused(const char *backend)
         s.left = -1;
         config.backend = backend;
         config.cache_dir = "";
+        config.give_back = 1;
         config.hooks.realloc = stingy;
         config.hooks.ud = &s;
         c = jot_open(&config);

@@ -9,7 +9,7 @@ bad=0
 rank() {
     case "$1" in
     core.h) echo 0 ;;
-    base.*|ccode/prelude.*) echo 1 ;;
+    base.*|base_mem.c|ccode/prelude.*) echo 1 ;;
     ops/*) echo 2 ;;
     fuse/*) echo 3 ;;
     ccode/*) echo 4 ;;
@@ -18,7 +18,7 @@ rank() {
     *) echo 9 ;;
     esac
 }
-for f in core.h core.c base.h base.c ops/*.[ch] fuse/*.[ch] ccode/*.[ch] backends/*.[ch]; do
+for f in core.h core.c base.h base.c base_mem.c ops/*.[ch] fuse/*.[ch] ccode/*.[ch] backends/*.[ch]; do
     [ -f "$f" ] || continue
     mine=$(rank "$f")
     for inc in $(sed -n 's/^#[ ]*include "\([^"]*\)".*/\1/p' "$f"); do
