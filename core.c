@@ -353,6 +353,31 @@ jot_backend(const jot_Ctx *ctx)
     return ctx->backend ? ctx->backend->name : "none";
 }
 
+jot_Machine
+jot_machine(const jot_Ctx *ctx)
+{
+    const Target *t = &ctx->target;
+    jot_Machine m;
+    int i;
+
+    memset(&m, 0, sizeof m);
+    memcpy(m.cpu, t->cpu, sizeof m.cpu);
+    m.measured = t->measured;
+    m.cores = t->cores;
+    m.vector_nbytes = t->vector_nbytes;
+    m.vectors = t->vectors;
+    m.fma = t->fma;
+    m.flops = t->flops;
+    for (i = 0; i < LEVELS; i++)
+        m.bandwidth[i] = t->bandwidth[i];
+    for (i = 0; i < LEVEL_MEMORY; i++)
+        m.cache_nbytes[i] = t->cache_nbytes[i];
+    m.bandwidth_all = t->bandwidth_all;
+    m.call = t->call;
+    m.handoff = t->handoff;
+    return m;
+}
+
 jot_Stats
 jot_stats(const jot_Ctx *ctx)
 {

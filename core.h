@@ -149,6 +149,21 @@ typedef struct {
 } jot_Stats;
 JOT_API jot_Stats jot_stats(const jot_Ctx *ctx);
 
+/* What the context's prices and schedules take the machine for. Rates are measured once per machine
+ * and kept in the cache directory (cc); without one, and for tcc and interp, they are estimates. */
+typedef struct {
+    char cpu[64];              /* its name, "" where the system does not say */
+    bool measured;
+    int cores;                 /* that this process may use */
+    int vector_nbytes, vectors, fma; /* widest registers (0: scalar), their number, fused products */
+    int64_t cache_nbytes[3];   /* L1, L2 of one core, L3 */
+    double flops;              /* per second, one core, f32, a multiply-add counts twice */
+    double bandwidth[4];       /* bytes per second that one core reads from L1, L2, L3, memory */
+    double bandwidth_all;      /* ... all cores, from memory */
+    double call, handoff;      /* seconds: of a launch; until a sleeping thread is at work */
+} jot_Machine;
+JOT_API jot_Machine jot_machine(const jot_Ctx *ctx);
+
 /* ---- variables ---------------------------------------------------------------------------- */
 
 /* Lists in calls. JOT_SHAPE(2, 3), JOT_DIMS(0, 2), JOT_INDEX("i0", "i1+1"); JOT_SHAPE() is a

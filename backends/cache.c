@@ -246,11 +246,13 @@ cache_check(Bytes entry, Bytes key, Bytes text, Bytes *object)
     return true;
 }
 
-static bool
-cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
+JOT_FN bool
+jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
 {
     char path[600];
 
+    if (cache->fd < 0)
+        return false;
     snprintf(path, sizeof path, "%s/%s", cache->dir, name);
     return jot_host_read(ctx, path, CACHE_MOST, entry);
 }
@@ -267,7 +269,7 @@ jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object)
     if (cache->fd < 0)
         return false;
     cache_name(key, text, name);
-    if (!cache_read(cache, ctx, name, &entry))
+    if (!jot_cache_read(cache, ctx, name, &entry))
         return false;
     ok = cache_check(entry, key, text, &found);
     if (ok) {
@@ -303,41 +305,19 @@ cache_temporary(Cache *cache, const void *self, char name[64])
     return fd;
 }
 
-static bool
-cache_write(int fd, const CacheHead *head, const Bytes part[3])
+/* All parts to a new file that then takes the name. Failing (a full disk) is no error: the log says
+ * why. */
+static void
+cache_put(Cache *cache, jot_Ctx *ctx, const char *name, const Bytes *part, int n)
 {
-    bool ok = jot_host_write_fd(fd, head, sizeof *head);
-    int i;
+    char tmp[64];
+    int fd = cache_temporary(cache, ctx, tmp), why = errno, i;
+    bool ok = fd >= 0;
 
-    for (i = 0; i < 3 && ok; i++)
+    for (i = 0; i < n && ok; i++)
         ok = jot_host_write_fd(fd, part[i].p, part[i].n);
-    return ok;
-}
-
-JOT_FN void
-jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object)
-{
-    Bytes part[3];
-    CacheHead head;
-    char name[40], tmp[64];
-    bool ok;
-    int fd, why;
-
-    if (cache->fd < 0)
-        return;
-    part[0] = key;
-    part[1] = text;
-    part[2] = object;
-    memset(&head, 0, sizeof head);
-    memcpy(head.magic, cache_magic, sizeof head.magic);
-    head.key_nbytes = key.n;
-    head.text_nbytes = text.n;
-    head.object_nbytes = object.n;
-    cache_sums(&head, part);
-    cache_name(key, text, name);
-    fd = cache_temporary(cache, ctx, tmp);
-    ok = fd >= 0 && cache_write(fd, &head, part);
-    why = errno;
+    if (!ok)
+        why = errno;
     if (fd >= 0 && close(fd) && ok) {
         why = errno;
         ok = false;
@@ -351,6 +331,37 @@ jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object)
     if (fd >= 0)
         unlinkat(cache->fd, tmp, 0);
     jot_host_log(ctx, "jot: %s/%s was not kept: %s\n", cache->dir, name, strerror(why));
+}
+
+JOT_FN void
+jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes text)
+{
+    if (cache->fd >= 0)
+        cache_put(cache, ctx, name, &text, 1);
+}
+
+JOT_FN void
+jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object)
+{
+    Bytes part[4];
+    CacheHead head;
+    char name[40];
+
+    if (cache->fd < 0)
+        return;
+    part[1] = key;
+    part[2] = text;
+    part[3] = object;
+    memset(&head, 0, sizeof head);
+    memcpy(head.magic, cache_magic, sizeof head.magic);
+    head.key_nbytes = key.n;
+    head.text_nbytes = text.n;
+    head.object_nbytes = object.n;
+    cache_sums(&head, part + 1);
+    part[0].p = (char *)&head;
+    part[0].n = sizeof head;
+    cache_name(key, text, name);
+    cache_put(cache, ctx, name, part, 4);
 }
 
 #endif

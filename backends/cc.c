@@ -303,6 +303,7 @@ cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         cc_close(backend, ctx);
         return JOT_EMEM;
     }
+    jot_machine_look_up(&cc->cache, ctx);
     backend->dialect = ctx->config.lanes > 1 ? "gnu" : "c";
     return JOT_OK;
 }

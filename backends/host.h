@@ -17,6 +17,8 @@ JOT_FN void jot_host_hooks(jot_Hooks *hooks);
 
 /* Vector registers, cores and caches of this machine, and rates that follow from them. */
 JOT_FN void jot_machine_detect(Target *target);
+/* Measure the rates (backends/probe.c): some 20 ms. False: no loops for this machine. */
+JOT_FN bool jot_machine_measure(Target *target);
 
 /* ---- shared by tcc.c, cc.c and cache.c ---- */
 
@@ -67,6 +69,14 @@ JOT_FN void jot_cache_close(Cache *cache);
 JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object);
 /* Keep an object. Failing (a full disk) is no error: the log says why. */
 JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object);
+
+/* A short text of this name in the directory; a new one replaces the old one at once. */
+JOT_FN bool jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *text);
+JOT_FN void jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes text);
+
+/* The target's rates as measured on this machine: from the cache, or measured now and kept there.
+ * Without a cache they stay as they are. */
+JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx);
 
 extern const Backend jot_backend_tcc, jot_backend_cc;
 

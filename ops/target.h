@@ -27,6 +27,8 @@ typedef struct Target {
     double bandwidth_all;         /* ... of memory, all cores together */
     double call;                  /* seconds that one launch costs */
     double handoff;               /* seconds until a sleeping pool is at work */
+    bool measured;                /* rates are; else they follow from what was detected */
+    char cpu[64];                 /* its name, "" */
 } Target;
 
 /* A core of a plain desktop of some years ago, one of one. */
