@@ -33,6 +33,11 @@ JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);
 /* Elements of the arrays that the stage's registers are (a loop of lanes, over *axis, stands inside
  * the place), 0: they are single values. */
 JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);
+/* Values computed once and kept for later passes of their nest: kept[value] is the pass, 0: none.
+ * level: the reductions below each value and itself; nest: those over the outermost loop. False:
+ * memory was refused. */
+JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest,
+                           uint8_t *kept);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);

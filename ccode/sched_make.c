@@ -2,7 +2,9 @@
  *
  * Both take one list of loops for the whole kernel; each stage takes those over its own axes, so
  * that stages agree on their common loops. Stages come by level: stores that need no reduction,
- * reductions of level 1, stores of level 1, ...
+ * reductions of level 1, stores of level 1, ... What needs a sum over the outermost loop comes
+ * after all that does not, for it begins a nest of its own. Before each pass of stores and the
+ * reductions above them stand values that it computes for later passes (ccode/sched_share.c).
  *
  *     list r j       %s = sum over j          r | j              register
  *                    %c = sum over r            | r j; acc c[j]   memory: r stands outside j
@@ -20,6 +22,8 @@ typedef struct {
     int n, lanes;               /* random: axis of the loop of lanes, or -1 */
     uint64_t random;            /* 0: the plain schedule */
     uint8_t level[KERNEL_VALUES];
+    uint8_t nest[KERNEL_VALUES];
+    uint8_t kept[KERNEL_VALUES]; /* the pass that computes it for later ones; 0: each does */
 } Maker;
 
 static uint64_t
@@ -29,21 +33,38 @@ dice(Maker *m, uint64_t sides)
     return (m->random >> 17) % sides;
 }
 
-/* Level of each value: how many reductions lie on the deepest way to its loads. */
+/* Where a value is at hand: what is summed over the outermost loop, only after all of its steps. */
+static uint8_t
+done_nest(const Maker *m, uint32_t value)
+{
+    const Value *v = &m->s->k->values.v[value];
+    bool after = v->op == VAL_REDUCE && m->n && v->axes >> m->list[0].axis & 1;
+    return (uint8_t)(m->nest[value] + after);
+}
+
+/* Level of each value: how many reductions lie on the deepest way to its loads; and its nest: how
+ * many of them run over the outermost loop. */
 static int
-find_levels(Maker *m)
+find_levels(Maker *m, int *nests)
 {
     const Kernel *k = m->s->k;
     int top = 0;
+    *nests = 0;
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
-        int level = 0;
-        for (int j = 0; j < v->narg; j++)
-            if (m->level[k->args.v[v->arg + (uint32_t)j]] > level)
-                level = m->level[k->args.v[v->arg + (uint32_t)j]];
+        int level = 0, nest = 0;
+        for (int j = 0; j < v->narg; j++) {
+            uint32_t in = k->args.v[v->arg + (uint32_t)j];
+            if (m->level[in] > level)
+                level = m->level[in];
+            if (done_nest(m, in) > nest)
+                nest = done_nest(m, in);
+        }
         level += v->op == VAL_REDUCE;
         m->level[i] = (uint8_t)level;
+        m->nest[i] = (uint8_t)nest;
         top = level > top ? level : top;
+        *nests = done_nest(m, i) > *nests ? done_nest(m, i) : *nests;
     }
     return top;
 }
@@ -192,25 +213,39 @@ place_results(Maker *m)
     }
 }
 
+/* Stages of one level that one nest can hold: reductions, then stores. Between them what they
+ * compute for later passes, too. */
+static void
+make_level(Maker *m, const bool *used, int level, int nest)
+{
+    const Kernel *k = m->s->k;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (used[i] && k->values.v[i].op == VAL_REDUCE && m->level[i] == level &&
+            m->nest[i] == nest)
+            make_add_stage(m, false, i);
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (m->kept[i] == level + 1 && m->nest[i] == nest)
+            make_add_stage(m, false, i);
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (m->level[k->stores.v[i].value] == level &&
+            done_nest(m, k->stores.v[i].value) == nest && !jot_store_in_place(m->s, i))
+            make_add_stage(m, true, i);
+}
+
 static void
 make_stages(Maker *m)
 {
     const Kernel *k = m->s->k;
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
-    int top = find_levels(m);
-    if (!used)
-        return;
-    mark_used(k, used);
-    for (int level = 0; level <= top; level++) {
-        for (uint32_t i = 1; i < k->values.n; i++)
-            if (used[i] && k->values.v[i].op == VAL_REDUCE && m->level[i] == level)
-                make_add_stage(m, false, i);
-        for (uint32_t i = 0; i < k->stores.n; i++)
-            if (m->level[k->stores.v[i].value] == level && !jot_store_in_place(m->s, i))
-                make_add_stage(m, true, i);
+    int nests, top = find_levels(m, &nests);
+    if (used && jot_sched_kept(k, m->level, m->nest, m->kept)) {
+        mark_used(k, used);
+        for (int nest = 0; nest <= nests; nest++)
+            for (int level = 0; level <= top; level++)
+                make_level(m, used, level, nest);
+        place_results(m);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
-    place_results(m);
 }
 
 static void

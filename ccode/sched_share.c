@@ -1,0 +1,149 @@
+/* ccode/sched_share.c - which values are computed once and kept, rather than in every pass.
+ *
+ *     m = max over j of x        pass 1
+ *     e = exp(x - m)             read in pass 2 by the sum, in pass 3 by the store
+ *     s = sum over j of e        pass 2              %e: r j; res tmp[j]     %s: r | j
+ *     y = e / s                  pass 3              !0: r j
+ *
+ * Reductions of level L run in pass L, stores of level L in the next one, where L counts the
+ * reductions below. A value that several passes need is computed in each, unless its operators cost
+ * more than a store and a load: then it is a stage of its own in the first of these passes, and
+ * what lies below it is not needed later. Values that depend on fewer axes than what reads them are
+ * left alone: they stand outside of the inner loops anyway; so are those that two nests need, for
+ * these share no loops, and a place for all of a value is memory, not cache.
+ *
+ *   requires  levels of a verified kernel     keeps  everything
+ * Read before: ccode/sched.h. After: ccode/sched_make.c. */
+#include "ccode/sched.h"
+
+enum { SHARE_DEAR = 12, SHARE_LEAST = 6 }; /* operations of one like exp; worth keeping */
+
+typedef struct {
+    const Kernel *k;
+    uint64_t *passes;    /* by value: those that need it; bit 63: in another nest, elsewhere */
+    uint64_t *axes;      /* ... axes of what reads it */
+    uint32_t *cost;
+    bool *top;           /* something reads it in fewer passes */
+} Share;
+
+static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
+
+static uint64_t
+share_pass(int level)
+{
+    return (uint64_t)1 << (level < 62 ? level : 62);
+}
+
+static uint32_t
+share_price(const Value *v)
+{
+    if (v->op == VAL_CALL)
+        return SHARE_DEAR;
+    if (v->op == VAL_EW)
+        return jot_ew_info[v->ew].flags & EW_DEAR ? SHARE_DEAR : v->ew == EW_DIV ? 3 : 1;
+    return 0;
+}
+
+/* Operators that one more computation costs: sums are there already. */
+static void
+share_costs(Share *s)
+{
+    const Kernel *k = s->k;
+
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        uint64_t sum = share_price(v);
+
+        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
+            sum += s->cost[k->args.v[v->arg + (uint32_t)j]];
+        s->cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
+    }
+}
+
+static void
+share_read(Share *s, uint32_t value, uint64_t passes, uint64_t axes)
+{
+    if (s->passes[value] && s->passes[value] != passes)
+        s->top[value] = true;
+    s->passes[value] |= passes;
+    s->axes[value] |= axes;
+}
+
+static bool
+share_several(uint64_t passes)
+{
+    return (passes & (passes - 1)) != 0 && !(passes & share_at);
+}
+
+static bool
+share_worth(const Share *s, uint32_t i)
+{
+    const Value *v = &s->k->values.v[i];
+
+    return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->passes[i])
+        && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->axes[i];
+}
+
+/* Readers come after what they read: from the last value down. A value that one reader needs in as
+ * many passes as all of them together is not kept for itself: that reader is. */
+static void
+share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
+{
+    const Kernel *k = s->k;
+
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        uint32_t value = k->stores.v[i].value;
+
+        share_read(s, value, share_pass(level[value] + 1), k->stores.v[i].free);
+        s->top[value] = true;
+    }
+    for (uint32_t i = k->values.n; i-- > 1;) {
+        const Value *v = &k->values.v[i];
+        uint64_t passes = s->passes[i], axes = s->axes[i];
+
+        if (!passes)
+            continue;
+        if (s->top[i] && share_worth(s, i)) {
+            for (kept[i] = 1; !(passes >> kept[i] & 1);)
+                kept[i]++;
+            passes = (uint64_t)1 << kept[i];
+        }
+        if (v->op == VAL_REDUCE) {
+            passes = share_pass(level[i]);
+            axes = v->free | v->axes;
+        }
+        if (v->op == VAL_AT)
+            passes |= share_at;
+        for (int j = 0; j < v->narg; j++) {
+            uint32_t in = k->args.v[v->arg + (uint32_t)j];
+
+            share_read(s, in, nest[in] == nest[i] ? passes : passes | share_at, axes);
+            if (v->op == VAL_REDUCE)
+                s->top[in] = true;
+        }
+    }
+}
+
+JOT_FN bool
+jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
+{
+    size_t n = k->values.n;
+    Share s;
+    bool ok;
+
+    s.k = k;
+    s.passes = jot_mem_new(k->mem, n, sizeof *s.passes);
+    s.axes = jot_mem_new(k->mem, n, sizeof *s.axes);
+    s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
+    s.top = jot_mem_new(k->mem, n, sizeof *s.top);
+    ok = s.passes && s.axes && s.cost && s.top;
+    if (ok) {
+        share_costs(&s);
+        share_values(&s, level, nest, kept);
+    }
+    jot_mem_free(k->mem, s.passes, n * sizeof *s.passes);
+    jot_mem_free(k->mem, s.axes, n * sizeof *s.axes);
+    jot_mem_free(k->mem, s.cost, n * sizeof *s.cost);
+    jot_mem_free(k->mem, s.top, n * sizeof *s.top);
+    return ok;
+}
