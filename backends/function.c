@@ -55,8 +55,10 @@ call_states(jot_Func *f)
     for (i = 0; i < f->leaves.n; i++) {
         FuncLeaf *leaf = &f->leaves.v[i];
 
-        if (leaf->kind == LEAF_STATE)
-            leaf->view = *jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node)->data;
+        if (leaf->kind != LEAF_STATE)
+            continue;
+        leaf->buf = jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node)->data;
+        leaf->view = *leaf->buf;
     }
     return true;
 }
@@ -103,6 +105,23 @@ call_fresh(jot_Func *f, FuncUpdate *u)
     return !old->name || jot_node_name(ctx, u->fresh, old->name);
 }
 
+/* Copies in other layouts of what stays as it is: found with its buffer, or made by this call. */
+static bool
+call_copies(jot_Func *f)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->plan->vars.n; i++)
+        f->bind.made[i] = NULL;
+    for (i = 0; i < f->plan->vars.n; i++)
+        if (f->plan->vars.v[i].kind == VAR_COPY
+            && !jot_plan_bind_copy(f->ctx, f->plan, &f->bind, i, f->leaves.v[f->leaf[i]].buf)) {
+            jot_plan_drop_copies(f->ctx, f->plan, &f->bind);
+            return false;
+        }
+    return true;
+}
+
 /* Elements of an input are the caller's: an update by them takes a copy. */
 static bool
 call_copy(jot_Func *f, FuncUpdate *u)
@@ -134,7 +153,8 @@ call_ready(jot_Func *f)
         if (!f->roots.v[i].buf
             && !(f->roots.v[i].buf = jot_buffer_new(ctx, f->roots.v[i].nbytes)))
             return jot_fail_memory(ctx, "call");
-    return !f->plan || jot_plan_block(ctx, f->plan, &f->bind) || jot_fail_memory(ctx, "call");
+    return !f->plan || (jot_plan_block(ctx, f->plan, &f->bind) && call_copies(f))
+        || jot_fail_memory(ctx, "call");
 }
 
 /* ---- launch -------------------------------------------------------------------------------- */
@@ -149,6 +169,8 @@ call_bind(jot_Func *f)
         const PlanVar *v = &plan->vars.v[i];
         const FuncRoot *root = &f->roots.v[v->root];
 
+        if (v->kind == VAR_COPY)
+            continue;
         f->bind.var[i] = v->kind == VAR_LEAF ? f->leaves.v[f->leaf[i]].view.p
                        : v->kind == VAR_TEMP ? f->bind.block + v->offset
                        : root->to ? root->to->p : root->buf->p;
@@ -211,12 +233,16 @@ call_interpret(jot_Func *f)
 static bool
 call_launch(jot_Func *f)
 {
+    uint32_t i;
     bool ok = true;
 
     f->ctx->running = true;
     if (f->plan) {
         call_bind(f);
         jot_plan_launch(f->ctx, f->plan, &f->bind);
+        for (i = 0; i < f->plan->vars.n; i++)
+            if (f->plan->vars.v[i].kind == VAR_COPY)
+                jot_plan_keep_copy(&f->bind, i, f->leaves.v[f->leaf[i]].buf);
         f->ctx->stats.last_kernels = f->plan->steps.n;
     } else {
         ok = call_interpret(f);
@@ -283,7 +309,9 @@ call_update(jot_Func *f, FuncUpdate *u)
         root->buf->refs--;
         root->buf = old->refs == 1 ? old : NULL;
     }
-    if (!root || root->buf != old)
+    if (root && root->buf == old)
+        jot_buffer_changed(ctx, old);
+    else
         jot_buffer_unref(ctx, old);
     jot_buffer_unref(ctx, u->copy);
     u->copy = u->brings = NULL;

@@ -19,6 +19,7 @@ typedef struct {
     uint32_t slot, gen;    /* STATE: who names its elements */
     NodeId node;           /* the leaf of the graph; CONST: with a reference */
     Buffer view;           /* this call's elements; nobody's buffer */
+    Buffer *buf;           /* STATE, CONST: the buffer that has them */
 } FuncLeaf;
 
 /* A result is element for element one of the plan's, or a leaf. */

@@ -60,7 +60,8 @@ make_inputs(FuncMake *m, jot_Vars inputs)
         NodeId id = jot_node_at(m->ctx, inputs, k, m->op, "inputs");
         uint32_t i;
 
-        if (!id || !make_push(m, &m->in, id) || !make_shape(m, &m->f->input[k].shape, id))
+        if (!id || !make_push(m, &m->in, id) || !make_push(m, &m->s.passing, id)
+            || !make_shape(m, &m->f->input[k].shape, id))
             return false;
         if (jot_node(m->ctx, id)->kind != NODE_LEAF)
             return jot_fail(m->ctx, JOT_EUSE, "%s: inputs[%d] is an expression; an array or a "
@@ -136,7 +137,7 @@ make_update(FuncMake *m, const Undo *undo)
     u = jot_vec_push(&ctx->mem, m->f->updates);
     u->slot = undo->slot;
     u->gen = undo->gen;
-    return make_shape(m, &u->shape, undo->old);
+    return make_push(m, &m->s.passing, undo->old) && make_shape(m, &u->shape, undo->old);
 }
 
 /* Assignments of something that a call computes are the function's; the others run now. */
@@ -266,6 +267,7 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
     }
     if (leaf->kind == LEAF_CONST) {
         leaf->view = *n->data;
+        leaf->buf = n->data;
         jot_node_ref(ctx, id);
     }
     return true;
@@ -385,7 +387,7 @@ make_plan(FuncMake *m, const char *dialect)
         return jot_fail_memory(ctx, m->op);
     jot_plan_bind_at(&f->bind, f->plan, words);
     for (i = 0; i < f->plan->vars.n; i++)
-        if (f->plan->vars.v[i].kind == VAR_LEAF
+        if ((f->plan->vars.v[i].kind == VAR_LEAF || f->plan->vars.v[i].kind == VAR_COPY)
             && !make_leaf(m, m->s.list.v[f->plan->vars.v[i].pos], &f->leaf[i]))
             return false;
     return make_scalars(m);

@@ -156,6 +156,7 @@ JOT_FN void
 jot_plan_selection_free(jot_Ctx *ctx, Selection *s)
 {
     jot_mem_free(&ctx->mem, s->asked, s->list.n);
+    jot_list_free(ctx, &s->passing);
     jot_list_free(ctx, &s->wanted);
     jot_list_free(ctx, &s->roots);
     jot_list_free(ctx, &s->list);

@@ -482,6 +482,9 @@ copy_lasts(const Make *m, uint32_t pos)
     for (i = 0; i < ctx->undo.n; i++)
         if (ctx->undo.v[i].old == id)
             return false;
+    for (i = 0; i < m->s->passing.n; i++)
+        if (m->s->passing.v[i] == id)
+            return false;
     return true;
 }
 

@@ -21,6 +21,7 @@ typedef struct {
     NodeList list;     /* everything these need, inputs first; stops at data */
     uint8_t *asked;    /* per position of list: it is one of roots */
     uint32_t states;   /* where in wanted the assignments begin */
+    NodeList passing;  /* a function's leaves that have other elements in the next call */
 } Selection;
 
 typedef struct {

@@ -358,16 +358,22 @@ buffer_free(jot_Ctx *ctx, Buffer *buf)
 }
 
 JOT_FN void
-jot_buffer_unref(jot_Ctx *ctx, Buffer *buf)
+jot_buffer_changed(jot_Ctx *ctx, Buffer *buf)
 {
-    if (!buf || --buf->refs)
-        return;
     while (buf->copies) {
         Buffer *copy = buf->copies;
 
         buf->copies = copy->next_copy;
         buffer_free(ctx, copy);
     }
+}
+
+JOT_FN void
+jot_buffer_unref(jot_Ctx *ctx, Buffer *buf)
+{
+    if (!buf || --buf->refs)
+        return;
+    jot_buffer_changed(ctx, buf);
     buffer_free(ctx, buf);
 }
 

@@ -204,6 +204,7 @@ JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
  * kept, which cannot fail. */
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
+JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* it will hold others: copies go */
 /* Nodes of user code hold a reference of their CodeSpec (ccode/code.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);
 JOT_FN void jot_code_unref(jot_Ctx *ctx, struct CodeSpec *code);
