@@ -140,6 +140,8 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
     if (!c->lanes)
         c->lanes = core_number(core_string(ctx, NULL, "JOT_LANES", "1"));
+    if (!c->deterministic)
+        c->deterministic = core_number(core_string(ctx, NULL, "JOT_DETERMINISTIC", NULL));
     if (!c->threads)
         c->threads = core_number(core_string(ctx, NULL, "JOT_THREADS", NULL));
     if (c->lanes < 1)
@@ -214,7 +216,7 @@ core_note(jot_Ctx *ctx, const char *format, ...)
 }
 
 static bool
-core_try(jot_Ctx *ctx, const Backend *kind, char *why, size_t why_nbytes)
+core_try(jot_Ctx *ctx, const Backend *kind, jot_Status *status, char *why, size_t why_nbytes)
 {
     Backend *backend = jot_mem_new(&ctx->mem, 1, sizeof *backend);
 
@@ -224,7 +226,8 @@ core_try(jot_Ctx *ctx, const Backend *kind, char *why, size_t why_nbytes)
     }
     *backend = *kind;
     why[0] = 0;
-    if (!backend->open || backend->open(backend, ctx, why, why_nbytes) == JOT_OK) {
+    *status = backend->open ? backend->open(backend, ctx, why, why_nbytes) : JOT_OK;
+    if (*status == JOT_OK) {
         ctx->backend = backend;
 #ifndef JOT_NO_HOST
         jot_pool_attach(backend, ctx);
@@ -242,6 +245,7 @@ core_open_backend(jot_Ctx *ctx)
     const char *given = ctx->config.backend, *want = given && given[0] ? given : NULL;
     char why[256], known[128];
     Text names = {NULL, NULL, 0, 0};
+    jot_Status status = JOT_EMEM;
     int i;
 
     names.s = known;
@@ -250,14 +254,15 @@ core_open_backend(jot_Ctx *ctx)
         jot_text_f(&names, " %s", jot_backends[i]->name);
         if (want && !jot_str_eq(want, jot_backends[i]->name))
             continue;
-        if (core_try(ctx, jot_backends[i], why, sizeof why))
+        if (core_try(ctx, jot_backends[i], &status, why, sizeof why))
             return true;
         if (ctx->mem.failed)
             return jot_fail_memory(ctx, "jot_open");
         if (ctx->status)
             return false;
-        if (want)
-            return jot_fail(ctx, JOT_EDEVICE, "jot_open: backend %s: %s", want, why);
+        if (want || status == JOT_EUSE) /* what was asked for by name is not there */
+            return jot_fail(ctx, JOT_EDEVICE, "jot_open: backend %s: %s",
+                            jot_backends[i]->name, why);
         if (jot_str_len(ctx->config.dump))
             core_note(ctx, "jot: backend %s skipped: %s\n", jot_backends[i]->name, why);
     }

@@ -98,7 +98,8 @@ typedef struct {
 /* Fields left 0 or NULL take the environment's value, then the default. */
 typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and for other fields left NULL, too */
-    const char *backend;    /* "interp", "tcc", "cc"; JOT_BACKEND; default: the best one present */
+    const char *backend;    /* "cpu", "cc", "tcc", "interp"; JOT_BACKEND; default: the first of these
+                               that opens */
     const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default
                                "paper" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
@@ -113,6 +114,8 @@ typedef struct {
     int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
     int give_back;          /* 1: freed memory goes through the hook at once instead of being kept
                                for reuse: to look for misuse of memory; JOT_GIVE_BACK */
+    int deterministic;      /* 1: one tier and one schedule from the first run on: two runs agree bit
+                               for bit; JOT_DETERMINISTIC */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
 } jot_Config;
 
@@ -131,12 +134,15 @@ JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in
 typedef struct {
     uint64_t kernels_run;      /* launches since jot_open; the interpreter has none */
     uint64_t kernels_compiled; /* distinct kernels handed to a compiler */
+    uint64_t kernels_quick;    /* ... and to the quick one, to start with (backend cpu) */
+    uint64_t swaps;            /* kernels that began on the quick one and go on with better code */
     uint64_t cache_hits;       /* kernels found compiled on disk */
     uint64_t plans;            /* distinct graphs planned */
     uint64_t plan_hits;        /* evaluations that found their plan */
     uint64_t edge_visits;      /* work of the fuser: edges looked at */
     uint64_t edges;            /* edges given to the fuser */
-    double compile_seconds;    /* in compilers */
+    double compile_seconds;    /* in compilers, also beside the program */
+    double wait_seconds;       /* that the program waited for compilers */
     size_t live_nbytes;        /* memory in use */
     size_t held_nbytes;        /* taken from the realloc hook: in use, or kept for reuse */
     size_t peak_nbytes;        /* most that was held so far */

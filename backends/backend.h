@@ -18,10 +18,19 @@ typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *s
 typedef struct {
     const char *name;      /* the function to look up */
     KernelFn *fn;          /* out */
+    const char *text;      /* its definition as it stands in the text, for `recall`; NULL: not kept
+                              by itself */
 } KernelSym;
 
 /* A share of a parallel loop, on worker number `worker`. */
 typedef void ParallelFn(void *arg, int64_t lo, int64_t hi, int worker);
+
+/* A text that is compiled while the program goes on; the backend's record begins with this. */
+typedef struct {
+    jot_Status status;     /* after JOB_FAILED: why */
+    const char *message;
+} CompileJob;
+typedef enum { JOB_RUNS, JOB_DONE, JOB_FAILED } JobState;
 
 typedef struct Backend Backend;
 struct Backend {
@@ -37,6 +46,20 @@ struct Backend {
     bool (*compile)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
                     size_t nbytes, KernelSym *sym, int n, void **module);
     void (*unload)(Backend *backend, jot_Ctx *ctx, void *module);
+    /* Find sym->name, whose text is sym->text, among what was compiled before and kept. *module NULL:
+     * anywhere; *module and *unit, the text it was made of, are new then (unit in ctx's memory, a 0
+     * behind). Else in that module, which `unit` came with. NULL function: nothing is kept. */
+    bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
+    /* Two tiers (backends/cpu.c). quick: compiles at once to slower code; NULL: there is one tier.
+     * start: `compile`, but beside the program; the text and the symbols are copied; NULL: not now,
+     * `compile` will do. look: how it goes; wait: for its end; *left: seconds that it will still take,
+     * by estimate. end: the job's last use; if it is done, sym[0..n) get their functions and *module
+     * is the caller's (sym NULL: nobody wants them any more). */
+    Backend *quick;
+    CompileJob *(*start)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
+                         size_t nbytes, const KernelSym *sym, int n);
+    JobState (*look)(Backend *backend, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
+    void (*end)(Backend *backend, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
     /* Have [0, count) run in pieces, several at a time, and wait. NULL: nothing runs at a time. */
     void (*parallel)(Backend *backend, int64_t count, ParallelFn *body, void *arg);
     int workers;           /* worker numbers are below this; 0 counts as 1 */

@@ -208,18 +208,19 @@ cache_sums(CacheHead *head, const Bytes part[3])
     }
 }
 
-static void
-cache_name(Bytes key, Bytes text, char name[40])
+JOT_FN void
+jot_cache_name(Bytes key, Bytes text, char name[CACHE_NAME])
 {
     uint64_t a = jot_hash(jot_hash(1, key.p, key.n), text.p, text.n);
     uint64_t b = cache_fnv(cache_fnv(0xcbf29ce484222325u, key), text);
 
-    snprintf(name, 40, "%016llx%016llx.jot", (unsigned long long)a, (unsigned long long)b);
+    snprintf(name, CACHE_NAME, "%016llx%016llx.jot", (unsigned long long)a, (unsigned long long)b);
 }
 
-/* Take the object out of an entry's bytes if the entry is whole and the one asked for. */
+/* Take the object out of an entry's bytes if the entry is whole and the one asked for; a text that is
+ * not known (NULL) is taken out, too. */
 static bool
-cache_check(Bytes entry, Bytes key, Bytes text, Bytes *object)
+cache_check(Bytes entry, Bytes key, Bytes *text, Bytes *object)
 {
     CacheHead head, want;
     Bytes part[3];
@@ -228,20 +229,22 @@ cache_check(Bytes entry, Bytes key, Bytes text, Bytes *object)
         return false;
     memcpy(&head, entry.p, sizeof head);
     if (memcmp(head.magic, cache_magic, sizeof head.magic) || head.key_nbytes != key.n
-        || head.text_nbytes != text.n || head.object_nbytes > CACHE_MOST
-        || entry.n != sizeof head + key.n + text.n + head.object_nbytes)
+        || head.text_nbytes > CACHE_MOST || (text->p && head.text_nbytes != text->n)
+        || head.object_nbytes > CACHE_MOST
+        || entry.n != sizeof head + key.n + head.text_nbytes + head.object_nbytes)
         return false;
     part[0].p = entry.p + sizeof head;
     part[0].n = key.n;
     part[1].p = part[0].p + key.n;
-    part[1].n = text.n;
-    part[2].p = part[1].p + text.n;
+    part[1].n = (size_t)head.text_nbytes;
+    part[2].p = part[1].p + part[1].n;
     part[2].n = (size_t)head.object_nbytes;
     want = head;
     cache_sums(&want, part);
     if (want.sum[0] != head.sum[0] || want.sum[1] != head.sum[1]
-        || memcmp(part[0].p, key.p, key.n) || memcmp(part[1].p, text.p, text.n))
+        || memcmp(part[0].p, key.p, key.n) || (text->p && memcmp(part[1].p, text->p, text->n)))
         return false;
+    *text = part[1];
     *object = part[2];
     return true;
 }
@@ -257,27 +260,62 @@ jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
     return jot_host_read(ctx, path, CACHE_MOST, entry);
 }
 
+static bool
+cache_copy(jot_Ctx *ctx, Bytes from, Bytes *to)
+{
+    to->p = jot_mem_new(&ctx->mem, from.n + 1, 1);
+    to->n = to->p ? from.n : 0;
+    if (to->p)
+        memcpy(to->p, from.p, from.n);
+    return to->p != NULL;
+}
+
+JOT_FN bool
+jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *text, Bytes *object)
+{
+    Bytes entry, part[2] = {{NULL, 0}, {NULL, 0}};
+    char is[CACHE_NAME] = "";
+    bool ok;
+
+    text->p = object->p = NULL;
+    text->n = object->n = 0;
+    if (strlen(name) + 1 > CACHE_NAME || strchr(name, '/')
+        || !jot_cache_read(cache, ctx, name, &entry))
+        return false; /* tidied away, perhaps */
+    ok = cache_check(entry, key, &part[0], &part[1]);
+    if (ok)
+        jot_cache_name(key, part[0], is);
+    if (ok && !strcmp(is, name)) {
+        ok = cache_copy(ctx, part[0], text) && cache_copy(ctx, part[1], object);
+        utimensat(cache->fd, name, NULL, AT_SYMLINK_NOFOLLOW); /* it was used */
+    } else {
+        ok = false;
+        jot_host_log(ctx, "jot: %s/%s is damaged or another unit's: compiling again\n", cache->dir,
+                     name);
+    }
+    if (!ok)
+        jot_bytes_free(ctx, text);
+    jot_bytes_free(ctx, &entry);
+    return ok;
+}
+
 JOT_FN bool
 jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object)
 {
     Bytes entry, found;
-    char name[40];
+    char name[CACHE_NAME];
     bool ok;
 
     object->p = NULL;
     object->n = 0;
     if (cache->fd < 0)
         return false;
-    cache_name(key, text, name);
+    jot_cache_name(key, text, name);
     if (!jot_cache_read(cache, ctx, name, &entry))
         return false;
-    ok = cache_check(entry, key, text, &found);
+    ok = cache_check(entry, key, &text, &found);
     if (ok) {
-        object->p = jot_mem_new(&ctx->mem, found.n + 1, 1);
-        object->n = found.n;
-        ok = object->p != NULL;
-        if (ok)
-            memcpy(object->p, found.p, found.n);
+        ok = cache_copy(ctx, found, object);
         utimensat(cache->fd, name, NULL, AT_SYMLINK_NOFOLLOW); /* it was used */
     } else {
         jot_host_log(ctx, "jot: %s/%s is damaged or another kernel's: compiling again\n",
@@ -345,7 +383,7 @@ jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object)
 {
     Bytes part[4];
     CacheHead head;
-    char name[40];
+    char name[CACHE_NAME];
 
     if (cache->fd < 0)
         return;
@@ -360,7 +398,7 @@ jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object)
     cache_sums(&head, part + 1);
     part[0].p = (char *)&head;
     part[0].n = sizeof head;
-    cache_name(key, text, name);
+    jot_cache_name(key, text, name);
     cache_put(cache, ctx, name, part, 4);
 }
 

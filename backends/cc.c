@@ -30,24 +30,21 @@ typedef struct {
     char *cc;              /* path of the compiler */
     size_t cc_nbytes;
     Cache cache;
-    Text key;              /* what an object depends on besides its text */
+    Text key;              /* what an object depends on besides its text; empty: not asked yet */
+    HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
 } CcState;
 
 /* ---- flags -------------------------------------------------------------------------------- */
 
-/* Scalar kernels are strict C99; several lanes are spelled with GNU vector types. */
-static const char *
-cc_standard(const jot_Ctx *ctx)
-{
-    return ctx->config.lanes > 1 ? "-std=gnu99" : "-std=c99";
-}
+/* Scalar kernels are strict C99 and leave the vectors to the compiler: -O3 runs chains of exp 6
+ * times, products 4 times as fast as -O2, for twice the time of compiling. Text that has GNU vectors
+ * of its own gains nothing by it. */
+static const char *const cc_kinds[2][2] = { { "-std=c99", "-O3" }, { "-std=gnu99", "-O2" } };
 
-/* Scalar text leaves the vectors to the compiler: -O3 runs chains of exp 6 times, products 4 times as
- * fast as -O2, for twice the time of compiling. Text that has vectors of its own gains nothing by it. */
-static const char *
-cc_level(const jot_Ctx *ctx)
+static int
+cc_kind(Bytes text)
 {
-    return ctx->config.lanes > 1 ? "-O2" : "-O3";
+    return strstr(text.p, "vector_size(") != NULL;
 }
 
 /* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w:
@@ -79,14 +76,13 @@ enum { CC_FLAGS = sizeof cc_flags / sizeof *cc_flags };
 
 /* Fills argv (of CC_FLAGS + 8). */
 static void
-cc_command(const jot_Ctx *ctx, const CcState *cc, const char **argv, const char *from,
-           const char *to)
+cc_command(const CcState *cc, int kind, const char **argv, const char *from, const char *to)
 {
     int n = 0, i;
 
     argv[n++] = cc->cc;
-    argv[n++] = cc_standard(ctx);
-    argv[n++] = cc_level(ctx);
+    argv[n++] = cc_kinds[kind][0];
+    argv[n++] = cc_kinds[kind][1];
     for (i = 0; cc_flags[i]; i++)
         argv[n++] = cc_flags[i];
     argv[n++] = "-o";
@@ -136,7 +132,7 @@ cc_ask_version(jot_Ctx *ctx, const CcState *cc, Bytes *answer)
     if (!jot_work_open(ctx, &work, cc->cache.dir))
         return false;
     jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
-    ok = jot_host_spawn(argv, messages, &status) && status == 0
+    ok = jot_host_spawn(argv, messages, cc->child, &status) && status == 0
       && jot_host_read(ctx, messages, 4096, answer);
     jot_work_close(&work);
     return ok;
@@ -156,7 +152,7 @@ cc_is_script(jot_Ctx *ctx, const CcState *cc)
 /* The version goes into the key. A program that has not changed since it was asked is not asked
  * again: starting it takes longer than all the rest of opening a context. */
 static bool
-cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st)
+cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask)
 {
     static char question[] = "--version";
     Bytes key, program, answer = {0};
@@ -174,7 +170,7 @@ cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st)
     script |= text.n >= text.cap;
     known = !script && jot_cache_find(&cc->cache, ctx, key, program, &answer);
     if (!known)
-        ok = cc_ask_version(ctx, cc, &answer);
+        ok = (ask || script) && cc_ask_version(ctx, cc, &answer);
     if (ok && !known && !script)
         jot_cache_keep(&cc->cache, ctx, key, program, answer);
     if (ok)
@@ -208,19 +204,26 @@ cc_machine(jot_Ctx *ctx, CcState *cc)
 }
 
 static bool
-cc_identify(jot_Ctx *ctx, CcState *cc)
+cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
 {
     const char *argv[CC_FLAGS + 8];
     struct stat st;
+    int kind;
 
+    cc->key.n = 0;
     memset(&st, 0, sizeof st);
     if (stat(cc->cc, &st))
         return false;
-    cc_command(ctx, cc, argv, "in", "out");
-    cc_command_text(argv, &cc->key);
-    jot_text_f(&cc->key, "\nsize %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
-    if (!cc_version(ctx, cc, &st))
+    for (kind = 0; kind < 2; kind++) { /* the text says which of them it is compiled with */
+        cc_command(cc, kind, argv, "in", "out");
+        cc_command_text(argv, &cc->key);
+        jot_text_f(&cc->key, "\n");
+    }
+    jot_text_f(&cc->key, "size %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
+    if (!cc_version(ctx, cc, &st, ask)) {
+        cc->key.n = 0;
         return false;
+    }
     cc_machine(ctx, cc);
     return true;
 }
@@ -241,17 +244,17 @@ cc_close(Backend *backend, jot_Ctx *ctx)
     backend->state = NULL;
 }
 
-/* Try one name. */
+/* Try one name. Without `ask` it is enough that there is such a program. */
 static bool
-cc_try(jot_Ctx *ctx, CcState *cc, const char *name, char *why, size_t why_nbytes)
+cc_try(jot_Ctx *ctx, CcState *cc, const char *name, bool ask, char *why, size_t why_nbytes)
 {
-    cc->key.n = 0;
+    jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     cc->cc = jot_host_which(ctx, name, &cc->cc_nbytes);
     if (!cc->cc) {
         snprintf(why, why_nbytes, "no C compiler: %s is not there or not a program", name);
         return false;
     }
-    if (cc_identify(ctx, cc))
+    if (cc_identify(ctx, cc, ask) || !ask)
         return true;
     snprintf(why, why_nbytes,
              "%s does not run: %s --version fails, or no temporary directory can be made",
@@ -261,18 +264,27 @@ cc_try(jot_Ctx *ctx, CcState *cc, const char *name, char *why, size_t why_nbytes
     return false;
 }
 
+/* The compiler that was asked for by name; NULL: any. */
+static const char *
+cc_wanted(const jot_Ctx *ctx)
+{
+    const char *name = ctx->config.cc ? ctx->config.cc : jot_host_env(ctx, "JOT_CC");
+
+    return name && *name ? name : NULL;
+}
+
 static bool
-cc_find(jot_Ctx *ctx, CcState *cc, char *why, size_t why_nbytes)
+cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes)
 {
     static const char *const names[] = { "cc", "gcc", "clang" };
-    const char *name = ctx->config.cc ? ctx->config.cc : jot_host_env(ctx, "JOT_CC");
+    const char *name = cc_wanted(ctx);
     char first[200] = "";
     size_t i;
 
-    if (name && *name)
-        return cc_try(ctx, cc, name, why, why_nbytes);
+    if (name)
+        return cc_try(ctx, cc, name, true, why, why_nbytes);
     for (i = 0; i < sizeof names / sizeof *names; i++) {
-        if (cc_try(ctx, cc, names[i], why, why_nbytes))
+        if (cc_try(ctx, cc, names[i], ask, why, why_nbytes))
             return true;
         if (strstr(why, "does not run") && !*first)
             snprintf(first, sizeof first, "%s", why);
@@ -282,8 +294,9 @@ cc_find(jot_Ctx *ctx, CcState *cc, char *why, size_t why_nbytes)
     return false;
 }
 
-static jot_Status
-cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
+JOT_FN jot_Status
+jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
+            size_t why_nbytes)
 {
     CcState *cc = jot_mem_new(&ctx->mem, 1, sizeof *cc);
 
@@ -293,19 +306,27 @@ cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
     }
     backend->state = cc;
     cc->key.mem = &ctx->mem;
+    cc->child = child;
     jot_cache_open(&cc->cache, ctx);
-    if (!cc_find(ctx, cc, why, why_nbytes)) {
+    if (!cc_find(ctx, cc, ask, why, why_nbytes)) {
         cc_close(backend, ctx);
-        return JOT_EDEVICE;
+        return cc_wanted(ctx) ? JOT_EUSE : JOT_EDEVICE;
     }
-    if (cc->key.n >= cc->key.cap) { /* cut off: memory was refused, and half a key is no key */
+    if (cc->key.n && cc->key.n >= cc->key.cap) { /* memory was refused, and half a key is no key */
         snprintf(why, why_nbytes, "out of memory");
         cc_close(backend, ctx);
         return JOT_EMEM;
     }
-    jot_machine_look_up(&cc->cache, ctx);
+    if (!child) /* beside the program nobody plans, and nobody can measure */
+        jot_machine_look_up(&cc->cache, ctx);
     backend->dialect = ctx->config.lanes > 1 ? "gnu" : "c";
     return JOT_OK;
+}
+
+static jot_Status
+cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
+{
+    return jot_cc_open(backend, ctx, true, NULL, why, why_nbytes);
 }
 
 /* ---- compile ------------------------------------------------------------------------------ */
@@ -352,7 +373,8 @@ cc_is_full(Bytes messages)
 }
 
 static CcResult
-cc_run(jot_Ctx *ctx, const char *what, const char **argv, const char *messages_path)
+cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
+       const char *messages_path)
 {
     char *args[CC_FLAGS + 8]; /* posix_spawn does not write to them, but does not say so */
     Bytes messages = {0};
@@ -361,7 +383,7 @@ cc_run(jot_Ctx *ctx, const char *what, const char **argv, const char *messages_p
     int status;
 
     memcpy(args, argv, sizeof args);
-    if (!jot_host_spawn(args, messages_path, &status)) {
+    if (!jot_host_spawn(args, messages_path, cc->child, &status)) {
         snprintf(problem, sizeof problem, "the C compiler did not start: %s", strerror(errno));
         cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
         return CC_FAILED;
@@ -419,6 +441,58 @@ cc_load(jot_Ctx *ctx, const WorkDir *work, const char *what, const char *from, K
     return true;
 }
 
+static Bytes
+cc_bytes(const char *s, size_t n)
+{
+    Bytes bytes;
+
+    bytes.p = (char *)(uintptr_t)s;
+    bytes.n = n;
+    return bytes;
+}
+
+static Bytes
+cc_key(const CcState *cc)
+{
+    return cc_bytes(cc->key.s, cc->key.n);
+}
+
+/* ---- kernels by themselves ---------------------------------------------------------------- */
+
+/* A text of many kernels is one entry of the cache, and each kernel an entry that names it: a program
+ * that changes one kernel finds the others.
+ *
+ *     "kernel" key | text of the kernel | name of the unit         key | text of the unit | object */
+static bool
+cc_kernel_key(jot_Ctx *ctx, const CcState *cc, Text *key)
+{
+    memset(key, 0, sizeof *key);
+    key->mem = &ctx->mem;
+    jot_text_f(key, "kernel\n%s", cc->key.s);
+    if (key->n == cc->key.n + 7)
+        return true;
+    jot_text_free(key);
+    return false;
+}
+
+static void
+cc_keep_kernels(jot_Ctx *ctx, CcState *cc, Bytes text, const KernelSym *sym, int n)
+{
+    char unit[CACHE_NAME];
+    Text key;
+    int i;
+
+    if (!cc_kernel_key(ctx, cc, &key))
+        return;
+    jot_cache_name(cc_key(cc), text, unit);
+    for (i = 0; i < n; i++)
+        if (sym[i].text)
+            jot_cache_keep(&cc->cache, ctx, cc_bytes(key.s, key.n),
+                           cc_bytes(sym[i].text, strlen(sym[i].text)),
+                           cc_bytes(unit, strlen(unit)));
+    jot_text_free(&key);
+}
+
 /* Compile in one work directory. */
 static CcResult
 cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, Bytes text,
@@ -426,7 +500,7 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
 {
     const char *argv[CC_FLAGS + 8] = {0};
     char from[600], to[600], messages[600];
-    Bytes object, key;
+    Bytes object;
     Text command = {0};
     CcResult result;
 
@@ -435,8 +509,8 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     jot_work_path(work, WORK_MESSAGES, messages, sizeof messages);
     if (!jot_host_write(from, text.p, text.n))
         return CC_NO_ROOM;
-    cc_command(ctx, cc, argv, from, to);
-    result = cc_run(ctx, what, argv, messages);
+    cc_command(cc, cc_kind(text), argv, from, to);
+    result = cc_run(ctx, cc, what, argv, messages);
     if (result != CC_DONE)
         return result;
     command.mem = &ctx->mem;
@@ -444,10 +518,9 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     if (!cc_load(ctx, work, what, command.n < command.cap ? command.s : cc->cc, sym, n, module))
         result = CC_FAILED;
     jot_text_free(&command);
-    key.p = cc->key.s;
-    key.n = cc->key.n;
     if (result == CC_DONE && cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
-        jot_cache_keep(&cc->cache, ctx, key, text, object);
+        jot_cache_keep(&cc->cache, ctx, cc_key(cc), text, object);
+        cc_keep_kernels(ctx, cc, text, sym, n);
         jot_bytes_free(ctx, &object);
     }
     return result;
@@ -498,15 +571,14 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
            KernelSym *sym, int n, void **module)
 {
     CcState *cc = backend->state;
-    Bytes source, key, object;
+    Bytes source = cc_bytes(text, nbytes), object;
+    char why[256];
     bool ok = false;
 
-    source.p = (char *)(uintptr_t)text;
-    source.n = nbytes;
-    key.p = cc->key.s;
-    key.n = cc->key.n;
     *module = NULL;
-    if (jot_cache_find(&cc->cache, ctx, key, source, &object)) {
+    if (!cc->key.n && !cc_find(ctx, cc, true, why, sizeof why))
+        return jot_fail(ctx, JOT_EDEVICE, "%s: %s", what, why);
+    if (jot_cache_find(&cc->cache, ctx, cc_key(cc), source, &object)) {
         ok = cc_load_cached(ctx, cc, object, sym, n, module);
         jot_bytes_free(ctx, &object);
     }
@@ -522,9 +594,58 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
     return ok;
 }
 
+/* The unit that holds a kernel, loaded, with its text. */
+static bool
+cc_recall_unit(jot_Ctx *ctx, CcState *cc, KernelSym *sym, void **module, Text *unit)
+{
+    Bytes name = {NULL, 0}, text = {NULL, 0}, object;
+    Text key;
+    bool ok = false;
+
+    if (!cc_kernel_key(ctx, cc, &key))
+        return false;
+    if (jot_cache_find(&cc->cache, ctx, cc_bytes(key.s, key.n),
+                       cc_bytes(sym->text, strlen(sym->text)), &name)
+        && jot_cache_unit(&cc->cache, ctx, cc_key(cc), name.p, &text, &object)) {
+        ok = strstr(text.p, sym->text) && cc_load_cached(ctx, cc, object, sym, 1, module);
+        jot_bytes_free(ctx, &object);
+    }
+    if (ok) {
+        unit->mem = &ctx->mem;
+        unit->s = text.p;
+        unit->n = text.n;
+        unit->cap = text.n + 1;
+    } else {
+        jot_bytes_free(ctx, &text);
+    }
+    jot_bytes_free(ctx, &name);
+    jot_text_free(&key);
+    return ok;
+}
+
+static bool
+cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit)
+{
+    CcState *cc = backend->state;
+    bool ok;
+
+    if (cc->cache.fd < 0 || (!cc->key.n && !cc_identify(ctx, cc, false)))
+        return false;
+    if (*module) {
+        void *p = strstr(unit->s, sym->text) ? dlsym(*module, sym->name) : NULL;
+
+        memcpy(&sym->fn, &p, sizeof p);
+        ok = p != NULL;
+    } else {
+        ok = cc_recall_unit(ctx, cc, sym, module, unit);
+    }
+    ctx->stats.cache_hits += ok;
+    return ok;
+}
+
 const Backend jot_backend_cc = {
-    "cc", "c", 30, cc_open, cc_close, cc_compile, cc_unload,
-    NULL, 0, NULL, NULL /* the pool's: core.c attaches one */
+    .name = "cc", .dialect = "c", .rank = 30, .open = cc_open, .close = cc_close,
+    .compile = cc_compile, .unload = cc_unload, .recall = cc_recall /* core.c attaches a pool */
 };
 
 #endif

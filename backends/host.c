@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -237,9 +238,13 @@ extern char **environ;
 /* The child starts with no signal blocked and hears of its own children, whatever the host does: a
  * compiler driver waits for the compiler proper. */
 static bool
-host_spawn_signals(posix_spawnattr_t *attr)
+host_spawn_signals(posix_spawnattr_t *attr, bool group)
 {
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     sigset_t set;
+
+    if (group) /* number 0: its own */
+        flags |= POSIX_SPAWN_SETPGROUP;
 
     sigemptyset(&set);
     if (posix_spawnattr_setsigmask(attr, &set))
@@ -247,13 +252,78 @@ host_spawn_signals(posix_spawnattr_t *attr)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGPIPE);
     return !posix_spawnattr_setsigdefault(attr, &set)
-        && !posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        && !posix_spawnattr_setflags(attr, flags);
+}
+
+struct HostChild {
+    pthread_mutex_t lock;
+    pid_t pid;  /* running, and not waited for yet; 0: none */
+    bool stop;
+};
+
+JOT_FN HostChild *
+jot_host_child_new(void)
+{
+    HostChild *child = calloc(1, sizeof *child);
+
+    if (child)
+        pthread_mutex_init(&child->lock, NULL);
+    return child;
+}
+
+/* It leads a process group of its own: a compiler's driver has children. */
+JOT_FN void
+jot_host_child_stop(HostChild *child)
+{
+    pthread_mutex_lock(&child->lock);
+    child->stop = true;
+    if (child->pid > 0)
+        kill(-child->pid, SIGTERM);
+    pthread_mutex_unlock(&child->lock);
+}
+
+JOT_FN void
+jot_host_child_free(HostChild *child)
+{
+    if (!child)
+        return;
+    pthread_mutex_destroy(&child->lock);
+    free(child);
+}
+
+/* Start it, unless it is not wanted any more. Returns errno's value. */
+static int
+host_child_start(HostChild *child, char *const *argv, posix_spawn_file_actions_t *files,
+                 posix_spawnattr_t *attr, pid_t *pid)
+{
+    int why;
+
+    if (!child)
+        return posix_spawn(pid, argv[0], files, attr, argv, environ);
+    pthread_mutex_lock(&child->lock);
+    why = child->stop ? ECANCELED : posix_spawn(pid, argv[0], files, attr, argv, environ);
+    child->pid = why ? 0 : *pid;
+    pthread_mutex_unlock(&child->lock);
+    return why;
+}
+
+/* It ended, but its number is still taken: nobody else gets a signal that is meant for it. */
+static void
+host_child_ended(HostChild *child)
+{
+    siginfo_t info;
+
+    while (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT) && errno == EINTR)
+        ;
+    pthread_mutex_lock(&child->lock);
+    child->pid = 0;
+    pthread_mutex_unlock(&child->lock);
 }
 
 /* Messages go to a file, not through a pipe: a pipe's writing end could be inherited by a child
  * that another thread starts at the same moment, and then reading would wait for that child too. */
 JOT_FN bool
-jot_host_spawn(char *const *argv, const char *messages, int *status)
+jot_host_spawn(char *const *argv, const char *messages, HostChild *other, int *status)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
@@ -267,7 +337,7 @@ jot_host_spawn(char *const *argv, const char *messages, int *status)
         posix_spawn_file_actions_destroy(&files);
         return false;
     }
-    why = host_spawn_signals(&attr) ? 0 : ENOMEM;
+    why = host_spawn_signals(&attr, other != NULL) ? 0 : ENOMEM;
     if (!why)
         why = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     if (!why)
@@ -276,12 +346,14 @@ jot_host_spawn(char *const *argv, const char *messages, int *status)
     if (!why)
         why = posix_spawn_file_actions_adddup2(&files, 1, 2);
     if (!why)
-        why = posix_spawn(&child, argv[0], &files, &attr, argv, environ);
+        why = host_child_start(other, argv, &files, &attr, &child);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&files);
     errno = why;
     if (why)
         return false;
+    if (other)
+        host_child_ended(other);
     while (waitpid(child, status, 0) < 0) {
         if (errno != EINTR) {
             *status = 0;

@@ -36,10 +36,16 @@ JOT_FN bool jot_host_write_fd(int fd, const void *p, size_t nbytes); /* all of i
 /* A new file that only this user can read. */
 JOT_FN bool jot_host_write(const char *path, const void *p, size_t nbytes);
 
+/* A child process that another thread may end. */
+typedef struct HostChild HostChild;
+JOT_FN HostChild *jot_host_child_new(void); /* in malloc's memory; NULL: none left */
+JOT_FN void jot_host_child_stop(HostChild *child); /* the one that runs, and any that follows */
+JOT_FN void jot_host_child_free(HostChild *child);
 /* Run argv[0] (a path: nothing is searched and no shell is involved) with no input; its output and
  * its messages go to the file `messages`. False: it could not be started. *status is what waitpid
- * says; 0 when the program ignores SIGCHLD, so that nobody learns it. */
-JOT_FN bool jot_host_spawn(char *const *argv, const char *messages, int *status);
+ * says; 0 when the program ignores SIGCHLD, so that nobody learns it. child, unless NULL: by which
+ * another thread may end it. */
+JOT_FN bool jot_host_spawn(char *const *argv, const char *messages, HostChild *child, int *status);
 /* A program on PATH (or a path with a '/') that may be executed; NULL: none. In ctx's memory. */
 JOT_FN char *jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes);
 
@@ -65,6 +71,12 @@ typedef struct { int fd; char dir[512]; } Cache;
  * writable) the cache is empty and stays so; the log says why. */
 JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx);
 JOT_FN void jot_cache_close(Cache *cache);
+/* The name of an entry, its file's. */
+enum { CACHE_NAME = 40 };
+JOT_FN void jot_cache_name(Bytes key, Bytes text, char name[CACHE_NAME]);
+/* The entry of a name, if it is one of this key: text and object. */
+JOT_FN bool jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *text,
+                           Bytes *object);
 /* The object made from `text` by what `key` describes (compiler, flags, machine), or false. */
 JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object);
 /* Keep an object. Failing (a full disk) is no error: the log says why. */
@@ -78,7 +90,23 @@ JOT_FN void jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes 
  * Without a cache they stay as they are. */
 JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx);
 
-extern const Backend jot_backend_tcc, jot_backend_cc;
+/* The cc backend. Without `ask` a compiler whose version is not in the cache is asked only when
+ * there is something to compile, so that opening takes no time. JOT_EUSE: config.cc or JOT_CC names
+ * a compiler that is none. */
+JOT_FN jot_Status jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
+                              size_t why_nbytes);
+
+/* ---- compiling beside the program (jobs.c) ---- */
+
+typedef struct Jobs Jobs;
+JOT_FN Jobs *jot_jobs_open(jot_Ctx *ctx); /* NULL: no memory; threads start with the first job */
+JOT_FN void jot_jobs_close(Jobs *jobs, jot_Ctx *ctx); /* ends what still runs */
+JOT_FN CompileJob *jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, const char *text,
+                                  size_t nbytes, const KernelSym *sym, int n);
+JOT_FN JobState jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
+JOT_FN void jot_jobs_end(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
+
+extern const Backend jot_backend_cpu, jot_backend_tcc, jot_backend_cc;
 
 #endif
 extern const Backend jot_backend_interp;

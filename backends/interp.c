@@ -489,5 +489,5 @@ jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t
 
 extern const Backend jot_backend_interp;
 const Backend jot_backend_interp = {
-    "interp", NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL
+    .name = "interp"
 };

@@ -3,15 +3,16 @@
  *
  *     group -> Kernel -> Sched -> "void jot_k_0000000000000000(...)" -> hash -> found, or fresh
  *
- * The text is printed under a placeholder of a name; its hash is the name that goes in. All fresh
- * kernels of a plan are compiled as one text, user code apart: two users' helpers may have one
- * name.
+ * The text is printed under a placeholder of a name; its hash is the name that goes in. Where the
+ * backend has a quick tier and the kernel's function is not there yet, the group is printed a second
+ * time, with the plain schedule as strict C99: a compiler that does not optimise gains nothing by
+ * vectors and unrolled copies.
  *
- * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_make.c. */
+ * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_compile.c. */
 #include "backends/plan_parts.h"
 #include "ops/code.h"
 
-#define KERNEL_NO_NAME "jot_k_0000000000000000"
+#define KERNEL_NO_NAME PLAN_NO_NAME
 
 /* ---- variables ---------------------------------------------------------------------------- */
 
@@ -106,22 +107,24 @@ kernel_describe(const Make *m, uint32_t group, char *what, size_t nbytes)
 }
 
 static PlanKernel *
-kernel_known(jot_Ctx *ctx, const Text *text, uint64_t hash)
+kernel_known(jot_Ctx *ctx, const Text *text, uint64_t hash, PlanTier tier)
 {
     PlanKernel *k = ctx->plans->kernels[hash % PLAN_BUCKETS];
 
-    while (k && (k->hash != hash || k->nbytes != text->n || memcmp(k->text, text->s, text->n)))
+    while (k && (k->hash != hash || k->tier != tier || k->nbytes != text->n
+                 || memcmp(k->text, text->s, text->n)))
         k = k->next;
     return k;
 }
 
-/* The kernel of this text, with a reference for the caller; a fresh one is noted for compiling. */
+/* The kernel of this text, with a reference for the caller; a fresh one is noted for compiling, unless
+ * it is found on disk. */
 static PlanKernel *
-kernel_share(Make *m, const Text *text, const char *what, bool code)
+kernel_share(Make *m, const Text *text, const char *what, bool code, PlanTier tier)
 {
     jot_Ctx *ctx = m->ctx;
     uint64_t hash = jot_hash(code, text->s, text->n);
-    PlanKernel *k = kernel_known(ctx, text, hash);
+    PlanKernel *k = kernel_known(ctx, text, hash, tier);
     Text name = {NULL, NULL, 0, 0};
     int i;
 
@@ -141,6 +144,7 @@ kernel_share(Make *m, const Text *text, const char *what, bool code)
     k->hash = hash;
     k->refs = 1;
     k->code = code;
+    k->tier = (uint8_t)tier;
     name.s = k->name;
     name.cap = sizeof k->name;
     jot_text_f(&name, "jot_k_");
@@ -149,7 +153,9 @@ kernel_share(Make *m, const Text *text, const char *what, bool code)
     memcpy(k->what, what, jot_str_len(what) + 1);
     k->next = ctx->plans->kernels[hash % PLAN_BUCKETS];
     ctx->plans->kernels[hash % PLAN_BUCKETS] = k;
-    m->fresh.v[m->fresh.n++] = k;
+    jot_plan_recall(m, k);
+    if (!k->fn)
+        m->fresh.v[m->fresh.n++] = k;
     return k;
 }
 
@@ -164,9 +170,11 @@ kernel_refused(Make *m, Text *why, const char *what)
 
 /* Schedule and print. `plain`: the schedule by rule, whatever the configuration says. */
 static bool
-kernel_print(Make *m, Kernel *k, bool plain, Text *out, EmitInfo *info, Text *why)
+kernel_print(Make *m, Kernel *k, PlanTier tier, bool plain, Text *out, EmitInfo *info, Text *why)
 {
     const jot_Config *c = &m->ctx->config;
+    bool quick = tier == TIER_QUICK;
+    const Dialect *dialect = quick ? jot_dialect_find(m->ctx->backend->quick->dialect) : m->dialect;
     Sched s;
     int order[KERNEL_AXES], n;
     bool ok;
@@ -175,11 +183,12 @@ kernel_print(Make *m, Kernel *k, bool plain, Text *out, EmitInfo *info, Text *wh
         return false;
     n = jot_build_order(k, order);
     memset(&s, 0, sizeof s);
-    ok = plain ? jot_sched_default(&s, k, c->lanes, n, order)
+    ok = plain ? jot_sched_default(&s, k, quick ? 1 : c->lanes, n, order)
                : jot_sched_random(&s, k, c->lanes,
                                   jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
     ok = ok && jot_sched_verify(&s, why)
-      && jot_emit_dump(k, &s, m->dialect, KERNEL_NO_NAME, c->dump, &m->dump, out, info, why);
+      && jot_emit_dump(k, &s, dialect, KERNEL_NO_NAME, quick ? NULL : c->dump, &m->dump, out, info,
+                       why);
     jot_sched_close(&s);
     return ok;
 }
@@ -214,12 +223,12 @@ kernel_work(const Kernel *k)
 
 /* Build and print a group; a random schedule too long to print gives way to the plain one. */
 static bool
-kernel_text(Make *m, uint32_t group, const char *what, BuildArgs *args, Text *out, EmitInfo *info,
-            double *work)
+kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args, Text *out,
+            EmitInfo *info, double *work)
 {
     BuildGraph graph;
     Text why = {NULL, NULL, 0, 0};
-    bool plain = !kernel_random(m->ctx->config.schedule), ok = false, again;
+    bool plain = tier == TIER_QUICK || !kernel_random(m->ctx->config.schedule), ok = false, again;
     uint32_t i;
 
     graph.list = &m->s->list;
@@ -238,7 +247,7 @@ kernel_text(Make *m, uint32_t group, const char *what, BuildArgs *args, Text *ou
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             kernel_layouts(m, group, &k, args);
-            ok = kernel_print(m, &k, plain, out, info, &why);
+            ok = kernel_print(m, &k, tier, plain, out, info, &why);
         }
         jot_kernel_close(&k);
         again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;
@@ -317,13 +326,22 @@ kernel_step_args(Make *m, uint32_t group, const BuildArgs *args, size_t shared_n
     return kernel_shared(m, shared_nbytes, step) && kernel_scalars(m, args);
 }
 
+static void
+kernel_step_drop(Make *m, const PlanStep *step)
+{
+    if (step->best.kernel)
+        jot_plan_kernel_unref(m->ctx, step->best.kernel);
+    if (step->quick.kernel)
+        jot_plan_kernel_unref(m->ctx, step->quick.kernel);
+}
+
 static bool
 kernel_push(Make *m, const PlanStep *step)
 {
     Plan *plan = m->plan;
 
     if (!jot_vec_reserve(&m->ctx->mem, plan->steps, 1)) {
-        jot_plan_kernel_unref(m->ctx, step->kernel);
+        kernel_step_drop(m, step);
         return jot_fail_memory(m->ctx, "plan");
     }
     *(PlanStep *)jot_vec_push(&m->ctx->mem, plan->steps) = *step;
@@ -373,9 +391,26 @@ kernel_code_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
     return true;
 }
 
+static void
+kernel_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, bool code,
+              PlanTier tier, const EmitInfo *info)
+{
+    launch->kernel = kernel_share(m, text, what, code, tier);
+    launch->phases = info->phases;
+    memcpy(launch->count, info->steps, sizeof launch->count);
+    launch->scratch_nbytes = info->scratch_nbytes;
+}
+
+static bool
+kernel_wants_quick(const Make *m, const PlanStep *step)
+{
+    return m->ctx->backend->quick && !m->plan->dialect && !step->best.kernel->fn;
+}
+
 static bool
 kernel_code_step(Make *m, uint32_t group, NodeId id)
 {
+    EmitInfo info = {0};
     PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
     const char *name = jot_node(m->ctx, id)->code->name;
@@ -386,16 +421,16 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     t.cap = sizeof what;
     jot_text_f(&t, "code %.*s", 80, name);
     text.mem = &m->ctx->mem;
-    if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &step.count[0]) && text.s)
-        step.kernel = kernel_share(m, &text, what, true);
-    step.phases = 1;
+    info.phases = 1;
+    if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &info.steps[0]) && text.s)
+        kernel_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
     step.work = RUN_SHARED; /* the user says so */
+    if (step.best.kernel && kernel_wants_quick(m, &step))
+        kernel_launch(m, &step.quick, &text, what, true, TIER_QUICK, &info);
     jot_text_free(&text);
-    if (!step.kernel)
+    if (m->ctx->mem.failed || !step.best.kernel || !kernel_code_args(m, group, id, &step)) {
+        kernel_step_drop(m, &step);
         return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
-    if (!kernel_code_args(m, group, id, &step)) {
-        jot_plan_kernel_unref(m->ctx, step.kernel);
-        return false;
     }
     return kernel_push(m, &step);
 }
@@ -452,36 +487,69 @@ kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, 
     return kernel_shared(m, shared_nbytes, step);
 }
 
+static bool
+kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, PlanLaunch *launch,
+                  size_t *shared_nbytes)
+{
+    Text text = {NULL, NULL, 0, 0}, why = {NULL, NULL, 0, 0};
+    EmitInfo info = {0};
+
+    text.mem = why.mem = &m->ctx->mem;
+    if (!kernel_print(m, k, tier, true, &text, &info, &why))
+        kernel_refused(m, &why, what);
+    else
+        kernel_launch(m, launch, &text, what, false, tier, &info);
+    if (info.shared_nbytes > *shared_nbytes)
+        *shared_nbytes = info.shared_nbytes;
+    jot_text_free(&text);
+    jot_text_free(&why);
+    return launch->kernel != NULL;
+}
+
 JOT_FN bool
 jot_plan_own_step(Make *m, Kernel *k, const char *what, uint32_t copy, const uint32_t *var,
                   uint32_t n)
 {
-    Text text = {NULL, NULL, 0, 0}, why = {NULL, NULL, 0, 0};
-    EmitInfo info = {0};
     PlanStep step = {0};
-    size_t dumped = m->dump.n;
+    size_t dumped = m->dump.n, shared_nbytes = 0;
+    bool ok;
 
-    text.mem = why.mem = &m->ctx->mem;
     k->name = jot_arena_copy(&k->arena, what, jot_str_len(what));
     step.work = kernel_work(k);
     step.copy = copy;
-    if (!kernel_print(m, k, true, &text, &info, &why))
-        kernel_refused(m, &why, what);
-    else
-        step.kernel = kernel_share(m, &text, what, false);
+    ok = kernel_own_launch(m, k, what, TIER_BEST, &step.best, &shared_nbytes);
+    if (ok)
+        kernel_dump_name(&m->dump, dumped, step.best.kernel);
+    if (ok && kernel_wants_quick(m, &step) && !jot_tier_waits(&step))
+        ok = kernel_own_launch(m, k, what, TIER_QUICK, &step.quick, &shared_nbytes);
+    if (ok && kernel_own_args(m, var, n, shared_nbytes, &step))
+        return kernel_push(m, &step);
+    kernel_step_drop(m, &step);
+    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+}
+
+/* The same for the quick tier, if there is one and it is of use. */
+static bool
+kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *shared_nbytes)
+{
+    BuildArgs args;
+    EmitInfo info = {0};
+    Text text = {NULL, NULL, 0, 0};
+    double work;
+    bool ok;
+
+    if (!kernel_wants_quick(m, step) || jot_tier_waits(step))
+        return true;
+    memset(&args, 0, sizeof args);
+    text.mem = &m->ctx->mem;
+    ok = kernel_text(m, group, TIER_QUICK, what, &args, &text, &info, &work);
+    if (ok)
+        kernel_launch(m, &step->quick, &text, what, false, TIER_QUICK, &info);
+    if (info.shared_nbytes > *shared_nbytes)
+        *shared_nbytes = info.shared_nbytes;
+    jot_build_free(m->ctx, &args);
     jot_text_free(&text);
-    jot_text_free(&why);
-    step.phases = info.phases;
-    memcpy(step.count, info.steps, sizeof step.count);
-    step.scratch_nbytes = info.scratch_nbytes;
-    if (!step.kernel)
-        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
-    kernel_dump_name(&m->dump, dumped, step.kernel);
-    if (!kernel_own_args(m, var, n, info.shared_nbytes, &step)) {
-        jot_plan_kernel_unref(m->ctx, step.kernel);
-        return false;
-    }
-    return kernel_push(m, &step);
+    return ok && step->quick.kernel;
 }
 
 JOT_FN bool
@@ -493,7 +561,7 @@ jot_plan_step(Make *m, uint32_t group)
     EmitInfo info = {0};
     PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
-    size_t dumped = m->dump.n;
+    size_t dumped = m->dump.n, shared_nbytes;
     char what[96];
     bool ok;
 
@@ -505,117 +573,21 @@ jot_plan_step(Make *m, uint32_t group)
     memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
     kernel_describe(m, group, what, sizeof what);
-    ok = kernel_text(m, group, what, &args, &text, &info, &step.work);
+    ok = kernel_text(m, group, TIER_BEST, what, &args, &text, &info, &step.work);
     if (ok)
-        step.kernel = kernel_share(m, &text, what, false);
-    if (step.kernel)
-        kernel_dump_name(&m->dump, dumped, step.kernel);
-    step.phases = info.phases;
-    memcpy(step.count, info.steps, sizeof step.count);
-    step.scratch_nbytes = info.scratch_nbytes;
-    if (step.kernel && !kernel_step_args(m, group, &args, info.shared_nbytes, &step)) {
-        jot_plan_kernel_unref(m->ctx, step.kernel);
-        step.kernel = NULL;
+        kernel_launch(m, &step.best, &text, what, false, TIER_BEST, &info);
+    ok = ok && step.best.kernel;
+    if (ok) {
+        kernel_dump_name(&m->dump, dumped, step.best.kernel);
+        shared_nbytes = info.shared_nbytes;
+        ok = kernel_quick(m, group, what, &step, &shared_nbytes)
+          && kernel_step_args(m, group, &args, shared_nbytes, &step);
     }
     jot_build_free(m->ctx, &args);
     jot_text_free(&text);
-    if (!step.kernel)
-        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
-    return kernel_push(m, &step);
-}
-
-/* ---- compiling ---------------------------------------------------------------------------- */
-
-/* A kernel's text with its name in place of the placeholder. */
-static void
-kernel_write(const PlanKernel *k, Text *out)
-{
-    size_t n = sizeof KERNEL_NO_NAME - 1, from = 0, i;
-
-    for (i = 0; i + n <= k->nbytes; i++)
-        if (k->text[i] == 'j' && !memcmp(k->text + i, KERNEL_NO_NAME, n)) {
-            jot_text_put(out, k->text + from, i - from);
-            jot_text_put(out, k->name, n);
-            from = i + n;
-            i = from - 1;
-        }
-    jot_text_put(out, k->text + from, k->nbytes - from);
-    jot_text_put(out, "\n", 1);
-}
-
-static bool
-kernel_compile_text(Make *m, PlanKernel **k, uint32_t n, const Text *text, const char *what)
-{
-    jot_Ctx *ctx = m->ctx;
-    KernelSym *sym = jot_mem_new(&ctx->mem, n, sizeof *sym);
-    PlanModule *module = sym ? jot_mem_new(&ctx->mem, 1, sizeof *module) : NULL;
-    bool ok = false;
-    uint32_t i;
-
-    for (i = 0; module && i < n; i++)
-        sym[i].name = k[i]->name;
-    if (module)
-        ok = ctx->backend->compile((Backend *)ctx->backend, ctx, what, text->s, text->n, sym,
-                                   (int)n, &module->code);
-    for (i = 0; ok && i < n; i++) {
-        k[i]->fn = sym[i].fn;
-        k[i]->module = module;
-        module->refs++;
-    }
-    if (!ok)
-        jot_mem_free(&ctx->mem, module, sizeof *module);
-    jot_mem_free(&ctx->mem, sym, n * sizeof *sym);
-    return ok || (ctx->status ? false : jot_fail_memory(ctx, "compile"));
-}
-
-/* Kernels k[0..n) as one text behind their prelude. */
-static bool
-kernel_compile(Make *m, PlanKernel **k, uint32_t n)
-{
-    Mem *mem = &m->ctx->mem;
-    Text body = {NULL, NULL, 0, 0}, text = {NULL, NULL, 0, 0}, what = {NULL, NULL, 0, 0};
-    bool ok;
-    uint32_t i;
-
-    body.mem = text.mem = what.mem = mem;
-    for (i = 0; i < n; i++) {
-        kernel_write(k[i], &body);
-        if (what.n < 600)
-            jot_text_f(&what, "%s%s (%s)", i ? ", " : "", k[i]->name, k[i]->what);
-        else if (i + 1 == n)
-            jot_text_f(&what, ", ... %u kernels", n);
-    }
-    ok = !mem->failed && jot_emit_prelude(m->dialect, body.s, body.n, &text);
     if (ok)
-        jot_text_put(&text, body.s, body.n);
-    if (!ok || mem->failed)
-        ok = m->ctx->status ? false : jot_fail_memory(m->ctx, "compile");
-    else
-        ok = kernel_compile_text(m, k, n, &text, what.s);
-    jot_text_free(&body);
-    jot_text_free(&text);
-    jot_text_free(&what);
-    return ok;
-}
-
-JOT_FN bool
-jot_plan_compile(Make *m)
-{
-    uint32_t i, n = 0;
-
-    for (i = 0; i < m->fresh.n; i++) { /* the library's to the front */
-        PlanKernel *k = m->fresh.v[i];
-
-        if (k->code)
-            continue;
-        m->fresh.v[i] = m->fresh.v[n];
-        m->fresh.v[n++] = k;
-    }
-    if (n && !kernel_compile(m, m->fresh.v, n))
-        return false;
-    for (i = n; i < m->fresh.n; i++)
-        if (!kernel_compile(m, &m->fresh.v[i], 1))
-            return false;
-    return true;
+        return kernel_push(m, &step);
+    kernel_step_drop(m, &step);
+    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
 }
 #undef KERNEL_NO_NAME

@@ -131,11 +131,8 @@ jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel)
         link = &(*link)->next;
     if (*link)
         *link = kernel->next;
-    if (module && !--module->refs) {
-        if (ctx->backend->unload)
-            ctx->backend->unload((Backend *)ctx->backend, ctx, module->code);
-        jot_mem_free(&ctx->mem, module, sizeof *module);
-    }
+    if (module)
+        jot_plan_module_unref(ctx, module);
     jot_mem_free(&ctx->mem, kernel->text, kernel->nbytes);
     jot_mem_free(&ctx->mem, kernel, sizeof *kernel);
 }
@@ -145,9 +142,11 @@ jot_plan_free(jot_Ctx *ctx, Plan *plan)
 {
     uint32_t i;
 
-    for (i = 0; i < plan->steps.n; i++)
-        if (plan->steps.v[i].kernel)
-            jot_plan_kernel_unref(ctx, plan->steps.v[i].kernel);
+    for (i = 0; i < plan->steps.n; i++) {
+        jot_plan_kernel_unref(ctx, plan->steps.v[i].best.kernel);
+        if (plan->steps.v[i].quick.kernel)
+            jot_plan_kernel_unref(ctx, plan->steps.v[i].quick.kernel);
+    }
     for (i = 0; i < plan->codes.n; i++)
         jot_code_unref(ctx, plan->codes.v[i].spec);
     for (i = 0; i < plan->vars.n; i++)

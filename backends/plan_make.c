@@ -3,8 +3,8 @@
  *
  * Nothing here touches a node: a plan that fails is freed and leaves no trace.
  *
- * Read before: backends/plan_parts.h. After: backends/plan_layout.c, plan_kernel.c, plan_memory.c.
- */
+ * Read before: backends/plan_parts.h. After: backends/plan_layout.c, plan_kernel.c, plan_compile.c,
+ * plan_memory.c. */
 #include "backends/plan_parts.h"
 #include "ops/code.h"
 
@@ -92,7 +92,8 @@ make_dump_plan(Make *m)
     for (i = 0; i < p->steps.n; i++) {
         const PlanStep *s = &p->steps.v[i];
 
-        jot_text_f(&t, "  step %u %s (%s):", i, s->kernel->name, s->kernel->what);
+        jot_text_f(&t, "  step %u %s (%s):", i, s->best.kernel->name,
+                   s->best.kernel->what);
         for (k = 0; k < s->narg; k++)
             jot_text_f(&t, " v%u", p->args.v[s->arg + k]);
         jot_text_f(&t, "\n");
@@ -109,7 +110,7 @@ make_steps(Make *m)
     for (g = 1; ok && g <= m->fusion->ngroups; g++)
         ok = jot_plan_step(m, g);
     jot_plan_log(m->ctx, &m->dump);
-    ok = ok && (m->plan->dialect || jot_plan_compile(m)) && jot_plan_memory(m->ctx, m->plan);
+    ok = ok && jot_plan_memory(m->ctx, m->plan) && (m->plan->dialect || jot_plan_compile(m));
     if (ok)
         make_dump_plan(m);
     return ok;
@@ -155,6 +156,7 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     jot_mem_free(&ctx->mem, m.root, s->list.n * sizeof *m.root);
     jot_mem_free(&ctx->mem, m.plain, s->list.n * sizeof *m.plain);
     jot_plan_layouts_free(&m);
+    jot_plan_units_free(&m);
     jot_vec_free(&ctx->mem, m.fresh);
     return ok;
 }

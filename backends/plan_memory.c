@@ -101,9 +101,12 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
         if (end < var->offset + memory_round(var->nbytes))
             end = var->offset + memory_round(var->nbytes);
     }
-    for (i = 0; i < plan->steps.n; i++)
-        if (plan->steps.v[i].scratch_nbytes > scratch)
-            scratch = plan->steps.v[i].scratch_nbytes;
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *s = &plan->steps.v[i];
+
+        scratch = s->best.scratch_nbytes > scratch ? s->best.scratch_nbytes : scratch;
+        scratch = s->quick.scratch_nbytes > scratch ? s->quick.scratch_nbytes : scratch;
+    }
     plan->scratch = end;
     plan->scratch_nbytes = memory_round(scratch);
     plan->block_nbytes = end + plan->scratch_nbytes * workers;

@@ -24,8 +24,19 @@ typedef struct {
     NodeList passing;  /* a function's leaves that have other elements in the next call */
 } Selection;
 
+/* TIER_QUICK: compiled at once, to start with; TIER_BEST: what the program comes to run on. */
+typedef enum { TIER_BEST, TIER_QUICK } PlanTier;
+
+/* What one compile gives, or will give. */
 typedef struct {
+    Backend *backend;  /* whose code it is */
     void *code;        /* the backend's handle */
+    CompileJob *job;   /* it is still being compiled */
+    KernelSym *sym;    /* n: as they come out of the job */
+    uint32_t n;
+    jot_Status status; /* of a job that failed */
+    char *why;         /* ... until it was told */
+    double cost;       /* what the quick tier would take for its steps in the run at hand */
     uint32_t refs;     /* kernels of it that are alive */
 } PlanModule;
 
@@ -39,8 +50,11 @@ struct PlanKernel {
     size_t nbytes;
     char name[PLAN_NAME], what[96];
     bool code;         /* the user's: compiled in a text of its own */
+    uint8_t tier;
     PlanModule *module;
-    KernelFn *fn;
+    uint32_t at;       /* its number there, while that is being compiled */
+    KernelFn *fn;      /* NULL: not there, or not yet */
+    double cost;       /* seconds that TIER_QUICK needs for it in the plan that is being made */
 };
 
 typedef enum { VAR_LEAF, VAR_ASKED, VAR_TEMP, VAR_COPY } PlanVarKind;
@@ -60,11 +74,18 @@ typedef struct {
 
 typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
 
+/* A kernel is shared by its text, which lacks the extents of parallel loops: those are here, one per
+ * phase. */
 typedef struct {
-    PlanKernel *kernel;    /* shared by its text, which lacks the extents of parallel loops: */
+    PlanKernel *kernel;
     int phases;
-    int64_t count[SCHED_PHASES]; /* those are here, one per phase */
+    int64_t count[SCHED_PHASES];
     size_t scratch_nbytes; /* of one worker */
+} PlanLaunch;
+
+typedef struct {
+    PlanLaunch best;       /* once its function is there; until then, or if it never is: */
+    PlanLaunch quick;      /* kernel NULL: there was no need */
     double work;           /* points that it walks: what is worth sharing among threads */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
     uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
@@ -133,7 +154,8 @@ typedef struct {
 } PlanCopied;
 typedef struct { uint32_t group, pos, copy; } PlanRead;
 
-/* plan_kernel.c: the steps of a plan, with their text, and compiling what is new. */
+/* plan_kernel.c: the steps of a plan, with their text. */
+typedef struct { PlanModule *module; Text text; } PlanUnit;
 typedef struct {
     jot_Ctx *ctx;
     const Selection *s;
@@ -148,10 +170,11 @@ typedef struct {
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
     Vec(PlanKernel *) fresh;
+    Vec(PlanUnit) units;   /* found on disk */
     Text dump;
 } Make;
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
-JOT_FN bool jot_plan_compile(Make *m);
+
 /* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
  * PlanStep. */
 JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, uint32_t copy,
@@ -169,6 +192,23 @@ JOT_FN PlanCopied *jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos);
 /* plan_pack.c: steps that write a copy, or the halo of a temporary. */
 JOT_FN bool jot_plan_pack(Make *m, PlanCopied *copy);
 JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
+
+/* plan_compile.c: from kernels' texts to functions. */
+#define PLAN_NO_NAME "jot_k_0000000000000000" /* what a kernel is called in PlanKernel.text */
+JOT_FN bool jot_plan_compile(Make *m);
+/* A fresh kernel that is on disk gets its function. */
+JOT_FN void jot_plan_recall(Make *m, PlanKernel *kernel);
+JOT_FN void jot_plan_units_free(Make *m);
+JOT_FN void jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module);
+
+/* plan_tier.c: which of two tiers runs. */
+JOT_FN double jot_tier_cost(const PlanStep *step); /* seconds that TIER_QUICK needs, by estimate */
+/* Is waiting for the best tier sure to be better than having the quick one, too? */
+JOT_FN bool jot_tier_waits(const PlanStep *step);
+/* Take over what was compiled meanwhile; wait for what this run had better wait for, or cannot do
+ * without (false: that failed, the context has the reason). */
+JOT_FN bool jot_tier_settle(jot_Ctx *ctx, const Plan *plan);
+JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
 
 /* plan_run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
 typedef struct {

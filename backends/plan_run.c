@@ -162,6 +162,7 @@ static void
 run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *bind, bool timed)
 {
     Backend *backend = ctx->backend;
+    const PlanLaunch *launch = jot_tier_launch(step);
     const jot_Scalar *given = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
     void **arg = bind->arg + step->arg;
     unsigned char *scratch = bind->block + plan->scratch;
@@ -173,13 +174,13 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
         return; /* an earlier run's is still good */
     for (i = 0; i < step->narg; i++)
         arg[i] = bind->var[plan->args.v[step->arg + i]];
-    share.fn = step->kernel->fn;
+    share.fn = launch->kernel->fn;
     share.arg = arg;
     share.scalar = given;
     share.scratch = scratch;
     share.scratch_nbytes = plan->scratch_nbytes;
-    for (share.phase = 0; share.phase < step->phases; share.phase++) {
-        int64_t count = step->count[share.phase];
+    for (share.phase = 0; share.phase < launch->phases; share.phase++) {
+        int64_t count = launch->count[share.phase];
 
         if (backend->parallel && count > 1 && step->work >= RUN_SHARED)
             backend->parallel(backend, count, run_share, &share);
@@ -188,7 +189,7 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     }
     ctx->stats.kernels_run++;
     if (timed)
-        run_timed(ctx, step->kernel, start);
+        run_timed(ctx, launch->kernel, start);
 }
 
 JOT_FN uint32_t
@@ -223,6 +224,7 @@ jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind)
     bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
     uint32_t i;
 
+    jot_tier_settle(ctx, plan); /* every step can run already: what fails here was to be better */
     for (i = 0; i < plan->steps.n; i++)
         run_step(ctx, plan, &plan->steps.v[i], bind, timed);
 }

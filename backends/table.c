@@ -6,6 +6,7 @@
 
 const Backend *const jot_backends[] = {
 #ifndef JOT_NO_HOST
+    &jot_backend_cpu,
     &jot_backend_cc,
     &jot_backend_tcc,
 #endif

@@ -288,8 +288,8 @@ tcc_unload(Backend *backend, jot_Ctx *ctx, void *module)
 }
 
 const Backend jot_backend_tcc = {
-    "tcc", "c", 20, tcc_open, tcc_close, tcc_compile, tcc_unload,
-    NULL, 0, NULL, NULL /* the pool's: core.c attaches one */
+    .name = "tcc", .dialect = "c", .rank = 20, .open = tcc_open, .close = tcc_close,
+    .compile = tcc_compile, .unload = tcc_unload /* core.c attaches a pool */
 };
 
 #endif

@@ -156,7 +156,7 @@ doubles(KernelFn *fn)
 static bool
 works(World *w, const char *text)
 {
-    KernelSym sym = { "scale", NULL };
+    KernelSym sym = { .name = "scale" };
     void *module = NULL;
     bool ok = compile(w, text, &sym, 1, &module) && doubles(sym.fn);
 
@@ -207,7 +207,7 @@ test_table(void)
         CHECK(jot_backends[i]->rank < last, "%s", jot_backends[i]->name);
         last = jot_backends[i]->rank;
     }
-    CHECK(i == 3 && !strcmp(jot_backends[2]->name, "interp"), "%d backends", i);
+    CHECK(i >= 4 && !strcmp(jot_backends[i - 1]->name, "interp"), "%d backends", i);
 }
 
 /* ---- both compilers ----------------------------------------------------------------------- */
@@ -241,7 +241,7 @@ test_convert(KernelFn *fn, const char *name)
 static void
 test_compile(const Backend *kind)
 {
-    KernelSym sym[2] = { { "scale", NULL }, { "convert", NULL } };
+    KernelSym sym[2] = { { .name = "scale" }, { .name = "convert" } };
     void *module = NULL;
     World w;
 
@@ -261,7 +261,7 @@ test_compile(const Backend *kind)
 static void
 test_refused(const Backend *kind)
 {
-    KernelSym sym = { "scale", NULL }, none = { "nowhere", NULL };
+    KernelSym sym = { .name = "scale" }, none = { .name = "nowhere" };
     void *module = &sym;
     World w;
 
@@ -366,11 +366,11 @@ test_missing(void)
     setenv("PATH", path, 1);
     free(path);
     setenv("JOT_CC", "no-such-compiler", 1);
-    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_EDEVICE, "no-such-compiler opened");
+    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_EUSE, "no-such-compiler opened");
     CHECK(strstr(w.why, "no-such-compiler"), "%s", w.why);
     world_close(&w);
     setenv("JOT_CC", "/bin/false", 1);
-    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_EDEVICE, "/bin/false opened");
+    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_EUSE, "/bin/false opened");
     CHECK(strstr(w.why, "/bin/false"), "%s", w.why);
     world_close(&w);
     unsetenv("JOT_CC");

@@ -280,7 +280,7 @@ test_nodes(void)
 static KernelFn *
 compiled(jot_Ctx *c, const char *text, void **module)
 {
-    KernelSym sym = {"k0", NULL};
+    KernelSym sym = {.name = "k0"};
     bool ok = c->backend->compile(c->backend, c, "test", text, strlen(text), &sym, 1, module);
 
     return ok ? sym.fn : NULL;

@@ -1,0 +1,160 @@
+/* backends/plan_tier.c - two tiers: which code a step runs on, and when a better one is waited for.
+ *
+ *     quick   there after a fraction of a millisecond, some 5 to 30 times slower
+ *     best    there after a compiler's time, which passes beside the program
+ *
+ *     a unit of the best tier is waited for    if the quick code of its steps would take longer in
+ *                                              this run than the compiler still needs, or if there
+ *                                              is none
+ *     else it is taken over                    before the first run of a plan that finds it done
+ *
+ * So a loss is bounded: who runs on slowly has lost no more than the wait would have been. Functions
+ * change only between two runs of a plan, in the thread that runs them: no running kernel is
+ * touched, and the change is the copy of some pointers.
+ *
+ * Both tiers compute the same from the same layouts; the order of a sum and fused multiply-adds may
+ * differ, as between any two schedules. config.deterministic has no quick tier.
+ *
+ * Read before: backends/plan_parts.h, plan_compile.c. After: backends/plan_run.c. */
+#include "backends/plan_parts.h"
+
+#define TIER_POINT 3e-9  /* seconds that the quick tier needs for a point of a kernel's axes */
+#define TIER_CALL 1e-6
+#define TIER_LONG 0.4    /* seconds from which on any compiler is faster */
+
+JOT_FN double
+jot_tier_cost(const PlanStep *step)
+{
+    return TIER_CALL + step->work * TIER_POINT;
+}
+
+JOT_FN bool
+jot_tier_waits(const PlanStep *step)
+{
+    return jot_tier_cost(step) > TIER_LONG;
+}
+
+JOT_FN const PlanLaunch *
+jot_tier_launch(const PlanStep *step)
+{
+    return step->best.kernel->fn ? &step->best : &step->quick;
+}
+
+static bool
+tier_has_quick(const PlanStep *step)
+{
+    return step->quick.kernel && step->quick.kernel->fn;
+}
+
+/* A job that came to its end: its functions, or why there are none. */
+static void
+tier_ended(jot_Ctx *ctx, PlanModule *module, JobState state)
+{
+    if (state == JOB_FAILED) {
+        size_t n = jot_str_len(module->job->message) + 1;
+
+        module->status = module->job->status;
+        module->why = jot_mem_realloc(&ctx->mem, NULL, 0, n);
+        if (module->why)
+            memcpy(module->why, module->job->message, n);
+    }
+    module->backend->end(module->backend, ctx, module->job,
+                         state == JOB_DONE ? module->sym : NULL, &module->code);
+    module->job = NULL;
+}
+
+/* Is the step's best function there? *left: seconds until it is. */
+static bool
+tier_look(jot_Ctx *ctx, const PlanStep *step, bool wait, double *left)
+{
+    PlanKernel *k = step->best.kernel;
+    PlanModule *module = k->module;
+    JobState state;
+
+    *left = 0;
+    if (k->fn)
+        return true;
+    if (module->job) {
+        state = module->backend->look(module->backend, ctx, module->job, wait, left);
+        if (state == JOB_RUNS)
+            return false;
+        tier_ended(ctx, module, state);
+    }
+    if (!module->code)
+        return false;
+    k->fn = module->sym[k->at].fn;
+    ctx->stats.swaps += tier_has_quick(step);
+    return true;
+}
+
+/* Units whose steps are not all there: what the quick tier would take for them in this run. */
+static bool
+tier_missing(jot_Ctx *ctx, const Plan *plan)
+{
+    bool missing = false;
+    double left;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++)
+        if (!plan->steps.v[i].best.kernel->fn)
+            plan->steps.v[i].best.kernel->module->cost = 0;
+    for (i = 0; i < plan->steps.n; i++)
+        if (!tier_look(ctx, &plan->steps.v[i], false, &left)) {
+            plan->steps.v[i].best.kernel->module->cost += jot_tier_cost(&plan->steps.v[i]);
+            missing = true;
+        }
+    return missing;
+}
+
+/* The compiler failed: an error where nothing else can run, else a line in the log, once. */
+static bool
+tier_failed(jot_Ctx *ctx, PlanModule *module, bool must)
+{
+    const char *why = module->why ? module->why : "compile: out of memory";
+    Text text = {NULL, NULL, 0, 0};
+
+    if (must)
+        return jot_fail(ctx, module->status, "%s", why);
+    if (!module->why)
+        return true;
+    text.mem = &ctx->mem;
+    jot_text_f(&text, "jot: slower code stays in use: %s\n", why);
+    jot_plan_log(ctx, &text);
+    jot_mem_free(&ctx->mem, module->why, jot_str_len(why) + 1);
+    module->why = NULL;
+    return true;
+}
+
+static bool
+tier_wait(jot_Ctx *ctx, const PlanStep *step)
+{
+    PlanModule *module = step->best.kernel->module;
+    bool must = !tier_has_quick(step);
+    double left;
+
+    if (tier_look(ctx, step, false, &left))
+        return true;
+    if (module->job && (must || module->cost > left)
+        && tier_look(ctx, step, true, &left))
+        return true;
+    return module->job || tier_failed(ctx, module, must);
+}
+
+JOT_FN bool
+jot_tier_settle(jot_Ctx *ctx, const Plan *plan)
+{
+    int64_t start;
+    uint32_t i;
+    bool ok = true;
+
+    for (i = 0; i < plan->steps.n && plan->steps.v[i].best.kernel->fn; i++)
+        ;
+    if (i == plan->steps.n || !tier_missing(ctx, plan))
+        return true;
+    start = ctx->mem.hooks.now ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
+    for (i = 0; ok && i < plan->steps.n; i++)
+        ok = tier_wait(ctx, &plan->steps.v[i]);
+    if (start)
+        ctx->stats.wait_seconds += 1e-9 * (double)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start);
+    return ok;
+}

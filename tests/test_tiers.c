@@ -1,0 +1,463 @@
+/* tests/test_tiers.c - the default backend: a small network learns while its kernels change from one
+ * compiler's to the other's under it. Values against the interpreter's; what was compiled, found and
+ * taken over by the figures of jot_stats; compilers that are missing, refuse, die or are still at work
+ * when the context closes; kernels that other programs left on disk, whole or damaged. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "core.h"
+#include "tests/test.h"
+#include <dirent.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char scratch_dir[200], log_text[20000];
+
+static void
+keep_log(void *ud, const char *text, size_t nbytes)
+{
+    size_t n = strlen(log_text);
+
+    (void)ud;
+    if (n + nbytes < sizeof log_text) {
+        memcpy(log_text + n, text, nbytes);
+        log_text[n + nbytes] = 0;
+    }
+}
+
+static jot_Ctx *
+open_with(const char *backend, const char *cache, int deterministic)
+{
+    jot_Config config = {0};
+
+    config.backend = backend;
+    config.cache_dir = cache;
+    config.deterministic = deterministic;
+    config.threads = 2;
+    config.hooks.log = keep_log;
+    log_text[0] = 0;
+    return jot_open(&config);
+}
+
+typedef struct { jot_Var w[2], x, y; } Net;
+
+static jot_Var
+random_param(jot_Ctx *c, int rows, int columns, unsigned *seed)
+{
+    float v[32 * 16];
+    int i;
+
+    for (i = 0; i < rows * columns; i++) {
+        *seed = *seed * 1103515245u + 12345;
+        v[i] = (float)(*seed >> 16 & 0x7fff) / 16384 - 1;
+    }
+    return jot_param(c, JOT_F32, JOT_SHAPE(rows, columns), v);
+}
+
+static Net
+net_open(jot_Ctx *c)
+{
+    unsigned seed = 5;
+    Net n;
+
+    n.w[0] = random_param(c, 8, 16, &seed);
+    n.w[1] = random_param(c, 16, 4, &seed);
+    n.x = random_param(c, 32, 8, &seed);
+    n.y = random_param(c, 32, 4, &seed);
+    return n;
+}
+
+/* One step of descent; the loss before it. extra: a kernel that other programs have not. */
+static double
+net_step(jot_Ctx *c, const Net *n, int extra)
+{
+    jot_Var g[2], loss, out;
+    double value;
+    bool ok;
+
+    jot_push(c);
+    out = jot_matmul(jot_tanh(jot_matmul(n->x, n->w[0])), n->w[1]);
+    while (extra--)
+        out = jot_stop_fuse(jot_sin(out));
+    loss = jot_mse(out, n->y);
+    ok = jot_grad(loss, n->w, 2, g) && jot_assign(n->w[0], jot_sub(n->w[0], jot_scale(g[0], 0.1)))
+      && jot_assign(n->w[1], jot_sub(n->w[1], jot_scale(g[1], 0.1)));
+    value = ok ? jot_item(loss) : NAN;
+    jot_pop(c);
+    return value;
+}
+
+/* Losses of `n` steps by the interpreter. */
+static void
+net_expect(double *loss, int n, int extra)
+{
+    jot_Ctx *c = open_with("interp", "", 0);
+    Net net = net_open(c);
+    int k;
+
+    for (k = 0; k < n; k++)
+        loss[k] = net_step(c, &net, extra);
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    jot_close(c);
+}
+
+static bool
+near(double a, double b)
+{
+    return fabs(a - b) <= 1e-4 * (1 + fabs(b));
+}
+
+/* Steps until nothing is compiled beside them any more (at most `most`): after each the loss is the
+ * interpreter's. Returns how many. */
+static int
+net_run(jot_Ctx *c, const double *expect, int most, int extra)
+{
+    Net net = net_open(c);
+    struct timespec pause = {0, 20000000};
+    int k;
+
+    for (k = 0; k < most; k++) {
+        double loss = net_step(c, &net, extra);
+        jot_Stats s = jot_stats(c);
+
+        CHECK(near(loss, expect[k]), "step %d: loss %g, not %g: %s", k, loss, expect[k],
+              jot_message(c));
+        if (jot_error(c) || (k > 2 && (!s.kernels_quick || s.swaps >= s.kernels_quick)))
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return k;
+}
+
+enum { STEPS = 3000 };
+static double expect[STEPS], expect_extra[20];
+
+static bool
+has(const char *backend)
+{
+    jot_Ctx *c = open_with(backend, "", 0);
+    bool there = !jot_error(c);
+
+    jot_close(c);
+    return there;
+}
+
+static void
+test_swap(void)
+{
+    jot_Ctx *c = open_with(NULL, "", 0);
+    jot_Stats s;
+    int k;
+
+    CHECK(!strcmp(jot_backend(c), "cpu"), "%s", jot_backend(c));
+    k = net_run(c, expect, STEPS, 0);
+    s = jot_stats(c);
+    CHECK(s.kernels_quick > 3 && s.swaps == s.kernels_quick, "step %d: %d quick, %d swaps: %s", k,
+          (int)s.kernels_quick, (int)s.swaps, log_text);
+    CHECK(s.kernels_compiled == s.swaps && s.compile_seconds > 0, "%d compiled",
+          (int)s.kernels_compiled);
+    CHECK(!log_text[0], "%s", log_text);
+    jot_close(c);
+}
+
+/* One tier from the start, the same bits in two runs. */
+static void
+test_deterministic(void)
+{
+    double loss[2][5];
+    int run, k;
+
+    for (run = 0; run < 2; run++) {
+        jot_Ctx *c = open_with(NULL, "", 1);
+        Net net = net_open(c);
+        jot_Stats s;
+
+        for (k = 0; k < 5; k++)
+            loss[run][k] = net_step(c, &net, 0);
+        s = jot_stats(c);
+        CHECK(!s.kernels_quick && !s.swaps && s.kernels_compiled > 3, "%d quick, %d swaps",
+              (int)s.kernels_quick, (int)s.swaps);
+        CHECK(near(loss[run][4], expect[4]), "%g, not %g: %s", loss[run][4], expect[4],
+              jot_message(c));
+        jot_close(c);
+    }
+    CHECK(!memcmp(loss[0], loss[1], sizeof loss[0]), "two runs differ");
+}
+
+/* Either compiler alone will do. */
+static void
+test_alone(void)
+{
+    char *path = strdup(getenv("PATH")), *lib = getenv("JOT_LIBTCC");
+    jot_Ctx *c;
+    jot_Stats s;
+
+    lib = lib ? strdup(lib) : NULL;
+    setenv("JOT_LIBTCC", "/no/such/library", 1);
+    c = open_with("cpu", "", 0);
+    net_run(c, expect, 4, 0);
+    s = jot_stats(c);
+    CHECK(!s.kernels_quick && s.kernels_compiled > 3, "cc alone: %d, %d", (int)s.kernels_quick,
+          (int)s.kernels_compiled);
+    jot_close(c);
+    if (lib)
+        setenv("JOT_LIBTCC", lib, 1);
+    else
+        unsetenv("JOT_LIBTCC");
+    if (has("tcc")) {
+        setenv("PATH", "", 1);
+        c = open_with("cpu", "", 0);
+        net_run(c, expect, 4, 0);
+        s = jot_stats(c);
+        CHECK(!s.kernels_quick && s.kernels_compiled > 3 && !s.swaps, "tcc alone: %d, %d",
+              (int)s.kernels_quick, (int)s.kernels_compiled);
+        jot_close(c);
+        setenv("PATH", path, 1);
+    }
+    free(path);
+    free(lib);
+}
+
+static void
+write_script(char path[400], const char *name, const char *body)
+{
+    FILE *f;
+
+    snprintf(path, 400, "%s/%s", scratch_dir, name);
+    f = fopen(path, "w");
+    fprintf(f, "#!/bin/sh\n%s\n", body);
+    fclose(f);
+    chmod(path, 0700);
+}
+
+/* A compiler that refuses, dies or hangs costs speed, and the log says so. */
+static void
+test_failing_compilers(void)
+{
+    static const char *const body[] = {
+        "[ \"$1\" = --version ] && exec cc --version\necho no, thanks >&2; exit 1",
+        "[ \"$1\" = --version ] && exec cc --version\nkill -9 $$",
+    };
+    char path[400];
+    jot_Ctx *c;
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        write_script(path, "failing", body[k]);
+        setenv("JOT_CC", path, 1);
+        c = open_with("cpu", "", 0);
+        net_run(c, expect, 20, 0);
+        CHECK(strstr(log_text, "slower code stays in use") && strstr(log_text, k ? "signal 9"
+                                                                               : "no, thanks"),
+              "log: %s", log_text);
+        CHECK(!jot_stats(c).swaps && !jot_error(c), "%s", jot_message(c));
+        jot_close(c);
+        c = open_with("cpu", "", 1); /* nothing else to run: an error, and the parameters stay */
+        {
+            Net net = net_open(c);
+            float before[8 * 16], after[8 * 16];
+
+            jot_copy(net.w[0], before, sizeof before);
+            net_step(c, &net, 0);
+            CHECK(jot_error(c) == (k ? JOT_EDEVICE : JOT_ECOMPILE), "%s", jot_message(c));
+            CHECK(strstr(jot_message(c), k ? "signal 9" : "no, thanks"), "%s", jot_message(c));
+            jot_clear(c);
+            CHECK(jot_copy(net.w[0], after, sizeof after) && !memcmp(before, after, sizeof after),
+                  "a parameter changed");
+        }
+        jot_close(c);
+    }
+    unsetenv("JOT_CC");
+}
+
+static int
+count_files(const char *dir, const char *prefix, const char *suffix)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    int n = 0;
+
+    while (d && (e = readdir(d)) != NULL) {
+        const char *dot = strrchr(e->d_name, '.');
+
+        n += !strncmp(e->d_name, prefix, strlen(prefix))
+          && (!suffix || (dot && !strcmp(dot, suffix)));
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* A compiler still at work when the context closes is ended and leaves nothing. */
+static void
+test_close(void)
+{
+    char path[400], tmp[300];
+    time_t start = time(NULL);
+    jot_Ctx *c;
+
+    snprintf(tmp, sizeof tmp, "%s/tmp", scratch_dir);
+    mkdir(tmp, 0700);
+    setenv("TMPDIR", tmp, 1);
+    write_script(path, "hanging", "[ \"$1\" = --version ] && exec cc --version\nsleep 1000");
+    setenv("JOT_CC", path, 1);
+    c = open_with("cpu", "", 0);
+    net_run(c, expect, 4, 0);
+    CHECK(jot_stats(c).kernels_quick > 3, "%s", jot_message(c));
+    jot_close(c);
+    CHECK(time(NULL) - start < 500, "closing waited for the compiler");
+    CHECK(!count_files(tmp, "jot-kernel-", NULL), "directories are left in %s", tmp);
+    unsetenv("JOT_CC");
+    unsetenv("TMPDIR");
+}
+
+/* What tcc cannot link waits for cc. */
+static void
+test_code(void)
+{
+    const char *name = "x";
+    jot_Ctx *c = open_with("cpu", "", 0);
+    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_Code code;
+    jot_Var x = jot_full(c, JOT_F32, JOT_SHAPE(3), 2), y = {0};
+
+    memset(&code, 0, sizeof code);
+    code.name = "root";
+    code.inputs = code.outputs = 1;
+    code.in = &x;
+    code.in_names = &name;
+    code.out = &out;
+    code.helpers = "extern float cbrtf(float x);";
+    code.source = "for (jot_i64 i = 0; i < y_n; i++) y[i] = cbrtf(x[i]);";
+    jot_code(c, &code, &y);
+    CHECK(near(jot_item(jot_sum(y, JOT_ALL_DIMS)), 3 * cbrt(2)), "%s", jot_message(c));
+    jot_close(c);
+}
+
+/* ---- the cache ---------------------------------------------------------------------------- */
+
+/* A second program with a kernel more compiles that one. */
+static void
+test_kernels_on_disk(const char *cache)
+{
+    jot_Ctx *c = open_with("cpu", cache, 1);
+    jot_Stats first, s;
+
+    net_run(c, expect, 2, 0);
+    first = jot_stats(c);
+    CHECK(first.kernels_compiled > 3 && !first.cache_hits, "%d compiled",
+          (int)first.kernels_compiled);
+    jot_close(c);
+    c = open_with("cpu", cache, 1);
+    net_run(c, expect, 2, 0);
+    s = jot_stats(c);
+    CHECK(!s.kernels_compiled && s.cache_hits == first.kernels_compiled, "%d compiled, %d found",
+          (int)s.kernels_compiled, (int)s.cache_hits);
+    jot_close(c);
+    c = open_with("cpu", cache, 0);
+    net_run(c, expect_extra, 2, 1);
+    s = jot_stats(c);
+    CHECK(s.cache_hits + 2 >= first.kernels_compiled && s.kernels_compiled > 0
+              && s.kernels_compiled + 2 < first.kernels_compiled,
+          "%d of %d compiled, %d found", (int)s.kernels_compiled, (int)first.kernels_compiled,
+          (int)s.cache_hits);
+    jot_close(c);
+}
+
+/* Damage one byte of a file, or cut it. */
+static void
+damage(const char *path, long at, bool cut)
+{
+    FILE *f = fopen(path, "r+");
+    int ch;
+
+    if (cut && ftruncate(fileno(f), at))
+        perror(path);
+    if (!cut) {
+        fseek(f, at, SEEK_SET);
+        ch = fgetc(f);
+        fseek(f, at, SEEK_SET);
+        fputc(ch ^ 0x40, f);
+    }
+    fclose(f);
+}
+
+static void
+test_damage(const char *cache)
+{
+    DIR *d = opendir(cache);
+    struct dirent *e;
+    struct stat st;
+    char path[800];
+    jot_Ctx *c;
+    int n = 0;
+
+    while (d && (e = readdir(d)) != NULL) {
+        const char *dot = strrchr(e->d_name, '.');
+
+        snprintf(path, sizeof path, "%s/%s", cache, e->d_name);
+        if (!dot || strcmp(dot, ".jot") || stat(path, &st))
+            continue;
+        damage(path, (long)(st.st_size * (n % 7 + 1) / 8), n % 3 == 0);
+        n++;
+    }
+    if (d)
+        closedir(d);
+    CHECK(n > 4, "%d entries", n);
+    c = open_with("cpu", cache, 0);
+    net_run(c, expect, 3, 0);
+    CHECK(strstr(log_text, "damaged") && !jot_stats(c).cache_hits, "%d found in damaged files: %s",
+          (int)jot_stats(c).cache_hits, log_text);
+    jot_close(c);
+}
+
+static void
+test_wrong_compiler(void)
+{
+    jot_Ctx *c;
+
+    setenv("JOT_CC", "/no/such/compiler", 1);
+    c = open_with(NULL, "", 0);
+    CHECK(jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), "/no/such/compiler"), "%s",
+          jot_message(c));
+    jot_close(c);
+    unsetenv("JOT_CC");
+}
+
+int
+main(void)
+{
+    char cache[300], command[300];
+    bool tcc, cc;
+
+    unsetenv("JOT_BACKEND");
+    snprintf(scratch_dir, sizeof scratch_dir, "/tmp/jot-tiers-XXXXXX");
+    if (!mkdtemp(scratch_dir))
+        return 1;
+    snprintf(cache, sizeof cache, "%s/cache", scratch_dir);
+    net_expect(expect, STEPS, 0);
+    net_expect(expect_extra, 20, 1);
+    tcc = has("tcc");
+    cc = has("cc");
+    if (!cc)
+        SKIP("no C compiler");
+    if (cc && !tcc)
+        SKIP("tiers: no libtcc");
+    if (cc) {
+        test_deterministic();
+        test_alone();
+        test_code();
+        test_kernels_on_disk(cache);
+        test_damage(cache);
+        test_wrong_compiler();
+    }
+    if (cc && tcc) {
+        test_swap();
+        test_failing_compilers();
+        test_close();
+    }
+    snprintf(command, sizeof command, "rm -rf %s", scratch_dir);
+    CHECK(!system(command), "%s is left", scratch_dir);
+    return DONE();
+}
