@@ -12,9 +12,10 @@
  * unless it would touch more than storing it does.
  *
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
- * gradient of relu and pooling is stored before the convolution that reads it. Only what is larger
- * than all it is computed from, and cheap, is no worse there than a load. What is to be stored
- * after all is marked, and fusion starts over.
+ * gradient of relu and pooling is stored before the convolution that reads it, and so are the parts
+ * of a concatenation, once, as one variable. Only what is larger than all it is computed from
+ * together, and cheap, is no worse there than a load. What is to be stored after all is marked, and
+ * fusion starts over.
  *
  * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, order, edges
  * Read before: fuse/label.c. After: fuse/fuse.c. */
@@ -214,9 +215,9 @@ place_all(Fuser *f, bool *again)
 
 /* ---- who is worth cloning ----------------------------------------------------------------- */
 
-/* What stands below a node, seen by its readers: elements of the largest variable, number of nodes
- * computed, whether all operands come through reindexes, what has to be computed. */
-typedef struct { int64_t leaf; uint32_t cone; bool far, work, dear; } PlaceBelow;
+/* What stands below a node, seen by its readers: elements of the largest variable, of all, number
+ * of nodes computed, whether all operands come through reindexes, what has to be computed. */
+typedef struct { int64_t leaf; double total; uint32_t cone; bool far, work, dear; } PlaceBelow;
 
 /* Is i computed by whoever reads it? */
 static bool
@@ -231,9 +232,10 @@ place_is_computed(const Fuser *f, uint32_t i)
 static PlaceBelow
 place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
 {
-    PlaceBelow memory = {0, 0, false, false, false}, none = {0, 0, true, false, false};
+    PlaceBelow memory = {0, 0, 0, false, false, false}, none = {0, 0, 0, true, false, false};
 
     memory.leaf = f->node[i]->nelem;
+    memory.total = (double)memory.leaf;
     return place_is_computed(f, i) ? below[i] : f->bits[i] & FN_FREE ? none : memory;
 }
 
@@ -265,7 +267,7 @@ static void
 place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    PlaceBelow sum = {0, 0, true, false, false};
+    PlaceBelow sum = {0, 0, 0, true, false, false};
     uint32_t k;
 
     sum.cone = jot_fuse_weight(n);
@@ -277,6 +279,7 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
         f->visits++;
         if (in.leaf > sum.leaf)
             sum.leaf = in.leaf;
+        sum.total += in.total;
         sum.cone += in.cone;
         sum.far = sum.far && in.far;
         sum.work |= in.work;
@@ -292,7 +295,7 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
     if (jot_fuse_is_elementwise(n) && sum.cone <= FUSE_CONE &&
         (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
         f->bits[i] |= FN_CLONE;
-    if (sum.work && (n->nelem <= sum.leaf || sum.dear))
+    if (sum.work && ((double)n->nelem <= sum.total || sum.dear))
         f->bits[i] |= FN_WORK;
 }
 
