@@ -9,6 +9,8 @@
  *     o = si + rest              i = (o - rest) / s where (o - rest) % s is 0
  *     o = (i + u) / c + rest     i = c (o - rest) + r - u, r a new axis of c steps
  *     o = i % c + rest           i = o - rest + c q, q a new axis
+ * Where o = 8 g + i counts through axes that occur nowhere else (the channels of a grouped
+ * convolution), nothing is solved: these axes stand in the output in place of o.
  * The residue classes of a strided convolution's gradient make every iteration useful: for 28
  * pixels at stride 2 and a window of 3 that is 28 x 2 instead of 28 x 3 with a third of them idle.
  * Unsolved input axes are the symbols BUILD_SYMBOL + k in expressions until they become kernel
@@ -275,12 +277,79 @@ invert_pays(const Invert *v)
     return work <= 64 * (scatter + (double)v->node->nelem);
 }
 
+/* Axes of the input that an output dimension counts through, the finest first, with their factors:
+ * o = 8 (g - from) + i with i below 8. Of the last one, [from, from + steps) is all that counts. */
+typedef struct {
+    int n, axis[JOT_MAX_RANK];
+    int64_t factor[JOT_MAX_RANK], from, steps;
+} InvertDigits;
+
+/* ... of dimension d, if they occur in no other. */
+static bool
+invert_digits(const Invert *v, int d, InvertDigits *g)
+{
+    const IxPool *p = &v->b->ctx->ix;
+    const IxTerm *t;
+    IxTerm tmp;
+    int64_t c, next = 1;
+    uint32_t n, i;
+    int e, *axis;
+
+    t = jot_ix_linear(p, v->node->index[d], &c, &n, &tmp);
+    if (n < 2 || n > JOT_MAX_RANK)
+        return false;
+    for (g->n = 0; g->n < (int)n; g->n++) {
+        axis = &g->axis[g->n];
+        g->factor[g->n] = next;
+        for (i = 0; i < n && t[i].k != next; i++)
+            ;
+        if (i == n || !jot_ix_is_axis(p, t[i].atom, axis)
+            || !jot_mul_ok(next, invert_extent(v, *axis), &next))
+            return false;
+        for (e = 0; e < v->node->rank; e++)
+            if (e != d && jot_ix_axes(p, v->node->index[e]) >> *axis & 1)
+                return false;
+    }
+    next = g->factor[n - 1];
+    g->from = -c / next;
+    g->steps = v->node->ext[d] / next;
+    return c <= 0 && c % next == 0 && v->node->ext[d] % next == 0
+        && g->from + g->steps <= invert_extent(v, g->axis[n - 1]);
+}
+
+/* Output dimension d by these axes: they stay as they are. */
+static bool
+invert_count(Invert *v, int d, const InvertDigits *g)
+{
+    IxPool *p = &v->b->ctx->ix;
+    int i;
+
+    for (i = g->n - 1; i >= 0; i--) {
+        bool last = i == g->n - 1;
+        int64_t ext = last ? g->steps : invert_extent(v, g->axis[i]);
+        Ix at = jot_ix_const(p, 0);
+        int k;
+
+        if (ext != 1) {
+            k = jot_build_axis(v->b, "i", g->axis[i], ext);
+            if (k < 0)
+                return false;
+            at = jot_ix_axis(p, k);
+        }
+        v->out[d] = jot_ix_add(p, v->out[d], jot_ix_scale(p, at, g->factor[i]));
+        v->sol[g->axis[i]] = jot_ix_add(p, at, jot_ix_const(p, last ? g->from : 0));
+    }
+    v->map[d] = v->out[d];
+    return true;
+}
+
 static bool
 invert_begin(Invert *v)
 {
     const Node *y = jot_node(v->b->ctx, v->node->input[0]);
     IxPool *p = &v->b->ctx->ix;
     Ix symbol[JOT_MAX_RANK];
+    InvertDigits digits;
     int k, d, axis;
 
     v->rank = y->rank;
@@ -295,6 +364,11 @@ invert_begin(Invert *v)
         v->map[d] = jot_ix_subst(p, v->node->index[d], v->rank, symbol, NULL, &v->b->space);
         if (v->node->ext[d] == 1)
             continue;
+        if (invert_digits(v, d, &digits)) {
+            if (!invert_count(v, d, &digits))
+                return false;
+            continue;
+        }
         axis = jot_build_axis(v->b, "o", d, v->node->ext[d]);
         if (axis < 0)
             return false;
