@@ -282,11 +282,11 @@ invert_pays(const Invert *v)
 typedef struct {
     int n, axis[JOT_MAX_RANK];
     int64_t factor[JOT_MAX_RANK], from, steps;
-} InvertDigits;
+} InvertCount;
 
 /* ... of dimension d, if they occur in no other. */
 static bool
-invert_digits(const Invert *v, int d, InvertDigits *g)
+invert_counts(const Invert *v, int d, InvertCount *g)
 {
     const IxPool *p = &v->b->ctx->ix;
     const IxTerm *t;
@@ -319,7 +319,7 @@ invert_digits(const Invert *v, int d, InvertDigits *g)
 
 /* Output dimension d by these axes: they stay as they are. */
 static bool
-invert_count(Invert *v, int d, const InvertDigits *g)
+invert_count(Invert *v, int d, const InvertCount *g)
 {
     IxPool *p = &v->b->ctx->ix;
     int i;
@@ -349,7 +349,7 @@ invert_begin(Invert *v)
     const Node *y = jot_node(v->b->ctx, v->node->input[0]);
     IxPool *p = &v->b->ctx->ix;
     Ix symbol[JOT_MAX_RANK];
-    InvertDigits digits;
+    InvertCount digits;
     int k, d, axis;
 
     v->rank = y->rank;
@@ -364,7 +364,7 @@ invert_begin(Invert *v)
         v->map[d] = jot_ix_subst(p, v->node->index[d], v->rank, symbol, NULL, &v->b->space);
         if (v->node->ext[d] == 1)
             continue;
-        if (invert_digits(v, d, &digits)) {
+        if (invert_counts(v, d, &digits)) {
             if (!invert_count(v, d, &digits))
                 return false;
             continue;
