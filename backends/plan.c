@@ -177,31 +177,23 @@ jot_plan_cache_open(jot_Ctx *ctx)
     return true;
 }
 
-/* The plan for this selection, kept in the cache; NULL: it could not be made. */
+/* A plan for this selection, whose key is in the cache; NULL: it could not be made. */
 static Plan *
-plan_get(jot_Ctx *ctx, const Selection *s)
+plan_new(jot_Ctx *ctx, const Selection *s, uint64_t hash)
 {
-    uint32_t nkey, *key = jot_plan_key(ctx, s, &nkey);
-    uint64_t hash;
-    Plan *plan;
+    const struct PlanCache *c = ctx->plans;
+    Plan *plan = jot_mem_new(&ctx->mem, 1, sizeof *plan);
 
-    if (!key)
-        return NULL;
-    hash = jot_hash(0, key, nkey * sizeof *key);
-    plan = jot_plan_find(ctx, s, hash, key, nkey);
-    if (plan) {
-        ctx->stats.plan_hits++;
-        jot_mem_free(&ctx->mem, key, nkey * sizeof *key);
-        return plan;
+    if (plan && !(plan->key = jot_mem_new(&ctx->mem, c->key.n, sizeof *plan->key))) {
+        jot_mem_free(&ctx->mem, plan, sizeof *plan);
+        plan = NULL;
     }
-    plan = jot_mem_new(&ctx->mem, 1, sizeof *plan);
     if (!plan) {
-        jot_mem_free(&ctx->mem, key, nkey * sizeof *key);
         jot_fail_memory(ctx, "plan");
         return NULL;
     }
-    plan->key = key;
-    plan->nkey = nkey;
+    memcpy(plan->key, c->key.v, c->key.n * sizeof *plan->key);
+    plan->nkey = c->key.n;
     plan->hash = hash;
     if (!jot_plan_make(ctx, s, plan)) {
         jot_plan_free(ctx, plan);
@@ -209,6 +201,22 @@ plan_get(jot_Ctx *ctx, const Selection *s)
     }
     jot_plan_keep(ctx, plan);
     ctx->stats.plans++;
+    return plan;
+}
+
+/* The plan for this selection, kept in the cache; NULL: it could not be made. */
+static Plan *
+plan_get(jot_Ctx *ctx, const Selection *s)
+{
+    uint64_t hash;
+    Plan *plan;
+
+    if (!jot_plan_key(ctx, s, &hash))
+        return NULL;
+    plan = jot_plan_find(ctx, s, hash);
+    if (!plan)
+        return plan_new(ctx, s, hash);
+    ctx->stats.plan_hits++;
     return plan;
 }
 

@@ -14,86 +14,93 @@
 
 enum { PLAN_MOST = 256, PLAN_MOST_WORDS = 1 << 22 };
 
-typedef Vec(uint32_t) Words;
-
-static void
-key_put(jot_Ctx *ctx, Words *w, uint32_t word)
+/* Words are written one after the other into room that was made for the whole node. */
+static uint32_t *
+key_put64(uint32_t *w, uint64_t word)
 {
-    uint32_t *p = jot_vec_push(&ctx->mem, *w);
-
-    *p = word;
-}
-
-static void
-key_put64(jot_Ctx *ctx, Words *w, uint64_t word)
-{
-    key_put(ctx, w, (uint32_t)word);
-    key_put(ctx, w, (uint32_t)(word >> 32));
+    *w++ = (uint32_t)word;
+    *w++ = (uint32_t)(word >> 32);
+    return w;
 }
 
 /* What a node is beyond its operands: 0 and 1 are part of a kernel, other literals are not. */
-static void
-key_special(jot_Ctx *ctx, Words *w, NodeId id)
+static uint32_t *
+key_special(jot_Ctx *ctx, uint32_t *w, NodeId id)
 {
     const Node *n = jot_node(ctx, id);
 
     switch (n->kind) {
     case NODE_CONST:
-        key_put(ctx, w, jot_node_is(ctx, id, 0) ? 0 : jot_node_is(ctx, id, 1) ? 1 : 2);
-        break;
+        *w++ = jot_node_is(ctx, id, 0) ? 0 : jot_node_is(ctx, id, 1) ? 1 : 2;
+        return w;
     case NODE_REINDEX:
     case NODE_REDUCE:
-        key_put64(ctx, w, n->value.u);
-        break;
+        return key_put64(w, n->value.u);
     case NODE_CODE:
     case NODE_MAP:
-        key_put64(ctx, w, n->code->hash);
-        break;
+        return key_put64(w, n->code->hash);
     default:
-        break;
+        return w;
     }
 }
 
-static void
-key_node(jot_Ctx *ctx, Words *w, NodeId id, bool asked)
+static uint32_t *
+key_node(jot_Ctx *ctx, uint32_t *w, NodeId id, bool asked)
 {
     const Node *n = jot_node(ctx, id);
     bool leaf = n->kind == NODE_LEAF || n->data;
     int k;
 
-    key_put(ctx, w, (uint32_t)(leaf ? NODE_LEAF : n->kind) | (uint32_t)n->dtype << 8
-                  | (uint32_t)n->rank << 16 | (uint32_t)asked << 24);
+    *w++ = (uint32_t)(leaf ? NODE_LEAF : n->kind) | (uint32_t)n->dtype << 8
+         | (uint32_t)n->rank << 16 | (uint32_t)asked << 24;
     for (k = 0; k < n->rank; k++)
-        key_put64(ctx, w, (uint64_t)n->ext[k]);
+        w = key_put64(w, (uint64_t)n->ext[k]);
     if (leaf)
-        return;
-    key_put(ctx, w, (uint32_t)n->op | (uint32_t)n->ninputs << 8 | (uint32_t)n->flags << 16);
+        return w;
+    *w++ = (uint32_t)n->op | (uint32_t)n->ninputs << 8 | (uint32_t)n->flags << 16;
     for (k = 0; k < n->ninputs; k++)
-        key_put(ctx, w, jot_node(ctx, n->input[k])->at);
-    key_put(ctx, w, (uint32_t)n->nindex | (uint32_t)n->ncond << 16);
+        *w++ = jot_node(ctx, n->input[k])->at;
+    *w++ = (uint32_t)n->nindex | (uint32_t)n->ncond << 16;
     for (k = 0; k < n->nindex; k++)
-        key_put(ctx, w, n->index[k]);
+        *w++ = n->index[k];
     for (k = 0; k < n->ncond; k++)
-        key_put(ctx, w, n->cond[k]);
-    key_special(ctx, w, id);
+        *w++ = n->cond[k];
+    return key_special(ctx, w, id);
 }
 
-JOT_FN uint32_t *
-jot_plan_key(jot_Ctx *ctx, const Selection *s, uint32_t *nkey)
+/* Four hashes side by side: a key is long, and one alone waits for itself at every word. */
+static uint64_t
+key_hash(const uint32_t *key, uint32_t n)
 {
-    Words w = {NULL, 0, 0};
-    uint32_t *key, i;
+    uint64_t h[4] = {1, 2, 3, 4};
+    uint32_t i;
+    int k;
 
-    for (i = 0; i < s->list.n && !ctx->mem.failed; i++)
-        key_node(ctx, &w, s->list.v[i], s->asked[i]);
-    *nkey = w.n;
-    key = ctx->mem.failed ? NULL : jot_mem_new(&ctx->mem, w.n, sizeof *key);
-    if (key)
-        memcpy(key, w.v, w.n * sizeof *key);
-    jot_vec_free(&ctx->mem, w);
-    if (!key)
-        jot_fail_memory(ctx, "plan");
-    return key;
+    for (i = 0; i + 8 <= n; i += 8)
+        for (k = 0; k < 4; k++)
+            h[k] = jot_hash_u64(h[k], (uint64_t)key[i + 2 * (uint32_t)k + 1] << 32
+                                          | key[i + 2 * (uint32_t)k]);
+    return jot_hash(jot_hash(h[0] ^ n, &h[1], 3 * sizeof *h), key + i, (n - i) * sizeof *key);
+}
+
+JOT_FN bool
+jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash)
+{
+    struct PlanCache *c = ctx->plans;
+    uint32_t i;
+
+    c->key.n = 0;
+    for (i = 0; i < s->list.n; i++) {
+        const Node *n = jot_node(ctx, s->list.v[i]);
+        uint32_t most = 5 + 2 * (uint32_t)n->rank + n->ninputs + n->nindex + n->ncond;
+
+        if (c->key.cap - c->key.n < most && !jot_vec_reserve(&ctx->mem, c->key, most))
+            return jot_fail_memory(ctx, "plan");
+        c->key.n = (uint32_t)(key_node(ctx, c->key.v + c->key.n, s->list.v[i], s->asked[i])
+                              - c->key.v);
+    }
+    *hash = key_hash(c->key.v, c->key.n);
+    return true;
 }
 
 static bool
@@ -108,13 +115,14 @@ plan_same_code(jot_Ctx *ctx, const Plan *p, const Selection *s)
 }
 
 JOT_FN Plan *
-jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash, const uint32_t *key, uint32_t nkey)
+jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash)
 {
-    Plan *p = ctx->plans->plans[hash % PLAN_BUCKETS];
+    const struct PlanCache *c = ctx->plans;
+    Plan *p = c->plans[hash % PLAN_BUCKETS];
 
     for (; p; p = p->next)
-        if (p->hash == hash && p->nkey == nkey && !memcmp(p->key, key, nkey * sizeof *key)
-            && plan_same_code(ctx, p, s))
+        if (p->hash == hash && p->nkey == c->key.n
+            && !memcmp(p->key, c->key.v, p->nkey * sizeof *p->key) && plan_same_code(ctx, p, s))
             return p;
     return NULL;
 }
@@ -202,6 +210,7 @@ jot_plan_close(jot_Ctx *ctx)
         jot_func_free(c->funcs);
     while (c->nplans)
         plan_drop_oldest(ctx);
+    jot_vec_free(&ctx->mem, c->key);
     jot_mem_free(&ctx->mem, c->block, c->block_nbytes);
     jot_mem_free(&ctx->mem, c, sizeof *c);
     ctx->plans = NULL;

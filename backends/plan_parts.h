@@ -122,6 +122,7 @@ struct PlanCache {
     uint64_t clock;
     unsigned char *block;
     size_t block_nbytes;
+    Vec(uint32_t) key;     /* of the evaluation that looks for its plan */
     jot_Func *funcs;
 };
 
@@ -133,9 +134,8 @@ JOT_FN bool jot_plan_select(jot_Ctx *ctx, Selection *s);
 JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 
 /* plan_key.c: the cache. */
-JOT_FN uint32_t *jot_plan_key(jot_Ctx *ctx, const Selection *s, uint32_t *nkey); /* NULL: refused */
-JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash, const uint32_t *key,
-                           uint32_t nkey);
+JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* into plans->key */
+JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
 JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
 JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
 JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);

@@ -2,8 +2,7 @@
  *
  *     all operands constant      the constant that the prelude's function gives
  *     a rule of fold_rule        an operand, or a cheaper node
- *     the operands swapped       the node that is there already, where the operator commutes
- *     otherwise                  a node
+ *     otherwise                  a node (that is there already, maybe: ops/graph.c)
  *
  * Rewrites keep every value but the sign of a zero (x + 0 is x, even for x = -0). x * 0 is 0 for
  * integers alone: NaN * 0 is NaN. With config.no_simplify nothing of this happens.
@@ -219,20 +218,6 @@ fold_result(jot_Ctx *ctx, EwOp op, jot_DType dtype, const NodeId *x)
     return (jot_DType)jot_node(ctx, x[jot_ew_info[op].result == EW_ARG1])->dtype;
 }
 
-/* The same operator on swapped operands is the same node. (Operands are not put in an order of
- * their own: node numbers are reused, and a graph that is built again must come out the same.) */
-static NodeId
-fold_find_swapped(jot_Ctx *ctx, const NodeSpec *spec)
-{
-    NodeSpec other = *spec;
-    NodeId swapped[2];
-
-    swapped[0] = spec->input[1];
-    swapped[1] = spec->input[0];
-    other.input = swapped;
-    return jot_node_find(ctx, &other);
-}
-
 JOT_FN NodeId
 jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand)
 {
@@ -259,8 +244,6 @@ jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand
     spec.ext = jot_node(ctx, operand[0])->ext;
     spec.ninputs = n;
     spec.input = operand;
-    if (jot_ew_info[op].flags & EW_COMMUTES && (id = fold_find_swapped(ctx, &spec)))
-        return id;
     return jot_node_make(ctx, &spec);
 }
 

@@ -87,18 +87,49 @@ spec_ok(jot_Ctx *ctx, const NodeSpec *spec, int64_t *nelem)
 /* ---- sharing ------------------------------------------------------------------------------ */
 
 static uint64_t
+spec_mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+static uint64_t
+spec_mix_words(uint64_t h, const uint32_t *word, int n)
+{
+    int k;
+
+    for (k = 0; k < n; k++)
+        h = spec_mix(h, word[k]);
+    return h;
+}
+
+/* Operands of an operator that commutes, in either order, are the same node. (They are not put in
+ * an order of their own: node numbers are reused, and a graph that is built again must come out the
+ * same.) */
+static bool
+spec_commutes(const NodeSpec *s)
+{
+    return s->kind == NODE_EW && s->ninputs == 2 && jot_ew_info[s->op].flags & EW_COMMUTES;
+}
+
+static uint64_t
 spec_hash(const NodeSpec *s)
 {
-    uint64_t h = jot_hash_u64((uint64_t)s->kind, (uint64_t)s->op | (uint64_t)s->dtype << 8 |
-                              (uint64_t)s->flags << 16 | (uint64_t)s->ninputs << 24 |
-                              (uint64_t)s->nindex << 32 | (uint64_t)s->ncond << 48);
+    uint64_t h = spec_mix((uint64_t)s->kind | (uint64_t)s->op << 8, (uint64_t)s->dtype |
+                          (uint64_t)s->flags << 8 | (uint64_t)s->ninputs << 16 |
+                          (uint64_t)s->nindex << 24 | (uint64_t)s->ncond << 40);
+    int k;
 
-    h = jot_hash_u64(h, s->value.u);
-    h = jot_hash_u64(h, s->stream ^ (uint64_t)(uintptr_t)s->code);
-    h = jot_hash(h, s->ext, (size_t)s->rank * sizeof *s->ext);
-    h = jot_hash(h, s->input, (size_t)s->ninputs * sizeof *s->input);
-    h = jot_hash(h, s->index, (size_t)s->nindex * sizeof *s->index);
-    h = jot_hash(h, s->cond, (size_t)s->ncond * sizeof *s->cond);
+    h = spec_mix(h, s->value.u);
+    if (s->stream || s->code)
+        h = spec_mix(h, s->stream ^ (uint64_t)(uintptr_t)s->code);
+    for (k = 0; k < s->rank; k++)
+        h = spec_mix(h, (uint64_t)s->ext[k]);
+    if (spec_commutes(s))
+        h = spec_mix(h, (uint64_t)s->input[0] * s->input[1] + s->input[0] + s->input[1]);
+    else
+        h = spec_mix_words(h, s->input, s->ninputs);
+    h = spec_mix_words(spec_mix_words(h, s->index, s->nindex), s->cond, s->ncond);
     return h ? h : 1; /* 0 is kept for nodes that are not shared */
 }
 
@@ -109,13 +140,20 @@ spec_same(const void *a, const void *b, int n, size_t size)
 }
 
 static bool
+spec_same_inputs(const Node *n, const NodeSpec *s)
+{
+    return spec_same(n->input, s->input, s->ninputs, sizeof *s->input) ||
+           (spec_commutes(s) && n->input[0] == s->input[1] && n->input[1] == s->input[0]);
+}
+
+static bool
 spec_equal(const Node *n, const NodeSpec *s)
 {
     return n->kind == s->kind && n->op == s->op && n->dtype == s->dtype && n->flags == s->flags &&
            n->rank == s->rank && n->ninputs == s->ninputs && n->nindex == s->nindex &&
            n->ncond == s->ncond && n->value.u == s->value.u && n->stream == s->stream &&
            n->code == s->code && spec_same(n->ext, s->ext, s->rank, sizeof *s->ext) &&
-           spec_same(n->input, s->input, s->ninputs, sizeof *s->input) &&
+           spec_same_inputs(n, s) &&
            spec_same(n->index, s->index, s->nindex, sizeof *s->index) &&
            spec_same(n->cond, s->cond, s->ncond, sizeof *s->cond);
 }
@@ -182,12 +220,6 @@ table_remove(jot_Ctx *ctx, NodeId id)
     }
     *link = n->hash_next;
     n->hash = 0;
-}
-
-JOT_FN NodeId
-jot_node_find(jot_Ctx *ctx, const NodeSpec *spec)
-{
-    return ctx->config.no_simplify || spec->unshared ? 0 : table_find(ctx, spec, spec_hash(spec));
 }
 
 /* ---- making ------------------------------------------------------------------------------- */

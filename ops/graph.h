@@ -184,7 +184,6 @@ typedef struct {
     bool unshared;
 } NodeSpec;
 JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
-JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec); /* if it is there already */
 /* Checks an extent list for a variable of dtype: rank, negative extents, too many bytes. */
 JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank,
                          const int64_t *ext, int64_t *nelem);
