@@ -136,6 +136,7 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->dump = core_string(ctx, given->dump, "JOT_DUMP", "");
     c->layout = core_string(ctx, given->layout, "JOT_LAYOUT", "chosen");
     c->schedule = core_string(ctx, given->schedule, "JOT_SCHEDULE", "default");
+    c->precision = core_string(ctx, given->precision, "JOT_PRECISION", "default");
     c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
     if (!c->lanes)
@@ -193,6 +194,7 @@ core_check(jot_Ctx *ctx)
         && (jot_str_eq(c->layout, "chosen")
             || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
                          "chosen and random:SEED", "random:"))
+        && core_word(ctx, "precision (JOT_PRECISION)", c->precision, "default", "exact", NULL)
         && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default", "random:SEED",
                      "random:");
 }

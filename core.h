@@ -106,6 +106,8 @@ typedef struct {
     const char *layout;     /* of temporaries: "chosen" (default), "rowmajor" or "random:SEED";
                                JOT_LAYOUT */
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
+    const char *precision;  /* "default", or "exact": sums as the program states them, without
+                               Winograd's tiles; JOT_PRECISION */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
     int threads;            /* that share a kernel, the caller too; JOT_THREADS; default: cores.

@@ -168,25 +168,42 @@ kernel_refused(Make *m, Text *why, const char *what)
     return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
 }
 
+static int
+kernel_lanes(const Make *m, PlanTier tier)
+{
+    return tier == TIER_QUICK ? 1 : m->ctx->config.lanes;
+}
+
+static bool
+kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain,
+                Sched *s, Text *why)
+{
+    const jot_Config *c = &m->ctx->config;
+    int order[KERNEL_AXES], n;
+
+    if (own)
+        return own->make(s, k, own->w, why);
+    n = jot_build_order(k, order);
+    return plain ? jot_sched_default(s, k, kernel_lanes(m, tier), n, order)
+                 : jot_sched_random(s, k, c->lanes,
+                                    jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
+}
+
 /* Schedule and print. `plain`: the schedule by rule, whatever the configuration says. */
 static bool
-kernel_print(Make *m, Kernel *k, PlanTier tier, bool plain, Text *out, EmitInfo *info, Text *why)
+kernel_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain, Text *out,
+             EmitInfo *info, Text *why)
 {
     const jot_Config *c = &m->ctx->config;
     bool quick = tier == TIER_QUICK;
     const Dialect *dialect = quick ? jot_dialect_find(m->ctx->backend->quick->dialect) : m->dialect;
     Sched s;
-    int order[KERNEL_AXES], n;
     bool ok;
 
     if (!jot_ir_verify(k, why))
         return false;
-    n = jot_build_order(k, order);
     memset(&s, 0, sizeof s);
-    ok = plain ? jot_sched_default(&s, k, quick ? 1 : c->lanes, n, order)
-               : jot_sched_random(&s, k, c->lanes,
-                                  jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
-    ok = ok && jot_sched_verify(&s, why)
+    ok = kernel_schedule(m, k, tier, own, plain, &s, why) && jot_sched_verify(&s, why)
       && jot_emit_dump(k, &s, dialect, KERNEL_NO_NAME, quick ? NULL : c->dump, &m->dump, out, info,
                        why);
     jot_sched_close(&s);
@@ -194,15 +211,15 @@ kernel_print(Make *m, Kernel *k, PlanTier tier, bool plain, Text *out, EmitInfo 
 }
 
 /* The layouts that were chosen; halos are written by steps of their own. */
-static void
-kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args)
+JOT_FN void
+jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args)
 {
     uint32_t i;
 
     for (i = 0; i < args->bufs.n && i + 1 < k->bufs.n; i++) {
         uint32_t pos = jot_node(m->ctx, args->bufs.v[i])->at;
         const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
-        const Layout *layout = copy ? copy->layout : m->layout[pos];
+        const Layout *layout = copy && !copy->tiles ? copy->layout : m->layout[pos];
 
         if (layout)
             jot_kernel_layout(k, i + 1, layout);
@@ -219,6 +236,38 @@ kernel_work(const Kernel *k)
     for (i = 0; i < k->axes.n; i++)
         work *= (double)k->axes.v[i].ext;
     return work;
+}
+
+/* Does the group read U in place of taps? */
+static bool
+kernel_tiled(const Make *m, uint32_t group)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->reads.n; i++)
+        if (m->reads.v[i].group == group && m->copies.v[m->reads.v[i].copy].tiles)
+            return true;
+    return false;
+}
+
+static bool
+kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info, Text *why)
+{
+    PlanSched sched = {jot_winograd_sched, NULL};
+    Winograd w;
+    Kernel tiled;
+    bool ok;
+
+    sched.w = &w;
+    ok = jot_winograd_find(k, m->ctx->config.lanes, &m->ctx->target, &w);
+    JOT_ASSERT(ok || m->ctx->mem.failed, "plan_tiles.c found it");
+    if (!ok)
+        return false;
+    w.lanes = kernel_lanes(m, tier); /* U stays in panels of the best tier's */
+    ok = jot_winograd_kernel(k, &w, &tiled)
+      && kernel_print(m, &tiled, tier, &sched, true, out, info, why);
+    jot_kernel_close(&tiled);
+    return ok;
 }
 
 /* Build and print a group; a random schedule too long to print gives way to the plain one. */
@@ -246,8 +295,10 @@ kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs 
         *work = kernel_work(&k);
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
-            kernel_layouts(m, group, &k, args);
-            ok = kernel_print(m, &k, tier, plain, out, info, &why);
+            jot_plan_kernel_layouts(m, group, &k, args);
+            ok = kernel_tiled(m, group)
+               ? kernel_print_tiles(m, &k, tier, out, info, &why)
+               : kernel_print(m, &k, tier, NULL, plain, out, info, &why);
         }
         jot_kernel_close(&k);
         again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;
@@ -488,14 +539,14 @@ kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, 
 }
 
 static bool
-kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, PlanLaunch *launch,
-                  size_t *shared_nbytes)
+kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const PlanSched *sched,
+                  PlanLaunch *launch, size_t *shared_nbytes)
 {
     Text text = {NULL, NULL, 0, 0}, why = {NULL, NULL, 0, 0};
     EmitInfo info = {0};
 
     text.mem = why.mem = &m->ctx->mem;
-    if (!kernel_print(m, k, tier, true, &text, &info, &why))
+    if (!kernel_print(m, k, tier, sched, true, &text, &info, &why))
         kernel_refused(m, &why, what);
     else
         kernel_launch(m, launch, &text, what, false, tier, &info);
@@ -507,8 +558,8 @@ kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, PlanLaunc
 }
 
 JOT_FN bool
-jot_plan_own_step(Make *m, Kernel *k, const char *what, uint32_t copy, const uint32_t *var,
-                  uint32_t n)
+jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched, uint32_t copy,
+                  const uint32_t *var, uint32_t n)
 {
     PlanStep step = {0};
     size_t dumped = m->dump.n, shared_nbytes = 0;
@@ -517,11 +568,11 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, uint32_t copy, const uin
     k->name = jot_arena_copy(&k->arena, what, jot_str_len(what));
     step.work = kernel_work(k);
     step.copy = copy;
-    ok = kernel_own_launch(m, k, what, TIER_BEST, &step.best, &shared_nbytes);
+    ok = kernel_own_launch(m, k, what, TIER_BEST, sched, &step.best, &shared_nbytes);
     if (ok)
         kernel_dump_name(&m->dump, dumped, step.best.kernel);
     if (ok && kernel_wants_quick(m, &step) && !jot_tier_waits(&step))
-        ok = kernel_own_launch(m, k, what, TIER_QUICK, &step.quick, &shared_nbytes);
+        ok = kernel_own_launch(m, k, what, TIER_QUICK, sched, &step.quick, &shared_nbytes);
     if (ok && kernel_own_args(m, var, n, shared_nbytes, &step))
         return kernel_push(m, &step);
     kernel_step_drop(m, &step);

@@ -470,8 +470,8 @@ choice_result(Choice *c, uint32_t pos)
 /* ---- copies ------------------------------------------------------------------------------- */
 
 /* State that this evaluation does not assign keeps its buffer, and the copy with it. */
-static bool
-copy_lasts(const Make *m, uint32_t pos)
+JOT_FN bool
+jot_plan_copy_lasts(const Make *m, uint32_t pos)
 {
     const jot_Ctx *ctx = m->ctx;
     NodeId id = m->s->list.v[pos];
@@ -528,7 +528,7 @@ copy_add(Make *m, const Use *u, const Layout *layout)
 
         copy->pos = u->pos;
         copy->layout = layout;
-        copy->kept = copy_lasts(m, u->pos);
+        copy->kept = jot_plan_copy_lasts(m, u->pos);
     }
     r = jot_vec_push(&m->ctx->mem, m->reads);
     r->group = u->group;
@@ -548,8 +548,8 @@ copy_pays(const Choice *c, const Use *u, const UseGroup *g)
     if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write)
         return false;
     order_strides(node, &c->var[u->pos].order, stride);
-    if (u->role == ROLE_B && (stride[u->fast] != 1 || copy_lasts(c->m, u->pos)))
-        return often >= (copy_lasts(c->m, u->pos) ? 1 : 16);
+    if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
+        return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : 16);
     return u->role == ROLE_A && u->leaves && often >= 16;
 }
 
@@ -643,7 +643,7 @@ layout_dump(const Choice *c)
 
         jot_text_f(&t, "  group %u reads %%%u ", m->reads.v[i].group, m->s->list.v[copy->pos]);
         jot_shape_text(&t, copy->layout->rank, copy->layout->ext);
-        jot_text_f(&t, " as a %scopy ", copy->kept ? "kept " : "");
+        jot_text_f(&t, " as a %s%s ", copy->kept ? "kept " : "", copy->tiles ? "U of tiles" : "copy");
         jot_layout_print(copy->layout, &t);
         jot_text_f(&t, "\n");
     }
@@ -669,6 +669,14 @@ choice_open(Choice *c)
     return true;
 }
 
+/* Tiles change what is summed, and take the place of the schedule. */
+static bool
+layout_tiles(const Make *m)
+{
+    return jot_str_eq(m->ctx->config.precision, "default")
+        && jot_str_eq(m->ctx->config.schedule, "default");
+}
+
 static bool
 choice_make(Choice *c)
 {
@@ -680,7 +688,9 @@ choice_make(Choice *c)
     choice_improve(c);
     for (i = 0; ok && i < c->npos; i++)
         ok = c->var[i].fixed || choice_result(c, i);
-    return (ok && copy_uses(c)) || jot_fail_memory(c->m->ctx, "plan");
+    if (!ok || !copy_uses(c))
+        return jot_fail_memory(c->m->ctx, "plan");
+    return !layout_tiles(c->m) || jot_plan_tiles(c->m);
 }
 
 static uint64_t

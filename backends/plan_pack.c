@@ -164,6 +164,10 @@ pack_var(Make *m, PlanCopied *copy, const Node *node)
     if (!copy->kept)
         return true;
     key.mem = &m->ctx->mem;
+    if (copy->tiles)
+        jot_text_f(&key, "tiles %d %d %d %d flip %d %d ", copy->tiles->taps_dim[0],
+                   copy->tiles->taps_dim[1], copy->tiles->taps_dim[2], copy->tiles->taps_dim[3],
+                   copy->tiles->flip[0], copy->tiles->flip[1]);
     jot_layout_print(copy->layout, &key);
     v->key = jot_mem_new(&m->ctx->mem, key.n, 1);
     if (v->key) {
@@ -178,6 +182,7 @@ JOT_FN bool
 jot_plan_pack(Make *m, PlanCopied *copy)
 {
     const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
+    PlanSched tiles = {jot_winograd_taps_sched, copy->tiles};
     uint32_t var[2];
     Kernel k;
     bool ok;
@@ -190,8 +195,11 @@ jot_plan_pack(Make *m, PlanCopied *copy)
         return false;
     var[1] = copy->var - 1;
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
-      && pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout);
-    ok = ok ? jot_plan_own_step(m, &k, "pack", copy->kept ? copy->var : 0, var, 2) : pack_fail(m);
+      && (copy->tiles ? jot_winograd_taps(copy->tiles, m->layout[copy->pos], &k)
+                      : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout));
+    ok = ok ? jot_plan_own_step(m, &k, copy->tiles ? "tiles of taps" : "pack",
+                                copy->tiles ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2)
+            : pack_fail(m);
     jot_kernel_close(&k);
     jot_plan_var_touch(m, var[1]);
     return ok;
@@ -209,7 +217,7 @@ jot_plan_border(Make *m, uint32_t pos)
         return false;
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
       && border_build(&k, (jot_DType)node->dtype, m->layout[pos]);
-    ok = ok ? jot_plan_own_step(m, &k, "border", 0, &var, 1) : pack_fail(m);
+    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, 0, &var, 1) : pack_fail(m);
     jot_kernel_close(&k);
     return ok;
 }

@@ -12,6 +12,7 @@
 #include "backends/plan.h"
 #include "ccode/build.h"
 #include "ccode/emit.h"
+#include "ccode/winograd.h"
 #include "fuse/fuse.h"
 
 /* What an evaluation has to do. */
@@ -150,6 +151,7 @@ typedef struct {
     uint32_t pos;
     const Layout *layout;
     bool kept;
+    const Winograd *tiles; /* not NULL: not the variable's elements but U of these taps */
     uint32_t var;          /* 1 + number of its variable, once the step that writes it is there */
 } PlanCopied;
 typedef struct { uint32_t group, pos, copy; } PlanRead;
@@ -173,12 +175,18 @@ typedef struct {
     Vec(PlanUnit) units;   /* found on disk */
     Text dump;
 } Make;
+/* A schedule other than the one by rule. */
+typedef struct {
+    bool (*make)(Sched *s, Kernel *k, const Winograd *w, Text *why);
+    const Winograd *w;
+} PlanSched;
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
-
+/* Give the buffers of the group's kernel their layouts; k->bufs as in args. */
+JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args);
 /* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
- * PlanStep. */
-JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, uint32_t copy,
-                              const uint32_t *var, uint32_t n);
+ * PlanStep. sched NULL: by rule. */
+JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched,
+                              uint32_t copy, const uint32_t *var, uint32_t n);
 /* The variable of a position, made when it is first met and alive in the step to come. */
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
@@ -188,6 +196,11 @@ JOT_FN bool jot_plan_layouts(Make *m);
 JOT_FN void jot_plan_layouts_free(Make *m);
 /* The copy that a group reads in place of the variable at a position; NULL: it reads itself. */
 JOT_FN PlanCopied *jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos);
+/* A copy of the variable would stay good: it is state that this evaluation does not assign. */
+JOT_FN bool jot_plan_copy_lasts(const Make *m, uint32_t pos);
+
+/* plan_tiles.c: convolutions by Winograd's tiles; after the layouts. */
+JOT_FN bool jot_plan_tiles(Make *m);
 
 /* plan_pack.c: steps that write a copy, or the halo of a temporary. */
 JOT_FN bool jot_plan_pack(Make *m, PlanCopied *copy);

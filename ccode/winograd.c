@@ -150,6 +150,9 @@ wino_match(const Kernel *k, Winograd *w, uint32_t image, uint32_t taps)
         return false;
     if (!wino_taps_dims(k, w) || !wino_window(k, w, 0) || !wino_window(k, w, 1))
         return false;
+    w->channels = k->axes.v[w->channel].ext;
+    w->outs = k->axes.v[w->out].ext;
+    memcpy(w->taps_ext, k->bufs.v[t->buf].ext, sizeof w->taps_ext);
     w->others = i->free & ~(sum->axes | (uint64_t)1 << w->space[0] | (uint64_t)1 << w->space[1]);
     return w->space[0] != w->space[1];
 }
@@ -204,8 +207,7 @@ wino_gains(const Kernel *k, const Winograd *w)
 {
     const Value *image = &k->values.v[w->image];
     int dim = wino_dim_of(k, image, w->channel);
-    return k->axes.v[w->channel].ext >= WINOGRAD_CHANNELS &&
-           k->axes.v[w->out].ext >= WINOGRAD_CHANNELS && w->tiles[0] > 1 && w->tiles[1] > 1 &&
+    return w->channels >= WINOGRAD_CHANNELS && w->outs >= WINOGRAD_CHANNELS && w->tiles[0] > 1 && w->tiles[1] > 1 &&
            k->axes.n + 4 <= KERNEL_AXES &&
            wino_is_fastest(k, image->buf, k->ixs.v[image->at + (uint32_t)dim], dim, w->channel);
 }
@@ -216,7 +218,7 @@ wino_gains(const Kernel *k, const Winograd *w)
 static void
 wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 {
-    int64_t each = 16 * 4 * (k->axes.v[w->channel].ext + k->axes.v[w->out].ext);
+    int64_t each = 16 * 4 * (w->channels + w->outs);
     int64_t count = w->tiles[0] * w->tiles[1], most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
     int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6, parts;
     for (uint32_t a = 0; a < k->axes.n; a++)
@@ -226,6 +228,7 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
     blocks = (count + most - 1) / most;
     blocks = (blocks + t->cores - 1) / t->cores * t->cores;
     w->lanes = lanes;
+    w->panel = 2 * lanes;
     w->block = (count + blocks - 1) / blocks;
     parts = (w->block + rows - 1) / rows;
     w->rows = (w->block + parts - 1) / parts;
@@ -284,20 +287,20 @@ wino_transform(Kernel *k, const int64_t *ext, const double *table, int row, int 
 }
 
 static void
-wino_taps_ext(const Kernel *k, const Winograd *w, int64_t *ext)
+wino_ext(const Winograd *w, int64_t *ext)
 {
     ext[0] = ext[1] = 4;
-    ext[2] = k->axes.v[w->channel].ext;
-    ext[3] = k->axes.v[w->out].ext;
+    ext[2] = w->channels;
+    ext[3] = w->outs;
 }
 
 /* Results in panels of two vectors, so that the inner loop reads them in order. */
 JOT_FN bool
-jot_winograd_layout(const Kernel *k, const Winograd *w, Layout *layout)
+jot_winograd_layout(const Winograd *w, Layout *layout)
 {
-    int64_t ext[4], panel = 2 * w->lanes;
+    int64_t ext[4], panel = w->panel;
     LayoutPart part[5] = { { 0, 1 }, { 1, 1 }, { 3, 1 }, { 2, 1 }, { 3, 1 } };
-    wino_taps_ext(k, w, ext);
+    wino_ext(w, ext);
     part[2].step = panel;
     if (panel >= ext[3])
         return jot_layout_rowmajor(layout, 4, ext);
@@ -305,33 +308,30 @@ jot_winograd_layout(const Kernel *k, const Winograd *w, Layout *layout)
 }
 
 static void
-wino_laid_out(Kernel *k, uint32_t buf, const Kernel *from, const Winograd *w)
+wino_laid_out(Kernel *k, uint32_t buf, const Winograd *w)
 {
     Layout layout;
-    if (jot_winograd_layout(from, w, &layout))
+    if (jot_winograd_layout(w, &layout))
         jot_kernel_layout(k, buf, &layout);
 }
 
 JOT_FN bool
-jot_winograd_taps(const Kernel *k, const Winograd *w, Kernel *out)
+jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
 {
     static const char *const name[6] = { "o", "c", "p", "q", "r", "s" };
-    const Value *taps = &k->values.v[w->taps];
-    const KBuf *g = &k->bufs.v[taps->buf];
     int64_t ext[4];
     uint32_t from, to, v;
     jot_Scalar zero = {0};
     Ix at[4];
     int axis[6];
-    wino_taps_ext(k, w, ext);
-    if (!jot_kernel_open(out, k->mem, k->ix))
-        return false;
+    wino_ext(w, ext);
     for (int i = 0; i < 6; i++)
         axis[i] = jot_kernel_axis(out, name[i], i == 0 ? ext[3] : i == 1 ? ext[2] : i < 4 ? 4 : 3);
-    from = jot_kernel_buf(out, "g", JOT_F32, BUF_INPUT, 4, g->ext);
-    jot_kernel_layout(out, from, g->layout);
+    from = jot_kernel_buf(out, "g", JOT_F32, BUF_INPUT, 4, w->taps_ext);
+    if (layout)
+        jot_kernel_layout(out, from, layout);
     to = jot_kernel_buf(out, "U", JOT_F32, BUF_OUTPUT, 4, ext);
-    wino_laid_out(out, to, k, w);
+    wino_laid_out(out, to, w);
     for (int i = 0; i < 2; i++) { /* tap 0 is the one that stands first in the image */
         Ix tap = jot_ix_axis(out->ix, axis[4 + i]);
         at[w->taps_dim[i]] = w->flip[i] ? jot_ix_sub(out->ix, jot_ix_const(out->ix, 2), tap) : tap;
@@ -347,12 +347,13 @@ jot_winograd_taps(const Kernel *k, const Winograd *w, Kernel *out)
 }
 
 JOT_FN bool
-jot_winograd_taps_sched(Sched *s, Kernel *taps)
+jot_winograd_taps_sched(Sched *s, Kernel *taps, const Winograd *w, Text *why)
 {
     static const char text[] = "%Gg: o:1p c | p:1u s:1u r:1u\n"
                                "%GgG: o:1p c | p:1u q:1u s:1u\n"
                                "!0: o:1p c p:1u q:1u\n";
-    return jot_sched_read(s, taps, text, sizeof text - 1, NULL);
+    (void)w;
+    return jot_sched_read(s, taps, text, sizeof text - 1, why);
 }
 
 /* ---- the convolution ---------------------------------------------------------------------- */
@@ -402,15 +403,17 @@ carry_bufs(Carry *c)
     for (uint32_t b = 1; b < k->bufs.n; b++) {
         const KBuf *buf = &k->bufs.v[b];
         int64_t ext[4];
-        wino_taps_ext(k, c->w, ext);
+        wino_ext(c->w, ext);
         jot_kernel_buf(c->out, b == taps ? "U" : buf->name, (jot_DType)buf->dtype,
                        (BufRole)buf->role, b == taps ? 4 : buf->rank, b == taps ? ext : buf->ext);
         if (b == taps)
-            wino_laid_out(c->out, b, k, c->w);
+            wino_laid_out(c->out, b, c->w);
         else
             jot_kernel_layout(c->out, b, buf->layout);
-        if (b < c->out->bufs.n)
+        if (b < c->out->bufs.n) {
             c->out->bufs.v[b].may_alias = buf->may_alias;
+            c->out->bufs.v[b].bordered = buf->bordered && b != taps;
+        }
     }
     for (uint32_t i = 0; i < k->scalars.n; i++)
         jot_kernel_scalar(c->out, k->scalars.v[i].name, (jot_DType)k->scalars.v[i].dtype);
@@ -550,11 +553,11 @@ jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *out)
             c.value[i] = carry_sum(&c);
         else if (used[i] && !(k->values.v[i].free & k->values.v[w->sum].axes))
             c.value[i] = carry_value(&c, i);
-    wino_taps_ext(k, w, ext);
+    wino_ext(w, ext);
     ext[3] = ext[2];
     ext[2] = w->block;
     jot_kernel_buf(out, "SV", JOT_F32, BUF_SCRATCH, 4, ext);
-    ext[3] = k->axes.v[w->out].ext;
+    ext[3] = w->outs;
     jot_kernel_buf(out, "SM", JOT_F32, BUF_SCRATCH, 4, ext);
     ok = carry_stores(&c) && !k->mem->failed;
 done:

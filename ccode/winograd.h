@@ -28,9 +28,11 @@ typedef struct {
     int image_dim[2];           /* dimensions of the image that rows and columns index */
     int taps_dim[4];            /* dimensions of the taps' buffer: taps by row, by column, channel,
                                    results */
+    int64_t channels, outs;     /* extents of those axes */
+    int64_t taps_ext[4];        /* of the taps' buffer */
     bool flip[2];               /* taps run backwards: tap 2 stands first (gradients by input) */
     int64_t tiles[2];           /* rows and columns of tiles */
-    int lanes;
+    int lanes, panel;           /* of the schedule; results that lie together in U */
     int64_t rows, block;        /* tiles of a register block, of a block that stays in the cache */
 } Winograd;
 
@@ -38,10 +40,10 @@ typedef struct {
  * (their layouts say so), and large enough to gain? k is verified. */
 JOT_FN bool jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w);
 /* The layout of U[4, 4, channel, out], which the first kernel writes and the second reads. */
-JOT_FN bool jot_winograd_layout(const Kernel *k, const Winograd *w, Layout *layout);
-/* U from the taps: buf[0] the taps as in k, buf[1] U. */
-JOT_FN bool jot_winograd_taps(const Kernel *k, const Winograd *w, Kernel *taps);
-JOT_FN bool jot_winograd_taps_sched(Sched *s, Kernel *taps);
+JOT_FN bool jot_winograd_layout(const Winograd *w, Layout *layout);
+/* U from the taps: buf[0] the taps (layout NULL: row-major), buf[1] U. *taps is open and empty. */
+JOT_FN bool jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *taps);
+JOT_FN bool jot_winograd_taps_sched(Sched *s, Kernel *taps, const Winograd *w, Text *why);
 /* The convolution with U in place of the taps; all other buffers keep number and layout. */
 JOT_FN bool jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *conv);
 JOT_FN bool jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why);

@@ -100,10 +100,10 @@ check_taps(const IrCase *c, const Winograd *w, const double *u, const char *dial
     IrCase t;
     Sched s;
     memset(&t, 0, sizeof t);
-    CHECK(jot_winograd_taps(&c->k, w, &t.k), "no kernel for the taps");
+    CHECK(jot_kernel_open(&t.k, &ir_mem, &ir_ix) && jot_winograd_taps(w, NULL, &t.k), "no kernel for the taps");
     t.data[1] = c->data[2];
     t.data[2] = (double *)(uintptr_t)u;
-    CHECK(jot_winograd_taps_sched(&s, &t.k), "no schedule for the taps");
+    CHECK(jot_winograd_taps_sched(&s, &t.k, NULL, NULL), "no schedule for the taps");
     ir_check(&t, &s, dialect, cc, "taps");
     jot_sched_close(&s);
     jot_kernel_close(&t.k);
@@ -198,7 +198,8 @@ float_taps(double *u, const IrCase *c, const Winograd *w)
     double *out[IR_BUFS] = {0};
     memset(&t, 0, sizeof t);
     t.data[1] = c->data[2];
-    CHECK(jot_winograd_taps(&c->k, w, &t.k) && jot_winograd_taps_sched(&s, &t.k), "no taps");
+    CHECK(jot_kernel_open(&t.k, &ir_mem, &ir_ix) && jot_winograd_taps(w, NULL, &t.k) &&
+          jot_winograd_taps_sched(&s, &t.k, NULL, NULL), "no taps");
     if (ir_run(&t, &s, "c", GCC, out, "taps, for their error"))
         memcpy(u, out[2], ir_size(&t.k.bufs.v[2]) * sizeof *u);
     free(out[2]);

@@ -1,0 +1,111 @@
+/* backends/plan_tiles.c - which convolutions of a plan go by Winograd's tiles.
+ *
+ * Layouts are settled by now. A group whose kernel holds such a convolution reads U in place of its
+ * taps: one more copy of the variable, made like those in other layouts by a step of the plan, and
+ * kept with the buffer where the taps are state that the plan does not assign.
+ *
+ *   requires  m->layout, m->copies, m->reads     keeps  layouts     adds  copies and reads
+ *
+ * Read before: ccode/winograd.h, backends/plan_layout.c. After: backends/plan_kernel.c. */
+#include "backends/plan_parts.h"
+
+/* The copy of these taps for these tiles; m->copies.n: there is none. */
+static uint32_t
+tiles_find(const Make *m, uint32_t pos, const Winograd *w, const Layout *layout)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->copies.n; i++) {
+        const PlanCopied *copy = &m->copies.v[i];
+
+        if (copy->pos == pos && copy->tiles && jot_layout_eq(copy->layout, layout)
+            && !memcmp(copy->tiles->taps_dim, w->taps_dim, sizeof w->taps_dim)
+            && copy->tiles->flip[0] == w->flip[0] && copy->tiles->flip[1] == w->flip[1])
+            break;
+    }
+    return i;
+}
+
+static bool
+tiles_copy(Make *m, uint32_t pos, const Winograd *w, uint32_t *number)
+{
+    Layout *layout = jot_arena_array(&m->arena, Layout, 1);
+    Winograd *tiles = jot_arena_array(&m->arena, Winograd, 1);
+    PlanCopied *copy;
+
+    if (!layout || !tiles || !jot_winograd_layout(w, layout)
+        || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
+        return false;
+    *tiles = *w;
+    *number = tiles_find(m, pos, w, layout);
+    if (*number < m->copies.n)
+        return true;
+    copy = jot_vec_push(&m->ctx->mem, m->copies);
+    copy->pos = pos;
+    copy->layout = layout;
+    copy->tiles = tiles;
+    copy->kept = jot_plan_copy_lasts(m, pos);
+    return true;
+}
+
+/* The group reads this copy of the variable, and no other. */
+static bool
+tiles_read(Make *m, uint32_t group, uint32_t pos, uint32_t copy)
+{
+    uint32_t i, n;
+
+    for (i = 0; i < m->reads.n; i++)
+        if (m->reads.v[i].group == group && m->reads.v[i].pos == pos) {
+            m->reads.v[i].copy = copy;
+            return true;
+        }
+    if (!jot_vec_reserve(&m->ctx->mem, m->reads, 1))
+        return false;
+    n = m->reads.n;
+    jot_vec_push(&m->ctx->mem, m->reads);
+    for (; n > 0 && m->reads.v[n - 1].group > group; n--)
+        m->reads.v[n] = m->reads.v[n - 1];
+    m->reads.v[n].group = group;
+    m->reads.v[n].pos = pos;
+    m->reads.v[n].copy = copy;
+    return true;
+}
+
+static bool
+tiles_group(Make *m, uint32_t group)
+{
+    BuildGraph graph;
+    BuildArgs args;
+    Winograd w;
+    Kernel k;
+    uint32_t pos, copy;
+    bool ok;
+
+    memset(&args, 0, sizeof args);
+    graph.list = &m->s->list;
+    graph.fusion = m->fusion;
+    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
+    if (ok) {
+        jot_plan_kernel_layouts(m, group, &k, &args);
+        if (jot_winograd_find(&k, m->ctx->config.lanes, &m->ctx->target, &w)) {
+            pos = jot_node(m->ctx, args.bufs.v[k.values.v[w.taps].buf - 1])->at;
+            ok = (tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
+              || jot_fail_memory(m->ctx, "plan");
+        }
+    }
+    jot_kernel_close(&k);
+    jot_build_free(m->ctx, &args);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_tiles(Make *m)
+{
+    uint32_t g;
+    bool ok = true;
+
+    for (g = 1; ok && g <= m->fusion->ngroups; g++)
+        if (m->fusion->groups[g].contraction)
+            ok = tiles_group(m, g);
+    return ok;
+}
