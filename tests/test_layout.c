@@ -3,7 +3,7 @@
 #include "core.h"
 #include "tests/test.h"
 
-enum { N = 2, C = 6, H = 9, O = 20, LOG = 1 << 16 };
+enum { N = 2, C = 6, H = 9, O = 20, T = 32, LOG = 1 << 16 };
 
 typedef struct { long countdown; size_t live; } Heap;
 
@@ -65,7 +65,7 @@ typedef struct { jot_Var w1, b1, w2, w3; } Net;
 static jot_Var
 numbers(jot_Ctx *c, jot_Ints shape, int k, bool state)
 {
-    static float v[8192];
+    static float v[T * T * 9];
     int64_t n = 1, i;
 
     for (i = 0; i < shape.n; i++)
@@ -309,6 +309,77 @@ test_refused(const char *backend)
     CHECK(done, "%s: never without a refusal", backend);
 }
 
+/* ---- Winograd's tiles --------------------------------------------------------------------- */
+
+enum { TH = 9, TW = 6, TILED = N * T * TH * TW };
+
+/* Three convolutions of T channels: the result, then the gradients of the image and the second
+ * weights. The image is an input, the weights are state. */
+static bool
+tiled_values(jot_Ctx *c, float *v)
+{
+    jot_Conv three = {{1, 1}, {1, 1}, {1, 1}, 1};
+    jot_Var x = numbers(c, JOT_SHAPE(N, T, TH, TW), 1, false), w[3], y = x, of[2], g[2];
+    int k;
+
+    jot_push(c);
+    for (k = 0; k < 3; k++) {
+        w[k] = numbers(c, JOT_SHAPE(T, T, 3, 3), k, true);
+        y = jot_conv2d(jot_scale(y, 0.1), w[k], &three);
+    }
+    of[0] = x, of[1] = w[1];
+    jot_grad(jot_mean(jot_mul(y, y), JOT_ALL_DIMS), of, 2, g);
+    if (!jot_copy(y, v, TILED * sizeof *v) || !jot_copy(g[0], v + TILED, TILED * sizeof *v)
+        || !jot_copy(g[1], v + 2 * TILED, T * T * 9 * sizeof *v))
+        return false;
+    jot_pop(c);
+    return true;
+}
+
+static double
+tiled_error(const float *v, const float *want)
+{
+    double size = 0;
+    int i;
+
+    for (i = 0; i < 2 * TILED + T * T * 9; i++)
+        size = fmax(size, fabs((double)want[i]));
+    for (i = 0; i < 2 * TILED + T * T * 9; i++)
+        if (!(fabs((double)v[i] - want[i]) <= 1e-5 * size))
+            return fabs((double)v[i] - want[i]) / size;
+    return 0;
+}
+
+static void
+test_tiles(const char *backend)
+{
+    static float want[2 * TILED + T * T * 9], got[2 * TILED + T * T * 9];
+    char *log = malloc(LOG);
+    jot_Ctx *c = open_on("interp", NULL, NULL, NULL);
+    int k;
+
+    CHECK(tiled_values(c, want), "interp: %s", jot_message(c));
+    jot_close(c);
+    for (k = 0; k < 2; k++) {
+        jot_Config config;
+
+        memset(&config, 0, sizeof config);
+        config.backend = backend;
+        config.precision = k ? "exact" : NULL;
+        config.dump = "y";
+        config.hooks.log = keep_log;
+        config.hooks.ud = log;
+        log[0] = 0;
+        c = jot_open(&config);
+        CHECK(tiled_values(c, got), "%s: %s", backend, jot_message(c));
+        CHECK(tiled_error(got, want) == 0, "%s, %s: error %g", backend, k ? "exact" : "tiles",
+              tiled_error(got, want));
+        CHECK((strstr(log, "U of tiles") == NULL) == k, "%s: %s:\n%s", backend, k ? "exact" : "tiles", log);
+        jot_close(c);
+    }
+    free(log);
+}
+
 int
 main(void)
 {
@@ -324,6 +395,7 @@ main(void)
         jot_close(c);
         if (!ok)
             continue;
+        test_tiles(backends[k]);
         test_values(backends[k], false);
         test_values(backends[k], true);
         test_dump(backends[k]);
