@@ -4,9 +4,9 @@
  *     b: y = exp(x - m)         axes r' j'    r on r';  then x, read by both: j on j'
  *
  * What goes between two nests decides first: each of its dimensions lies on one axis of each, from
- * end to end, and everywhere on the same one. Then variables that both read, as far as they agree.
- * Axes left get numbers of their own. Two axes are never laid on one, so within a nest an index
- * names one thing.
+ * end to end, and everywhere on the same one. Then variables that both read, as far as they agree;
+ * then equal dimensions of equal extents. Axes left get numbers of their own. Two axes are never
+ * laid on one, so within a nest an index names one thing.
  *
  * requires  uses of each group   keeps  axes of b   gives  a pair, then the union
  * Read before: fuse/reads.c. After: fuse/reward.c. */
@@ -154,6 +154,27 @@ pair_reads(Nests *j, NestPair *p)
         }
 }
 
+/* Axes of equal extents in one dimension of two spaces: nothing says that they are the same, but
+ * then loops over them can be shared. */
+static void
+pair_places(Nests *j, NestPair *p)
+{
+    uint32_t g, h;
+    int d, left = 0;
+
+    for (d = 0; d < j->nest[p->a].naxes; d++)
+        left += p->map[d] == NEST_NONE;
+    for (g = p->a; g != NEST_OUT; g = j->group[g].next)
+        for (h = p->b; h != NEST_OUT && left; h = j->group[h].next) {
+            const NestGroup *a = &j->group[g], *b = &j->group[h];
+
+            j->f->visits++;
+            for (d = 0; d < a->space->rank && a->space->rank == b->space->rank; d++)
+                if (a->axis[d] < NEST_AXES && p->map[a->axis[d]] == NEST_NONE)
+                    left -= pair_axis(j, p, a->axis[d], b->axis[d]);
+        }
+}
+
 /* Axes that stayed apart follow b's. */
 static bool
 pair_rest(const Nests *j, NestPair *p)
@@ -246,6 +267,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if ((why = pair_edges(j, p)) != WHYS)
         return why;
     pair_reads(j, p);
+    pair_places(j, p);
     if (!pair_rest(j, p))
         return WHY_NODES;
     p->shared &= pair_mask(p, j->nest[a].shared, j->nest[a].naxes);

@@ -21,7 +21,11 @@
  * Read before: fuse/label.c. After: fuse/fuse.c. */
 #include "fuse/work.h"
 
-enum { PLACE_ROUNDS = 4 }; /* of splitting, which may have more stored: then more is split */
+enum {
+    PLACE_ROUNDS = 4, /* of splitting, which may have more stored: then more is split */
+    PLACE_CHEAP = 4,  /* computed again at a part as small as this: saves a store and a load */
+    PLACE_DEAR = 16
+};
 
 typedef struct { uint32_t pos, owner; bool through; } PlaceStep;
 
@@ -299,17 +303,68 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
         f->bits[i] |= FN_WORK;
 }
 
+/* Policy reward: what is read at a few of its elements, through a gather, say, is computed for
+ * those where they are needed. */
+static bool
+place_few(const Fuser *f, const PlaceBelow *below, int64_t points, uint32_t i)
+{
+    return f->ask->policy == FUSE_REWARD && jot_fuse_is_elementwise(f->node[i])
+        && !(f->bits[i] & (FN_KEEP | FN_MOVED | FN_LEAF)) && (f->bits[i] & FN_STORED)
+        && below[i].cone <= FUSE_CONE
+        && points < f->node[i]->nelem / (below[i].dear ? PLACE_DEAR : PLACE_CHEAP);
+}
+
+/* Who reads input p of c, and at how many elements; INT64_MAX: something walks all of it. */
+static int64_t
+place_points(const Fuser *f, uint32_t c, uint32_t p, int64_t points, bool few)
+{
+    const Node *n = f->node[c];
+    bool map = n->kind == NODE_REINDEX && !(f->bits[c] & FN_BCAST);
+
+    if (few)
+        return points;
+    if (f->vert[c] != FUSE_NO_VERT && f->vert[p] != FUSE_NO_VERT
+        && f->par[f->vert[c]] == f->par[f->vert[p]])
+        return 0;
+    return map ? n->nelem : INT64_MAX;
+}
+
+/* Readers first: what is computed at a few elements reads as few of its operands. */
+static void
+place_clone_few(Fuser *f, const PlaceBelow *below, int64_t *points)
+{
+    uint32_t c, k;
+
+    for (c = 0; c + 1 < f->verts.n; c++)
+        f->par[c] = jot_fuse_find(f, c);
+    for (c = f->n; c-- > 0;) {
+        bool few = f->real[c] == c && place_few(f, below, points[c], c);
+
+        if (few)
+            f->bits[c] |= FN_CLONE;
+        for (k = f->in0[c]; k < f->in0[c + 1]; k++) {
+            uint32_t i = f->in[k];
+            int64_t more = place_points(f, c, i, points[c], few);
+
+            f->visits++;
+            points[i] = more > INT64_MAX - points[i] ? INT64_MAX : points[i] + more;
+        }
+    }
+}
+
 static bool
 place_clones(Fuser *f)
 {
     PlaceBelow *below = jot_arena_array(&f->arena, PlaceBelow, (size_t)f->n + 1);
+    int64_t *points = jot_arena_array(&f->arena, int64_t, (size_t)f->n + 1);
     uint32_t i;
 
-    if (!below)
+    if (!below || !points)
         return false;
     for (i = 0; i < f->n; i++)
         if (!(f->bits[i] & FN_LEAF) && f->real[i] == i)
             place_judge(f, below, i);
+    place_clone_few(f, below, points);
     return true;
 }
 

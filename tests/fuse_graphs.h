@@ -409,8 +409,8 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"normalise, x computed", g_norm, 1, 2, 1, 0}, \
     {"softmax", g_softmax, 0, 3, 1, 0}, \
     {"softmax, backward", g_softmax, 1, 4, 1, 0}, \
-    {"cross-entropy", g_xent, 0, 4, 2, 0}, \
-    {"cross-entropy with backward", g_xent, 1, 6, 2, 0}, \
+    {"cross-entropy", g_xent, 0, 4, 1, 0}, \
+    {"cross-entropy with backward", g_xent, 1, 6, 1, 0}, \
     {"batch norm", g_bn, 0, 2, 1, 0}, \
     {"batch norm with backward", g_bn, 1, 3, 1, 0}, \
     {"conv + BN(eval) + relu", g_conv_bn, 0, 2, 1, conv_largest}, \
