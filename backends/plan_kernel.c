@@ -522,6 +522,22 @@ kernel_before(Make *m, uint32_t group)
     return ok;
 }
 
+/* What the group wrote in a layout of its own goes where it was asked for. */
+static bool
+kernel_after(Make *m, uint32_t group)
+{
+    uint32_t i;
+    bool ok = true;
+
+    for (i = 0; ok && i < m->reads.n; i++) {
+        const PlanCopied *copy = &m->copies.v[m->reads.v[i].copy];
+
+        if (m->reads.v[i].group == group && copy->written)
+            ok = jot_plan_unpack(m, copy);
+    }
+    return ok;
+}
+
 static bool
 kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, PlanStep *step)
 {
@@ -637,7 +653,7 @@ jot_plan_step(Make *m, uint32_t group)
     jot_build_free(m->ctx, &args);
     jot_text_free(&text);
     if (ok)
-        return kernel_push(m, &step);
+        return kernel_push(m, &step) && kernel_after(m, group);
     kernel_step_drop(m, &step);
     return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
 }

@@ -191,6 +191,8 @@ jot_plan_pack(Make *m, PlanCopied *copy)
         jot_plan_var_touch(m, copy->var - 1);
         return true;
     }
+    if (copy->written)
+        return pack_var(m, copy, node);
     if (!jot_plan_var(m, copy->pos, &var[0]) || !pack_var(m, copy, node))
         return false;
     var[1] = copy->var - 1;
@@ -202,6 +204,26 @@ jot_plan_pack(Make *m, PlanCopied *copy)
             : pack_fail(m);
     jot_kernel_close(&k);
     jot_plan_var_touch(m, var[1]);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_unpack(Make *m, const PlanCopied *copy)
+{
+    const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
+    uint32_t var[2];
+    Layout rows;
+    Kernel k;
+    bool ok;
+
+    var[0] = copy->var - 1;
+    if (!jot_plan_var(m, copy->pos, &var[1]))
+        return false;
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
+      && jot_layout_rowmajor(&rows, node->rank, node->ext)
+      && pack_build(&k, (jot_DType)node->dtype, copy->layout, &rows);
+    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, 2) : pack_fail(m);
+    jot_kernel_close(&k);
     return ok;
 }
 

@@ -151,10 +151,11 @@ typedef struct {
     uint32_t pos;
     const Layout *layout;
     bool kept;
+    bool written;          /* by the group that computes it; copied to the variable after that */
     const Winograd *tiles; /* not NULL: not the variable's elements but U of these taps */
     uint32_t var;          /* 1 + number of its variable, once the step that writes it is there */
 } PlanCopied;
-typedef struct { uint32_t group, pos, copy; } PlanRead;
+typedef struct { uint32_t group, pos, copy; } PlanRead; /* or, of a written copy, write */
 
 /* plan_kernel.c: the steps of a plan, with their text. */
 typedef struct { PlanModule *module; Text text; } PlanUnit;
@@ -204,6 +205,8 @@ JOT_FN bool jot_plan_tiles(Make *m);
 
 /* plan_pack.c: steps that write a copy, or the halo of a temporary. */
 JOT_FN bool jot_plan_pack(Make *m, PlanCopied *copy);
+/* For a written copy: its variable, before the group; the step that copies it back, after. */
+JOT_FN bool jot_plan_unpack(Make *m, const PlanCopied *copy);
 JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
 
 /* plan_compile.c: from kernels' texts to functions. */

@@ -2,12 +2,15 @@
  *
  * Layouts are settled by now. A group whose kernel holds such a convolution reads U in place of its
  * taps: one more copy of the variable, made like those in other layouts by a step of the plan, and
- * kept with the buffer where the taps are state that the plan does not assign.
+ * kept with the buffer where the taps are state that the plan does not assign. A result that is
+ * asked for, and so row-major, is written channels last into a temporary and copied.
  *
  *   requires  m->layout, m->copies, m->reads     keeps  layouts     adds  copies and reads
  *
  * Read before: ccode/winograd.h, backends/plan_layout.c. After: backends/plan_kernel.c. */
 #include "backends/plan_parts.h"
+
+enum { TILES_UNPACK = 48 }; /* channels from which on a result may be copied once more */
 
 /* The copy of these taps for these tiles; m->copies.n: there is none. */
 static uint32_t
@@ -71,6 +74,71 @@ tiles_read(Make *m, uint32_t group, uint32_t pos, uint32_t copy)
     return true;
 }
 
+/* Drop the reads of copies from number `from` on, which this group was given. */
+static void
+tiles_forget(Make *m, uint32_t group, uint32_t from)
+{
+    uint32_t i, n = 0;
+
+    for (i = 0; i < m->reads.n; i++)
+        if (m->reads.v[i].group != group || m->reads.v[i].copy < from)
+            m->reads.v[n++] = m->reads.v[i];
+    m->reads.n = n;
+}
+
+/* A result that is asked for is row-major. Where that is not what the tiles write, they write a
+ * temporary, channels last; false: this result cannot be, or the step between would cost the gain. */
+static bool
+tiles_result(Make *m, uint32_t group, Kernel *k, const Winograd *w, const KStore *s, uint32_t pos)
+{
+    const KBuf *b = &k->bufs.v[s->buf];
+    LayoutPart part[JOT_MAX_RANK];
+    Layout *layout;
+    PlanCopied *copy;
+    int d, last = -1, n = 0, axis;
+
+    for (d = 0; d < s->nidx; d++)
+        if (jot_ix_is_axis(k->ix, k->ixs.v[s->at + (uint32_t)d], &axis) && axis == w->out)
+            last = d;
+    if (last < 0 || !m->root[pos] || m->layout[pos] || m->plain[pos] || w->channels < TILES_UNPACK)
+        return false;
+    for (d = 0; d <= b->rank; d++)
+        if (d != last) {
+            part[n].dim = (uint8_t)(d < b->rank ? d : last);
+            part[n++].step = 1;
+        }
+    layout = jot_arena_array(&m->arena, Layout, 1);
+    if (!layout || !jot_layout_make(layout, b->rank, b->ext, n, part, NULL, NULL, NULL)
+        || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
+        return false;
+    copy = jot_vec_push(&m->ctx->mem, m->copies);
+    copy->pos = pos;
+    copy->layout = layout;
+    copy->written = true;
+    jot_kernel_layout(k, s->buf, layout);
+    return tiles_read(m, group, pos, m->copies.n - 1);
+}
+
+static bool
+tiles_results(Make *m, uint32_t group, Kernel *k, const BuildArgs *args, const Winograd *w)
+{
+    uint32_t reads = m->reads.n, copies = m->copies.n, i;
+    bool ok = true;
+
+    for (i = 0; ok && i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+
+        ok = jot_winograd_stores(k, w, s)
+          || tiles_result(m, group, k, w, s, jot_node(m->ctx, args->bufs.v[s->buf - 1])->at);
+    }
+    if (!ok && !m->ctx->mem.failed) { /* all or none */
+        tiles_forget(m, group, copies);
+        m->copies.n = copies;
+        JOT_ASSERT(m->reads.n == reads, "only the copies made here are forgotten");
+    }
+    return ok;
+}
+
 static bool
 tiles_group(Make *m, uint32_t group)
 {
@@ -87,7 +155,8 @@ tiles_group(Make *m, uint32_t group)
     ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
     if (ok) {
         jot_plan_kernel_layouts(m, group, &k, &args);
-        if (jot_winograd_find(&k, m->ctx->config.lanes, &m->ctx->target, &w)) {
+        if (jot_winograd_find(&k, m->ctx->config.lanes, &m->ctx->target, &w)
+            && tiles_results(m, group, &k, &args, &w)) {
             pos = jot_node(m->ctx, args.bufs.v[k.values.v[w.taps].buf - 1])->at;
             ok = (tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
               || jot_fail_memory(m->ctx, "plan");
@@ -95,7 +164,7 @@ tiles_group(Make *m, uint32_t group)
     }
     jot_kernel_close(&k);
     jot_build_free(m->ctx, &args);
-    return ok;
+    return ok && (!m->ctx->mem.failed || jot_fail_memory(m->ctx, "plan"));
 }
 
 JOT_FN bool

@@ -166,19 +166,13 @@ wino_is_fastest(const Kernel *k, uint32_t buf, Ix index, int dim, int axis)
            jot_ix_coef(k->ix, index, axis, &inside) == 1 && !inside;
 }
 
-/* Stores: plain, channels last; they may walk the results' axes only. */
-static bool
-wino_stores(const Kernel *k, const Winograd *w)
+JOT_FN bool
+jot_winograd_stores(const Kernel *k, const Winograd *w, const KStore *store)
 {
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        const KStore *s = &k->stores.v[i];
-        bool fast = false;
-        for (int d = 0; !fast && d < s->nidx; d++)
-            fast = wino_is_fastest(k, s->buf, k->ixs.v[s->at + (uint32_t)d], d, w->out);
-        if (!fast || s->acc != EW_NONE)
-            return false;
-    }
-    return true;
+    bool fast = false;
+    for (int d = 0; !fast && d < store->nidx; d++)
+        fast = wino_is_fastest(k, store->buf, k->ixs.v[store->at + (uint32_t)d], d, w->out);
+    return fast;
 }
 
 /* The sum is the only reduction, its operands are used by it alone, nothing else needs an axis that
@@ -188,6 +182,9 @@ wino_alone(const Kernel *k, const Winograd *w, const bool *used)
 {
     const Value *sum = &k->values.v[w->sum];
     uint32_t product = wino_arg(k, w->sum, 0);
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (k->stores.v[i].acc != EW_NONE)
+            return false;
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         if (!used[i] || i == w->sum || i == product || i == w->image || i == w->taps)
@@ -256,7 +253,7 @@ jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w)
         if (!found)
             break;
     }
-    found = found && wino_alone(k, w, used) && wino_stores(k, w) && wino_gains(k, w);
+    found = found && wino_alone(k, w, used) && wino_gains(k, w);
     if (found)
         wino_blocks(k, lanes, target, w);
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);

@@ -36,9 +36,11 @@ typedef struct {
     int64_t rows, block;        /* tiles of a register block, of a block that stays in the cache */
 } Winograd;
 
-/* Is there such a convolution, in f32, alone in its kernel, with channels last in image and results
- * (their layouts say so), and large enough to gain? k is verified. */
+/* Is there such a convolution, in f32, alone in its kernel, with channels last in the image (its
+ * layout says so), and large enough to gain? k is verified. */
 JOT_FN bool jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w);
+/* Does this store write channels last? All must. */
+JOT_FN bool jot_winograd_stores(const Kernel *k, const Winograd *w, const KStore *store);
 /* The layout of U[4, 4, channel, out], which the first kernel writes and the second reads. */
 JOT_FN bool jot_winograd_layout(const Winograd *w, Layout *layout);
 /* U from the taps: buf[0] the taps (layout NULL: row-major), buf[1] U. *taps is open and empty. */
