@@ -27,13 +27,15 @@ enum {
     PLACE_DEAR = 16
 };
 
-typedef struct { uint32_t pos, owner; bool through; } PlaceStep;
+/* apart: below what is to be stored after all, so in another group by and by. */
+typedef struct { uint32_t pos, owner; bool through, apart; } PlaceStep;
 
 /* ---- one walk from a group's stored members ----------------------------------------------- */
 
 typedef struct {
     Fuser *f;
     uint32_t root, stamp;
+    bool apart;     /* the step at hand is */
     uint32_t *mark; /* by position: stamp of the last group that saw it */
     uint32_t *edge; /* ... and the edge that it is */
     Vec(PlaceStep) stack;
@@ -48,6 +50,7 @@ place_push(PlaceWalk *w, uint32_t pos, uint32_t owner, bool through)
     s->pos = pos;
     s->owner = owner;
     s->through = through;
+    s->apart = w->apart;
 }
 
 static bool
@@ -149,10 +152,12 @@ place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
         place_push(w, i, i, false);
     } else if (b & FN_CLONE) {
         f->bits[i] |= FN_CLONED;
-        if (f->ncontract[w->root] && (b & FN_WORK))
+        if (f->ncontract[w->root] && (b & FN_WORK) && !w->apart) {
             place_out(w, s, i);
-        else
-            place_push(w, i, s->owner, s->through);
+            w->apart = true; /* what it reads has to be found in this round, too */
+        }
+        place_push(w, i, s->owner, s->through);
+        w->apart = s->apart;
     } else {
         f->bits[i] |= FN_STORED;
         place_edge(w, i, s, k);
@@ -167,6 +172,7 @@ place_group(PlaceWalk *w, uint32_t root)
     uint32_t v, k;
 
     w->root = root;
+    w->apart = false;
     w->stamp++;
     for (v = f->head[root]; v != FUSE_NO_VERT; v = f->next[v]) {
         uint32_t pos = f->verts.v[v].pos;
@@ -184,6 +190,7 @@ place_group(PlaceWalk *w, uint32_t root)
     while (w->stack.n) {
         PlaceStep s = w->stack.v[--w->stack.n];
 
+        w->apart = s.apart;
         for (k = f->in0[s.pos]; k < f->in0[s.pos + 1]; k++)
             place_input(w, &s, f->in[k], k - f->in0[s.pos]);
     }
@@ -192,9 +199,10 @@ place_group(PlaceWalk *w, uint32_t root)
 static bool
 place_all(Fuser *f, bool *again)
 {
-    PlaceWalk w = {NULL, 0, 0, NULL, NULL, {NULL, 0, 0}, {NULL, 0, 0}};
+    PlaceWalk w;
     uint32_t i;
 
+    memset(&w, 0, sizeof w);
     w.f = f;
     w.mark = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
     w.edge = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
@@ -209,7 +217,7 @@ place_all(Fuser *f, bool *again)
     }
     for (i = f->nroot; i-- > 0;)
         place_group(&w, f->order[i].b);
-    *again = w.out.n > 0;
+    *again |= w.out.n > 0;
     for (i = 0; i < w.out.n; i++)
         f->bits[w.out.v[i]] |= FN_KEEP;
     jot_vec_free(&f->ctx->mem, w.stack);

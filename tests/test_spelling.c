@@ -255,7 +255,7 @@ static int
 contractions_of(const char *what, const char *around, int order, jot_Vars vars, FusePolicy policy)
 {
     NodeList list = {0, 0, NULL};
-    NodeId root[8];
+    NodeId root[16];
     FuseAsk ask;
     Fusion fusion;
     int n = -1, i;
@@ -311,10 +311,38 @@ test(int spell, int around, FusePolicy policy)
     jot_close(ctx);
 }
 
+/* Concatenations of contractions that contractions read, one after the other. */
+static void
+test_chain(FusePolicy policy)
+{
+    jot_Conv how = {{1, 1}, {1, 1}, {1, 1}, 1};
+    jot_Var w[12], g[12], y;
+    int n, k;
+
+    ctx = jot_open(NULL);
+    y = input(JOT_SHAPE(2, 16, 9, 9));
+    for (k = 0; k < 12; k += 2) {
+        w[k] = input(JOT_SHAPE(8, 16, 1, 1));
+        w[k + 1] = input(JOT_SHAPE(8, 16, 3, 3));
+        y = jot_concat(JOT_VARS(jot_relu(jot_conv2d(y, w[k], NULL)),
+                                jot_relu(jot_conv2d(y, w[k + 1], &how))), 1);
+    }
+    n = contractions_of("concatenations", "chain", 0, jot_vars(1, &y), policy);
+    CHECK(n == 12, "concatenations: %d contractions, not 12: %s", n, jot_message(ctx));
+    jot_grad(loss_of(y), w, 12, g);
+    n = contractions_of("concatenations", "chain", 1, jot_vars(12, g), policy);
+    CHECK(n == 34, "concatenations: %d contractions backward, not 12 + 12 + 10: %s", n,
+          jot_message(ctx));
+    jot_close(ctx);
+}
+
 int
 main(void)
 {
     int spell, around;
+
+    test_chain(FUSE_PAPER);
+    test_chain(FUSE_REWARD);
 
     for (spell = 0; spell < (int)(sizeof spelled / sizeof *spelled); spell++)
         for (around = 0; around < (int)(sizeof arounds / sizeof *arounds); around++) {
