@@ -140,13 +140,11 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
     if (!c->lanes)
-        c->lanes = core_number(core_string(ctx, NULL, "JOT_LANES", "1"));
+        c->lanes = core_number(core_string(ctx, NULL, "JOT_LANES", "0"));
     if (!c->deterministic)
         c->deterministic = core_number(core_string(ctx, NULL, "JOT_DETERMINISTIC", NULL));
     if (!c->threads)
         c->threads = core_number(core_string(ctx, NULL, "JOT_THREADS", NULL));
-    if (c->lanes < 1)
-        c->lanes = 1;
     if (!c->give_back)
         c->give_back = core_number(core_string(ctx, NULL, "JOT_GIVE_BACK", NULL));
     jot_mem_keep(&ctx->mem, !c->give_back);
@@ -188,8 +186,9 @@ core_check(jot_Ctx *ctx)
     const jot_Config *c = &ctx->config;
     int n = c->lanes;
 
-    if (n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
-        return jot_fail(ctx, JOT_EUSE, "jot_open: lanes is %d; 1, 2, 4, 8 and 16 are known", n);
+    if (n && n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
+        return jot_fail(ctx, JOT_EUSE,
+                        "jot_open: lanes is %d; 1, 2, 4, 8, 16 and 0 (by price) are known", n);
     return core_policy(ctx, c->policy)
         && (jot_str_eq(c->layout, "chosen")
             || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",

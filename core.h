@@ -112,7 +112,8 @@ typedef struct {
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
     int threads;            /* that share a kernel, the caller too; JOT_THREADS; default: cores.
                                Results do not depend on it */
-    int lanes;              /* vector lanes of generated C, 1 = scalar; JOT_LANES; default 1 */
+    int lanes;              /* JOT_LANES; 0: schedules by price, vectors where they pay (default); else
+                               plain schedules: 1 scalar, 2, 4, 8, 16 lanes */
     int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
     int give_back;          /* 1: freed memory goes through the hook at once instead of being kept
                                for reuse: to look for misuse of memory; JOT_GIVE_BACK */

@@ -63,6 +63,8 @@ static const char *const cc_flags[] = {
     "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
 #if defined __x86_64__ || defined __i386__
     "-march=native",        /* this machine's vectors; with contraction off, no other results */
+    "-mprefer-vector-width=512", /* all of them: chains of exp run 1.1 to 1.3 times as fast as in
+                               halves, sums out of the cache 2 to 3 times */
 #elif defined __aarch64__ || defined __arm__ || defined __powerpc64__
     "-mcpu=native",
 #endif

@@ -179,14 +179,16 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
                 Sched *s, Text *why)
 {
     const jot_Config *c = &m->ctx->config;
-    int order[KERNEL_AXES], n;
+    int order[KERNEL_AXES], lanes = kernel_lanes(m, tier);
+    int n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
 
     if (own)
         return own->make(s, k, own->w, why);
-    n = jot_build_order(k, order);
-    return plain ? jot_sched_default(s, k, kernel_lanes(m, tier), n, order)
-                 : jot_sched_random(s, k, c->lanes,
-                                    jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
+    if (!plain)
+        return jot_sched_random(s, k, lanes ? lanes : 1,
+                                jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
+    return lanes ? jot_sched_default(s, k, lanes, n, order)
+                 : jot_sched_choose(s, k, &m->ctx->target, n, order);
 }
 
 /* Schedule and print. `plain`: the schedule by rule, whatever the configuration says. */
@@ -259,7 +261,7 @@ kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info,
     bool ok;
 
     sched.w = &w;
-    ok = jot_winograd_find(k, m->ctx->config.lanes, &m->ctx->target, &w);
+    ok = jot_winograd_find(k, m->ctx->config.lanes + !m->ctx->config.lanes, &m->ctx->target, &w);
     JOT_ASSERT(ok || m->ctx->mem.failed, "plan_tiles.c found it");
     if (!ok)
         return false;

@@ -39,6 +39,8 @@ JOT_FN void jot_build_free(jot_Ctx *ctx, BuildArgs *args);
 /* Order of loops by continuity of memory [J, Listings 5 and 6]: order[i] is the axis of loop i,
  * outermost first. Returns the number of axes. */
 JOT_FN int jot_build_order(const Kernel *k, int *order);
+/* The same but for the innermost one, which is not chosen: it stands where its kind does. */
+JOT_FN int jot_build_order_outer(const Kernel *k, int *order);
 
 /* ---- between build.c, build_reduce.c and build_invert.c ---- */
 

@@ -13,12 +13,12 @@
  *
  * The cheapest goes inside. Around it stand the reduce axes, around them the others: sums live in a
  * register, or in a row that stays in the cache, and the outermost loop can be shared among
- * threads. Within both, axes that move accesses farther (up to a page) stand outside.
+ * threads. Within both, axes that move accesses farther stand outside.
  *
  * Read before: ccode/build.c. After: ccode/sched_make.c. */
 #include "ccode/build.h"
 
-enum { ORDER_LINE = 64, ORDER_PAGE = 4096, ORDER_ENTRY = 24 };
+enum { ORDER_LINE = 64, ORDER_ENTRY = 24 };
 
 typedef struct { double inside, outside; bool reduce; } OrderAxis;
 
@@ -85,7 +85,7 @@ order_access(Order *o, const KBuf *buf, uint32_t index, double weight)
             moved[a] += stride * order_moved(k->ix, k->ixs.v[index + (uint32_t)d], (int)a);
     for (a = 0; a < k->axes.n; a++) {
         o->axis[a].inside += weight * (moved[a] < ORDER_LINE ? moved[a] : ORDER_LINE);
-        o->axis[a].outside += weight * (moved[a] < ORDER_PAGE ? moved[a] : ORDER_PAGE);
+        o->axis[a].outside += weight * moved[a];
     }
 }
 
@@ -180,8 +180,8 @@ order_innermost(const Order *o, const int *order, int n)
     return best;
 }
 
-JOT_FN int
-jot_build_order(const Kernel *k, int *order)
+static int
+order_axes(const Kernel *k, int *order, bool inner)
 {
     Order *o = jot_mem_new(k->mem, 1, sizeof *o);
     int n = (int)k->axes.n, i, j;
@@ -195,7 +195,7 @@ jot_build_order(const Kernel *k, int *order)
             order[j] = order[j - 1];
         order[j] = i;
     }
-    for (i = n ? order_innermost(o, order, n) : 0; i + 1 < n; i++) {
+    for (i = inner && n ? order_innermost(o, order, n) : n; i + 1 < n; i++) {
         int axis = order[i];
 
         order[i] = order[i + 1];
@@ -203,4 +203,16 @@ jot_build_order(const Kernel *k, int *order)
     }
     jot_mem_free(k->mem, o, sizeof *o);
     return n;
+}
+
+JOT_FN int
+jot_build_order(const Kernel *k, int *order)
+{
+    return order_axes(k, order, true);
+}
+
+JOT_FN int
+jot_build_order_outer(const Kernel *k, int *order)
+{
+    return order_axes(k, order, false);
 }

@@ -302,6 +302,10 @@ JOT_FN bool jot_sched_read(Sched *s, Kernel *k, const char *text, size_t n, Text
  * this adds to the kernel, as large as what lies inside of the loops around all uses. The outermost
  * loop is parallel when that is legal. Call once per kernel. */
 JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order);
+/* The cheapest of a small set of lists of loops on this machine (ccode/sched_choose.c); order: all
+ * axes, by how far they move what is accessed, reduced ones last (jot_build_order_outer). */
+JOT_FN bool jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder,
+                             const int *order);
 /* What is shared among threads: loops are marked parallel, nests put into phases, sums over an outer
  * loop cut into pieces (ccode/sched_phase.c). For schedules of serial loops in one phase. */
 typedef struct {

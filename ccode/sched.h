@@ -38,6 +38,9 @@ JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);
  * memory was refused. */
 JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest,
                            uint8_t *kept);
+/* The schedule whose stages take their loops from a list, outermost first, that covers each axis;
+ * places as in jot_sched_default. */
+JOT_FN bool jot_sched_of_list(Sched *s, Kernel *k, int lanes, const SLoop *list, int n);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);

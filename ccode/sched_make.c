@@ -273,6 +273,24 @@ make_vector(Maker *m)
 }
 
 JOT_FN bool
+jot_sched_of_list(Sched *s, Kernel *k, int lanes, const SLoop *list, int n)
+{
+    Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
+    static const PhaseHow plain = {32768, 8};
+    if (!m)
+        return false;
+    jot_sched_open(s, k, lanes);
+    m->s = s;
+    m->n = n;
+    memcpy(m->list, list, (size_t)n * sizeof *list);
+    make_stages(m);
+    if (!k->mem->failed) /* stages cut short have places that are not there */
+        jot_sched_phases(s, &plain);
+    jot_mem_free(k->mem, m, sizeof *m);
+    return !k->mem->failed;
+}
+
+JOT_FN bool
 jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
 {
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);

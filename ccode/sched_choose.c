@@ -1,0 +1,199 @@
+/* ccode/sched_choose.c - the schedule by price: of a small set of lists of loops the cheapest.
+ *
+ * For each axis that could stand innermost (some access has its neighbours there):
+ *
+ *     r j                       as it is: sums over j are chains, a C compiler makes vectors of the
+ *                               rest
+ *     r j:32 j:1l               sums over j in lanes
+ *     j:128 r j:1l              sums over r: a panel of columns, its sums in an array
+ *     i:64 j:16 i j             a tile, where one access has its neighbours along i and one along j
+ *
+ * The other axes stand around these by how far they move what is accessed, reduced ones inside
+ * (ccode/build_order.c). The set is closed under what the rest of the compiler can do with a list
+ * (ccode/sched_make.c): each list is legal, the price alone decides. No operator has a name here.
+ *
+ *   requires  a verified kernel; *s fresh
+ *   keeps     the kernel's values; adds scratch buffers
+ *
+ * Read before: ccode/sched_price.c. After: ccode/sched_make.c. */
+#include "ccode/sched_price.h"
+
+typedef struct {
+    const Kernel *k;
+    const Price *price;
+    const int *order;           /* all axes, outermost first */
+    int norder;
+    uint64_t reduced;           /* axes that something is reduced over */
+    uint64_t kept;              /* axes that every reduction keeps */
+    bool reduces;
+    int64_t width;              /* lanes of partial results */
+    SLoop list[STAGE_LOOPS], best[STAGE_LOOPS];
+    int n, nbest;
+    double cost;                /* of the best, negative: none yet */
+} Chooser;
+
+static void
+put(Chooser *c, int axis, int64_t step, LoopKind kind)
+{
+    SLoop *l = &c->list[c->n];
+
+    if (c->n == STAGE_LOOPS)
+        return;
+    memset(l, 0, sizeof *l);
+    l->axis = (uint8_t)axis;
+    l->step = step;
+    l->kind = (uint8_t)kind;
+    c->n++;
+}
+
+enum { FREE = 1, REDUCED = 2 };
+
+/* The axes but for two, in their order. */
+static void
+put_others(Chooser *c, int which, int but, int other)
+{
+    for (int i = 0; i < c->norder; i++) {
+        int a = c->order[i];
+        if (a != but && a != other && which & (c->reduced >> a & 1 ? REDUCED : FREE))
+            put(c, a, 1, LOOP_SERIAL);
+    }
+}
+
+/* What is tried first stays unless another is cheaper by more than the figures' error. */
+static void
+try_list(Chooser *c)
+{
+    double cost = jot_price_loops(c->price, c->list, c->n);
+
+    if (c->n < STAGE_LOOPS && (c->cost < 0 || cost < 0.95 * c->cost)) {
+        c->cost = cost;
+        c->nbest = c->n;
+        memcpy(c->best, c->list, sizeof c->best);
+    }
+    c->n = 0;
+}
+
+static void
+try_tiles(Chooser *c, int inner)
+{
+    static const int64_t side[2] = { 16, 64 };
+
+    for (int i = 0; i < c->norder; i++)
+        for (int size = 0; size < 4 && c->order[i] != inner; size++) {
+            int other = c->order[i];
+            int64_t outside = side[size / 2], inside = side[size % 2];
+            if (c->k->axes.v[other].ext < 2 * outside || c->k->axes.v[inner].ext < 2 * inside ||
+                !jot_price_neighbours(c->price, inner, other))
+                continue;
+            put_others(c, FREE, inner, other);
+            put(c, other, outside, LOOP_SERIAL);
+            put(c, inner, inside, LOOP_SERIAL);
+            put(c, other, 1, LOOP_SERIAL);
+            put(c, inner, 1, LOOP_SERIAL);
+            try_list(c);
+        }
+}
+
+/* Sums over the innermost axis in lanes; sums that keep it go on as they are. */
+static void
+try_lanes(Chooser *c, int inner)
+{
+    if (c->k->axes.v[inner].ext < c->width)
+        return;
+    put_others(c, FREE | REDUCED, inner, inner);
+    put(c, inner, c->width, LOOP_SERIAL);
+    put(c, inner, 1, LOOP_LANES);
+    try_list(c);
+}
+
+/* Columns of the innermost axis, which all sums keep, inside of the other axes or outside. */
+static void
+try_panels(Chooser *c, int inner)
+{
+    int64_t ext = c->k->axes.v[inner].ext, step;
+
+    for (step = ext < LANES_MOST ? ext : LANES_MOST; step >= c->width;
+         step = step == ext && step > 256 ? 256 : step / 4)
+        for (int outside = 0; outside < 2; outside++) {
+            if (outside && step < ext)
+                put(c, inner, step, LOOP_SERIAL);
+            put_others(c, FREE, inner, inner);
+            if (!outside && step < ext)
+                put(c, inner, step, LOOP_SERIAL);
+            put_others(c, REDUCED, inner, inner);
+            put(c, inner, 1, LOOP_LANES);
+            try_list(c);
+        }
+}
+
+static void
+try_inner(Chooser *c, int inner)
+{
+    uint64_t bit = (uint64_t)1 << inner;
+
+    put_others(c, FREE | REDUCED, inner, inner);
+    put(c, inner, 1, LOOP_SERIAL);
+    try_list(c);
+    if (!c->reduces)
+        try_tiles(c, inner);
+    else if (c->width > 1 && c->reduced & bit)
+        try_lanes(c, inner);
+    else if (c->width > 1 && c->kept & bit)
+        try_panels(c, inner);
+}
+
+static void
+look_at_reductions(Chooser *c)
+{
+    const Kernel *k = c->k;
+
+    c->kept = ~(uint64_t)0;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_REDUCE) {
+            c->reduces = true;
+            c->reduced |= k->values.v[i].axes;
+            c->kept &= k->values.v[i].free;
+        }
+}
+
+static void
+choose(Chooser *c)
+{
+    bool any = false;
+
+    for (int i = c->norder; i-- > 0;) {
+        int inner = c->order[i];
+        bool beside = jot_price_beside(c->price, inner);
+        if (c->k->axes.v[inner].ext > 1 && beside) {
+            try_inner(c, inner);
+            any = true;
+        }
+    }
+    for (int i = c->norder; i-- > 0 && !any;)
+        if (c->k->axes.v[c->order[i]].ext > 1 || i == 0)
+            try_inner(c, c->order[i]);
+}
+
+JOT_FN bool
+jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const int *order)
+{
+    Chooser *c = jot_mem_new(k->mem, 1, sizeof *c);
+    Price *price = jot_price_open(k, target);
+    bool ok = c && price;
+
+    if (ok) {
+        c->k = k;
+        c->price = price;
+        c->order = order;
+        c->norder = norder;
+        c->width = target->vector_nbytes / 2; /* two vectors of f32: a sum waits for itself */
+        c->cost = -1;
+        look_at_reductions(c);
+        choose(c);
+        ok = jot_sched_of_list(s, k, 1, c->best, c->nbest);
+    }
+    if (price)
+        jot_price_close(price);
+    jot_mem_free(k->mem, c, sizeof *c);
+    return ok;
+}

@@ -1,0 +1,476 @@
+/* ccode/sched_price.c - what a list of loops costs: seconds that one core would take, estimated.
+ *
+ *     arithmetic   an operation happens as often as the loops around it turn, out to the deepest
+ *                  one that moves it; in vectors if the innermost loop can be made of them
+ *     memory       lines that come from the second cache and from memory, pages that the table of
+ *                  translations forgets
+ *
+ * An innermost loop becomes vectors where nothing is reduced over it (or in lanes) and each access
+ * stays or steps by one element; what steps farther is collected one by one.
+ *
+ * Lines: from the outermost loop inward, the first whose inside fits the cache is where data stays:
+ *
+ *     for i  for j  y[i,j] = x[j,i]       inside of i: a column of x. It does not fit 64 pages, so
+ *                                         each step of j is a page that was forgotten
+ *     for i:64  for j:16  for i  for j    inside of j:16 there are 16 pages
+ *
+ *     lines = those touched by the loop around, times the steps of all loops outside of it
+ *
+ * The figures are coarse; they order schedules that differ by factors. They depend on the kernel and
+ * the machine, not on threads.
+ *
+ * Read before: ccode/sched.h. After: ccode/sched_choose.c. */
+#include "ccode/sched_price.h"
+
+enum { LINE = 64, PAGE = 4096, PAGES = 48 };
+
+/* Of one operation, in operations of the machine. */
+enum { OP_PLAIN = 1, OP_DIV = 10, OP_DEAR = 30 };
+/* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums. */
+enum { CYCLES_LOOP = 8, CYCLES_FOLD = 20, CYCLES_CHAIN = 4 };
+
+typedef struct {
+    double moved[KERNEL_AXES];  /* bytes by which a step of each axis moves it */
+    uint8_t by[KERNEL_AXES];    /* the axes that move it, the nearest first */
+    int nby;
+    uint64_t loops, axes;       /* of the loops that it is in; that move it */
+    int nbytes, times;          /* of an element; nests that it is in */
+    bool store, far;            /* some axis moves it in no simple way */
+} Touch;
+
+struct Price {
+    const Kernel *k;
+    const Target *target;
+    uint64_t *loops;            /* per value: axes of the loops around its uses; bit 63: used */
+    uint8_t *level;             /* per value: reductions below it */
+    uint32_t *nests;            /* per value: levels of the stages that compute it */
+    Touch touch[PRICE_TOUCHES];
+    int n;
+    uint64_t shared;            /* axes that every stage keeps */
+    double hz;
+};
+
+/* ---- the kernel ---------------------------------------------------------------------------- */
+
+/* Elements by which a step of `axis` moves an index, on average: i/4 by a quarter. */
+static double
+price_moved(const IxPool *p, Ix ix, int axis, bool *far)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+    double sum = 0;
+
+    if (!(jot_ix_axes(p, ix) >> axis & 1))
+        return 0;
+    if (p->recs.v[ix].op == IX_AXIS)
+        return 1;
+    t = jot_ix_linear(p, ix, &c, &n, &tmp);
+    for (i = 0; i < n; i++) {
+        const IxRec *r = &p->recs.v[t[i].atom];
+        double moved = 1;
+
+        if (!(r->axes >> axis & 1))
+            continue;
+        *far |= r->op != IX_AXIS;
+        if (r->op == IX_DIV || r->op == IX_MOD)
+            moved = price_moved(p, r->a, axis, far);
+        if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
+            moved /= (double)c;
+        if (r->op == IX_LOAD)
+            moved = LINE;
+        sum += (double)t[i].k * moved;
+    }
+    return sum < 0 ? -sum : sum;
+}
+
+/* Elements between two positions of a dimension. */
+static double
+price_stride(const Layout *l, int dim)
+{
+    for (int i = l->n - 1; i >= 0; i--)
+        if (l->part[i].dim == dim)
+            return (double)l->stride[i];
+    return 1;
+}
+
+static void
+add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int times, bool store)
+{
+    const Kernel *k = p->k;
+    const KBuf *b = &k->bufs.v[buf];
+    Touch *t = &p->touch[p->n];
+
+    if (p->n == PRICE_TOUCHES)
+        return;
+    memset(t, 0, sizeof *t);
+    t->nbytes = (int)jot_dtype_nbytes((jot_DType)b->dtype);
+    t->loops = loops;
+    t->times = times;
+    t->store = store;
+    for (int d = 0; d < nidx; d++)
+        for (int a = 0; a < (int)k->axes.n; a++)
+            t->moved[a] += t->nbytes * price_stride(b->layout, d)
+                         * price_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        int at = t->nby;
+        if (t->moved[a] == 0)
+            continue;
+        t->axes |= (uint64_t)1 << a;
+        for (t->nby++; at > 0 && t->moved[t->by[at - 1]] > t->moved[a]; at--)
+            t->by[at] = t->by[at - 1];
+        t->by[at] = (uint8_t)a;
+    }
+    p->n++;
+}
+
+static uint64_t
+value_axes(const Value *v)
+{
+    return v->op == VAL_REDUCE ? v->free | v->axes : v->free;
+}
+
+/* Operands come before their users: the last value first. */
+static void
+price_uses(Price *p)
+{
+    const Kernel *k = p->k;
+    const uint64_t used = (uint64_t)1 << 63;
+
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        for (int j = 0; j < v->narg; j++)
+            if (p->level[k->args.v[v->arg + (uint32_t)j]] > p->level[i])
+                p->level[i] = p->level[k->args.v[v->arg + (uint32_t)j]];
+        p->level[i] = (uint8_t)(p->level[i] + (v->op == VAL_REDUCE));
+    }
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        p->loops[k->stores.v[i].value] |= k->stores.v[i].free | used;
+        p->nests[k->stores.v[i].value] |= 1u << p->level[k->stores.v[i].value] % 32;
+        p->shared &= k->stores.v[i].free;
+    }
+    for (uint32_t i = k->values.n; i-- > 1;) {
+        const Value *v = &k->values.v[i];
+        uint64_t loops = v->op == VAL_REDUCE ? value_axes(v) : p->loops[i];
+        uint32_t nests = v->op == VAL_REDUCE ? 1u << p->level[i] % 32 : p->nests[i];
+
+        if (!p->loops[i])
+            continue;
+        if (v->op == VAL_REDUCE)
+            p->shared &= v->free;
+        for (int j = 0; j < v->narg; j++) {
+            p->loops[k->args.v[v->arg + (uint32_t)j]] |= loops | used;
+            p->nests[k->args.v[v->arg + (uint32_t)j]] |= nests;
+        }
+    }
+}
+
+static int
+count_bits(uint32_t bits)
+{
+    int n = 0;
+    for (; bits; bits &= bits - 1)
+        n++;
+    return n;
+}
+
+static void
+price_touches(Price *p)
+{
+    const Kernel *k = p->k;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && k->values.v[i].op == VAL_LOAD)
+            add_touch(p, k->values.v[i].buf, k->values.v[i].at, k->values.v[i].nidx, p->loops[i],
+                      count_bits(p->nests[i]), false);
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
+                  k->stores.v[i].free, 1, true);
+}
+
+JOT_FN Price *
+jot_price_open(const Kernel *k, const Target *target)
+{
+    Price *p = jot_mem_new(k->mem, 1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->k = k;
+    p->target = target;
+    p->shared = ~(uint64_t)0;
+    p->loops = jot_mem_new(k->mem, k->values.n, sizeof *p->loops);
+    p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
+    p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
+    p->hz = 3e9;
+    if (p->loops && p->level && p->nests) {
+        price_uses(p);
+        price_touches(p);
+        return p;
+    }
+    jot_price_close(p);
+    return NULL;
+}
+
+JOT_FN void
+jot_price_close(Price *p)
+{
+    Mem *mem = p->k->mem;
+
+    jot_mem_free(mem, p->loops, p->k->values.n * sizeof *p->loops);
+    jot_mem_free(mem, p->level, p->k->values.n * sizeof *p->level);
+    jot_mem_free(mem, p->nests, p->k->values.n * sizeof *p->nests);
+    jot_mem_free(mem, p, sizeof *p);
+}
+
+JOT_FN bool
+jot_price_neighbours(const Price *p, int axis, int other)
+{
+    for (int i = 0; i < p->n; i++) {
+        const Touch *t = &p->touch[i];
+        if (t->moved[other] > 0 && t->moved[other] < LINE && t->moved[axis] >= LINE)
+            return true;
+    }
+    return false;
+}
+
+JOT_FN bool
+jot_price_beside(const Price *p, int axis)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->touch[i].moved[axis] > 0 && p->touch[i].moved[axis] < LINE)
+            return true;
+    return false;
+}
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+typedef struct {
+    const SLoop *loop;
+    int n;
+    double steps[STAGE_LOOPS];
+    double inside[STAGE_LOOPS + 1][KERNEL_AXES]; /* extent of each axis in loops i and on */
+} Nested;
+
+static void
+nested(const Price *p, const SLoop *loop, int n, Nested *out)
+{
+    double left[KERNEL_AXES];
+
+    out->loop = loop;
+    out->n = n;
+    for (uint32_t a = 0; a < p->k->axes.n; a++)
+        left[a] = out->inside[0][a] = (double)p->k->axes.v[a].ext;
+    for (int i = 0; i < n; i++) {
+        int a = loop[i].axis;
+        double step = (double)loop[i].step < left[a] ? (double)loop[i].step : left[a];
+
+        out->steps[i] = step > 0 ? left[a] / step : 0;
+        left[a] = step;
+        memcpy(out->inside[i + 1], out->inside[i], sizeof out->inside[i]);
+        out->inside[i + 1][a] = step;
+    }
+}
+
+/* Steps of the loops over `axes`, of the first `n`. */
+static double
+turns(const Nested *l, int n, uint64_t axes)
+{
+    double all = 1;
+
+    for (int i = 0; i < n; i++)
+        if (axes >> l->loop[i].axis & 1)
+            all *= l->steps[i];
+    return all;
+}
+
+/* The innermost loop over one of the axes, -1: none. */
+static int
+deepest(const Nested *l, uint64_t axes)
+{
+    int i = l->n - 1;
+
+    while (i >= 0 && !(axes >> l->loop[i].axis & 1))
+        i--;
+    return i;
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Lines (or pages) of `size` bytes that the access touches in loops `from` and on: axes that move it
+ * less than a line make runs, others a run each. */
+static double
+touched(const Touch *t, const Nested *l, int from, double size)
+{
+    double run = t->nbytes, runs = 1;
+
+    for (int i = 0; i < t->nby; i++) {
+        double ext = l->inside[from][t->by[i]], moved = t->moved[t->by[i]];
+        if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
+            run += moved * (ext - 1);
+        else if (ext > 1)
+            runs *= ext;
+    }
+    return runs * (run > size ? run / size : 1);
+}
+
+/* Lines that come into a cache of so many. */
+static double
+fetched(const Price *p, const Nested *l, double size, double cache)
+{
+    double all = 0, sum;
+    int keep = 0, kept = 0;
+
+    for (; keep < l->n; keep++) { /* loops keep and on fit */
+        sum = 0;
+        for (int i = 0; i < p->n; i++)
+            sum += touched(&p->touch[i], l, keep, size);
+        if (sum <= cache)
+            break;
+    }
+    while (kept < l->n && (p->shared >> l->loop[kept].axis & 1))
+        kept++; /* loops around all nests */
+    for (int i = 0; i < p->n; i++) {
+        const Touch *t = &p->touch[i];
+        int around = keep > 0 ? keep - 1 : 0;
+        double times = keep <= kept ? 1 : t->times;
+
+        all += times * touched(t, l, around, size) * turns(l, around, t->loops);
+    }
+    return all;
+}
+
+static double
+price_memory(const Price *p, const Nested *l)
+{
+    const Target *t = p->target;
+    double l1 = fetched(p, l, LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L1] / LINE);
+    double l2 = fetched(p, l, LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L2] / LINE);
+    double pages = fetched(p, l, PAGE, PAGES);
+
+    return l1 * LINE / t->bandwidth[LEVEL_L2] + l2 * LINE / t->bandwidth[LEVEL_MEMORY]
+         + pages * 20 / p->hz;
+}
+
+/* ---- arithmetic ---------------------------------------------------------------------------- */
+
+static double
+op_cost(const Value *v)
+{
+    if (v->op == VAL_CALL)
+        return OP_DEAR;
+    if (v->op != VAL_EW)
+        return OP_PLAIN;
+    if (v->ew == EW_DIV || v->ew == EW_SQRT)
+        return OP_DIV;
+    return jot_ew_info[v->ew].flags & EW_DEAR ? OP_DEAR : OP_PLAIN;
+}
+
+/* Operations per element of an access that the innermost loop moves. share: vectors per element. */
+static double
+access_cost(const Touch *t, int axis, double share)
+{
+    double step = t->moved[axis] / t->nbytes;
+    bool far = t->far || step > 4 || step < 1;
+
+    if (step == 1 && !t->far)
+        return share;
+    return far || share == 1 ? 1 + (share < 1) : 2 * step * share;
+}
+
+/* Steps of vectors for one of elements: with a rest of so many. */
+static double
+vector_share(double steps, double width)
+{
+    double whole = (double)(int64_t)(steps / width), rest = steps - whole * width;
+    double half = rest >= width / 2;
+
+    return steps <= 0 ? 1 : (whole + half + (rest - half * width / 2)) / steps;
+}
+
+static bool
+over_inner(const Value *v, int axis)
+{
+    return v->op == VAL_REDUCE && (v->axes >> axis & 1);
+}
+
+/* Do the registers of a reduction stand inside of all loops over what it keeps? */
+static bool
+kept_outside(const Nested *l, const Value *v, bool lanes)
+{
+    int first = l->n;
+
+    for (int i = l->n - 1; i >= 0; i--)
+        if (v->axes >> l->loop[i].axis & 1)
+            first = i;
+    for (int i = first; i < l->n - lanes; i++)
+        if (v->free >> l->loop[i].axis & 1)
+            return false;
+    return true;
+}
+
+static double
+price_reduce(const Nested *l, const Value *v, bool lanes, double share, double width)
+{
+    int inner = l->loop[l->n - 1].axis;
+    double points = turns(l, l->n, value_axes(v)), cycles;
+    bool over = over_inner(v, inner), moves = value_axes(v) >> inner & 1;
+
+    cycles = points * (moves && (lanes || !over) ? 0.5 * share : over ? CYCLES_CHAIN : 1);
+    if (!kept_outside(l, v, lanes))
+        cycles += points * (moves && !over ? share : 1); /* loads and stores its sums */
+    else if (lanes && !over && l->inside[l->n - 1][inner] > 8 * width)
+        cycles += 0.5 * points * share;
+    if (lanes && over)
+        cycles += CYCLES_FOLD * turns(l, l->n, v->free);
+    return cycles;
+}
+
+static double
+price_work(const Price *p, const Nested *l)
+{
+    const Kernel *k = p->k;
+    const SLoop *last = &l->loop[l->n - 1];
+    bool lanes = last->kind == LOOP_LANES, vectors = p->target->vector_nbytes > 0;
+    double cycles = 0, width = p->target->vector_nbytes / 4.0, share;
+    uint64_t all = 0;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && over_inner(&k->values.v[i], last->axis) && !lanes)
+            vectors = false;
+    width = vectors && width > 1 ? width : 1;
+    share = vectors ? vector_share(l->steps[l->n - 1], width) : 1;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        int at;
+
+        if (!p->loops[i])
+            continue;
+        all |= p->loops[i];
+        if (v->op == VAL_REDUCE)
+            cycles += price_reduce(l, v, lanes, share, width);
+        if (v->op != VAL_EW && v->op != VAL_CALL && v->op != VAL_INDEX)
+            continue;
+        at = deepest(l, v->free);
+        cycles += 0.5 * op_cost(v) * turns(l, at + 1, p->loops[i]) * (at == l->n - 1 ? share : 1);
+    }
+    for (int i = 0; i < p->n; i++) {
+        const Touch *t = &p->touch[i];
+        int at = deepest(l, t->axes);
+        double each = at == l->n - 1 ? access_cost(t, last->axis, share) : 1;
+
+        cycles += 0.5 * each * turns(l, at + 1, t->loops);
+    }
+    return cycles + CYCLES_LOOP * turns(l, l->n - 1, all);
+}
+
+JOT_FN double
+jot_price_loops(const Price *p, const SLoop *loop, int n)
+{
+    Nested l;
+
+    if (n == 0)
+        return 0;
+    nested(p, loop, n, &l);
+    return price_work(p, &l) / p->hz + price_memory(p, &l);
+}

@@ -1,0 +1,19 @@
+/* ccode/sched_price.h - what a kernel costs in this or that order of loops (ccode/sched_price.c). */
+#ifndef JOT_SCHED_PRICE_H
+#define JOT_SCHED_PRICE_H
+#include "ccode/sched.h"
+
+#define PRICE_TOUCHES 96        /* accesses looked at; those beyond are taken to be like them */
+
+typedef struct Price Price;
+
+JOT_FN Price *jot_price_open(const Kernel *k, const Target *target); /* NULL: no memory */
+JOT_FN void jot_price_close(Price *p);
+/* Seconds on one core of all nests whose loops are taken from this list, outermost first. */
+JOT_FN double jot_price_loops(const Price *p, const SLoop *loop, int n);
+/* Does some access have its neighbours along `other` where `axis` steps over lines? */
+JOT_FN bool jot_price_neighbours(const Price *p, int axis, int other);
+/* Does some access find its neighbours in the same line along the axis? */
+JOT_FN bool jot_price_beside(const Price *p, int axis);
+
+#endif
