@@ -26,8 +26,9 @@ enum { KEEPS = 1 };
 #endif
 
 struct MemBlock {
+    MemBlock *next;               /* in the list of its size: all that a small one has room for */
+    MemBlock **link;
     MemBlock *older, *newer;      /* large: in the order of freeing */
-    MemBlock *next, **link;       /* in the list of its size */
     size_t nbytes;
     uint64_t tick;
 };

@@ -229,17 +229,6 @@ jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *arg
     }
 }
 
-static double
-kernel_work(const Kernel *k)
-{
-    double work = 1;
-    uint32_t i;
-
-    for (i = 0; i < k->axes.n; i++)
-        work *= (double)k->axes.v[i].ext;
-    return work;
-}
-
 /* Does the group read U in place of taps? */
 static bool
 kernel_tiled(const Make *m, uint32_t group)
@@ -275,7 +264,7 @@ kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info,
 /* Build and print a group; a random schedule too long to print gives way to the plain one. */
 static bool
 kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args, Text *out,
-            EmitInfo *info, double *work)
+            EmitInfo *info, KernelCost *cost)
 {
     BuildGraph graph;
     Text why = {NULL, NULL, 0, 0};
@@ -294,7 +283,7 @@ kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs 
         ok = jot_build_kernel(m->ctx, &graph, group, &k, args);
         for (i = 0; ok && i < args->maps.n; i++)
             ok = jot_code_map_text(m->ctx, args->maps.v[i], out);
-        *work = kernel_work(&k);
+        jot_kernel_cost(&k, cost);
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             jot_plan_kernel_layouts(m, group, &k, args);
@@ -477,7 +466,8 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     info.phases = 1;
     if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &info.steps[0]) && text.s)
         kernel_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
-    step.work = RUN_SHARED; /* the user says so */
+    step.cost.points = 20000; /* of whatever it does; whether to share it is the user's to say */
+    step.seconds = 1;
     if (step.best.kernel && kernel_wants_quick(m, &step))
         kernel_launch(m, &step.quick, &text, what, true, TIER_QUICK, &info);
     jot_text_free(&text);
@@ -584,7 +574,8 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched, 
     bool ok;
 
     k->name = jot_arena_copy(&k->arena, what, jot_str_len(what));
-    step.work = kernel_work(k);
+    jot_kernel_cost(k, &step.cost);
+    step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
     step.copy = copy;
     ok = kernel_own_launch(m, k, what, TIER_BEST, sched, &step.best, &shared_nbytes);
     if (ok)
@@ -604,14 +595,14 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
     BuildArgs args;
     EmitInfo info = {0};
     Text text = {NULL, NULL, 0, 0};
-    double work;
+    KernelCost cost;
     bool ok;
 
     if (!kernel_wants_quick(m, step) || jot_tier_waits(step))
         return true;
     memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
-    ok = kernel_text(m, group, TIER_QUICK, what, &args, &text, &info, &work);
+    ok = kernel_text(m, group, TIER_QUICK, what, &args, &text, &info, &cost);
     if (ok)
         kernel_launch(m, &step->quick, &text, what, false, TIER_QUICK, &info);
     if (info.shared_nbytes > *shared_nbytes)
@@ -642,7 +633,8 @@ jot_plan_step(Make *m, uint32_t group)
     memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
     kernel_describe(m, group, what, sizeof what);
-    ok = kernel_text(m, group, TIER_BEST, what, &args, &text, &info, &step.work);
+    ok = kernel_text(m, group, TIER_BEST, what, &args, &text, &info, &step.cost);
+    step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
     if (ok)
         kernel_launch(m, &step.best, &text, what, false, TIER_BEST, &info);
     ok = ok && step.best.kernel;

@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "backends/plan.h"
 #include "ccode/build.h"
+#include "ccode/cost.h"
 #include "ccode/emit.h"
 #include "ccode/winograd.h"
 #include "fuse/fuse.h"
@@ -69,10 +70,6 @@ typedef struct {
     size_t nkey;
 } PlanVar;
 
-/* Points from which on a kernel is shared among threads: some 20 us of work, where waking a
- * sleeping thread takes about as long. */
-#define RUN_SHARED 20000.0
-
 typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
 
 /* A kernel is shared by its text, which lacks the extents of parallel loops: those are here, one per
@@ -87,7 +84,8 @@ typedef struct {
 typedef struct {
     PlanLaunch best;       /* once its function is there; until then, or if it never is: */
     PlanLaunch quick;      /* kernel NULL: there was no need */
-    double work;           /* points that it walks: what is worth sharing among threads */
+    KernelCost cost;       /* of what it computes; of user code little is known */
+    double seconds;        /* about what it takes one thread: what is worth sharing among several */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
     uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */

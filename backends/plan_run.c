@@ -9,6 +9,9 @@
 #include "ops/code.h"
 
 enum { BLOCK_ALIGN = 64 };
+/* What is shared takes so many wake-ups, or threads cost more than they do; code of the quick tier
+ * takes so much longer than its step's price. */
+enum { RUN_HANDOFFS = 3, RUN_QUICK = 10 };
 
 static bool
 run_block(jot_Ctx *ctx, size_t nbytes)
@@ -168,6 +171,7 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     unsigned char *scratch = bind->block + plan->scratch;
     int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
     RunShare share;
+    bool shared;
     uint32_t i;
 
     if (step->copy && !bind->made[step->copy - 1])
@@ -179,12 +183,16 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     share.scalar = given;
     share.scratch = scratch;
     share.scratch_nbytes = plan->scratch_nbytes;
+    shared = backend->parallel
+          && step->seconds * (launch == &step->quick ? RUN_QUICK : 1)
+             > RUN_HANDOFFS * ctx->target.handoff;
     for (share.phase = 0; share.phase < launch->phases; share.phase++) {
         int64_t count = launch->count[share.phase];
 
-        if (backend->parallel && count > 1 && step->work >= RUN_SHARED)
+        if (shared && count > 1) {
             backend->parallel(backend, count, run_share, &share);
-        else
+            ctx->stats.handoffs++;
+        } else
             run_share(&share, 0, count, 0);
     }
     ctx->stats.kernels_run++;

@@ -25,7 +25,7 @@
 JOT_FN double
 jot_tier_cost(const PlanStep *step)
 {
-    return TIER_CALL + step->work * TIER_POINT;
+    return TIER_CALL + step->cost.points * TIER_POINT;
 }
 
 JOT_FN bool

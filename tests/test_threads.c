@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { N = 37, M = 611, MOST = 1 << 17 };
+enum { N = 37, M = 611, LONG = 400, WIDE = 700, MOST = LONG * WIDE, OUTPUTS = 40 };
 
-static float numbers[MOST];
+static float numbers[MOST + 8192];
 
 /* Element-wise, reductions along either axis, products, a convolution with its gradients. */
 static int
@@ -36,16 +36,72 @@ build(jot_Ctx *c, jot_Var *out)
     return n;
 }
 
+/* Ratios of overlap of boxes, with the gradients of all eight coordinates: sums over rows, over
+ * columns and over both of one space of pairs. */
+static int
+build_pairs(jot_Ctx *c, jot_Var *out)
+{
+    jot_Var v[8], low, high, area;
+    int k;
+
+    for (k = 0; k < 8; k++)
+        v[k] = k < 4 ? jot_array(c, JOT_F32, JOT_SHAPE(LONG, 1), numbers + 7 * k)
+                     : jot_array(c, JOT_F32, JOT_SHAPE(1, WIDE), numbers + 900 * k);
+    low = jot_sub(jot_minimum(jot_add(v[0], v[2]), jot_add(v[4], v[6])), jot_maximum(v[0], v[4]));
+    high = jot_sub(jot_minimum(jot_add(v[1], v[3]), jot_add(v[5], v[7])), jot_maximum(v[1], v[5]));
+    area = jot_mul(jot_relu(low), jot_relu(high));
+    out[0] = jot_sum(jot_div(area, jot_offset(jot_mul(area, area), 2)), JOT_ALL_DIMS);
+    jot_grad(out[0], v, 8, out + 1);
+    return 9;
+}
+
+/* Sums whose outermost loop is a sum, and what comes after them: large enough to be cut into pieces
+ * and shared. */
+static int
+build_large(jot_Ctx *c, jot_Var *out)
+{
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(LONG, WIDE), numbers), all, in[3], y, g[3];
+    jot_Var image = jot_reshape(x, JOT_SHAPE(2, 8, 100, LONG * WIDE / 1600));
+    int n = 0;
+
+    in[0] = x;
+    in[1] = jot_array(c, JOT_F32, JOT_SHAPE(WIDE, 30), numbers);
+    in[2] = jot_array(c, JOT_F32, JOT_SHAPE(30), numbers + 5);
+    out[n++] = all = jot_sum(x, JOT_ALL_DIMS);
+    out[n++] = jot_div(x, jot_offset(all, 1000));
+    out[n++] = jot_sum(x, JOT_DIMS(0));
+    out[n++] = jot_max(x, JOT_ALL_DIMS);
+    out[n++] = jot_argmax(jot_reshape(x, JOT_SHAPE(LONG * WIDE)), 0);
+    out[n++] = jot_argmax(x, 0);
+    out[n++] = jot_mean(jot_tanh(x), JOT_ALL_DIMS);
+    out[n++] = jot_softmax(jot_reshape(x, JOT_SHAPE(LONG * WIDE)), 0);
+    out[n++] = jot_sum(jot_cast(jot_gt(x, jot_full(c, JOT_F32, JOT_SHAPE(), 0)), JOT_I32), JOT_ALL_DIMS);
+    out[n + 1] = jot_array(c, JOT_F32, JOT_SHAPE(8), numbers + 3); /* running values, before and */
+    out[n + 2] = jot_array(c, JOT_F32, JOT_SHAPE(8), numbers + 4); /* after */
+    out[n] = jot_batch_norm_train(image, jot_array(c, JOT_F32, JOT_SHAPE(8), numbers + 1),
+                                  jot_array(c, JOT_F32, JOT_SHAPE(8), numbers + 2), 1e-5, 0.1,
+                                  &out[n + 1], &out[n + 2]);
+    n += 3;
+    y = jot_tanh(jot_linear(in[0], in[1], in[2]));
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), in, 3, g);
+    out[n++] = g[0];
+    out[n++] = g[1];
+    out[n++] = g[2];
+    return n + build_pairs(c, out + n);
+}
+
+/* schedule: of all contexts, as a drawn one may have other pieces */
 static void
-compare(const char *backend)
+compare(const char *backend, const char *schedule, const char *policy)
 {
     static const int threads[] = {1, 2, 3, 7, 128};
     jot_Ctx *one = NULL;
-    jot_Var want[16], got[16];
+    jot_Var want[OUTPUTS], got[OUTPUTS];
     int i, k, n = 0;
 
     for (i = 0; i < 5; i++) {
-        jot_Config config = {.backend = backend, .threads = threads[i]};
+        jot_Config config = {.backend = backend, .threads = threads[i], .schedule = schedule,
+                             .policy = policy};
         jot_Ctx *c = jot_open(&config);
 
         if (jot_error(c)) {
@@ -54,11 +110,15 @@ compare(const char *backend)
             break;
         }
         n = build(c, got);
+        n += build_large(c, got + n);
         CHECK(jot_run(c, jot_vars(n, got)), "%s, %d threads: %s", backend, threads[i], jot_message(c));
+        CHECK(!jot_stats(c).handoffs == (threads[i] == 1), "%s: %d loops shared by %d threads", backend,
+              (int)jot_stats(c).handoffs, threads[i]);
         for (k = 0; one && k < n; k++)
             CHECK(!memcmp(jot_data(want[k]), jot_data(got[k]),
                           (size_t)jot_nelem(got[k]) * jot_dtype_nbytes(jot_dtype(got[k]))),
-                  "%s: result %d differs at %d threads", backend, k, threads[i]);
+                  "%s, %s, %s: result %d differs at %d threads", backend, schedule, policy, k,
+                  threads[i]);
         if (one) {
             jot_close(c);
         } else {
@@ -68,6 +128,22 @@ compare(const char *backend)
     }
     if (one)
         jot_close(one);
+}
+
+/* What takes less time than waking a thread is not shared. */
+static void
+small_work(const char *backend)
+{
+    jot_Config config = {.backend = backend, .threads = 2};
+    jot_Ctx *c = jot_open(&config);
+
+    if (!jot_error(c)) {
+        jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(10, 10), numbers);
+
+        CHECK(jot_item(jot_sum(jot_add(x, x), JOT_ALL_DIMS)) != 0, "%s", jot_message(c));
+        CHECK(jot_stats(c).kernels_run > 0 && !jot_stats(c).handoffs, "100 elements are shared");
+    }
+    jot_close(c);
 }
 
 static double
@@ -85,14 +161,15 @@ idle(const char *backend)
     jot_Config config = {.backend = backend, .threads = 4};
     jot_Ctx *c = jot_open(&config);
     struct timespec nap = {0, 300000000};
-    jot_Var out[16];
+    jot_Var out[OUTPUTS];
     double before;
 
     if (jot_error(c)) {
         jot_close(c);
         return;
     }
-    jot_run(c, jot_vars(build(c, out), out));
+    jot_run(c, jot_vars(build_large(c, out), out));
+    CHECK(jot_stats(c).handoffs > 0, "nothing was shared");
     nanosleep(&nap, NULL);
     before = cpu_seconds();
     nanosleep(&nap, NULL);
@@ -146,10 +223,19 @@ main(void)
 {
     int i;
 
-    for (i = 0; i < MOST; i++)
-        numbers[i] = (float)((i * 7919 % 1000) - 500) / 300;
-    compare("tcc");
-    compare("cc");
+    for (i = 0; i < MOST + 8192; i++)
+        numbers[i] = (float)((int64_t)i * 7919 % 1000 - 500) / 300;
+    compare("tcc", "default", "paper");
+    compare("cc", "default", "paper");
+    compare("tcc", "default", "none");
+    compare("tcc", "default", "reward");
+    for (i = 1; i < 7; i++) {
+        char drawn[32];
+
+        snprintf(drawn, sizeof drawn, "random:%d", i);
+        compare("tcc", drawn, "paper");
+    }
+    small_work("cc");
     idle("tcc");
     idle("cc");
     side_by_side("tcc");
