@@ -36,10 +36,10 @@ typedef struct {
 
 /* ---- flags -------------------------------------------------------------------------------- */
 
-/* Scalar kernels are strict C99 and leave the vectors to the compiler: -O3 runs chains of exp 6
- * times, products 4 times as fast as -O2, for twice the time of compiling. Text that has GNU vectors
- * of its own gains nothing by it. */
-static const char *const cc_kinds[2][2] = { { "-std=c99", "-O3" }, { "-std=gnu99", "-O2" } };
+/* Scalar loops are strict C99 and leave the vectors to the compiler: -O3 runs chains of exp 6 times
+ * as fast as -O2, for twice the time of compiling. Text that has GNU vectors gains too, by what is
+ * scalar in it: convolutions go from 160 to 200 GF. */
+static const char *const cc_kinds[2][2] = { { "-std=c99", "-O3" }, { "-std=gnu99", "-O3" } };
 
 static int
 cc_kind(Bytes text)
@@ -321,7 +321,7 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
     }
     if (!child) /* beside the program nobody plans, and nobody can measure */
         jot_machine_look_up(&cc->cache, ctx);
-    backend->dialect = ctx->config.lanes > 1 ? "gnu" : "c";
+    backend->dialect = ctx->config.lanes == 1 ? "c" : "gnu";
     return JOT_OK;
 }
 

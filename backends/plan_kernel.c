@@ -10,6 +10,7 @@
  *
  * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_compile.c. */
 #include "backends/plan_parts.h"
+#include "ccode/contract.h"
 #include "ops/code.h"
 
 #define KERNEL_NO_NAME PLAN_NO_NAME
@@ -174,6 +175,25 @@ kernel_lanes(const Make *m, PlanTier tier)
     return tier == TIER_QUICK ? 1 : m->ctx->config.lanes;
 }
 
+/* A contraction's schedule, in as many lanes as the machine has for it. */
+static bool
+kernel_contract(const Make *m, Kernel *k, PlanTier tier, Sched *s)
+{
+    const Target *t = &m->ctx->target;
+    int lanes = kernel_lanes(m, tier);
+    Contract c;
+
+    if (!jot_contract_only(k, &c))
+        return false;
+    if (tier != TIER_QUICK && !m->ctx->config.lanes && m->dialect->vectors && t->vector_nbytes)
+        lanes = t->vector_nbytes
+              / (int)jot_dtype_nbytes((jot_DType)k->values.v[c.reduce].dtype);
+    if (jot_contract_sched(s, k, &c, t, lanes))
+        return true;
+    jot_sched_close(s);
+    return false;
+}
+
 static bool
 kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain,
                 Sched *s, Text *why)
@@ -184,6 +204,8 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
 
     if (own)
         return own->make(s, k, own->w, why);
+    if (plain && kernel_contract(m, k, tier, s))
+        return true;
     if (!plain)
         return jot_sched_random(s, k, lanes ? lanes : 1,
                                 jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));

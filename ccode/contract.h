@@ -12,7 +12,7 @@
  *
  * Depthwise convolution has no n: it is a stencil, not a contraction; nor is a vector by a matrix.
  *
- * Read before: ccode/ir.h, ops/target.h. After: ccode/contract.c. */
+ * Read before: ccode/ir.h, ops/target.h. After: ccode/contract.c, ccode/contract_sched.c. */
 #ifndef JOT_CONTRACT_H
 #define JOT_CONTRACT_H
 #include "ccode/sched.h"
@@ -39,5 +39,12 @@ JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *
 
 /* Width of b's panels. */
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
+
+/* A schedule for a kernel with jot_contract_only, and the kernel made ready for it: operands read
+ * from packed copies, scratch. lanes 1: the same blocks in scalars. False: none, or out of memory
+ * (k->mem->failed); the kernel is as good as before then. */
+JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
+                               int lanes);
+
 
 #endif

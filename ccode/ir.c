@@ -326,6 +326,38 @@ jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix)
     return k->mem->failed ? 0 : add_value(k, v);
 }
 
+/* Operands of `to` are other values than users of `from`: no cycle comes of it. */
+JOT_FN uint32_t
+jot_v_replace(Kernel *k, uint32_t from, uint32_t to, uint32_t what)
+{
+    uint32_t n = k->values.n, *map = jot_mem_new(k->mem, n, sizeof *map);
+    bool ok = map && from && to;
+    for (uint32_t i = 1; ok && i < n; i++) {
+        Value v = k->values.v[i];
+        uint32_t arg[VALUE_ARGS];
+        bool other = false;
+        map[i] = i == from ? to : i;
+        for (int j = 0; j < v.narg && v.narg <= VALUE_ARGS; j++) {
+            arg[j] = map[k->args.v[v.arg + (uint32_t)j]];
+            other |= arg[j] != k->args.v[v.arg + (uint32_t)j];
+        }
+        if (!other || i == to || i == from)
+            continue;
+        v.arg = add_args(k, v.narg, arg);
+        if (v.nidx + v.ncond) {
+            Ix ix[64 + JOT_MAX_RANK];
+            memcpy(ix, &k->ixs.v[v.at], (size_t)(v.nidx + v.ncond) * sizeof *ix);
+            v.at = add_ixs(k, v.nidx, ix, v.ncond, ix + v.nidx);
+        }
+        ok = !k->mem->failed && (map[i] = add_value(k, v)) != 0;
+    }
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        k->stores.v[i].value = map[k->stores.v[i].value];
+    what = ok ? map[what] : 0;
+    jot_mem_free(k->mem, map, n * sizeof *map);
+    return what;
+}
+
 static int
 add_table(Kernel *k, int rank, const int64_t *ext, const double *values)
 {

@@ -30,6 +30,7 @@
 #define SCHED_AXES 32
 #define KERNEL_VALUES 4096
 #define VALUE_DEPTH 256  /* deepest value tree: the verifier refuses deeper ones */
+#define VALUE_ARGS 32    /* most operands of a value */
 
 /* ---- layouts ------------------------------------------------------------------------------ */
 
@@ -196,6 +197,9 @@ JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t 
 JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
                            const uint32_t *arg);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
+/* Everything that reads value `from` is made again to read `to`, stores too. What value `what` is
+ * now; 0 on failure. */
+JOT_FN uint32_t jot_v_replace(Kernel *k, uint32_t from, uint32_t to, uint32_t what);
 /* Number of the store, -1 on failure. Stores run in the order of the schedule's stages. An
  * accumulating store walks all axes that the kernel has by then. */
 JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp acc,

@@ -195,13 +195,30 @@ lower_add_stage(Lower *w, uint32_t stage)
 }
 
 /* Buffers that start from a value: targets of scatters, and written buffers with a halo. */
+static bool
+result_in(const Stage *st, uint32_t buf)
+{
+    return (st->acc.kind && st->acc.buf == buf) || (st->res.kind && st->res.buf == buf);
+}
+
+/* What a call has of its own is set up by each call of the phase that writes it, other buffers once,
+ * before all. */
 static void
-add_clears(Lower *w)
+add_clears(Lower *w, uint8_t phase)
 {
     const Kernel *k = w->s->k;
-    for (uint32_t b = 1; b < k->bufs.n; b++)
-        if (jot_buf_cleared(w->s, b))
+    for (uint32_t b = 1; b < k->bufs.n; b++) {
+        bool here = phase == 0;
+        if (!jot_buf_cleared(w->s, b))
+            continue;
+        if (k->bufs.v[b].role == BUF_SCRATCH) {
+            here = false;
+            for (uint32_t i = 0; i < w->s->stages.n; i++)
+                here |= w->s->stages.v[i].phase == phase && result_in(&w->s->stages.v[i], b);
+        }
+        if (here)
             append(w, w->root, add_node(w, TREE_CLEAR, b));
+    }
 }
 
 /* A phase begins with no loop open. */
@@ -211,6 +228,7 @@ add_phase(Lower *w, uint8_t phase)
     w->root = add_node(w, TREE_PHASE, phase);
     append(w, 1, w->root);
     w->n = 0;
+    add_clears(w, phase);
 }
 
 JOT_FN bool
@@ -226,7 +244,8 @@ jot_lower(Tree *t, const Sched *s, Text *why)
     w.root = add_node(&w, TREE_ROOT, 0);
     if (s->stages.n && s->stages.v[s->stages.n - 1].phase)
         add_phase(&w, 0);
-    add_clears(&w);
+    else
+        add_clears(&w, 0);
     for (uint32_t i = 0; i < s->stages.n && !t->mem->failed; i++) {
         if (i && s->stages.v[i].phase != s->stages.v[i - 1].phase)
             add_phase(&w, s->stages.v[i].phase);

@@ -308,6 +308,13 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
     return true;
 }
 
+/* A value kept in memory may be computed again in each step of a loop that is not its own. */
+static bool
+again(const Sched *s, const Stage *st)
+{
+    return !st->store && !jot_stage_is_reduce(s, st) && st->res.kind == PLACE_MEM;
+}
+
 static bool
 sharing_ok(const Sched *s, Text *why)
 {
@@ -327,7 +334,8 @@ sharing_ok(const Sched *s, Text *why)
                jot_loop_eq(&last->loop[share], &st->loop[share]))
             share++;
         for (int j = share; j < st->n; j++)
-            if (st->loop[j].kind != LOOP_WINDOW && !(jot_stage_axes(s, st) >> st->loop[j].axis & 1))
+            if (st->loop[j].kind != LOOP_WINDOW && !again(s, st) &&
+                !(jot_stage_axes(s, st) >> st->loop[j].axis & 1))
                 return refuse(why, "a stage opens a loop over an axis it does not use", i);
         for (uint32_t j = 0; j < i; j++)
             alive[j] = alive[j] < share ? alive[j] : share;

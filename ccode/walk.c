@@ -146,11 +146,16 @@ walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest, bool wide)
 
 /* ---- parallel loops around nothing but each other count as one ---- */
 
-/* The parallel loop may be split among callers when it is all there is. */
+/* The parallel loop may be split among callers when it is all there is, besides what a call sets up
+ * for itself. */
 static bool
 one_kid(const Walk *w, uint32_t n)
 {
-    return w->t->nodes.v[n].kids && !w->t->nodes.v[w->t->nodes.v[n].kids].next;
+    int kids = 0;
+    for (uint32_t kid = w->t->nodes.v[n].kids; kid; kid = w->t->nodes.v[kid].next)
+        kids += w->t->nodes.v[kid].op != TREE_CLEAR ||
+                w->k->bufs.v[w->t->nodes.v[kid].stage].role != BUF_SCRATCH;
+    return kids == 1;
 }
 
 static bool
