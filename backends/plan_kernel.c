@@ -175,20 +175,27 @@ kernel_lanes(const Make *m, PlanTier tier)
     return tier == TIER_QUICK ? 1 : m->ctx->config.lanes;
 }
 
+JOT_FN int
+jot_plan_lanes(const Make *m, int dtype)
+{
+    int lanes = m->ctx->config.lanes;
+
+    if (!lanes && m->dialect->vectors)
+        lanes = m->ctx->target.vector_nbytes / (int)jot_dtype_nbytes((jot_DType)dtype);
+    return lanes > 1 ? lanes : 1;
+}
+
 /* A contraction's schedule, in as many lanes as the machine has for it. */
 static bool
 kernel_contract(const Make *m, Kernel *k, PlanTier tier, Sched *s)
 {
     const Target *t = &m->ctx->target;
-    int lanes = kernel_lanes(m, tier);
     Contract c;
 
     if (!jot_contract_only(k, &c))
         return false;
-    if (tier != TIER_QUICK && !m->ctx->config.lanes && m->dialect->vectors && t->vector_nbytes)
-        lanes = t->vector_nbytes
-              / (int)jot_dtype_nbytes((jot_DType)k->values.v[c.reduce].dtype);
-    if (jot_contract_sched(s, k, &c, t, lanes))
+    if (jot_contract_sched(s, k, &c, t,
+                           tier == TIER_QUICK ? 1 : jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
         return true;
     jot_sched_close(s);
     return false;
@@ -272,11 +279,12 @@ kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info,
     bool ok;
 
     sched.w = &w;
-    ok = jot_winograd_find(k, m->ctx->config.lanes + !m->ctx->config.lanes, &m->ctx->target, &w);
+    ok = jot_winograd_find(k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, &w);
     JOT_ASSERT(ok || m->ctx->mem.failed, "plan_tiles.c found it");
     if (!ok)
         return false;
-    w.lanes = kernel_lanes(m, tier); /* U stays in panels of the best tier's */
+    if (tier == TIER_QUICK)
+        w.lanes = 1; /* U stays in panels of the best tier's */
     ok = jot_winograd_kernel(k, &w, &tiled)
       && kernel_print(m, &tiled, tier, &sched, true, out, info, why);
     jot_kernel_close(&tiled);

@@ -155,7 +155,7 @@ tiles_group(Make *m, uint32_t group)
     ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
     if (ok) {
         jot_plan_kernel_layouts(m, group, &k, &args);
-        if (jot_winograd_find(&k, m->ctx->config.lanes + !m->ctx->config.lanes, &m->ctx->target, &w)
+        if (jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, &w)
             && tiles_results(m, group, &k, &args, &w)) {
             pos = jot_node(m->ctx, args.bufs.v[k.values.v[w.taps].buf - 1])->at;
             ok = (tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
