@@ -166,20 +166,27 @@ reads_use(Nests *j, uint32_t pos, const NestMap *map)
     u->map = *map;
 }
 
-/* A stored member: where its elements lie in the space. */
-static void
+/* A stored member: where its elements lie in the space. False: not along its axes. */
+static bool
 reads_own_map(Reads *r, uint32_t pos)
 {
     const Fuser *f = r->j->f;
     const Node *n = f->node[pos];
     NestMap m = reads_identity(n);
+    bool plain = true;
+    int64_t at;
     int d, axis;
 
-    for (d = 0; n->kind == NODE_REDUCE && d < n->rank; d++)
-        m.axis[d] = n->ext[d] == 1                                              ? NEST_NONE
-                    : jot_ix_is_axis(&f->ctx->ix, n->index[d], &axis) ? (uint8_t)axis
-                                                                      : NEST_MIXED;
+    for (d = 0; n->kind == NODE_REDUCE && d < n->rank; d++) {
+        const Node *y = f->node[f->in[f->in0[pos]]];
+
+        if (n->ext[d] == 1 && jot_ix_is_const(&f->ctx->ix, n->index[d], &at) && !at)
+            continue;
+        plain &= jot_ix_is_axis(&f->ctx->ix, n->index[d], &axis) && y->ext[axis] == n->ext[d];
+        m.axis[d] = !plain ? NEST_MIXED : n->ext[d] == 1 ? NEST_NONE : (uint8_t)axis;
+    }
     reads_use(r->j, pos, &m);
+    return plain;
 }
 
 /* Stored members of the group; its nest knows whether a contraction is among them. */
@@ -195,7 +202,7 @@ reads_members(Reads *r, Nest *nest)
 
         if (f->verts.v[v].flags & (FV_VIRTUAL | FV_CODE) || !(f->bits[pos] & FN_STORED))
             continue;
-        reads_own_map(r, pos);
+        nest->rigid |= !reads_own_map(r, pos);
         nest->nbytes += reads_nbytes(f, pos);
         nest->rigid |= f->node[pos]->nelem == 0;
     }

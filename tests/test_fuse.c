@@ -602,6 +602,35 @@ test_chain(void)
     run_free(&run);
 }
 
+/* ---- optimisers --------------------------------------------------------------------------- */
+
+/* The updates of all parameters ride on the kernels that compute their gradients: at most one more
+ * launch, for scalars. */
+static void
+test_step(bool adam)
+{
+    jot_Ints sh[10] = {SH(6, 1, 5, 5), SH(6), SH(16, 6, 5, 5), SH(16), SH(400, 120), SH(120),
+                       SH(120, 84), SH(84), SH(84, 10), SH(10)};
+    V p[10], g[11];
+    jot_Optim *o;
+    int k, grads, all;
+
+    open_ctx();
+    for (k = 0; k < 10; k++)
+        p[k] = jot_param(ctx, JOT_F32, sh[k], NULL);
+    o = adam ? jot_adam(jot_vars(10, p), 1e-3, 0.9, 0.999, 1e-8)
+             : jot_sgd(jot_vars(10, p), 0.1, 0.9, 1e-4);
+    CHECK(o != NULL, "%s", jot_message(ctx));
+    g[10] = xent(lenet(IN(64, 1, 28, 28), p), labels(64));
+    jot_grad(g[10], p, 10, g);
+    grads = jot_fuse_count(ctx, jot_vars(11, g), FUSE_REWARD, NULL);
+    CHECK(jot_step(o, g), "%s", jot_message(ctx));
+    all = jot_fuse_count(ctx, jot_vars(1, g + 10), FUSE_REWARD, NULL);
+    CHECK(grads > 10 && all <= grads + 1, "%d kernels for a step, %d for its gradients", all, grads);
+    jot_optim_free(o);
+    jot_close(ctx);
+}
+
 /* ---- user code ---------------------------------------------------------------------------- */
 
 static void
@@ -828,5 +857,9 @@ main(int argc, char **argv)
         test_big((BigKind)k, 90000, FUSE_REWARD, show);
     }
     jot_close(ctx);
+    if (!only) {
+        test_step(false);
+        test_step(true);
+    }
     return DONE();
 }
