@@ -124,6 +124,17 @@ core_number(const char *s)
     return n;
 }
 
+/* A number of bytes, with K, M or G behind it. */
+static uint64_t
+core_nbytes(const char *s)
+{
+    uint64_t n = 0;
+
+    for (; s && *s >= '0' && *s <= '9' && n < (uint64_t)1 << 40; s++)
+        n = n * 10 + (uint64_t)(*s - '0');
+    return !s ? 0 : *s == 'K' ? n << 10 : *s == 'M' ? n << 20 : *s == 'G' ? n << 30 : n;
+}
+
 static bool
 core_configure(jot_Ctx *ctx, const jot_Config *given)
 {
@@ -139,6 +150,9 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->precision = core_string(ctx, given->precision, "JOT_PRECISION", "default");
     c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
+    c->device = core_string(ctx, given->device, "JOT_OPENCL_DEVICE", NULL);
+    if (!c->device_nbytes)
+        c->device_nbytes = core_nbytes(core_string(ctx, NULL, "JOT_DEVICE_MEMORY", NULL));
     if (!c->lanes)
         c->lanes = core_number(core_string(ctx, NULL, "JOT_LANES", "0"));
     if (!c->deterministic)
@@ -338,6 +352,7 @@ jot_close(jot_Ctx *ctx)
         return;
     jot_plan_close(ctx);
     jot_graph_close(ctx);
+    jot_data_close(ctx);
     if (ctx->backend) {
 #ifndef JOT_NO_HOST
         jot_pool_detach(ctx->backend, ctx);

@@ -109,6 +109,10 @@ typedef struct {
     const char *precision;  /* "default", or "exact": sums as the program states them, without
                                Winograd's tiles; JOT_PRECISION */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
+    const char *device;     /* of the opencl backend: "0.0" (platform.device), "gpu", "cpu", or a part
+                               of its name; JOT_OPENCL_DEVICE; default the first GPU, or the first */
+    uint64_t device_nbytes; /* memory of a device that may be used; JOT_DEVICE_MEMORY, with K, M or
+                               G behind the number; default: what it has */
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
     int threads;            /* that share a kernel, the caller too; JOT_THREADS; default: cores.
                                Results do not depend on it */

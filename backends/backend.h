@@ -17,10 +17,44 @@ typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *s
 
 typedef struct {
     const char *name;      /* the function to look up */
-    KernelFn *fn;          /* out */
+    KernelFn *fn;          /* out; of a device: jot_device_fn, which says that `kernel` is there */
     const char *text;      /* its definition as it stands in the text, for `recall`; NULL: not kept
                               by itself */
+    void *kernel;          /* out: a device's kernel, for Launch; else NULL */
 } KernelSym;
+
+JOT_FN KernelFn jot_device_fn; /* backends/plan_device.c: nobody calls it */
+
+/* One launch of a kernel on a device. Its arguments, in this order (ccode/emit_device.c): of each
+ * buffer memory and offset in bytes, the same of its scratch, its scalars, phase, lo, hi. */
+typedef struct {
+    void *kernel;
+    const char *name;          /* for messages */
+    int nbufs;
+    void *const *mem;          /* nbufs of them, then the scratch's */
+    const size_t *offset;
+    int nscalars;
+    const jot_Scalar *scalar;  /* in the form of Node.value */
+    const uint8_t *dtype;      /* of each scalar */
+    int32_t phase;
+    int64_t lo, hi;
+    int64_t groups, items;     /* work-groups at least, and items of one */
+} Launch;
+
+typedef struct Backend Backend;
+
+/* Memory and kernels elsewhere than in this process. Work is done in the order in which it was
+ * handed over; only download and finish wait for it. A failure is told by jot_fail, leaves nothing
+ * behind, and the context can be used again. */
+typedef struct {
+    void *(*alloc)(Backend *backend, jot_Ctx *ctx, size_t nbytes); /* NULL: refused, jot_fail told */
+    void (*release)(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
+    /* `from` may change as soon as upload returns */
+    bool (*upload)(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes);
+    bool (*download)(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes);
+    bool (*launch)(Backend *backend, jot_Ctx *ctx, const Launch *launch);
+    bool (*finish)(Backend *backend, jot_Ctx *ctx);
+} Device;
 
 /* A share of a parallel loop, on worker number `worker`. */
 typedef void ParallelFn(void *arg, int64_t lo, int64_t hi, int worker);
@@ -32,7 +66,6 @@ typedef struct {
 } CompileJob;
 typedef enum { JOB_RUNS, JOB_DONE, JOB_FAILED } JobState;
 
-typedef struct Backend Backend;
 struct Backend {
     const char *name;      /* what JOT_BACKEND selects */
     const char *dialect;   /* name of the Dialect its kernels are printed in; NULL: no kernels */
@@ -65,6 +98,7 @@ struct Backend {
     int workers;           /* worker numbers are below this; 0 counts as 1 */
     struct Pool *pool;     /* backends/pool.c */
     void *state;           /* the backend's own */
+    const Device *device;  /* NULL: kernels are functions of this process, on host memory */
 };
 
 /* The table of what was built in, in order of rank; core.c opens one. */

@@ -15,9 +15,11 @@ eval_call(jot_Ctx *ctx, const Fetch *f)
     const Node *node = jot_node(ctx, f->node);
     jot_Tensor value;
 
+    value.data = jot_data_host(ctx, node->data, "fetch");
+    if (!value.data)
+        return;
     value.dtype = (jot_DType)node->dtype;
     value.shape = jot_ints(node->rank, node->ext);
-    value.data = node->data->p;
     value.nbytes = node->data->nbytes;
     f->call(f->user, &value);
 }
@@ -106,7 +108,7 @@ jot_poll(jot_Ctx *ctx)
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* The node of v with its data there; NULL after a failure. */
+/* The node of v with its data there, in host memory; NULL after a failure. */
 static const Node *
 eval_node(jot_Var v, const char *op)
 {
@@ -116,7 +118,9 @@ eval_node(jot_Var v, const char *op)
         return NULL;
     if (!jot_node(v.ctx, id)->data && !eval_nodes(v.ctx, &id, 1))
         return NULL;
-    return jot_node(v.ctx, id)->data ? jot_node(v.ctx, id) : NULL;
+    if (!jot_node(v.ctx, id)->data || !jot_data_host(v.ctx, jot_node(v.ctx, id)->data, op))
+        return NULL;
+    return jot_node(v.ctx, id);
 }
 
 const void *

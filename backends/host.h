@@ -106,7 +106,7 @@ JOT_FN CompileJob *jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, co
 JOT_FN JobState jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
 JOT_FN void jot_jobs_end(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
 
-extern const Backend jot_backend_cpu, jot_backend_tcc, jot_backend_cc;
+extern const Backend jot_backend_cpu, jot_backend_tcc, jot_backend_cc, jot_backend_opencl;
 
 #endif
 extern const Backend jot_backend_interp;

@@ -14,6 +14,15 @@
  * have data already. On success each has data, and each assigned state is a LEAF. False: the
  * context has the reason, and no node was changed. */
 JOT_FN bool jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n);
+/* Elements of a node's data where they are wanted: in host memory, or as the handle of a backend
+ * with memory of its own (backends/data.c). A copy is made when there is none yet. NULL: the context
+ * has the reason, and `what` was asked for them. */
+JOT_FN const void *jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what);
+JOT_FN void *jot_data_device(jot_Ctx *ctx, Buffer *buf);
+/* Memory of the backend's own, from what was given back before where that fits; it goes back by
+ * ctx->release with the same nbytes. NULL: the context has the reason, and can be used again. */
+JOT_FN void *jot_data_alloc(jot_Ctx *ctx, size_t nbytes);
+JOT_FN void jot_data_close(jot_Ctx *ctx);
 /* Drop the fetches that wait (backends/eval.c); from a callback, which walks them: nothing. */
 JOT_FN void jot_fetch_forget(jot_Ctx *ctx);
 /* Free all plans, compiled kernels and the block of temporaries. */

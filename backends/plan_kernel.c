@@ -216,6 +216,12 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
     if (!plain)
         return jot_sched_random(s, k, lanes ? lanes : 1,
                                 jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
+    if (m->dialect->device && (jot_sched_grid(s, k) || k->mem->failed))
+        return !k->mem->failed;
+    if (m->dialect->device) {
+        jot_sched_close(s);
+        return jot_sched_default(s, k, 1, n, order);
+    }
     return lanes ? jot_sched_default(s, k, lanes, n, order)
                  : jot_sched_choose(s, k, &m->ctx->target, n, order);
 }
@@ -346,6 +352,7 @@ kernel_scalars(Make *m, const BuildArgs *args)
         s = jot_vec_push(&m->ctx->mem, m->plan->scalars);
         s->pos = jot_node(m->ctx, args->scalars.v[i].node)->at;
         s->field = args->scalars.v[i].field;
+        s->dtype = args->scalars.v[i].dtype;
     }
     return true;
 }
@@ -463,6 +470,20 @@ kernel_code_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
     return true;
 }
 
+/* What a device does for the step. */
+static void
+kernel_shapes(Make *m, PlanLaunch *launch, const EmitInfo *info)
+{
+    Plan *plan = m->plan;
+    int i;
+
+    launch->group = info->group;
+    launch->first = plan->launches.n;
+    launch->launches = (uint32_t)info->launches;
+    for (i = 0; i < info->launches; i++)
+        *(EmitLaunch *)jot_vec_push(&m->ctx->mem, plan->launches) = info->launch[i];
+}
+
 static void
 kernel_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, bool code,
               PlanTier tier, const EmitInfo *info)
@@ -471,6 +492,8 @@ kernel_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, b
     launch->phases = info->phases;
     memcpy(launch->count, info->steps, sizeof launch->count);
     launch->scratch_nbytes = info->scratch_nbytes;
+    if (m->dialect->device)
+        kernel_shapes(m, launch, info);
 }
 
 static bool
@@ -489,6 +512,9 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     char what[96];
     Text t = {NULL, NULL, 0, 0};
 
+    if (m->dialect->device)
+        return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s", name,
+                        m->ctx->backend->name);
     t.s = what;
     t.cap = sizeof what;
     jot_text_f(&t, "code %.*s", 80, name);

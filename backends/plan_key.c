@@ -164,6 +164,7 @@ jot_plan_free(jot_Ctx *ctx, Plan *plan)
     jot_vec_free(&ctx->mem, plan->vars);
     jot_vec_free(&ctx->mem, plan->args);
     jot_vec_free(&ctx->mem, plan->scalars);
+    jot_vec_free(&ctx->mem, plan->launches);
     jot_mem_free(&ctx->mem, plan->key, plan->nkey * sizeof *plan->key);
     jot_mem_free(&ctx->mem, plan, sizeof *plan);
 }
@@ -212,6 +213,7 @@ jot_plan_close(jot_Ctx *ctx)
         plan_drop_oldest(ctx);
     jot_vec_free(&ctx->mem, c->key);
     jot_mem_free(&ctx->mem, c->block, c->block_nbytes);
+    jot_plan_close_device(ctx);
     jot_mem_free(&ctx->mem, c, sizeof *c);
     ctx->plans = NULL;
 }

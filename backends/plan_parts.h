@@ -56,6 +56,7 @@ struct PlanKernel {
     PlanModule *module;
     uint32_t at;       /* its number there, while that is being compiled */
     KernelFn *fn;      /* NULL: not there, or not yet */
+    void *device;      /* of a backend with a Device: its kernel */
     double cost;       /* seconds that TIER_QUICK needs for it in the plan that is being made */
 };
 
@@ -70,7 +71,7 @@ typedef struct {
     size_t nkey;
 } PlanVar;
 
-typedef struct { uint32_t pos; uint8_t field; } PlanScalar;
+typedef struct { uint32_t pos; uint8_t field, dtype; } PlanScalar;
 
 /* A kernel is shared by its text, which lacks the extents of parallel loops: those are here, one per
  * phase. */
@@ -79,6 +80,8 @@ typedef struct {
     int phases;
     int64_t count[SCHED_PHASES];
     size_t scratch_nbytes; /* of one worker */
+    uint32_t first, launches; /* on a device: in plan.launches */
+    int group;             /* ... and items of a work-group */
 } PlanLaunch;
 
 typedef struct {
@@ -104,6 +107,7 @@ struct Plan {
     Vec(PlanVar) vars;
     Vec(uint32_t) args;
     Vec(PlanScalar) scalars;
+    Vec(EmitLaunch) launches; /* on a device: of each step */
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
     size_t scratch_nbytes;        /* of one worker: each has its own */
     int max_rank;
@@ -123,6 +127,8 @@ struct PlanCache {
     size_t block_nbytes;
     Vec(uint32_t) key;     /* of the evaluation that looks for its plan */
     jot_Func *funcs;
+    void *device_block;    /* the same on a device */
+    size_t device_block_nbytes;
 };
 
 /* plan.c */
@@ -249,6 +255,12 @@ JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
 JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind);
 /* One run for a selection: out[i] is new data for root i. */
 JOT_FN bool jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out);
+JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
+JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
+/* plan_device.c: the same on a backend with a Device. */
+JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, const Plan *plan, const Selection *s,
+                                   Buffer **out);
+JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
 
 JOT_FN bool jot_plan_dumps(const jot_Ctx *ctx, char letter);
 JOT_FN void jot_plan_log(jot_Ctx *ctx, Text *text); /* writes and empties it */

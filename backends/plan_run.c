@@ -104,6 +104,17 @@ run_keep_copies(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bi
         jot_plan_keep_copy(bind, i, jot_node(ctx, s->list.v[plan->vars.v[i].pos])->data);
 }
 
+JOT_FN jot_Scalar
+jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from)
+{
+    const Node *node = jot_node(ctx, s->list.v[from->pos]);
+    jot_Scalar v = node->value;
+
+    if (from->field == BUILD_STREAM)
+        v.u = node->stream;
+    return v;
+}
+
 /* What the selection supplies: where variables are, values of literals, scalars of user code. */
 static void
 run_bind(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, const PlanBind *bind)
@@ -118,20 +129,14 @@ run_bind(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, const
         bind->var[i] = v->kind == VAR_LEAF ? jot_node(ctx, s->list.v[v->pos])->data->p
                      : v->kind == VAR_ASKED ? out[v->root]->p : bind->block + v->offset;
     }
-    for (i = 0; i < plan->scalars.n; i++) {
-        const PlanScalar *from = &plan->scalars.v[i];
-        const Node *node = jot_node(ctx, s->list.v[from->pos]);
-
-        bind->scalar[i] = node->value;
-        if (from->field == BUILD_STREAM)
-            bind->scalar[i].u = node->stream;
-    }
+    for (i = 0; i < plan->scalars.n; i++)
+        bind->scalar[i] = jot_plan_scalar(ctx, s, &plan->scalars.v[i]);
     for (i = 0; i < plan->codes.n; i++)
         bind->code[i] = jot_node(ctx, s->list.v[plan->codes.v[i].pos])->code->scalar;
 }
 
-static void
-run_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
+JOT_FN void
+jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
 {
     Text t = {NULL, NULL, 0, 0};
 
@@ -197,7 +202,7 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     }
     ctx->stats.kernels_run++;
     if (timed)
-        run_timed(ctx, launch->kernel, start);
+        jot_plan_timed(ctx, launch->kernel, start);
 }
 
 JOT_FN uint32_t
@@ -245,6 +250,10 @@ jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out
     PlanBind bind;
     bool ok;
 
+    if (ctx->backend->device) {
+        jot_mem_free(&ctx->mem, words, n * sizeof *words);
+        return jot_plan_replay_device(ctx, plan, s, out);
+    }
     if (words)
         jot_plan_bind_at(&bind, plan, words);
     ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out)

@@ -10,6 +10,9 @@ const Backend *const jot_backends[] = {
     &jot_backend_cc,
     &jot_backend_tcc,
 #endif
-    &jot_backend_interp,
+    &jot_backend_interp, /* opens everywhere: those behind it run when they are asked for */
+#ifndef JOT_NO_HOST
+    &jot_backend_opencl,
+#endif
     NULL
 };

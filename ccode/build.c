@@ -175,6 +175,7 @@ build_scalar(Build *b, NodeId id, BuildField field, jot_DType dtype)
     s = jot_vec_push(&b->ctx->mem, b->args->scalars);
     s->node = id;
     s->field = field;
+    s->dtype = (uint8_t)jot_dtype_compute(dtype);
     return jot_v_scalar(b->k, (int)b->args->scalars.n - 1);
 }
 

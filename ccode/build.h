@@ -20,7 +20,7 @@ typedef struct {
 
 /* Where a run-time scalar of the kernel comes from: a field of the node. */
 typedef enum { BUILD_VALUE, BUILD_SEED, BUILD_STREAM } BuildField;
-typedef struct { NodeId node; uint8_t field; } BuildScalar;
+typedef struct { NodeId node; uint8_t field, dtype; } BuildScalar;
 
 /* What the kernel's arguments are in terms of the graph. bufs[i]: node of the kernel's buffer i +
  * 1; scalars[i]: of scalar i. maps: MAP nodes whose functions its text calls. */

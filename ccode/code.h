@@ -23,6 +23,10 @@ typedef enum {
                    caller, and a C_TAIL follows if `exact` */
     C_IF,       /* block under conditions arg[0..) */
     C_TAIL,     /* block run by the caller whose [lo, hi) holds step c.i */
+    C_FIRST,    /* a condition: the first item of a work-group */
+    C_TEAM,     /* arg 0 of all items of a work-group under `ew`, the same for all of them */
+    C_BARRIER,  /* of a work-group: what its items wrote is seen by them all */
+    C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
     C_LIN,      /* c.i + sum of coefficient * operand */
     C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */
     C_PHASE,    /* the caller's phase, as an index value */
@@ -43,6 +47,9 @@ typedef enum {
                    be overwritten */
     C_STORE     /* buffer aux at address arg 0 = arg 1 */
 } COp;
+
+/* FOR: `wide` with one of these in aux is a loop whose steps are shared out on a device. */
+enum { SHARE_CALLER, SHARE_ITEMS, SHARE_TEAMS, SHARE_TEAM };
 
 typedef struct {
     uint8_t op, dtype, lanes, ew;
@@ -74,6 +81,8 @@ typedef struct {
     Vec(uint32_t) order;        /* records as they stand in the text (jot_code_order) */
     int phases;
     int64_t steps[SCHED_PHASES]; /* of the loop that callers share */
+    int launches;               /* of a device */
+    EmitLaunch launch[EMIT_LAUNCHES];
     Text *why;
     bool ok;
 } Code;

@@ -12,9 +12,41 @@
 #include "ccode/prelude.h"
 #undef JOT_PRELUDE_TEXT
 
+static const DeviceDialect opencl = {
+    "#pragma OPENCL FP_CONTRACT OFF\n"
+    "typedef char jot_i8;\n"
+    "typedef uchar jot_u8;\n"
+    "typedef short jot_i16;\n"
+    "typedef ushort jot_u16;\n"
+    "typedef int jot_i32;\n"
+    "typedef uint jot_u32;\n"
+    "typedef long jot_i64;\n"
+    "typedef ulong jot_u64;\n",
+    "__kernel ", "static ", "__global ", "__local ", "__local ", true,
+    "get_global_id(0)", "get_global_size(0)", "get_group_id(0)", "get_num_groups(0)",
+    "get_local_id(0)", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    "atomic_cmpxchg", "atom_cmpxchg"
+};
+
+static const DeviceDialect cuda = {
+    "typedef signed char jot_i8;\n"
+    "typedef unsigned char jot_u8;\n"
+    "typedef short jot_i16;\n"
+    "typedef unsigned short jot_u16;\n"
+    "typedef int jot_i32;\n"
+    "typedef unsigned jot_u32;\n"
+    "typedef long long jot_i64;\n"
+    "typedef unsigned long long jot_u64;\n",
+    "extern \"C\" __global__ ", "static __device__ ", "", "__shared__ ", "", false,
+    "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
+    "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "atomicCAS", "atomicCAS"
+};
+
 static const Dialect dialects[] = {
-    { "c", false, "restrict", "", "jot_fma%f" },
-    { "gnu", true, "restrict", "", "jot_fma%f" },
+    { "c", false, "restrict", "", "jot_fma%f", "LL", NULL },
+    { "gnu", true, "restrict", "", "__builtin_fma%f", "LL", NULL },
+    { "opencl", false, "restrict", "", "fma", "L", &opencl },
+    { "cuda", false, "__restrict__", "", "fma%f", "LL", &cuda },
 };
 
 JOT_FN const Dialect *
@@ -43,14 +75,12 @@ static const char typedefs[] =
 typedef struct { const char *name, *text; } Helper;
 static const Helper helpers[] = {
     { "jot_clamp",
-      "static jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
+      "jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
       "    return i < 0 ? 0 : i < n ? i : n - 1;\n}\n" },
     { "jot_fmaf",
-      "static float\njot_fmaf(float a, float b, float c)\n{\n#ifdef __FP_FAST_FMAF\n"
-      "    return __builtin_fmaf(a, b, c);\n#else\n    return a * b + c;\n#endif\n}\n" },
+      "float\njot_fmaf(float a, float b, float c)\n{\n    return a * b + c;\n}\n" },
     { "jot_fma",
-      "static double\njot_fma(double a, double b, double c)\n{\n#ifdef __FP_FAST_FMA\n"
-      "    return __builtin_fma(a, b, c);\n#else\n    return a * b + c;\n#endif\n}\n" },
+      "double\njot_fma(double a, double b, double c)\n{\n    return a * b + c;\n}\n" },
 };
 
 JOT_FN const char *
@@ -208,6 +238,22 @@ need_vector(Prelude *p, const char *name, size_t n)
     return true;
 }
 
+/* A function over the items of a work-group or on shared memory, behind what it calls. */
+static bool
+need_device(Prelude *p, const char *name, size_t n, int depth)
+{
+    Text text = {0};
+    bool found;
+    text.mem = p->out->mem;
+    found = jot_device_helper(p->d->device, name, n, &text);
+    if (found && text.s) {
+        need_text(p, text.s, text.n, depth + 1);
+        jot_text_put(p->out, text.s, text.n);
+    }
+    jot_text_free(&text);
+    return found;
+}
+
 static void
 need(Prelude *p, const char *name, size_t n, int depth)
 {
@@ -225,10 +271,11 @@ need(Prelude *p, const char *name, size_t n, int depth)
     if (fn) {
         need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
         need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
-        jot_text_f(p->out, "static %s\n%s%s\n%s\n", fn->ret, fn->name, fn->params, fn->body);
+        jot_text_f(p->out, "%s%s\n%s%s\n%s\n", p->d->device ? p->d->device->function : "static ",
+                   fn->ret, fn->name, fn->params, fn->body);
     } else if (text) {
-        jot_text_f(p->out, "%s", text);
-    } else if (!need_vector(p, name, n)) {
+        jot_text_f(p->out, "%s%s", p->d->device ? p->d->device->function : "static ", text);
+    } else if (p->d->device ? !need_device(p, name, n, depth) : !need_vector(p, name, n)) {
         p->ndone--; /* a word of the text's own */
     }
 }
@@ -255,7 +302,7 @@ jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out)
     memset(&p, 0, sizeof p);
     p.d = d;
     p.out = out;
-    jot_text_f(out, "%s", typedefs);
+    jot_text_f(out, "%s", d->device ? d->device->typedefs : typedefs);
     need_text(&p, kernels, n, 0);
     return !out->mem || !out->mem->failed;
 }

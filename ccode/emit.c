@@ -236,6 +236,10 @@ open_block(Printer *p, uint32_t n)
     begin_line(p);
     if (in->op == C_FOR) {
         Name name = p->name[n] = jot_print_take(p, in->name ? in->name : "i");
+        if (in->wide && in->aux) {
+            jot_print_shared_loop(p, in, name);
+            return;
+        }
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, name);
         jot_text_f(p->out, in->wide ? " = lo; " : in->narg ? " = " : " = 0; ");
@@ -299,14 +303,14 @@ print_block(Printer *p, uint32_t block)
         case C_DECL: skip = print_register(p, n); break;
         case C_SET: print_set(p, in); break;
         case C_STORE: print_store(p, in); break;
+        case C_ATOMIC: begin_line(p); jot_print_atomic(p, in); break;
+        case C_BARRIER: begin_line(p); jot_text_f(p->out, "%s;\n", p->d->device->barrier); break;
         default: print_variable(p, n); break;
         }
     }
 }
 
 /* ---- the function ---- */
-
-typedef struct { bool buf, scalars, scratch, range, phase; bool used[256]; } Used;
 
 static void
 find_used(const Printer *p, Used *u)
@@ -316,7 +320,7 @@ find_used(const Printer *p, Used *u)
         const Inst *in = &p->code->inst.v[n];
         if (!in->live && !in->uses)
             continue;
-        if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT)
+        if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT || in->op == C_ATOMIC)
             u->used[in->aux % 256] = true;
         u->scalars |= in->op == C_SCALAR;
         u->phase |= in->op == C_PHASE;
@@ -337,8 +341,8 @@ count_bufs(const Kernel *k)
     return n;
 }
 
-static size_t
-scratch_size(const KBuf *b)
+JOT_FN size_t
+jot_print_scratch_size(const KBuf *b)
 {
     size_t nbytes = (size_t)b->layout->nelem * jot_dtype_nbytes((jot_DType)b->dtype);
     return (nbytes + 64 + 63) / 64 * 64; /* a vector's width to spare */
@@ -368,7 +372,7 @@ print_pointers(Printer *p, const Used *u)
                 jot_text_f(p->out, " = buf[%u];\n", number);
         }
         number += !scratch;
-        offset[shared] += scratch ? scratch_size(buf) : 0;
+        offset[shared] += scratch ? jot_print_scratch_size(buf) : 0;
     }
 }
 
@@ -409,12 +413,20 @@ static void
 print_function(Printer *p, const char *name)
 {
     static const char *const own[] = { "buf", "ints", "scalars", "scratch", "phase", "lo", "hi",
-                                       "l" };
+                                       "l", "item", "items", "team", "teams", "lane", "part",
+                                       "shared" };
     Used u;
     find_used(p, &u);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         jot_print_take(p, own[i]);
     print_comment(p, name);
+    if (p->d->device) {
+        jot_print_kernel(p, &u, name);
+        p->indent = 1;
+        print_block(p, 1);
+        jot_text_f(p->out, "}\n");
+        return;
+    }
     jot_text_f(p->out,
                "%svoid\n%s(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars,\n",
                p->d->function, name);
@@ -432,11 +444,16 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
     memset(info, 0, sizeof *info);
     info->phases = p->code->phases;
     memcpy(info->steps, p->code->steps, sizeof info->steps);
+    info->group = p->s->group ? p->s->group : 1;
+    info->launches = p->code->launches ? p->code->launches : info->phases;
+    memcpy(info->launch, p->code->launch, sizeof info->launch);
+    for (int i = 0; !p->code->launches && i < info->phases; i++)
+        info->launch[i].steps = info->steps[i]; /* LAUNCH_ONE */
     info->nbufs = count_bufs(p->k);
     for (uint32_t b = 1; b < p->k->bufs.n; b++)
         if (p->k->bufs.v[b].role >= BUF_SCRATCH)
             *(p->k->bufs.v[b].role == BUF_SHARED ? &info->shared_nbytes : &info->scratch_nbytes) +=
-                scratch_size(&p->k->bufs.v[b]);
+                jot_print_scratch_size(&p->k->bufs.v[b]);
     for (size_t i = from; i < p->out->n; i++)
         info->lines += p->out->s[i] == '\n';
 }

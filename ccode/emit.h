@@ -20,14 +20,39 @@
 #include "ccode/ir.h"
 
 /* How a target spells things. Rows of the table in ccode/dialect.c; find one by name. */
+/* What kernels of a device are spelled with; ccode/emit_device.c has the signature. */
+typedef struct {
+    const char *typedefs;
+    const char *kernel;   /* before "void name(" */
+    const char *function; /* before the functions of the prelude */
+    const char *global, *shared; /* address spaces: "__global ", "__local " */
+    const char *shared_ptr;      /* the second in the type of a pointer */
+    bool offsets;         /* buffers come as memory and offset, else as pointers */
+    const char *item, *items;    /* number of the item in the launch; of all */
+    const char *team, *teams, *lane; /* of the work-group; of all; of the item in its group */
+    const char *barrier;  /* of a work-group, for both memories */
+    const char *swap32, *swap64; /* compare and swap: functions of (word, old, new) */
+} DeviceDialect;
+
 typedef struct {
     const char *name;     /* "c": strict C99, lanes are scalars; "gnu": vectors of gcc and clang */
     bool vectors;         /* GNU vector types; else each lane is a variable of its own */
     const char *restrict_; /* "restrict" or "" */
     const char *function; /* what stands before "void name(" */
-    const char *fma;      /* spelling of a scalar fma for %f = "f" or "" */
+    const char *fma;      /* spelling of fma for %f = "f" or "", e.g. "__builtin_fma%f" */
+    const char *wide;     /* suffix of 64-bit literals */
+    const DeviceDialect *device; /* NULL: functions of this process, see KernelFn */
 } Dialect;
 JOT_FN const Dialect *jot_dialect_find(const char *name); /* NULL: none of that name */
+
+/* How one launch of a device's kernel is shared out (ccode/walk_grid.c). */
+typedef enum {
+    LAUNCH_ONE,             /* a single item runs it, from lo 0 to hi steps */
+    LAUNCH_ITEMS,           /* each item takes steps of its own */
+    LAUNCH_TEAMS            /* the items of a work-group share each step */
+} LaunchKind;
+typedef struct { uint8_t kind; int64_t steps; } EmitLaunch;
+#define EMIT_LAUNCHES 16
 
 typedef struct {
     int phases;
@@ -35,6 +60,9 @@ typedef struct {
     size_t scratch_nbytes, shared_nbytes;
     uint32_t nbufs;         /* pointers in buf[], without the one to shared bytes */
     uint32_t lines;         /* of the text */
+    int group;              /* of a device: items of a work-group */
+    int launches;           /* ... one after the other: what `phase` counts there */
+    EmitLaunch launch[EMIT_LAUNCHES];
 } EmitInfo;
 
 /* Append one function definition, without prelude. False: out of memory or (with the reason in why,

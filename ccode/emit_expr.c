@@ -162,12 +162,12 @@ static void
 print_int(Printer *p, int64_t x, bool wide)
 {
     if (x == INT64_MIN)
-        jot_text_f(p->out, "(-9223372036854775807LL - 1)");
+        jot_text_f(p->out, "(-9223372036854775807%s - 1)", p->d->wide);
     else if (x == INT32_MIN && !wide)
         jot_text_f(p->out, "(-2147483647 - 1)");
     else
         jot_text_f(p->out, "%lld%s", (long long)x,
-                   wide || x > INT32_MAX || x < INT32_MIN ? "LL" : "");
+                   wide || x > INT32_MAX || x < INT32_MIN ? p->d->wide : "");
 }
 
 static void
@@ -176,8 +176,8 @@ expr_print_const(Printer *p, const Inst *in)
     if (in->dtype >= JOT_F16)
         print_float(p, in->c.f, in->dtype);
     else if (in->dtype == JOT_U64 || in->dtype == JOT_U32)
-        jot_text_f(p->out, "%llu%s", (unsigned long long)in->c.u,
-                   in->dtype == JOT_U64 ? "ULL" : "u");
+        jot_text_f(p->out, "%lluu%s", (unsigned long long)in->c.u,
+                   in->dtype == JOT_U64 ? p->d->wide : "");
     else
         print_int(p, in->c.i, in->dtype == JOT_I64);
 }
@@ -194,7 +194,7 @@ JOT_FN bool
 jot_print_is_condition(const Inst *in)
 {
     return in->op == C_GE0 || in->op == C_EQ0 || in->op == C_INOT || in->op == C_IAND ||
-           in->op == C_IOR;
+           in->op == C_IOR || in->op == C_FIRST;
 }
 
 /* ---- index expressions ---- */
@@ -429,7 +429,7 @@ body_level(Printer *p, const Inst *in, LaneMode mode)
     case C_IDIV: case C_IMOD: return in->exact ? 2 : 0;
     case C_IMUL: return 2;
     case C_GE0: return 5;
-    case C_EQ0: return 6;
+    case C_EQ0: case C_FIRST: return 6;
     case C_INOT: {
         int op = p->code->inst.v[arg_of(p, in, 0)].op;
         return op == C_GE0 ? 5 : op == C_EQ0 ? 6 : 1;
@@ -475,6 +475,10 @@ print_scalar(Printer *p, const Inst *in)
 {
     bool is_signed = in->dtype < JOT_U8 && in->dtype != JOT_BOOL;
     char member = in->dtype >= JOT_F16 ? 'f' : is_signed ? 'i' : 'u';
+    if (p->d->device) {
+        jot_text_f(p->out, "scalar%u", in->aux);
+        return;
+    }
     jot_text_f(p->out, "(%s)scalars[%u].%c", jot_print_type(in->dtype), in->aux, member);
 }
 
@@ -515,6 +519,8 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
         break;
     }
     case C_LOAD: print_load(p, in, mode); break;
+    case C_FIRST: jot_text_f(p->out, "lane == 0"); break;
+    case C_TEAM: jot_print_team(p, in, mode); break;
     case C_LANE:
         jot_print_expr(p, arg_of(p, in, 0), 0, WHOLE);
         jot_text_f(p->out, "[%lld]", (long long)in->c.i);

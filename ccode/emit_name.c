@@ -25,7 +25,18 @@ is_reserved(const char *name)
         "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
         "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
         "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
-        "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "linux", "unix"
+        "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "linux", "unix",
+        /* OpenCL C */
+        "kernel", "global", "local", "constant", "private", "generic", "pipe", "half", "bool",
+        "uchar", "ushort", "uint", "ulong", "size_t", "event_t", "vector", "pixel", "barrier",
+        "true", "false", "NULL", "quad", "complex", "imaginary", "uniform",
+        /* C++ */
+        "and", "and_eq", "bitand", "bitor", "catch", "class", "compl", "const_cast", "decltype",
+        "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace", "new",
+        "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "protected", "public",
+        "reinterpret_cast", "static_cast", "template", "this", "throw", "try", "typeid", "typename",
+        "using", "virtual", "wchar_t", "xor", "xor_eq", "alignas", "alignof", "constexpr",
+        "static_assert", "thread_local", "char16_t", "char32_t"
     };
     for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
         if (jot_str_eq(word[i], name))

@@ -226,10 +226,13 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *                    makes vectors of it
  *     w:14c          blocks: in the last one unrolled copies beyond the end read the last element
  *                    and do not store     o:32d   the last one runs over the end (padded layouts)
+ *     n:1g c:1g      on a device, outermost: all steps of these loops together are shared out among
+ *                    teams: work-groups if loops of teams stand inside, else single items
+ *     h:1t w:1t      on a device: all steps together are shared out among the items of a work-group
  *     hp@h:6         window: axis hp runs over 6 positions from where h stands */
 typedef enum {
     LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD,
-    LOOP_LANES, LOOP_WINDOW
+    LOOP_LANES, LOOP_GRID, LOOP_TEAM, LOOP_WINDOW
 } LoopKind;
 #define LANES_MOST 1024 /* steps of a loop of lanes that registers stand in */
 typedef struct {
@@ -277,6 +280,7 @@ typedef struct Sched {
     Kernel *k;              /* the kernel it belongs to */
     int lanes;
     bool fma;               /* sums of products use the target's fused multiply-add */
+    int group;              /* of a device: items of a work-group; 0: no grid, no teams */
     Vec(Stage) stages;
     Vec(KAxis) axes;        /* derived axes: numbers k->axes.n and on */
     Vec(SDef) defs;
@@ -319,6 +323,10 @@ typedef struct {
 JOT_FN void jot_sched_phases(Sched *s, const PhaseHow *how);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
+/* The schedule of a device: nests over a grid, reductions by items or by work-groups (ccode/
+ * sched_grid.c). It may split long reductions of the kernel in two. False: there is none, *s is to be
+ * closed, and the plain schedule runs on a single item. */
+JOT_FN bool jot_sched_grid(Sched *s, Kernel *k);
 JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */
 
 /* ---- the lowered tree --------------------------------------------------------------------- */

@@ -171,6 +171,9 @@ lower_add_stage(Lower *w, uint32_t stage)
     while (share < w->n && share < st->n && share < cap &&
            jot_loop_eq(&w->t->nodes.v[w->path[share]].loop, &st->loop[share]))
         share++;
+    for (int more = w->n > share ? w->t->nodes.v[w->path[share]].loop.kind : -1;
+         jot_share_cuts(st, share, more); share--)
+        more = w->t->nodes.v[w->path[share - 1]].loop.kind;
     leaf = add_node(w, st->store ? TREE_STORE : reduce ? TREE_STEP : TREE_VALUE, stage);
     n = foreign_loops(w, st, share, foreign);
     parent = share ? w->path[share - 1] : w->root;

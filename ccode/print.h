@@ -47,6 +47,16 @@ JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype a
 JOT_FN const char *jot_print_memory_type(int dtype); /* C type of elements in memory */
 JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 
+/* emit_device.c */
+typedef struct { bool buf, scalars, scratch, range, phase; bool used[256]; } Used;
+JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
+JOT_FN void jot_print_shared_loop(Printer *p, const Inst *in, Name name);     /* its head */
+JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
+JOT_FN void jot_print_team(Printer *p, const Inst *in, LaneMode mode);
+/* The text of jot_team_<op>_<dtype> or jot_atomic_<op>_<dtype>; false: no such function. */
+JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);
+JOT_FN size_t jot_print_scratch_size(const KBuf *b);
+
 /* Dialect's own helper functions (dialect.c); NULL: none of that name. */
 JOT_FN const char *jot_dialect_helper(const char *name, size_t n);
 

@@ -343,6 +343,15 @@ jot_stage_lanes(const Sched *s, const Stage *st, int *axis)
 }
 
 JOT_FN bool
+jot_share_cuts(const Stage *st, int share, int more)
+{
+    int kind = share > 0 ? st->loop[share - 1].kind : LOOP_SERIAL;
+    if (kind != LOOP_GRID && kind != LOOP_TEAM)
+        return false;
+    return more == kind || (share < st->n && st->loop[share].kind == kind);
+}
+
+JOT_FN bool
 jot_loop_eq(const SLoop *a, const SLoop *b)
 {
     return a->kind == b->kind && a->axis == b->axis && a->from == b->from && a->step == b->step;

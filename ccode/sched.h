@@ -41,6 +41,9 @@ JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t 
 /* The schedule whose stages take their loops from a list, outermost first, that covers each axis;
  * places as in jot_sched_default. */
 JOT_FN bool jot_sched_of_list(Sched *s, Kernel *k, int lanes, const SLoop *list, int n);
+/* Sharing the first `share` loops with a stage that goes on with a loop of kind `more` (-1: none)
+ * would cut a run of loops that are counted together. */
+JOT_FN bool jot_share_cuts(const Stage *st, int share, int more);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);

@@ -108,7 +108,7 @@ jot_ix_print_named(const Kernel *k, const Sched *s, Ix ix, Text *t)
 
 /* ---- printing a schedule ---- */
 
-static const char loop_letter[] = {0, 'p', 'u', 'v', 'U', 'c', 'd', 'l', 0};
+static const char loop_letter[] = {0, 'p', 'u', 'v', 'U', 'c', 'd', 'l', 'g', 't', 0};
 
 JOT_FN void
 jot_loop_print(const Sched *s, const SLoop *l, Text *t)
@@ -176,6 +176,8 @@ jot_sched_print(const Sched *s, Text *t)
         jot_text_f(t, "lanes %d\n", s->lanes);
     if (s->fma)
         jot_text_f(t, "fma\n");
+    if (s->group)
+        jot_text_f(t, "group %d\n", s->group);
     for (uint32_t b = 1; b < s->k->bufs.n; b++)
         if (!jot_layout_is_rowmajor(s->k->bufs.v[b].layout)) {
             jot_text_f(t, "layout %s ", s->k->bufs.v[b].name);
@@ -529,10 +531,14 @@ read_line(Reader *r)
         r->phase++;
     else if (eat(r, "+%"))
         read_stage(r, true);
+    else if (eat(r, "group ")) {
+        skip(r);
+        r->s->group = (int)number(r, 0);
+    }
     else if (eat(r, "%") || eat(r, "!"))
         read_stage(r, false);
     else
-        r->error = "lanes, fma, layout, fuse, split, phase, %, +% or ! expected";
+        r->error = "lanes, fma, group, layout, fuse, split, phase, %, +% or ! expected";
 }
 
 JOT_FN bool

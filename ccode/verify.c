@@ -244,6 +244,34 @@ lanes_ok(const Sched *s, const Stage *st)
     return !width || st->acc.kind != PLACE_KEEP || jot_stage_free(s, st) >> axis & 1;
 }
 
+/* Loops shared out on a device: the grid outermost, over axes that no other step touches; lanes in one
+ * run, of which a reduction that is kept inside of them takes no part. */
+static bool
+shared_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
+{
+    uint64_t kept = jot_stage_free(s, st);
+    int runs = 0;
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        bool begins = i == 0 || st->loop[i - 1].kind != l->kind;
+        if (l->kind != LOOP_GRID && l->kind != LOOP_TEAM)
+            continue;
+        if (s->group < 1 || l->step != 1)
+            return refuse(why, "a grid or lanes without a group, or with a step", n);
+        if (l->kind == LOOP_GRID && ((i > 0 && begins) || !(kept >> l->axis & 1) ||
+                                     (i >= st->nat && !st->store)))
+            return refuse(why, "a grid is not outermost, or over an axis that is summed over", n);
+        if (l->kind == LOOP_TEAM && !st->store && i >= st->nat && (kept >> l->axis & 1))
+            return refuse(why, "lanes over an axis that a value is kept for", n);
+        if (l->kind == LOOP_TEAM && !st->store && i < st->nat && !(kept >> l->axis & 1))
+            return refuse(why, "lanes outside of where their sum is kept", n);
+        runs += l->kind == LOOP_TEAM && begins;
+    }
+    if (s->group && (st->acc.kind != PLACE_NONE || runs > 1))
+        return refuse(why, "on a device: sums in memory, or lanes inside of lanes", n);
+    return true;
+}
+
 /* A reduction in registers: loops over kept axes inside its place are unrolled or lanes; reduce
  * loops outside it need a place to be kept in between. */
 static bool
@@ -333,6 +361,8 @@ sharing_ok(const Sched *s, Text *why)
         while (last && share < last->n && share < st->n && share < cap &&
                jot_loop_eq(&last->loop[share], &st->loop[share]))
             share++;
+        while (jot_share_cuts(st, share, last && last->n > share ? last->loop[share].kind : -1))
+            share--;
         for (int j = share; j < st->n; j++)
             if (st->loop[j].kind != LOOP_WINDOW && !again(s, st) &&
                 !(jot_stage_axes(s, st) >> st->loop[j].axis & 1))
@@ -380,7 +410,8 @@ jot_sched_verify(const Sched *s, Text *why)
         const Stage *st = &s->stages.v[i];
         if (!place_ok(s, &st->acc) || !place_ok(s, &st->res))
             return refuse(why, "a stage's place is not a buffer that may be written", i);
-        if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !registers_ok(s, st, i, why))
+        if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !registers_ok(s, st, i, why) ||
+            !shared_ok(s, st, i, why))
             return false;
     }
     return complete_ok(s, why) && sharing_ok(s, why) && !s->k->mem->failed;

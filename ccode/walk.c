@@ -17,8 +17,8 @@
 /* ---- positions ---- */
 
 /* Positions of the axes that derived axes stand for. */
-static void
-derive(Walk *w)
+JOT_FN void
+jot_walk_derive(Walk *w)
 {
     IxPool *ix = w->k->ix;
     for (uint32_t i = w->s->defs.n; i-- > 0;) {
@@ -37,8 +37,8 @@ derive(Walk *w)
     }
 }
 
-static void
-walk_kids(Walk *w, uint32_t n)
+JOT_FN void
+jot_walk_kids(Walk *w, uint32_t n)
 {
     for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next)
         jot_walk_node(w, kid);
@@ -53,8 +53,8 @@ bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
     w->at.left[axis] = left;
     w->at.block[axis] = w->t->nodes.v[n].loop.step;
     w->at.copy[axis] += copy;
-    derive(w);
-    walk_kids(w, n);
+    jot_walk_derive(w);
+    jot_walk_kids(w, n);
     w->at = old;
 }
 
@@ -219,8 +219,8 @@ walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
             w->at.left[l->axis] = w->at.block[l->axis] = l->step;
         w->edge[chain[i]].state = 3;
     }
-    derive(w);
-    walk_kids(w, chain[count - 1]);
+    jot_walk_derive(w);
+    jot_walk_kids(w, chain[count - 1]);
     jot_code_pop(&w->b);
     w->at = old;
     w->vars--;
@@ -350,8 +350,8 @@ walk_window(Walk *w, uint32_t n)
     int64_t missing = w->at.block[l->from] - w->at.left[l->from];
     w->at.pos[l->axis] = w->at.pos[l->from];
     w->at.left[l->axis] = l->step - (missing > 0 ? missing : 0);
-    derive(w);
-    walk_kids(w, n);
+    jot_walk_derive(w);
+    jot_walk_kids(w, n);
     w->at = old;
 }
 
@@ -368,6 +368,7 @@ walk_loop(Walk *w, uint32_t n)
     case LOOP_VECTOR: walk_vector(w, n); break;
     case LOOP_LANES: walk_lanes(w, n); break;
     case LOOP_WINDOW: walk_window(w, n); break;
+    case LOOP_GRID: case LOOP_TEAM: jot_walk_shared(w, n); break;
     default: walk_serial(w, n); break;
     }
 }
@@ -417,7 +418,7 @@ walk_if(Walk *w, uint32_t n)
     }
     if (!known || nconds == 0) {
         if (known != negated)
-            walk_kids(w, n);
+            jot_walk_kids(w, n);
         return;
     }
     if (negated) {
@@ -432,28 +433,34 @@ walk_if(Walk *w, uint32_t n)
     }
     in.op = C_IF;
     jot_code_push(&w->b, jot_code_add(&w->b, in, cond, nconds, NULL));
-    walk_kids(w, n);
+    jot_walk_kids(w, n);
     jot_code_pop(&w->b);
 }
 
 /* ---- the whole ---- */
 
-static void
-walk_phase(Walk *w, uint32_t n)
+JOT_FN void
+jot_walk_in_phase(Walk *w, int phase)
 {
     Inst in = jot_walk_pure(C_PHASE, JOT_I64, 0);
     int64_t one = 1;
     uint32_t cond = jot_code_add(&w->b, in, NULL, 0, NULL);
-    w->phase = (int)w->t->nodes.v[n].stage;
-    w->code->phases = w->phase + 1;
-    cond = jot_code_lin(&w->b, -(int64_t)w->phase, &cond, &one, 1);
+    cond = jot_code_lin(&w->b, -(int64_t)phase, &cond, &one, 1);
     in.op = C_EQ0;
     cond = jot_code_add(&w->b, in, &cond, 1, NULL);
     memset(&in, 0, sizeof in);
     in.op = C_IF;
-    w->may_split = one_kid(w, n);
     jot_code_push(&w->b, jot_code_add(&w->b, in, &cond, 1, NULL));
-    walk_kids(w, n);
+}
+
+static void
+walk_phase(Walk *w, uint32_t n)
+{
+    w->phase = (int)w->t->nodes.v[n].stage;
+    w->code->phases = w->phase + 1;
+    w->may_split = one_kid(w, n);
+    jot_walk_in_phase(w, w->phase);
+    jot_walk_kids(w, n);
     jot_code_pop(&w->b);
 }
 
@@ -514,7 +521,10 @@ jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
         for (uint32_t i = 0; i < k->values.n; i++)
             w->stage_of[i] = jot_stage_of(s, i);
         start(w);
-        walk_kids(w, 1);
+        if (s->group)
+            jot_walk_launches(w);
+        else
+            jot_walk_kids(w, 1);
     }
     jot_mem_free(mem, w->edge, t->nodes.n * sizeof *w->edge);
     jot_mem_free(mem, w->memo, k->values.n * sizeof *w->memo);

@@ -43,6 +43,7 @@ typedef struct {
     int vars;                   /* loop variables in use */
     int lanes, vector_axis;     /* of the vector loop around, 0: none */
     Ix lane;                    /* step of the loop of lanes around */
+    bool team, in_team;        /* a work-group shares the nest; inside of what it shares */
     bool may_split;             /* the parallel loop may be split among callers */
     int phase;
     uint32_t guards[WALK_GUARDS]; /* conditions on every store */
@@ -59,6 +60,15 @@ typedef struct {
 } Walk;
 
 JOT_FN void jot_walk_node(Walk *w, uint32_t n);
+JOT_FN void jot_walk_kids(Walk *w, uint32_t n);
+JOT_FN void jot_walk_derive(Walk *w); /* positions of what derived axes stand for */
+JOT_FN void jot_walk_in_phase(Walk *w, int phase); /* opens a block that runs in that phase alone */
+/* walk_grid.c: loops of a device. */
+JOT_FN void jot_walk_launches(Walk *w);
+JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
+JOT_FN void jot_walk_barrier(Walk *w);
+/* value of all items of a work-group under op, if the stage shares out what it reduces */
+JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op);
 JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
 JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
 JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);

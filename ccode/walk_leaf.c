@@ -18,13 +18,16 @@ jot_walk_clear(Walk *w, uint32_t buf)
     Inst in = {0};
     uint32_t arg[2];
     int var = jot_walk_var(w, b->layout->nelem);
+    uint32_t loop;
     for (uint32_t i = 0; i < w->k->stores.n; i++)
         if (w->k->stores.v[i].buf == buf && w->k->stores.v[i].acc)
             jot_reduce_op_identity((EwOp)w->k->stores.v[i].acc, (jot_DType)dtype, &c);
-    if (b->layout->nelem == 0 || !jot_walk_for(w, b->layout->nelem, false, "e", var)) {
+    if (b->layout->nelem == 0 ||
+        !(loop = jot_walk_for(w, b->layout->nelem, w->s->group > 0, "e", var))) {
         w->vars--;
         return;
     }
+    w->code->inst.v[loop].aux = w->s->group ? SHARE_ITEMS : SHARE_CALLER;
     arg[0] = w->index.var[var];
     arg[1] = jot_walk_const(w, dtype, c);
     in.op = C_STORE;

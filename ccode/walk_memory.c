@@ -174,11 +174,32 @@ static bool
 open_guards(Walk *w)
 {
     Inst in = {0};
+    uint32_t cond[WALK_GUARDS + 1];
+    int n = w->nguards;
     in.op = C_IF;
-    if (!w->nguards)
+    for (int i = 0; i < n; i++)
+        cond[i] = w->guards[i];
+    if (w->team && !w->in_team) /* all items know the value: one writes it */
+        cond[n++] = jot_code_add(&w->b, jot_walk_pure(C_FIRST, JOT_I64, 0), NULL, 0, NULL);
+    if (!n)
         return false;
-    jot_code_push(&w->b, jot_code_add(&w->b, in, w->guards, w->nguards, NULL));
+    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, n, NULL));
     return true;
+}
+
+/* Many items may accumulate in one place at a time. */
+static void
+store_atomic(Walk *w, const Access *a, uint32_t value, EwOp acc)
+{
+    uint32_t arg[2];
+    Inst in = {0};
+    in.op = C_ATOMIC;
+    in.dtype = w->code->inst.v[value].dtype;
+    in.ew = (uint8_t)acc;
+    in.aux = a->buf;
+    arg[0] = jot_walk_ix(&w->index, a->addr);
+    arg[1] = value;
+    jot_code_add(&w->b, in, arg, 2, NULL);
 }
 
 /* A store whose place is the same for all lanes takes a scalar; a scatter goes lane by lane. */
@@ -191,7 +212,9 @@ jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
     bool each = lanes && (step < 0 || (acc && step == 0));
     if (!each && step == 0 && w->code->inst.v[value].lanes)
         value = jot_walk_lane_of(w, value, lanes - 1);
-    if (!each)
+    if (!each && acc && w->s->group)
+        store_atomic(w, &a, value, acc);
+    else if (!each)
         store_once(w, &a, value, acc, step);
     for (int lane = 0; each && lane < lanes; lane++) {
         Access one = a;

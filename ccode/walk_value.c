@@ -239,10 +239,13 @@ jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
         value = combine_copies(w, st, stage, v);
     if (value && w->code->inst.v[value].lanes && !w->lanes)
         value = jot_walk_fold(w, value, (EwOp)v->ew, v->dtype);
+    if (value)
+        value = jot_walk_team(w, st, value, (EwOp)v->ew);
     value = scale(w, st, value);
-    if (st->res.kind == PLACE_MEM)
+    if (st->res.kind == PLACE_MEM) {
         jot_walk_put(w, &st->res, value);
-    else
+        jot_walk_barrier(w);
+    } else
         jot_walk_keep(w, stage, false, value);
 }
 

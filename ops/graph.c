@@ -363,21 +363,46 @@ buffer_room(size_t nbytes)
     return nbytes ? (nbytes + 63) / 64 * 64 : 64;
 }
 
+JOT_FN bool
+jot_buffer_host(jot_Ctx *ctx, Buffer *buf)
+{
+    if (!buf->p)
+        buf->p = buf->nbytes > SIZE_MAX - 64
+                   ? (ctx->mem.failed = true, NULL)
+                   : jot_mem_realloc(&ctx->mem, NULL, 0, buffer_room(buf->nbytes));
+    return buf->p != NULL;
+}
+
+JOT_FN void
+jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf)
+{
+    if (buf->p)
+        jot_mem_free(&ctx->mem, buf->p, buffer_room(buf->nbytes));
+    buf->p = NULL;
+}
+
 JOT_FN Buffer *
-jot_buffer_new(jot_Ctx *ctx, size_t nbytes)
+jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device)
 {
     Buffer *buf = jot_mem_new(&ctx->mem, 1, sizeof *buf);
 
     if (!buf)
         return NULL;
-    buf->p = nbytes > SIZE_MAX - 64 ? (ctx->mem.failed = true, NULL)
-                                    : jot_mem_realloc(&ctx->mem, NULL, 0, buffer_room(nbytes));
-    if (!buf->p) {
+    buf->nbytes = nbytes;
+    buf->device = device;
+    buf->refs = 1;
+    return buf;
+}
+
+JOT_FN Buffer *
+jot_buffer_new(jot_Ctx *ctx, size_t nbytes)
+{
+    Buffer *buf = jot_buffer_of(ctx, nbytes, NULL);
+
+    if (buf && !jot_buffer_host(ctx, buf)) {
         jot_mem_free(&ctx->mem, buf, sizeof *buf);
         return NULL;
     }
-    buf->nbytes = nbytes;
-    buf->refs = 1;
     return buf;
 }
 
@@ -385,7 +410,9 @@ static void
 buffer_free(jot_Ctx *ctx, Buffer *buf)
 {
     jot_mem_free(&ctx->mem, buf->key, buf->nkey);
-    jot_mem_free(&ctx->mem, buf->p, buffer_room(buf->nbytes));
+    jot_buffer_no_host(ctx, buf);
+    if (buf->device)
+        ctx->release(ctx, buf->device, buf->nbytes);
     jot_mem_free(&ctx->mem, buf, sizeof *buf);
 }
 

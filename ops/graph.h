@@ -60,12 +60,15 @@ JOT_FN jot_Scalar jot_reduce_identity(int op, jot_DType dtype);
 
 typedef uint32_t NodeId; /* 0: poison */
 
-/* Elements in memory, shared by the nodes that stand for them. Row-major. */
+/* Elements in memory, shared by the nodes that stand for them. Row-major. A backend with memory of
+ * its own keeps a copy there; copies that exist are equal, since elements never change, and a
+ * missing one is made when it is asked for (backends/data.c). */
 typedef struct Buffer Buffer;
 struct Buffer {
-    void *p;
+    void *p;            /* in host memory; NULL: not there yet */
     size_t nbytes;
     uint32_t refs;
+    void *device;       /* in the backend's memory, its handle; NULL: not there */
     Buffer *copies;     /* the same elements in other layouts, kept as long as this is */
     Buffer *next_copy;  /* a copy: the next one; its layout in words, never equal to another's: */
     char *key;
@@ -147,6 +150,9 @@ struct jot_Ctx {
     Vec(Fetch) fetches;
     uint64_t seed, stream;
     struct Backend *backend;
+    /* gives Buffer.device back; NULL where the backend has no memory of its own */
+    void (*release)(jot_Ctx *ctx, void *device, size_t nbytes);
+    struct DeviceMemory *device; /* backends/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;
     jot_Stats stats;
     bool running;            /* inside an evaluation (callbacks may not start another) */
@@ -196,6 +202,9 @@ JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name); /* copied;
 /* The node owns buf from now on (one of its references). */
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
 JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset */
+JOT_FN Buffer *jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device); /* NULL: not taken */
+JOT_FN bool jot_buffer_host(jot_Ctx *ctx, Buffer *buf); /* p is there; fresh contents are unset */
+JOT_FN void jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf); /* p goes: the device has the elements */
 JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
 /* The copy of this key; NULL: there is none. */
 JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);

@@ -1,0 +1,216 @@
+/* backends/plan_device.c - a plan is run on a backend with memory of its own: handles and offsets
+ * for its variables, then the launches of each step.
+ *
+ *     leaf     its node's data, uploaded the first time     offset 0
+ *     asked    new memory, which the root's buffer takes    offset 0
+ *     temp     the context's block                          the plan's offset
+ *
+ * Launches are handed over in order and not waited for. What can be refused is asked for before the
+ * first of them; if one is refused nevertheless, the new memory goes back and no node has changed.
+ *
+ * Read before: backends/plan_run.c, backends/data.c. After: backends/opencl.c. */
+#include "backends/plan_parts.h"
+
+enum { DEVICE_GROUPS = 4096 }; /* of one launch: more steps are walked in strides */
+
+typedef struct {
+    jot_Ctx *ctx;
+    Backend *backend;
+    const Plan *plan;
+    const Selection *s;
+    void **mem;            /* per variable, then those of a launch */
+    size_t *offset;        /* of a launch */
+    jot_Scalar *scalar;
+    uint8_t *dtype;
+} DeviceRun;
+
+JOT_FN void
+jot_device_fn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
+              int64_t phase, int64_t lo, int64_t hi)
+{
+    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, (void)hi;
+    JOT_ASSERT(false, "a device's kernel is launched, not called");
+}
+
+static bool
+device_block(jot_Ctx *ctx, size_t nbytes)
+{
+    struct PlanCache *c = ctx->plans;
+
+    if (nbytes <= c->device_block_nbytes)
+        return true;
+    jot_plan_close_device(ctx);
+    c->device_block = jot_data_alloc(ctx, nbytes);
+    if (c->device_block)
+        c->device_block_nbytes = nbytes;
+    return c->device_block != NULL;
+}
+
+JOT_FN void
+jot_plan_close_device(jot_Ctx *ctx)
+{
+    struct PlanCache *c = ctx->plans;
+
+    if (c->device_block)
+        ctx->release(ctx, c->device_block, c->device_block_nbytes);
+    c->device_block = NULL;
+    c->device_block_nbytes = 0;
+}
+
+static bool
+device_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
+{
+    uint32_t i;
+
+    for (i = 0; i < s->roots.n; i++) {
+        const Node *node = jot_node(ctx, s->roots.v[i]);
+        size_t nbytes = (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype);
+        void *mem = jot_data_alloc(ctx, nbytes);
+
+        if (!mem)
+            return false;
+        out[i] = jot_buffer_of(ctx, nbytes, mem);
+        if (!out[i]) {
+            ctx->release(ctx, mem, nbytes);
+            return jot_fail_memory(ctx, "run");
+        }
+    }
+    return true;
+}
+
+static bool
+device_places(DeviceRun *r, Buffer **out)
+{
+    uint32_t i;
+
+    for (i = 0; i < r->plan->vars.n; i++) {
+        const PlanVar *v = &r->plan->vars.v[i];
+
+        r->mem[i] = v->kind == VAR_TEMP ? r->ctx->plans->device_block
+                  : v->kind == VAR_ASKED ? out[v->root]->device
+                  : jot_data_device(r->ctx, jot_node(r->ctx, r->s->list.v[v->pos])->data);
+        if (!r->mem[i])
+            return r->ctx->status ? false : jot_fail_memory(r->ctx, "run");
+    }
+    return true;
+}
+
+/* Work-groups of a launch: enough for every step, or as many as walk them in strides. */
+static int64_t
+device_groups(const EmitLaunch *shape, int group)
+{
+    int64_t n = shape->kind == LAUNCH_ONE ? 1
+              : shape->kind == LAUNCH_TEAMS ? shape->steps : (shape->steps + group - 1) / group;
+
+    return n < DEVICE_GROUPS ? n : DEVICE_GROUPS;
+}
+
+static bool
+device_step(DeviceRun *r, const PlanStep *step)
+{
+    const Plan *plan = r->plan;
+    void **mem = r->mem + plan->vars.n;
+    Launch launch = {0};
+    bool ok = true;
+    uint32_t i;
+
+    for (i = 0; i < step->narg; i++) {
+        const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + i]];
+
+        mem[i] = r->mem[plan->args.v[step->arg + i]];
+        r->offset[i] = v->kind == VAR_TEMP ? v->offset : 0;
+    }
+    mem[step->narg] = r->ctx->plans->device_block;
+    r->offset[step->narg] = plan->scratch;
+    for (i = 0; i < step->nscalar; i++) {
+        const PlanScalar *from = &plan->scalars.v[step->scalar + i];
+
+        r->scalar[i] = jot_plan_scalar(r->ctx, r->s, from);
+        r->dtype[i] = from->dtype;
+    }
+    launch.kernel = step->best.kernel->device;
+    launch.name = step->best.kernel->name;
+    launch.nbufs = (int)step->narg;
+    launch.mem = mem;
+    launch.offset = r->offset;
+    launch.nscalars = (int)step->nscalar;
+    launch.scalar = r->scalar;
+    launch.dtype = r->dtype;
+    for (i = 0; ok && i < step->best.launches; i++) {
+        const EmitLaunch *shape = &plan->launches.v[step->best.first + i];
+
+        if (!shape->steps)
+            continue;
+        launch.phase = (int32_t)i;
+        launch.hi = shape->steps;
+        launch.groups = device_groups(shape, step->best.group);
+        launch.items = shape->kind == LAUNCH_ONE ? 1 : step->best.group;
+        ok = r->backend->device->launch(r->backend, r->ctx, &launch);
+        r->ctx->stats.kernels_run++;
+    }
+    return ok;
+}
+
+static bool
+device_steps(DeviceRun *r)
+{
+    bool timed = jot_plan_dumps(r->ctx, 't') && r->ctx->mem.hooks.now, ok = true;
+    uint32_t i;
+
+    for (i = 0; ok && i < r->plan->steps.n; i++) {
+        const PlanStep *step = &r->plan->steps.v[i];
+        int64_t start = timed ? r->ctx->mem.hooks.now(r->ctx->mem.hooks.ud) : 0;
+
+        ok = device_step(r, step);
+        if (ok && timed) {
+            ok = r->backend->device->finish(r->backend, r->ctx);
+            jot_plan_timed(r->ctx, step->best.kernel, start);
+        }
+    }
+    return ok;
+}
+
+/* Most arguments and scalars of a step. */
+static void
+device_most(const Plan *plan, uint32_t *args, uint32_t *scalars)
+{
+    uint32_t i;
+
+    *args = *scalars = 0;
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        *args = step->narg > *args ? step->narg : *args;
+        *scalars = step->nscalar > *scalars ? step->nscalar : *scalars;
+    }
+}
+
+JOT_FN bool
+jot_plan_replay_device(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out)
+{
+    uint32_t args, scalars;
+    size_t nmem, nbytes;
+    unsigned char *room;
+    DeviceRun r;
+    bool ok;
+
+    device_most(plan, &args, &scalars);
+    nmem = (size_t)plan->vars.n + args + 1;
+    nbytes = nmem * sizeof(void *) + ((size_t)args + 1) * sizeof(size_t)
+           + (size_t)scalars * (sizeof(jot_Scalar) + 1);
+    room = jot_mem_new(&ctx->mem, nbytes, 1);
+    if (!room)
+        return jot_fail_memory(ctx, "run");
+    r.ctx = ctx;
+    r.backend = ctx->backend;
+    r.plan = plan;
+    r.s = s;
+    r.scalar = (jot_Scalar *)(void *)room;
+    r.mem = (void **)(void *)(r.scalar + scalars);
+    r.offset = (size_t *)(void *)(r.mem + nmem);
+    r.dtype = (uint8_t *)(r.offset + args + 1);
+    ok = device_block(ctx, plan->block_nbytes + 64) && device_outputs(ctx, s, out)
+      && device_places(&r, out) && device_steps(&r);
+    jot_mem_free(&ctx->mem, room, nbytes);
+    return ok;
+}

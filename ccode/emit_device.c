@@ -1,0 +1,287 @@
+/* ccode/emit_device.c - what the text of a device has and C has not: the kernel's signature, loops
+ * shared out among items, sums of a work-group, atomic operators.
+ *
+ *     __kernel void
+ *     NAME(__global const float *restrict x, jot_i64 x_from, __global float *restrict y,
+ *         jot_i64 y_from, __global jot_u8 *scratch, jot_i64 scratch_from, float scalar0, int phase,
+ *         jot_i64 lo, jot_i64 hi)
+ *
+ * A buffer is memory and an offset in bytes (the plan keeps temporaries in one block), or a pointer
+ * where the dialect has them. The host's side of it is Launch in backends/backend.h.
+ *
+ *   requires  counted code of ccode/walk_grid.c      keeps  everything      breaks  nothing
+ *
+ * Read before: ccode/emit.c, ccode/walk_grid.c. After: ccode/dialect.c. */
+#include "ccode/print.h"
+
+/* ---- signature ---- */
+
+static void
+print_memory(Printer *p, const char *type, bool written, bool alone, Name name)
+{
+    const DeviceDialect *d = p->d->device;
+    const char *restrict_ = alone ? p->d->restrict_ : "";
+    jot_text_f(p->out, "%s%s%s *%s%s", d->global, written ? "" : "const ", type, restrict_,
+               *restrict_ ? " " : "");
+    jot_print_name(p, name);
+    if (d->offsets) {
+        jot_text_f(p->out, ", jot_i64 ");
+        jot_print_name(p, name);
+        jot_text_f(p->out, "_from");
+    }
+    jot_text_f(p->out, ",\n    ");
+}
+
+/* Memory of the launch, or of the plan, that holds several buffers: bytes. */
+static void
+print_bytes(Printer *p, const char *name)
+{
+    jot_text_f(p->out, "%sjot_u8 *%s", p->d->device->global, name);
+    if (p->d->device->offsets)
+        jot_text_f(p->out, ", jot_i64 %s_from", name);
+    jot_text_f(p->out, ",\n    ");
+}
+
+static void
+print_parameters(Printer *p)
+{
+    bool shared = false;
+    for (uint32_t b = 1; b < p->k->bufs.n; b++) {
+        const KBuf *buf = &p->k->bufs.v[b];
+        p->buf_name[b] = jot_print_take(p, buf->name);
+        shared = shared || buf->role == BUF_SHARED;
+        if (buf->role < BUF_SCRATCH)
+            print_memory(p, jot_print_memory_type(buf->dtype), jot_buf_written(p->s, b),
+                         !buf->may_alias, p->buf_name[b]);
+    }
+    if (shared)
+        print_bytes(p, "shared");
+    print_bytes(p, "scratch");
+    for (uint32_t i = 0; i < p->k->scalars.n; i++)
+        jot_text_f(p->out, "%s scalar%u, ", jot_print_type(p->k->scalars.v[i].dtype), i);
+    jot_text_f(p->out, "int phase, jot_i64 lo, jot_i64 hi)\n");
+}
+
+/* Offsets become part of the pointers; scratch buffers are pointers of their own. */
+static void
+print_places(Printer *p, const Used *used)
+{
+    const DeviceDialect *d = p->d->device;
+    size_t offset[2] = {0};
+    for (uint32_t b = 1; b < p->k->bufs.n; b++) {
+        const KBuf *buf = &p->k->bufs.v[b];
+        const char *type = jot_print_memory_type(buf->dtype);
+        bool shared = buf->role == BUF_SHARED, scratch = buf->role >= BUF_SCRATCH;
+        const char *bytes = shared ? "shared" : "scratch";
+        if (used->used[b % 256] && scratch) {
+            jot_text_f(p->out, "    %s%s *", d->global, type);
+            jot_print_name(p, p->buf_name[b]);
+            jot_text_f(p->out, " = (%s%s *)(%s + ", d->global, type, bytes);
+            if (d->offsets)
+                jot_text_f(p->out, "%s_from + ", bytes);
+            jot_text_f(p->out, "%zu);\n", offset[shared]);
+        } else if (used->used[b % 256] && d->offsets) {
+            jot_text_f(p->out, "    ");
+            jot_print_name(p, p->buf_name[b]);
+            jot_text_f(p->out, " += ");
+            jot_print_name(p, p->buf_name[b]);
+            jot_text_f(p->out, "_from / %zu;\n", jot_dtype_nbytes((jot_DType)buf->dtype));
+        }
+        offset[shared] += scratch ? jot_print_scratch_size(buf) : 0;
+    }
+}
+
+JOT_FN void
+jot_print_kernel(Printer *p, const Used *used, const char *name)
+{
+    const DeviceDialect *d = p->d->device;
+    bool shares[SHARE_TEAM + 1] = {false}, team = false, first = false;
+    for (uint32_t n = 1; n < p->code->inst.n; n++) {
+        const Inst *in = &p->code->inst.v[n];
+        if (!in->live && !in->uses)
+            continue;
+        if (in->op == C_FOR && in->wide)
+            shares[in->aux] = true;
+        team = team || in->op == C_TEAM;
+        first = first || in->op == C_FIRST;
+    }
+    jot_text_f(p->out, "%svoid\n%s(", d->kernel, name);
+    print_parameters(p);
+    jot_text_f(p->out, "{\n");
+    if (team)
+        jot_text_f(p->out, "    %sjot_u64 part[%d];\n", d->shared, p->s->group);
+    if (shares[SHARE_ITEMS])
+        jot_text_f(p->out, "    const jot_i64 item = %s, items = %s;\n", d->item, d->items);
+    if (shares[SHARE_TEAMS])
+        jot_text_f(p->out, "    const jot_i64 team = %s, teams = %s;\n", d->team, d->teams);
+    if (shares[SHARE_TEAM] || team || first)
+        jot_text_f(p->out, "    const int lane = %s;\n", d->lane);
+    print_places(p, used);
+}
+
+/* ---- statements ---- */
+
+JOT_FN void
+jot_print_shared_loop(Printer *p, const Inst *in, Name name)
+{
+    static const char *const from[] = {"lo", "item", "team", "lane"};
+    static const char *const by[] = {"1", "items", "teams", ""};
+    jot_text_f(p->out, "for (jot_i64 ");
+    jot_print_name(p, name);
+    jot_text_f(p->out, " = %s; ", from[in->aux]);
+    jot_print_name(p, name);
+    jot_text_f(p->out, " < ");
+    if (in->aux == SHARE_TEAM)
+        jot_text_f(p->out, "%lld; ", (long long)in->c.i);
+    else
+        jot_text_f(p->out, "hi; ");
+    jot_print_name(p, name);
+    if (in->aux == SHARE_TEAM)
+        jot_text_f(p->out, " += %d) {\n", p->s->group);
+    else
+        jot_text_f(p->out, " += %s) {\n", by[in->aux]);
+}
+
+JOT_FN void
+jot_print_atomic(Printer *p, const Inst *in)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    jot_text_f(p->out, "jot_atomic_%s_%s(", jot_ew_info[in->ew].name,
+               jot_dtype_name((jot_DType)dtype));
+    jot_print_name(p, p->buf_name[in->aux]);
+    jot_text_f(p->out, " + ");
+    jot_print_expr(p, arg[0], 2, WHOLE);
+    jot_text_f(p->out, ", ");
+    jot_print_expr(p, arg[1], 13, WHOLE);
+    jot_text_f(p->out, ");\n");
+}
+
+JOT_FN void
+jot_print_team(Printer *p, const Inst *in, LaneMode mode)
+{
+    jot_text_f(p->out, "jot_team_%s_%s(", jot_ew_info[in->ew].name,
+               jot_dtype_name((jot_DType)in->dtype));
+    jot_print_expr(p, p->code->args.v[in->arg], 13, mode);
+    jot_text_f(p->out, ", part, lane, %d)", p->s->group);
+}
+
+/* ---- functions ---- */
+
+/* <op>_<dtype> at the end of a name. */
+static bool
+device_op(const char *name, size_t n, EwOp *op, int *dtype)
+{
+    size_t last = n;
+    while (last > 0 && name[last - 1] != '_')
+        last--;
+    if (last < 2)
+        return false;
+    *op = EW_NONE;
+    for (int i = 1; i < EW_OPS; i++)
+        if (jot_str_len(jot_ew_info[i].name) == last - 1 &&
+            memcmp(jot_ew_info[i].name, name, last - 1) == 0)
+            *op = (EwOp)i;
+    for (*dtype = 0; *dtype < JOT_DTYPES; ++*dtype) {
+        const char *word = jot_dtype_name((jot_DType)*dtype);
+        if (jot_str_len(word) == n - last && memcmp(word, name + last, n - last) == 0)
+            return *op != EW_NONE;
+    }
+    return false;
+}
+
+/* "a op b" in the dtype that is computed in */
+static void
+print_op(EwOp op, int dtype, Text *out)
+{
+    int compute = jot_dtype_compute((jot_DType)dtype);
+    const char *c = jot_ew_info[op].c[jot_dtype_class((jot_DType)compute)];
+    for (; *c; c++)
+        if (*c != '%')
+            jot_text_put(out, c, 1);
+        else if (*++c == 'f')
+            jot_text_f(out, "%s", compute == JOT_F64 ? "" : "f");
+        else if (*c == 't')
+            jot_text_f(out, "%s", jot_print_short(compute));
+        else
+            jot_text_f(out, "%s", *c == '0' ? "a" : "b");
+}
+
+/* A tree of fixed shape: the same bits at every run. */
+static void
+team_text(const DeviceDialect *d, const char *name, size_t n, EwOp op, int dtype, Text *out)
+{
+    const char *type = jot_print_type(dtype);
+    jot_text_f(out, "%s%s\n%.*s(%s x, %sjot_u64 *shared, int lane, int n)\n{\n", d->function, type,
+               (int)n, name, type, d->shared_ptr);
+    jot_text_f(out, "    %s%s *part = (%s%s *)shared;\n    part[lane] = x;\n", d->shared_ptr, type,
+               d->shared_ptr, type);
+    jot_text_f(out, "    for (int half_ = n / 2; half_ > 0; half_ /= 2) {\n        %s;\n"
+               "        if (lane < half_) {\n            const %s a = part[lane], "
+               "b = part[lane + half_];\n            part[lane] = ", d->barrier, type);
+    print_op(op, dtype, out);
+    jot_text_f(out, ";\n        }\n    }\n    %s;\n    x = part[0];\n    %s;\n    return x;\n}\n",
+               d->barrier, d->barrier);
+}
+
+/* Elements of less than 4 bytes are swapped with the word around them. */
+static void
+atomic_small(const DeviceDialect *d, EwOp op, int dtype, Text *out)
+{
+    const char *type = jot_print_type(dtype), *memory = jot_print_memory_type(dtype);
+    bool half = dtype == JOT_F16 || dtype == JOT_BF16;
+    int bits = 8 * (int)jot_dtype_nbytes((jot_DType)dtype);
+    jot_text_f(out, "    volatile %sjot_u32 *word = (volatile %sjot_u32 *)((%sjot_u8 *)p - "
+               "((jot_u64)p & 3));\n    const int shift = 8 * (int)((jot_u64)p & 3);\n"
+               "    jot_u32 was, now;\n    do {\n        was = *word;\n        {\n"
+               "            const %s a = ", d->global, d->global, d->global, type);
+    if (half)
+        jot_text_f(out, "jotm_%s_to_f32((jot_u16)(was >> shift))", jot_dtype_name((jot_DType)dtype));
+    else
+        jot_text_f(out, "(%s)(was >> shift)", memory);
+    jot_text_f(out, ";\n            const %s x = ", type);
+    print_op(op, dtype, out);
+    jot_text_f(out, ";\n            now = (was & ~((jot_u32)0x%xu << shift)) | (jot_u32)",
+               bits == 8 ? 0xff : 0xffff);
+    if (half)
+        jot_text_f(out, "jotm_f32_to_%s(x)", jot_dtype_name((jot_DType)dtype));
+    else
+        jot_text_f(out, "(jot_u%d)x", bits);
+    jot_text_f(out, " << shift;\n        }\n    } while (%s(word, was, now) != was);\n}\n",
+               d->swap32);
+}
+
+static void
+atomic_word(const DeviceDialect *d, EwOp op, int dtype, Text *out)
+{
+    const char *type = jot_print_type(dtype);
+    int bits = 8 * (int)jot_dtype_nbytes((jot_DType)dtype);
+    jot_text_f(out, "    volatile %sjot_u%d *word = (volatile %sjot_u%d *)p;\n"
+               "    union { %s v; jot_u%d u; } was, now;\n    do {\n        was.u = *word;\n"
+               "        {\n            const %s a = was.v;\n            now.v = ", d->global, bits,
+               d->global, bits, type, bits, type);
+    print_op(op, dtype, out);
+    jot_text_f(out, ";\n        }\n    } while (%s(word, was.u, now.u) != was.u);\n}\n",
+               bits == 32 ? d->swap32 : d->swap64);
+}
+
+JOT_FN bool
+jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out)
+{
+    EwOp op;
+    int dtype;
+    if (n > 9 && memcmp(name, "jot_team_", 9) == 0 && device_op(name + 9, n - 9, &op, &dtype)) {
+        team_text(d, name, n, op, dtype, out);
+        return true;
+    }
+    if (n <= 11 || memcmp(name, "jot_atomic_", 11) != 0 ||
+        !device_op(name + 11, n - 11, &op, &dtype))
+        return false;
+    jot_text_f(out, "%svoid\n%.*s(%s%s *p, %s b)\n{\n", d->function, (int)n, name, d->global,
+               jot_print_memory_type(dtype), jot_print_type(dtype));
+    if (jot_dtype_nbytes((jot_DType)dtype) < 4)
+        atomic_small(d, op, dtype, out);
+    else
+        atomic_word(d, op, dtype, out);
+    return true;
+}

@@ -1,0 +1,638 @@
+/* ccode/sched_grid.c - the schedule of a device: nests over a grid.
+ *
+ *     %1: n:1g c:1g | h:1t w:1t      a nest of teams: a work-group per sum, its items share h and w
+ *     !0: n:1g c:1g
+ *     %1: i:1g j:1g | k              a nest of items: each makes sums of its own, neighbours along j
+ *     !0: i:1g j:1g
+ *
+ * Stages come as in the plain schedule, by level. A reduction's free axes are the grid; a stage
+ * joins the nest before it if its grid is the same, a store in a nest of teams also if it has more
+ * axes, which the items share. Else a nest of its own begins, another launch, and what it reads of
+ * earlier ones lies in scratch memory. So every reduction ends in registers.
+ *
+ * Few long sums would leave most of a device idle: such a reduction is split in two, over chunks of
+ * its outermost axis and over the chunks (rfactor). Chunks depend on extents alone, so results do
+ * not depend on the device.
+ *
+ *     %1: | k                   ->   %1': ko:1g | ki:1t      k = 4096 ko + ki
+ *                                    %1:  | ko:1t
+ *
+ *   requires  a verified kernel; *s fresh
+ *   keeps     the kernel's values, but for the order of summation; adds scratch buffers
+ *
+ * Read before: ccode/sched.h, ccode/walk_grid.c. After: ccode/lower.c. */
+#include "ccode/emit.h"
+#include "ccode/sched.h"
+
+enum {
+    GRID_GROUP = 256,       /* most items of a work-group */
+    GRID_LEAST = 32,        /* fewest that share a sum */
+    GRID_BUSY = 1 << 15,    /* items that keep a device busy */
+    GRID_CHUNK = 512,       /* fewest elements of a chunk for one item, 8 times that for a team */
+    GRID_STAGES = 256
+};
+
+typedef struct {
+    bool store;
+    uint32_t what;
+    uint64_t free, reduced; /* axes: of the result, of the reduction */
+    int level;
+    bool team;              /* a work-group is to share it */
+    int nest;               /* 1 and on; 0: not placed yet */
+} GridStage;
+
+typedef struct {
+    uint64_t grid;
+    bool team;
+} Nest;
+
+typedef struct {
+    Sched *s;
+    Kernel *k;
+    uint8_t level[KERNEL_VALUES];
+    int64_t to[KERNEL_AXES], from[KERNEL_AXES]; /* elements that a step of an axis moves stores by, and
+                                                   the largest load */
+    GridStage stage[GRID_STAGES];
+    int nstages, nnests;
+    Nest nest[GRID_STAGES];
+} Grid;
+
+static int64_t
+axes_product(const Kernel *k, uint64_t axes)
+{
+    int64_t n = 1;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if ((axes >> a & 1) && !jot_mul_ok(n, k->axes.v[a].ext, &n))
+            return INT64_MAX;
+    return n;
+}
+
+/* ---- how axes move accesses ---- */
+
+/* Elements by which each axis moves an access; what hides in a div or mod counts as far. */
+static void
+moved_by(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
+{
+    const KBuf *b = &k->bufs.v[buf];
+    int64_t ext[KERNEL_AXES];
+    Space space;
+    Ix addr;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        ext[a] = k->axes.v[a].ext;
+    space.n = (int)k->axes.n;
+    space.ext = ext;
+    addr = jot_layout_addr(b->layout, k->ix, k->ixs.v + at, &space);
+    for (uint32_t a = 0; a < k->axes.n; a++) {
+        bool inside = false;
+        int64_t coef = jot_ix_coef(k->ix, addr, (int)a, &inside);
+        moved[a] = coef < 0 ? -coef : coef;
+        if (inside && !moved[a])
+            moved[a] = 64;
+    }
+}
+
+/* The largest load among the operands of a value: most of what the kernel reads. */
+static void
+largest_load(const Kernel *k, uint32_t value, bool *seen, uint32_t *load)
+{
+    const Value *v = &k->values.v[value];
+    if (seen[value])
+        return;
+    seen[value] = true;
+    if (v->op == VAL_LOAD &&
+        (!*load || k->bufs.v[v->buf].layout->nelem > k->bufs.v[k->values.v[*load].buf].layout->nelem))
+        *load = value;
+    for (int i = 0; i < v->narg; i++)
+        largest_load(k, k->args.v[v->arg + (uint32_t)i], seen, load);
+}
+
+/* Moves of the largest load under a value; false: there is none. */
+static bool
+load_moves(const Kernel *k, uint32_t value, int64_t *moved)
+{
+    bool *seen = jot_mem_new(k->mem, k->values.n, sizeof *seen);
+    uint32_t load = 0;
+    if (seen)
+        largest_load(k, value, seen, &load);
+    jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
+    if (load)
+        moved_by(k, k->values.v[load].buf, k->values.v[load].at, moved);
+    return load != 0;
+}
+
+static void
+find_moves(Grid *g)
+{
+    const Kernel *k = g->k;
+    int64_t moved[KERNEL_AXES];
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        moved_by(k, k->stores.v[i].buf, k->stores.v[i].at, moved);
+        for (uint32_t a = 0; a < k->axes.n; a++)
+            g->to[a] = g->to[a] ? g->to[a] : moved[a];
+        if (!load_moves(k, k->stores.v[i].value, moved))
+            continue;
+        for (uint32_t a = 0; a < k->axes.n; a++)
+            g->from[a] = g->from[a] ? g->from[a] : moved[a];
+    }
+}
+
+/* ---- stages ---- */
+
+static bool
+add_grid_stage(Grid *g, bool store, uint32_t what)
+{
+    const Kernel *k = g->k;
+    GridStage *st = &g->stage[g->nstages];
+    if (g->nstages == GRID_STAGES)
+        return false;
+    g->nstages++;
+    memset(st, 0, sizeof *st);
+    st->store = store;
+    st->what = what;
+    st->free = store ? k->stores.v[what].free : k->values.v[what].free;
+    st->reduced = store ? 0 : k->values.v[what].axes;
+    st->level = g->level[store ? k->stores.v[what].value : what];
+    return true;
+}
+
+static bool
+find_stages(Grid *g)
+{
+    const Kernel *k = g->k;
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        int level = 0;
+        for (int j = 0; j < v->narg; j++) {
+            int of = g->level[k->args.v[v->arg + (uint32_t)j]];
+            level = of > level ? of : level;
+        }
+        g->level[i] = (uint8_t)(level + (v->op == VAL_REDUCE));
+    }
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        used[k->stores.v[i].value] = true;
+    for (uint32_t i = k->values.n; ok && i-- > 1;)
+        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
+            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
+    for (uint32_t i = 1; ok && i < k->values.n; i++)
+        if (used[i] && k->values.v[i].op == VAL_REDUCE)
+            ok = add_grid_stage(g, false, i);
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        ok = add_grid_stage(g, true, i);
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return ok;
+}
+
+/* Different points of a plain store are different elements: each index is an axis of its own. */
+static bool
+store_spreads(const Kernel *k, const KStore *store)
+{
+    uint64_t seen = 0;
+    for (int d = 0; d < store->nidx; d++) {
+        int64_t c;
+        int axis;
+        if (jot_ix_is_axis(k->ix, k->ixs.v[store->at + (uint32_t)d], &axis))
+            seen |= (uint64_t)1 << axis;
+        else if (!jot_ix_is_const(k->ix, k->ixs.v[store->at + (uint32_t)d], &c))
+            return false;
+    }
+    return (store->free & ~seen) == 0 && store->ncond == 0;
+}
+
+/* ---- nests ---- */
+
+/* Is a sum worth a work-group? A row is read by neighbours; a column is read by items side by side,
+ * unless there are too few of them. */
+static bool
+wants_team(const Grid *g, const GridStage *st)
+{
+    const Kernel *k = g->k;
+    int64_t moved[KERNEL_AXES], sums = axes_product(k, st->free);
+    int64_t terms = axes_product(k, st->reduced);
+    bool row = false, column = false;
+    if (terms < 2 * GRID_LEAST)
+        return false;
+    if (sums < GRID_BUSY / 8)
+        return true;
+    if (!load_moves(k, st->what, moved))
+        return false;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (moved[a] == 1 && k->axes.v[a].ext > 1) {
+            row = row || (st->reduced >> a & 1);
+            column = column || (st->free >> a & 1);
+        }
+    return row && !column && terms >= 4 * GRID_LEAST;
+}
+
+static bool
+joins(const Grid *g, const GridStage *st)
+{
+    const Nest *n = &g->nest[g->nnests];
+    if (g->nnests == 0)
+        return false;
+    if (st->store && n->team)
+        return (n->grid & ~st->free) == 0;
+    return st->free == n->grid && (st->store || st->team == n->team);
+}
+
+static bool
+place_stage(Grid *g, GridStage *st)
+{
+    const KStore *store = st->store ? &g->k->stores.v[st->what] : NULL;
+    if (store && !store->acc && !store_spreads(g->k, store))
+        return false;
+    if ((store && store->acc) || !joins(g, st)) {
+        g->nnests++;
+        g->nest[g->nnests].grid = st->free;
+        g->nest[g->nnests].team = st->team;
+    }
+    st->nest = g->nnests;
+    if (store && store->acc) /* nothing else with what must be cleared and is written at random */
+        g->nest[g->nnests].grid = ~(uint64_t)0;
+    return true;
+}
+
+/* Buffers that are set to a value first, each by a launch. */
+static int
+ncleared(const Grid *g)
+{
+    int n = 0;
+    for (uint32_t b = 1; b < g->k->bufs.n; b++)
+        n += jot_buf_cleared(g->s, b);
+    return n;
+}
+
+/* What a value depends on. `seen` keeps a walk from going twice through what it shares. */
+static bool
+reads(const Kernel *k, uint32_t value, uint32_t what, bool *seen)
+{
+    const Value *v = &k->values.v[value];
+    if (value == what)
+        return true;
+    if (seen[value] || value < what)
+        return false;
+    seen[value] = true;
+    for (int i = 0; i < v->narg; i++)
+        if (reads(k, k->args.v[v->arg + (uint32_t)i], what, seen))
+            return true;
+    return false;
+}
+
+static bool
+stage_reads(const Grid *g, const GridStage *st, uint32_t what)
+{
+    const Kernel *k = g->k;
+    bool *seen = jot_mem_new(k->mem, k->values.n, sizeof *seen), found;
+    uint32_t value = st->store ? k->stores.v[st->what].value
+                               : k->args.v[k->values.v[st->what].arg];
+    found = !seen || reads(k, value, what, seen);
+    jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
+    return found;
+}
+
+/* Of a store: the reductions of its own level that it reads are placed. */
+static bool
+is_ready(const Grid *g, const GridStage *st)
+{
+    for (int i = 0; st->store && i < g->nstages; i++)
+        if (!g->stage[i].store && !g->stage[i].nest && g->stage[i].level <= st->level &&
+            stage_reads(g, st, g->stage[i].what))
+            return false;
+    return true;
+}
+
+/* The next stage to place: of those that are ready at this level, one that joins the nest at hand,
+ * else the first reduction; stores begin nests of their own when no reduction is left (`late`). */
+static GridStage *
+next_stage(Grid *g, int level, bool late)
+{
+    GridStage *next = NULL;
+    for (int i = 0; i < g->nstages; i++) {
+        GridStage *st = &g->stage[i];
+        if (st->nest || st->level > level)
+            continue;
+        if (joins(g, st) && is_ready(g, st))
+            return st;
+        if (!next && (late || !st->store))
+            next = st;
+    }
+    return next;
+}
+
+/* By level. A store waits for a nest that it fits: with the sums over what it stores it is one loop. */
+static bool
+find_nests(Grid *g)
+{
+    GridStage *st;
+    int top = 0;
+    for (int i = 0; i < g->nstages; i++) {
+        st = &g->stage[i];
+        st->team = !st->store && wants_team(g, st);
+        top = st->level > top ? st->level : top;
+    }
+    for (int level = 0; level <= top + 1; level++)
+        while ((st = next_stage(g, level, level > top)) != NULL)
+            if (g->nnests + 1 >= GRID_STAGES || !place_stage(g, st))
+                return false;
+    return g->nnests <= SCHED_PHASES && g->nnests + ncleared(g) <= EMIT_LAUNCHES;
+}
+
+/* ---- the schedule ---- */
+
+/* Axes of the mask, from the one that moves accesses farthest. */
+static int
+sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *second, int *out)
+{
+    int n = 0;
+    for (int a = 0; a < (int)g->k->axes.n; a++) {
+        int at = n;
+        if (!(axes >> a & 1))
+            continue;
+        while (at > 0 && (first[a] > first[out[at - 1]] ||
+                          (first[a] == first[out[at - 1]] && second[a] > second[out[at - 1]])))
+            out[at] = out[at - 1], at--;
+        out[at] = a;
+        n++;
+    }
+    return n;
+}
+
+static void
+put_loop(Stage *st, int axis, LoopKind kind)
+{
+    SLoop *l = &st->loop[st->n];
+    if (st->n >= STAGE_LOOPS)
+        return;
+    l->axis = (uint8_t)axis;
+    l->step = 1;
+    l->kind = (uint8_t)kind;
+    st->n++;
+}
+
+/* The innermost axes that together have a step for every item are shared out, the others are not. */
+static void
+put_lanes(const Grid *g, Stage *st, const int *axis, int n)
+{
+    int64_t steps = 1;
+    int from = n;
+    while (from > 0 && steps < g->s->group)
+        steps *= g->k->axes.v[axis[--from]].ext;
+    for (int i = 0; i < n; i++)
+        put_loop(st, axis[i], i < from ? LOOP_SERIAL : LOOP_TEAM);
+}
+
+static Place
+keep_in_scratch(Grid *g, uint32_t value)
+{
+    Kernel *k = g->k;
+    Place p = {0};
+    int64_t ext[KERNEL_AXES];
+    char name[24];
+    Text text = {0};
+    int rank = 0;
+    text.s = name;
+    text.cap = sizeof name;
+    jot_text_f(&text, "part%u", value);
+    p.at = g->s->ixs.n;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (k->values.v[value].free >> a & 1) {
+            if (rank == JOT_MAX_RANK)
+                return p;
+            ext[rank++] = k->axes.v[a].ext;
+            *(Ix *)jot_vec_push(k->mem, g->s->ixs) = jot_ix_axis(k->ix, (int)a);
+        }
+    p.kind = PLACE_MEM;
+    p.buf = jot_kernel_buf(k, name, (jot_DType)k->values.v[value].dtype, BUF_SHARED, rank, ext);
+    return p;
+}
+
+/* A later nest reads the value. */
+static bool
+crosses(const Grid *g, const GridStage *st)
+{
+    for (int i = 0; i < g->nstages; i++)
+        if (g->stage[i].nest > st->nest && stage_reads(g, &g->stage[i], st->what))
+            return true;
+    return false;
+}
+
+static bool
+write_stage(Grid *g, const GridStage *from)
+{
+    const Nest *nest = &g->nest[from->nest];
+    Stage st = {0};
+    int axis[KERNEL_AXES], n;
+    uint64_t grid = nest->grid & from->free, rest = (from->free | from->reduced) & ~grid;
+    st.store = from->store;
+    st.phase = (uint8_t)(from->nest - 1);
+    st.what = from->what;
+    n = sort_axes(g, grid, g->to, g->from, axis);
+    for (int i = 0; i < n; i++)
+        put_loop(&st, axis[i], LOOP_GRID);
+    st.nat = st.n;
+    n = from->store ? sort_axes(g, rest, g->to, g->from, axis)
+                    : sort_axes(g, rest, g->from, g->to, axis);
+    if (nest->team)
+        put_lanes(g, &st, axis, n);
+    else
+        for (int i = 0; i < n; i++)
+            put_loop(&st, axis[i], LOOP_SERIAL);
+    if (from->store)
+        st.nat = st.n;
+    else if (crosses(g, from)) {
+        st.res = keep_in_scratch(g, from->what);
+        if (st.res.kind != PLACE_MEM)
+            return false;
+    }
+    *(Stage *)jot_vec_push(g->k->mem, g->s->stages) = st;
+    return true;
+}
+
+/* As many items as the shortest sum or row that a work-group shares can use. */
+static int
+group_size(const Grid *g)
+{
+    int64_t most = 0;
+    int group = GRID_LEAST;
+    for (int i = 0; i < g->nstages; i++) {
+        const GridStage *st = &g->stage[i];
+        int64_t n = axes_product(g->k, (st->free | st->reduced) & ~g->nest[st->nest].grid);
+        if (!g->nest[st->nest].team)
+            n = GRID_GROUP;
+        most = n > most ? n : most;
+    }
+    while (group < GRID_GROUP && group < most)
+        group *= 2;
+    return group;
+}
+
+/* ---- splitting long reductions ---- */
+
+/* Room for `count` values before `at`: what comes behind is renumbered. */
+static bool
+insert_values(Kernel *k, uint32_t at, uint32_t count)
+{
+    if (k->values.n + count > KERNEL_VALUES || !jot_vec_reserve(k->mem, k->values, count))
+        return false;
+    memmove(k->values.v + at + count, k->values.v + at, (k->values.n - at) * sizeof *k->values.v);
+    memset(k->values.v + at, 0, count * sizeof *k->values.v);
+    k->values.n += count;
+    for (uint32_t i = 0; i < k->args.n; i++)
+        k->args.v[i] += k->args.v[i] >= at ? count : 0;
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        k->stores.v[i].value += k->stores.v[i].value >= at ? count : 0;
+    return true;
+}
+
+/* Reduction `at` over its axes becomes one over all but `axis`, reduced over `axis` again. */
+static bool
+split_axis(Kernel *k, uint32_t at, int axis)
+{
+    Value part, *total;
+    uint32_t arg = k->args.n;
+    if (!jot_vec_reserve(k->mem, k->args, 1) || !insert_values(k, at, 1))
+        return false;
+    total = &k->values.v[at + 1];
+    part = *total;
+    part.axes &= ~((uint64_t)1 << axis);
+    part.free |= (uint64_t)1 << axis;
+    part.scaled = false;
+    part.name = NULL;
+    k->values.v[at] = part;
+    total->axes = (uint64_t)1 << axis;
+    total->ncond = 0;
+    total->arg = arg;
+    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
+    return true;
+}
+
+/* Chunks of an axis: a value over hi and lo in its place.
+ *     sum over k of x[k]  ->  sum over hi, lo of x[lo + size*hi], where that is below the extent */
+static bool
+split_chunks(Kernel *k, uint32_t at, int axis, int64_t size, int *hi)
+{
+    int64_t ext = k->axes.v[axis].ext;
+    Ix map[KERNEL_AXES], place, cond[JOT_MAX_RANK + 8];
+    uint32_t arg, ix;
+    int lo, n = k->values.v[at].ncond;
+    Value body, *v;
+    *hi = jot_kernel_axis(k, "chunk", (ext + size - 1) / size);
+    lo = jot_kernel_axis(k, k->axes.v[axis].name, size);
+    if (*hi < 0 || lo < 0 || n + 1 > (int)(sizeof cond / sizeof cond[0]))
+        return false;
+    place = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, *hi), size),
+                       jot_ix_axis(k->ix, lo));
+    for (int a = 0; a < (int)k->axes.n; a++)
+        map[a] = a == axis ? place : jot_ix_axis(k->ix, a);
+    for (int i = 0; i < n; i++)
+        cond[i] = jot_ix_subst(k->ix, k->ixs.v[k->values.v[at].at + (uint32_t)i], (int)k->axes.n,
+                               map, NULL, NULL);
+    if (ext % size)
+        cond[n++] = jot_ix_lt(k->ix, place, jot_ix_const(k->ix, ext), NULL);
+    if (!jot_vec_reserve(k->mem, k->ixs, (uint32_t)n + 1) || !jot_vec_reserve(k->mem, k->args, 2) ||
+        !insert_values(k, at, 1))
+        return false;
+    v = &k->values.v[at + 1];
+    body = (Value){0};
+    body.op = VAL_AT;
+    body.dtype = body.round = k->values.v[k->args.v[v->arg]].dtype;
+    body.nidx = body.narg = 1;
+    body.axes = (uint64_t)1 << axis;
+    body.ax[0] = (uint8_t)axis;
+    body.free = (k->values.v[k->args.v[v->arg]].free & ~body.axes) | (uint64_t)1 << *hi |
+                (uint64_t)1 << lo;
+    arg = k->args.n;
+    *(uint32_t *)jot_vec_push(k->mem, k->args) = k->args.v[v->arg];
+    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
+    ix = k->ixs.n;
+    *(Ix *)jot_vec_push(k->mem, k->ixs) = place;
+    for (int i = 0; i < n; i++)
+        *(Ix *)jot_vec_push(k->mem, k->ixs) = cond[i];
+    body.arg = arg;
+    body.at = ix;
+    k->values.v[at] = body;
+    v->arg = arg + 1;
+    v->at = ix + 1;
+    v->ncond = (uint8_t)n;
+    v->axes = (v->axes & ~body.axes) | (uint64_t)1 << *hi | (uint64_t)1 << lo;
+    return true;
+}
+
+/* The reduce axis that moves the load farthest: its chunks lie apart. */
+static int
+outermost_reduced(const Kernel *k, const Value *v, uint32_t at)
+{
+    int64_t moved[KERNEL_AXES], far = -1;
+    int axis = -1;
+    if (!load_moves(k, at, moved))
+        return -1;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((v->axes >> a & 1) && k->axes.v[a].ext > 1 && moved[a] > far) {
+            far = moved[a];
+            axis = a;
+        }
+    return axis;
+}
+
+/* One level: what is split once is short enough. */
+static bool
+split_reduction(Kernel *k, uint32_t at)
+{
+    const Value *v = &k->values.v[at];
+    int64_t sums = axes_product(k, v->free), terms = axes_product(k, v->axes), chunks, ext;
+    bool team = sums < GRID_BUSY / 8;
+    int axis;
+    if (sums >= GRID_BUSY || sums < 1 || terms < 2 * (team ? 8 : 1) * GRID_CHUNK)
+        return true;
+    axis = outermost_reduced(k, v, at);
+    if (axis < 0 || k->axes.n + 2 > KERNEL_AXES)
+        return true;
+    chunks = terms / ((team ? 8 : 1) * GRID_CHUNK);
+    if (chunks > 4 * GRID_BUSY / (team ? GRID_GROUP : 1) / sums)
+        chunks = 4 * GRID_BUSY / (team ? GRID_GROUP : 1) / sums;
+    ext = k->axes.v[axis].ext;
+    if (chunks < 2)
+        return true;
+    if (chunks * 2 <= ext) {
+        if (!split_chunks(k, at, axis, (ext + chunks - 1) / chunks, &axis))
+            return false;
+        at++; /* the reduction stands behind its new body */
+    }
+    return k->values.v[at].axes == (uint64_t)1 << axis || split_axis(k, at, axis);
+}
+
+/* From the last on, so that numbers of those to come stay. */
+static bool
+split_long(Kernel *k)
+{
+    for (uint32_t i = k->values.n; i-- > 1;)
+        if (k->values.v[i].op == VAL_REDUCE && !split_reduction(k, i))
+            return false;
+    return true;
+}
+
+JOT_FN bool
+jot_sched_grid(Sched *s, Kernel *k)
+{
+    Grid *g = jot_mem_new(k->mem, 1, sizeof *g);
+    bool ok = g != NULL;
+    jot_sched_open(s, k, 1);
+    if (!ok)
+        return false;
+    g->s = s;
+    g->k = k;
+    ok = split_long(k) && k->axes.n < STAGE_LOOPS;
+    if (ok) {
+        find_moves(g);
+        ok = find_stages(g) && find_nests(g);
+    }
+    if (ok)
+        s->group = group_size(g);
+    for (int nest = 1; ok && nest <= g->nnests; nest++)
+        for (int level = 0; ok && level < 256; level++)
+            for (int i = 0; ok && i < g->nstages; i++)
+                if (g->stage[i].nest == nest && g->stage[i].level == level)
+                    ok = write_stage(g, &g->stage[i]);
+    jot_mem_free(k->mem, g, sizeof *g);
+    return ok && !k->mem->failed;
+}

@@ -1,0 +1,225 @@
+/* ccode/walk_grid.c - the walk on a device: launches, and loops whose steps are shared out among
+ * items and work-groups.
+ *
+ *     %2: n:1g c:1g | h:1t w:1t       for (n_c = team; n_c < hi; n_c += teams) {       grid
+ *     !0: n:1g c:1g                       acc = 0;
+ *                                         for (h_w = lane; h_w < 3136; h_w += 256)     team
+ *                                             acc = acc + x[n_c*3136 + h_w];
+ *                                         t = of all items: acc                        C_TEAM
+ *                                         if (lane == 0) y[n_c] = t;                   C_FIRST
+ *                                     }
+ *
+ * A run of loops of one kind, one inside of the other, is counted by one variable, the last axis
+ * fastest: what lies contiguous is read by neighbours, whatever axes it has. Each nest is a launch
+ * of its own, numbered by `phase`: a nest sees everything that those before it wrote. Outside of a
+ * team's loops the items of a work-group do the same, but for stores, which the first of them makes.
+ *
+ *   requires  the tree of a verified schedule with `group` set       keeps  what walk.c keeps
+ *
+ * Read before: ccode/walk.c. After: ccode/emit_device.c. */
+#include "ccode/walk.h"
+
+/* ---- launches ---- */
+
+static bool
+has_kind(const Tree *t, uint32_t n, int kind, int depth)
+{
+    const TreeNode *node = &t->nodes.v[n];
+    if (node->op == TREE_LOOP && node->loop.kind == kind && !node->quiet)
+        return true;
+    for (uint32_t kid = node->kids; kid && depth < 60; kid = t->nodes.v[kid].next)
+        if (has_kind(t, kid, kind, depth + 1))
+            return true;
+    return false;
+}
+
+static bool
+is_spread(const Tree *t, uint32_t n)
+{
+    const TreeNode *node = &t->nodes.v[n];
+    return node->op == TREE_CLEAR || (node->op == TREE_LOOP && node->loop.kind == LOOP_GRID);
+}
+
+/* The node behind those that make one launch with `first`: a nest over a grid is one, others of a
+ * phase stand together. */
+static uint32_t
+launch_end(const Tree *t, uint32_t first)
+{
+    uint32_t n = t->nodes.v[first].next;
+    if (is_spread(t, first))
+        return n;
+    while (n && !is_spread(t, n))
+        n = t->nodes.v[n].next;
+    return n;
+}
+
+static void
+walk_launch(Walk *w, uint32_t first, uint32_t end, bool only)
+{
+    Code *code = w->code;
+    EmitLaunch *launch;
+    if (code->launches >= EMIT_LAUNCHES) {
+        jot_code_refuse(code, "the schedule has too many nests for a device");
+        return;
+    }
+    launch = &code->launch[code->launches++];
+    w->team = false;
+    for (uint32_t n = first; n != end; n = w->t->nodes.v[n].next)
+        w->team = w->team || has_kind(w->t, n, LOOP_TEAM, 0);
+    launch->kind = w->team ? LAUNCH_TEAMS : is_spread(w->t, first) ? LAUNCH_ITEMS : LAUNCH_ONE;
+    launch->steps = is_spread(w->t, first) ? 0 : 1;
+    if (w->t->nodes.v[first].op == TREE_CLEAR)
+        launch->steps = w->k->bufs.v[w->t->nodes.v[first].stage].layout->nelem;
+    if (!only)
+        jot_walk_in_phase(w, code->launches - 1);
+    for (uint32_t n = first; n != end && code->ok; n = w->t->nodes.v[n].next)
+        jot_walk_node(w, n);
+    if (!only)
+        jot_code_pop(&w->b);
+    w->team = false;
+}
+
+static void
+walk_launches_of(Walk *w, uint32_t n, bool only)
+{
+    uint32_t end;
+    for (n = w->t->nodes.v[n].kids; n && w->code->ok; n = end) {
+        end = launch_end(w->t, n);
+        walk_launch(w, n, end, only && !end);
+    }
+}
+
+/* The whole tree, nest after nest. */
+JOT_FN void
+jot_walk_launches(Walk *w)
+{
+    uint32_t n = w->t->nodes.v[1].kids;
+    bool phases = n && w->t->nodes.v[n].op == TREE_PHASE;
+    if (!phases)
+        walk_launches_of(w, 1, n && !launch_end(w->t, n));
+    for (; phases && n && w->code->ok; n = w->t->nodes.v[n].next)
+        walk_launches_of(w, n, false);
+}
+
+/* ---- loops ---- */
+
+typedef struct {
+    uint32_t node[STAGE_LOOPS];
+    int64_t below[STAGE_LOOPS]; /* steps of those inside */
+    int n;
+    int64_t steps;              /* in all */
+} Run;
+
+/* The loops that are counted together: each the only thing in the one before. */
+static bool
+find_run(Walk *w, uint32_t n, Run *run)
+{
+    const TreeNode *nodes = w->t->nodes.v;
+    int kind = nodes[n].loop.kind;
+    run->n = 0;
+    run->steps = 1;
+    while (run->n < STAGE_LOOPS) {
+        run->node[run->n++] = n;
+        n = nodes[n].kids;
+        if (!n || nodes[n].next || nodes[n].op != TREE_LOOP || nodes[n].quiet ||
+            nodes[n].loop.kind != kind)
+            break;
+    }
+    for (int i = run->n; i-- > 0;) {
+        const SLoop *l = &nodes[run->node[i]].loop;
+        run->below[i] = run->steps;
+        if (!jot_mul_ok(run->steps, w->at.left[l->axis] / l->step, &run->steps))
+            return false;
+    }
+    return true;
+}
+
+static const char *
+run_name(Walk *w, const Run *run)
+{
+    char name[40];
+    Text text = {0};
+    text.s = name;
+    text.cap = sizeof name;
+    for (int i = 0; i < run->n && text.n < 24; i++)
+        jot_text_f(&text, "%s%s", i ? "_" : "",
+                   jot_axis_name(w->s, w->t->nodes.v[run->node[i]].loop.axis));
+    return jot_arena_copy((Arena *)&w->k->arena, name, text.n);
+}
+
+/* Each axis takes its part of the one variable. */
+static void
+bind_run(Walk *w, const Run *run, int var)
+{
+    IxPool *ix = w->k->ix;
+    for (int i = 0; i < run->n; i++) {
+        const SLoop *l = &w->t->nodes.v[run->node[i]].loop;
+        Ix at = jot_ix_axis(ix, var);
+        if (run->below[i] != 1)
+            at = jot_ix_div(ix, at, jot_ix_const(ix, run->below[i]), &w->index.space);
+        if (i > 0)
+            at = jot_ix_mod(ix, at, jot_ix_const(ix, w->at.left[l->axis] / l->step),
+                            &w->index.space);
+        w->at.pos[l->axis] =
+            jot_ix_add(ix, w->at.pos[l->axis], jot_ix_scale(ix, at, l->step));
+        w->at.left[l->axis] = w->at.block[l->axis] = l->step;
+    }
+    jot_walk_derive(w);
+}
+
+JOT_FN void
+jot_walk_shared(Walk *w, uint32_t n)
+{
+    bool grid = w->t->nodes.v[n].loop.kind == LOOP_GRID, in_team = w->in_team;
+    Binding old = w->at;
+    uint32_t block;
+    Run run;
+    int var;
+    if (!find_run(w, n, &run)) {
+        jot_code_refuse(w->code, "a grid has too many steps");
+        return;
+    }
+    if (grid)
+        w->code->launch[w->code->launches - 1].steps = run.steps;
+    if (!run.steps)
+        return;
+    var = jot_walk_var(w, run.steps);
+    block = jot_walk_for(w, run.steps, true, run_name(w, &run), var);
+    if (!block)
+        return;
+    w->code->inst.v[block].aux = !grid ? SHARE_TEAM : w->team ? SHARE_TEAMS : SHARE_ITEMS;
+    w->in_team = in_team || !grid;
+    bind_run(w, &run, var);
+    jot_walk_kids(w, run.node[run.n - 1]);
+    w->at = old;
+    w->in_team = in_team;
+    jot_code_pop(&w->b);
+    w->vars--;
+}
+
+/* ---- work-groups ---- */
+
+JOT_FN void
+jot_walk_barrier(Walk *w)
+{
+    Inst in = {0};
+    in.op = C_BARRIER;
+    if (w->team && !w->in_team)
+        jot_code_add(&w->b, in, NULL, 0, NULL);
+}
+
+JOT_FN uint32_t
+jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op)
+{
+    uint64_t kept = jot_stage_free(w->s, st);
+    Inst in = {0};
+    bool shared = false;
+    for (int i = st->nat; i < st->n; i++)
+        shared = shared || (st->loop[i].kind == LOOP_TEAM && !(kept >> st->loop[i].axis & 1));
+    if (!shared)
+        return value;
+    in.op = C_TEAM;
+    in.ew = (uint8_t)op;
+    in.dtype = in.round = w->code->inst.v[value].dtype;
+    return jot_code_add(&w->b, in, &value, 1, NULL);
+}
