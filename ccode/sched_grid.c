@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     uint64_t grid;
     bool team;
-} Nest;
+} GridNest;
 
 typedef struct {
     Sched *s;
@@ -54,7 +54,7 @@ typedef struct {
                                                    the largest load */
     GridStage stage[GRID_STAGES];
     int nstages, nnests;
-    Nest nest[GRID_STAGES];
+    GridNest nest[GRID_STAGES];
 } Grid;
 
 static int64_t
@@ -121,7 +121,7 @@ load_moves(const Kernel *k, uint32_t value, int64_t *moved)
 }
 
 static void
-find_moves(Grid *g)
+grid_moves(Grid *g)
 {
     const Kernel *k = g->k;
     int64_t moved[KERNEL_AXES];
@@ -156,7 +156,7 @@ add_grid_stage(Grid *g, bool store, uint32_t what)
 }
 
 static bool
-find_stages(Grid *g)
+grid_stages(Grid *g)
 {
     const Kernel *k = g->k;
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
@@ -225,9 +225,9 @@ wants_team(const Grid *g, const GridStage *st)
 }
 
 static bool
-joins(const Grid *g, const GridStage *st)
+grid_joins(const Grid *g, const GridStage *st)
 {
-    const Nest *n = &g->nest[g->nnests];
+    const GridNest *n = &g->nest[g->nnests];
     if (g->nnests == 0)
         return false;
     if (st->store && n->team)
@@ -236,12 +236,12 @@ joins(const Grid *g, const GridStage *st)
 }
 
 static bool
-place_stage(Grid *g, GridStage *st)
+grid_place(Grid *g, GridStage *st)
 {
     const KStore *store = st->store ? &g->k->stores.v[st->what] : NULL;
     if (store && !store->acc && !store_spreads(g->k, store))
         return false;
-    if ((store && store->acc) || !joins(g, st)) {
+    if ((store && store->acc) || !grid_joins(g, st)) {
         g->nnests++;
         g->nest[g->nnests].grid = st->free;
         g->nest[g->nnests].team = st->team;
@@ -264,7 +264,7 @@ ncleared(const Grid *g)
 
 /* What a value depends on. `seen` keeps a walk from going twice through what it shares. */
 static bool
-reads(const Kernel *k, uint32_t value, uint32_t what, bool *seen)
+grid_reads(const Kernel *k, uint32_t value, uint32_t what, bool *seen)
 {
     const Value *v = &k->values.v[value];
     if (value == what)
@@ -273,7 +273,7 @@ reads(const Kernel *k, uint32_t value, uint32_t what, bool *seen)
         return false;
     seen[value] = true;
     for (int i = 0; i < v->narg; i++)
-        if (reads(k, k->args.v[v->arg + (uint32_t)i], what, seen))
+        if (grid_reads(k, k->args.v[v->arg + (uint32_t)i], what, seen))
             return true;
     return false;
 }
@@ -285,14 +285,14 @@ stage_reads(const Grid *g, const GridStage *st, uint32_t what)
     bool *seen = jot_mem_new(k->mem, k->values.n, sizeof *seen), found;
     uint32_t value = st->store ? k->stores.v[st->what].value
                                : k->args.v[k->values.v[st->what].arg];
-    found = !seen || reads(k, value, what, seen);
+    found = !seen || grid_reads(k, value, what, seen);
     jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
     return found;
 }
 
 /* Of a store: the reductions of its own level that it reads are placed. */
 static bool
-is_ready(const Grid *g, const GridStage *st)
+grid_ready(const Grid *g, const GridStage *st)
 {
     for (int i = 0; st->store && i < g->nstages; i++)
         if (!g->stage[i].store && !g->stage[i].nest && g->stage[i].level <= st->level &&
@@ -304,14 +304,14 @@ is_ready(const Grid *g, const GridStage *st)
 /* The next stage to place: of those that are ready at this level, one that joins the nest at hand,
  * else the first reduction; stores begin nests of their own when no reduction is left (`late`). */
 static GridStage *
-next_stage(Grid *g, int level, bool late)
+grid_next(Grid *g, int level, bool late)
 {
     GridStage *next = NULL;
     for (int i = 0; i < g->nstages; i++) {
         GridStage *st = &g->stage[i];
         if (st->nest || st->level > level)
             continue;
-        if (joins(g, st) && is_ready(g, st))
+        if (grid_joins(g, st) && grid_ready(g, st))
             return st;
         if (!next && (late || !st->store))
             next = st;
@@ -321,7 +321,7 @@ next_stage(Grid *g, int level, bool late)
 
 /* By level. A store waits for a nest that it fits: with the sums over what it stores it is one loop. */
 static bool
-find_nests(Grid *g)
+grid_nests(Grid *g)
 {
     GridStage *st;
     int top = 0;
@@ -331,8 +331,8 @@ find_nests(Grid *g)
         top = st->level > top ? st->level : top;
     }
     for (int level = 0; level <= top + 1; level++)
-        while ((st = next_stage(g, level, level > top)) != NULL)
-            if (g->nnests + 1 >= GRID_STAGES || !place_stage(g, st))
+        while ((st = grid_next(g, level, level > top)) != NULL)
+            if (g->nnests + 1 >= GRID_STAGES || !grid_place(g, st))
                 return false;
     return g->nnests <= SCHED_PHASES && g->nnests + ncleared(g) <= EMIT_LAUNCHES;
 }
@@ -358,7 +358,7 @@ sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *sec
 }
 
 static void
-put_loop(Stage *st, int axis, LoopKind kind)
+grid_loop(Stage *st, int axis, LoopKind kind)
 {
     SLoop *l = &st->loop[st->n];
     if (st->n >= STAGE_LOOPS)
@@ -378,7 +378,7 @@ put_lanes(const Grid *g, Stage *st, const int *axis, int n)
     while (from > 0 && steps < g->s->group)
         steps *= g->k->axes.v[axis[--from]].ext;
     for (int i = 0; i < n; i++)
-        put_loop(st, axis[i], i < from ? LOOP_SERIAL : LOOP_TEAM);
+        grid_loop(st, axis[i], i < from ? LOOP_SERIAL : LOOP_TEAM);
 }
 
 static Place
@@ -408,7 +408,7 @@ keep_in_scratch(Grid *g, uint32_t value)
 
 /* A later nest reads the value. */
 static bool
-crosses(const Grid *g, const GridStage *st)
+grid_crosses(const Grid *g, const GridStage *st)
 {
     for (int i = 0; i < g->nstages; i++)
         if (g->stage[i].nest > st->nest && stage_reads(g, &g->stage[i], st->what))
@@ -417,9 +417,9 @@ crosses(const Grid *g, const GridStage *st)
 }
 
 static bool
-write_stage(Grid *g, const GridStage *from)
+grid_write(Grid *g, const GridStage *from)
 {
-    const Nest *nest = &g->nest[from->nest];
+    const GridNest *nest = &g->nest[from->nest];
     Stage st = {0};
     int axis[KERNEL_AXES], n;
     uint64_t grid = nest->grid & from->free, rest = (from->free | from->reduced) & ~grid;
@@ -428,7 +428,7 @@ write_stage(Grid *g, const GridStage *from)
     st.what = from->what;
     n = sort_axes(g, grid, g->to, g->from, axis);
     for (int i = 0; i < n; i++)
-        put_loop(&st, axis[i], LOOP_GRID);
+        grid_loop(&st, axis[i], LOOP_GRID);
     st.nat = st.n;
     n = from->store ? sort_axes(g, rest, g->to, g->from, axis)
                     : sort_axes(g, rest, g->from, g->to, axis);
@@ -436,10 +436,10 @@ write_stage(Grid *g, const GridStage *from)
         put_lanes(g, &st, axis, n);
     else
         for (int i = 0; i < n; i++)
-            put_loop(&st, axis[i], LOOP_SERIAL);
+            grid_loop(&st, axis[i], LOOP_SERIAL);
     if (from->store)
         st.nat = st.n;
-    else if (crosses(g, from)) {
+    else if (grid_crosses(g, from)) {
         st.res = keep_in_scratch(g, from->what);
         if (st.res.kind != PLACE_MEM)
             return false;
@@ -623,8 +623,8 @@ jot_sched_grid(Sched *s, Kernel *k)
     g->k = k;
     ok = split_long(k) && k->axes.n < STAGE_LOOPS;
     if (ok) {
-        find_moves(g);
-        ok = find_stages(g) && find_nests(g);
+        grid_moves(g);
+        ok = grid_stages(g) && grid_nests(g);
     }
     if (ok)
         s->group = group_size(g);
@@ -632,7 +632,7 @@ jot_sched_grid(Sched *s, Kernel *k)
         for (int level = 0; ok && level < 256; level++)
             for (int i = 0; ok && i < g->nstages; i++)
                 if (g->stage[i].nest == nest && g->stage[i].level == level)
-                    ok = write_stage(g, &g->stage[i]);
+                    ok = grid_write(g, &g->stage[i]);
     jot_mem_free(k->mem, g, sizeof *g);
     return ok && !k->mem->failed;
 }
