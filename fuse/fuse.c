@@ -37,9 +37,10 @@ fuser_arrays(Fuser *f)
     f->map_table = jot_arena_array(&f->arena, uint32_t, size);
     f->node = jot_arena_array(&f->arena, Node *, n);
     f->bits = jot_arena_array(&f->arena, uint16_t, n);
+    f->cut = jot_arena_array(&f->arena, uint8_t, n);
     for (k = 0; (uint32_t)k < f->n; k++)
         f->moved_par[k] = (uint32_t)k;
-    return f->map_table && f->node && f->bits;
+    return f->map_table && f->node && f->bits && f->cut;
 }
 
 static bool
@@ -83,7 +84,7 @@ static bool
 fuser_run(Fuser *f, bool *again)
 {
     *again = false;
-    return jot_fuse_settle(f) && jot_fuse_move(f) && jot_fuse_link(f) && jot_fuse_label(f) &&
+    return jot_fuse_settle(f) && jot_fuse_pieces(f) && jot_fuse_move(f) && jot_fuse_link(f) && jot_fuse_label(f) &&
            jot_fuse_place(f, again);
 }
 

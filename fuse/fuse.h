@@ -64,6 +64,7 @@ typedef enum {
     WHY_SCATTER,      /* a scatter is solved for its outputs in a nest of its own */
     WHY_NODES,        /* the group would have more than FUSE_NODES nodes */
     WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
+    WHY_PIECES,       /* a long sum of computed terms is cut */
     WHY_RIDES,        /* of a contraction: more than element-wise work on its own axes */
     WHY_CACHE,        /* one step of the shared axes would not stay in a cache */
     WHY_REWARD,       /* it would cost more than it saves */

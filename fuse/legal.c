@@ -27,6 +27,7 @@ jot_fuse_why(FuseWhy why)
         "a scatter is solved for its outputs in a nest of its own",
         "the group would have too many nodes",
         "the group would read and store too many variables",
+        "a long sum is cut into pieces of one length",
         "a contraction stores what element-wise work on its own axes makes of it, no more",
         "one step of the shared axes would not stay in a cache",
         "it would cost more than it saves",
@@ -158,7 +159,7 @@ jot_fuse_edge_why(const Fuser *f, uint32_t p, uint32_t c, uint32_t k, bool throu
     if (k && (to->kind == NODE_REINDEX || to->kind == NODE_REDUCE))
         return WHY_INDEX;
     if (f->bits[p] & FN_BARRIER)
-        return WHY_STOP_FUSE;
+        return f->cut[p] ? WHY_PIECES : WHY_STOP_FUSE;
     if (from->kind == NODE_REDUCE)
         return WHY_RULE2;
     if (through || to->kind == NODE_REINDEX)

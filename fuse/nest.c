@@ -69,7 +69,7 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
     int d;
 
     if (j->f->bits[u->pos] & FN_BARRIER)
-        return WHY_STOP_FUSE;
+        return j->f->cut[u->pos] ? WHY_PIECES : WHY_STOP_FUSE;
     for (d = 0; d < n->rank; d++) {
         uint8_t a = nest_local(from, own, d), b = nest_local(g, u, d);
 

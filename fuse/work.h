@@ -74,6 +74,7 @@ typedef struct {
     Node **node;          /* by position */
     uint32_t *real, *in0, *in; /* inputs of i: in[in0[i] .. in0[i + 1]), no ALIAS */
     uint16_t *bits;
+    uint8_t *cut;         /* by position: FN_BARRIER, for a sum ends a piece there */
     /* broadcasts and spaces */
     Vec(FuseMap) maps;
     uint32_t *map_table, map_mask;
@@ -121,6 +122,7 @@ JOT_FN bool jot_fuse_reindex_dear(const Fuser *f, uint32_t pos, uint32_t k);
 /* fuse/vertex.c, move.c */
 JOT_FN uint32_t jot_fuse_compose(Fuser *f, uint32_t outer, uint32_t inner);
 JOT_FN bool jot_fuse_settle(Fuser *f); /* who is a leaf, in memory, free */
+JOT_FN bool jot_fuse_pieces(Fuser *f); /* fuse/pieces.c: long sums are cut */
 JOT_FN bool jot_fuse_move(Fuser *f);
 JOT_FN bool jot_fuse_link(Fuser *f);
 
