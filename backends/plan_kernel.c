@@ -209,8 +209,12 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
     int order[KERNEL_AXES], lanes = kernel_lanes(m, tier);
     int n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
 
-    if (own)
-        return own->make(s, k, own->w, why);
+    if (own) { /* U stays in panels of the best tier's */
+        Winograd w = *own->w;
+
+        w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
+        return own->make(s, k, &w, why);
+    }
     if (plain && kernel_contract(m, k, tier, s))
         return true;
     if (!plain)
@@ -289,8 +293,6 @@ kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info,
     JOT_ASSERT(ok || m->ctx->mem.failed, "plan_tiles.c found it");
     if (!ok)
         return false;
-    if (tier == TIER_QUICK)
-        w.lanes = 1; /* U stays in panels of the best tier's */
     ok = jot_winograd_kernel(k, &w, &tiled)
       && kernel_print(m, &tiled, tier, &sched, true, out, info, why);
     jot_kernel_close(&tiled);

@@ -343,14 +343,22 @@ jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
     return jot_kernel_store(out, to, at, v, EW_NONE, 0, NULL) >= 0;
 }
 
+/* Lanes of results: their taps lie far apart, but nine in a row of each. */
 JOT_FN bool
 jot_winograd_taps_sched(Sched *s, Kernel *taps, const Winograd *w, Text *why)
 {
-    static const char text[] = "%Gg: o:1p c | p:1u s:1u r:1u\n"
-                               "%GgG: o:1p c | p:1u q:1u s:1u\n"
-                               "!0: o:1p c p:1u q:1u\n";
-    (void)w;
-    return jot_sched_read(s, taps, text, sizeof text - 1, why);
+    Text text = {NULL, NULL, 0, 0};
+    char buf[200];
+    text.s = buf;
+    text.cap = sizeof buf;
+    if (w->lanes == 1)
+        jot_text_f(&text, "%%Gg: o:1p c | p:1u s:1u r:1u\n%%GgG: o:1p c | p:1u q:1u s:1u\n"
+                          "!0: o:1p c p:1u q:1u\n");
+    else
+        jot_text_f(&text, "lanes %d\n%%Gg: o:%dp c | p:1u s:1u r:1u o:1v\n"
+                          "%%GgG: o:%dp c | p:1u q:1u s:1u o:1v\n!0: o:%dp c p:1u q:1u o:1v\n",
+                   w->lanes, w->lanes, w->lanes, w->lanes);
+    return jot_sched_read(s, taps, text.s, text.n, why);
 }
 
 /* ---- the convolution ---------------------------------------------------------------------- */

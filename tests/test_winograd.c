@@ -103,7 +103,7 @@ check_taps(const IrCase *c, const Winograd *w, const double *u, const char *dial
     CHECK(jot_kernel_open(&t.k, &ir_mem, &ir_ix) && jot_winograd_taps(w, NULL, &t.k), "no kernel for the taps");
     t.data[1] = c->data[2];
     t.data[2] = (double *)(uintptr_t)u;
-    CHECK(jot_winograd_taps_sched(&s, &t.k, NULL, NULL), "no schedule for the taps");
+    CHECK(jot_winograd_taps_sched(&s, &t.k, w, NULL), "no schedule for the taps");
     ir_check(&t, &s, dialect, cc, "taps");
     jot_sched_close(&s);
     jot_kernel_close(&t.k);
@@ -196,10 +196,12 @@ float_taps(double *u, const IrCase *c, const Winograd *w)
     IrCase t;
     Sched s;
     double *out[IR_BUFS] = {0};
+    Winograd one = *w;
+    one.lanes = 1;
     memset(&t, 0, sizeof t);
     t.data[1] = c->data[2];
     CHECK(jot_kernel_open(&t.k, &ir_mem, &ir_ix) && jot_winograd_taps(w, NULL, &t.k) &&
-          jot_winograd_taps_sched(&s, &t.k, NULL, NULL), "no taps");
+          jot_winograd_taps_sched(&s, &t.k, &one, NULL), "no taps");
     if (ir_run(&t, &s, "c", GCC, out, "taps, for their error"))
         memcpy(u, out[2], ir_size(&t.k.bufs.v[2]) * sizeof *u);
     free(out[2]);
