@@ -22,6 +22,7 @@
  * Read before: core.h. After: ops/graph.h. */
 #include "backends/backend.h"
 #include "backends/plan.h"
+#include "backends/profile.h"
 #include "ops/graph.h"
 #ifndef JOT_NO_HOST
 #include "backends/host.h"
@@ -351,6 +352,7 @@ jot_close(jot_Ctx *ctx)
     if (!ctx)
         return;
     jot_plan_close(ctx);
+    jot_profile_close(ctx);
     jot_graph_close(ctx);
     jot_data_close(ctx);
     if (ctx->backend) {

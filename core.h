@@ -470,6 +470,33 @@ JOT_API void jot_optim_free(jot_Optim *optim);
 /* The graph that vars stand on, one node a line, through the log hook. */
 JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
 
+/* ---- profile ------------------------------------------------------------------------------ */
+
+/* true: launches are timed from here on, and what was kept before is forgotten; false: no more. What
+ * was kept stays until then or until jot_close. Fails without a clock (jot_Hooks.now) or memory. The
+ * interpreter launches nothing. */
+JOT_API bool jot_profile(jot_Ctx *ctx, bool on);
+/* All launches of one function with the same extents. */
+typedef struct {
+    const char *name, *what;     /* of the function; the operators inside. The profile's */
+    uint64_t launches;
+    double seconds, least;       /* of all launches; of the fastest one */
+    double read, written, flops; /* of a launch: bytes that are touched, each once; operations (a
+                                    multiply-add 2, exp and the like 16). 0 for user code */
+    double floor;                /* seconds that these take on this machine at least (jot_machine) */
+} jot_ProfileKernel;
+/* One launch, or (kernel -1) the making of a plan; the first 65,536 are kept. */
+typedef struct {
+    int64_t start, nanoseconds;  /* since jot_profile(ctx, true); how long */
+    int kernel;                  /* index among jot_profile_kernels */
+} jot_ProfileEvent;
+/* Copy at most `most` of them, in order of their first launch (of time); return how many there are. */
+JOT_API int jot_profile_kernels(const jot_Ctx *ctx, jot_ProfileKernel *out, int most);
+JOT_API int jot_profile_events(const jot_Ctx *ctx, jot_ProfileEvent *out, int most);
+/* To a file (hosted builds): a table, Chrome's trace JSON, a roofline as SVG. */
+typedef enum { JOT_PROFILE_TABLE, JOT_PROFILE_TRACE, JOT_PROFILE_ROOFLINE } jot_ProfileForm;
+JOT_API bool jot_profile_write(jot_Ctx *ctx, jot_ProfileForm form, const char *path);
+
 static inline jot_Ints
 jot_ints(int n, const int64_t *v)
 {

@@ -11,6 +11,7 @@
  *
  * Read before: backends/plan_parts.h. After: plan_key.c, plan_make.c, plan_run.c, eval.c. */
 #include "backends/plan_parts.h"
+#include "backends/profile.h"
 
 /* ---- dumps -------------------------------------------------------------------------------- */
 
@@ -214,8 +215,13 @@ plan_get(jot_Ctx *ctx, const Selection *s)
     if (!jot_plan_key(ctx, s, &hash))
         return NULL;
     plan = jot_plan_find(ctx, s, hash);
-    if (!plan)
-        return plan_new(ctx, s, hash);
+    if (!plan) {
+        int64_t start = jot_profile_now(ctx);
+
+        plan = plan_new(ctx, s, hash);
+        jot_profile_plan(ctx, start);
+        return plan;
+    }
     ctx->stats.plan_hits++;
     return plan;
 }

@@ -6,6 +6,7 @@
  *
  * Read before: backends/plan_parts.h. After: backends/plan.c. */
 #include "backends/plan_parts.h"
+#include "backends/profile.h"
 #include "ops/code.h"
 
 enum { BLOCK_ALIGN = 64 };
@@ -174,7 +175,7 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     const jot_Scalar *given = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
     void **arg = bind->arg + step->arg;
     unsigned char *scratch = bind->block + plan->scratch;
-    int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
+    int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : jot_profile_now(ctx);
     RunShare share;
     bool shared;
     uint32_t i;
@@ -201,6 +202,8 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
             run_share(&share, 0, count, 0);
     }
     ctx->stats.kernels_run++;
+    if (ctx->profile && ctx->profile->on)
+        jot_profile_launch(ctx, launch->kernel->name, launch->kernel->what, &step->cost, start);
     if (timed)
         jot_plan_timed(ctx, launch->kernel, start);
 }

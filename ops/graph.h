@@ -154,6 +154,7 @@ struct jot_Ctx {
     void (*release)(jot_Ctx *ctx, void *device, size_t nbytes);
     struct DeviceMemory *device; /* backends/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;
+    struct Profile *profile; /* NULL: nothing was ever profiled */
     jot_Stats stats;
     bool running;            /* inside an evaluation (callbacks may not start another) */
     Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */
