@@ -320,9 +320,18 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
         return JOT_EMEM;
     }
     if (!child) /* beside the program nobody plans, and nobody can measure */
-        jot_machine_look_up(&cc->cache, ctx);
+        jot_machine_look_up(&cc->cache, ctx, ask);
     backend->dialect = ctx->config.lanes == 1 ? "c" : "gnu";
     return JOT_OK;
+}
+
+JOT_FN void
+jot_cc_measure(Backend *backend, jot_Ctx *ctx)
+{
+    CcState *cc = backend->state;
+
+    if (!ctx->target.measured)
+        jot_machine_look_up(&cc->cache, ctx, true);
 }
 
 static jot_Status

@@ -191,7 +191,7 @@ machine_parse(Target *t, const char *text)
 }
 
 JOT_FN void
-jot_machine_look_up(Cache *cache, jot_Ctx *ctx)
+jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool measure)
 {
     char text[MACHINE_MOST], head[256], name[40];
     Target measured = ctx->target;
@@ -207,7 +207,7 @@ jot_machine_look_up(Cache *cache, jot_Ctx *ctx)
         found = file.n < MACHINE_MOST && machine_parse(&measured, file.p);
         jot_bytes_free(ctx, &file);
     }
-    if (!found && jot_machine_measure(&measured)) {
+    if (!found && measure && jot_machine_measure(&measured)) {
         file.p = text;
         file.n = (size_t)machine_text(&measured, text, sizeof text);
         found = file.n && machine_parse(&measured, text); /* as the next process will read it */

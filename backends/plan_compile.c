@@ -1,8 +1,9 @@
 /* backends/plan_compile.c - from the texts of fresh kernels to functions.
  *
  *     on disk?      --> its unit is loaded, and looked into for the next kernels first
- *     best tier     kernels, the dearest first --> units of some kilobytes --> jobs, or one text
- *     quick tier    all of them as one text
+ *     quick tier    the fresh ones of a plan as one text
+ *     best tier     kernels, the dearest first --> units of some kilobytes --> jobs, or one text;
+ *                   at once, or when a plan is run again (backends/plan_tier.c)
  *     user code     a text of its own each: two users' helpers may have one name
  *
  * A unit is what one run of a compiler is given: prelude and kernels. Few large ones waste the other
@@ -206,9 +207,8 @@ compile_text(const Dialect *dialect, const PlanModule *module, const Text *body,
 
 /* Kernels k[0..n), of one tier, as one text behind their prelude. */
 static bool
-compile_unit(Make *m, PlanKernel **k, uint32_t n)
+compile_unit(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
 {
-    jot_Ctx *ctx = m->ctx;
     Backend *backend = k[0]->tier == TIER_QUICK ? ctx->backend->quick : ctx->backend;
     Text body = {NULL, NULL, 0, 0}, text = {NULL, NULL, 0, 0}, what = {NULL, NULL, 0, 0};
     PlanModule *module = module_new(ctx, backend, n);
@@ -235,12 +235,11 @@ compile_unit(Make *m, PlanKernel **k, uint32_t n)
 
 /* What the quick tier refuses (user code that calls a library, say) waits for the best one. */
 static bool
-compile_quick(Make *m, PlanKernel **k, uint32_t n)
+compile_quick(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
 {
-    jot_Ctx *ctx = m->ctx;
     uint64_t compiled = ctx->stats.kernels_compiled;
 
-    if (!compile_unit(m, k, n) && ctx->status == JOT_EMEM)
+    if (!compile_unit(ctx, k, n) && ctx->status == JOT_EMEM)
         return false;
     if (ctx->status) {
         ctx->status = JOT_OK;
@@ -251,33 +250,37 @@ compile_quick(Make *m, PlanKernel **k, uint32_t n)
     return true;
 }
 
-/* The fresh kernels of a tier, the library's (or the user's) alone, to the front of fresh[from..). */
-static uint32_t
-compile_gather(Make *m, uint32_t from, PlanTier tier, bool code)
+/* Kernels of a plan that nobody has handed to the best tier's compiler; with what the quick one would
+ * take for them in a run. The library's, or the user's, alone. */
+static bool
+compile_collect(jot_Ctx *ctx, const Plan *plan, bool code, PlanKernels *list)
 {
-    uint32_t i, n = from;
+    uint32_t i;
 
-    for (i = from; i < m->fresh.n; i++) {
-        PlanKernel *k = m->fresh.v[i];
+    for (i = 0; i < plan->steps.n; i++)
+        plan->steps.v[i].best.kernel->cost = -1;
+    for (i = 0; i < plan->steps.n; i++) {
+        PlanKernel *k = plan->steps.v[i].best.kernel;
 
-        if (k->tier != tier || k->code != code)
+        if (k->fn || k->module || k->code != code)
             continue;
-        m->fresh.v[i] = m->fresh.v[n];
-        m->fresh.v[n++] = k;
+        if (k->cost < 0) {
+            if (!jot_vec_reserve(&ctx->mem, *list, 1))
+                return jot_fail_memory(ctx, "compile");
+            list->v[list->n++] = k;
+            k->cost = 0;
+        }
+        k->cost += jot_tier_cost(ctx, &plan->steps.v[i]);
     }
-    return n;
+    return true;
 }
 
 /* The dearest first, in the order of the steps among equals. */
 static void
-compile_sort(const Make *m, PlanKernel **k, uint32_t n)
+compile_sort(PlanKernel **k, uint32_t n)
 {
     uint32_t i, j;
 
-    for (i = 0; i < n; i++)
-        k[i]->cost = 0;
-    for (i = 0; i < m->plan->steps.n; i++)
-        m->plan->steps.v[i].best.kernel->cost += jot_tier_cost(&m->plan->steps.v[i]);
     for (i = 1; i < n; i++) {
         PlanKernel *one = k[i];
 
@@ -288,14 +291,14 @@ compile_sort(const Make *m, PlanKernel **k, uint32_t n)
 }
 
 static bool
-compile_units(Make *m, PlanKernel **k, uint32_t n)
+compile_units(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
 {
     size_t total = 0, size, here;
     uint32_t i, from = 0;
 
-    if (!m->ctx->backend->start)
-        return !n || compile_unit(m, k, n);
-    compile_sort(m, k, n);
+    if (!ctx->backend->start)
+        return !n || compile_unit(ctx, k, n);
+    compile_sort(k, n);
     for (i = 0; i < n; i++)
         total += k[i]->nbytes;
     size = total / UNITS < UNIT_LEAST ? UNIT_LEAST : total / UNITS > UNIT_MOST ? UNIT_MOST
@@ -304,7 +307,7 @@ compile_units(Make *m, PlanKernel **k, uint32_t n)
         here += k[i]->nbytes;
         if (here < size && i + 1 < n)
             continue;
-        if (!compile_unit(m, k + from, i + 1 - from))
+        if (!compile_unit(ctx, k + from, i + 1 - from))
             return false;
         from = i + 1;
         here = 0;
@@ -313,18 +316,46 @@ compile_units(Make *m, PlanKernel **k, uint32_t n)
 }
 
 JOT_FN bool
+jot_plan_start(jot_Ctx *ctx, const Plan *plan)
+{
+    PlanKernels list = {NULL, 0, 0};
+    uint32_t i;
+    bool ok = compile_collect(ctx, plan, false, &list) && compile_units(ctx, list.v, list.n);
+
+    list.n = 0;
+    ok = ok && compile_collect(ctx, plan, true, &list);
+    for (i = 0; ok && i < list.n; i++)
+        ok = compile_unit(ctx, &list.v[i], 1);
+    jot_vec_free(&ctx->mem, list);
+    return ok;
+}
+
+/* The user's to the end. */
+static uint32_t
+compile_part(PlanKernels *fresh)
+{
+    uint32_t i, n = 0;
+
+    for (i = 0; i < fresh->n; i++) {
+        PlanKernel *k = fresh->v[i];
+
+        if (k->code)
+            continue;
+        fresh->v[i] = fresh->v[n];
+        fresh->v[n++] = k;
+    }
+    return n;
+}
+
+JOT_FN bool
 jot_plan_compile(Make *m)
 {
-    uint32_t n = compile_gather(m, 0, TIER_BEST, false), code, quick, i;
-    PlanKernel **k = m->fresh.v;
-    bool ok = compile_units(m, k, n);
+    jot_Ctx *ctx = m->ctx;
+    uint32_t n = compile_part(&m->fresh), i;
+    bool ok = !n || compile_quick(ctx, m->fresh.v, n);
 
-    code = compile_gather(m, n, TIER_BEST, true);
-    for (i = n; ok && i < code; i++)
-        ok = compile_unit(m, &k[i], 1);
-    quick = compile_gather(m, code, TIER_QUICK, false);
-    ok = ok && (quick == code || compile_quick(m, k + code, quick - code));
-    for (i = quick; ok && i < m->fresh.n; i++)
-        ok = compile_quick(m, &k[i], 1);
-    return ok && jot_tier_settle(m->ctx, m->plan);
+    for (i = n; ok && i < m->fresh.n; i++)
+        ok = compile_quick(ctx, &m->fresh.v[i], 1);
+    ok = ok && (!jot_tier_begins(ctx, m->plan) || jot_plan_start(ctx, m->plan));
+    return ok && jot_tier_settle(ctx, m->plan, false);
 }

@@ -118,8 +118,7 @@ kernel_known(jot_Ctx *ctx, const Text *text, uint64_t hash, PlanTier tier)
     return k;
 }
 
-/* The kernel of this text, with a reference for the caller; a fresh one is noted for compiling, unless
- * it is found on disk. */
+/* The kernel of this text, with a reference for the caller; a fresh one may be found on disk. */
 static PlanKernel *
 kernel_share(Make *m, const Text *text, const char *what, bool code, PlanTier tier)
 {
@@ -155,7 +154,7 @@ kernel_share(Make *m, const Text *text, const char *what, bool code, PlanTier ti
     k->next = ctx->plans->kernels[hash % PLAN_BUCKETS];
     ctx->plans->kernels[hash % PLAN_BUCKETS] = k;
     jot_plan_recall(m, k);
-    if (!k->fn)
+    if (tier == TIER_QUICK)
         m->fresh.v[m->fresh.n++] = k;
     return k;
 }
@@ -638,7 +637,7 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched, 
     ok = kernel_own_launch(m, k, what, TIER_BEST, sched, &step.best, &shared_nbytes);
     if (ok)
         kernel_dump_name(&m->dump, dumped, step.best.kernel);
-    if (ok && kernel_wants_quick(m, &step) && !jot_tier_waits(&step))
+    if (ok && kernel_wants_quick(m, &step) && !jot_tier_waits(m->ctx, &step))
         ok = kernel_own_launch(m, k, what, TIER_QUICK, sched, &step.quick, &shared_nbytes);
     if (ok && kernel_own_args(m, var, n, shared_nbytes, &step))
         return kernel_push(m, &step);
@@ -656,7 +655,7 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
     KernelCost cost;
     bool ok;
 
-    if (!kernel_wants_quick(m, step) || jot_tier_waits(step))
+    if (!kernel_wants_quick(m, step) || jot_tier_waits(m->ctx, step))
         return true;
     memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;

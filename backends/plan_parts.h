@@ -37,7 +37,8 @@ typedef struct {
     KernelSym *sym;    /* n: as they come out of the job */
     uint32_t n;
     jot_Status status; /* of a job that failed */
-    char *why;         /* ... until it was told */
+    char *why;
+    bool told;         /* the log has it */
     double cost;       /* what the quick tier would take for its steps in the run at hand */
     uint32_t refs;     /* kernels of it that are alive */
 } PlanModule;
@@ -55,10 +56,12 @@ struct PlanKernel {
     uint8_t tier;
     PlanModule *module;
     uint32_t at;       /* its number there, while that is being compiled */
+    uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
     KernelFn *fn;      /* NULL: not there, or not yet */
     void *device;      /* of a backend with a Device: its kernel */
-    double cost;       /* seconds that TIER_QUICK needs for it in the plan that is being made */
+    double cost;       /* seconds that TIER_QUICK needs for it in a run of the plan at hand */
 };
+typedef Vec(PlanKernel *) PlanKernels;
 
 typedef enum { VAR_LEAF, VAR_ASKED, VAR_TEMP, VAR_COPY } PlanVarKind;
 typedef struct {
@@ -122,7 +125,7 @@ struct PlanCache {
     PlanKernel *kernels[PLAN_BUCKETS];
     uint32_t nplans;
     size_t key_words;
-    uint64_t clock;
+    uint64_t clock, launches;
     unsigned char *block;
     size_t block_nbytes;
     Vec(uint32_t) key;     /* of the evaluation that looks for its plan */
@@ -176,7 +179,7 @@ typedef struct {
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
-    Vec(PlanKernel *) fresh;
+    PlanKernels fresh;     /* of the quick tier */
     Vec(PlanUnit) units;   /* found on disk */
     Text dump;
 } Make;
@@ -218,18 +221,24 @@ JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
 /* plan_compile.c: from kernels' texts to functions. */
 #define PLAN_NO_NAME "jot_k_0000000000000000" /* what a kernel is called in PlanKernel.text */
 JOT_FN bool jot_plan_compile(Make *m);
+/* Hand what is missing of the best tier to its compiler. */
+JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan);
 /* A fresh kernel that is on disk gets its function. */
 JOT_FN void jot_plan_recall(Make *m, PlanKernel *kernel);
 JOT_FN void jot_plan_units_free(Make *m);
 JOT_FN void jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module);
 
 /* plan_tier.c: which of two tiers runs. */
-JOT_FN double jot_tier_cost(const PlanStep *step); /* seconds that TIER_QUICK needs, by estimate */
+/* Seconds that TIER_QUICK needs, by estimate. */
+JOT_FN double jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step);
 /* Is waiting for the best tier sure to be better than having the quick one, too? */
-JOT_FN bool jot_tier_waits(const PlanStep *step);
-/* Take over what was compiled meanwhile; wait for what this run had better wait for, or cannot do
- * without (false: that failed, the context has the reason). */
-JOT_FN bool jot_tier_settle(jot_Ctx *ctx, const Plan *plan);
+JOT_FN bool jot_tier_waits(const jot_Ctx *ctx, const PlanStep *step);
+/* Does the best tier's compiler begin with a new plan, or only when that runs again? */
+JOT_FN bool jot_tier_begins(const jot_Ctx *ctx, const Plan *plan);
+/* Before a run (`launch`), or after the plan was made: take over what was compiled meanwhile, wait for
+ * what this run had better wait for, or cannot do without (false: that failed, the context has the
+ * reason). */
+JOT_FN bool jot_tier_settle(jot_Ctx *ctx, const Plan *plan, bool launch);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
 
 /* plan_run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */

@@ -240,7 +240,7 @@ jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind)
     bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
     uint32_t i;
 
-    jot_tier_settle(ctx, plan); /* every step can run already: what fails here was to be better */
+    jot_tier_settle(ctx, plan, true); /* every step can run already: what fails here was to be better */
     for (i = 0; i < plan->steps.n; i++)
         run_step(ctx, plan, &plan->steps.v[i], bind, timed);
 }

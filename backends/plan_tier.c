@@ -1,16 +1,19 @@
-/* backends/plan_tier.c - two tiers: which code a step runs on, and when a better one is waited for.
+/* backends/plan_tier.c - two tiers: which code a step runs on, when the better one is asked for, and
+ * when it is waited for.
  *
- *     quick   there after a fraction of a millisecond, some 5 to 30 times slower
+ *     quick   there after a fraction of a millisecond, some 5 to 100 times slower
  *     best    there after a compiler's time, which passes beside the program
  *
- *     a unit of the best tier is waited for    if the quick code of its steps would take longer in
- *                                              this run than the compiler still needs, or if there
- *                                              is none
- *     else it is taken over                    before the first run of a plan that finds it done
+ *     asked for     at the second run of a kernel; at once if the quick code would take longer for one
+ *                   run than the compiler for all of the plan, or if there is none
+ *     waited for    where the quick code of a unit's steps would take longer in this run than the
+ *                   compiler still needs
+ *     taken over    before the first run of a plan that finds it done
  *
- * So a loss is bounded: who runs on slowly has lost no more than the wait would have been. Functions
- * change only between two runs of a plan, in the thread that runs them: no running kernel is
- * touched, and the change is the copy of some pointers.
+ * So what runs once is compiled once, the first run does not share the processor with a compiler, and a
+ * loss is bounded: who goes on slowly has lost no more than the wait would have been. Functions change
+ * only between two runs of a plan, in the thread that runs them: no running kernel is touched, and the
+ * change is the copy of some pointers.
  *
  * Both tiers compute the same from the same layouts; the order of a sum and fused multiply-adds may
  * differ, as between any two schedules. config.deterministic has no quick tier.
@@ -18,32 +21,58 @@
  * Read before: backends/plan_parts.h, plan_compile.c. After: backends/plan_run.c. */
 #include "backends/plan_parts.h"
 
-#define TIER_POINT 3e-9  /* seconds that the quick tier needs for a point of a kernel's axes */
+#define TIER_POINT 2.2e-9 /* seconds that the quick tier needs for a point of a kernel's axes */
 #define TIER_CALL 1e-6
-#define TIER_LONG 0.4    /* seconds from which on any compiler is faster */
+#define TIER_SHARED 5e-5  /* seconds from which on it is shared among threads */
+#define TIER_LONG 0.4     /* seconds from which on any compiler is faster */
+#define TIER_START 0.06   /* a compiler's least time, and what a byte of text costs it, by two's half */
+#define TIER_BYTE 6e-6
 
 JOT_FN double
-jot_tier_cost(const PlanStep *step)
+jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step)
 {
-    return TIER_CALL + step->cost.points * TIER_POINT;
+    double work = step->cost.points * TIER_POINT;
+
+    if (work > TIER_SHARED && ctx->backend->workers > 1)
+        work /= ctx->backend->workers;
+    return TIER_CALL + work;
 }
 
 JOT_FN bool
-jot_tier_waits(const PlanStep *step)
+jot_tier_waits(const jot_Ctx *ctx, const PlanStep *step)
 {
-    return jot_tier_cost(step) > TIER_LONG;
-}
-
-JOT_FN const PlanLaunch *
-jot_tier_launch(const PlanStep *step)
-{
-    return step->best.kernel->fn ? &step->best : &step->quick;
+    return jot_tier_cost(ctx, step) > TIER_LONG;
 }
 
 static bool
 tier_has_quick(const PlanStep *step)
 {
     return step->quick.kernel && step->quick.kernel->fn;
+}
+
+JOT_FN bool
+jot_tier_begins(const jot_Ctx *ctx, const Plan *plan)
+{
+    double cost = 0, wait = TIER_START;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        if (step->best.kernel->fn)
+            continue;
+        if (!tier_has_quick(step) || step->best.kernel->launch)
+            return true;
+        cost += jot_tier_cost(ctx, step);
+        wait += TIER_BYTE * (double)step->best.kernel->nbytes;
+    }
+    return cost > wait;
+}
+
+JOT_FN const PlanLaunch *
+jot_tier_launch(const PlanStep *step)
+{
+    return step->best.kernel->fn ? &step->best : &step->quick;
 }
 
 /* A job that came to its end: its functions, or why there are none. */
@@ -72,8 +101,8 @@ tier_look(jot_Ctx *ctx, const PlanStep *step, bool wait, double *left)
     JobState state;
 
     *left = 0;
-    if (k->fn)
-        return true;
+    if (k->fn || !module)
+        return k->fn != NULL;
     if (module->job) {
         state = module->backend->look(module->backend, ctx, module->job, wait, left);
         if (state == JOB_RUNS)
@@ -96,13 +125,17 @@ tier_missing(jot_Ctx *ctx, const Plan *plan)
     uint32_t i;
 
     for (i = 0; i < plan->steps.n; i++)
-        if (!plan->steps.v[i].best.kernel->fn)
+        if (plan->steps.v[i].best.kernel->module)
             plan->steps.v[i].best.kernel->module->cost = 0;
-    for (i = 0; i < plan->steps.n; i++)
-        if (!tier_look(ctx, &plan->steps.v[i], false, &left)) {
-            plan->steps.v[i].best.kernel->module->cost += jot_tier_cost(&plan->steps.v[i]);
-            missing = true;
-        }
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        if (tier_look(ctx, step, false, &left))
+            continue;
+        if (step->best.kernel->module)
+            step->best.kernel->module->cost += jot_tier_cost(ctx, step);
+        missing = true;
+    }
     return missing;
 }
 
@@ -114,14 +147,13 @@ tier_failed(jot_Ctx *ctx, PlanModule *module, bool must)
     Text text = {NULL, NULL, 0, 0};
 
     if (must)
-        return jot_fail(ctx, module->status, "%s", why);
-    if (!module->why)
-        return true;
-    text.mem = &ctx->mem;
-    jot_text_f(&text, "jot: slower code stays in use: %s\n", why);
-    jot_plan_log(ctx, &text);
-    jot_mem_free(&ctx->mem, module->why, jot_str_len(why) + 1);
-    module->why = NULL;
+        return jot_fail(ctx, module->status ? module->status : JOT_EMEM, "%s", why);
+    if (!module->told) {
+        text.mem = &ctx->mem;
+        jot_text_f(&text, "jot: slower code stays in use: %s\n", why);
+        jot_plan_log(ctx, &text);
+        module->told = true;
+    }
     return true;
 }
 
@@ -132,16 +164,46 @@ tier_wait(jot_Ctx *ctx, const PlanStep *step)
     bool must = !tier_has_quick(step);
     double left;
 
-    if (tier_look(ctx, step, false, &left))
+    if (tier_look(ctx, step, false, &left) || (!module && !must))
         return true;
+    if (!module)
+        return jot_fail(ctx, JOT_ECOMPILE, "%s: no compiler took it", step->best.kernel->what);
     if (module->job && (must || module->cost > left)
         && tier_look(ctx, step, true, &left))
         return true;
     return module->job || tier_failed(ctx, module, must);
 }
 
+/* Is this the second launch of a kernel whose better code nobody has asked for? */
+static bool
+tier_again(jot_Ctx *ctx, const Plan *plan)
+{
+    uint64_t now = ++ctx->plans->launches;
+    bool again = false;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        PlanKernel *k = plan->steps.v[i].best.kernel;
+
+        if (!k->launch)
+            k->launch = now;
+        again = again || (!k->fn && !k->module && k->launch != now);
+    }
+    return again;
+}
+
+/* The quick code goes on to run if this fails. */
+static void
+tier_start(jot_Ctx *ctx, const Plan *plan)
+{
+    if (jot_plan_start(ctx, plan))
+        return;
+    ctx->status = JOT_OK;
+    ctx->message[0] = 0;
+}
+
 JOT_FN bool
-jot_tier_settle(jot_Ctx *ctx, const Plan *plan)
+jot_tier_settle(jot_Ctx *ctx, const Plan *plan, bool launch)
 {
     int64_t start;
     uint32_t i;
@@ -149,11 +211,14 @@ jot_tier_settle(jot_Ctx *ctx, const Plan *plan)
 
     for (i = 0; i < plan->steps.n && plan->steps.v[i].best.kernel->fn; i++)
         ;
-    if (i == plan->steps.n || !tier_missing(ctx, plan))
+    if (i == plan->steps.n)
         return true;
     start = ctx->mem.hooks.now ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
-    for (i = 0; ok && i < plan->steps.n; i++)
-        ok = tier_wait(ctx, &plan->steps.v[i]);
+    if (launch && tier_again(ctx, plan))
+        tier_start(ctx, plan);
+    if (tier_missing(ctx, plan))
+        for (i = 0; ok && i < plan->steps.n; i++)
+            ok = tier_wait(ctx, &plan->steps.v[i]);
     if (start)
         ctx->stats.wait_seconds += 1e-9 * (double)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start);
     return ok;
