@@ -37,7 +37,7 @@ typedef struct {
     Uses uses;
     LayoutVar *var;  /* per position */
     uint32_t npos;
-} Choice;
+} LayoutChoice;
 
 static bool
 layout_word(const Make *m, char first, char second)
@@ -48,13 +48,13 @@ layout_word(const Make *m, char first, char second)
 }
 
 static const Node *
-layout_node(const Choice *c, uint32_t pos)
+layout_node(const LayoutChoice *c, uint32_t pos)
 {
     return jot_node(c->m->ctx, c->m->s->list.v[pos]);
 }
 
 static size_t
-layout_size(const Choice *c, uint32_t pos)
+layout_size(const LayoutChoice *c, uint32_t pos)
 {
     return jot_dtype_nbytes((jot_DType)layout_node(c, pos)->dtype);
 }
@@ -123,7 +123,7 @@ order_strides(const Node *node, const DimOrder *o, double *stride)
 
 /* Elements by which a step of each axis moves the access. */
 static void
-use_strides(const Choice *c, const Use *u, double *moved, int naxes)
+use_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes)
 {
     double stride[JOT_MAX_RANK];
     uint32_t i;
@@ -151,7 +151,7 @@ use_waste(double moved, size_t size)
 /* A group that is no contraction, in the loop order that suits it best. Accesses to what is not
  * settled are left out. */
 static double
-price_plain(const Choice *c, const UseGroup *g)
+price_plain(const LayoutChoice *c, const UseGroup *g)
 {
     double price[KERNEL_AXES], moved[KERNEL_AXES], best = -1;
     uint32_t i, a;
@@ -180,7 +180,7 @@ price_plain(const Choice *c, const UseGroup *g)
 /* A contraction: what goes in vectors wants its dimension fastest, what is broadcast any that
  * is walked. */
 static double
-price_product(const Choice *c, const UseGroup *g)
+price_product(const LayoutChoice *c, const UseGroup *g)
 {
     double sum = 0, stride[JOT_MAX_RANK];
     uint32_t i, k;
@@ -207,7 +207,7 @@ price_product(const Choice *c, const UseGroup *g)
 }
 
 static double
-price_group(const Choice *c, uint32_t group)
+price_group(const LayoutChoice *c, uint32_t group)
 {
     const UseGroup *g = &c->uses.groups.v[group];
 
@@ -216,7 +216,7 @@ price_group(const Choice *c, uint32_t group)
 
 /* All groups that touch the variable, under its present order. */
 static double
-price_around(const Choice *c, uint32_t pos)
+price_around(const LayoutChoice *c, uint32_t pos)
 {
     double sum = 0;
     uint32_t i, last = 0;
@@ -236,7 +236,7 @@ price_around(const Choice *c, uint32_t pos)
 typedef struct { int n; DimOrder v[LAYOUT_ORDERS]; } DimOrders;
 
 static void
-orders_add(const Choice *c, uint32_t pos, DimOrders *list, const DimOrder *o)
+orders_add(const LayoutChoice *c, uint32_t pos, DimOrders *list, const DimOrder *o)
 {
     int i;
 
@@ -249,7 +249,7 @@ orders_add(const Choice *c, uint32_t pos, DimOrders *list, const DimOrder *o)
 
 /* u's dimensions in the order in which the loops that suit v's present order would walk them. */
 static bool
-orders_like(const Choice *c, const Use *u, const Use *v, DimOrder *o)
+orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
 {
     double moved[KERNEL_AXES], key[JOT_MAX_RANK];
     uint32_t i;
@@ -279,7 +279,7 @@ orders_like(const Choice *c, const Use *u, const Use *v, DimOrder *o)
 }
 
 static void
-orders_of(const Choice *c, uint32_t pos, DimOrders *list)
+orders_of(const LayoutChoice *c, uint32_t pos, DimOrders *list)
 {
     DimOrder o = order_natural(layout_node(c, pos)->rank);
     uint32_t i, k;
@@ -308,7 +308,7 @@ orders_of(const Choice *c, uint32_t pos, DimOrders *list)
 
 /* The cheapest of the orders that come into question; true: another than before. */
 static bool
-choice_settle(Choice *c, uint32_t pos)
+choice_settle(LayoutChoice *c, uint32_t pos)
 {
     LayoutVar *v = &c->var[pos];
     DimOrder before = v->order, best = v->order;
@@ -334,7 +334,7 @@ choice_settle(Choice *c, uint32_t pos)
 
 /* What contractions want of temporaries, as a beginning. */
 static void
-choice_wishes(Choice *c)
+choice_wishes(LayoutChoice *c)
 {
     uint32_t i;
 
@@ -351,7 +351,7 @@ choice_wishes(Choice *c)
 
 /* Outwards from what is settled, in both directions; what nothing reaches stays row-major. */
 static void
-choice_spread(Choice *c)
+choice_spread(LayoutChoice *c)
 {
     uint32_t round, i;
     bool any = true;
@@ -383,7 +383,7 @@ choice_spread(Choice *c)
 }
 
 static void
-choice_improve(Choice *c)
+choice_improve(LayoutChoice *c)
 {
     int sweep;
     bool any = true;
@@ -402,7 +402,7 @@ choice_improve(Choice *c)
 
 /* The halo that readers of a variable agree on: contractions first. False: none. */
 static bool
-choice_halo(const Choice *c, uint32_t pos, Use *all)
+choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
 {
     const Node *node = layout_node(c, pos);
     double elements = 1;
@@ -433,7 +433,7 @@ choice_halo(const Choice *c, uint32_t pos, Use *all)
 }
 
 static Layout *
-choice_layout(Choice *c, const Node *node, const DimOrder *o, const Use *halo)
+choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const Use *halo)
 {
     Layout *l = jot_arena_array(&c->m->arena, Layout, 1);
     LayoutPart part[JOT_MAX_RANK];
@@ -454,7 +454,7 @@ choice_layout(Choice *c, const Node *node, const DimOrder *o, const Use *halo)
 }
 
 static bool
-choice_result(Choice *c, uint32_t pos)
+choice_result(LayoutChoice *c, uint32_t pos)
 {
     const Node *node = layout_node(c, pos);
     DimOrder natural = order_natural(node->rank);
@@ -540,7 +540,7 @@ copy_add(Make *m, const Use *u, const Layout *layout)
 /* Does a contraction read this so badly, or so often over its edge, that a copy pays? It is read
  * once and written once; then each element is read `often` times. */
 static bool
-copy_pays(const Choice *c, const Use *u, const UseGroup *g)
+copy_pays(const LayoutChoice *c, const Use *u, const UseGroup *g)
 {
     const Node *node = layout_node(c, u->pos);
     double stride[JOT_MAX_RANK], often = g->work / (double)(node->nelem + 1);
@@ -554,7 +554,7 @@ copy_pays(const Choice *c, const Use *u, const UseGroup *g)
 }
 
 static bool
-copy_uses(Choice *c)
+copy_uses(LayoutChoice *c)
 {
     uint32_t i;
     bool ok = true;
@@ -586,7 +586,7 @@ jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos)
 
 /* Drawn by seed and position; a copy for some readers of what is row-major in any case. */
 static bool
-layout_random(Choice *c, uint64_t seed)
+layout_random(LayoutChoice *c, uint64_t seed)
 {
     Make *m = c->m;
     uint32_t i;
@@ -620,7 +620,7 @@ layout_random(Choice *c, uint64_t seed)
 /* ---- the pass ----------------------------------------------------------------------------- */
 
 static void
-layout_dump(const Choice *c)
+layout_dump(const LayoutChoice *c)
 {
     Make *m = c->m;
     Text t = {NULL, NULL, 0, 0};
@@ -651,7 +651,7 @@ layout_dump(const Choice *c)
 }
 
 static bool
-choice_open(Choice *c)
+choice_open(LayoutChoice *c)
 {
     Make *m = c->m;
     uint32_t i;
@@ -678,7 +678,7 @@ layout_tiles(const Make *m)
 }
 
 static bool
-choice_make(Choice *c)
+choice_make(LayoutChoice *c)
 {
     uint32_t i;
     bool ok = true;
@@ -721,7 +721,7 @@ layout_needed(const Make *m)
 JOT_FN bool
 jot_plan_layouts(Make *m)
 {
-    Choice c;
+    LayoutChoice c;
     bool ok;
 
     m->arena.mem = &m->ctx->mem;

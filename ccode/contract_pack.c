@@ -381,7 +381,7 @@ typedef struct {
     bool rows;              /* the form of the nest; b in a phase before */
     int64_t columns, height; /* steps of the outer loops over v (0: none) and r */
     uint64_t first;         /* axes of m whose loops stand outside of a's packing */
-} Plan;
+} ContractPlan;
 
 /* Rows of the block that fall on the same lines of the first cache. */
 static bool
@@ -418,7 +418,7 @@ widest_block(const ContractMake *m, uint64_t first)
 }
 
 static void
-plan_packs(ContractMake *m, Plan *p)
+plan_packs(ContractMake *m, ContractPlan *p)
 {
     const Kernel *k = m->k;
     int64_t l1 = m->target->cache_nbytes[LEVEL_L1];
@@ -439,7 +439,7 @@ plan_packs(ContractMake *m, Plan *p)
 
 /* Which loops are shared among threads. */
 static void
-plan_form(ContractMake *m, Plan *p)
+plan_form(ContractMake *m, ContractPlan *p)
 {
     int64_t cores = m->target->cores, ext = jot_axis_ext(m->s, m->v);
     int64_t blocks = (ext + m->block - 1) / m->block;
@@ -462,7 +462,7 @@ plan_form(ContractMake *m, Plan *p)
 
 /* Blocks of k and r, for the cache: panels and tiles take half of the second level. */
 static void
-plan_blocks(ContractMake *m, Plan *p)
+plan_blocks(ContractMake *m, ContractPlan *p)
 {
     const Kernel *k = m->k;
     int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, k0 = m->korder[0];
@@ -513,7 +513,7 @@ nest_ones(ContractMake *m, uint64_t axes)
 }
 
 static void
-make_nest(ContractMake *m, const Plan *p)
+make_nest(ContractMake *m, const ContractPlan *p)
 {
     uint64_t batch = m->c.batch | m->other;
     nest_axes(m, batch, LOOP_PARALLEL);
@@ -651,7 +651,7 @@ next_phase(ContractMake *m, uint32_t from)
 JOT_FN bool
 jot_contract_place(ContractMake *m)
 {
-    Plan p;
+    ContractPlan p;
     bool ok = true;
     uint32_t from = 0;
     memset(&p, 0, sizeof p);

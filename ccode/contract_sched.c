@@ -342,7 +342,7 @@ jot_contract_even(int64_t ext, int64_t unit, int64_t most)
 
 /* k from the outside in: as a's memory has it. */
 static void
-order_sum(ContractMake *m)
+contract_order_sum(ContractMake *m)
 {
     const Value *a = &m->k->values.v[m->c.a];
     int64_t stride[KERNEL_AXES];
@@ -392,7 +392,7 @@ choose_axes(ContractMake *m)
     rest = m->c.n & ~m->vaxes;
     m->other = rest;
     m->outer = m->c.m & ~m->raxes;
-    order_sum(m);
+    contract_order_sum(m);
     return true;
 }
 

@@ -22,7 +22,7 @@
  * Read before: ccode/sched.h. After: ccode/sched_choose.c. */
 #include "ccode/sched_price.h"
 
-enum { LINE = 64, PAGE = 4096, PAGES = 48 };
+enum { PRICE_LINE = 64, PRICE_PAGE = 4096, PRICE_PAGES = 48 };
 
 /* Of one operation, in operations of the machine. */
 enum { OP_PLAIN = 1, OP_DIV = 10, OP_DEAR = 30 };
@@ -79,7 +79,7 @@ price_moved(const IxPool *p, Ix ix, int axis, bool *far)
         if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
             moved /= (double)c;
         if (r->op == IX_LOAD)
-            moved = LINE;
+            moved = PRICE_LINE;
         sum += (double)t[i].k * moved;
     }
     return sum < 0 ? -sum : sum;
@@ -228,7 +228,7 @@ jot_price_neighbours(const Price *p, int axis, int other)
 {
     for (int i = 0; i < p->n; i++) {
         const Touch *t = &p->touch[i];
-        if (t->moved[other] > 0 && t->moved[other] < LINE && t->moved[axis] >= LINE)
+        if (t->moved[other] > 0 && t->moved[other] < PRICE_LINE && t->moved[axis] >= PRICE_LINE)
             return true;
     }
     return false;
@@ -238,7 +238,7 @@ JOT_FN bool
 jot_price_beside(const Price *p, int axis)
 {
     for (int i = 0; i < p->n; i++)
-        if (p->touch[i].moved[axis] > 0 && p->touch[i].moved[axis] < LINE)
+        if (p->touch[i].moved[axis] > 0 && p->touch[i].moved[axis] < PRICE_LINE)
             return true;
     return false;
 }
@@ -344,11 +344,11 @@ static double
 price_memory(const Price *p, const Nested *l)
 {
     const Target *t = p->target;
-    double l1 = fetched(p, l, LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L1] / LINE);
-    double l2 = fetched(p, l, LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L2] / LINE);
-    double pages = fetched(p, l, PAGE, PAGES);
+    double l1 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE);
+    double l2 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE);
+    double pages = fetched(p, l, PRICE_PAGE, PRICE_PAGES);
 
-    return l1 * LINE / t->bandwidth[LEVEL_L2] + l2 * LINE / t->bandwidth[LEVEL_MEMORY]
+    return l1 * PRICE_LINE / t->bandwidth[LEVEL_L2] + l2 * PRICE_LINE / t->bandwidth[LEVEL_MEMORY]
          + pages * 20 / p->hz;
 }
 
