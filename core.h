@@ -160,6 +160,8 @@ typedef struct {
     int last_max_rank;         /* highest logical rank of its temporaries */
     uint64_t last_max_elements; /* most elements of one of its temporaries */
     uint64_t last_temp_nbytes; /* bytes of its temporaries, by logical shape */
+    size_t last_block_nbytes;  /* that they share, by lifetime */
+    size_t last_bound_nbytes;  /* most bytes of them alive at a time: the least that would do */
 } jot_Stats;
 JOT_API jot_Stats jot_stats(const jot_Ctx *ctx);
 

@@ -242,6 +242,8 @@ plan_compute(jot_Ctx *ctx, const Selection *s, Buffer **out)
     ctx->stats.last_max_rank = plan->max_rank;
     ctx->stats.last_max_elements = (uint64_t)plan->max_nelem;
     ctx->stats.last_temp_nbytes = (uint64_t)plan->temp_nbytes;
+    ctx->stats.last_block_nbytes = plan->scratch;
+    ctx->stats.last_bound_nbytes = plan->bound;
     return jot_plan_replay(ctx, plan, s, out);
 }
 

@@ -76,8 +76,8 @@ make_dump_plan(Make *m)
     if (!jot_plan_dumps(m->ctx, 'p'))
         return;
     t.mem = &m->ctx->mem;
-    jot_text_f(&t, "plan: %u kernels, block %zu bytes (scratch from %zu)\n", p->steps.n,
-               p->block_nbytes, p->scratch);
+    jot_text_f(&t, "plan: %u kernels, block %zu bytes (scratch from %zu; %zu alive at once)\n",
+               p->steps.n, p->block_nbytes, p->scratch, p->bound);
     for (i = 0; i < p->vars.n; i++) {
         const PlanVar *v = &p->vars.v[i];
 
@@ -110,7 +110,8 @@ make_steps(Make *m)
     for (g = 1; ok && g <= m->fusion->ngroups; g++)
         ok = jot_plan_step(m, g);
     jot_plan_log(m->ctx, &m->dump);
-    ok = ok && jot_plan_memory(m->ctx, m->plan) && (m->plan->dialect || jot_plan_compile(m));
+    ok = ok && jot_plan_order(m->ctx, m->plan) && jot_plan_memory(m->ctx, m->plan)
+      && (m->plan->dialect || jot_plan_compile(m));
     if (ok)
         make_dump_plan(m);
     return ok;

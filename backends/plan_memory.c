@@ -4,14 +4,16 @@
  *     offset 0 [AAAAAAA] [CCCCCCC]         C takes A's place
  *           64      [BBBBBBB]
  *
- * Variables are placed in order of their first step, each into the smallest gap between those alive
- * at that time that holds it (best fit). All offsets are multiples of 64 bytes. The kernels'
- * scratch lies behind them.
+ * Each variable goes into the smallest gap that holds it between those placed already that live at
+ * a time with it (best fit). Placed in order of their first steps, and again from the largest to
+ * the smallest: the smaller block of the two is taken. All offsets are multiples of 64 bytes. The
+ * kernels' scratch lies behind them. No placing needs less than the bound: the most bytes alive in
+ * one step.
  *
- * Read before: backends/plan_parts.h. After: backends/plan_run.c. */
+ * Read before: backends/plan_order.c. After: backends/plan_run.c. */
 #include "backends/plan_parts.h"
 
-enum { MEMORY_ALIGN = 64 };
+enum { MEMORY_ALIGN = 64, MEMORY_BY_SIZE = 8192 };
 
 static size_t
 memory_round(size_t nbytes)
@@ -19,97 +21,178 @@ memory_round(size_t nbytes)
     return (nbytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
 }
 
-/* alive: variables in ascending order of offset. Leaves out those whose last step is over. */
-static uint32_t
-memory_expire(const Plan *plan, uint32_t *alive, uint32_t n, uint32_t step)
+/* Of a variable that a step has twice, the first counts. */
+static bool
+memory_leads(const Plan *plan, const PlanStep *step, uint32_t k)
 {
-    uint32_t i, kept = 0;
+    const uint32_t *arg = &plan->args.v[step->arg];
+    uint32_t i;
 
-    for (i = 0; i < n; i++)
-        if (plan->vars.v[alive[i]].last >= step)
-            alive[kept++] = alive[i];
-    return kept;
+    for (i = 0; i < k; i++)
+        if (arg[i] == arg[k])
+            return false;
+    return true;
 }
 
-/* The place in `alive` before which var fits best; sets its offset. */
+/* ---- the bound ----------------------------------------------------------------------------- */
+
+JOT_FN size_t
+jot_plan_bound(const Plan *plan)
+{
+    size_t most = 0, now = 0;
+    uint32_t i, k;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        for (k = 0; k < step->narg; k++) {
+            const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + k]];
+
+            if (v->kind == VAR_TEMP && v->first == i && memory_leads(plan, step, k))
+                now += memory_round(v->nbytes);
+        }
+        most = most < now ? now : most;
+        for (k = 0; k < step->narg; k++) {
+            const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + k]];
+
+            if (v->kind == VAR_TEMP && v->last == i && memory_leads(plan, step, k))
+                now -= memory_round(v->nbytes);
+        }
+    }
+    return most;
+}
+
+/* ---- placing ------------------------------------------------------------------------------- */
+
+/* placed: n variables in ascending order of offset. The place among them of var, where it fits
+ * best; sets its offset. */
 static uint32_t
-memory_fit(Plan *plan, const uint32_t *alive, uint32_t n, PlanVar *var)
+memory_fit(Plan *plan, const uint32_t *placed, uint32_t n, PlanVar *var)
 {
     size_t need = memory_round(var->nbytes), end = 0, best = (size_t)-1;
-    uint32_t at = n, i;
+    uint32_t i, at;
 
+    var->offset = (size_t)-1;
     for (i = 0; i < n; i++) {
-        const PlanVar *v = &plan->vars.v[alive[i]];
-        size_t gap = v->offset - end;
+        const PlanVar *v = &plan->vars.v[placed[i]];
 
-        if (gap >= need && gap < best) {
-            best = gap;
-            at = i;
+        if (v->last < var->first || var->last < v->first)
+            continue;
+        if (v->offset >= end + need && v->offset - end < best) {
+            best = v->offset - end;
             var->offset = end;
         }
-        end = v->offset + memory_round(v->nbytes);
+        if (end < v->offset + memory_round(v->nbytes))
+            end = v->offset + memory_round(v->nbytes);
     }
-    if (at == n)
+    if (var->offset == (size_t)-1)
         var->offset = end;
+    for (at = n; at && plan->vars.v[placed[at - 1]].offset > var->offset; at--)
+        ;
     return at;
 }
 
-/* Temporaries in order of their first step: a counting sort over steps. */
-static uint32_t
-memory_sort(const Plan *plan, uint32_t *order, uint32_t *count)
+/* Places order[0..n); the bytes that this takes. `forget`: those that ended are no longer looked at,
+ * which needs an order of first steps. */
+static size_t
+memory_place(Plan *plan, const uint32_t *order, uint32_t n, uint32_t *placed, bool forget)
 {
-    uint32_t i, n = 0, sum = 0;
+    size_t end = 0;
+    uint32_t count = 0, i, j;
 
-    for (i = 0; i < plan->vars.n; i++)
-        if (plan->vars.v[i].kind == VAR_TEMP)
-            count[plan->vars.v[i].first]++;
-    for (i = 0; i < plan->steps.n; i++) {
-        uint32_t here = count[i];
+    for (i = 0; i < n; i++) {
+        PlanVar *var = &plan->vars.v[order[i]];
+        uint32_t kept = 0, at;
 
-        count[i] = sum;
-        sum += here;
+        for (j = 0; forget && j < count; j++)
+            if (plan->vars.v[placed[j]].last >= var->first)
+                placed[kept++] = placed[j];
+        count = forget ? kept : count;
+        at = memory_fit(plan, placed, count, var);
+        for (j = count++; j > at; j--)
+            placed[j] = placed[j - 1];
+        placed[at] = order[i];
+        if (end < var->offset + memory_round(var->nbytes))
+            end = var->offset + memory_round(var->nbytes);
     }
-    for (i = 0; i < plan->vars.n; i++)
-        if (plan->vars.v[i].kind == VAR_TEMP) {
-            order[count[plan->vars.v[i].first]++] = i;
-            n++;
+    return end;
+}
+
+/* ---- orders -------------------------------------------------------------------------------- */
+
+static bool
+memory_before(const Plan *plan, uint32_t a, uint32_t b, bool by_size)
+{
+    const PlanVar *x = &plan->vars.v[a], *y = &plan->vars.v[b];
+
+    if (by_size && x->nbytes != y->nbytes)
+        return x->nbytes > y->nbytes;
+    return x->first != y->first ? x->first < y->first : a < b;
+}
+
+/* Merge sort of v[0..n), with as much room in tmp. */
+static void
+memory_sort(const Plan *plan, uint32_t *v, uint32_t *tmp, uint32_t n, bool by_size)
+{
+    uint32_t width, lo;
+
+    for (width = 1; width < n; width *= 2) {
+        for (lo = 0; lo < n; lo += 2 * width) {
+            uint32_t mid = lo + width < n ? lo + width : n, hi = mid + width < n ? mid + width : n;
+            uint32_t a = lo, b = mid, k = lo;
+
+            while (k < hi)
+                tmp[k++] = b == hi || (a < mid && !memory_before(plan, v[b], v[a], by_size))
+                         ? v[a++] : v[b++];
         }
-    return n;
+        memcpy(v, tmp, n * sizeof *v);
+    }
+}
+
+static size_t
+memory_scratch(jot_Ctx *ctx, Plan *plan)
+{
+    size_t most = 0, workers = ctx->backend->workers > 1 ? (size_t)ctx->backend->workers : 1;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *s = &plan->steps.v[i];
+
+        most = s->best.scratch_nbytes > most ? s->best.scratch_nbytes : most;
+        most = s->quick.scratch_nbytes > most ? s->quick.scratch_nbytes : most;
+    }
+    plan->scratch_nbytes = memory_round(most);
+    return plan->scratch_nbytes * (plan->dialect ? 1 : workers);
 }
 
 JOT_FN bool
 jot_plan_memory(jot_Ctx *ctx, Plan *plan)
 {
-    uint32_t nvars = plan->vars.n, words = 2 * nvars + plan->steps.n + 1, alive = 0, i, j;
-    uint32_t *tmp = jot_mem_new(&ctx->mem, words, sizeof *tmp), *order, n;
-    size_t scratch = 0, end = 0;
-    size_t workers = ctx->backend->workers > 1 ? (size_t)ctx->backend->workers : 1;
+    uint32_t *order = jot_mem_new(&ctx->mem, 2 * (size_t)plan->vars.n + 1, sizeof *order);
+    uint32_t *tmp = order + plan->vars.n, n = 0, i;
+    size_t end;
 
-    if (!tmp)
+    if (!order)
         return jot_fail_memory(ctx, "plan");
-    order = tmp + nvars;
-    n = memory_sort(plan, order, tmp + 2 * nvars);
-    for (i = 0; i < n; i++) {
-        PlanVar *var = &plan->vars.v[order[i]];
-        uint32_t at;
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_TEMP)
+            order[n++] = i;
+    memory_sort(plan, order, tmp, n, false);
+    end = memory_place(plan, order, n, tmp, true);
+    plan->bound = jot_plan_bound(plan);
+    if (end > plan->bound && n <= MEMORY_BY_SIZE) {
+        size_t other;
 
-        alive = memory_expire(plan, tmp, alive, var->first);
-        at = memory_fit(plan, tmp, alive, var);
-        for (j = alive++; j > at; j--)
-            tmp[j] = tmp[j - 1];
-        tmp[at] = order[i];
-        if (end < var->offset + memory_round(var->nbytes))
-            end = var->offset + memory_round(var->nbytes);
-    }
-    for (i = 0; i < plan->steps.n; i++) {
-        const PlanStep *s = &plan->steps.v[i];
-
-        scratch = s->best.scratch_nbytes > scratch ? s->best.scratch_nbytes : scratch;
-        scratch = s->quick.scratch_nbytes > scratch ? s->quick.scratch_nbytes : scratch;
+        memory_sort(plan, order, tmp, n, true);
+        other = memory_place(plan, order, n, tmp, false);
+        if (other > end) {
+            memory_sort(plan, order, tmp, n, false);
+            other = memory_place(plan, order, n, tmp, true);
+        }
+        end = other;
     }
     plan->scratch = end;
-    plan->scratch_nbytes = memory_round(scratch);
-    plan->block_nbytes = end + plan->scratch_nbytes * workers;
-    jot_mem_free(&ctx->mem, tmp, words * sizeof *tmp);
+    plan->block_nbytes = end + memory_scratch(ctx, plan);
+    jot_mem_free(&ctx->mem, order, (2 * (size_t)plan->vars.n + 1) * sizeof *order);
     return true;
 }

@@ -113,6 +113,7 @@ struct Plan {
     Vec(EmitLaunch) launches; /* on a device: of each step */
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
     size_t scratch_nbytes;        /* of one worker: each has its own */
+    size_t bound;                 /* no placing of the temporaries needs less */
     int max_rank;
     int64_t max_nelem, temp_nbytes;
     Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
@@ -150,7 +151,10 @@ JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
 
 /* plan_make.c: fuse, build, schedule, emit, compile, place temporaries. */
 JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
-/* plan_memory.c: offsets for temporaries, by lifetime. */
+/* plan_order.c: steps in an order of few temporaries at a time. */
+JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
+/* plan_memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step. */
+JOT_FN size_t jot_plan_bound(const Plan *plan);
 JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
 /* A variable once more, in another layout: for groups that read it so. `kept`: with the buffer of
  * the leaf, from run to run; else a temporary. */

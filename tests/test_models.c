@@ -79,6 +79,21 @@ near(double got, double ref, double size)
     return fabs(got - ref) <= 1e-4 * fmax(fabs(ref), size);
 }
 
+/* Temporaries lie in little more than what is alive at a time; of a network, in far less than all. */
+static void
+check_memory(int k, const char *pass)
+{
+    jot_Stats s = jot_stats(c);
+    CHECK(s.last_block_nbytes * 10 <= s.last_bound_nbytes * 11
+              && s.last_block_nbytes >= s.last_bound_nbytes,
+          "%s, %s: temporaries in %zu bytes, %zu are alive at a time", nets[k].name, pass,
+          s.last_block_nbytes, s.last_bound_nbytes);
+    if (getenv("MODELS_SHOW"))
+        printf("%s, %s: %u kernels, block %zu, bound %zu, all %llu\n", nets[k].name, pass,
+               s.last_kernels, s.last_block_nbytes, s.last_bound_nbytes,
+               (unsigned long long)s.last_temp_nbytes);
+}
+
 static void
 check_result(int k, jot_Var y)
 {
@@ -102,6 +117,7 @@ check_gradients(int k, const Model *m, jot_Var loss)
     double all = 0, one[MODEL_PARAMS];
     jot_grad(loss, m->p, m->n, g);
     jot_run(c, jot_vars(m->n, g)); /* together: once */
+    check_memory(k, "gradients");
     for (int i = 0; i < m->n; i++) {
         const float *v = jot_data(g[i]);
         CHECK(v, "%s: gradient %d: %s", nets[k].name, i, jot_message(c));
@@ -129,6 +145,7 @@ check(int k)
     jot_Var loss = loss_of(y);
     CHECK(near(jot_item(loss), ref_models[k].loss, 0), "%s: loss %.9g, not %.9g: %s", nets[k].name,
           jot_item(loss), ref_models[k].loss, jot_message(c));
+    check_memory(k, "result");
     check_result(k, y);
     if (ref_models[k].nnorm)
         check_gradients(k, &m, loss);

@@ -1,0 +1,313 @@
+/* backends/plan_order.c - steps in an order in which few temporaries are alive at a time.
+ *
+ *     backward pass as built    dy3 dy2 dy1 | dw1 w1' | dw2 w2' | dw3 w3'    every dy waits for its dw
+ *     as run                    dw3 w3' dy2 | dw2 w2' dy1 | dw1 w1'          gone once consumed
+ *
+ * A step whose temporaries are all read by one and the same step is run right before it: the two,
+ * and what joins them likewise, are a unit, an in-tree whose results leave by its last step. Of the
+ * units that can run, the one that leaves least memory in use goes first; of several, the earliest.
+ * The order as built stays where that one does not need less.
+ *
+ *   requires  steps, variables' kinds and sizes
+ *   keeps     what each step reads and writes      breaks  numbers of steps (first, last: set anew)
+ *
+ * Who writes a variable: the first step that touches it, and before that steps that touch nothing
+ * else (borders).
+ *
+ * Read before: backends/plan_parts.h. After: backends/plan_memory.c. */
+#include "backends/plan_parts.h"
+
+enum { ORDER_MOST = 4096 };   /* steps: among those that can run the best is searched for */
+
+typedef struct {
+    const Plan *plan;
+    uint32_t *unit;           /* per step: the last step of its unit */
+    uint32_t *from, *touch;   /* per variable: touch[from[v] .. from[v + 1]), steps in order */
+    uint32_t *waits;          /* per unit: touches of others that must come before */
+    uint32_t *uses;           /* per variable: units that will touch it */
+    uint32_t *seen;           /* per variable: 1 + the unit that met it last */
+    uint8_t *done, *written;  /* per unit; per variable */
+    uint32_t *order;          /* the result: steps */
+} Order;
+
+static bool
+order_counts(const Plan *plan, uint32_t var)
+{
+    return plan->vars.v[var].kind != VAR_LEAF;
+}
+
+static size_t
+order_nbytes(const Plan *plan, uint32_t var)
+{
+    return plan->vars.v[var].kind == VAR_TEMP ? plan->vars.v[var].nbytes : 0;
+}
+
+/* ---- who touches what ---------------------------------------------------------------------- */
+
+static void
+order_touches(Order *o)
+{
+    const Plan *p = o->plan;
+    uint32_t i, k, sum = 0;
+
+    for (i = 0; i < p->steps.n; i++)
+        for (k = 0; k < p->steps.v[i].narg; k++)
+            o->from[p->args.v[p->steps.v[i].arg + k] + 1]++;
+    for (i = 0; i < p->vars.n; i++) {
+        sum += o->from[i + 1];
+        o->from[i + 1] = sum;
+        o->uses[i] = o->from[i];
+    }
+    for (i = 0; i < p->steps.n; i++)
+        for (k = 0; k < p->steps.v[i].narg; k++)
+            o->touch[o->uses[p->args.v[p->steps.v[i].arg + k]]++] = i;
+}
+
+/* Does touch number t of var write it? */
+static bool
+order_writes(const Order *o, uint32_t var, uint32_t t)
+{
+    uint32_t i;
+
+    for (i = o->from[var]; i < t; i++)
+        if (o->plan->steps.v[o->touch[i]].narg > 1)
+            return false;
+    return true;
+}
+
+/* The one step that reads what step s writes to temporaries, as all that it writes; s: there is
+ * none such. */
+static uint32_t
+order_reader(const Order *o, uint32_t s)
+{
+    const PlanStep *step = &o->plan->steps.v[s];
+    uint32_t k, t, reader = s;
+
+    for (k = 0; k < step->narg; k++) {
+        uint32_t var = o->plan->args.v[step->arg + k];
+
+        if (!order_counts(o->plan, var))
+            continue;
+        for (t = o->from[var]; o->touch[t] != s; t++)
+            ;
+        if (!order_writes(o, var, t))
+            continue;
+        if (o->plan->vars.v[var].kind != VAR_TEMP)
+            return s;
+        for (; t < o->from[var + 1]; t++) {
+            if (o->touch[t] != s && reader != s && o->touch[t] != reader)
+                return s;
+            if (o->touch[t] != s)
+                reader = o->touch[t];
+        }
+    }
+    return reader;
+}
+
+/* What a unit waits for: of each variable that it touches, the writers before, if in other units. */
+static void
+order_edges(Order *o, uint32_t var, uint32_t t, int change)
+{
+    uint32_t i;
+
+    for (i = t + 1; i < o->from[var + 1]; i++)
+        if (o->unit[o->touch[i]] != o->unit[o->touch[t]])
+            o->waits[o->unit[o->touch[i]]] += (uint32_t)change;
+}
+
+static void
+order_prepare(Order *o)
+{
+    const Plan *p = o->plan;
+    uint32_t i, t;
+
+    order_touches(o);
+    for (i = p->steps.n; i-- > 0;) {
+        uint32_t reader = order_reader(o, i);
+
+        o->unit[i] = reader == i ? i : o->unit[reader];
+    }
+    for (i = 0; i < p->vars.n; i++) {
+        o->uses[i] = 0;
+        for (t = o->from[i]; t < o->from[i + 1]; t++) {
+            uint32_t *met = &o->order[o->unit[o->touch[t]]]; /* not yet in use as an order */
+
+            o->uses[i] += *met != i + 1;
+            *met = i + 1;
+            if (order_counts(p, i) && order_writes(o, i, t))
+                order_edges(o, i, t, 1);
+        }
+    }
+}
+
+/* ---- choosing ------------------------------------------------------------------------------ */
+
+/* Bytes more in use after unit u than before it. */
+static int64_t
+order_delta(Order *o, uint32_t u, const uint32_t *first, const uint32_t *next)
+{
+    const Plan *p = o->plan;
+    int64_t delta = 0;
+    uint32_t s, k;
+
+    for (s = first[u]; s != UINT32_MAX; s = next[s])
+        for (k = 0; k < p->steps.v[s].narg; k++) {
+            uint32_t var = p->args.v[p->steps.v[s].arg + k];
+            size_t nbytes = order_nbytes(p, var);
+
+            if (!nbytes || o->seen[var] == u + 1)
+                continue;
+            o->seen[var] = u + 1;
+            if (!o->written[var])
+                delta += o->uses[var] > 1 ? (int64_t)nbytes : 0;
+            else if (o->uses[var] == 1)
+                delta -= (int64_t)nbytes;
+        }
+    for (s = first[u]; s != UINT32_MAX; s = next[s])
+        for (k = 0; k < p->steps.v[s].narg; k++)
+            o->seen[p->args.v[p->steps.v[s].arg + k]] = 0;
+    return delta;
+}
+
+static void
+order_run(Order *o, uint32_t u, const uint32_t *first, const uint32_t *next, uint32_t *n)
+{
+    const Plan *p = o->plan;
+    uint32_t s, k, t;
+
+    o->done[u] = 1;
+    for (s = first[u]; s != UINT32_MAX; s = next[s]) {
+        o->order[(*n)++] = s;
+        for (k = 0; k < p->steps.v[s].narg; k++) {
+            uint32_t var = p->args.v[p->steps.v[s].arg + k];
+
+            o->written[var] = 1;
+            if (o->seen[var] != u + 1) {
+                o->seen[var] = u + 1;
+                o->uses[var]--;
+            }
+            for (t = o->from[var]; order_counts(p, var) && t < o->from[var + 1]; t++)
+                if (o->touch[t] == s && order_writes(o, var, t))
+                    order_edges(o, var, t, -1);
+        }
+    }
+    for (s = first[u]; s != UINT32_MAX; s = next[s])
+        for (k = 0; k < p->steps.v[s].narg; k++)
+            o->seen[p->args.v[p->steps.v[s].arg + k]] = 0;
+}
+
+/* first, next: the steps of each unit, in order. */
+static void
+order_choose(Order *o, uint32_t *first, uint32_t *next)
+{
+    uint32_t n = 0, u, steps = o->plan->steps.n;
+
+    for (u = 0; u < steps; u++)
+        first[u] = UINT32_MAX;
+    for (u = steps; u-- > 0;) {
+        next[u] = first[o->unit[u]];
+        first[o->unit[u]] = u;
+    }
+    while (n < steps) {
+        uint32_t best = UINT32_MAX;
+        int64_t least = 0;
+
+        for (u = 0; u < steps; u++) {
+            int64_t delta;
+
+            if (o->unit[u] != u || o->done[u] || o->waits[u])
+                continue;
+            delta = order_delta(o, u, first, next);
+            if (best == UINT32_MAX || delta < least) {
+                best = u;
+                least = delta;
+            }
+        }
+        JOT_ASSERT(best != UINT32_MAX, "units wait for earlier ones only");
+        order_run(o, best, first, next, &n);
+    }
+}
+
+/* ---- as run -------------------------------------------------------------------------------- */
+
+static void
+order_lives(Plan *plan)
+{
+    uint32_t i, k;
+
+    for (i = 0; i < plan->vars.n; i++)
+        plan->vars.v[i].first = UINT32_MAX;
+    for (i = 0; i < plan->steps.n; i++)
+        for (k = 0; k < plan->steps.v[i].narg; k++) {
+            PlanVar *v = &plan->vars.v[plan->args.v[plan->steps.v[i].arg + k]];
+
+            v->last = i;
+            if (v->first == UINT32_MAX)
+                v->first = i;
+        }
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].first == UINT32_MAX)
+            plan->vars.v[i].first = plan->vars.v[i].last = 0;
+}
+
+static void
+order_apply(Plan *plan, PlanStep *steps, const uint32_t *order)
+{
+    uint32_t i;
+
+    memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
+    for (i = 0; i < plan->steps.n; i++)
+        plan->steps.v[i] = steps[order[i]];
+    order_lives(plan);
+}
+
+static bool
+order_open(Order *o, Arena *arena, const Plan *plan, uint32_t **first, uint32_t **next)
+{
+    uint32_t steps = plan->steps.n, vars = plan->vars.n;
+
+    o->plan = plan;
+    o->unit = jot_arena_array(arena, uint32_t, steps);
+    o->from = jot_arena_array(arena, uint32_t, vars + 1);
+    o->touch = jot_arena_array(arena, uint32_t, plan->args.n);
+    o->waits = jot_arena_array(arena, uint32_t, steps);
+    o->uses = jot_arena_array(arena, uint32_t, vars);
+    o->seen = jot_arena_array(arena, uint32_t, vars);
+    o->done = jot_arena_array(arena, uint8_t, steps);
+    o->written = jot_arena_array(arena, uint8_t, vars);
+    o->order = jot_arena_array(arena, uint32_t, steps);
+    *first = jot_arena_array(arena, uint32_t, steps);
+    *next = jot_arena_array(arena, uint32_t, steps);
+    return !arena->mem->failed;
+}
+
+JOT_FN bool
+jot_plan_order(jot_Ctx *ctx, Plan *plan)
+{
+    Arena arena = {&ctx->mem, NULL};
+    Order o;
+    uint32_t *first, *next, i;
+    size_t before;
+    PlanStep *steps;
+    bool ok;
+
+    order_lives(plan);
+    if (plan->steps.n < 3 || plan->steps.n > ORDER_MOST)
+        return true;
+    memset(&o, 0, sizeof o);
+    steps = jot_arena_array(&arena, PlanStep, plan->steps.n);
+    ok = order_open(&o, &arena, plan, &first, &next) && steps;
+    if (ok) {
+        before = jot_plan_bound(plan);
+        order_prepare(&o);
+        order_choose(&o, first, next);
+        order_apply(plan, steps, o.order);
+        if (jot_plan_bound(plan) >= before) {
+            for (i = 0; i < plan->steps.n; i++)
+                plan->steps.v[i] = steps[i];
+            order_lives(plan);
+        }
+    }
+    jot_arena_free(&arena);
+    return ok || jot_fail_memory(ctx, "plan");
+}
