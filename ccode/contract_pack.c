@@ -417,6 +417,26 @@ widest_block(const ContractMake *m, uint64_t first)
     return vectors < 1 ? 1 : vectors;
 }
 
+/* Axes of m that only shift what is read along a longer axis of k: p in h + p where the sum is over
+ * h. Their steps read the same elements again. */
+static uint64_t
+shifts(const ContractMake *m, uint32_t value, int depth)
+{
+    const Kernel *k = m->k;
+    const Value *v = &k->values.v[value];
+    uint64_t found = 0;
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        found |= shifts(m, k->args.v[v->arg + (uint32_t)i], depth + 1);
+    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+        for (int x = 0; x < (int)k->axes.n; x++)
+            if (((axes & m->outer) >> x & 1) &&
+                k->axes.v[x].ext < jot_contract_extent(m, axes & m->c.k))
+                found |= (uint64_t)1 << x;
+    }
+    return found;
+}
+
 static void
 plan_packs(ContractMake *m, ContractPlan *p)
 {
@@ -429,7 +449,8 @@ plan_packs(ContractMake *m, ContractPlan *p)
     p->a = jot_contract_plain(k, m->c.a) ? PACK_NONE : PACK_PANEL;
     if (p->a && find_tile(m, m->c.a, &p->tile))
         p->a = PACK_TILE;
-    p->first = p->a == PACK_TILE ? p->tile.outside & m->outer : m->outer;
+    p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
+                                 : m->outer & ~shifts(m, m->c.a, 0);
     jot_contract_block(m, widest_block(m, p->first));
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
     p->b = plain && (small || once || m->panels) ? PACK_NONE : PACK_PANEL;
@@ -460,6 +481,14 @@ plan_form(ContractMake *m, ContractPlan *p)
         p->columns = 0;
 }
 
+static int64_t
+a_nbytes(const ContractMake *m)
+{
+    const Value *a = &m->k->values.v[m->c.a];
+    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
+                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
+}
+
 /* Blocks of k and r, for the cache: panels and tiles take half of the second level. */
 static void
 plan_blocks(ContractMake *m, ContractPlan *p)
@@ -467,17 +496,14 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     const Kernel *k = m->k;
     int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, k0 = m->korder[0];
     int64_t ext = k->axes.v[k0].ext, inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
-    int64_t width = p->columns && !p->rows ? p->columns : jot_contract_extent(m, m->vaxes);
-    int64_t most = ext, tile = 0;
-    if (p->b == PACK_PANEL && !p->rows && inner * width > 0 && most > l2 / (inner * width))
-        most = l2 / (inner * width);
-    if (p->b == PACK_PANEL && p->rows && inner * m->block > 0 && most > l2 / (inner * m->block))
-        most = l2 / (inner * m->block);
-    if (p->a == PACK_TILE) {
-        tile = p->tile.nelem * 4 / (ext ? ext : 1);
-        if (tile > 0 && most > l2 / tile)
-            most = l2 / tile;
-    }
+    int64_t width = p->rows || p->b != PACK_PANEL ? m->block
+                  : p->columns ? p->columns : jot_contract_extent(m, m->vaxes);
+    int64_t step = inner * width, most; /* bytes for a step of k0 */
+    if (p->a == PACK_TILE)
+        step = step > p->tile.nelem * 4 / (ext ? ext : 1) ? step : p->tile.nelem * 4 / (ext ? ext : 1);
+    else if (m->outer & ~p->first)
+        step += a_nbytes(m) / (ext ? ext : 1);
+    most = step > 0 && ext > l2 / step ? l2 / step : ext;
     if (most < 1)
         most = 1;
     m->kstep = most < ext ? jot_contract_even(ext, 1, most) : 0;

@@ -209,7 +209,7 @@ choice_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
     double price = points / (2 * V) / used;
     bool unit = jot_contract_unit(m, b, v) && jot_contract_plain(k, b);
     if (!jot_contract_stores_unit(m, v))
-        price += 3 * out;
+        price += out;
     if (!unit)
         price += 0.6 * elems;
     return price;
@@ -264,7 +264,9 @@ choose_rows(const ContractMake *m)
             continue;
         if (a->op == VAL_LOAD) {
             int64_t stride = stride_of(m, a->buf, a->at, r, &tangled);
-            far = stride < 0 || stride > 16 ? 16 : (double)stride;
+            far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
+            if (ext > 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
+                far = 64;
         }
         p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far + (tangled ? 1 : 0);
         if (best < 0 || p < price) {
@@ -310,12 +312,10 @@ jot_contract_block(ContractMake *m, int64_t widest)
     int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     double best = 0;
     m->rows = m->vectors = 1;
-    if (fixed > all)
-        fixed = all;
-    for (int64_t v = 1; v <= 6 && v <= all && (v <= widest || v == fixed); v++)
+    for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
         for (int64_t r = 1; r <= 16 && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
             double cycles = grid_cycles(rows_ext, r, all, v);
-            if (fixed && v != fixed)
+            if (fixed && fixed % v)
                 continue;
             if (best == 0 || cycles < best * 0.995) {
                 best = cycles;
