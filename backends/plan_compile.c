@@ -251,9 +251,9 @@ compile_quick(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
 }
 
 /* Kernels of a plan that nobody has handed to the best tier's compiler; with what the quick one would
- * take for them in a run. The library's, or the user's, alone. */
+ * take for them in a run. Those of one kind. */
 static bool
-compile_collect(jot_Ctx *ctx, const Plan *plan, bool code, PlanKernels *list)
+compile_collect(jot_Ctx *ctx, const Plan *plan, PlanKind kind, PlanKernels *list)
 {
     uint32_t i;
 
@@ -262,7 +262,7 @@ compile_collect(jot_Ctx *ctx, const Plan *plan, bool code, PlanKernels *list)
     for (i = 0; i < plan->steps.n; i++) {
         PlanKernel *k = plan->steps.v[i].best.kernel;
 
-        if (k->fn || k->module || k->code != code)
+        if (k->fn || k->module || k->kind != kind)
             continue;
         if (k->cost < 0) {
             if (!jot_vec_reserve(&ctx->mem, *list, 1))
@@ -320,12 +320,17 @@ jot_plan_start(jot_Ctx *ctx, const Plan *plan)
 {
     PlanKernels list = {NULL, 0, 0};
     uint32_t i;
-    bool ok = compile_collect(ctx, plan, false, &list) && compile_units(ctx, list.v, list.n);
+    int kind;
+    bool ok = true;
 
-    list.n = 0;
-    ok = ok && compile_collect(ctx, plan, true, &list);
-    for (i = 0; ok && i < list.n; i++)
-        ok = compile_unit(ctx, &list.v[i], 1);
+    for (kind = KIND_SCALAR; ok && kind <= KIND_CODE; kind++) {
+        list.n = 0;
+        ok = compile_collect(ctx, plan, (PlanKind)kind, &list);
+        if (ok && kind != KIND_CODE)
+            ok = compile_units(ctx, list.v, list.n);
+        for (i = 0; ok && kind == KIND_CODE && i < list.n; i++)
+            ok = compile_unit(ctx, &list.v[i], 1);
+    }
     jot_vec_free(&ctx->mem, list);
     return ok;
 }
@@ -339,7 +344,7 @@ compile_part(PlanKernels *fresh)
     for (i = 0; i < fresh->n; i++) {
         PlanKernel *k = fresh->v[i];
 
-        if (k->code)
+        if (k->kind == KIND_CODE)
             continue;
         fresh->v[i] = fresh->v[n];
         fresh->v[n++] = k;

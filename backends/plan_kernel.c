@@ -120,10 +120,10 @@ kernel_known(jot_Ctx *ctx, const Text *text, uint64_t hash, PlanTier tier)
 
 /* The kernel of this text, with a reference for the caller; a fresh one may be found on disk. */
 static PlanKernel *
-kernel_share(Make *m, const Text *text, const char *what, bool code, PlanTier tier)
+kernel_share(Make *m, const Text *text, const char *what, PlanKind kind, PlanTier tier)
 {
     jot_Ctx *ctx = m->ctx;
-    uint64_t hash = jot_hash(code, text->s, text->n);
+    uint64_t hash = jot_hash(kind == KIND_CODE, text->s, text->n);
     PlanKernel *k = kernel_known(ctx, text, hash, tier);
     Text name = {NULL, NULL, 0, 0};
     int i;
@@ -143,7 +143,7 @@ kernel_share(Make *m, const Text *text, const char *what, bool code, PlanTier ti
     k->nbytes = text->n;
     k->hash = hash;
     k->refs = 1;
-    k->code = code;
+    k->kind = (uint8_t)kind;
     k->tier = (uint8_t)tier;
     name.s = k->name;
     name.cap = sizeof k->name;
@@ -489,7 +489,8 @@ static void
 kernel_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, bool code,
               PlanTier tier, const EmitInfo *info)
 {
-    launch->kernel = kernel_share(m, text, what, code, tier);
+    launch->kernel = kernel_share(m, text, what, code ? KIND_CODE
+                                                 : info->vectors ? KIND_VECTOR : KIND_SCALAR, tier);
     launch->phases = info->phases;
     memcpy(launch->count, info->steps, sizeof launch->count);
     launch->scratch_nbytes = info->scratch_nbytes;

@@ -44,6 +44,8 @@ typedef struct {
 } PlanModule;
 
 #define PLAN_NAME 24
+/* What is compiled together: flags may differ by kind; the user's in a text of its own each. */
+typedef enum { KIND_SCALAR, KIND_VECTOR, KIND_CODE } PlanKind;
 typedef struct PlanKernel PlanKernel;
 struct PlanKernel {
     PlanKernel *next;  /* in its bucket */
@@ -52,7 +54,7 @@ struct PlanKernel {
     char *text;        /* its function, under the placeholder's name */
     size_t nbytes;
     char name[PLAN_NAME], what[96];
-    bool code;         /* the user's: compiled in a text of its own */
+    uint8_t kind;      /* PlanKind */
     uint8_t tier;
     PlanModule *module;
     uint32_t at;       /* its number there, while that is being compiled */

@@ -442,6 +442,7 @@ static void
 fill_info(const Printer *p, size_t from, EmitInfo *info)
 {
     memset(info, 0, sizeof *info);
+    info->vectors = p->d->vectors && p->lanes > 1;
     info->phases = p->code->phases;
     memcpy(info->steps, p->code->steps, sizeof info->steps);
     info->group = p->s->group ? p->s->group : 1;

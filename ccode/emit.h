@@ -60,6 +60,7 @@ typedef struct {
     size_t scratch_nbytes, shared_nbytes;
     uint32_t nbufs;         /* pointers in buf[], without the one to shared bytes */
     uint32_t lines;         /* of the text */
+    bool vectors;           /* it has vector types: a compiler has no vectors to find */
     int group;              /* of a device: items of a work-group */
     int launches;           /* ... one after the other: what `phase` counts there */
     EmitLaunch launch[EMIT_LAUNCHES];
