@@ -28,7 +28,7 @@ typedef struct {
     uint32_t *seen;           /* per variable: 1 + the unit that met it last */
     uint8_t *done, *written;  /* per unit; per variable */
     uint32_t *order;          /* the result: steps */
-} Order;
+} StepOrder;
 
 static bool
 order_counts(const Plan *plan, uint32_t var)
@@ -45,7 +45,7 @@ order_nbytes(const Plan *plan, uint32_t var)
 /* ---- who touches what ---------------------------------------------------------------------- */
 
 static void
-order_touches(Order *o)
+order_touches(StepOrder *o)
 {
     const Plan *p = o->plan;
     uint32_t i, k, sum = 0;
@@ -65,7 +65,7 @@ order_touches(Order *o)
 
 /* Does touch number t of var write it? */
 static bool
-order_writes(const Order *o, uint32_t var, uint32_t t)
+order_writes(const StepOrder *o, uint32_t var, uint32_t t)
 {
     uint32_t i;
 
@@ -78,7 +78,7 @@ order_writes(const Order *o, uint32_t var, uint32_t t)
 /* The one step that reads what step s writes to temporaries, as all that it writes; s: there is
  * none such. */
 static uint32_t
-order_reader(const Order *o, uint32_t s)
+order_reader(const StepOrder *o, uint32_t s)
 {
     const PlanStep *step = &o->plan->steps.v[s];
     uint32_t k, t, reader = s;
@@ -106,7 +106,7 @@ order_reader(const Order *o, uint32_t s)
 
 /* What a unit waits for: of each variable that it touches, the writers before, if in other units. */
 static void
-order_edges(Order *o, uint32_t var, uint32_t t, int change)
+order_edges(StepOrder *o, uint32_t var, uint32_t t, int change)
 {
     uint32_t i;
 
@@ -116,7 +116,7 @@ order_edges(Order *o, uint32_t var, uint32_t t, int change)
 }
 
 static void
-order_prepare(Order *o)
+order_prepare(StepOrder *o)
 {
     const Plan *p = o->plan;
     uint32_t i, t;
@@ -144,7 +144,7 @@ order_prepare(Order *o)
 
 /* Bytes more in use after unit u than before it. */
 static int64_t
-order_delta(Order *o, uint32_t u, const uint32_t *first, const uint32_t *next)
+order_delta(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next)
 {
     const Plan *p = o->plan;
     int64_t delta = 0;
@@ -170,7 +170,7 @@ order_delta(Order *o, uint32_t u, const uint32_t *first, const uint32_t *next)
 }
 
 static void
-order_run(Order *o, uint32_t u, const uint32_t *first, const uint32_t *next, uint32_t *n)
+order_run(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next, uint32_t *n)
 {
     const Plan *p = o->plan;
     uint32_t s, k, t;
@@ -198,7 +198,7 @@ order_run(Order *o, uint32_t u, const uint32_t *first, const uint32_t *next, uin
 
 /* first, next: the steps of each unit, in order. */
 static void
-order_choose(Order *o, uint32_t *first, uint32_t *next)
+order_choose(StepOrder *o, uint32_t *first, uint32_t *next)
 {
     uint32_t n = 0, u, steps = o->plan->steps.n;
 
@@ -262,7 +262,7 @@ order_apply(Plan *plan, PlanStep *steps, const uint32_t *order)
 }
 
 static bool
-order_open(Order *o, Arena *arena, const Plan *plan, uint32_t **first, uint32_t **next)
+order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint32_t **next)
 {
     uint32_t steps = plan->steps.n, vars = plan->vars.n;
 
@@ -285,7 +285,7 @@ JOT_FN bool
 jot_plan_order(jot_Ctx *ctx, Plan *plan)
 {
     Arena arena = {&ctx->mem, NULL};
-    Order o;
+    StepOrder o;
     uint32_t *first, *next, i;
     size_t before;
     PlanStep *steps;
