@@ -60,6 +60,8 @@ static const char *const cc_flags[] = {
     "-fno-trapping-math",   /* nor the exception flags: both sides of a select may be computed */
     "-fno-tree-slp-vectorize", /* gcc 12 loses the rounding of (double)(float)x to it when two
                                neighbours are converted; loops are vectorised all the same */
+    "--param", "max-jump-thread-duplication-stmts=0", /* a clamp stays a minimum: else gcc computes
+                               what follows for the clamped and for the others, and chooses */
     "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
 #if defined __x86_64__ || defined __i386__
     "-march=native",        /* this machine's vectors; with contraction off, no other results */

@@ -92,6 +92,34 @@ jot_dialect_helper(const char *name, size_t n)
     return NULL;
 }
 
+/* What gcc and clang know in one instruction where `where` is defined: the result is the body's, of
+ * mad the one that has one rounding. */
+typedef struct { const char *name, *where, *call; } Builtin;
+#define BUILTINS_ROUND "defined __SSE4_1__ || defined __aarch64__"
+static const Builtin builtins[] = {
+    { "jotm_madf", "defined __FP_FAST_FMAF", "__builtin_fmaf(x, y, z)" },
+    { "jotm_mad", "defined __FP_FAST_FMA", "__builtin_fma(x, y, z)" },
+    { "jotm_sqrtf", "defined __SSE2__ || defined __aarch64__", "__builtin_sqrtf(x)" },
+    { "jotm_sqrt", "defined __SSE2__ || defined __aarch64__", "__builtin_sqrt(x)" },
+    { "jotm_rintf", BUILTINS_ROUND, "__builtin_rintf(x)" },
+    { "jotm_rint", BUILTINS_ROUND, "__builtin_rint(x)" },
+    { "jotm_floorf", BUILTINS_ROUND, "__builtin_floorf(x)" },
+    { "jotm_floor", BUILTINS_ROUND, "__builtin_floor(x)" },
+    { "jotm_ceilf", BUILTINS_ROUND, "__builtin_ceilf(x)" },
+    { "jotm_ceil", BUILTINS_ROUND, "__builtin_ceil(x)" },
+    { "jotm_truncf", BUILTINS_ROUND, "__builtin_truncf(x)" },
+    { "jotm_trunc", BUILTINS_ROUND, "__builtin_trunc(x)" },
+};
+
+static const Builtin *
+builtin_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
+        if (jot_str_eq(builtins[i].name, name))
+            return &builtins[i];
+    return NULL;
+}
+
 /* ---- the functions that a text names ---- */
 
 #define NEEDED 512
@@ -271,8 +299,14 @@ need(Prelude *p, const char *name, size_t n, int depth)
     if (fn) {
         need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
         need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
-        jot_text_f(p->out, "%s%s\n%s%s\n%s\n", p->d->device ? p->d->device->function : "static ",
-                   fn->ret, fn->name, fn->params, fn->body);
+        const Builtin *known = p->d->device ? NULL : builtin_find(fn->name);
+        jot_text_f(p->out, "%s%s\n%s%s\n",
+                   p->d->device ? p->d->device->function : "static inline ", fn->ret, fn->name,
+                   fn->params);
+        if (known)
+            jot_text_f(p->out, "#if defined __GNUC__ && (%s)\n{\n    return %s;\n}\n#else\n",
+                       known->where, known->call);
+        jot_text_f(p->out, "%s\n%s", fn->body, known ? "#endif\n" : "");
     } else if (text) {
         jot_text_f(p->out, "%s%s", p->d->device ? p->d->device->function : "static ", text);
     } else if (p->d->device ? !need_device(p, name, n, depth) : !need_vector(p, name, n)) {
