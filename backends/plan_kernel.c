@@ -559,16 +559,9 @@ kernel_before(Make *m, uint32_t group)
     for (i = 0; ok && i < m->reads.n; i++)
         if (m->reads.v[i].group == group)
             ok = jot_plan_pack(m, &m->copies.v[m->reads.v[i].copy]);
-    for (i = g->first; ok && i < g->first + g->n; i++) {
-        const Layout *l = m->layout[m->fusion->member[i]];
-        int d;
-
-        for (d = 0; l && d < l->rank; d++)
-            if (l->halo_lo[d] || l->halo_hi[d]) {
-                ok = jot_plan_border(m, m->fusion->member[i]);
-                break;
-            }
-    }
+    for (i = g->first; ok && i < g->first + g->n; i++)
+        if (m->layout[m->fusion->member[i]])
+            ok = jot_plan_border(m, m->fusion->member[i]);
     return ok;
 }
 

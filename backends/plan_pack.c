@@ -1,13 +1,13 @@
 /* backends/plan_pack.c - the plan's own kernels: a variable copied into another layout, and the
  * halo of a temporary.
  *
- *     pack      for n h w c   copy[n][h][w][c] = x[n][c][h-1][w-1], or 0 outside of x
- *     border    for n s w c   t[n][s < 1 ? s : 56 + s][w][c] = 0           rows above and below
- *               for n h s c   t[n][h][s < 1 ? s : 56 + s][c] = 0           columns left and right
+ *     pack      for n c h w   copy[n][h + 1][w + 1][c] = x[n][c][h][w]
+ *     border    for n s w c   copy[n][s < 1 ? s : 56 + s][w][c] = 0        rows above and below
+ *               for n h s c   copy[n][h][s < 1 ? s : 56 + s][c] = 0        columns left and right
  *
- * To both a layout with a halo is a plain array of the extents with halo and padding: the same
- * memory, positions counted from its corner. So both are kernels like any other, scheduled, shared
- * and shared out among threads as those are.
+ * To a border the layout is a plain array of the extents with halo and padding: the same memory,
+ * positions counted from its corner. So both are kernels like any other, scheduled, shared and
+ * shared out among threads as those are; and neither has a condition inside.
  *
  * Read before: backends/plan_layout.h. After: backends/plan_kernel.c. */
 #include "backends/plan_layout.h"
@@ -55,44 +55,24 @@ pack_space(const Kernel *k, int64_t *ext)
     return space;
 }
 
-/* Element `at` of the view as a load of x: the value of the halo where it is none of x's. */
-static uint32_t
-pack_load(Kernel *k, uint32_t x, const Layout *l, const Ix *at)
-{
-    Ix index[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
-    int64_t ext[KERNEL_AXES], one;
-    Space space = pack_space(k, ext);
-    int d, n = 0;
-
-    for (d = 0; d < l->rank; d++) {
-        index[d] = jot_ix_sub(k->ix, at[d], jot_ix_const(k->ix, l->halo_lo[d]));
-        cond[n] = jot_ix_ge0(k->ix, index[d], &space);
-        n += !jot_ix_is_const(k->ix, cond[n], &one);
-        cond[n] = jot_ix_lt(k->ix, index[d], jot_ix_const(k->ix, l->ext[d]), &space);
-        n += !jot_ix_is_const(k->ix, cond[n], &one);
-    }
-    return jot_v_load(k, x, index, n, cond, l->halo_value);
-}
-
 static bool
 pack_build(Kernel *k, jot_DType dtype, const Layout *from, const Layout *to)
 {
-    Layout view;
-    int64_t ext[JOT_MAX_RANK];
     Ix at[JOT_MAX_RANK];
     uint32_t x, y, v;
+    jot_Scalar none;
     int d;
 
-    if (!pack_view(to, &view, ext))
-        return false;
+    none.u = 0;
     for (d = 0; d < to->rank; d++)
-        at[d] = pack_axis(k, "i", d, ext[d]);
+        at[d] = pack_axis(k, "i", d, to->ext[d]);
     x = jot_kernel_buf(k, "x0", dtype, BUF_INPUT, to->rank, to->ext);
-    y = jot_kernel_buf(k, "y1", dtype, BUF_OUTPUT, to->rank, ext);
+    y = jot_kernel_buf(k, "y1", dtype, BUF_OUTPUT, to->rank, to->ext);
     if (from)
         jot_kernel_layout(k, x, from);
-    jot_kernel_layout(k, y, &view);
-    v = pack_load(k, x, to, at);
+    jot_kernel_layout(k, y, to);
+    k->bufs.v[y].bordered = true;
+    v = jot_v_load(k, x, at, 0, NULL, none);
     return jot_kernel_store(k, y, at, v, EW_NONE, 0, NULL) >= 0;
 }
 
@@ -178,6 +158,25 @@ pack_var(Make *m, PlanCopied *copy, const Node *node)
     return v->key || jot_fail_memory(m->ctx, "plan");
 }
 
+/* The step that writes the halo of a variable, if it has one. */
+static bool
+pack_border(Make *m, uint32_t var, const Layout *l, uint32_t copy)
+{
+    jot_DType dtype = (jot_DType)jot_node(m->ctx, m->s->list.v[m->plan->vars.v[var].pos])->dtype;
+    Kernel k;
+    bool ok, halo = false;
+    int d;
+
+    for (d = 0; d < l->rank; d++)
+        halo |= l->halo_lo[d] || l->halo_hi[d];
+    if (!halo)
+        return true;
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix) && border_build(&k, dtype, l);
+    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, copy, &var, 1) : pack_fail(m);
+    jot_kernel_close(&k);
+    return ok;
+}
+
 JOT_FN bool
 jot_plan_pack(Make *m, PlanCopied *copy)
 {
@@ -196,6 +195,8 @@ jot_plan_pack(Make *m, PlanCopied *copy)
     if (!jot_plan_var(m, copy->pos, &var[0]) || !pack_var(m, copy, node))
         return false;
     var[1] = copy->var - 1;
+    if (!copy->tiles && !pack_border(m, var[1], copy->layout, copy->kept ? copy->var : 0))
+        return false;
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
       && (copy->tiles ? jot_winograd_taps(copy->tiles, m->layout[copy->pos], &k)
                       : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout));
@@ -230,16 +231,8 @@ jot_plan_unpack(Make *m, const PlanCopied *copy)
 JOT_FN bool
 jot_plan_border(Make *m, uint32_t pos)
 {
-    const Node *node = jot_node(m->ctx, m->s->list.v[pos]);
     uint32_t var;
-    Kernel k;
-    bool ok;
 
-    if (!jot_plan_var(m, pos, &var))
-        return false;
-    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
-      && border_build(&k, (jot_DType)node->dtype, m->layout[pos]);
-    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, 0, &var, 1) : pack_fail(m);
-    jot_kernel_close(&k);
-    return ok;
+    return jot_plan_var(m, pos, &var)
+        && pack_border(m, var, m->layout[pos], 0);
 }

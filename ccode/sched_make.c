@@ -237,8 +237,8 @@ make_stages(Maker *m)
 {
     const Kernel *k = m->s->k;
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
-    int nests, top = find_levels(m, &nests);
-    if (used && jot_sched_kept(k, m->level, m->nest, m->kept)) {
+    int inner = m->n ? m->list[m->n - 1].axis : -1, nests, top = find_levels(m, &nests);
+    if (used && jot_sched_kept(k, m->level, m->nest, inner, m->kept)) {
         mark_used(k, used);
         for (int nest = 0; nest <= nests; nest++)
             for (int level = 0; level <= top; level++)

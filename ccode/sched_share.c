@@ -8,15 +8,22 @@
  * Reductions of level L run in pass L, stores of level L in the next one, where L counts the
  * reductions below. A value that several passes need is computed in each, unless its operators cost
  * more than a store and a load: then it is a stage of its own in the first of these passes, and
- * what lies below it is not needed later. Values that depend on fewer axes than what reads them are
- * left alone: they stand outside of the inner loops anyway; so are those that two nests need, for
- * these share no loops, and a place for all of a value is memory, not cache.
+ * what lies below it is not needed later. Left alone are those that two nests need, for these share
+ * no loops, and a place for all of a value is memory, not cache.
+ *
+ * Values that depend on fewer axes than what reads them stand outside of the inner loops anyway,
+ * unless they move along the innermost one: the factor of each channel where channels are innermost
+ * is computed for all channels once, before the nest.
  *
  *   requires  levels of a verified kernel     keeps  everything
  * Read before: ccode/sched.h. After: ccode/sched_make.c. */
 #include "ccode/sched.h"
 
-enum { SHARE_DEAR = 12, SHARE_LEAST = 6 }; /* operations of one like exp; worth keeping */
+enum {
+    SHARE_DEAR = 12, /* operations of one like exp */
+    SHARE_LEAST = 6, /* worth keeping */
+    SHARE_AGAIN = 64 /* times that a value of fewer axes would be computed: worth a loop of its own */
+};
 
 typedef struct {
     const Kernel *k;
@@ -24,6 +31,8 @@ typedef struct {
     uint64_t *axes;      /* ... axes of what reads it */
     uint32_t *cost;
     bool *top;           /* something reads it in fewer passes */
+    bool *few;           /* ... at more axes than its own */
+    int inner;           /* the innermost axis, -1: none */
 } Share;
 
 static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
@@ -75,10 +84,28 @@ share_several(uint64_t passes)
     return (passes & (passes - 1)) != 0 && !(passes & share_at);
 }
 
+/* Steps of the loops that compute a value anew for equal points. */
+static double
+share_again(const Share *s, uint32_t i)
+{
+    uint64_t more = s->axes[i] & ~s->k->values.v[i].free;
+    double steps = 1;
+
+    for (uint32_t a = 0; a < s->k->axes.n; a++)
+        if (more >> a & 1)
+            steps *= (double)s->k->axes.v[a].ext;
+    return steps;
+}
+
 static bool
 share_worth(const Share *s, uint32_t i)
 {
     const Value *v = &s->k->values.v[i];
+
+    if (s->few[i] && s->inner >= 0 && (v->free >> s->inner & 1) && v->free != s->axes[i]
+        && v->op == VAL_EW && s->cost[i] >= SHARE_DEAR && !(s->passes[i] & share_at)
+        && share_again(s, i) >= SHARE_AGAIN)
+        return true;
 
     return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->passes[i])
         && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->axes[i];
@@ -107,6 +134,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
             for (kept[i] = 1; !(passes >> kept[i] & 1);)
                 kept[i]++;
             passes = (uint64_t)1 << kept[i];
+            axes = v->free;
         }
         if (v->op == VAL_REDUCE) {
             passes = share_pass(level[i]);
@@ -120,12 +148,15 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
             share_read(s, in, nest[in] == nest[i] ? passes : passes | share_at, axes);
             if (v->op == VAL_REDUCE)
                 s->top[in] = true;
+            if (v->free & ~k->values.v[in].free)
+                s->few[in] = s->top[in] = true;
         }
     }
 }
 
 JOT_FN bool
-jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
+jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, int inner,
+               uint8_t *kept)
 {
     size_t n = k->values.n;
     Share s;
@@ -136,7 +167,9 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint8
     s.axes = jot_mem_new(k->mem, n, sizeof *s.axes);
     s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
     s.top = jot_mem_new(k->mem, n, sizeof *s.top);
-    ok = s.passes && s.axes && s.cost && s.top;
+    s.few = jot_mem_new(k->mem, n, sizeof *s.few);
+    s.inner = inner;
+    ok = s.passes && s.axes && s.cost && s.top && s.few;
     if (ok) {
         share_costs(&s);
         share_values(&s, level, nest, kept);
@@ -145,5 +178,6 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint8
     jot_mem_free(k->mem, s.axes, n * sizeof *s.axes);
     jot_mem_free(k->mem, s.cost, n * sizeof *s.cost);
     jot_mem_free(k->mem, s.top, n * sizeof *s.top);
+    jot_mem_free(k->mem, s.few, n * sizeof *s.few);
     return ok;
 }

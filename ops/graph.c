@@ -456,6 +456,7 @@ jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey)
         return NULL;
     }
     if (copy) {
+        memset(copy->p, 0, nbytes); /* what pads it is computed with, though never stored */
         memcpy(copy->key, key, nkey);
         copy->nkey = nkey;
     }

@@ -209,8 +209,8 @@ JOT_FN void jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf); /* p goes: the device
 JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
 /* The copy of this key; NULL: there is none. */
 JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
-/* A new buffer that can be kept as that copy (its contents unset); it is freed by unref until it is
- * kept, which cannot fail. */
+/* A new buffer, all zeros, that can be kept as that copy; it is freed by unref until it is kept,
+ * which cannot fail. */
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
 JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* it will hold others: copies go */
