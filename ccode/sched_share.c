@@ -22,7 +22,7 @@
 enum {
     SHARE_DEAR = 12, /* operations of one like exp */
     SHARE_LEAST = 6, /* worth keeping */
-    SHARE_AGAIN = 64 /* times that a value of fewer axes would be computed: worth a loop of its own */
+    SHARE_AGAIN = 64 /* times that one of fewer axes would be computed: worth a loop of its own */
 };
 
 typedef struct {
