@@ -294,6 +294,21 @@ JOT_API bool jot_call(jot_Func *f, const void *const *in, void *const *out);
 JOT_API bool jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out);
 JOT_API void jot_func_free(jot_Func *f);
 
+/* The same function as one C99 file that needs no library, not even one of C (a compiler may call
+ * memcpy, memmove, memset):
+ *
+ *     enum { NAME_ARENA = ... };
+ *     void NAME(void *arena, const float *in0, ..., float *out0, ...);
+ *
+ * Parameters and arrays are tables in it, with the values that they have now; updates change the
+ * tables. The caller brings an arena of NAME_ARENA bytes. What it computes is what jot computes
+ * with scalar code. Refused: what jot_compile refuses, and random variables. */
+JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
+                        const char *path);
+typedef void jot_WriteFn(void *user, const char *text, size_t nbytes);
+JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
+                             jot_WriteFn *write, void *user); /* piece by piece */
+
 /* ---- gradients ---------------------------------------------------------------------------- */
 
 /* grads[k] = d y / d wrt[k], where y is a float scalar (one element); plain graph nodes, so they

@@ -17,6 +17,7 @@ typedef struct {
     uint8_t kind;
     uint32_t input;        /* INPUT: number */
     uint32_t slot, gen;    /* STATE: who names its elements */
+    jot_DType dtype;
     NodeId node;           /* the leaf of the graph; CONST: with a reference */
     Buffer view;           /* this call's elements; nobody's buffer */
     Buffer *buf;           /* STATE, CONST: the buffer that has them */

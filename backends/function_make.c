@@ -254,6 +254,7 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
     *number = m->f->leaves.n;
     leaf = jot_vec_push(&ctx->mem, m->f->leaves);
     leaf->node = id;
+    leaf->dtype = (jot_DType)n->dtype;
     leaf->kind = LEAF_CONST;
     for (i = 0; i < m->in.n; i++)
         if (m->in.v[i] == id) {

@@ -60,8 +60,8 @@ module_hold(PlanModule *module, PlanKernel *k, uint32_t at)
 /* ---- text --------------------------------------------------------------------------------- */
 
 /* A kernel's text with its name in place of the placeholder. */
-static void
-compile_write(const PlanKernel *k, Text *out)
+JOT_FN void
+jot_plan_kernel_text(const PlanKernel *k, Text *out)
 {
     const size_t n = sizeof PLAN_NO_NAME - 1;
     size_t from = 0, i;
@@ -123,7 +123,7 @@ jot_plan_recall(Make *m, PlanKernel *k)
     if (!backend->recall || k->tier != TIER_BEST || m->plan->dialect)
         return;
     text.mem = &m->ctx->mem;
-    compile_write(k, &text);
+    jot_plan_kernel_text(k, &text);
     memset(&sym, 0, sizeof sym);
     sym.name = k->name;
     sym.text = text.s;
@@ -182,7 +182,7 @@ compile_bodies(PlanKernel **k, PlanModule *module, Text *body)
     uint32_t i;
 
     for (i = 0; i < module->n; i++) {
-        compile_write(k[i], body);
+        jot_plan_kernel_text(k[i], body);
         jot_text_put(body, "", 1);
     }
     for (i = 0; i < module->n && !body->mem->failed; i++) {

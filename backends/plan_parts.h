@@ -227,6 +227,7 @@ JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
 /* plan_compile.c: from kernels' texts to functions. */
 #define PLAN_NO_NAME "jot_k_0000000000000000" /* what a kernel is called in PlanKernel.text */
 JOT_FN bool jot_plan_compile(Make *m);
+JOT_FN void jot_plan_kernel_text(const PlanKernel *k, Text *out); /* with its name */
 /* Hand what is missing of the best tier to its compiler. */
 JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan);
 /* A fresh kernel that is on disk gets its function. */

@@ -1,0 +1,55 @@
+/* io/export.c - jot_export: the text of backends/export.c into a file.
+ *
+ * Written beside its place and renamed, so that a file of that name is whole.
+ *
+ * Read before: backends/export.c. */
+#include "backends/host.h"
+#ifndef JOT_NO_HOST
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct { FILE *file; bool bad; } ExportFile;
+
+static void
+export_piece(void *user, const char *text, size_t nbytes)
+{
+    ExportFile *out = user;
+
+    if (fwrite(text, 1, nbytes, out->file) != nbytes)
+        out->bad = true;
+}
+
+static bool
+export_io(jot_Ctx *ctx, const char *path, const char *beside)
+{
+    jot_fail(ctx, JOT_EIO, "export: %s: %s", path, strerror(errno));
+    if (beside)
+        remove(beside);
+    return false;
+}
+
+bool
+jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs, const char *path)
+{
+    char beside[4096];
+    ExportFile out = {NULL, false};
+
+    if (!ctx || ctx->status)
+        return false;
+    if (!path || snprintf(beside, sizeof beside, "%s.part", path) >= (int)sizeof beside)
+        return jot_fail(ctx, JOT_EUSE, "export: the path is %s", path ? "too long" : "NULL");
+    if (!(out.file = fopen(beside, "w")))
+        return export_io(ctx, path, NULL);
+    if (!jot_export_text(ctx, name, inputs, outputs, export_piece, &out)) {
+        fclose(out.file);
+        remove(beside);
+        return false;
+    }
+    if (fclose(out.file) || out.bad || rename(beside, path))
+        return export_io(ctx, path, beside);
+    return true;
+}
+#else
+typedef int jot_export_nothing;
+#endif
