@@ -22,7 +22,7 @@ SRC     = $(CORE) $(HOSTED)
 HDR     = core.h base.h $(wildcard ops/*.h ops/*.def fuse/*.h ccode/*.h ccode/*.def backends/*.h io/*.h)
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
-ZLIB    = $(shell echo 'int main(void){return 0;}' >/tmp/jot_z$$$$.c; $(CC) -include zlib.h /tmp/jot_z$$$$.c -o /dev/null -lz 2>/dev/null && echo -DHAVE_ZLIB -lz; rm -f /tmp/jot_z$$$$.c)
+ZLIB    = $(shell echo 'int main(void){return 0;}' >/tmp/jot_z$$$$.c; $(CC) -include zlib.h /tmp/jot_z$$$$.c -o /tmp/jot_z$$$$ -lz 2>/dev/null && echo -DHAVE_ZLIB -lz; rm -f /tmp/jot_z$$$$.c /tmp/jot_z$$$$)
 TESTS   = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 MODELS  = $(wildcard examples/models/*.c)
 COMMON  = $(wildcard examples/common/*.c)

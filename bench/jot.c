@@ -99,7 +99,8 @@ close_work(void)
 }
 
 /* The floor of a contraction is its arithmetic over the peak measured in this run; that of anything
- * else a plain loop that reads and writes as many bytes, pages warm, timed in this run. */
+ * else a loop by hand with the same reads and writes, pages warm, timed in this run; where there is
+ * none, one that reads and writes as many bytes. */
 static void
 more(FILE *to)
 {
@@ -109,8 +110,9 @@ more(FILE *to)
     jot_Stats s = jot_stats(b.c);
 
     if (last != b.work)
-        floor = flops > 0 ? flops / floor_peak(threads)
-                          : floor_bytes(b.work->read, b.work->write, threads);
+        floor = flops > 0 ? flops / floor_peak(threads) : floor_work(b.work->name, threads);
+    if (last != b.work && floor == 0)
+        floor = floor_bytes(b.work->read, b.work->write, threads);
     last = b.work;
     fprintf(to, ", \"backend\": \"%s\", \"floor\": %.4g, \"flops\": %.4g, \"kernels\": %u, "
             "\"compiled\": %llu, \"peak_nbytes\": %zu", jot_backend(b.c), floor, flops,
