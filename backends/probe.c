@@ -50,7 +50,8 @@ typedef float ProbeRead(const char *p, size_t nbytes);
     { \
         Probe##WIDTH a[10], x = {0}, y = {1e-3f}; \
         float sum = 0; \
-        memset(a, 0, sizeof a); \
+        for (int k = 0; k < 10; k++) /* all different, or one chain would do for all */ \
+            a[k] = x + (float)k; \
         x[0] = 0.99f; \
         for (; steps > 0; steps--) { \
             a[0] = FMA(a[0], x, y); a[1] = FMA(a[1], x, y); a[2] = FMA(a[2], x, y); \
