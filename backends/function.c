@@ -149,11 +149,11 @@ call_ready(jot_Func *f)
     for (i = 0; i < f->updates.n; i++)
         if (!call_fresh(f, &f->updates.v[i]) || !call_copy(f, &f->updates.v[i]))
             return ctx->status ? false : jot_fail_memory(ctx, "call");
-    for (i = 0; f->plan && i < f->roots.n; i++)
+    for (i = 0; !f->graphed && i < f->roots.n; i++)
         if (!f->roots.v[i].buf
             && !(f->roots.v[i].buf = jot_buffer_new(ctx, f->roots.v[i].nbytes)))
             return jot_fail_memory(ctx, "call");
-    return !f->plan || (jot_plan_block(ctx, f->plan, &f->bind) && call_copies(f))
+    return f->graphed || (jot_plan_block(ctx, f->plan, &f->bind) && call_copies(f))
         || jot_fail_memory(ctx, "call");
 }
 
@@ -196,7 +196,7 @@ call_lend(jot_Func *f)
         Node *n = jot_node(f->ctx, f->graph.list.v[i]);
 
         f->data[i] = n->data;
-        n->data = f->leaf[i] ? &f->leaves.v[f->leaf[i] - 1].view : NULL;
+        n->data = f->leaf[i] ? f->leaves.v[f->leaf[i] - 1].buf : NULL;
         n->at = i;
     }
     for (i = 0; i < f->randoms.n; i++) {
@@ -209,7 +209,7 @@ call_lend(jot_Func *f)
 }
 
 static bool
-call_interpret(jot_Func *f)
+call_graph(jot_Func *f)
 {
     jot_Ctx *ctx = f->ctx;
     Buffer **out = jot_mem_new(&ctx->mem, f->roots.n, sizeof *out);
@@ -219,7 +219,8 @@ call_interpret(jot_Func *f)
     if (!ok)
         return jot_fail_memory(ctx, "call");
     call_lend(f);
-    ok = jot_interp_run(ctx, &f->graph.list, f->graph.roots.v, f->graph.roots.n, out);
+    ok = f->plan ? jot_plan_replay_device(ctx, f->plan, &f->graph, out)
+       : jot_interp_run(ctx, &f->graph.list, f->graph.roots.v, f->graph.roots.n, out);
     for (i = 0; i < f->graph.list.n; i++)
         jot_node(ctx, f->graph.list.v[i])->data = f->data[i];
     for (i = 0; i < f->roots.n; i++) {
@@ -237,7 +238,7 @@ call_launch(jot_Func *f)
     bool ok = true;
 
     f->ctx->running = true;
-    if (f->plan) {
+    if (!f->graphed) {
         call_bind(f);
         jot_plan_launch(f->ctx, f->plan, &f->bind);
         for (i = 0; i < f->plan->vars.n; i++)
@@ -245,7 +246,7 @@ call_launch(jot_Func *f)
                 jot_plan_keep_copy(&f->bind, i, f->leaves.v[f->leaf[i]].buf);
         f->ctx->stats.last_kernels = f->plan->steps.n;
     } else {
-        ok = call_interpret(f);
+        ok = call_graph(f);
     }
     f->ctx->running = false;
     f->ctx->stream += ok ? f->draws : 0;
@@ -254,21 +255,46 @@ call_launch(jot_Func *f)
 
 /* ---- commit -------------------------------------------------------------------------------- */
 
-static const Buffer *
-call_result(const jot_Func *f, const FuncFrom *from)
+static Buffer *
+call_result(jot_Func *f, const FuncFrom *from)
 {
-    const FuncRoot *root = &f->roots.v[from->at];
+    FuncRoot *root = &f->roots.v[from->at];
 
-    return !from->computed ? &f->leaves.v[from->at].view : root->to ? root->to : root->buf;
+    if (from->computed)
+        return root->to ? root->to : root->buf;
+    return f->graphed ? f->leaves.v[from->at].buf : &f->leaves.v[from->at].view;
+}
+
+/* Elements of a result on the host. NULL: they could not be had. */
+static const void *
+call_host(jot_Func *f, const FuncFrom *from)
+{
+    return jot_data_host(f->ctx, call_result(f, from), "call");
+}
+
+/* What the updates, and outputs for the caller's memory, ask of the host is there; from here on
+ * nothing fails. */
+static bool
+call_fetch(jot_Func *f, uint32_t noutputs)
+{
+    uint32_t i;
+
+    for (i = 0; i < noutputs; i++)
+        if (!call_host(f, &f->output[i].from))
+            return false;
+    for (i = 0; i < f->updates.n; i++)
+        if (f->updates.v[i].copy && !call_host(f, &f->updates.v[i].from))
+            return false;
+    return true;
 }
 
 static void
 call_take(jot_Func *f, const FuncOutput *output, void *to)
 {
-    const Buffer *from = call_result(f, &output->from);
+    const void *from = call_host(f, &output->from);
 
-    if (from->p != to && output->shape.nbytes)
-        memcpy(to, from->p, output->shape.nbytes);
+    if (from != to && output->shape.nbytes)
+        memcpy(to, from, output->shape.nbytes);
 }
 
 /* The buffer that an update brings, with a reference. */
@@ -281,7 +307,7 @@ call_brings(jot_Func *f, FuncUpdate *u)
     if (u->from.computed)
         buf = f->roots.v[u->from.at].to ? f->roots.v[u->from.at].to : f->roots.v[u->from.at].buf;
     else if (buf)
-        memcpy(buf->p, leaf->view.p, buf->nbytes);
+        memcpy(buf->p, call_host(f, &u->from), buf->nbytes);
     else
         buf = jot_node(f->ctx, leaf->kind == LEAF_STATE ? f->ctx->slots.v[leaf->slot].node
                                                         : leaf->node)->data;
@@ -359,23 +385,58 @@ call_placed(const FuncInput *input, const void *p)
     return view;
 }
 
+/* The caller's elements as the call's. */
+static bool
+call_inputs(jot_Func *f, const void *const *in)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->leaves.n; i++) {
+        FuncLeaf *leaf = &f->leaves.v[i];
+        const FuncInput *input = &f->input[leaf->input];
+
+        if (leaf->kind != LEAF_INPUT)
+            continue;
+        if (!f->graphed) {
+            leaf->view = call_placed(input, in[leaf->input]);
+            continue;
+        }
+        leaf->buf = jot_buffer_new(f->ctx, input->shape.nbytes);
+        if (!leaf->buf)
+            return jot_fail_memory(f->ctx, "call");
+        if (input->shape.nbytes)
+            memcpy(leaf->buf->p, in[leaf->input], input->shape.nbytes);
+    }
+    return true;
+}
+
+static void
+call_inputs_end(jot_Func *f)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->leaves.n; i++)
+        if (f->leaves.v[i].kind == LEAF_INPUT) {
+            jot_buffer_unref(f->ctx, f->leaves.v[i].buf);
+            f->leaves.v[i].buf = NULL;
+        }
+}
+
 bool
 jot_call(jot_Func *f, const void *const *in, void *const *out)
 {
     uint32_t i;
-    bool ok = f && call_given(f, in, out) && call_ready(f);
+    bool ok = f && call_given(f, in, out) && call_ready(f) && call_inputs(f, in) && call_launch(f)
+           && call_fetch(f, f->noutputs);
 
-    for (i = 0; ok && i < f->leaves.n; i++)
-        if (f->leaves.v[i].kind == LEAF_INPUT)
-            f->leaves.v[i].view = call_placed(&f->input[f->leaves.v[i].input],
-                                              in[f->leaves.v[i].input]);
-    ok = ok && call_launch(f);
     for (i = 0; ok && i < f->noutputs; i++)
         call_take(f, &f->output[i], out[i]);
     if (ok)
         call_updates(f);
     else if (f)
         call_drop(f);
+    if (f)
+        call_inputs_end(f);
     return ok;
 }
 
@@ -427,10 +488,50 @@ call_vars_out(jot_Func *f, jot_Var *out)
         out[k] = jot_array(f->ctx, shape->dtype, jot_ints(shape->rank, shape->ext), NULL);
         if (!out[k].slot)
             return false;
-        if (from->computed && f->plan && !f->roots.v[from->at].to)
+        if (from->computed && !f->graphed && !f->roots.v[from->at].to)
             f->roots.v[from->at].to = jot_node(f->ctx, f->ctx->slots.v[out[k].slot].node)->data;
     }
     return true;
+}
+
+static Node *
+call_node(const jot_Func *f, jot_Var v)
+{
+    return jot_node(f->ctx, f->ctx->slots.v[v.slot].node);
+}
+
+static void
+call_vars_bind(jot_Func *f, jot_Vars in)
+{
+    uint32_t k;
+
+    for (k = 0; k < f->leaves.n; k++)
+        if (f->leaves.v[k].kind == LEAF_INPUT) {
+            Buffer *buf = call_node(f, in.v[f->leaves.v[k].input])->data;
+
+            f->leaves.v[k].view = *buf;
+            f->leaves.v[k].buf = buf;
+            buf->refs++;
+        }
+}
+
+/* A new array has its elements already, or a copy of them; where the graph ran, a share. */
+static void
+call_vars_take(jot_Func *f, const jot_Var *out)
+{
+    uint32_t k;
+
+    for (k = 0; k < f->noutputs; k++) {
+        const FuncOutput *output = &f->output[k];
+        Buffer *result = call_result(f, &output->from);
+
+        if (f->graphed) {
+            result->refs++;
+            jot_node_set_data(f->ctx, f->ctx->slots.v[out[k].slot].node, result);
+        } else {
+            call_take(f, output, call_node(f, out[k])->data->p);
+        }
+    }
 }
 
 bool
@@ -439,23 +540,25 @@ jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out)
     uint32_t k;
     bool ok;
 
-    for (k = 0; f && k < f->noutputs; k++)
+    if (!f)
+        return false;
+    for (k = 0; k < f->noutputs; k++)
         out[k] = JOT_POISON(f->ctx);
-    ok = f && !f->ctx->status && call_vars_in(f, in) && call_vars_out(f, out) && call_ready(f);
-    for (k = 0; ok && k < f->leaves.n; k++)
-        if (f->leaves.v[k].kind == LEAF_INPUT)
-            f->leaves.v[k].view =
-                *jot_node(f->ctx, f->ctx->slots.v[in.v[f->leaves.v[k].input].slot].node)->data;
-    ok = ok && call_launch(f);
-    for (k = 0; ok && k < f->noutputs; k++)
-        call_take(f, &f->output[k], jot_node(f->ctx, f->ctx->slots.v[out[k].slot].node)->data->p);
-    if (ok)
+    ok = !f->ctx->status && call_vars_in(f, in) && call_vars_out(f, out) && call_ready(f);
+    if (ok) {
+        call_vars_bind(f, in);
+        ok = call_launch(f) && call_fetch(f, 0);
+    }
+    if (ok) {
+        call_vars_take(f, out);
         call_updates(f);
-    else if (f)
+    } else {
         call_drop(f);
-    for (k = 0; f && k < f->roots.n; k++)
+    }
+    call_inputs_end(f);
+    for (k = 0; k < f->roots.n; k++)
         f->roots.v[k].to = NULL;
-    for (k = 0; f && !ok && k < f->noutputs; k++) {
+    for (k = 0; !ok && k < f->noutputs; k++) {
         if (out[k].slot)
             jot_free(out[k]);
         out[k] = JOT_POISON(f->ctx);

@@ -19,8 +19,8 @@ typedef struct {
     uint32_t slot, gen;    /* STATE: who names its elements */
     jot_DType dtype;
     NodeId node;           /* the leaf of the graph; CONST: with a reference */
-    Buffer view;           /* this call's elements; nobody's buffer */
-    Buffer *buf;           /* STATE, CONST: the buffer that has them */
+    Buffer *buf;           /* this call's elements; of an INPUT only where the graph runs */
+    Buffer view;           /* the same for kernels of this process: nobody's buffer */
 } FuncLeaf;
 
 /* A result is element for element one of the plan's, or a leaf. */
@@ -72,8 +72,10 @@ struct jot_Func {
     uint32_t *leaf;        /* per variable of the plan: number of its leaf */
     uint32_t *random;      /* per scalar of the plan: 1 + number of its random variable */
     PlanBind bind;
-    /* interpreted: the graph, whose roots have a reference; per position 1 + number of the leaf in
-     * `leaf`, and in `data` the node's own elements during a call */
+    /* On the interpreter and on a device the graph runs, with this call's elements. Its roots have a
+     * reference; per position 1 + number of the leaf in `leaf`, and in `data` the node's own
+     * elements during a call. */
+    bool graphed;
     Selection graph;
     Buffer **data;
 };

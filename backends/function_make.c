@@ -372,8 +372,6 @@ make_plan(FuncMake *m, const char *dialect)
 {
     jot_Ctx *ctx = m->ctx;
     jot_Func *f = m->f;
-    void *words;
-    uint32_t i;
 
     f->plan = jot_mem_new(&ctx->mem, 1, sizeof *f->plan);
     if (!f->plan)
@@ -382,10 +380,20 @@ make_plan(FuncMake *m, const char *dialect)
     if (!jot_plan_make(ctx, &m->s, f->plan))
         return false;
     ctx->stats.plans++;
-    words = jot_arena_new(&f->arena, jot_plan_bind_words(f->plan), sizeof(jot_Scalar));
+    return true;
+}
+
+/* Where the variables of a plan that runs in this process come from. */
+static bool
+make_bind(FuncMake *m)
+{
+    jot_Func *f = m->f;
+    void *words = jot_arena_new(&f->arena, jot_plan_bind_words(f->plan), sizeof(jot_Scalar));
+    uint32_t i;
+
     f->leaf = jot_arena_array(&f->arena, uint32_t, f->plan->vars.n);
     if (!words || !f->leaf)
-        return jot_fail_memory(ctx, m->op);
+        return jot_fail_memory(m->ctx, m->op);
     jot_plan_bind_at(&f->bind, f->plan, words);
     for (i = 0; i < f->plan->vars.n; i++)
         if ((f->plan->vars.v[i].kind == VAR_LEAF || f->plan->vars.v[i].kind == VAR_COPY)
@@ -394,7 +402,7 @@ make_plan(FuncMake *m, const char *dialect)
     return make_scalars(m);
 }
 
-/* The interpreter keeps the graph: its roots are held, they hold the rest. */
+/* The graph is kept: its roots are held, they hold the rest. */
 static bool
 make_graph(FuncMake *m)
 {
@@ -411,6 +419,7 @@ make_graph(FuncMake *m)
                 return false;
             f->leaf[i]++;
         }
+    f->graphed = true;
     f->graph = m->s;
     memset(&m->s, 0, sizeof m->s);
     for (i = 0; i < f->graph.roots.n; i++)
@@ -425,13 +434,26 @@ make_memory(FuncMake *m)
     jot_Func *f = m->f;
     uint32_t i;
 
+    if (f->graphed)
+        return true;
     for (i = 0; i < f->ninputs; i++)
         if (!(f->input[i].copy = jot_buffer_new(m->ctx, f->input[i].shape.nbytes)))
             return jot_fail_memory(m->ctx, m->op);
-    for (i = 0; f->plan && i < f->roots.n; i++)
+    for (i = 0; i < f->roots.n; i++)
         if (!(f->roots.v[i].buf = jot_buffer_new(m->ctx, f->roots.v[i].nbytes)))
             return jot_fail_memory(m->ctx, m->op);
-    return !f->plan || jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);
+    return jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);
+}
+
+/* In this process a plan runs by itself; a device's asks the graph, as the interpreter does. */
+static bool
+make_runnable(FuncMake *m, const char *dialect)
+{
+    const Backend *backend = m->ctx->backend;
+
+    if ((dialect || backend->compile) && !make_plan(m, dialect))
+        return false;
+    return m->f->plan && (dialect || !backend->device) ? make_bind(m) : make_graph(m);
 }
 
 static bool
@@ -451,7 +473,7 @@ make_all(FuncMake *m, jot_Vars inputs, jot_Vars outputs, const char *dialect)
     for (i = 0; ok && i < m->value.n; i++)
         ok = make_push(m, &m->s.wanted, m->value.v[i]);
     ok = ok && jot_plan_select(m->ctx, &m->s) && make_results(m) && make_randoms(m)
-      && (dialect || m->ctx->backend->compile ? make_plan(m, dialect) : make_graph(m));
+      && make_runnable(m, dialect);
     make_show(m);
     return ok && (dialect || make_memory(m));
 }
