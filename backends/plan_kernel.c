@@ -191,7 +191,7 @@ kernel_contract(const Make *m, Kernel *k, PlanTier tier, Sched *s)
     const Target *t = &m->ctx->target;
     Contract c;
 
-    if (!jot_contract_only(k, &c))
+    if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
         return false;
     if (jot_contract_sched(s, k, &c, t,
                            tier == TIER_QUICK ? 1 : jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
@@ -205,8 +205,7 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
                 Sched *s, Text *why)
 {
     const jot_Config *c = &m->ctx->config;
-    int order[KERNEL_AXES], lanes = kernel_lanes(m, tier);
-    int n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
+    int order[KERNEL_AXES], n, lanes = kernel_lanes(m, tier);
 
     if (own) { /* U stays in panels of the best tier's */
         Winograd w = *own->w;
@@ -214,8 +213,9 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
         return own->make(s, k, &w, why);
     }
-    if (plain && kernel_contract(m, k, tier, s))
+    if (plain && !m->dialect->device && kernel_contract(m, k, tier, s))
         return true;
+    n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
     if (!plain)
         return jot_sched_random(s, k, lanes ? lanes : 1,
                                 jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));

@@ -247,7 +247,7 @@ uses_group(Make *m, Uses *uses, uint32_t group)
     memset(&w, 0, sizeof w);
     graph.list = &m->s->list;
     graph.fusion = m->fusion;
-    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
+    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args) && jot_contract_classes(&k);
     w.m = m;
     w.uses = uses;
     w.k = &k;

@@ -23,6 +23,9 @@ typedef struct {
     uint64_t batch, m, n, k;    /* kernel axes, of extent 1 too */
 } Contract;
 
+/* Axes that are divided, as by a stride, become two, so that sums of products over them are seen to
+ * be contractions (ccode/contract_class.c). False: out of memory. */
+JOT_FN bool jot_contract_classes(Kernel *k);
 /* Is `value` a contraction? Its operand with the windows becomes a: the other's axis n goes in
  * vectors wherever layouts are free. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);

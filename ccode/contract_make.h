@@ -27,7 +27,8 @@ typedef struct {
 
 JOT_FN Space jot_contract_space(const Kernel *k, int64_t *ext); /* of the kernel's axes */
 JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);
-JOT_FN bool jot_contract_plain(const Kernel *k, uint32_t value); /* a load as it lies in memory */
+JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
+JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load as it lies */
 JOT_FN bool jot_contract_unit(const ContractMake *m, uint32_t value, int axis);
 JOT_FN bool jot_contract_stores_unit(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_extent(const ContractMake *m, uint64_t axes);

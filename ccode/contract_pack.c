@@ -30,14 +30,15 @@ typedef struct {
 
 /* Conditions are bounds of dimensions and nothing else. */
 static bool
-only_bounds(const Kernel *k, const Value *load)
+only_bounds(const ContractMake *m, const Value *load)
 {
+    const Kernel *k = m->k;
     int64_t ext[KERNEL_AXES];
     Space space = jot_contract_space(k, ext);
     for (int i = 0; i < load->ncond; i++) {
-        Ix cond = jot_contract_cond(k, k->ixs.v[load->at + load->nidx + (uint32_t)i]);
+        Ix own = k->ixs.v[load->at + load->nidx + (uint32_t)i], cond = jot_contract_cond(k, own);
         int64_t known;
-        bool found = jot_ix_is_const(k->ix, cond, &known) && known;
+        bool found = jot_contract_left_out(m, own) || (jot_ix_is_const(k->ix, cond, &known) && known);
         for (int d = 0; d < load->nidx && !found; d++) {
             Ix ix = k->ixs.v[load->at + (uint32_t)d];
             Ix end = jot_ix_const(k->ix, k->bufs.v[load->buf].ext[d]);
@@ -74,7 +75,6 @@ tile_dim(const ContractMake *m, const Value *load, int d, Tile *t)
     int64_t ext[KERNEL_AXES], lo, hi, size = k->bufs.v[load->buf].ext[d];
     Space space = jot_contract_space(k, ext);
     int axis = single_axis(k->ix, ix, axes);
-    t->outside |= jot_ix_axes(k->ix, ix) & still;
     if (!jot_ix_range(k->ix, ix, &space, &lo, &hi))
         return false;
     if (!axes || (axis >= 0 && (m->outer >> axis & 1) && lo >= 0 && hi < size)) {
@@ -88,7 +88,7 @@ tile_dim(const ContractMake *m, const Value *load, int d, Tile *t)
         t->lo[t->n] = lo < 0 ? -lo : 0;
         t->hi[t->n] = hi >= size ? hi - size + 1 : 0;
     }
-    if (t->lo[t->n] + t->hi[t->n] > size + 64 || (t->axis[t->n] < 0 && (still & jot_ix_axes(k->ix, ix))))
+    if (t->lo[t->n] + t->hi[t->n] > size + 64)
         return false;
     t->nelem *= t->ext[t->n] + t->lo[t->n] + t->hi[t->n];
     t->n++;
@@ -102,19 +102,15 @@ find_tile(const ContractMake *m, uint32_t value, Tile *t)
     const Kernel *k = m->k;
     const Value *v = &k->values.v[value];
     const Layout *l;
-    uint64_t windows = 0;
     memset(t, 0, sizeof *t);
     t->nelem = 1;
-    if (v->op != VAL_LOAD || v->c.u != 0 || !only_bounds(k, v))
+    if (v->op != VAL_LOAD || v->c.u != 0 || !only_bounds(m, v))
         return false;
     l = k->bufs.v[v->buf].layout;
     for (int i = 0; i < l->n; i++)
         if (l->part[i].step == 1 && !tile_dim(m, v, l->part[i].dim, t))
             return false;
-    for (int i = 0; i < t->n; i++)
-        if (t->axis[i] < 0)
-            windows |= jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)t->dim[i]]);
-    return t->n > 0 && !(windows & t->outside);
+    return t->n > 0;
 }
 
 /* ---- loops and places --------------------------------------------------------------------- */
@@ -143,7 +139,7 @@ left_in(const ContractMake *m, int n, int axis)
     return left;
 }
 
-typedef struct { Ix ix[JOT_MAX_RANK]; int64_t ext[JOT_MAX_RANK]; int n; } Dims; /* n: -1: too many */
+typedef struct { Ix ix[JOT_MAX_RANK]; int64_t ext[JOT_MAX_RANK]; int n; } Dims; /* n -1: too many */
 
 static void
 dim(Dims *d, Ix at, int64_t ext)
@@ -217,14 +213,33 @@ loop_lanes(const ContractMake *m, SLoop *list, int *n, int axis, int64_t left)
     loop(list, n, axis, 1, LOOP_VECTOR);
 }
 
+/* Axes of extent 1 that the value moves with have their loops, too. */
+static int
+loop_ones(const ContractMake *m, uint32_t value, int n0, const SLoop *loops, int nloops, SLoop *out)
+{
+    uint64_t free = m->k->values.v[value].free, seen = 0;
+    int n = 0;
+    for (int i = 0; i < nloops; i++)
+        seen |= jot_contract_parts(m, loops[i].axis);
+    for (int i = 0; i < n0; i++)
+        seen |= jot_contract_parts(m, m->nest[i].axis);
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if (((free & ~seen) >> x & 1) && m->k->axes.v[x].ext == 1)
+            loop(out, &n, x, 1, LOOP_SERIAL);
+    for (int i = 0; i < nloops && n < STAGE_LOOPS; i++)
+        out[n++] = loops[i];
+    return n;
+}
+
 /* A stage that computes a value into a buffer of its own. */
 static bool
 add_pack(ContractMake *m, uint32_t value, int n, const SLoop *loops, int nloops, const char *name,
          BufRole role, const Dims *d)
 {
-    Stage *st = d->n < 0 ? NULL : new_stage(m, false, value, n, loops, nloops);
-    Place p = {0};
-    if (!st)
+    SLoop all[STAGE_LOOPS];
+    int nall = loop_ones(m, value, n, loops, nloops, all);
+    Place p;
+    if (d->n < 0 || n + nall > STAGE_LOOPS || !new_stage(m, false, value, n, all, nall))
         return false;
     p = new_place(m, name, m->k->values.v[value].dtype, role, d);
     m->s->stages.v[m->s->stages.n - 1].res = p;
@@ -443,10 +458,10 @@ plan_packs(ContractMake *m, ContractPlan *p)
     const Kernel *k = m->k;
     int64_t l1 = m->target->cache_nbytes[LEVEL_L1];
     bool unit = jot_contract_unit(m, m->c.b, m->unit);
-    bool plain = unit && jot_contract_plain(k, m->c.b);
+    bool plain = unit && jot_contract_plain(m, m->c.b);
     bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / 2;
     bool once;
-    p->a = jot_contract_plain(k, m->c.a) ? PACK_NONE : PACK_PANEL;
+    p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
     if (p->a && find_tile(m, m->c.a, &p->tile))
         p->a = PACK_TILE;
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer

@@ -77,6 +77,17 @@ jot_contract_cond(const Kernel *k, Ix cond)
     return jot_ix_subst(k->ix, cond, 0, NULL, NULL, &space);
 }
 
+/* The sum leaves out the points where the condition does not hold. */
+JOT_FN bool
+jot_contract_left_out(const ContractMake *m, Ix cond)
+{
+    const Value *v = &m->k->values.v[m->c.reduce];
+    for (int i = 0; i < v->ncond; i++)
+        if (m->k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond)
+            return true;
+    return false;
+}
+
 /* A bound that holds anyway, or that the buffer's own halo makes good. */
 static bool
 halo_holds(const Kernel *k, const Value *load, Ix cond)
@@ -99,12 +110,15 @@ halo_holds(const Kernel *k, const Value *load, Ix cond)
 }
 
 JOT_FN bool
-jot_contract_plain(const Kernel *k, uint32_t value)
+jot_contract_plain(const ContractMake *m, uint32_t value)
 {
+    const Kernel *k = m->k;
     const Value *v = &k->values.v[value];
     bool plain = v->op == VAL_LOAD && k->bufs.v[v->buf].dtype == v->dtype;
-    for (int i = 0; plain && i < v->ncond; i++)
-        plain = halo_holds(k, v, k->ixs.v[v->at + v->nidx + (uint32_t)i]);
+    for (int i = 0; plain && i < v->ncond; i++) {
+        Ix cond = k->ixs.v[v->at + v->nidx + (uint32_t)i];
+        plain = jot_contract_left_out(m, cond) || halo_holds(k, v, cond);
+    }
     return plain;
 }
 
@@ -207,7 +221,7 @@ choice_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
     double elems = (double)jot_contract_extent(m, k->values.v[b].free);
     double used = (double)ext / (double)((ext + m->lanes - 1) / m->lanes) / V;
     double price = points / (2 * V) / used;
-    bool unit = jot_contract_unit(m, b, v) && jot_contract_plain(k, b);
+    bool unit = jot_contract_unit(m, b, v) && jot_contract_plain(m, b);
     if (!jot_contract_stores_unit(m, v))
         price += out;
     if (!unit)
@@ -386,7 +400,7 @@ choose_axes(ContractMake *m)
     m->r = choose_rows(m);
     if (m->r < 0)
         return false;
-    if (jot_contract_plain(m->k, m->c.a))
+    if (jot_contract_plain(m, m->c.a))
         m->r = fuse_chain(m, m->c.m, m->r, "mr");
     m->raxes = jot_contract_parts(m, m->r);
     rest = m->c.n & ~m->vaxes;

@@ -444,6 +444,19 @@ jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp ac
     return (int)k->stores.n - 1;
 }
 
+JOT_FN void
+jot_kernel_refresh(Kernel *k)
+{
+    for (uint32_t i = 1; i < k->values.n; i++)
+        k->values.v[i].free = free_axes(k, &k->values.v[i]);
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        KStore *s = &k->stores.v[i];
+        s->free = s->acc ? ((uint64_t)1 << k->axes.n) - 1 : k->values.v[s->value].free;
+        for (int j = 0; j < s->nidx + s->ncond; j++)
+            s->free |= jot_ix_axes(k->ix, k->ixs.v[s->at + (uint32_t)j]);
+    }
+}
+
 /* ---- identities ---- */
 
 static int64_t

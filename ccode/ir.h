@@ -176,6 +176,9 @@ JOT_FN int jot_kernel_scalar(Kernel *k, const char *name, jot_DType dtype);
 /* Index expressions of this kernel that load @e<slot> read this buffer. */
 JOT_FN void jot_kernel_slot(Kernel *k, int slot, uint32_t buf);
 
+/* The axes that values and stores depend on, after index expressions were exchanged. */
+JOT_FN void jot_kernel_refresh(Kernel *k);
+
 /* Builders of values. Equal records are shared. idx: one Ix per dimension of the buffer. */
 JOT_FN uint32_t jot_v_load(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond,
                            jot_Scalar outside);

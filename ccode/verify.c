@@ -307,7 +307,7 @@ place_reached(const Sched *s, const Stage *st, int share)
     for (int d = 0; d < s->k->bufs.v[p->buf].rank; d++)
         missing &= ~jot_sched_axes(s, jot_ix_axes(s->k->ix, s->ixs.v[p->at + (uint32_t)d]));
     for (int i = share < st->nat ? share : st->nat; i < st->n; i++)
-        if (missing >> st->loop[i].axis & 1)
+        if ((missing >> st->loop[i].axis & 1) && jot_axis_ext(s, st->loop[i].axis) > 1)
             return false;
     return true;
 }

@@ -69,11 +69,236 @@ test_find(void)
     finds_none(&c, "two products");
 }
 
+/* ---- schedules ---------------------------------------------------------------------------- */
+
+typedef struct { int vector_nbytes, vectors, lanes, cc; const char *dialect; } Machine;
+static const Machine machines[] = {
+    { 64, 32, 16, GCC_NATIVE, "gnu" }, { 32, 16, 8, GCC_NATIVE, "gnu" }, { 16, 16, 4, GCC, "gnu" },
+    { 16, 16, 4, GCC, "c" }, { 0, 0, 1, GCC, "c" }, { 64, 32, 16, CLANG_NATIVE, "gnu" }
+};
+enum { MACHINES = sizeof machines / sizeof *machines };
+
+static Target
+target_of(const Machine *m, int64_t l2)
+{
+    Target t;
+    jot_target_default(&t);
+    t.vector_nbytes = m->vector_nbytes;
+    t.vectors = m->vectors;
+    t.cores = 2;
+    t.cache_nbytes[LEVEL_L1] = l2 / 8;
+    t.cache_nbytes[LEVEL_L2] = l2;
+    return t;
+}
+
+/* Schedule and run; l2: of the machine, small ones bring blocks of k. *text: the schedule. */
+static void
+runs(IrCase *c, const Machine *m, int64_t l2, Text *text, const char *what)
+{
+    Target target = target_of(m, l2);
+    Contract found;
+    Sched s;
+    Text why = {0};
+    bool ok = jot_contract_classes(&c->k) && jot_contract_only(&c->k, &found);
+    CHECK(ok, "%s: is not seen to be a contraction", what);
+    if (!ok)
+        return;
+    why.mem = &ir_mem;
+    ok = jot_contract_sched(&s, &c->k, &found, &target, m->lanes);
+    if (!ok)
+        jot_sched_verify(&s, &why);
+    CHECK(ok, "%s: no schedule for %d lanes: %s", what, m->lanes, why.s ? why.s : "");
+    if (!ok && getenv("IR_SHOW")) {
+        jot_ir_print(&c->k, &why);
+        jot_sched_print(&s, &why);
+        printf("%s\n", why.s);
+    }
+    jot_text_free(&why);
+    if (text)
+        jot_sched_print(&s, text);
+    if (ok)
+        ir_check(c, &s, m->dialect, m->cc, what);
+    jot_sched_close(&s);
+}
+
+/* y[z, i, j] = 1.5 * sum over k of a * b + i's bias, at least 0: a, b transposed or not */
+static void
+make_product(IrCase *c, int64_t z, int64_t n, int64_t m, int64_t k, bool ta, bool tb, bool after)
+{
+    int64_t ext[4];
+    uint32_t a, b, r, y, v;
+    ext[0] = z, ext[1] = n, ext[2] = m, ext[3] = k;
+    ir_start(c);
+    ir_axes(c, "zijk", ext);
+    a = IN("a", 3, z, ta ? k : n, ta ? n : k, 0);
+    b = IN("b", 3, z, tb ? m : k, tb ? k : m, 0);
+    r = IN("r", 1, n, 0, 0, 0);
+    y = OUT("y", 3, z, n, m, 0);
+    v = ir_sum(c, EW_ADD, BIT(3),
+               ir_ew(c, EW_MUL, ir_load(c, a, AX(0), ta ? AX(3) : AX(1), ta ? AX(1) : AX(3), 0),
+                     ir_load(c, b, AX(0), tb ? AX(2) : AX(3), tb ? AX(3) : AX(2), 0)), "acc");
+    if (after)
+        v = ir_ew(c, EW_MAX, ir_ew(c, EW_ADD, v, ir_load(c, r, AX(1), 0, 0, 0)),
+                  jot_v_constf(&c->k, JOT_F32, 0));
+    ir_store(c, y, AX(0), AX(1), AX(2), 0, v);
+    for (int64_t at = 0; at < z * n * m; at++) {
+        int64_t q = at / n / m, i = at / m % n, j = at % m;
+        double sum = 0;
+        for (int64_t x = 0; x < k; x++)
+            sum += c->data[a][q * n * k + (ta ? x * n + i : i * k + x)] *
+                   c->data[b][q * k * m + (tb ? j * k + x : x * m + j)];
+        c->data[y][at] = after ? fmax(0, sum + c->data[r][i]) : sum;
+    }
+}
+
+static void
+test_products(void)
+{
+    static const int64_t shape[][4] = { /* z i j k */
+        { 1, 29, 67, 19 }, { 3, 5, 16, 40 }, { 1, 1, 100, 33 }, { 1, 70, 3, 5 }, { 2, 33, 130, 2 },
+        { 1, 150, 90, 300 }
+    };
+    IrCase c;
+    char what[80];
+    for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
+        for (int t = 0; t < 4; t++) {
+            const int64_t *x = shape[i];
+            make_product(&c, x[0], x[1], x[2], x[3], t & 1, t >> 1, (i + t) % 2);
+            sprintf(what, "product %d%s%s", i, t & 1 ? ", a transposed" : "",
+                    t >> 1 ? ", b transposed" : "");
+            if (x[1] > 1)
+                runs(&c, &machines[(i * 4 + t) % MACHINES], i % 2 ? 16384 : 1 << 20, NULL, what);
+            ir_end(&c);
+        }
+}
+
+typedef struct { int64_t n, g, o, c, h, w, kh, kw, stride, pad, dilation; } Shape;
+
+/* y[n, g, o, h, w] = sum over c p q of x[n, g*c + c, h*stride + p*dilation - pad, ..] * wt[..] */
+static void
+make_grouped(IrCase *k, const Shape *s)
+{
+    int64_t ho = (s->h + 2 * s->pad - s->dilation * (s->kh - 1) - 1) / s->stride + 1;
+    int64_t wo = (s->w + 2 * s->pad - s->dilation * (s->kw - 1) - 1) / s->stride + 1, ext[8];
+    uint32_t x, w, y;
+    IrCase *c = k;
+    ext[0] = s->n, ext[1] = s->g, ext[2] = s->o, ext[3] = ho, ext[4] = wo, ext[5] = s->c;
+    ext[6] = s->kh, ext[7] = s->kw;
+    ir_start(c);
+    ir_axes(c, "ngohwcpq", ext);
+    x = IN("x", 4, s->n, s->g * s->c, s->h, s->w);
+    w = IN("wt", 4, s->g * s->o, s->c, s->kh, s->kw);
+    y = OUT("y", 4, s->n, s->g * s->o, ho, wo);
+    ir_store(c, y, AX(0), IADD(IMUL(AX(1), s->o), AX(2)), AX(3), AX(4),
+             ir_sum(c, EW_ADD, BIT(5) | BIT(6) | BIT(7),
+                    ir_ew(c, EW_MUL,
+                          ir_guarded(c, x, AX(0), IADD(IMUL(AX(1), s->c), AX(5)),
+                                     IADD(IMUL(AX(3), s->stride),
+                                          ISUB(IMUL(AX(6), s->dilation), IC(s->pad))),
+                                     IADD(IMUL(AX(4), s->stride),
+                                          ISUB(IMUL(AX(7), s->dilation), IC(s->pad)))),
+                          ir_load(c, w, IADD(IMUL(AX(1), s->o), AX(2)), AX(5), AX(6), AX(7))),
+                    "acc"));
+    for (int64_t i = 0; i < s->n * s->g * s->o * ho * wo; i++) {
+        int64_t q = i % wo, p = i / wo % ho, oc = i / wo / ho % (s->g * s->o);
+        double sum = 0;
+        for (int64_t t = 0; t < s->c * s->kh * s->kw; t++)
+            sum += at4(c->data[x], c->k.bufs.v[x].ext, i / wo / ho / (s->g * s->o),
+                       oc / s->o * s->c + t / s->kw / s->kh,
+                       p * s->stride + t / s->kw % s->kh * s->dilation - s->pad,
+                       q * s->stride + t % s->kw * s->dilation - s->pad) *
+                   c->data[w][oc * s->c * s->kh * s->kw + t];
+        c->data[y][i] = sum;
+    }
+}
+
+static void
+test_convolutions(void)
+{
+    static const Shape shape[] = { /* n g o c h w kh kw stride pad dilation */
+        { 2, 1, 35, 6, 9, 9, 3, 3, 1, 1, 1 }, { 1, 1, 40, 5, 13, 11, 3, 5, 2, 2, 1 },
+        { 3, 2, 18, 4, 7, 7, 3, 3, 1, 1, 1 }, { 1, 1, 20, 7, 12, 10, 3, 3, 1, 2, 2 },
+        { 2, 1, 33, 9, 6, 6, 1, 1, 1, 0, 1 }, { 1, 1, 3, 8, 16, 18, 3, 3, 1, 1, 1 },
+        { 1, 4, 2, 3, 10, 33, 2, 2, 3, 0, 1 }, { 4, 1, 64, 2, 1, 1, 3, 3, 1, 1, 1 }
+    };
+    IrCase c;
+    char what[80];
+    for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
+        for (int m = 0; m < 2; m++) {
+            make_grouped(&c, &shape[i]);
+            sprintf(what, "convolution %d", i);
+            runs(&c, &machines[(i + 3 * m) % MACHINES], m ? 8192 : 1 << 20, NULL, what);
+            ir_end(&c);
+        }
+}
+
+static void
+test_gradients_of_convolutions(void)
+{
+    IrCase c;
+    for (int m = 0; m < MACHINES; m++) {
+        make_by_weight(&c, 2, 9, 34, 6);
+        runs(&c, &machines[m], m % 2 ? 1 << 20 : 8192, NULL, "by weight");
+        ir_end(&c);
+        make_by_input(&c, 1, 34, 5, 8);
+        runs(&c, &machines[m], m % 2 ? 8192 : 1 << 20, NULL, "by input, stride 2");
+        ir_end(&c);
+        make_by_input(&c, 2, 17, 6, 6 + 4 * (m % 2));
+        runs(&c, &machines[m], 1 << 20, NULL, "by input, stride 2, short");
+        ir_end(&c);
+    }
+}
+
+/* In layouts as the wish says nothing is packed. */
+static void
+test_wishes(void)
+{
+    IrCase c;
+    Text text = {0};
+    Layout layout;
+    Target target = target_of(&machines[0], 1 << 20);
+    Contract found;
+    text.mem = &ir_mem;
+    make_conv(&c, 2, 6, 35, 7, 1, false);
+    CHECK(jot_contract_only(&c.k, &found), "convolution");
+    for (uint32_t b = 1; b <= 3; b++)
+        if (jot_contract_wish(&c.k, &found, &target, b, &layout))
+            jot_kernel_layout(&c.k, b, &layout);
+    runs(&c, &machines[0], 1 << 20, &text, "convolution in its layouts");
+    CHECK(text.s && !strstr(text.s, "res "), "packed: %s", text.s ? text.s : "nothing");
+    jot_text_free(&text);
+    ir_end(&c);
+}
+
+/* What is packed: panels and a tile, never all windows at once. */
+static void
+test_scratch(void)
+{
+    IrCase c;
+    Text text = {0};
+    int64_t most = 0;
+    text.mem = &ir_mem;
+    make_conv(&c, 2, 20, 35, 17, 1, false);
+    runs(&c, &machines[0], 1 << 20, &text, "convolution that packs");
+    for (uint32_t b = 1; b < c.k.bufs.n; b++)
+        if (c.k.bufs.v[b].role == BUF_SCRATCH && c.k.bufs.v[b].layout->nelem > most)
+            most = c.k.bufs.v[b].layout->nelem;
+    CHECK(most > 0 && most <= 20 * 19 * 19, "scratch of %lld elements: %s", (long long)most, text.s);
+    CHECK(strstr(text.s, "res tile"), "no tile: %s", text.s);
+    jot_text_free(&text);
+    ir_end(&c);
+}
+
 int
 main(void)
 {
     ir_open();
     test_find();
+    test_products();
+    test_convolutions();
+    test_gradients_of_convolutions();
+    test_wishes();
+    test_scratch();
     ir_close();
     return DONE();
 }
