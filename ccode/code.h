@@ -62,6 +62,7 @@ typedef struct {
     uint32_t kids, last;        /* blocks */
     uint32_t uses, aux, hnext;
     uint32_t user;              /* where uses is 1: the user */
+    bool apart;                 /* FOR: its steps do not depend on each other (apart.c) */
     bool live;                  /* it has an effect, or a block with one */
     bool in_place;              /* spelled where it is used, not as a variable */
     bool reads;                 /* memory, in place */
@@ -127,6 +128,7 @@ JOT_FN uint32_t jot_walk_ix(IndexWalk *w, Ix ix);
 /* ---- conditions out of loops (guard.c, bounds.c) ---- */
 #define GUARD_CONDS 64
 JOT_FN void jot_code_guard(Code *code);
+JOT_FN void jot_code_apart(Code *code); /* apart.c */
 /* The block inside of which an operand can be read: a loop's for its variable. */
 JOT_FN uint32_t jot_guard_scope(const Code *code, uint32_t n);
 JOT_FN bool jot_guard_inside(const Code *code, uint32_t block, uint32_t around);

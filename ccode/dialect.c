@@ -61,6 +61,16 @@ jot_dialect_find(const char *name)
 static const char typedefs[] =
     "#ifdef __clang__\n"
     "#pragma STDC FP_CONTRACT OFF\n"
+    "#define JOT_APART\n"
+    "#elif defined __GNUC__\n"
+    "#define JOT_APART _Pragma(\"GCC ivdep\")\n"
+    "#else\n"
+    "#define JOT_APART\n"
+    "#endif\n"
+    "#ifdef __GNUC__\n"
+    "#define JOT_INLINE static inline __attribute__((unused))\n"
+    "#else\n"
+    "#define JOT_INLINE static inline\n"
     "#endif\n"
     "typedef signed char jot_i8;\n"
     "typedef unsigned char jot_u8;\n"
@@ -301,7 +311,7 @@ need(Prelude *p, const char *name, size_t n, int depth)
         need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
         const Builtin *known = p->d->device ? NULL : builtin_find(fn->name);
         jot_text_f(p->out, "%s%s\n%s%s\n",
-                   p->d->device ? p->d->device->function : "static inline ", fn->ret, fn->name,
+                   p->d->device ? p->d->device->function : "JOT_INLINE ", fn->ret, fn->name,
                    fn->params);
         if (known)
             jot_text_f(p->out, "#if defined __GNUC__ && (%s)\n{\n    return %s;\n}\n#else\n",

@@ -240,7 +240,7 @@ open_block(Printer *p, uint32_t n)
             jot_print_shared_loop(p, in, name);
             return;
         }
-        jot_text_f(p->out, "for (jot_i64 ");
+        jot_text_f(p->out, in->apart ? "JOT_APART for (jot_i64 " : "for (jot_i64 ");
         jot_print_name(p, name);
         jot_text_f(p->out, in->wide ? " = lo; " : in->narg ? " = " : " = 0; ");
         if (in->narg) {
@@ -530,6 +530,8 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
     bool ok = jot_walk(&code, k, s, t, why);
     if (ok && guard)
         jot_code_guard(&code);
+    if (ok && !d->device)
+        jot_code_apart(&code);
     if (ok) {
         jot_code_count(&code);
         ok = print_code(&code, d, name, out, info);
