@@ -21,7 +21,12 @@
  * Read before: backends/plan_layout.h. After: backends/plan_pack.c, backends/plan_kernel.c. */
 #include "backends/plan_layout.h"
 
-enum { LAYOUT_LINE = 64, LAYOUT_ORDERS = 8, LAYOUT_SWEEPS = 4 };
+enum {
+    LAYOUT_LINE = 64,
+    LAYOUT_BENT = 8, /* bytes that could be moved while / and % are computed */
+    LAYOUT_ORDERS = 8,
+    LAYOUT_SWEEPS = 4
+};
 
 /* An order of dimensions, from the slowest to the fastest. */
 typedef struct { uint8_t n, dim[JOT_MAX_RANK]; } DimOrder;
@@ -148,12 +153,31 @@ use_waste(double moved, size_t size)
     return moved < 1 ? 1 : moved > 8 ? 8 : moved;
 }
 
+/* What / and % in an address cost, at each point of the group: i / 49, i / 7 % 7, i % 7 are a plain
+ * i where the dimensions lie in their order. */
+static double
+price_bent(const LayoutChoice *c, const UseGroup *g, const Use *u)
+{
+    const Node *node = layout_node(c, u->pos);
+    IxPool *p = &c->m->ctx->ix;
+    double stride[JOT_MAX_RANK];
+    Ix at = jot_ix_const(p, 0);
+    int d;
+
+    if (!u->bent)
+        return 0;
+    order_strides(node, &c->var[u->pos].order, stride);
+    for (d = node->rank - 1; d >= 0; d--)
+        at = jot_ix_add(p, at, jot_ix_scale(p, u->index[d], (int64_t)stride[d]));
+    return jot_plan_is_straight(p, at) ? 0 : g->work * LAYOUT_BENT;
+}
+
 /* A group that is no contraction, in the loop order that suits it best. Accesses to what is not
  * settled are left out. */
 static double
 price_plain(const LayoutChoice *c, const UseGroup *g)
 {
-    double price[KERNEL_AXES], moved[KERNEL_AXES], best = -1;
+    double price[KERNEL_AXES], moved[KERNEL_AXES], best = -1, bent = 0;
     uint32_t i, a;
 
     for (a = 0; a < g->naxes; a++)
@@ -165,6 +189,7 @@ price_plain(const LayoutChoice *c, const UseGroup *g)
         if (!c->var[u->pos].settled)
             continue;
         use_strides(c, u, moved, g->naxes);
+        bent += price_bent(c, g, u);
         for (a = 0; a < g->naxes; a++)
             price[a] += u->count * (double)size * use_waste(moved[a], size);
     }
@@ -174,7 +199,7 @@ price_plain(const LayoutChoice *c, const UseGroup *g)
         if (best < 0 || p < best)
             best = p;
     }
-    return best < 0 ? 0 : best;
+    return best < 0 ? bent : best + bent;
 }
 
 /* A contraction: what goes in vectors wants its dimension fastest, what is broadcast any that
@@ -201,7 +226,7 @@ price_product(const LayoutChoice *c, const UseGroup *g)
             if (stride[t->dim] == 1 && node->ext[t->dim] > 1)
                 waste = waste < 1.3 ? waste : node->ext[t->dim] < 4 ? 1.3 : 1;
         }
-        sum += bytes * waste;
+        sum += bytes * waste + price_bent(c, g, u);
     }
     return sum;
 }

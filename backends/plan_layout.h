@@ -29,6 +29,8 @@ typedef struct {
     jot_Scalar value;
     int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK]; /* leaves: by how much, per dimension */
     double count;                 /* elements that it touches */
+    bool bent;                    /* an index has / or %: the address may still be straight */
+    Ix index[JOT_MAX_RANK];
 } Use;
 
 typedef struct {
@@ -47,6 +49,8 @@ typedef struct {
     uint32_t *first, *of;         /* uses of a position: of[first[pos] .. first[pos + 1]) */
 } Uses;
 
+/* A sum of axes times constants. */
+JOT_FN bool jot_plan_is_straight(const IxPool *p, Ix ix);
 /* Build every group but user code's, note its accesses, forget it. */
 JOT_FN bool jot_plan_uses(Make *m, Uses *uses);
 JOT_FN void jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos);

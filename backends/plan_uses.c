@@ -59,6 +59,21 @@ uses_moved(const IxPool *p, Ix ix, int axis)
     return sum < 0 ? -sum : sum;
 }
 
+JOT_FN bool
+jot_plan_is_straight(const IxPool *p, Ix ix)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+
+    t = jot_ix_linear(p, ix, &c, &n, &tmp);
+    for (i = 0; i < n; i++)
+        if (p->recs.v[t[i].atom].op != IX_AXIS)
+            return false;
+    return true;
+}
+
 static void
 uses_terms(UsesWalk *w, Use *u, const Ix *index)
 {
@@ -87,6 +102,8 @@ uses_terms(UsesWalk *w, Use *u, const Ix *index)
             u->count *= (double)w->ext[a];
     }
     u->nterm = w->uses->terms.n - u->term;
+    for (d = 0; d < u->rank; d++)
+        u->bent |= !jot_plan_is_straight(w->k->ix, index[d]);
 }
 
 /* By how much indices can lie outside; false if that is not known. */
@@ -117,6 +134,8 @@ uses_add(UsesWalk *w, uint32_t buf, const Ix *index)
     u->group = w->group;
     u->rank = w->k->bufs.v[buf].rank;
     u->fast = -1;
+    if (u->rank)
+        memcpy(u->index, index, u->rank * sizeof *index);
     uses_terms(w, u, index);
     return u;
 }

@@ -198,6 +198,20 @@ jot_form_add(const IxPool *pool, IxForm *f, Ix ix, int64_t k)
     }
 }
 
+/* Is q the record of x / d? (y / e) / d is the atom y / (e*d). */
+static bool
+ix_is_quotient(const IxPool *pool, const IxRec *q, Ix x, int64_t d)
+{
+    const IxRec *r = &pool->recs.v[x];
+    int64_t by, e;
+
+    if (q->op != IX_DIV || !jot_ix_is_const(pool, q->b, &by))
+        return false;
+    return (q->a == x && by == d)
+        || (r->op == IX_DIV && q->a == r->a && jot_ix_is_const(pool, r->b, &e) && e > 0 && d > 0
+            && jot_mul_ok(e, d, &d) && by == d);
+}
+
 /* k*d*(x / d) + k*(x % d) -> k*x, as long as there is such a pair. */
 static void
 form_recombine(const IxPool *pool, IxForm *f)
@@ -213,7 +227,7 @@ form_recombine(const IxPool *pool, IxForm *f)
         for (j = 0; j < f->n; j++) {
             const IxRec *q = &pool->recs.v[f->t[j].atom];
 
-            if (q->op == IX_DIV && q->a == m->a && q->b == m->b && f->t[j].k == kd) {
+            if (f->t[j].k == kd && ix_is_quotient(pool, q, m->a, d)) {
                 Ix x = m->a, mod = f->t[i].atom, div = f->t[j].atom;
                 int64_t k = f->t[i].k;
 

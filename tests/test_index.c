@@ -210,7 +210,7 @@ test_identities(IxPool *p)
     Ix c4 = jot_ix_const(p, 4), c12 = jot_ix_const(p, 12), c3 = jot_ix_const(p, 3);
     Ix x = jot_ix_add(p, jot_ix_scale(p, i, 4), j);
     Ix flat = jot_ix_add(p, jot_ix_scale(p, jot_ix_add(p, jot_ix_scale(p, i, 4), j), 3), k);
-    Ix d, m;
+    Ix d, d4, m;
 
     is(p, jot_ix_div(p, x, c4, &s), "i0");
     is(p, jot_ix_mod(p, x, c4, &s), "i1");
@@ -220,6 +220,10 @@ test_identities(IxPool *p)
     d = jot_ix_div(p, l, c3, &s);
     m = jot_ix_mod(p, l, c3, &s);
     CHECK(jot_ix_add(p, jot_ix_scale(p, d, 3), m) == l, "x/3*3 + x%%3 is x");
+    d4 = jot_ix_div(p, d, c4, NULL);
+    CHECK(jot_ix_add(p, jot_ix_add(p, jot_ix_scale(p, d4, 12),
+                                   jot_ix_scale(p, jot_ix_mod(p, d, c4, NULL), 3)), m) == l,
+          "x/12*12 + x/3%%4*3 + x%%3 is x: three dimensions flattened");
     CHECK(jot_ix_div(p, d, c4, &s) == jot_ix_div(p, l, c12, &s), "x/3/4 is x/12");
     CHECK(jot_ix_mod(p, jot_ix_mod(p, l, c12, NULL), c4, &s) == jot_ix_mod(p, l, c4, &s),
           "x%%12%%4 is x%%4");
