@@ -23,7 +23,7 @@ typedef struct {
     Text *why;
     uint32_t root;              /* the tree's, or the present phase's */
     uint32_t path[STAGE_LOOPS]; /* loops around the last leaf, outermost first */
-    int n;
+    uint8_t shares[SCHED_STAGES]; /* by stage: how many of them stand around this one, too */
     bool ok;
 } Lower;
 
@@ -167,13 +167,7 @@ lower_add_stage(Lower *w, uint32_t stage)
     const Stage *st = &w->s->stages.v[stage];
     bool reduce = jot_stage_is_reduce(w->s, st);
     uint32_t foreign[STAGE_LOOPS], leaf, top, parent;
-    int share = 0, cap = jot_producers_at(w->s, stage), n;
-    while (share < w->n && share < st->n && share < cap &&
-           jot_loop_eq(&w->t->nodes.v[w->path[share]].loop, &st->loop[share]))
-        share++;
-    for (int more = w->n > share ? w->t->nodes.v[w->path[share]].loop.kind : -1;
-         jot_share_cuts(st, share, more); share--)
-        more = w->t->nodes.v[w->path[share - 1]].loop.kind;
+    int share = w->shares[stage], n;
     leaf = add_node(w, st->store ? TREE_STORE : reduce ? TREE_STEP : TREE_VALUE, stage);
     n = foreign_loops(w, st, share, foreign);
     parent = share ? w->path[share - 1] : w->root;
@@ -182,7 +176,6 @@ lower_add_stage(Lower *w, uint32_t stage)
         if (i > share)
             append(w, w->path[i - 1], w->path[i]);
     }
-    w->n = st->n;
     if (st->n > share)
         append(w, w->path[st->n - 1], leaf);
     top = st->n > share ? w->path[share] : leaf;
@@ -230,7 +223,6 @@ add_phase(Lower *w, uint8_t phase)
 {
     w->root = add_node(w, TREE_PHASE, phase);
     append(w, 1, w->root);
-    w->n = 0;
     add_clears(w, phase);
 }
 
@@ -243,6 +235,7 @@ jot_lower(Tree *t, const Sched *s, Text *why)
     w.t = t;
     w.s = s;
     w.why = why;
+    jot_sched_shares(s, w.shares);
     jot_vec_push(t->mem, t->nodes);
     w.root = add_node(&w, TREE_ROOT, 0);
     if (s->stages.n && s->stages.v[s->stages.n - 1].phase)

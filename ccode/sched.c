@@ -236,17 +236,6 @@ jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max)
 
 #define PRODUCERS 256
 
-JOT_FN int
-jot_producers_at(const Sched *s, uint32_t stage)
-{
-    uint32_t in[PRODUCERS];
-    int n = jot_producers(s, stage, in, PRODUCERS), at = STAGE_LOOPS;
-    for (int i = 0; i < n; i++)
-        if (s->stages.v[in[i]].nat < at)
-            at = s->stages.v[in[i]].nat;
-    return at;
-}
-
 JOT_FN uint64_t
 jot_producer_reduced(const Sched *s, const Stage *st)
 {
@@ -349,6 +338,44 @@ jot_share_cuts(const Stage *st, int share, int more)
     if (kind != LOOP_GRID && kind != LOOP_TEAM)
         return false;
     return more == kind || (share < st->n && st->loop[share].kind == kind);
+}
+
+/* A result lies behind the loops of its stage that do not stand around its place: what reads it may
+ * share those that stand around it, and any loop that was opened later. `open` of the loops around
+ * the last stage were so when the producer ran. */
+static int
+share_most(const Sched *s, uint32_t stage, const int *open)
+{
+    uint32_t in[PRODUCERS];
+    int n = jot_producers(s, stage, in, PRODUCERS), most = STAGE_LOOPS;
+    for (int i = 0; i < n; i++) {
+        int at = s->stages.v[in[i]].nat;
+        bool closed = in[i] < stage && open[in[i]] <= at;
+        if (!closed && at < most)
+            most = at;
+    }
+    return most;
+}
+
+JOT_FN void
+jot_sched_shares(const Sched *s, uint8_t *shares)
+{
+    int open[SCHED_STAGES];
+    for (uint32_t i = 0; i < s->stages.n && i < SCHED_STAGES; i++) {
+        const Stage *st = &s->stages.v[i], *last = i ? st - 1 : NULL;
+        int share = 0, most = share_most(s, i, open);
+        if (last && last->phase != st->phase)
+            last = NULL;
+        while (last && share < last->n && share < st->n && share < most &&
+               jot_loop_eq(&last->loop[share], &st->loop[share]))
+            share++;
+        while (jot_share_cuts(st, share, last && last->n > share ? last->loop[share].kind : -1))
+            share--;
+        for (uint32_t j = 0; j < i; j++)
+            open[j] = open[j] < share ? open[j] : share;
+        open[i] = STAGE_LOOPS;
+        shares[i] = (uint8_t)share;
+    }
 }
 
 JOT_FN bool

@@ -21,7 +21,9 @@ JOT_FN Ix jot_loop_part(const Sched *s, const SLoop *l);
 JOT_FN const Place *jot_stage_place(const Stage *st);             /* in memory; NULL: registers */
 /* Stages whose results this one reads: numbers in out (at most max), the count. */
 JOT_FN int jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max);
-JOT_FN int jot_producers_at(const Sched *s, uint32_t stage);      /* smallest `nat` among them */
+/* How many loops each stage shares with the one before it. */
+#define SCHED_STAGES (KERNEL_VALUES / 8)
+JOT_FN void jot_sched_shares(const Sched *s, uint8_t *shares); /* of SCHED_STAGES */
 JOT_FN uint64_t jot_producer_reduced(const Sched *s, const Stage *st); /* axes they reduce over */
 JOT_FN bool jot_buf_written(const Sched *s, uint32_t buf);        /* by a store or a place */
 JOT_FN bool jot_buf_cleared(const Sched *s, uint32_t buf);

@@ -185,16 +185,14 @@ static void
 place_results(Maker *m)
 {
     Sched *s = m->s;
-    const Stage *last = NULL;
-    int alive[KERNEL_VALUES / 8]; /* smallest sharing since stage i was emitted */
-    int reach[KERNEL_VALUES / 8]; /* ... at the uses of stage i */
+    int alive[SCHED_STAGES]; /* smallest sharing since stage i was emitted */
+    int reach[SCHED_STAGES]; /* ... at the uses of stage i */
+    uint8_t shares[SCHED_STAGES];
     uint32_t in[256];
-    for (uint32_t i = 0; i < s->stages.n && i < KERNEL_VALUES / 8; i++) {
+    jot_sched_shares(s, shares);
+    for (uint32_t i = 0; i < s->stages.n && i < SCHED_STAGES; i++) {
         const Stage *st = &s->stages.v[i];
-        int share = 0, cap = jot_producers_at(s, i), n = jot_producers(s, i, in, 256);
-        while (last && share < last->n && share < st->n && share < cap &&
-               jot_loop_eq(&last->loop[share], &st->loop[share]))
-            share++;
+        int share = shares[i], n = jot_producers(s, i, in, 256);
         for (uint32_t j = 0; j < i; j++)
             alive[j] = alive[j] < share ? alive[j] : share;
         alive[i] = STAGE_LOOPS;
@@ -202,9 +200,8 @@ place_results(Maker *m)
         for (int j = 0; j < n; j++)
             if (alive[in[j]] < reach[in[j]])
                 reach[in[j]] = alive[in[j]];
-        last = st;
     }
-    for (uint32_t i = 0; i < s->stages.n && i < KERNEL_VALUES / 8; i++) {
+    for (uint32_t i = 0; i < s->stages.n && i < SCHED_STAGES; i++) {
         Stage *st = &s->stages.v[i];
         if (st->acc.kind == PLACE_MEM && !st->acc.buf)
             st->acc = scratch_place(m, st->what, held_axes(s, st, reach[i]));

@@ -66,10 +66,13 @@ static bool
 find_nests(Phases *p)
 {
     const Sched *s = p->s;
+    uint8_t shares[SCHED_STAGES];
+    if (s->stages.n > SCHED_STAGES)
+        return false;
+    jot_sched_shares(s, shares);
     for (uint32_t i = 0; i < s->stages.n; i++) {
-        const Stage *st = &s->stages.v[i], *last = i ? st - 1 : NULL;
-        bool inside = last && last->n && st->n && jot_producers_at(s, i) > 0 &&
-            jot_loop_eq(&last->loop[0], &st->loop[0]);
+        const Stage *st = &s->stages.v[i];
+        bool inside = shares[i] > 0;
         double points = stage_points(s, st);
         if (st->phase || st->part || st->combine)
             return false;

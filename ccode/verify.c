@@ -346,23 +346,19 @@ again(const Sched *s, const Stage *st)
 static bool
 sharing_ok(const Sched *s, Text *why)
 {
-    int alive[512];
+    int alive[SCHED_STAGES];
+    uint8_t shares[SCHED_STAGES];
     const Stage *last = NULL;
-    if (s->stages.n > 512)
+    if (s->stages.n > SCHED_STAGES)
         return refuse(why, "too many stages", s->stages.n);
+    jot_sched_shares(s, shares);
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
-        int share = 0, cap = jot_producers_at(s, i);
+        int share = shares[i];
         if (last && last->phase != st->phase) {
             if (last->phase > st->phase || st->phase >= SCHED_PHASES)
                 return refuse(why, "phases are out of order or too many", i);
-            last = NULL;
         }
-        while (last && share < last->n && share < st->n && share < cap &&
-               jot_loop_eq(&last->loop[share], &st->loop[share]))
-            share++;
-        while (jot_share_cuts(st, share, last && last->n > share ? last->loop[share].kind : -1))
-            share--;
         for (int j = share; j < st->n; j++)
             if (st->loop[j].kind != LOOP_WINDOW && !again(s, st) &&
                 !(jot_stage_axes(s, st) >> st->loop[j].axis & 1))
