@@ -111,6 +111,7 @@ make_steps(Make *m)
         ok = jot_plan_step(m, g);
     jot_plan_log(m->ctx, &m->dump);
     ok = ok && jot_plan_order(m->ctx, m->plan) && jot_plan_memory(m->ctx, m->plan)
+      && jot_plan_beside(m->ctx, m->plan)
       && (m->plan->dialect || jot_plan_compile(m));
     if (ok)
         make_dump_plan(m);

@@ -94,6 +94,7 @@ typedef struct {
     PlanLaunch quick;      /* kernel NULL: there was no need */
     KernelCost cost;       /* of what it computes; of user code little is known */
     double seconds;        /* about what it takes one thread: what is worth sharing among several */
+    uint32_t beside;       /* it and the steps after it, so many in all, run at a time; 0: alone */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
     uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
@@ -158,6 +159,8 @@ JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
 /* plan_memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step. */
 JOT_FN size_t jot_plan_bound(const Plan *plan);
 JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
+/* plan_beside.c: which steps run at a time. */
+JOT_FN bool jot_plan_beside(jot_Ctx *ctx, Plan *plan);
 /* A variable once more, in another layout: for groups that read it so. `kept`: with the buffer of
  * the leaf, from run to run; else a temporary. */
 typedef struct {

@@ -167,28 +167,36 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
               share->phase, lo, hi);
 }
 
+/* What a launch of the step works on; false: an earlier run's copy is still good. */
+static bool
+run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, RunShare *share)
+{
+    void **arg = bind->arg + step->arg;
+    uint32_t i;
+
+    if (step->copy && !bind->made[step->copy - 1])
+        return false;
+    for (i = 0; i < step->narg; i++)
+        arg[i] = bind->var[plan->args.v[step->arg + i]];
+    share->fn = jot_tier_launch(step)->kernel->fn;
+    share->arg = arg;
+    share->scalar = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
+    share->scratch = bind->block + plan->scratch;
+    share->scratch_nbytes = plan->scratch_nbytes;
+    return true;
+}
+
 static void
 run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *bind, bool timed)
 {
     Backend *backend = ctx->backend;
     const PlanLaunch *launch = jot_tier_launch(step);
-    const jot_Scalar *given = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
-    void **arg = bind->arg + step->arg;
-    unsigned char *scratch = bind->block + plan->scratch;
     int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : jot_profile_now(ctx);
     RunShare share;
     bool shared;
-    uint32_t i;
 
-    if (step->copy && !bind->made[step->copy - 1])
-        return; /* an earlier run's is still good */
-    for (i = 0; i < step->narg; i++)
-        arg[i] = bind->var[plan->args.v[step->arg + i]];
-    share.fn = launch->kernel->fn;
-    share.arg = arg;
-    share.scalar = given;
-    share.scratch = scratch;
-    share.scratch_nbytes = plan->scratch_nbytes;
+    if (!run_ready(plan, step, bind, &share))
+        return;
     shared = backend->parallel
           && step->seconds * (launch == &step->quick ? RUN_QUICK : 1)
              > RUN_HANDOFFS * ctx->target.handoff;
@@ -206,6 +214,41 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
         jot_profile_launch(ctx, launch->kernel->name, launch->kernel->what, &step->cost, start);
     if (timed)
         jot_plan_timed(ctx, launch->kernel, start);
+}
+
+/* ---- side by side ------------------------------------------------------------------------ */
+
+typedef struct { const Plan *plan; const PlanStep *first; const PlanBind *bind; } RunBeside;
+
+/* Steps lo..hi of the run, each as a whole. */
+static void
+run_beside(void *p, int64_t lo, int64_t hi, int worker)
+{
+    const RunBeside *run = p;
+
+    for (; lo < hi; lo++) {
+        const PlanStep *step = run->first + lo;
+        const PlanLaunch *launch = jot_tier_launch(step);
+        RunShare share;
+
+        if (!run_ready(run->plan, step, run->bind, &share))
+            continue;
+        for (share.phase = 0; share.phase < launch->phases; share.phase++)
+            run_share(&share, 0, launch->count[share.phase], worker);
+    }
+}
+
+static void
+run_together(jot_Ctx *ctx, const Plan *plan, const PlanStep *first, const PlanBind *bind)
+{
+    RunBeside run;
+
+    run.plan = plan;
+    run.first = first;
+    run.bind = bind;
+    ctx->backend->parallel(ctx->backend, first->beside, run_beside, &run);
+    ctx->stats.kernels_run += first->beside;
+    ctx->stats.beside += first->beside;
 }
 
 JOT_FN uint32_t
@@ -238,11 +281,19 @@ JOT_FN void
 jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind)
 {
     bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
+    bool alone = timed || (ctx->profile && ctx->profile->on) || !ctx->backend->parallel;
     uint32_t i;
 
     jot_tier_settle(ctx, plan, true); /* every step can run already: what fails here was to be better */
-    for (i = 0; i < plan->steps.n; i++)
-        run_step(ctx, plan, &plan->steps.v[i], bind, timed);
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        if (step->beside && !alone) {
+            run_together(ctx, plan, step, bind);
+            i += step->beside - 1;
+        } else
+            run_step(ctx, plan, step, bind, timed);
+    }
 }
 
 JOT_FN bool

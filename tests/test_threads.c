@@ -146,6 +146,43 @@ small_work(const char *backend)
     jot_close(c);
 }
 
+/* Branches that end in one sum each, too small to be cut into pieces, of extents of their own so that
+ * they do not fuse: they run side by side, with the same results; what needs them waits. */
+static void
+branches(const char *backend)
+{
+    float one[7][6];
+    int threads, k;
+
+    for (threads = 1; threads <= 7; threads += 3) {
+        jot_Config config = {.backend = backend, .threads = threads, .deterministic = 1};
+        jot_Ctx *c = jot_open(&config);
+        jot_Var y[7];
+
+        if (jot_error(c)) {
+            SKIP("%s: %s", backend, jot_message(c));
+            jot_close(c);
+            return;
+        }
+        for (k = 0; k < 6; k++)
+            y[k] = jot_sum(jot_exp(jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(50000 + k), numbers + k))),
+                           JOT_ALL_DIMS);
+        y[6] = jot_softmax(jot_stack(jot_vars(6, y), 0), 0);
+        CHECK(jot_run(c, jot_vars(7, y)), "%s", jot_message(c));
+        for (k = 0; k < 7; k++) {
+            size_t nbytes = (size_t)jot_nelem(y[k]) * sizeof(float);
+
+            if (threads == 1)
+                memcpy(one[k], jot_data(y[k]), nbytes);
+            CHECK(!memcmp(jot_data(y[k]), one[k], nbytes), "%s: branch %d at %d threads", backend, k,
+                  threads);
+        }
+        CHECK((jot_stats(c).beside >= 2) == (threads > 1), "%s: %d ran beside others at %d threads",
+              backend, (int)jot_stats(c).beside, threads);
+        jot_close(c);
+    }
+}
+
 static double
 cpu_seconds(void)
 {
@@ -236,6 +273,8 @@ main(void)
         compare("tcc", drawn, "paper");
     }
     small_work("cc");
+    branches("tcc");
+    branches("cc");
     idle("tcc");
     idle("cc");
     side_by_side("tcc");
