@@ -17,6 +17,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/host.h"
+#include "ccode/emit.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <errno.h>
@@ -223,6 +224,7 @@ cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
         cc_command_text(argv, &cc->key);
         jot_text_f(&cc->key, "\n");
     }
+    jot_text_f(&cc->key, "behind %llu\n", (unsigned long long)jot_emit_prelude_hash());
     jot_text_f(&cc->key, "size %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
     if (!cc_version(ctx, cc, &st, ask)) {
         cc->key.n = 0;

@@ -11,6 +11,7 @@
  * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_compile.c. */
 #include "backends/plan_parts.h"
 #include "ccode/contract.h"
+#include "ccode/stencil.h"
 #include "ops/code.h"
 
 #define KERNEL_NO_NAME PLAN_NO_NAME
@@ -214,6 +215,9 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         return own->make(s, k, &w, why);
     }
     if (plain && !m->dialect->device && kernel_contract(m, k, tier, s))
+        return true;
+    if (plain && tier != TIER_QUICK && m->dialect->vectors
+        && jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
         return true;
     n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
     if (!plain)

@@ -578,6 +578,56 @@ copy_pays(const LayoutChoice *c, const Use *u, const UseGroup *g)
     return u->role == ROLE_A && u->leaves && often >= 16;
 }
 
+/* The axis along which the group's first result is contiguous; -1: none. */
+static int
+copy_lane(const LayoutChoice *c, const UseGroup *g)
+{
+    uint32_t i, t;
+
+    for (i = g->use; i < g->use + g->nuse; i++) {
+        const Use *u = &c->uses.v.v[i];
+        const DimOrder *o = &c->var[u->pos].order;
+        int last = o->n - 1;
+
+        while (last > 0 && layout_node(c, u->pos)->ext[o->dim[last]] == 1)
+            last--;
+        for (t = u->term; u->write && t < u->term + u->nterm; t++)
+            if (c->uses.terms.v[t].dim == o->dim[last])
+                return c->uses.terms.v[t].axis;
+        if (u->write)
+            return -1;
+    }
+    return -1;
+}
+
+/* Other groups go along their results. What they read over and over - taps of a stencil, one for
+ * each channel - and find with gaps along that axis is copied without the gaps. */
+static bool
+copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
+{
+    const Node *node = layout_node(c, u->pos);
+    double stride[JOT_MAX_RANK];
+    int lane, dim = -1;
+    DimOrder order;
+    Layout *layout;
+    uint32_t t;
+
+    if (!c->var[u->pos].fixed || u->write || u->leaves || u->wish || g->product
+        || g->work < 16 * (double)node->nelem || (lane = copy_lane(c, g)) < 0)
+        return true;
+    for (t = u->term; t < u->term + u->nterm; t++)
+        if (c->uses.terms.v[t].axis == lane)
+            dim = dim < 0 && c->uses.terms.v[t].k == 1 ? c->uses.terms.v[t].dim : u->rank;
+    if (dim < 0 || dim >= u->rank)
+        return true;
+    order_strides(node, &c->var[u->pos].order, stride);
+    if (stride[dim] == 1)
+        return true;
+    order = order_with_last(u->rank, dim);
+    layout = choice_layout(c, node, &order, NULL);
+    return layout && copy_add(c->m, u, layout);
+}
+
 static bool
 copy_uses(LayoutChoice *c)
 {
@@ -587,7 +637,9 @@ copy_uses(LayoutChoice *c)
     for (i = 0; ok && i < c->uses.v.n; i++) {
         Use *u = &c->uses.v.v[i];
 
-        if (!copy_pays(c, u, &c->uses.groups.v[u->group])
+        if (!jot_plan_copy_of(c->m, u->group, u->pos))
+            ok = copy_stencil(c, u, &c->uses.groups.v[u->group]);
+        if (!ok || !copy_pays(c, u, &c->uses.groups.v[u->group])
             || jot_plan_copy_of(c->m, u->group, u->pos))
             continue;
         u->wish->halo_value = u->value;

@@ -339,6 +339,23 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
     }
 }
 
+JOT_FN uint64_t
+jot_emit_prelude_hash(void)
+{
+    int n;
+    const PreludeFn *fn = jot_prelude_table(&n);
+    uint64_t hash = jot_hash(0, typedefs, sizeof typedefs);
+    for (int i = 0; i < n; i++)
+        hash = jot_hash(hash, fn[i].body, jot_str_len(fn[i].body));
+    for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
+        hash = jot_hash(hash, helpers[i].text, jot_str_len(helpers[i].text));
+    for (size_t i = 0; i < sizeof vector_helpers / sizeof vector_helpers[0]; i++)
+        hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
+    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
+        hash = jot_hash(hash, fma_names[i].body, jot_str_len(fma_names[i].body));
+    return hash;
+}
+
 JOT_FN bool
 jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out)
 {

@@ -73,6 +73,8 @@ JOT_FN bool jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const ch
 /* Append what the functions in `kernels` need before them: typedefs and the prelude functions they
  * name, transitively. Put it before them in one file. */
 JOT_FN bool jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out);
+/* Of everything that it may put there: kernels compiled behind another one are others. */
+JOT_FN uint64_t jot_emit_prelude_hash(void);
 
 /* The passes from kernel to text as a table, with their letters for JOT_DUMP. */
 typedef struct {

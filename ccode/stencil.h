@@ -1,0 +1,20 @@
+/* ccode/stencil.h - small windows with the results' fastest axis in lanes: depthwise convolutions
+ * and pools whose channels lie last.
+ *
+ *     y[h, w, c] = sum over p q of x[h + p, w + q, c] * g[p, q, c]
+ *
+ *     %s: h:1p c:16 w:7 | p:1u q:1u w:1u c:1v          seven results a block: each vector of x and g
+ *     !0: h:1p c:16 w:7 w:1u c:1v                      is loaded once and used for all that need it
+ *
+ * Read before: ccode/sched.h, ops/target.h. After: ccode/stencil.c. */
+#ifndef JOT_STENCIL_H
+#define JOT_STENCIL_H
+#include "ccode/sched.h"
+#include "ops/target.h"
+
+/* The schedule above, if the kernel is one: a single reduction over a few points, in f32, whose
+ * loads and stores step by one element, or none, along one axis. False: it is not, *s is untouched
+ * (or memory was refused). */
+JOT_FN bool jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes);
+
+#endif

@@ -1,0 +1,136 @@
+/* tests/test_stencil.c - windows with channels in lanes: which kernels are found, what their schedule
+ * is, and its results against loops here. */
+#include "tests/ir_run.h"
+#include "ccode/stencil.h"
+
+static bool present[5];
+
+typedef struct { int64_t n, c, h, w, step; int op; bool last; } Shape;
+
+static double
+at(const IrCase *c, Shape s, int64_t n, int64_t ch, int64_t y, int64_t x, double outside)
+{
+    return y < 0 || x < 0 || y >= s.h || x >= s.w
+               ? outside : c->data[1][((n * s.c + ch) * s.h + y) * s.w + x];
+}
+
+/* y[n, c, i, j] = op over p q of x[n, c, step*i + p - 1, step*j + q - 1] (* g[c, p, q] for sums),
+ * and that times two in another result */
+static void
+make_window(IrCase *c, Shape s)
+{
+    int64_t ext[6], ho = (s.h - 1) / s.step + 1, wo = (s.w - 1) / s.step + 1;
+    bool sum = s.op == EW_ADD;
+    uint32_t x, g = 0, y, z, v;
+    Ix index[4], cond[4];
+    jot_Scalar outside = {0};
+    Layout l;
+    const char *last = s.last ? "0 2 3 1" : "";
+    ext[0] = s.n, ext[1] = s.c, ext[2] = ho, ext[3] = wo, ext[4] = ext[5] = 3;
+    ir_start(c);
+    ir_axes(c, "ncijpq", ext);
+    x = IN("x", 4, s.n, s.c, s.h, s.w);
+    if (sum)
+        g = IN("g", 3, s.c, 3, 3, 0);
+    y = OUT("y", 4, s.n, s.c, ho, wo);
+    z = OUT("z", 4, s.n, s.c, ho, wo);
+    CHECK(jot_layout_read(&l, 4, c->k.bufs.v[x].ext, last, strlen(last)), "a layout");
+    jot_kernel_layout(&c->k, x, &l);
+    CHECK(jot_layout_read(&l, 4, c->k.bufs.v[y].ext, last, strlen(last)), "a layout");
+    jot_kernel_layout(&c->k, y, &l);
+    jot_kernel_layout(&c->k, z, &l);
+    if (sum && jot_layout_read(&l, 3, c->k.bufs.v[g].ext, "1 2 0", 5))
+        jot_kernel_layout(&c->k, g, &l);
+    index[0] = AX(0), index[1] = AX(1);
+    for (int d = 0; d < 2; d++) {
+        index[2 + d] = IADD(IMUL(AX(2 + d), s.step), ISUB(AX(4 + d), IC(1)));
+        cond[2 * d] = jot_ix_ge0(&ir_ix, index[2 + d], NULL);
+        cond[2 * d + 1] = jot_ix_lt(&ir_ix, index[2 + d], IC(d ? s.w : s.h), NULL);
+    }
+    outside.f = sum ? 0 : -INFINITY;
+    v = jot_v_load(&c->k, x, index, 4, cond, outside);
+    if (sum)
+        v = ir_ew(c, EW_MUL, v, ir_load(c, g, AX(1), AX(4), AX(5), 0));
+    v = ir_sum(c, (EwOp)s.op, BIT(4) | BIT(5), v, "s");
+    ir_store(c, y, AX(0), AX(1), AX(2), AX(3), v);
+    ir_store(c, z, AX(0), AX(1), AX(2), AX(3), ir_ew(c, EW_ADD, v, v));
+    for (int64_t k = 0; k < s.n * s.c * ho * wo; k++) {
+        int64_t j = k % wo, i = k / wo % ho, ch = k / wo / ho % s.c, n = k / wo / ho / s.c;
+        double r = outside.f;
+        for (int p = 0; p < 9; p++) {
+            double e = at(c, s, n, ch, s.step * i + p / 3 - 1, s.step * j + p % 3 - 1, outside.f);
+            r = sum ? r + e * c->data[g][ch * 9 + p] : fmax(r, e);
+        }
+        c->data[y][k] = r;
+        c->data[z][k] = 2 * r;
+    }
+}
+
+static void
+check_window(Shape s)
+{
+    static const struct { int lanes, cc; } target[] = {
+        { 4, GCC }, { 16, GCC_NATIVE }, { 8, CLANG_NATIVE } };
+    Target machine;
+    IrCase c;
+    jot_target_default(&machine);
+    machine.vectors = 32;
+    make_window(&c, s);
+    for (size_t i = 0; i < sizeof target / sizeof target[0]; i++) {
+        Sched sched;
+        Text text = {0};
+        char want[32];
+        text.mem = &ir_mem;
+        if (!present[target[i].cc])
+            continue;
+        if (!jot_stencil_sched(&sched, &c.k, &machine, target[i].lanes)) {
+            CHECK(false, "not found");
+            continue;
+        }
+        jot_sched_print(&sched, &text);
+        snprintf(want, sizeof want, "| p:1u q:1u %s:1u c:1v", s.w > 1 ? "j" : "i");
+        CHECK(strstr(text.s, want), "no %s in %s", want, text.s);
+        ir_check(&c, &sched, "gnu", target[i].cc, "window");
+        jot_text_free(&text);
+        jot_sched_close(&sched);
+    }
+    ir_end(&c);
+}
+
+static void
+test_refused(void)
+{
+    Shape rows = { 1, 16, 6, 6, 1, EW_ADD, false }, last = { 1, 16, 6, 6, 1, EW_ADD, true };
+    Target machine;
+    IrCase c;
+    Sched s;
+    jot_target_default(&machine);
+    make_window(&c, rows);
+    CHECK(!jot_stencil_sched(&s, &c.k, &machine, 8), "channels are not last");
+    ir_end(&c);
+    make_window(&c, last);
+    CHECK(!jot_stencil_sched(&s, &c.k, &machine, 1), "one lane");
+    ir_end(&c);
+}
+
+int
+main(void)
+{
+    static const Shape shape[] = {
+        { 1, 16, 6, 7, 1, EW_ADD, true }, { 2, 35, 7, 9, 1, EW_MAX, true },
+        { 2, 24, 9, 8, 2, EW_ADD, true }, { 1, 5, 3, 1, 1, EW_ADD, true },
+        { 3, 33, 11, 23, 2, EW_MAX, true } };
+    static const char *const name[] = { "gcc", "clang", "tcc", "gcc", "clang" };
+    (void)ir_guarded;
+    ir_open();
+    for (int i = 0; i < 5; i++) {
+        char cmd[64];
+        snprintf(cmd, sizeof cmd, "command -v %s >/dev/null 2>&1", name[i]);
+        present[i] = system(cmd) == 0;
+    }
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
+        check_window(shape[i]);
+    test_refused();
+    ir_close();
+    return DONE();
+}
