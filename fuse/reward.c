@@ -11,7 +11,11 @@
  * Read before: fuse/nest.c, ops/target.h. After: fuse/join.c. */
 #include "fuse/nest.h"
 
-enum { REWARD_LINE = 64, REWARD_PART = 2 }; /* a step may fill this part of a core's cache */
+enum {
+    REWARD_LINE = 64,
+    REWARD_PART = 2,  /* a step may fill this part of a core's cache */
+    REWARD_ORDER = 4  /* the wrong order of loops costs this part of a group's time */
+};
 
 static double
 reward_time(const Target *t, double nbytes, double flops, double cores)
@@ -148,6 +152,16 @@ reward_writes(Nests *j, const NestPair *p)
     return saved;
 }
 
+/* A kernel has one order of loops. Groups that share no axis gain nothing by that, and what suits
+ * the one may be wrong for the other. */
+static double
+reward_order(const Target *t, const Nest *a, const Nest *b)
+{
+    double x = reward_time(t, a->nbytes, a->flops, 1), y = reward_time(t, b->nbytes, b->flops, 1);
+
+    return (x < y ? x : y) / REWARD_ORDER;
+}
+
 JOT_FN double
 jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
 {
@@ -167,5 +181,7 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
     p->nbytes = nbytes = nbytes > 0 ? nbytes : 0;
     two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
     one = reward_time(t, nbytes, a->flops + b->flops, reward_cores(t, p));
+    if (!p->shared)
+        one += reward_order(t, a, b);
     return two + t->call - one;
 }
