@@ -19,7 +19,7 @@ typedef struct {
     uint64_t other, outer;      /* the rest of n, of m */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
-    int64_t kstep;              /* of a block of the first of them; 0: no blocks */
+    int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
     SLoop nest[STAGE_LOOPS];    /* loops around the block, outermost first */
     int n, apack, bpack;        /* of them: around the packing of a and b */
     int kat;                    /* ... around the loop over blocks of k */

@@ -396,6 +396,8 @@ typedef struct {
     bool rows;              /* the form of the nest; b in a phase before */
     int64_t columns, height; /* steps of the outer loops over v (0: none) and r */
     uint64_t first;         /* axes of m whose loops stand outside of a's packing */
+    int lines;              /* one of them that goes in blocks, of which each panel of b sees all */
+    int64_t nlines;         /* 0: none does */
 } ContractPlan;
 
 /* Rows of the block that fall on the same lines of the first cache. */
@@ -522,6 +524,12 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     if (most < 1)
         most = 1;
     m->kstep = most < ext ? jot_contract_even(ext, 1, most) : 0;
+    if (m->kstep == 1 && step > l2 && p->a != PACK_TILE && m->nk > 1) { /* still too much */
+        ext = k->axes.v[m->korder[1]].ext;
+        most = step / ext > 0 ? l2 / (step / ext) : ext;
+        m->kstep2 = most < ext ? jot_contract_even(ext, 1, most < 1 ? 1 : most) : 0;
+        inner /= ext;
+    }
     p->height = 0;
     if (p->a == PACK_PANEL || (p->rows && !p->first)) {
         int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);
@@ -532,6 +540,22 @@ plan_blocks(ContractMake *m, ContractPlan *p)
             fit = m->rows;
         p->height = fit < rows ? fit : 0;
     }
+}
+
+/* Where b is direct and a's rows are few, several lines of them share what is read of b. */
+static void
+plan_lines(ContractMake *m, ContractPlan *p)
+{
+    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | p->first), ext;
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((p->first >> x & 1) && m->k->axes.v[x].ext > 1)
+            p->lines = x;
+    if (!p->rows || !p->first || jot_axis_ext(m->s, m->r) > 16 * m->rows)
+        return;
+    ext = m->k->axes.v[p->lines].ext;
+    for (int64_t n = 2; n <= 14 && n <= ext; n++)
+        if (ext % n == 0 && steps / n >= 4 * m->target->cores)
+            p->nlines = n;
 }
 
 /* ---- nest --------------------------------------------------------------------------------- */
@@ -559,7 +583,9 @@ make_nest(ContractMake *m, const ContractPlan *p)
     uint64_t batch = m->c.batch | m->other;
     nest_axes(m, batch, LOOP_PARALLEL);
     if (p->rows)
-        nest_axes(m, p->first, LOOP_PARALLEL);
+        nest_axes(m, p->nlines ? p->first & ~((uint64_t)1 << p->lines) : p->first, LOOP_PARALLEL);
+    if (p->nlines)
+        loop(m->nest, &m->n, p->lines, p->nlines, LOOP_PARALLEL);
     if (p->rows && !p->first && p->height)
         loop(m->nest, &m->n, m->r, p->height, LOOP_PARALLEL);
     if (p->columns)
@@ -567,6 +593,8 @@ make_nest(ContractMake *m, const ContractPlan *p)
     m->kat = m->n;
     if (m->kstep)
         loop(m->nest, &m->n, m->korder[0], m->kstep, LOOP_SERIAL);
+    if (m->kstep2)
+        loop(m->nest, &m->n, m->korder[1], m->kstep2, LOOP_SERIAL);
     m->bpack = m->n;
     if (!p->rows)
         nest_axes(m, p->first, LOOP_SERIAL);
@@ -578,6 +606,8 @@ make_nest(ContractMake *m, const ContractPlan *p)
     if (p->a == PACK_PANEL)
         m->apack = m->n;
     loop(m->nest, &m->n, m->v, m->block, LOOP_SERIAL);
+    if (p->nlines)
+        loop(m->nest, &m->n, p->lines, 1, LOOP_SERIAL);
     loop(m->nest, &m->n, m->r, m->rows, LOOP_SERIAL);
     nest_ones(m, batch | m->outer);
 }
@@ -699,6 +729,8 @@ jot_contract_place(ContractMake *m)
     plan_packs(m, &p);
     plan_form(m, &p);
     plan_blocks(m, &p);
+    if (p.a == PACK_NONE)
+        plan_lines(m, &p);
     make_nest(m, &p);
     if (p.b == PACK_PANEL && p.rows) {
         ok = pack_panel(m, 0, true);
