@@ -49,7 +49,7 @@ class_of_value(const Kernel *k, uint32_t value, int axis, int depth)
 
 /* Loads at the new positions stay inside: bounds of the dimensions that moved. */
 static bool
-guard_loads(Kernel *k, int axis)
+class_guard_loads(Kernel *k, int axis)
 {
     uint32_t n = k->values.n;
     int64_t ext[KERNEL_AXES];
@@ -80,7 +80,7 @@ guard_loads(Kernel *k, int axis)
 }
 
 static bool
-guard_stores(Kernel *k, Ix inside)
+class_guard_stores(Kernel *k, Ix inside)
 {
     for (uint32_t i = 0; i < k->stores.n; i++) {
         KStore *s = &k->stores.v[i];
@@ -97,7 +97,7 @@ guard_stores(Kernel *k, Ix inside)
 }
 
 static bool
-divide(Kernel *k, int axis, int64_t by)
+class_divide(Kernel *k, int axis, int64_t by)
 {
     IxPool *ix = k->ix;
     int64_t ext[KERNEL_AXES], all = k->axes.v[axis].ext;
@@ -122,7 +122,7 @@ divide(Kernel *k, int axis, int64_t by)
     for (uint32_t i = 0; i < k->ixs.n; i++)
         if (jot_ix_axes(ix, k->ixs.v[i]) >> axis & 1)
             k->ixs.v[i] = jot_ix_subst(ix, k->ixs.v[i], rest, map, NULL, &space);
-    if (all % by && !(guard_loads(k, axis) && guard_stores(k, inside)))
+    if (all % by && !(class_guard_loads(k, axis) && class_guard_stores(k, inside)))
         return false;
     jot_kernel_refresh(k);
     return !k->mem->failed;
@@ -130,7 +130,7 @@ divide(Kernel *k, int axis, int64_t by)
 
 /* The only sum of a kernel without axes replaced, of products; 0: not such a kernel. */
 static uint32_t
-only_sum(const Kernel *k)
+class_only_sum(const Kernel *k)
 {
     uint32_t sum = 0;
     for (uint32_t i = 1; i < k->values.n; i++) {
@@ -150,7 +150,7 @@ only_sum(const Kernel *k)
 }
 
 static int
-users(const Kernel *k, uint32_t value)
+class_users(const Kernel *k, uint32_t value)
 {
     int n = 0;
     for (uint32_t i = 1; i < k->values.n; i++)
@@ -164,14 +164,14 @@ users(const Kernel *k, uint32_t value)
 /* Inversion guards both operands by the conditions of the sum. A load keeps those that speak of what
  * moves it; with others it would depend on axes that it does not move with. */
 static void
-narrow(Kernel *k, uint32_t sum, uint32_t operand)
+class_narrow(Kernel *k, uint32_t sum, uint32_t operand)
 {
     const Value *s = &k->values.v[sum];
     Value *v = &k->values.v[operand];
     Ix *cond = &k->ixs.v[v->at + v->nidx];
     uint64_t moved = 0;
     int n = 0;
-    if (v->op != VAL_LOAD || users(k, operand) != 1)
+    if (v->op != VAL_LOAD || class_users(k, operand) != 1)
         return;
     for (int d = 0; d < v->nidx; d++)
         moved |= jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
@@ -188,16 +188,16 @@ narrow(Kernel *k, uint32_t sum, uint32_t operand)
 JOT_FN bool
 jot_contract_classes(Kernel *k)
 {
-    uint32_t sum = only_sum(k), naxes = k->axes.n;
+    uint32_t sum = class_only_sum(k), naxes = k->axes.n;
     for (int a = 0; sum && a < (int)naxes; a++) {
         int64_t by = k->values.v[sum].free >> a & 1 ? class_of_value(k, sum, a, 0) : 1;
-        if (by > 1 && k->axes.v[a].ext > by && k->axes.n < KERNEL_AXES - 4 && !divide(k, a, by))
+        if (by > 1 && k->axes.v[a].ext > by && k->axes.n < KERNEL_AXES - 4 && !class_divide(k, a, by))
             return false;
     }
     if (sum) {
         uint32_t arg = k->values.v[k->args.v[k->values.v[sum].arg]].arg;
-        narrow(k, sum, k->args.v[arg]);
-        narrow(k, sum, k->args.v[arg + 1]);
+        class_narrow(k, sum, k->args.v[arg]);
+        class_narrow(k, sum, k->args.v[arg + 1]);
         jot_kernel_refresh(k);
     }
     return true;

@@ -437,13 +437,13 @@ widest_block(const ContractMake *m, uint64_t first)
 /* Axes of m that only shift what is read along a longer axis of k: p in h + p where the sum is over
  * h. Their steps read the same elements again. */
 static uint64_t
-shifts(const ContractMake *m, uint32_t value, int depth)
+plan_shifts(const ContractMake *m, uint32_t value, int depth)
 {
     const Kernel *k = m->k;
     const Value *v = &k->values.v[value];
     uint64_t found = 0;
     for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        found |= shifts(m, k->args.v[v->arg + (uint32_t)i], depth + 1);
+        found |= plan_shifts(m, k->args.v[v->arg + (uint32_t)i], depth + 1);
     for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
         uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
         for (int x = 0; x < (int)k->axes.n; x++)
@@ -467,7 +467,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
     if (p->a && find_tile(m, m->c.a, &p->tile))
         p->a = PACK_TILE;
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
-                                 : m->outer & ~shifts(m, m->c.a, 0);
+                                 : m->outer & ~plan_shifts(m, m->c.a, 0);
     jot_contract_block(m, widest_block(m, p->first));
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
     p->b = plain && (small || once || m->panels) ? PACK_NONE : PACK_PANEL;
