@@ -9,8 +9,8 @@
 #include "ops/graph.h"
 
 /* One signature for all CPU kernels. buf: one pointer per buffer of the kernel, in its order; ints:
- * symbolic extents (none yet); scalars: run-time literals and seeds, in the form of Node.value;
- * scratch: `scratch_nbytes` of the kernel's info, 64-byte aligned; phase: 0; [lo, hi): range of the
+ * the numbers of a text that lacks them (EmitInfo.ints); scalars: run-time literals and seeds, in the
+ * form of Node.value; scratch: `scratch_nbytes` of the kernel's info, 64-byte aligned; phase: 0; [lo, hi): range of the
  * outermost parallel loop. */
 typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars,
                       void *scratch, int64_t phase, int64_t lo, int64_t hi);

@@ -52,7 +52,7 @@ jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module)
 static void
 module_hold(PlanModule *module, PlanKernel *k, uint32_t at)
 {
-    k->module = module;
+    *(k->module ? &k->better : &k->module) = module;
     k->at = at;
     module->refs++;
 }
@@ -120,7 +120,7 @@ jot_plan_recall(Make *m, PlanKernel *k)
     bool found = false;
     uint32_t i;
 
-    if (!backend->recall || k->tier != TIER_BEST || m->plan->dialect)
+    if (!backend->recall || m->plan->dialect)
         return;
     text.mem = &m->ctx->mem;
     jot_plan_kernel_text(k, &text);
@@ -135,7 +135,7 @@ jot_plan_recall(Make *m, PlanKernel *k)
             module_hold(unit->module, k, 0);
     }
     if (found || (text.s && !m->ctx->mem.failed && compile_new_unit(m, &sym, k)))
-        k->fn = sym.fn;
+        k->fn = sym.fn, k->good = true;
     jot_text_free(&text);
 }
 
@@ -205,11 +205,10 @@ compile_text(const Dialect *dialect, const PlanModule *module, const Text *body,
     return !text->mem->failed;
 }
 
-/* Kernels k[0..n), of one tier, as one text behind their prelude. */
+/* Kernels k[0..n) as one text behind their prelude. */
 static bool
-compile_unit(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
+compile_unit(jot_Ctx *ctx, Backend *backend, PlanKernel **k, uint32_t n)
 {
-    Backend *backend = k[0]->tier == TIER_QUICK ? ctx->backend->quick : ctx->backend;
     Text body = {NULL, NULL, 0, 0}, text = {NULL, NULL, 0, 0}, what = {NULL, NULL, 0, 0};
     PlanModule *module = module_new(ctx, backend, n);
     bool ok = module != NULL;
@@ -239,7 +238,7 @@ compile_quick(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
 {
     uint64_t compiled = ctx->stats.kernels_compiled;
 
-    if (!compile_unit(ctx, k, n) && ctx->status == JOT_EMEM)
+    if (!compile_unit(ctx, ctx->backend->quick, k, n) && ctx->status == JOT_EMEM)
         return false;
     if (ctx->status) {
         ctx->status = JOT_OK;
@@ -250,19 +249,44 @@ compile_quick(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
     return true;
 }
 
-/* Kernels of a plan that nobody has handed to the best tier's compiler; with what the quick one would
- * take for them in a run. Those of one kind. */
 static bool
-compile_collect(jot_Ctx *ctx, const Plan *plan, PlanKind kind, PlanKernels *list)
+compile_due(const PlanKernel *k, uint64_t now)
+{
+    return !now || (k->launch && k->launch < now);
+}
+
+static bool
+compile_wanted(const PlanStep *step, PlanTier tier, PlanKind kind, uint64_t now)
+{
+    const PlanKernel *best = step->best.kernel, *quick = step->quick.kernel;
+    bool missing = !best->fn && !best->module;
+
+    if (tier == TIER_BEST)
+        return missing && best->kind == kind && compile_due(best, now);
+    return missing && !compile_due(best, now) && kind != KIND_CODE && quick && quick->kind == kind
+        && quick->fn && !quick->good && !quick->better && compile_due(quick, now);
+}
+
+/* Kernels of one tier and kind that are to be compiled; with what the quick tier would take for them in
+ * a run. */
+static bool
+compile_collect(jot_Ctx *ctx, const Plan *plan, PlanTier tier, PlanKind kind, uint64_t now,
+                PlanKernels *list)
 {
     uint32_t i;
 
-    for (i = 0; i < plan->steps.n; i++)
-        plan->steps.v[i].best.kernel->cost = -1;
+    list->n = 0;
     for (i = 0; i < plan->steps.n; i++) {
-        PlanKernel *k = plan->steps.v[i].best.kernel;
+        const PlanStep *step = &plan->steps.v[i];
 
-        if (k->fn || k->module || k->kind != kind)
+        if (compile_wanted(step, tier, kind, now))
+            (tier == TIER_BEST ? step->best.kernel : step->quick.kernel)->cost = -1;
+    }
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+        PlanKernel *k = tier == TIER_BEST ? step->best.kernel : step->quick.kernel;
+
+        if (!compile_wanted(step, tier, kind, now))
             continue;
         if (k->cost < 0) {
             if (!jot_vec_reserve(&ctx->mem, *list, 1))
@@ -270,7 +294,7 @@ compile_collect(jot_Ctx *ctx, const Plan *plan, PlanKind kind, PlanKernels *list
             list->v[list->n++] = k;
             k->cost = 0;
         }
-        k->cost += jot_tier_cost(ctx, &plan->steps.v[i]);
+        k->cost += jot_tier_cost(ctx, step);
     }
     return true;
 }
@@ -297,7 +321,7 @@ compile_units(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
     uint32_t i, from = 0;
 
     if (!ctx->backend->start)
-        return !n || compile_unit(ctx, k, n);
+        return !n || compile_unit(ctx, ctx->backend, k, n);
     compile_sort(k, n);
     for (i = 0; i < n; i++)
         total += k[i]->nbytes;
@@ -307,7 +331,7 @@ compile_units(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
         here += k[i]->nbytes;
         if (here < size && i + 1 < n)
             continue;
-        if (!compile_unit(ctx, k + from, i + 1 - from))
+        if (!compile_unit(ctx, ctx->backend, k + from, i + 1 - from))
             return false;
         from = i + 1;
         here = 0;
@@ -315,22 +339,30 @@ compile_units(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
     return true;
 }
 
+static bool
+compile_start(jot_Ctx *ctx, const Plan *plan, PlanTier tier, PlanKind kind, uint64_t now,
+              PlanKernels *list)
+{
+    uint32_t i;
+    bool ok = compile_collect(ctx, plan, tier, kind, now, list);
+
+    if (ok && kind != KIND_CODE)
+        return compile_units(ctx, list->v, list->n);
+    for (i = 0; ok && i < list->n; i++)
+        ok = compile_unit(ctx, ctx->backend, &list->v[i], 1);
+    return ok;
+}
+
 JOT_FN bool
-jot_plan_start(jot_Ctx *ctx, const Plan *plan)
+jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now)
 {
     PlanKernels list = {NULL, 0, 0};
-    uint32_t i;
     int kind;
     bool ok = true;
 
-    for (kind = KIND_SCALAR; ok && kind <= KIND_CODE; kind++) {
-        list.n = 0;
-        ok = compile_collect(ctx, plan, (PlanKind)kind, &list);
-        if (ok && kind != KIND_CODE)
-            ok = compile_units(ctx, list.v, list.n);
-        for (i = 0; ok && kind == KIND_CODE && i < list.n; i++)
-            ok = compile_unit(ctx, &list.v[i], 1);
-    }
+    for (kind = KIND_SCALAR; ok && kind <= KIND_CODE; kind++)
+        ok = compile_start(ctx, plan, TIER_BEST, (PlanKind)kind, now, &list)
+          && (!now || compile_start(ctx, plan, TIER_QUICK, (PlanKind)kind, now, &list));
     jot_vec_free(&ctx->mem, list);
     return ok;
 }
@@ -361,6 +393,7 @@ jot_plan_compile(Make *m)
 
     for (i = n; ok && i < m->fresh.n; i++)
         ok = compile_quick(ctx, &m->fresh.v[i], 1);
-    ok = ok && (!jot_tier_begins(ctx, m->plan) || jot_plan_start(ctx, m->plan));
+    ok = ok && jot_plan_start(ctx, m->plan, jot_tier_begins(ctx, m->plan)
+                                                ? 0 : ctx->plans->launches + 1);
     return ok && jot_tier_settle(ctx, m->plan, false);
 }

@@ -5,8 +5,9 @@
  *
  * The text is printed under a placeholder of a name; its hash is the name that goes in. Where the
  * backend has a quick tier and the kernel's function is not there yet, the group is printed a second
- * time, with the plain schedule as strict C99: a compiler that does not optimise gains nothing by
- * vectors and unrolled copies.
+ * time, with the plain schedule as strict C99 whose extents, strides and constants are arguments: a
+ * compiler that does not optimise gains nothing by vectors and unrolled copies, nor by numbers, and
+ * shapes that differ in numbers share the text.
  *
  * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_compile.c. */
 #include "backends/plan_parts.h"
@@ -155,7 +156,7 @@ kernel_share(Make *m, const Text *text, const char *what, PlanKind kind, PlanTie
     k->next = ctx->plans->kernels[hash % PLAN_BUCKETS];
     ctx->plans->kernels[hash % PLAN_BUCKETS] = k;
     jot_plan_recall(m, k);
-    if (tier == TIER_QUICK)
+    if (tier == TIER_QUICK && !k->fn)
         m->fresh.v[m->fresh.n++] = k;
     return k;
 }
@@ -187,15 +188,14 @@ jot_plan_lanes(const Make *m, int dtype)
 
 /* A contraction's schedule, in as many lanes as the machine has for it. */
 static bool
-kernel_contract(const Make *m, Kernel *k, PlanTier tier, Sched *s)
+kernel_contract(const Make *m, Kernel *k, Sched *s)
 {
     const Target *t = &m->ctx->target;
     Contract c;
 
     if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
         return false;
-    if (jot_contract_sched(s, k, &c, t,
-                           tier == TIER_QUICK ? 1 : jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
+    if (jot_contract_sched(s, k, &c, t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
         return true;
     jot_sched_close(s);
     return false;
@@ -214,7 +214,7 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
         return own->make(s, k, &w, why);
     }
-    if (plain && !m->dialect->device && kernel_contract(m, k, tier, s))
+    if (plain && tier == TIER_BEST && !m->dialect->device && kernel_contract(m, k, s))
         return true;
     if (plain && tier != TIER_QUICK && m->dialect->vectors
         && jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
@@ -240,7 +240,7 @@ kernel_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain
 {
     const jot_Config *c = &m->ctx->config;
     bool quick = tier == TIER_QUICK;
-    const Dialect *dialect = quick ? jot_dialect_find(m->ctx->backend->quick->dialect) : m->dialect;
+    const Dialect *dialect = quick ? jot_dialect_find("c_any") : m->dialect;
     Sched s;
     bool ok;
 
@@ -493,11 +493,16 @@ static void
 kernel_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, bool code,
               PlanTier tier, const EmitInfo *info)
 {
+    int i;
+
     launch->kernel = kernel_share(m, text, what, code ? KIND_CODE
                                                  : info->vectors ? KIND_VECTOR : KIND_SCALAR, tier);
     launch->phases = info->phases;
     memcpy(launch->count, info->steps, sizeof launch->count);
     launch->scratch_nbytes = info->scratch_nbytes;
+    launch->ints = m->plan->ints.n;
+    for (i = 0; i < info->nints; i++)
+        *(jot_Scalar *)jot_vec_push(&m->ctx->mem, m->plan->ints) = info->ints[i];
     if (m->dialect->device)
         kernel_shapes(m, launch, info);
 }

@@ -141,6 +141,8 @@ jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel)
         *link = kernel->next;
     if (module)
         jot_plan_module_unref(ctx, module);
+    if (kernel->better)
+        jot_plan_module_unref(ctx, kernel->better);
     jot_mem_free(&ctx->mem, kernel->text, kernel->nbytes);
     jot_mem_free(&ctx->mem, kernel, sizeof *kernel);
 }
@@ -164,6 +166,7 @@ jot_plan_free(jot_Ctx *ctx, Plan *plan)
     jot_vec_free(&ctx->mem, plan->vars);
     jot_vec_free(&ctx->mem, plan->args);
     jot_vec_free(&ctx->mem, plan->scalars);
+    jot_vec_free(&ctx->mem, plan->ints);
     jot_vec_free(&ctx->mem, plan->launches);
     jot_mem_free(&ctx->mem, plan->key, plan->nkey * sizeof *plan->key);
     jot_mem_free(&ctx->mem, plan, sizeof *plan);

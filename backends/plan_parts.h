@@ -57,6 +57,8 @@ struct PlanKernel {
     uint8_t kind;      /* PlanKind */
     uint8_t tier;
     PlanModule *module;
+    PlanModule *better; /* of the quick tier: the same text is handed to the best tier's compiler */
+    bool good;         /* ... and that is whose function it has */
     uint32_t at;       /* its number there, while that is being compiled */
     uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
     KernelFn *fn;      /* NULL: not there, or not yet */
@@ -85,6 +87,7 @@ typedef struct {
     int phases;
     int64_t count[SCHED_PHASES];
     size_t scratch_nbytes; /* of one worker */
+    uint32_t ints;         /* where its numbers begin in plan.ints */
     uint32_t first, launches; /* on a device: in plan.launches */
     int group;             /* ... and items of a work-group */
 } PlanLaunch;
@@ -113,6 +116,7 @@ struct Plan {
     Vec(PlanVar) vars;
     Vec(uint32_t) args;
     Vec(PlanScalar) scalars;
+    Vec(jot_Scalar) ints;  /* of launches: extents, strides, constants */
     Vec(EmitLaunch) launches; /* on a device: of each step */
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
     size_t scratch_nbytes;        /* of one worker: each has its own */
@@ -231,8 +235,10 @@ JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
 #define PLAN_NO_NAME "jot_k_0000000000000000" /* what a kernel is called in PlanKernel.text */
 JOT_FN bool jot_plan_compile(Make *m);
 JOT_FN void jot_plan_kernel_text(const PlanKernel *k, Text *out); /* with its name */
-/* Hand what is missing of the best tier to its compiler. */
-JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan);
+/* Hand kernels to the best tier's compiler: those of the best tier that are missing and were part of a
+ * launch before number `now` (0: all of them); of the quick tier those that were, for steps whose best
+ * kernels were not: shapes that change. */
+JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now);
 /* A fresh kernel that is on disk gets its function. */
 JOT_FN void jot_plan_recall(Make *m, PlanKernel *kernel);
 JOT_FN void jot_plan_units_free(Make *m);
@@ -243,7 +249,7 @@ JOT_FN void jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module);
 JOT_FN double jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step);
 /* Is waiting for the best tier sure to be better than having the quick one, too? */
 JOT_FN bool jot_tier_waits(const jot_Ctx *ctx, const PlanStep *step);
-/* Does the best tier's compiler begin with a new plan, or only when that runs again? */
+/* Does the best tier's compiler begin with all of a new plan, or only with what runs again? */
 JOT_FN bool jot_tier_begins(const jot_Ctx *ctx, const Plan *plan);
 /* Before a run (`launch`), or after the plan was made: take over what was compiled meanwhile, wait for
  * what this run had better wait for, or cannot do without (false: that failed, the context has the

@@ -151,6 +151,7 @@ jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
 typedef struct {
     KernelFn *fn;
     void *const *arg;
+    const int64_t *ints;
     const jot_Scalar *scalar;
     unsigned char *scratch;
     size_t scratch_nbytes;
@@ -162,7 +163,7 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
 {
     const RunShare *share = p;
 
-    share->fn(share->arg, NULL, share->scalar,
+    share->fn(share->arg, share->ints, share->scalar,
               share->scratch + (size_t)worker * share->scratch_nbytes,
               share->phase, lo, hi);
 }
@@ -171,6 +172,7 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
 static bool
 run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, RunShare *share)
 {
+    const PlanLaunch *launch = jot_tier_launch(step);
     void **arg = bind->arg + step->arg;
     uint32_t i;
 
@@ -178,8 +180,9 @@ run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, RunShare
         return false;
     for (i = 0; i < step->narg; i++)
         arg[i] = bind->var[plan->args.v[step->arg + i]];
-    share->fn = jot_tier_launch(step)->kernel->fn;
+    share->fn = launch->kernel->fn;
     share->arg = arg;
+    share->ints = (const int64_t *)(const void *)(plan->ints.v + launch->ints);
     share->scalar = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
     share->scratch = bind->block + plan->scratch;
     share->scratch_nbytes = plan->scratch_nbytes;

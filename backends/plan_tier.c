@@ -10,6 +10,10 @@
  *                   compiler still needs
  *     taken over    before the first run of a plan that finds it done
  *
+ * The quick text has extents, strides and constants for arguments (ccode/emit_any.c): where shapes
+ * change from run to run, so that no plan comes twice, its kernels do, and it is this text that the
+ * best tier's compiler gets: good code for every shape, instead of the best for each.
+ *
  * So what runs once is compiled once, the first run does not share the processor with a compiler, and a
  * loss is bounded: who goes on slowly has lost no more than the wait would have been. Functions change
  * only between two runs of a plan, in the thread that runs them: no running kernel is touched, and the
@@ -22,6 +26,7 @@
 #include "backends/plan_parts.h"
 
 #define TIER_POINT 2.2e-9 /* seconds that the quick tier needs for a point of a kernel's axes */
+#define TIER_GOOD 5e-10   /* ... when its text went through the best tier's compiler */
 #define TIER_CALL 1e-6
 #define TIER_SHARED 5e-5  /* seconds from which on it is shared among threads */
 #define TIER_LONG 0.4     /* seconds from which on any compiler is faster */
@@ -31,7 +36,8 @@
 JOT_FN double
 jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step)
 {
-    double work = step->cost.points * TIER_POINT;
+    bool good = step->quick.kernel && step->quick.kernel->good;
+    double work = step->cost.points * (good ? TIER_GOOD : TIER_POINT);
 
     if (work > TIER_SHARED && ctx->backend->workers > 1)
         work /= ctx->backend->workers;
@@ -61,7 +67,7 @@ jot_tier_begins(const jot_Ctx *ctx, const Plan *plan)
 
         if (step->best.kernel->fn)
             continue;
-        if (!tier_has_quick(step) || step->best.kernel->launch)
+        if (!tier_has_quick(step))
             return true;
         cost += jot_tier_cost(ctx, step);
         wait += TIER_BYTE * (double)step->best.kernel->nbytes;
@@ -174,29 +180,54 @@ tier_wait(jot_Ctx *ctx, const PlanStep *step)
     return module->job || tier_failed(ctx, module, must);
 }
 
-/* Is this the second launch of a kernel whose better code nobody has asked for? */
-static bool
+/* The quick tier's text, compiled better: for shapes that change. */
+static void
+tier_better(jot_Ctx *ctx, PlanKernel *k)
+{
+    PlanModule *module = k->better;
+    JobState state;
+    double left;
+
+    if (!module || k->good)
+        return;
+    if (module->job) {
+        state = module->backend->look(module->backend, ctx, module->job, false, &left);
+        if (state == JOB_RUNS)
+            return;
+        tier_ended(ctx, module, state);
+    }
+    if (!module->code) {
+        tier_failed(ctx, module, false);
+        return;
+    }
+    k->fn = module->sym[k->at].fn;
+    k->good = true;
+    k->better = k->module; /* nothing runs on it now */
+    k->module = module;
+    jot_plan_module_unref(ctx, k->better);
+    k->better = NULL;
+    ctx->stats.swaps++;
+}
+
+/* Kernels that were launched before are worth better code. The quick code goes on to run if that
+ * fails. */
+static void
 tier_again(jot_Ctx *ctx, const Plan *plan)
 {
     uint64_t now = ++ctx->plans->launches;
-    bool again = false;
     uint32_t i;
 
     for (i = 0; i < plan->steps.n; i++) {
-        PlanKernel *k = plan->steps.v[i].best.kernel;
+        PlanKernel *best = plan->steps.v[i].best.kernel, *quick = plan->steps.v[i].quick.kernel;
 
-        if (!k->launch)
-            k->launch = now;
-        again = again || (!k->fn && !k->module && k->launch != now);
+        if (!best->launch)
+            best->launch = now;
+        if (quick && !quick->launch)
+            quick->launch = now;
+        if (quick)
+            tier_better(ctx, quick);
     }
-    return again;
-}
-
-/* The quick code goes on to run if this fails. */
-static void
-tier_start(jot_Ctx *ctx, const Plan *plan)
-{
-    if (jot_plan_start(ctx, plan))
+    if (jot_plan_start(ctx, plan, now))
         return;
     ctx->status = JOT_OK;
     ctx->message[0] = 0;
@@ -214,8 +245,8 @@ jot_tier_settle(jot_Ctx *ctx, const Plan *plan, bool launch)
     if (i == plan->steps.n)
         return true;
     start = ctx->mem.hooks.now ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
-    if (launch && tier_again(ctx, plan))
-        tier_start(ctx, plan);
+    if (launch)
+        tier_again(ctx, plan);
     if (tier_missing(ctx, plan))
         for (i = 0; ok && i < plan->steps.n; i++)
             ok = tier_wait(ctx, &plan->steps.v[i]);

@@ -43,10 +43,11 @@ static const DeviceDialect cuda = {
 };
 
 static const Dialect dialects[] = {
-    { "c", false, "restrict", "", "jot_fma%f", "LL", NULL },
-    { "gnu", true, "restrict", "", "__builtin_fma%f", "LL", NULL },
-    { "opencl", false, "restrict", "", "fma", "L", &opencl },
-    { "cuda", false, "__restrict__", "", "fma%f", "LL", &cuda },
+    { "c", false, false, "restrict", "", "jot_fma%f", "LL", NULL },
+    { "c_any", false, true, "restrict", "", "jot_fma%f", "LL", NULL },
+    { "gnu", true, false, "restrict", "", "__builtin_fma%f", "LL", NULL },
+    { "opencl", false, false, "restrict", "", "fma", "L", &opencl },
+    { "cuda", false, false, "__restrict__", "", "fma%f", "LL", &cuda },
 };
 
 JOT_FN const Dialect *

@@ -254,11 +254,12 @@ open_block(Printer *p, uint32_t n)
         else if (in->wide)
             jot_text_f(p->out, "hi");
         else
-            jot_text_f(p->out, "%lld", (long long)in->c.i);
+            jot_print_number(p, in->c.i);
         if (in->wide && in->exact) {
             jot_text_f(p->out, " && ");
             jot_print_name(p, name);
-            jot_text_f(p->out, " < %lld", (long long)in->c.i);
+            jot_text_f(p->out, " < ");
+            jot_print_number(p, in->c.i);
         }
         jot_text_f(p->out, "; ");
         jot_print_name(p, name);
@@ -266,8 +267,11 @@ open_block(Printer *p, uint32_t n)
         return;
     }
     if (in->op == C_TAIL) {
-        jot_text_f(p->out, "if (lo <= %lld && hi > %lld) {\n", (long long)in->c.i,
-                   (long long)in->c.i);
+        jot_text_f(p->out, "if (lo <= ");
+        jot_print_number(p, in->c.i);
+        jot_text_f(p->out, " && hi > ");
+        jot_print_number(p, in->c.i);
+        jot_text_f(p->out, ") {\n");
         return;
     }
     jot_text_f(p->out, "if (");
@@ -364,12 +368,15 @@ print_pointers(Printer *p, const Used *u)
                        alone, *alone ? " " : "");
             jot_print_name(p, p->buf_name[b]);
             if (shared)
-                jot_text_f(p->out, " = (%s *)(void *)((char *)buf[%u] + %zu);\n", type, nbufs,
-                           offset[1]);
+                jot_text_f(p->out, " = (%s *)(void *)((char *)buf[%u] + ", type, nbufs);
             else if (scratch)
-                jot_text_f(p->out, " = (%s *)(void *)((char *)scratch + %zu);\n", type, offset[0]);
+                jot_text_f(p->out, " = (%s *)(void *)((char *)scratch + ", type);
             else
                 jot_text_f(p->out, " = buf[%u];\n", number);
+            if (scratch) {
+                jot_print_number(p, (int64_t)offset[shared]);
+                jot_text_f(p->out, ");\n");
+            }
         }
         number += !scratch;
         offset[shared] += scratch ? jot_print_scratch_size(buf) : 0;
@@ -396,7 +403,8 @@ print_comment(Printer *p, const char *name)
     if (p->k->name)
         jot_text_f(&text, ": %s", p->k->name);
     jot_text_f(&text, "\n");
-    jot_sched_print(p->s, &text);
+    if (!p->d->any) /* steps and layouts are numbers */
+        jot_sched_print(p->s, &text);
     jot_text_f(p->out, "/* ");
     for (size_t i = 0; i + 1 < text.n; i++) {
         jot_text_put(p->out, text.s + i, 1);
@@ -410,6 +418,29 @@ print_comment(Printer *p, const char *name)
 }
 
 static void
+print_body(Printer *p, const Used *u)
+{
+    print_pointers(p, u);
+    print_unused(p, u);
+    p->indent = 1;
+    print_block(p, 1);
+}
+
+/* Which arguments there are is known at the end. */
+static void
+print_any_body(Printer *p, const Used *u)
+{
+    Text body = {0}, *out = p->out;
+    body.mem = p->code->mem;
+    p->out = &body;
+    print_body(p, u);
+    p->out = out;
+    jot_print_any_declare(p);
+    jot_text_put(out, body.s, body.n);
+    jot_text_free(&body);
+}
+
+static void
 print_function(Printer *p, const char *name)
 {
     static const char *const own[] = { "buf", "ints", "scalars", "scratch", "phase", "lo", "hi",
@@ -419,6 +450,7 @@ print_function(Printer *p, const char *name)
     find_used(p, &u);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         jot_print_take(p, own[i]);
+    jot_print_any_open(p);
     print_comment(p, name);
     if (p->d->device) {
         jot_print_kernel(p, &u, name);
@@ -431,10 +463,10 @@ print_function(Printer *p, const char *name)
                "%svoid\n%s(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars,\n",
                p->d->function, name);
     jot_text_f(p->out, "    void *scratch, jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n");
-    print_pointers(p, &u);
-    print_unused(p, &u);
-    p->indent = 1;
-    print_block(p, 1);
+    if (p->d->any)
+        print_any_body(p, &u);
+    else
+        print_body(p, &u);
     jot_text_f(p->out, "}\n");
 }
 
@@ -443,6 +475,8 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
 {
     memset(info, 0, sizeof *info);
     info->vectors = p->d->vectors && p->lanes > 1;
+    info->nints = p->nints;
+    memcpy(info->ints, p->ints, sizeof info->ints);
     info->phases = p->code->phases;
     memcpy(info->steps, p->code->steps, sizeof info->steps);
     info->group = p->s->group ? p->s->group : 1;

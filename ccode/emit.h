@@ -37,6 +37,7 @@ typedef struct {
 typedef struct {
     const char *name;     /* "c": strict C99, lanes are scalars; "gnu": vectors of gcc and clang */
     bool vectors;         /* GNU vector types; else each lane is a variable of its own */
+    bool any;             /* extents, strides and constants are arguments (ccode/emit_any.c) */
     const char *restrict_; /* "restrict" or "" */
     const char *function; /* what stands before "void name(" */
     const char *fma;      /* spelling of fma for %f = "f" or "", e.g. "__builtin_fma%f" */
@@ -53,6 +54,7 @@ typedef enum {
 } LaunchKind;
 typedef struct { uint8_t kind; int64_t steps; } EmitLaunch;
 #define EMIT_LAUNCHES 16
+#define EMIT_INTS 64
 
 typedef struct {
     int phases;
@@ -60,6 +62,8 @@ typedef struct {
     size_t scratch_nbytes, shared_nbytes;
     uint32_t nbufs;         /* pointers in buf[], without the one to shared bytes */
     uint32_t lines;         /* of the text */
+    int nints;              /* arguments in ints[]: integers, and constants in Node.value's form */
+    jot_Scalar ints[EMIT_INTS];
     bool vectors;           /* it has vector types: a compiler has no vectors to find */
     int group;              /* of a device: items of a work-group */
     int launches;           /* ... one after the other: what `phase` counts there */

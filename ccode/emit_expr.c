@@ -170,9 +170,20 @@ print_int(Printer *p, int64_t x, bool wide)
                    wide || x > INT32_MAX || x < INT32_MIN ? p->d->wide : "");
 }
 
+JOT_FN void
+jot_print_number(Printer *p, int64_t x)
+{
+    jot_Scalar value;
+    value.i = x;
+    if (!jot_print_any(p, JOT_I64, value))
+        print_int(p, x, false);
+}
+
 static void
 expr_print_const(Printer *p, const Inst *in)
 {
+    if (in->dtype >= JOT_F16 && jot_print_any(p, in->dtype, in->c))
+        return;
     if (in->dtype >= JOT_F16)
         print_float(p, in->c.f, in->dtype);
     else if (in->dtype == JOT_U64 || in->dtype == JOT_U32)
@@ -214,7 +225,7 @@ print_terms(Printer *p, const Inst *in, int sign, const char *first, const char 
         jot_print_expr(p, arg_of(p, in, i), k == 1 ? 2 : 1, mode);
         if (k != 1) {
             jot_text_f(p->out, "*");
-            print_int(p, k, false);
+            jot_print_number(p, k);
         }
         any = true;
     }
@@ -227,14 +238,14 @@ print_lin(Printer *p, const Inst *in, int64_t c, int sign, LaneMode mode)
 {
     bool any = print_terms(p, in, sign, "", " + ", mode);
     if (!any && (c > 0 || in->narg == 0)) {
-        print_int(p, c, false);
+        jot_print_number(p, c);
         c = 0;
         any = true;
     }
     print_terms(p, in, -sign, any ? " - " : "-", " - ", mode);
     if (c != 0) {
         jot_text_f(p->out, c < 0 ? " - " : " + ");
-        print_int(p, c < 0 ? -c : c, false);
+        jot_print_number(p, c < 0 ? -c : c);
     }
 }
 
@@ -265,7 +276,7 @@ compare_lin(Printer *p, const Inst *in, int op, bool no, LaneMode mode)
         jot_text_f(p->out, no ? " != " : " == ");
     else
         jot_text_f(p->out, flip == no ? " >= " : " < ");
-    print_int(p, op == C_EQ0 ? (flip ? c : -c) : flip ? c + 1 : -c, false);
+    jot_print_number(p, op == C_EQ0 ? (flip ? c : -c) : flip ? c + 1 : -c);
 }
 
 static void
@@ -323,8 +334,10 @@ print_call(Printer *p, const Inst *in, const char *name, LaneMode mode)
         jot_text_f(p->out, "%s", i ? ", " : "");
         jot_print_expr(p, arg_of(p, in, i), 13, mode);
     }
-    if (in->op == C_CLAMP)
-        jot_text_f(p->out, ", %lld", (long long)in->c.i);
+    if (in->op == C_CLAMP) {
+        jot_text_f(p->out, ", ");
+        jot_print_number(p, in->c.i);
+    }
     jot_text_f(p->out, ")");
 }
 

@@ -21,6 +21,10 @@ typedef struct {
     Name *name;                 /* per record */
     Name buf_name[256];
     Vec(uint32_t) scope;        /* bases in use, to be given back at the end of the block */
+    int nints;                  /* numbers that became arguments */
+    jot_Scalar ints[EMIT_INTS];
+    uint8_t int_dtype[EMIT_INTS];
+    Name int_name[EMIT_INTS];
 } Printer;
 
 /* What an expression of a vector is spelled as. */
@@ -37,6 +41,11 @@ JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const u
 JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
                                       int *dtype);
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
+/* emit_any.c: a number as an argument's name; false: it is to be text */
+JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
+JOT_FN void jot_print_any_open(Printer *p);
+JOT_FN void jot_print_any_declare(Printer *p);
+JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */
 /* emit_name.c */
 JOT_FN void jot_print_choose(Code *code);              /* fill `in_place` */
 JOT_FN Name jot_print_take(Printer *p, const char *text);

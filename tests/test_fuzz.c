@@ -441,6 +441,8 @@ main(int argc, char **argv)
     Way ways[] = {
         {"oracle", {.backend = "interp", .no_simplify = 1}, 1},
         {"interp", {.backend = "interp"}, 1},
+        {"both compilers", {.backend = "cpu", .cache_dir = ""}, 1},
+        {"both, reward, random layout", {.backend = "cpu", .cache_dir = "", .policy = "reward", .layout = "random:5"}, 2},
         {"tcc", {.backend = "tcc"}, 1},
         {"tcc, no fusion", {.backend = "tcc", .policy = "none"}, 3},
         {"tcc, reward", {.backend = "tcc", .policy = "reward"}, 1},
