@@ -1,7 +1,7 @@
 /* backends/machine.c - what the host finds out about its machine: vectors, cores, caches; rates.
  *
- *     detect      what the processor and the system say; rates follow from a clock of 2.5 GHz and two
- *                 vector units, near enough to rank schedules by
+ *     detect      what the processor and the system say; rates follow from a clock of 2.5 GHz and
+ *                 two vector units, near enough to rank schedules by
  *     look up     the rates measured on this machine, from a file beside the compiled kernels
  *     measure     once, when there is no such file: backends/probe.c
  *
@@ -88,7 +88,8 @@ machine_name(Target *t)
     while (f && fgets(line, sizeof line, f))
         if (!strncmp(line, "model name", 10) && (at = strchr(line, ':')) != NULL) {
             at[strcspn(at, "\n")] = 0;
-            snprintf(t->cpu, sizeof t->cpu, "%.*s", (int)sizeof t->cpu - 1, at + 1 + (at[1] == ' '));
+            snprintf(t->cpu, sizeof t->cpu, "%.*s", (int)sizeof t->cpu - 1,
+                     at + 1 + (at[1] == ' '));
             break;
         }
     if (f)
@@ -157,7 +158,8 @@ machine_text(Target *t, char *text, size_t nbytes)
     return n < nbytes ? (int)n : 0;
 }
 
-/* The rates out of a file's text into *t; false, and *t as it was: another machine's, or damaged. */
+/* The rates out of a file's text into *t; false, and *t as it was: another machine's, or damaged.
+ */
 static bool
 machine_parse(Target *t, const char *text)
 {

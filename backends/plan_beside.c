@@ -1,13 +1,14 @@
-/* backends/plan_beside.c - steps that run side by side, each on one thread, where none of them alone can
- * keep several busy.
+/* backends/plan_beside.c - steps that run side by side, each on one thread, where none of them
+ * alone can keep several busy.
  *
  *     step     0 gate i    1 gate f    2 gate o    3 gate g    4 cell
  *     needs    x h         x h         x h         x h         0 1 2 3
  *     run      [ ------------- beside ------------ ]           then 4
  *
  * A run of consecutive steps goes together when each is too short, or too narrow, to be shared by
- * itself, none reads what another writes, their temporaries lie apart, and all of them together save
- * more time than waking threads costs. What a step computes does not depend on who runs it when.
+ * itself, none reads what another writes, their temporaries lie apart, and all of them together
+ * save more time than waking threads costs. What a step computes does not depend on who runs it
+ * when.
  *
  * Who writes a variable: the first step that touches it, and before that steps that touch nothing
  * else (as in plan_order.c). User code is left out: what it may share with itself is not known.
@@ -66,7 +67,8 @@ beside_overlap(const PlanVar *a, const PlanVar *b)
         && b->offset < a->offset + a->nbytes;
 }
 
-/* Steps a and b of a run that begins at `from`: neither waits for the other, nor takes its memory. */
+/* Steps a and b of a run that begins at `from`: neither waits for the other, nor takes its memory.
+ */
 static bool
 beside_apart(const Beside *s, uint32_t from, uint32_t a, uint32_t b)
 {

@@ -4,8 +4,8 @@
  *     worker   spin a little, then sleep      own range, then others'   busy--
  *
  * Each thread has a range of the loop, the same part of it in every loop, so that what it wrote is
- * still in its cache when the next kernel reads it. It takes its range in pieces, and then pieces of
- * those who are late. Who does not come in time is not waited for: others have done its share.
+ * still in its cache when the next kernel reads it. It takes its range in pieces, and then pieces
+ * of those who are late. Who does not come in time is not waited for: others have done its share.
  *
  * Nobody spins for long: a worker that has seen no new job for POOL_SPIN goes to sleep, and so does
  * the caller that waits for the last worker; an idle pool uses no processor. With more threads than

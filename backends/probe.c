@@ -149,8 +149,8 @@ probe_bandwidth(const Probe *p, const char *block, size_t nbytes)
     return best;
 }
 
-/* Half of a level fits with room to spare; a level that is not larger than two of those before it, or
- * larger than our block, is taken for the next one. */
+/* Half of a level fits with room to spare; a level that is not larger than two of those before it,
+ * or larger than our block, is taken for the next one. */
 static void
 probe_levels(const Probe *p, Target *t, const char *block)
 {

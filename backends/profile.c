@@ -87,7 +87,7 @@ profile_new(jot_Ctx *ctx, struct Profile *p, uint64_t key, const char *name, con
             const KernelCost *cost)
 {
     const Target *t = &ctx->target;
-    int workers = ctx->backend->workers;
+    int workers = ctx->backend->workers < t->cores ? ctx->backend->workers : t->cores;
     ProfileKernel *k;
 
     if (!jot_vec_reserve(&ctx->mem, p->kernels, 1))
@@ -100,7 +100,7 @@ profile_new(jot_Ctx *ctx, struct Profile *p, uint64_t key, const char *name, con
     k->sums.read = cost->read;
     k->sums.written = cost->written;
     k->sums.flops = cost->flops;
-    k->sums.floor = jot_cost_floor(cost, t, workers < 1 ? 1 : workers < t->cores ? workers : t->cores);
+    k->sums.floor = jot_cost_floor(cost, t, workers < 1 ? 1 : workers);
     if (k->sums.name && k->sums.what)
         return k;
     p->kernels.n--;
@@ -151,8 +151,8 @@ jot_profile_launch(jot_Ctx *ctx, const char *name, const char *what, const Kerne
     ProfileKernel *k = profile_find(ctx, p, name, what, cost);
 
     if (k) {
-        k->sums.least = k->sums.launches && k->sums.least < (double)took * 1e-9 ? k->sums.least
-                                                                               : (double)took * 1e-9;
+        if (!k->sums.launches || (double)took * 1e-9 < k->sums.least)
+            k->sums.least = (double)took * 1e-9;
         k->sums.launches++;
         k->sums.seconds += (double)took * 1e-9;
         profile_event(ctx, p, (int)(k - p->kernels.v), start, took);

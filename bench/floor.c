@@ -3,9 +3,9 @@
  * Peak: independent chains of vector multiply-adds, enough to cover their latency. Bytes: 64-byte
  * vectors summed from as many arrays as are read and stored to as many as are written, with the
  * workload's own sizes, so that what fits a cache is measured in that cache. Threads take equal
- * parts and are awake when a turn begins; where even that costs more than it gains, one thread's time
- * is the floor.
- * Compiled with -O2 -march=native; a multiply-add is one instruction where there is one. */
+ * parts and are awake when a turn begins; where even that costs more than it gains, one thread's
+ * time is the floor. Compiled with -O2 -march=native; a multiply-add is one instruction where
+ * there is one. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT ON
 #else
@@ -122,8 +122,8 @@ turn(Crew *c)
     return floor_now() - t;
 }
 
-/* The best of `least` turns and of those that fit into 20 ms: other programs may have the machine in
- * some of them. */
+/* The best of `least` turns and of those that fit into 20 ms: other programs may have the machine
+ * in some of them. */
 static double
 crew_best(FloorPart *run, void *arg, int threads, int least)
 {
@@ -152,7 +152,8 @@ crew_best(FloorPart *run, void *arg, int threads, int least)
 double
 floor_best(FloorPart *part, void *arg, int threads)
 {
-    double one = crew_best(part, arg, 1, 12), all = threads > 1 ? crew_best(part, arg, threads, 12) : one;
+    double one = crew_best(part, arg, 1, 12);
+    double all = threads > 1 ? crew_best(part, arg, threads, 12) : one;
 
     return one < all ? one : all;
 }
@@ -176,7 +177,8 @@ floor_peak(int threads)
     /* the best of many short moments */
     for (int n = peak[threads] == 0 ? 6 : 1; n > 0; n--) {
         PeakWork w = {1000000, {0}};
-        double p = 2.0 * 16 * CHAINS * (double)w.steps * threads / crew_best(peak_part, &w, threads, 1);
+        double p = 2.0 * 16 * CHAINS * (double)w.steps * threads
+                 / crew_best(peak_part, &w, threads, 1);
 
         peak[threads] = p > peak[threads] ? p : peak[threads];
     }

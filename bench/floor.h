@@ -1,4 +1,5 @@
-/* bench/floor.h - what this machine can do, measured in this process: bench/floor.c, floor_work.c. */
+/* bench/floor.h - what this machine can do, measured in this process: bench/floor.c, floor_work.c.
+ */
 #ifndef JOT_FLOOR_H
 #define JOT_FLOOR_H
 
@@ -8,7 +9,8 @@ double floor_peak(int threads);
 double floor_bytes(double read, double write, int threads);
 /* Seconds of a loop by hand with the workload's sizes, reads and writes; 0: there is none. */
 double floor_work(const char *name, int threads);
-/* Seconds of the fastest of some runs of part(arg, 0..n-1, n), all at a time, with n = 1 or threads. */
+/* Seconds of the fastest of some runs of part(arg, 0..n-1, n), all at a time, with n = 1 or
+ * threads. */
 typedef void FloorPart(void *arg, int part, int parts);
 double floor_best(FloorPart *part, void *arg, int threads);
 

@@ -1,17 +1,19 @@
-/* bench/floor_work.c - floors of what is not a contraction: a loop by hand per family of workloads, with the
- * workload's own sizes, its reads and writes in its own order, and as little arithmetic as that allows.
+/* bench/floor_work.c - floors of what is not a contraction: a loop by hand per family of
+ * workloads, with the workload's own sizes, its reads and writes in its own order, and as little
+ * arithmetic as that allows.
  *
- *     map        y = x                                  element-wise chains, normalisation at inference
+ *     map        y = x                              element-wise chains, normalisation at inference
  *     rows       two passes over a row, the second writes          layer and instance norm
  *     softmax    three passes over a row, the second and third write
  *     sum        one pass over rows of vectors; columns: added to a row that stays in the cache
  *     transpose  a tile of 32 x 32 by columns, another by rows
  *     pool       three rows at a time, every second column         and its gradient
  *     gather     rows by number                                    and its gradient: rows added
- *     pairs      what a row and a column hold makes a pair; gradients: sums of both kinds in one pass
+ *     pairs      what a row and a column hold makes a pair; gradients: sums of both kinds at once
  *
- * What a family leaves out is arithmetic: exp is not in softmax's floor. A workload without a family has
- * bytes for its floor (bench/floor.c). Compiled as the rest of bench/, loops vectorised, sums in any order.
+ * What a family leaves out is arithmetic: exp is not in softmax's floor. A workload without a
+ * family has bytes for its floor (bench/floor.c). Compiled as the rest of bench/, loops
+ * vectorised, sums in any order.
  *
  * Read before: bench/floor.h. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -209,7 +211,8 @@ gather(const FloorWork *w, long lo, long hi, int thread)
         memcpy(w->y + r * w->m, w->x + drawn(r, TABLE) * w->m, (size_t)w->m * sizeof(float));
 }
 
-/* A thread has rows lo..hi of the table: it clears them, then adds the wanted ones among its own. */
+/* A thread has rows lo..hi of the table: it clears them, then adds the wanted ones among its own.
+ */
 static void
 scatter(const FloorWork *w, long lo, long hi, int thread)
 {

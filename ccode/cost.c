@@ -2,9 +2,9 @@
  *
  *     y[i, j] = sum over k of x[i, k] w[k, j]      points I J K   flops 2 I J K   read I K + K J
  *
- * A value is computed once for each point of the axes that it depends on (invariants leave loops); an
- * element counts once however often it is read. What a schedule makes of it - sums cut into pieces,
- * values computed again - is not in here: this is the work itself.
+ * A value is computed once for each point of the axes that it depends on (invariants leave loops);
+ * an element counts once however often it is read. What a schedule makes of it - sums cut into
+ * pieces, values computed again - is not in here: this is the work itself.
  *
  *   requires  a verified kernel      keeps  everything      breaks  nothing
  *
@@ -110,7 +110,8 @@ JOT_FN double
 jot_cost_floor(const KernelCost *cost, const Target *t, int cores)
 {
     double bytes = cost->read + cost->written;
-    double moved = bytes / cost_bandwidth(bytes, t, cores), computed = cost->flops / t->flops / cores;
+    double moved = bytes / cost_bandwidth(bytes, t, cores);
+    double computed = cost->flops / t->flops / cores;
 
     return moved > computed ? moved : computed;
 }

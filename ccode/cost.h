@@ -15,8 +15,8 @@ typedef struct {
 #define COST_DEAR 16       /* instructions of a polynomial */
 
 JOT_FN void jot_kernel_cost(const Kernel *k, KernelCost *cost);
-/* Seconds at least: bytes at the rate of the level that holds them, or operations at the peak, on so
- * many cores. The floor of the profiler. */
+/* Seconds at least: bytes at the rate of the level that holds them, or operations at the peak, on
+ * so many cores. The floor of the profiler. */
 JOT_FN double jot_cost_floor(const KernelCost *cost, const Target *target, int cores);
 /* Seconds on one core, as generated code does: for choosing who runs it. */
 JOT_FN double jot_cost_seconds(const KernelCost *cost, const Target *target);

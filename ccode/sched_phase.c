@@ -14,7 +14,8 @@
  * gains the blocks, what sums over it gets a partial row per block.
  *
  *     %g: r | j                 %g: r:64p r | j
- *     %c: | r j; acc y[j]       %c: r:64p || r j; acc part[r/64, j]       +%c: j:1p | r:64d; res y[j]
+ *     %c: | r j; acc y[j]       %c: r:64p || r j; acc part[r/64, j]
+ *                               +%c: j:1p | r:64d; res y[j]
  *
  * How many pieces follows from extents and prices, never from the number of threads: so results do
  * not depend on it. When the outer loop has few steps the next one is cut as well (n:1p h:8p).
@@ -211,8 +212,8 @@ take_loop(PhaseNest *nest, int depth, const SLoop *loop, int64_t own, int64_t *s
     *steps *= own / length;
 }
 
-/* How much of the nest is shared: as few loops as give enough steps. One loop is shared whatever the
- * work, for free; more, or pieces, must be worth it. */
+/* How much of the nest is shared: as few loops as give enough steps. One loop is shared whatever
+ * the work, for free; more, or pieces, must be worth it. */
 static void
 choose_outer(Phases *p, PhaseNest *nest)
 {
@@ -358,7 +359,8 @@ combine_stage(const Sched *s, const Stage *st)
     return c;
 }
 
-/* The stages of a nest with its loops shared, in phase `phase`; those in pieces get their places. */
+/* The stages of a nest with its loops shared, in phase `phase`; those in pieces get their places.
+ */
 static bool
 share_nest(Phases *p, const PhaseNest *nest, uint8_t phase)
 {
@@ -386,8 +388,8 @@ share_nest(Phases *p, const PhaseNest *nest, uint8_t phase)
     return !p->s->k->mem->failed;
 }
 
-/* After a nest in pieces: what adds up, sums with axes of their own before single ones, each kind in
- * a phase. The place that the whole sum had in memory is where it comes to be. */
+/* After a nest in pieces: what adds up, sums with axes of their own before single ones, each kind
+ * in a phase. The place that the whole sum had in memory is where it comes to be. */
 static void
 combine_nest(Phases *p, const PhaseNest *nest, uint8_t *phase)
 {

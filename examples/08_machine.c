@@ -1,9 +1,9 @@
 /* 08_machine.c - what jot takes this machine for.
  *
- * Groups and schedules are chosen by price, and prices come from these figures: how wide vectors are,
- * what fits a cache, how fast each level is read, what a launch and a sleeping thread cost. They are
- * measured when a context first opens on a machine, in some 20 ms, and kept beside the compiled
- * kernels: the same file, the same schedules.
+ * Groups and schedules are chosen by price, and prices come from these figures: how wide vectors
+ * are, what fits a cache, how fast each level is read, what a launch and a sleeping thread cost.
+ * They are measured when a context first opens on a machine, in some 20 ms, and kept beside the
+ * compiled kernels: the same file, the same schedules.
  *
  * The last line is what they are for: how many multiply-adds a core does while one float comes from
  * memory. A kernel that does less for each float waits for memory. */

@@ -45,7 +45,7 @@ make(jot_Ctx *c, Net *n)
 int
 main(void)
 {
-    jot_Config config = {.deterministic = 1}; /* no quick tier: what is timed is the code that stays */
+    jot_Config config = {.deterministic = 1}; /* no quick tier: the code that stays is timed */
     jot_Ctx *c = jot_open(&config);
     char line[256];
     FILE *table;

@@ -93,15 +93,16 @@ report_trace(const Report *r)
 {
     const struct Profile *p = r->p;
 
-    fprintf(r->f, "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"lost\": %llu},\n\"traceEvents\": [",
-            (unsigned long long)p->lost);
+    fprintf(r->f, "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"lost\": %llu},\n"
+            "\"traceEvents\": [", (unsigned long long)p->lost);
     for (uint32_t i = 0; i < p->events.n; i++) {
         const jot_ProfileEvent *e = &p->events.v[i];
         const jot_ProfileKernel *k = e->kernel < 0 ? NULL : &p->kernels.v[e->kernel].sums;
 
-        fprintf(r->f, "%s\n{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": %lld.%03d, \"dur\": %lld.%03d, "
-                "\"cat\": \"%s\", \"name\": ", i ? "," : "", (long long)(e->start / 1000),
-                (int)(e->start % 1000), (long long)(e->nanoseconds / 1000), (int)(e->nanoseconds % 1000),
+        fprintf(r->f, "%s\n{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": %lld.%03d, "
+                "\"dur\": %lld.%03d, \"cat\": \"%s\", \"name\": ", i ? "," : "", (long long)(e->start / 1000),
+                (int)(e->start % 1000), (long long)(e->nanoseconds / 1000),
+                (int)(e->nanoseconds % 1000),
                 k ? "kernel" : "plan");
         report_json(r->f, k ? k->what : "plan");
         if (k) {
@@ -118,7 +119,8 @@ report_trace(const Report *r)
 
 /* ---- the picture -------------------------------------------------------------------------- */
 
-enum { ROOF_W = 760, ROOF_H = 480, ROOF_LEFT = 70, ROOF_RIGHT = 20, ROOF_TOP = 20, ROOF_BOTTOM = 60 };
+enum { ROOF_W = 760, ROOF_H = 480 };
+enum { ROOF_LEFT = 70, ROOF_RIGHT = 20, ROOF_TOP = 20, ROOF_BOTTOM = 60 };
 
 typedef struct { double x0, x1, y0, y1; } Roof; /* powers of ten */
 
@@ -170,13 +172,16 @@ roof_axes(FILE *f, const Roof *roof)
 {
     for (int d = (int)roof->x0; d <= (int)roof->x1; d++)
         fprintf(f, "<path d=\"M%.1f %dV%d\" class=\"g\"/><text x=\"%.1f\" y=\"%d\">%g</text>\n",
-                roof_x(roof, pow(10, d)), ROOF_TOP, ROOF_H - ROOF_BOTTOM, roof_x(roof, pow(10, d)) - 8,
+                roof_x(roof, pow(10, d)), ROOF_TOP, ROOF_H - ROOF_BOTTOM,
+                roof_x(roof, pow(10, d)) - 8,
                 ROOF_H - ROOF_BOTTOM + 18, pow(10, d));
     for (int d = (int)roof->y0; d <= (int)roof->y1; d++)
-        fprintf(f, "<path d=\"M%d %.1fH%d\" class=\"g\"/><text x=\"12\" y=\"%.1f\">%g</text>\n", ROOF_LEFT,
+        fprintf(f, "<path d=\"M%d %.1fH%d\" class=\"g\"/><text x=\"12\" y=\"%.1f\">%g</text>\n",
+                ROOF_LEFT,
                 roof_y(roof, pow(10, d)), ROOF_W - ROOF_RIGHT, roof_y(roof, pow(10, d)) + 4,
                 pow(10, d - 9));
-    fprintf(f, "<text x=\"%d\" y=\"%d\">operations per byte</text>\n", ROOF_W / 2 - 60, ROOF_H - 16);
+    fprintf(f, "<text x=\"%d\" y=\"%d\">operations per byte</text>\n", ROOF_W / 2 - 60,
+            ROOF_H - 16);
     fprintf(f, "<text x=\"12\" y=\"14\">GFLOP/s</text>\n");
 }
 
@@ -192,7 +197,8 @@ roof_line(FILE *f, const Roof *roof, double bandwidth, double peak, const char *
     }
     fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1fH%d\" class=\"r\"/>\n", roof_x(roof, x0),
             roof_y(roof, from), roof_x(roof, bend), roof_y(roof, peak), ROOF_W - ROOF_RIGHT);
-    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">%s %.0f GB/s</text>\n", roof_x(roof, x0) + 6,
+    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">%s %.0f GB/s</text>\n",
+            roof_x(roof, x0) + 6,
             roof_y(roof, from) - 6, name, bandwidth * 1e-9);
 }
 
@@ -217,7 +223,8 @@ report_roofline(const Report *r)
     roof_fit(r, peak, &roof);
     fprintf(r->f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n<style>.g{stroke:#ddd}.r{stroke:#333;"
-            "fill:none;stroke-width:1.5}.k{fill:#36c;fill-opacity:.5;stroke:#124}.n{fill:#333}</style>\n"
+            "fill:none;stroke-width:1.5}.k{fill:#36c;fill-opacity:.5;stroke:#124}"
+            ".n{fill:#333}</style>\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", ROOF_W, ROOF_H);
     roof_axes(r->f, &roof);
     roof_line(r->f, &roof, memory, peak, "memory");
@@ -229,7 +236,8 @@ report_roofline(const Report *r)
 
         if (!roof_point(k, &x, &y))
             continue;
-        fprintf(r->f, "<circle class=\"k\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>", roof_x(&roof, x),
+        fprintf(r->f, "<circle class=\"k\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>",
+                roof_x(&roof, x),
                 roof_y(&roof, y), 3 + 20 * sqrt(k->seconds / r->seconds));
         report_svg_text(r->f, k->what);
         fprintf(r->f, ": %.3f ms, %.1f GFLOP/s</title></circle>\n", k->seconds * 1e3, y * 1e-9);

@@ -1,5 +1,6 @@
-/* tests/test_machine.c - the machine's figures: measured once, kept, the same for every context that
- * reads them; a damaged or foreign file is measured anew; without a cache nothing is measured. */
+/* tests/test_machine.c - the machine's figures: measured once, kept, the same for every context
+ * that reads them; a damaged or foreign file is measured anew; without a cache nothing is
+ * measured. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>

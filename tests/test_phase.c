@@ -129,7 +129,8 @@ refused(const char *text, const char *want)
     shared(c, "S", 0, 0, 0);
     TMP("T", 1, 6, 0, 0, 0);
     ok = jot_sched_read(&s, &c->k, text, strlen(text), &why) && jot_sched_verify(&s, &why);
-    CHECK(!ok && why.s && strstr(why.s, want), "%s: %s, not: %s", text, ok ? "accepted" : why.s, want);
+    CHECK(!ok && why.s && strstr(why.s, want), "%s: %s, not: %s", text, ok ? "accepted" : why.s,
+          want);
     jot_sched_close(&s);
     jot_text_free(&why);
     ir_end(c);
@@ -143,8 +144,10 @@ test_refused(void)
     refused("%4: i:4 || i j; res P[i/5]\n+%4: | i:4d\n!0:\n!1: i j\n", "have one place");
     refused("%4: i:4p || i j\nphase\n+%4: | i:4d\n!0:\n!1: i j\n", "not in memory");
     refused("+%4: | i:4d\n!0:\n!1: i j\n", "results that no stage has");
-    refused("%4: i:4p || i j; res P[i/4]\nphase\n+%4: | i:8d\n!0:\n!1: i j\n", "does not loop over all");
-    refused("%4: i:4p || i j; res T[i/4]\nphase\n+%4: | i:4d\n!0:\n!1: i j\n", "memory that calls share");
+    refused("%4: i:4p || i j; res P[i/4]\nphase\n+%4: | i:8d\n!0:\n!1: i j\n",
+            "does not loop over all");
+    refused("%4: i:4p || i j; res T[i/4]\nphase\n+%4: | i:4d\n!0:\n!1: i j\n",
+            "memory that calls share");
     refused("%4: i:4p || i j; res P[i/4]\nphase\n+%4: | i:4d\n!0:\nphase\n!1: i j\n",
             "memory that calls share");
     refused("%4: | i j\n!0:\n!1: i j:1p\n", "not the outermost");

@@ -1,5 +1,6 @@
-/* tests/test_profile.c - the profile: launches and extents are counted, bytes and operations are those of
- * the work, the trace is JSON with an event per launch, errors; every allocation refused. */
+/* tests/test_profile.c - the profile: launches and extents are counted, bytes and operations are
+ * those of the work, the trace is JSON with an event per launch, errors; every allocation refused.
+ */
 #include <unistd.h>
 #include "core.h"
 #include "tests/test.h"
@@ -184,7 +185,8 @@ test_counts(void)
     events = jot_profile_events(c, event, MOST);
     for (int i = 0; i < events; i++) {
         plans += event[i].kernel < 0;
-        CHECK(event[i].kernel < n && event[i].start >= 0 && event[i].nanoseconds >= 0, "event %d", i);
+        CHECK(event[i].kernel < n && event[i].start >= 0 && event[i].nanoseconds >= 0, "event %d",
+              i);
     }
     CHECK(events - plans == (int)launches && plans >= 1, "%d events, %d plans", events, plans);
     product(c, N);
@@ -235,16 +237,19 @@ test_files(void)
     for (int i = 0; i < events; i++)
         plans += event[i].kernel < 0;
     text = written(c, JOT_PROFILE_TRACE);
-    CHECK(events > plans && json_objects(text) == 2 + 2 * events - plans, "%d objects for %d events in\n%s",
+    CHECK(events > plans && json_objects(text) == 2 + 2 * events - plans,
+          "%d objects for %d events in\n%s",
           json_objects(text), events, text);
-    CHECK(strstr(text, "\"a \\\"<code>") || strstr(text, "code a"), "the name of user code in\n%s", text);
+    CHECK(strstr(text, "\"a \\\"<code>") || strstr(text, "code a"), "the name of user code in\n%s",
+          text);
     free(text);
     text = written(c, JOT_PROFILE_TABLE);
     CHECK(strstr(text, "mul sum") && strstr(text, "GFLOP/s"), "%s", text);
     CHECK(jot_profile_kernels(c, kernel, MOST) >= 2, "kernels");
     free(text);
     text = written(c, JOT_PROFILE_ROOFLINE);
-    CHECK(!strncmp(text, "<svg", 4) && strstr(text, "</svg>") && strstr(text, "<circle"), "%s", text);
+    CHECK(!strncmp(text, "<svg", 4) && strstr(text, "</svg>") && strstr(text, "<circle"), "%s",
+          text);
     CHECK(!strstr(text, "nan") && !strstr(text, "inf"), "%s", text);
     free(text);
     jot_close(c);
@@ -258,7 +263,8 @@ test_errors(void)
     CHECK(!jot_profile(NULL, true) && jot_profile_kernels(NULL, NULL, 0) == 0, "no context");
     if (!c)
         return;
-    CHECK(!jot_profile_write(c, JOT_PROFILE_TABLE, "x") && strstr(jot_message(c), "jot_profile"), "%s",
+    CHECK(!jot_profile_write(c, JOT_PROFILE_TABLE, "x") && strstr(jot_message(c), "jot_profile"),
+          "%s",
           jot_message(c));
     jot_clear(c);
     jot_profile(c, true);
@@ -329,7 +335,8 @@ test_refused(void)
             CHECK(jot_error(c) == JOT_EMEM, "%ld: %s", n, jot_message(c));
         left = -1;
         jot_clear(c);
-        CHECK(jot_item(jot_sum(jot_full(c, JOT_F32, JOT_SHAPE(N), 2), JOT_ALL_DIMS)) == 2 * N, "%ld", n);
+        CHECK(jot_item(jot_sum(jot_full(c, JOT_F32, JOT_SHAPE(N), 2), JOT_ALL_DIMS)) == 2 * N,
+              "%ld", n);
         jot_close(c);
     }
 }

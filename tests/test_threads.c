@@ -1,6 +1,6 @@
-/* tests/test_threads.c - results do not depend on the number of threads: the same programs at 1, 2, 3,
- * 7 and 128 threads give the same bits; contexts of several threads work side by side; a pool that
- * waits uses no processor time. */
+/* tests/test_threads.c - results do not depend on the number of threads: the same programs at 1,
+ * 2, 3, 7 and 128 threads give the same bits; contexts of several threads work side by side; a
+ * pool that waits uses no processor time. */
 #include "core.h"
 #include "tests/test.h"
 #include <pthread.h>
@@ -75,7 +75,8 @@ build_large(jot_Ctx *c, jot_Var *out)
     out[n++] = jot_argmax(x, 0);
     out[n++] = jot_mean(jot_tanh(x), JOT_ALL_DIMS);
     out[n++] = jot_softmax(jot_reshape(x, JOT_SHAPE(LONG * WIDE)), 0);
-    out[n++] = jot_sum(jot_cast(jot_gt(x, jot_full(c, JOT_F32, JOT_SHAPE(), 0)), JOT_I32), JOT_ALL_DIMS);
+    out[n++] = jot_sum(jot_cast(jot_gt(x, jot_full(c, JOT_F32, JOT_SHAPE(), 0)), JOT_I32),
+                       JOT_ALL_DIMS);
     out[n + 1] = jot_array(c, JOT_F32, JOT_SHAPE(8), numbers + 3); /* running values, before and */
     out[n + 2] = jot_array(c, JOT_F32, JOT_SHAPE(8), numbers + 4); /* after */
     out[n] = jot_batch_norm_train(image, jot_array(c, JOT_F32, JOT_SHAPE(8), numbers + 1),
@@ -111,8 +112,10 @@ compare(const char *backend, const char *schedule, const char *policy)
         }
         n = build(c, got);
         n += build_large(c, got + n);
-        CHECK(jot_run(c, jot_vars(n, got)), "%s, %d threads: %s", backend, threads[i], jot_message(c));
-        CHECK(!jot_stats(c).handoffs == (threads[i] == 1), "%s: %d loops shared by %d threads", backend,
+        CHECK(jot_run(c, jot_vars(n, got)), "%s, %d threads: %s", backend, threads[i],
+              jot_message(c));
+        CHECK(!jot_stats(c).handoffs == (threads[i] == 1), "%s: %d loops shared by %d threads",
+              backend,
               (int)jot_stats(c).handoffs, threads[i]);
         for (k = 0; one && k < n; k++)
             CHECK(!memcmp(jot_data(want[k]), jot_data(got[k]),
@@ -146,8 +149,8 @@ small_work(const char *backend)
     jot_close(c);
 }
 
-/* Branches that end in one sum each, too small to be cut into pieces, of extents of their own so that
- * they do not fuse: they run side by side, with the same results; what needs them waits. */
+/* Branches that end in one sum each, too small to be cut into pieces, of extents of their own so
+ * that they do not fuse: they run side by side, with the same results; what needs them waits. */
 static void
 branches(const char *backend)
 {
@@ -165,7 +168,8 @@ branches(const char *backend)
             return;
         }
         for (k = 0; k < 6; k++)
-            y[k] = jot_sum(jot_exp(jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(50000 + k), numbers + k))),
+            y[k] = jot_sum(jot_exp(jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(50000 + k),
+                                                      numbers + k))),
                            JOT_ALL_DIMS);
         y[6] = jot_softmax(jot_stack(jot_vars(6, y), 0), 0);
         CHECK(jot_run(c, jot_vars(7, y)), "%s", jot_message(c));
@@ -174,7 +178,8 @@ branches(const char *backend)
 
             if (threads == 1)
                 memcpy(one[k], jot_data(y[k]), nbytes);
-            CHECK(!memcmp(jot_data(y[k]), one[k], nbytes), "%s: branch %d at %d threads", backend, k,
+            CHECK(!memcmp(jot_data(y[k]), one[k], nbytes), "%s: branch %d at %d threads", backend,
+                  k,
                   threads);
         }
         CHECK((jot_stats(c).beside >= 2) == (threads > 1), "%s: %d ran beside others at %d threads",
@@ -210,7 +215,8 @@ idle(const char *backend)
     nanosleep(&nap, NULL);
     before = cpu_seconds();
     nanosleep(&nap, NULL);
-    CHECK(cpu_seconds() - before < 0.02, "an idle pool used %g s of %g", cpu_seconds() - before, 0.3);
+    CHECK(cpu_seconds() - before < 0.02, "an idle pool used %g s of %g", cpu_seconds() - before,
+          0.3);
     jot_close(c);
 }
 
