@@ -100,7 +100,8 @@ report_trace(const Report *r)
         const jot_ProfileKernel *k = e->kernel < 0 ? NULL : &p->kernels.v[e->kernel].sums;
 
         fprintf(r->f, "%s\n{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": %lld.%03d, "
-                "\"dur\": %lld.%03d, \"cat\": \"%s\", \"name\": ", i ? "," : "", (long long)(e->start / 1000),
+                "\"dur\": %lld.%03d, \"cat\": \"%s\", \"name\": ", i ? "," : "",
+                (long long)(e->start / 1000),
                 (int)(e->start % 1000), (long long)(e->nanoseconds / 1000),
                 (int)(e->nanoseconds % 1000),
                 k ? "kernel" : "plan");
