@@ -173,7 +173,7 @@ extreme(Code *code, uint32_t loop, COp op, uint32_t a, uint32_t b)
 
 /* Narrow the loop's bounds by a condition; false: out of memory, nothing changed. */
 static bool
-narrow(Code *code, uint32_t loop, uint32_t cond, int64_t k)
+narrow_loop(Code *code, uint32_t loop, uint32_t cond, int64_t k)
 {
     uint32_t lin = code->args.v[code->inst.v[cond].arg], bound[3 + GUARD_CONDS];
     int n = code->inst.v[loop].narg;
@@ -247,7 +247,7 @@ lift_loop(Code *code, uint32_t loop)
         if (!jot_guard_inside(code, jot_guard_scope(code, cond[i]), loop))
             around[out++] = cond[i];
         else if (k)
-            ok = narrow(code, loop, cond[i], k);
+            ok = narrow_loop(code, loop, cond[i], k);
         else
             cond[left++] = cond[i];
     }

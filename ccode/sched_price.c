@@ -22,7 +22,9 @@
  * Read before: ccode/sched.h. After: ccode/sched_choose.c. */
 #include "ccode/sched_price.h"
 
-enum { PRICE_LINE = 64, PRICE_PAGE = 4096, PRICE_PAGES = 48 };
+enum { PRICE_LINE = 64, PRICE_PAGE = 4096 };
+/* Pages whose addresses are known at once, and after a while; cycles for each beyond. */
+enum { PAGES_NEAR = 48, PAGES_FAR = 1024, CYCLES_NEAR = 3, CYCLES_FAR = 10 };
 
 /* Of one operation, in operations of the machine. */
 enum { OP_PLAIN = 1, OP_DIV = 10, OP_DEAR = 30 };
@@ -43,7 +45,7 @@ struct Price {
     const Target *target;
     uint64_t *loops;            /* per value: axes of the loops around its uses; bit 63: used */
     uint8_t *level;             /* per value: reductions below it */
-    uint32_t *nests;            /* per value: levels of the stages that compute it */
+    uint32_t *nests;            /* per value: the passes that compute it: sums of a level, stores */
     Touch touch[PRICE_TOUCHES];
     int n;
     uint64_t shared;            /* axes that every stage keeps */
@@ -147,13 +149,13 @@ price_uses(Price *p)
     }
     for (uint32_t i = 0; i < k->stores.n; i++) {
         p->loops[k->stores.v[i].value] |= k->stores.v[i].free | used;
-        p->nests[k->stores.v[i].value] |= 1u << p->level[k->stores.v[i].value] % 32;
+        p->nests[k->stores.v[i].value] |= 2u << p->level[k->stores.v[i].value] * 2 % 32;
         p->shared &= k->stores.v[i].free;
     }
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
         uint64_t loops = v->op == VAL_REDUCE ? value_axes(v) : p->loops[i];
-        uint32_t nests = v->op == VAL_REDUCE ? 1u << p->level[i] % 32 : p->nests[i];
+        uint32_t nests = v->op == VAL_REDUCE ? 1u << p->level[i] * 2 % 32 : p->nests[i];
 
         if (!p->loops[i])
             continue;
@@ -346,10 +348,11 @@ price_memory(const Price *p, const Nested *l)
     const Target *t = p->target;
     double l1 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE);
     double l2 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE);
-    double pages = fetched(p, l, PRICE_PAGE, PRICE_PAGES);
+    double pages = CYCLES_NEAR * fetched(p, l, PRICE_PAGE, PAGES_NEAR)
+                 + CYCLES_FAR * fetched(p, l, PRICE_PAGE, PAGES_FAR);
 
     return l1 * PRICE_LINE / t->bandwidth[LEVEL_L2] + l2 * PRICE_LINE / t->bandwidth[LEVEL_MEMORY]
-         + pages * 20 / p->hz;
+         + pages / p->hz;
 }
 
 /* ---- arithmetic ---------------------------------------------------------------------------- */
