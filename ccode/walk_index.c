@@ -26,7 +26,7 @@ clamp(IndexWalk *w, Ix index, uint32_t code, int64_t ext)
 
 /* Division and modulo of an index that is not negative, by a positive constant. */
 static uint32_t
-divide(IndexWalk *w, COp op, uint32_t a, int64_t by)
+index_divide(IndexWalk *w, COp op, uint32_t a, int64_t by)
 {
     Inst in = index_inst(op);
     Inst c = index_inst(C_LIN);
@@ -54,9 +54,9 @@ address(IndexWalk *w, const Layout *l, const uint32_t *index)
         if (simple)
             c += l->halo_lo[d] * l->stride[i];
         else
-            part = divide(w, C_IDIV, part, l->part[i].step);
+            part = index_divide(w, C_IDIV, part, l->part[i].step);
         if (!l->first[i])
-            part = divide(w, C_IMOD, part, l->size[i]);
+            part = index_divide(w, C_IMOD, part, l->size[i]);
         arg[n] = part;
         coef[n++] = l->stride[i];
         if (part == 0)

@@ -69,9 +69,9 @@ test_which(void)
     make_columns(&c, 700, 300);
     EXPECT(&c, "columns", 64, GCC_NATIVE, true, "| r j:1l", "!acc");
     make_columns(&c, 1024, 4096);
-    EXPECT(&c, "panels of columns", 64, GCC_NATIVE, false, "%2: j:", "| r j:1l", "!0: j:");
+    EXPECT(&c, "panels of columns", 64, GCC_NATIVE, false, "%2: j:64p | r j:1l", "0: j:64p r j:1l");
     make_transpose(&c, 1000, 1100);
-    EXPECT(&c, "transposition", 64, GCC_NATIVE, true, "i:64p j:16 i j");
+    EXPECT(&c, "transposition", 64, GCC_NATIVE, true, "p j:16 i j");
     make_transpose(&c, 10, 11);
     EXPECT(&c, "small transposition", 64, GCC_NATIVE, true, "!:16");
 }
