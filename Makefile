@@ -15,7 +15,7 @@ MNIST   =
 FUZZ    = 300
 
 # core.h < base.h < ops < fuse < ccode < backends < core.c; what needs a C library is HOSTED
-HOSTED  = $(wildcard backends/host.c backends/tcc.c backends/cc.c backends/opencl.c backends/cache.c backends/cpu.c backends/jobs.c backends/pool.c backends/machine.c backends/probe.c io/*.c)
+HOSTED  = $(wildcard backends/host.c backends/tcc.c backends/cc.c backends/opencl.c backends/cuda.c backends/nvrtc.c backends/cache.c backends/cpu.c backends/jobs.c backends/pool.c backends/machine.c backends/probe.c io/*.c)
 CORE    = base.c base_mem.c $(wildcard ops/*.c) $(wildcard fuse/*.c) $(wildcard ccode/*.c) \
           $(filter-out $(HOSTED),$(wildcard backends/*.c)) core.c
 SRC     = $(CORE) $(HOSTED)
@@ -75,7 +75,7 @@ test: deps
 run-tests: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "tools/layers.sh" "$(MAKE) -s freestanding" "$(MAKE) -s dist-check" \
 	    "$(MAKE) -s check-c++" $(TESTS) "tests/test_examples.sh $(B)/examples" \
-	    "tests/test_docs.sh $(B)" "tests/test_modes.sh $(B)" \
+	    "tests/test_docs.sh $(B)" "tests/test_modes.sh $(B)" "tests/test_device.sh $(B) opencl" \
 	    "$(MAKE) -s B=$(B)/tcc check-tcc" "$(MAKE) -s B=$(B)/asan check-asan" "tests/test_valgrind.sh $(B)"
 
 test-long: all
@@ -85,6 +85,13 @@ run-long: $(TESTS)
 	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_prelude --all" \
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_models --all" $(TESTS)
 
+# on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
+test-cuda:
+	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-cuda
+run-cuda: $(TESTS) $(EXAMPLES)
+	@tools/run-tests.sh "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
+	    "tests/test_device.sh $(B) cuda"
+
 fuzz: $(B)/tests/test_fuzz
 	$(B)/tests/test_fuzz $(FUZZ) $(or $(SEED),1)
 
@@ -93,7 +100,7 @@ ASAN    = $(filter-out %/test_prelude %/test_memory %/test_fuzz %/test_models,$(
 check-asan:
 	@$(MAKE) -s B=$(B) CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" asan-run
 asan-run: $(TESTS)
-	@ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 \
+	@OCL_ICD_VENDORS=/no/devices ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 \
 	    tools/run-tests.sh $(ASAN) "$(B)/tests/test_memory 7" "$(B)/tests/test_fuzz 40"
 
 # The library and a part of its tests built by tcc itself
@@ -102,7 +109,7 @@ check-tcc:
 	@if command -v tcc >/dev/null; then $(MAKE) -s B=$(B) CC=tcc CFLAGS="-g" tcc-run; \
 	 else echo "skipped: no tcc here"; echo "0 passed, 0 failed, 1 skipped"; fi
 tcc-run: $(TCCTESTS)
-	@tools/run-tests.sh $(TCCTESTS)
+	@OCL_ICD_VENDORS=/no/devices tools/run-tests.sh $(TCCTESTS)
 
 check-c++: $(B)/libjot.a
 	@if command -v g++ >/dev/null; then \
@@ -166,7 +173,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-run check-tcc tcc-run check-c++ fuzz bench bench-report install wc clean
 
 clean:

@@ -151,7 +151,10 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->precision = core_string(ctx, given->precision, "JOT_PRECISION", "default");
     c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
-    c->device = core_string(ctx, given->device, "JOT_OPENCL_DEVICE", NULL);
+    c->device = core_string(ctx, given->device,
+                            c->backend && jot_str_eq(c->backend, "cuda") ? "JOT_CUDA_DEVICE"
+                                                                         : "JOT_OPENCL_DEVICE",
+                            NULL);
     if (!c->device_nbytes)
         c->device_nbytes = core_nbytes(core_string(ctx, NULL, "JOT_DEVICE_MEMORY", NULL));
     if (!c->lanes)

@@ -109,8 +109,9 @@ typedef struct {
     const char *precision;  /* "default", or "exact": sums as the program states them, without
                                Winograd's tiles; JOT_PRECISION */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
-    const char *device;     /* of the opencl backend: "0.0" (platform.device), "gpu", "cpu", or a part
-                               of its name; JOT_OPENCL_DEVICE; default the first GPU, or the first */
+    const char *device;     /* opencl: "0.0" (platform.device), "gpu", "cpu", or a part of its name;
+                               JOT_OPENCL_DEVICE; default the first GPU, or the first. cuda: a
+                               number; JOT_CUDA_DEVICE; default 0 */
     uint64_t device_nbytes; /* memory of a device that may be used; JOT_DEVICE_MEMORY, with K, M or
                                G behind the number; default: what it has */
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */

@@ -98,6 +98,19 @@ JOT_FN jot_Status jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChil
 /* Measure the machine for the programs to come, if nobody has. */
 JOT_FN void jot_cc_measure(Backend *backend, jot_Ctx *ctx);
 
+/* ---- NVRTC (nvrtc.c) ---- */
+
+typedef struct Nvrtc Nvrtc;
+JOT_FN Nvrtc *jot_nvrtc_open(jot_Ctx *ctx, char *why, size_t why_nbytes); /* NULL: why says it */
+JOT_FN void jot_nvrtc_close(Nvrtc *nvrtc, jot_Ctx *ctx);
+JOT_FN int jot_nvrtc_version(const Nvrtc *nvrtc); /* 12090 for 12.9 */
+/* The newest architecture that it compiles for, of those up to `most` (90 for 9.0); 0: none. */
+JOT_FN int jot_nvrtc_arch(const Nvrtc *nvrtc, int most);
+/* Machine code of a text for an architecture, or PTX, of object->n + 1 bytes of ctx's memory. False:
+ * the context has the compiler's message. */
+JOT_FN bool jot_nvrtc_compile(Nvrtc *nvrtc, jot_Ctx *ctx, const char *what, const char *text,
+                              size_t nbytes, int arch, bool ptx, Bytes *object);
+
 /* ---- compiling beside the program (jobs.c) ---- */
 
 typedef struct Jobs Jobs;
@@ -108,7 +121,8 @@ JOT_FN CompileJob *jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, co
 JOT_FN JobState jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
 JOT_FN void jot_jobs_end(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
 
-extern const Backend jot_backend_cpu, jot_backend_tcc, jot_backend_cc, jot_backend_opencl;
+extern const Backend jot_backend_cpu, jot_backend_tcc, jot_backend_cc, jot_backend_opencl,
+    jot_backend_cuda;
 
 #endif
 extern const Backend jot_backend_interp;

@@ -20,6 +20,7 @@ typedef struct {
     const Selection *s;
     void **mem;            /* per variable, then those of a launch */
     size_t *offset;        /* of a launch */
+    Buffer **made;         /* per variable: a copy of a leaf that this run makes, or NULL */
     jot_Scalar *scalar;
     uint8_t *dtype;
 } DeviceRun;
@@ -78,6 +79,40 @@ device_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
     return true;
 }
 
+/* A copy of a leaf in another layout: the one kept with it, or memory for a new one. */
+static void *
+device_copy(DeviceRun *r, uint32_t var)
+{
+    const PlanVar *v = &r->plan->vars.v[var];
+    const Buffer *leaf = jot_node(r->ctx, r->s->list.v[v->pos])->data;
+    Buffer *copy = jot_buffer_copy(leaf, v->key, v->nkey);
+
+    if (copy)
+        return copy->device;
+    copy = jot_buffer_copy_new(r->ctx, v->nbytes, v->key, v->nkey);
+    if (!copy)
+        return NULL;
+    jot_buffer_no_host(r->ctx, copy);
+    copy->device = jot_data_alloc(r->ctx, v->nbytes);
+    r->made[var] = copy;
+    return copy->device;
+}
+
+/* After the run: copies stay with their leaves, or go if it failed. */
+static void
+device_copies(DeviceRun *r, bool ok)
+{
+    uint32_t i;
+
+    for (i = 0; i < r->plan->vars.n; i++) {
+        if (r->made[i] && ok)
+            jot_buffer_copy_keep(jot_node(r->ctx, r->s->list.v[r->plan->vars.v[i].pos])->data,
+                                 r->made[i]);
+        else
+            jot_buffer_unref(r->ctx, r->made[i]);
+    }
+}
+
 static bool
 device_places(DeviceRun *r, Buffer **out)
 {
@@ -88,6 +123,7 @@ device_places(DeviceRun *r, Buffer **out)
 
         r->mem[i] = v->kind == VAR_TEMP ? r->ctx->plans->device_block
                   : v->kind == VAR_ASKED ? out[v->root]->device
+                  : v->kind == VAR_COPY ? device_copy(r, i)
                   : jot_data_device(r->ctx, jot_node(r->ctx, r->s->list.v[v->pos])->data);
         if (!r->mem[i])
             return r->ctx->status ? false : jot_fail_memory(r->ctx, "run");
@@ -114,6 +150,8 @@ device_step(DeviceRun *r, const PlanStep *step)
     bool ok = true;
     uint32_t i;
 
+    if (step->copy && !r->made[step->copy - 1])
+        return true; /* an earlier run's is still good */
     for (i = 0; i < step->narg; i++) {
         const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + i]];
 
@@ -196,7 +234,7 @@ jot_plan_replay_device(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffe
 
     device_most(plan, &args, &scalars);
     nmem = (size_t)plan->vars.n + args + 1;
-    nbytes = nmem * sizeof(void *) + ((size_t)args + 1) * sizeof(size_t)
+    nbytes = (nmem + plan->vars.n) * sizeof(void *) + ((size_t)args + 1) * sizeof(size_t)
            + (size_t)scalars * (sizeof(jot_Scalar) + 1);
     room = jot_mem_new(&ctx->mem, nbytes, 1);
     if (!room)
@@ -207,10 +245,12 @@ jot_plan_replay_device(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffe
     r.s = s;
     r.scalar = (jot_Scalar *)(void *)room;
     r.mem = (void **)(void *)(r.scalar + scalars);
-    r.offset = (size_t *)(void *)(r.mem + nmem);
+    r.made = (Buffer **)(void *)(r.mem + nmem);
+    r.offset = (size_t *)(void *)(r.made + plan->vars.n);
     r.dtype = (uint8_t *)(r.offset + args + 1);
     ok = device_block(ctx, plan->block_nbytes + 64) && device_outputs(ctx, s, out)
       && device_places(&r, out) && device_steps(&r);
+    device_copies(&r, ok);
     jot_mem_free(&ctx->mem, room, nbytes);
     return ok;
 }

@@ -323,7 +323,8 @@ kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs 
         out->n = 0;
         ok = jot_build_kernel(m->ctx, &graph, group, &k, args);
         for (i = 0; ok && i < args->maps.n; i++)
-            ok = jot_code_map_text(m->ctx, args->maps.v[i], out);
+            ok = jot_code_map_text(m->ctx, args->maps.v[i],
+                                   m->dialect->device ? m->dialect->device->function : "static ", out);
         jot_kernel_cost(&k, cost);
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));

@@ -13,6 +13,7 @@ const Backend *const jot_backends[] = {
     &jot_backend_interp, /* opens everywhere: those behind it run when they are asked for */
 #ifndef JOT_NO_HOST
     &jot_backend_opencl,
+    &jot_backend_cuda,
 #endif
     NULL
 };

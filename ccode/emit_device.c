@@ -231,10 +231,11 @@ atomic_small(const DeviceDialect *d, EwOp op, int dtype, Text *out)
     const char *type = jot_print_type(dtype), *memory = jot_print_memory_type(dtype);
     bool half = dtype == JOT_F16 || dtype == JOT_BF16;
     int bits = 8 * (int)jot_dtype_nbytes((jot_DType)dtype);
-    jot_text_f(out, "    volatile %sjot_u32 *word = (volatile %sjot_u32 *)((%sjot_u8 *)p - "
+    jot_text_f(out, "    %sjot_u32 *word = (%sjot_u32 *)((%sjot_u8 *)p - "
                "((jot_u64)p & 3));\n    const int shift = 8 * (int)((jot_u64)p & 3);\n"
-               "    jot_u32 was, now;\n    do {\n        was = *word;\n        {\n"
-               "            const %s a = ", d->global, d->global, d->global, type);
+               "    jot_u32 was, now;\n    do {\n        was = *(volatile %sjot_u32 *)word;\n"
+               "        {\n            const %s a = ", d->global, d->global, d->global, d->global,
+               type);
     if (half)
         jot_text_f(out, "jotm_%s_to_f32((jot_u16)(was >> shift))", jot_dtype_name((jot_DType)dtype));
     else
@@ -256,10 +257,10 @@ atomic_word(const DeviceDialect *d, EwOp op, int dtype, Text *out)
 {
     const char *type = jot_print_type(dtype);
     int bits = 8 * (int)jot_dtype_nbytes((jot_DType)dtype);
-    jot_text_f(out, "    volatile %sjot_u%d *word = (volatile %sjot_u%d *)p;\n"
-               "    union { %s v; jot_u%d u; } was, now;\n    do {\n        was.u = *word;\n"
-               "        {\n            const %s a = was.v;\n            now.v = ", d->global, bits,
-               d->global, bits, type, bits, type);
+    jot_text_f(out, "    %sjot_u%d *word = (%sjot_u%d *)p;\n    union { %s v; jot_u%d u; } was, now;\n"
+               "    do {\n        was.u = *(volatile %sjot_u%d *)word;\n        {\n"
+               "            const %s a = was.v;\n            now.v = ", d->global, bits, d->global,
+               bits, type, bits, d->global, bits, type);
     print_op(op, dtype, out);
     jot_text_f(out, ";\n        }\n    } while (%s(word, was.u, now.u) != was.u);\n}\n",
                bits == 32 ? d->swap32 : d->swap64);

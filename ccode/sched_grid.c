@@ -75,7 +75,7 @@ moved_by(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
 {
     const KBuf *b = &k->bufs.v[buf];
     int64_t ext[KERNEL_AXES];
-    Space space;
+    Space space = {0};
     Ix addr;
     for (uint32_t a = 0; a < k->axes.n; a++)
         ext[a] = k->axes.v[a].ext;

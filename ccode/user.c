@@ -15,7 +15,7 @@
 /* As stored; 16-bit floats are bits there. */
 static const char *const user_stored[JOT_DTYPES] = {
     "unsigned char", "signed char", "short", "int", "jot_i64", "unsigned char", "unsigned short",
-    "unsigned int", "unsigned long long", "unsigned short", "unsigned short", "float", "double"
+    "unsigned int", "jot_u64", "unsigned short", "unsigned short", "float", "double"
 };
 
 /* As computed in. */
@@ -180,7 +180,7 @@ user_map_parameter(Text *out, const CodeSpec *s, int k)
 }
 
 JOT_FN bool
-jot_code_map_text(jot_Ctx *ctx, NodeId map_node, Text *out)
+jot_code_map_text(jot_Ctx *ctx, NodeId map_node, const char *function, Text *out)
 {
     const CodeSpec *s = jot_node(ctx, map_node)->code;
     int result = s->arg[s->inputs].dtype, k;
@@ -193,7 +193,7 @@ jot_code_map_text(jot_Ctx *ctx, NodeId map_node, Text *out)
     user_map_name(out, s);
     jot_text_f(out, " ");
     user_map_name(out, s);
-    jot_text_f(out, "\nstatic %s\n", user_type(result));
+    jot_text_f(out, "\n%s%s\n", function, user_type(result));
     user_map_name(out, s);
     for (k = 0; k < s->inputs; k++) {
         jot_text_f(out, "%s%s ", k ? ", " : "(", user_type(s->arg[k].dtype));

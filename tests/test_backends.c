@@ -207,7 +207,7 @@ test_table(void)
         CHECK(jot_backends[i]->rank < last, "%s", jot_backends[i]->name);
         last = jot_backends[i]->rank;
     }
-    CHECK(i >= 5 && !strcmp(jot_backends[i - 2]->name, "interp"), "%d backends", i);
+    CHECK(i >= 5 && !strcmp(jot_backends[i - 3]->name, "interp"), "%d backends", i);
 }
 
 /* ---- both compilers ----------------------------------------------------------------------- */

@@ -373,7 +373,7 @@ test_map_text(jot_Ctx *c)
 
     CHECK(id && jot_code_map_template(c, id, &call), "%s", jot_message(c));
     jot_text_f(&text, PRELUDE);
-    CHECK(jot_code_map_text(c, id, &text) && jot_code_map_text(c, id, &text), "%s", jot_message(c));
+    CHECK(jot_code_map_text(c, id, "static ", &text) && jot_code_map_text(c, id, "static ", &text), "%s", jot_message(c));
     CHECK(strstr(call.s, "(%0, %1)"), "%s", call.s);
     jot_text_f(
         &text,

@@ -221,13 +221,13 @@ open_on(const char *backend)
 int
 main(void)
 {
-    static const char *const backends[] = {"interp", "tcc", "cc"};
+    static const char *const backends[] = {"interp", "tcc", "cc", "opencl"};
     static Cases is, want;
     jot_Ctx *oracle = open_on("interp"), *c;
     int b, k;
 
     build(oracle, &want);
-    for (b = 0; b < 3; b++) {
+    for (b = 0; b < 4; b++) {
         c = open_on(backends[b]);
         if (!c || jot_error(c)) {
             SKIP("backend %s: %s", backends[b], jot_message(c));

@@ -446,7 +446,8 @@ test_code(const char *backend)
     x = jot_array(c, JOT_F32, JOT_SHAPE(4), v);
     y = prefix_sums(c, jot_scale(x, 2), 1);
     z = jot_offset(jot_code_map("a * b + 1", JOT_VARS(y, x), JOT_F32, NULL), 1);
-    if (!strcmp(backend, "interp") || !strcmp(backend, "opencl")) {
+    if (!strcmp(backend, "interp") || !strcmp(backend, "opencl")
+        || !strcmp(backend, "cuda")) {
         CHECK(!jot_data(z) && jot_error(c) == JOT_EDEVICE, "%s runs C: %s", backend,
               jot_message(c));
         jot_close(c);
@@ -559,10 +560,10 @@ test_stats(const char *backend)
 int
 main(int argc, char **argv)
 {
-    static const char *const backends[] = {"interp", "tcc", "cc", "opencl"};
+    static const char *const backends[] = {"interp", "tcc", "cc", "opencl", "cuda"};
     int i, only = argc > 1;
 
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < 5; i++) {
         const char *b = backends[i];
 
         if ((only && strcmp(argv[1], b)) || !have(b))
@@ -571,7 +572,7 @@ main(int argc, char **argv)
         test_programs(b, argc > 2 ? atoi(argv[2]) : !strcmp(b, "tcc") ? 4 : 0);
         test_plans(b);
         test_assign(b);
-        if (strcmp(b, "cc") && strcmp(b, "opencl")) /* one process, no compiler started */
+        if (!strcmp(b, "interp") || !strcmp(b, "tcc")) /* others take long for each new text */
             test_refused(b);
         test_compile_fails(b);
         test_code(b);

@@ -195,11 +195,17 @@ compare(const char *backend, int lanes)
     jot_close(oracle);
 }
 
+/* test_types [BACKEND] */
 int
-main(void)
+main(int argc, char **argv)
 {
-    compare("tcc", 1);
-    compare("cc", 1);
-    compare("cc", 8);
+    static const struct { const char *backend; int lanes; } way[] = {
+        {"tcc", 1}, {"cc", 1}, {"cc", 8}, {"opencl", 1}, {"cuda", 1}
+    };
+    int i;
+
+    for (i = 0; i < (int)(sizeof way / sizeof *way); i++)
+        if (argc < 2 || !strcmp(argv[1], way[i].backend))
+            compare(way[i].backend, way[i].lanes);
     return DONE();
 }

@@ -9,6 +9,7 @@ have tcc || want="$want tcc"
 have clang || want="$want clang"
 have g++ || want="$want g++"
 have valgrind || want="$want valgrind"
+ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || want="$want ocl-icd-libopencl1 pocl-opencl-icd"
 [ -e /usr/include/zlib.h ] || want="$want zlib1g-dev"
 [ -z "$want" ] && exit 0
 if [ "${DEPS:-}" = skip ]; then

@@ -1,0 +1,199 @@
+/* tests/test_cuda.c - the text of kernels for CUDA, compiled for every architecture from 7.0 on that
+ * the NVRTC at hand knows. No GPU is needed, and nothing runs: the device here takes memory from the
+ * host and launches nothing. Where there is a GPU, `make test-cuda` runs the other programs on it.
+ *
+ *     test_cuda         8.0, 9.0, the oldest from 7.0 on and the newest
+ *     test_cuda --all   every one */
+#include <stdlib.h>
+#include <string.h>
+#include "backends/host.h"
+#include "tests/run_programs.h"
+
+static Nvrtc *nvrtc;
+static int arch[32], narchs;
+static uint64_t compiled;
+
+/* ---- a device that does nothing ----------------------------------------------------------- */
+
+static void *
+idle_alloc(Backend *backend, jot_Ctx *ctx, size_t nbytes)
+{
+    (void)backend, (void)ctx;
+    return calloc(1, nbytes);
+}
+
+static void
+idle_release(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
+{
+    (void)backend, (void)ctx, (void)nbytes;
+    free(mem);
+}
+
+static bool
+idle_upload(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes)
+{
+    (void)backend, (void)ctx;
+    memcpy(mem, from, nbytes);
+    return true;
+}
+
+static bool
+idle_download(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes)
+{
+    (void)backend, (void)ctx;
+    memcpy(to, mem, nbytes);
+    return true;
+}
+
+static bool
+idle_launch(Backend *backend, jot_Ctx *ctx, const Launch *launch)
+{
+    (void)backend, (void)ctx;
+    CHECK(launch->kernel && launch->groups > 0 && launch->items > 0 && launch->items <= 1024,
+          "%s: %lld groups of %lld", launch->name, (long long)launch->groups,
+          (long long)launch->items);
+    return true;
+}
+
+static bool
+idle_finish(Backend *backend, jot_Ctx *ctx)
+{
+    (void)backend, (void)ctx;
+    return true;
+}
+
+static const Device idle = {
+    idle_alloc, idle_release, idle_upload, idle_download, idle_launch, idle_finish
+};
+
+/* The text for each architecture; machine code must come out, and hold each kernel's name. */
+static bool
+compile_all(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+            KernelSym *sym, int n, void **module)
+{
+    int i, k;
+
+    (void)backend;
+    *module = sym;
+    for (i = 0; i < narchs; i++) {
+        Bytes object;
+
+        if (!jot_nvrtc_compile(nvrtc, ctx, what, text, nbytes, arch[i], false, &object))
+            return false;
+        compiled++;
+        for (k = 0; k < n; k++)
+            CHECK(memmem(object.p, object.n, sym[k].name, strlen(sym[k].name)),
+                  "sm_%d: no %s in the code", arch[i], sym[k].name);
+        jot_mem_free(&ctx->mem, object.p, object.n + 1);
+    }
+    for (k = 0; k < n; k++) {
+        sym[k].fn = jot_device_fn;
+        sym[k].kernel = sym;
+    }
+    return true;
+}
+
+static void
+forget(Backend *backend, jot_Ctx *ctx, void *module)
+{
+    (void)backend, (void)ctx, (void)module;
+}
+
+static jot_Ctx *
+open_idle(const char *policy)
+{
+    jot_Config config = {.backend = "interp", .policy = policy};
+    jot_Ctx *c = jot_open(&config);
+
+    c->backend->dialect = "cuda";
+    c->backend->compile = compile_all;
+    c->backend->unload = forget;
+    c->backend->device = &idle;
+    return c;
+}
+
+/* ---- programs ----------------------------------------------------------------------------- */
+
+static void
+test_programs(const char *policy)
+{
+    size_t p;
+
+    for (p = 0; p < sizeof programs / sizeof *programs; p++) {
+        jot_Ctx *c = open_idle(policy);
+        jot_Var out[MOST];
+        int n = 0;
+
+        programs[p].build(c, out, &n);
+        CHECK(jot_run(c, jot_vars(n, out)), "%s, %s: %s", programs[p].name, policy,
+              jot_message(c));
+        jot_close(c);
+    }
+}
+
+/* Every operator on every dtype that has it. */
+static void
+test_operators(void)
+{
+    static jot_Var (*const unary[])(jot_Var) = {
+#define U(name) jot_##name,
+        JOT_UNARY(U)
+#undef U
+    };
+    static jot_Var (*const binary[])(jot_Var, jot_Var) = {
+#define B(name) jot_##name,
+        JOT_BINARY(B)
+#undef B
+    };
+    enum { UNARY = sizeof unary / sizeof *unary, BINARY = sizeof binary / sizeof *binary };
+    static const char zeros[15 * 8];
+    int t;
+
+    for (t = 0; t < JOT_DTYPES; t++) {
+        jot_Ctx *c = open_idle("none");
+        jot_Var x = jot_array(c, (jot_DType)t, JOT_SHAPE(3, 5), zeros), y[UNARY + BINARY];
+        jot_Var z = jot_array(c, (jot_DType)t, JOT_SHAPE(5), zeros);
+        int n = 0, i;
+
+        for (i = 0; i < UNARY + BINARY; i++) {
+            y[n] = i < UNARY ? unary[i](x) : binary[i - UNARY](x, z);
+            if (jot_error(c) == JOT_EDTYPE)
+                jot_clear(c);
+            else
+                n++;
+        }
+        CHECK(jot_run(c, jot_vars(n, y)), "operators of %s: %s", jot_dtype_name((jot_DType)t),
+              jot_message(c));
+        jot_close(c);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    jot_Config config = {.backend = "interp"};
+    jot_Ctx *c = jot_open(&config);
+    char why[256];
+    int most, all = argc > 1 && !strcmp(argv[1], "--all");
+
+    nvrtc = jot_nvrtc_open(c, why, sizeof why);
+    if (!nvrtc) {
+        SKIP("CUDA text: %s", why);
+        jot_close(c);
+        return DONE();
+    }
+    for (most = 70; most <= jot_nvrtc_arch(nvrtc, 1 << 20); most++)
+        if (jot_nvrtc_arch(nvrtc, most) == most
+            && (all || !narchs || most == 80 || most == 90
+                || most == jot_nvrtc_arch(nvrtc, 1 << 20)))
+            arch[narchs++] = most;
+    test_programs("paper");
+    test_programs("reward");
+    test_operators();
+    printf("%llu texts compiled by NVRTC %d for %d architectures, sm_%d to sm_%d\n",
+           (unsigned long long)compiled, jot_nvrtc_version(nvrtc), narchs, arch[0],
+           arch[narchs - 1]);
+    jot_nvrtc_close(nvrtc, c);
+    jot_close(c);
+    return DONE();
+}
