@@ -4,8 +4,8 @@
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 export JOT_BACKEND="$2"
-if why=$("$build/examples/01_first" 2>&1 | grep "backend $2"); then
-    echo "skipped: ${why#jot: }"
+if why=$("$build/examples/01_first" 2>&1 | grep "^failed: "); then
+    echo "skipped: ${why#failed: }"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
