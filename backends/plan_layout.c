@@ -24,6 +24,7 @@
 enum {
     LAYOUT_LINE = 64,
     LAYOUT_BENT = 8, /* bytes that could be moved while / and % are computed */
+    LAYOUT_ROOM = 3, /* times its elements that a variable may have with its halo */
     LAYOUT_ORDERS = 8,
     LAYOUT_SWEEPS = 4
 };
@@ -454,7 +455,7 @@ choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
         }
     for (d = 0; d < node->rank; d++)
         elements *= (double)(node->ext[d] + all->lo[d] + all->hi[d]);
-    return any && elements <= 3 * (double)node->nelem;
+    return any && elements <= LAYOUT_ROOM * (double)node->nelem;
 }
 
 static Layout *
@@ -562,6 +563,13 @@ copy_add(Make *m, const Use *u, const Layout *layout)
     return true;
 }
 
+/* Elements of a layout for one of the variable. */
+static double
+copy_room(const Node *node, const Layout *l)
+{
+    return (double)l->nelem / (double)(node->nelem + 1);
+}
+
 /* Does a contraction read this so badly, or so often over its edge, that a copy pays? It is read
  * once and written once; then each element is read `often` times. */
 static bool
@@ -575,7 +583,7 @@ copy_pays(const LayoutChoice *c, const Use *u, const UseGroup *g)
     order_strides(node, &c->var[u->pos].order, stride);
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
         return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : 16);
-    return u->role == ROLE_A && u->leaves && often >= 16;
+    return u->role == ROLE_A && u->leaves && often >= 16 && copy_room(node, u->wish) <= LAYOUT_ROOM;
 }
 
 /* The axis along which the group's first result is contiguous; -1: none. */

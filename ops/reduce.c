@@ -245,16 +245,21 @@ reduce_as_reindex(jot_Ctx *ctx, const Reducing *w)
 }
 
 /* y is a reduction by the same operator that nobody else wants: reduce its y at once. Not max and
- * min of floats, since ties share gradients by level. False: not legal; w is as before. */
+ * min of floats, since ties share gradients by level; nor into more elements than y has, the
+ * gradient of a slice, since each of them would ask whether it is one of y's. False: not legal; w
+ * is as before. */
 static bool
 reduce_compose(jot_Ctx *ctx, Reducing *w)
 {
     const Node *inner = jot_node(ctx, w->y);
     const Node *y = jot_node(ctx, inner->input[0]);
     Reducing out = *w;
+    double elements = 1;
     int k;
 
-    if (inner->op != w->op || w->op == JOT_MEAN || inner->refs > 1 || inner->data || inner->ncond
+    for (k = 0; k < w->rank; k++)
+        elements *= (double)w->ext[k];
+    if (elements > (double)inner->nelem || inner->op != w->op || w->op == JOT_MEAN || inner->refs > 1 || inner->data || inner->ncond
         || inner->ninputs > 1 || w->map.nextra)
         return false;
     if ((w->op == JOT_MAX || w->op == JOT_MIN)
