@@ -583,7 +583,8 @@ copy_pays(const LayoutChoice *c, const Use *u, const UseGroup *g)
     order_strides(node, &c->var[u->pos].order, stride);
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
         return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : 16);
-    return u->role == ROLE_A && u->leaves && often >= 16 && copy_room(node, u->wish) <= LAYOUT_ROOM;
+    return u->role == ROLE_A && u->leaves && often >= 16
+        && copy_room(node, u->wish) <= LAYOUT_ROOM;
 }
 
 /* The axis along which the group's first result is contiguous; -1: none. */

@@ -259,7 +259,8 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
 
     for (k = 0; k < w->rank; k++)
         elements *= (double)w->ext[k];
-    if (elements > (double)inner->nelem || inner->op != w->op || w->op == JOT_MEAN || inner->refs > 1 || inner->data || inner->ncond
+    if (elements > (double)inner->nelem || inner->op != w->op || w->op == JOT_MEAN
+        || inner->refs > 1 || inner->data || inner->ncond
         || inner->ninputs > 1 || w->map.nextra)
         return false;
     if ((w->op == JOT_MAX || w->op == JOT_MIN)
