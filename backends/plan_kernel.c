@@ -216,6 +216,8 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
     }
     if (plain && tier == TIER_BEST && !m->dialect->device && kernel_contract(m, k, s))
         return true;
+    if (k->mem->failed) /* indices may be missing */
+        return false;
     if (plain && tier != TIER_QUICK && m->dialect->vectors
         && jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
         return true;

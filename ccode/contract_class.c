@@ -161,8 +161,8 @@ class_users(const Kernel *k, uint32_t value)
     return n;
 }
 
-/* Inversion guards both operands by the conditions of the sum. A load keeps those that speak of what
- * moves it; with others it would depend on axes that it does not move with. */
+/* Inversion guards both operands by the conditions of the sum. A load keeps those that speak of
+ * what moves it; with others it would depend on axes that it does not move with. */
 static void
 class_narrow(Kernel *k, uint32_t sum, uint32_t operand)
 {
@@ -191,7 +191,8 @@ jot_contract_classes(Kernel *k)
     uint32_t sum = class_only_sum(k), naxes = k->axes.n;
     for (int a = 0; sum && a < (int)naxes; a++) {
         int64_t by = k->values.v[sum].free >> a & 1 ? class_of_value(k, sum, a, 0) : 1;
-        if (by > 1 && k->axes.v[a].ext > by && k->axes.n < KERNEL_AXES - 4 && !class_divide(k, a, by))
+        bool room = k->axes.n < KERNEL_AXES - 4;
+        if (by > 1 && k->axes.v[a].ext > by && room && !class_divide(k, a, by))
             return false;
     }
     if (sum) {

@@ -12,7 +12,7 @@ typedef struct {
     int lanes, registers;
     int64_t panel;              /* steps within which an address must be regular */
     int64_t most_rows;
-    int v, r;                   /* axes of the vectors and of the rows: the kernel's or fused ones */
+    int v, r;                   /* axes of vectors and rows: the kernel's or fused ones */
     int unit;                   /* the innermost of v's */
     int64_t panels;             /* width of the panels that b lies in already, 0: none */
     uint64_t vaxes, raxes;      /* the kernel's axes in them */
@@ -25,6 +25,27 @@ typedef struct {
     int kat;                    /* ... around the loop over blocks of k */
 } ContractMake;
 
+typedef enum { PACK_NONE, PACK_PANEL, PACK_TILE } PackKind;
+
+/* A tile: which dimensions of the load it has, and which of them are read through windows. */
+typedef struct {
+    int n, dim[JOT_MAX_RANK];       /* as the buffer's memory has them, outermost first */
+    int axis[JOT_MAX_RANK];         /* per entry; -1: read through windows */
+    int64_t ext[JOT_MAX_RANK], lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
+    uint64_t outside;               /* axes that stand still while it is read */
+    int64_t nelem;
+} ContractTile;
+
+typedef struct {
+    PackKind a, b;
+    ContractTile tile;
+    bool rows;              /* the form of the nest; b in a phase before */
+    int64_t columns, height; /* steps of the outer loops over v (0: none) and r */
+    uint64_t first;         /* axes of m whose loops stand outside of a's packing */
+    int lines;              /* one of them that goes in blocks, of which each panel of b sees all */
+    int64_t nlines;         /* 0: none does */
+} ContractPlan;
+
 JOT_FN Space jot_contract_space(const Kernel *k, int64_t *ext); /* of the kernel's axes */
 JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);
 JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
@@ -36,6 +57,9 @@ JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axi
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
-JOT_FN bool jot_contract_place(ContractMake *m); /* contract_pack.c: nest and stages */
+/* What is packed, the steps of all blocks, the nest (contract_plan.c). */
+JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
+JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);
+JOT_FN bool jot_contract_place(ContractMake *m); /* plan and stages (contract_pack.c) */
 
 #endif

@@ -6,14 +6,15 @@
  *     %c: j:256p k:512 i:504 j:32 i:14 | k i:1u j:16u j:1v; keep y[i, j]    14 x 32 sums
  *     !0: j:256p k:512 i:504 j:32 i:14 i:1u j:16u j:1v
  *
- * For each k the block reads 2 vectors of b and multiplies them by each of 14 elements of a: as many
- * rows and vectors as there are registers. Which operand is b, which axis of it goes in vectors
- * (several as one, where they lie in memory as one) and which axis of a makes the rows follows from
- * what each choice costs: lanes left empty, elements to be packed, results that lie apart.
+ * For each k the block reads 2 vectors of b and multiplies them by each of 14 elements of a: as
+ * many rows and vectors as there are registers. Which operand is b, which axis of it goes in
+ * vectors (several as one, where they lie in memory as one) and which axis of a makes the rows
+ * follows from what each choice costs: lanes left empty, elements to be packed, results that lie
+ * apart.
  *
- * Packed is what would be read more than once out of order: b unless its vectors lie as they are and
- * few, a where it is read outside of its edges (a copy with a border of zeros, then no element is
- * tested), or its rows fall on the same lines of the cache, or it is computed while it is read.
+ * Packed is what would be read more than once out of order: b unless its vectors lie as they are
+ * and few, a where it is read outside of its edges (a copy with a border of zeros, then no element
+ * is tested), or its rows fall on the same lines of the cache, or it is computed while it is read.
  *
  * The sums run over k in blocks if the panels would not stay in the cache; between two blocks they
  * wait in the result or in scratch. Rests of all axes are loops of their own with smaller blocks.
@@ -23,7 +24,7 @@
  *             term left out counts as 0 times the other operand
  *   breaks    value numbers: what depends on a packed operand is made again
  *
- * Read before: ccode/contract.h. After: ccode/contract_pack.c. */
+ * Read before: ccode/contract.h. After: ccode/contract_plan.c. */
 #include "ccode/contract_make.h"
 
 /* ---- how operands lie --------------------------------------------------------------------- */
@@ -216,7 +217,8 @@ static double
 choice_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
 {
     const Kernel *k = m->k;
-    double V = m->lanes, points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
+    uint64_t all = m->c.batch | m->c.m | m->c.n | m->c.k;
+    double V = m->lanes, points = (double)jot_contract_extent(m, all);
     double out = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n);
     double elems = (double)jot_contract_extent(m, k->values.v[b].free);
     double used = (double)ext / (double)((ext + m->lanes - 1) / m->lanes) / V;
@@ -282,7 +284,8 @@ choose_rows(const ContractMake *m)
             if (ext > 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
                 far = 64;
         }
-        p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far + (tangled ? 1 : 0);
+        p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
+            (tangled ? 1 : 0);
         if (best < 0 || p < price) {
             best = r;
             price = p;
@@ -453,8 +456,8 @@ zero_without(const Kernel *k, uint32_t value, Ix cond)
     return found;
 }
 
-/* Terms that the sum leaves out are 0 anyway where an operand is: their conditions go, but for those
- * that hold or not for whole blocks, which save work. */
+/* Terms that the sum leaves out are 0 anyway where an operand is: their conditions go, but for
+ * those that hold or not for whole blocks, which save work. */
 static void
 drop_conditions(Kernel *k, const Contract *c)
 {

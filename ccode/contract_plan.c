@@ -1,0 +1,332 @@
+/* ccode/contract_plan.c - what a contraction packs, how large its blocks are, and its nest.
+ *
+ * Two forms of the nest. Columns: blocks of b's vectors are shared among threads, and each packs
+ * its own. Rows: blocks of a's are, and b is packed before, in a phase of its own.
+ *
+ *     columns   batch v:NCp | k:KC {b} outer {a} r:MC v:block r:rows       (loops around the block)
+ *     rows      {b} phase   batch outer (r:MC)p | k:KC {a} outer r:MC v:block r:rows
+ *
+ *   requires  axes chosen      keeps  the kernel      breaks  nothing
+ *
+ * Read before: ccode/contract_sched.c. After: ccode/contract_pack.c. */
+#include "ccode/contract_make.h"
+
+#define PACK_SHARED 1e6 /* points from which on threads may share the work */
+
+/* ---- tiles -------------------------------------------------------------------------------- */
+
+/* Conditions are bounds of dimensions and nothing else. */
+static bool
+only_bounds(const ContractMake *m, const Value *load)
+{
+    const Kernel *k = m->k;
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_contract_space(k, ext);
+    for (int i = 0; i < load->ncond; i++) {
+        Ix own = k->ixs.v[load->at + load->nidx + (uint32_t)i], cond = jot_contract_cond(k, own);
+        int64_t known;
+        bool found = jot_contract_left_out(m, own) ||
+                     (jot_ix_is_const(k->ix, cond, &known) && known);
+        for (int d = 0; d < load->nidx && !found; d++) {
+            Ix ix = k->ixs.v[load->at + (uint32_t)d];
+            Ix end = jot_ix_const(k->ix, k->bufs.v[load->buf].ext[d]);
+            found = cond == jot_ix_ge0(k->ix, ix, &space) ||
+                    cond == jot_ix_lt(k->ix, ix, end, &space);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* The only axis of `axes`, stepping the index by one; -1: not so. */
+static int
+single_axis(const IxPool *ix, Ix index, uint64_t axes)
+{
+    int axis = 0;
+    bool inside = false;
+    if (!axes || (axes & (axes - 1)))
+        return -1;
+    while (!(axes >> axis & 1))
+        axis++;
+    return jot_ix_coef(ix, index, axis, &inside) == 1 && !inside ? axis : -1;
+}
+
+/* A dimension: of an axis alone (of its extent, whatever stands still besides), read through
+ * windows (all of it, with a border), or none, as it stands still. */
+static bool
+tile_dim(const ContractMake *m, const Value *load, int d, ContractTile *t)
+{
+    const Kernel *k = m->k;
+    Ix ix = k->ixs.v[load->at + (uint32_t)d];
+    uint64_t still = m->c.batch | m->other, axes = jot_ix_axes(k->ix, ix) & ~still;
+    int64_t ext[KERNEL_AXES], lo, hi, size = k->bufs.v[load->buf].ext[d];
+    Space space = jot_contract_space(k, ext);
+    int axis = single_axis(k->ix, ix, axes);
+    if (!jot_ix_range(k->ix, ix, &space, &lo, &hi))
+        return false;
+    if (!axes || (axis >= 0 && (m->outer >> axis & 1) && lo >= 0 && hi < size)) {
+        t->outside |= axes;
+        return true;
+    }
+    t->dim[t->n] = d;
+    t->axis[t->n] = axis >= 0 && lo >= 0 && hi < size ? axis : -1;
+    t->ext[t->n] = t->axis[t->n] >= 0 ? k->axes.v[axis].ext : size;
+    if (t->axis[t->n] < 0) {
+        t->lo[t->n] = lo < 0 ? -lo : 0;
+        t->hi[t->n] = hi >= size ? hi - size + 1 : 0;
+    }
+    if (t->lo[t->n] + t->hi[t->n] > size + 64)
+        return false;
+    t->nelem *= t->ext[t->n] + t->lo[t->n] + t->hi[t->n];
+    t->n++;
+    return t->nelem > 0 && t->nelem < INT32_MAX;
+}
+
+/* Can the load be read through a tile? */
+static bool
+find_tile(const ContractMake *m, uint32_t value, ContractTile *t)
+{
+    const Kernel *k = m->k;
+    const Value *v = &k->values.v[value];
+    const Layout *l;
+    memset(t, 0, sizeof *t);
+    t->nelem = 1;
+    if (v->op != VAL_LOAD || v->c.u != 0 || !only_bounds(m, v))
+        return false;
+    l = k->bufs.v[v->buf].layout;
+    for (int i = 0; i < l->n; i++)
+        if (l->part[i].step == 1 && !tile_dim(m, v, l->part[i].dim, t))
+            return false;
+    return t->n > 0;
+}
+
+/* ---- what is packed ----------------------------------------------------------------------- */
+
+/* Rows of the block that fall on the same lines of the first cache. */
+static bool
+rows_collide(const ContractMake *m)
+{
+    bool tangled = false;
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype);
+    int64_t stride;
+    if (m->r >= (int)m->k->axes.n)
+        return false;
+    stride = jot_contract_stride(m, m->c.a, m->r, &tangled) * nbytes;
+    return !tangled && stride != 0 && stride % 4096 == 0 && m->rows > 8;
+}
+
+static int64_t
+value_nbytes(const ContractMake *m, uint64_t axes)
+{
+    return jot_contract_extent(m, axes) *
+           (int64_t)jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
+}
+
+/* Vectors of a block: fewer where else not all cores would have one. */
+static int64_t
+widest_block(const ContractMake *m, uint64_t first)
+{
+    double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
+    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | first);
+    int64_t vectors = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
+    int64_t want = 2 * m->target->cores;
+    if (steps >= want || points < PACK_SHARED)
+        return INT32_MAX;
+    vectors = vectors * steps / want;
+    return vectors < 1 ? 1 : vectors;
+}
+
+/* Axes of m that only shift what is read along a longer axis of k: p in h + p where the sum is over
+ * h. Their steps read the same elements again. */
+static uint64_t
+plan_shifts(const ContractMake *m, uint32_t value, int depth)
+{
+    const Kernel *k = m->k;
+    const Value *v = &k->values.v[value];
+    uint64_t found = 0;
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        found |= plan_shifts(m, k->args.v[v->arg + (uint32_t)i], depth + 1);
+    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+        for (int x = 0; x < (int)k->axes.n; x++)
+            if (((axes & m->outer) >> x & 1) &&
+                k->axes.v[x].ext < jot_contract_extent(m, axes & m->c.k))
+                found |= (uint64_t)1 << x;
+    }
+    return found;
+}
+
+static void
+plan_packs(ContractMake *m, ContractPlan *p)
+{
+    const Kernel *k = m->k;
+    int64_t l1 = m->target->cache_nbytes[LEVEL_L1];
+    bool unit = jot_contract_unit(m, m->c.b, m->unit);
+    bool plain = unit && jot_contract_plain(m, m->c.b);
+    bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / 2;
+    bool once;
+    p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
+    if (p->a && find_tile(m, m->c.a, &p->tile))
+        p->a = PACK_TILE;
+    p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
+                                 : m->outer & ~plan_shifts(m, m->c.a, 0);
+    jot_contract_block(m, widest_block(m, p->first));
+    once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
+    p->b = plain && (small || once || m->panels) ? PACK_NONE : PACK_PANEL;
+    if (!p->a && rows_collide(m) && jot_contract_extent(m, m->vaxes) >= 4 * m->block)
+        p->a = PACK_PANEL;
+}
+
+/* Which loops are shared among threads. */
+static void
+plan_form(ContractMake *m, ContractPlan *p)
+{
+    int64_t cores = m->target->cores, ext = jot_axis_ext(m->s, m->v);
+    int64_t blocks = (ext + m->block - 1) / m->block;
+    int64_t before = jot_contract_extent(m, m->c.batch | m->other);
+    int64_t rows = before * jot_contract_extent(m, p->first);
+    int64_t want = 2 * cores, wide;
+    if (p->first == 0 && p->a != PACK_TILE)
+        rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
+    if (p->b == PACK_NONE)
+        p->rows = rows >= want || rows >= before * blocks;
+    else
+        p->rows = (before * blocks < want && rows > before * blocks) ||
+                  (p->a == PACK_TILE && rows >= want &&
+                   value_nbytes(m, m->k->values.v[m->c.b].free) <=
+                       m->target->cache_nbytes[LEVEL_L2] / 2);
+    if (p->rows)
+        return;
+    wide = (blocks * before + want - 1) / want;
+    p->columns = jot_contract_even(ext, m->block, (wide < 1 ? 1 : wide) * m->block);
+    if (blocks == 1 || p->columns >= ext)
+        p->columns = 0;
+}
+
+static int64_t
+a_nbytes(const ContractMake *m)
+{
+    const Value *a = &m->k->values.v[m->c.a];
+    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
+                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
+}
+
+/* Blocks of k and r, for the cache: panels and tiles take half of the second level. */
+static void
+plan_blocks(ContractMake *m, ContractPlan *p)
+{
+    const Kernel *k = m->k;
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, k0 = m->korder[0];
+    int64_t ext = k->axes.v[k0].ext, inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
+    int64_t width = p->rows || p->b != PACK_PANEL ? m->block
+                  : p->columns ? p->columns : jot_contract_extent(m, m->vaxes);
+    int64_t step = inner * width, most; /* bytes for a step of k0 */
+    int64_t tile = p->tile.nelem * 4 / (ext ? ext : 1);
+    if (p->a == PACK_TILE)
+        step = step > tile ? step : tile;
+    else if (m->outer & ~p->first)
+        step += a_nbytes(m) / (ext ? ext : 1);
+    most = step > 0 && ext > l2 / step ? l2 / step : ext;
+    if (most < 1)
+        most = 1;
+    m->kstep = most < ext ? jot_contract_even(ext, 1, most) : 0;
+    if (m->kstep == 1 && step > l2 && p->a != PACK_TILE && m->nk > 1) { /* still too much */
+        ext = k->axes.v[m->korder[1]].ext;
+        most = step / ext > 0 ? l2 / (step / ext) : ext;
+        m->kstep2 = most < ext ? jot_contract_even(ext, 1, most < 1 ? 1 : most) : 0;
+        inner /= ext;
+    }
+    p->height = 0;
+    if (p->a == PACK_PANEL || (p->rows && !p->first)) {
+        int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);
+        int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows;
+        if (p->rows && !p->first && fit > rows / (4 * m->target->cores))
+            fit = rows / (4 * m->target->cores) / m->rows * m->rows;
+        if (fit < m->rows)
+            fit = m->rows;
+        p->height = fit < rows ? fit : 0;
+    }
+}
+
+/* Where b is direct and a's rows are few, several lines of them share what is read of b. */
+static void
+plan_lines(ContractMake *m, ContractPlan *p)
+{
+    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | p->first), ext;
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((p->first >> x & 1) && m->k->axes.v[x].ext > 1)
+            p->lines = x;
+    if (!p->rows || !p->first || jot_axis_ext(m->s, m->r) > 16 * m->rows)
+        return;
+    ext = m->k->axes.v[p->lines].ext;
+    for (int64_t n = 2; n <= 14 && n <= ext; n++)
+        if (ext % n == 0 && steps / n >= 4 * m->target->cores)
+            p->nlines = n;
+}
+
+/* ---- nest --------------------------------------------------------------------------------- */
+
+static void
+nest_axes(ContractMake *m, uint64_t axes, LoopKind kind)
+{
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && m->k->axes.v[x].ext != 1)
+            jot_contract_loop(m->nest, &m->n, x, 1, kind);
+}
+
+/* Axes of extent 1 need loops too: innermost, where they cost nothing. */
+static void
+nest_ones(ContractMake *m, uint64_t axes)
+{
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && m->k->axes.v[x].ext == 1)
+            jot_contract_loop(m->nest, &m->n, x, 1, LOOP_SERIAL);
+}
+
+static void
+make_nest(ContractMake *m, const ContractPlan *p)
+{
+    uint64_t batch = m->c.batch | m->other;
+    nest_axes(m, batch, LOOP_PARALLEL);
+    if (p->rows)
+        nest_axes(m, p->nlines ? p->first & ~((uint64_t)1 << p->lines) : p->first, LOOP_PARALLEL);
+    if (p->nlines)
+        jot_contract_loop(m->nest, &m->n, p->lines, p->nlines, LOOP_PARALLEL);
+    if (p->rows && !p->first && p->height)
+        jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_PARALLEL);
+    if (p->columns)
+        jot_contract_loop(m->nest, &m->n, m->v, p->columns, LOOP_PARALLEL);
+    m->kat = m->n;
+    if (m->kstep)
+        jot_contract_loop(m->nest, &m->n, m->korder[0], m->kstep, LOOP_SERIAL);
+    if (m->kstep2)
+        jot_contract_loop(m->nest, &m->n, m->korder[1], m->kstep2, LOOP_SERIAL);
+    m->bpack = m->n;
+    if (!p->rows)
+        nest_axes(m, p->first, LOOP_SERIAL);
+    if (p->a == PACK_TILE)
+        m->apack = m->n;
+    nest_axes(m, m->outer & ~p->first, LOOP_SERIAL);
+    if (p->height && !(p->rows && !p->first))
+        jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_SERIAL);
+    if (p->a == PACK_PANEL)
+        m->apack = m->n;
+    jot_contract_loop(m->nest, &m->n, m->v, m->block, LOOP_SERIAL);
+    if (p->nlines)
+        jot_contract_loop(m->nest, &m->n, p->lines, 1, LOOP_SERIAL);
+    jot_contract_loop(m->nest, &m->n, m->r, m->rows, LOOP_SERIAL);
+    nest_ones(m, batch | m->outer);
+}
+
+JOT_FN void
+jot_contract_plan(ContractMake *m, ContractPlan *p)
+{
+    memset(p, 0, sizeof *p);
+    plan_packs(m, p);
+    plan_form(m, p);
+    plan_blocks(m, p);
+    if (p->a == PACK_NONE)
+        plan_lines(m, p);
+    make_nest(m, p);
+}
