@@ -162,6 +162,46 @@ reward_order(const Target *t, const Nest *a, const Nest *b)
     return (x < y ? x : y) / REWARD_ORDER;
 }
 
+/* Axes of the pair that a dimension of the group's space is. */
+static uint32_t
+reward_axis(const NestPair *p, const NestGroup *g, bool of_a, int d)
+{
+    uint8_t axis = d < g->space->rank ? g->axis[d] : NEST_NONE;
+
+    if (axis >= NEST_AXES)
+        return 0;
+    return (uint32_t)1 << (of_a ? p->map[axis] : axis);
+}
+
+/* A reduction over a shared axis that keeps one that is not shared has a whole row of results under
+ * way, and loads and stores one for each point. */
+static double
+reward_rows(Nests *j, const NestPair *p, uint32_t nest)
+{
+    const Target *t = &j->f->ctx->target;
+    double time = 0;
+    uint32_t g, k;
+    int d, axis;
+
+    for (g = nest; g != NEST_OUT; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nown; k++) {
+            const Node *n = j->f->node[j->uses.v[j->group[g].own + k].pos];
+            const Node *in = n->kind == NODE_REDUCE ? jot_node(j->f->ctx, n->input[0]) : NULL;
+            uint32_t all = 0, kept = 0;
+
+            j->f->visits++;
+            for (d = 0; in && d < in->rank; d++)
+                all |= in->ext[d] > 1 ? reward_axis(p, &j->group[g], nest == p->a, d) : 0;
+            for (d = 0; in && d < n->nindex; d++)
+                if (jot_ix_is_axis(&j->f->ctx->ix, n->index[d], &axis) && in->ext[axis] > 1)
+                    kept |= reward_axis(p, &j->group[g], nest == p->a, axis);
+            if ((all & ~kept & p->shared) && (kept & ~p->shared))
+                time += 2 * (double)in->nelem * (double)jot_dtype_nbytes((jot_DType)n->dtype)
+                      / (t->bandwidth[LEVEL_L1] * t->cores);
+        }
+    return time;
+}
+
 JOT_FN double
 jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
 {
@@ -181,6 +221,7 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
     p->nbytes = nbytes = nbytes > 0 ? nbytes : 0;
     two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
     one = reward_time(t, nbytes, a->flops + b->flops, reward_cores(t, p));
+    one += reward_rows(j, p, p->a) + reward_rows(j, p, p->b);
     if (!p->shared)
         one += reward_order(t, a, b);
     return two + t->call - one;
