@@ -1,0 +1,227 @@
+/* tests/test_opencl.c - what only a device has: memory of its own that runs out, copies that are made
+ * when they are asked for, long sums in two launches, atomic scatters, the cache of binaries, the
+ * choice of a device. Skipped where there is no OpenCL device; PoCL will do. */
+#include <unistd.h>
+#include "ops/graph.h"
+#include "tests/test.h"
+
+static jot_Ctx *
+open_device(uint64_t nbytes, const char *cache_dir)
+{
+    jot_Config config = {.backend = "opencl", .cache_dir = cache_dir, .device_nbytes = nbytes};
+
+    return jot_open(&config);
+}
+
+static jot_Var
+ramp(jot_Ctx *c, int64_t n)
+{
+    float *v = malloc((size_t)n * sizeof *v);
+    jot_Var x;
+    int64_t i;
+
+    for (i = 0; i < n; i++)
+        v[i] = (float)((i * 37) % 101) * 0.01f - 0.4f;
+    x = jot_array(c, JOT_F32, JOT_SHAPE(n), v);
+    free(v);
+    return x;
+}
+
+/* Results of a program on the device, against the interpreter; twice, to the same bits. */
+typedef jot_Var Program(jot_Ctx *c);
+
+static jot_Var
+long_sum(jot_Ctx *c)
+{
+    return jot_sum(ramp(c, 300007), JOT_ALL_DIMS);
+}
+
+static jot_Var
+long_columns(jot_Ctx *c)
+{
+    return jot_sum(jot_reshape(ramp(c, 20000 * 20), JOT_SHAPE(20000, 20)), JOT_DIMS(0));
+}
+
+static jot_Var
+rows(jot_Ctx *c)
+{
+    return jot_softmax(jot_reshape(ramp(c, 30 * 700), JOT_SHAPE(30, 700)), 1);
+}
+
+static jot_Var
+both_ways(jot_Ctx *c)
+{
+    jot_Var x = jot_reshape(ramp(c, 90 * 70), JOT_SHAPE(90, 70));
+
+    return jot_add(jot_mul(jot_mean(x, JOT_DIMS(1)), jot_max(x, JOT_DIMS(1))),
+                   jot_sum(x, JOT_ALL_DIMS));
+}
+
+static jot_Var
+product(jot_Ctx *c)
+{
+    jot_Var x = jot_reshape(ramp(c, 33 * 50), JOT_SHAPE(33, 50));
+
+    return jot_matmul(x, jot_transpose(x, JOT_DIMS(1, 0)));
+}
+
+static void
+test_values(const char *name, Program *program, int launches_least)
+{
+    jot_Ctx *c = open_device(0, NULL), *again = open_device(0, NULL), *oracle;
+    jot_Config config = {.backend = "interp"};
+    jot_Var got, same, want;
+    const float *g, *s, *w;
+    int64_t i, bad = 0, n;
+
+    oracle = jot_open(&config);
+    got = program(c);
+    same = program(again);
+    want = program(oracle);
+    n = jot_nelem(want);
+    g = jot_data(got);
+    s = jot_data(same);
+    w = jot_data(want);
+    CHECK(g && s && w, "%s: %s", name, jot_message(c));
+    for (i = 0; g && s && w && i < n; i++)
+        bad += !(fabs((double)g[i] - (double)w[i]) <= 1e-5 * (1 + fabs((double)w[i])) * 100);
+    CHECK(!bad, "%s: %d of %d elements", name, (int)bad, (int)n);
+    CHECK(g && s && !memcmp(g, s, (size_t)n * sizeof *g), "%s: the same bits", name);
+    CHECK((int)jot_stats(c).kernels_run >= launches_least, "%s: %d launches", name,
+          (int)jot_stats(c).kernels_run);
+    jot_close(c);
+    jot_close(again);
+    jot_close(oracle);
+}
+
+/* Integers: any order of the atomic operators gives the same sum; small elements share a word. */
+static void
+test_scatter(jot_DType dtype)
+{
+    enum { N = 5000, BINS = 7 };
+    static int32_t bin[N];
+    jot_Ctx *c = open_device(0, NULL);
+    jot_Config config = {.backend = "interp"};
+    jot_Ctx *oracle = jot_open(&config);
+    jot_Var got[2];
+    jot_Ctx *const at[2] = {c, oracle};
+    int i;
+
+    for (i = 0; i < N; i++)
+        bin[i] = (i * 31) % BINS;
+    for (i = 0; i < 2; i++) {
+        jot_Var b = jot_array(at[i], JOT_I32, JOT_SHAPE(N), bin);
+        jot_Var x = jot_cast(jot_mod(b, jot_full_int(at[i], JOT_I32, JOT_SHAPE(), 3)), dtype);
+
+        got[i] = jot_reindex_reduce_ex(JOT_MAX, x, JOT_SHAPE(BINS), JOT_INDEX("@e0(i0)"),
+                                       (jot_Strs){0}, JOT_VARS(b));
+    }
+    CHECK(jot_data(got[0]), "scatter of %s: %s", jot_dtype_name(dtype), jot_message(c));
+    CHECK(jot_data(got[0]) && jot_data(got[1])
+              && !memcmp(jot_data(got[0]), jot_data(got[1]), BINS * jot_dtype_nbytes(dtype)),
+          "scatter of %s", jot_dtype_name(dtype));
+    jot_close(c);
+    jot_close(oracle);
+}
+
+static void
+test_out_of_memory(void)
+{
+    jot_Ctx *c = open_device((uint64_t)1 << 20, NULL);
+    jot_Var small = ramp(c, 1000), large = ramp(c, 400000), sum;
+
+    sum = jot_sum(jot_exp(large), JOT_ALL_DIMS);
+    CHECK(!jot_data(sum) && jot_error(c) == JOT_EMEM && strstr(jot_message(c), "out of memory"),
+          "1.6 MB on 1 MB: %s", jot_message(c));
+    jot_clear(c);
+    CHECK(fabs(jot_item(jot_sum(jot_mul(small, small), JOT_ALL_DIMS)) - 94.) < 10, "afterwards: %s",
+          jot_message(c));
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    jot_close(c);
+}
+
+/* A parameter that is updated on the device does not come to the host until someone reads it. */
+static void
+test_copies(void)
+{
+    jot_Ctx *c = open_device(0, NULL);
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(64), NULL), v;
+    const Node *node;
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        jot_assign(w, jot_offset(w, 1));
+        CHECK(jot_run(c, JOT_VARS(w)), "%s", jot_message(c));
+    }
+    node = jot_node(c, c->slots.v[w.slot].node);
+    CHECK(node->data && node->data->device && !node->data->p, "only on the device");
+    CHECK(jot_data(w) && ((const float *)jot_data(w))[5] == 3, "3 updates");
+    CHECK(node->data && node->data->device && node->data->p, "both");
+    v = jot_array(c, JOT_F32, JOT_SHAPE(2), (float[]){1, 2});
+    node = jot_node(c, c->slots.v[v.slot].node);
+    CHECK(node->data && !node->data->device && node->data->p, "only on the host");
+    CHECK(jot_item(jot_sum(v, JOT_ALL_DIMS)) == 3, "%s", jot_message(c));
+    jot_close(c);
+}
+
+static void
+test_cache(void)
+{
+    char dir[] = "/tmp/jot_test_XXXXXX", command[64];
+    jot_Ctx *c;
+
+    if (!mkdtemp(dir))
+        return;
+    c = open_device(0, dir);
+    CHECK(jot_data(jot_exp(ramp(c, 77))) && jot_stats(c).cache_hits == 0, "the first: %s",
+          jot_message(c));
+    jot_close(c);
+    c = open_device(0, dir);
+    CHECK(jot_data(jot_exp(ramp(c, 77))) && jot_stats(c).cache_hits == 1, "from the cache: %s",
+          jot_message(c));
+    jot_close(c);
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    CHECK(!system(command), "%s", command);
+}
+
+static void
+test_choice(void)
+{
+    jot_Config config = {.backend = "opencl", .device = "no such device"};
+    jot_Ctx *c = jot_open(&config);
+
+    CHECK(jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), "no such device"), "%s",
+          jot_message(c));
+    jot_close(c);
+    config.device = "0.0";
+    c = jot_open(&config);
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    jot_close(c);
+}
+
+int
+main(void)
+{
+    jot_Ctx *c = open_device(0, NULL);
+
+    if (jot_error(c)) {
+        SKIP("%s", jot_message(c));
+        jot_close(c);
+        return DONE();
+    }
+    jot_close(c);
+    test_values("long sum", long_sum, 2);
+    test_values("long columns", long_columns, 2);
+    test_values("rows", rows, 1);
+    test_values("both ways", both_ways, 2);
+    test_values("product", product, 1);
+    test_scatter(JOT_I32);
+    test_scatter(JOT_I8);
+    test_scatter(JOT_F16);
+    test_scatter(JOT_F64);
+    test_out_of_memory();
+    test_copies();
+    test_cache();
+    test_choice();
+    return DONE();
+}
