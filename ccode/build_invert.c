@@ -38,7 +38,7 @@ typedef struct {
     int axis;      /* input axis to solve for */
     int64_t k;     /* its coefficient (AXIS, STRIDE) or its atom's (DIV, MOD) */
     Ix atom;       /* DIV, MOD */
-    int64_t gain;  /* by how much the loop gets shorter */
+    int64_t gain;  /* how many times shorter the loops get */
 } InvertWay;
 
 static int64_t
@@ -63,6 +63,20 @@ invert_has(const Invert *v, Ix ix, int axis)
     return jot_ix_axes(&v->b->ctx->ix, ix) >> (BUILD_SYMBOL + axis) & 1;
 }
 
+/* By how much residue classes shorten the partner's loop: a window of 4 at stride 2 by 2. */
+static int64_t
+invert_classes(const Invert *v, Ix L, int axis, int64_t k)
+{
+    int64_t stride = k < 0 ? -k : k, longest = 1, unit;
+    int other;
+
+    for (other = 0; other < v->rank; other++)
+        if (other != axis && !v->sol[other] && invert_has(v, L, other)
+            && invert_unit(v, L, other, &unit) && invert_extent(v, other) > longest)
+            longest = invert_extent(v, other);
+    return longest / ((longest + stride - 1) / stride);
+}
+
 /* How `axis` could be solved from L: as an axis of its own, or as the only thing of a / or %. */
 static InvertWay
 invert_way(const Invert *v, Ix L, int axis)
@@ -79,7 +93,7 @@ invert_way(const Invert *v, Ix L, int axis)
     way.k = jot_ix_coef(p, L, BUILD_SYMBOL + axis, &inside);
     if (way.k && !inside) {
         way.kind = way.k == 1 || way.k == -1 ? WAY_AXIS : WAY_STRIDE;
-        way.gain = invert_extent(v, axis);
+        way.gain = invert_extent(v, axis) * invert_classes(v, L, axis, way.k);
         return way;
     }
     if (way.k)
