@@ -6,7 +6,7 @@
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   install        PREFIX=/usr/local             wc          lines of code
 #   examples       build/examples/               docs        dumps and counts into docs/
-CC      = gcc
+CC      = $(shell command -v gcc >/dev/null && echo gcc || echo cc)
 CFLAGS  = -O2 -g
 WARN    = -std=c99 -Wall -Wextra -Wpedantic
 B       = build

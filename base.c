@@ -20,6 +20,7 @@ jot_vec_grow(Mem *mem, void **v, uint32_t *cap, uint32_t n, uint32_t more, size_
         grown = want;
     if (grown > UINT32_MAX || grown > SIZE_MAX / 2 / size) {
         mem->failed = true;
+        mem->refused_nbytes = SIZE_MAX;
         return false;
     }
     p = jot_mem_realloc(mem, *v, (size_t)*cap * size, (size_t)grown * size);
@@ -69,6 +70,7 @@ jot_arena_new(Arena *arena, size_t count, size_t size)
 
     if (size && count > SIZE_MAX / 4 / size) {
         arena->mem->failed = true;
+        arena->mem->refused_nbytes = SIZE_MAX;
         return NULL;
     }
     nbytes = (count * size + 15) & ~(size_t)15;

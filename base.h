@@ -54,6 +54,7 @@ typedef struct {
     size_t peak_nbytes; /* highest held_nbytes so far */
     uint64_t calls;     /* number of times the hook was called */
     bool failed;        /* sticky: some allocation was refused */
+    size_t refused_nbytes; /* of the last that was; SIZE_MAX: more than can be said */
     bool keeps;         /* freed blocks are kept */
     uint64_t tick;      /* evaluations so far */
     size_t small_nbytes; /* kept in `small` */

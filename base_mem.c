@@ -131,6 +131,7 @@ mem_take(Mem *mem, size_t nbytes)
 
     if (!p) {
         mem->failed = true;
+        mem->refused_nbytes = nbytes;
         return NULL;
     }
     mem->live_nbytes += room;
@@ -201,6 +202,7 @@ jot_mem_new(Mem *mem, size_t count, size_t size)
 
     if (size && count > SIZE_MAX / 2 / size) {
         mem->failed = true;
+        mem->refused_nbytes = SIZE_MAX;
         return NULL;
     }
     if (count && size)

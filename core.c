@@ -59,8 +59,8 @@ JOT_FN bool
 jot_fail_memory(jot_Ctx *ctx, const char *what)
 {
     ctx->mem.failed = false; /* told: the next request may succeed */
-    return jot_fail(ctx, JOT_EMEM, "%s: out of memory (%zu bytes in use)", what,
-                    ctx->mem.live_nbytes);
+    return jot_fail(ctx, JOT_EMEM, "%s: out of memory (%zu bytes asked for, %zu in use)", what,
+                    ctx->mem.refused_nbytes, ctx->mem.live_nbytes);
 }
 
 jot_Var
@@ -115,17 +115,21 @@ core_string(jot_Ctx *ctx, const char *given, const char *env, const char *otherw
     return s ? jot_arena_copy(&ctx->strings, s, jot_str_len(s)) : NULL;
 }
 
-static int
-core_number(const char *s)
+/* A field that is not given takes the environment's number; anything else there is an error. */
+static void
+core_number(jot_Ctx *ctx, int *field, const char *env)
 {
+    const char *s = *field ? NULL : core_string(ctx, NULL, env, NULL), *p = s;
     int n = 0;
 
-    for (; s && *s >= '0' && *s <= '9' && n < 1000000; s++)
-        n = n * 10 + (*s - '0');
-    return n;
+    for (; p && *p >= '0' && *p <= '9' && n < 1000000; p++)
+        n = n * 10 + (*p - '0');
+    if (p && *p)
+        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number is expected", env, s);
+    else if (s)
+        *field = n;
 }
 
-/* A number of bytes, with K, M or G behind it. */
 static uint64_t
 core_nbytes(const char *s)
 {
@@ -157,17 +161,13 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
                             NULL);
     if (!c->device_nbytes)
         c->device_nbytes = core_nbytes(core_string(ctx, NULL, "JOT_DEVICE_MEMORY", NULL));
-    if (!c->lanes)
-        c->lanes = core_number(core_string(ctx, NULL, "JOT_LANES", "0"));
-    if (!c->deterministic)
-        c->deterministic = core_number(core_string(ctx, NULL, "JOT_DETERMINISTIC", NULL));
-    if (!c->threads)
-        c->threads = core_number(core_string(ctx, NULL, "JOT_THREADS", NULL));
-    if (!c->give_back)
-        c->give_back = core_number(core_string(ctx, NULL, "JOT_GIVE_BACK", NULL));
+    core_number(ctx, &c->lanes, "JOT_LANES");
+    core_number(ctx, &c->deterministic, "JOT_DETERMINISTIC");
+    core_number(ctx, &c->threads, "JOT_THREADS");
+    core_number(ctx, &c->give_back, "JOT_GIVE_BACK");
     jot_mem_keep(&ctx->mem, !c->give_back);
     ctx->seed = c->seed;
-    return !ctx->mem.failed;
+    return !ctx->status && !ctx->mem.failed;
 }
 
 static bool
@@ -178,12 +178,24 @@ core_starts(const char *word, const char *with)
     return jot_str_len(word) >= n && !memcmp(word, with, n);
 }
 
+/* prefix, and then a number */
+static bool
+core_seeded(const char *word, const char *prefix)
+{
+    const char *p = word + (core_starts(word, prefix) ? jot_str_len(prefix) : 0);
+    bool any = false;
+
+    for (; p != word && *p >= '0' && *p <= '9'; p++)
+        any = true;
+    return any && !*p;
+}
+
 /* word must be `known`, or begin with `prefix` (NULL: nothing else is known). */
 static bool
 core_word(jot_Ctx *ctx, const char *what, const char *word, const char *known, const char *other,
           const char *prefix)
 {
-    if (jot_str_eq(word, known) || (prefix ? core_starts(word, prefix) : jot_str_eq(word, other)))
+    if (jot_str_eq(word, known) || (prefix ? core_seeded(word, prefix) : jot_str_eq(word, other)))
         return true;
     return jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; known are %s and %s", what, word, known,
                     other);
@@ -199,15 +211,29 @@ core_policy(jot_Ctx *ctx, const char *word)
 }
 
 static bool
+core_dump(jot_Ctx *ctx, const char *letters)
+{
+    for (; *letters; letters++)
+        if (!jot_plan_dump_known(*letters))
+            return jot_fail(ctx, JOT_EUSE,
+                            "jot_open: dump (JOT_DUMP) has the letter '%c'; ? lists those that are known",
+                            *letters);
+    return true;
+}
+
+static bool
 core_check(jot_Ctx *ctx)
 {
     const jot_Config *c = &ctx->config;
     int n = c->lanes;
 
+    if (c->threads < 0)
+        return jot_fail(ctx, JOT_EUSE, "jot_open: threads is %d; 0 is one per processor",
+                        c->threads);
     if (n && n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
         return jot_fail(ctx, JOT_EUSE,
                         "jot_open: lanes is %d; 1, 2, 4, 8, 16 and 0 (by price) are known", n);
-    return core_policy(ctx, c->policy)
+    return core_policy(ctx, c->policy) && core_dump(ctx, c->dump)
         && (jot_str_eq(c->layout, "chosen")
             || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
                          "chosen and random:SEED", "random:"))
@@ -300,7 +326,7 @@ core_open(jot_Ctx *ctx, const jot_Config *config)
     jot_machine_detect(&ctx->target);
 #endif
     if (!core_configure(ctx, config))
-        return jot_fail_memory(ctx, "jot_open");
+        return ctx->status ? false : jot_fail_memory(ctx, "jot_open");
     if (!jot_graph_open(ctx))
         return ctx->status ? false : jot_fail_memory(ctx, "jot_open");
     return core_check(ctx) && core_open_backend(ctx);

@@ -34,6 +34,21 @@ jot_plan_log(jot_Ctx *ctx, Text *text)
     jot_text_free(text);
 }
 
+JOT_FN bool
+jot_plan_dump_known(char letter)
+{
+    static const char own[] = "?gfypt";
+    int i;
+
+    for (i = 0; own[i]; i++)
+        if (own[i] == letter)
+            return true;
+    for (i = 0; i < jot_emit_passes_n; i++)
+        if (jot_emit_passes[i].letter == letter)
+            return true;
+    return false;
+}
+
 static void
 plan_dump_letters(jot_Ctx *ctx)
 {

@@ -25,6 +25,7 @@ JOT_FN void *jot_data_alloc(jot_Ctx *ctx, size_t nbytes);
 JOT_FN void jot_data_close(jot_Ctx *ctx);
 /* Drop the fetches that wait (backends/eval.c); from a callback, which walks them: nothing. */
 JOT_FN void jot_fetch_forget(jot_Ctx *ctx);
+JOT_FN bool jot_plan_dump_known(char letter); /* a letter of JOT_DUMP */
 /* Free all plans, compiled kernels and the block of temporaries. */
 JOT_FN void jot_plan_close(jot_Ctx *ctx);
 

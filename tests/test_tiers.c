@@ -473,6 +473,37 @@ test_wrong_compiler(void)
     unsetenv("JOT_CC");
 }
 
+/* What the environment says and nobody knows is told, not passed over. */
+static void
+test_environment(void)
+{
+    static const char *const wrong[][2] = {
+        {"JOT_THREADS", "many"}, {"JOT_THREADS", "-1"}, {"JOT_LANES", "3"}, {"JOT_LANES", "4x"},
+        {"JOT_DUMP", "gX"}, {"JOT_SCHEDULE", "random:"}, {"JOT_SCHEDULE", "random:x"},
+        {"JOT_LAYOUT", "random:7up"}, {"JOT_DETERMINISTIC", "yes"}, {"JOT_POLICY", "best"},
+    };
+    jot_Ctx *c;
+    size_t i;
+
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv(wrong[i][0], wrong[i][1], 1);
+        c = open_with("interp", "", 0);
+        if (strcmp(wrong[i][0], "JOT_THREADS")) /* given in the call, which wins */
+            CHECK(jot_error(c) == JOT_EUSE, "%s=%s: %s", wrong[i][0], wrong[i][1], jot_message(c));
+        jot_close(c);
+        c = jot_open(NULL);
+        CHECK(jot_error(c) == JOT_EUSE && strpbrk(jot_message(c), wrong[i][1]), "%s=%s: %s",
+              wrong[i][0], wrong[i][1], jot_message(c));
+        jot_close(c);
+        unsetenv(wrong[i][0]);
+    }
+    c = open_with("interp", "", 0);
+    jot_data(jot_zeros(c, JOT_F32, JOT_SHAPE(1LL << 20, 1LL << 24)));
+    CHECK(jot_error(c) == JOT_EMEM && strstr(jot_message(c), "70368744177664 bytes asked for"), "%s",
+          jot_message(c));
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -486,6 +517,7 @@ main(void)
     snprintf(cache, sizeof cache, "%s/cache", scratch_dir);
     net_expect(expect, STEPS, 0);
     net_expect(expect_extra, 20, 1);
+    test_environment();
     tcc = has("tcc");
     cc = has("cc");
     if (!cc)
