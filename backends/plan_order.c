@@ -5,14 +5,15 @@
  *
  * A step whose temporaries are all read by one and the same step is run right before it: the two,
  * and what joins them likewise, are a unit, an in-tree whose results leave by its last step. Of the
- * units that can run, the one that leaves least memory in use goes first; of several, the earliest.
- * The order as built stays where that one does not need less.
+ * units that can run, one that leaves less memory in use than before goes first, the one that frees
+ * most; else the earliest as built, or, in a second attempt, the one that adds least. Of the three
+ * orders the one that needs least is taken, and that as built if the others are no better.
  *
  *   requires  steps, variables' kinds and sizes
  *   keeps     what each step reads and writes      breaks  numbers of steps (first, last: set anew)
  *
  * Who writes a variable: the first step that touches it, and before that steps that touch nothing
- * else (borders).
+ * else (borders: each goes right before the next writer).
  *
  * Read before: backends/plan_parts.h. After: backends/plan_memory.c. */
 #include "backends/plan_parts.h"
@@ -92,6 +93,8 @@ order_reader(const StepOrder *o, uint32_t s)
             ;
         if (!order_writes(o, var, t))
             continue;
+        if (t + 1 < o->from[var + 1] && order_writes(o, var, t + 1))
+            return o->touch[t + 1]; /* a border goes right before what it surrounds */
         if (o->plan->vars.v[var].kind != VAR_TEMP)
             return s;
         for (; t < o->from[var + 1]; t++) {
@@ -116,17 +119,24 @@ order_edges(StepOrder *o, uint32_t var, uint32_t t, int change)
 }
 
 static void
-order_prepare(StepOrder *o)
+order_find_units(StepOrder *o)
 {
-    const Plan *p = o->plan;
-    uint32_t i, t;
+    uint32_t i;
 
-    order_touches(o);
-    for (i = p->steps.n; i-- > 0;) {
+    for (i = o->plan->steps.n; i-- > 0;) {
         uint32_t reader = order_reader(o, i);
 
         o->unit[i] = reader == i ? i : o->unit[reader];
     }
+}
+
+/* Who waits for whom, and how many units touch each variable. */
+static void
+order_edges_all(StepOrder *o)
+{
+    const Plan *p = o->plan;
+    uint32_t i, t;
+
     for (i = 0; i < p->vars.n; i++) {
         o->uses[i] = 0;
         for (t = o->from[i]; t < o->from[i + 1]; t++) {
@@ -198,9 +208,9 @@ order_run(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next,
 
 /* first, next: the steps of each unit, in order. */
 static void
-order_choose(StepOrder *o, uint32_t *first, uint32_t *next)
+order_units(const StepOrder *o, uint32_t *first, uint32_t *next)
 {
-    uint32_t n = 0, u, steps = o->plan->steps.n;
+    uint32_t u, steps = o->plan->steps.n;
 
     for (u = 0; u < steps; u++)
         first[u] = UINT32_MAX;
@@ -208,6 +218,14 @@ order_choose(StepOrder *o, uint32_t *first, uint32_t *next)
         next[u] = first[o->unit[u]];
         first[o->unit[u]] = u;
     }
+}
+
+/* least_first: what adds least, where nothing frees. */
+static void
+order_choose(StepOrder *o, const uint32_t *first, const uint32_t *next, bool least_first)
+{
+    uint32_t n = 0, u, steps = o->plan->steps.n;
+
     while (n < steps) {
         uint32_t best = UINT32_MAX;
         int64_t least = 0;
@@ -218,6 +236,7 @@ order_choose(StepOrder *o, uint32_t *first, uint32_t *next)
             if (o->unit[u] != u || o->done[u] || o->waits[u])
                 continue;
             delta = order_delta(o, u, first, next);
+            delta = least_first || delta < 0 ? delta : 0;
             if (best == UINT32_MAX || delta < least) {
                 best = u;
                 least = delta;
@@ -251,11 +270,10 @@ order_lives(Plan *plan)
 }
 
 static void
-order_apply(Plan *plan, PlanStep *steps, const uint32_t *order)
+order_apply(Plan *plan, const PlanStep *steps, const uint32_t *order)
 {
     uint32_t i;
 
-    memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
     for (i = 0; i < plan->steps.n; i++)
         plan->steps.v[i] = steps[order[i]];
     order_lives(plan);
@@ -281,13 +299,48 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint3
     return !arena->mem->failed;
 }
 
+/* A fresh start: of the walk, not of who touches what. */
+static void
+order_reset(StepOrder *o)
+{
+    uint32_t i;
+
+    memset(o->waits, 0, o->plan->steps.n * sizeof *o->waits);
+    memset(o->done, 0, o->plan->steps.n);
+    memset(o->order, 0, o->plan->steps.n * sizeof *o->order);
+    for (i = 0; i < o->plan->vars.n; i++)
+        o->written[i] = 0;
+}
+
+/* One attempt on the steps as built; they stay so if that needs less than `least`, else as they
+ * were. */
+static size_t
+order_try(StepOrder *o, Plan *plan, PlanStep *steps, const uint32_t *first, const uint32_t *next,
+          bool least_first, size_t least)
+{
+    PlanStep *best = steps + plan->steps.n;
+    size_t bound;
+
+    memcpy(best, plan->steps.v, plan->steps.n * sizeof *best);
+    memcpy(plan->steps.v, steps, plan->steps.n * sizeof *best);
+    order_reset(o);
+    order_edges_all(o);
+    order_choose(o, first, next, least_first);
+    order_apply(plan, steps, o->order);
+    bound = jot_plan_bound(plan);
+    if (bound < least)
+        return bound;
+    memcpy(plan->steps.v, best, plan->steps.n * sizeof *best);
+    order_lives(plan);
+    return least;
+}
+
 JOT_FN bool
 jot_plan_order(jot_Ctx *ctx, Plan *plan)
 {
     Arena arena = {&ctx->mem, NULL};
     StepOrder o;
-    uint32_t *first, *next, i;
-    size_t before;
+    uint32_t *first, *next;
     PlanStep *steps;
     bool ok;
 
@@ -295,18 +348,17 @@ jot_plan_order(jot_Ctx *ctx, Plan *plan)
     if (plan->steps.n < 3 || plan->steps.n > ORDER_MOST)
         return true;
     memset(&o, 0, sizeof o);
-    steps = jot_arena_array(&arena, PlanStep, plan->steps.n);
+    steps = jot_arena_array(&arena, PlanStep, 2 * (size_t)plan->steps.n);
     ok = order_open(&o, &arena, plan, &first, &next) && steps;
     if (ok) {
-        before = jot_plan_bound(plan);
-        order_prepare(&o);
-        order_choose(&o, first, next);
-        order_apply(plan, steps, o.order);
-        if (jot_plan_bound(plan) >= before) {
-            for (i = 0; i < plan->steps.n; i++)
-                plan->steps.v[i] = steps[i];
-            order_lives(plan);
-        }
+        size_t least = jot_plan_bound(plan);
+
+        memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
+        order_touches(&o);
+        order_find_units(&o);
+        order_units(&o, first, next);
+        least = order_try(&o, plan, steps, first, next, false, least);
+        order_try(&o, plan, steps, first, next, true, least);
     }
     jot_arena_free(&arena);
     return ok || jot_fail_memory(ctx, "plan");
