@@ -533,8 +533,5 @@ jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, c
 jot_Func *
 jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
 {
-    if (ctx && !ctx->status && ctx->backend->device)
-        jot_fail(ctx, JOT_EDEVICE, "compile: functions run on the host, not on %s",
-                 ctx->backend->name);
     return ctx && !ctx->status ? jot_func_make(ctx, "compile", inputs, outputs, NULL) : NULL;
 }
