@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { POOL_THREADS = 128, POOL_PIECES = 4, POOL_SPIN = 30000 /* ns */ };
+enum { POOL_THREADS = 128, POOL_PIECES = 4, POOL_SPIN = 100000 /* ns */ };
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 #define POOL_READ(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)

@@ -324,6 +324,8 @@ typedef struct {
     double least;           /* elements summed up in a piece, at least */
 } PhaseHow;
 JOT_FN void jot_sched_phases(Sched *s, const PhaseHow *how);
+/* Pieces of some 10 us, by the operations of a point: of the kernel alone, whoever runs it. */
+JOT_FN PhaseHow jot_phase_how(const Kernel *k);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
 /* The schedule of a device: nests over a grid, reductions by items or by work-groups (ccode/

@@ -273,7 +273,7 @@ JOT_FN bool
 jot_sched_of_list(Sched *s, Kernel *k, int lanes, const SLoop *list, int n)
 {
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
-    static const PhaseHow plain = {32768, 8};
+    PhaseHow plain = jot_phase_how(k);
     if (!m)
         return false;
     jot_sched_open(s, k, lanes);
@@ -293,7 +293,7 @@ jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
     uint64_t seen = 0;
     bool fits = k->axes.n < STAGE_LOOPS;
-    static const PhaseHow plain = {32768, 8};
+    PhaseHow plain = jot_phase_how(k);
     if (!m)
         return false;
     jot_sched_open(s, k, lanes);

@@ -25,9 +25,13 @@
  *   breaks    the order of summation: pieces first, then their sums in order
  *
  * Read before: ccode/sched.h, ccode/sched_make.c. After: ccode/lower.c. */
+#include "ccode/cost.h"
 #include "ccode/sched.h"
 
 #define PHASE_NESTS 16
+#define PHASE_WORK 131072.0 /* operations of a piece */
+#define PHASE_LONG 32768.0  /* points of a piece, where there is hardly any operation in them */
+#define PHASE_SHORT 2048.0
 
 enum {
     PHASE_PIECES = 64,      /* at most: their sums are added up by one thread per column */
@@ -478,6 +482,19 @@ share_nests(Phases *p)
     return true;
 }
 
+JOT_FN PhaseHow
+jot_phase_how(const Kernel *k)
+{
+    PhaseHow how = {PHASE_LONG, 8};
+    KernelCost cost;
+    jot_kernel_cost(k, &cost);
+    if (cost.flops * PHASE_LONG > PHASE_WORK * cost.points)
+        how.grain = PHASE_WORK * cost.points / cost.flops;
+    if (how.grain < PHASE_SHORT)
+        how.grain = PHASE_SHORT;
+    return how;
+}
+
 JOT_FN void
 jot_sched_phases(Sched *s, const PhaseHow *how)
 {
@@ -506,3 +523,6 @@ jot_sched_phases(Sched *s, const PhaseHow *how)
     }
     jot_vec_free(s->k->mem, p.out);
 }
+#undef PHASE_WORK
+#undef PHASE_LONG
+#undef PHASE_SHORT

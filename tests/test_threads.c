@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { N = 37, M = 611, LONG = 400, WIDE = 700, MOST = LONG * WIDE, OUTPUTS = 40 };
+enum { N = 37, M = 611, LONG = 400, WIDE = 700, MOST = LONG * WIDE, OUTPUTS = 40, BRANCHES = 24 };
 
 static float numbers[MOST + 8192];
 
@@ -154,26 +154,26 @@ small_work(const char *backend)
 static void
 branches(const char *backend)
 {
-    float one[7][6];
+    float one[BRANCHES + 1][BRANCHES];
     int threads, k;
 
     for (threads = 1; threads <= 7; threads += 3) {
         jot_Config config = {.backend = backend, .threads = threads, .deterministic = 1};
         jot_Ctx *c = jot_open(&config);
-        jot_Var y[7];
+        jot_Var y[BRANCHES + 1];
 
         if (jot_error(c)) {
             SKIP("%s: %s", backend, jot_message(c));
             jot_close(c);
             return;
         }
-        for (k = 0; k < 6; k++)
-            y[k] = jot_sum(jot_exp(jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(50000 + k),
+        for (k = 0; k < BRANCHES; k++)
+            y[k] = jot_sum(jot_exp(jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(7000 + k),
                                                       numbers + k))),
                            JOT_ALL_DIMS);
-        y[6] = jot_softmax(jot_stack(jot_vars(6, y), 0), 0);
-        CHECK(jot_run(c, jot_vars(7, y)), "%s", jot_message(c));
-        for (k = 0; k < 7; k++) {
+        y[BRANCHES] = jot_softmax(jot_stack(jot_vars(BRANCHES, y), 0), 0);
+        CHECK(jot_run(c, jot_vars(BRANCHES + 1, y)), "%s", jot_message(c));
+        for (k = 0; k <= BRANCHES; k++) {
             size_t nbytes = (size_t)jot_nelem(y[k]) * sizeof(float);
 
             if (threads == 1)
