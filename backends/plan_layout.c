@@ -18,32 +18,8 @@
  *
  *   requires  fused groups     keeps  the graph     after it  m->layout, m->copies, m->reads
  *
- * Read before: backends/plan_layout.h. After: backends/plan_pack.c, backends/plan_kernel.c. */
+ * Read before: backends/plan_layout.h, plan_price.c. After: plan_copy.c, plan_pack.c. */
 #include "backends/plan_layout.h"
-
-enum {
-    LAYOUT_LINE = 64,
-    LAYOUT_BENT = 8, /* bytes that could be moved while / and % are computed */
-    LAYOUT_ROOM = 3, /* times its elements that a variable may have with its halo */
-    LAYOUT_ORDERS = 8,
-    LAYOUT_SWEEPS = 4
-};
-
-/* An order of dimensions, from the slowest to the fastest. */
-typedef struct { uint8_t n, dim[JOT_MAX_RANK]; } DimOrder;
-
-typedef struct {
-    DimOrder order;
-    bool fixed;      /* row-major and nothing else */
-    bool settled;    /* counts when its neighbours choose */
-} LayoutVar;
-
-typedef struct {
-    Make *m;
-    Uses uses;
-    LayoutVar *var;  /* per position */
-    uint32_t npos;
-} LayoutChoice;
 
 static bool
 layout_word(const Make *m, char first, char second)
@@ -51,210 +27,6 @@ layout_word(const Make *m, char first, char second)
     const char *word = m->ctx->config.layout;
 
     return word && word[0] == first && word[1] == second;
-}
-
-static const Node *
-layout_node(const LayoutChoice *c, uint32_t pos)
-{
-    return jot_node(c->m->ctx, c->m->s->list.v[pos]);
-}
-
-static size_t
-layout_size(const LayoutChoice *c, uint32_t pos)
-{
-    return jot_dtype_nbytes((jot_DType)layout_node(c, pos)->dtype);
-}
-
-/* ---- orders ------------------------------------------------------------------------------- */
-
-static DimOrder
-order_natural(int rank)
-{
-    DimOrder o;
-    int d;
-
-    memset(&o, 0, sizeof o);
-    o.n = (uint8_t)rank;
-    for (d = 0; d < rank; d++)
-        o.dim[d] = (uint8_t)d;
-    return o;
-}
-
-/* Equal in memory: the order of dimensions of one element does not matter. */
-static bool
-order_same(const Node *node, const DimOrder *a, const DimOrder *b)
-{
-    int i = 0, j = 0;
-
-    for (;;) {
-        while (i < a->n && node->ext[a->dim[i]] == 1)
-            i++;
-        while (j < b->n && node->ext[b->dim[j]] == 1)
-            j++;
-        if (i == a->n || j == b->n)
-            return i == a->n && j == b->n;
-        if (a->dim[i++] != b->dim[j++])
-            return false;
-    }
-}
-
-/* The natural order with one dimension moved to the end. */
-static DimOrder
-order_with_last(int rank, int dim)
-{
-    DimOrder o = order_natural(rank);
-    int i;
-
-    for (i = dim; i + 1 < rank; i++)
-        o.dim[i] = o.dim[i + 1];
-    if (rank)
-        o.dim[rank - 1] = (uint8_t)dim;
-    return o;
-}
-
-/* Elements between two positions of each dimension. */
-static void
-order_strides(const Node *node, const DimOrder *o, double *stride)
-{
-    double step = 1;
-    int i;
-
-    for (i = o->n - 1; i >= 0; i--) {
-        stride[o->dim[i]] = step;
-        step *= (double)node->ext[o->dim[i]];
-    }
-}
-
-/* ---- prices ------------------------------------------------------------------------------- */
-
-/* Elements by which a step of each axis moves the access. */
-static void
-use_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes)
-{
-    double stride[JOT_MAX_RANK];
-    uint32_t i;
-
-    order_strides(layout_node(c, u->pos), &c->var[u->pos].order, stride);
-    for (i = 0; i < (uint32_t)naxes; i++)
-        moved[i] = 0;
-    for (i = u->term; i < u->term + u->nterm; i++) {
-        const UseTerm *t = &c->uses.terms.v[i];
-
-        moved[t->axis] += (double)t->k * stride[t->dim];
-    }
-}
-
-/* Bytes fetched for one that is used. */
-static double
-use_waste(double moved, size_t size)
-{
-    if (moved == 0)
-        return 0.25;
-    moved = moved * (double)size > LAYOUT_LINE ? LAYOUT_LINE / (double)size : moved;
-    return moved < 1 ? 1 : moved > 8 ? 8 : moved;
-}
-
-/* What / and % in an address cost, at each point of the group: i / 49, i / 7 % 7, i % 7 are a plain
- * i where the dimensions lie in their order. */
-static double
-price_bent(const LayoutChoice *c, const UseGroup *g, const Use *u)
-{
-    const Node *node = layout_node(c, u->pos);
-    IxPool *p = &c->m->ctx->ix;
-    double stride[JOT_MAX_RANK];
-    Ix at = jot_ix_const(p, 0);
-    int d;
-
-    if (!u->bent)
-        return 0;
-    order_strides(node, &c->var[u->pos].order, stride);
-    for (d = node->rank - 1; d >= 0; d--)
-        at = jot_ix_add(p, at, jot_ix_scale(p, u->index[d], (int64_t)stride[d]));
-    return jot_plan_is_straight(p, at) ? 0 : g->work * LAYOUT_BENT;
-}
-
-/* A group that is no contraction, in the loop order that suits it best. Accesses to what is not
- * settled are left out. */
-static double
-price_plain(const LayoutChoice *c, const UseGroup *g)
-{
-    double price[KERNEL_AXES], moved[KERNEL_AXES], best = -1, bent = 0;
-    uint32_t i, a;
-
-    for (a = 0; a < g->naxes; a++)
-        price[a] = 0;
-    for (i = g->use; i < g->use + g->nuse; i++) {
-        const Use *u = &c->uses.v.v[i];
-        size_t size = layout_size(c, u->pos);
-
-        if (!c->var[u->pos].settled)
-            continue;
-        use_strides(c, u, moved, g->naxes);
-        bent += price_bent(c, g, u);
-        for (a = 0; a < g->naxes; a++)
-            price[a] += u->count * (double)size * use_waste(moved[a], size);
-    }
-    for (a = 0; a < g->naxes; a++) {
-        double p = price[a] * (1 + 4 / (double)c->uses.exts.v[g->ext + a]);
-
-        if (best < 0 || p < best)
-            best = p;
-    }
-    return best < 0 ? bent : best + bent;
-}
-
-/* A contraction: what goes in vectors wants its dimension fastest, what is broadcast any that
- * is walked. */
-static double
-price_product(const LayoutChoice *c, const UseGroup *g)
-{
-    double sum = 0, stride[JOT_MAX_RANK];
-    uint32_t i, k;
-
-    for (i = g->use; i < g->use + g->nuse; i++) {
-        const Use *u = &c->uses.v.v[i];
-        const Node *node = layout_node(c, u->pos);
-        double bytes = u->count * (double)layout_size(c, u->pos), waste = 4;
-
-        if (!c->var[u->pos].settled)
-            continue;
-        order_strides(node, &c->var[u->pos].order, stride);
-        if (u->fast >= 0)
-            waste = stride[u->fast] == 1 ? 1 : 8;
-        for (k = u->term; u->fast < 0 && k < u->term + u->nterm; k++) {
-            const UseTerm *t = &c->uses.terms.v[k];
-
-            if (stride[t->dim] == 1 && node->ext[t->dim] > 1)
-                waste = waste < 1.3 ? waste : node->ext[t->dim] < 4 ? 1.3 : 1;
-        }
-        sum += bytes * waste + price_bent(c, g, u);
-    }
-    return sum;
-}
-
-static double
-price_group(const LayoutChoice *c, uint32_t group)
-{
-    const UseGroup *g = &c->uses.groups.v[group];
-
-    return g->product ? price_product(c, g) : price_plain(c, g);
-}
-
-/* All groups that touch the variable, under its present order. */
-static double
-price_around(const LayoutChoice *c, uint32_t pos)
-{
-    double sum = 0;
-    uint32_t i, last = 0;
-
-    for (i = c->uses.first[pos]; i < c->uses.first[pos + 1]; i++) {
-        uint32_t group = c->uses.v.v[c->uses.of[i]].group;
-
-        if (group != last)
-            sum += price_group(c, group);
-        last = group;
-    }
-    return sum;
 }
 
 /* ---- candidates --------------------------------------------------------------------------- */
@@ -267,7 +39,7 @@ orders_add(const LayoutChoice *c, uint32_t pos, DimOrders *list, const DimOrder 
     int i;
 
     for (i = 0; i < list->n; i++)
-        if (order_same(layout_node(c, pos), &list->v[i], o))
+        if (jot_order_same(jot_choice_node(c, pos), &list->v[i], o))
             return;
     if (list->n < LAYOUT_ORDERS)
         list->v[list->n++] = *o;
@@ -281,8 +53,8 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
     uint32_t i;
     int d, j;
 
-    use_strides(c, v, moved, c->uses.groups.v[u->group].naxes);
-    *o = order_natural(u->rank);
+    jot_choice_strides(c, v, moved, c->uses.groups.v[u->group].naxes);
+    *o = jot_order_natural(u->rank);
     for (d = 0; d < u->rank; d++)
         key[d] = -1;
     for (i = u->term; i < u->term + u->nterm; i++) {
@@ -292,7 +64,7 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
             key[t->dim] = moved[t->axis];
     }
     for (d = 0; d < u->rank; d++)
-        if (key[d] <= 0 && layout_node(c, u->pos)->ext[d] > 1)
+        if (key[d] <= 0 && jot_choice_node(c, u->pos)->ext[d] > 1)
             return false; /* a dimension that v says nothing about */
     for (d = 1; d < u->rank; d++) {
         uint8_t dim = o->dim[d];
@@ -307,7 +79,7 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
 static void
 orders_of(const LayoutChoice *c, uint32_t pos, DimOrders *list)
 {
-    DimOrder o = order_natural(layout_node(c, pos)->rank);
+    DimOrder o = jot_order_natural(jot_choice_node(c, pos)->rank);
     uint32_t i, k;
 
     list->n = 0;
@@ -318,7 +90,7 @@ orders_of(const LayoutChoice *c, uint32_t pos, DimOrders *list)
         const UseGroup *g = &c->uses.groups.v[u->group];
 
         if (u->fast >= 0) {
-            o = order_with_last(u->rank, u->fast);
+            o = jot_order_with_last(u->rank, u->fast);
             orders_add(c, pos, list, &o);
         }
         for (k = g->use; k < g->use + g->nuse && !g->product; k++) {
@@ -348,14 +120,14 @@ choice_settle(LayoutChoice *c, uint32_t pos)
         double p;
 
         v->order = list.v[i];
-        p = price_around(c, pos);
+        p = jot_choice_price(c, pos);
         if (price < 0 || p < price) {
             price = p;
             best = v->order;
         }
     }
     v->order = best;
-    return !order_same(layout_node(c, pos), &before, &best);
+    return !jot_order_same(jot_choice_node(c, pos), &before, &best);
 }
 
 /* What contractions want of temporaries, as a beginning. */
@@ -370,7 +142,7 @@ choice_wishes(LayoutChoice *c)
 
         if (v->fixed || u->fast < 0 || (v->settled && u->role != ROLE_OUT))
             continue;
-        v->order = order_with_last(u->rank, u->fast);
+        v->order = jot_order_with_last(u->rank, u->fast);
         v->settled = true;
     }
 }
@@ -430,7 +202,7 @@ choice_improve(LayoutChoice *c)
 static bool
 choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
 {
-    const Node *node = layout_node(c, pos);
+    const Node *node = jot_choice_node(c, pos);
     double elements = 1;
     bool any = false;
     uint32_t i;
@@ -458,8 +230,8 @@ choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
     return any && elements <= LAYOUT_ROOM * (double)node->nelem;
 }
 
-static Layout *
-choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const Use *halo)
+JOT_FN Layout *
+jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const Use *halo)
 {
     Layout *l = jot_arena_array(&c->m->arena, Layout, 1);
     LayoutPart part[JOT_MAX_RANK];
@@ -482,190 +254,15 @@ choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const Use *h
 static bool
 choice_result(LayoutChoice *c, uint32_t pos)
 {
-    const Node *node = layout_node(c, pos);
-    DimOrder natural = order_natural(node->rank);
+    const Node *node = jot_choice_node(c, pos);
+    DimOrder natural = jot_order_natural(node->rank);
     Use halo;
     bool has = choice_halo(c, pos, &halo);
 
-    if (!has && order_same(node, &natural, &c->var[pos].order))
+    if (!has && jot_order_same(node, &natural, &c->var[pos].order))
         return true;
-    c->m->layout[pos] = choice_layout(c, node, &c->var[pos].order, has ? &halo : NULL);
+    c->m->layout[pos] = jot_choice_layout(c, node, &c->var[pos].order, has ? &halo : NULL);
     return c->m->layout[pos] || !c->m->ctx->mem.failed;
-}
-
-/* ---- copies ------------------------------------------------------------------------------- */
-
-/* State that this evaluation does not assign keeps its buffer, and the copy with it. */
-JOT_FN bool
-jot_plan_copy_lasts(const Make *m, uint32_t pos)
-{
-    const jot_Ctx *ctx = m->ctx;
-    NodeId id = m->s->list.v[pos];
-    uint32_t i;
-
-    if (!jot_node(ctx, id)->data || !(jot_node(ctx, id)->flags & NODE_STATE))
-        return false;
-    for (i = 0; i < ctx->undo.n; i++)
-        if (ctx->undo.v[i].old == id)
-            return false;
-    for (i = 0; i < m->s->passing.n; i++)
-        if (m->s->passing.v[i] == id)
-            return false;
-    return true;
-}
-
-/* The copy that serves this access: one of this layout; for elements that are broadcast, in any
- * order, with a halo as wide. m->copies.n: there is none. */
-static uint32_t
-copy_find(const Make *m, const Use *u, const Layout *layout)
-{
-    uint32_t i;
-    int d;
-
-    for (i = 0; i < m->copies.n; i++) {
-        const Layout *l = m->copies.v[i].layout;
-
-        if (m->copies.v[i].pos != u->pos)
-            continue;
-        if (jot_layout_eq(l, layout))
-            return i;
-        for (d = 0; d < l->rank; d++)
-            if (u->role != ROLE_A || l->halo_value.u != u->value.u || l->halo_lo[d] < u->lo[d]
-                || l->halo_hi[d] < u->hi[d])
-                break;
-        if (d == l->rank)
-            return i;
-    }
-    return i;
-}
-
-/* The group reads the variable in this layout. */
-static bool
-copy_add(Make *m, const Use *u, const Layout *layout)
-{
-    uint32_t i = copy_find(m, u, layout);
-    PlanRead *r;
-
-    if (!jot_vec_reserve(&m->ctx->mem, m->reads, 1)
-        || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
-        return false;
-    if (i == m->copies.n) {
-        PlanCopied *copy = jot_vec_push(&m->ctx->mem, m->copies);
-
-        copy->pos = u->pos;
-        copy->layout = layout;
-        copy->kept = jot_plan_copy_lasts(m, u->pos);
-    }
-    r = jot_vec_push(&m->ctx->mem, m->reads);
-    r->group = u->group;
-    r->pos = u->pos;
-    r->copy = i;
-    return true;
-}
-
-/* Elements of a layout for one of the variable. */
-static double
-copy_room(const Node *node, const Layout *l)
-{
-    return (double)l->nelem / (double)(node->nelem + 1);
-}
-
-/* Does a contraction read this so badly, or so often over its edge, that a copy pays? It is read
- * once and written once; then each element is read `often` times. */
-static bool
-copy_pays(const LayoutChoice *c, const Use *u, const UseGroup *g)
-{
-    const Node *node = layout_node(c, u->pos);
-    double stride[JOT_MAX_RANK], often = g->work / (double)(node->nelem + 1);
-
-    if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write)
-        return false;
-    order_strides(node, &c->var[u->pos].order, stride);
-    if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
-        return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : 16);
-    return u->role == ROLE_A && u->leaves && often >= 16
-        && copy_room(node, u->wish) <= LAYOUT_ROOM;
-}
-
-/* The axis along which the group's first result is contiguous; -1: none. */
-static int
-copy_lane(const LayoutChoice *c, const UseGroup *g)
-{
-    uint32_t i, t;
-
-    for (i = g->use; i < g->use + g->nuse; i++) {
-        const Use *u = &c->uses.v.v[i];
-        const DimOrder *o = &c->var[u->pos].order;
-        int last = o->n - 1;
-
-        while (last > 0 && layout_node(c, u->pos)->ext[o->dim[last]] == 1)
-            last--;
-        for (t = u->term; u->write && t < u->term + u->nterm; t++)
-            if (c->uses.terms.v[t].dim == o->dim[last])
-                return c->uses.terms.v[t].axis;
-        if (u->write)
-            return -1;
-    }
-    return -1;
-}
-
-/* Other groups go along their results. What they read over and over - taps of a stencil, one for
- * each channel - and find with gaps along that axis is copied without the gaps. */
-static bool
-copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
-{
-    const Node *node = layout_node(c, u->pos);
-    double stride[JOT_MAX_RANK];
-    int lane, dim = -1;
-    DimOrder order;
-    Layout *layout;
-    uint32_t t;
-
-    if (!c->var[u->pos].fixed || u->write || u->leaves || u->wish || g->product
-        || g->work < 16 * (double)node->nelem || (lane = copy_lane(c, g)) < 0)
-        return true;
-    for (t = u->term; t < u->term + u->nterm; t++)
-        if (c->uses.terms.v[t].axis == lane)
-            dim = dim < 0 && c->uses.terms.v[t].k == 1 ? c->uses.terms.v[t].dim : u->rank;
-    if (dim < 0 || dim >= u->rank)
-        return true;
-    order_strides(node, &c->var[u->pos].order, stride);
-    if (stride[dim] == 1)
-        return true;
-    order = order_with_last(u->rank, dim);
-    layout = choice_layout(c, node, &order, NULL);
-    return layout && copy_add(c->m, u, layout);
-}
-
-static bool
-copy_uses(LayoutChoice *c)
-{
-    uint32_t i;
-    bool ok = true;
-
-    for (i = 0; ok && i < c->uses.v.n; i++) {
-        Use *u = &c->uses.v.v[i];
-
-        if (!jot_plan_copy_of(c->m, u->group, u->pos))
-            ok = copy_stencil(c, u, &c->uses.groups.v[u->group]);
-        if (!ok || !copy_pays(c, u, &c->uses.groups.v[u->group])
-            || jot_plan_copy_of(c->m, u->group, u->pos))
-            continue;
-        u->wish->halo_value = u->value;
-        ok = copy_add(c->m, u, u->wish);
-    }
-    return ok;
-}
-
-JOT_FN PlanCopied *
-jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos)
-{
-    uint32_t i;
-
-    for (i = m->reads.n; i-- > 0 && m->reads.v[i].group >= group;)
-        if (m->reads.v[i].group == group && m->reads.v[i].pos == pos)
-            return &m->copies.v[m->reads.v[i].copy];
-    return NULL;
 }
 
 /* ---- random ------------------------------------------------------------------------------- */
@@ -680,7 +277,7 @@ layout_random(LayoutChoice *c, uint64_t seed)
 
     for (i = 0; ok && i < c->npos; i++)
         if (!c->var[i].fixed) {
-            const Node *node = layout_node(c, i);
+            const Node *node = jot_choice_node(c, i);
             Layout *l = jot_arena_array(&m->arena, Layout, 1);
 
             ok = l && jot_layout_random(l, node->rank, node->ext, jot_hash_u64(seed, i), true);
@@ -688,7 +285,7 @@ layout_random(LayoutChoice *c, uint64_t seed)
         }
     for (i = 0; ok && i < c->uses.v.n; i++) {
         const Use *u = &c->uses.v.v[i];
-        const Node *node = layout_node(c, u->pos);
+        const Node *node = jot_choice_node(c, u->pos);
         Layout *l;
 
         if (u->write || !c->var[u->pos].fixed || jot_plan_copy_of(m, u->group, u->pos)
@@ -696,7 +293,7 @@ layout_random(LayoutChoice *c, uint64_t seed)
             continue;
         l = jot_arena_array(&m->arena, Layout, 1);
         ok = l && jot_layout_random(l, node->rank, node->ext, jot_hash_u64(seed, i), true)
-          && copy_add(m, u, l);
+          && jot_choice_copy(m, u, l);
     }
     return ok || (m->ctx->mem.failed ? jot_fail_memory(m->ctx, "plan")
                                      : jot_fail(m->ctx, JOT_ESHAPE,
@@ -748,8 +345,8 @@ choice_open(LayoutChoice *c)
     if (!c->var)
         return jot_fail_memory(m->ctx, "plan");
     for (i = 0; i < c->npos; i++) {
-        c->var[i].order = order_natural(layout_node(c, i)->rank);
-        c->var[i].fixed = c->var[i].settled = layout_node(c, i)->data
+        c->var[i].order = jot_order_natural(jot_choice_node(c, i)->rank);
+        c->var[i].fixed = c->var[i].settled = jot_choice_node(c, i)->data
             || m->fusion->place[i] != PLACE_STORED || m->fusion->real[i] != i || m->plain[i]
             || m->root[i];
     }
@@ -775,7 +372,7 @@ choice_make(LayoutChoice *c)
     choice_improve(c);
     for (i = 0; ok && i < c->npos; i++)
         ok = c->var[i].fixed || choice_result(c, i);
-    if (!ok || !copy_uses(c))
+    if (!ok || !jot_choice_copies(c))
         return jot_fail_memory(c->m->ctx, "plan");
     return !layout_tiles(c->m) || jot_plan_tiles(c->m);
 }

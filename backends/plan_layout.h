@@ -1,8 +1,9 @@
 /* backends/plan_layout.h - where the elements of a plan's variables lie, chosen over all of it.
  *
  *     plan_uses.c     every group is built once: which variable it reads and writes, at which index
- *     plan_layout.c   an order of dimensions for each temporary, halos, copies of what has a fixed
- *                     layout (state, inputs, what is read in two ways)
+ *     plan_layout.c   an order of dimensions for each temporary, and halos
+ *     plan_price.c    what groups cost under given orders
+ *     plan_copy.c     which variables are copied
  *     plan_pack.c     the kernels that write copies and halos
  *
  * Read before: backends/plan_parts.h, ccode/ir.h. After: backends/plan_uses.c. */
@@ -55,5 +56,49 @@ JOT_FN bool jot_plan_is_straight(const IxPool *p, Ix ix);
 JOT_FN bool jot_plan_uses(Make *m, Uses *uses);
 JOT_FN void jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos);
 JOT_FN bool jot_plan_uses_index(Make *m, Uses *uses); /* fills first, of */
+
+/* ---- between plan_layout.c, plan_price.c and plan_copy.c ---- */
+
+enum {
+    LAYOUT_LINE = 64,
+    LAYOUT_BENT = 8, /* bytes that could be moved while / and % are computed */
+    LAYOUT_ROOM = 3, /* times its elements that a variable may have with its halo */
+    LAYOUT_ORDERS = 8,
+    LAYOUT_SWEEPS = 4
+};
+
+/* An order of dimensions, from the slowest to the fastest. */
+typedef struct { uint8_t n, dim[JOT_MAX_RANK]; } DimOrder;
+
+typedef struct {
+    DimOrder order;
+    bool fixed;      /* row-major and nothing else */
+    bool settled;    /* counts when its neighbours choose */
+} LayoutVar;
+
+typedef struct {
+    Make *m;
+    Uses uses;
+    LayoutVar *var;  /* per position */
+    uint32_t npos;
+} LayoutChoice;
+
+JOT_FN const Node *jot_choice_node(const LayoutChoice *c, uint32_t pos);
+/* Row-major; the same with one dimension moved to the end. */
+JOT_FN DimOrder jot_order_natural(int rank);
+JOT_FN DimOrder jot_order_with_last(int rank, int dim);
+JOT_FN bool jot_order_same(const Node *node, const DimOrder *a, const DimOrder *b); /* in memory */
+/* Elements between two positions of each dimension. */
+JOT_FN void jot_order_strides(const Node *node, const DimOrder *o, double *stride);
+/* Elements by which a step of each axis moves the access. */
+JOT_FN void jot_choice_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes);
+/* All groups that touch the variable, under its present order. */
+JOT_FN double jot_choice_price(const LayoutChoice *c, uint32_t pos);
+/* halo: lo, hi and value of a Use; NULL: none. NULL: refused, or too large. */
+JOT_FN Layout *jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o,
+                                 const Use *halo);
+/* The use's group reads the variable in this layout. False: refused. */
+JOT_FN bool jot_choice_copy(Make *m, const Use *u, const Layout *layout);
+JOT_FN bool jot_choice_copies(LayoutChoice *c);
 
 #endif
