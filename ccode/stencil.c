@@ -189,7 +189,11 @@ jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     if (ok) {
         text.mem = k->mem;
         stencil_text(st, &text, lanes, stencil_rows(st, target));
-        ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);
+        ok = !k->mem->failed;
+        if (ok && !jot_sched_read(s, k, text.s, text.n, NULL)) {
+            jot_sched_close(s);
+            ok = false;
+        }
         jot_text_free(&text);
     }
     jot_mem_free(k->mem, st, sizeof *st);

@@ -128,7 +128,7 @@ campaign(const char *backend, const char *cache_dir, int stride)
         }
         total = heap.calls;
         jot_close(c);
-        CHECK(heap.live == 0, "n %ld: %zu bytes left", n, heap.live);
+        CHECK(heap.live == 0, "%s, n %ld: %zu bytes left", backend, n, heap.live);
     }
     CHECK(done, "%s: refused up to %ld of %ld allocations", backend, n, total);
 }
