@@ -268,8 +268,9 @@ refusing(void *ud, void *p, size_t old, size_t size)
 }
 
 static bool
-build_all(Mem *mem, int n)
+build_all(Mem *mem, int n, bool by_price)
 {
+    Target target;
     IxPool ix = {0};
     Kernel k;
     Sched s = {0};
@@ -281,6 +282,7 @@ build_all(Mem *mem, int n)
     uint32_t x, y, v;
     jot_Scalar none = {0};
     bool ok;
+    jot_target_default(&target);
     refuse_at = n;
     memset(mem, 0, sizeof *mem);
     mem->hooks.realloc = refusing;
@@ -296,7 +298,8 @@ build_all(Mem *mem, int n)
         v = jot_v_load(&k, x, at, 0, NULL, none);
         v = jot_v_ew(&k, EW_SUB, JOT_F32, v, jot_v_reduce(&k, EW_ADD, 1, v, 0, NULL, 0.5), 0);
         ok = jot_kernel_store(&k, y, at, v, EW_NONE, 0, NULL) >= 0 && jot_ir_verify(&k, NULL) &&
-             jot_sched_default(&s, &k, 1, 2, order) && jot_sched_verify(&s, NULL) &&
+             (by_price ? jot_sched_choose(&s, &k, &target, 2, order)
+                       : jot_sched_default(&s, &k, 1, 2, order)) && jot_sched_verify(&s, NULL) &&
              jot_emit(&k, &s, jot_dialect_find("c"), "k", &out, &info, NULL) && !mem->failed;
         jot_sched_close(&s);
         jot_kernel_close(&k);
@@ -308,11 +311,11 @@ build_all(Mem *mem, int n)
 }
 
 static void
-test_refused(void)
+test_refused(bool by_price)
 {
     Mem mem;
     for (int n = 1; n < 2000; n++) {
-        bool ok = build_all(&mem, n);
+        bool ok = build_all(&mem, n, by_price);
         CHECK(mem.live_nbytes == 0, "allocation %d refused: %zu bytes left", n, mem.live_nbytes);
         CHECK(ok == !mem.failed, "allocation %d refused: %s", n, ok ? "a function" : "no function");
         if (ok)
@@ -326,7 +329,8 @@ main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 150;
     ir_open();
     test_layouts();
-    test_refused();
+    test_refused(false);
+    test_refused(true);
     test_plain(GCC);
     if (system("command -v tcc >/dev/null 2>&1") == 0) {
         test_plain(TCC);
