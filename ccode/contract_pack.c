@@ -331,10 +331,34 @@ keep_place(ContractMake *m, Place *p)
     return p->buf != 0;
 }
 
-/* Results that lie apart along the vectors: the block is finished in scratch, and goes from there
- * to its place one by one. */
+/* What is made of the sums before they are stored: is it more than sums, products and choices of
+ * floats? Among the registers of a block it would be spelled for each of them, lane by lane. */
 static bool
-add_stores_apart(ContractMake *m)
+stores_dear(const ContractMake *m)
+{
+    const Kernel *k = m->k;
+    bool *after = jot_mem_new(k->mem, k->values.n, sizeof *after), dear = false;
+    if (!after)
+        return false;
+    after[m->c.reduce] = true;
+    for (uint32_t i = m->c.reduce + 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        for (int j = 0; j < v->narg; j++)
+            after[i] |= after[k->args.v[v->arg + (uint32_t)j]];
+        dear |= after[i] && (v->op == VAL_CALL ||
+                             (v->op == VAL_EW && (v->ew == EW_DIV ||
+                                                  (jot_ew_info[v->ew].flags & EW_DEAR))));
+    }
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        dear |= k->bufs.v[k->stores.v[i].buf].dtype < JOT_F32;
+    jot_mem_free(k->mem, after, k->values.n * sizeof *after);
+    return dear;
+}
+
+/* Results that lie apart along the vectors, or of which much is made: the block is finished in
+ * scratch, and goes from there to its place one by one, along the vectors if these are together. */
+static bool
+add_stores_apart(ContractMake *m, bool along)
 {
     SLoop loops[2];
     Dims d = {{0}, {0}, 0};
@@ -344,9 +368,11 @@ add_stores_apart(ContractMake *m)
     dim_of_axis(m, &d, m->n, m->v);
     place = new_place(m, "block", m->k->values.v[m->c.reduce].dtype, BUF_SCRATCH, &d);
     m->s->stages.v[m->s->stages.n - 1].res = place;
+    if (m->rows > 1 && along)
+        jot_contract_loop(loops, &n, m->r, 1, LOOP_SERIAL);
     if (m->block > 1)
         jot_contract_loop(loops, &n, m->v, 1, LOOP_SERIAL);
-    if (m->rows > 1)
+    if (m->rows > 1 && !along)
         jot_contract_loop(loops, &n, m->r, 1, LOOP_SERIAL);
     for (uint32_t i = 0; place.buf && i < m->k->stores.n; i++)
         if (!new_stage(m, true, i, m->n, loops, n))
@@ -379,7 +405,9 @@ add_sum(ContractMake *m)
         return false;
     m->s->stages.v[m->s->stages.n - 1].acc = place;
     if (!jot_contract_stores_unit(m, m->unit))
-        return add_stores_apart(m);
+        return add_stores_apart(m, false);
+    if (stores_dear(m))
+        return add_stores_apart(m, true);
     for (uint32_t i = 0; i < m->k->stores.n; i++)
         if (!new_stage(m, true, i, m->n, block, nblock))
             return false;
