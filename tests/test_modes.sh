@@ -1,7 +1,7 @@
 #!/bin/sh
 # tests/test_modes.sh BUILD - the programs that compare values, run again as whoever develops a pass
-# would: with a drawn layout of every temporary, with a drawn schedule of every kernel, with four
-# lanes spelled in scalar C, and with all three. In the process (tcc), since every kernel is new.
+# would: with the other policy of fusion, with a drawn layout of every temporary, with a drawn schedule of every kernel, with four
+# lanes spelled in scalar C, and with all three of these. In the process (tcc), since every kernel is new.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 [ -e "$build/tests/test_run" ] || { echo "no tests in $build"; exit 1; }
@@ -12,7 +12,7 @@ if "$build/tests/test_run" tcc | grep -q '^skipped'; then
     exit 0
 fi
 log=$(mktemp); passed=0; failed=0
-for mode in "JOT_LAYOUT=random:11" "JOT_SCHEDULE=random:12" "JOT_LANES=4" \
+for mode in "JOT_POLICY=reward" "JOT_LAYOUT=random:11" "JOT_SCHEDULE=random:12" "JOT_LANES=4" \
             "JOT_LAYOUT=random:13 JOT_SCHEDULE=random:14 JOT_LANES=4"; do
     for test in test_nn test_ref test_run test_grad test_types test_code test_element "test_fuzz 60"; do
         # shellcheck disable=SC2086
