@@ -421,6 +421,13 @@ typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar
 typedef struct { const char *name; jot_DType dtype; jot_Ints shape; int like; } jot_CodeOut;
 /* like >= 0 : shape and dtype of input `like`; -1: as given */
 typedef struct { const char *name; double value; } jot_CodeScalar;
+/* The kernel for a device, in its language. Pointers are the device's (in OpenCL __global); each step
+ * of `parallel` is an item's, as lo = step, hi = lo + 1; a gradient is one item's. source NULL: it does not
+ * run there. */
+typedef struct {
+    const char *source, *helpers;
+    const char *const *grad_source;
+} jot_CodeText;
 typedef struct {
     const char *name;                 /* for messages and dumps */
     int inputs; const jot_Var *in; const char *const *in_names;
@@ -432,6 +439,7 @@ typedef struct {
     const char *parallel;             /* name of an extent, e.g. "y_0": the body is run for ranges
                                          [lo, hi) of it; NULL: once */
     jot_HostFn *host; void *user;     /* for backends without a compiler (interp); may be NULL */
+    jot_CodeText opencl, cuda;
 } jot_Code;
 JOT_API bool jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs);
 /* Functions of both: those of ccode/prelude.def, on every backend, by their names there: jotm_exp of

@@ -10,6 +10,7 @@
  *
  * Read before: backends/plan_run.c, backends/data.c. After: backends/opencl.c. */
 #include "backends/plan_parts.h"
+#include "ops/code.h"
 
 enum { DEVICE_GROUPS = 4096 }; /* of one launch: more steps are walked in strides */
 
@@ -166,12 +167,22 @@ device_step(DeviceRun *r, const PlanStep *step)
         r->scalar[i] = jot_plan_scalar(r->ctx, r->s, from);
         r->dtype[i] = from->dtype;
     }
+    if (step->code) {
+        const CodeSpec *code = jot_node(r->ctx,
+                                        r->s->list.v[plan->codes.v[step->code - 1].pos])->code;
+
+        for (launch.nscalars = 0; launch.nscalars < code->scalars; launch.nscalars++) {
+            r->scalar[launch.nscalars] = code->scalar[launch.nscalars];
+            r->dtype[launch.nscalars] = JOT_F64;
+        }
+    }
     launch.kernel = step->best.kernel->device;
     launch.name = step->best.kernel->name;
     launch.nbufs = (int)step->narg;
     launch.mem = mem;
     launch.offset = r->offset;
-    launch.nscalars = (int)step->nscalar;
+    if (!step->code)
+        launch.nscalars = (int)step->nscalar;
     launch.scalar = r->scalar;
     launch.dtype = r->dtype;
     for (i = 0; ok && i < step->best.launches; i++) {
@@ -220,6 +231,7 @@ device_most(const Plan *plan, uint32_t *args, uint32_t *scalars)
 
         *args = step->narg > *args ? step->narg : *args;
         *scalars = step->nscalar > *scalars ? step->nscalar : *scalars;
+        *scalars = step->code && *scalars < CODE_MOST ? CODE_MOST : *scalars;
     }
 }
 

@@ -522,6 +522,27 @@ kernel_wants_quick(const Make *m, const PlanStep *step)
     return m->ctx->backend->quick && !m->plan->dialect && !step->best.kernel->fn;
 }
 
+static int
+kernel_device(const Make *m)
+{
+    return jot_str_eq(m->dialect->name, "cuda") ? CODE_CUDA : CODE_OPENCL;
+}
+
+static bool
+kernel_code_text(Make *m, NodeId id, Text *text, EmitInfo *info)
+{
+    if (!m->dialect->device)
+        return jot_code_text(m->ctx, id, KERNEL_NO_NAME, text, &info->steps[0]);
+    if (!jot_code_device_text(m->ctx, id, m->dialect->device, kernel_device(m), KERNEL_NO_NAME, text,
+                              &info->steps[0]))
+        return false;
+    info->group = 64;
+    info->launches = 1;
+    info->launch[0].kind = info->steps[0] == 1 ? LAUNCH_ONE : LAUNCH_ITEMS;
+    info->launch[0].steps = info->steps[0];
+    return true;
+}
+
 static bool
 kernel_code_step(Make *m, uint32_t group, NodeId id)
 {
@@ -532,7 +553,7 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     char what[96];
     Text t = {NULL, NULL, 0, 0};
 
-    if (m->dialect->device)
+    if (m->dialect->device && !jot_node(m->ctx, id)->code->device_source[kernel_device(m)])
         return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s", name,
                         m->ctx->backend->name);
     t.s = what;
@@ -540,7 +561,7 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     jot_text_f(&t, "code %.*s", 80, name);
     text.mem = &m->ctx->mem;
     info.phases = 1;
-    if (jot_code_text(m->ctx, id, KERNEL_NO_NAME, &text, &info.steps[0]) && text.s)
+    if (kernel_code_text(m, id, &text, &info) && text.s)
         kernel_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
     step.cost.points = 20000; /* of whatever it does; whether to share it is the user's to say */
     step.seconds = 1;

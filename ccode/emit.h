@@ -80,6 +80,11 @@ JOT_FN bool jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Te
 /* Of everything that it may put there: kernels compiled behind another one are others. */
 JOT_FN uint64_t jot_emit_prelude_hash(void);
 
+/* The kernel of a CODE node on a device (CODE_OPENCL, CODE_CUDA), with the parameters of any other; as
+ * jot_code_text (ops/code.h). It has a source there. */
+JOT_FN bool jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int device,
+                                 const char *fn_name, Text *out, int64_t *count);
+
 /* The passes from kernel to text as a table, with their letters for JOT_DUMP. */
 typedef struct {
     char letter;

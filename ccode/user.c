@@ -8,6 +8,7 @@
  *   requires  a CODE or MAP node       keeps  the user's text, byte for byte
  *
  * Read before: ops/code.h, ccode/emit.h. After: backends/plan.c. */
+#include "ccode/emit.h"
 #include "ops/code.h"
 
 /* ---- C types ------------------------------------------------------------------------------ */
@@ -138,6 +139,71 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
                "    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, "
                "(void)hi;\n    {\n");
     user_lines(out, s, "", s->source, "");
+    jot_text_f(out, "    }\n}\n");
+    return user_done(ctx, out, before);
+}
+
+/* ---- kernels of devices --------------------------------------------------------------------- */
+
+/* Memory and where the array begins in it, or a pointer. */
+static void
+user_memory(Text *out, const DeviceDialect *d, const CodeSpec *s, int k)
+{
+    jot_text_f(out, "    %s%s%s *arg%d, ", d->global, k < s->inputs ? "const " : "",
+               user_stored[s->arg[k].dtype], k);
+    if (d->offsets)
+        jot_text_f(out, "jot_i64 arg%d_from, ", k);
+    jot_text_f(out, "\n");
+}
+
+static void
+user_device_array(Text *out, const DeviceDialect *d, const CodeSpec *s, const char *source, int k)
+{
+    const CodeArg *a = &s->arg[k];
+    char buf[80];
+    Text name = {NULL, buf, 0, sizeof buf};
+    int64_t stride = 1;
+    int dim;
+
+    jot_text_f(out, "    %s%s%s *%s = arg%d", d->global, k < s->inputs ? "const " : "",
+               user_stored[a->dtype], a->name, k);
+    if (d->offsets)
+        jot_text_f(out, " + arg%d_from / %zu", k, jot_dtype_nbytes((jot_DType)a->dtype));
+    jot_text_f(out, "; /* %s */\n", jot_dtype_name((jot_DType)a->dtype));
+    user_constant(out, source, user_derived(&name, a->name, "_n", -1), a->nelem);
+    for (dim = a->rank - 1; dim >= 0; dim--) {
+        user_constant(out, source, user_derived(&name, a->name, "_", dim), a->ext[dim]);
+        user_constant(out, source, user_derived(&name, a->name, "_s", dim), stride);
+        stride *= a->ext[dim];
+    }
+}
+
+JOT_FN bool
+jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int device,
+                     const char *fn_name, Text *out, int64_t *count)
+{
+    const CodeSpec *s = jot_node(ctx, code_node)->code;
+    const char *source = s->device_source[device];
+    size_t before = out->n;
+    int k;
+
+    *count = !s->parallel ? 1
+           : s->parallel_dim < 0 ? s->arg[s->parallel - 1].nelem
+                                 : s->arg[s->parallel - 1].ext[s->parallel_dim];
+    if (s->device_helpers[device])
+        user_lines(out, s, " helpers", s->device_helpers[device], "");
+    jot_text_f(out, "/* code: %s */\n%svoid %s(\n", s->name, d->kernel, fn_name);
+    for (k = 0; k < s->inputs + s->outputs; k++)
+        user_memory(out, d, s, k);
+    jot_text_f(out, "    %sjot_u8 *scratch, %s", d->global, d->offsets ? "jot_i64 scratch_from, " : "");
+    for (k = 0; k < s->scalars; k++)
+        jot_text_f(out, "double %s, ", s->scalar_name[k]);
+    jot_text_f(out, "int phase, jot_i64 from_step, jot_i64 to_step)\n{\n");
+    for (k = 0; k < s->inputs + s->outputs; k++)
+        user_device_array(out, d, s, source, k);
+    jot_text_f(out, "    for (jot_i64 lo = %s; lo < to_step; lo += %s) {\n"
+               "        const jot_i64 hi = lo + 1;\n        (void)hi;\n", d->item, d->items);
+    user_lines(out, s, "", source, "");
     jot_text_f(out, "    }\n}\n");
     return user_done(ctx, out, before);
 }

@@ -128,6 +128,8 @@ jot_codespec_finish(CodeSpec *s)
     for (k = 0; k < s->scalars; k++)
         h = code_hash_text(h, s->scalar_name[k]);
     h = code_hash_text(code_hash_text(code_hash_text(h, s->name), s->helpers), s->source);
+    for (k = 0; k < CODE_DEVICES; k++)
+        h = code_hash_text(code_hash_text(h, s->device_source[k]), s->device_helpers[k]);
     s->hash = jot_hash_u64(h, (uint64_t)s->parallel << 32 | (uint32_t)s->parallel_dim);
 }
 
@@ -149,6 +151,10 @@ jot_code_same(const CodeSpec *a, const CodeSpec *b)
         || a->parallel_dim != b->parallel_dim || !code_same_text(a->name, b->name)
         || !code_same_text(a->helpers, b->helpers) || !code_same_text(a->source, b->source))
         return false;
+    for (k = 0; k < CODE_DEVICES; k++)
+        if (!code_same_text(a->device_source[k], b->device_source[k])
+            || !code_same_text(a->device_helpers[k], b->device_helpers[k]))
+            return false;
     for (k = 0; k < a->inputs + a->outputs; k++) {
         const CodeArg *x = &a->arg[k], *y = &b->arg[k];
 
@@ -247,6 +253,19 @@ code_output(jot_Ctx *ctx, const jot_Code *c, CodeSpec *s, int k)
 /* ---- the builder -------------------------------------------------------------------------- */
 
 static bool
+code_device(const jot_CodeText *text, int device, int inputs, CodeSpec *s)
+{
+    int k;
+
+    for (k = 0; k < inputs; k++)
+        if (!jot_codespec_string(s, &s->arg[k].device_grad[device], "",
+                                 text->grad_source ? text->grad_source[k] : NULL))
+            return false;
+    return jot_codespec_string(s, &s->device_helpers[device], "", text->helpers)
+        && jot_codespec_string(s, &s->device_source[device], "", text->source);
+}
+
+static bool
 code_copies(const jot_Code *c, CodeSpec *s)
 {
     int k;
@@ -266,7 +285,9 @@ code_copies(const jot_Code *c, CodeSpec *s)
     }
     s->host = c->host;
     s->user = c->user;
-    return jot_codespec_string(s, &s->helpers, "", c->helpers)
+    return code_device(&c->opencl, CODE_OPENCL, c->inputs, s)
+           && code_device(&c->cuda, CODE_CUDA, c->inputs, s)
+           && jot_codespec_string(s, &s->helpers, "", c->helpers)
            && jot_codespec_string(s, &s->source, "", c->source);
 }
 

@@ -24,6 +24,7 @@
 #define JOT_OPS_CODE_H
 #include "ops/graph.h"
 
+enum { CODE_OPENCL, CODE_CUDA, CODE_DEVICES };
 #define CODE_MAP_MOST 16   /* operands of jot_code_map: a .. p */
 #define CODE_MOST 60       /* inputs, outputs, scalars: gradients take all arrays */
 
@@ -33,6 +34,7 @@ typedef struct {
     const int64_t *ext;    /* rank extents */
     int64_t nelem;
     const char *grad;      /* inputs and operands: the user's gradient text, or NULL */
+    const char *device_grad[CODE_DEVICES]; /* ... for devices */
 } CodeArg;
 
 /* Texts and names are copies, in one arena of its own; never changed after it was made. */
@@ -47,6 +49,7 @@ typedef struct CodeSpec {
     const char **scalar_name;
     jot_Scalar *scalar;    /* .f */
     const char *helpers, *source; /* helpers may be NULL; a map's expression is in source */
+    const char *device_source[CODE_DEVICES], *device_helpers[CODE_DEVICES];
     int parallel;          /* 1 + number in arg of what is run in parallel; 0: run once */
     int parallel_dim;      /* which of its extents; -1: its number of elements */
     jot_HostFn *host;

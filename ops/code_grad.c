@@ -269,6 +269,18 @@ map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
 
 /* ---- gradients of whole-array code -------------------------------------------------------- */
 
+static bool
+grad_devices(CodeSpec *s, const CodeSpec *f, int input)
+{
+    int d;
+
+    for (d = 0; d < CODE_DEVICES; d++)
+        if (!jot_codespec_string(s, &s->device_source[d], "", f->arg[input].device_grad[d])
+            || !jot_codespec_string(s, &s->device_helpers[d], "", f->device_helpers[d]))
+            return false;
+    return true;
+}
+
 /* Inputs x.., y.., dy.. (of float outputs) and their names; the output is dx of input k. */
 static CodeSpec *
 code_grad_spec(jot_Ctx *ctx, const CodeSpec *f, int k)
@@ -282,6 +294,7 @@ code_grad_spec(jot_Ctx *ctx, const CodeSpec *f, int k)
     s = jot_codespec_open(ctx, n, 1, f->scalars);
     ok = s && jot_codespec_string(s, &s->source, "", f->arg[k].grad)
       && jot_codespec_string(s, &s->helpers, "", f->helpers)
+      && grad_devices(s, f, k)
       && jot_codespec_string(s, &s->arg[n].name, "d", f->arg[k].name)
       && jot_codespec_arg(s, n, (jot_DType)f->arg[k].dtype, f->arg[k].rank, f->arg[k].ext);
     for (i = 0, n = all; i < all && ok; i++) {

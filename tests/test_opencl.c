@@ -164,6 +164,42 @@ test_copies(void)
     jot_close(c);
 }
 
+/* User code brings a source for each language; a missing one is named. */
+static void
+test_code(void)
+{
+    static const char *const in[] = {"x"}, *const grad[] = {
+        "for (jot_i64 i = 0; i < x_n; i++) dx[i] = 2 * k * x[i] * dy[i];"
+    };
+    jot_Ctx *c = open_device(0, NULL);
+    jot_Var x = ramp(c, 300), y, g, none;
+    jot_CodeOut out = {"y", JOT_F32, {0}, 0};
+    jot_CodeScalar k = {"k", 3};
+    jot_Code code = {.name = "squares", .inputs = 1, .in = &x, .in_names = in, .outputs = 1,
+                     .out = &out, .scalars = 1, .scalar = &k, .parallel = "y_n",
+                     .source = "for (jot_i64 i = lo; i < hi; i++) y[i] = k * x[i] * x[i];"};
+    const float *v, *d;
+
+    CHECK(jot_code(c, &code, &none), "%s", jot_message(c));
+    CHECK(!jot_data(none) && jot_error(c) == JOT_EDEVICE
+              && strstr(jot_message(c), "squares: it has no source for opencl"), "%s",
+          jot_message(c));
+    jot_clear(c);
+    code.opencl.helpers = "static float square(float a) { return a * a; }";
+    code.opencl.source = "y[lo] = (float)k * square(x[lo]) + 0 * y_0;";
+    code.opencl.grad_source = grad;
+    code.grad_source = grad;
+    CHECK(jot_code(c, &code, &y), "%s", jot_message(c));
+    jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
+    v = jot_data(y);
+    d = jot_data(g);
+    CHECK(v && d && fabs(v[299] - 3 * ((299 * 37 % 101) * 0.01 - 0.4) * ((299 * 37 % 101) * 0.01 - 0.4))
+                        < 1e-5
+              && fabs(d[7] - 6 * ((7 * 37 % 101) * 0.01 - 0.4)) < 1e-5, "%g %g %s", v ? v[299] : -1,
+          d ? d[7] : -1, jot_message(c));
+    jot_close(c);
+}
+
 static void
 test_cache(void)
 {
@@ -221,6 +257,7 @@ main(void)
     test_scatter(JOT_F64);
     test_out_of_memory();
     test_copies();
+    test_code();
     test_cache();
     test_choice();
     return DONE();
