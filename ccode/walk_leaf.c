@@ -131,15 +131,15 @@ open_if(Walk *w, const uint32_t *cond, int n)
 static void
 step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
 {
-    const Inst *in = &w->code->inst.v[body];
+    const Inst in = w->code->inst.v[body]; /* a copy: records are added below */
     uint32_t decl = jot_walk_register(w, stage);
-    bool product = in->op == C_EW && in->ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
+    bool product = in.op == C_EW && in.ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
     if (product && w->s->fma) {
         Inst fma = set_inst(w, stage, w->lanes);
         uint32_t arg[3];
         arg[0] = decl;
-        arg[1] = w->code->args.v[in->arg];
-        arg[2] = w->code->args.v[in->arg + 1];
+        arg[1] = w->code->args.v[in.arg];
+        arg[2] = w->code->args.v[in.arg + 1];
         fma.ew = EW_ADD;
         fma.dtype = v->dtype;
         jot_code_add(&w->b, fma, arg, 3, NULL);

@@ -106,6 +106,7 @@ inference(jot_Ctx *c, const Compiler *with)
         g(arena, in, b);
         CHECK(near(a, b, 10), "%s: %g %g, not %g %g", with->name, b[0], b[1], a[0], a[1]);
     }
+    free(g ? arena : NULL);
     jot_func_free(f);
     jot_pop(c);
 }
@@ -146,6 +147,7 @@ updates(jot_Ctx *c, const Compiler *with)
               with->name, k, lb, la, wb[0], wa[0]);
         in[k] = -in[k];
     }
+    free(call ? arena : NULL);
     jot_pop(c);
     jot_free(w);
     jot_free(seen);
@@ -217,6 +219,7 @@ user_code(jot_Ctx *c, const Compiler *with)
     if (f)
         f(arena, in, got);
     CHECK(!f || (got[0] == 2.5f && got[2] == 7.5f), "%s: %g", with->name, got[2]);
+    free(f ? arena : NULL);
     jot_pop(c);
 }
 

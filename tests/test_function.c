@@ -284,7 +284,7 @@ refused(const char *backend)
     jot_Ctx *c = open_on(backend, NULL);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL), z = jot_zeros(c, JOT_F32, JOT_SHAPE(2));
     jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(2), NULL), y = jot_offset(x, 1), bad, out;
-    float two[2] = {7, 8};
+    float two[3] = {7, 8, 9};
     jot_Func *f;
 
     refuses(c, jot_compile(c, JOT_VARS(y), JOT_VARS(y)), JOT_EUSE, "inputs[0] is an expression");
