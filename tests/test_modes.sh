@@ -1,7 +1,8 @@
 #!/bin/sh
 # tests/test_modes.sh BUILD - the programs that compare values, run again as whoever develops a pass
-# would: with the other policy of fusion, with a drawn layout of every temporary, with a drawn schedule of every kernel, with four
-# lanes spelled in scalar C, and with all three of these. In the process (tcc), since every kernel is new.
+# would: with the other policy of fusion, with a drawn layout of every temporary, with a drawn
+# schedule of every kernel, with four lanes spelled in scalar C, and with the last three together. In
+# the process (tcc), since every kernel is new.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 [ -e "$build/tests/test_run" ] || { echo "no tests in $build"; exit 1; }
