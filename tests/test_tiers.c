@@ -473,6 +473,17 @@ test_wrong_compiler(void)
     unsetenv("JOT_CC");
 }
 
+static void *
+small_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
+{
+    (void)ud, (void)old_nbytes;
+    if (new_nbytes && new_nbytes <= (size_t)1 << 28)
+        return realloc(p, new_nbytes);
+    if (!new_nbytes)
+        free(p);
+    return NULL;
+}
+
 /* What the environment says and nobody knows is told, not passed over. */
 static void
 test_environment(void)
@@ -482,6 +493,7 @@ test_environment(void)
         {"JOT_DUMP", "gX"}, {"JOT_SCHEDULE", "random:"}, {"JOT_SCHEDULE", "random:x"},
         {"JOT_LAYOUT", "random:7up"}, {"JOT_DETERMINISTIC", "yes"}, {"JOT_POLICY", "best"},
     };
+    jot_Config config = {0};
     jot_Ctx *c;
     size_t i;
 
@@ -497,7 +509,9 @@ test_environment(void)
         jot_close(c);
         unsetenv(wrong[i][0]);
     }
-    c = open_with("interp", "", 0);
+    config.backend = "interp";
+    config.hooks.realloc = small_realloc;
+    c = jot_open(&config);
     jot_data(jot_zeros(c, JOT_F32, JOT_SHAPE(1LL << 20, 1LL << 24)));
     CHECK(jot_error(c) == JOT_EMEM && strstr(jot_message(c), "70368744177664 bytes asked for"), "%s",
           jot_message(c));
