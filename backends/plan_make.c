@@ -101,6 +101,17 @@ make_dump_plan(Make *m)
     jot_plan_log(m->ctx, &t);
 }
 
+/* Schedules for devices know no nests of several spaces: the paper's groups there. */
+static FusePolicy
+make_policy(const jot_Ctx *ctx)
+{
+    const char *policy = ctx->config.policy;
+
+    if (jot_str_eq(policy, "none"))
+        return FUSE_NONE;
+    return jot_str_eq(policy, "reward") && !ctx->backend->device ? FUSE_REWARD : FUSE_PAPER;
+}
+
 static bool
 make_steps(Make *m)
 {
@@ -132,9 +143,7 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     ask.node = s->list.v;
     ask.n = s->list.n;
     ask.asked = s->asked;
-    ask.policy = jot_str_eq(ctx->config.policy, "none")     ? FUSE_NONE
-                 : jot_str_eq(ctx->config.policy, "reward") ? FUSE_REWARD
-                                                            : FUSE_PAPER;
+    ask.policy = make_policy(ctx);
     m.ctx = ctx;
     m.s = s;
     m.plan = plan;

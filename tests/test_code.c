@@ -419,7 +419,8 @@ test_map(jot_Ctx *c)
 
     s = jot_code_map("a / (1 + (a < 0 ? -a : a))", JOT_VARS(jot_add(x, x)), JOT_F32, grad);
     y = jot_sum(jot_mul(s, s), JOT_ALL_DIMS);
-    CHECK(jot_run(c, JOT_VARS(y)) && jot_stats(c).last_kernels == 1,
+    CHECK(jot_run(c, JOT_VARS(y)), "%s", jot_message(c));
+    CHECK(getenv("JOT_LAYOUT") || jot_stats(c).last_kernels == 1, /* drawn layouts add copies */
           "an expression between others: %u kernels", jot_stats(c).last_kernels);
     v = jot_data(x);
     for (k = 0; v && k < 6; k++) {
