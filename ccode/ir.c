@@ -102,6 +102,16 @@ jot_kernel_slot(Kernel *k, int slot, uint32_t buf)
         k->slots.v[slot] = buf;
 }
 
+JOT_FN void
+jot_kernel_used(const Kernel *k, bool *used)
+{
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        used[k->stores.v[i].value] = true;
+    for (uint32_t i = k->values.n; i-- > 1;)
+        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
+            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
+}
+
 /* ---- values ---- */
 
 static uint32_t

@@ -208,6 +208,8 @@ JOT_FN uint32_t jot_v_replace(Kernel *k, uint32_t from, uint32_t to, uint32_t wh
 JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp acc,
                             int ncond, const Ix *cond);
 
+/* Mark what the stores need: used[0 .. values.n), all false before. */
+JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
 JOT_FN bool jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity);
 JOT_FN void jot_ir_print(const Kernel *k, Text *text);
 /* An index expression with the names of axes; s (derived axes) may be NULL. */

@@ -69,16 +69,6 @@ find_levels(Maker *m, int *nests)
     return top;
 }
 
-static void
-mark_used(const Kernel *k, bool *used)
-{
-    for (uint32_t i = 0; i < k->stores.n; i++)
-        used[k->stores.v[i].value] = true;
-    for (uint32_t i = k->values.n; i-- > 1;)
-        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
-            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
-}
-
 /* A scratch buffer over the axes of a value, indexed by them. */
 static Place
 scratch_place(Maker *m, uint32_t value, uint64_t axes)
@@ -236,7 +226,7 @@ make_stages(Maker *m)
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
     int inner = m->n ? m->list[m->n - 1].axis : -1, nests, top = find_levels(m, &nests);
     if (used && jot_sched_kept(k, m->level, m->nest, inner, m->kept)) {
-        mark_used(k, used);
+        jot_kernel_used(k, used);
         for (int nest = 0; nest <= nests; nest++)
             for (int level = 0; level <= top; level++)
                 make_level(m, used, level, nest);

@@ -31,17 +31,6 @@ stencil_stride(const Stencil *st, uint32_t buf, uint32_t at, int axis)
     return !address || inside || stride < 0 ? -1 : stride;
 }
 
-static void
-stencil_used(Stencil *st)
-{
-    const Kernel *k = st->k;
-    for (uint32_t i = 0; i < k->stores.n; i++)
-        st->used[k->stores.v[i].value] = true;
-    for (uint32_t i = k->values.n; i-- > 1;)
-        for (int j = 0; st->used[i] && j < k->values.v[i].narg; j++)
-            st->used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
-}
-
 /* One reduction over a few points; nothing else but arithmetic on floats. */
 static bool
 stencil_sum(Stencil *st)
@@ -184,7 +173,7 @@ jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         st->ext[a] = k->axes.v[a].ext;
     st->space.n = (int)k->axes.n;
     st->space.ext = st->ext;
-    stencil_used(st);
+    jot_kernel_used(k, st->used);
     ok = stencil_sum(st) && stencil_axes(st);
     if (ok) {
         text.mem = k->mem;

@@ -25,16 +25,6 @@
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-static void
-wino_used(const Kernel *k, bool *used)
-{
-    for (uint32_t i = 0; i < k->stores.n; i++)
-        used[k->stores.v[i].value] = true;
-    for (uint32_t i = k->values.n; i-- > 1;)
-        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
-            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
-}
-
 static uint32_t
 wino_arg(const Kernel *k, uint32_t value, int number)
 {
@@ -238,7 +228,7 @@ jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w)
     memset(w, 0, sizeof *w);
     if (!used)
         return false;
-    wino_used(k, used);
+    jot_kernel_used(k, used);
     for (uint32_t i = 1; !found && i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         uint32_t body = v->narg ? wino_arg(k, i, 0) : 0;
@@ -549,7 +539,7 @@ jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *out)
     c.value = jot_mem_new(k->mem, k->values.n, sizeof *c.value);
     if (!jot_kernel_open(out, k->mem, k->ix) || !used || !c.value)
         goto done;
-    wino_used(k, used);
+    jot_kernel_used(k, used);
     out->name = k->name ? jot_arena_copy(&out->arena, k->name, jot_str_len(k->name)) : NULL;
     carry_axes(&c);
     carry_bufs(&c);
