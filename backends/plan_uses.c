@@ -28,37 +28,6 @@ typedef struct {
 
 /* ---- one access --------------------------------------------------------------------------- */
 
-/* How far an index moves with a step of the axis, on average: i/4 by a quarter, i%4 by one; through
- * an index variable or a product anywhere, which counts as far. */
-static double
-uses_moved(const IxPool *p, Ix ix, int axis)
-{
-    const IxTerm *t;
-    IxTerm tmp;
-    uint32_t n, i;
-    int64_t c;
-    double sum = 0;
-
-    if (!(jot_ix_axes(p, ix) >> axis & 1))
-        return 0;
-    if (p->recs.v[ix].op == IX_AXIS)
-        return 1;
-    t = jot_ix_linear(p, ix, &c, &n, &tmp);
-    for (i = 0; i < n; i++) {
-        const IxRec *r = &p->recs.v[t[i].atom];
-        double moved = r->op == IX_AXIS ? 1 : 64;
-
-        if (!(r->axes >> axis & 1))
-            continue;
-        if (r->op == IX_DIV || r->op == IX_MOD)
-            moved = uses_moved(p, r->a, axis);
-        if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
-            moved /= (double)c;
-        sum += (double)t[i].k * moved;
-    }
-    return sum < 0 ? -sum : sum;
-}
-
 JOT_FN bool
 jot_plan_is_straight(const IxPool *p, Ix ix)
 {
@@ -87,7 +56,7 @@ uses_terms(UsesWalk *w, Use *u, const Ix *index)
         bool there = false;
 
         for (d = 0; d < u->rank; d++) {
-            double moved = uses_moved(w->k->ix, index[d], (int)a);
+            double moved = jot_build_moved(w->k->ix, index[d], (int)a);
             UseTerm *t;
 
             if (moved == 0)

@@ -41,9 +41,8 @@ order_weight(const Kernel *k, uint64_t axes)
     return weight;
 }
 
-/* How far one step of an axis moves an index, on average: i/4 by a quarter, i%4 by one. */
-static double
-order_moved(const IxPool *p, Ix ix, int axis)
+JOT_FN double
+jot_build_moved(const IxPool *p, Ix ix, int axis)
 {
     const IxTerm *t;
     IxTerm tmp;
@@ -63,7 +62,7 @@ order_moved(const IxPool *p, Ix ix, int axis)
         if (!(r->axes >> axis & 1))
             continue;
         if (r->op == IX_DIV || r->op == IX_MOD)
-            moved = order_moved(p, r->a, axis);
+            moved = jot_build_moved(p, r->a, axis);
         if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
             moved /= (double)c;
         sum += (double)t[i].k * moved;
@@ -82,7 +81,7 @@ order_access(Order *o, const KBuf *buf, uint32_t index, double weight)
 
     for (d = buf->rank - 1; d >= 0; stride *= (double)buf->ext[d--])
         for (a = 0; a < k->axes.n; a++)
-            moved[a] += stride * order_moved(k->ix, k->ixs.v[index + (uint32_t)d], (int)a);
+            moved[a] += stride * jot_build_moved(k->ix, k->ixs.v[index + (uint32_t)d], (int)a);
     for (a = 0; a < k->axes.n; a++) {
         o->axis[a].inside += weight * (moved[a] < ORDER_LINE ? moved[a] : ORDER_LINE);
         o->axis[a].outside += weight * moved[a];
