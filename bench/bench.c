@@ -211,12 +211,14 @@ add_server(const char *peer, const char *mode, int threads)
 static void
 add_servers(const char *threads, const char *modes)
 {
-    static const System *const others[] = {&system_openblas, &system_onednn};
+    static const System *const others[] = {
+        &system_openblas, &system_onednn, &system_onednn_rowmajor
+    };
     const char *t, *m;
 
     for (t = threads; *t; t += strcspn(t, ","), t += *t == ',')
         add_server("jot", "", atoi(t));
-    for (int k = 0; k < 2 && !run.cold; k++) {
+    for (int k = 0; k < 3 && !run.cold; k++) {
         if (others[k]->missing)
             fprintf(stderr, "bench: without %s: %s\n", others[k]->name, others[k]->missing);
         for (t = threads; *t && !others[k]->missing; t += strcspn(t, ","), t += *t == ',')
@@ -236,7 +238,8 @@ system_named(const char *name)
 {
     return !strcmp(name, "openblas") ? &system_openblas
            : !strcmp(name, "onednn") ? &system_onednn
-                                     : &system_jot;
+           : !strcmp(name, "onednn-rowmajor") ? &system_onednn_rowmajor
+                                              : &system_jot;
 }
 
 static bool

@@ -1,20 +1,27 @@
 /* bench/dnn.c - oneDNN, where it was found at build time: convolutions, forward and backward.
  *
- * Every tensor is in the layout that oneDNN likes best, as it would be in the middle of a network
- * that it planned alone; reordering from and to row-major is not in its times. */
+ * Two systems. onednn has every tensor in the layout that it likes best, as in the middle of a
+ * network that it planned alone. onednn-rowmajor does the work that jot is asked for here: images
+ * come and results go in the user's order, so each is reordered within the time; weights are
+ * reordered once, as jot packs them once.
+ *
+ *     x (nchw) -reorder-> x' -convolution-> y' -reorder-> y (nchw) */
 #include <string.h>
 #include "bench/system.h"
 
 #ifdef HAVE_ONEDNN
 #include <dnnl.h>
 
-enum { STEPS = 3 }; /* forward, by input, by weight */
+enum { STEPS = 3, REORDERS = 2 * STEPS }; /* forward, by input, by weight */
 
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 static dnnl_primitive_t step[STEPS];
 static dnnl_memory_t memory[STEPS][3]; /* source, weights, destination, or their gradients */
 static int steps;
+static struct { dnnl_primitive_t run; dnnl_memory_t from, to; } reorder[REORDERS];
+static int before, reorders;   /* those of images come first */
+static bool rowmajor;
 static char message[64];
 
 static bool
@@ -37,6 +44,46 @@ tensor(dnnl_primitive_desc_t pd, dnnl_query_t what)
         for (size_t i = 0; i < dnnl_memory_desc_get_size(d) / sizeof(float); i++)
             ((float *)p)[i] = (float)model_fill(1, (uint32_t)i);
     return m;
+}
+
+/* The same tensor in the user's order, and what brings it from there, or there. */
+static bool
+add_reorder(dnnl_memory_t own, const dnnl_memory_desc_t *user, bool in)
+{
+    dnnl_memory_t plain = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_memory_desc_t *d;
+    bool fine;
+
+    if (!own || !ok(dnnl_memory_get_memory_desc(own, &d)))
+        return false;
+    if (dnnl_memory_desc_equal(d, user))
+        return true;
+    if (!ok(dnnl_memory_create(&plain, user, engine, DNNL_MEMORY_ALLOCATE)))
+        return false;
+    reorder[reorders].from = in ? plain : own;
+    reorder[reorders].to = in ? own : plain;
+    fine = ok(dnnl_reorder_primitive_desc_create(&pd, in ? user : d, engine, in ? d : user, engine,
+                                                 NULL)) &&
+           ok(dnnl_primitive_create(&reorder[reorders].run, pd));
+    dnnl_primitive_desc_destroy(pd);
+    reorders++;
+    return fine;
+}
+
+/* x and y of forward, or their gradients and that of the weights; a tensor read twice in one layout
+ * is reordered once. */
+static bool
+add_reorders(bool backward, const dnnl_memory_desc_t *x, const dnnl_memory_desc_t *w,
+             const dnnl_memory_desc_t *y)
+{
+    bool fine = add_reorder(memory[0][0], x, true) &&
+                (!backward || add_reorder(memory[2][2], y, true));
+
+    before = reorders;
+    return fine && (backward ? add_reorder(memory[1][0], x, false) &&
+                               add_reorder(memory[2][1], w, false)
+                             : add_reorder(memory[0][2], y, false));
 }
 
 /* Step number steps, from a description of its kind; hint is the forward one's. */
@@ -79,13 +126,19 @@ convolution(const int64_t *a, bool backward)
                                                pad)) ||
         !add(&d, NULL, kinds[0], &pd[0]))
         return false;
-    return !backward ||
-           (ok(dnnl_convolution_backward_data_desc_init(&d, algorithm, &x, &w, &y, strides, pad,
-                                                        pad)) &&
-            add(&d, pd[0], kinds[1], &pd[1]) &&
-            ok(dnnl_convolution_backward_weights_desc_init(&d, algorithm, &x, &w, NULL, &y, strides,
-                                                           pad, pad)) &&
-            add(&d, pd[0], kinds[2], &pd[2]));
+    if (backward &&
+        (!ok(dnnl_convolution_backward_data_desc_init(&d, algorithm, &x, &w, &y, strides, pad,
+                                                      pad)) ||
+         !add(&d, pd[0], kinds[1], &pd[1]) ||
+         !ok(dnnl_convolution_backward_weights_desc_init(&d, algorithm, &x, &w, NULL, &y, strides,
+                                                         pad, pad)) ||
+         !add(&d, pd[0], kinds[2], &pd[2])))
+        return false;
+    dnnl_memory_desc_init_by_tag(&x, 4, xs, dnnl_f32, dnnl_nchw);
+    dnnl_memory_desc_init_by_tag(&w, g > 1 ? 5 : 4, g > 1 ? gs : ws, dnnl_f32,
+                                 g > 1 ? dnnl_goihw : dnnl_oihw);
+    dnnl_memory_desc_init_by_tag(&y, 4, ys, dnnl_f32, dnnl_nchw);
+    return !rowmajor || add_reorders(backward, &x, &w, &y);
 }
 
 static void
@@ -96,7 +149,12 @@ close_work(void)
         for (int k = 0; k < 3; k++)
             dnnl_memory_destroy(memory[s][k]);
     }
-    steps = 0;
+    for (int r = 0; r < reorders; r++) {
+        dnnl_primitive_destroy(reorder[r].run);
+        dnnl_memory_destroy(r < before ? reorder[r].from : reorder[r].to);
+    }
+    memset(reorder, 0, sizeof reorder);
+    steps = reorders = before = 0;
 }
 
 /* The number of threads is OMP_NUM_THREADS, which the runner sets. */
@@ -118,6 +176,27 @@ open_work(const Work *w, int threads)
     return -1;
 }
 
+static int
+open_rowmajor(const Work *w, int threads)
+{
+    rowmajor = true;
+    return open_work(w, threads);
+}
+
+static bool
+run_reorders(int from, int to)
+{
+    for (int r = from; r < to; r++) {
+        dnnl_exec_arg_t arg[2] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}};
+
+        arg[0].memory = reorder[r].from;
+        arg[1].memory = reorder[r].to;
+        if (!ok(dnnl_primitive_execute(reorder[r].run, stream, 2, arg)))
+            return false;
+    }
+    return true;
+}
+
 static bool
 run(void)
 {
@@ -127,6 +206,8 @@ run(void)
         {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
     };
 
+    if (!run_reorders(0, before))
+        return false;
     for (int s = 0; s < steps; s++) {
         dnnl_exec_arg_t arg[3];
 
@@ -137,7 +218,7 @@ run(void)
         if (!ok(dnnl_primitive_execute(step[s], stream, 3, arg)))
             return false;
     }
-    return ok(dnnl_stream_wait(stream));
+    return run_reorders(before, reorders) && ok(dnnl_stream_wait(stream));
 }
 
 static const char *
@@ -147,8 +228,11 @@ why(void)
 }
 
 const System system_onednn = {"onednn", NULL, open_work, run, close_work, NULL, why};
-#else
-const System system_onednn = {
-    "onednn", "no dnnl.h of oneDNN 2 here (apt install libdnnl-dev)", NULL, NULL, NULL, NULL, NULL
+const System system_onednn_rowmajor = {
+    "onednn-rowmajor", NULL, open_rowmajor, run, close_work, NULL, why
 };
+#else
+#define NO_ONEDNN "no dnnl.h of oneDNN 2 here (apt install libdnnl-dev)"
+const System system_onednn = {"onednn", NO_ONEDNN, NULL, NULL, NULL, NULL, NULL};
+const System system_onednn_rowmajor = {"onednn-rowmajor", NO_ONEDNN, NULL, NULL, NULL, NULL, NULL};
 #endif
