@@ -35,7 +35,10 @@
 
 enum {
     PHASE_PIECES = 64,      /* at most: their sums are added up by one thread per column */
-    PHASE_STEPS = 16        /* steps of a shared loop that are enough for any number of threads */
+    PHASE_STEPS = 16,       /* steps of a shared loop that are enough for any number of threads */
+    PHASE_SUMMED = 64,
+    PHASE_LANES = 32        /* columns whose pieces are added up side by side, in a C compiler's
+                               vectors */
 };
 
 typedef struct {
@@ -182,7 +185,9 @@ even_length(int64_t steps, int64_t wanted)
     return wanted;
 }
 
-/* As many as are long enough, and have enough to add up for each sum in them. */
+/* As many as are long enough, and have enough to add up for each sum in them: a partial sum is
+ * written and read, which is little beside PHASE_SUMMED elements read; no more pieces than threads
+ * need are shorter. */
 static double
 most_pieces(const Phases *p, const PhaseNest *nest, int depth)
 {
@@ -195,8 +200,12 @@ most_pieces(const Phases *p, const PhaseNest *nest, int depth)
         for (int a = 0; a < SCHED_AXES; a++)
             if (axes >> a & 1)
                 summed *= (double)jot_axis_ext(s, a);
-        if (in_pieces(s, st, depth + 1) && pieces > summed / p->how->least)
+        if (!in_pieces(s, st, depth + 1))
+            continue;
+        if (pieces > summed / p->how->least)
             pieces = summed / p->how->least;
+        if (pieces > PHASE_STEPS && pieces > summed / PHASE_SUMMED)
+            pieces = summed > PHASE_STEPS * PHASE_SUMMED ? summed / PHASE_SUMMED : PHASE_STEPS;
     }
     return pieces > PHASE_PIECES ? PHASE_PIECES : pieces;
 }
@@ -330,11 +339,13 @@ insert_block(Stage *st, const PhaseNest *nest)
     return true;
 }
 
-/* The stage that adds up: its own axes outside, in lanes if there are any, the pieces inside. */
+/* The stage that adds up: its own axes outside, the pieces inside, and in these columns side by
+ * side: they lie together, the pieces of one column far apart. */
 static Stage
 combine_stage(const Sched *s, const Stage *st)
 {
     Stage c = {0};
+    int64_t wide = s->lanes > 1 ? s->lanes : PHASE_LANES;
     uint64_t kept = jot_stage_free(s, st), seen = 0;
     c.what = st->what;
     c.combine = true;
@@ -348,8 +359,8 @@ combine_stage(const Sched *s, const Stage *st)
             c.n++;
         }
     c.nat = c.n;
-    if (c.n && s->lanes > 1 && jot_axis_ext(s, c.loop[c.n - 1].axis) >= s->lanes)
-        c.loop[c.n - 1].step = s->lanes;
+    if (c.n && jot_axis_ext(s, c.loop[c.n - 1].axis) >= wide)
+        c.loop[c.n - 1].step = wide;
     for (int i = 0; i < st->part; i++)
         if (jot_loop_parts(s, st, i)) {
             c.loop[c.n] = st->loop[i];
@@ -358,7 +369,7 @@ combine_stage(const Sched *s, const Stage *st)
     if (c.nat && c.loop[c.nat - 1].step > 1) {
         c.loop[c.n] = c.loop[c.nat - 1];
         c.loop[c.n].step = 1;
-        c.loop[c.n++].kind = LOOP_VECTOR;
+        c.loop[c.n++].kind = s->lanes > 1 ? LOOP_VECTOR : LOOP_LANES;
     }
     return c;
 }

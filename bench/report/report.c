@@ -151,9 +151,9 @@ is_jot(int column)
 static int
 easier(Row *r, int column)
 {
-    char whole[sizeof columns->peer + 10];
+    char whole[sizeof columns->peer + 16];
 
-    snprintf(whole, sizeof whole, "%s-rowmajor", columns[column].peer);
+    snprintf(whole, sizeof whole, "%.31s-rowmajor", columns[column].peer);
     for (int k = 0; k < ncolumns; k++)
         if (!strcmp(columns[k].peer, whole) && columns[k].threads == columns[column].threads &&
             median(&r->cell[k]) > 0)
