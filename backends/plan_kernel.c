@@ -225,7 +225,8 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
     if (k->mem->failed) /* indices may be missing */
         return false;
     if (plain && tier != TIER_QUICK && m->dialect->vectors
-        && jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
+        && (jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
+            || jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))))
         return true;
     n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
     if (!plain)

@@ -16,5 +16,9 @@
  * loads and stores step by one element, or none, along one axis. False: it is not, *s is untouched
  * (or memory was refused). */
 JOT_FN bool jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes);
+/* Windows that move along the lanes, and sums over planes with few results, as the gradient by taps
+ * is: ccode/stencil_plane.c. What reaches outside of a plane is read through a tile with a border.
+ * False: the kernel is none (or memory was refused) and computes the same as before. */
+JOT_FN bool jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes);
 
 #endif

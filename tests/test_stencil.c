@@ -1,5 +1,5 @@
 /* tests/test_stencil.c - windows with channels in lanes: which kernels are found, what their schedule
- * is, and its results against loops here. */
+ * is, and its results against loops here; the same of planes whose pixels are in lanes. */
 #include "tests/ir_run.h"
 #include "ccode/stencil.h"
 
@@ -97,6 +97,127 @@ check_window(Shape s)
     ir_end(&c);
 }
 
+/* ---- planes ------------------------------------------------------------------------------- */
+
+typedef struct { int64_t n, c, h, w, k, pad, dilation; bool window, sum; } Planes;
+
+static double
+plane_at(const IrCase *c, const Planes *s, int64_t n, int64_t ch, int64_t y, int64_t x)
+{
+    return y < 0 || x < 0 || y >= s->h || x >= s->w
+               ? 0 : c->data[1][((n * s->c + ch) * s->h + y) * s->w + x];
+}
+
+static void
+expect_planes(IrCase *c, const Planes *s, int64_t ho, int64_t wo)
+{
+    for (int64_t i = 0; i < s->n * s->c * ho * wo; i++) {
+        int64_t x = i % wo, y = i / wo % ho, ch = i / wo / ho % s->c, n = i / wo / ho / s->c;
+        for (int64_t p = 0; p < s->k * s->k; p++) {
+            double e = plane_at(c, s, n, ch, y + p / s->k * s->dilation - s->pad,
+                                x + p % s->k * s->dilation - s->pad);
+            if (s->window)
+                c->data[3][i] += e * c->data[2][ch * s->k * s->k + p];
+            if (s->sum)
+                c->data[5][ch * s->k * s->k + p] += e * c->data[4][i];
+        }
+    }
+}
+
+/* y[n, c, i, j] = sum over p q of x[n, c, i + d*p - pad, j + d*q - pad] * g[c, p, q], and
+ * z[c, p, q] = sum over n i j of the same x times v[n, c, i, j]; either or both */
+static void
+make_planes(IrCase *c, const Planes *s)
+{
+    int64_t ho = s->h + 2 * s->pad - (s->k - 1) * s->dilation;
+    int64_t wo = s->w + 2 * s->pad - (s->k - 1) * s->dilation, ext[6];
+    uint32_t x, g, y, v, z, load;
+    Ix index[4], cond[4];
+    jot_Scalar outside = {0};
+    ext[0] = s->n, ext[1] = s->c, ext[2] = ho, ext[3] = wo, ext[4] = ext[5] = s->k;
+    ir_start(c);
+    ir_axes(c, "ncijpq", ext);
+    x = IN("x", 4, s->n, s->c, s->h, s->w);
+    g = IN("g", 3, s->c, s->k, s->k, 0);
+    y = s->window ? OUT("y", 4, s->n, s->c, ho, wo) : IN("y", 4, s->n, s->c, ho, wo);
+    v = IN("v", 4, s->n, s->c, ho, wo);
+    z = s->sum ? OUT("z", 3, s->c, s->k, s->k, 0) : IN("z", 3, s->c, s->k, s->k, 0);
+    index[0] = AX(0), index[1] = AX(1);
+    for (int d = 0; d < 2; d++) {
+        index[2 + d] = IADD(AX(2 + d), ISUB(IMUL(AX(4 + d), s->dilation), IC(s->pad)));
+        cond[2 * d] = jot_ix_ge0(&ir_ix, index[2 + d], NULL);
+        cond[2 * d + 1] = jot_ix_lt(&ir_ix, index[2 + d], IC(d ? s->w : s->h), NULL);
+    }
+    load = jot_v_load(&c->k, x, index, 4, cond, outside);
+    if (s->window)
+        ir_store(c, y, AX(0), AX(1), AX(2), AX(3),
+                 ir_sum(c, EW_ADD, BIT(4) | BIT(5),
+                        ir_ew(c, EW_MUL, load, ir_load(c, g, AX(1), AX(4), AX(5), 0)), "s"));
+    if (s->sum)
+        ir_store(c, z, AX(1), AX(4), AX(5), 0,
+                 ir_sum(c, EW_ADD, BIT(0) | BIT(2) | BIT(3),
+                        ir_ew(c, EW_MUL, ir_load(c, v, AX(0), AX(1), AX(2), AX(3)), load), "d"));
+    memset(c->data[y], 0, ir_size(&c->k.bufs.v[y]) * sizeof(double));
+    memset(c->data[z], 0, ir_size(&c->k.bufs.v[z]) * sizeof(double));
+    expect_planes(c, s, ho, wo);
+}
+
+/* Both are found, read the image through one tile, and compute the right thing. */
+static void
+check_planes(const Planes *s)
+{
+    static const struct { int lanes, cc, vectors; } target[] = {
+        { 4, GCC, 16 }, { 16, GCC_NATIVE, 32 }, { 8, CLANG_NATIVE, 16 } };
+    for (size_t i = 0; i < sizeof target / sizeof target[0]; i++) {
+        Target machine;
+        Sched sched;
+        Text text = {0};
+        IrCase c;
+        if (!present[target[i].cc])
+            continue;
+        jot_target_default(&machine);
+        machine.vectors = target[i].vectors;
+        make_planes(&c, s);
+        text.mem = &ir_mem;
+        if (!jot_plane_sched(&sched, &c.k, &machine, target[i].lanes))
+            CHECK(false, "not found");
+        else {
+            jot_sched_print(&sched, &text);
+            CHECK(!s->window || strstr(text.s, "| p:1u q:1u i:1u j:1v"), "window: %s", text.s);
+            CHECK(!s->sum || strstr(text.s, " p:1u q:1u i:1u j:1v; res part"), "sum: %s", text.s);
+            CHECK(!s->sum || strstr(text.s, "phase"), "planes are added up later: %s", text.s);
+            CHECK((strstr(text.s, "res tile[") != NULL) == (s->pad > 0) && !strstr(text.s, "tile1"),
+                  "one tile where there is a border: %s", text.s);
+            ir_check(&c, &sched, "gnu", target[i].cc, "planes");
+            jot_sched_close(&sched);
+        }
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
+static void
+test_planes(void)
+{
+    static const Planes planes[] = {
+        { 2, 3, 19, 37, 3, 1, 1, true, true }, { 1, 4, 8, 16, 3, 1, 1, true, false },
+        { 3, 2, 9, 5, 3, 1, 1, false, true }, { 2, 2, 12, 21, 5, 2, 1, true, true },
+        { 2, 3, 11, 33, 3, 2, 2, true, true }, { 2, 1, 10, 18, 3, 0, 1, true, true } };
+    Planes wide = { 1, 2, 20, 40, 7, 3, 1, true, false }, large = { 1, 1, 300, 400, 3, 1, 1, true, true };
+    Target machine;
+    IrCase c;
+    Sched s;
+    for (size_t i = 0; i < sizeof planes / sizeof planes[0]; i++)
+        check_planes(&planes[i]);
+    jot_target_default(&machine);
+    make_planes(&c, &wide);
+    CHECK(!jot_plane_sched(&s, &c.k, &machine, 8), "49 copies");
+    ir_end(&c);
+    make_planes(&c, &large);
+    CHECK(!jot_plane_sched(&s, &c.k, &machine, 8), "a tile of 480 KB");
+    ir_end(&c);
+}
+
 static void
 test_refused(void)
 {
@@ -130,6 +251,7 @@ main(void)
     }
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         check_window(shape[i]);
+    test_planes();
     test_refused();
     ir_close();
     return DONE();

@@ -1,0 +1,186 @@
+/* tests/test_conv.c - convolutions as programs: forward and both gradients of drawn shapes, strides,
+ * paddings, dilations and groups, in contexts that differ in policy and threads, against the
+ * interpreter.
+ *
+ *     test_conv            the cases of the suite
+ *     test_conv N FIRST    N drawn cases from number FIRST */
+#include "core.h"
+#include "tests/test.h"
+
+typedef struct {
+    int n, groups, in, out;     /* images, groups, channels of a group */
+    int h, w, p, q;             /* image, taps */
+    int stride[2], pad[2], dilation[2];
+} Shape;
+
+typedef struct {
+    double *v[3];               /* y, by input, by weight */
+    int64_t n[3];
+} Result;
+
+static uint32_t seed;
+
+static int
+draw(int lo, int hi)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return lo + (int)((seed >> 8) % (uint32_t)(hi - lo + 1));
+}
+
+static jot_Var
+filled(jot_Ctx *c, jot_Ints shape, uint32_t from)
+{
+    int64_t n = 1;
+    float *v;
+    jot_Var var;
+    for (int d = 0; d < shape.n; d++)
+        n *= shape.v[d];
+    v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; v && i < n; i++) {
+        from = from * 1664525u + 1013904223u;
+        v[i] = (float)(from >> 8) / 8388608.0f - 1.0f;
+    }
+    var = jot_param(c, JOT_F32, shape, v);
+    free(v);
+    return var;
+}
+
+/* y = conv(x, w); the sum of y * g by x and w. scaled: the gradient of relu(y), which stands between
+ * the two. */
+static bool
+run(const Shape *s, const char *backend, const char *policy, int threads, bool scaled, Result *r)
+{
+    jot_Conv how = {{s->stride[0], s->stride[1]}, {s->pad[0], s->pad[1]},
+                    {s->dilation[0], s->dilation[1]}, s->groups};
+    jot_Config config;
+    jot_Ctx *c;
+    jot_Var out[3], in[2], y;
+    bool ok;
+    memset(&config, 0, sizeof config);
+    config.backend = backend;
+    config.policy = policy;
+    config.threads = threads;
+    config.cache_dir = "";
+    c = jot_open(&config);
+    in[0] = filled(c, JOT_SHAPE(s->n, s->groups * s->in, s->h, s->w), 1);
+    in[1] = filled(c, JOT_SHAPE(s->groups * s->out, s->in, s->p, s->q), 2);
+    out[0] = y = jot_conv2d(in[0], in[1], &how);
+    if (scaled)
+        y = jot_relu(y);
+    jot_grad(jot_sum(jot_mul(y, filled(c, jot_shape(y), 3)), JOT_ALL_DIMS), in, 2, out + 1);
+    jot_run(c, JOT_VARS(out[0], out[1], out[2]));
+    for (int i = 0; i < 3; i++) {
+        const float *v = jot_data(out[i]);
+        r->n[i] = jot_nelem(out[i]);
+        r->v[i] = v ? malloc((size_t)(r->n[i] + 1) * sizeof *r->v[i]) : NULL;
+        for (int64_t k = 0; r->v[i] && k < r->n[i]; k++)
+            r->v[i][k] = v[k];
+    }
+    ok = !jot_error(c);
+    CHECK(ok, "%s", jot_message(c));
+    jot_close(c);
+    return ok && r->v[0] && r->v[1] && r->v[2];
+}
+
+static void
+drop(Result *r)
+{
+    for (int i = 0; i < 3; i++)
+        free(r->v[i]);
+}
+
+/* Each element is a sum of `terms` products of numbers below 1: c * eps * terms bounds what the order
+ * of summation makes of it, the tiles of 3 x 3 windows included (c 8). */
+static void
+compare(const Shape *s, const Result *is, const Result *want, const char *what)
+{
+    static const char *const name[] = { "y", "by input", "by weight" };
+    double pixels = (double)want->n[0] / (s->groups * s->out), taps = s->p * s->q;
+    double terms[3];
+    terms[0] = s->in * taps;
+    terms[1] = s->out * taps;
+    terms[2] = pixels;
+    for (int i = 0; i < 3; i++) {
+        int64_t at = -1;
+        double most = 0;
+        for (int64_t k = 0; k < want->n[i]; k++) {
+            double e = fabs(is->v[i][k] - want->v[i][k]);
+            if (!(e <= most)) {
+                most = e;
+                at = k;
+            }
+        }
+        CHECK(at < 0 || most <= 8 * 1.2e-7 * (terms[i] + 4),
+              "%s %s: %d images, %d groups of %d to %d channels, %d x %d, taps %d x %d, stride %d %d, "
+              "pad %d %d, dilation %d %d: element %lld is %g, not %g", what, name[i], s->n, s->groups,
+              s->in, s->out, s->h, s->w, s->p, s->q, s->stride[0], s->stride[1], s->pad[0],
+              s->pad[1], s->dilation[0], s->dilation[1], (long long)at, is->v[i][at],
+              want->v[i][at]);
+    }
+}
+
+static void
+check(const Shape *s, bool scaled)
+{
+    static const struct { const char *policy; int threads; } mode[] = {
+        { "paper", 1 }, { "reward", 3 } };
+    Result want = {{0}, {0}};
+    bool ok = run(s, "interp", NULL, 1, scaled, &want);
+    for (int i = 0; ok && i < 2; i++) {
+        Result is = {{0}, {0}};
+        if (run(s, "cc", mode[i].policy, mode[i].threads, scaled, &is))
+            compare(s, &is, &want, mode[i].policy);
+        drop(&is);
+    }
+    drop(&want);
+}
+
+static Shape
+drawn(int number)
+{
+    Shape s;
+    int kind;
+    seed = (uint32_t)number * 2654435761u + 12345;
+    draw(0, 1);
+    kind = draw(0, 4);
+    s.n = draw(1, 3);
+    s.groups = kind == 0 ? draw(2, 24) : kind == 1 ? draw(2, 4) : 1;
+    s.in = kind == 0 ? 1 : draw(1, kind == 1 ? 6 : 20);
+    s.out = kind == 0 ? draw(1, 3) / 2 + 1 : draw(1, kind == 1 ? 6 : 40);
+    s.h = draw(3, 23);
+    s.w = draw(3, 37);
+    s.p = draw(0, 2) ? 3 : draw(1, 5);
+    s.q = draw(0, 2) ? 3 : draw(1, 5);
+    for (int d = 0; d < 2; d++) {
+        int ext = d ? s.w : s.h, taps = d ? s.q : s.p;
+        s.stride[d] = draw(0, 2) ? 1 : draw(1, 3);
+        s.dilation[d] = draw(0, 3) ? 1 : draw(1, 3);
+        s.pad[d] = draw(0, 2);
+        while (ext + 2 * s.pad[d] < (taps - 1) * s.dilation[d] + 1)
+            s.pad[d]++;
+    }
+    return s;
+}
+
+int
+main(int argc, char **argv)
+{
+    static const Shape shape[] = {
+        /* depthwise, row-major images: planes and their gradients in one kernel */
+        { 2, 20, 1, 1, 19, 37, 3, 3, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+        { 3, 5, 1, 1, 16, 32, 5, 5, { 1, 1 }, { 2, 2 }, { 1, 1 } },
+        { 2, 7, 1, 2, 9, 21, 3, 3, { 1, 1 }, { 2, 2 }, { 2, 2 } },
+        { 1, 3, 1, 1, 8, 17, 1, 3, { 1, 1 }, { 0, 1 }, { 1, 1 } },
+        { 2, 6, 1, 1, 15, 22, 3, 3, { 2, 2 }, { 1, 1 }, { 1, 1 } },
+        { 2, 4, 1, 1, 30, 5, 3, 3, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+        { 1, 3, 1, 1, 20, 20, 7, 7, { 1, 1 }, { 3, 3 }, { 1, 1 } },
+    };
+    int n = argc > 1 ? atoi(argv[1]) : 24, first = argc > 2 ? atoi(argv[2]) : 0;
+    for (size_t i = 0; argc < 2 && i < sizeof shape / sizeof shape[0]; i++)
+        check(&shape[i], i % 2);
+    for (int i = first; i < first + n; i++) {
+        Shape s = drawn(i);
+        check(&s, i % 2);
+    }
+    return DONE();
+}
