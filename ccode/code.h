@@ -45,7 +45,8 @@ typedef enum {
     C_SET,      /* register or element arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands:
                    fma(arg 1, arg 2, arg 0). `exact`: nothing is in the lanes beyond, they may
                    be overwritten */
-    C_STORE     /* buffer aux at address arg 0 = arg 1 */
+    C_STORE,    /* buffer aux at address arg 0 = arg 1 */
+    C_AHEAD     /* buffer aux at address arg 0, which may be past its end, will be loaded soon */
 } COp;
 
 /* FOR: `wide` with one of these in aux is a loop whose steps are shared out on a device. */

@@ -22,6 +22,7 @@ typedef struct {
     int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
     SLoop nest[STAGE_LOOPS];    /* loops around the block, outermost first */
     int n, apack, bpack;        /* of them: around the packing of a and b */
+    int ahead;                  /* steps of k that b's vectors are asked for before; 0: none */
     int kat;                    /* ... around the loop over blocks of k */
 } ContractMake;
 

@@ -401,6 +401,7 @@ add_sum(ContractMake *m)
     if (!st)
         return false;
     st->nat = (uint8_t)m->n;
+    st->ahead = (uint8_t)m->ahead;
     if (m->kstep && !keep_place(m, &place))
         return false;
     m->s->stages.v[m->s->stages.n - 1].acc = place;

@@ -230,6 +230,17 @@ print_store(Printer *p, const Inst *in)
 }
 
 static void
+print_ahead(Printer *p, const Inst *in)
+{
+    begin_line(p);
+    jot_text_f(p->out, "JOT_AHEAD(");
+    jot_print_name(p, p->buf_name[in->aux]);
+    jot_text_f(p->out, " + ");
+    jot_print_expr(p, p->code->args.v[in->arg], 2, WHOLE);
+    jot_text_f(p->out, ");\n");
+}
+
+static void
 open_block(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
@@ -307,6 +318,7 @@ print_block(Printer *p, uint32_t block)
         case C_DECL: skip = print_register(p, n); break;
         case C_SET: print_set(p, in); break;
         case C_STORE: print_store(p, in); break;
+        case C_AHEAD: print_ahead(p, in); break;
         case C_ATOMIC: begin_line(p); jot_print_atomic(p, in); break;
         case C_BARRIER: begin_line(p); jot_text_f(p->out, "%s;\n", p->d->device->barrier); break;
         default: print_variable(p, n); break;
@@ -324,7 +336,8 @@ find_used(const Printer *p, Used *u)
         const Inst *in = &p->code->inst.v[n];
         if (!in->live && !in->uses)
             continue;
-        if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT || in->op == C_ATOMIC)
+        if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT || in->op == C_ATOMIC ||
+            in->op == C_AHEAD)
             u->used[in->aux % 256] = true;
         u->scalars |= in->op == C_SCALAR;
         u->phase |= in->op == C_PHASE;

@@ -266,6 +266,8 @@ typedef struct {
     bool combine;
     uint8_t n, nat;         /* loops; how many stand around the place where the value is kept */
     uint8_t part, phase;
+    uint8_t ahead;          /* of a reduction: vectors that move with its innermost loop are asked
+                               for so many steps before they are loaded; 0: when they are */
     uint32_t what;          /* number of the store or value */
     Place acc;              /* partial results of a reduction */
     Place res;              /* the finished value: NONE or MEM; NONE after acc MEM: where acc is */
@@ -302,6 +304,7 @@ JOT_FN int jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, i
  *     %4: n h:14 i:128 o:32 h w:14 | p q i w:1u o:16u o:1v; keep y[n, o, h, w]
  *     %7: r:1p j; res t[r, j]          %5: i | r j; acc t[j]          !0: n h:14 ...
  *     %4: r:64p || r j; acc u[r/64, j] | phase | +%4: j | r:64d
+ *     %4: i j:32 | k j:16u j:1v; ahead 16
  * %4 or %name is a value, !0 a store; "|" marks `at` (none: reductions 0, values all loops). Layout
  * lines set the layouts of the kernel's buffers. Reading: false with the reason in why; *s must be
  * closed or fresh. */

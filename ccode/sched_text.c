@@ -151,6 +151,8 @@ print_stage(const Sched *s, const Stage *st, Text *t)
         print_place(s, st->acc.kind == PLACE_KEEP ? "keep" : "acc", &st->acc, t);
     if (st->res.kind != PLACE_NONE)
         print_place(s, "res", &st->res, t);
+    if (st->ahead)
+        jot_text_f(t, "; ahead %d", st->ahead);
     jot_text_f(t, "\n");
 }
 
@@ -413,6 +415,15 @@ read_what(Reader *r, Stage *st)
     return !r->error && eat(r, ":");
 }
 
+static uint8_t
+read_ahead(Reader *r)
+{
+    int64_t steps = number(r, 0);
+    if (steps < 1 || steps > UINT8_MAX)
+        r->error = "ahead of 1 to 255 steps expected";
+    return (uint8_t)steps;
+}
+
 static void
 read_stage(Reader *r, bool combine)
 {
@@ -446,8 +457,10 @@ read_stage(Reader *r, bool combine)
             st.acc = read_place(r, PLACE_MEM);
         else if (eat(r, "res "))
             st.res = read_place(r, PLACE_MEM);
+        else if (eat(r, "ahead "))
+            st.ahead = read_ahead(r);
         else
-            r->error = "keep, acc or res expected";
+            r->error = "keep, acc, res or ahead expected";
     }
     if (!bar && !st.store && !r->error && r->s->k->values.v[st.what].op != VAL_REDUCE)
         st.nat = st.n;

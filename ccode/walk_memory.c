@@ -97,10 +97,28 @@ without_lane(Walk *w, Ix addr, int step)
     return step ? jot_ix_sub(ix, addr, jot_ix_axis(ix, WALK_LANE)) : addr;
 }
 
+/* The line that the load will read so many steps of the innermost loop later. */
+static void
+ask_ahead(Walk *w, const Access *a)
+{
+    Inst in = {0};
+    bool inside = false;
+    int64_t moved = jot_ix_coef(w->k->ix, a->addr, SCHED_AXES + w->vars - 1, &inside);
+    Ix later = jot_ix_add(w->k->ix, without_lane(w, a->addr, 1),
+                          jot_ix_const(w->k->ix, moved * w->ahead));
+    uint32_t arg;
+    if (inside || moved == 0)
+        return;
+    arg = jot_walk_ix(&w->index, later);
+    in.op = C_AHEAD;
+    in.aux = a->buf;
+    jot_code_add(&w->b, in, &arg, 1, NULL);
+}
+
 static uint32_t
 load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
 {
-    uint32_t arg[65];
+    uint32_t arg[65], made = w->code->inst.n, load;
     Inst in = jot_walk_pure(C_LOAD, dtype, step ? w->lanes : 0);
     arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
     for (int i = 0; i < a->nconds; i++)
@@ -110,7 +128,10 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
     in.pure = !w->index.written[a->buf % 256];
     if (a->nconds == 0)
         in.c.u = 0;
-    return jot_code_add(&w->b, in, arg, 1 + a->nconds, NULL);
+    load = jot_code_add(&w->b, in, arg, 1 + a->nconds, NULL);
+    if (w->ahead && step && load >= made) /* not the same load once more */
+        ask_ahead(w, a);
+    return load;
 }
 
 static uint32_t

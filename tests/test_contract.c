@@ -289,10 +289,59 @@ test_scratch(void)
     ir_end(&c);
 }
 
+/* How often the text asks for a line ahead of its load. */
+static int
+asked_ahead(IrCase *c, const char *schedule)
+{
+    Text out = {0};
+    EmitInfo info;
+    Sched s;
+    int n = 0;
+    out.mem = &ir_mem;
+    if (jot_sched_read(&s, &c->k, schedule, strlen(schedule), NULL) &&
+        jot_emit(&c->k, &s, jot_dialect_find("gnu"), "f", &out, &info, NULL))
+        for (const char *at = out.s; (at = strstr(at, "JOT_AHEAD(")); at++)
+            n++;
+    jot_sched_close(&s);
+    jot_text_free(&out);
+    return n;
+}
+
+/* Panels longer than the first cache are asked for ahead, a line once however many rows use it;
+ * what lies apart along k, and what stays in the cache, is not. */
+static void
+test_ahead(void)
+{
+    static const struct { int64_t k; bool panels; int64_t l2; bool ahead; } cases[] = {
+        { 300, true, 65536, true }, { 300, false, 65536, true }, { 19, true, 1 << 20, false }
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        Target target = target_of(&machines[0], cases[i].l2);
+        Text text = {0};
+        Contract found;
+        Layout layout;
+        IrCase c;
+        int n = 0;
+        text.mem = &ir_mem;
+        make_product(&c, 1, 40, 96, cases[i].k, false, false, false);
+        if (cases[i].panels && jot_contract_only(&c.k, &found) &&
+            jot_contract_wish(&c.k, &found, &target, 2, &layout))
+            jot_kernel_layout(&c.k, 2, &layout);
+        runs(&c, &machines[0], cases[i].l2, &text, "product, asked for ahead");
+        CHECK(text.s && (strstr(text.s, "; ahead ") != NULL) == cases[i].ahead, "case %d: %s", i,
+              text.s ? text.s : "");
+        n = text.s ? asked_ahead(&c, text.s) : 0;
+        CHECK(n % 2 == 0 && (n > 0) == cases[i].ahead, "case %d: %d lines asked for", i, n);
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 int
 main(void)
 {
     ir_open();
+    test_ahead();
     test_find();
     test_products();
     test_convolutions();
