@@ -149,10 +149,13 @@ typedef struct {
     uint64_t cache_hits;       /* kernels found compiled on disk */
     uint64_t plans;            /* distinct graphs planned */
     uint64_t plan_hits;        /* evaluations that found their plan */
+    uint64_t groups_built;     /* groups of new plans whose kernel was built and printed */
+    uint64_t groups_known;     /* ... whose kernel an earlier plan had */
     uint64_t edge_visits;      /* work of the fuser: edges looked at */
     uint64_t edges;            /* edges given to the fuser */
     double compile_seconds;    /* in compilers, also beside the program */
     double wait_seconds;       /* that the program waited for compilers */
+    double plan_seconds;       /* in making plans, waiting included */
     size_t live_nbytes;        /* memory in use */
     size_t held_nbytes;        /* taken from the realloc hook: in use, or kept for reuse */
     size_t peak_nbytes;        /* most that was held so far */

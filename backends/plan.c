@@ -231,10 +231,12 @@ plan_get(jot_Ctx *ctx, const Selection *s)
         return NULL;
     plan = jot_plan_find(ctx, s, hash);
     if (!plan) {
-        int64_t start = jot_profile_now(ctx);
+        int64_t start = ctx->mem.hooks.now ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
 
         plan = plan_new(ctx, s, hash);
         jot_profile_plan(ctx, start);
+        if (start)
+            ctx->stats.plan_seconds += 1e-9 * (double)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start);
         return plan;
     }
     ctx->stats.plan_hits++;

@@ -703,40 +703,66 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
     return ok && step->quick.kernel;
 }
 
-JOT_FN bool
-jot_plan_step(Make *m, uint32_t group)
+/* The step of a group that is met for the first time: built, printed, remembered if `keep`. */
+static bool
+kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 {
-    const Node *first = jot_node(m->ctx,
-                                 m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
     BuildArgs args;
     EmitInfo info = {0};
-    PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
     size_t dumped = m->dump.n, shared_nbytes;
     char what[96];
     bool ok;
 
+    memset(&args, 0, sizeof args);
+    text.mem = &m->ctx->mem;
+    kernel_describe(m, group, what, sizeof what);
+    ok = kernel_text(m, group, TIER_BEST, what, &args, &text, &info, &step->cost);
+    step->seconds = jot_cost_seconds(&step->cost, &m->ctx->target);
+    if (ok)
+        kernel_launch(m, &step->best, &text, what, false, TIER_BEST, &info);
+    ok = ok && step->best.kernel;
+    if (ok) {
+        kernel_dump_name(&m->dump, dumped, step->best.kernel);
+        shared_nbytes = info.shared_nbytes;
+        ok = kernel_quick(m, group, what, step, &shared_nbytes)
+          && (!keep || jot_plan_known_keep(m, step, &args, shared_nbytes))
+          && kernel_step_args(m, group, &args, shared_nbytes, step);
+    }
+    jot_build_free(m->ctx, &args);
+    jot_text_free(&text);
+    m->ctx->stats.groups_built++;
+    return ok;
+}
+
+static bool
+kernel_known_step(Make *m, uint32_t group, const PlanKnown *known, PlanStep *step)
+{
+    size_t shared_nbytes;
+
+    m->ctx->stats.groups_known++;
+    return jot_plan_known_step(m, known, step, &m->args, &shared_nbytes)
+        && kernel_step_args(m, group, &m->args, shared_nbytes, step);
+}
+
+JOT_FN bool
+jot_plan_step(Make *m, uint32_t group)
+{
+    const Node *first = jot_node(m->ctx,
+                                 m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
+    PlanStep step = {0};
+    const PlanKnown *known = NULL;
+    bool ok, keep;
+
     if (first->kind == NODE_PICK)
         return kernel_code_step(m, group, first->input[0]);
     if (!kernel_before(m, group))
         return false;
-    dumped = m->dump.n;
-    memset(&args, 0, sizeof args);
-    text.mem = &m->ctx->mem;
-    kernel_describe(m, group, what, sizeof what);
-    ok = kernel_text(m, group, TIER_BEST, what, &args, &text, &info, &step.cost);
-    step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
-    if (ok)
-        kernel_launch(m, &step.best, &text, what, false, TIER_BEST, &info);
-    ok = ok && step.best.kernel;
-    if (ok) {
-        kernel_dump_name(&m->dump, dumped, step.best.kernel);
-        shared_nbytes = info.shared_nbytes;
-        ok = kernel_quick(m, group, what, &step, &shared_nbytes)
-          && kernel_step_args(m, group, &args, shared_nbytes, &step);
-    }
-    jot_build_free(m->ctx, &args);
-    jot_text_free(&text);
+    keep = jot_plan_known_fits(m) && jot_plan_words(m, group, WORDS_STEP);
+    if (keep)
+        known = jot_plan_known(m);
+    ok = !m->ctx->mem.failed && (known ? kernel_known_step(m, group, known, &step)
+                                       : kernel_new_step(m, group, keep, &step));
     if (ok)
         return kernel_push(m, &step) && kernel_after(m, group);
     kernel_step_drop(m, &step);

@@ -69,8 +69,8 @@ key_node(jot_Ctx *ctx, uint32_t *w, NodeId id, bool asked)
 }
 
 /* Four hashes side by side: a key is long, and one alone waits for itself at every word. */
-static uint64_t
-key_hash(const uint32_t *key, uint32_t n)
+JOT_FN uint64_t
+jot_plan_hash(const uint32_t *key, uint32_t n)
 {
     uint64_t h[4] = {1, 2, 3, 4};
     uint32_t i;
@@ -99,7 +99,7 @@ jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash)
         c->key.n = (uint32_t)(key_node(ctx, c->key.v + c->key.n, s->list.v[i], s->asked[i])
                               - c->key.v);
     }
-    *hash = key_hash(c->key.v, c->key.n);
+    *hash = jot_plan_hash(c->key.v, c->key.n);
     return true;
 }
 
@@ -214,6 +214,7 @@ jot_plan_close(jot_Ctx *ctx)
         jot_func_free(c->funcs);
     while (c->nplans)
         plan_drop_oldest(ctx);
+    jot_plan_knowns_close(ctx);
     jot_vec_free(&ctx->mem, c->key);
     jot_mem_free(&ctx->mem, c->block, c->block_nbytes);
     jot_plan_close_device(ctx);

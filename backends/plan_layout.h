@@ -1,6 +1,6 @@
 /* backends/plan_layout.h - where the elements of a plan's variables lie, chosen over all of it.
  *
- *     plan_uses.c     every group is built once: which variable it reads and writes, at which index
+ *     plan_uses.c     every group is built, once: which variable it reads and writes, at which index
  *     plan_layout.c   an order of dimensions for each temporary, and halos
  *     plan_price.c    what groups cost under given orders
  *     plan_copy.c     which variables are copied

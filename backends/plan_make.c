@@ -153,7 +153,7 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     m.dialect = jot_dialect_find(name);
     if (!m.dialect)
         return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", name);
-    if (!jot_fuse(ctx, &ask, &fusion))
+    if (!jot_plan_knowns_begin(ctx) || !jot_fuse(ctx, &ask, &fusion))
         return false;
     make_dump_fusion(&m, &ask);
     ctx->stats.edges += fusion.edges;
@@ -162,10 +162,14 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     plan->max_nelem = fusion.max_nelem;
     plan->temp_nbytes = fusion.temp_nbytes;
     ok = make_steps(&m);
+    if (!ok)
+        jot_plan_knowns_undo(ctx);
     jot_fuse_free(ctx, &fusion);
     jot_mem_free(&ctx->mem, m.var, s->list.n * sizeof *m.var);
     jot_mem_free(&ctx->mem, m.root, s->list.n * sizeof *m.root);
     jot_mem_free(&ctx->mem, m.plain, s->list.n * sizeof *m.plain);
+    jot_plan_words_free(&m);
+    jot_build_free(ctx, &m.args);
     jot_plan_layouts_free(&m);
     jot_plan_units_free(&m);
     jot_vec_free(&ctx->mem, m.fresh);

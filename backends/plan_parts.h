@@ -2,6 +2,7 @@
  * the cache of plans and kernels.
  *
  *     PlanCache   plans by structure ---> Plan  steps: PlanKernel, variables, scalars
+ *                 steps by group -------> PlanKernel, launch
  *                 kernels by text ------> PlanKernel ---> PlanModule (what one compile gave)
  *                 block of temporaries
  *
@@ -131,6 +132,7 @@ struct Plan {
 struct PlanCache {
     Plan *plans[PLAN_BUCKETS];
     PlanKernel *kernels[PLAN_BUCKETS];
+    struct PlanKnowns *knowns;
     uint32_t nplans;
     size_t key_words;
     uint64_t clock, launches;
@@ -151,6 +153,7 @@ JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 
 /* plan_key.c: the cache. */
 JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* into plans->key */
+JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
 JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
 JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
 JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
@@ -177,6 +180,27 @@ typedef struct {
 } PlanCopied;
 typedef struct { uint32_t group, pos, copy; } PlanRead; /* or, of a written copy, write */
 
+/* A group in words, wherever it stands (backends/plan_known.c). */
+typedef struct {
+    Vec(uint32_t) key;
+    Vec(uint32_t) pos;     /* the positions that it reaches, by their number in it */
+    uint32_t *number;      /* per position of the list: 1 + that number, while the words are made */
+    uint64_t hash;
+} GroupWords;
+/* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that there
+ * are; that in these no tiles suit it. */
+typedef enum { WORDS_USES, WORDS_STEP, WORDS_NO_TILES } WordsOf;
+/* What is remembered of a group; the first member of the record. */
+typedef struct PlanKnown PlanKnown;
+struct PlanKnown {
+    PlanKnown *next;       /* in its bucket */
+    uint64_t hash, made;   /* made: while which plan was begun */
+    uint32_t *key, nkey;
+    bool used;
+    size_t nbytes;         /* of the record */
+    void (*drop)(jot_Ctx *ctx, PlanKnown *known); /* what it holds on to; NULL: nothing */
+};
+
 /* plan_kernel.c: the steps of a plan, with their text. */
 typedef struct { PlanModule *module; Text text; } PlanUnit;
 typedef struct {
@@ -192,6 +216,8 @@ typedef struct {
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
+    GroupWords words;
+    BuildArgs args;        /* of a known step */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanUnit) units;   /* found on disk */
     Text dump;
@@ -213,6 +239,24 @@ JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSc
 /* The variable of a position, made when it is first met and alive in the step to come. */
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
+
+/* plan_known.c: groups that were met before. */
+/* Before a plan is made; after one failed: what it made known is forgotten, for its kernels are not
+ * there. */
+JOT_FN bool jot_plan_knowns_begin(jot_Ctx *ctx);
+JOT_FN void jot_plan_knowns_undo(jot_Ctx *ctx);
+JOT_FN void jot_plan_knowns_close(jot_Ctx *ctx);
+/* The group in m->words; false: it has none, or memory was refused (ctx->mem.failed). */
+JOT_FN bool jot_plan_words(Make *m, uint32_t group, WordsOf of);
+JOT_FN void jot_plan_words_free(Make *m);
+JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->words; NULL: new */
+JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */
+/* Steps: may they be taken from there? One is kept (its numbers are the last in plan.ints), and taken. */
+JOT_FN bool jot_plan_known_fits(const Make *m);
+JOT_FN bool jot_plan_known_keep(Make *m, const PlanStep *step, const BuildArgs *args,
+                                size_t shared_nbytes);
+JOT_FN bool jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step, BuildArgs *args,
+                                size_t *shared_nbytes);
 
 /* plan_layout.c: the layout of each temporary, and copies in other layouts; before any step. */
 JOT_FN bool jot_plan_layouts(Make *m);

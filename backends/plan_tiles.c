@@ -146,16 +146,20 @@ tiles_group(Make *m, uint32_t group)
     Winograd w;
     Kernel k;
     uint32_t pos, copy;
-    bool ok;
+    bool ok, found, keep = jot_plan_words(m, group, WORDS_NO_TILES);
 
+    if (keep && jot_plan_known(m))
+        return true;
     memset(&args, 0, sizeof args);
     graph.list = &m->s->list;
     graph.fusion = m->fusion;
     ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
     if (ok) {
         jot_plan_kernel_layouts(m, group, &k, &args);
-        if (jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, &w)
-            && tiles_results(m, group, &k, &args, &w)) {
+        found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, &w);
+        if (!found && keep && !m->ctx->mem.failed)
+            (void)jot_plan_know(m, sizeof(PlanKnown));
+        if (found && tiles_results(m, group, &k, &args, &w)) {
             pos = jot_node(m->ctx, args.bufs.v[k.values.v[w.taps].buf - 1])->at;
             ok = (tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
               || jot_fail_memory(m->ctx, "plan");

@@ -8,7 +8,7 @@
  *     k  B    terms o:o i:i p:p q:q                   fast o
  *
  * Each group is built once for this and forgotten: a plan of a thousand groups would hold a
- * thousand kernels otherwise.
+ * thousand kernels otherwise. What was found is remembered by the group (backends/plan_known.c).
  *
  *   requires  fused groups     keeps  everything: what is built here is closed again
  *
@@ -219,18 +219,105 @@ uses_kernel(UsesWalk *w)
         uses_wishes(w, &contract);
 }
 
-static bool
-uses_group(Make *m, Uses *uses, uint32_t group)
+/* What one group added, in terms of its own: positions are numbers of m->words, and places in the
+ * arrays count from its first. */
+typedef struct {
+    PlanKnown known;
+    UseGroup group;
+    uint32_t nuse, nterm, next, nwish;
+    Layout *wish;               /* of the uses that have one, in order */
+    Use *use;
+    UseTerm *term;
+    int64_t *ext;
+} KnownUses;
+
+static uint32_t
+uses_number(const Make *m, uint32_t pos)
 {
-    const FuseGroup *fg = &m->fusion->groups[group];
+    uint32_t i = 0;
+
+    while (m->words.pos.v[i] != pos)
+        i++;
+    return i;
+}
+
+/* What the group added, from where the arrays ended before. */
+static void
+uses_keep(Make *m, const Uses *uses, uint32_t group, uint32_t use, uint32_t term, uint32_t ext)
+{
+    uint32_t nuse = uses->v.n - use, nterm = uses->terms.n - term, next = uses->exts.n - ext;
+    uint32_t nwish = 0, i;
+    KnownUses *k;
+
+    for (i = use; i < uses->v.n; i++)
+        nwish += uses->v.v[i].wish != NULL;
+    k = (KnownUses *)(void *)jot_plan_know(m, sizeof *k + nwish * sizeof *k->wish
+                                              + nuse * sizeof *k->use + nterm * sizeof *k->term
+                                              + next * sizeof *k->ext);
+    if (!k)
+        return;
+    k->group = uses->groups.v[group];
+    k->nuse = nuse;
+    k->nterm = nterm;
+    k->next = next;
+    k->wish = (Layout *)(void *)(k + 1);
+    k->use = (Use *)(void *)(k->wish + nwish);
+    k->ext = (int64_t *)(void *)(k->use + nuse);
+    k->term = (UseTerm *)(void *)(k->ext + next);
+    for (i = 0; i < nuse; i++) {
+        k->use[i] = uses->v.v[use + i];
+        k->use[i].pos = uses_number(m, k->use[i].pos);
+        k->use[i].term -= term;
+        if (k->use[i].wish)
+            k->wish[k->nwish++] = *k->use[i].wish;
+    }
+    memcpy(k->term, uses->terms.v + term, nterm * sizeof *k->term);
+    memcpy(k->ext, uses->exts.v + ext, next * sizeof *k->ext);
+}
+
+static bool
+uses_known(Make *m, Uses *uses, uint32_t group, const KnownUses *k)
+{
+    UseGroup *g = &uses->groups.v[group];
+    Mem *mem = &m->ctx->mem;
+    uint32_t i, wish = 0;
+
+    if (!jot_vec_reserve(mem, uses->v, k->nuse) || !jot_vec_reserve(mem, uses->terms, k->nterm)
+        || !jot_vec_reserve(mem, uses->exts, k->next))
+        return false;
+    *g = k->group;
+    g->use = uses->v.n;
+    g->ext = uses->exts.n;
+    for (i = 0; i < k->nuse; i++) {
+        Use *u = &uses->v.v[uses->v.n++];
+
+        *u = k->use[i];
+        u->pos = m->words.pos.v[u->pos];
+        u->group = group;
+        u->term += uses->terms.n;
+        if (!u->wish)
+            continue;
+        u->wish = jot_arena_array(&m->arena, Layout, 1); /* its halo is to be filled in */
+        if (!u->wish)
+            return false;
+        *u->wish = k->wish[wish++];
+    }
+    memcpy(uses->terms.v + uses->terms.n, k->term, k->nterm * sizeof *k->term);
+    memcpy(uses->exts.v + uses->exts.n, k->ext, k->next * sizeof *k->ext);
+    uses->terms.n += k->nterm;
+    uses->exts.n += k->next;
+    return true;
+}
+
+static bool
+uses_build(Make *m, Uses *uses, uint32_t group)
+{
     BuildGraph graph;
     BuildArgs args;
     UsesWalk w;
     Kernel k;
     bool ok;
 
-    if (jot_node(m->ctx, m->s->list.v[m->fusion->member[fg->first]])->kind == NODE_PICK)
-        return true;
     memset(&args, 0, sizeof args);
     memset(&w, 0, sizeof w);
     graph.list = &m->s->list;
@@ -245,6 +332,26 @@ uses_group(Make *m, Uses *uses, uint32_t group)
         uses_kernel(&w);
     jot_kernel_close(&k);
     jot_build_free(m->ctx, &args);
+    return ok && !m->ctx->mem.failed;
+}
+
+static bool
+uses_group(Make *m, Uses *uses, uint32_t group)
+{
+    const FuseGroup *fg = &m->fusion->groups[group];
+    uint32_t use = uses->v.n, term = uses->terms.n, ext = uses->exts.n;
+    const PlanKnown *known = NULL;
+    bool keep, ok;
+
+    if (jot_node(m->ctx, m->s->list.v[m->fusion->member[fg->first]])->kind == NODE_PICK)
+        return true;
+    keep = jot_plan_words(m, group, WORDS_USES);
+    if (keep)
+        known = jot_plan_known(m);
+    ok = known ? uses_known(m, uses, group, (const KnownUses *)(const void *)known)
+               : uses_build(m, uses, group);
+    if (ok && keep && !known)
+        uses_keep(m, uses, group, use, term, ext);
     return ok && !m->ctx->mem.failed;
 }
 

@@ -209,6 +209,64 @@ test_shapes(void)
     jot_close(oracle);
 }
 
+/* A network of one layer, `deep` times over: the sum of its outputs' squares. rate: a literal. */
+static double
+deep_step(jot_Ctx *c, jot_Var w, jot_Var x, int deep, double rate)
+{
+    jot_Var h = x, g, loss;
+    double value;
+    bool ok;
+
+    jot_push(c);
+    while (deep--)
+        h = jot_tanh(jot_matmul(jot_scale(h, rate), w));
+    loss = jot_sum(jot_mul(h, h), JOT_ALL_DIMS);
+    ok = jot_grad(loss, &w, 1, &g);
+    value = ok ? jot_item(jot_add(loss, jot_sum(g, JOT_ALL_DIMS))) : NAN;
+    jot_pop(c);
+    return value;
+}
+
+/* Graphs never seen before, of groups that were: nothing is built, nothing compiled. */
+static void
+test_known(void)
+{
+    jot_Ctx *c[2];
+    jot_Var w[2], x[2];
+    jot_Stats before = {0}, s;
+    unsigned seed;
+    int i, deep;
+
+    for (i = 0; i < 2; i++) {
+        jot_Config config = {0};
+
+        config.backend = i ? "interp" : "cpu";
+        config.policy = "reward"; /* cuts sums of many gradients into pieces that repeat */
+        config.cache_dir = "";
+        c[i] = jot_open(&config);
+        seed = 3;
+        w[i] = random_param(c[i], 12, 12, &seed);
+        x[i] = random_param(c[i], 6, 12, &seed);
+    }
+    for (deep = 1; deep < 40; deep++) {
+        double got = deep_step(c[0], w[0], x[0], deep, 0.3 + 0.001 * deep);
+        double want = deep_step(c[1], w[1], x[1], deep, 0.3 + 0.001 * deep);
+
+        CHECK(near(got, want), "%d deep: %g, not %g: %s", deep, got, want, jot_message(c[0]));
+        if (deep == 20)
+            before = jot_stats(c[0]);
+    }
+    s = jot_stats(c[0]);
+    CHECK(s.plans > before.plans + 18 && s.groups_known > before.groups_known + 18 * 40
+          && s.groups_built == before.groups_built && s.kernels_quick == before.kernels_quick,
+          "%d plans, %d groups known, %d built, %d compiled", (int)(s.plans - before.plans),
+          (int)(s.groups_known - before.groups_known), (int)(s.groups_built - before.groups_built),
+          (int)(s.kernels_quick - before.kernels_quick));
+    CHECK(before.groups_built < 120, "%d groups built", (int)before.groups_built);
+    jot_close(c[0]);
+    jot_close(c[1]);
+}
+
 /* One tier from the start, the same bits in two runs. */
 static void
 test_deterministic(void)
@@ -549,6 +607,7 @@ main(void)
     if (cc && tcc) {
         test_swap();
         test_shapes();
+        test_known();
         test_failing_compilers();
         test_close();
     }
