@@ -201,7 +201,8 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
         return false;
     if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
         return false;
-    if (jot_contract_sched(s, k, &c, t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
+    if (m->dialect->device ? jot_contract_grid(s, k, &c)
+                           : jot_contract_sched(s, k, &c, t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
         return true;
     jot_sched_close(s);
     return false;
@@ -220,7 +221,7 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
         return own->make(s, k, &w, why);
     }
-    if (plain && tier == TIER_BEST && !m->dialect->device && kernel_contract(m, k, s))
+    if (plain && tier == TIER_BEST && kernel_contract(m, k, s))
         return true;
     if (k->mem->failed) /* indices may be missing */
         return false;

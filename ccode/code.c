@@ -127,7 +127,7 @@ jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg, const int64_t *c
             same_inst(code, old, &in, arg, narg, coef))
             return n;
     }
-    if (!in.pure)
+    if (!in.pure || in.still)
         depth = b->depth;
     if (!append_args(code, &in, arg, narg, coef))
         return 0;

@@ -24,6 +24,7 @@ typedef enum {
     C_IF,       /* block under conditions arg[0..) */
     C_TAIL,     /* block run by the caller whose [lo, hi) holds step c.i */
     C_FIRST,    /* a condition: the first item of a work-group */
+    C_ITEM,     /* number of the item in its work-group */
     C_TEAM,     /* arg 0 of all items of a work-group under `ew`, the same for all of them */
     C_BARRIER,  /* of a work-group: what its items wrote is seen by them all */
     C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
@@ -56,6 +57,7 @@ typedef struct {
     uint8_t op, dtype, lanes, ew;
     uint8_t round;              /* CAST: target */
     bool pure, exact, wide, named;
+    bool still;                 /* LOAD: what is read changes, but not in this block */
     uint16_t depth;             /* of its block; of the block of its variable for FOR */
     uint16_t narg;
     uint32_t arg, coef;         /* in code.args, code.coefs (LIN) */

@@ -48,6 +48,9 @@ JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
  * (k->mem->failed); the kernel is as good as before then. */
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
                                int lanes);
+/* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
+ * (ccode/contract_grid.c). The kernel is made anew; false: it may be no use any more. */
+JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c);
 
 
 #endif

@@ -499,7 +499,7 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
         info->launch[i].steps = info->steps[i]; /* LAUNCH_ONE */
     info->nbufs = count_bufs(p->k);
     for (uint32_t b = 1; b < p->k->bufs.n; b++)
-        if (p->k->bufs.v[b].role >= BUF_SCRATCH)
+        if (p->k->bufs.v[b].role == BUF_SCRATCH || p->k->bufs.v[b].role == BUF_SHARED)
             *(p->k->bufs.v[b].role == BUF_SHARED ? &info->shared_nbytes : &info->scratch_nbytes) +=
                 jot_print_scratch_size(&p->k->bufs.v[b]);
     for (size_t i = from; i < p->out->n; i++)

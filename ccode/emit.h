@@ -31,6 +31,7 @@ typedef struct {
     const char *item, *items;    /* number of the item in the launch; of all */
     const char *team, *teams, *lane; /* of the work-group; of all; of the item in its group */
     const char *barrier;  /* of a work-group, for both memories */
+    const char *align16;  /* of a variable: it begins at a multiple of 16 bytes */
     const char *swap32, *swap64; /* compare and swap: functions of (word, old, new) */
 } DeviceDialect;
 

@@ -71,7 +71,7 @@ print_places(Printer *p, const Used *used)
     for (uint32_t b = 1; b < p->k->bufs.n; b++) {
         const KBuf *buf = &p->k->bufs.v[b];
         const char *type = jot_print_memory_type(buf->dtype);
-        bool shared = buf->role == BUF_SHARED, scratch = buf->role >= BUF_SCRATCH;
+        bool shared = buf->role == BUF_SHARED, scratch = shared || buf->role == BUF_SCRATCH;
         const char *bytes = shared ? "shared" : "scratch";
         if (used->used[b % 256] && scratch) {
             jot_text_f(p->out, "    %s%s *", d->global, type);
@@ -80,7 +80,7 @@ print_places(Printer *p, const Used *used)
             if (d->offsets)
                 jot_text_f(p->out, "%s_from + ", bytes);
             jot_text_f(p->out, "%zu);\n", offset[shared]);
-        } else if (used->used[b % 256] && d->offsets) {
+        } else if (used->used[b % 256] && d->offsets && buf->role < BUF_SCRATCH) {
             jot_text_f(p->out, "    ");
             jot_print_name(p, p->buf_name[b]);
             jot_text_f(p->out, " += ");
@@ -88,6 +88,21 @@ print_places(Printer *p, const Used *used)
             jot_text_f(p->out, "_from / %zu;\n", jot_dtype_nbytes((jot_DType)buf->dtype));
         }
         offset[shared] += scratch ? jot_print_scratch_size(buf) : 0;
+    }
+}
+
+/* What the items of a work-group share, in pieces of 16 bytes. */
+static void
+print_group_memory(Printer *p, const Used *used)
+{
+    for (uint32_t b = 1; b < p->k->bufs.n; b++) {
+        const KBuf *buf = &p->k->bufs.v[b];
+        if (buf->role != BUF_GROUP || !used->used[b % 256])
+            continue;
+        jot_text_f(p->out, "    %s%s%s ", p->d->device->shared, p->d->device->align16,
+                   jot_print_memory_type(buf->dtype));
+        jot_print_name(p, p->buf_name[b]);
+        jot_text_f(p->out, "[%lld];\n", (long long)buf->layout->nelem);
     }
 }
 
@@ -103,13 +118,14 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
         if (in->op == C_FOR && in->wide)
             shares[in->aux] = true;
         team = team || in->op == C_TEAM;
-        first = first || in->op == C_FIRST;
+        first = first || in->op == C_FIRST || in->op == C_ITEM;
     }
     jot_text_f(p->out, "%svoid\n%s(", d->kernel, name);
     print_parameters(p);
     jot_text_f(p->out, "{\n");
     if (team)
         jot_text_f(p->out, "    %sjot_u64 part[%d];\n", d->shared, p->s->group);
+    print_group_memory(p, used);
     if (shares[SHARE_ITEMS])
         jot_text_f(p->out, "    const jot_i64 item = %s, items = %s;\n", d->item, d->items);
     if (shares[SHARE_TEAMS])

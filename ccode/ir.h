@@ -80,8 +80,9 @@ JOT_FN uint64_t jot_layout_hash(uint64_t seed, const Layout *layout);
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
-/* SCRATCH: private to a call. SHARED: of one launch, seen by all its calls and phases. */
-typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_SCRATCH, BUF_SHARED } BufRole;
+/* SCRATCH: private to a call. SHARED: of one launch, seen by all its calls and phases. GROUP: of a
+ * device's work-group, while it is at one step of the grid. */
+typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_SCRATCH, BUF_SHARED, BUF_GROUP } BufRole;
 
 typedef struct {
     const char *name;       /* owned by the kernel's arena */
@@ -233,11 +234,14 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *                    and do not store     o:32d   the last one runs over the end (padded layouts)
  *     n:1g c:1g      on a device, outermost: all steps of these loops together are shared out among
  *                    teams: work-groups if loops of teams stand inside, else single items
- *     h:1t w:1t      on a device: all steps together are shared out among the items of a work-group
+ *     h:1t w:1t      on a device: all steps together are shared out among the items of a work-group;
+ *                    where there are as many as items, registers inside are each item's own
+ *     k:1a           on a device: what a step brings into the group's memory is brought while the
+ *                    step before it is worked on
  *     hp@h:6         window: axis hp runs over 6 positions from where h stands */
 typedef enum {
     LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD,
-    LOOP_LANES, LOOP_GRID, LOOP_TEAM, LOOP_WINDOW
+    LOOP_LANES, LOOP_GRID, LOOP_TEAM, LOOP_AHEAD, LOOP_WINDOW
 } LoopKind;
 #define LANES_MOST 1024 /* steps of a loop of lanes that registers stand in */
 typedef struct {

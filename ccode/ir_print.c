@@ -95,7 +95,7 @@ print_value(const Kernel *k, uint32_t number, Text *t)
 static void
 print_buf(const KBuf *b, Text *t)
 {
-    static const char *const role[] = {"in", "out", "scratch", "shared"};
+    static const char *const role[] = {"in", "out", "scratch", "shared", "group"};
     jot_text_f(t, "%s %s %s[", role[b->role], jot_dtype_name((jot_DType)b->dtype), b->name);
     for (int i = 0; i < b->rank; i++)
         jot_text_f(t, "%s%lld", i ? ", " : "", (long long)b->ext[i]);

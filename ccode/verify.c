@@ -244,6 +244,28 @@ lanes_ok(const Sched *s, const Stage *st)
     return !width || st->acc.kind != PLACE_KEEP || jot_stage_free(s, st) >> axis & 1;
 }
 
+/* A value kept in memory may be computed again in each step of a loop that is not its own. */
+static bool
+again(const Sched *s, const Stage *st)
+{
+    return !st->store && !jot_stage_is_reduce(s, st) && st->res.kind == PLACE_MEM;
+}
+
+/* Lanes of which each item of the group has one step: registers inside are the item's. */
+static bool
+own_lanes(const Sched *s, const Stage *st)
+{
+    int64_t steps = 1, left[SCHED_AXES] = {0};
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        int64_t ext = left[l->axis] ? left[l->axis] : jot_axis_ext(s, l->axis);
+        if (l->kind == LOOP_TEAM && !jot_mul_ok(steps, ext, &steps))
+            return false;
+        left[l->axis] = l->step;
+    }
+    return s->group > 0 && steps == s->group;
+}
+
 /* Loops shared out on a device: the grid outermost, over axes that no other step touches; lanes in one
  * run, of which a reduction that is kept inside of them takes no part. */
 static bool
@@ -258,10 +280,11 @@ shared_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             continue;
         if (s->group < 1 || l->step != 1)
             return refuse(why, "a grid or lanes without a group, or with a step", n);
-        if (l->kind == LOOP_GRID && ((i > 0 && begins) || !(kept >> l->axis & 1) ||
+        if (l->kind == LOOP_GRID && ((i > 0 && begins) || (!(kept >> l->axis & 1) && !again(s, st)) ||
                                      (i >= st->nat && !st->store)))
             return refuse(why, "a grid is not outermost, or over an axis that is summed over", n);
-        if (l->kind == LOOP_TEAM && !st->store && i >= st->nat && (kept >> l->axis & 1))
+        if (l->kind == LOOP_TEAM && !st->store && i >= st->nat && (kept >> l->axis & 1) &&
+            !own_lanes(s, st))
             return refuse(why, "lanes over an axis that a value is kept for", n);
         if (l->kind == LOOP_TEAM && !st->store && i < st->nat && !(kept >> l->axis & 1))
             return refuse(why, "lanes outside of where their sum is kept", n);
@@ -283,7 +306,8 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
         const SLoop *l = &st->loop[i];
         if (kept >> l->axis & 1) {
             if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_VECTOR &&
-                l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES && st->acc.kind != PLACE_MEM &&
+                l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES &&
+                !(l->kind == LOOP_TEAM && own_lanes(s, st)) && st->acc.kind != PLACE_MEM &&
                 st->res.kind == PLACE_NONE)
                 return refuse(why, "a value is kept in registers over a loop that is not unrolled",
                               n);
@@ -334,13 +358,6 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
                           n);
     }
     return true;
-}
-
-/* A value kept in memory may be computed again in each step of a loop that is not its own. */
-static bool
-again(const Sched *s, const Stage *st)
-{
-    return !st->store && !jot_stage_is_reduce(s, st) && st->res.kind == PLACE_MEM;
 }
 
 static bool

@@ -40,6 +40,10 @@ jot_walk_derive(Walk *w)
 JOT_FN void
 jot_walk_kids(Walk *w, uint32_t n)
 {
+    if (w->team && !w->in_team) {
+        jot_walk_team_kids(w, n);
+        return;
+    }
     for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next)
         jot_walk_node(w, kid);
 }
@@ -369,6 +373,7 @@ walk_loop(Walk *w, uint32_t n)
     case LOOP_LANES: walk_lanes(w, n); break;
     case LOOP_WINDOW: walk_window(w, n); break;
     case LOOP_GRID: case LOOP_TEAM: jot_walk_shared(w, n); break;
+    case LOOP_AHEAD: jot_walk_ahead(w, n); break;
     default: walk_serial(w, n); break;
     }
 }
@@ -530,6 +535,7 @@ jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
     jot_mem_free(mem, w->memo, k->values.n * sizeof *w->memo);
     jot_mem_free(mem, w->stage_of, k->values.n * sizeof *w->stage_of);
     jot_vec_free(mem, w->kept);
+    jot_vec_free(mem, w->later);
     jot_mem_free(mem, w, sizeof *w);
     return code->ok && !mem->failed;
 }

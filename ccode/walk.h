@@ -32,6 +32,14 @@ typedef struct {
 } Kept;
 typedef struct { uint64_t stamp; uint32_t inst; } Memo;
 
+/* What is brought ahead: values of the next step, of which those in `later` wait to be written. */
+typedef struct {
+    bool on, wait;              /* a next step's values are made; their writes wait */
+    int axis;
+    Ix next;                    /* where the axis stands for the place of what is brought */
+} Ahead;
+typedef struct { uint32_t buf, value; Ix index[JOT_MAX_RANK]; } Later;
+
 typedef struct {
     Code *code;
     const Kernel *k;
@@ -58,6 +66,8 @@ typedef struct {
     Memo *memo;                 /* per value: its record under binding `stamp` */
     uint64_t stamp, stamps;
     Vec(Kept) kept;             /* registers */
+    Ahead ahead;
+    Vec(Later) later;
 } Walk;
 
 JOT_FN void jot_walk_node(Walk *w, uint32_t n);
@@ -67,6 +77,10 @@ JOT_FN void jot_walk_in_phase(Walk *w, int phase); /* opens a block that runs in
 /* walk_grid.c: loops of a device. */
 JOT_FN void jot_walk_launches(Walk *w);
 JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
+JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
+/* The kids of a node that a work-group runs: between what fills its memory and what reads it there
+ * is a barrier. */
+JOT_FN void jot_walk_team_kids(Walk *w, uint32_t n);
 JOT_FN void jot_walk_barrier(Walk *w);
 /* value of all items of a work-group under op, if the stage shares out what it reduces */
 JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op);
@@ -98,6 +112,7 @@ JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
 JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v); /* a VAL_LOAD */
 JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
 JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);
+JOT_FN void jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value); /* while w->ahead.on */
 JOT_FN void jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc);
 JOT_FN void jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value);
 JOT_FN void jot_walk_finish(Walk *w, const Stage *st, uint32_t stage);

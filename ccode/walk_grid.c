@@ -167,10 +167,29 @@ bind_run(Walk *w, const Run *run, int var)
     jot_walk_derive(w);
 }
 
+/* As many steps as items: each has one, and what it keeps in registers is its own. */
+static void
+walk_items(Walk *w, const Run *run)
+{
+    Binding old = w->at;
+    int var = jot_walk_var(w, run->steps);
+    bool in_team = w->in_team;
+    if (var < 0)
+        return;
+    w->index.var[var] = jot_code_add(&w->b, jot_walk_pure(C_ITEM, JOT_I64, 0), NULL, 0, NULL);
+    w->in_team = true;
+    bind_run(w, run, var);
+    jot_walk_kids(w, run->node[run->n - 1]);
+    w->at = old;
+    w->in_team = in_team;
+    w->vars--;
+}
+
 JOT_FN void
 jot_walk_shared(Walk *w, uint32_t n)
 {
     bool grid = w->t->nodes.v[n].loop.kind == LOOP_GRID, in_team = w->in_team;
+    bool wait = w->ahead.wait; /* what is made in a block is not known behind it */
     Binding old = w->at;
     uint32_t block;
     Run run;
@@ -183,18 +202,134 @@ jot_walk_shared(Walk *w, uint32_t n)
         w->code->launch[w->code->launches - 1].steps = run.steps;
     if (!run.steps)
         return;
+    if (!grid && run.steps == w->s->group) {
+        walk_items(w, &run);
+        return;
+    }
     var = jot_walk_var(w, run.steps);
     block = jot_walk_for(w, run.steps, true, run_name(w, &run), var);
     if (!block)
         return;
     w->code->inst.v[block].aux = !grid ? SHARE_TEAM : w->team ? SHARE_TEAMS : SHARE_ITEMS;
     w->in_team = in_team || !grid;
+    w->ahead.wait = wait && grid;
     bind_run(w, &run, var);
     jot_walk_kids(w, run.node[run.n - 1]);
     w->at = old;
     w->in_team = in_team;
+    w->ahead.wait = wait;
     jot_code_pop(&w->b);
     w->vars--;
+}
+
+/* ---- the memory of work-groups ---- */
+
+static bool
+fills_group(const Walk *w, uint32_t n, int depth)
+{
+    const TreeNode *node = &w->t->nodes.v[n];
+    const Place *p = node->op == TREE_VALUE ? &w->s->stages.v[node->stage].res : NULL;
+    if (p)
+        return p->kind == PLACE_MEM && w->k->bufs.v[p->buf].role == BUF_GROUP;
+    for (uint32_t kid = node->kids; kid && depth < 60; kid = w->t->nodes.v[kid].next)
+        if (fills_group(w, kid, depth + 1))
+            return true;
+    return false;
+}
+
+/* It does nothing but fill: a chain of loops around the value. */
+static bool
+only_fills(const Walk *w, uint32_t n)
+{
+    while (w->t->nodes.v[n].kids && !w->t->nodes.v[w->t->nodes.v[n].kids].next)
+        n = w->t->nodes.v[n].kids;
+    return w->t->nodes.v[n].op == TREE_VALUE && fills_group(w, n, 0);
+}
+
+JOT_FN void
+jot_walk_team_kids(Walk *w, uint32_t n)
+{
+    bool filled = false;
+    for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next) {
+        if (filled && !only_fills(w, kid)) {
+            jot_walk_barrier(w);
+            filled = false;
+        }
+        jot_walk_node(w, kid);
+        filled = filled || fills_group(w, kid, 0);
+    }
+    if (filled && !only_fills(w, n))
+        jot_walk_barrier(w);
+}
+
+static void
+ahead_kids(Walk *w, uint32_t n, Ix at, bool fill)
+{
+    Binding old = w->at;
+    int axis = w->t->nodes.v[n].loop.axis;
+    w->at.pos[axis] = jot_ix_add(w->k->ix, old.pos[axis], at);
+    w->at.left[axis] = w->at.block[axis] = 1;
+    jot_walk_derive(w);
+    for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next)
+        if (only_fills(w, kid) == fill)
+            jot_walk_node(w, kid);
+    w->at = old;
+}
+
+/* The step after the present one, the last one's is itself: it is read, and nobody uses it. */
+static int
+next_step(Walk *w, int var, int64_t steps)
+{
+    IxPool *ix = w->k->ix;
+    uint32_t code = jot_walk_ix(&w->index, jot_ix_add(ix, jot_ix_axis(ix, var),
+                                                      jot_ix_const(ix, 1)));
+    Inst in = jot_walk_pure(C_CLAMP, JOT_I64, 0);
+    int next = jot_walk_var(w, steps);
+    in.c.i = steps;
+    if (next >= 0)
+        w->index.var[next] = jot_code_add(&w->b, in, &code, 1, NULL);
+    return next;
+}
+
+/*     fill buffer 0 with step 0
+ *     for k
+ *         barrier                   buffer k%2 is full, and nobody reads the other one any more
+ *         t = what step k + 1 reads
+ *         work on buffer k%2
+ *         buffer (k + 1)%2 = t */
+JOT_FN void
+jot_walk_ahead(Walk *w, uint32_t n)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    IxPool *ix = w->k->ix;
+    int64_t steps = w->at.left[l->axis];
+    int var, next;
+    uint32_t block, from = w->later.n;
+    if (steps < 1)
+        return;
+    ahead_kids(w, n, jot_ix_const(ix, 0), true);
+    var = jot_walk_var(w, steps);
+    block = jot_walk_for(w, steps, false, jot_axis_name(w->s, l->axis), var);
+    if (!block)
+        return;
+    jot_walk_barrier(w);
+    next = next_step(w, var, steps);
+    if (next < 0)
+        return;
+    w->ahead.on = w->ahead.wait = true;
+    w->ahead.axis = l->axis;
+    w->ahead.next = jot_ix_add(ix, w->at.pos[l->axis],
+                               jot_ix_add(ix, jot_ix_axis(ix, var), jot_ix_const(ix, 1)));
+    ahead_kids(w, n, jot_ix_axis(ix, next), true);
+    w->ahead.on = w->ahead.wait = false;
+    ahead_kids(w, n, jot_ix_axis(ix, var), false);
+    w->in_team = true; /* each item writes what it read */
+    for (uint32_t i = from; i < w->later.n; i++)
+        jot_walk_write(w, w->later.v[i].buf, w->later.v[i].index, w->later.v[i].value, EW_NONE);
+    w->in_team = false;
+    w->later.n = from;
+    jot_code_pop(&w->b);
+    w->vars -= 2;
 }
 
 /* ---- work-groups ---- */

@@ -221,7 +221,9 @@ walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
     w->defining = st->what;
     value = jot_walk_value(w, st->what);
     w->defining = 0;
-    if (st->res.kind == PLACE_MEM)
+    if (st->res.kind == PLACE_MEM && w->ahead.on)
+        jot_walk_put_ahead(w, &st->res, value);
+    else if (st->res.kind == PLACE_MEM)
         jot_walk_put(w, &st->res, value);
     else
         jot_walk_keep(w, stage, false, value);

@@ -125,7 +125,8 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
         arg[1 + i] = jot_walk_ix(&w->index, a->cond[i]);
     in.aux = a->buf;
     in.c = outside;
-    in.pure = !w->index.written[a->buf % 256];
+    in.still = w->k->bufs.v[a->buf].role == BUF_GROUP; /* filled before a barrier, then read */
+    in.pure = !w->index.written[a->buf % 256] || in.still;
     if (a->nconds == 0)
         in.c.u = 0;
     load = jot_code_add(&w->b, in, arg, 1 + a->nconds, NULL);
@@ -272,6 +273,27 @@ jot_walk_put(Walk *w, const Place *p, uint32_t value)
     Ix index[JOT_MAX_RANK];
     place_index(w, p, index);
     jot_walk_write(w, p->buf, index, value, EW_NONE);
+}
+
+/* What the next step reads: it is written at once, or when the present step is done. */
+JOT_FN void
+jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value)
+{
+    Ix old = w->at.pos[w->ahead.axis];
+    Later later = {0};
+    w->at.pos[w->ahead.axis] = w->ahead.next;
+    jot_walk_derive(w);
+    place_index(w, p, later.index);
+    w->at.pos[w->ahead.axis] = old;
+    jot_walk_derive(w);
+    later.buf = p->buf;
+    later.value = value;
+    if (!w->ahead.wait) {
+        jot_walk_write(w, p->buf, later.index, value, EW_NONE);
+        return;
+    }
+    w->code->inst.v[value].named = true; /* it is read here, not where it is written */
+    *(Later *)jot_vec_push(w->code->mem, w->later) = later;
 }
 
 /* memory op= value; lanes that share one place are folded first */

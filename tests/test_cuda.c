@@ -8,6 +8,7 @@
 #include <string.h>
 #include "backends/host.h"
 #include "tests/run_programs.h"
+#include "tests/tiles_cases.h"
 
 static Nvrtc *nvrtc;
 static int arch[32], narchs;
@@ -131,6 +132,20 @@ test_programs(const char *policy)
     }
 }
 
+/* Products and their gradients by tiles. */
+static void
+test_tiles(void)
+{
+    for (size_t i = 0; i < TILE_CASES; i++) {
+        jot_Ctx *c = open_idle("paper");
+        jot_Var out[3];
+
+        CHECK(tile_build(c, &tile_cases[i], out) == 3 && jot_run(c, jot_vars(3, out)), "%s: %s",
+              tile_cases[i].name, jot_message(c));
+        jot_close(c);
+    }
+}
+
 /* Every operator on every dtype that has it. */
 static void
 test_operators(void)
@@ -187,6 +202,7 @@ main(int argc, char **argv)
             && (all || !narchs || most == 80 || most == 90))
             arch[narchs++] = most;
     test_programs("paper");
+    test_tiles();
     if (all)
         test_programs("reward");
     else

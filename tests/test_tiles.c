@@ -1,0 +1,89 @@
+/* tests/test_tiles.c - contractions on a device: products and convolutions of odd sizes, what comes
+ * before and behind them, and all gradients, on OpenCL against the interpreter; what their schedules
+ * look like, whether there is a device or not. */
+#include "tests/test.h"
+#include "tests/tiles_cases.h"
+
+/* Terms of a sum, at most, times what a term may be; a factor for what stands around it. */
+static double
+bound(const TileCase *t)
+{
+    double terms = t->kind == 'c' ? 2.0 * t->b[1] * t->b[2] * t->b[3] + t->a[0] * t->a[2] * t->a[3]
+                                  : t->a[0] + t->a[1] + t->b[1] + (t->kind == 'b' ? t->b[2] : 0);
+
+    return (t->also == 'h' ? 2e-3 : t->also == 'd' ? 1e-15 : 1.2e-7) * terms * 8;
+}
+
+/* ---- schedules ---------------------------------------------------------------------------- */
+
+static char said[1 << 16];
+static size_t nsaid;
+
+static void
+hear(void *ud, const char *text, size_t nbytes)
+{
+    (void)ud;
+    if (nbytes < sizeof said - nsaid)
+        memcpy(said + nsaid, text, nbytes), nsaid += nbytes;
+    said[nsaid] = 0;
+}
+
+/* Every product of some size goes by tiles: its operands are brought ahead into a group's memory. */
+static int
+tiled(void)
+{
+    int n = 0;
+
+    for (const char *p = said; (p = strstr(p, "; res ta[")) != NULL; p++)
+        n++;
+    nsaid = 0;
+    return n;
+}
+
+static void
+test_values(void)
+{
+    jot_Config want = {.backend = "interp"};
+    jot_Config have = {.backend = "opencl", .dump = "s", .hooks = {.log = hear}};
+
+    for (size_t i = 0; i < TILE_CASES; i++) {
+        jot_Ctx *c[2];
+        jot_Var out[2][3];
+
+        c[0] = jot_open(&want);
+        c[1] = jot_open(&have);
+        for (int k = 0; k < 2; k++)
+            CHECK(tile_build(c[k], &tile_cases[i], out[k]) == 3 && jot_run(c[k], jot_vars(3, out[k])),
+                  "%s: %s", tile_cases[i].name, jot_message(c[k]));
+        for (int k = 0; k < 3; k++) {
+            const double *x = jot_data(out[0][k]), *y = jot_data(out[1][k]);
+            double worst = 0, largest = 1;
+
+            for (int64_t j = 0; x && y && j < jot_nelem(out[0][k]); j++) {
+                double off = fabs(x[j] - y[j]);
+                worst = off > worst || off != off ? off : worst;
+                largest = fabs(x[j]) > largest ? fabs(x[j]) : largest;
+            }
+            CHECK(x && y && worst <= bound(&tile_cases[i]) * largest, "%s, %s: off by %g of %g",
+                  tile_cases[i].name, k == 0 ? "result" : k == 1 ? "gradient 1" : "gradient 2", worst,
+                  largest);
+        }
+        CHECK(tiled() == 3, "%s: three products by tiles", tile_cases[i].name);
+        jot_close(c[0]);
+        jot_close(c[1]);
+    }
+}
+
+int
+main(void)
+{
+    jot_Config config = {.backend = "opencl"};
+    jot_Ctx *c = jot_open(&config);
+
+    if (jot_error(c))
+        SKIP("values on OpenCL: %s", jot_message(c));
+    else
+        test_values();
+    jot_close(c);
+    return DONE();
+}

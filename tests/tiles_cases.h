@@ -1,0 +1,78 @@
+/* tests/tiles_cases.h - contractions that a device does by tiles, for test_tiles.c (values) and
+ * test_cuda.c (text). */
+#ifndef JOT_TILES_CASES_H
+#define JOT_TILES_CASES_H
+#include <stdlib.h>
+#include "core.h"
+
+typedef struct {
+    const char *name;
+    char kind;           /* m: product, b: of a batch, t, u: of a transposed one, c: convolution */
+    int a[4], b[4];      /* shapes */
+    int stride, pad, dilation, groups;
+    char also;           /* e: epilogue, p: prologue, d: of f64, h: of f16; 0 */
+} TileCase;
+
+static const TileCase tile_cases[] = {
+    {"odd", 'm', {37, 53}, {53, 71}, 0, 0, 0, 0, 0},
+    {"tall", 'm', {613, 19}, {19, 5}, 0, 0, 0, 0, 'e'},
+    {"long sum", 'm', {6, 3001}, {3001, 9}, 0, 0, 0, 0, 0},
+    {"short sum", 'm', {130, 2}, {2, 140}, 0, 0, 0, 0, 'p'},
+    {"large", 'm', {1030, 17}, {17, 1041}, 0, 0, 0, 0, 'e'},
+    {"doubles", 'm', {45, 67}, {67, 33}, 0, 0, 0, 0, 'd'},
+    {"halves", 'm', {45, 67}, {67, 33}, 0, 0, 0, 0, 'h'},
+    {"left turned", 't', {53, 37}, {53, 71}, 0, 0, 0, 0, 'p'},
+    {"batch", 'b', {7, 21, 33}, {7, 33, 18}, 0, 0, 0, 0, 'e'},
+    {"3x3", 'c', {2, 5, 13, 11}, {7, 5, 3, 3}, 1, 1, 1, 1, 'e'},
+    {"stride", 'c', {3, 4, 15, 14}, {6, 4, 3, 3}, 2, 1, 1, 1, 0},
+    {"wide taps", 'c', {1, 3, 17, 23}, {5, 3, 5, 7}, 1, 2, 2, 1, 'p'},
+    {"groups", 'c', {2, 8, 9, 10}, {12, 4, 3, 3}, 1, 1, 1, 2, 0},
+};
+enum { TILE_CASES = sizeof tile_cases / sizeof tile_cases[0] };
+
+static jot_Var
+tile_operand(jot_Ctx *c, const int *shape, int seed, char also)
+{
+    int64_t ext[4], n = 1;
+    int rank = 0;
+    jot_Var x;
+    float *v;
+
+    for (; rank < 4 && shape[rank]; rank++)
+        n *= ext[rank] = shape[rank];
+    v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = (float)((i * 7919 + seed * 104729) % 2003 - 1001) / 1001;
+    x = jot_array(c, JOT_F32, (jot_Ints){rank, ext}, v);
+    free(v);
+    return also == 'd' ? jot_cast(x, JOT_F64) : also == 'h' ? jot_cast(x, JOT_F16) : x;
+}
+
+/* The result and the gradients of a sum of its products with waves. */
+static int
+tile_build(jot_Ctx *c, const TileCase *t, jot_Var *out)
+{
+    jot_Conv conv = {.stride = {t->stride, t->stride}, .pad = {t->pad, t->pad},
+                     .dilation = {t->dilation, t->dilation}, .groups = t->groups};
+    jot_Var in[2], a, b, y;
+
+    in[0] = tile_operand(c, t->a, 1, t->also);
+    in[1] = tile_operand(c, t->b, 2, t->also);
+    a = t->also == 'p' ? jot_relu(jot_add(in[0], jot_scale(in[0], 0.5))) : in[0];
+    b = in[1];
+    if (t->kind == 't')
+        a = jot_transpose(a, JOT_DIMS(1, 0));
+    if (t->kind == 'u')
+        b = jot_transpose(b, JOT_DIMS(1, 0));
+    y = t->kind == 'c' ? jot_conv2d(a, b, &conv) : jot_matmul(a, b);
+    if (t->also == 'e')
+        y = jot_relu(jot_add(jot_scale(y, 0.25), jot_sin(y)));
+    out[0] = jot_cast(y, JOT_F64);
+    if (!jot_grad(jot_sum(jot_mul(y, jot_cos(y)), JOT_ALL_DIMS), in, 2, out + 1))
+        return 0;
+    out[1] = jot_cast(out[1], JOT_F64);
+    out[2] = jot_cast(out[2], JOT_F64);
+    return 3;
+}
+
+#endif
