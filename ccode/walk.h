@@ -62,7 +62,7 @@ typedef struct {
     Edge *edge;                 /* per tree node */
     int *stage_of;              /* per value: stage or -1 */
     uint32_t defining;          /* value being computed: not read from its place */
-    int ahead;                  /* steps that vectors are asked for before they are loaded */
+    int asked;                  /* steps that vectors are asked for before they are loaded */
     Memo *memo;                 /* per value: its record under binding `stamp` */
     uint64_t stamp, stamps;
     Vec(Kept) kept;             /* registers */

@@ -179,9 +179,9 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
         return;
     inside = open_if(w, cond, n);
     w->defining = st->what;
-    w->ahead = w->s->group ? 0 : st->ahead;
+    w->asked = w->s->group ? 0 : st->ahead;
     body = jot_walk_value(w, w->k->args.v[v->arg]);
-    w->ahead = 0;
+    w->asked = 0;
     w->defining = 0;
     body = jot_walk_masked(w, v, body);
     if (jot_walk_absent(w, w->k->args.v[v->arg], (EwOp)v->ew))

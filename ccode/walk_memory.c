@@ -105,7 +105,7 @@ ask_ahead(Walk *w, const Access *a)
     bool inside = false;
     int64_t moved = jot_ix_coef(w->k->ix, a->addr, SCHED_AXES + w->vars - 1, &inside);
     Ix later = jot_ix_add(w->k->ix, without_lane(w, a->addr, 1),
-                          jot_ix_const(w->k->ix, moved * w->ahead));
+                          jot_ix_const(w->k->ix, moved * w->asked));
     uint32_t arg;
     if (inside || moved == 0)
         return;
@@ -130,7 +130,7 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
     if (a->nconds == 0)
         in.c.u = 0;
     load = jot_code_add(&w->b, in, arg, 1 + a->nconds, NULL);
-    if (w->ahead && step && load >= made) /* not the same load once more */
+    if (w->asked && step && load >= made) /* not the same load once more */
         ask_ahead(w, a);
     return load;
 }
