@@ -148,7 +148,7 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     *c = *given;
     c->hooks = ctx->mem.hooks;
     c->backend = core_string(ctx, given->backend, "JOT_BACKEND", NULL);
-    c->policy = core_string(ctx, given->policy, "JOT_POLICY", "paper");
+    c->policy = core_string(ctx, given->policy, "JOT_POLICY", "reward");
     c->dump = core_string(ctx, given->dump, "JOT_DUMP", "");
     c->layout = core_string(ctx, given->layout, "JOT_LAYOUT", "chosen");
     c->schedule = core_string(ctx, given->schedule, "JOT_SCHEDULE", "default");

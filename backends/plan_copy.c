@@ -89,10 +89,10 @@ copy_room(const Node *node, const Layout *l)
 /* Does a contraction read this so badly, or so often over its edge, that a copy pays? It is read
  * once and written once; then each element is read `often` times. */
 static bool
-copy_pays(const LayoutChoice *c, const Use *u, const UseGroup *g)
+copy_pays(const LayoutChoice *c, const Use *u)
 {
     const Node *node = jot_choice_node(c, u->pos);
-    double stride[JOT_MAX_RANK], often = g->work / (double)(node->nelem + 1);
+    double stride[JOT_MAX_RANK], often = u->work / (double)(node->nelem + 1);
 
     if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write)
         return false;
@@ -103,9 +103,9 @@ copy_pays(const LayoutChoice *c, const Use *u, const UseGroup *g)
         && copy_room(node, u->wish) <= LAYOUT_ROOM;
 }
 
-/* The axis along which the group's first result is contiguous; -1: none. */
+/* The axis along which the first result of the access's loops is contiguous; -1: none. */
 static int
-copy_lane(const LayoutChoice *c, const UseGroup *g)
+copy_lane(const LayoutChoice *c, const UseGroup *g, uint16_t classes)
 {
     uint32_t i, t;
 
@@ -116,11 +116,12 @@ copy_lane(const LayoutChoice *c, const UseGroup *g)
 
         while (last > 0 && jot_choice_node(c, u->pos)->ext[o->dim[last]] == 1)
             last--;
-        for (t = u->term; u->write && t < u->term + u->nterm; t++)
+        if (!u->write || !(u->classes & classes))
+            continue;
+        for (t = u->term; t < u->term + u->nterm; t++)
             if (c->uses.terms.v[t].dim == o->dim[last])
                 return c->uses.terms.v[t].axis;
-        if (u->write)
-            return -1;
+        return -1;
     }
     return -1;
 }
@@ -138,7 +139,7 @@ copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
     uint32_t t;
 
     if (!c->var[u->pos].fixed || u->write || u->leaves || u->wish || g->product
-        || g->work < 16 * (double)node->nelem || (lane = copy_lane(c, g)) < 0)
+        || u->work < 16 * (double)node->nelem || (lane = copy_lane(c, g, u->classes)) < 0)
         return true;
     for (t = u->term; t < u->term + u->nterm; t++)
         if (c->uses.terms.v[t].axis == lane)
@@ -164,7 +165,7 @@ jot_choice_copies(LayoutChoice *c)
 
         if (!jot_plan_copy_of(c->m, u->group, u->pos))
             ok = copy_stencil(c, u, &c->uses.groups.v[u->group]);
-        if (!ok || !copy_pays(c, u, &c->uses.groups.v[u->group])
+        if (!ok || !copy_pays(c, u)
             || jot_plan_copy_of(c->m, u->group, u->pos))
             continue;
         u->wish->halo_value = u->value;

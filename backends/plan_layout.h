@@ -30,6 +30,8 @@ typedef struct {
     jot_Scalar value;
     int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK]; /* leaves: by how much, per dimension */
     double count;                 /* elements that it touches */
+    double work;                  /* points of the loops that it is in */
+    uint16_t classes;             /* of stages whose loops it is in (ccode/sched_class.h) */
     bool bent;                    /* an index has / or %: the address may still be straight */
     Ix index[JOT_MAX_RANK];
 } Use;
@@ -38,8 +40,8 @@ typedef struct {
     uint32_t use, nuse;           /* in uses.v */
     uint32_t ext;                 /* of its axes, in uses.exts */
     uint8_t naxes;
+    uint8_t nclasses;             /* each has an order of loops */
     bool product;                 /* a contraction */
-    double work;                  /* points */
 } UseGroup;
 
 typedef struct {

@@ -113,7 +113,7 @@ use_waste(double moved, size_t size)
 /* What / and % in an address cost, at each point of the group: i / 49, i / 7 % 7, i % 7 are a plain
  * i where the dimensions lie in their order. */
 static double
-price_bent(const LayoutChoice *c, const UseGroup *g, const Use *u)
+price_bent(const LayoutChoice *c, const Use *u)
 {
     const Node *node = jot_choice_node(c, u->pos);
     IxPool *p = &c->m->ctx->ix;
@@ -126,16 +126,17 @@ price_bent(const LayoutChoice *c, const UseGroup *g, const Use *u)
     jot_order_strides(node, &c->var[u->pos].order, stride);
     for (d = node->rank - 1; d >= 0; d--)
         at = jot_ix_add(p, at, jot_ix_scale(p, u->index[d], (int64_t)stride[d]));
-    return jot_plan_is_straight(p, at) ? 0 : g->work * LAYOUT_BENT;
+    return jot_plan_is_straight(p, at) ? 0 : u->work * LAYOUT_BENT;
 }
 
-/* A group that is no contraction, in the loop order that suits it best. Accesses to what is not
- * settled are left out. */
+/* The stages of one class in the loop order that suits them best. Accesses to what is not settled
+ * are left out. */
 static double
-price_plain(const LayoutChoice *c, const UseGroup *g)
+price_class(const LayoutChoice *c, const UseGroup *g, int class)
 {
-    double price[KERNEL_AXES], moved[KERNEL_AXES], best = -1, bent = 0;
-    uint32_t i, a;
+    double price[KERNEL_AXES], moved[KERNEL_AXES], best = -1;
+    uint64_t axes = 0;
+    uint32_t i, k, a;
 
     for (a = 0; a < g->naxes; a++)
         price[a] = 0;
@@ -143,20 +144,39 @@ price_plain(const LayoutChoice *c, const UseGroup *g)
         const Use *u = &c->uses.v.v[i];
         size_t size = layout_size(c, u->pos);
 
+        if (!(u->classes >> class & 1))
+            continue;
+        for (k = u->term; k < u->term + u->nterm; k++)
+            axes |= (uint64_t)1 << c->uses.terms.v[k].axis;
         if (!c->var[u->pos].settled)
             continue;
         jot_choice_strides(c, u, moved, g->naxes);
-        bent += price_bent(c, g, u);
         for (a = 0; a < g->naxes; a++)
             price[a] += u->count * (double)size * use_waste(moved[a], size);
     }
     for (a = 0; a < g->naxes; a++) {
         double p = price[a] * (1 + 4 / (double)c->uses.exts.v[g->ext + a]);
 
-        if (best < 0 || p < best)
+        if ((g->nclasses == 1 || axes >> a & 1) && (best < 0 || p < best))
             best = p;
     }
-    return best < 0 ? bent : best + bent;
+    return best < 0 ? 0 : best;
+}
+
+/* A group that is no contraction. */
+static double
+price_plain(const LayoutChoice *c, const UseGroup *g)
+{
+    double sum = 0;
+    uint32_t i;
+    int class;
+
+    for (class = 0; class < g->nclasses; class++)
+        sum += price_class(c, g, class);
+    for (i = g->use; i < g->use + g->nuse; i++)
+        if (c->var[c->uses.v.v[i].pos].settled)
+            sum += price_bent(c, &c->uses.v.v[i]);
+    return sum;
 }
 
 /* A contraction: what goes in vectors wants its dimension fastest, what is broadcast any that
@@ -183,7 +203,7 @@ price_product(const LayoutChoice *c, const UseGroup *g)
             if (stride[t->dim] == 1 && node->ext[t->dim] > 1)
                 waste = waste < 1.3 ? waste : node->ext[t->dim] < 4 ? 1.3 : 1;
         }
-        sum += bytes * waste + price_bent(c, g, u);
+        sum += bytes * waste + price_bent(c, u);
     }
     return sum;
 }

@@ -15,9 +15,11 @@
  * Read before: backends/plan_layout.h, ccode/build.h, ccode/contract.h. After: plan_layout.c. */
 #include "backends/plan_layout.h"
 #include "ccode/contract.h"
+#include "ccode/sched_class.h"
 
 typedef struct {
     Make *m;
+    SchedClasses *classes;
     Uses *uses;
     const Kernel *k;
     const BuildArgs *args;
@@ -94,8 +96,27 @@ uses_reach(const UsesWalk *w, Use *u, const Ix *index, const int64_t *ext)
     return leaves;
 }
 
+/* Points of the classes of stages that the access is in. */
+static double
+uses_work(const UsesWalk *w, uint16_t classes)
+{
+    double all = 0;
+    int class;
+    uint32_t a;
+
+    for (class = 0; class < w->classes->n; class++) {
+        double points = 1;
+
+        for (a = 0; a < w->k->axes.n; a++)
+            if (w->classes->axes[class] >> a & 1)
+                points *= (double)w->ext[a];
+        all += classes >> class & 1 ? points : 0;
+    }
+    return all;
+}
+
 static Use *
-uses_add(UsesWalk *w, uint32_t buf, const Ix *index)
+uses_add(UsesWalk *w, uint32_t buf, const Ix *index, uint16_t classes)
 {
     Use *u = jot_vec_push(&w->m->ctx->mem, w->uses->v);
 
@@ -103,6 +124,8 @@ uses_add(UsesWalk *w, uint32_t buf, const Ix *index)
     u->group = w->group;
     u->rank = w->k->bufs.v[buf].rank;
     u->fast = -1;
+    u->classes = classes;
+    u->work = uses_work(w, classes);
     if (u->rank)
         memcpy(u->index, index, u->rank * sizeof *index);
     uses_terms(w, u, index);
@@ -110,19 +133,22 @@ uses_add(UsesWalk *w, uint32_t buf, const Ix *index)
 }
 
 static void
-uses_load(UsesWalk *w, const Value *v)
+uses_load(UsesWalk *w, uint32_t value)
 {
+    const Value *v = &w->k->values.v[value];
     const Ix *index = &w->k->ixs.v[v->at];
-    Use *u = uses_add(w, v->buf, index);
+    Use *u = uses_add(w, v->buf, index, w->classes->reads[value]);
 
     u->leaves = v->ncond && uses_reach(w, u, index, w->k->bufs.v[v->buf].ext);
     u->value = v->c;
 }
 
 static void
-uses_store(UsesWalk *w, const KStore *s)
+uses_store(UsesWalk *w, uint32_t store)
 {
-    Use *u = uses_add(w, s->buf, &w->k->ixs.v[s->at]);
+    const KStore *s = &w->k->stores.v[store];
+    int class = w->classes->n > 1 ? w->classes->store[store] : 0;
+    Use *u = uses_add(w, s->buf, &w->k->ixs.v[s->at], (uint16_t)(1 << class));
 
     u->write = true;
     u->scatters = s->acc != EW_NONE;
@@ -199,11 +225,10 @@ uses_kernel(UsesWalk *w)
 
     g->use = uses->v.n;
     g->naxes = (uint8_t)w->k->axes.n;
+    g->nclasses = (uint8_t)w->classes->n;
     g->ext = uses->exts.n;
-    g->work = 1;
     for (i = 0; i < w->k->axes.n; i++) {
         w->ext[i] = w->k->axes.v[i].ext;
-        g->work *= (double)w->ext[i];
         *(int64_t *)jot_vec_push(&w->m->ctx->mem, uses->exts) = w->ext[i];
     }
     w->space.n = (int)w->k->axes.n;
@@ -211,9 +236,9 @@ uses_kernel(UsesWalk *w)
     w->space.lo = NULL;
     for (i = 1; i < w->k->values.n; i++)
         if (w->k->values.v[i].op == VAL_LOAD)
-            uses_load(w, &w->k->values.v[i]);
+            uses_load(w, i);
     for (i = 0; i < w->k->stores.n; i++)
-        uses_store(w, &w->k->stores.v[i]);
+        uses_store(w, i);
     g->nuse = uses->v.n - g->use;
     if (!w->m->ctx->mem.failed && uses_contract(w->k, &contract))
         uses_wishes(w, &contract);
@@ -322,7 +347,9 @@ uses_build(Make *m, Uses *uses, uint32_t group)
     memset(&w, 0, sizeof w);
     graph.list = &m->s->list;
     graph.fusion = m->fusion;
-    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args) && jot_contract_classes(&k);
+    w.classes = jot_mem_new(&m->ctx->mem, 1, sizeof *w.classes);
+    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args) && jot_contract_classes(&k)
+      && w.classes && jot_sched_classes(&k, w.classes);
     w.m = m;
     w.uses = uses;
     w.k = &k;
@@ -332,6 +359,7 @@ uses_build(Make *m, Uses *uses, uint32_t group)
         uses_kernel(&w);
     jot_kernel_close(&k);
     jot_build_free(m->ctx, &args);
+    jot_mem_free(&m->ctx->mem, w.classes, sizeof *w.classes);
     return ok && !m->ctx->mem.failed;
 }
 

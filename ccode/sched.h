@@ -36,13 +36,10 @@ JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);
  * the place), 0: they are single values. */
 JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);
 /* Values computed once and kept for later passes of their nest: kept[value] is the pass, 0: none.
- * level: the reductions below each value and itself; nest: those over the outermost loop; inner: the
- * axis of the innermost loop, -1: none. False: memory was refused. */
-JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, int inner,
-                           uint8_t *kept);
-/* The schedule whose stages take their loops from a list, outermost first, that covers each axis;
- * places as in jot_sched_default. */
-JOT_FN bool jot_sched_of_list(Sched *s, Kernel *k, int lanes, const SLoop *list, int n);
+ * level: the reductions below each value and itself; nest: those over the outermost loop; inner:
+ * axes of innermost loops. False: memory was refused. */
+JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest,
+                           uint64_t inner, uint8_t *kept);
 /* Sharing the first `share` loops with a stage that goes on with a loop of kind `more` (-1: none)
  * would cut a run of loops that are counted together. */
 JOT_FN bool jot_share_cuts(const Stage *st, int share, int more);

@@ -9,7 +9,8 @@
  *     i:64 j:16 i j             a tile, where one access has its neighbours along i and one along j
  *
  * The other axes stand around these by how far they move what is accessed, reduced ones inside
- * (ccode/build_order.c). The set is closed under what the rest of the compiler can do with a list
+ * (ccode/build_order.c). Where stages walk different axes (ccode/sched_class.c) each class may have
+ * a list of its own, with the axes of all of them around, or with no loop in common. The set is closed under what the rest of the compiler can do with a list
  * (ccode/sched_make.c): each list is legal, the price alone decides. No operator has a name here.
  *
  *   requires  a verified kernel; *s fresh
@@ -21,8 +22,9 @@
 typedef struct {
     const Kernel *k;
     const Price *price;
-    const int *order;           /* all axes, outermost first */
+    int order[KERNEL_AXES];     /* axes of the class, outermost first */
     int norder;
+    uint64_t around;            /* of these: what stands around all else, as it is */
     uint64_t reduced;           /* axes that something is reduced over */
     uint64_t kept;              /* axes that every reduction keeps */
     bool reduces;
@@ -54,9 +56,20 @@ put_others(Chooser *c, int which, int but, int other)
 {
     for (int i = 0; i < c->norder; i++) {
         int a = c->order[i];
-        if (a != but && a != other && which & (c->reduced >> a & 1 ? REDUCED : FREE))
+        if (a != but && a != other && !(c->around >> a & 1) &&
+            which & (c->reduced >> a & 1 ? REDUCED : FREE))
             put(c, a, 1, LOOP_SERIAL);
     }
+}
+
+/* A new list. */
+static void
+begin(Chooser *c)
+{
+    c->n = 0;
+    for (int i = 0; i < c->norder; i++)
+        if (c->around >> c->order[i] & 1)
+            put(c, c->order[i], 1, LOOP_SERIAL);
 }
 
 /* What is tried first stays unless another is cheaper by more than the figures' error. */
@@ -70,7 +83,7 @@ try_list(Chooser *c)
         c->nbest = c->n;
         memcpy(c->best, c->list, sizeof c->best);
     }
-    c->n = 0;
+    begin(c);
 }
 
 static void
@@ -143,13 +156,13 @@ try_inner(Chooser *c, int inner)
 }
 
 static void
-look_at_reductions(Chooser *c)
+look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
 {
     const Kernel *k = c->k;
 
     c->kept = ~(uint64_t)0;
     for (uint32_t i = 1; i < k->values.n; i++)
-        if (k->values.v[i].op == VAL_REDUCE) {
+        if (k->values.v[i].op == VAL_REDUCE && (!classes || classes->value[i] == class)) {
             c->reduces = true;
             c->reduced |= k->values.v[i].axes;
             c->kept &= k->values.v[i].free;
@@ -161,39 +174,122 @@ choose(Chooser *c)
 {
     bool any = false;
 
+    begin(c);
     for (int i = c->norder; i-- > 0;) {
         int inner = c->order[i];
-        bool beside = jot_price_beside(c->price, inner);
+        bool beside = jot_price_beside(c->price, inner) && !(c->around >> inner & 1);
         if (c->k->axes.v[inner].ext > 1 && beside) {
             try_inner(c, inner);
             any = true;
         }
     }
     for (int i = c->norder; i-- > 0 && !any;)
-        if (c->k->axes.v[c->order[i]].ext > 1 || i == 0)
+        if (!(c->around >> c->order[i] & 1) && (c->k->axes.v[c->order[i]].ext > 1 || i == 0))
             try_inner(c, c->order[i]);
+}
+
+/* The list of one class; classes NULL: of all stages. Its price is added to *cost. */
+static bool
+choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
+             const SchedClasses *classes, uint64_t around, int norder, const int *order,
+             double *cost)
+{
+    Chooser *c = jot_mem_new(k->mem, 1, sizeof *c);
+    Price *price = c ? jot_price_open(k, target, classes, class) : NULL;
+
+    if (price) {
+        c->k = k;
+        c->price = price;
+        for (int i = 0; i < norder; i++)
+            if (!classes || (classes->axes[class] >> order[i] & 1) || k->axes.v[order[i]].ext == 1)
+                c->order[c->norder++] = order[i];
+        c->around = around;
+        c->width = target->vector_nbytes / 2; /* two vectors of f32: a sum waits for itself */
+        c->cost = -1;
+        look_at_reductions(c, classes, class);
+        choose(c);
+        *cost += c->cost > 0 ? c->cost : 0;
+        to->n[class] = c->nbest;
+        memcpy(to->loop[class], c->best, sizeof c->best);
+        jot_price_close(price);
+    }
+    jot_mem_free(k->mem, c, sizeof *c);
+    return price != NULL;
+}
+
+/* Seconds that classes lose when they share no loops: what one has and another reads goes through
+ * memory, what both read comes from there twice. */
+static double
+apart_cost(const Kernel *k, const Target *target, const SchedClasses *classes)
+{
+    double nbytes = 0, all = 0;
+    uint64_t seen[(KERNEL_VALUES + 63) / 64] = {0};
+
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        uint16_t reads = classes->reads[i], others = reads & (reads - 1);
+        double size = (double)jot_dtype_nbytes((jot_DType)v->dtype);
+
+        if (v->op != VAL_LOAD && v->op != VAL_REDUCE)
+            continue;
+        for (uint32_t a = 0; a < k->axes.n; a++)
+            if (v->free >> a & 1)
+                size *= (double)k->axes.v[a].ext;
+        if (v->op == VAL_LOAD && (seen[v->buf / 64] >> v->buf % 64 & 1))
+            continue;
+        if (v->op == VAL_LOAD)
+            seen[v->buf / 64] |= (uint64_t)1 << v->buf % 64;
+        all += size;
+        if (others)
+            nbytes += v->op == VAL_REDUCE ? 2 * size : size;
+    }
+    return nbytes / target->bandwidth[2 * all > (double)target->cache_nbytes[LEVEL_L2]
+                                          ? LEVEL_MEMORY : LEVEL_L2];
+}
+
+/* Lists for each class, with loops around all of them if `around` has any. */
+static bool
+choose_lists(SchedLists *to, Kernel *k, const Target *target, const SchedClasses *classes,
+             uint64_t around, int norder, const int *order, double *cost)
+{
+    bool ok = true;
+
+    memset(to, 0, sizeof *to);
+    to->classes = *classes;
+    to->apart = !around;
+    *cost = around ? 0 : apart_cost(k, target, classes);
+    for (int class = 0; class < classes->n && ok; class++)
+        ok = choose_class(to, class, k, target, classes, around, norder, order, cost);
+    return ok;
 }
 
 JOT_FN bool
 jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const int *order)
 {
-    Chooser *c = jot_mem_new(k->mem, 1, sizeof *c);
-    Price *price = jot_price_open(k, target);
-    bool ok = c && price;
+    SchedLists *lists = jot_mem_new(k->mem, 2, sizeof *lists), *best = lists;
+    SchedClasses *classes = jot_mem_new(k->mem, 1, sizeof *classes);
+    bool ok = lists && classes && jot_sched_classes(k, classes);
+    double cost = 0;
 
-    if (ok) {
-        c->k = k;
-        c->price = price;
-        c->order = order;
-        c->norder = norder;
-        c->width = target->vector_nbytes / 2; /* two vectors of f32: a sum waits for itself */
-        c->cost = -1;
-        look_at_reductions(c);
-        choose(c);
-        ok = jot_sched_of_list(s, k, 1, c->best, c->nbest);
+    if (ok) { /* one list for all */
+        ok = choose_class(best, 0, k, target, NULL, 0, norder, order, &cost);
+        best->classes.n = 1;
     }
-    if (price)
-        jot_price_close(price);
-    jot_mem_free(k->mem, c, sizeof *c);
+    for (int apart = 0; apart < 2 && ok && classes->n > 1; apart++) {
+        SchedLists *other = &lists[best == lists];
+        double price;
+
+        if (!apart && !classes->shared)
+            continue;
+        ok = choose_lists(other, k, target, classes, apart ? 0 : classes->shared, norder, order,
+                          &price);
+        if (ok && price < 0.95 * cost) {
+            cost = price;
+            best = other;
+        }
+    }
+    ok = ok && jot_sched_of_lists(s, k, 1, best);
+    jot_mem_free(k->mem, lists, 2 * sizeof *lists);
+    jot_mem_free(k->mem, classes, sizeof *classes);
     return ok;
 }

@@ -1,7 +1,8 @@
 /* ccode/sched_make.c - schedules made by rule: the plain one and random ones.
  *
- * Both take one list of loops for the whole kernel; each stage takes those over its own axes, so
- * that stages agree on their common loops. Stages come by level: stores that need no reduction,
+ * Both take one list of loops for the whole kernel, or one for each class of stages
+ * (ccode/sched_class.c); each stage takes those over its own axes, so that stages agree on their
+ * common loops. Stages come by level: stores that need no reduction,
  * reductions of level 1, stores of level 1, ... What needs a sum over the outermost loop comes
  * after all that does not, for it begins a nest of its own. Before each pass of stores and the
  * reductions above them stand values that it computes for later passes (ccode/sched_share.c).
@@ -14,17 +15,32 @@
  *   keeps     the kernel's values; adds scratch buffers
  *
  * Read before: ccode/sched.h. After: ccode/sched_phase.c, ccode/lower.c. */
-#include "ccode/sched.h"
+#include "ccode/sched_class.h"
 
 typedef struct {
     Sched *s;
     SLoop list[STAGE_LOOPS];
     int n, lanes;               /* random: axis of the loop of lanes, or -1 */
     uint64_t random;            /* 0: the plain schedule */
+    const SchedLists *lists;    /* by class; NULL: all stages are of one, and take `list` */
     uint8_t level[KERNEL_VALUES];
     uint8_t nest[KERNEL_VALUES];
+    uint8_t from[KERNEL_VALUES]; /* 1 + the class that has it in the end; 0: no sum is below it */
     uint8_t kept[KERNEL_VALUES]; /* the pass that computes it for later ones; 0: each does */
 } Maker;
+
+static int
+class_of(const Maker *m, bool store, uint32_t what)
+{
+    return !m->lists ? 0 : store ? m->lists->classes.store[what] : m->lists->classes.value[what];
+}
+
+static const SLoop *
+list_of(const Maker *m, int class, int *n)
+{
+    *n = m->lists ? m->lists->n[class] : m->n;
+    return m->lists ? m->lists->loop[class] : m->list;
+}
 
 static uint64_t
 dice(Maker *m, uint64_t sides)
@@ -38,12 +54,22 @@ static uint8_t
 done_nest(const Maker *m, uint32_t value)
 {
     const Value *v = &m->s->k->values.v[value];
-    bool after = v->op == VAL_REDUCE && m->n && v->axes >> m->list[0].axis & 1;
+    int n;
+    const SLoop *list = list_of(m, class_of(m, false, value), &n);
+    bool after = v->op == VAL_REDUCE && n && v->axes >> list[0].axis & 1;
     return (uint8_t)(m->nest[value] + after);
 }
 
+/* ... for a stage of a class: what another class has, after all steps of its loops, too. */
+static uint8_t
+read_nest(const Maker *m, uint32_t value, int class)
+{
+    bool other = m->lists && m->lists->apart && m->from[value] && m->from[value] != class + 1;
+    return (uint8_t)(done_nest(m, value) + other);
+}
+
 /* Level of each value: how many reductions lie on the deepest way to its loads; and its nest: how
- * many of them run over the outermost loop. */
+ * many of them run over the outermost loop, or cross to a class that shares none. */
 static int
 find_levels(Maker *m, int *nests)
 {
@@ -57,15 +83,20 @@ find_levels(Maker *m, int *nests)
             uint32_t in = k->args.v[v->arg + (uint32_t)j];
             if (m->level[in] > level)
                 level = m->level[in];
-            if (done_nest(m, in) > nest)
-                nest = done_nest(m, in);
+            if (read_nest(m, in, class_of(m, false, i)) > nest)
+                nest = read_nest(m, in, class_of(m, false, i));
+            if (m->from[in])
+                m->from[i] = (uint8_t)(class_of(m, false, i) + 1);
         }
         level += v->op == VAL_REDUCE;
+        if (v->op == VAL_REDUCE)
+            m->from[i] = (uint8_t)(class_of(m, false, i) + 1);
         m->level[i] = (uint8_t)level;
         m->nest[i] = (uint8_t)nest;
         top = level > top ? level : top;
         *nests = done_nest(m, i) > *nests ? done_nest(m, i) : *nests;
     }
+    *nests += m->lists && m->lists->apart; /* of stores, that other classes have the values of */
     return top;
 }
 
@@ -134,14 +165,16 @@ make_add_stage(Maker *m, bool store, uint32_t what)
     Sched *s = m->s;
     Stage st = {0};
     uint64_t axes, kept;
+    int n;
+    const SLoop *list = list_of(m, class_of(m, store, what), &n);
     st.store = store;
     st.what = what;
     axes = jot_stage_axes(s, &st);
     kept = jot_stage_free(s, &st);
-    for (int i = 0; i < m->n; i++)
-        if (axes >> m->list[i].axis & 1) {
-            st.loop[st.n] = m->list[i];
-            if (st.loop[st.n].kind == LOOP_PRIVATE && (store || (kept >> m->list[i].axis & 1)))
+    for (int i = 0; i < n; i++)
+        if (axes >> list[i].axis & 1) {
+            st.loop[st.n] = list[i];
+            if (st.loop[st.n].kind == LOOP_PRIVATE && (store || (kept >> list[i].axis & 1)))
                 st.loop[st.n].kind = LOOP_UNROLL;
             st.n++;
         }
@@ -200,23 +233,51 @@ place_results(Maker *m)
     }
 }
 
-/* Stages of one level that one nest can hold: reductions, then stores. Between them what they
- * compute for later passes, too. */
+/* Stages of one level and class that one nest can hold: reductions, then stores. Between them what
+ * they compute for later passes, too. */
 static void
-make_level(Maker *m, const bool *used, int level, int nest)
+make_level(Maker *m, const bool *used, int level, int nest, int class)
 {
     const Kernel *k = m->s->k;
     for (uint32_t i = 1; i < k->values.n; i++)
         if (used[i] && k->values.v[i].op == VAL_REDUCE && m->level[i] == level &&
-            m->nest[i] == nest)
+            m->nest[i] == nest && class_of(m, false, i) == class)
             make_add_stage(m, false, i);
     for (uint32_t i = 1; i < k->values.n; i++)
-        if (m->kept[i] == level + 1 && m->nest[i] == nest)
+        if (m->kept[i] == level + 1 && m->nest[i] == nest && class_of(m, false, i) == class)
             make_add_stage(m, false, i);
     for (uint32_t i = 0; i < k->stores.n; i++)
-        if (m->level[k->stores.v[i].value] == level &&
-            done_nest(m, k->stores.v[i].value) == nest && !jot_store_in_place(m->s, i))
+        if (m->level[k->stores.v[i].value] == level && class_of(m, true, i) == class &&
+            read_nest(m, k->stores.v[i].value, class) == nest && !jot_store_in_place(m->s, i))
             make_add_stage(m, true, i);
+}
+
+/* Classes that share loops go on together, level by level; others one after the other. */
+static void
+make_nest(Maker *m, const bool *used, int top, int nest)
+{
+    int classes = m->lists ? m->lists->classes.n : 1;
+    if (m->lists && m->lists->apart)
+        for (int class = 0; class < classes; class++)
+            for (int level = 0; level <= top; level++)
+                make_level(m, used, level, nest, class);
+    else
+        for (int level = 0; level <= top; level++)
+            for (int class = 0; class < classes; class++)
+                make_level(m, used, level, nest, class);
+}
+
+static uint64_t
+inner_axes(const Maker *m)
+{
+    uint64_t axes = 0;
+    for (int class = 0; class < (m->lists ? m->lists->classes.n : 1); class++) {
+        int n;
+        const SLoop *list = list_of(m, class, &n);
+        if (n)
+            axes |= (uint64_t)1 << list[n - 1].axis;
+    }
+    return axes;
 }
 
 static void
@@ -224,12 +285,11 @@ make_stages(Maker *m)
 {
     const Kernel *k = m->s->k;
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
-    int inner = m->n ? m->list[m->n - 1].axis : -1, nests, top = find_levels(m, &nests);
-    if (used && jot_sched_kept(k, m->level, m->nest, inner, m->kept)) {
+    int nests, top = find_levels(m, &nests);
+    if (used && jot_sched_kept(k, m->level, m->nest, inner_axes(m), m->kept)) {
         jot_kernel_used(k, used);
         for (int nest = 0; nest <= nests; nest++)
-            for (int level = 0; level <= top; level++)
-                make_level(m, used, level, nest);
+            make_nest(m, used, top, nest);
         place_results(m);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
@@ -260,7 +320,7 @@ make_vector(Maker *m)
 }
 
 JOT_FN bool
-jot_sched_of_list(Sched *s, Kernel *k, int lanes, const SLoop *list, int n)
+jot_sched_of_lists(Sched *s, Kernel *k, int lanes, const SchedLists *lists)
 {
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
     PhaseHow plain = jot_phase_how(k);
@@ -268,8 +328,7 @@ jot_sched_of_list(Sched *s, Kernel *k, int lanes, const SLoop *list, int n)
         return false;
     jot_sched_open(s, k, lanes);
     m->s = s;
-    m->n = n;
-    memcpy(m->list, list, (size_t)n * sizeof *list);
+    m->lists = lists;
     make_stages(m);
     if (!k->mem->failed) /* stages cut short have places that are not there */
         jot_sched_phases(s, &plain);

@@ -43,6 +43,8 @@ typedef struct {
 struct Price {
     const Kernel *k;
     const Target *target;
+    const SchedClasses *classes; /* NULL: all stages count */
+    int class;
     uint64_t *loops;            /* per value: axes of the loops around its uses; bit 63: used */
     uint8_t *level;             /* per value: reductions below it */
     uint32_t *nests;            /* per value: the passes that compute it: sums of a level, stores */
@@ -133,12 +135,17 @@ value_axes(const Value *v)
     return v->op == VAL_REDUCE ? v->free | v->axes : v->free;
 }
 
-/* Operands come before their users: the last value first. */
+static bool
+price_counts(const Price *p, bool store, uint32_t what)
+{
+    return !p->classes ||
+           (store ? p->classes->store[what] : p->classes->value[what]) == p->class;
+}
+
 static void
-price_uses(Price *p)
+price_levels(Price *p)
 {
     const Kernel *k = p->k;
-    const uint64_t used = (uint64_t)1 << 63;
 
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
@@ -147,19 +154,36 @@ price_uses(Price *p)
                 p->level[i] = p->level[k->args.v[v->arg + (uint32_t)j]];
         p->level[i] = (uint8_t)(p->level[i] + (v->op == VAL_REDUCE));
     }
+}
+
+/* Operands come before their users: the last value first. Sums of other classes are there. */
+static void
+price_uses(Price *p)
+{
+    const Kernel *k = p->k;
+    const uint64_t used = (uint64_t)1 << 63;
+
     for (uint32_t i = 0; i < k->stores.n; i++) {
+        if (!price_counts(p, true, i))
+            continue;
         p->loops[k->stores.v[i].value] |= k->stores.v[i].free | used;
         p->nests[k->stores.v[i].value] |= 2u << p->level[k->stores.v[i].value] * 2 % 32;
         p->shared &= k->stores.v[i].free;
     }
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
-        uint64_t loops = v->op == VAL_REDUCE ? value_axes(v) : p->loops[i];
-        uint32_t nests = v->op == VAL_REDUCE ? 1u << p->level[i] * 2 % 32 : p->nests[i];
+        bool sum = v->op == VAL_REDUCE, on = p->loops[i] != 0;
+        uint64_t loops = sum ? value_axes(v) : p->loops[i];
+        uint32_t nests = sum ? 1u << p->level[i] * 2 % 32 : p->nests[i];
 
-        if (!p->loops[i])
+        if (sum && p->classes)
+            on = p->classes->reads[i] && price_counts(p, false, i);
+        if (!on) {
+            p->loops[i] = 0;
             continue;
-        if (v->op == VAL_REDUCE)
+        }
+        p->loops[i] |= used;
+        if (sum)
             p->shared &= v->free;
         for (int j = 0; j < v->narg; j++) {
             p->loops[k->args.v[v->arg + (uint32_t)j]] |= loops | used;
@@ -187,12 +211,13 @@ price_touches(Price *p)
             add_touch(p, k->values.v[i].buf, k->values.v[i].at, k->values.v[i].nidx, p->loops[i],
                       count_bits(p->nests[i]), false);
     for (uint32_t i = 0; i < k->stores.n; i++)
-        add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
-                  k->stores.v[i].free, 1, true);
+        if (price_counts(p, true, i))
+            add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
+                      k->stores.v[i].free, 1, true);
 }
 
 JOT_FN Price *
-jot_price_open(const Kernel *k, const Target *target)
+jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classes, int class)
 {
     Price *p = jot_mem_new(k->mem, 1, sizeof *p);
 
@@ -200,12 +225,15 @@ jot_price_open(const Kernel *k, const Target *target)
         return NULL;
     p->k = k;
     p->target = target;
+    p->classes = classes;
+    p->class = class;
     p->shared = ~(uint64_t)0;
     p->loops = jot_mem_new(k->mem, k->values.n, sizeof *p->loops);
     p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
     p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
     p->hz = 3e9;
     if (p->loops && p->level && p->nests) {
+        price_levels(p);
         price_uses(p);
         price_touches(p);
         return p;

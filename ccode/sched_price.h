@@ -1,13 +1,15 @@
 /* ccode/sched_price.h - what a kernel costs in this or that order of loops (ccode/sched_price.c). */
 #ifndef JOT_SCHED_PRICE_H
 #define JOT_SCHED_PRICE_H
-#include "ccode/sched.h"
+#include "ccode/sched_class.h"
 
 #define PRICE_TOUCHES 96        /* accesses looked at; those beyond are taken to be like them */
 
 typedef struct Price Price;
 
-JOT_FN Price *jot_price_open(const Kernel *k, const Target *target); /* NULL: no memory */
+/* Of the stages of one class; classes NULL: of all. NULL: no memory. */
+JOT_FN Price *jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classes,
+                             int class);
 JOT_FN void jot_price_close(Price *p);
 /* Seconds on one core of all nests whose loops are taken from this list, outermost first. */
 JOT_FN double jot_price_loops(const Price *p, const SLoop *loop, int n);

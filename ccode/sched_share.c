@@ -32,7 +32,7 @@ typedef struct {
     uint32_t *cost;
     bool *top;           /* something reads it in fewer passes */
     bool *few;           /* ... at more axes than its own */
-    int inner;           /* the innermost axis, -1: none */
+    uint64_t inner;      /* axes of innermost loops */
 } Share;
 
 static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
@@ -102,7 +102,7 @@ share_worth(const Share *s, uint32_t i)
 {
     const Value *v = &s->k->values.v[i];
 
-    if (s->few[i] && s->inner >= 0 && (v->free >> s->inner & 1) && v->free != s->axes[i]
+    if (s->few[i] && (v->free & s->inner) && v->free != s->axes[i]
         && v->op == VAL_EW && s->cost[i] >= SHARE_DEAR && !(s->passes[i] & share_at)
         && share_again(s, i) >= SHARE_AGAIN)
         return true;
@@ -155,7 +155,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 }
 
 JOT_FN bool
-jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, int inner,
+jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint64_t inner,
                uint8_t *kept)
 {
     size_t n = k->values.n;

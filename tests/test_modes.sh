@@ -13,7 +13,7 @@ if "$build/tests/test_run" tcc | grep -q '^skipped'; then
     exit 0
 fi
 log=$(mktemp); passed=0; failed=0
-for mode in "JOT_POLICY=reward" "JOT_LAYOUT=random:11" "JOT_SCHEDULE=random:12" "JOT_LANES=4" \
+for mode in "JOT_POLICY=paper" "JOT_LAYOUT=random:11" "JOT_SCHEDULE=random:12" "JOT_LANES=4" \
             "JOT_LAYOUT=random:13 JOT_SCHEDULE=random:14 JOT_LANES=4"; do
     for test in test_nn test_ref test_run test_grad test_types test_code test_element "test_fuzz 60"; do
         # shellcheck disable=SC2086
