@@ -254,7 +254,7 @@ make_level(Maker *m, const bool *used, int level, int nest, int class)
 
 /* Classes that share loops go on together, level by level; others one after the other. */
 static void
-make_nest(Maker *m, const bool *used, int top, int nest)
+make_stages_of(Maker *m, const bool *used, int top, int nest)
 {
     int classes = m->lists ? m->lists->classes.n : 1;
     if (m->lists && m->lists->apart)
@@ -289,7 +289,7 @@ make_stages(Maker *m)
     if (used && jot_sched_kept(k, m->level, m->nest, inner_axes(m), m->kept)) {
         jot_kernel_used(k, used);
         for (int nest = 0; nest <= nests; nest++)
-            make_nest(m, used, top, nest);
+            make_stages_of(m, used, top, nest);
         place_results(m);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);

@@ -613,7 +613,7 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     text.mem = k->mem;
     ok = plane_values(p) && plane_axes(p) && !plane_conditions(p) && plane_tiles(p) &&
          plane_text(p, &text) && !k->mem->failed;
-    if (ok && !jot_sched_read(s, k, text.s, text.n, NULL)) {
+    if (ok && (!jot_sched_read(s, k, text.s, text.n, NULL) || !jot_sched_verify(s, NULL))) {
         jot_sched_close(s);
         ok = false;
     }
