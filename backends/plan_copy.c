@@ -99,7 +99,7 @@ copy_pays(const LayoutChoice *c, const Use *u)
     jot_order_strides(node, &c->var[u->pos].order, stride);
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
         return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : 16);
-    return u->role == ROLE_A && u->leaves && often >= 16
+    return u->role != ROLE_OUT && u->leaves && often >= 16
         && copy_room(node, u->wish) <= LAYOUT_ROOM;
 }
 

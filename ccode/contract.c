@@ -7,6 +7,8 @@
  * Read before: ccode/contract.h. */
 #include "ccode/contract.h"
 
+enum { CONTRACT_NARROW = 4 };
+
 static uint64_t
 contract_wide(const Kernel *k, uint64_t axes)
 {
@@ -57,12 +59,46 @@ contract_swap(Contract *c)
     c->n = m;
 }
 
+/* The axis along which a windowed operand runs: the last of its axes that steps an index by one; -1:
+ * none. */
+static int
+contract_along(const Kernel *k, uint32_t value, uint64_t axes, int depth)
+{
+    const Value *v = &k->values.v[value];
+    int found = -1;
+    for (int i = 0; i < v->narg && found < 0 && depth < VALUE_DEPTH; i++)
+        found = contract_along(k, k->args.v[v->arg + (uint32_t)i], axes, depth + 1);
+    for (int d = v->nidx; v->op == VAL_LOAD && found < 0 && d-- > 0;)
+        for (int x = 0; x < (int)k->axes.n && found < 0; x++) {
+            bool inside = false;
+            Ix ix = k->ixs.v[v->at + (uint32_t)d];
+            if ((axes >> x & 1) && k->axes.v[x].ext > 1 &&
+                jot_ix_coef(k->ix, ix, x, &inside) == 1 && !inside)
+                found = x;
+        }
+    return found;
+}
+
+/* So few channels that vectors of them would be empty, and lines of pixels instead: the gradient by
+ * input of a first layer. The axis of these, -1: not so. */
+static int
+contract_narrow(const Kernel *k, const Contract *c)
+{
+    int64_t n = 1;
+    int along = contract_along(k, c->a, c->m, 0);
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        n *= (c->n >> a & 1) && n <= CONTRACT_NARROW ? k->axes.v[a].ext : 1;
+    return n <= CONTRACT_NARROW && along >= 0 && k->axes.v[along].ext >= 4 * CONTRACT_NARROW ? along
+                                                                                            : -1;
+}
+
 JOT_FN bool
 jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
 {
     const Value *sum = &k->values.v[value], *product;
     uint64_t a, b;
     memset(c, 0, sizeof *c);
+    c->along = -1;
     if (sum->op != VAL_REDUCE || sum->ew != EW_ADD || sum->dtype < JOT_F32)
         return false;
     c->reduce = value;
@@ -83,6 +119,8 @@ jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
         !contract_pointwise(k, c->b, 0))
         return false;
     if (contract_windowed(k, c->b, 0) && !contract_windowed(k, c->a, 0))
+        contract_swap(c);
+    if (contract_windowed(k, c->a, 0) && (c->along = contract_narrow(k, c)) >= 0)
         contract_swap(c);
     return true;
 }
@@ -143,6 +181,18 @@ wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64
     }
 }
 
+/* The dimensions in their order, those that the axis steps last. */
+static void
+wish_along(Wish *w, const Kernel *k, uint32_t at, int rank, int axis)
+{
+    for (int last = 0; last < 2; last++)
+        for (int d = 0; d < rank; d++)
+            if ((int)(jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]) >> axis & 1) == last) {
+                w->part[w->n].dim = (uint8_t)d;
+                w->part[w->n++].step = 1;
+            }
+}
+
 /* How far a load reaches outside of its buffer. */
 static void
 wish_halo(Wish *w, const Kernel *k, const Value *load)
@@ -174,9 +224,15 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
     uint32_t a = contract_load_of(k, c->a, buf, 0), v = contract_load_of(k, c->b, buf, 0);
+    int along = c->along;
     Wish w;
     memset(&w, 0, sizeof w);
-    if (a && !v) {
+    if (along >= 0 && a && !v)
+        return false;
+    if (along >= 0 && v && !a) {
+        wish_along(&w, k, k->values.v[v].at, b->rank, along);
+        wish_halo(&w, k, &k->values.v[v]);
+    } else if (a && !v) {
         uint32_t at = k->values.v[a].at;
         wish_dims(&w, k, at, b->rank, 0, 0, 1);
         wish_dims(&w, k, at, b->rank, c->batch | c->m, 0, 1);
@@ -194,6 +250,10 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
             uint32_t at = k->stores.v[i].at;
             if (k->stores.v[i].buf != buf)
                 continue;
+            if (along >= 0) {
+                wish_along(&w, k, at, b->rank, along);
+                continue;
+            }
             wish_dims(&w, k, at, b->rank, 0, 0, 1);
             wish_dims(&w, k, at, b->rank, c->batch | c->m, c->n, 1);
             wish_dims(&w, k, at, b->rank, c->n, 0, 1);

@@ -21,13 +21,16 @@ typedef struct {
     uint32_t reduce, product;   /* values: the sum, the product that it sums */
     uint32_t a, b;              /* the product's operands, of which b has the vectors; any value */
     uint64_t batch, m, n, k;    /* kernel axes, of extent 1 too */
+    int along;                  /* of n: b has windows, and goes in vectors along this axis; -1: it
+                                   has none, or a's go before */
 } Contract;
 
 /* Axes that are divided, as by a stride, become two, so that sums of products over them are seen to
  * be contractions (ccode/contract_class.c). False: out of memory. */
 JOT_FN bool jot_contract_classes(Kernel *k);
 /* Is `value` a contraction? Its operand with the windows becomes a: the other's axis n goes in
- * vectors wherever layouts are free. */
+ * vectors wherever layouts are free. Where n has only a few steps, and windows move over long lines,
+ * it becomes b: lines go in vectors. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
 /* The one contraction of a kernel whose other values only precede or follow it point by point. */
 JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
@@ -36,6 +39,7 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
  * binds the buffer (a temporary; weights packed once) it is the one to give it. False: as good as
  * any.
  *     a    batch, then m and windows, then k (channels last), with a halo for what is read outside
+ *     b    with windows: as it is, with a halo, its line last; else
  *     b    batch, n in panels, k, n within its panel        out  batch, m, n */
 JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
                               uint32_t buf, Layout *layout);
