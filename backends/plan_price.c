@@ -179,12 +179,59 @@ price_plain(const LayoutChoice *c, const UseGroup *g)
     return sum;
 }
 
+/* Does a step of the axis move the access to the next element, and does no other axis share the
+ * dimension? */
+static bool
+price_next(const LayoutChoice *c, const Use *u, int axis)
+{
+    double stride[JOT_MAX_RANK];
+    uint32_t i, j;
+
+    jot_order_strides(jot_choice_node(c, u->pos), &c->var[u->pos].order, stride);
+    for (i = u->term; i < u->term + u->nterm; i++) {
+        const UseTerm *t = &c->uses.terms.v[i];
+
+        if (t->axis != axis || stride[t->dim] * (double)t->k != 1)
+            continue;
+        for (j = u->term; j < u->term + u->nterm; j++)
+            if (c->uses.terms.v[j].dim == t->dim && j != i)
+                return false;
+        return true;
+    }
+    return false;
+}
+
+/* The operand that a product's vectors are not wished of, and its results, run along one axis: it can
+ * go in vectors as well, and what was to does not matter then. */
+static bool
+price_turned(const LayoutChoice *c, const UseGroup *g)
+{
+    uint32_t i;
+    int axis;
+
+    for (axis = 0; axis < g->naxes; axis++) {
+        bool along = true, a = false;
+
+        for (i = g->use; along && i < g->use + g->nuse; i++) {
+            const Use *u = &c->uses.v.v[i];
+
+            if (u->role == ROLE_A || u->role == ROLE_OUT)
+                along = c->var[u->pos].settled && price_next(c, u, axis);
+            a |= u->role == ROLE_A;
+        }
+        if (along && a)
+            return true;
+    }
+    return false;
+}
+
 /* A contraction: what goes in vectors wants its dimension fastest, what is broadcast any that
  * is walked. */
 static double
 price_product(const LayoutChoice *c, const UseGroup *g)
 {
     double sum = 0, stride[JOT_MAX_RANK];
+    bool turned = price_turned(c, g);
     uint32_t i, k;
 
     for (i = g->use; i < g->use + g->nuse; i++) {
@@ -196,7 +243,7 @@ price_product(const LayoutChoice *c, const UseGroup *g)
             continue;
         jot_order_strides(node, &c->var[u->pos].order, stride);
         if (u->fast >= 0)
-            waste = stride[u->fast] == 1 ? 1 : 8;
+            waste = stride[u->fast] == 1 || turned ? 1 : 8;
         for (k = u->term; u->fast < 0 && k < u->term + u->nterm; k++) {
             const UseTerm *t = &c->uses.terms.v[k];
 

@@ -3,7 +3,7 @@
  * Layouts are settled by now. A group whose kernel holds such a convolution reads U in place of its
  * taps: one more copy of the variable, made like those in other layouts by a step of the plan, and
  * kept with the buffer where the taps are state that the plan does not assign. A result that is
- * asked for, and so row-major, is written channels last into a temporary and copied.
+ * row-major, asked for or not, is written channels last into a temporary and copied.
  *
  *   requires  m->layout, m->copies, m->reads     keeps  layouts     adds  copies and reads
  *
@@ -86,7 +86,7 @@ tiles_forget(Make *m, uint32_t group, uint32_t from)
     m->reads.n = n;
 }
 
-/* A result that is asked for is row-major. Where that is not what the tiles write, they write a
+/* A result that is asked for is row-major, as is a temporary that its readers want so. Where that is not what the tiles write, they write a
  * temporary, channels last; false: this result cannot be, or the step between would cost the gain. */
 static bool
 tiles_result(Make *m, uint32_t group, Kernel *k, const Winograd *w, const KStore *s, uint32_t pos)
@@ -100,7 +100,7 @@ tiles_result(Make *m, uint32_t group, Kernel *k, const Winograd *w, const KStore
     for (d = 0; d < s->nidx; d++)
         if (jot_ix_is_axis(k->ix, k->ixs.v[s->at + (uint32_t)d], &axis) && axis == w->out)
             last = d;
-    if (last < 0 || !m->root[pos] || m->layout[pos] || m->plain[pos] || w->channels < TILES_UNPACK)
+    if (last < 0 || m->layout[pos] || m->plain[pos] || w->channels < TILES_UNPACK)
         return false;
     for (d = 0; d <= b->rank; d++)
         if (d != last) {

@@ -381,6 +381,31 @@ test_tiles(const char *backend)
     free(log);
 }
 
+/* The gradient of a product of what a convolution made and an image of the user: the two lie alike,
+ * whichever the convolution would rather write. Its vectors turn round where no windows forbid it;
+ * tiles write a copy. */
+static void
+test_alike(const char *backend, int taps, int out, int width)
+{
+    static float zero[1 << 16];
+    static char log[LOG];
+    jot_Ctx *c = open_on(backend, NULL, NULL, log);
+    jot_Conv how = {{1, 1}, {taps / 2, taps / 2}, {1, 1}, 1};
+    jot_Var in[2], y, sum[3];
+
+    in[0] = jot_param(c, JOT_F32, JOT_SHAPE(2, 64, 12, width), zero);
+    in[1] = jot_param(c, JOT_F32, JOT_SHAPE(out, 64, taps, taps), zero);
+    y = jot_conv2d(in[0], in[1], &how);
+    sum[0] = jot_sum(jot_mul(y, jot_param(c, JOT_F32, jot_shape(y), zero)), JOT_ALL_DIMS);
+    jot_grad(sum[0], in, 2, sum + 1);
+    jot_run(c, JOT_VARS(sum[0], sum[1], sum[2]));
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    CHECK(strncmp(strchr(log, '\n') + 1, "  %", 3), "a temporary lies apart from the image: %s", log);
+    CHECK(taps == 1 || strstr(log, "group 1 reads %2 (4, 4, 64, 64) as a kept U of tiles"),
+          "its convolution goes without tiles: %s", log);
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -402,6 +427,8 @@ main(void)
         test_dump(backends[k]);
         test_kept(backends[k]);
         test_training(backends[k]);
+        test_alike(backends[k], 1, 256, 8);
+        test_alike(backends[k], 3, 64, 40);
         if (k == 0)
             test_refused(backends[k]);
     }
