@@ -12,6 +12,7 @@
  * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_compile.c. */
 #include "backends/plan_parts.h"
 #include "ccode/contract.h"
+#include "ccode/pair.h"
 #include "ccode/stencil.h"
 #include "ops/code.h"
 
@@ -331,7 +332,7 @@ kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs 
         args->bufs.n = args->scalars.n = args->maps.n = 0;
         why.n = 0;
         out->n = 0;
-        ok = jot_build_kernel(m->ctx, &graph, group, &k, args);
+        ok = jot_build_kernel(m->ctx, &graph, group, &k, args) && jot_kernel_pairs(&k);
         for (i = 0; ok && i < args->maps.n; i++)
             ok = jot_code_map_text(m->ctx, args->maps.v[i],
                                    m->dialect->device ? m->dialect->device->function : "static ", out);

@@ -144,7 +144,7 @@ same_value(const Kernel *k, const Value *a, const Value *b)
     if (a->op != b->op || a->dtype != b->dtype || a->ew != b->ew || a->nidx != b->nidx ||
         a->ncond != b->ncond || a->round != b->round || a->scaled != b->scaled ||
         a->narg != b->narg || a->buf != b->buf || a->axes != b->axes || a->text != b->text ||
-        a->c.u != b->c.u)
+        a->c.u != b->c.u || a->tie != b->tie || a->ordered != b->ordered)
         return false;
     for (int i = 0; i < a->nidx + a->ncond; i++)
         if (k->ixs.v[a->at + (uint32_t)i] != k->ixs.v[b->at + (uint32_t)i])
@@ -313,6 +313,43 @@ jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond, const 
     v.c.f = scale;
     v.arg = add_args(k, 1, &body);
     v.at = add_ixs(k, 0, NULL, ncond, cond);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_extreme(Kernel *k, EwOp op, uint64_t axes, uint32_t body, uint32_t second, EwOp tie,
+              bool ordered, int64_t begin)
+{
+    Value v = {0};
+    uint32_t arg[2];
+    if (!body || body >= k->values.n || !second || second >= k->values.n ||
+        k->values.v[body].dtype == JOT_BOOL || is_float(k->values.v[second].dtype))
+        return 0;
+    v.op = VAL_REDUCE;
+    v.ew = (uint8_t)op;
+    v.dtype = v.round = k->values.v[body].dtype;
+    v.axes = axes;
+    v.narg = 2;
+    v.tie = (uint8_t)tie;
+    v.ordered = ordered;
+    v.c.i = begin;
+    arg[0] = body;
+    arg[1] = second;
+    v.arg = add_args(k, 2, arg);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_second(Kernel *k, uint32_t reduce)
+{
+    Value v = {0};
+    if (!reduce || reduce >= k->values.n || k->values.v[reduce].op != VAL_REDUCE ||
+        k->values.v[reduce].narg != 2)
+        return 0;
+    v.op = VAL_SECOND;
+    v.dtype = v.round = k->values.v[k->args.v[k->values.v[reduce].arg + 1]].dtype;
+    v.narg = 1;
+    v.arg = add_args(k, 1, &reduce);
     return k->mem->failed ? 0 : add_value(k, v);
 }
 

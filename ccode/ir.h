@@ -105,7 +105,10 @@ typedef enum {
     VAL_INDEX,   /* an index expression as an integer (or float) value */
     VAL_EW,      /* scalar.def operator `ew` of a[0..n) */
     VAL_REDUCE,  /* over `axes`, with operator `ew`, of a[0], for the points where all conditions
-                    hold; times c.f if `scaled` */
+                    hold; times c.f if `scaled`. With two operands: `ew` is MAX or MIN, and beside
+                    the extreme of a[0] a second accumulator has what a[1] is there; of equals
+                    the one whose a[1] is extreme by `tie` */
+    VAL_SECOND,  /* the second accumulator of reduction a[0] */
     VAL_AT,      /* a[0] with axis ax[i] replaced by an index expression */
     VAL_TABLE,   /* constant table number `buf` at index...; its zeros are "no term": in a sum of
                     table * x the product is left out where the index is known */
@@ -120,6 +123,8 @@ typedef struct {
     uint8_t round;          /* CAST to f16, bf16: that dtype (the value is rounded to it); else
                                dtype */
     bool scaled;            /* REDUCE: multiply by c.f at the end */
+    uint8_t tie;            /* REDUCE of two: MAX or MIN; c is what the second begins with */
+    bool ordered;           /* ... and each second is worse than those before it along the axis */
     uint8_t narg;           /* operands */
     uint32_t buf;           /* LOAD: buffer; SCALAR, TABLE: number */
     uint32_t at;            /* first of its expressions in kernel.ixs */
@@ -195,6 +200,12 @@ JOT_FN uint32_t jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a); /* a if it i
  * 1.0 for none (floats only). */
 JOT_FN uint32_t jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond,
                              const Ix *cond, double scale);
+/* The extreme (op MAX or MIN) of body and, to be read by jot_v_second, `second` where it is: of
+ * equals (NaN is more extreme than all, and equal to itself) the extreme by `tie`. begin: what the
+ * second is before there is any; ordered: it never gets better along the one axis reduced over. */
+JOT_FN uint32_t jot_v_extreme(Kernel *k, EwOp op, uint64_t axes, uint32_t body, uint32_t second,
+                              EwOp tie, bool ordered, int64_t begin);
+JOT_FN uint32_t jot_v_second(Kernel *k, uint32_t reduce);
 JOT_FN uint32_t jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix);
 JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext,
                             const double *v, const Ix *idx);
@@ -255,7 +266,8 @@ typedef enum {
     PLACE_KEEP,             /* registers, saved to memory while reduce loops outside `at` go on */
     PLACE_MEM               /* memory */
 } PlaceKind;
-typedef struct { uint8_t kind; uint32_t buf, at; } Place; /* at: indices in sched.ixs */
+/* at: indices in sched.ixs. A reduction's second accumulators are in the buffer behind `buf`. */
+typedef struct { uint8_t kind; uint32_t buf, at; } Place;
 
 /* A reduction may come in two stages. The first has partial results: each step of its first `part`
  * loops, of which those over axes that are reduced say which, has one of its own, kept in memory.

@@ -64,8 +64,10 @@ print_value(const Kernel *k, uint32_t number, Text *t)
     case VAL_REDUCE:
         jot_text_f(t, "reduce %s over", jot_ew_info[v->ew].name);
         print_axes(k, v->axes, t);
-        jot_text_f(t, " of");
+        jot_text_f(t, v->narg == 2 ? " and, by the %s%s, of" : " of",
+                   v->tie ? jot_ew_info[v->tie].name : "", v->ordered ? " (in order)" : "");
         break;
+    case VAL_SECOND: jot_text_f(t, "second of"); break;
     case VAL_AT: jot_text_f(t, "at"); break;
     case VAL_TABLE:
         jot_text_f(t, "table%u", v->buf);

@@ -97,6 +97,39 @@ jot_stage_is_reduce(const Sched *s, const Stage *st)
     return !st->store && s->k->values.v[st->what].op == VAL_REDUCE;
 }
 
+JOT_FN bool
+jot_stage_second(const Sched *s, const Stage *st)
+{
+    return jot_stage_is_reduce(s, st) && s->k->values.v[st->what].narg == 2;
+}
+
+JOT_FN uint32_t
+jot_value_buf(Kernel *k, const char *name, uint32_t value, BufRole role, int rank,
+              const int64_t *ext)
+{
+    const Value *v = &k->values.v[value];
+    uint32_t buf = jot_kernel_buf(k, name, (jot_DType)v->dtype, role, rank, ext);
+    if (v->op == VAL_REDUCE && v->narg == 2) {
+        char second[40];
+        Text text = {0};
+        text.s = second;
+        text.cap = sizeof second;
+        jot_text_f(&text, "%s_at", name);
+        if (!jot_kernel_buf(k, second, (jot_DType)k->values.v[k->args.v[v->arg + 1]].dtype, role,
+                            rank, ext))
+            return 0;
+    }
+    return buf;
+}
+
+JOT_FN Place
+jot_place_second(const Place *p)
+{
+    Place second = *p;
+    second.buf++;
+    return second;
+}
+
 JOT_FN uint32_t
 jot_stage_value(const Sched *s, const Stage *st)
 {
@@ -257,7 +290,9 @@ jot_buf_written(const Sched *s, uint32_t buf)
             return true;
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
-        if ((st->acc.kind && st->acc.buf == buf) || (st->res.kind && st->res.buf == buf))
+        uint32_t own = buf - (uint32_t)jot_stage_second(s, st);
+        if ((st->acc.kind && (st->acc.buf == buf || st->acc.buf == own)) ||
+            (st->res.kind && (st->res.buf == buf || st->res.buf == own)))
             return true;
     }
     return false;

@@ -8,6 +8,11 @@
 #include "ccode/ir.h"
 
 JOT_FN bool jot_stage_is_reduce(const Sched *s, const Stage *st);
+JOT_FN bool jot_stage_second(const Sched *s, const Stage *st); /* ... with two accumulators */
+/* A buffer for values like this one; of a reduction with two accumulators: two of them. */
+JOT_FN uint32_t jot_value_buf(Kernel *k, const char *name, uint32_t value, BufRole role, int rank,
+                              const int64_t *ext);
+JOT_FN Place jot_place_second(const Place *p); /* of the second one */
 JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it computes or stores */
 JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel's, in these terms */
 JOT_FN uint64_t jot_stage_free(const Sched *s, const Stage *st);  /* axes the result depends on */

@@ -402,7 +402,7 @@ keep_in_scratch(Grid *g, uint32_t value)
             *(Ix *)jot_vec_push(k->mem, g->s->ixs) = jot_ix_axis(k->ix, (int)a);
         }
     p.kind = PLACE_MEM;
-    p.buf = jot_kernel_buf(k, name, (jot_DType)k->values.v[value].dtype, BUF_SHARED, rank, ext);
+    p.buf = jot_value_buf(k, name, value, BUF_SHARED, rank, ext);
     return p;
 }
 
@@ -582,7 +582,7 @@ split_reduction(Kernel *k, uint32_t at)
     int64_t sums = axes_product(k, v->free), terms = axes_product(k, v->axes), chunks, ext;
     bool team = sums < GRID_BUSY / 8;
     int axis;
-    if (sums >= GRID_BUSY || sums < 1 || terms < 2 * (team ? 8 : 1) * GRID_CHUNK)
+    if (v->narg == 2 || sums >= GRID_BUSY || sums < 1 || terms < 2 * (team ? 8 : 1) * GRID_CHUNK)
         return true;
     axis = outermost_reduced(k, v, at);
     if (axis < 0 || k->axes.n + 2 > KERNEL_AXES)

@@ -120,7 +120,7 @@ scratch_place(Maker *m, uint32_t value, uint64_t axes)
             *(Ix *)jot_vec_push(k->mem, m->s->ixs) = jot_ix_axis(k->ix, (int)a);
         }
     p.kind = PLACE_MEM;
-    p.buf = jot_kernel_buf(k, name, (jot_DType)k->values.v[value].dtype, BUF_SCRATCH, rank, ext);
+    p.buf = jot_value_buf(k, name, value, BUF_SCRATCH, rank, ext);
     return p;
 }
 
@@ -130,7 +130,7 @@ static bool
 stored_place(Maker *m, uint32_t value, Place *p)
 {
     const Kernel *k = m->s->k;
-    for (uint32_t i = 0; i < k->stores.n; i++) {
+    for (uint32_t i = 0; i < k->stores.n && k->values.v[value].narg != 2; i++) {
         const KStore *s = &k->stores.v[i];
         bool alone = s->value == value && jot_store_is_plain(k, s);
         for (uint32_t j = 0; alone && j < k->stores.n; j++)

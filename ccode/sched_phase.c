@@ -263,8 +263,7 @@ shared_buf(Phases *p, const char *what, uint32_t value, int rank, const int64_t 
     name.s = text;
     name.cap = sizeof text;
     jot_text_f(&name, "%s%u", what, value);
-    return jot_kernel_buf(p->s->k, text, (jot_DType)p->s->k->values.v[value].dtype, BUF_SHARED,
-                          rank, ext);
+    return jot_value_buf(p->s->k, text, value, BUF_SHARED, rank, ext);
 }
 
 /* Over the value's own axes. */
@@ -447,7 +446,8 @@ place_crossing(Phases *p)
             if (!place)
                 from->res = shared_place(p, from->what);
             else if (s->k->bufs.v[place->buf].role == BUF_SCRATCH)
-                s->k->bufs.v[place->buf].role = BUF_SHARED;
+                for (int b = 0; b <= jot_stage_second(s, from); b++)
+                    s->k->bufs.v[place->buf + (uint32_t)b].role = BUF_SHARED;
         }
     }
 }

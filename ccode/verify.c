@@ -78,6 +78,12 @@ value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
         return refuse(why, "an index expression is poison or uses an axis that does not exist", n);
     if (v->op == VAL_EW && !ew_ok(k, v))
         return refuse(why, "an operator's operands have the wrong dtypes", n);
+    if (v->op == VAL_SECOND && k->values.v[k->args.v[v->arg]].narg != 2)
+        return refuse(why, "a second accumulator of a reduction that has one", n);
+    if (v->op == VAL_REDUCE && v->narg == 2 &&
+        (v->ncond || v->scaled || (v->ew != EW_MAX && v->ew != EW_MIN) ||
+         (v->tie != EW_MAX && v->tie != EW_MIN)))
+        return refuse(why, "a reduction of two that is no extreme, or has conditions", n);
     if (v->op == VAL_REDUCE && k->axes.n < 64 && v->axes >> k->axes.n)
         return refuse(why, "a reduction is over an axis that does not exist", n);
     return true;
@@ -121,12 +127,24 @@ jot_ir_verify(const Kernel *k, Text *why)
 
 /* ---- schedules ---- */
 
+/* The buffer behind one of a place: of the same shape. */
 static bool
-place_ok(const Sched *s, const Place *p)
+second_place(const Kernel *k, uint32_t buf)
+{
+    const KBuf *a = &k->bufs.v[buf], *b = a + 1;
+    bool same = buf + 1 < k->bufs.n && a->rank == b->rank && b->role == a->role;
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->ext[d] == b->ext[d];
+    return same;
+}
+
+static bool
+place_ok(const Sched *s, const Place *p, bool second)
 {
     if (p->kind == PLACE_NONE)
         return true;
-    if (p->buf == 0 || p->buf >= s->k->bufs.n || s->k->bufs.v[p->buf].role == BUF_INPUT)
+    if (p->buf == 0 || p->buf >= s->k->bufs.n || s->k->bufs.v[p->buf].role == BUF_INPUT ||
+        (second && !second_place(s->k, p->buf)))
         return false;
     for (int i = 0; i < s->k->bufs.v[p->buf].rank; i++)
         if (p->at + (uint32_t)i >= s->ixs.n ||
@@ -421,7 +439,8 @@ jot_sched_verify(const Sched *s, Text *why)
         return refuse(why, "lanes are not between 1 and 64", (uint32_t)s->lanes);
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
-        if (!place_ok(s, &st->acc) || !place_ok(s, &st->res))
+        bool second = jot_stage_second(s, st);
+        if (!place_ok(s, &st->acc, second) || !place_ok(s, &st->res, second))
             return refuse(why, "a stage's place is not a buffer that may be written", i);
         if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !registers_ok(s, st, i, why) ||
             !shared_ok(s, st, i, why))

@@ -24,9 +24,11 @@ typedef struct {
 } Edge;
 
 typedef struct { bool on; int64_t ext; Ix base, pos; } Clamp;
+/* A stage's registers: of copies, as sums are made; of the second accumulator. */
+enum { KEPT_COPIES = 1, KEPT_SECOND = 2 };
 typedef struct {
     uint32_t stage, inst;
-    bool copies;
+    int which;
     uint64_t key;
     Ix base;                    /* of an array: where its axis stood */
 } Kept;
@@ -100,15 +102,26 @@ JOT_FN uint32_t jot_walk_lane_of(Walk *w, uint32_t vector, int lane);
 /* body in the lanes where w->lane_cond hold, the reduction's identity in others */
 JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
 JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
-/* Registers of a stage in the present copy; copies: partial sums of their own per private copy. */
-JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst);
-JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, bool copies);
-JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, bool copies); /* NULL: refused */
+/* Registers of a stage in the present copy. */
+JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst);
+JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, int which);
+JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, int which); /* NULL: refused */
+JOT_FN uint32_t jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at);
 JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, EwOp op, int lanes);
 /* The stage's register, or the element of its array, for the present position (walk_lanes.c). */
-JOT_FN uint32_t jot_walk_register(Walk *w, uint32_t stage);
-JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, uint32_t value);
+JOT_FN uint32_t jot_walk_register(Walk *w, uint32_t stage, int second);
+JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, const uint32_t *value);
 JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
+/* The axis of private copies over what is reduced, -1: none; they begin at *step, end at *width. */
+JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
+/* walk_pair.c: reductions with two accumulators. out: of a and b the more extreme; in_order: b comes
+ * after a. */
+JOT_FN void jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t *a,
+                          const uint32_t *b, uint32_t *out);
+JOT_FN uint32_t jot_walk_now(Walk *w, uint32_t reg); /* a register's content at this point */
+JOT_FN void jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage);
+JOT_FN void jot_walk_pair_combine(Walk *w, const Stage *st, uint32_t stage, uint32_t *b);
+JOT_FN void jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage);
 JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v); /* a VAL_LOAD */
 JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
 JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);

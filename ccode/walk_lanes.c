@@ -28,10 +28,10 @@ cell(Walk *w, uint32_t array, Ix index)
 }
 
 JOT_FN uint32_t
-jot_walk_register(Walk *w, uint32_t stage)
+jot_walk_register(Walk *w, uint32_t stage, int second)
 {
     const Stage *st = &w->s->stages.v[stage];
-    const Kept *kept = jot_walk_kept_of(w, stage, true);
+    const Kept *kept = jot_walk_kept_of(w, stage, KEPT_COPIES | second);
     int axis = 0;
     Ix index = w->lane;
     if (!kept || !jot_stage_lanes(w->s, st, &axis))
@@ -58,16 +58,40 @@ close_loop(Walk *w)
 }
 
 JOT_FN void
-jot_walk_init_lanes(Walk *w, uint32_t stage, uint32_t value)
+jot_walk_init_lanes(Walk *w, uint32_t stage, const uint32_t *value)
 {
     Ix old = w->lane;
     int axis;
     int64_t width = jot_stage_lanes(w->s, &w->s->stages.v[stage], &axis);
     if (!open_loop(w, axis, width, &w->lane))
         return;
-    jot_walk_set(w, stage, jot_walk_register(w, stage), value, EW_NONE, 0);
+    for (int n = 0; n <= jot_stage_second(w->s, &w->s->stages.v[stage]); n++)
+        jot_walk_set(w, stage, jot_walk_register(w, stage, n ? KEPT_SECOND : 0), value[n], EW_NONE,
+                     0);
     close_loop(w);
     w->lane = old;
+}
+
+static void
+fold_cells(Walk *w, uint32_t stage, const uint32_t *array, Ix index, Ix other, EwOp op)
+{
+    const Value *v = &w->k->values.v[w->s->stages.v[stage].what];
+    uint32_t a[2], b[2], to[2], out[2];
+    for (int n = 0; n < 2 && array[n]; n++) {
+        a[n] = to[n] = cell(w, array[n], index);
+        b[n] = cell(w, array[n], other);
+    }
+    if (!array[1]) {
+        jot_walk_set(w, stage, to[0], b[0], op, 0);
+        return;
+    }
+    for (int n = 0; n < 2; n++) {
+        a[n] = jot_walk_now(w, a[n]);
+        b[n] = jot_walk_now(w, b[n]);
+    }
+    jot_walk_pair(w, v, false, a, b, out);
+    for (int n = 0; n < 2; n++)
+        jot_walk_set(w, stage, to[n], out[n], EW_NONE, 0);
 }
 
 /* In halves, the middle one of an odd number waits:  5 -> 3 -> 2 -> 1 */
@@ -75,19 +99,21 @@ JOT_FN uint32_t
 jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op)
 {
     IxPool *ix = w->k->ix;
-    const Kept *kept = jot_walk_kept_of(w, stage, true);
-    uint32_t array = kept ? kept->inst : 0;
+    uint32_t array[2] = {0, 0};
     int axis;
     int64_t n = jot_stage_lanes(w->s, &w->s->stages.v[stage], &axis);
-    for (; n > 1 && array; n -= n / 2) {
+    array[0] = jot_walk_kept(w, stage, KEPT_COPIES);
+    if (jot_stage_second(w->s, &w->s->stages.v[stage]))
+        array[1] = jot_walk_kept(w, stage, KEPT_COPIES | KEPT_SECOND);
+    for (; n > 1 && array[0]; n -= n / 2) {
         Ix index = jot_ix_const(ix, 0), other;
         bool loop = n / 2 > 1;
         if (loop && !open_loop(w, axis, n / 2, &index))
             return 0;
         other = jot_ix_add(ix, index, jot_ix_const(ix, n - n / 2));
-        jot_walk_set(w, stage, cell(w, array, index), cell(w, array, other), op, 0);
+        fold_cells(w, stage, array, index, other, op);
         if (loop)
             close_loop(w);
     }
-    return array ? cell(w, array, jot_ix_const(ix, 0)) : 0;
+    return array[0] ? cell(w, array[0], jot_ix_const(ix, 0)) : 0;
 }

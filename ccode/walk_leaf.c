@@ -72,7 +72,12 @@ walk_declare(Walk *w, const Stage *st, uint32_t stage)
     in.lanes = (uint8_t)(w->lanes ? w->s->lanes : 0);
     in.name = v->name ? v->name : "acc";
     in.c.i = jot_stage_lanes(w->s, st, &axis);
-    jot_walk_keep(w, stage, true, jot_code_add(&w->b, in, NULL, 0, NULL));
+    jot_walk_keep(w, stage, KEPT_COPIES, jot_code_add(&w->b, in, NULL, 0, NULL));
+    if (v->narg == 2) {
+        in.dtype = w->k->values.v[w->k->args.v[v->arg + 1]].dtype;
+        in.name = "where";
+        jot_walk_keep(w, stage, KEPT_COPIES | KEPT_SECOND, jot_code_add(&w->b, in, NULL, 0, NULL));
+    }
 }
 
 static void
@@ -80,19 +85,25 @@ walk_init(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
     jot_Scalar c;
-    uint32_t value;
+    uint32_t value[2] = {0, 0};
     int axis = 0;
     jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &c);
-    if (st->acc.kind == PLACE_MEM) {
-        jot_walk_put(w, &st->acc, jot_walk_const(w, v->dtype, c));
+    value[0] = jot_walk_const(w, v->dtype, c);
+    if (v->narg == 2)
+        value[1] = jot_walk_const(w, w->k->values.v[w->k->args.v[v->arg + 1]].dtype, v->c);
+    if (st->acc.kind != PLACE_MEM && jot_stage_lanes(w->s, st, &axis) &&
+        !(jot_stage_free(w->s, st) >> axis & 1)) {
+        jot_walk_init_lanes(w, stage, value);
         return;
     }
-    value = jot_walk_const(w, v->dtype, c);
-    if (jot_stage_lanes(w->s, st, &axis) && !(jot_stage_free(w->s, st) >> axis & 1))
-        jot_walk_init_lanes(w, stage, value);
-    else
-        jot_walk_set(w, stage, jot_walk_register(w, stage), value, EW_NONE,
-                     w->lanes ? w->s->lanes : 0);
+    for (int n = 0; n < v->narg; n++) {
+        Place second = jot_place_second(&st->acc);
+        if (st->acc.kind == PLACE_MEM)
+            jot_walk_put(w, n ? &second : &st->acc, value[n]);
+        else
+            jot_walk_set(w, stage, jot_walk_register(w, stage, n ? KEPT_SECOND : 0), value[n],
+                         EW_NONE, w->lanes ? w->s->lanes : 0);
+    }
 }
 
 /* Add conditions under the present positions to cond[0..*nconds), those that differ by lane to
@@ -132,7 +143,7 @@ static void
 step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
 {
     const Inst in = w->code->inst.v[body]; /* a copy: records are added below */
-    uint32_t decl = jot_walk_register(w, stage);
+    uint32_t decl = jot_walk_register(w, stage, 0);
     bool product = in.op == C_EW && in.ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
     if (product && w->s->fma) {
         Inst fma = set_inst(w, stage, w->lanes);
@@ -173,6 +184,10 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
     uint32_t cond[64], body;
     int n = 0;
     bool inside;
+    if (v->narg == 2) {
+        jot_walk_pair_step(w, st, stage);
+        return;
+    }
     w->nlane_conds = 0;
     if (!conditions(w, v->at + v->nidx, v->ncond, cond, &n) ||
         (load && !conditions(w, load->at + load->nidx, load->ncond, cond, &n)))
@@ -200,18 +215,38 @@ walk_combine(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
     int partial = jot_stage_partial(w->s, st->what);
-    uint32_t body = jot_walk_get(w, jot_stage_place(&w->s->stages.v[partial]));
+    const Place *p = jot_stage_place(&w->s->stages.v[partial]);
+    Place second = jot_place_second(p);
+    uint32_t body = jot_walk_get(w, p), both[2];
+    if (v->narg == 2) {
+        both[0] = body;
+        both[1] = jot_walk_get(w, &second);
+        jot_walk_pair_combine(w, st, stage, both);
+        return;
+    }
     if (st->acc.kind == PLACE_MEM)
         jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
     else
         step_register(w, v, stage, body);
 }
 
+/* Registers to memory, and from there, around outer reduce loops. */
 static void
 walk_reload(Walk *w, const Stage *st, uint32_t stage)
 {
-    jot_walk_set(w, stage, jot_walk_register(w, stage), jot_walk_get(w, &st->acc), EW_NONE,
-                 w->lanes);
+    Place second = jot_place_second(&st->acc);
+    for (int n = 0; n <= jot_stage_second(w->s, st); n++)
+        jot_walk_set(w, stage, jot_walk_register(w, stage, n ? KEPT_SECOND : 0),
+                     jot_walk_get(w, n ? &second : &st->acc), EW_NONE, w->lanes);
+}
+
+static void
+walk_save(Walk *w, const Stage *st, uint32_t stage)
+{
+    Place second = jot_place_second(&st->acc);
+    for (int n = 0; n <= jot_stage_second(w->s, st); n++)
+        jot_walk_put(w, n ? &second : &st->acc,
+                     jot_walk_register(w, stage, n ? KEPT_SECOND : 0));
 }
 
 static void
@@ -226,7 +261,7 @@ walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
     else if (st->res.kind == PLACE_MEM)
         jot_walk_put(w, &st->res, value);
     else
-        jot_walk_keep(w, stage, false, value);
+        jot_walk_keep(w, stage, 0, value);
 }
 
 /* A store whose conditions differ by lane: one scalar store for each. */
@@ -285,8 +320,10 @@ jot_walk_leaf(Walk *w, uint32_t n)
     case TREE_INIT: walk_init(w, st, stage); break;
     case TREE_RELOAD: walk_reload(w, st, stage); break;
     case TREE_STEP: (st->combine ? walk_combine : walk_step)(w, st, stage); break;
-    case TREE_FINISH: jot_walk_finish(w, st, stage); break;
-    case TREE_SAVE: jot_walk_put(w, &st->acc, jot_walk_register(w, stage)); break;
+    case TREE_FINISH:
+        (jot_stage_second(w->s, st) ? jot_walk_pair_finish : jot_walk_finish)(w, st, stage);
+        break;
+    case TREE_SAVE: walk_save(w, st, stage); break;
     case TREE_VALUE: walk_value_leaf(w, st, stage); break;
     default: walk_store(w, st); break;
     }

@@ -82,7 +82,7 @@ jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype)
 /* ---- registers ---- */
 
 static uint64_t
-copy_key(Walk *w, const Stage *st, bool copies, int axis_as, int64_t as)
+copy_key(Walk *w, const Stage *st, int copies, int axis_as, int64_t as)
 {
     uint64_t free = jot_stage_free(w->s, st), key = 1, seen = 0;
     for (int i = 0; i < st->n; i++) {
@@ -99,18 +99,18 @@ copy_key(Walk *w, const Stage *st, bool copies, int axis_as, int64_t as)
 }
 
 JOT_FN void
-jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst)
+jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst)
 {
     Kept kept = {0};
     int axis = 0;
     kept.stage = stage;
-    kept.copies = copies;
-    kept.key = copy_key(w, &w->s->stages.v[stage], copies, -1, 0);
+    kept.which = which;
+    kept.key = copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, -1, 0);
     kept.inst = inst;
     if (jot_stage_lanes(w->s, &w->s->stages.v[stage], &axis))
         kept.base = w->at.pos[axis];
     for (uint32_t i = 0; i < w->kept.n; i++)
-        if (w->kept.v[i].stage == stage && w->kept.v[i].copies == copies &&
+        if (w->kept.v[i].stage == stage && w->kept.v[i].which == which &&
             w->kept.v[i].key == kept.key) {
             w->kept.v[i] = kept;
             return;
@@ -119,56 +119,65 @@ jot_walk_keep(Walk *w, uint32_t stage, bool copies, uint32_t inst)
 }
 
 static const Kept *
-kept_by_key(Walk *w, uint32_t stage, bool copies, uint64_t key)
+kept_by_key(Walk *w, uint32_t stage, int which, uint64_t key)
 {
     for (uint32_t i = 0; i < w->kept.n; i++)
-        if (w->kept.v[i].stage == stage && w->kept.v[i].copies == copies && w->kept.v[i].key == key)
+        if (w->kept.v[i].stage == stage && w->kept.v[i].which == which && w->kept.v[i].key == key)
             return &w->kept.v[i];
     jot_code_refuse(w->code, "a value is read outside of where its registers are");
     return NULL;
 }
 
 static uint32_t
-find_kept(Walk *w, uint32_t stage, bool copies, uint64_t key)
+find_kept(Walk *w, uint32_t stage, int which, uint64_t key)
 {
-    const Kept *kept = kept_by_key(w, stage, copies, key);
+    const Kept *kept = kept_by_key(w, stage, which, key);
     return kept ? kept->inst : 0;
 }
 
 JOT_FN const Kept *
-jot_walk_kept_of(Walk *w, uint32_t stage, bool copies)
+jot_walk_kept_of(Walk *w, uint32_t stage, int which)
 {
-    return kept_by_key(w, stage, copies, copy_key(w, &w->s->stages.v[stage], copies, -1, 0));
+    return kept_by_key(w, stage, which,
+                       copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, -1, 0));
 }
 
 JOT_FN uint32_t
-jot_walk_kept(Walk *w, uint32_t stage, bool copies)
+jot_walk_kept(Walk *w, uint32_t stage, int which)
 {
-    const Kept *kept = jot_walk_kept_of(w, stage, copies);
+    const Kept *kept = jot_walk_kept_of(w, stage, which);
     return kept ? kept->inst : 0;
+}
+
+/* The copy that stands at `at` of the axis. */
+JOT_FN uint32_t
+jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at)
+{
+    return find_kept(w, stage, which,
+                     copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, axis, at));
 }
 
 /* Kept with lanes along one axis and copies along another, read the other way round: the block is
  * transposed in registers. */
 static uint32_t
-read_kept(Walk *w, uint32_t stage)
+read_kept(Walk *w, uint32_t stage, int second)
 {
     const Stage *st = &w->s->stages.v[stage];
     uint64_t free = jot_stage_free(w->s, st);
     uint32_t lane[256], inst;
     int along = -1;
     if (jot_stage_lanes(w->s, st, &along) && free >> along & 1)
-        return jot_walk_register(w, stage);
+        return jot_walk_register(w, stage, second);
     along = -1;
     for (int i = 0; i < st->n; i++)
         if (st->loop[i].kind == LOOP_VECTOR && (free >> st->loop[i].axis & 1))
             along = st->loop[i].axis;
     if (along < 0 || (w->lanes && w->vector_axis == along) || w->s->lanes == 1)
-        return jot_walk_kept(w, stage, false);
+        return jot_walk_kept(w, stage, second);
     if (!w->lanes)
-        return jot_walk_lane_of(w, jot_walk_kept(w, stage, false), (int)w->at.copy[along]);
+        return jot_walk_lane_of(w, jot_walk_kept(w, stage, second), (int)w->at.copy[along]);
     for (int i = 0; i < w->lanes; i++) {
-        inst = find_kept(w, stage, false, copy_key(w, st, false, w->vector_axis, i));
+        inst = jot_walk_kept_copy(w, stage, second, w->vector_axis, i);
         lane[i] = inst ? jot_walk_lane_of(w, inst, (int)w->at.copy[along]) : 0;
     }
     return lane[0] ? jot_walk_pack(w, w->code->inst.v[lane[0]].dtype, lane, w->lanes) : 0;
@@ -176,26 +185,34 @@ read_kept(Walk *w, uint32_t stage)
 
 /* ---- the end of a reduction ---- */
 
+JOT_FN int
+jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width)
+{
+    uint64_t free = jot_stage_free(w->s, st);
+    int axis = -1;
+    *width = *step = 1;
+    for (int i = 0; i < st->n; i++)
+        if (st->loop[i].kind == LOOP_PRIVATE && !(free >> st->loop[i].axis & 1)) {
+            axis = st->loop[i].axis;
+            *step = st->loop[i].step;
+            *width = jot_axis_ext(w->s, axis);
+            for (int j = 0; j < i; j++)
+                if (st->loop[j].axis == axis)
+                    *width = st->loop[j].step;
+        }
+    return axis;
+}
+
 /* Partial sums of private copies, in order of the copies. */
 static uint32_t
 combine_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v)
 {
-    uint64_t free = jot_stage_free(w->s, st);
-    int axis = -1;
-    int64_t width = 1, step = 1;
+    int64_t width, step;
     uint32_t pair[2];
-    for (int i = 0; i < st->n; i++)
-        if (st->loop[i].kind == LOOP_PRIVATE && !(free >> st->loop[i].axis & 1)) {
-            axis = st->loop[i].axis;
-            step = st->loop[i].step;
-            width = jot_axis_ext(w->s, axis);
-            for (int j = 0; j < i; j++)
-                if (st->loop[j].axis == axis)
-                    width = st->loop[j].step;
-        }
-    pair[0] = find_kept(w, stage, true, copy_key(w, st, true, axis, 0));
+    int axis = jot_walk_copies(w, st, &step, &width);
+    pair[0] = jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, 0);
     for (int64_t at = step; axis >= 0 && at < width && pair[0]; at += step) {
-        pair[1] = find_kept(w, stage, true, copy_key(w, st, true, axis, at));
+        pair[1] = jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, at);
         pair[0] = jot_walk_operator(w, (EwOp)v->ew, v->dtype, pair, 2);
     }
     return pair[0];
@@ -226,7 +243,7 @@ jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
         return;
     }
     if (jot_stage_lanes(w->s, st, &axis) && jot_stage_free(w->s, st) >> axis & 1) {
-        value = jot_walk_register(w, stage);
+        value = jot_walk_register(w, stage, 0);
         if (st->res.kind == PLACE_MEM)
             jot_walk_put(w, &st->res, scale(w, st, value));
         else if (v->scaled && !st->part)
@@ -246,7 +263,7 @@ jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
         jot_walk_put(w, &st->res, value);
         jot_walk_barrier(w);
     } else
-        jot_walk_keep(w, stage, false, value);
+        jot_walk_keep(w, stage, 0, value);
 }
 
 /* ---- values ---- */
@@ -411,13 +428,16 @@ compute(Walk *w, uint32_t number)
 {
     const Value *v = &w->k->values.v[number];
     Inst in = jot_walk_pure(C_SCALAR, v->dtype, 0);
-    int stage = w->stage_of[number];
+    int second = v->op == VAL_SECOND ? KEPT_SECOND : 0;
+    int stage = w->stage_of[second ? w->k->args.v[v->arg] : number];
     if (stage >= 0 && number != w->defining) {
-        const Stage *st = &w->s->stages.v[stage];
-        if (st->res.kind == PLACE_MEM)
-            return jot_walk_get(w, &st->res);
-        return st->acc.kind == PLACE_MEM ? jot_walk_get(w, &st->acc)
-            : read_kept(w, (uint32_t)stage);
+        const Place *p = jot_stage_place(&w->s->stages.v[stage]);
+        Place other;
+        if (p && second) {
+            other = jot_place_second(p);
+            p = &other;
+        }
+        return p ? jot_walk_get(w, p) : read_kept(w, (uint32_t)stage, second);
     }
     switch (v->op) {
     case VAL_LOAD: return jot_walk_load(w, v);

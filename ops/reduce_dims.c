@@ -143,37 +143,56 @@ rdims_spread(jot_Ctx *ctx, int op, NodeId x, int dim)
     return jot_maps_simple(ctx, r, n->rank, n->ext, index);
 }
 
-/* argmax: NaN wins in max, so where the row has one the hits are its NaNs.
+/* count - 1 - the position along dim, in the shape of n. */
+static NodeId
+rdims_back(jot_Ctx *ctx, const Node *n, int dim, int64_t count)
+{
+    NodeId iota = jot_iota_node(ctx, JOT_I64, 1, &count, 0);
+    Ix index = jot_ix_sub(&ctx->ix, jot_ix_const(&ctx->ix, count - 1),
+                          jot_ix_axis(&ctx->ix, dim));
+
+    return iota ? jot_maps_simple(ctx, iota, n->rank, n->ext, &index) : 0;
+}
+
+/* Places count from the end, from 1 on, so that 0 is no place and the largest is the first.
+ * argmax: NaN wins in max, so where the row has one the hits are its NaNs.
  * argmin: NaN is larger than infinity. It takes part as infinity, n places further back. */
 static NodeId
 rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim)
 {
     const Node *n = jot_node(ctx, x);
     jot_DType dtype = (jot_DType)n->dtype;
-    bool is_float = jot_dtype_class(dtype) == CLASS_FLOAT, back = is_float && op == JOT_MIN;
-    NodeId at = jot_iota_node(ctx, JOT_I64, n->rank, n->ext, dim), nan = 0, hit, inf, count;
+    bool is_float = jot_dtype_class(dtype) == CLASS_FLOAT, late = is_float && op == JOT_MIN;
+    NodeId at = rdims_back(ctx, n, dim, n->ext[dim]), nan = 0, hit, inf, none;
     double extent = (double)n->ext[dim];
 
-    if (is_float && !(nan = jot_ew_node(ctx, EW_ISNAN, JOT_BOOL, 1, &x)))
+    if (!at || (is_float && !(nan = jot_ew_node(ctx, EW_ISNAN, JOT_BOOL, 1, &x))))
         return 0;
-    count = jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent);
-    if (back) {
+    n = jot_node(ctx, x);
+    none = jot_const_f64(ctx, JOT_I64, n->rank, n->ext, 0);
+    if (late) {
         inf = jot_const_node(ctx, dtype, n->rank, n->ext, jot_reduce_identity(JOT_MIN, dtype));
+        at = jot_ew_of(ctx, EW_SELECT, nan, at, rdims_back(ctx, n, dim, 2 * n->ext[dim]));
         x = jot_ew_of(ctx, EW_SELECT, nan, inf, x);
-        at = jot_ew_of(ctx, EW_SELECT, nan, jot_ew_of(ctx, EW_ADD, at, count, 0), at);
-        count = jot_const_f64(ctx, JOT_I64, n->rank, n->ext, 2 * extent);
     }
-    if (!x)
+    if (!x || !at)
         return 0;
+    n = jot_node(ctx, x);
+    at = jot_ew_of(ctx, EW_ADD, at, jot_const_f64(ctx, JOT_I64, n->rank, n->ext, 1), 0);
     hit = jot_ew_of(ctx, EW_EQ, x, rdims_spread(ctx, op, x, dim), 0);
     if (is_float && op == JOT_MAX)
         hit = jot_ew_of(ctx, EW_OR, hit, nan, 0);
-    at = jot_ew_of(ctx, EW_SELECT, hit, at, count);
-    at = rdims_node(ctx, JOT_MIN, at, (uint32_t)1 << dim, false);
-    if (!at || !back)
+    at = jot_ew_of(ctx, EW_SELECT, hit, at, none);
+    at = rdims_node(ctx, JOT_MAX, at, (uint32_t)1 << dim, false);
+    if (!at)
+        return 0;
+    n = jot_node(ctx, at);
+    extent *= late ? 2 : 1;
+    at = jot_ew_of(ctx, EW_SUB, jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent), at, 0);
+    if (!at || !late)
         return at;
     n = jot_node(ctx, at);
-    return jot_ew_of(ctx, EW_MOD, at, jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent), 0);
+    return jot_ew_of(ctx, EW_MOD, at, jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent / 2), 0);
 }
 
 static jot_Var

@@ -1,0 +1,219 @@
+/* tests/test_pair.c - an extreme and its place are one reduction of two accumulators: right on every
+ * backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its input
+ * once; the same bits on any number of threads. */
+#include "core.h"
+#include "tests/test.h"
+
+enum { ROWS = 37, COLS = 83, N = ROWS * COLS, OUTPUTS = 16 };
+
+static float floats[N];
+static int8_t bytes[N];
+static int64_t expected[OUTPUTS][N];
+
+/* Few values, so that ties are many; rows of one value, of NaN, of infinities. */
+static void
+fill(void)
+{
+    static const float special[] = {0, -0.0f, 1e30f, -1e30f};
+    float infinity = 1e38f * 10, nan = infinity - infinity;
+    uint32_t r = 12345;
+    int i, j;
+
+    for (i = 0; i < ROWS; i++)
+        for (j = 0; j < COLS; j++) {
+            float *x = &floats[i * COLS + j];
+
+            r = r * 1664525u + 1013904223u;
+            *x = (float)(r >> 24 & 7);
+            bytes[i * COLS + j] = (int8_t)(i % 5 ? (int)(r >> 24 & 15) - 8 : -128);
+            if (i % 9 == 1)
+                *x = special[r >> 20 & 3];
+            if (i % 9 == 2 || (i % 9 == 3 && (r >> 16 & 3)))
+                *x = -infinity;
+            if (i % 9 == 4 || (i % 9 == 5 && (r >> 16 & 3)))
+                *x = infinity;
+            if (i % 9 == 6 || ((i % 9 == 5 || i % 9 == 7) && !(r >> 12 & 3)))
+                *x = nan;
+        }
+}
+
+/* Places of largest and smallest along both dimensions and all of it, of floats and of integers; a
+ * maximum of squares with its place, both asked for; hits without those of NaN. */
+static int
+build(jot_Ctx *c, jot_Var *out)
+{
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLS), floats);
+    jot_Var b = jot_array(c, JOT_I8, JOT_SHAPE(ROWS, COLS), bytes), sq, m, at, none;
+    int n = 0, dim;
+
+    for (dim = 0; dim < 2; dim++) {
+        out[n++] = jot_argmax(x, dim);
+        out[n++] = jot_argmin(x, dim);
+        out[n++] = jot_argmax(b, dim);
+        out[n++] = jot_argmin(b, dim);
+    }
+    out[n++] = jot_argmax(jot_reshape(x, JOT_SHAPE(N)), 0);
+    out[n++] = jot_argmin(jot_reshape(x, JOT_SHAPE(N)), 0);
+    sq = jot_mul(x, x);
+    out[n++] = m = jot_reduce(JOT_MAX, sq, JOT_DIMS(1), true);
+    at = jot_iota(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 1);
+    none = jot_full(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 0);
+    at = jot_select(jot_eq(sq, jot_broadcast_to(m, JOT_SHAPE(ROWS, COLS))),
+                    jot_add(at, jot_full(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 1)), none);
+    out[n++] = jot_max(at, JOT_DIMS(1));
+    return n;
+}
+
+/* By comparing one by one. */
+static int64_t
+place(const float *x, int n, int step, bool least)
+{
+    int i, best = 0;
+
+    for (i = 1; i < n; i++) {
+        float a = x[best * step], b = x[i * step];
+
+        if (least ? b < a || (a != a && b == b) : b > a || (b != b && a == a))
+            best = i;
+    }
+    return best;
+}
+
+static void
+check_values(jot_Var *out, const char *what)
+{
+    int i;
+
+    for (i = 0; i < COLS; i++) {
+        CHECK(((const int64_t *)jot_data(out[0]))[i] == place(floats + i, ROWS, COLS, false),
+              "%s: argmax of column %d", what, i);
+        CHECK(((const int64_t *)jot_data(out[1]))[i] == place(floats + i, ROWS, COLS, true),
+              "%s: argmin of column %d", what, i);
+    }
+    for (i = 0; i < ROWS; i++) {
+        CHECK(((const int64_t *)jot_data(out[4]))[i] == place(floats + i * COLS, COLS, 1, false),
+              "%s: argmax of row %d", what, i);
+        CHECK(((const int64_t *)jot_data(out[5]))[i] == place(floats + i * COLS, COLS, 1, true),
+              "%s: argmin of row %d", what, i);
+    }
+    CHECK(((const int64_t *)jot_data(out[8]))[0] == place(floats, N, 1, false), "%s: argmax", what);
+    CHECK(((const int64_t *)jot_data(out[9]))[0] == place(floats, N, 1, true), "%s: argmin", what);
+}
+
+static void
+check(const char *backend, const char *policy, const char *schedule, int lanes, int threads)
+{
+    jot_Config config = {.backend = backend, .policy = policy, .schedule = schedule,
+                         .lanes = lanes, .threads = threads};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var out[OUTPUTS];
+    char what[160];
+    int n, k;
+
+    snprintf(what, sizeof what, "%s, %s, %s, %d lanes, %d threads", backend, policy, schedule,
+             lanes, threads);
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    n = build(c, out);
+    CHECK(jot_run(c, jot_vars(n, out)), "%s: %s", what, jot_message(c));
+    if (!jot_error(c))
+        check_values(out, what);
+    for (k = 0; k < n && !jot_error(c); k++) {
+        size_t nbytes = (size_t)jot_nelem(out[k]) * jot_dtype_nbytes(jot_dtype(out[k]));
+
+        if (k == 10)
+            continue; /* NaN has many bits */
+        if (!strcmp(backend, "interp"))
+            memcpy(expected[k], jot_data(out[k]), nbytes);
+        else
+            CHECK(!memcmp(expected[k], jot_data(out[k]), nbytes), "%s: result %d", what, k);
+    }
+    jot_close(c);
+}
+
+static void
+all_of(const char *backend, int drawn)
+{
+    static const int threads[] = {1, 2, 7, 128};
+    char schedule[32];
+    int k;
+
+    for (k = 0; k < 4; k++)
+        check(backend, "reward", "default", 0, threads[k]);
+    check(backend, "paper", "default", 0, 1);
+    for (k = 4; k <= 16 && drawn; k *= 2)
+        check(backend, "reward", "default", k, 2);
+    for (k = 1; k <= drawn; k++) {
+        snprintf(schedule, sizeof schedule, "random:%d", k);
+        check(backend, "reward", schedule, k % 3 == 0 ? 0 : k % 3 == 1 ? 4 : 8, 1 + k % 3);
+    }
+}
+
+static char dumped[1 << 16];
+static size_t ndumped;
+
+static void
+keep_dump(void *ud, const char *text, size_t nbytes)
+{
+    (void)ud;
+    if (ndumped + nbytes < sizeof dumped) {
+        memcpy(dumped + ndumped, text, nbytes);
+        ndumped += nbytes;
+    }
+}
+
+static int
+occurrences(const char *word)
+{
+    const char *at = dumped;
+    int n = 0;
+
+    while ((at = strstr(at, word)) != NULL) {
+        n++;
+        at++;
+    }
+    return n;
+}
+
+/* One launch, whose schedule has one stage that reduces: the input is read once. */
+static void
+check_counts(const char *backend, bool least, int dim)
+{
+    jot_Config config = {.backend = backend, .policy = "reward", .hooks = {.log = keep_dump}, .dump = "s"};
+    jot_Ctx *c;
+    jot_Var x, y;
+
+    memset(dumped, 0, sizeof dumped);
+    ndumped = 0;
+    c = jot_open(&config);
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    x = jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLS), floats);
+    y = least ? jot_argmin(x, dim) : jot_argmax(x, dim);
+    CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", backend, jot_message(c));
+    CHECK(jot_stats(c).last_kernels == 1, "%s: %d kernels", backend,
+          (int)jot_stats(c).last_kernels);
+    CHECK(occurrences("\n%") == 1, "%s: stages of reductions:\n%s", backend, dumped);
+    jot_close(c);
+}
+
+int
+main(void)
+{
+    int k;
+
+    fill();
+    check("interp", "paper", "default", 0, 1);
+    all_of("tcc", 24);
+    all_of("cc", 6);
+    all_of("opencl", 0);
+    for (k = 0; k < 4; k++)
+        check_counts(k & 2 ? "tcc" : "cc", k & 1, k & 1);
+    return DONE();
+}
