@@ -113,7 +113,8 @@ typedef struct {
                                JOT_OPENCL_DEVICE; default the first GPU, or the first. cuda: a
                                number; JOT_CUDA_DEVICE; default 0 */
     uint64_t device_nbytes; /* memory of a device that may be used; JOT_DEVICE_MEMORY, with K, M or
-                               G behind the number; default: what it has */
+                               G behind the number; default: what it has. What needs more goes to
+                               the host and back meanwhile */
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
     int threads;            /* that share a kernel, the caller too; JOT_THREADS; default: cores.
                                Results do not depend on it */
@@ -160,6 +161,9 @@ typedef struct {
     size_t held_nbytes;        /* taken from the realloc hook: in use, or kept for reuse */
     size_t peak_nbytes;        /* most that was held so far */
     uint64_t memory_calls;     /* of the realloc hook */
+    size_t device_nbytes;      /* memory of the device in use, */
+    size_t device_peak_nbytes; /* ... at most so far */
+    uint64_t swapped_nbytes;   /* copied to the host to make room there, and back */
     uint32_t live_nodes, live_slots;
     uint32_t last_kernels;     /* launches of the last evaluation that had any */
     int last_max_rank;         /* highest logical rank of its temporaries */

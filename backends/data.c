@@ -55,7 +55,7 @@ data_release(jot_Ctx *ctx, void *mem, size_t nbytes)
     size_t room = data_room(nbytes);
     bool failed = ctx->mem.failed;
 
-    d->used -= room;
+    ctx->stats.device_nbytes = d->used -= room;
     if (jot_vec_reserve(&ctx->mem, d->free, 1)) {
         DataFree *f = jot_vec_push(&ctx->mem, d->free);
 
@@ -94,8 +94,9 @@ data_over(const jot_Ctx *ctx, size_t room)
     return most && ctx->device->used + ctx->device->idle + room > most;
 }
 
+/* NULL: there is not as much; with no word of it. */
 JOT_FN void *
-jot_data_alloc(jot_Ctx *ctx, size_t nbytes)
+jot_data_try(jot_Ctx *ctx, size_t nbytes)
 {
     Backend *backend = ctx->backend;
     size_t room = data_room(nbytes);
@@ -115,11 +116,24 @@ jot_data_alloc(jot_Ctx *ctx, size_t nbytes)
         data_trim(ctx);
         mem = data_over(ctx, room) ? NULL : backend->device->alloc(backend, ctx, room);
     }
-    if (mem)
-        ctx->device->used += room;
-    else
+    if (mem) {
+        jot_Stats *stats = &ctx->stats;
+
+        stats->device_nbytes = ctx->device->used += room;
+        if (stats->device_peak_nbytes < stats->device_nbytes)
+            stats->device_peak_nbytes = stats->device_nbytes;
+    }
+    return mem;
+}
+
+JOT_FN void *
+jot_data_alloc(jot_Ctx *ctx, size_t nbytes)
+{
+    void *mem = jot_data_try(ctx, nbytes);
+
+    if (!mem && !ctx->status)
         jot_fail(ctx, JOT_EMEM, "run: %s is out of memory: %zu bytes asked for, %zu in use",
-                 backend->name, room, ctx->device->used);
+                 ctx->backend->name, data_room(nbytes), ctx->device->used);
     return mem;
 }
 
@@ -157,15 +171,32 @@ jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what)
     return NULL;
 }
 
+/* The host has the elements, the device's memory is free. */
+JOT_FN bool
+jot_data_leave(jot_Ctx *ctx, Buffer *buf)
+{
+    size_t away = buf->p ? 0 : buf->nbytes;
+
+    if (!buf->device)
+        return true;
+    if (!jot_data_host(ctx, buf, "run"))
+        return false;
+    ctx->stats.swapped_nbytes += away;
+    ctx->release(ctx, buf->device, buf->nbytes);
+    buf->device = NULL;
+    return true;
+}
+
+/* The elements on the device; NULL with nothing told: there is no room. */
 JOT_FN void *
-jot_data_device(jot_Ctx *ctx, Buffer *buf)
+jot_data_there(jot_Ctx *ctx, Buffer *buf)
 {
     Backend *backend = ctx->backend;
     void *mem = buf->device;
 
     if (mem)
         return mem;
-    mem = jot_data_alloc(ctx, buf->nbytes);
+    mem = jot_data_try(ctx, buf->nbytes);
     if (!mem)
         return NULL;
     if (buf->nbytes && !backend->device->upload(backend, ctx, mem, buf->p, buf->nbytes)) {

@@ -18,10 +18,12 @@ JOT_FN bool jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n);
  * with memory of its own (backends/data.c). A copy is made when there is none yet. NULL: the context
  * has the reason, and `what` was asked for them. */
 JOT_FN const void *jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what);
-JOT_FN void *jot_data_device(jot_Ctx *ctx, Buffer *buf);
+JOT_FN void *jot_data_there(jot_Ctx *ctx, Buffer *buf);
 /* Memory of the backend's own, from what was given back before where that fits; it goes back by
  * ctx->release with the same nbytes. NULL: the context has the reason, and can be used again. */
 JOT_FN void *jot_data_alloc(jot_Ctx *ctx, size_t nbytes);
+JOT_FN void *jot_data_try(jot_Ctx *ctx, size_t nbytes); /* ... or NULL, and nothing is told */
+JOT_FN bool jot_data_leave(jot_Ctx *ctx, Buffer *buf);  /* to the host; false: a failure was told */
 JOT_FN void jot_data_close(jot_Ctx *ctx);
 /* Drop the fetches that wait (backends/eval.c); from a callback, which walks them: nothing. */
 JOT_FN void jot_fetch_forget(jot_Ctx *ctx);

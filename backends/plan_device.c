@@ -9,22 +9,10 @@
  * first of them; if one is refused nevertheless, the new memory goes back and no node has changed.
  *
  * Read before: backends/plan_run.c, backends/data.c. After: backends/opencl.c. */
-#include "backends/plan_parts.h"
+#include "backends/plan_device.h"
 #include "ops/code.h"
 
 enum { DEVICE_GROUPS = 4096 }; /* of one launch: more steps are walked in strides */
-
-typedef struct {
-    jot_Ctx *ctx;
-    Backend *backend;
-    const Plan *plan;
-    const Selection *s;
-    void **mem;            /* per variable, then those of a launch */
-    size_t *offset;        /* of a launch */
-    Buffer **made;         /* per variable: a copy of a leaf that this run makes, or NULL */
-    jot_Scalar *scalar;
-    uint8_t *dtype;
-} DeviceRun;
 
 JOT_FN void
 jot_device_fn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
@@ -42,7 +30,7 @@ device_block(jot_Ctx *ctx, size_t nbytes)
     if (nbytes <= c->device_block_nbytes)
         return true;
     jot_plan_close_device(ctx);
-    c->device_block = jot_data_alloc(ctx, nbytes);
+    c->device_block = jot_data_try(ctx, nbytes);
     if (c->device_block)
         c->device_block_nbytes = nbytes;
     return c->device_block != NULL;
@@ -67,15 +55,13 @@ device_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
     for (i = 0; i < s->roots.n; i++) {
         const Node *node = jot_node(ctx, s->roots.v[i]);
         size_t nbytes = (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype);
-        void *mem = jot_data_alloc(ctx, nbytes);
 
-        if (!mem)
-            return false;
-        out[i] = jot_buffer_of(ctx, nbytes, mem);
-        if (!out[i]) {
-            ctx->release(ctx, mem, nbytes);
+        out[i] = jot_buffer_of(ctx, nbytes, NULL);
+        if (!out[i])
             return jot_fail_memory(ctx, "run");
-        }
+        out[i]->device = jot_data_try(ctx, nbytes);
+        if (!out[i]->device)
+            return false;
     }
     return true;
 }
@@ -94,7 +80,7 @@ device_copy(DeviceRun *r, uint32_t var)
     if (!copy)
         return NULL;
     jot_buffer_no_host(r->ctx, copy);
-    copy->device = jot_data_alloc(r->ctx, v->nbytes);
+    copy->device = jot_data_try(r->ctx, v->nbytes);
     r->made[var] = copy;
     return copy->device;
 }
@@ -125,9 +111,9 @@ device_places(DeviceRun *r, Buffer **out)
         r->mem[i] = v->kind == VAR_TEMP ? r->ctx->plans->device_block
                   : v->kind == VAR_ASKED ? out[v->root]->device
                   : v->kind == VAR_COPY ? device_copy(r, i)
-                  : jot_data_device(r->ctx, jot_node(r->ctx, r->s->list.v[v->pos])->data);
+                  : jot_data_there(r->ctx, jot_node(r->ctx, r->s->list.v[v->pos])->data);
         if (!r->mem[i])
-            return r->ctx->status ? false : jot_fail_memory(r->ctx, "run");
+            return false;
     }
     return true;
 }
@@ -142,8 +128,8 @@ device_groups(const EmitLaunch *shape, int group)
     return n < DEVICE_GROUPS ? n : DEVICE_GROUPS;
 }
 
-static bool
-device_step(DeviceRun *r, const PlanStep *step)
+JOT_FN bool
+jot_device_step(DeviceRun *r, const PlanStep *step)
 {
     const Plan *plan = r->plan;
     void **mem = r->mem + plan->vars.n;
@@ -151,16 +137,16 @@ device_step(DeviceRun *r, const PlanStep *step)
     bool ok = true;
     uint32_t i;
 
-    if (step->copy && !r->made[step->copy - 1])
+    if (step->copy && !r->apart && !r->made[step->copy - 1])
         return true; /* an earlier run's is still good */
     for (i = 0; i < step->narg; i++) {
         const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + i]];
 
         mem[i] = r->mem[plan->args.v[step->arg + i]];
-        r->offset[i] = v->kind == VAR_TEMP ? v->offset : 0;
+        r->offset[i] = v->kind == VAR_TEMP && !r->apart ? v->offset : 0;
     }
-    mem[step->narg] = r->ctx->plans->device_block;
-    r->offset[step->narg] = plan->scratch;
+    mem[step->narg] = r->apart ? r->scratch : r->ctx->plans->device_block;
+    r->offset[step->narg] = r->apart ? 0 : plan->scratch;
     for (i = 0; i < step->nscalar; i++) {
         const PlanScalar *from = &plan->scalars.v[step->scalar + i];
 
@@ -210,7 +196,7 @@ device_steps(DeviceRun *r)
         const PlanStep *step = &r->plan->steps.v[i];
         int64_t start = timed ? r->ctx->mem.hooks.now(r->ctx->mem.hooks.ud) : 0;
 
-        ok = device_step(r, step);
+        ok = jot_device_step(r, step);
         if (ok && timed) {
             ok = r->backend->device->finish(r->backend, r->ctx);
             jot_plan_timed(r->ctx, step->best.kernel, start);
@@ -260,9 +246,20 @@ jot_plan_replay_device(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffe
     r.made = (Buffer **)(void *)(r.mem + nmem);
     r.offset = (size_t *)(void *)(r.made + plan->vars.n);
     r.dtype = (uint8_t *)(r.offset + args + 1);
+    r.apart = false;
+    r.scratch = NULL;
     ok = device_block(ctx, plan->block_nbytes + 64) && device_outputs(ctx, s, out)
-      && device_places(&r, out) && device_steps(&r);
+      && device_places(&r, out);
+    if (ok || ctx->status || ctx->mem.failed)
+        ok = ok && device_steps(&r);
+    else { /* there is not as much memory at a time */
+        device_copies(&r, false);
+        memset(r.made, 0, plan->vars.n * sizeof *r.made);
+        jot_plan_close_device(ctx);
+        r.apart = true;
+        ok = jot_plan_swap(&r, out);
+    }
     device_copies(&r, ok);
     jot_mem_free(&ctx->mem, room, nbytes);
-    return ok;
+    return ok || (ctx->status ? false : jot_fail_memory(ctx, "run"));
 }

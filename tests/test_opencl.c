@@ -235,6 +235,83 @@ test_choice(void)
     jot_close(c);
 }
 
+/* ---- less memory than a plan wants -------------------------------------------------------- */
+
+enum { LAYERS = 6, WIDE = 96, ROWS = 160, STEPS = 3, BYTES = WIDE * WIDE * 4 };
+
+/* Steps of training with momentum: layers that wait for their turn backwards. The losses go to
+ * loss[0..STEPS), the first layer's weights to w. False: it failed. */
+static bool
+train(jot_Ctx *c, float *loss, float *w)
+{
+    static float first[WIDE * WIDE];
+    jot_Var param[LAYERS], speed[LAYERS], x, grad[LAYERS];
+    int i, s;
+
+    for (i = 0; i < WIDE * WIDE; i++)
+        first[i] = (float)((i * 31) % 199 - 99) * 0.002f;
+    for (i = 0; i < LAYERS; i++) {
+        param[i] = jot_param(c, JOT_F32, JOT_SHAPE(WIDE, WIDE), first + 0);
+        speed[i] = jot_param(c, JOT_F32, JOT_SHAPE(WIDE, WIDE), NULL);
+    }
+    x = jot_reshape(ramp(c, ROWS * WIDE), JOT_SHAPE(ROWS, WIDE));
+    jot_keep(x);
+    for (s = 0; s < STEPS && !jot_error(c); s++) {
+        jot_Var y = x;
+
+        jot_push(c);
+        for (i = 0; i < LAYERS; i++)
+            y = jot_tanh(jot_matmul(y, param[i]));
+        y = jot_mean(jot_square(jot_sub(y, x)), JOT_ALL_DIMS);
+        jot_grad(y, param, LAYERS, grad);
+        for (i = 0; i < LAYERS; i++) {
+            jot_assign(speed[i], jot_add(jot_scale(speed[i], 0.9), grad[i]));
+            jot_assign(param[i], jot_sub(param[i], jot_scale(speed[i], 0.5)));
+        }
+        loss[s] = (float)jot_item(y);
+        jot_pop(c);
+    }
+    if (jot_data(param[0]))
+        memcpy(w, jot_data(param[0]), BYTES);
+    return !jot_error(c);
+}
+
+/* With half of what it takes, a quarter, ... it comes to the same bits; with almost nothing it says
+ * what is missing. */
+static void
+test_swap(void)
+{
+    static float want[WIDE * WIDE], w[WIDE * WIDE];
+    float loss[2][STEPS];
+    jot_Ctx *c = open_device(0, NULL);
+    size_t peak;
+    int part;
+
+    CHECK(train(c, loss[0], want) && loss[0][STEPS - 1] < loss[0][0], "%s", jot_message(c));
+    peak = jot_stats(c).device_peak_nbytes;
+    CHECK(peak > 2 * ROWS * WIDE * 4 * LAYERS && !jot_stats(c).swapped_nbytes, "peak %zu", peak);
+    jot_close(c);
+    for (part = 2; part <= 4; part++) {
+        jot_Stats stats;
+
+        c = open_device(peak / (size_t)part, NULL);
+        CHECK(train(c, loss[1], w), "a part of %d: %s", part, jot_message(c));
+        stats = jot_stats(c);
+        CHECK(!memcmp(loss[0], loss[1], sizeof loss[0]) && !memcmp(want, w, sizeof w),
+              "a part of %d: other results", part);
+        CHECK(stats.device_peak_nbytes <= peak / (size_t)part && stats.swapped_nbytes,
+              "a part of %d: %zu of %zu bytes, %llu swapped", part, stats.device_peak_nbytes,
+              peak / (size_t)part, (unsigned long long)stats.swapped_nbytes);
+        printf("a step in %zu of %zu bytes: %llu swapped\n", peak / (size_t)part, peak,
+               (unsigned long long)stats.swapped_nbytes);
+        jot_close(c);
+    }
+    c = open_device(3 * BYTES, NULL);
+    CHECK(!train(c, loss[1], w) && jot_error(c) == JOT_EMEM && strstr(jot_message(c), "asked for"),
+          "%s", jot_message(c));
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -257,6 +334,7 @@ main(void)
     test_scatter(JOT_F64);
     test_out_of_memory();
     test_copies();
+    test_swap();
     test_code();
     test_cache();
     test_choice();
