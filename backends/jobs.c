@@ -26,7 +26,7 @@
 
 enum { JOBS_WORKERS = 4 };
 #define JOBS_START 0.04         /* seconds of a compiler that has little to do */
-#define JOBS_BYTE 1.2e-5        /* ... for each byte of text: the guess before the first one */
+#define JOBS_BYTE 6e-6          /* ... for each byte of text: the guess before the first one */
 
 typedef enum { QUEUED, RUNNING, ENDED } JobStage;
 typedef struct Job Job;

@@ -25,13 +25,13 @@
  * Read before: backends/plan_parts.h, plan_compile.c. After: backends/plan_run.c. */
 #include "backends/plan_parts.h"
 
-#define TIER_POINT 2.2e-9 /* seconds that the quick tier needs for a point of a kernel's axes */
+#define TIER_POINT 3e-9 /* seconds that the quick tier needs for a point of a kernel's axes */
 #define TIER_GOOD 5e-10   /* ... when its text went through the best tier's compiler */
 #define TIER_CALL 1e-6
 #define TIER_SHARED 5e-5  /* seconds from which on it is shared among threads */
 #define TIER_LONG 0.4     /* seconds from which on any compiler is faster */
 #define TIER_START 0.06   /* a compiler's least time, and what a byte of text costs it, by two's half */
-#define TIER_BYTE 6e-6
+#define TIER_BYTE 3e-6
 
 JOT_FN double
 jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step)

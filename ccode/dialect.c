@@ -186,7 +186,7 @@ read_vector(const char *name, size_t n, VectorName *v)
 }
 
 /* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
- * type of a lane, %1 of them separated by commas. */
+ * type of a lane, %1 of them separated by commas, %I the integers of the same width. */
 static const Helper vector_helpers[] = {
     { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
              "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
@@ -197,6 +197,8 @@ static const Helper vector_helpers[] = {
     { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n"
               "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n}\n" },
     { "bc_", "static inline jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
+    { "sel_", "static inline jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n"
+              "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
     { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
 };
 
@@ -247,6 +249,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'B': jot_text_f(out, "%d", v->bits / 8); break;
         case 'T': put_lane_type(out, v); break;
         case 'F': put_fma(out, v); break;
+        case 'I': jot_text_f(out, "i%dx%d", v->bits, v->lanes); break;
         default:
             for (int i = 0; i < v->lanes; i++)
                 jot_text_f(out, i ? ", x" : "x");
@@ -271,6 +274,11 @@ need_vector(Prelude *p, const char *name, size_t n)
         t.cap = sizeof vector;
         jot_text_f(&t, "jot_%.*s", (int)v.n, v.name);
         need_text(p, vector, t.n, 0);
+        if (vector_helpers[i].name[0] == 's' && vector_helpers[i].name[1] == 'e') {
+            t.n = 0;
+            jot_text_f(&t, "jot_i%dx%d", v.bits, v.lanes);
+            need_text(p, vector, t.n, 0);
+        }
         put_vector_text(p->out, vector_helpers[i].text, &v);
         return true;
     }

@@ -118,19 +118,6 @@ print_register(Printer *p, uint32_t n)
     return at_once;
 }
 
-/* An operand of a function of vectors: a scalar goes to all lanes. */
-static void
-print_all_lanes(Printer *p, uint32_t n, int dtype)
-{
-    if (p->code->inst.v[n].lanes) {
-        jot_print_expr(p, n, 13, WHOLE);
-        return;
-    }
-    jot_text_f(p->out, "jot_bc_%sx%d(", jot_print_short(dtype), p->lanes);
-    jot_print_expr(p, n, 13, WHOLE);
-    jot_text_f(p->out, ")");
-}
-
 /* acc = fma(a, b, acc) */
 static void
 print_fma(Printer *p, const Inst *in, LaneMode mode)
@@ -148,7 +135,7 @@ print_fma(Printer *p, const Inst *in, LaneMode mode)
     for (int i = 1; i <= 3; i++) {
         jot_text_f(p->out, i == 1 ? "(" : ", ");
         if (vector)
-            print_all_lanes(p, arg[i % 3], in->dtype);
+            jot_print_all_lanes(p, arg[i % 3]);
         else
             jot_print_expr(p, arg[i % 3], 13, mode);
     }
@@ -167,6 +154,8 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
     else if (in->ew)
         jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), false, arg,
                            in->dtype, mode);
+    else if (in->lanes && mode == WHOLE)
+        jot_print_all_lanes(p, arg[1]);
     else
         jot_print_expr(p, arg[1], 13, mode);
     jot_text_f(p->out, ";\n");
@@ -186,7 +175,7 @@ print_set(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     bool fma = in->narg == 3;
     bool whole = p->d->vectors && in->lanes && (in->lanes == p->lanes || in->exact) &&
-                 operand_whole(p, arg[1], fma) && in->dtype >= JOT_F32 &&
+                 operand_whole(p, arg[1], fma || !in->ew) && in->dtype >= JOT_F32 &&
                  (!fma || operand_whole(p, arg[2], true)) &&
                  (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
     if (in->lanes && !whole)

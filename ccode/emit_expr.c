@@ -460,6 +460,8 @@ body_level(Printer *p, const Inst *in, LaneMode mode)
     case C_EW:
         if (in->ew == EW_CAST)
             return cast_level(p->code->inst.v[arg_of(p, in, 0)].dtype, in->round);
+        if (mode == WHOLE && jot_print_is_choice(p, in))
+            return 0;
         return template_level(operator_text(p, in, &dtype));
     default: return 0;
     }
@@ -545,7 +547,12 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
         jot_print_expr(p, arg_of(p, in, 1), 13, EACH_LANE);
         jot_text_f(p->out, "]");
         break;
-    case C_EW: print_ew(p, in, mode); break;
+    case C_EW:
+        if (mode == WHOLE && jot_print_is_choice(p, in))
+            jot_print_choice(p, in);
+        else
+            print_ew(p, in, mode);
+        break;
     case C_CALL:
         jot_print_template(p, p->k->values.v[in->aux].text, true, &p->code->args.v[in->arg],
                            in->dtype, mode);
@@ -568,26 +575,4 @@ jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode)
     jot_text_f(p->out, wrap ? "(" : "");
     jot_print_body(p, n, mode);
     jot_text_f(p->out, wrap ? ")" : "");
-}
-
-/* Vectors of gcc and clang know + - * / and negation of floats, and loads; where fewer lanes are in
- * use the others hold anything. */
-JOT_FN bool
-jot_print_whole(Printer *p, uint32_t n)
-{
-    const Inst *in = &p->code->inst.v[n];
-    if (!p->d->vectors || !in->lanes)
-        return false;
-    if (in->op == C_LOAD)
-        return in->narg == 1 && in->dtype >= JOT_F32 && p->k->bufs.v[in->aux].dtype == in->dtype;
-    if (in->op != C_EW || in->dtype < JOT_F32 ||
-        (in->ew != EW_ADD && in->ew != EW_SUB && in->ew != EW_MUL && in->ew != EW_DIV &&
-         in->ew != EW_NEG))
-        return false;
-    for (int i = 0; i < in->narg; i++) {
-        const Inst *arg = &p->code->inst.v[arg_of(p, in, i)];
-        if (arg->lanes && arg->in_place && !jot_print_whole(p, arg_of(p, in, i)))
-            return false;
-    }
-    return true;
 }

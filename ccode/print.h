@@ -40,7 +40,11 @@ JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const u
                                LaneMode mode);
 JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
                                       int *dtype);
+/* emit_vector.c */
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
+JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
+JOT_FN void jot_print_choice(Printer *p, const Inst *in);
+JOT_FN void jot_print_all_lanes(Printer *p, uint32_t n);
 /* emit_any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
 JOT_FN void jot_print_any_open(Printer *p);

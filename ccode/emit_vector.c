@@ -1,0 +1,96 @@
+/* ccode/emit_vector.c - expressions of whole vectors, as gcc and clang know them.
+ *
+ *     t[l] <= 0.0f ? 0.0f : t[l]    ->    jot_sel_f32x16(t <= 0.0f, jot_bc_f32x16(0.0f), t)
+ *
+ * What is no such expression is a loop over lanes, which the compiler makes a vector of again: the
+ * same code, after many times the work. A contraction's epilogue has two dozen copies of it.
+ *
+ *   requires  counted code     keeps  the value in every lane     breaks  nothing
+ *
+ * Read before: ccode/emit_expr.c. After: ccode/emit.c. */
+#include "ccode/print.h"
+
+static const Inst *
+vector_arg(const Printer *p, const Inst *in, int i)
+{
+    return &p->code->inst.v[p->code->args.v[in->arg + (uint32_t)i]];
+}
+
+/* A vector by name, an expression that is one, or a scalar for all lanes. */
+static bool
+vector_operand(Printer *p, const Inst *in, int i)
+{
+    const Inst *arg = vector_arg(p, in, i);
+    return !arg->lanes || !arg->in_place ||
+           jot_print_whole(p, p->code->args.v[in->arg + (uint32_t)i]);
+}
+
+/* A choice by a comparison of floats as wide as what is chosen, which gives a mask as wide. */
+JOT_FN bool
+jot_print_is_choice(Printer *p, const Inst *in)
+{
+    const Inst *cond;
+    if (!p->d->vectors || !in->lanes || in->op != C_EW || in->ew != EW_SELECT ||
+        in->dtype < JOT_F32)
+        return false;
+    cond = vector_arg(p, in, 0);
+    if (!cond->in_place || !cond->lanes || cond->op != C_EW || cond->ew < EW_EQ ||
+        cond->ew > EW_GE || vector_arg(p, cond, 0)->dtype != in->dtype ||
+        !vector_operand(p, cond, 0) || !vector_operand(p, cond, 1))
+        return false;
+    return (vector_arg(p, cond, 0)->lanes || vector_arg(p, cond, 1)->lanes) &&
+           vector_operand(p, in, 1) && vector_operand(p, in, 2);
+}
+
+/* An operand of a function of vectors: a scalar goes to all lanes. */
+JOT_FN void
+jot_print_all_lanes(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    bool zero = in->op == C_CONST && in->dtype >= JOT_F16 && in->c.u == 0;
+    if (in->lanes) {
+        jot_print_expr(p, n, 13, WHOLE);
+        return;
+    }
+    jot_text_f(p->out, zero ? "(jot_%sx%d){0}" : "jot_bc_%sx%d(", jot_print_short(in->dtype),
+               p->lanes);
+    if (zero)
+        return;
+    jot_print_expr(p, n, 13, WHOLE);
+    jot_text_f(p->out, ")");
+}
+
+JOT_FN void
+jot_print_choice(Printer *p, const Inst *in)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_short(in->dtype), p->lanes);
+    jot_print_expr(p, arg[0], 13, WHOLE);
+    jot_text_f(p->out, ", ");
+    jot_print_all_lanes(p, arg[1]);
+    jot_text_f(p->out, ", ");
+    jot_print_all_lanes(p, arg[2]);
+    jot_text_f(p->out, ")");
+}
+
+/* Vectors of gcc and clang know + - * / and negation of floats, choices by a comparison, and loads;
+ * where fewer lanes are in use the others hold anything. */
+JOT_FN bool
+jot_print_whole(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    if (!p->d->vectors || !in->lanes)
+        return false;
+    if (in->op == C_LOAD)
+        return in->narg == 1 && in->dtype >= JOT_F32 && p->k->bufs.v[in->aux].dtype == in->dtype;
+    if (jot_print_is_choice(p, in))
+        return true;
+    if (in->op != C_EW || in->dtype < JOT_F32 ||
+        (in->ew != EW_ADD && in->ew != EW_SUB && in->ew != EW_MUL && in->ew != EW_DIV &&
+         in->ew != EW_NEG))
+        return false;
+    for (int i = 0; i < in->narg; i++)
+        if (!vector_operand(p, in, i))
+            return false;
+    return true;
+}
