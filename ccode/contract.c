@@ -181,6 +181,30 @@ wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64
     }
 }
 
+/* Panels of the dimension that an axis of n, the longest, has for itself; what else is not summed over
+ * stands outside of them. */
+static void
+wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int rank, int64_t panel)
+{
+    int dim = -1, axis;
+    int64_t most = 0;
+    for (int d = 0; d < rank; d++)
+        if (jot_ix_is_axis(k->ix, k->ixs.v[load->at + (uint32_t)d], &axis) && (c->n >> axis & 1) &&
+            k->axes.v[axis].ext > most) {
+            most = k->axes.v[axis].ext;
+            dim = d;
+        }
+    for (int pass = 0; pass < 4; pass++)
+        for (int d = 0; d < rank; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
+            int when = d == dim ? 1 : axes & c->k ? 2 : 0;
+            if (w->n == LAYOUT_PARTS || (when != pass && (d != dim || pass != 3)))
+                continue;
+            w->part[w->n].dim = (uint8_t)d;
+            w->part[w->n++].step = when == 1 && pass == 1 ? panel : 1;
+        }
+}
+
 /* The dimensions in their order, those that the axis steps last. */
 static void
 wish_along(Wish *w, const Kernel *k, uint32_t at, int rank, int axis)
@@ -239,12 +263,7 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
         wish_dims(&w, k, at, b->rank, c->k, c->batch | c->m, 1);
         wish_halo(&w, k, &k->values.v[a]);
     } else if (v && !a) {
-        uint32_t at = k->values.v[v].at;
-        wish_dims(&w, k, at, b->rank, 0, 0, 1);
-        wish_dims(&w, k, at, b->rank, c->batch, c->n, 1);
-        wish_dims(&w, k, at, b->rank, c->n, 0, jot_contract_panel(target, lanes));
-        wish_dims(&w, k, at, b->rank, c->k, c->batch | c->n, 1);
-        wish_dims(&w, k, at, b->rank, c->n, 0, 1);
+        wish_panels(&w, k, c, &k->values.v[v], b->rank, jot_contract_panel(target, lanes));
     } else {
         for (uint32_t i = 0; i < k->stores.n && !w.n && !a && !v; i++) {
             uint32_t at = k->stores.v[i].at;

@@ -456,17 +456,34 @@ zero_without(const Kernel *k, uint32_t value, Ix cond)
     return found;
 }
 
+/* The condition asks about a few blocks of the result as a whole, such as residue classes, and saves
+ * terms by the half. */
+static bool
+saves_work(const Kernel *k, const Contract *c, Ix cond)
+{
+    uint64_t axes = jot_ix_axes(k->ix, cond), kept = axes & (c->m | c->n | c->batch);
+    int64_t blocks = 1, terms = 1;
+    for (uint32_t x = 0; x < k->axes.n; x++) {
+        blocks *= kept >> x & 1 && blocks < 64 ? k->axes.v[x].ext : 1;
+        terms *= (axes & c->k) >> x & 1 && terms < 64 ? k->axes.v[x].ext : 1;
+    }
+    return blocks <= 4 && terms <= 2 * blocks;
+}
+
 /* Terms that the sum leaves out are 0 anyway where an operand is: their conditions go, but for
- * those that hold or not for whole blocks, which save work. */
+ * those that hold or not for whole blocks (none of `inner`), which save work. */
 static void
-drop_conditions(Kernel *k, const Contract *c)
+drop_conditions(Kernel *k, const Contract *c, uint64_t inner)
 {
     Value *v = &k->values.v[c->reduce];
     Ix *cond = &k->ixs.v[v->at + v->nidx];
     int n = 0;
-    for (int i = 0; i < v->ncond; i++)
-        if (!(jot_ix_axes(k->ix, cond[i]) & (c->m | c->n)) || !zero_without(k, c->product, cond[i]))
+    for (int i = 0; i < v->ncond; i++) {
+        uint64_t axes = jot_ix_axes(k->ix, cond[i]);
+        if ((!(axes & inner) && (!(axes & (c->m | c->n)) || saves_work(k, c, cond[i]))) ||
+            !zero_without(k, c->product, cond[i]))
             cond[n++] = cond[i];
+    }
     v->ncond = (uint8_t)n;
 }
 
@@ -486,12 +503,12 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     m->lanes = lanes;
     m->panel = jot_contract_panel(target, lanes);
     m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
-    drop_conditions(k, c);
+    drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
     ok = choose_axes(m);
     if (ok) {
+        drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
-
         ok = jot_contract_place(m);
     }
     jot_mem_free(k->mem, m, sizeof *m);

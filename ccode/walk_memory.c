@@ -111,6 +111,8 @@ ask_ahead(Walk *w, const Access *a)
         return;
     arg = jot_walk_ix(&w->index, later);
     in.op = C_AHEAD;
+    in.dtype = JOT_I64;
+    in.pure = true; /* each line once, however many rows read it from scratch */
     in.aux = a->buf;
     jot_code_add(&w->b, in, &arg, 1, NULL);
 }
