@@ -164,6 +164,7 @@ typedef struct {
     size_t device_nbytes;      /* memory of the device in use, */
     size_t device_peak_nbytes; /* ... at most so far */
     uint64_t swapped_nbytes;   /* copied to the host to make room there, and back */
+    uint64_t in_place;         /* variables whose new value was written over the old one */
     uint32_t live_nodes, live_slots;
     uint32_t last_kernels;     /* launches of the last evaluation that had any */
     int last_max_rank;         /* highest logical rank of its temporaries */
@@ -227,7 +228,9 @@ JOT_API void jot_free(jot_Var v); /* end one handle now */
 
 /* target's slot means value from now on (same shape and dtype; lazily: every evaluation runs all
  * pending assignments). target becomes a leaf for gradients. Handles made from the old value keep
- * meaning the old value. */
+ * meaning the old value; but those of the innermost open scope that nothing has evaluated may lose
+ * it to the evaluation that runs the assignment, whose new value may be written over it: to read one
+ * of them afterwards is an error (JOT_EUSE). Ask for it in that evaluation, or jot_keep it. */
 JOT_API bool jot_assign(jot_Var target, jot_Var value);
 
 JOT_API bool jot_ok(jot_Var v);                 /* a live handle, not poison */

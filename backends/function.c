@@ -4,8 +4,9 @@
  *     launch    as any plan (plan_run.c), or the interpreter                  may fail there
  *     commit    results to the caller, updates to their slots                 cannot fail
  *
- * An update computes beside the old elements and takes their place: the buffer that it had is the
- * next call's, so in the steady state two buffers per state change hands and nothing is allocated.
+ * An update is computed over the old elements where the plan allows it and only the slot holds them;
+ * else beside them, to take their place: the buffer that it had is the next call's, so in the steady
+ * state two buffers change hands and nothing is allocated.
  *
  * Read before: backends/function.h. After: backends/function_make.c. */
 #include "backends/function.h"
@@ -77,6 +78,39 @@ call_drop(jot_Func *f)
         u->fresh = 0;
         u->copy = NULL;
     }
+    for (i = 0; i < f->roots.n; i++) {
+        FuncRoot *root = &f->roots.v[i];
+
+        if (root->over && root->buf && root->buf->refs > 1) {
+            jot_buffer_unref(f->ctx, root->buf);
+            root->buf = NULL;
+        }
+    }
+}
+
+/* A result may be computed over a state's elements when only its slot has them. */
+static Buffer *
+call_over(const jot_Func *f, const FuncRoot *root)
+{
+    const FuncLeaf *leaf = &f->leaves.v[root->over - 1];
+    const Node *n = jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node);
+    uint32_t i, users = 0;
+
+    for (i = 0; i < f->leaves.n; i++)
+        users += f->leaves.v[i].buf == n->data;
+    return root->to || users != 1 || n->kind != NODE_LEAF || n->refs != 1 || n->data->refs != 1
+         ? NULL : n->data;
+}
+
+/* Memory for a result that has none between calls. */
+static bool
+call_room(jot_Func *f, FuncRoot *root)
+{
+    if (root->over && (root->buf = call_over(f, root)))
+        root->buf->refs++;
+    else
+        root->buf = jot_buffer_new(f->ctx, root->nbytes);
+    return root->buf != NULL;
 }
 
 /* A leaf that only the slot holds gets new elements; one that others read stays as it is, and the
@@ -150,8 +184,7 @@ call_ready(jot_Func *f)
         if (!call_fresh(f, &f->updates.v[i]) || !call_copy(f, &f->updates.v[i]))
             return ctx->status ? false : jot_fail_memory(ctx, "call");
     for (i = 0; !f->graphed && i < f->roots.n; i++)
-        if (!f->roots.v[i].buf
-            && !(f->roots.v[i].buf = jot_buffer_new(ctx, f->roots.v[i].nbytes)))
+        if (!f->roots.v[i].buf && !call_room(f, &f->roots.v[i]))
             return jot_fail_memory(ctx, "call");
     return f->graphed || (jot_plan_block(ctx, f->plan, &f->bind) && call_copies(f))
         || jot_fail_memory(ctx, "call");
@@ -324,6 +357,10 @@ call_update(jot_Func *f, FuncUpdate *u)
     FuncRoot *root = u->from.computed ? &f->roots.v[u->from.at] : NULL;
     Buffer *old = jot_node(ctx, slot->node)->data;
 
+    if (u->brings == old) {
+        jot_buffer_changed(ctx, old); /* it has other elements now */
+        ctx->stats.in_place++;
+    }
     old->refs++;
     if (u->fresh) {
         jot_node_unref(ctx, slot->node);

@@ -50,6 +50,7 @@ typedef struct {
 typedef struct {
     size_t nbytes;
     Buffer *buf;           /* where it is computed; NULL between calls: to be had first */
+    uint32_t over;         /* 1 + number of the leaf over which it may be computed; 0: none */
     Buffer *to;            /* during a call: a variable's elements instead; NULL: buf */
 } FuncRoot;
 

@@ -155,6 +155,8 @@ make_updates(FuncMake *m)
             continue;
         if (!make_update(m, &undo))
             return false;
+        if (!make_push(m, &m->s.updates, undo.old) || !make_push(m, &m->s.updates, now))
+            return false;
         m->value.v[m->value.n++] = now;
         jot_undo_take(ctx, i);
     }
@@ -383,6 +385,42 @@ make_plan(FuncMake *m, const char *dialect)
     return true;
 }
 
+/* Is a leaf a result as it is? */
+static bool
+make_returned(const jot_Func *f, uint32_t leaf)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->noutputs; i++)
+        if (!f->output[i].from.computed && f->output[i].from.at == leaf)
+            return true;
+    for (i = 0; i < f->updates.n; i++)
+        if (!f->updates.v[i].from.computed && f->updates.v[i].from.at == leaf)
+            return true;
+    return false;
+}
+
+/* The new value of a state that the plan would write over the old one. */
+static void
+make_over(FuncMake *m)
+{
+    jot_Func *f = m->f;
+    uint32_t i, k;
+
+    for (i = 0; i < f->plan->vars.n; i++) {
+        const PlanVar *v = &f->plan->vars.v[i];
+        uint32_t leaf = v->over ? f->leaf[v->over - 1] : 0;
+
+        for (k = 0; v->over && v->kind == VAR_ASKED && k < f->updates.n; k++) {
+            const FuncUpdate *u = &f->updates.v[k];
+
+            if (u->from.computed && u->from.at == v->root && u->slot == f->leaves.v[leaf].slot
+                && f->leaves.v[leaf].kind == LEAF_STATE && !make_returned(f, leaf))
+                f->roots.v[v->root].over = leaf + 1;
+        }
+    }
+}
+
 /* Where the variables of a plan that runs in this process come from. */
 static bool
 make_bind(FuncMake *m)
@@ -399,6 +437,7 @@ make_bind(FuncMake *m)
         if ((f->plan->vars.v[i].kind == VAR_LEAF || f->plan->vars.v[i].kind == VAR_COPY)
             && !make_leaf(m, m->s.list.v[f->plan->vars.v[i].pos], &f->leaf[i]))
             return false;
+    make_over(m);
     return make_scalars(m);
 }
 
@@ -440,7 +479,7 @@ make_memory(FuncMake *m)
         if (!(f->input[i].copy = jot_buffer_new(m->ctx, f->input[i].shape.nbytes)))
             return jot_fail_memory(m->ctx, m->op);
     for (i = 0; i < f->roots.n; i++)
-        if (!(f->roots.v[i].buf = jot_buffer_new(m->ctx, f->roots.v[i].nbytes)))
+        if (!f->roots.v[i].over && !(f->roots.v[i].buf = jot_buffer_new(m->ctx, f->roots.v[i].nbytes)))
             return jot_fail_memory(m->ctx, m->op);
     return jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);
 }

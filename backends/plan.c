@@ -140,6 +140,23 @@ plan_wanted(jot_Ctx *ctx, const NodeId *roots, uint32_t n, Selection *s)
     return ok;
 }
 
+/* An old value that was written over is nobody's to read. */
+static bool
+plan_has_leaves(jot_Ctx *ctx, const Selection *s)
+{
+    uint32_t i;
+
+    for (i = 0; i < s->list.n; i++) {
+        const Node *n = jot_node(ctx, s->list.v[i]);
+
+        if (n->kind == NODE_LEAF && !n->data)
+            return jot_fail(ctx, JOT_EUSE, "run: what is asked for stands on the value that %s had "
+                            "before it was assigned, and that is gone; ask for it in the same "
+                            "evaluation, or jot_keep it before", n->name ? n->name : "a variable");
+    }
+    return true;
+}
+
 /* The list with the wanted nodes marked; then each real root once. */
 JOT_FN bool
 jot_plan_select(jot_Ctx *ctx, Selection *s)
@@ -154,7 +171,7 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
         if (!jot_node(ctx, id)->data)
             ok = plan_push(ctx, &real, id);
     }
-    ok = ok && jot_graph_order(ctx, real.v, real.n, true, &s->list);
+    ok = ok && jot_graph_order(ctx, real.v, real.n, true, &s->list) && plan_has_leaves(ctx, s);
     if (ok && !(s->asked = jot_mem_new(&ctx->mem, s->list.n, 1)))
         ok = jot_fail_memory(ctx, "run");
     for (i = 0; ok && i < real.n; i++) {
@@ -171,7 +188,9 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
 JOT_FN void
 jot_plan_selection_free(jot_Ctx *ctx, Selection *s)
 {
+    jot_mem_free(&ctx->mem, s->over, s->roots.n * sizeof *s->over);
     jot_mem_free(&ctx->mem, s->asked, s->list.n);
+    jot_list_free(ctx, &s->updates);
     jot_list_free(ctx, &s->passing);
     jot_list_free(ctx, &s->wanted);
     jot_list_free(ctx, &s->roots);
@@ -244,7 +263,7 @@ plan_get(jot_Ctx *ctx, const Selection *s)
 }
 
 static bool
-plan_compute(jot_Ctx *ctx, const Selection *s, Buffer **out)
+plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
 {
     Plan *plan;
 
@@ -273,6 +292,11 @@ plan_hand_over(jot_Ctx *ctx, Selection *s, Buffer **out)
     uint32_t i, k, n = 0;
 
     for (i = 0; i < s->roots.n; i++) {
+        if (s->over && s->over[i]) {
+            jot_buffer_changed(ctx, out[i]);
+            jot_node_set_data(ctx, s->list.v[s->over[i] - 1], NULL);
+            ctx->stats.in_place++;
+        }
         jot_node_set_data(ctx, s->roots.v[i], out[i]);
         out[i] = NULL;
     }

@@ -84,6 +84,8 @@ beside_apart(const Beside *s, uint32_t from, uint32_t a, uint32_t b)
 
             if (u == v ? written : beside_overlap(&p->vars.v[u], &p->vars.v[v]))
                 return false;
+            if (p->vars.v[u].over == v + 1 || p->vars.v[v].over == u + 1)
+                return false;
         }
     return true;
 }

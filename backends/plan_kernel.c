@@ -65,7 +65,7 @@ jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
         v->pos = pos;
         v->root = m->root[pos] ? m->root[pos] - 1 : 0;
         v->first = m->plan->steps.n;
-        if (v->kind == VAR_TEMP)
+        if (v->kind != VAR_LEAF)
             v->nbytes = (size_t)kernel_elements(m, pos)
                       * jot_dtype_nbytes((jot_DType)node->dtype);
         m->var[pos] = m->plan->vars.n;
@@ -340,6 +340,7 @@ kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs 
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             jot_plan_kernel_layouts(m, group, &k, args);
+            jot_over_wish(m, &k, args);
             ok = kernel_tiled(m, group)
                ? kernel_print_tiles(m, &k, tier, out, info, &why)
                : kernel_print(m, &k, tier, NULL, plain, out, info, &why);
@@ -419,6 +420,7 @@ kernel_step_args(Make *m, uint32_t group, const BuildArgs *args, size_t shared_n
         if (!kernel_var(m, group, jot_node(m->ctx, args->bufs.v[i])->at, &var)
             || !kernel_arg(m, var))
             return false;
+    jot_over_note(m, step, args);
     return kernel_shared(m, shared_nbytes, step) && kernel_scalars(m, args);
 }
 
@@ -690,6 +692,7 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
     Text text = {NULL, NULL, 0, 0};
     KernelCost cost;
     bool ok;
+    int i;
 
     if (!kernel_wants_quick(m, step) || jot_tier_waits(m->ctx, step))
         return true;
@@ -700,6 +703,8 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
         kernel_launch(m, &step->quick, &text, what, false, TIER_QUICK, &info);
     if (info.shared_nbytes > *shared_nbytes)
         *shared_nbytes = info.shared_nbytes;
+    for (i = 0; i < 4; i++)
+        step->over.bit[i] &= info.over.bit[i];
     jot_build_free(m->ctx, &args);
     jot_text_free(&text);
     return ok && step->quick.kernel;
@@ -727,6 +732,7 @@ kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
     if (ok) {
         kernel_dump_name(&m->dump, dumped, step->best.kernel);
         shared_nbytes = info.shared_nbytes;
+        step->over = info.over;
         ok = kernel_quick(m, group, what, step, &shared_nbytes)
           && (!keep || jot_plan_known_keep(m, step, &args, shared_nbytes))
           && kernel_step_args(m, group, &args, shared_nbytes, step);
@@ -760,7 +766,7 @@ jot_plan_step(Make *m, uint32_t group)
         return kernel_code_step(m, group, first->input[0]);
     if (!kernel_before(m, group))
         return false;
-    keep = jot_plan_known_fits(m) && jot_plan_words(m, group, WORDS_STEP);
+    keep = jot_plan_words(m, group, WORDS_STEP) && jot_plan_known_fits(m);
     if (keep)
         known = jot_plan_known(m);
     ok = !m->ctx->mem.failed && (known ? kernel_known_step(m, group, known, &step)

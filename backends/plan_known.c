@@ -179,6 +179,24 @@ known_walk(Make *m, uint32_t group, WordsOf of)
     return !mem->failed;
 }
 
+/* What would lie over what: kernels differ by that. */
+static bool
+known_over(Make *m, uint32_t group)
+{
+    GroupWords *words = &m->words;
+    uint32_t i;
+
+    if (!jot_over_wishes(m, group)
+        || !jot_vec_reserve(&m->ctx->mem, words->key, 2 * m->wishes.n + 1))
+        return false;
+    words->key.v[words->key.n++] = m->wishes.n;
+    for (i = 0; i < m->wishes.n; i++) {
+        words->key.v[words->key.n++] = words->number[m->wishes.v[i].out];
+        words->key.v[words->key.n++] = words->number[m->wishes.v[i].in];
+    }
+    return true;
+}
+
 JOT_FN bool
 jot_plan_words(Make *m, uint32_t group, WordsOf of)
 {
@@ -186,10 +204,10 @@ jot_plan_words(Make *m, uint32_t group, WordsOf of)
     uint32_t i;
     bool ok;
 
-    words->key.n = words->pos.n = 0;
+    words->key.n = words->pos.n = m->wishes.n = 0;
     if (!words->number)
         words->number = jot_mem_new(&m->ctx->mem, m->s->list.n, sizeof *words->number);
-    ok = words->number && known_walk(m, group, of);
+    ok = words->number && known_walk(m, group, of) && (of != WORDS_STEP || known_over(m, group));
     for (i = 0; i < words->pos.n; i++)
         words->number[words->pos.v[i]] = 0;
     if (ok)

@@ -17,7 +17,8 @@ make_tables(Make *m)
     m->var = jot_mem_new(&m->ctx->mem, n, sizeof *m->var);
     m->root = jot_mem_new(&m->ctx->mem, n, sizeof *m->root);
     m->plain = jot_mem_new(&m->ctx->mem, n, sizeof *m->plain);
-    if (!m->var || !m->root || !m->plain)
+    m->readers = jot_mem_new(&m->ctx->mem, n, sizeof *m->readers);
+    if (!m->var || !m->root || !m->plain || !m->readers)
         return jot_fail_memory(m->ctx, "plan");
     for (i = 0; i < m->s->roots.n; i++)
         m->root[jot_node(m->ctx, m->s->roots.v[i])->at] = i + 1;
@@ -25,6 +26,8 @@ make_tables(Make *m)
         const Node *node = jot_node(m->ctx, m->s->list.v[i]);
 
         m->plain[i] = node->kind == NODE_PICK;
+        for (k = 0; k < node->ninputs && !node->data; k++)
+            m->readers[m->fusion->real[jot_node(m->ctx, node->input[k])->at]]++;
         for (k = 0; k < node->ninputs && node->kind == NODE_CODE && !node->data; k++)
             m->plain[m->fusion->real[jot_node(m->ctx, node->input[k])->at]] = 1;
     }
@@ -87,6 +90,8 @@ make_dump_plan(Make *m)
                        v->last);
         else
             jot_text_f(&t, " %%%u", m->s->list.v[v->pos]);
+        if (v->over)
+            jot_text_f(&t, " over v%u", v->over - 1);
         jot_text_f(&t, "\n");
     }
     for (i = 0; i < p->steps.n; i++) {
@@ -121,7 +126,10 @@ make_steps(Make *m)
     for (g = 1; ok && g <= m->fusion->ngroups; g++)
         ok = jot_plan_step(m, g);
     jot_plan_log(m->ctx, &m->dump);
-    ok = ok && jot_plan_order(m->ctx, m->plan) && jot_plan_memory(m->ctx, m->plan)
+    ok = ok && jot_plan_order(m->ctx, m->plan);
+    if (ok)
+        jot_over_settle(m->plan);
+    ok = ok && jot_plan_memory(m->ctx, m->plan)
       && jot_plan_beside(m->ctx, m->plan)
       && (m->plan->dialect || jot_plan_compile(m));
     if (ok)
@@ -172,6 +180,8 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     jot_build_free(ctx, &m.args);
     jot_plan_layouts_free(&m);
     jot_plan_units_free(&m);
+    jot_mem_free(&ctx->mem, m.readers, s->list.n * sizeof *m.readers);
+    jot_vec_free(&ctx->mem, m.wishes);
     jot_vec_free(&ctx->mem, m.fresh);
     return ok;
 }

@@ -34,6 +34,21 @@ memory_leads(const Plan *plan, const PlanStep *step, uint32_t k)
     return true;
 }
 
+/* Does a result of the step take the variable's place? */
+static bool
+memory_passes(const Plan *plan, const PlanStep *step, uint32_t var)
+{
+    uint32_t k;
+
+    for (k = 0; k < step->narg; k++) {
+        uint32_t by = plan->args.v[step->arg + k];
+
+        if (plan->vars.v[by].over == var + 1 && jot_over_holds(plan, by))
+            return true;
+    }
+    return false;
+}
+
 /* ---- the bound ----------------------------------------------------------------------------- */
 
 JOT_FN size_t
@@ -48,14 +63,16 @@ jot_plan_bound(const Plan *plan)
         for (k = 0; k < step->narg; k++) {
             const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + k]];
 
-            if (v->kind == VAR_TEMP && v->first == i && memory_leads(plan, step, k))
+            if (v->kind == VAR_TEMP && v->first == i && memory_leads(plan, step, k)
+                && !jot_over_holds(plan, plan->args.v[step->arg + k]))
                 now += memory_round(v->nbytes);
         }
         most = most < now ? now : most;
         for (k = 0; k < step->narg; k++) {
             const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + k]];
 
-            if (v->kind == VAR_TEMP && v->last == i && memory_leads(plan, step, k))
+            if (v->kind == VAR_TEMP && v->last == i && memory_leads(plan, step, k)
+                && !memory_passes(plan, step, plan->args.v[step->arg + k]))
                 now -= memory_round(v->nbytes);
         }
     }
@@ -165,6 +182,28 @@ memory_scratch(jot_Ctx *ctx, Plan *plan)
     return plan->scratch_nbytes * (plan->dialect ? 1 : workers);
 }
 
+/* A variable and those that one after the other take its place are one to place: it lives as long as
+ * the last of them (`joined`), until all have its offset. Later ones follow earlier ones in steps,
+ * not in number. */
+static void
+memory_chains(Plan *plan, bool joined)
+{
+    uint32_t i, k, of;
+
+    for (i = 0; i < plan->vars.n; i++) {
+        PlanVar *v = &plan->vars.v[i];
+
+        if (v->kind != VAR_TEMP || !v->over)
+            continue;
+        for (of = v->over - 1, k = 0; plan->vars.v[of].over && k < plan->vars.n; k++)
+            of = plan->vars.v[of].over - 1;
+        if (!joined)
+            v->offset = plan->vars.v[of].offset;
+        else if (plan->vars.v[of].last < v->last)
+            plan->vars.v[of].last = v->last;
+    }
+}
+
 JOT_FN bool
 jot_plan_memory(jot_Ctx *ctx, Plan *plan)
 {
@@ -175,11 +214,12 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
     if (!order)
         return jot_fail_memory(ctx, "plan");
     for (i = 0; i < plan->vars.n; i++)
-        if (plan->vars.v[i].kind == VAR_TEMP)
+        if (plan->vars.v[i].kind == VAR_TEMP && !plan->vars.v[i].over)
             order[n++] = i;
+    plan->bound = jot_plan_bound(plan);
+    memory_chains(plan, true);
     memory_sort(plan, order, tmp, n, false);
     end = memory_place(plan, order, n, tmp, true);
-    plan->bound = jot_plan_bound(plan);
     if (end > plan->bound && n <= MEMORY_BY_SIZE) {
         size_t other;
 
@@ -191,6 +231,7 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
         }
         end = other;
     }
+    memory_chains(plan, false);
     plan->scratch = end;
     plan->block_nbytes = end + memory_scratch(ctx, plan);
     jot_mem_free(&ctx->mem, order, (2 * (size_t)plan->vars.n + 1) * sizeof *order);

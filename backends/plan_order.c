@@ -27,6 +27,7 @@ typedef struct {
     uint32_t *waits;          /* per unit: touches of others that must come before */
     uint32_t *uses;           /* per variable: units that will touch it */
     uint32_t *seen;           /* per variable: 1 + the unit that met it last */
+    uint32_t *over;           /* per LEAF: 1 + the step that writes a new value over it; 0: none */
     uint8_t *done, *written;  /* per unit; per variable */
     uint32_t *order;          /* the result: steps */
 } StepOrder;
@@ -118,6 +119,26 @@ order_edges(StepOrder *o, uint32_t var, uint32_t t, int change)
             o->waits[o->unit[o->touch[i]]] += (uint32_t)change;
 }
 
+/* What is written over waits for all others that read it. */
+static void
+order_over(StepOrder *o, uint32_t var, uint32_t step, int change)
+{
+    if (o->over[var] && o->unit[step] != o->unit[o->over[var] - 1])
+        o->waits[o->unit[o->over[var] - 1]] += (uint32_t)change;
+}
+
+static void
+order_find_over(StepOrder *o)
+{
+    const Plan *p = o->plan;
+    uint32_t i;
+
+    memset(o->over, 0, p->vars.n * sizeof *o->over);
+    for (i = 0; i < p->vars.n; i++)
+        if (p->vars.v[i].kind == VAR_ASKED && p->vars.v[i].over)
+            o->over[p->vars.v[i].over - 1] = 1 + o->touch[o->from[i]];
+}
+
 static void
 order_find_units(StepOrder *o)
 {
@@ -146,6 +167,7 @@ order_edges_all(StepOrder *o)
             *met = i + 1;
             if (order_counts(p, i) && order_writes(o, i, t))
                 order_edges(o, i, t, 1);
+            order_over(o, i, o->touch[t], 1);
         }
     }
 }
@@ -192,6 +214,7 @@ order_run(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next,
             uint32_t var = p->args.v[p->steps.v[s].arg + k];
 
             o->written[var] = 1;
+            order_over(o, var, s, -1);
             if (o->seen[var] != u + 1) {
                 o->seen[var] = u + 1;
                 o->uses[var]--;
@@ -220,8 +243,9 @@ order_units(const StepOrder *o, uint32_t *first, uint32_t *next)
     }
 }
 
-/* least_first: what adds least, where nothing frees. */
-static void
+/* least_first: what adds least, where nothing frees. False: units wait for each other, which only
+ * those that write over something can. */
+static bool
 order_choose(StepOrder *o, const uint32_t *first, const uint32_t *next, bool least_first)
 {
     uint32_t n = 0, u, steps = o->plan->steps.n;
@@ -242,9 +266,11 @@ order_choose(StepOrder *o, const uint32_t *first, const uint32_t *next, bool lea
                 least = delta;
             }
         }
-        JOT_ASSERT(best != UINT32_MAX, "units wait for earlier ones only");
+        if (best == UINT32_MAX)
+            return false;
         order_run(o, best, first, next, &n);
     }
+    return true;
 }
 
 /* ---- as run -------------------------------------------------------------------------------- */
@@ -291,6 +317,7 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint3
     o->waits = jot_arena_array(arena, uint32_t, steps);
     o->uses = jot_arena_array(arena, uint32_t, vars);
     o->seen = jot_arena_array(arena, uint32_t, vars);
+    o->over = jot_arena_array(arena, uint32_t, vars);
     o->done = jot_arena_array(arena, uint8_t, steps);
     o->written = jot_arena_array(arena, uint8_t, vars);
     o->order = jot_arena_array(arena, uint32_t, steps);
@@ -312,6 +339,35 @@ order_reset(StepOrder *o)
         o->written[i] = 0;
 }
 
+/* Those that did not run keep what they would have written over. */
+static void
+order_yield(StepOrder *o, Plan *plan)
+{
+    uint32_t i, dropped = 0;
+
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over
+            && !o->done[o->unit[o->touch[o->from[i]]]]) {
+            plan->vars.v[i].over = 0;
+            dropped++;
+        }
+    JOT_ASSERT(dropped, "units wait for earlier ones only");
+    order_find_over(o);
+}
+
+/* Bytes that this order takes: of temporaries, and of new values beside old ones. */
+static size_t
+order_takes(const Plan *plan)
+{
+    size_t sum = jot_plan_bound(plan);
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over && !jot_over_holds(plan, i))
+            sum += plan->vars.v[i].nbytes;
+    return sum;
+}
+
 /* One attempt on the steps as built; they stay so if that needs less than `least`, else as they
  * were. */
 static size_t
@@ -325,9 +381,13 @@ order_try(StepOrder *o, Plan *plan, PlanStep *steps, const uint32_t *first, cons
     memcpy(plan->steps.v, steps, plan->steps.n * sizeof *best);
     order_reset(o);
     order_edges_all(o);
-    order_choose(o, first, next, least_first);
+    while (!order_choose(o, first, next, least_first)) {
+        order_yield(o, plan);
+        order_reset(o);
+        order_edges_all(o);
+    }
     order_apply(plan, steps, o->order);
-    bound = jot_plan_bound(plan);
+    bound = order_takes(plan);
     if (bound < least)
         return bound;
     memcpy(plan->steps.v, best, plan->steps.n * sizeof *best);
@@ -351,10 +411,11 @@ jot_plan_order(jot_Ctx *ctx, Plan *plan)
     steps = jot_arena_array(&arena, PlanStep, 2 * (size_t)plan->steps.n);
     ok = order_open(&o, &arena, plan, &first, &next) && steps;
     if (ok) {
-        size_t least = jot_plan_bound(plan);
+        size_t least = order_takes(plan);
 
         memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
         order_touches(&o);
+        order_find_over(&o);
         order_find_units(&o);
         order_units(&o, first, next);
         least = order_try(&o, plan, steps, first, next, false, least);

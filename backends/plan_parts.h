@@ -25,6 +25,8 @@ typedef struct {
     uint8_t *asked;    /* per position of list: it is one of roots */
     uint32_t states;   /* where in wanted the assignments begin */
     NodeList passing;  /* a function's leaves that have other elements in the next call */
+    NodeList updates;  /* ... pairs: one of them, what its variable is assigned */
+    uint32_t *over;    /* per root: 1 + position of the leaf that it was written over; NULL: none */
 } Selection;
 
 /* TIER_QUICK: compiled at once, to start with; TIER_BEST: what the program comes to run on. */
@@ -74,7 +76,9 @@ typedef struct {
     uint32_t pos;          /* in the selection's list; ASKED: number among its roots as well */
     uint32_t root;
     uint32_t first, last;  /* TEMP: steps between which it lives */
-    size_t offset, nbytes; /* TEMP: in the block; COPY: its size */
+    size_t offset, nbytes; /* TEMP: in the block; of all but a LEAF: its size */
+    uint32_t over;         /* 1 + number of the variable whose place it takes; 0: none. Of an ASKED
+                              one that is a LEAF, and each run asks whether it may */
     char *key;             /* COPY: of the leaf at pos, in this layout; kept with its buffer */
     size_t nkey;
 } PlanVar;
@@ -103,6 +107,7 @@ typedef struct {
     uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
     uint32_t scalar, nscalar;
+    BufSet over;           /* of the kernel's outputs: which may lie where it was wished */
 } PlanStep;
 
 typedef struct { uint32_t pos; struct CodeSpec *spec; } PlanCode; /* holds a reference */
@@ -121,6 +126,7 @@ struct Plan {
     Vec(EmitLaunch) launches; /* on a device: of each step */
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
     size_t scratch_nbytes;        /* of one worker: each has its own */
+    bool overs;                   /* states may be written over */
     size_t bound;                 /* no placing of the temporaries needs less */
     int max_rank;
     int64_t max_nelem, temp_nbytes;
@@ -166,6 +172,12 @@ JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
 /* plan_memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step. */
 JOT_FN size_t jot_plan_bound(const Plan *plan);
 JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
+/* plan_over.c: what is written over what it is computed from. */
+/* The variable's memory is that of another, which ends with the step that begins this one. */
+JOT_FN bool jot_over_holds(const Plan *plan, uint32_t var);
+JOT_FN void jot_over_settle(Plan *plan); /* after the order: what does not hold is dropped */
+/* For a run: which roots may lie over their leaves now. */
+JOT_FN void jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s);
 /* plan_beside.c: which steps run at a time. */
 JOT_FN bool jot_plan_beside(jot_Ctx *ctx, Plan *plan);
 /* A variable once more, in another layout: for groups that read it so. `kept`: with the buffer of
@@ -200,6 +212,8 @@ struct PlanKnown {
     size_t nbytes;         /* of the record */
     void (*drop)(jot_Ctx *ctx, PlanKnown *known); /* what it holds on to; NULL: nothing */
 };
+/* A result of a group that would lie over what it reads: their positions. */
+typedef struct { uint32_t out, in; } PlanWish;
 
 /* plan_kernel.c: the steps of a plan, with their text. */
 typedef struct { PlanModule *module; Text text; } PlanUnit;
@@ -211,6 +225,7 @@ typedef struct {
     const Dialect *dialect;
     uint32_t *var;         /* per position: 1 + number of its variable */
     uint32_t *root;        /* per position: 1 + number of the root */
+    uint32_t *readers;     /* per position: nodes that read it */
     uint8_t *plain;        /* per position: user code reads or writes it: row-major */
     const Layout **layout; /* per position: of a temporary; NULL: row-major */
     Vec(PlanCopied) copies;
@@ -219,9 +234,15 @@ typedef struct {
     GroupWords words;
     BuildArgs args;        /* of a known step */
     PlanKernels fresh;     /* of the quick tier */
+    Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
     Vec(PlanUnit) units;   /* found on disk */
     Text dump;
 } Make;
+/* plan_over.c: which results of a group should lie over what it reads; the same in its kernel, before
+ * that is printed; of its step, which may. */
+JOT_FN bool jot_over_wishes(Make *m, uint32_t group); /* by m->words.pos */
+JOT_FN void jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args);
+JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
 /* A schedule other than the one by rule. */
 typedef struct {
     bool (*make)(Sched *s, Kernel *k, const Winograd *w, Text *why);
@@ -323,7 +344,7 @@ JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
 /* Instead, when it did not run: the memory goes. */
 JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind);
 /* One run for a selection: out[i] is new data for root i. */
-JOT_FN bool jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out);
+JOT_FN bool jot_plan_replay(jot_Ctx *ctx, const Plan *plan, Selection *s, Buffer **out);
 JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
 JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
 /* plan_device.c: the same on a backend with a Device. */

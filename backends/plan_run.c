@@ -38,6 +38,11 @@ run_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
     for (i = 0; i < s->roots.n; i++) {
         const Node *node = jot_node(ctx, s->roots.v[i]);
 
+        if (s->over && s->over[i]) {
+            out[i] = jot_node(ctx, s->list.v[s->over[i] - 1])->data;
+            out[i]->refs++;
+            continue;
+        }
         out[i] = jot_buffer_new(ctx,
                                 (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
         if (!out[i])
@@ -300,7 +305,7 @@ jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind)
 }
 
 JOT_FN bool
-jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out)
+jot_plan_replay(jot_Ctx *ctx, const Plan *plan, Selection *s, Buffer **out)
 {
     uint32_t n = jot_plan_bind_words(plan);
     jot_Scalar *words = jot_mem_new(&ctx->mem, n, sizeof *words);
@@ -311,8 +316,10 @@ jot_plan_replay(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out
         jot_mem_free(&ctx->mem, words, n * sizeof *words);
         return jot_plan_replay_device(ctx, plan, s, out);
     }
-    if (words)
+    if (words) {
         jot_plan_bind_at(&bind, plan, words);
+        jot_over_run(ctx, plan, s);
+    }
     ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out)
       && run_copies(ctx, plan, s, &bind);
     if (ok) {

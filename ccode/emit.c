@@ -354,6 +354,16 @@ jot_print_scratch_size(const KBuf *b)
     return (nbytes + 64 + 63) / 64 * 64; /* a vector's width to spare */
 }
 
+/* Memory that is no other pointer's. */
+static bool
+is_alone(const Printer *p, uint32_t buf)
+{
+    for (uint32_t b = 1; b < p->k->bufs.n; b++)
+        if (jot_buf_in(&p->over, b) && (b == buf || p->k->bufs.v[b].over == buf))
+            return false;
+    return !p->k->bufs.v[buf].may_alias;
+}
+
 static void
 print_pointers(Printer *p, const Used *u)
 {
@@ -365,7 +375,7 @@ print_pointers(Printer *p, const Used *u)
         bool shared = buf->role == BUF_SHARED, scratch = shared || buf->role == BUF_SCRATCH;
         p->buf_name[b] = jot_print_take(p, buf->name);
         if (u->used[b % 256]) {
-            const char *alone = buf->may_alias ? "" : p->d->restrict_;
+            const char *alone = is_alone(p, b) ? p->d->restrict_ : "";
             jot_text_f(p->out, "    %s%s *%s%s", jot_buf_written(p->s, b) ? "" : "const ", type,
                        alone, *alone ? " " : "");
             jot_print_name(p, p->buf_name[b]);
@@ -477,6 +487,7 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
 {
     memset(info, 0, sizeof *info);
     info->vectors = p->d->vectors && p->lanes > 1;
+    info->over = p->over;
     info->nints = p->nints;
     memcpy(info->ints, p->ints, sizeof info->ints);
     info->phases = p->code->phases;
@@ -512,6 +523,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     p->name = jot_mem_new(code->mem, code->inst.n, sizeof *p->name);
     if (p->name) {
         jot_print_choose(code);
+        jot_code_over(code, &p->over);
         print_function(p, name);
         ok = !code->mem->failed;
         fill_info(p, from, info);

@@ -57,6 +57,9 @@ typedef struct { uint8_t kind; int64_t steps; } EmitLaunch;
 #define EMIT_LAUNCHES 16
 #define EMIT_INTS 64
 
+typedef struct { uint64_t bit[4]; } BufSet; /* buffers of a kernel, by number */
+JOT_FN bool jot_buf_in(const BufSet *set, uint32_t buf);
+
 typedef struct {
     int phases;
     int64_t steps[SCHED_PHASES]; /* of the outermost parallel loop; 1: call with (0, 1) */
@@ -66,6 +69,7 @@ typedef struct {
     int nints;              /* arguments in ints[]: integers, and constants in Node.value's form */
     jot_Scalar ints[EMIT_INTS];
     bool vectors;           /* it has vector types: a compiler has no vectors to find */
+    BufSet over;            /* outputs that may lie where KBuf.over does */
     int group;              /* of a device: items of a work-group */
     int launches;           /* ... one after the other: what `phase` counts there */
     EmitLaunch launch[EMIT_LAUNCHES];

@@ -89,6 +89,8 @@ typedef struct {
     uint8_t dtype, role, rank;
     bool may_alias;         /* its memory may be another buffer's too (updates in place): no
                                restrict, every load stays in program order */
+    uint8_t over;           /* OUTPUT: the input whose memory it may be, element for element, if
+                               that comes to the same (ccode/over.c); 0: none */
     bool bordered;          /* who runs the kernel has its halo written: it need not be here */
     const int64_t *ext;     /* rank logical extents, in the arena */
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */

@@ -21,6 +21,7 @@ typedef struct {
     Name *name;                 /* per record */
     Name buf_name[256];
     Vec(uint32_t) scope;        /* bases in use, to be given back at the end of the block */
+    BufSet over;                /* outputs that may lie over an input */
     int nints;                  /* numbers that became arguments */
     jot_Scalar ints[EMIT_INTS];
     uint8_t int_dtype[EMIT_INTS];
@@ -50,6 +51,8 @@ JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
 JOT_FN void jot_print_any_open(Printer *p);
 JOT_FN void jot_print_any_declare(Printer *p);
 JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */
+/* over.c */
+JOT_FN void jot_code_over(const Code *code, BufSet *over);
 /* emit_name.c */
 JOT_FN void jot_print_choose(Code *code);              /* fill `in_place` */
 JOT_FN Name jot_print_take(Printer *p, const char *text);

@@ -9,7 +9,9 @@
  * An element-wise node is cloned, rather than stored for another group, if it has more elements
  * than the largest variable it is computed from, or as many and all operands are read by reindexes.
  * So no product of a convolution and no window of a pooling is ever in memory. A reindex is cloned
- * unless it would touch more than storing it does.
+ * unless it would touch more than storing it does. Policy reward also clones what is cheap, is read as
+ * it lies by groups without a contraction, and is computed from little more than itself: of a batch norm
+ * the backward pass needs the input and not five variables on the way.
  *
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
  * gradient of relu and pooling is stored before the convolution that reads it, and so are the parts
@@ -227,9 +229,15 @@ place_all(Fuser *f, bool *again)
 
 /* ---- who is worth cloning ----------------------------------------------------------------- */
 
-/* What stands below a node, seen by its readers: elements of the largest variable, of all, number
- * of nodes computed, whether all operands come through reindexes, what has to be computed. */
-typedef struct { int64_t leaf; double total; uint32_t cone; bool far, work, dear; } PlaceBelow;
+/* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
+ * all, number of nodes computed, whether all operands come through reindexes, what has to be computed; slow: much
+ * of it dear. */
+typedef struct {
+    int64_t leaf;
+    double total, nbytes;
+    uint32_t cone;
+    bool far, work, dear, slow;
+} PlaceBelow;
 
 /* Is i computed by whoever reads it? */
 static bool
@@ -241,13 +249,20 @@ place_is_computed(const Fuser *f, uint32_t i)
            !(b & (FN_LEAF | FN_KEEP | FN_FREE)) && (!(b & FN_STORED) || (b & FN_CLONE));
 }
 
+static double
+place_nbytes(const Fuser *f, uint32_t i)
+{
+    return (double)f->node[i]->nelem * (double)jot_dtype_nbytes((jot_DType)f->node[i]->dtype);
+}
+
 static PlaceBelow
 place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
 {
-    PlaceBelow memory = {0, 0, 0, false, false, false}, none = {0, 0, 0, true, false, false};
+    PlaceBelow memory = {0, 0, 0, 0, false, false, false, false}, none = {0, 0, 0, 0, true, false, false, false};
 
     memory.leaf = f->node[i]->nelem;
     memory.total = (double)memory.leaf;
+    memory.nbytes = place_nbytes(f, i);
     return place_is_computed(f, i) ? below[i] : f->bits[i] & FN_FREE ? none : memory;
 }
 
@@ -275,16 +290,44 @@ place_cone(Fuser *f, uint32_t i)
     return n ? 2 * FUSE_CONE : cone;
 }
 
+static bool
+place_is_dear(const Node *n)
+{
+    return n->kind == NODE_MAP || (n->kind == NODE_EW && (jot_ew_info[n->op].flags & EW_DEAR));
+}
+
+/* Bytes that the map i touches at most: one element for each point of the axes in its indices. */
+static double
+place_touched(const Fuser *f, uint32_t i)
+{
+    const Node *n = f->node[i];
+    double points = (double)jot_dtype_nbytes((jot_DType)n->dtype);
+    uint64_t seen = 0;
+    int64_t c;
+    int d, axis;
+
+    for (d = 0; d < n->nindex; d++) {
+        if (jot_ix_is_const(&f->ctx->ix, n->index[d], &c))
+            continue;
+        if (!jot_ix_is_axis(&f->ctx->ix, n->index[d], &axis))
+            return place_nbytes(f, i);
+        if (!(seen >> axis & 1))
+            points *= (double)n->ext[axis];
+        seen |= (uint64_t)1 << axis;
+    }
+    return points;
+}
+
 static void
 place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    PlaceBelow sum = {0, 0, 0, true, false, false};
+    PlaceBelow sum = {0, 0, 0, 0, true, false, false, false};
     uint32_t k;
 
     sum.cone = jot_fuse_weight(n);
     sum.work = jot_fuse_is_elementwise(n) && !(n->kind == NODE_EW && n->op == EW_CAST);
-    sum.dear = n->kind == NODE_MAP || (n->kind == NODE_EW && (jot_ew_info[n->op].flags & EW_DEAR));
+    sum.dear = place_is_dear(n);
     for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
         PlaceBelow in = place_below(f, below, f->in[k]);
 
@@ -292,13 +335,19 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
         if (in.leaf > sum.leaf)
             sum.leaf = in.leaf;
         sum.total += in.total;
+        sum.nbytes += in.nbytes;
         sum.cone += in.cone;
         sum.far = sum.far && in.far;
         sum.work |= in.work;
         sum.dear |= in.dear;
+        sum.slow |= in.slow && f->node[f->in[k]]->nelem > n->nelem / PLACE_CHEAP;
     }
-    if (n->kind == NODE_REINDEX)
+    sum.slow |= place_is_dear(n);
+    if (n->kind == NODE_REINDEX) {
         sum.far = true;
+        if (sum.nbytes > place_touched(f, i))
+            sum.nbytes = place_touched(f, i);
+    }
     if (sum.cone > FUSE_CONE)
         sum.cone = n->nelem > sum.leaf || sum.far ? place_cone(f, i) : 2 * FUSE_CONE;
     below[i] = sum;
@@ -360,18 +409,58 @@ place_clone_few(Fuser *f, const PlaceBelow *below, int64_t *points)
     }
 }
 
+/* Per node: how many others of other groups read it; UINT32_MAX where that is not as it lies, or in a
+ * contraction. */
+static void
+place_readers(Fuser *f, uint32_t *readers)
+{
+    uint32_t c, k;
+
+    for (c = 0; c < f->n; c++)
+        for (k = f->in0[c]; f->real[c] == c && k < f->in0[c + 1]; k++) {
+            uint32_t i = f->in[k], vert = f->vert[c];
+            bool plain = vert != FUSE_NO_VERT && f->node[c]->kind != NODE_REINDEX;
+
+            f->visits++;
+            if (plain && f->vert[i] != FUSE_NO_VERT
+                && jot_fuse_find(f, vert) == jot_fuse_find(f, f->vert[i]))
+                continue;
+            if (!plain || f->ncontract[jot_fuse_find(f, vert)] || f->node[c]->nelem < f->node[i]->nelem)
+                readers[i] = UINT32_MAX;
+            readers[i] += readers[i] != UINT32_MAX;
+        }
+}
+
+/* Policy reward: is reading what it is computed from, once for each reader, less than writing it and
+ * reading it? */
+static bool
+place_cheap(const Fuser *f, const PlaceBelow *below, const uint32_t *readers, uint32_t i)
+{
+    double k = readers[i];
+
+    return jot_fuse_is_elementwise(f->node[i]) && (f->bits[i] & FN_STORED)
+        && !(f->bits[i] & (FN_KEEP | FN_MOVED)) && readers[i] && readers[i] != UINT32_MAX
+        && below[i].cone <= FUSE_CONE && !below[i].slow
+        && k * below[i].nbytes <= (1 + k) * place_nbytes(f, i);
+}
+
 static bool
 place_clones(Fuser *f)
 {
     PlaceBelow *below = jot_arena_array(&f->arena, PlaceBelow, (size_t)f->n + 1);
     int64_t *points = jot_arena_array(&f->arena, int64_t, (size_t)f->n + 1);
-    uint32_t i;
+    uint32_t *readers = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1), i;
 
-    if (!below || !points)
+    if (!below || !points || !readers)
         return false;
+    if (f->ask->policy == FUSE_REWARD)
+        place_readers(f, readers);
     for (i = 0; i < f->n; i++)
-        if (!(f->bits[i] & FN_LEAF) && f->real[i] == i)
+        if (!(f->bits[i] & FN_LEAF) && f->real[i] == i) {
             place_judge(f, below, i);
+            if (place_cheap(f, below, readers, i))
+                f->bits[i] |= FN_CLONE;
+        }
     place_clone_few(f, below, points);
     return true;
 }
