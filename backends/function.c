@@ -44,6 +44,7 @@ call_states(jot_Func *f)
     bool waits = false;
     uint32_t i;
 
+    jot_pending_trim(f->ctx); /* a graph that only waits for what nobody names reads states, too */
     for (i = 0; i < f->updates.n; i++)
         if (!call_waits(f, f->updates.v[i].slot, f->updates.v[i].gen, &waits))
             return false;

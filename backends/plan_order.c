@@ -405,7 +405,7 @@ jot_plan_order(jot_Ctx *ctx, Plan *plan)
     bool ok;
 
     order_lives(plan);
-    if (plan->steps.n < 3 || plan->steps.n > ORDER_MOST)
+    if (plan->steps.n < 2 || plan->steps.n > ORDER_MOST)
         return true;
     memset(&o, 0, sizeof o);
     steps = jot_arena_array(&arena, PlanStep, 2 * (size_t)plan->steps.n);
