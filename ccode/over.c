@@ -59,7 +59,7 @@ over_stored(const Code *code, const uint32_t *place, uint32_t load, uint32_t out
 
 /* One plain store writes the output, and nothing is kept there meanwhile. */
 static bool
-over_plain(const Code *code, uint32_t out)
+over_once(const Code *code, uint32_t out)
 {
     int stores = 0;
 
@@ -81,7 +81,7 @@ over_plain(const Code *code, uint32_t out)
 static bool
 over_allowed(const Code *code, const uint32_t *place, uint32_t out, uint32_t in)
 {
-    if (!over_plain(code, out))
+    if (!over_once(code, out))
         return false;
     for (uint32_t i = 0; i < code->order.n; i++) {
         uint32_t n = code->order.v[i];
