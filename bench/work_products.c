@@ -32,6 +32,7 @@ linear_bias_relu(Bench *b, jot_Var *out)
 #define GEMM(m, k, n) {m, k, n}, 2.0 * m * k * n, 0, 0, NULL
 const Work work_products[] = {
     {"gemm_64", gemm, GEMM(64, 64, 64)},
+    {"gemm_64_compiled", gemm, GEMM(64, 64, 64)},
     {"gemm_256", gemm, GEMM(256, 256, 256)},
     {"gemm_512", gemm, GEMM(512, 512, 512)},
     {"gemm_1024", gemm, GEMM(1024, 1024, 1024)},
