@@ -181,6 +181,23 @@ wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64
     }
 }
 
+/* Axes of k that a reads together with others: the taps of windows. The sum runs over them outside
+ * of the rest, as a's memory has it (channels last). */
+static uint64_t
+wish_windows(const Kernel *k, const Contract *c, uint32_t value, int depth)
+{
+    const Value *v = &k->values.v[value];
+    uint64_t found = 0;
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        found |= wish_windows(k, c, k->args.v[v->arg + (uint32_t)i], depth + 1);
+    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+        if (axes & (axes - 1))
+            found |= axes & c->k;
+    }
+    return found;
+}
+
 /* Panels of the dimension that an axis of n, the longest, has for itself; what else is not summed over
  * stands outside of them. */
 static void
@@ -188,17 +205,18 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
 {
     int dim = -1, axis;
     int64_t most = 0;
+    uint64_t windows = wish_windows(k, c, c->a, 0);
     for (int d = 0; d < rank; d++)
         if (jot_ix_is_axis(k->ix, k->ixs.v[load->at + (uint32_t)d], &axis) && (c->n >> axis & 1) &&
             k->axes.v[axis].ext > most) {
             most = k->axes.v[axis].ext;
             dim = d;
         }
-    for (int pass = 0; pass < 4; pass++)
+    for (int pass = 0; pass < 5; pass++)
         for (int d = 0; d < rank; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
-            int when = d == dim ? 1 : axes & c->k ? 2 : 0;
-            if (w->n == LAYOUT_PARTS || (when != pass && (d != dim || pass != 3)))
+            int when = d == dim ? 1 : axes & windows ? 2 : axes & c->k ? 3 : 0;
+            if (w->n == LAYOUT_PARTS || (when != pass && (d != dim || pass != 4)))
                 continue;
             w->part[w->n].dim = (uint8_t)d;
             w->part[w->n++].step = when == 1 && pass == 1 ? panel : 1;

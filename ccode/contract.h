@@ -40,7 +40,8 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
  * any.
  *     a    batch, then m and windows, then k (channels last), with a halo for what is read outside
  *     b    with windows: as it is, with a halo, its line last; else
- *     b    batch, n in panels, k, n within its panel        out  batch, m, n */
+ *          batch, n in panels, k (windows, channels), n within its panel
+ *     out  batch, m, n */
 JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
                               uint32_t buf, Layout *layout);
 

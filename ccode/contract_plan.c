@@ -179,6 +179,25 @@ plan_packs(ContractMake *m, ContractPlan *p)
         p->a = PACK_PANEL;
 }
 
+static int64_t
+a_nbytes(const ContractMake *m)
+{
+    const Value *a = &m->k->values.v[m->c.a];
+    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
+                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
+}
+
+/* Bytes from beyond the second cache: rows each read all of b, panels of b each read all of a. */
+static bool
+columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
+{
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, a = a_nbytes(m);
+    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
+    int64_t panel = value_nbytes(m, m->c.k) * m->block;
+    int64_t by_rows = a + (b > l2 ? rows * b : b), by_columns = b + (a > l2 ? blocks * a : a);
+    return a > 0 && panel <= l2 && 2 * by_columns < by_rows;
+}
+
 /* Which loops are shared among threads. */
 static void
 plan_form(ContractMake *m, ContractPlan *p)
@@ -191,7 +210,8 @@ plan_form(ContractMake *m, ContractPlan *p)
     if (p->first == 0 && p->a != PACK_TILE)
         rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
     if (p->b == PACK_NONE)
-        p->rows = rows >= want || rows >= before * blocks;
+        p->rows = (rows >= want || rows >= before * blocks) &&
+                  !(before * blocks >= want && columns_read_less(m, rows, before * blocks));
     else
         p->rows = (before * blocks < want && rows > before * blocks) ||
                   (p->a == PACK_TILE && rows >= want &&
@@ -203,14 +223,6 @@ plan_form(ContractMake *m, ContractPlan *p)
     p->columns = jot_contract_even(ext, m->block, (wide < 1 ? 1 : wide) * m->block);
     if (blocks == 1 || p->columns >= ext)
         p->columns = 0;
-}
-
-static int64_t
-a_nbytes(const ContractMake *m)
-{
-    const Value *a = &m->k->values.v[m->c.a];
-    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
-                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
 }
 
 /* Blocks of k and r, for the cache: panels and tiles take half of the second level. */

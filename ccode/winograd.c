@@ -12,8 +12,10 @@
  *     !0   y[n, o, 2*h + e, 2*w + f] = max(%Y + b[o], 0)
  *
  * The schedule takes a block of tiles through all of it, V and M in scratch that stays in the cache;
- * the product in the middle is a small matrix product for each of the 16 elements. Tiles at an odd
- * end compute a row too many, which is not stored.
+ * the product in the middle is a small matrix product for each of the 16 elements. Where there are
+ * few tiles and many channels each block would read all of a U that no cache holds: then the three
+ * steps are phases, V and M are of all tiles, and panels of U are shared among threads, each read
+ * once. Tiles at an odd end compute a row too many, which is not stored.
  *
  *   requires  a verified kernel, layouts set      keeps  k, which is read only
  *
@@ -21,6 +23,7 @@
 #include "ccode/winograd.h"
 #include "ccode/sched.h"
 
+#define WINOGRAD_STEPS 16      /* of a phase: enough for any number of threads */
 #define WINOGRAD_CHANNELS 24   /* fewer channels than this: the additions outweigh the products */
 
 /* ---- finding ------------------------------------------------------------------------------ */
@@ -199,15 +202,29 @@ wino_gains(const Kernel *k, const Winograd *w)
            wino_is_fastest(k, image->buf, k->ixs.v[image->at + (uint32_t)dim], dim, w->channel);
 }
 
+/* Bytes from beyond the second cache, of blocks that each read U, or of phases that read U once, and
+ * write and read V and M of all tiles. */
+static bool
+wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
+{
+    int64_t l2 = t->cache_nbytes[LEVEL_L2], each = 16 * 4 * (w->channels + w->outs);
+    int64_t u = 16 * 4 * w->channels * w->outs, all = 2 * each * w->count;
+    int64_t apart = u > l2 / 2 ? blocks * u : 0;
+    if (each * w->block > l2)
+        apart += all;
+    return apart > u + all;
+}
+
 /* Tiles of a block: V and M of it in half of the second cache, but enough of them to be worth
  * reading U for, and blocks that fill all cores. Rows of the register block: two vectors for each,
- * some registers left for operands, in parts as equal as can be. */
+ * some registers left for operands, in parts as equal as can be. In phases a block is what a step of
+ * the first and the last takes. */
 static void
 wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 {
     int64_t each = 16 * 4 * (w->channels + w->outs);
     int64_t count = w->tiles[0] * w->tiles[1], most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
-    int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6, parts;
+    int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6, parts, side;
     for (uint32_t a = 0; a < k->axes.n; a++)
         if (w->others >> a & 1)
             count *= k->axes.v[a].ext;
@@ -217,8 +234,15 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
     w->lanes = lanes;
     w->panel = 2 * lanes;
     w->block = (count + blocks - 1) / blocks;
-    parts = (w->block + rows - 1) / rows;
-    w->rows = (w->block + parts - 1) / parts;
+    w->count = count;
+    w->phased = wino_in_phases(w, t, blocks);
+    side = w->phased ? count : w->block;
+    parts = (side + rows - 1) / rows;
+    w->rows = (side + parts - 1) / parts;
+    if (w->phased)
+        w->block = count > 2 * WINOGRAD_STEPS ? (count + WINOGRAD_STEPS - 1) / WINOGRAD_STEPS : 2;
+    if (w->phased && lanes > 1 && w->channels * w->panel * 4 > t->cache_nbytes[LEVEL_L1] / 2)
+        w->ahead = (int)(256 / (w->rows > 4 ? w->rows : 4));
 }
 
 JOT_FN bool
@@ -550,10 +574,10 @@ jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *out)
             c.value[i] = carry_value(&c, i);
     wino_ext(w, ext);
     ext[3] = ext[2];
-    ext[2] = w->block;
-    jot_kernel_buf(out, "SV", JOT_F32, BUF_SCRATCH, 4, ext);
+    ext[2] = w->phased ? w->count : w->block;
+    jot_kernel_buf(out, "SV", JOT_F32, w->phased ? BUF_SHARED : BUF_SCRATCH, 4, ext);
     ext[3] = w->outs;
-    jot_kernel_buf(out, "SM", JOT_F32, BUF_SCRATCH, 4, ext);
+    jot_kernel_buf(out, "SM", JOT_F32, w->phased ? BUF_SHARED : BUF_SCRATCH, 4, ext);
     ok = carry_stores(&c) && !k->mem->failed;
 done:
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
@@ -561,12 +585,18 @@ done:
     return ok;
 }
 
-/* Lines of the schedule; $V: lanes, $W: two vectors, $B: tiles of a block, $R: rows of the register
- * block, $t $c $o $p $q: axes. */
-static const char wino_lines[] =
+/* Lines of the schedule; $V: lanes, $W: two vectors, $B: tiles of a block, $T: the tile in V and M,
+ * $R: rows of the register block, $A: how far ahead, $t $c $o $p $q: axes. */
+static const char wino_before[] =
     "%wv: $t:$Bp $t $c:$V | $p:1u ws:1u wr:1u $c:1v\n"
-    "%V: $t:$Bp $t $c:$V | $p:1u $q:1u ws:1u $c:1v; res SV[$p, $q, $t%$B, $c]\n"
-    "%M: $t:$Bp $p $q $o:$W $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $t%$B, $o]\n"
+    "%V: $t:$Bp $t $c:$V | $p:1u $q:1u ws:1u $c:1v; res SV[$p, $q, $T, $c]\n";
+static const char wino_product[] =
+    "%M: $t:$Bp $p $q $o:$W $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]\n";
+static const char wino_product_phase[] =
+    "phase\n"
+    "%M: $p:1p $q:1p $o:$Wp $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]$A\n"
+    "phase\n";
+static const char wino_after[] =
     "%wy: $t:$Bp $t $o:$V | we:1u $q:1u $p:1u $o:1v\n"
     "%Y: $t:$Bp $t $o:$V | we:1u wf:1u $q:1u $o:1v\n";
 
@@ -583,6 +613,13 @@ wino_line(Text *out, const Kernel *k, const Winograd *w, const char *line)
         case 'W': jot_text_f(out, "%d", 2 * w->lanes); break;
         case 'B': jot_text_f(out, "%lld", (long long)w->block); break;
         case 'R': jot_text_f(out, "%lld", (long long)w->rows); break;
+        case 'T':
+            jot_text_f(out, w->phased ? "wt" : "wt%%%lld", (long long)w->block);
+            break;
+        case 'A':
+            if (w->ahead)
+                jot_text_f(out, "; ahead %d", w->ahead);
+            break;
         case 't': jot_text_f(out, "wt"); break;
         case 'c': jot_text_f(out, "%s", k->axes.v[w->channel].name); break;
         case 'o': jot_text_f(out, "%s", k->axes.v[w->out].name); break;
@@ -603,7 +640,9 @@ jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why)
         if (w->others >> a & 1)
             jot_text_f(&text, " %s", conv->axes.v[a].name);
     jot_text_f(&text, " %s %s\n", conv->axes.v[w->space[0]].name, conv->axes.v[w->space[1]].name);
-    wino_line(&text, conv, w, wino_lines);
+    wino_line(&text, conv, w, wino_before);
+    wino_line(&text, conv, w, w->phased ? wino_product_phase : wino_product);
+    wino_line(&text, conv, w, wino_after);
     for (uint32_t i = 0; i < conv->stores.n; i++) {
         jot_text_f(&text, "!%u: ", i);
         wino_line(&text, conv, w, "$t:$Bp $t $o:$V we:1u wf:1u $o:1v\n");
@@ -613,3 +652,4 @@ jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why)
     return ok;
 }
 #undef WINOGRAD_CHANNELS
+#undef WINOGRAD_STEPS

@@ -33,7 +33,10 @@ typedef struct {
     bool flip[2];               /* taps run backwards: tap 2 stands first (gradients by input) */
     int64_t tiles[2];           /* rows and columns of tiles */
     int lanes, panel;           /* of the schedule; results that lie together in U */
+    int64_t count;              /* tiles in all */
     int64_t rows, block;        /* tiles of a register block, of a block that stays in the cache */
+    bool phased;                /* V and M of all tiles, each step a phase */
+    int ahead;                  /* steps of the product that U is asked for before */
 } Winograd;
 
 /* Is there such a convolution, in f32, alone in its kernel, with channels last in the image (its

@@ -48,7 +48,7 @@ test_find(void)
     make_conv(&c, 2, 6, 35, 7, 1, false);
     finds(&c, 0, BIT(0) | BIT(2) | BIT(3), BIT(1), BIT(4) | BIT(5) | BIT(6), "convolution");
     wishes(&c, 1, "0 2 3 1 halo 2:1,1 3:1,1", "convolution");
-    wishes(&c, 2, "0:32 1 2 3 0", "convolution");
+    wishes(&c, 2, "0:32 2 3 1 0", "convolution");
     wishes(&c, 3, "0 2 3 1", "convolution");
     ir_end(&c);
     make_by_weight(&c, 2, 9, 34, 6);
