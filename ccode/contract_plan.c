@@ -207,11 +207,13 @@ plan_form(ContractMake *m, ContractPlan *p)
     int64_t before = jot_contract_extent(m, m->c.batch | m->other);
     int64_t rows = before * jot_contract_extent(m, p->first);
     int64_t want = 2 * cores, wide;
+    bool once;
     if (p->first == 0 && p->a != PACK_TILE)
         rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
+    once = p->b == PACK_NONE && before * blocks >= want &&
+           columns_read_less(m, rows, before * blocks);
     if (p->b == PACK_NONE)
-        p->rows = (rows >= want || rows >= before * blocks) &&
-                  !(before * blocks >= want && columns_read_less(m, rows, before * blocks));
+        p->rows = (rows >= want || rows >= before * blocks) && !once;
     else
         p->rows = (before * blocks < want && rows > before * blocks) ||
                   (p->a == PACK_TILE && rows >= want &&
@@ -219,7 +221,7 @@ plan_form(ContractMake *m, ContractPlan *p)
                        m->target->cache_nbytes[LEVEL_L2] / 2);
     if (p->rows)
         return;
-    wide = (blocks * before + want - 1) / want;
+    wide = once ? 1 : (blocks * before + want - 1) / want; /* each panel stays for all rows */
     p->columns = jot_contract_even(ext, m->block, (wide < 1 ? 1 : wide) * m->block);
     if (blocks == 1 || p->columns >= ext)
         p->columns = 0;

@@ -270,6 +270,33 @@ test_wishes(void)
     ir_end(&c);
 }
 
+/* A small image and weights that no cache holds: panels of channels are shared, not rows of pixels,
+ * each of which would read all weights. With few channels it is the other way round. */
+static void
+test_columns(void)
+{
+    static const struct { int64_t o, l2; const char *sum; } cases[] = {
+        { 130, 49152, ": o:32p h " }, { 130, 1 << 20, ": h:" }
+    };
+    for (int i = 0; i < 2; i++) {
+        IrCase c;
+        Text text = {0};
+        Layout layout;
+        Target target = target_of(&machines[0], cases[i].l2);
+        Contract found;
+        text.mem = &ir_mem;
+        make_conv(&c, 1, 18, cases[i].o, 7, 1, false);
+        CHECK(jot_contract_only(&c.k, &found), "convolution");
+        for (uint32_t b = 1; b <= 3; b++)
+            if (jot_contract_wish(&c.k, &found, &target, b, &layout))
+                jot_kernel_layout(&c.k, b, &layout);
+        runs(&c, &machines[0], cases[i].l2, &text, "small image");
+        CHECK(text.s && strstr(text.s, cases[i].sum), "case %d: %s", i, text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* What is packed: panels and a tile, never all windows at once. */
 static void
 test_scratch(void)
@@ -347,6 +374,7 @@ main(void)
     test_convolutions();
     test_gradients_of_convolutions();
     test_wishes();
+    test_columns();
     test_scratch();
     ir_close();
     return DONE();
