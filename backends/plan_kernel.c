@@ -12,6 +12,7 @@
  * Read before: backends/plan_parts.h, ccode/build.h, ccode/emit.h. After: backends/plan_compile.c. */
 #include "backends/plan_parts.h"
 #include "ccode/contract.h"
+#include "ccode/lines.h"
 #include "ccode/pair.h"
 #include "ccode/stencil.h"
 #include "ops/code.h"
@@ -230,6 +231,8 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         && (jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
             || jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))))
         return true;
+    if (!m->dialect->device && tier != TIER_QUICK && !jot_lines(k, plain ? LINE_LEAST : 2))
+        return false;
     n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
     if (!plain)
         return jot_sched_random(s, k, lanes ? lanes : 1,

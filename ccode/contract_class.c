@@ -35,13 +35,21 @@ class_of_index(const IxPool *p, Ix ix, int axis, int depth)
     return 1;
 }
 
-static int64_t
-class_of_value(const Kernel *k, uint32_t value, int axis, int depth)
+JOT_FN int64_t
+jot_contract_divisor(const Kernel *k, uint32_t value, int axis)
 {
     const Value *v = &k->values.v[value];
     int64_t by = 1;
     for (int d = 0; v->op == VAL_LOAD && by == 1 && d < v->nidx; d++)
         by = class_of_index(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, 0);
+    return by;
+}
+
+static int64_t
+class_of_value(const Kernel *k, uint32_t value, int axis, int depth)
+{
+    const Value *v = &k->values.v[value];
+    int64_t by = jot_contract_divisor(k, value, axis);
     for (int i = 0; i < v->narg && by == 1 && depth < VALUE_DEPTH; i++)
         by = class_of_value(k, k->args.v[v->arg + (uint32_t)i], axis, depth + 1);
     return by;
@@ -96,8 +104,8 @@ class_guard_stores(Kernel *k, Ix inside)
     return !k->mem->failed;
 }
 
-static bool
-class_divide(Kernel *k, int axis, int64_t by)
+JOT_FN bool
+jot_contract_divide(Kernel *k, int axis, int64_t by)
 {
     IxPool *ix = k->ix;
     int64_t ext[KERNEL_AXES], all = k->axes.v[axis].ext;
@@ -192,7 +200,7 @@ jot_contract_classes(Kernel *k)
     for (int a = 0; sum && a < (int)naxes; a++) {
         int64_t by = k->values.v[sum].free >> a & 1 ? class_of_value(k, sum, a, 0) : 1;
         bool room = k->axes.n < KERNEL_AXES - 4;
-        if (by > 1 && k->axes.v[a].ext > by && room && !class_divide(k, a, by))
+        if (by > 1 && k->axes.v[a].ext > by && room && !jot_contract_divide(k, a, by))
             return false;
     }
     if (sum) {

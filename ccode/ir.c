@@ -43,7 +43,7 @@ copy_name(Kernel *k, const char *name)
 JOT_FN int
 jot_kernel_axis(Kernel *k, const char *name, int64_t ext)
 {
-    KAxis axis = {copy_name(k, name), ext};
+    KAxis axis = {copy_name(k, name), ext, AXIS_PLAIN};
     if (!axis.name || ext < 0 || k->axes.n >= KERNEL_AXES || !jot_vec_reserve(k->mem, k->axes, 1))
         return -1;
     *(KAxis *)jot_vec_push(k->mem, k->axes) = axis;
@@ -502,6 +502,30 @@ jot_kernel_refresh(Kernel *k)
         for (int j = 0; j < s->nidx + s->ncond; j++)
             s->free |= jot_ix_axes(k->ix, k->ixs.v[s->at + (uint32_t)j]);
     }
+}
+
+JOT_FN bool
+jot_kernel_compact(Kernel *k)
+{
+    uint32_t n = k->values.n, *map = jot_mem_new(k->mem, n, sizeof *map), kept = 1;
+    bool *used = jot_mem_new(k->mem, n, sizeof *used), ok = map && used;
+    if (ok)
+        jot_kernel_used(k, used);
+    for (uint32_t i = 1; ok && i < n; i++) {
+        Value *v = &k->values.v[i];
+        if (!used[i])
+            continue;
+        for (int j = 0; j < v->narg; j++)
+            k->args.v[v->arg + (uint32_t)j] = map[k->args.v[v->arg + (uint32_t)j]];
+        k->values.v[map[i] = kept++] = *v;
+    }
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        k->stores.v[i].value = map[k->stores.v[i].value];
+    if (ok)
+        k->values.n = kept;
+    jot_mem_free(k->mem, map, n * sizeof *map);
+    jot_mem_free(k->mem, used, n * sizeof *used);
+    return ok;
 }
 
 /* ---- identities ---- */

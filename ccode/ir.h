@@ -96,7 +96,10 @@ typedef struct {
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */
 } KBuf;
 
-typedef struct { const char *name; int64_t ext; } KAxis;
+/* REST: r of a row i = by * h + r, with few steps; neighbours in memory, so stores walk it innermost.
+ * LINE: a position in a line (ccode/lines.c), which only the line itself runs over. */
+typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE } AxisKind;
+typedef struct { const char *name; int64_t ext; uint8_t kind; } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
 
 typedef enum {
@@ -224,6 +227,8 @@ JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t val
 
 /* Mark what the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
+/* Drop what they do not: other numbers for values. False: out of memory. */
+JOT_FN bool jot_kernel_compact(Kernel *k);
 JOT_FN bool jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity);
 JOT_FN void jot_ir_print(const Kernel *k, Text *text);
 /* An index expression with the names of axes; s (derived axes) may be NULL. */

@@ -144,6 +144,22 @@ add_reduction(Lower *w, uint32_t stage, uint32_t around, uint32_t mark)
     append(w, around, add_if(w, TREE_IF_LAST, outer, n, part(w, stage, TREE_FINISH, false)));
 }
 
+/* A line in memory: set to what is outside before its elements are computed where they are inside. */
+static void
+add_fill(Lower *w, uint32_t stage, uint32_t mark)
+{
+    const Stage *st = &w->s->stages.v[stage];
+    uint32_t top = 0, tail = 0, leaf = add_node(w, TREE_INIT, stage);
+    for (int i = st->nat; i < st->n; i++) {
+        uint32_t node = lower_add_loop(w, &st->loop[i], false);
+        append(w, tail, node);
+        top = top ? top : node;
+        tail = node;
+    }
+    append(w, tail, leaf);
+    insert_before(w, st->nat ? w->path[st->nat - 1] : w->root, mark, top);
+}
+
 /* Loops of the shared part of the path that a consumer of unfinished reductions must see end: the
  * reduce loops of its producers; for a store that must run once, every loop foreign to it. */
 static int
@@ -182,6 +198,8 @@ lower_add_stage(Lower *w, uint32_t stage)
     if (n > 0)
         top = add_if(w, TREE_IF_LAST, foreign, n, top);
     append(w, parent, top);
+    if (jot_stage_fills(w->s, st))
+        add_fill(w, stage, st->nat == share ? top : w->path[st->nat]);
     if (reduce) {
         uint32_t mark = st->nat < st->n ? w->path[st->nat] : leaf;
         if (st->nat == share)

@@ -2,6 +2,7 @@
  * in sched_text.c, schedules made by rule in sched_make.c.
  *
  * Read before: ccode/ir.h, ccode/sched.h. After: ccode/sched_make.c, ccode/lower.c. */
+#include "ccode/lines.h"
 #include "ccode/sched.h"
 
 JOT_FN void
@@ -40,7 +41,7 @@ jot_axis_name(const Sched *s, int axis)
 static int
 add_axis(Sched *s, const char *name, int64_t ext)
 {
-    KAxis axis = {jot_arena_copy(&s->k->arena, name, jot_str_len(name)), ext};
+    KAxis axis = {jot_arena_copy(&s->k->arena, name, jot_str_len(name)), ext, AXIS_PLAIN};
     uint32_t number = s->k->axes.n + s->axes.n;
     if (!axis.name || number >= SCHED_AXES || !jot_vec_reserve(s->k->mem, s->axes, 1))
         return -1;
@@ -217,6 +218,14 @@ JOT_FN const Place *
 jot_stage_place(const Stage *st)
 {
     return st->res.kind == PLACE_MEM ? &st->res : st->acc.kind == PLACE_MEM ? &st->acc : NULL;
+}
+
+JOT_FN bool
+jot_stage_fills(const Sched *s, const Stage *st)
+{
+    Guarded g;
+    return !st->store && !jot_stage_is_reduce(s, st) && st->nat < st->n &&
+        st->res.kind == PLACE_MEM && s->lanes == 1 && jot_value_guarded(s->k, st->what, &g);
 }
 
 typedef struct {
@@ -401,6 +410,8 @@ jot_sched_shares(const Sched *s, uint8_t *shares)
         int share = 0, most = share_most(s, i, open);
         if (last && last->phase != st->phase)
             last = NULL;
+        if (jot_stage_fills(s, st) && st->nat < most)
+            most = st->nat; /* its loops come twice */
         while (last && share < last->n && share < st->n && share < most &&
                jot_loop_eq(&last->loop[share], &st->loop[share]))
             share++;

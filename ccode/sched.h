@@ -24,6 +24,9 @@ JOT_FN int jot_stage_partial(const Sched *s, uint32_t value);     /* ... partial
 JOT_FN bool jot_loop_parts(const Sched *s, const Stage *st, int i);
 JOT_FN Ix jot_loop_part(const Sched *s, const SLoop *l);
 JOT_FN const Place *jot_stage_place(const Stage *st);             /* in memory; NULL: registers */
+/* A value kept in memory that is computed inside of its conditions only: its place is set to what is
+ * outside first, in the loops that do not stand around it. */
+JOT_FN bool jot_stage_fills(const Sched *s, const Stage *st);
 /* Stages whose results this one reads: numbers in out (at most max), the count. */
 JOT_FN int jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max);
 /* How many loops each stage shares with the one before it. */

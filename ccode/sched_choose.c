@@ -27,12 +27,19 @@ typedef struct {
     uint64_t around;            /* of these: what stands around all else, as it is */
     uint64_t reduced;           /* axes that something is reduced over */
     uint64_t kept;              /* axes that every reduction keeps */
+    uint64_t lines;             /* positions of lines */
     bool reduces;
     int64_t width;              /* lanes of partial results */
     SLoop list[STAGE_LOOPS], best[STAGE_LOOPS];
     int n, nbest;
     double cost;                /* of the best, negative: none yet */
 } Chooser;
+
+static uint64_t
+bit(int axis)
+{
+    return (uint64_t)1 << axis;
+}
 
 static void
 put(Chooser *c, int axis, int64_t step, LoopKind kind)
@@ -48,18 +55,23 @@ put(Chooser *c, int axis, int64_t step, LoopKind kind)
     c->n++;
 }
 
-enum { FREE = 1, REDUCED = 2 };
-
-/* The axes but for two, in their order. */
+/* Those of the axes that are not in `but`, in their order. */
 static void
-put_others(Chooser *c, int which, int but, int other)
+put_axes(Chooser *c, uint64_t axes, uint64_t but)
 {
-    for (int i = 0; i < c->norder; i++) {
-        int a = c->order[i];
-        if (a != but && a != other && !(c->around >> a & 1) &&
-            which & (c->reduced >> a & 1 ? REDUCED : FREE))
+    for (int i = 0; i < c->norder; i++)
+        if (axes & ~but & ~(c->lines | c->around) & bit(c->order[i]))
+            put(c, c->order[i], 1, LOOP_SERIAL);
+}
+
+/* The innermost loop; positions of lines, which no other stage has, stand around it. */
+static void
+put_inner(Chooser *c, int axis, LoopKind kind)
+{
+    for (int a = 0; a < (int)c->k->axes.n; a++)
+        if (c->lines & bit(a))
             put(c, a, 1, LOOP_SERIAL);
-    }
+    put(c, axis, 1, kind);
 }
 
 /* A new list. */
@@ -98,7 +110,7 @@ try_tiles(Chooser *c, int inner)
             if (c->k->axes.v[other].ext < 2 * outside || c->k->axes.v[inner].ext < 2 * inside ||
                 !jot_price_neighbours(c->price, inner, other))
                 continue;
-            put_others(c, FREE, inner, other);
+            put_axes(c, ~c->reduced, bit(inner) | bit(other));
             put(c, other, outside, LOOP_SERIAL);
             put(c, inner, inside, LOOP_SERIAL);
             put(c, other, 1, LOOP_SERIAL);
@@ -107,16 +119,27 @@ try_tiles(Chooser *c, int inner)
         }
 }
 
-/* Sums over the innermost axis in lanes; sums that keep it go on as they are. */
+/* Sums over the innermost axis in lanes. What others that keep it sum over stands outside, with
+ * their sums in memory, or inside of a block: windows along a row that is summed up in the end. */
 static void
 try_lanes(Chooser *c, int inner)
 {
+    uint64_t windows = 0;
+
+    for (uint32_t i = 1; i < c->k->values.n; i++) {
+        const Value *v = &c->k->values.v[i];
+        if (v->op == VAL_REDUCE && (v->free & bit(inner)))
+            windows |= v->axes;
+    }
     if (c->k->axes.v[inner].ext < c->width)
         return;
-    put_others(c, FREE | REDUCED, inner, inner);
-    put(c, inner, c->width, LOOP_SERIAL);
-    put(c, inner, 1, LOOP_LANES);
-    try_list(c);
+    for (int inside = 0; inside < (windows ? 2 : 1); inside++) {
+        put_axes(c, ~(uint64_t)0, bit(inner) | (inside ? windows : 0));
+        put(c, inner, c->width, LOOP_SERIAL);
+        put_axes(c, inside ? windows : 0, bit(inner));
+        put_inner(c, inner, LOOP_LANES);
+        try_list(c);
+    }
 }
 
 /* Columns of the innermost axis, which all sums keep, inside of the other axes or outside. */
@@ -130,11 +153,11 @@ try_panels(Chooser *c, int inner)
         for (int outside = 0; outside < 2; outside++) {
             if (outside && step < ext)
                 put(c, inner, step, LOOP_SERIAL);
-            put_others(c, FREE, inner, inner);
+            put_axes(c, ~c->reduced, bit(inner));
             if (!outside && step < ext)
                 put(c, inner, step, LOOP_SERIAL);
-            put_others(c, REDUCED, inner, inner);
-            put(c, inner, 1, LOOP_LANES);
+            put_axes(c, c->reduced, bit(inner));
+            put_inner(c, inner, LOOP_LANES);
             try_list(c);
         }
 }
@@ -142,16 +165,14 @@ try_panels(Chooser *c, int inner)
 static void
 try_inner(Chooser *c, int inner)
 {
-    uint64_t bit = (uint64_t)1 << inner;
-
-    put_others(c, FREE | REDUCED, inner, inner);
-    put(c, inner, 1, LOOP_SERIAL);
+    put_axes(c, ~(uint64_t)0, bit(inner));
+    put_inner(c, inner, LOOP_SERIAL);
     try_list(c);
     if (!c->reduces)
         try_tiles(c, inner);
-    else if (c->width > 1 && c->reduced & bit)
+    else if (c->width > 1 && c->reduced & bit(inner))
         try_lanes(c, inner);
-    else if (c->width > 1 && c->kept & bit)
+    else if (c->width > 1 && c->kept & bit(inner))
         try_panels(c, inner);
 }
 
@@ -161,6 +182,9 @@ look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
     const Kernel *k = c->k;
 
     c->kept = ~(uint64_t)0;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if (k->axes.v[a].kind == AXIS_LINE)
+            c->lines |= bit(a);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (k->values.v[i].op == VAL_REDUCE && (!classes || classes->value[i] == class)) {
             c->reduces = true;
@@ -177,14 +201,15 @@ choose(Chooser *c)
     begin(c);
     for (int i = c->norder; i-- > 0;) {
         int inner = c->order[i];
-        bool beside = jot_price_beside(c->price, inner) && !(c->around >> inner & 1);
-        if (c->k->axes.v[inner].ext > 1 && beside) {
+        bool row = c->k->axes.v[inner].kind == AXIS_PLAIN && !(c->around >> inner & 1);
+        if (c->k->axes.v[inner].ext > 1 && row && jot_price_beside(c->price, inner)) {
             try_inner(c, inner);
             any = true;
         }
     }
     for (int i = c->norder; i-- > 0 && !any;)
-        if (!(c->around >> c->order[i] & 1) && (c->k->axes.v[c->order[i]].ext > 1 || i == 0))
+        if (!(c->around >> c->order[i] & 1) && c->k->axes.v[c->order[i]].kind == AXIS_PLAIN &&
+            (c->k->axes.v[c->order[i]].ext > 1 || i == 0))
             try_inner(c, c->order[i]);
 }
 
@@ -263,6 +288,16 @@ choose_lists(SchedLists *to, Kernel *k, const Target *target, const SchedClasses
     return ok;
 }
 
+/* Lines are kept for all that read them in one nest. */
+static bool
+has_lines(const Kernel *k)
+{
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (k->axes.v[a].kind == AXIS_LINE)
+            return true;
+    return false;
+}
+
 JOT_FN bool
 jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const int *order)
 {
@@ -275,7 +310,7 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
         ok = choose_class(best, 0, k, target, NULL, 0, norder, order, &cost);
         best->classes.n = 1;
     }
-    for (int apart = 0; apart < 2 && ok && classes->n > 1; apart++) {
+    for (int apart = 0; apart < 2 && ok && classes->n > 1 && !has_lines(k); apart++) {
         SchedLists *other = &lists[best == lists];
         double price;
 

@@ -100,7 +100,33 @@ find_levels(Maker *m, int *nests)
     return top;
 }
 
-/* A scratch buffer over the axes of a value, indexed by them. */
+static int
+last_loop(const SLoop *list, int n, int axis)
+{
+    while (--n >= 0 && list[n].axis != axis)
+        ;
+    return n;
+}
+
+/* The axes in the order of their innermost loops; those without a loop before. */
+static int
+by_loops(const Maker *m, uint32_t value, uint64_t axes, int *order)
+{
+    int n = 0, nlist;
+    const SLoop *list = list_of(m, class_of(m, false, value), &nlist);
+    for (int a = 0; a < (int)m->s->k->axes.n; a++) {
+        int before = n;
+        if (!(axes >> a & 1))
+            continue;
+        for (; before > 0 && last_loop(list, nlist, a) < last_loop(list, nlist, order[before - 1]); before--)
+            order[before] = order[before - 1];
+        order[before] = a;
+        n++;
+    }
+    return n;
+}
+
+/* A scratch buffer over the axes of a value, indexed by them; neighbours are those of the inner loops. */
 static Place
 scratch_place(Maker *m, uint32_t value, uint64_t axes)
 {
@@ -109,16 +135,15 @@ scratch_place(Maker *m, uint32_t value, uint64_t axes)
     int64_t ext[KERNEL_AXES];
     char name[24];
     Text text = {0};
-    int rank = 0;
+    int order[KERNEL_AXES], rank = by_loops(m, value, axes, order);
     text.s = name;
     text.cap = sizeof name;
     jot_text_f(&text, "tmp%u", value);
     p.at = m->s->ixs.n;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (axes >> a & 1) {
-            ext[rank++] = k->axes.v[a].ext;
-            *(Ix *)jot_vec_push(k->mem, m->s->ixs) = jot_ix_axis(k->ix, (int)a);
-        }
+    for (int i = 0; i < rank; i++) {
+        ext[i] = k->axes.v[order[i]].ext;
+        *(Ix *)jot_vec_push(k->mem, m->s->ixs) = jot_ix_axis(k->ix, order[i]);
+    }
     p.kind = PLACE_MEM;
     p.buf = jot_value_buf(k, name, value, BUF_SCRATCH, rank, ext);
     return p;
@@ -159,6 +184,48 @@ in_registers(const Stage *st, uint64_t kept)
     return true;
 }
 
+/* Classes of a row are put together as they are stored: their loop goes inside, unrolled. */
+static void
+sink_rests(const Maker *m, Stage *st)
+{
+    const KAxis *axis = m->s->k->axes.v;
+    int n = 0, rests = 0;
+    SLoop rest[STAGE_LOOPS];
+    for (int i = 0; i < st->n; i++)
+        if (axis[st->loop[i].axis].kind == AXIS_REST)
+            rest[rests++] = st->loop[i];
+        else
+            st->loop[n++] = st->loop[i];
+    for (int i = 0; i < rests; i++) {
+        rest[i].kind = LOOP_UNROLL;
+        st->loop[n + i] = rest[i];
+        for (int j = 0; j < n; j++)
+            if (st->loop[j].kind == LOOP_LANES)
+                st->loop[j].kind = LOOP_SERIAL;
+    }
+}
+
+/* A line is kept around the loops that it has not: so all that read it there share it. */
+static bool
+is_line(const Maker *m, uint32_t value)
+{
+    for (uint32_t a = 0; a < m->s->k->axes.n; a++)
+        if (m->s->k->axes.v[a].kind == AXIS_LINE && (m->s->k->values.v[value].free >> a & 1))
+            return true;
+    return false;
+}
+
+static void
+place_line(const Maker *m, Stage *st)
+{
+    int n;
+    const SLoop *list = list_of(m, class_of(m, false, st->what), &n);
+    st->nat = 0;
+    while (st->nat < st->n && jot_loop_eq(&st->loop[st->nat], &list[st->nat]) &&
+           m->s->k->axes.v[st->loop[st->nat].axis].kind != AXIS_LINE)
+        st->nat++;
+}
+
 static void
 make_add_stage(Maker *m, bool store, uint32_t what)
 {
@@ -179,6 +246,10 @@ make_add_stage(Maker *m, bool store, uint32_t what)
             st.n++;
         }
     st.nat = st.n;
+    if (store && m->s->lanes == 1)
+        sink_rests(m, &st);
+    if (!store && is_line(m, what))
+        place_line(m, &st);
     if (jot_stage_is_reduce(s, &st)) {
         for (st.nat = 0; st.nat < st.n && (kept >> st.loop[st.nat].axis & 1);)
             st.nat++;
@@ -228,7 +299,8 @@ place_results(Maker *m)
         Stage *st = &s->stages.v[i];
         if (st->acc.kind == PLACE_MEM && !st->acc.buf)
             st->acc = scratch_place(m, st->what, held_axes(s, st, reach[i]));
-        else if (!st->store && st->acc.kind != PLACE_MEM && reach[i] < st->nat)
+        else if (!st->store && st->acc.kind != PLACE_MEM &&
+                 (reach[i] < st->nat || is_line(m, st->what)))
             st->res = scratch_place(m, st->what, held_axes(s, st, reach[i]));
     }
 }

@@ -99,25 +99,25 @@ price_stride(const Layout *l, int dim)
     return 1;
 }
 
-static void
-add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int times, bool store)
+/* NULL: there are enough. */
+static Touch *
+open_touch(Price *p, int dtype, uint64_t loops, int times)
 {
-    const Kernel *k = p->k;
-    const KBuf *b = &k->bufs.v[buf];
     Touch *t = &p->touch[p->n];
 
     if (p->n == PRICE_TOUCHES)
-        return;
+        return NULL;
     memset(t, 0, sizeof *t);
-    t->nbytes = (int)jot_dtype_nbytes((jot_DType)b->dtype);
+    t->nbytes = (int)jot_dtype_nbytes((jot_DType)dtype);
     t->loops = loops;
     t->times = times;
-    t->store = store;
-    for (int d = 0; d < nidx; d++)
-        for (int a = 0; a < (int)k->axes.n; a++)
-            t->moved[a] += t->nbytes * price_stride(b->layout, d)
-                         * price_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
-    for (int a = 0; a < (int)k->axes.n; a++) {
+    return t;
+}
+
+static void
+close_touch(Price *p, Touch *t)
+{
+    for (int a = 0; a < (int)p->k->axes.n; a++) {
         int at = t->nby;
         if (t->moved[a] == 0)
             continue;
@@ -127,6 +127,36 @@ add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int tim
         t->by[at] = (uint8_t)a;
     }
     p->n++;
+}
+
+static void
+add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int times, bool store)
+{
+    const Kernel *k = p->k;
+    const KBuf *b = &k->bufs.v[buf];
+    Touch *t = open_touch(p, b->dtype, loops, times);
+
+    if (!t)
+        return;
+    t->store = store;
+    for (int d = 0; d < nidx; d++)
+        for (int a = 0; a < (int)k->axes.n; a++)
+            t->moved[a] += t->nbytes * price_stride(b->layout, d)
+                         * price_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
+    close_touch(p, t);
+}
+
+/* An element of a line: beside the one of the row's next position. */
+static void
+add_line(Price *p, const Value *v, uint64_t loops, int times)
+{
+    Touch *t = open_touch(p, v->dtype, loops, times);
+    bool far = false;
+
+    for (int a = 0; t && a < (int)p->k->axes.n; a++)
+        t->moved[a] = t->nbytes * price_moved(p->k->ix, p->k->ixs.v[v->at + v->nidx - 1u], a, &far);
+    if (t)
+        close_touch(p, t);
 }
 
 static uint64_t
@@ -142,6 +172,13 @@ price_counts(const Price *p, bool store, uint32_t what)
            (store ? p->classes->store[what] : p->classes->value[what]) == p->class;
 }
 
+static bool
+reads_line(const Kernel *k, const Value *v)
+{
+    return v->op == VAL_AT && v->nidx && k->axes.v[v->ax[0]].kind == AXIS_LINE;
+}
+
+/* Operands come before their users: the last value first. */
 static void
 price_levels(Price *p)
 {
@@ -185,6 +222,8 @@ price_uses(Price *p)
         p->loops[i] |= used;
         if (sum)
             p->shared &= v->free;
+        if (reads_line(k, v))
+            continue; /* whatever the loops, a line is made once */
         for (int j = 0; j < v->narg; j++) {
             p->loops[k->args.v[v->arg + (uint32_t)j]] |= loops | used;
             p->nests[k->args.v[v->arg + (uint32_t)j]] |= nests;
@@ -210,6 +249,9 @@ price_touches(Price *p)
         if (p->loops[i] && k->values.v[i].op == VAL_LOAD)
             add_touch(p, k->values.v[i].buf, k->values.v[i].at, k->values.v[i].nidx, p->loops[i],
                       count_bits(p->nests[i]), false);
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && reads_line(k, &k->values.v[i]))
+            add_line(p, &k->values.v[i], p->loops[i], count_bits(p->nests[i]));
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (price_counts(p, true, i))
             add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
@@ -276,7 +318,7 @@ jot_price_beside(const Price *p, int axis)
 /* ---- loops --------------------------------------------------------------------------------- */
 
 typedef struct {
-    const SLoop *loop;
+    SLoop loop[STAGE_LOOPS];    /* those of lines left out */
     int n;
     double steps[STAGE_LOOPS];
     double inside[STAGE_LOOPS + 1][KERNEL_AXES]; /* extent of each axis in loops i and on */
@@ -287,13 +329,16 @@ nested(const Price *p, const SLoop *loop, int n, Nested *out)
 {
     double left[KERNEL_AXES];
 
-    out->loop = loop;
-    out->n = n;
+    out->n = 0;
+    for (int i = 0; i < n; i++)
+        if (p->k->axes.v[loop[i].axis].kind != AXIS_LINE)
+            out->loop[out->n++] = loop[i];
+    n = out->n;
     for (uint32_t a = 0; a < p->k->axes.n; a++)
         left[a] = out->inside[0][a] = (double)p->k->axes.v[a].ext;
     for (int i = 0; i < n; i++) {
-        int a = loop[i].axis;
-        double step = (double)loop[i].step < left[a] ? (double)loop[i].step : left[a];
+        int a = out->loop[i].axis;
+        double step = (double)out->loop[i].step < left[a] ? (double)out->loop[i].step : left[a];
 
         out->steps[i] = step > 0 ? left[a] / step : 0;
         left[a] = step;

@@ -31,6 +31,7 @@ typedef struct {
     uint64_t *axes;      /* ... axes of what reads it */
     uint32_t *cost;
     bool *top;           /* something reads it in fewer passes */
+    bool *line;          /* a line: kept for whoever reads it */
     bool *few;           /* ... at more axes than its own */
     uint64_t inner;      /* axes of innermost loops */
 } Share;
@@ -76,6 +77,13 @@ share_read(Share *s, uint32_t value, uint64_t passes, uint64_t axes)
         s->top[value] = true;
     s->passes[value] |= passes;
     s->axes[value] |= axes;
+}
+
+/* Does it read a line, at one of its positions? */
+static bool
+share_line(const Kernel *k, const Value *at)
+{
+    return at->nidx > 0 && k->axes.v[at->ax[0]].kind == AXIS_LINE;
 }
 
 static bool
@@ -130,7 +138,12 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
         if (!passes)
             continue;
-        if (s->top[i] && share_worth(s, i)) {
+        if (s->line[i] && !(passes & share_at)) {
+            for (kept[i] = 1; !(passes >> kept[i] & 1);)
+                kept[i]++;
+            passes = (uint64_t)1 << kept[i];
+            axes = v->free;
+        } else if (s->top[i] && share_worth(s, i)) {
             for (kept[i] = 1; !(passes >> kept[i] & 1);)
                 kept[i]++;
             passes = (uint64_t)1 << kept[i];
@@ -140,7 +153,9 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
             passes = share_pass(level[i]);
             axes = v->free | v->axes;
         }
-        if (v->op == VAL_AT)
+        if (v->op == VAL_AT && share_line(k, v))
+            s->line[k->args.v[v->arg]] = true;
+        else if (v->op == VAL_AT)
             passes |= share_at;
         for (int j = 0; j < v->narg; j++) {
             uint32_t in = k->args.v[v->arg + (uint32_t)j];
@@ -168,8 +183,9 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
     s.top = jot_mem_new(k->mem, n, sizeof *s.top);
     s.few = jot_mem_new(k->mem, n, sizeof *s.few);
+    s.line = jot_mem_new(k->mem, n, sizeof *s.line);
     s.inner = inner;
-    ok = s.passes && s.axes && s.cost && s.top && s.few;
+    ok = s.line && s.passes && s.axes && s.cost && s.top && s.few;
     if (ok) {
         share_costs(&s);
         share_values(&s, level, nest, kept);
@@ -178,6 +194,7 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     jot_mem_free(k->mem, s.axes, n * sizeof *s.axes);
     jot_mem_free(k->mem, s.cost, n * sizeof *s.cost);
     jot_mem_free(k->mem, s.top, n * sizeof *s.top);
+    jot_mem_free(k->mem, s.line, n * sizeof *s.line);
     jot_mem_free(k->mem, s.few, n * sizeof *s.few);
     return ok;
 }

@@ -6,6 +6,7 @@
  *     finish              y[j] = s * 0.1f;
  *
  * Read before: ccode/walk.h, ccode/walk.c. After: ccode/walk_value.c. */
+#include "ccode/lines.h"
 #include "ccode/walk.h"
 
 /* The buffer's memory, every element of it, set to what it starts from. */
@@ -87,6 +88,12 @@ walk_init(Walk *w, const Stage *st, uint32_t stage)
     jot_Scalar c;
     uint32_t value[2] = {0, 0};
     int axis = 0;
+    Guarded g;
+    if (jot_stage_fills(w->s, st)) {
+        jot_value_guarded(w->k, st->what, &g);
+        jot_walk_put(w, &st->res, jot_walk_const(w, v->dtype, g.outside));
+        return;
+    }
     jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &c);
     value[0] = jot_walk_const(w, v->dtype, c);
     if (v->narg == 2)
@@ -249,13 +256,41 @@ walk_save(Walk *w, const Stage *st, uint32_t stage)
                      jot_walk_register(w, stage, n ? KEPT_SECOND : 0));
 }
 
+/* One condition under the present positions; false: it cannot hold. */
+static bool
+guards(Walk *w, Ix cond, uint32_t *arg, int *n)
+{
+    Ix ix = jot_walk_subst(w, cond);
+    int64_t known;
+    *n = 0;
+    if (jot_ix_is_const(w->k->ix, ix, &known))
+        return known != 0;
+    arg[(*n)++] = jot_walk_ix(&w->index, ix);
+    return true;
+}
+
 static void
 walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
 {
-    uint32_t value;
+    uint32_t value, cond;
+    Guarded g = {0, st->what, {0}};
+    int n = 0;
+    bool inside = false;
+    if (jot_stage_fills(w->s, st)) {
+        jot_value_guarded(w->k, st->what, &g);
+        w->nlane_conds = 0;
+        if (!guards(w, g.cond, &cond, &n))
+            return;
+        inside = open_if(w, &cond, n);
+    }
     w->defining = st->what;
-    value = jot_walk_value(w, st->what);
+    value = jot_walk_value(w, g.inside);
     w->defining = 0;
+    if (inside) {
+        jot_walk_put(w, &st->res, value);
+        jot_code_pop(&w->b);
+        return;
+    }
     if (st->res.kind == PLACE_MEM && w->ahead.on)
         jot_walk_put_ahead(w, &st->res, value);
     else if (st->res.kind == PLACE_MEM)

@@ -1,0 +1,17 @@
+/* ccode/lines.h - what is read several times along a row is computed once, into a line.
+ * Read before: ccode/ir.h. After: ccode/lines.c, ccode/sched_make.c. */
+#ifndef JOT_LINES_H
+#define JOT_LINES_H
+#include "ccode/ir.h"
+
+/* Divided rows become residue classes, windows along rows read lines. For a kernel that is no
+ * contraction, before its schedule is chosen; rows of at least so many elements. False: out of memory. */
+#define LINE_LEAST 16
+JOT_FN bool jot_lines(Kernel *k, int64_t least);
+
+/* A value that is a constant unless conditions hold: load or select, with the conditions as one index
+ * expression (0: always), what it is where they hold and what else. */
+typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;
+JOT_FN bool jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g);
+
+#endif

@@ -1,0 +1,200 @@
+/* tests/test_lines.c - windows along rows that are read through lines, rows divided into residue
+ * classes (ccode/lines.c): pools of every stride, window and border, their gradients, maps that divide
+ * and wrap, against the interpreter; that lines are made where they should be and not elsewhere. */
+#include "core.h"
+#include "tests/test.h"
+
+enum { LOG = 1 << 18, MOST = 8 };
+
+static void
+keep_log(void *ud, const char *text, size_t nbytes)
+{
+    char *log = ud;
+    size_t n = strlen(log);
+
+    if (nbytes > LOG - 1 - n)
+        nbytes = LOG - 1 - n;
+    memcpy(log + n, text, nbytes);
+    log[n + nbytes] = 0;
+}
+
+static jot_Ctx *
+open_on(const char *backend, const char *policy, const char *schedule, char *log)
+{
+    jot_Config config;
+
+    memset(&config, 0, sizeof config);
+    config.backend = backend;
+    config.policy = policy;
+    config.schedule = schedule;
+    if (log) {
+        log[0] = 0;
+        config.dump = "k";
+        config.hooks.log = keep_log;
+        config.hooks.ud = log;
+    }
+    return jot_open(&config);
+}
+
+/* Values with ties, and both signs. */
+static jot_Var
+drawn(jot_Ctx *c, jot_DType dtype, jot_Ints shape, int salt)
+{
+    static float v[1 << 16];
+    int64_t n = 1;
+
+    for (int i = 0; i < shape.n; i++)
+        n *= shape.v[i];
+    for (int64_t i = 0; i < n; i++)
+        v[i] = (float)((i * 7919 + salt) % 23) - 11;
+    return jot_cast(jot_array(c, JOT_F32, shape, v), dtype);
+}
+
+typedef struct { int kind, height, width, window, stride, pad; jot_DType dtype; } Case;
+
+static jot_Var
+forward(jot_Var x, const Case *k)
+{
+    jot_Pool pool;
+
+    memset(&pool, 0, sizeof pool);
+    pool.size[0] = pool.size[1] = k->window;
+    pool.stride[0] = pool.stride[1] = k->stride;
+    pool.pad[0] = pool.pad[1] = k->pad;
+    return k->kind ? jot_avg_pool2d(x, &pool) : jot_max_pool2d(x, &pool);
+}
+
+/* The pool, a sum with weights of it, and the gradient by what was pooled. */
+static int
+pooled(jot_Ctx *c, const Case *k, jot_Var *out)
+{
+    jot_Var x = drawn(c, k->dtype, JOT_SHAPE(2, 3, k->height, k->width), 1), w, shifted;
+
+    out[0] = forward(x, k);
+    if (k->dtype != JOT_F32 && k->dtype != JOT_F64)
+        return 1;
+    shifted = jot_relu(jot_offset(x, 0.5));
+    out[1] = forward(shifted, k);
+    w = drawn(c, k->dtype, JOT_SHAPE(2, 3, jot_extent(out[0], 2), jot_extent(out[0], 3)), 5);
+    out[2] = jot_sum(jot_mul(out[0], w), JOT_ALL_DIMS);
+    jot_grad(out[2], &x, 1, &out[3]);
+    return 4;
+}
+
+/* Rows that are divided, and wrap: repeated, interleaved, turned, and gathered back. */
+static int
+mapped(jot_Ctx *c, const Case *k, jot_Var *out)
+{
+    int n = k->width, s = k->stride;
+    jot_Var x = drawn(c, k->dtype, JOT_SHAPE(3, n), 3), y = drawn(c, k->dtype, JOT_SHAPE(3, s), 4);
+    char divided[32], rest[32];
+
+    snprintf(divided, sizeof divided, "i1/%d", s);
+    snprintf(rest, sizeof rest, "i1%%%d", s);
+    out[0] = jot_reindex(x, JOT_SHAPE(3, n * s - k->pad), JOT_INDEX("i0", divided));
+    out[1] = jot_mul(out[0], jot_reindex(y, JOT_SHAPE(3, n * s - k->pad), JOT_INDEX("i0", rest)));
+    out[2] = jot_sum(jot_mul(out[1], out[0]), JOT_DIMS(0));
+    jot_grad(jot_sum(out[2], JOT_ALL_DIMS), &x, 1, &out[3]);
+    return 4;
+}
+
+typedef int Build(jot_Ctx *c, const Case *k, jot_Var *out);
+
+static void
+compare(Build *build, const Case *k, const char *backend, const char *policy, const char *schedule)
+{
+    jot_Ctx *a = open_on("interp", NULL, NULL, NULL), *b = open_on(backend, policy, schedule, NULL);
+    jot_Var want[MOST], got[MOST];
+    int n = build(a, k, want);
+
+    build(b, k, got);
+    jot_run(a, jot_vars(n, want));
+    jot_run(b, jot_vars(n, got));
+    for (int i = 0; i < n; i++) {
+        jot_Var x = jot_cast(want[i], JOT_F64), y = jot_cast(got[i], JOT_F64);
+        const double *p = jot_data(x), *q = jot_data(y);
+        double most = 0;
+
+        CHECK(jot_ok(x) && jot_ok(y) && p && q, "%s", jot_message(jot_ok(x) ? b : a));
+        for (int64_t e = 0; p && q && e < jot_nelem(x); e++) {
+            double d = p[e] - q[e];
+            most = d > most ? d : -d > most ? -d : most;
+        }
+        CHECK(most <= 1e-3, "%s %s %s: result %d of kind %d, %dx%d, window %d, stride %d, pad %d: off by %g",
+              backend, policy, schedule ? schedule : "", i, k->kind, k->height, k->width, k->window,
+              k->stride, k->pad, most);
+    }
+    jot_close(a);
+    jot_close(b);
+}
+
+static void
+test_values(const char *backend, int every)
+{
+    static const int widths[] = {16, 33, 47, 70};
+    int turn = 0;
+
+    for (int kind = 0; kind < 2; kind++)
+        for (int stride = 1; stride <= 5; stride++)
+            for (int window = 1; window <= 4; window++)
+                for (int pad = 0; pad < window && pad < 3; pad++, turn++) {
+                    char schedule[24];
+                    Case k = {0, 5, 0, 0, 0, 0, JOT_F32};
+                    if (turn % every)
+                        continue;
+                    k.kind = kind;
+                    k.width = widths[turn % 4] * (turn % 3 ? 1 : stride);
+                    k.window = window;
+                    k.stride = stride;
+                    k.pad = pad;
+                    k.dtype = turn % 7 == 3 ? JOT_F64 : turn % 7 == 5 && !kind ? JOT_I32 : JOT_F32;
+                    compare(pooled, &k, backend, turn % 2 ? "reward" : "paper", NULL);
+                    snprintf(schedule, sizeof schedule, "random:%d", turn + 1);
+                    compare(pooled, &k, backend, "reward", schedule);
+                    if (kind == 0 && stride > 1)
+                        compare(mapped, &k, backend, turn % 2 ? "paper" : "reward",
+                                turn % 5 == 0 ? schedule : NULL);
+                }
+}
+
+/* A line where windows of rows overlap or have borders; none without windows. */
+static void
+test_found(const char *backend)
+{
+    static char log[LOG];
+    static const struct { Case k; bool line; } cases[] = {
+        {{0, 20, 64, 3, 2, 1, JOT_F32}, true},
+        {{1, 20, 64, 3, 1, 1, JOT_F32}, true},
+        {{0, 20, 64, 2, 2, 0, JOT_F32}, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        jot_Ctx *c = open_on(backend, "reward", NULL, log);
+        jot_Var y = forward(drawn(c, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), &cases[i].k);
+
+        jot_run(c, jot_vars(1, &y));
+        CHECK((strstr(log, " = f32 at %") != NULL) == cases[i].line, "case %d:\n%s", (int)i, log);
+        jot_close(c);
+    }
+}
+
+int
+main(void)
+{
+    static const char *const backends[] = {"cc", "tcc"};
+
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        jot_Ctx *c = open_on(backends[i], NULL, NULL, NULL);
+        bool here = c && !jot_error(c);
+
+        jot_close(c);
+        if (!here) {
+            SKIP("%s does not open here", backends[i]);
+            continue;
+        }
+        test_values(backends[i], i == 0 ? 4 : 1);
+        if (i == 0)
+            test_found(backends[i]);
+    }
+    return DONE();
+}
