@@ -29,7 +29,8 @@ enum {
     LINE_STRIDE = 4,    /* steps between neighbours */
     LINE_REST = 4,      /* classes that stores put together as they go */
     LINE_REACH = 64,    /* positions by which windows differ */
-    LINE_MOST = 8       /* lines of a kernel */
+    LINE_MOST = 8,      /* lines of a kernel */
+    LINE_READS = 2      /* of each element, so that it is worth writing and asking first */
 };
 
 typedef struct {
@@ -355,7 +356,7 @@ line_make(Lines *l, uint32_t value, uint32_t *reads)
     return *reads != 0;
 }
 
-/* Reads against elements of lines: windows overlap, or all of them are read again. */
+/* Reads against elements of lines: windows overlap, or several reductions read them. */
 static bool
 line_worth(const Lines *l, uint32_t value)
 {
@@ -364,7 +365,8 @@ line_worth(const Lines *l, uint32_t value)
     bool inside;
     int64_t step = jot_ix_coef(l->k->ix, l->from, l->axis, &inside);
     double lines = line_points(l, own & ~row) * (double)(step * l->ext[l->axis]);
-    return (step > 1 || line_asks(l, value, 0)) && line_points(l, l->loops[value]) >= 1.2 * lines;
+    double reads = line_points(l, l->loops[value]) * (l->need[value] ? 1 : 2);
+    return (step > 1 || line_asks(l, value, 0)) && reads >= LINE_READS * lines;
 }
 
 static void

@@ -163,16 +163,20 @@ static void
 test_found(const char *backend)
 {
     static char log[LOG];
-    static const struct { Case k; bool line; } cases[] = {
-        {{0, 20, 64, 3, 2, 1, JOT_F32}, true},
-        {{1, 20, 64, 3, 1, 1, JOT_F32}, true},
-        {{0, 20, 64, 2, 2, 0, JOT_F32}, false},
+    static const struct { Case k; bool backward, line; } cases[] = {
+        {{0, 20, 64, 3, 1, 1, JOT_F32}, false, true},
+        {{1, 20, 64, 3, 1, 1, JOT_F32}, false, true},
+        {{0, 20, 64, 3, 2, 1, JOT_F32}, false, false}, /* an element is read by few windows */
+        {{0, 20, 64, 3, 2, 1, JOT_F32}, true, true},
+        {{0, 20, 64, 2, 2, 0, JOT_F32}, false, false},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         jot_Ctx *c = open_on(backend, "reward", NULL, log);
-        jot_Var y = forward(drawn(c, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), &cases[i].k);
+        jot_Var x = drawn(c, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), y = forward(x, &cases[i].k);
 
+        if (cases[i].backward)
+            jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), &x, 1, &y);
         jot_run(c, jot_vars(1, &y));
         CHECK((strstr(log, " = f32 at %") != NULL) == cases[i].line, "case %d:\n%s", (int)i, log);
         jot_close(c);
