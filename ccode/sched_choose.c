@@ -211,6 +211,10 @@ choose(Chooser *c)
         if (!(c->around >> c->order[i] & 1) && c->k->axes.v[c->order[i]].kind == AXIS_PLAIN &&
             (c->k->axes.v[c->order[i]].ext > 1 || i == 0))
             try_inner(c, c->order[i]);
+    if (c->cost < 0) { /* no axis that is not around has steps */
+        put_axes(c, ~(uint64_t)0, 0);
+        try_list(c);
+    }
 }
 
 /* The list of one class; classes NULL: of all stages. Its price is added to *cost. */
