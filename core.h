@@ -415,6 +415,10 @@ JOT_API jot_Var jot_prod(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_max(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_min(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_mean(jot_Var x, jot_Ints dims);
+/* Mean of squared deviations from the mean. As exact as two passes, though large data are read once:
+ * moments of blocks, merged (Chan). A mean of squares of x - mean(x) over the same dimensions is
+ * recognised as one. */
+JOT_API jot_Var jot_variance(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_any(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_all(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_argmax(jot_Var x, int dim); /* i64, first of equals; NaN counts as largest */

@@ -247,9 +247,11 @@ interp_combine(int op, bool wide, jot_DType dtype, jot_Scalar a, jot_Scalar b)
     return v[0];
 }
 
-/* acc[index(i)] op= y[i]: over the whole of y's space, in row-major order. */
+/* acc[index(i)] op= y[i]: over the whole of y's space, in row-major order; mean: of squared
+ * distances from it. */
 static void
-interp_accumulate(Interp *in, const Node *node, bool wide, jot_Scalar *acc)
+interp_accumulate(Interp *in, const Node *node, bool wide, const jot_Scalar *mean,
+                  jot_Scalar *acc)
 {
     const Node *y = jot_node(in->ctx, node->input[0]);
     jot_DType dtype = jot_dtype_compute(node->dtype);
@@ -262,6 +264,8 @@ interp_accumulate(Interp *in, const Node *node, bool wide, jot_Scalar *acc)
 
             if (y->dtype != node->dtype)
                 v = jot_scalar_apply(EW_CAST, jot_dtype_compute(y->dtype), dtype, &v);
+            if (mean)
+                v.f = (v.f - mean[out].f) * (v.f - mean[out].f);
             acc[out] = interp_combine(node->op, wide, dtype, acc[out], v);
         }
         interp_step(at, y->rank, y->ext);
@@ -272,23 +276,32 @@ static bool
 interp_reduce(Interp *in, const Node *node, unsigned char *p)
 {
     bool is_float = jot_dtype_class(node->dtype) == CLASS_FLOAT;
-    bool wide = is_float && (node->op == JOT_ADD || node->op == JOT_MUL || node->op == JOT_MEAN);
-    jot_Scalar identity = jot_reduce_identity(node->op, node->dtype), *acc;
+    bool moment = node->op == REDUCE_VAR;
+    bool wide = is_float && (node->op == JOT_ADD || node->op == JOT_MUL || node->op == JOT_MEAN
+                             || moment);
+    jot_Scalar identity = jot_reduce_identity(node->op, node->dtype), *acc, *mean = NULL;
     int64_t i;
 
-    acc = jot_mem_new(&in->ctx->mem, (size_t)node->nelem, sizeof *acc);
-    if (!acc)
+    if (moment && !(mean = jot_mem_new(&in->ctx->mem, (size_t)node->nelem, sizeof *mean)))
         return false;
-    for (i = 0; i < node->nelem; i++)
+    acc = jot_mem_new(&in->ctx->mem, (size_t)node->nelem, sizeof *acc);
+    if (acc && moment) {
+        interp_accumulate(in, node, wide, NULL, mean);
+        for (i = 0; i < node->nelem; i++)
+            mean[i].f *= node->value.f;
+    }
+    for (i = 0; acc && i < node->nelem; i++)
         acc[i] = identity;
-    interp_accumulate(in, node, wide, acc);
-    for (i = 0; i < node->nelem; i++) {
-        if (node->op == JOT_MEAN && is_float)
+    if (acc)
+        interp_accumulate(in, node, wide, mean, acc);
+    for (i = 0; acc && i < node->nelem; i++) {
+        if ((node->op == JOT_MEAN || moment) && is_float)
             acc[i].f *= node->value.f;
         interp_write(node, p, i, acc[i]);
     }
+    jot_mem_free(&in->ctx->mem, mean, (size_t)node->nelem * sizeof *mean);
     jot_mem_free(&in->ctx->mem, acc, (size_t)node->nelem * sizeof *acc);
-    return true;
+    return acc != NULL;
 }
 
 /* User code through its host function, over whole arrays. */

@@ -344,9 +344,10 @@ kernel_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs 
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             jot_plan_kernel_layouts(m, group, &k, args);
             jot_over_wish(m, &k, args);
-            ok = kernel_tiled(m, group)
-               ? kernel_print_tiles(m, &k, tier, out, info, &why)
-               : kernel_print(m, &k, tier, NULL, plain, out, info, &why);
+            ok = jot_kernel_moments(&k, &m->ctx->target)
+              && (kernel_tiled(m, group)
+                      ? kernel_print_tiles(m, &k, tier, out, info, &why)
+                      : kernel_print(m, &k, tier, NULL, plain, out, info, &why));
         }
         jot_kernel_close(&k);
         again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;

@@ -33,7 +33,7 @@ jot_build_is_plain(jot_Ctx *ctx, const Node *reduce)
 static double
 reduce_scale(const Node *node)
 {
-    return node->op == JOT_MEAN ? node->value.f : 1.0;
+    return node->op == JOT_MEAN || node->op == REDUCE_VAR ? node->value.f : 1.0;
 }
 
 /* y at the given point, in the dtype that is accumulated. */
@@ -100,6 +100,17 @@ jot_build_bounds(Build *b, Ix at, int64_t ext, Guards *g, bool *never)
     *never |= !jot_build_guard(b, g, jot_ix_lt(p, at, jot_ix_const(p, ext), &b->space));
 }
 
+/* The square of how far v lies from its mean over the axes. */
+static uint32_t
+reduce_deviation(Build *b, const Node *node, uint64_t axes, uint32_t v)
+{
+    jot_DType dtype = jot_dtype_compute((jot_DType)node->dtype);
+    uint32_t mean = jot_v_reduce(b->k, EW_ADD, axes, v, 0, NULL, reduce_scale(node));
+
+    v = mean ? jot_v_ew(b->k, EW_SUB, dtype, v, mean, 0) : 0;
+    return v ? jot_v_ew(b->k, EW_MUL, dtype, v, v, 0) : 0;
+}
+
 /* op over those of the axes that are not in `to` of y[at] where g. */
 static uint32_t
 reduce_value(Build *b, const Node *node, uint64_t axes, const Ix *to, const Ix *at,
@@ -121,6 +132,8 @@ reduce_value(Build *b, const Node *node, uint64_t axes, const Ix *to, const Ix *
         return reduce_times(b, node, jot_v_const(b->k, dtype, identity));
     }
     v = reduce_body(b, node, at, g);
+    if (node->op == REDUCE_VAR && v)
+        v = reduce_deviation(b, node, axes, v);
     return v ? jot_v_reduce(b->k, op, axes, v, g->n, g->v, reduce_scale(node)) : 0;
 }
 

@@ -2,9 +2,13 @@
 #ifndef JOT_PAIR_H
 #define JOT_PAIR_H
 #include "ccode/ir.h"
+#include "ops/target.h"
 
 /* An extreme and the first place that holds it become one reduction (ccode/pair.c). False: memory
  * was refused, and the kernel is of no use. */
 JOT_FN bool jot_kernel_pairs(Kernel *k);
+
+/* Moments of more than a cache holds become moments of blocks (ccode/moments.c). False: likewise. */
+JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
 
 #endif

@@ -98,8 +98,8 @@ grad_spread(Grad *g, const Node *n, NodeId z)
 static NodeId
 grad_again(Grad *g, const Node *n, int op, NodeId y)
 {
-    return jot_reduce_node(g->ctx, op, y, n->rank, n->ext, n->index, n->ncond, n->cond, 1,
-                           n->ninputs - 1, n->input + 1);
+    return jot_reduce_node(g->ctx, op, y, n->rank, n->ext, n->index, n->ncond, n->cond,
+                           op == JOT_MEAN ? n->value.f : 1, n->ninputs - 1, n->input + 1);
 }
 
 /* Those that reach the extreme share evenly. */
@@ -145,6 +145,10 @@ jot_grad_of_reduce(Grad *g, NodeId id, NodeId d)
 
     switch (n->op) {
     case JOT_MEAN: r = grad_spread(g, n, jot_mul(d, k_(d, n->value.f))); break;
+    case REDUCE_VAR: /* that the mean moves too changes nothing: deviations sum to 0 */
+        r = jot_sub(n->input[0], grad_spread(g, n, grad_again(g, n, JOT_MEAN, n->input[0])));
+        r = jot_mul(r, grad_spread(g, n, jot_mul(d, k_(d, 2 * n->value.f))));
+        break;
     case JOT_ADD: r = grad_spread(g, n, d); break;
     case JOT_MAX: case JOT_MIN: r = grad_of_extreme(g, id, n, d); break;
     case JOT_MUL: r = grad_of_prod(g, id, n, d); break;

@@ -54,7 +54,10 @@ extern const EwInfo jot_ew_info[EW_OPS];
 /* What reduces know of their operator: name, the element-wise operator that combines two elements,
  * and whether there is an identity per dtype (ops/reduce.c). */
 typedef struct { const char *name; uint8_t combine; } ReduceInfo;
-extern const ReduceInfo jot_reduce_info[JOT_REDUCE_OPS];
+/* Behind the public ones: the mean of squared deviations from the mean, over whole dimensions. Its
+ * scale is one over their elements, as a mean's is. */
+enum { REDUCE_VAR = JOT_REDUCE_OPS, REDUCE_OPS };
+extern const ReduceInfo jot_reduce_info[REDUCE_OPS];
 /* Identity of op for dtype (-inf for max of floats, the smallest integer for integers, ...). */
 JOT_FN jot_Scalar jot_reduce_identity(int op, jot_DType dtype);
 

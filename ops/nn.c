@@ -2,23 +2,22 @@
  *
  *     activations   element-wise
  *     softmax       max, subtract, exp, sum, divide
- *     norms         two means in one nest, then one pass of element-wise work
+ *     norms         mean and variance in one nest, then one pass of element-wise work
  *
  * What a layer costs is decided by fusion, not here: none of the intermediates written below is
  * meant to be stored. Written with the public header alone; every composition works in a scope of
  * its own, so that only its result outlives it. Statistics of f16 and bf16 are computed in f32.
  *
- * Moments in one pass. mean(x^2) - mean(x)^2 loses all digits when the mean is large against the
- * deviation. Here x is first shifted by a reference s that needs no reduction, the first element of
- * the same channel (row, image):
+ * Moments. mean(x^2) - mean(x)^2 loses all digits when the mean is large against the deviation, so a
+ * variance is a reduction of its own (ops/reduce_dims.c); how often data are read for it is decided
+ * when the kernel is made (ccode/moments.c). x - mean(x) loses what the mean is rounded by, so x is
+ * first shifted by a reference s that needs no reduction, the first element of the same channel
+ * (row, image):
  *
- *     m = mean(x - s)    q = mean((x - s)^2)
- *     mean = m + s       var = q - m^2           x - mean = (x - s) - m
+ *     m = mean(x - s)    var = variance(x - s)    mean = m + s    x - mean = (x - s) - m
  *
- * s is one of the N elements, so m^2 <= (N - 1) var, and a typical one is a few deviations from the
- * mean: q and var are then of the same size and little cancels. Gradients need nothing from s: in
- * exact arithmetic neither var nor x - mean depends on it (replace s by s + h: m falls by h, q by
- * 2hm - h^2, and q - m^2 stays), so its derivative is 0 and jot_stop_grad on it is exact.
+ * Gradients need nothing from s: neither var nor x - mean depends on it, so its derivative is 0 and
+ * jot_stop_grad on it is exact.
  *
  * Read before: ops/conv.c. After: ops/loss.c. */
 #include "core.h"
@@ -195,9 +194,8 @@ nn_moments(jot_Var x, const NnOver *o, jot_Var *shifted, jot_Var *var)
     jot_Ints dims = jot_ints(o->n, o->dims);
     jot_Var s = jot_stop_grad(jot_reindex(x, jot_shape(x), jot_strs(jot_rank(x), o->first)));
     jot_Var xs = jot_sub(x, s);
-    jot_Var q = jot_mean(jot_mul(xs, xs), dims);
     *shifted = jot_mean(xs, dims);
-    *var = jot_sub(q, jot_mul(*shifted, *shifted));
+    *var = jot_variance(xs, dims);
     return jot_sub(xs, nn_spread(*shifted, x, o));
 }
 

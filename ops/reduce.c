@@ -13,10 +13,10 @@
  * dimensions), ops/grad.c. */
 #include "ops/maps.h"
 
-const ReduceInfo jot_reduce_info[JOT_REDUCE_OPS] = {
+const ReduceInfo jot_reduce_info[REDUCE_OPS] = {
     {"sum", EW_ADD}, {"prod", EW_MUL}, {"max", EW_MAX}, {"min", EW_MIN}, {"all", EW_AND},
     {"any", EW_OR}, {"xor", EW_XOR}, {"bit_and", EW_BITAND}, {"bit_or", EW_BITOR},
-    {"bit_xor", EW_BITXOR}, {"mean", EW_ADD},
+    {"bit_xor", EW_BITXOR}, {"mean", EW_ADD}, {"variance", EW_ADD},
 };
 
 /* ---- identities --------------------------------------------------------------------------- */
@@ -149,6 +149,8 @@ reduce_repeat(const Reducing *w, jot_Scalar v, jot_DType dtype, int64_t count)
         return jot_scalar_from_f64(v.f * (double)count, dtype);
     if (w->op == JOT_ADD)
         return jot_scalar_from_i64((int64_t)(v.u * (uint64_t)count), dtype);
+    if (w->op == REDUCE_VAR)
+        return jot_scalar_from_f64(v.f - v.f, dtype);
     if (w->op == JOT_MEAN && w->scale != 1 / (double)count)
         return jot_scalar_from_f64(v.f * (double)count * w->scale, dtype);
     return v;
@@ -162,11 +164,11 @@ reduce_is_const(jot_Ctx *ctx, const Reducing *w, jot_Scalar *value)
     const Node *y = jot_node(ctx, w->y);
     jot_Scalar identity = jot_reduce_identity(w->op, (jot_DType)y->dtype);
     uint64_t rest;
-    bool repeats = w->op == JOT_ADD || w->op == JOT_MEAN || w->op == JOT_MAX || w->op == JOT_MIN
+    bool repeats = w->op == JOT_ADD || w->op == JOT_MEAN || w->op == REDUCE_VAR || w->op == JOT_MAX || w->op == JOT_MIN
                 || w->op == JOT_AND || w->op == JOT_OR || w->op == JOT_BITAND || w->op == JOT_BITOR;
 
     *value = identity;
-    if ((!y->nelem || w->never) && w->op == JOT_MEAN)
+    if ((!y->nelem || w->never) && (w->op == JOT_MEAN || w->op == REDUCE_VAR))
         *value = jot_scalar_from_f64(0 * w->scale, (jot_DType)y->dtype);
     if (!y->nelem || w->never)
         return true;
@@ -221,7 +223,7 @@ reduce_as_reindex(jot_Ctx *ctx, const Reducing *w)
 
     out.n = w->rank;
     out.ext = w->ext;
-    if ((w->op == JOT_MEAN && w->scale != 1)
+    if ((w->op == JOT_MEAN && w->scale != 1) || w->op == REDUCE_VAR
         || !jot_map_invert(ctx, w->space.n, w->space.ext, w->rank, w->map.index, solution, &used))
         return 0;
     for (k = 0; k < w->rank; k++) {
@@ -259,7 +261,7 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
 
     for (k = 0; k < w->rank; k++)
         elements *= (double)w->ext[k];
-    if (elements > (double)inner->nelem || inner->op != w->op || w->op == JOT_MEAN
+    if (elements > (double)inner->nelem || inner->op != w->op || w->op == JOT_MEAN || w->op == REDUCE_VAR
         || inner->refs > 1 || inner->data || inner->ncond
         || inner->ninputs > 1 || w->map.nextra)
         return false;
@@ -303,7 +305,7 @@ reduce_make(jot_Ctx *ctx, const Reducing *w)
     spec.index = w->map.index;
     spec.ncond = w->map.ncond;
     spec.cond = w->map.cond;
-    if (w->op == JOT_MEAN)
+    if (w->op == JOT_MEAN || w->op == REDUCE_VAR)
         spec.value.f = w->scale;
     return jot_node_make(ctx, &spec);
 }

@@ -5,8 +5,8 @@
  *     the same, kept                     index (i0, 0, i2)          (2, 1, 4)
  *
  * argmax needs no operator of its own: among the positions that hold the maximum, the least. In C,
- *     m = max(x, j);  out = min(x[j] == m ? j : n, j)
- * which the fuser may run as two passes of one nest.
+ *     m = max(x, j);  out = n - max(x[j] == m ? n - j : 0, j)
+ * which becomes one pass (ccode/pair.c).
  *
  * Read before: ops/reduce.c. After: ops/forms.c. */
 #include "ops/maps.h"
@@ -29,6 +29,38 @@ rdims_nonempty(jot_Ctx *ctx, const char *name, const Node *x, uint32_t mask)
     return true;
 }
 
+/* Squares of x - mean of x over the dimensions in mask: then x, else 0. */
+static NodeId
+rdims_deviation(jot_Ctx *ctx, NodeId squares, uint32_t mask)
+{
+    const Node *n = jot_node(ctx, squares), *spread, *mean;
+    uint32_t kept = 0;
+    int d, axis;
+
+    if (n->kind != NODE_EW || n->op != EW_MUL || n->input[0] != n->input[1] || n->data)
+        return 0;
+    n = jot_node(ctx, n->input[0]);
+    if (n->kind != NODE_EW || n->op != EW_SUB || n->data)
+        return 0;
+    spread = jot_node(ctx, n->input[1]);
+    if (spread->kind != NODE_REINDEX || spread->ncond || spread->ninputs != 1)
+        return 0;
+    mean = jot_node(ctx, spread->input[0]);
+    if (mean->kind != NODE_REDUCE || mean->op != JOT_MEAN || mean->input[0] != n->input[0]
+        || mean->ncond || mean->ninputs != 1 || mean->nindex != spread->nindex)
+        return 0;
+    for (d = 0; d < mean->nindex; d++) {
+        if (mean->index[d] != spread->index[d])
+            return 0;
+        if (jot_ix_is_axis(&ctx->ix, mean->index[d], &axis))
+            kept |= (uint32_t)1 << axis;
+    }
+    for (d = 0; d < n->rank; d++)
+        if (n->ext[d] != 1 && (mask >> d & 1) == (kept >> d & 1))
+            return 0;
+    return n->input[0];
+}
+
 /* Reduce the dimensions in mask; kept, they have extent 1. */
 static NodeId
 rdims_node(jot_Ctx *ctx, int op, NodeId x, uint32_t mask, bool keep)
@@ -38,7 +70,13 @@ rdims_node(jot_Ctx *ctx, int op, NodeId x, uint32_t mask, bool keep)
     int64_t ext[JOT_MAX_RANK];
     double count = 1;
     int rank = 0, k;
+    NodeId whole = x && op == JOT_MEAN && !ctx->config.no_simplify ? rdims_deviation(ctx, x, mask)
+                                                                   : 0;
 
+    if (whole) {
+        op = REDUCE_VAR;
+        x = whole;
+    }
     if (!x)
         return 0;
     n = jot_node(ctx, x);
@@ -52,14 +90,28 @@ rdims_node(jot_Ctx *ctx, int op, NodeId x, uint32_t mask, bool keep)
         ext[rank] = gone ? 1 : n->ext[k];
         index[rank++] = gone ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
     }
-    if (op == JOT_MEAN && count == 0) {
+    if ((op == JOT_MEAN || op == REDUCE_VAR) && count == 0) {
         jot_Scalar nan = jot_scalar_from_i64(0, JOT_F64);
 
         nan.f = nan.f / nan.f;
         return jot_const_node(ctx, (jot_DType)n->dtype, rank, ext, nan);
     }
-    return jot_reduce_node(ctx, op, x, rank, ext, index, 0, NULL, op == JOT_MEAN ? 1 / count : 1, 0,
-                           NULL);
+    return jot_reduce_node(ctx, op, x, rank, ext, index, 0, NULL,
+                           op == JOT_MEAN || op == REDUCE_VAR ? 1 / count : 1, 0, NULL);
+}
+
+jot_Var
+jot_variance(jot_Var v, jot_Ints dims)
+{
+    int op = JOT_MEAN;
+    NodeId x = jot_node_of(v, "variance", "x");
+    jot_Ctx *ctx = v.ctx;
+    uint32_t mark = x ? ctx->loose.n : 0, mask;
+
+    if (!x || !jot_maps_dims(ctx, "variance", dims, jot_node(ctx, x)->rank, &mask))
+        return JOT_POISON(ctx);
+    x = jot_reduce_operand(ctx, "variance", &op, x);
+    return jot_maps_done(ctx, rdims_node(ctx, REDUCE_VAR, x, mask, false), mark);
 }
 
 jot_Var

@@ -82,7 +82,7 @@ text_map(jot_Ctx *ctx, const Node *n, Text *text)
         jot_text_put(text, " else ", 6);
         text_value(text, n);
     }
-    if (n->kind == NODE_REDUCE && n->op == JOT_MEAN)
+    if (n->kind == NODE_REDUCE && (n->op == JOT_MEAN || n->op == REDUCE_VAR))
         jot_text_f(text, " scale %g", n->value.f);
     if (n->ninputs > 1) {
         jot_text_put(text, " by", 3);
