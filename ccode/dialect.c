@@ -186,16 +186,18 @@ read_vector(const char *name, size_t n, VectorName *v)
 }
 
 /* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
- * type of a lane, %1 of them separated by commas, %I the integers of the same width. */
+ * type of a lane, %1 of them separated by commas, %I the integers of the same width,
+ * %P, %Q, %E: a part of it is loaded or stored, otherwise. */
 static const Helper vector_helpers[] = {
     { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
              "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
     { "st_", "static inline void\njot_st_%V(void *p, jot_%V v)\n{\n"
              "    __builtin_memcpy(p, &v, sizeof v);\n}\n" },
-    { "ldn_", "static inline jot_%V\njot_ldn_%V(const void *p, int n)\n{\n    jot_%V v = {0};\n"
-              "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n}\n" },
-    { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n"
-              "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n}\n" },
+    { "ldn_", "static inline jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P"
+              "    jot_%V v = {0};\n"
+              "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },
+    { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
+              "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n%E}\n" },
     { "bc_", "static inline jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "static inline jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
@@ -227,6 +229,42 @@ put_fma(Text *out, const VectorName *v)
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
+/* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
+ * stores, for which a load of the whole has to wait. */
+typedef struct { const char *vector, *target, *load, *store; } MaskName;
+static const MaskName mask_names[] = {
+    { "f32x16", "__AVX512F__",
+      "    return (jot_f32x16)__builtin_ia32_loadups512_mask((const float *)p, (jot_f32x16){0},\n"
+      "        (unsigned short)((1u << n) - 1));\n",
+      "    __builtin_ia32_storeups512_mask((float *)p, v, (unsigned short)((1u << n) - 1));\n" },
+    { "f32x8", "__AVX2__",
+      "    typedef int mask __attribute__((vector_size(32)));\n"
+      "    return (jot_f32x8)__builtin_ia32_maskloadps256((const jot_f32x8 *)p,\n"
+      "        (mask){0, 1, 2, 3, 4, 5, 6, 7} < n);\n",
+      "    typedef int mask __attribute__((vector_size(32)));\n"
+      "    __builtin_ia32_maskstoreps256((jot_f32x8 *)p, (mask){0, 1, 2, 3, 4, 5, 6, 7} < n, v);\n" },
+};
+
+static const MaskName *
+mask_find(const VectorName *v)
+{
+    for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
+        if (jot_str_len(mask_names[i].vector) == v->n && !memcmp(mask_names[i].vector, v->name, v->n))
+            return &mask_names[i];
+    return NULL;
+}
+
+/* The part where it is one instruction; what stands behind it, to '%E', is for other targets. */
+static void
+put_mask(Text *out, const VectorName *v, char what)
+{
+    const MaskName *m = mask_find(v);
+    if (m && what == 'E')
+        jot_text_f(out, "#endif\n");
+    else if (m)
+        jot_text_f(out, "#ifdef %s\n%s#else\n", m->target, what == 'P' ? m->load : m->store);
+}
+
 static void
 put_lane_type(Text *out, const VectorName *v)
 {
@@ -249,6 +287,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'B': jot_text_f(out, "%d", v->bits / 8); break;
         case 'T': put_lane_type(out, v); break;
         case 'F': put_fma(out, v); break;
+        case 'P': case 'Q': case 'E': put_mask(out, v, *text); break;
         case 'I': jot_text_f(out, "i%dx%d", v->bits, v->lanes); break;
         default:
             for (int i = 0; i < v->lanes; i++)
