@@ -43,7 +43,7 @@ typedef struct {
     int lane, row;          /* axes; row -1: none */
     uint64_t bent;          /* axes that stand in a sum of axes: windows and what they move over */
     uint64_t window;        /* of them, those with few points */
-    uint64_t outer, inner;  /* loops around a tile: every sum's own, others */
+    uint64_t outside;       /* the rest: loops around a tile */
     PlaneTile tile[PLANE_TILES];
     Space space;
     int64_t ext[KERNEL_AXES];
@@ -156,23 +156,58 @@ plane_runs_along(const Plane *p, int axis)
     return true;
 }
 
-/* A window's sum keeps the lanes' axis and sums over few bent ones; the other sums over it and keeps
- * few. What they have few of is the window; what they keep besides is outside. */
+/* A window's sum keeps the lanes' axis and sums over few bent ones; others sum over it, keep few, and
+ * those that keep none may be of windows' sums. What they have few of is the window. */
+static bool
+plane_keeps(const Plane *p, uint32_t sum)
+{
+    return p->k->values.v[sum].free >> p->lane & 1;
+}
+
+static uint64_t
+plane_few(const Plane *p, uint32_t sum)
+{
+    const Value *v = &p->k->values.v[sum];
+    return plane_keeps(p, sum) ? v->axes : v->free & p->bent;
+}
+
 static bool
 plane_sum(Plane *p, uint32_t sum)
 {
     const Value *v = &p->k->values.v[sum];
-    bool keeps = v->free >> p->lane & 1;
-    uint64_t few = keeps ? v->axes : v->free & p->bent;
+    bool keeps = plane_keeps(p, sum);
+    uint64_t few = plane_few(p, sum);
     if (v->ew != EW_ADD && !(keeps && (v->ew == EW_MAX || v->ew == EW_MIN)))
         return false;
     if ((!keeps && !(v->axes >> p->lane & 1)) || (few & ~p->bent) || (few >> p->lane & 1) ||
         plane_points(p, few) > PLANE_POINTS)
         return false;
     p->window |= few;
-    p->outer &= v->free & ~p->bent;
-    p->inner |= (v->free | v->axes) & ~p->bent;
+    p->outside |= (v->free | v->axes) & ~p->bent;
+    for (int i = 0; i < p->nsums; i++)
+        if (p->sum[i] != sum && plane_below(p->k, p->sum[i], sum, 0) &&
+            (keeps || few || !plane_keeps(p, p->sum[i])))
+            return false;
     return true;
+}
+
+/* The sum that the store is of: the one below it that is below no other; -1: there are several. */
+static int
+plane_owner(const Plane *p, uint32_t store)
+{
+    const Kernel *k = p->k;
+    int owner = -1, sums = 0;
+    for (int j = 0; j < p->nsums; j++) {
+        bool top = plane_below(k, p->sum[j], k->stores.v[store].value, 0);
+        for (int i = 0; i < p->nsums && top; i++)
+            top = i == j || !plane_below(k, p->sum[j], p->sum[i], 0) ||
+                  !plane_below(k, p->sum[i], k->stores.v[store].value, 0);
+        if (top) {
+            owner = j;
+            sums++;
+        }
+    }
+    return sums == 1 ? owner : -1;
 }
 
 /* Each store is of one sum and keeps what it keeps. */
@@ -181,25 +216,15 @@ plane_stores(const Plane *p)
 {
     const Kernel *k = p->k;
     for (uint32_t i = 0; i < k->stores.n; i++) {
-        int sums = 0;
-        for (int j = 0; j < p->nsums; j++)
-            if (plane_below(k, p->sum[j], k->stores.v[i].value, 0)) {
-                sums++;
-                if (k->stores.v[i].free != k->values.v[p->sum[j]].free)
-                    return false;
-            }
-        if (sums != 1)
+        int owner = plane_owner(p, i);
+        if (owner < 0 || k->stores.v[i].free != k->values.v[p->sum[owner]].free)
             return false;
     }
-    for (int i = 0; i < p->nsums; i++)
-        for (int j = 0; j < p->nsums; j++)
-            if (i != j && plane_below(k, p->sum[i], p->sum[j], 0))
-                return false;
     return k->stores.n > 0;
 }
 
 /* The axis in lanes, the windows; of the other axes that windows move over the closest is the row.
- * Every sum runs over, or keeps, all of them. */
+ * Every sum runs over, or keeps, all of them and what is outside. */
 static bool
 plane_axes(Plane *p)
 {
@@ -210,16 +235,14 @@ plane_axes(Plane *p)
     for (int a = 0; a < (int)k->axes.n && p->lane < 0; a++)
         if ((p->bent >> a & 1) && p->ext[a] >= 4 && plane_runs_along(p, a)) {
             p->lane = a;
-            p->outer = ~(uint64_t)0;
             for (int i = 0; i < p->nsums && p->lane >= 0; i++)
                 if (!plane_sum(p, p->sum[i]))
                     p->lane = -1;
             if (p->lane < 0)
-                p->window = p->inner = 0;
+                p->window = p->outside = 0;
         }
     if (p->lane < 0 || !plane_stores(p))
         return false;
-    p->inner &= ~p->outer;
     for (int a = 0; a < (int)k->axes.n; a++) {
         int64_t stride = plane_stride(p, load->buf, load->at, a);
         if (!(p->bent >> a & 1) || a == p->lane || (p->window >> a & 1))
@@ -232,11 +255,10 @@ plane_axes(Plane *p)
     }
     for (int i = 0; i < p->nsums; i++) {
         const Value *v = &k->values.v[p->sum[i]];
-        uint64_t all = v->free | v->axes, window = v->free >> p->lane & 1 ? v->axes
-                                                                        : v->free & p->bent;
-        if (((p->bent | p->inner | p->outer) & ~all & ~p->window) || (window & ~p->window) ||
-            ((p->inner & ~v->free) && (v->free >> p->lane & 1)) ||
-            (all & p->window & ~window))
+        uint64_t all = v->free | v->axes;
+        if (((p->bent | p->outside) & ~all & ~p->window) ||
+            (all & p->window & ~plane_few(p, p->sum[i])) ||
+            (plane_keeps(p, p->sum[i]) && (p->outside & ~v->free)))
             return false;
     }
     return true;
@@ -415,16 +437,6 @@ plane_loops(const Plane *p, Text *text, uint64_t axes, const char *kind)
             jot_text_f(text, " %s%s", p->k->axes.v[a].name, kind);
 }
 
-/* Axes that some sum has. */
-static uint64_t
-plane_all(const Plane *p)
-{
-    uint64_t all = 0;
-    for (int i = 0; i < p->nsums; i++)
-        all |= p->k->values.v[p->sum[i]].free | p->k->values.v[p->sum[i]].axes;
-    return all;
-}
-
 /* Rows of a block: even ones. */
 static int64_t
 plane_rows(const Plane *p, int64_t most)
@@ -440,8 +452,7 @@ plane_rows(const Plane *p, int64_t most)
 static void
 plane_outside(const Plane *p, Text *text)
 {
-    plane_loops(p, text, p->outer & plane_all(p), ":1p");
-    plane_loops(p, text, p->inner, ":1p");
+    plane_loops(p, text, p->outside, ":1p");
 }
 
 static void
@@ -479,21 +490,27 @@ plane_tile_text(const Plane *p, const PlaneTile *t, Text *text)
     jot_text_f(text, "]\n");
 }
 
+static int64_t
+plane_window_rows(const Plane *p)
+{
+    return plane_rows(p, p->target->vectors >= 32 ? 8 : 4);
+}
+
 /* A window's sum, and what is stored of it. */
 static void
-plane_window_text(const Plane *p, uint32_t sum, Text *text)
+plane_window_text(const Plane *p, int sum, Text *text)
 {
     const Kernel *k = p->k;
-    int64_t rows = plane_rows(p, p->target->vectors >= 32 ? 8 : 4);
-    jot_text_f(text, "%%%u:", sum);
+    int64_t rows = plane_window_rows(p);
+    jot_text_f(text, "%%%u:", p->sum[sum]);
     plane_outside(p, text);
     plane_block(p, text, rows);
     jot_text_f(text, " |");
-    plane_loops(p, text, k->values.v[sum].axes, ":1u");
+    plane_loops(p, text, k->values.v[p->sum[sum]].axes, ":1u");
     plane_copies(p, text);
     jot_text_f(text, "\n");
     for (uint32_t i = 0; i < k->stores.n; i++) {
-        if (!plane_below(k, sum, k->stores.v[i].value, 0))
+        if (plane_owner(p, i) != sum)
             continue;
         jot_text_f(text, "!%u:", i);
         plane_outside(p, text);
@@ -503,88 +520,106 @@ plane_window_text(const Plane *p, uint32_t sum, Text *text)
     }
 }
 
-/* A sum over planes: of each plane apart, where there are several. */
+/* Where a plane's sums wait for those of others: a buffer over the axes outside and the few. */
 static bool
-plane_sum_text(Plane *p, uint32_t sum, Text *text)
+plane_part_text(const Plane *p, uint32_t sum, Text *text)
 {
     Kernel *k = p->k;
-    const Value *v = &k->values.v[sum];
-    uint64_t keeps = p->outer & plane_all(p), place = keeps | p->inner | (v->free & p->window);
-    int64_t ext[KERNEL_AXES];
+    uint64_t place = p->outside | (k->values.v[sum].free & p->window);
+    int64_t ext[JOT_MAX_RANK];
     char name[16];
     Text t = {0};
     int rank = 0;
-    jot_text_f(text, "%%%u:", sum);
+    t.s = name;
+    t.cap = sizeof name;
+    jot_text_f(&t, "part%u", sum);
+    jot_text_f(text, "; res %s[", name);
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (place >> a & 1) {
+            if (rank == JOT_MAX_RANK)
+                return false;
+            jot_text_f(text, "%s%s", rank ? ", " : "", k->axes.v[a].name);
+            ext[rank++] = k->axes.v[a].ext;
+        }
+    jot_text_f(text, "]");
+    return jot_kernel_buf(k, name, JOT_F32, BUF_SHARED, rank, ext) != 0;
+}
+
+/* Does the sum go over several planes? */
+static bool
+plane_parts(const Plane *p, int sum)
+{
+    return (p->k->values.v[p->sum[sum]].axes & p->outside) != 0;
+}
+
+/* A sum over planes: of each plane apart, where there are several. */
+static bool
+plane_sum_text(const Plane *p, int sum, Text *text)
+{
+    const Value v = p->k->values.v[p->sum[sum]];
+    bool parts = plane_parts(p, sum), ok = true;
+    jot_text_f(text, "%%%u:", p->sum[sum]);
     plane_outside(p, text);
-    jot_text_f(text, p->inner ? " ||" : " |");
-    plane_block(p, text, plane_rows(p, 4));
-    plane_loops(p, text, v->free & p->window, ":1u");
+    jot_text_f(text, parts ? " ||" : " |");
+    plane_block(p, text, v.free & p->window ? plane_rows(p, 4) : plane_window_rows(p));
+    plane_loops(p, text, v.free & p->window, ":1u");
     plane_copies(p, text);
-    if (p->inner) {
-        t.s = name;
-        t.cap = sizeof name;
-        jot_text_f(&t, "part%u", sum);
-        jot_text_f(text, "; res %s[", name);
-        for (uint32_t a = 0; a < k->axes.n; a++)
-            if (place >> a & 1) {
-                if (rank == JOT_MAX_RANK)
-                    return false;
-                jot_text_f(text, "%s%s", rank ? ", " : "", k->axes.v[a].name);
-                ext[rank++] = k->axes.v[a].ext;
-            }
-        jot_text_f(text, "]");
-        if (!jot_kernel_buf(k, name, JOT_F32, BUF_SHARED, rank, ext))
-            return false;
-    }
+    if (parts)
+        ok = plane_part_text(p, p->sum[sum], text);
     jot_text_f(text, "\n");
-    return true;
+    return ok;
 }
 
 static void
-plane_finish_text(const Plane *p, uint32_t sum, Text *text)
+plane_finish_text(const Plane *p, int sum, Text *text)
 {
     const Kernel *k = p->k;
-    const Value *v = &k->values.v[sum];
-    if (p->inner) {
-        jot_text_f(text, "+%%%u:", sum);
-        plane_loops(p, text, p->outer & plane_all(p), ":1p");
+    const Value *v = &k->values.v[p->sum[sum]];
+    bool parts = plane_parts(p, sum);
+    if (parts) {
+        jot_text_f(text, "+%%%u:", p->sum[sum]);
+        plane_loops(p, text, v->free & p->outside, ":1p");
         plane_loops(p, text, v->free & p->window, "");
         jot_text_f(text, " |");
-        plane_loops(p, text, p->inner, ":1d");
+        plane_loops(p, text, v->axes & p->outside, ":1d");
         jot_text_f(text, "\n");
     }
     for (uint32_t i = 0; i < k->stores.n; i++) {
-        if (!plane_below(k, sum, k->stores.v[i].value, 0))
+        if (plane_owner(p, i) != sum)
             continue;
         jot_text_f(text, "!%u:", i);
-        plane_loops(p, text, p->outer & plane_all(p), ":1p");
-        plane_loops(p, text, v->free & p->window, p->inner ? "" : ":1u");
+        plane_loops(p, text, v->free & p->outside, ":1p");
+        plane_loops(p, text, v->free & p->window, parts ? "" : ":1u");
         jot_text_f(text, "\n");
     }
 }
 
+/* Tiles, windows, the sums that may be of these, those with few results; then planes together. */
 static bool
-plane_text(Plane *p, Text *text)
+plane_text(const Plane *p, Text *text)
 {
-    const Kernel *k = p->k;
-    bool sums = false;
+    bool ok = true;
+    int phase = 0;
     jot_text_f(text, "lanes %d\nfma\n", p->lanes);
     for (int i = 0; i < p->nloads; i++)
         if (p->tile[i].load)
             plane_tile_text(p, &p->tile[i], text);
     for (int i = 0; i < p->nsums; i++)
-        if (k->values.v[p->sum[i]].free >> p->lane & 1)
-            plane_window_text(p, p->sum[i], text);
-        else if (!plane_sum_text(p, p->sum[i], text))
-            return false;
-        else
-            sums = true;
-    if (sums && p->inner)
-        jot_text_f(text, "phase\n");
-    for (int i = 0; i < p->nsums; i++)
-        if (!(k->values.v[p->sum[i]].free >> p->lane & 1))
-            plane_finish_text(p, p->sum[i], text);
-    return true;
+        if (plane_keeps(p, p->sum[i]))
+            plane_window_text(p, i, text);
+    for (int few = 0; few < 2; few++)
+        for (int i = 0; i < p->nsums && ok; i++)
+            if (!plane_keeps(p, p->sum[i]) && (plane_few(p, p->sum[i]) != 0) == few) {
+                ok = plane_sum_text(p, i, text);
+                if (!plane_parts(p, i))
+                    plane_finish_text(p, i, text);
+            }
+    for (int i = 0; i < p->nsums && ok; i++)
+        if (!plane_keeps(p, p->sum[i]) && plane_parts(p, i)) {
+            jot_text_f(text, phase++ ? "" : "phase\n");
+            plane_finish_text(p, i, text);
+        }
+    return ok;
 }
 
 JOT_FN bool

@@ -1,4 +1,4 @@
-/* tests/test_conv.c - convolutions as programs: forward and both gradients of drawn shapes, strides,
+/* tests/test_conv.c - convolutions as programs: forward, a loss and both gradients of drawn shapes, strides,
  * paddings, dilations and groups, in contexts that differ in policy and threads, against the
  * interpreter.
  *
@@ -7,6 +7,8 @@
 #include "core.h"
 #include "tests/test.h"
 
+enum { RESULTS = 4 };
+
 typedef struct {
     int n, groups, in, out;     /* images, groups, channels of a group */
     int h, w, p, q;             /* image, taps */
@@ -14,8 +16,8 @@ typedef struct {
 } Shape;
 
 typedef struct {
-    double *v[3];               /* y, by input, by weight */
-    int64_t n[3];
+    double *v[RESULTS];         /* y, by input, by weight, the sum of y * g */
+    int64_t n[RESULTS];
 } Result;
 
 static uint32_t seed;
@@ -45,8 +47,7 @@ filled(jot_Ctx *c, jot_Ints shape, uint32_t from)
     return var;
 }
 
-/* y = conv(x, w); the sum of y * g by x and w. scaled: the gradient of relu(y), which stands between
- * the two. */
+/* y = conv(x, w); the sum of y * g, and that by x and w. scaled: relu(y) in place of y in it. */
 static bool
 run(const Shape *s, const char *backend, const char *policy, int threads, bool scaled, Result *r)
 {
@@ -54,7 +55,7 @@ run(const Shape *s, const char *backend, const char *policy, int threads, bool s
                     {s->dilation[0], s->dilation[1]}, s->groups};
     jot_Config config;
     jot_Ctx *c;
-    jot_Var out[3], in[2], y;
+    jot_Var out[RESULTS], in[2], y;
     bool ok;
     memset(&config, 0, sizeof config);
     config.backend = backend;
@@ -67,9 +68,12 @@ run(const Shape *s, const char *backend, const char *policy, int threads, bool s
     out[0] = y = jot_conv2d(in[0], in[1], &how);
     if (scaled)
         y = jot_relu(y);
-    jot_grad(jot_sum(jot_mul(y, filled(c, jot_shape(y), 3)), JOT_ALL_DIMS), in, 2, out + 1);
-    jot_run(c, JOT_VARS(out[0], out[1], out[2]));
-    for (int i = 0; i < 3; i++) {
+    out[3] = jot_sum(jot_mul(y, filled(c, jot_shape(y), 3)), JOT_ALL_DIMS);
+    jot_grad(out[3], in, 2, out + 1);
+    if (scaled) /* y itself is not asked for */
+        jot_run(c, JOT_VARS(out[3], out[1], out[2]));
+    jot_run(c, JOT_VARS(out[0], out[1], out[2], out[3]));
+    for (int i = 0; i < RESULTS; i++) {
         const float *v = jot_data(out[i]);
         r->n[i] = jot_nelem(out[i]);
         r->v[i] = v ? malloc((size_t)(r->n[i] + 1) * sizeof *r->v[i]) : NULL;
@@ -79,13 +83,13 @@ run(const Shape *s, const char *backend, const char *policy, int threads, bool s
     ok = !jot_error(c);
     CHECK(ok, "%s", jot_message(c));
     jot_close(c);
-    return ok && r->v[0] && r->v[1] && r->v[2];
+    return ok && r->v[0] && r->v[1] && r->v[2] && r->v[3];
 }
 
 static void
 drop(Result *r)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < RESULTS; i++)
         free(r->v[i]);
 }
 
@@ -94,13 +98,14 @@ drop(Result *r)
 static void
 compare(const Shape *s, const Result *is, const Result *want, const char *what)
 {
-    static const char *const name[] = { "y", "by input", "by weight" };
+    static const char *const name[] = { "y", "by input", "by weight", "sum" };
     double pixels = (double)want->n[0] / (s->groups * s->out), taps = s->p * s->q;
-    double terms[3];
+    double terms[RESULTS];
     terms[0] = s->in * taps;
     terms[1] = s->out * taps;
     terms[2] = pixels;
-    for (int i = 0; i < 3; i++) {
+    terms[3] = terms[0] * (double)want->n[0];
+    for (int i = 0; i < RESULTS; i++) {
         int64_t at = -1;
         double most = 0;
         for (int64_t k = 0; k < want->n[i]; k++) {

@@ -99,7 +99,7 @@ check_window(Shape s)
 
 /* ---- planes ------------------------------------------------------------------------------- */
 
-typedef struct { int64_t n, c, h, w, k, pad, dilation; bool window, sum; } Planes;
+typedef struct { int64_t n, c, h, w, k, pad, dilation; bool window, sum, total; } Planes;
 
 static double
 plane_at(const IrCase *c, const Planes *s, int64_t n, int64_t ch, int64_t y, int64_t x)
@@ -118,6 +118,8 @@ expect_planes(IrCase *c, const Planes *s, int64_t ho, int64_t wo)
                                 x + p % s->k * s->dilation - s->pad);
             if (s->window)
                 c->data[3][i] += e * c->data[2][ch * s->k * s->k + p];
+            if (s->total)
+                c->data[6][0] += e * c->data[2][ch * s->k * s->k + p] * c->data[4][i];
             if (s->sum)
                 c->data[5][ch * s->k * s->k + p] += e * c->data[4][i];
         }
@@ -125,13 +127,14 @@ expect_planes(IrCase *c, const Planes *s, int64_t ho, int64_t wo)
 }
 
 /* y[n, c, i, j] = sum over p q of x[n, c, i + d*p - pad, j + d*q - pad] * g[c, p, q], and
- * z[c, p, q] = sum over n i j of the same x times v[n, c, i, j]; either or both */
+ * z[c, p, q] = sum over n i j of the same x times v[n, c, i, j]; either or both; and the sum of all
+ * y * v */
 static void
 make_planes(IrCase *c, const Planes *s)
 {
     int64_t ho = s->h + 2 * s->pad - (s->k - 1) * s->dilation;
     int64_t wo = s->w + 2 * s->pad - (s->k - 1) * s->dilation, ext[6];
-    uint32_t x, g, y, v, z, load;
+    uint32_t x, g, y, v, z, t, load, sum = 0;
     Ix index[4], cond[4];
     jot_Scalar outside = {0};
     ext[0] = s->n, ext[1] = s->c, ext[2] = ho, ext[3] = wo, ext[4] = ext[5] = s->k;
@@ -149,15 +152,23 @@ make_planes(IrCase *c, const Planes *s)
         cond[2 * d + 1] = jot_ix_lt(&ir_ix, index[2 + d], IC(d ? s->w : s->h), NULL);
     }
     load = jot_v_load(&c->k, x, index, 4, cond, outside);
+    t = s->total ? OUT("t", 0, 0, 0, 0, 0) : 0;
+    if (s->window || s->total)
+        sum = ir_sum(c, EW_ADD, BIT(4) | BIT(5),
+                     ir_ew(c, EW_MUL, load, ir_load(c, g, AX(1), AX(4), AX(5), 0)), "s");
     if (s->window)
-        ir_store(c, y, AX(0), AX(1), AX(2), AX(3),
-                 ir_sum(c, EW_ADD, BIT(4) | BIT(5),
-                        ir_ew(c, EW_MUL, load, ir_load(c, g, AX(1), AX(4), AX(5), 0)), "s"));
+        ir_store(c, y, AX(0), AX(1), AX(2), AX(3), sum);
+    if (s->total)
+        ir_store(c, t, 0, 0, 0, 0,
+                 ir_sum(c, EW_ADD, BIT(0) | BIT(1) | BIT(2) | BIT(3),
+                        ir_ew(c, EW_MUL, sum, ir_load(c, v, AX(0), AX(1), AX(2), AX(3))), "t"));
     if (s->sum)
         ir_store(c, z, AX(1), AX(4), AX(5), 0,
                  ir_sum(c, EW_ADD, BIT(0) | BIT(2) | BIT(3),
                         ir_ew(c, EW_MUL, ir_load(c, v, AX(0), AX(1), AX(2), AX(3)), load), "d"));
     memset(c->data[y], 0, ir_size(&c->k.bufs.v[y]) * sizeof(double));
+    if (s->total)
+        c->data[t][0] = 0;
     memset(c->data[z], 0, ir_size(&c->k.bufs.v[z]) * sizeof(double));
     expect_planes(c, s, ho, wo);
 }
@@ -183,7 +194,7 @@ check_planes(const Planes *s)
             CHECK(false, "not found");
         else {
             jot_sched_print(&sched, &text);
-            CHECK(!s->window || strstr(text.s, "| p:1u q:1u i:1u j:1v"), "window: %s", text.s);
+            CHECK(!(s->window || s->total) || strstr(text.s, "| p:1u q:1u i:1u j:1v"), "window: %s", text.s);
             CHECK(!s->sum || strstr(text.s, " p:1u q:1u i:1u j:1v; res part"), "sum: %s", text.s);
             CHECK(!s->sum || strstr(text.s, "phase"), "planes are added up later: %s", text.s);
             CHECK((strstr(text.s, "res tile[") != NULL) == (s->pad > 0) && !strstr(text.s, "tile1"),
@@ -200,10 +211,12 @@ static void
 test_planes(void)
 {
     static const Planes planes[] = {
-        { 2, 3, 19, 37, 3, 1, 1, true, true }, { 1, 4, 8, 16, 3, 1, 1, true, false },
-        { 3, 2, 9, 5, 3, 1, 1, false, true }, { 2, 2, 12, 21, 5, 2, 1, true, true },
-        { 2, 3, 11, 33, 3, 2, 2, true, true }, { 2, 1, 10, 18, 3, 0, 1, true, true } };
-    Planes wide = { 1, 2, 20, 40, 7, 3, 1, true, false }, large = { 1, 1, 300, 400, 3, 1, 1, true, true };
+        { 2, 3, 19, 37, 3, 1, 1, true, true, false }, { 1, 4, 8, 16, 3, 1, 1, true, false, false },
+        { 3, 2, 9, 5, 3, 1, 1, false, true, false }, { 2, 2, 12, 21, 5, 2, 1, true, true, true },
+        { 2, 3, 11, 33, 3, 2, 2, true, true, true }, { 2, 1, 10, 18, 3, 0, 1, true, true, false },
+        { 2, 3, 13, 20, 3, 1, 1, false, true, true }, { 1, 1, 9, 17, 3, 1, 1, false, false, true } };
+    Planes wide = { 1, 2, 20, 40, 7, 3, 1, true, false, false };
+    Planes large = { 1, 1, 300, 400, 3, 1, 1, true, true, false };
     Target machine;
     IrCase c;
     Sched s;
