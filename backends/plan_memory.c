@@ -13,7 +13,7 @@
  * Read before: backends/plan_order.c. After: backends/plan_run.c. */
 #include "backends/plan_parts.h"
 
-enum { MEMORY_ALIGN = 64, MEMORY_BY_SIZE = 8192 };
+enum { MEMORY_ALIGN = 64, MEMORY_BY_SIZE = 8192, MEMORY_WORTH = 64 /* part of the bound */ };
 
 static size_t
 memory_round(size_t nbytes)
@@ -81,17 +81,19 @@ jot_plan_bound(const Plan *plan)
 
 /* ---- placing ------------------------------------------------------------------------------- */
 
-/* placed: n variables in ascending order of offset. The place among them of var, where it fits
- * best; sets its offset. */
+/* What placing looks at again and again, in ascending order of offset. */
+typedef struct { uint32_t first, last; size_t offset, end; } MemoryPlaced;
+
+/* The place among the n that are placed of a variable, where it fits best; sets its offset. */
 static uint32_t
-memory_fit(Plan *plan, const uint32_t *placed, uint32_t n, PlanVar *var)
+memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t need)
 {
-    size_t need = memory_round(var->nbytes), end = 0, best = (size_t)-1;
+    size_t end = 0, best = (size_t)-1;
     uint32_t i, at;
 
     var->offset = (size_t)-1;
     for (i = 0; i < n; i++) {
-        const PlanVar *v = &plan->vars.v[placed[i]];
+        const MemoryPlaced *v = &placed[i];
 
         if (v->last < var->first || var->last < v->first)
             continue;
@@ -99,12 +101,13 @@ memory_fit(Plan *plan, const uint32_t *placed, uint32_t n, PlanVar *var)
             best = v->offset - end;
             var->offset = end;
         }
-        if (end < v->offset + memory_round(v->nbytes))
-            end = v->offset + memory_round(v->nbytes);
+        if (end < v->end)
+            end = v->end;
     }
     if (var->offset == (size_t)-1)
         var->offset = end;
-    for (at = n; at && plan->vars.v[placed[at - 1]].offset > var->offset; at--)
+    var->end = var->offset + need;
+    for (at = n; at && placed[at - 1].offset > var->offset; at--)
         ;
     return at;
 }
@@ -112,25 +115,26 @@ memory_fit(Plan *plan, const uint32_t *placed, uint32_t n, PlanVar *var)
 /* Places order[0..n); the bytes that this takes. `forget`: those that ended are no longer looked at,
  * which needs an order of first steps. */
 static size_t
-memory_place(Plan *plan, const uint32_t *order, uint32_t n, uint32_t *placed, bool forget)
+memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed, bool forget)
 {
     size_t end = 0;
     uint32_t count = 0, i, j;
 
     for (i = 0; i < n; i++) {
-        PlanVar *var = &plan->vars.v[order[i]];
+        PlanVar *v = &plan->vars.v[order[i]];
+        MemoryPlaced var = {v->first, v->last, 0, 0};
         uint32_t kept = 0, at;
 
         for (j = 0; forget && j < count; j++)
-            if (plan->vars.v[placed[j]].last >= var->first)
+            if (placed[j].last >= var.first)
                 placed[kept++] = placed[j];
         count = forget ? kept : count;
-        at = memory_fit(plan, placed, count, var);
+        at = memory_fit(placed, count, &var, memory_round(v->nbytes));
         for (j = count++; j > at; j--)
             placed[j] = placed[j - 1];
-        placed[at] = order[i];
-        if (end < var->offset + memory_round(var->nbytes))
-            end = var->offset + memory_round(var->nbytes);
+        placed[at] = var;
+        v->offset = var.offset;
+        end = end < var.end ? var.end : end;
     }
     return end;
 }
@@ -204,36 +208,42 @@ memory_chains(Plan *plan, bool joined)
     }
 }
 
+/* The smaller block of the two: by first steps; by size, where what that could save is worth it. */
+static size_t
+memory_best(Plan *plan, uint32_t *order, uint32_t *tmp, uint32_t n, MemoryPlaced *placed)
+{
+    size_t end, other;
+
+    memory_sort(plan, order, tmp, n, false);
+    end = memory_place(plan, order, n, placed, true);
+    if (end <= plan->bound + plan->bound / MEMORY_WORTH || n > MEMORY_BY_SIZE)
+        return end;
+    memory_sort(plan, order, tmp, n, true);
+    other = memory_place(plan, order, n, placed, false);
+    if (other <= end)
+        return other;
+    memory_sort(plan, order, tmp, n, false);
+    return memory_place(plan, order, n, placed, true);
+}
+
 JOT_FN bool
 jot_plan_memory(jot_Ctx *ctx, Plan *plan)
 {
-    uint32_t *order = jot_mem_new(&ctx->mem, 2 * (size_t)plan->vars.n + 1, sizeof *order);
-    uint32_t *tmp = order + plan->vars.n, n = 0, i;
-    size_t end;
+    Arena arena = {&ctx->mem, NULL};
+    uint32_t *order = jot_arena_array(&arena, uint32_t, 2 * (size_t)plan->vars.n + 1), n = 0, i;
+    MemoryPlaced *placed = jot_arena_array(&arena, MemoryPlaced, (size_t)plan->vars.n + 1);
+    bool ok = order && placed;
 
-    if (!order)
-        return jot_fail_memory(ctx, "plan");
-    for (i = 0; i < plan->vars.n; i++)
+    for (i = 0; ok && i < plan->vars.n; i++)
         if (plan->vars.v[i].kind == VAR_TEMP && !plan->vars.v[i].over)
             order[n++] = i;
-    plan->bound = jot_plan_bound(plan);
-    memory_chains(plan, true);
-    memory_sort(plan, order, tmp, n, false);
-    end = memory_place(plan, order, n, tmp, true);
-    if (end > plan->bound && n <= MEMORY_BY_SIZE) {
-        size_t other;
-
-        memory_sort(plan, order, tmp, n, true);
-        other = memory_place(plan, order, n, tmp, false);
-        if (other > end) {
-            memory_sort(plan, order, tmp, n, false);
-            other = memory_place(plan, order, n, tmp, true);
-        }
-        end = other;
+    if (ok) {
+        plan->bound = jot_plan_bound(plan);
+        memory_chains(plan, true);
+        plan->scratch = memory_best(plan, order, order + plan->vars.n, n, placed);
+        memory_chains(plan, false);
+        plan->block_nbytes = plan->scratch + memory_scratch(ctx, plan);
     }
-    memory_chains(plan, false);
-    plan->scratch = end;
-    plan->block_nbytes = end + memory_scratch(ctx, plan);
-    jot_mem_free(&ctx->mem, order, (2 * (size_t)plan->vars.n + 1) * sizeof *order);
-    return true;
+    jot_arena_free(&arena);
+    return ok || jot_fail_memory(ctx, "plan");
 }

@@ -299,20 +299,87 @@ rank_sift(FuseRank *v, uint32_t root, uint32_t n)
     v[root] = x;
 }
 
-JOT_FN void
-jot_fuse_sort(FuseRank *v, uint32_t n)
+static void
+rank_swap(FuseRank *a, FuseRank *b)
+{
+    FuseRank t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+static void
+rank_heap(FuseRank *v, uint32_t n)
 {
     uint32_t k;
 
     for (k = n / 2; k-- > 0;)
         rank_sift(v, k, n);
     for (k = n; k-- > 1;) {
-        FuseRank t = v[0];
-
-        v[0] = v[k];
-        v[k] = t;
+        rank_swap(&v[0], &v[k]);
         rank_sift(v, 0, k);
     }
+}
+
+static void
+rank_insert(FuseRank *v, uint32_t n)
+{
+    uint32_t i, k;
+
+    for (i = 1; i < n; i++) {
+        FuseRank x = v[i];
+
+        for (k = i; k && rank_less(&x, &v[k - 1]); k--)
+            v[k] = v[k - 1];
+        v[k] = x;
+    }
+}
+
+/* Parts v by the middle of three: how many are below. */
+static uint32_t
+rank_part(FuseRank *v, uint32_t n)
+{
+    FuseRank pivot;
+    uint32_t i = 0, k = n - 1;
+
+    if (rank_less(&v[n / 2], &v[0]))
+        rank_swap(&v[0], &v[n / 2]);
+    if (rank_less(&v[n - 1], &v[n / 2])) {
+        rank_swap(&v[n - 1], &v[n / 2]);
+        if (rank_less(&v[n / 2], &v[0]))
+            rank_swap(&v[0], &v[n / 2]);
+    }
+    pivot = v[n / 2];
+    for (;;) {
+        while (rank_less(&v[i], &pivot))
+            i++;
+        while (rank_less(&pivot, &v[k]))
+            k--;
+        if (i >= k)
+            return k + 1;
+        rank_swap(&v[i++], &v[k--]);
+    }
+}
+
+/* Quicksort, the longer part by the loop; what parts badly too often is sorted as a heap. */
+JOT_FN void
+jot_fuse_sort(FuseRank *v, uint32_t n)
+{
+    uint32_t bad = 0;
+
+    while (n > 16) {
+        uint32_t k = rank_part(v, n);
+
+        bad += k < n / 8 || n - k < n / 8;
+        if (bad > 8) {
+            rank_heap(v, n);
+            return;
+        }
+        jot_fuse_sort(k < n - k ? v : v + k, k < n - k ? k : n - k);
+        v = k < n - k ? v + k : v;
+        n = k < n - k ? n - k : k;
+    }
+    rank_insert(v, n);
 }
 
 #ifdef JOT_CHECKED
