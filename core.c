@@ -153,6 +153,7 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     c->layout = core_string(ctx, given->layout, "JOT_LAYOUT", "chosen");
     c->schedule = core_string(ctx, given->schedule, "JOT_SCHEDULE", "default");
     c->precision = core_string(ctx, given->precision, "JOT_PRECISION", "default");
+    c->target = core_string(ctx, given->target, "JOT_TARGET", "native");
     c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
     c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
     c->device = core_string(ctx, given->device,
@@ -221,6 +222,19 @@ core_dump(jot_Ctx *ctx, const char *letters)
     return true;
 }
 
+/* Before any backend asks what the machine is. */
+static bool
+core_target(jot_Ctx *ctx)
+{
+    const char *word = ctx->config.target;
+
+    return jot_target_narrow(&ctx->target, word)
+        || jot_fail(ctx, JOT_EUSE,
+                    "jot_open: target (JOT_TARGET) is \"%s\"; known are native and, with vectors of "
+                    "at most the machine's %d bytes, avx512, avx2 and sse", word,
+                    ctx->target.vector_nbytes);
+}
+
 static bool
 core_check(jot_Ctx *ctx)
 {
@@ -233,7 +247,7 @@ core_check(jot_Ctx *ctx)
     if (n && n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
         return jot_fail(ctx, JOT_EUSE,
                         "jot_open: lanes is %d; 1, 2, 4, 8, 16 and 0 (by price) are known", n);
-    return core_policy(ctx, c->policy) && core_dump(ctx, c->dump)
+    return core_target(ctx) && core_policy(ctx, c->policy) && core_dump(ctx, c->dump)
         && (jot_str_eq(c->layout, "chosen")
             || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
                          "chosen and random:SEED", "random:"))

@@ -108,6 +108,8 @@ typedef struct {
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *precision;  /* "default", or "exact": sums as the program states them, without
                                Winograd's tiles; JOT_PRECISION */
+    const char *target;     /* vectors that kernels may use: "native" (default), or of an x86 machine
+                               that has them "avx512", "avx2", "sse"; JOT_TARGET */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *device;     /* opencl: "0.0" (platform.device), "gpu", "cpu", or a part of its name;
                                JOT_OPENCL_DEVICE; default the first GPU, or the first. cuda: a

@@ -31,6 +31,7 @@ typedef struct {
     char *cc;              /* path of the compiler */
     size_t cc_nbytes;
     Cache cache;
+    const char *march;     /* instead of -march=native; NULL: that */
     Text key;              /* what an object depends on besides its text; empty: not asked yet */
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
 } CcState;
@@ -89,7 +90,7 @@ cc_command(const CcState *cc, int kind, const char **argv, const char *from, con
     argv[n++] = cc_kinds[kind][0];
     argv[n++] = cc_kinds[kind][1];
     for (i = 0; cc_flags[i]; i++)
-        argv[n++] = cc_flags[i];
+        argv[n++] = cc->march && !strncmp(cc_flags[i], "-march=", 7) ? cc->march : cc_flags[i];
     argv[n++] = "-o";
     argv[n++] = to;
     argv[n++] = from;
@@ -313,6 +314,7 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
     backend->state = cc;
     cc->key.mem = &ctx->mem;
     cc->child = child;
+    cc->march = jot_target_march(ctx->config.target);
     jot_cache_open(&cc->cache, ctx);
     if (!cc_find(ctx, cc, ask, why, why_nbytes)) {
         cc_close(backend, ctx);

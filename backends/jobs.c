@@ -63,7 +63,7 @@ struct Jobs {
     int wanted, started;
     bool quit;
     double byte;                /* seconds per byte, learned */
-    const char *env[JOBS_NAMES], *cc, *cache_dir; /* copies, in strings */
+    const char *env[JOBS_NAMES], *cc, *cache_dir, *target; /* copies, in strings */
     int lanes;
     Arena strings;
     JobsWorker worker[JOBS_WORKERS];
@@ -114,6 +114,7 @@ jobs_context(const Jobs *jobs, JobsWorld *world)
     ctx->mem.hooks.ud = world;
     ctx->config.cc = jobs->cc;
     ctx->config.cache_dir = jobs->cache_dir;
+    ctx->config.target = jobs->target;
     ctx->config.lanes = jobs->lanes;
     return ctx;
 }
@@ -247,6 +248,7 @@ jot_jobs_open(jot_Ctx *ctx)
         jobs->env[i] = jobs_copy(jobs, jot_host_env(ctx, jobs_names[i]));
     jobs->cc = jobs_copy(jobs, ctx->config.cc);
     jobs->cache_dir = jobs_copy(jobs, ctx->config.cache_dir);
+    jobs->target = jobs_copy(jobs, ctx->config.target);
     jobs->lanes = ctx->config.lanes;
     jobs->byte = JOBS_BYTE;
     jobs->wanted = cores < 1 ? 1 : cores > JOBS_WORKERS ? JOBS_WORKERS : (int)cores;

@@ -200,7 +200,7 @@ jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool measure)
     Bytes file;
     bool found = false;
 
-    if (cache->fd < 0)
+    if (cache->fd < 0 || jot_target_march(ctx->config.target)) /* measured are the machine's own */
         return;
     machine_head(&ctx->target, head, sizeof head);
     snprintf(name, sizeof name, "machine-%016llx",

@@ -33,5 +33,10 @@ typedef struct Target {
 
 /* A core of a plain desktop of some years ago, one of one. */
 JOT_FN void jot_target_default(Target *target);
+/* Only the vectors of "avx512", "avx2" or "sse" (flags of a C compiler: jot_target_march), rates in
+ * proportion; "native": as it is. False: not known, or wider than the machine's. */
+JOT_FN bool jot_target_narrow(Target *target, const char *name);
+/* "-march=haswell" for "avx2", and so on; NULL for "native". */
+JOT_FN const char *jot_target_march(const char *name);
 
 #endif

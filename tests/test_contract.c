@@ -1,5 +1,6 @@
 /* tests/test_contract.c - contractions: recognised whatever they are called, and scheduled; each
  * schedule runs against straightforward loops. */
+#include <unistd.h>
 #include "tests/ir_cases.h"
 #include "ccode/contract.h"
 
@@ -364,11 +365,64 @@ test_ahead(void)
     }
 }
 
+/* A convolution's text for 32 registers of 16 bytes: multiply-adds of vectors by a scalar's copies, and
+ * no sum in memory. */
+static void
+test_neon(void)
+{
+    static const char command[] = "clang --target=aarch64-linux-gnu -std=gnu99 -O2 -ffp-contract=off "
+                                  "-S -o /tmp/jot_neon_%d.s /tmp/jot_neon_%d.c 2>/dev/null";
+    Text text = {0}, all = {0};
+    Target target;
+    Contract found;
+    EmitInfo info;
+    IrCase c;
+    Sched s;
+    char line[512], path[64];
+    int fma = 0;
+    FILE *f;
+
+    text.mem = all.mem = &ir_mem;
+    jot_target_default(&target);
+    target.vectors = 32;
+    target.fma = true;
+    make_conv(&c, 2, 6, 35, 7, 1, false);
+    CHECK(jot_contract_only(&c.k, &found) && jot_contract_sched(&s, &c.k, &found, &target, 4) &&
+          jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", &text, &info, NULL) &&
+          jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");
+    snprintf(path, sizeof path, "/tmp/jot_neon_%d.c", (int)getpid());
+    f = fopen(path, "w");
+    CHECK(f && fwrite(all.s, 1, all.n, f) == all.n && fwrite(text.s, 1, text.n, f) == text.n, "%s",
+          path);
+    fclose(f);
+    snprintf(line, sizeof line, command, (int)getpid(), (int)getpid());
+    if (system("clang --print-targets 2>/dev/null | grep -q aarch64"))
+        SKIP("NEON: no clang for aarch64");
+    else {
+        CHECK(system(line) == 0, "%s: does not compile", path);
+        path[strlen(path) - 1] = 's';
+        f = fopen(path, "r");
+        while (f && fgets(line, sizeof line, f))
+            fma += strstr(line, "fmla\tv") != NULL;
+        if (f)
+            fclose(f);
+        CHECK(fma >= 14, "%d multiply-adds of vectors", fma);
+        remove(path);
+        path[strlen(path) - 1] = 'c';
+    }
+    remove(path);
+    jot_text_free(&text);
+    jot_text_free(&all);
+    jot_sched_close(&s);
+    ir_end(&c);
+}
+
 int
 main(void)
 {
     ir_open();
     test_ahead();
+    test_neon();
     test_find();
     test_products();
     test_convolutions();
