@@ -198,6 +198,23 @@ choice_improve(LayoutChoice *c)
 
 /* ---- results ------------------------------------------------------------------------------ */
 
+/* Does the access read over the same elements again and again, by a window? What passes over each once,
+ * as a concatenation does over its parts, splits its loops where the part ends. */
+static bool
+choice_window(const LayoutChoice *c, const Use *u)
+{
+    uint32_t i;
+
+    for (i = u->term; i + 1 < u->term + u->nterm; i++) {
+        uint32_t k;
+
+        for (k = i + 1; k < u->term + u->nterm; k++)
+            if (c->uses.terms.v[i].dim == c->uses.terms.v[k].dim)
+                return true;
+    }
+    return false;
+}
+
 /* The halo that readers of a variable agree on: contractions first. False: none. */
 static bool
 choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
@@ -216,6 +233,7 @@ choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
             if (u->scatters)
                 return false;
             if (!u->leaves || c->uses.groups.v[u->group].product != !pass
+                || (pass && !choice_window(c, u))
                 || (any && u->value.u != all->value.u))
                 continue;
             any = true;
