@@ -136,7 +136,7 @@ dist-check: dist
 
 # bench: jot on the workloads of bench/, by turns with whoever is here: OpenBLAS and oneDNN where
 # their headers are, PyTorch from PEERS=<virtual environment>. W='gemm_* conv_*' chooses;
-# BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile; PATIENCE=seconds for one
+# BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort; PATIENCE=seconds for one
 # answer; COLD=1: from an empty cache
 has      = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
              $(CC) -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3); rm -rf $$t)

@@ -13,7 +13,7 @@
  *   --budget S     seconds per workload and system, spread over the rounds (1)
  *   --rounds N     (3)                --patience S   for one answer (60)
  *   --threads L    (1,2)              --out FILE     (out/bench/bench.jsonl)
- *   --peers DIR    a Python environment with torch; --modes L (eager)
+ *   --peers DIR    a Python environment with torch; --modes L (eager): eager, compile, ort
  *   --cold 1       fresh processes: time to the first result and to full speed
  *
  * Read after: work.h, serve.c. */
@@ -31,7 +31,7 @@
 enum { MOST_SERVERS = 32 };
 
 typedef struct {
-    char peer[32], mode[16]; /* mode: of torch */
+    char peer[32], mode[16]; /* mode: of torch; or ort */
     int threads;
     pid_t pid;
     int ask;
@@ -60,9 +60,12 @@ become(const Server *s, const char *cold, const char *note)
     setenv("OMP_NUM_THREADS", threads, 1);
     setenv("BENCH_START", start, 1);
     if (s->mode[0]) {
+        const char *program = strcmp(s->mode, "ort") ? "bench/peers/torch_peer.py"
+                                                     : "bench/peers/ort_peer.py";
+
         snprintf(python, sizeof python, "%s/bin/python", run.peers);
-        execl(python, python, "bench/peers/torch_peer.py", "--mode", s->mode, "--threads", threads,
-              cold ? "--cold" : "--serve", cold, (char *)NULL);
+        execl(python, python, program, "--mode", s->mode, "--threads", threads, cold ? "--cold" : "--serve", cold,
+              (char *)NULL);
     } else if (cold)
         execl(run.self, run.self, "--serve-cold", s->peer, threads, cold, note, (char *)NULL);
     else
@@ -229,7 +232,7 @@ add_servers(const char *threads, const char *modes)
             char mode[16];
 
             snprintf(mode, sizeof mode, "%.*s", (int)strcspn(m, ","), m);
-            add_server("torch-", mode, atoi(t));
+            add_server(strcmp(mode, "ort") ? "torch-" : "", mode, atoi(t));
         }
 }
 
