@@ -484,12 +484,22 @@ line_divisor(const Kernel *k, int axis)
 }
 
 static bool
+line_summed(const Kernel *k, int axis)
+{
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_REDUCE && (k->values.v[i].axes >> axis & 1))
+            return true;
+    return false;
+}
+
+/* Rows that are summed over stay whole: their sums would be of two axes. */
+static bool
 line_divide(Kernel *k, int64_t least)
 {
     uint32_t naxes = k->axes.n;
     for (int a = 0; a < (int)naxes; a++) {
         int64_t by;
-        if (k->axes.v[a].ext < least || line_stored(k, a) != 1)
+        if (k->axes.v[a].ext < least || line_stored(k, a) != 1 || line_summed(k, a))
             continue;
         by = line_divisor(k, a);
         if (by == 1 || k->axes.v[a].ext < 2 * by || k->axes.n + 8 > KERNEL_AXES)
