@@ -181,7 +181,7 @@ wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64
     }
 }
 
-/* Axes of k that a reads together with others: the taps of windows. The sum runs over them outside
+/* Axes of k that a reads together with longer others: the taps of windows. The sum runs over them outside
  * of the rest, as a's memory has it (channels last). */
 static uint64_t
 wish_windows(const Kernel *k, const Contract *c, uint32_t value, int depth)
@@ -192,8 +192,11 @@ wish_windows(const Kernel *k, const Contract *c, uint32_t value, int depth)
         found |= wish_windows(k, c, k->args.v[v->arg + (uint32_t)i], depth + 1);
     for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
         uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-        if (axes & (axes - 1))
-            found |= axes & c->k;
+        for (int x = 0; x < (int)k->axes.n; x++)
+            for (int y = 0; y < (int)k->axes.n; y++)
+                if ((axes & c->k) >> x & 1 && (axes & ~c->k) >> y & 1 &&
+                    k->axes.v[x].ext < k->axes.v[y].ext)
+                    found |= (uint64_t)1 << x;
     }
     return found;
 }

@@ -320,8 +320,12 @@ nest_ones(ContractMake *m, uint64_t axes)
 static void
 make_nest(ContractMake *m, const ContractPlan *p)
 {
-    uint64_t batch = m->c.batch | m->other;
-    nest_axes(m, batch, LOOP_PARALLEL);
+    uint64_t batch = m->c.batch | m->other, beside = 0;
+    for (int x = 0; x < (int)m->k->axes.n; x++) /* not neighbours by two threads */
+        if ((batch >> x & 1) && m->k->axes.v[x].ext > 1 && jot_contract_stores_unit(m, x))
+            beside |= (uint64_t)1 << x;
+    nest_axes(m, batch & ~beside, LOOP_PARALLEL);
+    nest_axes(m, beside, LOOP_PARALLEL);
     if (p->rows)
         nest_axes(m, p->nlines ? p->first & ~((uint64_t)1 << p->lines) : p->first, LOOP_PARALLEL);
     if (p->nlines)

@@ -281,7 +281,7 @@ choose_rows(const ContractMake *m)
         if (a->op == VAL_LOAD) {
             int64_t stride = stride_of(m, a->buf, a->at, r, &tangled);
             far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
-            if (ext > 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
+            if (ext >= 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
                 far = 64;
         }
         p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
