@@ -1,0 +1,51 @@
+#!/bin/sh
+# tests/test_sanitize.sh BUILD - what kernels do, watched by AddressSanitizer and UndefinedBehaviorSanitizer:
+# their text is compiled with both, under the programs that compare values. Kernels may read and write
+# their buffers and scratch alone, at addresses that fit the types; no index overflows.
+#
+# JOT_CC names a script that adds the flags; the sanitizers come into the process by LD_PRELOAD, so the
+# library needs no build of its own (make check-asan has that one).
+build=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+gcc=$(command -v gcc)
+asan=$([ -n "$gcc" ] && gcc -print-file-name=libasan.so)
+
+cat >"$dir/cc" <<END
+#!/bin/sh
+: >"$dir/used"
+exec gcc "\$@" -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=float-cast-overflow,float-divide-by-zero
+END
+chmod +x "$dir/cc"
+printf 'int main(int n, char **v) { int a[2] = {0}; (void)v; return a[n]; }\n' >"$dir/t.c"
+if [ ! -f "$asan" ] || ! "$dir/cc" -o "$dir/t" "$dir/t.c" 2>/dev/null || ! "$dir/t" || "$dir/t" over 2>/dev/null; then
+    echo "skipped: no gcc with sanitizers here"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+# run PROGRAM [argument...]: the program on the compiler with sanitizers, no kernel from a cache
+rm -f "$dir/used"
+status=0
+passed=0
+failed=0
+run() {
+    env LD_PRELOAD="$asan" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 OCL_ICD_VENDORS=/no/devices \
+        JOT_LIBTCC=/no/libtcc JOT_CC="$dir/cc" JOT_CACHE_DIR="$dir/cache" "$@" >"$dir/log" 2>&1
+    code=$?
+    line=$(tail -n 1 "$dir/log")
+    case $line in
+    *" 0 failed"*) [ $code = 0 ] && passed=$((passed + 1)) && return ;;
+    esac
+    failed=$((failed + 1))
+    status=1
+    echo "$*: $code"
+    grep -v '^skipped' "$dir/log" | grep -A 20 -m 1 'ERROR\|runtime error\|not ' | cut -c 1-300 || tail -n 5 "$dir/log"
+}
+
+run "$build/tests/test_fuzz" "${2:-8}" 77001
+run "$build/tests/test_lines"
+run "$build/tests/test_stencil"
+[ -e "$dir/used" ] || { echo "no kernel was compiled with sanitizers"; failed=$((failed + 1)); status=1; }
+echo "$passed passed, $failed failed, 0 skipped"
+exit $status
