@@ -212,6 +212,16 @@ core_policy(jot_Ctx *ctx, const char *word)
 }
 
 static bool
+core_precision(jot_Ctx *ctx, const char *word)
+{
+    if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast"))
+        return true;
+    return jot_fail(ctx, JOT_EUSE,
+                    "jot_open: precision (JOT_PRECISION) is \"%s\"; known are default, exact and fast",
+                    word);
+}
+
+static bool
 core_dump(jot_Ctx *ctx, const char *letters)
 {
     for (; *letters; letters++)
@@ -251,7 +261,7 @@ core_check(jot_Ctx *ctx)
         && (jot_str_eq(c->layout, "chosen")
             || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
                          "chosen and random:SEED", "random:"))
-        && core_word(ctx, "precision (JOT_PRECISION)", c->precision, "default", "exact", NULL)
+        && core_precision(ctx, c->precision)
         && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default", "random:SEED",
                      "random:");
 }

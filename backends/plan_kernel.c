@@ -188,6 +188,12 @@ jot_plan_lanes(const Make *m, int dtype)
     return lanes > 1 ? lanes : 1;
 }
 
+JOT_FN bool
+jot_plan_fast(const Make *m)
+{
+    return jot_str_eq(m->ctx->config.precision, "fast");
+}
+
 /* A contraction's schedule, in as many lanes as the machine has for it. */
 static bool
 kernel_contract(const Make *m, Kernel *k, Sched *s)
@@ -306,7 +312,7 @@ kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info,
     bool ok;
 
     sched.w = &w;
-    ok = jot_winograd_find(k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, &w);
+    ok = jot_winograd_find(k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m), &w);
     JOT_ASSERT(ok || m->ctx->mem.failed, "plan_tiles.c found it");
     if (!ok)
         return false;

@@ -375,7 +375,7 @@ choice_open(LayoutChoice *c)
 static bool
 layout_tiles(const Make *m)
 {
-    return jot_str_eq(m->ctx->config.precision, "default")
+    return !jot_str_eq(m->ctx->config.precision, "exact")
         && jot_str_eq(m->ctx->config.schedule, "default");
 }
 

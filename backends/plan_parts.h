@@ -250,6 +250,7 @@ typedef struct {
 } PlanSched;
 /* Lanes of kernels that gain by the machine's. */
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
+JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
 /* Give the buffers of the group's kernel their layouts; k->bufs as in args. */
 JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args);

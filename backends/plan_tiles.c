@@ -156,7 +156,8 @@ tiles_group(Make *m, uint32_t group)
     ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
     if (ok) {
         jot_plan_kernel_layouts(m, group, &k, &args);
-        found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, &w);
+        found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m),
+                                  &w);
         if (!found && keep && !m->ctx->mem.failed)
             (void)jot_plan_know(m, sizeof(PlanKnown));
         if (found && tiles_results(m, group, &k, &args, &w)) {

@@ -12,7 +12,7 @@
  *     !0   y[n, o, 2*h + e, 2*w + f] = max(%Y + b[o], 0)
  *
  * The schedule takes a block of tiles through all of it, V and M in scratch that stays in the cache;
- * the product in the middle is a small matrix product for each of the 16 elements. Where there are
+ * the product in the middle is a small matrix product for each of the 16 elements (36 of tiles of 4). Where there are
  * few tiles and many channels each block would read all of a U that no cache holds: then the three
  * steps are phases, V and M are of all tiles, and panels of U are shared among threads, each read
  * once. Tiles at an odd end compute a row too many, which is not stored.
@@ -88,7 +88,7 @@ wino_window(const Kernel *k, Winograd *w, int i)
         return false;
     w->flip[i] = step < 0;
     w->from[i] = w->flip[i] ? c - 2 : c;
-    w->tiles[i] = (k->axes.v[w->space[i]].ext + 1) / 2;
+    w->tiles[i] = (k->axes.v[w->space[i]].ext + w->side - 1) / w->side;
     return true;
 }
 
@@ -202,13 +202,20 @@ wino_gains(const Kernel *k, const Winograd *w)
            wino_is_fastest(k, image->buf, k->ixs.v[image->at + (uint32_t)dim], dim, w->channel);
 }
 
+/* Bytes of one number for each element of a tile. */
+static int64_t
+wino_each(const Winograd *w)
+{
+    return 4 * (w->side + 2) * (w->side + 2);
+}
+
 /* Bytes from beyond the second cache, of blocks that each read U, or of phases that read U once, and
  * write and read V and M of all tiles. */
 static bool
 wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
 {
-    int64_t l2 = t->cache_nbytes[LEVEL_L2], each = 16 * 4 * (w->channels + w->outs);
-    int64_t u = 16 * 4 * w->channels * w->outs, all = 2 * each * w->count;
+    int64_t l2 = t->cache_nbytes[LEVEL_L2], each = wino_each(w) * (w->channels + w->outs);
+    int64_t u = wino_each(w) * w->channels * w->outs, all = 2 * each * w->count;
     int64_t apart = u > l2 / 2 ? blocks * u : 0;
     if (each * w->block > l2)
         apart += all;
@@ -222,7 +229,7 @@ wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
 static void
 wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 {
-    int64_t each = 16 * 4 * (w->channels + w->outs);
+    int64_t each = wino_each(w) * (w->channels + w->outs);
     int64_t count = w->tiles[0] * w->tiles[1], most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
     int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6, parts, side;
     for (uint32_t a = 0; a < k->axes.n; a++)
@@ -246,10 +253,11 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 }
 
 JOT_FN bool
-jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w)
+jot_winograd_find(const Kernel *k, int lanes, const Target *target, bool fast, Winograd *w)
 {
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), found = false;
     memset(w, 0, sizeof *w);
+    w->side = fast ? 4 : 2;
     if (!used)
         return false;
     jot_kernel_used(k, used);
@@ -276,16 +284,29 @@ jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w)
 
 /* ---- the taps ----------------------------------------------------------------------------- */
 
-static const int64_t wino_4x4[2] = { 4, 4 }, wino_2x4[2] = { 2, 4 }, wino_4x3[2] = { 4, 3 };
-static const double wino_b[16] = { 1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1 };
-static const double wino_a[8] = { 1, 1, 1, 0, 0, 1, -1, -1 };
-static const double wino_g[12] = { 1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1 };
+typedef struct { int64_t ext[2]; double v[36]; } WinoTable;
+static const WinoTable wino_b[2] = {
+    { { 4, 4 }, { 1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1 } },
+    { { 6, 6 }, { 4, 0, -5, 0, 1, 0, 0, -4, -4, 1, 1, 0, 0, 4, -4, -1, 1, 0,
+                  0, -2, -1, 2, 1, 0, 0, 2, -1, -2, 1, 0, 0, 4, 0, -5, 0, 1 } }
+};
+static const WinoTable wino_a[2] = {
+    { { 2, 4 }, { 1, 1, 1, 0, 0, 1, -1, -1 } },
+    { { 4, 6 }, { 1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1 } }
+};
+static const WinoTable wino_g[2] = {
+    { { 4, 3 }, { 1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1 } },
+    { { 6, 3 }, { 1. / 4, 0, 0, -1. / 6, -1. / 6, -1. / 6, -1. / 6, 1. / 6, -1. / 6,
+                  1. / 24, 1. / 12, 1. / 6, 1. / 24, -1. / 12, 1. / 6, 0, 0, 1 } }
+};
 
 /* %name = sum over `axis` of table[row, axis] * v */
 static uint32_t
-wino_transform(Kernel *k, const int64_t *ext, const double *table, int row, int axis, uint32_t v,
+wino_transform(Kernel *k, const Winograd *w, const WinoTable *tables, int row, int axis, uint32_t v,
                const char *name)
 {
+    const int64_t *ext = tables[w->side / 4].ext;
+    const double *table = tables[w->side / 4].v;
     Ix at[2];
     uint32_t t;
     at[0] = jot_ix_axis(k->ix, row);
@@ -300,7 +321,7 @@ wino_transform(Kernel *k, const int64_t *ext, const double *table, int row, int 
 static void
 wino_ext(const Winograd *w, int64_t *ext)
 {
-    ext[0] = ext[1] = 4;
+    ext[0] = ext[1] = w->side + 2;
     ext[2] = w->channels;
     ext[3] = w->outs;
 }
@@ -337,7 +358,7 @@ jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
     int axis[6];
     wino_ext(w, ext);
     for (int i = 0; i < 6; i++)
-        axis[i] = jot_kernel_axis(out, name[i], i == 0 ? ext[3] : i == 1 ? ext[2] : i < 4 ? 4 : 3);
+        axis[i] = jot_kernel_axis(out, name[i], i == 0 ? ext[3] : i == 1 ? ext[2] : i < 4 ? ext[0] : 3);
     from = jot_kernel_buf(out, "g", JOT_F32, BUF_INPUT, 4, w->taps_ext);
     if (layout)
         jot_kernel_layout(out, from, layout);
@@ -350,8 +371,8 @@ jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
     at[w->taps_dim[2]] = jot_ix_axis(out->ix, axis[1]);
     at[w->taps_dim[3]] = jot_ix_axis(out->ix, axis[0]);
     v = jot_v_load(out, from, at, 0, NULL, zero);
-    v = wino_transform(out, wino_4x3, wino_g, axis[2], axis[4], v, "Gg");
-    v = wino_transform(out, wino_4x3, wino_g, axis[3], axis[5], v, "GgG");
+    v = wino_transform(out, w, wino_g, axis[2], axis[4], v, "Gg");
+    v = wino_transform(out, w, wino_g, axis[3], axis[5], v, "GgG");
     for (int i = 0; i < 4; i++)
         at[i] = jot_ix_axis(out->ix, axis[i < 2 ? 2 + i : 3 - i]);
     return jot_kernel_store(out, to, at, v, EW_NONE, 0, NULL) >= 0;
@@ -398,16 +419,16 @@ carry_axes(Carry *c)
     }
     for (int i = 0; i < 2; i++) {
         c->ext[c->w->space[i]] = c->w->tiles[i];
-        c->ext[c->w->window[i]] = 4;
-        c->ext[c->k->axes.n + (uint32_t)i] = 4;
-        c->ext[c->k->axes.n + 2 + (uint32_t)i] = 2;
+        c->ext[c->w->window[i]] = c->w->side + 2;
+        c->ext[c->k->axes.n + (uint32_t)i] = c->w->side + 2;
+        c->ext[c->k->axes.n + 2 + (uint32_t)i] = c->w->side;
     }
     for (uint32_t a = 0; a < c->k->axes.n + 4; a++)
         jot_kernel_axis(out, a < c->k->axes.n ? c->k->axes.v[a].name : name[a - c->k->axes.n],
                         c->ext[a]);
     for (int i = 0; i < 2; i++)
         c->place[c->w->space[i]] =
-            jot_ix_add(out->ix, jot_ix_scale(out->ix, jot_ix_axis(out->ix, c->w->space[i]), 2),
+            jot_ix_add(out->ix, jot_ix_scale(out->ix, jot_ix_axis(out->ix, c->w->space[i]), c->w->side),
                        jot_ix_axis(out->ix, (int)c->k->axes.n + 2 + i));
     c->space.n = (int)c->k->axes.n + 4;
     c->space.ext = c->ext;
@@ -493,7 +514,7 @@ carry_sum(Carry *c)
         index[d] = c->k->ixs.v[image->at + (uint32_t)d];
     for (int i = 0; i < 2; i++) {
         int d = w->image_dim[i];
-        Ix tile = jot_ix_scale(out->ix, jot_ix_axis(out->ix, w->space[i]), 2);
+        Ix tile = jot_ix_scale(out->ix, jot_ix_axis(out->ix, w->space[i]), w->side);
         index[d] = jot_ix_add(out->ix, tile, jot_ix_add(out->ix, jot_ix_axis(out->ix, r + i),
                                                         jot_ix_const(out->ix, w->from[i])));
         cond[n] = jot_ix_ge0(out->ix, index[d], &c->space);
@@ -502,8 +523,8 @@ carry_sum(Carry *c)
         n += !jot_ix_is_const(out->ix, cond[n], &one);
     }
     v = jot_v_load(out, image->buf, index, n, cond, image->c);
-    v = wino_transform(out, wino_4x4, wino_b, w->window[0], r, v, "wv");
-    v = wino_transform(out, wino_4x4, wino_b, w->window[1], r + 1, v, "V");
+    v = wino_transform(out, w, wino_b, w->window[0], r, v, "wv");
+    v = wino_transform(out, w, wino_b, w->window[1], r + 1, v, "V");
     index[0] = jot_ix_axis(out->ix, w->window[0]);
     index[1] = jot_ix_axis(out->ix, w->window[1]);
     index[2] = jot_ix_axis(out->ix, w->channel);
@@ -512,8 +533,8 @@ carry_sum(Carry *c)
     v = jot_v_reduce(out, EW_ADD, (uint64_t)1 << w->channel, jot_v_ew(out, EW_MUL, JOT_F32, v, u, 0),
                      0, NULL, 1.0);
     jot_v_name(out, v, "M");
-    v = wino_transform(out, wino_2x4, wino_a, e, w->window[0], v, "wy");
-    return wino_transform(out, wino_2x4, wino_a, e + 1, w->window[1], v, "Y");
+    v = wino_transform(out, w, wino_a, e, w->window[0], v, "wy");
+    return wino_transform(out, w, wino_a, e + 1, w->window[1], v, "Y");
 }
 
 static uint32_t

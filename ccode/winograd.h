@@ -6,6 +6,9 @@
  *                 M = sum over c of U * V, element by element                      16 products a tile
  *                 y = A' M A        additions only
  *
+ * Tiles of 4 x 4, F(4x4, 3x3), need 36 products for 144, but their tables hold 1/24 to 8, and rounding
+ * errors grow by that: only where precision "fast" is asked for (docs/kernels.md has the bound).
+ *
  * Both are kernels: this one is made from the direct one by replacing one reduction by four (two
  * small ones of constant tables on either side of a sum over c), rows and columns by tiles of two.
  * What reads the sum - bias, relu, residual - is carried over at the new positions.
@@ -31,6 +34,7 @@ typedef struct {
     int64_t channels, outs;     /* extents of those axes */
     int64_t taps_ext[4];        /* of the taps' buffer */
     bool flip[2];               /* taps run backwards: tap 2 stands first (gradients by input) */
+    int side;                   /* rows and columns of results in a tile: 2 or 4 */
     int64_t tiles[2];           /* rows and columns of tiles */
     int lanes, panel;           /* of the schedule; results that lie together in U */
     int64_t count;              /* tiles in all */
@@ -40,8 +44,9 @@ typedef struct {
 } Winograd;
 
 /* Is there such a convolution, in f32, alone in its kernel, with channels last in the image (its
- * layout says so), and large enough to gain? k is verified. */
-JOT_FN bool jot_winograd_find(const Kernel *k, int lanes, const Target *target, Winograd *w);
+ * layout says so), and large enough to gain? k is verified. fast: tiles of 4 x 4. */
+JOT_FN bool jot_winograd_find(const Kernel *k, int lanes, const Target *target, bool fast,
+                              Winograd *w);
 /* Does this store write channels last? All must. */
 JOT_FN bool jot_winograd_stores(const Kernel *k, const Winograd *w, const KStore *store);
 /* The layout of U[4, 4, channel, out], which the first kernel writes and the second reads. */

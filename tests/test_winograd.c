@@ -81,16 +81,24 @@ expect_image(IrCase *c, Shape s)
     }
 }
 
+/* The tables, of Lavin and Gray, once more: those of the sources are what is tested. */
+static const double g_of[2][18] = {
+    { 1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1 },
+    { .25, 0, 0, -1. / 6, -1. / 6, -1. / 6, -1. / 6, 1. / 6, -1. / 6, 1. / 24, 1. / 12, 1. / 6,
+      1. / 24, -1. / 12, 1. / 6, 0, 0, 1 }
+};
+
 static void
-expect_taps(double *u, const IrCase *c, Shape s)
+expect_taps(double *u, const IrCase *c, Shape s, bool fast)
 {
-    static const double g[12] = { 1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1 };
-    for (int64_t k = 0; k < 16 * s.c * s.o; k++) {
+    const double *g = g_of[fast];
+    int64_t t = fast ? 6 : 4;
+    for (int64_t k = 0; k < t * t * s.c * s.o; k++) {
         int64_t o = k % s.o, i = k / s.o % s.c, at = k / s.o / s.c;
         u[k] = 0;
         for (int p = 0; p < 3; p++)
             for (int q = 0; q < 3; q++)
-                u[k] += g[at / 4 * 3 + p] * tap(c, s, o, i, p, q) * g[at % 4 * 3 + q];
+                u[k] += g[at / t * 3 + p] * tap(c, s, o, i, p, q) * g[at % t * 3 + q];
     }
 }
 
@@ -129,31 +137,33 @@ check_image(IrCase *c, const Winograd *w, double *u, const char *dialect, int cc
     jot_kernel_close(&t.k);
 }
 
-/* phased: on a machine whose second cache holds next to nothing */
+/* phased: on a machine whose second cache holds next to nothing; fast: tiles of 4 x 4 */
 static void
-check_shape(Shape s, bool halo, bool phased)
+check_shape(Shape s, bool halo, bool phased, bool fast)
 {
     static const struct { const char *dialect; int lanes, cc; } target[] = {
         { "c", 1, GCC }, { "c", 1, TCC }, { "gnu", 4, GCC }, { "gnu", 16, GCC_NATIVE },
         { "gnu", 8, CLANG_NATIVE } };
     Target machine_is = machine();
     IrCase c;
-    double *u = calloc((size_t)(16 * s.c * s.o), sizeof *u);
+    double *u = calloc((size_t)(36 * s.c * s.o), sizeof *u);
     if (phased) {
         machine_is.cache_nbytes[LEVEL_L1] = 1024;
         machine_is.cache_nbytes[LEVEL_L2] = 4096;
     }
     make_image(&c, s, halo);
+    for (int64_t i = 0; fast && i < s.n * s.c * s.h * s.w; i++)
+        c.data[1][i] /= 16; /* what is compared with an absolute bound: near 0 */
     expect_image(&c, s);
-    expect_taps(u, &c, s);
+    expect_taps(u, &c, s, fast);
     for (size_t i = 0; i < sizeof target / sizeof target[0]; i++) {
         Winograd w;
         if (!present[target[i].cc])
             continue;
-        CHECK(jot_winograd_find(&c.k, target[i].lanes, &machine_is, &w), "not found: %d x %d",
+        CHECK(jot_winograd_find(&c.k, target[i].lanes, &machine_is, fast, &w), "not found: %d x %d",
               (int)s.h, (int)s.w);
-        CHECK(w.phased == phased && (w.ahead > 0) == (phased && w.lanes > 1), "%d phases",
-              w.phased ? 3 : 1);
+        CHECK((w.phased == phased || (w.phased && fast)) && (!phased || (w.ahead > 0) == (w.lanes > 1)) &&
+              w.side == (fast ? 4 : 2), "%d phases, tiles of %d", w.phased ? 3 : 1, w.side);
         check_taps(&c, &w, u, target[i].dialect, target[i].cc);
         check_image(&c, &w, u, target[i].dialect, target[i].cc);
     }
@@ -216,15 +226,32 @@ float_taps(double *u, const IrCase *c, const Winograd *w)
     jot_kernel_close(&t.k);
 }
 
+static double
+most_error(const double *y, const double *want, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs(y[i] - want[i]));
+    return most;
+}
+
+/* The bound of docs/kernels.md for elements of image times taps up to `scale`: every sum of terms is
+ * off by at most as many half units of its terms' sizes as it has terms and factors. */
+static double
+worst_error(Shape s, double scale, bool fast)
+{
+    return (fast ? 2304.0 : 64.0) * ((double)s.c + 30) * ldexp(1, -24) * (double)s.c * scale;
+}
+
 /* The error over that of direct accumulation in floats, both against doubles. */
 static double
-error_ratio(Shape s, double image, double taps, uint64_t seed)
+error_ratio(Shape s, double image, double taps, uint64_t seed, bool fast, double *bound)
 {
     Target is = machine();
     IrCase c, t;
     Sched sched;
     Winograd w;
-    double *out[IR_BUFS] = {0}, *u = calloc((size_t)(16 * s.c * s.o), sizeof *u), *y, ratio = 0;
+    double *out[IR_BUFS] = {0}, *u = calloc((size_t)(36 * s.c * s.o), sizeof *u), *y, ratio = 0;
     size_t n = (size_t)(s.n * s.o * s.h * s.w);
     make_image(&c, s, true);
     y = calloc(n, sizeof *y);
@@ -234,7 +261,7 @@ error_ratio(Shape s, double image, double taps, uint64_t seed)
         c.data[2][i] = (double)(float)(noise(&seed) * taps);
     expect_image(&c, s);
     direct(y, &c, s);
-    CHECK(jot_winograd_find(&c.k, 4, &is, &w), "not found");
+    CHECK(jot_winograd_find(&c.k, 4, &is, fast, &w), "not found");
     float_taps(u, &c, &w);
     memset(&t, 0, sizeof t);
     CHECK(jot_winograd_kernel(&c.k, &w, &t.k) && jot_winograd_sched(&sched, &t.k, &w, NULL), "none");
@@ -242,6 +269,7 @@ error_ratio(Shape s, double image, double taps, uint64_t seed)
     t.data[2] = u;
     if (ir_run(&t, &sched, "gnu", GCC_NATIVE, out, "image, for its error"))
         ratio = error_of(out[3], c.data[3], n) / error_of(y, c.data[3], n);
+    *bound = ratio > 0 ? worst_error(s, image * taps, fast) - most_error(out[3], c.data[3], n) : -1;
     free(out[3]);
     free(u);
     free(y);
@@ -252,15 +280,19 @@ error_ratio(Shape s, double image, double taps, uint64_t seed)
 }
 
 static void
-test_error(void)
+test_error(bool fast)
 {
     static const double scale[][2] = { { 1, 1 }, { 1e-3, 30 }, { 1e4, 1e-2 }, { 1e12, 1e-20 } };
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++) {
             Shape s = { 1, k ? 128 : 32, 24, 9, 10, false, false, 1 };
-            double ratio = error_ratio(s, scale[i][0], scale[i][1], 77u + (uint64_t)i);
-            CHECK(ratio > 0 && ratio <= 1.0, "%d channels, scales %g and %g: %g of the direct error",
-                  (int)s.c, scale[i][0], scale[i][1], ratio);
+            double left, ratio = error_ratio(s, scale[i][0], scale[i][1], 77u + (uint64_t)i, fast,
+                                             &left);
+            CHECK(ratio > 0 && ratio <= (fast ? 16 : 1.0),
+                  "%d channels, scales %g and %g: %g of the direct error", (int)s.c, scale[i][0],
+                  scale[i][1], ratio);
+            CHECK(left >= 0, "%d channels, scales %g and %g: beyond the bound", (int)s.c,
+                  scale[i][0], scale[i][1]);
             if (getenv("SHOW"))
                 printf("%d channels: %.2f of the direct error\n", (int)s.c, ratio);
         }
@@ -277,16 +309,16 @@ test_refused(void)
     Shape strided = { 1, 32, 32, 6, 6, false, false, 2 };
     Layout rows;
     make_image(&c, small, true);
-    CHECK(!jot_winograd_find(&c.k, 16, &t, &w), "8 channels");
+    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "8 channels");
     ir_end(&c);
     make_image(&c, strided, true);
-    CHECK(!jot_winograd_find(&c.k, 16, &t, &w), "stride 2");
+    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "stride 2");
     ir_end(&c);
     make_image(&c, fair, true);
-    CHECK(jot_winograd_find(&c.k, 16, &t, &w), "not found");
+    CHECK(jot_winograd_find(&c.k, 16, &t, false, &w), "not found");
     CHECK(jot_layout_rowmajor(&rows, 4, c.k.bufs.v[1].ext), "a layout");
     jot_kernel_layout(&c.k, 1, &rows);
-    CHECK(!jot_winograd_find(&c.k, 16, &t, &w), "channels are not last");
+    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "channels are not last");
     ir_end(&c);
 }
 
@@ -305,12 +337,15 @@ main(void)
         present[i] = system(cmd) == 0;
     }
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
-        check_shape(shape[i], true, false);
-        check_shape(shape[i], false, false);
-        check_shape(shape[i], true, true);
+        for (int fast = 0; fast < 2 && (!fast || shape[i].w > 4); fast++) {
+            check_shape(shape[i], true, false, fast);
+            check_shape(shape[i], false, false, fast);
+            check_shape(shape[i], true, true, fast);
+        }
     }
     test_refused();
-    test_error();
+    test_error(false);
+    test_error(true);
     ir_close();
     return DONE();
 }
