@@ -209,7 +209,7 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
         return false;
     if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
         return false;
-    if (m->dialect->device ? jot_contract_grid(s, k, &c)
+    if (m->dialect->device ? jot_contract_grid(s, k, &c, m->dialect->device->matrix)
                            : jot_contract_sched(s, k, &c, t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
         return true;
     jot_sched_close(s);

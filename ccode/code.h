@@ -27,6 +27,8 @@ typedef enum {
     C_ITEM,     /* number of the item in its work-group */
     C_TEAM,     /* arg 0 of all items of a work-group under `ew`, the same for all of them */
     C_BARRIER,  /* of a work-group: what its items wrote is seen by them all */
+    C_MATRIX,   /* sums arg[0..4) += pieces at arg[4..8) of buffer aux >> 16 by those at arg[8..10) of
+                   buffer aux & 0xffff, which have dtype */
     C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
     C_LIN,      /* c.i + sum of coefficient * operand */
     C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */

@@ -14,7 +14,8 @@
  *     m = mb * (Q*T*R)  +  mq * (T*R)  +  mt * R  +  mr
  *
  * R neighbours are read at once from group memory, Q such rows apart from each other keep the items
- * of a warp side by side. What lies beyond an edge is 0 in the tiles and not stored. There are two
+ * of a warp side by side. Where the device has a unit for products of small matrices and both operands
+ * are f16 or bf16, a warp's items hold its pieces (set_matrix); sums are f32. What lies beyond an edge is 0 in the tiles and not stored. There are two
  * buffers of each tile: one is filled while the other is read (LOOP_AHEAD), with a barrier a step.
  *
  * Sizes follow from extents alone (tile_price): results do not depend on the device.
@@ -28,16 +29,22 @@
 
 enum {
     TILE_GROUP = 256,       /* most items of a work-group */
-    TILE_BUSY = 1 << 14,    /* items at work on a device at a time */
-    TILE_FEW = 64           /* groups that leave most of a device idle */
+    TILE_BUSY = 1 << 14     /* items at work on a device at a time */
 };
+
+/* A step of a side: an axis over `ext` places, `stride` apart. */
+enum { PART_BLOCK, PART_WARP, PART_PART, PART_HALF, PART_ITEM, PART_REG, PARTS };
+typedef struct {
+    int64_t ext, stride;
+    int axis;                   /* -1: of one step only, there is none */
+} TilePart;
 
 /* One of m, n and k. */
 typedef struct {
     int axis[KERNEL_AXES], n;   /* the kernel's, outermost first */
     int64_t ext;                /* points in all */
-    int64_t q, t, r;            /* sizes of part, item, register; of k: block in r */
-    int block, part, item, reg; /* new axes; -1: of one step only, there is none */
+    TilePart part[PARTS];       /* outermost first, but for the block in it in any order of strides */
+    int64_t block;              /* points of a block */
     Ix at;                      /* position over them */
     Ix local;                   /* ... within the block */
     Ix inside;                  /* at < ext; 0: always */
@@ -49,7 +56,7 @@ typedef struct {
     Kernel *k;
     Contract c;
     TileSide m, n, sum;
-    int group;
+    int group, half;            /* half: dtype of the tiles for the matrix unit; 0: it is not used */
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */
     int ninside;
     SLoop grid[STAGE_LOOPS];
@@ -150,20 +157,35 @@ tile_sides(Tiles *t)
 static int64_t
 tile_blocks(const TileSide *side)
 {
-    int64_t block = side->q * side->t * side->r;
-    return (side->ext + block - 1) / block;
+    return (side->ext + side->block - 1) / side->block;
 }
 
-/* Time of a tile's step over k, in multiply-adds of an item: those, what it reads for them, its share
- * of bringing the tiles; times how often a device must come round. */
-static double
-tile_price(const Tiles *t, int64_t batch)
+/* Sizes of a side's parts, the innermost in memory last; the order of strides is that of the list. */
+static void
+side_parts(TileSide *side, int64_t warp, int64_t part, int64_t half, int64_t item, int64_t reg)
 {
-    int64_t rm = t->m.q * t->m.r, rn = t->n.q * t->n.r, items = t->m.t * t->n.t;
-    double step = (double)(rm * rn) + 0.5 * (double)(rm + rn) + 2 +
-                  2.0 * (double)(rm * t->m.t + rn * t->n.t) / (double)items;
-    double all = (double)batch * (double)tile_blocks(&t->m) * (double)tile_blocks(&t->n) *
-                 (double)items / TILE_BUSY;
+    int64_t ext[PARTS];
+    ext[PART_BLOCK] = 1;
+    ext[PART_WARP] = warp, ext[PART_PART] = part, ext[PART_HALF] = half;
+    ext[PART_ITEM] = item, ext[PART_REG] = reg;
+    side->block = 1;
+    for (int i = PARTS; i-- > PART_BLOCK;) {
+        side->part[i].ext = ext[i];
+        side->part[i].stride = side->block;
+        side->block *= ext[i];
+    }
+    side->part[PART_BLOCK].stride = side->block;
+    side->part[PART_BLOCK].ext = tile_blocks(side);
+}
+
+/* Time of a tile's step over k, in multiply-adds of an item: those, `reads` of group memory for them,
+ * its share of bringing the tiles; times how often a device must come round. */
+static double
+tile_price(const Tiles *t, int64_t batch, double multiply, double reads)
+{
+    double items = (double)t->group, all = (double)batch * (double)tile_blocks(&t->m) *
+                                           (double)tile_blocks(&t->n) * items / TILE_BUSY;
+    double step = multiply + reads + 2 + 2.0 * (double)(t->m.block + t->n.block) / items;
     return step * (all > 1 ? all : 1);
 }
 
@@ -171,38 +193,115 @@ tile_price(const Tiles *t, int64_t batch)
 static void
 side_size(TileSide *side, int64_t items, int64_t registers)
 {
-    side->t = items;
-    side->r = registers < 4 ? registers : 4;
-    side->q = registers / side->r;
+    int64_t r = registers < 4 ? registers : 4;
+    side_parts(side, 1, registers / r, 1, items, r);
+}
+
+static void
+set_size(Tiles *t, const int64_t *size)
+{
+    side_size(&t->m, size[0], size[2]);
+    side_size(&t->n, size[1], size[3]);
+    t->group = (int)(size[0] * size[1]);
 }
 
 static void
 tile_sizes(Tiles *t, int64_t batch)
 {
     int64_t most = t->k->values.v[t->c.reduce].dtype == JOT_F64 ? 4 : 8, best[4] = {8, 8, 1, 1};
-    double price = 0;
-    for (int64_t tm = 2; tm <= 64; tm *= 2)
-        for (int64_t tn = 2; tn <= 64; tn *= 2)
-            for (int64_t rm = 1; rm <= most; rm *= 2)
-                for (int64_t rn = 1; rn <= most; rn *= 2) {
-                    double p;
-                    if (tm * tn < 64 || tm * tn > TILE_GROUP || tm * rm > 128 || tn * rn > 128)
+    int64_t size[4], depth;
+    double price = 0, p;
+    for (size[0] = 2; size[0] <= 64; size[0] *= 2)
+        for (size[1] = 2; size[1] <= 64; size[1] *= 2)
+            for (size[2] = 1; size[2] <= most; size[2] *= 2)
+                for (size[3] = 1; size[3] <= most; size[3] *= 2) {
+                    if (size[0] * size[1] < 64 || size[0] * size[1] > TILE_GROUP ||
+                        size[0] * size[2] > 128 || size[1] * size[3] > 128)
                         continue;
-                    side_size(&t->m, tm, rm);
-                    side_size(&t->n, tn, rn);
-                    p = tile_price(t, batch);
+                    set_size(t, size);
+                    p = tile_price(t, batch, (double)(size[2] * size[3]),
+                                   0.5 * (double)(size[2] + size[3]));
                     if (price == 0 || p < price) {
                         price = p;
-                        best[0] = tm, best[1] = tn, best[2] = rm, best[3] = rn;
+                        memcpy(best, size, sizeof best);
                     }
                 }
-    side_size(&t->m, best[0], best[2]);
-    side_size(&t->n, best[1], best[3]);
-    t->group = (int)(best[0] * best[1]);
-    t->sum.q = t->sum.t = 1;
-    t->sum.r = best[0] * best[2] + best[1] * best[3] > 128 ? 8 : 16;
-    while (t->sum.r > 1 && t->sum.r / 2 >= t->sum.ext)
-        t->sum.r /= 2;
+    set_size(t, best);
+    depth = t->m.block + t->n.block > 128 ? 8 : 16;
+    while (depth > 1 && depth / 2 >= t->sum.ext)
+        depth /= 2;
+    side_parts(&t->sum, 1, 1, 1, 1, depth);
+}
+
+/* ---- the matrix unit ---- */
+
+/* A warp of 32 items multiplies 16 x 16 by 16 x 8 elements at once. Item 4g + i has rows g and g + 8,
+ * columns 2i and 2i + 1 of the result:
+ *
+ *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc       (walk_mma.c) */
+enum { MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_LEAST = 16 };
+
+static void
+set_matrix(Tiles *t, const int64_t *size)
+{
+    side_parts(&t->m, size[0], size[2], 2, 8, 1);
+    side_parts(&t->n, size[1], size[3], 1, 4, 2);
+    t->group = (int)(32 * size[0] * size[1]);
+}
+
+static void
+matrix_sizes(Tiles *t, int64_t batch)
+{
+    int64_t best[4] = {1, 2, 1, 1}, size[4];
+    double price = 0, p;
+    for (size[0] = 1; size[0] <= 4; size[0] *= 2)
+        for (size[1] = 1; size[1] <= 4; size[1] *= 2)
+            for (size[2] = 1; size[2] <= 4; size[2] *= 2)
+                for (size[3] = 1; size[3] <= 8; size[3] *= 2) {
+                    if (size[0] * size[1] < 2 || size[0] * size[1] > 8 || size[2] * size[3] > 16)
+                        continue;
+                    set_matrix(t, size);
+                    p = tile_price(t, batch, 0.5 * (double)(size[2] * size[3]),
+                                   0.25 * (double)(2 * size[2] + size[3]));
+                    if (t->m.block <= 128 && t->n.block <= 128 && (price == 0 || p < price)) {
+                        price = p;
+                        memcpy(best, size, sizeof best);
+                    }
+                }
+    set_matrix(t, best);
+    side_parts(&t->sum, 1, t->sum.ext > MATRIX_K ? 2 : 1, 1, 1, MATRIX_K);
+}
+
+/* The value is one of dtype f16 or bf16 at every point, or 0 for the other: 0; any: -1. */
+static int
+half_of(const Kernel *k, uint32_t value, int depth)
+{
+    const Value *v = &k->values.v[value];
+    int dtype = 0, first = v->ew == EW_SELECT ? 1 : 0;
+    if (v->op == VAL_LOAD)
+        dtype = v->c.u == 0 ? k->bufs.v[v->buf].dtype : 0;
+    if (v->op == VAL_CONST)
+        return v->c.u == 0 ? -1 : 0;
+    if (v->op == VAL_EW && v->ew == EW_CAST)
+        dtype = v->round;
+    if (v->op == VAL_EW && depth < 16 && (v->ew == EW_SELECT || v->ew == EW_MAX || v->ew == EW_MIN ||
+                                          v->ew == EW_NEG))
+        for (int i = first; i < v->narg; i++) {
+            int of = half_of(k, k->args.v[v->arg + (uint32_t)i], depth + 1);
+            if (of == 0 || (i > first && dtype > 0 && of > 0 && of != dtype))
+                return 0;
+            dtype = of > 0 || i == first ? of : dtype;
+        }
+    return dtype == JOT_F16 || dtype == JOT_BF16 ? dtype : 0;
+}
+
+/* Both operands are of one half precision, and the product fills the unit somewhat. */
+static int
+matrix_dtype(const Tiles *t)
+{
+    int a = half_of(t->k, t->c.a, 0), b = half_of(t->k, t->c.b, 0);
+    bool large = t->m.ext >= MATRIX_LEAST && t->n.ext >= MATRIX_N && t->sum.ext >= MATRIX_LEAST / 2;
+    return a > 0 && a == b && large && t->k->values.v[t->c.reduce].dtype == JOT_F32 ? a : 0;
 }
 
 /* ---- new axes ---- */
@@ -226,20 +325,19 @@ split_side(Tiles *t, TileSide *side, const char *const *names, Ix *map)
 {
     Kernel *k = t->k;
     IxPool *ix = k->ix;
-    int64_t block = side->q * side->t * side->r, ext[KERNEL_AXES];
+    int64_t ext[KERNEL_AXES];
     Space space;
     Ix rest;
-    side->block = side == &t->m ? jot_kernel_axis(k, names[0], tile_blocks(side))
-                                : tile_axis(t, names[0], tile_blocks(side));
-    side->part = tile_axis(t, names[1], side->q);
-    side->item = tile_axis(t, names[2], side->t);
-    side->reg = tile_axis(t, names[3], side->r);
+    for (int i = 0; i < PARTS; i++)
+        side->part[i].axis = side == &t->m && i == PART_BLOCK /* a grid has an axis at least */
+                                 ? jot_kernel_axis(k, names[i], side->part[i].ext)
+                                 : tile_axis(t, names[i], side->part[i].ext);
     space = jot_contract_space(k, ext);
-    side->local = tile_step(t, jot_ix_const(ix, 0), side->part, side->t * side->r);
-    side->local = tile_step(t, side->local, side->item, side->r);
-    side->local = tile_step(t, side->local, side->reg, 1);
-    rest = side->at = tile_step(t, side->local, side->block, block);
-    side->inside = side->ext % block
+    side->local = jot_ix_const(ix, 0);
+    for (int i = PART_WARP; i < PARTS; i++)
+        side->local = tile_step(t, side->local, side->part[i].axis, side->part[i].stride);
+    rest = side->at = tile_step(t, side->local, side->part[PART_BLOCK].axis, side->block);
+    side->inside = side->ext % side->block
                        ? jot_ix_lt(ix, side->at, jot_ix_const(ix, side->ext), &space) : 0;
     for (int i = side->n; i-- > 0;) {
         Ix n = jot_ix_const(ix, k->axes.v[side->axis[i]].ext);
@@ -308,8 +406,9 @@ guard_all(Tiles *t)
 static bool
 tile_respace(Tiles *t)
 {
-    static const char *const names[3][4] = {
-        {"mb", "mq", "mt", "mr"}, {"nb", "nq", "nt", "nr"}, {"kb", "kq", "kt", "kl"}
+    static const char *const names[3][PARTS] = {
+        {"mb", "mw", "mq", "mh", "mt", "mr"}, {"nb", "nw", "nq", "nh", "nt", "nr"},
+        {"kb", "kw", "ks", "kh", "kt", "kl"}
     };
     Kernel *k = t->k;
     Value *sum;
@@ -317,7 +416,7 @@ tile_respace(Tiles *t)
     int naxes = (int)k->axes.n;
     Ix map[KERNEL_AXES];
     Space space;
-    if (k->axes.n + 10 > KERNEL_AXES)
+    if (k->axes.n + 12 > KERNEL_AXES)
         return false;
     for (int a = 0; a < naxes; a++)
         map[a] = k->axes.v[a].ext == 1 ? jot_ix_const(k->ix, 0) : jot_ix_axis(k->ix, a);
@@ -333,10 +432,9 @@ tile_respace(Tiles *t)
         t->inside[i] = jot_ix_subst(k->ix, t->inside[i], naxes, map, NULL, &space);
     sum = &k->values.v[t->c.reduce];
     sum->axes = 0;
-    if (t->sum.block >= 0)
-        sum->axes |= (uint64_t)1 << t->sum.block;
-    if (t->sum.reg >= 0)
-        sum->axes |= (uint64_t)1 << t->sum.reg;
+    for (int i = 0; i < PARTS; i++)
+        if (t->sum.part[i].axis >= 0)
+            sum->axes |= (uint64_t)1 << t->sum.part[i].axis;
     jot_kernel_refresh(k);
     return !k->mem->failed;
 }
@@ -411,7 +509,7 @@ tile_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind)
 static void
 tile_share(const Tiles *t, const int *axis, int n, SLoop *list, int *count)
 {
-    int64_t steps = 1, step[8];
+    int64_t steps = 1, step[2 * PARTS];
     for (int i = n; i-- > 0;) {
         int64_t ext = axis[i] < 0 ? 1 : t->k->axes.v[axis[i]].ext;
         int64_t room = t->group / steps;
@@ -445,26 +543,36 @@ tile_add(Tiles *t, bool store, uint32_t what, int nat, const SLoop *loops, int n
     return true;
 }
 
+/* Two buffers of k by the block's points, neighbours together: 4 more where items side by side fill
+ * columns of it, which then lie on banks of their own. The matrix unit reads pairs along k. */
 static Place
 tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
 {
     IxPool *ix = t->k->ix;
-    int64_t ext[3], block = side->q * side->t * side->r;
+    int64_t ext[3];
     Place p = {0};
     int rank = 0;
     p.at = t->s->ixs.n;
-    if (t->sum.block >= 0) {
+    if (t->sum.part[PART_BLOCK].axis >= 0) {
         ext[rank++] = 2;
         *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) =
-            jot_ix_mod(ix, jot_ix_axis(ix, t->sum.block), jot_ix_const(ix, 2), NULL);
+            jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis), jot_ix_const(ix, 2), NULL);
     }
-    ext[rank++] = t->sum.r;
-    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = t->sum.local;
-    ext[rank++] = block + (side->unit ? 0 : 4); /* columns of neighbours on banks of their own */
-    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = side->local;
-    p.buf = jot_kernel_buf(t->k, name, (jot_DType)dtype, BUF_GROUP, rank, ext);
+    ext[rank++] = t->half ? side->block : t->sum.block;
+    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = t->half ? side->local : t->sum.local;
+    ext[rank++] = t->half ? t->sum.block + 8 : side->block + (side->unit ? 0 : 4);
+    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = t->half ? t->sum.local : side->local;
+    p.buf = jot_kernel_buf(t->k, name, (jot_DType)(t->half ? t->half : dtype), BUF_GROUP, rank, ext);
     p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
     return p;
+}
+
+static int
+list_parts(const TileSide *side, int *axis, int n)
+{
+    for (int i = PART_WARP; i < PARTS; i++)
+        axis[n++] = side->part[i].axis;
+    return n;
 }
 
 /* Items side by side copy what lies side by side. */
@@ -472,43 +580,60 @@ static bool
 add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
 {
     SLoop loops[STAGE_LOOPS * 2];
-    int axis[4], n = t->ngrid, count = 0;
+    int axis[2 * PARTS], n = t->ngrid, count = 0;
     Place p = tile_place(t, name, t->k->values.v[value].dtype, side);
     memcpy(loops, t->grid, (size_t)n * sizeof *loops);
-    tile_loop(loops, &n, t->sum.block, 1, LOOP_AHEAD);
+    tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
     if (side->unit)
-        axis[count++] = t->sum.reg;
-    axis[count++] = side->part;
-    axis[count++] = side->item;
-    axis[count++] = side->reg;
+        count = list_parts(&t->sum, axis, count);
+    count = list_parts(side, axis, count);
     if (!side->unit)
-        axis[count++] = t->sum.reg;
+        count = list_parts(&t->sum, axis, count);
     tile_share(t, axis, count, loops, &n);
     return p.buf && tile_add(t, false, value, n, loops, n, &p);
+}
+
+/* Which item has which sums: warps, then items of a warp or of the group. */
+static void
+item_loops(const Tiles *t, SLoop *loops, int *n)
+{
+    tile_loop(loops, n, t->m.part[PART_WARP].axis, 1, LOOP_TEAM);
+    tile_loop(loops, n, t->n.part[PART_WARP].axis, 1, LOOP_TEAM);
+    tile_loop(loops, n, t->m.part[PART_ITEM].axis, 1, LOOP_TEAM);
+    tile_loop(loops, n, t->n.part[PART_ITEM].axis, 1, LOOP_TEAM);
+}
+
+/* The sums of an item; `kind`: of those that one instruction of the matrix unit makes. */
+static void
+register_loops(const Tiles *t, SLoop *loops, int *n, LoopKind kind)
+{
+    tile_loop(loops, n, t->m.part[PART_PART].axis, 1, LOOP_UNROLL);
+    if (!t->half)
+        tile_loop(loops, n, t->m.part[PART_REG].axis, 1, LOOP_UNROLL);
+    tile_loop(loops, n, t->n.part[PART_PART].axis, 1, LOOP_UNROLL);
+    tile_loop(loops, n, t->m.part[PART_HALF].axis, 1, kind);
+    tile_loop(loops, n, t->n.part[PART_REG].axis, 1, kind);
 }
 
 static bool
 add_block(Tiles *t)
 {
-    SLoop loops[STAGE_LOOPS * 2], regs[4];
-    int n = t->ngrid, nregs = 0;
+    SLoop loops[STAGE_LOOPS * 2];
+    int n = t->ngrid;
     memcpy(loops, t->grid, (size_t)n * sizeof *loops);
-    tile_loop(loops, &n, t->sum.block, 1, LOOP_AHEAD);
-    tile_loop(loops, &n, t->m.item, 1, LOOP_TEAM);
-    tile_loop(loops, &n, t->n.item, 1, LOOP_TEAM);
-    tile_loop(loops, &n, t->sum.reg, 1, LOOP_SERIAL);
-    tile_loop(regs, &nregs, t->m.part, 1, LOOP_UNROLL);
-    tile_loop(regs, &nregs, t->m.reg, 1, LOOP_UNROLL);
-    tile_loop(regs, &nregs, t->n.part, 1, LOOP_UNROLL);
-    tile_loop(regs, &nregs, t->n.reg, 1, LOOP_UNROLL);
-    memcpy(loops + n, regs, sizeof *regs * (size_t)nregs);
-    if (!tile_add(t, false, t->c.reduce, t->ngrid, loops, n + nregs, NULL))
+    tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
+    item_loops(t, loops, &n);
+    tile_loop(loops, &n, t->sum.part[PART_PART].axis, 1, t->half ? LOOP_UNROLL : LOOP_SERIAL);
+    if (!t->half)
+        tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_SERIAL);
+    register_loops(t, loops, &n, t->half ? LOOP_MATRIX : LOOP_UNROLL);
+    if (t->half)
+        tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_MATRIX);
+    if (!tile_add(t, false, t->c.reduce, t->ngrid, loops, n, NULL))
         return false;
     n = t->ngrid;
-    tile_loop(loops, &n, t->m.item, 1, LOOP_TEAM);
-    tile_loop(loops, &n, t->n.item, 1, LOOP_TEAM);
-    memcpy(loops + n, regs, sizeof *regs * (size_t)nregs);
-    n += nregs;
+    item_loops(t, loops, &n);
+    register_loops(t, loops, &n, LOOP_UNROLL);
     for (uint32_t i = 0; i < t->k->stores.n; i++)
         if (!tile_add(t, true, i, n, loops, n, NULL))
             return false;
@@ -522,14 +647,14 @@ tile_stages(Tiles *t)
     for (int a = 0; a < (int)k->axes.n; a++)
         if ((t->c.batch >> a & 1) && k->axes.v[a].ext > 1)
             tile_loop(t->grid, &t->ngrid, a, 1, LOOP_GRID);
-    tile_loop(t->grid, &t->ngrid, t->m.block, 1, LOOP_GRID);
-    tile_loop(t->grid, &t->ngrid, t->n.block, 1, LOOP_GRID);
+    tile_loop(t->grid, &t->ngrid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
+    tile_loop(t->grid, &t->ngrid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);
     t->s->group = t->group;
     return add_tile(t, t->c.b, "tb", &t->n) && add_tile(t, t->c.a, "ta", &t->m) && add_block(t);
 }
 
 JOT_FN bool
-jot_contract_grid(Sched *s, Kernel *k, const Contract *c)
+jot_contract_grid(Sched *s, Kernel *k, const Contract *c, bool matrix)
 {
     Tiles *t = jot_mem_new(k->mem, 1, sizeof *t);
     const Value *sum = &k->values.v[c->reduce];
@@ -550,7 +675,8 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c)
     for (int i = 0; ok && i < t->ninside; i++)
         t->inside[i] = k->ixs.v[sum->at + sum->nidx + (uint32_t)i];
     if (ok) {
-        tile_sizes(t, batch);
+        t->half = matrix ? matrix_dtype(t) : 0;
+        (t->half ? matrix_sizes : tile_sizes)(t, batch);
         ok = tile_respace(t) && tile_operands(t) && tile_stages(t);
     }
     jot_mem_free(k->mem, t, sizeof *t);

@@ -25,7 +25,7 @@ static const DeviceDialect opencl = {
     "__kernel ", "static ", "__global ", "__local ", "__local ", true,
     "get_global_id(0)", "get_global_size(0)", "get_group_id(0)", "get_num_groups(0)",
     "get_local_id(0)", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
-    "__attribute__((aligned(16))) ",
+    "__attribute__((aligned(16))) ", false,
     "atomic_cmpxchg", "atom_cmpxchg"
 };
 
@@ -40,7 +40,7 @@ static const DeviceDialect cuda = {
     "typedef unsigned long long jot_u64;\n",
     "extern \"C\" __global__ ", "static __device__ ", "", "__shared__ ", "", false,
     "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
-    "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", "atomicCAS", "atomicCAS"
+    "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", true, "atomicCAS", "atomicCAS"
 };
 
 static const Dialect dialects[] = {

@@ -190,7 +190,7 @@ print_store(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
     int dtype = p->k->bufs.v[in->aux].dtype;
-    bool half = dtype == JOT_F16 || dtype == JOT_BF16;
+    bool half = (dtype == JOT_F16 || dtype == JOT_BF16) && in->dtype != JOT_U16;
     bool whole = p->d->vectors && in->lanes && !half && dtype >= JOT_F32 &&
                  operand_whole(p, arg[1], false), part = in->lanes < p->lanes;
     if (whole) {
@@ -309,6 +309,7 @@ print_block(Printer *p, uint32_t block)
         case C_STORE: print_store(p, in); break;
         case C_AHEAD: print_ahead(p, in); break;
         case C_ATOMIC: begin_line(p); jot_print_atomic(p, in); break;
+        case C_MATRIX: begin_line(p); jot_print_matrix(p, in); break;
         case C_BARRIER: begin_line(p); jot_text_f(p->out, "%s;\n", p->d->device->barrier); break;
         default: print_variable(p, n); break;
         }
@@ -325,6 +326,8 @@ find_used(const Printer *p, Used *u)
         const Inst *in = &p->code->inst.v[n];
         if (!in->live && !in->uses)
             continue;
+        if (in->op == C_MATRIX)
+            u->used[in->aux >> 16] = u->used[in->aux % 256] = true;
         if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT || in->op == C_ATOMIC ||
             in->op == C_AHEAD)
             u->used[in->aux % 256] = true;

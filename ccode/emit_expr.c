@@ -353,13 +353,14 @@ static void
 print_element(Printer *p, const Inst *in, LaneMode mode)
 {
     int dtype = p->k->bufs.v[in->aux].dtype;
-    if (is_half(dtype))
+    bool half = is_half(dtype) && in->dtype != JOT_U16;
+    if (half)
         jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)dtype));
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, "[");
     jot_print_expr(p, arg_of(p, in, 0), 3, EACH_LANE);
     jot_text_f(p->out, in->lanes && mode == EACH_LANE ? " + l]" : "]");
-    if (is_half(dtype))
+    if (half)
         jot_text_f(p->out, ")");
 }
 

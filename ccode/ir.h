@@ -256,10 +256,12 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *                    where there are as many as items, registers inside are each item's own
  *     k:1a           on a device: what a step brings into the group's memory is brought while the
  *                    step before it is worked on
+ *     kl:1m          all steps of such loops are one instruction of a matrix unit
  *     hp@h:6         window: axis hp runs over 6 positions from where h stands */
 typedef enum {
     LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD,
-    LOOP_LANES, LOOP_GRID, LOOP_TEAM, LOOP_AHEAD, LOOP_WINDOW
+    LOOP_LANES, LOOP_GRID, LOOP_TEAM, LOOP_AHEAD, LOOP_MATRIX,
+    LOOP_WINDOW
 } LoopKind;
 #define LANES_MOST 1024 /* steps of a loop of lanes that registers stand in */
 typedef struct {

@@ -108,7 +108,7 @@ jot_ix_print_named(const Kernel *k, const Sched *s, Ix ix, Text *t)
 
 /* ---- printing a schedule ---- */
 
-static const char loop_letter[] = {0, 'p', 'u', 'v', 'U', 'c', 'd', 'l', 'g', 't', 'a', 0};
+static const char loop_letter[] = {0, 'p', 'u', 'v', 'U', 'c', 'd', 'l', 'g', 't', 'a', 'm', 0};
 
 JOT_FN void
 jot_loop_print(const Sched *s, const SLoop *l, Text *t)

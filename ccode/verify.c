@@ -323,7 +323,7 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         if (kept >> l->axis & 1) {
-            if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_VECTOR &&
+            if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_MATRIX && l->kind != LOOP_VECTOR &&
                 l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES &&
                 !(l->kind == LOOP_TEAM && own_lanes(s, st)) && st->acc.kind != PLACE_MEM &&
                 st->res.kind == PLACE_NONE)

@@ -374,6 +374,10 @@ walk_loop(Walk *w, uint32_t n)
     case LOOP_WINDOW: walk_window(w, n); break;
     case LOOP_GRID: case LOOP_TEAM: jot_walk_shared(w, n); break;
     case LOOP_AHEAD: jot_walk_ahead(w, n); break;
+    case LOOP_MATRIX:
+        if (!jot_walk_matrix(w, n))
+            walk_unrolled(w, n);
+        break;
     default: walk_serial(w, n); break;
     }
 }

@@ -80,6 +80,7 @@ JOT_FN void jot_walk_in_phase(Walk *w, int phase); /* opens a block that runs in
 JOT_FN void jot_walk_launches(Walk *w);
 JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
+JOT_FN bool jot_walk_matrix(Walk *w, uint32_t n); /* false: other parts than the step: unrolled */
 /* The kids of a node that a work-group runs: between what fills its memory and what reads it there
  * is a barrier. */
 JOT_FN void jot_walk_team_kids(Walk *w, uint32_t n);
@@ -122,8 +123,10 @@ JOT_FN uint32_t jot_walk_now(Walk *w, uint32_t reg); /* a register's content at 
 JOT_FN void jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage);
 JOT_FN void jot_walk_pair_combine(Walk *w, const Stage *st, uint32_t stage, uint32_t *b);
 JOT_FN void jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage);
-JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v); /* a VAL_LOAD */
+/* a VAL_LOAD; bits: of f16 or bf16, as u16, not converted */
+JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v, bool bits);
 JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
+JOT_FN uint32_t jot_walk_address(Walk *w, const Place *p);
 JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);
 JOT_FN void jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value); /* while w->ahead.on */
 JOT_FN void jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc);

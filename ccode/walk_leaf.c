@@ -269,9 +269,19 @@ guards(Walk *w, Ix cond, uint32_t *arg, int *n)
     return true;
 }
 
+/* Half precision goes from one memory to another: nothing is to be converted. */
+static bool
+copies_bits(const Walk *w, const Stage *st, const Value *v)
+{
+    int dtype = st->res.kind == PLACE_MEM ? w->k->bufs.v[st->res.buf].dtype : JOT_F32;
+    return v->op == VAL_LOAD && v->c.u == 0 && (dtype == JOT_F16 || dtype == JOT_BF16) &&
+           w->k->bufs.v[v->buf].dtype == dtype;
+}
+
 static void
 walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
 {
+    const Value *v = &w->k->values.v[st->what];
     uint32_t value, cond;
     Guarded g = {0, st->what, {0}};
     int n = 0;
@@ -284,7 +294,7 @@ walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
         inside = open_if(w, &cond, n);
     }
     w->defining = st->what;
-    value = jot_walk_value(w, g.inside);
+    value = copies_bits(w, st, v) ? jot_walk_load(w, v, true) : jot_walk_value(w, g.inside);
     w->defining = 0;
     if (inside) {
         jot_walk_put(w, &st->res, value);

@@ -160,7 +160,7 @@ load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
 }
 
 JOT_FN uint32_t
-jot_walk_load(Walk *w, const Value *v)
+jot_walk_load(Walk *w, const Value *v, bool bits)
 {
     const Layout *l = w->k->bufs.v[v->buf].layout;
     bool halo = l->halo_value.u == v->c.u;
@@ -169,7 +169,7 @@ jot_walk_load(Walk *w, const Value *v)
     for (int d = 0; d < v->nidx; d++)
         index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
     a = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, halo);
-    return load(w, &a, v->dtype, v->c);
+    return load(w, &a, bits ? JOT_U16 : v->dtype, v->c);
 }
 
 static void
@@ -254,6 +254,15 @@ place_index(Walk *w, const Place *p, Ix *index)
 {
     for (int d = 0; d < w->k->bufs.v[p->buf].rank; d++)
         index[d] = jot_walk_subst(w, w->s->ixs.v[p->at + (uint32_t)d]);
+}
+
+JOT_FN uint32_t
+jot_walk_address(Walk *w, const Place *p)
+{
+    Ix index[JOT_MAX_RANK];
+    place_index(w, p, index);
+    return jot_walk_ix(&w->index, jot_layout_addr(w->k->bufs.v[p->buf].layout, w->k->ix, index,
+                                                  &w->index.space));
 }
 
 JOT_FN uint32_t

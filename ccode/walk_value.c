@@ -88,7 +88,7 @@ copy_key(Walk *w, const Stage *st, int copies, int axis_as, int64_t as)
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         bool own = free >> l->axis & 1;
-        if (!(l->kind == LOOP_UNROLL ? own : l->kind == LOOP_PRIVATE && (own || copies)) ||
+        if (!(l->kind == LOOP_UNROLL || l->kind == LOOP_MATRIX ? own : l->kind == LOOP_PRIVATE && (own || copies)) ||
             (seen >> l->axis & 1))
             continue;
         seen |= (uint64_t)1 << l->axis;
@@ -440,7 +440,7 @@ compute(Walk *w, uint32_t number)
         return p ? jot_walk_get(w, p) : read_kept(w, (uint32_t)stage, second);
     }
     switch (v->op) {
-    case VAL_LOAD: return jot_walk_load(w, v);
+    case VAL_LOAD: return jot_walk_load(w, v, false);
     case VAL_CONST: return jot_walk_const(w, v->dtype, v->c);
     case VAL_SCALAR:
         in.aux = v->buf;

@@ -1,14 +1,18 @@
 /* tests/test_opencl.c - what only a device has: memory of its own that runs out, copies that are made
  * when they are asked for, long sums in two launches, atomic scatters, the cache of binaries, the
- * choice of a device. Skipped where there is no OpenCL device; PoCL will do. */
+ * choice of a device. Skipped where there is no OpenCL device; PoCL will do.
+ *
+ *     test_opencl [cuda] */
 #include <unistd.h>
 #include "ops/graph.h"
 #include "tests/test.h"
 
+static const char *backend = "opencl";
+
 static jot_Ctx *
 open_device(uint64_t nbytes, const char *cache_dir)
 {
-    jot_Config config = {.backend = "opencl", .cache_dir = cache_dir, .device_nbytes = nbytes};
+    jot_Config config = {.backend = backend, .cache_dir = cache_dir, .device_nbytes = nbytes};
 
     return jot_open(&config);
 }
@@ -182,12 +186,15 @@ test_code(void)
 
     CHECK(jot_code(c, &code, &none), "%s", jot_message(c));
     CHECK(!jot_data(none) && jot_error(c) == JOT_EDEVICE
-              && strstr(jot_message(c), "squares: it has no source for opencl"), "%s",
+              && strstr(jot_message(c), "squares: it has no source for ")
+              && strstr(jot_message(c), backend), "%s",
           jot_message(c));
     jot_clear(c);
     code.opencl.helpers = "static float square(float a) { return a * a; }";
     code.opencl.source = "y[lo] = (float)k * square(x[lo]) + 0 * y_0;";
     code.opencl.grad_source = grad;
+    code.cuda = code.opencl;
+    code.cuda.helpers = "static __device__ float square(float a) { return a * a; }";
     code.grad_source = grad;
     CHECK(jot_code(c, &code, &y), "%s", jot_message(c));
     jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
@@ -223,7 +230,7 @@ test_cache(void)
 static void
 test_choice(void)
 {
-    jot_Config config = {.backend = "opencl", .device = "no such device"};
+    jot_Config config = {.backend = backend, .device = "no such device"};
     jot_Ctx *c = jot_open(&config);
 
     CHECK(jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), "no such device"), "%s",
@@ -313,9 +320,12 @@ test_swap(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    jot_Ctx *c = open_device(0, NULL);
+    jot_Ctx *c;
+
+    backend = argc > 1 ? argv[1] : backend;
+    c = open_device(0, NULL);
 
     if (jot_error(c)) {
         SKIP("%s", jot_message(c));
@@ -336,7 +346,9 @@ main(void)
     test_copies();
     test_swap();
     test_code();
-    test_cache();
-    test_choice();
+    if (!strcmp(backend, "opencl")) {
+        test_cache();
+        test_choice();
+    }
     return DONE();
 }

@@ -10,7 +10,7 @@ typedef struct {
     char kind;           /* m: product, b: of a batch, t, u: of a transposed one, c: convolution */
     int a[4], b[4];      /* shapes */
     int stride, pad, dilation, groups;
-    char also;           /* e: epilogue, p: prologue, d: of f64, h: of f16; 0 */
+    char also;           /* e: epilogue, p: prologue, d: of f64, h: of f16, b: of bf16; 0 */
 } TileCase;
 
 static const TileCase tile_cases[] = {
@@ -21,6 +21,8 @@ static const TileCase tile_cases[] = {
     {"large", 'm', {1030, 17}, {17, 1041}, 0, 0, 0, 0, 'e'},
     {"doubles", 'm', {45, 67}, {67, 33}, 0, 0, 0, 0, 'd'},
     {"halves", 'm', {45, 67}, {67, 33}, 0, 0, 0, 0, 'h'},
+    {"wide halves", 'b', {2, 150, 50}, {2, 50, 170}, 0, 0, 0, 0, 'b'},
+    {"halves of images", 'c', {2, 8, 9, 11}, {16, 8, 3, 3}, 1, 1, 1, 1, 'h'},
     {"left turned", 't', {53, 37}, {53, 71}, 0, 0, 0, 0, 'p'},
     {"batch", 'b', {7, 21, 33}, {7, 33, 18}, 0, 0, 0, 0, 'e'},
     {"3x3", 'c', {2, 5, 13, 11}, {7, 5, 3, 3}, 1, 1, 1, 1, 'e'},
@@ -45,7 +47,8 @@ tile_operand(jot_Ctx *c, const int *shape, int seed, char also)
         v[i] = (float)((i * 7919 + seed * 104729) % 2003 - 1001) / 1001;
     x = jot_array(c, JOT_F32, (jot_Ints){rank, ext}, v);
     free(v);
-    return also == 'd' ? jot_cast(x, JOT_F64) : also == 'h' ? jot_cast(x, JOT_F16) : x;
+    return also == 'd' ? jot_cast(x, JOT_F64) : also == 'h' ? jot_cast(x, JOT_F16)
+         : also == 'b' ? jot_cast(x, JOT_BF16) : x;
 }
 
 /* The result and the gradients of a sum of its products with waves. */

@@ -1,0 +1,28 @@
+#!/bin/sh
+# tests/test_fake.sh BUILD - the CUDA backend and the text of its kernels without a GPU: on a driver
+# and a compiler that run them on the processor (tests/fake_cuda.c). Wants g++.
+cd "$(dirname "$0")/.." || exit 1
+build=$1
+if ! command -v g++ >/dev/null; then
+    echo "skipped: no g++ here"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+mkdir -p "$build/fake"
+fake=$build/fake/libcuda.so.1
+${CC:-cc} -std=gnu99 -O1 -fPIC -shared -fvisibility=hidden tests/fake_cuda.c -o "$fake" -ldl || exit 1
+export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR=
+log=$(mktemp); passed=0; failed=0
+for test in "test_tiles cuda" "test_run cuda" "test_opencl cuda"; do
+    "$build/tests/"$test >"$log" 2>&1
+    rc=$?
+    n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$log" | tail -n 1)
+    f=$(sed -n 's/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | tail -n 1)
+    [ $rc -ne 0 ] && [ "${f:-0}" = 0 ] && f=1
+    [ "${n:-0}" = 0 ] && f=1
+    passed=$((passed + ${n:-0})); failed=$((failed + ${f:-0}))
+    [ "${f:-0}" = 0 ] || { echo "$test (rc $rc):"; tail -n 8 "$log"; }
+done
+rm -f "$log"
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ]
