@@ -235,7 +235,8 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         return false;
     if (plain && tier != TIER_QUICK && m->dialect->vectors
         && (jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
-            || jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))))
+            || jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
+            || (!lanes && jot_rows_sched(s, k, &m->ctx->target))))
         return true;
     if (!m->dialect->device && tier != TIER_QUICK && !jot_lines(k, plain ? LINE_LEAST : 2))
         return false;

@@ -20,5 +20,8 @@ JOT_FN bool jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lan
  * is: ccode/stencil_plane.c. What reaches outside of a plane is read through a tile with a border.
  * False: the kernel is none (or memory was refused) and computes the same as before. */
 JOT_FN bool jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes);
+/* Several rows at a time of a matrix too large for the caches, each summed up with the same vector:
+ * ccode/rows.c. False: the kernel is none. */
+JOT_FN bool jot_rows_sched(Sched *s, Kernel *k, const Target *target);
 
 #endif

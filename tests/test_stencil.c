@@ -1,5 +1,6 @@
 /* tests/test_stencil.c - windows with channels in lanes: which kernels are found, what their schedule
- * is, and its results against loops here; the same of planes whose pixels are in lanes. */
+ * is, and its results against loops here; the same of planes whose pixels are in lanes, and of rows
+ * that are summed up several at a time. */
 #include "tests/ir_run.h"
 #include "ccode/stencil.h"
 
@@ -247,6 +248,51 @@ test_refused(void)
     ir_end(&c);
 }
 
+/* ---- rows --------------------------------------------------------------------------------- */
+
+/* y[r] = sum over k of max(x[k], 0) * w[r, k]: rows of what no cache holds come several at a time. */
+static void
+check_rows(int64_t rows, int64_t n, size_t cache, bool found)
+{
+    static const struct { int nbytes, cc; } target[] = { { 16, GCC }, { 64, GCC_NATIVE } };
+    int64_t ext[2] = { rows, n };
+    uint32_t x, w, y, z, v, sum;
+    Target machine;
+    IrCase here, *c = &here;
+    ir_start(c);
+    ir_axes(c, "rk", ext);
+    x = IN("x", 1, n, 0, 0, 0);
+    w = IN("w", 2, rows, n, 0, 0);
+    y = OUT("y", 1, rows, 0, 0, 0);
+    z = OUT("z", 1, rows, 0, 0, 0);
+    v = ir_load(c, x, AX(1), 0, 0, 0);
+    v = ir_ew(c, EW_MUL, ir_ew(c, EW_MUL, v, v), ir_load(c, w, AX(0), AX(1), 0, 0));
+    sum = ir_sum(c, EW_ADD, BIT(1), v, "s");
+    ir_store(c, y, AX(0), 0, 0, 0, sum);
+    ir_store(c, z, AX(0), 0, 0, 0, ir_ew(c, EW_ADD, sum, sum));
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t k = 0; k < n; k++)
+            c->data[y][r] += c->data[x][k] * c->data[x][k] * c->data[w][r * n + k];
+        c->data[z][r] = 2 * c->data[y][r];
+    }
+    jot_target_default(&machine);
+    machine.cache_nbytes[LEVEL_L2] = cache;
+    for (size_t i = 0; i < sizeof target / sizeof target[0]; i++) {
+        Sched sched;
+        machine.vector_nbytes = target[i].nbytes;
+        if (!present[target[i].cc])
+            continue;
+        if (!jot_rows_sched(&sched, &c->k, &machine)) {
+            CHECK(!found, "%lld rows of %lld: not found", (long long)rows, (long long)n);
+            continue;
+        }
+        CHECK(found, "%lld rows of %lld: found", (long long)rows, (long long)n);
+        ir_check(c, &sched, "gnu", target[i].cc, "rows");
+        jot_sched_close(&sched);
+    }
+    ir_end(c);
+}
+
 int
 main(void)
 {
@@ -266,6 +312,11 @@ main(void)
         check_window(shape[i]);
     test_planes();
     test_refused();
+    check_rows(16, 256, 1024, true);
+    check_rows(19, 300, 1024, true);
+    check_rows(35, 1025, 4096, true);
+    check_rows(19, 300, 1 << 20, false); /* a cache holds it */
+    check_rows(3, 300, 1024, false);
     ir_close();
     return DONE();
 }
