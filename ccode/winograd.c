@@ -154,8 +154,11 @@ static bool
 wino_is_fastest(const Kernel *k, uint32_t buf, Ix index, int dim, int axis)
 {
     const Layout *l = k->bufs.v[buf].layout;
+    int last = l->n - 1;
     bool inside;
-    return l->n > 0 && l->part[l->n - 1].dim == dim && l->part[l->n - 1].step == 1 &&
+    while (last > 0 && l->size[last] == 1) /* a batch of one may stand anywhere */
+        last--;
+    return last >= 0 && l->part[last].dim == dim && l->part[last].step == 1 &&
            jot_ix_coef(k->ix, index, axis, &inside) == 1 && !inside;
 }
 

@@ -319,6 +319,9 @@ test_refused(void)
     CHECK(jot_layout_rowmajor(&rows, 4, c.k.bufs.v[1].ext), "a layout");
     jot_kernel_layout(&c.k, 1, &rows);
     CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "channels are not last");
+    CHECK(jot_layout_read(&rows, 4, c.k.bufs.v[1].ext, "2 3 1 0", 7), "a layout");
+    jot_kernel_layout(&c.k, 1, &rows);
+    CHECK(jot_winograd_find(&c.k, 16, &t, false, &w), "a batch of one stands last, and is not seen");
     ir_end(&c);
 }
 
