@@ -106,15 +106,13 @@ make_dump_plan(Make *m)
     jot_plan_log(m->ctx, &t);
 }
 
-/* Schedules for devices know no nests of several spaces: the paper's groups there. */
 static FusePolicy
 make_policy(const jot_Ctx *ctx)
 {
     const char *policy = ctx->config.policy;
 
-    if (jot_str_eq(policy, "none"))
-        return FUSE_NONE;
-    return jot_str_eq(policy, "reward") && !ctx->backend->device ? FUSE_REWARD : FUSE_PAPER;
+    return jot_str_eq(policy, "none") ? FUSE_NONE : jot_str_eq(policy, "paper") ? FUSE_PAPER
+                                                                                  : FUSE_REWARD;
 }
 
 static bool

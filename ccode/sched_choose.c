@@ -6,12 +6,14 @@
  *                               rest
  *     r j:32 j:1l               sums over j in lanes
  *     j:128 r j:1l              sums over r: a panel of columns, its sums in an array
+ *     j:512 r j:32 j:1l         sums over j and sums over r: blocks of columns, rows in pieces
  *     i:64 j:16 i j             a tile, where one access has its neighbours along i and one along j
  *
  * The other axes stand around these by how far they move what is accessed, reduced ones inside
  * (ccode/build_order.c). Where stages walk different axes (ccode/sched_class.c) each class may have
- * a list of its own, with the axes of all of them around, or with no loop in common. The set is closed under what the rest of the compiler can do with a list
- * (ccode/sched_make.c): each list is legal, the price alone decides. No operator has a name here.
+ * a list of its own, with the axes of all of them around, or with no loop in common. The set is
+ * closed under what the rest of the compiler can do with a list (ccode/sched_make.c): each list is
+ * legal, the price alone decides. No operator has a name here.
  *
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values; adds scratch buffers
@@ -26,8 +28,9 @@ typedef struct {
     int norder;
     uint64_t around;            /* of these: what stands around all else, as it is */
     uint64_t reduced;           /* axes that something is reduced over */
-    uint64_t kept;              /* axes that every reduction keeps */
+    uint64_t kept, some;        /* axes that every reduction keeps, that some do */
     uint64_t lines;             /* positions of lines */
+    double points;              /* of a piece that is worth a call */
     bool reduces;
     int64_t width;              /* lanes of partial results */
     SLoop list[STAGE_LOOPS], best[STAGE_LOOPS];
@@ -162,6 +165,26 @@ try_panels(Chooser *c, int inner)
         }
 }
 
+/* Sums over the innermost axis and sums that keep it: blocks of columns, whose sums stay in the
+ * first cache; a row's sum is in pieces then, one per block (ccode/sched_phase.c). */
+static void
+try_pieces(Chooser *c, int inner)
+{
+    double points = 1;
+
+    for (int i = 0; i < c->norder; i++)
+        points *= (double)c->k->axes.v[c->order[i]].ext;
+    for (int64_t step = 256; step <= 2048; step *= 2) {
+        if (c->around || c->k->axes.v[inner].ext < 2 * step || points < 2 * c->points)
+            return;
+        put(c, inner, step, LOOP_SERIAL);
+        put_axes(c, ~(uint64_t)0, bit(inner));
+        put(c, inner, c->width, LOOP_SERIAL);
+        put_inner(c, inner, LOOP_LANES);
+        try_list(c);
+    }
+}
+
 static void
 try_inner(Chooser *c, int inner)
 {
@@ -170,9 +193,11 @@ try_inner(Chooser *c, int inner)
     try_list(c);
     if (!c->reduces)
         try_tiles(c, inner);
-    else if (c->width > 1 && c->reduced & bit(inner))
+    else if (c->width > 1 && c->reduced & bit(inner)) {
         try_lanes(c, inner);
-    else if (c->width > 1 && c->kept & bit(inner))
+        if (c->some & bit(inner))
+            try_pieces(c, inner);
+    } else if (c->width > 1 && c->kept & bit(inner))
         try_panels(c, inner);
 }
 
@@ -190,6 +215,7 @@ look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
             c->reduces = true;
             c->reduced |= k->values.v[i].axes;
             c->kept &= k->values.v[i].free;
+            c->some |= k->values.v[i].free;
         }
 }
 
@@ -234,6 +260,7 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
                 c->order[c->norder++] = order[i];
         c->around = around;
         c->width = target->vector_nbytes / 2; /* two vectors of f32: a sum waits for itself */
+        c->points = jot_phase_how(k).grain;
         c->cost = -1;
         look_at_reductions(c, classes, class);
         choose(c);

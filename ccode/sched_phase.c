@@ -373,6 +373,37 @@ combine_stage(const Sched *s, const Stage *st)
     return c;
 }
 
+/* Partial results of a stage whose first loops are shared: in registers if only loops over what is
+ * summed up stand inside of those over what is kept; else in memory, in their piece's place.
+ *     %g: | j:512 r j; acc y[r]     ->     %g: j:512p || r | j; res part[j/512, r] */
+static void
+share_pieces(Phases *p, Stage *st, int outer)
+{
+    const Sched *s = p->s;
+    uint64_t kept = jot_stage_free(s, st);
+    int at = outer;
+    while (at < st->n && (kept >> st->loop[at].axis & 1) && st->loop[at].kind == LOOP_SERIAL)
+        at++;
+    st->part = (uint8_t)outer;
+    st->nat = st->nat > st->part ? st->nat : st->part;
+    st->res = part_place(p, st);
+    if (st->acc.kind == PLACE_MEM && at > outer && st->nat == st->part) {
+        bool registers = true;
+        for (int i = at; i < st->n; i++)
+            registers = registers && !(kept >> st->loop[i].axis & 1);
+        if (registers) {
+            st->nat = (uint8_t)at;
+            st->acc.kind = PLACE_NONE;
+        }
+    }
+    if (st->acc.kind != PLACE_NONE) {
+        st->acc.buf = st->res.buf;
+        st->acc.at = st->res.at;
+    }
+    if (st->acc.kind == PLACE_MEM)
+        st->res.kind = PLACE_NONE;
+}
+
 /* The stages of a nest with its loops shared, in phase `phase`; those in pieces get their places.
  */
 static bool
@@ -386,17 +417,8 @@ share_nest(Phases *p, const PhaseNest *nest, uint8_t phase)
         for (int j = 0; j < nest->outer; j++)
             st.loop[j].kind = LOOP_PARALLEL;
         st.phase = phase;
-        if (partial) {
-            st.part = (uint8_t)nest->outer;
-            st.nat = st.nat > st.part ? st.nat : st.part;
-            st.res = part_place(p, &st);
-            if (st.acc.kind != PLACE_NONE) { /* sums in memory: in their piece's */
-                st.acc.buf = st.res.buf;
-                st.acc.at = st.res.at;
-            }
-            if (st.acc.kind == PLACE_MEM)
-                st.res.kind = PLACE_NONE;
-        }
+        if (partial)
+            share_pieces(p, &st, nest->outer);
         push_stage(p, &st);
     }
     return !p->s->k->mem->failed;

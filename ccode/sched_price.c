@@ -38,6 +38,7 @@ typedef struct {
     uint64_t loops, axes;       /* of the loops that it is in; that move it */
     int nbytes, times;          /* of an element; nests that it is in */
     bool store, far;            /* some axis moves it in no simple way */
+    uint32_t sum;               /* not 0: sums of this value, where they are not in registers */
 } Touch;
 
 struct Price {
@@ -159,6 +160,27 @@ add_line(Price *p, const Value *v, uint64_t loops, int times)
         close_touch(p, t);
 }
 
+/* Sums in memory: a row-major array of what the reduction keeps, read and written. */
+static void
+add_sums(Price *p, uint32_t value)
+{
+    const Kernel *k = p->k;
+    const Value *v = &k->values.v[value];
+    Touch *t = open_touch(p, v->dtype, v->free | v->axes, 2);
+    double stride = t ? t->nbytes : 0;
+
+    for (int a = (int)k->axes.n; t && a-- > 0;) {
+        if (!(v->free >> a & 1) || k->axes.v[a].ext < 2)
+            continue;
+        t->moved[a] = stride;
+        stride *= (double)k->axes.v[a].ext;
+    }
+    if (t) {
+        t->sum = value;
+        close_touch(p, t);
+    }
+}
+
 static uint64_t
 value_axes(const Value *v)
 {
@@ -256,6 +278,9 @@ price_touches(Price *p)
         if (price_counts(p, true, i))
             add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
                       k->stores.v[i].free, 1, true);
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free)
+            add_sums(p, i);
 }
 
 JOT_FN Price *
@@ -300,7 +325,8 @@ jot_price_neighbours(const Price *p, int axis, int other)
 {
     for (int i = 0; i < p->n; i++) {
         const Touch *t = &p->touch[i];
-        if (t->moved[other] > 0 && t->moved[other] < PRICE_LINE && t->moved[axis] >= PRICE_LINE)
+        if (!t->sum && t->moved[other] > 0 && t->moved[other] < PRICE_LINE &&
+            t->moved[axis] >= PRICE_LINE)
             return true;
     }
     return false;
@@ -310,7 +336,8 @@ JOT_FN bool
 jot_price_beside(const Price *p, int axis)
 {
     for (int i = 0; i < p->n; i++)
-        if (p->touch[i].moved[axis] > 0 && p->touch[i].moved[axis] < PRICE_LINE)
+        if (!p->touch[i].sum && p->touch[i].moved[axis] > 0 &&
+            p->touch[i].moved[axis] < PRICE_LINE)
             return true;
     return false;
 }
@@ -322,6 +349,7 @@ typedef struct {
     int n;
     double steps[STAGE_LOOPS];
     double inside[STAGE_LOOPS + 1][KERNEL_AXES]; /* extent of each axis in loops i and on */
+    bool off[PRICE_TOUCHES];    /* sums that are in registers */
 } Nested;
 
 static void
@@ -370,6 +398,28 @@ deepest(const Nested *l, uint64_t axes)
     return i;
 }
 
+/* Is the outermost loop one of pieces of the sum, which each have a result of their own? */
+static bool
+price_pieces(const Nested *l, const Value *v)
+{
+    return l->n > 1 && l->loop[0].step > 1 && (v->axes >> l->loop[0].axis & 1) && v->free;
+}
+
+/* Do the registers of a reduction stand inside of all loops over what it keeps? */
+static bool
+kept_outside(const Nested *l, const Value *v, bool lanes)
+{
+    int pieces = price_pieces(l, v), first = l->n;
+
+    for (int i = l->n - 1; i >= pieces; i--)
+        if (v->axes >> l->loop[i].axis & 1)
+            first = i;
+    for (int i = first; i < l->n - lanes; i++)
+        if (v->free >> l->loop[i].axis & 1)
+            return false;
+    return true;
+}
+
 /* ---- memory -------------------------------------------------------------------------------- */
 
 /* Lines (or pages) of `size` bytes that the access touches in loops `from` and on: axes that move it
@@ -399,7 +449,7 @@ fetched(const Price *p, const Nested *l, double size, double cache)
     for (; keep < l->n; keep++) { /* loops keep and on fit */
         sum = 0;
         for (int i = 0; i < p->n; i++)
-            sum += touched(&p->touch[i], l, keep, size);
+            sum += l->off[i] ? 0 : touched(&p->touch[i], l, keep, size);
         if (sum <= cache)
             break;
     }
@@ -410,7 +460,8 @@ fetched(const Price *p, const Nested *l, double size, double cache)
         int around = keep > 0 ? keep - 1 : 0;
         double times = keep <= kept ? 1 : t->times;
 
-        all += times * touched(t, l, around, size) * turns(l, around, t->loops);
+        if (!l->off[i])
+            all += times * touched(t, l, around, size) * turns(l, around, t->loops);
     }
     return all;
 }
@@ -470,21 +521,6 @@ over_inner(const Value *v, int axis)
     return v->op == VAL_REDUCE && (v->axes >> axis & 1);
 }
 
-/* Do the registers of a reduction stand inside of all loops over what it keeps? */
-static bool
-kept_outside(const Nested *l, const Value *v, bool lanes)
-{
-    int first = l->n;
-
-    for (int i = l->n - 1; i >= 0; i--)
-        if (v->axes >> l->loop[i].axis & 1)
-            first = i;
-    for (int i = first; i < l->n - lanes; i++)
-        if (v->free >> l->loop[i].axis & 1)
-            return false;
-    return true;
-}
-
 static double
 price_reduce(const Nested *l, const Value *v, bool lanes, double share, double width)
 {
@@ -498,7 +534,7 @@ price_reduce(const Nested *l, const Value *v, bool lanes, double share, double w
     else if (lanes && !over && l->inside[l->n - 1][inner] > 8 * width)
         cycles += 0.5 * points * share;
     if (lanes && over)
-        cycles += CYCLES_FOLD * turns(l, l->n, v->free);
+        cycles += CYCLES_FOLD * turns(l, l->n, v->free) * (price_pieces(l, v) ? l->steps[0] : 1);
     return cycles;
 }
 
@@ -535,6 +571,8 @@ price_work(const Price *p, const Nested *l)
         int at = deepest(l, t->axes);
         double each = at == l->n - 1 ? access_cost(t, last->axis, share) : 1;
 
+        if (t->sum) /* price_reduce has them */
+            continue;
         cycles += 0.5 * each * turns(l, at + 1, t->loops);
     }
     return cycles + CYCLES_LOOP * turns(l, l->n - 1, all);
@@ -548,5 +586,8 @@ jot_price_loops(const Price *p, const SLoop *loop, int n)
     if (n == 0)
         return 0;
     nested(p, loop, n, &l);
+    for (int i = 0; i < p->n; i++)
+        l.off[i] = p->touch[i].sum && kept_outside(&l, &p->k->values.v[p->touch[i].sum],
+                                                   loop[n - 1].kind == LOOP_LANES);
     return price_work(p, &l) / p->hz + price_memory(p, &l);
 }

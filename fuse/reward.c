@@ -14,8 +14,12 @@
 enum {
     REWARD_LINE = 64,
     REWARD_PART = 2,  /* a step may fill this part of a core's cache */
-    REWARD_ORDER = 4  /* the wrong order of loops costs this part of a group's time */
+    REWARD_ORDER = 4, /* what shares no loop must be short: this part of its time is the price */
+    REWARD_TAIL = 16  /* ... but for what goes on with results of one so many times as long */
 };
+
+/* Bytes: not moved any more, of a step, between the two. */
+typedef struct { double saved, step, between; } RewardSum;
 
 static double
 reward_time(const Target *t, double nbytes, double flops, double cores)
@@ -91,8 +95,6 @@ reward_stays(Nests *j, const NestPair *p, uint32_t pos)
     return false;
 }
 
-typedef struct { double saved, step; } RewardSum;
-
 /* What b reads gets a mark; what of it a stores need not be read from memory. */
 static void
 reward_between(Nests *j, const NestPair *p, RewardSum *sum)
@@ -111,6 +113,7 @@ reward_between(Nests *j, const NestPair *p, RewardSum *sum)
             if (seen || from == NEST_OUT || j->group[from].nest != p->a)
                 continue;
             sum->saved += reward_nbytes(j, u->pos);
+            sum->between += reward_nbytes(j, u->pos);
             sum->step += reward_step(j, p, &j->group[g], u);
         }
 }
@@ -152,14 +155,23 @@ reward_writes(Nests *j, const NestPair *p)
     return saved;
 }
 
-/* A kernel has one order of loops. Groups that share no axis gain nothing by that, and what suits
- * the one may be wrong for the other. */
+/* As loops one after the other, each in its own order: a launch is saved. Longer kernels are compiled
+ * for longer, and equal ones are found less often, so that one of the two must be short, or little
+ * next to the other whose results it goes on with. */
 static double
-reward_order(const Target *t, const Nest *a, const Nest *b)
+reward_apart(const Target *t, const NestPair *p, const Nest *a, const Nest *b, const RewardSum *sum)
 {
+    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, saved = t->call;
     double x = reward_time(t, a->nbytes, a->flops, 1), y = reward_time(t, b->nbytes, b->flops, 1);
+    double less = x < y ? x : y, more = x < y ? y : x;
 
-    return (x < y ? x : y) / REWARD_ORDER;
+    if (a->spread || b->spread)
+        return 0;
+    if (a->nbytes + b->nbytes <= room) /* all of it stays in a cache */
+        saved += sum->saved / t->bandwidth[LEVEL_MEMORY];
+    if (p->edges && less * REWARD_TAIL <= more && sum->between <= room)
+        return saved;
+    return saved - less / REWARD_ORDER;
 }
 
 /* Axes of the pair that a dimension of the group's space is. */
@@ -202,27 +214,41 @@ reward_rows(Nests *j, const NestPair *p, uint32_t nest)
     return time;
 }
 
+/* Under the shared loops; no more than 0 if there are none, or a step does not stay in a cache. */
+static double
+reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
+{
+    const Target *t = &j->f->ctx->target;
+    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    double two, one, cores = t->cores;
+
+    if (!p->shared || sum->step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2])
+        return 0;
+    p->nbytes = a->nbytes + b->nbytes - sum->saved;
+    p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
+    two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
+    one = reward_time(t, p->nbytes, a->flops + b->flops, reward_cores(t, p));
+    one += reward_rows(j, p, p->a) + reward_rows(j, p, p->b);
+    return two + t->call - one;
+}
+
 JOT_FN double
 jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
 {
     const Target *t = &j->f->ctx->target;
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
-    RewardSum sum = {0, 0};
-    double two, one, nbytes, cores = t->cores;
+    RewardSum sum = {0, 0, 0};
+    double shared, apart;
 
     reward_between(j, p, &sum);
     reward_both(j, p, &sum);
     sum.saved += reward_writes(j, p);
-    *why = WHY_CACHE;
-    if (sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2])
-        return 0;
-    *why = WHY_REWARD;
-    nbytes = a->nbytes + b->nbytes - sum.saved;
-    p->nbytes = nbytes = nbytes > 0 ? nbytes : 0;
-    two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
-    one = reward_time(t, nbytes, a->flops + b->flops, reward_cores(t, p));
-    one += reward_rows(j, p, p->a) + reward_rows(j, p, p->b);
-    if (!p->shared)
-        one += reward_order(t, a, b);
-    return two + t->call - one;
+    *why = sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
+    shared = reward_shared(j, p, &sum);
+    apart = reward_apart(t, p, a, b, &sum);
+    if (shared > 0) /* others may want to share these loops, too */
+        return shared;
+    p->shared = 0;
+    p->nbytes = a->nbytes + b->nbytes;
+    return apart;
 }
