@@ -100,8 +100,7 @@ typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and for other fields left NULL, too */
     const char *backend;    /* "cpu", "cc", "tcc", "interp"; JOT_BACKEND; default: the first of these
                                that opens */
-    const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default "reward",
-                               for which devices have "paper" */
+    const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default "reward" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
     const char *layout;     /* of temporaries: "chosen" (default), "rowmajor" or "random:SEED";
                                JOT_LAYOUT */

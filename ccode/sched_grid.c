@@ -224,6 +224,9 @@ wants_team(const Grid *g, const GridStage *st)
     return row && !column && terms >= 4 * GRID_LEAST;
 }
 
+/* A store joins a nest of teams with more axes, which items share, inside of the loop over the grid.
+ * Without that loop it stays outside: PoCL 3.1 takes a loop of items behind a barrier to turn as
+ * often for all of them, if no loop around holds the barrier, and so runs over the end. */
 static bool
 grid_joins(const Grid *g, const GridStage *st)
 {
@@ -231,7 +234,7 @@ grid_joins(const Grid *g, const GridStage *st)
     if (g->nnests == 0)
         return false;
     if (st->store && n->team)
-        return (n->grid & ~st->free) == 0;
+        return (n->grid & ~st->free) == 0 && (n->grid || !st->free);
     return st->free == n->grid && (st->store || st->team == n->team);
 }
 
