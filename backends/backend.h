@@ -26,7 +26,7 @@ typedef struct {
 JOT_FN KernelFn jot_device_fn; /* backends/plan_device.c: nobody calls it */
 
 /* One launch of a kernel on a device. Its arguments, in this order (ccode/emit_device.c): of each
- * buffer memory and offset in bytes, the same of its scratch, its scalars, phase, lo, hi. */
+ * buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its scalars, phase, lo, hi. */
 typedef struct {
     void *kernel;
     const char *name;          /* for messages */

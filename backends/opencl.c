@@ -512,8 +512,9 @@ ocl_arguments(Ocl *o, const Launch *l)
     int i;
 
     for (i = 0; i <= l->nbufs && !status; i++) {
-        int64_t offset = (int64_t)l->offset[i];
+        uint32_t offset = (uint32_t)(l->offset[i] / 64);
 
+        JOT_ASSERT(l->offset[i] % 64 == 0, "offsets are multiples of 64 bytes");
         status = o->cl.argument(l->kernel, n++, sizeof l->mem[i], &l->mem[i]);
         if (!status)
             status = o->cl.argument(l->kernel, n++, sizeof offset, &offset);
@@ -536,8 +537,17 @@ ocl_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
 {
     Ocl *o = ocl_of(backend);
     size_t local = (size_t)l->items, global = (size_t)(l->groups * l->items);
-    int32_t status = ocl_arguments(o, l);
+    size_t nbytes = (size_t)(l->nbufs + 1) * (sizeof(void *) + 4) + 20;
+    int32_t status;
+    int i;
 
+    for (i = 0; i < l->nscalars; i++)
+        nbytes += jot_dtype_nbytes((jot_DType)l->dtype[i]);
+    if (o->most_parameters && nbytes > o->most_parameters)
+        return jot_fail(ctx, JOT_EDEVICE, "%s: %zu bytes of arguments (%d buffers, %d scalars) are more "
+                        "than the %zu that %s takes", l->name, nbytes, l->nbufs, l->nscalars,
+                        o->most_parameters, o->name);
+    status = ocl_arguments(o, l);
     if (!status)
         status = o->cl.run(o->queue, l->kernel, 1, NULL, &global, &local, 0, NULL, NULL);
     return !status || ocl_failed(o, ctx, l->name, status);

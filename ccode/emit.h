@@ -27,7 +27,7 @@ typedef struct {
     const char *function; /* before the functions of the prelude */
     const char *global, *shared; /* address spaces: "__global ", "__local " */
     const char *shared_ptr;      /* the second in the type of a pointer */
-    bool offsets;         /* buffers come as memory and offset, else as pointers */
+    bool offsets;         /* buffers come as memory and offset in units of 64 bytes, else as pointers */
     const char *item, *items;    /* number of the item in the launch; of all */
     const char *team, *teams, *lane; /* of the work-group; of all; of the item in its group */
     const char *barrier;  /* of a work-group, for both memories */

@@ -2,11 +2,11 @@
  * shared out among items, sums of a work-group, atomic operators.
  *
  *     __kernel void
- *     NAME(__global const float *restrict x, jot_i64 x_from, __global float *restrict y,
- *         jot_i64 y_from, __global jot_u8 *scratch, jot_i64 scratch_from, float scalar0, int phase,
+ *     NAME(__global const float *restrict x, jot_u32 x_from, __global float *restrict y,
+ *         jot_u32 y_from, __global jot_u8 *scratch, jot_u32 scratch_from, float scalar0, int phase,
  *         jot_i64 lo, jot_i64 hi)
  *
- * A buffer is memory and an offset in bytes (the plan keeps temporaries in one block), or a pointer
+ * A buffer is memory and an offset in units of 64 bytes (the plan keeps temporaries in one block), or a pointer
  * where the dialect has them. The host's side of it is Launch in backends/backend.h.
  *
  *   requires  counted code of ccode/walk_grid.c      keeps  everything      breaks  nothing
@@ -25,7 +25,7 @@ print_memory(Printer *p, const char *type, bool written, bool alone, Name name)
                *restrict_ ? " " : "");
     jot_print_name(p, name);
     if (d->offsets) {
-        jot_text_f(p->out, ", jot_i64 ");
+        jot_text_f(p->out, ", jot_u32 ");
         jot_print_name(p, name);
         jot_text_f(p->out, "_from");
     }
@@ -38,7 +38,7 @@ print_bytes(Printer *p, const char *name)
 {
     jot_text_f(p->out, "%sjot_u8 *%s", p->d->device->global, name);
     if (p->d->device->offsets)
-        jot_text_f(p->out, ", jot_i64 %s_from", name);
+        jot_text_f(p->out, ", jot_u32 %s_from", name);
     jot_text_f(p->out, ",\n    ");
 }
 
@@ -78,14 +78,14 @@ print_places(Printer *p, const Used *used)
             jot_print_name(p, p->buf_name[b]);
             jot_text_f(p->out, " = (%s%s *)(%s + ", d->global, type, bytes);
             if (d->offsets)
-                jot_text_f(p->out, "%s_from + ", bytes);
+                jot_text_f(p->out, "(jot_i64)64 * %s_from + ", bytes);
             jot_text_f(p->out, "%zu);\n", offset[shared]);
         } else if (used->used[b % 256] && d->offsets && buf->role < BUF_SCRATCH) {
             jot_text_f(p->out, "    ");
             jot_print_name(p, p->buf_name[b]);
-            jot_text_f(p->out, " += ");
+            jot_text_f(p->out, " += (jot_i64)%zu * ", 64 / jot_dtype_nbytes((jot_DType)buf->dtype));
             jot_print_name(p, p->buf_name[b]);
-            jot_text_f(p->out, "_from / %zu;\n", jot_dtype_nbytes((jot_DType)buf->dtype));
+            jot_text_f(p->out, "_from;\n");
         }
         offset[shared] += scratch ? jot_print_scratch_size(buf) : 0;
     }

@@ -152,7 +152,7 @@ user_memory(Text *out, const DeviceDialect *d, const CodeSpec *s, int k)
     jot_text_f(out, "    %s%s%s *arg%d, ", d->global, k < s->inputs ? "const " : "",
                user_stored[s->arg[k].dtype], k);
     if (d->offsets)
-        jot_text_f(out, "jot_i64 arg%d_from, ", k);
+        jot_text_f(out, "jot_u32 arg%d_from, ", k);
     jot_text_f(out, "\n");
 }
 
@@ -168,7 +168,8 @@ user_device_array(Text *out, const DeviceDialect *d, const CodeSpec *s, const ch
     jot_text_f(out, "    %s%s%s *%s = arg%d", d->global, k < s->inputs ? "const " : "",
                user_stored[a->dtype], a->name, k);
     if (d->offsets)
-        jot_text_f(out, " + arg%d_from / %zu", k, jot_dtype_nbytes((jot_DType)a->dtype));
+        jot_text_f(out, " + (jot_i64)%zu * arg%d_from",
+                   64 / jot_dtype_nbytes((jot_DType)a->dtype), k);
     jot_text_f(out, "; /* %s */\n", jot_dtype_name((jot_DType)a->dtype));
     user_constant(out, source, user_derived(&name, a->name, "_n", -1), a->nelem);
     for (dim = a->rank - 1; dim >= 0; dim--) {
@@ -195,7 +196,7 @@ jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int
     jot_text_f(out, "/* code: %s */\n%svoid %s(\n", s->name, d->kernel, fn_name);
     for (k = 0; k < s->inputs + s->outputs; k++)
         user_memory(out, d, s, k);
-    jot_text_f(out, "    %sjot_u8 *scratch, %s", d->global, d->offsets ? "jot_i64 scratch_from, " : "");
+    jot_text_f(out, "    %sjot_u8 *scratch, %s", d->global, d->offsets ? "jot_u32 scratch_from, " : "");
     for (k = 0; k < s->scalars; k++)
         jot_text_f(out, "double %s, ", s->scalar_name[k]);
     jot_text_f(out, "int phase, jot_i64 from_step, jot_i64 to_step)\n{\n");

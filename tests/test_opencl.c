@@ -242,6 +242,24 @@ test_choice(void)
     jot_close(c);
 }
 
+/* As many buffers as a kernel has at most, and scalars. */
+static void
+test_arguments(void)
+{
+    enum { MANY = 58 };
+    jot_Ctx *c = open_device(0, NULL);
+    jot_Var y = jot_full(c, JOT_F32, JOT_SHAPE(33), 0);
+    const float *v;
+    int i;
+
+    for (i = 0; i < MANY; i++)
+        y = jot_add(jot_scale(y, 0.5 + 0.01 * i), ramp(c, 33));
+    v = jot_data(y);
+    CHECK(v && jot_stats(c).kernels_run <= 3, "%llu kernels: %s",
+          (unsigned long long)jot_stats(c).kernels_run, jot_message(c));
+    jot_close(c);
+}
+
 /* ---- less memory than a plan wants -------------------------------------------------------- */
 
 enum { LAYERS = 6, WIDE = 96, ROWS = 160, STEPS = 3, BYTES = WIDE * WIDE * 4 };
@@ -344,6 +362,7 @@ main(int argc, char **argv)
     test_scatter(JOT_F64);
     test_out_of_memory();
     test_copies();
+    test_arguments();
     test_swap();
     test_code();
     if (!strcmp(backend, "opencl")) {
