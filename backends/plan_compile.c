@@ -255,15 +255,23 @@ compile_due(const PlanKernel *k, uint64_t now)
     return !now || (k->launch && k->launch < now);
 }
 
+/* Code for the extents that a step has is worth it where these come again: the plan, or the group. That
+ * sizes which do not share a text is no reason. */
 static bool
-compile_wanted(const PlanStep *step, PlanTier tier, PlanKind kind, uint64_t now)
+compile_repeats(const Plan *plan, const PlanStep *step, uint64_t now)
+{
+    return compile_due(step->best.kernel, now) && (!now || plan->runs > 1 || step->known);
+}
+
+static bool
+compile_wanted(const Plan *plan, const PlanStep *step, PlanTier tier, PlanKind kind, uint64_t now)
 {
     const PlanKernel *best = step->best.kernel, *quick = step->quick.kernel;
     bool missing = !best->fn && !best->module;
 
     if (tier == TIER_BEST)
-        return missing && best->kind == kind && compile_due(best, now);
-    return missing && !compile_due(best, now) && kind != KIND_CODE && quick && quick->kind == kind
+        return missing && best->kind == kind && compile_repeats(plan, step, now);
+    return missing && !compile_repeats(plan, step, now) && kind != KIND_CODE && quick && quick->kind == kind
         && quick->fn && !quick->good && !quick->better && compile_due(quick, now);
 }
 
@@ -279,14 +287,14 @@ compile_collect(jot_Ctx *ctx, const Plan *plan, PlanTier tier, PlanKind kind, ui
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
 
-        if (compile_wanted(step, tier, kind, now))
+        if (compile_wanted(plan, step, tier, kind, now))
             (tier == TIER_BEST ? step->best.kernel : step->quick.kernel)->cost = -1;
     }
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
         PlanKernel *k = tier == TIER_BEST ? step->best.kernel : step->quick.kernel;
 
-        if (!compile_wanted(step, tier, kind, now))
+        if (!compile_wanted(plan, step, tier, kind, now))
             continue;
         if (k->cost < 0) {
             if (!jot_vec_reserve(&ctx->mem, *list, 1))

@@ -222,7 +222,7 @@ device_most(const Plan *plan, uint32_t *args, uint32_t *scalars)
 }
 
 JOT_FN bool
-jot_plan_replay_device(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out)
+jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out)
 {
     uint32_t args, scalars;
     size_t nmem, nbytes;

@@ -475,6 +475,7 @@ jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step, BuildArgs *
         || !jot_vec_reserve(mem, plan->launches, k->nlaunch))
         return jot_fail_memory(m->ctx, "plan");
     *step = k->step;
+    step->known = k->known.made != m->ctx->plans->knowns->makes;
     if (step->best.kernel->fn)
         memset(&step->quick, 0, sizeof step->quick);
     if (k->nints)

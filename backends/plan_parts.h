@@ -103,6 +103,7 @@ typedef struct {
     KernelCost cost;       /* of what it computes; of user code little is known */
     double seconds;        /* about what it takes one thread: what is worth sharing among several */
     uint32_t beside;       /* it and the steps after it, so many in all, run at a time; 0: alone */
+    bool known;            /* an earlier plan had this group, with these extents */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
     uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
@@ -116,6 +117,7 @@ typedef struct Plan Plan;
 struct Plan {
     Plan *next;            /* in its bucket */
     uint64_t hash, used;   /* used: when it ran last */
+    uint32_t runs;         /* counted while better code is to be had */
     uint32_t *key;
     uint32_t nkey;
     Vec(PlanStep) steps;
@@ -320,7 +322,7 @@ JOT_FN bool jot_tier_begins(const jot_Ctx *ctx, const Plan *plan);
 /* Before a run (`launch`), or after the plan was made: take over what was compiled meanwhile, wait for
  * what this run had better wait for, or cannot do without (false: that failed, the context has the
  * reason). */
-JOT_FN bool jot_tier_settle(jot_Ctx *ctx, const Plan *plan, bool launch);
+JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
 
 /* plan_run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
@@ -335,7 +337,7 @@ typedef struct {
 JOT_FN uint32_t jot_plan_bind_words(const Plan *plan); /* memory for its arrays, in jot_Scalars */
 JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
 JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */
-JOT_FN void jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind);
+JOT_FN void jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind);
 /* Where the COPY variable `var` of the leaf with these elements is, or memory for it. False:
  * refused. */
 JOT_FN bool jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
@@ -345,11 +347,11 @@ JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
 /* Instead, when it did not run: the memory goes. */
 JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind);
 /* One run for a selection: out[i] is new data for root i. */
-JOT_FN bool jot_plan_replay(jot_Ctx *ctx, const Plan *plan, Selection *s, Buffer **out);
+JOT_FN bool jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out);
 JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
 JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
 /* plan_device.c: the same on a backend with a Device. */
-JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, const Plan *plan, const Selection *s,
+JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
                                    Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
 

@@ -286,7 +286,7 @@ jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind)
 }
 
 JOT_FN void
-jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind)
+jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind)
 {
     bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
     bool alone = timed || (ctx->profile && ctx->profile->on) || !ctx->backend->parallel;
@@ -305,7 +305,7 @@ jot_plan_launch(jot_Ctx *ctx, const Plan *plan, const PlanBind *bind)
 }
 
 JOT_FN bool
-jot_plan_replay(jot_Ctx *ctx, const Plan *plan, Selection *s, Buffer **out)
+jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
 {
     uint32_t n = jot_plan_bind_words(plan);
     jot_Scalar *words = jot_mem_new(&ctx->mem, n, sizeof *words);

@@ -4,8 +4,9 @@
  *     quick   there after a fraction of a millisecond, some 5 to 100 times slower
  *     best    there after a compiler's time, which passes beside the program
  *
- *     asked for     at the second run of a kernel; at once if the quick code would take longer for one
- *                   run than the compiler for all of the plan, or if there is none
+ *     asked for     at the second run of a kernel, where the plan or its group comes again, extents and
+ *                   all; at once if the quick code would take longer for one run than the compiler for
+ *                   all of the plan, or if there is none
  *     waited for    where the quick code of a unit's steps would take longer in this run than the
  *                   compiler still needs
  *     taken over    before the first run of a plan that finds it done
@@ -212,11 +213,12 @@ tier_better(jot_Ctx *ctx, PlanKernel *k)
 /* Kernels that were launched before are worth better code. The quick code goes on to run if that
  * fails. */
 static void
-tier_again(jot_Ctx *ctx, const Plan *plan)
+tier_again(jot_Ctx *ctx, Plan *plan)
 {
     uint64_t now = ++ctx->plans->launches;
     uint32_t i;
 
+    plan->runs += plan->runs < 2;
     for (i = 0; i < plan->steps.n; i++) {
         PlanKernel *best = plan->steps.v[i].best.kernel, *quick = plan->steps.v[i].quick.kernel;
 
@@ -234,7 +236,7 @@ tier_again(jot_Ctx *ctx, const Plan *plan)
 }
 
 JOT_FN bool
-jot_tier_settle(jot_Ctx *ctx, const Plan *plan, bool launch)
+jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch)
 {
     int64_t start;
     uint32_t i;

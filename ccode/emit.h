@@ -56,7 +56,7 @@ typedef enum {
 } LaunchKind;
 typedef struct { uint8_t kind; int64_t steps; } EmitLaunch;
 #define EMIT_LAUNCHES 16
-#define EMIT_INTS 64
+#define EMIT_INTS 96
 
 typedef struct { uint64_t bit[4]; } BufSet; /* buffers of a kernel, by number */
 JOT_FN bool jot_buf_in(const BufSet *set, uint32_t buf);

@@ -5,9 +5,10 @@
  *         y[i*64] = x[i] * 0.25f;         for (i = 0; i < n; i++)
  *                                             y[i*n_1] = x[i] * n_2;
  *
- * What is argument and what text is decided by the literal alone: -1, 0 and 1 are text. Equal numbers
- * are one argument: where two shapes have the same text, they compute the same with numbers of their
- * own, whatever the text was derived from.
+ * What is argument and what text is decided by the literal alone: -1, 0 and 1 are text. Each place has
+ * an argument of its own: that a batch of 16 is as many as there are channels is no other text. Where
+ * two shapes have the same text, they compute the same with numbers of their own, whatever the text was
+ * derived from.
  *
  *   requires  a printer whose names of arguments are taken
  *   keeps     the value of each expression      breaks  nothing
@@ -15,19 +16,21 @@
  * Read before: ccode/print.h. After: ccode/emit.c. */
 #include "ccode/print.h"
 
-/* Number of the argument with these bits; -1: there are too many, it stays text. */
+/* Number of an argument for these bits: one of its own; when there are many, one that has them. -1: it
+ * stays text. */
 static int
 any_find(Printer *p, int dtype, jot_Scalar value)
 {
     int i;
+    if (p->nints < EMIT_INTS) {
+        p->ints[p->nints] = value;
+        p->int_dtype[p->nints] = (uint8_t)dtype;
+        return p->nints++;
+    }
     for (i = 0; i < p->nints; i++)
         if (p->ints[i].u == value.u && p->int_dtype[i] == dtype)
             return i;
-    if (i == EMIT_INTS)
-        return -1;
-    p->ints[i] = value;
-    p->int_dtype[i] = (uint8_t)dtype;
-    return p->nints++;
+    return -1;
 }
 
 JOT_FN bool

@@ -209,6 +209,87 @@ test_shapes(void)
     jot_close(oracle);
 }
 
+/* A step of a small LeNet on `batch` images; the loss before it. */
+static double
+image_step(jot_Ctx *c, const jot_Var *w, int batch, double rate)
+{
+    const jot_Conv same = {{0, 0}, {1, 1}, {0, 0}, 0};
+    const jot_Pool half = {{2, 2}, {0, 0}, {0, 0}};
+    jot_Var x, y, g[4], loss;
+    double value;
+    bool ok = true;
+    int k;
+
+    jot_push(c);
+    x = jot_scale(jot_sin(jot_arange(c, JOT_F32, 0, 0.7, (int64_t)batch * 64)), 1);
+    x = jot_reshape(x, JOT_SHAPE(batch, 1, 8, 8));
+    y = jot_conv2d(x, w[0], &same);
+    y = jot_max_pool2d(jot_relu(y), &half);
+    y = jot_relu(jot_conv2d(y, w[1], NULL));
+    y = jot_relu(jot_matmul(jot_reshape(y, JOT_SHAPE(batch, -1)), w[2]));
+    y = jot_matmul(y, w[3]);
+    loss = jot_mean(jot_square(jot_log_softmax(y, 1)), JOT_ALL_DIMS);
+    ok = jot_grad(loss, w, 4, g);
+    for (k = 0; k < 4; k++)
+        ok = ok && jot_assign(w[k], jot_sub(w[k], jot_scale(g[k], rate)));
+    value = ok ? jot_item(loss) : NAN;
+    jot_pop(c);
+    return value;
+}
+
+/* Batches of `from` .. `to` images, or `steps` of one; the same by the interpreter, now and then. */
+static jot_Stats
+image_run(int from, int to, int steps)
+{
+    jot_Ctx *c[2];
+    jot_Var w[2][4];
+    jot_Stats s;
+    int i, batch;
+
+    for (i = 0; i < 2; i++) {
+        unsigned seed = 11;
+
+        c[i] = open_with(i ? "interp" : "cpu", "", 0);
+        w[i][0] = jot_reshape(random_param(c[i], 3, 9, &seed), JOT_SHAPE(3, 1, 3, 3));
+        w[i][1] = jot_reshape(random_param(c[i], 4, 27, &seed), JOT_SHAPE(4, 3, 3, 3));
+        w[i][2] = random_param(c[i], 16, 12, &seed);
+        w[i][3] = random_param(c[i], 12, 5, &seed);
+        w[i][0] = jot_param_of(w[i][0]);
+        w[i][1] = jot_param_of(w[i][1]);
+    }
+    for (batch = from; batch <= to; batch++)
+        for (i = 0; i < steps; i++) {
+            struct timespec pause = {0, steps > 1 ? 50000000 : 0};
+            double got = image_step(c[0], w[0], batch, 1e-3);
+
+            nanosleep(&pause, NULL);
+            if (batch < 40) {
+                double want = image_step(c[1], w[1], batch, 1e-3);
+
+                CHECK(near(got, want), "%d images: %g, not %g: %s", batch, got, want,
+                      jot_message(c[0]));
+            }
+        }
+    CHECK(!jot_error(c[0]), "%s", jot_message(c[0]));
+    s = jot_stats(c[0]);
+    jot_close(c[0]);
+    jot_close(c[1]);
+    return s;
+}
+
+/* A thousand sizes of a batch need about the kernels of one. */
+static void
+test_thousand(void)
+{
+    jot_Stats one = image_run(37, 37, 30), all = image_run(1, 1000, 1);
+    int of_one = (int)(one.kernels_quick + one.kernels_compiled);
+    int of_all = (int)(all.kernels_quick + all.kernels_compiled);
+
+    CHECK(one.swaps > 8 && all.plans > 990, "%d swaps, %d plans", (int)one.swaps, (int)all.plans);
+    CHECK(of_all <= 2 * of_one, "a size compiles %d kernels, a thousand %d (%d quick, %d best)",
+          of_one, of_all, (int)all.kernels_quick, (int)all.kernels_compiled);
+}
+
 /* A network of one layer, `deep` times over: the sum of its outputs' squares. rate: a literal. */
 static double
 deep_step(jot_Ctx *c, jot_Var w, jot_Var x, int deep, double rate)
@@ -608,6 +689,7 @@ main(void)
         test_swap();
         test_shapes();
         test_known();
+        test_thousand();
         test_failing_compilers();
         test_close();
     }
