@@ -276,7 +276,7 @@ grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n)
 {
     memset(g, 0, sizeof *g);
     g->ctx = ctx;
-    if (!jot_graph_order(ctx, y, (uint32_t)n, false, &g->order))
+    if (!jot_graph_order_batched(ctx, y, (uint32_t)n, false, &g->order))
         return jot_grad_fail(g);
     g->need = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->need);
     g->first = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->first);

@@ -354,6 +354,12 @@ jot_node_make(jot_Ctx *ctx, const NodeSpec *spec)
     return node_new(ctx, spec, nelem, hash);
 }
 
+JOT_FN NodeId
+jot_node_find(jot_Ctx *ctx, const NodeSpec *spec)
+{
+    return ctx->config.no_simplify ? 0 : table_find(ctx, spec, spec_hash(spec));
+}
+
 /* ---- data --------------------------------------------------------------------------------- */
 
 /* At least 64 bytes and whole cache lines, so that a kernel may load a vector at the end. */
@@ -583,6 +589,37 @@ jot_node_unref(jot_Ctx *ctx, NodeId id)
     JOT_ASSERT(jot_node(ctx, id)->refs, "a reference is dropped once");
     if (!--jot_node(ctx, id)->refs)
         node_bury(ctx, id);
+}
+
+JOT_FN bool
+jot_node_become(jot_Ctx *ctx, NodeId id, const NodeSpec *spec)
+{
+    Node *n = jot_node(ctx, id), lists;
+    uint64_t hash = spec_hash(spec);
+    NodeId input[1 + UINT8_MAX];
+    int k, ninputs = n->ninputs;
+
+    JOT_ASSERT(!n->data && !n->code && n->hash, "a shared node without data");
+    memset(&lists, 0, sizeof lists);
+    if (!node_fill_lists(ctx, &lists, spec))
+        return jot_fail_memory(ctx, spec_name(spec));
+    for (k = 0; k < spec->ninputs; k++)
+        jot_node_ref(ctx, spec->input[k]);
+    memcpy(input, n->input, (size_t)ninputs * sizeof *input);
+    table_remove(ctx, id);
+    node_fill(n, spec, n->nelem); /* before the old lists go: the spec may point into them */
+    jot_mem_free(&ctx->mem, n->block, n->block_nbytes);
+    n->ext = lists.ext;
+    n->input = lists.input;
+    n->index = lists.index;
+    n->cond = lists.cond;
+    n->block = lists.block;
+    n->block_nbytes = lists.block_nbytes;
+    n->hash = hash;
+    table_insert(ctx, id);
+    for (k = 0; k < ninputs; k++)
+        jot_node_unref(ctx, input[k]);
+    return true;
 }
 
 JOT_FN void

@@ -194,6 +194,11 @@ typedef struct {
     bool unshared;
 } NodeSpec;
 JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
+/* The shared node of this description; 0: there is none. */
+JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec);
+/* A node that is not evaluated becomes another that has the same elements; who holds it holds that.
+ * False: memory was refused, and it is as it was. */
+JOT_FN bool jot_node_become(jot_Ctx *ctx, NodeId id, const NodeSpec *spec);
 /* Checks an extent list for a variable of dtype: rank, negative extents, too many bytes. */
 JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank,
                          const int64_t *ext, int64_t *nelem);
@@ -263,6 +268,9 @@ typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
  * `stop_at_data`; otherwise history is followed. Sets mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
+/* The same after equal products were made one (ops/batch.c). */
+JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
+                                    bool stop_at_data, NodeList *out);
 JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
 
 /* ---- slots ---- */
