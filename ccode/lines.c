@@ -366,6 +366,8 @@ line_worth(const Lines *l, uint32_t value)
     int64_t step = jot_ix_coef(l->k->ix, l->from, l->axis, &inside);
     double lines = line_points(l, own & ~row) * (double)(step * l->ext[l->axis]);
     double reads = line_points(l, l->loops[value]) * (l->need[value] ? 1 : 2);
+    if (step == 1 && !l->window) /* each reads what is its own: it has no neighbour's */
+        return false;
     return (step > 1 || line_asks(l, value, 0)) && reads >= LINE_READS * lines;
 }
 

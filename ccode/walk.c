@@ -230,6 +230,40 @@ walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
     w->vars--;
 }
 
+static bool
+is_edge_asked(const Walk *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < w->t->refs.n; i++)
+        if (w->t->refs.v[i] == n)
+            return true;
+    return false;
+}
+
+/* In segments, between which questions about the axis have other answers: what was put together of
+ * parts is copied part by part, and none asks for each element whose it is. */
+static bool
+walk_cut(Walk *w, uint32_t n)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    IxPool *ix = w->k->ix;
+    Ix base = w->at.pos[l->axis];
+    int64_t cut[WALK_CUTS + 2], zero;
+    int count;
+    if (l->step != 1 || w->s->group || !jot_ix_is_const(ix, base, &zero) || zero != 0 ||
+        is_edge_asked(w, n))
+        return false;
+    count = jot_walk_cuts(w, l->axis, cut);
+    for (int i = 0; i + 1 < count && w->code->ok; i++) {
+        w->at.pos[l->axis] = jot_ix_const(ix, cut[i]);
+        if (cut[i + 1] - cut[i] > 1)
+            counted(w, n, cut[i + 1] - cut[i], false, false);
+        else
+            bind(w, n, jot_ix_const(ix, 0), 1, 0);
+    }
+    w->at.pos[l->axis] = base;
+    return count > 0;
+}
+
 static void
 walk_serial(Walk *w, uint32_t n)
 {
@@ -243,6 +277,8 @@ walk_serial(Walk *w, uint32_t n)
         walk_collapsed(w, chain, count, steps);
         return;
     }
+    if (l->kind == LOOP_SERIAL && walk_cut(w, n))
+        return;
     if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && rest && left > 0) {
         counted(w, n, full + 1, false, wide);
         return;

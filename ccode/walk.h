@@ -89,6 +89,10 @@ JOT_FN void jot_walk_barrier(Walk *w);
 JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op);
 JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
 JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
+/* walk_cut.c: where an axis is cut: 0, positions at which answers to conditions change, its end. How
+ * many; 0: it is not worth it. cut: WALK_CUTS + 2. */
+#define WALK_CUTS 64
+JOT_FN int jot_walk_cuts(const Walk *w, int axis, int64_t *cut);
 JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);
 JOT_FN void jot_walk_clear(Walk *w, uint32_t buf);
 

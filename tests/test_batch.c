@@ -1,0 +1,255 @@
+/* tests/test_batch.c - products of all slices of one variable with one other are one product: values
+ * and gradients, handles that are asked for later, what has to stay apart, refused memory; and what is
+ * put together of many parts is copied part by part. */
+#include "core.h"
+#include "tests/test.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { T = 6, B = 5, H = 8, PARTS = 5 };
+
+static float numbers[4096];
+
+static jot_Var
+slice_of(jot_Var xs, int t, int rows, int cols)
+{
+    return jot_reshape(jot_slice(xs, JOT_SHAPE(t, 0, 0), JOT_SHAPE(t + 1, rows, cols),
+                                 JOT_SHAPE(1, 1, 1)), JOT_SHAPE(rows, cols));
+}
+
+/* A network of T steps: h = tanh(x_t w + h u); the last h, gradients by x, w, u. */
+static int
+recurrent(jot_Ctx *c, jot_Var *out)
+{
+    jot_Var in[3], h = jot_array(c, JOT_F32, JOT_SHAPE(B, H), numbers + 7);
+    int t;
+
+    in[0] = jot_array(c, JOT_F32, JOT_SHAPE(T, B, H), numbers);
+    in[1] = jot_array(c, JOT_F32, JOT_SHAPE(H, H), numbers + 300);
+    in[2] = jot_array(c, JOT_F32, JOT_SHAPE(H, H), numbers + 400);
+    for (t = 0; t < T; t++)
+        h = jot_tanh(jot_add(jot_matmul(slice_of(in[0], t, B, H), in[1]), jot_matmul(h, in[2])));
+    out[0] = h;
+    jot_grad(jot_sum(jot_mul(h, h), JOT_ALL_DIMS), in, 3, out + 1);
+    return 4;
+}
+
+/* The other operand sliced, a product by the transposed; all of them asked for. */
+static int
+turned(jot_Ctx *c, jot_Var *out)
+{
+    jot_Var ws = jot_array(c, JOT_F32, JOT_SHAPE(T, H, B), numbers);
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(B, H), numbers + 500);
+    int t;
+
+    for (t = 0; t < T; t++)
+        out[t] = jot_matmul(x, slice_of(ws, t, H, B));
+    return T;
+}
+
+/* Parts of other lengths along either dimension. */
+static int
+parts(jot_Ctx *c, jot_Var *out)
+{
+    jot_Var a[PARTS], b[PARTS];
+    int k;
+
+    for (k = 0; k < PARTS; k++) {
+        a[k] = jot_array(c, JOT_F32, JOT_SHAPE(k + 1, 37), numbers + 50 * k);
+        b[k] = jot_array(c, JOT_F32, JOT_SHAPE(13, 11 * k + 1), numbers + 60 * k);
+    }
+    out[0] = jot_concat(jot_vars(PARTS, a), 0);
+    out[1] = jot_concat(jot_vars(PARTS, b), 1);
+    out[2] = jot_sum(jot_mul(jot_concat(jot_vars(PARTS, b), 1), out[1]), JOT_DIMS(0));
+    return 3;
+}
+
+typedef int Program(jot_Ctx *c, jot_Var *out);
+
+static void
+check(Program *program, const char *name, const char *backend, const char *policy,
+      const char *schedule)
+{
+    jot_Config plain = {.backend = "interp", .no_simplify = 1};
+    jot_Config config = {.backend = backend, .policy = policy, .schedule = schedule, .threads = 2};
+    jot_Ctx *a = jot_open(&plain), *b = jot_open(&config);
+    jot_Var want[8], got[8];
+    int n, k;
+    int64_t i;
+
+    if (jot_error(b)) {
+        SKIP("%s: %s", backend, jot_message(b));
+    } else {
+        n = program(a, want);
+        program(b, got);
+        CHECK(jot_run(a, jot_vars(n, want)) && jot_run(b, jot_vars(n, got)), "%s, %s: %s", name,
+              backend, jot_message(b));
+        for (k = 0; k < n && !jot_error(b); k++) {
+            const float *p = jot_data(want[k]), *q = jot_data(got[k]);
+            double worst = 0;
+
+            for (i = 0; i < jot_nelem(want[k]); i++)
+                worst = fmax(worst, fabs(p[i] - q[i]) / (1 + fabs(p[i])));
+            CHECK(worst < 1e-5, "%s on %s, %s, %s: result %d is off by %g", name, backend, policy,
+                  schedule, k, worst);
+        }
+    }
+    jot_close(a);
+    jot_close(b);
+}
+
+static void
+all_of(const char *backend)
+{
+    static Program *const program[] = {recurrent, turned, parts};
+    static const char *const name[] = {"recurrent", "turned", "parts"};
+    char schedule[32];
+    int k, s;
+
+    for (k = 0; k < 3; k++) {
+        check(program[k], name[k], backend, "reward", "default");
+        check(program[k], name[k], backend, "paper", "default");
+        check(program[k], name[k], backend, "none", "default");
+        for (s = 1; s < 6 && !strcmp(backend, "tcc"); s++) {
+            snprintf(schedule, sizeof schedule, "random:%d", s);
+            check(program[k], name[k], backend, "reward", schedule);
+        }
+    }
+}
+
+/* n of the T products, reduced by what is their own: kernels of the evaluation. */
+static int
+launches(int n, bool ask_first, int rows)
+{
+    jot_Config config = {.backend = "tcc", .policy = "paper"};
+    jot_Ctx *c = jot_open(&config);
+    float *big = calloc((size_t)T * (size_t)rows * H, sizeof *big);
+    jot_Var xs, w, y[T], out[T];
+    int t, kernels = -1;
+
+    if (jot_error(c)) {
+        SKIP("tcc: %s", jot_message(c));
+    } else {
+        xs = jot_array(c, JOT_F32, JOT_SHAPE(T, rows, H), big);
+        w = jot_array(c, JOT_F32, JOT_SHAPE(H, H), numbers + 300);
+        for (t = 0; t < n; t++) {
+            y[t] = jot_matmul(slice_of(xs, t, rows, H), w);
+            out[t] = jot_max(y[t], JOT_ALL_DIMS);
+        }
+        if (ask_first)
+            jot_data(y[2]);
+        CHECK(jot_run(c, jot_vars(n, out)), "%s", jot_message(c));
+        kernels = (int)jot_stats(c).last_kernels;
+    }
+    jot_close(c);
+    free(big);
+    return kernels;
+}
+
+static void
+check_counts(void)
+{
+    int kernels = launches(T, false, B);
+
+    if (kernels < 0)
+        return;
+    CHECK(kernels == 1 + T, "%d kernels: one product and a maximum of each", kernels);
+    kernels = launches(T - 1, false, B);
+    CHECK(kernels == 2 * (T - 1), "%d kernels where a slice is missing", kernels);
+    kernels = launches(T, true, B);
+    CHECK(kernels == 2 * T - 1, "%d kernels where one is evaluated already", kernels);
+}
+
+/* A product asked for alone, after the evaluation that made all of them one. */
+static void
+check_later(const char *backend)
+{
+    jot_Config config = {.backend = backend};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var xs, w, y[T], all;
+    int t, i, k;
+
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    xs = jot_array(c, JOT_F32, JOT_SHAPE(T, B, H), numbers);
+    w = jot_array(c, JOT_F32, JOT_SHAPE(H, H), numbers + 300);
+    all = jot_full(c, JOT_F32, JOT_SHAPE(B, H), 0);
+    for (t = 0; t < T; t++)
+        all = jot_add(all, jot_tanh(y[t] = jot_matmul(slice_of(xs, t, B, H), w)));
+    CHECK(jot_data(all) != NULL, "%s", jot_message(c));
+    for (t = 0; t < T; t++) {
+        const float *p = jot_data(y[t]);
+
+        for (i = 0; p && i < B * H; i++) {
+            double sum = 0;
+
+            for (k = 0; k < H; k++)
+                sum += (double)numbers[(t * B + i / H) * H + k] * numbers[300 + k * H + i % H];
+            CHECK(fabs(p[i] - sum) < 1e-5, "%s: product %d, element %d: %g for %g", backend, t, i,
+                  p[i], sum);
+        }
+        CHECK(p != NULL, "%s", jot_message(c));
+    }
+    jot_close(c);
+}
+
+/* ---- the n-th allocation is refused ---- */
+
+typedef struct { int64_t left, live; } Heap;
+
+static void *
+heap_realloc(void *ud, void *p, size_t old, size_t want)
+{
+    Heap *h = ud;
+
+    if (want && h->left-- <= 0)
+        return NULL;
+    h->live += (want != 0) - (p != NULL);
+    (void)old;
+    if (!want)
+        return free(p), NULL;
+    return realloc(p, want);
+}
+
+static void
+check_refused(void)
+{
+    int64_t n;
+    bool done = false;
+
+    for (n = 0; !done && n < 20000; n++) {
+        Heap heap = {n, 0};
+        jot_Config config = {.backend = "interp",
+                             .hooks = {.realloc = heap_realloc, .ud = &heap}, .give_back = 1};
+        jot_Ctx *c = jot_open(&config);
+        jot_Var out[4];
+
+        if (c) {
+            recurrent(c, out);
+            done = jot_run(c, jot_vars(4, out));
+            CHECK(done || jot_error(c) == JOT_EMEM, "%d: %s", (int)n, jot_message(c));
+            jot_close(c);
+        }
+        CHECK(heap.live == 0, "%d: %d blocks are left", (int)n, (int)heap.live);
+    }
+    CHECK(done, "it ends");
+}
+
+int
+main(void)
+{
+    int i;
+
+    for (i = 0; i < 4096; i++)
+        numbers[i] = (float)((i * 7919) % 200 - 100) / 150;
+    all_of("tcc");
+    all_of("cc");
+    check_counts();
+    check_later("interp");
+    check_later("cc");
+    check_refused();
+    return DONE();
+}
