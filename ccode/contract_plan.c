@@ -11,6 +11,7 @@
  * Read before: ccode/contract_sched.c. After: ccode/contract_pack.c. */
 #include "ccode/contract_make.h"
 
+#define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
 #define PLAN_LATENCY 256 /* cycles from the second cache or farther */
 #define PACK_SHARED 1e6 /* points from which on threads may share the work */
 
@@ -255,9 +256,12 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     p->height = 0;
     if (p->a == PACK_PANEL || (p->rows && !p->first)) {
         int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);
+        int64_t each = jot_contract_extent(m, m->c.m | m->c.n | m->c.k) / (rows > 0 ? rows : 1) + 1;
         int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows;
         if (p->rows && !p->first && fit > rows / (4 * m->target->cores))
             fit = rows / (4 * m->target->cores) / m->rows * m->rows;
+        if (p->rows && !p->first && fit * each < PLAN_STEP)
+            fit = (PLAN_STEP / each / m->rows + 1) * m->rows;
         if (fit < m->rows)
             fit = m->rows;
         p->height = fit < rows ? fit : 0;
