@@ -55,7 +55,7 @@ jot_target_narrow(Target *target, const char *name)
 JOT_FN const char *
 jot_target_march(const char *name)
 {
-    const TargetVectors *v = target_find(name);
+    const TargetVectors *v = name ? target_find(name) : NULL; /* none was asked for */
 
     return v ? v->march : NULL;
 }

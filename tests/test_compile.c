@@ -1,5 +1,5 @@
 /* tests/test_compile.c - a compiler that fails: training steps with user code are run with the n-th
- * text refused, for every n until none is. Whatever n: an error with the kernels' names and the
+ * text refused, for every n until none is; with two tiers, the other one's code runs. Whatever n: an error with the kernels' names and the
  * compiler's own words, parameters as they were, the next step as if nothing had been. */
 #include "backends/backend.h"
 #include "tests/test.h"
@@ -117,12 +117,84 @@ refused(const char *backend, int n, float after[6])
     return done;
 }
 
+/* ---- two tiers ------------------------------------------------------------------------------ */
+
+static CompileJob *(*real_start)(Backend *, jot_Ctx *, const char *, const char *, size_t,
+                                 const KernelSym *, int);
+static bool (*real_quick)(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *, int,
+                          void **);
+
+/* The job's text is refused by its compiler, beside the program. */
+static CompileJob *
+failing_start(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+              const KernelSym *sym, int n)
+{
+    static const char wrong[] = "\nint refused = no_such_name;\n";
+    char *longer;
+    CompileJob *job;
+
+    if (++calls != refuse_at)
+        return real_start(backend, ctx, what, text, nbytes, sym, n);
+    longer = malloc(nbytes + sizeof wrong);
+    memcpy(longer, text, nbytes);
+    memcpy(longer + nbytes, wrong, sizeof wrong);
+    job = real_start(backend, ctx, what, longer, nbytes + sizeof wrong - 1, sym, n);
+    free(longer);
+    return job;
+}
+
+static bool
+failing_quick(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+              KernelSym *sym, int n, void **module)
+{
+    if (++calls != refuse_at)
+        return real_quick(backend, ctx, what, text, nbytes, sym, n, module);
+    jot_fail(ctx, JOT_ECOMPILE, "%s: refused", what);
+    return false;
+}
+
+/* Text number n refused to either compiler: the other one's code runs. True: there were not so many. */
+static bool
+refused_tiers(int n, const float after[6])
+{
+    jot_Config config = {0};
+    jot_Ctx *c;
+    jot_Var w;
+    float is[6];
+    int k, i;
+    bool done;
+
+    config.backend = "cpu";
+    config.cache_dir = "";
+    config.hooks.log = quiet;
+    c = jot_open(&config);
+    real_start = c->backend->start;
+    real_quick = c->backend->quick->compile;
+    c->backend->start = failing_start;
+    c->backend->quick->compile = failing_quick;
+    calls = 0;
+    refuse_at = n;
+    w = jot_param(c, JOT_F32, JOT_SHAPE(3, 2), start);
+    for (k = 0; k < 6; k++) { /* the later ones run on what was compiled beside the first */
+        CHECK(step(c, w, 4 + k % 2), "cpu, text %d, step %d: %s", n, k, jot_message(c));
+        if (k == 1) {
+            CHECK(jot_copy(w, is, sizeof is), "%s", jot_message(c));
+            for (i = 0; i < 6; i++)
+                CHECK(is[i] - after[i] < 1e-5 && after[i] - is[i] < 1e-5, "cpu, text %d: %g, not %g", n,
+                      is[i], after[i]);
+        }
+    }
+    done = calls < n;
+    jot_close(c);
+    return done;
+}
+
 int
 main(void)
 {
     static const char *const backends[] = {"tcc", "cc"};
     float after[6];
-    int k, n;
+    int k, n, both = 0;
 
     for (k = 0; k < 2; k++) {
         jot_Config config = {0};
@@ -138,6 +210,10 @@ main(void)
         for (n = 1; there && !refused(backends[k], n, after); n++)
             ;
         CHECK(!there || n > 4, "%s compiled %d texts", backends[k], n - 1);
+        both += there;
     }
+    for (n = 1; both == 2 && !refused_tiers(n, after); n++)
+        ;
+    CHECK(both < 2 || n > 3, "cpu compiled %d texts", n - 1);
     return DONE();
 }
