@@ -138,7 +138,8 @@ dist-check: dist
 # bench: jot on the workloads of bench/, by turns with whoever is here: OpenBLAS and oneDNN where
 # their headers are, PyTorch from PEERS=<virtual environment>. W='gemm_* conv_*' chooses;
 # BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort; PATIENCE=seconds for one
-# answer; COLD=1: from an empty cache
+# answer; COLD=1: from an empty cache; DEVICE=cuda, opencl: on that backend, against PyTorch on the GPU and
+# the device's own copies
 has      = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
              $(CC) -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3); rm -rf $$t)
 OPENBLAS = $(call has,cblas-openblas.h,-lopenblas,-DHAVE_OPENBLAS -lopenblas)
@@ -149,7 +150,9 @@ MODES    = eager
 BUDGET   = 1
 ROUNDS   = 3
 PATIENCE = 60
-BENCHOUT = out/bench/$(if $(COLD),cold,bench)
+DEVICESET = poly8_4194304 sigmoid_chain_4194304 iou_100x1000* iou_1000x10000* softmax_4096x1024 layernorm_4096x1024* sum_a* \
+            transpose_add_4096 gemm_1024 gemm_2048 gemm_bf16* lenet_train_b64 lenet_infer_b64 resnet50_infer_b8 resnet50_train_b4
+BENCHOUT = out/bench/$(if $(DEVICE),$(DEVICE)_)$(if $(COLD),cold,bench)
 COLDSET  = sigmoid_chain_65536 softmax_4096x1024 lenet_train_b64 mlp_train_b64 squeezenet1_1_infer_b1
 
 $(B)/bench/bench: $(wildcard bench/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
@@ -159,9 +162,10 @@ $(B)/bench/bench: $(wildcard bench/*.[ch]) $(MODELS) examples/models/model.h $(B
 
 bench: $(B)/bench/bench
 	@mkdir -p out/bench
-	@set -f; $(B)/bench/bench --budget $(BUDGET) --rounds $(ROUNDS) --threads $(THREADS) \
+	@set -f; $(if $(DEVICE),JOT_BACKEND=$(DEVICE)) $(if $(filter cuda,$(DEVICE)),BENCH_DEVICE=cuda) \
+	    $(B)/bench/bench --budget $(BUDGET) --rounds $(ROUNDS) --threads $(THREADS) \
 	    --patience $(PATIENCE) --out $(BENCHOUT).jsonl $(if $(COLD),--cold 1) \
-	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)))
+	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)),$(if $(DEVICE),$(DEVICESET)))
 	@$(MAKE) -s bench-report
 
 # the table and out/bench/ratios.svg of the last run

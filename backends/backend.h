@@ -54,6 +54,8 @@ typedef struct {
     bool (*download)(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes);
     bool (*launch)(Backend *backend, jot_Ctx *ctx, const Launch *launch);
     bool (*finish)(Backend *backend, jot_Ctx *ctx);
+    /* within the device, in order; NULL: it cannot. What a kernel's traffic is measured against */
+    bool (*copy)(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes);
 } Device;
 
 /* A share of a parallel loop, on worker number `worker`. */

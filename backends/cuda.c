@@ -56,6 +56,7 @@ typedef struct {
     int (*free_host)(void *);
     int (*to_device)(CudaPointer, const void *, size_t, CudaHandle);
     int (*to_host)(void *, CudaPointer, size_t, CudaHandle);
+    int (*within)(CudaPointer, CudaPointer, size_t, CudaHandle);
     int (*load)(CudaHandle *, const void *);
     int (*unload)(CudaHandle);
     int (*function)(CudaHandle *, CudaHandle, const char *);
@@ -71,7 +72,7 @@ static const char *const cuda_names[] = {
     "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamCreate", "cuStreamDestroy_v2",
     "cuStreamSynchronize", "cuEventCreate", "cuEventDestroy_v2", "cuEventRecord",
     "cuEventSynchronize", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost",
-    "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuModuleLoadData", "cuModuleUnload",
+    "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuModuleLoadData", "cuModuleUnload",
     "cuModuleGetFunction", "cuLaunchKernel", "cuGetErrorString"
 };
 
@@ -516,8 +517,22 @@ cuda_finish(Backend *backend, jot_Ctx *ctx)
     return !status || cuda_failed(c, ctx, "finish", status);
 }
 
+static bool
+cuda_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
+{
+    Cuda *c = cuda_of(backend);
+    int status;
+
+    if (!cuda_enter(c))
+        return jot_fail(ctx, JOT_EDEVICE, "copy: %s lost its context", c->name);
+    status = c->cu.within((CudaPointer)(uintptr_t)to, (CudaPointer)(uintptr_t)from, nbytes,
+                          c->stream);
+    cuda_leave(c);
+    return !status || cuda_failed(c, ctx, "copy", status);
+}
+
 static const Device cuda_device = {
-    cuda_alloc, cuda_release, cuda_upload, cuda_download, cuda_launch, cuda_finish
+    cuda_alloc, cuda_release, cuda_upload, cuda_download, cuda_launch, cuda_finish, cuda_copy
 };
 
 const Backend jot_backend_cuda = {

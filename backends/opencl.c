@@ -68,6 +68,8 @@ typedef struct {
     int32_t (*run)(OclHandle, OclHandle, uint32_t, const size_t *, const size_t *, const size_t *,
                    uint32_t, const OclHandle *, OclHandle *);
     int32_t (*finish)(OclHandle);
+    int32_t (*copy)(OclHandle, OclHandle, OclHandle, size_t, size_t, size_t, uint32_t,
+                    const OclHandle *, OclHandle *);
 } OclFunctions;
 
 /* In the order of the fields above. */
@@ -77,7 +79,8 @@ static const char *const ocl_names[] = {
     "clCreateProgramWithSource", "clCreateProgramWithBinary", "clBuildProgram",
     "clGetProgramBuildInfo", "clGetProgramInfo", "clReleaseProgram", "clCreateKernel",
     "clReleaseKernel", "clSetKernelArg", "clCreateBuffer", "clReleaseMemObject",
-    "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel", "clFinish"
+    "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel", "clFinish",
+    "clEnqueueCopyBuffer"
 };
 
 typedef struct {
@@ -562,8 +565,17 @@ ocl_finish(Backend *backend, jot_Ctx *ctx)
     return !status || ocl_failed(o, ctx, "finish", status);
 }
 
+static bool
+ocl_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
+{
+    Ocl *o = ocl_of(backend);
+    int32_t status = o->cl.copy(o->queue, from, to, 0, 0, nbytes, 0, NULL, NULL);
+
+    return !status || ocl_failed(o, ctx, "copy", status);
+}
+
 static const Device ocl_device = {
-    ocl_alloc, ocl_release, ocl_upload, ocl_download, ocl_launch, ocl_finish
+    ocl_alloc, ocl_release, ocl_upload, ocl_download, ocl_launch, ocl_finish, ocl_copy
 };
 
 const Backend jot_backend_opencl = {

@@ -67,6 +67,17 @@ work_normal(Bench *b, int k, jot_Ints shape)
 }
 
 jot_Var
+work_bf16(Bench *b, int k, jot_Ints shape)
+{
+    bool made = b->made[k];
+    jot_Var x = input(b, k, shape, FILL_NORMAL, 1);
+
+    if (!made)
+        b->in[k] = jot_keep(jot_cast(x, JOT_BF16));
+    return b->in[k];
+}
+
+jot_Var
 work_scaled(Bench *b, int k, jot_Ints shape, double scale)
 {
     return input(b, k, shape, FILL_NORMAL, scale);

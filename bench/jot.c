@@ -2,6 +2,8 @@
  * function that its first run compiled. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include "backends/backend.h"
 #include "bench/floor.h"
 #include "bench/system.h"
 
@@ -61,6 +63,49 @@ compile(void)
     return b.func != NULL;
 }
 
+/* A device has its work; it is over when the queue is empty. */
+static bool
+finish(bool ok)
+{
+    Backend *backend = b.c->backend;
+
+    return ok && (!backend->device || backend->device->finish(backend, b.c));
+}
+
+/* Seconds that a device takes for copying bytes within itself, a read and a write each; the best of
+ * several. */
+static double
+device_floor(double nbytes)
+{
+    static double per_byte;
+    enum { MOVED = 64 << 20 };
+    Backend *backend = b.c->backend;
+    const Device *d = backend->device;
+    void *mem[2];
+    double best = 0;
+
+    if (per_byte || !d->copy)
+        return nbytes * per_byte;
+    mem[0] = d->alloc(backend, b.c, MOVED);
+    mem[1] = mem[0] ? d->alloc(backend, b.c, MOVED) : NULL;
+    for (int i = 0; mem[1] && i < 8; i++) {
+        struct timespec from, to;
+        double s;
+
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        if (!d->copy(backend, b.c, mem[1], mem[0], MOVED) || !d->finish(backend, b.c))
+            break;
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+        best = best == 0 || s < best ? s : best;
+    }
+    for (int i = 0; i < 2; i++)
+        if (mem[i])
+            d->release(backend, b.c, mem[i], MOVED);
+    per_byte = best / (2.0 * MOVED);
+    return nbytes * per_byte;
+}
+
 static bool
 run_compiled(void)
 {
@@ -82,7 +127,7 @@ run(void)
         return run_compiled();
     jot_push(b.c);
     n = b.work->build(&b, out);
-    ok = jot_run(b.c, jot_vars(n, out));
+    ok = finish(jot_run(b.c, jot_vars(n, out)));
     jot_pop(b.c);
     b.step++;
     if (!ok)
@@ -109,9 +154,11 @@ more(FILE *to)
     double flops = b.work->flops > 0 ? b.work->flops : b.flops;
     jot_Stats s = jot_stats(b.c);
 
-    if (last != b.work)
+    if (b.c->backend->device) /* of a contraction none is known: its ratio is to the peer's */
+        floor = device_floor(b.work->read + b.work->write);
+    else if (last != b.work)
         floor = flops > 0 ? flops / floor_peak(threads) : floor_work(b.work->name, threads);
-    if (last != b.work && floor == 0)
+    if (!b.c->backend->device && last != b.work && floor == 0)
         floor = floor_bytes(b.work->read, b.work->write, threads);
     last = b.work;
     fprintf(to, ", \"backend\": \"%s\", \"floor\": %.4g, \"flops\": %.4g, \"kernels\": %u, "

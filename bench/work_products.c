@@ -12,6 +12,16 @@ gemm(Bench *b, jot_Var *out)
 }
 
 static int
+gemm_bf16(Bench *b, jot_Var *out)
+{
+    const int64_t *n = b->work->a;
+
+    out[0] = jot_matmul(work_bf16(b, 0, JOT_SHAPE(n[0], n[1])),
+                        work_bf16(b, 1, JOT_SHAPE(n[1], n[2])));
+    return 1;
+}
+
+static int
 bmm(Bench *b, jot_Var *out)
 {
     out[0] = jot_matmul(work_normal(b, 0, JOT_SHAPE(96, 128, 64)),
@@ -37,6 +47,8 @@ const Work work_products[] = {
     {"gemm_512", gemm, GEMM(512, 512, 512)},
     {"gemm_1024", gemm, GEMM(1024, 1024, 1024)},
     {"gemm_2048", gemm, GEMM(2048, 2048, 2048)},
+    {"gemm_bf16_256", gemm_bf16, GEMM(256, 256, 256)},
+    {"gemm_bf16_2048", gemm_bf16, GEMM(2048, 2048, 2048)},
     {"mm_gemv_1024x4096", gemm, {1, 1024, 4096}, 0, 4.0 * 1024 * 4097, 4.0 * 4096, NULL},
     {"mm_mlp_32x784x512", gemm, GEMM(32, 784, 512)},
     {"mm_tall_100352x64x64", gemm, GEMM(100352, 64, 64)},

@@ -465,6 +465,12 @@ cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t nbytes, Stream *s)
 }
 
 API int
+cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t nbytes, Stream *s)
+{
+    return copy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, nbytes, s);
+}
+
+API int
 cuLaunchKernel(Function *f, unsigned groups, unsigned y, unsigned z, unsigned items, unsigned iy,
                unsigned iz, unsigned shared, Stream *s, void **args, void **extra)
 {

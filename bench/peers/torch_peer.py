@@ -16,6 +16,8 @@ ap.add_argument("--cold", default="")
 ap.add_argument("patterns", nargs="*")
 args = ap.parse_args()
 torch.set_num_threads(args.threads)
+if os.environ.get("BENCH_DEVICE"):  # cuda: everything is made there, f32 products stay f32
+    torch.set_default_device(os.environ["BENCH_DEVICE"])
 torch.manual_seed(0)
 R = torch.randn
 W = {}
@@ -89,6 +91,8 @@ def model(make, batch, shape, train, opt=None, loss=F.cross_entropy, classes=100
 # --- matrix products -------------------------------------------------------------------------
 for n in (64, 256, 512, 1024, 2048):
     forward(f"gemm_{n}", lambda n=n: (torch.mm, (R(n, n), R(n, n))))
+for n in (256, 2048):
+    forward(f"gemm_bf16_{n}", lambda n=n: (torch.mm, (R(n, n).bfloat16(), R(n, n).bfloat16())))
 for nm, (m, k, n) in {"gemv_1024x4096": (1, 1024, 4096), "mlp_32x784x512": (32, 784, 512), "tall_100352x64x64": (100352, 64, 64)}.items():
     forward(f"mm_{nm}", lambda m=m, k=k, n=n: (torch.mm, (R(m, k), R(k, n))))
 forward("bmm_96x128x64x128", lambda: (torch.bmm, (R(96, 128, 64), R(96, 64, 128))))
@@ -339,7 +343,11 @@ def prepared(name):
     """The workload's function, called once, and the seconds that took."""
     if args.mode == "compile":
         torch._dynamo.reset()
-    t = time.perf_counter(); fn = W[name](); fn()
+    t = time.perf_counter(); fn = W[name]()
+    if os.environ.get("BENCH_DEVICE"):
+        there = fn
+        fn = lambda: (there(), torch.cuda.synchronize())
+    fn()
     return fn, time.perf_counter() - t
 
 peer = f"torch-{args.mode}"
