@@ -186,7 +186,7 @@ read_vector(const char *name, size_t n, VectorName *v)
 }
 
 /* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
- * type of a lane, %1 of them separated by commas, %I the integers of the same width,
+ * type of a lane, %1 of them separated by commas, %I the integers of the same width, %N 0, 1, ...,
  * %P, %Q, %E: a part of it is loaded or stored, otherwise. */
 static const Helper vector_helpers[] = {
     { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
@@ -201,6 +201,8 @@ static const Helper vector_helpers[] = {
     { "bc_", "static inline jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "static inline jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
+    { "part_", "static inline jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
+               "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
     { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
 };
 
@@ -288,6 +290,10 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'T': put_lane_type(out, v); break;
         case 'F': put_fma(out, v); break;
         case 'P': case 'Q': case 'E': put_mask(out, v, *text); break;
+        case 'N':
+            for (int i = 0; i < v->lanes; i++)
+                jot_text_f(out, i ? ", %d" : "%d", i);
+            break;
         case 'I': jot_text_f(out, "i%dx%d", v->bits, v->lanes); break;
         default:
             for (int i = 0; i < v->lanes; i++)
@@ -313,7 +319,7 @@ need_vector(Prelude *p, const char *name, size_t n)
         t.cap = sizeof vector;
         jot_text_f(&t, "jot_%.*s", (int)v.n, v.name);
         need_text(p, vector, t.n, 0);
-        if (vector_helpers[i].name[0] == 's' && vector_helpers[i].name[1] == 'e') {
+        if (jot_str_eq(vector_helpers[i].name, "sel_") || jot_str_eq(vector_helpers[i].name, "part_")) {
             t.n = 0;
             jot_text_f(&t, "jot_i%dx%d", v.bits, v.lanes);
             need_text(p, vector, t.n, 0);

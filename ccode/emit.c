@@ -118,6 +118,22 @@ print_register(Printer *p, uint32_t n)
     return at_once;
 }
 
+/* All lanes of an operand; of a part's, zeros behind it. Loads of a part have them already, but those
+ * from scratch, which are whole. */
+static void
+print_operand(Printer *p, const Inst *set, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    bool part = set->lanes < p->lanes && !set->exact &&
+                (in->op != C_LOAD || in->narg > 1 || in->lanes != set->lanes ||
+                 p->k->bufs.v[in->aux].role == BUF_SCRATCH);
+    if (part)
+        jot_text_f(p->out, "jot_part_%sx%d(", jot_print_short(set->dtype), p->lanes);
+    jot_print_all_lanes(p, n);
+    if (part)
+        jot_text_f(p->out, ", %d)", set->lanes);
+}
+
 /* acc = fma(a, b, acc) */
 static void
 print_fma(Printer *p, const Inst *in, LaneMode mode)
@@ -134,8 +150,10 @@ print_fma(Printer *p, const Inst *in, LaneMode mode)
                 jot_text_put(p->out, c, 1);
     for (int i = 1; i <= 3; i++) {
         jot_text_f(p->out, i == 1 ? "(" : ", ");
-        if (vector)
-            jot_print_all_lanes(p, arg[i % 3]);
+        if (vector && i < 3)
+            print_operand(p, in, arg[i]);
+        else if (vector)
+            jot_print_all_lanes(p, arg[0]);
         else
             jot_print_expr(p, arg[i % 3], 13, mode);
     }
@@ -151,7 +169,11 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
     jot_text_f(p->out, " = ");
     if (in->narg == 3)
         print_fma(p, in, mode);
-    else if (in->ew)
+    else if (in->ew == EW_ADD && in->lanes && in->lanes < p->lanes && !in->exact && mode == WHOLE) {
+        jot_print_expr(p, arg[0], 0, mode);
+        jot_text_f(p->out, " + ");
+        print_operand(p, in, arg[1]);
+    } else if (in->ew)
         jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), false, arg,
                            in->dtype, mode);
     else if (in->lanes && mode == WHOLE)
@@ -173,8 +195,9 @@ static void
 print_set(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
-    bool fma = in->narg == 3;
-    bool whole = p->d->vectors && in->lanes && (in->lanes == p->lanes || in->exact) &&
+    bool fma = in->narg == 3; /* of a part: sums, to which the rest adds zeros */
+    bool whole = p->d->vectors && in->lanes &&
+                 (in->lanes == p->lanes || in->exact || in->ew == EW_ADD) &&
                  operand_whole(p, arg[1], fma || !in->ew) && in->dtype >= JOT_F32 &&
                  (!fma || operand_whole(p, arg[2], true)) &&
                  (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
