@@ -248,11 +248,14 @@ walk_cut(Walk *w, uint32_t n)
     IxPool *ix = w->k->ix;
     Ix base = w->at.pos[l->axis];
     int64_t cut[WALK_CUTS + 2], zero;
-    int count;
+    int count, around = w->segments;
     if (l->step != 1 || w->s->group || !jot_ix_is_const(ix, base, &zero) || zero != 0 ||
         is_edge_asked(w, n))
         return false;
     count = jot_walk_cuts(w, l->axis, cut);
+    if (count == 0)
+        return false;
+    w->segments = (around ? around : 1) * (count - 1);
     for (int i = 0; i + 1 < count && w->code->ok; i++) {
         w->at.pos[l->axis] = jot_ix_const(ix, cut[i]);
         if (cut[i + 1] - cut[i] > 1)
@@ -261,7 +264,8 @@ walk_cut(Walk *w, uint32_t n)
             bind(w, n, jot_ix_const(ix, 0), 1, 0);
     }
     w->at.pos[l->axis] = base;
-    return count > 0;
+    w->segments = around;
+    return true;
 }
 
 static void

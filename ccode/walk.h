@@ -55,6 +55,7 @@ typedef struct {
     Ix lane;                    /* step of the loop of lanes around */
     bool team, in_team;        /* a work-group shares the nest; inside of what it shares */
     bool may_split;             /* the parallel loop may be split among callers */
+    int segments;               /* as often as cut loops around repeat what is inside, 0: once */
     int phase;
     uint32_t guards[WALK_GUARDS]; /* conditions on every store */
     int nguards;

@@ -71,6 +71,19 @@ cut_condition(Cuts *c, Ix cond, int depth)
     cut_at(c, (t->k > 0 ? -add : add) + 1);
 }
 
+/* What is unrolled is long already. */
+static bool
+cut_unrolled(const Sched *s)
+{
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        for (int j = 0; j < s->stages.v[i].n; j++) {
+            int kind = s->stages.v[i].loop[j].kind;
+            if (kind == LOOP_UNROLL || kind == LOOP_PRIVATE || kind == LOOP_VECTOR)
+                return true;
+        }
+    return false;
+}
+
 JOT_FN int
 jot_walk_cuts(const Walk *w, int axis, int64_t *cut)
 {
@@ -87,7 +100,8 @@ jot_walk_cuts(const Walk *w, int axis, int64_t *cut)
         for (int d = from; d < to && (v->op == VAL_LOAD || v->op == VAL_INDEX); d++)
             cut_condition(&c, k->ixs.v[v->at + (uint32_t)d], 0);
     }
-    if (c.n < CUT_LEAST || (int64_t)c.n * k->values.n > CUT_TEXT)
+    if (c.n < CUT_LEAST || cut_unrolled(w->s) ||
+        (int64_t)c.n * k->values.n * (w->segments ? w->segments : 1) > CUT_TEXT)
         return 0;
     cut[0] = 0;
     cut[c.n + 1] = c.ext;
