@@ -120,6 +120,11 @@ work_backward(Bench *b, int k, jot_Var y, int n, const jot_Var *wrt, jot_Var *ou
     return 1 + n;
 }
 
+/* So slow a descent that thousands of steps on one batch leave gradients as they are: one that has
+ * learned its batch goes on with denormal numbers, which take ten times as long, and the faster a
+ * system is, the sooner. bench/peers/torch_peer.py does the same. */
+#define WORK_RATE 1e-5
+
 void
 work_step(Bench *b, int k, jot_Var loss, double adam, double beta1)
 {
@@ -128,7 +133,7 @@ work_step(Bench *b, int k, jot_Var loss, double adam, double beta1)
 
     if (!b->optim[k])
         b->optim[k] = adam > 0 ? jot_adam(jot_vars(m->n, m->p), adam, beta1, 0.999, 1e-8)
-                               : jot_sgd(jot_vars(m->n, m->p), 0.01, 0.9, 0);
+                               : jot_sgd(jot_vars(m->n, m->p), WORK_RATE, 0.9, 0);
     jot_grad(loss, m->p, m->n, g);
     jot_step(b->optim[k], g);
 }

@@ -211,19 +211,26 @@ JOT_FN bool
 jot_map_invert(jot_Ctx *ctx, int in_rank, const int64_t *in_ext, int out_rank, const Ix *index,
                Ix *solution, uint64_t *used_dims)
 {
-    Inversion v = {0};
+    uint64_t met = 0, unsolved = 0;
+    Inversion v;
     bool progress = true;
     int k;
 
+    *used_dims = 0;
+    for (k = 0; k < out_rank; k++)
+        met |= jot_ix_axes(&ctx->ix, index[k]);
+    for (k = 0; k < in_rank; k++)
+        unsolved |= in_ext[k] != 1 ? (uint64_t)1 << k : 0;
+    if (unsolved & ~met) /* sums mostly: what no equation has, none gives */
+        return false;
+    memset(&v, 0, sizeof v);
+    v.unsolved = unsolved;
     v.pool = &ctx->ix;
     v.space.n = in_rank;
     v.space.ext = in_ext;
     v.solution = solution;
-    for (k = 0; k < in_rank; k++) {
+    for (k = 0; k < in_rank; k++)
         solution[k] = jot_ix_const(v.pool, 0);
-        if (in_ext[k] != 1)
-            v.unsolved |= (uint64_t)1 << k;
-    }
     for (k = 0; k < out_rank; k++) {
         v.eq[v.neqs].expr = index[k];
         v.eq[v.neqs].value = jot_ix_axis(v.pool, k);

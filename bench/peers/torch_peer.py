@@ -74,7 +74,7 @@ def model(make, batch, shape, train, opt=None, loss=F.cross_entropy, classes=100
             return run
         net.train()
         t = torch.randint(0, classes, (batch,))
-        o = (opt or (lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9)))(net.parameters())
+        o = (opt or (lambda p: torch.optim.SGD(p, lr=1e-5, momentum=0.9)))(net.parameters())
         def step(x, t):
             return loss(net(x), t)
         g = torch.compile(step) if args.mode == "compile" else step
