@@ -15,6 +15,7 @@ enum {
     REWARD_LINE = 64,
     REWARD_PART = 2,  /* a step may fill this part of a core's cache */
     REWARD_ORDER = 4, /* what shares no loop must be short: this part of its time is the price */
+    REWARD_ALONG = 3, /* variables, as large as the result, that ride on it for nothing */
     REWARD_TAIL = 16  /* ... but for what goes on with results of one so many times as long */
 };
 
@@ -214,6 +215,18 @@ reward_rows(Nests *j, const NestPair *p, uint32_t nest)
     return time;
 }
 
+/* What rides on a contraction's stores goes through memory block by block of its results, a few
+ * lines of each variable at a time: so many, beyond an operand or two, come slower than in rows. */
+static double
+reward_rides(const Target *t, const Nest *a, const Nest *b, const RewardSum *sum)
+{
+    double extra = (a->spread ? b : a)->nbytes - REWARD_ALONG * sum->between;
+
+    if (!(a->spread | b->spread) || extra < 0 || extra < (double)t->cache_nbytes[LEVEL_L2])
+        return 0;
+    return extra / t->bandwidth_all;
+}
+
 /* Under the shared loops; no more than 0 if there are none, or a step does not stay in a cache. */
 static double
 reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
@@ -228,7 +241,7 @@ reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
     p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
     two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
     one = reward_time(t, p->nbytes, a->flops + b->flops, reward_cores(t, p));
-    one += reward_rows(j, p, p->a) + reward_rows(j, p, p->b);
+    one += reward_rows(j, p, p->a) + reward_rows(j, p, p->b) + reward_rides(t, a, b, sum);
     return two + t->call - one;
 }
 
