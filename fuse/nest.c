@@ -254,7 +254,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = false;
+    p->edges = p->siblings = false;
     memset(p->map, NEST_NONE, sizeof p->map);
     if (j->nest[a].rigid || j->nest[b].rigid)
         return j->f->gflags[j->group[a].root] & FV_CODE

@@ -71,6 +71,7 @@ typedef struct {
     int64_t ext[NEST_AXES];
     uint32_t shared;
     bool edges;                  /* something goes between them */
+    bool siblings;               /* they read the same, and are to share loops or stay apart */
     double nbytes;               /* of memory, as one */
 } NestPair;
 

@@ -127,6 +127,41 @@ g_softmax(V *out, int arg)
     return 1;
 }
 
+/* arg: 1 with its gradient, asked for together */
+static int
+g_log_softmax(V *out, int arg)
+{
+    V x = IN(128, 64);
+
+    out[0] = jot_log_softmax(x, 1);
+    if (arg)
+        vjp(out[0], like(out[0]), 1, &x, out + 1);
+    return 1 + arg;
+}
+
+static int
+g_softmax_both(V *out, int arg)
+{
+    V x = IN(128, 64);
+
+    (void)arg;
+    out[0] = softmax(x);
+    vjp(out[0], like(out[0]), 1, &x, out + 1);
+    return 2;
+}
+
+/* Of one input, with nothing between them. */
+static int
+g_siblings(V *out, int arg)
+{
+    V x = IN(128, 64);
+
+    (void)arg;
+    out[0] = softmax(x);
+    out[1] = layernorm(x, IN(64), IN(64));
+    return 2;
+}
+
 static int
 g_xent(V *out, int arg)
 {
@@ -248,10 +283,11 @@ g_instance(V *out, int arg)
 {
     V x = IN(2, 8, 14, 14), m, s;
 
-    (void)arg;
     BOTH(m = keepmean(x, D(2, 3)), s = keepmean(jot_mul(x, x), D(2, 3)));
     out[0] = jot_div(jot_sub(x, m), jot_sqrt(jot_offset(jot_sub(s, jot_mul(m, m)), 1e-5)));
-    return 1;
+    if (arg)
+        vjp(out[0], like(out[0]), 1, &x, out + 1);
+    return 1 + arg;
 }
 
 /* arg: 1 gradients of the sum, 2 of a variable */
@@ -390,59 +426,65 @@ typedef struct {
     BuildFn *build;
     int arg, kernels, reward; /* under `paper` and `reward`; 0: not asserted */
     int64_t largest;  /* not 0: temporaries have rank <= 4 and at most so many elements */
+    int64_t nbytes;   /* of all temporaries under `reward`, at most */
 } Row;
 
 static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 * 28;
 
 #define ROWS \
-    {"exp(x)/(exp(x)+1)", g_sigmoid, 0, 1, 1, 0}, \
-    {"Listing 1, y", g_listing1, 1, 1, 1, conv_largest}, \
-    {"Listing 1, dx", g_listing1, 2, 1, 1, conv_largest}, \
-    {"Listing 1, dp", g_listing1, 4, 1, 1, conv_largest}, \
-    {"Listing 1, dx and dp", g_listing1, 6, 2, 2, conv_largest}, \
-    {"Listing 1, y and dx and dp", g_listing1, 7, 3, 3, conv_largest}, \
-    {"Listing 1, loss sum(y*y)", g_listing1_loss, 1, 5, 4, conv_largest}, \
-    {"Listing 1, loss sum(y)", g_listing1_loss, 0, 3, 3, conv_largest}, \
-    {"convolution of stride 2, y and dx and dp", g_stride2, 0, 3, 3, conv_largest}, \
-    {"broadcast, then sum, min, max", g_broadcast, 0, 1, 1, 0}, \
-    {"normalise, x an input", g_norm, 0, 2, 1, 0}, \
-    {"normalise, x computed", g_norm, 1, 2, 1, 0}, \
-    {"softmax", g_softmax, 0, 3, 1, 0}, \
-    {"softmax, backward", g_softmax, 1, 4, 1, 0}, \
-    {"cross-entropy", g_xent, 0, 4, 1, 0}, \
-    {"cross-entropy with backward", g_xent, 1, 6, 1, 0}, \
-    {"batch norm", g_bn, 0, 2, 1, 0}, \
-    {"batch norm with backward", g_bn, 1, 3, 1, 0}, \
-    {"conv + BN(eval) + relu", g_conv_bn, 0, 2, 1, conv_largest}, \
-    {"conv + BN(eval) + add + relu", g_conv_bn, 1, 2, 1, conv_largest}, \
-    {"conv + BN(training) + relu", g_conv_bn, 2, 3, 2, conv_largest}, \
-    {"ResNet34 block", g_block, 0, 4, 2, conv_largest}, \
-    {"linear + bias + relu", g_linear, 0, 2, 1, 0}, \
-    {"max pooling", g_maxpool, 0, 1, 1, pool_largest}, \
-    {"max pooling with backward", g_maxpool, 1, 3, 2, pool_largest}, \
-    {"relu, max pooling with backward", g_maxpool, 3, 5, 4, pool_largest}, \
-    {"convolution, pooling, relu with backward", g_conv_pool, 0, 8, 5, 2 * 4 * 30 * 30}, \
-    {"convolution with a drawn weight, pooling", g_conv_pool, 1, 9, 6, 2 * 4 * 30 * 30}, \
-    {"layer norm", g_layernorm, 0, 2, 1, 0}, \
-    {"layer norm, backward", g_layernorm, 1, 3, 1, 0}, \
-    {"instance norm", g_instance, 0, 2, 1, 0}, \
-    {"ratio_iou", g_iou, 0, 1, 1, 0}, \
-    {"ratio_iou of a sum, with backward", g_iou, 1, 1, 1, 0}, \
-    {"ratio_iou with backward", g_iou, 2, 1, 1, 0}, \
-    {"LSTM cell", g_lstm, 0, 4, 3, 0}, \
-    {"LSTM cell with backward", g_lstm, 1, 8, 7, 0}, \
-    {"LSTM of 4 steps, backward", g_lstm4, 0, 39, 27, 0}, \
-    {"attention", g_attention, 0, 5, 3, 0}, \
+    {"exp(x)/(exp(x)+1)", g_sigmoid, 0, 1, 1, 0, 0}, \
+    {"Listing 1, y", g_listing1, 1, 1, 1, conv_largest, 0}, \
+    {"Listing 1, dx", g_listing1, 2, 1, 1, conv_largest, 0}, \
+    {"Listing 1, dp", g_listing1, 4, 1, 1, conv_largest, 0}, \
+    {"Listing 1, dx and dp", g_listing1, 6, 2, 2, conv_largest, 0}, \
+    {"Listing 1, y and dx and dp", g_listing1, 7, 3, 3, conv_largest, 0}, \
+    {"Listing 1, loss sum(y*y)", g_listing1_loss, 1, 5, 4, conv_largest, 25088}, \
+    {"Listing 1, loss sum(y)", g_listing1_loss, 0, 3, 3, conv_largest, 0}, \
+    {"convolution of stride 2, y and dx and dp", g_stride2, 0, 3, 3, conv_largest, 0}, \
+    {"broadcast, then sum, min, max", g_broadcast, 0, 1, 1, 0, 0}, \
+    {"normalise, x an input", g_norm, 0, 2, 1, 0, 0}, \
+    {"normalise, x computed", g_norm, 1, 2, 1, 0, 0}, \
+    {"softmax", g_softmax, 0, 3, 1, 0, 0}, \
+    {"softmax, backward", g_softmax, 1, 4, 1, 0, 0}, \
+    {"softmax with backward", g_softmax_both, 0, 4, 1, 0, 0}, \
+    {"log-softmax", g_log_softmax, 0, 3, 1, 0, 0}, \
+    {"log-softmax with backward", g_log_softmax, 1, 5, 1, 0, 0}, \
+    {"cross-entropy", g_xent, 0, 4, 1, 0, 0}, \
+    {"cross-entropy with backward", g_xent, 1, 6, 1, 0, 0}, \
+    {"softmax and layer norm of one input", g_siblings, 0, 4, 1, 0, 0}, \
+    {"batch norm", g_bn, 0, 2, 1, 0, 0}, \
+    {"batch norm with backward", g_bn, 1, 3, 1, 0, 0}, \
+    {"conv + BN(eval) + relu", g_conv_bn, 0, 2, 1, conv_largest, 0}, \
+    {"conv + BN(eval) + add + relu", g_conv_bn, 1, 2, 1, conv_largest, 0}, \
+    {"conv + BN(training) + relu", g_conv_bn, 2, 3, 2, conv_largest, 12544}, \
+    {"ResNet34 block", g_block, 0, 4, 2, conv_largest, 12544}, \
+    {"linear + bias + relu", g_linear, 0, 2, 1, 0, 0}, \
+    {"max pooling", g_maxpool, 0, 1, 1, pool_largest, 0}, \
+    {"max pooling with backward", g_maxpool, 1, 3, 2, pool_largest, 6272}, \
+    {"relu, max pooling with backward", g_maxpool, 3, 5, 4, pool_largest, 62720}, \
+    {"convolution, pooling, relu with backward", g_conv_pool, 0, 8, 5, 2 * 4 * 30 * 30, 64288}, \
+    {"convolution with a drawn weight, pooling", g_conv_pool, 1, 9, 6, 2 * 4 * 30 * 30, 64720}, \
+    {"layer norm", g_layernorm, 0, 2, 1, 0, 0}, \
+    {"layer norm, backward", g_layernorm, 1, 3, 1, 0, 0}, \
+    {"instance norm", g_instance, 0, 2, 1, 0, 0}, \
+    {"instance norm with backward", g_instance, 1, 3, 1, 0, 0}, \
+    {"ratio_iou", g_iou, 0, 1, 1, 0, 0}, \
+    {"ratio_iou of a sum, with backward", g_iou, 1, 1, 1, 0, 0}, \
+    {"ratio_iou with backward", g_iou, 2, 1, 1, 0, 0}, \
+    {"LSTM cell", g_lstm, 0, 4, 3, 0, 8192}, \
+    {"LSTM cell with backward", g_lstm, 1, 8, 7, 0, 16384}, \
+    {"LSTM of 4 steps, backward", g_lstm4, 0, 39, 27, 0, 254976}, \
+    {"attention", g_attention, 0, 5, 3, 0, 16384}, \
     /* two scatters fewer than the 44 of the model: poolings whose windows do not overlap have \
      * gradients that are recognised as reindexes when built */ \
-    {"LeNet step", g_lenet, 0, 42, 22, 0}, \
-    {"two-layer network, Listings 2-4", g_twolayer, 0, 9, 1, 0}, \
-    {"two layers with cross-entropy", g_twolayer, 1, 17, 8, 0}, \
-    {"both gradients of matmul", g_matmul_back, 0, 2, 2, 0}, \
-    {"convolution to second order", g_second, CONV_PRODUCT, 15, 11, conv_largest}, \
-    {"distance convolution to second order", g_second, CONV_DISTANCE, 0, 0, conv_largest}, \
-    {"max-plus convolution to second order", g_second, CONV_MAXPLUS, 0, 0, conv_largest}, \
-    {"max pooling to second order", g_maxpool, 4, 0, 0, pool_largest}, \
-    {"relu, max pooling to second order", g_maxpool, 6, 0, 0, pool_largest},
+    {"LeNet step", g_lenet, 0, 42, 22, 0, 5018880}, \
+    {"two-layer network, Listings 2-4", g_twolayer, 0, 9, 1, 0, 0}, \
+    {"two layers with cross-entropy", g_twolayer, 1, 17, 8, 0, 60928}, \
+    {"both gradients of matmul", g_matmul_back, 0, 2, 2, 0, 0}, \
+    {"convolution to second order", g_second, CONV_PRODUCT, 15, 11, conv_largest, 92416}, \
+    {"distance convolution to second order", g_second, CONV_DISTANCE, 0, 0, conv_largest, 0}, \
+    {"max-plus convolution to second order", g_second, CONV_MAXPLUS, 0, 0, conv_largest, 0}, \
+    {"max pooling to second order", g_maxpool, 4, 0, 0, pool_largest, 0}, \
+    {"relu, max pooling to second order", g_maxpool, 6, 0, 0, pool_largest, 0},
 
 #endif

@@ -299,6 +299,9 @@ count_row(const Row *row, FusePolicy policy, uint64_t seed, bool show)
         if (expected)
             CHECK(kernels == expected, "%s, seed %llu: %d kernels, not %d", row->name,
                   (unsigned long long)seed, kernels, expected);
+        if (policy == FUSE_REWARD && expected)
+            CHECK(run.fusion.temp_nbytes <= row->nbytes, "%s, seed %llu: temporaries of %lld bytes",
+                  row->name, (unsigned long long)seed, (long long)run.fusion.temp_nbytes);
         if (row->largest) {
             CHECK(run.fusion.max_rank <= 4, "%s: a temporary of rank %d", row->name,
                   run.fusion.max_rank);
@@ -306,8 +309,10 @@ count_row(const Row *row, FusePolicy policy, uint64_t seed, bool show)
                   row->name, (long long)run.fusion.max_nelem);
         }
         if (show) {
-            printf("== %s, %s: %d kernels, rank %d, %lld elements, %.1f visits an edge\n", row->name,
-                   policy == FUSE_REWARD ? "reward" : "paper", kernels, run.fusion.max_rank, (long long)run.fusion.max_nelem,
+            printf("== %s, %s: %d kernels, rank %d, %lld elements, %lld bytes, %.1f visits an edge\n",
+                   row->name, policy == FUSE_REWARD ? "reward" : "paper", kernels,
+                   run.fusion.max_rank, (long long)run.fusion.max_nelem,
+                   (long long)run.fusion.temp_nbytes,
                    (double)run.fusion.visits / (double)run.fusion.edges);
             dump(&run);
         }
@@ -785,7 +790,7 @@ test_big(BigKind kind, uint32_t size, FusePolicy policy, bool show)
 static void
 test_memory(FusePolicy policy)
 {
-    const Row row = {"two layers", g_twolayer, 1, 17, 8, 0};
+    const Row row = {"two layers", g_twolayer, 1, 17, 8, 0, 0};
     uint64_t n = 1, before;
     size_t live;
     V out[16];
