@@ -160,12 +160,12 @@ jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what)
 
     if (p)
         return p;
-    if (!jot_buffer_host(ctx, buf)) {
+    if (buf->away ? !jot_buffer_back(ctx, buf) : !jot_buffer_host(ctx, buf)) {
         jot_fail_memory(ctx, what);
         return NULL;
     }
     p = buf->p;
-    if (!buf->nbytes || backend->device->download(backend, ctx, p, buf->device, buf->nbytes))
+    if (!buf->nbytes || !backend->device || backend->device->download(backend, ctx, p, buf->device, buf->nbytes))
         return p;
     jot_buffer_no_host(ctx, buf);
     return NULL;

@@ -128,6 +128,8 @@ jot_data(jot_Var v)
 {
     const Node *node = eval_node(v, "data");
 
+    if (node)
+        node->data->lent = true;
     return node ? node->data->p : NULL;
 }
 

@@ -60,6 +60,8 @@ call_states(jot_Func *f)
         if (leaf->kind != LEAF_STATE)
             continue;
         leaf->buf = jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node)->data;
+        if (!jot_buffer_back(f->ctx, leaf->buf))
+            return jot_fail_memory(f->ctx, "call");
         leaf->view = *leaf->buf;
     }
     return true;
@@ -371,7 +373,7 @@ call_update(jot_Func *f, FuncUpdate *u)
     jot_node_set_data(ctx, slot->node, u->brings);
     if (root && root->buf == u->brings) {
         root->buf->refs--;
-        root->buf = old->refs == 1 ? old : NULL;
+        root->buf = old->refs == 1 && !old->away ? old : NULL;
     }
     if (root && root->buf == old)
         jot_buffer_changed(ctx, old);

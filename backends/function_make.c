@@ -254,6 +254,8 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
     if (!jot_vec_reserve(&ctx->mem, m->f->leaves, 1))
         return jot_fail_memory(ctx, m->op);
     *number = m->f->leaves.n;
+    if (n->data && !jot_buffer_back(ctx, n->data))
+        return jot_fail_memory(ctx, m->op);
     leaf = jot_vec_push(&ctx->mem, m->f->leaves);
     leaf->node = id;
     leaf->dtype = (jot_DType)n->dtype;
@@ -269,6 +271,7 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
         leaf->gen = ctx->slots.v[leaf->slot].gen;
     }
     if (leaf->kind == LEAF_CONST) {
+        n->data->lent = true;
         leaf->view = *n->data;
         leaf->buf = n->data;
         jot_node_ref(ctx, id);

@@ -126,7 +126,7 @@ make_steps(Make *m)
     jot_plan_log(m->ctx, &m->dump);
     ok = ok && jot_plan_order(m->ctx, m->plan);
     if (ok)
-        jot_over_settle(m->plan);
+        jot_over_settle(m->plan), jot_away_settle(m->plan);
     ok = ok && jot_plan_memory(m->ctx, m->plan)
       && jot_plan_beside(m->ctx, m->plan)
       && (m->plan->dialect || jot_plan_compile(m));

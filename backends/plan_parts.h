@@ -77,6 +77,8 @@ typedef struct {
     uint32_t root;
     uint32_t first, last;  /* TEMP: steps between which it lives */
     size_t offset, nbytes; /* TEMP: in the block; of all but a LEAF: its size */
+    uint32_t apart;        /* of a LEAF that only copies are made of: 1 + number of one with all its
+                              elements; 0: it is read itself */
     uint32_t over;         /* 1 + number of the variable whose place it takes; 0: none. Of an ASKED
                               one that is a LEAF, and each run asks whether it may */
     char *key;             /* COPY: of the leaf at pos, in this layout; kept with its buffer */
@@ -180,6 +182,12 @@ JOT_FN bool jot_over_holds(const Plan *plan, uint32_t var);
 JOT_FN void jot_over_settle(Plan *plan); /* after the order: what does not hold is dropped */
 /* For a run: which roots may lie over their leaves now. */
 JOT_FN void jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s);
+/* plan_away.c: state that is kept in copies alone. */
+JOT_FN void jot_away_settle(Plan *plan);
+/* The leaf's elements are where this plan reads them. False: refused. */
+JOT_FN bool jot_away_bind(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, Buffer *buf);
+/* All copies of it are there, maybe: then it goes. */
+JOT_FN void jot_away_drop(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, NodeId id);
 /* plan_beside.c: which steps run at a time. */
 JOT_FN bool jot_plan_beside(jot_Ctx *ctx, Plan *plan);
 /* A variable once more, in another layout: for groups that read it so. `kept`: with the buffer of

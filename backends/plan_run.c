@@ -86,30 +86,6 @@ jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind)
     }
 }
 
-static bool
-run_copies(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind)
-{
-    uint32_t i;
-    bool ok = true;
-
-    for (i = 0; ok && i < plan->vars.n; i++)
-        if (plan->vars.v[i].kind == VAR_COPY)
-            ok = jot_plan_bind_copy(ctx, plan, bind, i,
-                                    jot_node(ctx, s->list.v[plan->vars.v[i].pos])->data);
-    if (!ok)
-        jot_plan_drop_copies(ctx, plan, bind);
-    return ok;
-}
-
-static void
-run_keep_copies(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind)
-{
-    uint32_t i;
-
-    for (i = 0; i < plan->vars.n; i++)
-        jot_plan_keep_copy(bind, i, jot_node(ctx, s->list.v[plan->vars.v[i].pos])->data);
-}
-
 JOT_FN jot_Scalar
 jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from)
 {
@@ -259,6 +235,66 @@ run_together(jot_Ctx *ctx, const Plan *plan, const PlanStep *first, const PlanBi
     ctx->stats.beside += first->beside;
 }
 
+/* ---- copies that are missing --------------------------------------------------------------- */
+
+static Buffer *
+run_leaf(jot_Ctx *ctx, const Plan *plan, const Selection *s, uint32_t var)
+{
+    return jot_node(ctx, s->list.v[plan->vars.v[var].pos])->data;
+}
+
+/* Elements that are in a copy alone are brought back where this plan reads them row-major. */
+static bool
+run_leaves(jot_Ctx *ctx, const Plan *plan, const Selection *s)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_LEAF
+            && !jot_away_bind(ctx, plan, i, run_leaf(ctx, plan, s, i)))
+            return false;
+    return true;
+}
+
+/* The copy is written and kept; what only copies were made of goes with the last of them. */
+static void
+run_copy(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind, uint32_t copy)
+{
+    bool timed = jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++)
+        if (plan->steps.v[i].copy == copy + 1)
+            run_step(ctx, plan, &plan->steps.v[i], bind, timed);
+    jot_plan_keep_copy(bind, copy, run_leaf(ctx, plan, s, copy));
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_LEAF && plan->vars.v[i].pos == plan->vars.v[copy].pos)
+            jot_away_drop(ctx, plan, i, s->list.v[plan->vars.v[i].pos]);
+}
+
+/* One after the other, before anything else runs. False: memory was refused; those that were made are
+ * good. */
+static bool
+run_copies(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind)
+{
+    bool settled = false;
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++) {
+        if (plan->vars.v[i].kind != VAR_COPY)
+            continue;
+        if (!jot_plan_bind_copy(ctx, plan, bind, i, run_leaf(ctx, plan, s, i)))
+            return false;
+        if (!bind->made[i])
+            continue;
+        if (!settled)
+            jot_tier_settle(ctx, plan, false); /* every step can run already */
+        settled = true;
+        run_copy(ctx, plan, s, bind, i);
+    }
+    return true;
+}
+
 JOT_FN uint32_t
 jot_plan_bind_words(const Plan *plan)
 {
@@ -321,12 +357,13 @@ jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
         jot_over_run(ctx, plan, s);
     }
     ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out)
-      && run_copies(ctx, plan, s, &bind);
+      && run_leaves(ctx, plan, s);
     if (ok) {
         run_bind(ctx, plan, s, out, &bind);
-        jot_plan_launch(ctx, plan, &bind);
-        run_keep_copies(ctx, plan, s, &bind);
+        ok = run_copies(ctx, plan, s, &bind);
     }
+    if (ok)
+        jot_plan_launch(ctx, plan, &bind);
     jot_mem_free(&ctx->mem, words, n * sizeof *words);
     return ok || jot_fail_memory(ctx, "run");
 }

@@ -72,6 +72,8 @@ struct Buffer {
     size_t nbytes;
     uint32_t refs;
     void *device;       /* in the backend's memory, its handle; NULL: not there */
+    struct Away *away;  /* NULL, or: p is not there, these elements are in a copy alone */
+    bool lent;          /* its elements were asked for: they stay */
     Buffer *copies;     /* the same elements in other layouts, kept as long as this is */
     Buffer *next_copy;  /* a copy: the next one; its layout in words, never equal to another's: */
     char *key;
@@ -221,6 +223,13 @@ JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
  * which cannot fail. */
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
+/* ops/away.c: p goes, a copy has the elements. Returns where to write, for each position of each
+ * dimension, by how many elements it moves in the copy (their sum is an element's place); NULL: refused, or
+ * somebody may want them. Back again; false: refused. */
+JOT_FN int64_t *jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank, const int64_t *ext,
+                                size_t element);
+JOT_FN bool jot_buffer_back(jot_Ctx *ctx, Buffer *buf);
+JOT_FN void jot_buffer_forget_away(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* it will hold others: copies go */
 /* Nodes of user code hold a reference of their CodeSpec (ccode/code.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);
