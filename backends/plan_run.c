@@ -275,7 +275,7 @@ run_copy(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind, uin
 /* One after the other, before anything else runs. False: memory was refused; those that were made are
  * good. */
 static bool
-run_copies(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind)
+run_copies(jot_Ctx *ctx, Plan *plan, const Selection *s, PlanBind *bind)
 {
     bool settled = false;
     uint32_t i;
