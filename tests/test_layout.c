@@ -409,6 +409,32 @@ test_alike(const char *backend, int taps, int out, int width)
     jot_close(c);
 }
 
+/* Weights of capsules, (o, i, p, q, l, j): the product's vectors could run along o and j. A copy is in
+ * panels of one of them, not padded to a panel in each. */
+static void
+test_capsules(const char *backend)
+{
+    static char log[LOG];
+    static float zero[32 * 4 * 9 * 16];
+    jot_Ctx *c = open_on(backend, NULL, NULL, log);
+    jot_Ints space = JOT_SHAPE(2, 32, 4, 4, 4, 4, 4, 3, 3, 4);
+    jot_Var x = jot_param(c, JOT_F32, JOT_SHAPE(2, 4, 9, 9, 4, 4), zero), y;
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(32, 4, 3, 3, 4, 4), zero);
+    const char *at;
+
+    x = jot_reindex(x, space, JOT_INDEX("i0", "i6", "2*i2 + i7", "2*i3 + i8", "i4", "i9"));
+    y = jot_reindex(w, space, JOT_INDEX("i1", "i6", "i7", "i8", "i9", "i5"));
+    y = jot_sum(jot_mul(x, y), JOT_DIMS(6, 7, 8, 9));
+    jot_run(c, JOT_VARS(y));
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    at = strstr(log, "(32, 4, 3, 3, 4, 4) as a kept copy ");
+    CHECK(at, "no copy of the weights: %s", log);
+    at = at ? strchr(at, ':') : NULL;
+    CHECK(at && (!strchr(at + 1, ':') || strchr(at, '\n') < strchr(at + 1, ':')),
+          "panels of several dimensions: %s", log);
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -430,6 +456,7 @@ main(void)
         test_dump(backends[k]);
         test_kept(backends[k]);
         test_training(backends[k]);
+        test_capsules(backends[k]);
         test_alike(backends[k], 1, 256, 8);
         test_alike(backends[k], 3, 64, 40);
         if (k == 0)
