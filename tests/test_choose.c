@@ -47,6 +47,57 @@ expect(IrCase *c, const char *what, int vector_nbytes, int cc, bool run, const c
         expect(c, what, vector, cc, run, words, (int)(sizeof words / sizeof *words)); \
     } while (0)
 
+/* ---- cases of several sums -------------------------------------------------------------------- */
+
+/* Sums of rows and of columns of one space: g[r] = sum over j, c[j] = sum over r of exp(x) */
+static void
+make_both_sums(IrCase *c, int64_t n, int64_t m)
+{
+    int64_t ext[2];
+    uint32_t x, g, h, e;
+    ext[0] = n, ext[1] = m;
+    ir_start(c);
+    ir_axes(c, "rj", ext);
+    x = IN("x", 2, n, m, 0, 0);
+    g = OUT("g", 1, n, 0, 0, 0);
+    h = OUT("h", 1, m, 0, 0, 0);
+    e = ir_ew(c, EW_EXP, ir_load(c, x, AX(0), AX(1), 0, 0), 0);
+    ir_store(c, g, AX(0), 0, 0, 0, ir_sum(c, EW_ADD, BIT(1), e, "rows"));
+    ir_store(c, h, AX(1), 0, 0, 0, ir_sum(c, EW_ADD, BIT(0), e, "columns"));
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t j = 0; j < m; j++) {
+            c->data[g][r] += exp(c->data[x][r * m + j]);
+            c->data[h][j] += exp(c->data[x][r * m + j]);
+        }
+}
+
+/* Two matrices by a vector, the second by the first's result: h = W x, y = V h, over j k and i j */
+static void
+make_two_products(IrCase *c, int64_t ni, int64_t nj, int64_t nk)
+{
+    int64_t ext[3];
+    uint32_t x, w, v, y, h, s;
+    ext[0] = ni, ext[1] = nj, ext[2] = nk;
+    ir_start(c);
+    ir_axes(c, "ijk", ext);
+    x = IN("x", 1, nk, 0, 0, 0);
+    w = IN("w", 2, nj, nk, 0, 0);
+    v = IN("v", 2, ni, nj, 0, 0);
+    y = OUT("y", 1, ni, 0, 0, 0);
+    h = ir_sum(c, EW_ADD, BIT(2), ir_ew(c, EW_MUL, ir_load(c, w, AX(1), AX(2), 0, 0),
+                                        ir_load(c, x, AX(2), 0, 0, 0)), "first");
+    s = ir_sum(c, EW_ADD, BIT(1), ir_ew(c, EW_MUL, ir_load(c, v, AX(0), AX(1), 0, 0), h),
+               "second");
+    ir_store(c, y, AX(0), 0, 0, 0, s);
+    for (int64_t j = 0; j < nj; j++) {
+        double sum = 0;
+        for (int64_t k = 0; k < nk; k++)
+            sum += (double)c->data[w][j * nk + k] * c->data[x][k];
+        for (int64_t i = 0; i < ni; i++)
+            c->data[y][i] += c->data[v][i * nj + j] * sum;
+    }
+}
+
 /* ---- which ----------------------------------------------------------------------------------- */
 
 static void
@@ -70,6 +121,13 @@ test_which(void)
     EXPECT(&c, "columns", 64, GCC_NATIVE, true, "| r j:1l", "!acc");
     make_columns(&c, 1024, 4096);
     EXPECT(&c, "panels of columns", 64, GCC_NATIVE, false, "%2: j:64p | r j:1l", "0: j:64p r j:1l");
+    make_both_sums(&c, 300, 4096);
+    EXPECT(&c, "rows in pieces, columns in blocks", 64, GCC_NATIVE, true,
+           "%3: j:256p || r | j:32 j:1l; res part", "%4: j:256p | r j:32 j:1l; acc h[j]");
+    make_both_sums(&c, 3, 40);
+    EXPECT(&c, "too few for pieces", 64, GCC_NATIVE, true, "!part");
+    make_two_products(&c, 84, 120, 400);
+    EXPECT(&c, "each along its own rows", 64, GCC_NATIVE, true, "| k:32 k:1l", "| j:32 j:1l");
     make_transpose(&c, 1000, 1100);
     EXPECT(&c, "transposition", 64, GCC_NATIVE, true, "p j:16 i j");
     make_transpose(&c, 10, 11);
@@ -96,6 +154,10 @@ test_right(int cc)
                 expect(&c, "rows", vector[v], cc, true, NULL, 0);
                 make_columns(&c, n, m);
                 expect(&c, "columns", vector[v], cc, true, NULL, 0);
+                make_both_sums(&c, n, m);
+                expect(&c, "rows and columns", vector[v], cc, true, NULL, 0);
+                make_two_products(&c, n, m, 33);
+                expect(&c, "two products", vector[v], cc, true, NULL, 0);
             }
         }
         for (int64_t stride = 1; stride < 4; stride++) {
