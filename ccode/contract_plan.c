@@ -133,7 +133,8 @@ widest_block(const ContractMake *m, uint64_t first)
     int64_t steps = jot_contract_extent(m, m->c.batch | m->other | first);
     int64_t vectors = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     int64_t want = 2 * m->target->cores;
-    if (steps >= want || points < PACK_SHARED)
+    int64_t high = jot_axis_ext(m->s, m->r) / (4 * m->most_rows); /* blocks of rows to share */
+    if (steps >= want || points < PACK_SHARED || (!first && steps * high >= want))
         return INT32_MAX;
     vectors = vectors * steps / want;
     return vectors < 1 ? 1 : vectors;

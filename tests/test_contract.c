@@ -298,6 +298,20 @@ test_columns(void)
     }
 }
 
+/* Rows that are enough for all threads leave the block as wide as registers have it. */
+static void
+test_tall(void)
+{
+    IrCase c;
+    Text text = {0};
+    text.mem = &ir_mem;
+    make_product(&c, 1, 1200, 32, 40, false, false, false);
+    runs(&c, &machines[0], 1 << 20, &text, "tall product");
+    CHECK(text.s && strstr(text.s, "j:16u j:1v"), "one vector wide: %s", text.s ? text.s : "");
+    jot_text_free(&text);
+    ir_end(&c);
+}
+
 /* What is packed: panels and a tile, never all windows at once. */
 static void
 test_scratch(void)
@@ -429,6 +443,7 @@ main(void)
     test_gradients_of_convolutions();
     test_wishes();
     test_columns();
+    test_tall();
     test_scratch();
     ir_close();
     return DONE();
