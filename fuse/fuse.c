@@ -247,6 +247,8 @@ result_make(Fuser *f, Fusion *r)
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
+/* What the next run is to store from the start. Where sums are cut it finds again: kept without the
+ * cut, all pieces would be one group that stores each of them. */
 static uint8_t *
 fuse_keep(const Fuser *f, Arena *arena)
 {
@@ -254,7 +256,7 @@ fuse_keep(const Fuser *f, Arena *arena)
     uint32_t i;
 
     for (i = 0; keep && i < f->n; i++)
-        keep[i] = (f->bits[i] & FN_KEEP) != 0;
+        keep[i] = (f->bits[i] & FN_KEEP) && !f->cut[i];
     return keep;
 }
 
