@@ -16,8 +16,8 @@
 #include "ccode/contract_make.h"
 
 /* What the axis is divided by in the expression, with a rest: 1 if it is not. */
-static int64_t
-class_of_index(const IxPool *p, Ix ix, int axis, int depth)
+JOT_FN int64_t
+jot_contract_divisor(const IxPool *p, Ix ix, int axis, int depth)
 {
     IxTerm tmp;
     uint32_t n;
@@ -35,21 +35,13 @@ class_of_index(const IxPool *p, Ix ix, int axis, int depth)
     return 1;
 }
 
-JOT_FN int64_t
-jot_contract_divisor(const Kernel *k, uint32_t value, int axis)
-{
-    const Value *v = &k->values.v[value];
-    int64_t by = 1;
-    for (int d = 0; v->op == VAL_LOAD && by == 1 && d < v->nidx; d++)
-        by = class_of_index(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, 0);
-    return by;
-}
-
 static int64_t
 class_of_value(const Kernel *k, uint32_t value, int axis, int depth)
 {
     const Value *v = &k->values.v[value];
-    int64_t by = jot_contract_divisor(k, value, axis);
+    int64_t by = 1;
+    for (int d = 0; v->op == VAL_LOAD && by == 1 && d < v->nidx; d++)
+        by = jot_contract_divisor(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, 0);
     for (int i = 0; i < v->narg && by == 1 && depth < VALUE_DEPTH; i++)
         by = class_of_value(k, k->args.v[v->arg + (uint32_t)i], axis, depth + 1);
     return by;

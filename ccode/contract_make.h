@@ -47,9 +47,9 @@ typedef struct {
     int64_t nlines;         /* 0: none does */
 } ContractPlan;
 
-/* What a load divides the axis by, with a rest: 1 if it does not; and the axis as by * axis + rest, where
+/* What an index divides the axis by, with a rest: 1 if it does not (depth: 0); and the axis as by * axis + rest, where
  * rest is a new one, the last (contract_class.c). False: out of memory. */
-JOT_FN int64_t jot_contract_divisor(const Kernel *k, uint32_t value, int axis);
+JOT_FN int64_t jot_contract_divisor(const IxPool *p, Ix ix, int axis, int depth);
 JOT_FN bool jot_contract_divide(Kernel *k, int axis, int64_t by);
 JOT_FN Space jot_contract_space(const Kernel *k, int64_t *ext); /* of the kernel's axes */
 JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);

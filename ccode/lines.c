@@ -477,11 +477,16 @@ line_stored(Kernel *k, int axis)
 
 /* What the axis is divided by in some load; 1: nothing. */
 static int64_t
-line_divisor(const Kernel *k, int axis)
+line_divisor(Kernel *k, int axis)
 {
-    int64_t by = 1;
-    for (uint32_t i = 1; by == 1 && i < k->values.n; i++)
-        by = jot_contract_divisor(k, i, axis);
+    int64_t ext[KERNEL_AXES], by = 1;
+    Space space = jot_contract_space(k, ext);
+    for (uint32_t i = 1; by == 1 && i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        if (v->op == VAL_LOAD && (v->free >> axis & 1)) /* x[i/4, i%4] lies at i */
+            by = jot_contract_divisor(k->ix, jot_layout_addr(k->bufs.v[v->buf].layout, k->ix,
+                                                             &k->ixs.v[v->at], &space), axis, 0);
+    }
     return by;
 }
 

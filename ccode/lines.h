@@ -9,6 +9,10 @@
 #define LINE_LEAST 16
 JOT_FN bool jot_lines(Kernel *k, int64_t least);
 
+/* Axes that every access walks as one become one (ccode/merge.c), for any schedule by loops. False: out
+ * of memory. */
+JOT_FN bool jot_merge_axes(Kernel *k);
+
 /* A value that is a constant unless conditions hold: load or select, with the conditions as one index
  * expression (0: always), what it is where they hold and what else. */
 typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;

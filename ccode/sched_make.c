@@ -221,9 +221,15 @@ place_line(const Maker *m, Stage *st)
     int n;
     const SLoop *list = list_of(m, class_of(m, false, st->what), &n);
     st->nat = 0;
-    while (st->nat < st->n && jot_loop_eq(&st->loop[st->nat], &list[st->nat]) &&
-           m->s->k->axes.v[st->loop[st->nat].axis].kind != AXIS_LINE)
-        st->nat++;
+    for (int i = 0; i < n && st->nat < st->n; i++) {
+        const KAxis *axis = &m->s->k->axes.v[list[i].axis];
+        if (axis->kind == AXIS_LINE)
+            return;
+        if (jot_loop_eq(&st->loop[st->nat], &list[i]))
+            st->nat++;
+        else if (axis->ext > 1)
+            return;
+    }
 }
 
 static void

@@ -99,6 +99,26 @@ mapped(jot_Ctx *c, const Case *k, jot_Var *out)
     return 4;
 }
 
+/* What is walked alike, in part or whole: shapes with extents of 1, and 0 where the window is 4. */
+static int
+merged(jot_Ctx *c, const Case *k, jot_Var *out)
+{
+    int a = k->height, b = k->pad + 1, d = k->window == 4 ? 0 : k->window, w = k->width;
+    jot_Var x = drawn(c, JOT_F32, JOT_SHAPE(a, b, d, w), 1), y = drawn(c, JOT_F32, JOT_SHAPE(a, b, d, w), 2);
+    jot_Var row = drawn(c, JOT_F32, JOT_SHAPE(w), 3), channel = drawn(c, JOT_F32, JOT_SHAPE(b, 1, 1), 4);
+
+    out[0] = jot_mul(jot_add(x, y), x);
+    out[1] = jot_relu(jot_add(x, channel));
+    out[2] = jot_add(jot_mul(x, row), y);
+    out[3] = jot_transpose(jot_add(x, y), JOT_DIMS(0, 2, 3, 1));
+    out[4] = jot_sum(jot_mul(x, y), JOT_DIMS(0, 1));
+    out[5] = jot_sum(x, JOT_DIMS(2, 3));
+    out[6] = jot_add(jot_reshape(x, JOT_SHAPE(a * b, d * w)), jot_reshape(y, JOT_SHAPE(a * b, d * w)));
+    out[7] = jot_sum(jot_mul(jot_transpose(x, JOT_DIMS(1, 0, 2, 3)), jot_transpose(y, JOT_DIMS(1, 0, 2, 3))),
+                     JOT_ALL_DIMS);
+    return 8;
+}
+
 typedef int Build(jot_Ctx *c, const Case *k, jot_Var *out);
 
 static void
@@ -152,6 +172,9 @@ test_values(const char *backend, int every)
                     compare(pooled, &k, backend, turn % 2 ? "reward" : "paper", NULL);
                     snprintf(schedule, sizeof schedule, "random:%d", turn + 1);
                     compare(pooled, &k, backend, "reward", schedule);
+                    if (stride < 3)
+                        compare(merged, &k, backend, stride == 1 ? "reward" : "none",
+                                turn % 3 == 0 ? schedule : NULL);
                     if (kind == 0 && stride > 1)
                         compare(mapped, &k, backend, turn % 2 ? "paper" : "reward",
                                 turn % 5 == 0 ? schedule : NULL);
@@ -183,6 +206,31 @@ test_found(const char *backend)
     }
 }
 
+/* One loop over all of an array; what stands still along some of it keeps that apart. */
+static void
+test_merged(const char *backend)
+{
+    static char log[LOG];
+    static const char *const want[] = {
+        "axes i0:210\n", "axes i0:2 i1:3 i2:35\n", "axes i0:42 i3:5\n", "axes i0:2 i1:35 i3:3\n",
+        "axes i0:6 i2:35\n"
+    };
+
+    for (int i = 0; i < 5; i++) {
+        jot_Ctx *c = open_on(backend, "reward", NULL, log);
+        jot_Var x = drawn(c, JOT_F32, JOT_SHAPE(2, 3, 7, 5), 1), y;
+
+        jot_run(c, jot_vars(1, &x));
+        log[0] = 0;
+        y = i == 0 ? jot_mul(x, x) : i == 1 ? jot_add(x, drawn(c, JOT_F32, JOT_SHAPE(3, 1, 1), 2))
+          : i == 2 ? jot_mul(x, drawn(c, JOT_F32, JOT_SHAPE(5), 2))
+          : i == 3 ? jot_transpose(x, JOT_DIMS(0, 2, 3, 1)) : jot_sum(x, JOT_DIMS(2, 3));
+        jot_run(c, jot_vars(1, &y));
+        CHECK(strstr(log, want[i]) != NULL, "case %d: no %s in\n%s", i, want[i], log);
+        jot_close(c);
+    }
+}
+
 int
 main(void)
 {
@@ -198,8 +246,10 @@ main(void)
             continue;
         }
         test_values(backends[i], i == 0 ? 4 : 1);
-        if (i == 0)
+        if (i == 0) {
             test_found(backends[i]);
+            test_merged(backends[i]);
+        }
     }
     return DONE();
 }
