@@ -91,6 +91,7 @@ test-cuda:
 	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-cuda
 run-cuda: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
+	    "$(B)/tests/test_tiles cuda" "$(B)/tests/test_opencl cuda" \
 	    "tests/test_device.sh $(B) cuda"
 
 fuzz: $(B)/tests/test_fuzz

@@ -18,6 +18,9 @@
  * are f16 or bf16, a warp's items hold its pieces (set_matrix); sums are f32. What lies beyond an edge is 0 in the tiles and not stored. There are two
  * buffers of each tile: one is filled while the other is read (LOOP_AHEAD), with a barrier a step.
  *
+ * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums of
+ * chunks go to memory, and a second launch adds them up in order.
+ *
  * Sizes follow from extents alone (tile_price): results do not depend on the device.
  *
  *   requires  a kernel with jot_contract_only       keeps  what is computed: each sum is one chain in
@@ -29,7 +32,9 @@
 
 enum {
     TILE_GROUP = 256,       /* most items of a work-group */
-    TILE_BUSY = 1 << 14     /* items at work on a device at a time */
+    TILE_BUSY = 1 << 14,    /* items at work on a device at a time */
+    TILE_GROUPS = 128,      /* groups that keep one busy */
+    TILE_CHUNK = 512        /* fewest terms of a chunk */
 };
 
 /* A step of a side: an axis over `ext` places, `stride` apart. */
@@ -56,6 +61,9 @@ typedef struct {
     Kernel *k;
     Contract c;
     TileSide m, n, sum;
+    int64_t chunks;             /* of k, each with partial sums of its own; 1: none */
+    int chunk;                  /* their axis */
+    uint32_t total;             /* the sum of the chunks' */
     int group, half;            /* half: dtype of the tiles for the matrix unit; 0: it is not used */
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */
     int ninside;
@@ -304,6 +312,24 @@ matrix_dtype(const Tiles *t)
     return a > 0 && a == b && large && t->k->values.v[t->c.reduce].dtype == JOT_F32 ? a : 0;
 }
 
+/* Few results of many terms leave most of a device idle: k goes in chunks, whose sums are added up in
+ * a launch behind. As many as keep it busy, of some length, by extents alone. */
+static void
+chunk_sizes(Tiles *t, int64_t batch)
+{
+    int64_t blocks = tile_blocks(&t->sum);
+    int64_t groups = batch * tile_blocks(&t->m) * tile_blocks(&t->n);
+    int64_t want = TILE_GROUPS / (groups > 0 ? groups : 1), most = blocks * t->sum.block / TILE_CHUNK;
+    t->chunks = want < most ? want : most;
+    if (t->chunks < 2) {
+        t->chunks = 1;
+        return;
+    }
+    blocks = (blocks + t->chunks - 1) / t->chunks; /* of one chunk */
+    t->chunks = (tile_blocks(&t->sum) + blocks - 1) / blocks;
+    t->sum.part[PART_BLOCK].ext = blocks;
+}
+
 /* ---- new axes ---- */
 
 static int
@@ -336,8 +362,11 @@ split_side(Tiles *t, TileSide *side, const char *const *names, Ix *map)
     side->local = jot_ix_const(ix, 0);
     for (int i = PART_WARP; i < PARTS; i++)
         side->local = tile_step(t, side->local, side->part[i].axis, side->part[i].stride);
-    rest = side->at = tile_step(t, side->local, side->part[PART_BLOCK].axis, side->block);
-    side->inside = side->ext % side->block
+    side->at = tile_step(t, side->local, side->part[PART_BLOCK].axis, side->block);
+    if (side == &t->sum)
+        side->at = tile_step(t, side->at, t->chunk, side->block * side->part[PART_BLOCK].ext);
+    rest = side->at;
+    side->inside = side->ext % side->block || (side == &t->sum && t->chunks > 1)
                        ? jot_ix_lt(ix, side->at, jot_ix_const(ix, side->ext), &space) : 0;
     for (int i = side->n; i-- > 0;) {
         Ix n = jot_ix_const(ix, k->axes.v[side->axis[i]].ext);
@@ -416,12 +445,13 @@ tile_respace(Tiles *t)
     int naxes = (int)k->axes.n;
     Ix map[KERNEL_AXES];
     Space space;
-    if (k->axes.n + 12 > KERNEL_AXES)
+    if (k->axes.n + 13 > KERNEL_AXES)
         return false;
     for (int a = 0; a < naxes; a++)
         map[a] = k->axes.v[a].ext == 1 ? jot_ix_const(k->ix, 0) : jot_ix_axis(k->ix, a);
     split_side(t, &t->m, names[0], map);
     split_side(t, &t->n, names[1], map);
+    t->chunk = tile_axis(t, "kc", t->chunks);
     split_side(t, &t->sum, names[2], map);
     if (!guard_all(t))
         return false;
@@ -493,6 +523,24 @@ tile_operands(Tiles *t)
     t->c.a = a;
     t->c.b = b;
     return t->c.reduce != 0;
+}
+
+/* sum over k  ->  sum over chunks of the sum over a chunk */
+static bool
+tile_total(Tiles *t)
+{
+    Kernel *k = t->k;
+    Value *part = &k->values.v[t->c.reduce];
+    double scale = part->scaled ? part->c.f : 1.0;
+    uint32_t total;
+    if (t->chunks < 2)
+        return true;
+    part->scaled = false;
+    part->c.u = 0;
+    total = jot_v_reduce(k, EW_ADD, (uint64_t)1 << t->chunk, t->c.reduce, 0, NULL, scale);
+    t->total = total ? jot_v_replace(k, t->c.reduce, total, total) : 0;
+    jot_kernel_refresh(k); /* results do not move with the chunk */
+    return t->total != 0;
 }
 
 /* ---- stages ---- */
@@ -615,9 +663,64 @@ register_loops(const Tiles *t, SLoop *loops, int *n, LoopKind kind)
     tile_loop(loops, n, t->n.part[PART_REG].axis, 1, kind);
 }
 
+/* Where the sums of chunks wait: all blocks of them, edges included. */
+static Place
+chunk_place(Tiles *t)
+{
+    Kernel *k = t->k;
+    int64_t ext[JOT_MAX_RANK];
+    Place p = {0};
+    int rank = 0;
+    p.at = t->s->ixs.n;
+    for (int i = 0; i < t->ngrid; i++) {
+        int axis = t->grid[i].axis;
+        if (axis == t->m.part[PART_BLOCK].axis || axis == t->n.part[PART_BLOCK].axis)
+            continue;
+        if (rank == JOT_MAX_RANK - 2)
+            return p;
+        ext[rank++] = k->axes.v[axis].ext;
+        *(Ix *)jot_vec_push(k->mem, t->s->ixs) = jot_ix_axis(k->ix, axis);
+    }
+    ext[rank++] = tile_blocks(&t->m) * t->m.block;
+    *(Ix *)jot_vec_push(k->mem, t->s->ixs) = t->m.at;
+    ext[rank++] = tile_blocks(&t->n) * t->n.block;
+    *(Ix *)jot_vec_push(k->mem, t->s->ixs) = t->n.at;
+    p.buf = jot_kernel_buf(k, "chunks", (jot_DType)k->values.v[t->c.reduce].dtype, BUF_SHARED, rank,
+                           ext);
+    p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
+    return p;
+}
+
+/* Items add chunks up in order, each for a result of its own. */
+static bool
+add_total(Tiles *t)
+{
+    SLoop loops[STAGE_LOOPS * 2];
+    uint32_t first = t->s->stages.n;
+    int axis[2 * PARTS], n = 0, count;
+    for (int i = 0; i < t->ngrid; i++)
+        if (t->grid[i].axis != t->chunk && t->grid[i].axis != t->n.part[PART_BLOCK].axis)
+            loops[n++] = t->grid[i];
+    count = list_parts(&t->m, axis, 0);
+    axis[count++] = t->n.part[PART_BLOCK].axis;
+    count = list_parts(&t->n, axis, count);
+    for (int i = 0; i < count; i++)
+        tile_loop(loops, &n, axis[i], 1, LOOP_GRID);
+    loops[n] = (SLoop){LOOP_SERIAL, (uint8_t)t->chunk, 0, 1};
+    if (!tile_add(t, false, t->total, n, loops, n + 1, NULL))
+        return false;
+    for (uint32_t i = 0; i < t->k->stores.n; i++)
+        if (!tile_add(t, true, i, n, loops, n, NULL))
+            return false;
+    for (; first < t->s->stages.n; first++)
+        t->s->stages.v[first].phase = 1;
+    return true;
+}
+
 static bool
 add_block(Tiles *t)
 {
+    Place chunks = {0};
     SLoop loops[STAGE_LOOPS * 2];
     int n = t->ngrid;
     memcpy(loops, t->grid, (size_t)n * sizeof *loops);
@@ -629,8 +732,12 @@ add_block(Tiles *t)
     register_loops(t, loops, &n, t->half ? LOOP_MATRIX : LOOP_UNROLL);
     if (t->half)
         tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_MATRIX);
-    if (!tile_add(t, false, t->c.reduce, t->ngrid, loops, n, NULL))
+    if (t->chunks > 1 && !(chunks = chunk_place(t)).buf)
         return false;
+    if (!tile_add(t, false, t->c.reduce, t->ngrid, loops, n, &chunks))
+        return false;
+    if (t->chunks > 1)
+        return add_total(t);
     n = t->ngrid;
     item_loops(t, loops, &n);
     register_loops(t, loops, &n, LOOP_UNROLL);
@@ -647,6 +754,7 @@ tile_stages(Tiles *t)
     for (int a = 0; a < (int)k->axes.n; a++)
         if ((t->c.batch >> a & 1) && k->axes.v[a].ext > 1)
             tile_loop(t->grid, &t->ngrid, a, 1, LOOP_GRID);
+    tile_loop(t->grid, &t->ngrid, t->chunk, 1, LOOP_GRID);
     tile_loop(t->grid, &t->ngrid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
     tile_loop(t->grid, &t->ngrid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);
     t->s->group = t->group;
@@ -677,7 +785,8 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, bool matrix)
     if (ok) {
         t->half = matrix ? matrix_dtype(t) : 0;
         (t->half ? matrix_sizes : tile_sizes)(t, batch);
-        ok = tile_respace(t) && tile_operands(t) && tile_stages(t);
+        chunk_sizes(t, batch);
+        ok = tile_respace(t) && tile_operands(t) && tile_total(t) && tile_stages(t);
     }
     jot_mem_free(k->mem, t, sizeof *t);
     return ok && !k->mem->failed && jot_sched_verify(s, NULL);
