@@ -258,6 +258,15 @@ typedef struct {
     bool (*make)(Sched *s, Kernel *k, const Winograd *w, Text *why);
     const Winograd *w;
 } PlanSched;
+/* plan_text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called
+ * with; cost: what it does. False: failed, as jot_plan_refused says. */
+JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args,
+                          Text *out, EmitInfo *info, KernelCost *cost);
+/* ... of a kernel that is built and laid out. plain: by rule, whatever the configuration says of
+ * schedules; sched NULL: by rule. False: *why says why. */
+JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *sched, bool plain,
+                           Text *out, EmitInfo *info, Text *why);
+JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 /* Lanes of kernels that gain by the machine's. */
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
 JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */

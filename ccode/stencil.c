@@ -2,7 +2,7 @@
  *
  *   requires  a verified kernel, layouts set     keeps  the kernel
  *
- * Read before: ccode/stencil.h. After: backends/plan_kernel.c. */
+ * Read before: ccode/stencil.h. After: backends/plan_text.c. */
 #include "ccode/stencil.h"
 
 enum {

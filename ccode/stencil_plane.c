@@ -17,7 +17,7 @@
  *   keeps     what is computed
  *   breaks    numbers of values: windowed loads come to be read through a tile
  *
- * Read before: ccode/stencil.h, ccode/contract_pack.c (tiles). After: backends/plan_kernel.c. */
+ * Read before: ccode/stencil.h, ccode/contract_pack.c (tiles). After: backends/plan_text.c. */
 #include "ccode/stencil.h"
 
 enum {

@@ -19,7 +19,7 @@
  *
  *   requires  a verified kernel, layouts set      keeps  k, which is read only
  *
- * Read before: ccode/winograd.h. After: backends/plan_kernel.c. */
+ * Read before: ccode/winograd.h. After: backends/plan_text.c. */
 #include "ccode/winograd.h"
 #include "ccode/sched.h"
 

@@ -1,0 +1,239 @@
+/* backends/plan_text.c - the text of one group's kernel: built, put into layouts, scheduled, printed.
+ *
+ *     group -> Kernel -> pairs, layouts, moments -> Sched -> "void jot_k_0000000000000000(...)"
+ *
+ * Which schedule: one that the caller has; a contraction's, a stencil's, one by planes; else by price
+ * (ccode/sched_choose.c), by rule for lanes that are asked for, or drawn.
+ *
+ *   requires  groups, layouts and copies of the plan     keeps  the plan
+ * Read before: ccode/build.h, ccode/sched.h, ccode/emit.h. After: backends/plan_kernel.c. */
+#include "backends/plan_parts.h"
+#include "ccode/contract.h"
+#include "ccode/lines.h"
+#include "ccode/pair.h"
+#include "ccode/stencil.h"
+#include "ops/code.h"
+
+static uint64_t
+kernel_seed(const char *word)
+{
+    uint64_t seed = 0;
+
+    while (*word && *word != ':')
+        word++;
+    for (; *word; word++)
+        if (*word >= '0' && *word <= '9')
+            seed = seed * 10 + (uint64_t)(*word - '0');
+    return seed;
+}
+
+static bool
+kernel_random(const char *word)
+{
+    return word && word[0] == 'r' && word[1] == 'a';
+}
+
+JOT_FN bool
+jot_plan_refused(Make *m, Text *why, const char *what)
+{
+    if (!m->ctx->status && !m->ctx->mem.failed)
+        jot_fail(m->ctx, JOT_EUSE, "plan: kernel \"%s\": %s", what,
+                 why->s ? why->s : "refused by the emitter");
+    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+}
+
+static int
+kernel_lanes(const Make *m, PlanTier tier)
+{
+    return tier == TIER_QUICK ? 1 : m->ctx->config.lanes;
+}
+
+JOT_FN int
+jot_plan_lanes(const Make *m, int dtype)
+{
+    int lanes = m->ctx->config.lanes;
+
+    if (!lanes && m->dialect->vectors)
+        lanes = m->ctx->target.vector_nbytes / (int)jot_dtype_nbytes((jot_DType)dtype);
+    return lanes > 1 ? lanes : 1;
+}
+
+JOT_FN bool
+jot_plan_fast(const Make *m)
+{
+    return jot_str_eq(m->ctx->config.precision, "fast");
+}
+
+/* A contraction's schedule, in as many lanes as the machine has for it. */
+static bool
+kernel_contract(const Make *m, Kernel *k, Sched *s)
+{
+    const Target *t = &m->ctx->target;
+    double points = 1;
+    Contract c;
+    uint32_t i;
+
+    for (i = 0; i < k->axes.n; i++)
+        points *= (double)k->axes.v[i].ext;
+    if (points < 4096) /* blocks and packing are not worth their text */
+        return false;
+    if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
+        return false;
+    if (m->dialect->device ? jot_contract_grid(s, k, &c, m->dialect->device->matrix)
+                           : jot_contract_sched(s, k, &c, t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
+        return true;
+    jot_sched_close(s);
+    return false;
+}
+
+static bool
+kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain,
+                Sched *s, Text *why)
+{
+    const jot_Config *c = &m->ctx->config;
+    int order[KERNEL_AXES], n, lanes = kernel_lanes(m, tier);
+
+    if (own) { /* U stays in panels of the best tier's */
+        Winograd w = *own->w;
+
+        w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
+        return own->make(s, k, &w, why);
+    }
+    if (plain && tier == TIER_BEST && kernel_contract(m, k, s))
+        return true;
+    if (k->mem->failed) /* indices may be missing */
+        return false;
+    if (plain && tier != TIER_QUICK && m->dialect->vectors
+        && (jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
+            || jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
+            || (!lanes && jot_rows_sched(s, k, &m->ctx->target))))
+        return true;
+    if (!m->dialect->device && !jot_merge_axes(k))
+        return false;
+    if (!m->dialect->device && tier != TIER_QUICK && !jot_lines(k, plain ? LINE_LEAST : 2))
+        return false;
+    n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
+    if (!plain)
+        return jot_sched_random(s, k, lanes ? lanes : 1,
+                                jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
+    if (m->dialect->device && (jot_sched_grid(s, k) || k->mem->failed))
+        return !k->mem->failed;
+    if (m->dialect->device) {
+        jot_sched_close(s);
+        return jot_sched_default(s, k, 1, n, order);
+    }
+    return lanes ? jot_sched_default(s, k, lanes, n, order)
+                 : jot_sched_choose(s, k, &m->ctx->target, n, order);
+}
+
+/* Schedule and print. `plain`: the schedule by rule, whatever the configuration says. */
+JOT_FN bool
+jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain, Text *out,
+               EmitInfo *info, Text *why)
+{
+    const jot_Config *c = &m->ctx->config;
+    bool quick = tier == TIER_QUICK;
+    const Dialect *dialect = quick ? jot_dialect_find("c_any") : m->dialect;
+    Sched s;
+    bool ok;
+
+    if (!jot_ir_verify(k, why))
+        return false;
+    memset(&s, 0, sizeof s);
+    ok = kernel_schedule(m, k, tier, own, plain, &s, why) && jot_sched_verify(&s, why)
+      && jot_emit_dump(k, &s, dialect, PLAN_NO_NAME, quick ? NULL : c->dump, &m->dump, out, info,
+                       why);
+    jot_sched_close(&s);
+    return ok;
+}
+
+/* The layouts that were chosen; halos are written by steps of their own. */
+JOT_FN void
+jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args)
+{
+    uint32_t i;
+
+    for (i = 0; i < args->bufs.n && i + 1 < k->bufs.n; i++) {
+        uint32_t pos = jot_node(m->ctx, args->bufs.v[i])->at;
+        const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
+        const Layout *layout = copy && !copy->tiles ? copy->layout : m->layout[pos];
+
+        if (layout)
+            jot_kernel_layout(k, i + 1, layout);
+        k->bufs.v[i + 1].bordered = layout != NULL;
+    }
+}
+
+/* Does the group read U in place of taps? */
+static bool
+kernel_tiled(const Make *m, uint32_t group)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->reads.n; i++)
+        if (m->reads.v[i].group == group && m->copies.v[m->reads.v[i].copy].tiles)
+            return true;
+    return false;
+}
+
+static bool
+kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info, Text *why)
+{
+    PlanSched sched = {jot_winograd_sched, NULL};
+    Winograd w;
+    Kernel tiled;
+    bool ok;
+
+    sched.w = &w;
+    ok = jot_winograd_find(k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m), &w);
+    JOT_ASSERT(ok || m->ctx->mem.failed, "plan_tiles.c found it");
+    if (!ok)
+        return false;
+    ok = jot_winograd_kernel(k, &w, &tiled)
+      && jot_plan_print(m, &tiled, tier, &sched, true, out, info, why);
+    jot_kernel_close(&tiled);
+    return ok;
+}
+
+/* Build and print a group; a random schedule too long to print gives way to the plain one. */
+JOT_FN bool
+jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args, Text *out,
+              EmitInfo *info, KernelCost *cost)
+{
+    BuildGraph graph;
+    Text why = {NULL, NULL, 0, 0};
+    bool plain = tier == TIER_QUICK || !kernel_random(m->ctx->config.schedule), ok = false, again;
+    uint32_t i;
+
+    graph.list = &m->s->list;
+    graph.fusion = m->fusion;
+    why.mem = &m->ctx->mem;
+    do {
+        Kernel k;
+
+        args->bufs.n = args->scalars.n = args->maps.n = 0;
+        why.n = 0;
+        out->n = 0;
+        ok = jot_build_kernel(m->ctx, &graph, group, &k, args) && jot_kernel_pairs(&k);
+        for (i = 0; ok && i < args->maps.n; i++)
+            ok = jot_code_map_text(m->ctx, args->maps.v[i],
+                                   m->dialect->device ? m->dialect->device->function : "static ", out);
+        jot_kernel_cost(&k, cost);
+        if (ok) {
+            k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
+            jot_plan_kernel_layouts(m, group, &k, args);
+            jot_over_wish(m, &k, args);
+            ok = jot_kernel_moments(&k, &m->ctx->target)
+              && (kernel_tiled(m, group)
+                      ? kernel_print_tiles(m, &k, tier, out, info, &why)
+                      : jot_plan_print(m, &k, tier, NULL, plain, out, info, &why));
+        }
+        jot_kernel_close(&k);
+        again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;
+        plain = true;
+    } while (again);
+    if (!ok)
+        jot_plan_refused(m, &why, what);
+    jot_text_free(&why);
+    return ok;
+}
