@@ -13,7 +13,7 @@
  * The old value of a state may go when nothing that a handle names needs it any more, but for
  * unread temporaries of the innermost scope: who reads one of these later is told (plan.c). A
  * handle outside, or kept by jot_keep, goes on meaning the old value, and the new one gets memory of
- * its own. Nothing can fail between the first such writing and the end of the run.
+ * its own; so do all in an evaluation that a builder begins (JOT_START_NODES). Nothing can fail between the first such writing and the end of the run.
  *
  *   requires  fused groups     keeps  values     breaks  nothing: fills PlanVar.over, Selection.over
  *
@@ -308,7 +308,7 @@ jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s)
     bool failed = mem->failed;
     size_t bits = ctx->nodes_made / 8 + 1;
 
-    if (!plan->overs)
+    if (!plan->overs || ctx->unasked)
         return;
     memset(&r, 0, sizeof r);
     r.ctx = ctx;

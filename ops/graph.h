@@ -162,6 +162,7 @@ struct jot_Ctx {
     struct Profile *profile; /* NULL: nothing was ever profiled */
     jot_Stats stats;
     bool running;            /* inside an evaluation (callbacks may not start another) */
+    bool unasked;            /* ... that nobody asked for: no handle loses its value by it */
     Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */
 };
 

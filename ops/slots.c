@@ -121,7 +121,9 @@ jot_var_of(jot_Ctx *ctx, NodeId id)
 
     if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running) {
         ctx->unrun_nodes = 0;
+        ctx->unasked = true;
         jot_run(ctx, jot_vars(1, &v));
+        ctx->unasked = false;
     }
     return v;
 }

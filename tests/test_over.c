@@ -151,6 +151,33 @@ handles(const char *backend)
     jot_close(c);
 }
 
+/* A builder that evaluates because there is so much to do takes no handle's value. */
+static void
+unasked(const char *backend)
+{
+    jot_Ctx *c = open_on(backend, NULL);
+    jot_Var w, old, x;
+    uint64_t runs;
+    int i;
+
+    if (!c)
+        return;
+    w = counted(c, 100, 0);
+    jot_push(c);
+    old = jot_scale(w, 10);
+    jot_assign(w, jot_offset(w, 1));
+    x = jot_array(c, JOT_F32, JOT_SHAPE(1), NULL);
+    runs = jot_stats(c).kernels_run;
+    for (i = 0; i < JOT_START_NODES; i++)
+        x = jot_offset(x, 1 + i % 2);
+    CHECK(jot_stats(c).kernels_run > runs && in_place(c) == 0, "%s: %d in place", backend,
+          (int)in_place(c));
+    CHECK(at(old, 5) == 50 && at(w, 5) == 6, "%s: %g %g %s", backend, at(old, 5), at(w, 5),
+          jot_message(c));
+    jot_pop(c);
+    jot_close(c);
+}
+
 /* A function that is called does the same, unless it returns the old value or another handle has it. */
 static void
 calls(const char *backend)
@@ -290,6 +317,7 @@ main(int argc, char **argv)
     steps("cc", "reward");
     programs("cc", "reward", n / 20);
     handles("tcc");
+    unasked("tcc");
     calls("tcc");
     return DONE();
 }
