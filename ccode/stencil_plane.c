@@ -333,6 +333,8 @@ plane_tile(Plane *p, int number)
     int64_t lo[JOT_MAX_RANK] = {0}, hi[JOT_MAX_RANK] = {0}, ext[JOT_MAX_RANK];
     int own[JOT_MAX_RANK];
     Ix index[JOT_MAX_RANK], to[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
+    char called[16]; /* the schedule's text finds it by that */
+    Text buf = {0};
     uint32_t read;
     Layout layout;
     int nconds = 0;
@@ -364,7 +366,10 @@ plane_tile(Plane *p, int number)
     }
     t->load = jot_v_load(k, v.buf, index, nconds, cond, v.c);
     read = t->load ? jot_v_at(k, t->load, t->n, own, to) : 0;
-    t->buf = jot_kernel_buf(k, number ? "tile1" : "tile", JOT_F32, BUF_SCRATCH, t->n, ext);
+    buf.s = called;
+    buf.cap = sizeof called;
+    jot_text_f(&buf, number ? "tile%d" : "tile", number);
+    t->buf = jot_kernel_buf(k, called, JOT_F32, BUF_SCRATCH, t->n, ext);
     if (!read || !t->buf || !jot_layout_make(&layout, t->n, ext, 0, NULL, lo, hi, NULL))
         return false;
     layout.halo_value = v.c;

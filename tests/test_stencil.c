@@ -232,6 +232,56 @@ test_planes(void)
     ir_end(&c);
 }
 
+/* y[c, i] = sum over q of the product of n images, each with a border: a tile for each of them. */
+static void
+check_tiles(int n)
+{
+    const int64_t ext[3] = {3, 21, 3};
+    uint32_t x[4], y, v = 0;
+    Target machine;
+    Sched sched;
+    Text text = {0};
+    IrCase c;
+    ir_start(&c);
+    ir_axes(&c, "ciq", ext);
+    for (int b = 0; b < n; b++)
+        x[b] = ir_buf(&c, (char[]){'a', (char)('0' + b), 0}, JOT_F32, BUF_INPUT, 2, ext[0], ext[1], 0, 0);
+    y = ir_buf(&c, "y", JOT_F32, BUF_OUTPUT, 2, ext[0], ext[1], 0, 0);
+    for (int b = 0; b < n; b++) {
+        Ix index[2] = {AX(0), IADD(AX(1), ISUB(AX(2), IC(1)))}, cond[2];
+        jot_Scalar outside = {0};
+        uint32_t load;
+        cond[0] = jot_ix_ge0(&ir_ix, index[1], NULL);
+        cond[1] = jot_ix_lt(&ir_ix, index[1], IC(ext[1]), NULL);
+        load = jot_v_load(&c.k, x[b], index, 2, cond, outside);
+        v = b ? ir_ew(&c, EW_MUL, v, load) : load;
+    }
+    ir_store(&c, y, AX(0), AX(1), 0, 0, ir_sum(&c, EW_ADD, BIT(2), v, "s"));
+    for (int64_t k = 0; k < ext[0] * ext[1]; k++) {
+        c.data[y][k] = 0;
+        for (int64_t i = k % ext[1] - 1; i < k % ext[1] + 2; i++) {
+            double term = i >= 0 && i < ext[1];
+            for (int b = 0; b < n && term != 0; b++)
+                term *= c.data[x[b]][k / ext[1] * ext[1] + i];
+            c.data[y][k] += term;
+        }
+    }
+    jot_target_default(&machine);
+    text.mem = &ir_mem;
+    if (!jot_plane_sched(&sched, &c.k, &machine, 4))
+        CHECK(false, "%d tiles: not found", n);
+    else {
+        jot_sched_print(&sched, &text);
+        for (int b = 1; b < n; b++)
+            CHECK(strstr(text.s, (char[]){'t', 'i', 'l', 'e', (char)('0' + b), '[', 0}),
+                  "tile %d: %s", b, text.s);
+        ir_check(&c, &sched, "gnu", GCC, "tiles");
+        jot_sched_close(&sched);
+    }
+    jot_text_free(&text);
+    ir_end(&c);
+}
+
 static void
 test_refused(void)
 {
@@ -311,6 +361,8 @@ main(void)
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         check_window(shape[i]);
     test_planes();
+    for (int n = 2; n <= 4 && present[GCC]; n++)
+        check_tiles(n);
     test_refused();
     check_rows(16, 256, 1024, true);
     check_rows(19, 300, 1024, true);
