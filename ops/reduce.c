@@ -7,7 +7,7 @@
  * It is the dual of reindex: the same map walked from the other side, so each is the gradient of
  * the other. What need not accumulate is rewritten when it is built: a map that never meets twice
  * becomes a reindex (ops/invert.c), a reduction of constants a constant, a reduction of a reduction
- * one. Invariant factors stay inside: pulled out they cost more kernels than they save.
+ * one, a sum into a small part of its output a sum and a reindex. Invariant factors stay inside: pulled out they cost more kernels than they save.
  *
  * Read before: ops/reindex.c, ops/invert.c. After: ops/reduce_dims.c (sum, max, argmax over
  * dimensions), ops/grad.c. */
@@ -286,6 +286,67 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
     return true;
 }
 
+/* index = axis + c, all of it inside of the extent: the length of the axis, and c in *first. Else
+ * the extent, and 0. */
+static int64_t
+reduce_reached(jot_Ctx *ctx, const Reducing *w, int k, int64_t *first)
+{
+    Ix ix = w->map.index[k];
+    uint64_t axes = jot_ix_axes(&ctx->ix, ix);
+    int axis = 0;
+    int64_t lo, hi;
+    bool inside;
+
+    *first = 0;
+    while (axis < w->space.n && !(axes >> axis & 1))
+        axis++;
+    if (axes != (uint64_t)1 << axis || jot_ix_slots(&ctx->ix, ix)
+        || jot_ix_coef(&ctx->ix, ix, axis, &inside) != 1 || inside
+        || !jot_ix_range(&ctx->ix, ix, &w->space, &lo, &hi) || lo < 0 || hi >= w->ext[k])
+        return w->ext[k];
+    *first = lo;
+    return hi - lo + 1;
+}
+
+/* A sum into less than half of the output, such as the gradient of a slice: into what it reaches,
+ * which is put in place then. In one, each element outside would walk all terms to find that none
+ * is its own. 0 without an error: it is no such sum. */
+static NodeId
+reduce_into_part(jot_Ctx *ctx, const Reducing *w)
+{
+    IxPool *pool = &ctx->ix;
+    jot_DType dtype = (jot_DType)jot_node(ctx, w->y)->dtype;
+    Space out = {0, NULL, NULL};
+    Ix index[JOT_MAX_RANK], back[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
+    int64_t ext[JOT_MAX_RANK], first;
+    double whole = 1, part = 1;
+    NodeId id;
+    int n = 0, k;
+
+    out.n = w->rank;
+    out.ext = w->ext;
+    for (k = 0; k < w->rank; k++) {
+        Ix last;
+
+        ext[k] = reduce_reached(ctx, w, k, &first);
+        whole *= (double)w->ext[k];
+        part *= (double)ext[k];
+        index[k] = jot_ix_sub(pool, w->map.index[k], jot_ix_const(pool, first));
+        back[k] = jot_ix_sub(pool, jot_ix_axis(pool, k), jot_ix_const(pool, first));
+        if (ext[k] == w->ext[k])
+            continue;
+        last = jot_ix_lt(pool, back[k], jot_ix_const(pool, ext[k]), &out);
+        cond[n++] = jot_ix_ge0(pool, back[k], &out);
+        cond[n++] = last;
+    }
+    if (w->op != JOT_ADD || 2 * part > whole || n > MAP_MAX_COND)
+        return 0;
+    id = jot_reduce_node(ctx, w->op, w->y, w->rank, ext, index, w->map.ncond, w->map.cond, w->scale,
+                         w->map.nextra, w->map.extra);
+    return !id ? 0 : jot_reindex_node(ctx, id, w->rank, w->ext, back, n, cond,
+                                      jot_reduce_identity(w->op, dtype), 0, NULL);
+}
+
 static NodeId
 reduce_make(jot_Ctx *ctx, const Reducing *w)
 {
@@ -326,6 +387,8 @@ reduce_rewrite(jot_Ctx *ctx, Reducing *w)
     if (reduce_is_const(ctx, w, &value))
         return jot_const_node(ctx, (jot_DType)y->dtype, w->rank, w->ext, value);
     id = reduce_as_reindex(ctx, w);
+    if (!id && !ctx->mem.failed)
+        id = reduce_into_part(ctx, w);
     return id || ctx->mem.failed ? id : reduce_make(ctx, w);
 }
 

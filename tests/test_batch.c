@@ -238,6 +238,44 @@ check_refused(void)
     CHECK(done, "it ends");
 }
 
+/* The gradient of a slice of a weight is summed into as much as the slice has, and put in place. */
+static char graph[8192];
+static size_t ngraph;
+
+static void
+keep_graph(void *ud, const char *text, size_t nbytes)
+{
+    (void)ud;
+    if (ngraph + nbytes < sizeof graph) {
+        memcpy(graph + ngraph, text, nbytes);
+        ngraph += nbytes;
+    }
+}
+
+static void
+check_part(void)
+{
+    jot_Config config = {.backend = "interp", .hooks = {.log = keep_graph}, .dump = "g"};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(6, 5), numbers);
+    jot_Var w = jot_array(c, JOT_F32, JOT_SHAPE(5, 12), numbers + 100), y, g;
+    const float *got;
+
+    y = jot_matmul(x, jot_slice(w, JOT_SHAPE(0, 4), JOT_SHAPE(5, 7), JOT_SHAPE(1, 1)));
+    jot_grad(jot_sum(y, JOT_DIMS(0, 1)), &w, 1, &g);
+    got = jot_data(g);
+    CHECK(got && strstr(graph, "(5, 3) reduce sum") && !strstr(graph, "(5, 12) reduce sum"),
+          "%s%s", jot_message(c), graph);
+    for (int i = 0; got && i < 5 * 12; i++) {
+        double want = 0;
+
+        for (int row = 0; row < 6 && i % 12 >= 4 && i % 12 < 7; row++)
+            want += numbers[row * 5 + i / 12];
+        CHECK(got[i] > want - 1e-5 && got[i] < want + 1e-5, "%d: %g for %g", i, got[i], want);
+    }
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -250,6 +288,7 @@ main(void)
     check_counts();
     check_later("interp");
     check_later("cc");
+    check_part();
     check_refused();
     return DONE();
 }
