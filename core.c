@@ -130,14 +130,23 @@ core_number(jot_Ctx *ctx, int *field, const char *env)
         *field = n;
 }
 
-static uint64_t
-core_nbytes(const char *s)
+/* Bytes, with K, M or G behind the number. */
+static void
+core_nbytes(jot_Ctx *ctx, uint64_t *field, const char *env)
 {
+    const char *s = *field ? NULL : core_string(ctx, NULL, env, NULL), *p = s;
     uint64_t n = 0;
+    int unit = 0;
 
-    for (; s && *s >= '0' && *s <= '9' && n < (uint64_t)1 << 40; s++)
-        n = n * 10 + (uint64_t)(*s - '0');
-    return !s ? 0 : *s == 'K' ? n << 10 : *s == 'M' ? n << 20 : *s == 'G' ? n << 30 : n;
+    for (; p && *p >= '0' && *p <= '9' && n < (uint64_t)1 << 40; p++)
+        n = n * 10 + (uint64_t)(*p - '0');
+    if (p && p != s && *p)
+        unit = *p == 'K' ? 10 : *p == 'M' ? 20 : *p == 'G' ? 30 : 0;
+    if (p && p[unit != 0])
+        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number of bytes is expected, with K, M or "
+                 "G behind it", env, s);
+    else if (s)
+        *field = n << unit;
 }
 
 static bool
@@ -160,8 +169,7 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
                             c->backend && jot_str_eq(c->backend, "cuda") ? "JOT_CUDA_DEVICE"
                                                                          : "JOT_OPENCL_DEVICE",
                             NULL);
-    if (!c->device_nbytes)
-        c->device_nbytes = core_nbytes(core_string(ctx, NULL, "JOT_DEVICE_MEMORY", NULL));
+    core_nbytes(ctx, &c->device_nbytes, "JOT_DEVICE_MEMORY");
     core_number(ctx, &c->lanes, "JOT_LANES");
     core_number(ctx, &c->deterministic, "JOT_DETERMINISTIC");
     core_number(ctx, &c->threads, "JOT_THREADS");

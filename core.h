@@ -99,7 +99,7 @@ typedef struct {
 typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and for other fields left NULL, too */
     const char *backend;    /* "cpu", "cc", "tcc", "interp"; JOT_BACKEND; default: the first of these
-                               that opens */
+                               that opens. Devices, only when asked for: "opencl", "cuda" */
     const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default "reward" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
     const char *layout;     /* of temporaries: "chosen" (default), "rowmajor" or "random:SEED";
@@ -317,7 +317,8 @@ JOT_API void jot_func_free(jot_Func *f);
  *
  * Parameters and arrays are tables in it, with the values that they have now; updates change the
  * tables. The caller brings an arena of NAME_ARENA bytes. What it computes is what jot computes
- * with scalar code. Refused: what jot_compile refuses, and random variables. */
+ * with scalar code. Refused: what jot_compile refuses, and random variables. jot_export is there in
+ * hosted builds, jot_export_text in all. */
 JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
                         const char *path);
 typedef void jot_WriteFn(void *user, const char *text, size_t nbytes);

@@ -344,7 +344,7 @@ cache_temporary(Cache *cache, const void *self, char name[64])
 }
 
 /* All parts to a new file that then takes the name. Failing (a full disk) is no error: the log says
- * why. */
+ * why, of the first that was not kept. */
 static void
 cache_put(Cache *cache, jot_Ctx *ctx, const char *name, const Bytes *part, int n)
 {
@@ -368,7 +368,9 @@ cache_put(Cache *cache, jot_Ctx *ctx, const char *name, const Bytes *part, int n
         return;
     if (fd >= 0)
         unlinkat(cache->fd, tmp, 0);
-    jot_host_log(ctx, "jot: %s/%s was not kept: %s\n", cache->dir, name, strerror(why));
+    if (!cache->told)
+        jot_host_log(ctx, "jot: %s/%s was not kept: %s\n", cache->dir, name, strerror(why));
+    cache->told = true;
 }
 
 JOT_FN void

@@ -183,6 +183,8 @@ jot_copy(jot_Var v, void *to, size_t nbytes)
     if (nbytes != node->data->nbytes)
         return jot_fail(v.ctx, JOT_ESHAPE, "copy: v has %zu bytes, the destination %zu",
                         node->data->nbytes, nbytes);
+    if (nbytes && !to)
+        return jot_fail(v.ctx, JOT_EUSE, "copy: the destination is NULL");
     if (nbytes)
         memcpy(to, node->data->p, nbytes);
     return true;

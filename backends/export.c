@@ -89,7 +89,7 @@ export_element(Export *e, jot_DType dtype, const void *p, bool bits)
     }
 }
 
-static const Buffer *
+static Buffer *
 export_data(const jot_Func *f, const FuncLeaf *leaf)
 {
     NodeId id = leaf->kind == LEAF_STATE ? f->ctx->slots.v[leaf->slot].node : leaf->node;
@@ -233,6 +233,10 @@ export_places(Export *e)
     if (!e->out || !e->at)
         return jot_fail_memory(f->ctx, "export");
     e->arena_nbytes = (f->plan->block_nbytes + EXPORT_ALIGN - 1) / EXPORT_ALIGN * EXPORT_ALIGN;
+    for (i = 0; i < f->leaves.n; i++) /* tables: what a device has alone comes to the host */
+        if (f->leaves.v[i].kind != LEAF_INPUT && export_data(f, &f->leaves.v[i])->nbytes
+            && !jot_data_host(f->ctx, export_data(f, &f->leaves.v[i]), "export"))
+            return false;
     for (i = 0; i < f->noutputs; i++)
         if (f->output[i].from.computed && !e->out[f->output[i].from.at])
             e->out[f->output[i].from.at] = i + 1;
@@ -444,6 +448,7 @@ export_name_ok(jot_Ctx *ctx, const char *name)
     for (i = 0; ok && i < n; i++)
         ok = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z')
           || name[i] == '_' || (i && name[i] >= '0' && name[i] <= '9');
+    ok = ok && !jot_code_is_word(name);
     return ok || jot_fail(ctx, JOT_EUSE, "export: name \"%s\": an identifier of C of at most 63 "
                           "characters is asked", name ? name : "");
 }

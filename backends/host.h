@@ -65,8 +65,8 @@ JOT_FN void jot_work_sweep(jot_Ctx *ctx, int64_t before);
 
 /* ---- the cache (cache.c) ---- */
 
-/* fd: the open directory, -1 for no cache. */
-typedef struct { int fd; char dir[512]; } Cache;
+/* fd: the open directory, -1 for no cache; told: the log knows of an entry that was not kept. */
+typedef struct { int fd; char dir[512]; bool told; } Cache;
 /* Find or make the directory, and tidy it once an hour. Without one (config "", another user's, not
  * writable) the cache is empty and stays so; the log says why. */
 JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx);

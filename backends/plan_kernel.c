@@ -531,7 +531,7 @@ kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 static bool
 kernel_known_step(Make *m, uint32_t group, const PlanKnown *known, PlanStep *step)
 {
-    size_t shared_nbytes;
+    size_t shared_nbytes = 0;
 
     m->ctx->stats.groups_known++;
     return jot_plan_known_step(m, known, step, &m->args, &shared_nbytes)

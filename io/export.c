@@ -1,6 +1,7 @@
 /* io/export.c - jot_export: the text of backends/export.c into a file.
  *
- * Written beside its place and renamed, so that a file of that name is whole.
+ * Written beside its place and renamed, so that a file of that name is whole; what is there and no
+ * file (/dev/stdout, a pipe) is written to.
  *
  * Read before: backends/export.c. */
 #include "backends/host.h"
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct { FILE *file; bool bad; } ExportFile;
 
@@ -34,20 +36,24 @@ jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs, co
 {
     char beside[4096];
     ExportFile out = {NULL, false};
+    struct stat there;
+    bool direct;
 
     if (!ctx || ctx->status)
         return false;
     if (!path || snprintf(beside, sizeof beside, "%s.part", path) >= (int)sizeof beside)
         return jot_fail(ctx, JOT_EUSE, "export: the path is %s", path ? "too long" : "NULL");
-    if (!(out.file = fopen(beside, "w")))
+    direct = !stat(path, &there) && !S_ISREG(there.st_mode);
+    if (!(out.file = fopen(direct ? path : beside, "w")))
         return export_io(ctx, path, NULL);
     if (!jot_export_text(ctx, name, inputs, outputs, export_piece, &out)) {
         fclose(out.file);
-        remove(beside);
+        if (!direct)
+            remove(beside);
         return false;
     }
-    if (fclose(out.file) || out.bad || rename(beside, path))
-        return export_io(ctx, path, beside);
+    if (fclose(out.file) || out.bad || (!direct && rename(beside, path)))
+        return export_io(ctx, path, direct ? NULL : beside);
     return true;
 }
 #else

@@ -89,7 +89,7 @@ jot_codespec_arg(CodeSpec *s, int k, jot_DType dtype, int rank, const int64_t *e
     return copy != NULL;
 }
 
-/* Names stand in #line directives and messages: plain characters only, and not too many. */
+/* Names stand in #line directives, comments and messages: plain characters only, and not too many. */
 JOT_FN bool
 jot_codespec_name(CodeSpec *s, const char *prefix, const char *name)
 {
@@ -100,7 +100,8 @@ jot_codespec_name(CodeSpec *s, const char *prefix, const char *name)
         return false;
     p = (char *)(uintptr_t)s->name;
     for (k = 0; p[k] && k < 100; k++)
-        if (p[k] < ' ' || p[k] > '~' || p[k] == '"' || p[k] == '\\' || p[k] == '%' || p[k] == '?')
+        if (p[k] < ' ' || p[k] > '~' || p[k] == '"' || p[k] == '\\' || p[k] == '%' || p[k] == '?'
+            || p[k] == '*')
             p[k] = '_';
     p[k] = 0;
     return true;

@@ -11,10 +11,11 @@
 #include "ops/code.h"
 
 /* Words that mean something else in a kernel: C99's, and the parameters of the kernel function. */
-static const char code_taken[] =
+static const char code_words[] =
     " auto break case char const continue default do double else enum extern float for goto if"
     " inline int long register restrict return short signed sizeof static struct switch typedef"
-    " union unsigned void volatile while buf ints scalars scratch phase lo hi ";
+    " union unsigned void volatile while _Bool _Complex _Imaginary ";
+static const char code_params[] = " buf ints scalars scratch phase lo hi ";
 
 static bool
 code_letter(char c)
@@ -37,15 +38,27 @@ code_begins(const char *s, const char *with)
 }
 
 static bool
+code_is_among(const char *words, const char *name)
+{
+    size_t n = jot_str_len(name), total = jot_str_len(words), k;
+
+    for (k = 0; k + n + 1 < total; k++)
+        if (words[k] == ' ' && words[k + n + 1] == ' ' && !memcmp(words + k + 1, name, n))
+            return true;
+    return false;
+}
+
+JOT_FN bool
+jot_code_is_word(const char *name)
+{
+    return code_is_among(code_words, name);
+}
+
+static bool
 code_is_taken(const char *name)
 {
-    size_t n = jot_str_len(name), k;
-
-    for (k = 0; code_taken[k + n + 1]; k++)
-        if (code_taken[k] == ' ' && code_taken[k + n + 1] == ' '
-            && !memcmp(code_taken + k + 1, name, n))
-            return true;
-    return code_begins(name, "jot_") || code_begins(name, "__");
+    return jot_code_is_word(name) || code_is_among(code_params, name) || code_begins(name, "jot_")
+        || code_begins(name, "__");
 }
 
 static bool

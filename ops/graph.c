@@ -45,6 +45,8 @@ jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int6
 
     if (rank < 0 || rank > JOT_MAX_RANK)
         return jot_fail(ctx, JOT_ESHAPE, "%s: rank %d is not in 0..%d", op, rank, JOT_MAX_RANK);
+    if (rank && !ext)
+        return jot_fail(ctx, JOT_EUSE, "%s: the shape is NULL", op);
     for (k = 0; k < rank; k++) {
         if (ext[k] < 0)
             return jot_fail(ctx, JOT_ESHAPE, "%s: extent %lld of dimension %d is negative", op,

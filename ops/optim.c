@@ -236,6 +236,8 @@ jot_step(jot_Optim *o, const jot_Var *grads)
     bool fine = o != NULL;
     if (!o)
         return false;
+    if (o->n && !grads)
+        return jot_raise(o->ctx, JOT_EUSE, "step: grads is NULL"), false;
     for (int k = 0; k < o->n && fine; k++)
         fine = optim_grad_ok(o, k, grads[k]);
     if (!fine)

@@ -4,7 +4,9 @@
 #include "core.h"
 #include "tests/test.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/jot-export-XXXXXX";
@@ -236,8 +238,14 @@ refused(jot_Ctx *c)
 {
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(3), NULL), y = jot_offset(x, 1);
     size_t n = 0;
+    char pipe[100], head[6];
+    struct stat there;
+    int fd;
 
     CHECK(!jot_export_text(c, "2f", JOT_VARS(x), JOT_VARS(y), nowhere, &n)
+              && strstr(jot_message(c), "an identifier of C") && !n, "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_export_text(c, "int", JOT_VARS(x), JOT_VARS(y), nowhere, &n)
               && strstr(jot_message(c), "an identifier of C") && !n, "%s", jot_message(c));
     jot_clear(c);
     CHECK(!jot_export_text(c, "f", JOT_VARS(x), JOT_VARS(jot_dropout(y, .5)), nowhere, &n)
@@ -248,6 +256,13 @@ refused(jot_Ctx *c)
     jot_clear(c);
     CHECK(!jot_export(c, "f", JOT_VARS(y), JOT_VARS(y), "f.c"), "an expression as input");
     jot_clear(c);
+    snprintf(pipe, sizeof pipe, "%s/pipe", dir);
+    if (!mkfifo(pipe, 0600) && (fd = open(pipe, O_RDWR)) >= 0) { /* what is no file is not replaced */
+        CHECK(jot_export(c, "f", JOT_VARS(x), JOT_VARS(y), pipe) && !lstat(pipe, &there)
+                  && S_ISFIFO(there.st_mode) && read(fd, head, 6) == 6 && !memcmp(head, "/* f -", 6),
+              "%s", jot_message(c));
+        close(fd);
+    }
     CHECK(jot_export_text(c, "f", JOT_VARS(x), JOT_VARS(y), nowhere, &n) && n > 500, "%zu %s", n,
           jot_message(c));
 }

@@ -383,6 +383,8 @@ test_limits(void)
     CHECK(jot_ok(jot_zeros(c, JOT_I8, jot_ints(JOT_MAX_RANK, many))), "rank 16");
     CHECK(!jot_ok(jot_zeros(c, JOT_I8, jot_ints(JOT_MAX_RANK + 1, many))), "rank 17");
     CHECK(failed_with(c, JOT_ESHAPE, "zeros", "rank 17", ""), "rank 17");
+    CHECK(!jot_ok(jot_zeros(c, JOT_I8, jot_ints(2, NULL))), "no shape");
+    CHECK(failed_with(c, JOT_EUSE, "zeros", "shape is NULL", ""), "no shape");
     CHECK(!jot_ok(jot_array(c, JOT_F32, JOT_SHAPE(2, -1), NULL)), "negative");
     CHECK(failed_with(c, JOT_ESHAPE, "array", "-1", "dimension 1"), "negative");
     CHECK(!jot_ok(jot_ones(c, JOT_F64, JOT_SHAPE((int64_t)1 << 40, (int64_t)1 << 40))), "large");

@@ -115,6 +115,9 @@ test_fetch(const char *backend)
     CHECK(jot_run(c, JOT_NONE_VARS) && log.n == 7, "for the next evaluation");
     CHECK(!jot_fetch(x, NULL, NULL) && jot_error(c) == JOT_EUSE, "no callback");
     jot_clear(c);
+    CHECK(!jot_copy(x, NULL, (size_t)jot_nelem(x) * jot_dtype_nbytes(jot_dtype(x)))
+              && jot_error(c) == JOT_EUSE, "no destination");
+    jot_clear(c);
     jot_fetch(x, evil, c);
     jot_poll(c);
     CHECK(jot_error(c) == JOT_EUSE, "no evaluation inside of a callback");

@@ -487,6 +487,8 @@ check_errors(void)
     jot_Optim *o = jot_adam(jot_vars(1, &p), 0.1, 0.9, 0.999, 1e-8);
     CHECK(o && !jot_step(o, &g) && jot_error(ec) == JOT_ESHAPE, "step: %s", jot_message(ec));
     jot_clear(ec);
+    CHECK(o && !jot_step(o, NULL) && jot_error(ec) == JOT_EUSE, "step: %s", jot_message(ec));
+    jot_clear(ec);
     jot_Var i = jot_cast(v, JOT_I32);
     CHECK(!jot_sgd(jot_vars(1, &i), 0.1, 0, 0) && jot_error(ec) == JOT_EDTYPE, "sgd: %s",
           jot_message(ec));

@@ -144,10 +144,18 @@ test_out_of_memory(void)
     jot_close(c);
 }
 
+static void
+count_text(void *user, const char *text, size_t nbytes)
+{
+    (void)text;
+    *(size_t *)user += nbytes;
+}
+
 /* A parameter that is updated on the device does not come to the host until someone reads it. */
 static void
 test_copies(void)
 {
+    size_t nbytes = 0;
     jot_Ctx *c = open_device(0, NULL);
     jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(64), NULL), v;
     const Node *node;
@@ -159,6 +167,9 @@ test_copies(void)
     }
     node = jot_node(c, c->slots.v[w.slot].node);
     CHECK(node->data && node->data->device && !node->data->p, "only on the device");
+    v = jot_array(c, JOT_F32, JOT_SHAPE(64), NULL);
+    CHECK(jot_export_text(c, "f", JOT_VARS(v), JOT_VARS(jot_add(v, w)), count_text, &nbytes)
+          && nbytes > 500, "%s", jot_message(c));
     CHECK(jot_data(w) && ((const float *)jot_data(w))[5] == 3, "3 updates");
     CHECK(node->data && node->data->device && node->data->p, "both");
     v = jot_array(c, JOT_F32, JOT_SHAPE(2), (float[]){1, 2});

@@ -631,6 +631,7 @@ test_environment(void)
         {"JOT_THREADS", "many"}, {"JOT_THREADS", "-1"}, {"JOT_LANES", "3"}, {"JOT_LANES", "4x"},
         {"JOT_DUMP", "gX"}, {"JOT_SCHEDULE", "random:"}, {"JOT_SCHEDULE", "random:x"},
         {"JOT_LAYOUT", "random:7up"}, {"JOT_DETERMINISTIC", "yes"}, {"JOT_POLICY", "best"},
+        {"JOT_DEVICE_MEMORY", "10Q"}, {"JOT_DEVICE_MEMORY", "4GB"}, {"JOT_DEVICE_MEMORY", "M"},
     };
     jot_Config config = {0};
     jot_Ctx *c;
