@@ -84,7 +84,7 @@ jot_error(const jot_Ctx *ctx)
 const char *
 jot_message(const jot_Ctx *ctx)
 {
-    return !ctx ? "jot_open: out of memory" : ctx->status ? ctx->message : "";
+    return !ctx ? "jot_open: out of memory, or no realloc hook" : ctx->status ? ctx->message : "";
 }
 
 void
@@ -434,17 +434,20 @@ jot_close(jot_Ctx *ctx)
 const char *
 jot_backend(const jot_Ctx *ctx)
 {
-    return ctx->backend ? ctx->backend->name : "none";
+    return ctx && ctx->backend ? ctx->backend->name : "none";
 }
 
 jot_Machine
 jot_machine(const jot_Ctx *ctx)
 {
-    const Target *t = &ctx->target;
+    const Target *t;
     jot_Machine m;
     int i;
 
     memset(&m, 0, sizeof m);
+    if (!ctx)
+        return m;
+    t = &ctx->target;
     memcpy(m.cpu, t->cpu, sizeof m.cpu);
     m.measured = t->measured;
     m.cores = t->cores;
@@ -465,8 +468,11 @@ jot_machine(const jot_Ctx *ctx)
 jot_Stats
 jot_stats(const jot_Ctx *ctx)
 {
-    jot_Stats stats = ctx->stats;
+    jot_Stats stats;
 
+    if (!ctx)
+        return memset(&stats, 0, sizeof stats), stats;
+    stats = ctx->stats;
     stats.live_nbytes = ctx->mem.live_nbytes;
     stats.held_nbytes = ctx->mem.held_nbytes;
     stats.peak_nbytes = ctx->mem.peak_nbytes;

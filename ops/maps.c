@@ -153,6 +153,8 @@ jot_maps_dims(jot_Ctx *ctx, const char *op, jot_Ints dims, int rank, uint32_t *m
 {
     int k;
 
+    if (dims.n > 0 && !dims.v)
+        return jot_fail(ctx, JOT_EUSE, "%s: the list of dimensions is NULL", op);
     *mask = dims.n < 0 ? ((uint32_t)1 << rank) - 1 : 0;
     for (k = 0; k < dims.n; k++) {
         int dim = jot_maps_dim(ctx, op, dims.v[k], rank);
