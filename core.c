@@ -103,6 +103,7 @@ jot_clear(jot_Ctx *ctx)
 
 /* ---- configuration: the caller's field, else the environment, else the default -------------- */
 
+/* A variable that is set to nothing says nothing, where there is a default. */
 static const char *
 core_string(jot_Ctx *ctx, const char *given, const char *env, const char *otherwise)
 {
@@ -110,7 +111,7 @@ core_string(jot_Ctx *ctx, const char *given, const char *env, const char *otherw
 
     if (!s && ctx->mem.hooks.getenv)
         s = ctx->mem.hooks.getenv(ctx->mem.hooks.ud, env);
-    if (!s)
+    if (!s || (!given && !*s && otherwise))
         s = otherwise;
     return s ? jot_arena_copy(&ctx->strings, s, jot_str_len(s)) : NULL;
 }

@@ -637,6 +637,13 @@ test_environment(void)
     jot_Ctx *c;
     size_t i;
 
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        setenv(wrong[i][0], "", 1);
+    c = open_with("interp", "", 0);
+    CHECK(!jot_error(c), "all set to nothing: %s", jot_message(c));
+    jot_close(c);
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        unsetenv(wrong[i][0]);
     for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv(wrong[i][0], wrong[i][1], 1);
         c = open_with("interp", "", 0);
