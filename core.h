@@ -230,10 +230,11 @@ JOT_API void jot_free(jot_Var v); /* end one handle now */
 
 /* target's slot means value from now on (same shape and dtype; lazily: every evaluation runs all
  * pending assignments). target becomes a leaf for gradients. Handles made from the old value keep
- * meaning the old value; but those of the innermost open scope that nothing has evaluated may lose
- * it to the evaluation that runs the assignment, whose new value may be written over it: to read one
- * of them afterwards is an error (JOT_EUSE). Ask for it in that evaluation, or jot_keep it. What a
- * builder evaluates by itself (JOT_START_NODES) takes nothing from anybody. */
+ * meaning the old value; but those of the innermost open scope that nothing has evaluated, and that
+ * others were made of, may lose it to the evaluation that runs the assignment, whose new value may
+ * be written over it: to read such a temporary afterwards is an error (JOT_EUSE). Ask for it in that
+ * evaluation, or jot_keep it. Results, of which nothing was made, lose nothing, but cost memory while
+ * they wait; nor does anything to what a builder evaluates by itself (JOT_START_NODES). */
 JOT_API bool jot_assign(jot_Var target, jot_Var value);
 
 JOT_API bool jot_ok(jot_Var v);                 /* a live handle, not poison */

@@ -11,9 +11,11 @@
  *     run      state: may its old value go now?
  *
  * The old value of a state may go when nothing that a handle names needs it any more, but for
- * unread temporaries of the innermost scope: who reads one of these later is told (plan.c). A
- * handle outside, or kept by jot_keep, goes on meaning the old value, and the new one gets memory of
- * its own; so do all in an evaluation that a builder begins (JOT_START_NODES). Nothing can fail between the first such writing and the end of the run.
+ * temporaries of the innermost scope that other nodes were made of: who reads one of these later is
+ * told (plan.c). A result, which nothing was made of, and a handle outside, or kept by jot_keep, go
+ * on meaning the old value, and the new one gets memory of its own; so do all in an evaluation that
+ * a builder begins (JOT_START_NODES). Nothing can fail between the first such writing and the end
+ * of the run.
  *
  *   requires  fused groups     keeps  values     breaks  nothing: fills PlanVar.over, Selection.over
  *
@@ -271,10 +273,10 @@ over_needed(OverRun *r)
             return false;
     for (i = 1; i < ctx->slots.n; i++) {
         const Slot *slot = &ctx->slots.v[i];
-        bool passing = slot->depth && slot->depth == ctx->marks.n;
+        const Node *n = slot->node ? jot_node(ctx, slot->node) : NULL;
+        bool used = n && slot->depth && slot->depth == ctx->marks.n && n->refs > 1;
 
-        if (slot->node && (!passing || jot_node(ctx, slot->node)->data)
-            && !over_need(r, slot->node))
+        if (n && (!used || n->data) && !over_need(r, slot->node))
             return false;
     }
     return true;

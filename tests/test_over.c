@@ -139,14 +139,24 @@ handles(const char *backend)
     jot_pop(c);
     jot_push(c);
     lost = jot_scale(w, 10);
+    same = jot_sum(lost, JOT_ALL_DIMS);
     jot_name(w, "the weights");
     jot_assign(w, jot_offset(w, 1));
-    CHECK(jot_run(c, JOT_NONE_VARS) && in_place(c) == before + 2, "%s: %d in place, %s", backend,
+    CHECK(jot_run(c, JOT_VARS(same)) && in_place(c) == before + 2, "%s: %d in place, %s", backend,
           (int)(in_place(c) - before), jot_message(c));
     CHECK(!jot_data(lost) && jot_error(c) == JOT_EUSE && strstr(jot_message(c), "jot_keep")
           && strstr(jot_message(c), "the weights"), "%s: %s", backend, jot_message(c));
     jot_clear(c);
     CHECK(at(w, 5) == 10, "%s: afterwards %g", backend, at(w, 5));
+    jot_pop(c);
+    jot_push(c);
+    before = in_place(c);
+    same = jot_scale(w, 10);
+    kept = jot_scale(w, 100);
+    jot_assign(w, jot_offset(w, 1));
+    CHECK(jot_run(c, JOT_VARS(same)) && in_place(c) == before && at(same, 5) == 100
+          && at(kept, 5) == 1000 && at(w, 5) == 11, "%s: a result beside: %g %g, %s", backend,
+          at(same, 5), at(kept, 5), jot_message(c));
     jot_pop(c);
     jot_close(c);
 }
