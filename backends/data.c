@@ -165,7 +165,8 @@ jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what)
         return NULL;
     }
     p = buf->p;
-    if (!buf->nbytes || !backend->device || backend->device->download(backend, ctx, p, buf->device, buf->nbytes))
+    if (!buf->nbytes || !backend->device
+        || backend->device->download(backend, ctx, p, buf->device, buf->nbytes))
         return p;
     jot_buffer_no_host(ctx, buf);
     return NULL;

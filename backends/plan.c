@@ -359,7 +359,8 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
     ctx->running = true;
     ctx->mem.failed = false;
     jot_pending_trim(ctx);
-    ok = jot_plan_cache_open(ctx) && plan_wanted(ctx, roots, n, &s) && jot_plan_select(ctx, &s) && plan_evaluate(ctx, &s);
+    ok = jot_plan_cache_open(ctx) && plan_wanted(ctx, roots, n, &s) && jot_plan_select(ctx, &s)
+      && plan_evaluate(ctx, &s);
     jot_plan_selection_free(ctx, &s);
     if (ok)
         ctx->unrun_nodes = 0;

@@ -40,7 +40,8 @@ static bool
 contract_pointwise(const Kernel *k, uint32_t value, int depth)
 {
     const Value *v = &k->values.v[value];
-    if (v->op == VAL_REDUCE || v->op == VAL_SECOND || v->op == VAL_AT || v->op == VAL_TABLE || v->op == VAL_CALL)
+    if (v->op == VAL_REDUCE || v->op == VAL_SECOND || v->op == VAL_AT || v->op == VAL_TABLE ||
+        v->op == VAL_CALL)
         return false;
     for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
         if (!contract_pointwise(k, k->args.v[v->arg + (uint32_t)i], depth + 1))

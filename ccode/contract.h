@@ -54,7 +54,8 @@ JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
                                int lanes);
 /* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
- * (ccode/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel is made anew; false: it may be no use any more. */
+ * (ccode/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel is made
+ * anew; false: it may be no use any more. */
 JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, bool matrix);
 
 

@@ -14,9 +14,10 @@
  *     m = mb * (Q*T*R)  +  mq * (T*R)  +  mt * R  +  mr
  *
  * R neighbours are read at once from group memory, Q such rows apart from each other keep the items
- * of a warp side by side. Where the device has a unit for products of small matrices and both operands
- * are f16 or bf16, a warp's items hold its pieces (set_matrix); sums are f32. What lies beyond an edge is 0 in the tiles and not stored. There are two
- * buffers of each tile: one is filled while the other is read (LOOP_AHEAD), with a barrier a step.
+ * of a warp side by side. Where the device has a unit for products of small matrices and both
+ * operands are f16 or bf16, a warp's items hold its pieces (set_matrix); sums are f32. What lies
+ * beyond an edge is 0 in the tiles and not stored. There are two buffers of each tile: one is filled
+ * while the other is read (LOOP_AHEAD), with a barrier a step.
  *
  * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums of
  * chunks go to memory, and a second launch adds them up in order.

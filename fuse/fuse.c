@@ -84,7 +84,8 @@ static bool
 fuser_run(Fuser *f, bool *again)
 {
     *again = false;
-    return jot_fuse_settle(f) && jot_fuse_pieces(f) && jot_fuse_move(f) && jot_fuse_link(f) && jot_fuse_label(f) &&
+    return jot_fuse_settle(f) && jot_fuse_pieces(f) && jot_fuse_move(f) && jot_fuse_link(f) &&
+           jot_fuse_label(f) &&
            jot_fuse_place(f, again);
 }
 

@@ -98,7 +98,8 @@ JOT_FN bool jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, T
 JOT_FN bool jot_code_map_template(jot_Ctx *ctx, NodeId map_node, Text *out);
 /* Append the definition of that function. It has to stand before the kernels that call it, after
  * the prelude; a second definition of the same is skipped by the preprocessor, so that each group
- * may bring its own. `function` stands before it: "static ", or what a device wants. It takes and gives single elements (f16, bf16: as float; bool: as 0 or 1). */
+ * may bring its own. `function` stands before it: "static ", or what a device wants. It takes and
+ * gives single elements (f16, bf16: as float; bool: as 0 or 1). */
 JOT_FN bool jot_code_map_text(jot_Ctx *ctx, NodeId map_node, const char *function, Text *out);
 
 #endif

@@ -7,7 +7,8 @@
  * It is the dual of reindex: the same map walked from the other side, so each is the gradient of
  * the other. What need not accumulate is rewritten when it is built: a map that never meets twice
  * becomes a reindex (ops/invert.c), a reduction of constants a constant, a reduction of a reduction
- * one, a sum into a small part of its output a sum and a reindex. Invariant factors stay inside: pulled out they cost more kernels than they save.
+ * one, a sum into a small part of its output a sum and a reindex. Invariant factors stay inside:
+ * pulled out they cost more kernels than they save.
  *
  * Read before: ops/reindex.c, ops/invert.c. After: ops/reduce_dims.c (sum, max, argmax over
  * dimensions), ops/grad.c. */
@@ -164,8 +165,8 @@ reduce_is_const(jot_Ctx *ctx, const Reducing *w, jot_Scalar *value)
     const Node *y = jot_node(ctx, w->y);
     jot_Scalar identity = jot_reduce_identity(w->op, (jot_DType)y->dtype);
     uint64_t rest;
-    bool repeats = w->op == JOT_ADD || w->op == JOT_MEAN || w->op == REDUCE_VAR || w->op == JOT_MAX || w->op == JOT_MIN
-                || w->op == JOT_AND || w->op == JOT_OR || w->op == JOT_BITAND || w->op == JOT_BITOR;
+    bool repeats = w->op == JOT_ADD || w->op == JOT_MEAN || w->op == REDUCE_VAR
+                || w->op == JOT_MAX || w->op == JOT_MIN || w->op == JOT_AND || w->op == JOT_OR || w->op == JOT_BITAND || w->op == JOT_BITOR;
 
     *value = identity;
     if ((!y->nelem || w->never) && (w->op == JOT_MEAN || w->op == REDUCE_VAR))
