@@ -150,10 +150,10 @@ pack_var(Make *m, PlanCopied *copy, const Node *node)
                    copy->tiles->flip[0], copy->tiles->flip[1]);
     jot_layout_print(copy->layout, &key);
     v->key = jot_mem_new(&m->ctx->mem, key.n, 1);
-    if (v->key) {
+    if (v->key && key.n) /* row-major: no text */
         memcpy(v->key, key.s, key.n);
+    if (v->key)
         v->nkey = key.n;
-    }
     jot_text_free(&key);
     return v->key || jot_fail_memory(m->ctx, "plan");
 }
