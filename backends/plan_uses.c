@@ -296,8 +296,10 @@ uses_keep(Make *m, const Uses *uses, uint32_t group, uint32_t use, uint32_t term
         if (k->use[i].wish)
             k->wish[k->nwish++] = *k->use[i].wish;
     }
-    memcpy(k->term, uses->terms.v + term, nterm * sizeof *k->term);
-    memcpy(k->ext, uses->exts.v + ext, next * sizeof *k->ext);
+    if (nterm)
+        memcpy(k->term, uses->terms.v + term, nterm * sizeof *k->term);
+    if (next)
+        memcpy(k->ext, uses->exts.v + ext, next * sizeof *k->ext);
 }
 
 static bool
@@ -327,8 +329,10 @@ uses_known(Make *m, Uses *uses, uint32_t group, const KnownUses *k)
             return false;
         *u->wish = k->wish[wish++];
     }
-    memcpy(uses->terms.v + uses->terms.n, k->term, k->nterm * sizeof *k->term);
-    memcpy(uses->exts.v + uses->exts.n, k->ext, k->next * sizeof *k->ext);
+    if (k->nterm)
+        memcpy(uses->terms.v + uses->terms.n, k->term, k->nterm * sizeof *k->term);
+    if (k->next)
+        memcpy(uses->exts.v + uses->exts.n, k->ext, k->next * sizeof *k->ext);
     uses->terms.n += k->nterm;
     uses->exts.n += k->next;
     return true;
