@@ -298,17 +298,8 @@ keep_in_result(ContractMake *m, Place *p)
         bool ok = jot_store_is_plain(k, s) && k->values.v[m->c.reduce].free == s->free &&
                   k->bufs.v[s->buf].dtype == k->values.v[m->c.reduce].dtype &&
                   jot_contract_stores_unit(m, m->unit);
-        for (uint32_t j = 0; ok && j < k->stores.n; j++)
-            ok = j == i || k->stores.v[j].buf != s->buf;
-        for (uint32_t j = 1; ok && j < k->values.n; j++)
-            ok = k->values.v[j].op != VAL_LOAD || k->values.v[j].buf != s->buf;
-        if (!ok)
-            continue;
-        p->buf = s->buf;
-        p->at = m->s->ixs.n;
-        for (int d = 0; d < s->nidx; d++)
-            *(Ix *)jot_vec_push(k->mem, m->s->ixs) = k->ixs.v[s->at + (uint32_t)d];
-        return true;
+        if (ok && jot_store_place(m->s, i, p))
+            return true;
     }
     return false;
 }

@@ -12,6 +12,17 @@
 #include "ccode/prelude.h"
 #undef JOT_PRELUDE_TEXT
 
+/* Integers of C and CUDA. */
+#define DIALECT_TYPES \
+    "typedef signed char jot_i8;\n" \
+    "typedef unsigned char jot_u8;\n" \
+    "typedef short jot_i16;\n" \
+    "typedef unsigned short jot_u16;\n" \
+    "typedef int jot_i32;\n" \
+    "typedef unsigned jot_u32;\n" \
+    "typedef long long jot_i64;\n" \
+    "typedef unsigned long long jot_u64;\n"
+
 static const DeviceDialect opencl = {
     "#pragma OPENCL FP_CONTRACT OFF\n"
     "typedef char jot_i8;\n"
@@ -30,14 +41,7 @@ static const DeviceDialect opencl = {
 };
 
 static const DeviceDialect cuda = {
-    "typedef signed char jot_i8;\n"
-    "typedef unsigned char jot_u8;\n"
-    "typedef short jot_i16;\n"
-    "typedef unsigned short jot_u16;\n"
-    "typedef int jot_i32;\n"
-    "typedef unsigned jot_u32;\n"
-    "typedef long long jot_i64;\n"
-    "typedef unsigned long long jot_u64;\n",
+    DIALECT_TYPES,
     "extern \"C\" __global__ ", "static __device__ ", "", "__shared__ ", "", false,
     "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
     "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", true, "atomicCAS", "atomicCAS"
@@ -79,14 +83,7 @@ static const char typedefs[] =
     "#else\n"
     "#define JOT_INLINE static inline\n"
     "#endif\n"
-    "typedef signed char jot_i8;\n"
-    "typedef unsigned char jot_u8;\n"
-    "typedef short jot_i16;\n"
-    "typedef unsigned short jot_u16;\n"
-    "typedef int jot_i32;\n"
-    "typedef unsigned jot_u32;\n"
-    "typedef long long jot_i64;\n"
-    "typedef unsigned long long jot_u64;\n"
+    DIALECT_TYPES
     "typedef union { jot_i64 i; jot_u64 u; double f; } jot_Scalar;\n";
 
 typedef struct { const char *name, *text; } Helper;
@@ -427,3 +424,4 @@ jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out)
     need_text(&p, kernels, n, 0);
     return !out->mem || !out->mem->failed;
 }
+#undef DIALECT_TYPES

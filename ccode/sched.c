@@ -341,6 +341,25 @@ jot_store_is_plain(const Kernel *k, const KStore *store)
 }
 
 JOT_FN bool
+jot_store_place(Sched *s, uint32_t store, Place *p)
+{
+    Kernel *k = s->k;
+    const KStore *st = &k->stores.v[store];
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (i != store && k->stores.v[i].buf == st->buf)
+            return false;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_LOAD && k->values.v[i].buf == st->buf)
+            return false;
+    p->kind = PLACE_MEM;
+    p->buf = st->buf;
+    p->at = s->ixs.n;
+    for (int d = 0; d < st->nidx; d++)
+        *(Ix *)jot_vec_push(k->mem, s->ixs) = k->ixs.v[st->at + (uint32_t)d];
+    return true;
+}
+
+JOT_FN bool
 jot_store_in_place(const Sched *s, uint32_t store)
 {
     const KStore *st = &s->k->stores.v[store];

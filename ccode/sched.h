@@ -35,9 +35,10 @@ JOT_FN void jot_sched_shares(const Sched *s, uint8_t *shares); /* of SCHED_STAGE
 JOT_FN uint64_t jot_producer_reduced(const Sched *s, const Stage *st); /* axes they reduce over */
 JOT_FN bool jot_buf_written(const Sched *s, uint32_t buf);        /* by a store or a place */
 JOT_FN bool jot_buf_cleared(const Sched *s, uint32_t buf);
-/* The store writes its value as it is, to an element of its own for each point of the value's axes.
- * */
+/* The store writes its value as it is, to an element of its own for each point of the value's axes. */
 JOT_FN bool jot_store_is_plain(const Kernel *k, const KStore *store);
+/* The elements of the store as a place in memory. False: another store or a load has its buffer. */
+JOT_FN bool jot_store_place(Sched *s, uint32_t store, Place *p);
 /* The store's value comes to be in the store's elements already: it needs no stage. */
 JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);
 /* Elements of the arrays that the stage's registers are (a loop of lanes, over *axis, stands inside

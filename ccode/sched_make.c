@@ -157,19 +157,8 @@ stored_place(Maker *m, uint32_t value, Place *p)
     const Kernel *k = m->s->k;
     for (uint32_t i = 0; i < k->stores.n && k->values.v[value].narg != 2; i++) {
         const KStore *s = &k->stores.v[i];
-        bool alone = s->value == value && jot_store_is_plain(k, s);
-        for (uint32_t j = 0; alone && j < k->stores.n; j++)
-            alone = j == i || k->stores.v[j].buf != s->buf;
-        for (uint32_t j = 1; alone && j < k->values.n; j++)
-            alone = k->values.v[j].op != VAL_LOAD || k->values.v[j].buf != s->buf;
-        if (!alone)
-            continue;
-        p->kind = PLACE_MEM;
-        p->buf = s->buf;
-        p->at = m->s->ixs.n;
-        for (int d = 0; d < s->nidx; d++)
-            *(Ix *)jot_vec_push(k->mem, m->s->ixs) = k->ixs.v[s->at + (uint32_t)d];
-        return true;
+        if (s->value == value && jot_store_is_plain(k, s) && jot_store_place(m->s, i, p))
+            return true;
     }
     return false;
 }
