@@ -72,11 +72,10 @@ JOT_FN Ix jot_layout_addr(const Layout *layout, IxPool *ix, const Ix *index, con
 JOT_FN int64_t jot_layout_addr_at(const Layout *layout, const int64_t *index); /* of one element */
 JOT_FN bool jot_layout_is_rowmajor(const Layout *layout); /* same memory as the row-major layout */
 JOT_FN bool jot_layout_eq(const Layout *a, const Layout *b);
-/* "0:32 1 0 halo 2:1,1 pad 0:32", "" for row-major; reads back. Hash for cache keys. */
+/* "0:32 1 0 halo 2:1,1 pad 0:32", "" for row-major; reads back. */
 JOT_FN void jot_layout_print(const Layout *layout, Text *text);
 JOT_FN bool jot_layout_read(Layout *layout, int rank, const int64_t *ext, const char *text,
                             size_t n);
-JOT_FN uint64_t jot_layout_hash(uint64_t seed, const Layout *layout);
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 

@@ -157,19 +157,6 @@ jot_layout_eq(const Layout *a, const Layout *b)
     return a->halo_value.u == b->halo_value.u;
 }
 
-JOT_FN uint64_t
-jot_layout_hash(uint64_t seed, const Layout *l)
-{
-    for (int d = 0; d < l->rank; d++) {
-        seed = jot_hash_u64(seed, (uint64_t)l->ext[d]);
-        seed = jot_hash_u64(seed, (uint64_t)(l->halo_lo[d] * 64 + l->halo_hi[d]));
-        seed = jot_hash_u64(seed, (uint64_t)l->pad[d]);
-    }
-    for (int i = 0; i < l->n; i++)
-        seed = jot_hash_u64(seed, (uint64_t)l->part[i].step * 16 + l->part[i].dim);
-    return jot_hash_u64(seed, l->halo_value.u);
-}
-
 /* ---- text ---- */
 
 JOT_FN void

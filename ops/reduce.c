@@ -294,14 +294,12 @@ reduce_reached(jot_Ctx *ctx, const Reducing *w, int k, int64_t *first)
 {
     Ix ix = w->map.index[k];
     uint64_t axes = jot_ix_axes(&ctx->ix, ix);
-    int axis = 0;
+    int axis = jot_bits_first(axes);
     int64_t lo, hi;
     bool inside;
 
     *first = 0;
-    while (axis < w->space.n && !(axes >> axis & 1))
-        axis++;
-    if (axes != (uint64_t)1 << axis || jot_ix_slots(&ctx->ix, ix)
+    if (!axes || axes & (axes - 1) || jot_ix_slots(&ctx->ix, ix)
         || jot_ix_coef(&ctx->ix, ix, axis, &inside) != 1 || inside
         || !jot_ix_range(&ctx->ix, ix, &w->space, &lo, &hi) || lo < 0 || hi >= w->ext[k])
         return w->ext[k];
