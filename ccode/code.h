@@ -33,6 +33,7 @@ typedef enum {
     C_LIN,      /* c.i + sum of coefficient * operand */
     C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */
     C_PHASE,    /* the caller's phase, as an index value */
+    C_LO, C_HI, /* the caller's steps, likewise */
     C_GE0, C_EQ0, C_INOT, C_IAND, C_IOR,
     C_IMIN, C_IMAX,
     C_CLAMP,    /* arg 0 moved into 0 .. c.i - 1 */

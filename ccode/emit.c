@@ -356,7 +356,8 @@ find_used(const Printer *p, Used *u)
             u->used[in->aux % 256] = true;
         u->scalars |= in->op == C_SCALAR;
         u->phase |= in->op == C_PHASE;
-        u->range |= (in->op == C_FOR && in->wide) || in->op == C_TAIL;
+        u->range |= (in->op == C_FOR && in->wide) || in->op == C_TAIL || in->op == C_LO ||
+                    in->op == C_HI;
     }
     for (uint32_t b = 1; b < p->k->bufs.n; b++)
         if (u->used[b % 256])

@@ -525,6 +525,8 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     case C_IMIN: print_extreme(p, in, "<", mode); break;
     case C_CLAMP: print_call(p, in, "jot_clamp", mode); break;
     case C_PHASE: jot_text_f(p->out, "phase"); break;
+    case C_LO: jot_text_f(p->out, "lo"); break;
+    case C_HI: jot_text_f(p->out, "hi"); break;
     case C_INT: jot_text_f(p->out, "(jot_i64)"); print_element(p, in, mode); break;
     case C_CONST: expr_print_const(p, in); break;
     case C_SCALAR: print_scalar(p, in); break;

@@ -116,8 +116,8 @@ static bool
 always_in_place(const Inst *in)
 {
     return !in->named && (in->op == C_LIN || in->op == C_CONST || in->op == C_LANE ||
-                          in->op == C_CELL || in->op == C_PHASE || in->op == C_ITEM ||
-                          jot_print_is_condition(in));
+                          in->op == C_CELL || in->op == C_PHASE || in->op == C_LO ||
+                          in->op == C_HI || in->op == C_ITEM || jot_print_is_condition(in));
 }
 
 static bool

@@ -48,8 +48,8 @@ jot_walk_kids(Walk *w, uint32_t n)
         jot_walk_node(w, kid);
 }
 
-static void
-bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
+JOT_FN void
+jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
 {
     Binding old = w->at;
     int axis = w->t->nodes.v[n].loop.axis;
@@ -97,8 +97,8 @@ jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
 }
 
 /* steps counted by a variable */
-static void
-counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
+JOT_FN void
+jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
@@ -121,10 +121,10 @@ counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
         w->clamp[axis].ext = w->at.left[axis];
         w->clamp[axis].base = w->at.pos[axis];
         w->clamp[axis].pos = pos;
-        bind(w, n, pos, l->step, 0);
+        jot_walk_bind(w, n, pos, l->step, 0);
         w->clamp[axis] = old;
     } else
-        bind(w, n, pos, l->step, 0);
+        jot_walk_bind(w, n, pos, l->step, 0);
     jot_code_pop(&w->b);
     w->vars--;
 }
@@ -143,7 +143,7 @@ walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest, bool wide)
         in.c.i = full;
         jot_code_push(&w->b, jot_code_add(&w->b, in, NULL, 0, NULL));
     }
-    bind(w, n, add, rest, 0);
+    jot_walk_bind(w, n, add, rest, 0);
     if (wide)
         jot_code_pop(&w->b);
 }
@@ -230,44 +230,6 @@ walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
     w->vars--;
 }
 
-static bool
-is_edge_asked(const Walk *w, uint32_t n)
-{
-    for (uint32_t i = 0; i < w->t->refs.n; i++)
-        if (w->t->refs.v[i] == n)
-            return true;
-    return false;
-}
-
-/* In segments, between which questions about the axis have other answers: what was put together of
- * parts is copied part by part, and none asks for each element whose it is. */
-static bool
-walk_cut(Walk *w, uint32_t n)
-{
-    const SLoop *l = &w->t->nodes.v[n].loop;
-    IxPool *ix = w->k->ix;
-    Ix base = w->at.pos[l->axis];
-    int64_t cut[WALK_CUTS + 2], zero;
-    int count, around = w->segments;
-    if (l->step != 1 || w->s->group || !jot_ix_is_const(ix, base, &zero) || zero != 0 ||
-        is_edge_asked(w, n))
-        return false;
-    count = jot_walk_cuts(w, l->axis, cut);
-    if (count == 0)
-        return false;
-    w->segments = (around ? around : 1) * (count - 1);
-    for (int i = 0; i + 1 < count && w->code->ok; i++) {
-        w->at.pos[l->axis] = jot_ix_const(ix, cut[i]);
-        if (cut[i + 1] - cut[i] > 1)
-            counted(w, n, cut[i + 1] - cut[i], false, false);
-        else
-            bind(w, n, jot_ix_const(ix, 0), 1, 0);
-    }
-    w->at.pos[l->axis] = base;
-    w->segments = around;
-    return true;
-}
-
 static void
 walk_serial(Walk *w, uint32_t n)
 {
@@ -281,10 +243,10 @@ walk_serial(Walk *w, uint32_t n)
         walk_collapsed(w, chain, count, steps);
         return;
     }
-    if (l->kind == LOOP_SERIAL && walk_cut(w, n))
+    if ((l->kind == LOOP_SERIAL || wide) && jot_walk_cut(w, n, wide))
         return;
     if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && rest && left > 0) {
-        counted(w, n, full + 1, false, wide);
+        jot_walk_counted(w, n, full + 1, false, wide);
         return;
     }
     w->may_split = w->may_split && !wide; /* a parallel loop inside is a plain one */
@@ -294,9 +256,9 @@ walk_serial(Walk *w, uint32_t n)
         w->edge[n].state = 2;
         w->edge[n].first = true;
         w->edge[n].lastly = rest == 0;
-        bind(w, n, jot_ix_const(w->k->ix, 0), l->step, 0);
+        jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), l->step, 0);
     } else if (full > 0)
-        counted(w, n, full, rest > 0, wide);
+        jot_walk_counted(w, n, full, rest > 0, wide);
     if (rest > 0)
         walk_rest(w, n, full, rest, wide);
 }
@@ -323,7 +285,7 @@ clamped_copy(Walk *w, uint32_t n, int64_t offset)
     w->index.var[var] = jot_code_add(&w->b, in, &code, 1, NULL);
     w->guards[w->nguards++] = jot_walk_ix(&w->index, inside);
     w->at.pos[l->axis] = c->base;
-    bind(w, n, jot_ix_axis(ix, var), l->step, offset);
+    jot_walk_bind(w, n, jot_ix_axis(ix, var), l->step, offset);
     w->at.pos[l->axis] = old;
     w->nguards--;
     w->vars--;
@@ -339,7 +301,7 @@ walk_unrolled(Walk *w, uint32_t n)
         if (c->on && l->kind == LOOP_UNROLL && i >= c->ext % left)
             clamped_copy(w, n, i);
         else
-            bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step, i);
+            jot_walk_bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step, i);
 }
 
 static void
@@ -354,7 +316,7 @@ walk_vector(Walk *w, uint32_t n)
     if (left <= 0)
         return;
     if (w->s->lanes == 1) {
-        bind(w, n, jot_ix_const(w->k->ix, 0), 1, 0);
+        jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), 1, 0);
         return;
     }
     if (w->lanes) {
@@ -364,7 +326,7 @@ walk_vector(Walk *w, uint32_t n)
     w->lanes = (int)left;
     w->vector_axis = axis;
     w->index.ext[WALK_LANE] = left;
-    bind(w, n, jot_ix_axis(w->k->ix, WALK_LANE), 1, 0);
+    jot_walk_bind(w, n, jot_ix_axis(w->k->ix, WALK_LANE), 1, 0);
     w->lanes = old;
     w->vector_axis = old_axis;
 }
@@ -378,9 +340,9 @@ walk_lanes(Walk *w, uint32_t n)
     w->edge[n].state = 2;
     w->edge[n].first = w->edge[n].lastly = true;
     if (left > 1)
-        counted(w, n, left, false, false);
+        jot_walk_counted(w, n, left, false, false);
     else if (left == 1)
-        bind(w, n, zero, 1, 0);
+        jot_walk_bind(w, n, zero, 1, 0);
     w->lane = old;
 }
 
@@ -404,7 +366,7 @@ walk_loop(Walk *w, uint32_t n)
 {
     const TreeNode *node = &w->t->nodes.v[n];
     if (node->quiet) {
-        bind(w, n, jot_ix_const(w->k->ix, 0), node->loop.step, 0);
+        jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), node->loop.step, 0);
         return;
     }
     switch (node->loop.kind) {

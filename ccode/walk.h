@@ -90,10 +90,11 @@ JOT_FN void jot_walk_barrier(Walk *w);
 JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op);
 JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
 JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
-/* walk_cut.c: where an axis is cut: 0, positions at which answers to conditions change, its end. How
- * many; 0: it is not worth it. cut: WALK_CUTS + 2. */
-#define WALK_CUTS 64
-JOT_FN int jot_walk_cuts(const Walk *w, int axis, int64_t *cut);
+/* What is in loop n, its axis moved by `add`, with `left` of it for inner loops; `copy`: Binding. */
+JOT_FN void jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy);
+/* Loop n as one that counts its steps; a rest of it may follow; wide: callers share it. */
+JOT_FN void jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide);
+JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide); /* walk_cut.c; false: it is not worth it */
 JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);
 JOT_FN void jot_walk_clear(Walk *w, uint32_t buf);
 

@@ -9,10 +9,15 @@
  * a segment their answers are known by ranges (ops/index_simplify.c), so nothing but the part's own
  * load is left. Two or three segments, as a border has, are left to conditions on loops (guard.c).
  *
+ * Of a loop that callers share each runs what is its own of every segment:
+ *
+ *     for j in max(lo - 256, 0) .. min(hi - 256, 256) - 1    y[j + 256] = 0 + b[j] + ...
+ *
  * Read before: ccode/walk.c. */
 #include "ccode/walk.h"
 
-enum { CUT_LEAST = 3, CUT_TEXT = 20000 }; /* positions; records to walk in all */
+/* Positions, at least and at most; values to walk in all segments, at most. */
+enum { CUT_LEAST = 3, CUT_MOST = 64, CUT_TEXT = 40000 };
 
 typedef struct {
     const Walk *w;
@@ -31,7 +36,7 @@ cut_at(Cuts *c, int64_t at)
     for (int j = 0; j < c->n; j++)
         if (c->cut[j] == at)
             return;
-    if (c->n == WALK_CUTS) {
+    if (c->n == CUT_MOST) {
         c->n = -1;
         return;
     }
@@ -84,8 +89,10 @@ cut_unrolled(const Sched *s)
     return false;
 }
 
-JOT_FN int
-jot_walk_cuts(const Walk *w, int axis, int64_t *cut)
+/* Where the axis is cut: 0, positions at which answers to conditions change, its end. How many; 0: it
+ * is not worth it. cut: CUT_MOST + 2. */
+static int
+cut_positions(const Walk *w, int axis, int64_t *cut)
 {
     const Kernel *k = w->k;
     Cuts c = {NULL, 0, 0, NULL, 0};
@@ -106,4 +113,82 @@ jot_walk_cuts(const Walk *w, int axis, int64_t *cut)
     cut[0] = 0;
     cut[c.n + 1] = c.ext;
     return c.n + 2;
+}
+
+static bool
+is_edge_asked(const Walk *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < w->t->refs.n; i++)
+        if (w->t->refs.v[i] == n)
+            return true;
+    return false;
+}
+
+/* A bound of the caller's steps, counted from where the segment begins and moved into it. */
+static uint32_t
+segment_bound(Walk *w, COp bound, int64_t from, COp op, int64_t end)
+{
+    Inst in = jot_walk_pure(bound, JOT_I64, 0);
+    uint32_t arg[2];
+    int64_t one = 1;
+    arg[0] = jot_code_add(&w->b, in, NULL, 0, NULL);
+    arg[0] = jot_code_lin(&w->b, -from, arg, &one, 1);
+    arg[1] = jot_code_lin(&w->b, end, NULL, NULL, 0);
+    in.op = (uint8_t)op;
+    return jot_code_add(&w->b, in, arg, 2, NULL);
+}
+
+/* The caller's steps of a segment. */
+static void
+walk_share(Walk *w, uint32_t n, int64_t from, int64_t steps)
+{
+    uint32_t bound[2], block;
+    Inst in = {0};
+    if (steps == 1) {
+        in.op = C_TAIL;
+        in.c.i = from;
+        jot_code_push(&w->b, jot_code_add(&w->b, in, NULL, 0, NULL));
+        jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), 1, 0);
+        jot_code_pop(&w->b);
+        return;
+    }
+    bound[0] = segment_bound(w, C_LO, from, C_IMAX, 0);
+    bound[1] = segment_bound(w, C_HI, from, C_IMIN, steps);
+    block = w->code->inst.n;
+    jot_walk_counted(w, n, steps, false, false);
+    if (w->code->ok && block < w->code->inst.n && w->code->inst.v[block].op == C_FOR)
+        jot_guard_args(w->code, block, bound, 2);
+}
+
+JOT_FN bool
+jot_walk_cut(Walk *w, uint32_t n, bool wide)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    IxPool *ix = w->k->ix;
+    Ix base = w->at.pos[l->axis];
+    int64_t cut[CUT_MOST + 2], zero;
+    int count, around = w->segments;
+    if (l->step != 1 || w->s->group || !jot_ix_is_const(ix, base, &zero) || zero != 0 ||
+        is_edge_asked(w, n))
+        return false;
+    count = cut_positions(w, l->axis, cut);
+    if (count == 0)
+        return false;
+    if (wide)
+        w->code->steps[w->phase] = w->at.left[l->axis];
+    w->may_split = w->may_split && !wide;
+    w->segments = (around ? around : 1) * (count - 1);
+    for (int i = 0; i + 1 < count && w->code->ok; i++) {
+        int64_t steps = cut[i + 1] - cut[i];
+        w->at.pos[l->axis] = jot_ix_const(ix, cut[i]);
+        if (wide)
+            walk_share(w, n, cut[i], steps);
+        else if (steps > 1)
+            jot_walk_counted(w, n, steps, false, false);
+        else
+            jot_walk_bind(w, n, jot_ix_const(ix, 0), 1, 0);
+    }
+    w->at.pos[l->axis] = base;
+    w->segments = around;
+    return true;
 }

@@ -189,6 +189,53 @@ branches(const char *backend)
     }
 }
 
+static bool cut; /* a loop that threads share was seen to fall into segments */
+
+static void
+look_for_cut(void *ud, const char *text, size_t n)
+{
+    (void)ud, (void)n;
+    cut = cut || strstr(text, "lo - 38") != NULL;
+}
+
+/* Parts of a row and of several, put together along the axis that threads share: each part's rows come
+ * from that part, whoever writes them. */
+static void
+parts(const char *backend)
+{
+    static const int rows[] = {37, 1, 100, 62, 1, 200};
+    int threads, k, row, at;
+
+    for (threads = 1; threads <= 7; threads += 2) {
+        jot_Config config = {.backend = backend, .threads = threads, .dump = "c", .cache_dir = "",
+                             .hooks = {.log = look_for_cut}};
+        jot_Ctx *c = jot_open(&config);
+        jot_Var part[6], all;
+        const float *got;
+
+        if (jot_error(c)) {
+            SKIP("%s: %s", backend, jot_message(c));
+            jot_close(c);
+            return;
+        }
+        for (k = 0; k < 6; k++)
+            part[k] = jot_scale(jot_array(c, JOT_F32, JOT_SHAPE(rows[k], WIDE), numbers + 100 * k), k + 1);
+        all = jot_tanh(jot_tanh(jot_concat(jot_vars(6, part), 0)));
+        cut = false;
+        got = jot_data(all);
+        CHECK(got && (threads == 1 || jot_stats(c).handoffs), "%s", jot_message(c));
+        CHECK(cut, "%s: the shared loop is in one piece", backend);
+        for (k = row = 0; got && k < 6; row += rows[k++])
+            for (at = 0; at < rows[k] * WIDE; at += 31) {
+                double want = tanh(tanh(numbers[100 * k + at] * (double)(k + 1)));
+
+                CHECK(fabs((double)got[row * WIDE + at] - want) < 1e-5, "%s: part %d, element %d: %g for %g",
+                      backend, k, at, (double)got[row * WIDE + at], want);
+            }
+        jot_close(c);
+    }
+}
+
 static double
 cpu_seconds(void)
 {
@@ -282,6 +329,8 @@ main(void)
     small_work("cc");
     branches("tcc");
     branches("cc");
+    parts("tcc");
+    parts("cc");
     idle("tcc");
     idle("cc");
     side_by_side("tcc");
