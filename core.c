@@ -6,7 +6,7 @@
  *     call      ops/element.c, reindex.c, reduce.c    a node: shape, dtype, map; simplified, shared
  *               ops/forms.c, math.c, nn.c, ...        everything else, composed of the three
  *     differentiate  ops/grad.c                       more nodes
- *     ask       backends/eval.c                       jot_data, jot_run, jot_fetch
+ *     ask       backends/eval.c, fetch.c              jot_data, jot_run, jot_fetch
  *     select    backends/plan.c                       the nodes that are needed              g
  *     fuse      fuse/                                 groups, and why edges between them     f
  *     build     ccode/build.c                         a group becomes a Kernel               k
@@ -413,6 +413,7 @@ jot_close(jot_Ctx *ctx)
 
     if (!ctx)
         return;
+    jot_fetch_forget(ctx);
     jot_plan_close(ctx);
     jot_profile_close(ctx);
     jot_graph_close(ctx);

@@ -268,12 +268,14 @@ JOT_API bool jot_run(jot_Ctx *ctx, jot_Vars vars);
 
 typedef struct { jot_DType dtype; jot_Ints shape; const void *data; size_t nbytes; } jot_Tensor;
 typedef void jot_FetchFn(void *user, const jot_Tensor *value); /* value is valid during the call */
-/* Ask for v's value; returns at once. The callback runs on the context's thread, inside jot_poll or
- * the next evaluation, in the order of the fetches. It may fetch again, for the evaluation after
- * this one, but not evaluate. If the evaluation fails, it waits for the next, or for jot_clear or
- * jot_close, after which it does not come. */
+/* Ask for v's value; returns at once. The callback runs on the context's thread, in the order of the
+ * fetches: inside jot_poll, or inside the next evaluation - on a device jot_run does not wait for its
+ * own values, which travel beside the kernels of the evaluation that follows and come inside that one;
+ * an evaluation by jot_data, jot_item or jot_copy waits and calls all. A callback may fetch again, for
+ * the evaluation after this one, but not evaluate. If the evaluation fails, it waits for the next, or
+ * for jot_clear or jot_close, after which it does not come. */
 JOT_API bool jot_fetch(jot_Var v, jot_FetchFn *callback, void *user);
-JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and call them */
+JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for, and call all */
 
 /* When a context holds more than JOT_START_NODES operators that have not run, the builder that
  * crosses the line evaluates its result and what is pending. */

@@ -42,6 +42,7 @@ typedef struct {
 } Launch;
 
 typedef struct Backend Backend;
+typedef struct DeviceCopy DeviceCopy; /* a copy on its way to the host; the backend's own */
 
 /* Memory and kernels elsewhere than in this process. Work is done in the order in which it was
  * handed over; only download and finish wait for it. A failure is told by jot_fail, leaves nothing
@@ -56,6 +57,15 @@ typedef struct {
     bool (*finish)(Backend *backend, jot_Ctx *ctx);
     /* within the device, in order; NULL: it cannot. What a kernel's traffic is measured against */
     bool (*copy)(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes);
+    /* A copy to the host beside what is handed over after it: it begins when all that was handed over
+     * before is done. NULL: refused, and nothing is told; NULL function: download has to do. */
+    DeviceCopy *(*fetch)(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
+    /* Wait for it: the elements, until fetch_end, which is its last use and waits, too. NULL: a
+     * failure, which jot_fail told. */
+    const void *(*fetched)(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
+    void (*fetch_end)(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
+    /* What is handed over from now on begins when the copy is done. */
+    void (*fetch_before)(Backend *backend, DeviceCopy *copy);
 } Device;
 
 /* A share of a parallel loop, on worker number `worker`. */

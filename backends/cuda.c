@@ -8,7 +8,8 @@
  *
  * The architecture is the device's own; an NVRTC that is older than the device makes PTX of the
  * newest that it knows, which the driver translates. One stream, in order. Transfers go through two
- * pieces of pinned memory by turns, so that one is copied while the other travels.
+ * pieces of pinned memory by turns, so that one is copied while the other travels. What is fetched
+ * travels on a stream of its own, behind an event of the first, to pinned memory that is kept.
  *
  * Device: config.device or JOT_CUDA_DEVICE, a number; default 0.
  *
@@ -50,6 +51,7 @@ typedef struct {
     int (*event_destroy)(CudaHandle);
     int (*event_record)(CudaHandle, CudaHandle);
     int (*event_wait)(CudaHandle);
+    int (*wait_event)(CudaHandle, CudaHandle, unsigned);
     int (*alloc)(CudaPointer *, size_t);
     int (*free)(CudaPointer);
     int (*alloc_host)(void **, size_t, unsigned);
@@ -71,12 +73,20 @@ static const char *const cuda_names[] = {
     "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2",
     "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamCreate", "cuStreamDestroy_v2",
     "cuStreamSynchronize", "cuEventCreate", "cuEventDestroy_v2", "cuEventRecord",
-    "cuEventSynchronize", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost",
+    "cuEventSynchronize", "cuStreamWaitEvent", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost",
     "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuModuleLoadData", "cuModuleUnload",
     "cuModuleGetFunction", "cuLaunchKernel", "cuGetErrorString"
 };
 
-enum { CUDA_PIECE = 4 << 20 };
+enum { CUDA_PIECE = 4 << 20, CUDA_IDLE = 8 };
+
+/* Pinned memory of a fetch, and the event behind its copy. */
+typedef struct CudaFetch {
+    struct CudaFetch *next; /* of those that wait to be used again */
+    void *host;
+    size_t room;
+    CudaHandle done;
+} CudaFetch;
 
 typedef struct {
     void *library;
@@ -85,9 +95,12 @@ typedef struct {
     int device, arch;       /* 90 for 9.0 */
     int target;             /* what NVRTC compiles for */
     bool retained;
-    CudaHandle context, stream;
+    CudaHandle context, stream, fetches; /* the second stream: copies to the host */
     void *piece[2];         /* pinned */
     CudaHandle moved[2];    /* events: the piece has been copied */
+    CudaHandle made;        /* event: what is fetched has been computed */
+    CudaFetch *idle;
+    int nidle;
     Cache cache;
     char key[300], name[128];
 } Cuda;
@@ -202,7 +215,9 @@ cuda_resources(Cuda *c)
         if (!status)
             status = c->cu.event(&c->moved[i], CUDA_NO_TIMING);
     }
-    return status;
+    if (!status)
+        status = c->cu.stream(&c->fetches, CUDA_NON_BLOCKING);
+    return status ? status : c->cu.event(&c->made, CUDA_NO_TIMING);
 }
 
 static bool
@@ -226,6 +241,30 @@ cuda_start(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
 }
 
 static void
+cuda_fetch_free(Cuda *c, jot_Ctx *ctx, CudaFetch *f)
+{
+    if (f->done)
+        c->cu.event_destroy(f->done);
+    if (f->host)
+        c->cu.free_host(f->host);
+    jot_mem_free(&ctx->mem, f, sizeof *f);
+}
+
+/* The one that has waited longest. */
+static void
+cuda_fetch_trim(Cuda *c, jot_Ctx *ctx)
+{
+    CudaFetch **link = &c->idle, *f;
+
+    while ((*link)->next)
+        link = &(*link)->next;
+    f = *link;
+    *link = NULL;
+    c->nidle--;
+    cuda_fetch_free(c, ctx, f);
+}
+
+static void
 cuda_close(Backend *backend, jot_Ctx *ctx)
 {
     Cuda *c = cuda_of(backend);
@@ -236,6 +275,12 @@ cuda_close(Backend *backend, jot_Ctx *ctx)
     if (c->retained && cuda_enter(c)) {
         if (c->stream)
             c->cu.stream_wait(c->stream);
+        while (c->idle)
+            cuda_fetch_trim(c, ctx);
+        if (c->made)
+            c->cu.event_destroy(c->made);
+        if (c->fetches)
+            c->cu.stream_destroy(c->fetches);
         for (i = 0; i < 2; i++) {
             if (c->moved[i])
                 c->cu.event_destroy(c->moved[i]);
@@ -531,8 +576,119 @@ cuda_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
     return !status || cuda_failed(c, ctx, "copy", status);
 }
 
+/* ---- copies beside the kernels ------------------------------------------------------------ */
+
+/* Pinning takes long: what was used before, if it is large enough and not much too large. */
+static CudaFetch *
+cuda_fetch_find(Cuda *c, size_t nbytes)
+{
+    CudaFetch **link, *f;
+
+    for (link = &c->idle; (f = *link) != NULL; link = &f->next)
+        if (f->room >= nbytes && f->room / 4 <= nbytes + 4096) {
+            *link = f->next;
+            c->nidle--;
+            return f;
+        }
+    return NULL;
+}
+
+static CudaFetch *
+cuda_fetch_new(Cuda *c, jot_Ctx *ctx, size_t nbytes)
+{
+    bool failed = ctx->mem.failed;
+    CudaFetch *f = jot_mem_new(&ctx->mem, 1, sizeof *f);
+
+    ctx->mem.failed = failed; /* without it a download will do */
+    if (!f)
+        return NULL;
+    f->room = nbytes;
+    if (!c->cu.alloc_host(&f->host, nbytes, 0) && !c->cu.event(&f->done, CUDA_NO_TIMING))
+        return f;
+    cuda_fetch_free(c, ctx, f);
+    return NULL;
+}
+
+static DeviceCopy *
+cuda_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
+{
+    Cuda *c = cuda_of(backend);
+    CudaFetch *f;
+    int status = -1;
+
+    if (!cuda_enter(c))
+        return NULL;
+    f = cuda_fetch_find(c, nbytes);
+    if (!f)
+        f = cuda_fetch_new(c, ctx, nbytes);
+    if (f)
+        status = c->cu.event_record(c->made, c->stream);
+    if (!status)
+        status = c->cu.wait_event(c->fetches, c->made, 0);
+    if (!status)
+        status = c->cu.to_host(f->host, (CudaPointer)(uintptr_t)mem, nbytes, c->fetches);
+    if (!status)
+        status = c->cu.event_record(f->done, c->fetches);
+    if (f && status) {
+        c->cu.stream_wait(c->fetches);
+        cuda_fetch_free(c, ctx, f);
+        f = NULL;
+    }
+    cuda_leave(c);
+    return (DeviceCopy *)f;
+}
+
+static const void *
+cuda_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
+{
+    Cuda *c = cuda_of(backend);
+    CudaFetch *f = (CudaFetch *)copy;
+    int status;
+
+    if (!cuda_enter(c)) {
+        jot_fail(ctx, JOT_EDEVICE, "fetch: %s lost its context", c->name);
+        return NULL;
+    }
+    status = c->cu.event_wait(f->done);
+    cuda_leave(c);
+    if (!status)
+        return f->host;
+    cuda_failed(c, ctx, "fetch", status);
+    return NULL;
+}
+
+static void
+cuda_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
+{
+    Cuda *c = cuda_of(backend);
+    CudaFetch *f = (CudaFetch *)copy;
+
+    if (!cuda_enter(c))
+        return;
+    c->cu.event_wait(f->done); /* it may still write */
+    f->next = c->idle;
+    c->idle = f;
+    if (++c->nidle > CUDA_IDLE)
+        cuda_fetch_trim(c, ctx);
+    cuda_leave(c);
+}
+
+static void
+cuda_fetch_before(Backend *backend, DeviceCopy *copy)
+{
+    Cuda *c = cuda_of(backend);
+    CudaFetch *f = (CudaFetch *)copy;
+
+    if (!cuda_enter(c))
+        return;
+    if (c->cu.wait_event(c->stream, f->done, 0))
+        c->cu.event_wait(f->done);
+    cuda_leave(c);
+}
+
 static const Device cuda_device = {
-    cuda_alloc, cuda_release, cuda_upload, cuda_download, cuda_launch, cuda_finish, cuda_copy
+    cuda_alloc, cuda_release, cuda_upload, cuda_download, cuda_launch, cuda_finish, cuda_copy,
+    cuda_fetch, cuda_fetched, cuda_fetch_end, cuda_fetch_before
 };
 
 const Backend jot_backend_cuda = {

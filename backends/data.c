@@ -183,6 +183,7 @@ jot_data_leave(jot_Ctx *ctx, Buffer *buf)
     if (!jot_data_host(ctx, buf, "run"))
         return false;
     ctx->stats.swapped_nbytes += away;
+    jot_fetch_leave(ctx, buf);
     ctx->release(ctx, buf->device, buf->nbytes);
     buf->device = NULL;
     return true;

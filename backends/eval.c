@@ -1,63 +1,21 @@
-/* backends/eval.c - the public functions that ask for values: run, data, item, copy, set,
- * fetch, poll.
+/* backends/eval.c - the public functions that ask for values: run, data, item, copy, set, poll.
  *
- * Each asks jot_plan_run for its node and reads what the node then has. Fetches wait in the
- * context; every evaluation computes what they wait for, and their callbacks come right after it.
+ * Each asks jot_plan_run for its node and reads what the node then has. Every evaluation computes
+ * what fetches wait for, too (backends/fetch.c).
  *
- * Read before: core.h ("evaluation"), backends/plan.h. After: backends/plan.c. */
+ * Read before: core.h ("evaluation"), backends/plan.h. After: backends/fetch.c, plan.c. */
 #include "backends/plan.h"
 
-/* ---- fetches ------------------------------------------------------------------------------ */
-
-static void
-eval_call(jot_Ctx *ctx, const Fetch *f)
-{
-    const Node *node = jot_node(ctx, f->node);
-    jot_Tensor value;
-
-    value.data = jot_data_host(ctx, node->data, "fetch");
-    if (!value.data)
-        return;
-    value.dtype = (jot_DType)node->dtype;
-    value.shape = jot_ints(node->rank, node->ext);
-    value.nbytes = node->data->nbytes;
-    f->call(f->user, &value);
-}
-
-/* Call back, in order, whoever waited. A callback may fetch again (that waits for the next
- * evaluation) but not evaluate. */
-static void
-eval_callbacks(jot_Ctx *ctx)
-{
-    uint32_t n = ctx->fetches.n, i;
-
-    ctx->running = true;
-    for (i = 0; i < n; i++) {
-        Fetch f = ctx->fetches.v[i];
-
-        if (jot_node(ctx, f.node)->data)
-            eval_call(ctx, &f);
-        jot_node_unref(ctx, f.node);
-    }
-    memmove(ctx->fetches.v, ctx->fetches.v + n, (ctx->fetches.n - n) * sizeof *ctx->fetches.v);
-    ctx->fetches.n -= n;
-    ctx->running = false;
-}
-
-JOT_FN void
-jot_fetch_forget(jot_Ctx *ctx)
-{
-    while (!ctx->running && ctx->fetches.n)
-        jot_node_unref(ctx, ctx->fetches.v[--ctx->fetches.n].node);
-}
-
+/* wait: the caller waits for values anyway, and so for what is fetched. */
 static bool
-eval_nodes(jot_Ctx *ctx, const NodeId *id, uint32_t n)
+eval_nodes(jot_Ctx *ctx, const NodeId *id, uint32_t n, bool wait)
 {
+    uint32_t begun = jot_fetches_begun(ctx);
+
     if (!jot_plan_run(ctx, id, n))
         return false;
     if (ctx->fetches.n)
-        eval_callbacks(ctx);
+        jot_fetch_callbacks(ctx, begun, wait);
     return true;
 }
 
@@ -75,35 +33,15 @@ jot_run(jot_Ctx *ctx, jot_Vars vars)
         return jot_fail_memory(ctx, "run");
     for (i = 0; ok && i < vars.n; i++)
         ok = (id[i] = jot_node_at(ctx, vars, i, "run", "vars")) != 0;
-    ok = ok && eval_nodes(ctx, id, (uint32_t)vars.n);
+    ok = ok && eval_nodes(ctx, id, (uint32_t)vars.n, false);
     jot_mem_free(&ctx->mem, id, (size_t)vars.n * sizeof *id);
     return ok;
 }
 
 bool
-jot_fetch(jot_Var v, jot_FetchFn *callback, void *user)
-{
-    NodeId id = jot_node_of(v, "fetch", "v");
-    Fetch *f;
-
-    if (!id)
-        return false;
-    if (!callback)
-        return jot_fail(v.ctx, JOT_EUSE, "fetch: callback is NULL");
-    if (!jot_vec_reserve(&v.ctx->mem, v.ctx->fetches, 1))
-        return jot_fail_memory(v.ctx, "fetch");
-    f = jot_vec_push(&v.ctx->mem, v.ctx->fetches);
-    f->node = id;
-    f->call = callback;
-    f->user = user;
-    jot_node_ref(v.ctx, id);
-    return true;
-}
-
-bool
 jot_poll(jot_Ctx *ctx)
 {
-    return ctx && (!ctx->fetches.n || eval_nodes(ctx, NULL, 0));
+    return ctx && (!ctx->fetches.n || eval_nodes(ctx, NULL, 0, true));
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -116,7 +54,7 @@ eval_node(jot_Var v, const char *op)
 
     if (!id)
         return NULL;
-    if (!jot_node(v.ctx, id)->data && !eval_nodes(v.ctx, &id, 1))
+    if (!jot_node(v.ctx, id)->data && !eval_nodes(v.ctx, &id, 1, true))
         return NULL;
     if (!jot_node(v.ctx, id)->data || !jot_data_host(v.ctx, jot_node(v.ctx, id)->data, op))
         return NULL;

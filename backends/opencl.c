@@ -7,6 +7,7 @@
  *               '-> source ------------------> clBuildProgram -> binary kept, kernels by name
  *
  *     upload, launch, launch, download          one queue in order: only download and finish wait
+ *                   `-----> fetch               another, behind a marker: copies beside what follows
  *
  * Device: config.device or JOT_OPENCL_DEVICE, "platform.device" by number (0.0), or "gpu", "cpu", or
  * a part of the device's name; without it the first GPU, else the first device there is.
@@ -70,6 +71,11 @@ typedef struct {
     int32_t (*finish)(OclHandle);
     int32_t (*copy)(OclHandle, OclHandle, OclHandle, size_t, size_t, size_t, uint32_t,
                     const OclHandle *, OclHandle *);
+    int32_t (*flush)(OclHandle);
+    int32_t (*marker)(OclHandle, uint32_t, const OclHandle *, OclHandle *);
+    int32_t (*barrier)(OclHandle, uint32_t, const OclHandle *, OclHandle *);
+    int32_t (*wait)(uint32_t, const OclHandle *);
+    int32_t (*release_event)(OclHandle);
 } OclFunctions;
 
 /* In the order of the fields above. */
@@ -80,13 +86,14 @@ static const char *const ocl_names[] = {
     "clGetProgramBuildInfo", "clGetProgramInfo", "clReleaseProgram", "clCreateKernel",
     "clReleaseKernel", "clSetKernelArg", "clCreateBuffer", "clReleaseMemObject",
     "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel", "clFinish",
-    "clEnqueueCopyBuffer"
+    "clEnqueueCopyBuffer", "clFlush", "clEnqueueMarkerWithWaitList",
+    "clEnqueueBarrierWithWaitList", "clWaitForEvents", "clReleaseEvent"
 };
 
 typedef struct {
     void *library;
     OclFunctions cl;
-    OclHandle device, context, queue;
+    OclHandle device, context, queue, fetches; /* the second queue: copies to the host */
     Cache cache;
     char key[700];         /* what a binary depends on besides its text */
     char options[80], name[128];
@@ -236,6 +243,8 @@ ocl_close(Backend *backend, jot_Ctx *ctx)
 
     if (!o)
         return;
+    if (o->fetches)
+        o->cl.release_queue(o->fetches);
     if (o->queue)
         o->cl.release_queue(o->queue);
     if (o->context)
@@ -260,6 +269,8 @@ ocl_start(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes)
     if (o->context)
         o->queue = o->cl.queue(o->context, o->device, 0, &status);
     if (o->queue)
+        o->fetches = o->cl.queue(o->context, o->device, 0, &status);
+    if (o->fetches)
         return true;
     snprintf(why, why_nbytes, "%s: no %s (status %d)", o->name, o->context ? "queue" : "context",
              (int)status);
@@ -574,8 +585,86 @@ ocl_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
     return !status || ocl_failed(o, ctx, "copy", status);
 }
 
+/* ---- copies beside the kernels ------------------------------------------------------------ */
+
+typedef struct { OclHandle done; size_t nbytes; void *host; } OclFetch;
+
+/* The read waits for a marker behind what the first queue has; that is flushed, or it might wait for
+ * ever. */
+static int32_t
+ocl_read_behind(Ocl *o, OclFetch *f, void *mem)
+{
+    OclHandle made = NULL;
+    int32_t status = o->cl.marker(o->queue, 0, NULL, &made);
+
+    if (!status)
+        status = o->cl.flush(o->queue);
+    if (!status)
+        status = o->cl.read(o->fetches, mem, 0, 0, f->nbytes, f->host, 1, &made, &f->done);
+    if (!status)
+        o->cl.flush(o->fetches);
+    if (made)
+        o->cl.release_event(made);
+    return status;
+}
+
+static DeviceCopy *
+ocl_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
+{
+    bool failed = ctx->mem.failed;
+    OclFetch *f = jot_mem_new(&ctx->mem, 1, sizeof *f);
+
+    if (f)
+        f->host = jot_mem_realloc(&ctx->mem, NULL, 0, nbytes);
+    if (f)
+        f->nbytes = nbytes;
+    if (f && f->host && !ocl_read_behind(ocl_of(backend), f, mem))
+        return (DeviceCopy *)f;
+    if (f)
+        jot_mem_free(&ctx->mem, f->host, nbytes);
+    jot_mem_free(&ctx->mem, f, sizeof *f);
+    ctx->mem.failed = failed;
+    return NULL;
+}
+
+static const void *
+ocl_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
+{
+    Ocl *o = ocl_of(backend);
+    OclFetch *f = (OclFetch *)copy;
+    int32_t status = o->cl.wait(1, &f->done);
+
+    if (!status)
+        return f->host;
+    ocl_failed(o, ctx, "fetch", status);
+    return NULL;
+}
+
+static void
+ocl_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
+{
+    Ocl *o = ocl_of(backend);
+    OclFetch *f = (OclFetch *)copy;
+
+    o->cl.wait(1, &f->done); /* it may still write */
+    o->cl.release_event(f->done);
+    jot_mem_free(&ctx->mem, f->host, f->nbytes);
+    jot_mem_free(&ctx->mem, f, sizeof *f);
+}
+
+static void
+ocl_fetch_before(Backend *backend, DeviceCopy *copy)
+{
+    Ocl *o = ocl_of(backend);
+    OclFetch *f = (OclFetch *)copy;
+
+    if (o->cl.barrier(o->queue, 1, &f->done, NULL))
+        o->cl.wait(1, &f->done);
+}
+
 static const Device ocl_device = {
-    ocl_alloc, ocl_release, ocl_upload, ocl_download, ocl_launch, ocl_finish, ocl_copy
+    ocl_alloc, ocl_release, ocl_upload, ocl_download, ocl_launch, ocl_finish, ocl_copy, ocl_fetch,
+    ocl_fetched, ocl_fetch_end, ocl_fetch_before
 };
 
 const Backend jot_backend_opencl = {

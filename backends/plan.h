@@ -25,8 +25,14 @@ JOT_FN void *jot_data_alloc(jot_Ctx *ctx, size_t nbytes);
 JOT_FN void *jot_data_try(jot_Ctx *ctx, size_t nbytes); /* ... or NULL, and nothing is told */
 JOT_FN bool jot_data_leave(jot_Ctx *ctx, Buffer *buf);  /* to the host; false: a failure was told */
 JOT_FN void jot_data_close(jot_Ctx *ctx);
-/* Drop the fetches that wait (backends/eval.c); from a callback, which walks them: nothing. */
+/* backends/fetch.c. Drop the fetches that wait; from a callback, which walks them: nothing. */
 JOT_FN void jot_fetch_forget(jot_Ctx *ctx);
+/* Fetches up to the last whose copy is on its way; after an evaluation the callbacks of those so many,
+ * and of what follows and is there already; wait: of all. */
+JOT_FN uint32_t jot_fetches_begun(const jot_Ctx *ctx);
+JOT_FN void jot_fetch_callbacks(jot_Ctx *ctx, uint32_t begun, bool wait);
+/* The buffer's memory on the device will be another's: behind the copies that still read it. */
+JOT_FN void jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf);
 JOT_FN bool jot_plan_dump_known(char letter); /* a letter of JOT_DUMP */
 /* Free all plans, compiled kernels and the block of temporaries. */
 JOT_FN void jot_plan_close(jot_Ctx *ctx);

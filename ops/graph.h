@@ -118,7 +118,12 @@ typedef struct {
 } Slot;
 /* node 0 and gen odd/even... : a slot is live when node != 0 */
 
-typedef struct { NodeId node; jot_FetchFn *call; void *user; } Fetch;
+typedef struct {
+    NodeId node;
+    jot_FetchFn *call;
+    void *user;
+    struct DeviceCopy *copy;  /* on its way to the host; NULL: none is */
+} Fetch;
 
 typedef struct { uint32_t slot, gen; NodeId old; } Undo; /* old: with a reference */
 

@@ -64,7 +64,8 @@ idle_finish(Backend *backend, jot_Ctx *ctx)
 }
 
 static const Device idle = {
-    idle_alloc, idle_release, idle_upload, idle_download, idle_launch, idle_finish, NULL
+    idle_alloc, idle_release, idle_upload, idle_download, idle_launch, idle_finish, NULL, NULL, NULL,
+    NULL, NULL
 };
 
 /* The text for each architecture; machine code must come out, and hold each kernel's name. */

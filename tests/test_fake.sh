@@ -13,7 +13,7 @@ fake=$build/fake/libcuda.so.1
 ${CC:-cc} -std=gnu99 -O1 -fPIC -shared -fvisibility=hidden tests/fake_cuda.c -o "$fake" -ldl || exit 1
 export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR=
 log=$(mktemp); passed=0; failed=0
-for test in "test_tiles cuda" "test_run cuda" "test_opencl cuda"; do
+for test in "test_fetch cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda"; do
     "$build/tests/"$test >"$log" 2>&1
     rc=$?
     n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$log" | tail -n 1)

@@ -1,0 +1,142 @@
+/* backends/fetch.c - values that callbacks wait for.
+ *
+ *     jot_fetch        the node, the callback              nothing happens
+ *     an evaluation    computes what is fetched; on a device a copy of each begins, on a queue of its
+ *                      own: when the kernels up to here are done, beside those of the next evaluation
+ *     callbacks        in the order of the fetches, on the caller's thread, when the copy is there
+ *
+ *     jot_run          | kernels 1 |            | kernels 2 |            | kernels 3
+ *     copies           |            | copy of 1 |            | copy of 2 |
+ *     callbacks                                 1 comes here              2
+ *
+ * So jot_run waits for copies of earlier evaluations, whose kernels are done or about to be, not for
+ * its own. What waits for values itself (jot_data, jot_item, jot_copy, jot_poll) waits for all.
+ * A fetch holds its node, so what is copied is neither written nor given to another meanwhile.
+ *
+ * Read before: core.h ("evaluation"), backends/backend.h (Device). After: backends/eval.c. */
+#include "backends/backend.h"
+#include "backends/plan.h"
+
+bool
+jot_fetch(jot_Var v, jot_FetchFn *callback, void *user)
+{
+    NodeId id = jot_node_of(v, "fetch", "v");
+    Fetch *f;
+
+    if (!id)
+        return false;
+    if (!callback)
+        return jot_fail(v.ctx, JOT_EUSE, "fetch: callback is NULL");
+    if (!jot_vec_reserve(&v.ctx->mem, v.ctx->fetches, 1))
+        return jot_fail_memory(v.ctx, "fetch");
+    f = jot_vec_push(&v.ctx->mem, v.ctx->fetches);
+    f->node = id;
+    f->call = callback;
+    f->user = user;
+    f->copy = NULL;
+    jot_node_ref(v.ctx, id);
+    return true;
+}
+
+/* ---- copies ------------------------------------------------------------------------------- */
+
+static const Device *
+fetch_device(const jot_Ctx *ctx)
+{
+    const Device *device = ctx->backend ? ctx->backend->device : NULL;
+
+    return device && device->fetch ? device : NULL;
+}
+
+/* Of what only the device has. One that is refused is made later, by a download. */
+static void
+fetch_begin(jot_Ctx *ctx)
+{
+    const Device *device = fetch_device(ctx);
+    uint32_t i;
+
+    for (i = 0; device && i < ctx->fetches.n; i++) {
+        Fetch *f = &ctx->fetches.v[i];
+        const Buffer *buf = jot_node(ctx, f->node)->data;
+
+        if (!f->copy && buf && !buf->p && buf->device && buf->nbytes)
+            f->copy = device->fetch(ctx->backend, ctx, buf->device, buf->nbytes);
+    }
+}
+
+static void
+fetch_end(jot_Ctx *ctx, Fetch *f)
+{
+    if (f->copy)
+        ctx->backend->device->fetch_end(ctx->backend, ctx, f->copy);
+    f->copy = NULL;
+    jot_node_unref(ctx, f->node);
+}
+
+JOT_FN void
+jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf)
+{
+    uint32_t i;
+
+    for (i = 0; i < ctx->fetches.n; i++) {
+        const Fetch *f = &ctx->fetches.v[i];
+
+        if (f->copy && jot_node(ctx, f->node)->data == buf)
+            ctx->backend->device->fetch_before(ctx->backend, f->copy);
+    }
+}
+
+JOT_FN void
+jot_fetch_forget(jot_Ctx *ctx)
+{
+    while (!ctx->running && ctx->fetches.n)
+        fetch_end(ctx, &ctx->fetches.v[--ctx->fetches.n]);
+}
+
+/* ---- callbacks ---------------------------------------------------------------------------- */
+
+static void
+fetch_call(jot_Ctx *ctx, const Fetch *f)
+{
+    const Node *node = jot_node(ctx, f->node);
+    jot_Tensor value;
+
+    value.data = f->copy ? ctx->backend->device->fetched(ctx->backend, ctx, f->copy)
+                         : jot_data_host(ctx, node->data, "fetch");
+    if (!value.data)
+        return;
+    value.dtype = (jot_DType)node->dtype;
+    value.shape = jot_ints(node->rank, node->ext);
+    value.nbytes = node->data->nbytes;
+    f->call(f->user, &value);
+}
+
+JOT_FN uint32_t
+jot_fetches_begun(const jot_Ctx *ctx)
+{
+    uint32_t i, n = 0;
+
+    for (i = 0; i < ctx->fetches.n; i++)
+        n = ctx->fetches.v[i].copy ? i + 1 : n;
+    return n;
+}
+
+/* A callback may fetch again, which waits for the next evaluation, but not evaluate. */
+JOT_FN void
+jot_fetch_callbacks(jot_Ctx *ctx, uint32_t begun, bool wait)
+{
+    uint32_t n = ctx->fetches.n, i;
+
+    fetch_begin(ctx);
+    ctx->running = true;
+    for (i = 0; i < n && (wait || i < begun || !ctx->fetches.v[i].copy); i++) {
+        Fetch f = ctx->fetches.v[i];
+
+        if (jot_node(ctx, f.node)->data)
+            fetch_call(ctx, &f);
+        fetch_end(ctx, &f);
+    }
+    memmove(ctx->fetches.v, ctx->fetches.v + i, (ctx->fetches.n - i) * sizeof *ctx->fetches.v);
+    ctx->fetches.n -= i;
+    ctx->running = false;
+}
