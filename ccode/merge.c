@@ -2,9 +2,10 @@
  *
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] * w[i, j, k]      i:68635   y[i] = x[i] * w[i]
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] + b[j]            k stays: b stands still in it
+ *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] - x[i, 2, 1]      i:37 j:1855   x[i, j] - x[i, 71]
  *
  * A pair of axes merges where each buffer has both in neighbouring dimensions of its memory, the inner
- * one whole, or neither; where both are reduced together or not at all; and where nothing else asks for
+ * one whole, or constants in both, or neither; where both are reduced together or not at all; and where nothing else asks for
  * their positions. The buffers lose a dimension each: what lies in memory is the same, so addresses are
  * as regular as before, and the loop is long enough for vectors and threads.
  *
@@ -19,7 +20,7 @@ typedef struct {
     Kernel *k;
     int a, b;               /* the pair, outer and inner */
     uint64_t both;
-    int8_t *outer, *inner;  /* by buffer: dimensions of a and b; -1: has neither, -2: not seen yet */
+    int8_t *outer, *inner;  /* by buffer: dimensions of a and b; -1: has neither */
 } Merge;
 
 /* Nothing lies between two steps of dimension `outer` but all of `inner`. */
@@ -43,6 +44,7 @@ merge_beside(const Layout *l, int outer, int inner)
     return at[0] < at[1] && l->stride[at[0]] == l->stride[at[1]] * l->ext[inner];
 }
 
+/* An access that moves with the pair says which dimensions the buffer has it in. */
 static bool
 merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
 {
@@ -60,16 +62,40 @@ merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
         else
             return false;
     }
-    if ((outer < 0) != (inner < 0))
+    if (outer < 0 && inner < 0)
+        return true;
+    if (outer < 0 || inner < 0)
         return false;
-    if (outer >= 0 && (b->ext[outer] != k->axes.v[m->a].ext || b->ext[inner] != k->axes.v[m->b].ext
-                       || !merge_beside(b->layout, outer, inner)))
+    if (b->ext[outer] != k->axes.v[m->a].ext || b->ext[inner] != k->axes.v[m->b].ext
+        || !merge_beside(b->layout, outer, inner))
         return false;
-    if (m->outer[buf] != -2)
+    if (m->outer[buf] >= 0)
         return m->outer[buf] == outer && m->inner[buf] == inner;
     m->outer[buf] = (int8_t)outer;
     m->inner[buf] = (int8_t)inner;
     return true;
+}
+
+/* The index of both dimensions together; 0 where an access has something else there than the pair or
+ * constants. */
+static Ix
+merge_joined(const Merge *m, uint32_t buf, uint32_t at)
+{
+    Kernel *k = m->k;
+    int64_t ext = k->axes.v[m->b].ext, o, i;
+    Ix outer = k->ixs.v[at + (uint32_t)m->outer[buf]], inner = k->ixs.v[at + (uint32_t)m->inner[buf]];
+    if (outer == jot_ix_axis(k->ix, m->a))
+        return outer;
+    if (!jot_ix_is_const(k->ix, outer, &o) || !jot_ix_is_const(k->ix, inner, &i)
+        || o < 0 || o >= k->axes.v[m->a].ext || i < 0 || i >= ext)
+        return 0;
+    return jot_ix_const(k->ix, o * ext + i);
+}
+
+static bool
+merge_joins(const Merge *m, uint32_t buf, uint32_t at)
+{
+    return m->outer[buf] < 0 || merge_joined(m, buf, at);
 }
 
 static bool
@@ -99,7 +125,7 @@ merge_legal(Merge *m)
     if (!jot_mul_ok(k->axes.v[m->a].ext, k->axes.v[m->b].ext, &ext))
         return false;
     for (uint32_t i = 0; i < k->bufs.n; i++)
-        m->outer[i] = m->inner[i] = -2;
+        m->outer[i] = m->inner[i] = -1;
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
         if (!merge_access(m, s->buf, s->at, s->nidx) || !merge_apart(m, s->at + s->nidx, s->ncond))
@@ -107,6 +133,12 @@ merge_legal(Merge *m)
     }
     for (uint32_t i = 1; i < k->values.n; i++)
         if (!merge_value(m, &k->values.v[i]))
+            return false;
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (!merge_joins(m, k->stores.v[i].buf, k->stores.v[i].at))
+            return false;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_LOAD && !merge_joins(m, k->values.v[i].buf, k->values.v[i].at))
             return false;
     return true;
 }
@@ -146,12 +178,14 @@ merge_buffer(Kernel *k, uint32_t buf, int outer, int inner)
     return !k->mem->failed;
 }
 
-/* Drop index `inner` of n expressions. */
+/* One index for two of n expressions at `at`. */
 static void
-merge_index(Kernel *k, uint32_t at, int inner, int n)
+merge_index(Merge *m, uint32_t buf, uint32_t at, int n)
 {
-    for (int i = inner; i + 1 < n; i++)
-        k->ixs.v[at + (uint32_t)i] = k->ixs.v[at + (uint32_t)i + 1];
+    Ix *ix = &m->k->ixs.v[at];
+    ix[m->outer[buf]] = merge_joined(m, buf, at);
+    for (int i = m->inner[buf]; i + 1 < n; i++)
+        ix[i] = ix[i + 1];
 }
 
 static bool
@@ -165,13 +199,13 @@ merge_pair(Merge *m)
     for (uint32_t i = 1; i < k->values.n; i++) {
         Value *v = &k->values.v[i];
         if (v->op == VAL_LOAD && m->inner[v->buf] >= 0)
-            merge_index(k, v->at, m->inner[v->buf], v->nidx-- + v->ncond);
+            merge_index(m, v->buf, v->at, v->nidx-- + v->ncond);
         v->axes &= ~((uint64_t)1 << m->b);
     }
     for (uint32_t i = 0; i < k->stores.n; i++) {
         KStore *s = &k->stores.v[i];
         if (m->inner[s->buf] >= 0)
-            merge_index(k, s->at, m->inner[s->buf], s->nidx-- + s->ncond);
+            merge_index(m, s->buf, s->at, s->nidx-- + s->ncond);
     }
     k->axes.v[m->a].ext = ext;
     k->axes.v[m->b].ext = 1;
