@@ -144,6 +144,7 @@ JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in
 
 typedef struct {
     uint64_t kernels_run;      /* launches since jot_open; the interpreter has none */
+    uint64_t replays;          /* runs whose launches a device had as one: CUDA graphs */
     uint64_t handoffs;         /* loops of them that were shared among threads */
     uint64_t beside;           /* ... that ran beside others, each on one thread */
     uint64_t kernels_compiled; /* distinct kernels handed to a compiler */

@@ -42,7 +42,9 @@ typedef struct {
 } Launch;
 
 typedef struct Backend Backend;
-typedef struct DeviceCopy DeviceCopy; /* a copy on its way to the host; the backend's own */
+/* The backend's own: a copy on its way to the host; launches that are handed over together. */
+typedef struct DeviceCopy DeviceCopy;
+typedef struct DeviceReplay DeviceReplay;
 
 /* Memory and kernels elsewhere than in this process. Work is done in the order in which it was
  * handed over; only download and finish wait for it. A failure is told by jot_fail, leaves nothing
@@ -66,6 +68,13 @@ typedef struct {
     void (*fetch_end)(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
     /* What is handed over from now on begins when the copy is done. */
     void (*fetch_before)(Backend *backend, DeviceCopy *copy);
+    /* Launches between these two are handed over as one, in their order, by replay_end: what is kept in
+     * *replay makes the next time cheaper that the same kernels are launched so, with any arguments.
+     * Nothing but launches comes between. NULL functions: launches go one by one. begin: false if
+     * that is what happens now. */
+    bool (*replay_begin)(Backend *backend, jot_Ctx *ctx, DeviceReplay **replay);
+    bool (*replay_end)(Backend *backend, jot_Ctx *ctx, bool ok); /* ok false: drop them */
+    void (*replay_free)(Backend *backend, jot_Ctx *ctx, DeviceReplay *replay);
 } Device;
 
 /* A share of a parallel loop, on worker number `worker`. */

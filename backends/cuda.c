@@ -8,64 +8,20 @@
  *
  * The architecture is the device's own; an NVRTC that is older than the device makes PTX of the
  * newest that it knows, which the driver translates. One stream, in order. Transfers go through two
- * pieces of pinned memory by turns, so that one is copied while the other travels. What is fetched
- * travels on a stream of its own, behind an event of the first, to pinned memory that is kept.
+ * pieces of pinned memory by turns, so that one is copied while the other travels.
  *
  * Device: config.device or JOT_CUDA_DEVICE, a number; default 0.
  *
- * Read before: backends/nvrtc.c, backends/opencl.c. After: backends/plan_device.c. */
+ * Read before: backends/cuda.h, nvrtc.c, opencl.c. After: backends/cuda_fetch.c, cuda_graph.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
-#include "backends/host.h"
+#include "backends/cuda.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- what is used of the driver ----------------------------------------------------------- */
-
-typedef struct CudaObject *CudaHandle; /* context, module, function, stream, event */
-typedef uint64_t CudaPointer;
-
-enum {
-    CUDA_NO_MEMORY = 2, CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_NO_TIMING = 2, CUDA_NON_BLOCKING = 1
-};
-
-typedef struct {
-    int (*init)(unsigned);
-    int (*driver_version)(int *);
-    int (*count)(int *);
-    int (*device)(int *, int);
-    int (*name)(char *, int, int);
-    int (*attribute)(int *, int, int);
-    int (*retain)(CudaHandle *, int);
-    int (*release)(int);
-    int (*push)(CudaHandle);
-    int (*pop)(CudaHandle *);
-    int (*stream)(CudaHandle *, unsigned);
-    int (*stream_destroy)(CudaHandle);
-    int (*stream_wait)(CudaHandle);
-    int (*event)(CudaHandle *, unsigned);
-    int (*event_destroy)(CudaHandle);
-    int (*event_record)(CudaHandle, CudaHandle);
-    int (*event_wait)(CudaHandle);
-    int (*wait_event)(CudaHandle, CudaHandle, unsigned);
-    int (*alloc)(CudaPointer *, size_t);
-    int (*free)(CudaPointer);
-    int (*alloc_host)(void **, size_t, unsigned);
-    int (*free_host)(void *);
-    int (*to_device)(CudaPointer, const void *, size_t, CudaHandle);
-    int (*to_host)(void *, CudaPointer, size_t, CudaHandle);
-    int (*within)(CudaPointer, CudaPointer, size_t, CudaHandle);
-    int (*load)(CudaHandle *, const void *);
-    int (*unload)(CudaHandle);
-    int (*function)(CudaHandle *, CudaHandle, const char *);
-    int (*launch)(CudaHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                  CudaHandle, void **, void **);
-    int (*error)(int, const char **);
-} CudaFunctions;
 
 /* In the order of the fields above. */
 static const char *const cuda_names[] = {
@@ -78,43 +34,16 @@ static const char *const cuda_names[] = {
     "cuModuleGetFunction", "cuLaunchKernel", "cuGetErrorString"
 };
 
-enum { CUDA_PIECE = 4 << 20, CUDA_IDLE = 8 };
-
-/* Pinned memory of a fetch, and the event behind its copy. */
-typedef struct CudaFetch {
-    struct CudaFetch *next; /* of those that wait to be used again */
-    void *host;
-    size_t room;
-    CudaHandle done;
-} CudaFetch;
-
-typedef struct {
-    void *library;
-    CudaFunctions cu;
-    Nvrtc *nvrtc;
-    int device, arch;       /* 90 for 9.0 */
-    int target;             /* what NVRTC compiles for */
-    bool retained;
-    CudaHandle context, stream, fetches; /* the second stream: copies to the host */
-    void *piece[2];         /* pinned */
-    CudaHandle moved[2];    /* events: the piece has been copied */
-    CudaHandle made;        /* event: what is fetched has been computed */
-    CudaFetch *idle;
-    int nidle;
-    Cache cache;
-    char key[300], name[128];
-} Cuda;
+/* The same of graphs. */
+static const char *const cuda_graph_names[] = {
+    "cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags",
+    "cuGraphExecKernelNodeSetParams", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy"
+};
 
 typedef struct {
     CudaHandle module;
     int n;
 } CudaModule;
-
-static Cuda *
-cuda_of(const Backend *backend)
-{
-    return backend->state;
-}
 
 static const char *
 cuda_text(Cuda *c, int status)
@@ -129,6 +58,7 @@ cuda_text(Cuda *c, int status)
 static bool
 cuda_load(Cuda *c, char *why, size_t why_nbytes)
 {
+    bool lacks = false;
     size_t i;
 
     c->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -136,6 +66,14 @@ cuda_load(Cuda *c, char *why, size_t why_nbytes)
         snprintf(why, why_nbytes, "no CUDA driver: %s", dlerror());
         return false;
     }
+    for (i = 0; i < sizeof cuda_graph_names / sizeof *cuda_graph_names; i++) {
+        void *p = dlsym(c->library, cuda_graph_names[i]);
+
+        memcpy((char *)&c->graph + i * sizeof p, &p, sizeof p);
+        lacks = lacks || !p;
+    }
+    if (lacks)
+        c->graph.make = NULL;
     for (i = 0; i < sizeof cuda_names / sizeof *cuda_names; i++) {
         void *p = dlsym(c->library, cuda_names[i]);
 
@@ -191,14 +129,14 @@ cuda_compiler(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
 }
 
 /* The context is made current for the time of a call: the program may use the device itself. */
-static bool
-cuda_enter(Cuda *c)
+JOT_FN bool
+jot_cuda_enter(Cuda *c)
 {
     return !c->cu.push(c->context);
 }
 
-static void
-cuda_leave(Cuda *c)
+JOT_FN void
+jot_cuda_leave(Cuda *c)
 {
     CudaHandle old;
 
@@ -230,9 +168,9 @@ cuda_start(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return false;
     status = c->cu.retain(&c->context, c->device);
     c->retained = !status;
-    if (!status && cuda_enter(c)) {
+    if (!status && jot_cuda_enter(c)) {
         status = cuda_resources(c);
-        cuda_leave(c);
+        jot_cuda_leave(c);
     }
     if (!status)
         return true;
@@ -241,42 +179,17 @@ cuda_start(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
 }
 
 static void
-cuda_fetch_free(Cuda *c, jot_Ctx *ctx, CudaFetch *f)
-{
-    if (f->done)
-        c->cu.event_destroy(f->done);
-    if (f->host)
-        c->cu.free_host(f->host);
-    jot_mem_free(&ctx->mem, f, sizeof *f);
-}
-
-/* The one that has waited longest. */
-static void
-cuda_fetch_trim(Cuda *c, jot_Ctx *ctx)
-{
-    CudaFetch **link = &c->idle, *f;
-
-    while ((*link)->next)
-        link = &(*link)->next;
-    f = *link;
-    *link = NULL;
-    c->nidle--;
-    cuda_fetch_free(c, ctx, f);
-}
-
-static void
 cuda_close(Backend *backend, jot_Ctx *ctx)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     int i;
 
     if (!c)
         return;
-    if (c->retained && cuda_enter(c)) {
+    if (c->retained && jot_cuda_enter(c)) {
         if (c->stream)
             c->cu.stream_wait(c->stream);
-        while (c->idle)
-            cuda_fetch_trim(c, ctx);
+        jot_cuda_fetch_close(c, ctx);
         if (c->made)
             c->cu.event_destroy(c->made);
         if (c->fetches)
@@ -289,7 +202,7 @@ cuda_close(Backend *backend, jot_Ctx *ctx)
         }
         if (c->stream)
             c->cu.stream_destroy(c->stream);
-        cuda_leave(c);
+        jot_cuda_leave(c);
     }
     if (c->retained)
         c->cu.release(c->device);
@@ -347,15 +260,15 @@ cuda_object(Cuda *c, jot_Ctx *ctx, const char *what, const char *text, size_t nb
 static void
 cuda_unload(Backend *backend, jot_Ctx *ctx, void *module)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     CudaModule *m = module;
 
     if (!m)
         return;
-    if (m->module && cuda_enter(c)) {
+    if (m->module && jot_cuda_enter(c)) {
         c->cu.stream_wait(c->stream); /* its kernels may still run */
         c->cu.unload(m->module);
-        cuda_leave(c);
+        jot_cuda_leave(c);
     }
     jot_mem_free(&ctx->mem, m, sizeof *m);
 }
@@ -366,7 +279,7 @@ cuda_functions(Cuda *c, jot_Ctx *ctx, const char *what, CudaModule *m, Bytes obj
 {
     int status, i;
 
-    if (!cuda_enter(c))
+    if (!jot_cuda_enter(c))
         return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", what, c->name);
     status = c->cu.load(&m->module, object.p);
     for (i = 0; i < m->n && !status; i++) {
@@ -376,7 +289,7 @@ cuda_functions(Cuda *c, jot_Ctx *ctx, const char *what, CudaModule *m, Bytes obj
         sym[i].kernel = function;
         sym[i].fn = jot_device_fn;
     }
-    cuda_leave(c);
+    jot_cuda_leave(c);
     return !status || jot_fail(ctx, JOT_ECOMPILE, "%s: %s does not take the code: %s", what,
                                c->name, cuda_text(c, status));
 }
@@ -385,7 +298,7 @@ static bool
 cuda_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
              KernelSym *sym, int n, void **module)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     double start = jot_host_seconds();
     CudaModule *m = jot_mem_new(&ctx->mem, 1, sizeof *m);
     Bytes object;
@@ -411,8 +324,8 @@ cuda_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
 
 /* ---- memory and launches ------------------------------------------------------------------ */
 
-static bool
-cuda_failed(Cuda *c, jot_Ctx *ctx, const char *what, int status)
+JOT_FN bool
+jot_cuda_failed(Cuda *c, jot_Ctx *ctx, const char *what, int status)
 {
     return jot_fail(ctx, status == CUDA_NO_MEMORY ? JOT_EMEM : JOT_EDEVICE, "%s: %s: %s", what,
                     c->name, cuda_text(c, status));
@@ -421,28 +334,28 @@ cuda_failed(Cuda *c, jot_Ctx *ctx, const char *what, int status)
 static void *
 cuda_alloc(Backend *backend, jot_Ctx *ctx, size_t nbytes)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     CudaPointer p = 0;
 
     (void)ctx;
-    if (!cuda_enter(c))
+    if (!jot_cuda_enter(c))
         return NULL;
     if (c->cu.alloc(&p, nbytes))
         p = 0;
-    cuda_leave(c);
+    jot_cuda_leave(c);
     return (void *)(uintptr_t)p;
 }
 
 static void
 cuda_release(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
 
     (void)ctx, (void)nbytes;
-    if (!cuda_enter(c))
+    if (!jot_cuda_enter(c))
         return;
     c->cu.free((CudaPointer)(uintptr_t)mem); /* waits for what runs */
-    cuda_leave(c);
+    jot_cuda_leave(c);
 }
 
 /* Pieces by turns: a piece is filled again when its last copy is over. */
@@ -496,36 +409,45 @@ cuda_move_down(Cuda *c, char *to, CudaPointer from, size_t nbytes)
 static bool
 cuda_upload(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     int status;
 
-    if (!cuda_enter(c))
+    if (!jot_cuda_enter(c))
         return jot_fail(ctx, JOT_EDEVICE, "upload: %s lost its context", c->name);
     status = cuda_move_up(c, (CudaPointer)(uintptr_t)mem, from, nbytes);
-    cuda_leave(c);
-    return !status || cuda_failed(c, ctx, "upload", status);
+    jot_cuda_leave(c);
+    return !status || jot_cuda_failed(c, ctx, "upload", status);
 }
 
 static bool
 cuda_download(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     int status;
 
-    if (!cuda_enter(c))
+    if (!jot_cuda_enter(c))
         return jot_fail(ctx, JOT_EDEVICE, "download: %s lost its context", c->name);
     status = cuda_move_down(c, to, (CudaPointer)(uintptr_t)mem, nbytes);
-    cuda_leave(c);
-    return !status || cuda_failed(c, ctx, "download", status);
+    jot_cuda_leave(c);
+    return !status || jot_cuda_failed(c, ctx, "download", status);
 }
 
-enum { CUDA_ARGUMENTS = 512 };
+JOT_FN int
+jot_cuda_launch(Cuda *c, CudaHandle function, unsigned groups, unsigned items, uint64_t *value,
+                int n)
+{
+    void *argument[CUDA_ARGUMENTS];
+    int i;
+
+    for (i = 0; i < n; i++)
+        argument[i] = &value[i];
+    return c->cu.launch(function, groups, 1, 1, items, 1, 1, 0, c->stream, argument, NULL);
+}
 
 static bool
 cuda_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
 {
-    Cuda *c = cuda_of(backend);
-    void *argument[CUDA_ARGUMENTS];
+    Cuda *c = jot_cuda_of(backend);
     uint64_t value[CUDA_ARGUMENTS];
     int n = 0, status, i;
 
@@ -539,156 +461,48 @@ cuda_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
     memcpy(&value[n++], &l->phase, sizeof l->phase);
     value[n++] = (uint64_t)l->lo;
     value[n++] = (uint64_t)l->hi;
-    for (i = 0; i < n; i++)
-        argument[i] = &value[i];
-    if (!cuda_enter(c))
+    if (c->replay)
+        return jot_cuda_note(c, ctx, l, value, n);
+    if (!jot_cuda_enter(c))
         return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", l->name, c->name);
-    status = c->cu.launch(l->kernel, (unsigned)l->groups, 1, 1, (unsigned)l->items, 1, 1, 0,
-                          c->stream, argument, NULL);
-    cuda_leave(c);
-    return !status || cuda_failed(c, ctx, l->name, status);
+    status = jot_cuda_launch(c, l->kernel, (unsigned)l->groups, (unsigned)l->items, value, n);
+    jot_cuda_leave(c);
+    return !status || jot_cuda_failed(c, ctx, l->name, status);
 }
 
 static bool
 cuda_finish(Backend *backend, jot_Ctx *ctx)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     int status;
 
-    if (!cuda_enter(c))
+    if (!jot_cuda_enter(c))
         return jot_fail(ctx, JOT_EDEVICE, "finish: %s lost its context", c->name);
     status = c->cu.stream_wait(c->stream);
-    cuda_leave(c);
-    return !status || cuda_failed(c, ctx, "finish", status);
+    jot_cuda_leave(c);
+    return !status || jot_cuda_failed(c, ctx, "finish", status);
 }
 
 static bool
 cuda_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
 {
-    Cuda *c = cuda_of(backend);
+    Cuda *c = jot_cuda_of(backend);
     int status;
 
-    if (!cuda_enter(c))
+    if (!jot_cuda_enter(c))
         return jot_fail(ctx, JOT_EDEVICE, "copy: %s lost its context", c->name);
     status = c->cu.within((CudaPointer)(uintptr_t)to, (CudaPointer)(uintptr_t)from, nbytes,
                           c->stream);
-    cuda_leave(c);
-    return !status || cuda_failed(c, ctx, "copy", status);
-}
-
-/* ---- copies beside the kernels ------------------------------------------------------------ */
-
-/* Pinning takes long: what was used before, if it is large enough and not much too large. */
-static CudaFetch *
-cuda_fetch_find(Cuda *c, size_t nbytes)
-{
-    CudaFetch **link, *f;
-
-    for (link = &c->idle; (f = *link) != NULL; link = &f->next)
-        if (f->room >= nbytes && f->room / 4 <= nbytes + 4096) {
-            *link = f->next;
-            c->nidle--;
-            return f;
-        }
-    return NULL;
-}
-
-static CudaFetch *
-cuda_fetch_new(Cuda *c, jot_Ctx *ctx, size_t nbytes)
-{
-    bool failed = ctx->mem.failed;
-    CudaFetch *f = jot_mem_new(&ctx->mem, 1, sizeof *f);
-
-    ctx->mem.failed = failed; /* without it a download will do */
-    if (!f)
-        return NULL;
-    f->room = nbytes;
-    if (!c->cu.alloc_host(&f->host, nbytes, 0) && !c->cu.event(&f->done, CUDA_NO_TIMING))
-        return f;
-    cuda_fetch_free(c, ctx, f);
-    return NULL;
-}
-
-static DeviceCopy *
-cuda_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
-{
-    Cuda *c = cuda_of(backend);
-    CudaFetch *f;
-    int status = -1;
-
-    if (!cuda_enter(c))
-        return NULL;
-    f = cuda_fetch_find(c, nbytes);
-    if (!f)
-        f = cuda_fetch_new(c, ctx, nbytes);
-    if (f)
-        status = c->cu.event_record(c->made, c->stream);
-    if (!status)
-        status = c->cu.wait_event(c->fetches, c->made, 0);
-    if (!status)
-        status = c->cu.to_host(f->host, (CudaPointer)(uintptr_t)mem, nbytes, c->fetches);
-    if (!status)
-        status = c->cu.event_record(f->done, c->fetches);
-    if (f && status) {
-        c->cu.stream_wait(c->fetches);
-        cuda_fetch_free(c, ctx, f);
-        f = NULL;
-    }
-    cuda_leave(c);
-    return (DeviceCopy *)f;
-}
-
-static const void *
-cuda_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
-{
-    Cuda *c = cuda_of(backend);
-    CudaFetch *f = (CudaFetch *)copy;
-    int status;
-
-    if (!cuda_enter(c)) {
-        jot_fail(ctx, JOT_EDEVICE, "fetch: %s lost its context", c->name);
-        return NULL;
-    }
-    status = c->cu.event_wait(f->done);
-    cuda_leave(c);
-    if (!status)
-        return f->host;
-    cuda_failed(c, ctx, "fetch", status);
-    return NULL;
-}
-
-static void
-cuda_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
-{
-    Cuda *c = cuda_of(backend);
-    CudaFetch *f = (CudaFetch *)copy;
-
-    if (!cuda_enter(c))
-        return;
-    c->cu.event_wait(f->done); /* it may still write */
-    f->next = c->idle;
-    c->idle = f;
-    if (++c->nidle > CUDA_IDLE)
-        cuda_fetch_trim(c, ctx);
-    cuda_leave(c);
-}
-
-static void
-cuda_fetch_before(Backend *backend, DeviceCopy *copy)
-{
-    Cuda *c = cuda_of(backend);
-    CudaFetch *f = (CudaFetch *)copy;
-
-    if (!cuda_enter(c))
-        return;
-    if (c->cu.wait_event(c->stream, f->done, 0))
-        c->cu.event_wait(f->done);
-    cuda_leave(c);
+    jot_cuda_leave(c);
+    return !status || jot_cuda_failed(c, ctx, "copy", status);
 }
 
 static const Device cuda_device = {
-    cuda_alloc, cuda_release, cuda_upload, cuda_download, cuda_launch, cuda_finish, cuda_copy,
-    cuda_fetch, cuda_fetched, cuda_fetch_end, cuda_fetch_before
+    .alloc = cuda_alloc, .release = cuda_release, .upload = cuda_upload, .download = cuda_download,
+    .launch = cuda_launch, .finish = cuda_finish, .copy = cuda_copy, .fetch = jot_cuda_fetch,
+    .fetched = jot_cuda_fetched, .fetch_end = jot_cuda_fetch_end,
+    .fetch_before = jot_cuda_fetch_before, .replay_begin = jot_cuda_replay_begin,
+    .replay_end = jot_cuda_replay_end, .replay_free = jot_cuda_replay_free
 };
 
 const Backend jot_backend_cuda = {

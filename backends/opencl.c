@@ -663,8 +663,9 @@ ocl_fetch_before(Backend *backend, DeviceCopy *copy)
 }
 
 static const Device ocl_device = {
-    ocl_alloc, ocl_release, ocl_upload, ocl_download, ocl_launch, ocl_finish, ocl_copy, ocl_fetch,
-    ocl_fetched, ocl_fetch_end, ocl_fetch_before
+    .alloc = ocl_alloc, .release = ocl_release, .upload = ocl_upload, .download = ocl_download,
+    .launch = ocl_launch, .finish = ocl_finish, .copy = ocl_copy, .fetch = ocl_fetch,
+    .fetched = ocl_fetched, .fetch_end = ocl_fetch_end, .fetch_before = ocl_fetch_before
 };
 
 const Backend jot_backend_opencl = {

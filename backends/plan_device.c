@@ -186,10 +186,23 @@ jot_device_step(DeviceRun *r, const PlanStep *step)
     return ok;
 }
 
+/* A plan that repeats hands its launches over as one. */
+static bool
+device_replays(DeviceRun *r, bool timed)
+{
+    const Device *device = r->backend->device;
+    bool again = r->plan->ran;
+
+    r->plan->ran = true;
+    return again && !timed && device->replay_begin
+        && device->replay_begin(r->backend, r->ctx, &r->plan->replay);
+}
+
 static bool
 device_steps(DeviceRun *r)
 {
     bool timed = jot_plan_dumps(r->ctx, 't') && r->ctx->mem.hooks.now, ok = true;
+    bool replays = device_replays(r, timed);
     uint32_t i;
 
     for (i = 0; ok && i < r->plan->steps.n; i++) {
@@ -202,7 +215,7 @@ device_steps(DeviceRun *r)
             jot_plan_timed(r->ctx, step->best.kernel, start);
         }
     }
-    return ok;
+    return replays ? r->backend->device->replay_end(r->backend, r->ctx, ok) : ok;
 }
 
 /* Most arguments and scalars of a step. */

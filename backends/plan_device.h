@@ -7,7 +7,7 @@
 typedef struct {
     jot_Ctx *ctx;
     Backend *backend;
-    const Plan *plan;
+    Plan *plan;
     const Selection *s;
     void **mem;            /* per variable, then those of a launch */
     size_t *offset;        /* of a launch */

@@ -152,6 +152,8 @@ jot_plan_free(jot_Ctx *ctx, Plan *plan)
 {
     uint32_t i;
 
+    if (plan->replay)
+        ctx->backend->device->replay_free(ctx->backend, ctx, plan->replay);
     for (i = 0; i < plan->steps.n; i++) {
         jot_plan_kernel_unref(ctx, plan->steps.v[i].best.kernel);
         if (plan->steps.v[i].quick.kernel)

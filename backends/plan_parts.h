@@ -136,6 +136,8 @@ struct Plan {
     int64_t max_nelem, temp_nbytes;
     Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
     const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
+    DeviceReplay *replay;  /* on a device: its launches as one */
+    bool ran;              /* ... once, at least */
 };
 
 #define PLAN_BUCKETS 256

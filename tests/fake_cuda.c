@@ -320,11 +320,8 @@ typedef struct Op {
 typedef struct Stream {
     struct Stream *next;
     Op *first, *last;
-    int captures;
-    Op *captured, *captured_last;
 } Stream;
 static Stream *streams;
-static uint64_t graphs_launched;
 
 static void run_event(Event *e, uint64_t number);
 
@@ -380,13 +377,11 @@ static int
 add_op(Stream *s, Op op)
 {
     Op *p = malloc(sizeof *p);
-    Op **first = s->captures ? &s->captured : &s->first;
-    Op **last = s->captures ? &s->captured_last : &s->last;
 
     *p = op;
     p->next = NULL;
-    *(*last ? &(*last)->next : first) = p;
-    *last = p;
+    *(s->last ? &s->last->next : &s->first) = p;
+    s->last = p;
     return OK;
 }
 
@@ -488,64 +483,104 @@ cuLaunchKernel(Function *f, unsigned groups, unsigned y, unsigned z, unsigned it
 
 /* ---- graphs ------------------------------------------------------------------------------- */
 
-typedef struct { Op *first; } Graph;
+/* Kernels in a chain. An executable graph has copies of its own; a node finds its copy by number. */
+#ifndef FAKE_NO_GRAPHS
+typedef struct {
+    Function *function;
+    unsigned groups, y, z, items, iy, iz, shared;
+    void **argument, **extra;
+} GraphKernel;
+typedef struct { int number; } GraphNode;
+typedef struct {
+    Op op[1000];
+    GraphNode node[1000];
+    int n;
+} Graph;
 
-API int cuStreamBeginCapture_v2(Stream *s, int m) { return (void)m, s->captures = 1, OK; }
+static void
+take_kernel(Op *op, const GraphKernel *k)
+{
+    int i;
+
+    free(op->value);
+    op->kind = LAUNCH;
+    op->function = k->function;
+    op->groups = k->groups;
+    op->items = k->items;
+    op->value = malloc((size_t)k->function->nargs * sizeof *op->value);
+    for (i = 0; i < k->function->nargs; i++)
+        memcpy(&op->value[i], k->argument[i], 8);
+}
+
+static void
+copy_op(Op *to, const Op *from)
+{
+    size_t nbytes = (size_t)from->function->nargs * sizeof *from->value;
+
+    *to = *from;
+    to->value = malloc(nbytes);
+    memcpy(to->value, from->value, nbytes);
+}
+
+API int cuGraphCreate(Graph **g, unsigned f) { return (void)f, *g = calloc(1, sizeof **g), OK; }
 
 API int
-cuStreamEndCapture(Stream *s, Graph **graph)
+cuGraphAddKernelNode(GraphNode **node, Graph *g, GraphNode *const *before, size_t n,
+                     const GraphKernel *k)
 {
-    *graph = calloc(1, sizeof **graph);
-    (*graph)->first = s->captured;
-    s->captured = s->captured_last = NULL;
-    s->captures = 0;
+    if (g->n == 1000 || !k->groups || !k->items || k->items > ITEMS
+        || n != (g->n > 0) || (n && before[0] != &g->node[g->n - 1]))
+        return INVALID;
+    take_kernel(&g->op[g->n], k);
+    *node = &g->node[g->n];
+    (*node)->number = g->n++;
     return OK;
 }
 
-/* The operations stay the graph's: an executable one is another name of it. */
 API int
-cuGraphInstantiateWithFlags(Graph **exec, Graph *graph, unsigned long long flags)
+cuGraphInstantiateWithFlags(Graph **exec, Graph *g, unsigned long long flags)
 {
     (void)flags;
     *exec = calloc(1, sizeof **exec);
-    (*exec)->first = graph->first;
-    graph->first = NULL;
+    for (; (*exec)->n < g->n; (*exec)->n++)
+        copy_op(&(*exec)->op[(*exec)->n], &g->op[(*exec)->n]);
+    return OK;
+}
+
+API int
+cuGraphExecKernelNodeSetParams(Graph *exec, GraphNode *node, const GraphKernel *k)
+{
+    if (k->function != exec->op[node->number].function)
+        return INVALID;
+    take_kernel(&exec->op[node->number], k);
     return OK;
 }
 
 API int
 cuGraphLaunch(Graph *exec, Stream *s)
 {
-    graphs_launched++;
-    for (Op *op = exec->first; op; op = op->next) {
-        Op again = *op;
+    int i;
 
-        if (op->value) {
-            again.value = malloc((size_t)op->function->nargs * sizeof *op->value);
-            memcpy(again.value, op->value, (size_t)op->function->nargs * sizeof *op->value);
-        }
+    for (i = 0; i < exec->n; i++) {
+        Op again;
+
+        copy_op(&again, &exec->op[i]);
         add_op(s, again);
     }
     return OK;
 }
 
 API int
-cuGraphExecDestroy(Graph *g)
+cuGraphDestroy(Graph *g)
 {
-    run_all();
-    while (g->first) {
-        Op *op = g->first;
-
-        g->first = op->next;
-        free(op->value);
-        free(op);
-    }
+    while (g->n)
+        free(g->op[--g->n].value);
     free(g);
     return OK;
 }
 
-API int cuGraphDestroy(Graph *g) { return cuGraphExecDestroy(g); }
-API uint64_t fake_cuda_graphs(void) { return graphs_launched; }
+API int cuGraphExecDestroy(Graph *g) { return cuGraphDestroy(g); }
+#endif
 
 /* ---- the rest of the driver --------------------------------------------------------------- */
 

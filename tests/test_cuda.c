@@ -64,8 +64,8 @@ idle_finish(Backend *backend, jot_Ctx *ctx)
 }
 
 static const Device idle = {
-    idle_alloc, idle_release, idle_upload, idle_download, idle_launch, idle_finish, NULL, NULL, NULL,
-    NULL, NULL
+    .alloc = idle_alloc, .release = idle_release, .upload = idle_upload, .download = idle_download,
+    .launch = idle_launch, .finish = idle_finish
 };
 
 /* The text for each architecture; machine code must come out, and hold each kernel's name. */

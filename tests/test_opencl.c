@@ -4,7 +4,7 @@
  *
  *     test_opencl [cuda] */
 #include <unistd.h>
-#include "ops/graph.h"
+#include "backends/backend.h"
 #include "tests/test.h"
 
 static const char *backend = "opencl";
@@ -348,6 +348,152 @@ test_swap(void)
     jot_close(c);
 }
 
+/* ---- a plan that repeats ------------------------------------------------------------------ */
+
+/* What a step draws and what its literals are differs from step to step. */
+static bool
+noisy_steps(jot_Ctx *c, int n, float *out)
+{
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(40, 40), NULL);
+    int i;
+
+    for (i = 0; i < n && !jot_error(c); i++) {
+        jot_Var x;
+
+        jot_push(c);
+        x = jot_matmul(jot_add(w, jot_uniform(c, JOT_F32, JOT_SHAPE(40, 40))),
+                       jot_transpose(w, JOT_DIMS(1, 0)));
+        x = jot_softmax(jot_scale(x, 0.1 + i), 1);
+        jot_assign(w, jot_add(jot_scale(w, 0.5), x));
+        jot_run(c, JOT_NONE_VARS);
+        jot_pop(c);
+    }
+    return jot_copy(w, out, 40 * 40 * sizeof *out);
+}
+
+/* Its launches are handed over as one, to the same bits as one by one. */
+static void
+test_replay(void)
+{
+    enum { N = 7 };
+    static float want[40 * 40], got[40 * 40];
+    jot_Ctx *c = open_device(0, NULL);
+    bool graphs = c->backend->device->replay_begin != NULL
+               && !(getenv("JOT_TEST_GRAPHS") && getenv("JOT_TEST_GRAPHS")[0] == '0');
+    Device plain = *c->backend->device;
+
+    plain.replay_begin = NULL;
+    c->backend->device = &plain;
+    CHECK(noisy_steps(c, N, want) && !jot_stats(c).replays, "%s", jot_message(c));
+    jot_close(c);
+    c = open_device(0, NULL);
+    CHECK(noisy_steps(c, N, got), "%s", jot_message(c));
+    CHECK(jot_stats(c).plans == 1 && jot_stats(c).last_kernels > 1
+          && jot_stats(c).replays == (graphs ? N - 1 : 0), "%d replays of %d plans of %d kernels",
+          (int)jot_stats(c).replays, (int)jot_stats(c).plans, (int)jot_stats(c).last_kernels);
+    CHECK(!memcmp(want, got, sizeof want), "other bits");
+    jot_close(c);
+}
+
+static int64_t left = -1, refused;
+
+static void *
+counted_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
+{
+    (void)ud, (void)old_nbytes;
+    if (new_nbytes && left == 0)
+        return refused++, NULL;
+    left -= new_nbytes && left > 0;
+    if (new_nbytes)
+        return realloc(p, new_nbytes);
+    free(p);
+    return NULL;
+}
+
+static jot_Ctx *
+open_counted(uint64_t nbytes)
+{
+    jot_Config config = {.backend = backend, .device_nbytes = nbytes, .give_back = 1};
+
+    config.hooks.realloc = counted_realloc;
+    left = -1;
+    return jot_open(&config);
+}
+
+/* Steps of y = f(y) on what may be little memory: the swap path. */
+static bool
+chain_steps(jot_Ctx *c, jot_Var w, jot_Var v, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++) {
+        jot_Var x, y;
+        bool ok;
+
+        jot_push(c);
+        x = jot_stop_fuse(jot_scale(jot_add(w, v), 0.5));
+        y = jot_stop_fuse(jot_mul(x, x));
+        jot_assign(w, jot_sub(jot_sum(jot_reshape(jot_add(x, y), JOT_SHAPE(1, 4096)), JOT_DIMS(0)), y));
+        jot_assign(v, jot_scale(x, 0.75));
+        ok = jot_run(c, JOT_NONE_VARS);
+        jot_pop(c);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* Whatever request for memory is refused while variables come and go: no crash, nothing is lost, and
+ * every variable is as after a whole number of steps. */
+static void
+test_swap_refused(void)
+{
+    enum { STEPS = 3, N = 4096 };
+    static float want[2 + STEPS][N], got[N], first[N];
+    jot_Ctx *c;
+    jot_Var w, v;
+    int64_t n;
+    int i, k;
+
+    for (i = 0; i < N; i++)
+        first[i] = (float)(i % 13) * 0.25f;
+    c = open_counted(0);
+    w = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
+    v = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
+    for (i = 0; i < 2 + STEPS; i++) {
+        CHECK(jot_copy(w, want[i], sizeof want[i]), "%s", jot_message(c));
+        chain_steps(c, w, v, 1);
+    }
+    jot_close(c);
+    for (n = 0; n < 4000; n += strcmp(backend, "cuda") ? 1 : 3) { /* the same path on both */
+        c = open_counted(4 * N * sizeof(float) + 1024);
+        w = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
+        v = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
+        CHECK(chain_steps(c, w, v, 1), "%s", jot_message(c));
+        left = n;
+        refused = 0;
+        (void)chain_steps(c, w, v, STEPS);
+        left = -1;
+        if (jot_error(c))
+            CHECK(jot_error(c) == JOT_EMEM, "refused %d: %s", (int)n, jot_message(c));
+        jot_clear(c);
+        CHECK(jot_copy(w, got, sizeof got), "refused %d: %s", (int)n, jot_message(c));
+        for (k = 1; k < 2 + STEPS && memcmp(want[k], got, sizeof got); k++)
+            ;
+        CHECK(k < 2 + STEPS, "refused %d: no step has these", (int)n);
+        CHECK(chain_steps(c, w, v, 1) && jot_copy(w, got, sizeof got), "refused %d: %s", (int)n,
+              jot_message(c));
+        CHECK(k + 1 >= 2 + STEPS || !memcmp(want[k + 1], got, sizeof got),
+              "refused %d: the next step is another", (int)n);
+        if (!refused)
+            CHECK(jot_stats(c).swapped_nbytes > 0, "it swapped");
+        jot_close(c);
+        if (!refused)
+            break;
+    }
+    CHECK(n > 20 && n < 4000, "%d requests", (int)n);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -375,6 +521,8 @@ main(int argc, char **argv)
     test_copies();
     test_arguments();
     test_swap();
+    test_swap_refused();
+    test_replay();
     test_code();
     if (!strcmp(backend, "opencl")) {
         test_cache();
