@@ -221,8 +221,12 @@ core_policy(jot_Ctx *ctx, const char *word)
 }
 
 static bool
-core_precision(jot_Ctx *ctx, const char *word)
+core_precision(jot_Ctx *ctx)
 {
+    const char *word = ctx->config.precision;
+
+    if (jot_str_eq(word, "exact")) /* tiles take what is subnormal for 0 */
+        ctx->target.tiles = false;
     if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast"))
         return true;
     return jot_fail(ctx, JOT_EUSE,
@@ -270,7 +274,7 @@ core_check(jot_Ctx *ctx)
         && (jot_str_eq(c->layout, "chosen")
             || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
                          "chosen and random:SEED", "random:"))
-        && core_precision(ctx, c->precision)
+        && core_precision(ctx)
         && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default", "random:SEED",
                      "random:");
 }

@@ -106,7 +106,7 @@ typedef struct {
                                JOT_LAYOUT */
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *precision;  /* "default"; "exact": sums as the program states them, without Winograd's
-                               tiles; "fast": larger tiles, with some 10 times the rounding error;
+                               tiles, of halves in floats; "fast": larger tiles, with some 10 times the rounding error;
                                JOT_PRECISION */
     const char *target;     /* vectors that kernels may use: "native" (default), or of an x86 machine
                                that has them "avx512", "avx2", "sse"; JOT_TARGET */

@@ -24,6 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__linux__) && defined(__GNUC__) && !defined(__TINYC__) && defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#endif
 
 #define MACHINE_HZ 2.5e9
 
@@ -48,6 +52,23 @@ machine_vectors(Target *t)
     t->flops = 2 * 2 * MACHINE_HZ * t->vector_nbytes / 4;
     t->bandwidth[LEVEL_L1] = 2 * MACHINE_HZ * t->vector_nbytes;
     t->bandwidth[LEVEL_L2] = MACHINE_HZ * t->vector_nbytes / 2;
+}
+
+/* The state of tiles is large: Linux lets only those processes use them that have asked. */
+static bool
+machine_tiles(void)
+{
+#if defined(__linux__) && defined(__GNUC__) && !defined(__TINYC__) && defined(__x86_64__)
+    enum { REQUEST_STATE = 0x1023, TILE_STATE = 18 };
+    unsigned a, b, c, d = 0;
+
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        d = 0;
+    return (d >> 22 & 1) && (d >> 24 & 1) /* bf16, tiles */
+        && !syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE);
+#else
+    return false;
+#endif
 }
 
 static void
@@ -101,6 +122,7 @@ jot_machine_detect(Target *target)
 {
     target->cores = machine_cores();
     machine_vectors(target);
+    target->tiles = machine_tiles();
     machine_caches(target);
     machine_name(target);
     target->bandwidth_all = target->bandwidth[LEVEL_MEMORY] * (target->cores > 1 ? 2 : 1);

@@ -68,19 +68,20 @@ jot_plan_fast(const Make *m)
 static bool
 kernel_contract(const Make *m, Kernel *k, Sched *s)
 {
-    const Target *t = &m->ctx->target;
+    Target t = m->ctx->target;
     double points = 1;
     Contract c;
     uint32_t i;
 
     for (i = 0; i < k->axes.n; i++)
         points *= (double)k->axes.v[i].ext;
+    t.tiles = t.tiles && m->dialect->vectors;
     if (points < 4096) /* blocks and packing are not worth their text */
         return false;
     if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
         return false;
     if (m->dialect->device ? jot_contract_grid(s, k, &c, m->dialect->device->matrix)
-                           : jot_contract_sched(s, k, &c, t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
+                           : jot_contract_sched(s, k, &c, &t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
         return true;
     jot_sched_close(s);
     return false;

@@ -72,8 +72,10 @@ work_bf16(Bench *b, int k, jot_Ints shape)
     bool made = b->made[k];
     jot_Var x = input(b, k, shape, FILL_NORMAL, 1);
 
-    if (!made)
+    if (!made) {
         b->in[k] = jot_keep(jot_cast(x, JOT_BF16));
+        jot_data(b->in[k]); /* else each step would cast it again */
+    }
     return b->in[k];
 }
 

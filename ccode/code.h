@@ -27,7 +27,9 @@ typedef enum {
     C_ITEM,     /* number of the item in its work-group */
     C_TEAM,     /* arg 0 of all items of a work-group under `ew`, the same for all of them */
     C_BARRIER,  /* of a work-group: what its items wrote is seen by them all */
-    C_MATRIX,   /* sums arg[0..4) += pieces at arg[4..8) of buffer aux >> 16 by those at arg[8..10) of
+    C_MATRIX,   /* of this machine: c.i steps, sums at arg 0 of buffer aux >> 16, operands at arg 1 and
+                   arg 2 of buffers aux >> 8 & 255 and aux & 255, arg 3: the sums begin.
+                   Of a device: sums arg[0..4) += pieces at arg[4..8) of buffer aux >> 16 by those at arg[8..10) of
                    buffer aux & 0xffff, which have dtype */
     C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
     C_LIN,      /* c.i + sum of coefficient * operand */

@@ -48,8 +48,8 @@ class_of_value(const Kernel *k, uint32_t value, int axis, int depth)
 }
 
 /* Loads at the new positions stay inside: bounds of the dimensions that moved. */
-static bool
-class_guard_loads(Kernel *k, int axis)
+JOT_FN bool
+jot_contract_guard_loads(Kernel *k, int axis)
 {
     uint32_t n = k->values.n;
     int64_t ext[KERNEL_AXES];
@@ -122,7 +122,7 @@ jot_contract_divide(Kernel *k, int axis, int64_t by)
     for (uint32_t i = 0; i < k->ixs.n; i++)
         if (jot_ix_axes(ix, k->ixs.v[i]) >> axis & 1)
             k->ixs.v[i] = jot_ix_subst(ix, k->ixs.v[i], rest, map, NULL, &space);
-    if (all % by && !(class_guard_loads(k, axis) && class_guard_stores(k, inside)))
+    if (all % by && !(jot_contract_guard_loads(k, axis) && class_guard_stores(k, inside)))
         return false;
     jot_kernel_refresh(k);
     return !k->mem->failed;

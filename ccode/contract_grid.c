@@ -87,14 +87,13 @@ tile_moves(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
     }
 }
 
-/* The load of most elements below a value; 0: none. */
-static uint32_t
-tile_load_of(const Kernel *k, uint32_t value, int depth)
+JOT_FN uint32_t
+jot_contract_load(const Kernel *k, uint32_t value, int depth)
 {
     const Value *v = &k->values.v[value];
     uint32_t best = v->op == VAL_LOAD ? value : 0;
     for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++) {
-        uint32_t load = tile_load_of(k, k->args.v[v->arg + (uint32_t)i], depth + 1);
+        uint32_t load = jot_contract_load(k, k->args.v[v->arg + (uint32_t)i], depth + 1);
         if (load && (!best || k->bufs.v[k->values.v[load].buf].layout->nelem >
                                   k->bufs.v[k->values.v[best].buf].layout->nelem))
             best = load;
@@ -125,7 +124,7 @@ side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 static bool
 side_unit(const Kernel *k, uint32_t operand, const TileSide *side)
 {
-    uint32_t load = tile_load_of(k, operand, 0);
+    uint32_t load = jot_contract_load(k, operand, 0);
     int64_t moved[KERNEL_AXES];
     if (!load)
         return false;
@@ -139,7 +138,7 @@ tile_sides(Tiles *t)
 {
     const Kernel *k = t->k;
     const KStore *store = &k->stores.v[0];
-    uint32_t a = tile_load_of(k, t->c.a, 0);
+    uint32_t a = jot_contract_load(k, t->c.a, 0);
     int64_t moved[KERNEL_AXES];
     tile_moves(k, store->buf, store->at, moved);
     if (!a || !side_axes(k, t->c.m, moved, &t->m) || !side_axes(k, t->c.n, moved, &t->n))
@@ -150,7 +149,7 @@ tile_sides(Tiles *t)
         t->m = t->n, t->n = side;
         t->c.m = t->c.n, t->c.n = axes;
         a = t->c.a, t->c.a = t->c.b, t->c.b = a;
-        if (!(a = tile_load_of(k, t->c.a, 0)))
+        if (!(a = jot_contract_load(k, t->c.a, 0)))
             return false;
     }
     tile_moves(k, k->values.v[a].buf, k->values.v[a].at, moved);
@@ -281,9 +280,8 @@ matrix_sizes(Tiles *t, int64_t batch)
     side_parts(&t->sum, 1, t->sum.ext > MATRIX_K ? 2 : 1, 1, 1, MATRIX_K);
 }
 
-/* The value is one of dtype f16 or bf16 at every point, or 0 for the other: 0; any: -1. */
-static int
-half_of(const Kernel *k, uint32_t value, int depth)
+JOT_FN int
+jot_contract_half(const Kernel *k, uint32_t value, int depth)
 {
     const Value *v = &k->values.v[value];
     int dtype = 0, first = v->ew == EW_SELECT ? 1 : 0;
@@ -296,7 +294,7 @@ half_of(const Kernel *k, uint32_t value, int depth)
     if (v->op == VAL_EW && depth < 16 && (v->ew == EW_SELECT || v->ew == EW_MAX || v->ew == EW_MIN ||
                                           v->ew == EW_NEG))
         for (int i = first; i < v->narg; i++) {
-            int of = half_of(k, k->args.v[v->arg + (uint32_t)i], depth + 1);
+            int of = jot_contract_half(k, k->args.v[v->arg + (uint32_t)i], depth + 1);
             if (of == 0 || (i > first && dtype > 0 && of > 0 && of != dtype))
                 return 0;
             dtype = of > 0 || i == first ? of : dtype;
@@ -308,7 +306,7 @@ half_of(const Kernel *k, uint32_t value, int depth)
 static int
 matrix_dtype(const Tiles *t)
 {
-    int a = half_of(t->k, t->c.a, 0), b = half_of(t->k, t->c.b, 0);
+    int a = jot_contract_half(t->k, t->c.a, 0), b = jot_contract_half(t->k, t->c.b, 0);
     bool large = t->m.ext >= MATRIX_LEAST && t->n.ext >= MATRIX_N && t->sum.ext >= MATRIX_LEAST / 2;
     return a > 0 && a == b && large && t->k->values.v[t->c.reduce].dtype == JOT_F32 ? a : 0;
 }
@@ -483,9 +481,8 @@ tile_zero(const Kernel *k, uint32_t value, Ix cond)
     return found;
 }
 
-/* The operand where the condition holds, else 0. */
-static uint32_t
-tile_where(Kernel *k, uint32_t value, Ix cond)
+JOT_FN uint32_t
+jot_contract_where(Kernel *k, uint32_t value, Ix cond)
 {
     int dtype = k->values.v[value].dtype;
     if (tile_zero(k, value, cond))
@@ -504,17 +501,17 @@ tile_operands(Tiles *t)
     uint64_t of_a = k->values.v[t->c.a].free, of_b = k->values.v[t->c.b].free;
     uint32_t a = t->c.a, b = t->c.b, now;
     if (t->sum.inside) {
-        a = tile_where(k, a, t->sum.inside);
-        b = tile_where(k, b, t->sum.inside);
+        a = jot_contract_where(k, a, t->sum.inside);
+        b = jot_contract_where(k, b, t->sum.inside);
     }
     for (int i = 0; i < t->ninside; i++) {
         uint64_t axes = jot_ix_axes(k->ix, t->inside[i]);
         if (axes & ~of_a && axes & ~of_b)
             return false;
         if (axes & ~of_a)
-            b = tile_where(k, b, t->inside[i]);
+            b = jot_contract_where(k, b, t->inside[i]);
         else
-            a = tile_where(k, a, t->inside[i]);
+            a = jot_contract_where(k, a, t->inside[i]);
     }
     if (a == t->c.a && b == t->c.b && !sum.ncond)
         return true;

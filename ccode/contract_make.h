@@ -65,6 +65,18 @@ JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vector
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);
+/* The dtype of a value that is one of f16 or bf16 at every point, or 0: 0 for another; -1: it is 0
+ * everywhere. */
+JOT_FN int jot_contract_half(const Kernel *k, uint32_t value, int depth);
+/* The load of most elements below a value; 0: none. */
+JOT_FN uint32_t jot_contract_load(const Kernel *k, uint32_t value, int depth);
+/* The operand where the condition holds, else 0. */
+JOT_FN uint32_t jot_contract_where(Kernel *k, uint32_t value, Ix cond);
+/* An axis became longer: loads at its new positions are guarded. False: out of memory. */
+JOT_FN bool jot_contract_guard_loads(Kernel *k, int axis);
+/* By the processor's matrix unit (contract_tiles.c): does it fit; plan and stages. */
+JOT_FN bool jot_contract_tiles_fit(const ContractMake *m);
+JOT_FN bool jot_contract_tiles(ContractMake *m);
 JOT_FN bool jot_contract_place(ContractMake *m); /* plan and stages (contract_pack.c) */
 
 #endif

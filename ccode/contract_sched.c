@@ -509,7 +509,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     if (ok) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
-        ok = jot_contract_place(m);
+        ok = jot_contract_tiles_fit(m) ? jot_contract_tiles(m) : jot_contract_place(m);
     }
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed && jot_sched_verify(s, NULL);

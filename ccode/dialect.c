@@ -95,6 +95,46 @@ static const Helper helpers[] = {
       "float\njot_fmaf(float a, float b, float c)\n{\n    return a * b + c;\n}\n" },
     { "jot_fma",
       "double\njot_fma(double a, double b, double c)\n{\n    return a * b + c;\n}\n" },
+    /* The matrix unit of x86 (AMX): eight tiles of 16 rows of 64 bytes, of which four hold sums. */
+    { "jot_tiles_open",
+      "void\njot_tiles_open(void)\n{\n#ifdef __AMX_BF16__\n"
+      "    static const unsigned char shape[64] = {1, [16] = 64, [18] = 64, [20] = 64, [22] = 64,\n"
+      "        [24] = 64, [26] = 64, [28] = 64, [30] = 64, [48] = 16, [49] = 16, [50] = 16, [51] = 16,\n"
+      "        [52] = 16, [53] = 16, [54] = 16, [55] = 16};\n"
+      "    __asm__ volatile (\"ldtilecfg %0\" : : \"m\" (shape));\n#endif\n}\n" },
+    { "jot_tiles_close",
+      "void\njot_tiles_close(void)\n{\n#ifdef __AMX_BF16__\n"
+      "    __asm__ volatile (\"tilerelease\");\n#endif\n}\n" },
+    { "jot_tiles_bf16",
+      "void\njot_tiles_bf16(float *c, const jot_u16 *a, const jot_u16 *b, jot_i64 steps,\n"
+      "    jot_i64 first)\n{\n#ifdef __AMX_BF16__\n"
+      "    const jot_i64 low = 64, wide = 128;\n"
+      "    if (first)\n"
+      "        __asm__ volatile (\"tilezero %%tmm0\\n\\ttilezero %%tmm1\\n\\t\"\n"
+      "                          \"tilezero %%tmm2\\n\\ttilezero %%tmm3\" : : );\n"
+      "    else\n"
+      "        __asm__ volatile (\"tileloadd (%0,%1,1), %%tmm0\\n\\ttileloadd 64(%0,%1,1), %%tmm1\\n\\t\"\n"
+      "                          \"tileloadd 2048(%0,%1,1), %%tmm2\\n\\ttileloadd 2112(%0,%1,1), %%tmm3\"\n"
+      "                          : : \"r\" (c), \"r\" (wide) : \"memory\");\n"
+      "    for (jot_i64 i = 0; i < steps; i++, a += 1024, b += 1024)\n"
+      "        __asm__ volatile (\"tileloadd (%1,%3,1), %%tmm6\\n\\ttileloadd 64(%1,%3,1), %%tmm7\\n\\t\"\n"
+      "                          \"tileloaddt1 (%0,%2,1), %%tmm4\\n\\t\"\n"
+      "                          \"tdpbf16ps %%tmm6, %%tmm4, %%tmm0\\n\\t\"\n"
+      "                          \"tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\t\"\n"
+      "                          \"tileloaddt1 1024(%0,%2,1), %%tmm5\\n\\t\"\n"
+      "                          \"tdpbf16ps %%tmm6, %%tmm5, %%tmm2\\n\\t\"\n"
+      "                          \"tdpbf16ps %%tmm7, %%tmm5, %%tmm3\"\n"
+      "                          : : \"r\" (a), \"r\" (b), \"r\" (low), \"r\" (wide) : \"memory\");\n"
+      "    __asm__ volatile (\"tilestored %%tmm0, (%0,%1,1)\\n\\ttilestored %%tmm1, 64(%0,%1,1)\\n\\t\"\n"
+      "                      \"tilestored %%tmm2, 2048(%0,%1,1)\\n\\ttilestored %%tmm3, 2112(%0,%1,1)\"\n"
+      "                      : : \"r\" (c), \"r\" (wide) : \"memory\");\n"
+      "#else\n"
+      "    for (int i = 0; i < 32; i++)\n        for (int j = 0; j < 32; j++) {\n"
+      "            float sum = first ? 0 : c[i * 32 + j];\n"
+      "            for (jot_i64 k = 0; k < 32 * steps; k++)\n"
+      "                sum += jotm_bf16_to_f32(a[k / 32 * 1024 + i * 32 + k % 32])\n"
+      "                       * jotm_bf16_to_f32(b[k / 2 * 64 + 2 * j + k % 2]);\n"
+      "            c[i * 32 + j] = sum;\n        }\n#endif\n}\n" },
 };
 
 JOT_FN const char *
@@ -184,7 +224,7 @@ read_vector(const char *name, size_t n, VectorName *v)
 
 /* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
  * type of a lane, %1 of them separated by commas, %I the integers of the same width, %N 0, 1, ...,
- * %P, %Q, %E: a part of it is loaded or stored, otherwise. */
+ * %P, %Q, %E: a part of it is loaded or stored, otherwise; %S, %R: see below. */
 static const Helper vector_helpers[] = {
     { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
              "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
@@ -200,6 +240,17 @@ static const Helper vector_helpers[] = {
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
     { "part_", "static inline jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
                "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
+    /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
+    { "ld_bf16_", "static inline jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
+                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"
+                  "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
+    { "ldn_bf16_", "static inline jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
+                   "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n"
+                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
+    { "st_bf16_", "static inline void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S%R"
+                  "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
+    { "stn_bf16_", "static inline void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
+                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
 };
 
@@ -264,6 +315,23 @@ put_mask(Text *out, const VectorName *v, char what)
         jot_text_f(out, "#ifdef %s\n%s#else\n", m->target, what == 'P' ? m->load : m->store);
 }
 
+/* A word for each lane, and a half. */
+static void
+put_half_types(Text *out, const VectorName *v)
+{
+    jot_text_f(out, "    typedef jot_u32 word __attribute__((vector_size(%d)));\n"
+               "    typedef jot_u16 half __attribute__((vector_size(%d)));\n", 4 * v->lanes, 2 * v->lanes);
+}
+
+/* The prelude's jotm_f32_to_bf16, lane by lane. */
+static void
+put_half_round(Text *out)
+{
+    jot_text_f(out, "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n"
+               "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
+               "    const half h = __builtin_convertvector((r & ~nan) | ((u >> 16 | 0x40u) & nan), half);\n");
+}
+
 static void
 put_lane_type(Text *out, const VectorName *v)
 {
@@ -286,6 +354,8 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'B': jot_text_f(out, "%d", v->bits / 8); break;
         case 'T': put_lane_type(out, v); break;
         case 'F': put_fma(out, v); break;
+        case 'S': put_half_types(out, v); break;
+        case 'R': put_half_round(out); break;
         case 'P': case 'Q': case 'E': put_mask(out, v, *text); break;
         case 'N':
             for (int i = 0; i < v->lanes; i++)
@@ -375,6 +445,7 @@ need(Prelude *p, const char *name, size_t n, int depth)
                        known->where, known->call);
         jot_text_f(p->out, "%s\n%s", fn->body, known ? "#endif\n" : "");
     } else if (text) {
+        need_text(p, text, jot_str_len(text), depth + 1);
         jot_text_f(p->out, "%s%s", p->d->device ? p->d->device->function : "static ", text);
     } else if (p->d->device ? !need_device(p, name, n, depth) : !need_vector(p, name, n)) {
         p->ndone--; /* a word of the text's own */

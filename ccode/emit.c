@@ -214,11 +214,13 @@ print_store(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     int dtype = p->k->bufs.v[in->aux].dtype;
     bool half = (dtype == JOT_F16 || dtype == JOT_BF16) && in->dtype != JOT_U16;
-    bool whole = p->d->vectors && in->lanes && !half && dtype >= JOT_F32 &&
+    bool round = half && dtype == JOT_BF16 && in->dtype == JOT_F32;
+    bool whole = p->d->vectors && in->lanes && (round || (!half && dtype >= JOT_F32)) &&
                  operand_whole(p, arg[1], false), part = in->lanes < p->lanes;
     if (whole) {
         begin_line(p);
-        jot_text_f(p->out, "jot_st%s_%sx%d(", part ? "n" : "", jot_print_short(dtype), p->lanes);
+        jot_text_f(p->out, "jot_st%s_%s%sx%d(", part ? "n" : "", round ? "bf16_" : "",
+                   jot_print_short(round ? JOT_F32 : dtype), p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, arg[0], 2, WHOLE);
@@ -239,6 +241,23 @@ print_store(Printer *p, const Inst *in)
         jot_text_f(p->out, "jotm_f32_to_%s(", jot_dtype_name((jot_DType)dtype));
     jot_print_expr(p, arg[1], 13, EACH_LANE);
     jot_text_f(p->out, half ? ");\n" : ";\n");
+}
+
+static void
+print_tiles(Printer *p, const Inst *in)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    jot_text_f(p->out, "jot_tiles_%s(", jot_dtype_name((jot_DType)in->dtype));
+    for (int i = 0; i < 3; i++) {
+        jot_print_name(p, p->buf_name[in->aux >> (16 - 8 * i) & 255]);
+        jot_text_f(p->out, " + ");
+        jot_print_expr(p, arg[i], 2, WHOLE);
+        jot_text_f(p->out, ", ");
+    }
+    jot_print_number(p, in->c.i);
+    jot_text_f(p->out, ", ");
+    jot_print_expr(p, arg[3], 13, WHOLE);
+    jot_text_f(p->out, ");\n");
 }
 
 static void
@@ -332,7 +351,10 @@ print_block(Printer *p, uint32_t block)
         case C_STORE: print_store(p, in); break;
         case C_AHEAD: print_ahead(p, in); break;
         case C_ATOMIC: begin_line(p); jot_print_atomic(p, in); break;
-        case C_MATRIX: begin_line(p); jot_print_matrix(p, in); break;
+        case C_MATRIX:
+            begin_line(p);
+            (p->d->device ? jot_print_matrix : print_tiles)(p, in);
+            break;
         case C_BARRIER: begin_line(p); jot_text_f(p->out, "%s;\n", p->d->device->barrier); break;
         default: print_variable(p, n); break;
         }
@@ -351,6 +373,8 @@ find_used(const Printer *p, Used *u)
             continue;
         if (in->op == C_MATRIX)
             u->used[in->aux >> 16] = u->used[in->aux % 256] = true;
+        if (in->op == C_MATRIX && !p->d->device)
+            u->tiles = u->used[in->aux / 256 % 256] = true;
         if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT || in->op == C_ATOMIC ||
             in->op == C_AHEAD)
             u->used[in->aux % 256] = true;
@@ -462,7 +486,9 @@ print_body(Printer *p, const Used *u)
     print_pointers(p, u);
     print_unused(p, u);
     p->indent = 1;
+    jot_text_f(p->out, "%s", u->tiles ? "    jot_tiles_open();\n" : "");
     print_block(p, 1);
+    jot_text_f(p->out, "%s", u->tiles ? "    jot_tiles_close();\n" : "");
 }
 
 /* Which arguments there are is known at the end. */

@@ -376,8 +376,9 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, " ? ");
     if (mode == WHOLE && in->lanes) { /* scratch memory has a vector to spare at its end */
         bool part = in->lanes < p->lanes && p->k->bufs.v[in->aux].role != BUF_SCRATCH;
-        jot_text_f(p->out, "jot_ld%s_%sx%d(", part ? "n" : "", jot_print_short(in->dtype),
-                   p->lanes);
+        bool half = p->k->bufs.v[in->aux].dtype == JOT_BF16;
+        jot_text_f(p->out, "jot_ld%s_%s%sx%d(", part ? "n" : "", half ? "bf16_" : "",
+                   jot_print_short(in->dtype), p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, arg_of(p, in, 0), 2, EACH_LANE);

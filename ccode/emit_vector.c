@@ -82,7 +82,8 @@ jot_print_whole(Printer *p, uint32_t n)
     if (!p->d->vectors || !in->lanes)
         return false;
     if (in->op == C_LOAD)
-        return in->narg == 1 && in->dtype >= JOT_F32 && p->k->bufs.v[in->aux].dtype == in->dtype;
+        return in->narg == 1 && in->dtype >= JOT_F32 &&
+               (p->k->bufs.v[in->aux].dtype == in->dtype || p->k->bufs.v[in->aux].dtype == JOT_BF16);
     if (jot_print_is_choice(p, in))
         return true;
     if (in->op != C_EW || in->dtype < JOT_F32 ||

@@ -64,7 +64,7 @@ JOT_FN const char *jot_print_memory_type(int dtype); /* C type of elements in me
 JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 
 /* emit_device.c */
-typedef struct { bool buf, scalars, scratch, range, phase; bool used[256]; } Used;
+typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]; } Used;
 JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
 JOT_FN void jot_print_shared_loop(Printer *p, const Inst *in, Name name);     /* its head */
 JOT_FN void jot_print_atomic(Printer *p, const Inst *in);

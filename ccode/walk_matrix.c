@@ -1,5 +1,5 @@
-/* ccode/walk_matrix.c - the walk's steps on a matrix unit: one instruction for all steps of a run of
- * loops of its kind.
+/* ccode/walk_matrix.c - the walk's steps on a matrix unit: one instruction (of a device) or call (of
+ * this machine) for all steps of a run of loops of its kind.
  *
  *     mq:1u nq:1u mh:1m nr:1m kl:1m      ->     jot_mma_f16(&acc, &acc_1, &acc_2, &acc_3,
  *                                                           ta + .., ta + .., ta + .., ta + ..,
@@ -9,8 +9,14 @@
  * 2i, 2i + 1, 2i + 8, 2i + 9; of b the same k of column g; of the sums rows g and g + 8, columns 2i
  * and 2i + 1. So for b the item stands elsewhere than for its sums: at column g instead of 2i.
  *
- *   requires  mh, nr, kl of 2, 2 and 16 steps around a step of a sum, the last two loops of lanes of 8
- *             and 4 steps; operands in a group's memory, k side by side      keeps  what walk.c keeps
+ * A processor's unit has its sums in memory, 32 x 32 of them, which begin with 0 where the loops over
+ * k stand at their first steps; so there is nothing to set before:
+ *
+ *     i:32 i:1m j:1m k:1m            ->     jot_tiles_bf16(sums + .., pa + .., pb + .., 16, k == 0)
+ *
+ *   requires  of a device: mh, nr, kl of 2, 2 and 16 steps around a step of a sum, the last two loops of lanes of 8
+ *             and 4 steps; operands in a group's memory, k side by side;
+ *             else what ccode/contract_tiles.c makes      keeps  what walk.c keeps
  *
  * Read before: ccode/walk_grid.c, ccode/contract_grid.c. After: ccode/emit_device.c. */
 #include "ccode/walk.h"
@@ -94,6 +100,47 @@ matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis)
     jot_code_add(&w->b, in, arg, n, NULL);
 }
 
+/* All axes that are summed over stand at 0. */
+static uint32_t
+tiles_first(Walk *w, const Stage *st)
+{
+    IxPool *ix = w->k->ix;
+    uint64_t summed = w->k->values.v[st->what].axes;
+    Ix sum = jot_ix_const(ix, 0);
+    for (int a = 0; a < (int)w->k->axes.n; a++)
+        if (summed >> a & 1)
+            sum = jot_ix_add(ix, sum, w->at.pos[a]);
+    return jot_walk_ix(&w->index, jot_ix_lt(ix, sum, jot_ix_const(ix, 1), &w->index.space));
+}
+
+enum { TILES_ARGS = 4, TILES_TERMS = 32 };
+
+/* Operand of rows, operand of columns: pa[.., i, k], pb[.., k / 2, j, k % 2]. */
+static void
+tiles_step(Walk *w, const Stage *st, const int *axis)
+{
+    const Place *a = matrix_place(w, st, 0), *b = matrix_place(w, st, 1), *c = &st->acc;
+    uint32_t arg[TILES_ARGS];
+    Inst in = {0};
+    if (!a || !b || c->kind != PLACE_MEM || w->at.left[axis[2]] % TILES_TERMS) {
+        jot_code_refuse(w->code, "a matrix unit's operands and sums are not in memory, or k has a rest");
+        return;
+    }
+    if (!matrix_moves(w, a, axis[0])) {
+        const Place *p = a;
+        a = b, b = p;
+    }
+    arg[0] = jot_walk_address(w, c);
+    arg[1] = jot_walk_address(w, a);
+    arg[2] = jot_walk_address(w, b);
+    arg[3] = tiles_first(w, st);
+    in.op = C_MATRIX;
+    in.dtype = w->k->bufs.v[a->buf].dtype;
+    in.aux = c->buf << 16 | a->buf << 8 | b->buf;
+    in.c.i = w->at.left[axis[2]] / TILES_TERMS;
+    jot_code_add(&w->b, in, arg, TILES_ARGS, NULL);
+}
+
 JOT_FN bool
 jot_walk_matrix(Walk *w, uint32_t n)
 {
@@ -104,8 +151,10 @@ jot_walk_matrix(Walk *w, uint32_t n)
         n = nodes[n].kids;
     }
     if (!n || nodes[n].op != TREE_STEP)
-        return false;
-    if (count == 3)
+        return w->s->group == 0; /* sums in memory have no other part */
+    if (count == 3 && !w->s->group)
+        tiles_step(w, &w->s->stages.v[nodes[n].stage], axis);
+    else if (count == 3)
         matrix_step(w, &w->s->stages.v[nodes[n].stage], nodes[n].stage, axis);
     else
         jot_code_refuse(w->code, "a matrix unit has three loops");

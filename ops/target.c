@@ -7,7 +7,7 @@ JOT_FN void
 jot_target_default(Target *target)
 {
     static const Target plain = {
-        16, 16, false, 1,
+        16, 16, false, false, 1,
         { 32 << 10, 256 << 10, 4 << 20, 0 },
         2.4e10,
         { 100e9, 50e9, 25e9, 10e9 },
@@ -49,6 +49,7 @@ jot_target_narrow(Target *target, const char *name)
     target->vector_nbytes = v->nbytes;
     target->vectors = v->vectors;
     target->fma = v->fma;
+    target->tiles = false;
     return true;
 }
 

@@ -19,6 +19,7 @@ typedef struct Target {
     int vector_nbytes;            /* of the widest vector register: 64 AVX-512, 32 AVX2, 16 SSE and
                                      NEON; 0: kernels are scalar */
     int vectors;                  /* registers of that width */
+    bool tiles;                   /* it multiplies tiles of bf16 (AMX), and the process may */
     bool fma;                     /* fused multiply-add in one instruction */
     int cores;
     int64_t cache_nbytes[LEVELS]; /* that one core reaches; L3 is shared; [LEVEL_MEMORY] unused */

@@ -2,6 +2,7 @@
  * schedule runs against straightforward loops. */
 #include <unistd.h>
 #include "tests/ir_cases.h"
+#include "backends/host.h"
 #include "ccode/contract.h"
 
 static void
@@ -79,6 +80,8 @@ static const Machine machines[] = {
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
+static bool tiles; /* the machine multiplies tiles of bf16 */
+
 static Target
 target_of(const Machine *m, int64_t l2)
 {
@@ -87,6 +90,7 @@ target_of(const Machine *m, int64_t l2)
     t.vector_nbytes = m->vector_nbytes;
     t.vectors = m->vectors;
     t.cores = 2;
+    t.tiles = tiles;
     t.cache_nbytes[LEVEL_L1] = l2 / 8;
     t.cache_nbytes[LEVEL_L2] = l2;
     return t;
@@ -124,15 +128,16 @@ runs(IrCase *c, const Machine *m, int64_t l2, Text *text, const char *what)
 
 /* y[z, i, j] = 1.5 * sum over k of a * b + i's bias, at least 0: a, b transposed or not */
 static void
-make_product(IrCase *c, int64_t z, int64_t n, int64_t m, int64_t k, bool ta, bool tb, bool after)
+make_product_of(IrCase *c, jot_DType dtype, int64_t z, int64_t n, int64_t m, int64_t k, bool ta, bool tb,
+                bool after)
 {
     int64_t ext[4];
     uint32_t a, b, r, y, v;
     ext[0] = z, ext[1] = n, ext[2] = m, ext[3] = k;
     ir_start(c);
     ir_axes(c, "zijk", ext);
-    a = IN("a", 3, z, ta ? k : n, ta ? n : k, 0);
-    b = IN("b", 3, z, tb ? m : k, tb ? k : m, 0);
+    a = ir_buf(c, "a", dtype, BUF_INPUT, 3, z, ta ? k : n, ta ? n : k, 0);
+    b = ir_buf(c, "b", dtype, BUF_INPUT, 3, z, tb ? m : k, tb ? k : m, 0);
     r = IN("r", 1, n, 0, 0, 0);
     y = OUT("y", 3, z, n, m, 0);
     v = ir_sum(c, EW_ADD, BIT(3),
@@ -150,6 +155,12 @@ make_product(IrCase *c, int64_t z, int64_t n, int64_t m, int64_t k, bool ta, boo
                    c->data[b][q * k * m + (tb ? j * k + x : x * m + j)];
         c->data[y][at] = after ? fmax(0, sum + c->data[r][i]) : sum;
     }
+}
+
+static void
+make_product(IrCase *c, int64_t z, int64_t n, int64_t m, int64_t k, bool ta, bool tb, bool after)
+{
+    make_product_of(c, JOT_F32, z, n, m, k, ta, tb, after);
 }
 
 static void
@@ -171,6 +182,40 @@ test_products(void)
                 runs(&c, &machines[(i * 4 + t) % MACHINES], i % 2 ? 16384 : 1 << 20, NULL, what);
             ir_end(&c);
         }
+}
+
+/* By the matrix unit, where there is one, and by what the text has for machines without. */
+static void
+test_tiles(void)
+{
+    static const int64_t shape[][4] = { /* z i j k */
+        { 1, 32, 32, 32 }, { 1, 64, 96, 64 }, { 2, 33, 50, 70 }, { 1, 17, 16, 16 }, { 1, 290, 40, 600 },
+        { 3, 40, 300, 1001 }, { 1, 300, 520, 33 }
+    };
+    static const Machine plain = { 16, 16, 4, GCC, "gnu" };
+    Target here;
+    IrCase c;
+    char what[80];
+    jot_target_default(&here);
+    jot_machine_detect(&here);
+    if (!here.tiles)
+        SKIP("the matrix unit: this machine has none");
+    tiles = true;
+    for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
+        for (int t = 0; t < 8; t++) {
+            const int64_t *x = shape[i];
+            const Machine *m = t >= 4 || !here.tiles ? &plain : &machines[t % 2 ? MACHINES - 1 : 0];
+            Text text = {0};
+            text.mem = &ir_mem;
+            make_product_of(&c, JOT_BF16, x[0], x[1], x[2], x[3], t & 1, t >> 1 & 1, (i + t) % 2);
+            sprintf(what, "tiles %d%s%s", i, t & 1 ? ", a transposed" : "", t >> 1 & 1 ? ", b transposed" : "");
+            if (t < 4 || i % 2)
+                runs(&c, m, i % 2 ? 16384 : 1 << 20, &text, what);
+            CHECK(!text.s || strstr(text.s, ":1m "), "%s: not by tiles: %s", what, text.s);
+            jot_text_free(&text);
+            ir_end(&c);
+        }
+    tiles = false;
 }
 
 typedef struct { int64_t n, g, o, c, h, w, kh, kw, stride, pad, dilation; } Shape;
@@ -439,6 +484,7 @@ main(void)
     test_neon();
     test_find();
     test_products();
+    test_tiles();
     test_convolutions();
     test_gradients_of_convolutions();
     test_wishes();

@@ -1,0 +1,161 @@
+/* tests/test_half.c - products of halves: by the processor's tiles where it has them, else by floats, both
+ * within the bound that docs/kernels.md states; "exact" is by floats. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backends/host.h"
+#include "core.h"
+#include "tests/test.h"
+
+typedef struct { int64_t z, n, m, k; bool ta, tb; } Case;
+
+static char dumped[200000];
+static size_t ndumped;
+
+static void
+keep_log(void *ud, const char *text, size_t nbytes)
+{
+    (void)ud;
+    nbytes = nbytes < sizeof dumped - 1 - ndumped ? nbytes : sizeof dumped - 1 - ndumped;
+    memcpy(dumped + ndumped, text, nbytes);
+    dumped[ndumped += nbytes] = 0;
+}
+
+static jot_Ctx *
+open_with(const char *precision)
+{
+    jot_Config config = {0};
+    ndumped = 0;
+    dumped[0] = 0;
+    config.hooks.log = keep_log;
+    config.precision = precision;
+    config.dump = "s";
+    config.deterministic = 1; /* the best tier from the start */
+    return jot_open(&config);
+}
+
+static float
+drawn(uint32_t *seed, float scale)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return ((float)(*seed >> 8) / 8388608.0f - 1) * scale;
+}
+
+/* As f32, of what a half holds. */
+static void
+fill(jot_Ctx *c, jot_DType dtype, int64_t n, uint32_t seed, float scale, float *p)
+{
+    jot_Var v;
+    for (int64_t i = 0; i < n; i++)
+        p[i] = drawn(&seed, scale);
+    v = jot_cast(jot_cast(jot_array(c, JOT_F32, JOT_SHAPE(n), p), dtype), JOT_F32);
+    memcpy(p, jot_data(v), (size_t)n * sizeof *p);
+}
+
+static jot_Var
+half(jot_Ctx *c, jot_DType dtype, int64_t z, int64_t a, int64_t b, bool turned, const float *p)
+{
+    jot_Var v = jot_cast(jot_array(c, JOT_F32, turned ? JOT_SHAPE(z, b, a) : JOT_SHAPE(z, a, b), p), dtype);
+    jot_data(v);
+    return turned ? jot_transpose(v, JOT_DIMS(0, 2, 1)) : v;
+}
+
+static int64_t
+at(int64_t z, int64_t i, int64_t j, int64_t rows, int64_t columns, bool turned)
+{
+    return z * rows * columns + (turned ? j * rows + i : i * columns + j);
+}
+
+static void
+product(jot_Ctx *c, jot_DType dtype, Case s, float scale, const char *what)
+{
+    int64_t na = s.z * s.n * s.k, nb = s.z * s.k * s.m;
+    float *a = malloc((size_t)na * 4), *b = malloc((size_t)nb * 4);
+    double worst = 0, eps = ldexp(1, dtype == JOT_BF16 ? -8 : -11);
+    const float *y;
+    jot_push(c);
+    fill(c, dtype, na, 1, scale, a);
+    fill(c, dtype, nb, 2, 1 / scale, b);
+    y = jot_data(jot_cast(jot_matmul(half(c, dtype, s.z, s.n, s.k, s.ta, a),
+                                     half(c, dtype, s.z, s.k, s.m, s.tb, b)), JOT_F32));
+    CHECK(y != NULL, "%s: %s", what, jot_message(c));
+    for (int64_t i = 0; y && i < s.z * s.n * s.m; i++) {
+        int64_t z = i / s.m / s.n, row = i / s.m % s.n, column = i % s.m;
+        double sum = 0, size = 0, off;
+        for (int64_t k = 0; k < s.k; k++) {
+            double term = (double)a[at(z, row, k, s.n, s.k, s.ta)] *
+                          (double)b[at(z, k, column, s.k, s.m, s.tb)];
+            sum += term;
+            size += fabs(term);
+        }
+        off = fabs(y[i] - sum) / ((double)(s.k + 2) * ldexp(1, -24) * size + eps * fabs(sum) + 1e-30);
+        worst = off > worst ? off : worst;
+    }
+    CHECK(worst <= 1, "%s: %g of the bound", what, worst);
+    jot_pop(c);
+    free(a);
+    free(b);
+}
+
+static void
+test_products(const char *precision, bool tiles)
+{
+    static const Case cases[] = {
+        { 1, 64, 64, 64, false, false }, { 1, 45, 70, 33, false, true }, { 1, 100, 33, 257, true, false },
+        { 3, 40, 64, 50, true, true }, { 1, 300, 290, 700, false, false }, { 2, 16, 16, 16, false, false }
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int dtype = JOT_F16; dtype <= JOT_BF16; dtype++) {
+            jot_Ctx *c = open_with(precision);
+            char what[80];
+            bool used;
+            snprintf(what, sizeof what, "%s, %s, product %d", precision, jot_dtype_name((jot_DType)dtype),
+                     (int)i);
+            product(c, (jot_DType)dtype, cases[i], i % 2 ? 64.0f : 1.0f, what);
+            used = strstr(dumped, ":1m ") != NULL;
+            CHECK(used == (tiles && dtype == JOT_BF16), "%s: tiles %d\n%s", what, used, dumped);
+            jot_close(c);
+        }
+}
+
+/* A factor that is subnormal counts under "exact"; tiles take it for 0. */
+static void
+test_subnormal(bool tiles)
+{
+    static const char *const precision[] = { "default", "exact" };
+    enum { N = 32 };
+    static float a[N * N], b[N * N];
+    for (int i = 0; i < N * N; i++)
+        a[i] = 1e-39f, b[i] = 1e38f;
+    for (int p = 0; p < 2; p++) {
+        jot_Ctx *c = open_with(precision[p]);
+        const float *y = jot_data(jot_cast(jot_matmul(half(c, JOT_BF16, 1, N, N, false, a),
+                                                      half(c, JOT_BF16, 1, N, N, false, b)), JOT_F32));
+        bool gone = tiles && p == 0;
+        CHECK(y && (gone ? y[0] == 0 : fabsf(y[0] - 3.2f) < 0.1f), "%s: %g", precision[p],
+              y ? (double)y[0] : 0);
+        jot_close(c);
+    }
+}
+
+int
+main(void)
+{
+    jot_Ctx *c = open_with("default");
+    Target here;
+    bool best = c && !strcmp(jot_backend(c), "cpu") && !getenv("JOT_TARGET") && !getenv("JOT_LANES");
+    jot_close(c);
+    jot_target_default(&here);
+    jot_machine_detect(&here);
+    if (!best) {
+        SKIP("a compiler with vectors is not what runs here");
+        return DONE();
+    }
+    if (!here.tiles)
+        SKIP("tiles: the processor or the system has none");
+    test_products("default", here.tiles);
+    test_products("exact", false);
+    test_subnormal(here.tiles);
+    return DONE();
+}
