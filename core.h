@@ -106,8 +106,8 @@ typedef struct {
                                JOT_LAYOUT */
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *precision;  /* "default"; "exact": sums as the program states them, without Winograd's
-                               tiles, of halves in floats; "fast": larger tiles, with some 10 times the rounding error;
-                               JOT_PRECISION */
+                               tiles, of halves in floats; "fast": larger tiles, with some 10 times
+                               the rounding error; JOT_PRECISION */
     const char *target;     /* vectors that kernels may use: "native" (default), or of an x86 machine
                                that has them "avx512", "avx2", "sse"; JOT_TARGET */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
