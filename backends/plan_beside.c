@@ -24,9 +24,23 @@ enum { BESIDE_MOST = 32 };  /* steps of a run */
 
 typedef struct {
     const Plan *plan;
-    uint32_t *writer;       /* per variable: 1 + the step that writes it */
+    uint32_t *writer;       /* per variable: 1 + the step that writes it, or the last part of it */
+    uint32_t *parts;        /* ... of which so many are written */
     double handoff;
 } Beside;
+
+static void
+beside_writes(Beside *b, uint32_t var, uint32_t step, bool border)
+{
+    uint32_t writers = b->plan->vars.v[var].writers;
+
+    if (border && step + 1 < b->plan->steps.n)
+        return;
+    if (b->parts[var] < (writers ? writers : 1)) {
+        b->parts[var]++;
+        b->writer[var] = step + 1;
+    }
+}
 
 static void
 beside_writers(Beside *b)
@@ -41,8 +55,7 @@ beside_writers(Beside *b)
         for (k = 1; k < step->narg; k++)
             border = border && p->args.v[step->arg + k] == p->args.v[step->arg];
         for (k = 0; k < step->narg; k++)
-            if (!b->writer[p->args.v[step->arg + k]] && (!border || i + 1 == p->steps.n))
-                b->writer[p->args.v[step->arg + k]] = i + 1;
+            beside_writes(b, p->args.v[step->arg + k], i, border);
     }
 }
 
@@ -128,23 +141,26 @@ beside_pays(const Beside *s, uint32_t from, uint32_t n)
 JOT_FN bool
 jot_plan_beside(jot_Ctx *ctx, Plan *plan)
 {
-    Beside s = {plan, NULL, ctx->target.handoff};
+    Beside s = {plan, NULL, NULL, ctx->target.handoff};
     uint32_t i, n;
+    bool ok;
 
     if (!ctx->backend->parallel)
         return true;
     s.writer = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.writer);
-    if (!s.writer)
-        return jot_fail_memory(ctx, "plan");
-    beside_writers(&s);
-    for (i = 0; i < plan->steps.n; i += n) {
+    s.parts = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.parts);
+    if (s.writer && s.parts)
+        beside_writers(&s);
+    for (i = 0; s.writer && s.parts && i < plan->steps.n; i += n) {
         n = beside_count(&s, i);
         if (n > 1 && beside_pays(&s, i, n))
             plan->steps.v[i].beside = n;
         else
             n = 1;
     }
+    ok = s.writer && s.parts;
     jot_mem_free(&ctx->mem, s.writer, plan->vars.n * sizeof *s.writer);
-    return true;
+    jot_mem_free(&ctx->mem, s.parts, plan->vars.n * sizeof *s.parts);
+    return ok || jot_fail_memory(ctx, "plan");
 }
 #undef BESIDE_HANDOFFS

@@ -32,9 +32,11 @@ jot_plan_var_touch(Make *m, uint32_t number)
 JOT_FN bool
 jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
 {
-    const Node *node = jot_node(m->ctx, m->s->list.v[pos]);
+    const Node *node;
     PlanVar *v;
 
+    pos = jot_plan_within(m, pos);
+    node = jot_node(m->ctx, m->s->list.v[pos]);
     if (!m->var[pos]) {
         if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
             return jot_fail_memory(m->ctx, "plan");
@@ -46,6 +48,7 @@ jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
         if (v->kind != VAR_LEAF)
             v->nbytes = (size_t)kernel_elements(m, pos)
                       * jot_dtype_nbytes((jot_DType)node->dtype);
+        v->writers = m->writers ? m->writers[pos] : 0;
         m->var[pos] = m->plan->vars.n;
     }
     *number = m->var[pos] - 1;
@@ -547,6 +550,8 @@ jot_plan_step(Make *m, uint32_t group)
     const PlanKnown *known = NULL;
     bool ok, keep;
 
+    if (m->absent && m->absent[group])
+        return true;
     if (first->kind == NODE_PICK)
         return kernel_code_step(m, group, first->input[0]);
     if (!kernel_before(m, group))

@@ -390,7 +390,7 @@ choice_make(LayoutChoice *c)
     choice_improve(c);
     for (i = 0; ok && i < c->npos; i++)
         ok = c->var[i].fixed || choice_result(c, i);
-    if (!ok || !jot_choice_copies(c))
+    if (!ok || !jot_choice_copies(c) || !jot_choice_within(c))
         return jot_fail_memory(c->m->ctx, "plan");
     return !layout_tiles(c->m) || jot_plan_tiles(c->m);
 }

@@ -4,6 +4,7 @@
  *     plan_layout.c   an order of dimensions for each temporary, and halos
  *     plan_price.c    what groups cost under given orders
  *     plan_copy.c     which variables are copied
+ *     plan_within.c   which variables are parts of others
  *     plan_pack.c     the kernels that write copies and halos
  *
  * Read before: backends/plan_parts.h, ccode/ir.h. After: backends/plan_uses.c. */
@@ -102,5 +103,6 @@ JOT_FN Layout *jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrd
 /* The use's group reads the variable in this layout. False: refused. */
 JOT_FN bool jot_choice_copy(Make *m, const Use *u, const Layout *layout);
 JOT_FN bool jot_choice_copies(LayoutChoice *c);
+JOT_FN bool jot_choice_within(LayoutChoice *c); /* plan_within.c; false: refused */
 
 #endif

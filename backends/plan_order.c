@@ -12,8 +12,8 @@
  *   requires  steps, variables' kinds and sizes
  *   keeps     what each step reads and writes      breaks  numbers of steps (first, last: set anew)
  *
- * Who writes a variable: the first step that touches it, and before that steps that touch nothing
- * else (borders: each goes right before the next writer).
+ * Who writes a variable: the first step that touches it, or as many as write parts of it, and before
+ * and among these steps that touch nothing else (borders: each goes right before the next writer).
  *
  * Read before: backends/plan_parts.h. After: backends/plan_memory.c. */
 #include "backends/plan_parts.h"
@@ -69,10 +69,10 @@ order_touches(StepOrder *o)
 static bool
 order_writes(const StepOrder *o, uint32_t var, uint32_t t)
 {
-    uint32_t i;
+    uint32_t writers = o->plan->vars.v[var].writers, i;
 
     for (i = o->from[var]; i < t; i++)
-        if (o->plan->steps.v[o->touch[i]].narg > 1)
+        if (o->plan->steps.v[o->touch[i]].narg > 1 && writers-- <= 1)
             return false;
     return true;
 }
@@ -94,7 +94,7 @@ order_reader(const StepOrder *o, uint32_t s)
             ;
         if (!order_writes(o, var, t))
             continue;
-        if (t + 1 < o->from[var + 1] && order_writes(o, var, t + 1))
+        if (step->narg == 1 && t + 1 < o->from[var + 1] && order_writes(o, var, t + 1))
             return o->touch[t + 1]; /* a border goes right before what it surrounds */
         if (o->plan->vars.v[var].kind != VAR_TEMP)
             return s;

@@ -231,8 +231,9 @@ jot_plan_unpack(Make *m, const PlanCopied *copy)
 JOT_FN bool
 jot_plan_border(Make *m, uint32_t pos)
 {
-    uint32_t var;
+    uint32_t all = jot_plan_within(m, pos), var;
 
-    return jot_plan_var(m, pos, &var)
-        && pack_border(m, var, m->layout[pos], 0);
+    if (all != pos && (m->var[all] || !m->layout[all]))
+        return true; /* before its first part */
+    return jot_plan_var(m, all, &var) && pack_border(m, var, m->layout[all], 0);
 }

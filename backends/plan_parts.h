@@ -81,6 +81,7 @@ typedef struct {
                               elements; 0: it is read itself */
     uint32_t over;         /* 1 + number of the variable whose place it takes; 0: none. Of an ASKED
                               one that is a LEAF, and each run asks whether it may */
+    uint32_t writers;      /* steps that write a part of it each; 0: one writes all */
     char *key;             /* COPY: of the leaf at pos, in this layout; kept with its buffer */
     size_t nkey;
 } PlanVar;
@@ -240,6 +241,9 @@ typedef struct {
     uint32_t *readers;     /* per position: nodes that read it */
     uint8_t *plain;        /* per position: user code reads or writes it: row-major */
     const Layout **layout; /* per position: of a temporary; NULL: row-major */
+    uint32_t *within, *writers; /* plan_within.c. Per position: 1 + that of the variable that it is a
+                              part of; steps that write its parts. NULL: no parts */
+    uint8_t *absent;       /* per group: it has no step, what it would write is there */
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
@@ -308,6 +312,9 @@ JOT_FN void jot_plan_layouts_free(Make *m);
 JOT_FN PlanCopied *jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos);
 /* A copy of the variable would stay good: it is state that this evaluation does not assign. */
 JOT_FN bool jot_plan_copy_lasts(const Make *m, uint32_t pos);
+
+/* plan_within.c: the position of the variable that this one is a part of, or is. */
+JOT_FN uint32_t jot_plan_within(const Make *m, uint32_t pos);
 
 /* plan_tiles.c: convolutions by Winograd's tiles; after the layouts. */
 JOT_FN bool jot_plan_tiles(Make *m);

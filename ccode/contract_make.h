@@ -26,7 +26,7 @@ typedef struct {
     int kat;                    /* ... around the loop over blocks of k */
 } ContractMake;
 
-typedef enum { PACK_NONE, PACK_PANEL, PACK_TILE } PackKind;
+typedef enum { PACK_NONE, PACK_PANEL, PACK_COLUMNS, PACK_TILE } PackKind;
 
 /* A tile: which dimensions of the load it has, and which of them are read through windows. */
 typedef struct {

@@ -3,6 +3,7 @@
  *
  *     b   direct   panels  pb[j/32][k][j%32]
  *     a   direct   rows    pa[i][k]
+ *                  columns pa[i/6][k][i%6], for what lies as a[k][i]
  *                  tile    X[c, h, w] with a border of zeros, for what is read at h + p
  *
  *   requires  a plan      keeps  what is computed      breaks  numbers of values, by a tile
@@ -203,6 +204,39 @@ pack_rows(ContractMake *m, int n)
         loops[count - 1].step = m->lanes;
         jot_contract_loop(loops, &count, last, 1, LOOP_VECTOR);
     }
+    return add_pack(m, m->c.a, n, loops, count, "pa", BUF_SCRATCH, &d);
+}
+
+/* a in columns: [r / rows][k ...][r % rows], read along the rows as they lie. Blocks are a line and
+ * more apart from a multiple of the cache's size, so that all of them may be written in turn. */
+static bool
+pack_columns(ContractMake *m, int n)
+{
+    IxPool *ix = m->k->ix;
+    uint64_t free = m->k->values.v[m->c.a].free;
+    int64_t left = left_in(m, n, m->r), rows = m->rows;
+    Ix r = jot_ix_axis(ix, m->r);
+    SLoop loops[STAGE_LOOPS];
+    Dims d = {{0}, {0}, 0};
+    int count = 0, first;
+    if (left < jot_axis_ext(m->s, m->r))
+        r = jot_ix_mod(ix, r, jot_ix_const(ix, left), NULL);
+    if (left > rows)
+        dim(&d, jot_ix_div(ix, r, jot_ix_const(ix, rows), NULL), (left + rows - 1) / rows);
+    first = d.n;
+    for (int i = 0; i < m->nk; i++)
+        if (free >> m->korder[i] & 1) {
+            dim_of_axis(m, &d, n, m->korder[i]);
+            loop_rest(m, loops, &count, n, m->korder[i]);
+        }
+    if (first > 0 && d.n > first)
+        d.ext[first] += (m->lanes + rows - 1) / rows;
+    if (left > rows)
+        r = jot_ix_mod(ix, jot_ix_axis(ix, m->r), jot_ix_const(ix, rows), NULL);
+    dim(&d, r, left < rows ? left : rows);
+    if (left > rows)
+        jot_contract_loop(loops, &count, m->r, rows, LOOP_SERIAL);
+    jot_contract_loop(loops, &count, m->r, 1, LOOP_VECTOR);
     return add_pack(m, m->c.a, n, loops, count, "pa", BUF_SCRATCH, &d);
 }
 
@@ -429,6 +463,8 @@ jot_contract_place(ContractMake *m)
         ok = pack_tile(m, &p.tile, m->apack);
     else if (ok && p.a == PACK_PANEL)
         ok = pack_rows(m, m->apack);
+    else if (ok && p.a == PACK_COLUMNS)
+        ok = pack_columns(m, m->apack);
     ok = ok && add_sum(m);
     if (ok && from)
         next_phase(m, from);

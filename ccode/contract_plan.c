@@ -13,6 +13,8 @@
 
 #define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
 #define PLAN_LATENCY 256 /* cycles from the second cache or farther */
+#define PLAN_FAR 1024    /* bytes from one step of the sum to the next, from which on columns are packed */
+#define PLAN_LONG 32     /* steps of the sum, likewise */
 #define PACK_SHARED 1e6 /* points from which on threads may share the work */
 
 /* ---- tiles -------------------------------------------------------------------------------- */
@@ -118,6 +120,21 @@ rows_collide(const ContractMake *m)
     return !tangled && stride != 0 && stride % 4096 == 0 && m->rows > 8;
 }
 
+/* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses a
+ * part: gradients by weight, x[k, i] y[k, j]. */
+static bool
+rows_together(const ContractMake *m)
+{
+    bool tangled = false;
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype), stride, row;
+    int last = m->korder[m->nk - 1];
+    if (m->r >= (int)m->k->axes.n || m->lanes == 1 || !m->nk)
+        return false;
+    row = jot_contract_stride(m, m->c.a, m->r, &tangled);
+    stride = jot_contract_stride(m, m->c.a, last, &tangled) * nbytes;
+    return !tangled && row == 1 && stride >= PLAN_FAR && m->k->axes.v[last].ext >= PLAN_LONG;
+}
+
 static int64_t
 value_nbytes(const ContractMake *m, uint64_t axes)
 {
@@ -179,6 +196,8 @@ plan_packs(ContractMake *m, ContractPlan *p)
     p->b = plain && (small || once || m->panels) ? PACK_NONE : PACK_PANEL;
     if (!p->a && rows_collide(m) && jot_contract_extent(m, m->vaxes) >= 4 * m->block)
         p->a = PACK_PANEL;
+    if (!p->a && rows_together(m))
+        p->a = PACK_COLUMNS;
 }
 
 static int64_t
@@ -200,6 +219,16 @@ columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
     return a > 0 && panel <= l2 && 2 * by_columns < by_rows;
 }
 
+/* Where a is packed, too: each block of columns packs all of it anew, each block of rows reads all of b
+ * again, which is a third of the work. */
+static bool
+rows_pack_less(const ContractMake *m, int64_t blocks)
+{
+    int64_t cores = m->target->cores, a = a_nbytes(m);
+    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free), want = 2 * cores;
+    return a + b * 4 * cores / 3 < a * (blocks < want ? blocks : want);
+}
+
 /* Which loops are shared among threads. */
 static void
 plan_form(ContractMake *m, ContractPlan *p)
@@ -218,6 +247,7 @@ plan_form(ContractMake *m, ContractPlan *p)
         p->rows = (rows >= want || rows >= before * blocks) && !once;
     else
         p->rows = (before * blocks < want && rows > before * blocks) ||
+                  (p->a == PACK_COLUMNS && rows >= want && rows_pack_less(m, before * blocks)) ||
                   (p->a == PACK_TILE && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
                        m->target->cache_nbytes[LEVEL_L2] / 2);
@@ -255,7 +285,7 @@ plan_blocks(ContractMake *m, ContractPlan *p)
         inner /= ext;
     }
     p->height = 0;
-    if (p->a == PACK_PANEL || (p->rows && !p->first)) {
+    if (p->a == PACK_PANEL || p->a == PACK_COLUMNS || (p->rows && !p->first)) {
         int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);
         int64_t each = jot_contract_extent(m, m->c.m | m->c.n | m->c.k) / (rows > 0 ? rows : 1) + 1;
         int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows;
@@ -352,7 +382,7 @@ make_nest(ContractMake *m, const ContractPlan *p)
     nest_axes(m, m->outer & ~p->first, LOOP_SERIAL);
     if (p->height && !(p->rows && !p->first))
         jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_SERIAL);
-    if (p->a == PACK_PANEL)
+    if (p->a == PACK_PANEL || p->a == PACK_COLUMNS)
         m->apack = m->n;
     jot_contract_loop(m->nest, &m->n, m->v, m->block, LOOP_SERIAL);
     if (p->nlines)

@@ -444,6 +444,39 @@ place_cheap(const Fuser *f, const PlaceBelow *below, const uint32_t *readers, ui
         && k * below[i].nbytes <= (1 + k) * place_nbytes(f, i);
 }
 
+/* Parts put together, each element of one: a sum of maps with -0.0 outside. */
+static bool
+place_is_join(const Fuser *f, const PlaceBelow *below, uint32_t i)
+{
+    const Node *n = f->node[i];
+    uint32_t k;
+
+    if (n->kind != NODE_EW || n->op != EW_ADD || below[i].total != (double)n->nelem)
+        return false;
+    for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
+        const Node *x = f->node[f->in[k]];
+        bool sum = x->kind == NODE_EW && x->op == EW_ADD && (f->bits[f->in[k]] & FN_CLONE);
+
+        if (!sum && (x->kind != NODE_REINDEX
+                     || x->value.u != jot_scalar_from_f64(-0.0, (jot_DType)x->dtype).u))
+            return false;
+    }
+    return true;
+}
+
+/* Policy reward: what is put together is not so again for each window of a pool. Its parts are
+ * computed in place (backends/plan_within.c). */
+static void
+place_store_joins(Fuser *f, const PlaceBelow *below, const int64_t *points)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->n && f->ask->policy == FUSE_REWARD; i++)
+        if ((f->bits[i] & FN_CLONE) && points[i] != INT64_MAX && points[i] > f->node[i]->nelem
+            && place_is_join(f, below, i))
+            f->bits[i] &= (uint16_t)~FN_CLONE;
+}
+
 static bool
 place_clones(Fuser *f)
 {
@@ -462,6 +495,7 @@ place_clones(Fuser *f)
                 f->bits[i] |= FN_CLONE;
         }
     place_clone_few(f, below, points);
+    place_store_joins(f, below, points);
     return true;
 }
 

@@ -357,6 +357,27 @@ test_tall(void)
     ir_end(&c);
 }
 
+/* Rows that are neighbours, each term of the sum a page on: a in columns of a block's rows. Not where
+ * all of a row lies within a few lines. */
+static void
+test_by_weight(void)
+{
+    static const struct { int64_t m, n, k; bool columns; } cases[] = {
+        { 300, 70, 50, true }, { 301, 64, 130, true }, { 40, 96, 70, false }
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        IrCase c;
+        Text text = {0};
+        text.mem = &ir_mem;
+        make_product(&c, 1, cases[i].m, cases[i].n, cases[i].k, true, false, false);
+        runs(&c, &machines[0], i ? 1 << 20 : 65536, &text, "product by weight");
+        CHECK(text.s && (strstr(text.s, "; res pa[") != NULL) == cases[i].columns, "case %d: %s", i,
+              text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* What is packed: panels and a tile, never all windows at once. */
 static void
 test_scratch(void)
@@ -490,6 +511,7 @@ main(void)
     test_wishes();
     test_columns();
     test_tall();
+    test_by_weight();
     test_scratch();
     ir_close();
     return DONE();
