@@ -52,11 +52,12 @@ open_work(const Work *w, int threads)
 static bool
 run(void)
 {
-    bool linear = work->name[0] == 'l';
+    bool linear = work->name[0] == 'l', turned = strstr(work->name, "by_weight") != NULL;
 
     for (int64_t i = 0; i < batch; i++)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, linear ? CblasTrans : CblasNoTrans, (int)m, (int)n,
-                    (int)k, 1, a + i * m * k, (int)k, b + i * k * n, linear ? (int)k : (int)n, 0,
+        cblas_sgemm(CblasRowMajor, turned ? CblasTrans : CblasNoTrans,
+                    linear ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1, a + i * m * k,
+                    turned ? (int)m : (int)k, b + i * k * n, linear ? (int)k : (int)n, 0,
                     c + i * m * n, (int)n);
     for (int64_t i = 0; linear && i < m * n; i++) {
         float v = c[i] + c[m * n + i % n];

@@ -137,7 +137,8 @@ treelstm(Bench *b, jot_Var *out)
 
 #define INFER(name, net, side) \
     {name "_infer_b1", network, {1, 3, side, 1000, 0}, 0, 0, 0, net}, \
-    {name "_infer_b8", network, {8, 3, side, 1000, 0}, 0, 0, 0, net}
+    {name "_infer_b8", network, {8, 3, side, 1000, 0}, 0, 0, 0, net}, \
+    {name "_infer_b1_compiled", network, {1, 3, side, 1000, 0}, 0, 0, 0, net}
 const Work work_nets[] = {
     {"lenet_train_b1", network, {1, 1, 28, 10, 1}, 0, 0, 0, lenet},
     {"lenet_infer_b1", network, {1, 1, 28, 10, 0}, 0, 0, 0, lenet},

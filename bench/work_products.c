@@ -39,6 +39,17 @@ linear_bias_relu(Bench *b, jot_Var *out)
     return 1;
 }
 
+/* x' dy: the gradient by the weight of a dense layer */
+static int
+by_weight(Bench *b, jot_Var *out)
+{
+    const int64_t *n = b->work->a;
+
+    out[0] = jot_matmul(jot_transpose(work_normal(b, 0, JOT_SHAPE(n[1], n[0])), JOT_DIMS(1, 0)),
+                        work_normal(b, 1, JOT_SHAPE(n[1], n[2])));
+    return 1;
+}
+
 #define GEMM(m, k, n) {m, k, n}, 2.0 * m * k * n, 0, 0, NULL
 const Work work_products[] = {
     {"gemm_64", gemm, GEMM(64, 64, 64)},
@@ -52,6 +63,7 @@ const Work work_products[] = {
     {"mm_gemv_1024x4096", gemm, {1, 1024, 4096}, 0, 4.0 * 1024 * 4097, 4.0 * 4096, NULL},
     {"mm_mlp_32x784x512", gemm, GEMM(32, 784, 512)},
     {"mm_tall_100352x64x64", gemm, GEMM(100352, 64, 64)},
+    {"mm_by_weight_1024x1024x256", by_weight, GEMM(1024, 1024, 256)},
     {"bmm_96x128x64x128", bmm, {0}, 2.0 * 96 * 128 * 64 * 128, 0, 0, NULL},
     {"linear_bias_relu_256", linear_bias_relu, {0}, 2.0 * 256 * 1024 * 1024, 0, 0, NULL},
     {0}

@@ -51,7 +51,7 @@ def session(net, batch):
 
 W = {f"{net}_infer_b{b}": (lambda net=net, b=b: session(net, b)) for net in NETS for b in (1, 8)}
 W.update({f"lenet_infer_b{b}": (lambda b=b: session("lenet", b)) for b in (1, 64)})
-W["lenet_infer_b1_compiled"] = W["lenet_infer_b1"]
+W.update({f"{name}_compiled": fn for name, fn in W.items() if name.endswith("_b1")})
 
 
 def prepared(name):
