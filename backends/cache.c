@@ -37,7 +37,7 @@
 /* ---- the directory ------------------------------------------------------------------------ */
 
 static bool
-cache_place(jot_Ctx *ctx, char *dir, size_t nbytes)
+cache_place(jot_Ctx *ctx, char *dir, size_t nbytes, bool tell)
 {
     const char *s = ctx->config.cache_dir;
     int n;
@@ -52,7 +52,7 @@ cache_place(jot_Ctx *ctx, char *dir, size_t nbytes)
         n = snprintf(dir, nbytes, "%s/.cache/jot", s);
     else
         n = 0;
-    if (n >= (int)nbytes)
+    if (n >= (int)nbytes && tell)
         jot_host_log(ctx, "jot: no cache of compiled kernels: its path is too long\n");
     return n > 0 && n < (int)nbytes;
 }
@@ -144,12 +144,12 @@ cache_tidy(const Cache *cache, jot_Ctx *ctx)
 }
 
 JOT_FN void
-jot_cache_open(Cache *cache, jot_Ctx *ctx)
+jot_cache_open(Cache *cache, jot_Ctx *ctx, bool tell)
 {
     const char *why;
 
     cache->fd = -1;
-    if (!cache_place(ctx, cache->dir, sizeof cache->dir)) {
+    if (!cache_place(ctx, cache->dir, sizeof cache->dir, tell)) {
         cache->dir[0] = 0;
         return;
     }
@@ -160,7 +160,8 @@ jot_cache_open(Cache *cache, jot_Ctx *ctx)
         cache_tidy(cache, ctx);
         return;
     }
-    jot_host_log(ctx, "jot: no cache of compiled kernels in %s: %s\n", cache->dir, why);
+    if (tell)
+        jot_host_log(ctx, "jot: no cache of compiled kernels in %s: %s\n", cache->dir, why);
     jot_cache_close(cache);
 }
 

@@ -315,7 +315,7 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
     cc->key.mem = &ctx->mem;
     cc->child = child;
     cc->march = jot_target_march(ctx->config.target);
-    jot_cache_open(&cc->cache, ctx);
+    jot_cache_open(&cc->cache, ctx, !child);
     if (!cc_find(ctx, cc, ask, why, why_nbytes)) {
         cc_close(backend, ctx);
         return cc_wanted(ctx) ? JOT_EUSE : JOT_EDEVICE;
@@ -326,18 +326,9 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
         return JOT_EMEM;
     }
     if (!child) /* beside the program nobody plans, and nobody can measure */
-        jot_machine_look_up(&cc->cache, ctx, ask);
+        jot_machine_look_up(&cc->cache, ctx);
     backend->dialect = ctx->config.lanes == 1 ? "c" : "gnu";
     return JOT_OK;
-}
-
-JOT_FN void
-jot_cc_measure(Backend *backend, jot_Ctx *ctx)
-{
-    CcState *cc = backend->state;
-
-    if (!ctx->target.measured)
-        jot_machine_look_up(&cc->cache, ctx, true);
 }
 
 static jot_Status

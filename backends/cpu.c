@@ -29,8 +29,6 @@ cpu_close(Backend *backend, jot_Ctx *ctx)
     if (!cpu)
         return;
     jot_jobs_close(cpu->jobs, ctx);
-    if (cpu->has_best && ctx->stats.kernels_compiled) /* opening had no time for it */
-        jot_cc_measure(&cpu->best, ctx);
     if (cpu->has_best)
         cpu->best.close(&cpu->best, ctx);
     if (cpu->has_quick)

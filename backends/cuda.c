@@ -229,7 +229,7 @@ cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         cuda_close(backend, ctx);
         return JOT_EDEVICE;
     }
-    jot_cache_open(&c->cache, ctx);
+    jot_cache_open(&c->cache, ctx, true);
     return JOT_OK;
 }
 

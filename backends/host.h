@@ -69,7 +69,7 @@ JOT_FN void jot_work_sweep(jot_Ctx *ctx, int64_t before);
 typedef struct { int fd; char dir[512]; bool told; } Cache;
 /* Find or make the directory, and tidy it once an hour. Without one (config "", another user's, not
  * writable) the cache is empty and stays so; the log says why. */
-JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx);
+JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx, bool tell);
 JOT_FN void jot_cache_close(Cache *cache);
 /* The name of an entry, its file's. */
 enum { CACHE_NAME = 40 };
@@ -86,17 +86,15 @@ JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, By
 JOT_FN bool jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *text);
 JOT_FN void jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes text);
 
-/* The target's rates as measured on this machine: from the cache, or measured now (if asked to) and
+/* The target's rates as measured on this machine: from the cache, or measured now and
  * kept there. Without a cache they stay as they are. */
-JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool measure);
+JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx);
 
 /* The cc backend. Without `ask` a compiler whose version is not in the cache is asked only when
  * there is something to compile, so that opening takes no time. JOT_EUSE: config.cc or JOT_CC names
  * a compiler that is none. */
 JOT_FN jot_Status jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
                               size_t why_nbytes);
-/* Measure the machine for the programs to come, if nobody has. */
-JOT_FN void jot_cc_measure(Backend *backend, jot_Ctx *ctx);
 
 /* ---- NVRTC (nvrtc.c) ---- */
 

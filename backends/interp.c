@@ -332,6 +332,21 @@ interp_code(Interp *in, uint32_t pos)
     return self->out && jot_code_host(in->ctx, id, buf);
 }
 
+/* Inputs one after the other, then zeros. */
+static void
+interp_stack(Interp *in, const Node *node, unsigned char *p)
+{
+    size_t size = jot_dtype_nbytes((jot_DType)node->dtype), n;
+    int k;
+
+    memset(p, 0, (size_t)node->nelem * size);
+    for (k = 0; k < node->ninputs; k++) {
+        n = (size_t)jot_node(in->ctx, node->input[k])->nelem * size;
+        if (n)
+            memcpy(p + (size_t)k * n, interp_of(in, node->input[k])->p, n);
+    }
+}
+
 static bool
 interp_store(Interp *in, uint32_t pos)
 {
@@ -357,7 +372,9 @@ interp_store(Interp *in, uint32_t pos)
         jot_buffer_unref(in->ctx, buf);
         return false;
     }
-    if (node->kind != NODE_REDUCE && node->kind != NODE_PICK)
+    if (node->kind == NODE_STACK)
+        interp_stack(in, node, buf->p);
+    else if (node->kind != NODE_REDUCE && node->kind != NODE_PICK)
         interp_fill(in, node, id, buf->p);
     self->buf = buf;
     self->p = buf->p;
@@ -387,7 +404,8 @@ interp_place(Interp *in, uint32_t pos)
             self->most = from->most;
     }
     self->stored = self->root || self->whole || node->kind == NODE_REDUCE || node->kind == NODE_CODE
-                || node->kind == NODE_MAP || node->kind == NODE_PICK || self->cost > PULL_COST
+                || node->kind == NODE_MAP || node->kind == NODE_PICK || node->kind == NODE_STACK
+                || self->cost > PULL_COST
                 || (node->kind == NODE_EW && self->uses > 1 && node->nelem <= self->most);
     if (self->stored)
         self->most = node->nelem;
@@ -431,7 +449,8 @@ interp_prepare(Interp *in, const NodeId *roots, uint32_t n)
 
         for (k = 0; k < node->ninputs && !node->data; k++) {
             interp_of(in, node->input[k])->uses++;
-            interp_of(in, node->input[k])->whole |= node->kind == NODE_CODE;
+            interp_of(in, node->input[k])->whole |= node->kind == NODE_CODE
+                                                  || node->kind == NODE_STACK;
         }
         if (!node->data && (node->kind == NODE_REINDEX || node->kind == NODE_REDUCE))
             interp_compile(in, pos);

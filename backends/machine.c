@@ -215,7 +215,7 @@ machine_parse(Target *t, const char *text)
 }
 
 JOT_FN void
-jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool measure)
+jot_machine_look_up(Cache *cache, jot_Ctx *ctx)
 {
     char text[MACHINE_MOST], head[256], name[40];
     Target measured = ctx->target;
@@ -231,7 +231,7 @@ jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool measure)
         found = file.n < MACHINE_MOST && machine_parse(&measured, file.p);
         jot_bytes_free(ctx, &file);
     }
-    if (!found && measure && jot_machine_measure(&measured)) {
+    if (!found && jot_machine_measure(&measured)) {
         file.p = text;
         file.n = (size_t)machine_text(&measured, text, sizeof text);
         found = file.n && machine_parse(&measured, text); /* as the next process will read it */

@@ -11,6 +11,8 @@
  * Read before: backends/plan_layout.c. After: backends/plan_pack.c. */
 #include "backends/plan_layout.h"
 
+enum { COPY_TRANSPOSED = 32 }; /* readings of an element that a copy along another axis takes */
+
 /* State that this evaluation does not assign keeps its buffer, and the copy with it. */
 JOT_FN bool
 jot_plan_copy_lasts(const Make *m, uint32_t pos)
@@ -98,7 +100,7 @@ copy_pays(const LayoutChoice *c, const Use *u)
         return false;
     jot_order_strides(node, &c->var[u->pos].order, stride);
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
-        return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : 16);
+        return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : COPY_TRANSPOSED);
     return u->role != ROLE_OUT && u->leaves && often >= 16
         && copy_room(node, u->wish) <= LAYOUT_ROOM;
 }

@@ -368,6 +368,57 @@ kernel_code_step(Make *m, uint32_t group, NodeId id)
     return kernel_push(m, &step);
 }
 
+/* Rows under each other: beyond the last, the result itself stands for zeros. */
+static bool
+kernel_stack_args(Make *m, NodeId id, PlanStep *step)
+{
+    const Node *node = jot_node(m->ctx, id);
+    uint32_t out, var;
+    int64_t k;
+
+    step->arg = m->plan->args.n;
+    step->narg = 1 + (uint32_t)node->ext[0];
+    if (!jot_plan_var(m, node->at, &out) || !kernel_arg(m, out))
+        return false;
+    for (k = 0; k < node->ext[0]; k++) {
+        var = out;
+        if ((k < node->ninputs
+             && !jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var))
+            || !kernel_arg(m, var))
+            return false;
+    }
+    return true;
+}
+
+static bool
+kernel_stack_step(Make *m, NodeId id)
+{
+    const Node *node = jot_node(m->ctx, id);
+    int64_t n = node->ext[0] ? node->nelem / node->ext[0] : 0;
+    EmitInfo info = {0};
+    PlanStep step = {0};
+    Text text = {NULL, NULL, 0, 0};
+
+    text.mem = &m->ctx->mem;
+    info.phases = 1;
+    info.steps[0] = node->ext[0];
+    jot_stack_text((jot_DType)node->dtype, n, KERNEL_NO_NAME, &text);
+    step.cost.written = (double)node->nelem * (double)jot_dtype_nbytes((jot_DType)node->dtype);
+    step.cost.read = step.cost.written;
+    step.cost.points = (double)node->nelem;
+    step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
+    if (text.s)
+        kernel_launch(m, &step.best, &text, "stack", false, TIER_BEST, &info);
+    if (step.best.kernel && kernel_wants_quick(m, &step))
+        kernel_launch(m, &step.quick, &text, "stack", false, TIER_QUICK, &info);
+    jot_text_free(&text);
+    if (m->ctx->mem.failed || !step.best.kernel || !kernel_stack_args(m, id, &step)) {
+        kernel_step_drop(m, &step);
+        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    }
+    return kernel_push(m, &step);
+}
+
 /* The dump was written before the name was known. */
 static void
 kernel_dump_name(Text *dump, size_t from, const PlanKernel *k)
@@ -554,6 +605,8 @@ jot_plan_step(Make *m, uint32_t group)
         return true;
     if (first->kind == NODE_PICK)
         return kernel_code_step(m, group, first->input[0]);
+    if (first->kind == NODE_STACK)
+        return kernel_stack_step(m, m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
     if (!kernel_before(m, group))
         return false;
     keep = jot_plan_words(m, group, WORDS_STEP) && jot_plan_known_fits(m);

@@ -12,6 +12,7 @@ static bool
 make_tables(Make *m)
 {
     uint32_t n = m->s->list.n, i;
+    bool whole;
     int k;
 
     m->var = jot_mem_new(&m->ctx->mem, n, sizeof *m->var);
@@ -25,10 +26,11 @@ make_tables(Make *m)
     for (i = 0; i < n; i++) {
         const Node *node = jot_node(m->ctx, m->s->list.v[i]);
 
-        m->plain[i] = node->kind == NODE_PICK;
+        m->plain[i] = node->kind == NODE_PICK || node->kind == NODE_STACK;
         for (k = 0; k < node->ninputs && !node->data; k++)
             m->readers[m->fusion->real[jot_node(m->ctx, node->input[k])->at]]++;
-        for (k = 0; k < node->ninputs && node->kind == NODE_CODE && !node->data; k++)
+        whole = node->kind == NODE_CODE || node->kind == NODE_STACK;
+        for (k = 0; k < node->ninputs && whole && !node->data; k++)
             m->plain[m->fusion->real[jot_node(m->ctx, node->input[k])->at]] = 1;
     }
     return true;

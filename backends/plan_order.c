@@ -27,6 +27,7 @@ typedef struct {
     uint32_t *waits;          /* per unit: touches of others that must come before */
     uint32_t *uses;           /* per variable: units that will touch it */
     uint32_t *seen;           /* per variable: 1 + the unit that met it last */
+    uint32_t *met;            /* per variable: 1 + the step that met it last: one may have it twice */
     uint32_t *over;           /* per LEAF: 1 + the step that writes a new value over it; 0: none */
     uint8_t *done, *written;  /* per unit; per variable */
     uint32_t *order;          /* the result: steps */
@@ -46,6 +47,17 @@ order_nbytes(const Plan *plan, uint32_t var)
 
 /* ---- who touches what ---------------------------------------------------------------------- */
 
+/* Is argument k of step s the first of its variable? */
+static bool
+order_meets(StepOrder *o, uint32_t s, uint32_t k)
+{
+    uint32_t *met = &o->met[o->plan->args.v[o->plan->steps.v[s].arg + k]];
+    bool first = *met != s + 1;
+
+    *met = s + 1;
+    return first;
+}
+
 static void
 order_touches(StepOrder *o)
 {
@@ -54,15 +66,17 @@ order_touches(StepOrder *o)
 
     for (i = 0; i < p->steps.n; i++)
         for (k = 0; k < p->steps.v[i].narg; k++)
-            o->from[p->args.v[p->steps.v[i].arg + k] + 1]++;
+            o->from[p->args.v[p->steps.v[i].arg + k] + 1] += order_meets(o, i, k);
     for (i = 0; i < p->vars.n; i++) {
         sum += o->from[i + 1];
         o->from[i + 1] = sum;
         o->uses[i] = o->from[i];
     }
+    memset(o->met, 0, p->vars.n * sizeof *o->met);
     for (i = 0; i < p->steps.n; i++)
         for (k = 0; k < p->steps.v[i].narg; k++)
-            o->touch[o->uses[p->args.v[p->steps.v[i].arg + k]]++] = i;
+            if (order_meets(o, i, k))
+                o->touch[o->uses[p->args.v[p->steps.v[i].arg + k]]++] = i;
 }
 
 /* Does touch number t of var write it? */
@@ -213,6 +227,8 @@ order_run(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next,
         for (k = 0; k < p->steps.v[s].narg; k++) {
             uint32_t var = p->args.v[p->steps.v[s].arg + k];
 
+            if (!order_meets(o, s, k))
+                continue;
             o->written[var] = 1;
             order_over(o, var, s, -1);
             if (o->seen[var] != u + 1) {
@@ -317,6 +333,7 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint3
     o->waits = jot_arena_array(arena, uint32_t, steps);
     o->uses = jot_arena_array(arena, uint32_t, vars);
     o->seen = jot_arena_array(arena, uint32_t, vars);
+    o->met = jot_arena_array(arena, uint32_t, vars);
     o->over = jot_arena_array(arena, uint32_t, vars);
     o->done = jot_arena_array(arena, uint8_t, steps);
     o->written = jot_arena_array(arena, uint8_t, vars);
@@ -336,7 +353,7 @@ order_reset(StepOrder *o)
     memset(o->done, 0, o->plan->steps.n);
     memset(o->order, 0, o->plan->steps.n * sizeof *o->order);
     for (i = 0; i < o->plan->vars.n; i++)
-        o->written[i] = 0;
+        o->written[i] = 0, o->met[i] = 0;
 }
 
 /* Those that did not run keep what they would have written over. */

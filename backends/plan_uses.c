@@ -373,9 +373,11 @@ uses_group(Make *m, Uses *uses, uint32_t group)
     const FuseGroup *fg = &m->fusion->groups[group];
     uint32_t use = uses->v.n, term = uses->terms.n, ext = uses->exts.n;
     const PlanKnown *known = NULL;
+    const Node *first;
     bool keep, ok;
 
-    if (jot_node(m->ctx, m->s->list.v[m->fusion->member[fg->first]])->kind == NODE_PICK)
+    first = jot_node(m->ctx, m->s->list.v[m->fusion->member[fg->first]]);
+    if (first->kind == NODE_PICK || first->kind == NODE_STACK)
         return true;
     keep = jot_plan_words(m, group, WORDS_USES);
     if (keep)

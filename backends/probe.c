@@ -1,4 +1,4 @@
-/* backends/probe.c - how fast this machine is, found out in some 20 ms: peak, bandwidth of each
+/* backends/probe.c - how fast this machine is, found out in some 5 ms: peak, bandwidth of each
  * level, what a hand-off to a sleeping thread costs.
  *
  *     peak        chains of vector multiply-adds, enough of them to cover their latency
@@ -26,8 +26,8 @@
 #include <immintrin.h>
 #endif
 
-enum { PROBE_TURNS = 4, PROBE_THREADS = 16, PROBE_HANDOFFS = 15 };
-#define PROBE_MOST ((size_t)16 << 20) /* bytes of the largest block */
+enum { PROBE_TURNS = 4, PROBE_THREADS = 16, PROBE_HANDOFFS = 7 };
+#define PROBE_MOST (16 << 20) /* bytes of the largest block, where the last cache needs it */
 
 static double
 probe_clock(clockid_t clock)
@@ -136,7 +136,7 @@ probe_bandwidth(const Probe *p, const char *block, size_t nbytes)
     int times = nbytes < 1 << 20 ? (int)((1 << 20) / nbytes) : 1;
     double best = 0;
 
-    for (int i = 0; i < PROBE_TURNS; i++) {
+    for (int i = 0; i < PROBE_TURNS / (times > 1 ? 1 : 2); i++) { /* long turns need few */
         double t = probe_clock(CLOCK_THREAD_CPUTIME_ID);
 
         for (int k = 0; k < times; k++)
@@ -152,13 +152,17 @@ probe_bandwidth(const Probe *p, const char *block, size_t nbytes)
 /* Half of a level fits with room to spare; a level that is not larger than two of those before it,
  * or larger than our block, is taken for the next one. */
 static void
-probe_levels(const Probe *p, Target *t, const char *block)
+probe_levels(const Probe *p, Target *t, const char *block, size_t most)
 {
     for (int level = 0; level < LEVELS; level++) {
         size_t size = (size_t)t->cache_nbytes[level] / 2;
 
-        if (level == LEVEL_MEMORY || size > PROBE_MOST)
-            size = PROBE_MOST;
+        if (level && level == LEVEL_MEMORY && (size_t)t->cache_nbytes[level - 1] / 2 >= most) {
+            t->bandwidth[level] = t->bandwidth[level - 1]; /* it was that block */
+            continue;
+        }
+        if (level == LEVEL_MEMORY || size > most)
+            size = most;
         t->bandwidth[level] = probe_bandwidth(p, block, size / 4096 ? size / 4096 * 4096 : 4096);
     }
     for (int level = 1; level < LEVELS; level++)
@@ -189,7 +193,7 @@ probe_part(void *p)
 
 /* The sum of what each reaches while all read; 0: no threads. */
 static double
-probe_all(const Probe *p, int cores, const char *block)
+probe_all(const Probe *p, int cores, const char *block, size_t most)
 {
     ProbePart part[PROBE_THREADS];
     pthread_t thread[PROBE_THREADS];
@@ -201,7 +205,7 @@ probe_all(const Probe *p, int cores, const char *block)
     pthread_mutex_lock(&gate);
     for (int i = 0; i < n; i++) {
         part[i].probe = p;
-        part[i].nbytes = PROBE_MOST / (size_t)n / 4096 * 4096;
+        part[i].nbytes = most / (size_t)n / 4096 * 4096;
         part[i].block = block + (size_t)i * part[i].nbytes;
         part[i].gate = &gate;
         part[i].bandwidth = 0;
@@ -293,25 +297,27 @@ JOT_FN bool
 jot_machine_measure(Target *t)
 {
     Probe p = probe_choose(t);
-    char *block = mmap(NULL, PROBE_MOST + ((size_t)2 << 20), PROT_READ | PROT_WRITE,
+    char *block = mmap(NULL, PROBE_MOST + (2 << 20), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     double all, handoff;
     char *from = block;
+    int64_t last = t->cache_nbytes[LEVEL_MEMORY - 1];
+    size_t most = last > PROBE_MOST / 4 && last <= PROBE_MOST ? PROBE_MOST : PROBE_MOST / 2;
 
     if (block == MAP_FAILED)
         return false;
     from += ((size_t)2 << 20) - (uintptr_t)block % ((size_t)2 << 20);
 #ifdef MADV_HUGEPAGE
-    madvise(from, PROBE_MOST, MADV_HUGEPAGE); /* a few large first touches instead of many */
+    madvise(from, most, MADV_HUGEPAGE); /* a few large first touches instead of many */
 #endif
-    memset(from, 0, PROBE_MOST);
+    memset(from, 0, most);
     t->flops = probe_flops(&p);
-    probe_levels(&p, t, from);
-    all = t->cores > 1 ? probe_all(&p, t->cores, from) : 0;
+    probe_levels(&p, t, from, most);
+    all = t->cores > 1 ? probe_all(&p, t->cores, from, most) : 0;
     t->bandwidth_all = all > t->bandwidth[LEVEL_MEMORY] ? all : t->bandwidth[LEVEL_MEMORY];
     handoff = t->cores > 1 ? probe_handoff() : 0;
     t->handoff = handoff > 1e-6 ? handoff : t->handoff;
-    munmap(block, PROBE_MOST + ((size_t)2 << 20));
+    munmap(block, PROBE_MOST + (2 << 20));
     return t->flops > 0 && t->bandwidth[LEVEL_MEMORY] > 0;
 }
 #undef PROBE_MOST

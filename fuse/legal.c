@@ -154,7 +154,8 @@ jot_fuse_edge_why(const Fuser *f, uint32_t p, uint32_t c, uint32_t k, bool throu
 
     if (f->ask->policy == FUSE_NONE)
         return WHY_POLICY;
-    if (from->kind == NODE_PICK || to->kind == NODE_CODE)
+    if (from->kind == NODE_PICK || from->kind == NODE_STACK || to->kind == NODE_CODE
+        || to->kind == NODE_STACK)
         return WHY_CODE;
     if (k && (to->kind == NODE_REINDEX || to->kind == NODE_REDUCE))
         return WHY_INDEX;

@@ -156,16 +156,17 @@ settle_keep(Fuser *f, uint32_t i)
     const Node *n = f->node[i];
     uint32_t r = f->real[i], k, first = f->in0[i];
     bool index = n->kind == NODE_REINDEX || n->kind == NODE_REDUCE;
+    bool whole = n->kind == NODE_CODE || n->kind == NODE_STACK;
     bool computes = index || jot_fuse_is_elementwise(n) || n->kind == NODE_RANDOM;
 
     if (f->ask->asked[i])
         f->bits[r] |= FN_KEEP | FN_ASKED;
     if (n->kind == NODE_ALIAS && (n->flags & NODE_STOP_FUSE) && r != i)
         f->bits[r] |= FN_KEEP | FN_BARRIER;
-    if (n->kind == NODE_PICK || (f->ask->policy == FUSE_NONE && computes))
+    if (n->kind == NODE_PICK || n->kind == NODE_STACK || (f->ask->policy == FUSE_NONE && computes))
         f->bits[i] |= FN_KEEP;
     for (k = first + index; k < f->in0[i + 1]; k++)
-        if (index || n->kind == NODE_CODE)
+        if (index || whole)
             f->bits[f->in[k]] |= FN_KEEP;
 }
 
@@ -328,7 +329,7 @@ link_vert(Fuser *f, uint32_t pos, uint32_t map, uint32_t *number)
     flags |= f->bits[pos] & FN_CONTRACT ? FV_CONTRACT : 0;
     flags |= n->kind == NODE_REDUCE && jot_fuse_is_scatter(f, pos) ? FV_SCATTER : 0;
     flags |= n->kind == NODE_REDUCE && jot_fuse_is_solved(f, pos) ? FV_SOLVED : 0;
-    flags |= n->kind == NODE_CODE ? FV_CODE : 0;
+    flags |= n->kind == NODE_CODE || n->kind == NODE_STACK ? FV_CODE : 0;
     vert->flags = flags | (map ? FV_VIRTUAL : 0);
     vert->pos = pos;
     vert->map = map;

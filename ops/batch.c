@@ -11,10 +11,12 @@
  *
  * The nodes of the products become slices in place, so handles and consumers know nothing of it.
  *
+ * Sums of products become one likewise, in the same walk (ops/stack_sum.c).
+ *
  *   requires  a graph      keeps  every value but for the order of sums      breaks  lists of nodes
  *
  * Read before: ops/graph.h, ops/order.c. After: ops/grad.c, backends/plan.c. */
-#include "ops/maps.h"
+#include "ops/stack.h"
 
 enum { BATCH_MOST = 1024, BATCH_FLOPS = 1 << 27 }; /* slices; of one product alone */
 
@@ -23,28 +25,6 @@ typedef struct {
     int dim;                        /* whose index that is */
     int64_t at, n;                  /* the constant; extent of the dimension */
 } Batch;
-
-static NodeSpec
-batch_spec(const Node *n)
-{
-    NodeSpec s = {0};
-
-    s.kind = (NodeKind)n->kind;
-    s.op = n->op;
-    s.dtype = (jot_DType)n->dtype;
-    s.flags = n->flags;
-    s.rank = n->rank;
-    s.ext = n->ext;
-    s.ninputs = n->ninputs;
-    s.input = n->input;
-    s.nindex = n->nindex;
-    s.index = n->index;
-    s.ncond = n->ncond;
-    s.cond = n->cond;
-    s.value = n->value;
-    s.stream = n->stream;
-    return s;
-}
 
 /* Axes of its own shape that a plain reindex moves along. */
 static uint64_t
@@ -125,8 +105,8 @@ batch_of(jot_Ctx *ctx, NodeId id, Batch *b)
 static NodeId
 batch_member(jot_Ctx *ctx, const Batch *b, int64_t t)
 {
-    NodeSpec map = batch_spec(jot_node(ctx, b->map)), mul = batch_spec(jot_node(ctx, b->mul));
-    NodeSpec reduce = batch_spec(jot_node(ctx, b->reduce));
+    NodeSpec map = jot_node_spec(jot_node(ctx, b->map)), mul = jot_node_spec(jot_node(ctx, b->mul));
+    NodeSpec reduce = jot_node_spec(jot_node(ctx, b->reduce));
     Ix index[JOT_MAX_RANK];
     NodeId pair[2], id = 0;
     int k;
@@ -149,19 +129,6 @@ batch_member(jot_Ctx *ctx, const Batch *b, int64_t t)
     return id && jot_node(ctx, id)->mark == ctx->walk && !jot_node(ctx, id)->data ? id : 0;
 }
 
-/* The index of a node, for axes that stand one further in. */
-static void
-batch_shift(jot_Ctx *ctx, const Node *n, int rank, Ix *index)
-{
-    Ix map[JOT_MAX_RANK];
-    int k;
-
-    for (k = 0; k < rank; k++)
-        map[k] = jot_ix_axis(&ctx->ix, k + 1);
-    for (k = 0; k < n->nindex; k++)
-        index[k] = jot_ix_subst(&ctx->ix, n->index[k], rank, map, NULL, NULL);
-}
-
 /* All slices' product at once: one more dimension, outermost. */
 static NodeId
 batch_product(jot_Ctx *ctx, const Batch *b)
@@ -175,14 +142,14 @@ batch_product(jot_Ctx *ctx, const Batch *b)
 
     ext[0] = b->n;
     memcpy(ext + 1, map->ext, map->rank * sizeof *ext);
-    batch_shift(ctx, map, map->rank, index);
+    jot_stack_shift(ctx, map->index, map->nindex, map->rank, index);
     index[b->dim] = jot_ix_axis(&ctx->ix, 0);
     a = jot_reindex_node(ctx, map->input[0], map->rank + 1, ext, index, 0, NULL, zero, 0, NULL);
-    batch_shift(ctx, other, map->rank, index);
+    jot_stack_shift(ctx, other->index, other->nindex, map->rank, index);
     w = jot_reindex_node(ctx, other->input[0], map->rank + 1, ext, index, 0, NULL, zero, 0, NULL);
     a = a && w ? jot_ew_of(ctx, EW_MUL, a, w, 0) : 0;
     index[0] = jot_ix_axis(&ctx->ix, 0);
-    batch_shift(ctx, reduce, map->rank, index + 1);
+    jot_stack_shift(ctx, reduce->index, reduce->nindex, map->rank, index + 1);
     memcpy(ext + 1, reduce->ext, reduce->rank * sizeof *ext);
     return a ? jot_reduce_node(ctx, JOT_ADD, a, reduce->rank + 1, ext, index, 0, NULL, 1, 0, NULL)
              : 0;
@@ -234,27 +201,40 @@ batch_join(jot_Ctx *ctx, const Batch *b)
     return all != 0;
 }
 
+static bool
+batch_slices(jot_Ctx *ctx, const NodeList *list)
+{
+    bool changed = false;
+    uint32_t i;
+    Batch b;
+
+    for (i = 0; i < list->n; i++)
+        if (jot_node(ctx, list->v[i])->kind == NODE_REDUCE && batch_of(ctx, list->v[i], &b))
+            changed |= batch_join(ctx, &b);
+    return changed;
+}
+
 JOT_FN bool
 jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                         NodeList *out)
 {
+    static bool (*const pass[])(jot_Ctx *ctx, const NodeList *list) = {
+        batch_slices, jot_stack_sums
+    };
     uint32_t loose = ctx->loose.n, i;
-    bool changed = false;
-    Batch b;
+    bool ok = jot_graph_order(ctx, roots, n, stop_at_data, out), changed;
 
-    if (!jot_graph_order(ctx, roots, n, stop_at_data, out))
-        return false;
-    for (i = 0; i < out->n && !ctx->config.no_simplify; i++)
-        if (jot_node(ctx, out->v[i])->kind == NODE_REDUCE && batch_of(ctx, out->v[i], &b))
-            changed |= batch_join(ctx, &b);
-    if (ctx->mem.failed) {
+    for (i = 0; ok && i < 2 && !ctx->config.no_simplify; i++) {
+        changed = pass[i](ctx, out);
+        ok = !ctx->mem.failed;
+        if (ok && !changed) {
+            jot_graph_sweep(ctx, loose);
+            continue;
+        }
         jot_list_free(ctx, out);
         jot_graph_sweep(ctx, loose);
-        return jot_fail_memory(ctx, "order of the graph");
+        ok = ok ? jot_graph_order(ctx, roots, n, stop_at_data, out)
+                : jot_fail_memory(ctx, "order of the graph");
     }
-    if (!changed)
-        return true;
-    jot_graph_sweep(ctx, loose);
-    jot_list_free(ctx, out);
-    return jot_graph_order(ctx, roots, n, stop_at_data, out);
+    return ok;
 }

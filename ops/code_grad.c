@@ -226,7 +226,7 @@ jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
     jot_Var y;
     int k;
 
-    for (k = 0; k < operands.n && !ctx; k++)
+    for (k = 0; operands.v && k < operands.n && !ctx; k++)
         ctx = operands.v[k].ctx;
     if (!ctx)
         return JOT_POISON(NULL);

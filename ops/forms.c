@@ -62,6 +62,8 @@ forms_bad(const FormsBuilder *f)
 static bool
 forms_list(FormsBuilder *f, const char *what, jot_Ints list)
 {
+    if (list.n > 0 && !list.v)
+        return jot_fail(f->ctx, JOT_EUSE, "%s: the list %s is NULL", f->op, what);
     if (list.n == f->node->rank)
         return true;
     return jot_fail(f->ctx, JOT_ESHAPE, "%s: %s has %d entries, x has rank %d", f->op, what, list.n,
@@ -202,7 +204,7 @@ forms_reshape_ext(FormsBuilder *f, jot_Ints shape)
     int64_t known = 1, ext[JOT_MAX_RANK];
     int hole = -1, k;
 
-    if (shape.n < 0 || shape.n > JOT_MAX_RANK)
+    if (shape.n < 0 || shape.n > JOT_MAX_RANK || (shape.n && !shape.v))
         return forms_shape(f, shape);
     for (k = 0; k < shape.n; k++) {
         ext[k] = shape.v[k];

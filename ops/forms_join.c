@@ -52,7 +52,7 @@ join_begin(Joining *j, const char *op, jot_Vars vars, int asked, int more)
 
     memset(j, 0, sizeof *j);
     j->op = op;
-    if (vars.n < 1)
+    if (vars.n < 1 || !vars.v)
         return false; /* nothing to ask for a context: poison without a message */
     j->ctx = vars.v[0].ctx;
     if (!(id = jot_node_at(j->ctx, vars, 0, op, "vars")))

@@ -150,6 +150,18 @@ grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
         jot_grad_give(g, n->input[0], jot_grad_dual(g, n, rest));
 }
 
+/* ---- stacks ------------------------------------------------------------------------------- */
+
+static void
+grad_of_stack(Grad *g, const Node *n, NodeId d)
+{
+    int k;
+
+    for (k = 0; k < n->ninputs; k++)
+        if (jot_grad_wants(g, n->input[k]))
+            jot_grad_give(g, n->input[k], jot_stack_row(g->ctx, d, k));
+}
+
 /* ---- user code ---------------------------------------------------------------------------- */
 
 static void
@@ -190,7 +202,7 @@ grad_passes(const Node *n)
     switch (n->kind) {
     case NODE_ALIAS: return !(n->flags & (NODE_STOP_GRAD | NODE_STATE));
     case NODE_EW: case NODE_MAP: case NODE_REINDEX: case NODE_REDUCE: case NODE_CODE:
-    case NODE_PICK:
+    case NODE_STACK: case NODE_PICK:
         return true;
     default: return false;
     }
@@ -264,6 +276,7 @@ grad_of_node(Grad *g, uint32_t at)
     case NODE_REDUCE: jot_grad_of_reduce(g, id, d); break;
     case NODE_ALIAS: jot_grad_give(g, n->input[0], d); break;
     case NODE_MAP: grad_of_code(g, id, &d); break;
+    case NODE_STACK: grad_of_stack(g, n, d); break;
     case NODE_PICK: grad_give_output(g, n->input[0], d, n->op); break;
     default: break;
     }
@@ -438,7 +451,7 @@ grad_poison(jot_Ctx *ctx, int n, jot_Var *grads)
 {
     int k;
 
-    for (k = 0; k < n && k < JOT_MAX_WRT; k++)
+    for (k = 0; grads && k < n && k < JOT_MAX_WRT; k++)
         grads[k] = JOT_POISON(ctx);
     return false;
 }
@@ -482,6 +495,8 @@ jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads)
 
     if (!id || !grad_counts(ctx, "grad", "wrt", n))
         return grad_poison(ctx, n, grads);
+    if (n && !grads)
+        return jot_fail(ctx, JOT_EUSE, "grad: there is nowhere to put %d gradients", n);
     if (jot_node(ctx, id)->nelem != 1) {
         grad_poison(ctx, n, grads);
         jot_shape_text(&text, jot_node(ctx, id)->rank, jot_node(ctx, id)->ext);
@@ -494,7 +509,8 @@ jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads)
 bool
 jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
 {
-    jot_Ctx *ctx = y.n > 0 ? y.v[0].ctx : wrt.n > 0 ? wrt.v[0].ctx : NULL;
+    jot_Ctx *ctx = y.n > 0 && y.v ? y.v[0].ctx : wrt.n > 0 && wrt.v ? wrt.v[0].ctx
+                                                                    : dy.n > 0 && dy.v ? dy.v[0].ctx : NULL;
 
     if (!ctx || !grad_counts(ctx, "vjp", "y", y.n) || !grad_counts(ctx, "vjp", "wrt", wrt.n))
         return grad_poison(ctx, wrt.n, grads);

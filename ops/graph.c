@@ -29,8 +29,8 @@ static const char *
 spec_name(const NodeSpec *spec)
 {
     static const char *const kinds[] = {"free", "array", "full", "iota", "random", "element-wise",
-                                        "code_map", "reindex", "reindex_reduce", "code", "code",
-                                        "alias"};
+                                        "code_map", "reindex", "reindex_reduce", "stack", "code",
+                                        "code", "alias"};
 
     return spec->kind == NODE_EW ? jot_ew_info[spec->op].name : kinds[spec->kind];
 }
@@ -328,7 +328,7 @@ node_new(jot_Ctx *ctx, const NodeSpec *spec, int64_t nelem, uint64_t hash)
     n = jot_node(ctx, id);
     node_fill(n, spec, nelem);
     n->hash = hash;
-    n->hash_next = 0;
+    n->hash_next = n->mark = 0;
     if (hash)
         table_insert(ctx, id);
     for (k = 0; k < n->ninputs; k++)
@@ -354,6 +354,28 @@ jot_node_make(jot_Ctx *ctx, const NodeSpec *spec)
     if (shared && (id = table_find(ctx, spec, hash)))
         return id;
     return node_new(ctx, spec, nelem, hash);
+}
+
+JOT_FN NodeSpec
+jot_node_spec(const Node *n)
+{
+    NodeSpec s = {0};
+
+    s.kind = (NodeKind)n->kind;
+    s.op = n->op;
+    s.dtype = (jot_DType)n->dtype;
+    s.flags = n->flags;
+    s.rank = n->rank;
+    s.ext = n->ext;
+    s.ninputs = n->ninputs;
+    s.input = n->input;
+    s.nindex = n->nindex;
+    s.index = n->index;
+    s.ncond = n->ncond;
+    s.cond = n->cond;
+    s.value = n->value;
+    s.stream = n->stream;
+    return s;
 }
 
 JOT_FN NodeId

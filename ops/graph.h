@@ -16,6 +16,7 @@
  *   MAP       user's operands         element-wise user text (code_map)
  *   REINDEX   x, then index variables out[i] = x[index(i)] or `value` (overflow)
  *   REDUCE    y, then index variables out[index(i)] op= y[i];  MEAN has `value.f` = finishing scale
+ *   STACK     any, of one shape       out[t] = input t; beyond the last, zeros (ops/stack.c)
  *   CODE      user's operands         opaque kernel; its outputs are PICK nodes
  *   PICK      a CODE node             output number op of it
  *   ALIAS     one                     the same value under other rules: stop_grad, stop_fuse, or an
@@ -31,7 +32,7 @@
 
 typedef enum {
     NODE_FREE, NODE_LEAF, NODE_CONST, NODE_IOTA, NODE_RANDOM, NODE_EW, NODE_MAP, NODE_REINDEX,
-    NODE_REDUCE, NODE_CODE, NODE_PICK, NODE_ALIAS
+    NODE_REDUCE, NODE_STACK, NODE_CODE, NODE_PICK, NODE_ALIAS
 } NodeKind;
 
 typedef enum {
@@ -202,6 +203,7 @@ typedef struct {
     bool unshared;
 } NodeSpec;
 JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
+JOT_FN NodeSpec jot_node_spec(const Node *n); /* what makes this one; its lists are n's */
 /* The shared node of this description; 0: there is none. */
 JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec);
 /* A node that is not evaluated becomes another that has the same elements; who holds it holds that.
@@ -287,6 +289,14 @@ JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool 
 JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
                                     bool stop_at_data, NodeList *out);
 JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
+
+/* ops/stack.c: n variables of one shape under each other, then zeros up to `rows` of them. Row `at` of
+ * a variable. */
+enum { STACK_MOST = 248 };
+JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, int n, const NodeId *row, int64_t rows);
+JOT_FN NodeId jot_stack_row(jot_Ctx *ctx, NodeId x, int64_t at);
+/* ops/stack_sum.c: sums of products become one product. True: nodes of the list are others now. */
+JOT_FN bool jot_stack_sums(jot_Ctx *ctx, const NodeList *list);
 
 /* ---- slots ---- */
 JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current scope; takes a ref */

@@ -113,6 +113,11 @@ jot_maps_read(jot_Ctx *ctx, const char *op, Space space, int rank, const int64_t
     if (index.n != rank)
         return jot_fail(ctx, JOT_ESHAPE, "%s: %d index expressions are given, one for each of %d "
                         "dimensions is needed", op, index.n, rank);
+    if ((index.n > 0 && !index.v) || (conditions.n > 0 && !conditions.v)
+        || (extra.n > 0 && !extra.v))
+        return jot_fail(ctx, JOT_EUSE, "%s: a list of %s is NULL", op,
+                        index.n > 0 && !index.v ? "index expressions"
+                        : conditions.n > 0 && !conditions.v ? "conditions" : "variables");
     if (conditions.n > MAP_MAX_COND)
         return jot_fail(ctx, JOT_ERANGE, "%s: %d conditions; at most %d", op, conditions.n,
                         MAP_MAX_COND);

@@ -87,7 +87,7 @@ optim_new(OptimKind kind, jot_Vars params, double lr, bool a, bool b, const char
 {
     jot_Optim *o;
     bool fine = true;
-    if (!optim_params_ok(params, op) || !(o = optim_record(params.v[0].ctx, params.n)))
+    if (!params.v || !optim_params_ok(params, op) || !(o = optim_record(params.v[0].ctx, params.n)))
         return NULL;
     o->kind = kind;
     o->lr = optim_scalar(o->ctx, lr);

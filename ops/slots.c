@@ -169,6 +169,10 @@ jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, const char *arg)
     char name[64];
     Text text = {NULL, name, 0, sizeof name};
 
+    if (!list.v) {
+        jot_fail(ctx, JOT_EUSE, "%s: the list %s of %d is NULL", op, arg, list.n);
+        return 0;
+    }
     jot_text_f(&text, "%s[%d]", arg, k);
     return jot_node_in(ctx, list.v[k], op, name);
 }

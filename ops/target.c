@@ -17,6 +17,13 @@ jot_target_default(Target *target)
     *target = plain;
 }
 
+#if defined(__x86_64__) || defined(__i386__)
+enum { TARGET_X86 = 1 };
+#else
+enum { TARGET_X86 = 0 };
+#endif
+
+/* Of x86: elsewhere only the machine's own vectors are known. */
 typedef struct { const char *name, *march; int nbytes, vectors; bool fma; } TargetVectors;
 static const TargetVectors target_vectors[] = {
     { "avx512", "-march=skylake-avx512", 64, 32, true },
@@ -27,7 +34,7 @@ static const TargetVectors target_vectors[] = {
 static const TargetVectors *
 target_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof target_vectors / sizeof target_vectors[0]; i++)
+    for (size_t i = 0; TARGET_X86 && i < sizeof target_vectors / sizeof target_vectors[0]; i++)
         if (jot_str_eq(target_vectors[i].name, name))
             return &target_vectors[i];
     return NULL;

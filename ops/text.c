@@ -132,6 +132,9 @@ text_what(jot_Ctx *ctx, const Node *n, Text *text)
     case NODE_MAP:
         jot_text_f(text, "map");
         break;
+    case NODE_STACK:
+        jot_text_f(text, "stack");
+        break;
     case NODE_CODE:
         jot_text_f(text, "code");
         break;

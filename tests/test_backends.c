@@ -665,7 +665,7 @@ test_every_byte(void)
 
     snprintf(dir, sizeof dir, "%s/bytes", scratch_dir);
     CHECK(world_open(&w, &jot_backend_cc, dir, 0) == JOT_OK, "%s", w.why);
-    jot_cache_open(&cache, w.ctx);
+    jot_cache_open(&cache, w.ctx, true);
     jot_cache_keep(&cache, w.ctx, key, text, object);
     CHECK(only_file(dir, path) == 1 && !stat(path, &st) && st.st_size > 50, "%s", path);
     for (at = 0; at < st.st_size; at++)

@@ -64,6 +64,39 @@ parts(jot_Ctx *c, jot_Var *out)
     return 3;
 }
 
+/* A weight used by each of many rows, a few rows and a word of a table: gradients by weight and table,
+ * and the gradient of that. */
+enum { USES = 11, WIDE = 24, WORDS = 6 };
+
+static int
+shared(jot_Ctx *c, jot_Var *out)
+{
+    jot_Var in[2], h = jot_array(c, JOT_F32, JOT_SHAPE(1, WIDE), numbers + 9), all, g[2];
+    jot_Var rows = jot_array(c, JOT_F32, JOT_SHAPE(3, WIDE), numbers + 90);
+    int t;
+
+    in[0] = jot_array(c, JOT_F32, JOT_SHAPE(WIDE, WIDE), numbers);
+    in[1] = jot_array(c, JOT_F32, JOT_SHAPE(WORDS, WIDE), numbers + 700);
+    all = jot_full(c, JOT_F32, JOT_SHAPE(1, WIDE), 0);
+    for (t = 0; t < USES; t++) {
+        int64_t word = t % WORDS;
+        jot_Var x = jot_gather(in[1], jot_array(c, JOT_I64, JOT_SHAPE(1), &word), 0);
+
+        h = jot_tanh(jot_scale(jot_matmul(h, in[0]), 0.1));
+        all = jot_add(all, jot_scale(jot_mul(h, jot_matmul(x, in[0])), 0.02));
+        if (t < 4) {
+            rows = jot_sin(jot_scale(jot_matmul(rows, in[0]), 0.1));
+            all = jot_add(all, jot_reshape(jot_sum(rows, JOT_DIMS(0)), JOT_SHAPE(1, WIDE)));
+        }
+    }
+    out[0] = all;
+    jot_grad(jot_sum(jot_mul(all, all), JOT_ALL_DIMS), in, 2, g);
+    out[1] = g[0];
+    out[2] = g[1];
+    jot_grad(jot_sum(jot_mul(g[0], g[0]), JOT_ALL_DIMS), in, 1, out + 3);
+    return 4;
+}
+
 typedef int Program(jot_Ctx *c, jot_Var *out);
 
 static void
@@ -101,12 +134,12 @@ check(Program *program, const char *name, const char *backend, const char *polic
 static void
 all_of(const char *backend)
 {
-    static Program *const program[] = {recurrent, turned, parts};
-    static const char *const name[] = {"recurrent", "turned", "parts"};
+    static Program *const program[] = {recurrent, turned, parts, shared};
+    static const char *const name[] = {"recurrent", "turned", "parts", "shared"};
     char schedule[32];
     int k, s;
 
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
         check(program[k], name[k], backend, "reward", "default");
         check(program[k], name[k], backend, "paper", "default");
         check(program[k], name[k], backend, "none", "default");
@@ -215,12 +248,12 @@ heap_realloc(void *ud, void *p, size_t old, size_t want)
 }
 
 static void
-check_refused(void)
+check_refused(Program *program)
 {
     int64_t n;
     bool done = false;
 
-    for (n = 0; !done && n < 20000; n++) {
+    for (n = 0; !done && n < 20000; n += program == shared && n > 400 ? 7 : 1) {
         Heap heap = {n, 0};
         jot_Config config = {.backend = "interp",
                              .hooks = {.realloc = heap_realloc, .ud = &heap}, .give_back = 1};
@@ -228,7 +261,7 @@ check_refused(void)
         jot_Var out[4];
 
         if (c) {
-            recurrent(c, out);
+            program(c, out);
             done = jot_run(c, jot_vars(4, out));
             CHECK(done || jot_error(c) == JOT_EMEM, "%d: %s", (int)n, jot_message(c));
             jot_close(c);
@@ -276,6 +309,49 @@ check_part(void)
     jot_close(c);
 }
 
+/* The gradient of a weight that n rows are multiplied by is one product of stacks, whatever n; a text
+ * of the dump and kernels of the evaluation. */
+static int
+sums(int n)
+{
+    jot_Config config = {.backend = "tcc", .hooks = {.log = keep_graph}, .dump = "g"};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var w, loss, x, g;
+    int t, kernels = -1;
+
+    ngraph = 0;
+    memset(graph, 0, sizeof graph);
+    if (jot_error(c)) {
+        SKIP("tcc: %s", jot_message(c));
+    } else {
+        w = jot_array(c, JOT_F32, JOT_SHAPE(40, 40), numbers);
+        loss = jot_full(c, JOT_F32, JOT_SHAPE(1, 40), 0);
+        for (t = 0; t < n; t++) {
+            x = jot_array(c, JOT_F32, JOT_SHAPE(1, 40), numbers + 11 * t);
+            loss = jot_add(loss, jot_tanh(jot_matmul(x, w)));
+        }
+        jot_grad(jot_sum(loss, JOT_ALL_DIMS), &w, 1, &g);
+        CHECK(jot_data(g) != NULL, "%s", jot_message(c));
+        kernels = (int)jot_stats(c).last_kernels;
+    }
+    jot_close(c);
+    return kernels;
+}
+
+static void
+check_sums(void)
+{
+    int few = sums(7), many;
+    bool stacked = strstr(graph, "stack") != NULL;
+
+    if (few < 0)
+        return;
+    CHECK(!stacked, "seven outer products are added up: %s", graph);
+    many = sums(20);
+    CHECK(strstr(graph, "(24, 1, 40) stack"), "20 rows and 4 of zeros: %s", graph);
+    CHECK(many <= 2 * 20 + 3, "%d kernels: each product, its gradient, two stacks, one product", many);
+}
+
 int
 main(void)
 {
@@ -289,6 +365,8 @@ main(void)
     check_later("interp");
     check_later("cc");
     check_part();
-    check_refused();
+    check_refused(recurrent);
+    check_refused(shared);
+    check_sums();
     return DONE();
 }

@@ -552,6 +552,29 @@ test_kernels_on_disk(const char *cache)
     jot_close(c);
 }
 
+/* What the first program compiled on its way to full speed the second one finds, all of it: what it
+ * plans follows from the same figures of the machine. */
+static void
+test_second(void)
+{
+    char cache[300];
+    jot_Ctx *c;
+    jot_Stats s;
+    int k;
+
+    snprintf(cache, sizeof cache, "%s/second", scratch_dir);
+    for (k = 0; k < 2; k++) {
+        c = open_with("cpu", cache, 0);
+        net_run(c, expect, STEPS, 0);
+        s = jot_stats(c);
+        CHECK(k ? !s.kernels_compiled && !s.kernels_quick && s.cache_hits > 3
+                : s.kernels_compiled > 3 && !s.cache_hits,
+              "program %d: %d compiled, %d quick, %d found", k, (int)s.kernels_compiled,
+              (int)s.kernels_quick, (int)s.cache_hits);
+        jot_close(c);
+    }
+}
+
 /* Damage one byte of a file, or cut it. */
 static void
 damage(const char *path, long at, bool cut)
@@ -695,6 +718,7 @@ main(void)
     }
     if (cc && tcc) {
         test_swap();
+        test_second();
         test_shapes();
         test_known();
         test_thousand();

@@ -1,0 +1,19 @@
+/* ops/stack.h - what ops/stack.c and ops/stack_sum.c share.
+ *
+ * Read before: ops/maps.h. */
+#ifndef JOT_OPS_STACK_H
+#define JOT_OPS_STACK_H
+#include "ops/maps.h"
+
+/* A shared node of this kind that is not evaluated, without conditions and index variables. */
+JOT_FN bool jot_stack_plain(const Node *n, NodeKind kind);
+/* The axes that a map moves along. */
+JOT_FN uint64_t jot_stack_axes(jot_Ctx *ctx, const Ix *index, int n);
+/* from[0..n) of a space of that rank, for axes that stand one further in. */
+JOT_FN void jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *to);
+/* What a map selects from a larger variable, with the axes along which it does (a choice of the map's
+ * own); 0: it is all of the variable, which is its own row. */
+JOT_FN uint64_t jot_stack_selects(jot_Ctx *ctx, const Node *map);
+JOT_FN NodeId jot_stack_select(jot_Ctx *ctx, const Node *map, uint64_t axes);
+
+#endif

@@ -1,0 +1,148 @@
+/* tests/test_lists.c - every public function that takes a list takes none of it for nothing: a count
+ * without elements is an error that names the function, and no more happens. */
+#include "core.h"
+#include "tests/test.h"
+
+static const jot_Ints no_ints = {2, NULL};
+static const jot_Strs no_strs = {2, NULL};
+static const jot_Vars no_vars = {2, NULL};
+
+/* It failed, and the context says which function was misused; where no context can be known it is
+ * enough that nothing happened. */
+static void
+refused(jot_Ctx *c, bool ok, const char *name)
+{
+    CHECK(!ok, "%s takes a list without elements", name);
+    CHECK(jot_error(c) == JOT_EUSE && strstr(jot_message(c), name), "%s: %d, %s", name,
+          (int)jot_error(c), jot_message(c));
+    jot_clear(c);
+}
+
+#define VAR(name, ...) refused(c, jot_ok(__VA_ARGS__), name)
+
+static void
+ignore(void *user, const char *text, size_t nbytes)
+{
+    (void)user, (void)text, (void)nbytes;
+}
+
+static void
+shapes(jot_Ctx *c, jot_Var x)
+{
+    VAR("array", jot_array(c, JOT_F32, no_ints, NULL));
+    VAR("param", jot_param(c, JOT_F32, no_ints, NULL));
+    VAR("full", jot_full(c, JOT_F32, no_ints, 1));
+    VAR("full", jot_full_int(c, JOT_I32, no_ints, 1));
+    VAR("zeros", jot_zeros(c, JOT_F32, no_ints));
+    VAR("ones", jot_ones(c, JOT_F32, no_ints));
+    VAR("iota", jot_iota(c, JOT_F32, no_ints, 0));
+    VAR("uniform", jot_uniform(c, JOT_F32, no_ints));
+    VAR("normal", jot_normal(c, JOT_F32, no_ints));
+    VAR("", jot_kaiming(c, JOT_F32, no_ints, 3));
+    VAR("", jot_xavier(c, JOT_F32, no_ints, 3, 3));
+    VAR("broadcast_to", jot_broadcast_to(x, no_ints));
+    VAR("broadcast", jot_broadcast(x, no_ints, JOT_DIMS(0)));
+    VAR("broadcast", jot_broadcast(x, JOT_SHAPE(2, 3, 4, 5), no_ints));
+    VAR("reshape", jot_reshape(x, no_ints));
+    VAR("transpose", jot_transpose(x, no_ints));
+    VAR("slice", jot_slice(x, no_ints, JOT_SHAPE(1, 1), JOT_SHAPE(1, 1)));
+    VAR("slice", jot_slice(x, JOT_SHAPE(0, 0), no_ints, JOT_SHAPE(1, 1)));
+    VAR("slice", jot_slice(x, JOT_SHAPE(0, 0), JOT_SHAPE(1, 1), no_ints));
+    VAR("pad", jot_pad(x, no_ints, JOT_SHAPE(1, 1), 0));
+    VAR("pad", jot_pad(x, JOT_SHAPE(1, 1), no_ints, 0));
+    VAR("flip", jot_flip(x, no_ints));
+    VAR("tile", jot_tile(x, no_ints));
+}
+
+static void
+reductions(jot_Ctx *c, jot_Var x)
+{
+    VAR("", jot_reduce(JOT_ADD, x, no_ints, false));
+    VAR("sum", jot_sum(x, no_ints));
+    VAR("prod", jot_prod(x, no_ints));
+    VAR("max", jot_max(x, no_ints));
+    VAR("min", jot_min(x, no_ints));
+    VAR("mean", jot_mean(x, no_ints));
+    VAR("variance", jot_variance(x, no_ints));
+    VAR("any", jot_any(x, no_ints));
+    VAR("all", jot_all(x, no_ints));
+    VAR("reindex", jot_reindex(x, no_ints, JOT_INDEX("i0", "i1")));
+    VAR("reindex", jot_reindex(x, JOT_SHAPE(2, 3), no_strs));
+    VAR("reindex", jot_reindex_ex(x, JOT_SHAPE(2, 3), JOT_INDEX("i0", "i1"), no_strs, 0, JOT_NONE_VARS));
+    VAR("reindex", jot_reindex_ex(x, JOT_SHAPE(2, 3), JOT_INDEX("i0", "i1"), JOT_NONE_STRS, 0,
+                                  no_vars));
+    VAR("reindex_reduce", jot_reindex_reduce(JOT_ADD, x, no_ints, JOT_INDEX("i0", "i1")));
+    VAR("reindex_reduce", jot_reindex_reduce(JOT_ADD, x, JOT_SHAPE(2, 3), no_strs));
+    VAR("reindex_reduce", jot_reindex_reduce_ex(JOT_ADD, x, JOT_SHAPE(2, 3), JOT_INDEX("i0", "i1"),
+                                                no_strs, JOT_NONE_VARS));
+    VAR("reindex_reduce", jot_reindex_reduce_ex(JOT_ADD, x, JOT_SHAPE(2, 3), JOT_INDEX("i0", "i1"),
+                                                JOT_NONE_STRS, no_vars));
+}
+
+static void
+variables(jot_Ctx *c, jot_Var x)
+{
+    jot_Var out[2], y = jot_sum(x, JOT_ALL_DIMS);
+    jot_Func *f;
+
+    refused(c, jot_run(c, no_vars), "run");
+    refused(c, jot_vjp(no_vars, JOT_VARS(y, y), JOT_VARS(x), out), "vjp");
+    refused(c, jot_vjp(JOT_VARS(y, y), no_vars, JOT_VARS(x), out), "vjp");
+    refused(c, jot_vjp(JOT_VARS(y), JOT_VARS(y), no_vars, out), "vjp");
+    refused(c, jot_grad(y, NULL, 2, out), "grad");
+    refused(c, jot_compile(c, no_vars, JOT_VARS(y)) != NULL, "compile");
+    refused(c, jot_compile(c, JOT_VARS(x), no_vars) != NULL, "compile");
+    refused(c, jot_export_text(c, "f", no_vars, JOT_VARS(y), ignore, NULL), "export");
+    refused(c, jot_export_text(c, "f", JOT_VARS(x), no_vars, ignore, NULL), "export");
+    refused(c, jot_print_graph(c, no_vars), "print_graph");
+    if ((f = jot_compile(c, JOT_VARS(x), JOT_VARS(y))) != NULL)
+        refused(c, jot_call_vars(f, (jot_Vars){1, NULL}, out), "call");
+    jot_func_free(f);
+    refused(c, jot_grad(y, &x, 1, NULL), "grad");
+    /* these find their context in the list */
+    CHECK(!jot_ok(jot_concat(no_vars, 0)) && !jot_ok(jot_stack(no_vars, 0)), "joined");
+    CHECK(!jot_ok(jot_code_map("a + b", no_vars, JOT_F32, NULL)), "code_map");
+    CHECK(!jot_sgd(no_vars, 0.1, 0, 0) && !jot_adam(no_vars, 0.1, 0.9, 0.99, 1e-8), "optimisers");
+    CHECK(!jot_error(c), "%s", jot_message(c));
+}
+
+/* User code names its lists in a record. */
+static void
+code(jot_Ctx *c, jot_Var x)
+{
+    const char *name = "x";
+    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_Code good = {.name = "twice", .inputs = 1, .in = &x, .in_names = &name, .outputs = 1,
+                     .out = &out, .source = "y[0] = 2 * x[0];"}, bad;
+    jot_Var y;
+
+    bad = good;
+    bad.in = NULL;
+    refused(c, jot_code(c, &bad, &y), "twice");
+    bad = good;
+    bad.in_names = NULL;
+    refused(c, jot_code(c, &bad, &y), "twice");
+    bad = good;
+    bad.out = NULL;
+    refused(c, jot_code(c, &bad, &y), "twice");
+    bad = good;
+    bad.scalars = 1;
+    refused(c, jot_code(c, &bad, &y), "twice");
+}
+
+int
+main(void)
+{
+    jot_Config config = {.backend = "interp"};
+    jot_Ctx *c = jot_open(&config);
+    const float ones[6] = {1, 1, 1, 1, 1, 1};
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2, 3), ones);
+
+    shapes(c, x);
+    reductions(c, x);
+    variables(c, x);
+    code(c, x);
+    CHECK(jot_item(jot_sum(x, JOT_ALL_DIMS)) == 6, "the context works: %s", jot_message(c));
+    jot_close(c);
+    return DONE();
+}
