@@ -15,10 +15,19 @@
  * h + (r + 1)/2 - p: rows are divided first, as those of contractions are (contract_class.c). Stores
  * walk r innermost, so what is summed for each class is put together again as it is written.
  *
+ * A maximum over several axes, of which some move along the row and others do not, comes in two steps:
+ * over the others into a line, then over the window. Each element of a row is compared with its
+ * neighbours in other rows once, not once for each window that it is in.
+ *
+ *     y[h, i] = max over p q of x[2h + p - 1, 2i + q - 1]
+ *
+ *     line t:113   T[t] = max over p of x[2h + p - 1, t - 1]
+ *     y[h, i] = max over q of T[2i + q]
+ *
  * A sum whose terms are 0 outside need not ask where they are inside: such conditions go.
  *
  *   requires  a verified kernel, layouts set
- *   keeps     what is computed; a sum may gain terms that are 0
+ *   keeps     what is computed; a sum may gain terms that are 0, sums keep their order
  *   breaks    numbers of values
  *
  * Read before: ccode/ir.h, ccode/contract_class.c. After: ccode/sched_choose.c. */
@@ -320,39 +329,117 @@ line_narrow(Lines *l, uint32_t line)
                     k->args.v[v.arg + 1], k->args.v[v.arg + 2]);
 }
 
+/* Where the line is read, from its first position on, along its axes of `step` classes; how many axes, 0:
+ * there is no room. l->to: what stands at a position. */
+static int
+line_axes(Lines *l, int64_t step, int64_t classes, int *axis, Ix *at)
+{
+    IxPool *p = l->k->ix;
+    Ix row = jot_ix_scale(p, jot_ix_axis(p, l->axis), step), rest = jot_ix_sub(p, l->from, row);
+    int64_t lo, hi, along = step / classes;
+    int n = 0;
+    if (!jot_ix_range(p, rest, &l->space, &lo, &hi) || l->k->axes.n + 4 > KERNEL_AXES)
+        return 0;
+    rest = jot_ix_sub(p, rest, jot_ix_const(p, lo));
+    if (classes > 1) {
+        axis[n] = line_axis(l, "q", classes);
+        at[n++] = jot_ix_mod(p, rest, jot_ix_const(p, classes), &l->space);
+        rest = jot_ix_div(p, rest, jot_ix_const(p, classes), &l->space);
+    }
+    axis[n] = line_axis(l, "t", (l->ext[l->axis] - 1) * along + 1 + (hi - lo) / classes);
+    at[n] = jot_ix_add(p, jot_ix_scale(p, jot_ix_axis(p, l->axis), along), rest);
+    if (axis[0] < 0 || axis[n] < 0)
+        return 0;
+    l->to = jot_ix_add(p, jot_ix_scale(p, jot_ix_axis(p, axis[n]), classes), jot_ix_const(p, lo));
+    if (n)
+        l->to = jot_ix_add(p, l->to, jot_ix_axis(p, axis[0]));
+    return n + 1;
+}
+
+static void
+line_forget(Lines *l, uint32_t naxes)
+{
+    l->k->axes.n = naxes;
+    l->space.n = (int)naxes;
+}
+
+static int64_t
+line_step(const Lines *l)
+{
+    bool inside;
+    return jot_ix_coef(l->k->ix, l->from, l->axis, &inside);
+}
+
 /* Make the line of a value that is read at l->from; what reads it, in `reads`. Axes are taken back
  * where nothing came of it. */
 static bool
 line_make(Lines *l, uint32_t value, uint32_t *reads)
 {
     Kernel *k = l->k;
-    IxPool *p = k->ix;
-    bool inside;
-    int64_t step = jot_ix_coef(p, l->from, l->axis, &inside), lo, hi;
-    Ix rest = jot_ix_sub(p, l->from, jot_ix_scale(p, jot_ix_axis(p, l->axis), step)), at[2];
     uint32_t naxes = k->axes.n, line;
-    int axis[2], n = 0;
-    if (!jot_ix_range(p, rest, &l->space, &lo, &hi) || naxes + 4 > KERNEL_AXES)
-        return false;
-    rest = jot_ix_sub(p, rest, jot_ix_const(p, lo));
-    if (step > 1) {
-        axis[n] = line_axis(l, "q", step);
-        at[n++] = jot_ix_mod(p, rest, jot_ix_const(p, step), &l->space);
-    }
-    axis[n] = line_axis(l, "t", l->ext[l->axis] + (hi - lo) / step);
-    at[n] = jot_ix_add(p, jot_ix_axis(p, l->axis), jot_ix_div(p, rest, jot_ix_const(p, step), &l->space));
-    if (axis[0] < 0 || axis[n] < 0)
-        return false;
-    l->to = jot_ix_add(p, jot_ix_scale(p, jot_ix_axis(p, axis[n]), step), jot_ix_const(p, lo));
-    if (n)
-        l->to = jot_ix_add(p, l->to, jot_ix_axis(p, axis[0]));
-    line = line_value(l, value, 0);
+    int64_t step = line_step(l);
+    Ix at[2];
+    int axis[2], n = line_axes(l, step, step, axis, at);
+    line = n ? line_value(l, value, 0) : 0;
     line = line ? line_narrow(l, line) : 0;
-    *reads = line ? jot_v_at(k, line, n + 1, axis, at) : 0;
-    if (!*reads) {
-        k->axes.n = naxes;
-        l->space.n = (int)naxes;
+    *reads = line ? jot_v_at(k, line, n, axis, at) : 0;
+    if (!*reads)
+        line_forget(l, naxes);
+    return *reads != 0;
+}
+
+/* ---- extremes in two steps ------------------------------------------------------------------- */
+
+/* Conditions of the reduction that speak of the axes, or of none of them, to `cond`; -1: some speak of
+ * these and of the row. */
+static int
+line_conds_of(const Lines *l, const Value *v, uint64_t axes, bool about, Ix *cond)
+{
+    int n = 0;
+    for (int i = 0; i < v->ncond; i++) {
+        Ix c = l->k->ixs.v[v->at + v->nidx + (uint32_t)i];
+        uint64_t of = jot_ix_axes(l->k->ix, c);
+        if ((of & axes) && !line_apart(l, of))
+            return -1;
+        if (((of & axes) != 0) == about)
+            cond[n++] = c;
     }
+    return n;
+}
+
+/* The reduction whose body is the value, and which is worth two steps. */
+static bool
+line_in_steps(const Lines *l, uint32_t value)
+{
+    const Value *v = &l->k->values.v[l->reduce];
+    double others, window;
+    if (!l->reduce || v->narg != 1 || (v->ew != EW_MAX && v->ew != EW_MIN) || !l->window
+        || l->k->args.v[v->arg] != value || (l->window & ~v->axes) || v->ncond > 32)
+        return false;
+    others = line_points(l, v->axes & ~l->window);
+    window = line_points(l, l->window);
+    return others > 1 && window > (double)line_step(l)
+        && others * (double)line_step(l) + window <= others * window;
+}
+
+/* The extreme of the value over what does not move along the row, as a line; then over the window. */
+static bool
+line_steps(Lines *l, uint32_t value, uint32_t *reads)
+{
+    Kernel *k = l->k;
+    const Value v = k->values.v[l->reduce];
+    uint64_t others = v.axes & ~l->window;
+    uint32_t naxes = k->axes.n, line;
+    Ix cond[32], at[2];
+    int axis[2], inner = line_conds_of(l, &v, others, true, cond), n, outer;
+    n = inner < 0 ? 0 : line_axes(l, line_step(l), 1, axis, at);
+    line = n ? line_value(l, value, 0) : 0;
+    line = line ? jot_v_reduce(k, (EwOp)v.ew, others, line, inner, cond, 1.0) : 0;
+    line = line ? jot_v_at(k, line, n, axis, at) : 0;
+    outer = line_conds_of(l, &v, others, false, cond);
+    *reads = line ? jot_v_reduce(k, (EwOp)v.ew, l->window, line, outer, cond, 1.0) : 0;
+    if (!*reads)
+        line_forget(l, naxes);
     return *reads != 0;
 }
 
@@ -362,8 +449,7 @@ line_worth(const Lines *l, uint32_t value)
 {
     const Value *v = &l->k->values.v[value];
     uint64_t own = v->free & ~l->window, row = (uint64_t)1 << l->axis;
-    bool inside;
-    int64_t step = jot_ix_coef(l->k->ix, l->from, l->axis, &inside);
+    int64_t step = line_step(l);
     double lines = line_points(l, own & ~row) * (double)(step * l->ext[l->axis]);
     double reads = line_points(l, l->loops[value]) * (l->need[value] ? 1 : 2);
     if (step == 1 && !l->window) /* each reads what is its own: it has no neighbour's */
@@ -392,6 +478,8 @@ line_one(Lines *l)
         l->from = l->at[i];
         l->window = jot_ix_axes(k->ix, l->from) & ~((uint64_t)1 << l->axis);
         l->reduce = l->need[i] < k->values.n ? l->need[i] : 0;
+        if (line_in_steps(l, i) && line_steps(l, i, &reads))
+            return jot_v_replace(k, l->reduce, reads, reads) != 0;
         if (line_worth(l, i) && line_make(l, i, &reads))
             return jot_v_replace(k, i, reads, reads) != 0;
     }

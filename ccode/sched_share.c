@@ -138,7 +138,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
         if (!passes)
             continue;
-        if (s->line[i] && !(passes & share_at)) {
+        if (s->line[i] && v->op != VAL_REDUCE && !(passes & share_at)) {
             for (kept[i] = 1; !(passes >> kept[i] & 1);)
                 kept[i]++;
             passes = (uint64_t)1 << kept[i];

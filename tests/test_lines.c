@@ -186,17 +186,19 @@ test_values(const char *backend, int every)
                 }
 }
 
-/* A line where windows of rows overlap or have borders; none without windows. */
+/* A line where windows of rows overlap or have borders; none without windows. A maximum over both axes of
+ * a window comes in two steps, a sum does not, nor one that would compare more often. */
 static void
 test_found(const char *backend)
 {
     static char log[LOG];
-    static const struct { Case k; bool backward, line; } cases[] = {
-        {{0, 20, 64, 3, 1, 1, JOT_F32}, false, true},
-        {{1, 20, 64, 3, 1, 1, JOT_F32}, false, true},
-        {{0, 20, 64, 3, 2, 1, JOT_F32}, false, false}, /* an element is read by few windows */
-        {{0, 20, 64, 3, 2, 1, JOT_F32}, true, true},
-        {{0, 20, 64, 2, 2, 0, JOT_F32}, false, false},
+    static const struct { Case k; bool backward, line, steps; } cases[] = {
+        {{0, 20, 64, 3, 1, 1, JOT_F32}, false, true, false}, /* by a tile of the plane */
+        {{1, 20, 64, 3, 1, 1, JOT_F32}, false, true, false},
+        {{0, 20, 64, 3, 2, 1, JOT_F32}, false, true, true},
+        {{0, 20, 64, 3, 3, 0, JOT_F32}, false, false, false}, /* an element is read by one window */
+        {{0, 20, 64, 3, 2, 1, JOT_F32}, true, true, false}, /* its line is read by what counts ties, too */
+        {{0, 20, 64, 2, 2, 0, JOT_F32}, false, false, false},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -207,6 +209,8 @@ test_found(const char *backend)
             jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), &x, 1, &y);
         jot_run(c, jot_vars(1, &y));
         CHECK((strstr(log, " = f32 at %") != NULL) == cases[i].line, "case %d:\n%s", (int)i, log);
+        CHECK((strstr(log, " = f32 reduce maximum over i4 of %") != NULL) == cases[i].steps,
+              "case %d, steps:\n%s", (int)i, log);
         jot_close(c);
     }
 }
