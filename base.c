@@ -415,6 +415,19 @@ jot_str_eq(const char *a, const char *b)
     return n == jot_str_len(b) && !memcmp(a, b, n);
 }
 
+JOT_FN uint64_t
+jot_str_seed(const char *word)
+{
+    uint64_t seed = 0;
+
+    while (*word && *word != ':')
+        word++;
+    for (; *word; word++)
+        if (*word >= '0' && *word <= '9')
+            seed = seed * 10 + (uint64_t)(*word - '0');
+    return seed;
+}
+
 /* One round: multiply and fold the high half back, so that every input bit reaches every output bit
  * within two rounds. Equality is always checked by comparison: this only has to spread. */
 JOT_FN uint64_t

@@ -251,6 +251,10 @@ core_target(jot_Ctx *ctx)
 {
     const char *word = ctx->config.target;
 
+    if (core_seeded(word, "random:")) {
+        jot_target_draw(&ctx->target, jot_str_seed(word));
+        return true;
+    }
     return jot_target_narrow(&ctx->target, word)
         || jot_fail(ctx, JOT_EUSE,
                     "jot_open: target (JOT_TARGET) is \"%s\"; known are native and, with vectors of "

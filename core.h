@@ -109,7 +109,8 @@ typedef struct {
                                tiles, of halves in floats; "fast": larger tiles, with some 10 times
                                the rounding error; JOT_PRECISION */
     const char *target;     /* vectors that kernels may use: "native" (default), or of an x86 machine
-                               that has them "avx512", "avx2", "sse"; JOT_TARGET */
+                               that has them "avx512", "avx2", "sse"; "random:SEED", for tests: the caches
+                               and rates of a machine that is not there; JOT_TARGET */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *device;     /* opencl: "0.0" (platform.device), "gpu", "cpu", or a part of its name;
                                JOT_OPENCL_DEVICE; default the first GPU, or the first. cuda: a

@@ -222,7 +222,8 @@ jot_machine_look_up(Cache *cache, jot_Ctx *ctx)
     Bytes file;
     bool found = false;
 
-    if (cache->fd < 0 || jot_target_march(ctx->config.target)) /* measured are the machine's own */
+    if (cache->fd < 0 || ctx->target.drawn || jot_target_march(ctx->config.target))
+        /* measured are the machine's own */
         return;
     machine_head(&ctx->target, head, sizeof head);
     snprintf(name, sizeof name, "machine-%016llx",

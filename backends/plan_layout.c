@@ -395,17 +395,6 @@ choice_make(LayoutChoice *c)
     return !layout_tiles(c->m) || jot_plan_tiles(c->m);
 }
 
-static uint64_t
-layout_seed(const char *word)
-{
-    uint64_t seed = 0;
-
-    for (; *word; word++)
-        if (*word >= '0' && *word <= '9')
-            seed = seed * 10 + (uint64_t)(*word - '0');
-    return seed;
-}
-
 /* Without a contraction nothing asks for another order than the natural one. */
 static bool
 layout_needed(const Make *m)
@@ -436,7 +425,7 @@ jot_plan_layouts(Make *m)
     c.m = m;
     ok = choice_open(&c) && jot_plan_uses(m, &c.uses);
     if (ok)
-        ok = layout_word(m, 'r', 'a') ? layout_random(&c, layout_seed(m->ctx->config.layout))
+        ok = layout_word(m, 'r', 'a') ? layout_random(&c, jot_str_seed(m->ctx->config.layout))
                                       : choice_make(&c);
     if (ok)
         layout_dump(&c);

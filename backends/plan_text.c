@@ -14,19 +14,6 @@
 #include "ccode/stencil.h"
 #include "ops/code.h"
 
-static uint64_t
-kernel_seed(const char *word)
-{
-    uint64_t seed = 0;
-
-    while (*word && *word != ':')
-        word++;
-    for (; *word; word++)
-        if (*word >= '0' && *word <= '9')
-            seed = seed * 10 + (uint64_t)(*word - '0');
-    return seed;
-}
-
 static bool
 kernel_random(const char *word)
 {
@@ -64,6 +51,14 @@ jot_plan_fast(const Make *m)
     return jot_str_eq(m->ctx->config.precision, "fast");
 }
 
+/* Schedules of their own are taken where they are found, but for a drawn machine, which has to come
+ * by those that are there for all kernels, too. */
+static bool
+kernel_takes(const Make *m, uint64_t what)
+{
+    return jot_target_price(&m->ctx->target, what, 1) <= 1;
+}
+
 /* A contraction's schedule, in as many lanes as the machine has for it. */
 static bool
 kernel_contract(const Make *m, Kernel *k, Sched *s)
@@ -76,7 +71,7 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
     for (i = 0; i < k->axes.n; i++)
         points *= (double)k->axes.v[i].ext;
     t.tiles = t.tiles && m->dialect->vectors;
-    if (points < 4096) /* blocks and packing are not worth their text */
+    if (points < jot_target_least(&t, 4096)) /* blocks and packing are not worth their text */
         return false;
     if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
         return false;
@@ -100,14 +95,16 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
         return own->make(s, k, &w, why);
     }
-    if (plain && tier == TIER_BEST && kernel_contract(m, k, s))
+    if (plain && tier == TIER_BEST && kernel_takes(m, 4000) && kernel_contract(m, k, s))
         return true;
     if (k->mem->failed) /* indices may be missing */
         return false;
     if (plain && tier != TIER_QUICK && m->dialect->vectors
-        && (jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
-            || jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32))
-            || (!lanes && jot_rows_sched(s, k, &m->ctx->target))))
+        && ((kernel_takes(m, 4001)
+             && jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
+            || (kernel_takes(m, 4002)
+                && jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
+            || (!lanes && kernel_takes(m, 4003) && jot_rows_sched(s, k, &m->ctx->target))))
         return true;
     if (!m->dialect->device && !jot_merge_axes(k))
         return false;
@@ -116,7 +113,7 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
     n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
     if (!plain)
         return jot_sched_random(s, k, lanes ? lanes : 1,
-                                jot_hash_u64(kernel_seed(c->schedule), m->plan->steps.n));
+                                jot_hash_u64(jot_str_seed(c->schedule), m->plan->steps.n));
     if (m->dialect->device && (jot_sched_grid(s, k) || k->mem->failed))
         return !k->mem->failed;
     if (m->dialect->device) {

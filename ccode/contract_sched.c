@@ -247,7 +247,8 @@ choose_side(ContractMake *m, bool swap, Choice *best)
         count = chain(m, n, v, axes);
         for (int i = 0; i < count; i++)
             ext *= m->k->axes.v[axes[i]].ext;
-        price = choice_price(m, b, v, ext);
+        price = jot_target_price(m->target, 3000 + 64 * (uint64_t)swap + (uint64_t)v,
+                                 choice_price(m, b, v, ext));
         if (best->v < 0 || price < best->price) {
             best->price = price;
             best->swap = swap;
@@ -286,6 +287,7 @@ choose_rows(const ContractMake *m)
         }
         p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
             (tangled ? 1 : 0);
+        p = jot_target_price(m->target, 3200 + (uint64_t)r, p);
         if (best < 0 || p < price) {
             best = r;
             price = p;
@@ -331,7 +333,8 @@ jot_contract_block(ContractMake *m, int64_t widest)
     m->rows = m->vectors = 1;
     for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
         for (int64_t r = 1; r <= 16 && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
-            double cycles = grid_cycles(rows_ext, r, all, v);
+            double cycles = jot_target_price(m->target, 3400 + (uint64_t)(16 * r + v),
+                                             grid_cycles(rows_ext, r, all, v));
             if (fixed && fixed % v)
                 continue;
             if (best == 0 || cycles < best * 0.995) {

@@ -31,11 +31,15 @@ lane_loop(Printer *p, int lanes)
     p->indent--;
 }
 
-/* "float t" or the vector's "jot_f32x8 t", "float t[4]" */
+/* "float t" or the vector's "jot_f32x8 t", "float t[4]". Arrays are aligned as their lines are: no
+ * vector of theirs lies in two, and gcc 12, which sometimes takes a leaf function's stack for less
+ * aligned than it then says in vmovdqa, is told. */
 static void
 print_declarator(Printer *p, const Inst *in, Name name, bool constant)
 {
     begin_line(p);
+    if (in->op == C_DECL && in->c.i && !p->d->device)
+        jot_text_f(p->out, "JOT_ALIGNED ");
     jot_text_f(p->out, "%s", constant ? "const " : "");
     if (in->lanes && p->d->vectors)
         jot_text_f(p->out, "jot_%sx%d ", jot_print_short(in->dtype), p->lanes);

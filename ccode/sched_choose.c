@@ -24,6 +24,7 @@
 typedef struct {
     const Kernel *k;
     const Price *price;
+    const Target *target;
     int order[KERNEL_AXES];     /* axes of the class, outermost first */
     int norder;
     uint64_t around;            /* of these: what stands around all else, as it is */
@@ -87,11 +88,24 @@ begin(Chooser *c)
             put(c, c->order[i], 1, LOOP_SERIAL);
 }
 
+/* A number that goes with the list, for machines that misjudge. */
+static uint64_t
+list_number(const Chooser *c)
+{
+    uint64_t number = 1;
+
+    for (int i = 0; i < c->n; i++)
+        number = jot_hash_u64(number, (uint64_t)c->list[i].step << 16
+                                          | (uint64_t)c->list[i].axis << 8 | c->list[i].kind);
+    return number;
+}
+
 /* What is tried first stays unless another is cheaper by more than the figures' error. */
 static void
 try_list(Chooser *c)
 {
-    double cost = jot_price_loops(c->price, c->list, c->n);
+    double cost = jot_target_price(c->target, list_number(c),
+                                   jot_price_loops(c->price, c->list, c->n));
 
     if (c->n < STAGE_LOOPS && (c->cost < 0 || cost < 0.95 * c->cost)) {
         c->cost = cost;
@@ -255,6 +269,7 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
     if (price) {
         c->k = k;
         c->price = price;
+        c->target = target;
         for (int i = 0; i < norder; i++)
             if (!classes || (classes->axes[class] >> order[i] & 1) || k->axes.v[order[i]].ext == 1)
                 c->order[c->norder++] = order[i];
@@ -349,6 +364,7 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
             continue;
         ok = choose_lists(other, k, target, classes, apart ? 0 : classes->shared, norder, order,
                           &price);
+        price = ok ? jot_target_price(target, 2000 + (uint64_t)apart, price) : 0;
         if (ok && price < 0.95 * cost) {
             cost = price;
             best = other;

@@ -11,7 +11,7 @@ jot_target_default(Target *target)
         { 32 << 10, 256 << 10, 4 << 20, 0 },
         2.4e10,
         { 100e9, 50e9, 25e9, 10e9 },
-        10e9, 100e-9, 20e-6, false, ""
+        10e9, 100e-9, 20e-6, false, "", 0
     };
 
     *target = plain;
@@ -58,6 +58,61 @@ jot_target_narrow(Target *target, const char *name)
     target->fma = v->fma;
     target->tiles = false;
     return true;
+}
+
+/* 2 to the power of something between -bits and bits. */
+static double
+target_factor(uint64_t hash, int bits)
+{
+    static const double root[4] = { 1, 1.189207, 1.414214, 1.681793 };
+    double f = root[hash % 4];
+    int power = (int)(hash / 4 % (uint64_t)(2 * bits)) - bits;
+
+    for (; power > 0; power--)
+        f *= 2;
+    for (; power < 0; power++)
+        f /= 2;
+    return f;
+}
+
+JOT_FN void
+jot_target_draw(Target *t, uint64_t seed)
+{
+    static const int64_t least[LEVELS - 1] = { 1 << 10, 4 << 10, 64 << 10 };
+    uint64_t h = jot_hash_u64(seed, 1);
+    int i, widest = t->vector_nbytes;
+    bool fma = t->fma, tiles = t->tiles;
+
+    jot_target_default(t);
+    t->fma = fma;
+    t->tiles = tiles && jot_hash_u64(seed, 15) & 1;
+    t->drawn = jot_hash_u64(seed, 0) | 1;
+    for (t->vector_nbytes = 16; t->vector_nbytes < widest && h & 1; h /= 2)
+        t->vector_nbytes *= 2;
+    if (t->vector_nbytes > widest)
+        t->vector_nbytes = widest;
+    t->vectors = 8 << jot_hash_u64(seed, 2) % 3;
+    t->cores = 1 + (int)(jot_hash_u64(seed, 3) % 16);
+    for (i = 0; i < LEVELS - 1; i++)
+        t->cache_nbytes[i] = least[i] << jot_hash_u64(seed, 4 + (uint64_t)i) % 8;
+    for (i = 0; i < LEVELS; i++)
+        t->bandwidth[i] *= target_factor(jot_hash_u64(seed, 8 + (uint64_t)i), 4);
+    t->bandwidth_all = t->bandwidth[LEVEL_MEMORY] * (1 + t->cores / 4.0);
+    t->flops *= target_factor(jot_hash_u64(seed, 12), 4);
+    t->call *= target_factor(jot_hash_u64(seed, 13), 8);
+    t->handoff *= target_factor(jot_hash_u64(seed, 14), 8);
+}
+
+JOT_FN double
+jot_target_price(const Target *t, uint64_t what, double price)
+{
+    return t->drawn ? price * target_factor(jot_hash_u64(t->drawn, what), 4) : price;
+}
+
+JOT_FN double
+jot_target_least(const Target *t, double work)
+{
+    return t->drawn ? work / (double)(1 + jot_hash_u64(t->drawn, 1000) % 256) : work;
 }
 
 JOT_FN const char *

@@ -1,0 +1,318 @@
+/* tests/test_forced.c - every schedule, whether this machine would choose it or not: programs of drawn
+ * extents (0 and 1 among them) are planned for drawn machines (JOT_TARGET=random:SEED: other caches,
+ * vectors, cores and rates, prices misjudged), compiled for this one, run on drawn numbers of threads
+ * and compared with the interpreter. What the schedules are made of is counted in their text: in the
+ * end each part must have been seen.
+ *
+ * Inputs are small multiples of 1/4, so that sums of products are exact in any order, and compared to
+ * the bit; `loose` results have functions or divisions in them.
+ *
+ *     test_forced             the rounds of the suite
+ *     test_forced N FIRST     N rounds from number FIRST */
+#include "core.h"
+#include "tests/test.h"
+
+enum { RESULTS = 64, DATA = 1 << 17 };
+
+typedef struct {
+    jot_Ctx *c;
+    int number;
+    uint32_t seed, filled;      /* seed: of extents; filled: of elements */
+    jot_Var out[RESULTS];
+    bool loose[RESULTS];
+    const char *name[RESULTS];
+    int n;
+} Round;
+
+/* Parts of a schedule's text, and how often each was seen. */
+static struct { const char *part; int seen; } parts[] = {
+    {"fuse ", 0},           /* axes walked as one */
+    {"lanes 4\n", 0}, {"lanes 8\n", 0}, {"lanes 16\n", 0},
+    {"p ", 0},              /* loops shared among threads */
+    {"u ", 0},              /* unrolled: register blocks */
+    {"v\n", 0},             /* a vector's elements */
+    {"l\n", 0},             /* lanes of partial sums */
+    {"; res pa[", 0},       /* packed rows */
+    {"; res pb[", 0},       /* packed columns */
+    {"; res tile[", 0},     /* an image's part, copied with its border */
+    {"; res block[", 0},    /* sums between blocks of k */
+    {"; acc tmp", 0},       /* a row of sums */
+    {"keep ", 0},           /* a value stays where its store is */
+    {" halo ", 0},          /* borders of zeros */
+    {"; res part", 0},      /* sums in pieces */
+};
+
+static void
+see(void *ud, const char *text, size_t n)
+{
+    (void)ud;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (size_t at = 0, m = strlen(parts[i].part); at + m <= n; at++)
+            parts[i].seen += !memcmp(text + at, parts[i].part, m);
+    if (getenv("FORCED_SHOW"))
+        fwrite(text, 1, n, stdout);
+}
+
+static int
+draw(Round *r, int n)
+{
+    r->seed = r->seed * 1664525u + 1013904223u;
+    return (int)((r->seed >> 10) % (uint32_t)n);
+}
+
+/* Mostly odd, at most `most`; now and then 1, seldom 0. */
+static int64_t
+extent(Round *r, int most)
+{
+    int kind = draw(r, 24);
+
+    return kind == 0 ? 0 : kind < 3 ? 1 : 2 + draw(r, most - 1);
+}
+
+static jot_Var
+filled(Round *r, jot_Ints shape)
+{
+    static float v[DATA];
+    int64_t n = 1;
+
+    for (int d = 0; d < shape.n; d++)
+        n *= shape.v[d];
+    for (int64_t i = 0; i < n && i < DATA; i++) {
+        r->filled = r->filled * 1664525u + 1013904223u;
+        v[i] = (float)((int)(r->filled >> 20) % 9 - 4) / 4;
+    }
+    return jot_param(r->c, JOT_F32, shape, v);
+}
+
+static void
+result(Round *r, const char *name, jot_Var v, bool loose)
+{
+    if (r->n < RESULTS) {
+        r->name[r->n] = name;
+        r->loose[r->n] = loose;
+        r->out[r->n++] = v;
+    }
+}
+
+/* A result and the gradients of its sum with drawn weights. */
+static void
+result_grad(Round *r, const char *name, jot_Var y, const jot_Var *wrt, int n, bool loose)
+{
+    jot_Var g[4], loss = jot_sum(jot_mul(y, filled(r, jot_shape(y))), JOT_ALL_DIMS);
+
+    result(r, name, y, loose);
+    jot_grad(loss, wrt, n, g);
+    for (int i = 0; i < n; i++)
+        result(r, name, g[i], loose);
+}
+
+static void
+products(Round *r)
+{
+    int64_t b = extent(r, 4), m = extent(r, 70), n = extent(r, 90), k = extent(r, 60);
+    jot_Var in[2];
+
+    in[0] = filled(r, JOT_SHAPE(m, k));
+    in[1] = filled(r, JOT_SHAPE(k, n));
+    result_grad(r, "product", jot_matmul(in[0], in[1]), in, 2, false);
+    in[0] = filled(r, JOT_SHAPE(k, m));
+    in[1] = filled(r, JOT_SHAPE(n, k));
+    result(r, "product, both transposed",
+           jot_relu(jot_matmul(jot_swap(in[0], 0, 1), jot_swap(in[1], 0, 1))), false);
+    in[0] = filled(r, JOT_SHAPE(b, m, k));
+    in[1] = filled(r, JOT_SHAPE(b, n, k));
+    result(r, "batched product", jot_matmul(in[0], jot_swap(in[1], 1, 2)), false);
+    in[1] = filled(r, JOT_SHAPE(k, n));
+    result(r, "batch by matrix", jot_matmul(in[0], in[1]), false);
+    result(r, "product of squares", jot_matmul(jot_square(filled(r, JOT_SHAPE(m, k))),
+           jot_square(in[1])), false);
+    result(r, "halves", jot_matmul(jot_cast(filled(r, JOT_SHAPE(m, k)), JOT_F16),
+                                   jot_cast(in[1], JOT_F16)), false);
+    result(r, "bfloats", jot_matmul(jot_cast(filled(r, JOT_SHAPE(m, k)), JOT_BF16),
+                                    jot_cast(in[1], JOT_BF16)), false);
+    result(r, "product of a difference",
+           jot_matmul(jot_sub(filled(r, JOT_SHAPE(m, k)), filled(r, JOT_SHAPE(m, k))), in[1]), false);
+    if (r->number % 2 == 0) /* rows a power of two apart are packed */
+        result(r, "rows that collide", jot_matmul(filled(r, JOT_SHAPE(17 + draw(r, 20), 1024)),
+                                                  filled(r, JOT_SHAPE(1024, 64 + draw(r, 64)))), false);
+    k *= 8;
+    in[0] = filled(r, JOT_SHAPE(1, k));
+    in[1] = filled(r, JOT_SHAPE(k, n));
+    result(r, "row by matrix", jot_matmul(in[0], in[1]), false);
+    in[0] = filled(r, JOT_SHAPE(m, k));
+    result(r, "matrix by column", jot_matmul(in[0], filled(r, JOT_SHAPE(k, 1))), false);
+}
+
+static void
+convolution(Round *r, const char *name, int64_t groups, int64_t in, int64_t out, int64_t p, int64_t q)
+{
+    jot_Conv how = {{1 + draw(r, 2), 1 + draw(r, 2)}, {draw(r, 3), draw(r, 3)},
+                    {1 + draw(r, 2), 1 + draw(r, 2)}, groups};
+    int64_t least = 5, h = least + draw(r, 12), w = least + draw(r, 12);
+    jot_Var x[2];
+
+    if (draw(r, 2)) /* what planes, windows and tiles are for */
+        how.stride[0] = how.stride[1] = how.dilation[0] = how.dilation[1] = 1;
+    x[0] = filled(r, JOT_SHAPE(1 + draw(r, 2), groups * in, h, w));
+    x[1] = filled(r, JOT_SHAPE(groups * out, in, p, q));
+    result_grad(r, name, jot_conv2d(x[0], x[1], &how), x, 2, false);
+}
+
+static void
+convolutions(Round *r)
+{
+    int64_t in = 1 + draw(r, 20), out = 1 + draw(r, 24);
+
+    convolution(r, "convolution", 1, in, out, 1 + draw(r, 3), 1 + draw(r, 3));
+    convolution(r, "1 x 1", 1, 8 + in, 8 + out, 1, 1);
+    convolution(r, "3 x 3", 1, 16 + in, 16 + out, 3, 3);
+    convolution(r, "groups", 2 + draw(r, 3), 1 + in / 4, 1 + out / 4, 3, 3);
+    convolution(r, "depthwise", 1 + draw(r, 20), 1, 1, 3, 3);
+}
+
+static void
+sums(Round *r)
+{
+    int64_t n = extent(r, 60), m = extent(r, 300);
+    jot_Var x = filled(r, JOT_SHAPE(n, m)), y = filled(r, JOT_SHAPE(m, n));
+    jot_Var z = filled(r, JOT_SHAPE(DATA - draw(r, 100)));
+
+    result(r, "a long sum", jot_sum(z, JOT_ALL_DIMS), false);
+    result(r, "sum of columns", jot_sum(x, JOT_DIMS(0)), false);
+    result(r, "sum of rows", jot_sum(x, JOT_DIMS(1)), false);
+    result(r, "sum of all", jot_sum(jot_mul(x, x), JOT_ALL_DIMS), false);
+    result(r, "maxima", n && m ? jot_max(x, JOT_DIMS(1)) : x, false);
+    result(r, "places", n && m ? jot_argmax(x, 1) : x, false);
+    result(r, "transposed", jot_add(x, jot_swap(y, 0, 1)), false);
+    result(r, "deviations", jot_sub(x, jot_reduce(JOT_MEAN, x, JOT_DIMS(0), true)), true);
+}
+
+static void
+norms(Round *r)
+{
+    int64_t n = 1 + extent(r, 20), m = 1 + extent(r, 200);
+    jot_Var x = filled(r, JOT_SHAPE(n, m)), i = filled(r, JOT_SHAPE(2, n, 7, 9)), s[3];
+
+    result_grad(r, "softmax", jot_softmax(x, 1), &x, 1, true);
+    result_grad(r, "softmax of columns", jot_softmax(x, 0), &x, 1, true);
+    s[0] = x;
+    s[1] = filled(r, JOT_SHAPE(m));
+    s[2] = filled(r, JOT_SHAPE(m));
+    result_grad(r, "layer norm", jot_layer_norm(x, s[1], s[2], 0.5), s, 3, true);
+    result(r, "instance norm", jot_instance_norm(i, 0.5), true);
+    result(r, "variance", jot_variance(i, JOT_DIMS(0, 2, 3)), true);
+}
+
+static void
+windows(Round *r)
+{
+    jot_Pool pool = {{2 + draw(r, 2), 2 + draw(r, 2)}, {1 + draw(r, 2), 1 + draw(r, 2)}, {0, 0}};
+    jot_Var x = filled(r, JOT_SHAPE(2, 1 + draw(r, 4), 6 + draw(r, 14), 6 + draw(r, 20)));
+    jot_Var a = filled(r, JOT_SHAPE(20 + draw(r, 40), 3)), b = filled(r, JOT_SHAPE(30 + draw(r, 300), 3));
+    int64_t n = jot_extent(a, 0), m = jot_extent(b, 0);
+    jot_Var wrt[2], d;
+
+    result_grad(r, "max pool", jot_max_pool2d(x, &pool), &x, 1, true);
+    result_grad(r, "mean pool", jot_avg_pool2d(x, &pool), &x, 1, true);
+    d = jot_sub(jot_broadcast(a, JOT_SHAPE(n, m, 3), JOT_DIMS(1)),
+                jot_broadcast(b, JOT_SHAPE(n, m, 3), JOT_DIMS(0)));
+    wrt[0] = a;
+    wrt[1] = b;
+    result_grad(r, "pairs", jot_sum(jot_square(d), JOT_DIMS(2)), wrt, 2, false);
+}
+
+static void
+build(Round *r)
+{
+    products(r);
+    convolutions(r);
+    sums(r);
+    norms(r);
+    windows(r);
+}
+
+static void
+compare(int number, const Round *want, const Round *is)
+{
+    for (int i = 0; i < want->n; i++) {
+        const char *p = jot_data(want->out[i]), *q = jot_data(is->out[i]);
+        size_t size = jot_dtype_nbytes(jot_dtype(want->out[i]));
+        int64_t n = jot_nelem(want->out[i]), at = -1;
+        double a = 0, b = 0, big = 1;
+
+        for (int64_t k = 0; p && want->loose[i] && k < n; k++)
+            big = fmax(big, fabs((double)((const float *)p)[k]));
+        for (int64_t k = 0; p && q && k < n && at < 0; k++) {
+            if (want->loose[i] ? !(fabs((double)(((const float *)p)[k] - ((const float *)q)[k])) <= 2e-5 * big)
+                               : memcmp(p + (size_t)k * size, q + (size_t)k * size, size) != 0)
+                at = k;
+        }
+        if (at >= 0 && size == 4) {
+            a = (double)((const float *)p)[at];
+            b = (double)((const float *)q)[at];
+        }
+        CHECK(p && q && at < 0, "round %d: %s (result %d): element %lld of %lld is %g, not %g: %s", number,
+              want->name[i], i, (long long)at, (long long)n, b, a, jot_message(is->c));
+    }
+}
+
+static void
+make(Round *r, int number, const jot_Config *config)
+{
+    memset(r, 0, sizeof *r);
+    r->number = number;
+    r->seed = (uint32_t)number * 2654435761u;
+    r->filled = 7;
+    r->c = jot_open(config);
+    build(r);
+    CHECK(jot_run(r->c, jot_vars(r->n, r->out)), "round %d: %s", number, jot_message(r->c));
+}
+
+static void
+check(int number)
+{
+    static const int threads[] = {1, 2, 3, 7};
+    static Round want, is;
+    jot_Config config;
+    char target[40], layout[40];
+
+    memset(&config, 0, sizeof config);
+    config.backend = "interp";
+    make(&want, number, &config);
+    snprintf(target, sizeof target, "random:%d", number);
+    snprintf(layout, sizeof layout, "random:%d", number);
+    config.backend = "cc";
+    config.target = target;
+    config.layout = number % 3 == 2 ? layout : NULL;
+    config.policy = number % 4 == 3 ? "paper" : "reward";
+    config.threads = threads[number % 4];
+    config.dump = "s";
+    config.hooks.log = see;
+    config.cache_dir = "";
+    make(&is, number, &config);
+    compare(number, &want, &is);
+    jot_close(want.c);
+    jot_close(is.c);
+}
+
+int
+main(int argc, char **argv)
+{
+    int n = argc > 1 ? atoi(argv[1]) : 10, first = argc > 2 ? atoi(argv[2]) : 11;
+    jot_Config config;
+    jot_Ctx *c;
+
+    memset(&config, 0, sizeof config);
+    config.backend = "cc";
+    c = jot_open(&config);
+    if (jot_error(c))
+        SKIP("%s", jot_message(c));
+    for (int i = 0; i < n && !jot_error(c); i++)
+        check(first + i);
+    if (jot_machine(c).vector_nbytes < 64)
+        SKIP("parts of schedules: vectors of %d bytes see fewer", jot_machine(c).vector_nbytes);
+    else for (size_t i = 0; i < sizeof parts / sizeof *parts && !jot_error(c) && argc == 1; i++)
+        CHECK(parts[i].seen, "no schedule has \"%s\"", parts[i].part);
+    jot_close(c);
+    return DONE();
+}
