@@ -27,7 +27,8 @@
 #include "ops/index.h"
 
 #define KERNEL_AXES 24   /* axes of a kernel; with derived axes of a schedule: SCHED_AXES */
-#define SCHED_AXES 32
+#define SCHED_AXES 32    /* a kernel may gain axes when a schedule has derived ones: these count from
+                            KERNEL_AXES */
 #define KERNEL_VALUES 4096
 #define VALUE_DEPTH 256  /* deepest value tree: the verifier refuses deeper ones */
 #define VALUE_ARGS 32    /* most operands of a value */
@@ -313,7 +314,7 @@ typedef struct Sched {
     bool fma;               /* sums of products use the target's fused multiply-add */
     int group;              /* of a device: items of a work-group; 0: no grid, no teams */
     Vec(Stage) stages;
-    Vec(KAxis) axes;        /* derived axes: numbers k->axes.n and on */
+    Vec(KAxis) axes;        /* derived axes: numbers KERNEL_AXES and on */
     Vec(SDef) defs;
     Vec(Ix) ixs;            /* indices of places, over kernel and derived axes */
 } Sched;

@@ -24,25 +24,32 @@ jot_sched_close(Sched *s)
     jot_vec_free(s->k->mem, s->ixs);
 }
 
+JOT_FN bool
+jot_axis_is(const Sched *s, int axis)
+{
+    return axis >= KERNEL_AXES ? axis < KERNEL_AXES + (int)s->axes.n
+                               : axis >= 0 && axis < (int)s->k->axes.n;
+}
+
 JOT_FN int64_t
 jot_axis_ext(const Sched *s, int axis)
 {
-    uint32_t n = s->k->axes.n, a = (uint32_t)axis;
-    return a < n ? s->k->axes.v[a].ext : a - n < s->axes.n ? s->axes.v[a - n].ext : 0;
+    return !jot_axis_is(s, axis) ? 0 : axis < KERNEL_AXES ? s->k->axes.v[axis].ext
+                                                          : s->axes.v[axis - KERNEL_AXES].ext;
 }
 
 JOT_FN const char *
 jot_axis_name(const Sched *s, int axis)
 {
-    uint32_t n = s->k->axes.n, a = (uint32_t)axis;
-    return a < n ? s->k->axes.v[a].name : a - n < s->axes.n ? s->axes.v[a - n].name : "?";
+    return !jot_axis_is(s, axis) ? "?" : axis < KERNEL_AXES ? s->k->axes.v[axis].name
+                                                            : s->axes.v[axis - KERNEL_AXES].name;
 }
 
 static int
 add_axis(Sched *s, const char *name, int64_t ext)
 {
     KAxis axis = {jot_arena_copy(&s->k->arena, name, jot_str_len(name)), ext, AXIS_PLAIN};
-    uint32_t number = s->k->axes.n + s->axes.n;
+    uint32_t number = KERNEL_AXES + s->axes.n;
     if (!axis.name || number >= SCHED_AXES || !jot_vec_reserve(s->k->mem, s->axes, 1))
         return -1;
     *(KAxis *)jot_vec_push(s->k->mem, s->axes) = axis;

@@ -54,6 +54,7 @@ JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t 
 JOT_FN bool jot_share_cuts(const Stage *st, int share, int more);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
+JOT_FN bool jot_axis_is(const Sched *s, int axis); /* of the kernel or derived */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);
 JOT_FN const char *jot_axis_name(const Sched *s, int axis);
 

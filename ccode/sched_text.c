@@ -13,11 +13,7 @@
 static const char *
 axis_name(const Kernel *k, const Sched *s, uint32_t axis)
 {
-    if (axis < k->axes.n)
-        return k->axes.v[axis].name;
-    if (s && axis - k->axes.n < s->axes.n)
-        return s->axes.v[axis - k->axes.n].name;
-    return "?";
+    return s ? jot_axis_name(s, (int)axis) : axis < k->axes.n ? k->axes.v[axis].name : "?";
 }
 
 /* ---- index expressions ---- */
@@ -262,10 +258,9 @@ is_name(const char *name, const char *text, size_t n)
 static int
 find_axis(Reader *r, const char *text, size_t n)
 {
-    const Kernel *k = r->s->k;
-    for (uint32_t i = 0; n && i < k->axes.n + r->s->axes.n; i++)
-        if (is_name(axis_name(k, r->s, i), text, n))
-            return (int)i;
+    for (int i = 0; n && i < SCHED_AXES; i++)
+        if (jot_axis_is(r->s, i) && is_name(jot_axis_name(r->s, i), text, n))
+            return i;
     if (!r->error)
         r->error = "an axis of that name does not exist";
     return -1;

@@ -15,11 +15,17 @@ refuse(Text *why, const char *what, uint32_t number)
     return false;
 }
 
+static uint64_t
+first_bits(uint32_t n)
+{
+    return n < 64 ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
+}
+
 static bool
-ix_ok(const Kernel *k, Ix ix, uint32_t naxes)
+ix_ok(const Kernel *k, Ix ix, uint64_t axes)
 {
     uint64_t slots;
-    if (ix == 0 || ix >= k->ix->recs.n || (naxes < 64 && jot_ix_axes(k->ix, ix) >> naxes))
+    if (ix == 0 || ix >= k->ix->recs.n || (jot_ix_axes(k->ix, ix) & ~axes))
         return false;
     slots = jot_ix_slots(k->ix, ix);
     for (uint32_t s = 0; s < 64; s++)
@@ -32,7 +38,7 @@ static bool
 ixs_ok(const Kernel *k, uint32_t at, int n)
 {
     for (int i = 0; i < n; i++)
-        if (at + (uint32_t)i >= k->ixs.n || !ix_ok(k, k->ixs.v[at + (uint32_t)i], k->axes.n))
+        if (at + (uint32_t)i >= k->ixs.n || !ix_ok(k, k->ixs.v[at + (uint32_t)i], first_bits(k->axes.n)))
             return false;
     return true;
 }
@@ -148,7 +154,8 @@ place_ok(const Sched *s, const Place *p, bool second)
         return false;
     for (int i = 0; i < s->k->bufs.v[p->buf].rank; i++)
         if (p->at + (uint32_t)i >= s->ixs.n ||
-            !ix_ok(s->k, s->ixs.v[p->at + (uint32_t)i], s->k->axes.n + s->axes.n))
+            !ix_ok(s->k, s->ixs.v[p->at + (uint32_t)i],
+                   first_bits(s->k->axes.n) | first_bits(s->axes.n) << KERNEL_AXES))
             return false;
     return true;
 }
@@ -226,7 +233,7 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
         left[i] = -1;
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
-        if (l->step < 1 || l->axis >= s->k->axes.n + s->axes.n)
+        if (l->step < 1 || !jot_axis_is(s, l->axis))
             return refuse(why, "a stage has a loop of no step or axis", n);
         if (l->kind == LOOP_WINDOW)
             continue;

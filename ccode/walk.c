@@ -493,14 +493,13 @@ static void
 start(Walk *w)
 {
     IxPool *ix = w->k->ix;
-    uint32_t naxes = w->k->axes.n + w->s->axes.n;
     w->index.b = &w->b;
     w->index.k = w->k;
     w->index.space.n = WALK_VARS;
     w->index.space.ext = w->index.ext;
     for (uint32_t a = 0; a < SCHED_AXES; a++) {
         w->at.pos[a] = jot_ix_const(ix, 0);
-        w->at.left[a] = a < naxes ? jot_axis_ext(w->s, (int)a) : 0;
+        w->at.left[a] = jot_axis_ext(w->s, (int)a);
         w->at.block[a] = w->at.left[a];
     }
     for (uint32_t b = 1; b < w->k->bufs.n; b++)

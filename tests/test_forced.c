@@ -286,7 +286,7 @@ check(int number)
     config.layout = number % 3 == 2 ? layout : NULL;
     config.policy = number % 4 == 3 ? "paper" : "reward";
     config.threads = threads[number % 4];
-    config.dump = "s";
+    config.dump = getenv("FORCED_SHOW") ? getenv("FORCED_SHOW") : "s";
     config.hooks.log = see;
     config.cache_dir = "";
     make(&is, number, &config);
