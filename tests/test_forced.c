@@ -268,6 +268,58 @@ make(Round *r, int number, const jot_Config *config)
     CHECK(jot_run(r->c, jot_vars(r->n, r->out)), "round %d: %s", number, jot_message(r->c));
 }
 
+/* A function of arrays that lie anywhere: the same bits from memory that is off by an element. */
+static void
+unaligned(Round *r)
+{
+    enum { N = 31, K = 37, M = 29, IN = N * K, OUT = N * M };
+    static double memory[2][(2 * IN + 3 * OUT) / 2 + 64];
+    jot_Var x = jot_array(r->c, JOT_F32, JOT_SHAPE(N, K), NULL), y;
+    jot_Var w = jot_param(r->c, JOT_F32, JOT_SHAPE(K, M), NULL), s;
+    jot_Func *f;
+    const float *got[2];
+
+    jot_set(w, jot_data(filled(r, JOT_SHAPE(K, M))));
+    y = jot_relu(jot_matmul(x, w));
+    s = jot_softmax(y, 1);
+    f = jot_compile(r->c, JOT_VARS(x), JOT_VARS(y, s));
+    CHECK(f, "round %d: %s", r->number, jot_message(r->c));
+    for (int off = 0; off < 2; off++) {
+        float *in = (float *)memory[off] + off, *a = in + IN + off, *b = a + OUT + off;
+        const void *ins[1];
+        void *outs[2];
+
+        for (int i = 0; i < IN; i++)
+            in[i] = (float)(i * 7 % 17 - 8) / 4;
+        ins[0] = in;
+        outs[0] = a;
+        outs[1] = b;
+        CHECK(jot_call(f, ins, outs), "round %d: %s", r->number, jot_message(r->c));
+        got[off] = a;
+    }
+    CHECK(!memcmp(got[0], got[1], OUT * sizeof(float)) &&
+          !memcmp(got[0] + OUT, got[1] + OUT + 1, OUT * sizeof(float)),
+          "round %d: other results from memory that is not aligned", r->number);
+    jot_func_free(f);
+}
+
+/* The same bits by any number of threads. */
+static void
+again(int number, const Round *is, jot_Config *config)
+{
+    static Round other;
+
+    config->threads = 128;
+    make(&other, number, config);
+    for (int i = 0; i < is->n; i++) {
+        const void *p = jot_data(is->out[i]), *q = jot_data(other.out[i]);
+        size_t nbytes = (size_t)jot_nelem(is->out[i]) * jot_dtype_nbytes(jot_dtype(is->out[i]));
+        CHECK(p && q && !memcmp(p, q, nbytes), "round %d: %s (result %d): other bits by 128 threads",
+              number, is->name[i], i);
+    }
+    jot_close(other.c);
+}
+
 static void
 check(int number)
 {
@@ -291,6 +343,9 @@ check(int number)
     config.cache_dir = "";
     make(&is, number, &config);
     compare(number, &want, &is);
+    unaligned(&is);
+    if (number % 5 == 0)
+        again(number, &is, &config);
     jot_close(want.c);
     jot_close(is.c);
 }

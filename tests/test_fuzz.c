@@ -457,6 +457,7 @@ main(int argc, char **argv)
                                        .schedule = "random:2", .lanes = 4}, 1},
         {"tcc, 4 lanes", {.backend = "tcc", .lanes = 4}, 1},
         {"cc", {.backend = "cc", .cache_dir = ""}, 40},
+        {"both, a drawn machine", {.backend = "cpu", .cache_dir = "", .target = "random:3"}, 20},
         {"cc, 8 lanes", {.backend = "cc", .lanes = 8, .cache_dir = ""}, 40},
         {"opencl", {.backend = "opencl", .cache_dir = ""}, 20},
         {"opencl, paper", {.backend = "opencl", .policy = "paper", .cache_dir = ""}, 20},
