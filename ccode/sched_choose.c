@@ -228,6 +228,8 @@ look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
         if (k->values.v[i].op == VAL_REDUCE && (!classes || classes->value[i] == class)) {
             c->reduces = true;
             c->reduced |= k->values.v[i].axes;
+            if (k->values.v[i].free & c->lines)
+                continue; /* along positions of its own, in whatever list */
             c->kept &= k->values.v[i].free;
             c->some |= k->values.v[i].free;
         }
