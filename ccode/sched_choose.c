@@ -31,6 +31,7 @@ typedef struct {
     uint64_t reduced;           /* axes that something is reduced over */
     uint64_t kept, some;        /* axes that every reduction keeps, that some do */
     uint64_t lines;             /* positions of lines */
+    uint64_t within;            /* what only sums along lines are over: a few */
     double points;              /* of a piece that is worth a call */
     bool reduces;
     int64_t width;              /* lanes of partial results */
@@ -64,7 +65,7 @@ static void
 put_axes(Chooser *c, uint64_t axes, uint64_t but)
 {
     for (int i = 0; i < c->norder; i++)
-        if (axes & ~but & ~(c->lines | c->around) & bit(c->order[i]))
+        if (axes & ~but & ~(c->lines | c->around | c->within) & bit(c->order[i]))
             put(c, c->order[i], 1, LOOP_SERIAL);
 }
 
@@ -75,6 +76,9 @@ put_inner(Chooser *c, int axis, LoopKind kind)
     for (int a = 0; a < (int)c->k->axes.n; a++)
         if (c->lines & bit(a))
             put(c, a, 1, LOOP_SERIAL);
+    for (int a = 0; a < (int)c->k->axes.n; a++)
+        if (c->within & bit(a))
+            put(c, a, 1, LOOP_UNROLL);
     put(c, axis, 1, kind);
 }
 
@@ -219,6 +223,7 @@ static void
 look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
 {
     const Kernel *k = c->k;
+    uint64_t others = 0;
 
     c->kept = ~(uint64_t)0;
     for (int a = 0; a < (int)k->axes.n; a++)
@@ -228,11 +233,15 @@ look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
         if (k->values.v[i].op == VAL_REDUCE && (!classes || classes->value[i] == class)) {
             c->reduces = true;
             c->reduced |= k->values.v[i].axes;
-            if (k->values.v[i].free & c->lines)
-                continue; /* along positions of its own, in whatever list */
+            if (k->values.v[i].free & c->lines) {
+                c->within |= k->values.v[i].axes;
+                continue;
+            }
+            others |= k->values.v[i].axes; /* along positions of its own, in whatever list */
             c->kept &= k->values.v[i].free;
             c->some |= k->values.v[i].free;
         }
+    c->within &= ~others;
 }
 
 static void
