@@ -10,11 +10,14 @@
  *
  * Moments. mean(x^2) - mean(x)^2 loses all digits when the mean is large against the deviation, so a
  * variance is a reduction of its own (ops/reduce_dims.c); how often data are read for it is decided
- * when the kernel is made (ccode/moments.c). x - mean(x) loses what the mean is rounded by, so x is
- * first shifted by a reference s that needs no reduction, the first element of the same channel
- * (row, image):
+ * when the kernel is made (ccode/moments.c, ccode/rides.c). x - mean(x) loses what the mean is rounded
+ * by, so rows and images are first shifted by a reference s that needs no reduction, their first
+ * element:
  *
- *     m = mean(x - s)    var = variance(x - s)    mean = m + s    x - mean = (x - s) - m
+ *     m = mean(x - s)    var = variance(x - s)    x - mean = (x - s) - m
+ *
+ * A batch norm is not: its data come from many threads, mostly out of a convolution whose stores the
+ * statistics ride on, and would all wait for the first one.
  *
  * Gradients need nothing from s: neither var nor x - mean depends on it, so its derivative is 0 and
  * jot_stop_grad on it is exact.
@@ -187,16 +190,21 @@ nn_spread(jot_Var v, jot_Var x, const NnOver *o)
     return jot_broadcast(v, jot_shape(x), jot_ints(o->n, o->dims));
 }
 
-/* x - mean(x), and the variance (of the reduced shape); *shifted is mean(x - s). */
+/* x - mean(x), the mean, and the variance (of the reduced shape). */
 static jot_Var
-nn_moments(jot_Var x, const NnOver *o, jot_Var *shifted, jot_Var *var)
+nn_moments(jot_Var x, const NnOver *o, jot_Var *mean, jot_Var *var)
 {
     jot_Ints dims = jot_ints(o->n, o->dims);
-    jot_Var s = jot_stop_grad(jot_reindex(x, jot_shape(x), jot_strs(jot_rank(x), o->first)));
-    jot_Var xs = jot_sub(x, s);
-    *shifted = jot_mean(xs, dims);
-    *var = jot_variance(xs, dims);
-    return jot_sub(xs, nn_spread(*shifted, x, o));
+    *mean = jot_mean(x, dims);
+    *var = jot_variance(x, dims);
+    return jot_sub(x, nn_spread(*mean, x, o));
+}
+
+static jot_Var
+nn_shifted(jot_Var x, const NnOver *o)
+{
+    return jot_sub(x, jot_stop_grad(jot_reindex(x, jot_shape(x),
+                                                jot_strs(jot_rank(x), o->first))));
 }
 
 static jot_Var
@@ -264,13 +272,7 @@ jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps, double
     NnOver o = nn_over(x, ~2u);
     jot_Var y = nn_normalise(nn_moments(wide, &o, &m, &var), var, eps, &o);
     y = jot_add(jot_mul(y, nn_spread(scale, x, &o)), nn_spread(shift, x, &o));
-    if (run_mean) { /* m is relative to the reference */
-        const char *first[JOT_MAX_RANK];
-        for (int d = 0; d < jot_rank(x); d++)
-            first[d] = d == 1 ? "i0" : "0";
-        jot_Var s = jot_reindex(wide, jot_shape(m), jot_strs(jot_rank(x), first));
-        nn_run(run_mean, jot_add(m, s), momentum);
-    }
+    nn_run(run_mean, m, momentum);
     double n = jot_extent(x, 1) ? (double)(jot_nelem(x) / jot_extent(x, 1)) : 1;
     nn_run(run_var, jot_scale(var, n > 1 ? n / (n - 1) : 1), momentum);
     return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
@@ -290,7 +292,7 @@ jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps)
         return poison;
     jot_push(x.ctx);
     NnOver o = nn_over(x, 1u << (jot_rank(x) - 1));
-    jot_Var y = nn_normalise(nn_moments(nn_wide(x), &o, &m, &var), var, eps, &o);
+    jot_Var y = nn_normalise(nn_moments(nn_shifted(nn_wide(x), &o), &o, &m, &var), var, eps, &o);
     y = jot_add(jot_mul(y, scale), shift);
     return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
@@ -303,7 +305,7 @@ jot_instance_norm(jot_Var x, double eps)
         return poison;
     jot_push(x.ctx);
     NnOver o = nn_over(x, 4u | 8u);
-    jot_Var y = nn_normalise(nn_moments(nn_wide(x), &o, &m, &var), var, eps, &o);
+    jot_Var y = nn_normalise(nn_moments(nn_shifted(nn_wide(x), &o), &o, &m, &var), var, eps, &o);
     return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
