@@ -161,6 +161,7 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     m.dialect = jot_dialect_find(name);
     if (!m.dialect)
         return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", name);
+    ask.no_rides = m.dialect->device != NULL;
     if (!jot_plan_knowns_begin(ctx) || !jot_fuse(ctx, &ask, &fusion))
         return false;
     make_dump_fusion(&m, &ask);

@@ -11,6 +11,7 @@
 #include "ccode/contract.h"
 #include "ccode/lines.h"
 #include "ccode/pair.h"
+#include "ccode/rides.h"
 #include "ccode/stencil.h"
 #include "ops/code.h"
 
@@ -66,19 +67,34 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
     Target t = m->ctx->target;
     double points = 1;
     Contract c;
+    Rides rides, *own = NULL;
+    int64_t by;
     uint32_t i;
+    int at;
 
     for (i = 0; i < k->axes.n; i++)
         points *= (double)k->axes.v[i].ext;
     t.tiles = t.tiles && m->dialect->vectors;
     if (points < jot_target_least(&t, 4096)) /* blocks and packing are not worth their text */
         return false;
-    if (!jot_contract_classes(k) || !jot_contract_only(k, &c))
+    if (!jot_contract_classes(k))
         return false;
-    if (m->dialect->device ? jot_contract_grid(s, k, &c, m->dialect->device->matrix)
-                           : jot_contract_sched(s, k, &c, &t, jot_plan_lanes(m, k->values.v[c.reduce].dtype)))
-        return true;
-    jot_sched_close(s);
+    if (!m->dialect->device && jot_rides_find(k, &rides)) {
+        if (!jot_rides_block(k, &t, &rides, true, &at, &by))
+            return false;
+        jot_rides_apart(k, &rides, true);
+        own = &rides;
+    }
+    if (jot_contract_only(k, &c)) {
+        if (m->dialect->device ? jot_contract_grid(s, k, &c, m->dialect->device->matrix)
+                               : jot_contract_sched(s, k, &c, &t,
+                                                    jot_plan_lanes(m, k->values.v[c.reduce].dtype),
+                                                    own))
+            return true;
+        jot_sched_close(s);
+    }
+    if (own)
+        jot_rides_apart(k, own, false);
     return false;
 }
 
@@ -178,16 +194,25 @@ static bool
 kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info, Text *why)
 {
     PlanSched sched = {jot_winograd_sched, NULL};
+    const Target *t = &m->ctx->target;
     Winograd w;
+    Rides rides;
     Kernel tiled;
-    bool ok;
+    bool ok, sums = jot_rides_find(k, &rides);
 
     sched.w = &w;
-    ok = jot_winograd_find(k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m), &w);
+    if (sums)
+        jot_rides_apart(k, &rides, true);
+    ok = jot_winograd_find(k, jot_plan_lanes(m, JOT_F32), t, jot_plan_fast(m), &w);
     JOT_ASSERT(ok || m->ctx->mem.failed, "plan_tiles.c found it");
     if (!ok)
         return false;
+    if (sums) {
+        w.rides = &rides;
+        jot_winograd_band(k, t, &w, &rides);
+    }
     ok = jot_winograd_kernel(k, &w, &tiled)
+      && (!sums || jot_winograd_rides(k, t, &w, &rides, &tiled))
       && jot_plan_print(m, &tiled, tier, &sched, true, out, info, why);
     jot_kernel_close(&tiled);
     return ok;

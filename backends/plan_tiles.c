@@ -9,6 +9,7 @@
  *
  * Read before: ccode/winograd.h, backends/plan_layout.c. After: backends/plan_kernel.c. */
 #include "backends/plan_parts.h"
+#include "ccode/rides.h"
 
 enum { TILES_UNPACK = 48 }; /* channels from which on a result may be copied once more */
 
@@ -143,6 +144,7 @@ tiles_group(Make *m, uint32_t group)
 {
     BuildGraph graph;
     BuildArgs args;
+    Rides rides;
     Winograd w;
     Kernel k;
     uint32_t pos, copy;
@@ -156,6 +158,8 @@ tiles_group(Make *m, uint32_t group)
     ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
     if (ok) {
         jot_plan_kernel_layouts(m, group, &k, &args);
+        if (jot_rides_find(&k, &rides))
+            jot_rides_apart(&k, &rides, true);
         found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m),
                                   &w);
         if (!found && keep && !m->ctx->mem.failed)

@@ -49,10 +49,11 @@ JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 
 /* A schedule for a kernel with jot_contract_only, and the kernel made ready for it: operands read
- * from packed copies, scratch. lanes 1: the same blocks in scalars. False: none, or out of memory
+ * from packed copies, scratch; rides: sums of its results that come along, NULL for none. lanes 1: the same blocks in scalars. False: none, or out of memory
  * (k->mem->failed); the kernel is as good as before then. */
+struct Rides;
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
-                               int lanes);
+                               int lanes, struct Rides *rides);
 /* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
  * (ccode/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel is made
  * anew; false: it may be no use any more. */

@@ -96,6 +96,28 @@ class_guard_stores(Kernel *k, Ix inside)
     return !k->mem->failed;
 }
 
+/* Sums over the axis are over the rest, too, where it is inside; inside 0: everywhere. */
+static void
+class_sums(Kernel *k, int axis, int rest, Ix inside)
+{
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        Value *v = &k->values.v[i];
+        uint32_t at = k->ixs.n;
+        if (v->op != VAL_REDUCE || !(v->axes >> axis & 1))
+            continue;
+        v->axes |= (uint64_t)1 << rest;
+        if (!inside)
+            continue;
+        for (int j = 0; j < v->nidx + v->ncond; j++) {
+            Ix ix = k->ixs.v[v->at + (uint32_t)j];
+            *(Ix *)jot_vec_push(k->mem, k->ixs) = ix;
+        }
+        *(Ix *)jot_vec_push(k->mem, k->ixs) = inside;
+        v->at = at;
+        v->ncond++;
+    }
+}
+
 JOT_FN bool
 jot_contract_divide(Kernel *k, int axis, int64_t by)
 {
@@ -122,13 +144,15 @@ jot_contract_divide(Kernel *k, int axis, int64_t by)
     for (uint32_t i = 0; i < k->ixs.n; i++)
         if (jot_ix_axes(ix, k->ixs.v[i]) >> axis & 1)
             k->ixs.v[i] = jot_ix_subst(ix, k->ixs.v[i], rest, map, NULL, &space);
+    class_sums(k, axis, rest, all % by ? inside : 0);
     if (all % by && !(jot_contract_guard_loads(k, axis) && class_guard_stores(k, inside)))
         return false;
     jot_kernel_refresh(k);
     return !k->mem->failed;
 }
 
-/* The only sum of a kernel without axes replaced, of products; 0: not such a kernel. */
+/* The only sum of a kernel without axes replaced, of products, but for sums of its results; 0: not such
+ * a kernel. */
 static uint32_t
 class_only_sum(const Kernel *k)
 {
@@ -138,6 +162,8 @@ class_only_sum(const Kernel *k)
         const Value *body = v->op == VAL_REDUCE ? &k->values.v[k->args.v[v->arg]] : NULL;
         if (v->op == VAL_AT || v->op == VAL_TABLE || v->op == VAL_CALL)
             return 0;
+        if (body && sum && (v->free | v->axes) == k->values.v[sum].free)
+            continue;
         if (body && (sum || v->ew != EW_ADD || v->dtype < JOT_F32 || body->op != VAL_EW ||
                      body->ew != EW_MUL))
             return 0;

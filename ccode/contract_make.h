@@ -17,6 +17,7 @@ typedef struct {
     int64_t panels;             /* width of the panels that b lies in already, 0: none */
     uint64_t vaxes, raxes;      /* the kernel's axes in them */
     uint64_t other, outer;      /* the rest of n, of m */
+    uint64_t inner;             /* axes of a block of rows that sums ride on; 0: none do */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
     int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */

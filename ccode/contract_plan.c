@@ -191,6 +191,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
         p->a = PACK_TILE;
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
                                  : m->outer & ~plan_shifts(m, m->c.a, 0);
+    p->first &= ~m->inner;
     jot_contract_block(m, widest_block(m, p->first));
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
     p->b = plain && (small || once || m->panels) ? PACK_NONE : PACK_PANEL;
@@ -272,7 +273,7 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     int64_t tile = p->tile.nelem * 4 / (ext ? ext : 1);
     if (p->a == PACK_TILE)
         step = step > tile ? step : tile;
-    else if (m->outer & ~p->first)
+    else if (m->outer & ~p->first & ~m->inner)
         step += a_nbytes(m) / (ext ? ext : 1);
     most = step > 0 && ext > l2 / step ? l2 / step : ext;
     if (most < 1)
@@ -304,14 +305,15 @@ static void
 plan_lines(ContractMake *m, ContractPlan *p)
 {
     int64_t steps = jot_contract_extent(m, m->c.batch | m->other | p->first), ext;
+    uint64_t within = m->outer & m->inner, axes = within ? within : p->first;
     for (int x = 0; x < (int)m->k->axes.n; x++)
-        if ((p->first >> x & 1) && m->k->axes.v[x].ext > 1)
+        if ((axes >> x & 1) && m->k->axes.v[x].ext > 1)
             p->lines = x;
-    if (!p->rows || !p->first || jot_axis_ext(m->s, m->r) > 16 * m->rows)
+    if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > 16 * m->rows)
         return;
     ext = m->k->axes.v[p->lines].ext;
     for (int64_t n = 2; n <= 14 && n <= ext; n++)
-        if (ext % n == 0 && steps / n >= 4 * m->target->cores)
+        if (ext % n == 0 && (within || steps / n >= 4 * m->target->cores))
             p->nlines = n;
 }
 
@@ -356,14 +358,15 @@ static void
 make_nest(ContractMake *m, const ContractPlan *p)
 {
     uint64_t batch = m->c.batch | m->other, beside = 0;
+    uint64_t lines = p->nlines ? (uint64_t)1 << p->lines : 0;
     for (int x = 0; x < (int)m->k->axes.n; x++) /* not neighbours by two threads */
         if ((batch >> x & 1) && m->k->axes.v[x].ext > 1 && jot_contract_stores_unit(m, x))
             beside |= (uint64_t)1 << x;
     nest_axes(m, batch & ~beside, LOOP_PARALLEL);
     nest_axes(m, beside, LOOP_PARALLEL);
     if (p->rows)
-        nest_axes(m, p->nlines ? p->first & ~((uint64_t)1 << p->lines) : p->first, LOOP_PARALLEL);
-    if (p->nlines)
+        nest_axes(m, p->first & ~lines, LOOP_PARALLEL);
+    if (p->nlines && !(lines & m->inner))
         jot_contract_loop(m->nest, &m->n, p->lines, p->nlines, LOOP_PARALLEL);
     if (p->rows && !p->first && p->height)
         jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_PARALLEL);
@@ -379,7 +382,9 @@ make_nest(ContractMake *m, const ContractPlan *p)
         nest_axes(m, p->first, LOOP_SERIAL);
     if (p->a == PACK_TILE)
         m->apack = m->n;
-    nest_axes(m, m->outer & ~p->first, LOOP_SERIAL);
+    nest_axes(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
+    if ((lines & m->inner) && p->nlines < m->k->axes.v[p->lines].ext)
+        jot_contract_loop(m->nest, &m->n, p->lines, p->nlines, LOOP_SERIAL);
     if (p->height && !(p->rows && !p->first))
         jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_SERIAL);
     if (p->a == PACK_PANEL || p->a == PACK_COLUMNS)

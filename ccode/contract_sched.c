@@ -26,6 +26,7 @@
  *
  * Read before: ccode/contract.h. After: ccode/contract_plan.c. */
 #include "ccode/contract_make.h"
+#include "ccode/rides.h"
 
 /* ---- how operands lie --------------------------------------------------------------------- */
 
@@ -197,6 +198,7 @@ chain(const ContractMake *m, uint64_t axes, int inner, int *out)
     int64_t ext = m->k->axes.v[inner].ext;
     out[0] = inner;
     axes &= ~((uint64_t)1 << inner);
+    axes &= m->inner >> inner & 1 ? m->inner : ~m->inner;
     while (found && n < 8) {
         found = 0;
         for (int a = 0; a < (int)m->k->axes.n && !found; a++)
@@ -257,6 +259,12 @@ choose_side(ContractMake *m, bool swap, Choice *best)
     }
 }
 
+static bool
+contract_wide_axes(const ContractMake *m, uint64_t axes)
+{
+    return jot_contract_extent(m, axes) > 1;
+}
+
 static int
 fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
 {
@@ -264,10 +272,12 @@ fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
     return n > 1 ? jot_sched_fuse(m->s, name, n, of) : inner;
 }
 
-/* The axis of a that makes rows: one that wastes little; of those the one that a has closest. */
+/* The axis of a that makes rows: one that wastes little; of those the one that a has closest. Sums
+ * that ride want it to be of a block. */
 static int
 choose_rows(const ContractMake *m)
 {
+    uint64_t axes = contract_wide_axes(m, m->c.m & m->inner) ? m->c.m & m->inner : m->c.m;
     int best = -1;
     double price = 0;
     for (int r = 0; r < (int)m->k->axes.n; r++) {
@@ -277,7 +287,7 @@ choose_rows(const ContractMake *m)
         double far = 16;
         const Value *a = &m->k->values.v[m->c.a];
         double p;
-        if (!(m->c.m >> r & 1) || ext < 2)
+        if (!(axes >> r & 1) || ext < 2)
             continue;
         if (a->op == VAL_LOAD) {
             int64_t stride = stride_of(m, a->buf, a->at, r, &tangled);
@@ -490,11 +500,29 @@ drop_conditions(Kernel *k, const Contract *c, uint64_t inner)
     v->ncond = (uint8_t)n;
 }
 
+/* Sums of the results, behind its stages: block by block where nothing but rows of blocks and what the
+ * sums keep stands around a block of results, and these are finished there. */
+static bool
+contract_rides(ContractMake *m, Rides *rides, bool tiles)
+{
+    RidesNest nest;
+    int n = tiles ? 0 : m->kstep ? m->kat : m->n;
+    nest.nest = m->nest;
+    nest.n = n;
+    nest.all = !tiles;
+    for (int i = n; i < m->n; i++)
+        nest.all &= m->nest[i].kind != LOOP_PARALLEL;
+    nest.vec = jot_contract_stores_unit(m, m->unit) && !(m->vaxes & ~rides->kept) ? m->v : -1;
+    nest.lanes = m->lanes;
+    return jot_rides_make(m->k, m->k, rides, NULL, NULL) && jot_rides_stages(m->s, rides, &nest);
+}
+
 JOT_FN bool
-jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes)
+jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
+                   Rides *rides)
 {
     ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
-    bool ok = m != NULL;
+    bool ok = m != NULL, tiles;
     if (!ok)
         return false;
     jot_sched_open(s, k, lanes);
@@ -506,13 +534,16 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     m->lanes = lanes;
     m->panel = jot_contract_panel(target, lanes);
     m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
+    m->inner = rides && rides->outer ? rides->inner : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
     ok = choose_axes(m);
     if (ok) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
-        ok = jot_contract_tiles_fit(m) ? jot_contract_tiles(m) : jot_contract_place(m);
+        tiles = jot_contract_tiles_fit(m);
+        ok = (tiles ? jot_contract_tiles(m) : jot_contract_place(m)) &&
+             (!rides || contract_rides(m, rides, tiles));
     }
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed && jot_sched_verify(s, NULL);

@@ -385,6 +385,82 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
     return true;
 }
 
+/* What the stage computes itself loads from buffers that the kernel stores into. */
+typedef struct {
+    const Sched *s;
+    uint32_t stage;
+    bool ok;
+    uint64_t seen[KERNEL_VALUES / 64];
+} Back;
+
+static int
+parallel_loops(const Stage *st)
+{
+    int n = 0;
+    while (n < st->n && st->loop[n].kind == LOOP_PARALLEL)
+        n++;
+    return n;
+}
+
+/* Every store into the buffer is behind: in an earlier phase, or before in the same call. */
+static bool
+stored_before(const Sched *s, uint32_t stage, uint32_t buf)
+{
+    const Stage *st = &s->stages.v[stage];
+    int shared = parallel_loops(st);
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *p = &s->stages.v[i];
+        if (!p->store || s->k->stores.v[p->what].buf != buf)
+            continue;
+        if (i >= stage || (p->phase == st->phase && parallel_loops(p) != shared))
+            return false;
+        for (int j = 0; p->phase == st->phase && j < shared; j++)
+            if (!jot_loop_eq(&p->loop[j], &st->loop[j]))
+                return false;
+    }
+    return true;
+}
+
+static void
+back_value(Back *b, uint32_t value, bool self, int depth)
+{
+    const Value *v = &b->s->k->values.v[value];
+    if ((b->seen[value / 64] >> value % 64 & 1) || (!self && jot_stage_of(b->s, value) >= 0))
+        return;
+    b->seen[value / 64] |= (uint64_t)1 << value % 64;
+    if (v->op == VAL_LOAD && b->s->k->bufs.v[v->buf].role == BUF_OUTPUT)
+        b->ok &= stored_before(b->s, b->stage, v->buf);
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        back_value(b, b->s->k->args.v[v->arg + (uint32_t)i], false, depth + 1);
+}
+
+/* Results that are read back (ccode/rides.c) are there by then. */
+static bool
+back_ok(const Sched *s, Text *why)
+{
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        Back b;
+        memset(&b, 0, sizeof b);
+        b.s = s;
+        b.stage = i;
+        b.ok = true;
+        if (!s->stages.v[i].combine)
+            back_value(&b, jot_stage_value(s, &s->stages.v[i]), true, 0);
+        if (!b.ok)
+            return refuse(why, "a stage reads back what is not stored yet", i);
+    }
+    return true;
+}
+
+static bool
+reads_back(const Kernel *k)
+{
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_LOAD && k->bufs.v[k->values.v[i].buf].role == BUF_OUTPUT)
+            return true;
+    return false;
+}
+
 static bool
 sharing_ok(const Sched *s, Text *why)
 {
@@ -453,5 +529,6 @@ jot_sched_verify(const Sched *s, Text *why)
             !shared_ok(s, st, i, why))
             return false;
     }
-    return complete_ok(s, why) && sharing_ok(s, why) && !s->k->mem->failed;
+    return complete_ok(s, why) && sharing_ok(s, why) && (!reads_back(s->k) || back_ok(s, why)) &&
+           !s->k->mem->failed;
 }

@@ -20,8 +20,9 @@
  *   requires  a verified kernel, layouts set      keeps  k, which is read only
  *
  * Read before: ccode/winograd.h. After: backends/plan_text.c. */
-#include "ccode/winograd.h"
+#include "ccode/rides.h"
 #include "ccode/sched.h"
+#include "ccode/winograd.h"
 
 #define WINOGRAD_STEPS 16      /* of a phase: enough for any number of threads */
 #define WINOGRAD_CHANNELS 24   /* fewer channels than this: the additions outweigh the products */
@@ -225,16 +226,24 @@ wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
     return apart > u + all;
 }
 
+/* Two vectors for each row, some registers left for operands; parts of a block as equal as can be. */
+JOT_FN void
+jot_winograd_rows(Winograd *w, const Target *t)
+{
+    int64_t rows = w->lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6;
+    int64_t side = w->phased ? w->count : w->block, parts = (side + rows - 1) / rows;
+    w->rows = (side + parts - 1) / parts;
+}
+
 /* Tiles of a block: V and M of it in half of the second cache, but enough of them to be worth
- * reading U for, and blocks that fill all cores. Rows of the register block: two vectors for each,
- * some registers left for operands, in parts as equal as can be. In phases a block is what a step of
+ * reading U for, and blocks that fill all cores. In phases a block is what a step of
  * the first and the last takes. */
 static void
 wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 {
     int64_t each = wino_each(w) * (w->channels + w->outs);
     int64_t count = w->tiles[0] * w->tiles[1], most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
-    int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6, parts, side;
+    int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6;
     for (uint32_t a = 0; a < k->axes.n; a++)
         if (w->others >> a & 1)
             count *= k->axes.v[a].ext;
@@ -246,9 +255,7 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
     w->block = (count + blocks - 1) / blocks;
     w->count = count;
     w->phased = wino_in_phases(w, t, blocks);
-    side = w->phased ? count : w->block;
-    parts = (side + rows - 1) / rows;
-    w->rows = (side + parts - 1) / parts;
+    jot_winograd_rows(w, t);
     if (w->phased)
         w->block = count > 2 * WINOGRAD_STEPS ? (count + WINOGRAD_STEPS - 1) / WINOGRAD_STEPS : 2;
     if (w->phased && lanes > 1 && w->channels * w->panel * 4 > t->cache_nbytes[LEVEL_L1] / 2)
@@ -609,20 +616,20 @@ done:
     return ok;
 }
 
-/* Lines of the schedule; $V: lanes, $W: two vectors, $B: tiles of a block, $T: the tile in V and M,
+/* Lines of the schedule; $V: lanes, $W: two vectors, $B: loops around a block, $T: the tile in V and M,
  * $R: rows of the register block, $A: how far ahead, $t $c $o $p $q: axes. */
 static const char wino_before[] =
-    "%wv: $t:$Bp $t $c:$V | $p:1u ws:1u wr:1u $c:1v\n"
-    "%V: $t:$Bp $t $c:$V | $p:1u $q:1u ws:1u $c:1v; res SV[$p, $q, $T, $c]\n";
+    "%wv: $B $t $c:$V | $p:1u ws:1u wr:1u $c:1v\n"
+    "%V: $B $t $c:$V | $p:1u $q:1u ws:1u $c:1v; res SV[$p, $q, $T, $c]\n";
 static const char wino_product[] =
-    "%M: $t:$Bp $p $q $o:$W $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]\n";
+    "%M: $B $p $q $o:$W $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]\n";
 static const char wino_product_phase[] =
     "phase\n"
     "%M: $p:1p $q:1p $o:$Wp $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]$A\n"
     "phase\n";
 static const char wino_after[] =
-    "%wy: $t:$Bp $t $o:$V | we:1u $q:1u $p:1u $o:1v\n"
-    "%Y: $t:$Bp $t $o:$V | we:1u wf:1u $q:1u $o:1v\n";
+    "%wy: $B $t $o:$V | we:1u $q:1u $p:1u $o:1v\n"
+    "%Y: $B $t $o:$V | we:1u wf:1u $q:1u $o:1v\n";
 
 static void
 wino_line(Text *out, const Kernel *k, const Winograd *w, const char *line)
@@ -635,10 +642,15 @@ wino_line(Text *out, const Kernel *k, const Winograd *w, const char *line)
         switch (*++line) {
         case 'V': jot_text_f(out, "%d", w->lanes); break;
         case 'W': jot_text_f(out, "%d", 2 * w->lanes); break;
-        case 'B': jot_text_f(out, "%lld", (long long)w->block); break;
+        case 'B':
+            if (w->band)
+                jot_text_f(out, "wb:1p");
+            else
+                jot_text_f(out, "wt:%lldp", (long long)w->block);
+            break;
         case 'R': jot_text_f(out, "%lld", (long long)w->rows); break;
         case 'T':
-            jot_text_f(out, w->phased ? "wt" : "wt%%%lld", (long long)w->block);
+            jot_text_f(out, w->phased || w->band ? "wt" : "wt%%%lld", (long long)w->block);
             break;
         case 'A':
             if (w->ahead)
@@ -653,25 +665,44 @@ wino_line(Text *out, const Kernel *k, const Winograd *w, const char *line)
     }
 }
 
+/* Tiles as one axis: all, or those of a band, and the bands as another. */
+static void
+wino_fuse(Text *out, const Kernel *conv, const Winograd *w)
+{
+    bool whole = w->band == w->tiles[0];
+    jot_text_f(out, w->band ? "fuse wb =" : "fuse wt =");
+    for (uint32_t a = 0; a < conv->axes.n; a++)
+        if (w->others >> a & 1)
+            jot_text_f(out, " %s", conv->axes.v[a].name);
+    if (w->band && !whole)
+        jot_text_f(out, " %s", conv->axes.v[w->space[0]].name);
+    if (w->band)
+        jot_text_f(out, "\nfuse wt =");
+    if (w->band && !whole)
+        jot_text_f(out, " %sr", conv->axes.v[w->space[0]].name);
+    else
+        jot_text_f(out, " %s", conv->axes.v[w->space[0]].name);
+    jot_text_f(out, " %s\n", conv->axes.v[w->space[1]].name);
+}
+
 JOT_FN bool
 jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why)
 {
     Text text = {NULL, NULL, 0, 0};
+    uint32_t nplain = w->rides ? w->rides->nplain : conv->stores.n;
     bool ok;
     text.mem = conv->mem;
-    jot_text_f(&text, "lanes %d\n%sfuse wt =", w->lanes, w->lanes > 1 ? "fma\n" : "");
-    for (uint32_t a = 0; a < conv->axes.n; a++)
-        if (w->others >> a & 1)
-            jot_text_f(&text, " %s", conv->axes.v[a].name);
-    jot_text_f(&text, " %s %s\n", conv->axes.v[w->space[0]].name, conv->axes.v[w->space[1]].name);
+    jot_text_f(&text, "lanes %d\n%s", w->lanes, w->lanes > 1 ? "fma\n" : "");
+    wino_fuse(&text, conv, w);
     wino_line(&text, conv, w, wino_before);
     wino_line(&text, conv, w, w->phased ? wino_product_phase : wino_product);
     wino_line(&text, conv, w, wino_after);
-    for (uint32_t i = 0; i < conv->stores.n; i++) {
+    for (uint32_t i = 0; i < nplain; i++) {
         jot_text_f(&text, "!%u: ", i);
-        wino_line(&text, conv, w, "$t:$Bp $t $o:$V we:1u wf:1u $o:1v\n");
+        wino_line(&text, conv, w, "$B $t $o:$V we:1u wf:1u $o:1v\n");
     }
-    ok = !conv->mem->failed && jot_sched_read(s, conv, text.s, text.n, why);
+    ok = !conv->mem->failed && jot_sched_read(s, conv, text.s, text.n, why)
+      && (!w->rides || jot_winograd_rides_stages(s, w, w->rides));
     jot_text_free(&text);
     return ok;
 }

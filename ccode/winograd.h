@@ -22,6 +22,7 @@
 #include "ccode/ir.h"
 #include "ops/target.h"
 
+struct Rides;
 typedef struct {
     uint32_t sum, image, taps;  /* values: the reduction and the two loads that it multiplies */
     int space[2], window[2];    /* axes of rows and columns, of taps by row and column */
@@ -41,6 +42,8 @@ typedef struct {
     int64_t rows, block;        /* tiles of a register block, of a block that stays in the cache */
     bool phased;                /* V and M of all tiles, each step a phase */
     int ahead;                  /* steps of the product that U is asked for before */
+    int64_t band;               /* a block is so many rows of tiles of one image; 0: any tiles */
+    const struct Rides *rides;  /* sums that come along; NULL: none */
 } Winograd;
 
 /* Is there such a convolution, in f32, alone in its kernel, with channels last in the image (its
@@ -57,5 +60,14 @@ JOT_FN bool jot_winograd_taps_sched(Sched *s, Kernel *taps, const Winograd *w, T
 /* The convolution with U in place of the taps; all other buffers keep number and layout. */
 JOT_FN bool jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *conv);
 JOT_FN bool jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why);
+/* Rows of the register block, for the tiles of a block. */
+JOT_FN void jot_winograd_rows(Winograd *w, const Target *target);
+/* ccode/winograd_rides.c: blocks that are bands of images, where sums ride and that suits the tiles;
+ * the sums, into the kernel of tiles; their stages. */
+JOT_FN void jot_winograd_band(const Kernel *k, const Target *target, Winograd *w,
+                              const struct Rides *r);
+JOT_FN bool jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, struct Rides *r,
+                               Kernel *to);
+JOT_FN bool jot_winograd_rides_stages(Sched *s, const Winograd *w, const struct Rides *r);
 
 #endif

@@ -367,7 +367,7 @@ JOT_FN int
 jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats)
 {
     Fusion fusion;
-    FuseAsk ask = {NULL, 0, NULL, FUSE_PAPER, 0};
+    FuseAsk ask = {NULL, 0, NULL, FUSE_PAPER, false, 0};
     uint32_t n = 0;
     NodeId *root = count_roots(ctx, vars, &n);
     int ngroups = -1;

@@ -117,6 +117,7 @@ typedef struct {
     uint32_t n;
     const uint8_t *asked;   /* per position, not 0: must be in memory afterwards */
     FusePolicy policy;
+    bool no_rides;          /* sums of a contraction's results have kernels of their own */
     uint64_t shuffle;       /* tests: not 0: break ties in an order drawn by this seed */
 } FuseAsk;
 

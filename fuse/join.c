@@ -303,19 +303,23 @@ join_siblings(Nests *j)
         }
 }
 
-/* What no other nest reads, and nobody asked for, is not stored. */
+/* What no other nest reads, and nobody asked for, is not stored, unless sums read it back. */
 static void
 join_inside(Nests *j)
 {
     Fuser *f = j->f;
+    uint8_t *stay = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
     uint32_t g, k, s;
 
+    if (!stay)
+        return;
+    jot_nest_stay(j, stay);
     for (g = 0; g < j->n; g++) {
         uint32_t nest = j->group[g].nest;
 
         for (k = 0; k < j->group[g].nown && j->nest[nest].groups > 1; k++) {
             uint32_t pos = j->uses.v[j->group[g].own + k].pos;
-            bool inside = !(f->bits[pos] & FN_KEEP);
+            bool inside = !(f->bits[pos] & FN_KEEP) && !stay[pos];
 
             for (s = j->group[g].suc; s < j->group[g + 1].suc && inside; s++) {
                 const FuseEdge *e = &f->edges.v[j->edge_out[s]];

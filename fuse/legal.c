@@ -111,6 +111,17 @@ jot_fuse_is_contraction(const Fuser *f, uint32_t pos)
     return (full & ~a) && (full & ~b);
 }
 
+JOT_FN void
+jot_fuse_factors(const Fuser *f, uint32_t pos, uint64_t axes[2])
+{
+    uint32_t mul = f->in[f->in0[pos]];
+    int k;
+
+    for (k = 0; k < 2; k++)
+        if (!legal_factor_axes(f, f->in[f->in0[mul] + (uint32_t)k], &axes[k]))
+            axes[k] = 0;
+}
+
 /* A reduction whose map is not merely a choice of axes. */
 JOT_FN bool
 jot_fuse_is_scatter(const Fuser *f, uint32_t pos)

@@ -9,7 +9,7 @@
  * laid on one, so within a nest an index names one thing.
  *
  * requires  uses of each group   keeps  axes of b   gives  a pair, then the union
- * Read before: fuse/reads.c. After: fuse/reward.c. */
+ * Read before: fuse/reads.c. After: fuse/rides.c. */
 #include "fuse/nest.h"
 
 static uint8_t
@@ -195,8 +195,8 @@ pair_rest(const Nests *j, NestPair *p)
     return true;
 }
 
-static uint32_t
-pair_mask(const NestPair *p, uint32_t axes, int n)
+JOT_FN uint32_t
+jot_nest_mask(const NestPair *p, uint32_t axes, int n)
 {
     uint32_t on = 0;
     int k;
@@ -205,46 +205,6 @@ pair_mask(const NestPair *p, uint32_t axes, int n)
         if (axes >> k & 1)
             on |= (uint32_t)1 << p->map[k];
     return on;
-}
-
-/* What rides on the stores of a contraction walks its output, and sums up nothing. */
-static bool
-pair_rides(const Nests *j, const NestPair *p, uint32_t nest, uint32_t spread)
-{
-    uint32_t g, k;
-    int d;
-
-    for (g = nest; g != NEST_OUT; g = j->group[g].next) {
-        const NestGroup *group = &j->group[g];
-        uint32_t on = 0;
-
-        if (j->f->ncontract[group->root])
-            continue;
-        for (d = 0; d < group->space->rank; d++)
-            if (group->axis[d] < NEST_AXES)
-                on |= (uint32_t)1 << (nest == p->a ? p->map[group->axis[d]] : group->axis[d]);
-        if (on != spread)
-            return false;
-        for (k = 0; k < group->nown; k++)
-            if (j->f->node[j->uses.v[group->own + k].pos]->kind == NODE_REDUCE)
-                return false;
-    }
-    return true;
-}
-
-static FuseWhy
-pair_contraction(const Nests *j, const NestPair *p)
-{
-    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
-    uint32_t spread = pair_mask(p, a->spread, a->naxes);
-
-    if (spread && b->spread)
-        return WHY_CONTRACTIONS;
-    spread |= b->spread;
-    if (spread && ((p->shared & spread) != spread || !pair_rides(j, p, p->a, spread)
-                   || !pair_rides(j, p, p->b, spread)))
-        return WHY_RIDES;
-    return WHYS;
 }
 
 JOT_FN FuseWhy
@@ -270,8 +230,8 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     pair_places(j, p);
     if (!pair_rest(j, p))
         return WHY_NODES;
-    p->shared &= pair_mask(p, j->nest[a].shared, j->nest[a].naxes);
-    return pair_contraction(j, p);
+    p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
+    return jot_nest_rides(j, p);
 }
 
 /* Nest a becomes part of b. */
@@ -295,7 +255,11 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->groups += a->groups;
     b->weight += a->weight;
     b->shared = p->shared;
-    b->spread |= pair_mask(p, a->spread, a->naxes);
+    b->spread |= jot_nest_mask(p, a->spread, a->naxes);
+    b->rows |= jot_nest_mask(p, a->rows, a->naxes);
+    for (d = 0; d < 2; d++)
+        b->side[d] |= jot_nest_mask(p, a->side[d], a->naxes);
+    b->kept = p->kept;
     b->naxes = p->naxes;
     memcpy(b->ext, p->ext, sizeof b->ext);
     b->nbytes = p->nbytes;

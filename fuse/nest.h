@@ -12,7 +12,7 @@
  * A nest's *shared* axes are those of every variable that goes between its groups: one step of them
  * computes such a variable and uses it up. They are the outer loops of the kernel.
  *
- * Read before: fuse/work.h. After: fuse/reads.c, nest.c, reward.c, join.c. */
+ * Read before: fuse/work.h. After: fuse/reads.c, nest.c, rides.c, reward.c, join.c. */
 #ifndef JOT_FUSE_NEST_H
 #define JOT_FUSE_NEST_H
 #include "fuse/work.h"
@@ -44,6 +44,9 @@ typedef struct {
     uint32_t weight;             /* nodes, as often as they are computed */
     uint32_t shared;             /* mask of axes */
     uint32_t spread;             /* axes of a contraction's output, 0: none inside */
+    uint32_t side[2];            /* ... of one of its factors alone */
+    uint32_t rows;               /* ... of the outermost dimension */
+    uint32_t kept;               /* ... that sums of it keep, 0: there are no sums */
     bool rigid;                  /* code, scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
@@ -69,7 +72,7 @@ typedef struct {
     uint8_t map[NEST_AXES];      /* axes of a -> axes of b; new ones behind b's */
     int naxes;
     int64_t ext[NEST_AXES];
-    uint32_t shared;
+    uint32_t shared, kept;
     bool edges;                  /* something goes between them */
     bool siblings;               /* they read the same, and are to share loops or stay apart */
     double nbytes;               /* of memory, as one */
@@ -79,9 +82,16 @@ JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory
 /* fuse/nest.c: may they join, as far as their axes say? WHYS: yes, and p is filled. */
 JOT_FN FuseWhy jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p);
 JOT_FN void jot_nest_union(Nests *j, const NestPair *p);
+/* Axes of nest a of the pair, as a mask, in b's numbering. */
+JOT_FN uint32_t jot_nest_mask(const NestPair *p, uint32_t axes, int n);
 /* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
 JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g,
                              const NestUse *u, int d);
+/* fuse/rides.c: may the pair be one nest around a contraction, if there is one in it? Sets what they
+ * share. */
+JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
+/* stay, by position, gets 1 for what sums of a contraction's results read back from memory. */
+JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
 /* fuse/reward.c: seconds that joining saves. *why, if it does not: what stands against it. */
 JOT_FN double jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why);
 

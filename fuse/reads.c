@@ -281,20 +281,42 @@ reads_alone(Reads *r, Nest *nest)
     nest->shared = ((uint32_t)1 << nest->naxes) - 1;
 }
 
+static uint32_t
+reads_mask(const NestGroup *g, uint64_t dims)
+{
+    uint32_t on = 0;
+    int d;
+
+    for (d = 0; d < g->space->rank; d++)
+        if ((dims >> d & 1) && g->axis[d] < NEST_AXES)
+            on |= (uint32_t)1 << g->axis[d];
+    return on;
+}
+
+/* Axes of a contraction's output: all, those that one factor alone moves along, the outermost one's. */
 static void
 reads_spread(Reads *r, Nest *nest)
 {
     const Fuser *f = r->j->f;
+    uint64_t dims = 0, factor[2];
     uint32_t k;
     int d;
 
     for (k = 0; k < r->g->nown; k++) {
         const NestUse *u = &r->j->uses.v[r->g->own + k];
 
-        for (d = 0; (f->bits[u->pos] & FN_CONTRACT) && d < f->node[u->pos]->rank; d++)
-            if (u->map.axis[d] < JOT_MAX_RANK && r->g->axis[u->map.axis[d]] < NEST_AXES)
-                nest->spread |= (uint32_t)1 << r->g->axis[u->map.axis[d]];
+        if (!(f->bits[u->pos] & FN_CONTRACT))
+            continue;
+        for (d = f->node[u->pos]->rank; d-- > 0;)
+            if (u->map.axis[d] < JOT_MAX_RANK) {
+                dims |= (uint64_t)1 << u->map.axis[d];
+                nest->rows = reads_mask(r->g, (uint64_t)1 << u->map.axis[d]);
+            }
+        jot_fuse_factors(f, u->pos, factor);
+        for (d = 0; d < 2; d++)
+            nest->side[d] |= reads_mask(r->g, dims & factor[d] & ~factor[!d]);
     }
+    nest->spread = reads_mask(r->g, dims);
     if (f->ncontract[r->g->root] && !nest->spread)
         nest->rigid = true;
 }

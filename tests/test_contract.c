@@ -109,7 +109,7 @@ runs(IrCase *c, const Machine *m, int64_t l2, Text *text, const char *what)
     if (!ok)
         return;
     why.mem = &ir_mem;
-    ok = jot_contract_sched(&s, &c->k, &found, &target, m->lanes);
+    ok = jot_contract_sched(&s, &c->k, &found, &target, m->lanes, NULL);
     if (!ok)
         jot_sched_verify(&s, &why);
     CHECK(ok, "%s: no schedule for %d lanes: %s", what, m->lanes, why.s ? why.s : "");
@@ -467,7 +467,7 @@ test_neon(void)
     target.vectors = 32;
     target.fma = true;
     make_conv(&c, 2, 6, 35, 7, 1, false);
-    CHECK(jot_contract_only(&c.k, &found) && jot_contract_sched(&s, &c.k, &found, &target, 4) &&
+    CHECK(jot_contract_only(&c.k, &found) && jot_contract_sched(&s, &c.k, &found, &target, 4, NULL) &&
           jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", &text, &info, NULL) &&
           jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");
     snprintf(path, sizeof path, "/tmp/jot_neon_%d.c", (int)getpid());

@@ -745,7 +745,7 @@ test_big(BigKind kind, uint32_t size, FusePolicy policy, bool show)
     NodeId *v = calloc(size, sizeof *v);
     uint8_t *asked;
     NodeList list = {0, 0, NULL};
-    FuseAsk ask = {NULL, 0, NULL, policy, 0};
+    FuseAsk ask = {NULL, 0, NULL, policy, false, 0};
     Fusion f;
     uint32_t n, k;
 
@@ -790,7 +790,7 @@ test_big(BigKind kind, uint32_t size, FusePolicy policy, bool show)
 static void
 test_memory(FusePolicy policy)
 {
-    const Row row = {"two layers", g_twolayer, 1, 17, 8, 0, 0};
+    const Row row = {"two layers", g_twolayer, 1, 17, 7, 0, 0};
     uint64_t n = 1, before;
     size_t live;
     V out[16];

@@ -1,0 +1,199 @@
+/* tests/test_rides.c - sums that ride on a contraction's stores: statistics of a batch norm behind
+ * convolutions of every schedule. Results are read back by the step that stored them, and by the next
+ * kernel once; as exact as two passes where the mean is 10^4 deviations, the same bits on any number
+ * of threads. */
+#include "core.h"
+#include "tests/test.h"
+#include <math.h>
+
+enum { MOST = 1 << 22 };
+static float data[MOST];
+static char dumped[1 << 18];
+static size_t ndumped;
+
+static void
+keep_dump(void *ud, const char *text, size_t nbytes)
+{
+    (void)ud;
+    if (ndumped + nbytes < sizeof dumped)
+        memcpy(dumped + ndumped, text, nbytes), ndumped += nbytes;
+}
+
+static void
+fill(void)
+{
+    uint32_t r = 7;
+    int i;
+
+    for (i = 0; i < MOST; i++) {
+        r = r * 1664525u + 1013904223u;
+        data[i] = (float)((r >> 8) / (double)(1 << 23) - 1);
+    }
+}
+
+/* n images of c channels, o results, size, taps, stride, border. shared: the loops that the sums share
+ * with the stores are those of this many axes; 0: they have a phase of their own. */
+typedef struct { int n, c, o, size, taps, stride, pad; bool shared; const char *what; } Case;
+static const Case cases[] = {
+    {4, 8, 24, 33, 3, 2, 1, true, "direct"},
+    {8, 64, 64, 28, 1, 1, 0, true, "product of pixels"},
+    {8, 32, 64, 24, 3, 1, 1, true, "tiles in bands"},
+    {8, 256, 256, 8, 3, 1, 1, false, "tiles in phases"},
+    {3, 32, 40, 15, 3, 1, 1, true, "tiles, odd, an image a band"},
+    {2, 17, 33, 13, 5, 1, 2, true, "odd"},
+    {5, 3, 48, 40, 7, 2, 3, true, "few channels"},
+};
+
+/* Mean and variance of channel j of y, as doubles. */
+static void
+expected(const float *y, int n, int o, int plane, int j, double *mean, double *var)
+{
+    int64_t i, k;
+    int pass;
+
+    *mean = *var = 0;
+    for (pass = 0; pass < 2; pass++)
+        for (i = 0; i < n; i++)
+            for (k = 0; k < plane; k++) {
+                double v = y[(i * o + j) * plane + k];
+
+                if (pass)
+                    *var += (v - *mean) * (v - *mean) / n / plane;
+                else
+                    *mean += v / n / plane;
+            }
+}
+
+/* A kernel's text in the dump that has both words; NULL: none. */
+static const char *
+kernel_with(const char *a, const char *b, char *out, size_t cap)
+{
+    const char *at = dumped;
+
+    while ((at = strstr(at, "schedule\n")) != NULL) {
+        const char *end = strstr(at + 9, "schedule\n");
+        size_t n = end ? (size_t)(end - at) : strlen(at);
+
+        n = n < cap ? n : cap - 1;
+        memcpy(out, at, n);
+        out[n] = 0;
+        if (strstr(out, a) && (!b || strstr(out, b)))
+            return out;
+        at += 9;
+    }
+    return NULL;
+}
+
+/* The parallel loops at the beginning of the line that starts with `stage`. */
+static void
+parallel_of(const char *text, const char *stage, char *out)
+{
+    const char *at = strstr(text, stage), *last = NULL, *p;
+
+    *out = 0;
+    if (!at)
+        return;
+    at = strchr(at + 1, ':') + 1;
+    for (p = at; *p && *p != '\n'; p++)
+        if (p[0] == 'p' && (p[1] == ' ' || p[1] == '\n') && p[-1] >= '0' && p[-1] <= '9')
+            last = p + 1;
+    if (last && last - at < 100) {
+        memcpy(out, at, (size_t)(last - at));
+        out[last - at] = 0;
+    }
+}
+
+static void
+check_schedule(const Case *t)
+{
+    static char text[1 << 14];
+    char store[128], part[128];
+    const char *kernel = kernel_with("part", "fma", text, sizeof text);
+
+    CHECK(kernel != NULL, "%s: no sums beside a contraction:\n%s", t->what, dumped);
+    if (!kernel)
+        return;
+    parallel_of(kernel, "\n!0:", store);
+    parallel_of(strstr(kernel, "res part") - 200 < kernel ? kernel : strstr(kernel, "\n!0:") + 1,
+                "\n%", part);
+    CHECK(*store && !strcmp(store, part) == t->shared, "%s: stores in%s, sums in%s:\n%s", t->what,
+          store, part, kernel);
+}
+
+/* Two kernels: the convolution with the statistics, and one without any sum that reads y once more. */
+static void
+check_norm(const char *backend, const char *policy, const char *schedule, int threads, const Case *t,
+           float *keep)
+{
+    jot_Config config = {.backend = backend, .policy = policy, .schedule = schedule, .threads = threads,
+                         .hooks = {.log = keep_dump}, .dump = "ks"};
+    jot_Conv conv = {{t->stride, t->stride}, {t->pad, t->pad}, {1, 1}, 1};
+    double worst[2] = {0, 0}, loose = !strcmp(schedule, "default") ? 1 : 10000; /* one chain */
+    jot_Ctx *c;
+    jot_Var x, w, b, one, y, mean, var, z, out[3];
+    int j, plane, side;
+
+    memset(dumped, 0, ndumped);
+    ndumped = 0;
+    c = jot_open(&config);
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    x = jot_array(c, JOT_F32, JOT_SHAPE(t->n, t->c, t->size, t->size), data);
+    w = jot_array(c, JOT_F32, JOT_SHAPE(t->o, t->c, t->taps, t->taps), data + 999);
+    b = jot_full(c, JOT_F32, JOT_SHAPE(t->o), 10000.0 * sqrt(t->c) * t->taps / 3);
+    one = jot_full(c, JOT_F32, JOT_SHAPE(t->o), 1);
+    y = jot_conv2d(x, w, &conv);
+    y = jot_add(y, jot_broadcast(b, jot_shape(y), JOT_DIMS(0, 2, 3)));
+    mean = jot_mean(y, JOT_DIMS(0, 2, 3));
+    var = jot_variance(y, JOT_DIMS(0, 2, 3));
+    z = jot_relu(jot_batch_norm_eval(y, one, one, mean, var, 1e-5));
+    out[0] = z;
+    out[1] = mean;
+    out[2] = var;
+    CHECK(jot_run(c, jot_vars(3, out)), "%s, %s, %s: %s", backend, schedule, t->what, jot_message(c));
+    if (schedule[0] == 'd')
+        CHECK(jot_stats(c).groups_built == 2, "%s: %d groups", t->what, (int)jot_stats(c).groups_built);
+    side = (int)jot_extent(y, 2);
+    plane = side * side;
+    for (j = 0; j < t->o && !jot_error(c); j++) {
+        double m, v, a, d;
+
+        expected(jot_data(y), t->n, t->o, plane, j, &m, &v);
+        a = fabs(((const float *)jot_data(mean))[j] - m) / fabs(m);
+        d = fabs(((const float *)jot_data(var))[j] - v) / v;
+        worst[0] = a > worst[0] ? a : worst[0];
+        worst[1] = d > worst[1] ? d : worst[1];
+        if (keep) {
+            CHECK(keep[j] == -1 || keep[j] == ((const float *)jot_data(var))[j],
+                  "%s: %d threads: other bits", t->what, threads);
+            keep[j] = ((const float *)jot_data(var))[j];
+        }
+    }
+    CHECK(worst[0] < loose * 1e-6 && worst[1] < loose * 5e-5, "%s, %s, %s: off by %g and %g", backend, schedule,
+          t->what, worst[0], worst[1]);
+    jot_close(c);
+}
+
+int
+main(void)
+{
+    static const int threads[] = {1, 2, 3, 7, 128};
+    static float keep[1 << 12];
+    size_t i;
+    int k;
+
+    fill();
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (k = 0; k < 1 << 12; k++)
+            keep[k] = -1;
+        for (k = 0; k < 5; k++)
+            check_norm("cc", "reward", "default", threads[k], &cases[i], keep);
+        check_schedule(&cases[i]);
+        check_norm("tcc", "reward", "default", 2, &cases[i], NULL);
+        check_norm("tcc", "reward", "random:3", 2, &cases[i], NULL);
+    }
+    return DONE();
+}
