@@ -4,6 +4,7 @@
  * Nothing is run. */
 #include "ccode/build.h"
 #include "ccode/contract.h"
+#include "ccode/rides.h"
 #include "fuse/fuse.h"
 #include "tests/test.h"
 
@@ -232,13 +233,17 @@ judge(const char *what, const char *around, int order, const Fusion *fusion, con
     graph.fusion = fusion;
     for (g = 1; g <= fusion->ngroups; g++) {
         BuildArgs args;
+        Rides rides;
         Kernel k;
         Text text = {NULL, NULL, 0, 0};
         bool ok;
 
         memset(&args, 0, sizeof args);
         text.mem = &ctx->mem;
-        ok = jot_build_kernel(ctx, &graph, g, &k, &args) && judge_kernel(&k, &contractions);
+        ok = jot_build_kernel(ctx, &graph, g, &k, &args);
+        if (ok && jot_rides_find(&k, &rides))
+            jot_rides_apart(&k, &rides, true);
+        ok = ok && judge_kernel(&k, &contractions);
         if (!ok)
             jot_ir_print(&k, &text);
         CHECK(ok, "%s, %s, order %d: %s\n%s", what, around, order, jot_message(ctx),
