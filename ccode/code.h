@@ -56,12 +56,13 @@ typedef enum {
 } COp;
 
 /* FOR: `wide` with one of these in aux is a loop whose steps are shared out on a device. */
-enum { SHARE_CALLER, SHARE_ITEMS, SHARE_TEAMS, SHARE_TEAM };
+enum { SHARE_CALLER, SHARE_ITEMS, SHARE_TEAMS, SHARE_TEAM, SHARE_REST };
 
 typedef struct {
     uint8_t op, dtype, lanes, ew;
     uint8_t round;              /* CAST: target */
     bool pure, exact, wide, named;
+    bool aligned;               /* LOAD, STORE on a device: lanes begin at a multiple of them */
     bool still;                 /* LOAD: what is read changes, but not in this block */
     uint16_t depth;             /* of its block; of the block of its variable for FOR */
     uint16_t narg;

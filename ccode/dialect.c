@@ -36,7 +36,9 @@ static const DeviceDialect opencl = {
     "__kernel ", "static ", "__global ", "__local ", "__local ", true,
     "get_global_id(0)", "get_global_size(0)", "get_group_id(0)", "get_num_groups(0)",
     "get_local_id(0)", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
-    "__attribute__((aligned(16))) ", false,
+    "__attribute__((aligned(16))) ", NULL,
+    {"uchar", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "ushort", "ushort",
+     "float", "double"}, false,
     "atomic_cmpxchg", "atom_cmpxchg"
 };
 
@@ -44,7 +46,8 @@ static const DeviceDialect cuda = {
     DIALECT_TYPES,
     "extern \"C\" __global__ ", "static __device__ ", "", "__shared__ ", "", false,
     "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
-    "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", true, "atomicCAS", "atomicCAS"
+    "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", "__align__",
+    {NULL}, true, "atomicCAS", "atomicCAS"
 };
 
 static const Dialect dialects[] = {

@@ -93,6 +93,10 @@ print_variable(Printer *p, uint32_t n)
         jot_text_f(p->out, " = ");
         jot_print_body(p, n, WHOLE);
         jot_text_f(p->out, ";\n");
+    } else if (in->op == C_LOAD && in->aligned) {
+        jot_text_f(p->out, ";\n");
+        begin_line(p);
+        jot_print_wide_load(p, in, name);
     } else {
         jot_text_f(p->out, p->d->vectors ? " = {0};\n" : ";\n"); /* else gcc warns */
         lane_loop(p, in->lanes);
@@ -212,6 +216,29 @@ print_set(Printer *p, const Inst *in)
     print_set_value(p, in, whole ? WHOLE : EACH_LANE);
 }
 
+/* The elements are made side by side, and stored at once. */
+static void
+print_store_wide(Printer *p, const Inst *in)
+{
+    uint32_t arg = p->code->args.v[in->arg + 1];
+    const Inst *value = &p->code->inst.v[arg];
+    bool named = value->lanes && !value->in_place;
+    Name from = named ? p->name[arg] : jot_print_take(p, "wide");
+    if (!named) {
+        begin_line(p);
+        jot_text_f(p->out, "%s ", jot_print_type(in->dtype));
+        jot_print_name(p, from);
+        jot_text_f(p->out, "[%d];\n", p->lanes);
+        lane_loop(p, p->lanes);
+        jot_print_name(p, from);
+        jot_text_f(p->out, "[l] = ");
+        jot_print_expr(p, arg, 13, EACH_LANE);
+        jot_text_f(p->out, ";\n");
+    }
+    begin_line(p);
+    jot_print_wide_store(p, in, from);
+}
+
 static void
 print_store(Printer *p, const Inst *in)
 {
@@ -221,6 +248,10 @@ print_store(Printer *p, const Inst *in)
     bool round = half && dtype == JOT_BF16 && in->dtype == JOT_F32;
     bool whole = p->d->vectors && in->lanes && (round || (!half && dtype >= JOT_F32)) &&
                  operand_whole(p, arg[1], false), part = in->lanes < p->lanes;
+    if (in->aligned) {
+        print_store_wide(p, in);
+        return;
+    }
     if (whole) {
         begin_line(p);
         jot_text_f(p->out, "jot_st%s_%s%sx%d(", part ? "n" : "", round ? "bf16_" : "",

@@ -32,6 +32,8 @@ typedef struct {
     const char *team, *teams, *lane; /* of the work-group; of all; of the item in its group */
     const char *barrier;  /* of a work-group, for both memories */
     const char *align16;  /* of a variable: it begins at a multiple of 16 bytes */
+    const char *align;    /* of a struct, before (bytes); NULL: vectors are the language's, "float4", */
+    const char *vector[JOT_DTYPES]; /* ... without the number */
     bool matrix;          /* jot_mma_f16 and jot_mma_bf16 are there (walk_matrix.c) */
     const char *swap32, *swap64; /* compare and swap: functions of (word, old, new) */
 } DeviceDialect;

@@ -110,7 +110,7 @@ JOT_FN void
 jot_print_kernel(Printer *p, const Used *used, const char *name)
 {
     const DeviceDialect *d = p->d->device;
-    bool shares[SHARE_TEAM + 1] = {false}, team = false, first = false;
+    bool shares[SHARE_REST + 1] = {false}, team = false, first = false;
     for (uint32_t n = 1; n < p->code->inst.n; n++) {
         const Inst *in = &p->code->inst.v[n];
         if (!in->live && !in->uses)
@@ -126,7 +126,7 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
     if (team)
         jot_text_f(p->out, "    %sjot_u64 part[%d];\n", d->shared, p->s->group);
     print_group_memory(p, used);
-    if (shares[SHARE_ITEMS])
+    if (shares[SHARE_ITEMS] || shares[SHARE_REST])
         jot_text_f(p->out, "    const jot_i64 item = %s, items = %s;\n", d->item, d->items);
     if (shares[SHARE_TEAMS])
         jot_text_f(p->out, "    const jot_i64 team = %s, teams = %s;\n", d->team, d->teams);
@@ -140,14 +140,14 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
 JOT_FN void
 jot_print_shared_loop(Printer *p, const Inst *in, Name name)
 {
-    static const char *const from[] = {"lo", "item", "team", "lane"};
-    static const char *const by[] = {"1", "items", "teams", ""};
+    static const char *const from[] = {"lo", "item", "team", "lane", "item"};
+    static const char *const by[] = {"1", "items", "teams", "", "items"};
     jot_text_f(p->out, "for (jot_i64 ");
     jot_print_name(p, name);
     jot_text_f(p->out, " = %s; ", from[in->aux]);
     jot_print_name(p, name);
     jot_text_f(p->out, " < ");
-    if (in->aux == SHARE_TEAM)
+    if (in->aux == SHARE_TEAM || in->aux == SHARE_REST)
         jot_text_f(p->out, "%lld; ", (long long)in->c.i);
     else
         jot_text_f(p->out, "hi; ");
@@ -170,6 +170,44 @@ jot_print_atomic(Printer *p, const Inst *in)
     jot_print_expr(p, arg[0], 2, WHOLE);
     jot_text_f(p->out, ", ");
     jot_print_expr(p, arg[1], 13, WHOLE);
+    jot_text_f(p->out, ");\n");
+}
+
+/* jot_ldw_f32x4(to, from), jot_stw_f32x4(to, from): all lanes at once, an array of them here. */
+static void
+print_wide(Printer *p, const char *what, const Inst *in)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    if ((dtype == JOT_F16 || dtype == JOT_BF16) && in->dtype == JOT_U16)
+        dtype = JOT_U16;
+    jot_text_f(p->out, "jot_%sw_%sx%d(", what, jot_dtype_name((jot_DType)dtype), p->lanes);
+}
+
+static void
+print_wide_place(Printer *p, const Inst *in)
+{
+    jot_print_name(p, p->buf_name[in->aux]);
+    jot_text_f(p->out, " + ");
+    jot_print_expr(p, p->code->args.v[in->arg], 2, EACH_LANE);
+}
+
+JOT_FN void
+jot_print_wide_load(Printer *p, const Inst *in, Name to)
+{
+    print_wide(p, "ld", in);
+    jot_print_name(p, to);
+    jot_text_f(p->out, ", ");
+    print_wide_place(p, in);
+    jot_text_f(p->out, ");\n");
+}
+
+JOT_FN void
+jot_print_wide_store(Printer *p, const Inst *in, Name from)
+{
+    print_wide(p, "st", in);
+    print_wide_place(p, in);
+    jot_text_f(p->out, ", ");
+    jot_print_name(p, from);
     jot_text_f(p->out, ");\n");
 }
 
@@ -346,11 +384,74 @@ matrix_text(const char *dtype, Text *out)
     jot_text_f(out, plain, dtype, dtype, dtype, dtype);
 }
 
+/* ldw_<dtype>x<lanes>, stw_... */
+static bool
+wide_name(const char *name, size_t n, int *dtype, int *lanes)
+{
+    size_t x = n, i;
+    if (n < 8 || (memcmp(name, "ldw_", 4) != 0 && memcmp(name, "stw_", 4) != 0))
+        return false;
+    while (x > 5 && name[x - 1] != 'x')
+        x--;
+    for (*lanes = 0, i = x; i < n; i++)
+        *lanes = *lanes * 10 + (name[i] - '0');
+    for (*dtype = 0; *dtype < JOT_DTYPES; ++*dtype) {
+        const char *word = jot_dtype_name((jot_DType)*dtype);
+        if (jot_str_len(word) == x - 5 && memcmp(word, name + 4, x - 5) == 0)
+            return *lanes > 1;
+    }
+    return false;
+}
+
+/* One access of up to 16 bytes, as a vector of the language or a struct, and its elements one by one. */
+static void
+wide_text(const DeviceDialect *d, const char *name, size_t n, int dtype, int lanes, Text *out)
+{
+    const char *type = jot_print_type(dtype), *memory = jot_print_memory_type(dtype);
+    bool half = dtype == JOT_F16 || dtype == JOT_BF16, load = name[4] == 'l';
+    jot_text_f(out, "%svoid\n%.*s(", d->function, (int)n, name);
+    if (load)
+        jot_text_f(out, "%s *to, %sconst %s *from)\n{\n", type, d->global, memory);
+    else
+        jot_text_f(out, "%s%s *to, const %s *from)\n{\n", d->global, memory, type);
+    if (d->align)
+        jot_text_f(out, "    typedef struct %s(%d) { %s v[%d]; } wide;\n", d->align,
+                   lanes * (int)jot_dtype_nbytes((jot_DType)dtype), memory, lanes);
+    else
+        jot_text_f(out, "    typedef %s%d wide;\n", d->vector[dtype], lanes);
+    if (load)
+        jot_text_f(out, "    const wide v = *(%sconst wide *)from;\n", d->global);
+    else
+        jot_text_f(out, "    wide v;\n");
+    for (int i = 0; i < lanes; i++) {
+        const char *to = half ? load ? "_to_f32(" : "jotm_f32_to_" : "";
+        char element[16];
+        Text t = {0};
+        t.s = element;
+        t.cap = sizeof element;
+        jot_text_f(&t, d->align ? "v.v[%d]" : "v.s%x", i);
+        if (load)
+            jot_text_f(out, "    to[%d] = %s%s%s%s%s;\n", i, half ? "jotm_" : "",
+                       half ? jot_dtype_name((jot_DType)dtype) : "", to, element, half ? ")" : "");
+        else
+            jot_text_f(out, "    %s = %s%s%sfrom[%d]%s;\n", element, to,
+                       half ? jot_dtype_name((jot_DType)dtype) : "", half ? "(" : "", i,
+                       half ? ")" : "");
+    }
+    if (!load)
+        jot_text_f(out, "    *(%swide *)to = v;\n", d->global);
+    jot_text_f(out, "}\n");
+}
+
 JOT_FN bool
 jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out)
 {
     EwOp op;
-    int dtype;
+    int dtype, lanes;
+    if (n > 4 && wide_name(name + 4, n - 4, &dtype, &lanes)) {
+        wide_text(d, name, n, dtype, lanes, out);
+        return true;
+    }
     if (d->matrix && n > 8 && memcmp(name, "jot_mma_", 8) == 0) {
         matrix_text(name[8] == 'b' ? "bf16" : "f16", out);
         return true;

@@ -69,6 +69,9 @@ JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /*
 JOT_FN void jot_print_shared_loop(Printer *p, const Inst *in, Name name);     /* its head */
 JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
+/* All lanes as one access, to or from the array of this name. */
+JOT_FN void jot_print_wide_load(Printer *p, const Inst *in, Name to);
+JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);
 JOT_FN void jot_print_team(Printer *p, const Inst *in, LaneMode mode);
 /* The text of jot_team_<op>_<dtype> or jot_atomic_<op>_<dtype>; false: no such function. */
 JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);

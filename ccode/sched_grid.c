@@ -10,6 +10,9 @@
  * axes, which the items share. Else a nest of its own begins, another launch, and what it reads of
  * earlier ones lies in scratch memory. So every reduction ends in registers.
  *
+ * Large nests of items without sums take 16 bytes at a time where what they touch lies side by side:
+ *     !0: n:4g | n:1v                four floats of each; what is left over goes one by one
+ *
  * Few long sums would leave most of a device idle: such a reduction is split in two, over chunks of
  * its outermost axis and over the chunks (rfactor). Chunks depend on extents alone, so results do
  * not depend on the device.
@@ -28,6 +31,7 @@ enum {
     GRID_GROUP = 256,       /* most items of a work-group */
     GRID_LEAST = 32,        /* fewest that share a sum */
     GRID_BUSY = 1 << 15,    /* items that keep a device busy */
+    GRID_BYTES = 16,        /* of one access of an item */
     GRID_CHUNK = 512,       /* fewest elements of a chunk for one item, 8 times that for a team */
     GRID_STAGES = 256
 };
@@ -44,6 +48,7 @@ typedef struct {
 typedef struct {
     uint64_t grid;
     bool team;
+    int wide;               /* elements that an item takes at a time */
 } GridNest;
 
 typedef struct {
@@ -340,6 +345,84 @@ grid_nests(Grid *g)
     return g->nnests <= SCHED_PHASES && g->nnests + ncleared(g) <= EMIT_LAUNCHES;
 }
 
+/* ---- wide accesses ---- */
+
+/* Loads under a value: each at the same place for all steps of the axis, or side by side; *nbytes: the
+ * largest element of these. False: something else is there. */
+static bool
+loads_side_by_side(const Kernel *k, uint32_t value, int axis, bool *seen, int *nbytes)
+{
+    const Value *v = &k->values.v[value];
+    int64_t moved[KERNEL_AXES];
+    if (seen[value])
+        return true;
+    seen[value] = true;
+    if (v->op == VAL_REDUCE || v->op == VAL_AT)
+        return !(v->free >> axis & 1);
+    if (v->op == VAL_LOAD) {
+        int size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[v->buf].dtype);
+        moved_by(k, v->buf, v->at, moved);
+        if (moved[axis] > 1)
+            return false;
+        *nbytes = moved[axis] && size > *nbytes ? size : *nbytes;
+    }
+    for (int i = 0; i < v->narg; i++)
+        if (!loads_side_by_side(k, k->args.v[v->arg + (uint32_t)i], axis, seen, nbytes))
+            return false;
+    return true;
+}
+
+static int sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *second,
+                     int *out);
+
+/* Elements that an item of the nest may take at a time: 16 bytes of the largest, if that leaves enough
+ * items; 1: it may not. */
+static int
+nest_width(const Grid *g, int nest)
+{
+    const Kernel *k = g->k;
+    int axis[KERNEL_AXES], nbytes = 1, n = sort_axes(g, g->nest[nest].grid, g->to, g->from, axis);
+    bool *seen, wide = n > 0 && !g->nest[nest].team;
+    for (int i = 0; wide && i < g->nstages; i++) {
+        const GridStage *st = &g->stage[i];
+        const KStore *store = st->store ? &k->stores.v[st->what] : NULL;
+        int64_t moved[KERNEL_AXES];
+        int size;
+        if (st->nest != nest)
+            continue;
+        seen = jot_mem_new(k->mem, k->values.n, sizeof *seen);
+        wide = seen && store && !store->acc && st->free == g->nest[nest].grid;
+        if (wide) {
+            moved_by(k, store->buf, store->at, moved);
+            size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[store->buf].dtype);
+            nbytes = size > nbytes ? size : nbytes;
+            wide = moved[axis[n - 1]] == 1 &&
+                   loads_side_by_side(k, store->value, axis[n - 1], seen, &nbytes);
+        }
+        jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
+    }
+    wide = wide && axes_product(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= GRID_BUSY;
+    return wide ? GRID_BYTES / nbytes : 1;
+}
+
+/* One width for all nests that have any: the kernel's vectors. What it does not divide is left over,
+ * which only a grid of one axis may be. */
+static void
+grid_widths(Grid *g)
+{
+    int least = 1, axis[KERNEL_AXES];
+    for (int i = 1; i <= g->nnests; i++) {
+        int width = g->nest[i].wide = nest_width(g, i);
+        least = width > 1 && (least == 1 || width < least) ? width : least;
+    }
+    for (int i = 1; i <= g->nnests; i++) {
+        int n = sort_axes(g, g->nest[i].grid, g->to, g->from, axis);
+        bool fits = n == 1 || (n > 1 && g->k->axes.v[axis[n - 1]].ext % least == 0);
+        g->nest[i].wide = g->nest[i].wide > 1 && fits ? least : 1;
+        g->s->lanes = g->nest[i].wide > 1 ? least : g->s->lanes;
+    }
+}
+
 /* ---- the schedule ---- */
 
 /* Axes of the mask, from the one that moves accesses farthest. */
@@ -432,6 +515,10 @@ grid_write(Grid *g, const GridStage *from)
     n = sort_axes(g, grid, g->to, g->from, axis);
     for (int i = 0; i < n; i++)
         grid_loop(&st, axis[i], LOOP_GRID);
+    if (nest->wide > 1) {
+        st.loop[n - 1].step = (uint32_t)nest->wide;
+        grid_loop(&st, axis[n - 1], LOOP_VECTOR);
+    }
     st.nat = st.n;
     n = from->store ? sort_axes(g, rest, g->to, g->from, axis)
                     : sort_axes(g, rest, g->from, g->to, axis);
@@ -629,8 +716,10 @@ jot_sched_grid(Sched *s, Kernel *k)
         grid_moves(g);
         ok = grid_stages(g) && grid_nests(g);
     }
-    if (ok)
+    if (ok) {
         s->group = group_size(g);
+        grid_widths(g);
+    }
     for (int nest = 1; ok && nest <= g->nnests; nest++)
         for (int level = 0; ok && level < 256; level++)
             for (int i = 0; ok && i < g->nstages; i++)

@@ -291,6 +291,16 @@ own_lanes(const Sched *s, const Stage *st)
     return s->group > 0 && steps == s->group;
 }
 
+/* What a grid leaves over of an axis is found only where that is all there is. */
+static bool
+grid_step_ok(const Sched *s, const Stage *st, int i)
+{
+    const SLoop *l = &st->loop[i];
+    bool alone = i == 0 && (st->n == 1 || st->loop[1].kind != LOOP_GRID);
+    return l->step == 1 || (l->kind == LOOP_GRID && st->store &&
+                            (alone || jot_axis_ext(s, l->axis) % l->step == 0));
+}
+
 /* Loops shared out on a device: the grid outermost, over axes that no other step touches; lanes in one
  * run, of which a reduction that is kept inside of them takes no part. */
 static bool
@@ -303,7 +313,7 @@ shared_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
         bool begins = i == 0 || st->loop[i - 1].kind != l->kind;
         if (l->kind != LOOP_GRID && l->kind != LOOP_TEAM)
             continue;
-        if (s->group < 1 || l->step != 1)
+        if (s->group < 1 || !grid_step_ok(s, st, i))
             return refuse(why, "a grid or lanes without a group, or with a step", n);
         if (l->kind == LOOP_GRID && ((i > 0 && begins) || (!(kept >> l->axis & 1) && !again(s, st)) ||
                                      (i >= st->nat && !st->store)))

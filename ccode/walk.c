@@ -315,7 +315,7 @@ walk_vector(Walk *w, uint32_t n)
     }
     if (left <= 0)
         return;
-    if (w->s->lanes == 1) {
+    if (w->s->lanes == 1 || (w->s->group && left == 1)) { /* what is left of a grid goes one by one */
         jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), 1, 0);
         return;
     }

@@ -185,6 +185,36 @@ walk_items(Walk *w, const Run *run)
     w->vars--;
 }
 
+/* Steps of a grid's loop that are not whole: shared out behind those that are.
+ *     n:4g | n:1v     for (n = item; n < hi; n += items)  4 at a time
+ *                     for (n = item; n < 3; n += items)   one of those that are left */
+static void
+walk_shared_rest(Walk *w, uint32_t n)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    int64_t left = w->at.left[l->axis], rest = left % l->step;
+    Binding old = w->at;
+    uint32_t block;
+    int var;
+    if (!rest || w->t->nodes.v[n].loop.kind != LOOP_GRID || w->team)
+        return;
+    var = jot_walk_var(w, rest);
+    block = jot_walk_for(w, rest, true, jot_axis_name(w->s, l->axis), var);
+    if (!block)
+        return;
+    w->code->inst.v[block].aux = SHARE_REST;
+    w->at.pos[l->axis] =
+        jot_ix_add(w->k->ix, w->at.pos[l->axis],
+                   jot_ix_add(w->k->ix, jot_ix_axis(w->k->ix, var),
+                              jot_ix_const(w->k->ix, left - rest)));
+    w->at.left[l->axis] = w->at.block[l->axis] = 1;
+    jot_walk_derive(w);
+    jot_walk_kids(w, n);
+    w->at = old;
+    jot_code_pop(&w->b);
+    w->vars--;
+}
+
 JOT_FN void
 jot_walk_shared(Walk *w, uint32_t n)
 {
@@ -220,6 +250,8 @@ jot_walk_shared(Walk *w, uint32_t n)
     w->ahead.wait = wait;
     jot_code_pop(&w->b);
     w->vars--;
+    if (run.n == 1)
+        walk_shared_rest(w, n);
 }
 
 /* ---- the memory of work-groups ---- */

@@ -97,6 +97,18 @@ without_lane(Walk *w, Ix addr, int step)
     return step ? jot_ix_sub(ix, addr, jot_ix_axis(ix, WALK_LANE)) : addr;
 }
 
+/* All lanes as one access of a device: it begins at a multiple of them. */
+static bool
+is_aligned(Walk *w, const Access *a, int step)
+{
+    IxPool *ix = w->k->ix;
+    int64_t rest;
+    return step && w->s->group && w->lanes == w->s->lanes && a->nconds == 0 &&
+           jot_ix_is_const(ix, jot_ix_mod(ix, without_lane(w, a->addr, step),
+                                          jot_ix_const(ix, w->lanes), &w->index.space), &rest) &&
+           rest == 0;
+}
+
 /* The line that the load will read so many steps of the innermost loop later. */
 static void
 ask_ahead(Walk *w, const Access *a)
@@ -126,6 +138,7 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
     for (int i = 0; i < a->nconds; i++)
         arg[1 + i] = jot_walk_ix(&w->index, a->cond[i]);
     in.aux = a->buf;
+    in.aligned = is_aligned(w, a, step);
     in.c = outside;
     in.still = w->k->bufs.v[a->buf].role == BUF_GROUP; /* filled before a barrier, then read */
     in.pure = !w->index.written[a->buf % 256] || in.still;
@@ -183,6 +196,7 @@ store_once(Walk *w, const Access *a, uint32_t value, EwOp acc, int step)
     in.dtype = w->code->inst.v[value].dtype;
     in.lanes = (uint8_t)(step ? w->lanes : 0);
     in.aux = a->buf;
+    in.aligned = !acc && is_aligned(w, a, step);
     if (acc) {
         uint32_t pair[2];
         pair[0] = load_once(w, a, in.dtype, none, step);

@@ -11,6 +11,7 @@
 #include "tests/tiles_cases.h"
 
 static Nvrtc *nvrtc;
+static int vectors; /* PTX instructions that move 16 bytes, as long as it is not negative */
 static int arch[32], narchs;
 static uint64_t compiled;
 
@@ -77,6 +78,15 @@ compile_all(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
 
     (void)backend;
     *module = sym;
+    if (vectors >= 0) {
+        Bytes ptx;
+
+        if (!jot_nvrtc_compile(nvrtc, ctx, what, text, nbytes, arch[narchs - 1], true, &ptx))
+            return false;
+        for (const char *p = ptx.p; (p = strstr(p, ".v4.")) != NULL; p++)
+            vectors++;
+        jot_mem_free(&ctx->mem, ptx.p, ptx.n + 1);
+    }
     for (i = 0; i < narchs; i++) {
         Bytes object;
 
@@ -147,6 +157,25 @@ test_tiles(void)
     }
 }
 
+/* Wide accesses are instructions of 16 bytes: two loads and a store. */
+static void
+test_vectors(void)
+{
+    enum { N = 1 << 18 };
+    jot_Ctx *c = open_idle("reward");
+    float *v = calloc(N, sizeof *v);
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(N), v), y;
+
+    v[0] = 1;
+    y = jot_array(c, JOT_F32, JOT_SHAPE(N), v);
+    vectors = 0;
+    CHECK(jot_run(c, JOT_VARS(jot_mul(x, jot_tanh(y)))) && vectors == 3, "%d vectors: %s", vectors,
+          jot_message(c));
+    vectors = -1;
+    jot_close(c);
+    free(v);
+}
+
 /* Every operator on every dtype that has it. */
 static void
 test_operators(void)
@@ -202,6 +231,8 @@ main(int argc, char **argv)
         if (jot_nvrtc_arch(nvrtc, most) == most
             && (all || !narchs || most == 80 || most == 90))
             arch[narchs++] = most;
+    vectors = -1;
+    test_vectors();
     test_programs("paper");
     test_tiles();
     if (all)

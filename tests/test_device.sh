@@ -1,6 +1,9 @@
 #!/bin/sh
-# tests/test_device.sh BUILD BACKEND - the programs that compare values, and examples,
-# on a device. test_run, test_types, test_extremes and test_fuzz know opencl by themselves.
+# tests/test_device.sh BUILD BACKEND - the programs that compare values, and examples, the demo
+# among them, on a device. test_run, test_types, test_extremes and test_fuzz know opencl by themselves.
+#
+# Nearly all of its time is the device's compiler, which takes 60 to 100 ms for each of some thousand
+# kernels: so as many programs run at a time as there are processors.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 export JOT_BACKEND="$2"
@@ -9,23 +12,27 @@ if why=$("$build/examples/01_first" 2>&1 | grep "^failed: "); then
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-log=$(mktemp); passed=0; failed=0
-for test in test_ref test_nn test_grad test_element test_lazy; do
-    "$build/tests/"$test >"$log" 2>&1
-    rc=$?
-    n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$log" | tail -n 1)
-    f=$(sed -n 's/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | tail -n 1)
-    [ $rc -ne 0 ] && [ "${f:-0}" = 0 ] && f=1
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+export build logs
+# the longest first
+printf '%s\n' tests/test_ref examples/07_digits tests/test_nn tests/test_lazy tests/test_grad \
+    tests/test_element examples/01_first examples/02_conv examples/04_instance_norm |
+    xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
+    'log=$logs/$(basename {}); "$build/{}" >"$log" 2>&1; echo $? >"$log.rc"'
+passed=0; failed=0
+for log in "$logs"/*; do
+    case $log in *.rc) continue ;; esac
+    rc=$(cat "$log.rc")
+    case $log in
+    */test_*)
+        n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$log" | tail -n 1)
+        f=$(sed -n 's/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | tail -n 1) ;;
+    *) n=1; f=0 ;; # an example
+    esac
+    [ "$rc" -ne 0 ] && [ "${f:-0}" = 0 ] && f=1
     passed=$((passed + ${n:-0})); failed=$((failed + ${f:-0}))
-    [ "${f:-0}" = 0 ] || { echo "$test (rc $rc):"; grep -v '^skipped' "$log" | tail -n 8; }
+    [ "${f:-0}" = 0 ] || { echo "$(basename "$log") (rc $rc):"; grep -v '^skipped' "$log" | tail -n 8; }
 done
-for example in 01_first 02_conv 04_instance_norm; do
-    if "$build/examples/$example" >"$log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        echo "$example:"; tail -n 4 "$log"; failed=$((failed + 1))
-    fi
-done
-rm -f "$log"
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

@@ -28,7 +28,7 @@ run_tests() { for test; do
     passed=$((passed + ${n:-0})); failed=$((failed + ${f:-0}))
     [ "${f:-0}" = 0 ] || { echo "$test (rc $rc):"; tail -n 8 "$log"; }
 done; }
-run_tests "test_fetch cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda"
+run_tests "test_fetch cuda" "test_wide cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda"
 make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4
 JOT_TEST_GRAPHS=0
 export JOT_TEST_GRAPHS
