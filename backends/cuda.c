@@ -229,6 +229,7 @@ cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         cuda_close(backend, ctx);
         return JOT_EDEVICE;
     }
+    ctx->target.blocks = false;
     jot_cache_open(&c->cache, ctx, true);
     return JOT_OK;
 }

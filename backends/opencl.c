@@ -292,6 +292,7 @@ ocl_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         ocl_close(backend, ctx);
         return JOT_EDEVICE;
     }
+    ctx->target.blocks = false;
     jot_cache_open(&o->cache, ctx, true);
     return JOT_OK;
 }

@@ -8,7 +8,7 @@
  *   requires  groups, layouts and copies of the plan     keeps  the plan
  * Read before: ccode/build.h, ccode/sched.h, ccode/emit.h. After: backends/plan_kernel.c. */
 #include "backends/plan_parts.h"
-#include "ccode/contract.h"
+#include "ccode/chain.h"
 #include "ccode/lines.h"
 #include "ccode/pair.h"
 #include "ccode/rides.h"
@@ -60,6 +60,19 @@ kernel_takes(const Make *m, uint64_t what)
     return jot_target_price(&m->ctx->target, what, 1) <= 1;
 }
 
+/* Lanes of the widest sums. */
+static int
+kernel_sum_lanes(const Make *m, const Kernel *k)
+{
+    int dtype = JOT_F32;
+    uint32_t i;
+
+    for (i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_REDUCE && k->values.v[i].dtype == JOT_F64)
+            dtype = JOT_F64;
+    return jot_plan_lanes(m, dtype);
+}
+
 /* A contraction's schedule, in as many lanes as the machine has for it. */
 static bool
 kernel_contract(const Make *m, Kernel *k, Sched *s)
@@ -95,6 +108,8 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
     }
     if (own)
         jot_rides_apart(k, own, false);
+    else if (!m->dialect->device)
+        return jot_chain_sched(s, k, &t, kernel_sum_lanes(m, k));
     return false;
 }
 

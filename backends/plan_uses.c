@@ -202,13 +202,16 @@ uses_wishes(UsesWalk *w, const Contract *c)
     w->uses->groups.v[w->group].product = true;
 }
 
+/* Blocks of rows (ccode/chain.h) pack what they read by themselves. */
 static bool
 uses_contract(const Kernel *k, Contract *c)
 {
-    uint32_t i;
+    uint32_t i, sums = 0;
 
+    for (i = 1; i < k->values.n; i++)
+        sums += k->values.v[i].op == VAL_REDUCE;
     for (i = k->values.n; i-- > 1;)
-        if (jot_contract_find(k, i, c))
+        if (sums == 1 && jot_contract_find(k, i, c))
             return true;
     return false;
 }

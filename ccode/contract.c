@@ -94,7 +94,7 @@ contract_narrow(const Kernel *k, const Contract *c)
 }
 
 JOT_FN bool
-jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
+jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
 {
     const Value *sum = &k->values.v[value], *product;
     uint64_t a, b;
@@ -115,8 +115,14 @@ jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
     c->batch = a & b & sum->free;
     c->m = a & ~b & sum->free;
     c->n = b & ~a & sum->free;
-    if (!contract_wide(k, c->m) || !contract_wide(k, c->n) || !contract_wide(k, c->k & a & b) ||
-        (sum->free & ~(a | b)) || !contract_pointwise(k, c->a, 0) ||
+    return contract_wide(k, c->m) && contract_wide(k, c->n) && contract_wide(k, c->k & a & b) &&
+           !(sum->free & ~(a | b));
+}
+
+JOT_FN bool
+jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
+{
+    if (!jot_contract_axes(k, value, c) || !contract_pointwise(k, c->a, 0) ||
         !contract_pointwise(k, c->b, 0))
         return false;
     if (contract_windowed(k, c->b, 0) && !contract_windowed(k, c->a, 0))

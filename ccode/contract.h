@@ -32,6 +32,8 @@ JOT_FN bool jot_contract_classes(Kernel *k);
  * vectors wherever layouts are free. Where n has only a few steps, and windows move over long lines,
  * it becomes b: lines go in vectors. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
+/* The same by its axes alone: operands may be computed from other sums, and stay a and b. */
+JOT_FN bool jot_contract_axes(const Kernel *k, uint32_t value, Contract *c);
 /* The one contraction of a kernel whose other values only precede or follow it point by point. */
 JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
 

@@ -58,11 +58,13 @@ JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
 JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load as it lies */
 JOT_FN bool jot_contract_unit(const ContractMake *m, uint32_t value, int axis);
 JOT_FN bool jot_contract_stores_unit(const ContractMake *m, int axis);
+JOT_FN bool jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis);
 JOT_FN int64_t jot_contract_extent(const ContractMake *m, uint64_t axes);
 JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis, bool *tangled);
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
+JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest); /* of so many rows */
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);

@@ -134,14 +134,19 @@ jot_contract_unit(const ContractMake *m, uint32_t value, int axis)
 }
 
 JOT_FN bool
+jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis)
+{
+    const KStore *s = &m->k->stores.v[store];
+    bool tangled = false;
+    return stride_of(m, s->buf, s->at, axis, &tangled) == 1 && !tangled;
+}
+
+JOT_FN bool
 jot_contract_stores_unit(const ContractMake *m, int axis)
 {
-    for (uint32_t i = 0; i < m->k->stores.n; i++) {
-        bool tangled = false;
-        if (stride_of(m, m->k->stores.v[i].buf, m->k->stores.v[i].at, axis, &tangled) != 1 ||
-            tangled)
+    for (uint32_t i = 0; i < m->k->stores.n; i++)
+        if (!jot_contract_stored_unit(m, i, axis))
             return false;
-    }
     return true;
 }
 
@@ -335,9 +340,9 @@ grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
 
 /* Rows and vectors of the block in registers. Vectors of b need registers besides the sums. */
 JOT_FN void
-jot_contract_block(ContractMake *m, int64_t widest)
+jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
 {
-    int64_t fixed = m->panels / m->lanes, rows_ext = jot_axis_ext(m->s, m->r);
+    int64_t fixed = m->panels / m->lanes;
     int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     double best = 0;
     m->rows = m->vectors = 1;
@@ -354,6 +359,12 @@ jot_contract_block(ContractMake *m, int64_t widest)
             }
         }
     m->block = m->vectors * m->lanes;
+}
+
+JOT_FN void
+jot_contract_block(ContractMake *m, int64_t widest)
+{
+    jot_contract_block_of(m, jot_axis_ext(m->s, m->r), widest);
 }
 
 /* A step for blocks of at most `most`: even ones, if there are any that are not much smaller. */

@@ -207,6 +207,19 @@ jot_nest_mask(const NestPair *p, uint32_t axes, int n)
     return on;
 }
 
+/* Around one contraction: what rides on it; else by blocks of rows. */
+static FuseWhy
+pair_contraction(Nests *j, NestPair *p)
+{
+    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    FuseWhy why = a->blocks || b->blocks ? WHY_RIDES : jot_nest_rides(j, p);
+
+    if (why == WHYS || a->kept || b->kept)
+        return why;
+    p->kept = 0;
+    return jot_nest_blocks(j, p);
+}
+
 JOT_FN FuseWhy
 jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 {
@@ -214,7 +227,8 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = p->siblings = false;
+    p->edges = p->siblings = p->blocks = false;
+    p->row = 0;
     memset(p->map, NEST_NONE, sizeof p->map);
     if (j->nest[a].rigid || j->nest[b].rigid)
         return j->f->gflags[j->group[a].root] & FV_CODE
@@ -231,7 +245,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if (!pair_rest(j, p))
         return WHY_NODES;
     p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
-    return jot_nest_rides(j, p);
+    return pair_contraction(j, p);
 }
 
 /* Nest a becomes part of b. */
@@ -253,6 +267,8 @@ jot_nest_union(Nests *j, const NestPair *p)
     j->group[b->tail].next = p->a;
     b->tail = a->tail;
     b->groups += a->groups;
+    b->sums += a->sums;
+    b->blocks = p->blocks || a->blocks || b->blocks;
     b->weight += a->weight;
     b->shared = p->shared;
     b->spread |= jot_nest_mask(p, a->spread, a->naxes);

@@ -47,6 +47,8 @@ typedef struct {
     uint32_t side[2];            /* ... of one of its factors alone */
     uint32_t rows;               /* ... of the outermost dimension */
     uint32_t kept;               /* ... that sums of it keep, 0: there are no sums */
+    uint32_t sums;               /* reductions */
+    bool blocks;                 /* by blocks of rows */
     bool rigid;                  /* code, scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
@@ -73,6 +75,8 @@ typedef struct {
     int naxes;
     int64_t ext[NEST_AXES];
     uint32_t shared, kept;
+    uint32_t row;                /* of shared: the axis that goes in blocks; 0: none */
+    bool blocks;                 /* contractions are inside, and more than what rides on one */
     bool edges;                  /* something goes between them */
     bool siblings;               /* they read the same, and are to share loops or stay apart */
     double nbytes;               /* of memory, as one */
@@ -92,6 +96,10 @@ JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup 
 JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
 /* stay, by position, gets 1 for what sums of a contraction's results read back from memory. */
 JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
+/* fuse/blocks.c: the same of contractions with others, and with what does not ride. */
+JOT_FN FuseWhy jot_nest_blocks(Nests *j, NestPair *p);
+/* Bytes of a block of rows; *whole: those of variables that all of it reads. */
+JOT_FN double jot_nest_footprint(Nests *j, const NestPair *p, double *whole);
 /* fuse/reward.c: seconds that joining saves. *why, if it does not: what stands against it. */
 JOT_FN double jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why);
 

@@ -204,6 +204,7 @@ reads_members(Reads *r, Nest *nest)
             continue;
         nest->rigid |= !reads_own_map(r, pos);
         nest->nbytes += reads_nbytes(f, pos);
+        nest->sums += f->node[pos]->kind == NODE_REDUCE;
         nest->rigid |= f->node[pos]->nelem == 0;
     }
     r->g->nown = r->j->uses.n - r->g->own;

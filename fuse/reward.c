@@ -13,6 +13,8 @@
 
 enum {
     REWARD_LINE = 64,
+    REWARD_LOSS = 4,  /* a contraction by blocks of rows takes longer by this part than by itself */
+    REWARD_ROWS = 64, /* of a block, where there are as many */
     REWARD_PART = 2,  /* a step may fill this part of a core's cache */
     REWARD_ORDER = 4, /* what shares no loop must be short: this part of its time is the price */
     REWARD_ALONG = 3, /* variables, as large as the result, that ride on it for nothing */
@@ -245,6 +247,39 @@ reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
     return two + t->call - one;
 }
 
+/* Contractions and rows in turn, by blocks of rows: no more than 0 if a block does not stay in a cache.
+ * Operands that do not stay there, too, come from farther away for each block. */
+static double
+reward_blocks(Nests *j, NestPair *p, const RewardSum *sum, FuseWhy *why)
+{
+    const Target *t = &j->f->ctx->target;
+    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, whole, steps = 1, cores, two, one;
+    double block = jot_nest_footprint(j, p, &whole);
+    int k;
+
+    for (k = 0; k < p->naxes; k++)
+        if (p->shared >> k & 1)
+            steps *= p->row >> k & 1 ? (double)((p->ext[k] + REWARD_ROWS - 1) / REWARD_ROWS)
+                                     : (double)p->ext[k];
+    *why = WHY_CACHE;
+    if (block - whole > room)
+        return 0;
+    *why = WHY_REWARD;
+    cores = steps < t->cores ? steps : t->cores;
+    p->nbytes = a->nbytes + b->nbytes - sum->saved;
+    p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
+    two = reward_time(t, a->nbytes, a->flops, t->cores) + reward_time(t, b->nbytes, b->flops, t->cores);
+    one = reward_time(t, p->nbytes, a->flops + b->flops, cores);
+    if (a->spread && !a->blocks)
+        one += a->flops / (REWARD_LOSS * t->flops * cores);
+    if (b->spread && !b->blocks)
+        one += b->flops / (REWARD_LOSS * t->flops * cores);
+    if (whole > room)
+        one += steps * whole / (t->bandwidth[LEVEL_L3] * cores);
+    return two + t->call - one;
+}
+
 JOT_FN double
 jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
 {
@@ -256,6 +291,8 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
     reward_between(j, p, &sum);
     reward_both(j, p, &sum);
     sum.saved += reward_writes(j, p);
+    if (p->blocks)
+        return reward_blocks(j, p, &sum, why);
     *why = sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
     shared = reward_shared(j, p, &sum);
     apart = reward_apart(t, p, a, b, &sum);

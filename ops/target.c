@@ -11,7 +11,7 @@ jot_target_default(Target *target)
         { 32 << 10, 256 << 10, 4 << 20, 0 },
         2.4e10,
         { 100e9, 50e9, 25e9, 10e9 },
-        10e9, 100e-9, 20e-6, false, "", 0
+        10e9, 100e-9, 20e-6, false, true, "", 0
     };
 
     *target = plain;
@@ -81,10 +81,11 @@ jot_target_draw(Target *t, uint64_t seed)
     static const int64_t least[LEVELS - 1] = { 1 << 10, 4 << 10, 64 << 10 };
     uint64_t h = jot_hash_u64(seed, 1);
     int i, widest = t->vector_nbytes;
-    bool fma = t->fma, tiles = t->tiles;
+    bool fma = t->fma, tiles = t->tiles, blocks = t->blocks;
 
     jot_target_default(t);
     t->fma = fma;
+    t->blocks = blocks;
     t->tiles = tiles && jot_hash_u64(seed, 15) & 1;
     t->drawn = jot_hash_u64(seed, 0) | 1;
     for (t->vector_nbytes = 16; t->vector_nbytes < widest && h & 1; h /= 2)

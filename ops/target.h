@@ -29,6 +29,8 @@ typedef struct Target {
     double call;                  /* seconds that one launch costs */
     double handoff;               /* seconds until a sleeping pool is at work */
     bool measured;                /* rates are; else they follow from what was detected */
+    bool blocks;                  /* contractions may share a kernel, by blocks of rows
+                                     (ccode/chain.h): not on devices */
     char cpu[64];                 /* its name, "" */
     uint64_t drawn;               /* not 0: a machine that is not there (jot_target_draw) */
 } Target;

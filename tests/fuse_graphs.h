@@ -343,11 +343,16 @@ g_lstm4(V *out, int arg)
 static int
 g_attention(V *out, int arg)
 {
-    V q = IN(2, 32, 8), k = IN(2, 32, 8), v = IN(2, 32, 8);
+    V v[3], y, weight = IN(2, 32, 8);
+    int k;
 
-    (void)arg;
-    out[0] = attention(q, k, v);
-    return 1;
+    for (k = 0; k < 3; k++)
+        v[k] = IN(2, 32, 8);
+    y = out[0] = attention(v[0], v[1], v[2]);
+    if (!arg)
+        return 1;
+    vjp(arg > 1 ? total(jot_square(y)) : y, arg > 1 ? NO_DY : weight, 3, v, out + 1);
+    return 4;
 }
 
 /* out: loss, then each parameter less lr times its gradient */
@@ -474,7 +479,9 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"LSTM cell", g_lstm, 0, 4, 3, 0, 8192}, \
     {"LSTM cell with backward", g_lstm, 1, 8, 7, 0, 16384}, \
     {"LSTM of 4 steps, backward", g_lstm4, 0, 39, 27, 0, 254976}, \
-    {"attention", g_attention, 0, 5, 3, 0, 16384}, \
+    {"attention", g_attention, 0, 5, 1, 0, 0}, \
+    {"attention with backward", g_attention, 1, 10, 3, 0, 16384}, \
+    {"attention with backward of a loss", g_attention, 2, 12, 3, 0, 18432}, \
     /* two scatters fewer than the 44 of the model: poolings whose windows do not overlap have \
      * gradients that are recognised as reindexes when built */ \
     {"LeNet step", g_lenet, 0, 42, 20, 0, 5018880}, \

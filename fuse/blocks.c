@@ -1,0 +1,251 @@
+/* fuse/blocks.c - contractions that share a nest with others: blocks of rows.
+ *
+ *     a: S = sum over k of Q[z, q, k] K[z, t, k]     kept z q t     shared z q: a row of S at a time
+ *     b: P = softmax over t of S                     rows z q
+ *     c: O = sum over t of P[z, q, t] V[z, t, d]     kept z q d
+ *
+ * What goes between lies along shared axes, a row of it per step. Each contraction keeps the shared axes, and
+ * goes through all of one operand, K or V, for each row: so rows go in blocks, in the course of which that
+ * operand is read once. Such a nest pays if a block and these operands stay in a cache; where the
+ * operands do not, they come from farther away once for each block, which the price counts
+ * (fuse/reward.c).
+ *
+ * requires  a pair whose axes are laid on each other    keeps  everything but p->shared
+ * Read before: fuse/nest.c. After: fuse/reward.c, ccode/chain.c. */
+#include "fuse/nest.h"
+
+enum { BLOCKS_ROWS = 16 }; /* rows of a block, at least */
+
+/* Axes of the pair, b's numbers, that are set in a mask of the group's dimensions. */
+static uint32_t
+blocks_axes(const NestPair *p, const NestGroup *g, uint64_t dims)
+{
+    uint32_t on = 0;
+    int d;
+
+    for (d = 0; d < g->space->rank; d++)
+        if ((dims >> d & 1) && g->axis[d] < NEST_AXES)
+            on |= (uint32_t)1 << (g->nest == p->a ? p->map[g->axis[d]] : g->axis[d]);
+    return on;
+}
+
+/* Axes of the variable that a use has; *mixed: some of its dimensions are on none. */
+static uint32_t
+blocks_use(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u, bool *mixed)
+{
+    const Node *n = j->f->node[u->pos];
+    uint32_t on = 0;
+    int d;
+
+    for (d = 0; d < n->rank; d++) {
+        uint8_t at = n->ext[d] == 1 ? NEST_NONE : jot_nest_axis(j, p, g, u, d);
+
+        if (at < NEST_AXES)
+            on |= (uint32_t)1 << at;
+        else
+            *mixed |= n->ext[d] > 1;
+    }
+    return on;
+}
+
+/* Dimensions of the product that the k-th factor moves with. */
+static uint64_t
+blocks_factor(const Fuser *f, uint32_t mul, uint32_t k)
+{
+    const Node *n = f->node[f->in[f->in0[mul] + k]];
+    uint64_t axes = 0;
+    int d;
+
+    for (d = 0; d < n->nindex; d++)
+        axes |= jot_ix_axes(&f->ctx->ix, n->index[d]);
+    return axes;
+}
+
+/* Windows: an index at which one that is kept and one that is summed over meet, or a border. */
+static bool
+blocks_windows(const Fuser *f, uint32_t mul, uint64_t rows, uint64_t summed)
+{
+    uint32_t k;
+    int d;
+
+    for (k = 0; k < 2; k++) {
+        const Node *n = f->node[f->in[f->in0[mul] + k]];
+
+        if (n->ncond || n->ninputs != 1)
+            return true;
+        for (d = 0; d < n->nindex; d++) {
+            uint64_t axes = jot_ix_axes(&f->ctx->ix, n->index[d]);
+
+            if ((axes & rows) && (axes & summed))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A contraction's rows and columns under the shared axes: both are long; *row: shared axes that one
+ * operand alone has. */
+static bool
+blocks_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t pos, uint32_t kept,
+               uint32_t *row)
+{
+    const Fuser *f = j->f;
+    uint32_t mul = f->in[f->in0[pos]], m, n;
+    uint64_t a = blocks_factor(f, mul, 0), b = blocks_factor(f, mul, 1), stays = 0;
+    int d;
+
+    for (d = 0; d < g->space->rank; d++)
+        if (blocks_axes(p, g, (uint64_t)1 << d) & kept)
+            stays |= (uint64_t)1 << d;
+    m = blocks_axes(p, g, a & ~b) & kept;
+    n = blocks_axes(p, g, b & ~a) & kept;
+    *row &= m | n;
+    return !blocks_windows(f, mul, (a ^ b) & stays, a & b & ~stays) && (p->shared & ~kept) == 0 && m && n && !((p->shared & m) && (p->shared & n))
+        && ((m | n) & ~p->shared) && (p->shared & m ? (n & ~p->shared) != 0
+                                      : p->shared & n ? (m & ~p->shared) != 0 : true);
+}
+
+/* The axis that neighbours of the variable in memory lie on; none: 0. */
+static uint32_t
+blocks_last(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u)
+{
+    const Node *n = j->f->node[u->pos];
+    int d;
+
+    for (d = n->rank; d-- > 0;)
+        if (n->ext[d] > 1) {
+            uint8_t at = jot_nest_axis(j, p, g, u, d);
+
+            return at < NEST_AXES ? (uint32_t)1 << at : 0;
+        }
+    return 0;
+}
+
+/* Everything that is stored keeps the shared axes. */
+static bool
+blocks_group(const Nests *j, NestPair *p, const NestGroup *g)
+{
+    uint32_t k;
+
+    for (k = 0; k < g->nown; k++) {
+        const NestUse *u = &j->uses.v[g->own + k];
+        bool mixed = false;
+        uint32_t kept = blocks_use(j, p, g, u, &mixed);
+
+        j->f->visits++;
+        if (mixed)
+            return false;
+        p->shared &= kept;
+    }
+    return p->shared != 0;
+}
+
+/* Rows of what is stored lie apart, their elements side by side. */
+static bool
+blocks_products(const Nests *j, NestPair *p, const NestGroup *g)
+{
+    uint32_t k;
+
+    for (k = 0; k < g->nown; k++) {
+        const NestUse *u = &j->uses.v[g->own + k];
+        bool mixed = false;
+
+        if ((blocks_use(j, p, g, u, &mixed) & ~p->shared) && (blocks_last(j, p, g, u) & p->shared))
+            return false;
+        if (!(j->f->bits[u->pos] & FN_CONTRACT))
+            continue;
+        if (!blocks_product(j, p, g, u->pos, blocks_use(j, p, g, u, &mixed), &p->row))
+            return false;
+    }
+    return true;
+}
+
+/* The longest axis of p->row. */
+static uint32_t
+blocks_longest(const NestPair *p)
+{
+    uint32_t best = 0;
+    int k, at = 0;
+
+    for (k = 0; k < p->naxes; k++)
+        if ((p->row >> k & 1) && (!best || p->ext[k] > p->ext[at])) {
+            best = (uint32_t)1 << k;
+            at = k;
+        }
+    return best;
+}
+
+JOT_FN FuseWhy
+jot_nest_blocks(Nests *j, NestPair *p)
+{
+    uint32_t side, g;
+
+    if (!j->f->ctx->target.blocks)
+        return j->nest[p->a].spread && j->nest[p->b].spread ? WHY_CONTRACTIONS : WHY_RIDES;
+    if (!j->nest[p->a].sums || j->nest[p->a].sums + j->nest[p->b].sums < 2)
+        return WHY_RIDES; /* what an operand is computed from, point by point, is packed by itself */
+    for (side = 0; side < 2; side++)
+        for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
+            if (!blocks_group(j, p, &j->group[g]))
+                return WHY_RIDES;
+    p->row = p->shared;
+    for (side = 0; side < 2; side++)
+        for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
+            if (!blocks_products(j, p, &j->group[g]))
+                return WHY_RIDES;
+    p->row = blocks_longest(p);
+    p->blocks = p->edges && p->row;
+    return p->blocks ? WHYS : WHY_RIDES;
+}
+
+/* Bytes of what has these axes that a block of rows needs; *whole: as far as it has no row. */
+static double
+blocks_nbytes(const NestPair *p, uint32_t axes, double nbytes, double *whole)
+{
+    int k;
+
+    for (k = 0; k < p->naxes; k++)
+        if (axes >> k & 1)
+            nbytes *= p->row >> k & 1    ? (double)(p->ext[k] < BLOCKS_ROWS ? p->ext[k] : BLOCKS_ROWS)
+                      : p->shared >> k & 1 ? 1 : (double)p->ext[k];
+    if (!(axes & p->row))
+        *whole += nbytes;
+    return nbytes;
+}
+
+/* What a product reads: its two factors, however they are composed. */
+static double
+blocks_factors(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t pos, double *whole)
+{
+    const Fuser *f = j->f;
+    uint32_t mul = f->in[f->in0[pos]], k;
+    double nbytes = 0;
+
+    for (k = 0; k < 2; k++)
+        nbytes += blocks_nbytes(p, blocks_axes(p, g, blocks_factor(f, mul, k)),
+                                (double)jot_dtype_nbytes((jot_DType)f->node[mul]->dtype), whole);
+    return nbytes;
+}
+
+JOT_FN double
+jot_nest_footprint(Nests *j, const NestPair *p, double *whole)
+{
+    uint32_t side, g, k;
+    double nbytes = 0;
+
+    *whole = 0;
+    for (side = 0; side < 2; side++)
+        for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
+            for (k = 0; k < j->group[g].nown; k++) {
+                const NestGroup *group = &j->group[g];
+                const NestUse *u = &j->uses.v[group->own + k];
+                double size = (double)jot_dtype_nbytes((jot_DType)j->f->node[u->pos]->dtype);
+                bool mixed = false;
+
+                j->f->visits++;
+                nbytes += blocks_nbytes(p, blocks_use(j, p, group, u, &mixed), size, whole);
+                if (j->f->bits[u->pos] & FN_CONTRACT)
+                    nbytes += blocks_factors(j, p, group, u->pos, whole);
+            }
+    return nbytes;
+}
