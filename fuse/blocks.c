@@ -100,6 +100,8 @@ blocks_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t p
     m = blocks_axes(p, g, a & ~b) & kept;
     n = blocks_axes(p, g, b & ~a) & kept;
     *row &= m | n;
+    if (f->ctx->target.tiles && f->node[mul]->dtype == JOT_BF16) /* a matrix unit is faster by far */
+        return false;
     return !blocks_windows(f, mul, (a ^ b) & stays, a & b & ~stays) && (p->shared & ~kept) == 0 && m && n && !((p->shared & m) && (p->shared & n))
         && ((m | n) & ~p->shared) && (p->shared & m ? (n & ~p->shared) != 0
                                       : p->shared & n ? (m & ~p->shared) != 0 : true);

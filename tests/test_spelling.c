@@ -3,7 +3,7 @@
  * Judged by the kernels that are built: what does the work of a contraction is one, of two loads.
  * Nothing is run. */
 #include "ccode/build.h"
-#include "ccode/contract.h"
+#include "ccode/chain.h"
 #include "ccode/rides.h"
 #include "fuse/fuse.h"
 #include "tests/test.h"
@@ -202,9 +202,25 @@ is_load(const Kernel *k, uint32_t value)
     return v->op == VAL_LOAD;
 }
 
+/* Several by blocks of rows: each is a contraction there. */
+static bool
+judge_chain(Kernel *k, int *contractions)
+{
+    Contract c;
+    Sched s;
+    uint32_t i;
+
+    for (i = 1; i < k->values.n; i++)
+        *contractions += jot_contract_axes(k, i, &c);
+    if (!jot_chain_sched(&s, k, &ctx->target, 1))
+        return false;
+    jot_sched_close(&s);
+    return true;
+}
+
 /* A contraction of two loads, or no more work than a few passes over what it reads and writes. */
 static bool
-judge_kernel(const Kernel *k, int *contractions)
+judge_kernel(Kernel *k, int *contractions)
 {
     double work = 1, most = 0;
     Contract c;
@@ -217,7 +233,7 @@ judge_kernel(const Kernel *k, int *contractions)
     if (work <= 4 * most)
         return true;
     if (!jot_contract_only(k, &c))
-        return false;
+        return judge_chain(k, contractions);
     ++*contractions;
     return is_load(k, c.a) && is_load(k, c.b);
 }
