@@ -1,4 +1,5 @@
-/* ccode/chain.c - chains: contractions and what goes on along their rows, in turn on a block of rows.
+/* ccode/chain.c - chains: contractions and what goes on along their rows, in turn on a block of
+ * rows.
  *
  *     S[q, t] = sum over k of Q[q, k] K[t, k]      %S: z:1p q:64 t:32 q:14 | k ..; res s[q%64, t]
  *     m[q]    = max over t of S                    %m: z:1p q:64 q | t:32 t:1l
@@ -7,14 +8,16 @@
  *     p[q, t] = e / l                              %p: z:1p q:64 q t:32 t:1l; res p[q%64, t]
  *     O[q, d] = sum over t of p V[t, d]            %O: z:1p q:64 d:32 q:14 | t ..
  *
- * Axes that all reductions and stores keep are *shared*: loops over them stand around everything. One
- * of them, the row, is kept by one operand of each contraction alone: it goes in blocks, so that what
- * the other operand has is loaded once for many rows. A block of rows of all that lies between stages is scratch that a
- * cache holds, and no matrix of all rows is ever in memory. Rows are whole: nothing has to be summed up
- * again when a greater maximum turns up, and 16 rows of 4096 floats are a quarter of a megabyte.
+ * Axes that all reductions and stores keep are *shared*: loops over them stand around
+ * everything. One of them, the row, is kept by one operand of each contraction alone: it goes in
+ * blocks, so that what the other operand has is loaded once for many rows. A block of rows of all
+ * that lies between stages is scratch that a cache holds, and no matrix of all rows is ever in
+ * memory. Rows are whole: nothing has to be summed up again when a greater maximum turns up, and
+ * 16 rows of 4096 floats are a quarter of a megabyte.
  *
- * A contraction's second operand is packed in panels before the blocks: inside of the loops around them
- * where these are enough for all threads; else in a phase before, and blocks are shared out, too.
+ * A contraction's second operand is packed in panels before the blocks: inside of the loops
+ * around them where these are enough for all threads; else in a phase before, and blocks are
+ * shared out, too.
  *
  *   requires  a verified kernel; *s fresh
  *   keeps     what is computed; the order of summation; one rounding per multiply-add
@@ -27,7 +30,7 @@ enum {
     CHAIN_PRODUCTS = 12,
     CHAIN_STAGES = 48,
     CHAIN_KEEP = 6,         /* operators of a value that is computed once for several stages */
-    CHAIN_STEPS = 16,       /* steps of the loops around blocks that are enough for any number of threads */
+    CHAIN_STEPS = 16,       /* of the loops around blocks: enough for any number of threads */
     CHAIN_LEAST = 16,       /* rows of a block */
     CHAIN_MOST = 128,
     CHAIN_NBYTES = 1 << 17, /* of scratch that a block of more rows may have */
@@ -101,7 +104,7 @@ chain_points(const Chain *c, uint64_t axes)
 
 /* ---- what the kernel is made of ----------------------------------------------------------- */
 
-/* An operand reads at sums of what is kept and what is summed over: every row would have its own copy. */
+/* An operand reads at sums of what is kept and what is summed over: windows, which overlap. */
 static bool
 chain_windows(const Kernel *k, const Contract *c, uint32_t value, int depth)
 {
@@ -176,7 +179,8 @@ chain_longest(const Chain *c, uint64_t axes)
 {
     int best = -1;
     for (int a = 0; a < (int)c->k->axes.n; a++)
-        if ((axes >> a & 1) && chain_ext(c, a) > 1 && (best < 0 || chain_ext(c, a) > chain_ext(c, best)))
+        if ((axes >> a & 1) && chain_ext(c, a) > 1 &&
+            (best < 0 || chain_ext(c, a) > chain_ext(c, best)))
             best = a;
     return best;
 }
@@ -285,7 +289,8 @@ chain_price(const Value *v)
         return 2 * CHAIN_KEEP;
     if (v->op != VAL_EW)
         return 0;
-    return jot_ew_info[v->ew].flags & EW_DEAR ? 2 * CHAIN_KEEP : v->ew == EW_DIV ? CHAIN_KEEP / 2 : 1;
+    return jot_ew_info[v->ew].flags & EW_DEAR ? 2 * CHAIN_KEEP
+         : v->ew == EW_DIV                    ? CHAIN_KEEP / 2 : 1;
 }
 
 static void
@@ -415,11 +420,12 @@ chain_heights(Chain *c)
 {
     double room = CHAIN_NBYTES / (chain_row_nbytes(c) + 1);
     int64_t ext = c->row < 0 ? 1 : chain_ext(c, c->row);
-    int64_t most = room > CHAIN_MOST ? CHAIN_MOST : room < CHAIN_LEAST ? CHAIN_LEAST : (int64_t)room;
+    int64_t most = room > CHAIN_MOST  ? CHAIN_MOST
+                 : room < CHAIN_LEAST ? CHAIN_LEAST : (int64_t)room;
     c->height = c->row < 0 ? 1 : jot_contract_even(ext, 1, most);
     c->phased = c->row >= 0 && chain_points(c, c->shared & ~chain_bit(c->row)) < CHAIN_STEPS &&
                 c->height < ext;
-    for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around the blocks */
+    for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around blocks */
         if (c->shared & ~chain_bit(c->row) & ~c->k->values.v[c->product[i].c.b].free)
             c->phased = true;
 }
@@ -430,15 +436,17 @@ chain_blocks(Chain *c)
     for (int i = 0; i < c->nproduct; i++) {
         ChainProduct *p = &c->product[i];
         int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / 2;
+        double nbytes;
         ContractMake m;
         Sched s;
         chain_make(c, p, &s, &m);
         jot_contract_block_of(&m, p->r == c->row ? c->height : chain_ext(c, p->r), INT32_MAX);
         p->rows = m.rows;
         p->block = m.block;
+        nbytes = 4 * chain_points(c, (p->c.n | p->c.k) & c->k->values.v[p->c.b].free);
         p->packed = c->kind[p->c.b] == CHAIN_INLINE &&
                     !(jot_contract_unit(&m, p->c.b, p->v) && jot_contract_plain(&m, p->c.b) &&
-                      chain_points(c, (p->c.n | p->c.k) & c->k->values.v[p->c.b].free) * 4 <= (double)l1);
+                      nbytes <= (double)l1);
         for (int j = 0; j < i; j++) /* one place for a value */
             if (c->product[j].packed && c->product[j].c.b == p->c.b)
                 p->packed = false;
@@ -545,8 +553,8 @@ chain_pack(Chain *c, const ChainProduct *p)
     chain_dim(&d, panels ? p->block : (chain_ext(c, p->v) + c->lanes - 1) / c->lanes * c->lanes);
     jot_text_f(&c->text, panels ? "%s%%%lld]\n" : "%s]\n", v, (long long)p->block);
     return d.n <= JOT_MAX_RANK &&
-           jot_kernel_buf(c->k, name, (jot_DType)b->dtype, c->phased ? BUF_SHARED : BUF_SCRATCH, d.n,
-                          d.ext) != 0;
+           jot_kernel_buf(c->k, name, (jot_DType)b->dtype, c->phased ? BUF_SHARED : BUF_SCRATCH,
+                          d.n, d.ext) != 0;
 }
 
 /* The loops of a block of sums in registers. */

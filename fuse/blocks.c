@@ -1,14 +1,14 @@
 /* fuse/blocks.c - contractions that share a nest with others: blocks of rows.
  *
- *     a: S = sum over k of Q[z, q, k] K[z, t, k]     kept z q t     shared z q: a row of S at a time
+ *     a: S = sum over k of Q[z, q, k] K[z, t, k]     kept z q t     shared z q: a row of S a step
  *     b: P = softmax over t of S                     rows z q
  *     c: O = sum over t of P[z, q, t] V[z, t, d]     kept z q d
  *
- * What goes between lies along shared axes, a row of it per step. Each contraction keeps the shared axes, and
- * goes through all of one operand, K or V, for each row: so rows go in blocks, in the course of which that
- * operand is read once. Such a nest pays if a block and these operands stay in a cache; where the
- * operands do not, they come from farther away once for each block, which the price counts
- * (fuse/reward.c).
+ * What goes between lies along shared axes, a row of it per step. Each contraction keeps the shared
+ * axes, and goes through all of one operand, K or V, for each row: so rows go in blocks, in the
+ * course of which that operand is read once. Such a nest pays if a block and these operands stay in
+ * a cache; where the operands do not, they come from farther away once for each block, which the
+ * price counts (fuse/reward.c).
  *
  * requires  a pair whose axes are laid on each other    keeps  everything but p->shared
  * Read before: fuse/nest.c. After: fuse/reward.c, ccode/chain.c. */
@@ -100,11 +100,13 @@ blocks_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t p
     m = blocks_axes(p, g, a & ~b) & kept;
     n = blocks_axes(p, g, b & ~a) & kept;
     *row &= m | n;
-    if (f->ctx->target.tiles && f->node[mul]->dtype == JOT_BF16) /* a matrix unit is faster by far */
+    if (f->ctx->target.tiles && f->node[mul]->dtype == JOT_BF16) /* a matrix unit is faster */
         return false;
-    return !blocks_windows(f, mul, (a ^ b) & stays, a & b & ~stays) && (p->shared & ~kept) == 0 && m && n && !((p->shared & m) && (p->shared & n))
-        && ((m | n) & ~p->shared) && (p->shared & m ? (n & ~p->shared) != 0
-                                      : p->shared & n ? (m & ~p->shared) != 0 : true);
+    if (blocks_windows(f, mul, (a ^ b) & stays, a & b & ~stays) || (p->shared & ~kept) || !m || !n)
+        return false;
+    if (p->shared & m) /* rows on one side, all of the other for each */
+        return !(p->shared & n);
+    return !(p->shared & n) || (m & ~p->shared);
 }
 
 /* The axis that neighbours of the variable in memory lie on; none: 0. */
@@ -185,7 +187,7 @@ jot_nest_blocks(Nests *j, NestPair *p)
     if (!j->f->ctx->target.blocks)
         return j->nest[p->a].spread && j->nest[p->b].spread ? WHY_CONTRACTIONS : WHY_RIDES;
     if (!j->nest[p->a].sums || j->nest[p->a].sums + j->nest[p->b].sums < 2)
-        return WHY_RIDES; /* what an operand is computed from, point by point, is packed by itself */
+        return WHY_RIDES; /* an operand that is computed point by point is packed */
     for (side = 0; side < 2; side++)
         for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
             if (!blocks_group(j, p, &j->group[g]))
@@ -208,8 +210,8 @@ blocks_nbytes(const NestPair *p, uint32_t axes, double nbytes, double *whole)
 
     for (k = 0; k < p->naxes; k++)
         if (axes >> k & 1)
-            nbytes *= p->row >> k & 1    ? (double)(p->ext[k] < BLOCKS_ROWS ? p->ext[k] : BLOCKS_ROWS)
-                      : p->shared >> k & 1 ? 1 : (double)p->ext[k];
+            nbytes *= !(p->shared >> k & 1) || p->ext[k] < (p->row >> k & 1 ? BLOCKS_ROWS : 1)
+                          ? (double)p->ext[k] : p->row >> k & 1 ? BLOCKS_ROWS : 1;
     if (!(axes & p->row))
         *whole += nbytes;
     return nbytes;

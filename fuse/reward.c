@@ -247,15 +247,15 @@ reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
     return two + t->call - one;
 }
 
-/* Contractions and rows in turn, by blocks of rows: no more than 0 if a block does not stay in a cache.
- * Operands that do not stay there, too, come from farther away for each block. */
+/* Contractions and rows in turn, by blocks of rows: no more than 0 if a block does not stay in a
+ * cache. Operands that do not stay there, too, come from farther away for each block. */
 static double
 reward_blocks(Nests *j, NestPair *p, const RewardSum *sum, FuseWhy *why)
 {
     const Target *t = &j->f->ctx->target;
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
-    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, whole, steps = 1, cores, two, one;
-    double block = jot_nest_footprint(j, p, &whole);
+    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, whole, steps = 1, cores;
+    double two, one, block = jot_nest_footprint(j, p, &whole);
     int k;
 
     for (k = 0; k < p->naxes; k++)
@@ -269,7 +269,8 @@ reward_blocks(Nests *j, NestPair *p, const RewardSum *sum, FuseWhy *why)
     cores = steps < t->cores ? steps : t->cores;
     p->nbytes = a->nbytes + b->nbytes - sum->saved;
     p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
-    two = reward_time(t, a->nbytes, a->flops, t->cores) + reward_time(t, b->nbytes, b->flops, t->cores);
+    two = reward_time(t, a->nbytes, a->flops, t->cores)
+        + reward_time(t, b->nbytes, b->flops, t->cores);
     one = reward_time(t, p->nbytes, a->flops + b->flops, cores);
     if (a->spread && !a->blocks)
         one += a->flops / (REWARD_LOSS * t->flops * cores);

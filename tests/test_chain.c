@@ -1,7 +1,7 @@
-/* tests/test_chain.c - contractions and what goes on along their rows in one kernel, by blocks of rows:
- * the schedule against plain loops on several machines; attention and its relatives through the public
- * header against the interpreter, with the number of kernels and the bytes of temporaries, the same bits
- * at any number of threads, and memory refused. */
+/* tests/test_chain.c - contractions and what goes on along their rows in one kernel, by blocks of
+ * rows: the schedule against plain loops on several machines; attention and its relatives through
+ * the public header against the interpreter, with the number of kernels and the bytes of
+ * temporaries, the same bits at any number of threads, and memory refused. */
 #include "ccode/chain.h"
 #include "tests/ir_cases.h"
 #include "core.h"
@@ -71,8 +71,8 @@ test_attention(bool clang)
         }
 }
 
-/* Where batches are enough for all threads, what all rows read is packed by each; else in a phase before,
- * and blocks of rows are shared. */
+/* Where batches are enough for all threads, what all rows read is packed by each; else in a phase
+ * before, and blocks of rows are shared. */
 static void
 test_forms(void)
 {
@@ -134,8 +134,8 @@ static jot_Var
 head(jot_Var x, int part, int heads)
 {
     int64_t width = jot_extent(x, 2) / 3;
-    jot_Var y = jot_slice(x, JOT_SHAPE(0, 0, part * width), JOT_SHAPE(JOT_END, JOT_END, (part + 1) * width),
-                          JOT_SHAPE(1, 1, 1));
+    jot_Var y = jot_slice(x, JOT_SHAPE(0, 0, part * width),
+                          JOT_SHAPE(JOT_END, JOT_END, (part + 1) * width), JOT_SHAPE(1, 1, 1));
     y = jot_reshape(y, JOT_SHAPE(jot_extent(y, 0), jot_extent(y, 1), heads, width / heads));
     return jot_transpose(y, JOT_DIMS(0, 2, 1, 3));
 }
@@ -146,7 +146,9 @@ build(jot_Ctx *c, int kind, jot_Var *out)
     int64_t n = kind == LONG ? 1 : 3, h = kind == LONG ? 1 : 2, l = kind == LONG ? 300 : 70, d = 24;
     int64_t from = kind == ACROSS ? 41 : l;
     jot_DType dtype = kind == HALF ? JOT_F16 : kind == DOUBLE ? JOT_F64 : JOT_F32;
-    jot_Var v[3], g[3], s, p, bias = input(c, JOT_F32, 90, JOT_SHAPE(h, l, l));
+    jot_Var v[3], g[3], s, p, at = jot_arange(c, JOT_F32, 0, 1, l);
+    jot_Var dy = input(c, dtype, 60, JOT_SHAPE(n, h, l, d));
+    jot_Var bias = input(c, JOT_F32, 90, JOT_SHAPE(h, l, l));
     v[0] = input(c, dtype, 0, JOT_SHAPE(n, h, from, d));
     v[1] = input(c, dtype, 20, JOT_SHAPE(n, h, l, d));
     v[2] = input(c, dtype, 40, JOT_SHAPE(n, h, l, d));
@@ -154,8 +156,8 @@ build(jot_Ctx *c, int kind, jot_Var *out)
         v[i] = head(input(c, dtype, 7, JOT_SHAPE(n, l, 3 * h * d)), i, (int)h);
     s = jot_scale(jot_matmul(v[0], jot_swap(v[1], 2, 3)), 0.2);
     if (kind == CAUSAL)
-        s = jot_add(s, jot_scale(jot_cast(jot_lt(jot_reshape(jot_arange(c, JOT_F32, 0, 1, l), JOT_SHAPE(l, 1)),
-                                                 jot_arange(c, JOT_F32, 0, 1, l)), JOT_F32), -1e9));
+        s = jot_add(s, jot_scale(jot_cast(jot_lt(jot_reshape(at, JOT_SHAPE(l, 1)), at), JOT_F32),
+                                 -1e9));
     if (kind == BIAS)
         s = jot_add(s, bias);
     if (kind == CHOICE)
@@ -167,13 +169,14 @@ build(jot_Ctx *c, int kind, jot_Var *out)
         out[1] = p;
     if (kind != BACKWARD)
         return 1 + (kind == ASKED);
-    jot_grad(jot_sum(jot_mul(out[0], input(c, dtype, 60, JOT_SHAPE(n, h, l, d))), JOT_ALL_DIMS), v, 3, g);
+    jot_grad(jot_sum(jot_mul(out[0], dy), JOT_ALL_DIMS), v, 3, g);
     memcpy(out + 1, g, sizeof g);
     return 4;
 }
 
 static const Case cases[CASES] = {
-    { "attention", PLAIN, 1 }, { "causal attention", CAUSAL, 1 }, { "attention with a bias", BIAS, 1 },
+    { "attention", PLAIN, 1 }, { "causal attention", CAUSAL, 1 },
+    { "attention with a bias", BIAS, 1 },
     { "attention with a choice", CHOICE, 1 }, { "attention across", ACROSS, 1 },
     { "attention by heads", HEADS, 1 }, { "attention of halves", HALF, 1 },
     { "attention of doubles", DOUBLE, 1 }, { "attention and its weights", ASKED, 2 },
@@ -183,7 +186,8 @@ static const Case cases[CASES] = {
 static jot_Ctx *
 opened(const char *backend, int threads)
 {
-    jot_Config config = {.backend = backend, .threads = threads, .deterministic = 1, .policy = "reward"};
+    jot_Config config = {.backend = backend, .threads = threads, .deterministic = 1,
+                         .policy = "reward"};
     jot_Ctx *c = jot_open(&config);
     Target *t = &c->target; /* the same rates everywhere */
     t->cores = 2;
@@ -210,8 +214,8 @@ compare(const char *backend)
             jot_close(c), jot_close(plain);
             return;
         }
-        CHECK(jot_run(c, jot_vars(n, got)) && jot_run(plain, jot_vars(n, want)), "%s: %s", cases[i].name,
-              jot_message(c));
+        CHECK(jot_run(c, jot_vars(n, got)) && jot_run(plain, jot_vars(n, want)), "%s: %s",
+              cases[i].name, jot_message(c));
         CHECK((int)jot_stats(c).last_kernels == cases[i].kernels, "%s, %s: %d kernels", backend,
               cases[i].name, (int)jot_stats(c).last_kernels);
         if (cases[i].kernels == 1)
@@ -219,10 +223,10 @@ compare(const char *backend)
                   cases[i].name, (int)jot_stats(c).last_temp_nbytes);
         for (int k = 0; k < n; k++) {
             jot_Var a = jot_cast(got[k], JOT_F64), b = jot_cast(want[k], JOT_F64);
-            double worst = jot_item(jot_max(jot_abs(jot_sub(a, jot_array(c, JOT_F64, jot_shape(b),
-                                                                         jot_data(b)))), JOT_ALL_DIMS));
-            CHECK(worst < tolerance, "%s, %s, result %d: %g from the interpreter", backend, cases[i].name,
-                  k, worst);
+            jot_Var off = jot_sub(a, jot_array(c, JOT_F64, jot_shape(b), jot_data(b)));
+            double worst = jot_item(jot_max(jot_abs(off), JOT_ALL_DIMS));
+            CHECK(worst < tolerance, "%s, %s, result %d: %g from the interpreter", backend,
+                  cases[i].name, k, worst);
         }
         jot_close(c);
         jot_close(plain);
@@ -243,7 +247,8 @@ test_threads(const char *backend)
             for (int k = 0; one && k < n && !jot_error(c); k++)
                 CHECK(!memcmp(jot_data(want[k]), jot_data(got[k]),
                               (size_t)jot_nelem(got[k]) * jot_dtype_nbytes(jot_dtype(got[k]))),
-                      "%s, %s: result %d differs at %d threads", backend, cases[kind].name, k, threads[i]);
+                      "%s, %s: result %d differs at %d threads", backend, cases[kind].name, k,
+                      threads[i]);
             if (one)
                 jot_close(c);
             else {
