@@ -368,7 +368,7 @@ place_few(const Fuser *f, const PlaceBelow *below, int64_t points, uint32_t i)
     return f->ask->policy == FUSE_REWARD && jot_fuse_is_elementwise(f->node[i])
         && !(f->bits[i] & (FN_KEEP | FN_MOVED | FN_LEAF)) && (f->bits[i] & FN_STORED)
         && below[i].cone <= FUSE_CONE
-        && points < f->node[i]->nelem / (below[i].dear ? PLACE_DEAR : PLACE_CHEAP);
+        && points < f->node[i]->nelem / (below[i].slow ? PLACE_DEAR : PLACE_CHEAP);
 }
 
 /* Who reads input p of c, and at how many elements; INT64_MAX: something walks all of it. */

@@ -802,7 +802,7 @@ test_big(BigKind kind, uint32_t size, FusePolicy policy, bool show)
 static void
 test_memory(FusePolicy policy)
 {
-    const Row row = {"two layers", g_twolayer, 1, 17, 7, 0, 0};
+    const Row row = {"two layers", g_twolayer, 1, 17, 6, 0, 0};
     uint64_t n = 1, before;
     size_t live;
     V out[16];
