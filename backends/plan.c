@@ -262,9 +262,53 @@ plan_get(jot_Ctx *ctx, const Selection *s)
     return plan;
 }
 
+/* Does a run need memory for copies of state in other layouts? */
+static bool
+plan_copies(const Plan *plan)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_COPY)
+            return true;
+    return false;
+}
+
+/* Memory was refused to a run that would have kept copies of state: a slower plan that reads the state
+ * as it lies takes this one's place, and runs. */
+static bool
+plan_retry(jot_Ctx *ctx, Selection *s, Plan *plan, Buffer **out)
+{
+    uint64_t hash = plan->hash;
+    Text text = {NULL, NULL, 0, 0};
+    uint32_t i;
+
+    for (i = 0; i < s->roots.n; i++) {
+        jot_buffer_unref(ctx, out[i]);
+        out[i] = NULL;
+    }
+    jot_mem_free(&ctx->mem, s->over, s->roots.n * sizeof *s->over);
+    s->over = NULL;
+    ctx->status = JOT_OK;
+    ctx->message[0] = 0;
+    ctx->mem.failed = false;
+    jot_plan_drop(ctx, plan);
+    ctx->plans->no_copies = true;
+    plan = plan_new(ctx, s, hash);
+    ctx->plans->no_copies = false;
+    if (!plan || !jot_plan_replay(ctx, plan, s, out))
+        return false;
+    plan->used = ++ctx->plans->clock;
+    text.mem = &ctx->mem;
+    jot_text_f(&text, "jot: slower code stays in use: no memory for weights in another layout\n");
+    jot_plan_log(ctx, &text);
+    return true;
+}
+
 static bool
 plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
 {
+    jot_Status before = ctx->status;
     Plan *plan;
 
     plan_dump_graph(ctx, s);
@@ -280,7 +324,10 @@ plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
     ctx->stats.last_temp_nbytes = (uint64_t)plan->temp_nbytes;
     ctx->stats.last_block_nbytes = plan->scratch;
     ctx->stats.last_bound_nbytes = plan->bound;
-    return jot_plan_replay(ctx, plan, s, out);
+    if (jot_plan_replay(ctx, plan, s, out))
+        return true;
+    return before == JOT_OK && ctx->status == JOT_EMEM && plan_copies(plan)
+        && plan_retry(ctx, s, plan, out);
 }
 
 /* ---- handing over ------------------------------------------------------------------------- */

@@ -64,6 +64,8 @@ jot_choice_copy(Make *m, const Use *u, const Layout *layout)
     uint32_t i = copy_find(m, u, layout);
     PlanRead *r;
 
+    if (m->ctx->plans->no_copies && jot_plan_copy_lasts(m, u->pos))
+        return true;
     if (!jot_vec_reserve(&m->ctx->mem, m->reads, 1)
         || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
         return false;

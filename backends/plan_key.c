@@ -175,21 +175,38 @@ jot_plan_free(jot_Ctx *ctx, Plan *plan)
 }
 
 static void
+plan_drop_at(jot_Ctx *ctx, Plan **link)
+{
+    Plan *plan = *link;
+
+    *link = plan->next;
+    ctx->plans->nplans--;
+    ctx->plans->key_words -= plan->nkey;
+    jot_plan_free(ctx, plan);
+}
+
+JOT_FN void
+jot_plan_drop(jot_Ctx *ctx, Plan *plan)
+{
+    Plan **link = &ctx->plans->plans[plan->hash % PLAN_BUCKETS];
+
+    while (*link != plan)
+        link = &(*link)->next;
+    plan_drop_at(ctx, link);
+}
+
+static void
 plan_drop_oldest(jot_Ctx *ctx)
 {
     struct PlanCache *c = ctx->plans;
-    Plan **oldest = NULL, **link, *plan;
+    Plan **oldest = NULL, **link;
     int i;
 
     for (i = 0; i < PLAN_BUCKETS; i++)
         for (link = &c->plans[i]; *link; link = &(*link)->next)
             if (!oldest || (*link)->used < (*oldest)->used)
                 oldest = link;
-    plan = *oldest;
-    *oldest = plan->next;
-    c->nplans--;
-    c->key_words -= plan->nkey;
-    jot_plan_free(ctx, plan);
+    plan_drop_at(ctx, oldest);
 }
 
 JOT_FN void

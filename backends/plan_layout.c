@@ -392,7 +392,7 @@ choice_make(LayoutChoice *c)
         ok = c->var[i].fixed || choice_result(c, i);
     if (!ok || !jot_choice_copies(c) || !jot_choice_within(c))
         return jot_fail_memory(c->m->ctx, "plan");
-    return !layout_tiles(c->m) || jot_plan_tiles(c->m);
+    return !layout_tiles(c->m) || c->m->ctx->plans->no_copies || jot_plan_tiles(c->m);
 }
 
 /* Without a contraction nothing asks for another order than the natural one. */

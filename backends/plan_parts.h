@@ -146,6 +146,7 @@ struct PlanCache {
     Plan *plans[PLAN_BUCKETS];
     PlanKernel *kernels[PLAN_BUCKETS];
     struct PlanKnowns *knowns;
+    bool no_copies;        /* the plan at hand does without copies of state, which were refused */
     uint32_t nplans;
     size_t key_words;
     uint64_t clock, launches;
@@ -169,6 +170,7 @@ JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* i
 JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
 JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
 JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
+JOT_FN void jot_plan_drop(jot_Ctx *ctx, Plan *plan); /* out of the cache, and freed */
 JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
 JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
 

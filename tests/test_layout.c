@@ -278,15 +278,27 @@ test_training(const char *backend)
     CHECK(heap.live == 0, "%s: %zu bytes left", backend, heap.live);
 }
 
-/* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole. */
+static double
+distance(const float *a, const float *b, int n)
+{
+    double most = 0;
+    int i;
+
+    for (i = 0; i < n; i++)
+        most = fmax(most, fabs((double)a[i] - b[i]) / (1 + fabs((double)a[i])));
+    return most;
+}
+
+/* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole; where it was
+ * that of a copy there is no error: the weights are read as they lie, in another order of sums. */
 static void
 test_refused(const char *backend)
 {
     float want[N * O * 36], got[N * O * 36];
-    long n;
+    long n, without = 0;
     bool done = false;
 
-    for (n = 1; !done && n < 20000; n += 1 + n / 40) {
+    for (n = 1; !done && n < 20000; n += 1 + n / 200) {
         Heap heap;
         jot_Ctx *c = open_on(backend, "chosen", &heap, NULL);
         Net net = net_make(c);
@@ -298,16 +310,18 @@ test_refused(const char *backend)
         done = heap.countdown > 0;
         heap.countdown = 0;
         CHECK(ok || jot_error(c) == JOT_EMEM, "%s: refusal %ld: %s", backend, n, jot_message(c));
+        without += ok && !done;
         jot_clear(c);
         CHECK(jot_copy(y, got, sizeof got), "%s: after refusal %ld: %s", backend, n,
               jot_message(c));
         if (n == 1)
             memcpy(want, got, sizeof want);
-        CHECK(!memcmp(want, got, sizeof want), "%s: values after refusal %ld", backend, n);
+        CHECK(distance(want, got, N * O * 36) < 1e-5, "%s: values after refusal %ld", backend, n);
         jot_close(c);
         CHECK(heap.live == 0, "%s: refusal %ld: %zu bytes left", backend, n, heap.live);
     }
     CHECK(done, "%s: never without a refusal", backend);
+    CHECK(without, "%s: never without a copy", backend);
 }
 
 /* ---- Winograd's tiles --------------------------------------------------------------------- */
