@@ -166,8 +166,8 @@ settle_keep(Fuser *f, uint32_t i)
     if (n->kind == NODE_PICK || n->kind == NODE_STACK || (f->ask->policy == FUSE_NONE && computes))
         f->bits[i] |= FN_KEEP;
     for (k = first + index; k < f->in0[i + 1]; k++)
-        if (index || whole)
-            f->bits[f->in[k]] |= FN_KEEP;
+        if (index || whole) /* rows of a stack alone: how many there are would make other groups */
+            f->bits[f->in[k]] |= n->kind == NODE_STACK ? FN_KEEP | FN_BARRIER : FN_KEEP;
 }
 
 /* A long chain of reindexes that could not be composed is cut. */

@@ -1,4 +1,4 @@
-/* ops/stack.c - variables of one shape under each other: the STACK node, its rows, and what is a row.
+/* ops/stack.c - variables of one shape under each other: the STACK node and its rows.
  *
  *     s = stack of x, y, z     s[0] = x   s[1] = y   s[2] = z   s[3] = 0    as many zeros as are asked
  *
@@ -73,44 +73,4 @@ jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *to)
         map[k] = jot_ix_axis(&ctx->ix, k + 1);
     for (k = 0; k < n; k++)
         to[k] = jot_ix_subst(&ctx->ix, from[k], rank, map, NULL, NULL);
-}
-
-/* ---- rows --------------------------------------------------------------------------------- */
-
-JOT_FN uint64_t
-jot_stack_selects(jot_Ctx *ctx, const Node *map)
-{
-    uint64_t axes = jot_stack_axes(ctx, map->index, map->nindex)
-                  | jot_stack_axes(ctx, map->cond, map->ncond);
-    double n = 1;
-    int k;
-
-    for (k = 0; k < map->rank; k++)
-        n *= axes >> k & 1 ? (double)map->ext[k] : 1;
-    return map->ncond || map->ninputs > 1 || (double)jot_node(ctx, map->input[0])->nelem > n ? axes
-                                                                                             : 0;
-}
-
-JOT_FN NodeId
-jot_stack_select(jot_Ctx *ctx, const Node *map, uint64_t axes)
-{
-    Ix axis[JOT_MAX_RANK], index[JOT_MAX_RANK + MAP_MAX_COND];
-    int64_t ext[JOT_MAX_RANK];
-    int n = 0, k;
-
-    if (!axes)
-        return map->input[0];
-    for (k = 0; k < map->rank; k++) {
-        axis[k] = jot_ix_axis(&ctx->ix, n);
-        if (axes >> k & 1)
-            ext[n++] = map->ext[k];
-    }
-    if (map->ncond > MAP_MAX_COND)
-        return 0;
-    for (k = 0; k < map->nindex + map->ncond; k++)
-        index[k] = jot_ix_subst(&ctx->ix, k < map->nindex ? map->index[k]
-                                                          : map->cond[k - map->nindex],
-                                map->rank, axis, NULL, NULL);
-    return jot_reindex_node(ctx, map->input[0], n, ext, index, map->ncond, index + map->nindex,
-                            map->value, map->ninputs - 1, map->input + 1);
 }

@@ -11,9 +11,5 @@ JOT_FN bool jot_stack_plain(const Node *n, NodeKind kind);
 JOT_FN uint64_t jot_stack_axes(jot_Ctx *ctx, const Ix *index, int n);
 /* from[0..n) of a space of that rank, for axes that stand one further in. */
 JOT_FN void jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *to);
-/* What a map selects from a larger variable, with the axes along which it does (a choice of the map's
- * own); 0: it is all of the variable, which is its own row. */
-JOT_FN uint64_t jot_stack_selects(jot_Ctx *ctx, const Node *map);
-JOT_FN NodeId jot_stack_select(jot_Ctx *ctx, const Node *map, uint64_t axes);
 
 #endif

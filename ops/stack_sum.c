@@ -7,9 +7,9 @@
  * The gradient of a weight that is used many times. Term by term all of dw is read and written for
  * each; in one product it is written once. Terms may have their axes in any order, have sums of their
  * own, be products of stacks already, whose rows then go into the new stack, or outer products: of
- * these it takes several, for alone they are element-wise work that others may fuse with. A row is a
- * variable, or, where a map selects from a larger one (an embedding by its word), what it selects. It
- * gains where dw is larger than the rows that are copied.
+ * these it takes several, for alone they are element-wise work that others may fuse with. It gains
+ * where dw is larger than the rows that are copied. A row is a whole variable: what a map selects from
+ * a larger one (an embedding by its word) would be a kernel for each row.
  *
  *     normal form of a term     out[o0..] = sum over r0.. of x[index] g[index]     axes: o0.., then r0..
  *
@@ -73,28 +73,27 @@ term_axes(Sums *s, const Node *n, const Node *y, Ix *axis, Term *t)
     return n->rank + t->nred < JOT_MAX_RANK;
 }
 
-/* One operand of a product, its index through axis[]. */
+/* One operand of a product, its index through axis[]. False: it is no variable as a whole. */
 static bool
 term_operand(Sums *s, const Node *y, int side, const Ix *axis, NodeId *x, uint8_t *n, Ix *index)
 {
     jot_Ctx *ctx = s->ctx;
     const Node *map = jot_node(ctx, y->input[side]);
-    uint64_t selects;
+    uint64_t axes;
+    double all = 1;
     int k;
 
-    if (map->kind != NODE_REINDEX || map->data || !map->hash)
+    if (!jot_stack_plain(map, NODE_REINDEX))
         return false;
-    selects = jot_stack_selects(ctx, map);
-    *n = 0;
-    for (k = 0; k < (selects ? map->rank : map->nindex); k++)
-        if (!selects)
-            index[(*n)++] = map->index[k];
-        else if (selects >> k & 1)
-            index[(*n)++] = jot_ix_axis(&ctx->ix, k);
-    for (k = 0; axis && k < *n; k++)
-        index[k] = jot_ix_subst(&ctx->ix, index[k], y->rank, axis, NULL, NULL);
-    *x = jot_stack_select(ctx, map, selects);
-    return *x != 0 && jot_node(ctx, *x)->rank < JOT_MAX_RANK;
+    axes = jot_stack_axes(ctx, map->index, map->nindex);
+    for (k = 0; k < map->rank; k++)
+        all *= axes >> k & 1 ? (double)map->ext[k] : 1;
+    *x = map->input[0];
+    *n = (uint8_t)map->nindex;
+    for (k = 0; k < map->nindex; k++)
+        index[k] = axis ? jot_ix_subst(&ctx->ix, map->index[k], y->rank, axis, NULL, NULL)
+                        : map->index[k];
+    return (double)jot_node(ctx, *x)->nelem <= all && jot_node(ctx, *x)->rank < JOT_MAX_RANK;
 }
 
 static bool
