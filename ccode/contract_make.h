@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
     PackKind a, b;
     ContractTile tile;
+    bool shared;            /* the form is chosen, and of rows the height */
     bool rows;              /* the form of the nest; b in a phase before */
     int64_t columns, height; /* steps of the outer loops over v (0: none) and r */
     uint64_t first;         /* axes of m whose loops stand outside of a's packing */
@@ -65,6 +66,7 @@ JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
 JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest); /* of so many rows */
+JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);

@@ -15,6 +15,7 @@
 #define PLAN_LATENCY 256 /* cycles from the second cache or farther */
 #define PLAN_FAR 1024    /* bytes from one step of the sum to the next, from which on columns are packed */
 #define PLAN_LONG 32     /* steps of the sum, likewise */
+#define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
 #define PACK_SHARED 1e6 /* points from which on threads may share the work */
 
 /* ---- tiles -------------------------------------------------------------------------------- */
@@ -177,6 +178,64 @@ plan_shifts(const ContractMake *m, uint32_t value, int depth)
     return found;
 }
 
+static int64_t
+a_nbytes(const ContractMake *m)
+{
+    const Value *a = &m->k->values.v[m->c.a];
+    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
+                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
+}
+
+/* Cycles of the thread that has most to do, where blocks of rows, or of columns, are shared: products,
+ * and what it reads of a and b, which others have written or which no cache of its own holds. */
+static double
+shared_cycles(const ContractMake *m, bool rows)
+{
+    double cores = m->target->cores, k = (double)jot_contract_extent(m, m->c.k);
+    double a = (double)a_nbytes(m), b = (double)value_nbytes(m, m->k->values.v[m->c.b].free);
+    int64_t high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
+    int64_t wide = (jot_axis_ext(m->s, m->v) + m->block - 1) / m->block, n = m->target->cores;
+    double blocks = (double)(rows ? (high + n - 1) / n * wide : (wide + n - 1) / n * high);
+    return blocks * k * jot_contract_cycles(m->rows, m->vectors) +
+           (rows ? a / cores + b : a + b / cores) / PLAN_FETCH;
+}
+
+/* Few rows and few columns, both operands as they lie: the block and the form in which the threads have
+ * equal shares. Rows come in as many steps as there are threads. */
+static void
+plan_share(ContractMake *m, ContractPlan *p)
+{
+    int64_t cores = m->target->cores, widest = 0, high;
+    double best = 0;
+    for (int64_t w = 1; w <= 6; w++) {
+        jot_contract_block(m, w);
+        for (int rows = 0; rows < 2; rows++) {
+            double cycles = shared_cycles(m, rows);
+            if (widest && cycles >= best * (m->vectors == w ? 1 : 0.99))
+                continue;
+            best = cycles;
+            widest = w;
+            p->rows = rows;
+        }
+    }
+    jot_contract_block(m, widest);
+    high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
+    p->height = (high + cores - 1) / cores * m->rows;
+    p->shared = true;
+}
+
+/* Blocks of rows alone, or of columns, would leave threads with unequal shares. */
+static bool
+shares_few(const ContractMake *m, const ContractPlan *p)
+{
+    int64_t want = 2 * m->target->cores;
+    double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
+    return !p->first && !(m->outer & m->k->values.v[m->c.a].free) && points >= PACK_SHARED &&
+           jot_contract_extent(m, m->c.batch | m->other) == 1 &&
+           jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
+           jot_axis_ext(m->s, m->r) >= 2 * m->target->cores;
+}
+
 static void
 plan_packs(ContractMake *m, ContractPlan *p)
 {
@@ -192,21 +251,16 @@ plan_packs(ContractMake *m, ContractPlan *p)
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
                                  : m->outer & ~plan_shifts(m, m->c.a, 0);
     p->first &= ~m->inner;
-    jot_contract_block(m, widest_block(m, p->first));
+    if (!p->a && plain && m->panels && shares_few(m, p))
+        plan_share(m, p);
+    else
+        jot_contract_block(m, widest_block(m, p->first));
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
     p->b = plain && (small || once || m->panels) ? PACK_NONE : PACK_PANEL;
     if (!p->a && rows_collide(m) && jot_contract_extent(m, m->vaxes) >= 4 * m->block)
         p->a = PACK_PANEL;
     if (!p->a && rows_together(m))
         p->a = PACK_COLUMNS;
-}
-
-static int64_t
-a_nbytes(const ContractMake *m)
-{
-    const Value *a = &m->k->values.v[m->c.a];
-    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
-                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
 }
 
 /* Bytes from beyond the second cache: rows each read all of b, panels of b each read all of a. */
@@ -240,13 +294,15 @@ plan_form(ContractMake *m, ContractPlan *p)
     int64_t rows = before * jot_contract_extent(m, p->first);
     int64_t want = 2 * cores, wide;
     bool once;
+    if (p->shared && p->rows)
+        return;
     if (p->first == 0 && p->a != PACK_TILE)
         rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
     once = p->b == PACK_NONE && before * blocks >= want &&
            columns_read_less(m, rows, before * blocks);
-    if (p->b == PACK_NONE)
+    if (p->b == PACK_NONE && !p->shared)
         p->rows = (rows >= want || rows >= before * blocks) && !once;
-    else
+    else if (!p->shared)
         p->rows = (before * blocks < want && rows > before * blocks) ||
                   (p->a == PACK_COLUMNS && rows >= want && rows_pack_less(m, before * blocks)) ||
                   (p->a == PACK_TILE && rows >= want &&
@@ -285,6 +341,8 @@ plan_blocks(ContractMake *m, ContractPlan *p)
         m->kstep2 = most < ext ? jot_contract_even(ext, 1, most < 1 ? 1 : most) : 0;
         inner /= ext;
     }
+    if (p->shared && p->rows)
+        return;
     p->height = 0;
     if (p->a == PACK_PANEL || p->a == PACK_COLUMNS || (p->rows && !p->first)) {
         int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);

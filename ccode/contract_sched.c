@@ -315,8 +315,8 @@ choose_rows(const ContractMake *m)
 
 /* Cycles of one step over k of a block: multiply-adds, loads, and the latency of the former; loads
  * are never quite hidden. */
-static double
-block_cycles(int64_t rows, int64_t vectors)
+JOT_FN double
+jot_contract_cycles(int64_t rows, int64_t vectors)
 {
     double fma = (double)(rows * vectors) / 2, load = (double)(rows + vectors) / 2;
     double most = fma > load ? fma : load;
@@ -328,13 +328,13 @@ grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
 {
     int64_t r = ext % rows, v = all % vectors;
     double full = (double)(ext / rows), across = (double)(all / vectors), sum = 0;
-    sum += full * across * block_cycles(rows, vectors);
+    sum += full * across * jot_contract_cycles(rows, vectors);
     if (r)
-        sum += across * block_cycles(r, vectors);
+        sum += across * jot_contract_cycles(r, vectors);
     if (v)
-        sum += full * block_cycles(rows, v);
+        sum += full * jot_contract_cycles(rows, v);
     if (r && v)
-        sum += block_cycles(r, v);
+        sum += jot_contract_cycles(r, v);
     return sum;
 }
 

@@ -357,6 +357,31 @@ test_tall(void)
     ir_end(&c);
 }
 
+/* Few rows and columns: whichever of them divides evenly among threads is shared, in steps as equal. */
+static void
+test_shares(void)
+{
+    static const struct { int64_t rows, columns; const char *loop; } cases[] = {
+        { 196, 96, ": i:99p " }, { 24, 640, ": j:160p " }
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        IrCase c;
+        Text text = {0};
+        Layout layout;
+        Contract found;
+        Target target = target_of(&machines[0], 1 << 20);
+        text.mem = &ir_mem;
+        make_product(&c, 1, cases[i].rows, cases[i].columns, 130, false, false, false);
+        if (jot_contract_only(&c.k, &found) &&
+            jot_contract_wish(&c.k, &found, &target, 2, &layout))
+            jot_kernel_layout(&c.k, 2, &layout);
+        runs(&c, &machines[0], 1 << 20, &text, "few rows and columns");
+        CHECK(text.s && strstr(text.s, cases[i].loop), "case %d: %s", i, text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* Rows that are neighbours, each term of the sum a page on: a in columns of a block's rows. Not where
  * all of a row lies within a few lines. */
 static void
@@ -512,6 +537,7 @@ main(void)
     test_columns();
     test_tall();
     test_by_weight();
+    test_shares();
     test_scratch();
     ir_close();
     return DONE();
