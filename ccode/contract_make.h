@@ -11,7 +11,7 @@ typedef struct {
     const Target *target;
     int lanes, registers;
     int64_t panel;              /* steps within which an address must be regular */
-    int64_t most_rows;
+    int64_t most_rows, few_rows; /* few: at most so many in a block; 0: as registers have it */
     int v, r;                   /* axes of vectors and rows: the kernel's or fused ones */
     int unit;                   /* the innermost of v's */
     int64_t panels;             /* width of the panels that b lies in already, 0: none */

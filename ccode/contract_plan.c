@@ -15,6 +15,7 @@
 #define PLAN_LATENCY 256 /* cycles from the second cache or farther */
 #define PLAN_FAR 1024    /* bytes from one step of the sum to the next, from which on columns are packed */
 #define PLAN_LONG 32     /* steps of the sum, likewise */
+#define PLAN_WAYS 8      /* lines of a set of the first cache */
 #define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
 #define PACK_SHARED 1e6 /* points from which on threads may share the work */
 
@@ -118,7 +119,7 @@ rows_collide(const ContractMake *m)
     if (m->r >= (int)m->k->axes.n)
         return false;
     stride = jot_contract_stride(m, m->c.a, m->r, &tangled) * nbytes;
-    return !tangled && stride != 0 && stride % 4096 == 0 && m->rows > 8;
+    return !tangled && stride != 0 && stride % 4096 == 0 && m->rows > PLAN_WAYS;
 }
 
 /* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses a
@@ -316,6 +317,20 @@ plan_form(ContractMake *m, ContractPlan *p)
         p->columns = 0;
 }
 
+/* Rows that fall on one set of the first cache are packed for many columns. Where each step has a few of
+ * these, so that a is packed again and again, the block has as many rows as the set has lines. */
+static void
+plan_few_rows(ContractMake *m, ContractPlan *p)
+{
+    if (p->a != PACK_PANEL || p->b != PACK_NONE || p->rows || !p->columns ||
+        p->columns >= 4 * m->block || !jot_contract_plain(m, m->c.a))
+        return;
+    p->a = PACK_NONE;
+    m->few_rows = PLAN_WAYS;
+    jot_contract_block(m, m->vectors > 2 ? m->vectors : 2);
+    plan_form(m, p);
+}
+
 /* Blocks of k and r, for the cache: panels and tiles take half of the second level. */
 static void
 plan_blocks(ContractMake *m, ContractPlan *p)
@@ -460,6 +475,7 @@ jot_contract_plan(ContractMake *m, ContractPlan *p)
     memset(p, 0, sizeof *p);
     plan_packs(m, p);
     plan_form(m, p);
+    plan_few_rows(m, p);
     plan_blocks(m, p);
     if (p->a == PACK_NONE)
         plan_lines(m, p);

@@ -344,10 +344,11 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
 {
     int64_t fixed = m->panels / m->lanes;
     int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
+    int64_t most = m->few_rows ? m->few_rows : 16;
     double best = 0;
     m->rows = m->vectors = 1;
     for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
-        for (int64_t r = 1; r <= 16 && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
+        for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
             double cycles = jot_target_price(m->target, 3400 + (uint64_t)(16 * r + v),
                                              grid_cycles(rows_ext, r, all, v));
             if (fixed && fixed % v)

@@ -382,6 +382,26 @@ test_shares(void)
     }
 }
 
+/* Rows a page apart, few columns a step: as many rows as a set of the cache has lines, nothing packed. */
+static void
+test_few_rows(void)
+{
+    IrCase c;
+    Text text = {0};
+    Layout layout;
+    Contract found;
+    Target target = target_of(&machines[0], 1 << 20);
+    text.mem = &ir_mem;
+    make_product(&c, 1, 20, 160, 1024, false, false, false);
+    if (jot_contract_only(&c.k, &found) && jot_contract_wish(&c.k, &found, &target, 2, &layout))
+        jot_kernel_layout(&c.k, 2, &layout);
+    runs(&c, &machines[0], 1 << 20, &text, "rows a page apart");
+    CHECK(text.s && !strstr(text.s, "; res ") && strstr(text.s, " j:32 i:7 "), "%s",
+          text.s ? text.s : "");
+    jot_text_free(&text);
+    ir_end(&c);
+}
+
 /* Rows that are neighbours, each term of the sum a page on: a in columns of a block's rows. Not where
  * all of a row lies within a few lines. */
 static void
@@ -537,6 +557,7 @@ main(void)
     test_columns();
     test_tall();
     test_by_weight();
+    test_few_rows();
     test_shares();
     test_scratch();
     ir_close();
