@@ -211,7 +211,8 @@ plan_share(ContractMake *m, ContractPlan *p)
     for (int64_t w = 1; w <= 6; w++) {
         jot_contract_block(m, w);
         for (int rows = 0; rows < 2; rows++) {
-            double cycles = shared_cycles(m, rows);
+            double cycles = jot_target_price(m->target, 3600 + (uint64_t)(2 * w + rows),
+                                             shared_cycles(m, rows));
             if (widest && cycles >= best * (m->vectors == w ? 1 : 0.99))
                 continue;
             best = cycles;
