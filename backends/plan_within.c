@@ -1,8 +1,8 @@
 /* backends/plan_within.c - the parts of a concatenation lie within its result.
  *
- *     x (n, 64, h, w) \                          z: one variable. x is z with a halo of 0 before and
- *                      concat -> z (n, 128, h, w)   64 behind along the channels, y with 64 and 0:
- *     y (n, 64, h, w) /                          who computes them writes there, and no step joins them
+ *     x (n, 64, h, w) \                            one variable: x is z with a halo of 0 before
+ *                      concat -> z (n, 128, h, w)   and 64 behind along the channels, y with 64
+ *     y (n, 64, h, w) /                             and 0; their steps write there, none joins them
  *
  * A concatenation is a group of additions of reindexes that only shift, with -0.0 outside; those
  * read variables of other groups, nobody else does, and they tile the result along one dimension.

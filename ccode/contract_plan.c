@@ -13,7 +13,7 @@
 
 #define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
 #define PLAN_LATENCY 256 /* cycles from the second cache or farther */
-#define PLAN_FAR 1024    /* bytes from one step of the sum to the next, from which on columns are packed */
+#define PLAN_FAR 1024    /* bytes between steps of the sum, from which on columns are packed */
 #define PLAN_LONG 32     /* steps of the sum, likewise */
 #define PLAN_WAYS 8      /* lines of a set of the first cache */
 #define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
@@ -122,8 +122,8 @@ rows_collide(const ContractMake *m)
     return !tangled && stride != 0 && stride % 4096 == 0 && m->rows > PLAN_WAYS;
 }
 
-/* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses a
- * part: gradients by weight, x[k, i] y[k, j]. */
+/* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses
+ * a part: gradients by weight, x[k, i] y[k, j]. */
 static bool
 rows_together(const ContractMake *m)
 {
@@ -187,8 +187,8 @@ a_nbytes(const ContractMake *m)
                                (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
 }
 
-/* Cycles of the thread that has most to do, where blocks of rows, or of columns, are shared: products,
- * and what it reads of a and b, which others have written or which no cache of its own holds. */
+/* Cycles of the thread that has most to do, where blocks of rows, or of columns, are shared:
+ * products, and what it reads of a and b, which others wrote or no cache of its own holds. */
 static double
 shared_cycles(const ContractMake *m, bool rows)
 {
@@ -201,8 +201,8 @@ shared_cycles(const ContractMake *m, bool rows)
            (rows ? a / cores + b : a + b / cores) / PLAN_FETCH;
 }
 
-/* Few rows and few columns, both operands as they lie: the block and the form in which the threads have
- * equal shares. Rows come in as many steps as there are threads. */
+/* Few rows and few columns, both operands as they lie: the block and the form in which the threads
+ * have equal shares. Rows come in as many steps as there are threads. */
 static void
 plan_share(ContractMake *m, ContractPlan *p)
 {
@@ -211,7 +211,7 @@ plan_share(ContractMake *m, ContractPlan *p)
     for (int64_t w = 1; w <= 6; w++) {
         jot_contract_block(m, w);
         for (int rows = 0; rows < 2; rows++) {
-            double cycles = jot_target_price(m->target, 3600 + (uint64_t)(2 * w + rows),
+            double cycles = jot_target_price(m->target, 3700 + (uint64_t)(2 * w + rows),
                                              shared_cycles(m, rows));
             if (widest && cycles >= best * (m->vectors == w ? 1 : 0.99))
                 continue;
@@ -276,8 +276,8 @@ columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
     return a > 0 && panel <= l2 && 2 * by_columns < by_rows;
 }
 
-/* Where a is packed, too: each block of columns packs all of it anew, each block of rows reads all of b
- * again, which is a third of the work. */
+/* Where a is packed, too: each block of columns packs all of it anew, each block of rows reads all
+ * of b again, which is a third of the work. */
 static bool
 rows_pack_less(const ContractMake *m, int64_t blocks)
 {
@@ -318,8 +318,8 @@ plan_form(ContractMake *m, ContractPlan *p)
         p->columns = 0;
 }
 
-/* Rows that fall on one set of the first cache are packed for many columns. Where each step has a few of
- * these, so that a is packed again and again, the block has as many rows as the set has lines. */
+/* Rows that fall on one set of the first cache are packed for many columns. Where each step has a
+ * few of these, so that a is packed again and again, a block has as many rows as the set lines. */
 static void
 plan_few_rows(ContractMake *m, ContractPlan *p)
 {

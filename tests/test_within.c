@@ -1,6 +1,6 @@
 /* tests/test_within.c - parts of a concatenation are computed where they belong in its result
- * (backends/plan_within.c): values against the interpreter, no step that joins them, memory; when it
- * may not be; every refusal of memory. */
+ * (backends/plan_within.c): values against the interpreter, no step that joins them, memory; when
+ * it may not be; every refusal of memory. */
 #include "core.h"
 #include "tests/test.h"
 
@@ -188,7 +188,8 @@ test_values(const char *backend)
                   names[which], jot_message(c));
             jot_close(c);
             in = layouts[which] && strstr(log, layouts[which]);
-            joins = strstr(log, "(add)") || strstr(log, "(add add)") || strstr(log, "(add add add)");
+            joins = strstr(log, "(add)") || strstr(log, "(add add)")
+                 || strstr(log, "(add add add)");
             CHECK(in == (layouts[which] != NULL), "%s, %s: where it lies: %s", backend, names[which],
                   log);
             CHECK(!in || !joins, "%s, %s: a step that joins: %s", backend, names[which], log);
