@@ -232,7 +232,7 @@ shares_few(const ContractMake *m, const ContractPlan *p)
 {
     int64_t want = 2 * m->target->cores;
     double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
-    return !p->first && !(m->outer & m->k->values.v[m->c.a].free) && points >= PACK_SHARED &&
+    return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) && points >= PACK_SHARED &&
            jot_contract_extent(m, m->c.batch | m->other) == 1 &&
            jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
            jot_axis_ext(m->s, m->r) >= 2 * m->target->cores;
@@ -323,7 +323,7 @@ plan_form(ContractMake *m, ContractPlan *p)
 static void
 plan_few_rows(ContractMake *m, ContractPlan *p)
 {
-    if (p->a != PACK_PANEL || p->b != PACK_NONE || p->rows || !p->columns ||
+    if (p->a != PACK_PANEL || p->b != PACK_NONE || p->rows || !p->columns || m->inner ||
         p->columns >= 4 * m->block || !jot_contract_plain(m, m->c.a))
         return;
     p->a = PACK_NONE;
