@@ -49,6 +49,8 @@ JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);
  * axes of innermost loops. False: memory was refused. */
 JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest,
                            uint64_t inner, uint8_t *kept);
+/* The elements of the store that reads kept stage `kept` last, as its place. False: none will do. */
+JOT_FN bool jot_sched_kept_place(Sched *s, uint32_t kept, Place *p);
 /* Sharing the first `share` loops with a stage that goes on with a loop of kind `more` (-1: none)
  * would cut a run of loops that are counted together. */
 JOT_FN bool jot_share_cuts(const Stage *st, int share, int more);

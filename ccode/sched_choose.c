@@ -381,6 +381,8 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
             best = other;
         }
     }
+    if (ok)
+        best->chosen = true;
     ok = ok && jot_sched_of_lists(s, k, 1, best);
     jot_mem_free(k->mem, lists, 2 * sizeof *lists);
     jot_mem_free(k->mem, classes, sizeof *classes);

@@ -17,12 +17,13 @@ typedef struct {
 } SchedClasses;
 
 /* loop[c][0 .. n[c]): what the stages of class c take their loops from, outermost first. apart: the
- * classes share no loop, what one reads of another lies in memory; else the lists begin alike. */
+ * classes share no loop, what one reads of another lies in memory; else the lists begin alike.
+ * chosen: priced already, kept values may go to their last readers' elements. */
 typedef struct {
     SchedClasses classes;
     SLoop loop[SCHED_CLASSES][STAGE_LOOPS];
     int n[SCHED_CLASSES];
-    bool apart;
+    bool apart, chosen;
 } SchedLists;
 
 JOT_FN bool jot_sched_classes(const Kernel *k, SchedClasses *c); /* false: no memory */

@@ -269,7 +269,8 @@ held_axes(const Sched *s, const Stage *st, int reach)
 }
 
 /* Sums that are not in registers, and results that are read where their registers are gone, go to
- * scratch memory: as much as lies inside of the loops that all uses share. */
+ * scratch memory: as much as lies inside of the loops that all uses share. Some go where their last
+ * reader writes. */
 static void
 place_results(Maker *m)
 {
@@ -295,7 +296,8 @@ place_results(Maker *m)
         if (st->acc.kind == PLACE_MEM && !st->acc.buf)
             st->acc = scratch_place(m, st->what, held_axes(s, st, reach[i]));
         else if (!st->store && st->acc.kind != PLACE_MEM &&
-                 (reach[i] < st->nat || is_line(m, st->what)))
+                 (reach[i] < st->nat || is_line(m, st->what)) &&
+                 (!m->lists || !m->lists->chosen || !jot_sched_kept_place(s, i, &st->res)))
             st->res = scratch_place(m, st->what, held_axes(s, st, reach[i]));
     }
 }

@@ -15,6 +15,9 @@
  * unless they move along the innermost one: the factor of each channel where channels are innermost
  * is computed for all channels once, before the nest.
  *
+ * Such a value comes to be where the store that reads it last will write, %e: r j; res y[r, j], if
+ * that is plain: lines of y are brought while e is computed, not when the store waits for them.
+ *
  *   requires  levels of a verified kernel     keeps  everything
  * Read before: ccode/sched.h. After: ccode/sched_make.c. */
 #include "ccode/sched.h"
@@ -197,4 +200,62 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     jot_mem_free(k->mem, s.line, n * sizeof *s.line);
     jot_mem_free(k->mem, s.few, n * sizeof *s.few);
     return ok;
+}
+
+static bool
+share_any_at(const Kernel *k)
+{
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_AT)
+            return true;
+    return false;
+}
+
+/* Does stage `at` read stage `kept`, and none after it? */
+static bool
+share_reads_last(const Sched *s, uint32_t kept, uint32_t at)
+{
+    uint32_t in[256];
+    bool found = false;
+
+    for (uint32_t i = at; i < s->stages.n; i++)
+        for (int j = 0, n = jot_producers(s, i, in, 256); j < n; j++) {
+            if (in[j] == kept && i > at)
+                return false;
+            found |= in[j] == kept;
+        }
+    return found;
+}
+
+/* Another stage has a place in the buffer. */
+static bool
+share_taken(const Sched *s, uint32_t buf)
+{
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        if (s->stages.v[i].res.buf == buf || s->stages.v[i].acc.buf == buf)
+            return true;
+    return false;
+}
+
+/* A result that may lie over an input stays apart: that saves more. */
+JOT_FN bool
+jot_sched_kept_place(Sched *s, uint32_t kept, Place *p)
+{
+    const Kernel *k = s->k;
+    const Stage *from = &s->stages.v[kept];
+    const Value *v = &k->values.v[from->what];
+
+    if (from->store || v->op == VAL_REDUCE || (v->dtype != JOT_F32 && v->dtype != JOT_F64) ||
+        share_any_at(k))
+        return false;
+    for (uint32_t i = kept + 1; i < s->stages.n && i < SCHED_STAGES; i++) {
+        const KStore *st = &k->stores.v[s->stages.v[i].what];
+
+        if (s->stages.v[i].store && jot_store_is_plain(k, st) && !k->bufs.v[st->buf].over &&
+            k->bufs.v[st->buf].dtype == v->dtype && k->values.v[st->value].free == v->free &&
+            !share_taken(s, st->buf) && share_reads_last(s, kept, i) &&
+            jot_store_place(s, s->stages.v[i].what, p))
+            return true;
+    }
+    return false;
 }
