@@ -45,7 +45,8 @@ typedef enum {
     C_LOAD,     /* buffer aux at address arg 0, under conditions arg[1..), else c */
     C_PACK,     /* vector of scalars */
     C_LANE,     /* lane c.i of arg 0 */
-    C_EW, C_CALL, /* operator `ew`, or text of value aux */
+    C_EW, C_CALL, /* operator `ew`, or text of value aux; `exact`: EXP of what is not
+                   above 0, DIV by what stands still in the loop */
     C_DECL,     /* variable (a register); as an operand: what is in it. c.i > 0: an array */
     C_CELL,     /* element arg 1 of array arg 0 */
     C_SET,      /* register or element arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands:

@@ -158,6 +158,7 @@ typedef struct { const char *name, *where, *call; } Builtin;
 static const Builtin builtins[] = {
     { "jotm_madf", "defined __FP_FAST_FMAF", "__builtin_fmaf(x, y, z)" },
     { "jotm_mad", "defined __FP_FAST_FMA", "__builtin_fma(x, y, z)" },
+    { "jotm_fused", "defined __FP_FAST_FMAF", "1" },
     { "jotm_sqrtf", "defined __SSE2__ || defined __aarch64__", "__builtin_sqrtf(x)" },
     { "jotm_sqrt", "defined __SSE2__ || defined __aarch64__", "__builtin_sqrt(x)" },
     { "jotm_rintf", BUILTINS_ROUND, "__builtin_rintf(x)" },

@@ -59,7 +59,11 @@ operator_text(const Printer *p, const Inst *in, int *dtype)
 {
     int first = p->code->inst.v[arg_of(p, in, 0)].dtype;
     int last = p->code->inst.v[arg_of(p, in, in->narg - 1)].dtype;
-    return jot_print_operator(in, first, last, dtype);
+    const char *text = jot_print_operator(in, first, last, dtype);
+    if (!in->exact)
+        return text;
+    return in->ew == EW_EXP ? "jotm_exp_low%f(%0)"
+        : in->ew == EW_DIV && p->d->vectors ? "jotm_quot%f(%0, %1)" : text;
 }
 
 static bool

@@ -227,6 +227,8 @@ JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t val
 
 /* Mark what the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
+/* Is it nowhere above 0, as far as operators tell? NaN may be anywhere. */
+JOT_FN bool jot_value_low(const Kernel *k, uint32_t value);
 /* Drop what they do not: other numbers for values. False: out of memory. */
 JOT_FN bool jot_kernel_compact(Kernel *k);
 JOT_FN bool jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity);

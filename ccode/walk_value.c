@@ -380,6 +380,17 @@ integer_known(Walk *w, const Value *v, const uint32_t *arg)
     return jot_walk_const(w, JOT_BOOL, known);
 }
 
+/* A shorter text does for it: exp of what is not above 0, division by what is the same in all steps of
+ * the loop that the dividend is in. */
+static bool
+known_better(const Walk *w, const Value *v, const uint32_t *arg)
+{
+    const Inst *inst = w->code->inst.v;
+    if (v->ew == EW_EXP)
+        return jot_value_low(w->k, w->k->args.v[v->arg]);
+    return v->ew == EW_DIV && v->dtype == JOT_F32 && inst[arg[1]].depth < inst[arg[0]].depth;
+}
+
 static uint32_t
 apply(Walk *w, uint32_t number)
 {
@@ -399,6 +410,7 @@ apply(Walk *w, uint32_t number)
     in.name = v->name;
     if (v->op == VAL_CALL)
         in.aux = number;
+    in.exact = v->op == VAL_EW && known_better(w, v, arg);
     if (v->op == VAL_EW && v->ew == EW_MUL &&
         (value = times_one(w, v, 0, arg)) != 0)
         return value;

@@ -266,6 +266,25 @@ test_unary(void)
     }
 }
 
+/* exp where the argument is known not to be above 0: all of that half, its end, and every NaN */
+static void
+test_exp_low(void)
+{
+    double worst = 0, at = 0;
+
+    for (uint64_t u = 0x80000000u; u >> 32 == 0; u += stride) {
+        float x = as_float((uint32_t)u), y = jotm_exp_lowf(x);
+        double e = x != x ? (y != y ? 0 : 99) : ulps_f32(y, exp((double)x));
+
+        if (e > worst)
+            worst = e, at = (double)x;
+    }
+    report("exp_low", "f", worst, at, 1.20);
+    for (uint32_t u = 0x7f800001u; u < 0x7f800001u + 1024; u++)
+        check(jotm_isnanf(jotm_exp_lowf(as_float(u))), "exp_low of NaN", (int)u, 0, 0, 0);
+    check(jotm_exp_lowf(0.0f) == 1.0f && jotm_exp_lowf(-as_float(0x7f800000u)) == 0.0f, "exp_low", 0, 0, 0, 0);
+}
+
 #define BINARY(X)                      /* f32   f64 */ \
     X(pow, pow(x, y), powl(x, y),         0.60, 1.30) \
     X(atan2, atan2(x, y), atan2l(x, y),   1.70, 1.70) \
@@ -865,6 +884,7 @@ main(int argc, char **argv)
         else
             only = argv[i];
     test_unary();
+    test_exp_low();
     test_binary();
     if (!with_f64) {
         printf("skip accuracy of f64: no reliable long double here\n");

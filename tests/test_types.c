@@ -200,6 +200,50 @@ compare(const char *backend, int lanes)
     jot_close(oracle);
 }
 
+/* Quotients by what stands still along a row go by its reciprocal: rounded as a division is, but for
+ * dividends and results near the low end, where the last bit may differ. */
+static void
+quotients(const char *backend)
+{
+    enum { ROWS = 193, LONG = 2048 };
+    static float x[LONG], y[ROWS];
+    jot_Config config = {0};
+    jot_Ctx *c;
+    uint64_t r = 88172645463325252u;
+    const float *q;
+
+    config.backend = backend;
+    config.cache_dir = "";
+    c = jot_open(&config);
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    for (int i = 0; i < LONG + ROWS; i++) {
+        uint32_t u = (uint32_t)((r = r * 6364136223846793005u + 1442695040888963407u) >> 32);
+        u = i % 3 == 0 ? 0x3f800000u | (u & 0x807fffffu) : i % 11 == 1 ? u & 0x807fffffu : u;
+        memcpy(i < LONG ? &x[i] : &y[i - LONG], &u, sizeof u);
+    }
+    for (int i = 0; i < N; i++)
+        x[i] = y[i] = (float)floats[i];
+    q = jot_data(jot_div(jot_array(c, JOT_F32, JOT_SHAPE(1, LONG), x), jot_array(c, JOT_F32, JOT_SHAPE(ROWS, 1), y)));
+    for (int i = 0; q && i < ROWS * LONG; i++) {
+        volatile float want = x[i % LONG] / y[i / LONG];
+        float a = x[i % LONG] < 0 ? -x[i % LONG] : x[i % LONG], got = q[i];
+        int32_t p, w;
+        memcpy(&p, &got, sizeof p);
+        w = 0;
+        memcpy(&w, (const void *)&want, sizeof w);
+        if (p == w || (got != got && want != want))
+            continue;
+        CHECK((p - w == 1 || w - p == 1) && (a < 1e-25f || (want < 1e-30f && want > -1e-30f)),
+              "%s: %a / %a is %a, want %a", backend, (double)x[i % LONG], (double)y[i / LONG], (double)got, (double)want);
+    }
+    CHECK(q != NULL, "%s: %s", backend, jot_message(c));
+    jot_close(c);
+}
+
 /* test_types [BACKEND] */
 int
 main(int argc, char **argv)
@@ -212,5 +256,7 @@ main(int argc, char **argv)
     for (i = 0; i < (int)(sizeof way / sizeof *way); i++)
         if (argc < 2 || !strcmp(argv[1], way[i].backend))
             compare(way[i].backend, way[i].lanes);
+    if (argc < 2 || !strcmp(argv[1], "cc"))
+        quotients("cc");
     return DONE();
 }
