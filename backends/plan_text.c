@@ -137,7 +137,7 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
                 && jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
             || (!lanes && kernel_takes(m, 4003) && jot_rows_sched(s, k, &m->ctx->target))))
         return true;
-    if (!m->dialect->device && !jot_merge_axes(k))
+    if (!m->dialect->device && (!jot_merge_axes(k) || !jot_kernel_scatters(k)))
         return false;
     if (!m->dialect->device && tier != TIER_QUICK && !jot_lines(k, plain ? LINE_LEAST : 2))
         return false;

@@ -494,11 +494,14 @@ jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp ac
 JOT_FN void
 jot_kernel_refresh(Kernel *k)
 {
+    uint64_t all = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        all |= (uint64_t)(k->axes.v[a].kind != AXIS_CLEAR) << a;
     for (uint32_t i = 1; i < k->values.n; i++)
         k->values.v[i].free = free_axes(k, &k->values.v[i]);
     for (uint32_t i = 0; i < k->stores.n; i++) {
         KStore *s = &k->stores.v[i];
-        s->free = s->acc ? ((uint64_t)1 << k->axes.n) - 1 : k->values.v[s->value].free;
+        s->free = s->acc ? all : k->values.v[s->value].free;
         for (int j = 0; j < s->nidx + s->ncond; j++)
             s->free |= jot_ix_axes(k->ix, k->ixs.v[s->at + (uint32_t)j]);
     }

@@ -97,8 +97,9 @@ typedef struct {
 } KBuf;
 
 /* REST: r of a row i = by * h + r, with few steps; neighbours in memory, so stores walk it innermost.
- * LINE: a position in a line (ccode/lines.c), which only the line itself runs over. */
-typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE } AxisKind;
+ * LINE: a position in a line (ccode/lines.c), which only the line itself runs over.
+ * CLEAR: an index of a buffer that is cleared (ccode/scatter.c), which only that store runs over. */
+typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
 typedef struct { const char *name; int64_t ext; uint8_t kind; } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
 
@@ -148,6 +149,7 @@ typedef struct {
     uint8_t nidx, ncond;
     uint8_t acc;            /* EW_NONE: plain; else buf[index] = buf[index] acc value, the buffer
                                set to the operator's identity first */
+    bool onto;              /* ... acc: it is set already, by a store before */
     uint32_t at;            /* expressions in kernel.ixs: indices, then conditions */
     uint64_t free;          /* axes of index, conditions and value; if acc: all axes made so far */
 } KStore;

@@ -13,6 +13,9 @@ JOT_FN bool jot_lines(Kernel *k, int64_t least);
  * of memory. */
 JOT_FN bool jot_merge_axes(Kernel *k);
 
+/* What is cleared before it is added to gets a store for that (ccode/scatter.c). False: out of memory. */
+JOT_FN bool jot_kernel_scatters(Kernel *k);
+
 /* A value that is a constant unless conditions hold: load or select, with the conditions as one index
  * expression (0: always), what it is where they hold and what else. */
 typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;

@@ -319,7 +319,7 @@ jot_buf_cleared(const Sched *s, uint32_t buf)
 {
     const Layout *l = s->k->bufs.v[buf].layout;
     for (uint32_t i = 0; i < s->k->stores.n; i++)
-        if (s->k->stores.v[i].buf == buf && s->k->stores.v[i].acc)
+        if (s->k->stores.v[i].buf == buf && s->k->stores.v[i].acc && !s->k->stores.v[i].onto)
             return true;
     for (int d = 0; d < l->rank && !s->k->bufs.v[buf].bordered; d++)
         if (l->halo_lo[d] || l->halo_hi[d])

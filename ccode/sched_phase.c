@@ -37,6 +37,7 @@ enum {
     PHASE_PIECES = 64,      /* at most: their sums are added up by one thread per column */
     PHASE_STEPS = 16,       /* steps of a shared loop that are enough for any number of threads */
     PHASE_SUMMED = 64,
+    PHASE_RUN = 64,         /* elements of a row that is added at random: less is half a line at a time */
     PHASE_LANES = 32        /* columns whose pieces are added up side by side, in a C compiler's
                                vectors */
 };
@@ -107,6 +108,17 @@ reduced_over(const Sched *s, const Stage *st, int axis)
         !(jot_stage_free(s, st) >> axis & 1);
 }
 
+/* The axis is an index of the store by itself: others may be anything. */
+static bool
+is_index(const Sched *s, const KStore *store, int axis)
+{
+    for (int d = 0; d < store->nidx; d++)
+        if (axis < (int)s->k->axes.n
+            && s->k->ixs.v[store->at + (uint32_t)d] == jot_ix_axis(s->k->ix, axis))
+            return true;
+    return false;
+}
+
 /* A store or place moves along the axis: each step writes elements of its own. */
 static bool
 moves_along(const Sched *s, const Stage *st, int axis)
@@ -115,6 +127,8 @@ moves_along(const Sched *s, const Stage *st, int axis)
     uint64_t moved = 0;
     if (!(jot_stage_free(s, st) >> axis & 1))
         return false;
+    if (st->store && store->acc)
+        return is_index(s, store, axis);
     for (int d = 0; st->store && d < store->nidx; d++)
         moved |= jot_ix_axes(s->k->ix, s->k->ixs.v[store->at + (uint32_t)d]);
     return !st->store || (jot_sched_axes(s, moved) >> axis & 1);
@@ -223,6 +237,33 @@ take_loop(PhaseNest *nest, int depth, const SLoop *loop, int64_t own, int64_t *s
     nest->outer = depth + 1;
     nest->block = length > 1 ? length * loop->step : 0;
     *steps *= own / length;
+}
+
+/* What is added at random is shared by blocks of an axis that is an index by itself; these stand around
+ * the other loops, so each element's terms come in the order that they did.
+ *     !1: i j     ->     !1: j:64p i j */
+static void
+spread_adding(Phases *p, const PhaseNest *nest)
+{
+    Stage *st = &p->s->stages.v[nest->from];
+    const KStore *store = &p->s->k->stores.v[st->what];
+    if (nest->to != nest->from + 1 || !st->store || !store->acc || !store->onto
+        || st->n >= STAGE_LOOPS - 1 || is_index(p->s, store, st->loop[0].axis))
+        return;
+    for (int i = 1; i < st->n; i++) {
+        SLoop block = st->loop[i];
+        int64_t ext = jot_axis_ext(p->s, block.axis), length = ext / PHASE_STEPS;
+        if (length < PHASE_RUN)
+            length = PHASE_RUN;
+        if (block.kind != LOOP_SERIAL || block.step >= length || ext < 2 * length || !is_index(p->s, store, block.axis))
+            continue;
+        block.step = even_length(ext / block.step, length / block.step) * block.step;
+        memmove(st->loop + 1, st->loop, st->n * sizeof block);
+        st->loop[0] = block;
+        st->n++;
+        st->nat++;
+        return;
+    }
 }
 
 /* How much of the nest is shared: as few loops as give enough steps. One loop is shared whatever
@@ -538,8 +579,10 @@ jot_sched_phases(Sched *s, const PhaseHow *how)
     if (any_cleared(s) || !find_nests(&p))
         return;
     for (int i = 0; i < p.n; i++) {
-        if (p.nest[i].points >= how->grain || p.n == 1) /* others: one call does it */
+        if (p.nest[i].points >= how->grain || p.n == 1) { /* others: one call does it */
+            spread_adding(&p, &p.nest[i]);
             choose_outer(&p, &p.nest[i]);
+        }
         shared |= p.nest[i].outer > 0;
     }
     if (p.n == 1 && !p.nest[0].cut) {

@@ -16,6 +16,7 @@ build(jot_Ctx *c, jot_Var *out)
 {
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(N, M), numbers), w, g[2], in[2], y;
     jot_Conv how = {{1, 1}, {1, 1}, {1, 1}, 1};
+    int64_t rows[WIDE];
     int n = 0;
 
     out[n++] = jot_tanh(jot_mul(x, x));
@@ -33,6 +34,11 @@ build(jot_Ctx *c, jot_Var *out)
     out[n++] = g[0];
     out[n++] = g[1];
     out[n++] = jot_uniform(c, JOT_F32, JOT_SHAPE(N, M));
+    in[0] = jot_array(c, JOT_F32, JOT_SHAPE(LONG, WIDE), numbers);
+    for (int i = 0; i < WIDE; i++)
+        rows[i] = i * 37 % LONG;
+    y = jot_gather(in[0], jot_array(c, JOT_I64, JOT_SHAPE(WIDE), rows), 0);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), in, 1, out + n++); /* rows added, some twice */
     return n;
 }
 
