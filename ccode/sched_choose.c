@@ -122,12 +122,12 @@ try_list(Chooser *c)
 static void
 try_tiles(Chooser *c, int inner)
 {
-    static const int64_t side[2] = { 16, 64 };
+    static const int64_t side[3] = { 16, 32, 64 };
 
     for (int i = 0; i < c->norder; i++)
-        for (int size = 0; size < 4 && c->order[i] != inner; size++) {
+        for (int size = 0; size < 9 && c->order[i] != inner; size++) {
             int other = c->order[i];
-            int64_t outside = side[size / 2], inside = side[size % 2];
+            int64_t outside = side[size / 3], inside = side[size % 3];
             if (c->k->axes.v[other].ext < 2 * outside || c->k->axes.v[inner].ext < 2 * inside ||
                 !jot_price_neighbours(c->price, inner, other))
                 continue;
