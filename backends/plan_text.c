@@ -83,7 +83,8 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
     Rides rides, *own = NULL;
     int64_t by;
     uint32_t i;
-    int at;
+    int at, lanes = jot_plan_lanes(m, JOT_F32);
+    bool weight = !m->dialect->device && !jot_str_eq(m->ctx->config.precision, "exact");
 
     for (i = 0; i < k->axes.n; i++)
         points *= (double)k->axes.v[i].ext;
@@ -97,6 +98,11 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
             return false;
         jot_rides_apart(k, &rides, true);
         own = &rides;
+    }
+    if (weight && !own && jot_contract_only(k, &c)) {
+        if (jot_winograd_weight(s, k, &c, &t, lanes))
+            return true;
+        jot_sched_close(s);
     }
     if (jot_contract_only(k, &c)) {
         if (m->dialect->device ? jot_contract_grid(s, k, &c, m->dialect->device->matrix)

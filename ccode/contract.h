@@ -17,7 +17,7 @@
 #define JOT_CONTRACT_H
 #include "ccode/sched.h"
 
-typedef struct {
+typedef struct Contract {
     uint32_t reduce, product;   /* values: the sum, the product that it sums */
     uint32_t a, b;              /* the product's operands, of which b has the vectors; any value */
     uint64_t batch, m, n, k;    /* kernel axes, of extent 1 too */

@@ -54,6 +54,12 @@ wino_bounds_only(const Kernel *k, const Value *load, uint32_t at, int n)
     return true;
 }
 
+JOT_FN bool
+jot_winograd_bounds(const Kernel *k, const Value *load)
+{
+    return wino_bounds_only(k, load, load->at + load->nidx, load->ncond);
+}
+
 /* The dimension of the load in whose index the axis occurs; -1: in none or in several. */
 static int
 wino_dim_of(const Kernel *k, const Value *load, int axis)
@@ -309,6 +315,17 @@ static const WinoTable wino_g[2] = {
     { { 6, 3 }, { 1. / 4, 0, 0, -1. / 6, -1. / 6, -1. / 6, -1. / 6, 1. / 6, -1. / 6,
                   1. / 24, 1. / 12, 1. / 6, 1. / 24, -1. / 12, 1. / 6, 0, 0, 1 } }
 };
+
+/* 2 x 2 results, entry [first, second] of B', A' or G. */
+JOT_FN uint32_t
+jot_winograd_table(Kernel *k, char which, int first, int second)
+{
+    const WinoTable *t = which == 'B' ? wino_b : which == 'A' ? wino_a : wino_g;
+    Ix at[2];
+    at[0] = jot_ix_axis(k->ix, first);
+    at[1] = jot_ix_axis(k->ix, second);
+    return jot_v_table(k, JOT_F32, 2, t->ext, t->v, at);
+}
 
 /* %name = sum over `axis` of table[row, axis] * v */
 static uint32_t

@@ -70,4 +70,15 @@ JOT_FN bool jot_winograd_rides(Kernel *k, const Target *target, const Winograd *
                                Kernel *to);
 JOT_FN bool jot_winograd_rides_stages(Sched *s, const Winograd *w, const struct Rides *r);
 
+/* What is said of a load's conditions: each keeps an index inside of its dimension, no more. */
+JOT_FN bool jot_winograd_bounds(const Kernel *k, const Value *load);
+/* The value of table 'B', 'A' or 'G' (B', A', G of tiles of 2 x 2) at two axes. */
+JOT_FN uint32_t jot_winograd_table(Kernel *k, char which, int first, int second);
+
+struct Contract;
+/* The gradient by weight of such a convolution, in place (ccode/winograd_weight.c): c is of
+ * jot_contract_only. False: it is none, or too small to gain; k is as good as before. */
+JOT_FN bool jot_winograd_weight(Sched *s, Kernel *k, const struct Contract *c, const Target *target,
+                                int lanes);
+
 #endif

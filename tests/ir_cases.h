@@ -2,7 +2,7 @@
  * expected result from straightforward loops. Axes are numbered in the order they are made. */
 #ifndef IR_CASES_H
 #define IR_CASES_H
-#include "tests/ir_run.h"
+#include "tests/ir_weight.h"
 
 static void
 ir_default(IrCase *c, int cc, const char *what)
@@ -112,14 +112,6 @@ make_transpose(IrCase *c, int64_t n, int64_t m)
 
 /* ---- convolutions ---- */
 
-static double
-at4(const double *v, const int64_t *ext, int64_t a, int64_t b, int64_t d, int64_t e)
-{
-    if (d < 0 || e < 0 || d >= ext[2] || e >= ext[3])
-        return 0;
-    return v[((a * ext[1] + b) * ext[2] + d) * ext[3] + e];
-}
-
 /* y = relu(conv(x, w)), 3 x 3, stride, padding 1; stats: sums of y and y * y over n' pixels */
 static void
 make_conv(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t stride, bool stats)
@@ -159,32 +151,6 @@ make_conv(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t stride
             c->data[b2][im * o + oc] += fmax(sum, 0) * fmax(sum, 0);
         }
     }
-}
-
-/* dw[o, i, p, q] = sum over n h w of x * dy */
-static void
-make_by_weight(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
-{
-    int64_t ext[7];
-    uint32_t x, dy, dw, g;
-    ext[0] = n, ext[1] = o, ext[2] = h, ext[3] = h, ext[4] = ci, ext[5] = 3, ext[6] = 3;
-    ir_start(c);
-    ir_axes(c, "nohwipq", ext);
-    x = IN("x", 4, n, ci, h, h);
-    dy = IN("dy", 4, n, o, h, h);
-    dw = OUT("dw", 4, o, ci, 3, 3);
-    g = ir_sum(c, EW_ADD, BIT(0) | BIT(2) | BIT(3),
-               ir_ew(c, EW_MUL,
-                     ir_guarded(c, x, AX(0), AX(4), IADD(AX(2), ISUB(AX(5), IC(1))),
-                                IADD(AX(3), ISUB(AX(6), IC(1)))),
-                     ir_load(c, dy, AX(0), AX(1), AX(2), AX(3))), "g");
-    ir_store(c, dw, AX(1), AX(4), AX(5), AX(6), g);
-    for (int64_t k = 0; k < o * ci * 9; k++)
-        for (int64_t i = 0; i < n * h * h; i++)
-            c->data[dw][k] += at4(c->data[x], c->k.bufs.v[x].ext, i / h / h, k / 9 % ci,
-                                  i / h % h + k / 3 % 3 - 1,
-                                  i % h + k % 3 - 1) *
-                              c->data[dy][(i / h / h * o + k / 9 / ci) * h * h + i % (h * h)];
 }
 
 /* Stride 2 by input: dx[n, i, h, w] = sum over o p q of dy[n, o, (h+1-p)/2, (w+1-q)/2] * w, for the

@@ -1,18 +1,12 @@
 /* tests/test_winograd.c - Winograd's tiles: which kernels are found, both kernels against direct
  * loops, and the error against that of direct accumulation. */
-#include "tests/ir_run.h"
+#include "tests/ir_weight.h"
+#include "ccode/contract.h"
 #include "ccode/winograd.h"
 
 static bool present[5];
 
 typedef struct { int64_t n, c, o, h, w; bool flip, bias; int64_t step; } Shape; /* step 0: 1 */
-
-static double
-at4(const double *v, const int64_t *ext, int64_t a, int64_t b, int64_t d, int64_t e)
-{
-    return d < 0 || e < 0 || d >= ext[2] || e >= ext[3]
-               ? 0 : v[((a * ext[1] + b) * ext[2] + d) * ext[3] + e];
-}
 
 static Target
 machine(void)
@@ -298,6 +292,116 @@ test_error(bool fast)
         }
 }
 
+/* ---- by weight ---- */
+
+static void
+last_channels(IrCase *c, uint32_t buf, const char *text)
+{
+    Layout l;
+    CHECK(jot_layout_read(&l, 4, c->k.bufs.v[buf].ext, text, strlen(text)), "a layout");
+    jot_kernel_layout(&c->k, buf, &l);
+}
+
+/* Schedules and runs; false: it is not done by tiles. */
+static bool
+run_weight(IrCase *c, const char *dialect, int lanes, int cc, int64_t l2, bool phased, double **out)
+{
+    Target t = machine();
+    Contract found;
+    Text text = {0};
+    Sched s;
+    bool ok;
+    memset(&s, 0, sizeof s);
+    text.mem = &ir_mem;
+    t.cache_nbytes[LEVEL_L2] = l2;
+    ok = jot_contract_only(&c->k, &found) && jot_winograd_weight(&s, &c->k, &found, &t, lanes);
+    if (ok) {
+        jot_sched_print(&s, &text);
+        CHECK((strstr(text.s, "+%") == NULL) == phased, "phases %d:\n%s", phased, text.s);
+        ok = ir_run(c, &s, dialect, cc, out, "by weight");
+    }
+    jot_text_free(&text);
+    jot_sched_close(&s);
+    return ok;
+}
+
+static void
+test_weight(void)
+{
+    static const struct { int64_t n, c, o, h; bool phased; } shape[] = {
+        { 1, 32, 32, 8, true }, { 2, 35, 50, 7, true }, { 3, 64, 33, 12, false }, { 1, 70, 65, 3, true },
+        { 1, 64, 64, 6, true }, { 2, 40, 48, 17, false }
+    };
+    static const struct { const char *dialect; int lanes, cc; } target[] = {
+        { "gnu", 16, GCC_NATIVE }, { "gnu", 8, CLANG_NATIVE }, { "gnu", 4, GCC }, { "c", 4, GCC } };
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (size_t j = 0; j < sizeof target / sizeof *target; j++) {
+            double *out[IR_BUFS] = {0};
+            IrCase c;
+            if (!present[target[j].cc])
+                continue;
+            make_by_weight(&c, shape[i].n, shape[i].c, shape[i].o, shape[i].h);
+            last_channels(&c, 1, j % 2 ? "0 2 3 1 halo 2:1,1 3:1,1" : "0 2 3 1");
+            last_channels(&c, 2, j % 2 ? "1:32 0 2 3 1" : "0 2 3 1");
+            CHECK(run_weight(&c, target[j].dialect, target[j].lanes, target[j].cc, i % 2 ? 1 << 20 : 1 << 15,
+                             shape[i].phased, out), "shape %d, %d lanes: not by tiles", (int)i, target[j].lanes);
+            CHECK(out[3] && ir_close_to(out[3], c.data[3], ir_size(&c.k.bufs.v[3]), 1e-4),
+                  "shape %d, %d lanes differs", (int)i, target[j].lanes);
+            free(out[3]);
+            ir_end(&c);
+        }
+}
+
+/* dg in doubles, and in floats in one chain. */
+static void
+sum_weight(const IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, double *want, double *chain)
+{
+    for (int64_t k = 0; k < o * ci * 9; k++) {
+        float sum = 0;
+        want[k] = 0;
+        for (int64_t i = 0; i < n * h * h; i++) {
+            double x = at4(c->data[1], c->k.bufs.v[1].ext, i / h / h, k / 9 % ci,
+                           i / h % h + k / 3 % 3 - 1, i % h + k % 3 - 1);
+            double g = c->data[2][(i / h / h * o + k / 9 / ci) * h * h + i % (h * h)];
+            want[k] += x * g;
+            sum += (float)x * (float)g;
+        }
+        chain[k] = sum;
+    }
+}
+
+/* No worse than floats in one chain, and within the bound of docs/kernels.md. */
+static void
+test_weight_error(void)
+{
+    static const double scale[][2] = { { 1, 1 }, { 1e-3, 30 }, { 1e4, 1e-2 }, { 1e12, 1e-20 } };
+    enum { N = 2, C = 32, H = 16, NW = C * C * 9 };
+    double *want = calloc(NW, sizeof *want), *chain = calloc(NW, sizeof *chain);
+    for (int i = 0; i < 4; i++) {
+        double *out[IR_BUFS] = {0}, tiles = N * H * H / 4., ratio, bound;
+        uint64_t seed = 5 + (uint64_t)i;
+        IrCase c;
+        make_by_weight(&c, N, C, C, H);
+        for (int buf = 1; buf <= 2; buf++) {
+            last_channels(&c, (uint32_t)buf, "0 2 3 1");
+            for (int64_t e = 0; e < N * C * H * H; e++)
+                c.data[buf][e] = (double)(float)(noise(&seed) * scale[i][buf - 1]);
+        }
+        sum_weight(&c, N, C, C, H, want, chain);
+        CHECK(run_weight(&c, "gnu", 4, GCC_NATIVE, 1 << 20, false, out), "not by tiles");
+        ratio = out[3] ? error_of(out[3], want, NW) / error_of(chain, want, NW) : 99;
+        bound = 36 * (tiles + 30) * ldexp(1, -24) * tiles * scale[i][0] * scale[i][1];
+        CHECK(ratio <= 1, "scales %g and %g: %g of the direct error", scale[i][0], scale[i][1], ratio);
+        CHECK(out[3] && most_error(out[3], want, NW) <= bound, "beyond the bound");
+        if (getenv("SHOW"))
+            printf("by weight: %.2f of the direct error\n", ratio);
+        free(out[3]);
+        ir_end(&c);
+    }
+    free(want);
+    free(chain);
+}
+
 /* Kernels that are near. */
 static void
 test_refused(void)
@@ -347,6 +451,8 @@ main(void)
         }
     }
     test_refused();
+    test_weight();
+    test_weight_error();
     test_error(false);
     test_error(true);
     ir_close();
