@@ -338,11 +338,11 @@ test_weight(void)
         for (size_t j = 0; j < sizeof target / sizeof *target; j++) {
             double *out[IR_BUFS] = {0};
             IrCase c;
-            if (!present[target[j].cc])
+            if (!present[target[j].cc] || (i + j) % 2) /* each shape on two, each target thrice */
                 continue;
             make_by_weight(&c, shape[i].n, shape[i].c, shape[i].o, shape[i].h);
-            last_channels(&c, 1, j % 2 ? "0 2 3 1 halo 2:1,1 3:1,1" : "0 2 3 1");
-            last_channels(&c, 2, j % 2 ? "1:32 0 2 3 1" : "0 2 3 1");
+            last_channels(&c, 1, i % 2 ? "0 2 3 1 halo 2:1,1 3:1,1" : "0 2 3 1");
+            last_channels(&c, 2, j > 1 ? "1:32 0 2 3 1" : "0 2 3 1");
             CHECK(run_weight(&c, target[j].dialect, target[j].lanes, target[j].cc, i % 2 ? 1 << 20 : 1 << 15,
                              shape[i].phased, out), "shape %d, %d lanes: not by tiles", (int)i, target[j].lanes);
             CHECK(out[3] && ir_close_to(out[3], c.data[3], ir_size(&c.k.bufs.v[3]), 1e-4),
