@@ -227,11 +227,12 @@ core_precision(jot_Ctx *ctx)
 
     if (jot_str_eq(word, "exact")) /* tiles take what is subnormal for 0 */
         ctx->target.tiles = false;
-    if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast"))
+    if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast")
+        || jot_str_eq(word, "tf32"))
         return true;
     return jot_fail(ctx, JOT_EUSE,
-                    "jot_open: precision (JOT_PRECISION) is \"%s\"; known are default, exact and fast",
-                    word);
+                    "jot_open: precision (JOT_PRECISION) is \"%s\"; known are default, exact, fast and "
+                    "tf32", word);
 }
 
 static bool

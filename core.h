@@ -107,7 +107,8 @@ typedef struct {
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *precision;  /* "default"; "exact": sums as the program states them, without Winograd's
                                tiles, of halves in floats; "fast": larger tiles, with some 10 times
-                               the rounding error; JOT_PRECISION */
+                               the rounding error; "tf32": default, but products of f32 on CUDA may
+                               round their factors to tf32; JOT_PRECISION */
     const char *target;     /* vectors that kernels may use: "native" (default), or of an x86 machine
                                that has them "avx512", "avx2", "sse"; "random:SEED", for tests: the caches
                                and rates of a machine that is not there; JOT_TARGET */

@@ -73,6 +73,13 @@ kernel_sum_lanes(const Make *m, const Kernel *k)
     return jot_plan_lanes(m, dtype);
 }
 
+static MatrixUse
+plan_matrix(const Make *m)
+{
+    return !m->dialect->device->matrix ? MATRIX_NONE
+         : jot_str_eq(m->ctx->config.precision, "tf32") ? MATRIX_TF32 : MATRIX_HALVES;
+}
+
 /* A contraction's schedule, in as many lanes as the machine has for it. */
 static bool
 kernel_contract(const Make *m, Kernel *k, Sched *s)
@@ -105,7 +112,7 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
         jot_sched_close(s);
     }
     if (jot_contract_only(k, &c)) {
-        if (m->dialect->device ? jot_contract_grid(s, k, &c, m->dialect->device->matrix)
+        if (m->dialect->device ? jot_contract_grid(s, k, &c, plan_matrix(m))
                                : jot_contract_sched(s, k, &c, &t,
                                                     jot_plan_lanes(m, k->values.v[c.reduce].dtype),
                                                     own))

@@ -59,7 +59,9 @@ JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Tar
 /* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
  * (ccode/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel is made
  * anew; false: it may be no use any more. */
-JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, bool matrix);
+/* matrix: what the device's unit for small matrices multiplies. */
+typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse; /* TF32: halves, and f32 rounded */
+JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, MatrixUse matrix);
 
 
 #endif

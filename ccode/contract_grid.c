@@ -15,8 +15,8 @@
  *
  * R neighbours are read at once from group memory, Q such rows apart from each other keep the items
  * of a warp side by side. Where the device has a unit for products of small matrices and both
- * operands are f16 or bf16, a warp's items hold its pieces (set_matrix); sums are f32. What lies
- * beyond an edge is 0 in the tiles and not stored. There are two buffers of each tile: one is filled
+ * operands are f16 or bf16, or f32 that the user lets be rounded to tf32, a warp's items hold its
+ * pieces (set_matrix); sums are f32. What lies beyond an edge is 0 in the tiles and not stored. There are two buffers of each tile: one is filled
  * while the other is read (LOOP_AHEAD), with a barrier a step.
  *
  * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums of
@@ -65,7 +65,8 @@ typedef struct {
     int64_t chunks;             /* of k, each with partial sums of its own; 1: none */
     int chunk;                  /* their axis */
     uint32_t total;             /* the sum of the chunks' */
-    int group, half;            /* half: dtype of the tiles for the matrix unit; 0: it is not used */
+    int group, half;            /* half: dtype of the tiles for the matrix unit, F32 is tf32; 0: it is
+                                   not used */
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */
     int ninside;
     SLoop grid[STAGE_LOOPS];
@@ -302,13 +303,20 @@ jot_contract_half(const Kernel *k, uint32_t value, int depth)
     return dtype == JOT_F16 || dtype == JOT_BF16 ? dtype : 0;
 }
 
-/* Both operands are of one half precision, and the product fills the unit somewhat. */
+/* Both operands are of one half precision, or of f32 that may be rounded, and the product fills the
+ * unit somewhat. */
 static int
-matrix_dtype(const Tiles *t)
+matrix_dtype(const Tiles *t, bool rounded)
 {
-    int a = jot_contract_half(t->k, t->c.a, 0), b = jot_contract_half(t->k, t->c.b, 0);
+    const Kernel *k = t->k;
+    int a = jot_contract_half(k, t->c.a, 0), b = jot_contract_half(k, t->c.b, 0);
     bool large = t->m.ext >= MATRIX_LEAST && t->n.ext >= MATRIX_N && t->sum.ext >= MATRIX_LEAST / 2;
-    return a > 0 && a == b && large && t->k->values.v[t->c.reduce].dtype == JOT_F32 ? a : 0;
+    if (!large || k->values.v[t->c.reduce].dtype != JOT_F32)
+        return 0;
+    if (a > 0 && a == b)
+        return a;
+    return rounded && k->values.v[t->c.a].dtype == JOT_F32 && k->values.v[t->c.b].dtype == JOT_F32
+               ? JOT_F32 : 0;
 }
 
 /* Few results of many terms leave most of a device idle: k goes in chunks, whose sums are added up in
@@ -606,7 +614,8 @@ tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
     }
     ext[rank++] = t->half ? side->block : t->sum.block;
     *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = t->half ? side->local : t->sum.local;
-    ext[rank++] = t->half ? t->sum.block + 8 : side->block + (side->unit ? 0 : 4);
+    ext[rank++] = t->half ? t->sum.block + 16 / (int64_t)jot_dtype_nbytes((jot_DType)t->half)
+                          : side->block + (side->unit ? 0 : 4);
     *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = t->half ? t->sum.local : side->local;
     p.buf = jot_kernel_buf(t->k, name, (jot_DType)(t->half ? t->half : dtype), BUF_GROUP, rank, ext);
     p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
@@ -760,7 +769,7 @@ tile_stages(Tiles *t)
 }
 
 JOT_FN bool
-jot_contract_grid(Sched *s, Kernel *k, const Contract *c, bool matrix)
+jot_contract_grid(Sched *s, Kernel *k, const Contract *c, MatrixUse matrix)
 {
     Tiles *t = jot_mem_new(k->mem, 1, sizeof *t);
     const Value *sum = &k->values.v[c->reduce];
@@ -781,7 +790,7 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, bool matrix)
     for (int i = 0; ok && i < t->ninside; i++)
         t->inside[i] = k->ixs.v[sum->at + sum->nidx + (uint32_t)i];
     if (ok) {
-        t->half = matrix ? matrix_dtype(t) : 0;
+        t->half = matrix ? matrix_dtype(t, matrix == MATRIX_TF32) : 0;
         (t->half ? matrix_sizes : tile_sizes)(t, batch);
         chunk_sizes(t, batch);
         ok = tile_respace(t) && tile_operands(t) && tile_total(t) && tile_stages(t);

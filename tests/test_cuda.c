@@ -112,9 +112,9 @@ forget(Backend *backend, jot_Ctx *ctx, void *module)
 }
 
 static jot_Ctx *
-open_idle(const char *policy)
+open_idle(const char *policy, const char *precision)
 {
-    jot_Config config = {.backend = "interp", .policy = policy};
+    jot_Config config = {.backend = "interp", .policy = policy, .precision = precision};
     jot_Ctx *c = jot_open(&config);
 
     c->backend->dialect = "cuda";
@@ -132,7 +132,7 @@ test_programs(const char *policy)
     size_t p;
 
     for (p = 0; p < sizeof programs / sizeof *programs; p++) {
-        jot_Ctx *c = open_idle(policy);
+        jot_Ctx *c = open_idle(policy, NULL);
         jot_Var out[MOST];
         int n = 0;
 
@@ -148,7 +148,7 @@ static void
 test_tiles(void)
 {
     for (size_t i = 0; i < TILE_CASES; i++) {
-        jot_Ctx *c = open_idle("paper");
+        jot_Ctx *c = open_idle("paper", tile_precision(&tile_cases[i]));
         jot_Var out[3];
 
         CHECK(tile_build(c, &tile_cases[i], out) == 3 && jot_run(c, jot_vars(3, out)), "%s: %s",
@@ -162,7 +162,7 @@ static void
 test_vectors(void)
 {
     enum { N = 1 << 18 };
-    jot_Ctx *c = open_idle("reward");
+    jot_Ctx *c = open_idle("reward", NULL);
     float *v = calloc(N, sizeof *v);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(N), v), y;
 
@@ -195,7 +195,7 @@ test_operators(void)
     int t;
 
     for (t = 0; t < JOT_DTYPES; t++) { /* a kernel for each operator, in one text */
-        jot_Ctx *c = open_idle("none");
+        jot_Ctx *c = open_idle("none", NULL);
         jot_Var x = jot_array(c, (jot_DType)t, JOT_SHAPE(3, 5), zeros), y[UNARY + BINARY];
         jot_Var z = jot_array(c, (jot_DType)t, JOT_SHAPE(5), zeros);
         int n = 0, i;

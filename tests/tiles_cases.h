@@ -10,7 +10,8 @@ typedef struct {
     char kind;           /* m: product, b: of a batch, t, u: of a transposed one, c: convolution */
     int a[4], b[4];      /* shapes */
     int stride, pad, dilation, groups;
-    char also;           /* e: epilogue, p: prologue, d: of f64, h: of f16, b: of bf16; 0 */
+    char also;           /* e: epilogue, p: prologue, d: of f64, h: of f16, b: of bf16, r: f32 that may be
+                            rounded to tf32; 0 */
 } TileCase;
 
 static const TileCase tile_cases[] = {
@@ -23,6 +24,8 @@ static const TileCase tile_cases[] = {
     {"halves", 'm', {45, 67}, {67, 33}, 0, 0, 0, 0, 'h'},
     {"wide halves", 'b', {2, 150, 50}, {2, 50, 170}, 0, 0, 0, 0, 'b'},
     {"halves of images", 'c', {2, 8, 9, 11}, {16, 8, 3, 3}, 1, 1, 1, 1, 'h'},
+    {"rounded", 'm', {145, 67}, {67, 133}, 0, 0, 0, 0, 'r'},
+    {"rounded images", 'c', {2, 8, 9, 11}, {16, 8, 3, 3}, 1, 1, 1, 1, 'r'},
     {"left turned", 't', {53, 37}, {53, 71}, 0, 0, 0, 0, 'p'},
     {"batch", 'b', {7, 21, 33}, {7, 33, 18}, 0, 0, 0, 0, 'e'},
     {"3x3", 'c', {2, 5, 13, 11}, {7, 5, 3, 3}, 1, 1, 1, 1, 'e'},
@@ -31,6 +34,12 @@ static const TileCase tile_cases[] = {
     {"groups", 'c', {2, 8, 9, 10}, {12, 4, 3, 3}, 1, 1, 1, 2, 0},
 };
 enum { TILE_CASES = sizeof tile_cases / sizeof tile_cases[0] };
+
+static const char *
+tile_precision(const TileCase *t)
+{
+    return t->also == 'r' ? "tf32" : NULL;
+}
 
 static jot_Var
 tile_operand(jot_Ctx *c, const int *shape, int seed, char also)
