@@ -238,19 +238,40 @@ test_cache(void)
     CHECK(!system(command), "%s", command);
 }
 
+/* By number, by what it is, by a part of its name; the environment where the configuration is silent. */
+static bool
+opens(const char *given, const char *env, char *why)
+{
+    bool cuda = !strcmp(backend, "cuda"), ok;
+    const char *name = cuda ? "JOT_CUDA_DEVICE" : "JOT_OPENCL_DEVICE";
+    jot_Config config = {.backend = backend, .device = given};
+    jot_Ctx *c;
+
+    if (env)
+        setenv(name, env, 1);
+    c = jot_open(&config);
+    ok = !jot_error(c);
+    snprintf(why, 300, "%s", jot_message(c));
+    CHECK(ok || jot_error(c) == JOT_EDEVICE, "%s", why);
+    jot_close(c);
+    unsetenv(name);
+    return ok;
+}
+
 static void
 test_choice(void)
 {
-    jot_Config config = {.backend = backend, .device = "no such device"};
-    jot_Ctx *c = jot_open(&config);
+    bool cuda = !strcmp(backend, "cuda");
+    const char *first = cuda ? "0" : "0.0", *none = cuda ? "77" : "no such device";
+    char why[300];
 
-    CHECK(jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), "no such device"), "%s",
-          jot_message(c));
-    jot_close(c);
-    config.device = "0.0";
-    c = jot_open(&config);
-    CHECK(!jot_error(c), "%s", jot_message(c));
-    jot_close(c);
+    CHECK(!opens(none, NULL, why) && strstr(why, none), "%s", why);
+    CHECK(opens(first, NULL, why), "%s", why);
+    CHECK(!opens(NULL, none, why) && strstr(why, none), "the environment: %s", why);
+    CHECK(opens(NULL, first, why), "the environment: %s", why);
+    CHECK(opens(first, none, why), "the configuration wins: %s", why);
+    CHECK(opens(NULL, "", why), "set to nothing: %s", why);
+    CHECK(cuda || opens("cpu", NULL, why) || opens("gpu", NULL, why), "%s", why);
 }
 
 /* As many buffers as a kernel has at most, and scalars. */
@@ -524,9 +545,7 @@ main(int argc, char **argv)
     test_swap_refused();
     test_replay();
     test_code();
-    if (!strcmp(backend, "opencl")) {
-        test_cache();
-        test_choice();
-    }
+    test_cache();
+    test_choice();
     return DONE();
 }
