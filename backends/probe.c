@@ -128,15 +128,17 @@ probe_flops(const Probe *p)
     return best;
 }
 
-/* Bytes per second; small blocks several times over, so that the clock's step does not count. */
+/* Bytes per second; small blocks several times over, so that the clock's step does not count. A cache
+ * has all of its block only after some turns; long turns need few. */
 static double
 probe_bandwidth(const Probe *p, const char *block, size_t nbytes)
 {
     volatile float sink;
     int times = nbytes < 1 << 20 ? (int)((1 << 20) / nbytes) : 1;
+    int turns = nbytes <= 2 << 20 ? 4 * PROBE_TURNS : PROBE_TURNS / 2;
     double best = 0;
 
-    for (int i = 0; i < PROBE_TURNS / (times > 1 ? 1 : 2); i++) { /* long turns need few */
+    for (int i = 0; i < turns; i++) {
         double t = probe_clock(CLOCK_THREAD_CPUTIME_ID);
 
         for (int k = 0; k < times; k++)
