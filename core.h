@@ -140,7 +140,8 @@ JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL
 JOT_API jot_Status jot_error(const jot_Ctx *ctx);      /* the first failure, JOT_OK for none */
 JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none; owned by ctx */
 /* Forget the failure and go on. Assignments made since the last evaluation are withdrawn, and
- * fetches that wait are dropped: a step that failed half way leaves every variable as it was. */
+ * fetches that wait are dropped: a step that failed half way leaves every variable as it was. Where
+ * there is no failure it does nothing. */
 JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use */
 
@@ -265,7 +266,8 @@ JOT_API const void *jot_data(jot_Var v);
 JOT_API double jot_item(jot_Var v);     /* the one element of v as a double; NaN after a failure */
 JOT_API int64_t jot_item_int(jot_Var v);
 JOT_API bool jot_copy(jot_Var v, void *to, size_t nbytes); /* nbytes must be v's size */
-JOT_API bool jot_set(jot_Var v, const void *data); /* assign new row-major elements, copied */
+JOT_API bool jot_set(jot_Var v, const void *data); /* assign new row-major elements, copied at once;
+                                                          data NULL: zeros */
 /* Evaluate these (n = 0: only what is pending) and all pending assignments; all or nothing. */
 JOT_API bool jot_run(jot_Ctx *ctx, jot_Vars vars);
 
@@ -322,7 +324,8 @@ JOT_API void jot_func_free(jot_Func *f);
  *     void NAME(void *arena, const float *in0, ..., float *out0, ...);
  *
  * Parameters and arrays are tables in it, with the values that they have now; updates change the
- * tables. The caller brings an arena of NAME_ARENA bytes. What it computes is what jot computes
+ * tables. The caller brings an arena of NAME_ARENA bytes, aligned as a double is, which need not keep
+ * anything from call to call. What it computes is what jot computes
  * with scalar code. Refused: what jot_compile refuses, and random variables. jot_export is there in
  * hosted builds, jot_export_text in all. */
 JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
@@ -335,7 +338,8 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
 
 /* grads[k] = d y / d wrt[k], where y is a float scalar (one element); plain graph nodes, so they
  * can be differentiated again. A wrt that y does not depend on gets zeros. False (and poison grads)
- * when y is no float scalar or a wrt is not a float: the message says why. */
+ * when y is no float scalar, or a wrt is not a float or a constant (jot_ones, jot_full, ...): the
+ * message says why. */
 JOT_API bool jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads);
 /* grads[k] = sum over outputs j of dy[j] . d y[j] / d wrt[k]; dy[j] has y[j]'s shape and dtype. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
@@ -439,7 +443,8 @@ JOT_API jot_Var jot_argmin(jot_Var x, int dim);
 /* (a) A kernel in C over whole arrays. In the source, `x` is a pointer to an input's row-major
  * elements, x_n its number of elements, x_0, x_1 ... its extents, x_s0 ... its strides in elements;
  * outputs likewise; scalars are `double` values by name and do not recompile. The text is the body
- * of a function. A gradient source per input computes dx (named d + input) from the inputs, the
+ * of a function in C99 without headers: extents, strides, numbers and lo, hi (see parallel) are of
+ * type jot_i64, and elements of jot_i8 .. jot_u64, float or double (bool: jot_u8; f16, bf16: jot_u16). A gradient source per input computes dx (named d + input) from the inputs, the
  * outputs and the outputs' gradients (d + output), all whole arrays. */
 typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars);
 typedef struct { const char *name; jot_DType dtype; jot_Ints shape; int like; } jot_CodeOut;
@@ -490,7 +495,8 @@ JOT_API jot_Var jot_gelu(jot_Var x); /* x/2 (1 + erf(x / sqrt 2)) */
 JOT_API jot_Var jot_gelu_tanh(jot_Var x);
 JOT_API jot_Var jot_softmax(jot_Var x, int dim);
 JOT_API jot_Var jot_log_softmax(jot_Var x, int dim);
-JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels); /* (n, c), ints (n) -> mean */
+JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels);
+/* (n, c), ints (n) -> mean; NaN where a label is outside 0..c-1 */
 JOT_API jot_Var jot_mse(jot_Var a, jot_Var b);                     /* mean of squares, scalar */
 /* x (n, c, ...) or (n, c); scale, shift, mean, var (c). Training: statistics of the batch, one pass
  * over x; new running values are returned through run_mean, run_var (biased variance for x,

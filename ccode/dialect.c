@@ -152,32 +152,47 @@ jot_dialect_helper(const char *name, size_t n)
 }
 
 /* What gcc and clang know in one instruction where `where` is defined: the result is the body's, of
- * mad the one that has one rounding. */
+ * mad the one that has one rounding. Rows of one function stand together, the first that holds wins.
+ * For a root that may set errno a compiler calls the library, which an exported file has not. */
 typedef struct { const char *name, *where, *call; } Builtin;
 #define BUILTINS_ROUND "defined __SSE4_1__ || defined __aarch64__"
+#define BUILTINS_ROOT "defined __NO_MATH_ERRNO__ && (defined __SSE2__ || defined __aarch64__)"
+#define BUILTINS_ASM(text, reg) "__asm__(\"" text "\" : \"+" reg "\"(x));\n    return x"
 static const Builtin builtins[] = {
-    { "jotm_madf", "defined __FP_FAST_FMAF", "__builtin_fmaf(x, y, z)" },
-    { "jotm_mad", "defined __FP_FAST_FMA", "__builtin_fma(x, y, z)" },
-    { "jotm_fused", "defined __FP_FAST_FMAF", "1" },
-    { "jotm_sqrtf", "defined __SSE2__ || defined __aarch64__", "__builtin_sqrtf(x)" },
-    { "jotm_sqrt", "defined __SSE2__ || defined __aarch64__", "__builtin_sqrt(x)" },
-    { "jotm_rintf", BUILTINS_ROUND, "__builtin_rintf(x)" },
-    { "jotm_rint", BUILTINS_ROUND, "__builtin_rint(x)" },
-    { "jotm_floorf", BUILTINS_ROUND, "__builtin_floorf(x)" },
-    { "jotm_floor", BUILTINS_ROUND, "__builtin_floor(x)" },
-    { "jotm_ceilf", BUILTINS_ROUND, "__builtin_ceilf(x)" },
-    { "jotm_ceil", BUILTINS_ROUND, "__builtin_ceil(x)" },
-    { "jotm_truncf", BUILTINS_ROUND, "__builtin_truncf(x)" },
-    { "jotm_trunc", BUILTINS_ROUND, "__builtin_trunc(x)" },
+    { "jotm_madf", "defined __FP_FAST_FMAF", "return __builtin_fmaf(x, y, z)" },
+    { "jotm_mad", "defined __FP_FAST_FMA", "return __builtin_fma(x, y, z)" },
+    { "jotm_fused", "defined __FP_FAST_FMAF", "return 1" },
+    { "jotm_sqrtf", BUILTINS_ROOT, "return __builtin_sqrtf(x)" },
+    { "jotm_sqrtf", "defined __AVX__", BUILTINS_ASM("vsqrtss %0, %0, %0", "x") },
+    { "jotm_sqrtf", "defined __SSE2__", BUILTINS_ASM("sqrtss %0, %0", "x") },
+    { "jotm_sqrtf", "defined __aarch64__", BUILTINS_ASM("fsqrt %s0, %s0", "w") },
+    { "jotm_sqrt", BUILTINS_ROOT, "return __builtin_sqrt(x)" },
+    { "jotm_sqrt", "defined __AVX__", BUILTINS_ASM("vsqrtsd %0, %0, %0", "x") },
+    { "jotm_sqrt", "defined __SSE2__", BUILTINS_ASM("sqrtsd %0, %0", "x") },
+    { "jotm_sqrt", "defined __aarch64__", BUILTINS_ASM("fsqrt %d0, %d0", "w") },
+    { "jotm_rintf", BUILTINS_ROUND, "return __builtin_rintf(x)" },
+    { "jotm_rint", BUILTINS_ROUND, "return __builtin_rint(x)" },
+    { "jotm_floorf", BUILTINS_ROUND, "return __builtin_floorf(x)" },
+    { "jotm_floor", BUILTINS_ROUND, "return __builtin_floor(x)" },
+    { "jotm_ceilf", BUILTINS_ROUND, "return __builtin_ceilf(x)" },
+    { "jotm_ceil", BUILTINS_ROUND, "return __builtin_ceil(x)" },
+    { "jotm_truncf", BUILTINS_ROUND, "return __builtin_truncf(x)" },
+    { "jotm_trunc", BUILTINS_ROUND, "return __builtin_trunc(x)" },
 };
 
-static const Builtin *
-builtin_find(const char *name)
+/* The branches before a function's body; are there any? */
+static bool
+put_builtins(Text *out, const char *name)
 {
+    bool any = false;
     for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
-        if (jot_str_eq(builtins[i].name, name))
-            return &builtins[i];
-    return NULL;
+        if (jot_str_eq(builtins[i].name, name)) {
+            jot_text_f(out, "#%s defined __GNUC__ && (%s)\n{\n    %s;\n}\n", any ? "elif" : "if",
+                       builtins[i].where, builtins[i].call);
+            any = true;
+        }
+    jot_text_f(out, any ? "#else\n" : "");
+    return any;
 }
 
 /* ---- the functions that a text names ---- */
@@ -442,13 +457,10 @@ need(Prelude *p, const char *name, size_t n, int depth)
     if (fn) {
         need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
         need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
-        const Builtin *known = p->d->device ? NULL : builtin_find(fn->name);
         jot_text_f(p->out, "%s%s\n%s%s\n",
                    p->d->device ? p->d->device->function : "JOT_INLINE ", fn->ret, fn->name,
                    fn->params);
-        if (known)
-            jot_text_f(p->out, "#if defined __GNUC__ && (%s)\n{\n    return %s;\n}\n#else\n",
-                       known->where, known->call);
+        bool known = !p->d->device && put_builtins(p->out, fn->name);
         jot_text_f(p->out, "%s\n%s", fn->body, known ? "#endif\n" : "");
     } else if (text) {
         need_text(p, text, jot_str_len(text), depth + 1);

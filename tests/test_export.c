@@ -37,6 +37,10 @@ load(jot_Ctx *c, const Compiler *with, jot_Vars in, jot_Vars out, void **arena)
         CHECK(0, "%s refuses %s: %s", with->name, path, dlerror());
         return NULL;
     }
+    /* what the program itself would lend: a file that needs no library asks for these at most */
+    snprintf(command, sizeof command, "! nm -D --undefined-only %s | grep -vwE 'w|memcpy|memmove|memset'",
+             object);
+    CHECK(!system(command), "%s: %s asks for these", with->name, path);
     *arena = aligned_alloc(64, (*(const unsigned long *)dlsym(lib, "f_arena") + 64) / 64 * 64);
     return dlsym(lib, "f");
 }
@@ -110,6 +114,36 @@ inference(jot_Ctx *c, const Compiler *with)
     }
     free(g ? arena : NULL);
     jot_func_free(f);
+    jot_pop(c);
+}
+
+/* What compilers have functions of a library for: roots that may set errno, rounding, powers. */
+static void
+mathematics(jot_Ctx *c, const Compiler *with)
+{
+    float in[8] = {4, 2.25f, .5f, 1e-3f, 10, 0, 1e-40f, 3.5f}, out[8];
+    double in64[8] = {4, 2.25, .5, 1e-3, 10, 0, 1e-310, 3.5}, out64[8];
+    jot_Var x, y, x64, y64;
+    void *arena;
+    F22 *call;
+
+    jot_push(c);
+    x = jot_array(c, JOT_F32, JOT_SHAPE(8), in);
+    x64 = jot_array(c, JOT_F64, JOT_SHAPE(8), in64);
+    y = jot_add(jot_sqrt(x), jot_mul(jot_floor(x), jot_hypot(jot_round(x), jot_ceil(x))));
+    y = jot_add(y, jot_add(jot_pow(x, jot_trunc(x)), jot_asin(jot_sigmoid(x))));
+    y64 = jot_add(jot_sqrt(x64), jot_mul(jot_floor(x64), jot_hypot(jot_round(x64), jot_ceil(x64))));
+    *(void **)&call = load(c, with, JOT_VARS(x, x64), JOT_VARS(y, y64), &arena);
+    if (call) {
+        call(arena, in, in64, out, out64);
+        const float *a = jot_data(y);
+        const double *b = jot_data(y64);
+        CHECK(a && near(out, a, 8), "%s: %g, not %g", with->name, out[3], a ? a[3] : 0);
+        for (int k = 0; b && k < 8; k++)
+            CHECK(fabs(out64[k] - b[k]) <= 1e-14 * fabs(b[k]), "%s: %g, not %g", with->name, out64[k],
+                  b[k]);
+        free(arena);
+    }
     jot_pop(c);
 }
 
@@ -334,6 +368,7 @@ main(void)
             continue;
         }
         inference(c, &compilers[k]);
+        mathematics(c, &compilers[k]);
         updates(c, &compilers[k]);
         tables(c, &compilers[k]);
         if (strcmp(jot_backend(c), "interp"))
