@@ -70,7 +70,7 @@ jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...)
 
     va_start(args, format);
     if (ctx)
-        core_keep(ctx, status, format, args);
+        core_keep(ctx, status, format ? format : "", args);
     va_end(args);
     return JOT_POISON(ctx);
 }
@@ -123,10 +123,10 @@ core_number(jot_Ctx *ctx, int *field, const char *env)
     const char *s = *field ? NULL : core_string(ctx, NULL, env, NULL), *p = s;
     int n = 0;
 
-    for (; p && *p >= '0' && *p <= '9' && n < 1000000; p++)
+    for (; p && *p >= '0' && *p <= '9' && n < 100000; p++)
         n = n * 10 + (*p - '0');
     if (p && *p)
-        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number is expected", env, s);
+        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number from 0 to 999999 is expected", env, s);
     else if (s)
         *field = n;
 }
@@ -200,15 +200,13 @@ core_seeded(const char *word, const char *prefix)
     return any && !*p;
 }
 
-/* word must be `known`, or begin with `prefix` (NULL: nothing else is known). */
+/* word must be `known`, or random:SEED; `all` says so. */
 static bool
-core_word(jot_Ctx *ctx, const char *what, const char *word, const char *known, const char *other,
-          const char *prefix)
+core_word(jot_Ctx *ctx, const char *what, const char *word, const char *known, const char *all)
 {
-    if (jot_str_eq(word, known) || (prefix ? core_seeded(word, prefix) : jot_str_eq(word, other)))
+    if (jot_str_eq(word, known) || core_seeded(word, "random:"))
         return true;
-    return jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; known are %s and %s", what, word, known,
-                    other);
+    return jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; known are %s", what, word, all);
 }
 
 static bool
@@ -278,10 +276,10 @@ core_check(jot_Ctx *ctx)
     return core_target(ctx) && core_policy(ctx, c->policy) && core_dump(ctx, c->dump)
         && (jot_str_eq(c->layout, "chosen")
             || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
-                         "chosen and random:SEED", "random:"))
+                         "chosen, rowmajor and random:SEED"))
         && core_precision(ctx)
-        && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default", "random:SEED",
-                     "random:");
+        && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default",
+                     "default and random:SEED");
 }
 
 /* ---- backends ----------------------------------------------------------------------------- */

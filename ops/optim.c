@@ -119,11 +119,22 @@ jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
     return o;
 }
 
+/* At 1 a bias correction divides by 0, above it moments grow: the optimiser ends here. */
+static bool
+optim_beta_ok(jot_Optim *o, const char *name, double beta)
+{
+    if (beta >= 0 && beta < 1)
+        return true;
+    jot_raise(o->ctx, JOT_ERANGE, "adam: %s: 0 <= %s < 1 asked, %g found", name, name, beta);
+    jot_optim_free(o);
+    return false;
+}
+
 jot_Optim *
 jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
 {
     jot_Optim *o = optim_new(OPTIM_ADAM, params, lr, true, true, "adam");
-    if (!o)
+    if (!o || !optim_beta_ok(o, "beta1", beta1) || !optim_beta_ok(o, "beta2", beta2))
         return NULL;
     o->beta1 = beta1;
     o->beta2 = beta2;

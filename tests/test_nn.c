@@ -489,7 +489,13 @@ check_errors(void)
     jot_clear(ec);
     CHECK(o && !jot_step(o, NULL) && jot_error(ec) == JOT_EUSE, "step: %s", jot_message(ec));
     jot_clear(ec);
+    jot_raise(ec, JOT_EUSE, NULL);
+    CHECK(jot_error(ec) == JOT_EUSE && !*jot_message(ec), "raise: %s", jot_message(ec));
+    jot_clear(ec);
     jot_Var i = jot_cast(v, JOT_I32);
+    CHECK(!jot_adam(jot_vars(1, &p), 0.1, 0.9, 1, 1e-8) && jot_error(ec) == JOT_ERANGE, "adam: %s",
+          jot_message(ec));
+    jot_clear(ec);
     CHECK(!jot_sgd(jot_vars(1, &i), 0.1, 0, 0) && jot_error(ec) == JOT_EDTYPE, "sgd: %s",
           jot_message(ec));
     jot_close(ec);
