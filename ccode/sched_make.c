@@ -24,6 +24,7 @@ typedef struct {
     uint64_t random;            /* 0: the plain schedule */
     const SchedLists *lists;    /* by class; NULL: all stages are of one, and take `list` */
     uint8_t level[KERNEL_VALUES];
+    uint8_t late[KERNEL_VALUES]; /* the last class of the reductions of its level, at or below it */
     uint8_t nest[KERNEL_VALUES];
     uint8_t from[KERNEL_VALUES]; /* 1 + the class that has it in the end; 0: no sum is below it */
     uint8_t kept[KERNEL_VALUES]; /* the pass that computes it for later ones; 0: each does */
@@ -68,6 +69,22 @@ read_nest(const Maker *m, uint32_t value, int class)
     return (uint8_t)(done_nest(m, value) + other);
 }
 
+static uint8_t
+late_of(const Maker *m, uint32_t value)
+{
+    const Kernel *k = m->s->k;
+    const Value *v = &k->values.v[value];
+    uint8_t late = 0;
+    if (v->op == VAL_REDUCE)
+        return (uint8_t)class_of(m, false, value);
+    for (int j = 0; j < v->narg; j++) {
+        uint32_t in = k->args.v[v->arg + (uint32_t)j];
+        if (m->level[in] == m->level[value] && m->late[in] > late)
+            late = m->late[in];
+    }
+    return late;
+}
+
 /* Level of each value: how many reductions lie on the deepest way to its loads; and its nest: how
  * many of them run over the outermost loop, or cross to a class that shares none. */
 static int
@@ -92,6 +109,7 @@ find_levels(Maker *m, int *nests)
         if (v->op == VAL_REDUCE)
             m->from[i] = (uint8_t)(class_of(m, false, i) + 1);
         m->level[i] = (uint8_t)level;
+        m->late[i] = late_of(m, i);
         m->nest[i] = (uint8_t)nest;
         top = level > top ? level : top;
         *nests = done_nest(m, i) > *nests ? done_nest(m, i) : *nests;
@@ -302,6 +320,15 @@ place_results(Maker *m)
     }
 }
 
+/* Where classes take turns at a level: the turn in which a stage of this class may read the value,
+ * behind its sums of this level. */
+static int
+turn_of(const Maker *m, uint32_t value, int level, int class)
+{
+    bool behind = m->lists && !m->lists->apart && m->level[value] == level;
+    return behind && m->late[value] > class ? m->late[value] : class;
+}
+
 /* Stages of one level and class that one nest can hold: reductions, then stores. Between them what
  * they compute for later passes, too. */
 static void
@@ -313,10 +340,12 @@ make_level(Maker *m, const bool *used, int level, int nest, int class)
             m->nest[i] == nest && class_of(m, false, i) == class)
             make_add_stage(m, false, i);
     for (uint32_t i = 1; i < k->values.n; i++)
-        if (m->kept[i] == level + 1 && m->nest[i] == nest && class_of(m, false, i) == class)
+        if (m->kept[i] == level + 1 && m->nest[i] == nest &&
+            turn_of(m, i, level, class_of(m, false, i)) == class)
             make_add_stage(m, false, i);
     for (uint32_t i = 0; i < k->stores.n; i++)
-        if (m->level[k->stores.v[i].value] == level && class_of(m, true, i) == class &&
+        if (m->level[k->stores.v[i].value] == level &&
+            turn_of(m, k->stores.v[i].value, level, class_of(m, true, i)) == class &&
             read_nest(m, k->stores.v[i].value, class) == nest && !jot_store_in_place(m->s, i))
             make_add_stage(m, true, i);
 }

@@ -119,7 +119,7 @@ enum { OUTPUTS = 8, NUMBERS = 1 << 20 };
 static float numbers[NUMBERS];
 
 typedef struct { const char *name; int kind; int kernels; } Case;
-enum { PLAIN, CAUSAL, BIAS, CHOICE, ACROSS, HEADS, HALF, DOUBLE, ASKED, LONG, BACKWARD, CASES };
+enum { PLAIN, CAUSAL, BIAS, CHOICE, ACROSS, HEADS, HALF, DOUBLE, ASKED, LONG, BACKWARD, ONE, CASES };
 
 static jot_Var
 input(jot_Ctx *c, jot_DType dtype, int at, jot_Ints shape)
@@ -144,10 +144,10 @@ static int
 build(jot_Ctx *c, int kind, jot_Var *out)
 {
     int64_t n = kind == LONG ? 1 : 3, h = kind == LONG ? 1 : 2, l = kind == LONG ? 300 : 70, d = 24;
-    int64_t from = kind == ACROSS ? 41 : l;
+    int64_t from = kind == ACROSS ? 41 : kind == ONE ? 1 : l;
     jot_DType dtype = kind == HALF ? JOT_F16 : kind == DOUBLE ? JOT_F64 : JOT_F32;
     jot_Var v[3], g[3], s, p, at = jot_arange(c, JOT_F32, 0, 1, l);
-    jot_Var dy = input(c, dtype, 60, JOT_SHAPE(n, h, l, d));
+    jot_Var dy = input(c, dtype, 60, JOT_SHAPE(n, h, from, d));
     jot_Var bias = input(c, JOT_F32, 90, JOT_SHAPE(h, l, l));
     v[0] = input(c, dtype, 0, JOT_SHAPE(n, h, from, d));
     v[1] = input(c, dtype, 20, JOT_SHAPE(n, h, l, d));
@@ -167,9 +167,13 @@ build(jot_Ctx *c, int kind, jot_Var *out)
     out[0] = jot_matmul(p, v[2]);
     if (kind == ASKED)
         out[1] = p;
-    if (kind != BACKWARD)
+    if (kind != BACKWARD && kind != ONE)
         return 1 + (kind == ASKED);
-    jot_grad(jot_sum(jot_mul(out[0], dy), JOT_ALL_DIMS), v, 3, g);
+    jot_grad(jot_sum(jot_mul(out[0], kind == ONE ? out[0] : dy), JOT_ALL_DIMS), v, 3, g);
+    if (kind == ONE) { /* sums that keep the keys, and a store of keys and columns behind them */
+        out[0] = g[1];
+        return 1;
+    }
     memcpy(out + 1, g, sizeof g);
     return 4;
 }
@@ -180,7 +184,8 @@ static const Case cases[CASES] = {
     { "attention with a choice", CHOICE, 1 }, { "attention across", ACROSS, 1 },
     { "attention by heads", HEADS, 1 }, { "attention of halves", HALF, 1 },
     { "attention of doubles", DOUBLE, 1 }, { "attention and its weights", ASKED, 2 },
-    { "long attention", LONG, 1 }, { "attention with backward", BACKWARD, 4 }
+    { "long attention", LONG, 1 }, { "attention with backward", BACKWARD, 4 },
+    { "gradient by keys of one query", ONE, 1 }
 };
 
 static jot_Ctx *
