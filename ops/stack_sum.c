@@ -70,7 +70,7 @@ term_axes(Sums *s, const Node *n, const Node *y, Ix *axis, Term *t)
         axis[k] = jot_ix_axis(pool, n->rank + t->nred);
         t->red[t->nred++] = y->ext[k];
     }
-    return n->rank + t->nred < JOT_MAX_RANK;
+    return true;
 }
 
 /* One operand of a product, its index through axis[]. False: it is no variable as a whole. */
@@ -226,6 +226,8 @@ term_of(Sums *s, const Node *out, Term *t)
         return;
     if (n->kind == NODE_REINDEX) /* y's index in terms of the result's axes is its map */
         memcpy(axis, n->index, n->nindex * sizeof *axis);
+    if (n->rank + t->nred >= JOT_MAX_RANK) /* the product has an axis more */
+        return;
     if (!term_operands(s, y, map ? axis : NULL, t) || !term_sides(s, n->rank, t)) {
         t->x = 0;
         return;

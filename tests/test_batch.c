@@ -352,6 +352,50 @@ check_sums(void)
     CHECK(many <= 2 * 20 + 3, "%d kernels: each product, its gradient, two stacks, one product", many);
 }
 
+/* A sum of outer products that has as many dimensions as there are has none left to stack them. */
+static void
+check_rank(const char *backend)
+{
+    enum { HALF = JOT_MAX_RANK / 2 };
+    jot_Config config = {.backend = backend};
+    jot_Ctx *c = jot_open(&config);
+    int64_t two[JOT_MAX_RANK], dim[JOT_MAX_RANK];
+    jot_Var sum = {0};
+    const float *got;
+    int t, k;
+
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    for (k = 0; k < JOT_MAX_RANK; k++)
+        two[k] = 2, dim[k] = k;
+    jot_push(c);
+    for (t = 0; t < 9; t++) {
+        jot_Var x = jot_array(c, JOT_F32, jot_ints(HALF, two), numbers + 7 * t);
+        jot_Var g = jot_array(c, JOT_F32, jot_ints(HALF, two), numbers + 5 * t);
+
+        x = jot_broadcast(x, jot_ints(JOT_MAX_RANK, two), jot_ints(HALF, dim + HALF));
+        g = jot_broadcast(g, jot_ints(JOT_MAX_RANK, two), jot_ints(HALF, dim));
+        sum = t ? jot_add(sum, jot_mul(x, g)) : jot_mul(x, g);
+    }
+    sum = jot_keep(sum);
+    jot_pop(c);
+    got = jot_data(sum);
+    CHECK(got != NULL, "%s: %s", backend, jot_message(c));
+    for (k = 0; got && k < 1 << JOT_MAX_RANK; k++) {
+        double want = 0;
+
+        for (t = 0; t < 9; t++)
+            want += (double)numbers[7 * t + (k >> HALF)] * numbers[5 * t + k % (1 << HALF)];
+        if (got[k] < want - 1e-5 || got[k] > want + 1e-5)
+            break;
+    }
+    CHECK(!got || k == 1 << JOT_MAX_RANK, "%s: element %d is wrong", backend, k);
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -368,5 +412,7 @@ main(void)
     check_refused(recurrent);
     check_refused(shared);
     check_sums();
+    check_rank("interp");
+    check_rank("tcc");
     return DONE();
 }
