@@ -499,8 +499,9 @@ JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels);
 /* (n, c), ints (n) -> mean; NaN where a label is outside 0..c-1 */
 JOT_API jot_Var jot_mse(jot_Var a, jot_Var b);                     /* mean of squares, scalar */
 /* x (n, c, ...) or (n, c); scale, shift, mean, var (c). Training: statistics of the batch, one pass
- * over x; new running values are returned through run_mean, run_var (biased variance for x,
- * unbiased for the running value; momentum is the weight of the new value). */
+ * over x; run_mean and run_var come in as the running values so far and go out as the new ones, for
+ * the caller to assign (biased variance for x, unbiased for the running value; momentum is the weight
+ * of the new value); NULL: none. */
 JOT_API jot_Var jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot_Var mean,
                                     jot_Var var, double eps);
 JOT_API jot_Var jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps,

@@ -243,7 +243,7 @@ plan_new(jot_Ctx *ctx, const Selection *s, uint64_t hash)
 static Plan *
 plan_get(jot_Ctx *ctx, const Selection *s)
 {
-    uint64_t hash;
+    uint64_t hash = 0; /* gcc -O1 does not see that it is set */
     Plan *plan;
 
     if (!jot_plan_key(ctx, s, &hash))
