@@ -15,8 +15,8 @@
  * the argument, what was asked and what was found. The function that failed returns a poison handle
  * (or NULL, 0, false); every operator given a poison handle returns poison, so that a model needs
  * one check at its end (a handle that belongs to no context, such as {0}, cannot tell it: its results
- * are just as empty). Until jot_clear a context in failure goes on answering with poison and NULL, so a
- * long loop checks now and then. The library prints through the log hook alone and never exits or
+ * are just as empty). The first failure stays until jot_clear, and what has nothing to do with it goes on,
+ * so a long loop checks now and then. The library prints through the log hook alone and never exits or
  * aborts. Arguments are checked when an operator is built, not when it runs.
  *
  * Threads. A context belongs to one thread at a time. Nothing mutable is shared between contexts.
@@ -105,10 +105,11 @@ typedef struct {
     const char *layout;     /* of temporaries: "chosen" (default), "rowmajor" or "random:SEED";
                                JOT_LAYOUT */
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
-    const char *precision;  /* "default"; "exact": sums as the program states them, without Winograd's
-                               tiles, of halves in floats; "fast": larger tiles, with some 10 times
-                               the rounding error; "tf32": default, but products of f32 on CUDA may
-                               round their factors to tf32; JOT_PRECISION */
+    const char *precision;  /* "default"; "exact": each product as the program states it, without
+                               Winograd's tiles, of halves in floats (in which order a sum adds up is
+                               never promised); "fast": larger tiles, with some 10 times the rounding
+                               error; "tf32": default, but products of f32 on CUDA may round their
+                               factors to tf32; JOT_PRECISION */
     const char *target;     /* vectors that kernels may use: "native" (default), or of an x86 machine
                                that has them "avx512", "avx2", "sse"; "random:SEED", for tests: the caches
                                and rates of a machine that is not there; JOT_TARGET */
