@@ -63,7 +63,7 @@ operator_text(const Printer *p, const Inst *in, int *dtype)
     if (!in->exact)
         return text;
     return in->ew == EW_EXP ? "jotm_exp_low%f(%0)"
-        : in->ew == EW_DIV && p->d->vectors ? "jotm_quot%f(%0, %1)" : text;
+        : in->ew == EW_DIV && p->d->vectors && !in->lanes ? "jotm_quot%f(%0, %1)" : text;
 }
 
 static bool
