@@ -224,7 +224,7 @@ term_of(Sums *s, const Node *out, Term *t)
         return;
     if (n->kind == NODE_REDUCE && !term_axes(s, n, y, axis, t))
         return;
-    if (n->kind == NODE_REINDEX) /* y's index in terms of the result's axes is its map */
+    if (n->kind == NODE_REINDEX && n->nindex) /* y's index in terms of the result's axes is its map */
         memcpy(axis, n->index, n->nindex * sizeof *axis);
     if (n->rank + t->nred >= JOT_MAX_RANK) /* the product has an axis more */
         return;
