@@ -8,13 +8,17 @@
  * axes, and goes through all of one operand, K or V, for each row: so rows go in blocks, in the
  * course of which that operand is read once. Such a nest pays if a block and these operands stay in
  * a cache; where the operands do not, they come from farther away once for each block, which the
- * price counts (fuse/reward.c).
+ * price counts (fuse/reward.c). A long chain, as deep as the data has it, is several nests of few
+ * products each, which repeat: one of all would be another text for each depth.
  *
  * requires  a pair whose axes are laid on each other    keeps  everything but p->shared
  * Read before: fuse/nest.c. After: fuse/reward.c, ccode/chain.c. */
 #include "fuse/nest.h"
 
-enum { BLOCKS_ROWS = 16 }; /* rows of a block, at least */
+enum {
+    BLOCKS_ROWS = 16,    /* rows of a block, at least */
+    BLOCKS_PRODUCTS = 4  /* of a nest, at most: attention with the gradient by its queries has these */
+};
 
 /* Axes of the pair, b's numbers, that are set in a mask of the group's dimensions. */
 static uint32_t
@@ -146,7 +150,7 @@ blocks_group(const Nests *j, NestPair *p, const NestGroup *g)
 
 /* Rows of what is stored lie apart, their elements side by side. */
 static bool
-blocks_products(const Nests *j, NestPair *p, const NestGroup *g)
+blocks_products(const Nests *j, NestPair *p, const NestGroup *g, int *products)
 {
     uint32_t k;
 
@@ -158,7 +162,8 @@ blocks_products(const Nests *j, NestPair *p, const NestGroup *g)
             return false;
         if (!(j->f->bits[u->pos] & FN_CONTRACT))
             continue;
-        if (!blocks_product(j, p, g, u->pos, blocks_use(j, p, g, u, &mixed), &p->row))
+        if (++*products > BLOCKS_PRODUCTS
+            || !blocks_product(j, p, g, u->pos, blocks_use(j, p, g, u, &mixed), &p->row))
             return false;
     }
     return true;
@@ -183,6 +188,7 @@ JOT_FN FuseWhy
 jot_nest_blocks(Nests *j, NestPair *p)
 {
     uint32_t side, g;
+    int products = 0;
 
     if (!j->f->ctx->target.blocks)
         return j->nest[p->a].spread && j->nest[p->b].spread ? WHY_CONTRACTIONS : WHY_RIDES;
@@ -195,7 +201,7 @@ jot_nest_blocks(Nests *j, NestPair *p)
     p->row = p->shared;
     for (side = 0; side < 2; side++)
         for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
-            if (!blocks_products(j, p, &j->group[g]))
+            if (!blocks_products(j, p, &j->group[g], &products))
                 return WHY_RIDES;
     p->row = blocks_longest(p);
     p->blocks = p->edges && p->row;

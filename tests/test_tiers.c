@@ -308,8 +308,7 @@ deep_step(jot_Ctx *c, jot_Var w, jot_Var x, int deep, double rate)
     return value;
 }
 
-/* Graphs never seen before, of groups that were: of a hundred groups at most one is built and compiled,
- * for a chain falls into pieces, and its rests differ until all have been met. */
+/* Graphs never seen before, of groups that were: nothing is built, nothing compiled. */
 static void
 test_known(void)
 {
@@ -330,18 +329,17 @@ test_known(void)
         w[i] = random_param(c[i], 12, 12, &seed);
         x[i] = random_param(c[i], 6, 12, &seed);
     }
-    for (deep = 1; deep < 60; deep++) {
+    for (deep = 1; deep < 40; deep++) {
         double got = deep_step(c[0], w[0], x[0], deep, 0.3 + 0.001 * deep);
         double want = deep_step(c[1], w[1], x[1], deep, 0.3 + 0.001 * deep);
 
         CHECK(near(got, want), "%d deep: %g, not %g: %s", deep, got, want, jot_message(c[0]));
-        if (deep == 40)
+        if (deep == 20)
             before = jot_stats(c[0]);
     }
     s = jot_stats(c[0]);
     CHECK(s.plans > before.plans + 18 && s.groups_known > before.groups_known + 18 * 40
-          && 100 * (s.groups_built - before.groups_built) <= s.groups_known - before.groups_known
-          && 100 * (s.kernels_quick - before.kernels_quick) <= s.groups_known - before.groups_known,
+          && s.groups_built == before.groups_built && s.kernels_quick == before.kernels_quick,
           "%d plans, %d groups known, %d built, %d compiled", (int)(s.plans - before.plans),
           (int)(s.groups_known - before.groups_known), (int)(s.groups_built - before.groups_built),
           (int)(s.kernels_quick - before.kernels_quick));
