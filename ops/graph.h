@@ -220,6 +220,7 @@ JOT_FN void jot_node_to_leaf(jot_Ctx *ctx, NodeId id);
 JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name); /* copied; NULL: none */
 /* The node owns buf from now on (one of its references). */
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
+/* Elements (ops/buffer.c). */
 JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset */
 JOT_FN Buffer *jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device); /* NULL: not taken */
 JOT_FN bool jot_buffer_host(jot_Ctx *ctx, Buffer *buf); /* p is there; fresh contents are unset */

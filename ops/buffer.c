@@ -1,0 +1,124 @@
+/* ops/buffer.c - elements: on the host, on a device, and copies in other layouts.
+ *
+ *     node -> Buffer -> p           on the host, made when it is asked for
+ *                    -> device      on a device: one of the two, or both
+ *                    -> copies      the same elements in other layouts, by key; gone with a change
+ *
+ * A buffer is shared by reference: slots that name the same node, nodes that are one array. Read before:
+ * ops/graph.h. After: ops/away.c (elements that only copies have). */
+#include "ops/graph.h"
+
+/* At least 64 bytes and whole cache lines, so that a kernel may load a vector at the end. */
+static size_t
+buffer_room(size_t nbytes)
+{
+    return nbytes ? (nbytes + 63) / 64 * 64 : 64;
+}
+
+JOT_FN bool
+jot_buffer_host(jot_Ctx *ctx, Buffer *buf)
+{
+    if (!buf->p)
+        buf->p = buf->nbytes > SIZE_MAX - 64
+                   ? (ctx->mem.failed = true, NULL)
+                   : jot_mem_realloc(&ctx->mem, NULL, 0, buffer_room(buf->nbytes));
+    return buf->p != NULL;
+}
+
+JOT_FN void
+jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf)
+{
+    if (buf->p)
+        jot_mem_free(&ctx->mem, buf->p, buffer_room(buf->nbytes));
+    buf->p = NULL;
+}
+
+JOT_FN Buffer *
+jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device)
+{
+    Buffer *buf = jot_mem_new(&ctx->mem, 1, sizeof *buf);
+
+    if (!buf)
+        return NULL;
+    buf->nbytes = nbytes;
+    buf->device = device;
+    buf->refs = 1;
+    return buf;
+}
+
+JOT_FN Buffer *
+jot_buffer_new(jot_Ctx *ctx, size_t nbytes)
+{
+    Buffer *buf = jot_buffer_of(ctx, nbytes, NULL);
+
+    if (buf && !jot_buffer_host(ctx, buf)) {
+        jot_mem_free(&ctx->mem, buf, sizeof *buf);
+        return NULL;
+    }
+    return buf;
+}
+
+static void
+buffer_free(jot_Ctx *ctx, Buffer *buf)
+{
+    jot_mem_free(&ctx->mem, buf->key, buf->nkey);
+    jot_buffer_no_host(ctx, buf);
+    if (buf->device)
+        ctx->release(ctx, buf->device, buf->nbytes);
+    jot_mem_free(&ctx->mem, buf, sizeof *buf);
+}
+
+JOT_FN void
+jot_buffer_changed(jot_Ctx *ctx, Buffer *buf)
+{
+    jot_buffer_forget_away(ctx, buf);
+    while (buf->copies) {
+        Buffer *copy = buf->copies;
+
+        buf->copies = copy->next_copy;
+        buffer_free(ctx, copy);
+    }
+}
+
+JOT_FN void
+jot_buffer_unref(jot_Ctx *ctx, Buffer *buf)
+{
+    if (!buf || --buf->refs)
+        return;
+    jot_buffer_changed(ctx, buf);
+    buffer_free(ctx, buf);
+}
+
+JOT_FN Buffer *
+jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey)
+{
+    Buffer *copy = buf->copies;
+
+    while (copy && (copy->nkey != nkey || memcmp(copy->key, key, nkey)))
+        copy = copy->next_copy;
+    return copy;
+}
+
+JOT_FN Buffer *
+jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey)
+{
+    Buffer *copy = jot_buffer_new(ctx, nbytes);
+
+    if (copy && !(copy->key = jot_mem_new(&ctx->mem, nkey, 1))) {
+        jot_buffer_unref(ctx, copy);
+        return NULL;
+    }
+    if (copy) {
+        memset(copy->p, 0, nbytes); /* what pads it is computed with, though never stored */
+        memcpy(copy->key, key, nkey);
+        copy->nkey = nkey;
+    }
+    return copy;
+}
+
+JOT_FN void
+jot_buffer_copy_keep(Buffer *buf, Buffer *copy)
+{
+    copy->next_copy = buf->copies;
+    buf->copies = copy;
+}
