@@ -9,11 +9,8 @@
  * compiler that does not optimise gains nothing by vectors and unrolled copies, nor by numbers, and
  * shapes that differ in numbers share the text.
  *
- * Read before: backends/plan_text.c, backends/plan_parts.h. After: backends/plan_compile.c. */
+ * Read before: backends/plan_text.c, backends/plan_parts.h. After: backends/plan_code.c, plan_compile.c. */
 #include "backends/plan_parts.h"
-#include "ops/code.h"
-
-#define KERNEL_NO_NAME PLAN_NO_NAME
 
 /* ---- variables ---------------------------------------------------------------------------- */
 
@@ -56,8 +53,8 @@ jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
     return true;
 }
 
-static bool
-kernel_arg(Make *m, uint32_t number)
+JOT_FN bool
+jot_plan_arg(Make *m, uint32_t number)
 {
     if (!jot_vec_reserve(&m->ctx->mem, m->plan->args, 1))
         return jot_fail_memory(m->ctx, "plan");
@@ -178,7 +175,7 @@ kernel_shared(Make *m, size_t nbytes, PlanStep *step)
     v->first = v->last = m->plan->steps.n;
     v->nbytes = nbytes;
     step->narg++;
-    return kernel_arg(m, m->plan->vars.n - 1);
+    return jot_plan_arg(m, m->plan->vars.n - 1);
 }
 
 /* The variable that a group reads or writes for a position: a copy of it, maybe. */
@@ -206,14 +203,14 @@ kernel_step_args(Make *m, uint32_t group, const BuildArgs *args, size_t shared_n
     step->nscalar = args->scalars.n;
     for (i = 0; i < args->bufs.n; i++)
         if (!kernel_var(m, group, jot_node(m->ctx, args->bufs.v[i])->at, &var)
-            || !kernel_arg(m, var))
+            || !jot_plan_arg(m, var))
             return false;
     jot_over_note(m, step, args);
     return kernel_shared(m, shared_nbytes, step) && kernel_scalars(m, args);
 }
 
-static void
-kernel_step_drop(Make *m, const PlanStep *step)
+JOT_FN void
+jot_plan_step_drop(Make *m, const PlanStep *step)
 {
     if (step->best.kernel)
         jot_plan_kernel_unref(m->ctx, step->best.kernel);
@@ -221,59 +218,16 @@ kernel_step_drop(Make *m, const PlanStep *step)
         jot_plan_kernel_unref(m->ctx, step->quick.kernel);
 }
 
-static bool
-kernel_push(Make *m, const PlanStep *step)
+JOT_FN bool
+jot_plan_step_push(Make *m, const PlanStep *step)
 {
     Plan *plan = m->plan;
 
     if (!jot_vec_reserve(&m->ctx->mem, plan->steps, 1)) {
-        kernel_step_drop(m, step);
+        jot_plan_step_drop(m, step);
         return jot_fail_memory(m->ctx, "plan");
     }
     *(PlanStep *)jot_vec_push(&m->ctx->mem, plan->steps) = *step;
-    return true;
-}
-
-/* Memory for an output of user code: the node that picks it, or a temporary of this step alone. */
-static bool
-kernel_code_output(Make *m, uint32_t group, const CodeSpec *spec, int k)
-{
-    const FuseGroup *g = &m->fusion->groups[group];
-    const CodeArg *arg = &spec->arg[spec->inputs + k];
-    uint32_t i, var = m->plan->vars.n;
-    PlanVar *v;
-
-    for (i = g->first; i < g->first + g->n; i++)
-        if (jot_node(m->ctx, m->s->list.v[m->fusion->member[i]])->op == k)
-            return jot_plan_var(m, m->fusion->member[i], &var) && kernel_arg(m, var);
-    if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
-        return jot_fail_memory(m->ctx, "plan");
-    v = jot_vec_push(&m->ctx->mem, m->plan->vars);
-    v->kind = VAR_TEMP;
-    v->first = v->last = m->plan->steps.n;
-    v->nbytes = (size_t)arg->nelem * jot_dtype_nbytes((jot_DType)arg->dtype);
-    return kernel_arg(m, var);
-}
-
-static bool
-kernel_code_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
-{
-    const Node *node = jot_node(m->ctx, id);
-    const CodeSpec *spec = node->code;
-    uint32_t var;
-    int k;
-
-    while (m->plan->codes.v[step->code++].pos != node->at)
-        ;
-    step->arg = m->plan->args.n;
-    step->narg = (uint32_t)(spec->inputs + spec->outputs);
-    for (k = 0; k < spec->inputs; k++)
-        if (!jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var)
-            || !kernel_arg(m, var))
-            return false;
-    for (k = 0; k < spec->outputs; k++)
-        if (!kernel_code_output(m, group, spec, k))
-            return false;
     return true;
 }
 
@@ -291,8 +245,8 @@ kernel_shapes(Make *m, PlanLaunch *launch, const EmitInfo *info)
         *(EmitLaunch *)jot_vec_push(&m->ctx->mem, plan->launches) = info->launch[i];
 }
 
-static void
-kernel_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, bool code,
+JOT_FN void
+jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, bool code,
               PlanTier tier, const EmitInfo *info)
 {
     int i;
@@ -309,125 +263,21 @@ kernel_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, b
         kernel_shapes(m, launch, info);
 }
 
-static bool
-kernel_wants_quick(const Make *m, const PlanStep *step)
+JOT_FN bool
+jot_plan_step_quick(const Make *m, const PlanStep *step)
 {
     return m->ctx->backend->quick && !m->plan->dialect && !step->best.kernel->fn;
-}
-
-static int
-kernel_device(const Make *m)
-{
-    return jot_str_eq(m->dialect->name, "cuda") ? CODE_CUDA : CODE_OPENCL;
-}
-
-static bool
-kernel_code_text(Make *m, NodeId id, Text *text, EmitInfo *info)
-{
-    if (!m->dialect->device)
-        return jot_code_text(m->ctx, id, KERNEL_NO_NAME, text, &info->steps[0]);
-    if (!jot_code_device_text(m->ctx, id, m->dialect->device, kernel_device(m), KERNEL_NO_NAME, text,
-                              &info->steps[0]))
-        return false;
-    info->group = 64;
-    info->launches = 1;
-    info->launch[0].kind = info->steps[0] == 1 ? LAUNCH_ONE : LAUNCH_ITEMS;
-    info->launch[0].steps = info->steps[0];
-    return true;
-}
-
-static bool
-kernel_code_step(Make *m, uint32_t group, NodeId id)
-{
-    EmitInfo info = {0};
-    PlanStep step = {0};
-    Text text = {NULL, NULL, 0, 0};
-    const char *name = jot_node(m->ctx, id)->code->name;
-    char what[96];
-    Text t = {NULL, NULL, 0, 0};
-
-    if (m->dialect->device && !jot_node(m->ctx, id)->code->device_source[kernel_device(m)])
-        return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s", name,
-                        m->ctx->backend->name);
-    t.s = what;
-    t.cap = sizeof what;
-    jot_text_f(&t, "code %.*s", 80, name);
-    text.mem = &m->ctx->mem;
-    info.phases = 1;
-    if (kernel_code_text(m, id, &text, &info) && text.s)
-        kernel_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
-    step.cost.points = 20000; /* of whatever it does; whether to share it is the user's to say */
-    step.seconds = 1;
-    if (step.best.kernel && kernel_wants_quick(m, &step))
-        kernel_launch(m, &step.quick, &text, what, true, TIER_QUICK, &info);
-    jot_text_free(&text);
-    if (m->ctx->mem.failed || !step.best.kernel || !kernel_code_args(m, group, id, &step)) {
-        kernel_step_drop(m, &step);
-        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
-    }
-    return kernel_push(m, &step);
-}
-
-/* Rows under each other: beyond the last, the result itself stands for zeros. */
-static bool
-kernel_stack_args(Make *m, NodeId id, PlanStep *step)
-{
-    const Node *node = jot_node(m->ctx, id);
-    uint32_t out, var;
-    int64_t k;
-
-    step->arg = m->plan->args.n;
-    step->narg = 1 + (uint32_t)node->ext[0];
-    if (!jot_plan_var(m, node->at, &out) || !kernel_arg(m, out))
-        return false;
-    for (k = 0; k < node->ext[0]; k++) {
-        var = out;
-        if ((k < node->ninputs
-             && !jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var))
-            || !kernel_arg(m, var))
-            return false;
-    }
-    return true;
-}
-
-static bool
-kernel_stack_step(Make *m, NodeId id)
-{
-    const Node *node = jot_node(m->ctx, id);
-    int64_t n = node->ext[0] ? node->nelem / node->ext[0] : 0;
-    EmitInfo info = {0};
-    PlanStep step = {0};
-    Text text = {NULL, NULL, 0, 0};
-
-    text.mem = &m->ctx->mem;
-    info.phases = 1;
-    info.steps[0] = node->ext[0];
-    jot_stack_text((jot_DType)node->dtype, n, KERNEL_NO_NAME, &text);
-    step.cost.written = (double)node->nelem * (double)jot_dtype_nbytes((jot_DType)node->dtype);
-    step.cost.read = step.cost.written;
-    step.cost.points = (double)node->nelem;
-    step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
-    if (text.s)
-        kernel_launch(m, &step.best, &text, "stack", false, TIER_BEST, &info);
-    if (step.best.kernel && kernel_wants_quick(m, &step))
-        kernel_launch(m, &step.quick, &text, "stack", false, TIER_QUICK, &info);
-    jot_text_free(&text);
-    if (m->ctx->mem.failed || !step.best.kernel || !kernel_stack_args(m, id, &step)) {
-        kernel_step_drop(m, &step);
-        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
-    }
-    return kernel_push(m, &step);
 }
 
 /* The dump was written before the name was known. */
 static void
 kernel_dump_name(Text *dump, size_t from, const PlanKernel *k)
 {
-    const size_t n = sizeof KERNEL_NO_NAME - 1;
+    const size_t n = sizeof PLAN_NO_NAME - 1;
     size_t i;
 
     for (i = from; i + n <= dump->n; i++)
-        if (dump->s[i] == 'j' && !memcmp(dump->s + i, KERNEL_NO_NAME, n))
+        if (dump->s[i] == 'j' && !memcmp(dump->s + i, PLAN_NO_NAME, n))
             memcpy(dump->s + i, k->name, n);
 }
 
@@ -474,7 +324,7 @@ kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, 
     step->scalar = m->plan->scalars.n;
     for (i = 0; i < n; i++) {
         jot_plan_var_touch(m, var[i]);
-        if (!kernel_arg(m, var[i]))
+        if (!jot_plan_arg(m, var[i]))
             return false;
     }
     return kernel_shared(m, shared_nbytes, step);
@@ -491,7 +341,7 @@ kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const Pla
     if (!jot_plan_print(m, k, tier, sched, true, &text, &info, &why))
         jot_plan_refused(m, &why, what);
     else
-        kernel_launch(m, launch, &text, what, false, tier, &info);
+        jot_plan_step_launch(m, launch, &text, what, false, tier, &info);
     if (info.shared_nbytes > *shared_nbytes)
         *shared_nbytes = info.shared_nbytes;
     jot_text_free(&text);
@@ -514,11 +364,11 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched, 
     ok = kernel_own_launch(m, k, what, TIER_BEST, sched, &step.best, &shared_nbytes);
     if (ok)
         kernel_dump_name(&m->dump, dumped, step.best.kernel);
-    if (ok && kernel_wants_quick(m, &step) && !jot_tier_waits(m->ctx, &step))
+    if (ok && jot_plan_step_quick(m, &step) && !jot_tier_waits(m->ctx, &step))
         ok = kernel_own_launch(m, k, what, TIER_QUICK, sched, &step.quick, &shared_nbytes);
     if (ok && kernel_own_args(m, var, n, shared_nbytes, &step))
-        return kernel_push(m, &step);
-    kernel_step_drop(m, &step);
+        return jot_plan_step_push(m, &step);
+    jot_plan_step_drop(m, &step);
     return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
 }
 
@@ -533,13 +383,13 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
     bool ok;
     int i;
 
-    if (!kernel_wants_quick(m, step) || jot_tier_waits(m->ctx, step))
+    if (!jot_plan_step_quick(m, step) || jot_tier_waits(m->ctx, step))
         return true;
     memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
     ok = jot_plan_text(m, group, TIER_QUICK, what, &args, &text, &info, &cost);
     if (ok)
-        kernel_launch(m, &step->quick, &text, what, false, TIER_QUICK, &info);
+        jot_plan_step_launch(m, &step->quick, &text, what, false, TIER_QUICK, &info);
     if (info.shared_nbytes > *shared_nbytes)
         *shared_nbytes = info.shared_nbytes;
     for (i = 0; i < 4; i++)
@@ -566,7 +416,7 @@ kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
     ok = jot_plan_text(m, group, TIER_BEST, what, &args, &text, &info, &step->cost);
     step->seconds = jot_cost_seconds(&step->cost, &m->ctx->target);
     if (ok)
-        kernel_launch(m, &step->best, &text, what, false, TIER_BEST, &info);
+        jot_plan_step_launch(m, &step->best, &text, what, false, TIER_BEST, &info);
     ok = ok && step->best.kernel;
     if (ok) {
         kernel_dump_name(&m->dump, dumped, step->best.kernel);
@@ -604,9 +454,9 @@ jot_plan_step(Make *m, uint32_t group)
     if (m->absent && m->absent[group])
         return true;
     if (first->kind == NODE_PICK)
-        return kernel_code_step(m, group, first->input[0]);
+        return jot_plan_code_step(m, group, first->input[0]);
     if (first->kind == NODE_STACK)
-        return kernel_stack_step(m, m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
+        return jot_plan_stack_step(m, m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
     if (!kernel_before(m, group))
         return false;
     keep = jot_plan_words(m, group, WORDS_STEP) && jot_plan_known_fits(m);
@@ -615,8 +465,7 @@ jot_plan_step(Make *m, uint32_t group)
     ok = !m->ctx->mem.failed && (known ? kernel_known_step(m, group, known, &step)
                                        : kernel_new_step(m, group, keep, &step));
     if (ok)
-        return kernel_push(m, &step) && kernel_after(m, group);
-    kernel_step_drop(m, &step);
+        return jot_plan_step_push(m, &step) && kernel_after(m, group);
+    jot_plan_step_drop(m, &step);
     return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
 }
-#undef KERNEL_NO_NAME

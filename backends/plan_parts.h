@@ -279,6 +279,14 @@ JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
 JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
+/* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it want
+ * a quick tier; the step to the plan's, or its kernels given back. */
+JOT_FN bool jot_plan_arg(Make *m, uint32_t var);
+JOT_FN void jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what,
+                                 bool code, PlanTier tier, const EmitInfo *info);
+JOT_FN bool jot_plan_step_quick(const Make *m, const PlanStep *step);
+JOT_FN bool jot_plan_step_push(Make *m, const PlanStep *step);
+JOT_FN void jot_plan_step_drop(Make *m, const PlanStep *step);
 /* Give the buffers of the group's kernel their layouts; k->bufs as in args. */
 JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args);
 /* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
@@ -288,6 +296,10 @@ JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSc
 /* The variable of a position, made when it is first met and alive in the step to come. */
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
+
+/* plan_code.c: the steps of user code and of a stack. */
+JOT_FN bool jot_plan_code_step(Make *m, uint32_t group, NodeId id);
+JOT_FN bool jot_plan_stack_step(Make *m, NodeId id);
 
 /* plan_known.c: groups that were met before. */
 /* Before a plan is made; after one failed: what it made known is forgotten, for its kernels are not
