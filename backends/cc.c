@@ -4,236 +4,24 @@
  *               |no                                        v
  *               '-> kernel.c -> cc -> bytes, kept -> private kernel.so -> dlopen, dlsym
  *
- * The compiler is looked for once, when the context opens (config.cc, JOT_CC, else cc, gcc,
- * clang), and asked for its version, which shows that it runs at all; the cache remembers the
- * answer. It is started without a shell.
+ * The compiler is looked for once, when the context opens (cc_program.c). It is started without a shell.
  *
  * A text is compiled in a private temporary directory that is removed as soon as the object is
  * loaded: a loaded file needs no name. The directory's name is new each time, which matters: the
  * dynamic linker gives back what it has already loaded under the same name.
  *
- * Read before: backends/backend.h, host.h, cache.c. After: backends/plan.c. */
+ * Read before: backends/cc.h, cc_program.c, cache.c. After: backends/plan.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
-#include "backends/host.h"
-#include "ccode/emit.h"
+#include "backends/cc.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-
-typedef struct {
-    char *cc;              /* path of the compiler */
-    size_t cc_nbytes;
-    Cache cache;
-    const char *march;     /* instead of -march=native; NULL: that */
-    Text key;              /* what an object depends on besides its text; empty: not asked yet */
-    HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
-} CcState;
-
-/* ---- flags -------------------------------------------------------------------------------- */
-
-/* Scalar loops are strict C99 and leave the vectors to the compiler: -O3 runs chains of exp 6 times
- * as fast as -O2, for twice the time of compiling. Text that has GNU vectors gains too, by what is
- * scalar in it: convolutions go from 160 to 200 GF. */
-static const char *const cc_kinds[2][2] = { { "-std=c99", "-O3" }, { "-std=gnu99", "-O3" } };
-
-static int
-cc_kind(Bytes text)
-{
-    return strstr(text.p, "vector_size(") != NULL;
-}
-
-/* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w:
- * warnings are read by nobody, unless there is an error too. */
-static const char *const cc_flags[] = {
-    "-fPIC", "-shared",
-    "--param", "max-completely-peel-times=1", /* gcc 12.2 vectorises a loop around a small one that it
-                               unrolled, and loads what a condition guards under the mask of the
-                               wrong row: so none is unrolled */
-    "-ffp-contract=off",    /* a*b+c is rounded twice, as written: the interpreter's result, on
-                               machines with fma too. Where fma is wanted the text says so */
-    "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */
-    "-fno-trapping-math",   /* nor the exception flags: both sides of a select may be computed */
-    "-fno-tree-slp-vectorize", /* gcc 12 loses the rounding of (double)(float)x to it when two
-                               neighbours are converted; loops are vectorised all the same */
-    "--param", "max-jump-thread-duplication-stmts=0", /* a clamp stays a minimum: else gcc computes
-                               what follows for the clamped and for the others, and chooses */
-    "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
-#if defined __x86_64__ || defined __i386__
-    "-march=native",        /* this machine's vectors; with contraction off, no other results */
-    "-mprefer-vector-width=512", /* all of them: chains of exp run 1.1 to 1.3 times as fast as in
-                               halves, sums out of the cache 2 to 3 times */
-#elif defined __aarch64__ || defined __arm__ || defined __powerpc64__
-    "-mcpu=native",
-#endif
-#ifdef __linux__
-    "-Wl,-Bsymbolic",       /* a program's function with a kernel's name stays out of the kernel */
-#endif
-    "-Werror=implicit-function-declaration", /* named at its line, not when the object is loaded */
-    NULL
-};
-enum { CC_FLAGS = sizeof cc_flags / sizeof *cc_flags };
-
-/* Fills argv (of CC_FLAGS + 8). */
-static void
-cc_command(const CcState *cc, int kind, const char **argv, const char *from, const char *to)
-{
-    int n = 0, i;
-
-    argv[n++] = cc->cc;
-    argv[n++] = cc_kinds[kind][0];
-    argv[n++] = cc_kinds[kind][1];
-    for (i = 0; cc_flags[i]; i++)
-        argv[n++] = cc->march && !strncmp(cc_flags[i], "-march=", 7) ? cc->march : cc_flags[i];
-    argv[n++] = "-o";
-    argv[n++] = to;
-    argv[n++] = from;
-    argv[n++] = "-lm";       /* for user code: kernels of ours need nothing */
-    argv[n] = NULL;
-}
-
-static void
-cc_command_text(const char **argv, Text *text)
-{
-    int i;
-
-    for (i = 0; argv[i]; i++) {
-        bool quote = strpbrk(argv[i], " '\"$&|;<>()*?\\\t") != NULL;
-
-        jot_text_f(text, "%s%s%s%s", i ? " " : "", quote ? "'" : "", argv[i], quote ? "'" : "");
-    }
-}
-
-/* ---- what an object depends on ------------------------------------------------------------ */
-
-static size_t
-cc_line(Bytes s)
-{
-    size_t n = 0;
-
-    while (n < s.n && s.p[n] != '\n')
-        n++;
-    return n;
-}
-
-/* What `cc --version` says. False: it does not run. */
-static bool
-cc_ask_version(jot_Ctx *ctx, const CcState *cc, Bytes *answer)
-{
-    char *argv[3];
-    char messages[600], flag[] = "--version";
-    WorkDir work = {{0}, 0};
-    int status;
-    bool ok;
-
-    argv[0] = cc->cc;
-    argv[1] = flag;
-    argv[2] = NULL;
-    if (!jot_work_open(ctx, &work, cc->cache.dir))
-        return false;
-    jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
-    ok = jot_host_spawn(argv, messages, cc->child, &status) && status == 0
-      && jot_host_read(ctx, messages, 4096, answer);
-    jot_work_close(&work);
-    return ok;
-}
-
-/* A script may run another compiler tomorrow. */
-static bool
-cc_is_script(jot_Ctx *ctx, const CcState *cc)
-{
-    Bytes start = {0};
-    bool script = !jot_host_read(ctx, cc->cc, 2, &start) || !strncmp(start.p, "#!", 2);
-
-    jot_bytes_free(ctx, &start);
-    return script;
-}
-
-/* The version goes into the key. A program that has not changed since it was asked is not asked
- * again: starting it takes longer than all the rest of opening a context. */
-static bool
-cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask)
-{
-    static char question[] = "--version";
-    Bytes key, program, answer = {0};
-    bool known, ok = true, script = cc_is_script(ctx, cc);
-    Text text = {0};
-
-    text.mem = &ctx->mem;
-    jot_text_f(&text, "%s inode %lld size %lld mtime %lld ctime %lld", cc->cc,
-               (long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtime,
-               (long long)st->st_ctime);
-    key.p = question;
-    key.n = sizeof question - 1;
-    program.p = text.s;
-    program.n = text.n;
-    script |= text.n >= text.cap;
-    known = !script && jot_cache_find(&cc->cache, ctx, key, program, &answer);
-    if (!known)
-        ok = (ask || script) && cc_ask_version(ctx, cc, &answer);
-    if (ok && !known && !script)
-        jot_cache_keep(&cc->cache, ctx, key, program, answer);
-    if (ok)
-        jot_text_f(&cc->key, "version %.*s\n", (int)cc_line(answer), answer.p);
-    jot_bytes_free(ctx, &answer);
-    jot_text_free(&text);
-    return ok;
-}
-
-/* -march=native means another machine in another's home directory: its processor is in the key. The
- * first processor's lines without those that change from boot to boot or second to second. */
-static void
-cc_machine(jot_Ctx *ctx, CcState *cc)
-{
-    static const char *const lines[] = {
-        "vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t"
-    };
-    const char *p, *end;
-    Bytes info;
-    size_t i;
-
-    if (!jot_host_read(ctx, "/proc/cpuinfo", 8192, &info))
-        return;
-    for (p = info.p; *p && *p != '\n'; p = *end ? end + 1 : end) {
-        end = p + strcspn(p, "\n");
-        for (i = 0; i < sizeof lines / sizeof *lines; i++)
-            if (!strncmp(p, lines[i], strlen(lines[i])))
-                jot_text_f(&cc->key, "%.*s\n", (int)(end - p), p);
-    }
-    jot_bytes_free(ctx, &info);
-}
-
-static bool
-cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
-{
-    const char *argv[CC_FLAGS + 8];
-    struct stat st;
-    int kind;
-
-    cc->key.n = 0;
-    memset(&st, 0, sizeof st);
-    if (stat(cc->cc, &st))
-        return false;
-    for (kind = 0; kind < 2; kind++) { /* the text says which of them it is compiled with */
-        cc_command(cc, kind, argv, "in", "out");
-        cc_command_text(argv, &cc->key);
-        jot_text_f(&cc->key, "\n");
-    }
-    jot_text_f(&cc->key, "behind %llu\n", (unsigned long long)jot_emit_prelude_hash());
-    jot_text_f(&cc->key, "size %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
-    if (!cc_version(ctx, cc, &st, ask)) {
-        cc->key.n = 0;
-        return false;
-    }
-    cc_machine(ctx, cc);
-    return true;
-}
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
@@ -251,56 +39,6 @@ cc_close(Backend *backend, jot_Ctx *ctx)
     backend->state = NULL;
 }
 
-/* Try one name. Without `ask` it is enough that there is such a program. */
-static bool
-cc_try(jot_Ctx *ctx, CcState *cc, const char *name, bool ask, char *why, size_t why_nbytes)
-{
-    jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
-    cc->cc = jot_host_which(ctx, name, &cc->cc_nbytes);
-    if (!cc->cc) {
-        snprintf(why, why_nbytes, "no C compiler: %s is not there or not a program", name);
-        return false;
-    }
-    if (cc_identify(ctx, cc, ask) || !ask)
-        return true;
-    snprintf(why, why_nbytes,
-             "%s does not run: %s --version fails, or no temporary directory can be made",
-             cc->cc, name);
-    jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
-    cc->cc = NULL;
-    return false;
-}
-
-/* The compiler that was asked for by name; NULL: any. */
-static const char *
-cc_wanted(const jot_Ctx *ctx)
-{
-    const char *name = ctx->config.cc ? ctx->config.cc : jot_host_env(ctx, "JOT_CC");
-
-    return name && *name ? name : NULL;
-}
-
-static bool
-cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes)
-{
-    static const char *const names[] = { "cc", "gcc", "clang" };
-    const char *name = cc_wanted(ctx);
-    char first[200] = "";
-    size_t i;
-
-    if (name)
-        return cc_try(ctx, cc, name, true, why, why_nbytes);
-    for (i = 0; i < sizeof names / sizeof *names; i++) {
-        if (cc_try(ctx, cc, names[i], ask, why, why_nbytes))
-            return true;
-        if (strstr(why, "does not run") && !*first)
-            snprintf(first, sizeof first, "%s", why);
-    }
-    snprintf(why, why_nbytes, "%s",
-             *first ? first : "no C compiler: cc, gcc and clang are not on PATH");
-    return false;
-}
-
 JOT_FN jot_Status
 jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
             size_t why_nbytes)
@@ -316,9 +54,9 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
     cc->child = child;
     cc->march = jot_target_march(ctx->config.target);
     jot_cache_open(&cc->cache, ctx, !child);
-    if (!cc_find(ctx, cc, ask, why, why_nbytes)) {
+    if (!jot_cc_find(ctx, cc, ask, why, why_nbytes)) {
         cc_close(backend, ctx);
-        return cc_wanted(ctx) ? JOT_EUSE : JOT_EDEVICE;
+        return jot_cc_wanted(ctx) ? JOT_EUSE : JOT_EDEVICE;
     }
     if (cc->key.n && cc->key.n >= cc->key.cap) { /* memory was refused, and half a key is no key */
         snprintf(why, why_nbytes, "out of memory");
@@ -361,7 +99,7 @@ cc_fail(jot_Ctx *ctx, jot_Status status, const char *what, const char *problem, 
     int shown = messages.p ? (int)cc_lines(messages.p, 30) : 0;
 
     text.mem = &ctx->mem;
-    cc_command_text(argv, &text);
+    jot_cc_command_text(argv, &text);
     jot_fail(ctx, status, "%s: %s\n%.*s\ncommand: %s", what, problem, shown > 600 ? 600 : shown,
              messages.p ? messages.p : "", text.n < text.cap ? text.s : argv[0]);
     if (shown > 600 || text.n > 300)
@@ -384,7 +122,7 @@ static CcResult
 cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
        const char *messages_path)
 {
-    char *args[CC_FLAGS + 8]; /* posix_spawn does not write to them, but does not say so */
+    char *args[CC_ARGUMENTS]; /* posix_spawn does not write to them, but does not say so */
     Bytes messages = {0};
     char problem[100];
     CcResult result = CC_FAILED;
@@ -506,7 +244,7 @@ static CcResult
 cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, Bytes text,
               KernelSym *sym, int n, void **module)
 {
-    const char *argv[CC_FLAGS + 8] = {0};
+    const char *argv[CC_ARGUMENTS] = {0};
     char from[600], to[600], messages[600];
     Bytes object;
     Text command = {0};
@@ -517,12 +255,12 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     jot_work_path(work, WORK_MESSAGES, messages, sizeof messages);
     if (!jot_host_write(from, text.p, text.n))
         return CC_NO_ROOM;
-    cc_command(cc, cc_kind(text), argv, from, to);
+    jot_cc_command(cc, jot_cc_kind(text), argv, from, to);
     result = cc_run(ctx, cc, what, argv, messages);
     if (result != CC_DONE)
         return result;
     command.mem = &ctx->mem;
-    cc_command_text(argv, &command);
+    jot_cc_command_text(argv, &command);
     if (!cc_load(ctx, work, what, command.n < command.cap ? command.s : cc->cc, sym, n, module))
         result = CC_FAILED;
     jot_text_free(&command);
@@ -584,7 +322,7 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
     bool ok = false;
 
     *module = NULL;
-    if (!cc->key.n && !cc_find(ctx, cc, true, why, sizeof why))
+    if (!cc->key.n && !jot_cc_find(ctx, cc, true, why, sizeof why))
         return jot_fail(ctx, JOT_EDEVICE, "%s: %s", what, why);
     if (jot_cache_find(&cc->cache, ctx, cc_key(cc), source, &object)) {
         ok = cc_load_cached(ctx, cc, object, sym, n, module);
@@ -637,7 +375,7 @@ cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *u
     CcState *cc = backend->state;
     bool ok;
 
-    if (cc->cache.fd < 0 || (!cc->key.n && !cc_identify(ctx, cc, false)))
+    if (cc->cache.fd < 0 || (!cc->key.n && !jot_cc_identify(ctx, cc, false)))
         return false;
     if (*module) {
         void *p = strstr(unit->s, sym->text) ? dlsym(*module, sym->name) : NULL;

@@ -1,0 +1,268 @@
+/* backends/cc_program.c - the C compiler as a program: its command, what an object of it depends on, and
+ * which of those on PATH it is.
+ *
+ *     config.cc, JOT_CC, else cc, gcc, clang -> found -> asked --version -> key of the cache
+ *
+ * The version shows that it runs at all; the cache remembers the answer.
+ *
+ * Read before: backends/cc.h, cache.c. After: backends/cc.c. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "backends/cc.h"
+#include "ccode/emit.h"
+#ifndef JOT_NO_HOST
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- flags -------------------------------------------------------------------------------- */
+
+/* Scalar loops are strict C99 and leave the vectors to the compiler: -O3 runs chains of exp 6 times
+ * as fast as -O2, for twice the time of compiling. Text that has GNU vectors gains too, by what is
+ * scalar in it: convolutions go from 160 to 200 GF. */
+static const char *const cc_kinds[2][2] = { { "-std=c99", "-O3" }, { "-std=gnu99", "-O3" } };
+
+JOT_FN int
+jot_cc_kind(Bytes text)
+{
+    return strstr(text.p, "vector_size(") != NULL;
+}
+
+/* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w:
+ * warnings are read by nobody, unless there is an error too. */
+static const char *const cc_flags[] = {
+    "-fPIC", "-shared",
+    "--param", "max-completely-peel-times=1", /* gcc 12.2 vectorises a loop around a small one that it
+                               unrolled, and loads what a condition guards under the mask of the
+                               wrong row: so none is unrolled */
+    "-ffp-contract=off",    /* a*b+c is rounded twice, as written: the interpreter's result, on
+                               machines with fma too. Where fma is wanted the text says so */
+    "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */
+    "-fno-trapping-math",   /* nor the exception flags: both sides of a select may be computed */
+    "-fno-tree-slp-vectorize", /* gcc 12 loses the rounding of (double)(float)x to it when two
+                               neighbours are converted; loops are vectorised all the same */
+    "--param", "max-jump-thread-duplication-stmts=0", /* a clamp stays a minimum: else gcc computes
+                               what follows for the clamped and for the others, and chooses */
+    "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
+#if defined __x86_64__ || defined __i386__
+    "-march=native",        /* this machine's vectors; with contraction off, no other results */
+    "-mprefer-vector-width=512", /* all of them: chains of exp run 1.1 to 1.3 times as fast as in
+                               halves, sums out of the cache 2 to 3 times */
+#elif defined __aarch64__ || defined __arm__ || defined __powerpc64__
+    "-mcpu=native",
+#endif
+#ifdef __linux__
+    "-Wl,-Bsymbolic",       /* a program's function with a kernel's name stays out of the kernel */
+#endif
+    "-Werror=implicit-function-declaration", /* named at its line, not when the object is loaded */
+    NULL
+};
+JOT_FN void
+jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from, const char *to)
+{
+    int n = 0, i;
+
+    JOT_ASSERT(sizeof cc_flags / sizeof *cc_flags + 8 <= CC_ARGUMENTS, "there is room for all flags");
+    argv[n++] = cc->cc;
+    argv[n++] = cc_kinds[kind][0];
+    argv[n++] = cc_kinds[kind][1];
+    for (i = 0; cc_flags[i]; i++)
+        argv[n++] = cc->march && !strncmp(cc_flags[i], "-march=", 7) ? cc->march : cc_flags[i];
+    argv[n++] = "-o";
+    argv[n++] = to;
+    argv[n++] = from;
+    argv[n++] = "-lm";       /* for user code: kernels of ours need nothing */
+    argv[n] = NULL;
+}
+
+JOT_FN void
+jot_cc_command_text(const char **argv, Text *text)
+{
+    int i;
+
+    for (i = 0; argv[i]; i++) {
+        bool quote = strpbrk(argv[i], " '\"$&|;<>()*?\\\t") != NULL;
+
+        jot_text_f(text, "%s%s%s%s", i ? " " : "", quote ? "'" : "", argv[i], quote ? "'" : "");
+    }
+}
+
+/* ---- what an object depends on ------------------------------------------------------------ */
+
+static size_t
+cc_line(Bytes s)
+{
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] != '\n')
+        n++;
+    return n;
+}
+
+/* What `cc --version` says. False: it does not run. */
+static bool
+cc_ask_version(jot_Ctx *ctx, const CcState *cc, Bytes *answer)
+{
+    char *argv[3];
+    char messages[600], flag[] = "--version";
+    WorkDir work = {{0}, 0};
+    int status;
+    bool ok;
+
+    argv[0] = cc->cc;
+    argv[1] = flag;
+    argv[2] = NULL;
+    if (!jot_work_open(ctx, &work, cc->cache.dir))
+        return false;
+    jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
+    ok = jot_host_spawn(argv, messages, cc->child, &status) && status == 0
+      && jot_host_read(ctx, messages, 4096, answer);
+    jot_work_close(&work);
+    return ok;
+}
+
+/* A script may run another compiler tomorrow. */
+static bool
+cc_is_script(jot_Ctx *ctx, const CcState *cc)
+{
+    Bytes start = {0};
+    bool script = !jot_host_read(ctx, cc->cc, 2, &start) || !strncmp(start.p, "#!", 2);
+
+    jot_bytes_free(ctx, &start);
+    return script;
+}
+
+/* The version goes into the key. A program that has not changed since it was asked is not asked
+ * again: starting it takes longer than all the rest of opening a context. */
+static bool
+cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask)
+{
+    static char question[] = "--version";
+    Bytes key, program, answer = {0};
+    bool known, ok = true, script = cc_is_script(ctx, cc);
+    Text text = {0};
+
+    text.mem = &ctx->mem;
+    jot_text_f(&text, "%s inode %lld size %lld mtime %lld ctime %lld", cc->cc,
+               (long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtime,
+               (long long)st->st_ctime);
+    key.p = question;
+    key.n = sizeof question - 1;
+    program.p = text.s;
+    program.n = text.n;
+    script |= text.n >= text.cap;
+    known = !script && jot_cache_find(&cc->cache, ctx, key, program, &answer);
+    if (!known)
+        ok = (ask || script) && cc_ask_version(ctx, cc, &answer);
+    if (ok && !known && !script)
+        jot_cache_keep(&cc->cache, ctx, key, program, answer);
+    if (ok)
+        jot_text_f(&cc->key, "version %.*s\n", (int)cc_line(answer), answer.p);
+    jot_bytes_free(ctx, &answer);
+    jot_text_free(&text);
+    return ok;
+}
+
+/* -march=native means another machine in another's home directory: its processor is in the key. The
+ * first processor's lines without those that change from boot to boot or second to second. */
+static void
+cc_machine(jot_Ctx *ctx, CcState *cc)
+{
+    static const char *const lines[] = {
+        "vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t"
+    };
+    const char *p, *end;
+    Bytes info;
+    size_t i;
+
+    if (!jot_host_read(ctx, "/proc/cpuinfo", 8192, &info))
+        return;
+    for (p = info.p; *p && *p != '\n'; p = *end ? end + 1 : end) {
+        end = p + strcspn(p, "\n");
+        for (i = 0; i < sizeof lines / sizeof *lines; i++)
+            if (!strncmp(p, lines[i], strlen(lines[i])))
+                jot_text_f(&cc->key, "%.*s\n", (int)(end - p), p);
+    }
+    jot_bytes_free(ctx, &info);
+}
+
+JOT_FN bool
+jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
+{
+    const char *argv[CC_ARGUMENTS];
+    struct stat st;
+    int kind;
+
+    cc->key.n = 0;
+    memset(&st, 0, sizeof st);
+    if (stat(cc->cc, &st))
+        return false;
+    for (kind = 0; kind < 2; kind++) { /* the text says which of them it is compiled with */
+        jot_cc_command(cc, kind, argv, "in", "out");
+        jot_cc_command_text(argv, &cc->key);
+        jot_text_f(&cc->key, "\n");
+    }
+    jot_text_f(&cc->key, "behind %llu\n", (unsigned long long)jot_emit_prelude_hash());
+    jot_text_f(&cc->key, "size %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
+    if (!cc_version(ctx, cc, &st, ask)) {
+        cc->key.n = 0;
+        return false;
+    }
+    cc_machine(ctx, cc);
+    return true;
+}
+
+/* ---- which one ---------------------------------------------------------------------------- */
+
+/* Try one name. Without `ask` it is enough that there is such a program. */
+static bool
+cc_try(jot_Ctx *ctx, CcState *cc, const char *name, bool ask, char *why, size_t why_nbytes)
+{
+    jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
+    cc->cc = jot_host_which(ctx, name, &cc->cc_nbytes);
+    if (!cc->cc) {
+        snprintf(why, why_nbytes, "no C compiler: %s is not there or not a program", name);
+        return false;
+    }
+    if (jot_cc_identify(ctx, cc, ask) || !ask)
+        return true;
+    snprintf(why, why_nbytes,
+             "%s does not run: %s --version fails, or no temporary directory can be made",
+             cc->cc, name);
+    jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
+    cc->cc = NULL;
+    return false;
+}
+
+/* The compiler that was asked for by name; NULL: any. */
+JOT_FN const char *
+jot_cc_wanted(const jot_Ctx *ctx)
+{
+    const char *name = ctx->config.cc ? ctx->config.cc : jot_host_env(ctx, "JOT_CC");
+
+    return name && *name ? name : NULL;
+}
+
+JOT_FN bool
+jot_cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes)
+{
+    static const char *const names[] = { "cc", "gcc", "clang" };
+    const char *name = jot_cc_wanted(ctx);
+    char first[200] = "";
+    size_t i;
+
+    if (name)
+        return cc_try(ctx, cc, name, true, why, why_nbytes);
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        if (cc_try(ctx, cc, names[i], ask, why, why_nbytes))
+            return true;
+        if (strstr(why, "does not run") && !*first)
+            snprintf(first, sizeof first, "%s", why);
+    }
+    snprintf(why, why_nbytes, "%s",
+             *first ? first : "no C compiler: cc, gcc and clang are not on PATH");
+    return false;
+}
+
+#endif
