@@ -1,5 +1,5 @@
 /* backends/opencl.c - kernels on an OpenCL device. The loader is opened at run time and its few
- * functions are declared here, so that neither building nor running jot needs a header, a library
+ * functions are declared in opencl.h, so that neither building nor running jot needs a header, a library
  * or a driver.
  *
  *     text -> in the cache? --yes--> program binary -.
@@ -9,97 +9,14 @@
  *     upload, launch, launch, download          one queue in order: only download and finish wait
  *                   `-----> fetch               another, behind a marker: copies beside what follows
  *
- * Device: config.device or JOT_OPENCL_DEVICE, "platform.device" by number (0.0), or "gpu", "cpu", or
- * a part of the device's name; without it the first GPU, else the first device there is.
- *
  * Arithmetic is IEEE's as far as the device has it: no fast mathematics, no contraction to fma,
  * division and square root rounded correctly where the device offers that.
  *
- * Read before: backends/backend.h, host.h, ccode/emit_device.c. After: backends/plan_device.c. */
-#ifndef _POSIX_C_SOURCE
-#define _POSIX_C_SOURCE 200809L
-#endif
-#include "backends/host.h"
+ * Read before: backends/opencl.h, opencl_find.c, ccode/emit_device.c. After: backends/plan_device.c. */
+#include "backends/opencl.h"
 #ifndef JOT_NO_HOST
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- what is used of OpenCL 1.2 ----------------------------------------------------------- */
-
-typedef struct OclObject *OclHandle; /* platform, device, context, queue, program, kernel, memory */
-
-enum {
-    OCL_MEM_FAILED = -4, OCL_NO_RESOURCES = -5, OCL_NO_HOST_MEMORY = -6,
-    OCL_TYPE_CPU = 2, OCL_TYPE_GPU = 4,
-    OCL_PLATFORM_VERSION = 0x0901, OCL_PLATFORM_NAME = 0x0902,
-    OCL_DEVICE_TYPE = 0x1000, OCL_MAX_GROUP = 0x1004, OCL_MAX_PARAMETERS = 0x1017,
-    OCL_SINGLE_CONFIG = 0x101B, OCL_LITTLE_ENDIAN = 0x1026,
-    OCL_DEVICE_NAME = 0x102B, OCL_DRIVER_VERSION = 0x102D, OCL_DEVICE_VERSION = 0x102F,
-    OCL_DOUBLE_CONFIG = 0x1032,
-    OCL_ROUNDED_DIVIDE = 128, OCL_READ_WRITE = 1,
-    OCL_BINARY_SIZES = 0x1165, OCL_BINARIES = 0x1166, OCL_BUILD_LOG = 0x1183
-};
-
-typedef struct {
-    int32_t (*platforms)(uint32_t, OclHandle *, uint32_t *);
-    int32_t (*platform_info)(OclHandle, uint32_t, size_t, void *, size_t *);
-    int32_t (*devices)(OclHandle, uint64_t, uint32_t, OclHandle *, uint32_t *);
-    int32_t (*device_info)(OclHandle, uint32_t, size_t, void *, size_t *);
-    OclHandle (*context)(const intptr_t *, uint32_t, const OclHandle *, void *, void *, int32_t *);
-    int32_t (*release_context)(OclHandle);
-    OclHandle (*queue)(OclHandle, OclHandle, uint64_t, int32_t *);
-    int32_t (*release_queue)(OclHandle);
-    OclHandle (*source)(OclHandle, uint32_t, const char **, const size_t *, int32_t *);
-    OclHandle (*binary)(OclHandle, uint32_t, const OclHandle *, const size_t *,
-                        const unsigned char **, int32_t *, int32_t *);
-    int32_t (*build)(OclHandle, uint32_t, const OclHandle *, const char *, void *, void *);
-    int32_t (*build_info)(OclHandle, OclHandle, uint32_t, size_t, void *, size_t *);
-    int32_t (*program_info)(OclHandle, uint32_t, size_t, void *, size_t *);
-    int32_t (*release_program)(OclHandle);
-    OclHandle (*kernel)(OclHandle, const char *, int32_t *);
-    int32_t (*release_kernel)(OclHandle);
-    int32_t (*argument)(OclHandle, uint32_t, size_t, const void *);
-    OclHandle (*memory)(OclHandle, uint64_t, size_t, void *, int32_t *);
-    int32_t (*release_memory)(OclHandle);
-    int32_t (*read)(OclHandle, OclHandle, uint32_t, size_t, size_t, void *, uint32_t,
-                    const OclHandle *, OclHandle *);
-    int32_t (*write)(OclHandle, OclHandle, uint32_t, size_t, size_t, const void *, uint32_t,
-                     const OclHandle *, OclHandle *);
-    int32_t (*run)(OclHandle, OclHandle, uint32_t, const size_t *, const size_t *, const size_t *,
-                   uint32_t, const OclHandle *, OclHandle *);
-    int32_t (*finish)(OclHandle);
-    int32_t (*copy)(OclHandle, OclHandle, OclHandle, size_t, size_t, size_t, uint32_t,
-                    const OclHandle *, OclHandle *);
-    int32_t (*flush)(OclHandle);
-    int32_t (*marker)(OclHandle, uint32_t, const OclHandle *, OclHandle *);
-    int32_t (*barrier)(OclHandle, uint32_t, const OclHandle *, OclHandle *);
-    int32_t (*wait)(uint32_t, const OclHandle *);
-    int32_t (*release_event)(OclHandle);
-} OclFunctions;
-
-/* In the order of the fields above. */
-static const char *const ocl_names[] = {
-    "clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDeviceInfo", "clCreateContext",
-    "clReleaseContext", "clCreateCommandQueue", "clReleaseCommandQueue",
-    "clCreateProgramWithSource", "clCreateProgramWithBinary", "clBuildProgram",
-    "clGetProgramBuildInfo", "clGetProgramInfo", "clReleaseProgram", "clCreateKernel",
-    "clReleaseKernel", "clSetKernelArg", "clCreateBuffer", "clReleaseMemObject",
-    "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel", "clFinish",
-    "clEnqueueCopyBuffer", "clFlush", "clEnqueueMarkerWithWaitList",
-    "clEnqueueBarrierWithWaitList", "clWaitForEvents", "clReleaseEvent"
-};
-
-typedef struct {
-    void *library;
-    OclFunctions cl;
-    OclHandle device, context, queue, fetches; /* the second queue: copies to the host */
-    Cache cache;
-    char key[700];         /* what a binary depends on besides its text */
-    char options[80], name[128];
-    bool doubles;
-    size_t most_parameters; /* bytes of a kernel's arguments */
-} Ocl;
 
 typedef struct {
     OclHandle program;
@@ -113,128 +30,7 @@ ocl_of(const Backend *backend)
     return backend->state;
 }
 
-/* ---- opening ------------------------------------------------------------------------------ */
-
-static bool
-ocl_load(Ocl *o, char *why, size_t why_nbytes)
-{
-    static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so"};
-    size_t i;
-
-    for (i = 0; i < 2 && !o->library; i++)
-        o->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!o->library) {
-        snprintf(why, why_nbytes, "no OpenCL loader: %s", dlerror());
-        return false;
-    }
-    for (i = 0; i < sizeof ocl_names / sizeof *ocl_names; i++) {
-        void *p = dlsym(o->library, ocl_names[i]);
-
-        if (!p) {
-            snprintf(why, why_nbytes, "the OpenCL loader lacks %s", ocl_names[i]);
-            return false;
-        }
-        memcpy((char *)&o->cl + i * sizeof p, &p, sizeof p); /* POSIX equates the two */
-    }
-    return true;
-}
-
-static void
-ocl_text(const Ocl *o, OclHandle device, uint32_t what, char *text, size_t nbytes)
-{
-    memset(text, 0, nbytes);
-    if (o->cl.device_info(device, what, nbytes - 1, text, NULL))
-        snprintf(text, nbytes, "?");
-}
-
-/* Does the device answer to what was asked for? */
-static bool
-ocl_wanted(const Ocl *o, OclHandle device, const char *want, uint32_t platform, uint32_t number)
-{
-    char place[32], name[128];
-    uint64_t type = 0;
-
-    o->cl.device_info(device, OCL_DEVICE_TYPE, sizeof type, &type, NULL);
-    if (!strcmp(want, "gpu") || !strcmp(want, "cpu"))
-        return (type & (want[0] == 'g' ? OCL_TYPE_GPU : OCL_TYPE_CPU)) != 0;
-    snprintf(place, sizeof place, "%u.%u", platform, number);
-    ocl_text(o, device, OCL_DEVICE_NAME, name, sizeof name);
-    return !strcmp(want, place) || strstr(name, want) != NULL;
-}
-
-enum { OCL_MOST = 16 };
-
-/* The first device that answers; the platform it is of. */
-static bool
-ocl_find(Ocl *o, const char *want, OclHandle *platform)
-{
-    OclHandle platforms[OCL_MOST], devices[OCL_MOST];
-    uint32_t np = 0, nd, p, d;
-
-    if (o->cl.platforms(OCL_MOST, platforms, &np))
-        return false;
-    for (p = 0; p < np && p < OCL_MOST; p++) {
-        nd = 0;
-        if (o->cl.devices(platforms[p], 0xFFFFFFFF, OCL_MOST, devices, &nd))
-            continue;
-        for (d = 0; d < nd && d < OCL_MOST; d++)
-            if (!want || ocl_wanted(o, devices[d], want, p, d)) {
-                o->device = devices[d];
-                *platform = platforms[p];
-                return true;
-            }
-    }
-    return false;
-}
-
-static bool
-ocl_choose(Ocl *o, jot_Ctx *ctx, OclHandle *platform, char *why, size_t why_nbytes)
-{
-    const char *want = ctx->config.device && ctx->config.device[0] ? ctx->config.device : NULL;
-
-    if (!want) {
-        if (ocl_find(o, "gpu", platform) || ocl_find(o, NULL, platform))
-            return true;
-        snprintf(why, why_nbytes, "the OpenCL loader knows no device (is a driver or PoCL there?)");
-        return false;
-    }
-    if (ocl_find(o, want, platform))
-        return true;
-    snprintf(why, why_nbytes, "no OpenCL device answers to \"%s\" (JOT_OPENCL_DEVICE): a number such "
-             "as 0.0, gpu, cpu, or a part of its name", want);
-    return false;
-}
-
-/* What the device is, what it can do, and what a binary for it depends on. */
-static bool
-ocl_describe(Ocl *o, OclHandle platform, char *why, size_t why_nbytes)
-{
-    char driver[128], version[128], of[128] = {0};
-    uint64_t single = 0, doubles = 0;
-    size_t group = 0;
-    uint32_t little = 0;
-
-    ocl_text(o, o->device, OCL_DEVICE_NAME, o->name, sizeof o->name);
-    ocl_text(o, o->device, OCL_DRIVER_VERSION, driver, sizeof driver);
-    ocl_text(o, o->device, OCL_DEVICE_VERSION, version, sizeof version);
-    o->cl.platform_info(platform, OCL_PLATFORM_VERSION, sizeof of - 1, of, NULL);
-    o->cl.device_info(o->device, OCL_SINGLE_CONFIG, sizeof single, &single, NULL);
-    o->cl.device_info(o->device, OCL_DOUBLE_CONFIG, sizeof doubles, &doubles, NULL);
-    o->cl.device_info(o->device, OCL_MAX_GROUP, sizeof group, &group, NULL);
-    o->cl.device_info(o->device, OCL_MAX_PARAMETERS, sizeof o->most_parameters,
-                      &o->most_parameters, NULL);
-    o->cl.device_info(o->device, OCL_LITTLE_ENDIAN, sizeof little, &little, NULL);
-    o->doubles = doubles != 0;
-    snprintf(o->options, sizeof o->options, "-cl-std=CL1.2%s",
-             single & OCL_ROUNDED_DIVIDE ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
-    snprintf(o->key, sizeof o->key, "opencl\n%s\n%s\n%s\n%s\n%s\n", of, o->name, version, driver,
-             o->options);
-    if (group >= 256 && little)
-        return true;
-    snprintf(why, why_nbytes, "%s: %s", o->name,
-             little ? "work-groups of 256 items are too large for it" : "it is big-endian");
-    return false;
-}
+/* ---- open and close ----------------------------------------------------------------------- */
 
 static void
 ocl_close(Backend *backend, jot_Ctx *ctx)
@@ -250,8 +46,7 @@ ocl_close(Backend *backend, jot_Ctx *ctx)
     if (o->context)
         o->cl.release_context(o->context);
     jot_cache_close(&o->cache);
-    if (o->library)
-        dlclose(o->library);
+    jot_ocl_lose(o);
     jot_mem_free(&ctx->mem, o, sizeof *o);
     backend->state = NULL;
 }
@@ -259,11 +54,9 @@ ocl_close(Backend *backend, jot_Ctx *ctx)
 static bool
 ocl_start(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes)
 {
-    OclHandle platform = NULL;
     int32_t status = 0;
 
-    if (!ocl_load(o, why, why_nbytes) || !ocl_choose(o, ctx, &platform, why, why_nbytes)
-        || !ocl_describe(o, platform, why, why_nbytes))
+    if (!jot_ocl_find(o, ctx, why, why_nbytes))
         return false;
     o->context = o->cl.context(NULL, 1, &o->device, NULL, NULL, &status);
     if (o->context)
