@@ -7,7 +7,7 @@
  *       loss        w' (update)            w'      becomes what the slot of w names
  *
  * The leaves of the graph become places to look at when the function is called; its results, places
- * to bring them from. Read before: backends/plan_parts.h. After: function_make.c, function.c. */
+ * to bring them from. Read before: backends/plan_parts.h. After: function_make.c, function_run.c. */
 #ifndef JOT_FUNCTION_H
 #define JOT_FUNCTION_H
 #include "backends/plan_parts.h"
@@ -84,4 +84,14 @@ struct jot_Func {
 /* What a function is made for: an evaluation by the context's backend, or a text in a dialect. */
 JOT_FN jot_Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs,
                                const char *dialect);
+
+/* function_run.c: a call, once its inputs' leaves are filled in. */
+JOT_FN bool jot_func_ready(jot_Func *f);
+JOT_FN bool jot_func_launch(jot_Func *f);
+JOT_FN bool jot_func_fetch(jot_Func *f, uint32_t noutputs); /* to the host: the first so many */
+JOT_FN Buffer *jot_func_result(jot_Func *f, const FuncFrom *from);
+JOT_FN void jot_func_take(jot_Func *f, const FuncOutput *output, void *to);
+JOT_FN void jot_func_updates(jot_Func *f); /* what cannot fail: slots get their new elements */
+JOT_FN void jot_func_drop(jot_Func *f);    /* after a failure: what the call had taken goes back */
+
 #endif
