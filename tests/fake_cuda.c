@@ -3,13 +3,17 @@
  * libcuda.so.1 and as JOT_NVRTC by tests/test_device.sh.
  *
  *     NVRTC      the text behind a few definitions, through g++, to a shared object: the "cubin"
- *     launch     group after group; the items of one are fibers that change at barriers
+ *     launch     group after group; the items of one are fibers that change at barriers; a group's
+ *                memory begins as noise
  *     stream     a queue that does nothing until someone waits for it: what the program forgot to wait
  *                for has not happened
  *
- * Matrix instructions are what chips without them run: items that pass their pieces around. */
+ * The device is of the architecture in FAKE_CUDA_ARCH (70 without it): what is written for that is what
+ * runs, instructions by fake_ptx.c, and of older ones than have them items that pass their pieces around. */
 #define _GNU_SOURCE
+#include "tests/fake_cuda.h"
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +31,17 @@ static const char shim[] =
     "struct fake_dim { unsigned x, y, z; };\n"
     "extern \"C\" { fake_dim threadIdx, blockIdx, blockDim, gridDim;\n"
     "void (*fake_sync)(void); unsigned (*fake_pass)(unsigned, int);\n"
+    "void *(*fake_take)(unsigned long); unsigned long (*fake_offset)(const void *);\n"
+    "struct fake_operand { const char *how; void *p; int nbytes; };\n"
+    "void (*fake_ptx)(const char *, fake_operand *, int, int);\n"
     "float fmaf(float, float, float); double fma(double, double, double); }\n"
     "#define __global__\n#define __device__\n#define __forceinline__ inline\n"
-    "#define __shared__ static\n#define __align__(n) __attribute__((aligned(n)))\n"
+    "#define __align__(n) __attribute__((aligned(n)))\n"
+    "#define __cvta_generic_to_shared(p) fake_offset((const void *)(p))\n"
+    "template <class T> static inline fake_operand fake_at(const char *how, const T &x)\n"
+    "{ return fake_operand{how, (void *)&x, (int)sizeof x}; }\n"
+    "template <class... O> static inline void fake_asm(const char *text, O... o)\n"
+    "{ fake_operand all[] = {o..., fake_operand()}; fake_ptx(text, all, sizeof...(O), __CUDA_ARCH__ / 10); }\n"
     "#define __syncthreads() fake_sync()\n#define __shfl_sync(m, v, i) fake_pass(v, i)\n"
     "template <class T> static inline T atomicCAS(T *p, T a, T b)\n"
     "{ T was = *p; if (was == a) *p = b; return was; }\n"
@@ -37,6 +49,14 @@ static const char shim[] =
     "template <class... A> static void fake_go(void (*f)(A...), void **p)\n"
     "{ int i = 0; fake_do<A...>{f, *(A *)p[i++]...}; }\n"
     "template <class... A> static int fake_n(void (*)(A...)) { return sizeof...(A); }\n";
+
+static int
+fake_arch(void)
+{
+    const char *arch = getenv("FAKE_CUDA_ARCH");
+
+    return arch && *arch ? atoi(arch) : 70;
+}
 
 typedef struct {
     char *text, *log;
@@ -46,7 +66,7 @@ typedef struct {
 
 API int nvrtcVersion(int *major, int *minor) { return *major = 12, *minor = 0, OK; }
 API int nvrtcGetNumSupportedArchs(int *n) { return *n = 1, OK; }
-API int nvrtcGetSupportedArchs(int *arch) { return *arch = 70, OK; }
+API int nvrtcGetSupportedArchs(int *arch) { return *arch = fake_arch(), OK; }
 
 API int
 nvrtcCreateProgram(Program **p, const char *text, const char *name, int n, const char *const *h,
@@ -111,24 +131,27 @@ read_all(const char *path, size_t room, size_t *n)
 API int
 nvrtcCompileProgram(Program *p, int n, const char *const *options)
 {
-    char dir[] = "/tmp/fake_cuda.XXXXXX", path[80], command[400];
+    char dir[] = "/tmp/fake_cuda.XXXXXX", path[80], command[500];
+    bool all = false; /* sm_90a: what only this one has */
     size_t nlog = 0;
     FILE *f;
     int rc;
 
-    (void)n, (void)options;
+    for (int i = 0; i < n; i++)
+        all |= strstr(options[i], "_90a") != NULL;
     if (!mkdtemp(dir))
         return INVALID;
     snprintf(path, sizeof path, "%s/k.cc", dir);
     f = fopen(path, "w");
     fputs(shim, f);
-    fputs(p->text, f);
+    fake_rewrite(f, p->text);
     write_entries(f, p->text);
     fprintf(f, "extern \"C\" { int fake_waits = %d; }\n",
-            strstr(p->text, "__syncthreads") || strstr(p->text, "__shfl_sync"));
+            strstr(p->text, "__syncthreads") || strstr(p->text, "__shfl_sync") || strstr(p->text, "asm"));
     fclose(f);
     snprintf(command, sizeof command, "cd %s && g++ -w -O1 -ffp-contract=off -fno-strict-aliasing "
-             "-fwrapv -march=native -fPIC -shared -o k.so k.cc >log 2>&1", dir);
+             "-fwrapv -march=native -fPIC -shared -D__CUDA_ARCH__=%d0 %s -o k.so k.cc >log 2>&1", dir,
+             fake_arch(), all ? "-D__CUDA_ARCH_FEAT_SM90_ALL=1" : "");
     rc = system(command);
     snprintf(path, sizeof path, "%s/log", dir);
     p->log = read_all(path, 0, &nlog);
@@ -170,6 +193,8 @@ typedef struct Module {
 
 static void item_waits(void);
 static unsigned item_passes(unsigned value, int from);
+static void *item_takes(unsigned long nbytes);
+static unsigned long item_offset(const void *p);
 
 API int
 cuModuleLoadData(Module **module, const void *image)
@@ -194,6 +219,9 @@ cuModuleLoadData(Module **module, const void *image)
     m->waits = dlsym(m->library, "fake_waits");
     *(void (**)(void))dlsym(m->library, "fake_sync") = item_waits;
     *(unsigned (**)(unsigned, int))dlsym(m->library, "fake_pass") = item_passes;
+    *(void *(**)(unsigned long))dlsym(m->library, "fake_take") = item_takes;
+    *(unsigned long (**)(const void *))dlsym(m->library, "fake_offset") = item_offset;
+    *(void (**)(const char *, FakeOperand *, int, int))dlsym(m->library, "fake_ptx") = fake_ptx;
     *module = m;
     return OK;
 }
@@ -221,19 +249,39 @@ cuModuleGetFunction(Function **function, Module *m, const char *name)
 
 /* ---- items -------------------------------------------------------------------------------- */
 
-enum { ITEMS = 1024, STACK = 64 << 10 };
+enum { STACK = 64 << 10, STATIC_SHARED = 48 << 10 };
+unsigned char fake_shared[SHARED_NBYTES] __attribute__((aligned(1024)));
 static ucontext_t scheduler, item[ITEMS];
 static char *stack;
 static unsigned slot[ITEMS];
+static unsigned long taken[ITEMS];
+static ItemState waits[ITEMS];
 static char done[ITEMS];
 static int present, running;
 static Function *called;
 static void *arguments[ITEMS];
 
+int fake_item(void) { return present; }
+
+void
+fake_stop(const char *what, const char *text)
+{
+    fprintf(stderr, "fake_cuda: %s: %s\n", what, text);
+    abort();
+}
+
+void
+fake_wait(ItemState with)
+{
+    waits[present] = with;
+    swapcontext(&item[present], &scheduler);
+}
+
 static void
 item_waits(void)
 {
-    swapcontext(&item[present], &scheduler);
+    fake_ptx_barrier();
+    fake_wait(WAITS_GROUP);
 }
 
 /* What item `from` of the same warp has. */
@@ -244,19 +292,68 @@ item_passes(unsigned value, int from)
     int me = present;
 
     slot[me] = value;
-    item_waits();
+    fake_wait(WAITS_WARP);
     got = slot[me / 32 * 32 + from % 32];
-    item_waits();
+    fake_wait(WAITS_WARP);
     return got;
+}
+
+/* An array of the group's memory: each item names them in the same order. */
+static void *
+item_takes(unsigned long nbytes)
+{
+    unsigned long at = taken[present];
+
+    taken[present] = (at + nbytes + 15) / 16 * 16;
+    if (taken[present] > STATIC_SHARED)
+        fake_stop("arrays of a group are too large", "__shared__");
+    return fake_shared + at;
+}
+
+static unsigned long
+item_offset(const void *p)
+{
+    return (unsigned long)((const unsigned char *)p - fake_shared);
 }
 
 static void
 item_body(void)
 {
     called->go(arguments);
+    fake_ptx_end(present);
     running--;
     done[present] = 1;
     swapcontext(&item[present], &scheduler);
+}
+
+static void
+begin_item(unsigned i)
+{
+    getcontext(&item[i]);
+    item[i].uc_stack.ss_sp = stack + (size_t)i * STACK;
+    item[i].uc_stack.ss_size = STACK;
+    item[i].uc_link = NULL;
+    makecontext(&item[i], item_body, 0);
+    done[i] = 0;
+    taken[i] = 0;
+    waits[i] = RUNS;
+}
+
+/* Those that wait for the others of n items, if these are all there. */
+static int
+let_go(unsigned items, unsigned n, ItemState with)
+{
+    int any = 0;
+
+    for (unsigned first = 0; first < items; first += n) {
+        unsigned i, end = first + n < items ? first + n : items, here = 0;
+
+        for (i = first; i < end && (done[i] || waits[i] == with); i++)
+            here += !done[i];
+        for (i = i == end && here ? first : end; i < end; i++)
+            waits[i] = RUNS, any = 1;
+    }
+    return any;
 }
 
 static void
@@ -264,22 +361,22 @@ run_group(unsigned items)
 {
     Dim *thread = called->module->thread;
     unsigned i;
-    for (i = 0; i < items; i++) {
-        getcontext(&item[i]);
-        item[i].uc_stack.ss_sp = stack + (size_t)i * STACK;
-        item[i].uc_stack.ss_size = STACK;
-        item[i].uc_link = NULL;
-        makecontext(&item[i], item_body, 0);
-        done[i] = 0;
+
+    memset(fake_shared, 0xa5, STATIC_SHARED);
+    fake_ptx_begin();
+    for (i = 0; i < items; i++)
+        begin_item(i);
+    for (running = (int)items; running > 0;) {
+        for (i = 0; i < items; i++)
+            while (!done[i] && waits[i] == RUNS) {
+                present = (int)i;
+                thread->x = i;
+                swapcontext(&scheduler, &item[i]);
+            }
+        if (running > 0 && !let_go(items, 32, WAITS_WARP) && !let_go(items, 128, WAITS_WARPS)
+            && !let_go(items, items, WAITS_GROUP))
+            fake_stop("items wait for others that do not come", "barrier");
     }
-    for (running = (int)items; running > 0;)
-        for (i = 0; i < items; i++) {
-            if (done[i])
-                continue;
-            present = (int)i;
-            thread->x = i;
-            swapcontext(&scheduler, &item[i]);
-        }
 }
 
 static void
@@ -620,7 +717,7 @@ API int cuDriverGetVersion(int *v) { return *v = 12000, OK; }
 API int cuDeviceGetCount(int *n) { return *n = 1, OK; }
 API int cuDeviceGet(int *device, int n) { return *device = n, n == 0 ? OK : INVALID; }
 API int cuDeviceGetName(char *s, int n, int d) { return (void)d, snprintf(s, n, "processor"), OK; }
-API int cuDeviceGetAttribute(int *v, int what, int d) { return (void)d, *v = what == 75 ? 7 : 0, OK; }
+API int cuDeviceGetAttribute(int *v, int what, int d) { return (void)d, *v = what == 75 ? fake_arch() / 10 : fake_arch() % 10, OK; }
 API int cuDevicePrimaryCtxRetain(void **c, int d) { return (void)d, *c = &streams, OK; }
 API int cuDevicePrimaryCtxRelease_v2(int d) { return (void)d, OK; }
 API int cuCtxPushCurrent_v2(void *c) { return (void)c, OK; }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # tests/test_fake.sh BUILD - the CUDA backend and the text of its kernels without a GPU: on a driver
-# and a compiler that run them on the processor (tests/fake_cuda.c). Wants g++.
+# and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), as several
+# architectures. Wants g++.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 if ! command -v g++ >/dev/null; then
@@ -11,7 +12,7 @@ fi
 mkdir -p "$build/fake"
 fake=$build/fake/libcuda.so.1
 make_fake() { # with what of its own
-    ${CC:-cc} -std=gnu99 -O1 -fPIC -shared -fvisibility=hidden $1 tests/fake_cuda.c -o "$fake" -ldl || exit 1
+    ${CC:-cc} -std=gnu99 -O1 -fPIC -shared -fvisibility=hidden -I. $1 tests/fake_cuda.c tests/fake_ptx.c -o "$fake" -ldl -lm || exit 1
 }
 make_fake
 cache=$(mktemp -d)
@@ -29,6 +30,12 @@ run_tests() { for test; do
     [ "${f:-0}" = 0 ] || { echo "$test (rc $rc):"; tail -n 8 "$log"; }
 done; }
 run_tests "test_fetch cuda" "test_wide cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda"
+for arch in 75 80 90; do # matrices by the instructions of each
+    FAKE_CUDA_ARCH=$arch
+    export FAKE_CUDA_ARCH
+    run_tests "test_tiles cuda"
+done
+unset FAKE_CUDA_ARCH
 make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4
 JOT_TEST_GRAPHS=0
 export JOT_TEST_GRAPHS

@@ -1,0 +1,481 @@
+/* tests/fake_ptx.c - the instructions that kernels write as text, on the processor: who holds which
+ * elements of a product is as PTX's manual says, so that a wrong register, address or stride gives a
+ * wrong result here, too.
+ *
+ *     asm volatile("OP %0, ..;" : "+f"(x) : "r"(y))   ->   fake_asm("OP ..", fake_at("+f", x), ..)
+ *     __shared__ float t[96];                         ->   float (&t)[96] = place in fake_shared
+ *
+ * What is asynchronous has not happened until it was waited for: copies to a group's memory arrive by
+ * cp.async.wait_group, products of four warps read memory by wgmma.wait_group. These must also find that
+ * each item said fence.proxy.async between its writes and the barrier.
+ *
+ * Read before: tests/fake_cuda.h. */
+#include "tests/fake_cuda.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the text ----------------------------------------------------------------------------- */
+
+static int
+is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static const char *
+skip_string(const char *p)
+{
+    for (p++; *p && *p != '"'; p++)
+        p += *p == '\\' && p[1];
+    return *p ? p + 1 : p;
+}
+
+/* From an opening parenthesis to behind the one that closes it. */
+static const char *
+skip_round(const char *p)
+{
+    int depth = 0;
+
+    do {
+        if (*p == '"')
+            p = skip_string(p) - 1;
+        depth += (*p == '(') - (*p == ')');
+    } while (*p++ && depth);
+    return p;
+}
+
+/* asm [volatile] ("text" : outs : ins : clobbers) */
+static const char *
+rewrite_asm(FILE *to, const char *p)
+{
+    const char *end;
+    int part = 0;
+
+    p = strchr(p, '(');
+    end = skip_round(p) - 1;
+    fputs("fake_asm(", to);
+    for (p++; p < end;) {
+        const char *string = p;
+
+        if (*p == ':') {
+            part++, p++;
+            continue;
+        }
+        if (*p != '"') {
+            p++;
+            continue;
+        }
+        p = skip_string(p);
+        if (part == 0)
+            fwrite(string, 1, (size_t)(p - string), to), fputc(' ', to);
+        else if (part < 3) {
+            const char *place = p;
+
+            p = skip_round(strchr(p, '('));
+            fprintf(to, ", fake_at(%.*s, %.*s)", (int)(place - string), string, (int)(p - place), place);
+        }
+    }
+    fputc(')', to);
+    return end + 1;
+}
+
+/* __shared__ [__align__(16)] TYPE NAME[N]; */
+static const char *
+rewrite_shared(FILE *to, const char *p)
+{
+    const char *name, *open, *end;
+
+    p += strlen("__shared__");
+    p += strspn(p, " ");
+    if (!strncmp(p, "__align__", 9))
+        p = skip_round(strchr(p, '('));
+    open = strchr(p, '[');
+    end = strchr(open, ']') + 1;
+    for (name = open; is_word(name[-1]); name--)
+        ;
+    fprintf(to, "%.*s(&%.*s)%.*s = *(%.*s(*)%.*s)fake_take(sizeof(%.*s) * (unsigned long)(%.*s))", (int)(name - p), p,
+            (int)(open - name), name, (int)(end - open), open, (int)(name - p), p, (int)(end - open), open,
+            (int)(name - p), p, (int)(end - open) - 2, open + 1);
+    return end;
+}
+
+void
+fake_rewrite(FILE *to, const char *text)
+{
+    for (const char *p = text; *p;) {
+        bool begins = p == text || !is_word(p[-1]);
+
+        if (begins && !strncmp(p, "asm", 3) && !is_word(p[3]))
+            p = rewrite_asm(to, p);
+        else if (begins && !strncmp(p, "__shared__", 10))
+            p = rewrite_shared(to, p);
+        else
+            fputc(*p++, to);
+    }
+}
+
+/* ---- one instruction ---------------------------------------------------------------------- */
+
+enum { WORDS = 200, COPIES = 256 };
+typedef struct {
+    char op[80];
+    FakeOperand *reg[WORDS];    /* operands, those in braces one by one; NULL: a number */
+    int64_t number[WORDS];      /* ... it, or what is added to an address */
+    int n;
+} Instruction;
+
+static struct {
+    const Instruction *now;     /* what the item is at, for the others */
+    bool fenced, visible;       /* fence.proxy.async was said: since the last barrier, before it */
+    struct { uint32_t to; const void *from; int n, room, group; } copy[COPIES];
+    int ncopies, groups;
+} state[ITEMS];
+
+static const char *
+read_instruction(const char *p, FakeOperand *operand, int noperands, Instruction *in)
+{
+    size_t n;
+
+    memset(in, 0, sizeof *in);
+    p += strspn(p, " \t\n{}");
+    n = strcspn(p, " \t\n;");
+    memcpy(in->op, p, n < sizeof in->op - 1 ? n : sizeof in->op - 1);
+    for (p += n; *p && *p != ';';) {
+        char *end;
+
+        if (*p == '%') {
+            long k = strtol(p + 1, &end, 10);
+
+            if (k >= noperands || in->n == WORDS)
+                fake_stop("no such operand", p);
+            in->reg[in->n++] = &operand[k];
+            if (*end == '+')
+                in->number[in->n - 1] = strtol(end + 1, &end, 10);
+            p = end;
+        } else if (isdigit((unsigned char)*p)) {
+            in->number[in->n++] = strtol(p, &end, 10);
+            p = end;
+        } else
+            p++;
+    }
+    return *p ? p + 1 : p;
+}
+
+static uint64_t
+get(const Instruction *in, int k)
+{
+    uint64_t value = 0;
+
+    if (!in->reg[k])
+        return (uint64_t)in->number[k];
+    memcpy(&value, in->reg[k]->p, (size_t)in->reg[k]->nbytes);
+    return value + (uint64_t)in->number[k];
+}
+
+static float
+get_float(const Instruction *in, int k)
+{
+    float f;
+
+    memcpy(&f, in->reg[k]->p, sizeof f);
+    return f;
+}
+
+static void
+put(const Instruction *in, int k, const void *value)
+{
+    if (!in->reg[k] || in->reg[k]->nbytes != 4 || (in->reg[k]->how[0] != '=' && in->reg[k]->how[0] != '+'))
+        fake_stop("a result has no register of 4 bytes", in->op);
+    memcpy(in->reg[k]->p, value, 4);
+}
+
+/* Bits of f16, bf16, or of tf32 in a word, of which the unit reads 19. */
+static double
+element(uint32_t bits, const char *op)
+{
+    union { uint32_t u; float f; } word = {bits << 16};
+
+    if (strstr(op, "tf32"))
+        word.u = bits & ~(uint32_t)0x1fff;
+    else if (!strstr(op, "bf16")) {
+        int exponent = (int)(bits >> 10 & 31), rest = (int)(bits & 1023);
+        double value = exponent == 31 ? rest ? NAN : INFINITY
+                     : exponent ? ldexp(1024 + rest, exponent - 25) : ldexp(rest, -24);
+
+        return bits >> 15 & 1 ? -value : value;
+    }
+    return (double)word.f;
+}
+
+static void *
+shared_at(uint64_t address, int nbytes, const char *op)
+{
+    if (address + (uint64_t)nbytes > SHARED_NBYTES || address % (uint64_t)nbytes)
+        fake_stop("an address outside of a group's memory, or not aligned", op);
+    return fake_shared + address;
+}
+
+static const Instruction *
+of_lane(int lane)
+{
+    return state[fake_item() / 32 * 32 + lane].now;
+}
+
+/* ---- products of a warp ------------------------------------------------------------------- */
+
+/* mma.sync: lane 4g + i has of a rows g and g + 8, of b column g, of d rows g, g + 8 and columns 2i and
+ * 2i + 1; of k pairs 2i, 2i + 1 and those 8 behind, of tf32 i and i + 4. */
+static double
+piece(bool of_a, int outer, int k, const char *op)
+{
+    bool wide = strstr(op, "tf32") != NULL;
+    int lane = outer % 8 * 4 + (wide ? k % 4 : k % 8 / 2), high = k / (wide ? 4 : 8);
+    bool one = strstr(op, "m16n8k8") && !wide; /* of b one register, of a two */
+    int reg = of_a ? 4 + outer / 8 + 2 * high : (one ? 6 : 8) + high;
+    uint32_t bits = (uint32_t)get(of_lane(lane), reg);
+
+    return element(wide ? bits : bits >> k % 2 * 16 & 0xffff, op);
+}
+
+static void
+run_mma(const Instruction *in)
+{
+    int lane = fake_item() % 32, terms = strstr(in->op, "k16") ? 16 : 8;
+    int first = in->n - 4;
+    float d[4];
+
+    for (int e = 0; e < 4; e++) {
+        int m = lane / 4 + e / 2 * 8, n = lane % 4 * 2 + e % 2;
+        double sum = (double)get_float(in, first + e);
+
+        for (int k = 0; k < terms; k++)
+            sum += piece(true, m, k, in->op) * piece(false, n, k, in->op);
+        d[e] = (float)sum;
+    }
+    fake_wait(WAITS_WARP); /* all have read */
+    for (int e = 0; e < 4; e++)
+        put(in, e, &d[e]);
+}
+
+/* Row r of matrix j is at the address of lane 8j + r: 16 bytes. Eight rows come at once if no two of
+ * them lie on the same banks. */
+static void
+run_ldmatrix(const Instruction *in)
+{
+    int lane = fake_item() % 32, matrices = in->n - 1;
+    bool turned = strstr(in->op, ".trans") != NULL;
+    uint32_t word[4];
+
+    for (int j = 0; j < matrices; j++) {
+        uint32_t banks = 0;
+
+        word[j] = 0;
+        for (int r = 0; r < 8; r++)
+            banks |= 1u << (get(of_lane(8 * j + r), matrices) / 16 % 8);
+        if (banks != 255)
+            fake_stop("rows of a matrix lie on the same banks", in->op);
+        for (int half = 0; half < 2; half++) {
+            int row = turned ? lane % 4 * 2 + half : lane / 4, column = turned ? lane / 4 : lane % 4 * 2 + half;
+            const char *at = shared_at(get(of_lane(8 * j + row), matrices), 16, in->op);
+            uint16_t bits;
+
+            memcpy(&bits, at + 2 * column, 2);
+            word[j] |= (uint32_t)bits << 16 * half;
+        }
+    }
+    fake_wait(WAITS_WARP);
+    for (int j = 0; j < matrices; j++)
+        put(in, j, &word[j]);
+}
+
+/* ---- products of four warps --------------------------------------------------------------- */
+
+/* Element (outer, k) of a matrix by its descriptor without swizzle: pieces of 8 rows of 16 bytes. Rows
+ * are outer, k is in a row; turned: the other way round. */
+static double
+described(uint64_t descriptor, int outer, int k, bool turned, const char *op)
+{
+    uint64_t start = (descriptor & 0x3fff) * 16, leading = (descriptor >> 16 & 0x3fff) * 16;
+    uint64_t stride = (descriptor >> 32 & 0x3fff) * 16, at;
+    int nbytes = strstr(op, "tf32") ? 4 : 2, row = 16 / nbytes;
+    uint32_t bits = 0;
+
+    if (descriptor >> 49 || (turned && nbytes == 4))
+        fake_stop("a descriptor with a swizzle, or a turned matrix of words", op);
+    at = turned ? (uint64_t)(outer / row) * stride + (uint64_t)(k / 8) * leading + (uint64_t)(k % 8 * 16 + outer % row * nbytes)
+                : (uint64_t)(outer / 8) * stride + (uint64_t)(k / row) * leading + (uint64_t)(outer % 8 * 16 + k % row * nbytes);
+    memcpy(&bits, shared_at(start + at, nbytes, op), (size_t)nbytes);
+    return element(bits, op);
+}
+
+static void
+run_wgmma(const Instruction *in)
+{
+    int item = fake_item(), lane = item % 32, warp = item / 32 % 4, n = atoi(strstr(in->op, "m64n") + 4);
+    int terms = atoi(strstr(strstr(in->op, "m64n") + 4, "k") + 1), last = n / 2;
+    bool halves = terms == 16;
+    uint64_t a = get(in, last), b = get(in, last + 1);
+
+    if (in->n != last + (halves ? 7 : 5) || get(in, last + 2) != 1 || get(in, last + 3) != 1 || get(in, last + 4) != 1)
+        fake_stop("operands of wgmma", in->op);
+    if (!state[item].visible)
+        fake_stop("memory was not fenced before the barrier", in->op);
+    for (int r = 0; r < last; r++) {
+        int m = 16 * warp + lane / 4 + r / 2 % 2 * 8, column = r / 4 * 8 + lane % 4 * 2 + r % 2;
+        double sum = (double)get_float(in, r);
+        float d;
+
+        for (int k = 0; k < terms; k++)
+            sum += described(a, m, k, halves && get(in, last + 5), in->op) *
+                   described(b, column, k, halves && get(in, last + 6), in->op);
+        d = (float)sum;
+        put(in, r, &d);
+    }
+}
+
+/* ---- copies ------------------------------------------------------------------------------- */
+
+/* cp.async.cg.shared.global [to], [from], 16, n: n bytes, and zeros */
+static void
+add_copy(const Instruction *in)
+{
+    int item = fake_item(), k = state[item].ncopies++;
+    uint64_t to = get(in, 0), from = get(in, 1);
+
+    if (k == COPIES || get(in, 2) != 16 || from % 16)
+        fake_stop("too many copies, of other than 16 bytes, or not aligned", in->op);
+    shared_at(to, 16, in->op);
+    state[item].copy[k].to = (uint32_t)to;
+    state[item].copy[k].from = (const void *)(uintptr_t)from;
+    state[item].copy[k].room = 16;
+    state[item].copy[k].n = in->n > 3 ? (int)get(in, 3) : 16;
+    state[item].copy[k].group = state[item].groups;
+}
+
+static void
+wait_copies(int item, int left)
+{
+    int kept = 0;
+
+    for (int k = 0; k < state[item].ncopies; k++) {
+        unsigned char *to = fake_shared + state[item].copy[k].to;
+        int n = state[item].copy[k].n;
+
+        if (state[item].copy[k].group >= state[item].groups - left) {
+            state[item].copy[kept++] = state[item].copy[k];
+            continue;
+        }
+        memcpy(to, state[item].copy[k].from, (size_t)n);
+        memset(to + n, 0, (size_t)(state[item].copy[k].room - n));
+    }
+    state[item].ncopies = kept;
+}
+
+void
+fake_ptx_begin(void)
+{
+    memset(state, 0, sizeof state);
+}
+
+void
+fake_ptx_barrier(void)
+{
+    int item = fake_item();
+
+    state[item].visible = state[item].fenced;
+    state[item].fenced = false;
+}
+
+void
+fake_ptx_end(int item)
+{
+    if (state[item].ncopies)
+        fake_stop("an item ends before its copies", "cp.async");
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+/* The least architecture that has it. */
+static int
+least_arch(const char *op)
+{
+    return !strncmp(op, "wgmma.", 6) ? 90 : !strncmp(op, "fence.proxy.async", 17) ? 90
+         : !strncmp(op, "cp.async", 8) || !strncmp(op, "cvt.rna.tf32", 12) ? 80
+         : strstr(op, "m16n8k16") || strstr(op, "tf32") || strstr(op, "bf16") ? 80 : 75;
+}
+
+static void
+run_instruction(const Instruction *in, int arch, bool *issued)
+{
+    int item = fake_item();
+
+    if (arch < least_arch(in->op))
+        fake_stop("the architecture has no", in->op);
+    state[item].now = in;
+    if (!strncmp(in->op, "mma.sync.aligned.m16n8k", 23) || !strncmp(in->op, "ldmatrix.sync.aligned.m8n8.x", 28)) {
+        fake_wait(WAITS_WARP); /* all are here */
+        (in->op[0] == 'm' ? run_mma : run_ldmatrix)(in);
+    } else if (!strcmp(in->op, "cvt.rna.tf32.f32")) {
+        uint32_t bits = (uint32_t)get(in, 1);
+        if ((bits & 0x7fffffff) <= 0x7f800000)
+            bits = (bits + 0x1000) & ~(uint32_t)0x1fff;
+        put(in, 0, &bits);
+    } else if (!strcmp(in->op, "cp.async.cg.shared.global"))
+        add_copy(in);
+    else if (!strcmp(in->op, "cp.async.commit_group"))
+        state[item].groups++;
+    else if (!strcmp(in->op, "cp.async.wait_group"))
+        wait_copies(item, (int)get(in, 0));
+    else if (!strcmp(in->op, "fence.proxy.async.shared::cta"))
+        state[item].fenced = true;
+    else if (!strncmp(in->op, "wgmma.mma_async.sync.aligned.m64n", 33))
+        *issued = true;
+    else if (strcmp(in->op, "wgmma.fence.sync.aligned") && strcmp(in->op, "wgmma.commit_group.sync.aligned")
+             && strcmp(in->op, "wgmma.wait_group.sync.aligned"))
+        fake_stop("an instruction that is not known here", in->op);
+}
+
+/* Products of four warps begin behind a fence, and are made when they are waited for: by the statement
+ * that began them, which holds their sums. */
+static void
+run_issued(const char *text, FakeOperand *operand, int n)
+{
+    bool fenced = false, committed = false, waited = false;
+
+    fake_wait(WAITS_WARPS);
+    while (*text) {
+        Instruction in;
+
+        text = read_instruction(text, operand, n, &in);
+        fenced |= !strcmp(in.op, "wgmma.fence.sync.aligned");
+        committed |= fenced && !strcmp(in.op, "wgmma.commit_group.sync.aligned");
+        waited |= committed && !strcmp(in.op, "wgmma.wait_group.sync.aligned") && get(&in, 0) == 0;
+        if (strncmp(in.op, "wgmma.mma_async", 15))
+            continue;
+        if (!fenced || committed)
+            fake_stop("not between a fence and a commit", in.op);
+        run_wgmma(&in);
+    }
+    if (!waited)
+        fake_stop("the statement ends before its products", "wgmma");
+    fake_wait(WAITS_WARPS);
+}
+
+void
+fake_ptx(const char *text, FakeOperand *operand, int n, int arch)
+{
+    bool issued = false;
+
+    for (const char *p = text; *p;) {
+        Instruction in;
+
+        p = read_instruction(p, operand, n, &in);
+        if (in.op[0])
+            run_instruction(&in, arch, &issued);
+    }
+    if (issued)
+        run_issued(text, operand, n);
+}
