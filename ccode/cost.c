@@ -12,17 +12,6 @@
 #include "ccode/cost.h"
 
 static double
-cost_points(const Kernel *k, uint64_t axes)
-{
-    double points = 1;
-
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (axes >> a & 1)
-            points *= (double)k->axes.v[a].ext;
-    return points;
-}
-
-static double
 cost_weight(const Value *v)
 {
     switch (v->op) {
@@ -56,7 +45,7 @@ cost_values(const Kernel *k, bool *used, double *touched, KernelCost *cost)
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
         uint64_t axes = v->op == VAL_REDUCE ? v->free | v->axes : v->free;
-        double points = cost_points(k, axes);
+        double points = jot_kernel_points(k, axes);
 
         if (!used[i])
             continue;
@@ -79,7 +68,7 @@ jot_kernel_cost(const Kernel *k, KernelCost *cost)
     if (used && touched) {
         for (uint32_t i = 0; i < k->stores.n; i++) {
             const KStore *s = &k->stores.v[i];
-            double points = cost_points(k, s->free | k->values.v[s->value].free);
+            double points = jot_kernel_points(k, s->free | k->values.v[s->value].free);
 
             used[s->value] = true;
             cost->points = points > cost->points ? points : cost->points;

@@ -102,6 +102,22 @@ jot_kernel_slot(Kernel *k, int slot, uint32_t buf)
         k->slots.v[slot] = buf;
 }
 
+JOT_FN uint32_t
+jot_v_arg(const Kernel *k, uint32_t value, int i)
+{
+    return k->args.v[k->values.v[value].arg + (uint32_t)i];
+}
+
+JOT_FN double
+jot_kernel_points(const Kernel *k, uint64_t axes)
+{
+    double points = 1;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (axes >> a & 1)
+            points *= (double)k->axes.v[a].ext;
+    return points;
+}
+
 JOT_FN void
 jot_kernel_used(const Kernel *k, bool *used)
 {

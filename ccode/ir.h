@@ -227,6 +227,8 @@ JOT_FN uint32_t jot_v_replace(Kernel *k, uint32_t from, uint32_t to, uint32_t wh
 JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp acc,
                             int ncond, const Ix *cond);
 
+JOT_FN uint32_t jot_v_arg(const Kernel *k, uint32_t value, int i); /* its argument number i */
+JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* of the space of these axes */
 /* Mark what the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
 /* Is it nowhere above 0, as far as operators tell? NaN may be anywhere. */
