@@ -16,7 +16,7 @@
  * After Winograd (1980) and Lavin and Gray, "Fast algorithms for convolutional neural networks"
  * (2015). The tables are B', G and A' of the latter.
  *
- * Read before: ccode/ir.h. After: ccode/winograd.c. */
+ * Read before: ccode/ir.h. After: ccode/winograd.c, winograd_make.c. */
 #ifndef JOT_WINOGRAD_H
 #define JOT_WINOGRAD_H
 #include "ccode/ir.h"

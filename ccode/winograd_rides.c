@@ -12,7 +12,7 @@
  *
  *   requires  a convolution found, sums found (ccode/rides.h)     keeps  k, which is read only
  *
- * Read before: ccode/winograd.c, ccode/rides.c. After: backends/plan_text.c. */
+ * Read before: ccode/winograd_make.c, ccode/rides.c. After: backends/plan_text.c. */
 #include "ccode/contract_make.h"
 #include "ccode/rides.h"
 #include "ccode/winograd.h"
