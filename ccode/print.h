@@ -1,5 +1,5 @@
-/* ccode/print.h - the state of the printer, shared by emit.c (statements) and emit_expr.c
- * (expressions). Read before: ccode/code.h. */
+/* ccode/print.h - the state of the printer, shared by emit.c (the function), emit_statement.c
+ * (statements) and emit_expr.c (expressions). Read before: ccode/code.h. */
 #ifndef JOT_PRINT_H
 #define JOT_PRINT_H
 #include "ccode/code.h"
@@ -31,6 +31,8 @@ typedef struct {
 /* What an expression of a vector is spelled as. */
 typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
 
+/* The statements of a block (emit_statement.c). */
+JOT_FN void jot_print_block(Printer *p, uint32_t block);
 JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
 /* n as an operand of something that holds `level` together: in parentheses if it is looser. */
 JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
