@@ -11,7 +11,7 @@
  * How many rows a block has follows from extents and the size of a cache: so results do not depend
  * on the number of threads. Squared deviations from a mean are those of blocks from theirs, merged (Chan).
  *
- * Read before: ccode/contract.h. After: ccode/rides.c, ccode/contract_sched.c, ccode/winograd.c. */
+ * Read before: ccode/contract.h. After: ccode/rides.c, rides_make.c. */
 #ifndef JOT_RIDES_H
 #define JOT_RIDES_H
 #include "ccode/contract.h"
@@ -49,7 +49,11 @@ JOT_FN void jot_rides_apart(Kernel *k, const Rides *r, bool apart);
  * which is to, 0: none (inner and outer are left to the caller then). False: out of memory. */
 JOT_FN bool jot_rides_block(Kernel *k, const Target *target, Rides *r, bool divide, int *at,
                             int64_t *by);
-/* The sums, reading results back: into `to`, where axis a of `from` is place[a] (NULL: as it is). */
+/* (x - m)^2 of a sum whose axes m is the mean over: x and m; false: another value. */
+JOT_FN bool jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m);
+/* The store from which the value can be read back; -1: none. */
+JOT_FN int jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value);
+/* rides_make.c. The sums, reading results back: into `to`, where axis a of `from` is place[a] (NULL: as it is). */
 JOT_FN bool jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place,
                            const Space *space);
 /* Their stages, behind those of the schedule. */
