@@ -17,43 +17,10 @@
  *   keeps     what is computed
  *   breaks    numbers of values: windowed loads come to be read through a tile
  *
- * Read before: ccode/stencil.h, ccode/contract_pack.c (tiles). After: backends/plan_text.c. */
-#include "ccode/stencil.h"
-
-enum {
-    PLANE_SUMS = 4,
-    PLANE_TILES = 4,
-    PLANE_POINTS = 27,      /* of a window: all are unrolled */
-    PLANE_NBYTES = 1 << 18  /* of a tile: it is read again for each row of the window */
-};
-
-typedef struct {
-    uint32_t load;          /* what the tile holds: a load of its own */
-    int n, axis[JOT_MAX_RANK]; /* of the tile, outermost first */
-    uint32_t buf;
-} PlaneTile;
-
-typedef struct {
-    Kernel *k;
-    const Target *target;
-    int lanes;
-    bool *used;
-    uint32_t sum[PLANE_SUMS], load[PLANE_TILES];
-    int nsums, nloads;
-    int lane, row;          /* axes; row -1: none */
-    uint64_t bent;          /* axes that stand in a sum of axes: windows and what they move over */
-    uint64_t window;        /* of them, those with few points */
-    uint64_t outside;       /* the rest: loops around a tile */
-    PlaneTile tile[PLANE_TILES];
-    Space space;
-    int64_t ext[KERNEL_AXES];
-} Plane;
-
-static uint64_t
-plane_bit(int axis)
-{
-    return (uint64_t)1 << axis;
-}
+ * Here: is it one, and the tiles. stencil_plane_text.c writes the schedule.
+ *
+ * Read before: ccode/stencil.h, ccode/contract_pack.c (tiles). After: ccode/stencil_plane_text.c. */
+#include "ccode/stencil_plane.h"
 
 /* The axes of an index if there are several, as h + p has; 0: one or none. */
 static uint64_t
@@ -156,27 +123,25 @@ plane_runs_along(const Plane *p, int axis)
     return true;
 }
 
-/* A window's sum keeps the lanes' axis and sums over few bent ones; others sum over it, keep few, and
- * those that keep none may be of windows' sums. What they have few of is the window. */
-static bool
-plane_keeps(const Plane *p, uint32_t sum)
+JOT_FN bool
+jot_plane_keeps(const Plane *p, uint32_t sum)
 {
     return p->k->values.v[sum].free >> p->lane & 1;
 }
 
-static uint64_t
-plane_few(const Plane *p, uint32_t sum)
+JOT_FN uint64_t
+jot_plane_few(const Plane *p, uint32_t sum)
 {
     const Value *v = &p->k->values.v[sum];
-    return plane_keeps(p, sum) ? v->axes : v->free & p->bent;
+    return jot_plane_keeps(p, sum) ? v->axes : v->free & p->bent;
 }
 
 static bool
 plane_sum(Plane *p, uint32_t sum)
 {
     const Value *v = &p->k->values.v[sum];
-    bool keeps = plane_keeps(p, sum);
-    uint64_t few = plane_few(p, sum);
+    bool keeps = jot_plane_keeps(p, sum);
+    uint64_t few = jot_plane_few(p, sum);
     if (v->ew != EW_ADD && !(keeps && (v->ew == EW_MAX || v->ew == EW_MIN)))
         return false;
     if ((!keeps && !(v->axes >> p->lane & 1)) || (few & ~p->bent) || (few >> p->lane & 1) ||
@@ -186,14 +151,13 @@ plane_sum(Plane *p, uint32_t sum)
     p->outside |= (v->free | v->axes) & ~p->bent;
     for (int i = 0; i < p->nsums; i++)
         if (p->sum[i] != sum && plane_below(p->k, p->sum[i], sum, 0) &&
-            (keeps || few || !plane_keeps(p, p->sum[i])))
+            (keeps || few || !jot_plane_keeps(p, p->sum[i])))
             return false;
     return true;
 }
 
-/* The sum that the store is of: the one below it that is below no other; -1: there are several. */
-static int
-plane_owner(const Plane *p, uint32_t store)
+JOT_FN int
+jot_plane_owner(const Plane *p, uint32_t store)
 {
     const Kernel *k = p->k;
     int owner = -1, sums = 0;
@@ -216,7 +180,7 @@ plane_stores(const Plane *p)
 {
     const Kernel *k = p->k;
     for (uint32_t i = 0; i < k->stores.n; i++) {
-        int owner = plane_owner(p, i);
+        int owner = jot_plane_owner(p, i);
         if (owner < 0 || k->stores.v[i].free != k->values.v[p->sum[owner]].free)
             return false;
     }
@@ -257,8 +221,8 @@ plane_axes(Plane *p)
         const Value *v = &k->values.v[p->sum[i]];
         uint64_t all = v->free | v->axes;
         if (((p->bent | p->outside) & ~all & ~p->window) ||
-            (all & p->window & ~plane_few(p, p->sum[i])) ||
-            (plane_keeps(p, p->sum[i]) && (p->outside & ~v->free)))
+            (all & p->window & ~jot_plane_few(p, p->sum[i])) ||
+            (jot_plane_keeps(p, p->sum[i]) && (p->outside & ~v->free)))
             return false;
     }
     return true;
@@ -432,201 +396,6 @@ plane_tiles(Plane *p)
     return true;
 }
 
-/* ---- schedule ----------------------------------------------------------------------------- */
-
-static void
-plane_loops(const Plane *p, Text *text, uint64_t axes, const char *kind)
-{
-    for (uint32_t a = 0; a < p->k->axes.n && a < 64; a++)
-        if (axes >> a & 1)
-            jot_text_f(text, " %s%s", p->k->axes.v[a].name, kind);
-}
-
-/* Rows of a block: even ones. */
-static int64_t
-plane_rows(const Plane *p, int64_t most)
-{
-    int64_t ext = p->row < 0 ? 1 : p->ext[p->row], blocks;
-    for (int64_t r = most; r > most / 2; r--)
-        if (ext % r == 0)
-            return r;
-    blocks = (ext + most - 1) / most;
-    return (ext + blocks - 1) / blocks;
-}
-
-static void
-plane_outside(const Plane *p, Text *text)
-{
-    plane_loops(p, text, p->outside, ":1p");
-}
-
-static void
-plane_block(const Plane *p, Text *text, int64_t rows)
-{
-    uint64_t others = p->bent & ~p->window & ~plane_bit(p->lane);
-    if (p->row >= 0)
-        others &= ~plane_bit(p->row);
-    plane_loops(p, text, others, "");
-    if (p->row >= 0)
-        jot_text_f(text, " %s:%lld", p->k->axes.v[p->row].name, (long long)rows);
-    jot_text_f(text, " %s:%d", p->k->axes.v[p->lane].name, p->lanes);
-}
-
-static void
-plane_copies(const Plane *p, Text *text)
-{
-    if (p->row >= 0)
-        jot_text_f(text, " %s:1u", p->k->axes.v[p->row].name);
-    jot_text_f(text, " %s:1v", p->k->axes.v[p->lane].name);
-}
-
-static void
-plane_tile_text(const Plane *p, const PlaneTile *t, Text *text)
-{
-    const Kernel *k = p->k;
-    jot_text_f(text, "%%%u:", t->load);
-    plane_outside(p, text);
-    for (int i = 0; i + 1 < t->n; i++)
-        jot_text_f(text, " %s", k->axes.v[t->axis[i]].name);
-    jot_text_f(text, " %s:%d %s:1v; res %s[", k->axes.v[t->axis[t->n - 1]].name, p->lanes,
-               k->axes.v[t->axis[t->n - 1]].name, k->bufs.v[t->buf].name);
-    for (int i = 0; i < t->n; i++)
-        jot_text_f(text, "%s%s", i ? ", " : "", k->axes.v[t->axis[i]].name);
-    jot_text_f(text, "]\n");
-}
-
-static int64_t
-plane_window_rows(const Plane *p)
-{
-    return plane_rows(p, p->target->vectors >= 32 ? 8 : 4);
-}
-
-/* A window's sum, and what is stored of it. */
-static void
-plane_window_text(const Plane *p, int sum, Text *text)
-{
-    const Kernel *k = p->k;
-    int64_t rows = plane_window_rows(p);
-    jot_text_f(text, "%%%u:", p->sum[sum]);
-    plane_outside(p, text);
-    plane_block(p, text, rows);
-    jot_text_f(text, " |");
-    plane_loops(p, text, k->values.v[p->sum[sum]].axes, ":1u");
-    plane_copies(p, text);
-    jot_text_f(text, "\n");
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        if (plane_owner(p, i) != sum)
-            continue;
-        jot_text_f(text, "!%u:", i);
-        plane_outside(p, text);
-        plane_block(p, text, rows);
-        plane_copies(p, text);
-        jot_text_f(text, "\n");
-    }
-}
-
-/* Where a plane's sums wait for those of others: a buffer over the axes outside and the few. */
-static bool
-plane_part_text(const Plane *p, uint32_t sum, Text *text)
-{
-    Kernel *k = p->k;
-    uint64_t place = p->outside | (k->values.v[sum].free & p->window);
-    int64_t ext[JOT_MAX_RANK];
-    char name[16];
-    Text t = {0};
-    int rank = 0;
-    t.s = name;
-    t.cap = sizeof name;
-    jot_text_f(&t, "part%u", sum);
-    jot_text_f(text, "; res %s[", name);
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (place >> a & 1) {
-            if (rank == JOT_MAX_RANK)
-                return false;
-            jot_text_f(text, "%s%s", rank ? ", " : "", k->axes.v[a].name);
-            ext[rank++] = k->axes.v[a].ext;
-        }
-    jot_text_f(text, "]");
-    return jot_kernel_buf(k, name, JOT_F32, BUF_SHARED, rank, ext) != 0;
-}
-
-/* Does the sum go over several planes? */
-static bool
-plane_parts(const Plane *p, int sum)
-{
-    return (p->k->values.v[p->sum[sum]].axes & p->outside) != 0;
-}
-
-/* A sum over planes: of each plane apart, where there are several. */
-static bool
-plane_sum_text(const Plane *p, int sum, Text *text)
-{
-    const Value v = p->k->values.v[p->sum[sum]];
-    bool parts = plane_parts(p, sum), ok = true;
-    jot_text_f(text, "%%%u:", p->sum[sum]);
-    plane_outside(p, text);
-    jot_text_f(text, parts ? " ||" : " |");
-    plane_block(p, text, v.free & p->window ? plane_rows(p, 4) : plane_window_rows(p));
-    plane_loops(p, text, v.free & p->window, ":1u");
-    plane_copies(p, text);
-    if (parts)
-        ok = plane_part_text(p, p->sum[sum], text);
-    jot_text_f(text, "\n");
-    return ok;
-}
-
-static void
-plane_finish_text(const Plane *p, int sum, Text *text)
-{
-    const Kernel *k = p->k;
-    const Value *v = &k->values.v[p->sum[sum]];
-    bool parts = plane_parts(p, sum);
-    if (parts) {
-        jot_text_f(text, "+%%%u:", p->sum[sum]);
-        plane_loops(p, text, v->free & p->outside, ":1p");
-        plane_loops(p, text, v->free & p->window, "");
-        jot_text_f(text, " |");
-        plane_loops(p, text, v->axes & p->outside, ":1d");
-        jot_text_f(text, "\n");
-    }
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        if (plane_owner(p, i) != sum)
-            continue;
-        jot_text_f(text, "!%u:", i);
-        plane_loops(p, text, v->free & p->outside, ":1p");
-        plane_loops(p, text, v->free & p->window, parts ? "" : ":1u");
-        jot_text_f(text, "\n");
-    }
-}
-
-/* Tiles, windows, the sums that may be of these, those with few results; then planes together. */
-static bool
-plane_text(const Plane *p, Text *text)
-{
-    bool ok = true;
-    int phase = 0;
-    jot_text_f(text, "lanes %d\nfma\n", p->lanes);
-    for (int i = 0; i < p->nloads; i++)
-        if (p->tile[i].load)
-            plane_tile_text(p, &p->tile[i], text);
-    for (int i = 0; i < p->nsums; i++)
-        if (plane_keeps(p, p->sum[i]))
-            plane_window_text(p, i, text);
-    for (int few = 0; few < 2; few++)
-        for (int i = 0; i < p->nsums && ok; i++)
-            if (!plane_keeps(p, p->sum[i]) && (plane_few(p, p->sum[i]) != 0) == few) {
-                ok = plane_sum_text(p, i, text);
-                if (!plane_parts(p, i))
-                    plane_finish_text(p, i, text);
-            }
-    for (int i = 0; i < p->nsums && ok; i++)
-        if (!plane_keeps(p, p->sum[i]) && plane_parts(p, i)) {
-            jot_text_f(text, phase++ ? "" : "phase\n");
-            plane_finish_text(p, i, text);
-        }
-    return ok;
-}
-
 JOT_FN bool
 jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
@@ -652,7 +421,7 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     jot_kernel_used(k, p->used);
     text.mem = k->mem;
     ok = plane_values(p) && plane_axes(p) && !plane_conditions(p) && plane_tiles(p) &&
-         plane_text(p, &text) && !k->mem->failed;
+         jot_plane_text(p, &text) && !k->mem->failed;
     if (ok && (!jot_sched_read(s, k, text.s, text.n, NULL) || !jot_sched_verify(s, NULL))) {
         jot_sched_close(s);
         ok = false;
