@@ -13,26 +13,18 @@
  * Large nests of items without sums take 16 bytes at a time where what they touch lies side by side:
  *     !0: n:4g | n:1v                four floats of each; what is left over goes one by one
  *
- * Few long sums would leave most of a device idle: such a reduction is split in two, over chunks of
- * its outermost axis and over the chunks (rfactor). Chunks depend on extents alone, so results do
- * not depend on the device.
- *
- *     %1: | k                   ->   %1': ko:1g | ki:1t      k = 4096 ko + ki
- *                                    %1:  | ko:1t
+ * Few long sums would leave most of a device idle: they are split in two first (rfactor.c).
  *
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values, but for the order of summation; adds scratch buffers
  *
- * Read before: ccode/sched.h, ccode/walk_grid.c. After: ccode/lower.c. */
+ * Read before: ccode/sched.h, ccode/rfactor.c, ccode/walk_grid.c. After: ccode/lower.c. */
 #include "ccode/emit.h"
-#include "ccode/sched.h"
+#include "ccode/sched_grid.h"
 
 enum {
-    GRID_GROUP = 256,       /* most items of a work-group */
-    GRID_LEAST = 32,        /* fewest that share a sum */
-    GRID_BUSY = 1 << 15,    /* items that keep a device busy */
+    GRID_LEAST = 32,        /* fewest items that share a sum */
     GRID_BYTES = 16,        /* of one access of an item */
-    GRID_CHUNK = 512,       /* fewest elements of a chunk for one item, 8 times that for a team */
     GRID_STAGES = 256
 };
 
@@ -62,8 +54,8 @@ typedef struct {
     GridNest nest[GRID_STAGES];
 } Grid;
 
-static int64_t
-axes_product(const Kernel *k, uint64_t axes)
+JOT_FN int64_t
+jot_grid_points(const Kernel *k, uint64_t axes)
 {
     int64_t n = 1;
     for (uint32_t a = 0; a < k->axes.n; a++)
@@ -112,8 +104,8 @@ largest_load(const Kernel *k, uint32_t value, bool *seen, uint32_t *load)
 }
 
 /* Moves of the largest load under a value; false: there is none. */
-static bool
-load_moves(const Kernel *k, uint32_t value, int64_t *moved)
+JOT_FN bool
+jot_grid_moves(const Kernel *k, uint32_t value, int64_t *moved)
 {
     bool *seen = jot_mem_new(k->mem, k->values.n, sizeof *seen);
     uint32_t load = 0;
@@ -134,7 +126,7 @@ grid_moves(Grid *g)
         moved_by(k, k->stores.v[i].buf, k->stores.v[i].at, moved);
         for (uint32_t a = 0; a < k->axes.n; a++)
             g->to[a] = g->to[a] ? g->to[a] : moved[a];
-        if (!load_moves(k, k->stores.v[i].value, moved))
+        if (!jot_grid_moves(k, k->stores.v[i].value, moved))
             continue;
         for (uint32_t a = 0; a < k->axes.n; a++)
             g->from[a] = g->from[a] ? g->from[a] : moved[a];
@@ -212,14 +204,14 @@ static bool
 wants_team(const Grid *g, const GridStage *st)
 {
     const Kernel *k = g->k;
-    int64_t moved[KERNEL_AXES], sums = axes_product(k, st->free);
-    int64_t terms = axes_product(k, st->reduced);
+    int64_t moved[KERNEL_AXES], sums = jot_grid_points(k, st->free);
+    int64_t terms = jot_grid_points(k, st->reduced);
     bool row = false, column = false;
     if (terms < 2 * GRID_LEAST)
         return false;
     if (sums < GRID_BUSY / 8)
         return true;
-    if (!load_moves(k, st->what, moved))
+    if (!jot_grid_moves(k, st->what, moved))
         return false;
     for (uint32_t a = 0; a < k->axes.n; a++)
         if (moved[a] == 1 && k->axes.v[a].ext > 1) {
@@ -401,7 +393,7 @@ nest_width(const Grid *g, int nest)
         }
         jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
     }
-    wide = wide && axes_product(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= GRID_BUSY;
+    wide = wide && jot_grid_points(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= GRID_BUSY;
     return wide ? GRID_BYTES / nbytes : 1;
 }
 
@@ -546,7 +538,7 @@ group_size(const Grid *g)
     int group = GRID_LEAST;
     for (int i = 0; i < g->nstages; i++) {
         const GridStage *st = &g->stage[i];
-        int64_t n = axes_product(g->k, (st->free | st->reduced) & ~g->nest[st->nest].grid);
+        int64_t n = jot_grid_points(g->k, (st->free | st->reduced) & ~g->nest[st->nest].grid);
         if (!g->nest[st->nest].team)
             n = GRID_GROUP;
         most = n > most ? n : most;
@@ -554,151 +546,6 @@ group_size(const Grid *g)
     while (group < GRID_GROUP && group < most)
         group *= 2;
     return group;
-}
-
-/* ---- splitting long reductions ---- */
-
-/* Room for `count` values before `at`: what comes behind is renumbered. */
-static bool
-insert_values(Kernel *k, uint32_t at, uint32_t count)
-{
-    if (k->values.n + count > KERNEL_VALUES || !jot_vec_reserve(k->mem, k->values, count))
-        return false;
-    memmove(k->values.v + at + count, k->values.v + at, (k->values.n - at) * sizeof *k->values.v);
-    memset(k->values.v + at, 0, count * sizeof *k->values.v);
-    k->values.n += count;
-    for (uint32_t i = 0; i < k->args.n; i++)
-        k->args.v[i] += k->args.v[i] >= at ? count : 0;
-    for (uint32_t i = 0; i < k->stores.n; i++)
-        k->stores.v[i].value += k->stores.v[i].value >= at ? count : 0;
-    return true;
-}
-
-/* Reduction `at` over its axes becomes one over all but `axis`, reduced over `axis` again. */
-static bool
-split_axis(Kernel *k, uint32_t at, int axis)
-{
-    Value part, *total;
-    uint32_t arg = k->args.n;
-    if (!jot_vec_reserve(k->mem, k->args, 1) || !insert_values(k, at, 1))
-        return false;
-    total = &k->values.v[at + 1];
-    part = *total;
-    part.axes &= ~((uint64_t)1 << axis);
-    part.free |= (uint64_t)1 << axis;
-    part.scaled = false;
-    part.name = NULL;
-    k->values.v[at] = part;
-    total->axes = (uint64_t)1 << axis;
-    total->ncond = 0;
-    total->arg = arg;
-    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
-    return true;
-}
-
-/* Chunks of an axis: a value over hi and lo in its place.
- *     sum over k of x[k]  ->  sum over hi, lo of x[lo + size*hi], where that is below the extent */
-static bool
-split_chunks(Kernel *k, uint32_t at, int axis, int64_t size, int *hi)
-{
-    int64_t ext = k->axes.v[axis].ext;
-    Ix map[KERNEL_AXES], place, cond[JOT_MAX_RANK + 8];
-    uint32_t arg, ix;
-    int lo, n = k->values.v[at].ncond;
-    Value body, *v;
-    *hi = jot_kernel_axis(k, "chunk", (ext + size - 1) / size);
-    lo = jot_kernel_axis(k, k->axes.v[axis].name, size);
-    if (*hi < 0 || lo < 0 || n + 1 > (int)(sizeof cond / sizeof cond[0]))
-        return false;
-    place = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, *hi), size),
-                       jot_ix_axis(k->ix, lo));
-    for (int a = 0; a < (int)k->axes.n; a++)
-        map[a] = a == axis ? place : jot_ix_axis(k->ix, a);
-    for (int i = 0; i < n; i++)
-        cond[i] = jot_ix_subst(k->ix, k->ixs.v[k->values.v[at].at + (uint32_t)i], (int)k->axes.n,
-                               map, NULL, NULL);
-    if (ext % size)
-        cond[n++] = jot_ix_lt(k->ix, place, jot_ix_const(k->ix, ext), NULL);
-    if (!jot_vec_reserve(k->mem, k->ixs, (uint32_t)n + 1) || !jot_vec_reserve(k->mem, k->args, 2) ||
-        !insert_values(k, at, 1))
-        return false;
-    v = &k->values.v[at + 1];
-    body = (Value){0};
-    body.op = VAL_AT;
-    body.dtype = body.round = k->values.v[k->args.v[v->arg]].dtype;
-    body.nidx = body.narg = 1;
-    body.axes = (uint64_t)1 << axis;
-    body.ax[0] = (uint8_t)axis;
-    body.free = (k->values.v[k->args.v[v->arg]].free & ~body.axes) | (uint64_t)1 << *hi |
-                (uint64_t)1 << lo;
-    arg = k->args.n;
-    *(uint32_t *)jot_vec_push(k->mem, k->args) = k->args.v[v->arg];
-    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
-    ix = k->ixs.n;
-    *(Ix *)jot_vec_push(k->mem, k->ixs) = place;
-    for (int i = 0; i < n; i++)
-        *(Ix *)jot_vec_push(k->mem, k->ixs) = cond[i];
-    body.arg = arg;
-    body.at = ix;
-    k->values.v[at] = body;
-    v->arg = arg + 1;
-    v->at = ix + 1;
-    v->ncond = (uint8_t)n;
-    v->axes = (v->axes & ~body.axes) | (uint64_t)1 << *hi | (uint64_t)1 << lo;
-    return true;
-}
-
-/* The reduce axis that moves the load farthest: its chunks lie apart. */
-static int
-outermost_reduced(const Kernel *k, const Value *v, uint32_t at)
-{
-    int64_t moved[KERNEL_AXES], far = -1;
-    int axis = -1;
-    if (!load_moves(k, at, moved))
-        return -1;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if ((v->axes >> a & 1) && k->axes.v[a].ext > 1 && moved[a] > far) {
-            far = moved[a];
-            axis = a;
-        }
-    return axis;
-}
-
-/* One level: what is split once is short enough. */
-static bool
-split_reduction(Kernel *k, uint32_t at)
-{
-    const Value *v = &k->values.v[at];
-    int64_t sums = axes_product(k, v->free), terms = axes_product(k, v->axes), chunks, ext;
-    bool team = sums < GRID_BUSY / 8;
-    int axis;
-    if (v->narg == 2 || sums >= GRID_BUSY || sums < 1 || terms < 2 * (team ? 8 : 1) * GRID_CHUNK)
-        return true;
-    axis = outermost_reduced(k, v, at);
-    if (axis < 0 || k->axes.n + 2 > KERNEL_AXES)
-        return true;
-    chunks = terms / ((team ? 8 : 1) * GRID_CHUNK);
-    if (chunks > 4 * GRID_BUSY / (team ? GRID_GROUP : 1) / sums)
-        chunks = 4 * GRID_BUSY / (team ? GRID_GROUP : 1) / sums;
-    ext = k->axes.v[axis].ext;
-    if (chunks < 2)
-        return true;
-    if (chunks * 2 <= ext) {
-        if (!split_chunks(k, at, axis, (ext + chunks - 1) / chunks, &axis))
-            return false;
-        at++; /* the reduction stands behind its new body */
-    }
-    return k->values.v[at].axes == (uint64_t)1 << axis || split_axis(k, at, axis);
-}
-
-/* From the last on, so that numbers of those to come stay. */
-static bool
-split_long(Kernel *k)
-{
-    for (uint32_t i = k->values.n; i-- > 1;)
-        if (k->values.v[i].op == VAL_REDUCE && !split_reduction(k, i))
-            return false;
-    return true;
 }
 
 JOT_FN bool
@@ -711,7 +558,7 @@ jot_sched_grid(Sched *s, Kernel *k)
         return false;
     g->s = s;
     g->k = k;
-    ok = split_long(k) && k->axes.n < STAGE_LOOPS;
+    ok = jot_grid_rfactor(k) && k->axes.n < STAGE_LOOPS;
     if (ok) {
         grid_moves(g);
         ok = grid_stages(g) && grid_nests(g);
