@@ -247,7 +247,7 @@ kernel_shapes(Make *m, PlanLaunch *launch, const EmitInfo *info)
 
 JOT_FN void
 jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what, bool code,
-              PlanTier tier, const EmitInfo *info)
+                     PlanTier tier, const EmitInfo *info)
 {
     int i;
 
