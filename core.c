@@ -447,7 +447,7 @@ jot_backend(const jot_Ctx *ctx)
 }
 
 jot_Machine
-jot_machine(const jot_Ctx *ctx)
+jot_machine(jot_Ctx *ctx)
 {
     const Target *t;
     jot_Machine m;
@@ -456,6 +456,7 @@ jot_machine(const jot_Ctx *ctx)
     memset(&m, 0, sizeof m);
     if (!ctx)
         return m;
+    jot_plan_rates(ctx);
     t = &ctx->target;
     memcpy(m.cpu, t->cpu, sizeof m.cpu);
     m.measured = t->measured;

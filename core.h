@@ -183,7 +183,8 @@ typedef struct {
 JOT_API jot_Stats jot_stats(const jot_Ctx *ctx);
 
 /* What the context's prices and schedules take the machine for. Rates are measured once per machine
- * and kept in the cache directory (cc); without one, and for tcc and interp, they are estimates. */
+ * and kept in the cache directory (cc); without one, and for tcc and interp, they are estimates. The
+ * default backend puts that off until a plan comes again or jot_machine asks. */
 typedef struct {
     char cpu[64];              /* its name, "" where the system does not say */
     bool measured;
@@ -195,7 +196,7 @@ typedef struct {
     double bandwidth_all;      /* ... all cores, from memory */
     double call, handoff;      /* seconds: of a launch; until a sleeping thread is at work */
 } jot_Machine;
-JOT_API jot_Machine jot_machine(const jot_Ctx *ctx);
+JOT_API jot_Machine jot_machine(jot_Ctx *ctx);
 
 /* ---- variables ---------------------------------------------------------------------------- */
 

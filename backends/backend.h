@@ -114,6 +114,9 @@ struct Backend {
                          size_t nbytes, const KernelSym *sym, int n);
     JobState (*look)(Backend *backend, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
     void (*end)(Backend *backend, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
+    /* While ctx->target.late: measure the machine's rates and keep them; late no more. NULL: it is
+     * never late. */
+    void (*measure)(Backend *backend, jot_Ctx *ctx);
     /* Have [0, count) run in pieces, several at a time, and wait. NULL: nothing runs at a time. */
     void (*parallel)(Backend *backend, int64_t count, ParallelFn *body, void *arg);
     int workers;           /* worker numbers are below this; 0 counts as 1 */

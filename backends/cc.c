@@ -64,9 +64,17 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
         return JOT_EMEM;
     }
     if (!child) /* beside the program nobody plans, and nobody can measure */
-        jot_machine_look_up(&cc->cache, ctx);
+        jot_machine_look_up(&cc->cache, ctx, !ask);
     backend->dialect = ctx->config.lanes == 1 ? "c" : "gnu";
     return JOT_OK;
+}
+
+JOT_FN void
+jot_cc_measure(Backend *backend, jot_Ctx *ctx)
+{
+    CcState *cc = backend->state;
+
+    jot_machine_look_up(&cc->cache, ctx, false);
 }
 
 static jot_Status

@@ -57,6 +57,8 @@ cpu_find(CpuState *cpu, jot_Ctx *ctx, char *why, size_t why_nbytes)
     cpu->has_best = status[1] == JOT_OK;
     if (!cpu->has_best)
         ctx->target = quick;
+    else if (!cpu->has_quick && ctx->target.late)
+        jot_cc_measure(&cpu->best, ctx); /* there is nothing to do meanwhile */
     if (status[0] == JOT_EMEM || status[1] == JOT_EMEM)
         return JOT_EMEM;
     if (status[1] == JOT_EUSE || !(cpu->has_quick || cpu->has_best))
@@ -98,6 +100,14 @@ static Backend *
 cpu_best(CpuState *cpu)
 {
     return cpu->has_best ? &cpu->best : &cpu->quick;
+}
+
+static void
+cpu_measure(Backend *backend, jot_Ctx *ctx)
+{
+    CpuState *cpu = backend->state;
+
+    jot_cc_measure(&cpu->best, ctx);
 }
 
 static bool
@@ -153,7 +163,7 @@ cpu_end(Backend *backend, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **
 const Backend jot_backend_cpu = {
     .name = "cpu", .dialect = "c", .rank = 40, .open = cpu_open, .close = cpu_close,
     .compile = cpu_compile, .unload = cpu_unload, .recall = cpu_recall, .start = cpu_start,
-    .look = cpu_look, .end = cpu_end /* core.c attaches a pool */
+    .look = cpu_look, .end = cpu_end, .measure = cpu_measure /* core.c attaches a pool */
 };
 
 #endif

@@ -382,6 +382,7 @@ make_plan(FuncMake *m, const char *dialect)
     if (!f->plan)
         return jot_fail_memory(ctx, m->op);
     f->plan->dialect = dialect;
+    jot_plan_rates(ctx);
     if (!jot_plan_make(ctx, &m->s, f->plan))
         return false;
     ctx->stats.plans++;

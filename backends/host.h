@@ -86,15 +86,18 @@ JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, By
 JOT_FN bool jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *text);
 JOT_FN void jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes text);
 
-/* The target's rates as measured on this machine: from the cache, or measured now and
- * kept there. Without a cache they stay as they are. */
-JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx);
+/* The target's rates as measured on this machine: from the cache, or measured and kept there, now or,
+ * if it may be `later`, by another call: until then the target is late. Without a cache they stay as
+ * they are. */
+JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool later);
 
 /* The cc backend. Without `ask` a compiler whose version is not in the cache is asked only when
- * there is something to compile, so that opening takes no time. JOT_EUSE: config.cc or JOT_CC names
+ * there is something to compile, and the machine is measured by jot_cc_measure, so that opening takes no
+ * time. JOT_EUSE: config.cc or JOT_CC names
  * a compiler that is none. */
 JOT_FN jot_Status jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
                               size_t why_nbytes);
+JOT_FN void jot_cc_measure(Backend *backend, jot_Ctx *ctx);
 
 /* ---- NVRTC (nvrtc.c) ---- */
 

@@ -3,7 +3,8 @@
  *     detect      what the processor and the system say; rates follow from a clock of 2.5 GHz and
  *                 two vector units, near enough to rank schedules by
  *     look up     the rates measured on this machine, from a file beside the compiled kernels
- *     measure     once, when there is no such file: backends/probe.c
+ *     measure     once, when there is no such file: backends/probe.c; where code of a first tier runs
+ *                 meanwhile, not before the first results are out (backends/plan_rates.c)
  *
  *     ~/.cache/jot/machine-5d0c1b8e2f3a4967     named by a hash of its first line
  *         jot machine 1: Intel(R) Xeon(R) Processor, 2 cores, 64 bytes x 32 fma, caches 49152 ...
@@ -215,13 +216,14 @@ machine_parse(Target *t, const char *text)
 }
 
 JOT_FN void
-jot_machine_look_up(Cache *cache, jot_Ctx *ctx)
+jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool later)
 {
     char text[MACHINE_MOST], head[256], name[40];
     Target measured = ctx->target;
     Bytes file;
     bool found = false;
 
+    ctx->target.late = false;
     if (cache->fd < 0 || ctx->target.drawn || jot_target_march(ctx->config.target))
         /* measured are the machine's own */
         return;
@@ -231,6 +233,10 @@ jot_machine_look_up(Cache *cache, jot_Ctx *ctx)
     if (jot_cache_read(cache, ctx, name, &file)) {
         found = file.n < MACHINE_MOST && machine_parse(&measured, file.p);
         jot_bytes_free(ctx, &file);
+    }
+    if (!found && later) {
+        ctx->target.late = true;
+        return;
     }
     if (!found && jot_machine_measure(&measured)) {
         file.p = text;

@@ -244,11 +244,14 @@ static Plan *
 plan_get(jot_Ctx *ctx, const Selection *s)
 {
     uint64_t hash = 0; /* gcc -O1 does not see that it is set */
-    Plan *plan;
+    Plan *plan = NULL;
 
-    if (!jot_plan_key(ctx, s, &hash))
-        return NULL;
-    plan = jot_plan_find(ctx, s, hash);
+    jot_rates_due(ctx, jot_rates_planned(ctx, s->list.n));
+    do {
+        if (!jot_plan_key(ctx, s, &hash))
+            return NULL;
+        plan = jot_plan_find(ctx, s, hash);
+    } while (jot_rates_due(ctx, plan != NULL)); /* better code will be asked for */
     if (!plan) {
         int64_t start = ctx->mem.hooks.now ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : 0;
 
@@ -314,7 +317,9 @@ plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
     plan_dump_graph(ctx, s);
     if (!ctx->backend->compile)
         return jot_interp_run(ctx, &s->list, s->roots.v, s->roots.n, out);
-    plan = plan_get(ctx, s);
+    do
+        plan = plan_get(ctx, s);
+    while (plan && jot_rates_due(ctx, plan->early));
     if (!plan)
         return false;
     plan->used = ++ctx->plans->clock;

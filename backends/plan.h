@@ -33,6 +33,8 @@ JOT_FN uint32_t jot_fetches_begun(const jot_Ctx *ctx);
 JOT_FN void jot_fetch_callbacks(jot_Ctx *ctx, uint32_t begun, bool wait);
 /* The buffer's memory on the device will be another's: behind the copies that still read it. */
 JOT_FN void jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf);
+/* backends/plan_rates.c. The target's rates as they will stay: measured now, if that was put off. */
+JOT_FN void jot_plan_rates(jot_Ctx *ctx);
 JOT_FN bool jot_plan_dump_known(char letter); /* a letter of JOT_DUMP */
 /* Free all plans, compiled kernels and the block of temporaries. */
 JOT_FN void jot_plan_close(jot_Ctx *ctx);

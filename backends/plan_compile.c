@@ -368,6 +368,8 @@ jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now)
     int kind;
     bool ok = true;
 
+    if (ctx->target.late) /* priced by estimates */
+        return true;
     for (kind = KIND_SCALAR; ok && kind <= KIND_CODE; kind++)
         ok = compile_start(ctx, plan, TIER_BEST, (PlanKind)kind, now, &list)
           && (!now || compile_start(ctx, plan, TIER_QUICK, (PlanKind)kind, now, &list));
@@ -397,11 +399,12 @@ jot_plan_compile(Make *m)
 {
     jot_Ctx *ctx = m->ctx;
     uint32_t n = compile_part(&m->fresh), i;
-    bool ok = !n || compile_quick(ctx, m->fresh.v, n);
+    bool ok = !n || compile_quick(ctx, m->fresh.v, n), begins;
 
     for (i = n; ok && i < m->fresh.n; i++)
         ok = compile_quick(ctx, &m->fresh.v[i], 1);
-    ok = ok && jot_plan_start(ctx, m->plan, jot_tier_begins(ctx, m->plan)
-                                                ? 0 : ctx->plans->launches + 1);
-    return ok && jot_tier_settle(ctx, m->plan, false);
+    begins = ok && jot_tier_begins(ctx, m->plan);
+    m->plan->early = begins && ctx->target.late;
+    ok = ok && jot_plan_start(ctx, m->plan, begins ? 0 : ctx->plans->launches + 1);
+    return ok && (m->plan->early || jot_tier_settle(ctx, m->plan, false));
 }

@@ -90,6 +90,9 @@ jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash)
     uint32_t i;
 
     c->key.n = 0;
+    if (!jot_vec_reserve(&ctx->mem, c->key, 1))
+        return jot_fail_memory(ctx, "plan");
+    c->key.v[c->key.n++] = ctx->target.late; /* priced by other rates */
     for (i = 0; i < s->list.n; i++) {
         const Node *n = jot_node(ctx, s->list.v[i]);
         uint32_t most = 5 + 2 * (uint32_t)n->rank + n->ninputs + n->nindex + n->ncond;

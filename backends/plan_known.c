@@ -158,7 +158,7 @@ known_walk(Make *m, uint32_t group, WordsOf of)
     if (!jot_vec_reserve(mem, words->key, 3 + 2 * g->rank))
         return false;
     w = words->key.v;
-    *w++ = of;
+    *w++ = (uint32_t)of | (uint32_t)m->ctx->target.late << 8; /* priced by other rates */
     *w++ = g->rank;
     for (i = 0; i < g->rank; i++)
         w = known_put64(w, (uint64_t)g->ext[i]);

@@ -139,6 +139,7 @@ struct Plan {
     const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
+    bool early;            /* heavy, and planned while the target was late: to be planned again */
 };
 
 #define PLAN_BUCKETS 256
@@ -146,6 +147,7 @@ struct PlanCache {
     Plan *plans[PLAN_BUCKETS];
     PlanKernel *kernels[PLAN_BUCKETS];
     struct PlanKnowns *knowns;
+    uint32_t planned;      /* nodes so far, up to those that jot_rates_planned counts */
     bool no_copies;        /* the plan at hand does without copies of state, which were refused */
     uint32_t nplans;
     size_t key_words;
@@ -173,6 +175,11 @@ JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there
 JOT_FN void jot_plan_drop(jot_Ctx *ctx, Plan *plan); /* out of the cache, and freed */
 JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
 JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
+
+/* plan_rates.c: measure the machine if that was put off and is due. True: it was now, and plans that
+ * were priced before are found no more. */
+JOT_FN bool jot_rates_due(jot_Ctx *ctx, bool due);
+JOT_FN bool jot_rates_planned(jot_Ctx *ctx, uint32_t nodes); /* so many more: is it due? */
 
 /* plan_make.c: fuse, build, schedule, emit, compile, place temporaries. */
 JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);

@@ -8,6 +8,7 @@
  *
  * Read before: backends/profile.h. After: io/profile.c. */
 #include "backends/profile.h"
+#include "backends/plan.h"
 
 JOT_FN int64_t
 jot_profile_now(const jot_Ctx *ctx)
@@ -56,6 +57,7 @@ jot_profile(jot_Ctx *ctx, bool on)
     profile_drop(ctx, ctx->profile);
     ctx->profile->strings.mem = &ctx->mem;
     ctx->profile->on = true;
+    jot_plan_rates(ctx); /* floors are by them */
     ctx->profile->start = ctx->mem.hooks.now(ctx->mem.hooks.ud);
     return true;
 }

@@ -6,7 +6,8 @@
  *
  * A context has one: cautious figures first, then what the host detects or has measured
  * (backends/machine.c), then what the backend makes of it (a compiler that knows no vectors has
- * none). It is fixed once the context is open: the same target gives the same groups and schedules.
+ * none). It is fixed once the context is open, but for rates that are measured late: the same target
+ * gives the same groups and schedules.
  *
  * Read before: base.h. After: fuse/fuse.h, ccode/ir.h. */
 #ifndef JOT_TARGET_H
@@ -29,6 +30,8 @@ typedef struct Target {
     double call;                  /* seconds that one launch costs */
     double handoff;               /* seconds until a sleeping pool is at work */
     bool measured;                /* rates are; else they follow from what was detected */
+    bool late;                    /* ... and will be measured (Backend.measure) before anything is
+                                     compiled by them that is kept */
     bool blocks;                  /* contractions may share a kernel, by blocks of rows
                                      (ccode/chain.h): not on devices */
     char cpu[64];                 /* its name, "" */

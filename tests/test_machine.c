@@ -1,20 +1,26 @@
 /* tests/test_machine.c - the machine's figures: measured once, kept, the same for every context
  * that reads them; a damaged or foreign file is measured anew; without a cache nothing is
- * measured. */
+ * measured; where a first tier runs meanwhile, not before the first result. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core.h"
 #include "tests/test.h"
 
-static char dir[64], path[400];
+static char scratch[64], dir[100], path[400];
+
+static jot_Ctx *
+open_by(const char *backend, const char *cache)
+{
+    jot_Config config = {.backend = backend, .cache_dir = cache, .threads = 1};
+
+    return jot_open(&config);
+}
 
 static jot_Ctx *
 open_in(const char *cache)
 {
-    jot_Config config = {.backend = "cc", .cache_dir = cache};
-
-    return jot_open(&config);
+    return open_by("cc", cache);
 }
 
 /* The machine's file in dir; false: none. */
@@ -116,6 +122,118 @@ test_damaged(const char *text)
     }
 }
 
+/* ---- beside a first tier ------------------------------------------------------------------ */
+
+static float ones[512 * 512];
+
+static double
+sum_of(jot_Ctx *c, int extent, int operators)
+{
+    jot_Var x;
+    double sum;
+
+    jot_push(c);
+    x = jot_array(c, JOT_F32, JOT_SHAPE(extent), ones);
+    while (operators--)
+        x = jot_offset(x, 1);
+    sum = jot_item(jot_sum(x, JOT_ALL_DIMS));
+    jot_pop(c);
+    return sum;
+}
+
+static double
+sum_of_product(jot_Ctx *c, int extent)
+{
+    jot_Var x;
+    double sum;
+
+    jot_push(c);
+    x = jot_array(c, JOT_F32, JOT_SHAPE(extent, extent), ones);
+    sum = jot_item(jot_sum(jot_sqrt(jot_matmul(x, x)), JOT_ALL_DIMS));
+    jot_pop(c);
+    return sum;
+}
+
+/* A new directory of its own, for a context that has measured nothing. */
+static jot_Ctx *
+open_late(const char *name)
+{
+    jot_Ctx *c;
+
+    snprintf(dir, sizeof dir, "%s/%s", scratch, name);
+    c = open_by("cpu", dir);
+    CHECK(!jot_error(c) && !find_file(), "%s: %s, %s", name, jot_message(c), path);
+    return c;
+}
+
+/* Not before the first result, but before anything is asked of the compiler. */
+static void
+test_late(void)
+{
+    jot_Ctx *c = open_late("late");
+    jot_Stats s;
+    int k;
+
+    for (k = 0; k < 3; k++) {
+        CHECK(sum_of(c, 5 + k, 1) == 2 * (5 + k), "%d: %s", k, jot_message(c));
+        CHECK(!find_file(), "measured for plan %d of a few nodes", k);
+    }
+    s = jot_stats(c);
+    CHECK(s.kernels_quick && !s.kernels_compiled, "%d compiled", (int)s.kernels_compiled);
+    CHECK(sum_of(c, 5, 1) == 10 && find_file(), "a plan came again: %s", jot_message(c));
+    CHECK(jot_stats(c).kernels_quick == s.kernels_quick, "first code was thrown away");
+    CHECK(jot_stats(c).plans == s.plans + 1, "the plan was not made anew");
+    CHECK(sum_of(c, 5, 1) == 10 && jot_stats(c).plan_hits == s.plan_hits + 1, "%s", jot_message(c));
+    CHECK(jot_machine(c).measured, "estimates still");
+    jot_close(c);
+}
+
+/* Where much is to be planned or computed, or frozen, and where somebody asks. */
+static void
+test_at_once(void)
+{
+    jot_Ctx *c = open_late("much");
+    jot_Var x;
+    jot_Func *f;
+
+    CHECK(sum_of(c, 5, 100) == 505 && find_file(), "much to plan: %s", jot_message(c));
+    jot_close(c);
+    c = open_late("heavy");
+    CHECK(fabs(sum_of_product(c, 512) / (512.0 * 512 * sqrt(512)) - 1) < 1e-5 && find_file(), "much to compute: %s",
+          jot_message(c));
+    CHECK(jot_stats(c).kernels_compiled, "it was not compiled at once");
+    jot_close(c);
+    c = open_late("frozen");
+    x = jot_full(c, JOT_F32, JOT_SHAPE(3), 1);
+    f = jot_compile(c, jot_vars(0, NULL), jot_vars(1, &x));
+    CHECK(f && find_file(), "a function: %s", jot_message(c));
+    jot_close(c);
+    c = open_late("asked");
+    CHECK(jot_machine(c).measured && find_file(), "asked for: %s", jot_message(c));
+    jot_close(c);
+    c = open_late("profiled");
+    CHECK(jot_profile(c, true) && find_file(), "profiled: %s", jot_message(c));
+    jot_close(c);
+}
+
+static void
+test_first_tier(void)
+{
+    jot_Ctx *c = open_by("cpu", "");
+    bool quick = !jot_error(c) && sum_of(c, 3, 1) == 3 && jot_stats(c).kernels_quick;
+
+    CHECK(!jot_machine(c).measured, "measured without a place to keep it");
+    jot_close(c);
+    if (!quick) {
+        SKIP("measuring late: no first tier");
+        return;
+    }
+    for (int i = 0; i < 512 * 512; i++)
+        ones[i] = 1;
+    test_late();
+    test_at_once();
+}
+
 int
 main(void)
 {
@@ -124,9 +242,10 @@ main(void)
     jot_Ctx *c;
     char command[100];
 
-    snprintf(dir, sizeof dir, "/tmp/jot-machine-XXXXXX");
-    if (!mkdtemp(dir))
+    snprintf(scratch, sizeof scratch, "/tmp/jot-machine-XXXXXX");
+    if (!mkdtemp(scratch))
         return 2;
+    snprintf(dir, sizeof dir, "%s", scratch);
     c = open_in(dir);
     if (jot_error(c)) {
         SKIP("cc: %s", jot_message(c));
@@ -146,7 +265,9 @@ main(void)
         CHECK(false, "no file in %s", dir);
     m = machine("");
     CHECK(!m.measured, "measured without a place to keep it");
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    CHECK(!system(command), "%s is left", dir);
+    if (find_file())
+        test_first_tier();
+    snprintf(command, sizeof command, "rm -rf %s", scratch);
+    CHECK(!system(command), "%s is left", scratch);
     return DONE();
 }

@@ -1,0 +1,45 @@
+/* backends/plan_rates.c - when the machine is measured, where that was put off (Target.late): not before
+ * the first results are out, for it takes longer than all the rest of a small program's first run.
+ *
+ *     until then   estimates price plans, and these run on the quick tier's code, whose text does not
+ *                  depend on prices; nothing that they price is compiled by the best tier or kept
+ *     it is time   a plan runs a second time, so that better code will be asked for; or much is to be
+ *                  planned, or computed, so that the time does not matter
+ *     from then    plans are looked for under another key (plan_key.c, plan_known.c): those of before age,
+ *                  and their kernels serve the new ones where the texts are the same
+ *
+ * So what the best tier compiles follows from the measured rates, and the next program, which reads them
+ * from the file, finds it.
+ *
+ * Read before: ops/target.h, backends/plan_parts.h. After: backends/plan.c, plan_tier.c. */
+#include "backends/plan_parts.h"
+
+enum { RATES_NODES = 64 }; /* planning so many, and their first code, takes some milliseconds as well */
+
+JOT_FN void
+jot_plan_rates(jot_Ctx *ctx)
+{
+    if (!ctx->target.late)
+        return;
+    if (ctx->backend && ctx->backend->measure)
+        ctx->backend->measure(ctx->backend, ctx);
+    ctx->target.late = false;
+}
+
+JOT_FN bool
+jot_rates_due(jot_Ctx *ctx, bool due)
+{
+    if (!ctx->target.late || !due)
+        return false;
+    jot_plan_rates(ctx);
+    return true;
+}
+
+JOT_FN bool
+jot_rates_planned(jot_Ctx *ctx, uint32_t nodes)
+{
+    struct PlanCache *c = ctx->plans;
+
+    c->planned += nodes < RATES_NODES - c->planned ? nodes : RATES_NODES - c->planned;
+    return c->planned == RATES_NODES;
+}
