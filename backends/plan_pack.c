@@ -42,19 +42,6 @@ pack_axis(Kernel *k, const char *letter, int dim, int64_t ext)
     return axis < 0 ? 0 : jot_ix_axis(k->ix, axis);
 }
 
-static Space
-pack_space(const Kernel *k, int64_t *ext)
-{
-    Space space = {0, NULL, NULL};
-    uint32_t a;
-
-    for (a = 0; a < k->axes.n; a++)
-        ext[a] = k->axes.v[a].ext;
-    space.n = (int)k->axes.n;
-    space.ext = ext;
-    return space;
-}
-
 static bool
 pack_build(Kernel *k, jot_DType dtype, const Layout *from, const Layout *to)
 {
@@ -81,7 +68,7 @@ static Ix
 pack_side(Kernel *k, Ix s, int64_t lo, int64_t inner)
 {
     int64_t ext[KERNEL_AXES];
-    Space space = pack_space(k, ext);
+    Space space = jot_kernel_space(k, ext);
     Ix behind = jot_ix_ge0(k->ix, jot_ix_sub(k->ix, s, jot_ix_const(k->ix, lo)), &space);
 
     return jot_ix_add(k->ix, s, jot_ix_scale(k->ix, behind, inner));

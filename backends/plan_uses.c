@@ -58,7 +58,7 @@ uses_terms(UsesWalk *w, Use *u, const Ix *index)
         bool there = false;
 
         for (d = 0; d < u->rank; d++) {
-            double moved = jot_build_moved(w->k->ix, index[d], (int)a);
+            double moved = jot_ix_moved(w->k->ix, index[d], (int)a, NULL);
             UseTerm *t;
 
             if (moved == 0)

@@ -36,9 +36,6 @@ JOT_FN bool jot_build_kernel(jot_Ctx *ctx, const BuildGraph *graph, uint32_t gro
                              BuildArgs *args);
 JOT_FN void jot_build_free(jot_Ctx *ctx, BuildArgs *args);
 
-/* How far one step of an axis moves an index, on average: i/4 by a quarter, i%4 by one; through an
- * index variable or a product anywhere, which counts as a line. */
-JOT_FN double jot_build_moved(const IxPool *p, Ix ix, int axis);
 /* Order of loops by continuity of memory [J, Listings 5 and 6]: order[i] is the axis of loop i,
  * outermost first. Returns the number of axes. */
 JOT_FN int jot_build_order(const Kernel *k, int *order);

@@ -41,35 +41,6 @@ order_weight(const Kernel *k, uint64_t axes)
     return weight;
 }
 
-JOT_FN double
-jot_build_moved(const IxPool *p, Ix ix, int axis)
-{
-    const IxTerm *t;
-    IxTerm tmp;
-    uint32_t n, i;
-    int64_t c;
-    double sum = 0;
-
-    if (!(jot_ix_axes(p, ix) >> axis & 1))
-        return 0;
-    if (p->recs.v[ix].op == IX_AXIS)
-        return 1;
-    t = jot_ix_linear(p, ix, &c, &n, &tmp);
-    for (i = 0; i < n; i++) {
-        const IxRec *r = &p->recs.v[t[i].atom];
-        double moved = r->op == IX_AXIS || r->op == IX_MOD || r->op == IX_DIV ? 1 : ORDER_LINE;
-
-        if (!(r->axes >> axis & 1))
-            continue;
-        if (r->op == IX_DIV || r->op == IX_MOD)
-            moved = jot_build_moved(p, r->a, axis);
-        if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
-            moved /= (double)c;
-        sum += (double)t[i].k * moved;
-    }
-    return sum < 0 ? -sum : sum;
-}
-
 /* Add an access whose indices begin at k->ixs.v[index]. */
 static void
 order_access(Order *o, const KBuf *buf, uint32_t index, double weight)
@@ -81,7 +52,7 @@ order_access(Order *o, const KBuf *buf, uint32_t index, double weight)
 
     for (d = buf->rank - 1; d >= 0; stride *= (double)buf->ext[d--])
         for (a = 0; a < k->axes.n; a++)
-            moved[a] += stride * jot_build_moved(k->ix, k->ixs.v[index + (uint32_t)d], (int)a);
+            moved[a] += stride * jot_ix_moved(k->ix, k->ixs.v[index + (uint32_t)d], (int)a, NULL);
     for (a = 0; a < k->axes.n; a++) {
         o->axis[a].inside += weight * (moved[a] < ORDER_LINE ? moved[a] : ORDER_LINE);
         o->axis[a].outside += weight * moved[a];

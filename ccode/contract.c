@@ -250,11 +250,7 @@ static void
 wish_halo(Wish *w, const Kernel *k, const Value *load)
 {
     int64_t ext[KERNEL_AXES], lo, hi;
-    Space space = {0};
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        ext[a] = k->axes.v[a].ext;
-    space.n = (int)k->axes.n;
-    space.ext = ext;
+    Space space = jot_kernel_space(k, ext);
     for (int d = 0; d < load->nidx; d++)
         if (jot_ix_range(k->ix, k->ixs.v[load->at + (uint32_t)d], &space, &lo, &hi)) {
             int64_t last = k->bufs.v[load->buf].ext[d] - 1;

@@ -53,7 +53,7 @@ jot_contract_guard_loads(Kernel *k, int axis)
 {
     uint32_t n = k->values.n;
     int64_t ext[KERNEL_AXES];
-    Space space = jot_contract_space(k, ext);
+    Space space = jot_kernel_space(k, ext);
     for (uint32_t i = 1; i < n; i++) {
         Value *v = &k->values.v[i];
         Ix ix[JOT_MAX_RANK + 64];
@@ -136,7 +136,7 @@ jot_contract_divide(Kernel *k, int axis, int64_t by)
     if (rest < 0)
         return false;
     k->axes.v[axis].ext = (all + by - 1) / by;
-    space = jot_contract_space(k, ext);
+    space = jot_kernel_space(k, ext);
     for (int i = 0; i <= rest; i++)
         map[i] = jot_ix_axis(ix, i);
     map[axis] = jot_ix_add(ix, jot_ix_scale(ix, map[axis], by), map[rest]);

@@ -46,9 +46,7 @@ enum {
 static void
 tile_moves(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
 {
-    int64_t ext[KERNEL_AXES];
-    Space space = jot_contract_space(k, ext);
-    Ix addr = jot_layout_addr(k->bufs.v[buf].layout, k->ix, k->ixs.v + at, &space);
+    Ix addr = jot_kernel_addr(k, buf, at);
     for (uint32_t a = 0; a < k->axes.n; a++) {
         bool inside = false;
         int64_t coef = jot_ix_coef(k->ix, addr, (int)a, &inside);

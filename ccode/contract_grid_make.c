@@ -40,7 +40,7 @@ split_side(Tiles *t, TileSide *side, const char *const *names, Ix *map)
         side->part[i].axis = side == &t->m && i == PART_BLOCK /* a grid has an axis at least */
                                  ? jot_kernel_axis(k, names[i], side->part[i].ext)
                                  : tile_axis(t, names[i], side->part[i].ext);
-    space = jot_contract_space(k, ext);
+    space = jot_kernel_space(k, ext);
     side->local = jot_ix_const(ix, 0);
     for (int i = PART_WARP; i < PARTS; i++)
         side->local = tile_step(t, side->local, side->part[i].axis, side->part[i].stride);
@@ -137,7 +137,7 @@ jot_contract_grid_respace(Tiles *t)
     split_side(t, &t->sum, names[2], map);
     if (!guard_all(t))
         return false;
-    space = jot_contract_space(k, ext);
+    space = jot_kernel_space(k, ext);
     for (uint32_t i = 0; i < k->ixs.n; i++)
         k->ixs.v[i] = jot_ix_subst(k->ix, k->ixs.v[i], naxes, map, NULL, &space);
     for (int i = 0; i < t->ninside; i++)

@@ -53,7 +53,6 @@ typedef struct {
  * rest is a new one, the last (contract_class.c). False: out of memory. */
 JOT_FN int64_t jot_contract_divisor(const IxPool *p, Ix ix, int axis, int depth);
 JOT_FN bool jot_contract_divide(Kernel *k, int axis, int64_t by);
-JOT_FN Space jot_contract_space(const Kernel *k, int64_t *ext); /* of the kernel's axes */
 JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);
 JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
 JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load as it lies */

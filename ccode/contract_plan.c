@@ -27,7 +27,7 @@ only_bounds(const ContractMake *m, const Value *load)
 {
     const Kernel *k = m->k;
     int64_t ext[KERNEL_AXES];
-    Space space = jot_contract_space(k, ext);
+    Space space = jot_kernel_space(k, ext);
     for (int i = 0; i < load->ncond; i++) {
         Ix own = k->ixs.v[load->at + load->nidx + (uint32_t)i], cond = jot_contract_cond(k, own);
         int64_t known;
@@ -67,7 +67,7 @@ tile_dim(const ContractMake *m, const Value *load, int d, ContractTile *t)
     Ix ix = k->ixs.v[load->at + (uint32_t)d];
     uint64_t still = m->c.batch | m->other, axes = jot_ix_axes(k->ix, ix) & ~still;
     int64_t ext[KERNEL_AXES], lo, hi, size = k->bufs.v[load->buf].ext[d];
-    Space space = jot_contract_space(k, ext);
+    Space space = jot_kernel_space(k, ext);
     int axis = single_axis(k->ix, ix, axes);
     if (!jot_ix_range(k->ix, ix, &space, &lo, &hi))
         return false;

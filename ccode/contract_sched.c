@@ -30,17 +30,6 @@
 
 /* ---- how operands lie --------------------------------------------------------------------- */
 
-JOT_FN Space
-jot_contract_space(const Kernel *k, int64_t *ext)
-{
-    Space space = {0};
-    for (uint32_t a = 0; a < KERNEL_AXES; a++)
-        ext[a] = a < k->axes.n ? k->axes.v[a].ext : 1;
-    space.n = (int)k->axes.n;
-    space.ext = ext;
-    return space;
-}
-
 /* Elements that one step of an axis moves an access; *tangled: not always as many. Within a panel:
  * the axis at the beginning of one. */
 static int64_t
@@ -50,7 +39,7 @@ stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis, bool *tang
     int64_t ext[KERNEL_AXES + 1], panel = m->panel;
     int lane = (int)k->axes.n;
     Ix map[KERNEL_AXES + 1], index[JOT_MAX_RANK], addr;
-    Space space = jot_contract_space(k, ext);
+    Space space = jot_kernel_space(k, ext);
     space.n = lane + 1;
     ext[lane] = panel;
     ext[axis] = (ext[axis] + panel - 1) / panel;
@@ -75,7 +64,7 @@ JOT_FN Ix
 jot_contract_cond(const Kernel *k, Ix cond)
 {
     int64_t ext[KERNEL_AXES];
-    Space space = jot_contract_space(k, ext);
+    Space space = jot_kernel_space(k, ext);
     return jot_ix_subst(k->ix, cond, 0, NULL, NULL, &space);
 }
 
@@ -96,7 +85,7 @@ halo_holds(const Kernel *k, const Value *load, Ix cond)
 {
     const Layout *l = k->bufs.v[load->buf].layout;
     int64_t ext[KERNEL_AXES], lo, hi;
-    Space space = jot_contract_space(k, ext);
+    Space space = jot_kernel_space(k, ext);
     cond = jot_contract_cond(k, cond);
     if (jot_ix_is_const(k->ix, cond, &lo))
         return lo != 0;

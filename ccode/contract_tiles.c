@@ -120,7 +120,7 @@ tiles_pad(ContractMake *m)
     if (all % TILES_SIDE == 0)
         return true;
     k->axes.v[axis].ext = tiles_up(all);
-    space = jot_contract_space(k, ext);
+    space = jot_kernel_space(k, ext);
     inside = jot_ix_lt(k->ix, jot_ix_axis(k->ix, axis), jot_ix_const(k->ix, all), &space);
     if (!jot_contract_guard_loads(k, axis))
         return false;

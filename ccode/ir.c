@@ -118,6 +118,34 @@ jot_kernel_points(const Kernel *k, uint64_t axes)
     return points;
 }
 
+JOT_FN Space
+jot_kernel_space(const Kernel *k, int64_t *ext)
+{
+    Space space = {0};
+    for (uint32_t a = 0; a < KERNEL_AXES; a++)
+        ext[a] = a < k->axes.n ? k->axes.v[a].ext : 1;
+    space.n = (int)k->axes.n;
+    space.ext = ext;
+    return space;
+}
+
+JOT_FN Ix
+jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at)
+{
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    return jot_layout_addr(k->bufs.v[buf].layout, k->ix, &k->ixs.v[at], &space);
+}
+
+JOT_FN bool
+jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t *stride)
+{
+    Ix addr = jot_kernel_addr(k, buf, at);
+    bool inside = true;
+    *stride = addr ? jot_ix_coef(k->ix, addr, axis, &inside) : 0;
+    return !inside;
+}
+
 JOT_FN void
 jot_kernel_used(const Kernel *k, bool *used)
 {

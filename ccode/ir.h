@@ -229,6 +229,12 @@ JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t val
 
 JOT_FN uint32_t jot_v_arg(const Kernel *k, uint32_t value, int i); /* its argument number i */
 JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* of the space of these axes */
+/* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
+JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
+/* Where an access finds its element in the buffer's memory: k->ixs.v[at..] by its layout. */
+JOT_FN Ix jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at);
+/* Elements between two positions of the axis. False: not the same everywhere. */
+JOT_FN bool jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t *stride);
 /* Mark what the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
 /* Is it nowhere above 0, as far as operators tell? NaN may be anywhere. */

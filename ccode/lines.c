@@ -140,7 +140,7 @@ line_worth(const Lines *l, uint32_t value)
 static void
 line_look(Lines *l)
 {
-    l->space = jot_contract_space(l->k, l->ext);
+    l->space = jot_kernel_space(l->k, l->ext);
     line_indices(l);
     line_uses(l);
 }
@@ -225,15 +225,14 @@ line_free_sums(Lines *l)
 static int64_t
 line_stored(Kernel *k, int axis)
 {
-    int64_t ext[KERNEL_AXES], step = 0;
-    Space space = jot_contract_space(k, ext);
+    int64_t step = 0;
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
         bool inside;
         Ix at;
         if (s->acc)
             return 0;
-        at = jot_layout_addr(k->bufs.v[s->buf].layout, k->ix, &k->ixs.v[s->at], &space);
+        at = jot_kernel_addr(k, s->buf, s->at);
         if (!(jot_ix_axes(k->ix, at) >> axis & 1))
             continue;
         step = jot_ix_coef(k->ix, at, axis, &inside);
@@ -247,13 +246,11 @@ line_stored(Kernel *k, int axis)
 static int64_t
 line_divisor(Kernel *k, int axis)
 {
-    int64_t ext[KERNEL_AXES], by = 1;
-    Space space = jot_contract_space(k, ext);
+    int64_t by = 1;
     for (uint32_t i = 1; by == 1 && i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         if (v->op == VAL_LOAD && (v->free >> axis & 1)) /* x[i/4, i%4] lies at i */
-            by = jot_contract_divisor(k->ix, jot_layout_addr(k->bufs.v[v->buf].layout, k->ix,
-                                                             &k->ixs.v[v->at], &space), axis, 0);
+            by = jot_contract_divisor(k->ix, jot_kernel_addr(k, v->buf, v->at), axis, 0);
     }
     return by;
 }

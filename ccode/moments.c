@@ -84,8 +84,6 @@ moments_moves(Moments *t, uint32_t n, int depth, double *size)
 {
     const Value *v = moments_value(t, n);
     const KBuf *b = v->op == VAL_LOAD ? &t->k->bufs.v[v->buf] : NULL;
-    int64_t ext[KERNEL_AXES];
-    Space space = {0, NULL, NULL};
     Ix addr;
     int i;
 
@@ -93,13 +91,9 @@ moments_moves(Moments *t, uint32_t n, int depth, double *size)
         return false;
     if (b && (double)b->layout->nelem > *size) {
         *size = (double)b->layout->nelem;
-        space.n = (int)t->k->axes.n;
-        space.ext = ext;
-        for (i = 0; i < space.n; i++)
-            ext[i] = t->k->axes.v[i].ext;
-        addr = jot_layout_addr(b->layout, t->k->ix, &t->k->ixs.v[v->at], &space);
-        for (i = 0; i < space.n; i++)
-            t->moved[i] = jot_build_moved(t->k->ix, addr, i)
+        addr = jot_kernel_addr(t->k, v->buf, v->at);
+        for (i = 0; i < (int)t->k->axes.n; i++)
+            t->moved[i] = jot_ix_moved(t->k->ix, addr, i, NULL)
                         * (double)jot_dtype_nbytes((jot_DType)b->dtype);
     }
     for (i = 0; i < v->narg; i++)

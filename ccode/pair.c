@@ -210,10 +210,7 @@ jot_kernel_pairs(Kernel *k)
     uint32_t last = k->values.n;
 
     p.k = k;
-    p.space.n = (int)k->axes.n;
-    p.space.ext = p.ext;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        p.ext[a] = k->axes.v[a].ext;
+    p.space = jot_kernel_space(k, p.ext);
     for (n = 1; n < last; n++)
         if (pair_found(&p, n) && !pair_replace(&p))
             return !k->mem->failed;

@@ -203,9 +203,8 @@ static void
 rides_order(const Kernel *k, Rides *r)
 {
     const KStore *s = &k->stores.v[0];
-    int64_t ext[KERNEL_AXES], moved[KERNEL_AXES];
-    Space space = jot_contract_space(k, ext);
-    Ix addr = jot_layout_addr(k->bufs.v[s->buf].layout, k->ix, &k->ixs.v[s->at], &space);
+    int64_t moved[KERNEL_AXES];
+    Ix addr = jot_kernel_addr(k, s->buf, s->at);
     uint64_t axes = r->space & ~r->kept;
 
     r->n = 0;

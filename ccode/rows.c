@@ -20,17 +20,8 @@ enum { ROWS_AT_ONCE = 4, ROWS_LEAST = 16 };
 static int64_t
 rows_stride(const Kernel *k, const Value *v, int axis)
 {
-    int64_t ext[KERNEL_AXES], stride;
-    Space space = {0};
-    bool tangled = false;
-    Ix addr;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        ext[a] = k->axes.v[a].ext;
-    space.n = (int)k->axes.n;
-    space.ext = ext;
-    addr = jot_layout_addr(k->bufs.v[v->buf].layout, k->ix, &k->ixs.v[v->at], &space);
-    stride = jot_ix_coef(k->ix, addr, axis, &tangled);
-    return tangled ? -1 : stride;
+    int64_t stride;
+    return jot_kernel_stride(k, v->buf, v->at, axis, &stride) ? stride : -1;
 }
 
 /* The only reduction, over one axis; 0: it is another kernel. */

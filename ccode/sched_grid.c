@@ -70,15 +70,7 @@ jot_grid_points(const Kernel *k, uint64_t axes)
 static void
 moved_by(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
 {
-    const KBuf *b = &k->bufs.v[buf];
-    int64_t ext[KERNEL_AXES];
-    Space space = {0};
-    Ix addr;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        ext[a] = k->axes.v[a].ext;
-    space.n = (int)k->axes.n;
-    space.ext = ext;
-    addr = jot_layout_addr(b->layout, k->ix, k->ixs.v + at, &space);
+    Ix addr = jot_kernel_addr(k, buf, at);
     for (uint32_t a = 0; a < k->axes.n; a++) {
         bool inside = false;
         int64_t coef = jot_ix_coef(k->ix, addr, (int)a, &inside);

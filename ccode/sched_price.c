@@ -57,39 +57,6 @@ struct Price {
 
 /* ---- the kernel ---------------------------------------------------------------------------- */
 
-/* Elements by which a step of `axis` moves an index, on average: i/4 by a quarter. */
-static double
-price_moved(const IxPool *p, Ix ix, int axis, bool *far)
-{
-    const IxTerm *t;
-    IxTerm tmp;
-    uint32_t n, i;
-    int64_t c;
-    double sum = 0;
-
-    if (!(jot_ix_axes(p, ix) >> axis & 1))
-        return 0;
-    if (p->recs.v[ix].op == IX_AXIS)
-        return 1;
-    t = jot_ix_linear(p, ix, &c, &n, &tmp);
-    for (i = 0; i < n; i++) {
-        const IxRec *r = &p->recs.v[t[i].atom];
-        double moved = 1;
-
-        if (!(r->axes >> axis & 1))
-            continue;
-        *far |= r->op != IX_AXIS;
-        if (r->op == IX_DIV || r->op == IX_MOD)
-            moved = price_moved(p, r->a, axis, far);
-        if (r->op == IX_DIV && jot_ix_is_const(p, r->b, &c) && c > 0)
-            moved /= (double)c;
-        if (r->op == IX_LOAD)
-            moved = PRICE_LINE;
-        sum += (double)t[i].k * moved;
-    }
-    return sum < 0 ? -sum : sum;
-}
-
 /* Elements between two positions of a dimension. */
 static double
 price_stride(const Layout *l, int dim)
@@ -143,7 +110,7 @@ add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int tim
     for (int d = 0; d < nidx; d++)
         for (int a = 0; a < (int)k->axes.n; a++)
             t->moved[a] += t->nbytes * price_stride(b->layout, d)
-                         * price_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
+                         * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
     close_touch(p, t);
 }
 
@@ -155,7 +122,7 @@ add_line(Price *p, const Value *v, uint64_t loops, int times)
     bool far = false;
 
     for (int a = 0; t && a < (int)p->k->axes.n; a++)
-        t->moved[a] = t->nbytes * price_moved(p->k->ix, p->k->ixs.v[v->at + v->nidx - 1u], a, &far);
+        t->moved[a] = t->nbytes * jot_ix_moved(p->k->ix, p->k->ixs.v[v->at + v->nidx - 1u], a, &far);
     if (t)
         close_touch(p, t);
 }

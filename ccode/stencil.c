@@ -15,8 +15,6 @@ typedef struct {
     uint32_t sum;          /* the reduction */
     int lane, block;       /* axes; block -1: none */
     int64_t points;
-    Space space;
-    int64_t ext[KERNEL_AXES];
     bool used[KERNEL_VALUES];
 } Stencil;
 
@@ -24,11 +22,8 @@ typedef struct {
 static int64_t
 stencil_stride(const Stencil *st, uint32_t buf, uint32_t at, int axis)
 {
-    const Kernel *k = st->k;
-    bool inside;
-    Ix address = jot_layout_addr(k->bufs.v[buf].layout, k->ix, &k->ixs.v[at], &st->space);
-    int64_t stride = jot_ix_coef(k->ix, address, axis, &inside);
-    return !address || inside || stride < 0 ? -1 : stride;
+    int64_t stride;
+    return jot_kernel_stride(st->k, buf, at, axis, &stride) && stride >= 0 ? stride : -1;
 }
 
 /* One reduction over a few points; nothing else but arithmetic on floats. */
@@ -169,10 +164,6 @@ jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     if (!st)
         return false;
     st->k = k;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        st->ext[a] = k->axes.v[a].ext;
-    st->space.n = (int)k->axes.n;
-    st->space.ext = st->ext;
     jot_kernel_used(k, st->used);
     ok = stencil_sum(st) && stencil_axes(st);
     if (ok) {

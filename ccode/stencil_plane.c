@@ -33,11 +33,8 @@ plane_bent(const Kernel *k, const Value *load, int d)
 static int64_t
 plane_stride(const Plane *p, uint32_t buf, uint32_t at, int axis)
 {
-    const Kernel *k = p->k;
-    bool inside;
-    Ix address = jot_layout_addr(k->bufs.v[buf].layout, k->ix, &k->ixs.v[at], &p->space);
-    int64_t stride = jot_ix_coef(k->ix, address, axis, &inside);
-    return !address || inside ? -1 : stride;
+    int64_t stride;
+    return jot_kernel_stride(p->k, buf, at, axis, &stride) ? stride : -1;
 }
 
 static int64_t
@@ -414,10 +411,7 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p->k = k;
     p->target = target;
     p->lanes = lanes;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        p->ext[a] = k->axes.v[a].ext;
-    p->space.n = (int)k->axes.n;
-    p->space.ext = p->ext;
+    p->space = jot_kernel_space(k, p->ext);
     jot_kernel_used(k, p->used);
     text.mem = k->mem;
     ok = plane_values(p) && plane_axes(p) && !plane_conditions(p) && plane_tiles(p) &&

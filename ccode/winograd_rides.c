@@ -122,7 +122,7 @@ jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, Rides *r,
         place[a] = jot_ix_axis(to->ix, (int)a);
     if (!rides_axes(k, to, w, r, at, by, place))
         return false;
-    space = jot_contract_space(to, ext);
+    space = jot_kernel_space(to, ext);
     r->block = 1;
     for (uint32_t a = 0; a < to->axes.n; a++)
         r->block *= r->inner >> a & 1 ? (double)to->axes.v[a].ext : 1;

@@ -213,15 +213,12 @@ weight_load(Kernel *k, const Weight *w, uint32_t load, const int *dim, int step,
 {
     const Value v = k->values.v[load];
     int64_t ext[KERNEL_AXES], one;
-    Space space = {0};
+    Space space;
     Ix index[JOT_MAX_RANK], cond[4];
     jot_Scalar zero;
     int n = 0;
     zero.u = 0;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        ext[a] = k->axes.v[a].ext;
-    space.n = (int)k->axes.n;
-    space.ext = ext;
+    space = jot_kernel_space(k, ext);
     for (int d = 0; d < v.nidx; d++)
         index[d] = k->ixs.v[v.at + (uint32_t)d];
     for (int i = 0; i < 2; i++) {

@@ -7,6 +7,8 @@
  * Read before: ops/index.c. After: ops/index_parse.c (text to Ix), ops/reindex.c (maps). */
 #include "ops/index_form.h"
 
+enum { INDEX_LINE = 64 }; /* bytes of a line of the cache: how far apart loads are taken to be */
+
 /* ---- questions ---------------------------------------------------------------------------- */
 
 JOT_FN bool
@@ -49,6 +51,37 @@ jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside)
             *inside = true;
     }
     return k;
+}
+
+JOT_FN double
+jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+    double sum = 0;
+
+    if (!(jot_ix_axes(pool, ix) >> axis & 1))
+        return 0;
+    if (pool->recs.v[ix].op == IX_AXIS)
+        return 1;
+    t = jot_ix_linear(pool, ix, &c, &n, &tmp);
+    for (i = 0; i < n; i++) {
+        const IxRec *r = &pool->recs.v[t[i].atom];
+        double moved = r->op == IX_LOAD ? INDEX_LINE : 1;
+
+        if (!(r->axes >> axis & 1))
+            continue;
+        if (far)
+            *far |= r->op != IX_AXIS;
+        if (r->op == IX_DIV || r->op == IX_MOD)
+            moved = jot_ix_moved(pool, r->a, axis, far);
+        if (r->op == IX_DIV && jot_ix_is_const(pool, r->b, &c) && c > 0)
+            moved /= (double)c;
+        sum += (double)t[i].k * moved;
+    }
+    return sum < 0 ? -sum : sum;
 }
 
 static bool
