@@ -15,13 +15,14 @@
  * Read before: backends/plan_layout.h, ccode/build.h, ccode/contract.h. After: plan_layout.c. */
 #include "backends/plan_layout.h"
 #include "ccode/contract.h"
+#include "ccode/rides.h"
 #include "ccode/sched_class.h"
 
 typedef struct {
     Make *m;
     SchedClasses *classes;
     Uses *uses;
-    const Kernel *k;
+    Kernel *k;
     const BuildArgs *args;
     uint32_t group;
     Space space;
@@ -202,12 +203,18 @@ uses_wishes(UsesWalk *w, const Contract *c)
     w->uses->groups.v[w->group].product = true;
 }
 
-/* Blocks of rows (ccode/chain.h) pack what they read by themselves. */
+/* The one sum of the group, but for those that ride on its stores, and whose own do not count then. Blocks
+ * of rows (ccode/chain.h) pack what they read by themselves. */
 static bool
-uses_contract(const Kernel *k, Contract *c)
+uses_contract(Kernel *k, Contract *c)
 {
+    Rides rides;
     uint32_t i, sums = 0;
 
+    if (jot_rides_find(k, &rides)) {
+        jot_rides_apart(k, &rides, true);
+        return jot_contract_find(k, rides.sum, c);
+    }
     for (i = 1; i < k->values.n; i++)
         sums += k->values.v[i].op == VAL_REDUCE;
     for (i = k->values.n; i-- > 1;)

@@ -115,8 +115,10 @@ jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
     c->batch = a & b & sum->free;
     c->m = a & ~b & sum->free;
     c->n = b & ~a & sum->free;
-    return contract_wide(k, c->m) && contract_wide(k, c->n) && contract_wide(k, c->k & a & b) &&
-           !(sum->free & ~(a | b));
+    if (!contract_wide(k, c->m) || !contract_wide(k, c->n) || !contract_wide(k, c->k & a & b))
+        return false;
+    c->m |= sum->free & ~(a | b);
+    return true;
 }
 
 JOT_FN bool

@@ -134,7 +134,7 @@ rows_together(const ContractMake *m)
         return false;
     row = jot_contract_stride(m, m->c.a, m->r, &tangled);
     stride = jot_contract_stride(m, m->c.a, last, &tangled) * nbytes;
-    return !tangled && row == 1 && stride >= PLAN_FAR && m->k->axes.v[last].ext >= PLAN_LONG;
+    return !tangled && row == 1 && stride >= PLAN_FAR && jot_contract_extent(m, m->c.k) >= PLAN_LONG;
 }
 
 static int64_t
@@ -286,6 +286,15 @@ rows_pack_less(const ContractMake *m, int64_t blocks)
     return a + b * 4 * cores / 3 < a * (blocks < want ? blocks : want);
 }
 
+/* b, packed once, stays in the second cache, where a would come from beyond it for each block of columns. */
+static bool
+rows_read_once(const ContractMake *m, int64_t blocks)
+{
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, a = a_nbytes(m);
+    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
+    return a > l2 && b <= l2 && a + b * m->target->cores < a * blocks / 2;
+}
+
 /* Which loops are shared among threads. */
 static void
 plan_form(ContractMake *m, ContractPlan *p)
@@ -307,6 +316,7 @@ plan_form(ContractMake *m, ContractPlan *p)
     else if (!p->shared)
         p->rows = (before * blocks < want && rows > before * blocks) ||
                   (p->a == PACK_COLUMNS && rows >= want && rows_pack_less(m, before * blocks)) ||
+                  (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
                   (p->a == PACK_TILE && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
                        m->target->cache_nbytes[LEVEL_L2] / 2);

@@ -259,6 +259,8 @@ static const Helper vector_helpers[] = {
     { "bc_", "static inline jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "static inline jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
+    { "mask_", "static inline jot_%I\njot_mask_%V(jot_u8x%L m)\n{\n"
+               "    return __builtin_convertvector(m, jot_%I) != 0;\n}\n" },
     { "part_", "static inline jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
                "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
     /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
@@ -373,6 +375,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         switch (*++text) {
         case 'V': jot_text_f(out, "%.*s", (int)v->n, v->name); break;
         case 'B': jot_text_f(out, "%d", v->bits / 8); break;
+        case 'L': jot_text_f(out, "%d", v->lanes); break;
         case 'T': put_lane_type(out, v); break;
         case 'F': put_fma(out, v); break;
         case 'S': put_half_types(out, v); break;
@@ -407,9 +410,15 @@ need_vector(Prelude *p, const char *name, size_t n)
         t.cap = sizeof vector;
         jot_text_f(&t, "jot_%.*s", (int)v.n, v.name);
         need_text(p, vector, t.n, 0);
-        if (jot_str_eq(vector_helpers[i].name, "sel_") || jot_str_eq(vector_helpers[i].name, "part_")) {
+        if (jot_str_eq(vector_helpers[i].name, "sel_") || jot_str_eq(vector_helpers[i].name, "part_") ||
+            jot_str_eq(vector_helpers[i].name, "mask_")) {
             t.n = 0;
             jot_text_f(&t, "jot_i%dx%d", v.bits, v.lanes);
+            need_text(p, vector, t.n, 0);
+        }
+        if (jot_str_eq(vector_helpers[i].name, "mask_")) {
+            t.n = 0;
+            jot_text_f(&t, "jot_u8x%d", v.lanes);
             need_text(p, vector, t.n, 0);
         }
         put_vector_text(p->out, vector_helpers[i].text, &v);

@@ -1,6 +1,7 @@
 /* ccode/emit_vector.c - expressions of whole vectors, as gcc and clang know them.
  *
- *     t[l] <= 0.0f ? 0.0f : t[l]    ->    jot_sel_f32x16(t <= 0.0f, jot_bc_f32x16(0.0f), t)
+ *     t[l] <= 0.0f ? 0.0f : t[l]    ->    jot_sel_f32x16(t <= 0.0f, (jot_f32x16){0}, t)
+ *     x[i + l] ? t[l] : u[l]        ->    jot_sel_f32x16(jot_mask_f32x16(jot_ld_u8x16(x + i)), t, u)
  *
  * What is no such expression is a loop over lanes, which the compiler makes a vector of again: the
  * same code, after many times the work. A contraction's epilogue has two dozen copies of it.
@@ -25,7 +26,24 @@ vector_operand(Printer *p, const Inst *in, int i)
            jot_print_whole(p, p->code->args.v[in->arg + (uint32_t)i]);
 }
 
-/* A choice by a comparison of floats as wide as what is chosen, which gives a mask as wide. */
+/* Bytes of lanes, 0 or 1: a vector by name, or as it lies in memory. */
+static bool
+vector_of_bools(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    return in->lanes && in->dtype == JOT_BOOL && (!in->in_place || jot_print_whole(p, n));
+}
+
+/* A comparison of floats as wide as `dtype`, which gives a mask as wide. */
+static bool
+vector_compares(Printer *p, const Inst *in, int dtype)
+{
+    return in->in_place && in->lanes && in->op == C_EW && in->ew >= EW_EQ && in->ew <= EW_GE &&
+           vector_arg(p, in, 0)->dtype == dtype && vector_operand(p, in, 0) &&
+           vector_operand(p, in, 1) && (vector_arg(p, in, 0)->lanes || vector_arg(p, in, 1)->lanes);
+}
+
+/* A choice of floats by a mask: a comparison's, or made of bytes. */
 JOT_FN bool
 jot_print_is_choice(Printer *p, const Inst *in)
 {
@@ -34,11 +52,7 @@ jot_print_is_choice(Printer *p, const Inst *in)
         in->dtype < JOT_F32)
         return false;
     cond = vector_arg(p, in, 0);
-    if (!cond->in_place || !cond->lanes || cond->op != C_EW || cond->ew < EW_EQ ||
-        cond->ew > EW_GE || vector_arg(p, cond, 0)->dtype != in->dtype ||
-        !vector_operand(p, cond, 0) || !vector_operand(p, cond, 1))
-        return false;
-    return (vector_arg(p, cond, 0)->lanes || vector_arg(p, cond, 1)->lanes) &&
+    return (vector_compares(p, cond, in->dtype) || vector_of_bools(p, p->code->args.v[in->arg])) &&
            vector_operand(p, in, 1) && vector_operand(p, in, 2);
 }
 
@@ -64,9 +78,12 @@ JOT_FN void
 jot_print_choice(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
+    bool bytes = vector_of_bools(p, arg[0]);
     jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_short(in->dtype), p->lanes);
+    if (bytes)
+        jot_text_f(p->out, "jot_mask_%sx%d(", jot_print_short(in->dtype), p->lanes);
     jot_print_expr(p, arg[0], 13, WHOLE);
-    jot_text_f(p->out, ", ");
+    jot_text_f(p->out, bytes ? "), " : ", ");
     jot_print_all_lanes(p, arg[1]);
     jot_text_f(p->out, ", ");
     jot_print_all_lanes(p, arg[2]);
@@ -82,7 +99,7 @@ jot_print_whole(Printer *p, uint32_t n)
     if (!p->d->vectors || !in->lanes)
         return false;
     if (in->op == C_LOAD)
-        return in->narg == 1 && in->dtype >= JOT_F32 &&
+        return in->narg == 1 && (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype || p->k->bufs.v[in->aux].dtype == JOT_BF16);
     if (jot_print_is_choice(p, in))
         return true;

@@ -156,19 +156,19 @@ make_conv(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t stride
 /* Stride 2 by input: dx[n, i, h, w] = sum over o p q of dy[n, o, (h+1-p)/2, (w+1-q)/2] * w, for the
  * points where 2 divides both. */
 static void
-make_by_input(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
+make_by_input_of(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t taps)
 {
-    int64_t ext[7], ho = h / 2;
+    int64_t ext[7], ho = h / 2, pad = taps / 2, square = taps * taps;
     uint32_t dy, w, dx, g;
     Ix a, b, cond[2];
-    ext[0] = n, ext[1] = o, ext[2] = h, ext[3] = h, ext[4] = ci, ext[5] = 3, ext[6] = 3;
+    ext[0] = n, ext[1] = o, ext[2] = h, ext[3] = h, ext[4] = ci, ext[5] = ext[6] = taps;
     ir_start(c);
     ir_axes(c, "nohwipq", ext);
     dy = IN("dy", 4, n, o, ho, ho);
-    w = IN("wt", 4, o, ci, 3, 3);
+    w = IN("wt", 4, o, ci, taps, taps);
     dx = OUT("dx", 4, n, ci, h, h);
-    a = IADD(AX(2), ISUB(IC(1), AX(5)));
-    b = IADD(AX(3), ISUB(IC(1), AX(6)));
+    a = taps > 1 ? IADD(AX(2), ISUB(IC(pad), AX(5))) : AX(2);
+    b = taps > 1 ? IADD(AX(3), ISUB(IC(pad), AX(6))) : AX(3);
     cond[0] = jot_ix_eq0(&ir_ix, IMOD(a, 2), NULL);
     cond[1] = jot_ix_eq0(&ir_ix, IMOD(b, 2), NULL);
     g = jot_v_reduce(&c->k, EW_ADD, BIT(1) | BIT(5) | BIT(6),
@@ -177,12 +177,18 @@ make_by_input(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
     jot_v_name(&c->k, g, "g");
     ir_store(c, dx, AX(0), AX(4), AX(2), AX(3), g);
     for (int64_t i = 0; i < n * o * ho * ho; i++)
-        for (int64_t k = 0; k < ci * 9; k++) {
-            int64_t p = i / ho % ho * 2 + k / 3 % 3 - 1, q = i % ho * 2 + k % 3 - 1;
+        for (int64_t k = 0; k < ci * square; k++) {
+            int64_t p = i / ho % ho * 2 + k / taps % taps - pad, q = i % ho * 2 + k % taps - pad;
             if (p >= 0 && q >= 0 && p < h && q < h)
-                c->data[dx][((i / ho / ho / o * ci + k / 9) * h + p) * h + q] +=
-                    c->data[dy][i] * c->data[w][i / ho / ho % o * ci * 9 + k];
+                c->data[dx][((i / ho / ho / o * ci + k / square) * h + p) * h + q] +=
+                    c->data[dy][i] * c->data[w][i / ho / ho % o * ci * square + k];
         }
+}
+
+static void
+make_by_input(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
+{
+    make_by_input_of(c, n, ci, o, h, 3);
 }
 
 /* o = softmax(Q K^T / sqrt(d)) V */

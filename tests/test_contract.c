@@ -71,6 +71,18 @@ test_find(void)
     finds_none(&c, "two products");
 }
 
+/* One tap of stride 2: three residue classes in four have no term, and neither operand moves with them. */
+static void
+test_empty_classes(void)
+{
+    IrCase c;
+    make_by_input_of(&c, 1, 34, 40, 8, 1);
+    CHECK(jot_contract_classes(&c.k), "out of memory");
+    finds(&c, 0, BIT(0) | BIT(2) | BIT(3) | BIT(7) | BIT(8), BIT(4), BIT(1) | BIT(5) | BIT(6),
+          "by input, one tap");
+    ir_end(&c);
+}
+
 /* ---- schedules ---------------------------------------------------------------------------- */
 
 typedef struct { int vector_nbytes, vectors, lanes, cc; const char *dialect; } Machine;
@@ -292,6 +304,9 @@ test_gradients_of_convolutions(void)
         make_by_input(&c, 2, 17, 6, 6 + 4 * (m % 2));
         runs(&c, &machines[m], 1 << 20, NULL, "by input, stride 2, short");
         ir_end(&c);
+        make_by_input_of(&c, 2, 34, 40, 6, 1);
+        runs(&c, &machines[m], m % 2 ? 1 << 20 : 8192, NULL, "by input, stride 2, one tap");
+        ir_end(&c);
     }
 }
 
@@ -408,7 +423,7 @@ static void
 test_by_weight(void)
 {
     static const struct { int64_t m, n, k; bool columns; } cases[] = {
-        { 300, 70, 50, true }, { 301, 64, 130, true }, { 40, 96, 70, false }
+        { 300, 70, 50, true }, { 301, 64, 130, true }, { 40, 96, 70, false }, { 300, 70, 20, false }
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         IrCase c;
@@ -417,6 +432,61 @@ test_by_weight(void)
         make_product(&c, 1, cases[i].m, cases[i].n, cases[i].k, true, false, false);
         runs(&c, &machines[0], i ? 1 << 20 : 65536, &text, "product by weight");
         CHECK(text.s && (strstr(text.s, "; res pa[") != NULL) == cases[i].columns, "case %d: %s", i,
+              text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
+/* The same where the sum runs over several axes, none of them long: images of 5 x 5 with channels last. */
+static void
+test_by_weight_of_images(void)
+{
+    static const int64_t ext[5] = { 2, 5, 5, 300, 70 };
+    IrCase k, *c = &k;
+    Text text = {0};
+    Layout layout;
+    LayoutPart last[4];
+    uint32_t x, dy, dw;
+    text.mem = &ir_mem;
+    ir_start(c);
+    ir_axes(c, "nhwio", ext);
+    x = IN("x", 4, 2, 300, 5, 5);
+    dy = IN("dy", 4, 2, 70, 5, 5);
+    dw = OUT("dw", 2, 300, 70, 0, 0);
+    ir_store(c, dw, AX(3), AX(4), 0, 0,
+             ir_sum(c, EW_ADD, BIT(0) | BIT(1) | BIT(2),
+                    ir_ew(c, EW_MUL, ir_load(c, x, AX(0), AX(3), AX(1), AX(2)),
+                          ir_load(c, dy, AX(0), AX(4), AX(1), AX(2))), "g"));
+    for (int64_t i = 0; i < 300 * 70; i++)
+        for (int64_t t = 0; t < 50; t++)
+            c->data[dw][i] += c->data[x][(t / 25 * 300 + i / 70) * 25 + t % 25] *
+                              c->data[dy][(t / 25 * 70 + i % 70) * 25 + t % 25];
+    for (int d = 0; d < 4; d++)
+        last[d].dim = (uint8_t)(d == 0 ? 0 : d == 3 ? 1 : d + 1), last[d].step = 1;
+    for (uint32_t b = 1; b <= 2; b++)
+        if (jot_layout_make(&layout, 4, c->k.bufs.v[b].ext, 4, last, NULL, NULL, NULL))
+            jot_kernel_layout(&c->k, b, &layout);
+    runs(c, &machines[0], 1 << 20, &text, "by weight, channels last");
+    CHECK(text.s && strstr(text.s, "; res pa["), "rows are not packed: %s", text.s ? text.s : "");
+    jot_text_free(&text);
+    ir_end(c);
+}
+
+/* b fits the second cache and a does not: rows are shared, b is packed once, before. */
+static void
+test_read_once(void)
+{
+    static const struct { int64_t n, m; bool rows; } cases[] = {
+        { 1200, 400, true }, { 300, 400, false }, { 1200, 600, false }
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        IrCase c;
+        Text text = {0};
+        text.mem = &ir_mem;
+        make_product(&c, 1, cases[i].n, cases[i].m, 40, false, false, false);
+        runs(&c, &machines[0], 1 << 17, &text, "rows read once");
+        CHECK(text.s && (strstr(text.s, "phase") != NULL) == cases[i].rows, "case %d: %s", i,
               text.s ? text.s : "");
         jot_text_free(&text);
         ir_end(&c);
@@ -458,6 +528,50 @@ asked_ahead(IrCase *c, const char *schedule)
     jot_sched_close(&s);
     jot_text_free(&out);
     return n;
+}
+
+/* A choice by bytes from memory among the stores is one of vectors, not of lanes. */
+static void
+test_chosen(void)
+{
+    for (int m = 0; m < MACHINES; m++) {
+        int64_t ext[3] = { 13, 37, 20 };
+        uint32_t a, b, bits, y, v;
+        Target target = target_of(&machines[m], 1 << 20);
+        Contract found;
+        IrCase c;
+        Sched s;
+        Text out = {0};
+        EmitInfo info;
+        bool ok;
+        ir_start(&c);
+        ir_axes(&c, "ijk", ext);
+        a = ir_buf(&c, "a", JOT_F32, BUF_INPUT, 2, 13, 20, 0, 0);
+        b = ir_buf(&c, "b", JOT_F32, BUF_INPUT, 2, 20, 37, 0, 0);
+        bits = ir_buf(&c, "bits", JOT_BOOL, BUF_INPUT, 2, 13, 37, 0, 0);
+        y = ir_buf(&c, "y", JOT_F32, BUF_OUTPUT, 2, 13, 37, 0, 0);
+        v = ir_sum(&c, EW_ADD, BIT(2), ir_ew(&c, EW_MUL, ir_load(&c, a, AX(0), AX(2), 0, 0),
+                                             ir_load(&c, b, AX(2), AX(1), 0, 0)), "acc");
+        v = jot_v_ew(&c.k, EW_SELECT, JOT_F32, ir_load(&c, bits, AX(0), AX(1), 0, 0),
+                     jot_v_constf(&c.k, JOT_F32, 0), v);
+        ir_store(&c, y, AX(0), AX(1), 0, 0, v);
+        for (int64_t i = 0; i < 13 * 37; i++)
+            for (int64_t k = 0; k < 20 && !c.data[bits][i]; k++)
+                c.data[y][i] += c.data[a][i / 37 * 20 + k] * c.data[b][k * 37 + i % 37];
+        ok = jot_contract_only(&c.k, &found) &&
+             jot_contract_sched(&s, &c.k, &found, &target, machines[m].lanes, NULL);
+        CHECK(ok, "no schedule");
+        if (ok) {
+            ir_check(&c, &s, machines[m].dialect, machines[m].cc, "chosen by bytes");
+            ok = ir_emit(&c, &s, machines[m].dialect, &out, &info, "chosen by bytes");
+            CHECK(!ok || strcmp(machines[m].dialect, "gnu") ||
+                  (strstr(out.s, "jot_mask_f32x") && !strstr(out.s, "for (int l")), "lane by lane: %s",
+                  out.s);
+            jot_text_free(&out);
+        }
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
 }
 
 /* Panels longer than the first cache are asked for ahead, a line once however many rows use it;
@@ -549,6 +663,8 @@ main(void)
     test_ahead();
     test_neon();
     test_find();
+    test_empty_classes();
+    test_chosen();
     test_products();
     test_tiles();
     test_convolutions();
@@ -557,6 +673,8 @@ main(void)
     test_columns();
     test_tall();
     test_by_weight();
+    test_by_weight_of_images();
+    test_read_once();
     test_few_rows();
     test_shares();
     test_scratch();

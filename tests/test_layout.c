@@ -6,6 +6,7 @@
 enum { N = 2, C = 6, H = 9, O = 20, T = 32, LOG = 1 << 16 };
 
 typedef struct { long countdown; size_t live; } Heap;
+typedef struct { char text[1 << 20]; size_t n; } LongLog;
 
 static void *
 heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
@@ -449,6 +450,73 @@ test_capsules(const char *backend)
     jot_close(c);
 }
 
+static jot_Var
+norm(jot_Var x, jot_Var w, jot_Var scale)
+{
+    jot_Conv one = {{1, 1}, {0, 0}, {1, 1}, 1};
+
+    return jot_batch_norm_train(jot_conv2d(x, w, &one), scale, scale, 1e-5, 0.1, NULL, NULL);
+}
+
+static void
+keep_long(void *ud, const char *text, size_t nbytes)
+{
+    LongLog *log = ud;
+
+    nbytes = nbytes < sizeof log->text - 1 - log->n ? nbytes : sizeof log->text - 1 - log->n;
+    memcpy(log->text + log->n, text, nbytes);
+    log->n += nbytes;
+}
+
+/* Training blocks with a path around them: sums ride on the products in both directions (of a batch norm,
+ * of its gradient), and images still lie with channels last, the gradients that are passed on too: all but two,
+ * each written and read once, that blocks of rows at the loss may write as the user has them. */
+static void
+test_blocks(const char *backend)
+{
+    static LongLog log;
+    float ones[32];
+    jot_Config config;
+    jot_Ctx *c;
+    jot_Var w[5], scale, g[5], x, loss;
+    const char *at;
+    int images = 0, last = 0, k;
+
+    memset(&config, 0, sizeof config);
+    memset(&log, 0, sizeof log);
+    config.backend = backend;
+    config.dump = "k";
+    config.hooks.log = keep_long;
+    config.hooks.ud = &log;
+    c = jot_open(&config);
+    for (k = 0; k < 32; k++)
+        ones[k] = 1;
+    w[0] = numbers(c, JOT_SHAPE(32, 5, 1, 1), 1, true);
+    for (k = 1; k < 5; k++)
+        w[k] = numbers(c, JOT_SHAPE(32, 32, 1, 1), 1 + k, true);
+    scale = jot_param(c, JOT_F32, JOT_SHAPE(32), ones);
+    x = jot_relu(norm(numbers(c, JOT_SHAPE(2, 5, 12, 12), 7, false), w[0], scale));
+    for (k = 1; k < 5; k += 2) {
+        jot_Var inner = jot_relu(norm(x, w[k], scale));
+
+        x = jot_relu(jot_add(norm(inner, w[k + 1], scale), x));
+    }
+    loss = jot_mean(jot_mul(x, x), JOT_ALL_DIMS);
+    jot_grad(loss, w, 5, g);
+    jot_run(c, jot_vars(5, g));
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    for (at = log.text; (at = strstr(at, "[2, 32, 12, 12]")) != NULL; at++) {
+        const char *end = strchr(at, '\n');
+
+        if (!end || !memchr(at, '=', (size_t)(end - at))) {
+            images++;
+            last += !strncmp(at + 15, " layout 0 2 3 1", 15);
+        }
+    }
+    CHECK(images > 20 && last >= images - 4, "%s: %d of %d images with channels last", backend, last, images);
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -471,6 +539,7 @@ main(void)
         test_kept(backends[k]);
         test_training(backends[k]);
         test_capsules(backends[k]);
+        test_blocks(backends[k]);
         test_alike(backends[k], 1, 256, 8);
         test_alike(backends[k], 3, 64, 40);
         if (k == 0)
