@@ -8,6 +8,9 @@
  * was refused, and the kernel is of no use. */
 JOT_FN bool jot_kernel_pairs(Kernel *k);
 
+/* Reductions of which one term counts become that term (ccode/single.c). False: likewise. */
+JOT_FN bool jot_kernel_singles(Kernel *k);
+
 /* Moments of more than a cache holds become moments of blocks (ccode/moments.c). False: likewise. */
 JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
 
