@@ -64,6 +64,7 @@ typedef struct {
     uint8_t round;              /* CAST: target */
     bool pure, exact, wide, named;
     bool aligned;               /* LOAD, STORE on a device: lanes begin at a multiple of them */
+    bool loose;                 /* SET by MAX, MIN: NaN may be left out */
     bool still;                 /* LOAD: what is read changes, but not in this block */
     uint16_t depth;             /* of its block; of the block of its variable for FOR */
     uint16_t narg;

@@ -179,7 +179,10 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
         jot_print_expr(p, arg[0], 0, mode);
         jot_text_f(p->out, " + ");
         print_operand(p, in, arg[1]);
-    } else if (in->ew)
+    } else if (in->loose)
+        jot_print_template(p, in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : "jotm_under%f(%0, %1)", false,
+                           arg, in->dtype, mode);
+    else if (in->ew)
         jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), false, arg,
                            in->dtype, mode);
     else if (in->lanes && mode == WHOLE)

@@ -239,6 +239,8 @@ JOT_FN bool jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int ax
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
 /* Is it nowhere above 0, as far as operators tell? NaN may be anywhere. */
 JOT_FN bool jot_value_low(const Kernel *k, uint32_t value);
+/* May the extreme leave out NaN, since all that is stored and made of it is NaN then by other ways? */
+JOT_FN bool jot_value_forgets(const Kernel *k, uint32_t reduce);
 /* Drop what they do not: other numbers for values. False: out of memory. */
 JOT_FN bool jot_kernel_compact(Kernel *k);
 JOT_FN bool jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity);
@@ -305,6 +307,8 @@ typedef struct {
     uint8_t part, phase;
     uint8_t ahead;          /* of a reduction: vectors that move with its innermost loop are asked
                                for so many steps before they are loaded; 0: when they are */
+    uint8_t next;           /* with a loop of lanes: the rows that it reads along them are asked for a
+                               step of loop next - 1 before they are read; 0: they are not */
     uint32_t what;          /* number of the store or value */
     Place acc;              /* partial results of a reduction */
     Place res;              /* the finished value: NONE or MEM; NONE after acc MEM: where acc is */
@@ -341,7 +345,7 @@ JOT_FN int jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, i
  *     %4: n h:14 i:128 o:32 h w:14 | p q i w:1u o:16u o:1v; keep y[n, o, h, w]
  *     %7: r:1p j; res t[r, j]          %5: i | r j; acc t[j]          !0: n h:14 ...
  *     %4: r:64p || r j; acc u[r/64, j] | phase | +%4: j | r:64d
- *     %4: i j:32 | k j:16u j:1v; ahead 16
+ *     %4: i j:32 | k j:16u j:1v; ahead 16             %5: i j:32 j:1l; res y[i, j]; next 1
  * %4 or %name is a value, !0 a store; "|" marks `at` (none: reductions 0, values all loops). Layout
  * lines set the layouts of the kernel's buffers. Reading: false with the reason in why; *s must be
  * closed or fresh. */

@@ -44,6 +44,8 @@ JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);
 /* Elements of the arrays that the stage's registers are (a loop of lanes, over *axis, stands inside
  * the place), 0: they are single values. */
 JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);
+/* Marks the stages that ask for the next row (ccode/ask.c). False: memory was refused. */
+JOT_FN bool jot_sched_ask(Sched *s, const Target *target);
 /* Values computed once and kept for later passes of their nest: kept[value] is the pass, 0: none.
  * level: the reductions below each value and itself; nest: those over the outermost loop; inner:
  * axes of innermost loops. False: memory was refused. */

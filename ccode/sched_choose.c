@@ -383,7 +383,7 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
     }
     if (ok)
         best->chosen = true;
-    ok = ok && jot_sched_of_lists(s, k, 1, best);
+    ok = ok && jot_sched_of_lists(s, k, 1, best) && jot_sched_ask(s, target);
     jot_mem_free(k->mem, lists, 2 * sizeof *lists);
     jot_mem_free(k->mem, classes, sizeof *classes);
     return ok;

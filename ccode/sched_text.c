@@ -149,6 +149,8 @@ print_stage(const Sched *s, const Stage *st, Text *t)
         print_place(s, "res", &st->res, t);
     if (st->ahead)
         jot_text_f(t, "; ahead %d", st->ahead);
+    if (st->next)
+        jot_text_f(t, "; next %d", st->next);
     jot_text_f(t, "\n");
 }
 
@@ -454,8 +456,10 @@ read_stage(Reader *r, bool combine)
             st.res = read_place(r, PLACE_MEM);
         else if (eat(r, "ahead "))
             st.ahead = read_ahead(r);
+        else if (eat(r, "next "))
+            st.next = read_ahead(r);
         else
-            r->error = "keep, acc, res or ahead expected";
+            r->error = "keep, acc, res, ahead or next expected";
     }
     if (!bar && !st.store && !r->error && r->s->k->values.v[st.what].op != VAL_REDUCE)
         st.nat = st.n;

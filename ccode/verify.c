@@ -535,6 +535,9 @@ jot_sched_verify(const Sched *s, Text *why)
         bool second = jot_stage_second(s, st);
         if (!place_ok(s, &st->acc, second) || !place_ok(s, &st->res, second))
             return refuse(why, "a stage's place is not a buffer that may be written", i);
+        if (st->next && (st->next >= st->n || st->loop[st->n - 1].kind != LOOP_LANES
+                         || st->loop[st->next - 1].axis == st->loop[st->n - 1].axis))
+            return refuse(why, "a stage asks for the next step of what is no loop around its rows", i);
         if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !registers_ok(s, st, i, why) ||
             !shared_ok(s, st, i, why))
             return false;

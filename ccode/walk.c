@@ -336,6 +336,7 @@ walk_lanes(Walk *w, uint32_t n)
 {
     int64_t left = w->at.left[w->t->nodes.v[n].loop.axis];
     Ix old = w->lane, zero = jot_ix_const(w->k->ix, 0);
+    jot_walk_ask(w, n, left);
     w->lane = zero;
     w->edge[n].state = 2;
     w->edge[n].first = w->edge[n].lastly = true;

@@ -115,6 +115,8 @@ JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, int which);
 JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, int which); /* NULL: refused */
 JOT_FN uint32_t jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at);
 JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, EwOp op, int lanes);
+/* Rows that stages in loop n, of lanes over `left` elements, ask for (ccode/ask.c). */
+JOT_FN void jot_walk_ask(Walk *w, uint32_t n, int64_t left);
 /* The stage's register, or the element of its array, for the present position (walk_lanes.c). */
 JOT_FN uint32_t jot_walk_register(Walk *w, uint32_t stage, int second);
 JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, const uint32_t *value);

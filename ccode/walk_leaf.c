@@ -161,6 +161,15 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
         fma.ew = EW_ADD;
         fma.dtype = v->dtype;
         jot_code_add(&w->b, fma, arg, 3, NULL);
+    } else if (v->ew == EW_MAX || v->ew == EW_MIN) {
+        Inst extreme = set_inst(w, stage, w->lanes);
+        uint32_t arg[2];
+        arg[0] = decl;
+        arg[1] = body;
+        extreme.ew = v->ew;
+        extreme.dtype = v->dtype;
+        extreme.loose = jot_value_forgets(w->k, w->s->stages.v[stage].what);
+        jot_code_add(&w->b, extreme, arg, 2, NULL);
     } else
         jot_walk_set(w, stage, decl, body, (EwOp)v->ew, w->lanes);
 }
