@@ -6,10 +6,11 @@
  *
  *     %e: i j:32 j:1l; next 1        for i  for j  { ask for x[i + 1, j..j + 31]; for l < 32 ... }
  *
- * What fetches lines ahead by itself goes on as far as one pass reads, and at the end of a row it has been
- * told of no other. So the last pass that reads a row once more asks for the same places of the next one.
+ * What fetches lines ahead by itself goes on as far as one pass reads, and at the end of a row it
+ * has been told of no other. So the last pass that reads a row once more asks for the same places
+ * of the next one.
  *
- *   requires  a legal schedule, of loops of lanes     keeps  everything, by marking stages (Stage.next)
+ *   requires  a legal schedule, with loops of lanes    keeps  everything: it marks stages
  *
  * Read before: ccode/sched.h, ccode/walk.h. */
 #include "ccode/sched.h"
@@ -107,8 +108,9 @@ ask_points(const Sched *s, const Stage *st, int n)
     return points;
 }
 
-/* The stage reads this again, as an earlier pass inside of the loops that both share: how many loops
- * those are, 0: it does not. Of its rows two fit in the first cache, with as much that is written. */
+/* The stage reads this again, as an earlier pass inside of the loops that both share: how many
+ * loops those are, 0: it does not. Of its rows two fit in the first cache, with as much that is
+ * written. */
 static int
 ask_again(const Ask *a, uint32_t last, int load)
 {
@@ -116,7 +118,8 @@ ask_again(const Ask *a, uint32_t last, int load)
     const Kernel *k = a->s->k;
     int share = a->shares[last], axis = st->loop[st->n - 1].axis;
 
-    for (uint32_t e = last; e-- > 0 && share > 0; share = a->shares[e] < share ? a->shares[e] : share)
+    for (uint32_t e = last; e-- > 0 && share > 0;
+         share = a->shares[e] < share ? a->shares[e] : share)
         if (share <= st->n - 2 && (a->reads[e] >> load & 1) && st->loop[share - 1].axis != axis)
             return ask_row(k, &k->values.v[a->load[load]], axis, st->loop[share - 1].axis)
                     && ask_points(a->s, st, share) * ask_size(a, load) * 4

@@ -4,10 +4,10 @@
  *     %3 = select %2 %1 0                         ->   %6 = %1 at j = @e0(i), plus 0
  *     %4 = reduce add over j:10 of %3                  %4 = select %5 %6 0
  *
- * The gradient of what picks a place of each row is such a sum, and so is what a row has at the place
- * that a label names. Terms that do not count are the operator's identity: by a choice, by a guarded
- * load, by a condition of the reduction. Signs and constant factors may stand around a choice whose
- * terms are added. A sum of terms that are -0 is +0, therefore the 0.
+ * The gradient of what picks a place of each row is such a sum, and so is what a row has at the
+ * place that a label names. Terms that do not count are the operator's identity: by a choice, by a
+ * guarded load, by a condition of the reduction. A sign may stand around a choice whose terms are
+ * added. A sum of terms that are -0 is +0, therefore the 0.
  *
  *   requires  a kernel without a schedule       keeps  what is stored, to the bit
  *   breaks    numbers of values
@@ -27,7 +27,8 @@ typedef struct {
     int axis;
 } Single;
 
-/* The position of the axis, all else held, where one of the conditions joined by `and` holds: 0: none. */
+/* Where on the axis one of the conditions joined by `and` holds, all else held; 0: at no one place.
+ * */
 static Ix
 single_place(Kernel *k, Ix cond, int axis)
 {
@@ -106,23 +107,22 @@ single_value(const Single *s, uint32_t n, int depth)
     return jot_v_ew(s->k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
 }
 
-/* Is value n, where the guard does not hold, what the operator begins with? Under signs and constant
- * factors of a sum: *g of what stands there. */
+/* Is value n, where the guard does not hold, what the operator begins with? Under the sign of a
+ * sum's terms: *g of what stands there. */
 static bool
 single_guard(const Kernel *k, const Value *reduce, uint32_t n, Guarded *g)
 {
     jot_Scalar identity;
 
     for (int deep = 0; reduce->ew == EW_ADD && deep < SINGLE_DEEP; deep++) {
-        const Value *v = &k->values.v[n], *factor;
-        if (v->op != VAL_EW || v->dtype < JOT_F32 || (v->ew != EW_NEG && v->ew != EW_MUL))
-            break;
-        factor = v->ew == EW_MUL ? &k->values.v[k->args.v[v->arg + 1]] : NULL;
-        if (factor && (factor->op != VAL_CONST || !(factor->c.f - factor->c.f == 0)))
+        const Value *v = &k->values.v[n];
+
+        if (v->op != VAL_EW || v->ew != EW_NEG)
             break;
         n = k->args.v[v->arg];
     }
-    return jot_value_guarded(k, n, g) && jot_reduce_op_identity((EwOp)reduce->ew, (jot_DType)reduce->dtype, &identity)
+    return jot_value_guarded(k, n, g)
+        && jot_reduce_op_identity((EwOp)reduce->ew, (jot_DType)reduce->dtype, &identity)
         && (reduce->dtype >= JOT_F16 ? g->outside.f == identity.f : g->outside.i == identity.i);
 }
 
@@ -163,7 +163,8 @@ single_axis(Single *s, uint32_t n, Ix all, Ix at)
     if (v.ew == EW_ADD && v.dtype >= JOT_F16)
         term = jot_v_ew(k, EW_ADD, (jot_DType)v.dtype, term, rest, 0);
     if (v.scaled)
-        term = jot_v_ew(k, EW_MUL, (jot_DType)v.dtype, term, jot_v_constf(k, (jot_DType)v.dtype, v.c.f), 0);
+        term = jot_v_ew(k, EW_MUL, (jot_DType)v.dtype, term,
+                        jot_v_constf(k, (jot_DType)v.dtype, v.c.f), 0);
     return jot_v_ew(k, EW_SELECT, (jot_DType)v.dtype, jot_v_index(k, JOT_BOOL, cond), term, rest);
 }
 

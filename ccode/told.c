@@ -2,9 +2,9 @@
  *
  *     m = max over j of x      e = exp(x - m)      s = sum over j of e      y = e / s
  *
- * Where x is NaN, x - something is, e is, s is, and so is all of the row of y, whatever m is. Then the
- * maximum is one instruction instead of three (prelude: jotm_over). What was NaN is NaN, and nothing
- * else changes: m is the extreme of the others, at least.
+ * Where x is NaN, x - something is, e is, s is, and so is all of the row of y, whatever m is. Then
+ * the maximum is one instruction instead of three (prelude: jotm_over). What was NaN is NaN, and
+ * all else is what it was, but for the sign of an extreme that is 0.
  *
  *   here     NaN at the points where x is
  *   told     NaN wherever any x is that the extreme looks at
@@ -62,7 +62,7 @@ told_summed(const Kernel *k, const Value *v, uint64_t axes, const uint8_t *told)
 
     if (v->ew != EW_ADD || v->narg != 1 || v->ncond || v->dtype < JOT_F16)
         return 0;
-    return body & TOLD_ALL || (body & TOLD_HERE && v->axes == axes) ? TOLD_ALL : 0;
+    return body & TOLD_ALL || (body & TOLD_HERE && (v->axes & axes) == axes) ? TOLD_ALL : 0;
 }
 
 static bool

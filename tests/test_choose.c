@@ -117,6 +117,12 @@ test_which(void)
     EXPECT(&c, "rows without vectors", 0, GCC, true, "%2: r:1p | j\n", "!l");
     make_softmax(&c, 900, 7);
     EXPECT(&c, "short rows", 64, GCC_NATIVE, true, "!j:32");
+    make_softmax(&c, 2000, 600);
+    EXPECT(&c, "rows of no cache", 64, GCC_NATIVE, true, "%4: r:1p j:32 j:1l; res y[r, j]; next 1\n");
+    make_softmax(&c, 40, 1000);
+    EXPECT(&c, "rows of the second cache", 64, GCC_NATIVE, true, "!next");
+    make_softmax(&c, 200, 6000);
+    EXPECT(&c, "rows as long as the first cache", 64, GCC_NATIVE, true, "!next");
     make_columns(&c, 700, 300);
     EXPECT(&c, "columns", 64, GCC_NATIVE, true, "| r j:1l", "!acc");
     make_columns(&c, 1024, 4096);

@@ -1,0 +1,238 @@
+/* tests/test_rows.c - what passes over rows need not do: sums of which one term counts are that
+ * term (ccode/single.c), a maximum forgets NaN that a sum tells of (ccode/told.c), the next row is
+ * asked for where one is read once more (ccode/ask.c). Right against the interpreter with NaN,
+ * infinities, labels that name no place; the same bits on any number of threads; reductions and
+ * functions counted. */
+#include "core.h"
+#include "tests/test.h"
+
+enum { ROWS = 37, COLS = 83, N = ROWS * COLS, BIG = 1024, OUTPUTS = 10 };
+
+static float data[BIG * BIG];
+static int32_t label[ROWS];
+static char dumped[1 << 18];
+static size_t ndumped;
+
+static void
+keep_dump(void *ud, const char *text, size_t nbytes)
+{
+    (void)ud;
+    if (ndumped + nbytes < sizeof dumped)
+        memcpy(dumped + ndumped, text, nbytes), ndumped += nbytes;
+}
+
+static int
+count(const char *what)
+{
+    const char *at = dumped;
+    int n = 0;
+
+    for (; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+static jot_Ctx *
+begin(const char *backend, const char *schedule, int threads, const char *dump)
+{
+    jot_Config config = {.backend = backend, .schedule = schedule, .threads = threads, .dump = dump,
+                         .target = "avx512", .deterministic = true, .hooks = {.log = keep_dump}};
+    jot_Ctx *c;
+
+    memset(dumped, 0, sizeof dumped);
+    ndumped = 0;
+    c = jot_open(&config);
+    if (!jot_error(c))
+        return c;
+    SKIP("%s: %s", backend, jot_message(c));
+    jot_close(c);
+    return NULL;
+}
+
+/* special: NaN, infinities and zeros of both signs here and there, rows of nothing else. */
+static void
+fill(int n, bool special)
+{
+    static const float odd[] = {0, -0.0f, INFINITY, -INFINITY, NAN};
+    uint32_t r = 4711;
+
+    for (int i = 0; i < n; i++) {
+        r = r * 1664525u + 1013904223u;
+        data[i] = (float)(int)(r >> 20 & 63) / 16 - 2;
+        if (special && (!(r >> 12 & 127) || i / COLS % 9 == 5))
+            data[i] = odd[(r >> 8) % 5];
+    }
+    for (int i = 0; i < ROWS; i++)
+        label[i] = i % 7 == 3 ? -1 : i % 7 == 4 ? COLS : i * 5 % COLS;
+}
+
+static bool
+same(const float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!(a[i] != a[i] && b[i] != b[i]) && a[i] != b[i]
+            && !(fabsf(a[i] - b[i]) <= 1e-5f * (1 + fabsf(b[i]))))
+            return false;
+    return true;
+}
+
+/* ---- one term ------------------------------------------------------------------------------ */
+
+static jot_Var
+picked(jot_Var x, jot_Var e, const char *cond, double other)
+{
+    return jot_reindex_ex(x, JOT_SHAPE(ROWS, COLS), JOT_INDEX("i0", "i1"), JOT_INDEX(cond), other,
+                          jot_vars(1, &e));
+}
+
+/* Sums, extremes, products over what is picked; the last two keep a reduction each. */
+static jot_Var
+single(jot_Ctx *c, int which)
+{
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLS), data), g, loss;
+    jot_Var e = jot_array(c, JOT_I32, JOT_SHAPE(ROWS), label);
+    const char *here = "i1 == @e0(i0)";
+
+    switch (which) {
+    case 0: return jot_sum(picked(x, e, here, 0), JOT_DIMS(1));
+    case 1: return jot_max(picked(jot_abs(x), e, here, -INFINITY), JOT_DIMS(1));
+    case 2: return jot_reduce(JOT_MUL, picked(x, e, here, 1), JOT_DIMS(1), false);
+    case 3: return jot_sum(jot_neg(picked(x, e, here, 0)), JOT_DIMS(1));
+    case 4: return jot_mean(picked(x, e, here, 0), JOT_DIMS(1));
+    case 5: return jot_sum(picked(x, e, "i0 - i1 == 2", 0), JOT_DIMS(1));
+    case 6: return jot_sum(picked(x, e, "i1 == @e0(i0) && i1 > 30", 0), JOT_DIMS(1));
+    case 7: return jot_sum(picked(x, e, "i0 + i1 == 40", 0), JOT_DIMS(0));
+    case 8: return jot_sum(picked(x, e, here, 0), JOT_ALL_DIMS);
+    default:
+        g = jot_reindex_ex(x, JOT_SHAPE(ROWS), JOT_INDEX("i0", "@e0(i0)"), JOT_INDEX("i0 >= 0"), 0,
+                           jot_vars(1, &e));
+        loss = jot_sum(jot_square(g), JOT_ALL_DIMS);
+        jot_grad(loss, &x, 1, &g);
+        return jot_sum(g, JOT_DIMS(1));
+    }
+}
+
+static void
+test_single(const char *backend, const char *schedule)
+{
+    static float expected[ROWS * COLS];
+
+    fill(N, true);
+    for (int which = 0; which < OUTPUTS; which++) {
+        bool all = which == 8;
+        jot_Ctx *c = begin("interp", "default", 1, "");
+        jot_Var y = single(c, which);
+        int64_t n;
+
+        CHECK(jot_data(y) != NULL, "interp, %d: %s", which, jot_message(c));
+        n = jot_error(c) ? 0 : jot_nelem(y);
+        memcpy(expected, jot_data(y), (size_t)n * sizeof *expected);
+        jot_close(c);
+        if (!(c = begin(backend, schedule, 2, "k")))
+            return;
+        y = single(c, which);
+        CHECK(jot_data(y) && (all || same(jot_data(y), expected, n)), "%s, %s, %d: %s", backend,
+              schedule, which, jot_message(c));
+        CHECK(count("reduce") == all, "%s, %d: %s", backend, which, dumped);
+        jot_close(c);
+    }
+}
+
+/* ---- a maximum that forgets NaN ------------------------------------------------------------ */
+
+static int
+rows_of(jot_Ctx *c, int which, jot_Var *out)
+{
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLS), data);
+    jot_Var m = jot_reduce(which == 7 ? JOT_MIN : JOT_MAX, x, JOT_DIMS(1), true);
+    jot_Var d = jot_sub(x, jot_broadcast_to(m, jot_shape(x))), e = jot_exp(d);
+    jot_Var s = jot_reduce(JOT_ADD, e, JOT_DIMS(1), true);
+
+    out[0] = jot_div(e, jot_broadcast_to(s, jot_shape(x)));
+    switch (which) {
+    case 0: return 1;
+    case 1: out[0] = jot_log_softmax(x, 1); return 1;
+    case 2: out[0] = jot_sum(jot_square(d), JOT_ALL_DIMS); return 1;
+    case 3: out[0] = m; return 1; /* from here on it is to be known */
+    case 4: out[1] = m; return 2;
+    case 5: out[0] = e; return 1;
+    case 6: out[0] = jot_mul(jot_gt(m, jot_full(c, JOT_F32, JOT_SHAPE(ROWS, 1), 0)), e); return 1;
+    default: out[0] = jot_select(jot_lt(x, m), out[0], x); return 1; /* x is not told everywhere */
+    }
+}
+
+static void
+test_told(const char *backend, const char *schedule)
+{
+    static float expected[2][N];
+
+    fill(N, true);
+    for (int which = 0; which < 8; which++) {
+        jot_Ctx *c = begin("interp", "default", 1, "");
+        jot_Var y[2];
+        int n = rows_of(c, which, y);
+
+        CHECK(jot_run(c, jot_vars(n, y)), "interp, %d: %s", which, jot_message(c));
+        for (int k = 0; k < n; k++)
+            memcpy(expected[k], jot_data(y[k]), (size_t)jot_nelem(y[k]) * sizeof **expected);
+        jot_close(c);
+        if (!(c = begin(backend, schedule, 2, "c")))
+            return;
+        n = rows_of(c, which, y);
+        CHECK(jot_run(c, jot_vars(n, y)), "%s, %d: %s", backend, which, jot_message(c));
+        for (int k = 0; k < n && !jot_error(c); k++)
+            CHECK(same(jot_data(y[k]), expected[k], jot_nelem(y[k])), "%s, %s, %d", backend,
+                  schedule, which);
+        if (schedule[0] == 'd')
+            CHECK((count("jotm_overf(acc") > 0) == (which < 3) && !count("jotm_underf(acc"),
+                  "%s, %d: %s", backend, which, dumped);
+        jot_close(c);
+    }
+}
+
+/* ---- the next row -------------------------------------------------------------------------- */
+
+/* When that is done is asserted in tests/test_choose.c. */
+static void
+test_ask(const char *backend, int rows)
+{
+    static float first[BIG * BIG];
+    static const int threads[] = {1, 2, 7};
+
+    fill(rows * BIG, false);
+    for (int k = 0; k < 3; k++) {
+        jot_Ctx *c = begin(backend, "default", threads[k], "s");
+        jot_Var y;
+
+        if (!c)
+            return;
+        y = jot_softmax(jot_array(c, JOT_F32, JOT_SHAPE(rows, BIG), data), 1);
+        CHECK(jot_data(y) != NULL, "%s: %s", backend, jot_message(c));
+        if (k == 0)
+            memcpy(first, jot_data(y), (size_t)(rows * BIG) * sizeof *first);
+        else
+            CHECK(!memcmp(first, jot_data(y), (size_t)(rows * BIG) * sizeof *first),
+                  "%s, %d threads", backend, threads[k]);
+        jot_close(c);
+    }
+}
+
+int
+main(void)
+{
+    static const char *const backends[] = {"cc", "tcc"};
+    char schedule[32];
+
+    for (int b = 0; b < 2; b++) {
+        test_single(backends[b], "default");
+        test_told(backends[b], "default");
+        test_ask(backends[b], BIG);
+        test_ask(backends[b], 64);
+    }
+    for (int k = 1; k <= 6; k++) {
+        snprintf(schedule, sizeof schedule, "random:%d", k);
+        test_single("tcc", schedule);
+        test_told("tcc", schedule);
+    }
+    return DONE();
+}
