@@ -140,7 +140,7 @@ single_cond(Kernel *k, const Value *v, uint32_t body)
 
 /* One axis of reduction n by its place: the value that it comes to, 0: it has none. */
 static uint32_t
-single_axis(Single *s, uint32_t n, Ix all, Ix at)
+single_solved(Single *s, uint32_t n, Ix all, Ix at)
 {
     Kernel *k = s->k;
     const Value v = k->values.v[n];
@@ -180,7 +180,7 @@ single_term(Single *s, uint32_t n)
     all = single_cond(s->k, &v, s->k->args.v[v.arg]);
     for (s->axis = 0; all && !term && s->axis < s->space.n; s->axis++) {
         Ix at = v.axes >> s->axis & 1 ? single_place(s->k, all, s->axis) : 0;
-        if (at && (term = single_axis(s, n, all, at)))
+        if (at && (term = single_solved(s, n, all, at)))
             break;
     }
     return term;
