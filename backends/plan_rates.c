@@ -16,11 +16,33 @@
 
 enum { RATES_NODES = 64 }; /* planning so many, and their first code, takes some milliseconds as well */
 
+/* That kernels were launched says that they come again, with the plan's extents or others. These plans
+ * do not: new ones take their place. */
+static void
+rates_forget(struct PlanCache *c)
+{
+    uint32_t i, k;
+
+    for (i = 0; c && i < PLAN_BUCKETS; i++) {
+        const Plan *plan;
+
+        for (plan = c->plans[i]; plan; plan = plan->next)
+            for (k = 0; k < plan->steps.n; k++) {
+                const PlanStep *step = &plan->steps.v[k];
+
+                step->best.kernel->launch = 0;
+                if (step->quick.kernel)
+                    step->quick.kernel->launch = 0;
+            }
+    }
+}
+
 JOT_FN void
 jot_plan_rates(jot_Ctx *ctx)
 {
     if (!ctx->target.late)
         return;
+    rates_forget(ctx->plans);
     if (ctx->backend && ctx->backend->measure)
         ctx->backend->measure(ctx->backend, ctx);
     ctx->target.late = false;

@@ -1,7 +1,8 @@
-/* tests/test_memory.c - refused allocations: a small training step is run with the n-th allocation
- * refused, for every n until none is. Whatever n: no crash, an error that says so, parameters as
- * they were, a context that goes on, and nothing left when it is closed. */
-#include "core.h"
+/* tests/test_memory.c - refused allocations and compilations: small training steps are run with the
+ * n-th of them refused, for every n until none is. Whatever n: no crash, an error that says so,
+ * parameters as the last whole step left them, a context that goes on, and nothing left when it is
+ * closed. */
+#include "backends/backend.h"
 #include "tests/test.h"
 #include <unistd.h>
 
@@ -33,8 +34,8 @@ heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
     return q;
 }
 
-/* n steps of a two-layer network. */
-static bool
+/* n steps of a two-layer network; how many were done. */
+static int
 steps(jot_Ctx *c, jot_Var w1, jot_Var w2, jot_Var x, jot_Var y, int n)
 {
     int i;
@@ -53,9 +54,9 @@ steps(jot_Ctx *c, jot_Var w1, jot_Var w2, jot_Var x, jot_Var y, int n)
         ok = ok && jot_run(c, jot_vars(1, &loss));
         jot_pop(c);
         if (!ok)
-            return false;
+            break;
     }
-    return true;
+    return i;
 }
 
 static const float data[12] = {1, -1, .5f, 2, 0, 1, -.5f, .25f, 1, 1, -2, .125f};
@@ -71,8 +72,40 @@ near(const float *a, const float *b, int n)
     return true;
 }
 
+/* The parameters after 0 .. MOST steps, by the interpreter. */
+enum { MOST = 3 };
+static float w1_after[MOST + 1][12], w2_after[MOST + 1][4];
+
 static void
-campaign(const char *backend, const char *cache_dir, int stride)
+expect(void)
+{
+    jot_Config config = {.backend = "interp"};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(4, 3), data);
+    jot_Var y = jot_array(c, JOT_F32, JOT_SHAPE(4, 1), data);
+    jot_Var w1 = jot_param(c, JOT_F32, JOT_SHAPE(3, 4), data);
+    jot_Var w2 = jot_param(c, JOT_F32, JOT_SHAPE(4, 1), data);
+
+    for (int k = 0; k <= MOST; k++) {
+        CHECK(jot_copy(w1, w1_after[k], sizeof w1_after[k])
+              && jot_copy(w2, w2_after[k], sizeof w2_after[k]), "%s", jot_message(c));
+        CHECK(steps(c, w1, w2, x, y, 1) == 1, "%s", jot_message(c));
+    }
+    jot_close(c);
+}
+
+/* After so many steps, to the bit where there were none. */
+static bool
+as_after(int k, const float *w1, const float *w2)
+{
+    if (!k)
+        return !memcmp(w1, data, 12 * sizeof *w1) && !memcmp(w2, data, 4 * sizeof *w2);
+    return near(w1, w1_after[k], 12) && near(w2, w2_after[k], 4);
+}
+
+/* Allocations of `want` steps; where the better code is asked for at the second one, there are more. */
+static void
+campaign(const char *backend, const char *cache_dir, int stride, int want)
 {
     float w1_is[12], w2_is[4], after[12];
     long n = 1, total = 0;
@@ -84,6 +117,7 @@ campaign(const char *backend, const char *cache_dir, int stride)
         jot_Ctx *c;
         jot_Var w1, w2, x, y;
         bool ok;
+        int k;
 
         config.hooks.realloc = heap_realloc;
         config.hooks.ud = &heap;
@@ -108,7 +142,8 @@ campaign(const char *backend, const char *cache_dir, int stride)
         y = jot_array(c, JOT_F32, JOT_SHAPE(4, 1), data);
         w1 = jot_param(c, JOT_F32, JOT_SHAPE(3, 4), data);
         w2 = jot_param(c, JOT_F32, JOT_SHAPE(4, 1), data);
-        ok = steps(c, w1, w2, x, y, 1);
+        k = steps(c, w1, w2, x, y, want);
+        ok = k == want;
         done = heap.countdown > 0;
         CHECK(ok || (jot_error(c) == JOT_EMEM && jot_message(c)[0]), "n %ld: %d %s", n,
               jot_error(c),
@@ -120,9 +155,8 @@ campaign(const char *backend, const char *cache_dir, int stride)
         if (!ok && jot_ok(w1) && jot_ok(w2) && jot_ok(x) && jot_ok(y)) {
             CHECK(jot_copy(w1, w1_is, sizeof w1_is) && jot_copy(w2, w2_is, sizeof w2_is),
                   "n %ld: read: %s", n, jot_message(c));
-            CHECK(!memcmp(w1_is, data, sizeof w1_is) && !memcmp(w2_is, data, sizeof w2_is),
-                  "n %ld: parameters changed", n);
-            CHECK(steps(c, w1, w2, x, y, 1), "n %ld: afterwards: %s", n, jot_message(c));
+            CHECK(as_after(k, w1_is, w2_is), "n %ld: not the parameters after %d steps", n, k);
+            CHECK(steps(c, w1, w2, x, y, 1) == 1, "n %ld: afterwards: %s", n, jot_message(c));
             CHECK(jot_copy(w1, after, sizeof after) && !near(w1_is, after, 12),
                   "n %ld: a step changes the parameters", n);
         }
@@ -133,17 +167,112 @@ campaign(const char *backend, const char *cache_dir, int stride)
     CHECK(done, "%s: refused up to %ld of %ld allocations", backend, n, total);
 }
 
+/* ---- compilers ---------------------------------------------------------------------------- */
+
+/* The n-th text that a backend or its first tier is given becomes one that no compiler takes. */
+static struct {
+    bool (*compile[2])(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *, int, void **);
+    Backend *backend[2];
+    int seen, refused;
+} compiler;
+
+static bool
+refusing(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+         KernelSym *sym, int n, void **module)
+{
+    static const char wrong[] = "int refused = no_such_name;";
+    bool refuse = ++compiler.seen == compiler.refused;
+
+    return compiler.compile[backend == compiler.backend[1]](
+        backend, ctx, what, refuse ? wrong : text, refuse ? sizeof wrong - 1 : nbytes, sym, n, module);
+}
+
+static CompileJob *
+no_job(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+       const KernelSym *sym, int n)
+{
+    (void)backend, (void)ctx, (void)what, (void)text, (void)nbytes, (void)sym, (void)n;
+    return NULL;
+}
+
+static void
+refuse_compiles(Backend *b, int n)
+{
+    compiler.seen = 0;
+    compiler.refused = n;
+    compiler.backend[0] = b;
+    compiler.backend[1] = b->quick;
+    compiler.compile[0] = b->compile;
+    b->compile = refusing;
+    if (b->quick) {
+        compiler.compile[1] = b->quick->compile;
+        b->quick->compile = refusing;
+    }
+    if (b->start)
+        b->start = no_job; /* each text in its turn, in this thread */
+}
+
+/* A step that fails for its compiler leaves no trace; where there is other code to run, none fails. */
+static void
+compiles(const char *backend, int deterministic)
+{
+    float w1_is[12], w2_is[4];
+    bool done = false;
+    int n, failed = 0;
+
+    for (n = 1; !done && n < 100; n++) {
+        jot_Config config = {.backend = backend, .cache_dir = "", .deterministic = deterministic};
+        jot_Ctx *c = jot_open(&config);
+        jot_Var w1, w2, x, y;
+        int k;
+
+        if (jot_error(c)) {
+            SKIP("%s: %s", backend, jot_message(c));
+            jot_close(c);
+            return;
+        }
+        refuse_compiles(c->backend, n);
+        x = jot_array(c, JOT_F32, JOT_SHAPE(4, 3), data);
+        y = jot_array(c, JOT_F32, JOT_SHAPE(4, 1), data);
+        w1 = jot_param(c, JOT_F32, JOT_SHAPE(3, 4), data);
+        w2 = jot_param(c, JOT_F32, JOT_SHAPE(4, 1), data);
+        k = steps(c, w1, w2, x, y, MOST);
+        done = compiler.seen < n;
+        failed += k < MOST;
+        CHECK(k == MOST || (!done && jot_error(c) == JOT_ECOMPILE), "%s, text %d: %s", backend, n,
+              jot_message(c));
+        jot_clear(c);
+        CHECK(jot_copy(w1, w1_is, sizeof w1_is) && jot_copy(w2, w2_is, sizeof w2_is)
+                  && as_after(k, w1_is, w2_is),
+              "%s, text %d: not the parameters after %d steps", backend, n, k);
+        compiler.refused = 0;
+        CHECK(steps(c, w1, w2, x, y, 1) == 1, "%s, text %d, afterwards: %s", backend, n,
+              jot_message(c));
+        jot_close(c);
+    }
+    CHECK(done && n > 2, "%s: %d texts", backend, n - 1);
+    CHECK(failed == (deterministic ? n - 2 : 0), "%s: %d of %d refusals failed a step", backend, failed,
+          n - 2);
+}
+
 int
 main(int argc, char **argv)
 {
     int stride = argc > 1 ? atoi(argv[1]) : 1;
     char cache[] = "/tmp/jot-test-XXXXXX", remove[100];
 
-    campaign("interp", "", stride);
-    campaign("tcc", "", stride);
-    campaign("cc", "", stride * 61); /* each runs the compiler */
+    expect();
+    campaign("interp", "", stride, 1);
+    campaign("tcc", "", stride, 1);
+    campaign("cc", "", stride * 61, 1); /* each runs the compiler */
+    campaign("cpu", "", stride * 29, MOST); /* each starts it */
+    compiles("tcc", 1);
+    compiles("cc", 1);
+    compiles("cpu", 1);
+    compiles("cpu", 0);
     if (mkdtemp(cache)) {
-        campaign("cc", cache, stride * 3); /* the first does */
+        campaign("cc", cache, stride * 3, 1); /* the first does */
+        campaign("cpu", cache, stride * 29, MOST);
         snprintf(remove, sizeof remove, "rm -r %s", cache);
         CHECK(!system(remove), "%s is left", cache);
     }
