@@ -33,9 +33,10 @@ jot_cc_kind(Bytes text)
  * warnings are read by nobody, unless there is an error too. */
 static const char *const cc_flags[] = {
     "-fPIC", "-shared",
-    "--param", "max-completely-peel-times=1", /* gcc 12.2 vectorises a loop around a small one that it
-                               unrolled, and loads what a condition guards under the mask of the
-                               wrong row: so none is unrolled */
+    "-fno-tree-ter",        /* gcc 12.2 reads what a condition guards from the next row, where the
+                               row's address was put off until after the step */
+    "--param", "max-completely-peel-times=1", /* small loops stay: unrolled, gcc 12 vectorises those
+                               around them, across rows: rows of norms take 3 times as long */
     "-ffp-contract=off",    /* a*b+c is rounded twice, as written: the interpreter's result, on
                                machines with fma too. Where fma is wanted the text says so */
     "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */

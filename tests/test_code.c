@@ -482,6 +482,54 @@ test_code(jot_Ctx *c)
     jot_clear(c);
 }
 
+/* What a condition guards is read where it lies, whatever a compiler makes of rows beside each other:
+ * gcc 12 read the second sum of each row from the row below. */
+static void
+test_guarded(jot_Ctx *c)
+{
+    double v[32], sum, want;
+    const double *got;
+    jot_Var x, y;
+    int i, r, k;
+    Call call;
+
+    for (i = 0; i < 32; i++)
+        v[i] = i;
+    x = jot_array(c, JOT_F64, JOT_SHAPE(8, 4), v);
+    running(&call, x, 0);
+    call.code.scalars = 0;
+    call.code.grad_source = NULL;
+    call.code.parallel = "y_0";
+    call.code.helpers = NULL;
+    call.out[0].like = -1;
+    call.out[0].dtype = JOT_F64;
+    call.out[0].shape = JOT_SHAPE(2, 2);
+    call.code.source =
+        "for (jot_i64 r = lo; r < hi; r++) {\n"
+        "    const jot_i64 at = r * 4;\n"
+        "    double sum = 0, more = 0;\n"
+        "    for (jot_i64 k = 0; k < 6; k++)\n"
+        "        sum = sum + (k >= 1 && k < 4 ? x[at + k + 11] : 0.0);\n"
+        "    y[r * 2] = sum;\n"
+        "    for (jot_i64 k = 0; k < 6; k++) {\n"
+        "        const double t = (k >= 1 && k < 4 ? x[at + k + 11] : 0.0) + sum;\n"
+        "        more = more + (t + t);\n"
+        "    }\n"
+        "    y[r * 2 + 1] = more;\n"
+        "}";
+    CHECK(jot_code(c, &call.code, &y), "%s", jot_message(c));
+    got = jot_data(y);
+    CHECK(got, "%s", jot_message(c));
+    for (r = 0; r < 2 && got; r++) {
+        for (sum = 0, k = 1; k < 4; k++)
+            sum += v[r * 4 + k + 11];
+        want = 2 * sum + 12 * sum;
+        CHECK(got[r * 2] == sum && got[r * 2 + 1] == want, "row %d: %g and %g, not %g and %g", r,
+              got[r * 2], got[r * 2 + 1], sum, want);
+    }
+    jot_clear(c);
+}
+
 /* Two outputs, one of them not asked for; no input; operands that are expressions; extents of 0. */
 static void
 test_outputs(jot_Ctx *c)
@@ -662,6 +710,7 @@ main(void)
         test_map(c);
         test_map_dtypes(c);
         test_code(c);
+        test_guarded(c);
         test_outputs(c);
         test_wrong_text(c);
         jot_close(c);
