@@ -230,6 +230,8 @@ cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return JOT_EDEVICE;
     }
     ctx->target.blocks = false;
+    ctx->target.copies = c->arch >= 80;
+    ctx->target.warps = c->arch == 90 && c->target == 90;
     jot_cache_open(&c->cache, ctx, true);
     return JOT_OK;
 }

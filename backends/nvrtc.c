@@ -187,7 +187,8 @@ jot_nvrtc_compile(Nvrtc *n, jot_Ctx *ctx, const char *what, const char *text, si
     source = jot_arena_copy(&arena, text, nbytes); /* NVRTC wants a final 0 */
     if (!source)
         return jot_fail_memory(ctx, what);
-    snprintf(target, sizeof target, "--gpu-architecture=%s_%d", ptx ? "compute" : "sm", arch);
+    snprintf(target, sizeof target, "--gpu-architecture=%s_%d%s", ptx ? "compute" : "sm", arch,
+             arch == 90 && !ptx ? "a" : ""); /* with what later ones do not have */
     status = n->fn.create(&program, source, "jot.cu", 0, NULL, NULL);
     if (!status)
         status = n->fn.compile(program, (int)(sizeof options / sizeof *options), options);

@@ -112,7 +112,7 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
         jot_sched_close(s);
     }
     if (jot_contract_only(k, &c)) {
-        if (m->dialect->device ? jot_contract_grid(s, k, &c, plan_matrix(m))
+        if (m->dialect->device ? jot_contract_grid(s, k, &c, &t, plan_matrix(m))
                                : jot_contract_sched(s, k, &c, &t,
                                                     jot_plan_lanes(m, k->values.v[c.reduce].dtype),
                                                     own))

@@ -69,7 +69,7 @@ block_apart(const Code *code, uint32_t loop, uint32_t block)
 {
     for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
         const Inst *in = &code->inst.v[n];
-        if (in->op == C_FOR || in->op == C_CALL || in->op == C_MATRIX || !effect_apart(code, loop, in))
+        if (in->op == C_FOR || in->op == C_CALL || in->op == C_MATRIX || in->op == C_COPY || !effect_apart(code, loop, in))
             return false;
         if (in->op == C_LOAD && code->k->bufs.v[in->aux].may_alias)
             return false;

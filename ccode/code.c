@@ -233,7 +233,7 @@ mark_live(Code *code)
         uint32_t n = code->order.v[i];
         int op = code->inst.v[n].op;
         if (op == C_STORE || op == C_SET || op == C_ATOMIC || op == C_BARRIER || op == C_MATRIX ||
-            op == C_AHEAD)
+            op == C_AHEAD || op == C_COPY)
             for (; n && !code->inst.v[n].live; n = code->inst.v[n].block)
                 code->inst.v[n].live = true;
     }

@@ -29,8 +29,10 @@ typedef enum {
     C_BARRIER,  /* of a work-group: what its items wrote is seen by them all */
     C_MATRIX,   /* of this machine: c.i steps, sums at arg 0 of buffer aux >> 16, operands at arg 1 and
                    arg 2 of buffers aux >> 8 & 255 and aux & 255, arg 3: the sums begin.
-                   Of a device: sums arg[0..4) += pieces at arg[4..8) of buffer aux >> 16 by those at arg[8..10) of
-                   buffer aux & 0xffff, which have dtype */
+                   Of a device: sums arg[0 .. narg - 2) += the product of what is at the last two
+                   arguments in buffers aux >> 16 and aux & 0xffff, which have dtype: MatrixUnit in c */
+    C_COPY,     /* 16 bytes at arg 1 of buffer aux & 0xffff to arg 0 of buffer aux >> 16 of a group,
+                   zeros where a condition arg[2..) does not hold; there behind BARRIER_COPIES */
     C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
     C_LIN,      /* c.i + sum of coefficient * operand */
     C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */
@@ -55,6 +57,14 @@ typedef enum {
     C_STORE,    /* buffer aux at address arg 0 = arg 1 */
     C_AHEAD     /* buffer aux at address arg 0, which may be past its end, will be loaded soon */
 } COp;
+
+/* BARRIER: in aux, what items do before it: wait for their copies, tell the matrix unit; no barrier. */
+enum { BARRIER_COPIES = 1, BARRIER_FENCE = 2, BARRIER_ONLY = 4 };
+
+/* A device's C_MATRIX: who has it together, its steps, how operands lie (ccode/emit_matrix.c). */
+typedef struct { int warps, m, n, k, far[2]; bool turned[2]; } MatrixUnit;
+JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
+JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
 
 /* FOR: `wide` with one of these in aux is a loop whose steps are shared out on a device. */
 enum { SHARE_CALLER, SHARE_ITEMS, SHARE_TEAMS, SHARE_TEAM, SHARE_REST };

@@ -61,7 +61,8 @@ JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Tar
  * anew; false: it may be no use any more. */
 /* matrix: what the device's unit for small matrices multiplies. */
 typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse; /* TF32: halves, and f32 rounded */
-JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, MatrixUse matrix);
+JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target,
+                              MatrixUse matrix);
 
 
 #endif

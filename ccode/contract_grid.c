@@ -38,6 +38,7 @@ enum {
     TILE_GROUP = 256,       /* most items of a work-group */
     TILE_BUSY = 1 << 14,    /* items at work on a device at a time */
     TILE_GROUPS = 128,      /* groups that keep one busy */
+    TILE_SHARED = 48 << 10, /* bytes of a group's memory */
     TILE_CHUNK = 512        /* fewest terms of a chunk */
 };
 
@@ -97,6 +98,34 @@ side_unit(const Kernel *k, uint32_t operand, const TileSide *side)
         return false;
     tile_moves(k, k->values.v[load].buf, k->values.v[load].at, moved);
     return moved[side->axis[side->n - 1]] == 1;
+}
+
+/* All that is read under the value lies side by side along the axis, rows of so many beginning at
+ * multiples of them, inside or outside as a whole. */
+static bool
+tile_wide(const Kernel *k, uint32_t value, int axis, int64_t row, int depth)
+{
+    const Value *v = &k->values.v[value];
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_contract_space(k, ext);
+    if (depth >= VALUE_DEPTH || k->axes.v[axis].ext % row || v->op == VAL_REDUCE || v->op == VAL_AT)
+        return false;
+    if (v->op == VAL_LOAD) {
+        Ix addr = jot_layout_addr(k->bufs.v[v->buf].layout, k->ix, k->ixs.v + v->at, &space);
+        for (int a = 0; a < (int)k->axes.n; a++) {
+            bool inside = false;
+            int64_t coef = jot_ix_coef(k->ix, addr, a, &inside);
+            if (inside || (a == axis ? coef != 1 : coef % row != 0))
+                return false;
+        }
+        for (int i = 0; i < v->ncond; i++)
+            if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) >> axis & 1)
+                return false;
+    }
+    for (int i = 0; i < v->narg; i++)
+        if (!tile_wide(k, k->args.v[v->arg + (uint32_t)i], axis, row, depth + 1))
+            return false;
+    return true;
 }
 
 /* n is the side whose neighbours are stored side by side. */
@@ -214,7 +243,7 @@ tile_sizes(Tiles *t, int64_t batch)
  * columns 2i and 2i + 1 of the result:
  *
  *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc       (walk_matrix.c) */
-enum { MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_LEAST = 16 };
+enum { MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_DEPTH = 32, MATRIX_LEAST = 16, WARPS_LEAST = 64 };
 
 static void
 set_matrix(Tiles *t, const int64_t *size)
@@ -224,21 +253,33 @@ set_matrix(Tiles *t, const int64_t *size)
     t->group = (int)(32 * size[0] * size[1]);
 }
 
+/* Warps along m and n, and steps of each, as the instruction has them; what the group's memory holds. */
+static bool
+matrix_fits(const Tiles *t, const int64_t *size)
+{
+    int64_t warps = size[0] * size[1], nbytes = t->half == JOT_F32 ? 4 : 2;
+    int64_t rows = t->m.block + t->n.block + 16; /* and what keeps them apart */
+    if (warps < 2 || warps > 8 || rows * MATRIX_DEPTH * nbytes * 2 > TILE_SHARED)
+        return false;
+    if (t->warps == 4)
+        return size[0] % 4 == 0 && size[2] == 1;
+    return size[2] * size[3] <= 16 && size[0] <= 4;
+}
+
 static void
 matrix_sizes(Tiles *t, int64_t batch)
 {
-    int64_t best[4] = {1, 2, 1, 1}, size[4];
+    int64_t best[4] = {t->warps == 4 ? 4 : 1, t->warps == 4 ? 1 : 2, 1, 1}, size[4];
     double price = 0, p;
-    for (size[0] = 1; size[0] <= 4; size[0] *= 2)
+    for (size[0] = 1; size[0] <= 8; size[0] *= 2)
         for (size[1] = 1; size[1] <= 4; size[1] *= 2)
             for (size[2] = 1; size[2] <= 4; size[2] *= 2)
-                for (size[3] = 1; size[3] <= 8; size[3] *= 2) {
-                    if (size[0] * size[1] < 2 || size[0] * size[1] > 8 || size[2] * size[3] > 16)
-                        continue;
+                for (size[3] = 1; size[3] <= 16; size[3] *= 2) {
                     set_matrix(t, size);
                     p = tile_price(t, batch, 0.5 * (double)(size[2] * size[3]),
-                                   0.25 * (double)(2 * size[2] + size[3]));
-                    if (t->m.block <= 128 && t->n.block <= 128 && (price == 0 || p < price)) {
+                                   t->warps == 4 ? 0 : 0.25 * (double)(2 * size[2] + size[3]));
+                    if (matrix_fits(t, size) && t->m.block <= 128 && t->n.block <= 128 &&
+                        (price == 0 || p < price)) {
                         price = p;
                         memcpy(best, size, sizeof best);
                     }
@@ -267,6 +308,28 @@ jot_contract_half(const Kernel *k, uint32_t value, int depth)
             dtype = of > 0 || i == first ? of : dtype;
         }
     return dtype == JOT_F16 || dtype == JOT_BF16 ? dtype : 0;
+}
+
+/* How tiles lie in rows of 16 bytes: along k, or turned, along the side, where that is how the operand's
+ * neighbours lie and the unit can turn them back; whether a row comes at a time. */
+static void
+side_rows(Tiles *t, TileSide *side, uint32_t operand)
+{
+    bool along = side_unit(t->k, operand, &t->sum);
+    side->turned = side->unit && t->half != JOT_F32;
+    side->wide = (side->turned || along) && !(side->unit && !side->turned) &&
+                 tile_wide(t->k, operand, (side->turned ? side : &t->sum)->axis[(side->turned ? side : &t->sum)->n - 1],
+                           t->row, 0);
+}
+
+static void
+tile_rows(Tiles *t)
+{
+    if (!t->half)
+        return;
+    t->row = 16 / (int64_t)jot_dtype_nbytes((jot_DType)t->half);
+    side_rows(t, &t->m, t->c.a);
+    side_rows(t, &t->n, t->c.b);
 }
 
 /* Both operands are of one half precision, or of f32 that may be rounded, and the product fills the
@@ -304,7 +367,7 @@ chunk_sizes(Tiles *t, int64_t batch)
 }
 
 JOT_FN bool
-jot_contract_grid(Sched *s, Kernel *k, const Contract *c, MatrixUse matrix)
+jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, MatrixUse matrix)
 {
     Tiles *t = jot_mem_new(k->mem, 1, sizeof *t);
     const Value *sum = &k->values.v[c->reduce];
@@ -326,6 +389,11 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, MatrixUse matrix)
         t->inside[i] = k->ixs.v[sum->at + sum->nidx + (uint32_t)i];
     if (ok) {
         t->half = matrix ? matrix_dtype(t, matrix == MATRIX_TF32) : 0;
+        t->warps = t->half && t->half != JOT_F32 && target->warps && t->m.ext >= WARPS_LEAST ? 4 : 0;
+        tile_rows(t);
+        s->copies = target->copies;
+        s->warps = t->warps;
+        s->lanes = t->m.wide || t->n.wide ? (int)t->row : 1;
         (t->half ? matrix_sizes : tile_sizes)(t, batch);
         chunk_sizes(t, batch);
         ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t) && jot_contract_grid_total(t) && jot_contract_grid_stages(t);

@@ -21,6 +21,8 @@ typedef struct {
     Ix local;                   /* ... within the block */
     Ix inside;                  /* at < ext; 0: always */
     bool unit;                  /* its operand's neighbours are neighbours along it */
+    bool turned;                /* rows of its tile have these side by side, not neighbours along k */
+    bool wide;                  /* a row of 16 bytes comes at a time */
 } TileSide;
 
 typedef struct {
@@ -31,6 +33,8 @@ typedef struct {
     int64_t chunks;             /* of k, each with partial sums of its own; 1: none */
     int chunk;                  /* their axis */
     uint32_t total;             /* the sum of the chunks' */
+    int warps;                  /* 4: as many have a matrix instruction together */
+    int64_t row;                /* of 16 bytes: elements */
     int group, half;            /* half: dtype of the tiles for the matrix unit, F32 is tf32; 0: it is
                                    not used */
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */

@@ -233,26 +233,27 @@ tile_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind)
         jot_contract_loop(list, n, axis, step, kind);
 }
 
+/* An axis of a tile, of which an item takes so many steps at a time. */
+typedef struct { int axis; int64_t step; } TileAxis;
+
 /* Loops that the items of a group share: as many of the innermost steps as there are items, all of
  * them when there are fewer; the other steps are unrolled. */
 static void
-tile_share(const Tiles *t, const int *axis, int n, SLoop *list, int *count)
+tile_share(const Tiles *t, const TileAxis *axis, int n, SLoop *list, int *count)
 {
     int64_t steps = 1, step[2 * PARTS];
     for (int i = n; i-- > 0;) {
-        int64_t ext = axis[i] < 0 ? 1 : t->k->axes.v[axis[i]].ext;
+        int64_t ext = t->k->axes.v[axis[i].axis].ext / axis[i].step;
         int64_t room = t->group / steps;
         step[i] = ext < room ? ext : room; /* of it, shared */
         steps *= step[i];
     }
-    for (int i = 0; i < n; i++) {
-        int64_t ext = axis[i] < 0 ? 1 : t->k->axes.v[axis[i]].ext;
-        if (ext > step[i])
-            tile_loop(list, count, axis[i], step[i], LOOP_UNROLL);
-    }
+    for (int i = 0; i < n; i++)
+        if (t->k->axes.v[axis[i].axis].ext / axis[i].step > step[i])
+            tile_loop(list, count, axis[i].axis, step[i] * axis[i].step, LOOP_UNROLL);
     for (int i = 0; i < n; i++)
         if (step[i] > 1)
-            tile_loop(list, count, axis[i], 1, LOOP_TEAM);
+            tile_loop(list, count, axis[i].axis, axis[i].step, LOOP_TEAM);
 }
 
 static bool
@@ -272,37 +273,73 @@ tile_add(Tiles *t, bool store, uint32_t what, int nat, const SLoop *loops, int n
     return true;
 }
 
+static void
+place_dim(Tiles *t, int64_t *ext, int *rank, int64_t of, Ix at)
+{
+    ext[(*rank)++] = of;
+    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = at;
+}
+
+/* The matrix unit's: [row of k][m][in it], or turned [row of m][k][in it]. What stands below each other
+ * follows in memory, so eight rows of 16 bytes lie on banks of their own; items that bring a row of the
+ * operand go from one 16 bytes to the next, which are as many more apart. */
+static void
+place_rows(Tiles *t, const TileSide *side, int64_t *ext, int *rank)
+{
+    IxPool *ix = t->k->ix;
+    const TileSide *along = side->turned ? side : &t->sum, *other = side->turned ? &t->sum : side;
+    Ix row = jot_ix_const(ix, t->row);
+    int64_t n = along->block / t->row, apart = n < 8 ? 8 / n % 8 : 1, of[KERNEL_AXES];
+    Space space = jot_contract_space(t->k, of);
+    place_dim(t, ext, rank, n, jot_ix_div(ix, along->local, row, &space));
+    place_dim(t, ext, rank, other->block + apart, other->local);
+    place_dim(t, ext, rank, t->row, jot_ix_mod(ix, along->local, row, &space));
+}
+
 /* Two buffers of k by the block's points, neighbours together: 4 more where items side by side fill
- * columns of it, which then lie on banks of their own. The matrix unit reads pairs along k. */
+ * columns of it, which then lie on banks of their own. */
 static Place
 tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
 {
     IxPool *ix = t->k->ix;
-    int64_t ext[3];
+    int64_t ext[4];
     Place p = {0};
     int rank = 0;
     p.at = t->s->ixs.n;
-    if (t->sum.part[PART_BLOCK].axis >= 0) {
-        ext[rank++] = 2;
-        *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) =
-            jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis), jot_ix_const(ix, 2), NULL);
+    if (t->sum.part[PART_BLOCK].axis >= 0)
+        place_dim(t, ext, &rank, 2, jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis),
+                                               jot_ix_const(ix, 2), NULL));
+    if (t->half)
+        place_rows(t, side, ext, &rank);
+    else {
+        place_dim(t, ext, &rank, t->sum.block, t->sum.local);
+        place_dim(t, ext, &rank, side->block + (side->unit ? 0 : 4), side->local);
     }
-    ext[rank++] = t->half ? side->block : t->sum.block;
-    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = t->half ? side->local : t->sum.local;
-    ext[rank++] = t->half ? t->sum.block + 16 / (int64_t)jot_dtype_nbytes((jot_DType)t->half)
-                          : side->block + (side->unit ? 0 : 4);
-    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = t->half ? t->sum.local : side->local;
     p.buf = jot_kernel_buf(t->k, name, (jot_DType)(t->half ? t->half : dtype), BUF_GROUP, rank, ext);
     p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
     return p;
 }
 
+/* The side's axes, but for the innermost that make up `together` points. */
 static int
-list_parts(const TileSide *side, int *axis, int n)
+list_parts(const TileSide *side, int64_t together, TileAxis *axis, int n)
+{
+    for (int i = PART_WARP; i < PARTS; i++) {
+        const TilePart *part = &side->part[i];
+        int64_t step = part->stride >= together ? 1 : together / part->stride;
+        if (part->axis >= 0 && part->ext > step)
+            axis[n++] = (TileAxis){part->axis, step};
+    }
+    return n;
+}
+
+/* ... and loops over these, as lanes. */
+static void
+lane_loops(const TileSide *side, int64_t together, SLoop *loops, int *n)
 {
     for (int i = PART_WARP; i < PARTS; i++)
-        axis[n++] = side->part[i].axis;
-    return n;
+        if (side->part[i].stride < together)
+            tile_loop(loops, n, side->part[i].axis, 1, LOOP_VECTOR);
 }
 
 /* Items side by side copy what lies side by side. */
@@ -310,16 +347,17 @@ static bool
 add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
 {
     SLoop loops[STAGE_LOOPS * 2];
-    int axis[2 * PARTS], n = t->ngrid, count = 0;
+    const TileSide *inner = side->unit ? side : &t->sum, *outer = side->unit ? &t->sum : side;
+    TileAxis axis[2 * PARTS];
+    int64_t together = side->wide ? t->row : 1;
+    int n = t->ngrid, count;
     Place p = tile_place(t, name, t->k->values.v[value].dtype, side);
     memcpy(loops, t->grid, (size_t)n * sizeof *loops);
     tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
-    if (side->unit)
-        count = list_parts(&t->sum, axis, count);
-    count = list_parts(side, axis, count);
-    if (!side->unit)
-        count = list_parts(&t->sum, axis, count);
+    count = list_parts(outer, 1, axis, 0);
+    count = list_parts(inner, together, axis, count);
     tile_share(t, axis, count, loops, &n);
+    lane_loops(inner, together, loops, &n);
     return p.buf && tile_add(t, false, value, n, loops, n, &p);
 }
 
@@ -327,20 +365,21 @@ add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
 static void
 item_loops(const Tiles *t, SLoop *loops, int *n)
 {
-    tile_loop(loops, n, t->m.part[PART_WARP].axis, 1, LOOP_TEAM);
-    tile_loop(loops, n, t->n.part[PART_WARP].axis, 1, LOOP_TEAM);
+    const TileSide *first = t->warps == 4 ? &t->n : &t->m, *second = t->warps == 4 ? &t->m : &t->n;
+    tile_loop(loops, n, first->part[PART_WARP].axis, 1, LOOP_TEAM); /* four of m's are neighbours */
+    tile_loop(loops, n, second->part[PART_WARP].axis, 1, LOOP_TEAM);
     tile_loop(loops, n, t->m.part[PART_ITEM].axis, 1, LOOP_TEAM);
     tile_loop(loops, n, t->n.part[PART_ITEM].axis, 1, LOOP_TEAM);
 }
 
-/* The sums of an item; `kind`: of those that one instruction of the matrix unit makes. */
+/* The sums of an item; `kind`: of those that one step of the matrix unit makes. */
 static void
 register_loops(const Tiles *t, SLoop *loops, int *n, LoopKind kind)
 {
-    tile_loop(loops, n, t->m.part[PART_PART].axis, 1, LOOP_UNROLL);
+    tile_loop(loops, n, t->m.part[PART_PART].axis, 1, kind);
     if (!t->half)
-        tile_loop(loops, n, t->m.part[PART_REG].axis, 1, LOOP_UNROLL);
-    tile_loop(loops, n, t->n.part[PART_PART].axis, 1, LOOP_UNROLL);
+        tile_loop(loops, n, t->m.part[PART_REG].axis, 1, kind);
+    tile_loop(loops, n, t->n.part[PART_PART].axis, 1, kind);
     tile_loop(loops, n, t->m.part[PART_HALF].axis, 1, kind);
     tile_loop(loops, n, t->n.part[PART_REG].axis, 1, kind);
 }
@@ -379,15 +418,16 @@ add_total(Tiles *t)
 {
     SLoop loops[STAGE_LOOPS * 2];
     uint32_t first = t->s->stages.n;
-    int axis[2 * PARTS], n = 0, count;
+    int n = 0, count;
+    TileAxis axis[2 * PARTS];
     for (int i = 0; i < t->ngrid; i++)
         if (t->grid[i].axis != t->chunk && t->grid[i].axis != t->n.part[PART_BLOCK].axis)
             loops[n++] = t->grid[i];
-    count = list_parts(&t->m, axis, 0);
-    axis[count++] = t->n.part[PART_BLOCK].axis;
-    count = list_parts(&t->n, axis, count);
+    count = list_parts(&t->m, 1, axis, 0);
+    axis[count++].axis = t->n.part[PART_BLOCK].axis;
+    count = list_parts(&t->n, 1, axis, count);
     for (int i = 0; i < count; i++)
-        tile_loop(loops, &n, axis[i], 1, LOOP_GRID);
+        tile_loop(loops, &n, axis[i].axis, 1, LOOP_GRID);
     loops[n] = (SLoop){LOOP_SERIAL, (uint8_t)t->chunk, 0, 1};
     if (!tile_add(t, false, t->total, n, loops, n + 1, NULL))
         return false;
@@ -408,7 +448,7 @@ add_block(Tiles *t)
     memcpy(loops, t->grid, (size_t)n * sizeof *loops);
     tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
     item_loops(t, loops, &n);
-    tile_loop(loops, &n, t->sum.part[PART_PART].axis, 1, t->half ? LOOP_UNROLL : LOOP_SERIAL);
+    tile_loop(loops, &n, t->sum.part[PART_PART].axis, 1, t->half ? LOOP_MATRIX : LOOP_SERIAL);
     if (!t->half)
         tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_SERIAL);
     register_loops(t, loops, &n, t->half ? LOOP_MATRIX : LOOP_UNROLL);

@@ -16,7 +16,7 @@ find_used(const Printer *p, Used *u)
         const Inst *in = &p->code->inst.v[n];
         if (!in->live && !in->uses)
             continue;
-        if (in->op == C_MATRIX)
+        if (in->op == C_MATRIX || in->op == C_COPY)
             u->used[in->aux >> 16] = u->used[in->aux % 256] = true;
         if (in->op == C_MATRIX && !p->d->device)
             u->tiles = u->used[in->aux / 256 % 256] = true;

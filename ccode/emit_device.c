@@ -212,24 +212,6 @@ jot_print_wide_store(Printer *p, const Inst *in, Name from)
 }
 
 JOT_FN void
-jot_print_matrix(Printer *p, const Inst *in)
-{
-    const uint32_t *arg = &p->code->args.v[in->arg];
-    jot_text_f(p->out, "jot_mma_%s(", jot_dtype_name((jot_DType)in->dtype));
-    for (int i = 0; i < 4; i++) {
-        jot_text_f(p->out, "&");
-        jot_print_expr(p, arg[i], 13, WHOLE);
-        jot_text_f(p->out, ", ");
-    }
-    for (int i = 4; i < 10; i++) {
-        jot_print_name(p, p->buf_name[i < 8 ? in->aux >> 16 : in->aux & 0xffff]);
-        jot_text_f(p->out, " + ");
-        jot_print_expr(p, arg[i], 2, WHOLE);
-        jot_text_f(p->out, i < 9 ? ", " : ");\n");
-    }
-}
-
-JOT_FN void
 jot_print_team(Printer *p, const Inst *in, LaneMode mode)
 {
     jot_text_f(p->out, "jot_team_%s_%s(", jot_ew_info[in->ew].name,
@@ -338,52 +320,6 @@ atomic_word(const DeviceDialect *d, EwOp op, int dtype, Text *out)
                bits == 32 ? d->swap32 : d->swap64);
 }
 
-/* d += a x b, each item of a warp with its pieces. Two elements of half precision make a word. Older
- * chips have smaller steps, or none for the dtype: there the items pass their pieces around. */
-static void
-matrix_text(const char *dtype, Text *out)
-{
-    static const char text[] =
-        "static __device__ __forceinline__ void\njot_mma_%s(float *d0, float *d1, float *d2, float *d3,\n"
-        "    const jot_u16 *p0, const jot_u16 *p1, const jot_u16 *p2, const jot_u16 *p3,\n"
-        "    const jot_u16 *q0, const jot_u16 *q1)\n{\n"
-        "    const jot_u32 a0 = *(const jot_u32 *)p0, a1 = *(const jot_u32 *)p1;\n"
-        "    const jot_u32 a2 = *(const jot_u32 *)p2, a3 = *(const jot_u32 *)p3;\n"
-        "    const jot_u32 b0 = *(const jot_u32 *)q0, b1 = *(const jot_u32 *)q1;\n"
-        "#if __CUDA_ARCH__ >= 800\n"
-        "    asm(\"mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \"\n"
-        "        \"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n"
-        "        : \"+f\"(*d0), \"+f\"(*d1), \"+f\"(*d2), \"+f\"(*d3)\n"
-        "        : \"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3), \"r\"(b0), \"r\"(b1));\n";
-    static const char turing[] =
-        "#elif __CUDA_ARCH__ == 750\n"
-        "    asm(\"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 \"\n"
-        "        \"{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\"\n"
-        "        : \"+f\"(*d0), \"+f\"(*d1), \"+f\"(*d2), \"+f\"(*d3) : \"r\"(a0), \"r\"(a1), \"r\"(b0));\n"
-        "    asm(\"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 \"\n"
-        "        \"{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\"\n"
-        "        : \"+f\"(*d0), \"+f\"(*d1), \"+f\"(*d2), \"+f\"(*d3) : \"r\"(a2), \"r\"(a3), \"r\"(b1));\n";
-    static const char plain[] =
-        "#else\n"
-        "    const int lane = threadIdx.x %% 32, row = lane / 4 * 4, column = lane %% 4 * 8;\n"
-        "    for (int k = 0; k < 16; k++) {\n"
-        "        const int from = k %% 8 / 2, shift = k %% 2 * 16;\n"
-        "        const jot_u32 x = __shfl_sync(0xffffffffu, k < 8 ? a0 : a2, row + from);\n"
-        "        const jot_u32 y = __shfl_sync(0xffffffffu, k < 8 ? a1 : a3, row + from);\n"
-        "        const jot_u32 u = __shfl_sync(0xffffffffu, k < 8 ? b0 : b1, column + from);\n"
-        "        const jot_u32 v = __shfl_sync(0xffffffffu, k < 8 ? b0 : b1, column + 4 + from);\n"
-        "        const float xf = jotm_%s_to_f32((jot_u16)(x >> shift));\n"
-        "        const float yf = jotm_%s_to_f32((jot_u16)(y >> shift));\n"
-        "        const float uf = jotm_%s_to_f32((jot_u16)(u >> shift));\n"
-        "        const float vf = jotm_%s_to_f32((jot_u16)(v >> shift));\n"
-        "        *d0 = fmaf(xf, uf, *d0);\n        *d1 = fmaf(xf, vf, *d1);\n"
-        "        *d2 = fmaf(yf, uf, *d2);\n        *d3 = fmaf(yf, vf, *d3);\n    }\n#endif\n}\n";
-    jot_text_f(out, text, dtype, dtype, dtype);
-    if (jot_str_eq(dtype, "f16"))
-        jot_text_put(out, turing, sizeof turing - 1);
-    jot_text_f(out, plain, dtype, dtype, dtype, dtype);
-}
-
 /* ldw_<dtype>x<lanes>, stw_... */
 static bool
 wide_name(const char *name, size_t n, int *dtype, int *lanes)
@@ -443,37 +379,6 @@ wide_text(const DeviceDialect *d, const char *name, size_t n, int dtype, int lan
     jot_text_f(out, "}\n");
 }
 
-/* The same of f32, rounded to 10 bits behind the point. Two steps of 8 terms: those of the first of two
- * neighbours and of the second come apart, for a as for b; where each k goes is all the same. */
-static const char tf32_text[] =
-    "static __device__ __forceinline__ jot_u32\njot_tf32(float x)\n{\n"
-    "#if __CUDA_ARCH__ >= 800\n    jot_u32 u;\n"
-    "    asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(u) : \"f\"(x));\n    return u;\n"
-    "#else\n    union { float f; jot_u32 u; } bits;\n    bits.f = x;\n"
-    "    return x != x ? bits.u : (bits.u + 0x1000u) & ~(jot_u32)0x1fff;\n#endif\n}\n"
-    "static __device__ __forceinline__ void\njot_mma_tf32(float *d0, float *d1, float *d2, float *d3,\n"
-    "    jot_u32 a0, jot_u32 a1, jot_u32 a2, jot_u32 a3, jot_u32 b0, jot_u32 b1)\n{\n"
-    "#if __CUDA_ARCH__ >= 800\n"
-    "    asm(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 \"\n"
-    "        \"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
-    "        : \"+f\"(*d0), \"+f\"(*d1), \"+f\"(*d2), \"+f\"(*d3)\n"
-    "        : \"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3), \"r\"(b0), \"r\"(b1));\n"
-    "#else\n    const int lane = threadIdx.x % 32, row = lane / 4 * 4, column = lane % 4 * 8;\n"
-    "    for (int k = 0; k < 8; k++) {\n        union { jot_u32 u; float f; } x, y, u, v;\n"
-    "        x.u = __shfl_sync(0xffffffffu, k < 4 ? a0 : a2, row + k % 4);\n"
-    "        y.u = __shfl_sync(0xffffffffu, k < 4 ? a1 : a3, row + k % 4);\n"
-    "        u.u = __shfl_sync(0xffffffffu, k < 4 ? b0 : b1, column + k % 4);\n"
-    "        v.u = __shfl_sync(0xffffffffu, k < 4 ? b0 : b1, column + 4 + k % 4);\n"
-    "        *d0 = fmaf(x.f, u.f, *d0);\n        *d1 = fmaf(x.f, v.f, *d1);\n"
-    "        *d2 = fmaf(y.f, u.f, *d2);\n        *d3 = fmaf(y.f, v.f, *d3);\n    }\n#endif\n}\n"
-    "static __device__ __forceinline__ void\njot_mma_f32(float *d0, float *d1, float *d2, float *d3,\n"
-    "    const float *p0, const float *p1, const float *p2, const float *p3,\n"
-    "    const float *q0, const float *q1)\n{\n"
-    "    jot_mma_tf32(d0, d1, d2, d3, jot_tf32(p0[0]), jot_tf32(p1[0]), jot_tf32(p0[1]),\n"
-    "                 jot_tf32(p1[1]), jot_tf32(q0[0]), jot_tf32(q0[1]));\n"
-    "    jot_mma_tf32(d0, d1, d2, d3, jot_tf32(p2[0]), jot_tf32(p3[0]), jot_tf32(p2[1]),\n"
-    "                 jot_tf32(p3[1]), jot_tf32(q1[0]), jot_tf32(q1[1]));\n}\n";
-
 JOT_FN bool
 jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out)
 {
@@ -483,14 +388,8 @@ jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out)
         wide_text(d, name, n, dtype, lanes, out);
         return true;
     }
-    if (d->matrix && n == 11 && memcmp(name, "jot_mma_f32", 11) == 0) {
-        jot_text_put(out, tf32_text, sizeof tf32_text - 1);
+    if (d->matrix && jot_matrix_helper(name, n, out))
         return true;
-    }
-    if (d->matrix && (n == 11 || n == 12) && memcmp(name, "jot_mma_", 8) == 0 && name[8] != 't') {
-        matrix_text(name[8] == 'b' ? "bf16" : "f16", out);
-        return true;
-    }
     if (n > 9 && memcmp(name, "jot_team_", 9) == 0 && device_op(name + 9, n - 9, &op, &dtype)) {
         team_text(d, name, n, op, dtype, out);
         return true;

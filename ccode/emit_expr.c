@@ -368,14 +368,27 @@ print_element(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, ")");
 }
 
+JOT_FN void
+jot_print_conditions(Printer *p, const Inst *in, int from, LaneMode mode)
+{
+    for (int i = from; i < in->narg; i++) {
+        jot_text_f(p->out, "%s", i > from ? " && " : "");
+        jot_print_expr(p, arg_of(p, in, i), 6, mode);
+    }
+}
+
+JOT_FN void
+jot_print_outside(Printer *p, const Inst *in)
+{
+    Inst outside = *in;
+    outside.op = C_CONST;
+    expr_print_const(p, &outside);
+}
+
 static void
 print_load(Printer *p, const Inst *in, LaneMode mode)
 {
-    Inst outside = *in;
-    for (int i = 1; i < in->narg; i++) {
-        jot_text_f(p->out, "%s", i > 1 ? " && " : "");
-        jot_print_expr(p, arg_of(p, in, i), 6, EACH_LANE);
-    }
+    jot_print_conditions(p, in, 1, EACH_LANE);
     if (in->narg > 1)
         jot_text_f(p->out, " ? ");
     if (mode == WHOLE && in->lanes) { /* scratch memory has a vector to spare at its end */
@@ -391,8 +404,7 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
         print_element(p, in, mode);
     if (in->narg > 1) {
         jot_text_f(p->out, " : ");
-        outside.op = C_CONST;
-        expr_print_const(p, &outside);
+        jot_print_outside(p, in);
     }
 }
 

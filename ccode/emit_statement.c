@@ -78,6 +78,23 @@ print_pack(Printer *p, const Inst *in)
     jot_text_f(p->out, "};\n");
 }
 
+/* A wide load under conditions: what is there without it, and the question. */
+static void
+print_wide_outside(Printer *p, const Inst *in, Name name)
+{
+    if (in->narg < 2)
+        return;
+    lane_loop(p, in->lanes);
+    jot_print_name(p, name);
+    jot_text_f(p->out, "[l] = ");
+    jot_print_outside(p, in);
+    jot_text_f(p->out, ";\n");
+    begin_line(p);
+    jot_text_f(p->out, "if (");
+    jot_print_conditions(p, in, 1, EACH_LANE);
+    jot_text_f(p->out, ")\n    ");
+}
+
 static void
 print_variable(Printer *p, uint32_t n)
 {
@@ -93,6 +110,7 @@ print_variable(Printer *p, uint32_t n)
         jot_text_f(p->out, ";\n");
     } else if (in->op == C_LOAD && in->aligned) {
         jot_text_f(p->out, ";\n");
+        print_wide_outside(p, in, name);
         begin_line(p);
         jot_print_wide_load(p, in, name);
     } else {
@@ -391,7 +409,8 @@ jot_print_block(Printer *p, uint32_t block)
             begin_line(p);
             (p->d->device ? jot_print_matrix : print_tiles)(p, in);
             break;
-        case C_BARRIER: begin_line(p); jot_text_f(p->out, "%s;\n", p->d->device->barrier); break;
+        case C_COPY: begin_line(p); jot_print_copy(p, in); break;
+        case C_BARRIER: begin_line(p); jot_print_barrier(p, in); break;
         default: print_variable(p, n); break;
         }
     }

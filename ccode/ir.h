@@ -329,6 +329,8 @@ typedef struct Sched {
     int lanes;
     bool fma;               /* sums of products use the target's fused multiply-add */
     int group;              /* of a device: items of a work-group; 0: no grid, no teams */
+    int warps;              /* ... 4: as many times 32 items have a matrix instruction together */
+    bool copies;            /* ... what its memory is filled with goes there past the registers */
     Vec(Stage) stages;
     Vec(KAxis) axes;        /* derived axes: numbers KERNEL_AXES and on */
     Vec(SDef) defs;
@@ -341,7 +343,7 @@ JOT_FN void jot_sched_close(Sched *s);
 JOT_FN int jot_sched_fuse(Sched *s, const char *name, int n, const int *axes);
 JOT_FN int jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, int64_t step);
 /* Text of a schedule, one line per fact; lines begin with
- *     lanes 8 | fma | fuse m = n h w | split h = hh hr:2 | layout x 0 2 3 1 halo 2:1,1
+ *     lanes 8 | fma | warps 4 | copies | fuse m = n h w | split h = hh hr:2 | layout x 0 2 3 1 halo 2:1,1
  *     %4: n h:14 i:128 o:32 h w:14 | p q i w:1u o:16u o:1v; keep y[n, o, h, w]
  *     %7: r:1p j; res t[r, j]          %5: i | r j; acc t[j]          !0: n h:14 ...
  *     %4: r:64p || r j; acc u[r/64, j] | phase | +%4: j | r:64d

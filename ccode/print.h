@@ -43,6 +43,9 @@ JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const u
                                LaneMode mode);
 JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
                                       int *dtype);
+/* Arguments from.. as one condition; of a load, what it is where they do not hold. */
+JOT_FN void jot_print_conditions(Printer *p, const Inst *in, int from, LaneMode mode);
+JOT_FN void jot_print_outside(Printer *p, const Inst *in);
 /* emit_vector.c */
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
 JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
@@ -70,7 +73,11 @@ typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]
 JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
 JOT_FN void jot_print_shared_loop(Printer *p, const Inst *in, Name name);     /* its head */
 JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
+/* emit_matrix.c */
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
+JOT_FN void jot_print_copy(Printer *p, const Inst *in);
+JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
+JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
 /* All lanes as one access, to or from the array of this name. */
 JOT_FN void jot_print_wide_load(Printer *p, const Inst *in, Name to);
 JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);

@@ -178,6 +178,10 @@ jot_sched_print(const Sched *s, Text *t)
         jot_text_f(t, "fma\n");
     if (s->group)
         jot_text_f(t, "group %d\n", s->group);
+    if (s->warps)
+        jot_text_f(t, "warps %d\n", s->warps);
+    if (s->copies)
+        jot_text_f(t, "copies\n");
     for (uint32_t b = 1; b < s->k->bufs.n; b++)
         if (!jot_layout_is_rowmajor(s->k->bufs.v[b].layout)) {
             jot_text_f(t, "layout %s ", s->k->bufs.v[b].name);
@@ -539,7 +543,12 @@ read_line(Reader *r)
         read_def(r, true);
     else if (eat(r, "fma"))
         r->s->fma = true;
-    else if (eat(r, "phase"))
+    else if (eat(r, "copies"))
+        r->s->copies = true;
+    else if (eat(r, "warps ")) {
+        skip(r);
+        r->s->warps = (int)number(r, 0);
+    } else if (eat(r, "phase"))
         r->phase++;
     else if (eat(r, "+%"))
         read_stage(r, true);
@@ -550,7 +559,7 @@ read_line(Reader *r)
     else if (eat(r, "%") || eat(r, "!"))
         read_stage(r, false);
     else
-        r->error = "lanes, fma, group, layout, fuse, split, phase, %, +% or ! expected";
+        r->error = "lanes, fma, group, warps, copies, layout, fuse, split, phase, %, +% or ! expected";
 }
 
 JOT_FN bool

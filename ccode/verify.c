@@ -297,8 +297,8 @@ grid_step_ok(const Sched *s, const Stage *st, int i)
 {
     const SLoop *l = &st->loop[i];
     bool alone = i == 0 && (st->n == 1 || st->loop[1].kind != LOOP_GRID);
-    return l->step == 1 || (l->kind == LOOP_GRID && st->store &&
-                            (alone || jot_axis_ext(s, l->axis) % l->step == 0));
+    bool whole = jot_axis_ext(s, l->axis) % l->step == 0;
+    return l->step == 1 || (l->kind == LOOP_TEAM ? whole : st->store && (alone || whole));
 }
 
 /* Loops shared out on a device: the grid outermost, over axes that no other step touches; lanes in one

@@ -304,6 +304,36 @@ walk_unrolled(Walk *w, uint32_t n)
             jot_walk_bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step, i);
 }
 
+/* A device's lanes over two axes, the second fastest: nt:1v nr:1v. */
+static bool
+vector_pair(Walk *w, uint32_t n)
+{
+    IxPool *ix = w->k->ix;
+    uint32_t inner = w->t->nodes.v[n].kids;
+    const SLoop *l[2];
+    Binding old = w->at;
+    Ix lane = jot_ix_axis(ix, WALK_LANE), steps;
+    if (!w->s->group || !inner || w->t->nodes.v[inner].next || w->t->nodes.v[inner].op != TREE_LOOP ||
+        w->t->nodes.v[inner].loop.kind != LOOP_VECTOR)
+        return false;
+    l[0] = &w->t->nodes.v[n].loop;
+    l[1] = &w->t->nodes.v[inner].loop;
+    if (w->at.left[l[0]->axis] * w->at.left[l[1]->axis] != w->s->lanes)
+        return false;
+    w->lanes = w->s->lanes;
+    w->index.ext[WALK_LANE] = w->lanes;
+    steps = jot_ix_const(ix, w->at.left[l[1]->axis]);
+    w->at.pos[l[0]->axis] = jot_ix_add(ix, w->at.pos[l[0]->axis], jot_ix_div(ix, lane, steps, &w->index.space));
+    w->at.pos[l[1]->axis] = jot_ix_add(ix, w->at.pos[l[1]->axis], jot_ix_mod(ix, lane, steps, &w->index.space));
+    for (int i = 0; i < 2; i++)
+        w->at.left[l[i]->axis] = w->at.block[l[i]->axis] = 1;
+    jot_walk_derive(w);
+    jot_walk_kids(w, inner);
+    w->at = old;
+    w->lanes = 0;
+    return true;
+}
+
 static void
 walk_vector(Walk *w, uint32_t n)
 {
@@ -323,6 +353,8 @@ walk_vector(Walk *w, uint32_t n)
         jot_code_refuse(w->code, "a vector loop stands inside another");
         return;
     }
+    if (vector_pair(w, n))
+        return;
     w->lanes = (int)left;
     w->vector_axis = axis;
     w->index.ext[WALK_LANE] = left;

@@ -40,7 +40,11 @@ typedef struct {
     int axis;
     Ix next;                    /* where the axis stands for the place of what is brought */
 } Ahead;
-typedef struct { uint32_t buf, value; Ix index[JOT_MAX_RANK]; } Later;
+typedef struct {
+    uint32_t buf, value;
+    int lanes, vector_axis;     /* of the vector loop that it was made in */
+    Ix index[JOT_MAX_RANK];
+} Later;
 
 typedef struct {
     Code *code;
@@ -70,6 +74,7 @@ typedef struct {
     uint64_t stamp, stamps;
     Vec(Kept) kept;             /* registers */
     Ahead ahead;
+    bool copied;                /* copies to a group's memory may be on their way */
     Vec(Later) later;
 } Walk;
 
@@ -137,6 +142,8 @@ JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
 JOT_FN uint32_t jot_walk_address(Walk *w, const Place *p);
 JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);
 JOT_FN void jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value); /* while w->ahead.on */
+/* The load v to the group's place p past the registers; false: it is none that can go so. */
+JOT_FN bool jot_walk_copy(Walk *w, const Value *v, const Place *p);
 JOT_FN void jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc);
 JOT_FN void jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value);
 JOT_FN void jot_walk_finish(Walk *w, const Stage *st, uint32_t stage);

@@ -335,7 +335,7 @@ jot_walk_ahead(Walk *w, uint32_t n)
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
     int64_t steps = w->at.left[l->axis];
-    int var, next;
+    int var, next, lanes = w->lanes, vector_axis = w->vector_axis;
     uint32_t block, from = w->later.n;
     if (steps < 1)
         return;
@@ -356,12 +356,23 @@ jot_walk_ahead(Walk *w, uint32_t n)
     w->ahead.on = w->ahead.wait = false;
     ahead_kids(w, n, jot_ix_axis(ix, var), false);
     w->in_team = true; /* each item writes what it read */
-    for (uint32_t i = from; i < w->later.n; i++)
+    for (uint32_t i = from; i < w->later.n; i++) {
+        w->lanes = w->later.v[i].lanes;
+        w->vector_axis = w->later.v[i].vector_axis;
         jot_walk_write(w, w->later.v[i].buf, w->later.v[i].index, w->later.v[i].value, EW_NONE);
+    }
+    w->lanes = lanes;
+    w->vector_axis = vector_axis;
     w->in_team = false;
     w->later.n = from;
     jot_code_pop(&w->b);
     w->vars -= 2;
+    if (w->copied) {
+        Inst wait = {0};
+        wait.op = C_BARRIER;
+        wait.aux = BARRIER_COPIES | BARRIER_ONLY;
+        jot_code_add(&w->b, wait, NULL, 0, NULL);
+    }
 }
 
 /* ---- work-groups ---- */
@@ -371,6 +382,7 @@ jot_walk_barrier(Walk *w)
 {
     Inst in = {0};
     in.op = C_BARRIER;
+    in.aux = (w->copied ? BARRIER_COPIES : 0) | (w->s->warps == 4 ? BARRIER_FENCE : 0);
     if (w->team && !w->in_team)
         jot_code_add(&w->b, in, NULL, 0, NULL);
 }

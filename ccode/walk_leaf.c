@@ -302,6 +302,9 @@ walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
             return;
         inside = open_if(w, &cond, n);
     }
+    if (st->res.kind == PLACE_MEM && w->k->bufs.v[st->res.buf].role == BUF_GROUP && !inside &&
+        jot_walk_copy(w, v, &st->res))
+        return;
     w->defining = st->what;
     value = copies_bits(w, st, v) ? jot_walk_load(w, v, true) : jot_walk_value(w, g.inside);
     w->defining = 0;

@@ -1,24 +1,23 @@
 /* ccode/walk_matrix.c - the walk's steps on a matrix unit: one instruction (of a device) or call (of
  * this machine) for all steps of a run of loops of its kind.
  *
- *     mq:1u nq:1u mh:1m nr:1m kl:1m      ->     jot_mma_f16(&acc, &acc_1, &acc_2, &acc_3,
- *                                                           ta + .., ta + .., ta + .., ta + ..,
- *                                                           tb + .., tb + ..)
+ *     ks:1m mq:1m nq:1m mh:1m nr:1m kl:1m   ->   jot_mma_f16_2x4x2_k1040_k1040(&acc, &acc_1, ..,
+ *                                                                              ta + .., tb + ..)
  *
- * 32 items have an instruction together. Item 4g + i holds rows g and g + 8 of a, of which columns
- * 2i, 2i + 1, 2i + 8, 2i + 9; of b the same k of column g; of the sums rows g and g + 8, columns 2i
- * and 2i + 1. So for b the item stands elsewhere than for its sums: at column g instead of 2i.
+ * 32 items, or four times as many (warps 4), have an instruction together: of a step of 16 x 8 results item
+ * 4g + i has the sums of rows g and g + 8, columns 2i and 2i + 1. Operands are said by where the warp's
+ * begin; ccode/emit_matrix.c brings them from there.
  *
  * A processor's unit has its sums in memory, 32 x 32 of them, which begin with 0 where the loops over
  * k stand at their first steps; so there is nothing to set before:
  *
  *     i:32 i:1m j:1m k:1m            ->     jot_tiles_bf16(sums + .., pa + .., pb + .., 16, k == 0)
  *
- *   requires  of a device: mh, nr, kl of 2, 2 and 16 steps around a step of a sum, the last two loops of lanes of 8
- *             and 4 steps; operands in a group's memory, k side by side;
+ *   requires  of a device: the innermost loops over m and n of 2 steps, the last two loops of lanes of 8 and 4
+ *             (with warps 4 before them one over these); operands in a group's memory, in rows of 16 bytes;
  *             else what ccode/contract_tiles.c makes      keeps  what walk.c keeps
  *
- * Read before: ccode/walk_grid.c, ccode/contract_grid.c. After: ccode/emit_device.c. */
+ * Read before: ccode/walk_grid.c, ccode/contract_grid.c. After: ccode/emit_matrix.c. */
 #include "ccode/walk.h"
 
 /* The last loops of lanes: items along rows and columns. */
@@ -53,52 +52,145 @@ matrix_moves(const Walk *w, const Place *p, int axis)
     return false;
 }
 
-/* k = 8 * high + 2i */
-static void
-matrix_k(Walk *w, int axis, Ix item, int high)
+/* ---- of a device -------------------------------------------------------------------------- */
+
+enum { MATRIX_LOOPS = 6, MATRIX_PARTS = 16, MATRIX_ROW = 16 };
+
+JOT_FN jot_Scalar
+jot_matrix_pack(MatrixUnit x)
 {
-    IxPool *ix = w->k->ix;
-    w->at.pos[axis] = jot_ix_add(ix, jot_ix_scale(ix, item, 2), jot_ix_const(ix, 8 * high));
+    jot_Scalar c;
+    c.u = (uint64_t)x.m | (uint64_t)x.n << 8 | (uint64_t)x.k << 16 | (uint64_t)x.turned[0] << 24 |
+          (uint64_t)x.turned[1] << 25 | (uint64_t)x.warps << 26 | (uint64_t)x.far[0] << 32 |
+          (uint64_t)x.far[1] << 48;
+    return c;
+}
+
+JOT_FN MatrixUnit
+jot_matrix_unit(jot_Scalar c)
+{
+    MatrixUnit x;
+    x.m = (int)(c.u & 255);
+    x.n = (int)(c.u >> 8 & 255);
+    x.k = (int)(c.u >> 16 & 255);
+    x.turned[0] = c.u >> 24 & 1;
+    x.turned[1] = c.u >> 25 & 1;
+    x.warps = (int)(c.u >> 26 & 15);
+    x.far[0] = (int)(c.u >> 32 & 0xffff);
+    x.far[1] = (int)(c.u >> 48);
+    return x;
+}
+
+/* Its loops: over m, over n, both outermost first, and how many points of k they have. */
+typedef struct {
+    const Place *a, *b;
+    int m[MATRIX_LOOPS], n[MATRIX_LOOPS], nm, nn;
+    int64_t points;
+} MatrixStep;
+
+static bool
+matrix_sort(const Walk *w, const Stage *st, const int *axis, int count, MatrixStep *x)
+{
+    uint64_t summed = w->k->values.v[st->what].axes;
+    int row, column;
+    memset(x, 0, sizeof *x);
+    x->a = matrix_place(w, st, 0);
+    x->b = matrix_place(w, st, 1);
+    x->points = 1;
+    if (!x->a || !x->b || !matrix_items(st, &row, &column))
+        return false;
+    if (!matrix_moves(w, x->a, row)) {
+        const Place *p = x->a;
+        x->a = x->b, x->b = p;
+    }
+    for (int i = 0; i < count; i++)
+        if (axis[i] < KERNEL_AXES && summed >> axis[i] & 1)
+            x->points *= w->at.left[axis[i]];
+        else if (matrix_moves(w, x->a, axis[i]))
+            x->m[x->nm++] = axis[i];
+        else
+            x->n[x->nn++] = axis[i];
+    return x->nm > 0 && x->nm < 3 && x->nn > 0 && x->nn < 3 && w->at.left[x->m[x->nm - 1]] == 2 &&
+           w->at.left[x->n[x->nn - 1]] == 2;
+}
+
+/* Rows of 16 bytes: the last dimension. */
+static bool
+matrix_layout(const Walk *w, const Stage *st, const Place *p, MatrixUnit *x, int i)
+{
+    const KBuf *buf = &w->k->bufs.v[p->buf];
+    int64_t row = MATRIX_ROW / (int64_t)jot_dtype_nbytes((jot_DType)buf->dtype), far;
+    Ix last = w->s->ixs.v[p->at + buf->rank - 1u];
+    if (buf->rank < 3 || buf->layout->ext[buf->rank - 1] != row)
+        return false;
+    far = buf->layout->ext[buf->rank - 2] * row;
+    x->far[i] = (int)far;
+    x->turned[i] = !(jot_ix_axes(w->k->ix, last) & w->k->values.v[st->what].axes);
+    return far < 1 << 16;
+}
+
+/* Where the warp's part begins, or that of four warps. */
+static uint32_t
+matrix_begin(Walk *w, const Stage *st, const Place *p, const Binding *old)
+{
+    int last[3], n = 0;
+    uint32_t address;
+    for (int i = st->n; i-- > 0 && n < 3;)
+        if (st->loop[i].kind == LOOP_TEAM)
+            last[n++] = st->loop[i].axis;
+    for (int i = 0; i < n && i < 2; i++)
+        w->at.pos[last[i]] = jot_ix_const(w->k->ix, 0);
+    if (w->s->warps == 4 && n == 3)
+        w->at.pos[last[2]] = jot_ix_scale(w->k->ix, jot_ix_div(w->k->ix, old->pos[last[2]],
+                                                               jot_ix_const(w->k->ix, 4),
+                                                               &w->index.space), 4);
+    address = jot_walk_address(w, p);
+    w->at = *old;
+    return address;
 }
 
 static void
-matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis)
+matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis, int count)
 {
-    const Place *a = matrix_place(w, st, 0), *b = matrix_place(w, st, 1);
+    uint32_t arg[4 * MATRIX_PARTS * 2 + 2];
     Binding old = w->at;
+    MatrixUnit unit = {0};
+    MatrixStep x;
     Inst in = {0};
-    uint32_t arg[10];
-    int row, column, n = 0;
-    if (!a || !b || !matrix_items(st, &row, &column)) {
-        jot_code_refuse(w->code, "a matrix unit's operands are not in a group's memory");
+    int64_t terms;
+    int n = 0;
+    if (!matrix_sort(w, st, axis, count, &x) || !matrix_layout(w, st, x.a, &unit, 0) ||
+        !matrix_layout(w, st, x.b, &unit, 1)) {
+        jot_code_refuse(w->code, "a matrix unit's operands are not in rows of a group's memory");
         return;
     }
-    if (!matrix_moves(w, a, axis[0])) {
-        const Place *p = a;
-        a = b, b = p;
+    terms = 2 * MATRIX_ROW / (int64_t)jot_dtype_nbytes((jot_DType)w->k->bufs.v[x.a->buf].dtype);
+    unit.warps = w->s->warps == 4 ? 4 : 1;
+    unit.m = (int)(x.nm == 2 ? w->at.left[x.m[0]] : 1);
+    unit.n = (int)(x.nn == 2 ? w->at.left[x.n[0]] : 1);
+    unit.k = (int)(x.points / terms);
+    if (x.points % terms || unit.k > 16 || unit.m * unit.n > 2 * MATRIX_PARTS || (unit.warps == 4 && unit.m > 1)) {
+        jot_code_refuse(w->code, "a matrix unit has no such steps");
+        return;
     }
-    for (int i = 0; i < 4; i++) {
-        w->at.copy[axis[0]] = i / 2;
-        w->at.copy[axis[1]] = i % 2;
+    for (int i = 0; i < unit.m * unit.n * 4; i++) {
+        w->at.copy[x.m[0]] = x.nm == 2 ? i / 4 / unit.n : 0;
+        w->at.copy[x.n[0]] = x.nn == 2 ? i / 4 % unit.n : 0;
+        w->at.copy[x.m[x.nm - 1]] = i / 2 % 2;
+        w->at.copy[x.n[x.nn - 1]] = i % 2;
         arg[n++] = jot_walk_kept(w, stage, KEPT_COPIES);
     }
-    for (int i = 0; i < 4; i++) {
-        w->at.pos[axis[0]] = jot_ix_const(w->k->ix, i % 2);
-        matrix_k(w, axis[2], old.pos[column], i / 2);
-        arg[n++] = jot_walk_address(w, a);
-    }
-    w->at.pos[axis[1]] = old.pos[row];
-    w->at.pos[column] = jot_ix_const(w->k->ix, 0);
-    for (int i = 0; i < 2; i++) {
-        matrix_k(w, axis[2], old.pos[column], i);
-        arg[n++] = jot_walk_address(w, b);
-    }
     w->at = old;
+    arg[n++] = matrix_begin(w, st, x.a, &old);
+    arg[n++] = matrix_begin(w, st, x.b, &old);
     in.op = C_MATRIX;
-    in.dtype = w->k->bufs.v[a->buf].dtype;
-    in.aux = a->buf << 16 | b->buf;
+    in.dtype = w->k->bufs.v[x.a->buf].dtype;
+    in.aux = x.a->buf << 16 | x.b->buf;
+    in.c = jot_matrix_pack(unit);
     jot_code_add(&w->b, in, arg, n, NULL);
 }
+
+/* ---- of a processor ----------------------------------------------------------------------- */
 
 /* All axes that are summed over stand at 0. */
 static uint32_t
@@ -145,17 +237,17 @@ JOT_FN bool
 jot_walk_matrix(Walk *w, uint32_t n)
 {
     const TreeNode *nodes = w->t->nodes.v;
-    int axis[3], count = 0;
-    while (n && nodes[n].op == TREE_LOOP && nodes[n].loop.kind == LOOP_MATRIX && count < 3) {
+    int axis[MATRIX_LOOPS], count = 0;
+    while (n && nodes[n].op == TREE_LOOP && nodes[n].loop.kind == LOOP_MATRIX && count < MATRIX_LOOPS) {
         axis[count++] = nodes[n].loop.axis;
         n = nodes[n].kids;
     }
     if (!n || nodes[n].op != TREE_STEP)
         return w->s->group == 0; /* sums in memory have no other part */
-    if (count == 3 && !w->s->group)
-        tiles_step(w, &w->s->stages.v[nodes[n].stage], axis);
+    if (w->s->group)
+        matrix_step(w, &w->s->stages.v[nodes[n].stage], nodes[n].stage, axis, count);
     else if (count == 3)
-        matrix_step(w, &w->s->stages.v[nodes[n].stage], nodes[n].stage, axis);
+        tiles_step(w, &w->s->stages.v[nodes[n].stage], axis);
     else
         jot_code_refuse(w->code, "a matrix unit has three loops");
     return true;

@@ -43,10 +43,31 @@ contradicts(IxPool *ix, Ix a, Ix b)
            jot_ix_is_const(ix, jot_ix_add(ix, ix->recs.v[a].a, ix->recs.v[b].a), &gap) && gap < 0;
 }
 
+/* A bound of all lanes at once, of a device's 4 or 8 neighbours: they begin at a multiple of as many, and
+ * so does what is beyond. */
+static Ix
+cond_of_all(Walk *w, Ix cond)
+{
+    IxPool *ix = w->k->ix;
+    Ix bound = ix->recs.v[cond].op == IX_GE0 ? ix->recs.v[cond].a : 0, rest;
+    bool inside = false;
+    int64_t coef, left;
+    if (!bound || !w->lanes || !w->s->group)
+        return cond;
+    coef = jot_ix_coef(ix, bound, WALK_LANE, &inside);
+    if (inside || (coef != 1 && coef != -1))
+        return cond;
+    rest = jot_ix_sub(ix, bound, jot_ix_scale(ix, jot_ix_axis(ix, WALK_LANE), coef));
+    if (!jot_ix_is_const(ix, jot_ix_mod(ix, rest, jot_ix_const(ix, w->lanes), &w->index.space), &left) ||
+        left != (coef == 1 ? 0 : w->lanes - 1))
+        return cond;
+    return jot_ix_ge0(ix, rest, &w->index.space);
+}
+
 static void
 add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool halo, int depth)
 {
-    IxRec r = w->k->ix->recs.v[cond];
+    IxRec r = w->k->ix->recs.v[cond = cond_of_all(w, cond)];
     int64_t known;
     if (jot_ix_is_const(w->k->ix, cond, &known)) {
         a->never = a->never || known == 0;
@@ -103,7 +124,7 @@ is_aligned(Walk *w, const Access *a, int step)
 {
     IxPool *ix = w->k->ix;
     int64_t rest;
-    return step && w->s->group && w->lanes == w->s->lanes && a->nconds == 0 &&
+    return step && w->s->group && w->lanes == w->s->lanes &&
            jot_ix_is_const(ix, jot_ix_mod(ix, without_lane(w, a->addr, step),
                                           jot_ix_const(ix, w->lanes), &w->index.space), &rest) &&
            rest == 0;
@@ -300,19 +321,62 @@ jot_walk_put(Walk *w, const Place *p, uint32_t value)
     jot_walk_write(w, p->buf, index, value, EW_NONE);
 }
 
+/* The address of a place for the step that it is filled for. */
+static void
+ahead_index(Walk *w, const Place *p, Ix *index)
+{
+    Ix old = w->at.pos[w->ahead.axis];
+    if (!w->ahead.on) {
+        place_index(w, p, index);
+        return;
+    }
+    w->at.pos[w->ahead.axis] = w->ahead.next;
+    jot_walk_derive(w);
+    place_index(w, p, index);
+    w->at.pos[w->ahead.axis] = old;
+    jot_walk_derive(w);
+}
+
+JOT_FN bool
+jot_walk_copy(Walk *w, const Value *v, const Place *p)
+{
+    uint32_t arg[66];
+    Ix index[JOT_MAX_RANK];
+    Inst in = {0};
+    Access from, to;
+    if (!w->s->copies || !w->lanes || v->op != VAL_LOAD || v->c.u != 0 || w->nguards ||
+        w->k->bufs.v[v->buf].dtype != w->k->bufs.v[p->buf].dtype ||
+        w->lanes * (int)jot_dtype_nbytes((jot_DType)w->k->bufs.v[v->buf].dtype) != 16)
+        return false;
+    for (int d = 0; d < v->nidx; d++)
+        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+    from = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, false);
+    ahead_index(w, p, index);
+    to = make_access(w, p->buf, index, 0, 0, false);
+    if (from.never || !is_aligned(w, &from, lane_step(w, &from) == 1) ||
+        !is_aligned(w, &to, lane_step(w, &to) == 1))
+        return false;
+    arg[0] = jot_walk_ix(&w->index, without_lane(w, to.addr, 1));
+    arg[1] = jot_walk_ix(&w->index, without_lane(w, from.addr, 1));
+    for (int i = 0; i < from.nconds; i++)
+        arg[2 + i] = jot_walk_ix(&w->index, from.cond[i]);
+    in.op = C_COPY;
+    in.aux = p->buf << 16 | v->buf;
+    jot_code_add(&w->b, in, arg, 2 + from.nconds, NULL);
+    w->copied = true;
+    return true;
+}
+
 /* What the next step reads: it is written at once, or when the present step is done. */
 JOT_FN void
 jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value)
 {
-    Ix old = w->at.pos[w->ahead.axis];
     Later later = {0};
-    w->at.pos[w->ahead.axis] = w->ahead.next;
-    jot_walk_derive(w);
-    place_index(w, p, later.index);
-    w->at.pos[w->ahead.axis] = old;
-    jot_walk_derive(w);
+    ahead_index(w, p, later.index);
     later.buf = p->buf;
     later.value = value;
+    later.lanes = w->lanes;
+    later.vector_axis = w->vector_axis;
     if (!w->ahead.wait) {
         jot_walk_write(w, p->buf, later.index, value, EW_NONE);
         return;

@@ -32,6 +32,8 @@ typedef struct Target {
     bool measured;                /* rates are; else they follow from what was detected */
     bool late;                    /* ... and will be measured (Backend.measure) before anything is
                                      compiled by them that is kept */
+    bool copies;                  /* a group's memory is filled past the registers (cp.async) */
+    bool warps;                   /* four warps multiply together (wgmma) */
     bool blocks;                  /* contractions may share a kernel, by blocks of rows
                                      (ccode/chain.h): not on devices */
     char cpu[64];                 /* its name, "" */

@@ -429,6 +429,8 @@ run_instruction(const Instruction *in, int arch, bool *issued)
         state[item].groups++;
     else if (!strcmp(in->op, "cp.async.wait_group"))
         wait_copies(item, (int)get(in, 0));
+    else if (!strcmp(in->op, "cp.async.wait_all"))
+        state[item].groups++, wait_copies(item, 0);
     else if (!strcmp(in->op, "fence.proxy.async.shared::cta"))
         state[item].fenced = true;
     else if (!strncmp(in->op, "wgmma.mma_async.sync.aligned.m64n", 33))

@@ -3,6 +3,7 @@
  * named, against the interpreter; and that tiles are what they go by.
  *
  *     test_tiles [cuda] */
+#include "backends/host.h"
 #include "tests/test.h"
 #include "tests/tiles_cases.h"
 
@@ -42,6 +43,23 @@ tiled(void)
     return n;
 }
 
+/* What a device has for it is used: 16 bytes at a time, past the registers, four warps together. */
+static void
+test_rows(const jot_Ctx *c, const TileCase *t)
+{
+    bool unit = !strcmp(c->backend->name, "cuda") && t->also && strchr("hbr", t->also);
+
+    if (!unit)
+        return;
+    CHECK((strstr(said, "copies\n") != NULL) == c->target.copies, "%s: copies\n%s", t->name, said);
+    if (!strncmp(t->name, "rows", 4) || !strncmp(t->name, "turned", 6))
+        CHECK(strstr(said, "kl:1v") || strstr(said, "nr:1v") || strstr(said, "mt:1v"),
+              "%s: 16 bytes at a time\n%s", t->name, said);
+    CHECK((strstr(said, "warps 4\n") != NULL) == (c->target.warps && t->also != 'r' && strcmp(t->name, "halves")
+                                                  && strcmp(t->name, "halves of points")),
+          "%s: four warps\n%s", t->name, said);
+}
+
 static void
 test_values(const char *backend)
 {
@@ -74,6 +92,7 @@ test_values(const char *backend)
         CHECK((strstr(said, "kl:1m") != NULL) == (!strcmp(backend, "cuda")
                                                   && tile_cases[i].also && strchr("hbr", tile_cases[i].also)),
               "%s: by the matrix unit, or not\n%s", tile_cases[i].name, said);
+        test_rows(c[1], &tile_cases[i]);
         CHECK(tiled() == 3, "%s: three products by tiles", tile_cases[i].name);
         jot_close(c[0]);
         jot_close(c[1]);
