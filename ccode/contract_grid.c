@@ -106,12 +106,10 @@ static bool
 tile_wide(const Kernel *k, uint32_t value, int axis, int64_t row, int depth)
 {
     const Value *v = &k->values.v[value];
-    int64_t ext[KERNEL_AXES];
-    Space space = jot_contract_space(k, ext);
     if (depth >= VALUE_DEPTH || k->axes.v[axis].ext % row || v->op == VAL_REDUCE || v->op == VAL_AT)
         return false;
     if (v->op == VAL_LOAD) {
-        Ix addr = jot_layout_addr(k->bufs.v[v->buf].layout, k->ix, k->ixs.v + v->at, &space);
+        Ix addr = jot_kernel_addr(k, v->buf, v->at);
         for (int a = 0; a < (int)k->axes.n; a++) {
             bool inside = false;
             int64_t coef = jot_ix_coef(k->ix, addr, a, &inside);

@@ -290,7 +290,7 @@ place_rows(Tiles *t, const TileSide *side, int64_t *ext, int *rank)
     const TileSide *along = side->turned ? side : &t->sum, *other = side->turned ? &t->sum : side;
     Ix row = jot_ix_const(ix, t->row);
     int64_t n = along->block / t->row, apart = n < 8 ? 8 / n % 8 : 1, of[KERNEL_AXES];
-    Space space = jot_contract_space(t->k, of);
+    Space space = jot_kernel_space(t->k, of);
     place_dim(t, ext, rank, n, jot_ix_div(ix, along->local, row, &space));
     place_dim(t, ext, rank, other->block + apart, other->local);
     place_dim(t, ext, rank, t->row, jot_ix_mod(ix, along->local, row, &space));

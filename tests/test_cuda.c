@@ -13,6 +13,7 @@
 static Nvrtc *nvrtc;
 static int vectors; /* PTX instructions that move 16 bytes, as long as it is not negative */
 static int arch[32], narchs;
+static bool hopper; /* what 9.0 alone has is asked for: others sum term by term */
 static uint64_t compiled;
 
 /* ---- a device that does nothing ----------------------------------------------------------- */
@@ -121,6 +122,8 @@ open_idle(const char *policy, const char *precision)
     c->backend->compile = compile_all;
     c->backend->unload = forget;
     c->backend->device = &idle;
+    c->target.copies = arch[narchs - 1] >= 80; /* the text is the newest one's, for all */
+    c->target.warps = arch[narchs - 1] >= 90 && hopper;
     return c;
 }
 
@@ -155,6 +158,22 @@ test_tiles(void)
               tile_cases[i].name, jot_message(c));
         jot_close(c);
     }
+}
+
+/* The same by the instructions of 9.0 that no other has. */
+static void
+test_hopper(void)
+{
+    int all[32], n = narchs;
+
+    memcpy(all, arch, sizeof all);
+    arch[0] = 90, narchs = 1;
+    hopper = true;
+    if (jot_nvrtc_arch(nvrtc, 90) == 90)
+        test_tiles();
+    hopper = false;
+    memcpy(arch, all, sizeof all);
+    narchs = n;
 }
 
 /* Wide accesses are instructions of 16 bytes: two loads and a store. */
@@ -235,6 +254,7 @@ main(int argc, char **argv)
     test_vectors();
     test_programs("paper");
     test_tiles();
+    test_hopper();
     if (all)
         test_programs("reward");
     else

@@ -55,8 +55,8 @@ test_rows(const jot_Ctx *c, const TileCase *t)
     if (!strncmp(t->name, "rows", 4) || !strncmp(t->name, "turned", 6))
         CHECK(strstr(said, "kl:1v") || strstr(said, "nr:1v") || strstr(said, "mt:1v"),
               "%s: 16 bytes at a time\n%s", t->name, said);
-    CHECK((strstr(said, "warps 4\n") != NULL) == (c->target.warps && t->also != 'r' && strcmp(t->name, "halves")
-                                                  && strcmp(t->name, "halves of points")),
+    CHECK((strstr(said, "warps 4\n") != NULL) == (c->target.warps && t->also != 'r'
+                                                  && strncmp(t->name, "halves of", 9)), /* few rows */
           "%s: four warps\n%s", t->name, said);
 }
 
