@@ -139,8 +139,8 @@ dist-check: dist
 # bench: jot on the workloads of bench/, by turns with whoever is here: OpenBLAS and oneDNN where
 # their headers are, PyTorch from PEERS=<virtual environment>. W='gemm_* conv_*' chooses;
 # BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort; PATIENCE=seconds for one
-# answer; COLD=1: from an empty cache; DEVICE=cuda, opencl: on that backend, against PyTorch on the GPU and
-# the device's own copies
+# answer; COLD=1: from an empty cache; TUNE=8: jot once more, with so many schedules timed (JOT_TUNE);
+# DEVICE=cuda, opencl: on that backend, against PyTorch on the GPU and the device's own copies
 has      = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
              $(CC) -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3); rm -rf $$t)
 OPENBLAS = $(call has,cblas-openblas.h,-lopenblas,-DHAVE_OPENBLAS -lopenblas)
@@ -165,7 +165,7 @@ bench: $(B)/bench/bench
 	@mkdir -p out/bench
 	@set -f; $(if $(DEVICE),JOT_BACKEND=$(DEVICE)) $(if $(filter cuda,$(DEVICE)),BENCH_DEVICE=cuda) \
 	    $(B)/bench/bench --budget $(BUDGET) --rounds $(ROUNDS) --threads $(THREADS) \
-	    --patience $(PATIENCE) --out $(BENCHOUT).jsonl $(if $(COLD),--cold 1) \
+	    --patience $(PATIENCE) --out $(BENCHOUT).jsonl $(if $(COLD),--cold 1) $(if $(TUNE),--tune $(TUNE)) \
 	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)),$(if $(DEVICE),$(DEVICESET)))
 	@$(MAKE) -s bench-report
 

@@ -23,6 +23,7 @@
 #include "backends/backend.h"
 #include "backends/plan.h"
 #include "backends/profile.h"
+#include "backends/tune.h"
 #include "ops/graph.h"
 #ifndef JOT_NO_HOST
 #include "backends/host.h"
@@ -175,6 +176,7 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     core_number(ctx, &c->deterministic, "JOT_DETERMINISTIC");
     core_number(ctx, &c->threads, "JOT_THREADS");
     core_number(ctx, &c->give_back, "JOT_GIVE_BACK");
+    core_number(ctx, &c->tune, "JOT_TUNE");
     jot_mem_keep(&ctx->mem, !c->give_back);
     ctx->seed = c->seed;
     return !ctx->status && !ctx->mem.failed;
@@ -267,6 +269,9 @@ core_check(jot_Ctx *ctx)
     const jot_Config *c = &ctx->config;
     int n = c->lanes;
 
+    if (c->tune < 0)
+        return jot_fail(ctx, JOT_EUSE, "jot_open: tune is %d; schedules that are timed, 0 for none, are "
+                        "expected", c->tune);
     if (c->threads < 0)
         return jot_fail(ctx, JOT_EUSE, "jot_open: threads is %d; 0 is one per processor",
                         c->threads);
@@ -364,6 +369,7 @@ core_open(jot_Ctx *ctx, const jot_Config *config)
     jot_target_default(&ctx->target);
 #ifndef JOT_NO_HOST
     jot_machine_detect(&ctx->target);
+    ctx->tune_store = &jot_tune_file;
 #endif
     if (!core_configure(ctx, config))
         return ctx->status ? false : jot_fail_memory(ctx, "jot_open");
@@ -422,6 +428,8 @@ jot_close(jot_Ctx *ctx)
         return;
     jot_fetch_forget(ctx);
     jot_plan_close(ctx);
+    if (ctx->tune_store)
+        ctx->tune_store->close(ctx);
     jot_profile_close(ctx);
     jot_graph_close(ctx);
     jot_data_close(ctx);

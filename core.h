@@ -128,8 +128,14 @@ typedef struct {
     int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
     int give_back;          /* 1: freed memory goes through the hook at once instead of being kept
                                for reuse: to look for misuse of memory; JOT_GIVE_BACK */
-    int deterministic;      /* 1: one tier and one schedule from the first run on: two runs agree bit
-                               for bit; JOT_DETERMINISTIC */
+    int deterministic;      /* 1: one tier and one schedule, the model's, from the first run on: two runs
+                               agree bit for bit; JOT_DETERMINISTIC */
+    int tune;               /* schedules by measurement: of each kernel that is met for the first time up
+                               to so many, beside the one that the model of the machine chooses, are
+                               compiled and timed (some 10 ms each, and a compiler's time), and the
+                               fastest stays. It is remembered in tuned.json in the cache directory:
+                               what is there is taken with 0, too. 0: none (default); 8 finds most of
+                               what there is; JOT_TUNE */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
 } jot_Config;
 
@@ -161,6 +167,11 @@ typedef struct {
     uint64_t groups_known;     /* ... whose kernel an earlier plan had */
     uint64_t edge_visits;      /* work of the fuser: edges looked at */
     uint64_t edges;            /* edges given to the fuser */
+    uint64_t tune_kernels;     /* kernels whose schedules were timed (jot_Config.tune) */
+    uint64_t tune_schedules;   /* schedules that were, the model's among them */
+    uint64_t tune_sessions;    /* times that one was timed, for some launches */
+    uint64_t tune_recalled;    /* kernels whose schedule was remembered, and taken */
+    uint64_t tune_refused;     /* ... and not taken: it is none of theirs */
     double compile_seconds;    /* in compilers, also beside the program */
     double wait_seconds;       /* that the program waited for compilers */
     double plan_seconds;       /* in making plans, waiting included */

@@ -377,6 +377,24 @@ jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now)
     return ok;
 }
 
+JOT_FN bool
+jot_plan_compile_now(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
+{
+    bool memory = true;
+    uint32_t i;
+
+    for (i = 0; i < n && memory; i++) {
+        if (k[i]->fn || k[i]->module || compile_unit(ctx, ctx->backend, &k[i], 1))
+            continue;
+        memory = ctx->status != JOT_EMEM;
+        ctx->status = JOT_OK;
+        ctx->message[0] = 0;
+    }
+    for (i = 0; i < n; i++)
+        jot_tier_await(ctx, k[i]);
+    return memory && !ctx->mem.failed;
+}
+
 /* The user's to the end. */
 static uint32_t
 compile_part(PlanKernels *fresh)

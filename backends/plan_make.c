@@ -181,6 +181,9 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     jot_build_free(ctx, &m.args);
     jot_plan_layouts_free(&m);
     jot_plan_units_free(&m);
+    while (m.held.n)
+        jot_plan_kernel_unref(ctx, m.held.v[--m.held.n]);
+    jot_vec_free(&ctx->mem, m.held);
     jot_mem_free(&ctx->mem, m.readers, s->list.n * sizeof *m.readers);
     jot_vec_free(&ctx->mem, m.wishes);
     jot_vec_free(&ctx->mem, m.fresh);

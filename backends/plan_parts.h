@@ -148,6 +148,7 @@ struct PlanCache {
     PlanKernel *kernels[PLAN_BUCKETS];
     struct PlanKnowns *knowns;
     uint32_t planned;      /* nodes so far, up to those that jot_rates_planned counts */
+    struct PlanTuned *tuned; /* plan_tune.c; NULL: nothing yet */
     bool no_copies;        /* the plan at hand does without copies of state, which were refused */
     uint32_t nplans;
     size_t key_words;
@@ -261,6 +262,7 @@ typedef struct {
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
     Vec(PlanUnit) units;   /* found on disk */
+    PlanKernels held;      /* with a reference until the plan is made: what was measured */
     Text dump;
 } Make;
 /* plan_over.c: which results of a group should lie over what it reads; the same in its kernel, before
@@ -281,6 +283,10 @@ JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *wh
  * schedules; sched NULL: by rule. False: *why says why. */
 JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *sched, bool plain,
                            Text *out, EmitInfo *info, Text *why);
+/* ... without a look at what was measured. dump: as the configuration says; schedule: its lines, too,
+ * unless NULL. */
+JOT_FN bool jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain,
+                               bool dump, Text *out, EmitInfo *info, Text *why, Text *schedule);
 JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 /* Lanes of kernels that gain by the machine's. */
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
@@ -303,6 +309,12 @@ JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSc
 /* The variable of a position, made when it is first met and alive in the step to come. */
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
+
+/* plan_tune.c: is there anything that was, or may be measured? Print a kernel by the schedule that was
+ * the fastest; false: none is known, and nothing has changed. */
+JOT_FN bool jot_plan_tunes(Make *m);
+JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
+JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
 
 /* plan_code.c: the steps of user code and of a stack. */
 JOT_FN bool jot_plan_code_step(Make *m, uint32_t group, NodeId id);
@@ -354,12 +366,16 @@ JOT_FN void jot_plan_kernel_text(const PlanKernel *k, Text *out); /* with its na
  * launch before number `now` (0: all of them); of the quick tier those that were, for steps whose best
  * kernels were not: shapes that change. */
 JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now);
+/* Compile those of the best tier that have no function yet, each by itself, and wait; whose text the
+ * compiler refuses has none then. False: memory was refused. */
+JOT_FN bool jot_plan_compile_now(jot_Ctx *ctx, PlanKernel **k, uint32_t n);
 /* A fresh kernel that is on disk gets its function. */
 JOT_FN void jot_plan_recall(Make *m, PlanKernel *kernel);
 JOT_FN void jot_plan_units_free(Make *m);
 JOT_FN void jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module);
 
 /* plan_tier.c: which of two tiers runs. */
+JOT_FN void jot_tier_await(jot_Ctx *ctx, PlanKernel *k); /* the job that has it, if there is one */
 /* Seconds that TIER_QUICK needs, by estimate. */
 JOT_FN double jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step);
 /* Is waiting for the best tier sure to be better than having the quick one, too? */
@@ -385,6 +401,18 @@ JOT_FN uint32_t jot_plan_bind_words(const Plan *plan); /* memory for its arrays,
 JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
 JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */
 JOT_FN void jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind);
+/* What all calls of a launch work on. */
+typedef struct {
+    KernelFn *fn;
+    void *const *arg;
+    const int64_t *ints;
+    const jot_Scalar *scalar;
+    unsigned char *scratch;
+    size_t scratch_nbytes;   /* of one worker */
+    int64_t phase;           /* set by the launch */
+} PlanCall;
+/* All its phases, among threads if one of them alone took so many seconds that it is worth it. */
+JOT_FN void jot_plan_call(jot_Ctx *ctx, const PlanLaunch *launch, PlanCall *call, double seconds);
 /* Where the COPY variable `var` of the leaf with these elements is, or memory for it. False:
  * refused. */
 JOT_FN bool jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,

@@ -129,20 +129,10 @@ jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
     jot_plan_log(ctx, &t);
 }
 
-typedef struct {
-    KernelFn *fn;
-    void *const *arg;
-    const int64_t *ints;
-    const jot_Scalar *scalar;
-    unsigned char *scratch;
-    size_t scratch_nbytes;
-    int64_t phase;
-} RunShare;
-
 static void
 run_share(void *p, int64_t lo, int64_t hi, int worker)
 {
-    const RunShare *share = p;
+    const PlanCall *share = p;
 
     share->fn(share->arg, share->ints, share->scalar,
               share->scratch + (size_t)worker * share->scratch_nbytes,
@@ -151,7 +141,7 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
 
 /* What a launch of the step works on; false: an earlier run's copy is still good. */
 static bool
-run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, RunShare *share)
+run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, PlanCall *share)
 {
     const PlanLaunch *launch = jot_tier_launch(step);
     void **arg = bind->arg + step->arg;
@@ -170,29 +160,33 @@ run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, RunShare
     return true;
 }
 
+JOT_FN void
+jot_plan_call(jot_Ctx *ctx, const PlanLaunch *launch, PlanCall *call, double seconds)
+{
+    Backend *backend = ctx->backend;
+    bool shared = backend->parallel && seconds > RUN_HANDOFFS * ctx->target.handoff;
+
+    for (call->phase = 0; call->phase < launch->phases; call->phase++) {
+        int64_t count = launch->count[call->phase];
+
+        if (shared && count > 1) {
+            backend->parallel(backend, count, run_share, call);
+            ctx->stats.handoffs++;
+        } else
+            run_share(call, 0, count, 0);
+    }
+}
+
 static void
 run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *bind, bool timed)
 {
-    Backend *backend = ctx->backend;
     const PlanLaunch *launch = jot_tier_launch(step);
     int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : jot_profile_now(ctx);
-    RunShare share;
-    bool shared;
+    PlanCall call;
 
-    if (!run_ready(plan, step, bind, &share))
+    if (!run_ready(plan, step, bind, &call))
         return;
-    shared = backend->parallel
-          && step->seconds * (launch == &step->quick ? RUN_QUICK : 1)
-             > RUN_HANDOFFS * ctx->target.handoff;
-    for (share.phase = 0; share.phase < launch->phases; share.phase++) {
-        int64_t count = launch->count[share.phase];
-
-        if (shared && count > 1) {
-            backend->parallel(backend, count, run_share, &share);
-            ctx->stats.handoffs++;
-        } else
-            run_share(&share, 0, count, 0);
-    }
+    jot_plan_call(ctx, launch, &call, step->seconds * (launch == &step->quick ? RUN_QUICK : 1));
     ctx->stats.kernels_run++;
     if (ctx->profile && ctx->profile->on)
         jot_profile_launch(ctx, launch->kernel->name, launch->kernel->what, &step->cost, start);
@@ -213,7 +207,7 @@ run_beside(void *p, int64_t lo, int64_t hi, int worker)
     for (; lo < hi; lo++) {
         const PlanStep *step = run->first + lo;
         const PlanLaunch *launch = jot_tier_launch(step);
-        RunShare share;
+        PlanCall share;
 
         if (!run_ready(run->plan, step, run->bind, &share))
             continue;

@@ -13,6 +13,7 @@
 #include "ccode/pair.h"
 #include "ccode/rides.h"
 #include "ccode/stencil.h"
+#include "ops/choice.h"
 #include "ops/code.h"
 
 static bool
@@ -52,12 +53,12 @@ jot_plan_fast(const Make *m)
     return jot_str_eq(m->ctx->config.precision, "fast");
 }
 
-/* Schedules of their own are taken where they are found, but for a drawn machine, which has to come
- * by those that are there for all kernels, too. */
+/* Schedules of their own are taken where they are found; the one that is there for all kernels is an
+ * alternative, to contractions only for a drawn machine. */
 static bool
 kernel_takes(const Make *m, uint64_t what)
 {
-    return jot_target_price(&m->ctx->target, what, 1) <= 1;
+    return jot_choice_rule(&m->ctx->target, what, 2, 0) == 0;
 }
 
 /* Lanes of the widest sums. */
@@ -139,16 +140,16 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
         return own->make(s, k, &w, why);
     }
-    if (plain && tier == TIER_BEST && kernel_takes(m, 4000) && kernel_contract(m, k, s))
+    if (plain && tier == TIER_BEST && jot_target_price(&m->ctx->target, 4000, 1) <= 1 && kernel_contract(m, k, s))
         return true;
     if (k->mem->failed) /* indices may be missing */
         return false;
     if (plain && tier != TIER_QUICK && m->dialect->vectors
-        && ((kernel_takes(m, 4001)
+        && ((kernel_takes(m, 4020)
              && jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
-            || (kernel_takes(m, 4002)
+            || (kernel_takes(m, 4022)
                 && jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
-            || (!lanes && kernel_takes(m, 4003) && jot_rows_sched(s, k, &m->ctx->target))))
+            || (!lanes && kernel_takes(m, 4024) && jot_rows_sched(s, k, &m->ctx->target))))
         return true;
     if (!m->dialect->device && (!jot_merge_axes(k) || !jot_kernel_scatters(k)))
         return false;
@@ -168,12 +169,10 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
                  : jot_sched_choose(s, k, &m->ctx->target, n, order);
 }
 
-/* Schedule and print. `plain`: the schedule by rule, whatever the configuration says. */
 JOT_FN bool
-jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain, Text *out,
-               EmitInfo *info, Text *why)
+jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain, bool dump,
+                   Text *out, EmitInfo *info, Text *why, Text *schedule)
 {
-    const jot_Config *c = &m->ctx->config;
     bool quick = tier == TIER_QUICK;
     const Dialect *dialect = quick ? jot_dialect_find("c_any") : m->dialect;
     Sched s;
@@ -182,11 +181,25 @@ jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool pla
     if (!jot_ir_verify(k, why))
         return false;
     memset(&s, 0, sizeof s);
-    ok = kernel_schedule(m, k, tier, own, plain, &s, why) && jot_sched_verify(&s, why)
-      && jot_emit_dump(k, &s, dialect, PLAN_NO_NAME, quick ? NULL : c->dump, &m->dump, out, info,
-                       why);
+    ok = kernel_schedule(m, k, tier, own, plain, &s, why) && jot_sched_verify(&s, why);
+    if (ok && schedule)
+        jot_sched_print(&s, schedule);
+    ok = ok && jot_emit_dump(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
+                             &m->dump, out, info, why);
     jot_sched_close(&s);
     return ok;
+}
+
+/* Schedule and print: as was measured, if it was. `plain`: the schedule by rule, whatever the
+ * configuration says. */
+JOT_FN bool
+jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain, Text *out,
+               EmitInfo *info, Text *why)
+{
+    if (tier == TIER_BEST && !own && plain && !out->n && jot_plan_tunes(m)
+        && jot_plan_tune(m, k, out, info))
+        return true;
+    return jot_plan_scheduled(m, k, tier, own, plain, true, out, info, why, NULL);
 }
 
 /* The layouts that were chosen; halos are written by steps of their own. */

@@ -123,6 +123,16 @@ tier_look(jot_Ctx *ctx, const PlanStep *step, bool wait, double *left)
     return true;
 }
 
+JOT_FN void
+jot_tier_await(jot_Ctx *ctx, PlanKernel *k)
+{
+    PlanStep step = {0};
+    double left;
+
+    step.best.kernel = k;
+    (void)tier_look(ctx, &step, true, &left);
+}
+
 /* Units whose steps are not all there: what the quick tier would take for them in this run. */
 static bool
 tier_missing(jot_Ctx *ctx, const Plan *plan)

@@ -15,6 +15,8 @@
  *   --threads L    (1,2)              --out FILE     (out/bench/bench.jsonl)
  *   --peers DIR    a Python environment with torch; --modes L (eager): eager, compile, ort
  *   --cold 1       fresh processes: time to the first result and to full speed
+ *   --tune N       jot once more, as jot-tuned: N schedules of each kernel timed (JOT_TUNE), which are
+ *                  remembered in out/bench/tuned; the patience is 900, unless it is given after this
  *
  * Read after: work.h, serve.c. */
 #include <fcntl.h>
@@ -40,7 +42,7 @@ typedef struct {
 } Server;
 
 static struct {
-    const char *self, *peers, *out, *patterns[64];
+    const char *self, *peers, *out, *tune, *patterns[64];
     double budget, patience;
     int rounds, npatterns, nservers;
     bool cold;
@@ -59,6 +61,11 @@ become(const Server *s, const char *cold, const char *note)
     snprintf(start, sizeof start, "%.6f", bench_seconds());
     setenv("OMP_NUM_THREADS", threads, 1);
     setenv("BENCH_START", start, 1);
+    if (!strcmp(s->peer, "jot-tuned")) {
+        setenv("JOT_TUNE", run.tune, 1);
+        setenv("JOT_DETERMINISTIC", "0", 1);
+        setenv("JOT_CACHE_DIR", "out/bench/tuned", 1);
+    }
     if (s->mode[0]) {
         const char *program = strcmp(s->mode, "ort") ? "bench/peers/torch_peer.py"
                                                      : "bench/peers/ort_peer.py";
@@ -221,6 +228,8 @@ add_servers(const char *threads, const char *modes)
 
     for (t = threads; *t; t += strcspn(t, ","), t += *t == ',')
         add_server("jot", "", atoi(t));
+    for (t = threads; *t && run.tune && !run.cold; t += strcspn(t, ","), t += *t == ',')
+        add_server("jot-tuned", "", atoi(t));
     for (int k = 0; k < 3 && !run.cold; k++) {
         if (others[k]->missing)
             fprintf(stderr, "bench: without %s: %s\n", others[k]->name, others[k]->missing);
@@ -242,7 +251,8 @@ system_named(const char *name)
     return !strcmp(name, "openblas") ? &system_openblas
            : !strcmp(name, "onednn") ? &system_onednn
            : !strcmp(name, "onednn-rowmajor") ? &system_onednn_rowmajor
-                                              : &system_jot;
+           : !strcmp(name, "jot-tuned") ? &system_jot_tuned
+                                        : &system_jot;
 }
 
 static bool
@@ -262,6 +272,7 @@ options(int argc, char **argv)
         else if (!strcmp(o, "peers")) run.peers = v;
         else if (!strcmp(o, "modes")) modes = v;
         else if (!strcmp(o, "cold")) run.cold = atoi(v) != 0;
+        else if (!strcmp(o, "tune")) run.tune = v, run.patience = 900;
         else return false;
     }
     for (; k < argc && run.npatterns < 64; k++)

@@ -10,6 +10,7 @@
  *
  * Read before: ccode/contract_sched.c. After: ccode/contract_pack.c. */
 #include "ccode/contract_make.h"
+#include "ops/choice.h"
 
 #define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
 #define PLAN_LATENCY 256 /* cycles from the second cache or farther */
@@ -207,19 +208,19 @@ static void
 plan_share(ContractMake *m, ContractPlan *p)
 {
     int64_t cores = m->target->cores, widest = 0, high;
-    double best = 0;
+    Choice choice = jot_choice_begin(m->target);
     for (int64_t w = 1; w <= 6; w++) {
+        jot_choice_quiet(m->target, true);
         jot_contract_block(m, w);
-        for (int rows = 0; rows < 2; rows++) {
-            double cycles = jot_target_price(m->target, 3700 + (uint64_t)(2 * w + rows),
-                                             shared_cycles(m, rows));
-            if (widest && cycles >= best * (m->vectors == w ? 1 : 0.99))
-                continue;
-            best = cycles;
-            widest = w;
-            p->rows = rows;
-        }
+        jot_choice_quiet(m->target, false);
+        for (int rows = 0; rows < 2; rows++)
+            if (jot_choice_try(&choice, 3700 + (uint64_t)(2 * w + rows), shared_cycles(m, rows),
+                               m->vectors == w ? 1 : 0.99)) {
+                widest = w;
+                p->rows = rows;
+            }
     }
+    jot_choice_end(&choice);
     jot_contract_block(m, widest);
     high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
     p->height = (high + cores - 1) / cores * m->rows;
@@ -258,10 +259,12 @@ plan_packs(ContractMake *m, ContractPlan *p)
     else
         jot_contract_block(m, widest_block(m, p->first));
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
-    p->b = plain && (small || once || m->panels) ? PACK_NONE : PACK_PANEL;
-    if (!p->a && rows_collide(m) && jot_contract_extent(m, m->vaxes) >= 4 * m->block)
+    p->b = plain && m->panels ? PACK_NONE
+         : plain && !jot_choice_rule(m->target, 3800, 2, !(small || once)) ? PACK_NONE : PACK_PANEL;
+    if (!p->a && jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_contract_extent(m, m->vaxes) >=
+                                                                           4 * m->block))
         p->a = PACK_PANEL;
-    if (!p->a && rows_together(m))
+    if (!p->a && rows_together(m) && !jot_choice_rule(m->target, 3804, 2, 0))
         p->a = PACK_COLUMNS;
 }
 
@@ -320,9 +323,13 @@ plan_form(ContractMake *m, ContractPlan *p)
                   (p->a == PACK_TILE && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
                        m->target->cache_nbytes[LEVEL_L2] / 2);
+    if (!p->shared && !m->inner)
+        p->rows = jot_choice_rule(m->target, 3806, 2, p->rows);
     if (p->rows)
         return;
     wide = once ? 1 : (blocks * before + want - 1) / want; /* each panel stays for all rows */
+    if (wide > 1)
+        wide = wide << jot_choice_rule(m->target, 3808, 3, 1) >> 1;
     p->columns = jot_contract_even(ext, m->block, (wide < 1 ? 1 : wide) * m->block);
     if (blocks == 1 || p->columns >= ext)
         p->columns = 0;
@@ -342,12 +349,14 @@ plan_few_rows(ContractMake *m, ContractPlan *p)
     plan_form(m, p);
 }
 
-/* Blocks of k and r, for the cache: panels and tiles take half of the second level. */
+/* Blocks of k and r, for the cache: panels and tiles take half of the second level, or a quarter or
+ * all of it. */
 static void
 plan_blocks(ContractMake *m, ContractPlan *p)
 {
     const Kernel *k = m->k;
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, k0 = m->korder[0];
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 4 << jot_choice_rule(m->target, 3812, 3, 1);
+    int64_t k0 = m->korder[0];
     int64_t ext = k->axes.v[k0].ext, inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
     int64_t width = p->rows || p->b != PACK_PANEL ? m->block
                   : p->columns ? p->columns : jot_contract_extent(m, m->vaxes);
@@ -491,5 +500,7 @@ jot_contract_plan(ContractMake *m, ContractPlan *p)
     if (p->a == PACK_NONE)
         plan_lines(m, p);
     m->ahead = plan_ahead(m, p);
+    if (m->ahead && jot_choice_rule(m->target, 3816, 2, 0))
+        m->ahead = 0;
     make_nest(m, p);
 }

@@ -26,6 +26,7 @@
  *
  * Read before: ccode/contract.h. After: ccode/contract_plan.c. */
 #include "ccode/contract_make.h"
+#include "ops/choice.h"
 #include "ccode/rides.h"
 
 /* ---- how operands lie --------------------------------------------------------------------- */
@@ -210,7 +211,7 @@ chain(const ContractMake *m, uint64_t axes, int inner, int *out)
 
 /* Price of a choice in cycles: empty lanes, packing, results apart. */
 static double
-choice_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
+side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
 {
     const Kernel *k = m->k;
     uint64_t all = m->c.batch | m->c.m | m->c.n | m->c.k;
@@ -227,26 +228,23 @@ choice_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
     return price;
 }
 
-typedef struct { double price; bool swap; int v; } Choice;
+typedef struct { Choice choice; bool swap; int v; } Side;
 
 static void
-choose_side(ContractMake *m, bool swap, Choice *best)
+choose_side(ContractMake *m, bool swap, Side *best)
 {
     uint32_t b = swap ? m->c.a : m->c.b;
     uint64_t n = swap ? m->c.m : m->c.n;
     for (int v = 0; v < (int)m->k->axes.n; v++) {
         int axes[8], count;
         int64_t ext = 1;
-        double price;
         if (!(n >> v & 1) || m->k->axes.v[v].ext < 2)
             continue;
         count = chain(m, n, v, axes);
         for (int i = 0; i < count; i++)
             ext *= m->k->axes.v[axes[i]].ext;
-        price = jot_target_price(m->target, 3000 + 64 * (uint64_t)swap + (uint64_t)v,
-                                 choice_price(m, b, v, ext));
-        if (best->v < 0 || price < best->price) {
-            best->price = price;
+        if (jot_choice_try(&best->choice, 3000 + 64 * (uint64_t)swap + (uint64_t)v,
+                           side_price(m, b, v, ext), 1)) {
             best->swap = swap;
             best->v = v;
         }
@@ -273,7 +271,7 @@ choose_rows(const ContractMake *m)
 {
     uint64_t axes = contract_wide_axes(m, m->c.m & m->inner) ? m->c.m & m->inner : m->c.m;
     int best = -1;
-    double price = 0;
+    Choice choice = jot_choice_begin(m->target);
     for (int r = 0; r < (int)m->k->axes.n; r++) {
         int64_t ext = m->k->axes.v[r].ext, blocks = (ext + m->most_rows - 1) / m->most_rows;
         int64_t rows = (ext + blocks - 1) / (blocks ? blocks : 1);
@@ -291,12 +289,10 @@ choose_rows(const ContractMake *m)
         }
         p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
             (tangled ? 1 : 0);
-        p = jot_target_price(m->target, 3200 + (uint64_t)r, p);
-        if (best < 0 || p < price) {
+        if (jot_choice_try(&choice, 3200 + (uint64_t)r, p, 1))
             best = r;
-            price = p;
-        }
     }
+    jot_choice_end(&choice);
     return best;
 }
 
@@ -334,20 +330,19 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
     int64_t fixed = m->panels / m->lanes;
     int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     int64_t most = m->few_rows ? m->few_rows : 16;
-    double best = 0;
+    Choice choice = jot_choice_begin(m->target);
     m->rows = m->vectors = 1;
     for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
         for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
-            double cycles = jot_target_price(m->target, 3400 + (uint64_t)(16 * r + v),
-                                             grid_cycles(rows_ext, r, all, v));
             if (fixed && fixed % v)
                 continue;
-            if (best == 0 || cycles < best * 0.995) {
-                best = cycles;
+            if (jot_choice_try(&choice, 3400 + (uint64_t)(16 * r + v), grid_cycles(rows_ext, r, all, v),
+                               0.995)) {
                 m->rows = r;
                 m->vectors = v;
             }
         }
+    jot_choice_end(&choice);
     m->block = m->vectors * m->lanes;
 }
 
@@ -398,11 +393,13 @@ contract_order_sum(ContractMake *m)
 static bool
 choose_axes(ContractMake *m)
 {
-    Choice best = {0};
+    Side best = {0};
     uint64_t rest;
     best.v = -1;
+    best.choice = jot_choice_begin(m->target);
     choose_side(m, false, &best);
     choose_side(m, true, &best);
+    jot_choice_end(&best.choice);
     if (best.v < 0)
         return false;
     if (best.swap) {

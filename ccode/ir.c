@@ -34,6 +34,32 @@ jot_kernel_close(Kernel *k)
     jot_arena_free(&k->arena);
 }
 
+#define copy_list(k, from, list) \
+    (jot_vec_reserve((k)->mem, (k)->list, (from)->list.n) && (from)->list.n \
+         ? (void)(memcpy((k)->list.v, (from)->list.v, (from)->list.n * sizeof *(k)->list.v), \
+                  (k)->list.n = (from)->list.n) : (void)0)
+
+JOT_FN bool
+jot_kernel_copy(Kernel *k, const Kernel *from)
+{
+    memset(k, 0, sizeof *k);
+    k->mem = from->mem;
+    k->ix = from->ix;
+    k->arena.mem = from->mem;
+    k->name = from->name;
+    copy_list(k, from, axes);
+    copy_list(k, from, bufs);
+    copy_list(k, from, scalars);
+    copy_list(k, from, tables);
+    copy_list(k, from, values);
+    copy_list(k, from, stores);
+    copy_list(k, from, ixs);
+    copy_list(k, from, args);
+    copy_list(k, from, slots);
+    return !k->mem->failed;
+}
+#undef copy_list
+
 static const char *
 copy_name(Kernel *k, const char *name)
 {

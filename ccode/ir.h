@@ -178,6 +178,9 @@ typedef struct {
 
 JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);
 JOT_FN void jot_kernel_close(Kernel *k);
+/* The same once more, to be scheduled in another way; it ends before `from`, whose names and layouts it
+ * has. False: out of memory; it is to be closed all the same. */
+JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */
 JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
 /* Row-major until jot_kernel_layout. The function's buf[] holds the inputs and outputs in this

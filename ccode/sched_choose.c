@@ -20,6 +20,10 @@
  *
  * Read before: ccode/sched_price.c. After: ccode/sched_make.c. */
 #include "ccode/sched_price.h"
+#include "ops/choice.h"
+
+/* The numbers of these choices; a list's is a hash. */
+enum { CHOOSE_SHARED = 2000, CHOOSE_APART, CHOOSE_ONE };
 
 typedef struct {
     const Kernel *k;
@@ -37,7 +41,7 @@ typedef struct {
     int64_t width;              /* lanes of partial results */
     SLoop list[STAGE_LOOPS], best[STAGE_LOOPS];
     int n, nbest;
-    double cost;                /* of the best, negative: none yet */
+    Choice choice;              /* among lists */
 } Chooser;
 
 static uint64_t
@@ -92,7 +96,7 @@ begin(Chooser *c)
             put(c, c->order[i], 1, LOOP_SERIAL);
 }
 
-/* A number that goes with the list, for machines that misjudge. */
+/* The list's number among all choices. */
 static uint64_t
 list_number(const Chooser *c)
 {
@@ -108,11 +112,8 @@ list_number(const Chooser *c)
 static void
 try_list(Chooser *c)
 {
-    double cost = jot_target_price(c->target, list_number(c),
-                                   jot_price_loops(c->price, c->list, c->n));
-
-    if (c->n < STAGE_LOOPS && (c->cost < 0 || cost < 0.95 * c->cost)) {
-        c->cost = cost;
+    if (c->n < STAGE_LOOPS
+        && jot_choice_try(&c->choice, list_number(c), jot_price_loops(c->price, c->list, c->n), 0.95)) {
         c->nbest = c->n;
         memcpy(c->best, c->list, sizeof c->best);
     }
@@ -262,7 +263,7 @@ choose(Chooser *c)
         if (!(c->around >> c->order[i] & 1) && c->k->axes.v[c->order[i]].kind == AXIS_PLAIN &&
             (c->k->axes.v[c->order[i]].ext > 1 || i == 0))
             try_inner(c, c->order[i]);
-    if (c->cost < 0) { /* no axis that is not around has steps */
+    if (!c->choice.n) { /* no axis that is not around has steps */
         put_axes(c, ~(uint64_t)0, 0);
         try_list(c);
     }
@@ -287,10 +288,11 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
         c->around = around;
         c->width = target->vector_nbytes / 2; /* two vectors of f32: a sum waits for itself */
         c->points = jot_phase_how(k).grain;
-        c->cost = -1;
         look_at_reductions(c, classes, class);
+        c->choice = jot_choice_begin(target);
         choose(c);
-        *cost += c->cost > 0 ? c->cost : 0;
+        jot_choice_end(&c->choice);
+        *cost += c->choice.price;
         to->n[class] = c->nbest;
         memcpy(to->loop[class], c->best, sizeof c->best);
         jot_price_close(price);
@@ -361,11 +363,13 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
     SchedLists *lists = jot_mem_new(k->mem, 2, sizeof *lists), *best = lists;
     SchedClasses *classes = jot_mem_new(k->mem, 1, sizeof *classes);
     bool ok = lists && classes && jot_sched_classes(k, classes);
+    Choice choice = jot_choice_begin(target);
     double cost = 0;
 
     if (ok) { /* one list for all */
         ok = choose_class(best, 0, k, target, NULL, 0, norder, order, &cost);
         best->classes.n = 1;
+        (void)jot_choice_try(&choice, CHOOSE_ONE, cost, 1);
     }
     for (int apart = 0; apart < 2 && ok && classes->n > 1 && !has_lines(k); apart++) {
         SchedLists *other = &lists[best == lists];
@@ -375,12 +379,10 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
             continue;
         ok = choose_lists(other, k, target, classes, apart ? 0 : classes->shared, norder, order,
                           &price);
-        price = ok ? jot_target_price(target, 2000 + (uint64_t)apart, price) : 0;
-        if (ok && price < 0.95 * cost) {
-            cost = price;
+        if (ok && jot_choice_try(&choice, CHOOSE_SHARED + (uint64_t)apart, price, 0.95))
             best = other;
-        }
     }
+    jot_choice_end(&choice);
     if (ok)
         best->chosen = true;
     ok = ok && jot_sched_of_lists(s, k, 1, best) && jot_sched_ask(s, target);

@@ -30,6 +30,7 @@
  * Read before: ccode/winograd.h, ccode/contract.h. After: backends/plan_text.c. */
 #include "ccode/winograd.h"
 #include "ccode/contract.h"
+#include "ops/choice.h"
 
 enum { WEIGHT_CHANNELS = 32, WEIGHT_PIECES = 8, WEIGHT_ROWS = 8 };
 
@@ -192,7 +193,12 @@ weight_gains(const Kernel *k, const Target *t, const Weight *w)
     double near = w->phased ? far : t->bandwidth[LEVEL_L2];
     double sums = 64 * c * o * (w->phased ? 1 : (double)((w->count + w->piece - 1) / w->piece));
     double tiles = 16 * n * c * o / rate + 2 * 64 * n * (c + o) / near + 2 * sums / far;
-    return jot_target_price(t, 4010, tiles) < 0.9 * 36 * n * c * o / rate;
+    Choice choice = jot_choice_begin(t);
+    bool gains;
+    (void)jot_choice_try(&choice, 4011, 0.9 * 36 * n * c * o / rate, 1);
+    gains = jot_choice_try(&choice, 4010, tiles, 1);
+    jot_choice_end(&choice);
+    return gains;
 }
 
 /* ---- the kernel --------------------------------------------------------------------------- */

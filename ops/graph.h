@@ -166,6 +166,8 @@ struct jot_Ctx {
     struct DeviceMemory *device; /* backends/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;
     struct Profile *profile; /* NULL: nothing was ever profiled */
+    const struct TuneStore *tune_store; /* backends/tune.h; NULL: schedules are remembered here alone */
+    void *tuned_state;       /* ... its own */
     jot_Stats stats;
     bool running;            /* inside an evaluation (callbacks may not start another) */
     bool unasked;            /* ... that nobody asked for: no handle loses its value by it */

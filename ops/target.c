@@ -11,7 +11,7 @@ jot_target_default(Target *target)
         { 32 << 10, 256 << 10, 4 << 20, 0 },
         2.4e10,
         { 100e9, 50e9, 25e9, 10e9 },
-        10e9, 100e-9, 20e-6, false, false, false, false, true, "", 0
+        10e9, 100e-9, 20e-6, false, false, false, false, true, "", 0, NULL
     };
 
     *target = plain;

@@ -38,6 +38,7 @@ typedef struct Target {
                                      (ccode/chain.h): not on devices */
     char cpu[64];                 /* its name, "" */
     uint64_t drawn;               /* not 0: a machine that is not there (jot_target_draw) */
+    struct Choices *choices;      /* not NULL: of the kernel at hand (ops/choice.h) */
 } Target;
 
 /* A core of a plain desktop of some years ago, one of one. */
