@@ -34,19 +34,18 @@ jot_kernel_close(Kernel *k)
     jot_arena_free(&k->arena);
 }
 
+/* Refused, it is empty. */
 #define copy_list(k, from, list) \
-    (jot_vec_reserve((k)->mem, (k)->list, (from)->list.n) && (from)->list.n \
+    ((k)->list.v = NULL, (k)->list.n = (k)->list.cap = 0, \
+     jot_vec_reserve((k)->mem, (k)->list, (from)->list.n) && (from)->list.n \
          ? (void)(memcpy((k)->list.v, (from)->list.v, (from)->list.n * sizeof *(k)->list.v), \
                   (k)->list.n = (from)->list.n) : (void)0)
 
 JOT_FN bool
 jot_kernel_copy(Kernel *k, const Kernel *from)
 {
-    memset(k, 0, sizeof *k);
-    k->mem = from->mem;
-    k->ix = from->ix;
-    k->arena.mem = from->mem;
-    k->name = from->name;
+    *k = *from;
+    k->arena.head = NULL;
     copy_list(k, from, axes);
     copy_list(k, from, bufs);
     copy_list(k, from, scalars);
