@@ -69,35 +69,6 @@ struct Pool {
 
 /* ---- words that threads share -------------------------------------------------------------- */
 
-static int64_t
-pool_read(Pool *pool, int64_t *word)
-{
-#if POOL_ATOMIC
-    (void)pool;
-    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
-#else
-    int64_t value;
-
-    pthread_mutex_lock(&pool->word);
-    value = *word;
-    pthread_mutex_unlock(&pool->word);
-    return value;
-#endif
-}
-
-static void
-pool_write(Pool *pool, int64_t *word, int64_t value)
-{
-#if POOL_ATOMIC
-    (void)pool;
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-#else
-    pthread_mutex_lock(&pool->word);
-    *word = value;
-    pthread_mutex_unlock(&pool->word);
-#endif
-}
-
 /* *word += by; what it was. */
 static int64_t
 pool_add(Pool *pool, int64_t *word, int64_t by)
@@ -113,6 +84,30 @@ pool_add(Pool *pool, int64_t *word, int64_t by)
     *word += by;
     pthread_mutex_unlock(&pool->word);
     return value;
+#endif
+}
+
+static int64_t
+pool_read(Pool *pool, int64_t *word)
+{
+#if POOL_ATOMIC
+    (void)pool;
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+#else
+    return pool_add(pool, word, 0);
+#endif
+}
+
+static void
+pool_write(Pool *pool, int64_t *word, int64_t value)
+{
+#if POOL_ATOMIC
+    (void)pool;
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+#else
+    pthread_mutex_lock(&pool->word);
+    *word = value;
+    pthread_mutex_unlock(&pool->word);
 #endif
 }
 

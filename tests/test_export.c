@@ -2,6 +2,7 @@
  * freestanding and without any library, they compute what the function in the program does; every
  * dtype as a table, updates, user code; what is refused; the n-th allocation refused. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -301,23 +302,6 @@ refused(jot_Ctx *c)
           jot_message(c));
 }
 
-typedef struct { long countdown; size_t live; } Heap;
-
-static void *
-heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    Heap *h = ud;
-    void *q;
-
-    if (new_nbytes && h->countdown > 0 && --h->countdown == 0)
-        return NULL;
-    q = new_nbytes ? realloc(p, new_nbytes) : NULL;
-    if (!new_nbytes)
-        free(p);
-    h->live += new_nbytes - (p ? old_nbytes : 0);
-    return q;
-}
-
 static void
 no_memory(void)
 {
@@ -325,7 +309,7 @@ no_memory(void)
     long n;
 
     for (n = 1; !done; n++) {
-        Heap heap = {0, 0};
+        Heap heap = {0, 0, 0};
         jot_Config config = {.backend = "interp", .give_back = 1};
         jot_Ctx *c;
         jot_Var x, y;

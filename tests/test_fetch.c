@@ -5,6 +5,7 @@
  *
  *     test_fetch [cuda] */
 #include "backends/backend.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 enum { WIDE = 3000, STEPS = 12 };
@@ -87,29 +88,13 @@ write_down(jot_Ctx *c)
 
 /* ---- programs ------------------------------------------------------------------------------- */
 
-static int64_t left, refused; /* of allocations; left < 0: all are granted */
-
-static void *
-counted_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    (void)ud, (void)old_nbytes;
-    if (new_nbytes && left == 0)
-        return refused++, NULL;
-    if (new_nbytes) {
-        left -= left > 0;
-        return realloc(p, new_nbytes);
-    }
-    free(p);
-    return NULL;
-}
-
 static jot_Ctx *
 open_device(uint64_t nbytes)
 {
     jot_Config config = {.backend = backend, .device_nbytes = nbytes, .give_back = 1};
 
     config.hooks.realloc = counted_realloc;
-    left = -1;
+    grants = -1;
     return jot_open(&config);
 }
 
@@ -254,11 +239,11 @@ test_refused(void)
         int i;
 
         count_up(c, w, &seen);
-        left = n;
-        refused = 0;
+        grants = n;
+        refusals = 0;
         for (i = 0; i < 3 && !jot_error(c); i++)
             count_up(c, w, &seen);
-        left = -1;
+        grants = -1;
         if (jot_error(c))
             CHECK(jot_error(c) == JOT_EMEM, "refused %d: %s", (int)n, jot_message(c));
         jot_clear(c);
@@ -268,7 +253,7 @@ test_refused(void)
         CHECK(count_up(c, w, &seen) && jot_poll(c) && seen.n >= 1 && !seen.bad, "refused %d: %s",
               (int)n, jot_message(c));
         jot_close(c);
-        if (!refused)
+        if (!refusals)
             break;
     }
     CHECK(n > 10 && n < 2000, "%d allocations", (int)n);

@@ -2,35 +2,8 @@
  * computes, to the bit, on every backend; states, chance, user code; what is refused; calls without
  * an allocation; the n-th allocation or compile refused for every n, and nothing lost. */
 #include "backends/backend.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
-
-typedef struct { long countdown; size_t live; long calls; } Heap;
-
-static void *
-heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    Heap *h = ud;
-    void *q;
-
-    h->calls++;
-    if (!new_nbytes) {
-        if (p)
-            h->live -= old_nbytes;
-        free(p);
-        return NULL;
-    }
-    if (h->countdown > 0 && --h->countdown == 0)
-        return NULL;
-    q = aligned_alloc(64, (new_nbytes + 63) / 64 * 64);
-    if (!q)
-        return NULL;
-    if (p) {
-        memcpy(q, p, old_nbytes < new_nbytes ? old_nbytes : new_nbytes);
-        free(p);
-    }
-    h->live += new_nbytes - (p ? old_nbytes : 0);
-    return q;
-}
 
 static void
 quiet(void *ud, const char *text, size_t nbytes)

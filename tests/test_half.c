@@ -6,28 +6,16 @@
 #include <string.h>
 #include "backends/host.h"
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 typedef struct { int64_t z, n, m, k; bool ta, tb; } Case;
-
-static char dumped[200000];
-static size_t ndumped;
-
-static void
-keep_log(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    nbytes = nbytes < sizeof dumped - 1 - ndumped ? nbytes : sizeof dumped - 1 - ndumped;
-    memcpy(dumped + ndumped, text, nbytes);
-    dumped[ndumped += nbytes] = 0;
-}
 
 static jot_Ctx *
 open_with(const char *precision)
 {
     jot_Config config = {0};
-    ndumped = 0;
-    dumped[0] = 0;
+    forget_log();
     config.hooks.log = keep_log;
     config.precision = precision;
     config.dump = "s";
@@ -113,8 +101,8 @@ test_products(const char *precision, bool tiles)
             snprintf(what, sizeof what, "%s, %s, product %d", precision, jot_dtype_name((jot_DType)dtype),
                      (int)i);
             product(c, (jot_DType)dtype, cases[i], i % 2 ? 64.0f : 1.0f, what);
-            used = strstr(dumped, ":1m ") != NULL;
-            CHECK(used == (tiles && dtype == JOT_BF16), "%s: tiles %d\n%s", what, used, dumped);
+            used = strstr(logged, ":1m ") != NULL;
+            CHECK(used == (tiles && dtype == JOT_BF16), "%s: tiles %d\n%s", what, used, logged);
             jot_close(c);
         }
 }

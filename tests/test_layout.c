@@ -1,41 +1,12 @@
 /* tests/test_layout.c - physical layouts chosen over a plan: which, with which values, how many
  * steps and bytes; copies that are kept with their state, and what ends them. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
-enum { N = 2, C = 6, H = 9, O = 20, T = 32, LOG = 1 << 16 };
+enum { N = 2, C = 6, H = 9, O = 20, T = 32 };
 
-typedef struct { long countdown; size_t live; } Heap;
 typedef struct { char text[1 << 20]; size_t n; } LongLog;
-
-static void *
-heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    Heap *h = ud;
-    void *q = NULL;
-
-    if (new_nbytes && h->countdown > 0 && --h->countdown == 0)
-        return NULL;
-    if (new_nbytes && !(q = aligned_alloc(64, (new_nbytes + 63) / 64 * 64)))
-        return NULL;
-    if (p && q)
-        memcpy(q, p, old_nbytes < new_nbytes ? old_nbytes : new_nbytes);
-    free(p);
-    h->live += new_nbytes - old_nbytes;
-    return q;
-}
-
-static void
-keep_log(void *ud, const char *text, size_t nbytes)
-{
-    char *log = ud;
-    size_t n = strlen(log);
-
-    if (nbytes > LOG - 1 - n)
-        nbytes = LOG - 1 - n;
-    memcpy(log + n, text, nbytes);
-    log[n + nbytes] = 0;
-}
 
 static jot_Ctx *
 open_on(const char *backend, const char *layout, Heap *heap, char *log)

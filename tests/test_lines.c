@@ -2,21 +2,10 @@
  * classes (ccode/lines.c): pools of every stride, window and border, their gradients, maps that divide
  * and wrap, against the interpreter; that lines are made where they should be and not elsewhere. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
-enum { LOG = 1 << 18, MOST = 11 };
-
-static void
-keep_log(void *ud, const char *text, size_t nbytes)
-{
-    char *log = ud;
-    size_t n = strlen(log);
-
-    if (nbytes > LOG - 1 - n)
-        nbytes = LOG - 1 - n;
-    memcpy(log + n, text, nbytes);
-    log[n + nbytes] = 0;
-}
+enum { MOST = 11 };
 
 static jot_Ctx *
 open_on(const char *backend, const char *policy, const char *schedule, char *log)

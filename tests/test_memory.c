@@ -3,36 +3,9 @@
  * parameters as the last whole step left them, a context that goes on, and nothing left when it is
  * closed. */
 #include "backends/backend.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <unistd.h>
-
-typedef struct { long countdown; size_t live; long calls; } Heap;
-
-static void *
-heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    Heap *h = ud;
-    void *q;
-
-    if (!new_nbytes) {
-        if (p)
-            h->live -= old_nbytes;
-        free(p);
-        return NULL;
-    }
-    h->calls++;
-    if (h->countdown > 0 && --h->countdown == 0)
-        return NULL;
-    q = aligned_alloc(64, (new_nbytes + 63) / 64 * 64);
-    if (!q)
-        return NULL;
-    if (p) {
-        memcpy(q, p, old_nbytes < new_nbytes ? old_nbytes : new_nbytes);
-        free(p);
-    }
-    h->live += new_nbytes - (p ? old_nbytes : 0);
-    return q;
-}
 
 /* n steps of a two-layer network; how many were done. */
 static int

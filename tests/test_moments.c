@@ -2,6 +2,7 @@
  * passes, also where the mean is 10^4 deviations and where the first element is far from all others;
  * the same bits on any number of threads; recognised where it is spelled out; gradients. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <math.h>
 
@@ -70,35 +71,13 @@ expected(const Case *t, double *mean, double *var)
         }
 }
 
-static char dumped[1 << 16];
-static size_t ndumped;
-
-static void
-keep_dump(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (ndumped + nbytes < sizeof dumped)
-        memcpy(dumped + ndumped, text, nbytes), ndumped += nbytes;
-}
-
-static int
-stages(void)
-{
-    const char *at = dumped;
-    int n = 0;
-
-    for (; (at = strstr(at, "\n%")) != NULL; at++)
-        n++;
-    return n;
-}
-
 /* Variance and mean in one kernel, of blocks first: four sums. spelled: by the public mean. */
 static void
 check(const char *backend, const char *policy, const char *schedule, int threads, const Case *t,
       bool spelled, float *keep)
 {
     jot_Config config = {.backend = backend, .policy = policy, .schedule = schedule,
-                         .threads = threads, .hooks = {.log = keep_dump}, .dump = "s"};
+                         .threads = threads, .hooks = {.log = keep_log}, .dump = "s"};
     static double mean[1 << 14], var[1 << 14];
     jot_Ctx *c;
     jot_Var x, d, out[2];
@@ -107,8 +86,7 @@ check(const char *backend, const char *policy, const char *schedule, int threads
     double worst[2] = {0, 0}, loose = whole ? 2000 : !strcmp(backend, "tcc") ? 100 : 1;
     int64_t k, n;
 
-    memset(dumped, 0, sizeof dumped);
-    ndumped = 0;
+    forget_log();
     c = jot_open(&config);
     if (jot_error(c)) {
         SKIP("%s: %s", backend, jot_message(c));
@@ -138,8 +116,8 @@ check(const char *backend, const char *policy, const char *schedule, int threads
           schedule, t->rank, mean[0], worst[0], worst[1]);
     if (schedule[0] == 'd' && strcmp(backend, "opencl")) {
         CHECK(jot_stats(c).last_kernels == 1, "%d kernels", (int)jot_stats(c).last_kernels);
-        CHECK(whole ? stages() == 2 : stages() >= 4, "%d stages:\n%s",
-              stages(), dumped);
+        CHECK(whole ? count_logged("\n%") == 2 : count_logged("\n%") >= 4, "%d stages:\n%s",
+              count_logged("\n%"), logged);
     }
     jot_close(c);
 }

@@ -5,6 +5,7 @@
  *     test_opencl [cuda] */
 #include <unistd.h>
 #include "backends/backend.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 static const char *backend = "opencl";
@@ -416,28 +417,13 @@ test_replay(void)
     jot_close(c);
 }
 
-static int64_t left = -1, refused;
-
-static void *
-counted_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    (void)ud, (void)old_nbytes;
-    if (new_nbytes && left == 0)
-        return refused++, NULL;
-    left -= new_nbytes && left > 0;
-    if (new_nbytes)
-        return realloc(p, new_nbytes);
-    free(p);
-    return NULL;
-}
-
 static jot_Ctx *
 open_counted(uint64_t nbytes)
 {
     jot_Config config = {.backend = backend, .device_nbytes = nbytes, .give_back = 1};
 
     config.hooks.realloc = counted_realloc;
-    left = -1;
+    grants = -1;
     return jot_open(&config);
 }
 
@@ -491,10 +477,10 @@ test_swap_refused(void)
         w = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
         v = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
         CHECK(chain_steps(c, w, v, 1), "%s", jot_message(c));
-        left = n;
-        refused = 0;
+        grants = n;
+        refusals = 0;
         (void)chain_steps(c, w, v, STEPS);
-        left = -1;
+        grants = -1;
         if (jot_error(c))
             CHECK(jot_error(c) == JOT_EMEM, "refused %d: %s", (int)n, jot_message(c));
         jot_clear(c);
@@ -506,10 +492,10 @@ test_swap_refused(void)
               jot_message(c));
         CHECK(k + 1 >= 2 + STEPS || !memcmp(want[k + 1], got, sizeof got),
               "refused %d: the next step is another", (int)n);
-        if (!refused)
+        if (!refusals)
             CHECK(jot_stats(c).swapped_nbytes > 0, "it swapped");
         jot_close(c);
-        if (!refused)
+        if (!refusals)
             break;
     }
     CHECK(n > 20 && n < 4000, "%d requests", (int)n);

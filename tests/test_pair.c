@@ -2,6 +2,7 @@
  * backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its input
  * once; the same bits on any number of threads. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 enum { ROWS = 37, COLS = 83, N = ROWS * COLS, OUTPUTS = 16 };
@@ -152,42 +153,15 @@ all_of(const char *backend, int drawn)
     }
 }
 
-static char dumped[1 << 16];
-static size_t ndumped;
-
-static void
-keep_dump(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (ndumped + nbytes < sizeof dumped) {
-        memcpy(dumped + ndumped, text, nbytes);
-        ndumped += nbytes;
-    }
-}
-
-static int
-occurrences(const char *word)
-{
-    const char *at = dumped;
-    int n = 0;
-
-    while ((at = strstr(at, word)) != NULL) {
-        n++;
-        at++;
-    }
-    return n;
-}
-
 /* One launch, whose schedule has one stage that reduces: the input is read once. */
 static void
 check_counts(const char *backend, bool least, int dim)
 {
-    jot_Config config = {.backend = backend, .policy = "reward", .hooks = {.log = keep_dump}, .dump = "s"};
+    jot_Config config = {.backend = backend, .policy = "reward", .hooks = {.log = keep_log}, .dump = "s"};
     jot_Ctx *c;
     jot_Var x, y;
 
-    memset(dumped, 0, sizeof dumped);
-    ndumped = 0;
+    forget_log();
     c = jot_open(&config);
     if (jot_error(c)) {
         SKIP("%s: %s", backend, jot_message(c));
@@ -199,7 +173,7 @@ check_counts(const char *backend, bool least, int dim)
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", backend, jot_message(c));
     CHECK(jot_stats(c).last_kernels == 1, "%s: %d kernels", backend,
           (int)jot_stats(c).last_kernels);
-    CHECK(occurrences("\n%") == 1, "%s: stages of reductions:\n%s", backend, dumped);
+    CHECK(count_logged("\n%") == 1, "%s: stages of reductions:\n%s", backend, logged);
     jot_close(c);
 }
 

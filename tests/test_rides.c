@@ -3,22 +3,12 @@
  * kernel once; as exact as two passes where the mean is 10^4 deviations, the same bits on any number
  * of threads. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <math.h>
 
 enum { MOST = 1 << 22 };
 static float data[MOST];
-static char dumped[1 << 18];
-static size_t ndumped;
-
-static void
-keep_dump(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (ndumped + nbytes < sizeof dumped)
-        memcpy(dumped + ndumped, text, nbytes), ndumped += nbytes;
-}
-
 static void
 fill(void)
 {
@@ -68,7 +58,7 @@ expected(const float *y, int n, int o, int plane, int j, double *mean, double *v
 static const char *
 kernel_with(const char *a, const char *b, char *out, size_t cap)
 {
-    const char *at = dumped;
+    const char *at = logged;
 
     while ((at = strstr(at, "schedule\n")) != NULL) {
         const char *end = strstr(at + 9, "schedule\n");
@@ -110,7 +100,7 @@ check_schedule(const Case *t)
     char store[128], part[128];
     const char *kernel = kernel_with("part", "fma", text, sizeof text);
 
-    CHECK(kernel != NULL, "%s: no sums beside a contraction:\n%s", t->what, dumped);
+    CHECK(kernel != NULL, "%s: no sums beside a contraction:\n%s", t->what, logged);
     if (!kernel)
         return;
     parallel_of(kernel, "\n!0:", store);
@@ -120,21 +110,33 @@ check_schedule(const Case *t)
           store, part, kernel);
 }
 
+/* What runs behind the statistics sums nothing. */
+static void
+check_last(const Case *t)
+{
+    const char *last = NULL, *at = logged;
+
+    for (; (at = strstr(at, "kernel ")) != NULL; at++)
+        if (at == logged || at[-1] == '\n')
+            last = at;
+    CHECK(last && last != logged && !strstr(last, " reduce "), "%s: the last kernel sums:\n%s", t->what,
+          last ? last : logged);
+}
+
 /* Two kernels: the convolution with the statistics, and one without any sum that reads y once more. */
 static void
 check_norm(const char *backend, const char *policy, const char *schedule, int threads, const Case *t,
            float *keep)
 {
     jot_Config config = {.backend = backend, .policy = policy, .schedule = schedule, .threads = threads,
-                         .hooks = {.log = keep_dump}, .dump = "ks"};
+                         .hooks = {.log = keep_log}, .dump = "ks"};
     jot_Conv conv = {{t->stride, t->stride}, {t->pad, t->pad}, {1, 1}, 1};
     double worst[2] = {0, 0}, loose = !strcmp(schedule, "default") ? 1 : 10000; /* one chain */
     jot_Ctx *c;
     jot_Var x, w, b, one, y, mean, var, z, out[3];
     int j, plane, side;
 
-    memset(dumped, 0, ndumped);
-    ndumped = 0;
+    forget_log();
     c = jot_open(&config);
     if (jot_error(c)) {
         SKIP("%s: %s", backend, jot_message(c));
@@ -154,8 +156,10 @@ check_norm(const char *backend, const char *policy, const char *schedule, int th
     out[1] = mean;
     out[2] = var;
     CHECK(jot_run(c, jot_vars(3, out)), "%s, %s, %s: %s", backend, schedule, t->what, jot_message(c));
-    if (schedule[0] == 'd')
+    if (schedule[0] == 'd') {
         CHECK(jot_stats(c).groups_built == 2, "%s: %d groups", t->what, (int)jot_stats(c).groups_built);
+        check_last(t);
+    }
     side = (int)jot_extent(y, 2);
     plane = side * side;
     for (j = 0; j < t->o && !jot_error(c); j++) {

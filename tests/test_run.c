@@ -1,6 +1,7 @@
 /* tests/test_run.c - evaluation: small graphs on every backend against expected values and against
  * the interpreter, under every policy, with random layouts and schedules; plans, assignments,
  * failures. (Fetches and long programs: tests/test_lazy.c.) */
+#include "tests/hooks.h"
 #include "tests/run_programs.h"
 
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
@@ -465,17 +466,6 @@ test_code(const char *backend)
 
 /* ---- dumps -------------------------------------------------------------------------------- */
 
-static void
-keep_log(void *ud, const char *text, size_t nbytes)
-{
-    char *log = ud;
-    size_t n = strlen(log), room = 65535 - n;
-
-    nbytes = nbytes < room ? nbytes : room;
-    memcpy(log + n, text, nbytes);
-    log[n + nbytes] = 0;
-}
-
 static int
 times(const char *text, const char *what)
 {
@@ -497,7 +487,7 @@ test_dumps(const char *backend)
     size_t k;
 
     for (k = 0; k < sizeof head / sizeof *head; k++) {
-        char *log = calloc(1, 65536), letter[2] = {head[k][0], 0}, *at, name[23] = "";
+        char *log = calloc(1, LOG), letter[2] = {head[k][0], 0}, *at, name[23] = "";
         jot_Config config;
         jot_Ctx *c;
         size_t j;

@@ -6,25 +6,14 @@
 #define _GNU_SOURCE
 #endif
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <dirent.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-static char scratch_dir[200], log_text[20000];
-
-static void
-keep_log(void *ud, const char *text, size_t nbytes)
-{
-    size_t n = strlen(log_text);
-
-    (void)ud;
-    if (n + nbytes < sizeof log_text) {
-        memcpy(log_text + n, text, nbytes);
-        log_text[n + nbytes] = 0;
-    }
-}
+static char scratch_dir[200];
 
 static jot_Ctx *
 open_with(const char *backend, const char *cache, int deterministic)
@@ -36,7 +25,7 @@ open_with(const char *backend, const char *cache, int deterministic)
     config.deterministic = deterministic;
     config.threads = 2;
     config.hooks.log = keep_log;
-    log_text[0] = 0;
+    forget_log();
     return jot_open(&config);
 }
 
@@ -175,10 +164,10 @@ test_swap(void)
     s = jot_stats(c);
     CHECK(s.kernels_quick > 3 && s.kernels_compiled > 3 && s.swaps == s.kernels_compiled,
           "step %d: %d quick, %d compiled, %d swaps: %s", k, (int)s.kernels_quick,
-          (int)s.kernels_compiled, (int)s.swaps, log_text);
+          (int)s.kernels_compiled, (int)s.swaps, logged);
     CHECK(s.compile_seconds > 0, "compiled in no time");
     compiled_by_estimates = s.kernels_compiled;
-    CHECK(!log_text[0], "%s", log_text);
+    CHECK(!logged[0], "%s", logged);
     jot_close(c);
 }
 
@@ -456,9 +445,9 @@ test_failing_compilers(void)
         setenv("JOT_CC", path, 1);
         c = open_with("cpu", "", 0);
         net_run(c, expect, 20, 0);
-        CHECK(strstr(log_text, "slower code stays in use") && strstr(log_text, k ? "signal 9"
+        CHECK(strstr(logged, "slower code stays in use") && strstr(logged, k ? "signal 9"
                                                                                : "no, thanks"),
-              "log: %s", log_text);
+              "log: %s", logged);
         CHECK(!jot_stats(c).swaps && !jot_error(c), "%s", jot_message(c));
         jot_close(c);
         c = open_with("cpu", "", 1); /* nothing else to run: an error, and the parameters stay */
@@ -641,8 +630,8 @@ test_damage(const char *cache)
     CHECK(n > 4, "%d entries", n);
     c = open_with("cpu", cache, 0);
     net_run(c, expect, 3, 0);
-    CHECK(strstr(log_text, "damaged") && !jot_stats(c).cache_hits, "%d found in damaged files: %s",
-          (int)jot_stats(c).cache_hits, log_text);
+    CHECK(strstr(logged, "damaged") && !jot_stats(c).cache_hits, "%d found in damaged files: %s",
+          (int)jot_stats(c).cache_hits, logged);
     jot_close(c);
 }
 

@@ -4,6 +4,7 @@
  *
  *     test_tiles [cuda] */
 #include "backends/host.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include "tests/tiles_cases.h"
 
@@ -19,27 +20,15 @@ bound(const TileCase *t)
 
 /* ---- schedules ---------------------------------------------------------------------------- */
 
-static char said[1 << 16];
-static size_t nsaid;
-
-static void
-hear(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (nbytes < sizeof said - nsaid)
-        memcpy(said + nsaid, text, nbytes), nsaid += nbytes;
-    said[nsaid] = 0;
-}
-
 /* Every product of some size goes by tiles: its operands are brought ahead into a group's memory. */
 static int
 tiled(void)
 {
     int n = 0;
 
-    for (const char *p = said; (p = strstr(p, "; res ta[")) != NULL; p++)
+    for (const char *p = logged; (p = strstr(p, "; res ta[")) != NULL; p++)
         n++;
-    nsaid = 0;
+    forget_log();
     return n;
 }
 
@@ -51,20 +40,20 @@ test_rows(const jot_Ctx *c, const TileCase *t)
 
     if (!unit)
         return;
-    CHECK((strstr(said, "copies\n") != NULL) == c->target.copies, "%s: copies\n%s", t->name, said);
+    CHECK((strstr(logged, "copies\n") != NULL) == c->target.copies, "%s: copies\n%s", t->name, logged);
     if (!strncmp(t->name, "rows", 4) || !strncmp(t->name, "turned", 6))
-        CHECK(strstr(said, "kl:1v") || strstr(said, "nr:1v") || strstr(said, "mt:1v"),
-              "%s: 16 bytes at a time\n%s", t->name, said);
-    CHECK((strstr(said, "warps 4\n") != NULL) == (c->target.warps && t->also != 'r'
+        CHECK(strstr(logged, "kl:1v") || strstr(logged, "nr:1v") || strstr(logged, "mt:1v"),
+              "%s: 16 bytes at a time\n%s", t->name, logged);
+    CHECK((strstr(logged, "warps 4\n") != NULL) == (c->target.warps && t->also != 'r'
                                                   && strncmp(t->name, "halves of", 9)), /* few rows */
-          "%s: four warps\n%s", t->name, said);
+          "%s: four warps\n%s", t->name, logged);
 }
 
 static void
 test_values(const char *backend)
 {
     jot_Config want = {.backend = "interp"};
-    jot_Config have = {.backend = backend, .dump = "s", .hooks = {.log = hear}};
+    jot_Config have = {.backend = backend, .dump = "s", .hooks = {.log = keep_log}};
 
     for (size_t i = 0; i < TILE_CASES; i++) {
         jot_Ctx *c[2];
@@ -89,9 +78,9 @@ test_values(const char *backend)
                   tile_cases[i].name, k == 0 ? "result" : k == 1 ? "gradient 1" : "gradient 2", worst,
                   largest);
         }
-        CHECK((strstr(said, "kl:1m") != NULL) == (!strcmp(backend, "cuda")
+        CHECK((strstr(logged, "kl:1m") != NULL) == (!strcmp(backend, "cuda")
                                                   && tile_cases[i].also && strchr("hbr", tile_cases[i].also)),
-              "%s: by the matrix unit, or not\n%s", tile_cases[i].name, said);
+              "%s: by the matrix unit, or not\n%s", tile_cases[i].name, logged);
         test_rows(c[1], &tile_cases[i]);
         CHECK(tiled() == 3, "%s: three products by tiles", tile_cases[i].name);
         jot_close(c[0]);

@@ -5,32 +5,11 @@
  *
  *     test_wide [cuda] */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 enum { N = 4 * 32768 };
 static const char *backend = "opencl";
-static char said[1 << 18];
-static size_t nsaid;
-
-static void
-hear(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (nbytes < sizeof said - nsaid)
-        memcpy(said + nsaid, text, nbytes), nsaid += nbytes;
-    said[nsaid] = 0;
-}
-
-static int
-count(const char *word)
-{
-    int n = 0;
-
-    for (const char *p = said; (p = strstr(p, word)) != NULL; p++)
-        n++;
-    return n;
-}
-
 static jot_Var
 some(jot_Ctx *c, jot_DType dtype, jot_Ints shape)
 {
@@ -121,7 +100,7 @@ static void
 test_case(const Case *t)
 {
     jot_Config want = {.backend = "interp"};
-    jot_Config have = {.backend = backend, .dump = "c", .hooks = {.log = hear}};
+    jot_Config have = {.backend = backend, .dump = "c", .hooks = {.log = keep_log}};
     jot_Ctx *c[2];
     jot_Var y[2];
     const char *dtype = jot_dtype_name(t->dtype);
@@ -132,16 +111,15 @@ test_case(const Case *t)
     c[1] = jot_open(&have);
     for (int k = 0; k < 2; k++) {
         y[k] = t->build(c[k], t->dtype);
-        nsaid = 0;
-        said[0] = 0;
+        forget_log();
         CHECK(jot_data(y[k]), "%s of %s: %s", t->name, dtype, jot_message(c[k]));
     }
     snprintf(word, sizeof word, "jot_ldw_%sx%d(", dtype, t->lanes);
-    CHECK(t->lanes ? count(word) == t->loads : !strstr(said, "jot_ldw"), "%s of %s: %d loads are %s\n%s",
-          t->name, dtype, count(word), word, said);
+    CHECK(t->lanes ? count_logged(word) == t->loads : !strstr(logged, "jot_ldw"), "%s of %s: %d loads are %s\n%s",
+          t->name, dtype, count_logged(word), word, logged);
     snprintf(word, sizeof word, "jot_stw_%sx%d(", dtype, t->lanes);
-    CHECK(t->lanes ? count(word) == t->stores : !strstr(said, "jot_stw"), "%s of %s: %d stores are %s",
-          t->name, dtype, count(word), word);
+    CHECK(t->lanes ? count_logged(word) == t->stores : !strstr(logged, "jot_stw"), "%s of %s: %d stores are %s",
+          t->name, dtype, count_logged(word), word);
     y[0] = jot_cast(y[0], JOT_F64);
     y[1] = jot_cast(y[1], JOT_F64);
     for (i = 0; i < jot_nelem(y[0]); i++)
