@@ -268,7 +268,10 @@ JOT_API jot_Var jot_stop_fuse(jot_Var v);
 /* For operators of your own, composed of these (see ops/nn.c). Keep a failure as the library's do,
  * and return poison; the format knows %d %u %lld %llu %zu %x %s %c %g. ctx NULL: poison only. */
 JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
-JOT_API bool jot_check(jot_Var v, const char *op, const char *arg); /* jot_ok, or it fails */
+/* The context of the first operand that has one; NULL: all are empty handles. Then each of them, under its
+ * argument's name: v is a live handle of ctx, or it fails there. */
+JOT_API jot_Ctx *jot_ctx_of(jot_Vars operands);
+JOT_API bool jot_check(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg);
 JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v); /* jot_pop, but v goes to the enclosing scope */
 
 /* ---- evaluation --------------------------------------------------------------------------- */
@@ -527,8 +530,9 @@ JOT_API jot_Var jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64
 JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in,
                            int64_t fan_out);
 
-/* Optimisers: one call per step assigns all parameters (lazily). State belongs to the context and
- * ends with jot_optim_free or the context. */
+/* Optimisers: one call per step assigns all parameters (lazily), each of which is named once. Rates are
+ * at least 0, betas below 1, else NULL. State belongs to the context and ends with jot_optim_free or the
+ * context. */
 typedef struct jot_Optim jot_Optim;
 JOT_API jot_Optim *jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
 JOT_API jot_Optim *jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);

@@ -221,13 +221,10 @@ jot_Var
 jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
              const char *const *gradients)
 {
-    jot_Ctx *ctx = NULL;
+    jot_Ctx *ctx = jot_ctx_of(operands);
     uint32_t mark;
     jot_Var y;
-    int k;
 
-    for (k = 0; operands.v && k < operands.n && !ctx; k++)
-        ctx = operands.v[k].ctx;
     if (!ctx)
         return JOT_POISON(NULL);
     mark = ctx->loose.n;

@@ -18,12 +18,12 @@
 /* ---- checks and text ---- */
 
 static bool
-conv_rank_is(jot_Var v, int rank, const char *op, const char *arg, const char *shape)
+conv_rank_is(jot_Ctx *ctx, jot_Var v, int rank, const char *op, const char *arg, const char *shape)
 {
-    if (!jot_check(v, op, arg))
+    if (!jot_check(ctx, v, op, arg))
         return false;
     if (jot_rank(v) != rank)
-        jot_raise(v.ctx, JOT_ESHAPE, "%s: %s: rank %d %s asked, %d found", op, arg, rank, shape,
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: rank %d %s asked, %d found", op, arg, rank, shape,
                   jot_rank(v));
     return jot_rank(v) == rank;
 }
@@ -160,10 +160,11 @@ jot_Var
 jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv)
 {
     static const jot_Conv defaults = {{0, 0}, {0, 0}, {0, 0}, 0};
-    jot_Var poison = {x.ctx, 0, 0};
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, w));
+    jot_Var poison = {ctx, 0, 0};
     ConvWindow win[2];
-    if (!conv_rank_is(x, 4, "conv2d", "x", "(n, c, h, w)") ||
-        !conv_rank_is(w, 4, "conv2d", "w", "(o, c/groups, kh, kw)"))
+    if (!conv_rank_is(ctx, x, 4, "conv2d", "x", "(n, c, h, w)") ||
+        !conv_rank_is(ctx, w, 4, "conv2d", "w", "(o, c/groups, kh, kw)"))
         return poison;
     const jot_Conv *o = conv ? conv : &defaults;
     int64_t groups = o->groups ? o->groups : 1;
@@ -222,7 +223,7 @@ jot_max_pool2d(jot_Var x, const jot_Pool *pool)
 {
     jot_Var poison = {x.ctx, 0, 0};
     double lowest = -DBL_MAX;
-    if (!conv_rank_is(x, 4, "max_pool2d", "x", "(n, c, h, w)"))
+    if (!conv_rank_is(x.ctx, x, 4, "max_pool2d", "x", "(n, c, h, w)"))
         return poison;
     jot_push(x.ctx);
     jot_Var windows = conv_windows(x, pool, lowest * 2, "max_pool2d");
@@ -233,7 +234,7 @@ jot_Var
 jot_avg_pool2d(jot_Var x, const jot_Pool *pool)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!conv_rank_is(x, 4, "avg_pool2d", "x", "(n, c, h, w)"))
+    if (!conv_rank_is(x.ctx, x, 4, "avg_pool2d", "x", "(n, c, h, w)"))
         return poison;
     jot_push(x.ctx);
     jot_Var windows = conv_windows(x, pool, 0, "avg_pool2d");

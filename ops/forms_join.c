@@ -54,8 +54,8 @@ join_begin(Joining *j, const char *op, jot_Vars vars, int asked, int more)
     j->op = op;
     if (vars.n < 1 || !vars.v)
         return false; /* nothing to ask for a context: poison without a message */
-    j->ctx = vars.v[0].ctx;
-    if (!(id = jot_node_at(j->ctx, vars, 0, op, "vars")))
+    j->ctx = jot_ctx_of(vars);
+    if (!j->ctx || !(id = jot_node_at(j->ctx, vars, 0, op, "vars")))
         return false;
     first = jot_node(j->ctx, id);
     j->dtype = (jot_DType)first->dtype;
@@ -151,8 +151,8 @@ jot_stack(jot_Vars vars, int dim)
 jot_Var
 jot_gather(jot_Var x, jot_Var index, int asked)
 {
-    NodeId from = jot_node_of(x, "gather", "x");
-    jot_Ctx *ctx = x.ctx;
+    jot_Ctx *ctx = x.ctx ? x.ctx : index.ctx;
+    NodeId from = ctx ? jot_node_in(ctx, x, "gather", "x") : 0;
     NodeId at = from ? jot_node_in(ctx, index, "gather", "index") : 0;
     uint32_t mark = at ? ctx->loose.n : 0;
     int dim = at ? jot_maps_dim(ctx, "gather", asked, jot_node(ctx, from)->rank) : -1, k, n = 0;

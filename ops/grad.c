@@ -488,8 +488,8 @@ grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, j
 bool
 jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads)
 {
-    jot_Ctx *ctx = y.ctx;
-    NodeId id = jot_node_of(y, "grad", "y");
+    jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(jot_vars(n, wrt));
+    NodeId id = ctx ? jot_node_in(ctx, y, "grad", "y") : 0;
     char buf[400];
     Text text = {NULL, buf, 0, sizeof buf};
 
@@ -509,9 +509,10 @@ jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads)
 bool
 jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
 {
-    jot_Ctx *ctx = y.n > 0 && y.v ? y.v[0].ctx : wrt.n > 0 && wrt.v ? wrt.v[0].ctx
-                                                                    : dy.n > 0 && dy.v ? dy.v[0].ctx : NULL;
+    jot_Ctx *ctx = jot_ctx_of(y);
 
+    ctx = ctx ? ctx : jot_ctx_of(wrt);
+    ctx = ctx ? ctx : jot_ctx_of(dy);
     if (!ctx || !grad_counts(ctx, "vjp", "y", y.n) || !grad_counts(ctx, "vjp", "wrt", wrt.n))
         return grad_poison(ctx, wrt.n, grads);
     if (y.n != dy.n) {

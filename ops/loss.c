@@ -12,8 +12,9 @@ jot_Var
 jot_cross_entropy(jot_Var logits, jot_Var labels)
 {
     static const char op[] = "cross_entropy";
-    jot_Var poison = {logits.ctx, 0, 0};
-    if (!jot_check(logits, op, "logits") || !jot_check(labels, op, "labels"))
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(logits, labels));
+    jot_Var poison = {ctx, 0, 0};
+    if (!jot_check(ctx, logits, op, "logits") || !jot_check(ctx, labels, op, "labels"))
         return poison;
     if (jot_rank(logits) != 2)
         return jot_raise(logits.ctx, JOT_ESHAPE, "%s: logits: rank 2 (n, c) asked, %d found", op,
@@ -37,8 +38,9 @@ jot_cross_entropy(jot_Var logits, jot_Var labels)
 jot_Var
 jot_mse(jot_Var a, jot_Var b)
 {
-    jot_Var poison = {a.ctx, 0, 0};
-    if (!jot_check(a, "mse", "a") || !jot_check(b, "mse", "b"))
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b));
+    jot_Var poison = {ctx, 0, 0};
+    if (!jot_check(ctx, a, "mse", "a") || !jot_check(ctx, b, "mse", "b"))
         return poison;
     /* no broadcasting: (n, 1) against (n) is a mistake, not a wish */
     if (jot_rank(a) != jot_rank(b))

@@ -102,9 +102,11 @@ math_matmul_axes(jot_Var a, jot_Var b, MathSpace *s)
 jot_Var
 jot_matmul(jot_Var a, jot_Var b)
 {
-    jot_Var poison = {a.ctx, 0, 0};
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b));
+    jot_Var poison = {ctx, 0, 0};
     MathSpace s;
-    if (!jot_check(a, "matmul", "a") || !jot_check(b, "matmul", "b") || !math_matmul_check(a, b))
+    if (!jot_check(ctx, a, "matmul", "a") || !jot_check(ctx, b, "matmul", "b") ||
+        !math_matmul_check(a, b))
         return poison;
     int ra = jot_rank(a), rb = jot_rank(b);
     if (!math_batch(a, ra > 2 ? ra - 2 : 0, b, rb > 2 ? rb - 2 : 0, &s))
@@ -119,9 +121,10 @@ jot_matmul(jot_Var a, jot_Var b)
 jot_Var
 jot_linear(jot_Var x, jot_Var w, jot_Var b)
 {
-    jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x, "linear", "x") || !jot_check(w, "linear", "w") ||
-        !jot_check(b, "linear", "b"))
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, w, b));
+    jot_Var poison = {ctx, 0, 0};
+    if (!jot_check(ctx, x, "linear", "x") || !jot_check(ctx, w, "linear", "w") ||
+        !jot_check(ctx, b, "linear", "b"))
         return poison;
     if (jot_rank(x) < 1)
         return jot_raise(x.ctx, JOT_ESHAPE, "linear: x: rank of at least 1 asked, 0 found");

@@ -28,24 +28,24 @@
 /* ---- checks ---- */
 
 static bool
-nn_rank_is(jot_Var v, int rank, const char *op, const char *arg, const char *shape)
+nn_rank_is(jot_Ctx *ctx, jot_Var v, int rank, const char *op, const char *arg, const char *shape)
 {
-    if (!jot_check(v, op, arg))
+    if (!jot_check(ctx, v, op, arg))
         return false;
     if (jot_rank(v) != rank)
-        jot_raise(v.ctx, JOT_ESHAPE, "%s: %s: rank %d %s asked, %d found", op, arg, rank, shape,
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: rank %d %s asked, %d found", op, arg, rank, shape,
                   jot_rank(v));
     return jot_rank(v) == rank;
 }
 
 /* v is a vector of n elements (channels of a norm). */
 static bool
-nn_vector(jot_Var v, int64_t n, const char *op, const char *arg)
+nn_vector(jot_Ctx *ctx, jot_Var v, int64_t n, const char *op, const char *arg)
 {
-    if (!nn_rank_is(v, 1, op, arg, "(one value per channel)"))
+    if (!nn_rank_is(ctx, v, 1, op, arg, "(one value per channel)"))
         return false;
     if (jot_extent(v, 0) != n)
-        jot_raise(v.ctx, JOT_ESHAPE, "%s: %s: %lld elements asked, %lld found", op, arg,
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: %lld elements asked, %lld found", op, arg,
                   (long long)n, (long long)jot_extent(v, 0));
     return jot_extent(v, 0) == n;
 }
@@ -90,7 +90,7 @@ jot_Var
 jot_relu(jot_Var x)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x, "relu", "x"))
+    if (!jot_check(x.ctx, x, "relu", "x"))
         return poison;
     jot_push(x.ctx);
     return jot_leave(x.ctx, jot_select(jot_le(x, nn_zero(x)), nn_zero(x), x)); /* NaN stays NaN */
@@ -102,7 +102,7 @@ jot_Var
 jot_gelu(jot_Var x)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x, "gelu", "x"))
+    if (!jot_check(x.ctx, x, "gelu", "x"))
         return poison;
     jot_push(x.ctx);
     x = jot_cast(x, nn_float_of(jot_dtype(x)));
@@ -115,7 +115,7 @@ jot_Var
 jot_gelu_tanh(jot_Var x)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x, "gelu_tanh", "x"))
+    if (!jot_check(x.ctx, x, "gelu_tanh", "x"))
         return poison;
     jot_push(x.ctx);
     x = jot_cast(x, nn_float_of(jot_dtype(x)));
@@ -137,7 +137,7 @@ jot_Var
 jot_softmax(jot_Var x, int dim)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x, "softmax", "x") || !nn_dim(x, &dim, "softmax"))
+    if (!jot_check(x.ctx, x, "softmax", "x") || !nn_dim(x, &dim, "softmax"))
         return poison;
     jot_push(x.ctx);
     jot_Var e = jot_exp(nn_centred(nn_wide(x), dim));
@@ -149,7 +149,7 @@ jot_Var
 jot_log_softmax(jot_Var x, int dim)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x, "log_softmax", "x") || !nn_dim(x, &dim, "log_softmax"))
+    if (!jot_check(x.ctx, x, "log_softmax", "x") || !nn_dim(x, &dim, "log_softmax"))
         return poison;
     jot_push(x.ctx);
     jot_Var z = nn_centred(nn_wide(x), dim);
@@ -214,27 +214,28 @@ nn_normalise(jot_Var centred, jot_Var var, double eps, const NnOver *o)
 }
 
 static bool
-nn_batch_norm_check(jot_Var x, jot_Var scale, jot_Var shift, const char *op)
+nn_batch_norm_check(jot_Ctx *ctx, jot_Var x, jot_Var scale, jot_Var shift, const char *op)
 {
-    if (!jot_check(x, op, "x"))
+    if (!jot_check(ctx, x, op, "x"))
         return false;
     if (jot_rank(x) < 2) {
         jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of at least 2 (n, c, ...) asked, %d found", op,
                   jot_rank(x));
         return false;
     }
-    return nn_vector(scale, jot_extent(x, 1), op, "scale") &&
-           nn_vector(shift, jot_extent(x, 1), op, "shift");
+    return nn_vector(ctx, scale, jot_extent(x, 1), op, "scale") &&
+           nn_vector(ctx, shift, jot_extent(x, 1), op, "shift");
 }
 
 /* x * a + (shift - mean * a), a = scale / sqrt(var + eps) */
 jot_Var
 jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot_Var mean, jot_Var var, double eps)
 {
-    jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_batch_norm_check(x, scale, shift, "batch_norm_eval") ||
-        !nn_vector(mean, jot_extent(x, 1), "batch_norm_eval", "mean") ||
-        !nn_vector(var, jot_extent(x, 1), "batch_norm_eval", "var"))
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, scale, shift, mean, var));
+    jot_Var poison = {ctx, 0, 0};
+    if (!nn_batch_norm_check(ctx, x, scale, shift, "batch_norm_eval") ||
+        !nn_vector(ctx, mean, jot_extent(x, 1), "batch_norm_eval", "mean") ||
+        !nn_vector(ctx, var, jot_extent(x, 1), "batch_norm_eval", "var"))
         return poison;
     jot_push(x.ctx);
     NnOver o = nn_over(x, ~2u);
@@ -262,10 +263,11 @@ jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps, double
                      jot_Var *run_mean, jot_Var *run_var)
 {
     static const char op[] = "batch_norm_train";
-    jot_Var poison = {x.ctx, 0, 0};
-    if (!nn_batch_norm_check(x, scale, shift, op) ||
-        (run_mean && !nn_vector(*run_mean, jot_extent(x, 1), op, "run_mean")) ||
-        (run_var && !nn_vector(*run_var, jot_extent(x, 1), op, "run_var")))
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, scale, shift));
+    jot_Var poison = {ctx, 0, 0};
+    if (!nn_batch_norm_check(ctx, x, scale, shift, op) ||
+        (run_mean && !nn_vector(ctx, *run_mean, jot_extent(x, 1), op, "run_mean")) ||
+        (run_var && !nn_vector(ctx, *run_var, jot_extent(x, 1), op, "run_var")))
         return poison;
     jot_push(x.ctx);
     jot_Var wide = nn_wide(x), m, var;
@@ -282,13 +284,14 @@ jot_Var
 jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps)
 {
     static const char op[] = "layer_norm";
-    jot_Var poison = {x.ctx, 0, 0}, m, var;
-    if (!jot_check(x, op, "x"))
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, scale, shift));
+    jot_Var poison = {ctx, 0, 0}, m, var;
+    if (!jot_check(ctx, x, op, "x"))
         return poison;
     if (jot_rank(x) < 1)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of at least 1 asked, 0 found", op);
-    if (!nn_vector(scale, jot_extent(x, -1), op, "scale") ||
-        !nn_vector(shift, jot_extent(x, -1), op, "shift"))
+    if (!nn_vector(ctx, scale, jot_extent(x, -1), op, "scale") ||
+        !nn_vector(ctx, shift, jot_extent(x, -1), op, "shift"))
         return poison;
     jot_push(x.ctx);
     NnOver o = nn_over(x, 1u << (jot_rank(x) - 1));
@@ -301,7 +304,7 @@ jot_Var
 jot_instance_norm(jot_Var x, double eps)
 {
     jot_Var poison = {x.ctx, 0, 0}, m, var;
-    if (!nn_rank_is(x, 4, "instance_norm", "x", "(n, c, h, w)"))
+    if (!nn_rank_is(x.ctx, x, 4, "instance_norm", "x", "(n, c, h, w)"))
         return poison;
     jot_push(x.ctx);
     NnOver o = nn_over(x, 4u | 8u);
@@ -315,7 +318,7 @@ jot_Var
 jot_dropout(jot_Var x, double rate)
 {
     jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x, "dropout", "x"))
+    if (!jot_check(x.ctx, x, "dropout", "x"))
         return poison;
     if (!(rate >= 0 && rate < 1))
         return jot_raise(x.ctx, JOT_ERANGE, "dropout: rate: 0 <= rate < 1 asked, %g found", rate);

@@ -15,7 +15,10 @@
  * before the first is assigned.
  *
  * Read before: ops/loss.c. */
+#include <float.h>
 #include "core.h"
+
+#define OPTIM_MOST DBL_MAX /* of a rate: it is finite */
 
 typedef enum { OPTIM_SGD, OPTIM_ADAM } OptimKind;
 
@@ -40,23 +43,43 @@ optim_scalar(jot_Ctx *ctx, double value)
     return jot_param(ctx, JOT_F64, JOT_SHAPE(), &value);
 }
 
+/* Live floats, each of them once: the second of two assignments would be the one that counts. */
 static bool
-optim_params_ok(jot_Vars params, const char *op)
+optim_params_ok(jot_Ctx *ctx, jot_Vars params, const char *op)
 {
     for (int k = 0; k < params.n; k++) {
         jot_Var p = params.v[k];
-        if (!jot_ok(p)) {
-            jot_raise(p.ctx, JOT_EHANDLE, "%s: parameter %d: a live handle asked, none found", op,
-                      k);
+        if (!jot_ok(p) || p.ctx != ctx) {
+            jot_raise(ctx, JOT_EHANDLE, "%s: parameter %d: a live handle of this context asked, none "
+                      "found", op, k);
             return false;
         }
         if (jot_dtype(p) < JOT_F16) {
-            jot_raise(p.ctx, JOT_EDTYPE, "%s: parameter %d: a float dtype asked, %s found", op, k,
+            jot_raise(ctx, JOT_EDTYPE, "%s: parameter %d: a float dtype asked, %s found", op, k,
                       jot_dtype_name(jot_dtype(p)));
             return false;
         }
+        for (int j = 0; j < k; j++)
+            if (params.v[j].slot == p.slot) {
+                jot_raise(ctx, JOT_EUSE, "%s: parameters %d and %d are the same variable", op, j, k);
+                return false;
+            }
     }
     return params.n > 0;
+}
+
+/* 0 <= rate < most; NaN is neither. */
+static bool
+optim_rate_ok(jot_Ctx *ctx, const char *op, const char *name, double rate, double most)
+{
+    if (rate >= 0 && rate < most)
+        return true;
+    if (most == 1) /* a bias correction divides by 0 there, above it moments grow */
+        jot_raise(ctx, JOT_ERANGE, "%s: %s: 0 <= %s < 1 asked, %g found", op, name, name, rate);
+    else
+        jot_raise(ctx, JOT_ERANGE, "%s: %s: a finite number of at least 0 asked, %g found", op, name,
+                  rate);
+    return false;
 }
 
 /* A cleared record for n parameters, or NULL. The bytes are an optimiser's alone: a parameter
@@ -83,11 +106,11 @@ optim_state(jot_Var param)
 }
 
 static jot_Optim *
-optim_new(OptimKind kind, jot_Vars params, double lr, bool a, bool b, const char *op)
+optim_new(OptimKind kind, jot_Vars params, double lr, bool a, bool b)
 {
     jot_Optim *o;
     bool fine = true;
-    if (!params.v || !optim_params_ok(params, op) || !(o = optim_record(params.v[0].ctx, params.n)))
+    if (!(o = optim_record(jot_ctx_of(params), params.n)))
         return NULL;
     o->kind = kind;
     o->lr = optim_scalar(o->ctx, lr);
@@ -111,7 +134,13 @@ optim_new(OptimKind kind, jot_Vars params, double lr, bool a, bool b, const char
 jot_Optim *
 jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
 {
-    jot_Optim *o = optim_new(OPTIM_SGD, params, lr, momentum != 0, false, "sgd");
+    jot_Ctx *ctx = jot_ctx_of(params);
+    jot_Optim *o;
+    if (!ctx || !optim_params_ok(ctx, params, "sgd") || !optim_rate_ok(ctx, "sgd", "lr", lr, OPTIM_MOST) ||
+        !optim_rate_ok(ctx, "sgd", "momentum", momentum, OPTIM_MOST) ||
+        !optim_rate_ok(ctx, "sgd", "weight_decay", weight_decay, OPTIM_MOST))
+        return NULL;
+    o = optim_new(OPTIM_SGD, params, lr, momentum != 0, false);
     if (o) {
         o->momentum = momentum;
         o->decay = weight_decay;
@@ -119,22 +148,16 @@ jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
     return o;
 }
 
-/* At 1 a bias correction divides by 0, above it moments grow: the optimiser ends here. */
-static bool
-optim_beta_ok(jot_Optim *o, const char *name, double beta)
-{
-    if (beta >= 0 && beta < 1)
-        return true;
-    jot_raise(o->ctx, JOT_ERANGE, "adam: %s: 0 <= %s < 1 asked, %g found", name, name, beta);
-    jot_optim_free(o);
-    return false;
-}
-
 jot_Optim *
 jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
 {
-    jot_Optim *o = optim_new(OPTIM_ADAM, params, lr, true, true, "adam");
-    if (!o || !optim_beta_ok(o, "beta1", beta1) || !optim_beta_ok(o, "beta2", beta2))
+    jot_Ctx *ctx = jot_ctx_of(params);
+    jot_Optim *o;
+    if (!ctx || !optim_params_ok(ctx, params, "adam") || !optim_rate_ok(ctx, "adam", "lr", lr, OPTIM_MOST) ||
+        !optim_rate_ok(ctx, "adam", "beta1", beta1, 1) || !optim_rate_ok(ctx, "adam", "beta2", beta2, 1) ||
+        !optim_rate_ok(ctx, "adam", "eps", eps, OPTIM_MOST))
+        return NULL;
+    if (!(o = optim_new(OPTIM_ADAM, params, lr, true, true)))
         return NULL;
     o->beta1 = beta1;
     o->beta2 = beta2;
@@ -262,7 +285,7 @@ jot_step(jot_Optim *o, const jot_Var *grads)
 void
 jot_set_lr(jot_Optim *o, double lr)
 {
-    if (o)
+    if (o && optim_rate_ok(o->ctx, "set_lr", "lr", lr, OPTIM_MOST))
         jot_set(o->lr, &lr);
 }
 
@@ -285,3 +308,4 @@ jot_optim_free(jot_Optim *o)
         jot_free(o->power2);
     jot_free(o->bytes);
 }
+#undef OPTIM_MOST

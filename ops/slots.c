@@ -235,7 +235,7 @@ jot_leave(jot_Ctx *ctx, jot_Var v)
 {
     uint32_t depth = ctx && !ctx->lost_marks ? ctx->marks.n : 0;
 
-    if (jot_check(v, "leave", "v") && depth && ctx->slots.v[v.slot].depth == depth)
+    if (jot_node_of(v, "leave", "v") && depth && ctx->slots.v[v.slot].depth == depth)
         ctx->slots.v[v.slot].depth--;
     jot_pop(ctx);
     return v;
@@ -410,8 +410,8 @@ jot_undo_apply(jot_Ctx *ctx)
 bool
 jot_assign(jot_Var target, jot_Var value)
 {
-    jot_Ctx *ctx = target.ctx;
-    NodeId old = jot_node_of(target, "assign", "target");
+    jot_Ctx *ctx = target.ctx ? target.ctx : value.ctx;
+    NodeId old = ctx ? jot_node_in(ctx, target, "assign", "target") : 0;
     NodeId new = old ? jot_node_in(ctx, value, "assign", "value") : 0;
     uint32_t mark;
     bool waited;
@@ -462,10 +462,20 @@ jot_ok(jot_Var v)
     return slot_live(v);
 }
 
-bool
-jot_check(jot_Var v, const char *op, const char *arg)
+jot_Ctx *
+jot_ctx_of(jot_Vars operands)
 {
-    return jot_node_of(v, op, arg) != 0;
+    jot_Ctx *ctx = NULL;
+
+    for (int k = 0; operands.v && k < operands.n && !ctx; k++)
+        ctx = operands.v[k].ctx;
+    return ctx;
+}
+
+bool
+jot_check(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg)
+{
+    return ctx && jot_node_in(ctx, v, op, arg) != 0;
 }
 
 int

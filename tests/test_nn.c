@@ -501,6 +501,92 @@ check_errors(void)
     jot_close(ec);
 }
 
+/* A handle that nobody made, wherever it stands: the others' context says where. */
+static void
+check_empty(void)
+{
+    static const char *const no = "is an empty handle";
+    ec = open_ctx();
+    jot_Var e = {0}, m = zeros(2, 4, 4, 0, 0), v = zeros(1, 4, 0, 0, 0), out[2];
+    jot_Var x = zeros(4, 1, 4, 4, 4), w = zeros(4, 2, 4, 3, 3), at = jot_cast(v, JOT_I32);
+    jot_Var p = jot_param(ec, JOT_F32, JOT_SHAPE(2), NULL);
+
+    refused(jot_add(m, e), JOT_EHANDLE, "add: b", no);
+    refused(jot_add(e, m), JOT_EHANDLE, "add: a", no);
+    refused(jot_select(m, m, e), JOT_EHANDLE, "select: b", no);
+    refused(jot_matmul(m, e), JOT_EHANDLE, "matmul: b", no);
+    refused(jot_matmul(e, m), JOT_EHANDLE, "matmul: a", no);
+    refused(jot_linear(m, e, v), JOT_EHANDLE, "linear: w", no);
+    refused(jot_linear(m, m, e), JOT_EHANDLE, "linear: b", no);
+    refused(jot_linear(e, e, v), JOT_EHANDLE, "linear: x", no);
+    refused(jot_conv2d(x, e, NULL), JOT_EHANDLE, "conv2d: w", no);
+    refused(jot_conv2d(e, w, NULL), JOT_EHANDLE, "conv2d: x", no);
+    refused(jot_mse(m, e), JOT_EHANDLE, "mse: b", no);
+    refused(jot_mse(e, m), JOT_EHANDLE, "mse: a", no);
+    refused(jot_cross_entropy(m, e), JOT_EHANDLE, "cross_entropy: labels", no);
+    refused(jot_layer_norm(m, e, v, 1e-5), JOT_EHANDLE, "layer_norm: scale", no);
+    refused(jot_layer_norm(m, v, e, 1e-5), JOT_EHANDLE, "layer_norm: shift", no);
+    refused(jot_batch_norm_eval(x, v, v, v, e, 1e-5), JOT_EHANDLE, "batch_norm_eval: var", no);
+    refused(jot_batch_norm_eval(e, v, v, v, v, 1e-5), JOT_EHANDLE, "batch_norm_eval: x", no);
+    refused(jot_batch_norm_train(x, v, v, 1e-5, 0.1, &e, NULL), JOT_EHANDLE, "train: run_mean", no);
+    refused(jot_gather(m, e, 0), JOT_EHANDLE, "gather: index", no);
+    refused(jot_gather(e, at, 0), JOT_EHANDLE, "gather: x", no);
+    refused(jot_concat(JOT_VARS(m, e), 0), JOT_EHANDLE, "concat: vars[1]", no);
+    refused(jot_stack(JOT_VARS(e, m), 0), JOT_EHANDLE, "stack: vars[0]", no);
+    refused(jot_reindex_ex(m, jot_shape(v), JOT_INDEX("@e0(i0)", "0"), JOT_NONE_STRS, 0, JOT_VARS(e)),
+            JOT_EHANDLE, "reindex: extra[0]", no);
+    refused(jot_code_map("a + b", JOT_VARS(e, m), JOT_F32, NULL), JOT_EHANDLE, "code_map", no);
+    CHECK(!jot_assign(m, e), "assigned");
+    refused(e, JOT_EHANDLE, "assign: value", no);
+    CHECK(!jot_assign(e, m), "assigned");
+    refused(e, JOT_EHANDLE, "assign: target", no);
+    CHECK(!jot_grad(e, &v, 1, out), "gradients of nothing");
+    refused(out[0], JOT_EHANDLE, "grad: y", no);
+    CHECK(!jot_vjp(JOT_VARS(m), JOT_VARS(e), JOT_VARS(p), out), "gradients of nothing");
+    refused(out[0], JOT_EHANDLE, "vjp: dy[0]", no);
+    CHECK(!jot_sgd(JOT_VARS(m, e), 0.1, 0, 0), "an optimiser of nothing");
+    refused(e, JOT_EHANDLE, "sgd: parameter 1", "none found");
+    CHECK(!jot_adam(JOT_VARS(e, m), 0.1, 0.9, 0.9, 0), "an optimiser of nothing");
+    refused(e, JOT_EHANDLE, "adam: parameter 0", "none found");
+    jot_close(ec);
+}
+
+static void
+refused_optimiser(jot_Optim *o, jot_Status status, const char *one, const char *two)
+{
+    jot_Var none = {0};
+
+    CHECK(!o, "%s, %s: was accepted", one, two);
+    refused(none, status, one, two);
+}
+
+static void
+check_rates(void)
+{
+    double nan = strtod("nan", NULL), inf = strtod("inf", NULL);
+    ec = open_ctx();
+    jot_Var p = jot_param(ec, JOT_F32, JOT_SHAPE(2), NULL), q = jot_param(ec, JOT_F32, JOT_SHAPE(2), NULL);
+
+    refused_optimiser(jot_sgd(JOT_VARS(p, q, p), 0.1, 0, 0), JOT_EUSE, "sgd: parameters 0 and 2", "same");
+    refused_optimiser(jot_adam(JOT_VARS(q, q), 0.1, 0, 0, 0), JOT_EUSE, "adam: parameters 0 and 1", "same");
+    refused_optimiser(jot_sgd(JOT_VARS(p), -0.1, 0, 0), JOT_ERANGE, "sgd: lr", "-0.1 found");
+    refused_optimiser(jot_sgd(JOT_VARS(p), nan, 0, 0), JOT_ERANGE, "sgd: lr", "nan found");
+    refused_optimiser(jot_sgd(JOT_VARS(p), inf, 0, 0), JOT_ERANGE, "sgd: lr", "inf found");
+    refused_optimiser(jot_sgd(JOT_VARS(p), 1, -1, 0), JOT_ERANGE, "sgd: momentum", "-1 found");
+    refused_optimiser(jot_sgd(JOT_VARS(p), 1, 0, nan), JOT_ERANGE, "sgd: weight_decay", "nan found");
+    refused_optimiser(jot_adam(JOT_VARS(p), nan, 0, 0, 0), JOT_ERANGE, "adam: lr", "nan found");
+    refused_optimiser(jot_adam(JOT_VARS(p), 1, -0.5, 0, 0), JOT_ERANGE, "adam: beta1", "-0.5 found");
+    refused_optimiser(jot_adam(JOT_VARS(p), 1, 0, 1, 0), JOT_ERANGE, "adam: beta2", "1 found");
+    refused_optimiser(jot_adam(JOT_VARS(p), 1, nan, 0, 0), JOT_ERANGE, "adam: beta1", "nan found");
+    refused_optimiser(jot_adam(JOT_VARS(p), 1, 0, 0, -1), JOT_ERANGE, "adam: eps", "-1 found");
+    jot_Optim *o = jot_sgd(JOT_VARS(p, q), 0.1, 0, 0);
+    jot_Var none = {0};
+    CHECK(o && !jot_error(ec), "%s", jot_message(ec));
+    jot_set_lr(o, -1);
+    refused(none, JOT_ERANGE, "set_lr: lr", "-1 found");
+    jot_close(ec);
+}
+
 static bool
 backend_opens(void)
 {
@@ -542,5 +628,7 @@ main(void)
     for (int k = 0; k < CASES; k++)
         check_differences(&ref_cases[k]);
     check_errors();
+    check_empty();
+    check_rates();
     return DONE();
 }
