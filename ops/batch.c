@@ -214,6 +214,8 @@ batch_slices(jot_Ctx *ctx, const NodeList *list)
     return changed;
 }
 
+/* Each pass once: operands stand before what reads them, so a product of slices that became slices meets
+ * the next product in the same walk; and what the second makes is no product of slices. */
 JOT_FN bool
 jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                         NodeList *out)
@@ -221,10 +223,11 @@ jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop
     static bool (*const pass[])(jot_Ctx *ctx, const NodeList *list) = {
         batch_slices, jot_stack_sums
     };
-    uint32_t loose = ctx->loose.n, i;
+    uint32_t loose = ctx->loose.n;
     bool ok = jot_graph_order(ctx, roots, n, stop_at_data, out), changed;
+    size_t i;
 
-    for (i = 0; ok && i < 2 && !ctx->config.no_simplify; i++) {
+    for (i = 0; ok && i < sizeof pass / sizeof *pass && !ctx->config.no_simplify; i++) {
         changed = pass[i](ctx, out);
         ok = !ctx->mem.failed;
         if (ok && !changed) {
