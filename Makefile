@@ -91,8 +91,9 @@ test-cuda:
 	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-cuda
 run-cuda: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
-	    "$(B)/tests/test_tiles cuda" "$(B)/tests/test_opencl cuda" \
-	    "tests/test_device.sh $(B) cuda"
+	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" \
+	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_fuzz 300 1 cuda" \
+	    "tests/test_device.sh $(B) cuda" "tests/test_cuda_sanitize.sh $(B)"
 
 fuzz: $(B)/tests/test_fuzz
 	$(B)/tests/test_fuzz $(FUZZ) $(or $(SEED),1)

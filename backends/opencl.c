@@ -12,7 +12,7 @@
  * Arithmetic is IEEE's as far as the device has it: no fast mathematics, no contraction to fma,
  * division and square root rounded correctly where the device offers that.
  *
- * Read before: backends/opencl.h, opencl_find.c, ccode/emit_device.c. After: backends/plan_device.c. */
+ * Read before: backends/opencl.h, opencl_find.c, ccode/emit_device.c. After: backends/opencl_fetch.c, plan_device.c. */
 #include "backends/opencl.h"
 #ifndef JOT_NO_HOST
 #include <stdio.h>
@@ -24,21 +24,17 @@ typedef struct {
     OclHandle *kernel;
 } OclModule;
 
-static Ocl *
-ocl_of(const Backend *backend)
-{
-    return backend->state;
-}
-
 /* ---- open and close ----------------------------------------------------------------------- */
 
 static void
 ocl_close(Backend *backend, jot_Ctx *ctx)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
 
     if (!o)
         return;
+    if (o->fetches)
+        jot_ocl_fetch_close(o, ctx);
     if (o->fetches)
         o->cl.release_queue(o->fetches);
     if (o->queue)
@@ -192,7 +188,7 @@ ocl_program(Ocl *o, jot_Ctx *ctx, const char *what, const char *text, size_t nby
 static void
 ocl_unload(Backend *backend, jot_Ctx *ctx, void *module)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     OclModule *m = module;
     int i;
 
@@ -243,7 +239,7 @@ static bool
 ocl_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
             KernelSym *sym, int n, void **module)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     double start = jot_host_seconds();
     OclModule *m = NULL;
     bool ok;
@@ -267,8 +263,8 @@ ocl_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
 
 /* ---- memory and launches ------------------------------------------------------------------ */
 
-static bool
-ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status)
+JOT_FN bool
+jot_ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status)
 {
     bool memory = status == OCL_MEM_FAILED || status == OCL_NO_RESOURCES
                || status == OCL_NO_HOST_MEMORY;
@@ -280,7 +276,7 @@ ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status)
 static void *
 ocl_alloc(Backend *backend, jot_Ctx *ctx, size_t nbytes)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     int32_t status = 0;
 
     (void)ctx;
@@ -291,25 +287,25 @@ static void
 ocl_release(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
 {
     (void)ctx, (void)nbytes;
-    ocl_of(backend)->cl.release_memory(mem);
+    jot_ocl_of(backend)->cl.release_memory(mem);
 }
 
 static bool
 ocl_upload(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     int32_t status = o->cl.write(o->queue, mem, 1, 0, nbytes, from, 0, NULL, NULL);
 
-    return !status || ocl_failed(o, ctx, "upload", status);
+    return !status || jot_ocl_failed(o, ctx, "upload", status);
 }
 
 static bool
 ocl_download(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     int32_t status = o->cl.read(o->queue, mem, 1, 0, nbytes, to, 0, NULL, NULL);
 
-    return !status || ocl_failed(o, ctx, "download", status);
+    return !status || jot_ocl_failed(o, ctx, "download", status);
 }
 
 static int32_t
@@ -343,7 +339,7 @@ ocl_arguments(Ocl *o, const Launch *l)
 static bool
 ocl_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     size_t local = (size_t)l->items, global = (size_t)(l->groups * l->items);
     size_t nbytes = (size_t)(l->nbufs + 1) * (sizeof(void *) + 4) + 20;
     int32_t status;
@@ -358,108 +354,31 @@ ocl_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
     status = ocl_arguments(o, l);
     if (!status)
         status = o->cl.run(o->queue, l->kernel, 1, NULL, &global, &local, 0, NULL, NULL);
-    return !status || ocl_failed(o, ctx, l->name, status);
+    return !status || jot_ocl_failed(o, ctx, l->name, status);
 }
 
 static bool
 ocl_finish(Backend *backend, jot_Ctx *ctx)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     int32_t status = o->cl.finish(o->queue);
 
-    return !status || ocl_failed(o, ctx, "finish", status);
+    return !status || jot_ocl_failed(o, ctx, "finish", status);
 }
 
 static bool
 ocl_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
 {
-    Ocl *o = ocl_of(backend);
+    Ocl *o = jot_ocl_of(backend);
     int32_t status = o->cl.copy(o->queue, from, to, 0, 0, nbytes, 0, NULL, NULL);
 
-    return !status || ocl_failed(o, ctx, "copy", status);
-}
-
-/* ---- copies beside the kernels ------------------------------------------------------------ */
-
-typedef struct { OclHandle done; size_t nbytes; void *host; } OclFetch;
-
-/* The read waits for a marker behind what the first queue has; that is flushed, or it might wait for
- * ever. */
-static int32_t
-ocl_read_behind(Ocl *o, OclFetch *f, void *mem)
-{
-    OclHandle made = NULL;
-    int32_t status = o->cl.marker(o->queue, 0, NULL, &made);
-
-    if (!status)
-        status = o->cl.flush(o->queue);
-    if (!status)
-        status = o->cl.read(o->fetches, mem, 0, 0, f->nbytes, f->host, 1, &made, &f->done);
-    if (!status)
-        o->cl.flush(o->fetches);
-    if (made)
-        o->cl.release_event(made);
-    return status;
-}
-
-static DeviceCopy *
-ocl_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
-{
-    bool failed = ctx->mem.failed;
-    OclFetch *f = jot_mem_new(&ctx->mem, 1, sizeof *f);
-
-    if (f)
-        f->host = jot_mem_realloc(&ctx->mem, NULL, 0, nbytes);
-    if (f)
-        f->nbytes = nbytes;
-    if (f && f->host && !ocl_read_behind(ocl_of(backend), f, mem))
-        return (DeviceCopy *)f;
-    if (f)
-        jot_mem_free(&ctx->mem, f->host, nbytes);
-    jot_mem_free(&ctx->mem, f, sizeof *f);
-    ctx->mem.failed = failed;
-    return NULL;
-}
-
-static const void *
-ocl_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
-{
-    Ocl *o = ocl_of(backend);
-    OclFetch *f = (OclFetch *)copy;
-    int32_t status = o->cl.wait(1, &f->done);
-
-    if (!status)
-        return f->host;
-    ocl_failed(o, ctx, "fetch", status);
-    return NULL;
-}
-
-static void
-ocl_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
-{
-    Ocl *o = ocl_of(backend);
-    OclFetch *f = (OclFetch *)copy;
-
-    o->cl.wait(1, &f->done); /* it may still write */
-    o->cl.release_event(f->done);
-    jot_mem_free(&ctx->mem, f->host, f->nbytes);
-    jot_mem_free(&ctx->mem, f, sizeof *f);
-}
-
-static void
-ocl_fetch_before(Backend *backend, DeviceCopy *copy)
-{
-    Ocl *o = ocl_of(backend);
-    OclFetch *f = (OclFetch *)copy;
-
-    if (o->cl.barrier(o->queue, 1, &f->done, NULL))
-        o->cl.wait(1, &f->done);
+    return !status || jot_ocl_failed(o, ctx, "copy", status);
 }
 
 static const Device ocl_device = {
     .alloc = ocl_alloc, .release = ocl_release, .upload = ocl_upload, .download = ocl_download,
-    .launch = ocl_launch, .finish = ocl_finish, .copy = ocl_copy, .fetch = ocl_fetch,
-    .fetched = ocl_fetched, .fetch_end = ocl_fetch_end, .fetch_before = ocl_fetch_before
+    .launch = ocl_launch, .finish = ocl_finish, .copy = ocl_copy, .fetch = jot_ocl_fetch,
+    .fetched = jot_ocl_fetched, .fetch_end = jot_ocl_fetch_end, .fetch_before = jot_ocl_fetch_before
 };
 
 const Backend jot_backend_opencl = {

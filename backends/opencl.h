@@ -56,7 +56,18 @@ typedef struct {
     int32_t (*barrier)(OclHandle, uint32_t, const OclHandle *, OclHandle *);
     int32_t (*wait)(uint32_t, const OclHandle *);
     int32_t (*release_event)(OclHandle);
+    void *(*map)(OclHandle, OclHandle, uint32_t, uint64_t, size_t, size_t, uint32_t, const OclHandle *,
+                 OclHandle *, int32_t *);
+    int32_t (*unmap)(OclHandle, OclHandle, void *, uint32_t, const OclHandle *, OclHandle *);
 } OclFunctions;
+
+/* Pinned memory of a copy to the host: `host` is where the buffer is mapped. */
+typedef struct OclFetch {
+    struct OclFetch *next;
+    OclHandle pinned, done;     /* the event of its end */
+    void *host;
+    size_t room;
+} OclFetch;
 
 typedef struct {
     void *library;
@@ -67,12 +78,28 @@ typedef struct {
     char options[80], name[128];
     bool doubles;
     size_t most_parameters; /* bytes of a kernel's arguments */
+    OclFetch *idle;         /* the one used last first */
+    int nidle;
 } Ocl;
+
+static inline Ocl *
+jot_ocl_of(const Backend *backend)
+{
+    return backend->state;
+}
+
+JOT_FN bool jot_ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status);
 
 /* opencl_find.c: the loader is opened, a device chosen and described; its platform is not kept. False:
  * *why says why; what was opened stays in *o. */
 JOT_FN bool jot_ocl_find(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes);
 JOT_FN void jot_ocl_lose(Ocl *o); /* the loader is closed */
+/* opencl_fetch.c: what Device has of these names. */
+JOT_FN DeviceCopy *jot_ocl_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
+JOT_FN const void *jot_ocl_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
+JOT_FN void jot_ocl_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
+JOT_FN void jot_ocl_fetch_before(Backend *backend, DeviceCopy *copy);
+JOT_FN void jot_ocl_fetch_close(Ocl *o, jot_Ctx *ctx);
 
 #endif
 #endif

@@ -22,7 +22,8 @@ static const char *const ocl_names[] = {
     "clReleaseKernel", "clSetKernelArg", "clCreateBuffer", "clReleaseMemObject",
     "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel", "clFinish",
     "clEnqueueCopyBuffer", "clFlush", "clEnqueueMarkerWithWaitList",
-    "clEnqueueBarrierWithWaitList", "clWaitForEvents", "clReleaseEvent"
+    "clEnqueueBarrierWithWaitList", "clWaitForEvents", "clReleaseEvent", "clEnqueueMapBuffer",
+    "clEnqueueUnmapMemObject"
 };
 
 static bool

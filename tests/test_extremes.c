@@ -219,15 +219,17 @@ open_on(const char *backend)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    static const char *const backends[] = {"interp", "tcc", "cc", "opencl"};
+    static const char *const backends[] = {"interp", "tcc", "cc", "opencl", "cuda"};
     static Cases is, want;
     jot_Ctx *oracle = open_on("interp"), *c;
     int b, k;
 
     build(oracle, &want);
-    for (b = 0; b < 4; b++) {
+    for (b = 0; b < 5; b++) {
+        if (argc > 1 && strcmp(argv[1], backends[b]))
+            continue;
         c = open_on(backends[b]);
         if (!c || jot_error(c)) {
             SKIP("backend %s: %s", backends[b], jot_message(c));

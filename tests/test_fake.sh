@@ -29,7 +29,8 @@ run_tests() { for test; do
     passed=$((passed + ${n:-0})); failed=$((failed + ${f:-0}))
     [ "${f:-0}" = 0 ] || { echo "$test (rc $rc):"; tail -n 8 "$log"; }
 done; }
-run_tests "test_fetch cuda" "test_wide cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda"
+run_tests "test_fetch cuda" "test_wide cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda" "test_fuzz 30 1 cuda" \
+    "test_extremes cuda"
 for arch in 75 80 90; do # matrices by the instructions of each
     FAKE_CUDA_ARCH=$arch
     export FAKE_CUDA_ARCH

@@ -463,6 +463,10 @@ main(int argc, char **argv)
         {"opencl, paper", {.backend = "opencl", .policy = "paper", .cache_dir = ""}, 20},
         {"opencl, random", {.backend = "opencl", .layout = "random:5", .schedule = "random:5",
                             .cache_dir = ""}, 50},
+        {"cuda", {.backend = "cuda", .cache_dir = ""}, 20},
+        {"cuda, paper", {.backend = "cuda", .policy = "paper", .cache_dir = ""}, 20},
+        {"cuda, random", {.backend = "cuda", .layout = "random:6", .schedule = "random:6",
+                          .cache_dir = ""}, 50},
         {"cc, reward, 8 lanes",
          {.backend = "cc", .policy = "reward", .lanes = 8, .cache_dir = ""}, 40},
         {"cc, random, 8 lanes", {.backend = "cc", .layout = "random:3", .schedule = "random:3",
@@ -472,8 +476,13 @@ main(int argc, char **argv)
     jot_Ctx *ctx[WAYS];
     int i, n = argc > 1 ? atoi(argv[1]) : 300;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    const char *only = argc > 3 ? argv[3] : NULL; /* one backend, each time */
 
     for (i = 0; i < WAYS; i++) {
+        ctx[i] = NULL;
+        if (only && i && strcmp(ways[i].config.backend, only))
+            continue;
+        ways[i].every = only ? 1 : ways[i].every;
         ctx[i] = jot_open(&ways[i].config);
         if (jot_error(ctx[i])) {
             SKIP("%s: %s", ways[i].label, jot_message(ctx[i]));
