@@ -246,7 +246,7 @@ plan_get(jot_Ctx *ctx, const Selection *s)
     uint64_t hash = 0; /* gcc -O1 does not see that it is set */
     Plan *plan = NULL;
 
-    jot_rates_due(ctx, jot_rates_planned(ctx, s->list.n));
+    jot_rates_due(ctx, jot_rates_planned(ctx, s->list.n) || ctx->config.tune > 0);
     do {
         if (!jot_plan_key(ctx, s, &hash))
             return NULL;

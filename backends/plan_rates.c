@@ -4,7 +4,7 @@
  *     until then   estimates price plans, and these run on the quick tier's code, whose text does not
  *                  depend on prices; nothing that they price is compiled by the best tier or kept
  *     it is time   a plan runs a second time, so that better code will be asked for; or much is to be
- *                  planned, or computed, so that the time does not matter
+ *                  planned, or computed, so that the time does not matter; or schedules will be timed
  *     from then    plans are looked for under another key (plan_key.c, plan_known.c): those of before age,
  *                  and their kernels serve the new ones where the texts are the same
  *
