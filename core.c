@@ -333,7 +333,7 @@ static bool
 core_open_backend(jot_Ctx *ctx)
 {
     const char *given = ctx->config.backend, *want = given && given[0] ? given : NULL;
-    char why[256], known[128];
+    char why[256], first[256] = "", known[128];
     Text names = {NULL, NULL, 0, 0};
     jot_Status status = JOT_EMEM;
     int i;
@@ -344,8 +344,13 @@ core_open_backend(jot_Ctx *ctx)
         jot_text_f(&names, " %s", jot_backends[i]->name);
         if (want && !jot_str_eq(want, jot_backends[i]->name))
             continue;
-        if (core_try(ctx, jot_backends[i], &status, why, sizeof why))
+        if (core_try(ctx, jot_backends[i], &status, why, sizeof why)) {
+            if (first[0] && !ctx->backend->compile)
+                core_note(ctx, "jot: no compiler, so graphs are interpreted, which is slow: %s\n", first);
             return true;
+        }
+        if (!first[0])
+            memcpy(first, why, sizeof first);
         if (ctx->mem.failed)
             return jot_fail_memory(ctx, "jot_open");
         if (ctx->status)

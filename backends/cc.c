@@ -98,21 +98,26 @@ cc_lines(const char *s, int lines)
     return n;
 }
 
-/* The message kept in the context is short: the log has what does not fit. */
+/* The message kept in the context is short: the log has what does not fit, and that alone. */
 static void
 cc_fail(jot_Ctx *ctx, jot_Status status, const char *what, const char *problem, const char **argv,
         Bytes messages)
 {
     Text text = {0};
-    int shown = messages.p ? (int)cc_lines(messages.p, 30) : 0;
+    const char *said = messages.p ? messages.p : "", *command;
+    int all = (int)cc_lines(said, 30), shown = all > 600 ? 600 : all;
 
     text.mem = &ctx->mem;
     jot_cc_command_text(argv, &text);
-    jot_fail(ctx, status, "%s: %s\n%.*s\ncommand: %s", what, problem, shown > 600 ? 600 : shown,
-             messages.p ? messages.p : "", text.n < text.cap ? text.s : argv[0]);
-    if (shown > 600 || text.n > 300)
-        jot_host_log(ctx, "%s: %s\n%.*s\ncommand: %s\n", what, problem, shown,
-                     messages.p ? messages.p : "", text.n < text.cap ? text.s : argv[0]);
+    command = text.n < text.cap ? text.s : argv[0];
+    if (all == shown && strlen(what) + strlen(problem) + (size_t)all + strlen(command) + 20 <
+                            sizeof ctx->message) {
+        jot_fail(ctx, status, "%s: %s\n%.*s\ncommand: %s", what, problem, shown, said, command);
+    } else {
+        jot_fail(ctx, status, "%s: %s\n%.*s\nmore: in the log", what, problem, shown, said);
+        jot_host_log(ctx, "%s: %s, the rest:\n%.*s\ncommand: %s\n", what, problem, all - shown,
+                     said + shown, command);
+    }
     jot_text_free(&text);
 }
 

@@ -223,7 +223,9 @@ cc_try(jot_Ctx *ctx, CcState *cc, const char *name, bool ask, char *why, size_t 
     jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     cc->cc = jot_host_which(ctx, name, &cc->cc_nbytes);
     if (!cc->cc) {
-        snprintf(why, why_nbytes, "no C compiler: %s is not there or not a program", name);
+        snprintf(why, why_nbytes, "no C compiler: there is no program \"%.100s\"%s", name,
+                 strchr(name, ' ') ? "; config.cc and JOT_CC take a name or a path, without options"
+                                   : "");
         return false;
     }
     if (jot_cc_identify(ctx, cc, ask) || !ask)

@@ -412,6 +412,17 @@ test_alone(void)
         jot_close(c);
         setenv("PATH", path, 1);
     }
+    setenv("JOT_LIBTCC", "/no/such/library", 1);
+    setenv("PATH", "", 1);
+    c = open_with(NULL, "", 0); /* the interpreter, and a line that says so */
+    CHECK(!strcmp(jot_backend(c), "interp") && count_logged("\n") == 1
+          && strstr(logged, "no compiler, so graphs are interpreted"), "%s: %s", jot_backend(c), logged);
+    jot_close(c);
+    setenv("PATH", path, 1);
+    if (lib)
+        setenv("JOT_LIBTCC", lib, 1);
+    else
+        unsetenv("JOT_LIBTCC");
     free(path);
     free(lib);
 }
@@ -644,6 +655,11 @@ test_wrong_compiler(void)
     c = open_with(NULL, "", 0);
     CHECK(jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), "/no/such/compiler"), "%s",
           jot_message(c));
+    jot_close(c);
+    setenv("JOT_CC", "gcc -O1", 1);
+    c = open_with(NULL, "", 0);
+    CHECK(jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), "\"gcc -O1\"")
+          && strstr(jot_message(c), "without options"), "%s", jot_message(c));
     jot_close(c);
     unsetenv("JOT_CC");
 }
