@@ -151,7 +151,8 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
                 && jot_plane_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
             || (!lanes && kernel_takes(m, 4024) && jot_rows_sched(s, k, &m->ctx->target))))
         return true;
-    if (!m->dialect->device && (!jot_merge_axes(k) || !jot_kernel_scatters(k)))
+    if (!m->dialect->device
+        && (!jot_kernel_turned(k) || !jot_merge_axes(k) || !jot_kernel_scatters(k)))
         return false;
     if (!m->dialect->device && tier != TIER_QUICK && !jot_lines(k, plain ? LINE_LEAST : 2))
         return false;
@@ -279,7 +280,7 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArg
         why.n = 0;
         out->n = 0;
         ok = jot_build_kernel(m->ctx, &graph, group, &k, args) && jot_kernel_pairs(&k)
-          && jot_kernel_singles(&k);
+          && jot_kernel_singles(&k) && jot_kernel_narrow(&k);
         for (i = 0; ok && i < args->maps.n; i++)
             ok = jot_code_map_text(m->ctx, args->maps.v[i],
                                    m->dialect->device ? m->dialect->device->function : "static ", out);

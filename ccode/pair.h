@@ -11,6 +11,12 @@ JOT_FN bool jot_kernel_pairs(Kernel *k);
 /* Reductions of which one term counts become that term (ccode/single.c). False: likewise. */
 JOT_FN bool jot_kernel_singles(Kernel *k);
 
+/* Places are compared in 32 bits (ccode/narrow.c). False: likewise. */
+JOT_FN bool jot_kernel_narrow(Kernel *k);
+
+/* Signs stand outside of sums (ccode/turned.c). For what is no contraction. False: likewise. */
+JOT_FN bool jot_kernel_turned(Kernel *k);
+
 /* Moments of more than a cache holds become moments of blocks (ccode/moments.c). False: likewise. */
 JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
 

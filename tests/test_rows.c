@@ -1,6 +1,7 @@
 /* tests/test_rows.c - what passes over rows need not do: sums of which one term counts are that
- * term (ccode/single.c), a maximum forgets NaN that a sum tells of (ccode/told.c), the next row is
- * asked for where one is read once more (ccode/ask.c). Right against the interpreter with NaN,
+ * term (ccode/single.c), a maximum forgets NaN that a sum tells of (ccode/told.c), signs stand outside
+ * of sums (ccode/turned.c), places are compared in 32 bits (ccode/narrow.c), the next row is asked
+ * for where one is read once more (ccode/ask.c). Right against the interpreter with NaN,
  * infinities, labels that name no place; the same bits on any number of threads; reductions and
  * functions counted. */
 #include "core.h"
@@ -190,6 +191,69 @@ test_told(const char *backend, const char *schedule)
     }
 }
 
+/* ---- signs of sums, places in 32 bits --------------------------------------------------------- */
+
+static int
+signs_of(jot_Ctx *c, int which, jot_Var *out)
+{
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLS), data);
+    jot_Var d = jot_neg(jot_mul(x, x)), at[2];
+
+    switch (which) {
+    case 0: /* along rows, along columns, a product, a mean */
+        out[0] = jot_sum(d, JOT_DIMS(1));
+        out[1] = jot_sum(jot_mul(d, x), JOT_DIMS(0));
+        out[2] = jot_mean(jot_mul(jot_neg(x), d), JOT_DIMS(1));
+        return 3;
+    case 1: /* zeros: the sum of what is -0 */
+        d = jot_mul(jot_gt(x, jot_full(c, JOT_F32, JOT_SHAPE(1, 1), 1e9)), x);
+        out[0] = jot_sum(jot_neg(d), JOT_DIMS(1));
+        return 1;
+    case 2: /* the sign is asked for, too */
+        out[0] = jot_sum(d, JOT_DIMS(1));
+        out[1] = d;
+        return 2;
+    default:
+        for (int k = 0; k < 2; k++)
+            at[k] = jot_iota(c, JOT_I64, JOT_SHAPE(ROWS, COLS), k);
+        out[0] = jot_select(jot_lt(at[0], at[1]), x, d);
+        out[1] = jot_sum(jot_mul(jot_cast(jot_ge(at[0], at[1]), JOT_F32), x), JOT_DIMS(1));
+        out[2] = jot_select(jot_eq(at[0], at[1]), x, d);
+        return 3;
+    }
+}
+
+static void
+test_signs(const char *backend, const char *schedule)
+{
+    static float expected[3][N];
+
+    fill(N, false);
+    for (int which = 0; which < 4; which++) {
+        jot_Ctx *c = begin("interp", "default", 1, "");
+        jot_Var y[3];
+        int n = signs_of(c, which, y);
+
+        CHECK(jot_run(c, jot_vars(n, y)), "interp, %d: %s", which, jot_message(c));
+        for (int k = 0; k < n; k++)
+            memcpy(expected[k], jot_data(y[k]), (size_t)jot_nelem(y[k]) * sizeof **expected);
+        jot_close(c);
+        if (!(c = begin(backend, schedule, 2, "k")))
+            return;
+        n = signs_of(c, which, y);
+        CHECK(jot_run(c, jot_vars(n, y)), "%s, %d: %s", backend, which, jot_message(c));
+        for (int k = 0; k < n && !jot_error(c); k++) {
+            CHECK(same(jot_data(y[k]), expected[k], jot_nelem(y[k])), "%s, %s, %d", backend,
+                  schedule, which);
+            CHECK(which != 1 || !memcmp(jot_data(y[k]), expected[k], ROWS * sizeof **expected),
+                  "%s: the sign of 0", backend);
+        }
+        CHECK((count(" neg %") > 0) == (which > 1) && count("i64") == 0, "%s, %d: %s", backend, which,
+              dumped);
+        jot_close(c);
+    }
+}
+
 /* ---- the next row -------------------------------------------------------------------------- */
 
 /* When that is done is asserted in tests/test_choose.c. */
@@ -226,6 +290,7 @@ main(void)
     for (int b = 0; b < 2; b++) {
         test_single(backends[b], "default");
         test_told(backends[b], "default");
+        test_signs(backends[b], "default");
         test_ask(backends[b], BIG);
         test_ask(backends[b], 64);
     }
@@ -233,6 +298,7 @@ main(void)
         snprintf(schedule, sizeof schedule, "random:%d", k);
         test_single("tcc", schedule);
         test_told("tcc", schedule);
+        test_signs("tcc", schedule);
     }
     return DONE();
 }
