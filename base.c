@@ -410,9 +410,9 @@ jot_str_len(const char *s)
 JOT_FN bool
 jot_str_eq(const char *a, const char *b)
 {
-    size_t n = jot_str_len(a);
-
-    return n == jot_str_len(b) && !memcmp(a, b, n);
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
 }
 
 JOT_FN uint64_t

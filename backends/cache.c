@@ -182,18 +182,25 @@ typedef struct {
     uint64_t sum[2]; /* of the lengths and the three parts */
 } CacheHead;
 
-static const char cache_magic[16] = "jot kernel 1\n";
+static const char cache_magic[16] = "jot kernel 2\n";
 enum { CACHE_MOST = 1 << 28 };
 
-/* A second hash of another kind than jot_hash, so that what fools one does not fool the other. */
+/* A second hash of another kind than jot_hash, so that what fools one does not fool the other: FNV by
+ * words. */
 static uint64_t
 cache_fnv(uint64_t h, Bytes part)
 {
-    size_t i;
+    size_t i, n;
 
-    for (i = 0; i < part.n; i++)
-        h = (h ^ (unsigned char)part.p[i]) * 0x100000001b3u;
-    return h;
+    for (i = 0; i < part.n; i += n) {
+        uint64_t word = 0;
+
+        n = part.n - i < sizeof word ? part.n - i : sizeof word;
+        memcpy(&word, part.p + i, n);
+        h = (h ^ word) * 0x100000001b3u;
+        h ^= h >> 32; /* a word's high bytes reach the low ones of what follows */
+    }
+    return h ^ part.n;
 }
 
 static void

@@ -272,7 +272,8 @@ compile_wanted(const Plan *plan, const PlanStep *step, PlanTier tier, PlanKind k
     if (tier == TIER_BEST)
         return missing && best->kind == kind && compile_repeats(plan, step, now);
     return missing && !compile_repeats(plan, step, now) && kind != KIND_CODE && quick && quick->kind == kind
-        && quick->fn && !quick->good && !quick->better && compile_due(quick, now);
+        && quick->fn && !quick->good && !quick->better && compile_due(quick, now)
+        && jot_tier_worth(quick);
 }
 
 /* Kernels of one tier and kind that are to be compiled; with what the quick tier would take for them in

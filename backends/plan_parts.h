@@ -62,6 +62,7 @@ struct PlanKernel {
     PlanModule *module;
     PlanModule *better; /* of the quick tier: the same text is handed to the best tier's compiler */
     bool good;         /* ... and that is whose function it has */
+    double spent;      /* ... seconds that its launches took so far, by estimate */
     uint32_t at;       /* its number there, while that is being compiled */
     uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
     KernelFn *fn;      /* NULL: not there, or not yet */
@@ -378,6 +379,8 @@ JOT_FN void jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module);
 JOT_FN void jot_tier_await(jot_Ctx *ctx, PlanKernel *k); /* the job that has it, if there is one */
 /* Seconds that TIER_QUICK needs, by estimate. */
 JOT_FN double jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step);
+/* The quick tier's kernel has taken as long as compiling its text better would. */
+JOT_FN bool jot_tier_worth(const PlanKernel *quick);
 /* Is waiting for the best tier sure to be better than having the quick one, too? */
 JOT_FN bool jot_tier_waits(const jot_Ctx *ctx, const PlanStep *step);
 /* Does the best tier's compiler begin with all of a new plan, or only with what runs again? */

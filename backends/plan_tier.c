@@ -13,7 +13,8 @@
  *
  * The quick text has extents, strides and constants for arguments (ccode/emit_any.c): where shapes
  * change from run to run, so that no plan comes twice, its kernels do, and it is this text that the
- * best tier's compiler gets: good code for every shape, instead of the best for each.
+ * best tier's compiler gets: good code for every shape, instead of the best for each. It gets it when the
+ * launches so far took as long as compiling it: most of a thousand sizes' kernels are small, and never do.
  *
  * So what runs once is compiled once, the first run does not share the processor with a compiler, and a
  * loss is bounded: who goes on slowly has lost no more than the wait would have been. Functions change
@@ -55,6 +56,12 @@ static bool
 tier_has_quick(const PlanStep *step)
 {
     return step->quick.kernel && step->quick.kernel->fn;
+}
+
+JOT_FN bool
+jot_tier_worth(const PlanKernel *quick)
+{
+    return quick->spent > TIER_START + TIER_BYTE * (double)quick->nbytes;
 }
 
 JOT_FN bool
@@ -234,10 +241,13 @@ tier_again(jot_Ctx *ctx, Plan *plan)
 
         if (!best->launch)
             best->launch = now;
-        if (quick && !quick->launch)
+        if (!quick)
+            continue;
+        if (!quick->launch)
             quick->launch = now;
-        if (quick)
-            tier_better(ctx, quick);
+        if (!best->fn)
+            quick->spent += jot_tier_cost(ctx, &plan->steps.v[i]);
+        tier_better(ctx, quick);
     }
     if (jot_plan_start(ctx, plan, now))
         return;

@@ -69,10 +69,13 @@ operator_text(const Printer *p, const Inst *in, int *dtype)
 static bool
 contains(const char *text, const char *what)
 {
-    size_t n = jot_str_len(what);
-    for (; *text; text++)
-        if (jot_str_len(text) >= n && memcmp(text, what, n) == 0)
+    for (; *text; text++) {
+        size_t n = 0;
+        while (what[n] && text[n] == what[n])
+            n++;
+        if (!what[n])
             return true;
+    }
     return false;
 }
 
@@ -124,8 +127,12 @@ jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg
     const char *whole = text;
     int level = template_level(text);
     for (; *text; text++) {
-        if (*text != '%') {
-            jot_text_put(p->out, text, 1);
+        size_t n = 0;
+        while (text[n] && text[n] != '%')
+            n++;
+        if (n) {
+            jot_text_put(p->out, text, n);
+            text += n - 1;
             continue;
         }
         text++;

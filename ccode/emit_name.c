@@ -105,7 +105,8 @@ jot_print_give(Printer *p, uint32_t mark)
 JOT_FN void
 jot_print_name(Printer *p, Name name)
 {
-    jot_text_f(p->out, "%s", p->base[name.base].text);
+    const char *base = p->base[name.base].text;
+    jot_text_put(p->out, base, jot_str_len(base));
     if (name.number)
         jot_text_f(p->out, "_%u", name.number);
 }
