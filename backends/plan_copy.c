@@ -158,6 +158,25 @@ copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
     return layout && jot_choice_copy(c->m, u, layout);
 }
 
+/* Groups of few channels whose results lie by lines of pixels: so is their image copied, as it lies. */
+static bool
+copy_lines(const LayoutChoice *c, const UseGroup *g)
+{
+    double stride[JOT_MAX_RANK];
+    uint32_t i;
+
+    for (i = g->use; i < g->use + g->nuse; i++) {
+        const Use *u = &c->uses.v.v[i];
+
+        if (u->role != ROLE_OUT || u->fast < 0)
+            continue;
+        jot_order_strides(jot_choice_node(c, u->pos), &c->var[u->pos].order, stride);
+        if (stride[u->fast] != 1)
+            return true;
+    }
+    return false;
+}
+
 JOT_FN bool
 jot_choice_copies(LayoutChoice *c)
 {
@@ -166,14 +185,19 @@ jot_choice_copies(LayoutChoice *c)
 
     for (i = 0; ok && i < c->uses.v.n; i++) {
         Use *u = &c->uses.v.v[i];
+        const UseGroup *g = &c->uses.groups.v[u->group];
+        Layout *layout;
 
         if (!jot_plan_copy_of(c->m, u->group, u->pos))
-            ok = copy_stencil(c, u, &c->uses.groups.v[u->group]);
+            ok = copy_stencil(c, u, g);
         if (!ok || !copy_pays(c, u)
             || jot_plan_copy_of(c->m, u->group, u->pos))
             continue;
-        u->wish->halo_value = u->value;
-        ok = jot_choice_copy(c->m, u, u->wish);
+        layout = u->wish;
+        layout->halo_value = u->value;
+        if (u->role == ROLE_A && g->lines && copy_lines(c, g))
+            layout = jot_choice_layout(c, jot_choice_node(c, u->pos), &c->var[u->pos].order, u);
+        ok = layout && jot_choice_copy(c->m, u, layout);
     }
     return ok;
 }

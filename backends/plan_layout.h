@@ -42,7 +42,7 @@ typedef struct {
     uint32_t ext;                 /* of its axes, in uses.exts */
     uint8_t naxes;
     uint8_t nclasses;             /* each has an order of loops */
-    bool product;                 /* a contraction */
+    bool product, lines;          /* a contraction; Contract.lines */
 } UseGroup;
 
 typedef struct {

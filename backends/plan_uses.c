@@ -201,6 +201,7 @@ uses_wishes(UsesWalk *w, const Contract *c)
             u->fast = (int8_t)wish.part[wish.n - 1].dim;
     }
     w->uses->groups.v[w->group].product = true;
+    w->uses->groups.v[w->group].lines = c->lines;
 }
 
 /* The one sum of the group, but for those that ride on its stores, and whose own do not count then. Blocks

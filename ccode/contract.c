@@ -80,6 +80,36 @@ contract_along(const Kernel *k, uint32_t value, uint64_t axes, int depth)
     return found;
 }
 
+/* An index of a load below the value, with its group, runs along the sum alone. */
+static bool
+contract_grouped(const Kernel *k, const Contract *c, uint32_t value, int depth)
+{
+    const Value *v = &k->values.v[value];
+    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
+        if (contract_grouped(k, c, k->args.v[v->arg + (uint32_t)i], depth + 1))
+            return true;
+    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+        if ((axes & contract_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
+            return true;
+    }
+    return false;
+}
+
+/* Channels of a group stand beside those of the next in the operand and in a result: vectors of them
+ * are full. */
+static bool
+contract_groups(const Kernel *k, const Contract *c)
+{
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        for (int d = 0; d < k->bufs.v[k->stores.v[i].buf].rank; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[k->stores.v[i].at + (uint32_t)d]);
+            if ((axes & contract_wide(k, c->batch)) && (axes & c->n))
+                return contract_grouped(k, c, c->a, 0);
+        }
+    return false;
+}
+
 /* So few channels that vectors of them would be empty, and lines of pixels instead: the gradient by
  * input of a first layer. The axis of these, -1: not so. */
 static int
@@ -129,7 +159,12 @@ jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
         return false;
     if (contract_windowed(k, c->b, 0) && !contract_windowed(k, c->a, 0))
         contract_swap(c);
-    if (contract_windowed(k, c->a, 0) && (c->along = contract_narrow(k, c)) >= 0)
+    if (contract_windowed(k, c->a, 0))
+        c->along = contract_narrow(k, c);
+    c->lines = c->along >= 0 && contract_groups(k, c);
+    if (c->lines)
+        c->along = -1;
+    if (c->along >= 0)
         contract_swap(c);
     return true;
 }
@@ -203,11 +238,32 @@ wish_windows(const Kernel *k, const Contract *c, uint32_t value, int depth)
         uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
         for (int x = 0; x < (int)k->axes.n; x++)
             for (int y = 0; y < (int)k->axes.n; y++)
-                if ((axes & c->k) >> x & 1 && (axes & ~c->k) >> y & 1 &&
+                if ((axes & c->k) >> x & 1 && (axes & ~c->k & ~c->batch) >> y & 1 &&
                     k->axes.v[x].ext < k->axes.v[y].ext)
                     found |= (uint64_t)1 << x;
     }
     return found;
+}
+
+/* Does the index run over groups, each as long as an axis of n? Panels are of one, or of as many as a
+ * vector has room for. */
+static bool
+wish_group(const Kernel *k, const Contract *c, Ix ix, int64_t ext, int64_t *panel)
+{
+    int64_t lanes = *panel > 1 ? *panel / 2 : 1, each;
+    bool inside = false;
+    int o = -1;
+    uint64_t axes = jot_ix_axes(k->ix, ix);
+    for (int x = 0; x < (int)k->axes.n; x++)
+        if (axes & c->n & (uint64_t)1 << x)
+            o = x;
+    if (o < 0 || !(axes & c->batch) || (axes & c->k) || jot_ix_coef(k->ix, ix, o, &inside) != 1 ||
+        inside)
+        return false;
+    each = k->axes.v[o].ext;
+    if (each % *panel)
+        *panel = lanes;
+    return each % *panel == 0 || (*panel % each == 0 && ext % *panel == 0);
 }
 
 /* Panels of the dimension that an axis of n, the longest, has for itself; what else is not summed over
@@ -224,6 +280,9 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
             most = k->axes.v[axis].ext;
             dim = d;
         }
+    for (int d = 0; d < rank && dim < 0 && contract_groups(k, c); d++)
+        if (wish_group(k, c, k->ixs.v[load->at + (uint32_t)d], k->bufs.v[load->buf].ext[d], &panel))
+            dim = d;
     for (int pass = 0; pass < 5; pass++)
         for (int d = 0; d < rank; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
@@ -245,6 +304,20 @@ wish_along(Wish *w, const Kernel *k, uint32_t at, int rank, int axis)
                 w->part[w->n].dim = (uint8_t)d;
                 w->part[w->n++].step = 1;
             }
+}
+
+/* What stands still, batch and rows; then what only the sum moves along, with its group before it. */
+static void
+wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank)
+{
+    for (int last = 0; last < 2; last++)
+        for (int d = 0; d < rank; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
+            if (axes && ((axes & c->k) && !(axes & c->m)) == last && w->n < LAYOUT_PARTS) {
+                w->part[w->n].dim = (uint8_t)d;
+                w->part[w->n++].step = 1;
+            }
+        }
 }
 
 /* How far a load reaches outside of its buffer. */
@@ -285,8 +358,7 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     } else if (a && !v) {
         uint32_t at = k->values.v[a].at;
         wish_dims(&w, k, at, b->rank, 0, 0, 1);
-        wish_dims(&w, k, at, b->rank, c->batch | c->m, 0, 1);
-        wish_dims(&w, k, at, b->rank, c->k, c->batch | c->m, 1);
+        wish_rows(&w, k, c, at, b->rank);
         wish_halo(&w, k, &k->values.v[a]);
     } else if (v && !a) {
         wish_panels(&w, k, c, &k->values.v[v], b->rank, jot_contract_panel(target, lanes));

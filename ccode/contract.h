@@ -21,6 +21,7 @@ typedef struct Contract {
     uint32_t reduce, product;   /* values: the sum, the product that it sums */
     uint32_t a, b;              /* the product's operands, of which b has the vectors; any value */
     uint64_t batch, m, n, k;    /* kernel axes, of extent 1 too */
+    bool lines;                 /* groups of few channels: their lines may go in vectors instead */
     int along;                  /* of n: b has windows, and goes in vectors along this axis; -1: it
                                    has none, or a's go before */
 } Contract;
@@ -40,7 +41,8 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
 /* The layout in which the schedule reads or writes buffer `buf` without packing; where nothing
  * binds the buffer (a temporary; weights packed once) it is the one to give it. False: as good as
  * any.
- *     a    batch, then m and windows, then k (channels last), with a halo for what is read outside
+ *     a    batch, then m and windows, then k (channels last, of all groups), with a halo for what is
+ *          read outside
  *     b    with windows: as it is, with a halo, its line last; else
  *          batch, n in panels, k (windows, channels), n within its panel
  *     out  batch, m, n */

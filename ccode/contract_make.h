@@ -17,6 +17,8 @@ typedef struct {
     int64_t panels;             /* width of the panels that b lies in already, 0: none */
     uint64_t vaxes, raxes;      /* the kernel's axes in them */
     uint64_t other, outer;      /* the rest of n, of m */
+    uint64_t unrolled;          /* axes of k that are spelled out: they say which lanes of a are read */
+    int64_t most_vectors;       /* of a block of groups, as many as read the same of a; 0: no groups */
     uint64_t inner;             /* axes of a block of rows that sums ride on; 0: none do */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
@@ -65,6 +67,10 @@ JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
 JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest); /* of so many rows */
+/* The axis of the batch that continues v, of n, in all but a, and reads of a what lies beside; -1: none.
+ * The order of the sum, and how many rows, where vectors mix what they read (contract_beside.c). */
+JOT_FN int jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v);
+JOT_FN void jot_contract_mix(ContractMake *m);
 JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);

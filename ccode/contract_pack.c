@@ -412,8 +412,11 @@ add_sum(ContractMake *m)
     int count = 0, nblock = 0;
     Place place = {0};
     Stage *st;
-    for (int i = 0; i < m->nk; i++)
+    for (int i = 0; i < m->nk; i++) {
         loop_rest(m, loops, &count, m->n, m->korder[i]);
+        if (count && (m->unrolled >> loops[count - 1].axis & 1))
+            loops[count - 1].kind = LOOP_UNROLL;
+    }
     if (m->rows > 1)
         jot_contract_loop(block, &nblock, m->r, 1, LOOP_UNROLL);
     if (m->block > 1)

@@ -261,10 +261,11 @@ plan_packs(ContractMake *m, ContractPlan *p)
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
     p->b = plain && m->panels ? PACK_NONE
          : plain && !jot_choice_rule(m->target, 3800, 2, !(small || once)) ? PACK_NONE : PACK_PANEL;
-    if (!p->a && jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_contract_extent(m, m->vaxes) >=
-                                                                           4 * m->block))
+    if (!p->a && !m->most_vectors &&
+        jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_contract_extent(m, m->vaxes) >=
+                                                                   4 * m->block))
         p->a = PACK_PANEL;
-    if (!p->a && rows_together(m) && !jot_choice_rule(m->target, 3804, 2, 0))
+    if (!p->a && !m->most_vectors && rows_together(m) && !jot_choice_rule(m->target, 3804, 2, 0))
         p->a = PACK_COLUMNS;
 }
 
@@ -397,7 +398,8 @@ plan_blocks(ContractMake *m, ContractPlan *p)
 static void
 plan_lines(ContractMake *m, ContractPlan *p)
 {
-    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | p->first), ext;
+    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | p->first), ext, line, most = 14;
+    bool tangled = false;
     uint64_t within = m->outer & m->inner, axes = within ? within : p->first;
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if ((axes >> x & 1) && m->k->axes.v[x].ext > 1)
@@ -405,7 +407,10 @@ plan_lines(ContractMake *m, ContractPlan *p)
     if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > 16 * m->rows)
         return;
     ext = m->k->axes.v[p->lines].ext;
-    for (int64_t n = 2; n <= 14 && n <= ext; n++)
+    line = jot_contract_stride(m, m->c.a, p->lines, &tangled) * 4;
+    if (m->most_vectors && line > 0) /* each panel has lines of the cache of its own */
+        most = m->target->cache_nbytes[LEVEL_L2] / 4 / line;
+    for (int64_t n = 2; n <= most && n <= ext; n++)
         if (ext % n == 0 && (within || steps / n >= 4 * m->target->cores))
             p->nlines = n;
 }
@@ -421,6 +426,8 @@ plan_ahead(const ContractMake *m, const ContractPlan *p)
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
     int64_t moved = p->b == PACK_PANEL ? m->block
                   : jot_contract_stride(m, m->c.b, m->korder[m->nk - 1], &tangled);
+    if (m->unrolled)
+        return 1;
     if (tangled || moved <= 0 || moved > m->block * 2 || m->lanes == 1 ||
         k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / 2)
         return 0;

@@ -233,16 +233,18 @@ typedef struct { Choice choice; bool swap; int v; } Side;
 static void
 choose_side(ContractMake *m, bool swap, Side *best)
 {
-    uint32_t b = swap ? m->c.a : m->c.b;
+    uint32_t a = swap ? m->c.b : m->c.a, b = swap ? m->c.a : m->c.b;
     uint64_t n = swap ? m->c.m : m->c.n;
     for (int v = 0; v < (int)m->k->axes.n; v++) {
-        int axes[8], count;
+        int axes[8], count, group;
         int64_t ext = 1;
         if (!(n >> v & 1) || m->k->axes.v[v].ext < 2)
             continue;
         count = chain(m, n, v, axes);
         for (int i = 0; i < count; i++)
             ext *= m->k->axes.v[axes[i]].ext;
+        if (count == 1 && (group = jot_contract_beside(m, a, n, v)) >= 0)
+            ext *= m->k->axes.v[group].ext;
         if (jot_choice_try(&best->choice, 3000 + 64 * (uint64_t)swap + (uint64_t)v,
                            side_price(m, b, v, ext), 1)) {
             best->swap = swap;
@@ -285,7 +287,7 @@ choose_rows(const ContractMake *m)
             int64_t stride = stride_of(m, a->buf, a->at, r, &tangled);
             far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
             if (ext >= 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
-                far = 64;
+                far = 64 + 1e-9 * (double)stride;
         }
         p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
             (tangled ? 1 : 0);
@@ -332,6 +334,8 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
     int64_t most = m->few_rows ? m->few_rows : 16;
     Choice choice = jot_choice_begin(m->target);
     m->rows = m->vectors = 1;
+    if (m->most_vectors && widest > m->most_vectors)
+        widest = m->most_vectors;
     for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
         for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
             if (fixed && fixed % v)
@@ -390,11 +394,27 @@ contract_order_sum(ContractMake *m)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
+/* Groups beside each other are of n: addresses are regular within one, and so is a block. */
+static void
+take_group(ContractMake *m, int group)
+{
+    int of[2];
+    int64_t ext = m->k->axes.v[m->unit].ext;
+    of[0] = group;
+    of[1] = m->unit;
+    m->v = jot_sched_fuse(m->s, "nv", 2, of);
+    m->c.n |= (uint64_t)1 << group;
+    m->c.batch &= ~((uint64_t)1 << group);
+    m->panel = m->panel > ext ? ext : m->panel;
+    m->most_vectors = ext > m->lanes ? ext / m->lanes : 1;
+}
+
 static bool
 choose_axes(ContractMake *m)
 {
     Side best = {0};
     uint64_t rest;
+    int group;
     best.v = -1;
     best.choice = jot_choice_begin(m->target);
     choose_side(m, false, &best);
@@ -410,6 +430,9 @@ choose_axes(ContractMake *m)
     }
     m->v = fuse_chain(m, m->c.n, best.v, "nv");
     m->unit = best.v;
+    group = m->v == best.v ? jot_contract_beside(m, m->c.a, m->c.n, best.v) : -1;
+    if (group >= 0)
+        take_group(m, group);
     m->vaxes = jot_contract_parts(m, m->v);
     m->r = choose_rows(m);
     if (m->r < 0)
@@ -421,6 +444,8 @@ choose_axes(ContractMake *m)
     m->other = rest;
     m->outer = m->c.m & ~m->raxes;
     contract_order_sum(m);
+    if (group >= 0 && m->k->axes.v[best.v].ext < m->lanes)
+        jot_contract_mix(m);
     return true;
 }
 
@@ -539,7 +564,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     if (ok) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
-        tiles = jot_contract_tiles_fit(m);
+        tiles = !m->most_vectors && jot_contract_tiles_fit(m);
         ok = (tiles ? jot_contract_tiles(m) : jot_contract_place(m)) &&
              (!rides || contract_rides(m, rides, tiles));
     }

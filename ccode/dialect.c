@@ -261,6 +261,10 @@ static const Helper vector_helpers[] = {
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
     { "mask_", "static inline jot_%I\njot_mask_%V(jot_u8x%L m)\n{\n"
                "    return __builtin_convertvector(m, jot_%I) != 0;\n}\n" },
+    { "mix_", "static inline jot_%V\njot_mix_%V(jot_%V v, jot_%I m)\n{\n#ifdef __clang__\n"
+              "    jot_%V r = v;\n    for (unsigned l = 0; l < sizeof m / sizeof m[0]; l++)\n"
+              "        r[l] = v[m[l]];\n    return r;\n"
+              "#else\n    return __builtin_shuffle(v, m);\n#endif\n}\n" },
     { "part_", "static inline jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
                "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
     /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
@@ -410,7 +414,8 @@ need_vector(Prelude *p, const char *name, size_t n)
         t.cap = sizeof vector;
         jot_text_f(&t, "jot_%.*s", (int)v.n, v.name);
         need_text(p, vector, t.n, 0);
-        if (jot_str_eq(vector_helpers[i].name, "sel_") || jot_str_eq(vector_helpers[i].name, "part_") ||
+        if (jot_str_eq(vector_helpers[i].name, "sel_") || jot_str_eq(vector_helpers[i].name, "mix_") ||
+            jot_str_eq(vector_helpers[i].name, "part_") ||
             jot_str_eq(vector_helpers[i].name, "mask_")) {
             t.n = 0;
             jot_text_f(&t, "jot_i%dx%d", v.bits, v.lanes);

@@ -127,8 +127,8 @@ may_be_in_place(const Code *code, const Inst *in)
     const Inst *user = &code->inst.v[in->user];
     bool small = in->dtype == JOT_I8 || in->dtype == JOT_I16 || in->dtype == JOT_U8 ||
                  in->dtype == JOT_U16;
-    if (in->named || in->aligned || in->uses != 1 || user->block != in->block || !in->pure || user->op == C_LANE ||
-        user->op == C_FOR)
+    if (in->named || in->aligned || in->uses != 1 || user->block != in->block || !in->pure ||
+        user->op == C_LANE || user->op == C_MIX || user->op == C_FOR)
         return false;
     if (in->op == C_EW)
         return (!small || in->ew == EW_CAST) && in->ew != EW_ISNAN && user->ew != EW_ISNAN;

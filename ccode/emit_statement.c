@@ -95,15 +95,40 @@ print_wide_outside(Printer *p, const Inst *in, Name name)
     jot_text_f(p->out, ")\n    ");
 }
 
+/* Vectors know how to be mixed; arrays are filled lane by lane. */
+static void
+print_mix(Printer *p, const Inst *in)
+{
+    uint32_t from = p->code->args.v[in->arg];
+    int lanes = p->d->vectors ? p->lanes : in->lanes;
+    jot_text_f(p->out, " = ");
+    if (p->d->vectors) {
+        jot_text_f(p->out, "jot_mix_%sx%d(", jot_print_short(in->dtype), p->lanes);
+        jot_print_expr(p, from, 13, WHOLE);
+        jot_text_f(p->out, ", (jot_i%dx%d)", 8 * (int)jot_dtype_nbytes((jot_DType)in->dtype), p->lanes);
+    }
+    jot_text_f(p->out, "{");
+    for (int l = 0; l < lanes; l++) {
+        jot_text_f(p->out, l ? ", " : "");
+        if (!p->d->vectors)
+            jot_print_expr(p, from, 0, WHOLE);
+        jot_text_f(p->out, p->d->vectors ? "%d" : "[%d]",
+                   l < in->lanes ? (int)(in->c.u >> 4 * l & 15) : 0);
+    }
+    jot_text_f(p->out, p->d->vectors ? "});\n" : "};\n");
+}
+
 static void
 print_variable(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     Name name = jot_print_take(p, name_for(p, in));
-    bool whole = !in->lanes || jot_print_whole(p, n) || in->op == C_PACK;
+    bool whole = !in->lanes || jot_print_whole(p, n) || in->op == C_PACK || in->op == C_MIX;
     print_declarator(p, in, name, whole);
     if (in->op == C_PACK)
         print_pack(p, in);
+    else if (in->op == C_MIX)
+        print_mix(p, in);
     else if (whole) {
         jot_text_f(p->out, " = ");
         jot_print_body(p, n, WHOLE);

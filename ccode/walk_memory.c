@@ -130,24 +130,28 @@ is_aligned(Walk *w, const Access *a, int step)
            rest == 0;
 }
 
+static void
+ask_line(Walk *w, uint32_t buf, Ix addr)
+{
+    Inst in = {0};
+    uint32_t arg = jot_walk_ix(&w->index, addr);
+    in.op = C_AHEAD;
+    in.dtype = JOT_I64;
+    in.pure = true; /* each line once, however many rows read it from scratch */
+    in.aux = buf;
+    jot_code_add(&w->b, in, &arg, 1, NULL);
+}
+
 /* The line that the load will read so many steps of the innermost loop later. */
 static void
 ask_ahead(Walk *w, const Access *a)
 {
-    Inst in = {0};
     bool inside = false;
     int64_t moved = jot_ix_coef(w->k->ix, a->addr, SCHED_AXES + w->vars - 1, &inside);
     Ix later = jot_ix_add(w->k->ix, without_lane(w, a->addr, 1),
                           jot_ix_const(w->k->ix, moved * w->asked));
-    uint32_t arg;
-    if (inside || moved == 0)
-        return;
-    arg = jot_walk_ix(&w->index, later);
-    in.op = C_AHEAD;
-    in.dtype = JOT_I64;
-    in.pure = true; /* each line once, however many rows read it from scratch */
-    in.aux = a->buf;
-    jot_code_add(&w->b, in, &arg, 1, NULL);
+    if (!inside && moved != 0)
+        ask_line(w, a->buf, later);
 }
 
 static uint32_t
@@ -171,15 +175,66 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
     return load;
 }
 
+/* What an address adds to multiples of `lanes`, whatever its variables are; -1: that is not known. */
+static int64_t
+within_vector(Walk *w, Ix addr)
+{
+    int64_t rest;
+    Ix mod = jot_ix_mod(w->k->ix, addr, jot_ix_const(w->k->ix, w->lanes), &w->index.space);
+    return jot_ix_is_const(w->k->ix, mod, &rest) ? rest : -1;
+}
+
+/* Lanes that all lie in one vector of the memory, in any order: this vector, and its lanes mixed.
+ *
+ *     x[4*(l / 4) + 1]    ->    t = x[0 .. 15], {t[1], t[1], t[1], t[1], t[5], t[5], ...}
+ *
+ * It begins at a multiple of its lanes, so it ends within the buffer if that is one. Where vectors are
+ * asked for ahead, it is the vector behind, which the next lanes mix. 0: not so. */
+static uint32_t
+load_mixed(Walk *w, const Access *a, int dtype)
+{
+    IxPool *ix = w->k->ix;
+    Inst in = jot_walk_pure(C_MIX, dtype, w->lanes);
+    Access all = *a;
+    jot_Scalar none;
+    int asked = w->asked;
+    uint32_t vector, made;
+    Ix start = 0;
+    none.u = 0;
+    if (a->nconds || w->lanes > 16 || w->s->group ||
+        w->k->bufs.v[a->buf].layout->nelem % w->lanes)
+        return 0;
+    for (int lane = 0; lane < w->lanes; lane++) {
+        Ix addr = jot_walk_at_lane(w, a->addr, lane), from;
+        int64_t rest = within_vector(w, addr);
+        from = rest < 0 ? 0 : jot_ix_sub(ix, addr, jot_ix_const(ix, rest));
+        if (rest < 0 || (lane && from != start))
+            return 0;
+        start = from;
+        in.c.u |= (uint64_t)rest << 4 * lane;
+    }
+    all.addr = jot_ix_add(ix, start, jot_ix_axis(ix, WALK_LANE));
+    made = w->code->inst.n;
+    w->asked = 0;
+    vector = load_once(w, &all, dtype, none, 1);
+    w->asked = asked;
+    if (asked && vector >= made)
+        ask_line(w, a->buf, jot_ix_add(ix, start, jot_ix_const(ix, w->lanes)));
+    return jot_code_add(&w->b, in, &vector, 1, NULL);
+}
+
 static uint32_t
 load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
 {
     int step = lane_step(w, a);
-    uint32_t scalar[256];
+    uint32_t scalar[256], mixed;
     if (a->never)
         return jot_walk_const(w, dtype, outside);
     if (step >= 0)
         return load_once(w, a, dtype, outside, step);
+    mixed = load_mixed(w, a, dtype);
+    if (mixed)
+        return mixed;
     for (int lane = 0; lane < w->lanes; lane++) {
         Access one = *a;
         one.addr = jot_walk_at_lane(w, a->addr, lane);

@@ -331,6 +331,50 @@ test_wishes(void)
     ir_end(&c);
 }
 
+/* Groups of few channels beside each other: a vector is of several, of which each lane reads its own
+ * group's, as one load that is mixed; longer groups are walked one after the other, all of a row of
+ * pixels. Groups that fit no vector, or whose image lies row by row, go one by one. */
+static void
+test_groups(void)
+{
+    static const struct { Shape s; int machine; bool rows; const char *sum; } cases[] = {
+        /* n g o c h w kh kw stride pad dilation */
+        { { 2, 8, 4, 4, 6, 9, 3, 3, 1, 1, 1 }, 0, false, " p c:1u q:1u w:1u nv:1v; ahead 1\n" },
+        { { 1, 4, 8, 8, 5, 30, 3, 3, 1, 1, 1 }, 0, false, " p c:1u q:1u w:1u nv:1v; ahead 1\n" },
+        { { 2, 8, 4, 4, 9, 9, 3, 3, 2, 1, 1 }, 5, false, " p q c:1u w:1u nv:1v; ahead 1\n" },
+        { { 2, 6, 16, 16, 5, 7, 3, 3, 1, 1, 1 }, 0, false, " p q c w:1u nv:1v\n" },
+        { { 1, 4, 32, 32, 5, 7, 3, 3, 1, 1, 1 }, 1, false, " p q c h:1u nv:8u nv:1v" },
+        { { 2, 8, 2, 2, 5, 9, 3, 3, 1, 1, 1 }, 2, false, " q c:1u p:1u h:1u nv:1v; ahead 1\n" },
+        { { 2, 8, 4, 4, 6, 9, 3, 3, 1, 1, 1 }, 3, false, " p q c h:1u nv:1v" },
+        { { 2, 8, 4, 4, 6, 9, 3, 3, 1, 1, 1 }, 4, false, " p q c w:1u" },
+        { { 2, 5, 4, 4, 6, 9, 3, 3, 1, 1, 1 }, 0, false, " o:1v" },
+        { { 2, 8, 4, 8, 6, 9, 3, 3, 1, 1, 1 }, 0, false, " o:1v" },
+        { { 2, 8, 4, 4, 6, 35, 3, 3, 1, 1, 1 }, 0, true, " o:1v" }
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        const Machine *m = &machines[cases[i].machine];
+        Target target = target_of(m, 1 << 20);
+        Contract found;
+        Layout layout;
+        Text text = {0};
+        char what[32];
+        IrCase c;
+        text.mem = &ir_mem;
+        sprintf(what, "groups %d", i);
+        make_grouped(&c, &cases[i].s);
+        if (!cases[i].rows && i < 4)
+            wishes(&c, 1, "0 2 3 1 halo 2:1,1 3:1,1", what);
+        CHECK(jot_contract_only(&c.k, &found), "%s", what);
+        for (uint32_t b = 1; b <= 3 && !cases[i].rows; b++)
+            if (jot_contract_wish(&c.k, &found, &target, b, &layout))
+                jot_kernel_layout(&c.k, b, &layout);
+        runs(&c, m, 1 << 20, &text, what);
+        CHECK(text.s && strstr(text.s, cases[i].sum), "%s: %s", what, text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* A small image and weights that no cache holds: panels of channels are shared, not rows of pixels,
  * each of which would read all weights. With few channels it is the other way round. */
 static void
@@ -670,6 +714,7 @@ main(void)
     test_convolutions();
     test_gradients_of_convolutions();
     test_wishes();
+    test_groups();
     test_columns();
     test_tall();
     test_by_weight();
