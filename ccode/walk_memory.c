@@ -131,7 +131,7 @@ is_aligned(Walk *w, const Access *a, int step)
 }
 
 static void
-ask_line(Walk *w, uint32_t buf, Ix addr)
+ask_for(Walk *w, uint32_t buf, Ix addr)
 {
     Inst in = {0};
     uint32_t arg = jot_walk_ix(&w->index, addr);
@@ -151,7 +151,7 @@ ask_ahead(Walk *w, const Access *a)
     Ix later = jot_ix_add(w->k->ix, without_lane(w, a->addr, 1),
                           jot_ix_const(w->k->ix, moved * w->asked));
     if (!inside && moved != 0)
-        ask_line(w, a->buf, later);
+        ask_for(w, a->buf, later);
 }
 
 static uint32_t
@@ -219,7 +219,7 @@ load_mixed(Walk *w, const Access *a, int dtype)
     vector = load_once(w, &all, dtype, none, 1);
     w->asked = asked;
     if (asked && vector >= made)
-        ask_line(w, a->buf, jot_ix_add(ix, start, jot_ix_const(ix, w->lanes)));
+        ask_for(w, a->buf, jot_ix_add(ix, start, jot_ix_const(ix, w->lanes)));
     return jot_code_add(&w->b, in, &vector, 1, NULL);
 }
 
