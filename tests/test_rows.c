@@ -1,31 +1,21 @@
 /* tests/test_rows.c - what passes over rows need not do: sums of which one term counts are that
- * term (ccode/single.c), a maximum forgets NaN that a sum tells of (ccode/told.c), signs stand outside
- * of sums (ccode/turned.c), places are compared in 32 bits (ccode/narrow.c), the next row is asked
- * for where one is read once more (ccode/ask.c). Right against the interpreter with NaN,
+ * term (ccode/single.c), a maximum forgets NaN that a sum tells of (ccode/told.c), signs stand
+ * outside of sums (ccode/turned.c), places are compared in 32 bits (ccode/narrow.c), the next row
+ * is asked for where one is read once more (ccode/ask.c). Right against the interpreter with NaN,
  * infinities, labels that name no place; the same bits on any number of threads; reductions and
  * functions counted. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 enum { ROWS = 37, COLS = 83, N = ROWS * COLS, BIG = 1024, OUTPUTS = 10 };
 
 static float data[BIG * BIG];
 static int32_t label[ROWS];
-static char dumped[1 << 18];
-static size_t ndumped;
-
-static void
-keep_dump(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (ndumped + nbytes < sizeof dumped)
-        memcpy(dumped + ndumped, text, nbytes), ndumped += nbytes;
-}
-
 static int
 count(const char *what)
 {
-    const char *at = dumped;
+    const char *at = logged;
     int n = 0;
 
     for (; (at = strstr(at, what)) != NULL; at++)
@@ -37,11 +27,10 @@ static jot_Ctx *
 begin(const char *backend, const char *schedule, int threads, const char *dump)
 {
     jot_Config config = {.backend = backend, .schedule = schedule, .threads = threads, .dump = dump,
-                         .target = "avx512", .deterministic = true, .hooks = {.log = keep_dump}};
+                         .target = "avx512", .deterministic = true, .hooks = {.log = keep_log}};
     jot_Ctx *c;
 
-    memset(dumped, 0, sizeof dumped);
-    ndumped = 0;
+    logged[0] = 0;
     c = jot_open(&config);
     if (!jot_error(c))
         return c;
@@ -134,7 +123,7 @@ test_single(const char *backend, const char *schedule)
         y = single(c, which);
         CHECK(jot_data(y) && (all || same(jot_data(y), expected, n)), "%s, %s, %d: %s", backend,
               schedule, which, jot_message(c));
-        CHECK(count("reduce") == all, "%s, %d: %s", backend, which, dumped);
+        CHECK(count("reduce") == all, "%s, %d: %s", backend, which, logged);
         jot_close(c);
     }
 }
@@ -186,12 +175,13 @@ test_told(const char *backend, const char *schedule)
                   schedule, which);
         if (schedule[0] == 'd')
             CHECK((count("jotm_overf(acc") > 0) == (which < 3) && !count("jotm_underf(acc"),
-                  "%s, %d: %s", backend, which, dumped);
+                  "%s, %d: %s", backend, which, logged);
         jot_close(c);
     }
 }
 
-/* ---- signs of sums, places in 32 bits --------------------------------------------------------- */
+/* ---- signs of sums, places in 32 bits ---------------------------------------------------------
+ * */
 
 static int
 signs_of(jot_Ctx *c, int which, jot_Var *out)
@@ -248,10 +238,47 @@ test_signs(const char *backend, const char *schedule)
             CHECK(which != 1 || !memcmp(jot_data(y[k]), expected[k], ROWS * sizeof **expected),
                   "%s: the sign of 0", backend);
         }
-        CHECK((count(" neg %") > 0) == (which > 1) && count("i64") == 0, "%s, %d: %s", backend, which,
-              dumped);
+        CHECK((count(" neg %") > 0) == (which > 1) && count("i64") == 0, "%s, %d: %s", backend,
+              which, logged);
         jot_close(c);
     }
+}
+
+/* ---- memory refused ------------------------------------------------------------------------ */
+
+/* Sums of one term, forgetful maxima, signs and triangles with the n-th allocation refused. */
+static void
+test_refused(const char *backend)
+{
+    static float got[N], want[N];
+    bool done = false;
+
+    fill(N, false);
+    for (long n = 1; !done && n < 20000; n += 1 + n / 30) {
+        Heap heap = {0};
+        jot_Config config = {.backend = backend, .threads = 1,
+                             .hooks = {.realloc = heap_realloc, .ud = &heap}};
+        jot_Ctx *c = jot_open(&config);
+        jot_Var y[6] = {single(c, 0), single(c, 9)};
+        bool ok;
+
+        rows_of(c, 0, y + 2);
+        signs_of(c, 3, y + 3);
+        heap.countdown = n;
+        ok = jot_run(c, jot_vars(6, y));
+        done = heap.countdown > 0;
+        heap.countdown = 0;
+        CHECK(ok || jot_error(c) == JOT_EMEM, "%s: refusal %ld: %s", backend, n, jot_message(c));
+        jot_clear(c);
+        CHECK(jot_copy(y[2], got, sizeof got), "%s: after refusal %ld: %s", backend, n,
+              jot_message(c));
+        if (n == 1)
+            memcpy(want, got, sizeof want);
+        CHECK(!memcmp(want, got, sizeof want), "%s: values after refusal %ld", backend, n);
+        jot_close(c);
+        CHECK(heap.live == 0, "%s: refusal %ld: %zu bytes left", backend, n, heap.live);
+    }
+    CHECK(done, "%s: never without a refusal", backend);
 }
 
 /* ---- the next row -------------------------------------------------------------------------- */
@@ -294,6 +321,7 @@ main(void)
         test_ask(backends[b], BIG);
         test_ask(backends[b], 64);
     }
+    test_refused("tcc");
     for (int k = 1; k <= 6; k++) {
         snprintf(schedule, sizeof schedule, "random:%d", k);
         test_single("tcc", schedule);
