@@ -7,11 +7,11 @@
  *                                                    or to make room
  *
  * A training step asks for the same sizes as the one before it, so from the third on it asks the
- * hook for nothing. What is kept never makes more than was in use at one time, but for SLACK: before
- * the hook is asked for more, the oldest go. A kept block holds its own links.
+ * hook for nothing. What is kept never makes more than was in use at one time, but for SLACK:
+ * before the hook is asked for more, the oldest go. A kept block holds its own links.
  *
- * Contexts keep (jot_mem_keep), but for config.give_back; a Mem by itself does not, nor does a build
- * that checks addresses.
+ * Contexts keep (jot_mem_keep), but for config.give_back; a Mem by itself does not, nor does a
+ * build that checks addresses.
  *
  * Read base.h before; base.c after. */
 #include "base.h"

@@ -127,7 +127,8 @@ core_number(jot_Ctx *ctx, int *field, const char *env)
     for (; p && *p >= '0' && *p <= '9' && n < 100000; p++)
         n = n * 10 + (*p - '0');
     if (p && *p)
-        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number from 0 to 999999 is expected", env, s);
+        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number from 0 to 999999 is expected",
+                 env, s);
     else if (s)
         *field = n;
 }
@@ -145,8 +146,10 @@ core_nbytes(jot_Ctx *ctx, uint64_t *field, const char *env)
     if (p && p != s && *p)
         unit = *p == 'K' ? 10 : *p == 'M' ? 20 : *p == 'G' ? 30 : 0;
     if (p && p[unit != 0])
-        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number of bytes is expected, with K, M or "
-                 "G behind it", env, s);
+        jot_fail(ctx, JOT_EUSE,
+                 "jot_open: %s is \"%s\"; a number of bytes is expected, with K, M or "
+                 "G behind it",
+                 env, s);
     else if (s)
         *field = n << unit;
 }
@@ -217,7 +220,8 @@ core_policy(jot_Ctx *ctx, const char *word)
     if (jot_str_eq(word, "paper") || jot_str_eq(word, "reward") || jot_str_eq(word, "none"))
         return true;
     return jot_fail(ctx, JOT_EUSE,
-                    "jot_open: policy (JOT_POLICY) is \"%s\"; known are paper, reward and none", word);
+                    "jot_open: policy (JOT_POLICY) is \"%s\"; known are paper, reward and none",
+                    word);
 }
 
 static bool
@@ -230,9 +234,11 @@ core_precision(jot_Ctx *ctx)
     if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast")
         || jot_str_eq(word, "tf32"))
         return true;
-    return jot_fail(ctx, JOT_EUSE,
-                    "jot_open: precision (JOT_PRECISION) is \"%s\"; known are default, exact, fast and "
-                    "tf32", word);
+    return jot_fail(
+        ctx, JOT_EUSE,
+        "jot_open: precision (JOT_PRECISION) is \"%s\"; known are default, exact, fast and "
+        "tf32",
+        word);
 }
 
 static bool
@@ -240,9 +246,10 @@ core_dump(jot_Ctx *ctx, const char *letters)
 {
     for (; *letters; letters++)
         if (!jot_plan_dump_known(*letters))
-            return jot_fail(ctx, JOT_EUSE,
-                            "jot_open: dump (JOT_DUMP) has the letter '%c'; ? lists those that are known",
-                            *letters);
+            return jot_fail(
+                ctx, JOT_EUSE,
+                "jot_open: dump (JOT_DUMP) has the letter '%c'; ? lists those that are known",
+                *letters);
     return true;
 }
 
@@ -257,10 +264,11 @@ core_target(jot_Ctx *ctx)
         return true;
     }
     return jot_target_narrow(&ctx->target, word)
-        || jot_fail(ctx, JOT_EUSE,
-                    "jot_open: target (JOT_TARGET) is \"%s\"; known are native and, with vectors of "
-                    "at most the machine's %d bytes, avx512, avx2 and sse", word,
-                    ctx->target.vector_nbytes);
+           || jot_fail(
+               ctx, JOT_EUSE,
+               "jot_open: target (JOT_TARGET) is \"%s\"; known are native and, with vectors of "
+               "at most the machine's %d bytes, avx512, avx2 and sse",
+               word, ctx->target.vector_nbytes);
 }
 
 static bool
@@ -270,8 +278,10 @@ core_check(jot_Ctx *ctx)
     int n = c->lanes;
 
     if (c->tune < 0)
-        return jot_fail(ctx, JOT_EUSE, "jot_open: tune is %d; schedules that are timed, 0 for none, are "
-                        "expected", c->tune);
+        return jot_fail(ctx, JOT_EUSE,
+                        "jot_open: tune is %d; schedules that are timed, 0 for none, are "
+                        "expected",
+                        c->tune);
     if (c->threads < 0)
         return jot_fail(ctx, JOT_EUSE, "jot_open: threads is %d; 0 is one per processor",
                         c->threads);
@@ -346,7 +356,8 @@ core_open_backend(jot_Ctx *ctx)
             continue;
         if (core_try(ctx, jot_backends[i], &status, why, sizeof why)) {
             if (first[0] && !ctx->backend->compile)
-                core_note(ctx, "jot: no compiler, so graphs are interpreted, which is slow: %s\n", first);
+                core_note(ctx, "jot: no compiler, so graphs are interpreted, which is slow: %s\n",
+                          first);
             return true;
         }
         if (!first[0])

@@ -14,10 +14,11 @@
  * Errors. The first failure is kept in the context: a code and a message that names the operator,
  * the argument, what was asked and what was found. The function that failed returns a poison handle
  * (or NULL, 0, false); every operator given a poison handle returns poison, so that a model needs
- * one check at its end (a handle that belongs to no context, such as {0}, cannot tell it: its results
- * are just as empty). The first failure stays until jot_clear, and what has nothing to do with it goes on,
- * so a long loop checks now and then. The library prints through the log hook alone and never exits or
- * aborts. Arguments are checked when an operator is built, not when it runs.
+ * one check at its end (a handle that belongs to no context, such as {0}, cannot tell it: its
+ * results are just as empty). The first failure stays until jot_clear, and what has nothing to do
+ * with it goes on, so a long loop checks now and then. The library prints through the log hook
+ * alone and never exits or aborts. Arguments are checked when an operator is built, not when it
+ * runs.
  *
  * Threads. A context belongs to one thread at a time. Nothing mutable is shared between contexts.
  *
@@ -98,8 +99,8 @@ typedef struct {
 /* Fields left 0 or NULL take the environment's value, then the default. */
 typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and for other fields left NULL, too */
-    const char *backend;    /* "cpu", "cc", "tcc", "interp"; JOT_BACKEND; default: the first of these
-                               that opens. Devices, only when asked for: "opencl", "cuda" */
+    const char *backend; /* "cpu", "cc", "tcc", "interp"; JOT_BACKEND; default: the first of these
+                            that opens. Devices, only when asked for: "opencl", "cuda" */
     const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default "reward" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
     const char *layout;     /* of temporaries: "chosen" (default), "rowmajor" or "random:SEED";
@@ -110,9 +111,9 @@ typedef struct {
                                never promised); "fast": larger tiles, with some 10 times the rounding
                                error; "tf32": default, but products of f32 on CUDA may round their
                                factors to tf32; JOT_PRECISION */
-    const char *target;     /* vectors that kernels may use: "native" (default), or of an x86 machine
-                               that has them "avx512", "avx2", "sse"; "random:SEED", for tests: the caches
-                               and rates of a machine that is not there; JOT_TARGET */
+    const char *target; /* vectors that kernels may use: "native" (default), or of an x86 machine
+                           that has them "avx512", "avx2", "sse"; "random:SEED", for tests: the
+                           caches and rates of a machine that is not there; JOT_TARGET */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *device;     /* opencl: "0.0" (platform.device), "gpu", "cpu", or a part of its name;
                                JOT_OPENCL_DEVICE; default the first GPU, or the first. cuda: a
@@ -123,19 +124,19 @@ typedef struct {
     const char *cc;         /* C compiler of the cc backend; JOT_CC; default cc, gcc, clang */
     int threads;            /* that share a kernel, the caller too; JOT_THREADS; default: cores.
                                Results do not depend on it */
-    int lanes;              /* JOT_LANES; 0: schedules by price, vectors where they pay (default); else
-                               plain schedules: 1 scalar, 2, 4, 8, 16 lanes */
+    int lanes; /* JOT_LANES; 0: schedules by price, vectors where they pay (default); else
+                  plain schedules: 1 scalar, 2, 4, 8, 16 lanes */
     int no_simplify;        /* 1: build the graph as called (no folding, sharing, composing) */
     int give_back;          /* 1: freed memory goes through the hook at once instead of being kept
                                for reuse: to look for misuse of memory; JOT_GIVE_BACK */
-    int deterministic;      /* 1: one tier and one schedule, the model's, from the first run on: two runs
-                               agree bit for bit; JOT_DETERMINISTIC */
-    int tune;               /* schedules by measurement: of each kernel that is met for the first time up
-                               to so many, beside the one that the model of the machine chooses, are
-                               compiled and timed (some 10 ms each, and a compiler's time), and the
-                               fastest stays. It is remembered in tuned.json in the cache directory:
-                               what is there is taken with 0, too. 0: none (default); 8 finds most of
-                               what there is; JOT_TUNE */
+    int deterministic; /* 1: one tier and one schedule, the model's, from the first run on: two runs
+                          agree bit for bit; JOT_DETERMINISTIC */
+    int tune;          /* schedules by measurement: of each kernel that is met for the first time up
+                          to so many, beside the one that the model of the machine chooses, are
+                          compiled and timed (some 10 ms each, and a compiler's time), and the
+                          fastest stays. It is remembered in tuned.json in the cache directory:
+                          what is there is taken with 0, too. 0: none (default); 8 finds most of
+                          what there is; JOT_TUNE */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
 } jot_Config;
 
@@ -194,13 +195,14 @@ typedef struct {
 JOT_API jot_Stats jot_stats(const jot_Ctx *ctx);
 
 /* What the context's prices and schedules take the machine for. Rates are measured once per machine
- * and kept in the cache directory (cc); without one, and for tcc and interp, they are estimates. The
- * default backend puts that off until a plan comes again or jot_machine asks. */
+ * and kept in the cache directory (cc); without one, and for tcc and interp, they are estimates.
+ * The default backend puts that off until a plan comes again or jot_machine asks. */
 typedef struct {
     char cpu[64];              /* its name, "" where the system does not say */
     bool measured;
     int cores;                 /* that this process may use */
-    int vector_nbytes, vectors, fma; /* widest registers (0: scalar), their number, fused products */
+    int vector_nbytes, vectors,
+        fma;                   /* widest registers (0: scalar), their number, fused products */
     int64_t cache_nbytes[3];   /* L1, L2 of one core, L3 */
     double flops;              /* per second, one core, f32, a multiply-add counts twice */
     double bandwidth[4];       /* bytes per second that one core reads from L1, L2, L3, memory */
@@ -249,9 +251,10 @@ JOT_API void jot_free(jot_Var v); /* end one handle now */
  * pending assignments). target becomes a leaf for gradients. Handles made from the old value keep
  * meaning the old value; but those of the innermost open scope that nothing has evaluated, and that
  * others were made of, may lose it to the evaluation that runs the assignment, whose new value may
- * be written over it: to read such a temporary afterwards is an error (JOT_EUSE). Ask for it in that
- * evaluation, or jot_keep it. Results, of which nothing was made, lose nothing, but cost memory while
- * they wait; nor does anything to what a builder evaluates by itself (JOT_START_NODES). */
+ * be written over it: to read such a temporary afterwards is an error (JOT_EUSE). Ask for it in
+ * that evaluation, or jot_keep it. Results, of which nothing was made, lose nothing, but cost
+ * memory while they wait; nor does anything to what a builder evaluates by itself
+ * (JOT_START_NODES). */
 JOT_API bool jot_assign(jot_Var target, jot_Var value);
 
 JOT_API bool jot_ok(jot_Var v);                 /* a live handle, not poison */
@@ -268,8 +271,8 @@ JOT_API jot_Var jot_stop_fuse(jot_Var v);
 /* For operators of your own, composed of these (see ops/nn.c). Keep a failure as the library's do,
  * and return poison; the format knows %d %u %lld %llu %zu %x %s %c %g. ctx NULL: poison only. */
 JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
-/* The context of the first operand that has one; NULL: all are empty handles. Then each of them, under its
- * argument's name: v is a live handle of ctx, or it fails there. */
+/* The context of the first operand that has one; NULL: all are empty handles. Then each of them,
+ * under its argument's name: v is a live handle of ctx, or it fails there. */
 JOT_API jot_Ctx *jot_ctx_of(jot_Vars operands);
 JOT_API bool jot_check(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg);
 JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v); /* jot_pop, but v goes to the enclosing scope */
@@ -289,12 +292,12 @@ JOT_API bool jot_run(jot_Ctx *ctx, jot_Vars vars);
 
 typedef struct { jot_DType dtype; jot_Ints shape; const void *data; size_t nbytes; } jot_Tensor;
 typedef void jot_FetchFn(void *user, const jot_Tensor *value); /* value is valid during the call */
-/* Ask for v's value; returns at once. The callback runs on the context's thread, in the order of the
- * fetches: inside jot_poll, or inside the next evaluation - on a device jot_run does not wait for its
- * own values, which travel beside the kernels of the evaluation that follows and come inside that one;
- * an evaluation by jot_data, jot_item or jot_copy waits and calls all. A callback may fetch again, for
- * the evaluation after this one, but not evaluate. If the evaluation fails, it waits for the next, or
- * for jot_clear or jot_close, after which it does not come. */
+/* Ask for v's value; returns at once. The callback runs on the context's thread, in the order of
+ * the fetches: inside jot_poll, or inside the next evaluation - on a device jot_run does not wait
+ * for its own values, which travel beside the kernels of the evaluation that follows and come
+ * inside that one; an evaluation by jot_data, jot_item or jot_copy waits and calls all. A callback
+ * may fetch again, for the evaluation after this one, but not evaluate. If the evaluation fails, it
+ * waits for the next, or for jot_clear or jot_close, after which it does not come. */
 JOT_API bool jot_fetch(jot_Var v, jot_FetchFn *callback, void *user);
 JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for, and call all */
 
@@ -315,9 +318,9 @@ JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for, and call
  * inputs are arrays or parameters on which the graph was built. An assignment that waits for an
  * evaluation and stands on an input, a parameter or random numbers becomes part of the function: it
  * is withdrawn now and done by every call (other assignments run now). Parameters, what was once
- * assigned and learning rates (jot_set_lr) are read as they are at the time of the call, which first
- * runs what waits; other arrays and literals are as they are now. Random variables are drawn anew by
- * each call, as if the graph were built again.
+ * assigned and learning rates (jot_set_lr) are read as they are at the time of the call, which
+ * first runs what waits; other arrays and literals are as they are now. Random variables are drawn
+ * anew by each call, as if the graph were built again.
  *
  * NULL after a failure: an input that is an expression or is assigned; an assigned variable that
  * was an expression (jot_zeros) when the graph was built on it. The function belongs to the context
@@ -340,10 +343,10 @@ JOT_API void jot_func_free(jot_Func *f);
  *     void NAME(void *arena, const float *in0, ..., float *out0, ...);
  *
  * Parameters and arrays are tables in it, with the values that they have now; updates change the
- * tables. The caller brings an arena of NAME_ARENA bytes, aligned as a double is, which need not keep
- * anything from call to call. What it computes is what jot computes
- * with scalar code. Refused: what jot_compile refuses, and random variables. jot_export is there in
- * hosted builds, jot_export_text in all. */
+ * tables. The caller brings an arena of NAME_ARENA bytes, aligned as a double is, which need not
+ * keep anything from call to call. What it computes is what jot computes with scalar code. Refused:
+ * what jot_compile refuses, and random variables. jot_export is there in hosted builds,
+ * jot_export_text in all. */
 JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
                         const char *path);
 typedef void jot_WriteFn(void *user, const char *text, size_t nbytes);
@@ -445,9 +448,9 @@ JOT_API jot_Var jot_prod(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_max(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_min(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_mean(jot_Var x, jot_Ints dims);
-/* Mean of squared deviations from the mean. As exact as two passes, though large data are read once:
- * moments of blocks, merged (Chan). A mean of squares of x - mean(x) over the same dimensions is
- * recognised as one. */
+/* Mean of squared deviations from the mean. As exact as two passes, though large data are read
+ * once: moments of blocks, merged (Chan). A mean of squares of x - mean(x) over the same dimensions
+ * is recognised as one. */
 JOT_API jot_Var jot_variance(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_any(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_all(jot_Var x, jot_Ints dims);
@@ -460,15 +463,16 @@ JOT_API jot_Var jot_argmin(jot_Var x, int dim);
  * elements, x_n its number of elements, x_0, x_1 ... its extents, x_s0 ... its strides in elements;
  * outputs likewise; scalars are `double` values by name and do not recompile. The text is the body
  * of a function in C99 without headers: extents, strides, numbers and lo, hi (see parallel) are of
- * type jot_i64, and elements of jot_i8 .. jot_u64, float or double (bool: jot_u8; f16, bf16: jot_u16). A gradient source per input computes dx (named d + input) from the inputs, the
- * outputs and the outputs' gradients (d + output), all whole arrays. */
+ * type jot_i64, and elements of jot_i8 .. jot_u64, float or double (bool: jot_u8; f16, bf16:
+ * jot_u16). A gradient source per input computes dx (named d + input) from the inputs, the outputs
+ * and the outputs' gradients (d + output), all whole arrays. */
 typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars);
 typedef struct { const char *name; jot_DType dtype; jot_Ints shape; int like; } jot_CodeOut;
 /* like >= 0 : shape and dtype of input `like`; -1: as given */
 typedef struct { const char *name; double value; } jot_CodeScalar;
-/* The kernel for a device, in its language. Pointers are the device's (in OpenCL __global); each step
- * of `parallel` is an item's, as lo = step, hi = lo + 1; a gradient is one item's. source NULL: it does not
- * run there. */
+/* The kernel for a device, in its language. Pointers are the device's (in OpenCL __global); each
+ * step of `parallel` is an item's, as lo = step, hi = lo + 1; a gradient is one item's. source
+ * NULL: it does not run there. */
 typedef struct {
     const char *source, *helpers;
     const char *const *grad_source;
@@ -487,12 +491,12 @@ typedef struct {
     jot_CodeText opencl, cuda;
 } jot_Code;
 JOT_API bool jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs);
-/* Functions of both: those of ccode/prelude.def, on every backend, by their names there: jotm_exp of
- * double, jotm_expf of float, jotm_maxf, jotm_erf, jotm_sqrtf, ... The C library's need an #include in
- * `helpers` and a compiler that has its headers (cc; tcc has none).
- * (b) An element-wise expression in C over a, b, c (as many as given; after broadcasting and
- * promotion): fuses with its neighbours. gradients: expression for d out / d operand k in terms of
- * a, b, c, y (the result); NULL: no gradient. */
+/* Functions of both: those of ccode/prelude.def, on every backend, by their names there: jotm_exp
+ * of double, jotm_expf of float, jotm_maxf, jotm_erf, jotm_sqrtf, ... The C library's need an
+ * #include in `helpers` and a compiler that has its headers (cc; tcc has none). (b) An element-wise
+ * expression in C over a, b, c (as many as given; after broadcasting and promotion): fuses with its
+ * neighbours. gradients: expression for d out / d operand k in terms of a, b, c, y (the result);
+ * NULL: no gradient. */
 JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
                              const char *const *gradients);
 
@@ -516,8 +520,8 @@ JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels);
 JOT_API jot_Var jot_mse(jot_Var a, jot_Var b);                     /* mean of squares, scalar */
 /* x (n, c, ...) or (n, c); scale, shift, mean, var (c). Training: statistics of the batch, one pass
  * over x; run_mean and run_var come in as the running values so far and go out as the new ones, for
- * the caller to assign (biased variance for x, unbiased for the running value; momentum is the weight
- * of the new value); NULL: none. */
+ * the caller to assign (biased variance for x, unbiased for the running value; momentum is the
+ * weight of the new value); NULL: none. */
 JOT_API jot_Var jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot_Var mean,
                                     jot_Var var, double eps);
 JOT_API jot_Var jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps,
@@ -530,9 +534,9 @@ JOT_API jot_Var jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64
 JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in,
                            int64_t fan_out);
 
-/* Optimisers: one call per step assigns all parameters (lazily), each of which is named once. Rates are
- * at least 0, betas below 1, else NULL. State belongs to the context and ends with jot_optim_free or the
- * context. */
+/* Optimisers: one call per step assigns all parameters (lazily), each of which is named once. Rates
+ * are at least 0, betas below 1, else NULL. State belongs to the context and ends with
+ * jot_optim_free or the context. */
 typedef struct jot_Optim jot_Optim;
 JOT_API jot_Optim *jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
 JOT_API jot_Optim *jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);
@@ -547,9 +551,9 @@ JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
 
 /* ---- profile ------------------------------------------------------------------------------ */
 
-/* true: launches are timed from here on, and what was kept before is forgotten; false: no more. What
- * was kept stays until then or until jot_close. Fails without a clock (jot_Hooks.now) or memory. The
- * interpreter launches nothing. */
+/* true: launches are timed from here on, and what was kept before is forgotten; false: no more.
+ * What was kept stays until then or until jot_close. Fails without a clock (jot_Hooks.now) or
+ * memory. The interpreter launches nothing. */
 JOT_API bool jot_profile(jot_Ctx *ctx, bool on);
 /* All launches of one function with the same extents. */
 typedef struct {
@@ -558,14 +562,16 @@ typedef struct {
     double seconds, least;       /* of all launches; of the fastest one */
     double read, written, flops; /* of a launch: bytes that are touched, each once; operations (a
                                     multiply-add 2, exp and the like 16). 0 for user code */
-    double floor;                /* seconds that these take on this machine at least (jot_machine) */
+    /* seconds that these take on this machine at least (jot_machine) */
+    double floor;
 } jot_ProfileKernel;
 /* One launch, or (kernel -1) the making of a plan; the first 65,536 are kept. */
 typedef struct {
     int64_t start, nanoseconds;  /* since jot_profile(ctx, true); how long */
     int kernel;                  /* index among jot_profile_kernels */
 } jot_ProfileEvent;
-/* Copy at most `most` of them, in order of their first launch (of time); return how many there are. */
+/* Copy at most `most` of them, in order of their first launch (of time); return how many there
+ * are. */
 JOT_API int jot_profile_kernels(const jot_Ctx *ctx, jot_ProfileKernel *out, int most);
 JOT_API int jot_profile_events(const jot_Ctx *ctx, jot_ProfileEvent *out, int most);
 /* To a file (hosted builds): a table, Chrome's trace JSON, a roofline as SVG. */

@@ -9,9 +9,9 @@
 #include "ops/graph.h"
 
 /* One signature for all CPU kernels. buf: one pointer per buffer of the kernel, in its order; ints:
- * the numbers of a text that lacks them (EmitInfo.ints); scalars: run-time literals and seeds, in the
- * form of Node.value; scratch: `scratch_nbytes` of the kernel's info, 64-byte aligned; phase: 0; [lo, hi): range of the
- * outermost parallel loop. */
+ * the numbers of a text that lacks them (EmitInfo.ints); scalars: run-time literals and seeds, in
+ * the form of Node.value; scratch: `scratch_nbytes` of the kernel's info, 64-byte aligned; phase:
+ * 0; [lo, hi): range of the outermost parallel loop. */
 typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars,
                       void *scratch, int64_t phase, int64_t lo, int64_t hi);
 
@@ -26,7 +26,8 @@ typedef struct {
 JOT_FN KernelFn jot_device_fn; /* backends/plan_device.c: nobody calls it */
 
 /* One launch of a kernel on a device. Its arguments, in this order (ccode/emit_device.c): of each
- * buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its scalars, phase, lo, hi. */
+ * buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its scalars,
+ * phase, lo, hi. */
 typedef struct {
     void *kernel;
     const char *name;          /* for messages */
@@ -50,7 +51,8 @@ typedef struct DeviceReplay DeviceReplay;
  * handed over; only download and finish wait for it. A failure is told by jot_fail, leaves nothing
  * behind, and the context can be used again. */
 typedef struct {
-    void *(*alloc)(Backend *backend, jot_Ctx *ctx, size_t nbytes); /* NULL: refused, jot_fail told */
+    /* NULL: refused, jot_fail told */
+    void *(*alloc)(Backend *backend, jot_Ctx *ctx, size_t nbytes);
     void (*release)(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
     /* `from` may change as soon as upload returns */
     bool (*upload)(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes);
@@ -59,8 +61,9 @@ typedef struct {
     bool (*finish)(Backend *backend, jot_Ctx *ctx);
     /* within the device, in order; NULL: it cannot. What a kernel's traffic is measured against */
     bool (*copy)(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes);
-    /* A copy to the host beside what is handed over after it: it begins when all that was handed over
-     * before is done. NULL: refused, and nothing is told; NULL function: download has to do. */
+    /* A copy to the host beside what is handed over after it: it begins when all that was handed
+     * over before is done. NULL: refused, and nothing is told; NULL function: download has to
+     * do. */
     DeviceCopy *(*fetch)(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
     /* Wait for it: the elements, until fetch_end, which is its last use and waits, too. NULL: a
      * failure, which jot_fail told. */
@@ -68,10 +71,10 @@ typedef struct {
     void (*fetch_end)(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
     /* What is handed over from now on begins when the copy is done. */
     void (*fetch_before)(Backend *backend, DeviceCopy *copy);
-    /* Launches between these two are handed over as one, in their order, by replay_end: what is kept in
-     * *replay makes the next time cheaper that the same kernels are launched so, with any arguments.
-     * Nothing but launches comes between. NULL functions: launches go one by one. begin: false if
-     * that is what happens now. */
+    /* Launches between these two are handed over as one, in their order, by replay_end: what is
+     * kept in *replay makes the next time cheaper that the same kernels are launched so, with any
+     * arguments. Nothing but launches comes between. NULL functions: launches go one by one. begin:
+     * false if that is what happens now. */
     bool (*replay_begin)(Backend *backend, jot_Ctx *ctx, DeviceReplay **replay);
     bool (*replay_end)(Backend *backend, jot_Ctx *ctx, bool ok); /* ok false: drop them */
     void (*replay_free)(Backend *backend, jot_Ctx *ctx, DeviceReplay *replay);
@@ -100,15 +103,16 @@ struct Backend {
     bool (*compile)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
                     size_t nbytes, KernelSym *sym, int n, void **module);
     void (*unload)(Backend *backend, jot_Ctx *ctx, void *module);
-    /* Find sym->name, whose text is sym->text, among what was compiled before and kept. *module NULL:
-     * anywhere; *module and *unit, the text it was made of, are new then (unit in ctx's memory, a 0
-     * behind). Else in that module, which `unit` came with. NULL function: nothing is kept. */
+    /* Find sym->name, whose text is sym->text, among what was compiled before and kept. *module
+     * NULL: anywhere; *module and *unit, the text it was made of, are new then (unit in ctx's
+     * memory, a 0 behind). Else in that module, which `unit` came with. NULL function: nothing is
+     * kept. */
     bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
     /* Two tiers (backends/cpu.c). quick: compiles at once to slower code; NULL: there is one tier.
      * start: `compile`, but beside the program; the text and the symbols are copied; NULL: not now,
-     * `compile` will do. look: how it goes; wait: for its end; *left: seconds that it will still take,
-     * by estimate. end: the job's last use; if it is done, sym[0..n) get their functions and *module
-     * is the caller's (sym NULL: nobody wants them any more). */
+     * `compile` will do. look: how it goes; wait: for its end; *left: seconds that it will still
+     * take, by estimate. end: the job's last use; if it is done, sym[0..n) get their functions and
+     * *module is the caller's (sym NULL: nobody wants them any more). */
     Backend *quick;
     CompileJob *(*start)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
                          size_t nbytes, const KernelSym *sym, int n);

@@ -185,8 +185,8 @@ typedef struct {
 static const char cache_magic[16] = "jot kernel 2\n";
 enum { CACHE_MOST = 1 << 28 };
 
-/* A second hash of another kind than jot_hash, so that what fools one does not fool the other: FNV by
- * words. */
+/* A second hash of another kind than jot_hash, so that what fools one does not fool the other: FNV
+ * by words. */
 static uint64_t
 cache_fnv(uint64_t h, Bytes part)
 {
@@ -225,8 +225,8 @@ jot_cache_name(Bytes key, Bytes text, char name[CACHE_NAME])
     snprintf(name, CACHE_NAME, "%016llx%016llx.jot", (unsigned long long)a, (unsigned long long)b);
 }
 
-/* Take the object out of an entry's bytes if the entry is whole and the one asked for; a text that is
- * not known (NULL) is taken out, too. */
+/* Take the object out of an entry's bytes if the entry is whole and the one asked for; a text that
+ * is not known (NULL) is taken out, too. */
 static bool
 cache_check(Bytes entry, Bytes key, Bytes *text, Bytes *object)
 {

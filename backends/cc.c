@@ -4,7 +4,8 @@
  *               |no                                        v
  *               '-> kernel.c -> cc -> bytes, kept -> private kernel.so -> dlopen, dlsym
  *
- * The compiler is looked for once, when the context opens (cc_program.c). It is started without a shell.
+ * The compiler is looked for once, when the context opens (cc_program.c). It is started without a
+ * shell.
  *
  * A text is compiled in a private temporary directory that is removed as soon as the object is
  * loaded: a loaded file needs no name. The directory's name is new each time, which matters: the
@@ -218,8 +219,8 @@ cc_key(const CcState *cc)
 
 /* ---- kernels by themselves ---------------------------------------------------------------- */
 
-/* A text of many kernels is one entry of the cache, and each kernel an entry that names it: a program
- * that changes one kernel finds the others.
+/* A text of many kernels is one entry of the cache, and each kernel an entry that names it: a
+ * program that changes one kernel finds the others.
  *
  *     "kernel" key | text of the kernel | name of the unit         key | text of the unit | object */
 static bool

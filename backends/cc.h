@@ -14,8 +14,8 @@ typedef struct {
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
 } CcState;
 
-/* The command that compiles file `from` to the object `to`, of a text of that kind; as a line that a
- * shell takes. */
+/* The command that compiles file `from` to the object `to`, of a text of that kind; as a line that
+ * a shell takes. */
 enum { CC_ARGUMENTS = 40 };
 JOT_FN int jot_cc_kind(Bytes text);
 JOT_FN void jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from,

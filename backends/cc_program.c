@@ -1,5 +1,5 @@
-/* backends/cc_program.c - the C compiler as a program: its command, what an object of it depends on, and
- * which of those on PATH it is.
+/* backends/cc_program.c - the C compiler as a program: its command, what an object of it depends
+ * on, and which of those on PATH it is.
  *
  *     config.cc, JOT_CC, else cc, gcc, clang -> found -> asked --version -> key of the cache
  *
@@ -64,7 +64,8 @@ jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from,
 {
     int n = 0, i;
 
-    JOT_ASSERT(sizeof cc_flags / sizeof *cc_flags + 8 <= CC_ARGUMENTS, "there is room for all flags");
+    JOT_ASSERT(sizeof cc_flags / sizeof *cc_flags + 8 <= CC_ARGUMENTS,
+               "there is room for all flags");
     argv[n++] = cc->cc;
     argv[n++] = cc_kinds[kind][0];
     argv[n++] = cc_kinds[kind][1];

@@ -1,4 +1,5 @@
-/* backends/cpu.c - the default backend: starts on libtcc at once, goes on with the system's compiler.
+/* backends/cpu.c - the default backend: starts on libtcc at once, goes on with the system's
+ * compiler.
  *
  *     first use     tcc, some 0.2 ms a kernel              code of an untuned kind
  *     beside it     cc, two at a time (backends/jobs.c)    taken over between two runs of the plan

@@ -1,6 +1,6 @@
-/* backends/cuda.c - kernels on an NVIDIA GPU, through the driver's interface. Driver and compiler are
- * opened at run time, and what is used of them is declared here: neither building nor running jot
- * needs a header, a library or a driver.
+/* backends/cuda.c - kernels on an NVIDIA GPU, through the driver's interface. Driver and compiler
+ * are opened at run time, and what is used of them is declared here: neither building nor running
+ * jot needs a header, a library or a driver.
  *
  *     text -> in the cache? --yes--> cubin -.
  *               |no                         v

@@ -1,5 +1,5 @@
-/* backends/cuda.h - what the files of the CUDA backend share: the driver's functions, as far as they are
- * used, and the backend's state.
+/* backends/cuda.h - what the files of the CUDA backend share: the driver's functions, as far as
+ * they are used, and the backend's state.
  *
  * Read before: backends/host.h. After: backends/cuda.c, cuda_fetch.c, cuda_graph.c. */
 #ifndef JOT_CUDA_H

@@ -1,5 +1,5 @@
-/* backends/cuda_fetch.c - copies to the host beside the kernels: on a stream of their own, behind an
- * event of the kernels' stream, to pinned memory.
+/* backends/cuda_fetch.c - copies to the host beside the kernels: on a stream of their own, behind
+ * an event of the kernels' stream, to pinned memory.
  *
  *     stream     k1 k1 o k2 k2 k2 ..        o: event `made`
  *     fetches          '-copy-o             o: event `done`, which the host waits for, or the stream

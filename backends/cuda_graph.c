@@ -6,9 +6,9 @@
  *              other arguments?                   --> those kernels' arguments are set
  *                                 '--> cuGraphLaunch
  *
- * Arguments differ from run to run where literals do and where results change places with older ones;
- * what stays the same costs a comparison. Whatever a driver refuses of this is launched kernel by
- * kernel, from the same notes.
+ * Arguments differ from run to run where literals do and where results change places with older
+ * ones; what stays the same costs a comparison. Whatever a driver refuses of this is launched
+ * kernel by kernel, from the same notes.
  *
  * Read before: backends/cuda.h, plan_device.c. */
 #ifndef _POSIX_C_SOURCE

@@ -1,5 +1,5 @@
-/* backends/data.c - where the elements of a variable are: in host memory, in the memory of a backend
- * that has its own, or in both.
+/* backends/data.c - where the elements of a variable are: in host memory, in the memory of a
+ * backend that has its own, or in both.
  *
  *     jot_array    host                a kernel reads it    -> uploaded once, both
  *     a result     device              jot_data, a fetch    -> downloaded once, both

@@ -9,8 +9,8 @@
  *     copies           |            | copy of 1 |            | copy of 2 |
  *     callbacks                                 1 comes here              2
  *
- * So jot_run waits for copies of earlier evaluations, whose kernels are done or about to be, not for
- * its own. What waits for values itself (jot_data, jot_item, jot_copy, jot_poll) waits for all.
+ * So jot_run waits for copies of earlier evaluations, whose kernels are done or about to be, not
+ * for its own. What waits for values itself (jot_data, jot_item, jot_copy, jot_poll) waits for all.
  * A fetch holds its node, so what is copied is neither written nor given to another meanwhile.
  *
  * Read before: core.h ("evaluation"), backends/backend.h (Device). After: backends/eval.c. */

@@ -80,8 +80,8 @@ bool
 jot_call(jot_Func *f, const void *const *in, void *const *out)
 {
     uint32_t i;
-    bool ok = f && call_given(f, in, out) && jot_func_ready(f) && call_inputs(f, in) && jot_func_launch(f)
-           && jot_func_fetch(f, f->noutputs);
+    bool ok = f && call_given(f, in, out) && jot_func_ready(f) && call_inputs(f, in)
+              && jot_func_launch(f) && jot_func_fetch(f, f->noutputs);
 
     for (i = 0; ok && i < f->noutputs; i++)
         jot_func_take(f, &f->output[i], out[i]);

@@ -7,7 +7,8 @@
  *       loss        w' (update)            w'      becomes what the slot of w names
  *
  * The leaves of the graph become places to look at when the function is called; its results, places
- * to bring them from. Read before: backends/plan_parts.h. After: function_make.c, function_run.c. */
+ * to bring them from. Read before: backends/plan_parts.h. After: function_make.c,
+ * function_run.c. */
 #ifndef JOT_FUNCTION_H
 #define JOT_FUNCTION_H
 #include "backends/plan_parts.h"
@@ -73,8 +74,8 @@ struct jot_Func {
     uint32_t *leaf;        /* per variable of the plan: number of its leaf */
     uint32_t *random;      /* per scalar of the plan: 1 + number of its random variable */
     PlanBind bind;
-    /* On the interpreter and on a device the graph runs, with this call's elements. Its roots have a
-     * reference; per position 1 + number of the leaf in `leaf`, and in `data` the node's own
+    /* On the interpreter and on a device the graph runs, with this call's elements. Its roots have
+     * a reference; per position 1 + number of the leaf in `leaf`, and in `data` the node's own
      * elements during a call. */
     bool graphed;
     Selection graph;

@@ -4,9 +4,9 @@
  *     launch    as any plan (plan_run.c), or the interpreter                  may fail there
  *     commit    results to the caller, updates to their slots                 cannot fail
  *
- * An update is computed over the old elements where the plan allows it and only the slot holds them;
- * else beside them, to take their place: the buffer that it had is the next call's, so in the steady
- * state two buffers change hands and nothing is allocated.
+ * An update is computed over the old elements where the plan allows it and only the slot holds
+ * them; else beside them, to take their place: the buffer that it had is the next call's, so in the
+ * steady state two buffers change hands and nothing is allocated.
  *
  * Read before: backends/function.h, function_make.c. After: backends/function.c. */
 #include "backends/function.h"

@@ -1,9 +1,9 @@
 /* backends/host.h - what a hosted build brings to jot_open(NULL), and what the two backends that
  * run a C compiler share: processes, files, the cache of compiled kernels on disk.
  *
- * These are the only files that know libc and POSIX: host.c, cache.c, machine.c, tcc.c, cc.c. A build with
- * JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is in the
- * table.
+ * These are the only files that know libc and POSIX: host.c, cache.c, machine.c, tcc.c, cc.c. A
+ * build with JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is
+ * in the table.
  *
  * Read before: backends/backend.h. After: host.c, cache.c, tcc.c, cc.c. */
 #ifndef JOT_HOST_H
@@ -86,15 +86,14 @@ JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, By
 JOT_FN bool jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *text);
 JOT_FN void jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes text);
 
-/* The target's rates as measured on this machine: from the cache, or measured and kept there, now or,
- * if it may be `later`, by another call: until then the target is late. Without a cache they stay as
- * they are. */
+/* The target's rates as measured on this machine: from the cache, or measured and kept there, now
+ * or, if it may be `later`, by another call: until then the target is late. Without a cache they
+ * stay as they are. */
 JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool later);
 
 /* The cc backend. Without `ask` a compiler whose version is not in the cache is asked only when
- * there is something to compile, and the machine is measured by jot_cc_measure, so that opening takes no
- * time. JOT_EUSE: config.cc or JOT_CC names
- * a compiler that is none. */
+ * there is something to compile, and the machine is measured by jot_cc_measure, so that opening
+ * takes no time. JOT_EUSE: config.cc or JOT_CC names a compiler that is none. */
 JOT_FN jot_Status jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
                               size_t why_nbytes);
 JOT_FN void jot_cc_measure(Backend *backend, jot_Ctx *ctx);
@@ -107,8 +106,8 @@ JOT_FN void jot_nvrtc_close(Nvrtc *nvrtc, jot_Ctx *ctx);
 JOT_FN int jot_nvrtc_version(const Nvrtc *nvrtc); /* 12090 for 12.9 */
 /* The newest architecture that it compiles for, of those up to `most` (90 for 9.0); 0: none. */
 JOT_FN int jot_nvrtc_arch(const Nvrtc *nvrtc, int most);
-/* Machine code of a text for an architecture, or PTX, of object->n + 1 bytes of ctx's memory. False:
- * the context has the compiler's message. */
+/* Machine code of a text for an architecture, or PTX, of object->n + 1 bytes of ctx's memory.
+ * False: the context has the compiler's message. */
 JOT_FN bool jot_nvrtc_compile(Nvrtc *nvrtc, jot_Ctx *ctx, const char *what, const char *text,
                               size_t nbytes, int arch, bool ptx, Bytes *object);
 

@@ -1,12 +1,13 @@
-/* backends/jobs.c - compiling beside the program: threads that hand texts to the cc backend while the
- * program runs on.
+/* backends/jobs.c - compiling beside the program: threads that hand texts to the cc backend while
+ * the program runs on.
  *
  *     program   start: text, names --> queue               look: done? --> functions
  *     worker                           takes the first --> cc ... dlopen --> done
  *
- * A worker has a context of its own (malloc's memory, a log that is kept, a copy of the variables of
- * the environment that cc needs): nothing of the program's context is touched beside the program.
- * What a job brings, its messages and statistics too, is handed over when the program looks.
+ * A worker has a context of its own (malloc's memory, a log that is kept, a copy of the variables
+ * of the environment that cc needs): nothing of the program's context is touched beside the
+ * program. What a job brings, its messages and statistics too, is handed over when the program
+ * looks.
  *
  * Two workers run two compilers on two cores. Closing ends the compilers that still run: what they
  * had not finished is compiled again next time.
@@ -313,7 +314,8 @@ job_put(char **to, const char *s, size_t n)
 }
 
 static Job *
-job_new(jot_Ctx *ctx, const char *what, const char *text, size_t nbytes, const KernelSym *sym, int n)
+job_new(jot_Ctx *ctx, const char *what, const char *text, size_t nbytes, const KernelSym *sym,
+        int n)
 {
     size_t size = sizeof(Job) + (size_t)n * sizeof *sym + strlen(what) + nbytes + 2;
     char *to;
@@ -362,8 +364,8 @@ jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, const char *text, siz
     return &job->job;
 }
 
-/* Its messages and figures become the program's, once. A unit that was found on disk after all was not
- * compiled. */
+/* Its messages and figures become the program's, once. A unit that was found on disk after all was
+ * not compiled. */
 static void
 job_tell(jot_Ctx *ctx, Job *job)
 {
@@ -377,7 +379,8 @@ job_tell(jot_Ctx *ctx, Job *job)
     ctx->stats.kernels_compiled -= job->stats.cache_hits;
 }
 
-/* Seconds until this job ends: what stands before it shared by the workers, then it. With the lock. */
+/* Seconds until this job ends: what stands before it shared by the workers, then it. With the
+ * lock. */
 static double
 job_left(const Jobs *jobs, const Job *job)
 {
@@ -417,7 +420,8 @@ jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *p, bool wait, double *left)
     return job->job.status ? JOB_FAILED : JOB_DONE;
 }
 
-/* One that runs is left to its end, for the cache on disk; what it comes to is freed with the next. */
+/* One that runs is left to its end, for the cache on disk; what it comes to is freed with the
+ * next. */
 JOT_FN void
 jot_jobs_end(Jobs *jobs, jot_Ctx *ctx, CompileJob *p, KernelSym *sym, void **module)
 {

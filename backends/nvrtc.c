@@ -1,9 +1,9 @@
-/* backends/nvrtc.c - CUDA C++ to machine code, in the process, by NVRTC. The library is opened at run
- * time and its functions are declared here. It needs no GPU and no driver: tests/test_cuda.c compiles
- * for architectures that are nowhere near.
+/* backends/nvrtc.c - CUDA C++ to machine code, in the process, by NVRTC. The library is opened at
+ * run time and its functions are declared here. It needs no GPU and no driver: tests/test_cuda.c
+ * compiles for architectures that are nowhere near.
  *
- * It is looked for as JOT_NVRTC says, else under the names that the CUDA toolkit gives it. The wheel
- * nvidia-cuda-nvrtc-cu12 holds it, too.
+ * It is looked for as JOT_NVRTC says, else under the names that the CUDA toolkit gives it. The
+ * wheel nvidia-cuda-nvrtc-cu12 holds it, too.
  *
  * Read before: backends/host.h. After: backends/cuda.c. */
 #ifndef _POSIX_C_SOURCE

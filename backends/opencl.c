@@ -1,6 +1,6 @@
 /* backends/opencl.c - kernels on an OpenCL device. The loader is opened at run time and its few
- * functions are declared in opencl.h, so that neither building nor running jot needs a header, a library
- * or a driver.
+ * functions are declared in opencl.h, so that neither building nor running jot needs a header, a
+ * library or a driver.
  *
  *     text -> in the cache? --yes--> program binary -.
  *               |no                                  v
@@ -12,7 +12,8 @@
  * Arithmetic is IEEE's as far as the device has it: no fast mathematics, no contraction to fma,
  * division and square root rounded correctly where the device offers that.
  *
- * Read before: backends/opencl.h, opencl_find.c, ccode/emit_device.c. After: backends/opencl_fetch.c, plan_device.c. */
+ * Read before: backends/opencl.h, opencl_find.c, ccode/emit_device.c. After:
+ * backends/opencl_fetch.c, plan_device.c. */
 #include "backends/opencl.h"
 #ifndef JOT_NO_HOST
 #include <stdio.h>
@@ -246,7 +247,8 @@ ocl_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
 
     *module = NULL;
     if (!o->doubles && ocl_names_double(text, nbytes))
-        return jot_fail(ctx, JOT_EDEVICE, "%s: it computes in f64, which %s has not", what, o->name);
+        return jot_fail(ctx, JOT_EDEVICE, "%s: it computes in f64, which %s has not", what,
+                        o->name);
     m = ocl_module(backend, ctx, n);
     if (!m)
         return jot_fail_memory(ctx, what);
@@ -348,9 +350,10 @@ ocl_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
     for (i = 0; i < l->nscalars; i++)
         nbytes += jot_dtype_nbytes((jot_DType)l->dtype[i]);
     if (o->most_parameters && nbytes > o->most_parameters)
-        return jot_fail(ctx, JOT_EDEVICE, "%s: %zu bytes of arguments (%d buffers, %d scalars) are more "
-                        "than the %zu that %s takes", l->name, nbytes, l->nbufs, l->nscalars,
-                        o->most_parameters, o->name);
+        return jot_fail(ctx, JOT_EDEVICE,
+                        "%s: %zu bytes of arguments (%d buffers, %d scalars) are more "
+                        "than the %zu that %s takes",
+                        l->name, nbytes, l->nbufs, l->nscalars, o->most_parameters, o->name);
     status = ocl_arguments(o, l);
     if (!status)
         status = o->cl.run(o->queue, l->kernel, 1, NULL, &global, &local, 0, NULL, NULL);

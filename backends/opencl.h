@@ -1,5 +1,5 @@
-/* backends/opencl.h - what the files of the OpenCL backend share: the loader's functions, as far as they
- * are used (OpenCL 1.2), and the backend's state.
+/* backends/opencl.h - what the files of the OpenCL backend share: the loader's functions, as far as
+ * they are used (OpenCL 1.2), and the backend's state.
  *
  * Read before: backends/host.h. After: backends/opencl.c, opencl_find.c. */
 #ifndef JOT_OPENCL_H
@@ -56,8 +56,8 @@ typedef struct {
     int32_t (*barrier)(OclHandle, uint32_t, const OclHandle *, OclHandle *);
     int32_t (*wait)(uint32_t, const OclHandle *);
     int32_t (*release_event)(OclHandle);
-    void *(*map)(OclHandle, OclHandle, uint32_t, uint64_t, size_t, size_t, uint32_t, const OclHandle *,
-                 OclHandle *, int32_t *);
+    void *(*map)(OclHandle, OclHandle, uint32_t, uint64_t, size_t, size_t, uint32_t,
+                 const OclHandle *, OclHandle *, int32_t *);
     int32_t (*unmap)(OclHandle, OclHandle, void *, uint32_t, const OclHandle *, OclHandle *);
 } OclFunctions;
 
@@ -90,8 +90,8 @@ jot_ocl_of(const Backend *backend)
 
 JOT_FN bool jot_ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status);
 
-/* opencl_find.c: the loader is opened, a device chosen and described; its platform is not kept. False:
- * *why says why; what was opened stays in *o. */
+/* opencl_find.c: the loader is opened, a device chosen and described; its platform is not kept.
+ * False: *why says why; what was opened stays in *o. */
 JOT_FN bool jot_ocl_find(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes);
 JOT_FN void jot_ocl_lose(Ocl *o); /* the loader is closed */
 /* opencl_fetch.c: what Device has of these names. */

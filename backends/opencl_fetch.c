@@ -1,11 +1,11 @@
-/* backends/opencl_fetch.c - copies to the host beside the kernels: on a queue of their own, behind a marker
- * of the kernels' queue, to pinned memory.
+/* backends/opencl_fetch.c - copies to the host beside the kernels: on a queue of their own, behind
+ * a marker of the kernels' queue, to pinned memory.
  *
  *     queue      k1 k1 o k2 k2 k2 ..        o: marker
  *     fetches          '-read---o           o: event `done`, which the host waits for, or the queue
  *
- * Pinned is memory that the driver allocates (CL_MEM_ALLOC_HOST_PTR) and that stays mapped; a device copies
- * to it by itself. A few pieces are kept for the next fetches.
+ * Pinned is memory that the driver allocates (CL_MEM_ALLOC_HOST_PTR) and that stays mapped; a
+ * device copies to it by itself. A few pieces are kept for the next fetches.
  *
  * Read before: backends/opencl.c, fetch.c. */
 #include "backends/opencl.h"
@@ -78,7 +78,8 @@ ocl_fetch_new(Ocl *o, jot_Ctx *ctx, size_t nbytes)
     f->room = nbytes;
     f->pinned = o->cl.memory(o->context, OCL_ALLOC_HOST | OCL_READ_WRITE, nbytes, NULL, &status);
     if (f->pinned && !status)
-        f->host = o->cl.map(o->fetches, f->pinned, 1, OCL_MAP_BOTH, 0, nbytes, 0, NULL, NULL, &status);
+        f->host =
+            o->cl.map(o->fetches, f->pinned, 1, OCL_MAP_BOTH, 0, nbytes, 0, NULL, NULL, &status);
     if (f->host && !status)
         return f;
     ocl_fetch_free(o, ctx, f);
@@ -87,8 +88,8 @@ ocl_fetch_new(Ocl *o, jot_Ctx *ctx, size_t nbytes)
 
 /* ---- the Device's functions --------------------------------------------------------------- */
 
-/* The read waits for a marker behind what the first queue has; that is flushed, or it might wait for
- * ever. */
+/* The read waits for a marker behind what the first queue has; that is flushed, or it might wait
+ * for ever. */
 static int32_t
 ocl_read_behind(Ocl *o, OclFetch *f, void *mem, size_t nbytes)
 {

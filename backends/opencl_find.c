@@ -1,10 +1,10 @@
-/* backends/opencl_find.c - the OpenCL loader and a device: opened at run time, chosen by name or number,
- * described.
+/* backends/opencl_find.c - the OpenCL loader and a device: opened at run time, chosen by name or
+ * number, described.
  *
  *     dlopen libOpenCL -> platforms -> devices -> the one that answers -> options, key of the cache
  *
- * Device: config.device or JOT_OPENCL_DEVICE, "platform.device" by number (0.0), or "gpu", "cpu", or
- * a part of the device's name; without it the first GPU, else the first device there is.
+ * Device: config.device or JOT_OPENCL_DEVICE, "platform.device" by number (0.0), or "gpu", "cpu",
+ * or a part of the device's name; without it the first GPU, else the first device there is.
  *
  * Read before: backends/opencl.h. After: backends/opencl.c. */
 #include "backends/opencl.h"
@@ -111,8 +111,10 @@ ocl_choose(Ocl *o, jot_Ctx *ctx, OclHandle *platform, char *why, size_t why_nbyt
     }
     if (ocl_first(o, want, platform))
         return true;
-    snprintf(why, why_nbytes, "no OpenCL device answers to \"%s\" (JOT_OPENCL_DEVICE): a number such "
-             "as 0.0, gpu, cpu, or a part of its name", want);
+    snprintf(why, why_nbytes,
+             "no OpenCL device answers to \"%s\" (JOT_OPENCL_DEVICE): a number such "
+             "as 0.0, gpu, cpu, or a part of its name",
+             want);
     return false;
 }
 

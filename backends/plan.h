@@ -15,8 +15,8 @@
  * context has the reason, and no node was changed. */
 JOT_FN bool jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n);
 /* Elements of a node's data where they are wanted: in host memory, or as the handle of a backend
- * with memory of its own (backends/data.c). A copy is made when there is none yet. NULL: the context
- * has the reason, and `what` was asked for them. */
+ * with memory of its own (backends/data.c). A copy is made when there is none yet. NULL: the
+ * context has the reason, and `what` was asked for them. */
 JOT_FN const void *jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what);
 JOT_FN void *jot_data_there(jot_Ctx *ctx, Buffer *buf);
 /* Memory of the backend's own, from what was given back before where that fits; it goes back by
@@ -27,13 +27,14 @@ JOT_FN bool jot_data_leave(jot_Ctx *ctx, Buffer *buf);  /* to the host; false: a
 JOT_FN void jot_data_close(jot_Ctx *ctx);
 /* backends/fetch.c. Drop the fetches that wait; from a callback, which walks them: nothing. */
 JOT_FN void jot_fetch_forget(jot_Ctx *ctx);
-/* Fetches up to the last whose copy is on its way; after an evaluation the callbacks of those so many,
- * and of what follows and is there already; wait: of all. */
+/* Fetches up to the last whose copy is on its way; after an evaluation the callbacks of those so
+ * many, and of what follows and is there already; wait: of all. */
 JOT_FN uint32_t jot_fetches_begun(const jot_Ctx *ctx);
 JOT_FN void jot_fetch_callbacks(jot_Ctx *ctx, uint32_t begun, bool wait);
 /* The buffer's memory on the device will be another's: behind the copies that still read it. */
 JOT_FN void jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf);
-/* backends/plan_rates.c. The target's rates as they will stay: measured now, if that was put off. */
+/* backends/plan_rates.c. The target's rates as they will stay: measured now, if that was put
+ * off. */
 JOT_FN void jot_plan_rates(jot_Ctx *ctx);
 JOT_FN bool jot_plan_dump_known(char letter); /* a letter of JOT_DUMP */
 /* Free all plans, compiled kernels and the block of temporaries. */

@@ -2,9 +2,9 @@
  *
  *     w  read by "pack" only, which writes the copy once: after that nobody reads w
  *
- * A copy with all elements, in a layout, brings w back when somebody does; U of tiles cannot. The copies
- * that are missing are made before a run begins, one after the other, and what they replace goes at once:
- * at no time are all weights there twice.
+ * A copy with all elements, in a layout, brings w back when somebody does; U of tiles cannot. The
+ * copies that are missing are made before a run begins, one after the other, and what they replace
+ * goes at once: at no time are all weights there twice.
  *
  *   requires  a plan in order      keeps  values     fills  PlanVar.apart
  *

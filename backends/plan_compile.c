@@ -6,9 +6,9 @@
  *                   at once, or when a plan is run again (backends/plan_tier.c)
  *     user code     a text of its own each: two users' helpers may have one name
  *
- * A unit is what one run of a compiler is given: prelude and kernels. Few large ones waste the other
- * cores and let the first wait for the last; many small ones pay the compiler's start, some 30 ms,
- * each time.
+ * A unit is what one run of a compiler is given: prelude and kernels. Few large ones waste the
+ * other cores and let the first wait for the last; many small ones pay the compiler's start, some
+ * 30 ms, each time.
  *
  * Read before: backends/plan_parts.h, plan_kernel.c. After: backends/plan_tier.c. */
 #include "backends/plan_parts.h"
@@ -255,8 +255,8 @@ compile_due(const PlanKernel *k, uint64_t now)
     return !now || (k->launch && k->launch < now);
 }
 
-/* Code for the extents that a step has is worth it where these come again: the plan, or the group. That
- * sizes which do not share a text is no reason. */
+/* Code for the extents that a step has is worth it where these come again: the plan, or the group.
+ * That sizes which do not share a text is no reason. */
 static bool
 compile_repeats(const Plan *plan, const PlanStep *step, uint64_t now)
 {
@@ -271,13 +271,13 @@ compile_wanted(const Plan *plan, const PlanStep *step, PlanTier tier, PlanKind k
 
     if (tier == TIER_BEST)
         return missing && best->kind == kind && compile_repeats(plan, step, now);
-    return missing && !compile_repeats(plan, step, now) && kind != KIND_CODE && quick && quick->kind == kind
-        && quick->fn && !quick->good && !quick->better && compile_due(quick, now)
-        && jot_tier_worth(quick);
+    return missing && !compile_repeats(plan, step, now) && kind != KIND_CODE && quick
+           && quick->kind == kind && quick->fn && !quick->good && !quick->better
+           && compile_due(quick, now) && jot_tier_worth(quick);
 }
 
-/* Kernels of one tier and kind that are to be compiled; with what the quick tier would take for them in
- * a run. */
+/* Kernels of one tier and kind that are to be compiled; with what the quick tier would take for
+ * them in a run. */
 static bool
 compile_collect(jot_Ctx *ctx, const Plan *plan, PlanTier tier, PlanKind kind, uint64_t now,
                 PlanKernels *list)

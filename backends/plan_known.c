@@ -3,14 +3,14 @@
  *     group -> words -> known? --yes--> kernel, launch, arguments by number        microseconds
  *                         '-----no----> build, schedule, print, compile; remembered
  *
- * The words say what a group is wherever it stands: its nodes in the order in which the results reach
- * them, operands by their number in that order, extents, maps, layouts.
+ * The words say what a group is wherever it stands: its nodes in the order in which the results
+ * reach them, operands by their number in that order, extents, maps, layouts.
  *
  *     0 mul [64] of 1 2, stored      1 leaf [64]      2 sum [64] of 3      3 leaf [64 10]
  *
  * Two groups of the same words are one computation with other variables: position k of one stands
- * where position k of the other does, which is how arguments are found. So a graph never seen before
- * that is made of known groups costs a walk over its nodes; a text is not even looked for.
+ * where position k of the other does, which is how arguments are found. So a graph never seen
+ * before that is made of known groups costs a walk over its nodes; a text is not even looked for.
  *
  * What is left out of the words: literals other than 0 and 1, seeds and streams (arguments of the
  * kernel), and what a context never changes. Groups with user's expressions are not kept: equal
@@ -448,7 +448,8 @@ known_args(Make *m, const KnownStep *k, BuildArgs *args)
     uint32_t i;
 
     args->bufs.n = args->scalars.n = 0;
-    if (!jot_vec_reserve(mem, args->bufs, k->nbuf) || !jot_vec_reserve(mem, args->scalars, k->nscalar))
+    if (!jot_vec_reserve(mem, args->bufs, k->nbuf)
+        || !jot_vec_reserve(mem, args->scalars, k->nscalar))
         return false;
     for (i = 0; i < k->nbuf; i++)
         args->bufs.v[args->bufs.n++] = m->s->list.v[m->words.pos.v[k->buf[i]]];

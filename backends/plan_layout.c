@@ -198,8 +198,8 @@ choice_improve(LayoutChoice *c)
 
 /* ---- results ------------------------------------------------------------------------------ */
 
-/* Does the access read over the same elements again and again, by a window? What passes over each once,
- * as a concatenation does over its parts, splits its loops where the part ends. */
+/* Does the access read over the same elements again and again, by a window? What passes over each
+ * once, as a concatenation does over its parts, splits its loops where the part ends. */
 static bool
 choice_window(const LayoutChoice *c, const Use *u)
 {

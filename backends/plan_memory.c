@@ -113,8 +113,8 @@ memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t nee
     return at;
 }
 
-/* Places order[0..n); the bytes that this takes. `forget`: those that ended are no longer looked at,
- * which needs an order of first steps. */
+/* Places order[0..n); the bytes that this takes. `forget`: those that ended are no longer looked
+ * at, which needs an order of first steps. */
 static size_t
 memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed, bool forget)
 {
@@ -171,9 +171,9 @@ memory_sort(const Plan *plan, uint32_t *v, uint32_t *tmp, uint32_t n, bool by_si
     }
 }
 
-/* Each worker's scratch in pages of its own, nearly: what one writes must not be brought into another's
- * cache by who reads ahead there. A 3 x 3 pool with a row's 113 elements in scratch took 1.52 ms on two
- * threads where these lay side by side, 1.83 on one; apart 0.97. */
+/* Each worker's scratch in pages of its own, nearly: what one writes must not be brought into
+ * another's cache by who reads ahead there. A 3 x 3 pool with a row's 113 elements in scratch took
+ * 1.52 ms on two threads where these lay side by side, 1.83 on one; apart 0.97. */
 static size_t
 memory_scratch(jot_Ctx *ctx, Plan *plan)
 {
@@ -192,9 +192,9 @@ memory_scratch(jot_Ctx *ctx, Plan *plan)
     return plan->scratch_nbytes * (plan->dialect ? 1 : workers);
 }
 
-/* A variable and those that one after the other take its place are one to place: it lives as long as
- * the last of them (`joined`), until all have its offset. Later ones follow earlier ones in steps,
- * not in number. */
+/* A variable and those that one after the other take its place are one to place: it lives as long
+ * as the last of them (`joined`), until all have its offset. Later ones follow earlier ones in
+ * steps, not in number. */
 static void
 memory_chains(Plan *plan, bool joined)
 {

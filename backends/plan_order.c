@@ -12,8 +12,9 @@
  *   requires  steps, variables' kinds and sizes
  *   keeps     what each step reads and writes      breaks  numbers of steps (first, last: set anew)
  *
- * Who writes a variable: the first step that touches it, or as many as write parts of it, and before
- * and among these steps that touch nothing else (borders: each goes right before the next writer).
+ * Who writes a variable: the first step that touches it, or as many as write parts of it, and
+ * before and among these steps that touch nothing else (borders: each goes right before the next
+ * writer).
  *
  * Read before: backends/plan_parts.h. After: backends/plan_memory.c. */
 #include "backends/plan_parts.h"
@@ -27,7 +28,7 @@ typedef struct {
     uint32_t *waits;          /* per unit: touches of others that must come before */
     uint32_t *uses;           /* per variable: units that will touch it */
     uint32_t *seen;           /* per variable: 1 + the unit that met it last */
-    uint32_t *met;            /* per variable: 1 + the step that met it last: one may have it twice */
+    uint32_t *met; /* per variable: 1 + the step that met it last: one may have it twice */
     uint32_t *over;           /* per LEAF: 1 + the step that writes a new value over it; 0: none */
     uint8_t *done, *written;  /* per unit; per variable */
     uint32_t *order;          /* the result: steps */
@@ -122,7 +123,8 @@ order_reader(const StepOrder *o, uint32_t s)
     return reader;
 }
 
-/* What a unit waits for: of each variable that it touches, the writers before, if in other units. */
+/* What a unit waits for: of each variable that it touches, the writers before, if in other
+ * units. */
 static void
 order_edges(StepOrder *o, uint32_t var, uint32_t t, int change)
 {

@@ -53,7 +53,8 @@ over_state(const Make *m, uint32_t pos, uint32_t *leaf)
     return false;
 }
 
-/* The group has the variable in memory, row-major or in a layout without a halo, and no copy of it. */
+/* The group has the variable in memory, row-major or in a layout without a halo, and no copy of
+ * it. */
 static bool
 over_plain(Make *m, uint32_t group, uint32_t pos)
 {
@@ -85,8 +86,8 @@ over_is_temp(const Make *m, uint32_t group, uint32_t pos)
         && m->fusion->place[pos] == PLACE_STORED && m->fusion->group[pos] != group;
 }
 
-/* What result `out` may lie over: the state's old value, or the temporary that the fewest read. False:
- * nothing. */
+/* What result `out` may lie over: the state's old value, or the temporary that the fewest read.
+ * False: nothing. */
 static bool
 over_choose(Make *m, uint32_t group, uint32_t out, uint32_t *in)
 {

@@ -201,8 +201,8 @@ price_next(const LayoutChoice *c, const Use *u, int axis)
     return false;
 }
 
-/* The operand that a product's vectors are not wished of, and its results, run along one axis: it can
- * go in vectors as well, and what was to does not matter then. */
+/* The operand that a product's vectors are not wished of, and its results, run along one axis: it
+ * can go in vectors as well, and what was to does not matter then. */
 static bool
 price_turned(const LayoutChoice *c, const UseGroup *g)
 {

@@ -1,5 +1,6 @@
-/* backends/plan_rates.c - when the machine is measured, where that was put off (Target.late): not before
- * the first results are out, for it takes longer than all the rest of a small program's first run.
+/* backends/plan_rates.c - when the machine is measured, where that was put off (Target.late): not
+ * before the first results are out, for it takes longer than all the rest of a small program's
+ * first run.
  *
  *     until then   estimates price plans, and these run on the quick tier's code, whose text does not
  *                  depend on prices; nothing that they price is compiled by the best tier or kept
@@ -8,16 +9,17 @@
  *     from then    plans are looked for under another key (plan_key.c, plan_known.c): those of before age,
  *                  and their kernels serve the new ones where the texts are the same
  *
- * So what the best tier compiles follows from the measured rates, and the next program, which reads them
- * from the file, finds it.
+ * So what the best tier compiles follows from the measured rates, and the next program, which reads
+ * them from the file, finds it.
  *
  * Read before: ops/target.h, backends/plan_parts.h. After: backends/plan.c, plan_tier.c. */
 #include "backends/plan_parts.h"
 
-enum { RATES_NODES = 64 }; /* planning so many, and their first code, takes some milliseconds as well */
+/* planning so many, and their first code, takes some milliseconds as well */
+enum { RATES_NODES = 64 };
 
-/* That kernels were launched says that they come again, with the plan's extents or others. These plans
- * do not: new ones take their place. */
+/* That kernels were launched says that they come again, with the plan's extents or others. These
+ * plans do not: new ones take their place. */
 static void
 rates_forget(struct PlanCache *c)
 {

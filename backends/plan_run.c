@@ -266,8 +266,8 @@ run_copy(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind, uin
             jot_away_drop(ctx, plan, i, s->list.v[plan->vars.v[i].pos]);
 }
 
-/* One after the other, before anything else runs. False: memory was refused; those that were made are
- * good. */
+/* One after the other, before anything else runs. False: memory was refused; those that were made
+ * are good. */
 static bool
 run_copies(jot_Ctx *ctx, Plan *plan, const Selection *s, PlanBind *bind)
 {
@@ -322,7 +322,8 @@ jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind)
     bool alone = timed || (ctx->profile && ctx->profile->on) || !ctx->backend->parallel;
     uint32_t i;
 
-    jot_tier_settle(ctx, plan, true); /* every step can run already: what fails here was to be better */
+    /* every step can run already: what fails here was to be better */
+    jot_tier_settle(ctx, plan, true);
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
 

@@ -1,14 +1,14 @@
-/* backends/plan_swap.c - a plan that wants more memory than the device has: variables go to the host
- * and come back.
+/* backends/plan_swap.c - a plan that wants more memory than the device has: variables go to the
+ * host and come back.
  *
  *     step      0    1    2    3    4        room for two
  *     device    A B  B C  C D  B D  A B      for C goes A, which is needed last; for B at 3 goes C
  *     host           A    A B  A    -        (B was only read: it goes without a copy)
  *
- * The order of the steps is known, so what goes is what is needed least soon (Belady): first what the
- * plan does not need at all. Copies travel in the order of the launches: memory that a kernel still
- * reads is not overwritten. What the host has already goes without a copy: leaves always, others if
- * nothing wrote them since.
+ * The order of the steps is known, so what goes is what is needed least soon (Belady): first what
+ * the plan does not need at all. Copies travel in the order of the launches: memory that a kernel
+ * still reads is not overwritten. What the host has already goes without a copy: leaves always,
+ * others if nothing wrote them since.
  *
  * Read before: backends/plan_device.c, backends/data.c. */
 #include "backends/plan_device.h"

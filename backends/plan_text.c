@@ -1,9 +1,10 @@
-/* backends/plan_text.c - the text of one group's kernel: built, put into layouts, scheduled, printed.
+/* backends/plan_text.c - the text of one group's kernel: built, put into layouts, scheduled,
+ * printed.
  *
  *     group -> Kernel -> pairs, layouts, moments -> Sched -> "void jot_k_0000000000000000(...)"
  *
- * Which schedule: one that the caller has; a contraction's, a stencil's, one by planes; else by price
- * (ccode/sched_choose.c), by rule for lanes that are asked for, or drawn.
+ * Which schedule: one that the caller has; a contraction's, a stencil's, one by planes; else by
+ * price (ccode/sched_choose.c), by rule for lanes that are asked for, or drawn.
  *
  *   requires  groups, layouts and copies of the plan     keeps  the plan
  * Read before: ccode/build.h, ccode/sched.h, ccode/emit.h. After: backends/plan_kernel.c. */
@@ -53,8 +54,8 @@ jot_plan_fast(const Make *m)
     return jot_str_eq(m->ctx->config.precision, "fast");
 }
 
-/* Schedules of their own are taken where they are found; the one that is there for all kernels is an
- * alternative, to contractions only for a drawn machine. */
+/* Schedules of their own are taken where they are found; the one that is there for all kernels is
+ * an alternative, to contractions only for a drawn machine. */
 static bool
 kernel_takes(const Make *m, uint64_t what)
 {
@@ -140,7 +141,8 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
         return own->make(s, k, &w, why);
     }
-    if (plain && tier == TIER_BEST && jot_target_price(&m->ctx->target, 4000, 1) <= 1 && kernel_contract(m, k, s))
+    if (plain && tier == TIER_BEST && jot_target_price(&m->ctx->target, 4000, 1) <= 1
+        && kernel_contract(m, k, s))
         return true;
     if (k->mem->failed) /* indices may be missing */
         return false;
@@ -185,8 +187,9 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool
     ok = kernel_schedule(m, k, tier, own, plain, &s, why) && jot_sched_verify(&s, why);
     if (ok && schedule)
         jot_sched_print(&s, schedule);
-    ok = ok && jot_emit_dump(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
-                             &m->dump, out, info, why);
+    ok = ok
+         && jot_emit_dump(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
+                          &m->dump, out, info, why);
     jot_sched_close(&s);
     return ok;
 }
@@ -283,7 +286,8 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArg
           && jot_kernel_singles(&k) && jot_kernel_narrow(&k);
         for (i = 0; ok && i < args->maps.n; i++)
             ok = jot_code_map_text(m->ctx, args->maps.v[i],
-                                   m->dialect->device ? m->dialect->device->function : "static ", out);
+                                   m->dialect->device ? m->dialect->device->function : "static ",
+                                   out);
         jot_kernel_cost(&k, cost);
         if (ok) {
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));

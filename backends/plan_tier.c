@@ -1,5 +1,5 @@
-/* backends/plan_tier.c - two tiers: which code a step runs on, when the better one is asked for, and
- * when it is waited for.
+/* backends/plan_tier.c - two tiers: which code a step runs on, when the better one is asked for,
+ * and when it is waited for.
  *
  *     quick   there after a fraction of a millisecond, some 5 to 100 times slower
  *     best    there after a compiler's time, which passes beside the program
@@ -13,13 +13,14 @@
  *
  * The quick text has extents, strides and constants for arguments (ccode/emit_any.c): where shapes
  * change from run to run, so that no plan comes twice, its kernels do, and it is this text that the
- * best tier's compiler gets: good code for every shape, instead of the best for each. It gets it when the
- * launches so far took as long as compiling it: most of a thousand sizes' kernels are small, and never do.
+ * best tier's compiler gets: good code for every shape, instead of the best for each. It gets it
+ * when the launches so far took as long as compiling it: most of a thousand sizes' kernels are
+ * small, and never do.
  *
- * So what runs once is compiled once, the first run does not share the processor with a compiler, and a
- * loss is bounded: who goes on slowly has lost no more than the wait would have been. Functions change
- * only between two runs of a plan, in the thread that runs them: no running kernel is touched, and the
- * change is the copy of some pointers.
+ * So what runs once is compiled once, the first run does not share the processor with a compiler,
+ * and a loss is bounded: who goes on slowly has lost no more than the wait would have been.
+ * Functions change only between two runs of a plan, in the thread that runs them: no running kernel
+ * is touched, and the change is the copy of some pointers.
  *
  * Both tiers compute the same from the same layouts; the order of a sum and fused multiply-adds may
  * differ, as between any two schedules. config.deterministic has no quick tier.

@@ -87,8 +87,9 @@ tiles_forget(Make *m, uint32_t group, uint32_t from)
     m->reads.n = n;
 }
 
-/* A result that is asked for is row-major, as is a temporary that its readers want so. Where that is
- * not what the tiles write, they write a temporary, channels last; false: this result cannot be, or the step between would cost the gain. */
+/* A result that is asked for is row-major, as is a temporary that its readers want so. Where that
+ * is not what the tiles write, they write a temporary, channels last; false: this result cannot be,
+ * or the step between would cost the gain. */
 static bool
 tiles_result(Make *m, uint32_t group, Kernel *k, const Winograd *w, const KStore *s, uint32_t pos)
 {

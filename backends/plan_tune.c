@@ -10,12 +10,12 @@
  *                        else the model's
  *
  * What is remembered is a path, and the schedule that it led to. A path leads to nothing but legal
- * schedules, whatever its numbers are; it counts only if all its choices are there and the schedule has
- * the loops that were timed. So what is stale or damaged costs a line in the log.
+ * schedules, whatever its numbers are; it counts only if all its choices are there and the schedule
+ * has the loops that were timed. So what is stale or damaged costs a line in the log.
  *
- * The schedule decides in which order a sum adds up, so that results may differ in rounding from the
- * model's; it does not depend on the number of threads, nor does the key. config.deterministic knows no
- * tuning. Devices are not tuned, nor tiles whose U is in a copy, nor user code.
+ * The schedule decides in which order a sum adds up, so that results may differ in rounding from
+ * the model's; it does not depend on the number of threads, nor does the key. config.deterministic
+ * knows no tuning. Devices are not tuned, nor tiles whose U is in a copy, nor user code.
  *
  *   requires  a kernel in its layouts      keeps  the kernel, all that the program has in memory
  * Read before: ops/choice.h, backends/plan_text.c. After: io/tune.c. */
@@ -142,8 +142,11 @@ tune_tell(jot_Ctx *ctx, const Kernel *k)
         return;
     ctx->plans->tuned->told = true;
     text.mem = &ctx->mem;
-    jot_text_f(&text, "jot: the schedule that is remembered of \"%s\" is not one of its own: not taken, nor any "
-               "such\n", k->name ? k->name : "");
+    jot_text_f(
+        &text,
+        "jot: the schedule that is remembered of \"%s\" is not one of its own: not taken, nor any "
+        "such\n",
+        k->name ? k->name : "");
     jot_plan_log(ctx, &text);
 }
 
@@ -188,7 +191,8 @@ tune_machine(const jot_Ctx *ctx, Text *text)
 
 /* All that the kernel's text follows from but the rates, which are measured anew now and then. */
 static bool
-tune_key(jot_Ctx *ctx, const Kernel *k, const Dialect *dialect, uint64_t key[2], char name[TUNE_KEY])
+tune_key(jot_Ctx *ctx, const Kernel *k, const Dialect *dialect, uint64_t key[2],
+         char name[TUNE_KEY])
 {
     Text text = {NULL, NULL, 0, 0}, out = {NULL, NULL, 0, 0};
     uint32_t i;
@@ -202,7 +206,8 @@ tune_key(jot_Ctx *ctx, const Kernel *k, const Dialect *dialect, uint64_t key[2],
     tune_machine(ctx, &text);
     jot_text_f(&text, "\n");
     for (i = 1; i < k->bufs.n; i++)
-        jot_text_f(&text, "%d %d %d;", k->bufs.v[i].may_alias, k->bufs.v[i].over, k->bufs.v[i].bordered);
+        jot_text_f(&text, "%d %d %d;", k->bufs.v[i].may_alias, k->bufs.v[i].over,
+                   k->bufs.v[i].bordered);
     jot_ir_print(k, &text);
     ok = text.s && !ctx->mem.failed;
     for (i = 0; ok && i < 2; i++)
@@ -237,8 +242,8 @@ tune_same(const char *a, size_t na, const char *b, size_t nb)
     }
 }
 
-/* The kernel scheduled along the script and printed; choices: the path that it took, with all else that
- * was there. dump: as the configuration says. */
+/* The kernel scheduled along the script and printed; choices: the path that it took, with all else
+ * that was there. dump: as the configuration says. */
 static bool
 tune_print(Make *m, const Kernel *k, Choices *choices, bool dump, Text *out, EmitInfo *info,
            Text *schedule)
@@ -333,8 +338,8 @@ trial_print(Tune *t, const uint64_t *script, uint32_t n, Trial *x)
     return ok;
 }
 
-/* The neighbours of the best: all alternatives along its path, by how much dearer they are priced than
- * what it took. */
+/* The neighbours of the best: all alternatives along its path, by how much dearer they are priced
+ * than what it took. */
 static void
 tune_neighbours(Tune *t)
 {
@@ -411,7 +416,8 @@ tune_fill(unsigned char *p, size_t nbytes, jot_DType dtype)
     }
 }
 
-/* Memory for the kernel's inputs and outputs; the last pointer is of what a launch's calls share. */
+/* Memory for the kernel's inputs and outputs; the last pointer is of what a launch's calls
+ * share. */
 static bool
 tune_arguments(Tune *t)
 {
@@ -614,7 +620,8 @@ tune_round(Tune *t, int most)
     return ok && n > 0;
 }
 
-/* The winner's path, in this context and in the store; its function is kept for the step to come. */
+/* The winner's path, in this context and in the store; its function is kept for the step to
+ * come. */
 static TuneEntry *
 tune_keep(Tune *t, const uint64_t key[2], const char *name)
 {
@@ -702,7 +709,9 @@ jot_plan_tunes(Make *m)
     jot_Ctx *ctx = m->ctx;
 
     return !ctx->config.deterministic && !ctx->config.lanes && !m->dialect->device && !ctx->status
-        && !ctx->mem.failed && (tune_may_measure(m) || ctx->plans->tuned || (ctx->tune_store && ctx->tune_store->any(ctx)));
+           && !ctx->mem.failed
+           && (tune_may_measure(m) || ctx->plans->tuned
+               || (ctx->tune_store && ctx->tune_store->any(ctx)));
 }
 
 /* The remembered schedule; false: it is none of this kernel's. */

@@ -7,14 +7,16 @@
  * still in its cache when the next kernel reads it. It takes its range in pieces, and then pieces
  * of those who are late. Who does not come in time is not waited for: others have done its share.
  *
- * A range is one cache line: the ticket, which has the number of the job and how many pieces are left,
- * and what there is to do. A piece is taken by counting the ticket down, and only then is the rest of the
- * line read: it stays as it is until that piece is done. So there is nothing to enter or to leave: of a job
- * that is over every ticket is at 0. Between two threads a job moves three lines: the ticket to the worker,
- * its count to the caller, and the ticket once more, to whoever looks for work that is left.
+ * A range is one cache line: the ticket, which has the number of the job and how many pieces are
+ * left, and what there is to do. A piece is taken by counting the ticket down, and only then is the
+ * rest of the line read: it stays as it is until that piece is done. So there is nothing to enter
+ * or to leave: of a job that is over every ticket is at 0. Between two threads a job moves three
+ * lines: the ticket to the worker, its count to the caller, and the ticket once more, to whoever
+ * looks for work that is left.
  *
- * Nobody takes a lock but to sleep, or to wake who does. Who falls asleep says so, then looks once more;
- * who has something for a sleeper writes it, then looks for sleepers: one of the two sees the other.
+ * Nobody takes a lock but to sleep, or to wake who does. Who falls asleep says so, then looks once
+ * more; who has something for a sleeper writes it, then looks for sleepers: one of the two sees the
+ * other.
  *
  * Nobody spins for long: a worker that has seen no new job for POOL_SPIN goes to sleep, and so does
  * the caller that waits for the last worker; an idle pool uses no processor. With more threads than
@@ -253,7 +255,8 @@ pool_start(Pool *pool)
     }
 }
 
-/* Ranges of equal length, each cut into a few pieces; a range's ticket is its last word. How many pieces. */
+/* Ranges of equal length, each cut into a few pieces; a range's ticket is its last word. How many
+ * pieces. */
 static int64_t
 pool_open(Pool *pool, int64_t count, ParallelFn *body, void *arg)
 {

@@ -128,8 +128,8 @@ probe_flops(const Probe *p)
     return best;
 }
 
-/* Bytes per second; small blocks several times over, so that the clock's step does not count. A cache
- * has all of its block only after some turns; long turns need few. */
+/* Bytes per second; small blocks several times over, so that the clock's step does not count. A
+ * cache has all of its block only after some turns; long turns need few. */
 static double
 probe_bandwidth(const Probe *p, const char *block, size_t nbytes)
 {

@@ -1,5 +1,5 @@
-/* backends/tune.h - what is remembered of kernels whose schedules were timed, and where: the plan asks
- * through this table, who keeps a file fills it in (io/tune.c).
+/* backends/tune.h - what is remembered of kernels whose schedules were timed, and where: the plan
+ * asks through this table, who keeps a file fills it in (io/tune.c).
  *
  * Read before: ops/choice.h. After: backends/plan_tune.c, io/tune.c. */
 #ifndef JOT_TUNE_H

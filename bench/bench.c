@@ -71,8 +71,8 @@ become(const Server *s, const char *cold, const char *note)
                                                      : "bench/peers/ort_peer.py";
 
         snprintf(python, sizeof python, "%s/bin/python", run.peers);
-        execl(python, python, program, "--mode", s->mode, "--threads", threads, cold ? "--cold" : "--serve", cold,
-              (char *)NULL);
+        execl(python, python, program, "--mode", s->mode, "--threads", threads,
+              cold ? "--cold" : "--serve", cold, (char *)NULL);
     } else if (cold)
         execl(run.self, run.self, "--serve-cold", s->peer, threads, cold, note, (char *)NULL);
     else

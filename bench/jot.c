@@ -1,5 +1,5 @@
-/* bench/jot.c - jot as one of the systems: a run builds its graph, evaluates it and drops it; or calls the
- * function that its first run compiled. */
+/* bench/jot.c - jot as one of the systems: a run builds its graph, evaluates it and drops it; or
+ * calls the function that its first run compiled. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -174,7 +174,8 @@ why(void)
 
 const System system_jot = {"jot", NULL, open_work, run, close_work, more, why};
 
-/* With schedules timed: two tiers go with it, and what is not tuned takes its better code meanwhile. */
+/* With schedules timed: two tiers go with it, and what is not tuned takes its better code
+ * meanwhile. */
 static bool
 run_tuned(void)
 {

@@ -114,7 +114,8 @@ serve(const System *s, int threads)
     char line[256], name[128], now[128] = "";
     double budget, first = 0;
 
-    setenv("JOT_DETERMINISTIC", "1", 0); /* full speed from the first run on: serve_cold times the way */
+    /* full speed from the first run on: serve_cold times the way */
+    setenv("JOT_DETERMINISTIC", "1", 0);
     while (fgets(line, sizeof line, stdin)) {
         const Work *w = NULL;
         int have = 1;

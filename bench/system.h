@@ -15,7 +15,8 @@ typedef struct {
     const char *(*message)(void);     /* why open or run failed; NULL: nothing to say */
 } System;
 
-extern const System system_jot, system_jot_tuned, system_openblas, system_onednn, system_onednn_rowmajor;
+extern const System system_jot, system_jot_tuned, system_openblas, system_onednn,
+    system_onednn_rowmajor;
 
 double bench_seconds(void); /* of the monotonic clock */
 /* Answers 'name seconds' lines of standard input with one JSON line each, until its end. */

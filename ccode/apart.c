@@ -4,9 +4,9 @@
  *     for (j = 0; j < 32; j++)                     JOT_APART for (j = 0; j < 32; j++)
  *         y[at + j] = x[at + j] * t         ->         y[at + j] = x[at + j] * t
  *
- * Each step writes elements of its own: addresses are linear in the loop's variable; what is written
- * is read nowhere else but at the very address; a register that is written is declared inside, or
- * is an element of an array. Buffers that may share memory are left to the compiler.
+ * Each step writes elements of its own: addresses are linear in the loop's variable; what is
+ * written is read nowhere else but at the very address; a register that is written is declared
+ * inside, or is an element of an array. Buffers that may share memory are left to the compiler.
  *
  *   requires  a complete function, conditions moved       keeps  everything
  *   breaks    nothing: fills `apart`
@@ -69,7 +69,8 @@ block_apart(const Code *code, uint32_t loop, uint32_t block)
 {
     for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
         const Inst *in = &code->inst.v[n];
-        if (in->op == C_FOR || in->op == C_CALL || in->op == C_MATRIX || in->op == C_COPY || !effect_apart(code, loop, in))
+        if (in->op == C_FOR || in->op == C_CALL || in->op == C_MATRIX || in->op == C_COPY ||
+            !effect_apart(code, loop, in))
             return false;
         if (in->op == C_LOAD && code->k->bufs.v[in->aux].may_alias)
             return false;

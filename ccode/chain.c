@@ -161,7 +161,8 @@ static int
 chain_vectors(const Chain *c, const ContractMake *m, const Contract *of)
 {
     for (int a = 0; a < (int)c->k->axes.n; a++)
-        if (((of->n & ~c->shared) >> a & 1) && jot_chain_ext(c, a) > 1 && chain_unit(c, m, of->b, a))
+        if (((of->n & ~c->shared) >> a & 1) && jot_chain_ext(c, a) > 1 &&
+            chain_unit(c, m, of->b, a))
             return a;
     return jot_chain_longest(c, of->n & ~c->shared);
 }

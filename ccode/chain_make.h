@@ -1,5 +1,5 @@
-/* ccode/chain_make.h - what finding a chain (chain.c) and writing its schedule (chain_text.c) share.
- * Read before: ccode/chain.h. */
+/* ccode/chain_make.h - what finding a chain (chain.c) and writing its schedule (chain_text.c)
+ * share. Read before: ccode/chain.h. */
 #ifndef JOT_CHAIN_MAKE_H
 #define JOT_CHAIN_MAKE_H
 #include "ccode/chain.h"
@@ -52,7 +52,8 @@ JOT_FN int64_t jot_chain_ext(const Chain *c, int axis);
 JOT_FN int jot_chain_longest(const Chain *c, uint64_t axes);
 /* Does `what` stand below the value? */
 JOT_FN bool jot_chain_below(const Chain *c, uint32_t value, uint32_t what, int depth);
-/* The schedule's text, and its scratch (chain_text.c). False: too many dimensions, or out of memory. */
+/* The schedule's text, and its scratch (chain_text.c). False: too many dimensions, or out of
+ * memory. */
 JOT_FN bool jot_chain_write(Chain *c);
 
 #endif

@@ -1,5 +1,5 @@
-/* ccode/chain_text.c - the schedule of a chain, as text: panels packed before, then each product, sum and
- * kept value in a block of rows, and stores as soon as what they read is there.
+/* ccode/chain_text.c - the schedule of a chain, as text: panels packed before, then each product,
+ * sum and kept value in a block of rows, and stores as soon as what they read is there.
  *
  *     packed operand of a product    %3: z:1p t:32 k t:8 t:1v; res p3[..]       before the blocks
  *     product                        %S: z:1p q:64 t:32 q:14 | k q:1u t:8u t:1v; res c4[q%64, t]
@@ -113,7 +113,8 @@ chain_pack(Chain *c, const ChainProduct *p)
             jot_text_f(&c->text, "%s, ", chain_name(c, a));
             chain_dim(&d, jot_chain_ext(c, a));
         }
-    chain_dim(&d, panels ? p->block : (jot_chain_ext(c, p->v) + c->lanes - 1) / c->lanes * c->lanes);
+    chain_dim(&d,
+              panels ? p->block : (jot_chain_ext(c, p->v) + c->lanes - 1) / c->lanes * c->lanes);
     jot_text_f(&c->text, panels ? "%s%%%lld]\n" : "%s]\n", v, (long long)p->block);
     return d.n <= JOT_MAX_RANK &&
            jot_kernel_buf(c->k, name, (jot_DType)b->dtype, c->phased ? BUF_SHARED : BUF_SCRATCH,

@@ -151,8 +151,8 @@ jot_contract_divide(Kernel *k, int axis, int64_t by)
     return !k->mem->failed;
 }
 
-/* The only sum of a kernel without axes replaced, of products, but for sums of its results; 0: not such
- * a kernel. */
+/* The only sum of a kernel without axes replaced, of products, but for sums of its results; 0: not
+ * such a kernel. */
 static uint32_t
 class_only_sum(const Kernel *k)
 {

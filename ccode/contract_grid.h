@@ -1,5 +1,5 @@
-/* ccode/contract_grid.h - what the choice of a device's tiles (contract_grid.c) and the kernel and schedule
- * that follow from it (contract_grid_make.c) share. Read before: ccode/contract_make.h. */
+/* ccode/contract_grid.h - what the choice of a device's tiles (contract_grid.c) and the kernel and
+ * schedule that follow from it (contract_grid_make.c) share. Read before: ccode/contract_make.h. */
 #ifndef JOT_CONTRACT_GRID_H
 #define JOT_CONTRACT_GRID_H
 #include "ccode/contract_make.h"
@@ -15,13 +15,13 @@ typedef struct {
 typedef struct {
     int axis[KERNEL_AXES], n;   /* the kernel's, outermost first */
     int64_t ext;                /* points in all */
-    TilePart part[PARTS];       /* outermost first, but for the block in it in any order of strides */
+    TilePart part[PARTS]; /* outermost first, but for the block in it in any order of strides */
     int64_t block;              /* points of a block */
     Ix at;                      /* position over them */
     Ix local;                   /* ... within the block */
     Ix inside;                  /* at < ext; 0: always */
     bool unit;                  /* its operand's neighbours are neighbours along it */
-    bool turned;                /* rows of its tile have these side by side, not neighbours along k */
+    bool turned; /* rows of its tile have these side by side, not neighbours along k */
     bool wide;                  /* a row of 16 bytes comes at a time */
 } TileSide;
 
@@ -35,8 +35,8 @@ typedef struct {
     uint32_t total;             /* the sum of the chunks' */
     int warps;                  /* 4: as many have a matrix instruction together */
     int64_t row;                /* of 16 bytes: elements */
-    int group, half;            /* half: dtype of the tiles for the matrix unit, F32 is tf32; 0: it is
-                                   not used */
+    int group, half; /* half: dtype of the tiles for the matrix unit, F32 is tf32; 0: it is
+                        not used */
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */
     int ninside;
     SLoop grid[STAGE_LOOPS];

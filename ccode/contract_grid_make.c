@@ -1,5 +1,5 @@
-/* ccode/contract_grid_make.c - a contraction on a device, once its sides have sizes: the kernel over new
- * axes, operands that are 0 beyond the edges, the schedule.
+/* ccode/contract_grid_make.c - a contraction on a device, once its sides have sizes: the kernel
+ * over new axes, operands that are 0 beyond the edges, the schedule.
  *
  *     m, n, k            ->  mb mt mr, nb nt nr, kb kl; each old axis an expression of these
  *     a, b               ->  0 where k ends, and where the sum leaves points out
@@ -280,9 +280,9 @@ place_dim(Tiles *t, int64_t *ext, int *rank, int64_t of, Ix at)
     *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = at;
 }
 
-/* The matrix unit's: [row of k][m][in it], or turned [row of m][k][in it]. What stands below each other
- * follows in memory, so eight rows of 16 bytes lie on banks of their own; items that bring a row of the
- * operand go from one 16 bytes to the next, which are as many more apart. */
+/* The matrix unit's: [row of k][m][in it], or turned [row of m][k][in it]. What stands below each
+ * other follows in memory, so eight rows of 16 bytes lie on banks of their own; items that bring a
+ * row of the operand go from one 16 bytes to the next, which are as many more apart. */
 static void
 place_rows(Tiles *t, const TileSide *side, int64_t *ext, int *rank)
 {
@@ -315,7 +315,8 @@ tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
         place_dim(t, ext, &rank, t->sum.block, t->sum.local);
         place_dim(t, ext, &rank, side->block + (side->unit ? 0 : 4), side->local);
     }
-    p.buf = jot_kernel_buf(t->k, name, (jot_DType)(t->half ? t->half : dtype), BUF_GROUP, rank, ext);
+    p.buf =
+        jot_kernel_buf(t->k, name, (jot_DType)(t->half ? t->half : dtype), BUF_GROUP, rank, ext);
     p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
     return p;
 }

@@ -8,10 +8,10 @@
  *     %c: i:512p j:512p | k:512 j:32 i:32 i:1m j:1m k:1m; acc sums[i%512/32, j%512/32, i%32, j%32]
  *     !0: i:512p j:512p i:32 i j:32 j:16 j:1v
  *
- * The unit multiplies 16 x 32 by 32 x 16 elements at once and has room for four such sums, so a call
- * has 32 x 32 of them (jot_tiles_bf16, ccode/dialect.c): all of its loops over i and j, and those
- * over a block of k. What the tiles hold beyond the ends of i and j is anything, as it only meets
- * sums that nobody reads; beyond the end of k it is 0.
+ * The unit multiplies 16 x 32 by 32 x 16 elements at once and has room for four such sums, so a
+ * call has 32 x 32 of them (jot_tiles_bf16, ccode/dialect.c): all of its loops over i and j, and
+ * those over a block of k. What the tiles hold beyond the ends of i and j is anything, as it only
+ * meets sums that nobody reads; beyond the end of k it is 0.
  *
  * A panel of b for a block of k stays in the first cache while all tiles of a's block pass, these
  * come from the second. The sizes are the same for any number of threads that results depend on:
@@ -32,8 +32,8 @@ enum {
     TILES_STEPS = 16        /* steps of a call */
 };
 
-/* The elements that the value is made of, and those that packing would make of them: windows read an
- * element many times. */
+/* The elements that the value is made of, and those that packing would make of them: windows read
+ * an element many times. */
 static bool
 tiles_grow(const ContractMake *m, uint32_t value)
 {
@@ -72,10 +72,11 @@ jot_contract_tiles_fit(const ContractMake *m)
     for (int i = 0; i < m->nk; i++)
         if (k->axes.v[m->korder[i]].ext > terms)
             terms = k->axes.v[m->korder[i]].ext;
-    return m->target->tiles && m->lanes > 1 && sum->dtype == JOT_F32 && !sum->scaled && !sum->ncond &&
-           jot_contract_half(k, m->c.a, 0) == JOT_BF16 && jot_contract_half(k, m->c.b, 0) == JOT_BF16 &&
-           jot_axis_ext(m->s, m->r) >= TILES_LEAST && jot_axis_ext(m->s, m->v) >= TILES_LEAST &&
-           terms >= TILES_LEAST && !tiles_grow(m, m->c.a) && !tiles_grow(m, m->c.b);
+    return m->target->tiles && m->lanes > 1 && sum->dtype == JOT_F32 && !sum->scaled &&
+           !sum->ncond && jot_contract_half(k, m->c.a, 0) == JOT_BF16 &&
+           jot_contract_half(k, m->c.b, 0) == JOT_BF16 && jot_axis_ext(m->s, m->r) >= TILES_LEAST &&
+           jot_axis_ext(m->s, m->v) >= TILES_LEAST && terms >= TILES_LEAST &&
+           !tiles_grow(m, m->c.a) && !tiles_grow(m, m->c.b);
 }
 
 /* ---- what lies beyond the end of k -------------------------------------------------------- */
@@ -174,7 +175,8 @@ tiles_place(ContractMake *m, const TilesPack *p, const char *name, jot_DType dty
 }
 
 static Stage *
-tiles_stage(ContractMake *m, bool store, uint32_t what, int phase, int nat, const SLoop *loop, int n)
+tiles_stage(ContractMake *m, bool store, uint32_t what, int phase, int nat, const SLoop *loop,
+            int n)
 {
     Stage st = {0}, *made;
     if (n >= STAGE_LOOPS || !jot_vec_reserve(m->k->mem, m->s->stages, 1))
@@ -202,7 +204,8 @@ tiles_axes(const ContractMake *m, TilesPack *p, uint64_t axes, LoopKind kind)
         }
 }
 
-/* The operand in tiles, by all threads; pairs: of neighbours along k, as the unit has its second. */
+/* The operand in tiles, by all threads; pairs: of neighbours along k, as the unit has its
+ * second. */
 static bool
 tiles_pack(ContractMake *m, uint32_t value, int side, const char *name, int phase, bool pairs)
 {

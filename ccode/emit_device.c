@@ -6,8 +6,8 @@
  *         jot_u32 y_from, __global jot_u8 *scratch, jot_u32 scratch_from, float scalar0, int phase,
  *         jot_i64 lo, jot_i64 hi)
  *
- * A buffer is memory and an offset in units of 64 bytes (the plan keeps temporaries in one block), or a pointer
- * where the dialect has them. The host's side of it is Launch in backends/backend.h.
+ * A buffer is memory and an offset in units of 64 bytes (the plan keeps temporaries in one block),
+ * or a pointer where the dialect has them. The host's side of it is Launch in backends/backend.h.
  *
  *   requires  counted code of ccode/walk_grid.c      keeps  everything      breaks  nothing
  *
@@ -291,7 +291,8 @@ atomic_small(const DeviceDialect *d, EwOp op, int dtype, Text *out)
                "        {\n            const %s a = ", d->global, d->global, d->global, d->global,
                type);
     if (half)
-        jot_text_f(out, "jotm_%s_to_f32((jot_u16)(was >> shift))", jot_dtype_name((jot_DType)dtype));
+        jot_text_f(out, "jotm_%s_to_f32((jot_u16)(was >> shift))",
+                   jot_dtype_name((jot_DType)dtype));
     else
         jot_text_f(out, "(%s)(was >> shift)", memory);
     jot_text_f(out, ";\n            const %s x = ", type);
@@ -311,10 +312,11 @@ atomic_word(const DeviceDialect *d, EwOp op, int dtype, Text *out)
 {
     const char *type = jot_print_type(dtype);
     int bits = 8 * (int)jot_dtype_nbytes((jot_DType)dtype);
-    jot_text_f(out, "    %sjot_u%d *word = (%sjot_u%d *)p;\n    union { %s v; jot_u%d u; } was, now;\n"
+    jot_text_f(out,
+               "    %sjot_u%d *word = (%sjot_u%d *)p;\n    union { %s v; jot_u%d u; } was, now;\n"
                "    do {\n        was.u = *(volatile %sjot_u%d *)word;\n        {\n"
-               "            const %s a = was.v;\n            now.v = ", d->global, bits, d->global,
-               bits, type, bits, d->global, bits, type);
+               "            const %s a = was.v;\n            now.v = ",
+               d->global, bits, d->global, bits, type, bits, d->global, bits, type);
     print_op(op, dtype, out);
     jot_text_f(out, ";\n        }\n    } while (%s(word, was.u, now.u) != was.u);\n}\n",
                bits == 32 ? d->swap32 : d->swap64);
@@ -339,7 +341,8 @@ wide_name(const char *name, size_t n, int *dtype, int *lanes)
     return false;
 }
 
-/* One access of up to 16 bytes, as a vector of the language or a struct, and its elements one by one. */
+/* One access of up to 16 bytes, as a vector of the language or a struct, and its elements one by
+ * one. */
 static void
 wide_text(const DeviceDialect *d, const char *name, size_t n, int dtype, int lanes, Text *out)
 {

@@ -1,20 +1,22 @@
-/* ccode/emit_matrix.c - the text of what a CUDA device has for products of small matrices, and for what
- * goes to a group's memory past the registers.
+/* ccode/emit_matrix.c - the text of what a CUDA device has for products of small matrices, and for
+ * what goes to a group's memory past the registers.
  *
  *     jot_mma_bf16_2x4x2_k1040_t528(&acc, .., ta + .., tb + ..)      a warp: 32 x 32 results, 32 terms
  *     jot_wgmma_f16_1x16x2_k1040_k1040(..)                           four warps: 64 x 128 results
  *
- * The name says it all: steps of m, n and k, and how each operand lies in the group's memory, in rows of
- * 16 bytes. k: a row has neighbours of k, those of another m or n follow; t: it is turned, a row has
- * neighbours of m (n), and k's follow. Behind it: elements from there to the next 16 bytes of the same row.
+ * The name says it all: steps of m, n and k, and how each operand lies in the group's memory, in
+ * rows of 16 bytes. k: a row has neighbours of k, those of another m or n follow; t: it is turned,
+ * a row has neighbours of m (n), and k's follow. Behind it: elements from there to the next 16
+ * bytes of the same row.
  *
  *     k   (m, k) at k/V * far + m * V + k%V          t   (m, k) at m/V * far + k * V + m%V      V: 8, of f32 4
  *
- * Rows that follow each other lie on banks of their own, so ldmatrix brings eight of them at once, turned or
- * not, and four warps' instructions read them by a descriptor. Chips without the instruction, and items
- * of a device that is none, sum terms one by one.
+ * Rows that follow each other lie on banks of their own, so ldmatrix brings eight of them at once,
+ * turned or not, and four warps' instructions read them by a descriptor. Chips without the
+ * instruction, and items of a device that is none, sum terms one by one.
  *
- * Who holds what is PTX's: item 4g + i has rows g and g + 8, columns 2i and 2i + 1 of each 16 x 8 results.
+ * Who holds what is PTX's: item 4g + i has rows g and g + 8, columns 2i and 2i + 1 of each 16 x 8
+ * results.
  *
  *   requires  a name of ccode/walk_matrix.c      keeps  nothing to keep      breaks  nothing
  *
@@ -80,8 +82,8 @@ put_head(const MatrixText *x, const char *name, size_t n, Text *out)
     jot_text_f(out, "static __device__ __forceinline__ void\n%.*s(", (int)n, name);
     for (int i = 0; i < 4 * x->m * x->n; i++)
         jot_text_f(out, "float *d%d,%s", i, i % 8 == 7 ? "\n    " : " ");
-    jot_text_f(out, "const %s *a, const %s *b)\n{\n    const int lane = threadIdx.x %% 32;\n", x->type,
-               x->type);
+    jot_text_f(out, "const %s *a, const %s *b)\n{\n    const int lane = threadIdx.x %% 32;\n",
+               x->type, x->type);
 }
 
 /* ---- term by term ------------------------------------------------------------------------- */
@@ -93,11 +95,11 @@ put_element(const MatrixText *x, int i, const char *outer, int add, Text *out)
     const char *name = i ? "b" : "a";
     jot_text_f(out, x->row == 8 ? "jotm_%s_to_f32(" : "jot_tf32(", x->dtype);
     if (x->turned[i])
-        jot_text_f(out, "%s[(%s + %d) / %d * %d + k * %d + (%s + %d) %% %d])", name, outer, add, x->row,
-                   x->far[i], x->row, outer, add, x->row);
+        jot_text_f(out, "%s[(%s + %d) / %d * %d + k * %d + (%s + %d) %% %d])", name, outer, add,
+                   x->row, x->far[i], x->row, outer, add, x->row);
     else
-        jot_text_f(out, "%s[k / %d * %d + (%s + %d) * %d + k %% %d])", name, x->row, x->far[i], outer, add,
-                   x->row, x->row);
+        jot_text_f(out, "%s[k / %d * %d + (%s + %d) * %d + k %% %d])", name, x->row, x->far[i],
+                   outer, add, x->row, x->row);
 }
 
 static void
@@ -127,16 +129,19 @@ put_plain(const MatrixText *x, Text *out)
 
 /* ---- by warps ----------------------------------------------------------------------------- */
 
-/* Where an item's row of four matrices is: of a (m, m + 8 | k, k + 8), of b (k, k + 8 | n, n + 8). */
+/* Where an item's row of four matrices is: of a (m, m + 8 | k, k + 8), of b (k, k + 8 | n, n +
+ * 8). */
 static void
 put_rows(const MatrixText *x, int i, Text *out)
 {
     bool first = x->turned[i] == (i == 1); /* the row number runs on into the second matrix */
-    jot_text_f(out, "    const jot_u32 p%d = (jot_u32)__cvta_generic_to_shared(%s + (", i, i ? "b" : "a");
+    jot_text_f(out, "    const jot_u32 p%d = (jot_u32)__cvta_generic_to_shared(%s + (", i,
+               i ? "b" : "a");
     if (first)
         jot_text_f(out, "lane / 16 * %d + lane %% 16 * %d));\n", x->far[i], x->row);
     else
-        jot_text_f(out, "lane / 8 %% 2 * %d + (lane %% 8 + lane / 16 * 8) * %d));\n", x->far[i], x->row);
+        jot_text_f(out, "lane / 8 %% 2 * %d + (lane %% 8 + lane / 16 * 8) * %d));\n", x->far[i],
+                   x->row);
 }
 
 /* Bytes to step `part` of 16 along m or n, and to step k. */
@@ -161,8 +166,8 @@ put_load(const MatrixText *x, int i, const char *r, int first, int count, int of
         jot_text_f(out, "%s\"=r\"(%s%d)", e ? ", " : "", r, first + e);
     jot_text_f(out, " : \"r\"(p%d) : \"memory\");\n", i);
     for (int e = 0; x->row == 4 && e < count; e++)
-        jot_text_f(out, "    asm(\"cvt.rna.tf32.f32 %%0, %%1;\" : \"=r\"(%s%d) : \"r\"(%s%d));\n", r, first + e, r,
-                   first + e);
+        jot_text_f(out, "    asm(\"cvt.rna.tf32.f32 %%0, %%1;\" : \"=r\"(%s%d) : \"r\"(%s%d));\n",
+                   r, first + e, r, first + e);
 }
 
 /* d += a x b; half: by two instructions of half as many terms. */
@@ -171,16 +176,19 @@ put_product(const MatrixText *x, int i, int j, bool half, Text *out)
 {
     const char *dtype = x->dtype;
     for (int k = 0; k <= half; k++) {
-        jot_text_f(out, "    asm(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {%%0, %%1, %%2, %%3}, ",
-                   x->row == 4 || half ? 8 : 16, dtype, dtype);
-        jot_text_f(out, half ? "{%%4, %%5}, {%%6}, {%%0, %%1, %%2, %%3};\"\n        : "
-                             : "{%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n        : ");
+        jot_text_f(
+            out, "    asm(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {%%0, %%1, %%2, %%3}, ",
+            x->row == 4 || half ? 8 : 16, dtype, dtype);
+        jot_text_f(out,
+                   half ? "{%%4, %%5}, {%%6}, {%%0, %%1, %%2, %%3};\"\n        : "
+                        : "{%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n        : ");
         for (int e = 0; e < 4; e++)
             jot_text_f(out, "%s\"+f\"(*d%d)", e ? ", " : "", (i * x->n + j) * 4 + e);
         jot_text_f(out, " : ");
         for (int e = 0; e < (half ? 2 : 4); e++)
             jot_text_f(out, "\"r\"(a%d), ", 4 * i + 2 * k * half + e);
-        jot_text_f(out, half ? "\"r\"(b%d));\n" : "\"r\"(b%d), \"r\"(b%d));\n", j % 2 * 2 + k, j % 2 * 2 + 1);
+        jot_text_f(out, half ? "\"r\"(b%d));\n" : "\"r\"(b%d), \"r\"(b%d));\n", j % 2 * 2 + k,
+                   j % 2 * 2 + 1);
     }
 }
 
@@ -207,15 +215,16 @@ put_warp(const MatrixText *x, bool half, Text *out)
 
 /* ---- by four warps ------------------------------------------------------------------------ */
 
-/* Start, and from 16 bytes to the next, as the descriptor has them, without a swizzle: along k, and along
- * m or n. */
+/* Start, and from 16 bytes to the next, as the descriptor has them, without a swizzle: along k, and
+ * along m or n. */
 static void
 put_descriptor(const MatrixText *x, int i, Text *out)
 {
     int far = x->far[i] * x->nbytes / 16;
-    jot_text_f(out, "    const jot_u64 p%d = ((jot_u64)__cvta_generic_to_shared(%s) & 0x3ffff) >> 4 | "
-               "(jot_u64)%d << 16 | (jot_u64)%d << 32;\n", i, i ? "b" : "a", x->turned[i] ? 8 : far,
-               x->turned[i] ? far : 8);
+    jot_text_f(out,
+               "    const jot_u64 p%d = ((jot_u64)__cvta_generic_to_shared(%s) & 0x3ffff) >> 4 | "
+               "(jot_u64)%d << 16 | (jot_u64)%d << 32;\n",
+               i, i ? "b" : "a", x->turned[i] ? 8 : far, x->turned[i] ? far : 8);
 }
 
 static void
@@ -226,12 +235,12 @@ put_group(const MatrixText *x, Text *out)
     put_descriptor(x, 1, out);
     jot_text_f(out, "    asm volatile(\"wgmma.fence.sync.aligned;\\n\"\n");
     for (int k = 0; k < x->k; k++) {
-        jot_text_f(out, "        \"wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {", 8 * x->n, x->dtype,
-                   x->dtype);
+        jot_text_f(out, "        \"wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {", 8 * x->n,
+                   x->dtype, x->dtype);
         for (int e = 0; e < sums; e++)
             jot_text_f(out, e ? e % 16 ? ", %%%d" : ",\"\n        \" %%%d" : "%%%d", e);
-        jot_text_f(out, "},\"\n        \" %%%d, %%%d, 1, 1, 1, %d, %d;\\n\"\n", sums + 2 * k, sums + 2 * k + 1,
-                   x->turned[0], x->turned[1]);
+        jot_text_f(out, "},\"\n        \" %%%d, %%%d, 1, 1, 1, %d, %d;\\n\"\n", sums + 2 * k,
+                   sums + 2 * k + 1, x->turned[0], x->turned[1]);
     }
     jot_text_f(out, "        \"wgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 0;\"\n        : ");
     for (int e = 0; e < sums; e++)
@@ -271,7 +280,8 @@ jot_matrix_helper(const char *name, size_t n, Text *out)
     MatrixText x;
     bool half;
     for (size_t i = 0; i < sizeof matrix_helpers / sizeof matrix_helpers[0]; i++)
-        if (jot_str_len(matrix_helpers[i].name) == n && memcmp(matrix_helpers[i].name, name, n) == 0) {
+        if (jot_str_len(matrix_helpers[i].name) == n &&
+            memcmp(matrix_helpers[i].name, name, n) == 0) {
             jot_text_f(out, "%s", matrix_helpers[i].text);
             return true;
         }
@@ -308,8 +318,8 @@ jot_print_matrix(Printer *p, const Inst *in)
     MatrixUnit x = jot_matrix_unit(in->c);
     int sums = in->narg - 2;
     jot_text_f(p->out, "jot_%s_%s_%dx%dx%d_%s%d_%s%d(", x.warps == 4 ? "wgmma" : "mma",
-               jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.turned[0] ? "t" : "k", x.far[0],
-               x.turned[1] ? "t" : "k", x.far[1]);
+               jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.turned[0] ? "t" : "k",
+               x.far[0], x.turned[1] ? "t" : "k", x.far[1]);
     for (int i = 0; i < sums; i++) {
         jot_text_f(p->out, "&");
         jot_print_expr(p, arg[i], 13, WHOLE);

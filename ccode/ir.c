@@ -1,5 +1,5 @@
-/* ccode/ir.c - kernels as records: builders. The printer is in ir_print.c, schedules are in sched.c, layouts in
- * layout.c, what must hold in verify.c.
+/* ccode/ir.c - kernels as records: builders. The printer is in ir_print.c, schedules are in
+ * sched.c, layouts in layout.c, what must hold in verify.c.
  *
  * Values are shared: a builder that is given the same record twice answers with the same number. An
  * operand 0, a refused allocation or a number out of range gives 0, which spreads.

@@ -96,9 +96,10 @@ typedef struct {
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */
 } KBuf;
 
-/* REST: r of a row i = by * h + r, with few steps; neighbours in memory, so stores walk it innermost.
- * LINE: a position in a line (ccode/lines.c), which only the line itself runs over.
- * CLEAR: an index of a buffer that is cleared (ccode/scatter.c), which only that store runs over. */
+/* REST: r of a row i = by * h + r, with few steps; neighbours in memory, so stores walk it
+ * innermost. LINE: a position in a line (ccode/lines.c), which only the line itself runs over.
+ * CLEAR: an index of a buffer that is cleared (ccode/scatter.c), which only that store runs
+ * over. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
 typedef struct { const char *name; int64_t ext; uint8_t kind; } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
@@ -178,8 +179,8 @@ typedef struct {
 
 JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);
 JOT_FN void jot_kernel_close(Kernel *k);
-/* The same once more, to be scheduled in another way; it ends before `from`, whose names and layouts it
- * has. False: out of memory; it is to be closed all the same. */
+/* The same once more, to be scheduled in another way; it ends before `from`, whose names and
+ * layouts it has. False: out of memory; it is to be closed all the same. */
 JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */
 JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
@@ -237,12 +238,14 @@ JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
 /* Where an access finds its element in the buffer's memory: k->ixs.v[at..] by its layout. */
 JOT_FN Ix jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at);
 /* Elements between two positions of the axis. False: not the same everywhere. */
-JOT_FN bool jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t *stride);
+JOT_FN bool jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis,
+                              int64_t *stride);
 /* Mark what the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
 /* Is it nowhere above 0, as far as operators tell? NaN may be anywhere. */
 JOT_FN bool jot_value_low(const Kernel *k, uint32_t value);
-/* May the extreme leave out NaN, since all that is stored and made of it is NaN then by other ways? */
+/* May the extreme leave out NaN, since all that is stored and made of it is NaN then by other
+ * ways? */
 JOT_FN bool jot_value_forgets(const Kernel *k, uint32_t reduce);
 /* Drop what they do not: other numbers for values. False: out of memory. */
 JOT_FN bool jot_kernel_compact(Kernel *k);
@@ -310,8 +313,8 @@ typedef struct {
     uint8_t part, phase;
     uint8_t ahead;          /* of a reduction: vectors that move with its innermost loop are asked
                                for so many steps before they are loaded; 0: when they are */
-    uint8_t next;           /* with a loop of lanes: the rows that it reads along them are asked for a
-                               step of loop next - 1 before they are read; 0: they are not */
+    uint8_t next; /* with a loop of lanes: the rows that it reads along them are asked for a
+                     step of loop next - 1 before they are read; 0: they are not */
     uint32_t what;          /* number of the store or value */
     Place acc;              /* partial results of a reduction */
     Place res;              /* the finished value: NONE or MEM; NONE after acc MEM: where acc is */
@@ -368,8 +371,8 @@ JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const 
  * axes, by how far they move what is accessed, reduced ones last (jot_build_order_outer). */
 JOT_FN bool jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder,
                              const int *order);
-/* What is shared among threads: loops are marked parallel, nests put into phases, sums over an outer
- * loop cut into pieces (ccode/sched_phase.c). For schedules of serial loops in one phase. */
+/* What is shared among threads: loops are marked parallel, nests put into phases, sums over an
+ * outer loop cut into pieces (ccode/sched_phase.c). For schedules of serial loops in one phase. */
 typedef struct {
     double grain;           /* points of a piece, at least */
     double least;           /* elements summed up in a piece, at least */
@@ -380,8 +383,8 @@ JOT_FN PhaseHow jot_phase_how(const Kernel *k);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
 /* The schedule of a device: nests over a grid, reductions by items or by work-groups (ccode/
- * sched_grid.c). It may split long reductions of the kernel in two. False: there is none, *s is to be
- * closed, and the plain schedule runs on a single item. */
+ * sched_grid.c). It may split long reductions of the kernel in two. False: there is none, *s is to
+ * be closed, and the plain schedule runs on a single item. */
 JOT_FN bool jot_sched_grid(Sched *s, Kernel *k);
 JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */
 

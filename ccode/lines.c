@@ -8,11 +8,11 @@
  *
  * Each element of the row is asked for once whether it is inside, and then read without a question
  * and without a stride as often as windows overlap. The line is a value over axes of its own
- * (AXIS_LINE), which windows read at other positions (VAL_AT); the schedule keeps it in scratch, a row
- * at a time (ccode/sched_make.c), and where it does not the value is computed where it is read.
+ * (AXIS_LINE), which windows read at other positions (VAL_AT); the schedule keeps it in scratch, a
+ * row at a time (ccode/sched_make.c), and where it does not the value is computed where it is read.
  *
- * The gradient of such a window reads g at (i + 1)/2 - p. With i = 2h + r (AXIS_REST) that is
- * h + (r + 1)/2 - p: rows are divided first, as those of contractions are (contract_class.c). Stores
+ * The gradient of such a window reads g at (i + 1)/2 - p. With i = 2h + r (AXIS_REST) that is h +
+ * (r + 1)/2 - p: rows are divided first, as those of contractions are (contract_class.c). Stores
  * walk r innermost, so what is summed for each class is put together again as it is written.
  *
  * A sum whose terms are 0 outside need not ask where they are inside: such conditions go.
@@ -60,8 +60,8 @@ line_of_load(Lines *l, const Value *v)
     return found;
 }
 
-/* Arithmetic of what is read at one index is read at that index. A condition takes the index of what
- * stands beside it. */
+/* Arithmetic of what is read at one index is read at that index. A condition takes the index of
+ * what stands beside it. */
 static void
 line_indices(Lines *l)
 {
@@ -327,7 +327,8 @@ jot_lines(Kernel *k, int64_t least)
     naxes = k->axes.n;
     for (int a = 0; a < (int)naxes && !k->mem->failed; a++) {
         int before = made;
-        if (!line_wanted(k, a, least) || !(line_stored(k, a) >= 1 && line_stored(k, a) <= LINE_STRIDE))
+        if (!line_wanted(k, a, least)
+            || !(line_stored(k, a) >= 1 && line_stored(k, a) <= LINE_STRIDE))
             continue;
         l->axis = a;
         while (made < LINE_MOST && line_one(l))

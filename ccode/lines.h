@@ -5,19 +5,21 @@
 #include "ccode/ir.h"
 
 /* Divided rows become residue classes, windows along rows read lines. For a kernel that is no
- * contraction, before its schedule is chosen; rows of at least so many elements. False: out of memory. */
+ * contraction, before its schedule is chosen; rows of at least so many elements. False: out of
+ * memory. */
 #define LINE_LEAST 16
 JOT_FN bool jot_lines(Kernel *k, int64_t least);
 
-/* Axes that every access walks as one become one (ccode/merge.c), for any schedule by loops. False: out
- * of memory. */
+/* Axes that every access walks as one become one (ccode/merge.c), for any schedule by loops. False:
+ * out of memory. */
 JOT_FN bool jot_merge_axes(Kernel *k);
 
-/* What is cleared before it is added to gets a store for that (ccode/scatter.c). False: out of memory. */
+/* What is cleared before it is added to gets a store for that (ccode/scatter.c). False: out of
+ * memory. */
 JOT_FN bool jot_kernel_scatters(Kernel *k);
 
-/* A value that is a constant unless conditions hold: load or select, with the conditions as one index
- * expression (0: always), what it is where they hold and what else. */
+/* A value that is a constant unless conditions hold: load or select, with the conditions as one
+ * index expression (0: always), what it is where they hold and what else. */
 typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;
 JOT_FN bool jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g);
 

@@ -5,9 +5,9 @@
  *     line q:2 t:57   T[q, t] = f(x[2t + q - 1])      `to` = 2t + q - 1, with its own questions
  *     y[i] = max over p of T[p%2, i + p/2]
  *
- * A maximum over several axes, of which some move along the row and others do not, comes in two steps:
- * over the others into a line, then over the window. Each element of a row is compared with its
- * neighbours in other rows once, not once for each window that it is in.
+ * A maximum over several axes, of which some move along the row and others do not, comes in two
+ * steps: over the others into a line, then over the window. Each element of a row is compared with
+ * its neighbours in other rows once, not once for each window that it is in.
  *
  *     y[h, i] = max over p q of x[2h + p - 1, 2i + q - 1]
  *
@@ -79,7 +79,8 @@ jot_line_among(Lines *l, Ix all, const Value *at, Ix cond)
     IxPool *p = l->k->ix;
     Ix map[KERNEL_AXES];
     if (p->recs.v[all].op == IX_AND)
-        return jot_line_among(l, p->recs.v[all].a, at, cond) || jot_line_among(l, p->recs.v[all].b, at, cond);
+        return jot_line_among(l, p->recs.v[all].a, at, cond)
+               || jot_line_among(l, p->recs.v[all].b, at, cond);
     if (!at)
         return all == cond;
     for (int a = 0; a < (int)l->k->axes.n; a++)
@@ -194,8 +195,8 @@ line_narrow(Lines *l, uint32_t line)
                     k->args.v[v.arg + 1], k->args.v[v.arg + 2]);
 }
 
-/* Where the line is read, from its first position on, along its axes of `step` classes; how many axes, 0:
- * there is no room. l->to: what stands at a position. */
+/* Where the line is read, from its first position on, along its axes of `step` classes; how many
+ * axes, 0: there is no room. l->to: what stands at a position. */
 static int
 line_axes(Lines *l, int64_t step, int64_t classes, int *axis, Ix *at)
 {
@@ -255,8 +256,8 @@ jot_line_make(Lines *l, uint32_t value, uint32_t *reads)
 
 /* ---- extremes in two steps ------------------------------------------------------------------- */
 
-/* Conditions of the reduction that speak of the axes, or of none of them, to `cond`; -1: some speak of
- * these and of the row. */
+/* Conditions of the reduction that speak of the axes, or of none of them, to `cond`; -1: some speak
+ * of these and of the row. */
 static int
 line_conds_of(const Lines *l, const Value *v, uint64_t axes, bool about, Ix *cond)
 {
@@ -287,7 +288,8 @@ jot_line_in_steps(const Lines *l, uint32_t value)
         && others * (double)jot_line_step(l) + window <= others * window;
 }
 
-/* The extreme of the value over what does not move along the row, as a line; then over the window. */
+/* The extreme of the value over what does not move along the row, as a line; then over the
+ * window. */
 JOT_FN bool
 jot_line_steps(Lines *l, uint32_t value, uint32_t *reads)
 {

@@ -144,7 +144,8 @@ add_reduction(Lower *w, uint32_t stage, uint32_t around, uint32_t mark)
     append(w, around, add_if(w, TREE_IF_LAST, outer, n, part(w, stage, TREE_FINISH, false)));
 }
 
-/* A line in memory: set to what is outside before its elements are computed where they are inside. */
+/* A line in memory: set to what is outside before its elements are computed where they are
+ * inside. */
 static void
 add_fill(Lower *w, uint32_t stage, uint32_t mark)
 {
@@ -215,8 +216,8 @@ result_in(const Stage *st, uint32_t buf)
     return (st->acc.kind && st->acc.buf == buf) || (st->res.kind && st->res.buf == buf);
 }
 
-/* What a call has of its own is set up by each call of the phase that writes it, other buffers once,
- * before all. */
+/* What a call has of its own is set up by each call of the phase that writes it, other buffers
+ * once, before all. */
 static void
 add_clears(Lower *w, uint8_t phase)
 {
@@ -278,9 +279,8 @@ jot_lower_close(Tree *t)
 /* ---- printer ---- */
 
 static const char *const tree_name[] = {
-    "poison", "root", "loop", "phase", "if first", "if later", "if last", "if before", "clear", "declare",
-    "init", "reload", "step", "finish", "save", "value", "store"
-};
+    "poison",  "root", "loop",   "phase", "if first", "if later", "if last", "if before", "clear",
+    "declare", "init", "reload", "step",  "finish",   "save",     "value",   "store"};
 
 static void
 print_node(const Tree *t, const Sched *s, uint32_t n, int depth, Text *text)
@@ -300,8 +300,8 @@ print_node(const Tree *t, const Sched *s, uint32_t n, int depth, Text *text)
     if (node->op == TREE_CLEAR)
         jot_text_f(text, " %s", s->k->bufs.v[node->stage].name);
     else if (node->op > TREE_CLEAR)
-        jot_text_f(text, " %s%c%u", s->stages.v[node->stage].combine ? "+" : "", s->stages.v[node->stage].store ? '!' : '%',
-                   s->stages.v[node->stage].what);
+        jot_text_f(text, " %s%c%u", s->stages.v[node->stage].combine ? "+" : "",
+                   s->stages.v[node->stage].store ? '!' : '%', s->stages.v[node->stage].what);
     jot_text_f(text, "\n");
     for (uint32_t kid = node->kids; kid && depth < 60; kid = t->nodes.v[kid].next)
         print_node(t, s, kid, depth + 1, text);

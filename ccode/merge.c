@@ -4,10 +4,11 @@
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] + b[j]            k stays: b stands still in it
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] - x[i, 2, 1]      i:37 j:1855   x[i, j] - x[i, 71]
  *
- * A pair of axes merges where each buffer has both in neighbouring dimensions of its memory, the inner
- * one whole, or constants in both, or neither; where both are reduced together or not at all; and where nothing else asks for
- * their positions. The buffers lose a dimension each: what lies in memory is the same, so addresses are
- * as regular as before, and the loop is long enough for vectors and threads.
+ * A pair of axes merges where each buffer has both in neighbouring dimensions of its memory, the
+ * inner one whole, or constants in both, or neither; where both are reduced together or not at all;
+ * and where nothing else asks for their positions. The buffers lose a dimension each: what lies in
+ * memory is the same, so addresses are as regular as before, and the loop is long enough for
+ * vectors and threads.
  *
  *   requires  a verified kernel, layouts set
  *   keeps     what is computed, and the order in which it is summed
@@ -76,14 +77,15 @@ merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
     return true;
 }
 
-/* The index of both dimensions together; 0 where an access has something else there than the pair or
- * constants. */
+/* The index of both dimensions together; 0 where an access has something else there than the pair
+ * or constants. */
 static Ix
 merge_joined(const Merge *m, uint32_t buf, uint32_t at)
 {
     Kernel *k = m->k;
     int64_t ext = k->axes.v[m->b].ext, o, i;
-    Ix outer = k->ixs.v[at + (uint32_t)m->outer[buf]], inner = k->ixs.v[at + (uint32_t)m->inner[buf]];
+    Ix outer = k->ixs.v[at + (uint32_t)m->outer[buf]],
+       inner = k->ixs.v[at + (uint32_t)m->inner[buf]];
     if (outer == jot_ix_axis(k->ix, m->a))
         return outer;
     if (!jot_ix_is_const(k->ix, outer, &o) || !jot_ix_is_const(k->ix, inner, &i)

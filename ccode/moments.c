@@ -142,8 +142,8 @@ moments_divisor(int64_t ext, double most)
     return d;
 }
 
-/* The axes of a block: of the reduced ones from the innermost on, what fits. 0: everything does, or no
- * block is long enough. */
+/* The axes of a block: of the reduced ones from the innermost on, what fits. 0: everything does, or
+ * no block is long enough. */
 static uint64_t
 moments_block(Moments *t, double room)
 {

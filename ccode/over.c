@@ -2,13 +2,15 @@
  *
  *     w1[i] = w[i] - rate * g[i]           w1 in the memory of w
  *
- * Right when every element of the input is read for the last time before the output's element of the
- * same address is written. A plain store writes each element once. So it is enough that each load of
- * the input has, at the same address, under the same loops and behind it in the text, a store of the
- * output: no other store of the function touches that element, and no later load reads it.
+ * Right when every element of the input is read for the last time before the output's element of
+ * the same address is written. A plain store writes each element once. So it is enough that each
+ * load of the input has, at the same address, under the same loops and behind it in the text, a
+ * store of the output: no other store of the function touches that element, and no later load reads
+ * it.
  *
- * Who builds the kernel asks (KBuf.over), here it is answered; the two pointers are then not said to be
- * apart, which keeps the compiler to the order of the text. The loops' steps still are (apart.c).
+ * Who builds the kernel asks (KBuf.over), here it is answered; the two pointers are then not said
+ * to be apart, which keeps the compiler to the order of the text. The loops' steps still are
+ * (apart.c).
  *
  *   requires  what is spelled in place was chosen (emit_name.c)      keeps  everything
  *

@@ -149,7 +149,8 @@ pair_found(Pair *p, uint32_t n)
     return v->ew == EW_MAX ? lo > p->other.i : hi < p->other.i;
 }
 
-/* Along the one axis that is reduced over, the places only get worse: then the first is the best. */
+/* Along the one axis that is reduced over, the places only get worse: then the first is the
+ * best. */
 static bool
 pair_ordered(const Pair *p, EwOp tie, int64_t *first)
 {

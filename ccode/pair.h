@@ -17,7 +17,8 @@ JOT_FN bool jot_kernel_narrow(Kernel *k);
 /* Signs stand outside of sums (ccode/turned.c). For what is no contraction. False: likewise. */
 JOT_FN bool jot_kernel_turned(Kernel *k);
 
-/* Moments of more than a cache holds become moments of blocks (ccode/moments.c). False: likewise. */
+/* Moments of more than a cache holds become moments of blocks (ccode/moments.c). False:
+ * likewise. */
 JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
 
 #endif

@@ -4,14 +4,15 @@
  *     %5 = reduce add over n h w of %4                   one of its results for each o
  *     block: rows h of an image, 4 at a time             inner: hr w; outer: n hb
  *
- * What a sum reads must be made of results as they are stored, of loads and of sums that are finished:
- * then it can be made again a block later.
+ * What a sum reads must be made of results as they are stored, of loads and of sums that are
+ * finished: then it can be made again a block later.
  *
  *   requires  a kernel of one contraction (jot_rides_find says so)
  *   keeps     what is computed
  *   breaks    numbers of stores; may add an axis
  *
- * Read before: ccode/rides.h. After: ccode/rides_make.c, ccode/contract_sched.c, ccode/winograd.c. */
+ * Read before: ccode/rides.h. After: ccode/rides_make.c, ccode/contract_sched.c,
+ * ccode/winograd.c. */
 #include "ccode/rides.h"
 #include "ccode/build.h"
 #include "ccode/contract_make.h"
@@ -43,7 +44,8 @@ jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m)
         && jot_v_arg(k, *m, 0) == *x;
 }
 
-/* The index has a value of its own for each point of its axes, which join *seen: 4*i + r, r below 4. */
+/* The index has a value of its own for each point of its axes, which join *seen: 4*i + r, r below
+ * 4. */
 static bool
 rides_apart(const Kernel *k, Ix ix, uint64_t *seen)
 {
@@ -233,7 +235,8 @@ rides_part(int64_t ext, double block, double want)
 
         if (ext % d || (rows < RIDES_LEAST && d < ext))
             continue;
-        if ((rows > want ? rows / want : want / rows) < (least > want ? least / want : want / least))
+        if ((rows > want ? rows / want : want / rows)
+            < (least > want ? least / want : want / least))
             best = d;
     }
     return best;

@@ -9,7 +9,8 @@
  *     %8 = reduce add over ib of %7               a phase later: m[j] = %8
  *
  * How many rows a block has follows from extents and the size of a cache: so results do not depend
- * on the number of threads. Squared deviations from a mean are those of blocks from theirs, merged (Chan).
+ * on the number of threads. Squared deviations from a mean are those of blocks from theirs, merged
+ * (Chan).
  *
  * Read before: ccode/contract.h. After: ccode/rides.c, rides_make.c. */
 #ifndef JOT_RIDES_H
@@ -45,15 +46,16 @@ typedef struct {
 JOT_FN bool jot_rides_find(Kernel *k, Rides *r);
 /* The kernel's stores: without those of sums, or with them; as they were found. */
 JOT_FN void jot_rides_apart(Kernel *k, const Rides *r, bool apart);
-/* Choose a block. divide: an axis of the kernel becomes two for it, if need be; else *at and *by say
- * which is to, 0: none (inner and outer are left to the caller then). False: out of memory. */
+/* Choose a block. divide: an axis of the kernel becomes two for it, if need be; else *at and *by
+ * say which is to, 0: none (inner and outer are left to the caller then). False: out of memory. */
 JOT_FN bool jot_rides_block(Kernel *k, const Target *target, Rides *r, bool divide, int *at,
                             int64_t *by);
 /* (x - m)^2 of a sum whose axes m is the mean over: x and m; false: another value. */
 JOT_FN bool jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m);
 /* The store from which the value can be read back; -1: none. */
 JOT_FN int jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value);
-/* rides_make.c. The sums, reading results back: into `to`, where axis a of `from` is place[a] (NULL: as it is). */
+/* rides_make.c. The sums, reading results back: into `to`, where axis a of `from` is place[a]
+ * (NULL: as it is). */
 JOT_FN bool jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place,
                            const Space *space);
 /* Their stages, behind those of the schedule. */

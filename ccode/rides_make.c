@@ -1,5 +1,5 @@
-/* ccode/rides_make.c - sums that ride on a contraction's stores: in its kernel, reading results back, and
- * behind the loops of its schedule.
+/* ccode/rides_make.c - sums that ride on a contraction's stores: in its kernel, reading results
+ * back, and behind the loops of its schedule.
  *
  *     %4: n:1p hb:1p ... | c p q ...              the contraction, its schedule as without them
  *     !0: n:1p hb:1p ...                          y

@@ -38,7 +38,8 @@ rows_sum(const Kernel *k, const bool *used, int *inner)
         if (v->op == VAL_REDUCE)
             sum = i;
     }
-    if (!sum || k->values.v[sum].ew != EW_ADD || (k->values.v[sum].axes & (k->values.v[sum].axes - 1)))
+    if (!sum || k->values.v[sum].ew != EW_ADD ||
+        (k->values.v[sum].axes & (k->values.v[sum].axes - 1)))
         return 0;
     for (*inner = 0; !(k->values.v[sum].axes >> *inner & 1); ++*inner)
         ;
@@ -110,7 +111,8 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target)
                  ? (jot_kernel_used(k, used), rows_sum(k, used, &inner)) : 0;
     Text text = {NULL, NULL, 0, 0};
     bool ok = false;
-    if (sum && lanes > 1 && k->axes.v[inner].ext >= 8 * lanes && rows_stores(k, k->values.v[sum].free))
+    if (sum && lanes > 1 && k->axes.v[inner].ext >= 8 * lanes &&
+        rows_stores(k, k->values.v[sum].free))
         rows = rows_axis(k, used, sum, inner, target);
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)

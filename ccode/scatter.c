@@ -3,9 +3,9 @@
  *     !0 y[@e0(i), j] add= %3           !0 y[e0, e1] = 0
  *                                  ->   !1 y[@e0(i), j] add= %3      onto what !0 wrote
  *
- * So schedules have both: threads share the clearing, wait, and share what is added by an axis that is
- * an index by itself, here j (ccode/sched_phase.c). Each element's terms are added in the order that
- * they were.
+ * So schedules have both: threads share the clearing, wait, and share what is added by an axis that
+ * is an index by itself, here j (ccode/sched_phase.c). Each element's terms are added in the order
+ * that they were.
  *
  *   requires  a verified kernel, layouts set, no schedule      keeps  what is stored, to the bit
  *   breaks    numbers of axes and stores
@@ -57,7 +57,8 @@ scatter_clear(Kernel *k, uint32_t store)
         k->axes.v[axis].kind = AXIS_CLEAR;
         at[d] = jot_ix_axis(k->ix, axis);
     }
-    if (jot_kernel_store(k, add.buf, at, jot_v_const(k, (jot_DType)dtype, zero), EW_NONE, 0, NULL) < 0)
+    if (jot_kernel_store(k, add.buf, at, jot_v_const(k, (jot_DType)dtype, zero), EW_NONE, 0, NULL)
+        < 0)
         return false;
     clear = k->stores.v[k->stores.n - 1];
     memmove(k->stores.v + 1, k->stores.v, (k->stores.n - 1) * sizeof clear);

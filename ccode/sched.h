@@ -24,8 +24,8 @@ JOT_FN int jot_stage_partial(const Sched *s, uint32_t value);     /* ... partial
 JOT_FN bool jot_loop_parts(const Sched *s, const Stage *st, int i);
 JOT_FN Ix jot_loop_part(const Sched *s, const SLoop *l);
 JOT_FN const Place *jot_stage_place(const Stage *st);             /* in memory; NULL: registers */
-/* A value kept in memory that is computed inside of its conditions only: its place is set to what is
- * outside first, in the loops that do not stand around it. */
+/* A value kept in memory that is computed inside of its conditions only: its place is set to what
+ * is outside first, in the loops that do not stand around it. */
 JOT_FN bool jot_stage_fills(const Sched *s, const Stage *st);
 /* Stages whose results this one reads: numbers in out (at most max), the count. */
 JOT_FN int jot_producers(const Sched *s, uint32_t stage, uint32_t *out, int max);
@@ -35,7 +35,8 @@ JOT_FN void jot_sched_shares(const Sched *s, uint8_t *shares); /* of SCHED_STAGE
 JOT_FN uint64_t jot_producer_reduced(const Sched *s, const Stage *st); /* axes they reduce over */
 JOT_FN bool jot_buf_written(const Sched *s, uint32_t buf);        /* by a store or a place */
 JOT_FN bool jot_buf_cleared(const Sched *s, uint32_t buf);
-/* The store writes its value as it is, to an element of its own for each point of the value's axes. */
+/* The store writes its value as it is, to an element of its own for each point of the value's
+ * axes. */
 JOT_FN bool jot_store_is_plain(const Kernel *k, const KStore *store);
 /* The elements of the store as a place in memory. False: another store or a load has its buffer. */
 JOT_FN bool jot_store_place(Sched *s, uint32_t store, Place *p);
@@ -51,7 +52,8 @@ JOT_FN bool jot_sched_ask(Sched *s, const Target *target);
  * axes of innermost loops. False: memory was refused. */
 JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest,
                            uint64_t inner, uint8_t *kept);
-/* The elements of the store that reads kept stage `kept` last, as its place. False: none will do. */
+/* The elements of the store that reads kept stage `kept` last, as its place. False: none will
+ * do. */
 JOT_FN bool jot_sched_kept_place(Sched *s, uint32_t kept, Place *p);
 /* Sharing the first `share` loops with a stage that goes on with a loop of kind `more` (-1: none)
  * would cut a run of loops that are counted together. */

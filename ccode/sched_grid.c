@@ -47,8 +47,8 @@ typedef struct {
     Sched *s;
     Kernel *k;
     uint8_t level[KERNEL_VALUES];
-    int64_t to[KERNEL_AXES], from[KERNEL_AXES]; /* elements that a step of an axis moves stores by, and
-                                                   the largest load */
+    int64_t to[KERNEL_AXES], from[KERNEL_AXES]; /* elements that a step of an axis moves stores by,
+                                                   and the largest load */
     GridStage stage[GRID_STAGES];
     int nstages, nnests;
     GridNest nest[GRID_STAGES];
@@ -88,8 +88,8 @@ largest_load(const Kernel *k, uint32_t value, bool *seen, uint32_t *load)
     if (seen[value])
         return;
     seen[value] = true;
-    if (v->op == VAL_LOAD &&
-        (!*load || k->bufs.v[v->buf].layout->nelem > k->bufs.v[k->values.v[*load].buf].layout->nelem))
+    if (v->op == VAL_LOAD && (!*load || k->bufs.v[v->buf].layout->nelem >
+                                            k->bufs.v[k->values.v[*load].buf].layout->nelem))
         *load = value;
     for (int i = 0; i < v->narg; i++)
         largest_load(k, k->args.v[v->arg + (uint32_t)i], seen, load);
@@ -213,9 +213,9 @@ wants_team(const Grid *g, const GridStage *st)
     return row && !column && terms >= 4 * GRID_LEAST;
 }
 
-/* A store joins a nest of teams with more axes, which items share, inside of the loop over the grid.
- * Without that loop it stays outside: PoCL 3.1 takes a loop of items behind a barrier to turn as
- * often for all of them, if no loop around holds the barrier, and so runs over the end. */
+/* A store joins a nest of teams with more axes, which items share, inside of the loop over the
+ * grid. Without that loop it stays outside: PoCL 3.1 takes a loop of items behind a barrier to turn
+ * as often for all of them, if no loop around holds the barrier, and so runs over the end. */
 static bool
 grid_joins(const Grid *g, const GridStage *st)
 {
@@ -311,7 +311,8 @@ grid_next(Grid *g, int level, bool late)
     return next;
 }
 
-/* By level. A store waits for a nest that it fits: with the sums over what it stores it is one loop. */
+/* By level. A store waits for a nest that it fits: with the sums over what it stores it is one
+ * loop. */
 static bool
 grid_nests(Grid *g)
 {
@@ -331,8 +332,8 @@ grid_nests(Grid *g)
 
 /* ---- wide accesses ---- */
 
-/* Loads under a value: each at the same place for all steps of the axis, or side by side; *nbytes: the
- * largest element of these. False: something else is there. */
+/* Loads under a value: each at the same place for all steps of the axis, or side by side; *nbytes:
+ * the largest element of these. False: something else is there. */
 static bool
 loads_side_by_side(const Kernel *k, uint32_t value, int axis, bool *seen, int *nbytes)
 {
@@ -359,8 +360,8 @@ loads_side_by_side(const Kernel *k, uint32_t value, int axis, bool *seen, int *n
 static int sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *second,
                      int *out);
 
-/* Elements that an item of the nest may take at a time: 16 bytes of the largest, if that leaves enough
- * items; 1: it may not. */
+/* Elements that an item of the nest may take at a time: 16 bytes of the largest, if that leaves
+ * enough items; 1: it may not. */
 static int
 nest_width(const Grid *g, int nest)
 {
@@ -389,8 +390,8 @@ nest_width(const Grid *g, int nest)
     return wide ? GRID_BYTES / nbytes : 1;
 }
 
-/* One width for all nests that have any: the kernel's vectors. What it does not divide is left over,
- * which only a grid of one axis may be. */
+/* One width for all nests that have any: the kernel's vectors. What it does not divide is left
+ * over, which only a grid of one axis may be. */
 static void
 grid_widths(Grid *g)
 {
@@ -439,7 +440,8 @@ grid_loop(Stage *st, int axis, LoopKind kind)
     st->n++;
 }
 
-/* The innermost axes that together have a step for every item are shared out, the others are not. */
+/* The innermost axes that together have a step for every item are shared out, the others are
+ * not. */
 static void
 put_lanes(const Grid *g, Stage *st, const int *axis, int n)
 {

@@ -136,7 +136,8 @@ by_loops(const Maker *m, uint32_t value, uint64_t axes, int *order)
         int before = n;
         if (!(axes >> a & 1))
             continue;
-        for (; before > 0 && last_loop(list, nlist, a) < last_loop(list, nlist, order[before - 1]); before--)
+        for (; before > 0 && last_loop(list, nlist, a) < last_loop(list, nlist, order[before - 1]);
+             before--)
             order[before] = order[before - 1];
         order[before] = a;
         n++;
@@ -144,7 +145,8 @@ by_loops(const Maker *m, uint32_t value, uint64_t axes, int *order)
     return n;
 }
 
-/* A scratch buffer over the axes of a value, indexed by them; neighbours are those of the inner loops. */
+/* A scratch buffer over the axes of a value, indexed by them; neighbours are those of the inner
+ * loops. */
 static Place
 scratch_place(Maker *m, uint32_t value, uint64_t axes)
 {

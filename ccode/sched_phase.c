@@ -34,12 +34,12 @@
 #define PHASE_SHORT 2048.0
 
 enum {
-    PHASE_PIECES = 64,      /* at most: their sums are added up by one thread per column */
-    PHASE_STEPS = 16,       /* steps of a shared loop that are enough for any number of threads */
+    PHASE_PIECES = 64, /* at most: their sums are added up by one thread per column */
+    PHASE_STEPS = 16,  /* steps of a shared loop that are enough for any number of threads */
     PHASE_SUMMED = 64,
-    PHASE_RUN = 64,         /* elements of a row that is added at random: less is half a line at a time */
-    PHASE_LANES = 32        /* columns whose pieces are added up side by side, in a C compiler's
-                               vectors */
+    PHASE_RUN = 64,  /* elements of a row that is added at random: less is half a line at a time */
+    PHASE_LANES = 32 /* columns whose pieces are added up side by side, in a C compiler's
+                        vectors */
 };
 
 typedef struct {
@@ -255,7 +255,8 @@ spread_adding(Phases *p, const PhaseNest *nest)
         int64_t ext = jot_axis_ext(p->s, block.axis), length = ext / PHASE_STEPS;
         if (length < PHASE_RUN)
             length = PHASE_RUN;
-        if (block.kind != LOOP_SERIAL || block.step >= length || ext < 2 * length || !is_index(p->s, store, block.axis))
+        if (block.kind != LOOP_SERIAL || block.step >= length || ext < 2 * length ||
+            !is_index(p->s, store, block.axis))
             continue;
         block.step = even_length(ext / block.step, length / block.step) * block.step;
         memmove(st->loop + 1, st->loop, st->n * sizeof block);

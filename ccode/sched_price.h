@@ -1,4 +1,5 @@
-/* ccode/sched_price.h - what a kernel costs in this or that order of loops (ccode/sched_price.c). */
+/* ccode/sched_price.h - what a kernel costs in this or that order of loops
+ * (ccode/sched_price.c). */
 #ifndef JOT_SCHED_PRICE_H
 #define JOT_SCHED_PRICE_H
 #include "ccode/sched_class.h"

@@ -559,7 +559,8 @@ read_line(Reader *r)
     else if (eat(r, "%") || eat(r, "!"))
         read_stage(r, false);
     else
-        r->error = "lanes, fma, group, warps, copies, layout, fuse, split, phase, %, +% or ! expected";
+        r->error =
+            "lanes, fma, group, warps, copies, layout, fuse, split, phase, %, +% or ! expected";
 }
 
 JOT_FN bool

@@ -19,7 +19,8 @@
  *
  * Here: is it one, and the tiles. stencil_plane_text.c writes the schedule.
  *
- * Read before: ccode/stencil.h, ccode/contract_pack.c (tiles). After: ccode/stencil_plane_text.c. */
+ * Read before: ccode/stencil.h, ccode/contract_pack.c (tiles). After:
+ * ccode/stencil_plane_text.c. */
 #include "ccode/stencil_plane.h"
 
 /* The axes of an index if there are several, as h + p has; 0: one or none. */

@@ -1,5 +1,5 @@
-/* ccode/stencil_plane.h - what finding stencils over planes (stencil_plane.c) and writing their schedule
- * (stencil_plane_text.c) share. Read before: ccode/stencil.h. */
+/* ccode/stencil_plane.h - what finding stencils over planes (stencil_plane.c) and writing their
+ * schedule (stencil_plane_text.c) share. Read before: ccode/stencil.h. */
 #ifndef JOT_STENCIL_PLANE_H
 #define JOT_STENCIL_PLANE_H
 #include "ccode/stencil.h"
@@ -33,8 +33,8 @@ typedef struct {
     int64_t ext[KERNEL_AXES];
 } Plane;
 
-/* A window's sum keeps the lanes' axis and sums over few bent ones; others sum over it, keep few, and
- * those that keep none may be of windows' sums. What they have few of is the window. */
+/* A window's sum keeps the lanes' axis and sums over few bent ones; others sum over it, keep few,
+ * and those that keep none may be of windows' sums. What they have few of is the window. */
 JOT_FN bool jot_plane_keeps(const Plane *p, uint32_t sum);
 JOT_FN uint64_t jot_plane_few(const Plane *p, uint32_t sum);
 /* The sum that the store is of: the one below it that is below no other; -1: there are several. */

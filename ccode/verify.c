@@ -38,7 +38,8 @@ static bool
 ixs_ok(const Kernel *k, uint32_t at, int n)
 {
     for (int i = 0; i < n; i++)
-        if (at + (uint32_t)i >= k->ixs.n || !ix_ok(k, k->ixs.v[at + (uint32_t)i], first_bits(k->axes.n)))
+        if (at + (uint32_t)i >= k->ixs.n ||
+            !ix_ok(k, k->ixs.v[at + (uint32_t)i], first_bits(k->axes.n)))
             return false;
     return true;
 }
@@ -253,8 +254,8 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     return true;
 }
 
-/* Registers that are arrays: not too long, without copies; what is saved is one value, so lanes over
- * a reduce axis are not. */
+/* Registers that are arrays: not too long, without copies; what is saved is one value, so lanes
+ * over a reduce axis are not. */
 static bool
 lanes_ok(const Sched *s, const Stage *st)
 {
@@ -301,8 +302,8 @@ grid_step_ok(const Sched *s, const Stage *st, int i)
     return l->step == 1 || (l->kind == LOOP_TEAM ? whole : st->store && (alone || whole));
 }
 
-/* Loops shared out on a device: the grid outermost, over axes that no other step touches; lanes in one
- * run, of which a reduction that is kept inside of them takes no part. */
+/* Loops shared out on a device: the grid outermost, over axes that no other step touches; lanes in
+ * one run, of which a reduction that is kept inside of them takes no part. */
 static bool
 shared_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {
@@ -315,8 +316,9 @@ shared_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             continue;
         if (s->group < 1 || !grid_step_ok(s, st, i))
             return refuse(why, "a grid or lanes without a group, or with a step", n);
-        if (l->kind == LOOP_GRID && ((i > 0 && begins) || (!(kept >> l->axis & 1) && !again(s, st)) ||
-                                     (i >= st->nat && !st->store)))
+        if (l->kind == LOOP_GRID &&
+            ((i > 0 && begins) || (!(kept >> l->axis & 1) && !again(s, st)) ||
+             (i >= st->nat && !st->store)))
             return refuse(why, "a grid is not outermost, or over an axis that is summed over", n);
         if (l->kind == LOOP_TEAM && !st->store && i >= st->nat && (kept >> l->axis & 1) &&
             !own_lanes(s, st))
@@ -340,8 +342,8 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         if (kept >> l->axis & 1) {
-            if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_MATRIX && l->kind != LOOP_VECTOR &&
-                l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES &&
+            if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_MATRIX &&
+                l->kind != LOOP_VECTOR && l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES &&
                 !(l->kind == LOOP_TEAM && own_lanes(s, st)) && st->acc.kind != PLACE_MEM &&
                 st->res.kind == PLACE_NONE)
                 return refuse(why, "a value is kept in registers over a loop that is not unrolled",
@@ -384,7 +386,8 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
             return refuse(why, "a stage stands before one that it reads", n);
         if (p->phase != s->stages.v[n].phase &&
             (!place || s->k->bufs.v[place->buf].role == BUF_SCRATCH))
-            return refuse(why, "a value from an earlier phase is not in memory that calls share", n);
+            return refuse(why, "a value from an earlier phase is not in memory that calls share",
+                          n);
         if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[i]] < p->nat)
             return refuse(why, "a stage stands outside of where what it reads is kept", n);
         if ((p->acc.kind == PLACE_MEM || p->res.kind == PLACE_MEM) &&
@@ -537,7 +540,8 @@ jot_sched_verify(const Sched *s, Text *why)
             return refuse(why, "a stage's place is not a buffer that may be written", i);
         if (st->next && (st->next >= st->n || st->loop[st->n - 1].kind != LOOP_LANES
                          || st->loop[st->next - 1].axis == st->loop[st->n - 1].axis))
-            return refuse(why, "a stage asks for the next step of what is no loop around its rows", i);
+            return refuse(why, "a stage asks for the next step of what is no loop around its rows",
+                          i);
         if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !registers_ok(s, st, i, why) ||
             !shared_ok(s, st, i, why))
             return false;

@@ -301,7 +301,8 @@ walk_unrolled(Walk *w, uint32_t n)
         if (c->on && l->kind == LOOP_UNROLL && i >= c->ext % left)
             clamped_copy(w, n, i);
         else
-            jot_walk_bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step, i);
+            jot_walk_bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step,
+                          i);
 }
 
 /* A device's lanes over two axes, the second fastest: nt:1v nr:1v. */
@@ -313,8 +314,8 @@ vector_pair(Walk *w, uint32_t n)
     const SLoop *l[2];
     Binding old = w->at;
     Ix lane = jot_ix_axis(ix, WALK_LANE), steps;
-    if (!w->s->group || !inner || w->t->nodes.v[inner].next || w->t->nodes.v[inner].op != TREE_LOOP ||
-        w->t->nodes.v[inner].loop.kind != LOOP_VECTOR)
+    if (!w->s->group || !inner || w->t->nodes.v[inner].next ||
+        w->t->nodes.v[inner].op != TREE_LOOP || w->t->nodes.v[inner].loop.kind != LOOP_VECTOR)
         return false;
     l[0] = &w->t->nodes.v[n].loop;
     l[1] = &w->t->nodes.v[inner].loop;
@@ -323,8 +324,10 @@ vector_pair(Walk *w, uint32_t n)
     w->lanes = w->s->lanes;
     w->index.ext[WALK_LANE] = w->lanes;
     steps = jot_ix_const(ix, w->at.left[l[1]->axis]);
-    w->at.pos[l[0]->axis] = jot_ix_add(ix, w->at.pos[l[0]->axis], jot_ix_div(ix, lane, steps, &w->index.space));
-    w->at.pos[l[1]->axis] = jot_ix_add(ix, w->at.pos[l[1]->axis], jot_ix_mod(ix, lane, steps, &w->index.space));
+    w->at.pos[l[0]->axis] =
+        jot_ix_add(ix, w->at.pos[l[0]->axis], jot_ix_div(ix, lane, steps, &w->index.space));
+    w->at.pos[l[1]->axis] =
+        jot_ix_add(ix, w->at.pos[l[1]->axis], jot_ix_mod(ix, lane, steps, &w->index.space));
     for (int i = 0; i < 2; i++)
         w->at.left[l[i]->axis] = w->at.block[l[i]->axis] = 1;
     jot_walk_derive(w);
@@ -345,7 +348,8 @@ walk_vector(Walk *w, uint32_t n)
     }
     if (left <= 0)
         return;
-    if (w->s->lanes == 1 || (w->s->group && left == 1)) { /* what is left of a grid goes one by one */
+    /* what is left of a grid goes one by one */
+    if (w->s->lanes == 1 || (w->s->group && left == 1)) {
         jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), 1, 0);
         return;
     }

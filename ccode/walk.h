@@ -95,11 +95,13 @@ JOT_FN void jot_walk_barrier(Walk *w);
 JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op);
 JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
 JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
-/* What is in loop n, its axis moved by `add`, with `left` of it for inner loops; `copy`: Binding. */
+/* What is in loop n, its axis moved by `add`, with `left` of it for inner loops; `copy`:
+ * Binding. */
 JOT_FN void jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy);
 /* Loop n as one that counts its steps; a rest of it may follow; wide: callers share it. */
 JOT_FN void jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide);
-JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide); /* walk_cut.c; false: it is not worth it */
+/* walk_cut.c; false: it is not worth it */
+JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide);
 JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);
 JOT_FN void jot_walk_clear(Walk *w, uint32_t buf);
 
@@ -128,8 +130,8 @@ JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, const uint32_t *value);
 JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
 /* The axis of private copies over what is reduced, -1: none; they begin at *step, end at *width. */
 JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
-/* walk_pair.c: reductions with two accumulators. out: of a and b the more extreme; in_order: b comes
- * after a. */
+/* walk_pair.c: reductions with two accumulators. out: of a and b the more extreme; in_order: b
+ * comes after a. */
 JOT_FN void jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t *a,
                           const uint32_t *b, uint32_t *out);
 JOT_FN uint32_t jot_walk_now(Walk *w, uint32_t reg); /* a register's content at this point */

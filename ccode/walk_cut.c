@@ -5,9 +5,10 @@
  *     for j in 0 .. 255    y[j] = a[j] + 0 + ...
  *     for j in 256 .. 511  y[j] = 0 + b[j - 256] + ...
  *
- * A concatenation, and the gradient of slices, is a sum of parts with conditions on one axis alone. In
- * a segment their answers are known by ranges (ops/index_simplify.c), so nothing but the part's own
- * load is left. Two or three segments, as a border has, are left to conditions on loops (guard.c).
+ * A concatenation, and the gradient of slices, is a sum of parts with conditions on one axis alone.
+ * In a segment their answers are known by ranges (ops/index_simplify.c), so nothing but the part's
+ * own load is left. Two or three segments, as a border has, are left to conditions on loops
+ * (guard.c).
  *
  * Of a loop that callers share each runs what is its own of every segment:
  *
@@ -89,8 +90,8 @@ cut_unrolled(const Sched *s)
     return false;
 }
 
-/* Where the axis is cut: 0, positions at which answers to conditions change, its end. How many; 0: it
- * is not worth it. cut: CUT_MOST + 2. */
+/* Where the axis is cut: 0, positions at which answers to conditions change, its end. How many; 0:
+ * it is not worth it. cut: CUT_MOST + 2. */
 static int
 cut_positions(const Walk *w, int axis, int64_t *cut)
 {

@@ -12,7 +12,8 @@
  * A run of loops of one kind, one inside of the other, is counted by one variable, the last axis
  * fastest: what lies contiguous is read by neighbours, whatever axes it has. Each nest is a launch
  * of its own, numbered by `phase`: a nest sees everything that those before it wrote. Outside of a
- * team's loops the items of a work-group do the same, but for stores, which the first of them makes.
+ * team's loops the items of a work-group do the same, but for stores, which the first of them
+ * makes.
  *
  *   requires  the tree of a verified schedule with `group` set       keeps  what walk.c keeps
  *

@@ -1,15 +1,15 @@
-/* ccode/walk_matrix.c - the walk's steps on a matrix unit: one instruction (of a device) or call (of
- * this machine) for all steps of a run of loops of its kind.
+/* ccode/walk_matrix.c - the walk's steps on a matrix unit: one instruction (of a device) or call
+ * (of this machine) for all steps of a run of loops of its kind.
  *
  *     ks:1m mq:1m nq:1m mh:1m nr:1m kl:1m   ->   jot_mma_f16_2x4x2_k1040_k1040(&acc, &acc_1, ..,
  *                                                                              ta + .., tb + ..)
  *
- * 32 items, or four times as many (warps 4), have an instruction together: of a step of 16 x 8 results item
- * 4g + i has the sums of rows g and g + 8, columns 2i and 2i + 1. Operands are said by where the warp's
- * begin; ccode/emit_matrix.c brings them from there.
+ * 32 items, or four times as many (warps 4), have an instruction together: of a step of 16 x 8
+ * results item 4g + i has the sums of rows g and g + 8, columns 2i and 2i + 1. Operands are said by
+ * where the warp's begin; ccode/emit_matrix.c brings them from there.
  *
- * A processor's unit has its sums in memory, 32 x 32 of them, which begin with 0 where the loops over
- * k stand at their first steps; so there is nothing to set before:
+ * A processor's unit has its sums in memory, 32 x 32 of them, which begin with 0 where the loops
+ * over k stand at their first steps; so there is nothing to set before:
  *
  *     i:32 i:1m j:1m k:1m            ->     jot_tiles_bf16(sums + .., pa + .., pb + .., 16, k == 0)
  *
@@ -169,7 +169,8 @@ matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis, int count
     unit.m = (int)(x.nm == 2 ? w->at.left[x.m[0]] : 1);
     unit.n = (int)(x.nn == 2 ? w->at.left[x.n[0]] : 1);
     unit.k = (int)(x.points / terms);
-    if (x.points % terms || unit.k > 16 || unit.m * unit.n > 2 * MATRIX_PARTS || (unit.warps == 4 && unit.m > 1)) {
+    if (x.points % terms || unit.k > 16 || unit.m * unit.n > 2 * MATRIX_PARTS ||
+        (unit.warps == 4 && unit.m > 1)) {
         jot_code_refuse(w->code, "a matrix unit has no such steps");
         return;
     }
@@ -215,7 +216,8 @@ tiles_step(Walk *w, const Stage *st, const int *axis)
     uint32_t arg[TILES_ARGS];
     Inst in = {0};
     if (!a || !b || c->kind != PLACE_MEM || w->at.left[axis[2]] % TILES_TERMS) {
-        jot_code_refuse(w->code, "a matrix unit's operands and sums are not in memory, or k has a rest");
+        jot_code_refuse(w->code,
+                        "a matrix unit's operands and sums are not in memory, or k has a rest");
         return;
     }
     if (!matrix_moves(w, a, axis[0])) {
@@ -238,7 +240,8 @@ jot_walk_matrix(Walk *w, uint32_t n)
 {
     const TreeNode *nodes = w->t->nodes.v;
     int axis[MATRIX_LOOPS], count = 0;
-    while (n && nodes[n].op == TREE_LOOP && nodes[n].loop.kind == LOOP_MATRIX && count < MATRIX_LOOPS) {
+    while (n && nodes[n].op == TREE_LOOP && nodes[n].loop.kind == LOOP_MATRIX &&
+           count < MATRIX_LOOPS) {
         axis[count++] = nodes[n].loop.axis;
         n = nodes[n].kids;
     }

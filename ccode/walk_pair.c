@@ -6,8 +6,9 @@
  *                                                         at = better ? j : at
  *
  * Of two partial results the more extreme is taken, of equals the one whose second is extreme by
- * `tie`; that does not depend on how the points are dealt out among lanes, copies, pieces and items. Where
- * seconds only get worse along the axis, what comes later never wins a tie, and a step need not ask.
+ * `tie`; that does not depend on how the points are dealt out among lanes, copies, pieces and
+ * items. Where seconds only get worse along the axis, what comes later never wins a tie, and a step
+ * need not ask.
  *
  * NaN is more extreme than all, as for the operators MAX and MIN, and equal to itself.
  *

@@ -88,7 +88,9 @@ copy_key(Walk *w, const Stage *st, int copies, int axis_as, int64_t as)
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         bool own = free >> l->axis & 1;
-        if (!(l->kind == LOOP_UNROLL || l->kind == LOOP_MATRIX ? own : l->kind == LOOP_PRIVATE && (own || copies)) ||
+        if (!(l->kind == LOOP_UNROLL || l->kind == LOOP_MATRIX
+                  ? own
+                  : l->kind == LOOP_PRIVATE && (own || copies)) ||
             (seen >> l->axis & 1))
             continue;
         seen |= (uint64_t)1 << l->axis;
@@ -380,8 +382,8 @@ integer_known(Walk *w, const Value *v, const uint32_t *arg)
     return jot_walk_const(w, JOT_BOOL, known);
 }
 
-/* A shorter text does for it: exp of what is not above 0, division by what is the same in all steps of
- * the loop that the dividend is in. */
+/* A shorter text does for it: exp of what is not above 0, division by what is the same in all steps
+ * of the loop that the dividend is in. */
 static bool
 known_better(const Walk *w, const Value *v, const uint32_t *arg)
 {

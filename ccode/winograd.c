@@ -3,10 +3,11 @@
  *     %sum = reduce add over c p q of x[n, c, h + p - 1, w + q - 1] * g[o, c, p, q]
  *     !0   y[n, o, h, w] = max(%sum + b[o], 0)                      3 x 3 taps, steps of 1, in f32
  *
- * Channels last in the image and in what is stored, and many enough that products outweigh the additions
- * before and after. Blocks are tiles whose V and M stay in a cache; where there are few tiles and many
- * channels each block would read all of a U that no cache holds: then the three steps are phases, V and
- * M are of all tiles, and panels of U are shared among threads, each read once.
+ * Channels last in the image and in what is stored, and many enough that products outweigh the
+ * additions before and after. Blocks are tiles whose V and M stay in a cache; where there are few
+ * tiles and many channels each block would read all of a U that no cache holds: then the three
+ * steps are phases, V and M are of all tiles, and panels of U are shared among threads, each read
+ * once.
  *
  *   requires  a verified kernel, layouts set      keeps  k, which is read only
  *
@@ -192,8 +193,8 @@ wino_gains(const Kernel *k, const Winograd *w)
 {
     const Value *image = &k->values.v[w->image];
     int dim = wino_dim_of(k, image, w->channel);
-    return w->channels >= WINOGRAD_CHANNELS && w->outs >= WINOGRAD_CHANNELS && w->tiles[0] > 1 && w->tiles[1] > 1 &&
-           k->axes.n + 4 <= KERNEL_AXES &&
+    return w->channels >= WINOGRAD_CHANNELS && w->outs >= WINOGRAD_CHANNELS && w->tiles[0] > 1 &&
+           w->tiles[1] > 1 && k->axes.n + 4 <= KERNEL_AXES &&
            wino_is_fastest(k, image->buf, k->ixs.v[image->at + (uint32_t)dim], dim, w->channel);
 }
 
@@ -204,8 +205,8 @@ wino_each(const Winograd *w)
     return 4 * (w->side + 2) * (w->side + 2);
 }
 
-/* Bytes from beyond the second cache, of blocks that each read U, or of phases that read U once, and
- * write and read V and M of all tiles. */
+/* Bytes from beyond the second cache, of blocks that each read U, or of phases that read U once,
+ * and write and read V and M of all tiles. */
 static bool
 wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
 {
@@ -217,7 +218,8 @@ wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
     return apart > u + all;
 }
 
-/* Two vectors for each row, some registers left for operands; parts of a block as equal as can be. */
+/* Two vectors for each row, some registers left for operands; parts of a block as equal as can
+ * be. */
 JOT_FN void
 jot_winograd_rows(Winograd *w, const Target *t)
 {

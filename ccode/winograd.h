@@ -6,8 +6,9 @@
  *                 M = sum over c of U * V, element by element                      16 products a tile
  *                 y = A' M A        additions only
  *
- * Tiles of 4 x 4, F(4x4, 3x3), need 36 products for 144, but their tables hold 1/24 to 8, and rounding
- * errors grow by that: only where precision "fast" is asked for (docs/kernels.md has the bound).
+ * Tiles of 4 x 4, F(4x4, 3x3), need 36 products for 144, but their tables hold 1/24 to 8, and
+ * rounding errors grow by that: only where precision "fast" is asked for (docs/kernels.md has the
+ * bound).
  *
  * Both are kernels: this one is made from the direct one by replacing one reduction by four (two
  * small ones of constant tables on either side of a sum over c), rows and columns by tiles of two.
@@ -62,8 +63,8 @@ JOT_FN bool jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *conv
 JOT_FN bool jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why);
 /* Rows of the register block, for the tiles of a block. */
 JOT_FN void jot_winograd_rows(Winograd *w, const Target *target);
-/* ccode/winograd_rides.c: blocks that are bands of images, where sums ride and that suits the tiles;
- * the sums, into the kernel of tiles; their stages. */
+/* ccode/winograd_rides.c: blocks that are bands of images, where sums ride and that suits the
+ * tiles; the sums, into the kernel of tiles; their stages. */
 JOT_FN void jot_winograd_band(const Kernel *k, const Target *target, Winograd *w,
                               const struct Rides *r);
 JOT_FN bool jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, struct Rides *r,

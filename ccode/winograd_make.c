@@ -1,5 +1,5 @@
-/* ccode/winograd_make.c - a convolution by Winograd's tiles: the two kernels, U from the taps and the
- * results from U, and their schedules.
+/* ccode/winograd_make.c - a convolution by Winograd's tiles: the two kernels, U from the taps and
+ * the results from U, and their schedules.
  *
  *     %sum = reduce add over c p q of x[n, c, h + p - 1, w + q - 1] * g[o, c, p, q]
  *     !0   y[n, o, h, w] = max(%sum + b[o], 0)
@@ -11,14 +11,15 @@
  *     %Y  = reduce add over q of A[f, q] * %wy
  *     !0   y[n, o, 2*h + e, 2*w + f] = max(%Y + b[o], 0)
  *
- * The schedule takes a block of tiles through all of it, V and M in scratch that stays in the cache;
- * the product in the middle is a small matrix product for each of the 16 elements (36 of tiles
- * of 4). In phases V and M are of all tiles. Tiles at an odd end compute a row too many, which is not
- * stored.
+ * The schedule takes a block of tiles through all of it, V and M in scratch that stays in the
+ * cache; the product in the middle is a small matrix product for each of the 16 elements (36 of
+ * tiles of 4). In phases V and M are of all tiles. Tiles at an odd end compute a row too many,
+ * which is not stored.
  *
  *   requires  a Winograd that jot_winograd_find filled in      keeps  the direct kernel, which is read only
  *
- * Read before: ccode/winograd.h, winograd.c. After: ccode/winograd_rides.c, backends/plan_text.c. */
+ * Read before: ccode/winograd.h, winograd.c. After: ccode/winograd_rides.c,
+ * backends/plan_text.c. */
 #include "ccode/rides.h"
 #include "ccode/sched.h"
 #include "ccode/winograd.h"
@@ -110,7 +111,11 @@ jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
     int axis[6];
     wino_ext(w, ext);
     for (int i = 0; i < 6; i++)
-        axis[i] = jot_kernel_axis(out, name[i], i == 0 ? ext[3] : i == 1 ? ext[2] : i < 4 ? ext[0] : 3);
+        axis[i] = jot_kernel_axis(out, name[i],
+                                  i == 0   ? ext[3]
+                                  : i == 1 ? ext[2]
+                                  : i < 4  ? ext[0]
+                                           : 3);
     from = jot_kernel_buf(out, "g", JOT_F32, BUF_INPUT, 4, w->taps_ext);
     if (layout)
         jot_kernel_layout(out, from, layout);
@@ -179,9 +184,9 @@ carry_axes(Carry *c)
         jot_kernel_axis(out, a < c->k->axes.n ? c->k->axes.v[a].name : name[a - c->k->axes.n],
                         c->ext[a]);
     for (int i = 0; i < 2; i++)
-        c->place[c->w->space[i]] =
-            jot_ix_add(out->ix, jot_ix_scale(out->ix, jot_ix_axis(out->ix, c->w->space[i]), c->w->side),
-                       jot_ix_axis(out->ix, (int)c->k->axes.n + 2 + i));
+        c->place[c->w->space[i]] = jot_ix_add(
+            out->ix, jot_ix_scale(out->ix, jot_ix_axis(out->ix, c->w->space[i]), c->w->side),
+            jot_ix_axis(out->ix, (int)c->k->axes.n + 2 + i));
     c->space.n = (int)c->k->axes.n + 4;
     c->space.ext = c->ext;
     c->space.lo = NULL;
@@ -282,8 +287,8 @@ carry_sum(Carry *c)
     index[2] = jot_ix_axis(out->ix, w->channel);
     index[3] = jot_ix_axis(out->ix, w->out);
     u = jot_v_load(out, c->k->values.v[w->taps].buf, index, 0, NULL, image->c);
-    v = jot_v_reduce(out, EW_ADD, (uint64_t)1 << w->channel, jot_v_ew(out, EW_MUL, JOT_F32, v, u, 0),
-                     0, NULL, 1.0);
+    v = jot_v_reduce(out, EW_ADD, (uint64_t)1 << w->channel,
+                     jot_v_ew(out, EW_MUL, JOT_F32, v, u, 0), 0, NULL, 1.0);
     jot_v_name(out, v, "M");
     v = wino_transform(out, w, wino_a, e, w->window[0], v, "wy");
     return wino_transform(out, w, wino_a, e + 1, w->window[1], v, "Y");
@@ -302,7 +307,8 @@ carry_value(Carry *c, uint32_t number)
     case VAL_LOAD: return carry_load(c, v);
     case VAL_CONST: return jot_v_const(c->out, (jot_DType)v->dtype, v->c);
     case VAL_SCALAR: return jot_v_scalar(c->out, (int)v->buf);
-    case VAL_INDEX: return jot_v_index(c->out, (jot_DType)v->dtype, carry_ix(c, c->k->ixs.v[v->at]));
+    case VAL_INDEX:
+        return jot_v_index(c->out, (jot_DType)v->dtype, carry_ix(c, c->k->ixs.v[v->at]));
     case VAL_CALL: return jot_v_call(c->out, (jot_DType)v->dtype, v->text, v->narg, arg);
     case VAL_EW: return jot_v_ew(c->out, (EwOp)v->ew, (jot_DType)v->round, arg[0],
                                  v->narg > 1 ? arg[1] : 0, v->narg > 2 ? arg[2] : 0);
@@ -358,8 +364,8 @@ done:
     return ok;
 }
 
-/* Lines of the schedule; $V: lanes, $W: two vectors, $B: loops around a block, $T: the tile in V and M,
- * $R: rows of the register block, $A: how far ahead, $t $c $o $p $q: axes. */
+/* Lines of the schedule; $V: lanes, $W: two vectors, $B: loops around a block, $T: the tile in V
+ * and M, $R: rows of the register block, $A: how far ahead, $t $c $o $p $q: axes. */
 static const char wino_before[] =
     "%wv: $B $t $c:$V | $p:1u ws:1u wr:1u $c:1v\n"
     "%V: $B $t $c:$V | $p:1u $q:1u ws:1u $c:1v; res SV[$p, $q, $T, $c]\n";

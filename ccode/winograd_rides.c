@@ -6,9 +6,9 @@
  *     !0:  wt:112p wt ...                 !0:  wb:1p wt ...
  *                                         %7:  wb:1p o:32 | hs ws ...; res part7[n, h, o]
  *
- * Sums run over rows and pixels, not over tiles: so a short tile at an odd end counts what is in it.
- * A step is a band of the image where that has about as many tiles as a block would; the sums read it
- * back from a cache. Else they have a phase of their own.
+ * Sums run over rows and pixels, not over tiles: so a short tile at an odd end counts what is in
+ * it. A step is a band of the image where that has about as many tiles as a block would; the sums
+ * read it back from a cache. Else they have a phase of their own.
  *
  *   requires  a convolution found, sums found (ccode/rides.h)     keeps  k, which is read only
  *
@@ -58,7 +58,8 @@ rides_axis(Kernel *to, const char *name, int64_t by, int steps, Ix *place, int *
     return true;
 }
 
-/* The axes of the sums, in place of those of k; of a band, blocks are steps of the tiles' own axes. */
+/* The axes of the sums, in place of those of k; of a band, blocks are steps of the tiles' own
+ * axes. */
 static bool
 rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int64_t by, Ix *place)
 {

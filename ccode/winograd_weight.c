@@ -1,5 +1,5 @@
-/* ccode/winograd_weight.c - the gradient by weight of a convolution of 3 x 3 taps and step 1, by Winograd's
- * tiles of 2 x 2: what F(2x2, 3x3) is the other way round.
+/* ccode/winograd_weight.c - the gradient by weight of a convolution of 3 x 3 taps and step 1, by
+ * Winograd's tiles of 2 x 2: what F(2x2, 3x3) is the other way round.
  *
  *     direct      dg[p, q] = sum over n h w of x[n, h + p, w + q, c] * dy[n, h, w, o]     36 products a tile
  *     Winograd    V = B' x B      of the 4 x 4 elements under a tile
@@ -7,8 +7,8 @@
  *                 P = sum over n and tiles of V * W, element by element                  16 products a tile
  *                 dg = G' P G     once
  *
- * It is y = A' [(G g G') (B' x B)] A derived by g. The kernel is changed in place: the sum gives way to these,
- * rows and columns to tiles.
+ * It is y = A' [(G g G') (B' x B)] A derived by g. The kernel is changed in place: the sum gives
+ * way to these, rows and columns to tiles.
  *
  *     %wv: wt:784p wt:112 wt c:16 | wp:1u ws:1u wr:1u c:1v
  *     %V: wt:784p wt:112 wt c:16 | wp:1u wq:1u ws:1u c:1v; res SV[wp, wq, c/16, wt%112, c%16]
@@ -19,9 +19,9 @@
  *     %wg: o:16p c | p:1u wq:1u wp:1u o:1v
  *     %dg: o:16p c | p:1u q:1u wq:1u o:1v
  *
- * A block of tiles goes through all of it in the second cache. P is of pieces of the tiles, as many as extents
- * say, added up in order. Where P is larger than V and W of all tiles these are made first, and then each
- * element of P by one sum: three phases.
+ * A block of tiles goes through all of it in the second cache. P is of pieces of the tiles, as many
+ * as extents say, added up in order. Where P is larger than V and W of all tiles these are made
+ * first, and then each element of P by one sum: three phases.
  *
  *   requires  a kernel with jot_contract_only, layouts set
  *   keeps     what is computed, with other rounding (docs/kernels.md); all of it if there is no schedule
@@ -99,8 +99,8 @@ weight_image(const Kernel *k, const Contract *c, Weight *w)
         else
             w->channel = axis;
     }
-    return windows == 2 && w->channel >= 0 && w->space[0] != w->space[1] && w->window[0] != w->window[1] &&
-           v->c.u == 0 && jot_winograd_bounds(k, v);
+    return windows == 2 && w->channel >= 0 && w->space[0] != w->space[1] &&
+           w->window[0] != w->window[1] && v->c.u == 0 && jot_winograd_bounds(k, v);
 }
 
 static bool
@@ -123,7 +123,8 @@ weight_grads(const Kernel *k, const Contract *c, Weight *w)
         else
             w->out = axis;
     }
-    return w->out >= 0 && w->grads_dim[0] >= 0 && w->grads_dim[1] >= 0 && batch == w->batch && v->ncond == 0;
+    return w->out >= 0 && w->grads_dim[0] >= 0 && w->grads_dim[1] >= 0 && batch == w->batch &&
+           v->ncond == 0;
 }
 
 /* Neighbours along the axis are neighbours in memory. */
@@ -147,8 +148,9 @@ weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint
     memset(w, 0, sizeof *w);
     w->image = image;
     w->grads = grads;
-    if (i->op != VAL_LOAD || g->op != VAL_LOAD || i->buf == g->buf || k->bufs.v[i->buf].dtype != JOT_F32 ||
-        k->bufs.v[g->buf].dtype != JOT_F32 || sum->dtype != JOT_F32 || sum->ncond || sum->scaled)
+    if (i->op != VAL_LOAD || g->op != VAL_LOAD || i->buf == g->buf ||
+        k->bufs.v[i->buf].dtype != JOT_F32 || k->bufs.v[g->buf].dtype != JOT_F32 ||
+        sum->dtype != JOT_F32 || sum->ncond || sum->scaled)
         return false;
     if (!weight_image(k, c, w) || !weight_grads(k, c, w) || weight_axes(w->batch, two) > 5 ||
         (c->m | c->n | c->batch) != ((uint64_t)1 << w->channel | (uint64_t)1 << w->out |
@@ -161,9 +163,10 @@ weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint
     }
     for (uint32_t a = 0; a < k->axes.n; a++)
         w->count *= w->batch >> a & 1 ? k->axes.v[a].ext : 1;
-    return k->axes.v[w->channel].ext >= WEIGHT_CHANNELS && k->axes.v[w->out].ext >= WEIGHT_CHANNELS &&
-           w->ext[0] > 2 && w->ext[1] > 2 && k->axes.n + 6 <= KERNEL_AXES &&
-           weight_fastest(k, image, w->channel) && weight_fastest(k, grads, w->out);
+    return k->axes.v[w->channel].ext >= WEIGHT_CHANNELS &&
+           k->axes.v[w->out].ext >= WEIGHT_CHANNELS && w->ext[0] > 2 && w->ext[1] > 2 &&
+           k->axes.n + 6 <= KERNEL_AXES && weight_fastest(k, image, w->channel) &&
+           weight_fastest(k, grads, w->out);
 }
 
 /* A block's V and W in half of the second cache; pieces by extents alone, of whole blocks. */
@@ -182,13 +185,14 @@ weight_blocks(const Kernel *k, const Target *t, Weight *w)
         w->block = (w->count + 2 * WEIGHT_PIECES - 1) / (2 * WEIGHT_PIECES);
 }
 
-/* Seconds of one core: products at the rate that register blocks reach, V and W through the second cache or,
- * in phases, beyond it, partial sums beyond it. Few tiles do not pay for their P: 64 channels of 7 x 7 at batch
- * 8 take 0.46 ms for 0.31. */
+/* Seconds of one core: products at the rate that register blocks reach, V and W through the second
+ * cache or, in phases, beyond it, partial sums beyond it. Few tiles do not pay for their P: 64
+ * channels of 7 x 7 at batch 8 take 0.46 ms for 0.31. */
 static bool
 weight_gains(const Kernel *k, const Target *t, const Weight *w)
 {
-    double c = (double)k->axes.v[w->channel].ext, o = (double)k->axes.v[w->out].ext, n = (double)w->count;
+    double c = (double)k->axes.v[w->channel].ext, o = (double)k->axes.v[w->out].ext,
+           n = (double)w->count;
     double rate = 0.7 * t->flops / 2, far = t->bandwidth[LEVEL_L3];
     double near = w->phased ? far : t->bandwidth[LEVEL_L2];
     double sums = 64 * c * o * (w->phased ? 1 : (double)((w->count + w->piece - 1) / w->piece));
@@ -205,17 +209,20 @@ weight_gains(const Kernel *k, const Target *t, const Weight *w)
 
 /* Sum over `axis` of the table at [first, second] times v. */
 static uint32_t
-weight_transform(Kernel *k, char table, int first, int second, int axis, uint32_t v, const char *name)
+weight_transform(Kernel *k, char table, int first, int second, int axis, uint32_t v,
+                 const char *name)
 {
     uint32_t t = jot_winograd_table(k, table, first, second);
-    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << axis, jot_v_ew(k, EW_MUL, JOT_F32, t, v, 0), 0, NULL, 1.0);
+    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << axis, jot_v_ew(k, EW_MUL, JOT_F32, t, v, 0), 0, NULL,
+                     1.0);
     jot_v_name(k, v, name);
     return v;
 }
 
 /* The load at 2 * tile + step + from, guarded where that may leave the buffer. */
 static uint32_t
-weight_load(Kernel *k, const Weight *w, uint32_t load, const int *dim, int step, const int64_t *from)
+weight_load(Kernel *k, const Weight *w, uint32_t load, const int *dim, int step,
+            const int64_t *from)
 {
     const Value v = k->values.v[load];
     int64_t ext[KERNEL_AXES], one;
@@ -233,7 +240,8 @@ weight_load(Kernel *k, const Weight *w, uint32_t load, const int *dim, int step,
         index[dim[i]] = jot_ix_add(k->ix, tile, at);
         cond[n] = jot_ix_ge0(k->ix, index[dim[i]], &space);
         n += !jot_ix_is_const(k->ix, cond[n], &one);
-        cond[n] = jot_ix_lt(k->ix, index[dim[i]], jot_ix_const(k->ix, k->bufs.v[v.buf].ext[dim[i]]), &space);
+        cond[n] = jot_ix_lt(k->ix, index[dim[i]], jot_ix_const(k->ix, k->bufs.v[v.buf].ext[dim[i]]),
+                            &space);
         n += !jot_ix_is_const(k->ix, cond[n], &one);
     }
     return jot_v_load(k, v.buf, index, n, cond, zero);
@@ -290,8 +298,8 @@ weight_bufs(Kernel *k, const Weight *w, int lanes)
     return jot_kernel_buf(k, "part", JOT_F32, BUF_SHARED, 6, ext) != 0;
 }
 
-/* Lines of the schedule: $V lanes, $W two vectors, $B tiles of a block, $N of a piece, $R rows of the register
- * block, $T the tile in V and W; $c $o $a $b: axes. */
+/* Lines of the schedule: $V lanes, $W two vectors, $B tiles of a block, $N of a piece, $R rows of
+ * the register block, $T the tile in V and W; $c $o $a $b: axes. */
 static const char weight_tiles[] =
     "%wv: $Lwt $c:$V | wp:1u ws:1u wr:1u $c:1v\n"
     "%V: $Lwt $c:$V | wp:1u wq:1u ws:1u $c:1v; res SV[wp, wq, $c/$V, $T, $c%$V]\n"

@@ -16,8 +16,9 @@
 #include "fuse/nest.h"
 
 enum {
-    BLOCKS_ROWS = 16,    /* rows of a block, at least */
-    BLOCKS_PRODUCTS = 4  /* of a nest, at most: attention with the gradient by its queries has these */
+    BLOCKS_ROWS = 16, /* rows of a block, at least */
+    BLOCKS_PRODUCTS =
+        4 /* of a nest, at most: attention with the gradient by its queries has these */
 };
 
 /* Axes of the pair, b's numbers, that are set in a mask of the group's dimensions. */

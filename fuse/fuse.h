@@ -22,9 +22,9 @@
  * unless the map reads index variables: such a one may have siblings of its kind, and element-wise
  * results that it reads.
  *
- * Policy `reward` joins such groups to nests of several spaces. `ext` then has the axes of the nest,
- * axis[i] says which of them the dimensions of member i's space run along, and members may be read
- * by others of the group: a reduction that is INSIDE is computed for those, at their element.
+ * Policy `reward` joins such groups to nests of several spaces. `ext` then has the axes of the
+ * nest, axis[i] says which of them the dimensions of member i's space run along, and members may be
+ * read by others of the group: a reduction that is INSIDE is computed for those, at their element.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE

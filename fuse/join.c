@@ -272,8 +272,8 @@ join_all(Nests *j)
     return true;
 }
 
-/* Nests that read one variable, and nothing goes between them: neighbours in the order of execution.
- * They join if that saves its second reading under common loops. */
+/* Nests that read one variable, and nothing goes between them: neighbours in the order of
+ * execution. They join if that saves its second reading under common loops. */
 static void
 join_siblings(Nests *j)
 {

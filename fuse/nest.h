@@ -91,8 +91,8 @@ JOT_FN uint32_t jot_nest_mask(const NestPair *p, uint32_t axes, int n);
 /* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
 JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g,
                              const NestUse *u, int d);
-/* fuse/rides.c: may the pair be one nest around a contraction, if there is one in it? Sets what they
- * share. */
+/* fuse/rides.c: may the pair be one nest around a contraction, if there is one in it? Sets what
+ * they share. */
 JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
 /* stay, by position, gets 1 for what sums of a contraction's results read back from memory. */
 JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);

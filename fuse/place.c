@@ -9,9 +9,9 @@
  * An element-wise node is cloned, rather than stored for another group, if it has more elements
  * than the largest variable it is computed from, or as many and all operands are read by reindexes.
  * So no product of a convolution and no window of a pooling is ever in memory. A reindex is cloned
- * unless it would touch more than storing it does. Policy reward also clones what is cheap, is read as
- * it lies by groups without a contraction, and is computed from little more than itself: of a batch norm
- * the backward pass needs the input and not five variables on the way.
+ * unless it would touch more than storing it does. Policy reward also clones what is cheap, is read
+ * as it lies by groups without a contraction, and is computed from little more than itself: of a
+ * batch norm the backward pass needs the input and not five variables on the way.
  *
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
  * gradient of relu and pooling is stored before the convolution that reads it, and so are the parts
@@ -230,8 +230,8 @@ place_all(Fuser *f, bool *again)
 /* ---- who is worth cloning ----------------------------------------------------------------- */
 
 /* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
- * all, number of nodes computed, whether all operands come through reindexes, what has to be computed; slow: much
- * of it dear. */
+ * all, number of nodes computed, whether all operands come through reindexes, what has to be
+ * computed; slow: much of it dear. */
 typedef struct {
     int64_t leaf;
     double total, nbytes;
@@ -258,7 +258,8 @@ place_nbytes(const Fuser *f, uint32_t i)
 static PlaceBelow
 place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
 {
-    PlaceBelow memory = {0, 0, 0, 0, false, false, false, false}, none = {0, 0, 0, 0, true, false, false, false};
+    PlaceBelow memory = {0, 0, 0, 0, false, false, false, false},
+               none = {0, 0, 0, 0, true, false, false, false};
 
     memory.leaf = f->node[i]->nelem;
     memory.total = (double)memory.leaf;
@@ -409,8 +410,8 @@ place_clone_few(Fuser *f, const PlaceBelow *below, int64_t *points)
     }
 }
 
-/* Per node: how many others of other groups read it; UINT32_MAX where that is not as it lies, or in a
- * contraction. */
+/* Per node: how many others of other groups read it; UINT32_MAX where that is not as it lies, or in
+ * a contraction. */
 static void
 place_readers(Fuser *f, uint32_t *readers)
 {
@@ -425,14 +426,15 @@ place_readers(Fuser *f, uint32_t *readers)
             if (plain && f->vert[i] != FUSE_NO_VERT
                 && jot_fuse_find(f, vert) == jot_fuse_find(f, f->vert[i]))
                 continue;
-            if (!plain || f->ncontract[jot_fuse_find(f, vert)] || f->node[c]->nelem < f->node[i]->nelem)
+            if (!plain || f->ncontract[jot_fuse_find(f, vert)]
+                || f->node[c]->nelem < f->node[i]->nelem)
                 readers[i] = UINT32_MAX;
             readers[i] += readers[i] != UINT32_MAX;
         }
 }
 
-/* Policy reward: is reading what it is computed from, once for each reader, less than writing it and
- * reading it? */
+/* Policy reward: is reading what it is computed from, once for each reader, less than writing it
+ * and reading it? */
 static bool
 place_cheap(const Fuser *f, const PlaceBelow *below, const uint32_t *readers, uint32_t i)
 {

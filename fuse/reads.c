@@ -294,7 +294,8 @@ reads_mask(const NestGroup *g, uint64_t dims)
     return on;
 }
 
-/* Axes of a contraction's output: all, those that one factor alone moves along, the outermost one's. */
+/* Axes of a contraction's output: all, those that one factor alone moves along, the outermost
+ * one's. */
 static void
 reads_spread(Reads *r, Nest *nest)
 {

@@ -158,9 +158,9 @@ reward_writes(Nests *j, const NestPair *p)
     return saved;
 }
 
-/* As loops one after the other, each in its own order: a launch is saved. Longer kernels are compiled
- * for longer, and equal ones are found less often, so that one of the two must be short, or little
- * next to the other whose results it goes on with. */
+/* As loops one after the other, each in its own order: a launch is saved. Longer kernels are
+ * compiled for longer, and equal ones are found less often, so that one of the two must be short,
+ * or little next to the other whose results it goes on with. */
 static double
 reward_apart(const Target *t, const NestPair *p, const Nest *a, const Nest *b, const RewardSum *sum)
 {

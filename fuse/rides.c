@@ -107,7 +107,8 @@ riding_behind(Riding *r, const NestGroup *g)
     for (k = 0; k < g->nown; k++)
         if (r->j->f->node[r->j->uses.v[g->own + k].pos]->kind == NODE_REDUCE)
             return false;
-    return !(riding_space(r, g) & ~r->p->kept) && riding_reads(r, g, r->p->kept, false, &any) && any;
+    return !(riding_space(r, g) & ~r->p->kept) && riding_reads(r, g, r->p->kept, false, &any)
+           && any;
 }
 
 /* pass 0: groups on the axes of the output; 1: those behind their sums, now that it is known what

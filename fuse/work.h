@@ -110,7 +110,8 @@ JOT_FN bool jot_fuse_is_elementwise(const Node *node);
 JOT_FN uint8_t jot_fuse_weight(const Node *node); /* 2 if its value is rounded to 16 bits */
 JOT_FN bool jot_fuse_is_broadcast(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_contraction(const Fuser *f, uint32_t pos);
-JOT_FN void jot_fuse_factors(const Fuser *f, uint32_t pos, uint64_t axes[2]); /* of a contraction's */
+/* of a contraction's */
+JOT_FN void jot_fuse_factors(const Fuser *f, uint32_t pos, uint64_t axes[2]);
 JOT_FN bool jot_fuse_is_scatter(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_solved(const Fuser *f, uint32_t pos);
 /* The reason that forbids to fuse variable p with node c that reads it as operand k, directly or

@@ -1,5 +1,5 @@
-/* io/tune.c - the tuning cache: schedules that were the fastest when they were timed, as JSON in the
- * directory of the compiled kernels.
+/* io/tune.c - the tuning cache: schedules that were the fastest when they were timed, as JSON in
+ * the directory of the compiled kernels.
  *
  *     {
  *         "jot": "tuned 1",
@@ -12,11 +12,11 @@
  *         }
  *     }
  *
- * The names under "kernels" are hashes of kernel, machine and compiler (backends/plan_tune.c), which
- * looks at what it is given, so that a damaged file does no harm; one that is no JSON at all is as good
- * as none, and is replaced. Writing is reading what is there now, adding one kernel, and a new file that
- * takes the name: of two processes that write at once one may lose its last kernel, which is
- * timed again.
+ * The names under "kernels" are hashes of kernel, machine and compiler (backends/plan_tune.c),
+ * which looks at what it is given, so that a damaged file does no harm; one that is no JSON at all
+ * is as good as none, and is replaced. Writing is reading what is there now, adding one kernel, and
+ * a new file that takes the name: of two processes that write at once one may lose its last kernel,
+ * which is timed again.
  *
  * cJSON is looked for when there is something to read or write. Without it, or without a directory,
  * contexts remember for themselves.
@@ -41,7 +41,8 @@ typedef struct {
     void (*delete)(Json *item);
     void (*free)(void *text);
     Json *(*object)(void), *(*array)(void), *(*string)(const char *text), *(*number)(double value);
-    int (*add)(Json *object, const char *name, Json *item); /* cJSON_bool, or nothing: see json_add */
+    /* cJSON_bool, or nothing: see json_add */
+    int (*add)(Json *object, const char *name, Json *item);
     int (*append)(Json *array, Json *item);
     void (*remove)(Json *object, const char *name);
     Json *(*get)(const Json *object, const char *name);
@@ -148,7 +149,8 @@ tune_read(TuneFile *f, jot_Ctx *ctx)
     if (file)
         j->delete(file);
     if (!f->told)
-        jot_host_log(ctx, "jot: %s/%s is not a tuning cache of this version, or damaged: not taken\n",
+        jot_host_log(ctx,
+                     "jot: %s/%s is not a tuning cache of this version, or damaged: not taken\n",
                      f->cache.dir, TUNE_FILE);
     f->told = true;
     return NULL;

@@ -4,9 +4,9 @@
  *     its copy, in panels            kept with the buffer, where kernels read it
  *     away                           where each position of each dimension lies in the copy
  *
- * Weights that every kernel reads in panels need not be there row by row, too. Who asks for them gets
- * them back, element by element, and they stay then: programs that go to and fro pay once. What was
- * handed out as a pointer never goes.
+ * Weights that every kernel reads in panels need not be there row by row, too. Who asks for them
+ * gets them back, element by element, and they stay then: programs that go to and fro pay once.
+ * What was handed out as a pointer never goes.
  *
  * Read before: ops/graph.h (Buffer). After: backends/plan_away.c. */
 #include "ops/graph.h"
@@ -20,7 +20,8 @@ struct Away {
 };
 
 JOT_FN int64_t *
-jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank, const int64_t *ext, size_t element)
+jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank, const int64_t *ext,
+                size_t element)
 {
     size_t n = 0, nbytes;
     struct Away *away;

@@ -7,11 +7,11 @@
  *     jot_choice_end(&c);
  *
  * What a kernel becomes follows from such choices, one after the other (ccode/sched_choose.c,
- * contract_sched.c, contract_plan.c). While target->choices is there they are counted: the first are
- * made as its script says, the others by price, and all alternatives are noted. So a schedule is a
- * list of numbers, its path, and its neighbours are those that differ in one of them: what tuning
- * tries and remembers (backends/plan_tune.c). Any path leads to a legal schedule, as only what is
- * legal is tried.
+ * contract_sched.c, contract_plan.c). While target->choices is there they are counted: the first
+ * are made as its script says, the others by price, and all alternatives are noted. So a schedule
+ * is a list of numbers, its path, and its neighbours are those that differ in one of them: what
+ * tuning tries and remembers (backends/plan_tune.c). Any path leads to a legal schedule, as only
+ * what is legal is tried.
  *
  * Read before: ops/target.h. After: backends/plan_tune.c. */
 #ifndef JOT_CHOICE_H
@@ -40,13 +40,13 @@ typedef struct {
     bool written;            /* ... and the script wants it */
 } Choice;
 JOT_FN Choice jot_choice_begin(const Target *target);
-/* Is this one to be taken in place of those before it? what: its number, not 0, of its own among all
- * choices of a kernel. margin: of their price that it must stay below; a drawn machine misjudges prices
- * (jot_target_price). */
+/* Is this one to be taken in place of those before it? what: its number, not 0, of its own among
+ * all choices of a kernel. margin: of their price that it must stay below; a drawn machine
+ * misjudges prices (jot_target_price). */
 JOT_FN bool jot_choice_try(Choice *c, uint64_t what, double price, double margin);
 JOT_FN void jot_choice_end(Choice *c);
-/* Where a rule decides and there is no price, the others of n ways are alternatives all the same: the
- * one to take. what: the number of the first. */
+/* Where a rule decides and there is no price, the others of n ways are alternatives all the same:
+ * the one to take. what: the number of the first. */
 JOT_FN int jot_choice_rule(const Target *target, uint64_t what, int n, int rule);
 /* Choices between these two are no part of the path: what is weighed to price another choice. */
 JOT_FN void jot_choice_quiet(const Target *target, bool quiet);

@@ -89,7 +89,8 @@ jot_codespec_arg(CodeSpec *s, int k, jot_DType dtype, int rank, const int64_t *e
     return copy != NULL;
 }
 
-/* Names stand in #line directives, comments and messages: plain characters only, and not too many. */
+/* Names stand in #line directives, comments and messages: plain characters only, and not too
+ * many. */
 JOT_FN bool
 jot_codespec_name(CodeSpec *s, const char *prefix, const char *name)
 {

@@ -171,12 +171,12 @@ jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv)
     if (!conv_at_least(x, groups, 1, "conv2d", "groups"))
         return poison;
     if (jot_extent(w, 1) * groups != jot_extent(x, 1) || jot_extent(w, 0) % groups != 0)
-        return jot_raise(x.ctx, JOT_ESHAPE,
-                         "conv2d: w: (o, c / groups, kh, kw) asked with o a multiple of %lld groups "
-                         "and c = %lld, x's channels; (%lld, %lld, %lld, %lld) found",
-                         (long long)groups, (long long)jot_extent(x, 1),
-                         (long long)jot_extent(w, 0), (long long)jot_extent(w, 1),
-                         (long long)jot_extent(w, 2), (long long)jot_extent(w, 3));
+        return jot_raise(
+            x.ctx, JOT_ESHAPE,
+            "conv2d: w: (o, c / groups, kh, kw) asked with o a multiple of %lld groups "
+            "and c = %lld, x's channels; (%lld, %lld, %lld, %lld) found",
+            (long long)groups, (long long)jot_extent(x, 1), (long long)jot_extent(w, 0),
+            (long long)jot_extent(w, 1), (long long)jot_extent(w, 2), (long long)jot_extent(w, 3));
     for (int k = 0; k < 2; k++) {
         ConvWindow v = {jot_extent(x, 2 + k), jot_extent(w, 2 + k), o->stride[k] ? o->stride[k] : 1,
                       o->pad[k], o->dilation[k] ? o->dilation[k] : 1, 0};

@@ -83,8 +83,8 @@ JOT_FN bool jot_ix_is_axis(const IxPool *pool, Ix ix, int *axis);
 JOT_FN const IxTerm *jot_ix_linear(const IxPool *pool, Ix ix, int64_t *c, uint32_t *n, IxTerm *tmp);
 /* Coefficient of axis in the linear form; *inside: the axis also occurs within another atom. */
 JOT_FN int64_t jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside);
-/* By how much a step of axis moves it, up or down, on average: i/4 by a quarter; what is loaded at i by a
- * line of the cache. *far (NULL: not asked): it is not by as much at each step. */
+/* By how much a step of axis moves it, up or down, on average: i/4 by a quarter; what is loaded at
+ * i by a line of the cache. *far (NULL: not asked): it is not by as much at each step. */
 JOT_FN double jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far);
 /* Smallest and largest value; false if not known (a load, an unknown axis, an overflow). An empty
  * space runs nothing, so an empty axis counts as standing at its first value. */

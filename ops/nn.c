@@ -8,16 +8,16 @@
  * meant to be stored. Written with the public header alone; every composition works in a scope of
  * its own, so that only its result outlives it. Statistics of f16 and bf16 are computed in f32.
  *
- * Moments. mean(x^2) - mean(x)^2 loses all digits when the mean is large against the deviation, so a
- * variance is a reduction of its own (ops/reduce_dims.c); how often data are read for it is decided
- * when the kernel is made (ccode/moments.c, ccode/rides.c). x - mean(x) loses what the mean is rounded
- * by, so rows and images are first shifted by a reference s that needs no reduction, their first
- * element:
+ * Moments. mean(x^2) - mean(x)^2 loses all digits when the mean is large against the deviation, so
+ * a variance is a reduction of its own (ops/reduce_dims.c); how often data are read for it is
+ * decided when the kernel is made (ccode/moments.c, ccode/rides.c). x - mean(x) loses what the mean
+ * is rounded by, so rows and images are first shifted by a reference s that needs no reduction,
+ * their first element:
  *
  *     m = mean(x - s)    var = variance(x - s)    x - mean = (x - s) - m
  *
- * A batch norm is not: its data come from many threads, mostly out of a convolution whose stores the
- * statistics ride on, and would all wait for the first one.
+ * A batch norm is not: its data come from many threads, mostly out of a convolution whose stores
+ * the statistics ride on, and would all wait for the first one.
  *
  * Gradients need nothing from s: neither var nor x - mean depends on it, so its derivative is 0 and
  * jot_stop_grad on it is exact.

@@ -50,8 +50,10 @@ optim_params_ok(jot_Ctx *ctx, jot_Vars params, const char *op)
     for (int k = 0; k < params.n; k++) {
         jot_Var p = params.v[k];
         if (!jot_ok(p) || p.ctx != ctx) {
-            jot_raise(ctx, JOT_EHANDLE, "%s: parameter %d: a live handle of this context asked, none "
-                      "found", op, k);
+            jot_raise(ctx, JOT_EHANDLE,
+                      "%s: parameter %d: a live handle of this context asked, none "
+                      "found",
+                      op, k);
             return false;
         }
         if (jot_dtype(p) < JOT_F16) {
@@ -61,7 +63,8 @@ optim_params_ok(jot_Ctx *ctx, jot_Vars params, const char *op)
         }
         for (int j = 0; j < k; j++)
             if (params.v[j].slot == p.slot) {
-                jot_raise(ctx, JOT_EUSE, "%s: parameters %d and %d are the same variable", op, j, k);
+                jot_raise(ctx, JOT_EUSE, "%s: parameters %d and %d are the same variable", op, j,
+                          k);
                 return false;
             }
     }
@@ -77,8 +80,8 @@ optim_rate_ok(jot_Ctx *ctx, const char *op, const char *name, double rate, doubl
     if (most == 1) /* a bias correction divides by 0 there, above it moments grow */
         jot_raise(ctx, JOT_ERANGE, "%s: %s: 0 <= %s < 1 asked, %g found", op, name, name, rate);
     else
-        jot_raise(ctx, JOT_ERANGE, "%s: %s: a finite number of at least 0 asked, %g found", op, name,
-                  rate);
+        jot_raise(ctx, JOT_ERANGE, "%s: %s: a finite number of at least 0 asked, %g found", op,
+                  name, rate);
     return false;
 }
 
@@ -136,7 +139,8 @@ jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
 {
     jot_Ctx *ctx = jot_ctx_of(params);
     jot_Optim *o;
-    if (!ctx || !optim_params_ok(ctx, params, "sgd") || !optim_rate_ok(ctx, "sgd", "lr", lr, OPTIM_MOST) ||
+    if (!ctx || !optim_params_ok(ctx, params, "sgd") ||
+        !optim_rate_ok(ctx, "sgd", "lr", lr, OPTIM_MOST) ||
         !optim_rate_ok(ctx, "sgd", "momentum", momentum, OPTIM_MOST) ||
         !optim_rate_ok(ctx, "sgd", "weight_decay", weight_decay, OPTIM_MOST))
         return NULL;
@@ -153,8 +157,10 @@ jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
 {
     jot_Ctx *ctx = jot_ctx_of(params);
     jot_Optim *o;
-    if (!ctx || !optim_params_ok(ctx, params, "adam") || !optim_rate_ok(ctx, "adam", "lr", lr, OPTIM_MOST) ||
-        !optim_rate_ok(ctx, "adam", "beta1", beta1, 1) || !optim_rate_ok(ctx, "adam", "beta2", beta2, 1) ||
+    if (!ctx || !optim_params_ok(ctx, params, "adam") ||
+        !optim_rate_ok(ctx, "adam", "lr", lr, OPTIM_MOST) ||
+        !optim_rate_ok(ctx, "adam", "beta1", beta1, 1) ||
+        !optim_rate_ok(ctx, "adam", "beta2", beta2, 1) ||
         !optim_rate_ok(ctx, "adam", "eps", eps, OPTIM_MOST))
         return NULL;
     if (!(o = optim_new(OPTIM_ADAM, params, lr, true, true)))

@@ -165,8 +165,9 @@ reduce_is_const(jot_Ctx *ctx, const Reducing *w, jot_Scalar *value)
     const Node *y = jot_node(ctx, w->y);
     jot_Scalar identity = jot_reduce_identity(w->op, (jot_DType)y->dtype);
     uint64_t rest;
-    bool repeats = w->op == JOT_ADD || w->op == JOT_MEAN || w->op == REDUCE_VAR
-                || w->op == JOT_MAX || w->op == JOT_MIN || w->op == JOT_AND || w->op == JOT_OR || w->op == JOT_BITAND || w->op == JOT_BITOR;
+    bool repeats = w->op == JOT_ADD || w->op == JOT_MEAN || w->op == REDUCE_VAR || w->op == JOT_MAX
+                   || w->op == JOT_MIN || w->op == JOT_AND || w->op == JOT_OR || w->op == JOT_BITAND
+                   || w->op == JOT_BITOR;
 
     *value = identity;
     if ((!y->nelem || w->never) && (w->op == JOT_MEAN || w->op == REDUCE_VAR))
@@ -262,8 +263,8 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
 
     for (k = 0; k < w->rank; k++)
         elements *= (double)w->ext[k];
-    if (elements > (double)inner->nelem || inner->op != w->op || w->op == JOT_MEAN || w->op == REDUCE_VAR
-        || inner->refs > 1 || inner->data || inner->ncond
+    if (elements > (double)inner->nelem || inner->op != w->op || w->op == JOT_MEAN
+        || w->op == REDUCE_VAR || inner->refs > 1 || inner->data || inner->ncond
         || inner->ninputs > 1 || w->map.nextra)
         return false;
     if ((w->op == JOT_MAX || w->op == JOT_MIN)

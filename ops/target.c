@@ -1,4 +1,5 @@
-/* ops/target.c - the figures that hold where nothing is known, and of fewer vectors than a machine has.
+/* ops/target.c - the figures that hold where nothing is known, and of fewer vectors than a machine
+ * has.
  *
  * Read before: ops/target.h. After: backends/machine.c, which looks at the machine. */
 #include "ops/target.h"

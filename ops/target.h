@@ -6,8 +6,8 @@
  *
  * A context has one: cautious figures first, then what the host detects or has measured
  * (backends/machine.c), then what the backend makes of it (a compiler that knows no vectors has
- * none). It is fixed once the context is open, but for rates that are measured late: the same target
- * gives the same groups and schedules.
+ * none). It is fixed once the context is open, but for rates that are measured late: the same
+ * target gives the same groups and schedules.
  *
  * Read before: base.h. After: fuse/fuse.h, ccode/ir.h. */
 #ifndef JOT_TARGET_H
@@ -46,13 +46,15 @@ JOT_FN void jot_target_default(Target *target);
 /* Only the vectors of "avx512", "avx2" or "sse" (flags of a C compiler: jot_target_march), rates in
  * proportion; "native": as it is. False: not known, or wider than the machine's. */
 JOT_FN bool jot_target_narrow(Target *target, const char *name);
-/* Another machine, for tests: caches, registers, cores and rates are drawn, vectors no wider than this
- * one's, and prices are misjudged: of the schedules that are legal each is taken
- * for some seed. */
+/* Another machine, for tests: caches, registers, cores and rates are drawn, vectors no wider than
+ * this one's, and prices are misjudged: of the schedules that are legal each is taken for some
+ * seed. */
 JOT_FN void jot_target_draw(Target *target, uint64_t seed);
-/* The price of choice number `what`: as it is, but on a drawn machine off by up to 16 either way. */
+/* The price of choice number `what`: as it is, but on a drawn machine off by up to 16 either
+ * way. */
 JOT_FN double jot_target_price(const Target *target, uint64_t what, double price);
-/* Work from which on a schedule of its own is worth it: as it is, but on a drawn machine far less. */
+/* Work from which on a schedule of its own is worth it: as it is, but on a drawn machine far
+ * less. */
 JOT_FN double jot_target_least(const Target *target, double work);
 /* "-march=haswell" for "avx2", and so on; NULL for "native". */
 JOT_FN const char *jot_target_march(const char *name);

@@ -1,5 +1,5 @@
-/* tests/fake_cuda.c - a CUDA driver and an NVRTC that are none: kernels run on the processor, item by
- * item, so that their text and backends/cuda.c can be tested where there is no GPU. Used as
+/* tests/fake_cuda.c - a CUDA driver and an NVRTC that are none: kernels run on the processor, item
+ * by item, so that their text and backends/cuda.c can be tested where there is no GPU. Used as
  * libcuda.so.1 and as JOT_NVRTC by tests/test_device.sh.
  *
  *     NVRTC      the text behind a few definitions, through g++, to a shared object: the "cubin"
@@ -8,8 +8,9 @@
  *     stream     a queue that does nothing until someone waits for it: what the program forgot to wait
  *                for has not happened
  *
- * The device is of the architecture in FAKE_CUDA_ARCH (70 without it): what is written for that is what
- * runs, instructions by fake_ptx.c, and of older ones than have them items that pass their pieces around. */
+ * The device is of the architecture in FAKE_CUDA_ARCH (70 without it): what is written for that is
+ * what runs, instructions by fake_ptx.c, and of older ones than have them items that pass their
+ * pieces around. */
 #define _GNU_SOURCE
 #include "tests/fake_cuda.h"
 #include <dlfcn.h>
@@ -147,11 +148,13 @@ nvrtcCompileProgram(Program *p, int n, const char *const *options)
     fake_rewrite(f, p->text);
     write_entries(f, p->text);
     fprintf(f, "extern \"C\" { int fake_waits = %d; }\n",
-            strstr(p->text, "__syncthreads") || strstr(p->text, "__shfl_sync") || strstr(p->text, "asm"));
+            strstr(p->text, "__syncthreads") || strstr(p->text, "__shfl_sync")
+                || strstr(p->text, "asm"));
     fclose(f);
-    snprintf(command, sizeof command, "cd %s && g++ -w -O1 -ffp-contract=off -fno-strict-aliasing "
-             "-fwrapv -march=native -fPIC -shared -D__CUDA_ARCH__=%d0 %s -o k.so k.cc >log 2>&1", dir,
-             fake_arch(), all ? "-D__CUDA_ARCH_FEAT_SM90_ALL=1" : "");
+    snprintf(command, sizeof command,
+             "cd %s && g++ -w -O1 -ffp-contract=off -fno-strict-aliasing "
+             "-fwrapv -march=native -fPIC -shared -D__CUDA_ARCH__=%d0 %s -o k.so k.cc >log 2>&1",
+             dir, fake_arch(), all ? "-D__CUDA_ARCH_FEAT_SM90_ALL=1" : "");
     rc = system(command);
     snprintf(path, sizeof path, "%s/log", dir);
     p->log = read_all(path, 0, &nlog);
@@ -580,7 +583,8 @@ cuLaunchKernel(Function *f, unsigned groups, unsigned y, unsigned z, unsigned it
 
 /* ---- graphs ------------------------------------------------------------------------------- */
 
-/* Kernels in a chain. An executable graph has copies of its own; a node finds its copy by number. */
+/* Kernels in a chain. An executable graph has copies of its own; a node finds its copy by
+ * number. */
 #ifndef FAKE_NO_GRAPHS
 typedef struct {
     Function *function;
@@ -717,7 +721,11 @@ API int cuDriverGetVersion(int *v) { return *v = 12000, OK; }
 API int cuDeviceGetCount(int *n) { return *n = 1, OK; }
 API int cuDeviceGet(int *device, int n) { return *device = n, n == 0 ? OK : INVALID; }
 API int cuDeviceGetName(char *s, int n, int d) { return (void)d, snprintf(s, n, "processor"), OK; }
-API int cuDeviceGetAttribute(int *v, int what, int d) { return (void)d, *v = what == 75 ? fake_arch() / 10 : fake_arch() % 10, OK; }
+API int
+cuDeviceGetAttribute(int *v, int what, int d)
+{
+    return (void)d, *v = what == 75 ? fake_arch() / 10 : fake_arch() % 10, OK;
+}
 API int cuDevicePrimaryCtxRetain(void **c, int d) { return (void)d, *c = &streams, OK; }
 API int cuDevicePrimaryCtxRelease_v2(int d) { return (void)d, OK; }
 API int cuCtxPushCurrent_v2(void *c) { return (void)c, OK; }

@@ -9,7 +9,8 @@
 typedef enum { RUNS, WAITS_WARP, WAITS_WARPS, WAITS_GROUP } ItemState;
 enum { ITEMS = 1024, SHARED_NBYTES = 1 << 18 };
 
-extern unsigned char fake_shared[];  /* memory of the group that runs; an address there is an offset */
+/* memory of the group that runs; an address there is an offset */
+extern unsigned char fake_shared[];
 int fake_item(void);                 /* the one that runs */
 void fake_wait(ItemState with);      /* until all of them are here */
 void fake_stop(const char *what, const char *text); /* a kernel did what no device allows */
@@ -20,6 +21,7 @@ void fake_ptx_begin(void);           /* a group begins: nothing is on its way */
 void fake_ptx_barrier(void);         /* the item comes to a barrier of the group */
 void fake_ptx_end(int item);         /* it is done: nothing may be on its way */
 
-/* The text as g++ takes it: `asm` as calls, arrays of __shared__ as places of the group's memory. */
+/* The text as g++ takes it: `asm` as calls, arrays of __shared__ as places of the group's
+ * memory. */
 void fake_rewrite(FILE *to, const char *text);
 #endif

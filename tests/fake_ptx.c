@@ -1,13 +1,13 @@
 /* tests/fake_ptx.c - the instructions that kernels write as text, on the processor: who holds which
- * elements of a product is as PTX's manual says, so that a wrong register, address or stride gives a
- * wrong result here, too.
+ * elements of a product is as PTX's manual says, so that a wrong register, address or stride gives
+ * a wrong result here, too.
  *
  *     asm volatile("OP %0, ..;" : "+f"(x) : "r"(y))   ->   fake_asm("OP ..", fake_at("+f", x), ..)
  *     __shared__ float t[96];                         ->   float (&t)[96] = place in fake_shared
  *
- * What is asynchronous has not happened until it was waited for: copies to a group's memory arrive by
- * cp.async.wait_group, products of four warps read memory by wgmma.wait_group. These must also find that
- * each item said fence.proxy.async between its writes and the barrier.
+ * What is asynchronous has not happened until it was waited for: copies to a group's memory arrive
+ * by cp.async.wait_group, products of four warps read memory by wgmma.wait_group. These must also
+ * find that each item said fence.proxy.async between its writes and the barrier.
  *
  * Read before: tests/fake_cuda.h. */
 #include "tests/fake_cuda.h"
@@ -75,7 +75,8 @@ rewrite_asm(FILE *to, const char *p)
             const char *place = p;
 
             p = skip_round(strchr(p, '('));
-            fprintf(to, ", fake_at(%.*s, %.*s)", (int)(place - string), string, (int)(p - place), place);
+            fprintf(to, ", fake_at(%.*s, %.*s)", (int)(place - string), string, (int)(p - place),
+                    place);
         }
     }
     fputc(')', to);
@@ -96,9 +97,9 @@ rewrite_shared(FILE *to, const char *p)
     end = strchr(open, ']') + 1;
     for (name = open; is_word(name[-1]); name--)
         ;
-    fprintf(to, "%.*s(&%.*s)%.*s = *(%.*s(*)%.*s)fake_take(sizeof(%.*s) * (unsigned long)(%.*s))", (int)(name - p), p,
-            (int)(open - name), name, (int)(end - open), open, (int)(name - p), p, (int)(end - open), open,
-            (int)(name - p), p, (int)(end - open) - 2, open + 1);
+    fprintf(to, "%.*s(&%.*s)%.*s = *(%.*s(*)%.*s)fake_take(sizeof(%.*s) * (unsigned long)(%.*s))",
+            (int)(name - p), p, (int)(open - name), name, (int)(end - open), open, (int)(name - p),
+            p, (int)(end - open), open, (int)(name - p), p, (int)(end - open) - 2, open + 1);
     return end;
 }
 
@@ -187,7 +188,8 @@ get_float(const Instruction *in, int k)
 static void
 put(const Instruction *in, int k, const void *value)
 {
-    if (!in->reg[k] || in->reg[k]->nbytes != 4 || (in->reg[k]->how[0] != '=' && in->reg[k]->how[0] != '+'))
+    if (!in->reg[k] || in->reg[k]->nbytes != 4
+        || (in->reg[k]->how[0] != '=' && in->reg[k]->how[0] != '+'))
         fake_stop("a result has no register of 4 bytes", in->op);
     memcpy(in->reg[k]->p, value, 4);
 }
@@ -226,8 +228,8 @@ of_lane(int lane)
 
 /* ---- products of a warp ------------------------------------------------------------------- */
 
-/* mma.sync: lane 4g + i has of a rows g and g + 8, of b column g, of d rows g, g + 8 and columns 2i and
- * 2i + 1; of k pairs 2i, 2i + 1 and those 8 behind, of tf32 i and i + 4. */
+/* mma.sync: lane 4g + i has of a rows g and g + 8, of b column g, of d rows g, g + 8 and columns 2i
+ * and 2i + 1; of k pairs 2i, 2i + 1 and those 8 behind, of tf32 i and i + 4. */
 static double
 piece(bool of_a, int outer, int k, const char *op)
 {
@@ -260,8 +262,8 @@ run_mma(const Instruction *in)
         put(in, e, &d[e]);
 }
 
-/* Row r of matrix j is at the address of lane 8j + r: 16 bytes. Eight rows come at once if no two of
- * them lie on the same banks. */
+/* Row r of matrix j is at the address of lane 8j + r: 16 bytes. Eight rows come at once if no two
+ * of them lie on the same banks. */
 static void
 run_ldmatrix(const Instruction *in)
 {
@@ -278,7 +280,8 @@ run_ldmatrix(const Instruction *in)
         if (banks != 255)
             fake_stop("rows of a matrix lie on the same banks", in->op);
         for (int half = 0; half < 2; half++) {
-            int row = turned ? lane % 4 * 2 + half : lane / 4, column = turned ? lane / 4 : lane % 4 * 2 + half;
+            int row = turned ? lane % 4 * 2 + half : lane / 4,
+                column = turned ? lane / 4 : lane % 4 * 2 + half;
             const char *at = shared_at(get(of_lane(8 * j + row), matrices), 16, in->op);
             uint16_t bits;
 
@@ -293,8 +296,8 @@ run_ldmatrix(const Instruction *in)
 
 /* ---- products of four warps --------------------------------------------------------------- */
 
-/* Element (outer, k) of a matrix by its descriptor without swizzle: pieces of 8 rows of 16 bytes. Rows
- * are outer, k is in a row; turned: the other way round. */
+/* Element (outer, k) of a matrix by its descriptor without swizzle: pieces of 8 rows of 16 bytes.
+ * Rows are outer, k is in a row; turned: the other way round. */
 static double
 described(uint64_t descriptor, int outer, int k, bool turned, const char *op)
 {
@@ -305,8 +308,10 @@ described(uint64_t descriptor, int outer, int k, bool turned, const char *op)
 
     if (descriptor >> 49 || (turned && nbytes == 4))
         fake_stop("a descriptor with a swizzle, or a turned matrix of words", op);
-    at = turned ? (uint64_t)(outer / row) * stride + (uint64_t)(k / 8) * leading + (uint64_t)(k % 8 * 16 + outer % row * nbytes)
-                : (uint64_t)(outer / 8) * stride + (uint64_t)(k / row) * leading + (uint64_t)(outer % 8 * 16 + k % row * nbytes);
+    at = turned ? (uint64_t)(outer / row) * stride + (uint64_t)(k / 8) * leading
+                      + (uint64_t)(k % 8 * 16 + outer % row * nbytes)
+                : (uint64_t)(outer / 8) * stride + (uint64_t)(k / row) * leading
+                      + (uint64_t)(outer % 8 * 16 + k % row * nbytes);
     memcpy(&bits, shared_at(start + at, nbytes, op), (size_t)nbytes);
     return element(bits, op);
 }
@@ -314,12 +319,14 @@ described(uint64_t descriptor, int outer, int k, bool turned, const char *op)
 static void
 run_wgmma(const Instruction *in)
 {
-    int item = fake_item(), lane = item % 32, warp = item / 32 % 4, n = atoi(strstr(in->op, "m64n") + 4);
+    int item = fake_item(), lane = item % 32, warp = item / 32 % 4,
+        n = atoi(strstr(in->op, "m64n") + 4);
     int terms = atoi(strstr(strstr(in->op, "m64n") + 4, "k") + 1), last = n / 2;
     bool halves = terms == 16;
     uint64_t a = get(in, last), b = get(in, last + 1);
 
-    if (in->n != last + (halves ? 7 : 5) || get(in, last + 2) != 1 || get(in, last + 3) != 1 || get(in, last + 4) != 1)
+    if (in->n != last + (halves ? 7 : 5) || get(in, last + 2) != 1 || get(in, last + 3) != 1
+        || get(in, last + 4) != 1)
         fake_stop("operands of wgmma", in->op);
     if (!state[item].visible)
         fake_stop("memory was not fenced before the barrier", in->op);
@@ -415,7 +422,8 @@ run_instruction(const Instruction *in, int arch, bool *issued)
     if (arch < least_arch(in->op))
         fake_stop("the architecture has no", in->op);
     state[item].now = in;
-    if (!strncmp(in->op, "mma.sync.aligned.m16n8k", 23) || !strncmp(in->op, "ldmatrix.sync.aligned.m8n8.x", 28)) {
+    if (!strncmp(in->op, "mma.sync.aligned.m16n8k", 23)
+        || !strncmp(in->op, "ldmatrix.sync.aligned.m8n8.x", 28)) {
         fake_wait(WAITS_WARP); /* all are here */
         (in->op[0] == 'm' ? run_mma : run_ldmatrix)(in);
     } else if (!strcmp(in->op, "cvt.rna.tf32.f32")) {
@@ -435,13 +443,14 @@ run_instruction(const Instruction *in, int arch, bool *issued)
         state[item].fenced = true;
     else if (!strncmp(in->op, "wgmma.mma_async.sync.aligned.m64n", 33))
         *issued = true;
-    else if (strcmp(in->op, "wgmma.fence.sync.aligned") && strcmp(in->op, "wgmma.commit_group.sync.aligned")
+    else if (strcmp(in->op, "wgmma.fence.sync.aligned")
+             && strcmp(in->op, "wgmma.commit_group.sync.aligned")
              && strcmp(in->op, "wgmma.wait_group.sync.aligned"))
         fake_stop("an instruction that is not known here", in->op);
 }
 
-/* Products of four warps begin behind a fence, and are made when they are waited for: by the statement
- * that began them, which holds their sums. */
+/* Products of four warps begin behind a fence, and are made when they are waited for: by the
+ * statement that began them, which holds their sums. */
 static void
 run_issued(const char *text, FakeOperand *operand, int n)
 {

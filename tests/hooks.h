@@ -1,16 +1,17 @@
-/* tests/hooks.h - what tests hand to jot_open: a heap that refuses an allocation and knows what lives, a
- * log that is kept. */
+/* tests/hooks.h - what tests hand to jot_open: a heap that refuses an allocation and knows what
+ * lives, a log that is kept. */
 #ifndef JOT_TEST_HOOKS_H
 #define JOT_TEST_HOOKS_H
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* countdown: the allocation that is refused, from now on; 0: none. calls: of the hook, frees too. */
+/* countdown: the allocation that is refused, from now on; 0: none. calls: of the hook, frees
+ * too. */
 typedef struct { long countdown; size_t live; long calls; } Heap;
 
-/* Its ud is a Heap. What grows moves, and blocks are no larger than was asked for, so that a sanitizer
- * sees who goes on with the old one or beyond the end. */
+/* Its ud is a Heap. What grows moves, and blocks are no larger than was asked for, so that a
+ * sanitizer sees who goes on with the old one or beyond the end. */
 static inline void *
 heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
 {

@@ -340,7 +340,8 @@ ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, con
     memset(shared, 0x55, info.shared_nbytes + 64);
     for (int phase = 0; phase < info.phases; phase++) {
         const int64_t n = info.steps[phase];
-        for (int64_t lo = (n - 1) / 3 * 3; lo >= 0; lo -= 3) { /* in ranges of any order, as threads */
+        /* in ranges of any order, as threads */
+        for (int64_t lo = (n - 1) / 3 * 3; lo >= 0; lo -= 3) {
             memset(scratch, 0x55, info.scratch_nbytes + 64);
             fn(arg, NULL, c->scalars, scratch, phase, lo, lo + 3 < n ? lo + 3 : n);
         }

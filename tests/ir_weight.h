@@ -1,4 +1,5 @@
-/* tests/ir_weight.h - a case that several programs have: the gradient by weight of a convolution. */
+/* tests/ir_weight.h - a case that several programs have: the gradient by weight of a
+ * convolution. */
 #ifndef IR_WEIGHT_H
 #define IR_WEIGHT_H
 #include "tests/ir_run.h"

@@ -1,5 +1,5 @@
-/* tests/test_away.c - weights that are kept in the layout that kernels read and in no other: when they
- * go, that they come back bit by bit, and what keeps them. */
+/* tests/test_away.c - weights that are kept in the layout that kernels read and in no other: when
+ * they go, that they come back bit by bit, and what keeps them. */
 #include "core.h"
 #include "tests/test.h"
 
@@ -72,8 +72,9 @@ forth_and_back(const char *backend)
               live, all);
         y = net(x, k, w); /* what was handed out stays where it is */
         CHECK(jot_copy(y, again, sizeof again) && !memcmp(first, again, sizeof first)
-              && jot_data(w) == got && !memcmp(got, wd, nw * sizeof *wd)
-              && jot_stats(c).live_nbytes >= all, "%s: the third time: %s", backend, jot_message(c));
+                  && jot_data(w) == got && !memcmp(got, wd, nw * sizeof *wd)
+                  && jot_stats(c).live_nbytes >= all,
+              "%s: the third time: %s", backend, jot_message(c));
         jot_free(y);
     }
     jot_close(c);

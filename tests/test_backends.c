@@ -654,7 +654,8 @@ bytes_of(const char *text)
 static void
 test_every_byte(void)
 {
-    const Bytes key = bytes_of("the compiler"), text = bytes_of("a kernel"), object = bytes_of("its code");
+    const Bytes key = bytes_of("the compiler"), text = bytes_of("a kernel"),
+                object = bytes_of("its code");
     char dir[300], path[600];
     struct stat st = {0};
     Bytes found = {NULL, 0};
@@ -673,7 +674,8 @@ test_every_byte(void)
             damage(path, at, cut);
             w.log_nbytes = 0;
             memset(w.log, 0, sizeof w.log);
-            CHECK(!jot_cache_find(&cache, w.ctx, key, text, &found), "byte %d, cut %d: found", (int)at, cut);
+            CHECK(!jot_cache_find(&cache, w.ctx, key, text, &found), "byte %d, cut %d: found",
+                  (int)at, cut);
             CHECK(strstr(w.log, "damaged"), "byte %d, cut %d: %s", (int)at, cut, w.log);
             jot_cache_keep(&cache, w.ctx, key, text, object);
         }
@@ -719,7 +721,8 @@ test_readonly(void)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 255)
         SKIP("a read-only directory: no other user");
     else
-        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1, "read-only directory: status %d", status);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1, "read-only directory: status %d",
+              status);
 }
 
 static void

@@ -119,7 +119,21 @@ enum { OUTPUTS = 8, NUMBERS = 1 << 20 };
 static float numbers[NUMBERS];
 
 typedef struct { const char *name; int kind; int kernels; } Case;
-enum { PLAIN, CAUSAL, BIAS, CHOICE, ACROSS, HEADS, HALF, DOUBLE, ASKED, LONG, BACKWARD, ONE, CASES };
+enum {
+    PLAIN,
+    CAUSAL,
+    BIAS,
+    CHOICE,
+    ACROSS,
+    HEADS,
+    HALF,
+    DOUBLE,
+    ASKED,
+    LONG,
+    BACKWARD,
+    ONE,
+    CASES
+};
 
 static jot_Var
 input(jot_Ctx *c, jot_DType dtype, int at, jot_Ints shape)

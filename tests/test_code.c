@@ -373,7 +373,8 @@ test_map_text(jot_Ctx *c)
 
     CHECK(id && jot_code_map_template(c, id, &call), "%s", jot_message(c));
     jot_text_f(&text, PRELUDE);
-    CHECK(jot_code_map_text(c, id, "static ", &text) && jot_code_map_text(c, id, "static ", &text), "%s", jot_message(c));
+    CHECK(jot_code_map_text(c, id, "static ", &text) && jot_code_map_text(c, id, "static ", &text),
+          "%s", jot_message(c));
     CHECK(strstr(call.s, "(%0, %1)"), "%s", call.s);
     jot_text_f(
         &text,
@@ -482,8 +483,8 @@ test_code(jot_Ctx *c)
     jot_clear(c);
 }
 
-/* What a condition guards is read where it lies, whatever a compiler makes of rows beside each other:
- * gcc 12 read the second sum of each row from the row below. */
+/* What a condition guards is read where it lies, whatever a compiler makes of rows beside each
+ * other: gcc 12 read the second sum of each row from the row below. */
 static void
 test_guarded(jot_Ctx *c)
 {

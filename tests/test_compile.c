@@ -1,6 +1,7 @@
 /* tests/test_compile.c - a compiler that fails: training steps with user code are run with the n-th
- * text refused, for every n until none is; with two tiers, the other one's code runs. Whatever n: an error with the kernels' names and the
- * compiler's own words, parameters as they were, the next step as if nothing had been. */
+ * text refused, for every n until none is; with two tiers, the other one's code runs. Whatever n:
+ * an error with the kernels' names and the compiler's own words, parameters as they were, the next
+ * step as if nothing had been. */
 #include "backends/backend.h"
 #include "tests/test.h"
 
@@ -121,8 +122,8 @@ refused(const char *backend, int n, float after[6])
 
 static CompileJob *(*real_start)(Backend *, jot_Ctx *, const char *, const char *, size_t,
                                  const KernelSym *, int);
-static bool (*real_quick)(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *, int,
-                          void **);
+static bool (*real_quick)(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *,
+                          int, void **);
 
 /* The job's text is refused by its compiler, beside the program. */
 static CompileJob *
@@ -153,7 +154,8 @@ failing_quick(Backend *backend, jot_Ctx *ctx, const char *what, const char *text
     return false;
 }
 
-/* Text number n refused to either compiler: the other one's code runs. True: there were not so many. */
+/* Text number n refused to either compiler: the other one's code runs. True: there were not so
+ * many. */
 static bool
 refused_tiers(int n, const float after[6])
 {
@@ -180,8 +182,8 @@ refused_tiers(int n, const float after[6])
         if (k == 1) {
             CHECK(jot_copy(w, is, sizeof is), "%s", jot_message(c));
             for (i = 0; i < 6; i++)
-                CHECK(is[i] - after[i] < 1e-5 && after[i] - is[i] < 1e-5, "cpu, text %d: %g, not %g", n,
-                      is[i], after[i]);
+                CHECK(is[i] - after[i] < 1e-5 && after[i] - is[i] < 1e-5,
+                      "cpu, text %d: %g, not %g", n, is[i], after[i]);
         }
     }
     done = calls < n;

@@ -1,6 +1,6 @@
-/* tests/test_conv.c - convolutions as programs: forward, a loss and both gradients of drawn shapes, strides,
- * paddings, dilations and groups, in contexts that differ in policy and threads, against the
- * interpreter.
+/* tests/test_conv.c - convolutions as programs: forward, a loss and both gradients of drawn shapes,
+ * strides, paddings, dilations and groups, in contexts that differ in policy and threads, against
+ * the interpreter.
  *
  *     test_conv            the cases of the suite
  *     test_conv N FIRST    N drawn cases from number FIRST */
@@ -93,8 +93,8 @@ drop(Result *r)
         free(r->v[i]);
 }
 
-/* Each element is a sum of `terms` products of numbers below 1: c * eps * terms bounds what the order
- * of summation makes of it, the tiles of 3 x 3 windows included (c 8). */
+/* Each element is a sum of `terms` products of numbers below 1: c * eps * terms bounds what the
+ * order of summation makes of it, the tiles of 3 x 3 windows included (c 8). */
 static void
 compare(const Shape *s, const Result *is, const Result *want, const char *what)
 {

@@ -1,6 +1,7 @@
-/* tests/test_cuda.c - the text of kernels for CUDA, compiled for every architecture from 7.0 on that
- * the NVRTC at hand knows. No GPU is needed, and nothing runs: the device here takes memory from the
- * host and launches nothing. Where there is a GPU, `make test-cuda` runs the other programs on it.
+/* tests/test_cuda.c - the text of kernels for CUDA, compiled for every architecture from 7.0 on
+ * that the NVRTC at hand knows. No GPU is needed, and nothing runs: the device here takes memory
+ * from the host and launches nothing. Where there is a GPU, `make test-cuda` runs the other
+ * programs on it.
  *
  *     test_cuda         the oldest from 7.0 on, 8.0 and 9.0; every operator for the last
  *     test_cuda --all   every one */

@@ -39,8 +39,8 @@ load(jot_Ctx *c, const Compiler *with, jot_Vars in, jot_Vars out, void **arena)
         return NULL;
     }
     /* what the program itself would lend: a file that needs no library asks for these at most */
-    snprintf(command, sizeof command, "! nm -D --undefined-only %s | grep -vwE 'w|memcpy|memmove|memset'",
-             object);
+    snprintf(command, sizeof command,
+             "! nm -D --undefined-only %s | grep -vwE 'w|memcpy|memmove|memset'", object);
     CHECK(!system(command), "%s: %s asks for these", with->name, path);
     *arena = aligned_alloc(64, (*(const unsigned long *)dlsym(lib, "f_arena") + 64) / 64 * 64);
     return dlsym(lib, "f");
@@ -141,8 +141,8 @@ mathematics(jot_Ctx *c, const Compiler *with)
         const double *b = jot_data(y64);
         CHECK(a && near(out, a, 8), "%s: %g, not %g", with->name, out[3], a ? a[3] : 0);
         for (int k = 0; b && k < 8; k++)
-            CHECK(fabs(out64[k] - b[k]) <= 1e-14 * fabs(b[k]), "%s: %g, not %g", with->name, out64[k],
-                  b[k]);
+            CHECK(fabs(out64[k] - b[k]) <= 1e-14 * fabs(b[k]), "%s: %g, not %g", with->name,
+                  out64[k], b[k]);
         free(arena);
     }
     jot_pop(c);
@@ -292,9 +292,11 @@ refused(jot_Ctx *c)
     CHECK(!jot_export(c, "f", JOT_VARS(y), JOT_VARS(y), "f.c"), "an expression as input");
     jot_clear(c);
     snprintf(pipe, sizeof pipe, "%s/pipe", dir);
-    if (!mkfifo(pipe, 0600) && (fd = open(pipe, O_RDWR)) >= 0) { /* what is no file is not replaced */
+    /* what is no file is not replaced */
+    if (!mkfifo(pipe, 0600) && (fd = open(pipe, O_RDWR)) >= 0) {
         CHECK(jot_export(c, "f", JOT_VARS(x), JOT_VARS(y), pipe) && !lstat(pipe, &there)
-                  && S_ISFIFO(there.st_mode) && read(fd, head, 6) == 6 && !memcmp(head, "/* f -", 6),
+                  && S_ISFIFO(there.st_mode) && read(fd, head, 6) == 6
+                  && !memcmp(head, "/* f -", 6),
               "%s", jot_message(c));
         close(fd);
     }

@@ -1,7 +1,7 @@
-/* tests/test_fetch.c - values that come while the device goes on: in which order kernels, copies and
- * callbacks are asked for and waited for, that memory is not used again while it is copied, also
- * where there is little of it, and what happens when memory is refused. Skipped where there is no
- * device.
+/* tests/test_fetch.c - values that come while the device goes on: in which order kernels, copies
+ * and callbacks are asked for and waited for, that memory is not used again while it is copied,
+ * also where there is little of it, and what happens when memory is refused. Skipped where there is
+ * no device.
  *
  *     test_fetch [cuda] */
 #include "backends/backend.h"
@@ -11,7 +11,8 @@
 enum { WIDE = 3000, STEPS = 12 };
 static const char *backend = "opencl";
 
-/* ---- a device that writes down what it is asked for --------------------------------------------- */
+/* ---- a device that writes down what it is asked for
+ * --------------------------------------------- */
 
 static const Device *real;
 static char asked[4000];
@@ -69,7 +70,8 @@ noted_before(Backend *b, DeviceCopy *copy)
 
 static Device noted;
 
-/* k: kernel, c: a copy begins, w: waits for it, d: download, f: finish, b: what follows waits for it */
+/* k: kernel, c: a copy begins, w: waits for it, d: download, f: finish, b: what follows waits for
+ * it */
 static void
 write_down(jot_Ctx *c)
 {
@@ -150,8 +152,8 @@ test_beside(void)
     jot_close(c);
 }
 
-/* What the host has and what the device has come in the order in which they were asked for; what waits
- * for a value waits for all. */
+/* What the host has and what the device has come in the order in which they were asked for; what
+ * waits for a value waits for all. */
 static void
 test_order(void)
 {
@@ -196,7 +198,8 @@ test_reuse(void)
         CHECK(jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
         jot_pop(c);
     }
-    CHECK(jot_poll(c) && seen.n == 3 * STEPS && !seen.bad, "%d calls, %d elements", seen.n, seen.bad);
+    CHECK(jot_poll(c) && seen.n == 3 * STEPS && !seen.bad, "%d calls, %d elements", seen.n,
+          seen.bad);
     for (i = 0; i < seen.n; i++)
         CHECK(seen.last[i] == (float)(i / 3 * 10 + i % 3), "call %d: %g", i, (double)seen.last[i]);
     jot_close(c);
@@ -220,8 +223,8 @@ test_little(void)
     z = jot_add(jot_stop_fuse(jot_exp(jot_scale(y, 1e-6))), jot_stop_fuse(jot_scale(y, 2)));
     CHECK(jot_run(c, JOT_VARS(z)), "%s", jot_message(c));
     CHECK(strchr(asked, 'b'), "it made room: %s", asked);
-    CHECK(jot_poll(c) && seen.n == 1 && seen.last[0] == 5 && !seen.bad, "%d calls, %g, %d elements: %s",
-          seen.n, (double)seen.last[0], seen.bad, asked);
+    CHECK(jot_poll(c) && seen.n == 1 && seen.last[0] == 5 && !seen.bad,
+          "%d calls, %g, %d elements: %s", seen.n, (double)seen.last[0], seen.bad, asked);
     jot_close(c);
 }
 

@@ -1,11 +1,11 @@
-/* tests/test_forced.c - every schedule, whether this machine would choose it or not: programs of drawn
- * extents (0 and 1 among them) are planned for drawn machines (JOT_TARGET=random:SEED: other caches,
- * vectors, cores and rates, prices misjudged), compiled for this one, run on drawn numbers of threads
- * and compared with the interpreter. What the schedules are made of is counted in their text: in the
- * end each part must have been seen.
+/* tests/test_forced.c - every schedule, whether this machine would choose it or not: programs of
+ * drawn extents (0 and 1 among them) are planned for drawn machines (JOT_TARGET=random:SEED: other
+ * caches, vectors, cores and rates, prices misjudged), compiled for this one, run on drawn numbers
+ * of threads and compared with the interpreter. What the schedules are made of is counted in their
+ * text: in the end each part must have been seen.
  *
- * Inputs are small multiples of 1/4, so that sums of products are exact in any order, and compared to
- * the bit; `loose` results have functions or divisions in them.
+ * Inputs are small multiples of 1/4, so that sums of products are exact in any order, and compared
+ * to the bit; `loose` results have functions or divisions in them.
  *
  *     test_forced             the rounds of the suite
  *     test_forced N FIRST     N rounds from number FIRST */
@@ -131,10 +131,13 @@ products(Round *r)
     result(r, "bfloats", jot_matmul(jot_cast(filled(r, JOT_SHAPE(m, k)), JOT_BF16),
                                     jot_cast(in[1], JOT_BF16)), false);
     result(r, "product of a difference",
-           jot_matmul(jot_sub(filled(r, JOT_SHAPE(m, k)), filled(r, JOT_SHAPE(m, k))), in[1]), false);
+           jot_matmul(jot_sub(filled(r, JOT_SHAPE(m, k)), filled(r, JOT_SHAPE(m, k))), in[1]),
+           false);
     if (r->number % 2 == 0) /* rows a power of two apart are packed */
-        result(r, "rows that collide", jot_matmul(filled(r, JOT_SHAPE(17 + draw(r, 20), 1024)),
-                                                  filled(r, JOT_SHAPE(1024, 64 + draw(r, 64)))), false);
+        result(r, "rows that collide",
+               jot_matmul(filled(r, JOT_SHAPE(17 + draw(r, 20), 1024)),
+                          filled(r, JOT_SHAPE(1024, 64 + draw(r, 64)))),
+               false);
     k *= 8;
     in[0] = filled(r, JOT_SHAPE(1, k));
     in[1] = filled(r, JOT_SHAPE(k, n));
@@ -144,7 +147,8 @@ products(Round *r)
 }
 
 static void
-convolution(Round *r, const char *name, int64_t groups, int64_t in, int64_t out, int64_t p, int64_t q)
+convolution(Round *r, const char *name, int64_t groups, int64_t in, int64_t out, int64_t p,
+            int64_t q)
 {
     jot_Conv how = {{1 + draw(r, 2), 1 + draw(r, 2)}, {draw(r, 3), draw(r, 3)},
                     {1 + draw(r, 2), 1 + draw(r, 2)}, groups};
@@ -208,7 +212,8 @@ windows(Round *r)
 {
     jot_Pool pool = {{2 + draw(r, 2), 2 + draw(r, 2)}, {1 + draw(r, 2), 1 + draw(r, 2)}, {0, 0}};
     jot_Var x = filled(r, JOT_SHAPE(2, 1 + draw(r, 4), 6 + draw(r, 14), 6 + draw(r, 20)));
-    jot_Var a = filled(r, JOT_SHAPE(20 + draw(r, 40), 3)), b = filled(r, JOT_SHAPE(30 + draw(r, 300), 3));
+    jot_Var a = filled(r, JOT_SHAPE(20 + draw(r, 40), 3)),
+            b = filled(r, JOT_SHAPE(30 + draw(r, 300), 3));
     int64_t n = jot_extent(a, 0), m = jot_extent(b, 0);
     jot_Var wrt[2], d;
 
@@ -243,16 +248,17 @@ compare(int number, const Round *want, const Round *is)
         for (int64_t k = 0; p && want->loose[i] && k < n; k++)
             big = fmax(big, fabs((double)((const float *)p)[k]));
         for (int64_t k = 0; p && q && k < n && at < 0; k++) {
-            if (want->loose[i] ? !(fabs((double)(((const float *)p)[k] - ((const float *)q)[k])) <= 2e-5 * big)
-                               : memcmp(p + (size_t)k * size, q + (size_t)k * size, size) != 0)
+            if (want->loose[i]
+                    ? !(fabs((double)(((const float *)p)[k] - ((const float *)q)[k])) <= 2e-5 * big)
+                    : memcmp(p + (size_t)k * size, q + (size_t)k * size, size) != 0)
                 at = k;
         }
         if (at >= 0 && size == 4) {
             a = (double)((const float *)p)[at];
             b = (double)((const float *)q)[at];
         }
-        CHECK(p && q && at < 0, "round %d: %s (result %d): element %lld of %lld is %g, not %g: %s", number,
-              want->name[i], i, (long long)at, (long long)n, b, a, jot_message(is->c));
+        CHECK(p && q && at < 0, "round %d: %s (result %d): element %lld of %lld is %g, not %g: %s",
+              number, want->name[i], i, (long long)at, (long long)n, b, a, jot_message(is->c));
     }
 }
 
@@ -314,8 +320,8 @@ again(int number, const Round *is, jot_Config *config)
     for (int i = 0; i < is->n; i++) {
         const void *p = jot_data(is->out[i]), *q = jot_data(other.out[i]);
         size_t nbytes = (size_t)jot_nelem(is->out[i]) * jot_dtype_nbytes(jot_dtype(is->out[i]));
-        CHECK(p && q && !memcmp(p, q, nbytes), "round %d: %s (result %d): other bits by 128 threads",
-              number, is->name[i], i);
+        CHECK(p && q && !memcmp(p, q, nbytes),
+              "round %d: %s (result %d): other bits by 128 threads", number, is->name[i], i);
     }
     jot_close(other.c);
 }

@@ -321,11 +321,11 @@ count_row(const Row *row, FusePolicy policy, uint64_t seed, bool show)
                   row->name, (long long)run.fusion.max_nelem);
         }
         if (show) {
-            printf("== %s, %s: %d kernels, rank %d, %lld elements, %lld bytes, %.1f visits an edge\n",
-                   row->name, policy == FUSE_REWARD ? "reward" : "paper", kernels,
-                   run.fusion.max_rank, (long long)run.fusion.max_nelem,
-                   (long long)run.fusion.temp_nbytes,
-                   (double)run.fusion.visits / (double)run.fusion.edges);
+            printf(
+                "== %s, %s: %d kernels, rank %d, %lld elements, %lld bytes, %.1f visits an edge\n",
+                row->name, policy == FUSE_REWARD ? "reward" : "paper", kernels, run.fusion.max_rank,
+                (long long)run.fusion.max_nelem, (long long)run.fusion.temp_nbytes,
+                (double)run.fusion.visits / (double)run.fusion.edges);
             dump(&run);
         }
         run_free(&run);
@@ -643,7 +643,8 @@ test_step(bool adam)
     grads = jot_fuse_count(ctx, jot_vars(11, g), FUSE_REWARD, NULL);
     CHECK(jot_step(o, g), "%s", jot_message(ctx));
     all = jot_fuse_count(ctx, jot_vars(1, g + 10), FUSE_REWARD, NULL);
-    CHECK(grads > 10 && all <= grads + 1, "%d kernels for a step, %d for its gradients", all, grads);
+    CHECK(grads > 10 && all <= grads + 1, "%d kernels for a step, %d for its gradients", all,
+          grads);
     jot_optim_free(o);
     jot_close(ctx);
 }

@@ -1,11 +1,11 @@
-/* tests/test_fuzz.c - random programs: each seed builds the same random graph (meta-operators, forms,
- * reductions, products, gradients) in several contexts that differ in backend, fusion policy, layout
- * of temporaries and schedule, and compares every result with the oracle: the interpreter running the
- * graph as called, without simplification.
+/* tests/test_fuzz.c - random programs: each seed builds the same random graph (meta-operators,
+ * forms, reductions, products, gradients) in several contexts that differ in backend, fusion
+ * policy, layout of temporaries and schedule, and compares every result with the oracle: the
+ * interpreter running the graph as called, without simplification.
  *
- * Exactness. Inputs are multiples of 1/4 of few bits. A value is `exact` while its bits fit a double;
- * operators with jumps (comparison, max and its gradient) are drawn for exact values only, so that a
- * difference in rounding cannot turn into a different branch.
+ * Exactness. Inputs are multiples of 1/4 of few bits. A value is `exact` while its bits fit a
+ * double; operators with jumps (comparison, max and its gradient) are drawn for exact values only,
+ * so that a difference in rounding cannot turn into a different branch.
  *
  * Use: test_fuzz [number of seeds] [first seed] */
 #include "core.h"
@@ -13,7 +13,8 @@
 
 enum { VARS = 40, MOST = 600 };
 
-typedef struct { jot_Var v; int bits; bool real, smooth; } Val; /* smooth: no jumps on the way here */
+/* smooth: no jumps on the way here */
+typedef struct { jot_Var v; int bits; bool real, smooth; } Val;
 
 typedef struct {
     jot_Ctx *c;
@@ -113,7 +114,10 @@ do_binary(Prog *p)
     case 2: push(p, jot_mul(a.v, b.v), a.bits + b.bits, a.real); break;
     case 3: if (most < 45) push(p, jot_maximum(a.v, b.v), most, a.real); break;
     case 4: if (most < 45) push(p, jot_minimum(a.v, b.v), most, a.real); break;
-    case 5: if (most < 45) push(p, jot_select(jot_lt(a.v, b.v), b.v, jot_neg(a.v)), most, a.real); break;
+    case 5:
+        if (most < 45)
+            push(p, jot_select(jot_lt(a.v, b.v), b.v, jot_neg(a.v)), most, a.real);
+        break;
     default: if (a.real) push(p, jot_div(a.v, jot_offset(jot_square(b.v), 1)), 99, true); break;
     }
 }
@@ -171,7 +175,8 @@ do_form(Prog *p)
             x[k] = z[k] > 0 ? draw(p, 2) : e - 1 - draw(p, 2);
             y[k] = JOT_END;
         }
-        push(p, jot_slice(a.v, jot_ints(rank, x), jot_ints(rank, y), jot_ints(rank, z)), a.bits, a.real);
+        push(p, jot_slice(a.v, jot_ints(rank, x), jot_ints(rank, y), jot_ints(rank, z)), a.bits,
+             a.real);
         break;
     case 2: /* pad and crop */
         for (k = 0; k < rank; k++) {
@@ -180,7 +185,8 @@ do_form(Prog *p)
             if (jot_extent(a.v, k) + x[k] + y[k] < 0)
                 x[k] = y[k] = 0;
         }
-        push(p, jot_pad(a.v, jot_ints(rank, x), jot_ints(rank, y), draw(p, 3) - 1), a.bits + 1, a.real);
+        push(p, jot_pad(a.v, jot_ints(rank, x), jot_ints(rank, y), draw(p, 3) - 1), a.bits + 1,
+             a.real);
         break;
     case 3:
         x[0] = rank ? draw(p, rank) : 0;
@@ -234,7 +240,8 @@ do_map(Prog *p)
     e1 = jot_extent(a.v, 1);
     switch (draw(p, 9)) {
     case 0:
-        push(p, jot_reindex(a.v, JOT_SHAPE(e0, 3, 2), JOT_INDEX("i0", "2*i1 + i2 - 1")), a.bits, a.real);
+        push(p, jot_reindex(a.v, JOT_SHAPE(e0, 3, 2), JOT_INDEX("i0", "2*i1 + i2 - 1")), a.bits,
+             a.real);
         break;
     case 1:
         push(p, jot_reindex_ex(a.v, JOT_SHAPE(4, 5), JOT_INDEX("(i0 + i1) % xs0", "(i0*5 + i1)/3"),
@@ -246,7 +253,8 @@ do_map(Prog *p)
                                JOT_NONE_STRS, 0, jot_vars(1, &extra)), a.bits, a.real);
         break;
     case 3:
-        push(p, jot_reindex_reduce(JOT_ADD, a.v, JOT_SHAPE(3, e1 + 1), JOT_INDEX("i0 % 3", "i1 + 1")),
+        push(p,
+             jot_reindex_reduce(JOT_ADD, a.v, JOT_SHAPE(3, e1 + 1), JOT_INDEX("i0 % 3", "i1 + 1")),
              a.bits + log2_up(e0), a.real);
         break;
     case 4:
@@ -258,17 +266,23 @@ do_map(Prog *p)
              a.bits + log2_up(e1), a.real);
         break;
     case 6:
-        push(p, jot_reindex_reduce_ex(JOT_ADD, a.v, JOT_SHAPE(4, e1), JOT_INDEX("@e0(i0 % 3)", "i1"),
-                                      JOT_INDEX("i0 + i1 > 0"), jot_vars(1, &extra)),
+        push(p,
+             jot_reindex_reduce_ex(JOT_ADD, a.v, JOT_SHAPE(4, e1), JOT_INDEX("@e0(i0 % 3)", "i1"),
+                                   JOT_INDEX("i0 + i1 > 0"), jot_vars(1, &extra)),
              a.bits + log2_up(e0), a.real);
         break;
     case 7:
-        push(p, jot_reindex_reduce(JOT_ADD, a.v, JOT_SHAPE(e0, 2, 3), JOT_INDEX("i0", "i1 % 2", "i1 / 2")),
+        push(p,
+             jot_reindex_reduce(JOT_ADD, a.v, JOT_SHAPE(e0, 2, 3),
+                                JOT_INDEX("i0", "i1 % 2", "i1 / 2")),
              a.bits + log2_up(e1), a.real);
         break;
     default: /* a window sum: convolution with all ones */
-        push(p, jot_sum(jot_reindex(a.v, JOT_SHAPE(e0, e1, 3, 2), JOT_INDEX("i0 + i2 - 1", "i1 + i3 - 1")),
-                        JOT_DIMS(2, 3)), a.bits + 3, a.real);
+        push(p,
+             jot_sum(
+                 jot_reindex(a.v, JOT_SHAPE(e0, e1, 3, 2), JOT_INDEX("i0 + i2 - 1", "i1 + i3 - 1")),
+                 JOT_DIMS(2, 3)),
+             a.bits + 3, a.real);
     }
 }
 
@@ -386,7 +400,9 @@ same(jot_Var a, jot_Var b, double tol, char *why)
             double x = ((const double *)p)[i], y = ((const double *)q)[i];
 
             if (!(fabs(x - y) <= tol) && !(x != x && y != y) && x != y)
-                return sprintf(why, "element %lld is %.17g and should be %.17g", (long long)i, y, x), false;
+                return sprintf(why, "element %lld is %.17g and should be %.17g", (long long)i, y,
+                               x),
+                       false;
         } else if (memcmp((const char *)p + i * (int64_t)jot_dtype_nbytes(jot_dtype(a)),
                           (const char *)q + i * (int64_t)jot_dtype_nbytes(jot_dtype(a)),
                           jot_dtype_nbytes(jot_dtype(a)))) {
@@ -425,7 +441,8 @@ one(uint64_t seed, Way *ways, jot_Ctx **ctx, int nways)
             CHECK(i == n, "seed %llu: %s: result %d of %d: %s", (unsigned long long)seed,
                   ways[w].label, i, n, why);
         } else {
-            CHECK(0, "seed %llu: %s: %s", (unsigned long long)seed, ways[w].label, jot_message(ctx[w]));
+            CHECK(0, "seed %llu: %s: %s", (unsigned long long)seed, ways[w].label,
+                  jot_message(ctx[w]));
         }
         jot_clear(ctx[w]);
         jot_pop(ctx[w]);

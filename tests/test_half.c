@@ -1,5 +1,5 @@
-/* tests/test_half.c - products of halves: by the processor's tiles where it has them, else by floats, both
- * within the bound that docs/kernels.md states; "exact" is by floats. */
+/* tests/test_half.c - products of halves: by the processor's tiles where it has them, else by
+ * floats, both within the bound that docs/kernels.md states; "exact" is by floats. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ fill(jot_Ctx *c, jot_DType dtype, int64_t n, uint32_t seed, float scale, float *
 static jot_Var
 half(jot_Ctx *c, jot_DType dtype, int64_t z, int64_t a, int64_t b, bool turned, const float *p)
 {
-    jot_Var v = jot_cast(jot_array(c, JOT_F32, turned ? JOT_SHAPE(z, b, a) : JOT_SHAPE(z, a, b), p), dtype);
+    jot_Var v =
+        jot_cast(jot_array(c, JOT_F32, turned ? JOT_SHAPE(z, b, a) : JOT_SHAPE(z, a, b), p), dtype);
     jot_data(v);
     return turned ? jot_transpose(v, JOT_DIMS(0, 2, 1)) : v;
 }
@@ -77,7 +78,8 @@ product(jot_Ctx *c, jot_DType dtype, Case s, float scale, const char *what)
             sum += term;
             size += fabs(term);
         }
-        off = fabs(y[i] - sum) / ((double)(s.k + 2) * ldexp(1, -24) * size + eps * fabs(sum) + 1e-30);
+        off =
+            fabs(y[i] - sum) / ((double)(s.k + 2) * ldexp(1, -24) * size + eps * fabs(sum) + 1e-30);
         worst = off > worst ? off : worst;
     }
     CHECK(worst <= 1, "%s: %g of the bound", what, worst);
@@ -89,17 +91,16 @@ product(jot_Ctx *c, jot_DType dtype, Case s, float scale, const char *what)
 static void
 test_products(const char *precision, bool tiles)
 {
-    static const Case cases[] = {
-        { 1, 64, 64, 64, false, false }, { 1, 45, 70, 33, false, true }, { 1, 100, 33, 257, true, false },
-        { 3, 40, 64, 50, true, true }, { 1, 300, 290, 700, false, false }, { 2, 16, 16, 16, false, false }
-    };
+    static const Case cases[] = {{1, 64, 64, 64, false, false},    {1, 45, 70, 33, false, true},
+                                 {1, 100, 33, 257, true, false},   {3, 40, 64, 50, true, true},
+                                 {1, 300, 290, 700, false, false}, {2, 16, 16, 16, false, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int dtype = JOT_F16; dtype <= JOT_BF16; dtype++) {
             jot_Ctx *c = open_with(precision);
             char what[80];
             bool used;
-            snprintf(what, sizeof what, "%s, %s, product %d", precision, jot_dtype_name((jot_DType)dtype),
-                     (int)i);
+            snprintf(what, sizeof what, "%s, %s, product %d", precision,
+                     jot_dtype_name((jot_DType)dtype), (int)i);
             product(c, (jot_DType)dtype, cases[i], i % 2 ? 64.0f : 1.0f, what);
             used = strstr(logged, ":1m ") != NULL;
             CHECK(used == (tiles && dtype == JOT_BF16), "%s: tiles %d\n%s", what, used, logged);
@@ -118,8 +119,9 @@ test_subnormal(bool tiles)
         a[i] = 1e-39f, b[i] = 1e38f;
     for (int p = 0; p < 2; p++) {
         jot_Ctx *c = open_with(precision[p]);
-        const float *y = jot_data(jot_cast(jot_matmul(half(c, JOT_BF16, 1, N, N, false, a),
-                                                      half(c, JOT_BF16, 1, N, N, false, b)), JOT_F32));
+        const float *y = jot_data(jot_cast(
+            jot_matmul(half(c, JOT_BF16, 1, N, N, false, a), half(c, JOT_BF16, 1, N, N, false, b)),
+            JOT_F32));
         bool gone = tiles && p == 0;
         CHECK(y && (gone ? y[0] == 0 : fabsf(y[0] - 3.2f) < 0.1f), "%s: %g", precision[p],
               y ? (double)y[0] : 0);
@@ -132,7 +134,8 @@ main(void)
 {
     jot_Ctx *c = open_with("default");
     Target here;
-    bool best = c && !strcmp(jot_backend(c), "cpu") && !getenv("JOT_TARGET") && !getenv("JOT_LANES");
+    bool best =
+        c && !strcmp(jot_backend(c), "cpu") && !getenv("JOT_TARGET") && !getenv("JOT_LANES");
     jot_close(c);
     jot_target_default(&here);
     jot_machine_detect(&here);

@@ -189,8 +189,8 @@ make_window(IrCase *c, bool of_products)
     }
 }
 
-/* The largest of a window of 3 x 3, every `step` elements, that stands over the ends of x; or its sum
- * of products with w. What is outside is -inf, 0. */
+/* The largest of a window of 3 x 3, every `step` elements, that stands over the ends of x; or its
+ * sum of products with w. What is outside is -inf, 0. */
 static void
 make_padded(IrCase *c, bool products, int64_t step)
 {
@@ -357,8 +357,9 @@ test_dumps(void)
         Text dump = {0}, out = {0};
         EmitInfo info;
         dump.mem = out.mem = &ir_mem;
-        CHECK(jot_emit_dump(&c->k, &s, jot_dialect_find("c"), "k", letter, &dump, &out, &info, NULL),
-              "dump %s", letter);
+        CHECK(
+            jot_emit_dump(&c->k, &s, jot_dialect_find("c"), "k", letter, &dump, &out, &info, NULL),
+            "dump %s", letter);
         CHECK(dump.s && strstr(dump.s, word[i]), "dump %s: no '%s' in\n%s", letter, word[i],
               dump.s ? dump.s : "");
         jot_text_free(&dump);

@@ -261,8 +261,9 @@ distance(const float *a, const float *b, int n)
     return most;
 }
 
-/* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole; where it was
- * that of a copy there is no error: the weights are read as they lie, in another order of sums. */
+/* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole; where it
+ * was that of a copy there is no error: the weights are read as they lie, in another order of
+ * sums. */
 static void
 test_refused(const char *backend)
 {
@@ -389,14 +390,15 @@ test_alike(const char *backend, int taps, int out, int width)
     jot_grad(sum[0], in, 2, sum + 1);
     jot_run(c, JOT_VARS(sum[0], sum[1], sum[2]));
     CHECK(!jot_error(c), "%s", jot_message(c));
-    CHECK(strncmp(strchr(log, '\n') + 1, "  %", 3), "a temporary lies apart from the image: %s", log);
+    CHECK(strncmp(strchr(log, '\n') + 1, "  %", 3), "a temporary lies apart from the image: %s",
+          log);
     CHECK(taps == 1 || strstr(log, "group 1 reads %2 (4, 4, 64, 64) as a kept U of tiles"),
           "its convolution goes without tiles: %s", log);
     jot_close(c);
 }
 
-/* Weights of capsules, (o, i, p, q, l, j): the product's vectors could run along o and j. A copy is in
- * panels of one of them, not padded to a panel in each. */
+/* Weights of capsules, (o, i, p, q, l, j): the product's vectors could run along o and j. A copy is
+ * in panels of one of them, not padded to a panel in each. */
 static void
 test_capsules(const char *backend)
 {
@@ -439,9 +441,10 @@ keep_long(void *ud, const char *text, size_t nbytes)
     log->n += nbytes;
 }
 
-/* Training blocks with a path around them: sums ride on the products in both directions (of a batch norm,
- * of its gradient), and images still lie with channels last, the gradients that are passed on too: all but two,
- * each written and read once, that blocks of rows at the loss may write as the user has them. */
+/* Training blocks with a path around them: sums ride on the products in both directions (of a batch
+ * norm, of its gradient), and images still lie with channels last, the gradients that are passed on
+ * too: all but two, each written and read once, that blocks of rows at the loss may write as the
+ * user has them. */
 static void
 test_blocks(const char *backend)
 {
@@ -484,7 +487,8 @@ test_blocks(const char *backend)
             last += !strncmp(at + 15, " layout 0 2 3 1", 15);
         }
     }
-    CHECK(images > 20 && last >= images - 4, "%s: %d of %d images with channels last", backend, last, images);
+    CHECK(images > 20 && last >= images - 4, "%s: %d of %d images with channels last", backend,
+          last, images);
     jot_close(c);
 }
 

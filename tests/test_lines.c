@@ -1,6 +1,7 @@
 /* tests/test_lines.c - windows along rows that are read through lines, rows divided into residue
- * classes (ccode/lines.c): pools of every stride, window and border, their gradients, maps that divide
- * and wrap, against the interpreter; that lines are made where they should be and not elsewhere. */
+ * classes (ccode/lines.c): pools of every stride, window and border, their gradients, maps that
+ * divide and wrap, against the interpreter; that lines are made where they should be and not
+ * elsewhere. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -93,8 +94,10 @@ static int
 merged(jot_Ctx *c, const Case *k, jot_Var *out)
 {
     int a = k->height, b = k->pad + 1, d = k->window == 4 ? 0 : k->window, w = k->width;
-    jot_Var x = drawn(c, JOT_F32, JOT_SHAPE(a, b, d, w), 1), y = drawn(c, JOT_F32, JOT_SHAPE(a, b, d, w), 2);
-    jot_Var row = drawn(c, JOT_F32, JOT_SHAPE(w), 3), channel = drawn(c, JOT_F32, JOT_SHAPE(b, 1, 1), 4);
+    jot_Var x = drawn(c, JOT_F32, JOT_SHAPE(a, b, d, w), 1),
+            y = drawn(c, JOT_F32, JOT_SHAPE(a, b, d, w), 2);
+    jot_Var row = drawn(c, JOT_F32, JOT_SHAPE(w), 3),
+            channel = drawn(c, JOT_F32, JOT_SHAPE(b, 1, 1), 4);
 
     out[0] = jot_mul(jot_add(x, y), x);
     out[1] = jot_relu(jot_add(x, channel));
@@ -102,9 +105,11 @@ merged(jot_Ctx *c, const Case *k, jot_Var *out)
     out[3] = jot_transpose(jot_add(x, y), JOT_DIMS(0, 2, 3, 1));
     out[4] = jot_sum(jot_mul(x, y), JOT_DIMS(0, 1));
     out[5] = jot_sum(x, JOT_DIMS(2, 3));
-    out[6] = jot_add(jot_reshape(x, JOT_SHAPE(a * b, d * w)), jot_reshape(y, JOT_SHAPE(a * b, d * w)));
-    out[7] = jot_sum(jot_mul(jot_transpose(x, JOT_DIMS(1, 0, 2, 3)), jot_transpose(y, JOT_DIMS(1, 0, 2, 3))),
-                     JOT_ALL_DIMS);
+    out[6] =
+        jot_add(jot_reshape(x, JOT_SHAPE(a * b, d * w)), jot_reshape(y, JOT_SHAPE(a * b, d * w)));
+    out[7] = jot_sum(
+        jot_mul(jot_transpose(x, JOT_DIMS(1, 0, 2, 3)), jot_transpose(y, JOT_DIMS(1, 0, 2, 3))),
+        JOT_ALL_DIMS);
     if (d == 0)
         return 8;
     out[8] = jot_sub(x, jot_reindex(x, JOT_SHAPE(a, b, d, w), JOT_INDEX("i0", "i1", "0", "1")));
@@ -135,7 +140,8 @@ compare(Build *build, const Case *k, const char *backend, const char *policy, co
             double d = p[e] - q[e];
             most = d > most ? d : -d > most ? -d : most;
         }
-        CHECK(most <= 1e-3, "%s %s %s: result %d of kind %d, %dx%d, window %d, stride %d, pad %d: off by %g",
+        CHECK(most <= 1e-3,
+              "%s %s %s: result %d of kind %d, %dx%d, window %d, stride %d, pad %d: off by %g",
               backend, policy, schedule ? schedule : "", i, k->kind, k->height, k->width, k->window,
               k->stride, k->pad, most);
     }
@@ -175,18 +181,22 @@ test_values(const char *backend, int every)
                 }
 }
 
-/* A line where windows of rows overlap or have borders; none without windows. A maximum over both axes of
- * a window comes in two steps, a sum does not, nor one that would compare more often. */
+/* A line where windows of rows overlap or have borders; none without windows. A maximum over both
+ * axes of a window comes in two steps, a sum does not, nor one that would compare more often. */
 static void
 test_found(const char *backend)
 {
     static char log[LOG];
-    static const struct { Case k; bool backward, line, steps; } cases[] = {
+    static const struct { Case k; bool backward, line, steps;
+    } cases[] = {
         {{0, 20, 64, 3, 1, 1, JOT_F32}, false, true, false}, /* by a tile of the plane */
         {{1, 20, 64, 3, 1, 1, JOT_F32}, false, true, false},
         {{0, 20, 64, 3, 2, 1, JOT_F32}, false, true, true},
         {{0, 20, 64, 3, 3, 0, JOT_F32}, false, false, false}, /* an element is read by one window */
-        {{0, 20, 64, 3, 2, 1, JOT_F32}, true, true, false}, /* its line is read by what counts ties, too */
+        {{0, 20, 64, 3, 2, 1, JOT_F32},
+         true,
+         true,
+         false}, /* its line is read by what counts ties, too */
         {{0, 20, 64, 2, 2, 0, JOT_F32}, false, false, false},
     };
 
@@ -204,7 +214,8 @@ test_found(const char *backend)
     }
 }
 
-/* One loop over all of an array; what stands still along some of it keeps that apart, but at constants. */
+/* One loop over all of an array; what stands still along some of it keeps that apart, but at
+ * constants. */
 static void
 test_merged(const char *backend)
 {
@@ -220,11 +231,15 @@ test_merged(const char *backend)
 
         jot_run(c, jot_vars(1, &x));
         log[0] = 0;
-        y = i == 0 ? jot_mul(x, x) : i == 1 ? jot_add(x, drawn(c, JOT_F32, JOT_SHAPE(3, 1, 1), 2))
-          : i == 2 ? jot_mul(x, drawn(c, JOT_F32, JOT_SHAPE(5), 2))
-          : i == 3 ? jot_transpose(x, JOT_DIMS(0, 2, 3, 1)) : i == 4 ? jot_sum(x, JOT_DIMS(2, 3))
-          : jot_sub(x, jot_reindex(x, JOT_SHAPE(2, 3, 7, 5), i == 5 ? JOT_INDEX("i0", "i1", "6", "3")
-                                   : i == 6 ? JOT_INDEX("1", "2", "3", "4") : JOT_INDEX("i0", "2", "3", "4")));
+        y = i == 0   ? jot_mul(x, x)
+            : i == 1 ? jot_add(x, drawn(c, JOT_F32, JOT_SHAPE(3, 1, 1), 2))
+            : i == 2 ? jot_mul(x, drawn(c, JOT_F32, JOT_SHAPE(5), 2))
+            : i == 3 ? jot_transpose(x, JOT_DIMS(0, 2, 3, 1))
+            : i == 4 ? jot_sum(x, JOT_DIMS(2, 3))
+                     : jot_sub(x, jot_reindex(x, JOT_SHAPE(2, 3, 7, 5),
+                                              i == 5   ? JOT_INDEX("i0", "i1", "6", "3")
+                                              : i == 6 ? JOT_INDEX("1", "2", "3", "4")
+                                                       : JOT_INDEX("i0", "2", "3", "4")));
         jot_run(c, jot_vars(1, &y));
         CHECK(strstr(log, want[i]) != NULL, "case %d: no %s in\n%s", i, want[i], log);
         jot_close(c);

@@ -1,5 +1,5 @@
-/* tests/test_lists.c - every public function that takes a list takes none of it for nothing: a count
- * without elements is an error that names the function, and no more happens. */
+/* tests/test_lists.c - every public function that takes a list takes none of it for nothing: a
+ * count without elements is an error that names the function, and no more happens. */
 #include "core.h"
 #include "tests/test.h"
 
@@ -68,7 +68,8 @@ reductions(jot_Ctx *c, jot_Var x)
     VAR("all", jot_all(x, no_ints));
     VAR("reindex", jot_reindex(x, no_ints, JOT_INDEX("i0", "i1")));
     VAR("reindex", jot_reindex(x, JOT_SHAPE(2, 3), no_strs));
-    VAR("reindex", jot_reindex_ex(x, JOT_SHAPE(2, 3), JOT_INDEX("i0", "i1"), no_strs, 0, JOT_NONE_VARS));
+    VAR("reindex",
+        jot_reindex_ex(x, JOT_SHAPE(2, 3), JOT_INDEX("i0", "i1"), no_strs, 0, JOT_NONE_VARS));
     VAR("reindex", jot_reindex_ex(x, JOT_SHAPE(2, 3), JOT_INDEX("i0", "i1"), JOT_NONE_STRS, 0,
                                   no_vars));
     VAR("reindex_reduce", jot_reindex_reduce(JOT_ADD, x, no_ints, JOT_INDEX("i0", "i1")));

@@ -199,8 +199,8 @@ test_at_once(void)
     CHECK(sum_of(c, 5, 100) == 505 && find_file(), "much to plan: %s", jot_message(c));
     jot_close(c);
     c = open_late("heavy");
-    CHECK(fabs(sum_of_product(c, 512) / (512.0 * 512 * sqrt(512)) - 1) < 1e-5 && find_file(), "much to compute: %s",
-          jot_message(c));
+    CHECK(fabs(sum_of_product(c, 512) / (512.0 * 512 * sqrt(512)) - 1) < 1e-5 && find_file(),
+          "much to compute: %s", jot_message(c));
     CHECK(jot_stats(c).kernels_compiled, "it was not compiled at once");
     jot_close(c);
     c = open_late("frozen");

@@ -76,7 +76,8 @@ as_after(int k, const float *w1, const float *w2)
     return near(w1, w1_after[k], 12) && near(w2, w2_after[k], 4);
 }
 
-/* Allocations of `want` steps; where the better code is asked for at the second one, there are more. */
+/* Allocations of `want` steps; where the better code is asked for at the second one, there are
+ * more. */
 static void
 campaign(const char *backend, const char *cache_dir, int stride, int want)
 {
@@ -144,7 +145,8 @@ campaign(const char *backend, const char *cache_dir, int stride, int want)
 
 /* The n-th text that a backend or its first tier is given becomes one that no compiler takes. */
 static struct {
-    bool (*compile[2])(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *, int, void **);
+    bool (*compile[2])(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *, int,
+                       void **);
     Backend *backend[2];
     int seen, refused;
 } compiler;
@@ -157,7 +159,8 @@ refusing(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, siz
     bool refuse = ++compiler.seen == compiler.refused;
 
     return compiler.compile[backend == compiler.backend[1]](
-        backend, ctx, what, refuse ? wrong : text, refuse ? sizeof wrong - 1 : nbytes, sym, n, module);
+        backend, ctx, what, refuse ? wrong : text, refuse ? sizeof wrong - 1 : nbytes, sym, n,
+        module);
 }
 
 static CompileJob *
@@ -185,7 +188,8 @@ refuse_compiles(Backend *b, int n)
         b->start = no_job; /* each text in its turn, in this thread */
 }
 
-/* A step that fails for its compiler leaves no trace; where there is other code to run, none fails. */
+/* A step that fails for its compiler leaves no trace; where there is other code to run, none
+ * fails. */
 static void
 compiles(const char *backend, int deterministic)
 {
@@ -224,8 +228,8 @@ compiles(const char *backend, int deterministic)
         jot_close(c);
     }
     CHECK(done && n > 2, "%s: %d texts", backend, n - 1);
-    CHECK(failed == (deterministic ? n - 2 : 0), "%s: %d of %d refusals failed a step", backend, failed,
-          n - 2);
+    CHECK(failed == (deterministic ? n - 2 : 0), "%s: %d of %d refusals failed a step", backend,
+          failed, n - 2);
 }
 
 int

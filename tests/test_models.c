@@ -79,7 +79,8 @@ near(double got, double ref, double size)
     return fabs(got - ref) <= 1e-4 * fmax(fabs(ref), size);
 }
 
-/* Temporaries lie in little more than what is alive at a time; of a network, in far less than all. */
+/* Temporaries lie in little more than what is alive at a time; of a network, in far less than
+ * all. */
 static void
 check_memory(int k, const char *pass)
 {

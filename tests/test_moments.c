@@ -1,6 +1,6 @@
 /* tests/test_moments.c - mean and variance of more than a cache holds: read once, as exact as two
- * passes, also where the mean is 10^4 deviations and where the first element is far from all others;
- * the same bits on any number of threads; recognised where it is spelled out; gradients. */
+ * passes, also where the mean is 10^4 deviations and where the first element is far from all
+ * others; the same bits on any number of threads; recognised where it is spelled out; gradients. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -112,8 +112,9 @@ check(const char *backend, const char *policy, const char *schedule, int threads
             keep[k] = ((const float *)jot_data(out[1]))[k];
         }
     }
-    CHECK(worst[0] < loose * 1e-6 && worst[1] < loose * 5e-6, "%s, %s, rank %d, mean %g: off by %g and %g", backend,
-          schedule, t->rank, mean[0], worst[0], worst[1]);
+    CHECK(worst[0] < loose * 1e-6 && worst[1] < loose * 5e-6,
+          "%s, %s, rank %d, mean %g: off by %g and %g", backend, schedule, t->rank, mean[0],
+          worst[0], worst[1]);
     if (schedule[0] == 'd' && strcmp(backend, "opencl")) {
         CHECK(jot_stats(c).last_kernels == 1, "%d kernels", (int)jot_stats(c).last_kernels);
         CHECK(whole ? count_logged("\n%") == 2 : count_logged("\n%") >= 4, "%d stages:\n%s",

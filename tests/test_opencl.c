@@ -1,6 +1,6 @@
-/* tests/test_opencl.c - what only a device has: memory of its own that runs out, copies that are made
- * when they are asked for, long sums in two launches, atomic scatters, the cache of binaries, the
- * choice of a device. Skipped where there is no OpenCL device; PoCL will do.
+/* tests/test_opencl.c - what only a device has: memory of its own that runs out, copies that are
+ * made when they are asked for, long sums in two launches, atomic scatters, the cache of binaries,
+ * the choice of a device. Skipped where there is no OpenCL device; PoCL will do.
  *
  *     test_opencl [cuda] */
 #include <unistd.h>
@@ -212,10 +212,12 @@ test_code(void)
     jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
     v = jot_data(y);
     d = jot_data(g);
-    CHECK(v && d && fabs(v[299] - 3 * ((299 * 37 % 101) * 0.01 - 0.4) * ((299 * 37 % 101) * 0.01 - 0.4))
-                        < 1e-5
-              && fabs(d[7] - 6 * ((7 * 37 % 101) * 0.01 - 0.4)) < 1e-5, "%g %g %s", v ? v[299] : -1,
-          d ? d[7] : -1, jot_message(c));
+    CHECK(
+        v && d
+            && fabs(v[299] - 3 * ((299 * 37 % 101) * 0.01 - 0.4) * ((299 * 37 % 101) * 0.01 - 0.4))
+                   < 1e-5
+            && fabs(d[7] - 6 * ((7 * 37 % 101) * 0.01 - 0.4)) < 1e-5,
+        "%g %g %s", v ? v[299] : -1, d ? d[7] : -1, jot_message(c));
     jot_close(c);
 }
 
@@ -239,7 +241,8 @@ test_cache(void)
     CHECK(!system(command), "%s", command);
 }
 
-/* By number, by what it is, by a part of its name; the environment where the configuration is silent. */
+/* By number, by what it is, by a part of its name; the environment where the configuration is
+ * silent. */
 static bool
 opens(const char *given, const char *env, char *why)
 {
@@ -440,7 +443,8 @@ chain_steps(jot_Ctx *c, jot_Var w, jot_Var v, int n)
         jot_push(c);
         x = jot_stop_fuse(jot_scale(jot_add(w, v), 0.5));
         y = jot_stop_fuse(jot_mul(x, x));
-        jot_assign(w, jot_sub(jot_sum(jot_reshape(jot_add(x, y), JOT_SHAPE(1, 4096)), JOT_DIMS(0)), y));
+        jot_assign(
+            w, jot_sub(jot_sum(jot_reshape(jot_add(x, y), JOT_SHAPE(1, 4096)), JOT_DIMS(0)), y));
         jot_assign(v, jot_scale(x, 0.75));
         ok = jot_run(c, JOT_NONE_VARS);
         jot_pop(c);
@@ -450,8 +454,8 @@ chain_steps(jot_Ctx *c, jot_Var w, jot_Var v, int n)
     return true;
 }
 
-/* Whatever request for memory is refused while variables come and go: no crash, nothing is lost, and
- * every variable is as after a whole number of steps. */
+/* Whatever request for memory is refused while variables come and go: no crash, nothing is lost,
+ * and every variable is as after a whole number of steps. */
 static void
 test_swap_refused(void)
 {

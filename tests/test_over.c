@@ -1,5 +1,5 @@
-/* tests/test_over.c - new values of variables in the memory of the old ones: when that is done, that
- * it never shows in a value, and what is said to who comes too late for an old one. */
+/* tests/test_over.c - new values of variables in the memory of the old ones: when that is done,
+ * that it never shows in a value, and what is said to who comes too late for an old one. */
 #include "core.h"
 #include "tests/test.h"
 
@@ -85,11 +85,12 @@ steps(const char *backend, const char *policy)
         }
         CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", backend, jot_message(c));
         jot_pop(c);
-        /* each momentum reads the other's parameter: what closes a cycle goes beside the old value */
-        CHECK(in_place(c) - before >= (policy[0] == 'n' ? 2 : 3), "%s %s: step %d, %d in place", backend, policy, i,
-              (int)(in_place(c) - before));
-        CHECK(i < 5 || !KEEPS || jot_stats(c).memory_calls == calls, "%s %s: step %d, %d calls", backend,
-              policy, i, (int)(jot_stats(c).memory_calls - calls));
+        /* each momentum reads the other's parameter: what closes a cycle goes beside the old
+         * value */
+        CHECK(in_place(c) - before >= (policy[0] == 'n' ? 2 : 3), "%s %s: step %d, %d in place",
+              backend, policy, i, (int)(in_place(c) - before));
+        CHECK(i < 5 || !KEEPS || jot_stats(c).memory_calls == calls, "%s %s: step %d, %d calls",
+              backend, policy, i, (int)(jot_stats(c).memory_calls - calls));
         CHECK(i < 5 || jot_stats(c).live_nbytes == live, "%s %s: step %d, %zu bytes more", backend,
               policy, i, jot_stats(c).live_nbytes - live);
     }
@@ -188,7 +189,8 @@ unasked(const char *backend)
     jot_close(c);
 }
 
-/* A function that is called does the same, unless it returns the old value or another handle has it. */
+/* A function that is called does the same, unless it returns the old value or another handle has
+ * it. */
 static void
 calls(const char *backend)
 {
@@ -309,8 +311,8 @@ programs(const char *backend, const char *policy, uint32_t n)
         CHECK(i == STATES * SIDE * SIDE, "%s %s, seed %u: element %d of state %d is %g, not %g",
               backend, policy, seed, i % (SIDE * SIDE), i / (SIDE * SIDE), got[i], want[i]);
     }
-    CHECK(none == 0 && count > n / 3, "%s %s: %d in place in %u programs", backend, policy, (int)count,
-          n);
+    CHECK(none == 0 && count > n / 3, "%s %s: %d in place in %u programs", backend, policy,
+          (int)count, n);
 }
 
 int

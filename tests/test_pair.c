@@ -1,6 +1,6 @@
-/* tests/test_pair.c - an extreme and its place are one reduction of two accumulators: right on every
- * backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its input
- * once; the same bits on any number of threads. */
+/* tests/test_pair.c - an extreme and its place are one reduction of two accumulators: right on
+ * every backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its
+ * input once; the same bits on any number of threads. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -157,7 +157,8 @@ all_of(const char *backend, int drawn)
 static void
 check_counts(const char *backend, bool least, int dim)
 {
-    jot_Config config = {.backend = backend, .policy = "reward", .hooks = {.log = keep_log}, .dump = "s"};
+    jot_Config config = {
+        .backend = backend, .policy = "reward", .hooks = {.log = keep_log}, .dump = "s"};
     jot_Ctx *c;
     jot_Var x, y;
 

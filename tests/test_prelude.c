@@ -288,8 +288,8 @@ test_exp_low(void)
     report("exp_low", "f", worst, at, 1.21);
     for (uint32_t u = 0x7f800001u; u < 0x7f800001u + 1024; u++)
         check(jotm_isnanf(jotm_exp_lowf(as_float(u))), "exp_low of NaN", (int)u, 0, 0, 0);
-    check(jotm_exp_lowf(0.0f) == 1.0f && jotm_exp_lowf(-as_float(0x7f800000u)) == 0.0f, "exp_low", 0,
-          0, 0, 0);
+    check(jotm_exp_lowf(0.0f) == 1.0f && jotm_exp_lowf(-as_float(0x7f800000u)) == 0.0f, "exp_low",
+          0, 0, 0, 0);
 }
 
 #define BINARY(X)                      /* f32   f64 */ \

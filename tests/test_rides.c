@@ -1,7 +1,7 @@
 /* tests/test_rides.c - sums that ride on a contraction's stores: statistics of a batch norm behind
- * convolutions of every schedule. Results are read back by the step that stored them, and by the next
- * kernel once; as exact as two passes where the mean is 10^4 deviations, the same bits on any number
- * of threads. */
+ * convolutions of every schedule. Results are read back by the step that stored them, and by the
+ * next kernel once; as exact as two passes where the mean is 10^4 deviations, the same bits on any
+ * number of threads. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -21,8 +21,8 @@ fill(void)
     }
 }
 
-/* n images of c channels, o results, size, taps, stride, border. shared: the sums stand in the steps
- * that threads share the stores by; else they may have a phase of their own. */
+/* n images of c channels, o results, size, taps, stride, border. shared: the sums stand in the
+ * steps that threads share the stores by; else they may have a phase of their own. */
 typedef struct { int n, c, o, size, taps, stride, pad; bool shared; const char *what; } Case;
 static const Case cases[] = {
     {4, 8, 24, 33, 3, 2, 1, true, "direct"},
@@ -106,8 +106,8 @@ check_schedule(const Case *t)
     parallel_of(kernel, "\n!0:", store);
     parallel_of(strstr(kernel, "res part") - 200 < kernel ? kernel : strstr(kernel, "\n!0:") + 1,
                 "\n%", part);
-    CHECK(*store && (!t->shared || !strcmp(store, part)), "%s: stores in%s, sums in%s:\n%s", t->what,
-          store, part, kernel);
+    CHECK(*store && (!t->shared || !strcmp(store, part)), "%s: stores in%s, sums in%s:\n%s",
+          t->what, store, part, kernel);
 }
 
 /* What runs behind the statistics sums nothing. */
@@ -119,17 +119,22 @@ check_last(const Case *t)
     for (; (at = strstr(at, "kernel ")) != NULL; at++)
         if (at == logged || at[-1] == '\n')
             last = at;
-    CHECK(last && last != logged && !strstr(last, " reduce "), "%s: the last kernel sums:\n%s", t->what,
-          last ? last : logged);
+    CHECK(last && last != logged && !strstr(last, " reduce "), "%s: the last kernel sums:\n%s",
+          t->what, last ? last : logged);
 }
 
-/* Two kernels: the convolution with the statistics, and one without any sum that reads y once more. */
+/* Two kernels: the convolution with the statistics, and one without any sum that reads y once
+ * more. */
 static void
-check_norm(const char *backend, const char *policy, const char *schedule, int threads, const Case *t,
-           float *keep)
+check_norm(const char *backend, const char *policy, const char *schedule, int threads,
+           const Case *t, float *keep)
 {
-    jot_Config config = {.backend = backend, .policy = policy, .schedule = schedule, .threads = threads,
-                         .hooks = {.log = keep_log}, .dump = "ks"};
+    jot_Config config = {.backend = backend,
+                         .policy = policy,
+                         .schedule = schedule,
+                         .threads = threads,
+                         .hooks = {.log = keep_log},
+                         .dump = "ks"};
     jot_Conv conv = {{t->stride, t->stride}, {t->pad, t->pad}, {1, 1}, 1};
     double worst[2] = {0, 0}, loose = !strcmp(schedule, "default") ? 1 : 10000; /* one chain */
     jot_Ctx *c;
@@ -155,9 +160,11 @@ check_norm(const char *backend, const char *policy, const char *schedule, int th
     out[0] = z;
     out[1] = mean;
     out[2] = var;
-    CHECK(jot_run(c, jot_vars(3, out)), "%s, %s, %s: %s", backend, schedule, t->what, jot_message(c));
+    CHECK(jot_run(c, jot_vars(3, out)), "%s, %s, %s: %s", backend, schedule, t->what,
+          jot_message(c));
     if (schedule[0] == 'd') {
-        CHECK(jot_stats(c).groups_built == 2, "%s: %d groups", t->what, (int)jot_stats(c).groups_built);
+        CHECK(jot_stats(c).groups_built == 2, "%s: %d groups", t->what,
+              (int)jot_stats(c).groups_built);
         check_last(t);
     }
     side = (int)jot_extent(y, 2);
@@ -176,8 +183,8 @@ check_norm(const char *backend, const char *policy, const char *schedule, int th
             keep[j] = ((const float *)jot_data(var))[j];
         }
     }
-    CHECK(worst[0] < loose * 1e-6 && worst[1] < loose * 5e-5, "%s, %s, %s: off by %g and %g", backend, schedule,
-          t->what, worst[0], worst[1]);
+    CHECK(worst[0] < loose * 1e-6 && worst[1] < loose * 5e-5, "%s, %s, %s: off by %g and %g",
+          backend, schedule, t->what, worst[0], worst[1]);
     jot_close(c);
 }
 

@@ -1,6 +1,6 @@
-/* tests/test_stencil.c - windows with channels in lanes: which kernels are found, what their schedule
- * is, and its results against loops here; the same of planes whose pixels are in lanes, and of rows
- * that are summed up several at a time. */
+/* tests/test_stencil.c - windows with channels in lanes: which kernels are found, what their
+ * schedule is, and its results against loops here; the same of planes whose pixels are in lanes,
+ * and of rows that are summed up several at a time. */
 #include "tests/ir_run.h"
 #include "ccode/stencil.h"
 
@@ -195,7 +195,8 @@ check_planes(const Planes *s)
             CHECK(false, "not found");
         else {
             jot_sched_print(&sched, &text);
-            CHECK(!(s->window || s->total) || strstr(text.s, "| p:1u q:1u i:1u j:1v"), "window: %s", text.s);
+            CHECK(!(s->window || s->total) || strstr(text.s, "| p:1u q:1u i:1u j:1v"), "window: %s",
+                  text.s);
             CHECK(!s->sum || strstr(text.s, " p:1u q:1u i:1u j:1v; res part"), "sum: %s", text.s);
             CHECK(!s->sum || strstr(text.s, "phase"), "planes are added up later: %s", text.s);
             CHECK((strstr(text.s, "res tile[") != NULL) == (s->pad > 0) && !strstr(text.s, "tile1"),
@@ -212,10 +213,10 @@ static void
 test_planes(void)
 {
     static const Planes planes[] = {
-        { 2, 3, 19, 37, 3, 1, 1, true, true, false }, { 1, 4, 8, 16, 3, 1, 1, true, false, false },
-        { 3, 2, 9, 5, 3, 1, 1, false, true, false }, { 2, 2, 12, 21, 5, 2, 1, true, true, true },
-        { 2, 3, 11, 33, 3, 2, 2, true, true, true }, { 2, 1, 10, 18, 3, 0, 1, true, true, false },
-        { 2, 3, 13, 20, 3, 1, 1, false, true, true }, { 1, 1, 9, 17, 3, 1, 1, false, false, true } };
+        {2, 3, 19, 37, 3, 1, 1, true, true, false}, {1, 4, 8, 16, 3, 1, 1, true, false, false},
+        {3, 2, 9, 5, 3, 1, 1, false, true, false},  {2, 2, 12, 21, 5, 2, 1, true, true, true},
+        {2, 3, 11, 33, 3, 2, 2, true, true, true},  {2, 1, 10, 18, 3, 0, 1, true, true, false},
+        {2, 3, 13, 20, 3, 1, 1, false, true, true}, {1, 1, 9, 17, 3, 1, 1, false, false, true}};
     Planes wide = { 1, 2, 20, 40, 7, 3, 1, true, false, false };
     Planes large = { 1, 1, 300, 400, 3, 1, 1, true, true, false };
     Target machine;
@@ -245,7 +246,8 @@ check_tiles(int n)
     ir_start(&c);
     ir_axes(&c, "ciq", ext);
     for (int b = 0; b < n; b++)
-        x[b] = ir_buf(&c, (char[]){'a', (char)('0' + b), 0}, JOT_F32, BUF_INPUT, 2, ext[0], ext[1], 0, 0);
+        x[b] = ir_buf(&c, (char[]){'a', (char)('0' + b), 0}, JOT_F32, BUF_INPUT, 2, ext[0], ext[1],
+                      0, 0);
     y = ir_buf(&c, "y", JOT_F32, BUF_OUTPUT, 2, ext[0], ext[1], 0, 0);
     for (int b = 0; b < n; b++) {
         Ix index[2] = {AX(0), IADD(AX(1), ISUB(AX(2), IC(1)))}, cond[2];
@@ -300,7 +302,8 @@ test_refused(void)
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-/* y[r] = sum over k of max(x[k], 0) * w[r, k]: rows of what no cache holds come several at a time. */
+/* y[r] = sum over k of max(x[k], 0) * w[r, k]: rows of what no cache holds come several at a
+ * time. */
 static void
 check_rows(int64_t rows, int64_t n, size_t cache, bool found)
 {

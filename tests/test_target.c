@@ -1,6 +1,6 @@
-/* tests/test_target.c - kernels of narrower machines than this one: products and convolutions, their
- * gradients and what is no contraction, planned, compiled and run with the vectors of AVX2 and SSE
- * alone, against the interpreter. */
+/* tests/test_target.c - kernels of narrower machines than this one: products and convolutions,
+ * their gradients and what is no contraction, planned, compiled and run with the vectors of AVX2
+ * and SSE alone, against the interpreter. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +101,8 @@ results(const char *backend, const char *target, Seen *seen, float *to, int64_t 
 static void
 test_narrow(const char *target, int lanes)
 {
-    float *got = malloc(RESULTS * MOST * sizeof *got), *want = malloc(RESULTS * MOST * sizeof *want);
+    float *got = malloc(RESULTS * MOST * sizeof *got),
+          *want = malloc(RESULTS * MOST * sizeof *want);
     int64_t nelem[RESULTS];
     Seen seen;
     int n;

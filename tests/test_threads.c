@@ -204,8 +204,8 @@ look_for_cut(void *ud, const char *text, size_t n)
     cut = cut || strstr(text, "lo - 38") != NULL;
 }
 
-/* Parts of a row and of several, put together along the axis that threads share: each part's rows come
- * from that part, whoever writes them. */
+/* Parts of a row and of several, put together along the axis that threads share: each part's rows
+ * come from that part, whoever writes them. */
 static void
 parts(const char *backend)
 {
@@ -225,7 +225,8 @@ parts(const char *backend)
             return;
         }
         for (k = 0; k < 6; k++)
-            part[k] = jot_scale(jot_array(c, JOT_F32, JOT_SHAPE(rows[k], WIDE), numbers + 100 * k), k + 1);
+            part[k] = jot_scale(jot_array(c, JOT_F32, JOT_SHAPE(rows[k], WIDE), numbers + 100 * k),
+                                k + 1);
         all = jot_tanh(jot_tanh(jot_concat(jot_vars(6, part), 0)));
         cut = false;
         got = jot_data(all);
@@ -235,8 +236,9 @@ parts(const char *backend)
             for (at = 0; at < rows[k] * WIDE; at += 31) {
                 double want = tanh(tanh(numbers[100 * k + at] * (double)(k + 1)));
 
-                CHECK(fabs((double)got[row * WIDE + at] - want) < 1e-5, "%s: part %d, element %d: %g for %g",
-                      backend, k, at, (double)got[row * WIDE + at], want);
+                CHECK(fabs((double)got[row * WIDE + at] - want) < 1e-5,
+                      "%s: part %d, element %d: %g for %g", backend, k, at,
+                      (double)got[row * WIDE + at], want);
             }
         jot_close(c);
     }

@@ -1,7 +1,8 @@
-/* tests/test_tiers.c - the default backend: a small network learns while its kernels change from one
- * compiler's to the other's under it. Values against the interpreter's; what was compiled, found and
- * taken over by the figures of jot_stats; compilers that are missing, refuse, die or are still at work
- * when the context closes; kernels that other programs left on disk, whole or damaged. */
+/* tests/test_tiers.c - the default backend: a small network learns while its kernels change from
+ * one compiler's to the other's under it. Values against the interpreter's; what was compiled,
+ * found and taken over by the figures of jot_stats; compilers that are missing, refuse, die or are
+ * still at work when the context closes; kernels that other programs left on disk, whole or
+ * damaged. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -97,8 +98,8 @@ near(double a, double b)
     return fabs(a - b) <= 1e-4 * (1 + fabs(b));
 }
 
-/* A step that takes better code over does nothing else for it on the caller's thread: it plans, compiles
- * and allocates (so packs) nothing. */
+/* A step that takes better code over does nothing else for it on the caller's thread: it plans,
+ * compiles and allocates (so packs) nothing. */
 static void
 taken_over(const jot_Stats *before, const jot_Stats *s, int step)
 {
@@ -171,7 +172,8 @@ test_swap(void)
     jot_close(c);
 }
 
-/* Shapes that never come twice: the quick tier's text serves all of them, and is what is compiled. */
+/* Shapes that never come twice: the quick tier's text serves all of them, and is what is
+ * compiled. */
 static double
 shape_step(jot_Ctx *c, jot_Var w, int rows, int columns)
 {
@@ -258,7 +260,8 @@ image_step(jot_Ctx *c, const jot_Var *w, int batch, double rate)
     return value;
 }
 
-/* Batches of `from` .. `to` images, or `steps` of one; the same by the interpreter, now and then. */
+/* Batches of `from` .. `to` images, or `steps` of one; the same by the interpreter, now and
+ * then. */
 static jot_Stats
 image_run(int from, int to, int steps)
 {
@@ -427,7 +430,8 @@ test_alone(void)
     setenv("PATH", "", 1);
     c = open_with(NULL, "", 0); /* the interpreter, and a line that says so */
     CHECK(!strcmp(jot_backend(c), "interp") && count_logged("\n") == 1
-          && strstr(logged, "no compiler, so graphs are interpreted"), "%s: %s", jot_backend(c), logged);
+              && strstr(logged, "no compiler, so graphs are interpreted"),
+          "%s: %s", jot_backend(c), logged);
     jot_close(c);
     setenv("PATH", path, 1);
     if (lib)
@@ -723,8 +727,8 @@ test_environment(void)
     config.hooks.realloc = small_realloc;
     c = jot_open(&config);
     jot_data(jot_zeros(c, JOT_F32, JOT_SHAPE(1LL << 20, 1LL << 24)));
-    CHECK(jot_error(c) == JOT_EMEM && strstr(jot_message(c), "70368744177664 bytes asked for"), "%s",
-          jot_message(c));
+    CHECK(jot_error(c) == JOT_EMEM && strstr(jot_message(c), "70368744177664 bytes asked for"),
+          "%s", jot_message(c));
     jot_close(c);
 }
 

@@ -15,12 +15,17 @@ bound(const TileCase *t)
     double terms = t->kind == 'c' ? 2.0 * t->b[1] * t->b[2] * t->b[3] + t->a[0] * t->a[2] * t->a[3]
                                   : t->a[0] + t->a[1] + t->b[1] + (t->kind == 'b' ? t->b[2] : 0);
 
-    return (t->also == 'h' || t->also == 'r' ? 1e-3 : t->also == 'b' ? 8e-3 : t->also == 'd' ? 1e-15 : 1.2e-7) * terms * 8;
+    return (t->also == 'h' || t->also == 'r' ? 1e-3
+            : t->also == 'b'                 ? 8e-3
+            : t->also == 'd'                 ? 1e-15
+                                             : 1.2e-7)
+           * terms * 8;
 }
 
 /* ---- schedules ---------------------------------------------------------------------------- */
 
-/* Every product of some size goes by tiles: its operands are brought ahead into a group's memory. */
+/* Every product of some size goes by tiles: its operands are brought ahead into a group's
+ * memory. */
 static int
 tiled(void)
 {
@@ -40,12 +45,14 @@ test_rows(const jot_Ctx *c, const TileCase *t)
 
     if (!unit)
         return;
-    CHECK((strstr(logged, "copies\n") != NULL) == c->target.copies, "%s: copies\n%s", t->name, logged);
+    CHECK((strstr(logged, "copies\n") != NULL) == c->target.copies, "%s: copies\n%s", t->name,
+          logged);
     if (!strncmp(t->name, "rows", 4) || !strncmp(t->name, "turned", 6))
         CHECK(strstr(logged, "kl:1v") || strstr(logged, "nr:1v") || strstr(logged, "mt:1v"),
               "%s: 16 bytes at a time\n%s", t->name, logged);
-    CHECK((strstr(logged, "warps 4\n") != NULL) == (c->target.warps && t->also != 'r'
-                                                  && strncmp(t->name, "halves of", 9)), /* few rows */
+    CHECK((strstr(logged, "warps 4\n") != NULL)
+              == (c->target.warps && t->also != 'r'
+                  && strncmp(t->name, "halves of", 9)), /* few rows */
           "%s: four warps\n%s", t->name, logged);
 }
 
@@ -63,7 +70,8 @@ test_values(const char *backend)
         c[0] = jot_open(&want);
         c[1] = jot_open(&have);
         for (int k = 0; k < 2; k++)
-            CHECK(tile_build(c[k], &tile_cases[i], out[k]) == 3 && jot_run(c[k], jot_vars(3, out[k])),
+            CHECK(tile_build(c[k], &tile_cases[i], out[k]) == 3
+                      && jot_run(c[k], jot_vars(3, out[k])),
                   "%s: %s", tile_cases[i].name, jot_message(c[k]));
         for (int k = 0; k < 3; k++) {
             const double *x = jot_data(out[0][k]), *y = jot_data(out[1][k]);
@@ -75,11 +83,15 @@ test_values(const char *backend)
                 largest = fabs(x[j]) > largest ? fabs(x[j]) : largest;
             }
             CHECK(x && y && worst <= bound(&tile_cases[i]) * largest, "%s, %s: off by %g of %g",
-                  tile_cases[i].name, k == 0 ? "result" : k == 1 ? "gradient 1" : "gradient 2", worst,
-                  largest);
+                  tile_cases[i].name,
+                  k == 0   ? "result"
+                  : k == 1 ? "gradient 1"
+                           : "gradient 2",
+                  worst, largest);
         }
-        CHECK((strstr(logged, "kl:1m") != NULL) == (!strcmp(backend, "cuda")
-                                                  && tile_cases[i].also && strchr("hbr", tile_cases[i].also)),
+        CHECK((strstr(logged, "kl:1m") != NULL)
+                  == (!strcmp(backend, "cuda") && tile_cases[i].also
+                      && strchr("hbr", tile_cases[i].also)),
               "%s: by the matrix unit, or not\n%s", tile_cases[i].name, logged);
         test_rows(c[1], &tile_cases[i]);
         CHECK(tiled() == 3, "%s: three products by tiles", tile_cases[i].name);

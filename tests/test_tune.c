@@ -1,7 +1,7 @@
-/* tests/test_tune.c - schedules by measurement: with a clock that the test turns, so that it says which
- * schedule is the fastest; what is timed and compiled by the figures of jot_stats; the file that
- * remembers it, read by others, damaged at each byte, written by two, or not to be written at all;
- * memory refused at each allocation. */
+/* tests/test_tune.c - schedules by measurement: with a clock that the test turns, so that it says
+ * which schedule is the fastest; what is timed and compiled by the figures of jot_stats; the file
+ * that remembers it, read by others, damaged at each byte, written by two, or not to be written at
+ * all; memory refused at each allocation. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,8 +16,8 @@ enum { TURNS = 7, MEMBERS = 4, FILE_MOST = 1 << 16, LOG_MOST = 1 << 18 };
 static char place[200], log_text[LOG_MOST];
 static const char *backend = "tcc";
 
-/* Time passes by the schedule that is being timed: of `members` in turn the one named is faster; with
- * a seed all are drawn. */
+/* Time passes by the schedule that is being timed: of `members` in turn the one named is faster;
+ * with a seed all are drawn. */
 typedef struct {
     jot_Ctx *c;
     int64_t t;
@@ -35,7 +35,9 @@ turned(void *ud)
     if (session && w->seed)
         w->t += 2000000 + (int64_t)((uint64_t)session * w->seed * 2654435761u >> 8) % 2000000;
     else if (session) {
-        member = i < TURNS * w->members ? i % w->members : i % 2 == TURNS * w->members % 2 ? 0 : w->fastest;
+        member = i < TURNS * w->members            ? i % w->members
+                 : i % 2 == TURNS * w->members % 2 ? 0
+                                                   : w->fastest;
         w->t += member == w->fastest ? 2000000 : 2500000;
     }
     return w->t;
@@ -246,8 +248,8 @@ remembers(const char *dir)
     return slurp(dir, text) > 0;
 }
 
-/* Measured once, taken by all that come after: with tune on or off, on any number of threads, in other
- * processes. */
+/* Measured once, taken by all that come after: with tune on or off, on any number of threads, in
+ * other processes. */
 static void
 check_remembered(int which)
 {
@@ -266,8 +268,10 @@ check_remembered(int which)
         w.fastest = 0;
         c = open_tuned(&w, dir, tune, "c");
         CHECK(right(c, which, &s), "tune %d: %s", tune, jot_message(c));
-        CHECK(s.tune_sessions == 0 && s.tune_recalled == 1 && s.tune_refused == 0, "tune %d: %d sessions, "
-              "%d recalled", tune, (int)s.tune_sessions, (int)s.tune_recalled);
+        CHECK(s.tune_sessions == 0 && s.tune_recalled == 1 && s.tune_refused == 0,
+              "tune %d: %d sessions, "
+              "%d recalled",
+              tune, (int)s.tune_sessions, (int)s.tune_recalled);
         CHECK(!strcmp(first, log_text), "another text\n%s\n%s", first, log_text);
         jot_close(c);
     }
@@ -302,7 +306,8 @@ check_deterministic(void)
     jot_close(c);
 }
 
-/* What a file says that somebody wrote: a schedule of this kernel's is taken, anything else is not. */
+/* What a file says that somebody wrote: a schedule of this kernel's is taken, anything else is
+ * not. */
 static void
 check_written(void)
 {
@@ -337,7 +342,8 @@ check_written(void)
                  strchr(at, '\n'));
         spill(dir, text, strlen(text));
         c = open_tuned(NULL, dir, 0, NULL);
-        CHECK(right(c, 1, &s) && s.tune_recalled == 0 && s.tune_refused == 1, "%d", (int)s.tune_refused);
+        CHECK(right(c, 1, &s) && s.tune_recalled == 0 && s.tune_refused == 1, "%d",
+              (int)s.tune_refused);
         CHECK(strstr(log_text, "is not one of its own"), "log: %s", log_text);
         jot_close(c);
         w.fastest = 3;
@@ -355,8 +361,14 @@ check_written(void)
 static void
 check_damaged(void)
 {
-    static const char *const other[] = {"", "{}", "[1, 2", "{\"jot\": 3}", "{\"jot\": \"tuned 1\"}",
-                                        "{\"jot\": \"tuned 1\", \"kernels\": []}", "null", "\xff\xfe"};
+    static const char *const other[] = {"",
+                                        "{}",
+                                        "[1, 2",
+                                        "{\"jot\": 3}",
+                                        "{\"jot\": \"tuned 1\"}",
+                                        "{\"jot\": \"tuned 1\", \"kernels\": []}",
+                                        "null",
+                                        "\xff\xfe"};
     static char good[FILE_MOST], text[FILE_MOST];
     const char *dir = fresh("damaged");
     World w = {.members = MEMBERS, .fastest = 1};
@@ -384,8 +396,8 @@ check_damaged(void)
         jot_close(c);
     }
     CHECK(wrong == 0, "%d of %d", wrong, (int)(2 * n));
-    CHECK(recalled > 0 && recalled < (int)n && refused > 0, "%d recalled, %d refused of %d", recalled,
-          refused, (int)n);
+    CHECK(recalled > 0 && recalled < (int)n && refused > 0, "%d recalled, %d refused of %d",
+          recalled, refused, (int)n);
     w.fastest = 2;
     c = open_tuned(&w, dir, MEMBERS - 1, NULL); /* the last of them is replaced */
     right(c, 1, NULL);
@@ -399,7 +411,8 @@ check_two(void)
 {
     const char *dir = fresh("two");
     World w[2] = {{.members = MEMBERS, .fastest = 1}, {.members = MEMBERS, .fastest = 2}};
-    jot_Ctx *a = open_tuned(&w[0], dir, MEMBERS - 1, NULL), *b = open_tuned(&w[1], dir, MEMBERS - 1, NULL);
+    jot_Ctx *a = open_tuned(&w[0], dir, MEMBERS - 1, NULL),
+            *b = open_tuned(&w[1], dir, MEMBERS - 1, NULL);
     jot_Stats s;
     int status = 0, bad = 0;
 
@@ -467,8 +480,8 @@ refusing(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
     return realloc(p, new_nbytes);
 }
 
-/* The n-th allocation is refused, for every n: an error that says so, or the right result; and after it
- * all is well. `dir`: with what is remembered there. */
+/* The n-th allocation is refused, for every n: an error that says so, or the right result; and
+ * after it all is well. `dir`: with what is remembered there. */
 static void
 check_refused(const char *dir, int step)
 {

@@ -112,8 +112,9 @@ build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
     return n;
 }
 
-/* Same bits, or both NaN. Sums of floats may differ by rounding, so those get a tolerance; a function
- * may use fused multiply-adds where the machine has them, and differs by units in the last place. */
+/* Same bits, or both NaN. Sums of floats may differ by rounding, so those get a tolerance; a
+ * function may use fused multiply-adds where the machine has them, and differs by units in the last
+ * place. */
 static bool
 equal(jot_Var a, jot_Var b, bool loose)
 {
@@ -200,8 +201,8 @@ compare(const char *backend, int lanes)
     jot_close(oracle);
 }
 
-/* Quotients by what stands still along a row go by its reciprocal: rounded as a division is, but for
- * dividends and results near the low end, where the last bit may differ. */
+/* Quotients by what stands still along a row go by its reciprocal: rounded as a division is, but
+ * for dividends and results near the low end, where the last bit may differ. */
 static void
 quotients(const char *backend)
 {
@@ -227,7 +228,8 @@ quotients(const char *backend)
     }
     for (int i = 0; i < N; i++)
         x[i] = y[i] = (float)floats[i];
-    q = jot_data(jot_div(jot_array(c, JOT_F32, JOT_SHAPE(1, LONG), x), jot_array(c, JOT_F32, JOT_SHAPE(ROWS, 1), y)));
+    q = jot_data(jot_div(jot_array(c, JOT_F32, JOT_SHAPE(1, LONG), x),
+                         jot_array(c, JOT_F32, JOT_SHAPE(ROWS, 1), y)));
     for (int i = 0; q && i < ROWS * LONG; i++) {
         volatile float want = x[i % LONG] / y[i / LONG];
         float a = x[i % LONG] < 0 ? -x[i % LONG] : x[i % LONG], got = q[i];
@@ -238,7 +240,8 @@ quotients(const char *backend)
         if (p == w || (got != got && want != want))
             continue;
         CHECK((p - w == 1 || w - p == 1) && (a < 1e-25f || (want < 1e-30f && want > -1e-30f)),
-              "%s: %a / %a is %a, want %a", backend, (double)x[i % LONG], (double)y[i / LONG], (double)got, (double)want);
+              "%s: %a / %a is %a, want %a", backend, (double)x[i % LONG], (double)y[i / LONG],
+              (double)got, (double)want);
     }
     CHECK(q != NULL, "%s: %s", backend, jot_message(c));
     jot_close(c);

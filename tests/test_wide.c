@@ -1,7 +1,7 @@
-/* tests/test_wide.c - large element-wise kernels and reindexes of a device take 16 bytes at a time where
- * their elements lie side by side, leave the rest for single items, and come to the interpreter's
- * results; which accesses are wide is asserted from the text. Every dtype, odd sizes, what is shifted,
- * turned, spread or padded.
+/* tests/test_wide.c - large element-wise kernels and reindexes of a device take 16 bytes at a time
+ * where their elements lie side by side, leave the rest for single items, and come to the
+ * interpreter's results; which accesses are wide is asserted from the text. Every dtype, odd sizes,
+ * what is shifted, turned, spread or padded.
  *
  *     test_wide [cuda] */
 #include "core.h"
@@ -16,14 +16,16 @@ some(jot_Ctx *c, jot_DType dtype, jot_Ints shape)
     jot_Var i = jot_iota(c, JOT_I32, shape, shape.n - 1);
 
     for (int d = 0; d + 1 < shape.n; d++)
-        i = jot_add(i, jot_mul(jot_iota(c, JOT_I32, shape, d), jot_full_int(c, JOT_I32, JOT_SHAPE(), 7)));
+        i = jot_add(
+            i, jot_mul(jot_iota(c, JOT_I32, shape, d), jot_full_int(c, JOT_I32, JOT_SHAPE(), 7)));
     i = jot_cast(jot_sub(jot_mod(i, jot_full_int(c, JOT_I32, JOT_SHAPE(), 101)),
                          jot_full_int(c, JOT_I32, JOT_SHAPE(), 30)), dtype);
     jot_data(i); /* a leaf: what is tested reads memory */
     return i;
 }
 
-/* loads, stores: wide ones in the text of the last kernel; lanes: elements of each, 0: none is wide. */
+/* loads, stores: wide ones in the text of the last kernel; lanes: elements of each, 0: none is
+ * wide. */
 typedef struct {
     const char *name;
     jot_Var (*build)(jot_Ctx *c, jot_DType dtype);
@@ -115,11 +117,11 @@ test_case(const Case *t)
         CHECK(jot_data(y[k]), "%s of %s: %s", t->name, dtype, jot_message(c[k]));
     }
     snprintf(word, sizeof word, "jot_ldw_%sx%d(", dtype, t->lanes);
-    CHECK(t->lanes ? count_logged(word) == t->loads : !strstr(logged, "jot_ldw"), "%s of %s: %d loads are %s\n%s",
-          t->name, dtype, count_logged(word), word, logged);
+    CHECK(t->lanes ? count_logged(word) == t->loads : !strstr(logged, "jot_ldw"),
+          "%s of %s: %d loads are %s\n%s", t->name, dtype, count_logged(word), word, logged);
     snprintf(word, sizeof word, "jot_stw_%sx%d(", dtype, t->lanes);
-    CHECK(t->lanes ? count_logged(word) == t->stores : !strstr(logged, "jot_stw"), "%s of %s: %d stores are %s",
-          t->name, dtype, count_logged(word), word);
+    CHECK(t->lanes ? count_logged(word) == t->stores : !strstr(logged, "jot_stw"),
+          "%s of %s: %d stores are %s", t->name, dtype, count_logged(word), word);
     y[0] = jot_cast(y[0], JOT_F64);
     y[1] = jot_cast(y[1], JOT_F64);
     for (i = 0; i < jot_nelem(y[0]); i++)

@@ -41,7 +41,8 @@ make_image(IrCase *c, Shape s, bool halo)
     jot_kernel_layout(&c->k, y, &l);
     v = s.flip ? ir_guarded(c, x, AX(0), AX(4), ISUB(IADD(AX(2), IC(1)), AX(5)),
                             ISUB(IADD(AX(3), IC(1)), AX(6)))
-               : ir_guarded(c, x, AX(0), AX(4), IADD(IMUL(AX(2), s.step ? s.step : 1), ISUB(AX(5), IC(1))),
+               : ir_guarded(c, x, AX(0), AX(4),
+                            IADD(IMUL(AX(2), s.step ? s.step : 1), ISUB(AX(5), IC(1))),
                             IADD(AX(3), ISUB(AX(6), IC(1))));
     v = ir_ew(c, EW_MUL, v, s.flip ? ir_load(c, g, AX(4), AX(1), AX(5), AX(6))
                                    : ir_load(c, g, AX(1), AX(4), AX(5), AX(6)));
@@ -64,7 +65,8 @@ expect_image(IrCase *c, Shape s)
 {
     double *y = c->data[s.bias ? 4 : 3];
     for (int64_t k = 0; k < s.n * s.o * s.h * s.w; k++) {
-        int64_t col = k % s.w, row = k / s.w % s.h, o = k / s.w / s.h % s.o, n = k / s.w / s.h / s.o;
+        int64_t col = k % s.w, row = k / s.w % s.h, o = k / s.w / s.h % s.o,
+                n = k / s.w / s.h / s.o;
         double sum = s.bias ? c->data[3][o] : 0;
         for (int64_t i = 0; i < s.c; i++)
             for (int p = 0; p < 3; p++)
@@ -102,7 +104,8 @@ check_taps(const IrCase *c, const Winograd *w, const double *u, const char *dial
     IrCase t;
     Sched s;
     memset(&t, 0, sizeof t);
-    CHECK(jot_kernel_open(&t.k, &ir_mem, &ir_ix) && jot_winograd_taps(w, NULL, &t.k), "no kernel for the taps");
+    CHECK(jot_kernel_open(&t.k, &ir_mem, &ir_ix) && jot_winograd_taps(w, NULL, &t.k),
+          "no kernel for the taps");
     t.data[1] = c->data[2];
     t.data[2] = (double *)(uintptr_t)u;
     CHECK(jot_winograd_taps_sched(&s, &t.k, w, NULL), "no schedule for the taps");
@@ -156,8 +159,9 @@ check_shape(Shape s, bool halo, bool phased, bool fast)
             continue;
         CHECK(jot_winograd_find(&c.k, target[i].lanes, &machine_is, fast, &w), "not found: %d x %d",
               (int)s.h, (int)s.w);
-        CHECK((w.phased == phased || (w.phased && fast)) && (!phased || (w.ahead > 0) == (w.lanes > 1)) &&
-              w.side == (fast ? 4 : 2), "%d phases, tiles of %d", w.phased ? 3 : 1, w.side);
+        CHECK((w.phased == phased || (w.phased && fast)) &&
+                  (!phased || (w.ahead > 0) == (w.lanes > 1)) && w.side == (fast ? 4 : 2),
+              "%d phases, tiles of %d", w.phased ? 3 : 1, w.side);
         check_taps(&c, &w, u, target[i].dialect, target[i].cc);
         check_image(&c, &w, u, target[i].dialect, target[i].cc);
     }
@@ -189,7 +193,8 @@ static void
 direct(double *y, const IrCase *c, Shape s)
 {
     for (int64_t k = 0; k < s.n * s.o * s.h * s.w; k++) {
-        int64_t col = k % s.w, row = k / s.w % s.h, o = k / s.w / s.h % s.o, n = k / s.w / s.h / s.o;
+        int64_t col = k % s.w, row = k / s.w % s.h, o = k / s.w / s.h % s.o,
+                n = k / s.w / s.h / s.o;
         float sum = 0;
         for (int64_t i = 0; i < s.c; i++)
             for (int p = 0; p < 9; p++)
@@ -229,8 +234,8 @@ most_error(const double *y, const double *want, size_t n)
     return most;
 }
 
-/* The bound of docs/kernels.md for elements of image times taps up to `scale`: every sum of terms is
- * off by at most as many half units of its terms' sizes as it has terms and factors. */
+/* The bound of docs/kernels.md for elements of image times taps up to `scale`: every sum of terms
+ * is off by at most as many half units of its terms' sizes as it has terms and factors. */
 static double
 worst_error(Shape s, double scale, bool fast)
 {
@@ -258,7 +263,8 @@ error_ratio(Shape s, double image, double taps, uint64_t seed, bool fast, double
     CHECK(jot_winograd_find(&c.k, 4, &is, fast, &w), "not found");
     float_taps(u, &c, &w);
     memset(&t, 0, sizeof t);
-    CHECK(jot_winograd_kernel(&c.k, &w, &t.k) && jot_winograd_sched(&sched, &t.k, &w, NULL), "none");
+    CHECK(jot_winograd_kernel(&c.k, &w, &t.k) && jot_winograd_sched(&sched, &t.k, &w, NULL),
+          "none");
     memcpy(t.data, c.data, sizeof t.data);
     t.data[2] = u;
     if (ir_run(&t, &sched, "gnu", GCC_NATIVE, out, "image, for its error"))
@@ -328,10 +334,9 @@ run_weight(IrCase *c, const char *dialect, int lanes, int cc, int64_t l2, bool p
 static void
 test_weight(void)
 {
-    static const struct { int64_t n, c, o, h; bool phased; } shape[] = {
-        { 1, 32, 32, 8, true }, { 2, 35, 50, 7, true }, { 3, 64, 33, 12, false }, { 1, 70, 65, 3, true },
-        { 1, 64, 64, 6, true }, { 2, 40, 48, 17, false }
-    };
+    static const struct { int64_t n, c, o, h; bool phased;
+    } shape[] = {{1, 32, 32, 8, true}, {2, 35, 50, 7, true}, {3, 64, 33, 12, false},
+                 {1, 70, 65, 3, true}, {1, 64, 64, 6, true}, {2, 40, 48, 17, false}};
     static const struct { const char *dialect; int lanes, cc; } target[] = {
         { "gnu", 16, GCC_NATIVE }, { "gnu", 8, CLANG_NATIVE }, { "gnu", 4, GCC }, { "c", 4, GCC } };
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
@@ -343,8 +348,9 @@ test_weight(void)
             make_by_weight(&c, shape[i].n, shape[i].c, shape[i].o, shape[i].h);
             last_channels(&c, 1, i % 2 ? "0 2 3 1 halo 2:1,1 3:1,1" : "0 2 3 1");
             last_channels(&c, 2, j > 1 ? "1:32 0 2 3 1" : "0 2 3 1");
-            CHECK(run_weight(&c, target[j].dialect, target[j].lanes, target[j].cc, i % 2 ? 1 << 20 : 1 << 15,
-                             shape[i].phased, out), "shape %d, %d lanes: not by tiles", (int)i, target[j].lanes);
+            CHECK(run_weight(&c, target[j].dialect, target[j].lanes, target[j].cc,
+                             i % 2 ? 1 << 20 : 1 << 15, shape[i].phased, out),
+                  "shape %d, %d lanes: not by tiles", (int)i, target[j].lanes);
             CHECK(out[3] && ir_close_to(out[3], c.data[3], ir_size(&c.k.bufs.v[3]), 1e-4),
                   "shape %d, %d lanes differs", (int)i, target[j].lanes);
             free(out[3]);
@@ -354,7 +360,8 @@ test_weight(void)
 
 /* dg in doubles, and in floats in one chain. */
 static void
-sum_weight(const IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, double *want, double *chain)
+sum_weight(const IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, double *want,
+           double *chain)
 {
     for (int64_t k = 0; k < o * ci * 9; k++) {
         float sum = 0;
@@ -391,7 +398,8 @@ test_weight_error(void)
         CHECK(run_weight(&c, "gnu", 4, GCC_NATIVE, 1 << 20, false, out), "not by tiles");
         ratio = out[3] ? error_of(out[3], want, NW) / error_of(chain, want, NW) : 99;
         bound = 36 * (tiles + 30) * ldexp(1, -24) * tiles * scale[i][0] * scale[i][1];
-        CHECK(ratio <= 1, "scales %g and %g: %g of the direct error", scale[i][0], scale[i][1], ratio);
+        CHECK(ratio <= 1, "scales %g and %g: %g of the direct error", scale[i][0], scale[i][1],
+              ratio);
         CHECK(out[3] && most_error(out[3], want, NW) <= bound, "beyond the bound");
         if (getenv("SHOW"))
             printf("by weight: %.2f of the direct error\n", ratio);
@@ -425,7 +433,8 @@ test_refused(void)
     CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "channels are not last");
     CHECK(jot_layout_read(&rows, 4, c.k.bufs.v[1].ext, "2 3 1 0", 7), "a layout");
     jot_kernel_layout(&c.k, 1, &rows);
-    CHECK(jot_winograd_find(&c.k, 16, &t, false, &w), "a batch of one stands last, and is not seen");
+    CHECK(jot_winograd_find(&c.k, 16, &t, false, &w),
+          "a batch of one stands last, and is not seen");
     ir_end(&c);
 }
 

@@ -160,8 +160,8 @@ test_values(const char *backend)
             in = layouts[which] && strstr(log, layouts[which]);
             joins = strstr(log, "(add)") || strstr(log, "(add add)")
                  || strstr(log, "(add add add)");
-            CHECK(in == (layouts[which] != NULL), "%s, %s: where it lies: %s", backend, names[which],
-                  log);
+            CHECK(in == (layouts[which] != NULL), "%s, %s: where it lies: %s", backend,
+                  names[which], log);
             CHECK(!in || !joins, "%s, %s: a step that joins: %s", backend, names[which], log);
         }
         CHECK(worst(got, want, n) < 1e-5, "%s, %s: error %g", backend, names[which],

@@ -10,8 +10,8 @@ typedef struct {
     char kind;           /* m: product, b: of a batch, t, u: of a transposed one, c: convolution */
     int a[4], b[4];      /* shapes */
     int stride, pad, dilation, groups;
-    char also;           /* e: epilogue, p: prologue, d: of f64, h: of f16, b: of bf16, r: f32 that may be
-                            rounded to tf32; 0 */
+    char also; /* e: epilogue, p: prologue, d: of f64, h: of f16, b: of bf16, r: f32 that may be
+                  rounded to tf32; 0 */
 } TileCase;
 
 static const TileCase tile_cases[] = {

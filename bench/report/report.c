@@ -9,8 +9,8 @@
  * system/threads; milliseconds; the floor on the most threads; in brackets the floor on as many
  * threads over jot's time; in parentheses a peer's time over jot's on as many threads; last, the
  * fastest peer's time over that of the fastest jot; a peer that was also asked for the same task
- * from and to row-major arrays (onednn, onednn-rowmajor) counts by that. The picture has a bar of the last column per
- * workload, sorted, on a logarithmic scale.
+ * from and to row-major arrays (onednn, onednn-rowmajor) counts by that. The picture has a bar of
+ * the last column per workload, sorted, on a logarithmic scale.
  *
  * Read after: bench/bench.c. */
 #include <math.h>

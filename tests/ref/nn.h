@@ -1,4 +1,5 @@
-/* nn.h - layers, losses, optimisers: results and gradients by PyTorch. Written by tests/ref/make.py. */
+/* nn.h - layers, losses, optimisers: results and gradients by PyTorch. Written by
+ * tests/ref/make.py. */
 
 #ifndef REF_NN_H
 #define REF_NN_H

@@ -1,4 +1,5 @@
-/* ops.h - element-wise operators and reductions, by NumPy and PyTorch. Written by tests/ref/make.py. */
+/* ops.h - element-wise operators and reductions, by NumPy and PyTorch. Written by
+ * tests/ref/make.py. */
 
 #ifndef REF_OPS_H
 #define REF_OPS_H
