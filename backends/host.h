@@ -1,9 +1,9 @@
 /* backends/host.h - what a hosted build brings to jot_open(NULL), and what the two backends that
  * run a C compiler share: processes, files, the cache of compiled kernels on disk.
  *
- * These are the only files that know libc and POSIX: host.c, cache.c, machine.c, tcc.c, cc.c. A
- * build with JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is
- * in the table.
+ * The files that know libc and POSIX are those that the Makefile lists as HOSTED. A build with
+ * JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is in the
+ * table.
  *
  * Read before: backends/backend.h. After: host.c, cache.c, tcc.c, cc.c. */
 #ifndef JOT_HOST_H
