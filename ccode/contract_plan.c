@@ -14,7 +14,7 @@
 
 #define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
 #define PLAN_LATENCY 256 /* cycles from the second cache or farther */
-#define PLAN_FAR 1024    /* bytes between steps of the sum, from which on columns are packed */
+#define PLAN_FAR 512    /* bytes between steps of the sum, from which on columns are packed */
 #define PLAN_LONG 32     /* steps of the sum, likewise */
 #define PLAN_WAYS 8      /* lines of a set of the first cache */
 #define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
@@ -136,6 +136,15 @@ rows_together(const ContractMake *m)
     row = jot_contract_stride(m, m->c.a, m->r, &tangled);
     stride = jot_contract_stride(m, m->c.a, last, &tangled) * nbytes;
     return !tangled && row == 1 && stride >= PLAN_FAR && jot_contract_extent(m, m->c.k) >= PLAN_LONG;
+}
+
+/* b is a panel as it lies: one block of columns, each step of the sum right behind the one before. */
+static bool
+lies_packed(const ContractMake *m)
+{
+    bool tangled = false;
+    return m->nk && jot_axis_ext(m->s, m->v) <= m->block &&
+           jot_contract_stride(m, m->c.b, m->korder[m->nk - 1], &tangled) == m->block && !tangled;
 }
 
 static int64_t
@@ -260,7 +269,8 @@ plan_packs(ContractMake *m, ContractPlan *p)
         jot_contract_block(m, widest_block(m, p->first));
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
     p->b = plain && m->panels ? PACK_NONE
-         : plain && !jot_choice_rule(m->target, 3800, 2, !(small || once)) ? PACK_NONE : PACK_PANEL;
+         : plain && !jot_choice_rule(m->target, 3800, 2, !(small || once || lies_packed(m)))
+         ? PACK_NONE : PACK_PANEL;
     if (!p->a && !m->most_vectors &&
         jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_contract_extent(m, m->vaxes) >=
                                                                    4 * m->block))

@@ -8,6 +8,7 @@
  *     j:128 r j:1l              sums over r: a panel of columns, its sums in an array
  *     j:512 r j:32 j:1l         sums over j and sums over r: blocks of columns, rows in pieces
  *     i:64 j:16 i j             a tile, where one access has its neighbours along i and one along j
+ *     i:32 k i j                the same where j is short
  *
  * The other axes stand around these by how far they move what is accessed, reduced ones inside
  * (ccode/build_order.c). Where stages walk different axes (ccode/sched_class.c) each class may have
@@ -24,6 +25,8 @@
 
 /* The numbers of these choices; a list's is a hash. */
 enum { CHOOSE_SHARED = 2000, CHOOSE_APART, CHOOSE_ONE };
+
+enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
 
 typedef struct {
     const Kernel *k;
@@ -141,6 +144,28 @@ try_tiles(Chooser *c, int inner)
         }
 }
 
+/* A block of rows around all else where the axis beside them is short, so that tiles have no room: weights
+ * of few taps, which lie apart in what is stored. Either of the two innermost. */
+static void
+try_short(Chooser *c, int inner)
+{
+    for (int i = 0; i < c->norder; i++)
+        for (int64_t step = 16; step <= 64; step *= 2)
+            for (int turned = 0; turned < 2 && c->order[i] != inner; turned++) {
+                int other = c->order[i];
+                int64_t ext = c->k->axes.v[inner].ext, rows = c->k->axes.v[other].ext;
+
+                if ((turned ? rows : ext) >= TILE_LEAST || (turned ? ext : rows) < 2 * step ||
+                    !jot_price_neighbours(c->price, inner, other))
+                    continue;
+                put(c, turned ? inner : other, step, LOOP_SERIAL);
+                put_axes(c, ~c->reduced, bit(inner) | bit(other));
+                put(c, other, 1, LOOP_SERIAL);
+                put(c, inner, 1, LOOP_SERIAL);
+                try_list(c);
+            }
+}
+
 /* Sums over the innermost axis in lanes. What others that keep it sum over stands outside, with
  * their sums in memory, or inside of a block: windows along a row that is summed up in the end. */
 static void
@@ -210,9 +235,10 @@ try_inner(Chooser *c, int inner)
     put_axes(c, ~(uint64_t)0, bit(inner));
     put_inner(c, inner, LOOP_SERIAL);
     try_list(c);
-    if (!c->reduces)
+    if (!c->reduces) {
         try_tiles(c, inner);
-    else if (c->width > 1 && c->reduced & bit(inner)) {
+        try_short(c, inner);
+    } else if (c->width > 1 && c->reduced & bit(inner)) {
         try_lanes(c, inner);
         if (c->some & bit(inner))
             try_pieces(c, inner);

@@ -22,12 +22,13 @@
  * Read before: ccode/sched.h. After: ccode/sched_choose.c. */
 #include "ccode/sched_price.h"
 
-enum { PRICE_LINE = 64, PRICE_PAGE = 4096 };
+enum { PRICE_LINE = 64, PRICE_PAGE = 4096, PRICE_SETS = 64 }; /* sets of the first cache: a page's lines */
 /* Pages whose addresses are known at once, and after a while; cycles for each beyond. */
 enum { PAGES_NEAR = 48, PAGES_FAR = 1024, CYCLES_NEAR = 3, CYCLES_FAR = 10 };
 
 /* Of one operation, in operations of the machine. */
 enum { OP_PLAIN = 1, OP_DIV = 10, OP_DEAR = 30 };
+enum { STORE_FAR = 3 }; /* a store to a line of its own */
 /* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums. */
 enum { CYCLES_LOOP = 8, CYCLES_FOLD = 20, CYCLES_CHAIN = 4 };
 
@@ -406,9 +407,31 @@ touched(const Touch *t, const Nested *l, int from, double size)
     return runs * (run > size ? run / size : 1);
 }
 
-/* Lines that come into a cache of so many. */
+/* Lines of the first cache that the access takes up in loops `from` and on: runs that begin a page
+ * apart share one of its sets, and leave the others empty. */
 static double
-fetched(const Price *p, const Nested *l, double size, double cache)
+occupied(const Touch *t, const Nested *l, int from)
+{
+    double run = t->nbytes, lines, sets = PRICE_SETS;
+
+    for (int i = 0; i < t->nby; i++) {
+        double ext = l->inside[from][t->by[i]], moved = t->moved[t->by[i]];
+        if (ext > 1 && moved <= (run > PRICE_LINE ? run : PRICE_LINE) * 1.01)
+            run += moved * (ext - 1);
+        else if (ext > 1 && sets == PRICE_SETS) {
+            int64_t step = (int64_t)moved / PRICE_LINE % PRICE_SETS;
+            lines = run > PRICE_LINE ? run / PRICE_LINE : 1;
+            for (sets = 1; step * (int64_t)sets % PRICE_SETS; sets *= 2)
+                ;
+            sets = sets * lines < PRICE_SETS ? sets * lines : PRICE_SETS;
+        }
+    }
+    return touched(t, l, from, PRICE_LINE) * PRICE_SETS / sets;
+}
+
+/* Lines that come into a cache of so many; first: the first one. */
+static double
+fetched(const Price *p, const Nested *l, double size, double cache, bool first)
 {
     double all = 0, sum;
     int keep = 0, kept = 0;
@@ -416,7 +439,8 @@ fetched(const Price *p, const Nested *l, double size, double cache)
     for (; keep < l->n; keep++) { /* loops keep and on fit */
         sum = 0;
         for (int i = 0; i < p->n; i++)
-            sum += l->off[i] ? 0 : touched(&p->touch[i], l, keep, size);
+            sum += l->off[i] ? 0 : first ? occupied(&p->touch[i], l, keep)
+                                         : touched(&p->touch[i], l, keep, size);
         if (sum <= cache)
             break;
     }
@@ -437,10 +461,10 @@ static double
 price_memory(const Price *p, const Nested *l)
 {
     const Target *t = p->target;
-    double l1 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE);
-    double l2 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE);
-    double pages = CYCLES_NEAR * fetched(p, l, PRICE_PAGE, PAGES_NEAR)
-                 + CYCLES_FAR * fetched(p, l, PRICE_PAGE, PAGES_FAR);
+    double l1 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE, true);
+    double l2 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE, false);
+    double pages = CYCLES_NEAR * fetched(p, l, PRICE_PAGE, PAGES_NEAR, false)
+                 + CYCLES_FAR * fetched(p, l, PRICE_PAGE, PAGES_FAR, false);
 
     return l1 * PRICE_LINE / t->bandwidth[LEVEL_L2] + l2 * PRICE_LINE / t->bandwidth[LEVEL_MEMORY]
          + pages / p->hz;
@@ -469,6 +493,8 @@ access_cost(const Touch *t, int axis, double share)
 
     if (step == 1 && !t->far)
         return share;
+    if (far && t->store) /* a line each, which is not there at once as loads that wait side by side are */
+        return STORE_FAR;
     return far || share == 1 ? 1 + (share < 1) : 2 * step * share;
 }
 

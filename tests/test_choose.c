@@ -100,6 +100,42 @@ make_two_products(IrCase *c, int64_t ni, int64_t nj, int64_t nk)
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
+/* Weights (o, i, taps) into panels of 32 of o, taps outside: out[o / 32][t][i][o % 32] */
+static void
+make_panels(IrCase *c, int64_t o, int64_t i, int64_t t)
+{
+    static const LayoutPart part[] = { { 0, 32 }, { 2, 1 }, { 1, 1 }, { 0, 1 } };
+    int64_t ext[3];
+    uint32_t x, y;
+    Layout layout;
+    ext[0] = o, ext[1] = i, ext[2] = t;
+    ir_start(c);
+    ir_axes(c, "oit", ext);
+    x = IN("x", 3, o, i, t, 0);
+    y = OUT("y", 3, o, i, t, 0);
+    CHECK(jot_layout_make(&layout, 3, c->k.bufs.v[y].ext, 4, part, NULL, NULL, NULL), "layout");
+    jot_kernel_layout(&c->k, y, &layout);
+    ir_store(c, y, AX(0), AX(1), AX(2), 0, ir_load(c, x, AX(0), AX(1), AX(2), 0));
+    for (int64_t n = 0; n < o * i * t; n++)
+        c->data[y][n] = c->data[x][n];
+}
+
+/* y[h, w, c] = x[c, h, w]: planes into pixels */
+static void
+make_channels_last(IrCase *c, int64_t n, int64_t h, int64_t w)
+{
+    int64_t ext[3];
+    uint32_t x, y;
+    ext[0] = n, ext[1] = h, ext[2] = w;
+    ir_start(c);
+    ir_axes(c, "chw", ext);
+    x = IN("x", 3, n, h, w, 0);
+    y = OUT("y", 3, h, w, n, 0);
+    ir_store(c, y, AX(1), AX(2), AX(0), 0, ir_load(c, x, AX(0), AX(1), AX(2), 0));
+    for (int64_t i = 0; i < n * h * w; i++)
+        c->data[y][i % (h * w) * n + i / (h * w)] = c->data[x][i];
+}
+
 static void
 test_which(void)
 {
@@ -136,6 +172,17 @@ test_which(void)
     EXPECT(&c, "each along its own rows", 64, GCC_NATIVE, true, "| k:32 k:1l", "| j:32 j:1l");
     make_transpose(&c, 1000, 1100);
     EXPECT(&c, "transposition", 64, GCC_NATIVE, true, "p j:32 i j");
+    /* an axis too short for tiles: rows of a block stay while it and the one beside are walked */
+    make_panels(&c, 128, 70, 9);
+    EXPECT(&c, "weights into panels", 64, GCC, true, "!0: o:16 i t o\n");
+    make_panels(&c, 128, 3, 70);
+    EXPECT(&c, "few channels", 64, GCC, true, "!0: i o:16 t:16 ");
+    /* what is stored one by one is stored in order, what is read may lie apart */
+    make_channels_last(&c, 256, 56, 56);
+    EXPECT(&c, "planes into pixels", 64, GCC, true, " w c\n");
+    /* ... but not where what is read begins at one line of each page, all of one set of the cache */
+    make_channels_last(&c, 256, 16, 1024);
+    EXPECT(&c, "planes of pages", 64, GCC, false, " c w\n");
     make_transpose(&c, 10, 11);
     EXPECT(&c, "small transposition", 64, GCC_NATIVE, true, "!:16");
 }
