@@ -227,6 +227,8 @@ test_lanes(void)
         make_softmax(&c, 7, wide[i]);
         by_hand(&c, "%mx: r:1p | j:8 j:1l\n%e: r:1p j:8 j:1l; res y[r, j]\n%s: r:1p | j:8 j:1l\n"
                 "!0: r:1p j:8 j:1l", "softmax, lanes");
+        by_hand(&c, "%mx: r:1p | j:8 j:1l\n%e: r:1p j:8 j:1l; res y[r, j]; next 1\n"
+                "%s: r:1p | j:8 j:1l\n!0: r:1p j:8 j:1l", "softmax, the next row asked for");
         by_hand(&c, "%mx: r:1p | j:1l\n%e: r:1p j; res y[r, j]\n%s: r:1p | j:5 j:1l\n"
                 "!0: r:1p j:8 j:1l", "softmax, a row of lanes");
         ir_end(&c);
