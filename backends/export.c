@@ -289,6 +289,21 @@ export_var(Export *e, uint32_t var)
         export_from(e, &from);
 }
 
+/* Integers and constants of a launch, in a scope of its own. */
+static void
+export_ints(Export *e, const PlanLaunch *launch)
+{
+    uint32_t i;
+
+    if (!launch->nints)
+        return;
+    jot_text_f(&e->t, "    {\n    static const jot_i64 ints[%u] = {", launch->nints);
+    for (i = 0; i < launch->nints; i++)
+        jot_text_f(&e->t, "%s%lld", i ? ", " : "",
+                   (long long)e->f->plan->ints.v[launch->ints + i].i);
+    jot_text_f(&e->t, "};\n\n");
+}
+
 static void
 export_step(Export *e, const PlanStep *step)
 {
@@ -303,8 +318,9 @@ export_step(Export *e, const PlanStep *step)
         export_var(e, plan->args.v[step->arg + i]);
         jot_text_f(&e->t, ";\n");
     }
+    export_ints(e, launch);
     for (phase = 0; phase < launch->phases; phase++) {
-        jot_text_f(&e->t, "    %s(buf, 0, ", launch->kernel->name);
+        jot_text_f(&e->t, "    %s(buf, %s, ", launch->kernel->name, launch->nints ? "ints" : "0");
         if (step->code)
             jot_text_f(&e->t, "s%u", step->code);
         else
@@ -312,6 +328,7 @@ export_step(Export *e, const PlanStep *step)
         jot_text_f(&e->t, ", a + %zu, %d, 0, %lld);\n", plan->scratch, phase,
                    (long long)launch->count[phase]);
     }
+    jot_text_f(&e->t, launch->nints ? "    }\n" : "");
 }
 
 static void

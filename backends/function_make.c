@@ -193,7 +193,7 @@ make_hide(FuncMake *m)
     jot_Ctx *ctx = m->ctx;
     uint32_t i;
 
-    if (!jot_graph_order_batched(ctx, m->value.v, m->value.n, false, &m->full))
+    if (!jot_graph_order_batched(ctx, m->value.v, m->value.n, false, NULL, 0, &m->full))
         return false;
     m->hidden = jot_mem_new(&ctx->mem, m->full.n, sizeof *m->hidden);
     m->depends = jot_mem_new(&ctx->mem, m->full.n, 1);

@@ -332,18 +332,22 @@ interp_code(Interp *in, uint32_t pos)
     return self->out && jot_code_host(in->ctx, id, buf);
 }
 
-/* Inputs one after the other, then zeros. */
+/* Pieces one after the other. */
 static void
 interp_stack(Interp *in, const Node *node, unsigned char *p)
 {
-    size_t size = jot_dtype_nbytes((jot_DType)node->dtype), n;
-    int k;
+    int k, pieces = jot_stack_pieces(node);
+    size_t size = jot_dtype_nbytes((jot_DType)node->dtype);
+    size_t n = (size_t)(node->nelem / pieces) * size;
 
-    memset(p, 0, (size_t)node->nelem * size);
-    for (k = 0; k < node->ninputs; k++) {
-        n = (size_t)jot_node(in->ctx, node->input[k])->nelem * size;
-        if (n)
-            memcpy(p + (size_t)k * n, interp_of(in, node->input[k])->p, n);
+    for (k = 0; n && k < pieces; k++) {
+        Piece piece = jot_stack_piece(in->ctx, node, k);
+
+        if (piece.x)
+            memcpy(p + (size_t)k * n, (unsigned char *)interp_of(in, piece.x)->p
+                                          + (size_t)piece.at * size, n);
+        else
+            memset(p + (size_t)k * n, 0, n);
     }
 }
 

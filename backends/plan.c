@@ -171,7 +171,8 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
         if (!jot_node(ctx, id)->data)
             ok = plan_push(ctx, &real, id);
     }
-    ok = ok && jot_graph_order_batched(ctx, real.v, real.n, true, &s->list) && plan_has_leaves(ctx, s);
+    ok = ok && jot_graph_order_batched(ctx, real.v, real.n, true, NULL, 0, &s->list)
+      && plan_has_leaves(ctx, s);
     if (ok && !(s->asked = jot_mem_new(&ctx->mem, s->list.n, 1)))
         ok = jot_fail_memory(ctx, "run");
     for (i = 0; ok && i < real.n; i++) {

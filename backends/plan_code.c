@@ -104,24 +104,41 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
     return jot_plan_step_push(m, &step);
 }
 
-/* Rows under each other: beyond the last, the result itself stands for zeros. */
+/* The result, and what its pieces are of. */
 static bool
 stack_args(Make *m, NodeId id, PlanStep *step)
 {
     const Node *node = jot_node(m->ctx, id);
-    uint32_t out, var;
-    int64_t k;
+    uint32_t var;
+    int k;
 
     step->arg = m->plan->args.n;
-    step->narg = 1 + (uint32_t)node->ext[0];
-    if (!jot_plan_var(m, node->at, &out) || !jot_plan_arg(m, out))
+    step->narg = 1 + (uint32_t)node->ninputs;
+    if (!jot_plan_var(m, node->at, &var) || !jot_plan_arg(m, var))
         return false;
-    for (k = 0; k < node->ext[0]; k++) {
-        var = out;
-        if ((k < node->ninputs
-             && !jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var))
+    for (k = 0; k < node->ninputs; k++)
+        if (!jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var)
             || !jot_plan_arg(m, var))
             return false;
+    return true;
+}
+
+/* Which piece begins where, for both tiers. */
+static bool
+stack_table(Make *m, const Node *node, PlanStep *step)
+{
+    const IxPool *pool = &m->ctx->ix;
+    jot_Scalar at = {0};
+    int k;
+
+    if (!jot_vec_reserve(&m->ctx->mem, m->plan->ints, (uint32_t)node->nindex))
+        return jot_fail_memory(m->ctx, "plan");
+    step->best.ints = step->quick.ints = m->plan->ints.n;
+    step->best.nints = step->quick.nints = node->nindex;
+    for (k = 0; k < node->nindex; k++) {
+        jot_ix_is_const(pool, node->index[k], &at.i);
+        at.i += k % 2 == 0; /* the result comes before the inputs */
+        *(jot_Scalar *)jot_vec_push(&m->ctx->mem, m->plan->ints) = at;
     }
     return true;
 }
@@ -130,15 +147,15 @@ JOT_FN bool
 jot_plan_stack_step(Make *m, NodeId id)
 {
     const Node *node = jot_node(m->ctx, id);
-    int64_t n = node->ext[0] ? node->nelem / node->ext[0] : 0;
+    int64_t n = jot_stack_pieces(node);
     EmitInfo info = {0};
     PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
 
     text.mem = &m->ctx->mem;
     info.phases = 1;
-    info.steps[0] = node->ext[0];
-    jot_stack_text((jot_DType)node->dtype, n, PLAN_NO_NAME, &text);
+    info.steps[0] = n;
+    jot_stack_text((jot_DType)node->dtype, node->nelem / n, PLAN_NO_NAME, &text);
     step.cost.written = (double)node->nelem * (double)jot_dtype_nbytes((jot_DType)node->dtype);
     step.cost.read = step.cost.written;
     step.cost.points = (double)node->nelem;
@@ -148,7 +165,8 @@ jot_plan_stack_step(Make *m, NodeId id)
     if (step.best.kernel && jot_plan_step_quick(m, &step))
         jot_plan_step_launch(m, &step.quick, &text, "stack", false, TIER_QUICK, &info);
     jot_text_free(&text);
-    if (m->ctx->mem.failed || !step.best.kernel || !stack_args(m, id, &step)) {
+    if (m->ctx->mem.failed || !step.best.kernel || !stack_args(m, id, &step)
+        || !stack_table(m, node, &step)) {
         jot_plan_step_drop(m, &step);
         return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
     }

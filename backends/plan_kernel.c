@@ -257,6 +257,7 @@ jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *
     memcpy(launch->count, info->steps, sizeof launch->count);
     launch->scratch_nbytes = info->scratch_nbytes;
     launch->ints = m->plan->ints.n;
+    launch->nints = (uint32_t)info->nints;
     for (i = 0; i < info->nints; i++)
         *(jot_Scalar *)jot_vec_push(&m->ctx->mem, m->plan->ints) = info->ints[i];
     if (m->dialect->device)

@@ -96,7 +96,7 @@ typedef struct {
     int phases;
     int64_t count[SCHED_PHASES];
     size_t scratch_nbytes; /* of one worker */
-    uint32_t ints;         /* where its numbers begin in plan.ints */
+    uint32_t ints, nints;  /* where its numbers begin in plan.ints; how many */
     uint32_t first, launches; /* on a device: in plan.launches */
     int group;             /* ... and items of a work-group */
 } PlanLaunch;

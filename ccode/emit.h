@@ -93,8 +93,8 @@ JOT_FN uint64_t jot_emit_prelude_hash(void);
 JOT_FN bool jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int device,
                                  const char *fn_name, Text *out, int64_t *count);
 
-/* The kernel of a STACK node, in C: buf[0] its elements, then a row's each, buf[0] again for a row of
- * zeros. n: elements of a row. */
+/* The kernel of a STACK node, in C: buf[0] its elements, ints[2 k] the buffer of piece k, 0 for zeros,
+ * and ints[2 k + 1] its first element there. n: elements of a piece. */
 JOT_FN void jot_stack_text(jot_DType dtype, int64_t n, const char *fn_name, Text *out);
 
 /* The passes from kernel to text as a table, with their letters for JOT_DUMP. */

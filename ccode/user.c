@@ -152,12 +152,13 @@ jot_stack_text(jot_DType dtype, int64_t n, const char *fn_name, Text *out)
     jot_text_f(out,
                "/* stack */\nvoid %s(void *const *buf, const jot_i64 *ints, const jot_Scalar "
                "*scalars, void *scratch,\n        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n"
-               "    %s *y = buf[0];\n    (void)ints, (void)scalars, (void)scratch, (void)phase;\n"
-               "    for (; lo < hi; lo++) {\n        const %s *x = buf[1 + lo];\n"
+               "    %s *y = buf[0];\n    (void)scalars, (void)scratch, (void)phase;\n"
+               "    for (; lo < hi; lo++) {\n        const %s *x = buf[ints[2 * lo]];\n"
                "        %s *row = y + lo * %lld;\n        jot_i64 i;\n",
                fn_name, type, type, type, (long long)n);
     jot_text_f(out,
                "        for (i = 0; x == y && i < %lld; i++)\n            row[i] = 0;\n"
+               "        x = x == y ? x : x + ints[2 * lo + 1];\n"
                "        for (i = 0; x != y && i < %lld; i++)\n            row[i] = x[i];\n    }\n}\n",
                (long long)n, (long long)n);
 }

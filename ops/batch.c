@@ -11,7 +11,7 @@
  *
  * The nodes of the products become slices in place, so handles and consumers know nothing of it.
  *
- * Sums of products become one likewise, in the same walk (ops/stack_sum.c).
+ * Equal cells become one (ops/cells.c), sums of products likewise (ops/stack_sum.c), in the same walk.
  *
  *   requires  a graph      keeps  every value but for the order of sums      breaks  lists of nodes
  *
@@ -214,21 +214,31 @@ batch_slices(jot_Ctx *ctx, const NodeList *list)
     return changed;
 }
 
-/* Each pass once: operands stand before what reads them, so a product of slices that became slices meets
- * the next product in the same walk; and what the second makes is no product of slices. */
+/* One of the rewrites. True: nodes of the list are others now. */
+static bool
+batch_pass(jot_Ctx *ctx, int pass, const NodeList *list, const NodeId *roots, uint32_t n,
+           const NodeId *keep, uint32_t nkeep)
+{
+    switch (pass) {
+    case 0: return batch_slices(ctx, list);
+    case 1: return jot_cells_join(ctx, list, roots, n, keep, nkeep);
+    default: return jot_stack_sums(ctx, list);
+    }
+}
+
+/* Each pass once: operands stand before what reads them, so a product of slices that became slices
+ * meets the next product in the same walk; and what a later one makes is nothing for an earlier. */
 JOT_FN bool
 jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
-                        NodeList *out)
+                        const NodeId *keep, uint32_t nkeep, NodeList *out)
 {
-    static bool (*const pass[])(jot_Ctx *ctx, const NodeList *list) = {
-        batch_slices, jot_stack_sums
-    };
+    enum { PASSES = 3 };
     uint32_t loose = ctx->loose.n;
     bool ok = jot_graph_order(ctx, roots, n, stop_at_data, out), changed;
-    size_t i;
+    int pass;
 
-    for (i = 0; ok && i < sizeof pass / sizeof *pass && !ctx->config.no_simplify; i++) {
-        changed = pass[i](ctx, out);
+    for (pass = 0; ok && pass < PASSES && !ctx->config.no_simplify; pass++) {
+        changed = batch_pass(ctx, pass, out, roots, n, keep, nkeep);
         ok = !ctx->mem.failed;
         if (ok && !changed) {
             jot_graph_sweep(ctx, loose);

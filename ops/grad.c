@@ -52,7 +52,7 @@ jot_grad_wants(const Grad *g, NodeId id)
 }
 
 static void
-grad_give_output(Grad *g, NodeId to, NodeId d, int output)
+grad_give_part(Grad *g, NodeId to, NodeId d, int output, GradPart part)
 {
     uint32_t at = jot_node(g->ctx, to)->at;
 
@@ -64,6 +64,7 @@ grad_give_output(Grad *g, NodeId to, NodeId d, int output)
         return;
     g->list.v[g->list.n].node = d;
     g->list.v[g->list.n].output = output;
+    g->list.v[g->list.n].part = part;
     g->list.v[g->list.n++].next = 0;
     if (g->last[at])
         g->list.v[g->last[at] - 1].next = g->list.n;
@@ -72,22 +73,57 @@ grad_give_output(Grad *g, NodeId to, NodeId d, int output)
     g->last[at] = g->list.n;
 }
 
+static void
+grad_give_output(Grad *g, NodeId to, NodeId d, int output)
+{
+    GradPart all = {0, 0, 0};
+
+    grad_give_part(g, to, d, output, all);
+}
+
 JOT_FN void
 jot_grad_give(Grad *g, NodeId to, NodeId d)
 {
     grad_give_output(g, to, d, 0);
 }
 
+/* Contributions to pieces of a node, as many as do not meet, as one to all of it; they are taken
+ * off the list. */
+static NodeId
+grad_pieces(Grad *g, NodeId to, uint32_t from)
+{
+    const Node *n = jot_node(g->ctx, to);
+    Piece piece[STACK_MOST] = {{0, 0}};
+    int64_t size = g->list.v[from - 1].part.nelem;
+
+    for (; from; from = g->list.v[from - 1].next) {
+        Contribution *c = &g->list.v[from - 1];
+        int64_t k = c->part.at / size;
+
+        if (c->part.nelem != size || piece[k].x)
+            continue;
+        piece[k].x = c->node;
+        piece[k].at = c->part.from;
+        c->part.nelem = -1;
+    }
+    return jot_stack_node(g->ctx, (jot_DType)n->dtype, n->rank, n->ext, (int)(n->nelem / size),
+                          piece);
+}
+
 /* All contributions to a node, summed in the order they came; 0: there are none. */
 static NodeId
-grad_total(Grad *g, uint32_t from)
+grad_total(Grad *g, NodeId to, uint32_t from)
 {
     NodeId sum = 0;
 
     for (; from && !g->failed; from = g->list.v[from - 1].next) {
         NodeId d = g->list.v[from - 1].node;
 
-        sum = sum ? jot_ew_of(g->ctx, EW_ADD, sum, d, 0) : d;
+        if (g->list.v[from - 1].part.nelem < 0)
+            continue;
+        if (g->list.v[from - 1].part.nelem)
+            d = grad_pieces(g, to, from);
+        sum = sum && d ? jot_ew_of(g->ctx, EW_ADD, sum, d, 0) : d;
         if (!sum)
             jot_grad_fail(g);
     }
@@ -129,19 +165,22 @@ grad_is_contraction(jot_Ctx *ctx, NodeId id)
     return (full & ~grad_axes(ctx, a)) && (full & ~grad_axes(ctx, b));
 }
 
-/* Contributions to a broadcast: contractions one by one, the rest summed. */
+/* Contributions to a broadcast: contractions one by one, the rest summed. Where it only has more
+ * dimensions, of one position, all come one by one: they meet those of broadcasts to others. */
 static void
 grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
 {
     const Node *n = jot_node(g->ctx, id);
+    bool each = n->nelem == jot_node(g->ctx, n->input[0])->nelem;
     NodeId rest = 0;
 
     for (; from && !g->failed; from = g->list.v[from - 1].next) {
         NodeId d = g->list.v[from - 1].node;
         const Node *m = jot_node(g->ctx, d);
-        NodeId through = m->kind == NODE_EW && m->op == EW_MUL ? jot_grad_dual(g, n, d) : 0;
+        bool alone = each || (m->kind == NODE_EW && m->op == EW_MUL);
+        NodeId through = alone ? jot_grad_dual(g, n, d) : 0;
 
-        if (grad_is_contraction(g->ctx, through))
+        if (each || grad_is_contraction(g->ctx, through))
             jot_grad_give(g, n->input[0], through);
         else if (!(rest = rest ? jot_ew_of(g->ctx, EW_ADD, rest, d, 0) : d))
             jot_grad_fail(g);
@@ -152,14 +191,26 @@ grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
 
 /* ---- stacks ------------------------------------------------------------------------------- */
 
+/* A piece of d each. A whole variable gets it in its own shape, others when all is there. */
 static void
 grad_of_stack(Grad *g, const Node *n, NodeId d)
 {
+    int64_t size = n->nelem / jot_stack_pieces(n);
     int k;
 
-    for (k = 0; k < n->ninputs; k++)
-        if (jot_grad_wants(g, n->input[k]))
-            jot_grad_give(g, n->input[k], jot_stack_row(g->ctx, d, k));
+    for (k = 0; k < jot_stack_pieces(n) && size; k++) {
+        Piece to = jot_stack_piece(g->ctx, n, k), own = {d, k * size};
+        const Node *x = jot_node(g->ctx, to.x);
+        GradPart part = {to.at, size, own.at};
+
+        if (!to.x || !jot_grad_wants(g, to.x))
+            continue;
+        if (x->nelem == size)
+            jot_grad_give(g, to.x, jot_stack_node(g->ctx, (jot_DType)x->dtype, x->rank, x->ext, 1,
+                                                  &own));
+        else
+            grad_give_part(g, to.x, d, 0, part);
+    }
 }
 
 /* ---- user code ---------------------------------------------------------------------------- */
@@ -240,6 +291,20 @@ grad_hold_shared(Grad *g, const Node *n, NodeId d, bool target)
     }
 }
 
+static bool
+grad_in_parts(const Grad *g, uint32_t from)
+{
+    while (from && !g->list.v[from - 1].part.nelem)
+        from = g->list.v[from - 1].next;
+    return from != 0;
+}
+
+static bool
+grad_broadcasts(const Node *n, const Node *x)
+{
+    return n->nelem > x->nelem || (n->nelem == x->nelem && n->rank > x->rank);
+}
+
 /* Turn the contributions to one node into contributions to its inputs. */
 static void
 grad_of_node(Grad *g, uint32_t at)
@@ -255,16 +320,17 @@ grad_of_node(Grad *g, uint32_t at)
         grad_of_opaque(g, id, from);
         return;
     }
-    if (n->kind == NODE_REINDEX && !target && g->list.v[from - 1].next
-        && n->nelem > jot_node(g->ctx, n->input[0])->nelem) {
+    if (n->kind == NODE_REINDEX && !target && g->list.v[from - 1].next && !grad_in_parts(g, from)
+        && grad_broadcasts(n, jot_node(g->ctx, n->input[0]))) {
         grad_of_broadcast(g, id, from);
         return;
     }
-    d = grad_total(g, from);
+    d = grad_total(g, id, from);
     if (!d)
         return;
     if (target) { /* the sum is the answer, and what is passed on */
         g->list.v[from - 1].node = d;
+        g->list.v[from - 1].part.nelem = 0;
         g->list.v[from - 1].next = 0;
     }
     if (!passes)
@@ -285,11 +351,11 @@ grad_of_node(Grad *g, uint32_t at)
 /* ---- one call ----------------------------------------------------------------------------- */
 
 static bool
-grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n)
+grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int nwrt)
 {
     memset(g, 0, sizeof *g);
     g->ctx = ctx;
-    if (!jot_graph_order_batched(ctx, y, (uint32_t)n, false, &g->order))
+    if (!jot_graph_order_batched(ctx, y, (uint32_t)n, false, wrt, (uint32_t)nwrt, &g->order))
         return jot_grad_fail(g);
     g->need = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->need);
     g->first = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->first);
@@ -317,7 +383,7 @@ static NodeId
 grad_answer(Grad *g, NodeId wrt)
 {
     const Node *n = jot_node(g->ctx, wrt);
-    NodeId d = n->mark == g->ctx->walk ? grad_total(g, g->first[n->at]) : 0;
+    NodeId d = n->mark == g->ctx->walk ? grad_total(g, wrt, g->first[n->at]) : 0;
 
     return d || g->failed ? d : jot_grad_const(g->ctx, wrt, 0);
 }
@@ -370,7 +436,7 @@ static bool
 grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt, jot_Var *out)
 {
     Grad g;
-    bool ok = grad_open(&g, ctx, y, ny) && grad_walk(&g, ny, y, dy, n, wrt);
+    bool ok = grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);
 
     ok = ok && grad_handles(ctx, n, wrt, out);
     grad_close(&g);

@@ -16,7 +16,7 @@
  *   MAP       user's operands         element-wise user text (code_map)
  *   REINDEX   x, then index variables out[i] = x[index(i)] or `value` (overflow)
  *   REDUCE    y, then index variables out[index(i)] op= y[i];  MEAN has `value.f` = finishing scale
- *   STACK     any, of one shape       out[t] = input t; beyond the last, zeros (ops/stack.c)
+ *   STACK     any, of one shape       its pieces one after the other  (ops/stack.c)
  *   CODE      user's operands         opaque kernel; its outputs are PICK nodes
  *   PICK      a CODE node             output number op of it
  *   ALIAS     one                     the same value under other rules: stop_grad, stop_fuse, or an
@@ -288,16 +288,23 @@ typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
  * `stop_at_data`; otherwise history is followed. Sets mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
-/* The same after equal products were made one (ops/batch.c). */
-JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
-                                    bool stop_at_data, NodeList *out);
+/* The same after equal cells, products and sums of them were made one (ops/batch.c); the nodes `keep`
+ * stay what others are computed from. */
+JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
+                                    const NodeId *keep, uint32_t nkeep, NodeList *out);
+/* ops/cells.c: equal cells become one. True: nodes of the list are others now. */
+JOT_FN bool jot_cells_join(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n,
+                           const NodeId *keep, uint32_t nkeep);
 JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
 
-/* ops/stack.c: n variables of one shape under each other, then zeros up to `rows` of them. Row `at` of
- * a variable. */
+/* ops/stack.c: equally long pieces of variables one after the other, as a variable of that shape. */
 enum { STACK_MOST = 248 };
-JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, int n, const NodeId *row, int64_t rows);
-JOT_FN NodeId jot_stack_row(jot_Ctx *ctx, NodeId x, int64_t at);
+typedef struct { NodeId x; int64_t at; } Piece; /* from element `at` of x on; x 0: zeros */
+JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int n,
+                             const Piece *piece);
+/* How many pieces a STACK has; piece k. */
+JOT_FN int jot_stack_pieces(const Node *n);
+JOT_FN Piece jot_stack_piece(const jot_Ctx *ctx, const Node *n, int k);
 /* ops/stack_sum.c: sums of products become one product. True: nodes of the list are others now. */
 JOT_FN bool jot_stack_sums(jot_Ctx *ctx, const NodeList *list);
 

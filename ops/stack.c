@@ -1,48 +1,157 @@
-/* ops/stack.c - variables of one shape under each other: the STACK node and its rows.
+/* ops/stack.c - pieces of variables one after the other: the STACK node.
  *
- *     s = stack of x, y, z     s[0] = x   s[1] = y   s[2] = z   s[3] = 0    as many zeros as are asked
+ *     x  [ a b | c d | e f ]        s = stack of (z, 0) (x, 4) (-) (x, 0)      a piece is 2 elements
+ *     z  [ g h ]                    s  [ g h | e f | 0 0 | a b ]               in any shape
  *
- * It is copied by a kernel that takes as many pointers as there are rows (ccode/user.c), so one text
- * serves stacks of any number. Zeros round the number of rows up, so that what reads them needs few
- * kernels, too. Graph rewrites make such nodes, no builder does.
+ * All pieces are equally long; one begins at any element of its variable, or is zeros. It is copied by
+ * a kernel that takes the variables and a table of which piece begins where (ccode/user.c), so one
+ * text serves stacks of any pieces. Rows of variables under each other are a stack, so is the part of a
+ * variable that is one row of it, and the gradient of all its rows. Graph rewrites make such nodes, no
+ * builder does.
  *
- * Read before: ops/graph.h. After: ops/stack_sum.c. */
+ *     index[2 k], index[2 k + 1]     piece k: the number of its input, its first element; -1: zeros
+ *
+ * What is a piece of a stack, or of a rearrangement that keeps it together, is one of what that is made
+ * of.
+ *
+ * Read before: ops/graph.h. After: ops/stack_sum.c, ops/cells.c. */
 #include "ops/stack.h"
 
 /* ---- the node ----------------------------------------------------------------------------- */
 
-JOT_FN NodeId
-jot_stack_node(jot_Ctx *ctx, int n, const NodeId *row, int64_t rows)
+JOT_FN int
+jot_stack_pieces(const Node *n)
 {
-    const Node *first = jot_node(ctx, row[0]);
-    int64_t ext[JOT_MAX_RANK];
-    NodeSpec s = {0};
+    return n->nindex / 2;
+}
 
-    JOT_ASSERT(n > 0 && n <= STACK_MOST && n <= rows && first->rank < JOT_MAX_RANK,
-               "a stack of a few rows");
-    ext[0] = rows;
-    memcpy(ext + 1, first->ext, first->rank * sizeof *ext);
-    s.kind = NODE_STACK;
-    s.dtype = (jot_DType)first->dtype;
-    s.rank = first->rank + 1;
-    s.ext = ext;
-    s.ninputs = n;
-    s.input = row;
-    return jot_node_make(ctx, &s);
+JOT_FN Piece
+jot_stack_piece(const jot_Ctx *ctx, const Node *n, int k)
+{
+    Piece piece = {0, 0};
+    int64_t input = -1;
+
+    jot_ix_is_const(&ctx->ix, n->index[2 * k], &input);
+    jot_ix_is_const(&ctx->ix, n->index[2 * k + 1], &piece.at);
+    if (input >= 0)
+        piece.x = n->input[input];
+    return piece;
+}
+
+/* Where the elements from `at` on lie in what the map reads, if they lie there one after the other. */
+static bool
+stack_through(jot_Ctx *ctx, const Node *map, int64_t nelem, int64_t at, int64_t *from)
+{
+    const Node *x = jot_node(ctx, map->input[0]);
+    int64_t stride = 1, own = 1, row[JOT_MAX_RANK] = {0}, by, c;
+    bool inside = false;
+    IxTerm tmp;
+    uint32_t n;
+    int d, k;
+
+    *from = 0;
+    for (d = map->nindex; d-- > 0; stride *= x->ext[d]) {
+        for (k = 0; k < map->rank; k++) {
+            by = jot_ix_coef(&ctx->ix, map->index[d], k, &inside);
+            row[k] += by * stride;
+            if (inside)
+                return false;
+        }
+        jot_ix_linear(&ctx->ix, map->index[d], &c, &n, &tmp);
+        *from += c * stride;
+    }
+    for (k = map->rank; k-- > 0; own *= map->ext[k]) { /* element at: its place along each axis */
+        int64_t i = at / own % map->ext[k];
+
+        if (own < nelem && (nelem % (own * map->ext[k]) && own * map->ext[k] % nelem))
+            return false;
+        if (own < nelem && map->ext[k] > 1 && row[k] != own)
+            return false;
+        *from += i * row[k];
+    }
+    return true;
+}
+
+/* The piece where its elements come from; as it is, if they are computed or apart there. */
+static Piece
+stack_source(jot_Ctx *ctx, Piece piece, int64_t nelem)
+{
+    while (piece.x && nelem) {
+        const Node *n = jot_node(ctx, piece.x), *x;
+        int64_t size, from;
+
+        if (n->data || !n->nelem)
+            break;
+        if (n->kind == NODE_STACK) {
+            size = n->nelem / jot_stack_pieces(n);
+            if (size % nelem)
+                break;
+            from = piece.at % size;
+            piece = jot_stack_piece(ctx, n, (int)(piece.at / size));
+            piece.at += piece.x ? from : 0;
+            continue;
+        }
+        if (!jot_stack_plain(n, NODE_REINDEX) || !jot_stack_total(ctx, n))
+            break;
+        x = jot_node(ctx, n->input[0]);
+        if (x->nelem / nelem > STACK_MOST || x->nelem % nelem
+            || !stack_through(ctx, n, nelem, piece.at, &from) || from % nelem)
+            break;
+        piece.x = n->input[0];
+        piece.at = from;
+    }
+    return piece;
 }
 
 JOT_FN NodeId
-jot_stack_row(jot_Ctx *ctx, NodeId x, int64_t at)
+jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int n,
+               const Piece *piece)
 {
-    const Node *n = jot_node(ctx, x);
-    jot_Scalar zero = {0};
-    Ix index[JOT_MAX_RANK];
+    NodeId input[STACK_MOST];
+    Ix index[2 * STACK_MOST];
+    int64_t nelem = 1;
+    NodeSpec s = {0};
+    int k, i;
+
+    for (k = 0; k < rank; k++)
+        nelem *= ext[k];
+    JOT_ASSERT(n > 0 && n <= STACK_MOST && nelem % n == 0, "a stack of a few equal pieces");
+    s.kind = NODE_STACK;
+    for (k = 0; k < n; k++) {
+        Piece p = stack_source(ctx, piece[k], nelem / n);
+
+        for (i = 0; p.x && i < s.ninputs && input[i] != p.x; i++)
+            ;
+        if (p.x && i == s.ninputs)
+            input[s.ninputs++] = p.x;
+        index[2 * k] = jot_ix_const(&ctx->ix, p.x ? i : -1);
+        index[2 * k + 1] = jot_ix_const(&ctx->ix, p.x ? p.at : 0);
+    }
+    s.dtype = dtype;
+    s.rank = rank;
+    s.ext = ext;
+    s.input = input;
+    s.nindex = 2 * n;
+    s.index = index;
+    return s.ninputs ? jot_node_make(ctx, &s) : jot_const_f64(ctx, dtype, rank, ext, 0);
+}
+
+/* ---- what rewrites ask -------------------------------------------------------------------- */
+
+/* Does this map read inside its x everywhere? */
+JOT_FN bool
+jot_stack_total(jot_Ctx *ctx, const Node *map)
+{
+    const Node *x = jot_node(ctx, map->input[0]);
+    Space space = {0, NULL, NULL};
     int k;
 
-    index[0] = jot_ix_const(&ctx->ix, at);
-    for (k = 1; k < n->rank; k++)
-        index[k] = jot_ix_axis(&ctx->ix, k - 1);
-    return jot_reindex_node(ctx, x, n->rank - 1, n->ext + 1, index, 0, NULL, zero, 0, NULL);
+    space.n = map->rank;
+    space.ext = map->ext;
+    for (k = 0; k < map->nindex; k++)
+        if (!jot_ix_inside(&ctx->ix, map->index[k], x->ext[k], &space))
+            return false;
+    return true;
 }
 
 JOT_FN bool

@@ -1,10 +1,12 @@
-/* ops/stack.h - what ops/stack.c and ops/stack_sum.c share.
+/* ops/stack.h - what the graph rewrites that make stacks share: ops/stack.c, stack_sum.c, cells.c.
  *
  * Read before: ops/maps.h. */
 #ifndef JOT_OPS_STACK_H
 #define JOT_OPS_STACK_H
 #include "ops/maps.h"
 
+/* Does a plain REINDEX read inside its x everywhere? */
+JOT_FN bool jot_stack_total(jot_Ctx *ctx, const Node *map);
 /* A shared node of this kind that is not evaluated, without conditions and index variables. */
 JOT_FN bool jot_stack_plain(const Node *n, NodeKind kind);
 /* The axes that a map moves along. */

@@ -5,11 +5,13 @@
  *        + ...                                     one for each shape of terms
  *
  * The gradient of a weight that is used many times. Term by term all of dw is read and written for
- * each; in one product it is written once. Terms may have their axes in any order, have sums of their
- * own, be products of stacks already, whose rows then go into the new stack, or outer products: of
- * these it takes several, for alone they are element-wise work that others may fuse with. It gains
- * where dw is larger than the rows that are copied. A row is a whole variable: what a map selects from
- * a larger one (an embedding by its word) would be a kernel for each row.
+ * each; in one product it is written once. Terms may have their axes in any order, have sums of
+ * their own - over rows of both, of which each term may have another number: then single rows go
+ * into the stacks - or be outer products: of these it takes several, for alone they are
+ * element-wise work that others may fuse with. It gains where dw is larger than the rows that are
+ * copied. A term stays that is read elsewhere too, or named by a handle: its value may be wanted.
+ *
+ * Then sums of rows that are in a stack by now (the gradient of a bias) are one sum, too.
  *
  *     normal form of a term     out[o0..] = sum over r0.. of x[index] g[index]     axes: o0.., then r0..
  *
@@ -21,14 +23,20 @@
  * Read before: ops/stack.c. After: ops/grad.c, backends/plan.c. */
 #include "ops/stack.h"
 
-enum { SUM_TERMS = 1024, SUM_OUTER = 8, SUM_ROUND = 8 }; /* outer products that are worth it */
+enum {
+    SUM_TERMS = 1024, SUM_ROUND = 8,
+    SUM_OUTER = 8,          /* outer products that are worth it */
+    SUM_ROWS = 128          /* of one term that are taken one by one */
+};
 
 typedef struct {
     NodeId id;              /* 0: taken */
-    NodeId x, g;            /* 0: no product */
-    uint8_t nx, ng, nred, stacked; /* stacked: x and g are STACKs, of which rows are meant */
+    NodeId x, g;            /* x 0: it is nothing of the kind; g 0: x alone, summed */
+    uint8_t nx, ng, nred;
+    int rows;               /* x and g are that many rows each, which are meant; 0: they are one */
     int64_t red[JOT_MAX_RANK];
     Ix xi[JOT_MAX_RANK], gi[JOT_MAX_RANK];
+    int64_t xe[JOT_MAX_RANK], ge[JOT_MAX_RANK]; /* extents of x and g, or of a row */
     uint64_t key;
 } Term;
 
@@ -37,6 +45,7 @@ typedef struct {
     const NodeList *list;
     uint8_t *seen;          /* per position: part of a sum that was looked at */
     Vec(Term) term;         /* of the sum at hand */
+    bool products;          /* sums of products, or of variables? */
     NodeList stack;
 } Sums;
 
@@ -75,7 +84,8 @@ term_axes(Sums *s, const Node *n, const Node *y, Ix *axis, Term *t)
 
 /* One operand of a product, its index through axis[]. False: it is no variable as a whole. */
 static bool
-term_operand(Sums *s, const Node *y, int side, const Ix *axis, NodeId *x, uint8_t *n, Ix *index)
+term_operand(Sums *s, const Node *y, int side, const Ix *axis, NodeId *x, uint8_t *n, Ix *index,
+             int64_t *ext)
 {
     jot_Ctx *ctx = s->ctx;
     const Node *map = jot_node(ctx, y->input[side]);
@@ -93,14 +103,15 @@ term_operand(Sums *s, const Node *y, int side, const Ix *axis, NodeId *x, uint8_
     for (k = 0; k < map->nindex; k++)
         index[k] = axis ? jot_ix_subst(&ctx->ix, map->index[k], y->rank, axis, NULL, NULL)
                         : map->index[k];
+    memcpy(ext, jot_node(ctx, *x)->ext, (size_t)*n * sizeof *ext);
     return (double)jot_node(ctx, *x)->nelem <= all && jot_node(ctx, *x)->rank < JOT_MAX_RANK;
 }
 
 static bool
 term_operands(Sums *s, const Node *y, const Ix *axis, Term *t)
 {
-    return term_operand(s, y, 0, axis, &t->x, &t->nx, t->xi)
-        && term_operand(s, y, 1, axis, &t->g, &t->ng, t->gi);
+    return term_operand(s, y, 0, axis, &t->x, &t->nx, t->xi, t->xe)
+        && term_operand(s, y, 1, axis, &t->g, &t->ng, t->gi, t->ge);
 }
 
 /* x walks the first output dimension of the two. False: they share one, or one of them walks none. */
@@ -110,100 +121,125 @@ term_sides(Sums *s, int rank, Term *t)
     uint64_t out = ((uint64_t)1 << rank) - 1;
     uint64_t x = jot_stack_axes(s->ctx, t->xi, t->nx) & out;
     uint64_t g = jot_stack_axes(s->ctx, t->gi, t->ng) & out;
-    Ix index[JOT_MAX_RANK];
-    NodeId id = t->x;
-    uint8_t n = t->nx;
+    Term was = *t;
 
     if (!x || !g || (x & g))
         return false;
     if ((x & -x) < (g & -g))
         return true;
-    memcpy(index, t->xi, sizeof index);
-    memcpy(t->xi, t->gi, sizeof index);
-    memcpy(t->gi, index, sizeof index);
-    t->x = t->g;
-    t->g = id;
-    t->nx = t->ng;
-    t->ng = n;
+    memcpy(t->xi, was.gi, sizeof t->xi);
+    memcpy(t->gi, was.xi, sizeof t->gi);
+    memcpy(t->xe, was.ge, sizeof t->xe);
+    memcpy(t->ge, was.xe, sizeof t->ge);
+    t->x = was.g;
+    t->g = was.x;
+    t->nx = was.ng;
+    t->ng = was.nx;
     return true;
 }
 
-/* Rows of both are summed over an axis that nothing else moves along: the term is its rows. */
-static void
-term_rows(Sums *s, int rank, Term *t)
+/* Does the index of an operand begin with an axis that is summed and that nothing else of it moves
+ * along (*at, else -1: there is one row)? */
+static bool
+term_leads(Sums *s, int rank, const Term *t, int n, const Ix *index, const int64_t *ext, int *at)
 {
-    IxPool *pool = &s->ctx->ix;
-    const Node *x = jot_node(s->ctx, t->x), *g = jot_node(s->ctx, t->g);
-    Ix axis[JOT_MAX_RANK];
-    int at, k;
+    int64_t zero;
 
-    if (x->kind != NODE_STACK || g->kind != NODE_STACK || x->data || g->data
-        || x->ninputs != g->ninputs || !jot_ix_is_axis(pool, t->xi[0], &at) || at < rank
-        || t->gi[0] != t->xi[0] || t->red[at - rank] != x->ext[0] || g->ext[0] != x->ext[0]
-        || (jot_stack_axes(s->ctx, t->xi + 1, t->nx - 1) >> at & 1)
-        || (jot_stack_axes(s->ctx, t->gi + 1, t->ng - 1) >> at & 1))
-        return;
+    *at = -1;
+    if (!n || ext[0] > SUM_ROWS)
+        return false;
+    if (ext[0] == 1 && jot_ix_is_const(&s->ctx->ix, index[0], &zero))
+        return true;
+    return jot_ix_is_axis(&s->ctx->ix, index[0], at) && *at >= rank && t->red[*at - rank] == ext[0]
+        && !(jot_stack_axes(s->ctx, index + 1, n - 1) >> *at & 1);
+}
+
+/* Is the term a sum over the first axis of both? */
+static bool
+term_has_rows(Sums *s, int rank, const Term *t, int *at)
+{
+    int other;
+
+    return term_leads(s, rank, t, t->nx, t->xi, t->xe, at) && jot_node(s->ctx, t->x)->nelem
+        && (!t->g || (term_leads(s, rank, t, t->ng, t->gi, t->ge, &other) && other == *at
+                      && jot_node(s->ctx, t->g)->nelem));
+}
+
+/* An operand in terms of a row: without its first dimension, nor any that has one position. */
+static int
+term_strip(Sums *s, int n, int space, const Ix *axis, Ix *index, int64_t *ext)
+{
+    int64_t zero;
+    int k, left = 0;
+
+    for (k = 1; k < n; k++) {
+        if (ext[k] == 1 && jot_ix_is_const(&s->ctx->ix, index[k], &zero))
+            continue;
+        index[left] = jot_ix_subst(&s->ctx->ix, index[k], space, axis, NULL, NULL);
+        ext[left++] = ext[k];
+    }
+    return left;
+}
+
+/* The term in terms of a row. */
+static void
+term_rows(Sums *s, int rank, Term *t, int at)
+{
+    Ix axis[JOT_MAX_RANK];
+    int k, space = rank + t->nred;
+
+    t->rows = (int)jot_node(s->ctx, t->x)->ext[0];
     for (k = 0; k < JOT_MAX_RANK; k++)
-        axis[k] = jot_ix_axis(pool, k - (k > at));
-    for (k = 1; k < t->nx; k++)
-        t->xi[k - 1] = jot_ix_subst(pool, t->xi[k], rank + t->nred, axis, NULL, NULL);
-    for (k = 1; k < t->ng; k++)
-        t->gi[k - 1] = jot_ix_subst(pool, t->gi[k], rank + t->nred, axis, NULL, NULL);
-    t->nx--;
-    t->ng--;
+        axis[k] = jot_ix_axis(&s->ctx->ix, at >= 0 && k > at ? k - 1 : k);
+    t->nx = (uint8_t)term_strip(s, t->nx, space, axis, t->xi, t->xe);
+    t->ng = (uint8_t)term_strip(s, t->ng, space, axis, t->gi, t->ge);
+    if (at < 0)
+        return;
     t->nred--;
     memmove(t->red + at - rank, t->red + at - rank + 1,
             (size_t)(t->nred - (at - rank)) * sizeof *t->red);
-    t->stacked = 1;
-}
-
-/* Extents and rank of a row of an operand. */
-static const int64_t *
-term_row(const Sums *s, const Term *t, NodeId x, int *rank)
-{
-    const Node *n = jot_node(s->ctx, x);
-
-    *rank = n->rank - t->stacked;
-    return n->ext + t->stacked;
 }
 
 static uint64_t
-term_hash(const Sums *s, const Term *t)
+term_hash(const Term *t)
 {
-    uint64_t h = jot_hash(t->nred, t->red, t->nred * sizeof *t->red);
-    NodeId side[2];
-    int rank, k;
+    uint64_t h = jot_hash(t->nred ^ (uint64_t)(t->g != 0) << 8, t->red, t->nred * sizeof *t->red);
 
-    side[0] = t->x;
-    side[1] = t->g;
     h = jot_hash(h, t->xi, t->nx * sizeof *t->xi);
     h = jot_hash(h, t->gi, t->ng * sizeof *t->gi);
-    for (k = 0; k < 2; k++) {
-        const int64_t *ext = term_row(s, t, side[k], &rank);
-
-        h = jot_hash(h ^ (uint64_t)rank, ext, (size_t)rank * sizeof *ext);
-    }
-    return h;
+    h = jot_hash(h, t->xe, t->nx * sizeof *t->xe);
+    return jot_hash(h, t->ge, t->ng * sizeof *t->ge);
 }
 
 static bool
-term_same(const Sums *s, const Term *a, const Term *b)
+term_same(const Term *a, const Term *b)
 {
-    const NodeId one[2] = {a->x, a->g}, other[2] = {b->x, b->g};
-    int rank, l, k;
+    return b->id && b->x && a->key == b->key && a->nred == b->nred && a->nx == b->nx
+        && a->ng == b->ng && !a->g == !b->g && !a->rows == !b->rows
+        && !memcmp(a->red, b->red, a->nred * sizeof *a->red)
+        && !memcmp(a->xi, b->xi, a->nx * sizeof *a->xi)
+        && !memcmp(a->gi, b->gi, a->ng * sizeof *a->gi)
+        && !memcmp(a->xe, b->xe, a->nx * sizeof *a->xe)
+        && !memcmp(a->ge, b->ge, a->ng * sizeof *a->ge);
+}
 
-    if (!b->id || !b->x || a->key != b->key || a->nred != b->nred || a->nx != b->nx || a->ng != b->ng
-        || memcmp(a->red, b->red, a->nred * sizeof *a->red)
-        || memcmp(a->xi, b->xi, a->nx * sizeof *a->xi)
-        || memcmp(a->gi, b->gi, a->ng * sizeof *a->gi))
-        return false;
-    for (k = 0; k < 2; k++) {
-        const int64_t *ext = term_row(s, a, one[k], &rank), *to = term_row(s, b, other[k], &l);
+/* The sum of a variable along some axes, or it in another shape. */
+static void
+term_alone(Sums *s, const Node *n, Term *t)
+{
+    const Node *x = jot_node(s->ctx, n->input[0]);
 
-        if (rank != l || rank >= JOT_MAX_RANK || memcmp(ext, to, (size_t)rank * sizeof *ext))
-            return false;
-    }
-    return true;
+    t->nred = 0;
+    if (x->rank >= JOT_MAX_RANK
+        || (n->kind == NODE_REINDEX && (n->nelem != x->nelem || !jot_stack_total(s->ctx, n))))
+        return;
+    if (n->kind == NODE_REINDEX)
+        memcpy(t->xi, n->index, n->nindex * sizeof *n->index);
+    else if (!term_axes(s, n, x, t->xi, t))
+        return;
+    t->x = n->input[0];
+    t->nx = x->rank;
+    memcpy(t->xe, x->ext, x->rank * sizeof *x->ext);
 }
 
 /* The product that this term is, if it is one for this sum alone. */
@@ -220,7 +256,11 @@ term_of(Sums *s, const Node *out, Term *t)
         || (n->kind == NODE_REDUCE && n->op != JOT_ADD))
         return;
     y = map ? jot_node(s->ctx, n->input[0]) : n;
-    if (!jot_stack_plain(y, NODE_EW) || y->op != EW_MUL || (map && y->refs != 1))
+    if (map && !s->products) {
+        term_alone(s, n, t);
+        return;
+    }
+    if (!s->products || !jot_stack_plain(y, NODE_EW) || y->op != EW_MUL || (map && y->refs != 1))
         return;
     if (n->kind == NODE_REDUCE && !term_axes(s, n, y, axis, t))
         return;
@@ -228,12 +268,8 @@ term_of(Sums *s, const Node *out, Term *t)
         memcpy(axis, n->index, n->nindex * sizeof *axis);
     if (n->rank + t->nred >= JOT_MAX_RANK) /* the product has an axis more */
         return;
-    if (!term_operands(s, y, map ? axis : NULL, t) || !term_sides(s, n->rank, t)) {
+    if (!term_operands(s, y, map ? axis : NULL, t) || !term_sides(s, n->rank, t))
         t->x = 0;
-        return;
-    }
-    term_rows(s, n->rank, t);
-    t->key = term_hash(s, t);
 }
 
 /* ---- sums --------------------------------------------------------------------------------- */
@@ -285,78 +321,162 @@ sum_terms(Sums *s, NodeId root)
     return ok;
 }
 
-/* One product of the rows x[0..n) and g[0..n), for terms like t. */
+static bool
+sum_stack(const Sums *s, NodeId id)
+{
+    const Node *n = jot_node(s->ctx, id);
+
+    return n->kind == NODE_STACK && !n->data && n->ext[0] == jot_stack_pieces(n);
+}
+
+/* Terms of as many rows each are stacked as they are; of other numbers, row by row. */
+static void
+sum_settle(Sums *s, int rank)
+{
+    int64_t first = -1, n;
+    bool apart = false;
+    uint32_t i;
+    int at;
+
+    for (i = 0; i < s->term.n; i++) {
+        const Term *t = &s->term.v[i];
+        bool rows = t->x && term_has_rows(s, rank, t, &at);
+
+        if (!t->x)
+            continue;
+        n = rows ? jot_node(s->ctx, t->x)->ext[0] : 0;
+        apart |= (first >= 0 && n != first)
+              || (n && sum_stack(s, t->x) && (!t->g || sum_stack(s, t->g)));
+        first = n;
+    }
+    for (i = 0; i < s->term.n; i++) {
+        Term *t = &s->term.v[i];
+
+        if (t->x && apart && term_has_rows(s, rank, t, &at))
+            term_rows(s, rank, t, at);
+        if (t->x)
+            t->key = term_hash(t);
+    }
+}
+
+/* Rows of these extents under each other. */
 static NodeId
-sum_product(Sums *s, const Node *out, const Term *t, int n, const NodeId *x, const NodeId *g)
+sum_stacked(Sums *s, NodeId of, int rank, const int64_t *row, int64_t rows, const Piece *piece)
+{
+    const Node *x = jot_node(s->ctx, of);
+    int64_t ext[JOT_MAX_RANK + 1];
+
+    ext[0] = rows;
+    memcpy(ext + 1, row, (size_t)rank * sizeof *row);
+    return jot_stack_node(s->ctx, (jot_DType)x->dtype, rank + 1, ext, (int)rows, piece);
+}
+
+/* One operand of the sum of all rows, over the rows, what comes out and what is summed in each. */
+static NodeId
+sum_operand(Sums *s, NodeId stack, int rank, const int64_t *ext, int n, const Ix *from)
+{
+    jot_Scalar zero = {0};
+    Ix index[JOT_MAX_RANK + 1];
+
+    index[0] = jot_ix_axis(&s->ctx->ix, 0);
+    jot_stack_shift(s->ctx, from, n, rank - 1, index + 1);
+    return stack ? jot_reindex_node(s->ctx, stack, rank, ext, index, 0, NULL, zero, 0, NULL) : 0;
+}
+
+/* One product of the rows x[0..n) and g[0..n), or one sum of the rows x, for terms like t. Of rows
+ * alone only where they are stacked already. */
+static NodeId
+sum_product(Sums *s, const Node *out, const Term *t, int n, const Piece *x, const Piece *g)
 {
     jot_Ctx *ctx = s->ctx;
     int rank = 1 + out->rank + t->nred, k;
     int64_t ext[JOT_MAX_RANK];
-    jot_Scalar zero = {0};
-    Ix index[JOT_MAX_RANK + 1];
+    Ix index[JOT_MAX_RANK];
     NodeId a, b;
 
     ext[0] = (n + SUM_ROUND - 1) / SUM_ROUND * SUM_ROUND;
     memcpy(ext + 1, out->ext, out->rank * sizeof *ext);
     memcpy(ext + 1 + out->rank, t->red, t->nred * sizeof *ext);
-    index[0] = jot_ix_axis(&ctx->ix, 0);
-    a = jot_stack_node(ctx, n, x, ext[0]);
-    jot_stack_shift(ctx, t->xi, t->nx, rank - 1, index + 1);
-    a = a ? jot_reindex_node(ctx, a, rank, ext, index, 0, NULL, zero, 0, NULL) : 0;
-    b = jot_stack_node(ctx, n, g, ext[0]);
-    jot_stack_shift(ctx, t->gi, t->ng, rank - 1, index + 1);
-    b = b ? jot_reindex_node(ctx, b, rank, ext, index, 0, NULL, zero, 0, NULL) : 0;
-    a = a && b ? jot_ew_of(ctx, EW_MUL, a, b, 0) : 0;
+    a = sum_stacked(s, t->x, t->nx, t->xe, ext[0], x);
+    if (!a || (!t->g && !jot_node(ctx, a)->refs))
+        return 0;
+    a = sum_operand(s, a, rank, ext, t->nx, t->xi);
+    if (t->g) {
+        b = sum_stacked(s, t->g, t->ng, t->ge, ext[0], g);
+        b = sum_operand(s, b, rank, ext, t->ng, t->gi);
+        a = a && b ? jot_ew_of(ctx, EW_MUL, a, b, 0) : 0;
+    }
     for (k = 0; k < out->rank; k++)
         index[k] = jot_ix_axis(&ctx->ix, k + 1);
     return a ? jot_reduce_node(ctx, JOT_ADD, a, out->rank, out->ext, index, 0, NULL, 1, 0, NULL) : 0;
 }
 
+static Piece
+sum_row(const Sums *s, NodeId x, int64_t nrow, int k)
+{
+    Piece piece = {x, nrow * k};
+
+    return sum_stack(s, x) ? jot_stack_piece(s->ctx, jot_node(s->ctx, x), k) : piece;
+}
+
 /* Rows of term t behind x[0..*n); false: there is no room. */
 static bool
-sum_rows(const Sums *s, const Term *t, int *n, NodeId *x, NodeId *g)
+sum_rows(const Sums *s, const Term *t, int *n, Piece *x, Piece *g)
 {
-    const Node *a = jot_node(s->ctx, t->x), *b = jot_node(s->ctx, t->g);
-    int k, rows = t->stacked ? a->ninputs : 1;
+    int k, rows = t->rows ? t->rows : 1;
 
     if (*n + rows > STACK_MOST)
         return false;
     for (k = 0; k < rows; k++) {
-        x[*n] = t->stacked ? a->input[k] : t->x;
-        g[(*n)++] = t->stacked ? b->input[k] : t->g;
+        x[*n].x = t->x;
+        g[*n].x = t->g;
+        if (t->rows) {
+            x[*n] = sum_row(s, t->x, jot_node(s->ctx, t->x)->nelem / rows, k);
+            if (t->g)
+                g[*n] = sum_row(s, t->g, jot_node(s->ctx, t->g)->nelem / rows, k);
+        }
+        if (x[*n].x || g[*n].x)
+            (*n)++;
     }
     return true;
 }
 
 /* Is it worth it: out is larger than what a term's rows copy, and they are more than element-wise work. */
 static bool
-sum_gains(const Sums *s, const Node *out, const Term *t, int terms, int n, bool sums)
+sum_gains(const Node *out, const Term *t, int terms, int n, bool sums)
 {
-    double rows = t->stacked ? (double)jot_node(s->ctx, t->x)->ninputs : 1;
-    double row = ((double)jot_node(s->ctx, t->x)->nelem + (double)jot_node(s->ctx, t->g)->nelem) / rows;
+    double x = 1, g = 1;
+    int k;
 
-    return terms > 1 && (sums || n >= SUM_OUTER) && (double)out->nelem > row;
+    if (!t->g)
+        return terms > 1 && t->rows;
+    for (k = 0; k < t->nx; k++)
+        x *= (double)t->xe[k];
+    for (k = 0; k < t->ng; k++)
+        g *= (double)t->ge[k];
+    return terms > 1 && (sums || n >= SUM_OUTER) && (double)out->nelem > x + g;
 }
 
 /* All terms like number i as one product; 0 without an error: they stay. */
 static NodeId
 sum_join(Sums *s, const Node *out, uint32_t i)
 {
-    NodeId x[STACK_MOST], g[STACK_MOST], all;
+    Piece x[STACK_MOST] = {{0, 0}}, g[STACK_MOST] = {{0, 0}};
+    NodeId all;
     uint32_t of[STACK_MOST], j;
     const Term *t = &s->term.v[i];
     int n = 0, terms = 0;
     bool sums = false;
 
     for (j = i; j < s->term.n && terms < STACK_MOST; j++) {
-        if (!term_same(s, t, &s->term.v[j]))
+        if (!term_same(t, &s->term.v[j]))
             continue;
         if (!sum_rows(s, &s->term.v[j], &n, x, g))
             break;
         of[terms++] = j;
-        sums |= s->term.v[j].nred || s->term.v[j].stacked;
+        sums |= s->term.v[j].nred || s->term.v[j].rows;
     }
-    if (!sum_gains(s, out, t, terms, n, sums))
+    if (!sum_gains(out, t, terms, n, sums))
         return 0;
     all = sum_product(s, out, t, n, x, g);
     while (all && terms--)
@@ -378,6 +498,7 @@ sum_rewrite(Sums *s, NodeId root)
     uint32_t i;
     bool any = false;
 
+    sum_settle(s, jot_node(s->ctx, root)->rank);
     for (i = 0; i < s->term.n && !s->ctx->mem.failed; i++) {
         NodeId all = s->term.v[i].id && s->term.v[i].x
                    ? sum_join(s, jot_node(s->ctx, root), i) : 0;
@@ -408,11 +529,23 @@ sum_here(const Sums *s, uint32_t i)
     return sum_is(n) && n->mark == s->ctx->walk && n->at == i;
 }
 
+static bool
+sums_all(Sums *s)
+{
+    bool changed = false;
+    uint32_t i;
+
+    memset(s->seen, 0, s->list->n);
+    for (i = s->list->n; i-- > 0 && !s->ctx->mem.failed;)
+        if (!s->seen[i] && sum_here(s, i) && sum_terms(s, s->list->v[i]))
+            changed |= sum_rewrite(s, s->list->v[i]);
+    return changed;
+}
+
 JOT_FN bool
 jot_stack_sums(jot_Ctx *ctx, const NodeList *list)
 {
     bool changed = false;
-    uint32_t i;
     Sums s = {0};
 
     if (ctx->release) /* a kernel of a device takes no table of pointers */
@@ -420,9 +553,11 @@ jot_stack_sums(jot_Ctx *ctx, const NodeList *list)
     s.ctx = ctx;
     s.list = list;
     s.seen = jot_mem_new(&ctx->mem, list->n, 1);
-    for (i = list->n; s.seen && i-- > 0 && !ctx->mem.failed;)
-        if (!s.seen[i] && sum_here(&s, i) && sum_terms(&s, list->v[i]))
-            changed |= sum_rewrite(&s, list->v[i]);
+    s.products = true;
+    changed = s.seen && sums_all(&s);
+    s.products = false;
+    if (changed)
+        sums_all(&s);
     jot_mem_free(&ctx->mem, s.seen, list->n);
     jot_vec_free(&ctx->mem, s.term);
     jot_list_free(ctx, &s.stack);

@@ -90,6 +90,24 @@ text_map(jot_Ctx *ctx, const Node *n, Text *text)
     }
 }
 
+static void
+text_stack(jot_Ctx *ctx, const Node *n, Text *text)
+{
+    int k;
+
+    jot_text_f(text, "stack");
+    for (k = 0; k < jot_stack_pieces(n); k++) {
+        Piece piece = jot_stack_piece(ctx, n, k);
+
+        if (!piece.x)
+            jot_text_f(text, " 0");
+        else if (piece.at || jot_node(ctx, piece.x)->nelem * jot_stack_pieces(n) != n->nelem)
+            jot_text_f(text, " %%%u+%lld", piece.x, (long long)piece.at);
+        else
+            jot_text_f(text, " %%%u", piece.x);
+    }
+}
+
 static const char *
 text_alias(int flags)
 {
@@ -133,8 +151,8 @@ text_what(jot_Ctx *ctx, const Node *n, Text *text)
         jot_text_f(text, "map");
         break;
     case NODE_STACK:
-        jot_text_f(text, "stack");
-        break;
+        text_stack(ctx, n, text);
+        return;
     case NODE_CODE:
         jot_text_f(text, "code");
         break;

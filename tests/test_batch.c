@@ -272,7 +272,7 @@ check_refused(Program *program)
 }
 
 /* The gradient of a slice of a weight is summed into as much as the slice has, and put in place. */
-static char graph[8192];
+static char graph[1 << 16];
 static size_t ngraph;
 
 static void
@@ -326,9 +326,9 @@ sums(int n)
     } else {
         w = jot_array(c, JOT_F32, JOT_SHAPE(40, 40), numbers);
         loss = jot_full(c, JOT_F32, JOT_SHAPE(1, 40), 0);
-        for (t = 0; t < n; t++) {
+        for (t = 0; t < n; t++) { /* one after the other: no cells side by side */
             x = jot_array(c, JOT_F32, JOT_SHAPE(1, 40), numbers + 11 * t);
-            loss = jot_add(loss, jot_tanh(jot_matmul(x, w)));
+            loss = jot_tanh(jot_matmul(jot_add(x, loss), w));
         }
         jot_grad(jot_sum(loss, JOT_ALL_DIMS), &w, 1, &g);
         CHECK(jot_data(g) != NULL, "%s", jot_message(c));
