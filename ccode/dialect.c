@@ -237,8 +237,11 @@ read_vector(const char *name, size_t n, VectorName *v)
             return false;
         v->lanes = v->lanes * 10 + (name[i] - '0');
     }
-    for (size_t i = 1; i + 1 < x; i++)
+    for (size_t i = 1; i + 1 < x; i++) {
+        if (name[i] < '0' || name[i] > '9')
+            return false;
         v->bits = v->bits * 10 + (name[i] - '0');
+    }
     v->x = x;
     return v->bits % 8 == 0 && v->bits > 0 && v->lanes > 0;
 }
@@ -278,6 +281,14 @@ static const Helper vector_helpers[] = {
                   "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
     { "stn_bf16_", "static inline void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
                    "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
+    { "ld_f16_", "static inline jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
+                 "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
+    { "ldn_f16_", "static inline jot_%V\njot_ldn_f16_%V(const void *p, int n)\n{\n%2"
+                  "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n%H}\n" },
+    { "st_f16_", "static inline void\njot_st_f16_%V(void *p, jot_%V v)\n{\n%2%G"
+                 "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
+    { "stn_f16_", "static inline void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
+                  "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
 };
 
@@ -342,12 +353,18 @@ put_mask(Text *out, const VectorName *v, char what)
         jot_text_f(out, "#ifdef %s\n%s#else\n", m->target, what == 'P' ? m->load : m->store);
 }
 
+static void
+put_half_type(Text *out, const VectorName *v)
+{
+    jot_text_f(out, "    typedef jot_u16 half __attribute__((vector_size(%d)));\n", 2 * v->lanes);
+}
+
 /* A word for each lane, and a half. */
 static void
 put_half_types(Text *out, const VectorName *v)
 {
-    jot_text_f(out, "    typedef jot_u32 word __attribute__((vector_size(%d)));\n"
-               "    typedef jot_u16 half __attribute__((vector_size(%d)));\n", 4 * v->lanes, 2 * v->lanes);
+    jot_text_f(out, "    typedef jot_u32 word __attribute__((vector_size(%d)));\n", 4 * v->lanes);
+    put_half_type(out, v);
 }
 
 /* The prelude's jotm_f32_to_bf16, lane by lane. */
@@ -357,6 +374,38 @@ put_half_round(Text *out)
     jot_text_f(out, "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n"
                "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
                "    const half h = __builtin_convertvector((r & ~nan) | ((u >> 16 | 0x40u) & nan), half);\n");
+}
+
+/* Halves h to floats, and floats v to halves: by the instruction where there is one for so many, else the
+ * prelude's functions, lane by lane. */
+static void
+put_f16(Text *out, const VectorName *v, bool load)
+{
+    static const struct { int lanes; const char *where, *load, *store; } known[] = {
+        { 16, "__AVX512F__", "vcvtph2ps512_mask((word16)h, (jot_f32x16){0}, -1, 4)",
+          "vcvtps2ph512_mask(v, 0, (word16){0}, -1)" },
+        { 8, "__F16C__", "vcvtph2ps256((word16)h)", "vcvtps2ph256(v, 0)" },
+    };
+    const char *end = "";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].lanes == v->lanes && v->bits == 32) {
+            jot_text_f(out, "#ifdef %s\n    typedef short word16 __attribute__((vector_size(%d)));\n",
+                       known[i].where, 2 * v->lanes);
+            if (load)
+                jot_text_f(out, "    return (jot_f32x%d)__builtin_ia32_%s;\n#else\n", v->lanes,
+                           known[i].load);
+            else
+                jot_text_f(out, "    const half h = (half)(word16)__builtin_ia32_%s;\n#else\n",
+                           known[i].store);
+            end = "#endif\n";
+        }
+    if (load)
+        jot_text_f(out, "    jot_%.*s v = {0};\n    for (int l = 0; l < %d; l++)\n"
+                        "        v[l] = jotm_f16_to_f32(h[l]);\n    return v;\n%s", (int)v->n, v->name,
+                   v->lanes, end);
+    else
+        jot_text_f(out, "    half h = {0};\n    for (int l = 0; l < %d; l++)\n"
+                        "        h[l] = jotm_f32_to_f16(v[l]);\n%s", v->lanes, end);
 }
 
 static void
@@ -384,6 +433,9 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'F': put_fma(out, v); break;
         case 'S': put_half_types(out, v); break;
         case 'R': put_half_round(out); break;
+        case '2': put_half_type(out, v); break;
+        case 'H': put_f16(out, v, true); break;
+        case 'G': put_f16(out, v, false); break;
         case 'P': case 'Q': case 'E': put_mask(out, v, *text); break;
         case 'N':
             for (int i = 0; i < v->lanes; i++)
@@ -426,6 +478,8 @@ need_vector(Prelude *p, const char *name, size_t n)
             jot_text_f(&t, "jot_u8x%d", v.lanes);
             need_text(p, vector, t.n, 0);
         }
+        if (memcmp(name + from - 5, "_f16_", 5) == 0)
+            need_text(p, name[4] == 'l' ? "jotm_f16_to_f32" : "jotm_f32_to_f16", 15, 0);
         put_vector_text(p->out, vector_helpers[i].text, &v);
         return true;
     }

@@ -354,8 +354,8 @@ print_call(Printer *p, const Inst *in, const char *name, LaneMode mode)
 
 /* ---- memory ---- */
 
-static bool
-is_half(int dtype)
+JOT_FN bool
+jot_print_is_half(int dtype)
 {
     return dtype == JOT_F16 || dtype == JOT_BF16;
 }
@@ -364,7 +364,7 @@ static void
 print_element(Printer *p, const Inst *in, LaneMode mode)
 {
     int dtype = p->k->bufs.v[in->aux].dtype;
-    bool half = is_half(dtype) && in->dtype != JOT_U16;
+    bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
     if (half)
         jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)dtype));
     jot_print_name(p, p->buf_name[in->aux]);
@@ -400,9 +400,10 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, " ? ");
     if (mode == WHOLE && in->lanes) { /* scratch memory has a vector to spare at its end */
         bool part = in->lanes < p->lanes && p->k->bufs.v[in->aux].role != BUF_SCRATCH;
-        bool half = p->k->bufs.v[in->aux].dtype == JOT_BF16;
-        jot_text_f(p->out, "jot_ld%s_%s%sx%d(", part ? "n" : "", half ? "bf16_" : "",
-                   jot_print_short(in->dtype), p->lanes);
+        int dtype = p->k->bufs.v[in->aux].dtype;
+        bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
+        jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "", half ? jot_print_short(dtype) : "",
+                   half ? "_" : "", jot_print_short(in->dtype), p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, arg_of(p, in, 0), 2, EACH_LANE);
@@ -427,7 +428,7 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
     else if (to == JOT_BOOL) {
         jot_print_expr(p, a, 3, mode);
         jot_text_f(p->out, from >= JOT_F16 ? " != 0.0%s" : " != 0", from == JOT_F64 ? "" : "f");
-    } else if (is_half(to)) {
+    } else if (jot_print_is_half(to)) {
         const char *half = jot_dtype_name((jot_DType)to);
         jot_text_f(p->out, "jotm_%s_to_f32(jotm_f32_to_%s(%s", half, half,
                    from == JOT_F32 ? "" : "(float)");
@@ -448,7 +449,7 @@ cast_level(int from, int to)
 {
     if (to == JOT_BOOL)
         return 6;
-    return is_half(to) || (from >= JOT_F16 && to < JOT_F16) ? 0 : 1;
+    return jot_print_is_half(to) || (from >= JOT_F16 && to < JOT_F16) ? 0 : 1;
 }
 
 /* ---- the whole ---- */

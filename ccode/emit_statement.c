@@ -288,8 +288,8 @@ print_store(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
     int dtype = p->k->bufs.v[in->aux].dtype;
-    bool half = (dtype == JOT_F16 || dtype == JOT_BF16) && in->dtype != JOT_U16;
-    bool round = half && dtype == JOT_BF16 && in->dtype == JOT_F32;
+    bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
+    bool round = half && in->dtype == JOT_F32;
     bool whole = p->d->vectors && in->lanes && (round || (!half && dtype >= JOT_F32)) &&
                  operand_whole(p, arg[1], false), part = in->lanes < p->lanes;
     if (in->aligned) {
@@ -298,8 +298,8 @@ print_store(Printer *p, const Inst *in)
     }
     if (whole) {
         begin_line(p);
-        jot_text_f(p->out, "jot_st%s_%s%sx%d(", part ? "n" : "", round ? "bf16_" : "",
-                   jot_print_short(round ? JOT_F32 : dtype), p->lanes);
+        jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "", round ? jot_print_short(dtype) : "",
+                   round ? "_" : "", jot_print_short(round ? JOT_F32 : dtype), p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, arg[0], 2, WHOLE);

@@ -100,7 +100,7 @@ jot_print_whole(Printer *p, uint32_t n)
         return false;
     if (in->op == C_LOAD)
         return in->narg == 1 && (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
-               (p->k->bufs.v[in->aux].dtype == in->dtype || p->k->bufs.v[in->aux].dtype == JOT_BF16);
+               (p->k->bufs.v[in->aux].dtype == in->dtype || jot_print_is_half(p->k->bufs.v[in->aux].dtype));
     if (jot_print_is_choice(p, in))
         return true;
     if (in->op != C_EW || in->dtype < JOT_F32 ||

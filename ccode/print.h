@@ -65,7 +65,8 @@ JOT_FN void jot_print_give(Printer *p, uint32_t mark); /* names taken since scop
 JOT_FN bool jot_print_is_condition(const Inst *in); /* 0 or 1 already */
 JOT_FN void jot_print_name(Printer *p, Name name);
 JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
-JOT_FN const char *jot_print_memory_type(int dtype); /* C type of elements in memory */
+JOT_FN const char *jot_print_memory_type(int dtype);
+JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
 JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 
 /* emit_device.c */

@@ -194,6 +194,11 @@ test_products(void)
                 runs(&c, &machines[(i * 4 + t) % MACHINES], i % 2 ? 16384 : 1 << 20, NULL, what);
             ir_end(&c);
         }
+    for (int m = 0; m < MACHINES; m++) { /* halves: read and packed as vectors of floats */
+        make_product_of(&c, JOT_F16, 1, 37, 67, 19, false, false, false);
+        runs(&c, &machines[m], 1 << 20, NULL, "product of f16");
+        ir_end(&c);
+    }
 }
 
 /* By the matrix unit, where there is one, and by what the text has for machines without. */
