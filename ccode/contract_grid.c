@@ -311,7 +311,7 @@ jot_contract_half(const Kernel *k, uint32_t value, int depth)
 /* How tiles lie in rows of 16 bytes: along k, or turned, along the side, where that is how the operand's
  * neighbours lie and the unit can turn them back; whether a row comes at a time. */
 static void
-side_rows(Tiles *t, TileSide *side, uint32_t operand)
+side_rows(const Tiles *t, TileSide *side, uint32_t operand)
 {
     bool along = side_unit(t->k, operand, &t->sum);
     side->turned = side->unit && t->half != JOT_F32;
@@ -320,14 +320,24 @@ side_rows(Tiles *t, TileSide *side, uint32_t operand)
                            t->row, 0);
 }
 
+/* Without the unit tiles lie along the side, and f32 comes four at a time where it can. */
+static void
+side_four(const Tiles *t, TileSide *side, uint32_t operand)
+{
+    const TileSide *inner = side->unit ? side : &t->sum;
+    side->wide = t->k->values.v[operand].dtype == JOT_F32 && inner->block % t->row == 0 &&
+                 (side->unit || side_unit(t->k, operand, &t->sum)) &&
+                 tile_wide(t->k, operand, inner->axis[inner->n - 1], t->row, 0);
+}
+
+/* Sizes are known. */
 static void
 tile_rows(Tiles *t)
 {
-    if (!t->half)
-        return;
-    t->row = 16 / (int64_t)jot_dtype_nbytes((jot_DType)t->half);
-    side_rows(t, &t->m, t->c.a);
-    side_rows(t, &t->n, t->c.b);
+    t->row = t->half ? 16 / (int64_t)jot_dtype_nbytes((jot_DType)t->half) : 4;
+    (t->half ? side_rows : side_four)(t, &t->m, t->c.a);
+    (t->half ? side_rows : side_four)(t, &t->n, t->c.b);
+    t->s->lanes = t->m.wide || t->n.wide ? (int)t->row : 1;
 }
 
 /* Both operands are of one half precision, or of f32 that may be rounded, and the product fills the
@@ -388,11 +398,10 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
     if (ok) {
         t->half = matrix ? matrix_dtype(t, matrix == MATRIX_TF32) : 0;
         t->warps = t->half && t->half != JOT_F32 && target->warps && t->m.ext >= WARPS_LEAST ? 4 : 0;
-        tile_rows(t);
         s->copies = target->copies;
         s->warps = t->warps;
-        s->lanes = t->m.wide || t->n.wide ? (int)t->row : 1;
         (t->half ? matrix_sizes : tile_sizes)(t, batch);
+        tile_rows(t);
         chunk_sizes(t, batch);
         ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t) && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
     }

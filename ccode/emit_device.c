@@ -180,7 +180,8 @@ print_wide(Printer *p, const char *what, const Inst *in)
     int dtype = p->k->bufs.v[in->aux].dtype;
     if ((dtype == JOT_F16 || dtype == JOT_BF16) && in->dtype == JOT_U16)
         dtype = JOT_U16;
-    jot_text_f(p->out, "jot_%sw_%sx%d(", what, jot_dtype_name((jot_DType)dtype), p->lanes);
+    jot_text_f(p->out, "jot_%s%s_%sx%d(", what, p->k->bufs.v[in->aux].role == BUF_GROUP ? "g" : "w",
+               jot_dtype_name((jot_DType)dtype), p->lanes);
 }
 
 static void
@@ -322,12 +323,13 @@ atomic_word(const DeviceDialect *d, EwOp op, int dtype, Text *out)
                bits == 32 ? d->swap32 : d->swap64);
 }
 
-/* ldw_<dtype>x<lanes>, stw_... */
+/* ldw_<dtype>x<lanes>, stw_..; ldg_, stg_: of a group's memory */
 static bool
 wide_name(const char *name, size_t n, int *dtype, int *lanes)
 {
     size_t x = n, i;
-    if (n < 8 || (memcmp(name, "ldw_", 4) != 0 && memcmp(name, "stw_", 4) != 0))
+    if (n < 8 || (memcmp(name, "ld", 2) != 0 && memcmp(name, "st", 2) != 0) ||
+        (name[2] != 'w' && name[2] != 'g') || name[3] != '_')
         return false;
     while (x > 5 && name[x - 1] != 'x')
         x--;
@@ -347,19 +349,20 @@ static void
 wide_text(const DeviceDialect *d, const char *name, size_t n, int dtype, int lanes, Text *out)
 {
     const char *type = jot_print_type(dtype), *memory = jot_print_memory_type(dtype);
+    const char *space = name[6] == 'g' ? d->shared_ptr : d->global;
     bool half = dtype == JOT_F16 || dtype == JOT_BF16, load = name[4] == 'l';
     jot_text_f(out, "%svoid\n%.*s(", d->function, (int)n, name);
     if (load)
-        jot_text_f(out, "%s *to, %sconst %s *from)\n{\n", type, d->global, memory);
+        jot_text_f(out, "%s *to, %sconst %s *from)\n{\n", type, space, memory);
     else
-        jot_text_f(out, "%s%s *to, const %s *from)\n{\n", d->global, memory, type);
+        jot_text_f(out, "%s%s *to, const %s *from)\n{\n", space, memory, type);
     if (d->align)
         jot_text_f(out, "    typedef struct %s(%d) { %s v[%d]; } wide;\n", d->align,
                    lanes * (int)jot_dtype_nbytes((jot_DType)dtype), memory, lanes);
     else
         jot_text_f(out, "    typedef %s%d wide;\n", d->vector[dtype], lanes);
     if (load)
-        jot_text_f(out, "    const wide v = *(%sconst wide *)from;\n", d->global);
+        jot_text_f(out, "    const wide v = *(%sconst wide *)from;\n", space);
     else
         jot_text_f(out, "    wide v;\n");
     for (int i = 0; i < lanes; i++) {
@@ -378,7 +381,7 @@ wide_text(const DeviceDialect *d, const char *name, size_t n, int dtype, int lan
                        half ? ")" : "");
     }
     if (!load)
-        jot_text_f(out, "    *(%swide *)to = v;\n", d->global);
+        jot_text_f(out, "    *(%swide *)to = v;\n", space);
     jot_text_f(out, "}\n");
 }
 

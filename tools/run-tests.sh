@@ -1,17 +1,21 @@
 #!/bin/sh
 # tools/run-tests.sh - run each given command (one argument each), add up their closing lines
 # 'N passed, N failed, N skipped' and close with the sum. A program that dies, or closes with no such
-# line, counts as one failure.
+# line, counts as one failure, and so does one that takes longer than TEST_LIMIT seconds: a device's driver may
+# wait for ever (PoCL 3.1 did so once, in clFinish).
 cd "$(dirname "$0")/.." || exit 1
 # Debian has libtcc as an archive only; a shared one is made of it for the tests
 [ -e build/libtcc.so ] || { mkdir -p build && sh tools/libtcc.sh build/libtcc.so >/dev/null 2>&1; }
 [ -e build/libtcc.so ] && export JOT_LIBTCC="${JOT_LIBTCC:-$PWD/build/libtcc.so}"
+limit=${TEST_LIMIT:-3600}
+watch=$(command -v timeout >/dev/null 2>&1 && echo "timeout $limit")
 passed=0; failed=0; skipped=0
 log=$(mktemp)
 for cmd in "$@"; do
     start=$(date +%s)
-    sh -c "$cmd" >"$log" 2>&1
+    $watch sh -c "$cmd" >"$log" 2>&1
     rc=$?
+    [ $rc = 124 ] && echo "ended after $limit s" >>"$log"
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1)
     p=$(echo "$line" | sed -n 's/^\([0-9]*\) passed.*/\1/p'); f=$(echo "$line" | sed -n 's/.* \([0-9]*\) failed.*/\1/p')
     s=$(echo "$line" | sed -n 's/.* \([0-9]*\) skipped.*/\1/p')
