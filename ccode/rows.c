@@ -38,7 +38,7 @@ rows_sum(const Kernel *k, const bool *used, int *inner)
         if (v->op == VAL_REDUCE)
             sum = i;
     }
-    if (!sum || k->values.v[sum].ew != EW_ADD ||
+    if (!sum || k->values.v[sum].ew != EW_ADD || !k->values.v[sum].axes ||
         (k->values.v[sum].axes & (k->values.v[sum].axes - 1)))
         return 0;
     for (*inner = 0; !(k->values.v[sum].axes >> *inner & 1); ++*inner)
