@@ -375,7 +375,7 @@ tune_next(Tune *t, int most, Trial *x)
     Mem *mem = &t->m->ctx->mem;
     bool ok = false;
 
-    while (!ok && !mem->failed && t->next < t->near.n && t->printed < most * TUNE_PRINTS) {
+    while (!ok && !mem->failed && t->next < t->near.n && t->printed / TUNE_PRINTS < most) {
         const Alternative *one = &c->seen.v[t->near.v[t->next++].seen];
         uint64_t *script = jot_mem_new(mem, one->at + 1, sizeof *script);
 
