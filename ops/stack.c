@@ -83,12 +83,14 @@ stack_source(jot_Ctx *ctx, Piece piece, int64_t nelem)
         if (n->data || !n->nelem)
             break;
         if (n->kind == NODE_STACK) {
+            Piece own;
+
             size = n->nelem / jot_stack_pieces(n);
-            if (size % nelem)
+            own = jot_stack_piece(ctx, n, (int)(piece.at / size));
+            if (size % nelem || (own.x && jot_node(ctx, own.x)->nelem / nelem > STACK_MOST))
                 break;
-            from = piece.at % size;
-            piece = jot_stack_piece(ctx, n, (int)(piece.at / size));
-            piece.at += piece.x ? from : 0;
+            own.at += own.x ? piece.at % size : 0;
+            piece = own;
             continue;
         }
         if (!jot_stack_plain(n, NODE_REINDEX) || !jot_stack_total(ctx, n))

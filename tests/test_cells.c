@@ -172,6 +172,35 @@ beside(jot_Ctx *c, jot_Var *out, int n)
     return 7;
 }
 
+/* Cells that were joined for a gradient before, and pieces of their rows beside other cells: such
+ * small ones that what has the rows is more of them than a stack takes. */
+static int
+pieces(jot_Ctx *c, jot_Var *out, int n)
+{
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(64, 64), numbers), s = {0}, h[64], x, y, wrt[2];
+    jot_Var v = jot_param(c, JOT_F32, JOT_SHAPE(24, 16), numbers + 77);
+    int k;
+
+    for (k = 0; k < n; k++) {
+        x = jot_array(c, JOT_F32, JOT_SHAPE(1, 64), numbers + 31 * k);
+        h[k] = jot_tanh(jot_matmul(x, w));
+        y = jot_sum(jot_mul(h[k], h[k ? k - 1 : 0]), JOT_ALL_DIMS);
+        s = k ? jot_add(s, y) : y;
+    }
+    jot_grad(s, &w, 1, out);
+    for (k = 0; k < n; k++) {
+        int at = k % 4 * 16;
+
+        x = jot_array(c, JOT_F32, JOT_SHAPE(1, 24), numbers + 17 * k);
+        y = jot_slice(h[k], JOT_SHAPE(0, at), JOT_SHAPE(JOT_END, at + 16), JOT_SHAPE(1, 1));
+        y = jot_sum(jot_mul(jot_tanh(jot_matmul(x, v)), y), JOT_ALL_DIMS);
+        s = k ? jot_add(s, y) : y;
+    }
+    wrt[0] = w, wrt[1] = v;
+    jot_grad(s, wrt, 2, out + 1);
+    return 3;
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static void
@@ -217,6 +246,7 @@ all_of(const char *backend, const char *policy, int seeds)
     check(inner, "inner", 4, backend, policy);
     check(beside, "beside", 6, backend, policy);
     check(beside, "beside", 13, backend, policy);
+    check(pieces, "pieces", 64, backend, policy);
     for (k = 1; k <= seeds; k++)
         check(drawn, "drawn", k, backend, policy);
 }
