@@ -233,9 +233,9 @@ term_alone(Sums *s, const Node *n, Term *t)
     if (x->rank >= JOT_MAX_RANK
         || (n->kind == NODE_REINDEX && (n->nelem != x->nelem || !jot_stack_total(s->ctx, n))))
         return;
-    if (n->kind == NODE_REINDEX)
+    if (n->kind == NODE_REINDEX && n->nindex)
         memcpy(t->xi, n->index, n->nindex * sizeof *n->index);
-    else if (!term_axes(s, n, x, t->xi, t))
+    else if (n->kind == NODE_REDUCE && !term_axes(s, n, x, t->xi, t))
         return;
     t->x = n->input[0];
     t->nx = x->rank;

@@ -201,6 +201,29 @@ pieces(jot_Ctx *c, jot_Var *out, int n)
     return 3;
 }
 
+/* The gradient of a weight that is used again and again, which is one product then, beside a sum of
+ * scalars seen as vectors. */
+static int
+scalars(jot_Ctx *c, jot_Var *out, int n)
+{
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(64, 64), numbers), s = {0}, r = {0}, x;
+    int k;
+
+    for (k = 0; k < n; k++) {
+        x = jot_array(c, JOT_F32, JOT_SHAPE(1, 64), numbers + 31 * k);
+        s = jot_tanh(jot_add(jot_matmul(k ? s : x, w), x));
+    }
+    jot_grad(jot_sum(s, JOT_ALL_DIMS), &w, 1, out);
+    jot_push(c); /* the terms have no names */
+    for (k = 0; k < 3; k++) {
+        x = jot_exp(jot_array(c, JOT_F32, JOT_SHAPE(5), numbers + 5 * k));
+        x = jot_broadcast_to(jot_sum(x, JOT_ALL_DIMS), JOT_SHAPE(1));
+        r = k ? jot_add(r, x) : x;
+    }
+    out[1] = jot_leave(c, r);
+    return 2;
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static void
@@ -247,6 +270,7 @@ all_of(const char *backend, const char *policy, int seeds)
     check(beside, "beside", 6, backend, policy);
     check(beside, "beside", 13, backend, policy);
     check(pieces, "pieces", 64, backend, policy);
+    check(scalars, "scalars", 12, backend, policy);
     for (k = 1; k <= seeds; k++)
         check(drawn, "drawn", k, backend, policy);
 }
