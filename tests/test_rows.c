@@ -308,6 +308,24 @@ test_ask(const char *backend, int rows)
     }
 }
 
+/* A sum over one position, which is one over no axis where nothing is simplified. */
+static void
+test_no_sum(void)
+{
+    jot_Config config = {.backend = "cc", .no_simplify = 1};
+    jot_Ctx *c = jot_open(&config);
+
+    if (jot_error(c)) {
+        SKIP("cc: %s", jot_message(c));
+    } else {
+        jot_Var x = jot_full(c, JOT_F32, JOT_SHAPE(256, 1), 3);
+        jot_Var y = jot_matmul(x, jot_full(c, JOT_F32, JOT_SHAPE(1, 256), 2));
+
+        CHECK(jot_item(jot_max(y, JOT_ALL_DIMS)) == 6, "%s", jot_message(c));
+    }
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -322,6 +340,7 @@ main(void)
         test_ask(backends[b], 64);
     }
     test_refused("tcc");
+    test_no_sum();
     for (int k = 1; k <= 6; k++) {
         snprintf(schedule, sizeof schedule, "random:%d", k);
         test_single("tcc", schedule);
