@@ -89,6 +89,13 @@ put_inner(Chooser *c, int axis, LoopKind kind)
     put(c, axis, 1, kind);
 }
 
+/* Does another axis stand among the loops of a list, where it may be cut into blocks? */
+static bool
+beside(const Chooser *c, int axis, int inner)
+{
+    return axis != inner && !((c->lines | c->around | c->within) & bit(axis));
+}
+
 /* A new list. */
 static void
 begin(Chooser *c)
@@ -129,7 +136,7 @@ try_tiles(Chooser *c, int inner)
     static const int64_t side[3] = { 16, 32, 64 };
 
     for (int i = 0; i < c->norder; i++)
-        for (int size = 0; size < 9 && c->order[i] != inner; size++) {
+        for (int size = 0; size < 9 && beside(c, c->order[i], inner); size++) {
             int other = c->order[i];
             int64_t outside = side[size / 3], inside = side[size % 3];
             if (c->k->axes.v[other].ext < 2 * outside || c->k->axes.v[inner].ext < 2 * inside ||
@@ -151,7 +158,7 @@ try_short(Chooser *c, int inner)
 {
     for (int i = 0; i < c->norder; i++)
         for (int64_t step = 16; step <= 64; step *= 2)
-            for (int turned = 0; turned < 2 && c->order[i] != inner; turned++) {
+            for (int turned = 0; turned < 2 && beside(c, c->order[i], inner); turned++) {
                 int other = c->order[i];
                 int64_t ext = c->k->axes.v[inner].ext, rows = c->k->axes.v[other].ext;
 
