@@ -133,7 +133,7 @@ try_list(Chooser *c)
 static void
 try_tiles(Chooser *c, int inner)
 {
-    static const int64_t side[3] = { 16, 32, 64 };
+    static const int64_t side[3] = { 64, 32, 16 }; /* of two alike the larger, which reads on longer */
 
     for (int i = 0; i < c->norder; i++)
         for (int size = 0; size < 9 && beside(c, c->order[i], inner); size++) {
