@@ -26,7 +26,6 @@
 #include "backends/host.h"
 #include "backends/tune.h"
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TUNE_FILE "tuned.json"
@@ -214,23 +213,41 @@ tune_find_in_file(jot_Ctx *ctx, const char *key, Text *path, Text *schedule)
     return true;
 }
 
+/* The schedule's lines. NULL: memory was refused. */
 static Json *
-tune_json(const JsonLibrary *j, const Tuned *t)
+tune_json_lines(const JsonLibrary *j, jot_Ctx *ctx, const char *schedule)
 {
-    Json *one = j->object(), *lines = one ? j->array() : NULL;
-    const char *p = t->schedule, *end;
-    char line[1024];
+    Json *lines = j->array();
+    Text line = {NULL, NULL, 0, 0};
+    const char *p, *end;
 
-    if (!one)
+    line.mem = &ctx->mem;
+    for (p = schedule; lines && *p; p = end + (*end != 0)) {
+        end = p + strcspn(p, "\n");
+        line.n = 0;
+        jot_text_put(&line, p, (size_t)(end - p));
+        json_add(j, lines, NULL, line.s ? j->string(line.s) : NULL);
+    }
+    jot_text_free(&line);
+    if (!lines || !ctx->mem.failed)
+        return lines;
+    j->delete(lines);
+    return NULL;
+}
+
+static Json *
+tune_json(const JsonLibrary *j, jot_Ctx *ctx, const Tuned *t)
+{
+    Json *lines = tune_json_lines(j, ctx, t->schedule), *one = lines ? j->object() : NULL;
+
+    if (!one) {
+        if (lines)
+            j->delete(lines);
         return NULL;
+    }
     json_add(j, one, "what", j->string(t->what));
     json_add(j, one, "machine", j->string(t->machine));
     json_add(j, one, "path", j->string(t->path));
-    for (; lines && *p; p = end + (*end != 0)) {
-        end = p + strcspn(p, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)(end - p), p);
-        json_add(j, lines, NULL, j->string(line));
-    }
     json_add(j, one, "schedule", lines);
     json_add(j, one, "us", j->number((double)(int64_t)(1e9 * t->seconds) / 1e3));
     json_add(j, one, "model_us", j->number((double)(int64_t)(1e9 * t->model) / 1e3));
@@ -270,7 +287,7 @@ tune_keep_in_file(jot_Ctx *ctx, const Tuned *tuned)
         return;
     tune_reread(f, ctx);
     kernels = f->file ? j->get(f->file, "kernels") : NULL;
-    one = kernels ? tune_json(j, tuned) : NULL;
+    one = kernels ? tune_json(j, ctx, tuned) : NULL;
     if (!one)
         return;
     j->remove(kernels, tuned->key);

@@ -5,7 +5,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "core.h"
+#include "backends/tune.h"
 #include "tests/test.h"
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -447,6 +447,35 @@ check_two(void)
     jot_close(a);
 }
 
+/* A line of a schedule may be of any length. */
+static void
+check_long(void)
+{
+    enum { LONG = 5000 };
+    char schedule[LONG + 16];
+    const char *dir = fresh("long");
+    jot_Ctx *c = open_tuned(NULL, dir, 0, NULL);
+    Text path = {NULL, NULL, 0, 0}, read = {NULL, NULL, 0, 0};
+    Tuned tuned = {.key = "0123456789abcdef0123456789abcdef"};
+
+    memset(schedule, 'm', LONG);
+    strcpy(schedule + LONG, "\n%4: last\n");
+    tuned.what = tuned.machine = "";
+    tuned.path = "1 c8a";
+    tuned.schedule = schedule;
+    c->tune_store->keep(c, &tuned);
+    jot_close(c);
+    c = open_tuned(NULL, dir, 0, NULL);
+    path.mem = read.mem = &c->mem;
+    CHECK(c->tune_store->find(c, tuned.key, &path, &read), "%s", log_text);
+    CHECK(path.s && !strcmp(path.s, tuned.path), "%s", path.s ? path.s : "");
+    CHECK(read.s && !strcmp(read.s, schedule), "%d of %d characters", (int)read.n,
+          (int)strlen(schedule));
+    jot_text_free(&path);
+    jot_text_free(&read);
+    jot_close(c);
+}
+
 /* Where nothing can be written the context remembers for itself. */
 static void
 check_unwritable(void)
@@ -620,6 +649,7 @@ main(void)
         check_deterministic();
         check_written();
         check_damaged();
+        check_long();
         check_unwritable();
         check_threads();
         if (!strcmp(backend, "tcc")) {
