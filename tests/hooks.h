@@ -2,13 +2,14 @@
  * lives, a log that is kept. */
 #ifndef JOT_TEST_HOOKS_H
 #define JOT_TEST_HOOKS_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* countdown: the allocation that is refused, from now on; 0: none. calls: of the hook, frees
- * too. */
-typedef struct { long countdown; size_t live; long calls; } Heap;
+/* countdown: the allocation that is refused, from now on; 0: none. onwards: all after it, too.
+ * calls: of the hook, frees too. */
+typedef struct { long countdown; size_t live; long calls; bool onwards; } Heap;
 
 /* Its ud is a Heap. What grows moves, and blocks are no larger than was asked for, so that a
  * sanitizer sees who goes on with the old one or beyond the end. */
@@ -20,7 +21,7 @@ heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
 
     h->calls++;
     if (new_nbytes && h->countdown > 0 && --h->countdown == 0)
-        return NULL;
+        return h->countdown = h->onwards, NULL;
     if (new_nbytes && !(q = aligned_alloc(64, (new_nbytes + 63) / 64 * 64)))
         return NULL;
     if (p && q)

@@ -2,6 +2,7 @@
  * and gradients, handles that are asked for later, what has to stay apart, refused memory; and what is
  * put together of many parts is copied part by part. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -231,30 +232,14 @@ check_later(const char *backend)
 
 /* ---- the n-th allocation is refused ---- */
 
-typedef struct { int64_t left, live; } Heap;
-
-static void *
-heap_realloc(void *ud, void *p, size_t old, size_t want)
-{
-    Heap *h = ud;
-
-    if (want && h->left-- <= 0)
-        return NULL;
-    h->live += (want != 0) - (p != NULL);
-    (void)old;
-    if (!want)
-        return free(p), NULL;
-    return realloc(p, want);
-}
-
 static void
 check_refused(Program *program)
 {
     int64_t n;
     bool done = false;
 
-    for (n = 0; !done && n < 20000; n += program == shared && n > 400 ? 7 : 1) {
-        Heap heap = {n, 0};
+    for (n = 1; !done && n < 20000; n += program == shared && n > 400 ? 7 : 1) {
+        Heap heap = {.countdown = n, .onwards = true};
         jot_Config config = {.backend = "interp",
                              .hooks = {.realloc = heap_realloc, .ud = &heap}, .give_back = 1};
         jot_Ctx *c = jot_open(&config);
@@ -266,29 +251,16 @@ check_refused(Program *program)
             CHECK(done || jot_error(c) == JOT_EMEM, "%d: %s", (int)n, jot_message(c));
             jot_close(c);
         }
-        CHECK(heap.live == 0, "%d: %d blocks are left", (int)n, (int)heap.live);
+        CHECK(heap.live == 0, "%d: %zu bytes are left", (int)n, heap.live);
     }
     CHECK(done, "it ends");
 }
 
 /* The gradient of a slice of a weight is summed into as much as the slice has, and put in place. */
-static char graph[1 << 16];
-static size_t ngraph;
-
-static void
-keep_graph(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (ngraph + nbytes < sizeof graph) {
-        memcpy(graph + ngraph, text, nbytes);
-        ngraph += nbytes;
-    }
-}
-
 static void
 check_part(void)
 {
-    jot_Config config = {.backend = "interp", .hooks = {.log = keep_graph}, .dump = "g"};
+    jot_Config config = {.backend = "interp", .hooks = {.log = keep_log}, .dump = "g"};
     jot_Ctx *c = jot_open(&config);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(6, 5), numbers);
     jot_Var w = jot_array(c, JOT_F32, JOT_SHAPE(5, 12), numbers + 100), y, g;
@@ -297,8 +269,8 @@ check_part(void)
     y = jot_matmul(x, jot_slice(w, JOT_SHAPE(0, 4), JOT_SHAPE(5, 7), JOT_SHAPE(1, 1)));
     jot_grad(jot_sum(y, JOT_DIMS(0, 1)), &w, 1, &g);
     got = jot_data(g);
-    CHECK(got && strstr(graph, "(5, 3) reduce sum") && !strstr(graph, "(5, 12) reduce sum"),
-          "%s%s", jot_message(c), graph);
+    CHECK(got && strstr(logged, "(5, 3) reduce sum") && !strstr(logged, "(5, 12) reduce sum"),
+          "%s%s", jot_message(c), logged);
     for (int i = 0; got && i < 5 * 12; i++) {
         double want = 0;
 
@@ -314,13 +286,12 @@ check_part(void)
 static int
 sums(int n)
 {
-    jot_Config config = {.backend = "tcc", .hooks = {.log = keep_graph}, .dump = "g"};
+    jot_Config config = {.backend = "tcc", .hooks = {.log = keep_log}, .dump = "g"};
     jot_Ctx *c = jot_open(&config);
     jot_Var w, loss, x, g;
     int t, kernels = -1;
 
-    ngraph = 0;
-    memset(graph, 0, sizeof graph);
+    forget_log();
     if (jot_error(c)) {
         SKIP("tcc: %s", jot_message(c));
     } else {
@@ -342,13 +313,13 @@ static void
 check_sums(void)
 {
     int few = sums(7), many;
-    bool stacked = strstr(graph, "stack") != NULL;
+    bool stacked = strstr(logged, "stack") != NULL;
 
     if (few < 0)
         return;
-    CHECK(!stacked, "seven outer products are added up: %s", graph);
+    CHECK(!stacked, "seven outer products are added up: %s", logged);
     many = sums(20);
-    CHECK(strstr(graph, "(24, 1, 40) stack"), "20 rows and 4 of zeros: %s", graph);
+    CHECK(strstr(logged, "(24, 1, 40) stack"), "20 rows and 4 of zeros: %s", logged);
     CHECK(many <= 2 * 20 + 3, "%d kernels: each product, its gradient, two stacks, one product", many);
 }
 

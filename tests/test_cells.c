@@ -3,6 +3,7 @@
  * was built; nodes of cells that are asked for or differentiated by; what the dump and the counts
  * say; an unseen tree of known groups; refused memory. */
 #include "core.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -277,30 +278,16 @@ all_of(const char *backend, const char *policy, int seeds)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-static char graph[1 << 18];
-static size_t ngraph;
-
-static void
-keep_graph(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud;
-    if (ngraph + nbytes < sizeof graph) {
-        memcpy(graph + ngraph, text, nbytes);
-        ngraph += nbytes;
-    }
-}
-
-/* Kernels of one evaluation; the graph is in `graph`. */
+/* Kernels of one evaluation; the graph is in `logged`. */
 static int
 kernels_of(Program *program, int arg)
 {
-    jot_Config config = {.backend = "tcc", .hooks = {.log = keep_graph}, .dump = "g"};
+    jot_Config config = {.backend = "tcc", .hooks = {.log = keep_log}, .dump = "g"};
     jot_Ctx *c = jot_open(&config);
     jot_Var out[OUTS];
     int n, kernels = -1;
 
-    ngraph = 0;
-    memset(graph, 0, sizeof graph);
+    forget_log();
     if (jot_error(c)) {
         SKIP("tcc: %s", jot_message(c));
     } else {
@@ -312,17 +299,6 @@ kernels_of(Program *program, int arg)
     return kernels;
 }
 
-static int
-count(const char *text)
-{
-    const char *p = graph;
-    int n = 0;
-
-    while ((p = strstr(p, text)))
-        p++, n++;
-    return n;
-}
-
 static void
 check_counts(void)
 {
@@ -330,13 +306,13 @@ check_counts(void)
 
     if (eight < 0)
         return;
-    CHECK(strstr(graph, "(8, 1, 24)") && strstr(graph, "(4, 1, 40)"), "leaves, nodes: %s", graph);
-    CHECK(count("f32 (1, 40) reduce sum") == 0, "no product of one row: %s", graph);
+    CHECK(strstr(logged, "(8, 1, 24)") && strstr(logged, "(4, 1, 40)"), "leaves, nodes: %s", logged);
+    CHECK(count_logged("f32 (1, 40) reduce sum") == 0, "no product of one row: %s", logged);
     sixteen = kernels_of(full, 16);
     CHECK(sixteen - eight <= 16, "%d and %d kernels: a level more, twice the nodes", eight, sixteen);
     kernels_of(chain, 7);
-    CHECK(strstr(graph, "(6, 1, 24)"), "leaves are joined: %s", graph);
-    CHECK(strstr(graph, "f32 (1, 40) reduce sum"), "nodes one above the other stay: %s", graph);
+    CHECK(strstr(logged, "(6, 1, 24)"), "leaves are joined: %s", logged);
+    CHECK(strstr(logged, "f32 (1, 40) reduce sum"), "nodes one above the other stay: %s", logged);
 }
 
 /* Trees of one set of groups: from some on, a new one has a plan and no new kernel. */
@@ -371,30 +347,14 @@ check_unseen(void)
 
 /* ---- the n-th allocation is refused ---------------------------------------------------------- */
 
-typedef struct { int64_t left, live; } Heap;
-
-static void *
-heap_realloc(void *ud, void *p, size_t old, size_t want)
-{
-    Heap *h = ud;
-
-    if (want && h->left-- <= 0)
-        return NULL;
-    h->live += (want != 0) - (p != NULL);
-    (void)old;
-    if (!want)
-        return free(p), NULL;
-    return realloc(p, want);
-}
-
 static void
 check_refused(Program *program, int arg, int64_t step)
 {
     int64_t n;
     bool done = false;
 
-    for (n = 0; !done && n < 100000; n += n < 300 ? 1 : step) {
-        Heap heap = {n, 0};
+    for (n = 1; !done && n < 100000; n += n < 300 ? 1 : step) {
+        Heap heap = {.countdown = n, .onwards = true};
         jot_Config config = {.backend = "interp",
                              .hooks = {.realloc = heap_realloc, .ud = &heap}, .give_back = 1};
         jot_Ctx *c = jot_open(&config);
@@ -407,7 +367,7 @@ check_refused(Program *program, int arg, int64_t step)
             CHECK(done || jot_error(c) == JOT_EMEM, "%d: %s", (int)n, jot_message(c));
             jot_close(c);
         }
-        CHECK(heap.live == 0, "%d: %d blocks are left", (int)n, (int)heap.live);
+        CHECK(heap.live == 0, "%d: %zu bytes are left", (int)n, heap.live);
     }
     CHECK(done, "it ends");
 }

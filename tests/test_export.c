@@ -311,8 +311,8 @@ no_memory(void)
     long n;
 
     for (n = 1; !done; n++) {
-        Heap heap = {0, 0, 0};
-        jot_Config config = {.backend = "interp", .give_back = 1};
+        Heap heap = {0};
+        jot_Config config = {.backend = "interp", .cache_dir = "", .give_back = 1};
         jot_Ctx *c;
         jot_Var x, y;
         size_t size = 0;

@@ -342,7 +342,7 @@ user_code(const char *backend)
 static void
 steady(const char *backend, bool compiled)
 {
-    Heap heap = {0, 0, 0};
+    Heap heap = {0};
     jot_Config config = {.backend = backend, .cache_dir = "", .give_back = compiled};
     jot_Ctx *c;
     float x[12], y[4], loss;
@@ -392,7 +392,7 @@ no_memory(const char *backend, int stride)
 
     batch(1, x, y);
     for (n = 1; !done; n += stride) {
-        Heap heap = {0, 0, 0};
+        Heap heap = {0};
         jot_Ctx *c = open_on(backend, &heap);
         bool ok[2] = {false, false};
         jot_Func *f;
@@ -451,7 +451,7 @@ no_compiler(const char *backend)
 
     batch(1, x, y);
     for (n = 1; !done; n++) {
-        Heap heap = {0, 0, 0};
+        Heap heap = {0};
         jot_Ctx *c = open_on(backend, &heap);
         jot_Func *f;
         Net net;

@@ -86,7 +86,7 @@ campaign(const char *backend, const char *cache_dir, int stride, int want)
     bool done = false;
 
     for (; !done && n < 200000; n += stride) {
-        Heap heap = {0, 0, 0};
+        Heap heap = {0};
         jot_Config config = {.backend = backend, .cache_dir = cache_dir, .give_back = 1};
         jot_Ctx *c;
         jot_Var w1, w2, x, y;

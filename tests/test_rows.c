@@ -12,16 +12,6 @@ enum { ROWS = 37, COLS = 83, N = ROWS * COLS, BIG = 1024, OUTPUTS = 10 };
 
 static float data[BIG * BIG];
 static int32_t label[ROWS];
-static int
-count(const char *what)
-{
-    const char *at = logged;
-    int n = 0;
-
-    for (; (at = strstr(at, what)) != NULL; at++)
-        n++;
-    return n;
-}
 
 static jot_Ctx *
 begin(const char *backend, const char *schedule, int threads, const char *dump)
@@ -30,7 +20,7 @@ begin(const char *backend, const char *schedule, int threads, const char *dump)
                          .target = "avx512", .deterministic = true, .hooks = {.log = keep_log}};
     jot_Ctx *c;
 
-    logged[0] = 0;
+    forget_log();
     c = jot_open(&config);
     if (!jot_error(c))
         return c;
@@ -64,6 +54,33 @@ same(const float *a, const float *b, int64_t n)
             && !(fabsf(a[i] - b[i]) <= 1e-5f * (1 + fabsf(b[i]))))
             return false;
     return true;
+}
+
+/* `which` of a few programs: its results, and how many there are. */
+typedef int Program(jot_Ctx *c, int which, jot_Var *out);
+
+static float expected[3][N]; /* by the interpreter */
+
+/* As `expected` on a backend? Its context; NULL: it is not here. */
+static jot_Ctx *
+agree(Program *program, int which, const char *backend, const char *schedule, const char *dump,
+      jot_Var *y)
+{
+    jot_Ctx *c = begin("interp", "default", 1, "");
+    int n = program(c, which, y);
+
+    CHECK(jot_run(c, jot_vars(n, y)), "interp, %d: %s", which, jot_message(c));
+    for (int k = 0; k < n && !jot_error(c); k++)
+        memcpy(expected[k], jot_data(y[k]), (size_t)jot_nelem(y[k]) * sizeof **expected);
+    jot_close(c);
+    if (!(c = begin(backend, schedule, 2, dump)))
+        return NULL;
+    n = program(c, which, y);
+    CHECK(jot_run(c, jot_vars(n, y)), "%s, %d: %s", backend, which, jot_message(c));
+    for (int k = 0; k < n && !jot_error(c); k++)
+        CHECK(same(jot_data(y[k]), expected[k], jot_nelem(y[k])), "%s, %s, %d", backend, schedule,
+              which);
+    return c;
 }
 
 /* ---- one term ------------------------------------------------------------------------------ */
@@ -105,8 +122,6 @@ single(jot_Ctx *c, int which)
 static void
 test_single(const char *backend, const char *schedule)
 {
-    static float expected[ROWS * COLS];
-
     fill(N, true);
     for (int which = 0; which < OUTPUTS; which++) {
         bool all = which == 8;
@@ -116,14 +131,14 @@ test_single(const char *backend, const char *schedule)
 
         CHECK(jot_data(y) != NULL, "interp, %d: %s", which, jot_message(c));
         n = jot_error(c) ? 0 : jot_nelem(y);
-        memcpy(expected, jot_data(y), (size_t)n * sizeof *expected);
+        memcpy(expected[0], jot_data(y), (size_t)n * sizeof **expected);
         jot_close(c);
         if (!(c = begin(backend, schedule, 2, "k")))
             return;
         y = single(c, which);
-        CHECK(jot_data(y) && (all || same(jot_data(y), expected, n)), "%s, %s, %d: %s", backend,
+        CHECK(jot_data(y) && (all || same(jot_data(y), expected[0], n)), "%s, %s, %d: %s", backend,
               schedule, which, jot_message(c));
-        CHECK(count("reduce") == all, "%s, %d: %s", backend, which, logged);
+        CHECK(count_logged("reduce") == all, "%s, %d: %s", backend, which, logged);
         jot_close(c);
     }
 }
@@ -154,34 +169,21 @@ rows_of(jot_Ctx *c, int which, jot_Var *out)
 static void
 test_told(const char *backend, const char *schedule)
 {
-    static float expected[2][N];
-
     fill(N, true);
     for (int which = 0; which < 8; which++) {
-        jot_Ctx *c = begin("interp", "default", 1, "");
         jot_Var y[2];
-        int n = rows_of(c, which, y);
+        jot_Ctx *c = agree(rows_of, which, backend, schedule, "c", y);
 
-        CHECK(jot_run(c, jot_vars(n, y)), "interp, %d: %s", which, jot_message(c));
-        for (int k = 0; k < n; k++)
-            memcpy(expected[k], jot_data(y[k]), (size_t)jot_nelem(y[k]) * sizeof **expected);
-        jot_close(c);
-        if (!(c = begin(backend, schedule, 2, "c")))
+        if (!c)
             return;
-        n = rows_of(c, which, y);
-        CHECK(jot_run(c, jot_vars(n, y)), "%s, %d: %s", backend, which, jot_message(c));
-        for (int k = 0; k < n && !jot_error(c); k++)
-            CHECK(same(jot_data(y[k]), expected[k], jot_nelem(y[k])), "%s, %s, %d", backend,
-                  schedule, which);
         if (schedule[0] == 'd')
-            CHECK((count("jotm_overf(acc") > 0) == (which < 3) && !count("jotm_underf(acc"),
-                  "%s, %d: %s", backend, which, logged);
+            CHECK((count_logged("jotm_overf(acc") > 0) == (which < 3)
+                  && !count_logged("jotm_underf(acc"), "%s, %d: %s", backend, which, logged);
         jot_close(c);
     }
 }
 
-/* ---- signs of sums, places in 32 bits ---------------------------------------------------------
- * */
+/* ---- signs of sums, places in 32 bits ----------------------------------------------------- */
 
 static int
 signs_of(jot_Ctx *c, int which, jot_Var *out)
@@ -216,30 +218,18 @@ signs_of(jot_Ctx *c, int which, jot_Var *out)
 static void
 test_signs(const char *backend, const char *schedule)
 {
-    static float expected[3][N];
-
     fill(N, false);
     for (int which = 0; which < 4; which++) {
-        jot_Ctx *c = begin("interp", "default", 1, "");
         jot_Var y[3];
-        int n = signs_of(c, which, y);
+        jot_Ctx *c = agree(signs_of, which, backend, schedule, "k", y);
 
-        CHECK(jot_run(c, jot_vars(n, y)), "interp, %d: %s", which, jot_message(c));
-        for (int k = 0; k < n; k++)
-            memcpy(expected[k], jot_data(y[k]), (size_t)jot_nelem(y[k]) * sizeof **expected);
-        jot_close(c);
-        if (!(c = begin(backend, schedule, 2, "k")))
+        if (!c)
             return;
-        n = signs_of(c, which, y);
-        CHECK(jot_run(c, jot_vars(n, y)), "%s, %d: %s", backend, which, jot_message(c));
-        for (int k = 0; k < n && !jot_error(c); k++) {
-            CHECK(same(jot_data(y[k]), expected[k], jot_nelem(y[k])), "%s, %s, %d", backend,
-                  schedule, which);
-            CHECK(which != 1 || !memcmp(jot_data(y[k]), expected[k], ROWS * sizeof **expected),
-                  "%s: the sign of 0", backend);
-        }
-        CHECK((count(" neg %") > 0) == (which > 1) && count("i64") == 0, "%s, %d: %s", backend,
-              which, logged);
+        CHECK(which != 1 || jot_error(c)
+              || !memcmp(jot_data(y[0]), expected[0], ROWS * sizeof **expected),
+              "%s: the sign of 0", backend);
+        CHECK((count_logged(" neg %") > 0) == (which > 1) && count_logged("i64") == 0,
+              "%s, %d: %s", backend, which, logged);
         jot_close(c);
     }
 }

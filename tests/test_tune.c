@@ -6,14 +6,15 @@
 #define _GNU_SOURCE
 #endif
 #include "backends/tune.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TURNS = 7, MEMBERS = 4, FILE_MOST = 1 << 16, LOG_MOST = 1 << 18 };
+enum { TURNS = 7, MEMBERS = 4, FILE_MOST = 1 << 16 };
 
-static char place[200], log_text[LOG_MOST];
+static char place[200];
 static const char *backend = "tcc";
 
 /* Time passes by the schedule that is being timed: of `members` in turn the one named is faster;
@@ -43,16 +44,12 @@ turned(void *ud)
     return w->t;
 }
 
+/* Its ud is a World. */
 static void
-keep_log(void *ud, const char *text, size_t nbytes)
+keep_what(void *ud, const char *text, size_t nbytes)
 {
-    size_t n = strlen(log_text);
-
     (void)ud;
-    if (n + nbytes < sizeof log_text) {
-        memcpy(log_text + n, text, nbytes);
-        log_text[n + nbytes] = 0;
-    }
+    keep_log(NULL, text, nbytes);
 }
 
 static jot_Ctx *
@@ -66,12 +63,12 @@ open_tuned(World *w, const char *cache, int tune, const char *dump)
     config.layout = "rowmajor"; /* one kernel */
     config.threads = 1;
     config.tune = tune;
-    config.hooks.log = keep_log;
+    config.hooks.log = keep_what;
     if (w) {
         config.hooks.now = turned;
         config.hooks.ud = w;
     }
-    log_text[0] = 0;
+    forget_log();
     w = w ? w : &(World){0};
     w->c = NULL;
     w->t = 0;
@@ -191,19 +188,19 @@ fresh(const char *name)
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
-static char shown[MEMBERS][LOG_MOST];
+static char shown[MEMBERS][LOG];
 
 /* Each of the four comes to be the fastest: that is the one that is kept. */
 static void
 check_kept(int which)
 {
-    static char model[LOG_MOST];
+    static char model[LOG];
     jot_Stats s;
     jot_Ctx *c = open_tuned(NULL, "", 0, "s");
 
     CHECK(right(c, which, &s), "program %d by price: %s", which, jot_message(c));
     CHECK(s.tune_kernels == 0 && s.tune_recalled == 0, "measured with tune off");
-    strcpy(model, log_text);
+    strcpy(model, logged);
     jot_close(c);
     for (int i = 0; i < MEMBERS; i++) {
         World w = {.members = MEMBERS, .fastest = i};
@@ -215,7 +212,7 @@ check_kept(int which)
               "program %d, schedule %d: %d kernels, %d schedules, %d sessions", which, i,
               (int)s.tune_kernels, (int)s.tune_schedules, (int)s.tune_sessions);
         CHECK(s.kernels_compiled == MEMBERS, "%d compiled", (int)s.kernels_compiled);
-        strcpy(shown[i], log_text);
+        strcpy(shown[i], logged);
         CHECK(i ? strcmp(model, shown[i]) != 0 : !strcmp(model, shown[i]),
               "program %d, schedule %d: %s", which, i, shown[i]);
         for (int j = 0; j < i; j++)
@@ -253,7 +250,7 @@ remembers(const char *dir)
 static void
 check_remembered(int which)
 {
-    static char first[LOG_MOST];
+    static char first[LOG];
     const char *dir = fresh("remembered");
     World w = {.members = MEMBERS, .fastest = 2};
     jot_Ctx *c = open_tuned(&w, dir, MEMBERS - 1, "c");
@@ -261,7 +258,7 @@ check_remembered(int which)
     int status = 0;
 
     CHECK(right(c, which, NULL), "%s", jot_message(c));
-    strcpy(first, log_text);
+    strcpy(first, logged);
     jot_close(c);
     CHECK(remembers(dir), "nothing in %s", dir);
     for (int tune = 0; tune < 4; tune += 3) {
@@ -272,14 +269,14 @@ check_remembered(int which)
               "tune %d: %d sessions, "
               "%d recalled",
               tune, (int)s.tune_sessions, (int)s.tune_recalled);
-        CHECK(!strcmp(first, log_text), "another text\n%s\n%s", first, log_text);
+        CHECK(!strcmp(first, logged), "another text\n%s\n%s", first, logged);
         jot_close(c);
     }
     fflush(stdout);
     if (fork() == 0) {
         c = open_tuned(NULL, dir, 3, "c");
         _exit(!(right(c, which, &s) && s.tune_sessions == 0 && s.tune_recalled == 1
-                && !strcmp(first, log_text)));
+                && !strcmp(first, logged)));
     }
     wait(&status);
     CHECK(status == 0, "another process: %x", status);
@@ -311,7 +308,7 @@ check_deterministic(void)
 static void
 check_written(void)
 {
-    static char one[FILE_MOST], two[FILE_MOST], text[FILE_MOST], taken[LOG_MOST], *at, *from, *end;
+    static char one[FILE_MOST], two[FILE_MOST], text[FILE_MOST], taken[LOG], *at, *from, *end;
     const char *dir = fresh("written");
     World w = {.members = MEMBERS, .fastest = 1};
     jot_Stats s;
@@ -324,15 +321,15 @@ check_written(void)
     w.fastest = 2;
     c = open_tuned(&w, dir, MEMBERS - 1, "s");
     right(c, 1, NULL);
-    strcpy(taken, log_text);
+    strcpy(taken, logged);
     jot_close(c);
     slurp(dir, two);
     c = open_tuned(NULL, dir, 0, "s");
-    CHECK(right(c, 1, &s) && s.tune_recalled == 1 && !strcmp(taken, log_text), "%s", log_text);
+    CHECK(right(c, 1, &s) && s.tune_recalled == 1 && !strcmp(taken, logged), "%s", logged);
     jot_close(c);
     spill(dir, one, strlen(one));
     c = open_tuned(NULL, dir, 0, "s");
-    CHECK(right(c, 1, &s) && s.tune_recalled == 1 && strcmp(taken, log_text), "%s", log_text);
+    CHECK(right(c, 1, &s) && s.tune_recalled == 1 && strcmp(taken, logged), "%s", logged);
     jot_close(c);
     /* the path of one, the schedule of the other */
     at = strstr(one, "\"path\""), from = strstr(two, "\"path\"");
@@ -344,7 +341,7 @@ check_written(void)
         c = open_tuned(NULL, dir, 0, NULL);
         CHECK(right(c, 1, &s) && s.tune_recalled == 0 && s.tune_refused == 1, "%d",
               (int)s.tune_refused);
-        CHECK(strstr(log_text, "is not one of its own"), "log: %s", log_text);
+        CHECK(strstr(logged, "is not one of its own"), "log: %s", logged);
         jot_close(c);
         w.fastest = 3;
         c = open_tuned(&w, dir, MEMBERS - 1, NULL); /* measured anew, and mended */
@@ -467,7 +464,7 @@ check_long(void)
     jot_close(c);
     c = open_tuned(NULL, dir, 0, NULL);
     path.mem = read.mem = &c->mem;
-    CHECK(c->tune_store->find(c, tuned.key, &path, &read), "%s", log_text);
+    CHECK(c->tune_store->find(c, tuned.key, &path, &read), "%s", logged);
     CHECK(path.s && !strcmp(path.s, tuned.path), "%s", path.s ? path.s : "");
     CHECK(read.s && !strcmp(read.s, schedule), "%d of %d characters", (int)read.n,
           (int)strlen(schedule));
@@ -489,7 +486,7 @@ check_unwritable(void)
     mkdir(path_of(dir), 0700); /* nothing takes its name */
     c = open_tuned(&w, dir, MEMBERS - 1, NULL);
     CHECK(right(c, 0, NULL) && right(c, 0, &s) && s.tune_kernels == 1, "%s", jot_message(c));
-    CHECK(strstr(log_text, "was not kept"), "log: %s", log_text);
+    CHECK(strstr(logged, "was not kept"), "log: %s", logged);
     jot_close(c);
     c = open_tuned(&w, "/proc/no/such/place", MEMBERS - 1, NULL);
     CHECK(right(c, 0, &s) && s.tune_kernels == 1, "%s", jot_message(c));
@@ -531,9 +528,9 @@ check_refused(const char *dir, int step)
         config.give_back = 1;
         config.hooks.realloc = refusing;
         config.hooks.now = turned;
-        config.hooks.log = keep_log;
+        config.hooks.log = keep_what;
         config.hooks.ud = &w;
-        log_text[0] = 0;
+        forget_log();
         c = w.c = jot_open(&config);
         whole = w.calls < n;
         if (!c || jot_error(c)) { /* refused while it was opened */
@@ -641,7 +638,7 @@ main(void)
     c = open_tuned(&w, fresh("probe"), MEMBERS - 1, NULL);
     right(c, 0, NULL);
     jot_close(c);
-    if (strstr(log_text, "libcjson is not here"))
+    if (strstr(logged, "libcjson is not here"))
         SKIP("what is remembered in a file: libcjson is not here");
     else {
         for (int which = 0; which < 3; which++)
