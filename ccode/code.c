@@ -60,13 +60,27 @@ hash_inst(const Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
     return h;
 }
 
+/* Memory that the record writes: loads of it before and after differ. */
+static void
+count_writes(Code *code, const Inst *in)
+{
+    switch (in->op) {
+    case C_STORE: case C_ATOMIC: code->writes[in->aux % 256]++; break;
+    case C_MATRIX: case C_COPY: case C_BARRIER:
+        for (int i = 0; i < 256; i++)
+            code->writes[i]++;
+        break;
+    default: break;
+    }
+}
+
 static bool
 same_inst(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg, int narg,
           const int64_t *coef)
 {
     if (a->op != in->op || a->dtype != in->dtype || a->lanes != in->lanes || a->ew != in->ew ||
         a->round != in->round || a->exact != in->exact || a->aux != in->aux || a->c.u != in->c.u ||
-        a->narg != narg || !a->pure)
+        a->narg != narg || a->pure != in->pure || a->since != in->since)
         return false;
     for (int i = 0; i < narg; i++)
         if (code->args.v[a->arg + (uint32_t)i] != arg[i] ||
@@ -121,21 +135,22 @@ jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg, const int64_t *c
     if (!code->ok || code->mem->failed)
         return 0;
     slot = (uint32_t)(hash_inst(&in, arg, narg, coef) % CODE_TABLE);
-    for (n = code->table[slot]; in.pure && n; n = code->inst.v[n].hnext) {
+    for (n = code->table[slot]; (in.pure || in.since) && n; n = code->inst.v[n].hnext) {
         const Inst *old = &code->inst.v[n];
         if (old->depth <= b->depth && b->stack[old->depth] == old->block &&
-            same_inst(code, old, &in, arg, narg, coef))
+            (in.pure || old->depth == b->depth) && same_inst(code, old, &in, arg, narg, coef))
             return n;
     }
+    count_writes(code, &in);
     if (!in.pure || in.still)
         depth = b->depth;
     if (!append_args(code, &in, arg, narg, coef))
         return 0;
     in.depth = (uint16_t)depth;
     n = code->inst.n;
-    in.hnext = in.pure ? code->table[slot] : 0;
+    in.hnext = in.pure || in.since ? code->table[slot] : 0;
     *(Inst *)jot_vec_push(code->mem, code->inst) = in;
-    if (in.pure)
+    if (in.pure || in.since)
         code->table[slot] = n;
     if (in.op != C_FOR && in.op != C_IF && in.op != C_TAIL)
         link_into(code, b->stack[depth], n);

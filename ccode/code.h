@@ -1,8 +1,9 @@
 /* ccode/code.h - code records: what the walk makes of a lowered tree and the printer spells.
  *
  * One record per operation, in blocks (function, for, if). A pure record stands in the outermost
- * block where its operands exist; equal pure records of open blocks are one. Vectors are records
- * with `lanes` > 0.
+ * block where its operands exist; equal pure records of open blocks are one, and so are equal loads
+ * of one block from a call's own memory with no write to it between them. Vectors are records with
+ * `lanes` > 0.
  *
  *     for i                               1 FUNC   2 FOR i
  *         t = i*64                        3 LIN 64*i         (block 2, hoisted out of 4)
@@ -84,6 +85,8 @@ typedef struct {
     uint32_t kids, last;        /* blocks */
     uint32_t uses, aux, hnext;
     uint32_t user;              /* where uses is 1: the user */
+    uint32_t since;             /* LOAD of memory that the function writes: writes before it, from
+                                   1; 0: another load is another value */
     bool apart;                 /* FOR: its steps do not depend on each other (apart.c) */
     bool live;                  /* it has an effect, or a block with one */
     bool in_place;              /* spelled where it is used, not as a variable */
@@ -100,7 +103,8 @@ typedef struct {
     Vec(Inst) inst;             /* 0 poison, 1 the function */
     Vec(uint32_t) args;
     Vec(int64_t) coefs;
-    uint32_t *table;            /* pure records by hash */
+    uint32_t *table;            /* records that may be shared, by hash */
+    uint32_t writes[256];       /* to the memory of each buffer so far (number % 256) */
     Vec(uint32_t) order;        /* records as they stand in the text (jot_code_order) */
     int phases;
     int64_t steps[SCHED_PHASES]; /* of the loop that callers share */
