@@ -252,7 +252,7 @@ compile_quick(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
 static bool
 compile_due(const PlanKernel *k, uint64_t now)
 {
-    return !now || (k->launch && k->launch < now);
+    return k->launch && k->launch < now;
 }
 
 /* Code for the extents that a step has is worth it where these come again: the plan, or the group.
@@ -260,7 +260,7 @@ compile_due(const PlanKernel *k, uint64_t now)
 static bool
 compile_repeats(const Plan *plan, const PlanStep *step, uint64_t now)
 {
-    return compile_due(step->best.kernel, now) && (!now || plan->runs > 1 || step->known);
+    return compile_due(step->best.kernel, now) && (plan->runs > 1 || step->known);
 }
 
 static bool
@@ -268,12 +268,13 @@ compile_wanted(const Plan *plan, const PlanStep *step, PlanTier tier, PlanKind k
 {
     const PlanKernel *best = step->best.kernel, *quick = step->quick.kernel;
     bool missing = !best->fn && !best->module;
+    bool own = now ? compile_repeats(plan, step, now) : !plan->generic || !jot_tier_varies(step);
 
     if (tier == TIER_BEST)
-        return missing && best->kind == kind && compile_repeats(plan, step, now);
-    return missing && !compile_repeats(plan, step, now) && kind != KIND_CODE && quick
-           && quick->kind == kind && quick->fn && !quick->good && !quick->better
-           && compile_due(quick, now) && jot_tier_worth(quick);
+        return missing && best->kind == kind && own;
+    return missing && !own && kind != KIND_CODE && quick && quick->kind == kind && quick->fn
+           && !quick->good && !quick->better
+           && (!now || (compile_due(quick, now) && jot_tier_worth(quick)));
 }
 
 /* Kernels of one tier and kind that are to be compiled; with what the quick tier would take for
@@ -373,7 +374,7 @@ jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now)
         return true;
     for (kind = KIND_SCALAR; ok && kind <= KIND_CODE; kind++)
         ok = compile_start(ctx, plan, TIER_BEST, (PlanKind)kind, now, &list)
-          && (!now || compile_start(ctx, plan, TIER_QUICK, (PlanKind)kind, now, &list));
+          && compile_start(ctx, plan, TIER_QUICK, (PlanKind)kind, now, &list);
     jot_vec_free(&ctx->mem, list);
     return ok;
 }
@@ -424,6 +425,11 @@ jot_plan_compile(Make *m)
         ok = compile_quick(ctx, &m->fresh.v[i], 1);
     begins = ok && jot_tier_begins(ctx, m->plan);
     m->plan->early = begins && ctx->target.late;
-    ok = ok && jot_plan_start(ctx, m->plan, begins ? 0 : ctx->plans->launches + 1);
-    return ok && (m->plan->early || jot_tier_settle(ctx, m->plan, false));
+    m->plan->generic = begins && jot_tier_generic(ctx, m->plan);
+    ok = ok && jot_plan_start(ctx, m->plan, begins ? 0 : ctx->plans->launches + 1)
+      && (m->plan->early || jot_tier_settle(ctx, m->plan, false));
+    for (i = 0; ok && !m->plan->early && i < m->plan->steps.n; i++)
+        if (m->plan->steps.v[i].quick.kernel)
+            m->plan->steps.v[i].quick.kernel->met = true;
+    return ok;
 }

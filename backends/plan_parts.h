@@ -63,6 +63,7 @@ struct PlanKernel {
     PlanModule *better; /* of the quick tier: the same text is handed to the best tier's compiler */
     bool good;         /* ... and that is whose function it has */
     double spent;      /* ... seconds that its launches took so far, by estimate */
+    bool met;          /* ... an earlier plan has it */
     uint32_t at;       /* its number there, while that is being compiled */
     uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
     KernelFn *fn;      /* NULL: not there, or not yet */
@@ -141,6 +142,7 @@ struct Plan {
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
+    bool generic;          /* heavy, of texts that were met with other extents: these are compiled */
 };
 
 #define PLAN_BUCKETS 256
@@ -365,7 +367,7 @@ JOT_FN bool jot_plan_compile(Make *m);
 JOT_FN void jot_plan_kernel_text(const PlanKernel *k, Text *out); /* with its name */
 /* Hand kernels to the best tier's compiler: those of the best tier that are missing and were part of a
  * launch before number `now` (0: all of them); of the quick tier those that were, for steps whose best
- * kernels were not: shapes that change. */
+ * kernels were not: shapes that change (0: those that jot_tier_generic chose). */
 JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now);
 /* Compile those of the best tier that have no function yet, each by itself, and wait; whose text the
  * compiler refuses has none then. False: memory was refused. */
@@ -385,6 +387,10 @@ JOT_FN bool jot_tier_worth(const PlanKernel *quick);
 JOT_FN bool jot_tier_waits(const jot_Ctx *ctx, const PlanStep *step);
 /* Does the best tier's compiler begin with all of a new plan, or only with what runs again? */
 JOT_FN bool jot_tier_begins(const jot_Ctx *ctx, const Plan *plan);
+/* ... and, if so: are texts that were met with other extents better compiled as they are than the
+ * plan's own? Of such a plan: is this step one of them? */
+JOT_FN bool jot_tier_generic(const jot_Ctx *ctx, const Plan *plan);
+JOT_FN bool jot_tier_varies(const PlanStep *step);
 /* Before a run (`launch`), or after the plan was made: take over what was compiled meanwhile, wait for
  * what this run had better wait for, or cannot do without (false: that failed, the context has the
  * reason). */

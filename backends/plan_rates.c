@@ -34,7 +34,7 @@ rates_forget(struct PlanCache *c)
 
                 step->best.kernel->launch = 0;
                 if (step->quick.kernel)
-                    step->quick.kernel->launch = 0;
+                    step->quick.kernel->launch = 0, step->quick.kernel->met = false;
             }
     }
 }

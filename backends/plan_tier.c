@@ -15,7 +15,9 @@
  * change from run to run, so that no plan comes twice, its kernels do, and it is this text that the
  * best tier's compiler gets: good code for every shape, instead of the best for each. It gets it
  * when the launches so far took as long as compiling it: most of a thousand sizes' kernels are
- * small, and never do.
+ * small, and never do. A plan that is too heavy for the quick code waits for that text's better code
+ * rather than for its own, where an earlier plan had the text and what it costs is less
+ * (Plan.generic); its own is compiled beside it if the plan comes again.
  *
  * So what runs once is compiled once, the first run does not share the processor with a compiler,
  * and a loss is bounded: who goes on slowly has lost no more than the wait would have been.
@@ -36,10 +38,9 @@
 #define TIER_START 0.06   /* a compiler's least time, and what a byte of text costs it, by two's half */
 #define TIER_BYTE 3e-6
 
-JOT_FN double
-jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step)
+static double
+tier_seconds(const jot_Ctx *ctx, const PlanStep *step, bool good)
 {
-    bool good = step->quick.kernel && step->quick.kernel->good;
     double work = step->cost.points * (good ? TIER_GOOD : TIER_POINT);
 
     if (work > TIER_SHARED && ctx->backend->workers > 1)
@@ -47,10 +48,17 @@ jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step)
     return TIER_CALL + work;
 }
 
+JOT_FN double
+jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step)
+{
+    return tier_seconds(ctx, step, step->quick.kernel && step->quick.kernel->good);
+}
+
+/* The text is good for other extents, too, once it is compiled better. */
 JOT_FN bool
 jot_tier_waits(const jot_Ctx *ctx, const PlanStep *step)
 {
-    return jot_tier_cost(ctx, step) > TIER_LONG;
+    return tier_seconds(ctx, step, true) > TIER_LONG;
 }
 
 static bool
@@ -84,6 +92,31 @@ jot_tier_begins(const jot_Ctx *ctx, const Plan *plan)
     return cost > wait;
 }
 
+JOT_FN bool
+jot_tier_varies(const PlanStep *step)
+{
+    return tier_has_quick(step) && step->quick.kernel->met && !step->known;
+}
+
+JOT_FN bool
+jot_tier_generic(const jot_Ctx *ctx, const Plan *plan)
+{
+    double own = TIER_START, generic = TIER_START;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        if (step->best.kernel->fn || !jot_tier_varies(step))
+            continue;
+        own += TIER_BYTE * (double)step->best.kernel->nbytes;
+        generic += tier_seconds(ctx, step, true);
+        if (!step->quick.kernel->good)
+            generic += TIER_BYTE * (double)step->quick.kernel->nbytes;
+    }
+    return generic < own;
+}
+
 JOT_FN const PlanLaunch *
 jot_tier_launch(const PlanStep *step)
 {
@@ -107,26 +140,34 @@ tier_ended(jot_Ctx *ctx, PlanModule *module, JobState state)
     module->job = NULL;
 }
 
-/* Is the step's best function there? *left: seconds until it is. */
+/* Is its code there? *left: seconds until it is. */
 static bool
-tier_look(jot_Ctx *ctx, const PlanStep *step, bool wait, double *left)
+tier_code(jot_Ctx *ctx, PlanModule *module, bool wait, double *left)
 {
-    PlanKernel *k = step->best.kernel;
-    PlanModule *module = k->module;
     JobState state;
 
     *left = 0;
-    if (k->fn || !module)
-        return k->fn != NULL;
     if (module->job) {
         state = module->backend->look(module->backend, ctx, module->job, wait, left);
         if (state == JOB_RUNS)
             return false;
         tier_ended(ctx, module, state);
     }
-    if (!module->code)
+    return module->code != NULL;
+}
+
+/* Is the step's best function there? */
+static bool
+tier_look(jot_Ctx *ctx, const PlanStep *step, bool wait, double *left)
+{
+    PlanKernel *k = step->best.kernel;
+
+    *left = 0;
+    if (k->fn || !k->module)
+        return k->fn != NULL;
+    if (!tier_code(ctx, k->module, wait, left))
         return false;
-    k->fn = module->sym[k->at].fn;
+    k->fn = k->module->sym[k->at].fn;
     ctx->stats.swaps += tier_has_quick(step);
     return true;
 }
@@ -139,29 +180,6 @@ jot_tier_await(jot_Ctx *ctx, PlanKernel *k)
 
     step.best.kernel = k;
     (void)tier_look(ctx, &step, true, &left);
-}
-
-/* Units whose steps are not all there: what the quick tier would take for them in this run. */
-static bool
-tier_missing(jot_Ctx *ctx, const Plan *plan)
-{
-    bool missing = false;
-    double left;
-    uint32_t i;
-
-    for (i = 0; i < plan->steps.n; i++)
-        if (plan->steps.v[i].best.kernel->module)
-            plan->steps.v[i].best.kernel->module->cost = 0;
-    for (i = 0; i < plan->steps.n; i++) {
-        const PlanStep *step = &plan->steps.v[i];
-
-        if (tier_look(ctx, step, false, &left))
-            continue;
-        if (step->best.kernel->module)
-            step->best.kernel->module->cost += jot_tier_cost(ctx, step);
-        missing = true;
-    }
-    return missing;
 }
 
 /* The compiler failed: an error where nothing else can run, else a line in the log, once. */
@@ -182,42 +200,19 @@ tier_failed(jot_Ctx *ctx, PlanModule *module, bool must)
     return true;
 }
 
-static bool
-tier_wait(jot_Ctx *ctx, const PlanStep *step)
-{
-    PlanModule *module = step->best.kernel->module;
-    bool must = !tier_has_quick(step);
-    double left;
-
-    if (tier_look(ctx, step, false, &left) || (!module && !must))
-        return true;
-    if (!module)
-        return jot_fail(ctx, JOT_ECOMPILE, "%s: no compiler took it", step->best.kernel->what);
-    if (module->job && (must || module->cost > left)
-        && tier_look(ctx, step, true, &left))
-        return true;
-    return module->job || tier_failed(ctx, module, must);
-}
-
 /* The quick tier's text, compiled better: for shapes that change. */
-static void
-tier_better(jot_Ctx *ctx, PlanKernel *k)
+static bool
+tier_better(jot_Ctx *ctx, PlanKernel *k, bool wait, double *left)
 {
     PlanModule *module = k->better;
-    JobState state;
-    double left;
 
+    *left = 0;
     if (!module || k->good)
-        return;
-    if (module->job) {
-        state = module->backend->look(module->backend, ctx, module->job, false, &left);
-        if (state == JOB_RUNS)
-            return;
-        tier_ended(ctx, module, state);
-    }
-    if (!module->code) {
-        tier_failed(ctx, module, false);
-        return;
+        return k->good;
+    if (!tier_code(ctx, module, wait, left)) {
+        if (!module->job)
+            tier_failed(ctx, module, false);
+        return false;
     }
     k->fn = module->sym[k->at].fn;
     k->good = true;
@@ -226,6 +221,68 @@ tier_better(jot_Ctx *ctx, PlanKernel *k)
     jot_plan_module_unref(ctx, k->better);
     k->better = NULL;
     ctx->stats.swaps++;
+    return true;
+}
+
+/* Where better code for the step will come from; NULL: nobody was asked. */
+static PlanModule *
+tier_module(const PlanStep *step)
+{
+    const PlanKernel *quick = step->quick.kernel;
+
+    return step->best.kernel->module ? step->best.kernel->module
+         : quick && !quick->good     ? quick->better
+                                     : NULL;
+}
+
+/* Units whose steps are not all there: what the quick tier would take for them in this run. */
+static bool
+tier_missing(jot_Ctx *ctx, const Plan *plan)
+{
+    bool missing = false;
+    double left;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        if (step->quick.kernel)
+            tier_better(ctx, step->quick.kernel, false, &left);
+        if (tier_module(step))
+            tier_module(step)->cost = 0;
+    }
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        if (tier_look(ctx, step, false, &left))
+            continue;
+        if (tier_module(step))
+            tier_module(step)->cost += jot_tier_cost(ctx, step);
+        missing = true;
+    }
+    return missing;
+}
+
+static bool
+tier_wait(jot_Ctx *ctx, const PlanStep *step)
+{
+    PlanKernel *best = step->best.kernel, *quick = step->quick.kernel;
+    bool must = !tier_has_quick(step);
+    double left;
+
+    if (tier_look(ctx, step, false, &left))
+        return true;
+    if (!best->module && must)
+        return jot_fail(ctx, JOT_ECOMPILE, "%s: no compiler took it", best->what);
+    if (!best->module) {
+        if (!tier_better(ctx, quick, false, &left) && quick->better && quick->better->cost > left)
+            tier_better(ctx, quick, true, &left);
+        return true;
+    }
+    if (best->module->job && (must || best->module->cost > left)
+        && tier_look(ctx, step, true, &left))
+        return true;
+    return best->module->job || tier_failed(ctx, best->module, must);
 }
 
 /* Kernels that were launched before are worth better code. The quick code goes on to run if that
@@ -248,7 +305,6 @@ tier_again(jot_Ctx *ctx, Plan *plan)
             quick->launch = now;
         if (!best->fn)
             quick->spent += jot_tier_cost(ctx, &plan->steps.v[i]);
-        tier_better(ctx, quick);
     }
     if (jot_plan_start(ctx, plan, now))
         return;
