@@ -10,10 +10,10 @@
  * contract_sched.c, contract_plan.c). While target->choices is there they are counted: the first
  * are made as its script says, the others by price, and all alternatives are noted. So a schedule
  * is a list of numbers, its path, and its neighbours are those that differ in one of them: what
- * tuning tries and remembers (backends/plan_tune.c). Any path leads to a legal schedule, as only
- * what is legal is tried.
+ * tuning tries (backends/plan_trial.c) and remembers (plan_tune.c). Any path leads to a legal
+ * schedule, as only what is legal is tried.
  *
- * Read before: ops/target.h. After: backends/plan_tune.c. */
+ * Read before: ops/target.h. After: backends/plan_trial.c. */
 #ifndef JOT_CHOICE_H
 #define JOT_CHOICE_H
 #include "ops/target.h"
