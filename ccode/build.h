@@ -4,8 +4,8 @@
  *     group   %3 = reindex %x   %4 = reindex %w   %5 = mul %3 %4   %6 = reduce add %5   stored: %6
  *     kernel  axes of %5        load x[..], load w[..], mul        !0 y[..] = reduce add over ...
  *
- * Read before: ops/graph.h, fuse/fuse.h, ccode/ir.h. After: ccode/build.c, build_reduce.c,
- * build_order.c. */
+ * Read before: ops/graph.h, fuse/fuse.h, ccode/ir.h. After: ccode/build.c, build_value.c,
+ * build_reduce.c, build_order.c. */
 #ifndef JOT_BUILD_H
 #define JOT_BUILD_H
 #include "ccode/ir.h"
@@ -42,7 +42,7 @@ JOT_FN int jot_build_order(const Kernel *k, int *order);
 /* The same but for the innermost one, which is not chosen: it stands where its kind does. */
 JOT_FN int jot_build_order_outer(const Kernel *k, int *order);
 
-/* ---- between build.c, build_reduce.c and build_invert.c ---- */
+/* ---- between build.c, build_value.c, build_reduce.c and build_invert.c ---- */
 
 #define BUILD_SYMBOL 32  /* number of the first axis that stands for an unsolved input axis */
 #define BUILD_SYMBOLS 64 /* numbers in all */
@@ -64,9 +64,17 @@ typedef struct {
     int depth;
 } Build;
 
+/* False, with the reason in the context: memory, or what is at hand. */
+JOT_FN bool jot_build_fail(Build *b, const char *what);
+/* Add a condition; false: it can never hold. */
 JOT_FN bool jot_build_guard(Build *b, Guards *g, Ix cond);
+/* An ALIAS is the node it stands for. */
+JOT_FN NodeId jot_build_real(jot_Ctx *ctx, NodeId id);
+/* The group reads it from a buffer. */
+JOT_FN bool jot_build_in_memory(Build *b, NodeId id);
 /* The value of a node at an element, right wherever all guards hold; 0 after a failure. */
 JOT_FN uint32_t jot_build_value(Build *b, NodeId id, const Ix *index, const Guards *g);
+JOT_FN void jot_build_values_free(Build *b); /* what it remembers of them */
 /* Load slots of a node's maps -> slots of the kernel. False after a failure. */
 JOT_FN bool jot_build_slots(Build *b, const Node *node, int *slots);
 JOT_FN int jot_build_axis(Build *b, const char *letter, int number, int64_t ext);

@@ -1,0 +1,356 @@
+/* ccode/build_value.c - descent from what a group stores to what it loads: graph nodes become
+ * values.
+ *
+ *     value(node, index, guards)
+ *         in memory          LOAD  buf[index] where guards
+ *         element-wise       EW    of value(operand, index, guards)
+ *         reindex            value(x, map(index), guards + "map(index) is inside x")
+ *         reduction          of a nest: REDUCE over the axes that its index leaves out
+ *         constant           0, 1: CONST; others are arguments: a new literal compiles nothing
+ *
+ * Index tuples are expressions over the kernel's axes, so a chain of reindexes is composed by
+ * substitution, and a node reached twice at the same index is one value (the memo). Guards say
+ * where the value matters: whatever it is elsewhere, it may not read outside its buffer. A reindex
+ * that can leave its operand makes new guards; a load right below takes them with the overflow
+ * value, anything else becomes SELECT(guards, value, overflow).
+ *
+ * The recursion is as deep as a group, which the fuser bounds; BUILD_DEPTH makes sure.
+ *
+ * Read before: ccode/build.c. After: ccode/build_reduce.c. */
+#include "ccode/build.h"
+#include "ops/code.h"
+
+enum { BUILD_DEPTH = 2000 };
+
+struct BuildMemo { uint64_t hash; uint32_t at, n, value; };
+
+/* ---- memo --------------------------------------------------------------------------------- */
+
+static uint64_t
+build_key(Build *b, NodeId id, const Ix *index, int rank, const Guards *g)
+{
+    uint32_t at = b->keys.n, i;
+
+    if (!jot_vec_reserve(&b->ctx->mem, b->keys, (uint32_t)(rank + g->n + 1)))
+        return 0;
+    b->keys.v[b->keys.n++] = id;
+    for (i = 0; i < (uint32_t)rank; i++)
+        b->keys.v[b->keys.n++] = index[i];
+    for (i = 0; i < (uint32_t)g->n; i++)
+        b->keys.v[b->keys.n++] = g->v[i];
+    return jot_hash(1, b->keys.v + at, (b->keys.n - at) * sizeof *b->keys.v) | 1;
+}
+
+static bool
+build_memo_grow(Build *b)
+{
+    uint32_t cap = b->cap ? b->cap * 2 : 64, i;
+    struct BuildMemo *table = jot_mem_new(&b->ctx->mem, cap, sizeof *table);
+
+    if (!table)
+        return false;
+    for (i = 0; i < b->cap; i++)
+        if (b->table[i].hash) {
+            uint32_t j = (uint32_t)b->table[i].hash & (cap - 1);
+
+            while (table[j].hash)
+                j = (j + 1) & (cap - 1);
+            table[j] = b->table[i];
+        }
+    jot_mem_free(&b->ctx->mem, b->table, b->cap * sizeof *b->table);
+    b->table = table;
+    b->cap = cap;
+    return true;
+}
+
+/* The entry whose key is keys[at..): its value is 0 when it is new. */
+static struct BuildMemo *
+build_memo_find(Build *b, uint64_t hash, uint32_t at)
+{
+    uint32_t n = b->keys.n - at, i;
+
+    if (b->used * 2 >= b->cap && !build_memo_grow(b))
+        return NULL;
+    for (i = (uint32_t)hash & (b->cap - 1); b->table[i].hash; i = (i + 1) & (b->cap - 1)) {
+        struct BuildMemo *m = &b->table[i];
+
+        if (m->hash == hash && m->n == n
+            && !memcmp(b->keys.v + m->at, b->keys.v + at, n * sizeof *b->keys.v)) {
+            b->keys.n = at;
+            return m;
+        }
+    }
+    b->table[i].hash = hash;
+    b->table[i].at = at;
+    b->table[i].n = n;
+    b->used++;
+    return &b->table[i];
+}
+
+/* ---- leaves -------------------------------------------------------------------------------- */
+
+static uint32_t
+build_scalar(Build *b, NodeId id, BuildField field, jot_DType dtype)
+{
+    static const char *const letter[] = {"k", "seed", "stream"};
+    BuildScalar *s;
+    char name[20];
+    Text text = {NULL, NULL, 0, 0};
+    uint32_t i;
+
+    for (i = 0; i < b->args->scalars.n; i++)
+        if (b->args->scalars.v[i].node == id && b->args->scalars.v[i].field == field)
+            return jot_v_scalar(b->k, (int)i);
+    text.s = name;
+    text.cap = sizeof name;
+    jot_text_f(&text, "%s%u", letter[field], b->args->scalars.n);
+    if (!jot_vec_reserve(&b->ctx->mem, b->args->scalars, 1)
+        || jot_kernel_scalar(b->k, name, dtype) < 0)
+        return 0;
+    s = jot_vec_push(&b->ctx->mem, b->args->scalars);
+    s->node = id;
+    s->field = field;
+    s->dtype = (uint8_t)jot_dtype_compute(dtype);
+    return jot_v_scalar(b->k, (int)b->args->scalars.n - 1);
+}
+
+static bool
+build_guards_join(Build *b, Guards *to, const Guards *from)
+{
+    bool ok = true;
+    int i;
+
+    for (i = 0; i < from->n; i++)
+        ok &= jot_build_guard(b, to, from->v[i]);
+    return ok;
+}
+
+/* An element of memory, `outside` where one of `added` fails. The guards g are there to keep it
+ * inside its buffer: an index that is inside in any case does without them. */
+static uint32_t
+build_load(Build *b, NodeId id, const Ix *index, const Guards *g, const Guards *added,
+           jot_Scalar outside)
+{
+    const Node *node = jot_node(b->ctx, id);
+    uint32_t buf = jot_build_buffer(b, id, BUF_INPUT);
+    Guards all = *added;
+    int d;
+
+    for (d = 0; d < node->rank; d++)
+        if (!jot_ix_inside(&b->ctx->ix, index[d], node->ext[d], &b->space))
+            break;
+    if (d < node->rank)
+        build_guards_join(b, &all, g);
+    return jot_v_load(b->k, buf, index, all.n, all.v, outside);
+}
+
+static uint32_t
+build_literal(Build *b, NodeId id)
+{
+    const Node *node = jot_node(b->ctx, id);
+
+    if (jot_node_is(b->ctx, id, 0) || jot_node_is(b->ctx, id, 1))
+        return jot_v_const(b->k, node->dtype, node->value);
+    return build_scalar(b, id, BUILD_VALUE, jot_dtype_compute(node->dtype));
+}
+
+/* Row-major position of an element, as an index expression. */
+static Ix
+build_position(Build *b, const Node *node, const Ix *index)
+{
+    Ix pos = jot_ix_const(&b->ctx->ix, 0);
+    int d;
+
+    for (d = 0; d < node->rank; d++)
+        pos = jot_ix_add(&b->ctx->ix, jot_ix_scale(&b->ctx->ix, pos, node->ext[d]), index[d]);
+    return pos;
+}
+
+static uint32_t
+build_random(Build *b, NodeId id, const Ix *index)
+{
+    const Node *node = jot_node(b->ctx, id);
+    uint32_t at = jot_v_index(b->k, JOT_U64, build_position(b, node, index));
+    uint32_t seed = build_scalar(b, id, BUILD_SEED, JOT_U64);
+    uint32_t stream = build_scalar(b, id, BUILD_STREAM, JOT_U64);
+
+    at = jot_v_ew(b->k, EW_ADD, JOT_U64, at, stream, 0);
+    return jot_v_ew(b->k, (EwOp)node->op, (jot_DType)node->dtype, seed, at, 0);
+}
+
+/* ---- descent ------------------------------------------------------------------------------ */
+
+static uint32_t
+build_ew(Build *b, const Node *node, const Ix *index, const Guards *g)
+{
+    uint32_t v[3] = {0, 0, 0};
+    int i;
+
+    for (i = 0; i < node->ninputs && i < 3; i++) {
+        v[i] = jot_build_value(b, node->input[i], index, g);
+        if (!v[i])
+            return 0;
+    }
+    if (node->op == EW_CAST)
+        return jot_v_cast(b->k, (jot_DType)node->dtype, v[0]);
+    return jot_v_ew(b->k, (EwOp)node->op, (jot_DType)node->dtype, v[0], v[1], v[2]);
+}
+
+/* The reindex's map at `index`: `to` over the kernel's axes, and the guards it adds. *never: one of
+ * them cannot hold. */
+static bool
+build_map(Build *b, const Node *node, const Ix *index, Ix *to, Guards *added, bool *never)
+{
+    const Node *x = jot_node(b->ctx, node->input[0]);
+    IxPool *p = &b->ctx->ix;
+    int slots[64], i;
+
+    if (!jot_build_slots(b, node, slots))
+        return false;
+    for (i = 0; i < node->ncond; i++)
+        *never |= !jot_build_guard(b, added, jot_ix_subst(p, node->cond[i], node->rank, index,
+                                                          slots, &b->space));
+    for (i = 0; i < node->nindex; i++) {
+        to[i] = jot_ix_subst(p, node->index[i], node->rank, index, slots, &b->space);
+        if (jot_ix_inside(p, to[i], x->ext[i], &b->space))
+            continue;
+        *never |= !jot_build_guard(b, added, jot_ix_ge0(p, to[i], &b->space));
+        *never |= !jot_build_guard(b, added, jot_ix_lt(p, to[i], jot_ix_const(p, x->ext[i]),
+                                                       &b->space));
+    }
+    return true;
+}
+
+/* SELECT(all conditions, value, overflow) */
+static uint32_t
+build_select(Build *b, const Guards *added, uint32_t value, jot_DType dtype, jot_Scalar overflow)
+{
+    Ix all = jot_ix_const(&b->ctx->ix, 1);
+    uint32_t cond, other;
+    int i;
+
+    for (i = 0; i < added->n; i++)
+        all = jot_ix_and(&b->ctx->ix, all, added->v[i]);
+    cond = jot_v_index(b->k, JOT_BOOL, all);
+    other = jot_v_const(b->k, dtype, overflow);
+    return jot_v_ew(b->k, EW_SELECT, dtype, cond, value, other);
+}
+
+/* A chain of reindexes with one overflow value is one map; where it changes, another begins. */
+static uint32_t
+build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
+{
+    Guards added = {0, {0}}, all = *g;
+    Ix at[JOT_MAX_RANK], to[JOT_MAX_RANK];
+    jot_Scalar overflow = jot_node(b->ctx, id)->value;
+    jot_DType dtype = (jot_DType)jot_node(b->ctx, id)->dtype;
+    bool never = false;
+    uint32_t v;
+
+    memcpy(at, index, jot_node(b->ctx, id)->rank * sizeof *at);
+    for (;;) {
+        const Node *node = jot_node(b->ctx, id);
+        Guards more = {0, {0}};
+
+        if (!build_map(b, node, at, to, &more, &never))
+            return 0;
+        if (added.n && more.n && node->value.u != overflow.u)
+            break; /* stays: the rest of the chain is a value of its own */
+        if (never) { /* always outside */
+            v = jot_v_const(b->k, dtype, node->value);
+            return added.n ? build_select(b, &added, v, dtype, overflow) : v;
+        }
+        if (more.n)
+            overflow = node->value;
+        build_guards_join(b, &added, &more);
+        memcpy(at, to, node->nindex * sizeof *at);
+        id = jot_build_real(b->ctx, node->input[0]);
+        if (jot_node(b->ctx, id)->kind != NODE_REINDEX || jot_build_in_memory(b, id))
+            break;
+    }
+    if (jot_build_in_memory(b, id))
+        return build_load(b, id, at, g, &added, overflow);
+    build_guards_join(b, &all, &added);
+    v = jot_build_value(b, id, at, &all);
+    return v && added.n ? build_select(b, &added, v, dtype, overflow) : v;
+}
+
+/* The user's expression: a call of the function that the kernel's text will bring along. */
+static uint32_t
+build_call(Build *b, NodeId id, const Ix *index, const Guards *g)
+{
+    const Node *node = jot_node(b->ctx, id);
+    Text text = {NULL, NULL, 0, 0};
+    uint32_t v[CODE_MAP_MOST], value = 0, i;
+
+    for (i = 0; i < node->ninputs && i < CODE_MAP_MOST; i++) {
+        v[i] = jot_build_value(b, node->input[i], index, g);
+        if (!v[i])
+            return 0;
+    }
+    if (!jot_vec_reserve(&b->ctx->mem, b->args->maps, 1))
+        return 0;
+    *(NodeId *)jot_vec_push(&b->ctx->mem, b->args->maps) = id;
+    text.mem = &b->ctx->mem;
+    if (jot_code_map_template(b->ctx, id, &text) && text.s)
+        value = jot_v_call(b->k, (jot_DType)node->dtype, text.s, (int)i, v);
+    jot_text_free(&text);
+    return value;
+}
+
+static uint32_t
+build_compute(Build *b, NodeId id, const Ix *index, const Guards *g)
+{
+    const Node *node = jot_node(b->ctx, id);
+    Guards none = {0, {0}};
+    jot_Scalar zero;
+
+    zero.u = 0;
+    if (jot_build_in_memory(b, id))
+        return build_load(b, id, index, g, &none, zero);
+    switch (node->kind) {
+    case NODE_CONST: return build_literal(b, id);
+    case NODE_IOTA: return jot_v_index(b->k, (jot_DType)node->dtype, index[node->op]);
+    case NODE_RANDOM: return build_random(b, id, index);
+    case NODE_EW: return build_ew(b, node, index, g);
+    case NODE_MAP: return build_call(b, id, index, g);
+    case NODE_REINDEX: return build_reindex(b, id, index, g);
+    case NODE_REDUCE: return jot_build_inner(b, id, index);
+    default: return jot_build_fail(b, "user's kernel inside of a group");
+    }
+}
+
+JOT_FN uint32_t
+jot_build_value(Build *b, NodeId id, const Ix *index, const Guards *g)
+{
+    const Node *node;
+    struct BuildMemo *memo;
+    uint32_t at = b->keys.n, slot, value;
+    uint64_t hash;
+
+    id = jot_build_real(b->ctx, id);
+    node = jot_node(b->ctx, id);
+    hash = build_key(b, id, index, node->rank, g);
+    memo = hash ? build_memo_find(b, hash, at) : NULL;
+    if (!memo || memo->value)
+        return memo ? memo->value : jot_build_fail(b, "memo");
+    if (b->depth >= BUILD_DEPTH)
+        return jot_build_fail(b, "a group is too deep");
+    b->depth++;
+    value = build_compute(b, id, index, g);
+    b->depth--;
+    if (!value)
+        return jot_build_fail(b, "too many values in one kernel");
+    slot = (uint32_t)hash & (b->cap - 1);
+    while (b->table[slot].at != at || b->table[slot].hash != hash)
+        slot = (slot + 1) & (b->cap - 1); /* the table may have grown in between */
+    b->table[slot].value = value;
+    return value;
+}
+
+JOT_FN void
+jot_build_values_free(Build *b)
+{
+    jot_vec_free(&b->ctx->mem, b->keys);
+    jot_mem_free(&b->ctx->mem, b->table, b->cap * sizeof *b->table);
+}
