@@ -182,6 +182,8 @@ JOT_FN void jot_kernel_close(Kernel *k);
 /* The same once more, to be scheduled in another way; it ends before `from`, whose names and
  * layouts it has. False: out of memory; it is to be closed all the same. */
 JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
+/* A copy that lives as long as the kernel; NULL of NULL, and where memory is refused. */
+JOT_FN const char *jot_kernel_string(Kernel *k, const char *text);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */
 JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
 /* Row-major until jot_kernel_layout. The function's buf[] holds the inputs and outputs in this
