@@ -34,8 +34,8 @@ dtype_class(int dtype)
     return dtype >= JOT_F16 ? 0 : dtype == JOT_BOOL ? 2 : 1;
 }
 
-static uint32_t
-arg_of(const Printer *p, const Inst *in, int i)
+JOT_FN uint32_t
+jot_print_arg(const Printer *p, const Inst *in, int i)
 {
     return p->code->args.v[in->arg + (uint32_t)i];
 }
@@ -57,8 +57,8 @@ jot_print_operator(const Inst *in, int operand_dtype, int third_dtype, int *dtyp
 static const char *
 operator_text(const Printer *p, const Inst *in, int *dtype)
 {
-    int first = p->code->inst.v[arg_of(p, in, 0)].dtype;
-    int last = p->code->inst.v[arg_of(p, in, in->narg - 1)].dtype;
+    int first = p->code->inst.v[jot_print_arg(p, in, 0)].dtype;
+    int last = p->code->inst.v[jot_print_arg(p, in, in->narg - 1)].dtype;
     const char *text = jot_print_operator(in, first, last, dtype);
     if (!in->exact)
         return text;
@@ -219,139 +219,6 @@ jot_print_is_condition(const Inst *in)
            in->op == C_IOR || in->op == C_FIRST;
 }
 
-/* ---- index expressions ---- */
-
-/* The terms whose coefficients have the sign, as if they were positive; what goes between. */
-static bool
-print_terms(Printer *p, const Inst *in, int sign, const char *first, const char *between,
-            LaneMode mode)
-{
-    bool any = false;
-    for (int i = 0; i < in->narg; i++) {
-        int64_t k = p->code->coefs.v[in->coef + (uint32_t)i];
-        if ((k < 0) != (sign < 0))
-            continue;
-        jot_text_f(p->out, "%s", any ? between : first);
-        k = k < 0 ? -k : k;
-        jot_print_expr(p, arg_of(p, in, i), k == 1 ? 2 : 1, mode);
-        if (k != 1) {
-            jot_text_f(p->out, "*");
-            jot_print_number(p, k);
-        }
-        any = true;
-    }
-    return any;
-}
-
-/* c + positive terms - negative terms times sign: what is positive comes first */
-static void
-print_lin(Printer *p, const Inst *in, int64_t c, int sign, LaneMode mode)
-{
-    bool any = print_terms(p, in, sign, "", " + ", mode);
-    if (!any && (c > 0 || in->narg == 0)) {
-        jot_print_number(p, c);
-        c = 0;
-        any = true;
-    }
-    print_terms(p, in, -sign, any ? " - " : "-", " - ", mode);
-    if (c != 0) {
-        jot_text_f(p->out, c < 0 ? " - " : " + ");
-        jot_print_number(p, c < 0 ? -c : c);
-    }
-}
-
-/* A comparison of a linear form with 0 as a person writes it, negative terms to the right:
- *     i - 3 >= 0   i >= 3      2 - i >= 0   i < 3
- *     i - j >= 0   i >= j      j - i + 2 >= 0   i - j < 3
- * op: C_GE0, C_EQ0; `no`: its opposite. */
-static void
-compare_lin(Printer *p, const Inst *in, int op, bool no, LaneMode mode)
-{
-    bool more = false, less = false, flip = p->code->coefs.v[in->coef] < 0;
-    int64_t c = in->c.i;
-    int sign;
-    for (int i = 0; i < in->narg; i++)
-        *(p->code->coefs.v[in->coef + (uint32_t)i] < 0 ? &less : &more) = true;
-    if (more && less && c != 0)
-        flip = c > 0;
-    sign = flip ? -1 : 1;
-    if (more && less && c == 0) {
-        static const char *const sides[2][4] = {{">=", "<", "==", "!="}, {"<=", ">", "==", "!="}};
-        print_terms(p, in, sign, "", " + ", mode);
-        jot_text_f(p->out, " %s ", sides[flip][(op == C_EQ0) * 2 + no]);
-        print_terms(p, in, -sign, "", " + ", mode);
-        return;
-    }
-    print_lin(p, in, 0, sign, mode);
-    if (op == C_EQ0)
-        jot_text_f(p->out, no ? " != " : " == ");
-    else
-        jot_text_f(p->out, flip == no ? " >= " : " < ");
-    jot_print_number(p, op == C_EQ0 ? (flip ? c : -c) : flip ? c + 1 : -c);
-}
-
-static void
-print_compare(Printer *p, const Inst *in, bool no, LaneMode mode)
-{
-    static const char *const plain[4] = {">=", "<", "==", "!="};
-    uint32_t n = arg_of(p, in, 0);
-    const Inst *a = &p->code->inst.v[n];
-    if (a->op == C_LIN && a->in_place && a->narg > 0 && a->c.i > INT64_MIN && a->c.i < INT64_MAX) {
-        compare_lin(p, a, in->op, no, mode);
-        return;
-    }
-    jot_print_expr(p, n, 3, mode);
-    jot_text_f(p->out, " %s 0", plain[(in->op == C_EQ0) * 2 + no]);
-}
-
-static void
-print_not(Printer *p, const Inst *in, LaneMode mode)
-{
-    const Inst *a = &p->code->inst.v[arg_of(p, in, 0)];
-    if (a->op == C_GE0 || a->op == C_EQ0) {
-        print_compare(p, a, true, mode);
-        return;
-    }
-    jot_text_f(p->out, "!");
-    jot_print_expr(p, arg_of(p, in, 0), 1, mode);
-}
-
-/* a > b ? a : b */
-static void
-print_extreme(Printer *p, const Inst *in, const char *op, LaneMode mode)
-{
-    jot_print_expr(p, arg_of(p, in, 0), 3, mode);
-    jot_text_f(p->out, " %s ", op);
-    jot_print_expr(p, arg_of(p, in, 1), 3, mode);
-    jot_text_f(p->out, " ? ");
-    jot_print_expr(p, arg_of(p, in, 0), 3, mode);
-    jot_text_f(p->out, " : ");
-    jot_print_expr(p, arg_of(p, in, 1), 3, mode);
-}
-
-static void
-expr_print_pair(Printer *p, const Inst *in, const char *op, int level, LaneMode mode)
-{
-    jot_print_expr(p, arg_of(p, in, 0), level, mode);
-    jot_text_f(p->out, "%s", op);
-    jot_print_expr(p, arg_of(p, in, 1), level > 10 ? level : level - 1, mode);
-}
-
-static void
-print_call(Printer *p, const Inst *in, const char *name, LaneMode mode)
-{
-    jot_text_f(p->out, "%s(", name);
-    for (int i = 0; i < in->narg; i++) {
-        jot_text_f(p->out, "%s", i ? ", " : "");
-        jot_print_expr(p, arg_of(p, in, i), 13, mode);
-    }
-    if (in->op == C_CLAMP) {
-        jot_text_f(p->out, ", ");
-        jot_print_number(p, in->c.i);
-    }
-    jot_text_f(p->out, ")");
-}
-
 /* ---- memory ---- */
 
 JOT_FN bool
@@ -369,7 +236,7 @@ print_element(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)dtype));
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, "[");
-    jot_print_expr(p, arg_of(p, in, 0), 3, EACH_LANE);
+    jot_print_expr(p, jot_print_arg(p, in, 0), 3, EACH_LANE);
     jot_text_f(p->out, in->lanes && mode == EACH_LANE ? " + l]" : "]");
     if (half)
         jot_text_f(p->out, ")");
@@ -380,7 +247,7 @@ jot_print_conditions(Printer *p, const Inst *in, int from, LaneMode mode)
 {
     for (int i = from; i < in->narg; i++) {
         jot_text_f(p->out, "%s", i > from ? " && " : "");
-        jot_print_expr(p, arg_of(p, in, i), 6, mode);
+        jot_print_expr(p, jot_print_arg(p, in, i), 6, mode);
     }
 }
 
@@ -402,11 +269,12 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
         bool part = in->lanes < p->lanes && p->k->bufs.v[in->aux].role != BUF_SCRATCH;
         int dtype = p->k->bufs.v[in->aux].dtype;
         bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
-        jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "", half ? jot_print_short(dtype) : "",
-                   half ? "_" : "", jot_print_short(in->dtype), p->lanes);
+        jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "",
+                   half ? jot_print_short(dtype) : "", half ? "_" : "",
+                   jot_print_short(in->dtype), p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
-        jot_print_expr(p, arg_of(p, in, 0), 2, EACH_LANE);
+        jot_print_expr(p, jot_print_arg(p, in, 0), 2, EACH_LANE);
         jot_text_f(p->out, part ? ", %d)" : ")", in->lanes);
     } else
         print_element(p, in, mode);
@@ -421,7 +289,7 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
 static void
 print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
 {
-    uint32_t a = arg_of(p, in, 0);
+    uint32_t a = jot_print_arg(p, in, 0);
     int to = in->round;
     if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))
         jot_print_expr(p, a, 13, mode);
@@ -459,33 +327,20 @@ body_level(Printer *p, const Inst *in, LaneMode mode)
 {
     int dtype;
     switch (in->op) {
-    case C_LIN:
-        if (in->narg == 0)
-            return in->c.i < 0 ? 1 : 0;
-        if (in->narg > 1 || in->c.i)
-            return 3;
-        return p->code->coefs.v[in->coef] == 1 ? jot_print_level(p, arg_of(p, in, 0), mode) : 2;
-    case C_IDIV: case C_IMOD: return in->exact ? 2 : 0;
-    case C_IMUL: return 2;
-    case C_GE0: return 5;
-    case C_EQ0: case C_FIRST: return 6;
-    case C_INOT: {
-        int op = p->code->inst.v[arg_of(p, in, 0)].op;
-        return op == C_GE0 ? 5 : op == C_EQ0 ? 6 : 1;
-    }
-    case C_IAND: return 11;
-    case C_IOR: return 12;
-    case C_IMIN: case C_IMAX: return 13;
+    case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_GE0: case C_EQ0: case C_INOT:
+    case C_IAND: case C_IOR: case C_IMIN: case C_IMAX: return jot_print_index_level(p, in, mode);
+    case C_FIRST: return 6;
     case C_CONST: return is_negative(in) ? 1 : 0;
     case C_INDEX:
-        if (in->dtype == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[arg_of(p, in, 0)]))
-            return jot_print_level(p, arg_of(p, in, 0), mode);
+        if (in->dtype == JOT_BOOL
+            && jot_print_is_condition(&p->code->inst.v[jot_print_arg(p, in, 0)]))
+            return jot_print_level(p, jot_print_arg(p, in, 0), mode);
         return cast_level(JOT_I64, in->dtype);
     case C_INT: return 1;
     case C_LOAD: return in->narg > 1 ? 13 : 0;
     case C_EW:
         if (in->ew == EW_CAST)
-            return cast_level(p->code->inst.v[arg_of(p, in, 0)].dtype, in->round);
+            return cast_level(p->code->inst.v[jot_print_arg(p, in, 0)].dtype, in->round);
         if (mode == WHOLE && jot_print_is_choice(p, in))
             return 0;
         return template_level(operator_text(p, in, &dtype));
@@ -506,7 +361,7 @@ print_ew(Printer *p, const Inst *in, LaneMode mode)
     int dtype;
     const char *text = operator_text(p, in, &dtype);
     if (in->ew == EW_CAST)
-        print_cast(p, in, p->code->inst.v[arg_of(p, in, 0)].dtype, mode);
+        print_cast(p, in, p->code->inst.v[jot_print_arg(p, in, 0)].dtype, mode);
     else
         jot_print_template(p, text, false, &p->code->args.v[in->arg], dtype, mode);
 }
@@ -528,27 +383,10 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
 {
     const Inst *in = &p->code->inst.v[n];
     switch (in->op) {
-    case C_LIN: print_lin(p, in, in->c.i, 1, mode); break;
-    case C_IDIV:
-        if (in->exact)
-            expr_print_pair(p, in, "/", 2, mode);
-        else
-            print_call(p, in, "jotm_div_i64", mode);
+    case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_GE0: case C_EQ0: case C_INOT:
+    case C_IAND: case C_IOR: case C_IMIN: case C_IMAX: case C_CLAMP:
+        jot_print_index(p, in, mode);
         break;
-    case C_IMOD:
-        if (in->exact)
-            expr_print_pair(p, in, "%", 2, mode);
-        else
-            print_call(p, in, "jotm_mod_i64", mode);
-        break;
-    case C_IMUL: expr_print_pair(p, in, "*", 2, mode); break;
-    case C_GE0: case C_EQ0: print_compare(p, in, false, mode); break;
-    case C_INOT: print_not(p, in, mode); break;
-    case C_IAND: expr_print_pair(p, in, " && ", 11, mode); break;
-    case C_IOR: expr_print_pair(p, in, " || ", 6, mode); break;
-    case C_IMAX: print_extreme(p, in, ">", mode); break;
-    case C_IMIN: print_extreme(p, in, "<", mode); break;
-    case C_CLAMP: print_call(p, in, "jot_clamp", mode); break;
     case C_PHASE: jot_text_f(p->out, "phase"); break;
     case C_LO: jot_text_f(p->out, "lo"); break;
     case C_HI: jot_text_f(p->out, "hi"); break;
@@ -566,13 +404,13 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     case C_ITEM: jot_text_f(p->out, "lane"); break;
     case C_TEAM: jot_print_team(p, in, mode); break;
     case C_LANE:
-        jot_print_expr(p, arg_of(p, in, 0), 0, WHOLE);
+        jot_print_expr(p, jot_print_arg(p, in, 0), 0, WHOLE);
         jot_text_f(p->out, "[%lld]", (long long)in->c.i);
         break;
     case C_CELL:
-        jot_print_expr(p, arg_of(p, in, 0), 0, mode);
+        jot_print_expr(p, jot_print_arg(p, in, 0), 0, mode);
         jot_text_f(p->out, "[");
-        jot_print_expr(p, arg_of(p, in, 1), 13, EACH_LANE);
+        jot_print_expr(p, jot_print_arg(p, in, 1), 13, EACH_LANE);
         jot_text_f(p->out, "]");
         break;
     case C_EW:

@@ -46,6 +46,10 @@ JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int thi
 /* Arguments from.. as one condition; of a load, what it is where they do not hold. */
 JOT_FN void jot_print_conditions(Printer *p, const Inst *in, int from, LaneMode mode);
 JOT_FN void jot_print_outside(Printer *p, const Inst *in);
+JOT_FN uint32_t jot_print_arg(const Printer *p, const Inst *in, int i); /* its record */
+/* emit_index.c: index expressions and conditions */
+JOT_FN void jot_print_index(Printer *p, const Inst *in, LaneMode mode);
+JOT_FN int jot_print_index_level(Printer *p, const Inst *in, LaneMode mode);
 /* emit_vector.c */
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
 JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
