@@ -342,13 +342,8 @@ stage_place(const RidesStages *t, Stage *st)
     Kernel *k = s->k;
     uint64_t free = k->values.v[st->what].free;
     int64_t ext[KERNEL_AXES];
-    char text[24];
-    Text name = {0};
     int rank = 0;
 
-    name.s = text;
-    name.cap = sizeof text;
-    jot_text_f(&name, "part%u", st->what);
     st->res.at = s->ixs.n;
     for (int i = 0; i < t->r->n + KERNEL_AXES; i++) {
         int a = i < t->r->n ? t->r->order[i] : i - t->r->n;
@@ -362,7 +357,7 @@ stage_place(const RidesStages *t, Stage *st)
     if (rank > JOT_MAX_RANK)
         return false;
     st->res.kind = PLACE_MEM;
-    st->res.buf = jot_value_buf(k, text, st->what, BUF_SHARED, rank, ext);
+    st->res.buf = jot_value_buf(k, "part", st->what, BUF_SHARED, rank, ext);
     return st->res.buf != 0;
 }
 

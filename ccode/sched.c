@@ -112,22 +112,22 @@ jot_stage_second(const Sched *s, const Stage *st)
 }
 
 JOT_FN uint32_t
-jot_value_buf(Kernel *k, const char *name, uint32_t value, BufRole role, int rank,
+jot_value_buf(Kernel *k, const char *what, uint32_t value, BufRole role, int rank,
               const int64_t *ext)
 {
     const Value *v = &k->values.v[value];
-    uint32_t buf = jot_kernel_buf(k, name, (jot_DType)v->dtype, role, rank, ext);
-    if (v->op == VAL_REDUCE && v->narg == 2) {
-        char second[40];
-        Text text = {0};
-        text.s = second;
-        text.cap = sizeof second;
-        jot_text_f(&text, "%s_at", name);
-        if (!jot_kernel_buf(k, second, (jot_DType)k->values.v[k->args.v[v->arg + 1]].dtype, role,
-                            rank, ext))
-            return 0;
-    }
-    return buf;
+    char name[40];
+    Text text = {0};
+    uint32_t buf;
+    text.s = name;
+    text.cap = sizeof name;
+    jot_text_f(&text, "%s%u", what, value);
+    buf = jot_kernel_buf(k, name, (jot_DType)v->dtype, role, rank, ext);
+    if (v->op != VAL_REDUCE || v->narg != 2)
+        return buf;
+    jot_text_f(&text, "_at");
+    return jot_kernel_buf(k, name, (jot_DType)k->values.v[jot_v_arg(k, value, 1)].dtype, role, rank,
+                          ext) ? buf : 0;
 }
 
 JOT_FN Place

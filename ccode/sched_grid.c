@@ -459,12 +459,7 @@ keep_in_scratch(Grid *g, uint32_t value)
     Kernel *k = g->k;
     Place p = {0};
     int64_t ext[KERNEL_AXES];
-    char name[24];
-    Text text = {0};
     int rank = 0;
-    text.s = name;
-    text.cap = sizeof name;
-    jot_text_f(&text, "part%u", value);
     p.at = g->s->ixs.n;
     for (uint32_t a = 0; a < k->axes.n; a++)
         if (k->values.v[value].free >> a & 1) {
@@ -474,7 +469,7 @@ keep_in_scratch(Grid *g, uint32_t value)
             *(Ix *)jot_vec_push(k->mem, g->s->ixs) = jot_ix_axis(k->ix, (int)a);
         }
     p.kind = PLACE_MEM;
-    p.buf = jot_value_buf(k, name, value, BUF_SHARED, rank, ext);
+    p.buf = jot_value_buf(k, "part", value, BUF_SHARED, rank, ext);
     return p;
 }
 

@@ -153,19 +153,14 @@ scratch_place(Maker *m, uint32_t value, uint64_t axes)
     Kernel *k = m->s->k;
     Place p = {0};
     int64_t ext[KERNEL_AXES];
-    char name[24];
-    Text text = {0};
     int order[KERNEL_AXES], rank = by_loops(m, value, axes, order);
-    text.s = name;
-    text.cap = sizeof name;
-    jot_text_f(&text, "tmp%u", value);
     p.at = m->s->ixs.n;
     for (int i = 0; i < rank; i++) {
         ext[i] = k->axes.v[order[i]].ext;
         *(Ix *)jot_vec_push(k->mem, m->s->ixs) = jot_ix_axis(k->ix, order[i]);
     }
     p.kind = PLACE_MEM;
-    p.buf = jot_value_buf(k, name, value, BUF_SCRATCH, rank, ext);
+    p.buf = jot_value_buf(k, "tmp", value, BUF_SCRATCH, rank, ext);
     return p;
 }
 

@@ -19,49 +19,30 @@
  *
  * How many pieces follows from extents and prices, never from the number of threads: so results do
  * not depend on it. When the outer loop has few steps the next one is cut as well (n:1p h:8p).
+ * Here it is decided; the stages are made anew in ccode/sched_pieces.c.
  *
  *   requires  a schedule of serial loops in one phase, its places given
  *   keeps     which stage computes what; the order within a piece
  *   breaks    the order of summation: pieces first, then their sums in order
  *
- * Read before: ccode/sched.h, ccode/sched_make.c. After: ccode/lower.c. */
+ * Read before: ccode/sched.h, ccode/sched_make.c. After: ccode/sched_pieces.c. */
 #include "ccode/cost.h"
-#include "ccode/sched.h"
+#include "ccode/sched_phase.h"
 
-#define PHASE_NESTS 16
 #define PHASE_WORK 131072.0 /* operations of a piece */
 #define PHASE_LONG 32768.0  /* points of a piece, where there is hardly any operation in them */
 #define PHASE_SHORT 2048.0
 
 enum {
-    PHASE_PIECES = 64, /* at most: their sums are added up by one thread per column */
     PHASE_STEPS = 16,  /* steps of a shared loop that are enough for any number of threads */
     PHASE_SUMMED = 64,
-    PHASE_RUN = 64,  /* elements of a row that is added at random: less is half a line at a time */
-    PHASE_LANES = 32 /* columns whose pieces are added up side by side, in a C compiler's
-                        vectors */
+    PHASE_RUN = 64 /* elements of a row that is added at random: less is half a line at a time */
 };
-
-typedef struct {
-    uint32_t from, to;      /* stages */
-    double points;
-    int outer;              /* loops that are shared; 0: a call of its own does it */
-    bool cut;               /* some reductions in pieces */
-    int64_t block;          /* step of the loop put around the last of them; 0: none */
-} PhaseNest;
-
-typedef struct {
-    Sched *s;
-    const PhaseHow *how;
-    PhaseNest nest[PHASE_NESTS];
-    int n;
-    Vec(Stage) out;
-} Phases;
 
 /* ---- nests ---- */
 
-static double
-stage_points(const Sched *s, const Stage *st)
+JOT_FN double
+jot_phase_points(const Sched *s, const Stage *st)
 {
     uint64_t axes = jot_stage_axes(s, st);
     double points = 1;
@@ -82,7 +63,7 @@ find_nests(Phases *p)
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
         bool inside = shares[i] > 0;
-        double points = stage_points(s, st);
+        double points = jot_phase_points(s, st);
         if (st->phase || st->part || st->combine)
             return false;
         if (!inside && p->n == PHASE_NESTS)
@@ -134,9 +115,8 @@ moves_along(const Sched *s, const Stage *st, int axis)
     return !st->store || (jot_sched_axes(s, moved) >> axis & 1);
 }
 
-/* Its result is in pieces when the first n loops are shared. */
-static bool
-in_pieces(const Sched *s, const Stage *st, int n)
+JOT_FN bool
+jot_phase_in_pieces(const Sched *s, const Stage *st, int n)
 {
     for (int i = 0; i < n; i++)
         if (reduced_over(s, st, st->loop[i].axis))
@@ -171,7 +151,7 @@ may_share(const Sched *s, const PhaseNest *nest, int depth)
         for (int j = 0; j < depth; j++)
             if (st->loop[j].axis == loop->axis)
                 return 0;
-        if (in_pieces(s, st, depth + 1))
+        if (jot_phase_in_pieces(s, st, depth + 1))
             found = 2;
         else if ((st->store ? st->n : st->nat) <= depth || !moves_along(s, st, loop->axis))
             return 0;
@@ -179,8 +159,8 @@ may_share(const Sched *s, const PhaseNest *nest, int depth)
     return found;
 }
 
-static int64_t
-loop_steps(const Sched *s, const SLoop *l)
+JOT_FN int64_t
+jot_loop_steps(const Sched *s, const SLoop *l)
 {
     int64_t ext = jot_axis_ext(s, l->axis);
     return ext / l->step + (ext % l->step > 0);
@@ -214,7 +194,7 @@ most_pieces(const Phases *p, const PhaseNest *nest, int depth)
         for (int a = 0; a < SCHED_AXES; a++)
             if (axes >> a & 1)
                 summed *= (double)jot_axis_ext(s, a);
-        if (!in_pieces(s, st, depth + 1))
+        if (!jot_phase_in_pieces(s, st, depth + 1))
             continue;
         if (pieces > summed / p->how->least)
             pieces = summed / p->how->least;
@@ -239,8 +219,8 @@ take_loop(PhaseNest *nest, int depth, const SLoop *loop, int64_t own, int64_t *s
     *steps *= own / length;
 }
 
-/* What is added at random is shared by blocks of an axis that is an index by itself; these stand around
- * the other loops, so each element's terms come in the order that they did.
+/* What is added at random is shared by blocks of an axis that is an index by itself; these stand
+ * around the other loops, so each element's terms come in the order that they did.
  *     !1: i j     ->     !1: j:64p i j */
 static void
 spread_adding(Phases *p, const PhaseNest *nest)
@@ -277,7 +257,7 @@ choose_outer(Phases *p, PhaseNest *nest)
     int64_t steps = 1;
     for (int depth = 0; depth < first->n && steps < PHASE_STEPS && !nest->block; depth++) {
         int kind = may_share(s, nest, depth);
-        int64_t own = loop_steps(s, &first->loop[depth]);
+        int64_t own = jot_loop_steps(s, &first->loop[depth]);
         double pieces = most_pieces(p, nest, depth);
         if (kind == 0 || own < 1)
             return;
@@ -292,227 +272,6 @@ choose_outer(Phases *p, PhaseNest *nest)
         if (nest->outer <= depth)
             return;
         nest->cut = nest->cut || kind == 2;
-    }
-}
-
-/* ---- new places ---- */
-
-static uint32_t
-shared_buf(Phases *p, const char *what, uint32_t value, int rank, const int64_t *ext)
-{
-    Text name = {0};
-    char text[24];
-    name.s = text;
-    name.cap = sizeof text;
-    jot_text_f(&name, "%s%u", what, value);
-    return jot_value_buf(p->s->k, text, value, BUF_SHARED, rank, ext);
-}
-
-/* Over the value's own axes. */
-static Place
-shared_place(Phases *p, uint32_t value)
-{
-    Sched *s = p->s;
-    const Kernel *k = s->k;
-    Place place = {0};
-    int64_t ext[KERNEL_AXES];
-    int rank = 0;
-    place.kind = PLACE_MEM;
-    place.at = s->ixs.n;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if (k->values.v[value].free >> a & 1) {
-            ext[rank++] = k->axes.v[a].ext;
-            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
-        }
-    if (rank <= JOT_MAX_RANK)
-        place.buf = shared_buf(p, "all", value, rank, ext);
-    return place;
-}
-
-/* Over the steps of the loops around partial results, then the value's own axes. */
-static Place
-part_place(Phases *p, const Stage *st)
-{
-    Sched *s = p->s;
-    const Kernel *k = s->k;
-    Place place = {0};
-    int64_t ext[KERNEL_AXES];
-    int rank = 0;
-    place.kind = PLACE_MEM;
-    place.at = s->ixs.n;
-    for (int i = 0; i < st->part; i++)
-        if (jot_loop_parts(s, st, i)) {
-            ext[rank++] = loop_steps(s, &st->loop[i]);
-            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_loop_part(s, &st->loop[i]);
-        }
-    for (int a = 0; a < (int)k->axes.n && rank < KERNEL_AXES; a++)
-        if (k->values.v[st->what].free >> a & 1) {
-            ext[rank++] = k->axes.v[a].ext;
-            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
-        }
-    if (rank <= JOT_MAX_RANK)
-        place.buf = shared_buf(p, "part", st->what, rank, ext);
-    return place;
-}
-
-/* ---- rewriting ---- */
-
-static void
-push_stage(Phases *p, const Stage *st)
-{
-    if (jot_vec_reserve(p->s->k->mem, p->out, 1))
-        *(Stage *)jot_vec_push(p->s->k->mem, p->out) = *st;
-}
-
-/* The block's loop goes around the last shared one. */
-static bool
-insert_block(Stage *st, const PhaseNest *nest)
-{
-    int at = nest->outer - 1;
-    if (!nest->block)
-        return true;
-    if (st->n >= STAGE_LOOPS)
-        return false;
-    for (int i = st->n++; i > at; i--)
-        st->loop[i] = st->loop[i - 1];
-    st->loop[at].step = nest->block;
-    st->nat += st->nat > at;
-    return true;
-}
-
-/* The stage that adds up: its own axes outside, the pieces inside, and in these columns side by
- * side: they lie together, the pieces of one column far apart. */
-static Stage
-combine_stage(const Sched *s, const Stage *st)
-{
-    Stage c = {0};
-    int64_t wide = s->lanes > 1 ? s->lanes : PHASE_LANES;
-    uint64_t kept = jot_stage_free(s, st), seen = 0;
-    c.what = st->what;
-    c.combine = true;
-    for (int i = st->n - 1; i >= 0; i--) /* step 1 comes last among the loops of an axis */
-        if ((kept >> st->loop[i].axis & 1) && !(seen >> st->loop[i].axis & 1)) {
-            memmove(c.loop + 1, c.loop, (size_t)c.n * sizeof *c.loop);
-            memset(c.loop, 0, sizeof *c.loop);
-            c.loop[0].axis = st->loop[i].axis;
-            c.loop[0].step = 1;
-            seen |= (uint64_t)1 << st->loop[i].axis;
-            c.n++;
-        }
-    c.nat = c.n;
-    if (c.n && jot_axis_ext(s, c.loop[c.n - 1].axis) >= wide)
-        c.loop[c.n - 1].step = wide;
-    for (int i = 0; i < st->part; i++)
-        if (jot_loop_parts(s, st, i)) {
-            c.loop[c.n] = st->loop[i];
-            c.loop[c.n++].kind = LOOP_PAD;
-        }
-    if (c.nat && c.loop[c.nat - 1].step > 1) {
-        c.loop[c.n] = c.loop[c.nat - 1];
-        c.loop[c.n].step = 1;
-        c.loop[c.n++].kind = s->lanes > 1 ? LOOP_VECTOR : LOOP_LANES;
-    }
-    return c;
-}
-
-/* Partial results of a stage whose first loops are shared: in registers if only loops over what is
- * summed up stand inside of those over what is kept; else in memory, in their piece's place.
- *     %g: | j:512 r j; acc y[r]     ->     %g: j:512p || r | j; res part[j/512, r] */
-static void
-share_pieces(Phases *p, Stage *st, int outer)
-{
-    const Sched *s = p->s;
-    uint64_t kept = jot_stage_free(s, st);
-    int at = outer;
-    while (at < st->n && (kept >> st->loop[at].axis & 1) && st->loop[at].kind == LOOP_SERIAL)
-        at++;
-    st->part = (uint8_t)outer;
-    st->nat = st->nat > st->part ? st->nat : st->part;
-    st->res = part_place(p, st);
-    if (st->acc.kind == PLACE_MEM && at > outer && st->nat == st->part) {
-        bool registers = true;
-        for (int i = at; i < st->n; i++)
-            registers = registers && !(kept >> st->loop[i].axis & 1);
-        if (registers) {
-            st->nat = (uint8_t)at;
-            st->acc.kind = PLACE_NONE;
-        }
-    }
-    if (st->acc.kind != PLACE_NONE) {
-        st->acc.buf = st->res.buf;
-        st->acc.at = st->res.at;
-    }
-    if (st->acc.kind == PLACE_MEM)
-        st->res.kind = PLACE_NONE;
-}
-
-/* The stages of a nest with its loops shared, in phase `phase`; those in pieces get their places.
- */
-static bool
-share_nest(Phases *p, const PhaseNest *nest, uint8_t phase)
-{
-    for (uint32_t i = nest->from; i < nest->to; i++) {
-        Stage st = p->s->stages.v[i];
-        bool partial = in_pieces(p->s, &st, nest->outer);
-        if (!insert_block(&st, nest) || st.n + (int)partial >= STAGE_LOOPS)
-            return false;
-        for (int j = 0; j < nest->outer; j++)
-            st.loop[j].kind = LOOP_PARALLEL;
-        st.phase = phase;
-        if (partial)
-            share_pieces(p, &st, nest->outer);
-        push_stage(p, &st);
-    }
-    return !p->s->k->mem->failed;
-}
-
-/* After a nest in pieces: what adds up, sums with axes of their own before single ones, each kind
- * in a phase. The place that the whole sum had in memory is where it comes to be. */
-static void
-combine_nest(Phases *p, const PhaseNest *nest, uint8_t *phase)
-{
-    uint32_t from = p->out.n - (nest->to - nest->from), to = p->out.n;
-    for (int single = 0; single < 2; single++) {
-        bool any = false;
-        for (uint32_t i = from; i < to; i++) {
-            const Stage *was = &p->s->stages.v[nest->from + (i - from)];
-            Stage c;
-            if (!p->out.v[i].part)
-                continue;
-            c = combine_stage(p->s, &p->out.v[i]);
-            if ((c.nat == 0) != single)
-                continue;
-            if (jot_stage_place(was))
-                c.res = *jot_stage_place(was);
-            *phase += !any;
-            any = true;
-            c.phase = *phase;
-            if (!single && stage_points(p->s, &p->out.v[i]) > PHASE_PIECES * p->how->grain)
-                c.loop[0].kind = LOOP_PARALLEL;
-            push_stage(p, &c);
-        }
-    }
-}
-
-/* Values read in a later phase lie in memory that all calls see. */
-static void
-place_crossing(Phases *p)
-{
-    Sched *s = p->s;
-    uint32_t in[256];
-    for (uint32_t i = 0; i < s->stages.n; i++) {
-        int n = jot_producers(s, i, in, 256);
-        for (int j = 0; j < n; j++) {
-            Stage *from = &s->stages.v[in[j]];
-            const Place *place = jot_stage_place(from);
-            if (from->phase == s->stages.v[i].phase)
-                continue;
-            if (!place)
-                from->res = shared_place(p, from->what);
-            else if (s->k->bufs.v[place->buf].role == BUF_SCRATCH)
-                for (int b = 0; b <= jot_stage_second(s, from); b++)
-                    s->k->bufs.v[place->buf + (uint32_t)b].role = BUF_SHARED;
-        }
     }
 }
 
@@ -533,28 +292,6 @@ share_whole(Phases *p)
     for (uint32_t i = 0; i < s->stages.n; i++)
         for (int j = 0; j < p->nest[0].outer; j++)
             s->stages.v[i].loop[j].kind = LOOP_PARALLEL;
-}
-
-/* Each nest to a phase; those that one call does share one. False: too many phases or loops. */
-static bool
-share_nests(Phases *p)
-{
-    uint8_t phase = 0;
-    bool alone = true;      /* the present phase holds a shared nest, or nothing yet is in it */
-    for (int i = 0; i < p->n; i++) {
-        const PhaseNest *nest = &p->nest[i];
-        if (i > 0 && (alone || nest->outer))
-            phase++;
-        alone = nest->outer > 0;
-        if (!share_nest(p, nest, phase))
-            return false;
-        if (nest->cut)
-            combine_nest(p, nest, &phase);
-        alone = alone && !(nest->cut && p->out.v[p->out.n - 1].nat == 0);
-        if (phase >= SCHED_PHASES)
-            return false;
-    }
-    return true;
 }
 
 JOT_FN PhaseHow
@@ -590,12 +327,12 @@ jot_sched_phases(Sched *s, const PhaseHow *how)
         share_whole(&p);
         return;
     }
-    if (shared && share_nests(&p) && !s->k->mem->failed) {
+    if (shared && jot_phase_share(&p) && !s->k->mem->failed) {
         jot_vec_free(s->k->mem, s->stages);
         s->stages.v = p.out.v;
         s->stages.n = p.out.n;
         s->stages.cap = p.out.cap;
-        place_crossing(&p);
+        jot_phase_crossing(&p);
         return;
     }
     jot_vec_free(s->k->mem, p.out);

@@ -112,13 +112,8 @@ plane_part_text(const Plane *p, uint32_t sum, Text *text)
     Kernel *k = p->k;
     uint64_t place = p->outside | (k->values.v[sum].free & p->window);
     int64_t ext[JOT_MAX_RANK];
-    char name[16];
-    Text t = {0};
     int rank = 0;
-    t.s = name;
-    t.cap = sizeof name;
-    jot_text_f(&t, "part%u", sum);
-    jot_text_f(text, "; res %s[", name);
+    jot_text_f(text, "; res part%u[", sum);
     for (uint32_t a = 0; a < k->axes.n; a++)
         if (place >> a & 1) {
             if (rank == JOT_MAX_RANK)
@@ -127,7 +122,7 @@ plane_part_text(const Plane *p, uint32_t sum, Text *text)
             ext[rank++] = k->axes.v[a].ext;
         }
     jot_text_f(text, "]");
-    return jot_kernel_buf(k, name, JOT_F32, BUF_SHARED, rank, ext) != 0;
+    return jot_value_buf(k, "part", sum, BUF_SHARED, rank, ext) != 0;
 }
 
 /* Does the sum go over several planes? */
