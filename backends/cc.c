@@ -188,14 +188,11 @@ cc_load(jot_Ctx *ctx, const WorkDir *work, const char *what, const char *from, K
         return jot_fail(ctx, JOT_ECOMPILE, "%s: the compiled kernel does not load: %s\n%s", what,
                         dlerror(), from);
     for (i = 0; i < n; i++) {
-        void *p = dlsym(handle, sym[i].name);
-
-        if (!p) {
-            dlclose(handle);
-            return jot_fail(ctx, JOT_ECOMPILE, "%s: no function %s in the compiled kernel\n%s",
-                            what, sym[i].name, from);
-        }
-        memcpy(&sym[i].fn, &p, sizeof p); /* C99 has no cast for this, POSIX equates them */
+        if (jot_library_find(handle, sym[i].name, &sym[i].fn))
+            continue;
+        dlclose(handle);
+        return jot_fail(ctx, JOT_ECOMPILE, "%s: no function %s in the compiled kernel\n%s", what,
+                        sym[i].name, from);
     }
     *module = handle;
     return true;
@@ -391,14 +388,10 @@ cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *u
 
     if (cc->cache.fd < 0 || (!cc->key.n && !jot_cc_identify(ctx, cc, false)))
         return false;
-    if (*module) {
-        void *p = strstr(unit->s, sym->text) ? dlsym(*module, sym->name) : NULL;
-
-        memcpy(&sym->fn, &p, sizeof p);
-        ok = p != NULL;
-    } else {
+    if (*module)
+        ok = strstr(unit->s, sym->text) && jot_library_find(*module, sym->name, &sym->fn);
+    else
         ok = cc_recall_unit(ctx, cc, sym, module, unit);
-    }
     ctx->stats.cache_hits += ok;
     return ok;
 }

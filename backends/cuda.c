@@ -20,7 +20,6 @@
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* In the order of the fields above. */
@@ -58,39 +57,40 @@ cuda_text(Cuda *c, int status)
 static bool
 cuda_load(Cuda *c, char *why, size_t why_nbytes)
 {
-    bool lacks = false;
-    size_t i;
+    static const char *const names[] = {"libcuda.so.1"};
+    const char *lacks;
 
-    c->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    c->library = jot_library_open(names, 1);
     if (!c->library) {
         snprintf(why, why_nbytes, "no CUDA driver: %s", dlerror());
         return false;
     }
-    for (i = 0; i < sizeof cuda_graph_names / sizeof *cuda_graph_names; i++) {
-        void *p = dlsym(c->library, cuda_graph_names[i]);
-
-        memcpy((char *)&c->graph + i * sizeof p, &p, sizeof p);
-        lacks = lacks || !p;
-    }
-    if (lacks)
+    if (jot_library_functions(c->library, cuda_graph_names,
+                              sizeof cuda_graph_names / sizeof *cuda_graph_names, &c->graph))
         c->graph.make = NULL;
-    for (i = 0; i < sizeof cuda_names / sizeof *cuda_names; i++) {
-        void *p = dlsym(c->library, cuda_names[i]);
+    lacks = jot_library_functions(c->library, cuda_names, sizeof cuda_names / sizeof *cuda_names,
+                                  &c->cu);
+    if (lacks)
+        snprintf(why, why_nbytes, "the CUDA driver lacks %s", lacks);
+    return !lacks;
+}
 
-        if (!p) {
-            snprintf(why, why_nbytes, "the CUDA driver lacks %s", cuda_names[i]);
-            return false;
-        }
-        memcpy((char *)&c->cu + i * sizeof p, &p, sizeof p); /* POSIX equates the two */
-    }
-    return true;
+/* -1: it is none. */
+static int
+cuda_number(const char *text)
+{
+    int n = 0;
+
+    for (; *text >= '0' && *text <= '9' && n < 1000; text++)
+        n = n * 10 + (*text - '0');
+    return *text ? -1 : n;
 }
 
 static bool
 cuda_choose(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
 {
     const char *want = ctx->config.device && ctx->config.device[0] ? ctx->config.device : "0";
-    int status = c->cu.init(0), count = 0, number = atoi(want), major = 0, minor = 0;
+    int status = c->cu.init(0), count = 0, number = cuda_number(want), major = 0, minor = 0;
 
     if (!status)
         status = c->cu.count(&count);
@@ -238,28 +238,6 @@ cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
 
 /* ---- compiling ---------------------------------------------------------------------------- */
 
-/* Machine code from the cache or the compiler, in ctx's memory with a byte more than n. */
-static bool
-cuda_object(Cuda *c, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes, int n,
-            Bytes *object)
-{
-    Bytes key, source;
-
-    key.p = c->key;
-    key.n = strlen(c->key);
-    source.p = (char *)(uintptr_t)text;
-    source.n = nbytes;
-    if (jot_cache_find(&c->cache, ctx, key, source, object)) {
-        ctx->stats.cache_hits += (uint64_t)n;
-        return true;
-    }
-    if (!jot_nvrtc_compile(c->nvrtc, ctx, what, text, nbytes, c->target, c->target != c->arch,
-                           object))
-        return false;
-    jot_cache_keep(&c->cache, ctx, key, source, *object);
-    return true;
-}
-
 static void
 cuda_unload(Backend *backend, jot_Ctx *ctx, void *module)
 {
@@ -276,15 +254,17 @@ cuda_unload(Backend *backend, jot_Ctx *ctx, void *module)
     jot_mem_free(&ctx->mem, m, sizeof *m);
 }
 
-static bool
-cuda_functions(Cuda *c, jot_Ctx *ctx, const char *what, CudaModule *m, Bytes object,
-               KernelSym *sym)
+/* The code's functions; the driver's status. What it does not take leaves no module. */
+static int
+cuda_functions(Cuda *c, CudaModule *m, Bytes object, KernelSym *sym)
 {
     int status, i;
 
     if (!jot_cuda_enter(c))
-        return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", what, c->name);
+        return CUDA_NO_CONTEXT;
     status = c->cu.load(&m->module, object.p);
+    if (status)
+        m->module = NULL;
     for (i = 0; i < m->n && !status; i++) {
         CudaHandle function = NULL;
 
@@ -292,7 +272,43 @@ cuda_functions(Cuda *c, jot_Ctx *ctx, const char *what, CudaModule *m, Bytes obj
         sym[i].kernel = function;
         sym[i].fn = jot_device_fn;
     }
+    if (status && m->module) {
+        c->cu.unload(m->module);
+        m->module = NULL;
+    }
     jot_cuda_leave(c);
+    return status;
+}
+
+/* False: it is not there, or the driver does not take it. */
+static bool
+cuda_from_cache(Cuda *c, jot_Ctx *ctx, Bytes key, Bytes text, CudaModule *m, KernelSym *sym)
+{
+    Bytes object;
+    bool ok;
+
+    if (!jot_cache_find(&c->cache, ctx, key, text, &object))
+        return false;
+    ok = !cuda_functions(c, m, object, sym);
+    jot_mem_free(&ctx->mem, object.p, object.n + 1);
+    ctx->stats.cache_hits += ok ? (uint64_t)m->n : 0;
+    return ok;
+}
+
+static bool
+cuda_from_text(Cuda *c, jot_Ctx *ctx, const char *what, Bytes key, Bytes text, CudaModule *m,
+               KernelSym *sym)
+{
+    Bytes object;
+    int status;
+
+    if (!jot_nvrtc_compile(c->nvrtc, ctx, what, text.p, text.n, c->target, c->target != c->arch,
+                           &object))
+        return false;
+    status = cuda_functions(c, m, object, sym);
+    if (!status)
+        jot_cache_keep(&c->cache, ctx, key, text, object);
+    jot_mem_free(&ctx->mem, object.p, object.n + 1);
     return !status || jot_fail(ctx, JOT_ECOMPILE, "%s: %s does not take the code: %s", what,
                                c->name, cuda_text(c, status));
 }
@@ -304,18 +320,19 @@ cuda_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
     Cuda *c = jot_cuda_of(backend);
     double start = jot_host_seconds();
     CudaModule *m = jot_mem_new(&ctx->mem, 1, sizeof *m);
-    Bytes object;
+    Bytes key, source;
     bool ok;
 
     *module = NULL;
     if (!m)
         return jot_fail_memory(ctx, what);
     m->n = n;
-    ok = cuda_object(c, ctx, what, text, nbytes, n, &object);
-    if (ok) {
-        ok = cuda_functions(c, ctx, what, m, object, sym);
-        jot_mem_free(&ctx->mem, object.p, object.n + 1);
-    }
+    key.p = c->key;
+    key.n = strlen(c->key);
+    source.p = (char *)(uintptr_t)text;
+    source.n = nbytes;
+    ok = cuda_from_cache(c, ctx, key, source, m, sym)
+      || cuda_from_text(c, ctx, what, key, source, m, sym);
     ctx->stats.compile_seconds += jot_host_seconds() - start;
     ctx->stats.kernels_compiled += (uint64_t)n;
     if (ok)

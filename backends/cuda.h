@@ -11,7 +11,8 @@ typedef struct CudaObject *CudaHandle; /* context, module, function, stream, eve
 typedef uint64_t CudaPointer;
 
 enum {
-    CUDA_NO_MEMORY = 2, CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_NO_TIMING = 2, CUDA_NON_BLOCKING = 1
+    CUDA_NO_MEMORY = 2, CUDA_NO_CONTEXT = 201,
+    CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_NO_TIMING = 2, CUDA_NON_BLOCKING = 1
 };
 
 typedef struct {
@@ -69,10 +70,8 @@ typedef struct {
 enum { CUDA_PIECE = 4 << 20, CUDA_ARGUMENTS = 512 };
 
 /* Pinned memory of a fetch, and the event behind its copy. */
-typedef struct CudaFetch {
-    struct CudaFetch *next; /* of those that wait to be used again */
-    void *host;
-    size_t room;
+typedef struct {
+    Pinned at;
     CudaHandle done;
 } CudaFetch;
 
@@ -88,8 +87,7 @@ typedef struct {
     void *piece[2];         /* pinned */
     CudaHandle moved[2];    /* events: the piece has been copied */
     CudaHandle made;        /* event: what is fetched has been computed */
-    CudaFetch *idle;
-    int nidle;
+    PinnedIdle idle;
     DeviceReplay *replay;   /* launches are noted there for the time being */
     Cache cache;
     char key[300], name[128];

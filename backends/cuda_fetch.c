@@ -4,16 +4,12 @@
  *     stream     k1 k1 o k2 k2 k2 ..        o: event `made`
  *     fetches          '-copy-o             o: event `done`, which the host waits for, or the stream
  *
- * Pinning takes as long as copying some megabytes, so a few pieces are kept for the next fetches.
- *
- * Read before: backends/cuda.h, fetch.c. */
+ * Read before: backends/cuda.h, pinned.c, fetch.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/cuda.h"
 #ifndef JOT_NO_HOST
-
-enum { CUDA_IDLE = 8 };
 
 /* ---- pinned memory ------------------------------------------------------------------------ */
 
@@ -22,47 +18,18 @@ cuda_fetch_free(Cuda *c, jot_Ctx *ctx, CudaFetch *f)
 {
     if (f->done)
         c->cu.event_destroy(f->done);
-    if (f->host)
-        c->cu.free_host(f->host);
+    if (f->at.host)
+        c->cu.free_host(f->at.host);
     jot_mem_free(&ctx->mem, f, sizeof *f);
-}
-
-/* The one that has waited longest. */
-static void
-cuda_fetch_trim(Cuda *c, jot_Ctx *ctx)
-{
-    CudaFetch **link = &c->idle, *f;
-
-    while ((*link)->next)
-        link = &(*link)->next;
-    f = *link;
-    *link = NULL;
-    c->nidle--;
-    cuda_fetch_free(c, ctx, f);
 }
 
 JOT_FN void
 jot_cuda_fetch_close(Cuda *c, jot_Ctx *ctx)
 {
-    while (c->idle)
-        cuda_fetch_trim(c, ctx);
-}
+    Pinned *p;
 
-/* ---- the Device's functions --------------------------------------------------------------- */
-
-/* Pinning takes long: what was used before, if it is large enough and not much too large. */
-static CudaFetch *
-cuda_fetch_find(Cuda *c, size_t nbytes)
-{
-    CudaFetch **link, *f;
-
-    for (link = &c->idle; (f = *link) != NULL; link = &f->next)
-        if (f->room >= nbytes && f->room / 4 <= nbytes + 4096) {
-            *link = f->next;
-            c->nidle--;
-            return f;
-        }
-    return NULL;
+    while ((p = jot_pinned_oldest(&c->idle)) != NULL)
+        cuda_fetch_free(c, ctx, (CudaFetch *)p);
 }
 
 static CudaFetch *
@@ -74,12 +41,14 @@ cuda_fetch_new(Cuda *c, jot_Ctx *ctx, size_t nbytes)
     ctx->mem.failed = failed; /* without it a download will do */
     if (!f)
         return NULL;
-    f->room = nbytes;
-    if (!c->cu.alloc_host(&f->host, nbytes, 0) && !c->cu.event(&f->done, CUDA_NO_TIMING))
+    f->at.room = nbytes;
+    if (!c->cu.alloc_host(&f->at.host, nbytes, 0) && !c->cu.event(&f->done, CUDA_NO_TIMING))
         return f;
     cuda_fetch_free(c, ctx, f);
     return NULL;
 }
+
+/* ---- the Device's functions --------------------------------------------------------------- */
 
 JOT_FN DeviceCopy *
 jot_cuda_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
@@ -90,7 +59,7 @@ jot_cuda_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
 
     if (!jot_cuda_enter(c))
         return NULL;
-    f = cuda_fetch_find(c, nbytes);
+    f = (CudaFetch *)jot_pinned_take(&c->idle, nbytes);
     if (!f)
         f = cuda_fetch_new(c, ctx, nbytes);
     if (f)
@@ -98,7 +67,7 @@ jot_cuda_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
     if (!status)
         status = c->cu.wait_event(c->fetches, c->made, 0);
     if (!status)
-        status = c->cu.to_host(f->host, (CudaPointer)(uintptr_t)mem, nbytes, c->fetches);
+        status = c->cu.to_host(f->at.host, (CudaPointer)(uintptr_t)mem, nbytes, c->fetches);
     if (!status)
         status = c->cu.event_record(f->done, c->fetches);
     if (f && status) {
@@ -124,7 +93,7 @@ jot_cuda_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
     status = c->cu.event_wait(f->done);
     jot_cuda_leave(c);
     if (!status)
-        return f->host;
+        return f->at.host;
     jot_cuda_failed(c, ctx, "fetch", status);
     return NULL;
 }
@@ -134,14 +103,14 @@ jot_cuda_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
 {
     Cuda *c = jot_cuda_of(backend);
     CudaFetch *f = (CudaFetch *)copy;
+    Pinned *gone;
 
     if (!jot_cuda_enter(c))
         return;
     c->cu.event_wait(f->done); /* it may still write */
-    f->next = c->idle;
-    c->idle = f;
-    if (++c->nidle > CUDA_IDLE)
-        cuda_fetch_trim(c, ctx);
+    gone = jot_pinned_give(&c->idle, &f->at);
+    if (gone)
+        cuda_fetch_free(c, ctx, (CudaFetch *)gone);
     jot_cuda_leave(c);
 }
 

@@ -27,6 +27,17 @@ JOT_FN const char *jot_host_env(const jot_Ctx *ctx, const char *name);
 JOT_FN double jot_host_seconds(void); /* monotonic */
 JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3);
 
+/* ---- shared libraries (library.c) ---- */
+
+/* The first of n that opens (NULL among the names: the program itself); NULL: none, and dlerror says
+ * why the last did not. */
+JOT_FN void *jot_library_open(const char *const *names, size_t n);
+/* *fn: a function pointer, NULL where the library lacks the function. */
+JOT_FN bool jot_library_find(void *library, const char *name, void *fn);
+/* n of them to a struct of nothing else. The first name that is not there, or NULL. */
+JOT_FN const char *jot_library_functions(void *library, const char *const *names, size_t n,
+                                         void *table);
+
 /* Bytes of the context's memory. */
 typedef struct { char *p; size_t n; } Bytes;
 JOT_FN void jot_bytes_free(jot_Ctx *ctx, Bytes *bytes);
@@ -97,6 +108,16 @@ JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool later);
 JOT_FN jot_Status jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
                               size_t why_nbytes);
 JOT_FN void jot_cc_measure(Backend *backend, jot_Ctx *ctx);
+
+/* ---- pinned memory that waits (pinned.c) ---- */
+
+/* A backend's record of one begins with this. */
+typedef struct Pinned { struct Pinned *next; void *host; size_t room; } Pinned;
+typedef struct { Pinned *first; int n; } PinnedIdle; /* the one used last first */
+JOT_FN Pinned *jot_pinned_take(PinnedIdle *idle, size_t nbytes); /* NULL: none fits */
+/* It waits from now on. The one that has to go for it, or NULL. */
+JOT_FN Pinned *jot_pinned_give(PinnedIdle *idle, Pinned *p);
+JOT_FN Pinned *jot_pinned_oldest(PinnedIdle *idle); /* it waits no longer; NULL: none does */
 
 /* ---- NVRTC (nvrtc.c) ---- */
 

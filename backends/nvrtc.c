@@ -51,18 +51,12 @@ struct Nvrtc {
 static bool
 nvrtc_functions(Nvrtc *n, char *why, size_t why_nbytes)
 {
-    size_t i;
+    const char *lacks = jot_library_functions(n->library, nvrtc_names,
+                                              sizeof nvrtc_names / sizeof *nvrtc_names, &n->fn);
 
-    for (i = 0; i < sizeof nvrtc_names / sizeof *nvrtc_names; i++) {
-        void *p = dlsym(n->library, nvrtc_names[i]);
-
-        if (!p) {
-            snprintf(why, why_nbytes, "NVRTC lacks %s (it is older than 11.2)", nvrtc_names[i]);
-            return false;
-        }
-        memcpy((char *)&n->fn + i * sizeof p, &p, sizeof p); /* POSIX equates the two */
-    }
-    return true;
+    if (lacks)
+        snprintf(why, why_nbytes, "NVRTC lacks %s (it is older than 11.2)", lacks);
+    return !lacks;
 }
 
 static bool
@@ -72,13 +66,9 @@ nvrtc_library(Nvrtc *n, jot_Ctx *ctx, char *why, size_t why_nbytes)
         "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"
     };
     const char *given = jot_host_env(ctx, "JOT_NVRTC");
-    size_t i;
 
-    if (given && *given)
-        n->library = dlopen(given, RTLD_NOW | RTLD_LOCAL);
-    else
-        for (i = 0; i < sizeof names / sizeof *names && !n->library; i++)
-            n->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    n->library = given && *given ? jot_library_open(&given, 1)
+                                 : jot_library_open(names, sizeof names / sizeof *names);
     if (!n->library)
         snprintf(why, why_nbytes, "no NVRTC (JOT_NVRTC may name it): %s", dlerror());
     return n->library != NULL;

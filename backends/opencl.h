@@ -61,12 +61,10 @@ typedef struct {
     int32_t (*unmap)(OclHandle, OclHandle, void *, uint32_t, const OclHandle *, OclHandle *);
 } OclFunctions;
 
-/* Pinned memory of a copy to the host: `host` is where the buffer is mapped. */
-typedef struct OclFetch {
-    struct OclFetch *next;
-    OclHandle pinned, done;     /* the event of its end */
-    void *host;
-    size_t room;
+/* Pinned memory of a copy to the host: at.host is where the buffer is mapped. */
+typedef struct {
+    Pinned at;
+    OclHandle buffer, done; /* the event of its end */
 } OclFetch;
 
 typedef struct {
@@ -78,8 +76,7 @@ typedef struct {
     char options[80], name[128];
     bool doubles;
     size_t most_parameters; /* bytes of a kernel's arguments */
-    OclFetch *idle;         /* the one used last first */
-    int nidle;
+    PinnedIdle idle;
 } Ocl;
 
 static inline Ocl *

@@ -5,13 +5,13 @@
  *     fetches          '-read---o           o: event `done`, which the host waits for, or the queue
  *
  * Pinned is memory that the driver allocates (CL_MEM_ALLOC_HOST_PTR) and that stays mapped; a
- * device copies to it by itself. A few pieces are kept for the next fetches.
+ * device copies to it by itself.
  *
- * Read before: backends/opencl.c, fetch.c. */
+ * Read before: backends/opencl.c, pinned.c, fetch.c. */
 #include "backends/opencl.h"
 #ifndef JOT_NO_HOST
 
-enum { OCL_IDLE = 8, OCL_ALLOC_HOST = 1 << 4, OCL_MAP_BOTH = 3 };
+enum { OCL_ALLOC_HOST = 1 << 4, OCL_MAP_BOTH = 3 };
 
 /* ---- pinned memory ------------------------------------------------------------------------ */
 
@@ -20,49 +20,22 @@ ocl_fetch_free(Ocl *o, jot_Ctx *ctx, OclFetch *f)
 {
     OclHandle gone = NULL;
 
-    if (f->host && !o->cl.unmap(o->fetches, f->pinned, f->host, 0, NULL, &gone) && gone) {
+    if (f->at.host && !o->cl.unmap(o->fetches, f->buffer, f->at.host, 0, NULL, &gone) && gone) {
         o->cl.wait(1, &gone);
         o->cl.release_event(gone);
     }
-    if (f->pinned)
-        o->cl.release_memory(f->pinned);
+    if (f->buffer)
+        o->cl.release_memory(f->buffer);
     jot_mem_free(&ctx->mem, f, sizeof *f);
-}
-
-/* The one that has waited longest. */
-static void
-ocl_fetch_trim(Ocl *o, jot_Ctx *ctx)
-{
-    OclFetch **link = &o->idle, *f;
-
-    while ((*link)->next)
-        link = &(*link)->next;
-    f = *link;
-    *link = NULL;
-    o->nidle--;
-    ocl_fetch_free(o, ctx, f);
 }
 
 JOT_FN void
 jot_ocl_fetch_close(Ocl *o, jot_Ctx *ctx)
 {
-    while (o->idle)
-        ocl_fetch_trim(o, ctx);
-}
+    Pinned *p;
 
-/* What was used before, if it is large enough and not much too large. */
-static OclFetch *
-ocl_fetch_find(Ocl *o, size_t nbytes)
-{
-    OclFetch **link, *f;
-
-    for (link = &o->idle; (f = *link) != NULL; link = &f->next)
-        if (f->room >= nbytes && f->room / 4 <= nbytes + 4096) {
-            *link = f->next;
-            o->nidle--;
-            return f;
-        }
-    return NULL;
+    while ((p = jot_pinned_oldest(&o->idle)) != NULL)
+        ocl_fetch_free(o, ctx, (OclFetch *)p);
 }
 
 static OclFetch *
@@ -75,12 +48,12 @@ ocl_fetch_new(Ocl *o, jot_Ctx *ctx, size_t nbytes)
     ctx->mem.failed = failed; /* without it a download will do */
     if (!f)
         return NULL;
-    f->room = nbytes;
-    f->pinned = o->cl.memory(o->context, OCL_ALLOC_HOST | OCL_READ_WRITE, nbytes, NULL, &status);
-    if (f->pinned && !status)
-        f->host =
-            o->cl.map(o->fetches, f->pinned, 1, OCL_MAP_BOTH, 0, nbytes, 0, NULL, NULL, &status);
-    if (f->host && !status)
+    f->at.room = nbytes;
+    f->buffer = o->cl.memory(o->context, OCL_ALLOC_HOST | OCL_READ_WRITE, nbytes, NULL, &status);
+    if (f->buffer && !status)
+        f->at.host =
+            o->cl.map(o->fetches, f->buffer, 1, OCL_MAP_BOTH, 0, nbytes, 0, NULL, NULL, &status);
+    if (f->at.host && !status)
         return f;
     ocl_fetch_free(o, ctx, f);
     return NULL;
@@ -99,7 +72,7 @@ ocl_read_behind(Ocl *o, OclFetch *f, void *mem, size_t nbytes)
     if (!status)
         status = o->cl.flush(o->queue);
     if (!status)
-        status = o->cl.read(o->fetches, mem, 0, 0, nbytes, f->host, 1, &made, &f->done);
+        status = o->cl.read(o->fetches, mem, 0, 0, nbytes, f->at.host, 1, &made, &f->done);
     if (!status)
         o->cl.flush(o->fetches);
     if (made)
@@ -111,7 +84,7 @@ JOT_FN DeviceCopy *
 jot_ocl_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
 {
     Ocl *o = jot_ocl_of(backend);
-    OclFetch *f = ocl_fetch_find(o, nbytes);
+    OclFetch *f = (OclFetch *)jot_pinned_take(&o->idle, nbytes);
 
     if (!f)
         f = ocl_fetch_new(o, ctx, nbytes);
@@ -129,7 +102,7 @@ jot_ocl_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
     int32_t status = o->cl.wait(1, &f->done);
 
     if (!status)
-        return f->host;
+        return f->at.host;
     jot_ocl_failed(o, ctx, "fetch", status);
     return NULL;
 }
@@ -139,14 +112,14 @@ jot_ocl_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
 {
     Ocl *o = jot_ocl_of(backend);
     OclFetch *f = (OclFetch *)copy;
+    Pinned *gone;
 
     o->cl.wait(1, &f->done); /* it may still write */
     o->cl.release_event(f->done);
     f->done = NULL;
-    f->next = o->idle;
-    o->idle = f;
-    if (++o->nidle > OCL_IDLE)
-        ocl_fetch_trim(o, ctx);
+    gone = jot_pinned_give(&o->idle, &f->at);
+    if (gone)
+        ocl_fetch_free(o, ctx, (OclFetch *)gone);
 }
 
 JOT_FN void

@@ -30,24 +30,18 @@ static bool
 ocl_load(Ocl *o, char *why, size_t why_nbytes)
 {
     static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so"};
-    size_t i;
+    const char *lacks;
 
-    for (i = 0; i < 2 && !o->library; i++)
-        o->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    o->library = jot_library_open(names, sizeof names / sizeof *names);
     if (!o->library) {
         snprintf(why, why_nbytes, "no OpenCL loader: %s", dlerror());
         return false;
     }
-    for (i = 0; i < sizeof ocl_names / sizeof *ocl_names; i++) {
-        void *p = dlsym(o->library, ocl_names[i]);
-
-        if (!p) {
-            snprintf(why, why_nbytes, "the OpenCL loader lacks %s", ocl_names[i]);
-            return false;
-        }
-        memcpy((char *)&o->cl + i * sizeof p, &p, sizeof p); /* POSIX equates the two */
-    }
-    return true;
+    lacks = jot_library_functions(o->library, ocl_names, sizeof ocl_names / sizeof *ocl_names,
+                                  &o->cl);
+    if (lacks)
+        snprintf(why, why_nbytes, "the OpenCL loader lacks %s", lacks);
+    return !lacks;
 }
 
 static void

@@ -66,15 +66,6 @@ static const struct { const char *name; TccFn *fn; } tcc_support[] = {
 
 /* ---- finding the library ------------------------------------------------------------------ */
 
-static bool
-tcc_find(void *library, const char *name, void *fn)
-{
-    void *p = dlsym(library, name);
-
-    memcpy(fn, &p, sizeof p); /* C99 has no cast from data to function, POSIX equates them */
-    return p != NULL;
-}
-
 /* tcc_relocate(s, TCC_RELOCATE_AUTO) up to 0.9.27 and for some years of development after it,
  * tcc_relocate(s) before 0.9.26 and now. Each kind of the second has a function that the first
  * never had: tcc_relocate_ex then, _tcc_setjmp now. */
@@ -83,17 +74,19 @@ tcc_functions(TccState *t)
 {
     void *l = t->library, *probe;
 
-    if (tcc_find(l, "_tcc_setjmp", &probe) || tcc_find(l, "tcc_relocate_ex", &probe))
-        tcc_find(l, "tcc_relocate", &t->relocate1);
+    if (jot_library_find(l, "_tcc_setjmp", &probe)
+        || jot_library_find(l, "tcc_relocate_ex", &probe))
+        jot_library_find(l, "tcc_relocate", &t->relocate1);
     else
-        tcc_find(l, "tcc_relocate", &t->relocate2);
-    return (t->relocate1 || t->relocate2) && tcc_find(l, "tcc_new", &t->create)
-        && tcc_find(l, "tcc_delete", &t->destroy) && tcc_find(l, "tcc_set_options", &t->options)
-        && tcc_find(l, "tcc_set_error_func", &t->on_error)
-        && tcc_find(l, "tcc_set_output_type", &t->output)
-        && tcc_find(l, "tcc_compile_string", &t->compile)
-        && tcc_find(l, "tcc_add_symbol", &t->add_symbol)
-        && tcc_find(l, "tcc_get_symbol", &t->get_symbol);
+        jot_library_find(l, "tcc_relocate", &t->relocate2);
+    return (t->relocate1 || t->relocate2) && jot_library_find(l, "tcc_new", &t->create)
+        && jot_library_find(l, "tcc_delete", &t->destroy)
+        && jot_library_find(l, "tcc_set_options", &t->options)
+        && jot_library_find(l, "tcc_set_error_func", &t->on_error)
+        && jot_library_find(l, "tcc_set_output_type", &t->output)
+        && jot_library_find(l, "tcc_compile_string", &t->compile)
+        && jot_library_find(l, "tcc_add_symbol", &t->add_symbol)
+        && jot_library_find(l, "tcc_get_symbol", &t->get_symbol);
 }
 
 /* name NULL: the program itself may be linked with libtcc. */

@@ -61,33 +61,14 @@ typedef struct {
 
 /* ---- cJSON --------------------------------------------------------------------------------- */
 
-static bool
-json_find(void *library, const char *name, void *fn)
-{
-    void *p = dlsym(library, name);
-
-    memcpy(fn, &p, sizeof p);
-    return p != NULL;
-}
-
-static bool
-json_functions(void *l, JsonLibrary *j)
-{
-    return json_find(l, "cJSON_Parse", &j->parse) && json_find(l, "cJSON_Print", &j->print)
-        && json_find(l, "cJSON_Delete", &j->delete) && json_find(l, "cJSON_free", &j->free)
-        && json_find(l, "cJSON_CreateObject", &j->object)
-        && json_find(l, "cJSON_CreateArray", &j->array)
-        && json_find(l, "cJSON_CreateString", &j->string)
-        && json_find(l, "cJSON_CreateNumber", &j->number)
-        && json_find(l, "cJSON_AddItemToObject", &j->add)
-        && json_find(l, "cJSON_AddItemToArray", &j->append)
-        && json_find(l, "cJSON_DeleteItemFromObjectCaseSensitive", &j->remove)
-        && json_find(l, "cJSON_GetObjectItemCaseSensitive", &j->get)
-        && json_find(l, "cJSON_GetArraySize", &j->size)
-        && json_find(l, "cJSON_GetArrayItem", &j->at)
-        && json_find(l, "cJSON_GetStringValue", &j->text)
-        && json_find(l, "cJSON_IsObject", &j->is_object);
-}
+/* In the order of JsonLibrary. */
+static const char *const json_names[] = {
+    "cJSON_Parse", "cJSON_Print", "cJSON_Delete", "cJSON_free", "cJSON_CreateObject",
+    "cJSON_CreateArray", "cJSON_CreateString", "cJSON_CreateNumber", "cJSON_AddItemToObject",
+    "cJSON_AddItemToArray", "cJSON_DeleteItemFromObjectCaseSensitive",
+    "cJSON_GetObjectItemCaseSensitive", "cJSON_GetArraySize", "cJSON_GetArrayItem",
+    "cJSON_GetStringValue", "cJSON_IsObject"
+};
 
 /* name NULL: the program itself may be linked with it. */
 static bool
@@ -99,7 +80,8 @@ json_open(TuneFile *f, jot_Ctx *ctx)
     for (i = 0; !f->library && i < sizeof names / sizeof *names; i++) {
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
 
-        if (library && json_functions(library, &f->json))
+        if (library && !jot_library_functions(library, json_names,
+                                              sizeof json_names / sizeof *json_names, &f->json))
             f->library = library;
         else if (library)
             dlclose(library);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define API __attribute__((visibility("default")))
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, UNSUPPORTED = 801 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500, UNSUPPORTED = 801 };
 
 /* ---- NVRTC -------------------------------------------------------------------------------- */
 
@@ -208,6 +208,8 @@ cuModuleLoadData(Module **module, const void *image)
     Module *m = calloc(1, sizeof *m);
     ssize_t wrote;
 
+    if (memcmp((const char *)image + 8, "\177ELF", 4))
+        return free(m), close(fd), unlink(path), INVALID_IMAGE;
     memcpy(&n, image, 8);
     wrote = write(fd, (const char *)image + 8, n);
     close(fd);

@@ -3,8 +3,9 @@
  * the choice of a device. Skipped where there is no OpenCL device; PoCL will do.
  *
  *     test_opencl [cuda] */
+#include <dirent.h>
 #include <unistd.h>
-#include "backends/backend.h"
+#include "backends/host.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 
@@ -221,6 +222,100 @@ test_code(void)
     jot_close(c);
 }
 
+/* The one entry of the directory; its bytes. */
+static size_t
+read_entry(const char *dir, char *path, size_t npath, unsigned char *to, size_t most)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    size_t n = 0;
+
+    path[0] = 0;
+    while (d && (e = readdir(d)) != NULL)
+        if (strstr(e->d_name, ".jot"))
+            snprintf(path, npath, "%s/%s", dir, e->d_name);
+    if (d)
+        closedir(d);
+    if (path[0]) {
+        FILE *f = fopen(path, "rb");
+
+        n = f ? fread(to, 1, most, f) : 0;
+        if (f)
+            fclose(f);
+    }
+    return n;
+}
+
+static void
+write_entry(const char *path, const unsigned char *p, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+
+    CHECK(f && fwrite(p, 1, n, f) == n, "%s", path);
+    if (f)
+        fclose(f);
+}
+
+/* What is there is not taken, the text is compiled again, and that is kept. */
+static void
+check_rebuilt(const char *dir, const char *what)
+{
+    for (int hits = 0; hits < 2; hits++) {
+        jot_Ctx *c = open_device(0, dir);
+        const float *v = jot_data(jot_exp(ramp(c, 77)));
+
+        CHECK(v && fabs(v[3] - exp((3 * 37 % 101) * 0.01 - 0.4)) < 1e-6
+                  && (int)jot_stats(c).cache_hits == hits, "%s: %d of %d hits: %s", what,
+              (int)jot_stats(c).cache_hits, hits, jot_message(c));
+        jot_close(c);
+    }
+}
+
+/* Entries that are cut short, or have a bit that is another, or are what the driver does not
+ * take. */
+static void
+test_damage(const char *dir)
+{
+    static const double at[] = {0, 0.1, 0.5, 0.9};
+    enum { MOST = 1 << 22 };
+    unsigned char *entry = malloc(MOST);
+    char path[300];
+    size_t n = read_entry(dir, path, sizeof path, entry, MOST);
+    uint64_t nbytes[3];
+    Bytes key, text, object;
+    Cache cache;
+    jot_Ctx *c;
+
+    CHECK(n > 100 && n < MOST, "%s: %zu bytes", dir, n);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        size_t byte = (size_t)(at[i] * (double)n);
+
+        write_entry(path, entry, byte);
+        check_rebuilt(dir, "cut short");
+        n = read_entry(dir, path, sizeof path, entry, MOST);
+        byte = (size_t)(at[i] * (double)n);
+        entry[byte] ^= 4;
+        write_entry(path, entry, n);
+        check_rebuilt(dir, "a bit");
+        n = read_entry(dir, path, sizeof path, entry, MOST);
+    }
+    memcpy(nbytes, entry + 16, sizeof nbytes); /* of key, text, object: backends/cache.c */
+    key.p = (char *)entry + 56;
+    key.n = nbytes[0];
+    text.p = key.p + key.n;
+    text.n = nbytes[1];
+    object.p = (char[]){"what no driver takes, whole as it is"};
+    object.n = strlen(object.p);
+    CHECK(56 + nbytes[0] + nbytes[1] + nbytes[2] == n, "the lengths of an entry");
+    c = open_device(0, dir);
+    jot_cache_open(&cache, c, false);
+    jot_cache_keep(&cache, c, key, text, object);
+    jot_cache_close(&cache);
+    jot_close(c);
+    check_rebuilt(dir, "another object");
+    free(entry);
+}
+
 static void
 test_cache(void)
 {
@@ -237,6 +332,7 @@ test_cache(void)
     CHECK(jot_data(jot_exp(ramp(c, 77))) && jot_stats(c).cache_hits == 1, "from the cache: %s",
           jot_message(c));
     jot_close(c);
+    test_damage(dir);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     CHECK(!system(command), "%s", command);
 }
@@ -274,6 +370,7 @@ test_choice(void)
     CHECK(!opens(NULL, none, why) && strstr(why, none), "the environment: %s", why);
     CHECK(opens(NULL, first, why), "the environment: %s", why);
     CHECK(opens(first, none, why), "the configuration wins: %s", why);
+    CHECK(!cuda || (!opens("0x", NULL, why) && !opens("gpu", NULL, why)), "no number: %s", why);
     CHECK(opens(NULL, "", why), "set to nothing: %s", why);
     CHECK(cuda || opens("cpu", NULL, why) || opens("gpu", NULL, why), "%s", why);
 }
