@@ -47,7 +47,9 @@ typedef enum {
     C_INDEX,    /* index value as a value of dtype */
     C_LOAD,     /* buffer aux at address arg 0, under conditions arg[1..), else c */
     C_PACK,     /* vector of scalars */
-    C_MIX,      /* vector of lanes of arg 0: lane l is the one that c.u names in its bits 4 l .. 4 l + 3 */
+    C_MIX,      /* vector of lanes of arg 0: lane l is the one that c.u names in its bits 4 l .. 4 l + 3.
+                   With 2 operands: every second one of 2 n - 1 neighbours, of which arg 0 is the
+                   first n and arg 1 the last */
     C_LANE,     /* lane c.i of arg 0 */
     C_EW, C_CALL, /* operator `ew`, or text of value aux; `exact`: EXP of what is not
                    above 0, DIV by what stands still in the loop */

@@ -268,6 +268,10 @@ static const Helper vector_helpers[] = {
               "    jot_%V r = v;\n    for (unsigned l = 0; l < sizeof m / sizeof m[0]; l++)\n"
               "        r[l] = v[m[l]];\n    return r;\n"
               "#else\n    return __builtin_shuffle(v, m);\n#endif\n}\n" },
+    { "mix2_", "static inline jot_%V\njot_mix2_%V(jot_%V v, jot_%V w, jot_%I m)\n{\n#ifdef __clang__\n"
+               "    jot_%V r = v;\n    for (unsigned l = 0; l < %Lu; l++)\n"
+               "        r[l] = m[l] < %L ? v[m[l]] : w[m[l] - %L];\n    return r;\n"
+               "#else\n    return __builtin_shuffle(v, w, m);\n#endif\n}\n" },
     { "part_", "static inline jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
                "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
     /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
@@ -467,6 +471,7 @@ need_vector(Prelude *p, const char *name, size_t n)
         jot_text_f(&t, "jot_%.*s", (int)v.n, v.name);
         need_text(p, vector, t.n, 0);
         if (jot_str_eq(vector_helpers[i].name, "sel_") || jot_str_eq(vector_helpers[i].name, "mix_") ||
+            jot_str_eq(vector_helpers[i].name, "mix2_") ||
             jot_str_eq(vector_helpers[i].name, "part_") ||
             jot_str_eq(vector_helpers[i].name, "mask_")) {
             t.n = 0;

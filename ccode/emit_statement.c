@@ -95,25 +95,41 @@ print_wide_outside(Printer *p, const Inst *in, Name name)
     jot_text_f(p->out, ")\n    ");
 }
 
+/* Which operand lane l of a mix is of, and which lane of it. */
+static int
+mix_operand(const Inst *in, int l, int *lane)
+{
+    bool second = in->narg == 2 && 2 * l >= in->lanes;
+    *lane = l >= in->lanes ? 0 : in->narg < 2 ? (int)(in->c.u >> 4 * l & 15)
+            : second ? 2 * l - (in->lanes - 1) : 2 * l;
+    return second && l < in->lanes;
+}
+
 /* Vectors know how to be mixed; arrays are filled lane by lane. */
 static void
 print_mix(Printer *p, const Inst *in)
 {
-    uint32_t from = p->code->args.v[in->arg];
-    int lanes = p->d->vectors ? p->lanes : in->lanes;
+    const uint32_t *from = &p->code->args.v[in->arg];
+    int lanes = p->d->vectors ? p->lanes : in->lanes, lane;
     jot_text_f(p->out, " = ");
     if (p->d->vectors) {
-        jot_text_f(p->out, "jot_mix_%sx%d(", jot_print_short(in->dtype), p->lanes);
-        jot_print_expr(p, from, 13, WHOLE);
-        jot_text_f(p->out, ", (jot_i%dx%d)", 8 * (int)jot_dtype_nbytes((jot_DType)in->dtype), p->lanes);
+        jot_text_f(p->out, "jot_%s_%sx%d(", in->narg < 2 ? "mix" : "mix2",
+                   jot_print_short(in->dtype), p->lanes);
+        for (int i = 0; i < in->narg; i++) {
+            jot_print_expr(p, from[i], 13, WHOLE);
+            jot_text_f(p->out, ", ");
+        }
+        jot_text_f(p->out, "(jot_i%dx%d)", 8 * (int)jot_dtype_nbytes((jot_DType)in->dtype),
+                   p->lanes);
     }
     jot_text_f(p->out, "{");
     for (int l = 0; l < lanes; l++) {
+        int operand = mix_operand(in, l, &lane);
         jot_text_f(p->out, l ? ", " : "");
         if (!p->d->vectors)
-            jot_print_expr(p, from, 0, WHOLE);
+            jot_print_expr(p, from[operand], 0, WHOLE);
         jot_text_f(p->out, p->d->vectors ? "%d" : "[%d]",
-                   l < in->lanes ? (int)(in->c.u >> 4 * l & 15) : 0);
+                   lane + (p->d->vectors ? operand * p->lanes : 0));
     }
     jot_text_f(p->out, p->d->vectors ? "});\n" : "};\n");
 }

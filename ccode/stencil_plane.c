@@ -91,7 +91,7 @@ plane_below(const Kernel *k, uint32_t value, uint32_t root, int depth)
     return found;
 }
 
-/* Windows step by one along the axis, other loads by one or not at all, as do stores. */
+/* Windows step by one along the axis, or by two; other loads by one or not at all, as do stores. */
 static bool
 plane_runs_along(const Plane *p, int axis)
 {
@@ -105,7 +105,7 @@ plane_runs_along(const Plane *p, int axis)
         stride = plane_stride(p, v->buf, v->at, axis);
         for (int j = 0; j < p->nloads; j++)
             bent |= p->load[j] == i;
-        if (stride != 1 && (bent || stride != 0))
+        if (stride != 1 && stride != (bent ? 2 : 0))
             return false;
         for (int c = 0; c < v->ncond && !bent; c++)
             if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)c]) & p->bent)
@@ -143,7 +143,7 @@ plane_sum(Plane *p, uint32_t sum)
     if (v->ew != EW_ADD && !(keeps && (v->ew == EW_MAX || v->ew == EW_MIN)))
         return false;
     if ((!keeps && !(v->axes >> p->lane & 1)) || (few & ~p->bent) || (few >> p->lane & 1) ||
-        plane_points(p, few) > PLANE_POINTS)
+        plane_points(p, few) > PLANE_MOST)
         return false;
     p->window |= few;
     p->outside |= (v->free | v->axes) & ~p->bent;
@@ -224,6 +224,24 @@ plane_axes(Plane *p)
             return false;
     }
     return true;
+}
+
+/* What of the window is unrolled: all of it, or what moves along with the row, for rows share what
+ * these load: 8 rows of 7 taps read 14. The rest are loops. */
+static bool
+plane_turns(Plane *p)
+{
+    const Kernel *k = p->k;
+    const Value *load = &k->values.v[p->load[0]];
+    uint64_t rows = 0;
+    p->turns = 0;
+    if (plane_points(p, p->window) <= PLANE_POINTS)
+        return true;
+    for (int d = 0; d < load->nidx && p->row >= 0; d++)
+        if (plane_bent(k, load, d) >> p->row & 1)
+            rows |= plane_bent(k, load, d) & p->window;
+    p->turns = p->window & ~rows;
+    return rows && plane_points(p, rows) <= PLANE_POINTS;
 }
 
 /* ---- tiles -------------------------------------------------------------------------------- */
@@ -415,8 +433,8 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p->space = jot_kernel_space(k, p->ext);
     jot_kernel_used(k, p->used);
     text.mem = k->mem;
-    ok = plane_values(p) && plane_axes(p) && !plane_conditions(p) && plane_tiles(p) &&
-         jot_plane_text(p, &text) && !k->mem->failed;
+    ok = plane_values(p) && plane_axes(p) && plane_turns(p) && !plane_conditions(p) &&
+         plane_tiles(p) && jot_plane_text(p, &text) && !k->mem->failed;
     if (ok && (!jot_sched_read(s, k, text.s, text.n, NULL) || !jot_sched_verify(s, NULL))) {
         jot_sched_close(s);
         ok = false;

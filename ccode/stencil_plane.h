@@ -7,7 +7,8 @@
 enum {
     PLANE_SUMS = 4,
     PLANE_TILES = 4,
-    PLANE_POINTS = 27,      /* of a window: all are unrolled */
+    PLANE_POINTS = 27,      /* of a window: so many are unrolled */
+    PLANE_MOST = 289,       /* ... with loops around these */
     PLANE_NBYTES = 1 << 18  /* of a tile: it is read again for each row of the window */
 };
 
@@ -27,6 +28,7 @@ typedef struct {
     int lane, row;          /* axes; row -1: none */
     uint64_t bent;          /* axes that stand in a sum of axes: windows and what they move over */
     uint64_t window;        /* of them, those with few points */
+    uint64_t turns;         /* of the window: loops, for all of it would be too many copies */
     uint64_t outside;       /* the rest: loops around a tile */
     PlaneTile tile[PLANE_TILES];
     Space space;

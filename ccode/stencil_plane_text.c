@@ -5,6 +5,7 @@
  *     %x: c:1p s:1 t:16 t:1v; res tile[s, t]
  *     %y: c:1p h:8 w:16 | p:1u q:1u h:1u w:1v        !0: c:1p h:8 w:16 h:1u w:1v
  *     %d: c:1p | h:8 w:16 p:1u q:1u h:1u w:1v        !1: c:1p p:1u q:1u
+ *     %d: c:1p q | h:8 w:16 p:1u h:1u w:1v           more taps than registers: columns in turn
  *     phase                                          where a sum goes over several planes
  *     +%e: p q | c:1d                                !2: p q
  *
@@ -20,6 +21,14 @@ plane_loops(const Plane *p, Text *text, uint64_t axes, const char *kind)
     for (uint32_t a = 0; a < p->k->axes.n && a < 64; a++)
         if (axes >> a & 1)
             jot_text_f(text, " %s%s", p->k->axes.v[a].name, kind);
+}
+
+/* Points of a window: those that are loops around those that are copies. */
+static void
+plane_taps(const Plane *p, Text *text, uint64_t axes)
+{
+    plane_loops(p, text, axes & p->turns, "");
+    plane_loops(p, text, axes & ~p->turns, ":1u");
 }
 
 /* Rows of a block: even ones. */
@@ -91,7 +100,7 @@ plane_window_text(const Plane *p, int sum, Text *text)
     plane_outside(p, text);
     plane_block(p, text, rows);
     jot_text_f(text, " |");
-    plane_loops(p, text, k->values.v[p->sum[sum]].axes, ":1u");
+    plane_taps(p, text, k->values.v[p->sum[sum]].axes);
     plane_copies(p, text);
     jot_text_f(text, "\n");
     for (uint32_t i = 0; i < k->stores.n; i++) {
@@ -137,12 +146,14 @@ static bool
 plane_sum_text(const Plane *p, int sum, Text *text)
 {
     const Value v = p->k->values.v[p->sum[sum]];
+    uint64_t few = v.free & p->window;
     bool parts = plane_parts(p, sum), ok = true;
     jot_text_f(text, "%%%u:", p->sum[sum]);
     plane_outside(p, text);
+    plane_loops(p, text, few & p->turns, "");
     jot_text_f(text, parts ? " ||" : " |");
-    plane_block(p, text, v.free & p->window ? plane_rows(p, 4) : plane_window_rows(p));
-    plane_loops(p, text, v.free & p->window, ":1u");
+    plane_block(p, text, few && !p->turns ? plane_rows(p, 4) : plane_window_rows(p));
+    plane_loops(p, text, few & ~p->turns, ":1u");
     plane_copies(p, text);
     if (parts)
         ok = plane_part_text(p, p->sum[sum], text);
@@ -169,7 +180,8 @@ plane_finish_text(const Plane *p, int sum, Text *text)
             continue;
         jot_text_f(text, "!%u:", i);
         plane_loops(p, text, v->free & p->outside, ":1p");
-        plane_loops(p, text, v->free & p->window, parts ? "" : ":1u");
+        plane_loops(p, text, v->free & p->window & (parts ? ~(uint64_t)0 : p->turns), "");
+        plane_loops(p, text, v->free & p->window & (parts ? 0 : ~p->turns), ":1u");
         jot_text_f(text, "\n");
     }
 }

@@ -1,6 +1,6 @@
 /* tests/test_conv.c - convolutions as programs: forward, a loss and both gradients of drawn shapes,
- * strides, paddings, dilations and groups, in contexts that differ in policy and threads, against
- * the interpreter.
+ * strides, paddings, dilations and groups, in contexts that differ in policy, threads and the
+ * machine that is planned for, against the interpreter; and what memory they take.
  *
  *     test_conv            the cases of the suite
  *     test_conv N FIRST    N drawn cases from number FIRST */
@@ -47,9 +47,11 @@ filled(jot_Ctx *c, jot_Ints shape, uint32_t from)
     return var;
 }
 
-/* y = conv(x, w); the sum of y * g, and that by x and w. scaled: relu(y) in place of y in it. */
+/* target: whose vectors, NULL: this machine's. False: there are none, or it failed.
+ * y = conv(x, w); the sum of y * g, and that by x and w. scaled: relu(y) in place of y in it. */
 static bool
-run(const Shape *s, const char *backend, const char *policy, int threads, bool scaled, Result *r)
+run(const Shape *s, const char *backend, const char *policy, const char *target, int threads,
+    bool scaled, Result *r)
 {
     jot_Conv how = {{s->stride[0], s->stride[1]}, {s->pad[0], s->pad[1]},
                     {s->dilation[0], s->dilation[1]}, s->groups};
@@ -60,9 +62,14 @@ run(const Shape *s, const char *backend, const char *policy, int threads, bool s
     memset(&config, 0, sizeof config);
     config.backend = backend;
     config.policy = policy;
+    config.target = target;
     config.threads = threads;
     config.cache_dir = "";
     c = jot_open(&config);
+    if (target && jot_error(c)) { /* not this machine's */
+        jot_close(c);
+        return false;
+    }
     in[0] = filled(c, JOT_SHAPE(s->n, s->groups * s->in, s->h, s->w), 1);
     in[1] = filled(c, JOT_SHAPE(s->groups * s->out, s->in, s->p, s->q), 2);
     out[0] = y = jot_conv2d(in[0], in[1], &how);
@@ -124,20 +131,62 @@ compare(const Shape *s, const Result *is, const Result *want, const char *what)
     }
 }
 
+/* Each second case with the vectors of AVX2 too, each other one with those of SSE. */
 static void
-check(const Shape *s, bool scaled)
+check(const Shape *s, int number)
 {
-    static const struct { const char *policy; int threads; } mode[] = {
-        { "paper", 1 }, { "reward", 3 } };
+    const struct { const char *policy, *target; int threads; } mode[] = {
+        { "paper", NULL, 1 }, { "reward", NULL, 3 },
+        { "reward", number / 2 % 2 ? "sse" : "avx2", 2 } };
     Result want = {{0}, {0}};
-    bool ok = run(s, "interp", NULL, 1, scaled, &want);
-    for (int i = 0; ok && i < 2; i++) {
+    bool scaled = number % 2, ok = run(s, "interp", NULL, NULL, 1, scaled, &want);
+    for (int i = 0; ok && i < 3; i++) {
         Result is = {{0}, {0}};
-        if (run(s, "cc", mode[i].policy, mode[i].threads, scaled, &is))
-            compare(s, &is, &want, mode[i].policy);
+        if (run(s, "cc", mode[i].policy, mode[i].target, mode[i].threads, scaled, &is))
+            compare(s, &is, &want, mode[i].target ? mode[i].target : mode[i].policy);
         drop(&is);
     }
     drop(&want);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* Forward and backward: beside the arrays that are asked for a plan has a few as large as the larger
+ * of image and result (layouts, borders), and packed weights; none with an element for each pixel
+ * and tap, none whose dimensions are pixels and taps. What schedules have in scratch is in
+ * tests/test_contract.c. */
+static void
+check_memory(const Shape *s)
+{
+    jot_Conv how = {{s->stride[0], s->stride[1]}, {s->pad[0], s->pad[1]},
+                    {s->dilation[0], s->dilation[1]}, s->groups};
+    jot_Config config;
+    jot_Ctx *c;
+    jot_Var in[2], y, g[2];
+    jot_Stats stats;
+    size_t image, weight, larger, windows;
+    memset(&config, 0, sizeof config);
+    config.backend = "cc";
+    config.threads = 1;
+    config.cache_dir = "";
+    c = jot_open(&config);
+    in[0] = filled(c, JOT_SHAPE(s->n, s->groups * s->in, s->h, s->w), 1);
+    in[1] = filled(c, JOT_SHAPE(s->groups * s->out, s->in, s->p, s->q), 2);
+    y = jot_conv2d(in[0], in[1], &how);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), in, 2, g);
+    jot_run(c, JOT_VARS(y, g[0], g[1]));
+    image = 4 * (size_t)jot_nelem(in[0]), weight = 4 * (size_t)jot_nelem(in[1]);
+    larger = 4 * (size_t)jot_nelem(y) > image ? 4 * (size_t)jot_nelem(y) : image;
+    windows = 4 * (size_t)jot_nelem(y) / (size_t)s->out * (size_t)(s->in * s->p * s->q);
+    stats = jot_stats(c);
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    CHECK(stats.last_max_rank <= 4, "an array of rank %d", stats.last_max_rank);
+    CHECK(4 * stats.last_max_elements <= larger, "an array of %llu elements",
+          (unsigned long long)stats.last_max_elements);
+    CHECK(windows > 5 * larger && stats.last_block_nbytes <= 3 * larger + 8 * weight,
+          "%zu bytes where the larger array has %zu, weights %zu, all windows %zu",
+          stats.last_block_nbytes, larger, weight, windows);
+    jot_close(c);
 }
 
 static Shape
@@ -184,13 +233,27 @@ main(int argc, char **argv)
         { 1, 1, 2, 33, 18, 40, 3, 3, { 1, 1 }, { 1, 1 }, { 1, 1 } },
         { 2, 2, 1, 9, 17, 35, 5, 3, { 1, 3 }, { 2, 0 }, { 1, 2 } },
         { 1, 1, 8, 3, 20, 33, 3, 3, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+        /* depthwise with a stride: every second pixel in lanes */
+        { 2, 5, 1, 1, 33, 41, 5, 5, { 2, 2 }, { 2, 2 }, { 1, 1 } },
+        { 1, 4, 1, 1, 24, 39, 7, 7, { 2, 2 }, { 3, 3 }, { 1, 1 } },
+        { 2, 3, 1, 1, 18, 35, 3, 3, { 1, 2 }, { 1, 1 }, { 1, 1 } },
+        { 2, 3, 1, 1, 19, 35, 3, 3, { 2, 1 }, { 1, 0 }, { 1, 2 } },
+        { 1, 2, 1, 1, 20, 70, 3, 5, { 2, 2 }, { 0, 0 }, { 1, 2 } },
+    };
+    static const Shape plain[] = {
+        { 2, 1, 32, 32, 40, 40, 3, 3, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+        { 2, 1, 48, 24, 40, 40, 5, 5, { 2, 2 }, { 2, 2 }, { 1, 1 } },
+        { 1, 2, 20, 24, 48, 48, 3, 3, { 1, 1 }, { 2, 2 }, { 2, 2 } },
+        { 2, 40, 1, 1, 48, 48, 5, 5, { 1, 1 }, { 2, 2 }, { 1, 1 } },
     };
     int n = argc > 1 ? atoi(argv[1]) : 24, first = argc > 2 ? atoi(argv[2]) : 0;
     for (size_t i = 0; argc < 2 && i < sizeof shape / sizeof shape[0]; i++)
-        check(&shape[i], i % 2);
+        check(&shape[i], (int)i);
+    for (size_t i = 0; argc < 2 && i < sizeof plain / sizeof plain[0]; i++)
+        check_memory(&plain[i]);
     for (int i = first; i < first + n; i++) {
         Shape s = drawn(i);
-        check(&s, i % 2);
+        check(&s, i);
     }
     return DONE();
 }

@@ -100,7 +100,17 @@ check_window(Shape s)
 
 /* ---- planes ------------------------------------------------------------------------------- */
 
-typedef struct { int64_t n, c, h, w, k, pad, dilation; bool window, sum, total; } Planes;
+typedef struct {
+    int64_t n, c, h, w, k, pad, dilation;
+    bool window, sum, total;
+    int64_t step; /* 0: 1 */
+} Planes;
+
+static int64_t
+planes_step(const Planes *s)
+{
+    return s->step ? s->step : 1;
+}
 
 static double
 plane_at(const IrCase *c, const Planes *s, int64_t n, int64_t ch, int64_t y, int64_t x)
@@ -115,8 +125,8 @@ expect_planes(IrCase *c, const Planes *s, int64_t ho, int64_t wo)
     for (int64_t i = 0; i < s->n * s->c * ho * wo; i++) {
         int64_t x = i % wo, y = i / wo % ho, ch = i / wo / ho % s->c, n = i / wo / ho / s->c;
         for (int64_t p = 0; p < s->k * s->k; p++) {
-            double e = plane_at(c, s, n, ch, y + p / s->k * s->dilation - s->pad,
-                                x + p % s->k * s->dilation - s->pad);
+            double e = plane_at(c, s, n, ch, planes_step(s) * y + p / s->k * s->dilation - s->pad,
+                                planes_step(s) * x + p % s->k * s->dilation - s->pad);
             if (s->window)
                 c->data[3][i] += e * c->data[2][ch * s->k * s->k + p];
             if (s->total)
@@ -127,14 +137,14 @@ expect_planes(IrCase *c, const Planes *s, int64_t ho, int64_t wo)
     }
 }
 
-/* y[n, c, i, j] = sum over p q of x[n, c, i + d*p - pad, j + d*q - pad] * g[c, p, q], and
+/* y[n, c, i, j] = sum over p q of x[n, c, step*i + d*p - pad, step*j + d*q - pad] * g[c, p, q], and
  * z[c, p, q] = sum over n i j of the same x times v[n, c, i, j]; either or both; and the sum of all
  * y * v */
 static void
 make_planes(IrCase *c, const Planes *s)
 {
-    int64_t ho = s->h + 2 * s->pad - (s->k - 1) * s->dilation;
-    int64_t wo = s->w + 2 * s->pad - (s->k - 1) * s->dilation, ext[6];
+    int64_t ho = (s->h + 2 * s->pad - (s->k - 1) * s->dilation - 1) / planes_step(s) + 1;
+    int64_t wo = (s->w + 2 * s->pad - (s->k - 1) * s->dilation - 1) / planes_step(s) + 1, ext[6];
     uint32_t x, g, y, v, z, t, load, sum = 0;
     Ix index[4], cond[4];
     jot_Scalar outside = {0};
@@ -148,7 +158,8 @@ make_planes(IrCase *c, const Planes *s)
     z = s->sum ? OUT("z", 3, s->c, s->k, s->k, 0) : IN("z", 3, s->c, s->k, s->k, 0);
     index[0] = AX(0), index[1] = AX(1);
     for (int d = 0; d < 2; d++) {
-        index[2 + d] = IADD(AX(2 + d), ISUB(IMUL(AX(4 + d), s->dilation), IC(s->pad)));
+        index[2 + d] = IADD(IMUL(AX(2 + d), planes_step(s)),
+                            ISUB(IMUL(AX(4 + d), s->dilation), IC(s->pad)));
         cond[2 * d] = jot_ix_ge0(&ir_ix, index[2 + d], NULL);
         cond[2 * d + 1] = jot_ix_lt(&ir_ix, index[2 + d], IC(d ? s->w : s->h), NULL);
     }
@@ -194,10 +205,15 @@ check_planes(const Planes *s)
         if (!jot_plane_sched(&sched, &c.k, &machine, target[i].lanes))
             CHECK(false, "not found");
         else {
+            bool turns = s->k * s->k > 27; /* a column of taps at a time */
             jot_sched_print(&sched, &text);
-            CHECK(!(s->window || s->total) || strstr(text.s, "| p:1u q:1u i:1u j:1v"), "window: %s",
-                  text.s);
-            CHECK(!s->sum || strstr(text.s, " p:1u q:1u i:1u j:1v; res part"), "sum: %s", text.s);
+            CHECK(!(s->window || s->total) ||
+                  strstr(text.s, turns ? "| q p:1u i:1u j:1v" : "| p:1u q:1u i:1u j:1v"),
+                  "window: %s", text.s);
+            CHECK(!s->sum || strstr(text.s, turns ? " p:1u i:1u j:1v; res part"
+                                                  : " p:1u q:1u i:1u j:1v; res part"),
+                  "sum: %s", text.s);
+            CHECK(!s->sum || !turns || strstr(text.s, " q || "), "sums of a column: %s", text.s);
             CHECK(!s->sum || strstr(text.s, "phase"), "planes are added up later: %s", text.s);
             CHECK((strstr(text.s, "res tile[") != NULL) == (s->pad > 0) && !strstr(text.s, "tile1"),
                   "one tile where there is a border: %s", text.s);
@@ -213,12 +229,29 @@ static void
 test_planes(void)
 {
     static const Planes planes[] = {
-        {2, 3, 19, 37, 3, 1, 1, true, true, false}, {1, 4, 8, 16, 3, 1, 1, true, false, false},
-        {3, 2, 9, 5, 3, 1, 1, false, true, false},  {2, 2, 12, 21, 5, 2, 1, true, true, true},
-        {2, 3, 11, 33, 3, 2, 2, true, true, true},  {2, 1, 10, 18, 3, 0, 1, true, true, false},
-        {2, 3, 13, 20, 3, 1, 1, false, true, true}, {1, 1, 9, 17, 3, 1, 1, false, false, true}};
-    Planes wide = { 1, 2, 20, 40, 7, 3, 1, true, false, false };
-    Planes large = { 1, 1, 300, 400, 3, 1, 1, true, true, false };
+        {2, 3, 19, 37, 3, 1, 1, true, true, false, 0},
+        {1, 4, 8, 16, 3, 1, 1, true, false, false, 0},
+        {3, 2, 9, 5, 3, 1, 1, false, true, false, 0},
+        {2, 2, 12, 21, 5, 2, 1, true, true, true, 0},
+        {2, 3, 11, 33, 3, 2, 2, true, true, true, 0},
+        {2, 1, 10, 18, 3, 0, 1, true, true, false, 0},
+        {2, 3, 13, 20, 3, 1, 1, false, true, true, 0},
+        {1, 1, 9, 17, 3, 1, 1, false, false, true, 0},
+        /* more taps than copies: columns of them in turn */
+        {1, 2, 20, 40, 7, 3, 1, true, true, false, 0},
+        {2, 2, 13, 19, 7, 3, 1, true, true, true, 0},
+        {2, 1, 21, 23, 9, 2, 1, false, true, false, 0},
+        {1, 2, 24, 27, 6, 5, 2, true, true, false, 0},
+        /* windows of stride 2: every second element of two vectors */
+        {2, 3, 19, 37, 3, 1, 1, true, true, false, 2},
+        {3, 2, 16, 64, 3, 1, 1, true, true, true, 2},
+        {1, 2, 11, 9, 3, 0, 1, true, true, false, 2},
+        {2, 2, 20, 71, 5, 2, 2, true, true, false, 2},
+        {1, 3, 17, 41, 7, 3, 1, true, true, false, 2},
+        {2, 1, 33, 34, 2, 0, 1, true, false, false, 2}};
+    Planes wide = { 1, 2, 40, 60, 29, 14, 1, true, false, false, 0 };
+    Planes steps = { 1, 2, 20, 60, 3, 1, 1, true, false, false, 3 };
+    Planes large = { 1, 1, 300, 400, 3, 1, 1, true, true, false, 0 };
     Target machine;
     IrCase c;
     Sched s;
@@ -226,7 +259,10 @@ test_planes(void)
         check_planes(&planes[i]);
     jot_target_default(&machine);
     make_planes(&c, &wide);
-    CHECK(!jot_plane_sched(&s, &c.k, &machine, 8), "49 copies");
+    CHECK(!jot_plane_sched(&s, &c.k, &machine, 8), "29 taps in a column");
+    ir_end(&c);
+    make_planes(&c, &steps);
+    CHECK(!jot_plane_sched(&s, &c.k, &machine, 8), "lanes three apart");
     ir_end(&c);
     make_planes(&c, &large);
     CHECK(!jot_plane_sched(&s, &c.k, &machine, 8), "a tile of 480 KB");

@@ -8,7 +8,7 @@
 #include "core.h"
 #include "tests/test.h"
 
-enum { RESULTS = 9, MOST = 1 << 16 };
+enum { RESULTS = 19, MOST = 1 << 16 };
 
 typedef struct { int lanes[17]; } Seen; /* how many schedules of so many lanes */
 
@@ -46,6 +46,9 @@ static int
 build(jot_Ctx *c, jot_Var *out)
 {
     jot_Conv one = {{1, 1}, {1, 1}, {1, 1}, 1}, two = {{2, 2}, {1, 1}, {1, 1}, 1};
+    jot_Conv apart = {{1, 2}, {2, 0}, {2, 3}, 1}, groups = {{1, 1}, {1, 1}, {1, 1}, 3};
+    jot_Conv each = {{2, 2}, {1, 1}, {1, 1}, 6};
+    jot_Ints space = JOT_SHAPE(2, 5, 4, 4, 3, 4, 4, 3, 3, 4);
     jot_Var a = jot_reshape(values(c, 61 * 83, 0), JOT_SHAPE(61, 83));
     jot_Var b = jot_reshape(values(c, 83 * 45, 1), JOT_SHAPE(83, 45)), x, w, y, xw[2], g[2];
     int n = 0;
@@ -62,6 +65,30 @@ build(jot_Ctx *c, jot_Var *out)
     out[n++] = jot_softmax(a, 1);
     out[n++] = jot_sum(jot_exp(a), JOT_DIMS(0));
     out[n++] = jot_matmul(jot_reshape(values(c, 83, 4), JOT_SHAPE(1, 83)), b);
+    out[n++] = jot_matmul(a, jot_reshape(values(c, 83, 5), JOT_SHAPE(83, 1)));
+    out[n++] = jot_matmul(jot_reshape(values(c, 1301 * 9, 6), JOT_SHAPE(1301, 9)),
+                          jot_reshape(values(c, 9 * 7, 7), JOT_SHAPE(9, 7))); /* tall */
+    out[n++] = jot_matmul(jot_reshape(values(c, 3 * 17 * 83, 8), JOT_SHAPE(3, 17, 83)), b);
+    out[n++] = jot_conv2d(x, image(c, 20, 29, 2, 3, 9), &apart);
+    out[n++] = jot_conv2d(image(c, 2, 12, 9, 10, 10), image(c, 15, 4, 3, 3, 11), &groups);
+    xw[0] = image(c, 2, 6, 21, 39, 12);
+    xw[1] = image(c, 6, 1, 3, 3, 13);
+    y = out[n++] = jot_conv2d(xw[0], xw[1], &each);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), xw, 2, g);
+    out[n++] = g[0];
+    out[n++] = g[1];
+    /* capsules: a product of matrices for each tap; a sum over two axes that lie the other way */
+    x = jot_reindex(jot_reshape(values(c, 2 * 4 * 9 * 9 * 12, 14), JOT_SHAPE(2, 4, 9, 9, 3, 4)),
+                    space, JOT_INDEX("i0", "i6", "2*i2 + i7", "2*i3 + i8", "i4", "i9"));
+    w = jot_reindex(jot_reshape(values(c, 5 * 4 * 9 * 16, 15), JOT_SHAPE(5, 4, 3, 3, 4, 4)), space,
+                    JOT_INDEX("i1", "i6", "i7", "i8", "i9", "i5"));
+    out[n++] = jot_sum(jot_mul(x, w), JOT_DIMS(6, 7, 8, 9));
+    space = JOT_SHAPE(37, 41, 6, 7);
+    x = jot_reindex(jot_reshape(values(c, 37 * 42, 16), JOT_SHAPE(37, 7, 6)), space,
+                    JOT_INDEX("i0", "i3", "i2"));
+    w = jot_reindex(jot_reshape(values(c, 41 * 42, 17), JOT_SHAPE(6, 41, 7)), space,
+                    JOT_INDEX("i2", "i1", "i3"));
+    out[n++] = jot_sum(jot_mul(x, w), JOT_DIMS(2, 3));
     return n;
 }
 
