@@ -4,6 +4,14 @@
 #define JOT_CONTRACT_MAKE_H
 #include "ccode/contract.h"
 
+/* Lanes along the sum (contract_dots.c): its axis, those of the block, of `rows` by `columns` sums. */
+typedef struct {
+    int along, r, v;
+    bool swap;                  /* the rows are b's */
+    int64_t rows, columns;
+    double price;               /* cycles of the whole */
+} ContractDots;
+
 typedef struct {
     Sched *s;
     Kernel *k;
@@ -25,6 +33,7 @@ typedef struct {
     int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
     SLoop nest[STAGE_LOOPS];    /* loops around the block, outermost first */
     int n, apack, bpack;        /* of them: around the packing of a and b */
+    ContractDots dots;          /* rows 0: lanes do not go along the sum */
     int ahead;                  /* steps of k that b's vectors are asked for before; 0: none */
     int kat;                    /* ... around the loop over blocks of k */
 } ContractMake;
@@ -72,6 +81,14 @@ JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest)
 JOT_FN int jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v);
 JOT_FN void jot_contract_mix(ContractMake *m);
 JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
+/* ... of all blocks of so many rows by vectors, rests included. */
+JOT_FN double jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors);
+/* A stage that starts with the first n loops of the nest; NULL: out of memory. */
+JOT_FN Stage *jot_contract_stage(ContractMake *m, bool store, uint32_t what, int n,
+                                 const SLoop *loops, int nloops);
+/* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
+JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
+JOT_FN bool jot_contract_dots(ContractMake *m);
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);

@@ -76,8 +76,9 @@ new_place(ContractMake *m, const char *name, int dtype, BufRole role, const Dims
 }
 
 /* A stage that starts with the first n loops of the nest. */
-static Stage *
-new_stage(ContractMake *m, bool store, uint32_t what, int n, const SLoop *loops, int nloops)
+JOT_FN Stage *
+jot_contract_stage(ContractMake *m, bool store, uint32_t what, int n, const SLoop *loops,
+                   int nloops)
 {
     Stage st = {0};
     st.store = store;
@@ -137,7 +138,7 @@ add_pack(ContractMake *m, uint32_t value, int n, const SLoop *loops, int nloops,
     SLoop all[STAGE_LOOPS];
     int nall = loop_ones(m, value, n, loops, nloops, all);
     Place p;
-    if (d->n < 0 || n + nall > STAGE_LOOPS || !new_stage(m, false, value, n, all, nall))
+    if (d->n < 0 || n + nall > STAGE_LOOPS || !jot_contract_stage(m, false, value, n, all, nall))
         return false;
     p = new_place(m, name, m->k->values.v[value].dtype, role, d);
     m->s->stages.v[m->s->stages.n - 1].res = p;
@@ -400,7 +401,7 @@ add_stores_apart(ContractMake *m, bool along)
     if (m->rows > 1 && !along)
         jot_contract_loop(loops, &n, m->r, 1, LOOP_SERIAL);
     for (uint32_t i = 0; place.buf && i < m->k->stores.n; i++)
-        if (!new_stage(m, true, i, m->n, loops, n))
+        if (!jot_contract_stage(m, true, i, m->n, loops, n))
             return false;
     return place.buf != 0;
 }
@@ -425,7 +426,7 @@ add_sum(ContractMake *m)
         jot_contract_loop(loops, &count, block[i].axis, block[i].step, (LoopKind)block[i].kind);
     if (m->n + count >= STAGE_LOOPS)
         return false;
-    st = new_stage(m, false, m->c.reduce, m->n, loops, count);
+    st = jot_contract_stage(m, false, m->c.reduce, m->n, loops, count);
     if (!st)
         return false;
     st->nat = (uint8_t)m->n;
@@ -438,7 +439,7 @@ add_sum(ContractMake *m)
     if (stores_dear(m))
         return add_stores_apart(m, true);
     for (uint32_t i = 0; i < m->k->stores.n; i++)
-        if (!new_stage(m, true, i, m->n, block, nblock))
+        if (!jot_contract_stage(m, true, i, m->n, block, nblock))
             return false;
     return true;
 }

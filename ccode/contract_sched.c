@@ -310,8 +310,8 @@ jot_contract_cycles(int64_t rows, int64_t vectors)
     return (most > 4 ? most : 4) + 0.1 * (double)(rows + vectors);
 }
 
-static double
-grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
+JOT_FN double
+jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
 {
     int64_t r = ext % rows, v = all % vectors;
     double full = (double)(ext / rows), across = (double)(all / vectors), sum = 0;
@@ -340,8 +340,8 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
         for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
             if (fixed && fixed % v)
                 continue;
-            if (jot_choice_try(&choice, 3400 + (uint64_t)(16 * r + v), grid_cycles(rows_ext, r, all, v),
-                               0.995)) {
+            if (jot_choice_try(&choice, 3400 + (uint64_t)(16 * r + v),
+                               jot_contract_grid_cycles(rows_ext, r, all, v), 0.995)) {
                 m->rows = r;
                 m->vectors = v;
             }
@@ -410,8 +410,9 @@ take_group(ContractMake *m, int group)
 }
 
 static bool
-choose_axes(ContractMake *m)
+choose_axes(ContractMake *m, bool rides)
 {
+    ContractDots dots;
     Side best = {0};
     uint64_t rest;
     int group;
@@ -419,7 +420,12 @@ choose_axes(ContractMake *m)
     best.choice = jot_choice_begin(m->target);
     choose_side(m, false, &best);
     choose_side(m, true, &best);
+    if (!rides && jot_contract_dots_find(m, &dots) &&
+        jot_choice_try(&best.choice, 3192, dots.price, 1))
+        m->dots = dots;
     jot_choice_end(&best.choice);
+    if (m->dots.rows)
+        return true;
     if (best.v < 0)
         return false;
     if (best.swap) {
@@ -560,8 +566,10 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     m->inner = rides && rides->outer ? rides->inner : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
-    ok = choose_axes(m);
-    if (ok) {
+    ok = choose_axes(m, rides != NULL);
+    if (ok && m->dots.rows)
+        ok = jot_contract_dots(m);
+    else if (ok) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
         tiles = !m->most_vectors && jot_contract_tiles_fit(m);

@@ -66,13 +66,30 @@ jot_walk_at_lane(Walk *w, Ix ix, int lane)
     return jot_ix_subst(w->k->ix, ix, WALK_VARS, map, NULL, &w->index.space);
 }
 
+/* Lanes l and l + half of a vector become one: the others hold anything. */
+static uint32_t
+fold_half(Walk *w, uint32_t vector, int lanes, int half, EwOp op, int dtype)
+{
+    Inst mix = jot_walk_pure(C_MIX, dtype, lanes);
+    uint32_t pair[2];
+    for (int lane = 0; lane < lanes; lane++)
+        mix.c.u |= (uint64_t)((lane + half) % lanes) << 4 * lane;
+    pair[0] = vector;
+    pair[1] = jot_code_add(&w->b, mix, &vector, 1, NULL);
+    return jot_walk_operator(w, op, dtype, pair, 2);
+}
+
+/* In halves where lanes are a power of two that a mix knows: 4 steps for 16 lanes, not 15. */
 JOT_FN uint32_t
 jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype)
 {
     int lanes = w->code->inst.v[vector].lanes;
+    bool halves = lanes <= 16 && !(lanes & (lanes - 1));
     uint32_t pair[2];
+    for (int half = lanes / 2; halves && half > 0; half /= 2)
+        vector = fold_half(w, vector, lanes, half, op, dtype);
     pair[0] = jot_walk_lane_of(w, vector, 0);
-    for (int lane = 1; lane < lanes; lane++) {
+    for (int lane = 1; lane < lanes && !halves; lane++) {
         pair[1] = jot_walk_lane_of(w, vector, lane);
         pair[0] = jot_walk_operator(w, op, dtype, pair, 2);
     }

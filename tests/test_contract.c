@@ -468,6 +468,61 @@ test_few_rows(void)
 
 /* Rows that are neighbours, each term of the sum a page on: a in columns of a block's rows. Not where
  * all of a row lies within a few lines. */
+/* y[z, i, j] = sum over q k of a[i, z, q, k] * b[j, q, k]: two axes of rows, two of the sum. */
+static void
+make_rows(IrCase *c, int64_t z, int64_t n, int64_t m, int64_t q, int64_t k)
+{
+    int64_t ext[5];
+    uint32_t a, b, y;
+    ext[0] = z, ext[1] = n, ext[2] = m, ext[3] = q, ext[4] = k;
+    ir_start(c);
+    ir_axes(c, "zijqk", ext);
+    a = IN("a", 4, n, z, q, k);
+    b = IN("b", 3, m, q, k, 0);
+    y = OUT("y", 3, z, n, m, 0);
+    ir_store(c, y, AX(0), AX(1), AX(2), 0,
+             ir_sum(c, EW_ADD, BIT(3) | BIT(4),
+                    ir_ew(c, EW_MUL, ir_load(c, a, AX(1), AX(0), AX(3), AX(4)),
+                          ir_load(c, b, AX(2), AX(3), AX(4), 0)), "acc"));
+    for (int64_t at = 0; at < z * n * m; at++)
+        for (int64_t x = 0; x < q * k; x++)
+            c->data[y][at] += c->data[a][(at / m % n * z + at / m / n) * q * k + x] *
+                              c->data[b][at % m * q * k + x];
+}
+
+/* Few rows by what lies along the sum, as it does: lanes go along the sum. */
+static void
+test_dots(void)
+{
+    static const int64_t shape[][6] = { /* z i j k, of so many lanes: all where they are few */
+        { 1, 2, 33, 40, 4, 16 }, { 1, 7, 130, 300, 16, 16 }, { 1, 130, 3, 301, 4, 16 },
+        { 2, 3, 29, 67, 8, 16 }, { 1, 64, 96, 80, 0, 0 }, { 1, 5, 90, 15, 0, 0 }
+    };
+    IrCase c;
+    char what[80], loop[32];
+    for (int m = 0; m < MACHINES; m++)
+        for (int i = 0; i <= (int)(sizeof shape / sizeof *shape); i++) {
+            const int64_t *x = shape[i];
+            Text text = {0};
+            bool two = i == (int)(sizeof shape / sizeof *shape), want;
+            text.mem = &ir_mem;
+            if (two)
+                make_rows(&c, 2, 3, 41, 5, 48);
+            else
+                make_product(&c, x[0], x[1], x[2], x[3], false, true, i % 2);
+            want = machines[m].lanes >= (two ? 2 : x[4]) && machines[m].lanes <= (two ? 16 : x[5]);
+            sprintf(what, "few rows, %d", i);
+            sprintf(loop, " k:%d i:1u j:1u k:1v\n", machines[m].lanes);
+            if (!two && x[1] > x[2])
+                sprintf(loop, " k:%d j:1u i:1u k:1v\n", machines[m].lanes);
+            runs(&c, &machines[m], 1 << 19, &text, what);
+            CHECK(text.s && (strstr(text.s, loop) != NULL) == want, "%s, %d lanes:\n%s", what,
+                  machines[m].lanes, text.s ? text.s : "");
+            jot_text_free(&text);
+            ir_end(&c);
+        }
+}
+
 static void
 test_by_weight(void)
 {
@@ -726,6 +781,7 @@ main(void)
     test_by_weight_of_images();
     test_read_once();
     test_few_rows();
+    test_dots();
     test_shares();
     test_scratch();
     ir_close();

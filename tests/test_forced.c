@@ -40,6 +40,7 @@ static struct { const char *part; int seen; } parts[] = {
     {"keep ", 0},           /* a value stays where its store is */
     {" halo ", 0},          /* borders of zeros */
     {"; res part", 0},      /* sums in pieces */
+    {":1u\n", 0},           /* sums in lanes, a block of rows by columns of them */
 };
 
 static void
@@ -124,6 +125,10 @@ products(Round *r)
     result(r, "batched product", jot_matmul(in[0], jot_swap(in[1], 1, 2)), false);
     in[1] = filled(r, JOT_SHAPE(k, n));
     result(r, "batch by matrix", jot_matmul(in[0], in[1]), false);
+    in[0] = filled(r, JOT_SHAPE(1 + draw(r, 12), 16 + k));
+    in[1] = filled(r, JOT_SHAPE(n, 16 + k));
+    result_grad(r, "few rows", jot_matmul(in[0], jot_swap(in[1], 0, 1)), in, 2, false);
+    in[1] = filled(r, JOT_SHAPE(k, n));
     result(r, "product of squares", jot_matmul(jot_square(filled(r, JOT_SHAPE(m, k))),
            jot_square(in[1])), false);
     result(r, "halves", jot_matmul(jot_cast(filled(r, JOT_SHAPE(m, k)), JOT_F16),
