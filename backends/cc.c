@@ -1,15 +1,16 @@
 /* backends/cc.c - kernels through the system's C compiler: text -> shared object -> dlopen.
  *
- *     text -> in the cache? --yes--> object bytes ---------.
- *               |no                                        v
- *               '-> kernel.c -> cc -> bytes, kept -> private kernel.so -> dlopen, dlsym
+ *     text -> in the cache? --yes--> object bytes -> a file in memory --> dlopen, dlsym
+ *               |no                        ^                               ^
+ *               '-> kernel.c -> cc -> private kernel.so -------------------'
  *
  * The compiler is looked for once, when the context opens (cc_program.c). It is started without a
  * shell.
  *
  * A text is compiled in a private temporary directory that is removed as soon as the object is
  * loaded: a loaded file needs no name. The directory's name is new each time, which matters: the
- * dynamic linker gives back what it has already loaded under the same name.
+ * dynamic linker gives back what it has already loaded under the same name. Bytes from the cache
+ * are loaded from memory where the system can (8 us for 250), else from such a directory.
  *
  * Read before: backends/cc.h, cc_program.c, cache.c. After: backends/plan.c. */
 #ifndef _POSIX_C_SOURCE
@@ -22,7 +23,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
@@ -173,17 +177,14 @@ cc_unload(Backend *backend, jot_Ctx *ctx, void *module)
         dlclose(module);
 }
 
-/* Load the work directory's object and find the functions. */
+/* Load an object and find the functions. */
 static bool
-cc_load(jot_Ctx *ctx, const WorkDir *work, const char *what, const char *from, KernelSym *sym,
-        int n, void **module)
+cc_load(jot_Ctx *ctx, const char *path, const char *what, const char *from, KernelSym *sym, int n,
+        void **module)
 {
-    char path[600];
-    void *handle;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     int i;
 
-    jot_work_path(work, WORK_OBJECT, path, sizeof path);
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return jot_fail(ctx, JOT_ECOMPILE, "%s: the compiled kernel does not load: %s\n%s", what,
                         dlerror(), from);
@@ -272,7 +273,7 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
         return result;
     command.mem = &ctx->mem;
     jot_cc_command_text(argv, &command);
-    if (!cc_load(ctx, work, what, command.n < command.cap ? command.s : cc->cc, sym, n, module))
+    if (!cc_load(ctx, to, what, command.n < command.cap ? command.s : cc->cc, sym, n, module))
         result = CC_FAILED;
     jot_text_free(&command);
     if (result == CC_DONE && cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
@@ -300,6 +301,34 @@ cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSy
     return result == CC_DONE;
 }
 
+/* A file of these bytes that is in memory alone, and a path that no other of them has as long as
+ * it lives: its number on the way, a bit for each "./", so that the dynamic linker does not take it
+ * for one with the same descriptor before it. -1: the system has no such files. */
+static int
+cc_memory_file(Bytes object, char *path, size_t nbytes)
+{
+#ifdef MFD_CLOEXEC
+    int fd = memfd_create("jot-kernel", MFD_CLOEXEC), at;
+    unsigned long long number;
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (!jot_host_write_fd(fd, object.p, object.n) || fstat(fd, &st)) {
+        close(fd);
+        return -1;
+    }
+    at = snprintf(path, nbytes, "/proc/self/");
+    for (number = (unsigned long long)st.st_ino; number; number >>= 1)
+        at += snprintf(path + at, nbytes - (size_t)at, number & 1 ? ".//" : "./");
+    snprintf(path + at, nbytes - (size_t)at, "fd/%d", fd);
+    return fd;
+#else
+    (void)object, (void)path, (void)nbytes;
+    return -1;
+#endif
+}
+
 /* Load a copy of verified bytes. False: compile instead. */
 static bool
 cc_load_cached(jot_Ctx *ctx, CcState *cc, Bytes object, KernelSym *sym, int n, void **module)
@@ -307,19 +336,21 @@ cc_load_cached(jot_Ctx *ctx, CcState *cc, Bytes object, KernelSym *sym, int n, v
     WorkDir work = {{0}, 0};
     char path[600], old[sizeof ctx->message];
     jot_Status status = ctx->status;
-    bool ok = false;
+    int fd = cc_memory_file(object, path, sizeof path);
+    bool ok;
 
     memcpy(old, ctx->message, sizeof old);
+    ok = fd >= 0 && cc_load(ctx, path, "cache", path, sym, n, module);
+    if (fd >= 0)
+        close(fd);
     while (!ok && jot_work_open(ctx, &work, cc->cache.dir)) {
         jot_work_path(&work, WORK_OBJECT, path, sizeof path);
         ok = jot_host_write(path, object.p, object.n)
-          && cc_load(ctx, &work, "cache", path, sym, n, module);
+          && cc_load(ctx, path, "cache", path, sym, n, module);
         jot_work_close(&work);
     }
-    if (!ok) { /* compiling anew answers, so this was no failure of the context's */
-        ctx->status = status;
-        memcpy(ctx->message, old, sizeof old);
-    }
+    ctx->status = status; /* compiling anew answers, so this was no failure of the context's */
+    memcpy(ctx->message, old, sizeof old);
     return ok;
 }
 
