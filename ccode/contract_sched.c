@@ -552,6 +552,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
 {
     ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
     bool ok = m != NULL, tiles;
+    Kernel was;
     if (!ok)
         return false;
     jot_sched_open(s, k, lanes);
@@ -573,9 +574,13 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
         tiles = !m->most_vectors && jot_contract_tiles_fit(m);
-        ok = (tiles ? jot_contract_tiles(m) : jot_contract_place(m)) &&
-             (!rides || contract_rides(m, rides, tiles));
+        ok = jot_kernel_copy(&was, k) && (tiles ? jot_contract_tiles(m) : jot_contract_place(m)) &&
+             (!rides || contract_rides(m, rides, tiles)) && jot_sched_verify(s, NULL);
+        if (ok)
+            jot_kernel_close(&was);
+        else
+            jot_kernel_restore(k, &was);
     }
     jot_mem_free(k->mem, m, sizeof *m);
-    return ok && !k->mem->failed && jot_sched_verify(s, NULL);
+    return ok && !k->mem->failed;
 }

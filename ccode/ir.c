@@ -59,6 +59,29 @@ jot_kernel_copy(Kernel *k, const Kernel *from)
 }
 #undef copy_list
 
+/* Lists only grow: there is room. */
+#define restore_list(k, was, list) \
+    ((k)->list.n = (was)->list.n, (k)->list.n \
+         ? (void)memcpy((k)->list.v, (was)->list.v, (k)->list.n * sizeof *(k)->list.v) : (void)0)
+
+JOT_FN void
+jot_kernel_restore(Kernel *k, Kernel *was)
+{
+    if (!k->mem->failed) {
+        restore_list(k, was, axes);
+        restore_list(k, was, bufs);
+        restore_list(k, was, scalars);
+        restore_list(k, was, tables);
+        restore_list(k, was, values);
+        restore_list(k, was, stores);
+        restore_list(k, was, ixs);
+        restore_list(k, was, args);
+        restore_list(k, was, slots);
+    }
+    jot_kernel_close(was);
+}
+#undef restore_list
+
 JOT_FN const char *
 jot_kernel_string(Kernel *k, const char *text)
 {

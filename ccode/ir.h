@@ -182,6 +182,8 @@ JOT_FN void jot_kernel_close(Kernel *k);
 /* The same once more, to be scheduled in another way; it ends before `from`, whose names and
  * layouts it has. False: out of memory; it is to be closed all the same. */
 JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
+/* k is again what it was when it was copied, unless memory was refused; the copy is closed. */
+JOT_FN void jot_kernel_restore(Kernel *k, Kernel *was);
 /* A copy that lives as long as the kernel; NULL of NULL, and where memory is refused. */
 JOT_FN const char *jot_kernel_string(Kernel *k, const char *text);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */

@@ -417,6 +417,7 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Plane *p;
     Text text = {NULL, NULL, 0, 0};
+    Kernel was;
     bool ok;
     if (lanes < 2 || k->stores.n == 0 || k->values.n + 64 > KERNEL_VALUES)
         return false;
@@ -433,11 +434,18 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p->space = jot_kernel_space(k, p->ext);
     jot_kernel_used(k, p->used);
     text.mem = k->mem;
-    ok = plane_values(p) && plane_axes(p) && plane_turns(p) && !plane_conditions(p) &&
-         plane_tiles(p) && jot_plane_text(p, &text) && !k->mem->failed;
-    if (ok && (!jot_sched_read(s, k, text.s, text.n, NULL) || !jot_sched_verify(s, NULL))) {
-        jot_sched_close(s);
-        ok = false;
+    ok = plane_values(p) && plane_axes(p) && plane_turns(p) && !plane_conditions(p);
+    if (ok) {
+        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_text(p, &text)
+             && !k->mem->failed;
+        if (ok && (!jot_sched_read(s, k, text.s, text.n, NULL) || !jot_sched_verify(s, NULL))) {
+            jot_sched_close(s);
+            ok = false;
+        }
+        if (ok)
+            jot_kernel_close(&was);
+        else
+            jot_kernel_restore(k, &was);
     }
     jot_text_free(&text);
     jot_mem_free(k->mem, p->used, KERNEL_VALUES * sizeof *p->used);

@@ -369,11 +369,42 @@ test_dumps(void)
     ir_end(c);
 }
 
+/* ---- what a schedule that comes to nothing leaves ------------------------------------------ */
+
+static void
+test_restored(void)
+{
+    IrCase one, *c = &one;
+    Text before = {0}, after = {0};
+    Kernel was;
+    int64_t ext = 3;
+    uint32_t x;
+    before.mem = after.mem = &ir_mem;
+    make_window(c, false);
+    jot_ir_print(&c->k, &before);
+    CHECK(jot_kernel_copy(&was, &c->k), "a copy");
+    jot_kernel_axis(&c->k, "t", ext);
+    jot_kernel_buf(&c->k, "tile", JOT_F32, BUF_SCRATCH, 1, &ext);
+    x = c->k.stores.v[0].value;
+    CHECK(jot_v_replace(&c->k, x, jot_v_constf(&c->k, JOT_F32, 7), x), "another value");
+    jot_ir_print(&c->k, &after);
+    CHECK(strcmp(before.s, after.s), "it has changed:\n%s", after.s);
+    jot_kernel_restore(&c->k, &was);
+    after.n = 0;
+    jot_ir_print(&c->k, &after);
+    CHECK(!strcmp(before.s, after.s), "before:\n%safter:\n%s", before.s, after.s);
+    check_lanes(c, 1, "restored");
+    jot_text_free(&before);
+    jot_text_free(&after);
+    ir_end(c);
+}
+
 int
 main(void)
 {
     ir_open();
     test_dumps();
+    test_restored();
     test_places();
     test_guards();
     test_casts();
