@@ -173,8 +173,8 @@ bench: $(BENCHBIN)
 	@set -f; $(if $(DEVICE),JOT_BACKEND=$(DEVICE)) $(if $(filter cuda,$(DEVICE)),BENCH_DEVICE=cuda) \
 	    $(BENCHBIN) --budget $(BUDGET) --rounds $(ROUNDS) --threads $(THREADS) \
 	    --patience $(PATIENCE) --out $(BENCHOUT).jsonl $(if $(COLD),--cold 1) $(if $(TUNE),--tune $(TUNE)) \
-	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)),$(if $(DEVICE),$(DEVICESET)))
-	@$(MAKE) -s bench-report
+	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)),$(if $(DEVICE),$(DEVICESET))); \
+	rc=$$?; [ $$rc != 77 ] || exit 0; [ $$rc = 0 ] || exit $$rc; $(MAKE) -s bench-report
 
 # the table and out/bench/ratios.svg of the last run
 bench-report:

@@ -281,6 +281,22 @@ options(int argc, char **argv)
     return true;
 }
 
+/* A backend that was asked for (DEVICE=..) and is not here is one line, not one for each workload. */
+static bool
+backend_is_here(void)
+{
+    const char *name = getenv("JOT_BACKEND");
+    jot_Ctx *c = name && *name ? jot_open(NULL) : NULL;
+    bool ok = !c || jot_error(c) == JOT_OK;
+
+    if (!ok)
+        printf("skipped: bench: %s\n", jot_message(c));
+    jot_close(c);
+    return ok;
+}
+
+enum { SKIPPED = 77 };
+
 int
 main(int argc, char **argv)
 {
@@ -293,6 +309,8 @@ main(int argc, char **argv)
     run.self = argv[0];
     if (!options(argc, argv))
         return fprintf(stderr, "bench: see the head of bench/bench.c for options\n"), 2;
+    if (!backend_is_here())
+        return SKIPPED;
     signal(SIGPIPE, SIG_IGN);
     mkdir("out", 0755);
     mkdir("out/bench", 0755);

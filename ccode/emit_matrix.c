@@ -177,7 +177,7 @@ put_product(const MatrixText *x, int i, int j, bool half, Text *out)
     const char *dtype = x->dtype;
     for (int k = 0; k <= half; k++) {
         jot_text_f(
-            out, "    asm(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {%%0, %%1, %%2, %%3}, ",
+            out, "    asm volatile(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {%%0, %%1, %%2, %%3}, ",
             x->row == 4 || half ? 8 : 16, dtype, dtype);
         jot_text_f(out,
                    half ? "{%%4, %%5}, {%%6}, {%%0, %%1, %%2, %%3};\"\n        : "

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <unistd.h>
 #include "backends/host.h"
+#include "backends/plan_parts.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 
@@ -146,6 +147,87 @@ test_out_of_memory(void)
     jot_close(c);
 }
 
+/* What the driver itself refuses: more bytes than there are. */
+static void
+test_refused_by_driver(void)
+{
+    jot_Ctx *c = open_device(0, NULL);
+    jot_Var large = jot_exp(jot_uniform(c, JOT_F32, JOT_SHAPE((int64_t)1 << 30, 1 << 26)));
+
+    CHECK(!jot_run(c, JOT_VARS(large)) && jot_error(c) == JOT_EMEM
+              && strstr(jot_message(c), "out of memory"), "2^58 bytes: %s", jot_message(c));
+    jot_clear(c);
+    CHECK(jot_item(jot_sum(ramp(c, 3), JOT_ALL_DIMS)) < 0 && !jot_error(c), "afterwards: %s",
+          jot_message(c));
+    jot_close(c);
+}
+
+/* ---- the pool ----------------------------------------------------------------------------- */
+
+static const Device *driver;
+static int nallocs;
+static struct { void *mem; size_t offset; } used[64];
+static int nused;
+
+static void *
+noted_alloc(Backend *b, jot_Ctx *c, size_t nbytes)
+{
+    nallocs++;
+    return driver->alloc(b, c, nbytes);
+}
+
+static bool
+noted_launch(Backend *b, jot_Ctx *c, const Launch *l)
+{
+    for (int i = 0; i < l->nbufs && nused < 64; i++, nused++) {
+        used[nused].mem = l->mem[i];
+        used[nused].offset = l->offset[i];
+    }
+    return driver->launch(b, c, l);
+}
+
+/* Temporaries are one piece of memory, each at the plan's offset; a step that comes again asks the
+ * driver for nothing. */
+static void
+test_pool(void)
+{
+    enum { N = 5000, DEPTH = 5 };
+    jot_Ctx *c = open_device(0, NULL);
+    Device noted = *(driver = c->backend->device);
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(N), NULL), y;
+    size_t ends[2] = {0};
+    int inside = 0, step, i;
+
+    noted.alloc = noted_alloc;
+    noted.launch = noted_launch;
+    noted.replay_begin = NULL;
+    c->backend->device = &noted;
+    for (step = 0; step < 4; step++) {
+        nallocs = nused = 0;
+        jot_push(c);
+        for (y = jot_offset(w, 1), i = 0; i < DEPTH; i++)
+            y = jot_mul(jot_stop_fuse(jot_offset(y, 0.5)), jot_stop_fuse(jot_scale(y, 0.125)));
+        jot_assign(w, y);
+        CHECK(jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
+        jot_pop(c);
+        CHECK(step < 2 || nallocs == 0, "step %d: %d requests", step, nallocs);
+    }
+    for (i = 0; i < nused; i++)
+        if (used[i].mem == c->plans->device_block) {
+            size_t at = used[i].offset;
+
+            inside++;
+            CHECK(at % 64 == 0 && at + N * 4 <= jot_stats(c).last_block_nbytes, "offset %zu of %zu",
+                  at, (size_t)jot_stats(c).last_block_nbytes);
+            ends[at > 0] = at;
+        }
+    CHECK(inside > 2 * DEPTH && ends[1] > 0, "%d of %d accesses are to the block", inside, nused);
+    CHECK(jot_stats(c).last_block_nbytes < 4 * (N * 4 + 64), "%zu bytes for few that live at a time",
+          (size_t)jot_stats(c).last_block_nbytes);
+    c->backend->device = driver;
+    jot_close(c);
+}
+
 static void
 count_text(void *user, const char *text, size_t nbytes)
 {
@@ -197,6 +279,10 @@ test_code(void)
                      .source = "for (jot_i64 i = lo; i < hi; i++) y[i] = k * x[i] * x[i];"};
     const float *v, *d;
 
+    y = jot_code_map("a > 0 ? a * b : -b", JOT_VARS(x, x), JOT_F32, NULL);
+    v = jot_data(y); /* x[0] is -0.4, x[2] 0.34; one text for all */
+    CHECK(v && v[0] == 0.4f && fabs(v[2] - 0.34 * 0.34) < 1e-6, "%g, %g: %s", v ? v[0] : -1,
+          v ? v[2] : -1, jot_message(c));
     CHECK(jot_code(c, &code, &none), "%s", jot_message(c));
     CHECK(!jot_data(none) && jot_error(c) == JOT_EDEVICE
               && strstr(jot_message(c), "squares: it has no source for ")
@@ -626,6 +712,8 @@ main(int argc, char **argv)
     test_scatter(JOT_F16);
     test_scatter(JOT_F64);
     test_out_of_memory();
+    test_refused_by_driver();
+    test_pool();
     test_copies();
     test_arguments();
     test_swap();
