@@ -99,7 +99,7 @@ fuzz: $(B)/tests/test_fuzz
 	$(B)/tests/test_fuzz $(FUZZ) $(or $(SEED),1)
 
 # Sanitizers: the programs that touch every file, the campaigns shortened; NVRTC itself leaks
-ASAN    = $(filter-out %/test_prelude %/test_memory %/test_fuzz %/test_models %/test_cuda,$(TESTS))
+ASAN    = $(filter-out %/test_prelude %/test_prelude_text %/test_memory %/test_fuzz %/test_models %/test_cuda,$(TESTS))
 check-asan:
 	@$(MAKE) -s B=$(B) CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" asan-run
 asan-run: $(TESTS)
