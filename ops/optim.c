@@ -18,8 +18,6 @@
 #include <float.h>
 #include "core.h"
 
-#define OPTIM_MOST DBL_MAX /* of a rate: it is finite */
-
 typedef enum { OPTIM_SGD, OPTIM_ADAM } OptimKind;
 
 /* One parameter: its state (a: momentum or first moment, b: second moment), and the new values. */
@@ -71,13 +69,13 @@ optim_params_ok(jot_Ctx *ctx, jot_Vars params, const char *op)
     return params.n > 0;
 }
 
-/* 0 <= rate < most; NaN is neither. */
+/* At least 0 and finite, or below 1 where it is a fraction; NaN is neither. */
 static bool
-optim_rate_ok(jot_Ctx *ctx, const char *op, const char *name, double rate, double most)
+optim_rate_ok(jot_Ctx *ctx, const char *op, const char *name, double rate, bool fraction)
 {
-    if (rate >= 0 && rate < most)
+    if (rate >= 0 && (fraction ? rate < 1 : rate <= DBL_MAX))
         return true;
-    if (most == 1) /* a bias correction divides by 0 there, above it moments grow */
+    if (fraction) /* a bias correction divides by 0 there, above it moments grow */
         jot_raise(ctx, JOT_ERANGE, "%s: %s: 0 <= %s < 1 asked, %g found", op, name, name, rate);
     else
         jot_raise(ctx, JOT_ERANGE, "%s: %s: a finite number of at least 0 asked, %g found", op,
@@ -140,9 +138,9 @@ jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
     jot_Ctx *ctx = jot_ctx_of(params);
     jot_Optim *o;
     if (!ctx || !optim_params_ok(ctx, params, "sgd") ||
-        !optim_rate_ok(ctx, "sgd", "lr", lr, OPTIM_MOST) ||
-        !optim_rate_ok(ctx, "sgd", "momentum", momentum, OPTIM_MOST) ||
-        !optim_rate_ok(ctx, "sgd", "weight_decay", weight_decay, OPTIM_MOST))
+        !optim_rate_ok(ctx, "sgd", "lr", lr, false) ||
+        !optim_rate_ok(ctx, "sgd", "momentum", momentum, false) ||
+        !optim_rate_ok(ctx, "sgd", "weight_decay", weight_decay, false))
         return NULL;
     o = optim_new(OPTIM_SGD, params, lr, momentum != 0, false);
     if (o) {
@@ -158,10 +156,10 @@ jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
     jot_Ctx *ctx = jot_ctx_of(params);
     jot_Optim *o;
     if (!ctx || !optim_params_ok(ctx, params, "adam") ||
-        !optim_rate_ok(ctx, "adam", "lr", lr, OPTIM_MOST) ||
-        !optim_rate_ok(ctx, "adam", "beta1", beta1, 1) ||
-        !optim_rate_ok(ctx, "adam", "beta2", beta2, 1) ||
-        !optim_rate_ok(ctx, "adam", "eps", eps, OPTIM_MOST))
+        !optim_rate_ok(ctx, "adam", "lr", lr, false) ||
+        !optim_rate_ok(ctx, "adam", "beta1", beta1, true) ||
+        !optim_rate_ok(ctx, "adam", "beta2", beta2, true) ||
+        !optim_rate_ok(ctx, "adam", "eps", eps, false))
         return NULL;
     if (!(o = optim_new(OPTIM_ADAM, params, lr, true, true)))
         return NULL;
@@ -291,7 +289,7 @@ jot_step(jot_Optim *o, const jot_Var *grads)
 void
 jot_set_lr(jot_Optim *o, double lr)
 {
-    if (o && optim_rate_ok(o->ctx, "set_lr", "lr", lr, OPTIM_MOST))
+    if (o && optim_rate_ok(o->ctx, "set_lr", "lr", lr, false))
         jot_set(o->lr, &lr);
 }
 
@@ -314,4 +312,3 @@ jot_optim_free(jot_Optim *o)
         jot_free(o->power2);
     jot_free(o->bytes);
 }
-#undef OPTIM_MOST

@@ -5,6 +5,7 @@
 #include "tests/ref/fill.h"
 #include "tests/ref/nn.h"
 #include "tests/test.h"
+#include <float.h>
 
 enum { MAX = 4096, CASES = (int)(sizeof ref_cases / sizeof *ref_cases) };
 
@@ -590,6 +591,8 @@ check_rates(void)
     CHECK(o && !jot_error(ec), "%s", jot_message(ec));
     jot_set_lr(o, -1);
     refused(none, JOT_ERANGE, "set_lr: lr", "-1 found");
+    jot_set_lr(o, DBL_MAX);
+    CHECK(!jot_error(ec), "the largest finite rate: %s", jot_message(ec));
     jot_close(ec);
 }
 
