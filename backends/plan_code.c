@@ -1,8 +1,8 @@
-/* backends/plan_code.c - steps whose text no kernel of ours gives: the user's code, and rows that are put
- * under each other.
+/* backends/plan_code.c - steps whose text no kernel of ours gives: the user's code, and rows that
+ * are put under each other.
  *
- *     jot_code(...)  -> the user's text in a function of ours     -> a step over its inputs and outputs
- *     stack of n     -> one loop over n rows, each copied         -> a step; more rows: the same text
+ *     jot_code(...)  -> the user's text in a function of ours   -> a step over its inputs, outputs
+ *     stack of n     -> one loop over n rows, each copied       -> a step; more rows: the same text
  *
  * Read before: backends/plan_kernel.c, ops/code.h, ops/stack.h. After: backends/plan_compile.c. */
 #include "backends/plan_parts.h"

@@ -2,12 +2,14 @@
  * before the first results are out, for it takes longer than all the rest of a small program's
  * first run.
  *
- *     until then   estimates price plans, and these run on the quick tier's code, whose text does not
- *                  depend on prices; nothing that they price is compiled by the best tier or kept
- *     it is time   a plan runs a second time, so that better code will be asked for; or much is to be
- *                  planned, or computed, so that the time does not matter; or schedules will be timed
- *     from then    plans are looked for under another key (plan_key.c, plan_known.c): those of before age,
- *                  and their kernels serve the new ones where the texts are the same
+ *     until then   estimates price plans, and these run on the quick tier's code, whose text does
+ *                  not depend on prices; nothing that they price is compiled by the best tier or
+ *                  kept
+ *     it is time   a plan runs a second time, so that better code will be asked for; or much is to
+ *                  be planned, or computed, so that the time does not matter; or schedules will be
+ *                  timed
+ *     from then    plans are looked for under another key (plan_key.c, plan_known.c): those of
+ *                  before age, and their kernels serve the new ones where the texts are the same
  *
  * So what the best tier compiles follows from the measured rates, and the next program, which reads
  * them from the file, finds it.

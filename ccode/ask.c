@@ -12,7 +12,7 @@
  *
  *   requires  a legal schedule, with loops of lanes    keeps  everything: it marks stages
  *
- * Read before: ccode/sched.h, ccode/walk.h. */
+ * Read before: ccode/sched.h. After: ccode/walk.c. */
 #include "ccode/sched.h"
 #include "ccode/walk.h"
 

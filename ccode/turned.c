@@ -4,10 +4,13 @@
  *     %6 = mul %5 %3                          ->   %7 = reduce add over j of %6
  *     %7 = reduce add over j of %6                 %8 = sub 0 %7      for each sum, not each term
  *
- * What is rounded is the same: to the nearest is to the nearest on both sides of 0. Less from 0
- * instead of turned round, for a sum of no terms is +0.
+ * To the nearest is to the nearest on both sides of 0, so the sum is the same number. Less from 0
+ * instead of turned round, for a sum of no terms is +0. Two things may differ. A sign that stood
+ * around a product kept it from being added without a rounding of its own; now it is, where
+ * multiply-adds are rounded once. And a scaled sum that underflows is +0 where it was -0.
  *
- *   requires  a kernel without a schedule, no contraction      keeps  what is stored, to the bit
+ *   requires  a kernel without a schedule, no contraction
+ *   keeps     what is stored, but for the roundings of such products and the sign of a 0
  *   breaks    numbers of values
  *
  * Read before: ccode/ir.h. After: ccode/single.c. */

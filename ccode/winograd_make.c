@@ -16,7 +16,8 @@
  * tiles of 4). In phases V and M are of all tiles. Tiles at an odd end compute a row too many,
  * which is not stored.
  *
- *   requires  a Winograd that jot_winograd_find filled in      keeps  the direct kernel, which is read only
+ *   requires  a Winograd that jot_winograd_find filled in
+ *   keeps     the direct kernel, which is read only
  *
  * Read before: ccode/winograd.h, winograd.c. After: ccode/winograd_rides.c,
  * backends/plan_text.c. */

@@ -4,8 +4,9 @@
  *                    -> device      on a device: one of the two, or both
  *                    -> copies      the same elements in other layouts, by key; gone with a change
  *
- * A buffer is shared by reference: slots that name the same node, nodes that are one array. Read
- * before: ops/graph.h. After: ops/away.c (elements that only copies have). */
+ * A buffer is shared by reference: slots that name the same node, nodes that are one array.
+ *
+ * Read before: ops/graph.h. After: ops/away.c (elements that only copies have). */
 #include "ops/graph.h"
 
 /* At least 64 bytes and whole cache lines, so that a kernel may load a vector at the end. */

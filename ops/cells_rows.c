@@ -13,7 +13,7 @@
  *
  *   requires  members of one operator      keeps  values
  *
- * Read before: ops/cells.c. */
+ * Read before: ops/cells.c. After: ops/stack_sum.c. */
 #include "ops/cells.h"
 
 enum { CELL_DEPTH = 8, CELL_CONCAT = 16 };

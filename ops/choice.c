@@ -1,6 +1,6 @@
 /* ops/choice.c - choices among schedules: by price or by a script, and noted.
  *
- * Read before: ops/choice.h. */
+ * Read before: ops/choice.h. After: ccode/sched_choose.c, backends/plan_trial.c. */
 #include "ops/choice.h"
 
 #define CHOICE_RULED 1.125 /* what a rule did not choose, to what it chose */
