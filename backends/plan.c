@@ -278,8 +278,8 @@ plan_copies(const Plan *plan)
     return false;
 }
 
-/* Memory was refused to a run that would have kept copies of state: a slower plan that reads the state
- * as it lies takes this one's place, and runs. */
+/* Memory was refused to a run that would have kept copies of state: a slower plan that reads the
+ * state as it lies takes this one's place, and runs. */
 static bool
 plan_retry(jot_Ctx *ctx, Selection *s, Plan *plan, Buffer **out)
 {

@@ -158,7 +158,8 @@ copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
     return layout && jot_choice_copy(c->m, u, layout);
 }
 
-/* Groups of few channels whose results lie by lines of pixels: so is their image copied, as it lies. */
+/* Groups of few channels whose results lie by lines of pixels: so is their image copied, as it
+ * lies. */
 static bool
 copy_lines(const LayoutChoice *c, const UseGroup *g)
 {

@@ -281,7 +281,8 @@ options(int argc, char **argv)
     return true;
 }
 
-/* A backend that was asked for (DEVICE=..) and is not here is one line, not one for each workload. */
+/* A backend that was asked for (DEVICE=..) and is not here is one line, not one for each
+ * workload. */
 static bool
 backend_is_here(void)
 {

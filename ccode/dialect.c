@@ -152,8 +152,9 @@ jot_dialect_helper(const char *name, size_t n)
 }
 
 /* What gcc and clang know in one instruction where `where` is defined: the result is the body's, of
- * mad the one that has one rounding. Rows of one function stand together, the first that holds wins.
- * For a root that may set errno a compiler calls the library, which an exported file has not. */
+ * mad the one that has one rounding. Rows of one function stand together, the first that holds
+ * wins. For a root that may set errno a compiler calls the library, which an exported file has
+ * not. */
 typedef struct { const char *name, *where, *call; } Builtin;
 #define BUILTINS_ROUND "defined __SSE4_1__ || defined __aarch64__"
 #define BUILTINS_ROOT "defined __NO_MATH_ERRNO__ && (defined __SSE2__ || defined __aarch64__)"
@@ -380,8 +381,8 @@ put_half_round(Text *out)
                "    const half h = __builtin_convertvector((r & ~nan) | ((u >> 16 | 0x40u) & nan), half);\n");
 }
 
-/* Halves h to floats, and floats v to halves: by the instruction where there is one for so many, else the
- * prelude's functions, lane by lane. */
+/* Halves h to floats, and floats v to halves: by the instruction where there is one for so many,
+ * else the prelude's functions, lane by lane. */
 static void
 put_f16(Text *out, const VectorName *v, bool load)
 {

@@ -183,8 +183,8 @@ print_register(Printer *p, uint32_t n)
     return at_once;
 }
 
-/* All lanes of an operand; of a part's, zeros behind it. Loads of a part have them already, but those
- * from scratch, which are whole. */
+/* All lanes of an operand; of a part's, zeros behind it. Loads of a part have them already, but
+ * those from scratch, which are whole. */
 static void
 print_operand(Printer *p, const Inst *set, uint32_t n)
 {

@@ -118,8 +118,8 @@ make_whole(RidesMake *t, EwOp op, uint32_t body, double scale)
     return v;
 }
 
-/* The sum of squared deviations from m: of the blocks' from their own means b, and with D = the sum of
- * x - b, which is what b was rounded by,
+/* The sum of squared deviations from m: of the blocks' from their own means b, and with D = the sum
+ * of x - b, which is what b was rounded by,
  *     sum of (x - m)^2 = sum of (x - b)^2 + (b - m) (2 D + n (b - m)) */
 static uint32_t
 make_squares(RidesMake *t, uint32_t sum, uint32_t x, uint32_t m)

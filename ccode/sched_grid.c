@@ -10,7 +10,8 @@
  * axes, which the items share. Else a nest of its own begins, another launch, and what it reads of
  * earlier ones lies in scratch memory. So every reduction ends in registers.
  *
- * Large nests of items without sums take 16 bytes at a time where what they touch lies side by side:
+ * Large nests of items without sums take 16 bytes at a time where what they touch lies side by
+ * side:
  *     !0: n:4g | n:1v                four floats of each; what is left over goes one by one
  *
  * Few long sums would leave most of a device idle: they are split in two first (rfactor.c).

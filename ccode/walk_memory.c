@@ -43,8 +43,8 @@ contradicts(IxPool *ix, Ix a, Ix b)
            jot_ix_is_const(ix, jot_ix_add(ix, ix->recs.v[a].a, ix->recs.v[b].a), &gap) && gap < 0;
 }
 
-/* A bound of all lanes at once, of a device's 4 or 8 neighbours: they begin at a multiple of as many, and
- * so does what is beyond. */
+/* A bound of all lanes at once, of a device's 4 or 8 neighbours: they begin at a multiple of as
+ * many, and so does what is beyond. */
 static Ix
 cond_of_all(Walk *w, Ix cond)
 {
@@ -177,7 +177,8 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
     return load;
 }
 
-/* What an address adds to multiples of `lanes`, whatever its variables are; -1: that is not known. */
+/* What an address adds to multiples of `lanes`, whatever its variables are; -1: that is not
+ * known. */
 static int64_t
 within_vector(Walk *w, Ix addr)
 {
@@ -190,8 +191,8 @@ within_vector(Walk *w, Ix addr)
  *
  *     x[4*(l / 4) + 1]    ->    t = x[0 .. 15], {t[1], t[1], t[1], t[1], t[5], t[5], ...}
  *
- * It begins at a multiple of its lanes, so it ends within the buffer if that is one. Where vectors are
- * asked for ahead, it is the vector behind, which the next lanes mix. 0: not so. */
+ * It begins at a multiple of its lanes, so it ends within the buffer if that is one. Where vectors
+ * are asked for ahead, it is the vector behind, which the next lanes mix. 0: not so. */
 static uint32_t
 load_mixed(Walk *w, const Access *a, int dtype)
 {

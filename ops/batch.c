@@ -11,7 +11,8 @@
  *
  * The nodes of the products become slices in place, so handles and consumers know nothing of it.
  *
- * Equal cells become one (ops/cells.c), sums of products likewise (ops/stack_sum.c), in the same walk.
+ * Equal cells become one (ops/cells.c), sums of products likewise (ops/stack_sum.c), in the same
+ * walk.
  *
  *   requires  a graph      keeps  every value but for the order of sums      breaks  lists of nodes
  *

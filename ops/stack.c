@@ -3,16 +3,16 @@
  *     x  [ a b | c d | e f ]        s = stack of (z, 0) (x, 4) (-) (x, 0)      a piece is 2 elements
  *     z  [ g h ]                    s  [ g h | e f | 0 0 | a b ]               in any shape
  *
- * All pieces are equally long; one begins at any element of its variable, or is zeros. It is copied by
- * a kernel that takes the variables and a table of which piece begins where (ccode/user.c), so one
- * text serves stacks of any pieces. Rows of variables under each other are a stack, so is the part of a
- * variable that is one row of it, and the gradient of all its rows. Graph rewrites make such nodes, no
- * builder does.
+ * All pieces are equally long; one begins at any element of its variable, or is zeros. It is copied
+ * by a kernel that takes the variables and a table of which piece begins where (ccode/user.c), so
+ * one text serves stacks of any pieces. Rows of variables under each other are a stack, so is the
+ * part of a variable that is one row of it, and the gradient of all its rows. Graph rewrites make
+ * such nodes, no builder does.
  *
  *     index[2 k], index[2 k + 1]     piece k: the number of its input, its first element; -1: zeros
  *
- * What is a piece of a stack, or of a rearrangement that keeps it together, is one of what that is made
- * of.
+ * What is a piece of a stack, or of a rearrangement that keeps it together, is one of what that is
+ * made of.
  *
  * Read before: ops/graph.h. After: ops/stack_sum.c, ops/cells.c. */
 #include "ops/stack.h"
@@ -38,7 +38,8 @@ jot_stack_piece(const jot_Ctx *ctx, const Node *n, int k)
     return piece;
 }
 
-/* Where the elements from `at` on lie in what the map reads, if they lie there one after the other. */
+/* Where the elements from `at` on lie in what the map reads, if they lie there one after the
+ * other. */
 static bool
 stack_through(jot_Ctx *ctx, const Node *map, int64_t nelem, int64_t at, int64_t *from)
 {

@@ -1,6 +1,6 @@
-/* tests/test_batch.c - products of all slices of one variable with one other are one product: values
- * and gradients, handles that are asked for later, what has to stay apart, refused memory; and what is
- * put together of many parts is copied part by part. */
+/* tests/test_batch.c - products of all slices of one variable with one other are one product:
+ * values and gradients, handles that are asked for later, what has to stay apart, refused memory;
+ * and what is put together of many parts is copied part by part. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -65,8 +65,8 @@ parts(jot_Ctx *c, jot_Var *out)
     return 3;
 }
 
-/* A weight used by each of many rows, a few rows and a word of a table: gradients by weight and table,
- * and the gradient of that. */
+/* A weight used by each of many rows, a few rows and a word of a table: gradients by weight and
+ * table, and the gradient of that. */
 enum { USES = 11, WIDE = 24, WORDS = 6 };
 
 static int
@@ -281,8 +281,8 @@ check_part(void)
     jot_close(c);
 }
 
-/* The gradient of a weight that n rows are multiplied by is one product of stacks, whatever n; a text
- * of the dump and kernels of the evaluation. */
+/* The gradient of a weight that n rows are multiplied by is one product of stacks, whatever n; a
+ * text of the dump and kernels of the evaluation. */
 static int
 sums(int n)
 {

@@ -180,7 +180,8 @@ test_which(void)
     /* what is stored one by one is stored in order, what is read may lie apart */
     make_channels_last(&c, 256, 56, 56);
     EXPECT(&c, "planes into pixels", 64, GCC, true, " w c\n");
-    /* ... but not where what is read begins at one line of each page, all of one set of the cache */
+    /* ... but not where what is read begins at one line of each page, all of one set of the
+     * cache */
     make_channels_last(&c, 256, 16, 1024);
     EXPECT(&c, "planes of pages", 64, GCC, false, " c w\n");
     make_transpose(&c, 10, 11);

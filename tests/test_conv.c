@@ -151,9 +151,9 @@ check(const Shape *s, int number)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Forward and backward: beside the arrays that are asked for a plan has a few as large as the larger
- * of image and result (layouts, borders), and packed weights; none with an element for each pixel
- * and tap, none whose dimensions are pixels and taps. What schedules have in scratch is in
+/* Forward and backward: beside the arrays that are asked for a plan has a few as large as the
+ * larger of image and result (layouts, borders), and packed weights; none with an element for each
+ * pixel and tap, none whose dimensions are pixels and taps. What schedules have in scratch is in
  * tests/test_contract.c. */
 static void
 check_memory(const Shape *s)
