@@ -129,6 +129,25 @@ read_all(const char *path, size_t room, size_t *n)
     return p;
 }
 
+/* With FAKE_CHECK, a command that takes a file, the text has to be one that it takes, too. It runs
+ * where this driver is not in the way: NVRTC asks a driver that it finds for more. */
+static int
+check_text(const char *dir, const char *text)
+{
+    const char *check = getenv("FAKE_CHECK");
+    char command[700];
+    FILE *f;
+
+    if (!check || !*check)
+        return 0;
+    snprintf(command, sizeof command, "%s/k.cu", dir);
+    f = fopen(command, "w");
+    fputs(text, f);
+    fclose(f);
+    snprintf(command, sizeof command, "env -u LD_LIBRARY_PATH %s %s/k.cu >%s/log 2>&1", check, dir, dir);
+    return system(command);
+}
+
 API int
 nvrtcCompileProgram(Program *p, int n, const char *const *options)
 {
@@ -155,7 +174,9 @@ nvrtcCompileProgram(Program *p, int n, const char *const *options)
              "cd %s && g++ -w -O1 -ffp-contract=off -fno-strict-aliasing "
              "-fwrapv -march=native -fPIC -shared -D__CUDA_ARCH__=%d0 %s -o k.so k.cc >log 2>&1",
              dir, fake_arch(), all ? "-D__CUDA_ARCH_FEAT_SM90_ALL=1" : "");
-    rc = system(command);
+    rc = check_text(dir, p->text);
+    if (!rc)
+        rc = system(command);
     snprintf(path, sizeof path, "%s/log", dir);
     p->log = read_all(path, 0, &nlog);
     snprintf(path, sizeof path, "%s/k.so", dir);

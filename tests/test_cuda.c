@@ -4,7 +4,8 @@
  * programs on it.
  *
  *     test_cuda         the oldest from 7.0 on, 8.0 and 9.0; every operator for the last
- *     test_cuda --all   every one */
+ *     test_cuda --all   every one
+ *     test_cuda --text FILE   that text alone */
 #include <stdlib.h>
 #include <string.h>
 #include "backends/host.h"
@@ -196,6 +197,24 @@ test_vectors(void)
     free(v);
 }
 
+/* A file's text, for every architecture here. */
+static bool
+test_text(jot_Ctx *c, const char *path)
+{
+    Bytes text, object;
+    bool ok = jot_host_read(c, path, 1 << 28, &text);
+    int i;
+
+    for (i = 0; i < narchs && ok; i++) {
+        ok = jot_nvrtc_compile(nvrtc, c, path, text.p, text.n, arch[i], false, &object);
+        if (ok)
+            jot_bytes_free(c, &object);
+    }
+    jot_bytes_free(c, &text);
+    CHECK(ok, "%s: %s", path, jot_message(c));
+    return ok;
+}
+
 /* Every operator on every dtype that has it. */
 static void
 test_operators(void)
@@ -251,6 +270,13 @@ main(int argc, char **argv)
         if (jot_nvrtc_arch(nvrtc, most) == most
             && (all || !narchs || most == 80 || most == 90))
             arch[narchs++] = most;
+    if (argc == 3 && !strcmp(argv[1], "--text")) {
+        bool ok = test_text(c, argv[2]);
+
+        jot_nvrtc_close(nvrtc, c);
+        jot_close(c);
+        return ok ? DONE() : 1;
+    }
     vectors = -1;
     test_vectors();
     test_programs("paper");

@@ -2,6 +2,9 @@
 # tests/test_fake.sh BUILD - the CUDA backend and the text of its kernels without a GPU: on a driver
 # and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), as several
 # architectures. Wants g++.
+#
+# tests/test_fake.sh BUILD all - the whole suite of a device there, and each of its texts compiled by NVRTC for
+# the architectures of tests/test_cuda.c. Long: some thousand kernels.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 if ! command -v g++ >/dev/null; then
@@ -17,7 +20,19 @@ make_fake() { # with what of its own
 make_fake
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
+if [ "$2" = all ]; then
+    nvrtc=${JOT_NVRTC:-$(sh tools/nvrtc.sh build/nvrtc)}
+    [ -e "$nvrtc" ] || { echo "0 passed, 0 failed, 1 skipped"; exit 0; }
+    case $build in /*) at=$build ;; *) at=$PWD/$build ;; esac
+    FAKE_CHECK="JOT_NVRTC=$nvrtc $at/tests/test_cuda --text"
+    export FAKE_CHECK
+fi
 export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR="$cache"
+if [ "$2" = all ]; then
+    tools/run-tests.sh "tests/test_device.sh $build cuda" "$build/tests/test_run cuda" "$build/tests/test_types cuda" \
+        "$build/tests/test_extremes cuda" "$build/tests/test_fuzz 100 1 cuda"
+    exit
+fi
 log=$(mktemp); passed=0; failed=0
 run_tests() { for test; do
     "$build/tests/"$test >"$log" 2>&1
