@@ -2,6 +2,7 @@
  * host functions, and evaluation on every backend that opens. */
 #include "backends/backend.h"
 #include "ops/code.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 #define PRELUDE \
@@ -625,28 +626,6 @@ test_interp(void)
 
 /* ---- refused allocations ------------------------------------------------------------------ */
 
-typedef struct { int64_t live; int refuse; } Ration;
-
-static void *
-ration_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    Ration *r = ud;
-    void *q;
-
-    if (new_nbytes && r->refuse && !--r->refuse)
-        return NULL;
-    r->live += (int64_t)new_nbytes - (int64_t)(p ? old_nbytes : 0);
-    if (!new_nbytes) {
-        free(p);
-        return NULL;
-    }
-    q = malloc((new_nbytes + 63) / 64 * 64);
-    if (p)
-        memcpy(q, p, old_nbytes < new_nbytes ? old_nbytes : new_nbytes);
-    free(p);
-    return q;
-}
-
 /* Building and differentiating, with the n-th allocation refused. */
 static void
 test_memory(void)
@@ -655,7 +634,7 @@ test_memory(void)
     int n, failures = 0;
 
     for (n = 1; n < 1000; n++) {
-        Ration ration = {0, n};
+        Heap heap = {.countdown = n};
         jot_Config config;
         jot_Var x, y, g;
         jot_Ctx *c;
@@ -664,8 +643,8 @@ test_memory(void)
 
         memset(&config, 0, sizeof config);
         config.backend = "interp";
-        config.hooks.realloc = ration_realloc;
-        config.hooks.ud = &ration;
+        config.hooks.realloc = heap_realloc;
+        config.hooks.ud = &heap;
         c = jot_open(&config);
         if (c) {
             x = numbers(c, 2, 3);
@@ -676,10 +655,10 @@ test_memory(void)
             CHECK(ok || jot_error(c), "allocation %d: no reason is given", n);
             ok = !jot_error(c);
         }
-        left = ration.refuse > 0;
+        left = heap.countdown > 0;
         failures += !ok;
         jot_close(c);
-        CHECK(ration.live == 0, "allocation %d: %ld bytes are left", n, (long)ration.live);
+        CHECK(heap.live == 0, "allocation %d: %zu bytes are left", n, heap.live);
         if (left)
             break;
     }

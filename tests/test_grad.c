@@ -2,6 +2,7 @@
  * values, to first and second order, with simplification and without; then what gradients look like
  * as graphs, what blocks them, what is refused, long chains, every allocation refused in turn. */
 #include "ops/graph.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 static int no_simplify;
@@ -566,25 +567,6 @@ test_long_chain(void)
     jot_close(c);
 }
 
-typedef struct { long asked, refuse_at, live; } Refusing;
-
-static void *
-refusing_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    Refusing *r = ud;
-
-    (void)old_nbytes;
-    if (!new_nbytes) {
-        r->live -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++r->asked == r->refuse_at)
-        return NULL;
-    r->live += p == NULL;
-    return realloc(p, new_nbytes);
-}
-
 static void
 test_refusals(void)
 {
@@ -592,15 +574,15 @@ test_refusals(void)
     bool done = false;
 
     for (n = 1; n < 2000 && !done; n++) {
-        Refusing r = {0, 0, 0};
+        Heap heap = {0};
         jot_Config config;
         jot_Ctx *c;
         jot_Var in[2], y, g[2];
         uint32_t slots, depth;
 
         memset(&config, 0, sizeof config);
-        config.hooks.realloc = refusing_realloc;
-        config.hooks.ud = &r;
+        config.hooks.realloc = heap_realloc;
+        config.hooks.ud = &heap;
         config.backend = "interp";
         c = jot_open(&config);
         in[0] = jot_array(c, JOT_F64, JOT_SHAPE(3, 4), NULL);
@@ -610,7 +592,7 @@ test_refusals(void)
                     jot_prod(jot_max(in[0], JOT_DIMS(1)), JOT_DIMS(0)));
         slots = c->live_slots;
         depth = c->marks.n;
-        r.refuse_at = r.asked + n;
+        heap.countdown = n;
         done = jot_grad(y, in, 2, g);
         CHECK(done || jot_error(c) == JOT_EMEM, "request %ld: %s", n, jot_message(c));
         CHECK(done || (!jot_ok(g[0]) && !jot_ok(g[1]) && c->live_slots == slots),
@@ -619,7 +601,7 @@ test_refusals(void)
         jot_pop(c);
         CHECK(c->live_nodes == 2, "request %ld: %u nodes are left", n, (unsigned)c->live_nodes);
         jot_close(c);
-        CHECK(r.live == 0, "request %ld: %ld blocks are left", n, r.live);
+        CHECK(heap.live == 0, "request %ld: %zu bytes are left", n, heap.live);
     }
     CHECK(done && n > 20, "%ld requests", n);
 }

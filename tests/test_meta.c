@@ -3,6 +3,7 @@
  * random chains are compared element by element; every allocation of a small program is refused in
  * turn. */
 #include "ops/graph.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 static jot_Ctx *
@@ -684,25 +685,6 @@ test_random_chains(void)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-typedef struct { long asked, refuse_at, live; } Refusing;
-
-static void *
-refusing_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
-{
-    Refusing *r = ud;
-
-    (void)old_nbytes;
-    if (!new_nbytes) {
-        r->live -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++r->asked == r->refuse_at)
-        return NULL;
-    r->live += p == NULL;
-    return realloc(p, new_nbytes);
-}
-
 /* Builds a bit of everything; true: nothing was refused. */
 static bool
 small_program(jot_Ctx *c)
@@ -735,26 +717,26 @@ test_refusals(void)
     bool done = false;
 
     for (n = 1; n < 2000 && !done; n++) {
-        Refusing r = {0, 0, 0};
+        Heap heap = {0};
         jot_Config config;
         jot_Ctx *c;
 
         memset(&config, 0, sizeof config);
-        config.hooks.realloc = refusing_realloc;
-        config.hooks.ud = &r;
+        config.hooks.realloc = heap_realloc;
+        config.hooks.ud = &heap;
         config.backend = "interp";
-        r.refuse_at = n;
+        heap.countdown = n;
         c = jot_open(&config);
         if (c && jot_error(c)) { /* it opened, without what was refused */
             jot_close(c);
-            CHECK(r.live == 0, "request %ld: %ld blocks left", n, r.live);
+            CHECK(heap.live == 0, "request %ld: %zu bytes left", n, heap.live);
             continue;
         }
         done = c && small_program(c);
         CHECK(!c || done || jot_error(c) == JOT_EMEM, "request %ld: %s", n, jot_message(c));
         CHECK(!c || c->marks.n == 0, "request %ld: scopes", n);
         jot_close(c);
-        CHECK(r.live == 0, "request %ld: %ld blocks left", n, r.live);
+        CHECK(heap.live == 0, "request %ld: %zu bytes left", n, heap.live);
     }
     CHECK(done && n > 20, "%ld requests", n);
 }
