@@ -6,8 +6,8 @@
  * The text is printed under a placeholder of a name; its hash is the name that goes in. Where the
  * backend has a quick tier and the kernel's function is not there yet, the group is printed a second
  * time, with the plain schedule as strict C99 whose extents, strides and constants are arguments: a
- * compiler that does not optimise gains nothing by vectors and unrolled copies, nor by numbers, and
- * shapes that differ in numbers share the text.
+ * compiler that does not optimise gains nothing by vectors, nor by numbers, and shapes that differ in
+ * numbers share the text.
  *
  * Read before: backends/plan_text.c, backends/plan_parts.h. After: backends/plan_code.c, plan_compile.c. */
 #include "backends/plan_parts.h"
