@@ -512,9 +512,9 @@ test_dots(void)
                 make_product(&c, x[0], x[1], x[2], x[3], false, true, i % 2);
             want = machines[m].lanes >= (two ? 2 : x[4]) && machines[m].lanes <= (two ? 16 : x[5]);
             sprintf(what, "few rows, %d", i);
-            sprintf(loop, " k:%d i:1u j:1u k:1v\n", machines[m].lanes);
+            sprintf(loop, " k:%d i:1u j:1u k:1v", machines[m].lanes);
             if (!two && x[1] > x[2])
-                sprintf(loop, " k:%d j:1u i:1u k:1v\n", machines[m].lanes);
+                sprintf(loop, " k:%d j:1u i:1u k:1v", machines[m].lanes);
             runs(&c, &machines[m], 1 << 19, &text, what);
             CHECK(text.s && (strstr(text.s, loop) != NULL) == want, "%s, %d lanes:\n%s", what,
                   machines[m].lanes, text.s ? text.s : "");
