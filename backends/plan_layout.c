@@ -114,9 +114,11 @@ choice_settle(LayoutChoice *c, uint32_t pos)
     DimOrders list;
     int i;
 
-    orders_of(c, pos, &list);
     v->settled = true;
-    for (i = 0; i < list.n; i++) {
+    if (v->single)
+        return false;
+    orders_of(c, pos, &list);
+    for (i = 0; i < list.n && list.n > 1; i++) {
         double p;
 
         v->order = list.v[i];
@@ -180,6 +182,20 @@ choice_spread(LayoutChoice *c)
         c->var[i].settled = true;
 }
 
+/* The variable took another order: who shares a group with it chooses again. */
+static void
+choice_changed(LayoutChoice *c, uint32_t pos)
+{
+    uint32_t i, k;
+
+    for (i = c->uses.first[pos]; i < c->uses.first[pos + 1]; i++) {
+        const UseGroup *g = &c->uses.groups.v[c->uses.v.v[c->uses.of[i]].group];
+
+        for (k = g->use; k < g->use + g->nuse; k++)
+            c->var[c->uses.v.v[k].pos].stale = true;
+    }
+}
+
 static void
 choice_improve(LayoutChoice *c)
 {
@@ -190,9 +206,17 @@ choice_improve(LayoutChoice *c)
         uint32_t i;
 
         any = false;
-        for (i = 0; i < c->npos; i++)
-            if (!c->var[i].fixed && c->uses.first[i] < c->uses.first[i + 1])
-                any |= choice_settle(c, i);
+        for (i = 0; i < c->npos; i++) {
+            LayoutVar *v = &c->var[i];
+
+            if (v->fixed || (sweep && !v->stale))
+                continue;
+            v->stale = false;
+            if (choice_settle(c, i)) {
+                any = true;
+                choice_changed(c, i);
+            }
+        }
     }
 }
 
@@ -357,14 +381,20 @@ choice_open(LayoutChoice *c)
 {
     Make *m = c->m;
     uint32_t i;
+    int d, wide;
 
     c->npos = m->s->list.n;
     c->var = jot_mem_new(&m->ctx->mem, c->npos, sizeof *c->var);
     if (!c->var)
         return jot_fail_memory(m->ctx, "plan");
     for (i = 0; i < c->npos; i++) {
-        c->var[i].order = jot_order_natural(jot_choice_node(c, i)->rank);
-        c->var[i].fixed = c->var[i].settled = jot_choice_node(c, i)->data
+        const Node *node = jot_choice_node(c, i);
+
+        c->var[i].order = jot_order_natural(node->rank);
+        for (d = wide = 0; d < node->rank; d++)
+            wide += node->ext[d] != 1;
+        c->var[i].single = wide <= 1;
+        c->var[i].fixed = c->var[i].settled = node->data
             || m->fusion->place[i] != PLACE_STORED || m->fusion->real[i] != i || m->plain[i]
             || m->root[i];
     }

@@ -77,6 +77,8 @@ typedef struct {
     DimOrder order;
     bool fixed;      /* row-major and nothing else */
     bool settled;    /* counts when its neighbours choose */
+    bool single;     /* all orders are one in memory: at most one extent is not 1 */
+    bool stale;      /* it or a neighbour took another order since it chose */
 } LayoutVar;
 
 typedef struct {

@@ -113,15 +113,16 @@ memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t nee
     return at;
 }
 
-/* Places order[0..n); the bytes that this takes. `forget`: those that ended are no longer looked
- * at, which needs an order of first steps. */
+/* Places order[0..n); the bytes that this takes, or, as soon as it is seen to take more than `most`,
+ * more. `forget`: those that ended are no longer looked at, which needs an order of first steps. */
 static size_t
-memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed, bool forget)
+memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed, bool forget,
+             size_t most)
 {
     size_t end = 0;
     uint32_t count = 0, i, j;
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < n && end <= most; i++) {
         PlanVar *v = &plan->vars.v[order[i]];
         MemoryPlaced var = {v->first, v->last, 0, 0};
         uint32_t kept = 0, at;
@@ -221,15 +222,15 @@ memory_best(Plan *plan, uint32_t *order, uint32_t *tmp, uint32_t n, MemoryPlaced
     size_t end, other;
 
     memory_sort(plan, order, tmp, n, false);
-    end = memory_place(plan, order, n, placed, true);
+    end = memory_place(plan, order, n, placed, true, (size_t)-1);
     if (end <= plan->bound + plan->bound / MEMORY_WORTH || n > MEMORY_BY_SIZE)
         return end;
     memory_sort(plan, order, tmp, n, true);
-    other = memory_place(plan, order, n, placed, false);
+    other = memory_place(plan, order, n, placed, false, end);
     if (other <= end)
         return other;
     memory_sort(plan, order, tmp, n, false);
-    return memory_place(plan, order, n, placed, true);
+    return memory_place(plan, order, n, placed, true, (size_t)-1);
 }
 
 JOT_FN bool

@@ -31,6 +31,9 @@ typedef struct {
     uint32_t *met; /* per variable: 1 + the step that met it last: one may have it twice */
     uint32_t *over;           /* per LEAF: 1 + the step that writes a new value over it; 0: none */
     uint8_t *done, *written;  /* per unit; per variable */
+    uint8_t *stale;           /* per unit: delta is to be computed */
+    int64_t *delta;           /* per unit: bytes more in use after it than before */
+    uint32_t *left;           /* units that did not run yet, as built */
     uint32_t *order;          /* the result: steps */
 } StepOrder;
 
@@ -232,6 +235,8 @@ order_run(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next,
             if (!order_meets(o, s, k))
                 continue;
             o->written[var] = 1;
+            for (t = o->from[var]; order_nbytes(p, var) && t < o->from[var + 1]; t++)
+                o->stale[o->unit[o->touch[t]]] = 1;
             order_over(o, var, s, -1);
             if (o->seen[var] != u + 1) {
                 o->seen[var] = u + 1;
@@ -266,26 +271,34 @@ order_units(const StepOrder *o, uint32_t *first, uint32_t *next)
 static bool
 order_choose(StepOrder *o, const uint32_t *first, const uint32_t *next, bool least_first)
 {
-    uint32_t n = 0, u, steps = o->plan->steps.n;
+    uint32_t n = 0, u, i, left = 0, steps = o->plan->steps.n;
 
+    for (u = 0; u < steps; u++)
+        if (o->unit[u] == u)
+            o->left[left++] = u;
     while (n < steps) {
-        uint32_t best = UINT32_MAX;
+        uint32_t best = UINT32_MAX, at = 0;
         int64_t least = 0;
 
-        for (u = 0; u < steps; u++) {
+        for (i = 0; i < left; i++) {
             int64_t delta;
 
-            if (o->unit[u] != u || o->done[u] || o->waits[u])
+            u = o->left[i];
+            if (o->waits[u])
                 continue;
-            delta = order_delta(o, u, first, next);
-            delta = least_first || delta < 0 ? delta : 0;
+            if (o->stale[u])
+                o->delta[u] = order_delta(o, u, first, next);
+            o->stale[u] = 0;
+            delta = least_first || o->delta[u] < 0 ? o->delta[u] : 0;
             if (best == UINT32_MAX || delta < least) {
                 best = u;
                 least = delta;
+                at = i;
             }
         }
         if (best == UINT32_MAX)
             return false;
+        memmove(o->left + at, o->left + at + 1, (--left - at) * sizeof *o->left);
         order_run(o, best, first, next, &n);
     }
     return true;
@@ -339,6 +352,9 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint3
     o->over = jot_arena_array(arena, uint32_t, vars);
     o->done = jot_arena_array(arena, uint8_t, steps);
     o->written = jot_arena_array(arena, uint8_t, vars);
+    o->stale = jot_arena_array(arena, uint8_t, steps);
+    o->delta = jot_arena_array(arena, int64_t, steps);
+    o->left = jot_arena_array(arena, uint32_t, steps);
     o->order = jot_arena_array(arena, uint32_t, steps);
     *first = jot_arena_array(arena, uint32_t, steps);
     *next = jot_arena_array(arena, uint32_t, steps);
@@ -353,6 +369,7 @@ order_reset(StepOrder *o)
 
     memset(o->waits, 0, o->plan->steps.n * sizeof *o->waits);
     memset(o->done, 0, o->plan->steps.n);
+    memset(o->stale, 1, o->plan->steps.n);
     memset(o->order, 0, o->plan->steps.n * sizeof *o->order);
     for (i = 0; i < o->plan->vars.n; i++)
         o->written[i] = 0, o->met[i] = 0;

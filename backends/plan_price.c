@@ -118,11 +118,12 @@ price_bent(const LayoutChoice *c, const Use *u)
     const Node *node = jot_choice_node(c, u->pos);
     IxPool *p = &c->m->ctx->ix;
     double stride[JOT_MAX_RANK];
-    Ix at = jot_ix_const(p, 0);
+    Ix at;
     int d;
 
     if (!u->bent)
         return 0;
+    at = jot_ix_const(p, 0);
     jot_order_strides(node, &c->var[u->pos].order, stride);
     for (d = node->rank - 1; d >= 0; d--)
         at = jot_ix_add(p, at, jot_ix_scale(p, u->index[d], (int64_t)stride[d]));

@@ -232,18 +232,57 @@ join_pair(Nests *j, uint32_t a, uint32_t b, bool siblings)
     return WHYS;
 }
 
+/* ---- pairs that were refused -------------------------------------------------------------- */
+
+/* Why two nests stay apart depends on what they are: a pair that is met again, by another edge or in the
+ * next round, and that no union touched since need not be looked at again. That holds for cycles, too:
+ * unions shorten a path from one to the other, and it is gone only when all of it is part of the two.
+ * One place for each pair; a later one takes it. */
+typedef struct { uint32_t a, b, unions; FuseWhy why; } Refused;
+
+static Refused *
+refused_at(Refused *table, uint32_t mask, uint32_t a, uint32_t b)
+{
+    return &table[(a * 2654435761u ^ b * 2246822519u) >> 7 & mask];
+}
+
+/* The pair's reason; WHYS: it is to be looked at. */
+static FuseWhy
+refused_why(const Nests *j, const Refused *r, uint32_t a, uint32_t b)
+{
+    bool same = r->why != WHYS && r->a == a && r->b == b && j->nest[a].changed <= r->unions
+             && j->nest[b].changed <= r->unions;
+
+    return same ? r->why : WHYS;
+}
+
+static void
+refused_note(const Nests *j, Refused *r, uint32_t a, uint32_t b, FuseWhy why)
+{
+    r->a = a;
+    r->b = b;
+    r->unions = j->unions;
+    r->why = why;
+}
+
 /* ---- all of them -------------------------------------------------------------------------- */
 
 static bool
 join_all(Nests *j)
 {
     Fuser *f = j->f;
-    uint32_t n = f->edges.n, k, round;
+    uint32_t n = f->edges.n, k, round, size = 64;
     FuseRank *list = jot_arena_array(&f->arena, FuseRank, (size_t)n + 1);
+    Refused *table;
     bool any = true;
 
-    if (!list)
+    while (size < 2 * n)
+        size *= 2;
+    table = jot_arena_array(&f->arena, Refused, size);
+    if (!list || !table)
         return false;
+    for (k = 0; k < size; k++)
+        table[k].why = WHYS;
     for (k = 0; k < n; k++) {
         const FuseEdge *e = &f->edges.v[k];
 
@@ -258,12 +297,16 @@ join_all(Nests *j)
         for (k = 0; k < n && f->visits < j->limit; k++) {
             FuseEdge *e = &f->edges.v[list[k].b];
             uint32_t a = j->group[j->group_of[e->from]].nest, b = j->group[e->group].nest;
-            FuseWhy why;
+            Refused *r = refused_at(table, size - 1, a, b);
+            FuseWhy why = refused_why(j, r, a, b);
 
             f->visits++;
             if (a == b)
                 continue;
-            why = join_pair(j, a, b, false);
+            if (why == WHYS) {
+                why = join_pair(j, a, b, false);
+                refused_note(j, r, a, b, why);
+            }
             any |= why == WHYS;
             if (why != WHYS)
                 e->why = why;

@@ -96,6 +96,7 @@ jot_fuse_union(Fuser *f, uint32_t a, uint32_t b)
         a = b;
         b = t;
     }
+    f->unions++;
     f->par[b] = a;
     f->next[f->tail[a]] = f->head[b];
     f->tail[a] = f->tail[b];
@@ -235,29 +236,53 @@ label_readers(Fuser *f, FuseRank *v, uint32_t n)
     }
 }
 
-/* Loads by bytes of the variable, then variable, map, reader. */
+enum { SHARED_GROUPS = 1, SHARED_REDUCE = 2, SHARED = 3 };
+
+/* What several groups read, a reduction among them; by position. Few variables are that. */
+static uint8_t *
+label_shared(Fuser *f)
+{
+    uint32_t *group = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1), k; /* 1 + its first */
+    uint8_t *shared = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
+
+    for (k = 0; group && shared && k < f->loads.n; k++) {
+        uint32_t pos = f->loads.v[k].pos, g = jot_fuse_find(f, f->loads.v[k].vert);
+
+        if (f->ncontract[g] || (f->gflags[g] & (FV_CODE | FV_SOLVED)))
+            continue;
+        shared[pos] |= (uint8_t)(group[pos] && group[pos] != g + 1 ? SHARED_GROUPS : 0);
+        shared[pos] |= (uint8_t)(f->gflags[g] & FV_REDUCE ? SHARED_REDUCE : 0);
+        group[pos] = g + 1;
+    }
+    return group ? shared : NULL;
+}
+
+/* Loads of what is shared, by bytes of the variable, then variable, map, reader. */
 static bool
 label_siblings(Fuser *f)
 {
     FuseRank *v = jot_arena_array(&f->arena, FuseRank, (size_t)f->loads.n + 1);
-    uint32_t k, first;
+    const uint8_t *shared = label_shared(f);
+    uint32_t k, n = 0, first;
 
-    if (!v)
+    if (!v || !shared)
         return false;
     for (k = 0; k < f->loads.n; k++) {
         const FuseLoad *l = &f->loads.v[k];
-        const Node *n = f->node[l->pos];
-        int64_t nelem = l->map ? f->maps.v[l->map].nelem : n->nelem;
+        const Node *node = f->node[l->pos];
+        int64_t nelem = l->map ? f->maps.v[l->map].nelem : node->nelem;
 
-        v[k].key = ~(uint64_t)(nelem * (int64_t)jot_dtype_nbytes((jot_DType)n->dtype));
-        v[k].tie = jot_fuse_tie(f, l->pos, l->map) << 32 | l->pos;
-        v[k].tie = f->ask->shuffle ? v[k].tie : (uint64_t)l->pos << 32 | l->map;
-        v[k].a = f->ask->shuffle ? (uint32_t)jot_fuse_tie(f, k, l->vert) : l->vert;
-        v[k].b = k;
+        if (shared[l->pos] != SHARED)
+            continue;
+        v[n].key = ~(uint64_t)(nelem * (int64_t)jot_dtype_nbytes((jot_DType)node->dtype));
+        v[n].tie = jot_fuse_tie(f, l->pos, l->map) << 32 | l->pos;
+        v[n].tie = f->ask->shuffle ? v[n].tie : (uint64_t)l->pos << 32 | l->map;
+        v[n].a = f->ask->shuffle ? (uint32_t)jot_fuse_tie(f, k, l->vert) : l->vert;
+        v[n++].b = k;
     }
-    jot_fuse_sort(v, f->loads.n);
-    for (first = 0; first < f->loads.n; first = k) {
-        for (k = first + 1; k < f->loads.n && v[k].key == v[first].key && v[k].tie == v[first].tie;)
+    jot_fuse_sort(v, n);
+    for (first = 0; first < n; first = k) {
+        for (k = first + 1; k < n && v[k].key == v[first].key && v[k].tie == v[first].tie;)
             k++;
         if (k > first + 1)
             label_readers(f, v + first, k - first);

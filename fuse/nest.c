@@ -280,6 +280,7 @@ jot_nest_union(Nests *j, const NestPair *p)
     memcpy(b->ext, p->ext, sizeof b->ext);
     b->nbytes = p->nbytes;
     b->flops += a->flops;
+    b->changed = ++j->unions;
     if (b->height < a->height)
         b->height = a->height;
 }

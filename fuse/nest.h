@@ -41,6 +41,7 @@ typedef struct {
 /* By number of its first group. */
 typedef struct {
     uint32_t tail, groups, height; /* an edge goes from a greater height to a smaller one */
+    uint32_t changed;            /* the union that made it what it is; 0: none yet */
     uint32_t weight;             /* nodes, as often as they are computed */
     uint32_t shared;             /* mask of axes */
     uint32_t spread;             /* axes of a contraction's output, 0: none inside */
@@ -65,6 +66,7 @@ typedef struct Nests {
     Vec(NestUse) uses;
     uint32_t *edge_in, *edge_out; /* numbers of f->edges, by reader; by producer */
     uint32_t *seen, *count, stamp; /* by position: marks */
+    uint32_t unions;             /* so far */
     uint64_t limit;              /* of f->visits */
 } Nests;
 

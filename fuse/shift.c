@@ -15,7 +15,8 @@ enum {
     SHIFT_GROUPS = 8, /* groups that move along */
     SHIFT_DEPTH = 3,
     SHIFT_EDGES = 64, /* edges looked at for one shift; three times that for what it merges */
-    SHIFT_PAIRS = 64
+    SHIFT_PAIRS = 64,
+    SHIFT_APART = 256 /* pairs that are remembered */
 };
 
 typedef struct {
@@ -212,9 +213,28 @@ shift_to(Fuser *f, uint32_t x, uint32_t to)
     return true;
 }
 
+/* Two groups that stayed apart when there had been so many unions: until the next one they do so again,
+ * by whatever other edge they are met. */
+struct ShiftPair { uint32_t a, b, unions; };
+
+/* The pair's place; a later one takes it. NULL: no memory for the table, or it was tried in vain. */
+static struct ShiftPair *
+shift_new(Fuser *f, uint32_t a, uint32_t b)
+{
+    struct ShiftPair *p;
+
+    if (!f->apart)
+        f->apart = jot_arena_array(&f->arena, struct ShiftPair, SHIFT_APART);
+    if (!f->apart)
+        return NULL;
+    p = &f->apart[(a * 2654435761u ^ b * 2246822519u) >> 9 & (SHIFT_APART - 1)];
+    return p->a == a && p->b == b && p->unions == f->unions + 1 ? NULL : p;
+}
+
 JOT_FN void
 jot_fuse_shift(Fuser *f, uint32_t a, uint32_t b)
 {
+    struct ShiftPair *pair;
     uint32_t both[2];
     FuseWhy why;
 
@@ -223,8 +243,14 @@ jot_fuse_shift(Fuser *f, uint32_t a, uint32_t b)
     f->visits++;
     if (a == b || f->visits > f->limit || !jot_fuse_union_ok(f, both, 2, &why))
         return;
-    if (f->level[a] == f->level[b])
+    if (f->level[a] == f->level[b]) {
         jot_fuse_union(f, a, b);
-    else if (!shift_to(f, a, b))
-        shift_to(f, b, a);
+        return;
+    }
+    pair = shift_new(f, a, b);
+    if (!pair || shift_to(f, a, b) || shift_to(f, b, a))
+        return;
+    pair->a = a;
+    pair->b = b;
+    pair->unions = f->unions + 1;
 }

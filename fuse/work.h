@@ -95,6 +95,8 @@ typedef struct {
     uint8_t *gflags;
     uint32_t *seen, stamps; /* by position: marks of counting */
     uint64_t visits, limit;
+    uint32_t unions;      /* so far */
+    struct ShiftPair *apart; /* what was tried for nothing (fuse/shift.c) */
     /* placing */
     uint32_t nroot;
     FuseRank *order;      /* roots of groups in order of execution: b */
