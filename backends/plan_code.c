@@ -143,30 +143,47 @@ stack_table(Make *m, const Node *node, PlanStep *step)
     return true;
 }
 
+/* Its kernels: pieces of one length share them. */
+static bool
+stack_kernels(Make *m, const Node *node, int64_t nelem, PlanStep *step)
+{
+    bool keep = jot_plan_known_fits(m)
+             && jot_plan_words_own(m, WORDS_STACK, (jot_DType)node->dtype, nelem, NULL);
+    const PlanKnown *known = keep ? jot_plan_known(m) : NULL;
+    EmitInfo info = {0};
+    Text text = {NULL, NULL, 0, 0};
+    size_t shared_nbytes;
+
+    m->args.bufs.n = m->args.scalars.n = 0;
+    if (known)
+        return jot_plan_known_step(m, known, step, &m->args, &shared_nbytes);
+    text.mem = &m->ctx->mem;
+    info.phases = 1;
+    jot_stack_text((jot_DType)node->dtype, nelem, PLAN_NO_NAME, &text);
+    if (text.s)
+        jot_plan_step_launch(m, &step->best, &text, "stack", false, TIER_BEST, &info);
+    if (step->best.kernel && jot_plan_step_quick(m, step))
+        jot_plan_step_launch(m, &step->quick, &text, "stack", false, TIER_QUICK, &info);
+    jot_text_free(&text);
+    return step->best.kernel && !m->ctx->mem.failed
+        && (!keep || jot_plan_known_keep(m, step, &m->args, 0));
+}
+
 JOT_FN bool
 jot_plan_stack_step(Make *m, NodeId id)
 {
     const Node *node = jot_node(m->ctx, id);
     int64_t n = jot_stack_pieces(node);
-    EmitInfo info = {0};
     PlanStep step = {0};
-    Text text = {NULL, NULL, 0, 0};
+    bool ok = stack_kernels(m, node, node->nelem / n, &step);
 
-    text.mem = &m->ctx->mem;
-    info.phases = 1;
-    info.steps[0] = n;
-    jot_stack_text((jot_DType)node->dtype, node->nelem / n, PLAN_NO_NAME, &text);
+    step.best.count[0] = n;
+    step.quick.count[0] = step.quick.kernel ? n : 0;
     step.cost.written = (double)node->nelem * (double)jot_dtype_nbytes((jot_DType)node->dtype);
     step.cost.read = step.cost.written;
     step.cost.points = (double)node->nelem;
     step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
-    if (text.s)
-        jot_plan_step_launch(m, &step.best, &text, "stack", false, TIER_BEST, &info);
-    if (step.best.kernel && jot_plan_step_quick(m, &step))
-        jot_plan_step_launch(m, &step.quick, &text, "stack", false, TIER_QUICK, &info);
-    jot_text_free(&text);
-    if (m->ctx->mem.failed || !step.best.kernel || !stack_args(m, id, &step)
-        || !stack_table(m, node, &step)) {
+    if (!ok || !stack_args(m, id, &step) || !stack_table(m, node, &step)) {
         jot_plan_step_drop(m, &step);
         return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
     }

@@ -350,9 +350,31 @@ kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const Pla
     return launch->kernel != NULL;
 }
 
+/* What it does by itself, whichever variables: its kernels are kept. */
+static bool
+kernel_own_keep(Make *m, const PlanStep *step, size_t shared_nbytes)
+{
+    m->args.bufs.n = m->args.scalars.n = 0;
+    return jot_plan_known_keep(m, step, &m->args, shared_nbytes);
+}
+
+JOT_FN bool
+jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var, uint32_t n)
+{
+    PlanStep step = {0};
+    size_t shared_nbytes = 0;
+    bool ok = jot_plan_known_step(m, known, &step, &m->args, &shared_nbytes);
+
+    step.copy = copy;
+    if (ok && kernel_own_args(m, var, n, shared_nbytes, &step))
+        return jot_plan_step_push(m, &step);
+    jot_plan_step_drop(m, &step);
+    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+}
+
 JOT_FN bool
 jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched, uint32_t copy,
-                  const uint32_t *var, uint32_t n)
+                  const uint32_t *var, uint32_t n, bool keep)
 {
     PlanStep step = {0};
     size_t dumped = m->dump.n, shared_nbytes = 0;
@@ -367,7 +389,8 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched, 
         kernel_dump_name(&m->dump, dumped, step.best.kernel);
     if (ok && jot_plan_step_quick(m, &step) && !jot_tier_waits(m->ctx, &step))
         ok = kernel_own_launch(m, k, what, TIER_QUICK, sched, &step.quick, &shared_nbytes);
-    if (ok && kernel_own_args(m, var, n, shared_nbytes, &step))
+    if (ok && (!keep || kernel_own_keep(m, &step, shared_nbytes))
+        && kernel_own_args(m, var, n, shared_nbytes, &step))
         return jot_plan_step_push(m, &step);
     jot_plan_step_drop(m, &step);
     return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");

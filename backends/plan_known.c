@@ -22,11 +22,14 @@
 #include "backends/plan_parts.h"
 
 enum { KNOWN_BUCKETS = 1024, KNOWN_MOST = 8192 };
+enum { KNOWN_SHORT = 1 << 16,   /* of the first word: the second and third are a serial */
+       KNOWN_LAYOUT = 4 + 3 * LAYOUT_PARTS + 6 * JOT_MAX_RANK }; /* words of one, at most */
 
 struct PlanKnowns {
     PlanKnown *bucket[KNOWN_BUCKETS];
     uint32_t n;
     uint64_t makes;        /* plans that were begun */
+    uint64_t serials;      /* records so far */
 };
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -37,6 +40,22 @@ known_put64(uint32_t *w, uint64_t word)
     *w++ = (uint32_t)word;
     *w++ = (uint32_t)(word >> 32);
     return w;
+}
+
+static uint32_t
+known_head(const Make *m, WordsOf of)
+{
+    return (uint32_t)of | (uint32_t)m->ctx->target.late << 8; /* priced by other rates */
+}
+
+/* Is it in memory for the group, whoever computes it? */
+static bool
+known_memory(const Make *m, uint32_t group, uint32_t pos)
+{
+    const Fusion *f = m->fusion;
+
+    return jot_node(m->ctx, m->s->list.v[pos])->data || f->place[pos] == PLACE_LEAF
+        || (f->place[pos] == PLACE_STORED && f->group[pos] != group);
 }
 
 /* The number of a position in the group, which may be new. */
@@ -113,8 +132,7 @@ known_put_node(Make *m, uint32_t *w, uint32_t group, uint32_t pos, bool layouts)
     NodeId id = m->s->list.v[pos];
     const Node *n = jot_node(m->ctx, id);
     const Fusion *f = m->fusion;
-    bool memory = n->data || f->place[pos] == PLACE_LEAF
-               || (f->place[pos] == PLACE_STORED && f->group[pos] != group);
+    bool memory = known_memory(m, group, pos);
     int k;
 
     *w++ = (uint32_t)(memory ? NODE_LEAF : n->kind) | (uint32_t)n->dtype << 8
@@ -141,9 +159,7 @@ static uint32_t
 known_most(const Make *m, uint32_t pos)
 {
     const Node *n = jot_node(m->ctx, m->s->list.v[pos]);
-    uint32_t most = 24 + 4 * JOT_MAX_RANK + n->ninputs + n->nindex + n->ncond;
-
-    return most + 3 * LAYOUT_PARTS + 6 * JOT_MAX_RANK;
+    return 20 + 4 * JOT_MAX_RANK + n->ninputs + n->nindex + n->ncond + KNOWN_LAYOUT;
 }
 
 /* The group's own words, then those of what its results need, in the order in which they do. */
@@ -158,7 +174,7 @@ known_walk(Make *m, uint32_t group, WordsOf of)
     if (!jot_vec_reserve(mem, words->key, 3 + 2 * g->rank))
         return false;
     w = words->key.v;
-    *w++ = (uint32_t)of | (uint32_t)m->ctx->target.late << 8; /* priced by other rates */
+    *w++ = known_head(m, of);
     *w++ = g->rank;
     for (i = 0; i < g->rank; i++)
         w = known_put64(w, (uint64_t)g->ext[i]);
@@ -197,17 +213,89 @@ known_over(Make *m, uint32_t group)
     return true;
 }
 
+/* Who has the group's accesses, and the layouts of what it has in memory. */
+static bool
+known_short(Make *m, uint32_t group, WordsOf of)
+{
+    const GroupBase *base = &m->base[group];
+    GroupWords *words = &m->words;
+    Mem *mem = &m->ctx->mem;
+    uint32_t i, *w;
+
+    if (!jot_vec_reserve(mem, words->pos, base->npos) || !jot_vec_reserve(mem, words->key, 4))
+        return false;
+    w = words->key.v;
+    *w++ = known_head(m, of) | KNOWN_SHORT;
+    w = known_put64(w, base->serial);
+    words->key.n = (uint32_t)(w - words->key.v);
+    for (i = 0; i < base->npos; i++) {
+        uint32_t pos = m->base_pos.v[base->pos + i];
+
+        words->number[pos] = i + 1;
+        words->pos.v[words->pos.n++] = pos;
+        if (m->fusion->place[pos] != PLACE_STORED && !known_memory(m, group, pos))
+            continue;
+        if (!jot_vec_reserve(mem, words->key, KNOWN_LAYOUT))
+            return false;
+        w = known_put_place(m, words->key.v + words->key.n, group, pos);
+        words->key.n = (uint32_t)(w - words->key.v);
+    }
+    return true;
+}
+
+JOT_FN void
+jot_plan_words_base(Make *m, uint32_t group, const PlanKnown *known)
+{
+    const GroupWords *words = &m->words;
+    Mem *mem = &m->ctx->mem;
+    GroupBase *base;
+
+    if (!m->base)
+        m->base = jot_mem_new(mem, m->fusion->ngroups + 1, sizeof *m->base);
+    if (!m->base || !jot_vec_reserve(mem, m->base_pos, words->pos.n))
+        return;
+    base = &m->base[group];
+    base->serial = known->serial;
+    base->pos = m->base_pos.n;
+    base->npos = words->pos.n;
+    memcpy(m->base_pos.v + m->base_pos.n, words->pos.v, words->pos.n * sizeof *words->pos.v);
+    m->base_pos.n += words->pos.n;
+}
+
+JOT_FN bool
+jot_plan_words_own(Make *m, WordsOf of, jot_DType dtype, int64_t n, const Layout *l)
+{
+    GroupWords *words = &m->words;
+    uint32_t *w;
+
+    words->key.n = words->pos.n = m->wishes.n = 0;
+    if (!jot_vec_reserve(&m->ctx->mem, words->key, 4 + KNOWN_LAYOUT + 2 * JOT_MAX_RANK))
+        return false;
+    w = words->key.v;
+    *w++ = known_head(m, of);
+    *w++ = (uint32_t)dtype | (uint32_t)(l ? l->rank : 0) << 8;
+    w = known_put64(w, (uint64_t)n);
+    w = l ? known_put_layout(w, l) : w;
+    for (n = 0; l && n < l->rank; n++)
+        w = known_put64(w, (uint64_t)l->ext[n]);
+    words->key.n = (uint32_t)(w - words->key.v);
+    words->hash = jot_plan_hash(words->key.v, words->key.n);
+    return true;
+}
+
 JOT_FN bool
 jot_plan_words(Make *m, uint32_t group, WordsOf of)
 {
     GroupWords *words = &m->words;
+    bool known = of != WORDS_USES && m->base && m->base[group].serial;
     uint32_t i;
     bool ok;
 
     words->key.n = words->pos.n = m->wishes.n = 0;
     if (!words->number)
         words->number = jot_mem_new(&m->ctx->mem, m->s->list.n, sizeof *words->number);
-    ok = words->number && known_walk(m, group, of) && (of != WORDS_STEP || known_over(m, group));
+    ok = words->number && (known ? known_short(m, group, of) : known_walk(m, group, of))
+      && (of != WORDS_STEP || known_over(m, group));
     for (i = 0; i < words->pos.n; i++)
         words->number[words->pos.v[i]] = 0;
     if (ok)
@@ -221,6 +309,9 @@ jot_plan_words_free(Make *m)
     jot_vec_free(&m->ctx->mem, m->words.key);
     jot_vec_free(&m->ctx->mem, m->words.pos);
     jot_mem_free(&m->ctx->mem, m->words.number, m->s->list.n * sizeof *m->words.number);
+    if (m->base)
+        jot_mem_free(&m->ctx->mem, m->base, (m->fusion->ngroups + 1) * sizeof *m->base);
+    jot_vec_free(&m->ctx->mem, m->base_pos);
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -345,6 +436,7 @@ jot_plan_know(Make *m, size_t nbytes)
     k->hash = words->hash;
     k->nbytes = nbytes;
     k->made = t->makes;
+    k->serial = ++t->serials;
     k->next = t->bucket[k->hash % KNOWN_BUCKETS];
     t->bucket[k->hash % KNOWN_BUCKETS] = k;
     t->n++;

@@ -127,13 +127,14 @@ memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed
         MemoryPlaced var = {v->first, v->last, 0, 0};
         uint32_t kept = 0, at;
 
-        for (j = 0; forget && j < count; j++)
-            if (placed[j].last >= var.first)
-                placed[kept++] = placed[j];
-        count = forget ? kept : count;
+        if (forget && i && var.first != plan->vars.v[order[i - 1]].first) {
+            for (j = 0; j < count; j++)
+                if (placed[j].last >= var.first)
+                    placed[kept++] = placed[j];
+            count = kept;
+        }
         at = memory_fit(placed, count, &var, memory_round(v->nbytes));
-        for (j = count++; j > at; j--)
-            placed[j] = placed[j - 1];
+        memmove(placed + at + 1, placed + at, (count++ - at) * sizeof *placed);
         placed[at] = var;
         v->offset = var.offset;
         end = end < var.end ? var.end : end;

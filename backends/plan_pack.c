@@ -150,16 +150,23 @@ static bool
 pack_border(Make *m, uint32_t var, const Layout *l, uint32_t copy)
 {
     jot_DType dtype = (jot_DType)jot_node(m->ctx, m->s->list.v[m->plan->vars.v[var].pos])->dtype;
+    const PlanKnown *known;
     Kernel k;
-    bool ok, halo = false;
+    bool ok, keep, halo = false;
     int d;
 
     for (d = 0; d < l->rank; d++)
         halo |= l->halo_lo[d] || l->halo_hi[d];
     if (!halo)
         return true;
+    keep = jot_plan_known_fits(m) && jot_plan_words_own(m, WORDS_BORDER, dtype, 0, l);
+    known = keep ? jot_plan_known(m) : NULL;
+    if (known)
+        return jot_plan_own_known(m, known, copy, &var, 1);
+    if (m->ctx->mem.failed)
+        return pack_fail(m);
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix) && border_build(&k, dtype, l);
-    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, copy, &var, 1) : pack_fail(m);
+    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, copy, &var, 1, keep) : pack_fail(m);
     jot_kernel_close(&k);
     return ok;
 }
@@ -188,7 +195,8 @@ jot_plan_pack(Make *m, PlanCopied *copy)
       && (copy->tiles ? jot_winograd_taps(copy->tiles, m->layout[copy->pos], &k)
                       : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout));
     ok = ok ? jot_plan_own_step(m, &k, copy->tiles ? "tiles of taps" : "pack",
-                                copy->tiles ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2)
+                                copy->tiles ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2,
+                                false)
             : pack_fail(m);
     jot_kernel_close(&k);
     jot_plan_var_touch(m, var[1]);
@@ -210,7 +218,7 @@ jot_plan_unpack(Make *m, const PlanCopied *copy)
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
       && jot_layout_rowmajor(&rows, node->rank, node->ext)
       && pack_build(&k, (jot_DType)node->dtype, copy->layout, &rows);
-    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, 2) : pack_fail(m);
+    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, 2, false) : pack_fail(m);
     jot_kernel_close(&k);
     return ok;
 }

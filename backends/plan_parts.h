@@ -226,13 +226,16 @@ typedef struct {
     uint64_t hash;
 } GroupWords;
 /* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that there
- * are; that in these no tiles suit it. */
-typedef enum { WORDS_USES, WORDS_STEP, WORDS_NO_TILES } WordsOf;
+ * are; that in these no tiles suit it; a step of the plan's own. */
+typedef enum { WORDS_USES, WORDS_STEP, WORDS_NO_TILES, WORDS_BORDER, WORDS_STACK } WordsOf;
+/* A group whose accesses are remembered: who has them says all of it but layouts. */
+typedef struct { uint64_t serial; uint32_t pos, npos; } GroupBase; /* 0: none; in m->base_pos */
 /* What is remembered of a group; the first member of the record. */
 typedef struct PlanKnown PlanKnown;
 struct PlanKnown {
     PlanKnown *next;       /* in its bucket */
     uint64_t hash, made;   /* made: while which plan was begun */
+    uint64_t serial;       /* no other had it */
     uint32_t *key, nkey;
     bool used;
     size_t nbytes;         /* of the record */
@@ -261,6 +264,8 @@ typedef struct {
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
     GroupWords words;
+    GroupBase *base;       /* per group, once layouts were chosen; else NULL */
+    Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
@@ -308,7 +313,10 @@ JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const Bu
 /* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
  * PlanStep. sched NULL: by rule. */
 JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched,
-                              uint32_t copy, const uint32_t *var, uint32_t n);
+                              uint32_t copy, const uint32_t *var, uint32_t n, bool keep);
+/* ... that was kept under the words at hand (keep: it is to be). */
+JOT_FN bool jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var,
+                               uint32_t n);
 /* The variable of a position, made when it is first met and alive in the step to come. */
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
@@ -331,6 +339,10 @@ JOT_FN void jot_plan_knowns_undo(jot_Ctx *ctx);
 JOT_FN void jot_plan_knowns_close(jot_Ctx *ctx);
 /* The group in m->words; false: it has none, or memory was refused (ctx->mem.failed). */
 JOT_FN bool jot_plan_words(Make *m, uint32_t group, WordsOf of);
+/* ... from now on its words are short: `known` has its accesses. */
+JOT_FN void jot_plan_words_base(Make *m, uint32_t group, const PlanKnown *known);
+/* The words of a step of the plan's own: a stack of pieces of n elements, a border of the layout. */
+JOT_FN bool jot_plan_words_own(Make *m, WordsOf of, jot_DType dtype, int64_t n, const Layout *l);
 JOT_FN void jot_plan_words_free(Make *m);
 JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->words; NULL: new */
 JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */

@@ -278,7 +278,7 @@ uses_number(const Make *m, uint32_t pos)
 }
 
 /* What the group added, from where the arrays ended before. */
-static void
+static const PlanKnown *
 uses_keep(Make *m, const Uses *uses, uint32_t group, uint32_t use, uint32_t term, uint32_t ext)
 {
     uint32_t nuse = uses->v.n - use, nterm = uses->terms.n - term, next = uses->exts.n - ext;
@@ -291,7 +291,7 @@ uses_keep(Make *m, const Uses *uses, uint32_t group, uint32_t use, uint32_t term
                                               + nuse * sizeof *k->use + nterm * sizeof *k->term
                                               + next * sizeof *k->ext);
     if (!k)
-        return;
+        return NULL;
     k->group = uses->groups.v[group];
     k->nuse = nuse;
     k->nterm = nterm;
@@ -311,6 +311,7 @@ uses_keep(Make *m, const Uses *uses, uint32_t group, uint32_t use, uint32_t term
         memcpy(k->term, uses->terms.v + term, nterm * sizeof *k->term);
     if (next)
         memcpy(k->ext, uses->exts.v + ext, next * sizeof *k->ext);
+    return &k->known;
 }
 
 static bool
@@ -396,7 +397,9 @@ uses_group(Make *m, Uses *uses, uint32_t group)
     ok = known ? uses_known(m, uses, group, (const KnownUses *)(const void *)known)
                : uses_build(m, uses, group);
     if (ok && keep && !known)
-        uses_keep(m, uses, group, use, term, ext);
+        known = uses_keep(m, uses, group, use, term, ext);
+    if (ok && known)
+        jot_plan_words_base(m, group, known);
     return ok && !m->ctx->mem.failed;
 }
 

@@ -234,10 +234,10 @@ join_pair(Nests *j, uint32_t a, uint32_t b, bool siblings)
 
 /* ---- pairs that were refused -------------------------------------------------------------- */
 
-/* Why two nests stay apart depends on what they are: a pair that is met again, by another edge or in the
- * next round, and that no union touched since need not be looked at again. That holds for cycles, too:
- * unions shorten a path from one to the other, and it is gone only when all of it is part of the two.
- * One place for each pair; a later one takes it. */
+/* Why two nests stay apart depends on what they are, and, where a cycle would close, on how high others
+ * stand: a pair that is met again, by another edge or in the next round, need not be looked at again
+ * while no union touched it, or, because of a cycle, while there was none. One place for each pair; a
+ * later one takes it. */
 typedef struct { uint32_t a, b, unions; FuseWhy why; } Refused;
 
 static Refused *
@@ -253,7 +253,7 @@ refused_why(const Nests *j, const Refused *r, uint32_t a, uint32_t b)
     bool same = r->why != WHYS && r->a == a && r->b == b && j->nest[a].changed <= r->unions
              && j->nest[b].changed <= r->unions;
 
-    return same ? r->why : WHYS;
+    return same && (r->why != WHY_RULE3 || r->unions == j->unions) ? r->why : WHYS;
 }
 
 static void
