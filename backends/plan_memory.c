@@ -85,19 +85,32 @@ jot_plan_bound(const Plan *plan)
 /* What placing looks at again and again, in ascending order of offset. */
 typedef struct { uint32_t first, last; size_t offset, end; } MemoryPlaced;
 
+/* Those of the n placed that live at a time with the variable, in their order; without a branch, for it
+ * would be guessed wrong as often as right. */
+static uint32_t
+memory_beside(const MemoryPlaced *placed, uint32_t n, const MemoryPlaced *var, MemoryPlaced *beside)
+{
+    uint32_t i, count = 0;
+
+    for (i = 0; i < n; i++) {
+        beside[count] = placed[i];
+        count += (uint32_t)((placed[i].last >= var->first) & (var->last >= placed[i].first));
+    }
+    return count;
+}
+
 /* The place among the n that are placed of a variable, where it fits best; sets its offset. */
 static uint32_t
-memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t need)
+memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t need,
+           MemoryPlaced *beside)
 {
     size_t end = 0, best = (size_t)-1;
-    uint32_t i, at;
+    uint32_t count = memory_beside(placed, n, var, beside), i, at;
 
     var->offset = (size_t)-1;
-    for (i = 0; i < n; i++) {
-        const MemoryPlaced *v = &placed[i];
+    for (i = 0; i < count; i++) {
+        const MemoryPlaced *v = &beside[i];
 
-        if (v->last < var->first || var->last < v->first)
-            continue;
         if (v->offset >= end + need && v->offset - end < best) {
             best = v->offset - end;
             var->offset = end;
@@ -113,8 +126,9 @@ memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t nee
     return at;
 }
 
-/* Places order[0..n); the bytes that this takes, or, as soon as it is seen to take more than `most`,
- * more. `forget`: those that ended are no longer looked at, which needs an order of first steps. */
+/* Places order[0..n), with room for twice as many in placed; the bytes that this takes, or, as soon as it
+ * is seen to take more than `most`, more. `forget`: those that ended are no longer looked at, which needs
+ * an order of first steps. */
 static size_t
 memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed, bool forget,
              size_t most)
@@ -133,7 +147,7 @@ memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed
                     placed[kept++] = placed[j];
             count = kept;
         }
-        at = memory_fit(placed, count, &var, memory_round(v->nbytes));
+        at = memory_fit(placed, count, &var, memory_round(v->nbytes), placed + n);
         memmove(placed + at + 1, placed + at, (count++ - at) * sizeof *placed);
         placed[at] = var;
         v->offset = var.offset;
@@ -239,7 +253,7 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
 {
     Arena arena = {&ctx->mem, NULL};
     uint32_t *order = jot_arena_array(&arena, uint32_t, 2 * (size_t)plan->vars.n + 1), n = 0, i;
-    MemoryPlaced *placed = jot_arena_array(&arena, MemoryPlaced, (size_t)plan->vars.n + 1);
+    MemoryPlaced *placed = jot_arena_array(&arena, MemoryPlaced, 2 * (size_t)plan->vars.n + 1);
     bool ok = order && placed;
 
     for (i = 0; ok && i < plan->vars.n; i++)

@@ -7,19 +7,20 @@
  * Read before: ops/index.h, ops/index_form.h. After: ops/index_simplify.c, ops/index_walk.c. */
 #include "ops/index_form.h"
 
-enum { IX_FIRST_AXIS = 1 }; /* record of axis 0; the others follow */
+/* Records of axis 0 and of the constant 0; the others follow. What is asked for most is found without
+ * the table. */
+enum { IX_FIRST_AXIS = 1, IX_FIRST_CONST = IX_FIRST_AXIS + IX_AXES, IX_CONSTS = 64 };
 
 /* ---- the pool ----------------------------------------------------------------------------- */
 
 static uint64_t
 ix_hash(const IxRec *r, const IxTerm *t, const Ix *args)
 {
-    uint64_t h = jot_hash_u64(r->op, (uint64_t)r->a << 32 | r->b);
+    uint64_t h = jot_hash_u64((uint64_t)r->op << 56 ^ (uint64_t)r->a << 28 ^ r->b, (uint64_t)r->c);
     uint32_t i;
 
-    h = jot_hash_u64(h, (uint64_t)r->c);
     for (i = 0; i < r->n; i++)
-        h = r->op == IX_SUM ? jot_hash_u64(jot_hash_u64(h, (uint64_t)t[i].k), t[i].atom)
+        h = r->op == IX_SUM ? jot_hash_u64(h ^ (uint64_t)t[i].atom << 32, (uint64_t)t[i].k)
                             : jot_hash_u64(h, args[i]);
     return h;
 }
@@ -121,6 +122,9 @@ jot_ix_open(IxPool *pool, Mem *mem)
         return false;
     for (k = 0; k < IX_AXES; k++)
         if (jot_ix_axis(pool, k) != (Ix)(IX_FIRST_AXIS + k))
+            return jot_ix_close(pool), false;
+    for (k = 0; k < IX_CONSTS; k++)
+        if (jot_ix_const(pool, k) != (Ix)(IX_FIRST_CONST + k))
             return jot_ix_close(pool), false;
     return true;
 }
@@ -279,6 +283,8 @@ jot_ix_const(IxPool *pool, int64_t value)
 {
     IxRec r = {0};
 
+    if (value >= 0 && value < IX_CONSTS && pool->recs.n > IX_FIRST_CONST + (uint32_t)value)
+        return IX_FIRST_CONST + (Ix)value;
     r.op = IX_CONST;
     r.c = value;
     return ix_intern(pool, r, NULL, NULL);
@@ -291,6 +297,8 @@ jot_ix_axis(IxPool *pool, int axis)
 
     if (axis < 0 || axis >= IX_AXES)
         return 0;
+    if (pool->recs.n > IX_FIRST_AXIS + (uint32_t)axis)
+        return IX_FIRST_AXIS + (Ix)axis;
     r.op = IX_AXIS;
     r.a = (uint32_t)axis;
     r.axes = (uint64_t)1 << axis;
