@@ -173,11 +173,11 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     ok = make_steps(&m);
     if (!ok)
         jot_plan_knowns_undo(ctx);
+    jot_plan_words_free(&m);
     jot_fuse_free(ctx, &fusion);
     jot_mem_free(&ctx->mem, m.var, s->list.n * sizeof *m.var);
     jot_mem_free(&ctx->mem, m.root, s->list.n * sizeof *m.root);
     jot_mem_free(&ctx->mem, m.plain, s->list.n * sizeof *m.plain);
-    jot_plan_words_free(&m);
     jot_build_free(ctx, &m.args);
     jot_plan_layouts_free(&m);
     jot_plan_units_free(&m);
