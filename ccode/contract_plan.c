@@ -360,6 +360,28 @@ plan_few_rows(ContractMake *m, ContractPlan *p)
     plan_form(m, p);
 }
 
+/* Rows of the thread that has most, where each step is of `height`: the last step may be shorter. */
+static int64_t
+longest_share(const ContractMake *m, int64_t rows, int64_t height)
+{
+    int64_t cores = m->target->cores, steps = (rows + height - 1) / height;
+    int64_t last = rows - (steps - 1) * height;
+    return steps % cores == 1 ? steps / cores * height + last : (steps + cores - 1) / cores * height;
+}
+
+/* Steps of about `height` rows, in whole blocks, that give threads equal shares: of 512 rows in
+ * blocks of 11, 44 or 66 a step leave 264 to one of two threads, 55 leave 275. */
+static int64_t
+even_height(const ContractMake *m, int64_t rows, int64_t height, int64_t most)
+{
+    int64_t best = height;
+    for (int64_t h = height * 3 / 2 / m->rows * m->rows; h >= height * 2 / 3 && h >= m->rows;
+         h -= m->rows)
+        if (h <= most && 100 * longest_share(m, rows, h) < 99 * longest_share(m, rows, best))
+            best = h;
+    return best;
+}
+
 /* Blocks of k and r, for the cache: panels and tiles take half of the second level, or a quarter or
  * all of it. */
 static void
@@ -393,13 +415,15 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     if (p->a == PACK_PANEL || p->a == PACK_COLUMNS || (p->rows && !p->first)) {
         int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);
         int64_t each = jot_contract_extent(m, m->c.m | m->c.n | m->c.k) / (rows > 0 ? rows : 1) + 1;
-        int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows;
+        int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows, limit = fit;
         if (p->rows && !p->first && fit > rows / (4 * m->target->cores))
             fit = rows / (4 * m->target->cores) / m->rows * m->rows;
         if (p->rows && !p->first && fit * each < PLAN_STEP)
             fit = (PLAN_STEP / each / m->rows + 1) * m->rows;
         if (fit < m->rows)
             fit = m->rows;
+        if (p->rows && !p->first && fit < rows)
+            fit = even_height(m, rows, fit, limit);
         p->height = fit < rows ? fit : 0;
     }
 }
