@@ -12,7 +12,7 @@
 #include "core.h"
 #include "tests/test.h"
 
-enum { RESULTS = 64, DATA = 1 << 17 };
+enum { RESULTS = 80, DATA = 1 << 17 };
 
 typedef struct {
     jot_Ctx *c;
@@ -41,6 +41,8 @@ static struct { const char *part; int seen; } parts[] = {
     {" halo ", 0},          /* borders of zeros */
     {"; res part", 0},      /* sums in pieces */
     {":1u\n", 0},           /* sums in lanes, a block of rows by columns of them */
+    {"; res SV[", 0},       /* Winograd's tiles, */
+    {"; res SW[", 0},       /* ... and those of the gradient by weight */
 };
 
 static void
@@ -157,7 +159,7 @@ convolution(Round *r, const char *name, int64_t groups, int64_t in, int64_t out,
 {
     jot_Conv how = {{1 + draw(r, 2), 1 + draw(r, 2)}, {draw(r, 3), draw(r, 3)},
                     {1 + draw(r, 2), 1 + draw(r, 2)}, groups};
-    int64_t least = 5, h = least + draw(r, 12), w = least + draw(r, 12);
+    int64_t least = 5 > 2 * p ? 5 : 2 * p, h = least + draw(r, 12), w = least + draw(r, 12);
     jot_Var x[2];
 
     if (draw(r, 2)) /* what planes, windows and tiles are for */
@@ -177,6 +179,56 @@ convolutions(Round *r)
     convolution(r, "3 x 3", 1, 16 + in, 16 + out, 3, 3);
     convolution(r, "groups", 2 + draw(r, 3), 1 + in / 4, 1 + out / 4, 3, 3);
     convolution(r, "depthwise", 1 + draw(r, 20), 1, 1, 3, 3);
+    convolution(r, "depthwise, many taps", 1 + draw(r, 4), 1, 1, 7, 4 + draw(r, 4));
+}
+
+/* Large enough for Winograd's tiles, whose tables have halves at most: still exact. */
+static void
+tiles(Round *r)
+{
+    jot_Conv how = {{1, 1}, {1, 1}, {1, 1}, 1};
+    int64_t in = 32 + draw(r, 13), out = 33 + draw(r, 20);
+    jot_Var x[2];
+
+    x[0] = filled(r, JOT_SHAPE(2, in, 14 + draw(r, 5), 13 + draw(r, 5)));
+    x[1] = filled(r, JOT_SHAPE(out, in, 3, 3));
+    result_grad(r, "3 x 3, many channels", jot_conv2d(x[0], x[1], &how), x, 2, false);
+}
+
+/* A product of matrices for each tap of a window; a sum over axes that lie the other way round in
+ * the other operand. */
+static void
+several(Round *r)
+{
+    int64_t n = 1 + draw(r, 2), in = 1 + draw(r, 5), out = 1 + draw(r, 20), a = 1 + draw(r, 5);
+    int64_t b = 1 + draw(r, 5), m = 1 + draw(r, 5), h = 2 + draw(r, 4), w = 2 + draw(r, 4);
+    int64_t k = 1 + draw(r, 9), l = 1 + draw(r, 9), s = 1 + draw(r, 2);
+    jot_Ints space = JOT_SHAPE(n, out, h, w, a, b, in, 3, 2, m);
+    jot_Strs image = s == 1 ? JOT_INDEX("i0", "i6", "i2 + i7", "i3 + i8", "i4", "i9")
+                            : JOT_INDEX("i0", "i6", "2*i2 + i7", "2*i3 + i8", "i4", "i9");
+    jot_Var x[2];
+
+    x[0] = filled(r, JOT_SHAPE(n, in, s * h + 2, s * w + 1, a, m));
+    x[1] = filled(r, JOT_SHAPE(out, in, 3, 2, m, b));
+    result_grad(r, "capsules",
+                jot_sum(jot_mul(jot_reindex(x[0], space, image),
+                                jot_reindex(x[1], space,
+                                            JOT_INDEX("i1", "i6", "i7", "i8", "i9", "i5"))),
+                        JOT_DIMS(6, 7, 8, 9)),
+                x, 2, false);
+    n = 1 + extent(r, 40);
+    m = 1 + extent(r, 50);
+    space = JOT_SHAPE(n, m, k, l);
+    x[0] = filled(r, JOT_SHAPE(n, l, k));
+    x[1] = filled(r, JOT_SHAPE(k, m, l));
+    result_grad(r, "sum over two axes",
+                jot_sum(jot_mul(jot_reindex(x[0], space, JOT_INDEX("i0", "i3", "i2")),
+                                jot_reindex(x[1], space, JOT_INDEX("i2", "i1", "i3"))),
+                        JOT_DIMS(2, 3)),
+                x, 2, false);
+    x[0] = filled(r, JOT_SHAPE(700 + draw(r, 3000), 1 + draw(r, 20)));
+    x[1] = filled(r, JOT_SHAPE(jot_extent(x[0], 1), 1 + draw(r, 20)));
+    result(r, "tall", jot_matmul(x[0], x[1]), false);
 }
 
 static void
@@ -236,6 +288,8 @@ build(Round *r)
 {
     products(r);
     convolutions(r);
+    tiles(r);
+    several(r);
     sums(r);
     norms(r);
     windows(r);
