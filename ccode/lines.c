@@ -15,7 +15,10 @@
  * (r + 1)/2 - p: rows are divided first, as those of contractions are (contract_class.c). Stores
  * walk r innermost, so what is summed for each class is put together again as it is written.
  *
- * A sum whose terms are 0 outside need not ask where they are inside: such conditions go.
+ * A sum whose terms are 0 outside need not ask where they are inside: such conditions go; and where
+ * a sum has few terms, so that these may stand side by side in the loop along the row
+ * (sched_taps.c), those about other rows as well: a term that is 0 costs less than a question. What
+ * such a sum reads of its own class and position it reads itself: no line puts it apart before.
  *
  *   requires  a verified kernel, layouts set
  *   keeps     what is computed; a sum may gain terms that are 0, sums keep their order
@@ -123,6 +126,32 @@ line_asks(const Lines *l, uint32_t value, int depth)
     return asks;
 }
 
+/* Terms of a sum that may stand side by side. */
+static bool
+line_taps(const Lines *l, const Value *sum)
+{
+    const Kernel *k = l->k;
+    uint64_t rests = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (k->axes.v[a].kind == AXIS_REST && (sum->free >> a & 1))
+            rests |= (uint64_t)1 << a;
+    return sum->op == VAL_REDUCE && sum->ew == EW_ADD
+        && jot_kernel_points(k, sum->axes | rests) <= LINE_TAPS;
+}
+
+/* Each element is read by one class of one position, in a sum of few terms. */
+static bool
+line_own(const Lines *l)
+{
+    const Kernel *k = l->k;
+    uint64_t rests = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (k->axes.v[a].kind == AXIS_REST)
+            rests |= (uint64_t)1 << a;
+    return l->window && !(l->window & ~rests) && l->reduce && line_taps(l, &k->values.v[l->reduce])
+        && jot_line_step(l) >= (int64_t)jot_kernel_points(k, l->window);
+}
+
 /* Reads against elements of lines: windows overlap, or several reductions read them. */
 static bool
 line_worth(const Lines *l, uint32_t value)
@@ -132,7 +161,7 @@ line_worth(const Lines *l, uint32_t value)
     int64_t step = jot_line_step(l);
     double lines = jot_kernel_points(l->k, own & ~row) * (double)(step * l->ext[l->axis]);
     double reads = jot_kernel_points(l->k, l->loops[value]) * (l->need[value] ? 1 : 2);
-    if (step == 1 && !l->window) /* each reads what is its own: it has no neighbour's */
+    if ((step == 1 && !l->window) || line_own(l)) /* each reads its own, not its neighbours' */
         return false;
     return (step > 1 || line_asks(l, value, 0)) && reads >= LINE_READS * lines;
 }
@@ -197,6 +226,40 @@ line_vanishes(Lines *l, uint32_t value, const Value *at, Ix cond, int depth)
     return false;
 }
 
+/* Are both ends of an index of a buffer asked for, where it can leave it? */
+static bool
+line_within(const Lines *l, const Value *v, int dim)
+{
+    IxPool *p = l->k->ix;
+    Ix ix = l->k->ixs.v[v->at + (uint32_t)dim], bound[2];
+    int64_t size = l->k->bufs.v[v->buf].ext[dim], known;
+    if (jot_ix_inside(p, ix, size, &l->space))
+        return true;
+    bound[0] = jot_ix_ge0(p, ix, &l->space);
+    bound[1] = jot_ix_lt(p, ix, jot_ix_const(p, size), &l->space);
+    for (int b = 0; b < 2; b++) {
+        bool there = jot_ix_is_const(p, bound[b], &known) && known;
+        for (int i = 0; i < v->ncond; i++)
+            there |= l->k->ixs.v[v->at + v->nidx + (uint32_t)i] == bound[b];
+        if (!there)
+            return false;
+    }
+    return true;
+}
+
+/* All that the value reads, itself and in lines, asks where it is inside. */
+static bool
+line_bounded(const Lines *l, uint32_t value, int depth)
+{
+    const Value *v = &l->k->values.v[value];
+    bool inside = depth < 32 && v->op != VAL_CALL && v->op != VAL_TABLE;
+    for (int d = 0; v->op == VAL_LOAD && d < v->nidx && inside; d++)
+        inside = line_within(l, v, d);
+    for (int j = 0; (v->op == VAL_EW || v->op == VAL_AT) && j < v->narg && inside; j++)
+        inside = line_bounded(l, l->k->args.v[v->arg + (uint32_t)j], depth + 1);
+    return inside;
+}
+
 /* Sums of what is 0 outside of a condition need not ask it. */
 static void
 line_free_sums(Lines *l)
@@ -205,13 +268,15 @@ line_free_sums(Lines *l)
     line_look(l);
     for (uint32_t i = 1; i < k->values.n; i++) {
         Value *v = &k->values.v[i];
+        bool rows;
         int n = 0;
         if (v->op != VAL_REDUCE || v->ew != EW_ADD || !l->used[i])
             continue;
+        rows = line_taps(l, v) && line_bounded(l, k->args.v[v->arg], 0);
         for (int j = 0; j < v->ncond; j++) {
             Ix cond = k->ixs.v[v->at + v->nidx + (uint32_t)j];
             bool moves = jot_ix_axes(k->ix, cond) >> l->axis & 1;
-            if (!moves || !line_vanishes(l, k->args.v[v->arg], NULL, cond, 0))
+            if ((!moves && !rows) || !line_vanishes(l, k->args.v[v->arg], NULL, cond, 0))
                 k->ixs.v[v->at + v->nidx + (uint32_t)n++] = cond;
         }
         v->ncond = (uint8_t)n;

@@ -8,6 +8,8 @@
  * contraction, before its schedule is chosen; rows of at least so many elements. False: out of
  * memory. */
 #define LINE_LEAST 16
+/* Terms of a window, times the classes of its row, that stand side by side in the loop along it. */
+#define LINE_TAPS 32
 JOT_FN bool jot_lines(Kernel *k, int64_t least);
 
 /* Axes that every access walks as one become one (ccode/merge.c), for any schedule by loops. False:

@@ -390,6 +390,8 @@ jot_stage_lanes(const Sched *s, const Stage *st, int *axis)
 {
     int last = st->n - 1;
     int64_t width;
+    while (last > st->nat && st->loop[last].kind == LOOP_UNROLL)
+        last--;
     if (last < st->nat || st->loop[last].kind != LOOP_LANES || st->acc.kind == PLACE_MEM ||
         !jot_stage_is_reduce(s, st))
         return 0;

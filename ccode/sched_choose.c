@@ -7,6 +7,7 @@
  *     r j:32 j:1l               sums over j in lanes
  *     j:128 r j:1l              sums over r: a panel of columns, its sums in an array
  *     j:512 r j:32 j:1l         sums over j and sums over r: blocks of columns, rows in pieces
+ *     r j:1l p:1u q:1u          windows along j: their terms side by side (ccode/sched_taps.c)
  *     i:64 j:16 i j             a tile, where one access has its neighbours along i and one along j
  *     i:32 k i j                the same where j is short
  *
@@ -39,6 +40,7 @@ typedef struct {
     uint64_t kept, some;        /* axes that every reduction keeps, that some do */
     uint64_t lines;             /* positions of lines */
     uint64_t within;            /* what only sums along lines are over: a few */
+    uint64_t taps, rests;       /* terms of windows, classes of rows, that may be unrolled inside */
     double points;              /* of a piece that is worth a call */
     bool reduces;
     int64_t width;              /* lanes of partial results */
@@ -173,6 +175,28 @@ try_short(Chooser *c, int inner)
             }
 }
 
+/* Windows along the innermost axis, all terms and classes side by side in its loop. */
+static void
+try_taps(Chooser *c, int inner)
+{
+    uint64_t inside = c->taps | c->rests | bit(inner);
+
+    if (!c->taps || (c->taps & bit(inner)))
+        return;
+    put_axes(c, ~c->reduced, inside);
+    put_axes(c, c->reduced, inside);
+    if (c->reduced & bit(inner))
+        put(c, inner, c->width, LOOP_SERIAL);
+    put_inner(c, inner, LOOP_LANES);
+    for (int i = 0; i < c->norder; i++)
+        if (c->rests & bit(c->order[i]))
+            put(c, c->order[i], 1, LOOP_UNROLL);
+    for (int i = 0; i < c->norder; i++)
+        if (c->taps & bit(c->order[i]))
+            put(c, c->order[i], 1, LOOP_UNROLL);
+    try_list(c);
+}
+
 /* Sums over the innermost axis in lanes. What others that keep it sum over stands outside, with
  * their sums in memory, or inside of a block: windows along a row that is summed up in the end. */
 static void
@@ -242,6 +266,8 @@ try_inner(Chooser *c, int inner)
     put_axes(c, ~(uint64_t)0, bit(inner));
     put_inner(c, inner, LOOP_SERIAL);
     try_list(c);
+    if (c->width > 1)
+        try_taps(c, inner);
     if (!c->reduces) {
         try_tiles(c, inner);
         try_short(c, inner);
@@ -263,6 +289,8 @@ look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
     for (int a = 0; a < (int)k->axes.n; a++)
         if (k->axes.v[a].kind == AXIS_LINE)
             c->lines |= bit(a);
+        else if (k->axes.v[a].kind == AXIS_REST)
+            c->rests |= bit(a);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (k->values.v[i].op == VAL_REDUCE && (!classes || classes->value[i] == class)) {
             c->reduces = true;
@@ -322,6 +350,7 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
         c->width = target->vector_nbytes / 2; /* two vectors of f32: a sum waits for itself */
         c->points = jot_phase_how(k).grain;
         look_at_reductions(c, classes, class);
+        c->taps = jot_sched_taps(k, classes, class);
         c->choice = jot_choice_begin(target);
         choose(c);
         jot_choice_end(&c->choice);

@@ -31,4 +31,8 @@ JOT_FN bool jot_sched_classes(const Kernel *k, SchedClasses *c); /* false: no me
  * the class's axes; places as in jot_sched_default. */
 JOT_FN bool jot_sched_of_lists(Sched *s, Kernel *k, int lanes, const SchedLists *lists);
 
+/* Axes of windows whose terms may stand side by side, unrolled inside of the loop along the row
+ * (ccode/sched_taps.c); classes NULL: of all stages. None without memory. */
+JOT_FN uint64_t jot_sched_taps(Kernel *k, const SchedClasses *classes, int class);
+
 #endif

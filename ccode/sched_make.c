@@ -118,12 +118,23 @@ find_levels(Maker *m, int *nests)
     return top;
 }
 
+static bool
+is_line(const Maker *m, uint32_t value)
+{
+    for (uint32_t a = 0; a < m->s->k->axes.n; a++)
+        if (m->s->k->axes.v[a].kind == AXIS_LINE && (m->s->k->values.v[value].free >> a & 1))
+            return true;
+    return false;
+}
+
+/* The innermost loop over an axis, -1: none. What a list has unrolled inside of the row stands
+ * around a line (taps_around). */
 static int
-last_loop(const SLoop *list, int n, int axis)
+last_loop(const SLoop *list, int n, int axis, bool line)
 {
     while (--n >= 0 && list[n].axis != axis)
         ;
-    return n;
+    return line && n >= 0 && list[n].kind == LOOP_UNROLL ? n - STAGE_LOOPS : n;
 }
 
 /* The axes in the order of their innermost loops; those without a loop before. */
@@ -132,12 +143,13 @@ by_loops(const Maker *m, uint32_t value, uint64_t axes, int *order)
 {
     int n = 0, nlist;
     const SLoop *list = list_of(m, class_of(m, false, value), &nlist);
+    bool line = is_line(m, value);
     for (int a = 0; a < (int)m->s->k->axes.n; a++) {
         int before = n;
         if (!(axes >> a & 1))
             continue;
-        for (; before > 0 && last_loop(list, nlist, a) < last_loop(list, nlist, order[before - 1]);
-             before--)
+        for (; before > 0 && last_loop(list, nlist, a, line)
+                             < last_loop(list, nlist, order[before - 1], line); before--)
             order[before] = order[before - 1];
         order[before] = a;
         n++;
@@ -181,6 +193,12 @@ stored_place(Maker *m, uint32_t value, Place *p)
 static bool
 in_registers(const Stage *st, uint64_t kept)
 {
+    uint64_t inside = 0; /* axes of the loops inside of one of lanes */
+    for (int i = st->n; i-- > st->nat;) {
+        if (st->loop[i].kind == LOOP_LANES && (inside & kept))
+            return false;
+        inside |= (uint64_t)1 << st->loop[i].axis;
+    }
     for (int i = st->nat; i < st->n; i++)
         if ((kept >> st->loop[i].axis & 1) && st->loop[i].kind != LOOP_UNROLL &&
             st->loop[i].kind != LOOP_VECTOR && st->loop[i].kind != LOOP_LANES)
@@ -203,22 +221,39 @@ sink_rests(const Maker *m, Stage *st)
     for (int i = 0; i < rests; i++) {
         rest[i].kind = LOOP_UNROLL;
         st->loop[n + i] = rest[i];
-        for (int j = 0; j < n; j++)
-            if (st->loop[j].kind == LOOP_LANES)
-                st->loop[j].kind = LOOP_SERIAL;
     }
 }
 
-/* A line is kept around the loops that it has not: so all that read it there share it. */
-static bool
-is_line(const Maker *m, uint32_t value)
+/* A sum over lanes has nothing inside of these. */
+static void
+lanes_last(Stage *st, uint64_t kept)
 {
-    for (uint32_t a = 0; a < m->s->k->axes.n; a++)
-        if (m->s->k->axes.v[a].kind == AXIS_LINE && (m->s->k->values.v[value].free >> a & 1))
-            return true;
-    return false;
+    for (int i = 0; i + 1 < st->n; i++)
+        if (st->loop[i].kind == LOOP_LANES && !(kept >> st->loop[i].axis & 1))
+            st->loop[i].kind = LOOP_SERIAL;
 }
 
+/* What is unrolled inside of the row stands around the positions of a line, and those of a row that
+ * the line keeps are a loop like others. */
+static void
+taps_around(const Kernel *k, Stage *st, uint64_t kept)
+{
+    SLoop tap[STAGE_LOOPS];
+    int n = 0, taps = 0, at = 0;
+    for (int i = 0; i < st->n; i++)
+        if (st->loop[i].kind == LOOP_UNROLL && (kept >> st->loop[i].axis & 1)) {
+            tap[taps] = st->loop[i];
+            tap[taps++].kind = LOOP_SERIAL;
+        } else
+            st->loop[n++] = st->loop[i];
+    while (at < n && k->axes.v[st->loop[at].axis].kind != AXIS_LINE)
+        at++;
+    for (int i = n; i-- > at;)
+        st->loop[i + taps] = st->loop[i];
+    memcpy(st->loop + at, tap, (size_t)taps * sizeof *tap);
+}
+
+/* A line is kept around the loops that it has not: so all that read it there share it. */
 static void
 place_line(const Maker *m, Stage *st)
 {
@@ -258,8 +293,11 @@ make_add_stage(Maker *m, bool store, uint32_t what)
     st.nat = st.n;
     if (store && m->s->lanes == 1)
         sink_rests(m, &st);
-    if (!store && is_line(m, what))
+    lanes_last(&st, kept);
+    if (!store && is_line(m, what)) {
+        taps_around(s->k, &st, kept);
         place_line(m, &st);
+    }
     if (jot_stage_is_reduce(s, &st)) {
         for (st.nat = 0; st.nat < st.n && (kept >> st.loop[st.nat].axis & 1);)
             st.nat++;

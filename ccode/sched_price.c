@@ -318,7 +318,28 @@ typedef struct {
     double steps[STAGE_LOOPS];
     double inside[STAGE_LOOPS + 1][KERNEL_AXES]; /* extent of each axis in loops i and on */
     bool off[PRICE_TOUCHES];    /* sums that are in registers */
+    uint64_t taps;              /* axes unrolled inside of the innermost loop, last here */
 } Nested;
+
+/* Loops that are unrolled inside of one of lanes turn around it: no loop is begun for them. */
+static void
+price_taps(Nested *l)
+{
+    int n = l->n, lanes;
+    SLoop inner;
+
+    while (n > 0 && l->loop[n - 1].kind == LOOP_UNROLL)
+        n--;
+    lanes = n - 1;
+    if (n == 0 || l->loop[lanes].kind != LOOP_LANES)
+        return;
+    inner = l->loop[lanes];
+    for (int i = lanes; i + 1 < l->n; i++) {
+        l->loop[i] = l->loop[i + 1];
+        l->taps |= (uint64_t)1 << l->loop[i].axis;
+    }
+    l->loop[l->n - 1] = inner;
+}
 
 static void
 nested(const Price *p, const SLoop *loop, int n, Nested *out)
@@ -326,9 +347,11 @@ nested(const Price *p, const SLoop *loop, int n, Nested *out)
     double left[KERNEL_AXES];
 
     out->n = 0;
+    out->taps = 0;
     for (int i = 0; i < n; i++)
         if (p->k->axes.v[loop[i].axis].kind != AXIS_LINE)
             out->loop[out->n++] = loop[i];
+    price_taps(out);
     n = out->n;
     for (uint32_t a = 0; a < p->k->axes.n; a++)
         left[a] = out->inside[0][a] = (double)p->k->axes.v[a].ext;
@@ -379,6 +402,8 @@ kept_outside(const Nested *l, const Value *v, bool lanes)
 {
     int pieces = price_pieces(l, v), first = l->n;
 
+    if (l->taps && !(v->axes & ~l->taps))
+        return true;
     for (int i = l->n - 1; i >= pieces; i--)
         if (v->axes >> l->loop[i].axis & 1)
             first = i;
@@ -524,7 +549,7 @@ price_reduce(const Nested *l, const Value *v, bool lanes, double share, double w
     cycles = points * (moves && (lanes || !over) ? 0.5 * share : over ? CYCLES_CHAIN : 1);
     if (!kept_outside(l, v, lanes))
         cycles += points * (moves && !over ? share : 1); /* loads and stores its sums */
-    else if (lanes && !over && l->inside[l->n - 1][inner] > 8 * width)
+    else if (lanes && !over && (v->axes & ~l->taps) && l->inside[l->n - 1][inner] > 8 * width)
         cycles += 0.5 * points * share;
     if (lanes && over)
         cycles += CYCLES_FOLD * turns(l, l->n, v->free) * (price_pieces(l, v) ? l->steps[0] : 1);
@@ -568,7 +593,7 @@ price_work(const Price *p, const Nested *l)
             continue;
         cycles += 0.5 * each * turns(l, at + 1, t->loops);
     }
-    return cycles + CYCLES_LOOP * turns(l, l->n - 1, all);
+    return cycles + CYCLES_LOOP * turns(l, l->n - 1, all & ~l->taps);
 }
 
 JOT_FN double
@@ -581,6 +606,6 @@ jot_price_loops(const Price *p, const SLoop *loop, int n)
     nested(p, loop, n, &l);
     for (int i = 0; i < p->n; i++)
         l.off[i] = p->touch[i].sum && kept_outside(&l, &p->k->values.v[p->touch[i].sum],
-                                                   loop[n - 1].kind == LOOP_LANES);
+                                                   l.loop[l.n - 1].kind == LOOP_LANES);
     return price_work(p, &l) / p->hz + price_memory(p, &l);
 }

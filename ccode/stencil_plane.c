@@ -134,13 +134,26 @@ jot_plane_few(const Plane *p, uint32_t sum)
     return jot_plane_keeps(p, sum) ? v->axes : v->free & p->bent;
 }
 
+/* Of stride 2 an extreme takes fewer operations in two steps: over rows into a line, then along it
+ * (ccode/lines.c). */
+static bool
+plane_extreme(const Plane *p)
+{
+    bool one = true;
+    for (int j = 0; j < p->nloads; j++) {
+        const Value *v = &p->k->values.v[p->load[j]];
+        one &= plane_stride(p, v->buf, v->at, p->lane) == 1;
+    }
+    return one;
+}
+
 static bool
 plane_sum(Plane *p, uint32_t sum)
 {
     const Value *v = &p->k->values.v[sum];
     bool keeps = jot_plane_keeps(p, sum);
     uint64_t few = jot_plane_few(p, sum);
-    if (v->ew != EW_ADD && !(keeps && (v->ew == EW_MAX || v->ew == EW_MIN)))
+    if (v->ew != EW_ADD && !(keeps && (v->ew == EW_MAX || v->ew == EW_MIN) && plane_extreme(p)))
         return false;
     if ((!keeps && !(v->axes >> p->lane & 1)) || (few & ~p->bent) || (few >> p->lane & 1) ||
         plane_points(p, few) > PLANE_MOST)

@@ -224,6 +224,15 @@ part_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     return true;
 }
 
+/* Are the loops inside of loop i, one of lanes, unrolled? */
+static bool
+lanes_inside(const Stage *st, int i)
+{
+    while (++i < st->n && st->loop[i].kind == LOOP_UNROLL)
+        ;
+    return i == st->n;
+}
+
 /* Loops over an axis get finer, end at step 1, and cover every axis of the stage. */
 static bool
 loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
@@ -240,8 +249,8 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             continue;
         if (left[l->axis] >= 0 && l->step > left[l->axis])
             return refuse(why, "a loop's step is larger than an outer one's", n);
-        if (l->kind == LOOP_LANES && (i + 1 < st->n || l->step != 1))
-            return refuse(why, "a loop of lanes is not the innermost", n);
+        if (l->kind == LOOP_LANES && (l->step != 1 || !lanes_inside(st, i)))
+            return refuse(why, "inside of a loop of lanes is one that is not unrolled", n);
         if (l->kind == LOOP_PARALLEL && i > 0 && st->loop[i - 1].kind != LOOP_PARALLEL)
             return refuse(why, "a parallel loop is not the outermost", n);
         if (l->kind == LOOP_PARALLEL && i >= st->part && reduces_over(s, st, l->axis))
@@ -254,20 +263,25 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     return true;
 }
 
-/* Registers that are arrays: not too long, without copies; what is saved is one value, so lanes
- * over a reduce axis are not. */
+/* Registers that are arrays: not too long, without copies: what is unrolled inside of the lanes is
+ * added to an element, so the reduction keeps the lanes and nothing else there. What is saved is
+ * one value, so lanes over a reduce axis are not. */
 static bool
 lanes_ok(const Sched *s, const Stage *st)
 {
     int axis = 0;
     int64_t width = jot_stage_lanes(s, st, &axis);
+    bool kept = width && jot_stage_free(s, st) >> axis & 1;
     if (width > LANES_MOST)
         return false;
+    for (int i = st->n - 1; width && st->loop[i].kind != LOOP_LANES; i--)
+        if (!kept || jot_stage_free(s, st) >> st->loop[i].axis & 1)
+            return false;
     for (int i = 0; width && i < st->n; i++)
         if (st->loop[i].kind == LOOP_PRIVATE || st->loop[i].kind == LOOP_VECTOR ||
             (st->loop[i].kind == LOOP_CLAMP && st->loop[i].axis == axis))
             return false;
-    return !width || st->acc.kind != PLACE_KEEP || jot_stage_free(s, st) >> axis & 1;
+    return !width || st->acc.kind != PLACE_KEEP || kept;
 }
 
 /* A value kept in memory may be computed again in each step of a loop that is not its own. */

@@ -8,7 +8,8 @@
  * A concatenation, and the gradient of slices, is a sum of parts with conditions on one axis alone.
  * In a segment their answers are known by ranges (ops/index_simplify.c), so nothing but the part's
  * own load is left. Two or three segments, as a border has, are left to conditions on loops
- * (guard.c).
+ * (guard.c); but those of a line that is itself reduced, each term with the border's question
+ * (ccode/lines_make.c), are a segment each.
  *
  * Of a loop that callers share each runs what is its own of every segment:
  *
@@ -90,12 +91,23 @@ cut_unrolled(const Sched *s)
     return false;
 }
 
+/* Positions of a line whose elements are reductions. */
+static bool
+is_reduced_line(const Kernel *k, int axis)
+{
+    bool reduced = false;
+    for (uint32_t i = 1; i < k->values.n && axis < (int)k->axes.n; i++)
+        reduced |= k->values.v[i].op == VAL_REDUCE && (k->values.v[i].free >> axis & 1);
+    return reduced && k->axes.v[axis].kind == AXIS_LINE;
+}
+
 /* Where the axis is cut: 0, positions at which answers to conditions change, its end. How many; 0:
  * it is not worth it. cut: CUT_MOST + 2. */
 static int
 cut_positions(const Walk *w, int axis, int64_t *cut)
 {
     const Kernel *k = w->k;
+    bool line = is_reduced_line(k, axis);
     Cuts c = {NULL, 0, 0, NULL, 0};
     c.w = w;
     c.axis = axis;
@@ -108,7 +120,7 @@ cut_positions(const Walk *w, int axis, int64_t *cut)
         for (int d = from; d < to && (v->op == VAL_LOAD || v->op == VAL_INDEX); d++)
             cut_condition(&c, k->ixs.v[v->at + (uint32_t)d], 0);
     }
-    if (c.n < CUT_LEAST || cut_unrolled(w->s) ||
+    if (c.n < (line ? 1 : CUT_LEAST) || (!line && cut_unrolled(w->s)) ||
         (int64_t)c.n * k->values.n * (w->segments ? w->segments : 1) > CUT_TEXT)
         return 0;
     cut[0] = 0;

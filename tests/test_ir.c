@@ -240,6 +240,15 @@ test_lanes(void)
     }
     make_conv(&c, 2, 6, 35, 7, 1, false);
     by_hand(&c, "%acc: n:1p o h | i p q w:1l\n!0: n:1p o h w:1l", "convolution, rows of lanes");
+    by_hand(&c, "%acc: n:1p o h | i p w:1l q:1u\n!0: n:1p o h w:1l", "rows of lanes, taps inside");
+    by_hand(&c, "%acc: n:1p o h | i w:1l p:1u q:1u\n!0: n:1p o h w:1l",
+            "rows of lanes, two axes of taps");
+    by_hand(&c, "%acc: n:1p o h w:1l | i:1u p:1u q:1u\n!0: n:1p o h w:1l",
+            "a row's loop around taps");
+    by_hand(&c, "%acc: n:1p o:2 h w:1l o:1u | i:1u p:1u q:1u\n!0: n:1p o:2 h w:1l o:1u",
+            "a row's loop, two sums in it");
+    by_hand(&c, "%acc: n:1p o i:4 h | i p w:1l q:1u; keep y[n, o, h, w]\n!0: n:1p o i:4 h w:1l",
+            "rows of lanes kept in memory, taps inside");
     by_hand(&c, "%acc: n:1p o:2 h w:3 | i p q o:1u w:1l\n!0: n:1p o:2 h w:3 o:1u w:1l",
             "convolution, copies of lanes");
     by_hand(&c, "%acc: n:1p o i:4 h | i p q w:1l; keep y[n, o, h, w]\n!0: n:1p o i:4 h w:1l",

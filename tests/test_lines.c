@@ -19,7 +19,7 @@ open_on(const char *backend, const char *policy, const char *schedule, char *log
     config.schedule = schedule;
     if (log) {
         log[0] = 0;
-        config.dump = "k";
+        config.dump = "ks";
         config.hooks.log = keep_log;
         config.hooks.ud = log;
     }
@@ -182,22 +182,24 @@ test_values(const char *backend, int every)
 }
 
 /* A line where windows of rows overlap or have borders; none without windows. A maximum over both
- * axes of a window comes in two steps, a sum does not, nor one that would compare more often. */
+ * axes of a window comes in two steps, a sum does not, nor one that would compare more often. Terms
+ * of a window that reads neighbours of a line stand in the row's loop. */
 static void
 test_found(const char *backend)
 {
     static char log[LOG];
-    static const struct { Case k; bool backward, line, steps;
+    static const struct { Case k; bool backward, line, steps; const char *loops[2];
     } cases[] = {
-        {{0, 20, 64, 3, 1, 1, JOT_F32}, false, true, false}, /* by a tile of the plane */
-        {{1, 20, 64, 3, 1, 1, JOT_F32}, false, true, false},
-        {{0, 20, 64, 3, 2, 1, JOT_F32}, false, true, true},
-        {{0, 20, 64, 3, 3, 0, JOT_F32}, false, false, false}, /* an element is read by one window */
-        {{0, 20, 64, 3, 2, 1, JOT_F32},
-         true,
-         true,
-         false}, /* its line is read by what counts ties, too */
-        {{0, 20, 64, 2, 2, 0, JOT_F32}, false, false, false},
+        /* by a tile of the plane */
+        {{0, 20, 64, 3, 1, 1, JOT_F32}, false, true, false, {NULL, NULL}},
+        {{1, 20, 64, 3, 1, 1, JOT_F32}, false, true, false, {NULL, NULL}},
+        {{0, 20, 64, 3, 2, 1, JOT_F32}, false, true, true, {"| i5 i3:1l\n", NULL}},
+        /* one window reads an element */
+        {{0, 20, 64, 3, 3, 0, JOT_F32}, false, false, false, {NULL, NULL}},
+        /* what counts ties reads the line in the same loop; the gradient's classes are in one */
+        {{0, 20, 64, 3, 2, 1, JOT_F32}, true, true, false,
+         {"%6: i0:1p i2 i3:1l | i4:1u i5:1u\n", "o3:1l o3r:1u | i6:1u i7:1u\n"}},
+        {{0, 20, 64, 2, 2, 0, JOT_F32}, false, false, false, {NULL, NULL}},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -210,6 +212,9 @@ test_found(const char *backend)
         CHECK((strstr(log, " = f32 at %") != NULL) == cases[i].line, "case %d:\n%s", (int)i, log);
         CHECK((strstr(log, " = f32 reduce maximum over i4 of %") != NULL) == cases[i].steps,
               "case %d, steps:\n%s", (int)i, log);
+        for (int j = 0; j < 2; j++)
+            CHECK(!cases[i].loops[j] || strstr(log, cases[i].loops[j]) != NULL,
+                  "case %d, loops:\n%s", (int)i, log);
         jot_close(c);
     }
 }
