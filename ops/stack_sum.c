@@ -383,6 +383,22 @@ sum_operand(Sums *s, NodeId stack, int rank, const int64_t *ext, int n, const Ix
     return stack ? jot_reindex_node(s->ctx, stack, rank, ext, index, 0, NULL, zero, 0, NULL) : 0;
 }
 
+/* How many terms the stacks have room for, so that sums of about as many are the same kernels: those
+ * beyond n are zeros, less than SUM_ROUND rows of them or an eighth of the terms. */
+static int64_t
+sum_room(const Term *t, int64_t n)
+{
+    int64_t unit = SUM_ROUND, rows = 1, zeros;
+
+    for (int k = 0; k < t->nred; k++)
+        rows *= t->red[k];
+    for (;; unit /= 2) {
+        zeros = (n + unit - 1) / unit * unit - n;
+        if (zeros * rows < SUM_ROUND || zeros * 8 <= n)
+            return n + zeros;
+    }
+}
+
 /* One product of the rows x[0..n) and g[0..n), or one sum of the rows x, for terms like t. Of rows
  * alone only where they are stacked already. */
 static NodeId
@@ -394,7 +410,7 @@ sum_product(Sums *s, const Node *out, const Term *t, int n, const Piece *x, cons
     Ix index[JOT_MAX_RANK];
     NodeId a, b;
 
-    ext[0] = (n + SUM_ROUND - 1) / SUM_ROUND * SUM_ROUND;
+    ext[0] = sum_room(t, n);
     memcpy(ext + 1, out->ext, out->rank * sizeof *ext);
     memcpy(ext + 1 + out->rank, t->red, t->nred * sizeof *ext);
     a = sum_stacked(s, t->x, t->nx, t->xe, ext[0], x);
