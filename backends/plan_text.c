@@ -127,7 +127,7 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
     bool weight = !m->dialect->device && !jot_str_eq(m->ctx->config.precision, "exact");
 
     t.tiles = t.tiles && m->dialect->vectors;
-    if (kernel_points(k) < jot_target_least(&t, 4096)) /* not worth the text of blocks and packing */
+    if (kernel_points(k) < jot_target_least(&t, 4096)) /* not worth the text of blocks and packs */
         return false;
     if (!jot_contract_classes(k))
         return false;

@@ -3,12 +3,12 @@
  *
  *     y[i, j] = sum over k of x[i, k] w[j, k]          a layer's output for a handful of rows
  *
- *     %s: j:420p j:4 i:4 | k:16 i:1u j:1u k:1v; ahead 84   16 vectors of sums, 8 loads for 16 products
+ *     %s: j:420p j:4 i:4 | k:16 i:1u j:1u k:1v; ahead 84   16 vectors of sums, 8 loads for them
  *     !0: j:420p j:4 i:4 i:1u j:1u                         each folded in halves, then stored
  *
- * Rows in lanes would leave most of them empty, columns in lanes would turn w over, which is as much
- * work as the product itself. What is lost here is the fold, at the end of each sum: the price
- * says from how many rows on the other forms gain.
+ * Rows in lanes would leave most of them empty, columns in lanes would turn w over, which is as
+ * much work as the product itself. What is lost here is the fold, at the end of each sum: the
+ * price says from how many rows on the other forms gain.
  *
  *   requires  a kernel with jot_contract_only       keeps  what is computed, up to the order of
  *             summation: as many chains as lanes
@@ -76,7 +76,8 @@ dots_block(const ContractMake *m, ContractDots *d)
     for (int64_t c = 1; c <= DOTS_MOST; c++)
         for (int64_t r = 1; r <= DOTS_MOST && (r + 1) * c + 1 < m->registers; r++)
             if (r <= m->k->axes.v[d->r].ext && c <= m->k->axes.v[d->v].ext &&
-                jot_choice_try(&choice, 3900 + (uint64_t)(16 * r + c), dots_cycles(m, d, r, c), 0.995)) {
+                jot_choice_try(&choice, 3900 + (uint64_t)(16 * r + c), dots_cycles(m, d, r, c),
+                               0.995)) {
                 d->rows = r;
                 d->columns = c;
             }
@@ -136,8 +137,8 @@ dots_nest(ContractMake *m, const ContractDots *d)
     dots_axes(m, m->c.batch | rows | columns, true, LOOP_SERIAL);
 }
 
-/* What streams by is asked for a block of columns before: from beyond the second cache 6 rows by 1.1 MB take
- * 36 us, not 43. Steps of the sum; 0: too many. */
+/* What streams by is asked for a block of columns before: from beyond the second cache 6 rows by
+ * 1.1 MB take 36 us, not 43. Steps of the sum; 0: too many. */
 static int
 dots_ahead(const ContractMake *m, const ContractDots *d)
 {

@@ -247,7 +247,8 @@ line_within(const Lines *l, const Value *v, int dim)
     return true;
 }
 
-/* All that the value reads, itself and in lines, asks where it is inside. */
+/* All that the value reads, itself, in lines and in reductions of its own, asks where it is
+ * inside. */
 static bool
 line_bounded(const Lines *l, uint32_t value, int depth)
 {
@@ -255,7 +256,7 @@ line_bounded(const Lines *l, uint32_t value, int depth)
     bool inside = depth < 32 && v->op != VAL_CALL && v->op != VAL_TABLE;
     for (int d = 0; v->op == VAL_LOAD && d < v->nidx && inside; d++)
         inside = line_within(l, v, d);
-    for (int j = 0; (v->op == VAL_EW || v->op == VAL_AT) && j < v->narg && inside; j++)
+    for (int j = 0; j < v->narg && inside; j++)
         inside = line_bounded(l, l->k->args.v[v->arg + (uint32_t)j], depth + 1);
     return inside;
 }
