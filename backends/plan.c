@@ -312,7 +312,6 @@ plan_retry(jot_Ctx *ctx, Selection *s, Plan *plan, Buffer **out)
 static bool
 plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
 {
-    jot_Status before = ctx->status;
     Plan *plan;
 
     plan_dump_graph(ctx, s);
@@ -332,8 +331,7 @@ plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
     ctx->stats.last_bound_nbytes = plan->bound;
     if (jot_plan_replay(ctx, plan, s, out))
         return true;
-    return before == JOT_OK && ctx->status == JOT_EMEM && plan_copies(plan)
-        && plan_retry(ctx, s, plan, out);
+    return ctx->status == JOT_EMEM && plan_copies(plan) && plan_retry(ctx, s, plan, out);
 }
 
 /* ---- handing over ------------------------------------------------------------------------- */
@@ -397,9 +395,13 @@ plan_evaluate(jot_Ctx *ctx, Selection *s)
     return ok;
 }
 
+/* A failure from before stays the context's, whatever becomes of this run: within, a compiler's
+ * refusal is met by other code and taken back. */
 JOT_FN bool
 jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
 {
+    char message[sizeof ctx->message];
+    jot_Status before = ctx->status;
     Selection s;
     bool ok;
 
@@ -409,6 +411,9 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
     if (!ctx->backend)
         return jot_fail(ctx, JOT_EDEVICE, "run: the context has no backend");
     memset(&s, 0, sizeof s);
+    if (before)
+        memcpy(message, ctx->message, sizeof message);
+    ctx->status = JOT_OK;
     ctx->running = true;
     ctx->mem.failed = false;
     jot_pending_trim(ctx);
@@ -419,5 +424,9 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
         ctx->unrun_nodes = 0;
     ctx->running = false;
     jot_mem_tick(&ctx->mem);
+    if (before) {
+        ctx->status = before;
+        memcpy(ctx->message, message, sizeof message);
+    }
     return ok;
 }

@@ -252,6 +252,11 @@ test_refused(const char *backend)
         jot_Var y[6] = {single(c, 0), single(c, 9)};
         bool ok;
 
+        if (n == 1 && jot_error(c)) {
+            SKIP("%s: %s", backend, jot_message(c));
+            jot_close(c);
+            return;
+        }
         rows_of(c, 0, y + 2);
         signs_of(c, 3, y + 3);
         heap.countdown = n;

@@ -392,6 +392,29 @@ test_compile_fails(const char *backend)
     jot_close(c);
 }
 
+/* The first failure stays until it is cleared, whatever is compiled and evaluated meanwhile. */
+static void
+test_failure_stays(const char *backend)
+{
+    jot_Config config = {.backend = backend, .cache_dir = ""};
+    jot_Ctx *c = jot_open(&config);
+    const float ones[7] = {1, 1, 1, 1, 1, 1, 1};
+    jot_Var a = jot_param(c, JOT_F32, JOT_SHAPE(7), ones);
+
+    jot_add(a, jot_param(c, JOT_F32, JOT_SHAPE(5), ones));
+    CHECK(jot_error(c) == JOT_ESHAPE, "%s: %s", backend, jot_message(c));
+    CHECK(jot_item(jot_sum(jot_exp(jot_offset(a, -1)), JOT_ALL_DIMS)) == 7
+              && jot_error(c) == JOT_ESHAPE && strstr(jot_message(c), "add"),
+          "%s: after an evaluation: %d %s", backend, (int)jot_error(c), jot_message(c));
+    CHECK(!jot_data(jot_code_map("a + nonsense", JOT_VARS(a), JOT_F32, NULL))
+              && jot_error(c) == JOT_ESHAPE && strstr(jot_message(c), "add"),
+          "%s: after one that fails: %d %s", backend, (int)jot_error(c), jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_error(c) && jot_item(jot_sum(a, JOT_ALL_DIMS)) == 7, "%s: %s", backend,
+          jot_message(c));
+    jot_close(c);
+}
+
 /* ---- user code in a plan ------------------------------------------------------------------ */
 
 /* A kernel with an output that nobody picks, between fused neighbours; its scalar does not
@@ -565,11 +588,14 @@ main(int argc, char **argv)
         if (!strcmp(b, "interp") || !strcmp(b, "tcc")) /* others take long for each new text */
             test_refused(b);
         test_compile_fails(b);
+        test_failure_stays(b);
         test_code(b);
         if (strcmp(b, "interp")) {
             test_dumps(b);
             test_stats(b);
         }
     }
+    if ((!only || !strcmp(argv[1], "cpu")) && have("cpu"))
+        test_failure_stays("cpu");
     return DONE();
 }
