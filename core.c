@@ -329,6 +329,8 @@ core_try(jot_Ctx *ctx, const Backend *kind, jot_Status *status, char *why, size_
     *status = backend->open ? backend->open(backend, ctx, why, why_nbytes) : JOT_OK;
     if (*status == JOT_OK) {
         ctx->backend = backend;
+        if (backend->device)
+            jot_data_attach(ctx);
 #ifndef JOT_NO_HOST
         jot_pool_attach(backend, ctx);
 #endif

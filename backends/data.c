@@ -94,6 +94,12 @@ data_over(const jot_Ctx *ctx, size_t room)
     return most && ctx->device->used + ctx->device->idle + room > most;
 }
 
+JOT_FN void
+jot_data_attach(jot_Ctx *ctx)
+{
+    ctx->release = data_release;
+}
+
 /* NULL: there is not as much; with no word of it. */
 JOT_FN void *
 jot_data_try(jot_Ctx *ctx, size_t nbytes)
@@ -106,7 +112,6 @@ jot_data_try(jot_Ctx *ctx, size_t nbytes)
         jot_fail_memory(ctx, "run");
         return NULL;
     }
-    ctx->release = data_release;
     mem = nbytes > SIZE_MAX - DATA_ROUND ? NULL : data_reuse(ctx->device, room);
     if (!mem && data_over(ctx, room))
         data_trim(ctx);

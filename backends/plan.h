@@ -19,6 +19,7 @@ JOT_FN bool jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n);
  * context has the reason, and `what` was asked for them. */
 JOT_FN const void *jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what);
 JOT_FN void *jot_data_there(jot_Ctx *ctx, Buffer *buf);
+JOT_FN void jot_data_attach(jot_Ctx *ctx); /* the backend is a device: sets ctx->release */
 /* Memory of the backend's own, from what was given back before where that fits; it goes back by
  * ctx->release with the same nbytes. NULL: the context has the reason, and can be used again. */
 JOT_FN void *jot_data_alloc(jot_Ctx *ctx, size_t nbytes);

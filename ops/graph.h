@@ -161,7 +161,7 @@ struct jot_Ctx {
     Vec(Fetch) fetches;
     uint64_t seed, stream;
     struct Backend *backend;
-    /* gives Buffer.device back; NULL where the backend has no memory of its own */
+    /* gives Buffer.device back; NULL: the backend is no device, data lie in the host's memory */
     void (*release)(jot_Ctx *ctx, void *device, size_t nbytes);
     struct DeviceMemory *device; /* backends/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;

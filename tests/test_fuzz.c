@@ -507,6 +507,8 @@ main(int argc, char **argv)
             ctx[i] = NULL;
         }
     }
+    if (argc == 1 && ctx[0])
+        one(4160, ways, ctx, WAYS); /* a stack in the first plan of a device: failed once */
     for (i = 0; i < n && ctx[0]; i++)
         one(first + (uint64_t)i, ways, ctx, WAYS);
     if (argc == 1 && ctx[0])
