@@ -309,6 +309,8 @@ cuda_from_text(Cuda *c, jot_Ctx *ctx, const char *what, Bytes key, Bytes text, C
     if (!status)
         jot_cache_keep(&c->cache, ctx, key, text, object);
     jot_mem_free(&ctx->mem, object.p, object.n + 1);
+    if (status == CUDA_NO_CONTEXT)
+        return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", what, c->name);
     return !status || jot_fail(ctx, JOT_ECOMPILE, "%s: %s does not take the code: %s", what,
                                c->name, cuda_text(c, status));
 }
