@@ -569,7 +569,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
     ok = choose_axes(m, rides != NULL);
     if (ok && m->dots.rows)
-        ok = jot_contract_dots(m);
+        ok = jot_contract_dots(m) && jot_sched_verify(s, NULL);
     else if (ok) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
