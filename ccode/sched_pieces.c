@@ -20,22 +20,30 @@ enum {
 
 /* ---- new places ---- */
 
+/* The value's own axes behind what a place has already; its rank. */
+static int
+own_axes(Phases *p, uint32_t value, int64_t *ext, int rank)
+{
+    const Kernel *k = p->s->k;
+    for (int a = 0; a < (int)k->axes.n && rank < KERNEL_AXES; a++)
+        if (k->values.v[value].free >> a & 1) {
+            ext[rank++] = k->axes.v[a].ext;
+            *(Ix *)jot_vec_push(k->mem, p->s->ixs) = jot_ix_axis(k->ix, a);
+        }
+    return rank;
+}
+
 /* Over the value's own axes. */
 static Place
 shared_place(Phases *p, uint32_t value)
 {
     Sched *s = p->s;
-    const Kernel *k = s->k;
     Place place = {0};
     int64_t ext[KERNEL_AXES];
-    int rank = 0;
+    int rank;
     place.kind = PLACE_MEM;
     place.at = s->ixs.n;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if (k->values.v[value].free >> a & 1) {
-            ext[rank++] = k->axes.v[a].ext;
-            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
-        }
+    rank = own_axes(p, value, ext, 0);
     if (rank <= JOT_MAX_RANK)
         place.buf = jot_value_buf(s->k, "all", value, BUF_SHARED, rank, ext);
     return place;
@@ -46,7 +54,6 @@ static Place
 part_place(Phases *p, const Stage *st)
 {
     Sched *s = p->s;
-    const Kernel *k = s->k;
     Place place = {0};
     int64_t ext[KERNEL_AXES];
     int rank = 0;
@@ -55,13 +62,9 @@ part_place(Phases *p, const Stage *st)
     for (int i = 0; i < st->part; i++)
         if (jot_loop_parts(s, st, i)) {
             ext[rank++] = jot_loop_steps(s, &st->loop[i]);
-            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_loop_part(s, &st->loop[i]);
+            *(Ix *)jot_vec_push(s->k->mem, s->ixs) = jot_loop_part(s, &st->loop[i]);
         }
-    for (int a = 0; a < (int)k->axes.n && rank < KERNEL_AXES; a++)
-        if (k->values.v[st->what].free >> a & 1) {
-            ext[rank++] = k->axes.v[a].ext;
-            *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
-        }
+    rank = own_axes(p, st->what, ext, rank);
     if (rank <= JOT_MAX_RANK)
         place.buf = jot_value_buf(s->k, "part", st->what, BUF_SHARED, rank, ext);
     return place;
