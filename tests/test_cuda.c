@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backends/host.h"
+#include "backends/plan.h"
 #include "tests/run_programs.h"
 #include "tests/tiles_cases.h"
 
@@ -124,6 +125,7 @@ open_idle(const char *policy, const char *precision)
     c->backend->compile = compile_all;
     c->backend->unload = forget;
     c->backend->device = &idle;
+    jot_data_attach(c);
     c->target.copies = arch[narchs - 1] >= 80; /* the text is the newest one's, for all */
     c->target.warps = arch[narchs - 1] >= 90 && hopper;
     return c;

@@ -7,7 +7,8 @@
  * double; operators with jumps (comparison, max and its gradient) are drawn for exact values only,
  * so that a difference in rounding cannot turn into a different branch.
  *
- * Use: test_fuzz [number of seeds] [first seed] */
+ * Use: test_fuzz [number of seeds] [first seed] [backend] [fresh]: that backend with each seed; contexts
+ * of its own for each, so that each program is its context's first */
 #include "core.h"
 #include "tests/test.h"
 
@@ -452,6 +453,32 @@ one(uint64_t seed, Way *ways, jot_Ctx **ctx, int nways)
     free(p);
 }
 
+/* NULL where a backend is not there, or another one than `only` was asked for. */
+static void
+open_ways(Way *ways, jot_Ctx **ctx, int nways, const char *only)
+{
+    for (int i = 0; i < nways; i++) {
+        ctx[i] = NULL;
+        if (only && i && strcmp(ways[i].config.backend, only))
+            continue;
+        ways[i].every = only ? 1 : ways[i].every;
+        ctx[i] = jot_open(&ways[i].config);
+        if (jot_error(ctx[i])) {
+            SKIP("%s: %s", ways[i].label, jot_message(ctx[i]));
+            jot_close(ctx[i]);
+            ctx[i] = NULL;
+        }
+    }
+}
+
+static void
+close_ways(jot_Ctx **ctx, int nways)
+{
+    for (int i = 0; i < nways; i++)
+        if (ctx[i])
+            jot_close(ctx[i]);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -494,27 +521,20 @@ main(int argc, char **argv)
     int i, n = argc > 1 ? atoi(argv[1]) : 300;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     const char *only = argc > 3 ? argv[3] : NULL; /* one backend, each time */
+    bool fresh = argc > 4 && !strcmp(argv[4], "fresh"); /* contexts of its own for each seed */
 
-    for (i = 0; i < WAYS; i++) {
-        ctx[i] = NULL;
-        if (only && i && strcmp(ways[i].config.backend, only))
-            continue;
-        ways[i].every = only ? 1 : ways[i].every;
-        ctx[i] = jot_open(&ways[i].config);
-        if (jot_error(ctx[i])) {
-            SKIP("%s: %s", ways[i].label, jot_message(ctx[i]));
-            jot_close(ctx[i]);
-            ctx[i] = NULL;
-        }
-    }
+    open_ways(ways, ctx, WAYS, only);
     if (argc == 1 && ctx[0])
         one(4160, ways, ctx, WAYS); /* a stack in the first plan of a device: failed once */
-    for (i = 0; i < n && ctx[0]; i++)
+    for (i = 0; i < n && ctx[0]; i++) {
+        if (fresh && i) {
+            close_ways(ctx, WAYS);
+            open_ways(ways, ctx, WAYS, only);
+        }
         one(first + (uint64_t)i, ways, ctx, WAYS);
+    }
     if (argc == 1 && ctx[0])
         one(910034, ways, ctx, WAYS); /* a row that gcc 12 read below: failed once */
-    for (i = 0; i < WAYS; i++)
-        if (ctx[i])
-            jot_close(ctx[i]);
+    close_ways(ctx, WAYS);
     return DONE();
 }
