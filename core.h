@@ -256,6 +256,10 @@ JOT_API void jot_free(jot_Var v); /* end one handle now */
  * memory while they wait; nor does anything to what a builder evaluates by itself
  * (JOT_START_NODES). */
 JOT_API bool jot_assign(jot_Var target, jot_Var value);
+/* Several at once, all or none: where it fails, each target means what it meant before. A value is
+ * what its handle means before the call, so two variables may change places; of a target that is
+ * named twice the last value counts. */
+JOT_API bool jot_assign_all(jot_Vars targets, jot_Vars values);
 
 JOT_API bool jot_ok(jot_Var v);                 /* a live handle, not poison */
 JOT_API int jot_rank(jot_Var v);                /* -1 for poison */
@@ -534,9 +538,9 @@ JOT_API jot_Var jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64
 JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in,
                            int64_t fan_out);
 
-/* Optimisers: one call per step assigns all parameters (lazily), each of which is named once. Rates
- * are at least 0, betas below 1, else NULL. State belongs to the context and ends with
- * jot_optim_free or the context. */
+/* Optimisers: one call per step assigns all parameters (lazily), each of which is named once: all
+ * of them and what the optimiser keeps, or, where it fails, nothing. Rates are at least 0, betas
+ * below 1, else NULL. State belongs to the context and ends with jot_optim_free or the context. */
 typedef struct jot_Optim jot_Optim;
 JOT_API jot_Optim *jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
 JOT_API jot_Optim *jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);

@@ -6,8 +6,8 @@
  *     selection, plan                           as for an evaluation (backends/plan.c)
  *     leaves, results                           tables of places; the graph is let go
  *
- * A failure undoes the hiding and frees the function; the withdrawn assignments stay withdrawn, as
- * jot_clear leaves them.
+ * A failure undoes the hiding and frees the function; withdrawn assignments stay withdrawn, all of
+ * them, as jot_clear leaves them.
  *
  * Read before: backends/function.h. After: backends/function.c. */
 #include "backends/function.h"
@@ -121,7 +121,7 @@ make_is_fixed(const FuncMake *m, NodeId value)
 }
 
 static bool
-make_update(FuncMake *m, const Undo *undo)
+make_update(FuncMake *m, const Undo *undo, NodeId now)
 {
     jot_Ctx *ctx = m->ctx;
     const Node *old = jot_node(ctx, undo->old);
@@ -132,15 +132,20 @@ make_update(FuncMake *m, const Undo *undo)
                         "built; make it an array or a parameter (jot_param_of)", m->op);
     if (make_is_input(m, undo->old))
         return jot_fail(ctx, JOT_EUSE, "%s: an input is assigned", m->op);
-    if (!jot_vec_reserve(&ctx->mem, m->f->updates, 1) || !jot_vec_reserve(&ctx->mem, m->value, 1))
+    if (!jot_vec_reserve(&ctx->mem, m->f->updates, 1))
         return jot_fail_memory(ctx, m->op);
     u = jot_vec_push(&ctx->mem, m->f->updates);
     u->slot = undo->slot;
     u->gen = undo->gen;
-    return make_push(m, &m->s.passing, undo->old) && make_shape(m, &u->shape, undo->old);
+    if (!make_push(m, &m->value, now))
+        return false;
+    jot_node_ref(ctx, now);
+    return make_push(m, &m->s.passing, undo->old) && make_shape(m, &u->shape, undo->old)
+        && make_push(m, &m->s.updates, undo->old) && make_push(m, &m->s.updates, now);
 }
 
-/* Assignments of something that a call computes are the function's; the others run now. */
+/* Assignments of something that a call computes are the function's; the others run now. All are
+ * noted before the first is withdrawn. */
 static bool
 make_updates(FuncMake *m)
 {
@@ -151,14 +156,16 @@ make_updates(FuncMake *m)
         Undo undo = ctx->undo.v[i];
         NodeId now = jot_undo_now(ctx, i);
 
-        if (!now || make_is_fixed(m, now))
-            continue;
-        if (!make_update(m, &undo))
+        if (now && !make_is_fixed(m, now) && !make_update(m, &undo, now))
             return false;
-        if (!make_push(m, &m->s.updates, undo.old) || !make_push(m, &m->s.updates, now))
-            return false;
-        m->value.v[m->value.n++] = now;
-        jot_undo_take(ctx, i);
+    }
+    for (i = 0; i < ctx->undo.n; i++) {
+        NodeId now = jot_undo_now(ctx, i);
+
+        if (now && !make_is_fixed(m, now)) {
+            jot_undo_take(ctx, i);
+            jot_node_unref(ctx, now); /* the slot's: the value keeps one */
+        }
     }
     return jot_plan_run(ctx, NULL, 0);
 }

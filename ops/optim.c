@@ -12,7 +12,10 @@
  *
  * An optimiser is plain memory, and a composition has no allocator: the record is kept in the bytes
  * of a parameter of the context, which gives it the promised lifetime. All new values are built
- * before the first is assigned.
+ * before the first is assigned, and then all are, or none.
+ *
+ *     var   p0 m0 v0 | p1 m1 v1 | ... | b1^t b2^t     targets (of sgd: p, or p and b)
+ *           their new values, in the same order
  *
  * Read before: ops/loss.c. */
 #include <float.h>
@@ -20,19 +23,16 @@
 
 typedef enum { OPTIM_SGD, OPTIM_ADAM } OptimKind;
 
-/* One parameter: its state (a: momentum or first moment, b: second moment), and the new values. */
-typedef struct { jot_Var param, a, b, next_param, next_a, next_b; } OptimSlot;
-
 struct jot_Optim {
     jot_Ctx *ctx;
     jot_Var bytes; /* where this record lives */
     OptimKind kind;
-    int n;
+    int n, each;   /* parameters; variables of each, with what is kept for it */
+    int count;     /* variables in all */
     double momentum, decay;     /* sgd */
     double beta1, beta2, eps;   /* adam */
-    jot_Var lr;                 /* scalars: the learning rate; */
-    jot_Var power1, power2;     /* adam: beta1^t, beta2^t */
-    OptimSlot slot[];
+    jot_Var lr;                 /* a scalar: the learning rate */
+    jot_Var var[];              /* count variables, then as many new values */
 };
 
 static jot_Var
@@ -83,12 +83,12 @@ optim_rate_ok(jot_Ctx *ctx, const char *op, const char *name, double rate, bool 
     return false;
 }
 
-/* A cleared record for n parameters, or NULL. The bytes are an optimiser's alone: a parameter
+/* A cleared record for so many variables, or NULL. The bytes are an optimiser's alone: a parameter
  * shares its elements with nobody. */
 static jot_Optim *
-optim_record(jot_Ctx *ctx, int n)
+optim_record(jot_Ctx *ctx, int count)
 {
-    size_t nbytes = sizeof(jot_Optim) + (size_t)n * sizeof(OptimSlot);
+    size_t nbytes = sizeof(jot_Optim) + 2 * (size_t)count * sizeof(jot_Var);
     jot_Var bytes = jot_param(ctx, JOT_U8, JOT_SHAPE((int64_t)nbytes), NULL);
     jot_Optim *o = (jot_Optim *)(uintptr_t)jot_data(bytes);
     if (!o) {
@@ -97,7 +97,15 @@ optim_record(jot_Ctx *ctx, int n)
     }
     o->ctx = ctx;
     o->bytes = bytes;
+    o->count = count;
     return o;
+}
+
+/* The variables of parameter k: itself, then what is kept for it. */
+static jot_Var *
+optim_of(jot_Optim *o, int k)
+{
+    return o->var + k * o->each;
 }
 
 static jot_Var
@@ -106,25 +114,27 @@ optim_state(jot_Var param)
     return jot_param(param.ctx, jot_dtype(param), jot_shape(param), NULL);
 }
 
+/* With so many variables for each parameter, and so many for all: scalars that begin as 1. */
 static jot_Optim *
-optim_new(OptimKind kind, jot_Vars params, double lr, bool a, bool b)
+optim_new(OptimKind kind, jot_Vars params, double lr, int each, int more)
 {
-    jot_Optim *o;
-    bool fine = true;
-    if (!(o = optim_record(jot_ctx_of(params), params.n)))
+    jot_Optim *o = optim_record(jot_ctx_of(params), params.n * each + more);
+    bool fine;
+    if (!o)
         return NULL;
     o->kind = kind;
+    o->each = each;
+    o->n = params.n;
     o->lr = optim_scalar(o->ctx, lr);
     fine = jot_ok(o->lr);
-    for (; o->n < params.n && fine; o->n++) {
-        OptimSlot *s = &o->slot[o->n];
-        s->param = params.v[o->n];
-        if (a)
-            s->a = optim_state(s->param);
-        if (b)
-            s->b = optim_state(s->param);
-        fine = (!a || jot_ok(s->a)) && (!b || jot_ok(s->b));
+    for (int k = 0; k < o->n && fine; k++) {
+        jot_Var *of = optim_of(o, k);
+        of[0] = params.v[k];
+        for (int j = 1; j < each && fine; j++)
+            fine = jot_ok(of[j] = optim_state(of[0]));
     }
+    for (int k = o->n * each; k < o->count && fine; k++)
+        fine = jot_ok(o->var[k] = optim_scalar(o->ctx, 1));
     if (!fine) {
         jot_optim_free(o);
         return NULL;
@@ -142,7 +152,7 @@ jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
         !optim_rate_ok(ctx, "sgd", "momentum", momentum, false) ||
         !optim_rate_ok(ctx, "sgd", "weight_decay", weight_decay, false))
         return NULL;
-    o = optim_new(OPTIM_SGD, params, lr, momentum != 0, false);
+    o = optim_new(OPTIM_SGD, params, lr, momentum != 0 ? 2 : 1, 0);
     if (o) {
         o->momentum = momentum;
         o->decay = weight_decay;
@@ -161,17 +171,13 @@ jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
         !optim_rate_ok(ctx, "adam", "beta2", beta2, true) ||
         !optim_rate_ok(ctx, "adam", "eps", eps, false))
         return NULL;
-    if (!(o = optim_new(OPTIM_ADAM, params, lr, true, true)))
-        return NULL;
-    o->beta1 = beta1;
-    o->beta2 = beta2;
-    o->eps = eps;
-    o->power1 = optim_scalar(o->ctx, 1);
-    o->power2 = optim_scalar(o->ctx, 1);
-    if (jot_ok(o->power1) && jot_ok(o->power2))
-        return o;
-    jot_optim_free(o);
-    return NULL;
+    o = optim_new(OPTIM_ADAM, params, lr, 3, 2);
+    if (o) {
+        o->beta1 = beta1;
+        o->beta2 = beta2;
+        o->eps = eps;
+    }
+    return o;
 }
 
 /* a scalar as an operand of v */
@@ -181,30 +187,32 @@ optim_as(jot_Var scalar, jot_Var v)
     return jot_cast(scalar, jot_dtype(v));
 }
 
+/* now: parameter, momentum; next: their new values. */
 static void
-optim_sgd(const jot_Optim *o, OptimSlot *s, jot_Var g)
+optim_sgd(const jot_Optim *o, const jot_Var *now, jot_Var *next, jot_Var g)
 {
     if (o->decay != 0)
-        g = jot_add(g, jot_scale(s->param, o->decay));
+        g = jot_add(g, jot_scale(now[0], o->decay));
     if (o->momentum != 0)
-        g = s->next_a = jot_add(jot_scale(s->a, o->momentum), g);
-    s->next_param = jot_sub(s->param, jot_mul(g, optim_as(o->lr, g)));
+        g = next[1] = jot_add(jot_scale(now[1], o->momentum), g);
+    next[0] = jot_sub(now[0], jot_mul(g, optim_as(o->lr, g)));
 }
 
-/* rate: k, eps: e of the head of this file. */
+/* now: parameter, first and second moment; rate: k, eps: e of the head of this file. */
 static void
-optim_adam(const jot_Optim *o, OptimSlot *s, jot_Var g, jot_Var rate, jot_Var eps)
+optim_adam(const jot_Optim *o, const jot_Var *now, jot_Var *next, jot_Var g, jot_Var rate,
+           jot_Var eps)
 {
-    s->next_a = jot_add(jot_scale(s->a, o->beta1), jot_scale(g, 1 - o->beta1));
-    s->next_b = jot_add(jot_scale(s->b, o->beta2), jot_scale(jot_mul(g, g), 1 - o->beta2));
-    jot_Var step = jot_div(s->next_a, jot_add(jot_sqrt(s->next_b), optim_as(eps, g)));
-    s->next_param = jot_sub(s->param, jot_mul(step, optim_as(rate, g)));
+    next[1] = jot_add(jot_scale(now[1], o->beta1), jot_scale(g, 1 - o->beta1));
+    next[2] = jot_add(jot_scale(now[2], o->beta2), jot_scale(jot_mul(g, g), 1 - o->beta2));
+    jot_Var step = jot_div(next[1], jot_add(jot_sqrt(next[2]), optim_as(eps, g)));
+    next[0] = jot_sub(now[0], jot_mul(step, optim_as(rate, g)));
 }
 
 static bool
-optim_grad_ok(const jot_Optim *o, int k, jot_Var g)
+optim_grad_ok(jot_Optim *o, int k, jot_Var g)
 {
-    jot_Var p = o->slot[k].param;
+    jot_Var p = *optim_of(o, k);
     bool same;
     if (!jot_ok(p) || !jot_ok(g)) {
         jot_raise(o->ctx, JOT_EHANDLE, "step: %s %d: a live handle asked, none found",
@@ -223,49 +231,24 @@ optim_grad_ok(const jot_Optim *o, int k, jot_Var g)
 }
 
 static bool
-optim_slot_ok(const jot_Optim *o, const OptimSlot *s)
-{
-    bool a = o->kind == OPTIM_ADAM || o->momentum != 0, b = o->kind == OPTIM_ADAM;
-    return jot_ok(s->next_param) && (!a || jot_ok(s->next_a)) && (!b || jot_ok(s->next_b));
-}
-
-static bool
-optim_assign(jot_Optim *o)
-{
-    bool fine = true;
-    for (int k = 0; k < o->n && fine; k++) {
-        OptimSlot *s = &o->slot[k];
-        fine = jot_assign(s->param, s->next_param);
-        if (fine && (o->kind == OPTIM_ADAM || o->momentum != 0))
-            fine = jot_assign(s->a, s->next_a);
-        if (fine && o->kind == OPTIM_ADAM)
-            fine = jot_assign(s->b, s->next_b);
-    }
-    return fine;
-}
-
-static bool
 optim_build(jot_Optim *o, const jot_Var *grads)
 {
-    jot_Var power[2] = {{0}, {0}}, rate = {0}, eps = {0};
-    bool fine = true;
+    jot_Var *now = o->var, *next = o->var + o->count, rate = {0}, eps = {0};
     if (o->kind == OPTIM_ADAM) {
-        power[0] = jot_scale(o->power1, o->beta1);
-        power[1] = jot_scale(o->power2, o->beta2);
-        jot_Var root = jot_sqrt(jot_offset(jot_neg(power[1]), 1));
+        int at = o->n * o->each;
+        next[at] = jot_scale(now[at], o->beta1);
+        next[at + 1] = jot_scale(now[at + 1], o->beta2);
+        jot_Var root = jot_sqrt(jot_offset(jot_neg(next[at + 1]), 1));
         eps = jot_scale(root, o->eps);
-        rate = jot_div(jot_mul(root, o->lr), jot_offset(jot_neg(power[0]), 1));
+        rate = jot_div(jot_mul(root, o->lr), jot_offset(jot_neg(next[at]), 1));
     }
-    for (int k = 0; k < o->n && fine; k++) {
+    for (int k = 0; k < o->n; k++, now += o->each, next += o->each) {
         if (o->kind == OPTIM_ADAM)
-            optim_adam(o, &o->slot[k], grads[k], rate, eps);
+            optim_adam(o, now, next, grads[k], rate, eps);
         else
-            optim_sgd(o, &o->slot[k], grads[k]);
-        fine = optim_slot_ok(o, &o->slot[k]);
+            optim_sgd(o, now, next, grads[k]);
     }
-    return fine && optim_assign(o)
-        && (o->kind != OPTIM_ADAM
-            || (jot_assign(o->power1, power[0]) && jot_assign(o->power2, power[1])));
+    return jot_assign_all(jot_vars(o->count, o->var), jot_vars(o->count, o->var + o->count));
 }
 
 bool
@@ -298,17 +281,12 @@ jot_optim_free(jot_Optim *o)
 {
     if (!o)
         return;
-    for (int k = 0; k < o->n; k++) {
-        if (o->slot[k].a.gen)
-            jot_free(o->slot[k].a);
-        if (o->slot[k].b.gen)
-            jot_free(o->slot[k].b);
+    for (int k = 0; k < o->count; k++) {
+        bool param = k < o->n * o->each && k % o->each == 0;
+        if (!param && o->var[k].gen)
+            jot_free(o->var[k]);
     }
     if (o->lr.gen)
         jot_free(o->lr);
-    if (o->power1.gen)
-        jot_free(o->power1);
-    if (o->power2.gen)
-        jot_free(o->power2);
     jot_free(o->bytes);
 }

@@ -12,6 +12,7 @@
  *
  * jot_assign gives the slot a new node, an alias of the value with the flag STATE: a leaf for
  * gradients, whose value an evaluation computes. Evaluated, it is a LEAF and forgets its history.
+ * Several assignments at once: all aliases are made, then all slots are given theirs.
  *
  * Read before: ops/graph.c. After: ops/create.c, ops/element.c. */
 #include "ops/graph.h"
@@ -328,7 +329,7 @@ assign_fits(jot_Ctx *ctx, const Node *to, const Node *value)
 }
 
 /* The slot is assigned for the first time since the last evaluation: keep what it names now. There
- * is room for one entry. */
+ * is room for the entry. */
 static void
 undo_note(jot_Ctx *ctx, uint32_t slot)
 {
@@ -407,6 +408,43 @@ jot_undo_apply(jot_Ctx *ctx)
     jot_pending_trim(ctx);
 }
 
+/* The slot names the state from now on. True: nobody but `pending` holds its old value now. */
+static bool
+assign_bind(jot_Ctx *ctx, uint32_t slot, NodeId state)
+{
+    NodeId old = ctx->slots.v[slot].node;
+    bool waited;
+
+    undo_note(ctx, slot);
+    ctx->slots.v[slot].node = state;
+    jot_node_ref(ctx, state);
+    waited = jot_node(ctx, old)->kind == NODE_ALIAS && jot_node(ctx, old)->refs == 2;
+    jot_node_unref(ctx, old);
+    return waited;
+}
+
+static bool
+assign_ready(jot_Ctx *ctx, NodeId target, NodeId value)
+{
+    return target && value && assign_fits(ctx, jot_node(ctx, target), jot_node(ctx, value))
+        && state_new(ctx, value, jot_node(ctx, target)->name);
+}
+
+/* The states are the last n that were noted as pending. First all of them are made, and the room to
+ * undo; what follows cannot fail. */
+static void
+assign_commit(jot_Ctx *ctx, jot_Vars targets)
+{
+    uint32_t first = ctx->pending.n - (uint32_t)targets.n;
+    bool waited = false;
+    int k;
+
+    for (k = 0; k < targets.n; k++)
+        waited |= assign_bind(ctx, targets.v[k].slot, ctx->pending.v[first + (uint32_t)k]);
+    if (waited)
+        jot_pending_trim(ctx);
+}
+
 bool
 jot_assign(jot_Var target, jot_Var value)
 {
@@ -414,27 +452,49 @@ jot_assign(jot_Var target, jot_Var value)
     NodeId old = ctx ? jot_node_in(ctx, target, "assign", "target") : 0;
     NodeId new = old ? jot_node_in(ctx, value, "assign", "value") : 0;
     uint32_t mark;
-    bool waited;
+    bool ok;
 
-    if (!new || !assign_fits(ctx, jot_node(ctx, old), jot_node(ctx, new)))
+    if (!new)
         return false;
     if (old == new && jot_node(ctx, old)->flags & NODE_STATE)
         return true;
     if (!jot_vec_reserve(&ctx->mem, ctx->undo, 1))
         return jot_fail_memory(ctx, "assign");
     mark = ctx->loose.n;
-    new = state_new(ctx, new, jot_node(ctx, old)->name);
+    ok = assign_ready(ctx, old, new);
     jot_graph_sweep(ctx, mark);
-    if (!new)
-        return false;
-    undo_note(ctx, target.slot);
-    ctx->slots.v[target.slot].node = new;
-    jot_node_ref(ctx, new);
-    waited = jot_node(ctx, old)->kind == NODE_ALIAS && jot_node(ctx, old)->refs == 2;
-    jot_node_unref(ctx, old);
-    if (waited) /* by the slot and, if it was a state, by `pending`: then nobody will ask for it */
-        jot_pending_trim(ctx);
-    return true;
+    if (ok)
+        assign_commit(ctx, jot_vars(1, &target));
+    return ok;
+}
+
+bool
+jot_assign_all(jot_Vars targets, jot_Vars values)
+{
+    jot_Ctx *ctx = jot_ctx_of(targets);
+    uint32_t mark;
+    bool ok = true;
+    int k;
+
+    if (!ctx && !(ctx = jot_ctx_of(values)))
+        return !targets.n && !values.n;
+    if (targets.n < 0 || targets.n != values.n)
+        return jot_fail(ctx, JOT_EUSE, "assign_all: as many values as targets asked, %d and %d "
+                        "found", values.n, targets.n);
+    if (!jot_vec_reserve(&ctx->mem, ctx->undo, (uint32_t)targets.n))
+        return jot_fail_memory(ctx, "assign_all");
+    mark = ctx->loose.n;
+    for (k = 0; ok && k < targets.n; k++) {
+        NodeId target = jot_node_at(ctx, targets, k, "assign_all", "targets");
+
+        ok = assign_ready(ctx, target, jot_node_at(ctx, values, k, "assign_all", "values"));
+    }
+    jot_graph_sweep(ctx, mark);
+    if (ok)
+        assign_commit(ctx, targets);
+    else
+        jot_pending_trim(ctx); /* the states that were made: nobody names them */
+    return ok;
 }
 
 jot_Var

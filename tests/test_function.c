@@ -423,6 +423,55 @@ no_memory(const char *backend, int stride)
     CHECK(n > 20, "%s: %ld allocations", backend, n);
 }
 
+/* How many of n variables, all 0 before, are 0 now. */
+static int
+count_zeros(const jot_Var *p, int n)
+{
+    int k, zeros = 0;
+
+    for (k = 0; k < n; k++)
+        zeros += jot_item(p[k]) == 0;
+    return zeros;
+}
+
+/* The n-th allocation of jot_compile is refused, then something is evaluated: the step that waited
+ * was done whole, or was withdrawn whole. So it is where one of its variables is refused. */
+static void
+no_half(const char *backend)
+{
+    enum { MANY = 40 };
+    int n, whole = 0, withdrawn = 0;
+    bool done = false;
+
+    for (n = 0; !done; n++) {
+        Heap heap = {0};
+        jot_Ctx *c = open_on(backend, &heap);
+        jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(), start1), p[MANY], to[MANY];
+        jot_Func *f;
+        int k, zeros;
+
+        for (k = 0; k < MANY; k++) {
+            p[k] = n || k < MANY / 2 ? jot_param(c, JOT_F32, JOT_SHAPE(), NULL)
+                                     : jot_zeros(c, JOT_F32, JOT_SHAPE());
+            to[k] = jot_add(p[k], x);
+        }
+        CHECK(jot_assign_all(jot_vars(MANY, p), jot_vars(MANY, to)), "%s", jot_message(c));
+        heap.countdown = n;
+        f = jot_compile(c, JOT_VARS(x), JOT_NONE_VARS);
+        done = n && heap.countdown > 0;
+        heap.countdown = 0;
+        CHECK(done == (f != NULL), "n %d: %s", n, jot_message(c));
+        CHECK(n || jot_error(c) == JOT_EUSE, "%s", jot_message(c));
+        zeros = count_zeros(p, MANY);
+        CHECK(zeros == 0 || zeros == MANY, "%s, n %d: half a step was made: %d of %d", backend, n,
+              MANY - zeros, MANY);
+        whole += !zeros;
+        withdrawn += zeros == MANY;
+        jot_close(c);
+    }
+    CHECK(whole > 3 && withdrawn > 3, "%s: %d whole, %d withdrawn", backend, whole, withdrawn);
+}
+
 /* ---- a compiler that fails ----------------------------------------------------------------- */
 
 static bool (*real_compile)(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *,
@@ -514,6 +563,8 @@ main(int argc, char **argv)
             steady(backends[k], true);
         steady(backends[k], false);
         no_memory(backends[k], k == 2 ? stride * 97 : stride);
+        if (!k)
+            no_half(backends[k]);
         if (k)
             no_compiler(backends[k]);
     }

@@ -434,6 +434,52 @@ test_assign_checks(void)
     close_in(&w, c, "assign checks");
 }
 
+/* Nothing is assigned where one assignment of several is not; the last of two values counts. */
+static void
+test_assign_all(void)
+{
+    World w = {0};
+    jot_Ctx *c = open_in(&w, 0);
+    jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(3), NULL), q = jot_param(c, JOT_F32, JOT_SHAPE(3), NULL);
+    jot_Var a = vector(c, 1), bad = jot_zeros(c, JOT_F32, JOT_SHAPE(2)), none = {0};
+    NodeId id[2] = {node_id(p), node_id(q)}, state;
+    long n;
+
+    CHECK(!jot_assign_all(JOT_VARS(p, q), JOT_VARS(a, bad))
+              && failed_with(c, JOT_ESHAPE, "assign", "target is f32 (3)", "value is f32 (2)"), "shape");
+    CHECK(!jot_assign_all(JOT_VARS(p, none), JOT_VARS(a, a))
+              && failed_with(c, JOT_EHANDLE, "assign_all", "targets[1]", "empty"), "a target");
+    CHECK(!jot_assign_all(JOT_VARS(p, q), JOT_VARS(a, none))
+              && failed_with(c, JOT_EHANDLE, "assign_all", "values[1]", "empty"), "a value");
+    CHECK(!jot_assign_all(JOT_VARS(p, q), JOT_VARS(a))
+              && failed_with(c, JOT_EUSE, "assign_all", "1 and 2 found", ""), "counts");
+    for (n = 1; n < 20; n++) {
+        w.refuse_at = w.asked + n;
+        if (jot_assign_all(JOT_VARS(p, q), JOT_VARS(a, a)))
+            break;
+        CHECK(node_id(p) == id[0] && node_id(q) == id[1] && c->pending.n == 0 && c->undo.n == 0,
+              "allocation %ld: %u pending", n, c->pending.n);
+        CHECK(failed_with(c, JOT_EMEM, "out of memory", "", ""), "allocation %ld", n);
+    }
+    w.refuse_at = 0;
+    CHECK(n > 1 && n < 20 && c->pending.n == 2 && c->undo.n == 2, "%ld allocations", n);
+    id[0] = node_id(p);
+    id[1] = node_id(q);
+    CHECK(jot_assign_all(JOT_VARS(p, q), JOT_VARS(q, p)), "%s", jot_message(c));
+    CHECK(jot_node(c, node_id(p))->input[0] == id[1] && jot_node(c, node_id(q))->input[0] == id[0],
+          "they change places");
+    state = node_id(q);
+    CHECK(jot_assign_all(JOT_VARS(p, p), JOT_VARS(q, a))
+              && jot_node(c, node_id(p))->input[0] == node_id(a), "the last one counts");
+    CHECK(node_id(q) == state && jot_assign_all(JOT_NONE_VARS, JOT_NONE_VARS) && c->undo.n == 2,
+          "%u to undo", c->undo.n);
+    jot_raise(c, JOT_EUSE, "a failure");
+    jot_clear(c);
+    CHECK(jot_node(c, node_id(p))->kind == NODE_LEAF && jot_node(c, node_id(q))->kind == NODE_LEAF
+              && c->pending.n == 0, "withdrawn: %u pending", c->pending.n);
+    close_in(&w, c, "assign all");
+}
+
 static void
 test_assign(void)
 {
@@ -617,6 +663,7 @@ main(void)
     test_sweep();
     test_limits();
     test_assign_checks();
+    test_assign_all();
     test_assign();
     test_to_leaf();
     test_text();

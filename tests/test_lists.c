@@ -87,6 +87,8 @@ variables(jot_Ctx *c, jot_Var x)
     jot_Func *f;
 
     refused(c, jot_run(c, no_vars), "run");
+    refused(c, jot_assign_all(no_vars, JOT_VARS(y, y)), "assign_all");
+    refused(c, jot_assign_all(JOT_VARS(y, y), no_vars), "assign_all");
     refused(c, jot_vjp(no_vars, JOT_VARS(y, y), JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y, y), no_vars, JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y), JOT_VARS(y), no_vars, out), "vjp");

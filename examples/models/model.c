@@ -133,8 +133,7 @@ model_batch_norm(Model *m, jot_Var x, double eps)
     if (!m->train)
         return jot_batch_norm_eval(x, scale, shift, mean, var, eps);
     y = jot_batch_norm_train(x, scale, shift, eps, 0.1, &mean1, &var1);
-    jot_assign(mean, mean1);
-    jot_assign(var, var1);
+    jot_assign_all(JOT_VARS(mean, var), JOT_VARS(mean1, var1));
     return y;
 }
 
