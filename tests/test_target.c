@@ -1,6 +1,6 @@
 /* tests/test_target.c - kernels of narrower machines than this one: products and convolutions,
  * their gradients and what is no contraction, planned, compiled and run with the vectors of AVX2
- * and SSE alone, against the interpreter. */
+ * and SSE alone, against the interpreter; by Winograd's tiles, and under `exact` without. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,31 +8,46 @@
 #include "core.h"
 #include "tests/test.h"
 
-enum { RESULTS = 19, MOST = 1 << 16 };
+enum { RESULTS = 22, MOST = 1 << 16 };
 
-typedef struct { int lanes[17]; } Seen; /* how many schedules of so many lanes */
+typedef struct {
+    int lanes[17];              /* how many schedules of so many lanes */
+    int image, weight;          /* how many have Winograd's tiles of an image, of gradients */
+} Seen;
 
 static void
 see(void *ud, const char *text, size_t n)
 {
     Seen *seen = ud;
-    char line[4096];
-    const char *at = line;
+    char *line = malloc(n + 1);
+    const char *at;
 
-    snprintf(line, sizeof line, "%.*s", (int)n, text);
-    while ((at = strstr(at, "lanes ")) != NULL)
+    memcpy(line, text, n);
+    line[n] = 0;
+    for (at = line; (at = strstr(at, "lanes ")) != NULL;)
         if (atoi(at += 6) <= 16)
             seen->lanes[atoi(at)]++;
+    for (at = line; (at = strstr(at, "res SV[")) != NULL; at++)
+        seen->image++;
+    for (at = line; (at = strstr(at, "res SW[")) != NULL; at++)
+        seen->weight++;
+    free(line);
+}
+
+static jot_Var
+shaped(jot_Ctx *c, jot_Ints shape, double from)
+{
+    static float x[MOST];
+
+    for (int64_t i = 0; i < MOST; i++)
+        x[i] = (float)(sin(from + 0.7 * (double)i) * 0.5);
+    return jot_array(c, JOT_F32, shape, x);
 }
 
 static jot_Var
 values(jot_Ctx *c, int64_t n, double from)
 {
-    static float x[MOST];
-
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(sin(from + 0.7 * (double)i) * 0.5);
-    return jot_array(c, JOT_F32, JOT_SHAPE(n), x);
+    return shaped(c, JOT_SHAPE(n), from);
 }
 
 static jot_Var
@@ -89,11 +104,25 @@ build(jot_Ctx *c, jot_Var *out)
     w = jot_reindex(jot_reshape(values(c, 41 * 42, 17), JOT_SHAPE(6, 41, 7)), space,
                     JOT_INDEX("i2", "i1", "i3"));
     out[n++] = jot_sum(jot_mul(x, w), JOT_DIMS(2, 3));
+    /* by tiles: between layers images lie as these like it; by weight */
+    y = shaped(c, JOT_SHAPE(2, 40, 14, 15), 18);
+    w = shaped(c, JOT_SHAPE(48, 40, 3, 3), 19);
+    for (int k = 0; k < 3; k++) {
+        y = jot_relu(jot_conv2d(y, w, &one));
+        w = shaped(c, JOT_SHAPE(48, 48, 3, 3), 20 + k);
+    }
+    out[n++] = y;
+    xw[0] = shaped(c, JOT_SHAPE(2, 40, 14, 15), 23);
+    xw[1] = shaped(c, JOT_SHAPE(48, 40, 3, 3), 24);
+    y = out[n++] = jot_conv2d(xw[0], xw[1], &one);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), xw, 2, g);
+    out[n++] = g[1];
     return n;
 }
 
 static int
-results(const char *backend, const char *target, Seen *seen, float *to, int64_t *nelem)
+results(const char *backend, const char *target, const char *precision, Seen *seen, float *to,
+        int64_t *nelem)
 {
     jot_Config config;
     jot_Var out[RESULTS];
@@ -103,6 +132,8 @@ results(const char *backend, const char *target, Seen *seen, float *to, int64_t 
     memset(&config, 0, sizeof config);
     config.backend = backend;
     config.target = target;
+    config.precision = precision;
+    config.cache_dir = "";      /* what is chosen is by the target's own rates */
     config.dump = seen ? "s" : "";
     config.hooks.log = seen ? see : NULL;
     config.hooks.ud = seen;
@@ -126,20 +157,8 @@ results(const char *backend, const char *target, Seen *seen, float *to, int64_t 
 }
 
 static void
-test_narrow(const char *target, int lanes)
+compare(const char *what, int n, const float *got, const float *want, const int64_t *nelem)
 {
-    float *got = malloc(RESULTS * MOST * sizeof *got),
-          *want = malloc(RESULTS * MOST * sizeof *want);
-    int64_t nelem[RESULTS];
-    Seen seen;
-    int n;
-
-    memset(&seen, 0, sizeof seen);
-    n = results("cc", target, &seen, got, nelem);
-    if (n == 0)
-        SKIP("target %s: not this machine's, or no C compiler", target);
-    else
-        results("interp", NULL, NULL, want, nelem);
     for (int i = 0; i < n; i++) {
         double most = 0, size = 0;
 
@@ -147,15 +166,40 @@ test_narrow(const char *target, int lanes)
             most = fmax(most, fabs((double)got[i * MOST + k] - (double)want[i * MOST + k]));
             size = fmax(size, fabs((double)want[i * MOST + k]));
         }
-        CHECK(most <= 2e-5 * size, "%s: result %d is %g off of %g", target, i, most, size);
+        CHECK(most <= 2e-5 * size, "%s: result %d is %g off of %g", what, i, most, size);
     }
-    CHECK(n == 0 || seen.lanes[lanes] >= 4, "%s: %d schedules of %d lanes", target,
-          seen.lanes[lanes], lanes);
-    for (int other = 2; other <= 16 && n; other++)
-        CHECK(other == lanes || !seen.lanes[other], "%s: %d schedules of %d lanes", target,
-              seen.lanes[other], other);
+}
+
+static void
+test_narrow(const char *target, int lanes, const float *want)
+{
+    static const char *const precision[] = {"default", "exact"};
+    float *got = malloc(RESULTS * MOST * sizeof *got);
+    int64_t nelem[RESULTS];
+
+    for (int exact = 0; exact < 2; exact++) {
+        Seen seen;
+        char what[64];
+        int n;
+
+        memset(&seen, 0, sizeof seen);
+        snprintf(what, sizeof what, "%s, %s", target, precision[exact]);
+        n = results("cc", target, precision[exact], &seen, got, nelem);
+        if (n == 0) {
+            SKIP("target %s: not this machine's, or no C compiler", target);
+            break;
+        }
+        compare(what, n, got, want, nelem);
+        CHECK(seen.lanes[lanes] >= 4, "%s: %d schedules of %d lanes", what, seen.lanes[lanes],
+              lanes);
+        for (int other = 2; other <= 16; other++)
+            CHECK(other == lanes || !seen.lanes[other], "%s: %d schedules of %d lanes", what,
+                  seen.lanes[other], other);
+        CHECK(exact ? !seen.image : seen.image >= 3, "%s: %d convolutions by tiles", what,
+              seen.image);
+        CHECK(seen.weight == !exact, "%s: %d gradients by weight by tiles", what, seen.weight);
+    }
     free(got);
-    free(want);
 }
 
 static void
@@ -174,8 +218,13 @@ test_refused(void)
 int
 main(void)
 {
-    test_narrow("avx2", 8);
-    test_narrow("sse", 4);
+    float *want = malloc(RESULTS * MOST * sizeof *want);
+    int64_t nelem[RESULTS];
+
+    results("interp", NULL, NULL, NULL, want, nelem);
+    test_narrow("avx2", 8, want);
+    test_narrow("sse", 4, want);
     test_refused();
+    free(want);
     return DONE();
 }
