@@ -281,46 +281,85 @@ check_part(void)
     jot_close(c);
 }
 
-/* The gradient of a weight that n rows are multiplied by is one product of stacks, whatever n; a
- * text of the dump and kernels of the evaluation. */
+enum { SUMS = 40 };
+
+/* The gradient of a weight that n blocks of rows are multiplied by, one after the other: no cells
+ * side by side. */
+static jot_Var
+sums_of(jot_Ctx *c, int n, int rows)
+{
+    jot_Var w = jot_array(c, JOT_F32, JOT_SHAPE(SUMS, SUMS), numbers), x, g;
+    jot_Var loss = jot_full(c, JOT_F32, JOT_SHAPE(rows, SUMS), 0);
+    int t;
+
+    for (t = 0; t < n; t++) {
+        x = jot_array(c, JOT_F32, JOT_SHAPE(rows, SUMS), numbers + 11 * t);
+        loss = jot_tanh(jot_matmul(jot_add(x, loss), w));
+    }
+    jot_grad(jot_sum(loss, JOT_ALL_DIMS), &w, 1, &g);
+    return g;
+}
+
+/* Its kernels; the graph is logged. */
 static int
-sums(int n)
+sums(int n, int rows)
 {
     jot_Config config = {.backend = "tcc", .hooks = {.log = keep_log}, .dump = "g"};
-    jot_Ctx *c = jot_open(&config);
-    jot_Var w, loss, x, g;
-    int t, kernels = -1;
+    jot_Config plain = {.backend = "interp", .no_simplify = 1};
+    jot_Ctx *c = jot_open(&config), *of = jot_open(&plain);
+    int k, kernels = -1;
 
     forget_log();
     if (jot_error(c)) {
         SKIP("tcc: %s", jot_message(c));
     } else {
-        w = jot_array(c, JOT_F32, JOT_SHAPE(40, 40), numbers);
-        loss = jot_full(c, JOT_F32, JOT_SHAPE(1, 40), 0);
-        for (t = 0; t < n; t++) { /* one after the other: no cells side by side */
-            x = jot_array(c, JOT_F32, JOT_SHAPE(1, 40), numbers + 11 * t);
-            loss = jot_tanh(jot_matmul(jot_add(x, loss), w));
-        }
-        jot_grad(jot_sum(loss, JOT_ALL_DIMS), &w, 1, &g);
-        CHECK(jot_data(g) != NULL, "%s", jot_message(c));
+        const float *got = jot_data(sums_of(c, n, rows)), *want = jot_data(sums_of(of, n, rows));
+        double worst = 0;
+
+        CHECK(got && want, "%s%s", jot_message(c), jot_message(of));
         kernels = (int)jot_stats(c).last_kernels;
+        for (k = 0; got && want && k < SUMS * SUMS; k++)
+            worst = fmax(worst, fabs(got[k] - want[k]) / (1 + fabs(want[k])));
+        CHECK(worst < 1e-5, "%d terms of %d rows: %g off", n, rows, worst);
     }
     jot_close(c);
+    jot_close(of);
     return kernels;
 }
 
+/* One product of stacks, whatever n. */
 static void
 check_sums(void)
 {
-    int few = sums(7), many;
+    int few = sums(7, 1), many;
     bool stacked = strstr(logged, "stack") != NULL;
 
     if (few < 0)
         return;
     CHECK(!stacked, "seven outer products are added up: %s", logged);
-    many = sums(20);
+    many = sums(20, 1);
     CHECK(strstr(logged, "(24, 1, 40) stack"), "20 rows and 4 of zeros: %s", logged);
     CHECK(many <= 2 * 20 + 3, "%d kernels: each product, its gradient, two stacks, one product", many);
+}
+
+/* Sums of about as many terms are one kernel: a stack has room for more, less than eight rows of
+ * zeros or an eighth of its terms. */
+static void
+check_room(void)
+{
+    static const struct { int terms, rows, room; } of[] = {
+        {9, 1, 16}, {3, 2, 4}, {5, 2, 8}, {2, 12, 2}, {3, 12, 3}, {6, 12, 6}, {15, 12, 16},
+        {17, 12, 18} };
+    char stack[32];
+    size_t i;
+
+    for (i = 0; i < sizeof of / sizeof *of; i++) {
+        if (sums(of[i].terms, of[i].rows) < 0)
+            return;
+        snprintf(stack, sizeof stack, "(%d, %d, %d) stack", of[i].room, of[i].rows, SUMS);
+        CHECK(strstr(logged, stack), "%d terms of %d rows: no %s: %s", of[i].terms, of[i].rows,
+              stack, logged);
+    }
 }
 
 /* A sum of outer products that has as many dimensions as there are has none left to stack them. */
@@ -383,6 +422,7 @@ main(void)
     check_refused(recurrent);
     check_refused(shared);
     check_sums();
+    check_room();
     check_rank("interp");
     check_rank("tcc");
     return DONE();

@@ -399,6 +399,78 @@ test_restored(void)
     ir_end(c);
 }
 
+/* ---- equal loads of a call's own memory ---- */
+
+enum { SHARED_B = 3, SHARED_R = 4, SHARED_J = 5, SHARED_N = SHARED_B * SHARED_R * SHARED_J };
+
+/* y = exp(s) x, z = exp(s) - x, s the sums of x x over r, in a row of scratch. */
+static void
+make_shared(IrCase *c)
+{
+    static const int64_t ext[3] = { SHARED_B, SHARED_R, SHARED_J };
+    uint32_t x, y, z, v, e;
+    ir_start(c);
+    ir_axes(c, "brj", ext);
+    x = IN("x", 3, SHARED_B, SHARED_R, SHARED_J, 0);
+    y = OUT("y", 3, SHARED_B, SHARED_R, SHARED_J, 0);
+    z = OUT("z", 3, SHARED_B, SHARED_R, SHARED_J, 0);
+    TMP("row", 1, SHARED_J, 0, 0, 0);
+    v = ir_load(c, x, AX(0), AX(1), AX(2), 0);
+    e = ir_ew(c, EW_EXP, ir_sum(c, EW_ADD, BIT(1), ir_ew(c, EW_MUL, v, v), "s"), 0);
+    ir_store(c, y, AX(0), AX(1), AX(2), 0, ir_ew(c, EW_MUL, e, v));
+    ir_store(c, z, AX(0), AX(1), AX(2), 0, ir_ew(c, EW_SUB, e, v));
+    for (int i = 0; i < SHARED_N; i++) {
+        double sum = 0;
+        for (int r = 0; r < SHARED_R; r++) {
+            double at = c->data[x][i / SHARED_R / SHARED_J * SHARED_R * SHARED_J + r * SHARED_J +
+                                   i % SHARED_J];
+            sum += at * at;
+        }
+        c->data[y][i] = exp(sum) * c->data[x][i];
+        c->data[z][i] = exp(sum) - c->data[x][i];
+    }
+}
+
+static int
+count(const char *text, const char *word)
+{
+    int n = 0;
+    for (; text && (text = strstr(text, word)) != NULL; text++)
+        n++;
+    return n;
+}
+
+/* One exp for both results; where all is unrolled one for each element of the row, and none after
+ * the row has been written again is that of before. */
+static void
+test_shared(void)
+{
+    static const struct { const char *what, *sched; int exps; } of[] = {
+        { "shared", "%s: b:1p | r j; acc row[j]\n!0: b:1p r j\n!1: b:1p r j\n", 1 },
+        { "shared, unrolled", "%s: b:1u | r:1u j:1u; acc row[j]\n"
+                              "!0: b:1u r:1u j:1u\n!1: b:1u r:1u j:1u\n", SHARED_B * SHARED_J } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        Text all = {0}, why = {0};
+        EmitInfo info;
+        IrCase c;
+        Sched s;
+        all.mem = why.mem = &ir_mem;
+        make_shared(&c);
+        CHECK(jot_sched_read(&s, &c.k, of[i].sched, strlen(of[i].sched), &why), "%s: %s",
+              of[i].what, why.s);
+        if (ir_emit(&c, &s, "c", &all, &info, of[i].what)) {
+            const char *kernel = strstr(all.s, "\nk(void");
+            CHECK(count(kernel, "jotm_expf(") == of[i].exps, "%s: %d exp, not %d:\n%s", of[i].what,
+                  count(kernel, "jotm_expf("), of[i].exps, kernel);
+        }
+        ir_check(&c, &s, "c", GCC, of[i].what);
+        jot_text_free(&all);
+        jot_text_free(&why);
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
+}
+
 int
 main(void)
 {
@@ -408,6 +480,7 @@ main(void)
     test_places();
     test_guards();
     test_casts();
+    test_shared();
     ir_close();
     return DONE();
 }
