@@ -40,6 +40,8 @@ static struct { const char *part; int seen; } parts[] = {
     {"keep ", 0},           /* a value stays where its store is */
     {" halo ", 0},          /* borders of zeros */
     {"; res part", 0},      /* sums in pieces */
+    {"fuse nv ", 0},        /* groups beside each other in vectors */
+    {"ahead ", 0},          /* lines asked for before they are read */
     {":1u\n", 0},           /* sums in lanes, a block of rows by columns of them */
     {"; res SV[", 0},       /* Winograd's tiles, */
     {"; res SW[", 0},       /* ... and those of the gradient by weight */
