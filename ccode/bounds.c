@@ -16,18 +16,19 @@ static bool
 same_record(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg,
             const int64_t *coef, int narg)
 {
-    bool same = a->op == in->op && a->c.i == in->c.i && a->narg == narg;
+    bool same = a->op == in->op && a->dtype == in->dtype && a->c.i == in->c.i && a->narg == narg;
     for (int i = 0; same && i < narg; i++)
         same = code->args.v[a->arg + (uint32_t)i] == arg[i] &&
                (!coef || code->coefs.v[a->coef + (uint32_t)i] == coef[i]);
     return same;
 }
 
-/* The record, in the outermost block where its operands are, before the loop; 0 without memory. */
-static uint32_t
-before_loop(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64_t *coef, int narg)
+JOT_FN uint32_t
+jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64_t *coef,
+                 int narg)
 {
     uint32_t home = 1, mark, before = 0, n = code->inst.n;
+    in.dtype = in.op == C_INDEX ? in.dtype : JOT_I64;
     if (!jot_vec_reserve(code->mem, code->inst, 1) ||
         !jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
         !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg))
@@ -44,7 +45,6 @@ before_loop(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64
         before = i;
     }
     in.pure = true;
-    in.dtype = JOT_I64;
     in.arg = code->args.n;
     in.coef = code->coefs.n;
     in.narg = (uint16_t)narg;
@@ -60,9 +60,8 @@ before_loop(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64
     return n;
 }
 
-/* c + sign * (the linear form without the loop's variable), before the loop */
-static uint32_t
-bound_of(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
+JOT_FN uint32_t
+jot_guard_bound(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
 {
     uint32_t arg[GUARD_CONDS];
     int64_t coef[GUARD_CONDS];
@@ -77,7 +76,7 @@ bound_of(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
         return arg[0];
     in.op = C_LIN;
     in.c.i = sign * l.c.i + c;
-    return before_loop(code, loop, in, arg, coef, n);
+    return jot_guard_before(code, loop, in, arg, coef, n);
 }
 
 /* a / k for a bound of a variable that is not negative: where a is negative, any number that is not
@@ -94,21 +93,17 @@ bound_divided(Code *code, uint32_t loop, uint32_t a, int64_t k)
     in.op = C_IDIV;
     in.exact = true;
     arg[0] = a;
-    arg[1] = before_loop(code, loop, by, NULL, NULL, 0);
-    return arg[1] ? before_loop(code, loop, in, arg, NULL, 2) : 0;
+    arg[1] = jot_guard_before(code, loop, by, NULL, NULL, 0);
+    return arg[1] ? jot_guard_before(code, loop, in, arg, NULL, 2) : 0;
 }
 
-/* Is the condition k v + rest >= 0, with v the loop's variable and the rest outside of it? Then k,
- * else 0. */
-static int64_t
-bound_factor(const Code *code, uint32_t loop, uint32_t cond)
+JOT_FN int64_t
+jot_guard_factor(const Code *code, uint32_t loop, uint32_t cond)
 {
     const Inst *in = &code->inst.v[cond], *lin;
     int64_t factor = 0;
-    if (in->op != C_GE0)
-        return 0;
     if (code->args.v[in->arg] == loop)
-        return 0; /* v >= 0 */
+        return 0; /* v itself against 0 */
     lin = &code->inst.v[code->args.v[in->arg]];
     if (lin->op != C_LIN || lin->narg > GUARD_CONDS)
         return 0;
@@ -168,7 +163,7 @@ extreme(Code *code, uint32_t loop, COp op, uint32_t a, uint32_t b)
     }
     in.op = (uint8_t)op;
     arg[0] = a, arg[1] = b;
-    return before_loop(code, loop, in, arg, NULL, 2);
+    return jot_guard_before(code, loop, in, arg, NULL, 2);
 }
 
 /* Narrow the loop's bounds by a condition; false: out of memory, nothing changed. */
@@ -183,15 +178,15 @@ narrow_loop(Code *code, uint32_t loop, uint32_t cond, int64_t k)
     for (int i = 0; i < n; i++)
         bound[i] = code->args.v[code->inst.v[loop].arg + (uint32_t)i];
     if (n == 0) {
-        bound[0] = before_loop(code, loop, zero, NULL, NULL, 0);
-        bound[1] = before_loop(code, loop, steps, NULL, NULL, 0);
+        bound[0] = jot_guard_before(code, loop, zero, NULL, NULL, 0);
+        bound[1] = jot_guard_before(code, loop, steps, NULL, NULL, 0);
         n = 2;
     }
     if (k > 0) { /* v >= (-rest + k - 1) / k */
-        uint32_t from = bound_divided(code, loop, bound_of(code, loop, lin, -1, k - 1), k);
+        uint32_t from = bound_divided(code, loop, jot_guard_bound(code, loop, lin, -1, k - 1), k);
         bound[0] = extreme(code, loop, C_IMAX, from, bound[0]);
     } else {     /* v < (rest + |k|) / |k| */
-        uint32_t to = bound_divided(code, loop, bound_of(code, loop, lin, 1, -k), -k);
+        uint32_t to = bound_divided(code, loop, jot_guard_bound(code, loop, lin, 1, -k), -k);
         bound[1] = extreme(code, loop, C_IMIN, to, bound[1]);
     }
     bound[n] = cond;
@@ -243,7 +238,7 @@ lift_loop(Code *code, uint32_t loop)
     int n = guard ? jot_guard_conds(code, guard, cond) : -1, left = 0, out = 0;
     bool ok = n > 0 && !code->inst.v[loop].wide;
     for (int i = 0; ok && i < n; i++) {
-        int64_t k = bound_factor(code, loop, cond[i]);
+        int64_t k = code->inst.v[cond[i]].op == C_GE0 ? jot_guard_factor(code, loop, cond[i]) : 0;
         if (!jot_guard_inside(code, jot_guard_scope(code, cond[i]), loop))
             around[out++] = cond[i];
         else if (k)
@@ -296,7 +291,7 @@ gather_outer(Code *code, uint32_t load, uint32_t loop)
             continue;
         }
         pair[0] = outer, pair[1] = arg[i];
-        outer = outer ? before_loop(code, loop, both, pair, NULL, 2) : arg[i];
+        outer = outer ? jot_guard_before(code, loop, both, pair, NULL, 2) : arg[i];
         if (!outer)
             return;
     }

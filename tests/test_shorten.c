@@ -1,0 +1,85 @@
+/* tests/test_shorten.c - conditions asked in 32 bits (ccode/shorten.c): the gradient of a column
+ * that is taken at a place of 64 bits, also far outside; borders. To the bit as the interpreter, and
+ * as before where the data have 64 bits themselves. */
+#include "core.h"
+#include "tests/hooks.h"
+#include "tests/test.h"
+
+enum { ROWS = 9, COLUMNS = 133, MOST = ROWS * (COLUMNS + 7) };
+
+static const int64_t places[] = {0, 31, 32, 132, 133, -1, INT64_MAX, -INT64_MAX, 77};
+enum { BORDER = sizeof places / sizeof *places, KINDS }; /* before it: taken at places[kind] */
+
+static jot_Var
+graph(jot_Ctx *c, int kind, jot_DType dtype)
+{
+    static float data[ROWS * COLUMNS];
+    jot_Var x, y;
+
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        data[i] = (float)(i * 7919 % 101) / 8 - 6;
+    x = jot_cast(jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLUMNS), data), dtype);
+    if (kind == BORDER)
+        return jot_sqrt(jot_abs(jot_pad(x, jot_ints(2, (int64_t[]){0, 3}),
+                                        jot_ints(2, (int64_t[]){0, 4}), 2)));
+    y = jot_gather(x, jot_array(c, JOT_I64, JOT_SHAPE(1), &places[kind]), 1);
+    y = jot_sum(jot_mul(y, y), JOT_ALL_DIMS);
+    jot_grad(y, &x, 1, &y);
+    return y;
+}
+
+/* The elements of one kind; false: there is no such backend. */
+static bool
+values(const char *backend, const char *schedule, int kind, jot_DType dtype, double *out)
+{
+    jot_Config config = {.backend = backend, .schedule = schedule, .cache_dir = "",
+                         .hooks = {.log = keep_log}, .dump = "c"};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var y, wide;
+    bool ok = jot_error(c) == JOT_OK;
+
+    if (!ok) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return false;
+    }
+    forget_log();
+    y = graph(c, kind, dtype);
+    CHECK(jot_run(c, jot_vars(1, &y)), "%s, kind %d: %s", backend, kind, jot_message(c));
+    if (!strcmp(backend, "cc") && !schedule)
+        CHECK((count_logged("(jot_i32)i1") > 0) == (dtype == JOT_F32),
+              "kind %d, %s:\n%s", kind, jot_dtype_name(dtype), logged);
+    wide = jot_cast(y, JOT_F64);
+    if (jot_data(wide))
+        memcpy(out, jot_data(wide), sizeof *out * (size_t)jot_nelem(wide));
+    jot_close(c);
+    return true;
+}
+
+static void
+check(const char *backend, const char *schedule, int kind, jot_DType dtype)
+{
+    static double want[MOST], got[MOST];
+
+    memset(want, 0, sizeof want);
+    memset(got, 0, sizeof got);
+    if (!values("interp", NULL, kind, dtype, want) || !values(backend, schedule, kind, dtype, got))
+        return;
+    CHECK(memcmp(want, got, sizeof want) == 0, "%s, kind %d, %s: other values", backend, kind,
+          schedule ? schedule : "default");
+}
+
+int
+main(void)
+{
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int wide = 0; wide < 2; wide++) {
+            jot_DType dtype = wide ? JOT_F64 : JOT_F32;
+
+            check("cc", NULL, kind, dtype);
+            check("cc", "random:1", kind, dtype);
+            check("cc", "random:2", kind, dtype);
+            check("tcc", NULL, kind, dtype);
+        }
+    return DONE();
+}
