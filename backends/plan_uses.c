@@ -170,15 +170,15 @@ uses_of_buf(const UsesWalk *w, uint32_t buf)
 
 /* Is the buffer read below the value? */
 static bool
-uses_below(const Kernel *k, uint32_t value, uint32_t buf, int depth)
+uses_below(const Kernel *k, uint32_t value, uint32_t buf)
 {
-    const Value *v = &k->values.v[value];
-    uint32_t i;
+    Below w;
+    uint32_t n;
 
-    for (i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        if (uses_below(k, k->args.v[v->arg + i], buf, depth + 1))
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
+        if (k->values.v[n].op == VAL_LOAD && k->values.v[n].buf == buf)
             return true;
-    return v->op == VAL_LOAD && v->buf == buf;
+    return false;
 }
 
 /* The layouts that a contraction asks for. */
@@ -193,7 +193,7 @@ uses_wishes(UsesWalk *w, const Contract *c)
 
         if (!u || !jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish))
             continue;
-        u->role = u->write ? ROLE_OUT : uses_below(w->k, c->a, b, 0) ? ROLE_A : ROLE_B;
+        u->role = u->write ? ROLE_OUT : uses_below(w->k, c->a, b) ? ROLE_A : ROLE_B;
         u->wish = jot_arena_array(&w->m->arena, Layout, 1);
         if (u->wish)
             *u->wish = wish;

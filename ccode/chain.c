@@ -45,16 +45,19 @@ jot_chain_ext(const Chain *c, int axis)
 
 /* An operand reads at sums of what is kept and what is summed over: windows, which overlap. */
 static bool
-chain_windows(const Kernel *k, const Contract *c, uint32_t value, int depth)
+chain_windows(const Kernel *k, const Contract *c, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
-    for (int i = 0; i < v->narg && v->op != VAL_REDUCE && depth < VALUE_DEPTH; i++)
-        if (chain_windows(k, c, k->args.v[v->arg + (uint32_t)i], depth + 1))
-            return true;
-    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-        if ((axes & c->k) && (axes & (c->m | c->n)))
-            return true;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        if (v->op == VAL_REDUCE)
+            jot_below_skip(&w);
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            if ((axes & c->k) && (axes & (c->m | c->n)))
+                return true;
+        }
     }
     return false;
 }
@@ -89,8 +92,8 @@ chain_read(Chain *c)
         sums++;
         if (!jot_contract_axes(k, i, &found))
             continue;
-        if (v->ncond || c->nproduct == CHAIN_PRODUCTS || chain_windows(k, &found, found.a, 0) ||
-            chain_windows(k, &found, found.b, 0))
+        if (v->ncond || c->nproduct == CHAIN_PRODUCTS || chain_windows(k, &found, found.a) ||
+            chain_windows(k, &found, found.b))
             return false;
         c->kind[i] = CHAIN_PRODUCT;
         c->which[i] = (uint8_t)c->nproduct;
@@ -295,13 +298,15 @@ chain_keep(Chain *c)
 
 /* Is `what` computed or read on the way down from `value`, before other stages? */
 JOT_FN bool
-jot_chain_below(const Chain *c, uint32_t value, uint32_t what, int depth)
+jot_chain_below(const Chain *c, uint32_t value, uint32_t what)
 {
-    const Value *v = &c->k->values.v[value];
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++) {
-        uint32_t in = jot_v_arg(c->k, value, i);
-        if (in == what || (c->kind[in] == CHAIN_INLINE && jot_chain_below(c, in, what, depth + 1)))
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, c->k, value); (n = jot_below_next(&w)) != 0;) {
+        if (n == what && n != value)
             return true;
+        if (n != value && c->kind[n] != CHAIN_INLINE)
+            jot_below_skip(&w);
     }
     return false;
 }
@@ -328,11 +333,11 @@ chain_rides(Chain *c)
         chain_make(c, p, &s, &m);
         p->rides = true;
         for (uint32_t v = sum + 1; v < c->k->values.n; v++)
-            if (c->used[v] && c->kind[v] != CHAIN_INLINE && jot_chain_below(c, v, sum, 0))
+            if (c->used[v] && c->kind[v] != CHAIN_INLINE && jot_chain_below(c, v, sum))
                 p->rides = false;
         for (uint32_t j = 0; j < c->k->stores.n; j++) {
             uint32_t v = c->k->stores.v[j].value;
-            if ((v == sum || (c->kind[v] == CHAIN_INLINE && jot_chain_below(c, v, sum, 0))) &&
+            if ((v == sum || (c->kind[v] == CHAIN_INLINE && jot_chain_below(c, v, sum))) &&
                 !chain_store_rides(c, &m, p, j))
                 p->rides = false;
         }

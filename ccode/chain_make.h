@@ -51,7 +51,7 @@ JOT_FN uint64_t jot_chain_bit(int axis);                      /* its mask; of -1
 JOT_FN int64_t jot_chain_ext(const Chain *c, int axis);
 JOT_FN int jot_chain_longest(const Chain *c, uint64_t axes);
 /* Does `what` stand below the value? */
-JOT_FN bool jot_chain_below(const Chain *c, uint32_t value, uint32_t what, int depth);
+JOT_FN bool jot_chain_below(const Chain *c, uint32_t value, uint32_t what);
 /* The schedule's text, and its scratch (chain_text.c). False: too many dimensions, or out of
  * memory. */
 JOT_FN bool jot_chain_write(Chain *c);

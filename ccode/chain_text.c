@@ -199,12 +199,12 @@ chain_outlives(const Chain *c, uint32_t sum, uint16_t run)
     if (v->free & ~c->shared)
         return true;
     for (uint32_t i = sum + 1; i < c->k->values.n; i++)
-        if (c->used[i] && c->kind[i] != CHAIN_INLINE && jot_chain_below(c, i, sum, 0) &&
+        if (c->used[i] && c->kind[i] != CHAIN_INLINE && jot_chain_below(c, i, sum) &&
             (c->kind[i] == CHAIN_PRODUCT || c->run[i] != run))
             return true;
     for (uint32_t i = 0; i < c->k->stores.n; i++) {
         uint32_t value = c->k->stores.v[i].value, last = c->latest[value];
-        if ((value == sum || jot_chain_below(c, value, sum, 0)) &&
+        if ((value == sum || jot_chain_below(c, value, sum)) &&
             (c->kind[last] == CHAIN_PRODUCT || c->run[last] != run))
             return true;
     }

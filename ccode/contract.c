@@ -21,32 +21,34 @@ contract_wide(const Kernel *k, uint64_t axes)
 
 /* Some value below reads its buffer at a sum of axes: h + p. */
 static bool
-contract_windowed(const Kernel *k, uint32_t value, int depth)
+contract_windowed(const Kernel *k, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        if (contract_windowed(k, k->args.v[v->arg + (uint32_t)i], depth + 1))
-            return true;
-    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-        if (axes & (axes - 1))
-            return true;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            if (axes & (axes - 1))
+                return true;
+        }
     }
     return false;
 }
 
 /* Operands are computed point by point: no sums inside. */
 static bool
-contract_pointwise(const Kernel *k, uint32_t value, int depth)
+contract_pointwise(const Kernel *k, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
-    if (v->op == VAL_REDUCE || v->op == VAL_SECOND || v->op == VAL_AT || v->op == VAL_TABLE ||
-        v->op == VAL_CALL)
-        return false;
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        if (!contract_pointwise(k, k->args.v[v->arg + (uint32_t)i], depth + 1))
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        int op = k->values.v[n].op;
+        if (op == VAL_REDUCE || op == VAL_SECOND || op == VAL_AT || op == VAL_TABLE ||
+            op == VAL_CALL)
             return false;
-    return depth < VALUE_DEPTH;
+    }
+    return !w.deep;
 }
 
 static void
@@ -63,35 +65,37 @@ contract_swap(Contract *c)
 /* The axis along which a windowed operand runs: the last of its axes that steps an index by one; -1:
  * none. */
 static int
-contract_along(const Kernel *k, uint32_t value, uint64_t axes, int depth)
+contract_along(const Kernel *k, uint32_t value, uint64_t axes)
 {
-    const Value *v = &k->values.v[value];
-    int found = -1;
-    for (int i = 0; i < v->narg && found < 0 && depth < VALUE_DEPTH; i++)
-        found = contract_along(k, k->args.v[v->arg + (uint32_t)i], axes, depth + 1);
-    for (int d = v->nidx; v->op == VAL_LOAD && found < 0 && d-- > 0;)
-        for (int x = 0; x < (int)k->axes.n && found < 0; x++) {
-            bool inside = false;
-            Ix ix = k->ixs.v[v->at + (uint32_t)d];
-            if ((axes >> x & 1) && k->axes.v[x].ext > 1 &&
-                jot_ix_coef(k->ix, ix, x, &inside) == 1 && !inside)
-                found = x;
-        }
-    return found;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = v->nidx; v->op == VAL_LOAD && d-- > 0;)
+            for (int x = 0; x < (int)k->axes.n; x++) {
+                bool inside = false;
+                Ix ix = k->ixs.v[v->at + (uint32_t)d];
+                if ((axes >> x & 1) && k->axes.v[x].ext > 1 &&
+                    jot_ix_coef(k->ix, ix, x, &inside) == 1 && !inside)
+                    return x;
+            }
+    }
+    return -1;
 }
 
 /* An index of a load below the value, with its group, runs along the sum alone. */
 static bool
-contract_grouped(const Kernel *k, const Contract *c, uint32_t value, int depth)
+contract_grouped(const Kernel *k, const Contract *c, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        if (contract_grouped(k, c, k->args.v[v->arg + (uint32_t)i], depth + 1))
-            return true;
-    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-        if ((axes & contract_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
-            return true;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            if ((axes & contract_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
+                return true;
+        }
     }
     return false;
 }
@@ -105,7 +109,7 @@ contract_groups(const Kernel *k, const Contract *c)
         for (int d = 0; d < k->bufs.v[k->stores.v[i].buf].rank; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[k->stores.v[i].at + (uint32_t)d]);
             if ((axes & contract_wide(k, c->batch)) && (axes & c->n))
-                return contract_grouped(k, c, c->a, 0);
+                return contract_grouped(k, c, c->a);
         }
     return false;
 }
@@ -116,7 +120,7 @@ static int
 contract_narrow(const Kernel *k, const Contract *c)
 {
     int64_t n = 1;
-    int along = contract_along(k, c->a, c->m, 0);
+    int along = contract_along(k, c->a, c->m);
     for (uint32_t a = 0; a < k->axes.n; a++)
         n *= (c->n >> a & 1) && n <= CONTRACT_NARROW ? k->axes.v[a].ext : 1;
     return n <= CONTRACT_NARROW && along >= 0 && k->axes.v[along].ext >= 4 * CONTRACT_NARROW ? along
@@ -154,12 +158,12 @@ jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
 JOT_FN bool
 jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
 {
-    if (!jot_contract_axes(k, value, c) || !contract_pointwise(k, c->a, 0) ||
-        !contract_pointwise(k, c->b, 0))
+    if (!jot_contract_axes(k, value, c) || !contract_pointwise(k, c->a) ||
+        !contract_pointwise(k, c->b))
         return false;
-    if (contract_windowed(k, c->b, 0) && !contract_windowed(k, c->a, 0))
+    if (contract_windowed(k, c->b) && !contract_windowed(k, c->a))
         contract_swap(c);
-    if (contract_windowed(k, c->a, 0))
+    if (contract_windowed(k, c->a))
         c->along = contract_narrow(k, c);
     c->lines = c->along >= 0 && contract_groups(k, c);
     if (c->lines)
@@ -196,13 +200,14 @@ jot_contract_only(const Kernel *k, Contract *c)
 
 /* The first load of the buffer below a value; 0: none. */
 static uint32_t
-contract_load_of(const Kernel *k, uint32_t value, uint32_t buf, int depth)
+contract_load_of(const Kernel *k, uint32_t value, uint32_t buf)
 {
-    const Value *v = &k->values.v[value];
-    uint32_t found = v->op == VAL_LOAD && v->buf == buf ? value : 0;
-    for (int i = 0; i < v->narg && !found && depth < VALUE_DEPTH; i++)
-        found = contract_load_of(k, k->args.v[v->arg + (uint32_t)i], buf, depth + 1);
-    return found;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
+        if (k->values.v[n].op == VAL_LOAD && k->values.v[n].buf == buf)
+            return n;
+    return 0;
 }
 
 typedef struct {
@@ -228,19 +233,21 @@ wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64
 /* Axes of k that a reads together with longer others: the taps of windows. The sum runs over them outside
  * of the rest, as a's memory has it (channels last). */
 static uint64_t
-wish_windows(const Kernel *k, const Contract *c, uint32_t value, int depth)
+wish_windows(const Kernel *k, const Contract *c, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
     uint64_t found = 0;
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        found |= wish_windows(k, c, k->args.v[v->arg + (uint32_t)i], depth + 1);
-    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-        for (int x = 0; x < (int)k->axes.n; x++)
-            for (int y = 0; y < (int)k->axes.n; y++)
-                if ((axes & c->k) >> x & 1 && (axes & ~c->k & ~c->batch) >> y & 1 &&
-                    k->axes.v[x].ext < k->axes.v[y].ext)
-                    found |= (uint64_t)1 << x;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            for (int x = 0; x < (int)k->axes.n; x++)
+                for (int y = 0; y < (int)k->axes.n; y++)
+                    if ((axes & c->k) >> x & 1 && (axes & ~c->k & ~c->batch) >> y & 1 &&
+                        k->axes.v[x].ext < k->axes.v[y].ext)
+                        found |= (uint64_t)1 << x;
+        }
     }
     return found;
 }
@@ -273,7 +280,7 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
 {
     int dim = -1, axis;
     int64_t most = 0;
-    uint64_t windows = wish_windows(k, c, c->a, 0);
+    uint64_t windows = wish_windows(k, c, c->a);
     for (int d = 0; d < rank; d++)
         if (jot_ix_is_axis(k->ix, k->ixs.v[load->at + (uint32_t)d], &axis) && (c->n >> axis & 1) &&
             k->axes.v[axis].ext > most) {
@@ -346,7 +353,7 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
 {
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
-    uint32_t a = contract_load_of(k, c->a, buf, 0), v = contract_load_of(k, c->b, buf, 0);
+    uint32_t a = contract_load_of(k, c->a, buf), v = contract_load_of(k, c->b, buf);
     int along = c->along;
     Wish w;
     memset(&w, 0, sizeof w);

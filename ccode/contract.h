@@ -15,6 +15,7 @@
  * Read before: ccode/ir.h, ops/target.h. After: ccode/contract.c, ccode/contract_sched.c. */
 #ifndef JOT_CONTRACT_H
 #define JOT_CONTRACT_H
+#include "ccode/below.h"
 #include "ccode/sched.h"
 
 typedef struct Contract {

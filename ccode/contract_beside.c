@@ -67,20 +67,25 @@ static bool
 value_continues(const ContractMake *m, uint32_t value, uint32_t a, int g, int v)
 {
     const Kernel *k = m->k;
-    const Value *x = &k->values.v[value];
-    int64_t n = k->axes.v[v].ext;
-    bool ok = x->op == VAL_LOAD || x->op == VAL_EW || x->op == VAL_CONST || x->op == VAL_SCALAR ||
-              x->op == VAL_REDUCE;
-    if (value == a)
-        return true;
-    if (x->op == VAL_LOAD)
-        ok = index_continues(k, x->at, x->nidx, g, v, n);
-    for (int i = 0; i < x->ncond; i++)
-        ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[x->at + x->nidx + (uint32_t)i]) &
-                     ((uint64_t)1 << g | (uint64_t)1 << v));
-    for (int i = 0; ok && i < x->narg; i++)
-        ok = value_continues(m, k->args.v[x->arg + (uint32_t)i], a, g, v);
-    return ok;
+    uint64_t both = (uint64_t)1 << g | (uint64_t)1 << v;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *x = &k->values.v[n];
+        bool ok = x->op == VAL_LOAD || x->op == VAL_EW || x->op == VAL_CONST ||
+                  x->op == VAL_SCALAR || x->op == VAL_REDUCE;
+        if (n == a) {
+            jot_below_skip(&w);
+            continue;
+        }
+        if (x->op == VAL_LOAD)
+            ok = index_continues(k, x->at, x->nidx, g, v, k->axes.v[v].ext);
+        for (int i = 0; i < x->ncond; i++)
+            ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[x->at + x->nidx + (uint32_t)i]) & both);
+        if (!ok)
+            return false;
+    }
+    return !w.deep;
 }
 
 static bool

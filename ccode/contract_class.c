@@ -36,14 +36,16 @@ jot_contract_divisor(const IxPool *p, Ix ix, int axis, int depth)
 }
 
 static int64_t
-class_of_value(const Kernel *k, uint32_t value, int axis, int depth)
+class_of_value(const Kernel *k, uint32_t value, int axis)
 {
-    const Value *v = &k->values.v[value];
     int64_t by = 1;
-    for (int d = 0; v->op == VAL_LOAD && by == 1 && d < v->nidx; d++)
-        by = jot_contract_divisor(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, 0);
-    for (int i = 0; i < v->narg && by == 1 && depth < VALUE_DEPTH; i++)
-        by = class_of_value(k, k->args.v[v->arg + (uint32_t)i], axis, depth + 1);
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); by == 1 && (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && by == 1 && d < v->nidx; d++)
+            by = jot_contract_divisor(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, 0);
+    }
     return by;
 }
 
@@ -216,7 +218,7 @@ jot_contract_classes(Kernel *k)
 {
     uint32_t sum = class_only_sum(k), naxes = k->axes.n;
     for (int a = 0; sum && a < (int)naxes; a++) {
-        int64_t by = k->values.v[sum].free >> a & 1 ? class_of_value(k, sum, a, 0) : 1;
+        int64_t by = k->values.v[sum].free >> a & 1 ? class_of_value(k, sum, a) : 1;
         bool room = k->axes.n < KERNEL_AXES - 4;
         if (by > 1 && k->axes.v[a].ext > by && room && !jot_contract_divide(k, a, by))
             return false;

@@ -56,16 +56,15 @@ tile_moves(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
 }
 
 JOT_FN uint32_t
-jot_contract_load(const Kernel *k, uint32_t value, int depth)
+jot_contract_load(const Kernel *k, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
-    uint32_t best = v->op == VAL_LOAD ? value : 0;
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++) {
-        uint32_t load = jot_contract_load(k, k->args.v[v->arg + (uint32_t)i], depth + 1);
-        if (load && (!best || k->bufs.v[k->values.v[load].buf].layout->nelem >
-                                  k->bufs.v[k->values.v[best].buf].layout->nelem))
-            best = load;
-    }
+    uint32_t n, best = 0;
+    Below w;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
+        if (k->values.v[n].op == VAL_LOAD &&
+            (!best || k->bufs.v[k->values.v[n].buf].layout->nelem >
+                          k->bufs.v[k->values.v[best].buf].layout->nelem))
+            best = n;
     return best;
 }
 
@@ -92,7 +91,7 @@ side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 static bool
 side_unit(const Kernel *k, uint32_t operand, const TileSide *side)
 {
-    uint32_t load = jot_contract_load(k, operand, 0);
+    uint32_t load = jot_contract_load(k, operand);
     int64_t moved[KERNEL_AXES];
     if (!load)
         return false;
@@ -100,30 +99,36 @@ side_unit(const Kernel *k, uint32_t operand, const TileSide *side)
     return moved[side->axis[side->n - 1]] == 1;
 }
 
+static bool
+tile_load_wide(const Kernel *k, const Value *v, int axis, int64_t row)
+{
+    Ix addr = jot_kernel_addr(k, v->buf, v->at);
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        bool inside = false;
+        int64_t coef = jot_ix_coef(k->ix, addr, a, &inside);
+        if (inside || (a == axis ? coef != 1 : coef % row != 0))
+            return false;
+    }
+    for (int i = 0; i < v->ncond; i++)
+        if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) >> axis & 1)
+            return false;
+    return true;
+}
+
 /* All that is read under the value lies side by side along the axis, rows of so many beginning at
  * multiples of them, inside or outside as a whole. */
 static bool
-tile_wide(const Kernel *k, uint32_t value, int axis, int64_t row, int depth)
+tile_wide(const Kernel *k, uint32_t value, int axis, int64_t row)
 {
-    const Value *v = &k->values.v[value];
-    if (depth >= VALUE_DEPTH || k->axes.v[axis].ext % row || v->op == VAL_REDUCE || v->op == VAL_AT)
-        return false;
-    if (v->op == VAL_LOAD) {
-        Ix addr = jot_kernel_addr(k, v->buf, v->at);
-        for (int a = 0; a < (int)k->axes.n; a++) {
-            bool inside = false;
-            int64_t coef = jot_ix_coef(k->ix, addr, a, &inside);
-            if (inside || (a == axis ? coef != 1 : coef % row != 0))
-                return false;
-        }
-        for (int i = 0; i < v->ncond; i++)
-            if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) >> axis & 1)
-                return false;
-    }
-    for (int i = 0; i < v->narg; i++)
-        if (!tile_wide(k, k->args.v[v->arg + (uint32_t)i], axis, row, depth + 1))
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        if (v->op == VAL_REDUCE || v->op == VAL_AT ||
+            (v->op == VAL_LOAD && !tile_load_wide(k, v, axis, row)))
             return false;
-    return true;
+    }
+    return !w.deep && k->axes.v[axis].ext % row == 0;
 }
 
 /* n is the side whose neighbours are stored side by side. */
@@ -132,7 +137,7 @@ tile_sides(Tiles *t)
 {
     const Kernel *k = t->k;
     const KStore *store = &k->stores.v[0];
-    uint32_t a = jot_contract_load(k, t->c.a, 0);
+    uint32_t a = jot_contract_load(k, t->c.a);
     int64_t moved[KERNEL_AXES];
     tile_moves(k, store->buf, store->at, moved);
     if (!a || !side_axes(k, t->c.m, moved, &t->m) || !side_axes(k, t->c.n, moved, &t->n))
@@ -143,7 +148,7 @@ tile_sides(Tiles *t)
         t->m = t->n, t->n = side;
         t->c.m = t->c.n, t->c.n = axes;
         a = t->c.a, t->c.a = t->c.b, t->c.b = a;
-        if (!(a = jot_contract_load(k, t->c.a, 0)))
+        if (!(a = jot_contract_load(k, t->c.a)))
             return false;
     }
     tile_moves(k, k->values.v[a].buf, k->values.v[a].at, moved);
@@ -287,25 +292,29 @@ matrix_sizes(Tiles *t, int64_t batch)
 }
 
 JOT_FN int
-jot_contract_half(const Kernel *k, uint32_t value, int depth)
+jot_contract_half(const Kernel *k, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
-    int dtype = 0, first = v->ew == EW_SELECT ? 1 : 0;
-    if (v->op == VAL_LOAD)
-        dtype = v->c.u == 0 ? k->bufs.v[v->buf].dtype : 0;
-    if (v->op == VAL_CONST)
-        return v->c.u == 0 ? -1 : 0;
-    if (v->op == VAL_EW && v->ew == EW_CAST)
-        dtype = v->round;
-    if (v->op == VAL_EW && depth < 16 && (v->ew == EW_SELECT || v->ew == EW_MAX || v->ew == EW_MIN ||
-                                          v->ew == EW_NEG))
-        for (int i = first; i < v->narg; i++) {
-            int of = jot_contract_half(k, k->args.v[v->arg + (uint32_t)i], depth + 1);
-            if (of == 0 || (i > first && dtype > 0 && of > 0 && of != dtype))
-                return 0;
-            dtype = of > 0 || i == first ? of : dtype;
+    int dtype = 0;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        bool loads = v->op == VAL_LOAD, casts = v->op == VAL_EW && v->ew == EW_CAST;
+        int of = loads ? k->bufs.v[v->buf].dtype : casts ? v->round : 0;
+        if (v->op == VAL_EW && (v->ew == EW_MAX || v->ew == EW_MIN || v->ew == EW_NEG))
+            continue;
+        if (v->op == VAL_EW && v->ew == EW_SELECT) {
+            jot_below_from(&w, 1);
+            continue;
         }
-    return dtype == JOT_F16 || dtype == JOT_BF16 ? dtype : 0;
+        jot_below_skip(&w);
+        if ((v->op == VAL_CONST || loads) && v->c.u != 0)
+            return 0;
+        if (v->op != VAL_CONST && ((of != JOT_F16 && of != JOT_BF16) || (dtype && of != dtype)))
+            return 0;
+        dtype = of ? of : dtype;
+    }
+    return w.deep ? 0 : dtype;
 }
 
 /* How tiles lie in rows of 16 bytes: along k, or turned, along the side, where that is how the operand's
@@ -317,7 +326,7 @@ side_rows(const Tiles *t, TileSide *side, uint32_t operand)
     side->turned = side->unit && t->half != JOT_F32;
     side->wide = (side->turned || along) && !(side->unit && !side->turned) &&
                  tile_wide(t->k, operand, (side->turned ? side : &t->sum)->axis[(side->turned ? side : &t->sum)->n - 1],
-                           t->row, 0);
+                           t->row);
 }
 
 /* Without the unit tiles lie along the side, and f32 comes four at a time where it can. */
@@ -327,7 +336,7 @@ side_four(const Tiles *t, TileSide *side, uint32_t operand)
     const TileSide *inner = side->unit ? side : &t->sum;
     side->wide = t->k->values.v[operand].dtype == JOT_F32 && inner->block % t->row == 0 &&
                  (side->unit || side_unit(t->k, operand, &t->sum)) &&
-                 tile_wide(t->k, operand, inner->axis[inner->n - 1], t->row, 0);
+                 tile_wide(t->k, operand, inner->axis[inner->n - 1], t->row);
 }
 
 /* Sizes are known. */
@@ -346,7 +355,7 @@ static int
 matrix_dtype(const Tiles *t, bool rounded)
 {
     const Kernel *k = t->k;
-    int a = jot_contract_half(k, t->c.a, 0), b = jot_contract_half(k, t->c.b, 0);
+    int a = jot_contract_half(k, t->c.a), b = jot_contract_half(k, t->c.b);
     bool large = t->m.ext >= MATRIX_LEAST && t->n.ext >= MATRIX_N && t->sum.ext >= MATRIX_LEAST / 2;
     if (!large || k->values.v[t->c.reduce].dtype != JOT_F32)
         return 0;

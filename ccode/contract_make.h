@@ -92,11 +92,11 @@ JOT_FN bool jot_contract_dots(ContractMake *m);
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);
-/* The dtype of a value that is one of f16 or bf16 at every point, or 0: 0 for another; -1: it is 0
- * everywhere. */
-JOT_FN int jot_contract_half(const Kernel *k, uint32_t value, int depth);
+/* The dtype of a value that is one of f16 or bf16 at every point, or 0 there; 0: it is another, or
+ * 0 everywhere. */
+JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
 /* The load of most elements below a value; 0: none. */
-JOT_FN uint32_t jot_contract_load(const Kernel *k, uint32_t value, int depth);
+JOT_FN uint32_t jot_contract_load(const Kernel *k, uint32_t value);
 /* The operand where the condition holds, else 0. */
 JOT_FN uint32_t jot_contract_where(Kernel *k, uint32_t value, Ix cond);
 /* An axis became longer: loads at its new positions are guarded. False: out of memory. */

@@ -172,19 +172,21 @@ widest_block(const ContractMake *m, uint64_t first)
 /* Axes of m that only shift what is read along a longer axis of k: p in h + p where the sum is over
  * h. Their steps read the same elements again. */
 static uint64_t
-plan_shifts(const ContractMake *m, uint32_t value, int depth)
+plan_shifts(const ContractMake *m, uint32_t value)
 {
     const Kernel *k = m->k;
-    const Value *v = &k->values.v[value];
     uint64_t found = 0;
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        found |= plan_shifts(m, k->args.v[v->arg + (uint32_t)i], depth + 1);
-    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-        for (int x = 0; x < (int)k->axes.n; x++)
-            if (((axes & m->outer) >> x & 1) &&
-                k->axes.v[x].ext < jot_contract_extent(m, axes & m->c.k))
-                found |= (uint64_t)1 << x;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            for (int x = 0; x < (int)k->axes.n; x++)
+                if (((axes & m->outer) >> x & 1) &&
+                    k->axes.v[x].ext < jot_contract_extent(m, axes & m->c.k))
+                    found |= (uint64_t)1 << x;
+        }
     }
     return found;
 }
@@ -261,7 +263,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
     if (p->a && find_tile(m, m->c.a, &p->tile))
         p->a = PACK_TILE;
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
-                                 : m->outer & ~plan_shifts(m, m->c.a, 0);
+                                 : m->outer & ~plan_shifts(m, m->c.a);
     p->first &= ~m->inner;
     if (!p->a && plain && m->panels && shares_few(m, p))
         plan_share(m, p);

@@ -145,18 +145,22 @@ static bool
 continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n)
 {
     const Kernel *k = m->k;
-    const Value *v = &k->values.v[value];
-    bool tangled = false, other = false, ok = v->op == VAL_LOAD || v->op == VAL_EW ||
-         v->op == VAL_CONST || v->op == VAL_SCALAR || v->op == VAL_REDUCE;
-    if (v->op == VAL_LOAD)
-        ok = stride_of(m, v->buf, v->at, outer, &tangled) ==
-             n * stride_of(m, v->buf, v->at, inner, &other) && !tangled && !other;
-    for (int i = 0; i < v->ncond; i++)
-        ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) &
-                     ((uint64_t)1 << outer | (uint64_t)1 << inner));
-    for (int i = 0; ok && i < v->narg; i++)
-        ok = continues(m, k->args.v[v->arg + (uint32_t)i], outer, inner, n);
-    return ok;
+    uint64_t both = (uint64_t)1 << outer | (uint64_t)1 << inner;
+    Below w;
+    uint32_t at;
+    for (jot_below_open(&w, k, value); (at = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[at];
+        bool tangled = false, other = false, ok = v->op == VAL_LOAD || v->op == VAL_EW ||
+             v->op == VAL_CONST || v->op == VAL_SCALAR || v->op == VAL_REDUCE;
+        if (v->op == VAL_LOAD)
+            ok = stride_of(m, v->buf, v->at, outer, &tangled) ==
+                 n * stride_of(m, v->buf, v->at, inner, &other) && !tangled && !other;
+        for (int i = 0; i < v->ncond; i++)
+            ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) & both);
+        if (!ok)
+            return false;
+    }
+    return !w.deep;
 }
 
 static bool
@@ -484,20 +488,6 @@ own_panel(const ContractMake *m)
     return 0;
 }
 
-/* A load below the value is 0 where the condition does not hold. */
-static bool
-zero_without(const Kernel *k, uint32_t value, Ix cond)
-{
-    const Value *v = &k->values.v[value];
-    bool found = false;
-    if (v->op == VAL_EW && v->ew == EW_MUL)
-        return zero_without(k, k->args.v[v->arg], cond) ||
-               zero_without(k, k->args.v[v->arg + 1], cond);
-    for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
-        found |= k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond;
-    return found;
-}
-
 /* The condition asks about a few blocks of the result as a whole, such as residue classes, and saves
  * terms by the half. */
 static bool
@@ -523,7 +513,7 @@ drop_conditions(Kernel *k, const Contract *c, uint64_t inner)
     for (int i = 0; i < v->ncond; i++) {
         uint64_t axes = jot_ix_axes(k->ix, cond[i]);
         if ((!(axes & inner) && (!(axes & (c->m | c->n)) || saves_work(k, c, cond[i]))) ||
-            !zero_without(k, c->product, cond[i]))
+            !jot_zero_without(k, c->product, cond[i]))
             cond[n++] = cond[i];
     }
     v->ncond = (uint8_t)n;

@@ -38,7 +38,7 @@ static bool
 tiles_grow(const ContractMake *m, uint32_t value)
 {
     const Kernel *k = m->k;
-    uint32_t load = jot_contract_load(k, value, 0);
+    uint32_t load = jot_contract_load(k, value);
     int64_t packed = jot_contract_extent(m, k->values.v[value].free);
     return !load || packed > 2 * k->bufs.v[k->values.v[load].buf].layout->nelem;
 }
@@ -73,8 +73,8 @@ jot_contract_tiles_fit(const ContractMake *m)
         if (k->axes.v[m->korder[i]].ext > terms)
             terms = k->axes.v[m->korder[i]].ext;
     return m->target->tiles && m->lanes > 1 && sum->dtype == JOT_F32 && !sum->scaled &&
-           !sum->ncond && jot_contract_half(k, m->c.a, 0) == JOT_BF16 &&
-           jot_contract_half(k, m->c.b, 0) == JOT_BF16 && jot_axis_ext(m->s, m->r) >= TILES_LEAST &&
+           !sum->ncond && jot_contract_half(k, m->c.a) == JOT_BF16 &&
+           jot_contract_half(k, m->c.b) == JOT_BF16 && jot_axis_ext(m->s, m->r) >= TILES_LEAST &&
            jot_axis_ext(m->s, m->v) >= TILES_LEAST && terms >= TILES_LEAST &&
            !tiles_grow(m, m->c.a) && !tiles_grow(m, m->c.b);
 }

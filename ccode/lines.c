@@ -117,13 +117,18 @@ line_uses(Lines *l)
 
 /* It asks where it is inside, or steps over elements. */
 static bool
-line_asks(const Lines *l, uint32_t value, int depth)
+line_asks(const Lines *l, uint32_t value)
 {
-    const Value *v = &l->k->values.v[value];
-    bool asks = v->op == VAL_LOAD && v->ncond;
-    for (int j = 0; v->op == VAL_EW && j < v->narg && depth < 32; j++)
-        asks |= line_asks(l, l->k->args.v[v->arg + (uint32_t)j], depth + 1);
-    return asks;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, l->k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &l->k->values.v[n];
+        if (v->op == VAL_LOAD && v->ncond)
+            return true;
+        if (v->op != VAL_EW)
+            jot_below_skip(&w);
+    }
+    return false;
 }
 
 /* Terms of a sum that may stand side by side. */
@@ -163,7 +168,7 @@ line_worth(const Lines *l, uint32_t value)
     double reads = jot_kernel_points(l->k, l->loops[value]) * (l->need[value] ? 1 : 2);
     if ((step == 1 && !l->window) || line_own(l)) /* each reads its own, not its neighbours' */
         return false;
-    return (step > 1 || line_asks(l, value, 0)) && reads >= LINE_READS * lines;
+    return (step > 1 || line_asks(l, value)) && reads >= LINE_READS * lines;
 }
 
 static void
@@ -197,33 +202,40 @@ line_one(Lines *l)
 
 /* ---- conditions of sums --------------------------------------------------------------------- */
 
-/* The value is 0 wherever the condition does not hold. */
+/* The load is 0 wherever the condition does not hold. */
 static bool
-line_vanishes(Lines *l, uint32_t value, const Value *at, Ix cond, int depth)
+line_outside(Lines *l, const Value *v, const Value *at, Ix cond)
 {
-    const Kernel *k = l->k;
-    const Value *v = &k->values.v[value];
-    uint32_t arg[3] = {0, 0, 0};
-    for (int j = 0; j < v->narg && j < 3; j++)
-        arg[j] = k->args.v[v->arg + (uint32_t)j];
-    if (depth > 32)
-        return false;
-    if (v->op == VAL_CONST)
-        return v->c.u == 0;
-    if (v->op == VAL_AT)
-        return !at && line_vanishes(l, arg[0], v, cond, depth + 1);
-    if (v->op == VAL_EW && v->ew == EW_CAST)
-        return line_vanishes(l, arg[0], at, cond, depth + 1);
-    if (v->op == VAL_EW && v->ew == EW_SELECT) {
-        const Value *c = &k->values.v[arg[0]];
-        bool known = c->op == VAL_INDEX && jot_line_among(l, k->ixs.v[c->at], at, cond);
-        return line_vanishes(l, arg[2], at, cond, depth + 1)
-            && (known || line_vanishes(l, arg[1], at, cond, depth + 1));
-    }
     for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
-        if (jot_line_among(l, k->ixs.v[v->at + v->nidx + (uint32_t)i], at, cond))
+        if (jot_line_among(l, l->k->ixs.v[v->at + v->nidx + (uint32_t)i], at, cond))
             return true;
     return false;
+}
+
+/* The value is 0 wherever the condition does not hold: all that casts and choices come to. */
+static bool
+line_vanishes(Lines *l, uint32_t value, const Value *at, Ix cond)
+{
+    const Kernel *k = l->k;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        if (v->op == VAL_EW && v->ew == EW_CAST)
+            continue;
+        if (v->op == VAL_EW && v->ew == EW_SELECT) {
+            const Value *c = &k->values.v[k->args.v[v->arg]];
+            bool known = c->op == VAL_INDEX && jot_line_among(l, k->ixs.v[c->at], at, cond);
+            jot_below_from(&w, known ? 2 : 1);
+            continue;
+        }
+        if (v->op == VAL_CONST ? v->c.u != 0
+            : v->op == VAL_AT ? at || !line_vanishes(l, k->args.v[v->arg], v, cond)
+                              : !line_outside(l, v, at, cond))
+            return false;
+        jot_below_skip(&w);
+    }
+    return !w.deep;
 }
 
 /* Are both ends of an index of a buffer asked for, where it can leave it? */
@@ -250,15 +262,19 @@ line_within(const Lines *l, const Value *v, int dim)
 /* All that the value reads, itself, in lines and in reductions of its own, asks where it is
  * inside. */
 static bool
-line_bounded(const Lines *l, uint32_t value, int depth)
+line_bounded(const Lines *l, uint32_t value)
 {
-    const Value *v = &l->k->values.v[value];
-    bool inside = depth < 32 && v->op != VAL_CALL && v->op != VAL_TABLE;
-    for (int d = 0; v->op == VAL_LOAD && d < v->nidx && inside; d++)
-        inside = line_within(l, v, d);
-    for (int j = 0; j < v->narg && inside; j++)
-        inside = line_bounded(l, l->k->args.v[v->arg + (uint32_t)j], depth + 1);
-    return inside;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, l->k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &l->k->values.v[n];
+        if (v->op == VAL_CALL || v->op == VAL_TABLE)
+            return false;
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++)
+            if (!line_within(l, v, d))
+                return false;
+    }
+    return !w.deep;
 }
 
 /* Sums of what is 0 outside of a condition need not ask it. */
@@ -273,11 +289,11 @@ line_free_sums(Lines *l)
         int n = 0;
         if (v->op != VAL_REDUCE || v->ew != EW_ADD || !l->used[i])
             continue;
-        rows = line_taps(l, v) && line_bounded(l, k->args.v[v->arg], 0);
+        rows = line_taps(l, v) && line_bounded(l, k->args.v[v->arg]);
         for (int j = 0; j < v->ncond; j++) {
             Ix cond = k->ixs.v[v->at + v->nidx + (uint32_t)j];
             bool moves = jot_ix_axes(k->ix, cond) >> l->axis & 1;
-            if ((!moves && !rows) || !line_vanishes(l, k->args.v[v->arg], NULL, cond, 0))
+            if ((!moves && !rows) || !line_vanishes(l, k->args.v[v->arg], NULL, cond))
                 k->ixs.v[v->at + v->nidx + (uint32_t)n++] = cond;
         }
         v->ncond = (uint8_t)n;

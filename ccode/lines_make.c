@@ -132,9 +132,10 @@ line_load(Lines *l, const Value v)
     return jot_v_load(k, v.buf, ix, n, cond, v.c);
 }
 
-/* The value at the line's positions; 0: it does not depend on these alone. */
+static uint32_t line_value(Lines *l, uint32_t value, int depth);
+
 static uint32_t
-line_value(Lines *l, uint32_t value, int depth)
+line_new(Lines *l, uint32_t value, int depth)
 {
     Kernel *k = l->k;
     const Value v = k->values.v[value];
@@ -147,13 +148,30 @@ line_value(Lines *l, uint32_t value, int depth)
     if (v.op == VAL_INDEX)
         return v.dtype == JOT_BOOL && (ix = line_cond(l, k->ixs.v[v.at])) != 0
                    ? jot_v_index(k, JOT_BOOL, ix) : 0;
-    if (v.op != VAL_EW || v.narg > 3 || depth > 32)
+    if (v.op != VAL_EW || v.narg > 3 || depth > VALUE_DEPTH)
         return 0;
     for (int j = 0; j < v.narg; j++)
         if (!(arg[j] = line_value(l, k->args.v[v.arg + (uint32_t)j], depth + 1)))
             return 0;
     return v.ew == EW_CAST ? jot_v_cast(k, (jot_DType)v.round, arg[0])
                            : jot_v_ew(k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
+}
+
+/* The value at the line's positions; 0: it does not depend on these alone. */
+static uint32_t
+line_value(Lines *l, uint32_t value, int depth)
+{
+    if (l->there[value] == LINE_NEW)
+        l->there[value] = line_new(l, value, depth);
+    return l->there[value];
+}
+
+/* The same for a new line: nothing is known yet. */
+static uint32_t
+line_root(Lines *l, uint32_t value)
+{
+    memset(l->there, 0xff, (value + 1) * sizeof *l->there);
+    return line_value(l, value, 0);
 }
 
 static int
@@ -246,7 +264,7 @@ jot_line_make(Lines *l, uint32_t value, uint32_t *reads)
     int64_t step = jot_line_step(l);
     Ix at[2];
     int axis[2], n = line_axes(l, step, step, axis, at);
-    line = n ? line_value(l, value, 0) : 0;
+    line = n ? line_root(l, value) : 0;
     line = line ? line_narrow(l, line) : 0;
     *reads = line ? jot_v_at(k, line, n, axis, at) : 0;
     if (!*reads)
@@ -300,7 +318,7 @@ jot_line_steps(Lines *l, uint32_t value, uint32_t *reads)
     Ix cond[32], at[2];
     int axis[2], inner = line_conds_of(l, &v, others, true, cond), n, outer;
     n = inner < 0 ? 0 : line_axes(l, jot_line_step(l), 1, axis, at);
-    line = n ? line_value(l, value, 0) : 0;
+    line = n ? line_root(l, value) : 0;
     line = line ? jot_v_reduce(k, (EwOp)v.ew, others, line, inner, cond, 1.0) : 0;
     line = line ? jot_v_at(k, line, n, axis, at) : 0;
     outer = line_conds_of(l, &v, others, false, cond);

@@ -2,7 +2,10 @@
  * Read before: ccode/lines.h. */
 #ifndef JOT_LINES_MAKE_H
 #define JOT_LINES_MAKE_H
+#include "ccode/below.h"
 #include "ccode/lines.h"
+
+#define LINE_NEW UINT32_MAX
 
 typedef struct {
     Kernel *k;
@@ -17,6 +20,8 @@ typedef struct {
     Ix from, to;                /* of the present line: index along the row, the new one */
     uint64_t window;            /* axes of it besides the row's */
     uint32_t reduce;            /* need of its value */
+    uint32_t there[KERNEL_VALUES]; /* each value at the line's positions, 0: it cannot be there;
+                                      LINE_NEW: not known yet */
 } Lines;
 
 /* One of the conditions of `and`, with axes replaced as by `at` if that is not NULL, is `cond`? */

@@ -17,11 +17,11 @@
  *   breaks    numbers of values; may add an axis
  *
  * Read before: ccode/ir.h, ccode/build_reduce.c. After: ccode/sched_choose.c. */
+#include "ccode/below.h"
 #include "ccode/build.h"
 #include "ccode/pair.h"
 
-enum { MOMENTS_LEAST = 32, MOMENTS_MOST = 4096, /* elements of a block */
-       MOMENTS_DEPTH = 64 };
+enum { MOMENTS_LEAST = 32, MOMENTS_MOST = 4096 }; /* elements of a block */
 
 typedef struct {
     Kernel *k;
@@ -80,26 +80,27 @@ moments_found(Moments *t, uint32_t n)
 
 /* How far each axis moves the load under x that most axes move. False: none, or nothing simple. */
 static bool
-moments_moves(Moments *t, uint32_t n, int depth, double *size)
+moments_moves(Moments *t, uint32_t n, double *size)
 {
-    const Value *v = moments_value(t, n);
-    const KBuf *b = v->op == VAL_LOAD ? &t->k->bufs.v[v->buf] : NULL;
-    Ix addr;
+    Below w;
     int i;
 
-    if (v->op == VAL_REDUCE || v->op == VAL_AT || v->op == VAL_TABLE || depth > MOMENTS_DEPTH)
-        return false;
-    if (b && (double)b->layout->nelem > *size) {
+    for (jot_below_open(&w, t->k, n); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = moments_value(t, n);
+        const KBuf *b = v->op == VAL_LOAD ? &t->k->bufs.v[v->buf] : NULL;
+        Ix addr;
+
+        if (v->op == VAL_REDUCE || v->op == VAL_AT || v->op == VAL_TABLE)
+            return false;
+        if (!b || (double)b->layout->nelem <= *size)
+            continue;
         *size = (double)b->layout->nelem;
         addr = jot_kernel_addr(t->k, v->buf, v->at);
         for (i = 0; i < (int)t->k->axes.n; i++)
             t->moved[i] = jot_ix_moved(t->k->ix, addr, i, NULL)
                         * (double)jot_dtype_nbytes((jot_DType)b->dtype);
     }
-    for (i = 0; i < v->narg; i++)
-        if (!moments_moves(t, t->k->args.v[v->arg + (uint32_t)i], depth + 1, size))
-            return false;
-    return true;
+    return !w.deep;
 }
 
 /* The reduced axis not in `taken` that moves x the least; -1: none. */
@@ -252,7 +253,7 @@ jot_kernel_moments(Kernel *k, const Target *target)
         uint64_t inner;
         int rest;
 
-        if (!moments_found(&t, n) || !moments_moves(&t, t.x, 0, &size))
+        if (!moments_found(&t, n) || !moments_moves(&t, t.x, &size))
             continue;
         inner = moments_block(&t, room);
         if (t.block < MOMENTS_LEAST || (!inner && t.divided < 0))

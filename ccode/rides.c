@@ -97,20 +97,21 @@ jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value)
 
 /* What the sums read can be made of stored results, loads and finished sums. */
 static bool
-rides_readable(const Kernel *k, const Rides *r, uint32_t value, int depth)
+rides_readable(const Kernel *k, const Rides *r, uint32_t value)
 {
-    const Value *v = &k->values.v[value];
+    Below w;
+    uint32_t n;
 
-    if (jot_rides_stored(k, r, value) >= 0)
-        return true;
-    if ((v->op != VAL_EW && v->op != VAL_LOAD && v->op != VAL_CONST && v->op != VAL_SCALAR
-         && v->op != VAL_INDEX && v->op != VAL_CALL)
-        || depth > VALUE_DEPTH)
-        return false;
-    for (int i = 0; i < v->narg; i++)
-        if (!rides_readable(k, r, jot_v_arg(k, value, i), depth + 1))
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        int op = k->values.v[n].op;
+
+        if (jot_rides_stored(k, r, n) >= 0)
+            jot_below_skip(&w);
+        else if (op != VAL_EW && op != VAL_LOAD && op != VAL_CONST && op != VAL_SCALAR
+                 && op != VAL_INDEX && op != VAL_CALL)
             return false;
-    return true;
+    }
+    return !w.deep;
 }
 
 JOT_FN void
@@ -190,7 +191,7 @@ jot_rides_find(Kernel *k, Rides *r)
         uint32_t x, m;
 
         if (used[i] && k->values.v[i].op == VAL_REDUCE)
-            ok = rides_readable(k, r, jot_rides_square(k, i, &x, &m) ? x : jot_v_arg(k, i, 0), 0);
+            ok = rides_readable(k, r, jot_rides_square(k, i, &x, &m) ? x : jot_v_arg(k, i, 0));
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     if (!ok)

@@ -17,6 +17,7 @@
 #include "ccode/pair.h"
 
 enum { SINGLE_DEEP = 16 };
+#define SINGLE_NEW UINT32_MAX
 
 typedef struct {
     Kernel *k;
@@ -25,6 +26,7 @@ typedef struct {
     Ix map[KERNEL_AXES];    /* each axis; `axis` by its one place */
     Ix in;                  /* that place is a place of the axis */
     int axis;
+    uint32_t *there;        /* each value at the place, 0: it cannot be said there; SINGLE_NEW */
 } Single;
 
 /* Where on the axis one of the conditions joined by `and` holds, all else held; 0: at no one place.
@@ -84,9 +86,10 @@ single_holds(const Kernel *k, uint32_t cond)
     return v->op == VAL_INDEX && jot_ix_is_const(k->ix, k->ixs.v[v->at], &one) && one;
 }
 
-/* Value n at the place; 0: it cannot be said there. */
+static uint32_t single_value(const Single *s, uint32_t n, int depth);
+
 static uint32_t
-single_value(const Single *s, uint32_t n, int depth)
+single_new(const Single *s, uint32_t n, int depth)
 {
     const Value v = s->k->values.v[n];
     uint32_t arg[3] = {0};
@@ -97,7 +100,7 @@ single_value(const Single *s, uint32_t n, int depth)
         return jot_v_index(s->k, (jot_DType)v.dtype, single_ix(s, s->k->ixs.v[v.at]));
     if (v.op == VAL_LOAD)
         return single_load(s, &v);
-    if (v.op != VAL_EW || depth == SINGLE_DEEP || v.narg > 3 || v.round != v.dtype)
+    if (v.op != VAL_EW || depth == VALUE_DEPTH || v.narg > 3 || v.round != v.dtype)
         return 0;
     for (int i = 0; i < v.narg; i++)
         if (!(arg[i] = single_value(s, s->k->args.v[v.arg + (uint32_t)i], depth + 1)))
@@ -105,6 +108,31 @@ single_value(const Single *s, uint32_t n, int depth)
     if (v.ew == EW_SELECT && single_holds(s->k, arg[0]))
         return arg[1];
     return jot_v_ew(s->k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
+}
+
+/* Value n at the place; 0: it cannot be said there. */
+static uint32_t
+single_value(const Single *s, uint32_t n, int depth)
+{
+    if (s->there[n] == SINGLE_NEW)
+        s->there[n] = single_new(s, n, depth);
+    return s->there[n];
+}
+
+/* The same for another place: nothing is known yet. */
+static uint32_t
+single_root(Single *s, uint32_t n)
+{
+    size_t nbytes = ((size_t)n + 1) * sizeof *s->there;
+    uint32_t value = 0;
+
+    s->there = jot_mem_new(s->k->mem, n + 1, sizeof *s->there);
+    if (s->there) {
+        memset(s->there, 0xff, nbytes);
+        value = single_value(s, n, 0);
+    }
+    jot_mem_free(s->k->mem, s->there, nbytes);
+    return value;
 }
 
 /* Is value n, where the guard does not hold, what the operator begins with? Under the sign of a
@@ -153,7 +181,7 @@ single_solved(Single *s, uint32_t n, Ix all, Ix at)
     s->in = jot_ix_and(k->ix, jot_ix_ge0(k->ix, at, &s->space),
                        jot_ix_ge0(k->ix, jot_ix_sub(k->ix, last, at), &s->space));
     cond = jot_ix_and(k->ix, s->in, single_ix(s, all));
-    term = cond ? single_value(s, k->args.v[v.arg], 0) : 0;
+    term = cond ? single_root(s, k->args.v[v.arg]) : 0;
     if (!term || !jot_reduce_op_identity((EwOp)v.ew, (jot_DType)v.dtype, &identity))
         return 0;
     rest = jot_v_const(k, (jot_DType)v.dtype, identity);

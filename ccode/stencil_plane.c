@@ -82,13 +82,14 @@ plane_values(Plane *p)
 
 /* Does the value stand below another? */
 static bool
-plane_below(const Kernel *k, uint32_t value, uint32_t root, int depth)
+plane_below(const Kernel *k, uint32_t value, uint32_t root)
 {
-    const Value *v = &k->values.v[root];
-    bool found = value == root;
-    for (int i = 0; i < v->narg && !found && depth < VALUE_DEPTH; i++)
-        found = plane_below(k, value, k->args.v[v->arg + (uint32_t)i], depth + 1);
-    return found;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, root); (n = jot_below_next(&w)) != 0;)
+        if (n == value)
+            return true;
+    return false;
 }
 
 /* Windows step by one along the axis, or by two; other loads by one or not at all, as do stores. */
@@ -161,7 +162,7 @@ plane_sum(Plane *p, uint32_t sum)
     p->window |= few;
     p->outside |= (v->free | v->axes) & ~p->bent;
     for (int i = 0; i < p->nsums; i++)
-        if (p->sum[i] != sum && plane_below(p->k, p->sum[i], sum, 0) &&
+        if (p->sum[i] != sum && plane_below(p->k, p->sum[i], sum) &&
             (keeps || few || !jot_plane_keeps(p, p->sum[i])))
             return false;
     return true;
@@ -173,10 +174,10 @@ jot_plane_owner(const Plane *p, uint32_t store)
     const Kernel *k = p->k;
     int owner = -1, sums = 0;
     for (int j = 0; j < p->nsums; j++) {
-        bool top = plane_below(k, p->sum[j], k->stores.v[store].value, 0);
+        bool top = plane_below(k, p->sum[j], k->stores.v[store].value);
         for (int i = 0; i < p->nsums && top; i++)
-            top = i == j || !plane_below(k, p->sum[j], p->sum[i], 0) ||
-                  !plane_below(k, p->sum[i], k->stores.v[store].value, 0);
+            top = i == j || !plane_below(k, p->sum[j], p->sum[i]) ||
+                  !plane_below(k, p->sum[i], k->stores.v[store].value);
         if (top) {
             owner = j;
             sums++;
@@ -370,20 +371,6 @@ plane_tile(Plane *p, int number)
     return jot_v_replace(k, old, read, old) != 0;
 }
 
-/* The term is 0 where the condition does not hold: a factor is. */
-static bool
-plane_zero_without(const Kernel *k, uint32_t value, Ix cond)
-{
-    const Value *v = &k->values.v[value];
-    bool found = false;
-    if (v->op == VAL_EW && v->ew == EW_MUL)
-        return plane_zero_without(k, k->args.v[v->arg], cond) ||
-               plane_zero_without(k, k->args.v[v->arg + 1], cond);
-    for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
-        found |= k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond;
-    return found;
-}
-
 /* Are there conditions on terms other than those that factors have anyway? */
 static bool
 plane_conditions(const Plane *p)
@@ -392,8 +379,8 @@ plane_conditions(const Plane *p)
     for (int i = 0; i < p->nsums; i++) {
         const Value *v = &k->values.v[p->sum[i]];
         for (int c = 0; c < v->ncond; c++)
-            if (v->ew != EW_ADD || !plane_zero_without(k, k->args.v[v->arg],
-                                                       k->ixs.v[v->at + v->nidx + (uint32_t)c]))
+            if (v->ew != EW_ADD || !jot_zero_without(k, k->args.v[v->arg],
+                                                     k->ixs.v[v->at + v->nidx + (uint32_t)c]))
                 return true;
     }
     return false;

@@ -2,6 +2,7 @@
  * schedule (stencil_plane_text.c) share. Read before: ccode/stencil.h. */
 #ifndef JOT_STENCIL_PLANE_H
 #define JOT_STENCIL_PLANE_H
+#include "ccode/below.h"
 #include "ccode/stencil.h"
 
 enum {
