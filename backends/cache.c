@@ -57,20 +57,25 @@ cache_place(jot_Ctx *ctx, char *dir, size_t nbytes, bool tell)
     return n > 0 && n < (int)nbytes;
 }
 
-/* mkdir -p. Failures show when the directory is opened. */
-static void
+/* mkdir -p. Returns errno's value of the first failure, 0 for none: it shows when the directory is
+ * opened. */
+static int
 cache_mkdir(char *dir)
 {
+    int why = 0;
     char *p;
 
-    for (p = dir + 1; *p; p++) {
-        if (*p != '/')
+    for (p = dir + 1; p[-1]; p++) {
+        char end = *p;
+
+        if (end && end != '/')
             continue;
         *p = 0;
-        mkdir(dir, 0700);
-        *p = '/';
+        if (mkdir(dir, 0700) && errno != EEXIST && !why)
+            why = errno;
+        *p = end;
     }
-    mkdir(dir, 0700);
+    return why;
 }
 
 /* NULL, or why nothing may be kept there: who can write into the directory can run code as us. */
@@ -147,15 +152,17 @@ JOT_FN void
 jot_cache_open(Cache *cache, jot_Ctx *ctx, bool tell)
 {
     const char *why;
+    int made;
 
     cache->fd = -1;
     if (!cache_place(ctx, cache->dir, sizeof cache->dir, tell)) {
         cache->dir[0] = 0;
         return;
     }
-    cache_mkdir(cache->dir);
+    made = cache_mkdir(cache->dir);
     cache->fd = open(cache->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    why = cache->fd < 0 ? strerror(errno) : cache_distrust(cache->fd);
+    why = cache->fd >= 0 ? cache_distrust(cache->fd)
+        : strerror(errno == ENOENT && made ? made : errno);
     if (!why) {
         cache_tidy(cache, ctx);
         return;
@@ -260,12 +267,7 @@ cache_check(Bytes entry, Bytes key, Bytes *text, Bytes *object)
 JOT_FN bool
 jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
 {
-    char path[600];
-
-    if (cache->fd < 0)
-        return false;
-    snprintf(path, sizeof path, "%s/%s", cache->dir, name);
-    return jot_host_read(ctx, path, CACHE_MOST, entry);
+    return cache->fd >= 0 && jot_host_read_at(ctx, cache->fd, name, CACHE_MOST, entry);
 }
 
 static bool
@@ -352,11 +354,11 @@ cache_temporary(Cache *cache, const void *self, char name[64])
 }
 
 /* All parts to a new file that then takes the name. Failing (a full disk) is no error: the log says
- * why, of the first that was not kept. */
+ * why, once: the note is the same for all entries. */
 static void
 cache_put(Cache *cache, jot_Ctx *ctx, const char *name, const Bytes *part, int n)
 {
-    char tmp[64];
+    char tmp[64], note[700];
     int fd = cache_temporary(cache, ctx, tmp), why = errno, i;
     bool ok = fd >= 0;
 
@@ -376,9 +378,9 @@ cache_put(Cache *cache, jot_Ctx *ctx, const char *name, const Bytes *part, int n
         return;
     if (fd >= 0)
         unlinkat(cache->fd, tmp, 0);
-    if (!cache->told)
-        jot_host_log(ctx, "jot: %s/%s was not kept: %s\n", cache->dir, name, strerror(why));
-    cache->told = true;
+    snprintf(note, sizeof note, "jot: what is compiled and measured is not kept in %s: %s\n",
+             cache->dir, strerror(why));
+    jot_host_say(ctx, note);
 }
 
 JOT_FN void

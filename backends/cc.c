@@ -20,7 +20,6 @@
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -126,14 +125,22 @@ cc_fail(jot_Ctx *ctx, jot_Status status, const char *what, const char *problem, 
     jot_text_free(&text);
 }
 
-/* Did the compiler stop for want of space? Then another directory may do. */
-static bool
-cc_is_full(Bytes messages)
+/* Did the compiler stop for want of space? Then another directory may do. errno's value, or 0. A
+ * limit on the size of files ends its programs by a signal, which its driver tells. */
+static int
+cc_is_full(Bytes messages, int status)
 {
-    return messages.p
-           && (strstr(messages.p, strerror(ENOSPC)) || strstr(messages.p, strerror(EFBIG))
-               || strstr(messages.p, strerror(EDQUOT))
-               || strstr(messages.p, "No space left on device"));
+    static const int full[] = {ENOSPC, EDQUOT, EFBIG};
+    size_t i;
+
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+        return EFBIG;
+    for (i = 0; messages.p && i < sizeof full / sizeof *full; i++)
+        if (strstr(messages.p, strerror(full[i])))
+            return full[i];
+    if (messages.p && strstr(messages.p, "File size limit exceeded"))
+        return EFBIG;
+    return messages.p && strstr(messages.p, "No space left on device") ? ENOSPC : 0;
 }
 
 static CcResult
@@ -144,7 +151,7 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
     Bytes messages = {0};
     char problem[100];
     CcResult result = CC_FAILED;
-    int status;
+    int status, why;
 
     memcpy(args, argv, sizeof args);
     if (!jot_host_spawn(args, messages_path, cc->child, &status)) {
@@ -155,7 +162,7 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
     if (!status)
         return CC_DONE;
     jot_host_read(ctx, messages_path, 65536, &messages);
-    if (cc_is_full(messages)) {
+    if ((errno = cc_is_full(messages, status)) != 0) {
         result = CC_NO_ROOM;
     } else if (WIFSIGNALED(status)) {
         snprintf(problem, sizeof problem, "the C compiler was ended by signal %d",
@@ -164,7 +171,9 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
     } else {
         cc_fail(ctx, JOT_ECOMPILE, what, "the C compiler refused the text", argv, messages);
     }
+    why = errno;
     jot_bytes_free(ctx, &messages);
+    errno = why;
     return result;
 }
 
@@ -251,7 +260,29 @@ cc_keep_kernels(jot_Ctx *ctx, CcState *cc, Bytes text, const KernelSym *sym, int
     jot_text_free(&key);
 }
 
-/* Compile in one work directory. */
+/* What the compiler wrote, loaded. One that was stopped may leave the beginning of an object and
+ * say that all went well. */
+static bool
+cc_load_new(jot_Ctx *ctx, const CcState *cc, const char *path, const char *what, const char **argv,
+            KernelSym *sym, int n, void **module)
+{
+    Text command = {0};
+    const char *from;
+    bool ok;
+
+    command.mem = &ctx->mem;
+    jot_cc_command_text(argv, &command);
+    from = command.n < command.cap ? command.s : cc->cc;
+    if (jot_library_whole(path))
+        ok = cc_load(ctx, path, what, from, sym, n, module);
+    else
+        ok = jot_fail(ctx, JOT_EDEVICE, "%s: the C compiler left a part of an object and said that "
+                      "all went well\ncommand: %s", what, from);
+    jot_text_free(&command);
+    return ok;
+}
+
+/* Compile in one work directory. No room: errno says which. */
 static CcResult
 cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, Bytes text,
               KernelSym *sym, int n, void **module)
@@ -259,7 +290,6 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     const char *argv[CC_ARGUMENTS] = {0};
     char from[600], to[600], messages[600];
     Bytes object;
-    Text command = {0};
     CcResult result;
 
     jot_work_path(work, WORK_SOURCE, from, sizeof from);
@@ -271,12 +301,9 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     result = cc_run(ctx, cc, what, argv, messages);
     if (result != CC_DONE)
         return result;
-    command.mem = &ctx->mem;
-    jot_cc_command_text(argv, &command);
-    if (!cc_load(ctx, to, what, command.n < command.cap ? command.s : cc->cc, sym, n, module))
-        result = CC_FAILED;
-    jot_text_free(&command);
-    if (result == CC_DONE && cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
+    if (!cc_load_new(ctx, cc, to, what, argv, sym, n, module))
+        return CC_FAILED;
+    if (cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
         jot_cache_keep(&cc->cache, ctx, cc_key(cc), text, object);
         cc_keep_kernels(ctx, cc, text, sym, n);
         jot_bytes_free(ctx, &object);
@@ -290,14 +317,17 @@ cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSy
 {
     WorkDir work = {{0}, 0};
     CcResult result = CC_NO_ROOM;
+    int why = 0;
 
     while (result == CC_NO_ROOM && jot_work_open(ctx, &work, cc->cache.dir)) {
         result = cc_compile_in(ctx, cc, &work, what, text, sym, n, module);
+        why = errno;
         jot_work_close(&work);
     }
     if (result == CC_NO_ROOM)
         jot_fail(ctx, JOT_EIO, "%s: no room for temporary files of the C compiler in TMPDIR, /tmp, "
-                 "/var/tmp or the cache directory (%s)", what, strerror(errno));
+                 "/var/tmp or the cache directory: %s%s", what, strerror(why ? why : errno),
+                 why == EFBIG ? " (there is a limit on the size of files, ulimit -f)" : "");
     return result == CC_DONE;
 }
 

@@ -150,6 +150,16 @@ jot_host_log(jot_Ctx *ctx, const char *format, ...)
 }
 
 JOT_FN void
+jot_host_say(jot_Ctx *ctx, const char *note)
+{
+    uint64_t hash = jot_hash(1, note, strlen(note));
+
+    if (hash != ctx->said && ctx->mem.hooks.log)
+        ctx->mem.hooks.log(ctx->mem.hooks.ud, note, strlen(note));
+    ctx->said = hash;
+}
+
+JOT_FN void
 jot_bytes_free(jot_Ctx *ctx, Bytes *bytes)
 {
     jot_mem_free(&ctx->mem, bytes->p, bytes->n + 1);
@@ -198,7 +208,13 @@ host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
 JOT_FN bool
 jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), why;
+    return jot_host_read_at(ctx, AT_FDCWD, path, most, out);
+}
+
+JOT_FN bool
+jot_host_read_at(jot_Ctx *ctx, int place, const char *path, size_t most, Bytes *out)
+{
+    int fd = openat(place, path, O_RDONLY | O_CLOEXEC), why;
     bool ok;
 
     out->p = NULL;
@@ -213,7 +229,35 @@ jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out)
 }
 
 JOT_FN bool
-jot_host_write_fd(int fd, const void *p, size_t nbytes)
+jot_host_limit_begin(void)
+{
+    sigset_t limit, before;
+
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    return pthread_sigmask(SIG_BLOCK, &limit, &before) || sigismember(&before, SIGXFSZ);
+}
+
+/* The signal that a write sent to this thread is taken; where it was blocked before, it may be the
+ * program's. errno stays. */
+JOT_FN void
+jot_host_limit_end(bool blocked)
+{
+    int why = errno, number;
+    sigset_t limit, sent;
+
+    if (blocked)
+        return;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    if (!sigpending(&sent) && sigismember(&sent, SIGXFSZ))
+        sigwait(&limit, &number);
+    pthread_sigmask(SIG_UNBLOCK, &limit, NULL);
+    errno = why;
+}
+
+static bool
+host_write_all(int fd, const void *p, size_t nbytes)
 {
     const char *s = p;
 
@@ -230,6 +274,15 @@ jot_host_write_fd(int fd, const void *p, size_t nbytes)
         nbytes -= (size_t)n;
     }
     return true;
+}
+
+JOT_FN bool
+jot_host_write_fd(int fd, const void *p, size_t nbytes)
+{
+    bool blocked = jot_host_limit_begin(), ok = host_write_all(fd, p, nbytes);
+
+    jot_host_limit_end(blocked);
+    return ok;
 }
 
 JOT_FN bool

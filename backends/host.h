@@ -26,9 +26,14 @@ JOT_FN bool jot_machine_measure(Target *target);
 JOT_FN const char *jot_host_env(const jot_Ctx *ctx, const char *name);
 JOT_FN double jot_host_seconds(void); /* monotonic */
 JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3);
+/* To the log, unless it is the same as the note before it. */
+JOT_FN void jot_host_say(jot_Ctx *ctx, const char *note);
 
 /* ---- shared libraries (library.c) ---- */
 
+/* Does the file hold all that its head says? What is missing would be a bus error once it is
+ * loaded. True for what is no object of this system's kind: dlopen will say so. */
+JOT_FN bool jot_library_whole(const char *path);
 /* The first of n that opens (NULL among the names: the program itself); NULL: none, and dlerror says
  * why the last did not. */
 JOT_FN void *jot_library_open(const char *const *names, size_t n);
@@ -41,8 +46,15 @@ JOT_FN const char *jot_library_functions(void *library, const char *const *names
 /* Bytes of the context's memory. */
 typedef struct { char *p; size_t n; } Bytes;
 JOT_FN void jot_bytes_free(jot_Ctx *ctx, Bytes *bytes);
-/* A whole file, at most `most` bytes of it, with a 0 behind. False: errno says why. */
+/* A whole file, at most `most` bytes of it, with a 0 behind. False: errno says why. A relative path
+ * starts in the open directory `place`. */
 JOT_FN bool jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out);
+JOT_FN bool jot_host_read_at(jot_Ctx *ctx, int place, const char *path, size_t most, Bytes *out);
+/* What this thread writes in between meets a limit on the size of files (ulimit -f) as an error,
+ * EFBIG, and not as a signal that ends the program. The first says whether the thread had that
+ * signal blocked, the second is told. */
+JOT_FN bool jot_host_limit_begin(void);
+JOT_FN void jot_host_limit_end(bool blocked);
 JOT_FN bool jot_host_write_fd(int fd, const void *p, size_t nbytes); /* all of it; false: errno */
 /* A new file that only this user can read. */
 JOT_FN bool jot_host_write(const char *path, const void *p, size_t nbytes);
@@ -76,8 +88,8 @@ JOT_FN void jot_work_sweep(jot_Ctx *ctx, int64_t before);
 
 /* ---- the cache (cache.c) ---- */
 
-/* fd: the open directory, -1 for no cache; told: the log knows of an entry that was not kept. */
-typedef struct { int fd; char dir[512]; bool told; } Cache;
+/* fd: the open directory, -1 for no cache. */
+typedef struct { int fd; char dir[512]; } Cache;
 /* Find or make the directory, and tidy it once an hour. Without one (config "", another user's, not
  * writable) the cache is empty and stays so; the log says why. */
 JOT_FN void jot_cache_open(Cache *cache, jot_Ctx *ctx, bool tell);
@@ -90,7 +102,7 @@ JOT_FN bool jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *na
                            Bytes *object);
 /* The object made from `text` by what `key` describes (compiler, flags, machine), or false. */
 JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object);
-/* Keep an object. Failing (a full disk) is no error: the log says why. */
+/* Keep an object. Failing (a full disk) is no error: the log says why, once. */
 JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object);
 
 /* A short text of this name in the directory; a new one replaces the old one at once. */

@@ -262,11 +262,28 @@ jot_jobs_open(jot_Ctx *ctx)
     return NULL;
 }
 
+/* Its messages and figures become the program's, once. A unit that was found on disk after all was
+ * not compiled. */
+static void
+job_tell(jot_Ctx *ctx, Job *job)
+{
+    if (job->told)
+        return;
+    job->told = true;
+    if (job->log)
+        jot_host_say(ctx, job->log);
+    ctx->stats.compile_seconds += job->stats.compile_seconds;
+    ctx->stats.cache_hits += job->stats.cache_hits;
+    ctx->stats.kernels_compiled -= job->stats.cache_hits;
+}
+
+/* What nobody looked at is told in the end: that nothing is kept, say. */
 static void
 jobs_free(Jobs *jobs, jot_Ctx *ctx, Job *job)
 {
     Job **link = &jobs->first;
 
+    job_tell(ctx, job);
     while (*link != job)
         link = &(*link)->next;
     *link = job->next;
@@ -362,21 +379,6 @@ jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, const char *text, siz
     pthread_cond_signal(&jobs->work);
     pthread_mutex_unlock(&jobs->lock);
     return &job->job;
-}
-
-/* Its messages and figures become the program's, once. A unit that was found on disk after all was
- * not compiled. */
-static void
-job_tell(jot_Ctx *ctx, Job *job)
-{
-    if (job->told)
-        return;
-    job->told = true;
-    if (job->log && ctx->mem.hooks.log)
-        ctx->mem.hooks.log(ctx->mem.hooks.ud, job->log, strlen(job->log));
-    ctx->stats.compile_seconds += job->stats.compile_seconds;
-    ctx->stats.cache_hits += job->stats.cache_hits;
-    ctx->stats.kernels_compiled -= job->stats.cache_hits;
 }
 
 /* Seconds until this job ends: what stands before it shared by the workers, then it. With the

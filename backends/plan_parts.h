@@ -41,7 +41,6 @@ typedef struct {
     uint32_t n;
     jot_Status status; /* of a job that failed */
     char *why;
-    bool told;         /* the log has it */
     double cost;       /* what the quick tier would take for its steps in the run at hand */
     uint32_t refs;     /* kernels of it that are alive */
 } PlanModule;
@@ -152,6 +151,7 @@ struct PlanCache {
     struct PlanKnowns *knowns;
     uint32_t planned;      /* nodes so far, up to those that jot_rates_planned counts */
     struct PlanTuned *tuned; /* plan_tune.c; NULL: nothing yet */
+    uint32_t told;         /* by jot_Status: that compiling failed so, and slower code runs */
     bool no_copies;        /* the plan at hand does without copies of state, which were refused */
     uint32_t nplans;
     size_t key_words;

@@ -182,20 +182,22 @@ jot_tier_await(jot_Ctx *ctx, PlanKernel *k)
     (void)tier_look(ctx, &step, true, &left);
 }
 
-/* The compiler failed: an error where nothing else can run, else a line in the log, once. */
+/* The compiler failed: an error where nothing else can run, else a line in the log, once for each
+ * kind of failure: a compiler that dies, dies for every unit. */
 static bool
 tier_failed(jot_Ctx *ctx, PlanModule *module, bool must)
 {
     const char *why = module->why ? module->why : "compile: out of memory";
+    uint32_t kind = (uint32_t)1 << (module->status ? module->status : JOT_EMEM);
     Text text = {NULL, NULL, 0, 0};
 
     if (must)
         return jot_fail(ctx, module->status ? module->status : JOT_EMEM, "%s", why);
-    if (!module->told) {
+    if (!(ctx->plans->told & kind)) {
         text.mem = &ctx->mem;
         jot_text_f(&text, "jot: slower code stays in use: %s\n", why);
         jot_plan_log(ctx, &text);
-        module->told = true;
+        ctx->plans->told |= kind;
     }
     return true;
 }

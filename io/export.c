@@ -37,7 +37,7 @@ jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs, co
     char beside[4096];
     ExportFile out = {NULL, false};
     struct stat there;
-    bool direct;
+    bool direct, blocked, ok;
 
     if (!ctx || ctx->status)
         return false;
@@ -46,15 +46,15 @@ jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs, co
     direct = !stat(path, &there) && !S_ISREG(there.st_mode);
     if (!(out.file = fopen(direct ? path : beside, "w")))
         return export_io(ctx, path, NULL);
-    if (!jot_export_text(ctx, name, inputs, outputs, export_piece, &out)) {
-        fclose(out.file);
-        if (!direct)
-            remove(beside);
-        return false;
-    }
-    if (fclose(out.file) || out.bad || (!direct && rename(beside, path)))
+    blocked = jot_host_limit_begin();
+    ok = jot_export_text(ctx, name, inputs, outputs, export_piece, &out);
+    out.bad |= fclose(out.file) != 0;
+    jot_host_limit_end(blocked);
+    if (!ok && !direct)
+        remove(beside);
+    if (ok && (out.bad || (!direct && rename(beside, path))))
         return export_io(ctx, path, direct ? NULL : beside);
-    return true;
+    return ok;
 }
 #else
 typedef int jot_export_nothing;

@@ -7,6 +7,7 @@
  *
  * Read before: core.h ("profile"), backends/profile.c. */
 #ifndef JOT_NO_HOST
+#include "backends/host.h"
 #include "backends/profile.h"
 #include <errno.h>
 #include <math.h>
@@ -274,7 +275,7 @@ jot_profile_write(jot_Ctx *ctx, jot_ProfileForm form, const char *path)
 {
     Report r;
     size_t nbytes;
-    bool ok;
+    bool ok, blocked;
 
     if (!ctx)
         return false;
@@ -293,11 +294,13 @@ jot_profile_write(jot_Ctx *ctx, jot_ProfileForm form, const char *path)
     if (!r.by_time)
         return jot_fail_memory(ctx, "profile_write");
     r.f = fopen(path, "w");
+    blocked = jot_host_limit_begin();
     if (r.f)
         report_write(&r, form);
     ok = r.f && !ferror(r.f);
     if (r.f && fclose(r.f))
         ok = false;
+    jot_host_limit_end(blocked);
     jot_mem_free(&ctx->mem, r.by_time, nbytes);
     return ok || jot_fail(ctx, JOT_EIO, "profile_write: %s: %s", path, strerror(errno));
 }

@@ -169,6 +169,7 @@ struct jot_Ctx {
     const struct TuneStore *tune_store; /* backends/tune.h; NULL: schedules are remembered here alone */
     void *tuned_state;       /* ... its own */
     jot_Stats stats;
+    uint64_t said;           /* a hash of the note that the log had last; see jot_host_say */
     bool running;            /* inside an evaluation (callbacks may not start another) */
     bool unasked;            /* ... that nobody asked for: no handle loses its value by it */
     Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */

@@ -1,12 +1,18 @@
 /* tests/test_cache.c - the cache of compiled kernels: damaged entries, races, full, read-only and
- * foreign directories, and what is tidied away. */
+ * foreign directories, full disks, limits on the size of files, compilers that leave a part of an
+ * object, and what is tidied away. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "tests/backend_world.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#ifdef __linux__
+#include <sched.h>
+#include <sys/mount.h>
+#endif
 #include <sys/wait.h>
 #include <time.h>
 
@@ -137,6 +143,16 @@ test_every_byte(void)
     world_close(&w);
 }
 
+static int
+count_text(const char *s, const char *what)
+{
+    int n = 0;
+
+    while ((s = strstr(s, what)) != NULL)
+        s++, n++;
+    return n;
+}
+
 /* A directory that may only be read, by a user who is not root: 1 if it is as it should be. */
 static int
 readonly_as(uid_t uid)
@@ -151,8 +167,8 @@ readonly_as(uid_t uid)
         return -1;
     setenv("TMPDIR", "/tmp", 1);
     setenv("HOME", "/nowhere", 1);
-    ok = cached_with(&w, dir, good_text) == 0 && strstr(w.log, "not kept")
-      && !strstr(strstr(w.log, "not kept") + 1, "not kept"); /* told once */
+    ok = cached_with(&w, dir, good_text) == 0 && count_text(w.log, "not kept") == 1
+      && strstr(w.log, strerror(EACCES));
     rmdir(dir);
     return ok;
 }
@@ -228,10 +244,10 @@ test_unusable(void)
     SKIP("a directory of another user: needs root");
 }
 
-/* A file size limit stands in for a full disk: the text and the object fit, an entry of both does
- * not. */
+/* A limit on the size of files, whose signal would end this program: the text and the object fit,
+ * an entry of both does not. */
 static void
-test_full(void)
+test_limit(void)
 {
     static char text[40000];
     struct rlimit old, few;
@@ -239,11 +255,10 @@ test_full(void)
     World w;
     size_t n;
 
-    snprintf(dir, sizeof dir, "%s/full", scratch_dir);
+    snprintf(dir, sizeof dir, "%s/limit", scratch_dir);
     n = (size_t)snprintf(text, sizeof text, "%s/*", good_text);
     memset(text + n, '.', sizeof text - n - 3);
     memcpy(text + sizeof text - 3, "*/", 3);
-    signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
     few = old;
     few.rlim_cur = sizeof text + 500;
@@ -254,11 +269,124 @@ test_full(void)
     setrlimit(RLIMIT_FSIZE, &few);
     CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK, "%s", w.why);
     CHECK(!works(&w, text) && w.ctx->status == JOT_EIO, "%s", w.ctx->message);
-    CHECK(strstr(w.ctx->message, "no room"), "%s", w.ctx->message);
+    CHECK(strstr(w.ctx->message, "no room") && strstr(w.ctx->message, strerror(EFBIG))
+              && strstr(w.ctx->message, "ulimit -f"), "%s", w.ctx->message);
     world_close(&w);
     setrlimit(RLIMIT_FSIZE, &old);
     CHECK(cached_with(&w, dir, text) == 0 && cached_with(&w, dir, text) == 1,
           "not kept afterwards");
+}
+
+#ifdef __linux__
+/* A file system of so many bytes over the place. */
+static bool
+small_disk(const char *place, const char *size)
+{
+    return !mount("none", place, "tmpfs", 0, size);
+}
+
+/* In a name space of its own, where every place for temporary files is a small disk: with room for
+ * text and object and none for an entry, then with none for the text. A bit for each that is not as
+ * it should be; 255: no such disks here. */
+static int
+full_disks(const char *text)
+{
+    char dir[] = "/tmp/cache";
+    World w;
+    int bad = 0;
+
+    if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        return 255;
+    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+    unsetenv("TMPDIR");
+    if (!small_disk("/tmp", "size=96k") || !small_disk("/var/tmp", "size=4k"))
+        return 255;
+    bad |= cached_with(&w, dir, text) != 0 || count_text(w.log, "not kept") != 1
+        || !strstr(w.log, strerror(ENOSPC));
+    if (bad)
+        printf("%s\n", w.log);
+    if (!small_disk("/tmp", "size=8k"))
+        return 255;
+    if (world_open(&w, &jot_backend_cc, dir, 0) != JOT_OK || works(&w, text)
+        || w.ctx->status != JOT_EIO || !strstr(w.ctx->message, "no room")
+        || !strstr(w.ctx->message, strerror(ENOSPC))) {
+        printf("%s\n", w.ctx->message);
+        bad |= 2;
+    }
+    world_close(&w);
+    fflush(stdout);
+    return bad;
+}
+#endif
+
+static void
+test_full(void)
+{
+#ifdef __linux__
+    static char text[40000];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s/*", good_text);
+    int status = -1;
+    pid_t child;
+
+    memset(text + n, '.', sizeof text - n - 3);
+    memcpy(text + sizeof text - 3, "*/", 3);
+    fflush(stdout);
+    child = fork();
+    if (!child)
+        _exit(full_disks(text));
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 255)
+        SKIP("full disks: no file systems may be mounted");
+    else
+        CHECK(status == 0, "full disks: status %x", (unsigned)status);
+#else
+    SKIP("full disks: not tried on this system");
+#endif
+}
+
+/* A compiler that was stopped, says that all went well, and leaves so many bytes: told, nothing of
+ * it is kept, and the next one's object is. */
+static void
+test_part(void)
+{
+    static const char script[] = "[ \"$1\" = --version ] && exec cc --version\n"
+        "cc \"$@\" || exit\n"
+        "while [ \"$1\" != -o ]; do shift; done\n"
+        "n=$(wc -c <\"$2\")\n"
+        "head -c $((n * JOT_TEST_PART / 1000 + JOT_TEST_BYTES)) \"$2\" >\"$2.part\"\n"
+        "mv \"$2.part\" \"$2\"\n";
+    static const int part[][2] = { {0, 0}, {0, 3}, {0, 20}, {0, 64}, {0, 500}, {100, 0}, {250, 0},
+                                   {500, 0}, {750, 0}, {950, 0}, {1000, -1} };
+    char dir[300], path[600], number[20];
+    size_t i;
+    FILE *f;
+    World w;
+
+    snprintf(dir, sizeof dir, "%s/part", scratch_dir);
+    snprintf(path, sizeof path, "%s/stopped", scratch_dir);
+    f = fopen(path, "w");
+    fprintf(f, "#!/bin/sh\n%s", script);
+    fclose(f);
+    chmod(path, 0700);
+    setenv("JOT_CC", path, 1);
+    for (i = 0; i < sizeof part / sizeof *part; i++) {
+        snprintf(number, sizeof number, "%d", part[i][0]);
+        setenv("JOT_TEST_PART", number, 1);
+        snprintf(number, sizeof number, "%d", part[i][1]);
+        setenv("JOT_TEST_BYTES", number, 1);
+        CHECK(world_open(&w, &jot_backend_cc, dir, 0) == JOT_OK, "%s", w.why);
+        CHECK(!works(&w, good_text) && (w.ctx->status == JOT_EDEVICE
+                                        || w.ctx->status == JOT_ECOMPILE),
+              "%d thousandths and %d bytes: %s", part[i][0], part[i][1], w.ctx->message);
+        CHECK(strstr(w.ctx->message, "kernel k7") && strstr(w.ctx->message, "stopped"), "%s",
+              w.ctx->message);
+        world_close(&w);
+        CHECK(only_file(dir, path) == 0, "kept: %s", path);
+    }
+    setenv("JOT_TEST_PART", "1000", 1);
+    setenv("JOT_TEST_BYTES", "0", 1);
+    CHECK(cached_with(&w, dir, good_text) == 0 && only_file(dir, path) == 1, "%s", w.log);
+    unsetenv("JOT_CC");
 }
 
 /* ---- tidying ------------------------------------------------------------------------------ */
@@ -352,7 +480,9 @@ main(void)
         test_race();
         test_unusable();
         test_readonly();
+        test_limit();
         test_full();
+        test_part();
         CHECK(temporaries() == 0, "%d temporary directories are left", temporaries());
         unsetenv("TMPDIR");
         test_tidy();

@@ -11,6 +11,7 @@
 #include "tests/test.h"
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,7 +105,7 @@ static void
 taken_over(const jot_Stats *before, const jot_Stats *s, int step)
 {
     CHECK(s->plans == before->plans && s->kernels_quick == before->kernels_quick
-              && s->kernels_compiled == before->kernels_compiled,
+              && s->kernels_compiled <= before->kernels_compiled, /* found on disk after all: less */
           "step %d: %d swaps, %d plans, %d quick, %d compiled more", step,
           (int)(s->swaps - before->swaps), (int)(s->plans - before->plans),
           (int)(s->kernels_quick - before->kernels_quick),
@@ -478,6 +479,8 @@ test_failing_compilers(void)
                                                                                : "no, thanks"),
               "log: %s", logged);
         CHECK(!jot_stats(c).swaps && !jot_error(c), "%s", jot_message(c));
+        net_run(c, expect_extra, 20, 1); /* other kernels, the same fate */
+        CHECK(count_logged("slower code stays in use") == 1, "log: %s", logged);
         jot_close(c);
         c = open_with("cpu", "", 1); /* nothing else to run: an error, and the parameters stay */
         {
@@ -664,6 +667,100 @@ test_damage(const char *cache)
     jot_close(c);
 }
 
+/* ---- other processes ------------------------------------------------------------------------ */
+
+typedef struct { const char *cache; pid_t pid; } Learner;
+
+/* A process that learns for 30 steps, or as long as kernels are compiled; its exit code: failures. */
+static void
+learner_start(Learner *l)
+{
+    jot_Ctx *c;
+
+    fflush(stdout);
+    l->pid = fork();
+    if (l->pid)
+        return;
+    test_failed = 0;
+    c = open_with("cpu", l->cache, 0);
+    net_run(c, expect, STEPS, 0);
+    jot_close(c);
+    CHECK(!logged[0], "%s", logged);
+    fflush(stdout);
+    _exit(test_failed ? 1 : 0);
+}
+
+/* Programs that begin at the same moment with an empty cache: each computes what it should, and the
+ * next one finds everything. */
+static void
+test_race(void)
+{
+    char cache[300];
+    Learner l[3];
+    jot_Stats s;
+    jot_Ctx *c;
+    int k;
+
+    snprintf(cache, sizeof cache, "%s/race", scratch_dir);
+    for (k = 0; k < 3; k++) {
+        l[k].cache = cache;
+        learner_start(&l[k]);
+    }
+    for (k = 0; k < 3; k++) {
+        int status = -1;
+
+        waitpid(l[k].pid, &status, 0);
+        CHECK(status == 0, "process %d: status %x", k, (unsigned)status);
+    }
+    CHECK(!count_files(cache, "tmp-", NULL), "unfinished entries in %s", cache);
+    c = open_with("cpu", cache, 0);
+    net_run(c, expect, 5, 0);
+    s = jot_stats(c);
+    CHECK(!s.kernels_compiled && s.cache_hits > 3 && !logged[0], "%d compiled, %d found: %s",
+          (int)s.kernels_compiled, (int)s.cache_hits, logged);
+    jot_close(c);
+}
+
+/* Nothing can be kept: a note, of whichever compiler ended first, and as many kernels change as
+ * elsewhere. */
+static void
+test_unkept(void)
+{
+    char cache[300];
+    int status = -1;
+    pid_t child;
+
+    snprintf(cache, sizeof cache, "/tmp/jot-unkept-XXXXXX");
+    if (!mkdtemp(cache) || chmod(cache, 0500) || (geteuid() == 0 && chown(cache, 12345, 12345))) {
+        SKIP("a folder that may only be read");
+        return;
+    }
+    fflush(stdout);
+    child = fork();
+    if (!child) {
+        jot_Ctx *c;
+
+        if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
+            _exit(50);
+        test_failed = 0;
+        setenv("TMPDIR", "/tmp", 1);
+        c = open_with("cpu", cache, 0);
+        net_run(c, expect, STEPS, 0);
+        CHECK(jot_stats(c).swaps > 3 && !jot_error(c), "%s", jot_message(c));
+        jot_close(c);
+        CHECK(count_logged("not kept in") == 1 && count_logged("\n") == 1, "log: %s", logged);
+        fflush(stdout);
+        _exit(test_failed ? 1 : 0);
+    }
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 50)
+        SKIP("a folder that may only be read: no other user");
+    else
+        CHECK(status == 0, "status %x", (unsigned)status);
+    chmod(cache, 0700);
+    rmdir(cache);
+}
+
 static void
 test_wrong_compiler(void)
 {
@@ -770,6 +867,8 @@ main(void)
         test_known();
         test_thousand();
         test_failing_compilers();
+        test_race();
+        test_unkept();
         test_close();
     }
     snprintf(command, sizeof command, "rm -rf %s", scratch_dir);
