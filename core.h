@@ -348,8 +348,9 @@ JOT_API void jot_func_free(jot_Func *f);
  *
  * Parameters and arrays are tables in it, with the values that they have now; updates change the
  * tables. The caller brings an arena of NAME_ARENA bytes, aligned as a double is, which need not
- * keep anything from call to call. What it computes is what jot computes with scalar code. Refused:
- * what jot_compile refuses, and random variables. jot_export is there in hosted builds,
+ * keep anything from call to call. What it computes is what jot computes with scalar code: what
+ * jot_call computes, but for the rounding of sums in another order and of fused multiply-adds.
+ * Refused: what jot_compile refuses, and random variables. jot_export is there in hosted builds,
  * jot_export_text in all. */
 JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
                         const char *path);

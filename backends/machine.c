@@ -7,7 +7,7 @@
  *                 meanwhile, not before the first results are out (backends/plan_rates.c)
  *
  *     ~/.cache/jot/machine-5d0c1b8e2f3a4967     named by a hash of its first line
- *         jot machine 1: Intel(R) Xeon(R) Processor, 2 cores, 64 bytes x 32 fma, caches 49152 ...
+ *         jot machine 2: Intel(R) Xeon(R) Processor, 2 cores, 64 bytes x 32 fma, caches 49152 ...
  *         flops 186000 bandwidth 290000 81000 12000 11000 all 23000 call 100 handoff 31000
  *
  * in Mflop/s, MB/s and ns: whole numbers, which read the same everywhere. Prices, and so schedules
@@ -157,10 +157,18 @@ machine_rates(Target *t, const char **word, double **rate, double *unit)
 static void
 machine_head(const Target *t, char *line, size_t nbytes)
 {
-    snprintf(line, nbytes, "jot machine 1: %s, %d cores, %d bytes x %d%s, caches %lld %lld %lld\n",
+    snprintf(line, nbytes, "jot machine 2: %s, %d cores, %d bytes x %d%s, caches %lld %lld %lld\n",
              t->cpu, t->cores, t->vector_nbytes, t->vectors, t->fma ? " fma" : "",
              (long long)t->cache_nbytes[0], (long long)t->cache_nbytes[1],
              (long long)t->cache_nbytes[2]);
+}
+
+/* The end of the file: a hash of what stands before it, so that no digit changes unseen. */
+static size_t
+machine_check(const char *text, size_t n, char *to, size_t nbytes)
+{
+    return (size_t)snprintf(to, nbytes, " check %016llx\n",
+                            (unsigned long long)jot_hash(1, text, n));
 }
 
 static int
@@ -176,8 +184,8 @@ machine_text(Target *t, char *text, size_t nbytes)
     for (int i = 0; i < MACHINE_RATES && n < nbytes; i++)
         n += (size_t)snprintf(text + n, nbytes - n, "%s%s%s%.0f", i ? " " : "", word[i],
                               word[i][0] ? " " : "", *rate[i] / unit[i]);
-    if (n + 1 < nbytes)
-        text[n++] = '\n';
+    if (n < nbytes)
+        n += machine_check(text, n, text + n, nbytes - n);
     return n < nbytes ? (int)n : 0;
 }
 
@@ -189,7 +197,8 @@ machine_parse(Target *t, const char *text)
     const char *word[MACHINE_RATES];
     double *rate[MACHINE_RATES], unit[MACHINE_RATES];
     Target found = *t;
-    char head[256], *end;
+    const char *start = text;
+    char head[256], check[64], *end;
 
     machine_head(t, head, sizeof head);
     if (strncmp(text, head, strlen(head)))
@@ -209,7 +218,8 @@ machine_parse(Target *t, const char *text)
         *rate[i] = (double)number * unit[i];
         text = end;
     }
-    if (*text != '\n')
+    machine_check(start, (size_t)(text - start), check, sizeof check);
+    if (strcmp(text, check))
         return false;
     *t = found;
     return true;
@@ -232,6 +242,8 @@ jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool later)
              (unsigned long long)jot_hash(1, head, strlen(head)));
     if (jot_cache_read(cache, ctx, name, &file)) {
         found = file.n < MACHINE_MOST && machine_parse(&measured, file.p);
+        if (!found && !later)
+            jot_host_log(ctx, "jot: %s/%s is damaged: measuring again\n", cache->dir, name);
         jot_bytes_free(ctx, &file);
     }
     if (!found && later) {

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core.h"
+#include "backends/backend.h"
 #include "tests/test.h"
 
 static char scratch[64], dir[100], path[400];
@@ -90,9 +90,12 @@ test_kept(const char *text)
     const char *line = strchr(text, '\n');
     char edited[1200];
     jot_Machine m;
+    int n;
 
-    snprintf(edited, sizeof edited, "%.*s\nflops 12345 bandwidth 400 300 200 100 all 150 call 70 "
-             "handoff 9000\n", (int)(line - text), text);
+    n = snprintf(edited, sizeof edited, "%.*s\nflops 12345 bandwidth 400 300 200 100 all 150 call "
+                 "70 handoff 9000", (int)(line - text), text);
+    snprintf(edited + n, sizeof edited - (size_t)n, " check %016llx\n",
+             (unsigned long long)jot_hash(1, edited, (size_t)n));
     put(edited);
     m = machine(dir);
     CHECK(m.measured && m.flops == 12345 * 1e6 && m.bandwidth[3] == 100 * 1e6, "flops %g", m.flops);
@@ -120,6 +123,37 @@ test_damaged(const char *text)
         m = machine(dir);
         CHECK(m.measured && get(after, sizeof after) > 0 && strcmp(after, bad[i]), "%d: taken", i);
     }
+}
+
+/* Every byte changed, every place cut: no context takes it. One that would measure later says so by
+ * not being done. */
+static void
+test_every_byte(const char *text)
+{
+    char bad[1200];
+    size_t at, n = strlen(text);
+    jot_Ctx *c;
+    int cut;
+
+    put(text);
+    c = open_by("cpu", dir);
+    if (!c->backend->quick || c->target.late) {
+        CHECK(!c->target.late, "a whole file is not taken: %s", text);
+        SKIP("every byte of the file: no first tier");
+        jot_close(c);
+        return;
+    }
+    jot_close(c);
+    for (at = 0; at < n; at++)
+        for (cut = 0; cut < 2; cut++) {
+            snprintf(bad, sizeof bad, "%.*s", cut ? (int)at : (int)n, text);
+            bad[at] ^= cut ? 0 : 4;
+            put(bad);
+            c = open_by("cpu", dir);
+            CHECK(c->target.late && !jot_error(c), "byte %d %s: taken", (int)at,
+                  cut ? "cut" : "changed");
+            jot_close(c);
+        }
 }
 
 /* ---- beside a first tier ------------------------------------------------------------------ */
@@ -260,6 +294,7 @@ main(void)
         SKIP("this build measures nothing");
     } else if (find_file() && get(text, sizeof text) > 0) {
         test_kept(text);
+        test_every_byte(text);
         test_damaged(text);
     } else
         CHECK(false, "no file in %s", dir);
