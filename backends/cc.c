@@ -10,7 +10,8 @@
  * A text is compiled in a private temporary directory that is removed as soon as the object is
  * loaded: a loaded file needs no name. The directory's name is new each time, which matters: the
  * dynamic linker gives back what it has already loaded under the same name. Bytes from the cache
- * are loaded from memory where the system can (8 us for 250), else from such a directory.
+ * are loaded from memory where the system can (8 us for 250), else from such a directory; a new
+ * object from memory, too, where its directory may hold nothing that runs.
  *
  * Read before: backends/cc.h, cc_program.c, cache.c. After: backends/plan.c. */
 #ifndef _POSIX_C_SOURCE
@@ -260,6 +261,60 @@ cc_keep_kernels(jot_Ctx *ctx, CcState *cc, Bytes text, const KernelSym *sym, int
     jot_text_free(&key);
 }
 
+/* A file of these bytes that is in memory alone, and a path that no other of them has as long as
+ * it lives: its number on the way, a bit for each "./", so that the dynamic linker does not take it
+ * for one with the same descriptor before it. -1: the system has no such files. */
+static int
+cc_memory_file(Bytes object, char *path, size_t nbytes)
+{
+#ifdef MFD_CLOEXEC
+    int fd = memfd_create("jot-kernel", MFD_CLOEXEC), at;
+    unsigned long long number;
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (!jot_host_write_fd(fd, object.p, object.n) || fstat(fd, &st)) {
+        close(fd);
+        return -1;
+    }
+    at = snprintf(path, nbytes, "/proc/self/");
+    for (number = (unsigned long long)st.st_ino; number; number >>= 1)
+        at += snprintf(path + at, nbytes - (size_t)at, number & 1 ? ".//" : "./");
+    snprintf(path + at, nbytes - (size_t)at, "fd/%d", fd);
+    return fd;
+#else
+    (void)object, (void)path, (void)nbytes;
+    return -1;
+#endif
+}
+
+static bool
+cc_load_memory(jot_Ctx *ctx, Bytes object, KernelSym *sym, int n, void **module)
+{
+    char path[600];
+    int fd = cc_memory_file(object, path, sizeof path);
+    bool ok = fd >= 0 && cc_load(ctx, path, "memory", path, sym, n, module);
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* Where no file for temporaries may be run (a file system mounted noexec), one in memory may. */
+static bool
+cc_load_again(jot_Ctx *ctx, const char *path, KernelSym *sym, int n, void **module)
+{
+    Bytes object;
+    bool ok;
+
+    if (!jot_host_read(ctx, path, SIZE_MAX, &object))
+        return false;
+    ok = cc_load_memory(ctx, object, sym, n, module);
+    jot_bytes_free(ctx, &object);
+    return ok;
+}
+
 /* What the compiler wrote, loaded. One that was stopped may leave the beginning of an object and
  * say that all went well. */
 static bool
@@ -267,17 +322,21 @@ cc_load_new(jot_Ctx *ctx, const CcState *cc, const char *path, const char *what,
             KernelSym *sym, int n, void **module)
 {
     Text command = {0};
+    jot_Status before = ctx->status;
     const char *from;
     bool ok;
 
     command.mem = &ctx->mem;
     jot_cc_command_text(argv, &command);
     from = command.n < command.cap ? command.s : cc->cc;
-    if (jot_library_whole(path))
-        ok = cc_load(ctx, path, what, from, sym, n, module);
-    else
+    if (!jot_library_whole(path))
         ok = jot_fail(ctx, JOT_EDEVICE, "%s: the C compiler left a part of an object and said that "
                       "all went well\ncommand: %s", what, from);
+    else if (!(ok = cc_load(ctx, path, what, from, sym, n, module))
+             && (ok = cc_load_again(ctx, path, sym, n, module)) && !before) {
+        ctx->status = JOT_OK;
+        ctx->message[0] = 0;
+    }
     jot_text_free(&command);
     return ok;
 }
@@ -331,34 +390,6 @@ cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSy
     return result == CC_DONE;
 }
 
-/* A file of these bytes that is in memory alone, and a path that no other of them has as long as
- * it lives: its number on the way, a bit for each "./", so that the dynamic linker does not take it
- * for one with the same descriptor before it. -1: the system has no such files. */
-static int
-cc_memory_file(Bytes object, char *path, size_t nbytes)
-{
-#ifdef MFD_CLOEXEC
-    int fd = memfd_create("jot-kernel", MFD_CLOEXEC), at;
-    unsigned long long number;
-    struct stat st;
-
-    if (fd < 0)
-        return -1;
-    if (!jot_host_write_fd(fd, object.p, object.n) || fstat(fd, &st)) {
-        close(fd);
-        return -1;
-    }
-    at = snprintf(path, nbytes, "/proc/self/");
-    for (number = (unsigned long long)st.st_ino; number; number >>= 1)
-        at += snprintf(path + at, nbytes - (size_t)at, number & 1 ? ".//" : "./");
-    snprintf(path + at, nbytes - (size_t)at, "fd/%d", fd);
-    return fd;
-#else
-    (void)object, (void)path, (void)nbytes;
-    return -1;
-#endif
-}
-
 /* Load a copy of verified bytes. False: compile instead. */
 static bool
 cc_load_cached(jot_Ctx *ctx, CcState *cc, Bytes object, KernelSym *sym, int n, void **module)
@@ -366,13 +397,10 @@ cc_load_cached(jot_Ctx *ctx, CcState *cc, Bytes object, KernelSym *sym, int n, v
     WorkDir work = {{0}, 0};
     char path[600], old[sizeof ctx->message];
     jot_Status status = ctx->status;
-    int fd = cc_memory_file(object, path, sizeof path);
     bool ok;
 
     memcpy(old, ctx->message, sizeof old);
-    ok = fd >= 0 && cc_load(ctx, path, "cache", path, sym, n, module);
-    if (fd >= 0)
-        close(fd);
+    ok = cc_load_memory(ctx, object, sym, n, module);
     while (!ok && jot_work_open(ctx, &work, cc->cache.dir)) {
         jot_work_path(&work, WORK_OBJECT, path, sizeof path);
         ok = jot_host_write(path, object.p, object.n)

@@ -286,7 +286,8 @@ small_disk(const char *place, const char *size)
 }
 
 /* In a name space of its own, where every place for temporary files is a small disk: with room for
- * text and object and none for an entry, then with none for the text. A bit for each that is not as
+ * text and object and none for an entry, then one where nothing may run, then one without room for
+ * the text. A bit for each that is not as
  * it should be; 255: no such disks here. */
 static int
 full_disks(const char *text)
@@ -305,6 +306,12 @@ full_disks(const char *text)
         || !strstr(w.log, strerror(ENOSPC));
     if (bad)
         printf("%s\n", w.log);
+    if (mount("none", "/tmp", "tmpfs", MS_NOEXEC, "size=1m"))
+        return 255;
+    if (cached_with(&w, dir, text) != 0 || cached_with(&w, dir, text) != 1 || w.log_nbytes) {
+        printf("where nothing may run: %s\n", w.log); /* there is memory */
+        bad |= 4;
+    }
     if (!small_disk("/tmp", "size=8k"))
         return 255;
     if (world_open(&w, &jot_backend_cc, dir, 0) != JOT_OK || works(&w, text)
