@@ -170,12 +170,12 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         w.lanes = tier == TIER_QUICK ? 1 : jot_plan_lanes(m, JOT_F32);
         return own->make(s, k, &w, why);
     }
-    if (plain && jot_target_price(&m->ctx->target, 4000, 1) <= 1
+    if (plain && !k->steps && jot_target_price(&m->ctx->target, 4000, 1) <= 1
         && (tier == TIER_BEST ? kernel_contract(m, k, s) : kernel_contract_quick(m, k, s)))
         return true;
     if (k->mem->failed) /* indices may be missing */
         return false;
-    if (plain && tier != TIER_QUICK && m->dialect->vectors
+    if (plain && !k->steps && tier != TIER_QUICK && m->dialect->vectors
         && ((kernel_takes(m, 4020)
              && jot_stencil_sched(s, k, &m->ctx->target, jot_plan_lanes(m, JOT_F32)))
             || (kernel_takes(m, 4022)
@@ -185,7 +185,10 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
     if (!m->dialect->device
         && (!jot_kernel_turned(k) || !jot_merge_axes(k) || !jot_kernel_scatters(k)))
         return false;
+    jot_steps_fold(k);
     if (!m->dialect->device && tier != TIER_QUICK && !jot_lines(k, plain ? LINE_LEAST : 2))
+        return false;
+    if (!jot_steps_in_all(k))
         return false;
     n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
     if (!plain)

@@ -160,8 +160,11 @@ uses_store(UsesWalk *w, uint32_t store)
 static Use *
 uses_of_buf(const UsesWalk *w, uint32_t buf)
 {
-    uint32_t pos = jot_node(w->m->ctx, w->args->bufs.v[buf - 1])->at, i;
+    uint32_t pos, i;
 
+    if (buf > w->args->bufs.n)
+        return NULL;
+    pos = jot_node(w->m->ctx, w->args->bufs.v[buf - 1])->at;
     for (i = w->uses->groups.v[w->group].use; i < w->uses->v.n; i++)
         if (w->uses->v.v[i].pos == pos)
             return &w->uses->v.v[i];
@@ -246,10 +249,12 @@ uses_kernel(UsesWalk *w)
     w->space.ext = w->ext;
     w->space.lo = NULL;
     for (i = 1; i < w->k->values.n; i++)
-        if (w->k->values.v[i].op == VAL_LOAD)
+        if (w->k->values.v[i].op == VAL_LOAD
+            && w->k->bufs.v[w->k->values.v[i].buf].role == BUF_INPUT)
             uses_load(w, i);
     for (i = 0; i < w->k->stores.n; i++)
-        uses_store(w, i);
+        if (w->k->bufs.v[w->k->stores.v[i].buf].role == BUF_OUTPUT)
+            uses_store(w, i);
     g->nuse = uses->v.n - g->use;
     if (!w->m->ctx->mem.failed && uses_contract(w->k, &contract))
         uses_wishes(w, &contract);

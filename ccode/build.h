@@ -79,6 +79,8 @@ JOT_FN void jot_build_values_free(Build *b); /* what it remembers of them */
 JOT_FN bool jot_build_slots(Build *b, const Node *node, int *slots);
 JOT_FN int jot_build_axis(Build *b, const char *letter, int number, int64_t ext);
 JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
+/* A member of the group that is in memory, read at another element than its own. */
+JOT_FN bool jot_build_reads_back(Build *b, NodeId id, const Ix *index);
 /* Where a member of the group stands in the group's axes: index of its space. */
 JOT_FN void jot_build_space(Build *b, NodeId id, Ix *index);
 /* A reduction that other members of the group read at index: its value there. */
@@ -95,8 +97,9 @@ typedef struct {
     Guards g;
     bool never;
 } BuildSolved;
-/* False: it cannot be solved, or is not worth it; the kernel has no axes again. */
-JOT_FN bool jot_build_invert(Build *b, const Node *node, BuildSolved *solved);
+/* own: per dimension of the output the group's axis, where it has one, else 0; NULL: it is alone, and
+ * what is not worth it is not solved. False: it cannot be solved; the kernel has its axes again. */
+JOT_FN bool jot_build_invert(Build *b, const Node *node, const Ix *own, BuildSolved *solved);
 /* Is every index an axis of its own of the same extent (or 0 for an extent of 1)? */
 JOT_FN bool jot_build_is_plain(jot_Ctx *ctx, const Node *reduce);
 

@@ -132,7 +132,7 @@ build_load(Build *b, NodeId id, const Ix *index, const Guards *g, const Guards *
            jot_Scalar outside)
 {
     const Node *node = jot_node(b->ctx, id);
-    uint32_t buf = jot_build_buffer(b, id, BUF_INPUT);
+    uint32_t buf = jot_build_buffer(b, id, jot_build_in_memory(b, id) ? BUF_INPUT : BUF_OUTPUT);
     Guards all = *added;
     int d;
 
@@ -268,7 +268,7 @@ build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
         if (jot_node(b->ctx, id)->kind != NODE_REINDEX || jot_build_in_memory(b, id))
             break;
     }
-    if (jot_build_in_memory(b, id))
+    if (jot_build_in_memory(b, id) || jot_build_reads_back(b, id, at))
         return build_load(b, id, at, g, &added, overflow);
     build_guards_join(b, &all, &added);
     v = jot_build_value(b, id, at, &all);
@@ -306,7 +306,7 @@ build_compute(Build *b, NodeId id, const Ix *index, const Guards *g)
     jot_Scalar zero;
 
     zero.u = 0;
-    if (jot_build_in_memory(b, id))
+    if (jot_build_in_memory(b, id) || jot_build_reads_back(b, id, index))
         return build_load(b, id, index, g, &none, zero);
     switch (node->kind) {
     case NODE_CONST: return build_literal(b, id);

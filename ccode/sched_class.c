@@ -14,14 +14,14 @@
  * Read before: ccode/sched_class.h. After: ccode/sched_choose.c, ccode/sched_make.c. */
 #include "ccode/sched_class.h"
 
-/* Axes of one step tell nothing. */
+/* Axes of one step tell nothing, positions of lines belong to who reads these. */
 static uint64_t
 class_steps(const Kernel *k)
 {
     uint64_t axes = 0;
 
     for (uint32_t a = 0; a < k->axes.n; a++)
-        axes |= (uint64_t)(k->axes.v[a].ext != 1) << a;
+        axes |= (uint64_t)(k->axes.v[a].ext != 1 && k->axes.v[a].kind != AXIS_LINE) << a;
     return axes;
 }
 

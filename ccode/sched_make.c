@@ -15,6 +15,7 @@
  *   keeps     the kernel's values; adds scratch buffers
  *
  * Read before: ccode/sched.h. After: ccode/sched_phase.c, ccode/lower.c. */
+#include "ccode/lines.h"
 #include "ccode/sched_class.h"
 
 typedef struct {
@@ -86,16 +87,22 @@ late_of(const Maker *m, uint32_t value)
 }
 
 /* Level of each value: how many reductions lie on the deepest way to its loads; and its nest: how
- * many of them run over the outermost loop, or cross to a class that shares none. */
-static int
-find_levels(Maker *m, int *nests)
+ * many of them run over the outermost loop, or cross to a class that shares none. False: a load that
+ * reads back what a later value stores has to be looked at again. */
+static bool
+find_levels_once(Maker *m, int *levels, int *nests)
 {
     const Kernel *k = m->s->k;
     int top = 0;
+    bool settled = true;
     *nests = 0;
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         int level = 0, nest = 0;
+        if (k->steps && v->op == VAL_LOAD) {
+            level = jot_steps_level(k, v, m->level);
+            nest = level ? jot_steps_level(k, v, m->nest) - 1 : 0;
+        }
         for (int j = 0; j < v->narg; j++) {
             uint32_t in = k->args.v[v->arg + (uint32_t)j];
             if (m->level[in] > level)
@@ -108,6 +115,7 @@ find_levels(Maker *m, int *nests)
         level += v->op == VAL_REDUCE;
         if (v->op == VAL_REDUCE)
             m->from[i] = (uint8_t)(class_of(m, false, i) + 1);
+        settled &= !k->steps || m->level[i] == level;
         m->level[i] = (uint8_t)level;
         m->late[i] = late_of(m, i);
         m->nest[i] = (uint8_t)nest;
@@ -115,7 +123,17 @@ find_levels(Maker *m, int *nests)
         *nests = done_nest(m, i) > *nests ? done_nest(m, i) : *nests;
     }
     *nests += m->lists && m->lists->apart; /* of stores, that other classes have the values of */
-    return top;
+    *levels = top;
+    return settled;
+}
+
+static int
+find_levels(Maker *m, int *nests)
+{
+    int levels = 0;
+    while (!find_levels_once(m, &levels, nests) && levels < SCHED_STAGES)
+        ;
+    return levels;
 }
 
 static bool
@@ -441,12 +459,23 @@ make_add_loop(Maker *m, int axis, int64_t step, LoopKind kind)
     m->n++;
 }
 
+/* Axes within one step of which something is read back stand outermost. */
+static void
+steps_outermost(Maker *m)
+{
+    const Kernel *k = m->s->k;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if (k->steps >> a & 1)
+            make_add_loop(m, a, 1, LOOP_SERIAL);
+}
+
 /* The innermost loop in vectors, and its rest. */
 static void
 make_vector(Maker *m)
 {
     SLoop *last = m->n ? &m->list[m->n - 1] : NULL;
-    if (!last || m->s->lanes == 1 || jot_axis_ext(m->s, last->axis) < 2)
+    if (!last || m->s->lanes == 1 || jot_axis_ext(m->s, last->axis) < 2 ||
+        (m->s->k->steps >> last->axis & 1))
         return;
     last->step = m->s->lanes;
     make_add_loop(m, last->axis, 1, LOOP_VECTOR);
@@ -473,13 +502,14 @@ JOT_FN bool
 jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
 {
     Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
-    uint64_t seen = 0;
+    uint64_t seen = k->steps;
     bool fits = k->axes.n < STAGE_LOOPS;
     PhaseHow plain = jot_phase_how(k);
     if (!m)
         return false;
     jot_sched_open(s, k, lanes);
     m->s = s;
+    steps_outermost(m);
     for (int i = 0; i < norder; i++)
         if (order[i] >= 0 && order[i] < (int)k->axes.n && !(seen >> order[i] & 1)) {
             seen |= (uint64_t)1 << order[i];
@@ -556,6 +586,19 @@ sink_unrolled(Maker *m)
     memcpy(m->list, out, (size_t)n * sizeof *out);
 }
 
+/* Axes of steps around all that was drawn. */
+static void
+random_steps(Maker *m)
+{
+    SLoop drawn[STAGE_LOOPS];
+    int n = m->n;
+    memcpy(drawn, m->list, sizeof drawn);
+    m->n = 0;
+    steps_outermost(m);
+    for (int i = 0; i < n && m->n < STAGE_LOOPS; i++)
+        m->list[m->n++] = drawn[i];
+}
+
 JOT_FN bool
 jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
 {
@@ -573,9 +616,15 @@ jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
         vector = (int)dice(m, k->axes.n);
     else if (k->axes.n > 0 && dice(m, 2))
         m->lanes = (int)dice(m, k->axes.n);
+    if (vector >= 0 && (k->steps >> vector & 1))
+        vector = -1;
+    if (m->lanes >= 0 && (k->steps >> m->lanes & 1))
+        m->lanes = -1;
     for (int a = 0; a < (int)k->axes.n; a++)
-        random_loops(m, a, a == vector);
+        if (!(k->steps >> a & 1))
+            random_loops(m, a, a == vector);
     sink_unrolled(m);
+    random_steps(m);
     if (vector >= 0)
         make_add_loop(m, vector, 1, LOOP_VECTOR);
     if (m->lanes >= 0)

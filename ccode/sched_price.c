@@ -65,7 +65,7 @@ price_stride(const Layout *l, int dim)
     for (int i = l->n - 1; i >= 0; i--)
         if (l->part[i].dim == dim)
             return (double)l->stride[i];
-    return 1;
+    return 0; /* folded */
 }
 
 /* NULL: there are enough. */

@@ -448,6 +448,49 @@ stored_before(const Sched *s, uint32_t stage, uint32_t buf)
     return true;
 }
 
+/* What lies in a folded dimension is of one step: that of the axis which is its index. */
+static bool
+step_around(const Sched *s, const KStore *store, const Stage *st, int share)
+{
+    const Layout *l = s->k->bufs.v[store->buf].layout;
+    for (int d = 0; d < l->rank; d++) {
+        bool folded = l->ext[d] > 1, around = false;
+        int axis = -1;
+        for (int i = 0; i < l->n; i++)
+            folded &= l->part[i].dim != d;
+        if (!folded)
+            continue;
+        if (jot_ix_is_axis(s->k->ix, s->k->ixs.v[store->at + (uint32_t)d], &axis))
+            for (int i = 0; i < share && i < st->n; i++)
+                around |= st->loop[i].axis == axis && st->loop[i].step == 1;
+        if (!around)
+            return false;
+    }
+    return true;
+}
+
+/* Stores of a call's own memory stand in the same phase, and in the same steps of what is folded. */
+static bool
+same_step(const Sched *s, uint32_t stage, uint32_t buf)
+{
+    uint8_t shares[SCHED_STAGES];
+    if (s->k->bufs.v[buf].role != BUF_SCRATCH)
+        return true;
+    jot_sched_shares(s, shares);
+    for (uint32_t i = 0; i < stage; i++) {
+        const Stage *p = &s->stages.v[i];
+        int share = STAGE_LOOPS;
+        if (!p->store || s->k->stores.v[p->what].buf != buf)
+            continue;
+        for (uint32_t j = i + 1; j <= stage; j++)
+            share = share < shares[j] ? share : shares[j];
+        if (p->phase != s->stages.v[stage].phase ||
+            !step_around(s, &s->k->stores.v[p->what], p, share))
+            return false;
+    }
+    return true;
+}
+
 static void
 back_value(Back *b, uint32_t value, bool self, int depth)
 {
@@ -455,13 +498,13 @@ back_value(Back *b, uint32_t value, bool self, int depth)
     if ((b->seen[value / 64] >> value % 64 & 1) || (!self && jot_stage_of(b->s, value) >= 0))
         return;
     b->seen[value / 64] |= (uint64_t)1 << value % 64;
-    if (v->op == VAL_LOAD && b->s->k->bufs.v[v->buf].role == BUF_OUTPUT)
-        b->ok &= stored_before(b->s, b->stage, v->buf);
+    if (v->op == VAL_LOAD && b->s->k->bufs.v[v->buf].role != BUF_INPUT)
+        b->ok &= stored_before(b->s, b->stage, v->buf) && same_step(b->s, b->stage, v->buf);
     for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
         back_value(b, b->s->k->args.v[v->arg + (uint32_t)i], false, depth + 1);
 }
 
-/* Results that are read back (ccode/rides.c) are there by then. */
+/* Results that are read back (ccode/rides.c, ccode/steps.c) are there by then. */
 static bool
 back_ok(const Sched *s, Text *why)
 {
@@ -483,7 +526,7 @@ static bool
 reads_back(const Kernel *k)
 {
     for (uint32_t i = 1; i < k->values.n; i++)
-        if (k->values.v[i].op == VAL_LOAD && k->bufs.v[k->values.v[i].buf].role == BUF_OUTPUT)
+        if (k->values.v[i].op == VAL_LOAD && k->bufs.v[k->values.v[i].buf].role != BUF_INPUT)
             return true;
     return false;
 }

@@ -11,7 +11,9 @@
 static const char *
 dump_place(int place)
 {
-    return place == PLACE_STORED ? "stored" : place == PLACE_INSIDE ? "inside" : "cloned";
+    return place == PLACE_STORED ? "stored"
+         : place == PLACE_INSIDE ? "inside"
+         : place == PLACE_STEP   ? "step" : "cloned";
 }
 
 static void

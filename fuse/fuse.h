@@ -25,6 +25,9 @@
  * Policy `reward` joins such groups to nests of several spaces. `ext` then has the axes of the
  * nest, axis[i] says which of them the dimensions of member i's space run along, and members may be
  * read by others of the group: a reduction that is INSIDE is computed for those, at their element.
+ * A scatter that reads windows of what others of its nest compute is solved for its outputs there:
+ * such axes of its space are FUSE_SOLVED, what it reads is STEP, or STORED and read back, and `steps`
+ * of the group are axes whose loops stand around all of it.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
@@ -40,13 +43,16 @@
 #define FUSE_CONE 32     /* nodes computed for one cloned element-wise node, with itself */
 #define FUSE_MOVED 48    /* element-wise nodes moved past one broadcast */
 #define FUSE_NO_AXIS 0xff
+#define FUSE_SOLVED 0xfe /* an axis of a scatter's space that its map is solved for */
 #define FUSE_CHAIN 16    /* reindexes on reindexes, not composed, before one is stored */
 
 typedef enum {
     PLACE_LEAF,    /* in memory already */
     PLACE_STORED,  /* computed by its group and written to memory */
     PLACE_INSIDE,  /* computed by its group only, never in memory */
-    PLACE_CLONED   /* group 0: computed inside each group that needs it, through composed maps */
+    PLACE_CLONED,  /* group 0: computed inside each group that needs it, through composed maps */
+    PLACE_STEP     /* computed by its group only, which reads it back at other elements of the same
+                      step of its shared axes: in memory for as long as that */
 } FusePlace;
 
 typedef enum { FUSE_PAPER, FUSE_NONE, FUSE_REWARD } FusePolicy;
@@ -86,6 +92,7 @@ typedef struct {
     uint32_t rank;
     const int64_t *ext;     /* the iteration space. CODE: rank 0 */
     bool contraction;       /* one of its members is the sum of a product of two broadcasts */
+    uint32_t steps;         /* axes (a mask) within one step of which results are read back; 0: none are */
 } FuseGroup;
 
 typedef struct {

@@ -43,7 +43,8 @@ join_arrays(Nests *j)
             return false;
     j->group = jot_arena_array(&f->arena, NestGroup, (size_t)j->n + 1);
     j->nest = jot_arena_array(&f->arena, Nest, (size_t)j->n + 1);
-    return j->group && j->nest;
+    j->step = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
+    return j->group && j->nest && j->step;
 }
 
 static void
@@ -426,6 +427,7 @@ jot_fuse_join(Fuser *f)
         if (join_all(j)) {
             join_siblings(j);
             join_inside(j);
+            jot_nest_steps(j);
             join_result(j);
         }
     }

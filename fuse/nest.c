@@ -75,6 +75,10 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
 
         if (n->ext[d] == 1)
             continue;
+        if (g->solved && a < NEST_AXES && b == NEST_MIXED) {
+            p->windows = true;
+            continue;
+        }
         if (!pair_axis(j, p, a, b))
             return WHY_RULE1;
         on |= (uint32_t)1 << b;
@@ -227,7 +231,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = p->siblings = p->blocks = false;
+    p->edges = p->siblings = p->blocks = p->windows = false;
     p->row = 0;
     memset(p->map, NEST_NONE, sizeof p->map);
     if (j->nest[a].rigid || j->nest[b].rigid)
@@ -238,13 +242,15 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if (j->nest[a].weight + j->nest[b].weight > FUSE_NODES)
         return WHY_NODES;
     p->shared = j->nest[b].shared;
-    if ((why = pair_edges(j, p)) != WHYS)
+    if ((why = pair_edges(j, p)) != WHYS || (why = jot_nest_windows(j, p)) != WHYS)
         return why;
     pair_reads(j, p);
     pair_places(j, p);
     if (!pair_rest(j, p))
         return WHY_NODES;
     p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
+    if (p->naxes + j->nest[a].own + j->nest[b].own > NEST_AXES)
+        return WHY_NODES;
     return pair_contraction(j, p);
 }
 
@@ -269,6 +275,8 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->groups += a->groups;
     b->sums += a->sums;
     b->blocks = p->blocks || a->blocks || b->blocks;
+    b->windows = p->windows || a->windows || b->windows;
+    b->own += a->own;
     b->weight += a->weight;
     b->shared = p->shared;
     b->spread |= jot_nest_mask(p, a->spread, a->naxes);

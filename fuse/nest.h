@@ -19,7 +19,8 @@
 
 #define NEST_AXES 14       /* of a nest; masks are of 32 bits */
 #define NEST_NONE FUSE_NO_AXIS /* a dimension of one element */
-#define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension */
+#define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension; of a scatter that is
+                              solved for its outputs (FUSE_SOLVED): an axis that is its own */
 #define NEST_OUT UINT32_MAX
 
 typedef struct { uint8_t axis[JOT_MAX_RANK]; } NestMap; /* per dimension of a variable */
@@ -36,6 +37,7 @@ typedef struct {
                                     the next group's begin */
     uint8_t axis[JOT_MAX_RANK];  /* dimensions of its space -> axes of the nest */
     const FuseMap *space;
+    bool solved;                 /* a scatter: its map is solved in the nest, too (fuse/windows.c) */
 } NestGroup;
 
 /* By number of its first group. */
@@ -50,6 +52,8 @@ typedef struct {
     uint32_t kept;               /* ... that sums of it keep, 0: there are no sums */
     uint32_t sums;               /* reductions */
     bool blocks;                 /* by blocks of rows */
+    bool windows;                /* a solved scatter reads windows of what other groups of it store */
+    int own;                     /* axes of solved scatters, beside those of the nest */
     bool rigid;                  /* code, scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
@@ -66,6 +70,7 @@ typedef struct Nests {
     Vec(NestUse) uses;
     uint32_t *edge_in, *edge_out; /* numbers of f->edges, by reader; by producer */
     uint32_t *seen, *count, stamp; /* by position: marks */
+    uint8_t *step;               /* by position: windows of it are read within its nest */
     uint32_t unions;             /* so far */
     uint64_t limit;              /* of f->visits */
 } Nests;
@@ -80,11 +85,19 @@ typedef struct {
     uint32_t row;                /* of shared: the axis that goes in blocks; 0: none */
     bool blocks;                 /* contractions are inside, and more than what rides on one */
     bool edges;                  /* something goes between them */
+    bool windows;                /* ... of which windows are read */
     bool siblings;               /* they read the same, and are to share loops or stay apart */
     double nbytes;               /* of memory, as one */
 } NestPair;
 
 JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory was refused */
+/* fuse/windows.c: dimensions of the space of a group that is a scatter which can be solved in a nest
+ * with others; 0: it is not. *own: how many axes it has then beside those that it shares. */
+JOT_FN uint64_t jot_nest_solved(const Nests *j, const NestGroup *g, int *own);
+/* A scatter shares a nest with what it reads windows of. */
+JOT_FN FuseWhy jot_nest_windows(const Nests *j, const NestPair *p);
+/* Marks in j->step what is read back. */
+JOT_FN void jot_nest_steps(Nests *j);
 /* fuse/nest.c: may they join, as far as their axes say? WHYS: yes, and p is filled. */
 JOT_FN FuseWhy jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p);
 JOT_FN void jot_nest_union(Nests *j, const NestPair *p);

@@ -1,0 +1,313 @@
+/* tests/test_windows.c - scatters that are solved in one nest with what they read windows of
+ * (fuse/windows.c, ccode/steps.c): gradients of pools and of windows given by maps, by drawn
+ * extents, against the interpreter; by drawn schedules, in lanes, on machines of other caches and
+ * numbers of threads; that there is one kernel where it should be, with a step of it in scratch;
+ * refused memory.
+ *
+ *     test_windows            the rounds of the suite
+ *     test_windows N FIRST    N rounds from number FIRST */
+#include "core.h"
+#include "tests/hooks.h"
+#include "tests/test.h"
+
+enum { MOST = 8, DATA = 1 << 15 };
+
+typedef struct {
+    jot_Ctx *c;
+    uint32_t seed;
+    jot_Var out[MOST];
+    int n;
+} Round;
+
+static int
+draw(Round *r, int n)
+{
+    r->seed = r->seed * 1664525u + 1013904223u;
+    return (int)((r->seed >> 10) % (uint32_t)n);
+}
+
+/* Small numbers of both signs, with ties. */
+static jot_Var
+filled(Round *r, jot_DType dtype, jot_Ints shape)
+{
+    static float v[DATA];
+    int64_t n = 1;
+
+    for (int d = 0; d < shape.n; d++)
+        n *= shape.v[d];
+    for (int64_t i = 0; i < n && i < DATA; i++)
+        v[i] = (float)(draw(r, 23) - 11) / 4;
+    return jot_cast(jot_param(r->c, JOT_F32, shape, v), dtype);
+}
+
+/* The gradient of a sum with drawn weights, the same ones along some of the first axes. */
+static jot_Var
+gradient(Round *r, jot_Var y, jot_Var x)
+{
+    jot_Ints shape = jot_shape(y);
+    int less = draw(r, 3) % shape.n;
+    jot_Var w = filled(r, jot_dtype(y), jot_ints(shape.n - less, shape.v + less)), loss, g;
+
+    loss = jot_sum(jot_mul(y, draw(r, 3) ? w : jot_exp(w)), JOT_ALL_DIMS);
+    jot_grad(loss, &x, 1, &g);
+    return g;
+}
+
+/* A pool; which of its results are asked for, and what stands before and behind it, is drawn. */
+static void
+pools(Round *r)
+{
+    jot_Pool p;
+    jot_DType dtype = (jot_DType[]){JOT_F32, JOT_F32, JOT_F64, JOT_F16, JOT_BF16}[draw(r, 5)];
+    int64_t h = 1 + draw(r, 24), w = 1 + draw(r, 60);
+    jot_Var x, y, g;
+
+    for (int d = 0; d < 2; d++) {
+        p.size[d] = 1 + draw(r, 4);
+        p.stride[d] = 1 + draw(r, 3);
+        p.pad[d] = draw(r, p.size[d] / 2 + 1);
+    }
+    x = filled(r, dtype, JOT_SHAPE(draw(r, 12) ? 1 + draw(r, 3) : 0, 1 + draw(r, 4),
+                                   h + p.size[0], w + p.size[1]));
+    y = jot_max_pool2d(draw(r, 3) ? x : jot_relu(x), &p);
+    if (draw(r, 4) == 0)
+        y = jot_square(y);
+    g = gradient(r, y, x);
+    if (draw(r, 2))
+        r->out[r->n++] = y;
+    if (draw(r, 4) == 0)
+        g = jot_add(g, x);
+    r->out[r->n++] = g;
+    if (draw(r, 6) == 0 && dtype >= JOT_F32)
+        r->out[r->n++] = gradient(r, jot_square(g), x);
+}
+
+/* Windows by maps: one or three axes, spread (dilated), along the first or the last of them, of an
+ * extreme that others read as well. */
+static void
+maps(Round *r)
+{
+    int step = 1 + draw(r, 3), spread = 1 + draw(r, 2), size = 2 + draw(r, 3), kind = draw(r, 3);
+    int64_t n = 3 + draw(r, 30), m = 1 + draw(r, 7), all = (n - 1) * step + (size - 1) * spread + 1;
+    char at[40];
+    jot_Var x, w, y, e;
+
+    snprintf(at, sizeof at, "i%d*%d+i%d*%d", kind ? 1 : 0, step, kind ? 2 : 2, spread);
+    if (kind == 0) { /* along the first */
+        x = filled(r, JOT_F32, JOT_SHAPE(all, m));
+        w = jot_reindex(x, JOT_SHAPE(n, m, size), JOT_INDEX(at, "i1"));
+    } else {
+        x = filled(r, JOT_F32, JOT_SHAPE(m, all));
+        w = jot_reindex(x, JOT_SHAPE(m, n, size), JOT_INDEX("i0", at));
+    }
+    y = jot_max(w, JOT_DIMS(2));
+    e = jot_sum(jot_exp(jot_sub(w, jot_reshape(y, JOT_SHAPE(kind ? m : n, kind ? n : m, 1)))),
+                JOT_DIMS(2));
+    r->out[r->n++] = gradient(r, kind == 2 ? jot_log(e) : y, x);
+    if (draw(r, 2))
+        r->out[r->n++] = jot_mul(y, y);
+    if (draw(r, 2))
+        r->out[r->n++] = gradient(r, e, x);
+}
+
+/* Elements get numbers of the windows whose extreme they are, the same in all images or rows; the
+ * images are one, or what stands around the sum is more than its window. */
+static void
+given(Round *r)
+{
+    int step = 1 + draw(r, 3), size = 2 + draw(r, 3), less = draw(r, 3);
+    int64_t k = 1 + draw(r, 4), m = 1 + draw(r, 5), n = 3 + draw(r, 40);
+    int64_t all = (n - 1) * step + size, shape[4];
+    bool alike = draw(r, 3) == 0;
+    jot_Var x = filled(r, JOT_F32, JOT_SHAPE(k, m, all)), w, y, g, is;
+    char at[40];
+
+    shape[0] = k, shape[1] = m, shape[2] = n, shape[3] = size;
+    if (alike)
+        x = jot_reindex(filled(r, JOT_F32, JOT_SHAPE(m, all)), JOT_SHAPE(k, m, all),
+                        JOT_INDEX("i1", "i2"));
+    snprintf(at, sizeof at, "i2*%d+i3", step);
+    w = jot_reindex(x, jot_ints(4, shape), JOT_INDEX("i0", "i1", at));
+    y = jot_max(w, JOT_DIMS(3));
+    g = filled(r, JOT_F32, jot_ints(3 - less, shape + less));
+    g = draw(r, 2) ? jot_exp(g) : g;
+    g = jot_reindex(g, jot_ints(4, shape), less == 0   ? JOT_INDEX("i0", "i1", "i2")
+                                           : less == 1 ? JOT_INDEX("i1", "i2") : JOT_INDEX("i2"));
+    is = jot_eq(w, jot_reindex(y, jot_ints(4, shape), JOT_INDEX("i0", "i1", "i2")));
+    g = jot_select(is, g, jot_zeros(r->c, JOT_F32, jot_ints(4, shape)));
+    r->out[r->n++] = jot_reindex_reduce(JOT_ADD, g, JOT_SHAPE(k, m, all),
+                                        JOT_INDEX("i0", "i1", at));
+    if (draw(r, 2))
+        r->out[r->n++] = y;
+    if (draw(r, 3) == 0)
+        r->out[r->n++] = jot_sum(y, JOT_DIMS(0));
+}
+
+static void
+make(Round *r, int number, const jot_Config *config)
+{
+    memset(r, 0, sizeof *r);
+    r->seed = (uint32_t)number * 2654435761u;
+    r->c = jot_open(config);
+    number % 3 == 0 ? maps(r) : number % 3 == 1 ? pools(r) : given(r);
+    CHECK(jot_run(r->c, jot_vars(r->n, r->out)), "round %d: %s", number, jot_message(r->c));
+}
+
+static void
+same(int number, const Round *want, const Round *is, double within)
+{
+    for (int i = 0; i < want->n; i++) {
+        jot_Var x = jot_cast(want->out[i], JOT_F64), y = jot_cast(is->out[i], JOT_F64);
+        const double *p = jot_data(x), *q = jot_data(y);
+        int64_t n = jot_nelem(x), at = -1;
+        double big = 1;
+
+        for (int64_t e = 0; p && e < n; e++)
+            big = fabs(p[e]) > big ? fabs(p[e]) : big;
+        for (int64_t e = 0; p && q && e < n && at < 0; e++)
+            if (!(fabs(p[e] - q[e]) <= within * big))
+                at = e;
+        CHECK(p && q && at < 0, "round %d: result %d of %d, element %lld is %g, not %g: %s", number,
+              i, want->n, (long long)at, at < 0 ? 0 : q[at], at < 0 ? 0 : p[at],
+              jot_message(is->c));
+    }
+}
+
+static void
+check(const char *backend, int number)
+{
+    static const int threads[] = {1, 2, 3, 7};
+    static Round want, is, other;
+    jot_Config config;
+    char target[40], schedule[40];
+
+    memset(&config, 0, sizeof config);
+    config.backend = "interp";
+    make(&want, number, &config);
+    snprintf(target, sizeof target, "random:%d", number);
+    snprintf(schedule, sizeof schedule, "random:%d", number);
+    config.backend = backend;
+    config.target = number % 4 == 1 ? target : NULL;
+    config.schedule = number % 4 == 3 ? schedule : NULL;
+    config.lanes = number % 8 == 2 ? 4 << number % 3 : 0;
+    config.threads = threads[number / 3 % 4];
+    config.cache_dir = "";
+    make(&is, number, &config);
+    same(number, &want, &is, jot_dtype(want.out[0]) < JOT_F32 ? 2e-2 : 1e-5);
+    if (number % 5 == 0) {
+        config.threads = 128;
+        make(&other, number, &config);
+        same(number, &is, &other, 0);
+        jot_close(other.c);
+    }
+    jot_close(want.c);
+    jot_close(is.c);
+}
+
+/* One kernel, in which the maxima and their ties are a plane in scratch, each line of which is read
+ * as one of memory would be; two where a plane does not stay in a cache. */
+static void
+test_found(const char *backend)
+{
+    static char log[LOG];
+    static const struct { int64_t images, side; bool one, asked; } cases[] = {
+        {4, 30, true, false}, {4, 30, true, true}, {1, 900, false, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        jot_Pool p = {{3, 3}, {2, 2}, {1, 1}};
+        jot_Config config;
+        jot_Var x, y, g;
+        jot_Ctx *c;
+
+        memset(&config, 0, sizeof config);
+        config.backend = backend;
+        config.cache_dir = "";
+        config.dump = "ks";
+        config.hooks.log = keep_log;
+        config.hooks.ud = log;
+        log[0] = 0;
+        c = jot_open(&config);
+        x = jot_uniform(c, JOT_F32, JOT_SHAPE(cases[i].images, 2, cases[i].side, cases[i].side));
+        jot_run(c, jot_vars(1, &x));
+        log[0] = 0;
+        y = jot_max_pool2d(x, &p);
+        jot_grad(jot_sum(jot_square(y), JOT_ALL_DIMS), &x, 1, &g);
+        CHECK(jot_run(c, cases[i].asked ? JOT_VARS(y, g) : JOT_VARS(g)), "%s", jot_message(c));
+        CHECK((jot_stats(c).last_kernels == 1) == cases[i].one, "case %d: %d kernels:\n%s", (int)i,
+              (int)jot_stats(c).last_kernels, log);
+        CHECK((strstr(log, "\nsteps i0\n") != NULL) == cases[i].one, "case %d:\n%s",
+              (int)i, log);
+        CHECK((strstr(log, "] layout 1 2\n") != NULL) == cases[i].one, "case %d:\n%s",
+              (int)i, log);
+        jot_close(c);
+    }
+}
+
+/* Each allocation of a run refused in turn: an error, then the same values, and nothing is left. */
+static void
+test_refused(const char *backend)
+{
+    enum { N = 2 * 2 * 9 * 17 };
+    static float want[N], got[N];
+    bool done = false;
+
+    for (long n = 1; !done && n < 4000; n += 1 + n / 16) {
+        jot_Pool p = {{3, 2}, {2, 1}, {1, 0}};
+        Round r = {0};
+        Heap heap = {0};
+        jot_Config config;
+        jot_Var x, g;
+        bool ok;
+
+        memset(&config, 0, sizeof config);
+        config.backend = backend;
+        config.threads = 1;
+        config.hooks.realloc = heap_realloc;
+        config.hooks.ud = &heap;
+        r.c = jot_open(&config);
+        x = filled(&r, JOT_F32, JOT_SHAPE(2, 2, 9, 17));
+        jot_grad(jot_sum(jot_square(jot_max_pool2d(x, &p)), JOT_ALL_DIMS), &x, 1, &g);
+        heap.countdown = n;
+        ok = jot_run(r.c, jot_vars(1, &g));
+        done = heap.countdown > 0;
+        heap.countdown = 0;
+        CHECK(ok || jot_error(r.c) == JOT_EMEM, "refusal %ld: %s", n, jot_message(r.c));
+        jot_clear(r.c);
+        CHECK(jot_copy(g, n == 1 ? want : got, sizeof got), "refusal %ld: %s", n, jot_message(r.c));
+        CHECK(n == 1 || !memcmp(want, got, sizeof got), "values after refusal %ld", n);
+        CHECK(jot_stats(r.c).last_kernels == 1, "refusal %ld: %d kernels", n,
+              (int)jot_stats(r.c).last_kernels);
+        jot_close(r.c);
+        CHECK(heap.live == 0, "refusal %ld: %zu bytes left", n, heap.live);
+    }
+    CHECK(done, "never without a refusal");
+}
+
+int
+main(int argc, char **argv)
+{
+    static const char *const backends[] = {"cc", "tcc"};
+    int n = argc > 1 ? atoi(argv[1]) : 40, first = argc > 2 ? atoi(argv[2]) : 1;
+
+    for (int i = 0; i < 2; i++) {
+        jot_Config config;
+        jot_Ctx *c;
+        bool here;
+
+        memset(&config, 0, sizeof config);
+        config.backend = backends[i];
+        c = jot_open(&config);
+        here = !jot_error(c);
+        if (!here)
+            SKIP("%s", jot_message(c));
+        jot_close(c);
+        for (int k = 0; here && k < n; k++)
+            check(backends[i], first + k);
+        if (here && !i && argc == 1)
+            test_found(backends[i]);
+        if (here && i && argc == 1)
+            test_refused(backends[i]);
+    }
+    return DONE();
+}
