@@ -496,7 +496,7 @@ jot_mul_ok(int64_t a, int64_t b, int64_t *r)
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
     uint64_t limit = (a < 0) != (b < 0) ? (uint64_t)1 << 63 : (uint64_t)INT64_MAX;
 
-    if (x && y > limit / x)
+    if ((x | y) >> 31 && x && y > limit / x) /* a division is dear, and extents are small */
         return false;
     *r = (int64_t)((uint64_t)a * (uint64_t)b);
     return true;

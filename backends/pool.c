@@ -146,7 +146,7 @@ pool_range(Pool *pool, Range *r, int number)
             continue;
         n = r->pieces;
         len = r->to - r->from;
-        at = n - (ticket & TICKET_LEFT);
+        at = ticket & TICKET_JOB ? (ticket & TICKET_LEFT) - 1 : n - (ticket & TICKET_LEFT);
         r->body(r->arg, r->from + len * at / n, r->from + len * (at + 1) / n, number);
         count++;
     }

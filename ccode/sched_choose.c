@@ -10,6 +10,8 @@
  *     r j:1l p:1u q:1u          windows along j: their terms side by side (ccode/sched_taps.c)
  *     i:64 j:16 i j             a tile, where one access has its neighbours along i and one along j
  *     i:32 k i j                the same where j is short
+ *     i j k:1u                  planes into pixels of k channels, or back; around all else k would
+ *     i k j                     have threads write the same lines
  *
  * The other axes stand around these by how far they move what is accessed, reduced ones inside
  * (ccode/build_order.c). Where stages walk different axes (ccode/sched_class.c) each class may have
@@ -28,6 +30,7 @@
 enum { CHOOSE_SHARED = 2000, CHOOSE_APART, CHOOSE_ONE };
 
 enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
+enum { NEAR_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
 
 typedef struct {
     const Kernel *k;
@@ -175,6 +178,27 @@ try_short(Chooser *c, int inner)
             }
 }
 
+/* An axis of a few steps that lie in a line, as channels of pixels do: all of them side by side, or
+ * a row of each. */
+static void
+try_near(Chooser *c, int inner)
+{
+    for (int i = 0; i < c->norder; i++)
+        for (int rows = 0; rows < 2 && beside(c, c->order[i], inner); rows++) {
+            int near = c->order[i];
+            if (c->k->axes.v[near].ext < 2 || c->k->axes.v[near].ext > NEAR_MOST ||
+                !jot_price_beside(c->price, near))
+                continue;
+            put_axes(c, ~c->reduced, bit(inner) | bit(near));
+            if (rows)
+                put(c, near, 1, LOOP_SERIAL);
+            put(c, inner, 1, LOOP_SERIAL);
+            if (!rows)
+                put(c, near, 1, LOOP_UNROLL);
+            try_list(c);
+        }
+}
+
 /* Windows along the innermost axis, all terms and classes side by side in its loop. */
 static void
 try_taps(Chooser *c, int inner)
@@ -271,6 +295,7 @@ try_inner(Chooser *c, int inner)
     if (!c->reduces) {
         try_tiles(c, inner);
         try_short(c, inner);
+        try_near(c, inner);
     } else if (c->width > 1 && c->reduced & bit(inner)) {
         try_lanes(c, inner);
         if (c->some & bit(inner))

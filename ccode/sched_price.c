@@ -321,7 +321,8 @@ typedef struct {
     uint64_t taps;              /* axes unrolled inside of the innermost loop, last here */
 } Nested;
 
-/* Loops that are unrolled inside of one of lanes turn around it: no loop is begun for them. */
+/* Loops that are unrolled inside of one of lanes, or of what may become vectors, turn around it: no
+ * loop is begun for them. */
 static void
 price_taps(Nested *l)
 {
@@ -331,7 +332,7 @@ price_taps(Nested *l)
     while (n > 0 && l->loop[n - 1].kind == LOOP_UNROLL)
         n--;
     lanes = n - 1;
-    if (n == 0 || l->loop[lanes].kind != LOOP_LANES)
+    if (n == 0 || (l->loop[lanes].kind != LOOP_LANES && l->loop[lanes].kind != LOOP_SERIAL))
         return;
     inner = l->loop[lanes];
     for (int i = lanes; i + 1 < l->n; i++) {
