@@ -18,6 +18,7 @@
 #define PLAN_LONG 32     /* steps of the sum, likewise */
 #define PLAN_WAYS 8      /* lines of a set of the first cache */
 #define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
+#define PLAN_CLEAR 0.85  /* of the cycles: a gain that is worth other lines for each thread */
 #define PACK_SHARED 1e6 /* points from which on threads may share the work */
 
 /* ---- tiles -------------------------------------------------------------------------------- */
@@ -199,16 +200,18 @@ a_nbytes(const ContractMake *m)
                                (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
 }
 
-/* Cycles of the thread that has most to do, where blocks of rows, or of columns, are shared:
- * products, and what it reads of a and b, which others wrote or no cache of its own holds. */
+/* Cycles of the thread that has most to do, where lines of rows, or blocks of one line's, or of
+ * columns are shared: products, and what it reads of a and b, which others wrote or no cache of its
+ * own holds. */
 static double
-shared_cycles(const ContractMake *m, bool rows)
+shared_cycles(const ContractMake *m, int64_t lines, bool rows)
 {
     double cores = m->target->cores, k = (double)jot_contract_extent(m, m->c.k);
     double a = (double)a_nbytes(m), b = (double)value_nbytes(m, m->k->values.v[m->c.b].free);
     int64_t high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
     int64_t wide = (jot_axis_ext(m->s, m->v) + m->block - 1) / m->block, n = m->target->cores;
-    double blocks = (double)(rows ? (high + n - 1) / n * wide : (wide + n - 1) / n * high);
+    int64_t share = lines > 1 ? (lines + n - 1) / n * high : (high + n - 1) / n;
+    double blocks = (double)(rows ? share * wide : (wide + n - 1) / n * high * lines);
     return blocks * k * jot_contract_cycles(m->rows, m->vectors) +
            (rows ? a / cores + b : a + b / cores) / PLAN_FETCH;
 }
@@ -225,7 +228,7 @@ plan_share(ContractMake *m, ContractPlan *p)
         jot_contract_block(m, w);
         jot_choice_quiet(m->target, false);
         for (int rows = 0; rows < 2; rows++)
-            if (jot_choice_try(&choice, 3700 + (uint64_t)(2 * w + rows), shared_cycles(m, rows),
+            if (jot_choice_try(&choice, 3700 + (uint64_t)(2 * w + rows), shared_cycles(m, 1, rows),
                                m->vectors == w ? 1 : 0.99)) {
                 widest = w;
                 p->rows = rows;
@@ -311,6 +314,16 @@ rows_read_once(const ContractMake *m, int64_t blocks)
     return a > l2 && b <= l2 && a + b * m->target->cores < a * blocks / 2;
 }
 
+/* Few lines by a matrix larger than they are: by lines each thread reads all of it. What follows
+ * finds what it reads of a line in the cache of who wrote it, so the gain has to be clear. */
+static bool
+columns_share_less(const ContractMake *m, const ContractPlan *p)
+{
+    int64_t lines = jot_contract_extent(m, p->first);
+    return lines > 1 && !m->inner && jot_contract_extent(m, m->c.batch | m->other) == 1 &&
+           shared_cycles(m, lines, false) < PLAN_CLEAR * shared_cycles(m, lines, true);
+}
+
 /* Which loops are shared among threads. */
 static void
 plan_form(ContractMake *m, ContractPlan *p)
@@ -326,7 +339,7 @@ plan_form(ContractMake *m, ContractPlan *p)
     if (p->first == 0 && p->a != PACK_TILE)
         rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
     once = p->b == PACK_NONE && before * blocks >= want &&
-           columns_read_less(m, rows, before * blocks);
+           (columns_read_less(m, rows, before * blocks) || columns_share_less(m, p));
     if (p->b == PACK_NONE && !p->shared)
         p->rows = (rows >= want || rows >= before * blocks) && !once;
     else if (!p->shared)
