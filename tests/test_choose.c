@@ -178,6 +178,8 @@ test_which(void)
     make_panels(&c, 128, 3, 70);
     EXPECT(&c, "few channels", 64, GCC, true, "!0: i o:16 t:16 ");
     /* what is stored one by one is stored in order, what is read may lie apart */
+    make_channels_last(&c, 3, 57, 61);
+    EXPECT(&c, "three planes into pixels", 64, GCC, true, "0: h:1p w c:1u\n");
     make_channels_last(&c, 256, 56, 56);
     EXPECT(&c, "planes into pixels", 64, GCC, true, " w c\n");
     /* ... but not where what is read begins at one line of each page, all of one set of the

@@ -446,6 +446,34 @@ test_shares(void)
     }
 }
 
+/* Lines of an image whose result has a border, by a matrix: where it is larger than they are threads
+ * share its columns, else lines. */
+static void
+test_shares_of_lines(void)
+{
+    static const struct { int64_t side, in, out; const char *loop; } cases[] = {
+        { 7, 160, 960, ": o:32p h o:32 w:7 " }, { 14, 64, 96, ": h:1p o:32 w:14 " }
+    };
+    static const char *const lies[] = { "0 2 3 1", "2 3 0:32 1 0", "0 2 3 1 halo 2:1,1 3:1,1" };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        Shape s = { 1, 1, cases[i].out, cases[i].in, cases[i].side, cases[i].side, 1, 1, 1, 0, 1 };
+        IrCase c;
+        Text text = {0};
+        Layout layout;
+        text.mem = &ir_mem;
+        make_grouped(&c, &s);
+        for (uint32_t b = 1; b <= 3; b++) {
+            CHECK(jot_layout_read(&layout, 4, c.k.bufs.v[b].ext, lies[b - 1], strlen(lies[b - 1])),
+                  "a layout");
+            jot_kernel_layout(&c.k, b, &layout);
+        }
+        runs(&c, &machines[0], 1 << 20, &text, "lines by a matrix");
+        CHECK(text.s && strstr(text.s, cases[i].loop), "case %d: %s", i, text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* Rows a page apart, few columns a step: as many rows as a set of the cache has lines, nothing packed. */
 static void
 test_few_rows(void)
@@ -783,6 +811,7 @@ main(void)
     test_few_rows();
     test_dots();
     test_shares();
+    test_shares_of_lines();
     test_scratch();
     ir_close();
     return DONE();
