@@ -85,7 +85,7 @@ jot_code_apart(Code *code)
 {
     for (uint32_t n = 1; code->ok && n < code->inst.n; n++) {
         Inst *in = &code->inst.v[n];
-        in->apart = in->op == C_FOR && !in->wide && in->c.i >= APART_STEPS && in->kids &&
+        in->apart = in->op == C_FOR && !(in->wide && in->aux) && in->c.i >= APART_STEPS && in->kids &&
                     block_apart(code, n, n);
     }
 }

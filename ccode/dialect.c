@@ -162,6 +162,8 @@ typedef struct { const char *name, *where, *call; } Builtin;
 static const Builtin builtins[] = {
     { "jotm_madf", "defined __FP_FAST_FMAF", "return __builtin_fmaf(x, y, z)" },
     { "jotm_mad", "defined __FP_FAST_FMA", "return __builtin_fma(x, y, z)" },
+    { "jotm_mulerrf", "defined __FP_FAST_FMAF", "return __builtin_fmaf(a, b, -p)" },
+    { "jotm_mulerr", "defined __FP_FAST_FMA", "return __builtin_fma(a, b, -p)" },
     { "jotm_fused", "defined __FP_FAST_FMAF", "return x | 1" },
     { "jotm_sqrtf", BUILTINS_ROOT, "return __builtin_sqrtf(x)" },
     { "jotm_sqrtf", "defined __AVX__", BUILTINS_ASM("vsqrtss %0, %0, %0", "x") },

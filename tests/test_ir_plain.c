@@ -338,6 +338,41 @@ test_casts(void)
     convert(JOT_BF16, JOT_F64, 4, coarse, coarse);
 }
 
+/* ---- steps apart -------------------------------------------------------------------------- */
+
+/* w1 = w + g, where w1 may lie where w lay */
+static void
+make_update(IrCase *c, int n, bool aliased)
+{
+    int64_t ext = n;
+    uint32_t w, g, y;
+    ir_start(c);
+    ir_axes(c, "i", &ext);
+    w = IN("w", 1, n, 0, 0, 0);
+    g = IN("g", 1, n, 0, 0, 0);
+    y = OUT("w1", 1, n, 0, 0, 0);
+    c->k.bufs.v[y].over = (uint8_t)w;
+    c->k.bufs.v[w].may_alias = c->k.bufs.v[y].may_alias = aliased;
+    ir_store(c, y, AX(0), 0, 0, 0, ir_ew(c, EW_ADD, ir_load(c, w, AX(0), 0, 0, 0),
+                                         ir_load(c, g, AX(0), 0, 0, 0)));
+    for (int i = 0; i < n; i++)
+        c->data[y][i] = c->data[w][i] + c->data[g][i];
+}
+
+/* A loop that threads share out is apart as others are, in place too: a compiler that has to ask
+ * whether the buffers of four updates overlap makes no vectors of them. */
+static void
+test_apart(void)
+{
+    IrCase c;
+    make_update(&c, 40, false);
+    EXPECT(&c, "in place", "const float *w = buf", "JOT_APART for (jot_i64 i = lo;");
+    make_update(&c, 40, true);
+    EXPECT(&c, "in memory of anybody", "for (jot_i64 i = lo;", "!JOT_APART");
+    make_update(&c, 7, false);
+    EXPECT(&c, "too short for vectors", "for (jot_i64 i = lo;", "!JOT_APART");
+}
+
 /* ---- dumps -------------------------------------------------------------------------------- */
 
 /* Each pass of the table shows something of its own. */
@@ -480,6 +515,7 @@ main(void)
     test_places();
     test_guards();
     test_casts();
+    test_apart();
     test_shared();
     ir_close();
     return DONE();
