@@ -41,7 +41,7 @@ optim_scalar(jot_Ctx *ctx, double value)
     return jot_param(ctx, JOT_F64, JOT_SHAPE(), &value);
 }
 
-/* Live floats, each of them once: the second of two assignments would be the one that counts. */
+/* Live floats. */
 static bool
 optim_params_ok(jot_Ctx *ctx, jot_Vars params, const char *op)
 {
@@ -59,12 +59,6 @@ optim_params_ok(jot_Ctx *ctx, jot_Vars params, const char *op)
                       jot_dtype_name(jot_dtype(p)));
             return false;
         }
-        for (int j = 0; j < k; j++)
-            if (params.v[j].slot == p.slot) {
-                jot_raise(ctx, JOT_EUSE, "%s: parameters %d and %d are the same variable", op, j,
-                          k);
-                return false;
-            }
     }
     return params.n > 0;
 }
@@ -101,6 +95,30 @@ optim_record(jot_Ctx *ctx, int count)
     return o;
 }
 
+/* Each parameter once: the second of two assignments would be the one that counts. The room for new
+ * values, four numbers or more for each, is a table of those that were met, by slot. */
+static bool
+optim_apart(jot_Optim *o, jot_Vars params)
+{
+    uint32_t *met = (uint32_t *)(o->var + o->count), bits = 1, at; /* 1 + its number; 0: none */
+    bool apart = true;
+    while ((size_t)8 << bits <= (size_t)o->count * sizeof *o->var)
+        bits++;
+    for (int k = 0; k < params.n && apart; k++) {
+        at = params.v[k].slot * 2654435769u >> (32 - bits);
+        while (met[at] && params.v[met[at] - 1].slot != params.v[k].slot)
+            at = (at + 1) & ((1u << bits) - 1);
+        apart = !met[at];
+        if (!apart)
+            jot_raise(o->ctx, JOT_EUSE, "%s: parameters %d and %d are the same variable",
+                      o->kind == OPTIM_SGD ? "sgd" : "adam", (int)met[at] - 1, k);
+        met[at] = (uint32_t)k + 1;
+    }
+    for (at = 0; at >> bits == 0; at++)
+        met[at] = 0;
+    return apart;
+}
+
 /* The variables of parameter k: itself, then what is kept for it. */
 static jot_Var *
 optim_of(jot_Optim *o, int k)
@@ -125,8 +143,7 @@ optim_new(OptimKind kind, jot_Vars params, double lr, int each, int more)
     o->kind = kind;
     o->each = each;
     o->n = params.n;
-    o->lr = optim_scalar(o->ctx, lr);
-    fine = jot_ok(o->lr);
+    fine = optim_apart(o, params) && jot_ok(o->lr = optim_scalar(o->ctx, lr));
     for (int k = 0; k < o->n && fine; k++) {
         jot_Var *of = optim_of(o, k);
         of[0] = params.v[k];

@@ -562,6 +562,33 @@ refused_optimiser(jot_Optim *o, jot_Status status, const char *one, const char *
     refused(none, status, one, two);
 }
 
+/* Named once each, however many there are, in any order of their making; once more is refused. */
+static void
+check_many(void)
+{
+    enum { MANY = 3000 };
+    static jot_Var p[MANY + 1];
+    jot_Optim *o;
+
+    ec = open_ctx();
+    for (int i = 0; i < MANY; i++)
+        p[i * 7 % MANY] = jot_param(ec, JOT_F32, JOT_SHAPE(1), NULL);
+    o = jot_sgd(jot_vars(MANY, p), 0.1, 0, 0);
+    CHECK(o, "%s", jot_message(ec));
+    jot_optim_free(o);
+    o = jot_adam(jot_vars(MANY, p), 0.1, 0, 0, 0);
+    CHECK(o, "%s", jot_message(ec));
+    jot_optim_free(o);
+    for (int i = 0; i < MANY; i += 777) {
+        char said[40];
+
+        p[MANY] = p[i];
+        sprintf(said, "sgd: parameters %d and 3000", i);
+        refused_optimiser(jot_sgd(jot_vars(MANY + 1, p), 0.1, 0, 0), JOT_EUSE, said, "same");
+    }
+    jot_close(ec);
+}
+
 static void
 check_rates(void)
 {
@@ -639,5 +666,6 @@ main(void)
     check_errors();
     check_empty();
     check_rates();
+    check_many();
     return DONE();
 }
