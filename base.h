@@ -78,7 +78,8 @@ JOT_FN void jot_mem_close(Mem *mem);
 #define Vec(T) struct { T *v; uint32_t n, cap; }
 /* Make room for `more` elements beyond n. False on refusal (the array is as before). */
 #define jot_vec_reserve(mem, vec, more) \
-    jot_vec_grow((mem), (void **)(void *)&(vec).v, &(vec).cap, (vec).n, (more), sizeof *(vec).v)
+    ((uint64_t)(vec).n + (uint32_t)(more) <= (vec).cap || \
+     jot_vec_grow((mem), (void **)(void *)&(vec).v, &(vec).cap, (vec).n, (more), sizeof *(vec).v))
 /* Append one cleared element and yield a pointer to it; on refusal a pointer to the sink, and n is
  * as before. Elements are at most sizeof mem->sink bytes. */
 #define jot_vec_push(mem, vec) \

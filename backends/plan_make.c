@@ -120,7 +120,9 @@ make_policy(const jot_Ctx *ctx)
 static bool
 make_steps(Make *m)
 {
-    bool ok = make_tables(m) && make_codes(m) && jot_plan_layouts(m);
+    bool ok = make_tables(m) && make_codes(m) && jot_plan_layouts(m)
+           && (jot_vec_reserve(&m->ctx->mem, m->plan->steps, m->fusion->ngroups)
+               || jot_fail_memory(m->ctx, "plan"));
     uint32_t g;
 
     for (g = 1; ok && g <= m->fusion->ngroups; g++)

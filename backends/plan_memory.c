@@ -22,60 +22,64 @@ memory_round(size_t nbytes)
     return (nbytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
 }
 
-/* Of a variable that a step has twice, the first counts. */
-static bool
-memory_leads(const Plan *plan, const PlanStep *step, uint32_t k)
-{
-    const uint32_t *arg = &plan->args.v[step->arg];
-    uint32_t i;
+/* ---- the bound ----------------------------------------------------------------------------- */
 
-    for (i = 0; i < k; i++)
-        if (arg[i] == arg[k])
-            return false;
-    return true;
-}
+enum { MEMORY_BEGUN = 1, MEMORY_ENDED = 2, MEMORY_PASSED = 4 }; /* to a result in its place */
 
-/* Does a result of the step take the variable's place? */
-static bool
-memory_passes(const Plan *plan, const PlanStep *step, uint32_t var)
+/* Bytes of those that a step is the first to have. */
+static size_t
+memory_begins(const Plan *plan, uint32_t at, uint8_t *seen)
 {
+    const PlanStep *step = &plan->steps.v[at];
+    size_t sum = 0;
     uint32_t k;
 
     for (k = 0; k < step->narg; k++) {
-        uint32_t by = plan->args.v[step->arg + k];
+        uint32_t var = plan->args.v[step->arg + k];
+        const PlanVar *v = &plan->vars.v[var];
+        bool holds = jot_over_holds(plan, var);
 
-        if (plan->vars.v[by].over == var + 1 && jot_over_holds(plan, by))
-            return true;
+        if (holds)
+            seen[v->over - 1] |= MEMORY_PASSED;
+        if (v->kind == VAR_TEMP && v->first == at && !(seen[var] & MEMORY_BEGUN) && !holds)
+            sum += memory_round(v->nbytes);
+        seen[var] |= MEMORY_BEGUN;
     }
-    return false;
+    return sum;
 }
 
-/* ---- the bound ----------------------------------------------------------------------------- */
+/* ... and of those that end with it and leave their place. */
+static size_t
+memory_ends(const Plan *plan, uint32_t at, uint8_t *seen)
+{
+    const PlanStep *step = &plan->steps.v[at];
+    size_t sum = 0;
+    uint32_t k;
+
+    for (k = 0; k < step->narg; k++) {
+        uint32_t var = plan->args.v[step->arg + k];
+        const PlanVar *v = &plan->vars.v[var];
+
+        if (v->kind != VAR_TEMP || v->last != at || seen[var] & MEMORY_ENDED)
+            continue;
+        seen[var] |= MEMORY_ENDED;
+        if (!(seen[var] & MEMORY_PASSED))
+            sum += memory_round(v->nbytes);
+    }
+    return sum;
+}
 
 JOT_FN size_t
-jot_plan_bound(const Plan *plan)
+jot_plan_bound(const Plan *plan, uint8_t *seen)
 {
     size_t most = 0, now = 0;
-    uint32_t i, k;
+    uint32_t i;
 
+    memset(seen, 0, plan->vars.n);
     for (i = 0; i < plan->steps.n; i++) {
-        const PlanStep *step = &plan->steps.v[i];
-
-        for (k = 0; k < step->narg; k++) {
-            const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + k]];
-
-            if (v->kind == VAR_TEMP && v->first == i && memory_leads(plan, step, k)
-                && !jot_over_holds(plan, plan->args.v[step->arg + k]))
-                now += memory_round(v->nbytes);
-        }
+        now += memory_begins(plan, i, seen);
         most = most < now ? now : most;
-        for (k = 0; k < step->narg; k++) {
-            const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + k]];
-
-            if (v->kind == VAR_TEMP && v->last == i && memory_leads(plan, step, k)
-                && !memory_passes(plan, step, plan->args.v[step->arg + k]))
-                now -= memory_round(v->nbytes);
-        }
+        now -= memory_ends(plan, i, seen);
     }
     return most;
 }
@@ -254,13 +258,14 @@ jot_plan_memory(jot_Ctx *ctx, Plan *plan)
     Arena arena = {&ctx->mem, NULL};
     uint32_t *order = jot_arena_array(&arena, uint32_t, 2 * (size_t)plan->vars.n + 1), n = 0, i;
     MemoryPlaced *placed = jot_arena_array(&arena, MemoryPlaced, 2 * (size_t)plan->vars.n + 1);
-    bool ok = order && placed;
+    uint8_t *seen = jot_arena_array(&arena, uint8_t, plan->vars.n);
+    bool ok = order && placed && seen;
 
     for (i = 0; ok && i < plan->vars.n; i++)
         if (plan->vars.v[i].kind == VAR_TEMP && !plan->vars.v[i].over)
             order[n++] = i;
     if (ok) {
-        plan->bound = jot_plan_bound(plan);
+        plan->bound = jot_plan_bound(plan, seen);
         memory_chains(plan, true);
         plan->scratch = memory_best(plan, order, order + plan->vars.n, n, placed);
         memory_chains(plan, false);

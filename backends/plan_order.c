@@ -31,6 +31,7 @@ typedef struct {
     uint32_t *met; /* per variable: 1 + the step that met it last: one may have it twice */
     uint32_t *over;           /* per LEAF: 1 + the step that writes a new value over it; 0: none */
     uint8_t *done, *written;  /* per unit; per variable */
+    uint8_t *marks;           /* of jot_plan_bound */
     uint8_t *stale;           /* per unit: delta is to be computed */
     int64_t *delta;           /* per unit: bytes more in use after it than before */
     uint32_t *left;           /* units that did not run yet, as built */
@@ -352,6 +353,7 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint3
     o->over = jot_arena_array(arena, uint32_t, vars);
     o->done = jot_arena_array(arena, uint8_t, steps);
     o->written = jot_arena_array(arena, uint8_t, vars);
+    o->marks = jot_arena_array(arena, uint8_t, vars);
     o->stale = jot_arena_array(arena, uint8_t, steps);
     o->delta = jot_arena_array(arena, int64_t, steps);
     o->left = jot_arena_array(arena, uint32_t, steps);
@@ -393,9 +395,9 @@ order_yield(StepOrder *o, Plan *plan)
 
 /* Bytes that this order takes: of temporaries, and of new values beside old ones. */
 static size_t
-order_takes(const Plan *plan)
+order_takes(const StepOrder *o, const Plan *plan)
 {
-    size_t sum = jot_plan_bound(plan);
+    size_t sum = jot_plan_bound(plan, o->marks);
     uint32_t i;
 
     for (i = 0; i < plan->vars.n; i++)
@@ -423,7 +425,7 @@ order_try(StepOrder *o, Plan *plan, PlanStep *steps, const uint32_t *first, cons
         order_edges_all(o);
     }
     order_apply(plan, steps, o->order);
-    bound = order_takes(plan);
+    bound = order_takes(o, plan);
     if (bound < least)
         return bound;
     memcpy(plan->steps.v, best, plan->steps.n * sizeof *best);
@@ -447,7 +449,7 @@ jot_plan_order(jot_Ctx *ctx, Plan *plan)
     steps = jot_arena_array(&arena, PlanStep, 2 * (size_t)plan->steps.n);
     ok = order_open(&o, &arena, plan, &first, &next) && steps;
     if (ok) {
-        size_t least = order_takes(plan);
+        size_t least = order_takes(&o, plan);
 
         memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
         order_touches(&o);

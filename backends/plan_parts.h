@@ -189,8 +189,9 @@ JOT_FN bool jot_rates_planned(jot_Ctx *ctx, uint32_t nodes); /* so many more: is
 JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
 /* plan_order.c: steps in an order of few temporaries at a time. */
 JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
-/* plan_memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step. */
-JOT_FN size_t jot_plan_bound(const Plan *plan);
+/* plan_memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step (`seen`: room
+ * for a mark of each variable). */
+JOT_FN size_t jot_plan_bound(const Plan *plan, uint8_t *seen);
 JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
 /* plan_over.c: what is written over what it is computed from. */
 /* The variable's memory is that of another, which ends with the step that begins this one. */

@@ -408,11 +408,14 @@ uses_group(Make *m, Uses *uses, uint32_t group)
     return ok && !m->ctx->mem.failed;
 }
 
+enum { USES_EACH = 4 }; /* accesses of a group, about */
+
 JOT_FN bool
 jot_plan_uses(Make *m, Uses *uses)
 {
     uint32_t g;
-    bool ok = jot_vec_reserve(&m->ctx->mem, uses->groups, m->fusion->ngroups + 1);
+    bool ok = jot_vec_reserve(&m->ctx->mem, uses->groups, m->fusion->ngroups + 1)
+           && jot_vec_reserve(&m->ctx->mem, uses->v, USES_EACH * m->fusion->ngroups);
 
     for (g = 0; ok && g <= m->fusion->ngroups; g++) {
         (void)jot_vec_push(&m->ctx->mem, uses->groups);

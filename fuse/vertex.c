@@ -433,6 +433,8 @@ jot_fuse_link(Fuser *f)
     uint32_t i;
     FuseVert *end;
 
+    if (!jot_vec_reserve(&f->ctx->mem, f->verts, f->n + 1))
+        return false;
     for (i = 0; i < f->n; i++)
         if (!link_node(f, i))
             return false;
