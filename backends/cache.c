@@ -36,6 +36,25 @@
 
 /* ---- the directory ------------------------------------------------------------------------ */
 
+/* A relative one is the one that it is now, wherever the program goes: for who opens it later,
+ * too. */
+static int
+cache_absolute(jot_Ctx *ctx, char *dir, size_t nbytes)
+{
+    char here[512], given[512];
+    const char *kept = NULL;
+    int n = 0;
+
+    snprintf(given, sizeof given, "%s", dir);
+    if (getcwd(here, sizeof here))
+        n = snprintf(dir, nbytes, "%s/%s", here, given);
+    if (n > 0 && n < (int)nbytes && ctx->strings.mem)
+        kept = jot_arena_copy(&ctx->strings, dir, (size_t)n);
+    if (kept)
+        ctx->config.cache_dir = kept;
+    return n;
+}
+
 static bool
 cache_place(jot_Ctx *ctx, char *dir, size_t nbytes, bool tell)
 {
@@ -52,6 +71,8 @@ cache_place(jot_Ctx *ctx, char *dir, size_t nbytes, bool tell)
         n = snprintf(dir, nbytes, "%s/.cache/jot", s);
     else
         n = 0;
+    if (n > 0 && n < (int)nbytes && *dir != '/')
+        n = cache_absolute(ctx, dir, nbytes);
     if (n >= (int)nbytes && tell)
         jot_host_log(ctx, "jot: no cache of compiled kernels: its path is too long\n");
     return n > 0 && n < (int)nbytes;

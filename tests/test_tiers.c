@@ -10,6 +10,7 @@
 #include "tests/hooks.h"
 #include "tests/test.h"
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -111,8 +112,11 @@ taken_over(const jot_Stats *before, const jot_Stats *s, int step)
           (int)(s->kernels_quick - before->kernels_quick),
           (int)(s->kernels_compiled - before->kernels_compiled));
 #ifndef __SANITIZE_ADDRESS__ /* such a build keeps no memory for reuse: every step asks for some */
-    CHECK(s->memory_calls == before->memory_calls, "step %d: %d swaps, %d allocations", step,
-          (int)(s->swaps - before->swaps), (int)(s->memory_calls - before->memory_calls));
+    /* what was not asked for again since the plan was made goes back after some steps, this one by
+     * chance */
+    CHECK(s->memory_calls == before->memory_calls || s->held_nbytes < before->held_nbytes,
+          "step %d: %d swaps, %d allocations", step, (int)(s->swaps - before->swaps),
+          (int)(s->memory_calls - before->memory_calls));
 #endif
 }
 
@@ -721,6 +725,35 @@ test_race(void)
     jot_close(c);
 }
 
+/* A relative folder stays where it was when the context opened, whoever opens it later. */
+static void
+test_relative(void)
+{
+    char path[300];
+    int here = open(".", O_RDONLY | O_DIRECTORY);
+    struct stat st;
+    jot_Ctx *c;
+
+    if (here < 0 || chdir(scratch_dir)) {
+        SKIP("a relative folder: %s", scratch_dir);
+        return;
+    }
+    c = open_with("cpu", "relative/cache", 0);
+    CHECK(!mkdir("elsewhere", 0700) && !chdir("elsewhere"), "%s/elsewhere", scratch_dir);
+    net_run(c, expect, STEPS, 0);
+    CHECK(stat("relative", &st), "a second folder was made");
+    jot_close(c);
+    CHECK(!logged[0], "%s", logged);
+    snprintf(path, sizeof path, "%s/relative/cache", scratch_dir);
+    c = open_with("cpu", path, 0);
+    net_run(c, expect, 3, 0);
+    CHECK(jot_stats(c).cache_hits > 3 && !jot_stats(c).kernels_compiled, "%d found",
+          (int)jot_stats(c).cache_hits);
+    jot_close(c);
+    CHECK(!fchdir(here), "back");
+    close(here);
+}
+
 /* Nothing can be kept: a note, of whichever compiler ended first, and as many kernels change as
  * elsewhere. */
 static void
@@ -868,6 +901,7 @@ main(void)
         test_thousand();
         test_failing_compilers();
         test_race();
+        test_relative();
         test_unkept();
         test_close();
     }
