@@ -8,9 +8,9 @@
  *
  *     ~/.cache/jot/machine-5d0c1b8e2f3a4967     named by a hash of its first line
  *         jot machine 2: Intel(R) Xeon(R) Processor, 2 cores, 64 bytes x 32 fma, caches 49152 ...
- *         flops 186000 bandwidth 290000 81000 12000 11000 all 23000 call 100 handoff 31000
+ *         flops 186000 bandwidth 290000 81000 12000 11000 all 23000 call 100 handoff 31000 check ...
  *
- * in Mflop/s, MB/s and ns: whole numbers, which read the same everywhere. Prices, and so schedules
+ * in Mflop/s, MB/s and ns: whole numbers, which read the same everywhere; a hash of all before it. Prices, and so schedules
  * and compiled kernels, follow from this file: it is written once and then stays; remove it to
  * measure again. Without a cache directory nothing is measured: two runs would not agree.
  *
