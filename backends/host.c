@@ -83,8 +83,11 @@ host_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
 static void
 host_log(void *ud, const char *text, size_t nbytes)
 {
+    bool blocked = jot_host_limit_begin();
+
     (void)ud;
     fwrite(text, 1, nbytes, stderr);
+    jot_host_limit_end(blocked);
 }
 
 static const char *

@@ -277,6 +277,32 @@ test_limit(void)
           "not kept afterwards");
 }
 
+/* What the log says may meet the limit, too. */
+static void
+test_limit_of_log(void)
+{
+    char path[300];
+    int status = -1;
+    pid_t child;
+
+    snprintf(path, sizeof path, "%s/log", scratch_dir);
+    fflush(stdout);
+    child = fork();
+    if (!child) {
+        struct rlimit few = {4, 4};
+        jot_Hooks h;
+
+        jot_host_hooks(&h);
+        if (!freopen(path, "w", stderr) || setrlimit(RLIMIT_FSIZE, &few))
+            _exit(1);
+        h.log(h.ud, "0123456789", 10);
+        h.log(h.ud, "0123456789", 10);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "status %x", (unsigned)status);
+}
+
 #ifdef __linux__
 /* A file system of so many bytes over the place. */
 static bool
@@ -488,6 +514,7 @@ main(void)
         test_unusable();
         test_readonly();
         test_limit();
+        test_limit_of_log();
         test_full();
         test_part();
         CHECK(temporaries() == 0, "%d temporary directories are left", temporaries());
