@@ -281,6 +281,19 @@ ix_subst(IxSubst *s, Ix ix)
     return s->to[slot];
 }
 
+/* A constant, an axis, a sum of axes: no parts to remember. */
+static bool
+ix_is_flat(const IxPool *pool, Ix ix)
+{
+    const IxRec *r = &pool->recs.v[ix];
+    uint32_t i;
+
+    for (i = 0; r->op == IX_SUM && i < r->n; i++)
+        if (pool->recs.v[pool->terms.v[r->at + i].atom].op != IX_AXIS)
+            return false;
+    return r->op == IX_SUM || r->op == IX_AXIS || (!r->axes && !r->slots);
+}
+
 JOT_FN Ix
 jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const Space *space)
 {
@@ -291,6 +304,11 @@ jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const 
     s.map = map;
     s.slots = slots;
     s.space = space;
+    if (ix_is_flat(pool, ix)) {
+        IxRec r = pool->recs.v[ix];
+
+        return r.op == IX_SUM ? ix_subst_sum(&s, &r) : ix_subst(&s, ix);
+    }
     memset(s.from, 0, sizeof s.from);
     return ix_subst(&s, ix);
 }
