@@ -19,8 +19,12 @@
  * other.
  *
  * Nobody spins for long: a worker that has seen no new job for POOL_SPIN goes to sleep, and so does
- * the caller that waits for the last worker; an idle pool uses no processor. With more threads than
- * processors nobody spins at all: it would take the processor from who works.
+ * the caller that waits for the last worker; an idle pool uses no processor. It is as long as a
+ * program takes to build its next graph: who is woken comes too late for the first kernel. With more
+ * threads than processors nobody spins at all: it would take the processor from who works.
+ *
+ * Every second loop is walked from its end, piece by piece: what the loop before wrote last is in a
+ * cache still.
  *
  * Read before: backends/pool.h. After: backends/plan_run.c, which decides what is worth sharing. */
 #include "backends/pool.h"
@@ -28,7 +32,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { POOL_THREADS = 128, POOL_PIECES = 4, POOL_SPIN = 100000 /* ns */ };
+enum { POOL_THREADS = 128, POOL_PIECES = 4, POOL_SPIN = 1000000 /* ns */ };
 enum { POOL_LINE = 128 }; /* bytes: a cache line, and the one that a prefetcher brings with it */
 enum { TICKET_LEFT = 0xff, TICKET_JOB = 0x100 }; /* pieces that are left; one in the job's number */
 
