@@ -99,17 +99,23 @@ cuda_choose(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
                  status ? cuda_text(c, status) : "JOT_CUDA_DEVICE is a number");
         return false;
     }
-    c->cu.device(&c->device, number);
-    c->cu.name(c->name, (int)sizeof c->name - 1, c->device);
-    c->cu.attribute(&major, CUDA_MAJOR, c->device);
-    c->cu.attribute(&minor, CUDA_MINOR, c->device);
+    status = c->cu.device(&c->device, number);
+    if (!status)
+        status = c->cu.name(c->name, (int)sizeof c->name - 1, c->device);
+    if (!status)
+        status = c->cu.attribute(&major, CUDA_MAJOR, c->device);
+    if (!status)
+        status = c->cu.attribute(&minor, CUDA_MINOR, c->device);
     c->arch = major * 10 + minor;
-    return true;
+    if (status)
+        snprintf(why, why_nbytes, "CUDA device %s: %s", want, cuda_text(c, status));
+    return !status;
 }
 
 static bool
 cuda_compiler(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
 {
+    char compiler[120];
     int driver = 0;
 
     c->nvrtc = jot_nvrtc_open(ctx, why, why_nbytes);
@@ -122,9 +128,9 @@ cuda_compiler(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return false;
     }
     c->cu.driver_version(&driver);
-    snprintf(c->key, sizeof c->key, "cuda\n%s\nsm_%d\n%s_%d\nnvrtc %d\ndriver %d\n", c->name,
-             c->arch, c->target == c->arch ? "sm" : "compute", c->target,
-             jot_nvrtc_version(c->nvrtc), driver);
+    jot_nvrtc_describe(c->nvrtc, compiler, sizeof compiler);
+    snprintf(c->key, sizeof c->key, "cuda\n%s\nsm_%d\n%s_%d\n%s\ndriver %d\n", c->name,
+             c->arch, c->target == c->arch ? "sm" : "compute", c->target, compiler, driver);
     return true;
 }
 
@@ -168,7 +174,9 @@ cuda_start(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return false;
     status = c->cu.retain(&c->context, c->device);
     c->retained = !status;
-    if (!status && jot_cuda_enter(c)) {
+    if (!status)
+        status = c->cu.push(c->context);
+    if (!status) {
         status = cuda_resources(c);
         jot_cuda_leave(c);
     }
@@ -182,28 +190,29 @@ static void
 cuda_close(Backend *backend, jot_Ctx *ctx)
 {
     Cuda *c = jot_cuda_of(backend);
+    bool inside; /* if not, the driver refuses the rest, and our own memory goes all the same */
     int i;
 
     if (!c)
         return;
-    if (c->retained && jot_cuda_enter(c)) {
-        if (c->stream)
-            c->cu.stream_wait(c->stream);
-        jot_cuda_fetch_close(c, ctx);
-        if (c->made)
-            c->cu.event_destroy(c->made);
-        if (c->fetches)
-            c->cu.stream_destroy(c->fetches);
-        for (i = 0; i < 2; i++) {
-            if (c->moved[i])
-                c->cu.event_destroy(c->moved[i]);
-            if (c->piece[i])
-                c->cu.free_host(c->piece[i]);
-        }
-        if (c->stream)
-            c->cu.stream_destroy(c->stream);
-        jot_cuda_leave(c);
+    inside = c->retained && jot_cuda_enter(c);
+    if (c->stream)
+        c->cu.stream_wait(c->stream);
+    jot_cuda_fetch_close(c, ctx);
+    if (c->made)
+        c->cu.event_destroy(c->made);
+    if (c->fetches)
+        c->cu.stream_destroy(c->fetches);
+    for (i = 0; i < 2; i++) {
+        if (c->moved[i])
+            c->cu.event_destroy(c->moved[i]);
+        if (c->piece[i])
+            c->cu.free_host(c->piece[i]);
     }
+    if (c->stream)
+        c->cu.stream_destroy(c->stream);
+    if (inside)
+        jot_cuda_leave(c);
     if (c->retained)
         c->cu.release(c->device);
     jot_nvrtc_close(c->nvrtc, ctx);
@@ -230,7 +239,7 @@ cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return JOT_EDEVICE;
     }
     ctx->target.blocks = false;
-    ctx->target.copies = c->arch >= 80;
+    ctx->target.copies = c->target >= 80;
     ctx->target.warps = c->arch == 90 && c->target == 90;
     jot_cache_open(&c->cache, ctx, true);
     return JOT_OK;
@@ -311,6 +320,8 @@ cuda_from_text(Cuda *c, jot_Ctx *ctx, const char *what, Bytes key, Bytes text, C
     jot_mem_free(&ctx->mem, object.p, object.n + 1);
     if (status == CUDA_NO_CONTEXT)
         return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", what, c->name);
+    if (status == CUDA_NO_MEMORY)
+        return jot_cuda_failed(c, ctx, what, status);
     return !status || jot_fail(ctx, JOT_ECOMPILE, "%s: %s does not take the code: %s", what,
                                c->name, cuda_text(c, status));
 }

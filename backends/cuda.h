@@ -90,7 +90,7 @@ typedef struct {
     PinnedIdle idle;
     DeviceReplay *replay;   /* launches are noted there for the time being */
     Cache cache;
-    char key[300], name[128];
+    char key[400], name[128];
 } Cuda;
 
 static inline Cuda *

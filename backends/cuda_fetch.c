@@ -103,15 +103,16 @@ jot_cuda_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
 {
     Cuda *c = jot_cuda_of(backend);
     CudaFetch *f = (CudaFetch *)copy;
+    bool inside = jot_cuda_enter(c);
     Pinned *gone;
 
-    if (!jot_cuda_enter(c))
-        return;
-    c->cu.event_wait(f->done); /* it may still write */
+    if (inside)
+        c->cu.event_wait(f->done); /* it may still write; what comes after it does so behind it */
     gone = jot_pinned_give(&c->idle, &f->at);
     if (gone)
         cuda_fetch_free(c, ctx, (CudaFetch *)gone);
-    jot_cuda_leave(c);
+    if (inside)
+        jot_cuda_leave(c);
 }
 
 JOT_FN void

@@ -137,6 +137,8 @@ typedef struct Nvrtc Nvrtc;
 JOT_FN Nvrtc *jot_nvrtc_open(jot_Ctx *ctx, char *why, size_t why_nbytes); /* NULL: why says it */
 JOT_FN void jot_nvrtc_close(Nvrtc *nvrtc, jot_Ctx *ctx);
 JOT_FN int jot_nvrtc_version(const Nvrtc *nvrtc); /* 12090 for 12.9 */
+/* The version and the options that all texts get: what code depends on besides text and architecture. */
+JOT_FN void jot_nvrtc_describe(const Nvrtc *nvrtc, char *text, size_t nbytes);
 /* The newest architecture that it compiles for, of those up to `most` (90 for 9.0); 0: none. */
 JOT_FN int jot_nvrtc_arch(const Nvrtc *nvrtc, int most);
 /* Machine code of a text for an architecture, or PTX, of object->n + 1 bytes of ctx's memory.

@@ -156,15 +156,28 @@ nvrtc_take(Nvrtc *n, jot_Ctx *ctx, NvrtcProgram *program, bool ptx, Bytes *objec
 }
 
 /* No contraction to fma, division and square root rounded, denormals kept: the last three are the
- * compiler's default, and said nevertheless. */
+ * compiler's default, and said nevertheless. The architecture comes first. */
+static const char *const nvrtc_options[] = {
+    NULL, "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"
+};
+enum { NVRTC_OPTIONS = sizeof nvrtc_options / sizeof *nvrtc_options };
+
+JOT_FN void
+jot_nvrtc_describe(const Nvrtc *n, char *text, size_t nbytes)
+{
+    size_t at = (size_t)snprintf(text, nbytes, "nvrtc %d", jot_nvrtc_version(n));
+    int i;
+
+    for (i = 1; i < NVRTC_OPTIONS && at < nbytes; i++)
+        at += (size_t)snprintf(text + at, nbytes - at, " %s", nvrtc_options[i]);
+}
+
 JOT_FN bool
 jot_nvrtc_compile(Nvrtc *n, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
                   int arch, bool ptx, Bytes *object)
 {
     char target[40];
-    const char *options[] = {
-        target, "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"
-    };
+    const char *options[NVRTC_OPTIONS];
     Arena arena = {0};
     NvrtcProgram *program = NULL;
     char *source;
@@ -179,9 +192,11 @@ jot_nvrtc_compile(Nvrtc *n, jot_Ctx *ctx, const char *what, const char *text, si
         return jot_fail_memory(ctx, what);
     snprintf(target, sizeof target, "--gpu-architecture=%s_%d%s", ptx ? "compute" : "sm", arch,
              arch == 90 && !ptx ? "a" : ""); /* with what later ones do not have */
+    memcpy(options, nvrtc_options, sizeof options);
+    options[0] = target;
     status = n->fn.create(&program, source, "jot.cu", 0, NULL, NULL);
     if (!status)
-        status = n->fn.compile(program, (int)(sizeof options / sizeof *options), options);
+        status = n->fn.compile(program, NVRTC_OPTIONS, options);
     ok = !status && nvrtc_take(n, ctx, program, ptx, object);
     if (!ok && !ctx->status)
         nvrtc_refused(n, ctx, what, program, target, status);

@@ -52,6 +52,18 @@ ocl_text(const Ocl *o, OclHandle device, uint32_t what, char *text, size_t nbyte
         snprintf(text, nbytes, "?");
 }
 
+/* "0.1", a platform and a device, and no part of a name such as "CPU @ 2.20GHz". */
+static bool
+ocl_is_place(const char *want)
+{
+    size_t i = strspn(want, "0123456789"), n;
+
+    if (!i || want[i] != '.')
+        return false;
+    n = strspn(want + i + 1, "0123456789");
+    return n && !want[i + 1 + n];
+}
+
 /* Does the device answer to what was asked for? */
 static bool
 ocl_wanted(const Ocl *o, OclHandle device, const char *want, uint32_t platform, uint32_t number)
@@ -63,18 +75,22 @@ ocl_wanted(const Ocl *o, OclHandle device, const char *want, uint32_t platform, 
     if (!strcmp(want, "gpu") || !strcmp(want, "cpu"))
         return (type & (want[0] == 'g' ? OCL_TYPE_GPU : OCL_TYPE_CPU)) != 0;
     snprintf(place, sizeof place, "%u.%u", platform, number);
+    if (ocl_is_place(want))
+        return !strcmp(want, place);
     ocl_text(o, device, OCL_DEVICE_NAME, name, sizeof name);
-    return !strcmp(want, place) || strstr(name, want) != NULL;
+    return strstr(name, want) != NULL;
 }
 
 enum { OCL_MOST = 16 };
 
-/* The first device that answers; the platform it is of. */
+/* The first device that answers; the platform it is of. `others`, unless it is NULL: those that do
+ * not. */
 static bool
-ocl_first(Ocl *o, const char *want, OclHandle *platform)
+ocl_first(Ocl *o, const char *want, OclHandle *platform, Text *others)
 {
     OclHandle platforms[OCL_MOST], devices[OCL_MOST];
     uint32_t np = 0, nd, p, d;
+    char name[128];
 
     if (o->cl.platforms(OCL_MOST, platforms, &np))
         return false;
@@ -87,6 +103,9 @@ ocl_first(Ocl *o, const char *want, OclHandle *platform)
                 o->device = devices[d];
                 *platform = platforms[p];
                 return true;
+            } else if (others) {
+                ocl_text(o, devices[d], OCL_DEVICE_NAME, name, sizeof name);
+                jot_text_f(others, "%s %u.%u %s", others->n ? "," : "", p, d, name);
             }
     }
     return false;
@@ -96,19 +115,23 @@ static bool
 ocl_choose(Ocl *o, jot_Ctx *ctx, OclHandle *platform, char *why, size_t why_nbytes)
 {
     const char *want = ctx->config.device && ctx->config.device[0] ? ctx->config.device : NULL;
+    char known[160] = "";
+    Text others = {NULL, NULL, 0, 0};
 
+    others.s = known;
+    others.cap = sizeof known;
     if (!want) {
-        if (ocl_first(o, "gpu", platform) || ocl_first(o, NULL, platform))
+        if (ocl_first(o, "gpu", platform, NULL) || ocl_first(o, NULL, platform, NULL))
             return true;
         snprintf(why, why_nbytes, "the OpenCL loader knows no device (is a driver or PoCL there?)");
         return false;
     }
-    if (ocl_first(o, want, platform))
+    if (ocl_first(o, want, platform, &others))
         return true;
     snprintf(why, why_nbytes,
-             "no OpenCL device answers to \"%s\" (JOT_OPENCL_DEVICE): a number such "
-             "as 0.0, gpu, cpu, or a part of its name",
-             want);
+             "no OpenCL device answers to \"%.60s\" (JOT_OPENCL_DEVICE: 0.0, gpu, cpu or a part of "
+             "its name); there %s%s",
+             want, others.n ? "are" : "is none", known);
     return false;
 }
 
@@ -118,6 +141,7 @@ ocl_describe(Ocl *o, OclHandle platform, char *why, size_t why_nbytes)
 {
     char driver[128], version[128], of[128] = {0};
     uint64_t single = 0, doubles = 0;
+    uint64_t shared = 0;
     size_t group = 0;
     uint32_t little = 0;
 
@@ -128,6 +152,7 @@ ocl_describe(Ocl *o, OclHandle platform, char *why, size_t why_nbytes)
     o->cl.device_info(o->device, OCL_SINGLE_CONFIG, sizeof single, &single, NULL);
     o->cl.device_info(o->device, OCL_DOUBLE_CONFIG, sizeof doubles, &doubles, NULL);
     o->cl.device_info(o->device, OCL_MAX_GROUP, sizeof group, &group, NULL);
+    o->cl.device_info(o->device, OCL_LOCAL_NBYTES, sizeof shared, &shared, NULL);
     o->cl.device_info(o->device, OCL_MAX_PARAMETERS, sizeof o->most_parameters,
                       &o->most_parameters, NULL);
     o->cl.device_info(o->device, OCL_LITTLE_ENDIAN, sizeof little, &little, NULL);
@@ -136,10 +161,12 @@ ocl_describe(Ocl *o, OclHandle platform, char *why, size_t why_nbytes)
              single & OCL_ROUNDED_DIVIDE ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     snprintf(o->key, sizeof o->key, "opencl\n%s\n%s\n%s\n%s\n%s\n", of, o->name, version, driver,
              o->options);
-    if (group >= 256 && little)
+    if (group >= 256 && shared >= OCL_LOCAL_LEAST && little)
         return true;
     snprintf(why, why_nbytes, "%s: %s", o->name,
-             little ? "work-groups of 256 items are too large for it" : "it is big-endian");
+             !little ? "it is big-endian"
+             : group < 256 ? "work-groups of 256 items are too large for it"
+                           : "32 KiB of a work-group's memory are too many for it");
     return false;
 }
 

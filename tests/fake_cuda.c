@@ -26,6 +26,13 @@
 #define API __attribute__((visibility("default")))
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500, UNSUPPORTED = 801 };
 
+/* The n-th request from now on is answered by `code`; 0: none. For tests/test_refused.c. */
+static long refuse_at;
+static int refuse_code;
+API void fake_refuse(long n, int code) { refuse_at = n, refuse_code = code; }
+static bool refused(void) { return refuse_at > 0 && --refuse_at == 0; }
+#define MAY_REFUSE do { if (refused()) return refuse_code; } while (0)
+
 /* ---- NVRTC -------------------------------------------------------------------------------- */
 
 static const char shim[] =
@@ -73,6 +80,7 @@ API int
 nvrtcCreateProgram(Program **p, const char *text, const char *name, int n, const char *const *h,
                    const char *const *i)
 {
+    MAY_REFUSE;
     (void)name, (void)n, (void)h, (void)i;
     *p = calloc(1, sizeof **p);
     (*p)->text = strdup(text);
@@ -129,36 +137,95 @@ read_all(const char *path, size_t room, size_t *n)
     return p;
 }
 
-/* With FAKE_CHECK, a command that takes a file, the text has to be one that it takes, too. It runs
- * where this driver is not in the way: NVRTC asks a driver that it finds for more. */
-static int
-check_text(const char *dir, const char *text)
+/* A text's name, and its object's: the same for all architectures if the text names no instruction. */
+static uint64_t
+text_hash(const char *text)
 {
-    const char *check = getenv("FAKE_CHECK");
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    return hash;
+}
+
+static uint64_t
+object_hash(const char *text, bool all)
+{
+    bool any = !strstr(text, "asm") && !strstr(text, "__CUDA_ARCH");
+
+    return (text_hash(text) ^ (any ? 0 : (uint64_t)fake_arch() * 2 + all)) * 0x100000001b3;
+}
+
+/* With FAKE_KEEP, a directory, a text that was compiled before is not compiled again; texts and
+ * objects lie there. */
+static const char *
+kept_path(uint64_t hash, const char *suffix, char path[300])
+{
+    const char *dir = getenv("FAKE_KEEP");
+
+    if (!dir || !*dir)
+        return NULL;
+    snprintf(path, 300, "%s/%016llx%s", dir, (unsigned long long)hash, suffix);
+    return path;
+}
+
+/* Moved there at once: several programs may write the same. */
+static void
+keep(const char *dir, const char *file, const char *path)
+{
     char command[700];
+    int me = (int)getpid();
+
+    snprintf(command, sizeof command, "cp %s/%s %s.%d && mv %s.%d %s", dir, file, path, me, path, me, path);
+    if (system(command))
+        fake_stop("it cannot be kept", command);
+}
+
+static void
+keep_all(const char *dir, const char *text, bool all)
+{
+    char path[300];
     FILE *f;
 
-    if (!check || !*check)
-        return 0;
-    snprintf(command, sizeof command, "%s/k.cu", dir);
-    f = fopen(command, "w");
+    if (!kept_path(object_hash(text, all), ".so", path))
+        return;
+    keep(dir, "k.so", path);
+    snprintf(path, sizeof path, "%s/k.cu", dir);
+    f = fopen(path, "w");
     fputs(text, f);
     fclose(f);
-    snprintf(command, sizeof command, "env -u LD_LIBRARY_PATH %s %s/k.cu >%s/log 2>&1", check, dir, dir);
-    return system(command);
+    keep(dir, "k.cu", kept_path(text_hash(text), ".cu", path));
+}
+
+static void
+take_object(Program *p, const char *path)
+{
+    uint64_t size;
+
+    p->object = (unsigned char *)read_all(path, 8, &p->nbytes);
+    if (!p->object)
+        return;
+    size = p->nbytes;
+    memcpy(p->object, &size, 8);
+    p->nbytes += 8;
 }
 
 API int
 nvrtcCompileProgram(Program *p, int n, const char *const *options)
 {
-    char dir[] = "/tmp/fake_cuda.XXXXXX", path[80], command[500];
+    char dir[] = "/tmp/fake_cuda.XXXXXX", path[300], command[500];
     bool all = false; /* sm_90a: what only this one has */
     size_t nlog = 0;
     FILE *f;
     int rc;
 
+    MAY_REFUSE;
     for (int i = 0; i < n; i++)
         all |= strstr(options[i], "_90a") != NULL;
+    if (kept_path(object_hash(p->text, all), ".so", path))
+        take_object(p, path);
+    if (p->object)
+        return p->log = strdup(""), OK;
     if (!mkdtemp(dir))
         return INVALID;
     snprintf(path, sizeof path, "%s/k.cc", dir);
@@ -174,28 +241,22 @@ nvrtcCompileProgram(Program *p, int n, const char *const *options)
              "cd %s && g++ -w -O1 -ffp-contract=off -fno-strict-aliasing "
              "-fwrapv -march=native -fPIC -shared -D__CUDA_ARCH__=%d0 %s -o k.so k.cc >log 2>&1",
              dir, fake_arch(), all ? "-D__CUDA_ARCH_FEAT_SM90_ALL=1" : "");
-    rc = check_text(dir, p->text);
-    if (!rc)
-        rc = system(command);
+    rc = system(command);
     snprintf(path, sizeof path, "%s/log", dir);
     p->log = read_all(path, 0, &nlog);
     snprintf(path, sizeof path, "%s/k.so", dir);
-    if (!rc)
-        p->object = (unsigned char *)read_all(path, 8, &p->nbytes);
-    if (p->object) {
-        uint64_t size = p->nbytes;
-
-        memcpy(p->object, &size, 8);
-        p->nbytes += 8;
+    if (!rc) {
+        take_object(p, path);
+        keep_all(dir, p->text, all);
     }
     snprintf(command, sizeof command, "rm -rf %s", dir);
     return system(command) || rc ? 6 : OK;
 }
 
-API int nvrtcGetProgramLogSize(Program *p, size_t *n) { return *n = strlen(p->log) + 1, OK; }
-API int nvrtcGetProgramLog(Program *p, char *log) { return strcpy(log, p->log), OK; }
-API int nvrtcGetCUBINSize(Program *p, size_t *n) { return *n = p->nbytes, OK; }
-API int nvrtcGetCUBIN(Program *p, char *to) { return memcpy(to, p->object, p->nbytes), OK; }
+API int nvrtcGetProgramLogSize(Program *p, size_t *n) { return *n = p->log ? strlen(p->log) + 1 : 1, OK; }
+API int nvrtcGetProgramLog(Program *p, char *log) { return strcpy(log, p->log ? p->log : ""), OK; }
+API int nvrtcGetCUBINSize(Program *p, size_t *n) { MAY_REFUSE; return *n = p->nbytes, OK; }
+API int nvrtcGetCUBIN(Program *p, char *to) { MAY_REFUSE; return memcpy(to, p->object, p->nbytes), OK; }
 API int nvrtcGetPTXSize(Program *p, size_t *n) { return *n = p->nbytes, OK; }
 API int nvrtcGetPTX(Program *p, char *to) { return memcpy(to, p->object, p->nbytes), OK; }
 
@@ -225,10 +286,13 @@ cuModuleLoadData(Module **module, const void *image)
 {
     char path[] = "/tmp/fake_cuda.XXXXXX";
     uint64_t n;
-    int fd = mkstemp(path);
-    Module *m = calloc(1, sizeof *m);
+    Module *m;
     ssize_t wrote;
+    int fd;
 
+    MAY_REFUSE;
+    fd = mkstemp(path);
+    m = calloc(1, sizeof *m);
     if (memcmp((const char *)image + 8, "\177ELF", 4))
         return free(m), close(fd), unlink(path), INVALID_IMAGE;
     memcpy(&n, image, 8);
@@ -257,8 +321,10 @@ cuModuleGetFunction(Function **function, Module *m, const char *name)
 {
     char entry[200];
     int (*count)(void);
-    Function *f = calloc(1, sizeof *f);
+    Function *f;
 
+    MAY_REFUSE;
+    f = calloc(1, sizeof *f);
     snprintf(entry, sizeof entry, "%s__go", name);
     *(void **)&f->go = dlsym(m->library, entry);
     snprintf(entry, sizeof entry, "%s__n", name);
@@ -511,6 +577,7 @@ add_op(Stream *s, Op op)
 API int
 cuStreamCreate(Stream **s, unsigned flags)
 {
+    MAY_REFUSE;
     (void)flags;
     *s = calloc(1, sizeof **s);
     (*s)->next = streams;
@@ -534,14 +601,15 @@ cuStreamDestroy_v2(Stream *s)
 API int
 cuStreamSynchronize(Stream *s)
 {
+    MAY_REFUSE;
     while (run_first(s))
         ;
     return OK;
 }
 
-API int cuEventCreate(Event **e, unsigned f) { return (void)f, *e = calloc(1, sizeof **e), OK; }
+API int cuEventCreate(Event **e, unsigned f) { MAY_REFUSE; return (void)f, *e = calloc(1, sizeof **e), OK; }
 API int cuEventDestroy_v2(Event *e) { return run_all(), free(e), OK; }
-API int cuEventSynchronize(Event *e) { return run_event(e, e->asked), OK; }
+API int cuEventSynchronize(Event *e) { MAY_REFUSE; return run_event(e, e->asked), OK; }
 API int cuEventQuery(Event *e) { return run_event(e, e->asked), OK; }
 
 API int
@@ -549,6 +617,7 @@ cuEventRecord(Event *e, Stream *s)
 {
     Op op = {.kind = RECORD, .event = e, .number = ++e->asked};
 
+    MAY_REFUSE;
     e->stream = s;
     return add_op(s, op);
 }
@@ -558,6 +627,7 @@ cuStreamWaitEvent(Stream *s, Event *e, unsigned flags)
 {
     Op op = {.kind = WAIT, .event = e, .number = e->asked};
 
+    MAY_REFUSE;
     (void)flags;
     return add_op(s, op);
 }
@@ -573,18 +643,21 @@ copy(void *to, const void *from, size_t nbytes, Stream *s)
 API int
 cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t nbytes, Stream *s)
 {
+    MAY_REFUSE;
     return copy((void *)(uintptr_t)to, from, nbytes, s);
 }
 
 API int
 cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t nbytes, Stream *s)
 {
+    MAY_REFUSE;
     return copy(to, (const void *)(uintptr_t)from, nbytes, s);
 }
 
 API int
 cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t nbytes, Stream *s)
 {
+    MAY_REFUSE;
     return copy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, nbytes, s);
 }
 
@@ -595,6 +668,7 @@ cuLaunchKernel(Function *f, unsigned groups, unsigned y, unsigned z, unsigned it
     Op op = {.kind = LAUNCH, .function = f, .groups = groups, .items = items};
     int i;
 
+    MAY_REFUSE;
     (void)y, (void)z, (void)iy, (void)iz, (void)shared, (void)extra;
     if (!groups || !items || items > ITEMS)
         return INVALID;
@@ -646,12 +720,13 @@ copy_op(Op *to, const Op *from)
     memcpy(to->value, from->value, nbytes);
 }
 
-API int cuGraphCreate(Graph **g, unsigned f) { return (void)f, *g = calloc(1, sizeof **g), OK; }
+API int cuGraphCreate(Graph **g, unsigned f) { MAY_REFUSE; return (void)f, *g = calloc(1, sizeof **g), OK; }
 
 API int
 cuGraphAddKernelNode(GraphNode **node, Graph *g, GraphNode *const *before, size_t n,
                      const GraphKernel *k)
 {
+    MAY_REFUSE;
     if (g->n == 1000 || !k->groups || !k->items || k->items > ITEMS
         || n != (g->n > 0) || (n && before[0] != &g->node[g->n - 1]))
         return INVALID;
@@ -664,6 +739,7 @@ cuGraphAddKernelNode(GraphNode **node, Graph *g, GraphNode *const *before, size_
 API int
 cuGraphInstantiateWithFlags(Graph **exec, Graph *g, unsigned long long flags)
 {
+    MAY_REFUSE;
     (void)flags;
     *exec = calloc(1, sizeof **exec);
     for (; (*exec)->n < g->n; (*exec)->n++)
@@ -674,6 +750,7 @@ cuGraphInstantiateWithFlags(Graph **exec, Graph *g, unsigned long long flags)
 API int
 cuGraphExecKernelNodeSetParams(Graph *exec, GraphNode *node, const GraphKernel *k)
 {
+    MAY_REFUSE;
     if (k->function != exec->op[node->number].function)
         return INVALID;
     take_kernel(&exec->op[node->number], k);
@@ -685,6 +762,7 @@ cuGraphLaunch(Graph *exec, Stream *s)
 {
     int i;
 
+    MAY_REFUSE;
     for (i = 0; i < exec->n; i++) {
         Op again;
 
@@ -728,6 +806,7 @@ cuMemAlloc_v2(uint64_t *p, size_t nbytes)
 {
     void *mem = NULL;
 
+    MAY_REFUSE;
     if (posix_memalign(&mem, 256, nbytes))
         return NO_MEMORY;
     memset(mem, 0xa5, nbytes);
@@ -736,21 +815,22 @@ cuMemAlloc_v2(uint64_t *p, size_t nbytes)
 }
 
 API int cuMemFree_v2(uint64_t p) { return run_all(), free((void *)(uintptr_t)p), OK; }
-API int cuMemHostAlloc(void **p, size_t n, unsigned f) { return (void)f, *p = malloc(n), OK; }
+API int cuMemHostAlloc(void **p, size_t n, unsigned f) { MAY_REFUSE; return (void)f, *p = malloc(n), OK; }
 API int cuMemFreeHost(void *p) { return run_all(), free(p), OK; }
 
-API int cuInit(unsigned flags) { return (void)flags, OK; }
+API int cuInit(unsigned flags) { MAY_REFUSE; return (void)flags, OK; }
 API int cuDriverGetVersion(int *v) { return *v = 12000, OK; }
-API int cuDeviceGetCount(int *n) { return *n = 1, OK; }
-API int cuDeviceGet(int *device, int n) { return *device = n, n == 0 ? OK : INVALID; }
-API int cuDeviceGetName(char *s, int n, int d) { return (void)d, snprintf(s, n, "processor"), OK; }
+API int cuDeviceGetCount(int *n) { MAY_REFUSE; return *n = 1, OK; }
+API int cuDeviceGet(int *device, int n) { MAY_REFUSE; return *device = n, n == 0 ? OK : INVALID; }
+API int cuDeviceGetName(char *s, int n, int d) { MAY_REFUSE; return (void)d, snprintf(s, n, "processor"), OK; }
 API int
 cuDeviceGetAttribute(int *v, int what, int d)
 {
+    MAY_REFUSE;
     return (void)d, *v = what == 75 ? fake_arch() / 10 : fake_arch() % 10, OK;
 }
-API int cuDevicePrimaryCtxRetain(void **c, int d) { return (void)d, *c = &streams, OK; }
+API int cuDevicePrimaryCtxRetain(void **c, int d) { MAY_REFUSE; return (void)d, *c = &streams, OK; }
 API int cuDevicePrimaryCtxRelease_v2(int d) { return (void)d, OK; }
-API int cuCtxPushCurrent_v2(void *c) { return (void)c, OK; }
+API int cuCtxPushCurrent_v2(void *c) { MAY_REFUSE; return (void)c, OK; }
 API int cuCtxPopCurrent_v2(void **c) { return *c = NULL, OK; }
 API int cuGetErrorString(int e, const char **s) { return *s = e ? "an error" : "none", OK; }

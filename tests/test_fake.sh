@@ -3,8 +3,9 @@
 # and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), as several
 # architectures. Wants g++.
 #
-# tests/test_fake.sh BUILD all - the whole suite of a device there, and each of its texts compiled by NVRTC for
-# the architectures of tests/test_cuda.c. Long: some thousand kernels.
+# tests/test_fake.sh BUILD all - the whole suite of a device there, as 7.0, 8.0 and 9.0, and each text that came up
+# compiled by NVRTC for the architectures of tests/test_cuda.c. What was compiled for one program or one
+# architecture is not compiled again for another; as many programs run at a time as there are processors.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 if ! command -v g++ >/dev/null; then
@@ -18,32 +19,53 @@ make_fake() { # with what of its own
     ${CC:-cc} -std=gnu99 -O1 -fPIC -shared -fvisibility=hidden -I. $1 tests/fake_cuda.c tests/fake_ptx.c -o "$fake" -ldl -lm || exit 1
 }
 make_fake
-cache=$(mktemp -d)
-trap 'rm -rf "$cache"' EXIT
-if [ "$2" = all ]; then
-    nvrtc=${JOT_NVRTC:-$(sh tools/nvrtc.sh build/nvrtc)}
-    [ -e "$nvrtc" ] || { echo "0 passed, 0 failed, 1 skipped"; exit 0; }
-    case $build in /*) at=$build ;; *) at=$PWD/$build ;; esac
-    FAKE_CHECK="JOT_NVRTC=$nvrtc $at/tests/test_cuda --text"
-    export FAKE_CHECK
-fi
-export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR="$cache"
-if [ "$2" = all ]; then
-    tools/run-tests.sh "tests/test_device.sh $build cuda" "$build/tests/test_run cuda" "$build/tests/test_types cuda" \
-        "$build/tests/test_extremes cuda" "$build/tests/test_fuzz 100 1 cuda"
-    exit
-fi
-log=$(mktemp); passed=0; failed=0
-run_tests() { for test; do
-    "$build/tests/"$test >"$log" 2>&1
-    rc=$?
-    n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$log" | tail -n 1)
-    f=$(sed -n 's/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | tail -n 1)
-    [ $rc -ne 0 ] && [ "${f:-0}" = 0 ] && f=1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/cache" "$dir/kept"
+real=$JOT_NVRTC
+export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR="$dir/cache" FAKE_KEEP="$dir/kept"
+log=$dir/log; passed=0; failed=0; skipped=0
+count() { # what a program's log says, and its exit code
+    n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$2" | tail -n 1)
+    f=$(sed -n 's/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$2" | tail -n 1)
+    [ "$3" -ne 0 ] && [ "${f:-0}" = 0 ] && f=1
     [ "${n:-0}" = 0 ] && f=1
     passed=$((passed + ${n:-0})); failed=$((failed + ${f:-0}))
-    [ "${f:-0}" = 0 ] || { echo "$test (rc $rc):"; tail -n 8 "$log"; }
+    [ "${f:-0}" = 0 ] || { echo "$1 (rc $3):"; grep -v '^skipped' "$2" | tail -n 8; }
+}
+run_tests() { for test; do
+    "$build/tests/"$test >"$log" 2>&1
+    count "$test" "$log" $?
 done; }
+if [ "$2" = all ]; then
+    for arch in 70 80 90; do
+        FAKE_CUDA_ARCH=$arch
+        export FAKE_CUDA_ARCH build dir
+        printf '%s\n' "tests/test_device.sh $build cuda" "$build/tests/test_fuzz 100 1 cuda" "$build/tests/test_run cuda" \
+            "$build/tests/test_types cuda" "$build/tests/test_extremes cuda" "$build/tests/test_tiles cuda" \
+            "$build/tests/test_wide cuda" "$build/tests/test_fetch cuda" "$build/tests/test_opencl cuda" >"$dir/programs"
+        xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
+            'log=$dir/log.$(echo "{}" | tr -c "a-z0-9_\n" .); {} >"$log" 2>&1; echo $? >"$log.rc"' <"$dir/programs"
+        while read -r program; do
+            log=$dir/log.$(echo "$program" | tr -c "a-z0-9_\n" .)
+            count "$program as $arch" "$log" "$(cat "$log.rc")"
+        done <"$dir/programs"
+    done
+    [ -n "$real" ] || real=$(env -u LD_LIBRARY_PATH sh tools/nvrtc.sh build/nvrtc)
+    if [ -e "$real" ]; then
+        ls "$dir"/kept/*.cu | env -u LD_LIBRARY_PATH JOT_NVRTC="$real" xargs -n 60 -P "$(nproc 2>/dev/null || echo 2)" sh -c \
+            '"$build/tests/test_cuda" --text "$@" >"$dir/nvrtc.$$" 2>&1; echo $? >"$dir/nvrtc.$$.rc"' sh
+        for log in "$dir"/nvrtc.*.rc; do
+            count "test_cuda --text" "${log%.rc}" "$(cat "$log")"
+        done
+        echo "$(ls "$dir"/kept/*.cu | wc -l) texts by $real"
+    else
+        skipped=1
+    fi
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ $failed = 0 ]
+    exit
+fi
 run_tests "test_fetch cuda" "test_wide cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda" "test_fuzz 30 1 cuda" \
     "test_extremes cuda"
 for arch in 75 80 90; do # matrices by the instructions of each
@@ -56,6 +78,5 @@ make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4
 JOT_TEST_GRAPHS=0
 export JOT_TEST_GRAPHS
 run_tests "test_opencl cuda"
-rm -f "$log"
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
