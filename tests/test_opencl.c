@@ -452,6 +452,8 @@ test_choice(void)
     char why[300];
 
     CHECK(!opens(none, NULL, why) && strstr(why, none), "%s", why);
+    CHECK(cuda || strstr(why, "there are 0.0 "), "those that are there: %s", why);
+    CHECK(cuda || (!opens("7.0", NULL, why) && !opens("0.77", NULL, why)), "a place, not a name: %s", why);
     CHECK(opens(first, NULL, why), "%s", why);
     CHECK(!opens(NULL, none, why) && strstr(why, none), "the environment: %s", why);
     CHECK(opens(NULL, first, why), "the environment: %s", why);
