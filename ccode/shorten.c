@@ -92,7 +92,8 @@ jot_code_shorten(Code *code)
     uint32_t count = code->inst.n; /* what is added is no loop */
     for (uint32_t n = 1; code->ok && n < count; n++) {
         const Inst *in = &code->inst.v[n];
-        if (in->op == C_FOR && in->apart && in->c.i <= SHORT_STEPS && !has_wide(code, n))
+        bool own = in->op == C_FOR && in->apart && !in->wide; /* all its steps are one call's */
+        if (own && in->c.i <= SHORT_STEPS && !has_wide(code, n))
             shorten_block(code, n, n);
     }
 }
