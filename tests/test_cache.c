@@ -322,9 +322,8 @@ full_disks(const char *text)
     World w;
     int bad = 0;
 
-    if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
         return 255;
-    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
     unsetenv("TMPDIR");
     if (!small_disk("/tmp", "size=96k") || !small_disk("/var/tmp", "size=4k"))
         return 255;

@@ -440,13 +440,15 @@ test_assign_all(void)
 {
     World w = {0};
     jot_Ctx *c = open_in(&w, 0);
-    jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(3), NULL), q = jot_param(c, JOT_F32, JOT_SHAPE(3), NULL);
+    jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(3), NULL);
+    jot_Var q = jot_param(c, JOT_F32, JOT_SHAPE(3), NULL);
     jot_Var a = vector(c, 1), bad = jot_zeros(c, JOT_F32, JOT_SHAPE(2)), none = {0};
     NodeId id[2] = {node_id(p), node_id(q)}, state;
     long n;
 
     CHECK(!jot_assign_all(JOT_VARS(p, q), JOT_VARS(a, bad))
-              && failed_with(c, JOT_ESHAPE, "assign", "target is f32 (3)", "value is f32 (2)"), "shape");
+              && failed_with(c, JOT_ESHAPE, "assign", "target is f32 (3)", "value is f32 (2)"),
+          "shape");
     CHECK(!jot_assign_all(JOT_VARS(p, none), JOT_VARS(a, a))
               && failed_with(c, JOT_EHANDLE, "assign_all", "targets[1]", "empty"), "a target");
     CHECK(!jot_assign_all(JOT_VARS(p, q), JOT_VARS(a, none))

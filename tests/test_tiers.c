@@ -105,8 +105,9 @@ near(double a, double b)
 static void
 taken_over(const jot_Stats *before, const jot_Stats *s, int step)
 {
+    /* found on disk after all: less */
     CHECK(s->plans == before->plans && s->kernels_quick == before->kernels_quick
-              && s->kernels_compiled <= before->kernels_compiled, /* found on disk after all: less */
+              && s->kernels_compiled <= before->kernels_compiled,
           "step %d: %d swaps, %d plans, %d quick, %d compiled more", step,
           (int)(s->swaps - before->swaps), (int)(s->plans - before->plans),
           (int)(s->kernels_quick - before->kernels_quick),
@@ -675,7 +676,7 @@ test_damage(const char *cache)
 
 typedef struct { const char *cache; pid_t pid; } Learner;
 
-/* A process that learns for 30 steps, or as long as kernels are compiled; its exit code: failures. */
+/* A process that learns as long as kernels are compiled; its exit code: failures. */
 static void
 learner_start(Learner *l)
 {
@@ -695,7 +696,8 @@ learner_start(Learner *l)
 }
 
 /* Programs that begin at the same moment with an empty cache: each computes what it should, and the
- * next one finds everything. */
+ * next one finds whole entries. (Not all: what another had compiled counts as found, so that one may
+ * end before its last compiler.) */
 static void
 test_race(void)
 {
@@ -720,8 +722,8 @@ test_race(void)
     c = open_with("cpu", cache, 0);
     net_run(c, expect, 5, 0);
     s = jot_stats(c);
-    CHECK(!s.kernels_compiled && s.cache_hits > 3 && !logged[0], "%d compiled, %d found: %s",
-          (int)s.kernels_compiled, (int)s.cache_hits, logged);
+    CHECK(s.cache_hits > 3 && !logged[0], "%d compiled, %d found: %s", (int)s.kernels_compiled,
+          (int)s.cache_hits, logged);
     jot_close(c);
 }
 
@@ -779,7 +781,8 @@ test_unkept(void)
         setenv("TMPDIR", "/tmp", 1);
         c = open_with("cpu", cache, 0);
         net_run(c, expect, STEPS, 0);
-        CHECK(jot_stats(c).swaps > 3 && !jot_error(c), "%s", jot_message(c));
+        CHECK((!jot_stats(c).kernels_quick || jot_stats(c).swaps > 3) && !jot_error(c), "%s",
+              jot_message(c));
         jot_close(c);
         CHECK(count_logged("not kept in") == 1 && count_logged("\n") == 1, "log: %s", logged);
         fflush(stdout);
