@@ -14,6 +14,7 @@
 #include "ccode/chain.h"
 #include "ccode/lines.h"
 #include "ccode/pair.h"
+#include "ccode/panels.h"
 #include "ccode/rides.h"
 #include "ccode/stencil.h"
 #include "ops/choice.h"
@@ -153,7 +154,8 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
     if (own)
         jot_rides_apart(k, own, false);
     else if (!m->dialect->device)
-        return jot_chain_sched(s, k, &t, kernel_sum_lanes(m, k));
+        return jot_panels_sched(s, k, &t, kernel_sum_lanes(m, k))
+            || (!k->mem->failed && jot_chain_sched(s, k, &t, kernel_sum_lanes(m, k)));
     return false;
 }
 

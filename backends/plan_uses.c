@@ -15,6 +15,7 @@
  * Read before: backends/plan_layout.h, ccode/build.h, ccode/contract.h. After: plan_layout.c. */
 #include "backends/plan_layout.h"
 #include "ccode/contract.h"
+#include "ccode/panels.h"
 #include "ccode/rides.h"
 #include "ccode/sched_class.h"
 
@@ -207,8 +208,8 @@ uses_wishes(UsesWalk *w, const Contract *c)
     w->uses->groups.v[w->group].lines = c->lines;
 }
 
-/* The one sum of the group, but for those that ride on its stores, and whose own do not count then.
- * Blocks of rows (ccode/chain.h) pack what they read by themselves. */
+/* The one sum of the group, but for those that ride on its stores, and whose own do not count then; of
+ * several by panels the first. Blocks of rows (ccode/chain.h) pack what they read by themselves. */
 static bool
 uses_contract(Kernel *k, Contract *c)
 {
@@ -224,7 +225,7 @@ uses_contract(Kernel *k, Contract *c)
     for (i = k->values.n; i-- > 1;)
         if (sums == 1 && jot_contract_find(k, i, c))
             return true;
-    return false;
+    return sums > 1 && jot_panels_find(k, c);
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */

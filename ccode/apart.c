@@ -5,7 +5,8 @@
  *         y[at + j] = x[at + j] * t         ->         y[at + j] = x[at + j] * t
  *
  * Each step writes elements of its own: addresses are linear in the loop's variable; what is
- * written is read nowhere else but at the very address; a register that is written is declared
+ * written is read and written nowhere else but at the very address, or so far from it that no other
+ * step comes there: y[at + j + 64], with less than 64 steps; a register that is written is declared
  * inside, or is an element of an array. Buffers that may share memory are left to the compiler.
  *
  *   requires  a complete function, conditions moved       keeps  everything
@@ -34,16 +35,37 @@ factor_in(const Code *code, uint32_t loop, uint32_t address)
     return factor;
 }
 
-/* Every access of the buffer in the block is at this address. */
+/* Two addresses that lie a constant apart, which no steps of the loop bridge: the same, or farther than
+ * all of them go. */
 static bool
-only_there(const Code *code, uint32_t block, uint32_t buf, uint32_t address)
+never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
+{
+    const Inst *x = &code->inst.v[a], *y = &code->inst.v[b];
+    int64_t steps = code->inst.v[loop].c.i, factor = factor_in(code, loop, a), off;
+    if (a == b)
+        return true;
+    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg || code->inst.v[loop].narg)
+        return false;
+    for (uint32_t i = 0; i < x->narg; i++)
+        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
+            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
+            return false;
+    off = x->c.i < y->c.i ? y->c.i - x->c.i : x->c.i - y->c.i;
+    factor = factor < 0 ? -factor : factor;
+    return off / factor >= steps;
+}
+
+/* Every access of the buffer in the block is at this address, or at one that other steps do not come
+ * to. */
+static bool
+only_there(const Code *code, uint32_t loop, uint32_t block, uint32_t buf, uint32_t address)
 {
     for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
         const Inst *in = &code->inst.v[n];
         bool touches = in->op == C_LOAD || in->op == C_STORE || in->op == C_INT;
-        if (touches && in->aux == buf && code->args.v[in->arg] != address)
+        if (touches && in->aux == buf && !never_meet(code, loop, address, code->args.v[in->arg]))
             return false;
-        if (in->kids && !only_there(code, n, buf, address))
+        if (in->kids && !only_there(code, loop, n, buf, address))
             return false;
     }
     return true;
@@ -56,7 +78,7 @@ effect_apart(const Code *code, uint32_t loop, const Inst *in)
     const Inst *to = &code->inst.v[target];
     if (in->op == C_STORE)
         return !code->k->bufs.v[in->aux].may_alias && factor_in(code, loop, target) != 0 &&
-               only_there(code, loop, in->aux, target);
+               only_there(code, loop, loop, in->aux, target);
     if (in->op != C_SET)
         return true;
     if (to->op == C_CELL)

@@ -232,16 +232,26 @@ build_axes(Build *b, const FuseGroup *group)
     return true;
 }
 
-JOT_FN void
-jot_build_space(Build *b, NodeId id, Ix *index)
+JOT_FN bool
+jot_build_space(Build *b, NodeId id, int64_t window, Ix *index)
 {
     const Node *node = jot_node(b->ctx, id);
     const uint8_t *axis = b->graph->fusion->axis[node->at];
-    int d, rank = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0])->rank : node->rank;
+    const int64_t *ext = b->graph->fusion->groups[b->group].ext;
+    IxPool *p = &b->ctx->ix;
+    int d;
 
-    for (d = 0; d < rank; d++)
-        index[d] = !axis ? b->axis[d]
-                 : axis[d] >= FUSE_SOLVED ? jot_ix_const(&b->ctx->ix, 0) : b->axis[axis[d]];
+    node = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0]) : node;
+    for (d = 0; d < node->rank; d++) {
+        int64_t times = axis && axis[d] < FUSE_SOLVED ? node->ext[d] / ext[axis[d]] : 1;
+
+        index[d] = !axis                     ? b->axis[d]
+                 : axis[d] >= FUSE_SOLVED ? jot_ix_const(p, 0) : b->axis[axis[d]];
+        if (times > 1)
+            index[d] = jot_ix_add(p, index[d], jot_ix_const(p, window % times * ext[axis[d]]));
+        window /= times;
+    }
+    return window == 0;
 }
 
 static bool
@@ -341,10 +351,12 @@ build_group(Build *b)
         return false;
     b->k->steps = build_mask(b, b->graph->fusion->groups[b->group].steps);
     for (i = 0; id; id = build_stored(b, ++i)) {
-        jot_build_space(b, id, index);
-        if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
-                                                      : !build_store(b, id, index))
-            return false;
+        int64_t w;
+
+        for (w = 0; jot_build_space(b, id, w, index); w++)
+            if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
+                                                          : !build_store(b, id, index))
+                return false;
     }
     return build_steps(b);
 }

@@ -89,6 +89,9 @@ JOT_FN Stage *jot_contract_stage(ContractMake *m, bool store, uint32_t what, int
 /* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
 JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
 JOT_FN bool jot_contract_dots(ContractMake *m);
+/* Steps of the sum that a panel's vectors are asked for before, which lie `moved` elements apart; 0:
+ * they stay in the first cache. */
+JOT_FN int jot_contract_ahead(const ContractMake *m, int64_t moved);
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);

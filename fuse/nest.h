@@ -23,7 +23,11 @@
                               solved for its outputs (FUSE_SOLVED): an axis that is its own */
 #define NEST_OUT UINT32_MAX
 
-typedef struct { uint8_t axis[JOT_MAX_RANK]; } NestMap; /* per dimension of a variable */
+/* Per dimension of a variable: the axis it lies on. part: not from end to end. 1 + w: what is read
+ * along the axis is window w of the dimension, which is some times as long; NEST_INTO: the dimension
+ * fills a window of the axis, which is some times as long (fuse/folds.c). */
+#define NEST_INTO 0xff
+typedef struct { uint8_t axis[JOT_MAX_RANK], part[JOT_MAX_RANK]; } NestMap;
 
 /* A variable that a group loads, or one that it stores: which axes of its space index it. */
 typedef struct { uint32_t pos; NestMap map; } NestUse;
@@ -54,6 +58,7 @@ typedef struct {
     bool blocks;                 /* by blocks of rows */
     bool windows;                /* a solved scatter reads windows of what other groups of it store */
     int own;                     /* axes of solved scatters, beside those of the nest */
+    uint32_t folded;             /* axes that dimensions of members are some times as long as */
     bool rigid;                  /* code, scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
@@ -82,6 +87,7 @@ typedef struct {
     int naxes;
     int64_t ext[NEST_AXES];
     uint32_t shared, kept;
+    uint32_t folded;             /* axes as short as windows of what lies along them */
     uint32_t row;                /* of shared: the axis that goes in blocks; 0: none */
     bool blocks;                 /* contractions are inside, and more than what rides on one */
     bool edges;                  /* something goes between them */
@@ -113,6 +119,15 @@ JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
 JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
 /* fuse/blocks.c: the same of contractions with others, and with what does not ride. */
 JOT_FN FuseWhy jot_nest_blocks(Nests *j, NestPair *p);
+/* fuse/folds.c: may axis a of p->a and b of p->b be one, as long as the shorter? Then it is so. */
+JOT_FN bool jot_nest_fold(const Nests *j, NestPair *p, uint8_t a, uint8_t b);
+/* Of a pair with folded axes: is it around one contraction, one of whose outputs' axes is folded, along
+ * which all that is stored has its neighbours; is every window of that read, and every part of a
+ * concatenation computed, by the pair itself? */
+JOT_FN FuseWhy jot_nest_folds(Nests *j, const NestPair *p);
+/* Blocks of columns that the folded nest has for threads; 0: what each goes through does not stay
+ * in a cache. */
+JOT_FN double jot_nest_columns(const Nests *j, const NestPair *p);
 /* Bytes of a block of rows; *whole: those of variables that all of it reads. */
 JOT_FN double jot_nest_footprint(Nests *j, const NestPair *p, double *whole);
 /* fuse/reward.c: seconds that joining saves. *why, if it does not: what stands against it. */

@@ -201,8 +201,9 @@ check_group(const Run *run, const char *name, uint32_t g, bool contraction)
     free(stack);
 }
 
-/* The dimensions of a member's space lie on axes of the nest, each on its own; a scatter that reads
- * back what the nest computes has others, that it is solved for. */
+/* The dimensions of a member's space lie on axes of the nest, each on its own, which is as long or as
+ * a window of it; a scatter that reads back what the nest computes has others, that it is solved
+ * for. */
 static void
 check_nest(const char *name, const FuseGroup *group, const Node *space,
            const uint8_t *axis)
@@ -217,7 +218,8 @@ check_nest(const char *name, const FuseGroup *group, const Node *space,
             CHECK(group->steps, "%s: dimension %d of a member lies on no axis", name, d);
             continue;
         }
-        CHECK(axis[d] < group->rank && group->ext[axis[d]] == space->ext[d] &&
+        CHECK(axis[d] < group->rank && group->ext[axis[d]] > 0 &&
+                  space->ext[d] % group->ext[axis[d]] == 0 &&
                   !(used >> axis[d] & 1),
               "%s: dimension %d of a member lies on an axis of its own", name, d);
         used |= axis[d] < 32 ? (uint32_t)1 << axis[d] : 0;

@@ -1,0 +1,233 @@
+/* tests/test_panels.c - products whose columns are read in windows, and what goes on with these, in
+ * one kernel: cells with two to four gates and their gradients against the interpreter, with kernels
+ * counted, the same bits at any number of threads, forced schedules, memory refused. */
+#include "core.h"
+#include "ops/graph.h"
+#include "tests/hooks.h"
+#include "tests/test.h"
+#include <math.h>
+
+enum { OUTPUTS = 10, NUMBERS = 1 << 19 };
+static float numbers[NUMBERS];
+
+/* gates: of the cell, each `hid` wide; rows, width of the input. back: gradients, too. fused: the gates
+ * go with a product. */
+typedef struct { const char *name; int gates, rows, width, hid; bool back, half; int kernels; } Case;
+static const Case cases[] = {
+    {"four gates", 4, 24, 40, 64, false, false, 2},
+    {"four gates, backward", 4, 24, 40, 64, true, false, 4},
+    {"odd sizes", 4, 13, 17, 37, true, false, 4},
+    {"one panel", 3, 9, 50, 20, true, false, 4},
+    {"two gates", 2, 70, 33, 129, true, false, 4},
+    {"two gates of halves", 2, 19, 24, 48, true, true, 0},
+    {"three gates, few rows", 3, 2, 64, 96, true, false, 0},
+    {"a row", 4, 1, 64, 96, true, false, 0},
+    {"too many rows to stay", 2, 9000, 24, 32, true, false, 0},
+    {"none", 4, 0, 24, 32, true, false, 0},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static jot_Var
+input(jot_Ctx *c, const Case *t, int at, jot_Ints shape)
+{
+    jot_Var v = jot_array(c, JOT_F32, shape, numbers + 1000 * at);
+
+    v = t->half ? jot_cast(v, JOT_BF16) : v;
+    jot_run(c, jot_vars(1, &v));
+    return v;
+}
+
+/* z = x w + h u + b in windows: (1 - i) * g + i * tanh(..), and so on for the others. */
+static int
+build(jot_Ctx *c, const Case *t, jot_Var *out)
+{
+    int64_t n = t->rows, w = t->width, hid = t->hid;
+    jot_Var x = input(c, t, 0, JOT_SHAPE(n, w)), h = input(c, t, 3, JOT_SHAPE(n, hid));
+    jot_Var p[3], z, gate[4], y;
+    int k;
+
+    p[0] = input(c, t, 7, JOT_SHAPE(w, t->gates * hid));
+    p[1] = input(c, t, 17, JOT_SHAPE(hid, t->gates * hid));
+    p[2] = input(c, t, 29, JOT_SHAPE(t->gates * hid));
+    z = jot_add(jot_add(jot_matmul(x, p[0]), jot_matmul(h, p[1])), p[2]);
+    for (k = 0; k < t->gates; k++) {
+        gate[k] = jot_slice(z, JOT_SHAPE(0, k * hid), JOT_SHAPE(n, (k + 1) * hid), JOT_SHAPE(1, 1));
+        gate[k] = k ? jot_sigmoid(gate[k]) : jot_tanh(gate[k]);
+    }
+    y = jot_mul(gate[0], gate[1]);
+    for (k = 2; k < t->gates; k++)
+        y = jot_add(jot_mul(y, gate[k]), k > 2 ? h : jot_tanh(y));
+    out[0] = y;
+    if (!t->back)
+        return 1;
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), p, 3, out + 1);
+    return 4;
+}
+
+static jot_Ctx *
+opened(const char *backend, const char *schedule, int threads)
+{
+    jot_Config config = {.backend = backend, .threads = threads, .deterministic = 1,
+                         .policy = "reward", .schedule = schedule, .cache_dir = ""};
+    jot_Ctx *c = jot_open(&config);
+    Target *t = &c->target; /* the same rates everywhere */
+
+    t->cores = 2;
+    t->cache_nbytes[LEVEL_L1] = 32 << 10;
+    t->cache_nbytes[LEVEL_L2] = 1 << 20;
+    t->flops = 1e11;
+    t->bandwidth[LEVEL_MEMORY] = t->bandwidth_all = 2e10;
+    t->call = 1e-7;
+    return c;
+}
+
+static void
+compare(const char *backend, const char *schedule, const Case *t)
+{
+    jot_Ctx *c = opened(backend, schedule, 2), *plain = opened("interp", "default", 1);
+    jot_Var got[OUTPUTS], want[OUTPUTS];
+    int n = build(c, t, got), k;
+
+    build(plain, t, want);
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        jot_close(plain);
+        return;
+    }
+    CHECK(jot_run(c, jot_vars(n, got)) && jot_run(plain, jot_vars(n, want)), "%s: %s", t->name,
+          jot_message(c));
+    CHECK(!t->kernels || (int)jot_stats(c).last_kernels == t->kernels, "%s, %s: %d kernels", backend,
+          t->name, (int)jot_stats(c).last_kernels);
+    for (k = 0; k < n; k++) {
+        jot_Var a = jot_cast(got[k], JOT_F64), b = jot_cast(want[k], JOT_F64), off, size;
+        double worst, most;
+
+        if (!jot_nelem(got[k]))
+            continue;
+        b = jot_array(c, JOT_F64, jot_shape(b), jot_data(b));
+        off = jot_max(jot_abs(jot_sub(a, b)), JOT_ALL_DIMS);
+        size = jot_max(jot_abs(b), JOT_ALL_DIMS);
+        worst = jot_item(off);
+        most = jot_item(size);
+        CHECK(worst <= (t->half ? 2e-2 : 2e-5) * (1 + most), "%s, %s, %s, result %d: %g from the "
+              "interpreter's %g", backend, schedule, t->name, k, worst, most);
+    }
+    jot_close(c);
+    jot_close(plain);
+}
+
+/* The same bits at any number of threads. */
+static void
+test_threads(const Case *t)
+{
+    static const int threads[] = {1, 2, 3, 7, 128};
+    jot_Var want[OUTPUTS], got[OUTPUTS];
+    jot_Ctx *one = NULL;
+    int i, k;
+
+    for (i = 0; i < 5; i++) {
+        jot_Ctx *c = opened("cc", "default", threads[i]);
+        int n = build(c, t, got);
+
+        CHECK(jot_run(c, jot_vars(n, got)), "%s: %s", t->name, jot_message(c));
+        for (k = 0; one && k < n && !jot_error(c); k++)
+            CHECK(!memcmp(jot_data(want[k]), jot_data(got[k]),
+                          (size_t)jot_nelem(got[k]) * jot_dtype_nbytes(jot_dtype(got[k]))),
+                  "%s: result %d differs at %d threads", t->name, k, threads[i]);
+        if (one) {
+            jot_close(c);
+            continue;
+        }
+        one = c;
+        memcpy(want, got, sizeof want);
+    }
+    jot_close(one);
+}
+
+/* Products one after the other by panels, then one loop for all that is made of them: as text. */
+static void
+test_schedule(void)
+{
+    jot_Config config = {.backend = "cc", .threads = 2, .policy = "reward", .dump = "s",
+                         .cache_dir = "", .hooks = {.log = keep_log}};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var out[OUTPUTS];
+    const char *at = logged, *line;
+    int n = build(c, &cases[1], out), columns = 0, products = 0;
+
+    CHECK(jot_run(c, jot_vars(n, out)), "%s", jot_message(c));
+    while ((line = strstr(at, "\n%")) != NULL) {
+        const char *end = strchr(line + 1, '\n');
+
+        end = end ? end : line + strlen(line);
+        columns += strstr(line, "| i0 i1:1l") && strstr(line, "| i0 i1:1l") < end;
+        products += strstr(line, "| i2 i0") && strstr(line, "| i2 i0") < end
+                 && strstr(line, "; res w") && strstr(line, "; res w") < end;
+        at = end;
+    }
+    CHECK(columns == 4 && products == 4, "%d sums along columns, %d products:\n%s", columns, products,
+          logged);
+    jot_close(c);
+}
+
+/* The n-th allocation is refused, for every n that a plan asks for. */
+static void
+test_refused(void)
+{
+    const Case t = {"refused", 2, 5, 6, 7, true, false, 0};
+    bool done = false;
+    int64_t n;
+
+    for (n = 0; !done && n < 100000; n = n < 1000 ? n + 7 : n + 97) {
+        jot_Config config = {.backend = "tcc", .threads = 1, .policy = "reward", .cache_dir = "",
+                             .hooks = {.realloc = counted_realloc}};
+        jot_Ctx *c;
+        jot_Var out[OUTPUTS];
+
+        grants = -1;
+        refusals = 0;
+        c = jot_open(&config);
+        build(c, &t, out);
+        if (jot_error(c)) {
+            SKIP("tcc: %s", jot_message(c));
+            jot_close(c);
+            return;
+        }
+        grants = n;
+        done = jot_run(c, jot_vars(4, out)) && !refusals;
+        grants = -1;
+        CHECK(done || jot_error(c) == JOT_EMEM, "refused %d: %s", (int)n, jot_message(c));
+        jot_close(c);
+    }
+    CHECK(done, "it ends");
+}
+
+int
+main(int argc, char **argv)
+{
+    uint32_t seed = 1;
+    int i;
+
+    for (i = 0; i < NUMBERS; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        numbers[i] = (float)((seed >> 8) / (double)(1 << 24) - 0.5);
+    }
+    for (i = 0; i < CASES; i++) {
+        if (argc > 2 && !strstr(cases[i].name, argv[2]))
+            continue;
+        compare(argc > 1 ? argv[1] : "cc", "default", &cases[i]);
+        compare("tcc", "default", &cases[i]);
+        if (i > 1 && i < 5) {
+            char schedule[20];
+
+            test_threads(&cases[i]);
+            sprintf(schedule, "random:%d", i);
+            compare("cc", schedule, &cases[i]);
+            compare("tcc", schedule, &cases[i]);
+        }
+    }
+    test_schedule();
+    test_refused();
+    return DONE();
+}
