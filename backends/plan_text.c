@@ -113,7 +113,7 @@ kernel_contract_quick(const Make *m, Kernel *k, Sched *s)
     if (jot_contract_only(k, &c) && jot_contract_sched(s, k, &c, &t, 1, NULL))
         return true;
     jot_sched_close(s);
-    return false;
+    return !k->mem->failed && jot_panels_sched(s, k, &t, 1);
 }
 
 /* A contraction's schedule, in as many lanes as the machine has for it. */

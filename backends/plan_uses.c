@@ -208,8 +208,9 @@ uses_wishes(UsesWalk *w, const Contract *c)
     w->uses->groups.v[w->group].lines = c->lines;
 }
 
-/* The one sum of the group, but for those that ride on its stores, and whose own do not count then; of
- * several by panels the first. Blocks of rows (ccode/chain.h) pack what they read by themselves. */
+/* The one sum of the group, but for those that ride on its stores, and whose own do not count then;
+ * of several by panels the first. Blocks of rows (ccode/chain.h) pack what they read by themselves.
+ * */
 static bool
 uses_contract(Kernel *k, Contract *c)
 {

@@ -35,8 +35,8 @@ factor_in(const Code *code, uint32_t loop, uint32_t address)
     return factor;
 }
 
-/* Two addresses that lie a constant apart, which no steps of the loop bridge: the same, or farther than
- * all of them go. */
+/* Two addresses that lie a constant apart, which no steps of the loop bridge: the same, or farther
+ * than all of them go. */
 static bool
 never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
 {
@@ -55,8 +55,8 @@ never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
     return off / factor >= steps;
 }
 
-/* Every access of the buffer in the block is at this address, or at one that other steps do not come
- * to. */
+/* Every access of the buffer in the block is at this address, or at one that other steps do not
+ * come to. */
 static bool
 only_there(const Code *code, uint32_t loop, uint32_t block, uint32_t buf, uint32_t address)
 {

@@ -62,20 +62,25 @@ build_own(Build *b, const Node *node, const Ix *index)
 {
     const uint8_t *axis = b->graph->fusion->axis[node->at];
     Ix at[JOT_MAX_RANK];
+    int64_t w;
     int d, rank = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0])->rank : node->rank;
 
     for (d = 0; axis && d < rank; d++)
         if (axis[d] == FUSE_SOLVED)
             return false;
-    jot_build_space(b, b->graph->list->v[node->at], at);
-    for (d = 0; d < node->rank; d++) {
-        Ix own = node->kind == NODE_REDUCE
-                     ? jot_ix_subst(&b->ctx->ix, node->index[d], rank, at, NULL, &b->space) : at[d];
+    for (w = 0; jot_build_space(b, b->graph->list->v[node->at], w, at); w++) {
+        for (d = 0; d < node->rank; d++) {
+            Ix own = node->kind == NODE_REDUCE
+                         ? jot_ix_subst(&b->ctx->ix, node->index[d], rank, at, NULL, &b->space)
+                         : at[d];
 
-        if (own != index[d] && node->ext[d] != 1)
-            return false;
+            if (own != index[d] && node->ext[d] != 1)
+                break;
+        }
+        if (d == node->rank)
+            return true;
     }
-    return true;
+    return false;
 }
 
 JOT_FN bool

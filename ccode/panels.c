@@ -1,16 +1,16 @@
 /* ccode/panels.c - contractions of the same rows and columns, and what is made of all of them, by
  * panels of columns: the gates of a recurrent cell.
  *
- *     S0[r, u] = sum over k of x[r, k] w[k, u]          %S0: u:32p r:11 | k r:1u u:16u u:1v; res w0[r, u%32]
- *     S1[r, u] = sum over k of x[r, k] w[k, u + h]      %S1: u:32p r:11 | k r:1u u:16u u:1v; res w1[r, u%32]
+ *     S0[r, u] = sum over k of x[r, k] w[k, u]     %S0: u:32p r:11 | k ..; res w0[r, u%32]
+ *     S1[r, u] = sum over k of x[r, k] w[k, u + h] %S1: u:32p r:11 | k ..; res w1[r, u%32]
  *     y[r, u]  = S0 * tanh(S1)                          !0: u:32p r u:1l
  *     b[u]     = sum over r of y                        %b: u:32p | r u:1l
  *
- * Each panel goes through all rows, one contraction after the other: as many registers for each as it
- * would have alone. What they make waits in scratch that a cache holds, until an element of each is
- * there; then all stores of a row go in one loop, with the sums along the columns. So a column is
- * summed up by who has it, and threads share panels. fuse/folds.c sees to it that the rows stay in a
- * cache.
+ * Each panel goes through all rows, one contraction after the other: as many registers for each as
+ * it would have alone. What they make waits in scratch that a cache holds, until an element of each
+ * is there; then all stores of a row go in one loop, with the sums along the columns. So a column
+ * is summed up by who has it, and threads share panels. fuse/folds.c sees to it that the rows stay
+ * in a cache.
  *
  *   requires  a verified kernel; *s fresh
  *   keeps     what is computed; the order of summation; one rounding per multiply-add
@@ -19,7 +19,10 @@
  * Read before: ccode/contract_sched.c, ccode/chain.c. After: ccode/sched_text.c. */
 #include "ccode/panels.h"
 
-enum { PANELS_PRODUCTS = 16 };
+enum {
+    PANELS_PRODUCTS = 16,
+    PANELS_WIDEST = 4 /* vectors of a panel: the sums of all its rows stay in a cache */
+};
 
 typedef struct {
     Kernel *k;
@@ -55,7 +58,8 @@ static bool
 panels_product(Panels *p, uint32_t value)
 {
     Contract c;
-    if (!jot_contract_find(p->k, value, &c) || p->n == PANELS_PRODUCTS || p->k->values.v[value].ncond ||
+   if (!jot_contract_find(p->k, value, &c) || p->n == PANELS_PRODUCTS || p->k->values.v[value].ncond
+   ||
         panels_windows(p->k, c.product, 0))
         return false;
     if (!p->n)
@@ -167,7 +171,8 @@ panels_axes(Panels *p)
     panels_make(p, 0, &s, &m);
     m.panels = panels_own(p->k, p->c.b, p->v, p->lanes);
     widest = p->k->axes.v[p->v].ext / p->lanes / (2 * p->target->cores);
-    jot_contract_block_of(&m, p->k->axes.v[p->r].ext, widest > 1 ? widest : 1);
+    widest = widest < 1 ? 1 : widest > PANELS_WIDEST ? PANELS_WIDEST : widest;
+    jot_contract_block_of(&m, p->k->axes.v[p->r].ext, widest);
     p->rows = m.rows;
     p->block = m.block;
     return true;
@@ -232,7 +237,8 @@ panels_place(Panels *p, uint32_t value, uint64_t axes)
                  : (p->k->axes.v[p->v].ext + p->lanes - 1) / p->lanes * p->lanes;
     }
     jot_text_f(&p->text, "]");
-    return jot_kernel_buf(p->k, name, (jot_DType)p->k->values.v[value].dtype, BUF_SCRATCH, n, ext) != 0;
+   return jot_kernel_buf(p->k, name, (jot_DType)p->k->values.v[value].dtype, BUF_SCRATCH, n, ext) !=
+   0;
 }
 
 static void

@@ -4,14 +4,15 @@
  *     y[r, u] = z[r, u] * z[r, u + h] + ..         reads windows 0, 1, 2, 3 of j along u
  *     d[r, j] = y[r, j - h] where it is, ..        puts what lies along u into windows of j
  *
- * With j = w h + u the three walk one space, r and u: a step of it has an element of each window, all
- * of which are computed and used up there. So the gates of a recurrent cell go with the product that
- * they are the windows of, and the concatenation of their gradients with both. What is kept of such an
- * axis is computed and stored once for each window (ccode/build.c); nothing may be summed up along it.
+ * With j = w h + u the three walk one space, r and u: a step of it has an element of each window,
+ * all of which are computed and used up there. So the gates of a recurrent cell go with the product
+ * that they are the windows of, and the concatenation of their gradients with both. What is kept of
+ * such an axis is computed and stored once for each window (ccode/build.c); nothing may be summed
+ * up along it.
  *
  * That pays where all windows are read, and all parts of a concatenation are computed, by one nest;
- * and it is done around a contraction alone: its columns go in blocks, the windows side by side, each
- * with all rows (ccode/panels.c), if these stay in a cache.
+ * and it is done around a contraction alone: its columns go in blocks, the windows side by side,
+ * each with all rows (ccode/panels.c), if these stay in a cache.
  *
  * requires  a pair whose edges are laid on each other    keeps  everything but p->ext, p->folded
  * Read before: fuse/nest.c. After: fuse/reward.c, ccode/panels.c. */
@@ -22,8 +23,8 @@ enum {
     FOLDS_COLUMNS = 32 /* of a block */
 };
 
-/* Every result of the nest that has the axis in its space keeps it, and would be computed a few times
- * at most. */
+/* Every result of the nest that has the axis in its space keeps it, and would be computed a few
+ * times at most. */
 static bool
 folds_axis(const Nests *j, uint32_t nest, uint8_t axis, int64_t ext)
 {
@@ -100,8 +101,8 @@ folds_use(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *
     return true;
 }
 
-/* A product of two operands as they lie, no windows; neighbours of what is stored lie along the folded
- * axis. */
+/* A product of two operands as they lie, no windows; neighbours of what is stored lie along the
+ * folded axis. */
 static bool
 folds_own(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u)
 {
@@ -152,7 +153,8 @@ jot_nest_folds(Nests *j, const NestPair *p)
     return WHYS;
 }
 
-/* Elements of the operand with the rows, and steps of the others' axis: of the group's contraction. */
+/* Elements of the operand with the rows, and steps of the others' axis: of the group's contraction.
+   */
 static void
 folds_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t pos, double *columns,
               double *nbytes)
@@ -166,7 +168,7 @@ folds_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t po
     jot_fuse_factors(f, pos, factor);
     for (k = 0; k < 2; k++)
         for (d = 0; d < g->space->rank; d++) {
-            uint8_t axis = g->axis[d] < NEST_AXES && g->nest == p->a ? p->map[g->axis[d]] : g->axis[d];
+   uint8_t axis = g->axis[d] < NEST_AXES && g->nest == p->a ? p->map[g->axis[d]] : g->axis[d];
 
             if (axis < NEST_AXES && p->ext[axis] < g->space->ext[d] && (factor[k] >> d & 1))
                 n = k; /* the factor that has what is folded */

@@ -24,8 +24,8 @@
 #define NEST_OUT UINT32_MAX
 
 /* Per dimension of a variable: the axis it lies on. part: not from end to end. 1 + w: what is read
- * along the axis is window w of the dimension, which is some times as long; NEST_INTO: the dimension
- * fills a window of the axis, which is some times as long (fuse/folds.c). */
+ * along the axis is window w of the dimension, which is some times as long; NEST_INTO: the
+ * dimension fills a window of the axis, which is some times as long (fuse/folds.c). */
 #define NEST_INTO 0xff
 typedef struct { uint8_t axis[JOT_MAX_RANK], part[JOT_MAX_RANK]; } NestMap;
 
@@ -121,9 +121,9 @@ JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
 JOT_FN FuseWhy jot_nest_blocks(Nests *j, NestPair *p);
 /* fuse/folds.c: may axis a of p->a and b of p->b be one, as long as the shorter? Then it is so. */
 JOT_FN bool jot_nest_fold(const Nests *j, NestPair *p, uint8_t a, uint8_t b);
-/* Of a pair with folded axes: is it around one contraction, one of whose outputs' axes is folded, along
- * which all that is stored has its neighbours; is every window of that read, and every part of a
- * concatenation computed, by the pair itself? */
+/* Of a pair with folded axes: is it around one contraction, one of whose outputs' axes is folded,
+ * along which all that is stored has its neighbours; is every window of that read, and every part
+ * of a concatenation computed, by the pair itself? */
 JOT_FN FuseWhy jot_nest_folds(Nests *j, const NestPair *p);
 /* Blocks of columns that the folded nest has for threads; 0: what each goes through does not stay
  * in a cache. */

@@ -45,8 +45,8 @@ reads_identity(const Node *n)
     return m;
 }
 
-/* A dimension read at i + c: is it, or the axis i, some times as long as the other, and c a multiple
- * of the shorter? *axis, and NestMap.part; 0: neither. */
+/* A dimension read at i + c: is it, or the axis i, some times as long as the other, and c a
+ * multiple of the shorter? *axis, and NestMap.part; 0: neither. */
 static uint8_t
 reads_part(const Fuser *f, const Node *r, const Node *x, int d, int *axis)
 {
@@ -68,8 +68,8 @@ reads_part(const Fuser *f, const Node *r, const Node *x, int d, int *axis)
                                                                                       : 0;
 }
 
-/* Dimension d lies on what dimension i of the reader does, or is a part of it, as `part` says; a part
- * of a part is mixed. */
+/* Dimension d lies on what dimension i of the reader does, or is a part of it, as `part` says; a
+ * part of a part is mixed. */
 static void
 reads_onto(NestMap *m, int d, const NestMap *outer, int i, uint8_t part)
 {

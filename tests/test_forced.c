@@ -43,6 +43,7 @@ static struct { const char *part; int seen; } parts[] = {
     {"fuse nv ", 0},        /* groups beside each other in vectors */
     {"ahead ", 0},          /* lines asked for before they are read */
     {":1u\n", 0},           /* sums in lanes, a block of rows by columns of them */
+    {"; res w", 0},         /* products beside each other, by panels of columns */
     {"; res SV[", 0},       /* Winograd's tiles, */
     {"; res SW[", 0},       /* ... and those of the gradient by weight */
 };
@@ -233,6 +234,27 @@ several(Round *r)
     result(r, "tall", jot_matmul(x[0], x[1]), false);
 }
 
+/* The columns of a product in windows of one length, and what goes on with these. */
+static void
+gates(Round *r)
+{
+    int64_t rows = extent(r, 40), k = 16 + extent(r, 40), width = extent(r, 60), i;
+    int64_t n = 2 + draw(r, 3);
+    jot_Var in[3], z, y = {0};
+
+    in[0] = filled(r, JOT_SHAPE(rows, k));
+    in[1] = filled(r, JOT_SHAPE(k, n * width));
+    in[2] = filled(r, JOT_SHAPE(n * width));
+    z = jot_add(jot_matmul(in[0], in[1]), in[2]);
+    for (i = 0; i < n; i++) {
+        jot_Var w = jot_slice(z, JOT_SHAPE(0, i * width), JOT_SHAPE(rows, (i + 1) * width),
+                              JOT_SHAPE(1, 1));
+
+        y = i == 0 ? jot_relu(w) : i == 1 ? jot_sub(y, w) : jot_maximum(y, w);
+    }
+    result_grad(r, "gates", y, in, 3, false);
+}
+
 static void
 sums(Round *r)
 {
@@ -292,6 +314,7 @@ build(Round *r)
     convolutions(r);
     tiles(r);
     several(r);
+    gates(r);
     sums(r);
     norms(r);
     windows(r);
