@@ -10,8 +10,8 @@
 enum { OUTPUTS = 10, NUMBERS = 1 << 19 };
 static float numbers[NUMBERS];
 
-/* gates: of the cell, each `hid` wide; rows, width of the input. back: gradients, too. fused: the
- * gates go with a product. */
+/* gates: of the cell, each `hid` wide; rows, width of the input. back: gradients, too. kernels: 0
+ * where these are not counted. */
 typedef struct {
     const char *name;
     int gates, rows, width, hid;
