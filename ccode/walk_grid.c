@@ -216,6 +216,27 @@ walk_shared_rest(Walk *w, uint32_t n)
     w->vars--;
 }
 
+/* Is what the first item alone did the last thing here that not every item does? */
+static bool
+first_alone(const Walk *w)
+{
+    const Code *code = w->code;
+    for (int depth = w->b.depth; depth >= 0; depth--) {
+        bool alone = false, all = false;
+        for (uint32_t n = code->inst.v[w->b.stack[depth]].kids; n; n = code->inst.v[n].next) {
+            const Inst *in = &code->inst.v[n];
+            uint32_t cond = in->op == C_IF && in->narg ? code->args.v[in->arg + in->narg - 1u] : 0;
+            if (cond && code->inst.v[cond].op == C_FIRST)
+                alone = true, all = false;
+            else if (in->op == C_BARRIER || in->op == C_TEAM)
+                alone = false, all = true;
+        }
+        if (alone || all)
+            return alone;
+    }
+    return false;
+}
+
 JOT_FN void
 jot_walk_shared(Walk *w, uint32_t n)
 {
@@ -237,6 +258,8 @@ jot_walk_shared(Walk *w, uint32_t n)
         walk_items(w, &run);
         return;
     }
+    if (!grid && first_alone(w)) /* PoCL 3.1 loses a store of one before a loop of all of them */
+        jot_walk_barrier(w);
     var = jot_walk_var(w, run.steps);
     block = jot_walk_for(w, run.steps, true, run_name(w, &run), var);
     if (!block)

@@ -101,6 +101,31 @@ test_values(const char *name, Program *program, int launches_least)
     jot_close(oracle);
 }
 
+/* The least element, stored by one item of a group, and behind it a loop of all items, which share
+ * the gradient out among those that are as small. PoCL 3.1 lost the store. */
+static void
+test_least(int n)
+{
+    jot_Ctx *c = open_device(0, NULL);
+    double data[300];
+    jot_Var x, out[2];
+    const double *least, *grad;
+
+    for (int i = 0; i < n; i++)
+        data[i] = i * 37 % 11 - 2;
+    x = jot_array(c, JOT_F64, JOT_SHAPE(n), data);
+    out[0] = jot_min(x, JOT_ALL_DIMS);
+    jot_grad(out[0], &x, 1, &out[1]);
+    CHECK(jot_run(c, jot_vars(2, out)), "%d: %s", n, jot_message(c));
+    least = jot_data(out[0]);
+    grad = jot_data(out[1]);
+    CHECK(least && *least == -2, "%d: least %g", n, least ? *least : 0);
+    for (int i = 0; grad && i < n; i++)
+        CHECK(fabs(grad[i] - (data[i] == -2) * 1.0 / ((n + 10) / 11)) < 1e-15,
+              "%d: gradient %d", n, i);
+    jot_close(c);
+}
+
 /* Integers: any order of the atomic operators gives the same sum; small elements share a word. */
 static void
 test_scatter(jot_DType dtype)
@@ -709,6 +734,8 @@ main(int argc, char **argv)
     test_values("rows", rows, 1);
     test_values("both ways", both_ways, 2);
     test_values("product", product, 1);
+    test_least(64);
+    test_least(300);
     test_scatter(JOT_I32);
     test_scatter(JOT_I8);
     test_scatter(JOT_F16);
