@@ -79,6 +79,9 @@ JOT_FN void jot_build_values_free(Build *b); /* what it remembers of them */
 JOT_FN bool jot_build_slots(Build *b, const Node *node, int *slots);
 JOT_FN int jot_build_axis(Build *b, const char *letter, int number, int64_t ext);
 JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
+/* A number of a node of halves as memory would have it: computed in floats, it may lie between two
+ * halves, and equals none. */
+JOT_FN uint32_t jot_build_rounded(Build *b, jot_DType dtype, uint32_t value);
 /* A member of the group that is in memory, read at another element than its own. */
 JOT_FN bool jot_build_reads_back(Build *b, NodeId id, const Ix *index);
 /* Where a member of the group stands in the group's axes: index of its space. A dimension some times as

@@ -134,6 +134,8 @@ reduce_value(Build *b, const Node *node, uint64_t axes, const Ix *to, const Ix *
     v = reduce_body(b, node, at, g);
     if (node->op == REDUCE_VAR && v)
         v = reduce_deviation(b, node, axes, v);
+    if (v && (op == EW_MAX || op == EW_MIN) && dtype == JOT_F32) /* it is compared with the terms */
+        v = jot_build_rounded(b, (jot_DType)node->dtype, v);
     return v ? jot_v_reduce(b->k, op, axes, v, g->n, g->v, reduce_scale(node)) : 0;
 }
 
@@ -214,7 +216,7 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     if (!reduce_inside(b, node, id, index, at, to, &g, &never))
         return 0;
     v = reduce_value(b, node, reduce_axes(b, node, at), to, at, &g, never);
-    return v ? jot_v_cast(b->k, (jot_DType)node->dtype, v) : 0;
+    return jot_build_rounded(b, (jot_DType)node->dtype, v);
 }
 
 static bool

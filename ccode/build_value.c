@@ -20,7 +20,10 @@
 #include "ccode/build.h"
 #include "ops/code.h"
 
-enum { BUILD_DEPTH = 2000 };
+enum {
+    BUILD_DEPTH = 2000,
+    BUILD_EXACT = 6 /* levels of picks among numbers of a dtype */
+};
 
 struct BuildMemo { uint64_t hash; uint32_t at, n, value; };
 
@@ -180,6 +183,36 @@ build_random(Build *b, NodeId id, const Ix *index)
 
 /* ---- descent ------------------------------------------------------------------------------ */
 
+/* Is it one of the dtype's numbers without being rounded? */
+static bool
+build_exact(const Kernel *k, jot_DType dtype, uint32_t value, int depth)
+{
+    const Value *v = &k->values.v[value];
+    bool picks = v->op == VAL_EW && (v->ew == EW_SELECT || v->ew == EW_MAX || v->ew == EW_MIN
+                                     || v->ew == EW_FMAX || v->ew == EW_FMIN || v->ew == EW_NEG
+                                     || v->ew == EW_ABS);
+    int i;
+
+    if (v->op == VAL_LOAD)
+        return k->bufs.v[v->buf].dtype == dtype;
+    if (v->op == VAL_CONST || v->op == VAL_SCALAR || (v->op == VAL_EW && v->ew == EW_CAST))
+        return v->op != VAL_EW || v->round == dtype;
+    picks |= v->op == VAL_REDUCE && (v->ew == EW_MAX || v->ew == EW_MIN) && !v->scaled;
+    for (i = v->op == VAL_EW && v->ew == EW_SELECT; picks && i < v->narg; i++)
+        picks = depth < BUILD_EXACT
+             && build_exact(k, dtype, k->args.v[v->arg + (uint32_t)i], depth + 1);
+    return picks;
+}
+
+JOT_FN uint32_t
+jot_build_rounded(Build *b, jot_DType dtype, uint32_t value)
+{
+    bool half = dtype == JOT_F16 || dtype == JOT_BF16;
+
+    return value && half && build_exact(b->k, dtype, value, 0) ? value
+                                                               : jot_v_cast(b->k, dtype, value);
+}
+
 static uint32_t
 build_ew(Build *b, const Node *node, const Ix *index, const Guards *g)
 {
@@ -188,6 +221,8 @@ build_ew(Build *b, const Node *node, const Ix *index, const Guards *g)
 
     for (i = 0; i < node->ninputs && i < 3; i++) {
         v[i] = jot_build_value(b, node->input[i], index, g);
+        if (node->op >= EW_EQ && node->op <= EW_GE)
+            v[i] = jot_build_rounded(b, (jot_DType)jot_node(b->ctx, node->input[i])->dtype, v[i]);
         if (!v[i])
             return 0;
     }

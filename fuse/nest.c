@@ -88,6 +88,8 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
 
     if (j->f->bits[u->pos] & FN_BARRIER)
         return j->f->cut[u->pos] ? WHY_PIECES : WHY_STOP_FUSE;
+    if (from->solved) /* its elements are nobody's but its own, one of a dimension of one, too */
+        return WHY_SCATTER;
     for (d = 0; d < n->rank; d++) {
         uint8_t a = nest_local(from, own, d);
         uint8_t b = g->solved ? nest_whole(g, u, d) : nest_local(g, u, d);
@@ -228,6 +230,29 @@ jot_nest_mask(const NestPair *p, uint32_t axes, int n)
     return on;
 }
 
+/* Axes that results of the pair are summed up along. */
+static uint32_t
+pair_summed(const Nests *j, const NestPair *p)
+{
+    uint32_t side, g, k, on, summed = 0;
+    int d;
+
+    for (side = 0; side < 2; side++)
+        for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
+            for (k = 0; k < j->group[g].nown; k++) {
+                const NestGroup *group = &j->group[g];
+                const NestUse *u = &j->uses.v[group->own + k];
+
+                for (d = 0, on = 0; d < j->f->node[u->pos]->rank; d++)
+                    on |= u->map.axis[d] < JOT_MAX_RANK ? (uint32_t)1 << u->map.axis[d] : 0;
+                for (d = 0; d < group->space->rank; d++)
+                    if (!(on >> d & 1) && group->axis[d] < NEST_AXES)
+                        summed |= (uint32_t)1
+                               << (side ? group->axis[d] : p->map[group->axis[d]]);
+            }
+    return summed;
+}
+
 /* Around one contraction: what rides on it; else by blocks of rows. */
 static FuseWhy
 pair_contraction(Nests *j, NestPair *p)
@@ -272,6 +297,8 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
         return WHY_NODES;
     p->folded |= jot_nest_mask(p, j->nest[a].folded, j->nest[a].naxes);
     p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
+    if (p->windows || j->nest[a].windows || j->nest[b].windows) /* a step sums up nothing of others */
+        p->shared &= ~pair_summed(j, p);
     if (p->naxes + j->nest[a].own + j->nest[b].own > NEST_AXES)
         return WHY_NODES;
     return pair_contraction(j, p);

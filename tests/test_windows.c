@@ -1,7 +1,7 @@
 /* tests/test_windows.c - scatters that are solved in one nest with what they read windows of
- * (fuse/windows.c, ccode/steps.c): gradients of pools and of windows given by maps, by drawn
- * extents, against the interpreter; by drawn schedules, in lanes, on machines of other caches and
- * numbers of threads; that there is one kernel where it should be, with a step of it in scratch;
+ * (fuse/windows.c, ccode/steps.c): gradients of pools, of windows given by maps and of windows of
+ * windows, by drawn extents, against the interpreter; by drawn schedules and layouts, in lanes, on
+ * machines of other caches and numbers of threads; that there is one kernel where it should be, with a step of it in scratch;
  * refused memory.
  *
  *     test_windows            the rounds of the suite
@@ -143,13 +143,68 @@ given(Round *r)
         r->out[r->n++] = jot_sum(y, JOT_DIMS(0));
 }
 
+/* An extreme or a sum over windows along a dimension, which may be one element, or the windows more
+ * than all of it: strides, distances and what lies outside are drawn. */
+static jot_Var
+windows(Round *r, jot_Var x, int dim)
+{
+    static const jot_ReduceOp ops[] = {JOT_MAX, JOT_MAX, JOT_MIN, JOT_ADD};
+    jot_ReduceOp op = ops[draw(r, 4)];
+    int rank = jot_rank(x), size = 1 + draw(r, 5), step = 1 + draw(r, 6);
+    int apart = 1 + draw(r, 3), pad = draw(r, 7);
+    int64_t shape[5], span = (size - 1) * apart + 1, n = jot_extent(x, dim) + 2 * pad;
+    const char *index[4] = {"i0", "i1", "i2", "i3"};
+    double outside = op == JOT_MAX ? -INFINITY : op == JOT_MIN ? INFINITY : 0;
+    char at[60];
+
+    for (int d = 0; d < rank; d++)
+        shape[d] = jot_extent(x, d);
+    shape[dim] = n < span ? 1 : (n - span) / step + 1;
+    shape[rank] = size;
+    snprintf(at, sizeof at, "i%d*%d+i%d*%d-%d", dim, step, rank, apart, pad);
+    index[dim] = at;
+    x = jot_reindex_ex(x, jot_ints(rank + 1, shape), jot_strs(rank, index), JOT_NONE_STRS,
+                       draw(r, 2) ? outside : draw(r, 5) - 2, JOT_NONE_VARS);
+    return jot_reduce(op, x, JOT_DIMS(rank), false);
+}
+
+/* Windows of windows along drawn dimensions, some of one element; sums along dimensions that stay;
+ * what reads the gradient. */
+static void
+chains(Round *r)
+{
+    int rank = 2 + draw(r, 3);
+    int64_t shape[4];
+    jot_Var x, y, g;
+
+    for (int d = 0; d < rank; d++)
+        shape[d] = draw(r, 5) ? 1 + draw(r, d < rank - 2 ? 4 : 30) : 1;
+    x = filled(r, JOT_F32, jot_ints(rank, shape));
+    y = windows(r, draw(r, 3) ? x : jot_abs(x), rank - 1);
+    if (draw(r, 3))
+        y = windows(r, y, draw(r, rank));
+    g = gradient(r, draw(r, 3) ? y : jot_square(y), x);
+    if (draw(r, 2))
+        r->out[r->n++] = y;
+    if (draw(r, 2))
+        r->out[r->n++] = jot_sum(y, JOT_DIMS(draw(r, rank)));
+    if (draw(r, 2))
+        r->out[r->n++] = jot_sum(g, JOT_DIMS(draw(r, rank)));
+    r->out[r->n++] = draw(r, 2) ? g : jot_add(g, jot_mul(x, x));
+}
+
 static void
 make(Round *r, int number, const jot_Config *config)
 {
     memset(r, 0, sizeof *r);
     r->seed = (uint32_t)number * 2654435761u;
     r->c = jot_open(config);
-    number % 3 == 0 ? maps(r) : number % 3 == 1 ? pools(r) : given(r);
+    switch (number % 4) {
+    case 0: maps(r); break;
+    case 1: pools(r); break;
+    case 2: given(r); break;
+    default: chains(r);
+    }
     CHECK(jot_run(r->c, jot_vars(r->n, r->out)), "round %d: %s", number, jot_message(r->c));
 }
 
@@ -163,9 +218,10 @@ same(int number, const Round *want, const Round *is, double within)
         double big = 1;
 
         for (int64_t e = 0; p && e < n; e++)
-            big = fabs(p[e]) > big ? fabs(p[e]) : big;
+            big = isfinite(p[e]) && fabs(p[e]) > big ? fabs(p[e]) : big;
         for (int64_t e = 0; p && q && e < n && at < 0; e++)
-            if (!(fabs(p[e] - q[e]) <= within * big))
+            if (p[e] != q[e] && !(isnan(p[e]) && isnan(q[e]))
+                && !(fabs(p[e] - q[e]) <= within * big))
                 at = e;
         CHECK(p && q && at < 0, "round %d: result %d of %d, element %lld is %g, not %g: %s", number,
               i, want->n, (long long)at, at < 0 ? 0 : q[at], at < 0 ? 0 : p[at],
@@ -180,6 +236,7 @@ check(const char *backend, int number)
     static Round want, is, other;
     jot_Config config;
     char target[40], schedule[40];
+    int how = number / 4; /* each kind in all ways */
 
     memset(&config, 0, sizeof config);
     config.backend = "interp";
@@ -187,14 +244,15 @@ check(const char *backend, int number)
     snprintf(target, sizeof target, "random:%d", number);
     snprintf(schedule, sizeof schedule, "random:%d", number);
     config.backend = backend;
-    config.target = number % 4 == 1 ? target : NULL;
-    config.schedule = number % 4 == 3 ? schedule : NULL;
-    config.lanes = number % 8 == 2 ? 4 << number % 3 : 0;
-    config.threads = threads[number / 3 % 4];
+    config.target = how % 4 == 1 ? target : NULL;
+    config.schedule = how % 4 == 3 ? schedule : NULL;
+    config.layout = how % 3 == 2 ? schedule : NULL;
+    config.lanes = how % 8 == 2 ? 4 << number % 3 : 0;
+    config.threads = threads[how / 3 % 4];
     config.cache_dir = "";
     make(&is, number, &config);
     same(number, &want, &is, jot_dtype(want.out[0]) < JOT_F32 ? 2e-2 : 1e-5);
-    if (number % 5 == 0) {
+    if (how % 5 == 0) {
         config.threads = 128;
         make(&other, number, &config);
         same(number, &is, &other, 0);
@@ -288,7 +346,10 @@ int
 main(int argc, char **argv)
 {
     static const char *const backends[] = {"cc", "tcc"};
-    int n = argc > 1 ? atoi(argv[1]) : 40, first = argc > 2 ? atoi(argv[2]) : 1;
+    /* Sums along what steps go along; gradients along one element, which others read; what is read
+     * in blocks along the steps. */
+    static const int ends[] = {507, 815, 1087, 2243, 2795};
+    int n = argc > 1 ? atoi(argv[1]) : 48, first = argc > 2 ? atoi(argv[2]) : 1;
 
     for (int i = 0; i < 2; i++) {
         jot_Config config;
@@ -306,6 +367,8 @@ main(int argc, char **argv)
             check(backends[i], first + k);
         if (here && !i && argc == 1)
             test_found(backends[i]);
+        for (size_t k = 0; here && i && argc == 1 && k < sizeof ends / sizeof *ends; k++)
+            check(backends[i], ends[k]);
         if (here && i && argc == 1)
             test_refused(backends[i]);
     }
