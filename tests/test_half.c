@@ -1,5 +1,6 @@
 /* tests/test_half.c - products of halves: by the processor's tiles where it has them, else by
- * floats, both within the bound that docs/kernels.md states; "exact" is by floats. Gradients and places of extremes of halves. */
+ * floats, both within the bound that docs/kernels.md states; "exact" is by floats. Gradients
+ * and places of extremes of halves. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
