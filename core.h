@@ -499,9 +499,9 @@ JOT_API bool jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs);
 /* Functions of both: those of ccode/prelude.def, on every backend, by their names there: jotm_exp
  * of double, jotm_expf of float, jotm_maxf, jotm_erf, jotm_sqrtf, ... The C library's need an
  * #include in `helpers` and a compiler that has its headers (cc; tcc has none). (b) An element-wise
- * expression in C over a, b, c (as many as given; after broadcasting and promotion): fuses with its
- * neighbours. gradients: expression for d out / d operand k in terms of a, b, c, y (the result);
- * NULL: no gradient. */
+ * expression in C over a, b, c ... (an operand each, at most 16, a to p; after broadcasting and
+ * promotion), whose value dtype holds: fuses with its neighbours. gradients: expression for
+ * d out / d operand k in terms of these and y (the result); NULL: no gradient. */
 JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
                              const char *const *gradients);
 

@@ -152,10 +152,11 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
     Bytes messages = {0};
     char problem[100];
     CcResult result = CC_FAILED;
+    double start = jot_host_seconds();
     int status, why;
 
     memcpy(args, argv, sizeof args);
-    if (!jot_host_spawn(args, messages_path, cc->child, &status)) {
+    if (!jot_host_spawn(args, messages_path, CC_SECONDS, cc->child, &status)) {
         snprintf(problem, sizeof problem, "the C compiler did not start: %s", strerror(errno));
         cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
         return CC_FAILED;
@@ -166,8 +167,8 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
     if ((errno = cc_is_full(messages, status)) != 0) {
         result = CC_NO_ROOM;
     } else if (WIFSIGNALED(status)) {
-        snprintf(problem, sizeof problem, "the C compiler was ended by signal %d",
-                 WTERMSIG(status));
+        snprintf(problem, sizeof problem, "the C compiler was ended by signal %d after %.0f s",
+                 WTERMSIG(status), jot_host_seconds() - start);
         cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
     } else {
         cc_fail(ctx, JOT_ECOMPILE, what, "the C compiler refused the text", argv, messages);

@@ -14,6 +14,9 @@ typedef struct {
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
 } CcState;
 
+/* Most that a compiler may take, to say its version and to compile: no one waits for ever. */
+enum { CC_ASK_SECONDS = 20, CC_SECONDS = 600 };
+
 /* The command that compiles file `from` to the object `to`, of a text of that kind; as a line that
  * a shell takes. */
 enum { CC_ARGUMENTS = 40 };

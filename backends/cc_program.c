@@ -118,7 +118,7 @@ cc_ask_version(jot_Ctx *ctx, const CcState *cc, Bytes *answer)
     if (!jot_work_open(ctx, &work, cc->cache.dir))
         return false;
     jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
-    ok = jot_host_spawn(argv, messages, cc->child, &status) && status == 0
+    ok = jot_host_spawn(argv, messages, CC_ASK_SECONDS, cc->child, &status) && status == 0
       && jot_host_read(ctx, messages, 4096, answer);
     jot_work_close(&work);
     return ok;
@@ -232,8 +232,8 @@ cc_try(jot_Ctx *ctx, CcState *cc, const char *name, bool ask, char *why, size_t 
     if (jot_cc_identify(ctx, cc, ask) || !ask)
         return true;
     snprintf(why, why_nbytes,
-             "%s does not run: %s --version fails, or no temporary directory can be made",
-             cc->cc, name);
+             "%s does not run: %s --version fails or takes %d s, or no temporary directory can be "
+             "made", cc->cc, name, CC_ASK_SECONDS);
     jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     cc->cc = NULL;
     return false;

@@ -382,14 +382,35 @@ host_child_start(HostChild *child, char *const *argv, posix_spawn_file_actions_t
     return why;
 }
 
-/* It ended, but its number is still taken: nobody else gets a signal that is meant for it. */
+/* Until it ends, and ends it when the time is over. Its number stays taken: nobody else gets a
+ * signal that is meant for it. Naps are a 128th of what it took so far. */
+static void
+host_wait(pid_t pid, bool group, double limit)
+{
+    double start = jot_host_seconds(), took = 0;
+    siginfo_t info;
+
+    for (;;) {
+        struct timespec nap = {0, 20000000};
+        int rc;
+
+        info.si_pid = 0;
+        rc = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | (took < limit ? WNOHANG : 0));
+        if (rc ? errno != EINTR : info.si_pid != 0)
+            return;
+        took = jot_host_seconds() - start;
+        if (took >= limit)
+            kill(group ? -pid : pid, SIGKILL);
+        else if (took < 2.5)
+            nap.tv_nsec = 100000 + (long)(took / 128 * 1e9);
+        if (took < limit)
+            nanosleep(&nap, NULL);
+    }
+}
+
 static void
 host_child_ended(HostChild *child)
 {
-    siginfo_t info;
-
-    while (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT) && errno == EINTR)
-        ;
     pthread_mutex_lock(&child->lock);
     child->pid = 0;
     pthread_mutex_unlock(&child->lock);
@@ -398,7 +419,8 @@ host_child_ended(HostChild *child)
 /* Messages go to a file, not through a pipe: a pipe's writing end could be inherited by a child
  * that another thread starts at the same moment, and then reading would wait for that child too. */
 JOT_FN bool
-jot_host_spawn(char *const *argv, const char *messages, HostChild *other, int *status)
+jot_host_spawn(char *const *argv, const char *messages, double limit, HostChild *other,
+               int *status)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
@@ -427,6 +449,7 @@ jot_host_spawn(char *const *argv, const char *messages, HostChild *other, int *s
     errno = why;
     if (why)
         return false;
+    host_wait(child, other != NULL, limit);
     if (other)
         host_child_ended(other);
     while (waitpid(child, status, 0) < 0) {

@@ -66,9 +66,10 @@ JOT_FN void jot_host_child_stop(HostChild *child); /* the one that runs, and any
 JOT_FN void jot_host_child_free(HostChild *child);
 /* Run argv[0] (a path: nothing is searched and no shell is involved) with no input; its output and
  * its messages go to the file `messages`. False: it could not be started. *status is what waitpid
- * says; 0 when the program ignores SIGCHLD, so that nobody learns it. child, unless NULL: by which
- * another thread may end it. */
-JOT_FN bool jot_host_spawn(char *const *argv, const char *messages, HostChild *child, int *status);
+ * says; 0 when the program ignores SIGCHLD, so that nobody learns it. What takes `limit` seconds is
+ * ended by SIGKILL. child, unless NULL: by which another thread may end it. */
+JOT_FN bool jot_host_spawn(char *const *argv, const char *messages, double limit, HostChild *child,
+                           int *status);
 /* A program on PATH (or a path with a '/') that may be executed; NULL: none. In ctx's memory. */
 JOT_FN char *jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes);
 

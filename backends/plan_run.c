@@ -153,7 +153,8 @@ run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, PlanCall
         arg[i] = bind->var[plan->args.v[step->arg + i]];
     share->fn = launch->kernel->fn;
     share->arg = arg;
-    share->ints = (const int64_t *)(const void *)(plan->ints.v + launch->ints);
+    share->ints = plan->ints.n ? (const int64_t *)(const void *)(plan->ints.v + launch->ints)
+                : NULL;
     share->scalar = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
     share->scratch = bind->block + plan->scratch;
     share->scratch_nbytes = plan->scratch_nbytes;

@@ -235,7 +235,8 @@ trial_run(Trials *t, const Trial *x, unsigned char *scratch, size_t each)
 
     call.fn = x->launch.kernel->fn;
     call.arg = t->arg;
-    call.ints = (const int64_t *)(const void *)(t->m->plan->ints.v + x->launch.ints);
+    call.ints = t->m->plan->ints.n
+              ? (const int64_t *)(const void *)(t->m->plan->ints.v + x->launch.ints) : NULL;
     call.scalar = t->scalar;
     call.scratch = scratch;
     call.scratch_nbytes = each;

@@ -138,7 +138,7 @@ static void
 uses_load(UsesWalk *w, uint32_t value)
 {
     const Value *v = &w->k->values.v[value];
-    const Ix *index = &w->k->ixs.v[v->at];
+    const Ix *index = jot_kernel_index(w->k, v->at);
     Use *u = uses_add(w, v->buf, index, w->classes->reads[value]);
 
     u->leaves = v->ncond && uses_reach(w, u, index, w->k->bufs.v[v->buf].ext);
@@ -150,7 +150,7 @@ uses_store(UsesWalk *w, uint32_t store)
 {
     const KStore *s = &w->k->stores.v[store];
     int class = w->classes->n > 1 ? w->classes->store[store] : 0;
-    Use *u = uses_add(w, s->buf, &w->k->ixs.v[s->at], (uint16_t)(1 << class));
+    Use *u = uses_add(w, s->buf, jot_kernel_index(w->k, s->at), (uint16_t)(1 << class));
 
     u->write = true;
     u->scatters = s->acc != EW_NONE;

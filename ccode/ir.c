@@ -178,12 +178,18 @@ jot_kernel_space(const Kernel *k, int64_t *ext)
     return space;
 }
 
+JOT_FN const Ix *
+jot_kernel_index(const Kernel *k, uint32_t at)
+{
+    return k->ixs.v ? k->ixs.v + at : NULL;
+}
+
 JOT_FN Ix
 jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at)
 {
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
-    return jot_layout_addr(k->bufs.v[buf].layout, k->ix, &k->ixs.v[at], &space);
+    return jot_layout_addr(k->bufs.v[buf].layout, k->ix, jot_kernel_index(k, at), &space);
 }
 
 JOT_FN bool

@@ -245,6 +245,8 @@ JOT_FN uint32_t jot_v_arg(const Kernel *k, uint32_t value, int i); /* its argume
 JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* of the space of these axes */
 /* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
 JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
+/* k->ixs.v[at..]; NULL where no access of the kernel has an index. */
+JOT_FN const Ix *jot_kernel_index(const Kernel *k, uint32_t at);
 /* Where an access finds its element in the buffer's memory: k->ixs.v[at..] by its layout. */
 JOT_FN Ix jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at);
 /* Elements between two positions of the axis. False: not the same everywhere. */

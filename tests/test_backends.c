@@ -229,7 +229,8 @@ write_script(const char *path, const char *body)
     chmod(path, 0755);
 }
 
-/* A path with blanks and quotes; a compiler that dies; TMPDIR that is not there. */
+/* A path with blanks and quotes; a compiler that dies; one that does not answer; TMPDIR that is not
+ * there. */
 static void
 test_odd_compilers(void)
 {
@@ -253,6 +254,12 @@ test_odd_compilers(void)
     CHECK(w.ctx->status == JOT_EDEVICE && strstr(w.ctx->message, "signal 9"), "%s", w.ctx->message);
     world_close(&w);
     unlink("kernel.so");
+    snprintf(path, sizeof path, "%s/mute", scratch_dir);
+    write_script(path, "exec sleep 1000");
+    setenv("JOT_CC", path, 1);
+    CHECK(world_open(&w, &jot_backend_cc, "", 0) != JOT_OK && strstr(w.why, "mute --version"),
+          "a compiler that hangs: %s", w.why);
+    world_close(&w);
     unsetenv("JOT_CC");
 }
 

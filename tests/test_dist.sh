@@ -1,6 +1,7 @@
 #!/bin/sh
 # tests/test_dist.sh DIR PROGRAM - DIR/jot.c and jot.h compile without a warning under gcc, clang and
-# tcc as C99, and PROGRAM, built against them with the libraries that README.md names, runs.
+# tcc as C99, and PROGRAM, built against them with the libraries that README.md names, runs. So does it
+# under clang's sanitizer of undefined behaviour, which knows more than gcc's: NULL + 0.
 libs=$(sed -n 's/.*program\.c jot\.c \(\(-l[a-z]* *\)*\).*/\1/p' README.md)
 dir=$1; program=$2; passed=0; failed=0; skipped=0
 for cc in gcc clang tcc; do
@@ -17,5 +18,35 @@ for cc in gcc clang tcc; do
         echo "$cc: one-file build failed or warned"; head -n 20 "$dir/log_$cc"; failed=$((failed + 1))
     fi
 done
+ub="clang -fsanitize=undefined -fno-sanitize-recover=undefined -std=c99 -I$dir"
+printf 'int main(void) { return 0; }\n' >"$dir/none.c"
+cat >"$dir/scalar.c" <<END
+#include "jot.h"
+int
+main(void)
+{
+    jot_Ctx *c = jot_open(NULL);
+    jot_Var x = jot_param(c, JOT_F32, JOT_SHAPE(), NULL); /* kernels without an index or a number */
+    jot_Var none = jot_sum(jot_zeros(c, JOT_F32, JOT_SHAPE(0)), JOT_ALL_DIMS);
+    jot_Var y = jot_mul(jot_cos(x), jot_exp(x)), g;
+
+    jot_grad(y, &x, 1, &g);
+    jot_assign(x, jot_sub(x, jot_scale(g, 0.5)));
+    if (jot_item(y) != 1 || jot_item(x) != -0.5 || jot_item(none) != 0)
+        return 1;
+    jot_close(c);
+    return 0;
+}
+END
+if ! $ub "$dir/none.c" -o "$dir/none" 2>/dev/null || ! "$dir/none"; then
+    echo "skipped: no clang with sanitizers here"; skipped=$((skipped + 1))
+elif $ub -c "$dir/jot.c" -o "$dir/jot_ub.o" && $ub "$dir/program.c" "$dir/jot_ub.o" -o "$dir/program_ub" $libs \
+    && $ub "$dir/scalar.c" "$dir/jot_ub.o" -o "$dir/scalar_ub" $libs \
+    && "$dir/program_ub" >"$dir/out_ub" 2>&1 && "$dir/scalar_ub" >"$dir/out_ub" 2>&1 \
+    && JOT_LAYOUT=random:3 "$dir/scalar_ub" >"$dir/out_ub" 2>&1; then
+    passed=$((passed + 1))
+else
+    echo "undefined behaviour, or not to be built"; head -n 20 "$dir/out_ub"; failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
