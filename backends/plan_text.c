@@ -116,6 +116,15 @@ kernel_contract_quick(const Make *m, Kernel *k, Sched *s)
     return !k->mem->failed && jot_panels_sched(s, k, &t, 1);
 }
 
+static bool
+kernel_contract_grid(const Make *m, Kernel *k, Sched *s, const Contract *c, const Target *t)
+{
+    Kernel was;
+
+    return jot_kernel_settle(k, &was, jot_kernel_copy(&was, k)
+                                          && jot_contract_grid(s, k, c, t, plan_matrix(m)));
+}
+
 /* A contraction's schedule, in as many lanes as the machine has for it. */
 static bool
 kernel_contract(const Make *m, Kernel *k, Sched *s)
@@ -144,7 +153,7 @@ kernel_contract(const Make *m, Kernel *k, Sched *s)
         jot_sched_close(s);
     }
     if (jot_contract_only(k, &c)) {
-        if (m->dialect->device ? jot_contract_grid(s, k, &c, &t, plan_matrix(m))
+        if (m->dialect->device ? kernel_contract_grid(m, k, s, &c, &t)
                                : jot_contract_sched(s, k, &c, &t,
                                                     jot_plan_lanes(m, k->values.v[c.reduce].dtype),
                                                     own))

@@ -423,6 +423,7 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Chain *c = k->values.n <= KERNEL_VALUES ? jot_mem_new(k->mem, 1, sizeof *c) : NULL;
     bool ok = false;
+    Kernel was;
     if (!c)
         return false;
     c->k = k;
@@ -430,11 +431,14 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     c->lanes = lanes;
     c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
     c->text.mem = k->mem;
-    if (chain_find(c) && jot_chain_write(c)) {
-        ok = jot_sched_read(s, k, c->text.s, c->text.n, NULL) && !k->mem->failed &&
-             jot_sched_verify(s, NULL);
-        if (!ok)
+    if (chain_find(c)) {
+        ok = jot_kernel_copy(&was, k) && jot_chain_write(c);
+        if (ok && !(jot_sched_read(s, k, c->text.s, c->text.n, NULL) && !k->mem->failed &&
+                    jot_sched_verify(s, NULL))) {
             jot_sched_close(s);
+            ok = false;
+        }
+        ok = jot_kernel_settle(k, &was, ok);
     }
     jot_text_free(&c->text);
     jot_mem_free(k->mem, c, sizeof *c);

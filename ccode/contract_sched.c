@@ -566,10 +566,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
         tiles = !m->most_vectors && jot_contract_tiles_fit(m);
         ok = jot_kernel_copy(&was, k) && (tiles ? jot_contract_tiles(m) : jot_contract_place(m)) &&
              (!rides || contract_rides(m, rides, tiles)) && jot_sched_verify(s, NULL);
-        if (ok)
-            jot_kernel_close(&was);
-        else
-            jot_kernel_restore(k, &was);
+        ok = jot_kernel_settle(k, &was, ok);
     }
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed;

@@ -83,6 +83,16 @@ jot_kernel_restore(Kernel *k, Kernel *was)
 }
 #undef restore_list
 
+JOT_FN bool
+jot_kernel_settle(Kernel *k, Kernel *was, bool done)
+{
+    if (done)
+        jot_kernel_close(was);
+    else
+        jot_kernel_restore(k, was);
+    return done;
+}
+
 JOT_FN const char *
 jot_kernel_string(Kernel *k, const char *text)
 {

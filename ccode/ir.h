@@ -190,6 +190,9 @@ JOT_FN void jot_kernel_close(Kernel *k);
 JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
 /* k is again what it was when it was copied, unless memory was refused; the copy is closed. */
 JOT_FN void jot_kernel_restore(Kernel *k, Kernel *was);
+/* What a maker of schedules did to k stays if it is done; else k is what it was, without buffers
+ * whose names others use. Done, and the copy is closed. */
+JOT_FN bool jot_kernel_settle(Kernel *k, Kernel *was, bool done);
 /* A copy that lives as long as the kernel; NULL of NULL, and where memory is refused. */
 JOT_FN const char *jot_kernel_string(Kernel *k, const char *text);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */

@@ -14,7 +14,7 @@
  *
  *   requires  a verified kernel; *s fresh
  *   keeps     what is computed; the order of summation; one rounding per multiply-add
- *   breaks    nothing; scratch buffers are new
+ *   breaks    nothing; scratch buffers are new, if it is done
  *
  * Read before: ccode/contract_sched.c, ccode/chain.c. After: ccode/sched_text.c. */
 #include "ccode/panels.h"
@@ -58,9 +58,8 @@ static bool
 panels_product(Panels *p, uint32_t value)
 {
     Contract c;
-   if (!jot_contract_find(p->k, value, &c) || p->n == PANELS_PRODUCTS || p->k->values.v[value].ncond
-   ||
-        panels_windows(p->k, c.product, 0))
+    if (!jot_contract_find(p->k, value, &c) || p->n == PANELS_PRODUCTS ||
+        p->k->values.v[value].ncond || panels_windows(p->k, c.product, 0))
         return false;
     if (!p->n)
         p->c = c;
@@ -237,8 +236,8 @@ panels_place(Panels *p, uint32_t value, uint64_t axes)
                  : (p->k->axes.v[p->v].ext + p->lanes - 1) / p->lanes * p->lanes;
     }
     jot_text_f(&p->text, "]");
-   return jot_kernel_buf(p->k, name, (jot_DType)p->k->values.v[value].dtype, BUF_SCRATCH, n, ext) !=
-   0;
+    return jot_kernel_buf(p->k, name, (jot_DType)p->k->values.v[value].dtype, BUF_SCRATCH, n,
+                          ext) != 0;
 }
 
 static void
@@ -388,17 +387,21 @@ JOT_FN bool
 jot_panels_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Panels p;
+    Kernel was;
     bool ok = false;
     memset(&p, 0, sizeof p);
     p.k = k;
     p.target = target;
     p.lanes = lanes;
     p.text.mem = k->mem;
-    if (panels_read(&p) && panels_axes(&p) && panels_write(&p)) {
-        ok = jot_sched_read(s, k, p.text.s, p.text.n, NULL) && !k->mem->failed &&
-             jot_sched_verify(s, NULL);
-        if (!ok)
+    if (panels_read(&p) && panels_axes(&p)) {
+        ok = jot_kernel_copy(&was, k) && panels_write(&p);
+        if (ok && !(jot_sched_read(s, k, p.text.s, p.text.n, NULL) && !k->mem->failed &&
+                    jot_sched_verify(s, NULL))) {
             jot_sched_close(s);
+            ok = false;
+        }
+        ok = jot_kernel_settle(k, &was, ok);
     }
     jot_text_free(&p.text);
     return ok;

@@ -442,10 +442,7 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
             jot_sched_close(s);
             ok = false;
         }
-        if (ok)
-            jot_kernel_close(&was);
-        else
-            jot_kernel_restore(k, &was);
+        ok = jot_kernel_settle(k, &was, ok);
     }
     jot_text_free(&text);
     jot_mem_free(k->mem, p->used, KERNEL_VALUES * sizeof *p->used);

@@ -379,12 +379,14 @@ JOT_FN bool
 jot_winograd_weight(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes)
 {
     Weight w;
+    Kernel was;
     memset(s, 0, sizeof *s);
     if (lanes < 4 || (!weight_match(k, c, &w, c->a, c->b) && !weight_match(k, c, &w, c->b, c->a)))
         return false;
     weight_blocks(k, target, &w);
     if (!weight_gains(k, target, &w))
         return false;
-    return weight_kernel(k, c, &w) && weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, lanes) &&
-           jot_sched_verify(s, NULL);
+    return jot_kernel_settle(k, &was, jot_kernel_copy(&was, k) && weight_kernel(k, c, &w) &&
+                                      weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, lanes) &&
+                                      jot_sched_verify(s, NULL));
 }

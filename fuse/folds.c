@@ -153,8 +153,15 @@ jot_nest_folds(Nests *j, const NestPair *p)
     return WHYS;
 }
 
-/* Elements of the operand with the rows, and steps of the others' axis: of the group's contraction.
-   */
+/* The pair's axis that a dimension of the group's space lies on. */
+static uint8_t
+folds_at(const NestPair *p, const NestGroup *g, int d)
+{
+    return g->axis[d] < NEST_AXES && g->nest == p->a ? p->map[g->axis[d]] : g->axis[d];
+}
+
+/* Elements of the operand with the rows, and steps of the others' axis: of the group's
+ * contraction. */
 static void
 folds_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t pos, double *columns,
               double *nbytes)
@@ -168,13 +175,13 @@ folds_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t po
     jot_fuse_factors(f, pos, factor);
     for (k = 0; k < 2; k++)
         for (d = 0; d < g->space->rank; d++) {
-   uint8_t axis = g->axis[d] < NEST_AXES && g->nest == p->a ? p->map[g->axis[d]] : g->axis[d];
+            uint8_t axis = folds_at(p, g, d);
 
             if (axis < NEST_AXES && p->ext[axis] < g->space->ext[d] && (factor[k] >> d & 1))
                 n = k; /* the factor that has what is folded */
         }
     for (d = 0; d < g->space->rank && n >= 0; d++) {
-        uint8_t axis = g->axis[d] < NEST_AXES && g->nest == p->a ? p->map[g->axis[d]] : g->axis[d];
+        uint8_t axis = folds_at(p, g, d);
         double ext = (double)g->space->ext[d];
 
         if (axis >= NEST_AXES)

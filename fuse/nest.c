@@ -297,7 +297,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
         return WHY_NODES;
     p->folded |= jot_nest_mask(p, j->nest[a].folded, j->nest[a].naxes);
     p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
-    if (p->windows || j->nest[a].windows || j->nest[b].windows) /* a step sums up nothing of others */
+    if (p->windows || j->nest[a].windows || j->nest[b].windows) /* a step is no term of a sum */
         p->shared &= ~pair_summed(j, p);
     if (p->naxes + j->nest[a].own + j->nest[b].own > NEST_AXES)
         return WHY_NODES;

@@ -102,8 +102,8 @@ compare(const char *backend, const char *schedule, const Case *t)
     }
     CHECK(jot_run(c, jot_vars(n, got)) && jot_run(plain, jot_vars(n, want)), "%s: %s", t->name,
           jot_message(c));
-   CHECK(!t->kernels || (int)jot_stats(c).last_kernels == t->kernels, "%s, %s: %d kernels", backend,
-          t->name, (int)jot_stats(c).last_kernels);
+    CHECK(!t->kernels || (int)jot_stats(c).last_kernels == t->kernels, "%s, %s: %d kernels",
+          backend, t->name, (int)jot_stats(c).last_kernels);
     for (k = 0; k < n; k++) {
         jot_Var a = jot_cast(got[k], JOT_F64), b = jot_cast(want[k], JOT_F64), off, size;
         double worst, most;
@@ -171,9 +171,8 @@ test_schedule(void)
                  && strstr(line, "; res w") && strstr(line, "; res w") < end;
         at = end;
     }
-   CHECK(columns == 4 && products == 4, "%d sums along columns, %d products:\n%s", columns,
-   products,
-          logged);
+    CHECK(columns == 4 && products == 4, "%d sums along columns, %d products:\n%s", columns,
+          products, logged);
     jot_close(c);
 }
 
