@@ -19,9 +19,8 @@ contract_wide(const Kernel *k, uint64_t axes)
     return wide;
 }
 
-/* Some value below reads its buffer at a sum of axes: h + p. */
-static bool
-contract_windowed(const Kernel *k, uint32_t value)
+JOT_FN bool
+jot_contract_windowed(const Kernel *k, uint32_t value)
 {
     Below w;
     uint32_t n;
@@ -161,9 +160,9 @@ jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
     if (!jot_contract_axes(k, value, c) || !contract_pointwise(k, c->a) ||
         !contract_pointwise(k, c->b))
         return false;
-    if (contract_windowed(k, c->b) && !contract_windowed(k, c->a))
+    if (jot_contract_windowed(k, c->b) && !jot_contract_windowed(k, c->a))
         contract_swap(c);
-    if (contract_windowed(k, c->a))
+    if (jot_contract_windowed(k, c->a))
         c->along = contract_narrow(k, c);
     c->lines = c->along >= 0 && contract_groups(k, c);
     if (c->lines)

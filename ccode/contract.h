@@ -30,6 +30,8 @@ typedef struct Contract {
 /* Axes that are divided, as by a stride, become two, so that sums of products over them are seen to
  * be contractions (ccode/contract_class.c). False: out of memory. */
 JOT_FN bool jot_contract_classes(Kernel *k);
+/* Some value below reads its buffer at a sum of axes: h + p. */
+JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
 /* Is `value` a contraction? Its operand with the windows becomes a: the other's axis n goes in
  * vectors wherever layouts are free. Where n has only a few steps, and windows move over long lines,
  * it becomes b: lines go in vectors. */

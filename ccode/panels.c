@@ -37,29 +37,13 @@ typedef struct {
 
 /* ---- what it is for ----------------------------------------------------------------------- */
 
-/* An operand reads at sums of what is kept and what is summed over: windows, which overlap. */
-static bool
-panels_windows(const Kernel *k, uint32_t value, int depth)
-{
-    const Value *v = &k->values.v[value];
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        if (panels_windows(k, k->args.v[v->arg + (uint32_t)i], depth + 1))
-            return true;
-    for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-        if (axes & (axes - 1))
-            return true;
-    }
-    return false;
-}
-
 /* A sum of products like the first one. */
 static bool
 panels_product(Panels *p, uint32_t value)
 {
     Contract c;
     if (!jot_contract_find(p->k, value, &c) || p->n == PANELS_PRODUCTS ||
-        p->k->values.v[value].ncond || panels_windows(p->k, c.product, 0))
+        p->k->values.v[value].ncond || jot_contract_windowed(p->k, c.product))
         return false;
     if (!p->n)
         p->c = c;

@@ -4,6 +4,7 @@
  * Nothing is run. */
 #include "ccode/build.h"
 #include "ccode/chain.h"
+#include "ccode/panels.h"
 #include "ccode/rides.h"
 #include "fuse/fuse.h"
 #include "tests/test.h"
@@ -218,6 +219,19 @@ judge_chain(Kernel *k, int *contractions)
     return true;
 }
 
+/* One whose columns are read in windows, with what reads them: each window is a contraction there. */
+static bool
+judge_panels(Kernel *k, int *contractions)
+{
+    Sched s;
+
+    if (!jot_panels_sched(&s, k, &ctx->target, 1))
+        return false;
+    jot_sched_close(&s);
+    ++*contractions;
+    return true;
+}
+
 /* A contraction of two loads, or no more work than a few passes over what it reads and writes. */
 static bool
 judge_kernel(Kernel *k, int *contractions)
@@ -233,7 +247,8 @@ judge_kernel(Kernel *k, int *contractions)
     if (work <= 4 * most)
         return true;
     if (!jot_contract_only(k, &c))
-        return judge_chain(k, contractions);
+        return jot_panels_find(k, &c) ? judge_panels(k, contractions)
+                                      : judge_chain(k, contractions);
     ++*contractions;
     return is_load(k, c.a) && is_load(k, c.b);
 }
