@@ -193,7 +193,8 @@ test_refused(void)
     int64_t n;
 
     for (n = 0; !done && n < 100000; n = n < 1000 ? n + 7 : n + 97) {
-        jot_Config config = {.backend = "tcc", .threads = 1, .policy = "reward", .cache_dir = "", .dump = "s",
+        jot_Config config = {.backend = "tcc", .threads = 1, .policy = "reward",
+                             .cache_dir = "", .dump = "s",
                              .hooks = {.realloc = counted_realloc, .log = keep_log}};
         jot_Ctx *c;
         jot_Var out[OUTPUTS];
