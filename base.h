@@ -19,10 +19,24 @@
 #ifndef JOT_FN
 #define JOT_FN /* functions shared between our files; `static` in the one-file build */
 #endif
-#if defined(__GNUC__) && !defined(__TINYC__)
+/* Checked where uint32_t is unsigned: without a system it may be unsigned long, as wide. */
+#if defined(__GNUC__) && !defined(__TINYC__) && (defined(__unix__) || defined(__APPLE__))
 #define JOT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define JOT_PRINTF(fmt, args)
+#endif
+
+/* A build that checks addresses or what was written: nothing that was freed is kept, and an array
+ * that grows moves, and grows often: who still holds its old elements is seen. */
+#if defined(__SANITIZE_ADDRESS__)
+#define JOT_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define JOT_WATCHED 1
+#endif
+#endif
+#ifndef JOT_WATCHED
+#define JOT_WATCHED 0
 #endif
 
 /* a*b + c is rounded twice, as in every kernel: gcc does so under -std=c99, clang when told. */

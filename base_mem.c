@@ -11,19 +11,13 @@
  * before the hook is asked for more, the oldest go. A kept block holds its own links.
  *
  * Contexts keep (jot_mem_keep), but for config.give_back; a Mem by itself does not, nor does a
- * build that checks addresses.
+ * build that checks addresses (JOT_WATCHED).
  *
  * Read base.h before; base.c after. */
 #include "base.h"
 
 enum { SMALL = 512, SMALL_STEP = 16, SMALL_MOST = 8 << 20, LINE = 64, PAGE = 4096 };
 enum { SLACK = 16 << 20, KEEP_TICKS = 64 };
-
-#ifdef __SANITIZE_ADDRESS__
-enum { KEEPS = 0 };
-#else
-enum { KEEPS = 1 };
-#endif
 
 struct MemBlock {
     MemBlock *next;               /* in the list of its size: all that a small one has room for */
@@ -33,11 +27,16 @@ struct MemBlock {
     uint64_t tick;
 };
 
-/* The bytes that a request takes from the hook: so that a freed block fits the next of its kind. */
+/* The bytes that a request takes from the hook: so that a freed block fits the next of its kind. Of
+ * the sizes between, an eighth of a power of two apart, the next graph asks for the same as the one
+ * before, which are in a cache. */
 static size_t
 mem_room(size_t nbytes)
 {
     size_t step = nbytes <= SMALL ? SMALL_STEP : nbytes <= 16 * PAGE ? LINE : PAGE;
+
+    while (step < PAGE && 16 * step < nbytes)
+        step *= 2;
 
     if (nbytes > SIZE_MAX - PAGE)
         return nbytes;
@@ -183,7 +182,7 @@ jot_mem_realloc(Mem *mem, void *p, size_t old_nbytes, size_t new_nbytes)
 {
     void *q = NULL;
 
-    if (p && new_nbytes && mem_room(old_nbytes) == mem_room(new_nbytes))
+    if (p && new_nbytes && !JOT_WATCHED && mem_room(old_nbytes) == mem_room(new_nbytes))
         return p;
     if (new_nbytes && !(q = mem_take(mem, new_nbytes)))
         return NULL;
@@ -223,7 +222,7 @@ jot_mem_free(Mem *mem, void *p, size_t nbytes)
 JOT_FN void
 jot_mem_keep(Mem *mem, bool keeps)
 {
-    mem->keeps = keeps && KEEPS;
+    mem->keeps = keeps && !JOT_WATCHED;
 }
 
 JOT_FN void

@@ -99,21 +99,22 @@ typedef struct {
 /* Fields left 0 or NULL take the environment's value, then the default. */
 typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and for other fields left NULL, too */
-    const char *backend; /* "cpu", "cc", "tcc", "interp"; JOT_BACKEND; default: the first of these
-                            that opens. Devices, only when asked for: "opencl", "cuda" */
+    const char *backend;    /* "cpu", "cc", "tcc", "interp"; JOT_BACKEND; default: the first of
+                               these that opens. Devices, only when asked for: "opencl", "cuda" */
     const char *policy;     /* fusion: "paper", "reward", "none"; JOT_POLICY; default "reward" */
     const char *dump;       /* letters, see JOT_DUMP=? ; JOT_DUMP */
     const char *layout;     /* of temporaries: "chosen" (default), "rowmajor" or "random:SEED";
                                JOT_LAYOUT */
     const char *schedule;   /* "default" or "random:SEED"; JOT_SCHEDULE */
     const char *precision;  /* "default"; "exact": each product as the program states it, without
-                               Winograd's tiles, of halves in floats (in which order a sum adds up is
-                               never promised); "fast": larger tiles, with some 10 times the rounding
-                               error; "tf32": default, but products of f32 on CUDA may round their
-                               factors to tf32; JOT_PRECISION */
-    const char *target; /* vectors that kernels may use: "native" (default), or of an x86 machine
-                           that has them "avx512", "avx2", "sse"; "random:SEED", for tests: the
-                           caches and rates of a machine that is not there; JOT_TARGET */
+                               Winograd's tiles, of halves in floats (in which order a sum adds up
+                               is never promised); "fast": larger tiles, with some 10 times the
+                               rounding error; "tf32": default, but products of f32 on CUDA may
+                               round their factors to tf32; JOT_PRECISION */
+    const char *target;     /* vectors that kernels may use: "native" (default), or of an x86
+                               machine that has them "avx512", "avx2", "sse"; "random:SEED", for
+                               tests: the caches and rates of a machine that is not there;
+                               JOT_TARGET */
     const char *cache_dir;  /* where compiled kernels are kept, "" : nowhere; JOT_CACHE_DIR */
     const char *device;     /* opencl: "0.0" (platform.device), "gpu", "cpu", or a part of its name;
                                JOT_OPENCL_DEVICE; default the first GPU, or the first. cuda: a
@@ -335,21 +336,22 @@ JOT_API jot_Func *jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs);
  * overlap in. A list may be NULL when there is nothing in it. All or nothing: after a failure no
  * variable has changed and nothing was written. */
 JOT_API bool jot_call(jot_Func *f, const void *const *in, void *const *out);
-/* The same with variables: in has the shapes and dtypes of inputs, out[k] is a new array. Poison in
- * out after a failure. */
+/* The same with variables: in has the shapes and dtypes of inputs, out[k] is a new array. out has
+ * room for as many as outputs; poison in it after a failure. */
 JOT_API bool jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out);
 JOT_API void jot_func_free(jot_Func *f);
 
 /* The same function as one C99 file that needs no library, not even one of C (a compiler may call
- * memcpy, memmove, memset):
+ * memcpy, memmove, memset, and where the processor lacks an operation its own functions, libgcc's):
  *
  *     enum { NAME_ARENA = ... };
  *     void NAME(void *arena, const float *in0, ..., float *out0, ...);
  *
  * Parameters and arrays are tables in it, with the values that they have now; updates change the
  * tables. The caller brings an arena of NAME_ARENA bytes, aligned as a double is, which need not
- * keep anything from call to call. What it computes is what jot computes with scalar code: what
- * jot_call computes, but for the rounding of sums in another order and of fused multiply-adds.
+ * keep anything from call to call. Where NAME_HEADER is defined the file is its own header, for C
+ * and C++. What it computes is what jot computes with scalar code: what jot_call computes, but for
+ * the rounding of sums in another order and of fused multiply-adds.
  * Refused: what jot_compile refuses, and random variables. jot_export is there in hosted builds,
  * jot_export_text in all. */
 JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
@@ -488,10 +490,10 @@ typedef struct {
     int outputs; const jot_CodeOut *out;
     int scalars; const jot_CodeScalar *scalar;
     const char *helpers;              /* C functions put before the kernel; NULL: none */
-    const char *source;               /* body in C */
+    const char *source;               /* body in C; asked for whatever the backend is */
     const char *const *grad_source;   /* one per input, NULL entries or NULL: no gradient */
     const char *parallel;             /* name of an extent, e.g. "y_0": the body is run for ranges
-                                         [lo, hi) of it; NULL: once */
+                                         [lo, hi) of it; NULL: once, lo = 0 and hi = 1 */
     jot_HostFn *host; void *user;     /* for backends without a compiler (interp); may be NULL */
     jot_CodeText opencl, cuda;
 } jot_Code;
@@ -507,11 +509,15 @@ JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DTyp
 
 /* ---- compositions (ops/math.c, nn.c, loss.c, optim.c: written with this header alone) ------ */
 
-JOT_API jot_Var jot_matmul(jot_Var a, jot_Var b); /* (..., m, k) (..., k, n) -> (..., m, n) */
+/* (..., m, k) (..., k, n) -> (..., m, n): extents in front are equal or 1; a vector is a matrix
+ * without m, or without n. */
+JOT_API jot_Var jot_matmul(jot_Var a, jot_Var b);
 typedef struct { int stride[2], pad[2], dilation[2], groups; } jot_Conv; /* 0: 1, 0, 1, 1 */
-/* x (n, c, h, w), w (o, c / groups, kh, kw) -> (n, o, h', w') */
+/* x (n, c, h, w), w (o, c / groups, kh, kw) -> (n, o, h', w'); groups divide o; the window is no
+ * larger than the padded image. conv NULL: all as by 0. */
 JOT_API jot_Var jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv);
-typedef struct { int size[2], stride[2], pad[2]; } jot_Pool; /* stride 0: size */
+/* x (n, c, h, w) -> (n, c, h', w'). stride 0: size; pad is at most half the size. */
+typedef struct { int size[2], stride[2], pad[2]; } jot_Pool;
 JOT_API jot_Var jot_max_pool2d(jot_Var x, const jot_Pool *pool); /* ties share the gradient */
 JOT_API jot_Var jot_avg_pool2d(jot_Var x, const jot_Pool *pool); /* padding counts as zeros */
 JOT_API jot_Var jot_linear(jot_Var x, jot_Var w, jot_Var b); /* x (.., i), w (i, o), b (o) */
@@ -522,7 +528,7 @@ JOT_API jot_Var jot_softmax(jot_Var x, int dim);
 JOT_API jot_Var jot_log_softmax(jot_Var x, int dim);
 JOT_API jot_Var jot_cross_entropy(jot_Var logits, jot_Var labels);
 /* (n, c), ints (n) -> mean; NaN where a label is outside 0..c-1 */
-JOT_API jot_Var jot_mse(jot_Var a, jot_Var b);                     /* mean of squares, scalar */
+JOT_API jot_Var jot_mse(jot_Var a, jot_Var b); /* of one shape; mean of squares, scalar */
 /* x (n, c, ...) or (n, c); scale, shift, mean, var (c). Training: statistics of the batch, one pass
  * over x; run_mean and run_var come in as the running values so far and go out as the new ones, for
  * the caller to assign (biased variance for x, unbiased for the running value; momentum is the
@@ -531,17 +537,21 @@ JOT_API jot_Var jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot
                                     jot_Var var, double eps);
 JOT_API jot_Var jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps,
                                      double momentum, jot_Var *run_mean, jot_Var *run_var);
-JOT_API jot_Var jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps); /* last dim */
+/* Over the last dimension, whose extent scale and shift have. */
+JOT_API jot_Var jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps);
 JOT_API jot_Var jot_instance_norm(jot_Var x, double eps); /* (n, c, h, w), over h w */
 JOT_API jot_Var jot_dropout(jot_Var x, double rate); /* scaled by 1 / (1 - rate) */
-/* Initial values of a weight whose fan-in and fan-out are given. */
+/* Initial values of a weight, of a float dtype, whose fan-in and fan-out (at least 1) are given:
+ * normal with deviation sqrt(2 / fan_in); uniform within +-sqrt(6 / (fan_in + fan_out)). */
 JOT_API jot_Var jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in);
 JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in,
                            int64_t fan_out);
 
 /* Optimisers: one call per step assigns all parameters (lazily), each of which is named once: all
  * of them and what the optimiser keeps, or, where it fails, nothing. Rates are at least 0, betas
- * below 1, else NULL. State belongs to the context and ends with jot_optim_free or the context. */
+ * below 1, else NULL. State belongs to the context and ends with jot_optim_free or the context.
+ * sgd: d = g + weight_decay p, b = momentum b + d, p = p - lr b; adam: ops/optim.c. grads[k] has
+ * the shape and dtype of params.v[k]. */
 typedef struct jot_Optim jot_Optim;
 JOT_API jot_Optim *jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
 JOT_API jot_Optim *jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);

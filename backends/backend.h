@@ -21,6 +21,7 @@ typedef struct {
     const char *text;      /* its definition as it stands in the text, for `recall`; NULL: not kept
                               by itself */
     void *kernel;          /* out: a device's kernel, for Launch; else NULL */
+    int items;             /* out: most items of a work-group of it; 0: as many as were planned */
 } KernelSym;
 
 JOT_FN KernelFn jot_device_fn; /* backends/plan_device.c: nobody calls it */
@@ -51,8 +52,9 @@ typedef struct DeviceReplay DeviceReplay;
  * handed over; only download and finish wait for it. A failure is told by jot_fail, leaves nothing
  * behind, and the context can be used again. */
 typedef struct {
-    /* NULL: refused, jot_fail told */
+    /* NULL: there is not as much, or jot_fail told what else it is */
     void *(*alloc)(Backend *backend, jot_Ctx *ctx, size_t nbytes);
+    size_t (*most)(const Backend *backend); /* bytes of one alloc, 0: any; NULL: not known */
     void (*release)(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
     /* `from` may change as soon as upload returns */
     bool (*upload)(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes);

@@ -21,12 +21,38 @@
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* ---- texts that hang ---------------------------------------------------------------------- */
+
+static int
+hung_ways(CcHung *hung, uint64_t text)
+{
+    int i, ways = 0;
+
+    pthread_mutex_lock(&hung->lock);
+    for (i = 0; i < CC_HUNG; i++)
+        if (hung->v[i].ways > ways && hung->v[i].text == text)
+            ways = hung->v[i].ways;
+    pthread_mutex_unlock(&hung->lock);
+    return ways;
+}
+
+static void
+hung_note(CcHung *hung, uint64_t text, int ways)
+{
+    pthread_mutex_lock(&hung->lock);
+    hung->v[hung->n % CC_HUNG].text = text;
+    hung->v[hung->n++ % CC_HUNG].ways = ways;
+    pthread_mutex_unlock(&hung->lock);
+}
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
@@ -40,6 +66,7 @@ cc_close(Backend *backend, jot_Ctx *ctx)
     jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     jot_text_free(&cc->key);
     jot_cache_close(&cc->cache);
+    pthread_mutex_destroy(&cc->own.lock);
     jot_mem_free(&ctx->mem, cc, sizeof *cc);
     backend->state = NULL;
 }
@@ -48,13 +75,25 @@ JOT_FN jot_Status
 jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
             size_t why_nbytes)
 {
-    CcState *cc = jot_mem_new(&ctx->mem, 1, sizeof *cc);
+    void *program = dlopen(NULL, RTLD_LAZY);
+    const char *limit;
+    CcState *cc;
 
+    if (!program) { /* linked statically, with a C library that then loads nothing */
+        snprintf(why, why_nbytes, "objects cannot be loaded: %s", dlerror());
+        return JOT_EDEVICE;
+    }
+    dlclose(program);
+    cc = jot_mem_new(&ctx->mem, 1, sizeof *cc);
     if (!cc) {
         snprintf(why, why_nbytes, "out of memory");
         return JOT_EMEM;
     }
     backend->state = cc;
+    pthread_mutex_init(&cc->own.lock, NULL);
+    cc->hung = &cc->own;
+    limit = jot_host_env(ctx, "JOT_CC_SECONDS");
+    cc->seconds = limit && strtod(limit, NULL) > 0 ? strtod(limit, NULL) : CC_SECONDS;
     cc->key.mem = &ctx->mem;
     cc->child = child;
     cc->march = jot_target_march(ctx->config.target);
@@ -90,7 +129,7 @@ cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
 
 /* ---- compile ------------------------------------------------------------------------------ */
 
-typedef enum { CC_DONE, CC_FAILED, CC_NO_ROOM } CcResult;
+typedef enum { CC_DONE, CC_FAILED, CC_NO_ROOM, CC_ENDLESS } CcResult;
 
 /* End of the first `lines` lines of s. */
 static size_t
@@ -156,13 +195,16 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
     int status, why;
 
     memcpy(args, argv, sizeof args);
-    if (!jot_host_spawn(args, messages_path, CC_SECONDS, cc->child, &status)) {
+    if (!jot_host_spawn(args, messages_path, cc->seconds, cc->child, &status)) {
         snprintf(problem, sizeof problem, "the C compiler did not start: %s", strerror(errno));
         cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
         return CC_FAILED;
     }
     if (!status)
         return CC_DONE;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+        && jot_host_seconds() - start >= cc->seconds)
+        return CC_ENDLESS;
     jot_host_read(ctx, messages_path, 65536, &messages);
     if ((errno = cc_is_full(messages, status)) != 0) {
         result = CC_NO_ROOM;
@@ -231,7 +273,8 @@ cc_key(const CcState *cc)
 /* A text of many kernels is one entry of the cache, and each kernel an entry that names it: a
  * program that changes one kernel finds the others.
  *
- *     "kernel" key | text of the kernel | name of the unit         key | text of the unit | object */
+ *     "kernel" key | text of the kernel | name of the unit
+ *              key | text of the unit | object */
 static bool
 cc_kernel_key(jot_Ctx *ctx, const CcState *cc, Text *key)
 {
@@ -342,10 +385,11 @@ cc_load_new(jot_Ctx *ctx, const CcState *cc, const char *path, const char *what,
     return ok;
 }
 
-/* Compile in one work directory. No room: errno says which. */
+/* Compile in one work directory; `low`: with -O1, which is not kept for others. No room: errno says
+ * which. */
 static CcResult
 cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, Bytes text,
-              KernelSym *sym, int n, void **module)
+              bool low, KernelSym *sym, int n, void **module)
 {
     const char *argv[CC_ARGUMENTS] = {0};
     char from[600], to[600], messages[600];
@@ -358,12 +402,14 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     if (!jot_host_write(from, text.p, text.n))
         return CC_NO_ROOM;
     jot_cc_command(cc, jot_cc_kind(text), argv, from, to);
+    if (low)
+        argv[CC_LEVEL] = "-O1";
     result = cc_run(ctx, cc, what, argv, messages);
     if (result != CC_DONE)
         return result;
     if (!cc_load_new(ctx, cc, to, what, argv, sym, n, module))
         return CC_FAILED;
-    if (cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
+    if (!low && cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
         jot_cache_keep(&cc->cache, ctx, cc_key(cc), text, object);
         cc_keep_kernels(ctx, cc, text, sym, n);
         jot_bytes_free(ctx, &object);
@@ -371,16 +417,16 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     return result;
 }
 
-static bool
-cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSym *sym, int n,
-               void **module)
+static CcResult
+cc_compile_way(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, bool low, KernelSym *sym,
+               int n, void **module)
 {
     WorkDir work = {{0}, 0};
     CcResult result = CC_NO_ROOM;
     int why = 0;
 
     while (result == CC_NO_ROOM && jot_work_open(ctx, &work, cc->cache.dir)) {
-        result = cc_compile_in(ctx, cc, &work, what, text, sym, n, module);
+        result = cc_compile_in(ctx, cc, &work, what, text, low, sym, n, module);
         why = errno;
         jot_work_close(&work);
     }
@@ -388,6 +434,31 @@ cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSy
         jot_fail(ctx, JOT_EIO, "%s: no room for temporary files of the C compiler in TMPDIR, /tmp, "
                  "/var/tmp or the cache directory: %s%s", what, strerror(why ? why : errno),
                  why == EFBIG ? " (there is a limit on the size of files, ulimit -f)" : "");
+    return result;
+}
+
+/* A compiler that does not come to an end with a text, as some do not with loops that they unroll
+ * and join again, may with -O1. What it did not manage is not tried again in this context. */
+static bool
+cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSym *sym, int n,
+               void **module)
+{
+    uint64_t hash = jot_hash(0, text.p, text.n);
+    int ways = hung_ways(cc->hung, hash);
+    CcResult result = CC_ENDLESS;
+
+    for (; ways < 2 && result == CC_ENDLESS; ways++) {
+        result = cc_compile_way(ctx, cc, what, text, ways == 1, sym, n, module);
+        if (result != CC_ENDLESS)
+            break;
+        hung_note(cc->hung, hash, ways + 1);
+        if (!ways)
+            jot_host_log(ctx, "jot: %s: the C compiler did not come to an end in %g s: "
+                         "-O1 instead\n", what, cc->seconds);
+    }
+    if (result == CC_ENDLESS)
+        jot_fail(ctx, JOT_EDEVICE, "%s: the C compiler did not come to an end in %g s (the limit "
+                 "is JOT_CC_SECONDS), nor with -O1; it is not tried again", what, cc->seconds);
     return result == CC_DONE;
 }
 

@@ -4,6 +4,16 @@
 #define JOT_CC_H
 #include "backends/host.h"
 #ifndef JOT_NO_HOST
+#include <pthread.h>
+
+/* Texts that the compiler did not come to an end with, by their hashes: the newest of them, for all
+ * who compile for one context. ways: 1 as it is started first, 2 nor with -O1. */
+enum { CC_HUNG = 64 };
+typedef struct {
+    pthread_mutex_t lock;
+    struct { uint64_t text; int ways; } v[CC_HUNG];
+    unsigned n;            /* noted so far */
+} CcHung;
 
 typedef struct {
     char *cc;              /* path of the compiler */
@@ -12,14 +22,17 @@ typedef struct {
     const char *march;     /* instead of -march=native; NULL: that */
     Text key;              /* what an object depends on besides its text; empty: not asked yet */
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
+    double seconds;        /* most for one text */
+    CcHung *hung, own;     /* own: where nobody else compiles for the context */
 } CcState;
 
-/* Most that a compiler may take, to say its version and to compile: no one waits for ever. */
+/* Most that a compiler may take, to say its version and to compile, unless JOT_CC_SECONDS says it:
+ * no one waits for ever. */
 enum { CC_ASK_SECONDS = 20, CC_SECONDS = 600 };
 
 /* The command that compiles file `from` to the object `to`, of a text of that kind; as a line that
  * a shell takes. */
-enum { CC_ARGUMENTS = 40 };
+enum { CC_ARGUMENTS = 40, CC_LEVEL = 2 }; /* argv[CC_LEVEL] is -O3 */
 JOT_FN int jot_cc_kind(Bytes text);
 JOT_FN void jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from,
                            const char *to);

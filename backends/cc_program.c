@@ -52,6 +52,8 @@ static const char *const cc_flags[] = {
                                halves, sums out of the cache 2 to 3 times */
 #elif defined __aarch64__ || defined __arm__ || defined __powerpc64__
     "-mcpu=native",
+#elif defined __s390__
+    "-fexcess-precision=fast", /* floats are computed as floats, in strict C too */
 #endif
 #ifdef __linux__
     "-Wl,-Bsymbolic",       /* a program's function with a kernel's name stays out of the kernel */

@@ -1,8 +1,8 @@
 /* backends/cuda_fetch.c - copies to the host beside the kernels: on a stream of their own, behind
  * an event of the kernels' stream, to pinned memory.
  *
- *     stream     k1 k1 o k2 k2 k2 ..        o: event `made`
- *     fetches          '-copy-o             o: event `done`, which the host waits for, or the stream
+ *     stream     k1 k1 o k2 k2 k2 ..      o: event `made`
+ *     fetches          '-copy-o           o: event `done`, which the host waits for, or the stream
  *
  * Read before: backends/cuda.h, pinned.c, fetch.c. */
 #ifndef _POSIX_C_SOURCE

@@ -117,7 +117,7 @@ jot_data_try(jot_Ctx *ctx, size_t nbytes)
         data_trim(ctx);
     if (!mem && !data_over(ctx, room))
         mem = backend->device->alloc(backend, ctx, room);
-    if (!mem && ctx->device->free.n) {
+    if (!mem && ctx->device->free.n && !ctx->status) {
         data_trim(ctx);
         mem = data_over(ctx, room) ? NULL : backend->device->alloc(backend, ctx, room);
     }
@@ -136,10 +136,18 @@ jot_data_alloc(jot_Ctx *ctx, size_t nbytes)
 {
     void *mem = jot_data_try(ctx, nbytes);
 
-    if (!mem && !ctx->status)
+    size_t most = ctx->backend->device->most ? ctx->backend->device->most(ctx->backend) : 0;
+
+    if (mem || ctx->status)
+        return mem;
+    if (most && data_room(nbytes) > most)
+        jot_fail(ctx, JOT_EMEM,
+                 "run: %s is out of memory: %zu bytes asked for, of which it gives %zu at a time",
+                 ctx->backend->name, data_room(nbytes), most);
+    else
         jot_fail(ctx, JOT_EMEM, "run: %s is out of memory: %zu bytes asked for, %zu in use",
                  ctx->backend->name, data_room(nbytes), ctx->device->used);
-    return mem;
+    return NULL;
 }
 
 JOT_FN void

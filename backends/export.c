@@ -1,5 +1,6 @@
 /* backends/export.c - a function as one C file that needs nothing: no allocator, no libm, no libc.
  *
+ *     declarations  all that there is for who includes it as a header
  *     prelude       typedefs and the mathematics that the kernels name
  *     kernels       strict C99, as printed for any compiler
  *     tables        the elements of parameters and other arrays
@@ -29,7 +30,7 @@ typedef struct {
     jot_WriteFn *write;
     void *user;
     uint32_t *out;         /* per result of the plan: 1 + the first output that is it */
-    size_t *at;            /* per result that is no output, per update of a leaf: where in the arena */
+    size_t *at;            /* in the arena: per result that is no output, per update of a leaf */
     size_t arena_nbytes;
 } Export;
 
@@ -181,9 +182,9 @@ export_head(Export *e)
         export_shape(e, "in", i, &f->input[i].shape);
     for (i = 0; i < f->noutputs; i++)
         export_shape(e, "out", i, &f->output[i].shape);
-    jot_text_f(&e->t, " *\n * Elements are row-major; outputs do not overlap inputs. arena: %s_ARENA "
-               "bytes to work in\n * (%s_arena has the number), aligned as a double is; what it "
-               "holds between two calls does not\n * matter. %u kernels; %u tables of %llu "
+    jot_text_f(&e->t, " *\n * Elements are row-major; outputs do not overlap inputs. arena: "
+               "%s_ARENA bytes to work in\n * (%s_arena has the number), aligned as a double is; "
+               "what it holds between two calls does not\n * matter. %u kernels; %u tables of %llu "
                "bytes%s. */\n", e->name, e->name, f->plan->steps.n, n, (unsigned long long)tables,
                f->updates.n ? ", some of which a call changes" : "");
 }
@@ -355,15 +356,24 @@ export_parameters(Export *e)
     jot_text_f(&e->t, ")");
 }
 
+/* What another file needs, and nothing else where that file asks for it: then behind #endif. */
+static void
+export_declarations(Export *e)
+{
+    const char *name = e->name;
+
+    jot_text_f(&e->t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
+               "enum { %s_ARENA = %zu };\nextern const unsigned long %s_arena;\n"
+               "extern void %s(void *arena", name, e->arena_nbytes, name, name);
+    export_parameters(e);
+    jot_text_f(&e->t, ";\n#ifdef __cplusplus\n}\n#endif\n\n#ifndef %s_HEADER\n", name);
+}
+
 static void
 export_signature(Export *e)
 {
-    jot_text_f(&e->t, "enum { %s_ARENA = %zu };\nextern const unsigned long %s_arena;\n"
-               "const unsigned long %s_arena = %s_ARENA;\n\n", e->name, e->arena_nbytes, e->name,
+    jot_text_f(&e->t, "const unsigned long %s_arena = %s_ARENA;\n\nvoid\n%s(void *arena", e->name,
                e->name, e->name);
-    jot_text_f(&e->t, "extern void %s(void *arena", e->name);
-    export_parameters(e);
-    jot_text_f(&e->t, ";\n\nvoid\n%s(void *arena", e->name);
     export_parameters(e);
     jot_text_f(&e->t, "\n");
 }
@@ -451,10 +461,18 @@ export_function(Export *e)
     for (i = 0; i < plan->steps.n; i++)
         export_step(e, &plan->steps.v[i]);
     export_results(e);
-    jot_text_f(&e->t, "}\n");
+    jot_text_f(&e->t, "}\n#endif\n");
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
+
+/* What C++ keeps for itself beside C's words, and functions that a compiler knows or calls. */
+static const char export_taken[] =
+    " alignas alignof and and_eq asm bitand bitor bool catch char16_t char32_t class compl"
+    " constexpr const_cast decltype delete dynamic_cast explicit export false friend mutable"
+    " namespace new noexcept not not_eq nullptr operator or or_eq private protected public"
+    " reinterpret_cast static_assert static_cast template this thread_local throw true try typeid"
+    " typename using virtual wchar_t xor xor_eq main memcmp memcpy memmove memset ";
 
 static bool
 export_name_ok(jot_Ctx *ctx, const char *name)
@@ -465,9 +483,14 @@ export_name_ok(jot_Ctx *ctx, const char *name)
     for (i = 0; ok && i < n; i++)
         ok = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z')
           || name[i] == '_' || (i && name[i] >= '0' && name[i] <= '9');
-    ok = ok && !jot_code_is_word(name);
-    return ok || jot_fail(ctx, JOT_EUSE, "export: name \"%s\": an identifier of C of at most 63 "
-                          "characters is asked", name ? name : "");
+    if (!ok)
+        return jot_fail(ctx, JOT_EUSE, "export: name \"%s\": an identifier of C of at most 63 "
+                        "characters is asked", name ? name : "");
+    if (jot_code_is_word(name) || jot_code_is_among(export_taken, name)
+        || (n > 3 && (!memcmp(name, "jot", 3) || !memcmp(name, "JOT", 3))))
+        return jot_fail(ctx, JOT_EUSE, "export: name \"%s\" is taken, by C, by C++ or by what the "
+                        "file itself defines (jot...)", name);
+    return true;
 }
 
 static bool
@@ -484,6 +507,7 @@ export_text(Export *e)
     if (!export_places(e))
         return false;
     export_head(e);
+    export_declarations(e);
     export_kernels(e, &kernels);
     if (!ctx->mem.failed && jot_emit_prelude(jot_dialect_find("c"), kernels.s ? kernels.s : "",
                                              kernels.n, &e->t)) {
@@ -509,6 +533,8 @@ jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars output
 
     if (!ctx || ctx->status || !export_name_ok(ctx, name))
         return false;
+    if (!write)
+        return jot_fail(ctx, JOT_EUSE, "export: write is NULL");
     memset(&e, 0, sizeof e);
     e.name = name;
     e.write = write;

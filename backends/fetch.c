@@ -1,8 +1,8 @@
 /* backends/fetch.c - values that callbacks wait for.
  *
  *     jot_fetch        the node, the callback              nothing happens
- *     an evaluation    computes what is fetched; on a device a copy of each begins, on a queue of its
- *                      own: when the kernels up to here are done, beside those of the next evaluation
+ *     an evaluation    computes what is fetched; on a device a copy of each begins, on a queue of
+ *                      its own: when the kernels up to here are done, beside those of the next
  *     callbacks        in the order of the fetches, on the caller's thread, when the copy is there
  *
  *     jot_run          | kernels 1 |            | kernels 2 |            | kernels 3

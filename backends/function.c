@@ -1,7 +1,7 @@
 /* backends/function.c - the two ways to call a compiled function, and its end.
  *
- *     jot_call(f, in, out)           elements of the caller's: read where they lie, results copied there
- *     jot_call_vars(f, in, out)      variables: read where they lie, results in new ones
+ *     jot_call(f, in, out)         elements of the caller's: read where they lie, results copied
+ *     jot_call_vars(f, in, out)    variables: read where they lie, results in new ones
  *
  * Both fill in the leaves, let function_run.c do the work and take the results out.
  *
@@ -97,7 +97,7 @@ jot_call(jot_Func *f, const void *const *in, void *const *out)
 static bool
 call_fits(jot_Func *f, jot_Vars in, uint32_t k)
 {
-    NodeId id = jot_node_at(f->ctx, in, (int)k, "call", "in");
+    NodeId id = jot_node_at(f->ctx, in, (int)k, "call_vars", "in");
     const FuncShape *want = &f->input[k].shape;
     const Node *n = id ? jot_node(f->ctx, id) : NULL;
     char a[400], b[400];
@@ -111,7 +111,7 @@ call_fits(jot_Func *f, jot_Vars in, uint32_t k)
     jot_shape_text(&ta, want->rank, want->ext);
     jot_shape_text(&tb, n->rank, n->ext);
     return jot_fail(f->ctx, n->dtype != want->dtype ? JOT_EDTYPE : JOT_ESHAPE,
-                    "call: in[%u] is %s %s, the function was compiled for %s %s", k,
+                    "call_vars: in[%u] is %s %s, the function was compiled for %s %s", k,
                     jot_dtype_name((jot_DType)n->dtype), b, jot_dtype_name(want->dtype), a);
 }
 
@@ -121,8 +121,8 @@ call_vars_in(jot_Func *f, jot_Vars in)
     uint32_t k;
 
     if (in.n < 0 || (uint32_t)in.n != f->ninputs)
-        return jot_fail(f->ctx, JOT_ERANGE, "call: %d variables in, the function has %u inputs",
-                        in.n, f->ninputs);
+        return jot_fail(f->ctx, JOT_ERANGE, "call_vars: in: %u variables asked, %d found",
+                        f->ninputs, in.n);
     for (k = 0; k < f->ninputs; k++)
         if (!call_fits(f, in, k))
             return false;
@@ -196,6 +196,9 @@ jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out)
 
     if (!f)
         return false;
+    if (!out && f->noutputs)
+        return jot_fail(f->ctx, JOT_EUSE, "call_vars: out is NULL, %u variables come out",
+                        f->noutputs);
     for (k = 0; k < f->noutputs; k++)
         out[k] = JOT_POISON(f->ctx);
     ok = !f->ctx->status && call_vars_in(f, in) && call_vars_out(f, out) && jot_func_ready(f);

@@ -490,7 +490,8 @@ make_memory(FuncMake *m)
         if (!(f->input[i].copy = jot_buffer_new(m->ctx, f->input[i].shape.nbytes)))
             return jot_fail_memory(m->ctx, m->op);
     for (i = 0; i < f->roots.n; i++)
-        if (!f->roots.v[i].over && !(f->roots.v[i].buf = jot_buffer_new(m->ctx, f->roots.v[i].nbytes)))
+        if (!f->roots.v[i].over
+            && !(f->roots.v[i].buf = jot_buffer_new(m->ctx, f->roots.v[i].nbytes)))
             return jot_fail_memory(m->ctx, m->op);
     return jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);
 }

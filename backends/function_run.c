@@ -137,7 +137,7 @@ call_fresh(jot_Func *f, FuncUpdate *u)
         return false;
     jot_node_ref(ctx, u->fresh);
     jot_graph_sweep(ctx, mark);
-    return !old->name || jot_node_name(ctx, u->fresh, old->name);
+    return !old->name || jot_node_name(ctx, u->fresh, old->name, "call");
 }
 
 /* Copies in other layouts of what stays as it is: found with its buffer, or made by this call. */

@@ -17,6 +17,8 @@ JOT_FN void jot_host_hooks(jot_Hooks *hooks);
 
 /* Vector registers, cores and caches of this machine, and rates that follow from them. */
 JOT_FN void jot_machine_detect(Target *target);
+/* What tells this processor from others, out of /proc/cpuinfo's text. */
+JOT_FN void jot_machine_name(const char *cpuinfo, char *name, size_t nbytes);
 /* Measure the rates (backends/probe.c): some 20 ms. False: no loops for this machine. */
 JOT_FN bool jot_machine_measure(Target *target);
 
@@ -34,8 +36,8 @@ JOT_FN void jot_host_say(jot_Ctx *ctx, const char *note);
 /* Does the file hold all that its head says? What is missing would be a bus error once it is
  * loaded. True for what is no object of this system's kind: dlopen will say so. */
 JOT_FN bool jot_library_whole(const char *path);
-/* The first of n that opens (NULL among the names: the program itself); NULL: none, and dlerror says
- * why the last did not. */
+/* The first of n that opens (NULL among the names: the program itself); NULL:
+ * none, and dlerror says why the last did not. */
 JOT_FN void *jot_library_open(const char *const *names, size_t n);
 /* *fn: a function pointer, NULL where the library lacks the function. */
 JOT_FN bool jot_library_find(void *library, const char *name, void *fn);
@@ -138,7 +140,8 @@ typedef struct Nvrtc Nvrtc;
 JOT_FN Nvrtc *jot_nvrtc_open(jot_Ctx *ctx, char *why, size_t why_nbytes); /* NULL: why says it */
 JOT_FN void jot_nvrtc_close(Nvrtc *nvrtc, jot_Ctx *ctx);
 JOT_FN int jot_nvrtc_version(const Nvrtc *nvrtc); /* 12090 for 12.9 */
-/* The version and the options that all texts get: what code depends on besides text and architecture. */
+/* The version and the options that all texts get:
+ * what code depends on besides text and architecture. */
 JOT_FN void jot_nvrtc_describe(const Nvrtc *nvrtc, char *text, size_t nbytes);
 /* The newest architecture that it compiles for, of those up to `most` (90 for 9.0); 0: none. */
 JOT_FN int jot_nvrtc_arch(const Nvrtc *nvrtc, int most);

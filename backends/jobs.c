@@ -16,7 +16,7 @@
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
-#include "backends/host.h"
+#include "backends/cc.h"
 #ifndef JOT_NO_HOST
 #include <pthread.h>
 #include <signal.h>
@@ -48,7 +48,9 @@ struct Job {
     char message[1024];
 };
 
-static const char *const jobs_names[] = { "PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR" };
+static const char *const jobs_names[] = {
+    "PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR", "JOT_CC_SECONDS"
+};
 enum { JOBS_NAMES = sizeof jobs_names / sizeof *jobs_names };
 
 typedef struct {
@@ -67,6 +69,7 @@ struct Jobs {
     const char *env[JOBS_NAMES], *cc, *cache_dir, *target; /* copies, in strings */
     int lanes;
     Arena strings;
+    CcHung hung;                /* the workers' */
     JobsWorker worker[JOBS_WORKERS];
 };
 
@@ -140,12 +143,13 @@ jobs_take(Jobs *jobs)
 }
 
 static bool
-jobs_run(Backend *cc, jot_Ctx *ctx, Job *job, HostChild *child)
+jobs_run(Jobs *jobs, Backend *cc, jot_Ctx *ctx, Job *job, HostChild *child)
 {
     char why[256];
 
     if (!cc->state && jot_cc_open(cc, ctx, true, child, why, sizeof why) != JOT_OK)
         return jot_fail(ctx, JOT_EDEVICE, "%s: %s", job->what, why);
+    ((CcState *)cc->state)->hung = &jobs->hung;
     return cc->compile(cc, ctx, job->what, job->text, job->text_nbytes, job->sym, job->n,
                        &job->module);
 }
@@ -188,7 +192,7 @@ jobs_main(void *p)
         job->stage = RUNNING;
         job->began = jot_host_seconds();
         pthread_mutex_unlock(&jobs->lock);
-        ok = ctx && jobs_run(&cc, ctx, job, worker->child);
+        ok = ctx && jobs_run(jobs, &cc, ctx, job, worker->child);
         pthread_mutex_lock(&jobs->lock);
         if (ctx)
             jobs_ended(jobs, job, ok, ctx, &world);
@@ -254,6 +258,7 @@ jot_jobs_open(jot_Ctx *ctx)
     jobs->byte = JOBS_BYTE;
     jobs->wanted = cores < 1 ? 1 : cores > JOBS_WORKERS ? JOBS_WORKERS : (int)cores;
     pthread_mutex_init(&jobs->lock, NULL);
+    pthread_mutex_init(&jobs->hung.lock, NULL);
     pthread_cond_init(&jobs->work, NULL);
     pthread_cond_init(&jobs->done, NULL);
     if (!ctx->mem.failed)
@@ -315,6 +320,7 @@ jot_jobs_close(Jobs *jobs, jot_Ctx *ctx)
     pthread_cond_destroy(&jobs->done);
     pthread_cond_destroy(&jobs->work);
     pthread_mutex_destroy(&jobs->lock);
+    pthread_mutex_destroy(&jobs->hung.lock);
     jot_arena_free(&jobs->strings);
     jot_mem_free(&ctx->mem, jobs, sizeof *jobs);
 }

@@ -3,16 +3,17 @@
  *     detect      what the processor and the system say; rates follow from a clock of 2.5 GHz and
  *                 two vector units, near enough to rank schedules by
  *     look up     the rates measured on this machine, from a file beside the compiled kernels
- *     measure     once, when there is no such file: backends/probe.c; where code of a first tier runs
- *                 meanwhile, not before the first results are out (backends/plan_rates.c)
+ *     measure     once, when there is no such file: backends/probe.c; where code of a first tier
+ *                 runs meanwhile, not before the first results are out (backends/plan_rates.c)
  *
  *     ~/.cache/jot/machine-5d0c1b8e2f3a4967     named by a hash of its first line
  *         jot machine 2: Intel(R) Xeon(R) Processor, 2 cores, 64 bytes x 32 fma, caches 49152 ...
- *         flops 186000 bandwidth 290000 81000 12000 11000 all 23000 call 100 handoff 31000 check ...
+ *         flops 186000 bandwidth 290000 81000 12000 11000 all 23000 call 100 handoff 31000 check ..
  *
- * in Mflop/s, MB/s and ns: whole numbers, which read the same everywhere; a hash of all before it. Prices, and so schedules
- * and compiled kernels, follow from this file: it is written once and then stays; remove it to
- * measure again. Without a cache directory nothing is measured: two runs would not agree.
+ * in Mflop/s, MB/s and ns: whole numbers, which read the same everywhere; a hash of all before it.
+ * Prices, and so schedules and compiled kernels, follow from this file: it is written once and then
+ * stays; remove it to measure again. Without a cache directory nothing is measured: two runs would
+ * not agree.
  *
  * Read before: ops/target.h. After: backends/probe.c, core.c. */
 #ifndef _GNU_SOURCE
@@ -34,6 +35,8 @@
 
 /* ---- detection ---------------------------------------------------------------------------- */
 
+/* Vectors that compute as the scalars do: of 32-bit ARM's NEON they do not, it has no subnormal
+ * numbers, and of other processors we know none. Those are scalar machines. */
 static void
 machine_vectors(Target *t)
 {
@@ -49,10 +52,26 @@ machine_vectors(Target *t)
 #elif defined(__aarch64__)
     t->fma = true;
     t->vectors = 32;
+#elif !defined(__x86_64__) && !defined(__i386__)
+    t->vector_nbytes = 0;
+#ifdef __FP_FAST_FMAF
+    t->fma = true;
 #endif
-    t->flops = 2 * 2 * MACHINE_HZ * t->vector_nbytes / 4;
-    t->bandwidth[LEVEL_L1] = 2 * MACHINE_HZ * t->vector_nbytes;
-    t->bandwidth[LEVEL_L2] = MACHINE_HZ * t->vector_nbytes / 2;
+#endif
+}
+
+/* As a clock of MACHINE_HZ and two units have it; no level is faster than the one before it. */
+static void
+machine_guess(Target *t)
+{
+    int wide = t->vector_nbytes ? t->vector_nbytes : 8;
+
+    t->flops = 2 * 2 * MACHINE_HZ * (t->vector_nbytes ? wide / 4 : 1);
+    t->bandwidth[LEVEL_L1] = 2 * MACHINE_HZ * wide;
+    t->bandwidth[LEVEL_L2] = MACHINE_HZ * wide / 2;
+    for (int i = 1; i < LEVELS; i++)
+        if (t->bandwidth[i] > t->bandwidth[i - 1])
+            t->bandwidth[i] = t->bandwidth[i - 1];
 }
 
 /* The state of tiles is large: Linux lets only those processes use them that have asked. */
@@ -72,19 +91,64 @@ machine_tiles(void)
 #endif
 }
 
+/* A file's first line into text, without its end; false: there is no such file. */
+static bool
+machine_line(const char *path, char *text, int nbytes)
+{
+    FILE *f = fopen(path, "re");
+    bool ok = f && fgets(text, nbytes, f);
+
+    if (ok)
+        text[strcspn(text, "\n")] = 0;
+    if (f)
+        fclose(f);
+    return ok;
+}
+
+/* The caches that Linux lists for the first processor: what the C library does not know of ARM's,
+ * nor any but glibc of anybody's. */
+static void
+machine_listed(int64_t nbytes[LEVELS])
+{
+    static const char folder[] = "/sys/devices/system/cpu/cpu0/cache/index";
+    char path[100], type[20], level[20], size[20], *unit;
+    int i;
+
+    for (i = 0; i < 8; i++) {
+        long long n;
+        int at;
+
+        snprintf(path, sizeof path, "%s%d/type", folder, i);
+        if (!machine_line(path, type, sizeof type) || !strcmp(type, "Instruction"))
+            continue;
+        snprintf(path, sizeof path, "%s%d/level", folder, i);
+        at = machine_line(path, level, sizeof level) ? atoi(level) : 0;
+        snprintf(path, sizeof path, "%s%d/size", folder, i);
+        if (at < 1 || at > 3 || !machine_line(path, size, sizeof size))
+            continue;
+        n = strtoll(size, &unit, 10);
+        nbytes[at - 1] = n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+    }
+}
+
 static void
 machine_caches(Target *t)
 {
+    int64_t nbytes[LEVELS] = {0};
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     static const int name[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
                                 _SC_LEVEL3_CACHE_SIZE };
 
-    for (int i = 0; i < 3; i++) {
-        long nbytes = sysconf(name[i]);
-        if (nbytes > 0)
-            t->cache_nbytes[i] = nbytes;
-    }
+    for (int i = 0; i < 3; i++)
+        nbytes[i] = sysconf(name[i]);
 #endif
+    if (nbytes[LEVEL_L1] <= 0)
+        machine_listed(nbytes);
+    for (int i = 0; i < 3; i++)
+        if (nbytes[i] > 0)
+            t->cache_nbytes[i] = nbytes[i];
+    if (nbytes[LEVEL_L2] > 0 && nbytes[LEVEL_L3] <= 0) /* the second is the last */
+        t->cache_nbytes[LEVEL_L3] = nbytes[LEVEL_L2];
 }
 
 /* Those that this process may run on. */
@@ -101,19 +165,56 @@ machine_cores(void)
     return cores > 0 ? (int)cores : 1;
 }
 
+/* What stands behind a word at the beginning of a line, and its length. */
+static const char *
+machine_word(const char *text, const char *word, size_t *n)
+{
+    while (text) {
+        const char *at = text + strlen(word);
+
+        if (!strncmp(text, word, strlen(word)) && (at += strspn(at, " \t"), *at == ':')) {
+            at += 1 + strspn(at + 1, " \t");
+            *n = strcspn(at, "\n");
+            return at;
+        }
+        if ((text = strchr(text, '\n')) != NULL)
+            text++;
+    }
+    return NULL;
+}
+
+/* Maker and part by numbers on ARM, a name on x86, the design or what it knows on RISC-V, the
+ * machine's numbers on s390: whatever tells processors apart. */
+JOT_FN void
+jot_machine_name(const char *cpuinfo, char *name, size_t nbytes)
+{
+    static const char *const words[][2] = {
+        { "CPU implementer", "CPU part" }, { "model name", "" }, { "uarch", "" }, { "isa", "" },
+        { "processor 0", "" }
+    };
+    const char *first = NULL, *second;
+    size_t n = 0, more = 0;
+
+    for (size_t i = 0; !first && i < sizeof words / sizeof *words; i++) {
+        first = machine_word(cpuinfo, words[i][0], &n);
+        second = first && words[i][1][0] ? machine_word(cpuinfo, words[i][1], &more) : NULL;
+        if (first)
+            snprintf(name, nbytes, "%.*s%s%.*s", (int)n, first, second ? " " : "",
+                     second ? (int)more : 0, second ? second : "");
+    }
+    if (!first)
+        name[0] = 0;
+}
+
 static void
-machine_name(Target *t)
+machine_cpu(Target *t)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
-    char line[256], *at;
+    char text[8192];
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
 
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, "model name", 10) && (at = strchr(line, ':')) != NULL) {
-            at[strcspn(at, "\n")] = 0;
-            snprintf(t->cpu, sizeof t->cpu, "%.*s", (int)sizeof t->cpu - 1,
-                     at + 1 + (at[1] == ' '));
-            break;
-        }
+    text[n] = 0;
+    jot_machine_name(text, t->cpu, sizeof t->cpu);
     if (f)
         fclose(f);
 }
@@ -123,9 +224,10 @@ jot_machine_detect(Target *target)
 {
     target->cores = machine_cores();
     machine_vectors(target);
+    machine_guess(target);
     target->tiles = machine_tiles();
     machine_caches(target);
-    machine_name(target);
+    machine_cpu(target);
     target->bandwidth_all = target->bandwidth[LEVEL_MEMORY] * (target->cores > 1 ? 2 : 1);
 }
 

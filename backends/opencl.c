@@ -6,8 +6,8 @@
  *               |no                                  v
  *               '-> source ------------------> clBuildProgram -> binary kept, kernels by name
  *
- *     upload, launch, launch, download          one queue in order: only download and finish wait
- *                   `-----> fetch               another, behind a marker: copies beside what follows
+ *     upload, launch, launch, download       one queue in order: only download and finish wait
+ *                   `-----> fetch            another, behind a marker: copies beside what follows
  *
  * Arithmetic is IEEE's as far as the device has it: no fast mathematics, no contraction to fma,
  * division and square root rounded correctly where the device offers that.
@@ -62,9 +62,20 @@ ocl_start(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes)
         o->fetches = o->cl.queue(o->context, o->device, 0, &status);
     if (o->fetches)
         return true;
-    snprintf(why, why_nbytes, "%s: no %s (status %d)", o->name, o->context ? "queue" : "context",
-             (int)status);
+    snprintf(why, why_nbytes, "%s: no %s (status %d%s)", o->name, o->context ? "queue" : "context",
+             (int)status, jot_ocl_status(status));
     return false;
+}
+
+/* Work-groups as large as the device's. An item's part of a sum is 8 bytes of their memory. */
+static void
+ocl_limits(const Ocl *o, Target *t)
+{
+    while ((size_t)t->group > o->group || (t->group > 1 && (uint64_t)t->group * 8 > o->group_nbytes))
+        t->group /= 2;
+    if ((uint64_t)t->group_nbytes > o->group_nbytes)
+        t->group_nbytes = (int64_t)o->group_nbytes;
+    t->blocks = false;
 }
 
 static jot_Status
@@ -82,7 +93,7 @@ ocl_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         ocl_close(backend, ctx);
         return JOT_EDEVICE;
     }
-    ctx->target.blocks = false;
+    ocl_limits(o, &ctx->target);
     jot_cache_open(&o->cache, ctx, true);
     return JOT_OK;
 }
@@ -90,14 +101,25 @@ ocl_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
 /* ---- compiling ---------------------------------------------------------------------------- */
 
 static bool
-ocl_names_double(const char *text, size_t nbytes)
+ocl_mentions(const char *text, size_t nbytes, const char *word)
 {
-    size_t i;
+    size_t n = strlen(word), i;
 
-    for (i = 0; i + 7 < nbytes; i++)
-        if (text[i] == 'd' && !memcmp(text + i, "double ", 7))
+    for (i = 0; i + n < nbytes; i++)
+        if (text[i] == word[0] && !memcmp(text + i, word, n))
             return true;
     return false;
+}
+
+/* What the text asks for and the device has not; NULL: nothing. */
+static const char *
+ocl_missing(const Ocl *o, const char *text, size_t nbytes)
+{
+    if (!o->doubles && ocl_mentions(text, nbytes, "double "))
+        return "it computes in f64";
+    if (!o->atomics64 && ocl_mentions(text, nbytes, "atom_cmpxchg("))
+        return "it adds up elements of 8 bytes where several may meet (atomics of 64 bits)";
+    return NULL;
 }
 
 static OclHandle
@@ -125,8 +147,8 @@ ocl_refused(Ocl *o, jot_Ctx *ctx, const char *what, OclHandle program, int32_t s
         log = jot_mem_new(&ctx->mem, n + 1, 1);
     if (log)
         o->cl.build_info(program, o->device, OCL_BUILD_LOG, n, log, NULL);
-    jot_fail(ctx, JOT_ECOMPILE, "%s: %s refused the text (status %d)\n%.*s\noptions: %s", what,
-             o->name, (int)status, 600, log ? log : "", o->options);
+    jot_fail(ctx, JOT_ECOMPILE, "%s: %s refused the text (status %d%s)\n%.*s\noptions: %s", what,
+             o->name, (int)status, jot_ocl_status(status), 600, log ? log : "", o->options);
     jot_mem_free(&ctx->mem, log, n + 1);
 }
 
@@ -219,6 +241,19 @@ ocl_module(Backend *backend, jot_Ctx *ctx, int n)
     return m;
 }
 
+/* What the compiler made of the kernel, its registers above all, may allow fewer items than the device
+ * has: then it is planned with smaller groups. The text does not ask for a size
+ * (reqd_work_group_size): that the compiler would meet by keeping registers in memory. */
+static int
+ocl_kernel_items(const Ocl *o, OclHandle kernel)
+{
+    size_t items = 0;
+
+    if (o->cl.kernel_info(kernel, o->device, OCL_KERNEL_GROUP, sizeof items, &items, NULL))
+        return 0;
+    return items < INT32_MAX ? (int)items : INT32_MAX;
+}
+
 static bool
 ocl_kernels(Ocl *o, jot_Ctx *ctx, const char *what, OclModule *m, KernelSym *sym)
 {
@@ -228,10 +263,11 @@ ocl_kernels(Ocl *o, jot_Ctx *ctx, const char *what, OclModule *m, KernelSym *sym
     for (i = 0; i < m->n; i++) {
         m->kernel[i] = o->cl.kernel(m->program, sym[i].name, &status);
         if (!m->kernel[i])
-            return jot_fail(ctx, JOT_ECOMPILE, "%s: no kernel %s in the program (status %d)", what,
-                            sym[i].name, (int)status);
+            return jot_fail(ctx, JOT_ECOMPILE, "%s: no kernel %s in the program (status %d%s)", what,
+                            sym[i].name, (int)status, jot_ocl_status(status));
         sym[i].kernel = m->kernel[i];
         sym[i].fn = jot_device_fn;
+        sym[i].items = ocl_kernel_items(o, m->kernel[i]);
     }
     return true;
 }
@@ -243,12 +279,13 @@ ocl_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
     Ocl *o = jot_ocl_of(backend);
     double start = jot_host_seconds();
     OclModule *m = NULL;
+    const char *missing;
     bool ok;
 
     *module = NULL;
-    if (!o->doubles && ocl_names_double(text, nbytes))
-        return jot_fail(ctx, JOT_EDEVICE, "%s: it computes in f64, which %s has not", what,
-                        o->name);
+    missing = ocl_missing(o, text, nbytes);
+    if (missing)
+        return jot_fail(ctx, JOT_EDEVICE, "%s: %s, which %s has not", what, missing, o->name);
     m = ocl_module(backend, ctx, n);
     if (!m)
         return jot_fail_memory(ctx, what);
@@ -265,14 +302,20 @@ ocl_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
 
 /* ---- memory and launches ------------------------------------------------------------------ */
 
+static bool
+ocl_no_memory(int32_t status)
+{
+    return status == OCL_MEM_FAILED || status == OCL_NO_RESOURCES || status == OCL_NO_HOST_MEMORY
+        || status == OCL_BUFFER_SIZE;
+}
+
 JOT_FN bool
 jot_ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status)
 {
-    bool memory = status == OCL_MEM_FAILED || status == OCL_NO_RESOURCES
-               || status == OCL_NO_HOST_MEMORY;
+    bool memory = ocl_no_memory(status);
 
-    return jot_fail(ctx, memory ? JOT_EMEM : JOT_EDEVICE, "%s: %s %s (status %d)", what, o->name,
-                    memory ? "is out of memory" : "failed", (int)status);
+    return jot_fail(ctx, memory ? JOT_EMEM : JOT_EDEVICE, "%s: %s %s (status %d%s)", what, o->name,
+                    memory ? "is out of memory" : "failed", (int)status, jot_ocl_status(status));
 }
 
 static void *
@@ -280,9 +323,17 @@ ocl_alloc(Backend *backend, jot_Ctx *ctx, size_t nbytes)
 {
     Ocl *o = jot_ocl_of(backend);
     int32_t status = 0;
+    void *mem = o->cl.memory(o->context, OCL_READ_WRITE, nbytes, NULL, &status);
 
-    (void)ctx;
-    return o->cl.memory(o->context, OCL_READ_WRITE, nbytes, NULL, &status);
+    if (!mem && !ocl_no_memory(status)) /* less would not do either */
+        jot_ocl_failed(o, ctx, "memory", status);
+    return mem;
+}
+
+static size_t
+ocl_most(const Backend *backend)
+{
+    return (size_t)jot_ocl_of(backend)->most_nbytes;
 }
 
 static void
@@ -379,7 +430,7 @@ ocl_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
 }
 
 static const Device ocl_device = {
-    .alloc = ocl_alloc, .release = ocl_release, .upload = ocl_upload, .download = ocl_download,
+    .alloc = ocl_alloc, .most = ocl_most, .release = ocl_release, .upload = ocl_upload, .download = ocl_download,
     .launch = ocl_launch, .finish = ocl_finish, .copy = ocl_copy, .fetch = jot_ocl_fetch,
     .fetched = jot_ocl_fetched, .fetch_end = jot_ocl_fetch_end, .fetch_before = jot_ocl_fetch_before
 };

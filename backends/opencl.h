@@ -10,15 +10,16 @@
 typedef struct OclObject *OclHandle; /* platform, device, context, queue, program, kernel, memory */
 
 enum {
-    OCL_MEM_FAILED = -4, OCL_NO_RESOURCES = -5, OCL_NO_HOST_MEMORY = -6,
+    OCL_MEM_FAILED = -4, OCL_NO_RESOURCES = -5, OCL_NO_HOST_MEMORY = -6, OCL_BUFFER_SIZE = -61,
     OCL_TYPE_CPU = 2, OCL_TYPE_GPU = 4,
     OCL_PLATFORM_VERSION = 0x0901, OCL_PLATFORM_NAME = 0x0902,
-    OCL_DEVICE_TYPE = 0x1000, OCL_MAX_GROUP = 0x1004, OCL_MAX_PARAMETERS = 0x1017,
+    OCL_DEVICE_TYPE = 0x1000, OCL_MAX_DIMENSIONS = 0x1003, OCL_MAX_GROUP = 0x1004,
+    OCL_MAX_ITEMS = 0x1005, OCL_MAX_ALLOC = 0x1010, OCL_MAX_PARAMETERS = 0x1017,
     OCL_SINGLE_CONFIG = 0x101B, OCL_LOCAL_NBYTES = 0x1023, OCL_LITTLE_ENDIAN = 0x1026,
-    OCL_DEVICE_NAME = 0x102B, OCL_DRIVER_VERSION = 0x102D, OCL_DEVICE_VERSION = 0x102F,
-    OCL_DOUBLE_CONFIG = 0x1032,
+    OCL_AVAILABLE = 0x1027, OCL_COMPILER = 0x1028, OCL_DEVICE_NAME = 0x102B,
+    OCL_DRIVER_VERSION = 0x102D, OCL_PROFILE = 0x102E, OCL_DEVICE_VERSION = 0x102F,
+    OCL_EXTENSIONS = 0x1030, OCL_DOUBLE_CONFIG = 0x1032, OCL_KERNEL_GROUP = 0x11B0,
     OCL_ROUNDED_DIVIDE = 128, OCL_READ_WRITE = 1,
-    OCL_LOCAL_LEAST = 32 << 10, /* what tiles of f64 take (ccode/contract_grid.c) */
     OCL_BINARY_SIZES = 0x1165, OCL_BINARIES = 0x1166, OCL_BUILD_LOG = 0x1183
 };
 
@@ -40,6 +41,7 @@ typedef struct {
     int32_t (*release_program)(OclHandle);
     OclHandle (*kernel)(OclHandle, const char *, int32_t *);
     int32_t (*release_kernel)(OclHandle);
+    int32_t (*kernel_info)(OclHandle, OclHandle, uint32_t, size_t, void *, size_t *);
     int32_t (*argument)(OclHandle, uint32_t, size_t, const void *);
     OclHandle (*memory)(OclHandle, uint64_t, size_t, void *, int32_t *);
     int32_t (*release_memory)(OclHandle);
@@ -75,8 +77,11 @@ typedef struct {
     Cache cache;
     char key[700];         /* what a binary depends on besides its text */
     char options[80], name[128];
-    bool doubles;
+    bool doubles, atomics64; /* arithmetic of f64, atomic operators on 8 bytes */
     size_t most_parameters; /* bytes of a kernel's arguments */
+    size_t group;           /* most items of a work-group, of whatever kernel */
+    uint64_t group_nbytes;  /* their memory */
+    uint64_t most_nbytes;   /* of one piece of memory */
     PinnedIdle idle;
 } Ocl;
 
@@ -86,6 +91,7 @@ jot_ocl_of(const Backend *backend)
     return backend->state;
 }
 
+JOT_FN const char *jot_ocl_status(int32_t status); /* ", CL_OUT_OF_RESOURCES"; "": any other */
 JOT_FN bool jot_ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status);
 
 /* opencl_find.c: the loader is opened, a device chosen and described; its platform is not kept.

@@ -19,12 +19,34 @@ static const char *const ocl_names[] = {
     "clReleaseContext", "clCreateCommandQueue", "clReleaseCommandQueue",
     "clCreateProgramWithSource", "clCreateProgramWithBinary", "clBuildProgram",
     "clGetProgramBuildInfo", "clGetProgramInfo", "clReleaseProgram", "clCreateKernel",
-    "clReleaseKernel", "clSetKernelArg", "clCreateBuffer", "clReleaseMemObject",
+    "clReleaseKernel", "clGetKernelWorkGroupInfo", "clSetKernelArg", "clCreateBuffer", "clReleaseMemObject",
     "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel", "clFinish",
     "clEnqueueCopyBuffer", "clFlush", "clEnqueueMarkerWithWaitList",
     "clEnqueueBarrierWithWaitList", "clWaitForEvents", "clReleaseEvent", "clEnqueueMapBuffer",
     "clEnqueueUnmapMemObject"
 };
+
+JOT_FN const char *
+jot_ocl_status(int32_t status)
+{
+    static const struct { int32_t status; const char *name; } names[] = {
+        {-1, ", CL_DEVICE_NOT_FOUND"}, {-2, ", CL_DEVICE_NOT_AVAILABLE"},
+        {-3, ", CL_COMPILER_NOT_AVAILABLE"}, {OCL_MEM_FAILED, ", CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+        {OCL_NO_RESOURCES, ", CL_OUT_OF_RESOURCES"}, {OCL_NO_HOST_MEMORY, ", CL_OUT_OF_HOST_MEMORY"},
+        {-11, ", CL_BUILD_PROGRAM_FAILURE"}, {-14, ", CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+        {-30, ", CL_INVALID_VALUE"}, {-34, ", CL_INVALID_CONTEXT"}, {-36, ", CL_INVALID_COMMAND_QUEUE"},
+        {-38, ", CL_INVALID_MEM_OBJECT"}, {-43, ", CL_INVALID_BUILD_OPTIONS"},
+        {-46, ", CL_INVALID_KERNEL_NAME"}, {-52, ", CL_INVALID_KERNEL_ARGS"},
+        {-54, ", CL_INVALID_WORK_GROUP_SIZE"}, {-55, ", CL_INVALID_WORK_ITEM_SIZE"},
+        {OCL_BUFFER_SIZE, ", CL_INVALID_BUFFER_SIZE"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].status == status)
+            return names[i].name;
+    return "";
+}
 
 static bool
 ocl_load(Ocl *o, char *why, size_t why_nbytes)
@@ -135,39 +157,113 @@ ocl_choose(Ocl *o, jot_Ctx *ctx, OclHandle *platform, char *why, size_t why_nbyt
     return false;
 }
 
+/* ---- what it is --------------------------------------------------------------------------- */
+
+static uint32_t
+ocl_flag(const Ocl *o, uint32_t what)
+{
+    uint32_t flag = 0;
+
+    o->cl.device_info(o->device, what, sizeof flag, &flag, NULL);
+    return flag;
+}
+
+static uint64_t
+ocl_number(const Ocl *o, uint32_t what)
+{
+    uint64_t number = 0;
+
+    o->cl.device_info(o->device, what, sizeof number, &number, NULL);
+    return number;
+}
+
+static size_t
+ocl_size(const Ocl *o, uint32_t what)
+{
+    size_t size = 0;
+
+    o->cl.device_info(o->device, what, sizeof size, &size, NULL);
+    return size;
+}
+
+/* Items along the one dimension that kernels have, which may be fewer than a work-group's. */
+static size_t
+ocl_most_items(const Ocl *o)
+{
+    size_t most = ocl_size(o, OCL_MAX_GROUP), along[8] = {0};
+    uint32_t n = ocl_flag(o, OCL_MAX_DIMENSIONS);
+
+    if (n && n <= 8 && !o->cl.device_info(o->device, OCL_MAX_ITEMS, n * sizeof *along, along, NULL)
+        && along[0] && along[0] < most)
+        return along[0];
+    return most;
+}
+
+/* An extension's name among the device's. */
+static bool
+ocl_extends(Ocl *o, jot_Ctx *ctx, const char *name)
+{
+    char *all = NULL;
+    const char *at;
+    size_t n = 0;
+    bool found = false;
+
+    if (!o->cl.device_info(o->device, OCL_EXTENSIONS, 0, NULL, &n) && n && n < 1 << 20)
+        all = jot_mem_new(&ctx->mem, n + 1, 1);
+    if (all && !o->cl.device_info(o->device, OCL_EXTENSIONS, n, all, NULL))
+        for (at = all; !found && (at = strstr(at, name)) != NULL; at += strlen(name))
+            found = (at == all || at[-1] == ' ') && strchr(" ", at[strlen(name)]) != NULL;
+    jot_mem_free(&ctx->mem, all, n + 1);
+    ctx->mem.failed = false; /* then it counts as missing */
+    return found;
+}
+
+/* Why kernels cannot run on it; NULL: they can. */
+static const char *
+ocl_unfit(const Ocl *o, const char *version)
+{
+    char profile[64];
+
+    ocl_text(o, o->device, OCL_PROFILE, profile, sizeof profile);
+    if (strncmp(version, "OpenCL ", 7) || strncmp(version + 7, "1.2", 3) < 0)
+        return "kernels are OpenCL C 1.2";
+    if (strcmp(profile, "FULL_PROFILE"))
+        return "it has the embedded profile, which need not compute as IEEE's f32 nor in 64 bits";
+    if (!ocl_flag(o, OCL_LITTLE_ENDIAN))
+        return "it is big-endian";
+    if (!ocl_flag(o, OCL_AVAILABLE))
+        return "it is not available";
+    if (!ocl_flag(o, OCL_COMPILER))
+        return "its driver has no compiler";
+    return o->group && o->group_nbytes ? NULL : "it has no work-groups with memory of their own";
+}
+
 /* What the device is, what it can do, and what a binary for it depends on. */
 static bool
-ocl_describe(Ocl *o, OclHandle platform, char *why, size_t why_nbytes)
+ocl_describe(Ocl *o, jot_Ctx *ctx, OclHandle platform, char *why, size_t why_nbytes)
 {
     char driver[128], version[128], of[128] = {0};
-    uint64_t single = 0, doubles = 0;
-    uint64_t shared = 0;
-    size_t group = 0;
-    uint32_t little = 0;
+    const char *unfit;
 
     ocl_text(o, o->device, OCL_DEVICE_NAME, o->name, sizeof o->name);
     ocl_text(o, o->device, OCL_DRIVER_VERSION, driver, sizeof driver);
     ocl_text(o, o->device, OCL_DEVICE_VERSION, version, sizeof version);
     o->cl.platform_info(platform, OCL_PLATFORM_VERSION, sizeof of - 1, of, NULL);
-    o->cl.device_info(o->device, OCL_SINGLE_CONFIG, sizeof single, &single, NULL);
-    o->cl.device_info(o->device, OCL_DOUBLE_CONFIG, sizeof doubles, &doubles, NULL);
-    o->cl.device_info(o->device, OCL_MAX_GROUP, sizeof group, &group, NULL);
-    o->cl.device_info(o->device, OCL_LOCAL_NBYTES, sizeof shared, &shared, NULL);
-    o->cl.device_info(o->device, OCL_MAX_PARAMETERS, sizeof o->most_parameters,
-                      &o->most_parameters, NULL);
-    o->cl.device_info(o->device, OCL_LITTLE_ENDIAN, sizeof little, &little, NULL);
-    o->doubles = doubles != 0;
+    o->group = ocl_most_items(o);
+    o->group_nbytes = ocl_number(o, OCL_LOCAL_NBYTES);
+    o->most_nbytes = ocl_number(o, OCL_MAX_ALLOC);
+    o->most_parameters = ocl_size(o, OCL_MAX_PARAMETERS);
+    o->doubles = ocl_number(o, OCL_DOUBLE_CONFIG) != 0;
+    o->atomics64 = ocl_extends(o, ctx, "cl_khr_int64_base_atomics");
     snprintf(o->options, sizeof o->options, "-cl-std=CL1.2%s",
-             single & OCL_ROUNDED_DIVIDE ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+             ocl_number(o, OCL_SINGLE_CONFIG) & OCL_ROUNDED_DIVIDE
+                 ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     snprintf(o->key, sizeof o->key, "opencl\n%s\n%s\n%s\n%s\n%s\n", of, o->name, version, driver,
              o->options);
-    if (group >= 256 && shared >= OCL_LOCAL_LEAST && little)
-        return true;
-    snprintf(why, why_nbytes, "%s: %s", o->name,
-             !little ? "it is big-endian"
-             : group < 256 ? "work-groups of 256 items are too large for it"
-                           : "32 KiB of a work-group's memory are too many for it");
-    return false;
+    unfit = ocl_unfit(o, version);
+    if (unfit)
+        snprintf(why, why_nbytes, "%s (%s): %s", o->name, version, unfit);
+    return !unfit;
 }
 
 JOT_FN void
@@ -184,7 +280,7 @@ jot_ocl_find(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes)
     OclHandle platform = NULL;
 
     return ocl_load(o, why, why_nbytes) && ocl_choose(o, ctx, &platform, why, why_nbytes)
-        && ocl_describe(o, platform, why, why_nbytes);
+        && ocl_describe(o, ctx, platform, why, why_nbytes);
 }
 
 #endif

@@ -259,7 +259,8 @@ plan_get(jot_Ctx *ctx, const Selection *s)
         plan = plan_new(ctx, s, hash);
         jot_profile_plan(ctx, start);
         if (start)
-            ctx->stats.plan_seconds += 1e-9 * (double)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start);
+            ctx->stats.plan_seconds +=
+                1e-9 * (double)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start);
         return plan;
     }
     ctx->stats.plan_hits++;

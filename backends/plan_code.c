@@ -83,7 +83,8 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
     Text t = {NULL, NULL, 0, 0};
 
     if (m->dialect->device && !jot_node(m->ctx, id)->code->device_source[step_device(m)])
-        return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s", name,
+        return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s "
+                        "(jot_Code.%s.source)", name, m->ctx->backend->name,
                         m->ctx->backend->name);
     t.s = what;
     t.cap = sizeof what;

@@ -169,8 +169,11 @@ compile_module(jot_Ctx *ctx, PlanModule *module, PlanKernel **k, const char *wha
     ok = !ctx->mem.failed
       && b->compile(b, ctx, what, text->s, text->n, module->sym, (int)module->n, &module->code);
     ctx->stats.wait_seconds += ctx->stats.compile_seconds - before;
-    for (i = 0; ok && i < module->n; i++)
-        k[i]->fn = module->sym[i].fn, k[i]->device = module->sym[i].kernel;
+    for (i = 0; ok && i < module->n; i++) {
+        k[i]->fn = module->sym[i].fn;
+        k[i]->device = module->sym[i].kernel;
+        k[i]->items = module->sym[i].items;
+    }
     return ok;
 }
 

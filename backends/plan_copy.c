@@ -32,11 +32,26 @@ jot_plan_copy_lasts(const Make *m, uint32_t pos)
     return true;
 }
 
+/* How far the access goes over the edge, and the value there. */
+static UseHalo
+copy_halo(const LayoutChoice *c, const Use *u)
+{
+    UseHalo halo;
+
+    memset(&halo, 0, sizeof halo);
+    if (u->leaves)
+        halo = c->uses.halos.v[u->halo];
+    halo.value = u->value;
+    return halo;
+}
+
 /* The copy that serves this access: one of this layout; for elements that are broadcast, in any
  * order, with a halo as wide. m->copies.n: there is none. */
 static uint32_t
-copy_find(const Make *m, const Use *u, const Layout *layout)
+copy_find(const LayoutChoice *c, const Use *u, const Layout *layout)
 {
+    const Make *m = c->m;
+    UseHalo halo = copy_halo(c, u);
     uint32_t i;
     int d;
 
@@ -48,8 +63,8 @@ copy_find(const Make *m, const Use *u, const Layout *layout)
         if (jot_layout_eq(l, layout))
             return i;
         for (d = 0; d < l->rank; d++)
-            if (u->role != ROLE_A || l->halo_value.u != u->value.u || l->halo_lo[d] < u->lo[d]
-                || l->halo_hi[d] < u->hi[d])
+            if (u->role != ROLE_A || l->halo_value.u != u->value.u || l->halo_lo[d] < halo.lo[d]
+                || l->halo_hi[d] < halo.hi[d])
                 break;
         if (d == l->rank)
             return i;
@@ -59,9 +74,10 @@ copy_find(const Make *m, const Use *u, const Layout *layout)
 
 /* The group reads the variable in this layout. */
 JOT_FN bool
-jot_choice_copy(Make *m, const Use *u, const Layout *layout)
+jot_choice_copy(LayoutChoice *c, const Use *u, const Layout *layout)
 {
-    uint32_t i = copy_find(m, u, layout);
+    Make *m = c->m;
+    uint32_t i = copy_find(c, u, layout);
     PlanRead *r;
 
     if (m->ctx->plans->no_copies && jot_plan_copy_lasts(m, u->pos))
@@ -155,7 +171,7 @@ copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
         return true;
     order = jot_order_with_last(u->rank, dim);
     layout = jot_choice_layout(c, node, &order, NULL);
-    return layout && jot_choice_copy(c->m, u, layout);
+    return layout && jot_choice_copy(c, u, layout);
 }
 
 /* Groups of few channels whose results lie by lines of pixels: so is their image copied, as it
@@ -187,6 +203,7 @@ jot_choice_copies(LayoutChoice *c)
     for (i = 0; ok && i < c->uses.v.n; i++) {
         Use *u = &c->uses.v.v[i];
         const UseGroup *g = &c->uses.groups.v[u->group];
+        UseHalo halo;
         Layout *layout;
 
         if (!jot_plan_copy_of(c->m, u->group, u->pos))
@@ -196,9 +213,12 @@ jot_choice_copies(LayoutChoice *c)
             continue;
         layout = u->wish;
         layout->halo_value = u->value;
-        if (u->role == ROLE_A && g->lines && copy_lines(c, g))
-            layout = jot_choice_layout(c, jot_choice_node(c, u->pos), &c->var[u->pos].order, u);
-        ok = layout && jot_choice_copy(c->m, u, layout);
+        if (u->role == ROLE_A && g->lines && copy_lines(c, g)) {
+            halo = copy_halo(c, u);
+            layout = jot_choice_layout(c, jot_choice_node(c, u->pos), &c->var[u->pos].order,
+                                       &halo);
+        }
+        ok = layout && jot_choice_copy(c, u, layout);
     }
     return ok;
 }

@@ -118,14 +118,46 @@ device_places(DeviceRun *r, Buffer **out)
     return true;
 }
 
+/* Items of a work-group: those that share their work are as many as the text says, others as many
+ * as the kernel's build allows. */
+static int
+device_items(const EmitLaunch *shape, int group, int most)
+{
+    if (shape->kind != LAUNCH_ITEMS)
+        return shape->kind == LAUNCH_ONE ? 1 : group;
+    return most && most < group ? most : group;
+}
+
 /* Work-groups of a launch: enough for every step, or as many as walk them in strides. */
 static int64_t
-device_groups(const EmitLaunch *shape, int group)
+device_groups(const EmitLaunch *shape, int items)
 {
     int64_t n = shape->kind == LAUNCH_ONE ? 1
-              : shape->kind == LAUNCH_TEAMS ? shape->steps : (shape->steps + group - 1) / group;
+              : shape->kind == LAUNCH_TEAMS ? shape->steps : (shape->steps + items - 1) / items;
 
     return n < DEVICE_GROUPS ? n : DEVICE_GROUPS;
+}
+
+JOT_FN bool
+jot_device_shrinks(jot_Ctx *ctx, const Plan *plan)
+{
+    int least = ctx->target.group, i;
+    uint32_t n;
+
+    for (n = 0; n < plan->steps.n; n++) {
+        const PlanLaunch *best = &plan->steps.v[n].best;
+        int most = best->kernel->items;
+
+        for (i = 0; i < (int)best->launches; i++)
+            if (plan->launches.v[best->first + (uint32_t)i].kind == LAUNCH_TEAMS && most
+                && most < best->group && most < least)
+                least = most;
+    }
+    if (least == ctx->target.group)
+        return false;
+    while (ctx->target.group > least)
+        ctx->target.group /= 2;
+    return true;
 }
 
 JOT_FN bool
@@ -178,8 +210,8 @@ jot_device_step(DeviceRun *r, const PlanStep *step)
             continue;
         launch.phase = (int32_t)i;
         launch.hi = shape->steps;
-        launch.groups = device_groups(shape, step->best.group);
-        launch.items = shape->kind == LAUNCH_ONE ? 1 : step->best.group;
+        launch.items = device_items(shape, step->best.group, step->best.kernel->items);
+        launch.groups = device_groups(shape, launch.items);
         ok = r->backend->device->launch(r->backend, r->ctx, &launch);
         r->ctx->stats.kernels_run++;
     }

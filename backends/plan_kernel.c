@@ -4,12 +4,13 @@
  *     group -> Kernel -> Sched -> "void jot_k_0000000000000000(...)" -> hash -> found, or fresh
  *
  * The text is printed under a placeholder of a name; its hash is the name that goes in. Where the
- * backend has a quick tier and the kernel's function is not there yet, the group is printed a second
- * time, with the plain schedule as strict C99 whose extents, strides and constants are arguments: a
- * compiler that does not optimise gains nothing by vectors, nor by numbers, and shapes that differ in
- * numbers share the text.
+ * backend has a quick tier and the kernel's function is not there yet, the group is printed a
+ * second time, with the plain schedule as strict C99 whose extents, strides and constants are
+ * arguments: a compiler that does not optimise gains nothing by vectors, nor by numbers, and shapes
+ * that differ in numbers share the text.
  *
- * Read before: backends/plan_text.c, backends/plan_parts.h. After: backends/plan_code.c, plan_compile.c. */
+ * Read before: backends/plan_text.c, backends/plan_parts.h. After:
+ * backends/plan_code.c, plan_compile.c. */
 #include "backends/plan_parts.h"
 
 /* ---- variables ---------------------------------------------------------------------------- */
@@ -469,8 +470,8 @@ kernel_known_step(Make *m, uint32_t group, const PlanKnown *known, PlanStep *ste
 JOT_FN bool
 jot_plan_step(Make *m, uint32_t group)
 {
-    const Node *first = jot_node(m->ctx,
-                                 m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
+    NodeId id = m->s->list.v[m->fusion->member[m->fusion->groups[group].first]];
+    const Node *first = jot_node(m->ctx, id);
     PlanStep step = {0};
     const PlanKnown *known = NULL;
     bool ok, keep;
@@ -480,7 +481,7 @@ jot_plan_step(Make *m, uint32_t group)
     if (first->kind == NODE_PICK)
         return jot_plan_code_step(m, group, first->input[0]);
     if (first->kind == NODE_STACK)
-        return jot_plan_stack_step(m, m->s->list.v[m->fusion->member[m->fusion->groups[group].first]]);
+        return jot_plan_stack_step(m, id);
     if (!kernel_before(m, group))
         return false;
     keep = jot_plan_words(m, group, WORDS_STEP) && jot_plan_known_fits(m);

@@ -151,8 +151,9 @@ jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel)
 }
 
 JOT_FN void
-jot_plan_free(jot_Ctx *ctx, Plan *plan)
+jot_plan_empty(jot_Ctx *ctx, Plan *plan)
 {
+    Plan empty;
     uint32_t i;
 
     if (plan->replay)
@@ -173,6 +174,18 @@ jot_plan_free(jot_Ctx *ctx, Plan *plan)
     jot_vec_free(&ctx->mem, plan->scalars);
     jot_vec_free(&ctx->mem, plan->ints);
     jot_vec_free(&ctx->mem, plan->launches);
+    memset(&empty, 0, sizeof empty);
+    empty.hash = plan->hash;
+    empty.key = plan->key;
+    empty.nkey = plan->nkey;
+    empty.dialect = plan->dialect;
+    *plan = empty;
+}
+
+JOT_FN void
+jot_plan_free(jot_Ctx *ctx, Plan *plan)
+{
+    jot_plan_empty(ctx, plan);
     jot_mem_free(&ctx->mem, plan->key, plan->nkey * sizeof *plan->key);
     jot_mem_free(&ctx->mem, plan, sizeof *plan);
 }

@@ -12,9 +12,9 @@
  * where position k of the other does, which is how arguments are found. So a graph never seen
  * before that is made of known groups costs a walk over its nodes; a text is not even looked for.
  *
- * Accesses are asked for first, without layouts. Who has them has a serial, and what is asked of the
- * group after that is this serial and the layouts of what it has in memory: its nodes are walked once.
- * Borders and stacks, steps of the plan's own, are kept under words of theirs.
+ * Accesses are asked for first, without layouts. Who has them has a serial, and what is asked of
+ * the group after that is this serial and the layouts of what it has in memory: its nodes are
+ * walked once. Borders and stacks, steps of the plan's own, are kept under words of theirs.
  *
  * What is left out of the words: literals other than 0 and 1, seeds and streams (arguments of the
  * kernel), and what a context never changes. Groups with user's expressions are not kept: equal
@@ -49,7 +49,10 @@ known_put64(uint32_t *w, uint64_t word)
 static uint32_t
 known_head(const Make *m, WordsOf of)
 {
-    return (uint32_t)of | (uint32_t)m->ctx->target.late << 8; /* priced by other rates */
+    const Target *t = &m->ctx->target;
+
+    /* priced by other rates; for smaller work-groups */
+    return (uint32_t)of | (uint32_t)t->late << 8 | (uint32_t)t->group << 17;
 }
 
 /* Is it in memory for the group, whoever computes it? */

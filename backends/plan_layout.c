@@ -45,7 +45,27 @@ orders_add(const LayoutChoice *c, uint32_t pos, DimOrders *list, const DimOrder 
         list->v[list->n++] = *o;
 }
 
-/* u's dimensions in the order in which the loops that suit v's present order would walk them. */
+/* Does v move along axes that each dimension of u moves along? */
+static bool
+orders_meet(const LayoutChoice *c, const Use *u, const Use *v)
+{
+    const Node *node = jot_choice_node(c, u->pos);
+    uint32_t axes = 0, dims = 0, i;
+    int d;
+
+    for (i = v->term; i < v->term + v->nterm; i++)
+        axes |= (uint32_t)1 << c->uses.terms.v[i].axis;
+    for (i = u->term; i < u->term + u->nterm; i++)
+        if (axes >> c->uses.terms.v[i].axis & 1)
+            dims |= (uint32_t)1 << c->uses.terms.v[i].dim;
+    for (d = 0; d < u->rank; d++)
+        if (!(dims >> d & 1) && node->ext[d] > 1)
+            return false;
+    return true;
+}
+
+/* u's dimensions in the order in which the loops that suit v's present order would walk them.
+ * False: there is one that v says nothing about. */
 static bool
 orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
 {
@@ -53,6 +73,8 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
     uint32_t i;
     int d, j;
 
+    if (!orders_meet(c, u, v))
+        return false;
     jot_choice_strides(c, v, moved, c->uses.groups.v[u->group].naxes);
     *o = jot_order_natural(u->rank);
     for (d = 0; d < u->rank; d++)
@@ -65,7 +87,7 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
     }
     for (d = 0; d < u->rank; d++)
         if (key[d] <= 0 && jot_choice_node(c, u->pos)->ext[d] > 1)
-            return false; /* a dimension that v says nothing about */
+            return false; /* v goes backwards there, or its steps cancel each other */
     for (d = 1; d < u->rank; d++) {
         uint8_t dim = o->dim[d];
 
@@ -241,7 +263,7 @@ choice_window(const LayoutChoice *c, const Use *u)
 
 /* The halo that readers of a variable agree on: contractions first. False: none. */
 static bool
-choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
+choice_halo(const LayoutChoice *c, uint32_t pos, UseHalo *all)
 {
     const Node *node = jot_choice_node(c, pos);
     double elements = 1;
@@ -253,6 +275,7 @@ choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
     for (pass = 0; pass < 2; pass++)
         for (i = c->uses.first[pos]; i < c->uses.first[pos + 1]; i++) {
             const Use *u = &c->uses.v.v[c->uses.of[i]];
+            const UseHalo *one;
 
             if (u->scatters)
                 return false;
@@ -262,9 +285,10 @@ choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
                 continue;
             any = true;
             all->value = u->value;
+            one = &c->uses.halos.v[u->halo];
             for (d = 0; d < node->rank; d++) {
-                all->lo[d] = u->lo[d] > all->lo[d] ? u->lo[d] : all->lo[d];
-                all->hi[d] = u->hi[d] > all->hi[d] ? u->hi[d] : all->hi[d];
+                all->lo[d] = one->lo[d] > all->lo[d] ? one->lo[d] : all->lo[d];
+                all->hi[d] = one->hi[d] > all->hi[d] ? one->hi[d] : all->hi[d];
             }
         }
     for (d = 0; d < node->rank; d++)
@@ -273,7 +297,7 @@ choice_halo(const LayoutChoice *c, uint32_t pos, Use *all)
 }
 
 JOT_FN Layout *
-jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const Use *halo)
+jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const UseHalo *halo)
 {
     Layout *l = jot_arena_array(&c->m->arena, Layout, 1);
     LayoutPart part[JOT_MAX_RANK];
@@ -298,7 +322,7 @@ choice_result(LayoutChoice *c, uint32_t pos)
 {
     const Node *node = jot_choice_node(c, pos);
     DimOrder natural = jot_order_natural(node->rank);
-    Use halo;
+    UseHalo halo;
     bool has = choice_halo(c, pos, &halo);
 
     if (!has && jot_order_same(node, &natural, &c->var[pos].order))
@@ -335,7 +359,7 @@ layout_random(LayoutChoice *c, uint64_t seed)
             continue;
         l = jot_arena_array(&m->arena, Layout, 1);
         ok = l && jot_layout_random(l, node->rank, node->ext, jot_hash_u64(seed, i), true)
-          && jot_choice_copy(m, u, l);
+          && jot_choice_copy(c, u, l);
     }
     return ok || (m->ctx->mem.failed ? jot_fail_memory(m->ctx, "plan")
                                      : jot_fail(m->ctx, JOT_ESHAPE,
@@ -453,7 +477,7 @@ jot_plan_layouts(Make *m)
         return true; /* what is priced above is a CPU's cache */
     memset(&c, 0, sizeof c);
     c.m = m;
-    ok = choice_open(&c) && jot_plan_uses(m, &c.uses);
+    ok = choice_open(&c) && jot_plan_uses(&c);
     if (ok)
         ok = layout_word(m, 'r', 'a') ? layout_random(&c, jot_str_seed(m->ctx->config.layout))
                                       : choice_make(&c);

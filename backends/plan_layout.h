@@ -1,6 +1,6 @@
 /* backends/plan_layout.h - where the elements of a plan's variables lie, chosen over all of it.
  *
- *     plan_uses.c     every group is built, once: which variable it reads and writes, at which index
+ *     plan_uses.c     every group is built, once: which variable it reads and writes, and where
  *     plan_layout.c   an order of dimensions for each temporary, and halos
  *     plan_price.c    what groups cost under given orders
  *     plan_copy.c     which variables are copied
@@ -19,22 +19,26 @@ typedef enum { ROLE_PLAIN, ROLE_OUT, ROLE_A, ROLE_B } UseRole;
 /* An index of dimension dim moves by k when the axis makes a step. */
 typedef struct { uint8_t dim, axis; float k; } UseTerm;
 
-/* One access of a group to a variable. */
+/* Elements around a variable, per dimension, and what stands there. */
+typedef struct { int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK]; jot_Scalar value; } UseHalo;
+
+/* One access of a group to a variable. A plan has thousands, so what few have, or few of all
+ * dimensions, is in arrays of its own. */
 typedef struct {
     uint32_t pos, group;
     uint32_t term, nterm;         /* in uses.terms */
+    uint32_t index;               /* in uses.ixs, one per dimension */
+    uint32_t halo;                /* leaves: in uses.halos, by how much */
     uint8_t role, rank;
     int8_t fast;                  /* OUT, B: the dimension wanted fastest; else -1 */
-    Layout *wish;                 /* contractions: where nothing binds the buffer; or NULL */
+    Layout *wish;                 /* contractions, of what is fixed: were it free; or NULL */
     bool write, scatters;         /* a store; one that accumulates */
     bool leaves;                  /* it may leave the variable, and `value` stands there then */
     jot_Scalar value;
-    int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK]; /* leaves: by how much, per dimension */
     double count;                 /* elements that it touches */
     double work;                  /* points of the loops that it is in */
     uint16_t classes;             /* of stages whose loops it is in (ccode/sched_class.h) */
     bool bent;                    /* an index has / or %: the address may still be straight */
-    Ix index[JOT_MAX_RANK];
 } Use;
 
 typedef struct {
@@ -49,16 +53,14 @@ typedef struct {
     Vec(Use) v;
     Vec(UseTerm) terms;
     Vec(int64_t) exts;
+    Vec(Ix) ixs;
+    Vec(UseHalo) halos;
     Vec(UseGroup) groups;         /* by number of the group; [0] unused */
     uint32_t *first, *of;         /* uses of a position: of[first[pos] .. first[pos + 1]) */
 } Uses;
 
 /* A sum of axes times constants. */
 JOT_FN bool jot_plan_is_straight(const IxPool *p, Ix ix);
-/* Build every group but user code's, note its accesses, forget it. */
-JOT_FN bool jot_plan_uses(Make *m, Uses *uses);
-JOT_FN void jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos);
-JOT_FN bool jot_plan_uses_index(Make *m, Uses *uses); /* fills first, of */
 
 /* ---- between plan_layout.c, plan_price.c and plan_copy.c ---- */
 
@@ -88,6 +90,10 @@ typedef struct {
     uint32_t npos;
 } LayoutChoice;
 
+/* Build every group but user code's, note its accesses, forget it; c->var says what is fixed. */
+JOT_FN bool jot_plan_uses(LayoutChoice *c);
+JOT_FN void jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos);
+JOT_FN bool jot_plan_uses_index(Make *m, Uses *uses); /* fills first, of */
 JOT_FN const Node *jot_choice_node(const LayoutChoice *c, uint32_t pos);
 /* Row-major; the same with one dimension moved to the end. */
 JOT_FN DimOrder jot_order_natural(int rank);
@@ -99,11 +105,11 @@ JOT_FN void jot_order_strides(const Node *node, const DimOrder *o, double *strid
 JOT_FN void jot_choice_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes);
 /* All groups that touch the variable, under its present order. */
 JOT_FN double jot_choice_price(const LayoutChoice *c, uint32_t pos);
-/* halo: lo, hi and value of a Use; NULL: none. NULL: refused, or too large. */
+/* halo: NULL: none. NULL: refused, or too large. */
 JOT_FN Layout *jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o,
-                                 const Use *halo);
+                                 const UseHalo *halo);
 /* The use's group reads the variable in this layout. False: refused. */
-JOT_FN bool jot_choice_copy(Make *m, const Use *u, const Layout *layout);
+JOT_FN bool jot_choice_copy(LayoutChoice *c, const Use *u, const Layout *layout);
 JOT_FN bool jot_choice_copies(LayoutChoice *c);
 JOT_FN bool jot_choice_within(LayoutChoice *c); /* plan_within.c; false: refused */
 

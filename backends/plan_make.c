@@ -139,8 +139,8 @@ make_steps(Make *m)
     return ok;
 }
 
-JOT_FN bool
-jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
+static bool
+make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
 {
     Make m;
     Fusion fusion;
@@ -190,4 +190,17 @@ jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
     jot_vec_free(&ctx->mem, m.wishes);
     jot_vec_free(&ctx->mem, m.fresh);
     return ok;
+}
+
+/* A device's compiler has the last word on how large a kernel's work-groups may be. */
+JOT_FN bool
+jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan)
+{
+    for (;;) {
+        if (!make_once(ctx, s, plan))
+            return false;
+        if (!jot_device_shrinks(ctx, plan))
+            return true;
+        jot_plan_empty(ctx, plan);
+    }
 }

@@ -13,7 +13,8 @@
  * Read before: backends/plan_order.c. After: backends/plan_run.c. */
 #include "backends/plan_parts.h"
 
-enum { MEMORY_ALIGN = 64, MEMORY_BY_SIZE = 8192, MEMORY_WORTH = 64 /* part of the bound */ };
+enum { MEMORY_ALIGN = 64, MEMORY_BY_SIZE = 8192 };
+enum { MEMORY_WORTH = 64, MEMORY_SMALL = 10 }; /* parts of the bound */
 enum { MEMORY_APART = 1024, MEMORY_PAGE = 4096 };
 
 static size_t
@@ -89,8 +90,8 @@ jot_plan_bound(const Plan *plan, uint8_t *seen)
 /* What placing looks at again and again, in ascending order of offset. */
 typedef struct { uint32_t first, last; size_t offset, end; } MemoryPlaced;
 
-/* Those of the n placed that live at a time with the variable, in their order; without a branch, for it
- * would be guessed wrong as often as right. */
+/* Those of the n placed that live at a time with the variable, in their order; without a branch,
+ * for it would be guessed wrong as often as right. */
 static uint32_t
 memory_beside(const MemoryPlaced *placed, uint32_t n, const MemoryPlaced *var, MemoryPlaced *beside)
 {
@@ -130,9 +131,9 @@ memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t nee
     return at;
 }
 
-/* Places order[0..n), with room for twice as many in placed; the bytes that this takes, or, as soon as it
- * is seen to take more than `most`, more. `forget`: those that ended are no longer looked at, which needs
- * an order of first steps. */
+/* Places order[0..n), with room for twice as many in placed; the bytes that this takes, or, as soon
+ * as it is seen to take more than `most`, more. `forget`: those that ended are no longer looked at,
+ * which needs an order of first steps. */
 static size_t
 memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed, bool forget,
              size_t most)
@@ -234,15 +235,17 @@ memory_chains(Plan *plan, bool joined)
     }
 }
 
-/* The smaller block of the two: by first steps; by size, where what that could save is worth it. */
+/* The smaller block of the two: by first steps; by size, where what that could save is worth it: of
+ * what stays in a cache a tenth, but not in an exported file. */
 static size_t
 memory_best(Plan *plan, uint32_t *order, uint32_t *tmp, uint32_t n, MemoryPlaced *placed)
 {
-    size_t end, other;
+    size_t end, other, worth;
 
     memory_sort(plan, order, tmp, n, false);
     end = memory_place(plan, order, n, placed, true, (size_t)-1);
-    if (end <= plan->bound + plan->bound / MEMORY_WORTH || n > MEMORY_BY_SIZE)
+    worth = plan->bound / (end <= PLAN_SMALL && !plan->dialect ? MEMORY_SMALL : MEMORY_WORTH);
+    if (end <= plan->bound + worth || n > MEMORY_BY_SIZE)
         return end;
     memory_sort(plan, order, tmp, n, true);
     other = memory_place(plan, order, n, placed, false, end);

@@ -1,13 +1,15 @@
 /* backends/plan_order.c - steps in an order in which few temporaries are alive at a time.
  *
- *     backward pass as built    dy3 dy2 dy1 | dw1 w1' | dw2 w2' | dw3 w3'    every dy waits for its dw
- *     as run                    dw3 w3' dy2 | dw2 w2' dy1 | dw1 w1'          gone once consumed
+ *     a backward pass built    dy3 dy2 dy1 | dw1 w1' | dw2 w2' | dw3 w3'    dy waits for its dw
+ *     as run                   dw3 w3' dy2 | dw2 w2' dy1 | dw1 w1'          gone once consumed
  *
  * A step whose temporaries are all read by one and the same step is run right before it: the two,
  * and what joins them likewise, are a unit, an in-tree whose results leave by its last step. Of the
  * units that can run, one that leaves less memory in use than before goes first, the one that frees
  * most; else the earliest as built, or, in a second attempt, the one that adds least. Of the three
- * orders the one that needs least is taken, and that as built if the others are no better.
+ * orders the one that needs least is taken, and that as built if the others are no better. One that
+ * stays in a cache anyway (PLAN_SMALL), and in which all that may is updated in place, is taken as
+ * it is, but for an exported file.
  *
  *   requires  steps, variables' kinds and sizes
  *   keeps     what each step reads and writes      breaks  numbers of steps (first, last: set anew)
@@ -353,7 +355,6 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint3
     o->over = jot_arena_array(arena, uint32_t, vars);
     o->done = jot_arena_array(arena, uint8_t, steps);
     o->written = jot_arena_array(arena, uint8_t, vars);
-    o->marks = jot_arena_array(arena, uint8_t, vars);
     o->stale = jot_arena_array(arena, uint8_t, steps);
     o->delta = jot_arena_array(arena, int64_t, steps);
     o->left = jot_arena_array(arena, uint32_t, steps);
@@ -433,32 +434,55 @@ order_try(StepOrder *o, Plan *plan, PlanStep *steps, const uint32_t *first, cons
     return least;
 }
 
+/* Both attempts. False: refused. */
+static bool
+order_search(StepOrder *o, Arena *arena, Plan *plan, size_t least)
+{
+    PlanStep *steps = jot_arena_array(arena, PlanStep, 2 * (size_t)plan->steps.n);
+    uint32_t *first, *next;
+
+    if (!steps || !order_open(o, arena, plan, &first, &next))
+        return false;
+    memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
+    order_touches(o);
+    order_find_over(o);
+    order_find_units(o);
+    order_units(o, first, next);
+    least = order_try(o, plan, steps, first, next, false, least);
+    if (least > PLAN_SMALL || plan->dialect)
+        order_try(o, plan, steps, first, next, true, least);
+    return true;
+}
+
+/* Does the order as built let every new value lie over its old one that may? */
+static bool
+order_in_place(const Plan *plan)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++)
+        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over && !jot_over_holds(plan, i))
+            return false;
+    return true;
+}
+
 JOT_FN bool
 jot_plan_order(jot_Ctx *ctx, Plan *plan)
 {
     Arena arena = {&ctx->mem, NULL};
     StepOrder o;
-    uint32_t *first, *next;
-    PlanStep *steps;
+    size_t least;
     bool ok;
 
     order_lives(plan);
     if (plan->steps.n < 2 || plan->steps.n > ORDER_MOST)
         return true;
     memset(&o, 0, sizeof o);
-    steps = jot_arena_array(&arena, PlanStep, 2 * (size_t)plan->steps.n);
-    ok = order_open(&o, &arena, plan, &first, &next) && steps;
-    if (ok) {
-        size_t least = order_takes(&o, plan);
-
-        memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
-        order_touches(&o);
-        order_find_over(&o);
-        order_find_units(&o);
-        order_units(&o, first, next);
-        least = order_try(&o, plan, steps, first, next, false, least);
-        order_try(&o, plan, steps, first, next, true, least);
-    }
+    o.marks = jot_arena_array(&arena, uint8_t, plan->vars.n);
+    ok = o.marks != NULL;
+    least = ok ? order_takes(&o, plan) : 0;
+    if (ok && (least > PLAN_SMALL || plan->dialect || !order_in_place(plan)))
+        ok = order_search(&o, &arena, plan, least);
     jot_arena_free(&arena);
     return ok || jot_fail_memory(ctx, "plan");
 }

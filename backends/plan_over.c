@@ -4,8 +4,8 @@
  *     step 3   dx = ... w ...             reads w
  *     step 4   w1 = w - rate * dw         the last that reads w: w1 in the memory of w
  *
- *     wish     of a group: this result over that input; before its kernel is printed, the same of its
- *              buffers                                                     asked of ccode/over.c
+ *     wish     of a group: this result over that input; before its kernel is printed, the same of
+ *              its buffers                                                 asked of ccode/over.c
  *     note     it may: the variables are a pair
  *     settle   after the order: pairs whose old variable ends where the new one begins stay
  *     run      state: may its old value go now?
@@ -17,7 +17,8 @@
  * a builder begins (JOT_START_NODES). Nothing can fail between the first such writing and the end
  * of the run.
  *
- *   requires  fused groups     keeps  values     breaks  nothing: fills PlanVar.over, Selection.over
+ *   requires  fused groups      keeps  values
+ *   breaks    nothing: fills PlanVar.over, Selection.over
  *
  * Read before: backends/plan_kernel.c. After: plan_order.c, plan_memory.c, plan_run.c. */
 #include "backends/function.h"

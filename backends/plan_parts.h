@@ -67,6 +67,7 @@ struct PlanKernel {
     uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
     KernelFn *fn;      /* NULL: not there, or not yet */
     void *device;      /* of a backend with a Device: its kernel */
+    int items;         /* ... and most items of a work-group that its build allows; 0: any */
     double cost;       /* seconds that TIER_QUICK needs for it in a run of the plan at hand */
 };
 typedef Vec(PlanKernel *) PlanKernels;
@@ -89,8 +90,8 @@ typedef struct {
 
 typedef struct { uint32_t pos; uint8_t field, dtype; } PlanScalar;
 
-/* A kernel is shared by its text, which lacks the extents of parallel loops: those are here, one per
- * phase. */
+/* A kernel is shared by its text, which lacks the extents of parallel loops:
+ * those are here, one per phase. */
 typedef struct {
     PlanKernel *kernel;
     int phases;
@@ -141,7 +142,7 @@ struct Plan {
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
-    bool generic;          /* heavy, of texts that were met with other extents: these are compiled */
+    bool generic;          /* heavy, of texts met with other extents: these are compiled */
 };
 
 #define PLAN_BUCKETS 256
@@ -177,20 +178,22 @@ JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
 JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
 JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
 JOT_FN void jot_plan_drop(jot_Ctx *ctx, Plan *plan); /* out of the cache, and freed */
+JOT_FN void jot_plan_empty(jot_Ctx *ctx, Plan *plan); /* but for its key and dialect */
 JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
 JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
 
-/* plan_rates.c: measure the machine if that was put off and is due. True: it was now, and plans that
- * were priced before are found no more. */
+/* plan_rates.c: measure the machine if that was put off and is due. True: it was now, and plans
+ * that were priced before are found no more. */
 JOT_FN bool jot_rates_due(jot_Ctx *ctx, bool due);
 JOT_FN bool jot_rates_planned(jot_Ctx *ctx, uint32_t nodes); /* so many more: is it due? */
 
 /* plan_make.c: fuse, build, schedule, emit, compile, place temporaries. */
 JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
+enum { PLAN_SMALL = 512 << 10 }; /* bytes of temporaries that stay in a cache, wherever they lie */
 /* plan_order.c: steps in an order of few temporaries at a time. */
 JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
-/* plan_memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step (`seen`: room
- * for a mark of each variable). */
+/* plan_memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step (`seen`:
+ * room for a mark of each variable). */
 JOT_FN size_t jot_plan_bound(const Plan *plan, uint8_t *seen);
 JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
 /* plan_over.c: what is written over what it is computed from. */
@@ -226,8 +229,8 @@ typedef struct {
     uint32_t *number;      /* per position of the list: 1 + that number, while the words are made */
     uint64_t hash;
 } GroupWords;
-/* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that there
- * are; that in these no tiles suit it; a step of the plan's own. */
+/* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that
+ * there are; that in these no tiles suit it; a step of the plan's own. */
 typedef enum { WORDS_USES, WORDS_STEP, WORDS_NO_TILES, WORDS_BORDER, WORDS_STACK } WordsOf;
 /* A group whose accesses are remembered: who has them says all of it but layouts. */
 typedef struct { uint64_t serial; uint32_t pos, npos; } GroupBase; /* 0: none; in m->base_pos */
@@ -258,8 +261,8 @@ typedef struct {
     uint32_t *readers;     /* per position: nodes that read it */
     uint8_t *plain;        /* per position: user code reads or writes it: row-major */
     const Layout **layout; /* per position: of a temporary; NULL: row-major */
-    uint32_t *within, *writers; /* plan_within.c. Per position: 1 + that of the variable that it is a
-                              part of; steps that write its parts. NULL: no parts */
+    uint32_t *within, *writers; /* plan_within.c. Per position: 1 + that of the variable that it is
+                              a part of; steps that write its parts. NULL: no parts */
     uint8_t *absent;       /* per group: it has no step, what it would write is there */
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
@@ -274,8 +277,8 @@ typedef struct {
     PlanKernels held;      /* with a reference until the plan is made: what was measured */
     Text dump;
 } Make;
-/* plan_over.c: which results of a group should lie over what it reads; the same in its kernel, before
- * that is printed; of its step, which may. */
+/* plan_over.c: which results of a group should lie over what it reads; the same in its kernel,
+ * before that is printed; of its step, which may. */
 JOT_FN bool jot_over_wishes(Make *m, uint32_t group); /* by m->words.pos */
 JOT_FN void jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args);
 JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
@@ -292,8 +295,8 @@ JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *wh
  * schedules; sched NULL: by rule. False: *why says why. */
 JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *sched, bool plain,
                            Text *out, EmitInfo *info, Text *why);
-/* ... without a look at what was measured. dump: as the configuration says; schedule: its lines, too,
- * unless NULL. */
+/* ... without a look at what was measured. dump: as the configuration says;
+ * schedule: its lines, too, unless NULL. */
 JOT_FN bool jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain,
                                bool dump, Text *out, EmitInfo *info, Text *why, Text *schedule);
 JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
@@ -301,8 +304,8 @@ JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
 JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
-/* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it want
- * a quick tier; the step to the plan's, or its kernels given back. */
+/* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it
+ * want a quick tier; the step to the plan's, or its kernels given back. */
 JOT_FN bool jot_plan_arg(Make *m, uint32_t var);
 JOT_FN void jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what,
                                  bool code, PlanTier tier, const EmitInfo *info);
@@ -322,8 +325,8 @@ JOT_FN bool jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, c
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
 
-/* plan_tune.c: is there anything that was, or may be measured? Print a kernel by the schedule that was
- * the fastest; false: none is known, and nothing has changed. */
+/* plan_tune.c: is there anything that was, or may be measured? Print a kernel by the schedule that
+ * was the fastest; false: none is known, and nothing has changed. */
 JOT_FN bool jot_plan_tunes(Make *m);
 JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
 JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
@@ -342,12 +345,14 @@ JOT_FN void jot_plan_knowns_close(jot_Ctx *ctx);
 JOT_FN bool jot_plan_words(Make *m, uint32_t group, WordsOf of);
 /* ... from now on its words are short: `known` has its accesses. */
 JOT_FN void jot_plan_words_base(Make *m, uint32_t group, const PlanKnown *known);
-/* The words of a step of the plan's own: a stack of pieces of n elements, a border of the layout. */
+/* The words of a step of the plan's own: a stack of pieces of n elements,
+ * a border of the layout. */
 JOT_FN bool jot_plan_words_own(Make *m, WordsOf of, jot_DType dtype, int64_t n, const Layout *l);
 JOT_FN void jot_plan_words_free(Make *m);
 JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->words; NULL: new */
 JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */
-/* Steps: may they be taken from there? One is kept (its numbers are the last in plan.ints), and taken. */
+/* Steps: may they be taken from there? One is kept (its numbers are the last in plan.ints),
+ * and taken. */
 JOT_FN bool jot_plan_known_fits(const Make *m);
 JOT_FN bool jot_plan_known_keep(Make *m, const PlanStep *step, const BuildArgs *args,
                                 size_t shared_nbytes);
@@ -378,12 +383,12 @@ JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
 #define PLAN_NO_NAME "jot_k_0000000000000000" /* what a kernel is called in PlanKernel.text */
 JOT_FN bool jot_plan_compile(Make *m);
 JOT_FN void jot_plan_kernel_text(const PlanKernel *k, Text *out); /* with its name */
-/* Hand kernels to the best tier's compiler: those of the best tier that are missing and were part of a
- * launch before number `now` (0: all of them); of the quick tier those that were, for steps whose best
- * kernels were not: shapes that change (0: those that jot_tier_generic chose). */
+/* Hand kernels to the best tier's compiler: those of the best tier that are missing and were part
+ * of a launch before number `now` (0: all of them); of the quick tier those that were, for steps
+ * whose best kernels were not: shapes that change (0: those that jot_tier_generic chose). */
 JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now);
-/* Compile those of the best tier that have no function yet, each by itself, and wait; whose text the
- * compiler refuses has none then. False: memory was refused. */
+/* Compile those of the best tier that have no function yet, each by itself, and wait; whose text
+ * the compiler refuses has none then. False: memory was refused. */
 JOT_FN bool jot_plan_compile_now(jot_Ctx *ctx, PlanKernel **k, uint32_t n);
 /* A fresh kernel that is on disk gets its function. */
 JOT_FN void jot_plan_recall(Make *m, PlanKernel *kernel);
@@ -404,9 +409,9 @@ JOT_FN bool jot_tier_begins(const jot_Ctx *ctx, const Plan *plan);
  * plan's own? Of such a plan: is this step one of them? */
 JOT_FN bool jot_tier_generic(const jot_Ctx *ctx, const Plan *plan);
 JOT_FN bool jot_tier_varies(const PlanStep *step);
-/* Before a run (`launch`), or after the plan was made: take over what was compiled meanwhile, wait for
- * what this run had better wait for, or cannot do without (false: that failed, the context has the
- * reason). */
+/* Before a run (`launch`), or after the plan was made: take over what was compiled meanwhile, wait
+ * for what this run had better wait for, or cannot do without (false: that failed, the context has
+ * the reason). */
 JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
 
@@ -451,6 +456,9 @@ JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start
 JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
                                    Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
+/* Does a kernel's build allow fewer items than its work-groups have? Then the target's groups are as
+ * small from now on, and the plan is to be made anew. */
+JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);
 
 JOT_FN bool jot_plan_dumps(const jot_Ctx *ctx, char letter);
 JOT_FN void jot_plan_log(jot_Ctx *ctx, Text *text); /* writes and empties it */

@@ -118,15 +118,17 @@ price_bent(const LayoutChoice *c, const Use *u)
     const Node *node = jot_choice_node(c, u->pos);
     IxPool *p = &c->m->ctx->ix;
     double stride[JOT_MAX_RANK];
+    const Ix *index;
     Ix at;
     int d;
 
     if (!u->bent)
         return 0;
+    index = c->uses.ixs.v + u->index;
     at = jot_ix_const(p, 0);
     jot_order_strides(node, &c->var[u->pos].order, stride);
     for (d = node->rank - 1; d >= 0; d--)
-        at = jot_ix_add(p, at, jot_ix_scale(p, u->index[d], (int64_t)stride[d]));
+        at = jot_ix_add(p, at, jot_ix_scale(p, index[d], (int64_t)stride[d]));
     return jot_plan_is_straight(p, at) ? 0 : u->work * LAYOUT_BENT;
 }
 

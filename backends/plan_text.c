@@ -17,6 +17,7 @@
 #include "ccode/panels.h"
 #include "ccode/rides.h"
 #include "ccode/stencil.h"
+#include "ccode/turn.h"
 #include "ops/choice.h"
 #include "ops/code.h"
 
@@ -201,11 +202,16 @@ kernel_schedule(const Make *m, Kernel *k, PlanTier tier, const PlanSched *own, b
         return false;
     if (!jot_steps_in_all(k))
         return false;
+    if (plain && !lanes && tier != TIER_QUICK && m->dialect->vectors && kernel_takes(m, 4026)
+        && jot_turn_sched(s, k, jot_plan_lanes(m, JOT_F32)))
+        return true;
+    if (k->mem->failed)
+        return false;
     n = lanes ? jot_build_order(k, order) : jot_build_order_outer(k, order);
     if (!plain)
         return jot_sched_random(s, k, lanes ? lanes : 1,
                                 jot_hash_u64(jot_str_seed(c->schedule), m->plan->steps.n));
-    if (m->dialect->device && (jot_sched_grid(s, k) || k->mem->failed))
+    if (m->dialect->device && (jot_sched_grid(s, k, &m->ctx->target) || k->mem->failed))
         return !k->mem->failed;
     if (m->dialect->device) {
         jot_sched_close(s);

@@ -4,9 +4,9 @@
  *     quick   there after a fraction of a millisecond, some 5 to 100 times slower
  *     best    there after a compiler's time, which passes beside the program
  *
- *     asked for     at the second run of a kernel, where the plan or its group comes again, extents and
- *                   all; at once if the quick code would take longer for one run than the compiler for
- *                   all of the plan, or if there is none
+ *     asked for     at the second run of a kernel, where the plan or its group comes again, extents
+ *                   and all; at once if the quick code would take longer for one run than the
+ *                   compiler for all of the plan, or if there is none
  *     waited for    where the quick code of a unit's steps would take longer in this run than the
  *                   compiler still needs
  *     taken over    before the first run of a plan that finds it done
@@ -30,13 +30,13 @@
  * Read before: backends/plan_parts.h, plan_compile.c. After: backends/plan_run.c. */
 #include "backends/plan_parts.h"
 
-#define TIER_POINT 3e-9 /* seconds that the quick tier needs for a point of a kernel's axes */
+#define TIER_POINT 3e-9   /* seconds that the quick tier needs for a point of a kernel's axes */
 #define TIER_GOOD 5e-10   /* ... when its text went through the best tier's compiler */
 #define TIER_CALL 1e-6
 #define TIER_SHARED 5e-5  /* seconds from which on it is shared among threads */
 #define TIER_LONG 0.4     /* seconds from which on any compiler is faster */
-#define TIER_START 0.06   /* a compiler's least time, and what a byte of text costs it, by two's half */
-#define TIER_BYTE 3e-6
+#define TIER_START 0.06   /* a compiler's least time ... */
+#define TIER_BYTE 3e-6    /* ... and what a byte of text costs it, by two's half */
 
 static double
 tier_seconds(const jot_Ctx *ctx, const PlanStep *step, bool good)

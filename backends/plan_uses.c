@@ -79,21 +79,27 @@ uses_terms(UsesWalk *w, Use *u, const Ix *index)
         u->bent |= !jot_plan_is_straight(w->k->ix, index[d]);
 }
 
-/* By how much indices can lie outside; false if that is not known. */
+/* By how much indices can lie outside; false if that is not known, or nothing. */
 static bool
-uses_reach(const UsesWalk *w, Use *u, const Ix *index, const int64_t *ext)
+uses_reach(UsesWalk *w, Use *u, const Ix *index, const int64_t *ext)
 {
+    UseHalo halo;
     bool leaves = false;
     int d;
 
+    memset(&halo, 0, sizeof halo);
     for (d = 0; d < u->rank; d++) {
         int64_t lo, hi;
 
         if (!jot_ix_range(w->k->ix, index[d], &w->space, &lo, &hi))
             return false;
-        u->lo[d] = lo < 0 ? -lo : 0;
-        u->hi[d] = hi >= ext[d] ? hi - ext[d] + 1 : 0;
-        leaves |= u->lo[d] || u->hi[d];
+        halo.lo[d] = lo < 0 ? -lo : 0;
+        halo.hi[d] = hi >= ext[d] ? hi - ext[d] + 1 : 0;
+        leaves |= halo.lo[d] || halo.hi[d];
+    }
+    if (leaves) {
+        u->halo = w->uses->halos.n;
+        *(UseHalo *)jot_vec_push(&w->m->ctx->mem, w->uses->halos) = halo;
     }
     return leaves;
 }
@@ -121,6 +127,7 @@ static Use *
 uses_add(UsesWalk *w, uint32_t buf, const Ix *index, uint16_t classes)
 {
     Use *u = jot_vec_push(&w->m->ctx->mem, w->uses->v);
+    int d;
 
     u->pos = jot_node(w->m->ctx, w->args->bufs.v[buf - 1])->at;
     u->group = w->group;
@@ -128,8 +135,9 @@ uses_add(UsesWalk *w, uint32_t buf, const Ix *index, uint16_t classes)
     u->fast = -1;
     u->classes = classes;
     u->work = uses_work(w, classes);
-    if (u->rank)
-        memcpy(u->index, index, u->rank * sizeof *index);
+    u->index = w->uses->ixs.n;
+    for (d = 0; d < u->rank; d++)
+        *(Ix *)jot_vec_push(&w->m->ctx->mem, w->uses->ixs) = index[d];
     uses_terms(w, u, index);
     return u;
 }
@@ -172,19 +180,6 @@ uses_of_buf(const UsesWalk *w, uint32_t buf)
     return NULL;
 }
 
-/* Is the buffer read below the value? */
-static bool
-uses_below(const Kernel *k, uint32_t value, uint32_t buf)
-{
-    Below w;
-    uint32_t n;
-
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
-        if (k->values.v[n].op == VAL_LOAD && k->values.v[n].buf == buf)
-            return true;
-    return false;
-}
-
 /* The layouts that a contraction asks for. */
 static void
 uses_wishes(UsesWalk *w, const Contract *c)
@@ -197,7 +192,7 @@ uses_wishes(UsesWalk *w, const Contract *c)
 
         if (!u || !jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish))
             continue;
-        u->role = u->write ? ROLE_OUT : uses_below(w->k, c->a, b) ? ROLE_A : ROLE_B;
+        u->role = u->write ? ROLE_OUT : jot_below_load(w->k, c->a, b) ? ROLE_A : ROLE_B;
         u->wish = jot_arena_array(&w->m->arena, Layout, 1);
         if (u->wish)
             *u->wish = wish;
@@ -264,15 +259,33 @@ uses_kernel(UsesWalk *w)
 
 /* What one group added, in terms of its own: positions are numbers of m->words, and places in the
  * arrays count from its first. */
+typedef struct { uint32_t use, term, ext, ix, halo; } UsesCount;
+
 typedef struct {
     PlanKnown known;
     UseGroup group;
-    uint32_t nuse, nterm, next, nwish;
+    UsesCount n;
+    uint32_t nwish;
     Layout *wish;               /* of the uses that have one, in order */
+    UseHalo *halo;
     Use *use;
-    UseTerm *term;
     int64_t *ext;
+    UseTerm *term;
+    Ix *ix;
 } KnownUses;
+
+static UsesCount
+uses_count(const Uses *uses)
+{
+    UsesCount n;
+
+    n.use = uses->v.n;
+    n.term = uses->terms.n;
+    n.ext = uses->exts.n;
+    n.ix = uses->ixs.n;
+    n.halo = uses->halos.n;
+    return n;
+}
 
 static uint32_t
 uses_number(const Make *m, uint32_t pos)
@@ -286,80 +299,115 @@ uses_number(const Make *m, uint32_t pos)
 
 /* What the group added, from where the arrays ended before. */
 static const PlanKnown *
-uses_keep(Make *m, const Uses *uses, uint32_t group, uint32_t use, uint32_t term, uint32_t ext)
+uses_keep(Make *m, const Uses *uses, uint32_t group, const UsesCount *was)
 {
-    uint32_t nuse = uses->v.n - use, nterm = uses->terms.n - term, next = uses->exts.n - ext;
+    UsesCount n = uses_count(uses);
     uint32_t nwish = 0, i;
     KnownUses *k;
 
-    for (i = use; i < uses->v.n; i++)
+    for (i = was->use; i < n.use; i++)
         nwish += uses->v.v[i].wish != NULL;
+    n.use -= was->use;
+    n.term -= was->term;
+    n.ext -= was->ext;
+    n.ix -= was->ix;
+    n.halo -= was->halo;
     k = (KnownUses *)(void *)jot_plan_know(m, sizeof *k + nwish * sizeof *k->wish
-                                              + nuse * sizeof *k->use + nterm * sizeof *k->term
-                                              + next * sizeof *k->ext);
+                                              + n.halo * sizeof *k->halo + n.use * sizeof *k->use
+                                              + n.ext * sizeof *k->ext + n.term * sizeof *k->term
+                                              + n.ix * sizeof *k->ix);
     if (!k)
         return NULL;
     k->group = uses->groups.v[group];
-    k->nuse = nuse;
-    k->nterm = nterm;
-    k->next = next;
+    k->n = n;
     k->wish = (Layout *)(void *)(k + 1);
-    k->use = (Use *)(void *)(k->wish + nwish);
-    k->ext = (int64_t *)(void *)(k->use + nuse);
-    k->term = (UseTerm *)(void *)(k->ext + next);
-    for (i = 0; i < nuse; i++) {
-        k->use[i] = uses->v.v[use + i];
-        k->use[i].pos = uses_number(m, k->use[i].pos);
-        k->use[i].term -= term;
-        if (k->use[i].wish)
-            k->wish[k->nwish++] = *k->use[i].wish;
+    k->halo = (UseHalo *)(void *)(k->wish + nwish);
+    k->use = (Use *)(void *)(k->halo + n.halo);
+    k->ext = (int64_t *)(void *)(k->use + n.use);
+    k->term = (UseTerm *)(void *)(k->ext + n.ext);
+    k->ix = (Ix *)(void *)(k->term + n.term);
+    for (i = 0; i < n.use; i++) {
+        Use *u = &k->use[i];
+
+        *u = uses->v.v[was->use + i];
+        u->pos = uses_number(m, u->pos);
+        u->term -= was->term;
+        u->index -= was->ix;
+        u->halo -= u->leaves ? was->halo : 0;
+        if (u->wish)
+            k->wish[k->nwish++] = *u->wish;
     }
-    if (nterm)
-        memcpy(k->term, uses->terms.v + term, nterm * sizeof *k->term);
-    if (next)
-        memcpy(k->ext, uses->exts.v + ext, next * sizeof *k->ext);
+    if (n.term)
+        memcpy(k->term, uses->terms.v + was->term, n.term * sizeof *k->term);
+    if (n.ext)
+        memcpy(k->ext, uses->exts.v + was->ext, n.ext * sizeof *k->ext);
+    if (n.ix)
+        memcpy(k->ix, uses->ixs.v + was->ix, n.ix * sizeof *k->ix);
+    if (n.halo)
+        memcpy(k->halo, uses->halos.v + was->halo, n.halo * sizeof *k->halo);
     return &k->known;
 }
 
-static bool
-uses_known(Make *m, Uses *uses, uint32_t group, const KnownUses *k)
+static void
+uses_append(Uses *uses, const KnownUses *k)
 {
+    if (k->n.term)
+        memcpy(uses->terms.v + uses->terms.n, k->term, k->n.term * sizeof *k->term);
+    if (k->n.ext)
+        memcpy(uses->exts.v + uses->exts.n, k->ext, k->n.ext * sizeof *k->ext);
+    if (k->n.ix)
+        memcpy(uses->ixs.v + uses->ixs.n, k->ix, k->n.ix * sizeof *k->ix);
+    if (k->n.halo)
+        memcpy(uses->halos.v + uses->halos.n, k->halo, k->n.halo * sizeof *k->halo);
+    uses->terms.n += k->n.term;
+    uses->exts.n += k->n.ext;
+    uses->ixs.n += k->n.ix;
+    uses->halos.n += k->n.halo;
+}
+
+static bool
+uses_known(LayoutChoice *c, uint32_t group, const KnownUses *k)
+{
+    Make *m = c->m;
+    Uses *uses = &c->uses;
     UseGroup *g = &uses->groups.v[group];
     Mem *mem = &m->ctx->mem;
     uint32_t i, wish = 0;
 
-    if (!jot_vec_reserve(mem, uses->v, k->nuse) || !jot_vec_reserve(mem, uses->terms, k->nterm)
-        || !jot_vec_reserve(mem, uses->exts, k->next))
+    if (!jot_vec_reserve(mem, uses->v, k->n.use) || !jot_vec_reserve(mem, uses->terms, k->n.term)
+        || !jot_vec_reserve(mem, uses->exts, k->n.ext)
+        || !jot_vec_reserve(mem, uses->ixs, k->n.ix)
+        || !jot_vec_reserve(mem, uses->halos, k->n.halo))
         return false;
     *g = k->group;
     g->use = uses->v.n;
     g->ext = uses->exts.n;
-    for (i = 0; i < k->nuse; i++) {
+    for (i = 0; i < k->n.use; i++) {
         Use *u = &uses->v.v[uses->v.n++];
+        const Layout *wished = k->use[i].wish ? &k->wish[wish++] : NULL;
 
         *u = k->use[i];
         u->pos = m->words.pos.v[u->pos];
         u->group = group;
         u->term += uses->terms.n;
-        if (!u->wish)
+        u->index += uses->ixs.n;
+        u->halo += u->leaves ? uses->halos.n : 0;
+        u->wish = NULL;
+        if (!wished || !c->var[u->pos].fixed)
             continue;
         u->wish = jot_arena_array(&m->arena, Layout, 1); /* its halo is to be filled in */
         if (!u->wish)
             return false;
-        *u->wish = k->wish[wish++];
+        *u->wish = *wished;
     }
-    if (k->nterm)
-        memcpy(uses->terms.v + uses->terms.n, k->term, k->nterm * sizeof *k->term);
-    if (k->next)
-        memcpy(uses->exts.v + uses->exts.n, k->ext, k->next * sizeof *k->ext);
-    uses->terms.n += k->nterm;
-    uses->exts.n += k->next;
+    uses_append(uses, k);
     return true;
 }
 
 static bool
-uses_build(Make *m, Uses *uses, uint32_t group)
+uses_build(LayoutChoice *c, uint32_t group)
 {
+    Make *m = c->m;
     BuildGraph graph;
     BuildArgs args;
     UsesWalk w;
@@ -374,7 +422,7 @@ uses_build(Make *m, Uses *uses, uint32_t group)
     ok = jot_build_kernel(m->ctx, &graph, group, &k, &args) && jot_contract_classes(&k)
       && w.classes && jot_sched_classes(&k, w.classes);
     w.m = m;
-    w.uses = uses;
+    w.uses = &c->uses;
     w.k = &k;
     w.args = &args;
     w.group = group;
@@ -387,10 +435,11 @@ uses_build(Make *m, Uses *uses, uint32_t group)
 }
 
 static bool
-uses_group(Make *m, Uses *uses, uint32_t group)
+uses_group(LayoutChoice *c, uint32_t group)
 {
+    Make *m = c->m;
     const FuseGroup *fg = &m->fusion->groups[group];
-    uint32_t use = uses->v.n, term = uses->terms.n, ext = uses->exts.n;
+    UsesCount was = uses_count(&c->uses);
     const PlanKnown *known = NULL;
     const Node *first;
     bool keep, ok;
@@ -401,27 +450,32 @@ uses_group(Make *m, Uses *uses, uint32_t group)
     keep = jot_plan_words(m, group, WORDS_USES);
     if (keep)
         known = jot_plan_known(m);
-    ok = known ? uses_known(m, uses, group, (const KnownUses *)(const void *)known)
-               : uses_build(m, uses, group);
+    ok = known ? uses_known(c, group, (const KnownUses *)(const void *)known)
+               : uses_build(c, group);
     if (ok && keep && !known)
-        known = uses_keep(m, uses, group, use, term, ext);
+        known = uses_keep(m, &c->uses, group, &was);
     if (ok && known)
         jot_plan_words_base(m, group, known);
     return ok && !m->ctx->mem.failed;
 }
 
-enum { USES_EACH = 4 }; /* accesses of a group, about */
+enum { USES_EACH = 8 }; /* accesses of a group, about */
 
 JOT_FN bool
-jot_plan_uses(Make *m, Uses *uses)
+jot_plan_uses(LayoutChoice *c)
 {
-    uint32_t g;
-    bool ok = jot_vec_reserve(&m->ctx->mem, uses->groups, m->fusion->ngroups + 1)
-           && jot_vec_reserve(&m->ctx->mem, uses->v, USES_EACH * m->fusion->ngroups);
+    Make *m = c->m;
+    Mem *mem = &m->ctx->mem;
+    Uses *uses = &c->uses;
+    uint32_t g, n = m->fusion->ngroups;
+    bool ok = jot_vec_reserve(mem, uses->groups, n + 1)
+           && jot_vec_reserve(mem, uses->v, USES_EACH * n)
+           && jot_vec_reserve(mem, uses->terms, USES_EACH * n)
+           && jot_vec_reserve(mem, uses->ixs, 2 * USES_EACH * n);
 
-    for (g = 0; ok && g <= m->fusion->ngroups; g++) {
-        (void)jot_vec_push(&m->ctx->mem, uses->groups);
-        ok = !g || uses_group(m, uses, g);
+    for (g = 0; ok && g <= n; g++) {
+        (void)jot_vec_push(mem, uses->groups);
+        ok = !g || uses_group(c, g);
     }
     return (ok && jot_plan_uses_index(m, uses))
         || (m->ctx->status ? false : jot_fail_memory(m->ctx, "plan"));
@@ -455,5 +509,7 @@ jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos)
     jot_vec_free(&ctx->mem, uses->v);
     jot_vec_free(&ctx->mem, uses->terms);
     jot_vec_free(&ctx->mem, uses->exts);
+    jot_vec_free(&ctx->mem, uses->ixs);
+    jot_vec_free(&ctx->mem, uses->halos);
     jot_vec_free(&ctx->mem, uses->groups);
 }

@@ -157,7 +157,7 @@ within_layout(Concat *t, const Part *p)
     Make *m = c->m;
     const Node *part = jot_choice_node(c, p->pos), *all = jot_choice_node(c, t->result);
     const Layout *l = m->layout[t->result];
-    Use halo;
+    UseHalo halo;
     int d;
 
     memset(&halo, 0, sizeof halo);

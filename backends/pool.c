@@ -20,8 +20,8 @@
  *
  * Nobody spins for long: a worker that has seen no new job for POOL_SPIN goes to sleep, and so does
  * the caller that waits for the last worker; an idle pool uses no processor. It is as long as a
- * program takes to build its next graph: who is woken comes too late for the first kernel. With more
- * threads than processors nobody spins at all: it would take the processor from who works.
+ * program takes to build its next graph: who is woken comes too late for the first kernel. With
+ * more threads than processors nobody spins at all: it would take the processor from who works.
  *
  * Every second loop is walked from its end, piece by piece: what the loop before wrote last is in a
  * cache still.

@@ -24,6 +24,8 @@
 #if defined(__GNUC__) && !defined(__TINYC__)
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 enum { PROBE_TURNS = 4, PROBE_THREADS = 16, PROBE_HANDOFFS = 7 };
@@ -51,7 +53,8 @@ typedef float ProbeRead(const char *p, size_t nbytes);
         Probe##WIDTH a[10], x = {0}, y = {1e-3f}; \
         float sum = 0; \
         for (int k = 0; k < 10; k++) /* all different, or one chain would do for all */ \
-            a[k] = x + (float)k; \
+            for (int l = 0; l < WIDTH / 4; l++) \
+                a[k][l] = (float)k; \
         x[0] = 0.99f; \
         for (; steps > 0; steps--) { \
             a[0] = FMA(a[0], x, y); a[1] = FMA(a[1], x, y); a[2] = FMA(a[2], x, y); \
@@ -79,7 +82,11 @@ typedef float ProbeRead(const char *p, size_t nbytes);
     }
 
 #define PROBE_ANY /* what every machine of this kind has */
+#if defined(__aarch64__)
+#define PROBE_SUM(a, x, y) vfmaq_f32(y, a, x)
+#else
 #define PROBE_SUM(a, x, y) ((a) * (x) + (y))
+#endif
 PROBE_LOOPS(16, PROBE_ANY, PROBE_SUM)
 #if defined(__x86_64__)
 PROBE_LOOPS(32, __attribute__((target("avx2,fma"))), _mm256_fmadd_ps)

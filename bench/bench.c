@@ -15,8 +15,8 @@
  *   --threads L    (1,2)              --out FILE     (out/bench/bench.jsonl)
  *   --peers DIR    a Python environment with torch; --modes L (eager): eager, compile, ort
  *   --cold 1       fresh processes: time to the first result and to full speed
- *   --tune N       jot once more, as jot-tuned: N schedules of each kernel timed (JOT_TUNE), which are
- *                  remembered in out/bench/tuned; the patience is 900, unless it is given after this
+ *   --tune N       jot once more, as jot-tuned: N schedules of each kernel timed (JOT_TUNE), which
+ *                  are remembered in out/bench/tuned; patience 900, unless it is given after this
  *
  * Read after: work.h, serve.c. */
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static struct {
     const char *self, *peers, *out, *tune, *patterns[64];
     double budget, patience;
     int rounds, npatterns, nservers;
-    bool cold;
+    bool cold, device;
     Server server[MOST_SERVERS];
 } run = {.out = "out/bench/bench.jsonl", .budget = 1, .patience = 60, .rounds = 3};
 
@@ -230,7 +230,7 @@ add_servers(const char *threads, const char *modes)
         add_server("jot", "", atoi(t));
     for (t = threads; *t && run.tune && !run.cold; t += strcspn(t, ","), t += *t == ',')
         add_server("jot-tuned", "", atoi(t));
-    for (int k = 0; k < 3 && !run.cold; k++) {
+    for (int k = 0; k < 3 && !run.cold && !run.device; k++) { /* they compute on the processor */
         if (others[k]->missing)
             fprintf(stderr, "bench: without %s: %s\n", others[k]->name, others[k]->missing);
         for (t = threads; *t && !others[k]->missing; t += strcspn(t, ","), t += *t == ',')
@@ -292,6 +292,7 @@ backend_is_here(void)
 
     if (!ok)
         printf("skipped: bench: %s\n", jot_message(c));
+    run.device = ok && c && (!strcmp(name, "cuda") || !strcmp(name, "opencl"));
     jot_close(c);
     return ok;
 }
@@ -308,10 +309,10 @@ main(int argc, char **argv)
     if (argc == 6 && !strcmp(argv[1], "--serve-cold"))
         return serve_cold(system_named(argv[2]), argv[4], atoi(argv[3]), argv[5]);
     run.self = argv[0];
-    if (!options(argc, argv))
-        return fprintf(stderr, "bench: see the head of bench/bench.c for options\n"), 2;
     if (!backend_is_here())
         return SKIPPED;
+    if (!options(argc, argv))
+        return fprintf(stderr, "bench: see the head of bench/bench.c for options\n"), 2;
     signal(SIGPIPE, SIG_IGN);
     mkdir("out", 0755);
     mkdir("out/bench", 0755);

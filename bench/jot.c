@@ -72,38 +72,43 @@ finish(bool ok)
     return ok && (!backend->device || backend->device->finish(backend, b.c));
 }
 
-/* Seconds that a device takes for copying bytes within itself, a read and a write each; the best of
- * several. */
+static double
+seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds that a device takes for one copy within itself that moves as many bytes, half of them read,
+ * half written, its end waited for as a run's is: the least of several. 0: it does no copies. */
 static double
 device_floor(double nbytes)
 {
-    static double per_byte;
-    enum { MOVED = 64 << 20 };
+    enum { TURNS = 20, MOST = 1 << 30 };
     Backend *backend = b.c->backend;
     const Device *d = backend->device;
-    void *mem[2];
+    size_t half = nbytes / 2 < 64 ? 64 : nbytes / 2 > MOST ? MOST : (size_t)(nbytes / 2);
+    void *mem[2] = {NULL, NULL};
     double best = 0;
 
-    if (per_byte || !d->copy)
-        return nbytes * per_byte;
-    mem[0] = d->alloc(backend, b.c, MOVED);
-    mem[1] = mem[0] ? d->alloc(backend, b.c, MOVED) : NULL;
-    for (int i = 0; mem[1] && i < 8; i++) {
-        struct timespec from, to;
-        double s;
+    if (!d->copy || nbytes <= 0)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        mem[i] = d->alloc(backend, b.c, half);
+    for (int i = 0; mem[0] && mem[1] && i < TURNS; i++) {
+        double from = seconds(), s;
 
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        if (!d->copy(backend, b.c, mem[1], mem[0], MOVED) || !d->finish(backend, b.c))
+        if (!d->copy(backend, b.c, mem[1], mem[0], half) || !d->finish(backend, b.c))
             break;
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+        s = seconds() - from;
         best = best == 0 || s < best ? s : best;
     }
     for (int i = 0; i < 2; i++)
         if (mem[i])
-            d->release(backend, b.c, mem[i], MOVED);
-    per_byte = best / (2.0 * MOVED);
-    return nbytes * per_byte;
+            d->release(backend, b.c, mem[i], half);
+    return best * (nbytes / 2 > MOST ? nbytes / 2 / MOST : 1);
 }
 
 static bool
@@ -154,9 +159,10 @@ more(FILE *to)
     double flops = b.work->flops > 0 ? b.work->flops : b.flops;
     jot_Stats s = jot_stats(b.c);
 
-    if (b.c->backend->device) /* of a contraction none is known: its ratio is to the peer's */
-        floor = device_floor(b.work->read + b.work->write);
-    else if (last != b.work)
+    if (b.c->backend->device) { /* of a contraction none is known: its ratio is to the peer's */
+        if (last != b.work)
+            floor = device_floor(b.work->read + b.work->write);
+    } else if (last != b.work)
         floor = flops > 0 ? flops / floor_peak(threads) : floor_work(b.work->name, threads);
     if (!b.c->backend->device && last != b.work && floor == 0)
         floor = floor_bytes(b.work->read, b.work->write, threads);

@@ -107,7 +107,8 @@ jot_code_apart(Code *code)
 {
     for (uint32_t n = 1; code->ok && n < code->inst.n; n++) {
         Inst *in = &code->inst.v[n];
-        in->apart = in->op == C_FOR && !(in->wide && in->aux) && in->c.i >= APART_STEPS && in->kids &&
+        in->apart = in->op == C_FOR && !(in->wide && in->aux) && in->kids &&
+                    in->c.i >= APART_STEPS &&
                     block_apart(code, n, n);
     }
 }

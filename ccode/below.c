@@ -67,6 +67,18 @@ jot_below_skip(Below *w)
     w->depth--;
 }
 
+JOT_FN uint32_t
+jot_below_load(const Kernel *k, uint32_t value, uint32_t buf)
+{
+    Below w;
+    uint32_t n;
+
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
+        if (k->values.v[n].op == VAL_LOAD && k->values.v[n].buf == buf)
+            return n;
+    return 0;
+}
+
 JOT_FN bool
 jot_zero_without(const Kernel *k, uint32_t product, Ix cond)
 {

@@ -26,6 +26,8 @@ JOT_FN uint32_t jot_below_next(Below *w); /* 0: that was all */
 JOT_FN void jot_below_from(Below *w, int first);
 JOT_FN void jot_below_skip(Below *w); /* nothing below the value that came last */
 
+/* The first load of the buffer at or below a value; 0: none. */
+JOT_FN uint32_t jot_below_load(const Kernel *k, uint32_t value, uint32_t buf);
 /* A factor of the product is a load that is 0 where the condition does not hold. */
 JOT_FN bool jot_zero_without(const Kernel *k, uint32_t product, Ix cond);
 

@@ -9,6 +9,11 @@
  *
  * And the conditions of loads that do not change in the innermost loop are asked before it.
  *
+ * On a device a loop over the elements of an array of the kernel's own keeps its bounds: unrolled
+ * it is registers, with other bounds memory, and PoCL 3.1 takes the array for what it was before
+ * the loop:
+ *     a[0] = a[1] = 0; for (i = 0; i < n; i++) a[i] = a[i] + x[i]; y[0] = a[0];      y[0] is 0
+ *
  * Read before: ccode/guard.c. After: ccode/code.c (counting). */
 #include "ccode/code.h"
 
@@ -231,14 +236,33 @@ put_under(Code *code, uint32_t loop, const uint32_t *cond, int n)
     return jot_guard_args(code, number, cond, n);
 }
 
+/* Do the loop's steps walk an array of the function's own? */
+static bool
+walks_array(const Code *code, uint32_t loop)
+{
+    for (uint32_t n = 1; n < code->inst.n; n++) {
+        const Inst *in = &code->inst.v[n];
+        uint32_t at = in->op == C_CELL ? code->args.v[in->arg + 1] : 0;
+        const Inst *lin = &code->inst.v[at];
+        bool walks = at == loop;
+        for (int i = 0; at && lin->op == C_LIN && i < lin->narg; i++)
+            walks = walks || code->args.v[lin->arg + (uint32_t)i] == loop;
+        if (walks)
+            return true;
+    }
+    return false;
+}
+
 static void
 lift_loop(Code *code, uint32_t loop)
 {
     uint32_t guard = only_if(code, loop), cond[GUARD_CONDS], around[GUARD_CONDS];
     int n = guard ? jot_guard_conds(code, guard, cond) : -1, left = 0, out = 0;
     bool ok = n > 0 && !code->inst.v[loop].wide;
+    bool keeps = ok && code->device && walks_array(code, loop);
     for (int i = 0; ok && i < n; i++) {
-        int64_t k = code->inst.v[cond[i]].op == C_GE0 ? jot_guard_factor(code, loop, cond[i]) : 0;
+        int64_t k = !keeps && code->inst.v[cond[i]].op == C_GE0
+                        ? jot_guard_factor(code, loop, cond[i]) : 0;
         if (!jot_guard_inside(code, jot_guard_scope(code, cond[i]), loop))
             around[out++] = cond[i];
         else if (k)
@@ -270,7 +294,8 @@ jot_guard_lift(Code *code, uint32_t block)
 }
 
 /* Conditions of a load that stand outside of the loop, if there are several, become one variable:
- *     for q  y += h >= 1 && h < 9 && w + q >= 1 ? x[..] : 0     inside = h >= 1 && h < 9;  for q ... */
+ *     for q  y += h >= 1 && h < 9 && w + q >= 1 ? x[..] : 0
+ *     inside = h >= 1 && h < 9;  for q  y += inside && w + q >= 1 ? x[..] : 0 */
 static void
 gather_outer(Code *code, uint32_t load, uint32_t loop)
 {

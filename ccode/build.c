@@ -56,7 +56,8 @@ jot_build_in_memory(Build *b, NodeId id)
         || (f->place[node->at] == PLACE_STORED && f->group[node->at] != b->group);
 }
 
-/* Where a member of the group is by itself: a reduction's result, an element-wise node's element. */
+/* Where a member of the group is by itself: a reduction's result,
+ * an element-wise node's element. */
 static bool
 build_own(Build *b, const Node *node, const Ix *index)
 {
@@ -248,7 +249,8 @@ jot_build_space(Build *b, NodeId id, int64_t window, Ix *index)
 
     node = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0]) : node;
     for (d = 0; d < node->rank; d++) {
-        int64_t times = axis && axis[d] < FUSE_SOLVED ? node->ext[d] / ext[axis[d]] : 1;
+        int64_t own = axis && axis[d] < FUSE_SOLVED ? ext[axis[d]] : 0;
+        int64_t times = own > 0 ? node->ext[d] / own : 1; /* of nothing there is no window */
 
         index[d] = !axis                     ? b->axis[d]
                  : axis[d] >= FUSE_SOLVED ? jot_ix_const(p, 0) : b->axis[axis[d]];
@@ -281,12 +283,14 @@ build_stored(const Build *b, uint32_t n)
     uint32_t i;
 
     for (i = g->first; i < g->first + g->n; i++)
-        if ((f->place[f->member[i]] == PLACE_STORED || f->place[f->member[i]] == PLACE_STEP) && !n--)
+        if ((f->place[f->member[i]] == PLACE_STORED || f->place[f->member[i]] == PLACE_STEP)
+            && !n--)
             return b->graph->list->v[f->member[i]];
     return 0;
 }
 
-/* Buffers of what is read back and needed nowhere else are the kernel's own: behind its arguments. */
+/* Buffers of what is read back and needed nowhere else are the kernel's own:
+ * behind its arguments. */
 static bool
 build_steps(Build *b)
 {

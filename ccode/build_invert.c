@@ -242,9 +242,10 @@ invert_solve(Invert *v, int d, const InvertWay *way)
         return invert_stride(v, way->axis, k < 0 ? -k : k, t);
     case WAY_DIV: /* u = c t + r */
         x = invert_symbol(v, c);
-        if (!x || !invert_unit(v, p->recs.v[way->atom].a, way->axis, &unit))
+        rest = p->recs.v[way->atom].a; /* by itself: what follows may move the records */
+        if (!x || !invert_unit(v, rest, way->axis, &unit))
             return false;
-        rest = jot_ix_sub(p, p->recs.v[way->atom].a,
+        rest = jot_ix_sub(p, rest,
                           jot_ix_scale(p, jot_ix_axis(p, BUILD_SYMBOL + way->axis), unit));
         x = jot_ix_sub(p, jot_ix_add(p, jot_ix_scale(p, t, c), x), rest);
         invert_settle(v, way->axis, jot_ix_scale(p, x, unit));

@@ -179,7 +179,8 @@ reduce_plain(Build *b, NodeId id, const Ix *index)
     return reduce_store(b, id, to, v, EW_NONE, NULL);
 }
 
-/* The window of the space in which the reduction's element at `index` is computed: its point there. */
+/* The window of the space in which the reduction's element at `index` is computed:
+ * its point there. */
 static bool
 reduce_inside(Build *b, const Node *node, NodeId id, const Ix *index, Ix *at, Ix *to, Guards *g,
               bool *never)

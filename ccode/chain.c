@@ -119,26 +119,15 @@ chain_row(Chain *c)
 JOT_FN int
 jot_chain_longest(const Chain *c, uint64_t axes)
 {
-    int best = -1;
-    for (int a = 0; a < (int)c->k->axes.n; a++)
-        if ((axes >> a & 1) && jot_chain_ext(c, a) > 1 &&
-            (best < 0 || jot_chain_ext(c, a) > jot_chain_ext(c, best)))
-            best = a;
-    return best;
+    int best = jot_contract_longest(c->k, axes);
+    return best >= 0 && jot_chain_ext(c, best) > 1 ? best : -1;
 }
 
 static void
 chain_make(const Chain *c, const ChainProduct *p, Sched *s, ContractMake *m)
 {
-    memset(m, 0, sizeof *m);
-    jot_sched_open(s, c->k, c->lanes);
-    m->s = s;
-    m->k = c->k;
+    jot_contract_open(m, s, c->k, c->target, c->lanes);
     m->c = p->c;
-    m->target = c->target;
-    m->lanes = c->lanes;
-    m->panel = jot_contract_panel(c->target, c->lanes);
-    m->registers = c->lanes > 1 && c->target->vectors > 0 ? c->target->vectors : 16;
     m->v = p->v;
     m->r = p->r;
 }

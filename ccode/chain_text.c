@@ -11,6 +11,7 @@
  *
  * Read before: ccode/chain_make.h, chain.c, sched_text.c. After: ccode/lower.c. */
 #include "ccode/chain_make.h"
+#include "ccode/turn.h"
 
 static const char *
 chain_name(const Chain *c, int axis)
@@ -77,6 +78,16 @@ chain_place(Chain *c, uint32_t value)
            jot_kernel_buf(c->k, name, (jot_DType)v->dtype, BUF_SCRATCH, d.n, d.ext) != 0;
 }
 
+/* Of the axes of b the one that it is read along, across the vectors; -1: none. */
+static int
+chain_turned(const Chain *c, const ChainProduct *p, uint64_t own)
+{
+    for (int a = 0; a < (int)c->k->axes.n; a++)
+        if ((own >> a & 1) && jot_turn_load(c->k, p->c.b, p->v, a, c->lanes))
+            return a;
+    return -1;
+}
+
 /* b in panels: [v / block][k ..][v % block] */
 static bool
 chain_pack(Chain *c, const ChainProduct *p)
@@ -85,6 +96,7 @@ chain_pack(Chain *c, const ChainProduct *p)
     uint64_t batch = b->free & c->shared, own = b->free & ~c->shared & ~jot_chain_bit(p->v);
     const char *v = chain_name(c, p->v), *share = c->phased ? "p" : "";
     bool panels = jot_chain_ext(c, p->v) > p->block;
+    int along = chain_turned(c, p, own);
     ChainDims d = {{0}, 0};
     char name[24];
     Text t = {0};
@@ -95,9 +107,13 @@ chain_pack(Chain *c, const ChainProduct *p)
     chain_loops(c, c->phased ? batch : c->shared & ~jot_chain_bit(c->row), ":1p");
     if (panels)
         jot_text_f(&c->text, " %s:%lld%s", v, (long long)p->block, share);
-    chain_loops(c, own, "");
+    chain_loops(c, along < 0 ? own : own & ~jot_chain_bit(along), "");
+    if (along >= 0)
+        jot_text_f(&c->text, " %s:%d", chain_name(c, along), c->lanes);
     if (p->block > c->lanes)
         jot_text_f(&c->text, " %s:%d", v, c->lanes);
+    if (along >= 0)
+        jot_text_f(&c->text, " %s:1u", chain_name(c, along));
     jot_text_f(&c->text, " %s:1v; res %s[", v, name);
     for (int a = 0; a < (int)c->k->axes.n && c->phased; a++)
         if (batch >> a & 1) {

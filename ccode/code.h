@@ -28,10 +28,11 @@ typedef enum {
     C_ITEM,     /* number of the item in its work-group */
     C_TEAM,     /* arg 0 of all items of a work-group under `ew`, the same for all of them */
     C_BARRIER,  /* of a work-group: what its items wrote is seen by them all */
-    C_MATRIX,   /* of this machine: c.i steps, sums at arg 0 of buffer aux >> 16, operands at arg 1 and
-                   arg 2 of buffers aux >> 8 & 255 and aux & 255, arg 3: the sums begin.
+    C_MATRIX,   /* of this machine: c.i steps, sums at arg 0 of buffer aux >> 16, operands at arg 1
+                   and arg 2 of buffers aux >> 8 & 255 and aux & 255, arg 3: the sums begin.
                    Of a device: sums arg[0 .. narg - 2) += the product of what is at the last two
-                   arguments in buffers aux >> 16 and aux & 0xffff, which have dtype: MatrixUnit in c */
+                   arguments in buffers aux >> 16 and aux & 0xffff, which have dtype; MatrixUnit
+                   in c */
     C_COPY,     /* 16 bytes at arg 1 of buffer aux & 0xffff to arg 0 of buffer aux >> 16 of a group,
                    zeros where a condition arg[2..) does not hold; there behind BARRIER_COPIES */
     C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
@@ -47,9 +48,11 @@ typedef enum {
     C_INDEX,    /* index value as a value of dtype */
     C_LOAD,     /* buffer aux at address arg 0, under conditions arg[1..), else c */
     C_PACK,     /* vector of scalars */
-    C_MIX,      /* vector of lanes of arg 0: lane l is the one that c.u names in its bits 4 l .. 4 l + 3.
+    C_MIX,      /* vector of lanes of arg 0: lane l is the one that bits 4 l .. 4 l + 3 of c.u name.
                    With 2 operands: every second one of 2 n - 1 neighbours, of which arg 0 is the
-                   first n and arg 1 the last */
+                   first n and arg 1 the last; with c.i = h, a power of two: where bit h of l is set
+                   lane l - h of arg 1, else lane l of arg 0; with c.i = -h lane l of arg 1, else
+                   lane l + h of arg 0 */
     C_LANE,     /* lane c.i of arg 0 */
     C_EW, C_CALL, /* operator `ew`, or text of value aux; `exact`: EXP of what is not
                    above 0, DIV by what stands still in the loop */
@@ -62,8 +65,10 @@ typedef enum {
     C_AHEAD     /* buffer aux at address arg 0, which may be past its end, will be loaded soon */
 } COp;
 
-/* BARRIER: in aux, what items do before it: wait for their copies, tell the matrix unit; no barrier. */
-enum { BARRIER_COPIES = 1, BARRIER_FENCE = 2, BARRIER_ONLY = 4 };
+/* BARRIER: in aux, what items do before it: wait for their copies, but the last c.i groups of them;
+ * let four warps' instructions see what they wrote. ONLY: and no barrier. GROUP: what was copied
+ * since the last such is a group. */
+enum { BARRIER_COPIES = 1, BARRIER_FENCE = 2, BARRIER_ONLY = 4, BARRIER_GROUP = 8 };
 
 /* A device's C_MATRIX: who has it together, its steps, how operands lie (ccode/emit_matrix.c). */
 typedef struct { int warps, m, n, k, far[2]; bool turned[2]; } MatrixUnit;
@@ -112,6 +117,8 @@ typedef struct {
     int64_t steps[SCHED_PHASES]; /* of the loop that callers share */
     int launches;               /* of a device */
     EmitLaunch launch[EMIT_LAUNCHES];
+    bool device;                /* arrays of its own are registers there: loops over them have the
+                                   same steps each time */
     Text *why;
     bool ok;
 } Code;
@@ -167,14 +174,14 @@ JOT_FN bool jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg
 JOT_FN void jot_guard_dissolve(Code *code, uint32_t block, uint32_t n);
 JOT_FN void jot_guard_lift(Code *code, uint32_t block);
 JOT_FN void jot_guard_gather(Code *code, uint32_t block, uint32_t loop);
-/* An index record (C_INDEX: of its dtype) in the outermost block where its operands are, before a loop
- * or another record; one that is there already is taken. 0: out of memory. */
+/* An index record (C_INDEX: of its dtype) in the outermost block where its operands are, before a
+ * loop or another record; one that is there already is taken. 0: out of memory. */
 JOT_FN uint32_t jot_guard_before(Code *code, uint32_t mark, Inst in, const uint32_t *arg,
                                  const int64_t *coef, int narg);
 /* c + sign * (the linear form without the loop's variable), before the loop. */
 JOT_FN uint32_t jot_guard_bound(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c);
-/* Is the condition k v + rest against 0, with v the loop's variable and the rest outside of it? Then
- * k, else 0. */
+/* Is the condition k v + rest against 0, with v the loop's variable and the rest outside of it?
+ * Then k, else 0. */
 JOT_FN int64_t jot_guard_factor(const Code *code, uint32_t loop, uint32_t cond);
 
 #endif

@@ -61,8 +61,8 @@ contract_swap(Contract *c)
     c->n = m;
 }
 
-/* The axis along which a windowed operand runs: the last of its axes that steps an index by one; -1:
- * none. */
+/* The axis along which a windowed operand runs:
+ * the last of its axes that steps an index by one; -1: none. */
 static int
 contract_along(const Kernel *k, uint32_t value, uint64_t axes)
 {
@@ -99,8 +99,8 @@ contract_grouped(const Kernel *k, const Contract *c, uint32_t value)
     return false;
 }
 
-/* Channels of a group stand beside those of the next in the operand and in a result: vectors of them
- * are full. */
+/* Channels of a group stand beside those of the next in the operand and in a result:
+ * vectors of them are full. */
 static bool
 contract_groups(const Kernel *k, const Contract *c)
 {
@@ -197,18 +197,6 @@ jot_contract_only(const Kernel *k, Contract *c)
 
 /* ---- layouts ------------------------------------------------------------------------------ */
 
-/* The first load of the buffer below a value; 0: none. */
-static uint32_t
-contract_load_of(const Kernel *k, uint32_t value, uint32_t buf)
-{
-    Below w;
-    uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
-        if (k->values.v[n].op == VAL_LOAD && k->values.v[n].buf == buf)
-            return n;
-    return 0;
-}
-
 typedef struct {
     LayoutPart part[LAYOUT_PARTS];
     int n;
@@ -229,8 +217,8 @@ wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64
     }
 }
 
-/* Axes of k that a reads together with longer others: the taps of windows. The sum runs over them outside
- * of the rest, as a's memory has it (channels last). */
+/* Axes of k that a reads together with longer others: the taps of windows. The sum runs over them
+ * outside of the rest, as a's memory has it (channels last). */
 static uint64_t
 wish_windows(const Kernel *k, const Contract *c, uint32_t value)
 {
@@ -251,8 +239,8 @@ wish_windows(const Kernel *k, const Contract *c, uint32_t value)
     return found;
 }
 
-/* Does the index run over groups, each as long as an axis of n? Panels are of one, or of as many as a
- * vector has room for. */
+/* Does the index run over groups, each as long as an axis of n? Panels are of one,
+ * or of as many as a vector has room for. */
 static bool
 wish_group(const Kernel *k, const Contract *c, Ix ix, int64_t ext, int64_t *panel)
 {
@@ -272,8 +260,8 @@ wish_group(const Kernel *k, const Contract *c, Ix ix, int64_t ext, int64_t *pane
     return each % *panel == 0 || (*panel % each == 0 && ext % *panel == 0);
 }
 
-/* Panels of the dimension that an axis of n, the longest, has for itself; what else is not summed over
- * stands outside of them. */
+/* Panels of the dimension that an axis of n, the longest, has for itself; what else is not summed
+ * over stands outside of them. */
 static void
 wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int rank, int64_t panel)
 {
@@ -312,7 +300,8 @@ wish_along(Wish *w, const Kernel *k, uint32_t at, int rank, int axis)
             }
 }
 
-/* What stands still, batch and rows; then what only the sum moves along, with its group before it. */
+/* What stands still, batch and rows; then what only the sum moves along,
+ * with its group before it. */
 static void
 wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank)
 {
@@ -340,6 +329,16 @@ wish_halo(Wish *w, const Kernel *k, const Value *load)
         }
 }
 
+JOT_FN int
+jot_contract_longest(const Kernel *k, uint64_t axes)
+{
+    int best = -1;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((axes >> a & 1) && (best < 0 || k->axes.v[a].ext > k->axes.v[best].ext))
+            best = a;
+    return best;
+}
+
 JOT_FN int64_t
 jot_contract_panel(const Target *target, int lanes)
 {
@@ -352,7 +351,7 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
 {
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
-    uint32_t a = contract_load_of(k, c->a, buf), v = contract_load_of(k, c->b, buf);
+    uint32_t a = jot_below_load(k, c->a, buf), v = jot_below_load(k, c->b, buf);
     int along = c->along;
     Wish w;
     memset(&w, 0, sizeof w);

@@ -30,11 +30,13 @@ typedef struct Contract {
 /* Axes that are divided, as by a stride, become two, so that sums of products over them are seen to
  * be contractions (ccode/contract_class.c). False: out of memory. */
 JOT_FN bool jot_contract_classes(Kernel *k);
+/* The longest of some axes; -1: there are none. */
+JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
 /* Some value below reads its buffer at a sum of axes: h + p. */
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
 /* Is `value` a contraction? Its operand with the windows becomes a: the other's axis n goes in
- * vectors wherever layouts are free. Where n has only a few steps, and windows move over long lines,
- * it becomes b: lines go in vectors. */
+ * vectors wherever layouts are free. Where n has only a few steps, and windows move over long
+ * lines, it becomes b: lines go in vectors. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
 /* The same by its axes alone: operands may be computed from other sums, and stay a and b. */
 JOT_FN bool jot_contract_axes(const Kernel *k, uint32_t value, Contract *c);
@@ -44,8 +46,8 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
 /* The layout in which the schedule reads or writes buffer `buf` without packing; where nothing
  * binds the buffer (a temporary; weights packed once) it is the one to give it. False: as good as
  * any.
- *     a    batch, then m and windows, then k (channels last, of all groups), with a halo for what is
- *          read outside
+ *     a    batch, then m and windows, then k (channels last, of all groups), with a halo for what
+ *          is read outside
  *     b    with windows: as it is, with a halo, its line last; else
  *          batch, n in panels, k (windows, channels), n within its panel
  *     out  batch, m, n */
@@ -56,8 +58,9 @@ JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 
 /* A schedule for a kernel with jot_contract_only, and the kernel made ready for it: operands read
- * from packed copies, scratch; rides: sums of its results that come along, NULL for none. lanes 1: the same blocks in scalars. False: none, or out of memory
- * (k->mem->failed); the kernel is as good as before then. */
+ * from packed copies, scratch; rides: sums of its results that come along, NULL for none. lanes 1:
+ * the same blocks in scalars. False: none, or out of memory (k->mem->failed); the kernel is as good
+ * as before then. */
 struct Rides;
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
                                int lanes, struct Rides *rides);
@@ -65,7 +68,7 @@ JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Tar
  * (ccode/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel is made
  * anew; false: it may be no use any more. */
 /* matrix: what the device's unit for small matrices multiplies. */
-typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse; /* TF32: halves, and f32 rounded */
+typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse; /* TF32: and f32, rounded */
 JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target,
                               MatrixUse matrix);
 

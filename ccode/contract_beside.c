@@ -6,8 +6,8 @@
  *     its lanes, i = 1          1 1 1 1  5 5 5 5  9 9 ...           mixed
  *     times 16 outputs          0 1 2 3  4 5 6 7  8 9 ...
  *
- * A group has as many results at a point as it has outputs, 4 to 32 in networks: a vector would be a
- * quarter full, and of each line of x another group would read the rest. So the axis of the batch
+ * A group has as many results at a point as it has outputs, 4 to 32 in networks: a vector would be
+ * a quarter full, and of each line of x another group would read the rest. So the axis of the batch
  * that continues the vectors' axis in the results (n of a group, then the next group) becomes part
  * of it. What is read of a is then the same for the lanes of one group and lies beside that of the
  * next: all of it in one vector of the memory. The steps of the sum within a group are unrolled,
@@ -94,7 +94,8 @@ group_continues(const ContractMake *m, uint32_t a, int g, int v)
     const Kernel *k = m->k;
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
-        if (s->ncond || !index_continues(k, s->at, k->bufs.v[s->buf].rank, g, v, k->axes.v[v].ext) ||
+        if (s->ncond ||
+            !index_continues(k, s->at, k->bufs.v[s->buf].rank, g, v, k->axes.v[v].ext) ||
             !value_continues(m, s->value, a, g, v))
             return false;
     }

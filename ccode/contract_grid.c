@@ -1,5 +1,5 @@
-/* ccode/contract_grid.c - a contraction on a device: a work-group computes a block of the result, its
- * operands brought block by block of k into memory that the group shares.
+/* ccode/contract_grid.c - a contraction on a device: a work-group computes a block of the result,
+ * its operands brought block by block of k into memory that the group shares.
  *
  *     out [mb, nb]  =  sum over kb of  ta [kl, m]  x  tb [kl, n]
  *
@@ -18,12 +18,14 @@
  * operands are f16 or bf16, or f32 that the user lets be rounded to tf32, a warp's items hold its
  * pieces (set_matrix); sums are f32. What lies beyond an edge is 0 in the tiles and not stored.
  * There are two buffers of each tile: one is filled while the other is read (LOOP_AHEAD), with a
- * barrier a step.
+ * barrier a step; where tiles are filled past the registers up to four, as many as the group's
+ * memory holds, so that copies have two or three steps' time to come.
  *
- * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums of
- * chunks go to memory, and a second launch adds them up in order.
+ * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums
+ * of chunks go to memory, and a second launch adds them up in order.
  *
- * Sizes follow from extents alone (tile_price): results do not depend on the device.
+ * Sizes follow from extents (tile_price) and from how large a group may be: results do not depend on
+ * anything else of the device.
  *
  *   requires  a kernel with jot_contract_only       keeps  what is computed: each sum is one chain in
  *             the order of k; a term left out counts as 0 times the other operand
@@ -35,10 +37,11 @@
 #include "ccode/contract_grid.h"
 
 enum {
-    TILE_GROUP = 256,       /* most items of a work-group */
+    TILE_GROUP = 256,       /* most items of a work-group, if the target has as many */
+    TILE_GROUP_LEAST = 64,  /* fewest, if it has so many */
     TILE_BUSY = 1 << 14,    /* items at work on a device at a time */
     TILE_GROUPS = 128,      /* groups that keep one busy */
-    TILE_SHARED = 48 << 10, /* bytes of a group's memory */
+    TILE_BUFFERS = 4,       /* most of a tile */
     TILE_CHUNK = 512        /* fewest terms of a chunk */
 };
 
@@ -167,7 +170,8 @@ jot_contract_grid_blocks(const TileSide *side)
     return (side->ext + side->block - 1) / side->block;
 }
 
-/* Sizes of a side's parts, the innermost in memory last; the order of strides is that of the list. */
+/* Sizes of a side's parts, the innermost in memory last;
+ * the order of strides is that of the list. */
 static void
 side_parts(TileSide *side, int64_t warp, int64_t part, int64_t half, int64_t item, int64_t reg)
 {
@@ -185,8 +189,8 @@ side_parts(TileSide *side, int64_t warp, int64_t part, int64_t half, int64_t ite
     side->part[PART_BLOCK].ext = jot_contract_grid_blocks(side);
 }
 
-/* Time of a tile's step over k, in multiply-adds of an item: those, `reads` of group memory for them,
- * its share of bringing the tiles; times how often a device must come round. */
+/* Time of a tile's step over k, in multiply-adds of an item: those, `reads` of group memory for
+ * them, its share of bringing the tiles; times how often a device must come round. */
 static double
 tile_price(const Tiles *t, int64_t batch, double multiply, double reads)
 {
@@ -212,20 +216,42 @@ set_size(Tiles *t, const int64_t *size)
     t->group = (int)(size[0] * size[1]);
 }
 
-static void
-tile_sizes(Tiles *t, int64_t batch)
+/* Terms of a step. */
+static int64_t
+tile_depth(const Tiles *t)
 {
-    int64_t most = t->k->values.v[t->c.reduce].dtype == JOT_F64 ? 4 : 8, best[4] = {8, 8, 1, 1};
+    return t->m.block + t->n.block > 128 ? 8 : 16;
+}
+
+/* A group as large as the target's, tiles that it has room for: two of each, with columns that keep
+ * rows apart. */
+static bool
+tile_fits(const Tiles *t, const Target *target)
+{
+    size_t a = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.a].dtype);
+    size_t b = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.b].dtype);
+    int64_t nbytes = (t->m.block + 4) * (int64_t)a + (t->n.block + 4) * (int64_t)b;
+    int least = target->group < TILE_GROUP_LEAST ? target->group : TILE_GROUP_LEAST;
+    return t->group >= least && t->group <= TILE_GROUP && t->group <= target->group &&
+           2 * tile_depth(t) * nbytes <= target->group_nbytes;
+}
+
+/* False: the target has room for none. */
+static bool
+tile_sizes(Tiles *t, int64_t batch, const Target *target)
+{
+    int64_t most = t->k->values.v[t->c.reduce].dtype == JOT_F64 ? 4 : 8, best[4] = {0};
     int64_t size[4], depth;
     double price = 0, p;
     for (size[0] = 2; size[0] <= 64; size[0] *= 2)
         for (size[1] = 2; size[1] <= 64; size[1] *= 2)
             for (size[2] = 1; size[2] <= most; size[2] *= 2)
                 for (size[3] = 1; size[3] <= most; size[3] *= 2) {
-                    if (size[0] * size[1] < 64 || size[0] * size[1] > TILE_GROUP ||
-                        size[0] * size[2] > 128 || size[1] * size[3] > 128)
+                    if (size[0] * size[2] > 128 || size[1] * size[3] > 128)
                         continue;
                     set_size(t, size);
+                    if (!tile_fits(t, target))
+                        continue;
                     p = tile_price(t, batch, (double)(size[2] * size[3]),
                                    0.5 * (double)(size[2] + size[3]));
                     if (price == 0 || p < price) {
@@ -233,20 +259,26 @@ tile_sizes(Tiles *t, int64_t batch)
                         memcpy(best, size, sizeof best);
                     }
                 }
+    if (price == 0)
+        return false;
     set_size(t, best);
-    depth = t->m.block + t->n.block > 128 ? 8 : 16;
+    depth = tile_depth(t);
     while (depth > 1 && depth / 2 >= t->sum.ext)
         depth /= 2;
     side_parts(&t->sum, 1, 1, 1, 1, depth);
+    return true;
 }
 
 /* ---- the matrix unit ---- */
 
-/* A warp of 32 items multiplies 16 x 16 by 16 x 8 elements at once. Item 4g + i has rows g and g + 8,
- * columns 2i and 2i + 1 of the result:
+/* A warp of 32 items multiplies 16 x 16 by 16 x 8 elements at once. Item 4g + i has rows g and g +
+ * 8, columns 2i and 2i + 1 of the result:
  *
  *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc       (walk_matrix.c) */
-enum { MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_DEPTH = 32, MATRIX_LEAST = 16, WARPS_LEAST = 64 };
+enum {
+    MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_LEAST = 16, WARPS_LEAST = 64,
+    MATRIX_NBYTES = 64 /* of a row or column of a tile along k: two steps of the unit */
+};
 
 static void
 set_matrix(Tiles *t, const int64_t *size)
@@ -256,23 +288,26 @@ set_matrix(Tiles *t, const int64_t *size)
     t->group = (int)(32 * size[0] * size[1]);
 }
 
-/* Warps along m and n, and steps of each, as the instruction has them; what the group's memory holds. */
+/* Warps along m and n, and steps of each, as the instruction has them;
+ * what the group's memory holds. */
 static bool
-matrix_fits(const Tiles *t, const int64_t *size)
+matrix_fits(const Tiles *t, const int64_t *size, const Target *target)
 {
-    int64_t warps = size[0] * size[1], nbytes = t->half == JOT_F32 ? 4 : 2;
+    int64_t warps = size[0] * size[1];
     int64_t rows = t->m.block + t->n.block + 16; /* and what keeps them apart */
-    if (warps < 2 || warps > 8 || rows * MATRIX_DEPTH * nbytes * 2 > TILE_SHARED)
+    if (warps < 2 || warps > 8 || t->group > target->group ||
+        rows * MATRIX_NBYTES * 2 > target->group_nbytes)
         return false;
     if (t->warps == 4)
         return size[0] % 4 == 0 && size[2] == 1;
     return size[2] * size[3] <= 16 && size[0] <= 4;
 }
 
-static void
-matrix_sizes(Tiles *t, int64_t batch)
+/* False: the target has room for none. */
+static bool
+matrix_sizes(Tiles *t, int64_t batch, const Target *target)
 {
-    int64_t best[4] = {t->warps == 4 ? 4 : 1, t->warps == 4 ? 1 : 2, 1, 1}, size[4];
+    int64_t best[4] = {0}, size[4];
     double price = 0, p;
     for (size[0] = 1; size[0] <= 8; size[0] *= 2)
         for (size[1] = 1; size[1] <= 4; size[1] *= 2)
@@ -281,14 +316,17 @@ matrix_sizes(Tiles *t, int64_t batch)
                     set_matrix(t, size);
                     p = tile_price(t, batch, 0.5 * (double)(size[2] * size[3]),
                                    t->warps == 4 ? 0 : 0.25 * (double)(2 * size[2] + size[3]));
-                    if (matrix_fits(t, size) && t->m.block <= 128 && t->n.block <= 128 &&
+                    if (matrix_fits(t, size, target) && t->m.block <= 128 && t->n.block <= 128 &&
                         (price == 0 || p < price)) {
                         price = p;
                         memcpy(best, size, sizeof best);
                     }
                 }
+    if (price == 0)
+        return false;
     set_matrix(t, best);
-    side_parts(&t->sum, 1, t->sum.ext > MATRIX_K ? 2 : 1, 1, 1, MATRIX_K);
+    side_parts(&t->sum, 1, t->half != JOT_F32 && t->sum.ext > MATRIX_K ? 2 : 1, 1, 1, MATRIX_K);
+    return true;
 }
 
 JOT_FN int
@@ -317,8 +355,8 @@ jot_contract_half(const Kernel *k, uint32_t value)
     return w.deep ? 0 : dtype;
 }
 
-/* How tiles lie in rows of 16 bytes: along k, or turned, along the side, where that is how the operand's
- * neighbours lie and the unit can turn them back; whether a row comes at a time. */
+/* How tiles lie in rows of 16 bytes: along k, or turned, along the side, where that is how the
+ * operand's neighbours lie and the unit can turn them back; whether a row comes at a time. */
 static void
 side_rows(const Tiles *t, TileSide *side, uint32_t operand)
 {
@@ -349,6 +387,27 @@ tile_rows(Tiles *t)
     t->s->lanes = t->m.wide || t->n.wide ? (int)t->row : 1;
 }
 
+/* Of each tile: copies past the registers may be several steps ahead, what goes through these only
+ * one. They have as many as there is memory and are steps. */
+static void
+tile_buffers(Tiles *t, const Target *target)
+{
+    int64_t step = (t->m.block + t->n.block) * t->sum.block;
+    int64_t most = jot_contract_grid_blocks(&t->sum);
+    t->buffers = 2;
+    if (!t->s->copies || !t->m.wide || !t->n.wide || t->half == JOT_F32 ||
+        (!t->half && !(t->m.unit && t->n.unit)))
+        return;
+    step += 16 * t->sum.block; /* and what keeps rows apart */
+    step *= 16 / t->row;
+    if (t->chunks > 1)
+        most = t->sum.part[PART_BLOCK].ext;
+    while (t->buffers < TILE_BUFFERS && t->buffers < most &&
+           (t->buffers + 1) * step <= target->group_nbytes)
+        t->buffers++;
+    t->s->buffers = t->buffers > 2 ? t->buffers : 0;
+}
+
 /* Both operands are of one half precision, or of f32 that may be rounded, and the product fills the
  * unit somewhat. */
 static int
@@ -365,8 +424,8 @@ matrix_dtype(const Tiles *t, bool rounded)
                ? JOT_F32 : 0;
 }
 
-/* Few results of many terms leave most of a device idle: k goes in chunks, whose sums are added up in
- * a launch behind. As many as keep it busy, of some length, by extents alone. */
+/* Few results of many terms leave most of a device idle: k goes in chunks, whose sums are added up
+ * in a launch behind. As many as keep it busy, of some length, by extents alone. */
 static void
 chunk_sizes(Tiles *t, int64_t batch)
 {
@@ -406,12 +465,15 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
         t->inside[i] = k->ixs.v[sum->at + sum->nidx + (uint32_t)i];
     if (ok) {
         t->half = matrix ? matrix_dtype(t, matrix == MATRIX_TF32) : 0;
-        t->warps = t->half && t->half != JOT_F32 && target->warps && t->m.ext >= WARPS_LEAST ? 4 : 0;
+        t->warps = t->half && target->warps && t->m.ext >= WARPS_LEAST ? 4 : 0;
         s->copies = target->copies;
         s->warps = t->warps;
-        (t->half ? matrix_sizes : tile_sizes)(t, batch);
+        ok = (t->half ? matrix_sizes : tile_sizes)(t, batch, target);
+    }
+    if (ok) {
         tile_rows(t);
         chunk_sizes(t, batch);
+        tile_buffers(t, target);
         ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t) && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
     }
     jot_mem_free(k->mem, t, sizeof *t);

@@ -174,6 +174,13 @@ jot_contract_where(Kernel *k, uint32_t value, Ix cond)
                     jot_v_constf(k, (jot_DType)dtype, 0));
 }
 
+/* Words for the matrix unit are rounded on their way to a tile, once: it would cut them off. */
+static uint32_t
+tile_rounded(const Tiles *t, uint32_t value)
+{
+    return t->half == JOT_F32 ? jot_v_call(t->k, JOT_F32, "jot_tf32(%0)", 1, &value) : value;
+}
+
 /* Beyond the end of k, and where the sum leaves points out, an operand is 0. A condition on m and n
  * at once belongs to neither: false. */
 JOT_FN bool
@@ -196,6 +203,8 @@ jot_contract_grid_operands(Tiles *t)
         else
             a = jot_contract_where(k, a, t->inside[i]);
     }
+    a = tile_rounded(t, a);
+    b = tile_rounded(t, b);
     if (a == t->c.a && b == t->c.b && !sum.ncond)
         return true;
     t->c.product = jot_v_ew(k, EW_MUL, (jot_DType)sum.dtype, a, b, 0);
@@ -296,7 +305,7 @@ place_rows(Tiles *t, const TileSide *side, int64_t *ext, int *rank)
     place_dim(t, ext, rank, t->row, jot_ix_mod(ix, along->local, row, &space));
 }
 
-/* Two buffers of k by the block's points, neighbours together: 4 more where items side by side fill
+/* Buffers of k by the block's points, neighbours together: 4 more where items side by side fill
  * columns of it, which then lie on banks of their own. */
 static Place
 tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
@@ -307,8 +316,9 @@ tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
     int rank = 0;
     p.at = t->s->ixs.n;
     if (t->sum.part[PART_BLOCK].axis >= 0)
-        place_dim(t, ext, &rank, 2, jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis),
-                                               jot_ix_const(ix, 2), NULL));
+        place_dim(t, ext, &rank, t->buffers,
+                  jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis),
+                             jot_ix_const(ix, t->buffers), NULL));
     if (t->half)
         place_rows(t, side, ext, &rank);
     else {
@@ -334,13 +344,13 @@ list_parts(const TileSide *side, int64_t together, TileAxis *axis, int n)
     return n;
 }
 
-/* ... and loops over these, as lanes. */
+/* ... and loops over these. */
 static void
-lane_loops(const TileSide *side, int64_t together, SLoop *loops, int *n)
+lane_loops(const TileSide *side, int64_t together, SLoop *loops, int *n, LoopKind kind)
 {
     for (int i = PART_WARP; i < PARTS; i++)
         if (side->part[i].stride < together)
-            tile_loop(loops, n, side->part[i].axis, 1, LOOP_VECTOR);
+            tile_loop(loops, n, side->part[i].axis, 1, kind);
 }
 
 /* Items side by side copy what lies side by side. */
@@ -351,14 +361,16 @@ add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
     const TileSide *inner = side->unit ? side : &t->sum, *outer = side->unit ? &t->sum : side;
     TileAxis axis[2 * PARTS];
     int64_t together = side->wide ? t->row : 1;
+    int64_t apart = t->half == JOT_F32 && side->unit ? t->row : 1;
     int n = t->ngrid, count;
     Place p = tile_place(t, name, t->k->values.v[value].dtype, side);
     memcpy(loops, t->grid, (size_t)n * sizeof *loops);
     tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
-    count = list_parts(outer, 1, axis, 0);
+    count = list_parts(outer, apart, axis, 0); /* an item has all of a row of words */
     count = list_parts(inner, together, axis, count);
     tile_share(t, axis, count, loops, &n);
-    lane_loops(inner, together, loops, &n);
+    lane_loops(inner, together, loops, &n, LOOP_VECTOR);
+    lane_loops(outer, apart, loops, &n, LOOP_UNROLL);
     return p.buf && tile_add(t, false, value, n, loops, n, &p);
 }
 

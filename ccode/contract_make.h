@@ -4,7 +4,8 @@
 #define JOT_CONTRACT_MAKE_H
 #include "ccode/contract.h"
 
-/* Lanes along the sum (contract_dots.c): its axis, those of the block, of `rows` by `columns` sums. */
+/* Lanes along the sum (contract_dots.c): its axis, those of the block,
+ * of `rows` by `columns` sums. */
 typedef struct {
     int along, r, v;
     bool swap;                  /* the rows are b's */
@@ -25,8 +26,9 @@ typedef struct {
     int64_t panels;             /* width of the panels that b lies in already, 0: none */
     uint64_t vaxes, raxes;      /* the kernel's axes in them */
     uint64_t other, outer;      /* the rest of n, of m */
-    uint64_t unrolled;          /* axes of k that are spelled out: they say which lanes of a are read */
-    int64_t most_vectors;       /* of a block of groups, as many as read the same of a; 0: no groups */
+    uint64_t unrolled;          /* axes of k that are spelled out: they say which lanes of a are
+                                   read */
+    int64_t most_vectors;       /* of a block of groups, as many as read the same of a; 0: none */
     uint64_t inner;             /* axes of a block of rows that sums ride on; 0: none do */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
@@ -60,9 +62,12 @@ typedef struct {
     int64_t nlines;         /* 0: none does */
 } ContractPlan;
 
-/* What an index divides the axis by, with a rest: 1 if it does not (depth: 0); and the axis as by * axis + rest, where
- * rest is a new one, the last (contract_class.c). False: out of memory. */
+/* What an index divides the axis by, with a rest: 1 if it does not (depth: 0); and the axis as by *
+ * axis + rest, where rest is a new one, the last (contract_class.c). False: out of memory. */
 JOT_FN int64_t jot_contract_divisor(const IxPool *p, Ix ix, int axis, int depth);
+/* What all schedules of contractions begin with; *m is cleared, *s opened. */
+JOT_FN void jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target,
+                              int lanes);
 JOT_FN bool jot_contract_divide(Kernel *k, int axis, int64_t by);
 JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);
 JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
@@ -75,9 +80,11 @@ JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axi
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
-JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest); /* of so many rows */
-/* The axis of the batch that continues v, of n, in all but a, and reads of a what lies beside; -1: none.
- * The order of the sum, and how many rows, where vectors mix what they read (contract_beside.c). */
+/* ... of so many rows */
+JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest);
+/* The axis of the batch that continues v, of n, in all but a, and reads of a what lies beside; -1:
+ * none. The order of the sum, and how many rows, where vectors mix what they read
+ * (contract_beside.c). */
 JOT_FN int jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v);
 JOT_FN void jot_contract_mix(ContractMake *m);
 JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
@@ -89,8 +96,8 @@ JOT_FN Stage *jot_contract_stage(ContractMake *m, bool store, uint32_t what, int
 /* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
 JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
 JOT_FN bool jot_contract_dots(ContractMake *m);
-/* Steps of the sum that a panel's vectors are asked for before, which lie `moved` elements apart; 0:
- * they stay in the first cache. */
+/* Steps of the sum that a panel's vectors are asked for before, which lie `moved` elements apart;
+ * 0: they stay in the first cache. */
 JOT_FN int jot_contract_ahead(const ContractMake *m, int64_t moved);
 /* What is packed, the steps of all blocks, the nest (contract_plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);

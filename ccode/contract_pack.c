@@ -10,6 +10,7 @@
  *
  * Read before: ccode/contract_plan.c. After: ccode/lower.c. */
 #include "ccode/contract_make.h"
+#include "ccode/turn.h"
 
 /* ---- loops and places --------------------------------------------------------------------- */
 
@@ -147,6 +148,26 @@ add_pack(ContractMake *m, uint32_t value, int n, const SLoop *loops, int nloops,
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
+/* The innermost axis of the sum, where b is read along it and across the vectors: its blocks are
+ * turned in registers; -1: it is not. */
+static int
+turned_along(const ContractMake *m, int n)
+{
+    uint64_t free = m->k->values.v[m->c.b].free;
+    int last = m->nk - 1;
+    while (last > 0 && !(free >> m->korder[last] & 1))
+        last--;
+    last = last < 0 ? -1 : m->korder[last];
+    for (int i = 0; i < n; i++)
+        if (m->nest[i].axis == last && m->nest[i].step == 1)
+            return -1;
+    return last >= 0 && last < (int)m->k->axes.n && m->v < (int)m->k->axes.n
+                   && left_in(m, n, last) % m->lanes == 0 && left_in(m, n, m->v) % m->lanes == 0
+                   && m->block % m->lanes == 0
+                   && jot_turn_load(m->k, m->c.b, m->v, last, m->lanes)
+               ? last : -1;
+}
+
 /* b in panels: [v / block][k ...][v % block]; shared: all of it, each panel by one call */
 static bool
 pack_panel(ContractMake *m, int n, bool shared)
@@ -157,7 +178,7 @@ pack_panel(ContractMake *m, int n, bool shared)
     Ix v = jot_ix_axis(ix, m->v);
     SLoop loops[STAGE_LOOPS];
     Dims d = {{0}, {0}, 0};
-    int count = 0;
+    int count = 0, along = turned_along(m, n);
     if (left < jot_axis_ext(m->s, m->v))
         v = jot_ix_mod(ix, v, jot_ix_const(ix, left), NULL);
     for (int x = 0; x < (int)m->k->axes.n; x++)
@@ -173,11 +194,16 @@ pack_panel(ContractMake *m, int n, bool shared)
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
             dim_of_axis(m, &d, n, m->korder[i]);
-            loop_rest(m, loops, &count, n, m->korder[i]);
+            if (m->korder[i] == along)
+                jot_contract_loop(loops, &count, along, m->lanes, LOOP_SERIAL);
+            else
+                loop_rest(m, loops, &count, n, m->korder[i]);
         }
     dim(&d, v, left < block ? left : block);
     if (block > m->lanes)
         jot_contract_loop(loops, &count, m->v, m->lanes, LOOP_SERIAL);
+    if (along >= 0)
+        jot_contract_loop(loops, &count, along, 1, LOOP_UNROLL);
     jot_contract_loop(loops, &count, m->v, 1, LOOP_VECTOR);
     return add_pack(m, m->c.b, n, loops, count, "pb", shared ? BUF_SHARED : BUF_SCRATCH, &d);
 }
@@ -237,7 +263,7 @@ pack_columns(ContractMake *m, int n)
     dim(&d, r, left < rows ? left : rows);
     if (left > rows)
         jot_contract_loop(loops, &count, m->r, rows, LOOP_SERIAL);
-    jot_contract_loop(loops, &count, m->r, 1, LOOP_VECTOR);
+    loop_lanes(m, loops, &count, m->r, left < rows ? left : rows);
     return add_pack(m, m->c.a, n, loops, count, "pa", BUF_SCRATCH, &d);
 }
 

@@ -136,10 +136,12 @@ rows_together(const ContractMake *m)
         return false;
     row = jot_contract_stride(m, m->c.a, m->r, &tangled);
     stride = jot_contract_stride(m, m->c.a, last, &tangled) * nbytes;
-    return !tangled && row == 1 && stride >= PLAN_FAR && jot_contract_extent(m, m->c.k) >= PLAN_LONG;
+    return !tangled && row == 1 && stride >= PLAN_FAR
+        && jot_contract_extent(m, m->c.k) >= PLAN_LONG;
 }
 
-/* b is a panel as it lies: one block of columns, each step of the sum right behind the one before. */
+/* b is a panel as it lies: one block of columns,
+ * each step of the sum right behind the one before. */
 static bool
 lies_packed(const ContractMake *m)
 {
@@ -247,7 +249,8 @@ shares_few(const ContractMake *m, const ContractPlan *p)
 {
     int64_t want = 2 * m->target->cores;
     double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
-    return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) && points >= PACK_SHARED &&
+    return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) &&
+           points >= PACK_SHARED &&
            jot_contract_extent(m, m->c.batch | m->other) == 1 &&
            jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
            jot_axis_ext(m->s, m->r) >= 2 * m->target->cores;
@@ -305,7 +308,8 @@ rows_pack_less(const ContractMake *m, int64_t blocks)
     return a + b * 4 * cores / 3 < a * (blocks < want ? blocks : want);
 }
 
-/* b, packed once, stays in the second cache, where a would come from beyond it for each block of columns. */
+/* b, packed once, stays in the second cache,
+ * where a would come from beyond it for each block of columns. */
 static bool
 rows_read_once(const ContractMake *m, int64_t blocks)
 {
@@ -375,13 +379,15 @@ plan_few_rows(ContractMake *m, ContractPlan *p)
     plan_form(m, p);
 }
 
-/* Rows of the thread that has most, where each step is of `height`: the last step may be shorter. */
+/* Rows of the thread that has most, where each step is of `height`:
+ * the last step may be shorter. */
 static int64_t
 longest_share(const ContractMake *m, int64_t rows, int64_t height)
 {
     int64_t cores = m->target->cores, steps = (rows + height - 1) / height;
     int64_t last = rows - (steps - 1) * height;
-    return steps % cores == 1 ? steps / cores * height + last : (steps + cores - 1) / cores * height;
+    return steps % cores == 1 ? steps / cores * height + last
+                              : (steps + cores - 1) / cores * height;
 }
 
 /* Steps of about `height` rows, in whole blocks, that give threads equal shares: of 512 rows in

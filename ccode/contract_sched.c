@@ -488,8 +488,8 @@ own_panel(const ContractMake *m)
     return 0;
 }
 
-/* The condition asks about a few blocks of the result as a whole, such as residue classes, and saves
- * terms by the half. */
+/* The condition asks about a few blocks of the result as a whole,
+ * such as residue classes, and saves terms by the half. */
 static bool
 saves_work(const Kernel *k, const Contract *c, Ix cond)
 {
@@ -519,8 +519,8 @@ drop_conditions(Kernel *k, const Contract *c, uint64_t inner)
     v->ncond = (uint8_t)n;
 }
 
-/* Sums of the results, behind its stages: block by block where nothing but rows of blocks and what the
- * sums keep stands around a block of results, and these are finished there. */
+/* Sums of the results, behind its stages: block by block where nothing but rows of blocks and what
+ * the sums keep stands around a block of results, and these are finished there. */
 static bool
 contract_rides(ContractMake *m, Rides *rides, bool tiles)
 {
@@ -536,35 +536,44 @@ contract_rides(ContractMake *m, Rides *rides, bool tiles)
     return jot_rides_make(m->k, m->k, rides, NULL, NULL) && jot_rides_stages(m->s, rides, &nest);
 }
 
+JOT_FN void
+jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target, int lanes)
+{
+    memset(m, 0, sizeof *m);
+    jot_sched_open(s, k, lanes);
+    m->s = s;
+    m->k = k;
+    m->target = target;
+    m->lanes = lanes;
+    m->panel = jot_contract_panel(target, lanes);
+    m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
+}
+
 JOT_FN bool
 jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
                    Rides *rides)
 {
     ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
-    bool ok = m != NULL, tiles;
+    bool ok = m != NULL, tiles = false;
     Kernel was;
     if (!ok)
         return false;
-    jot_sched_open(s, k, lanes);
+    jot_contract_open(m, s, k, target, lanes);
     s->fma = lanes > 1;
-    m->s = s;
-    m->k = k;
     m->c = *c;
-    m->target = target;
-    m->lanes = lanes;
-    m->panel = jot_contract_panel(target, lanes);
-    m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
     m->inner = rides && rides->outer ? rides->inner : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
     ok = choose_axes(m, rides != NULL);
-    if (ok && m->dots.rows)
-        ok = jot_contract_dots(m) && jot_sched_verify(s, NULL);
-    else if (ok) {
+    if (ok && !m->dots.rows) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
         tiles = !m->most_vectors && jot_contract_tiles_fit(m);
-        ok = jot_kernel_copy(&was, k) && (tiles ? jot_contract_tiles(m) : jot_contract_place(m)) &&
+    }
+    if (ok) {
+        ok = jot_kernel_copy(&was, k) &&
+             (m->dots.rows ? jot_contract_dots(m)
+              : tiles      ? jot_contract_tiles(m) : jot_contract_place(m)) &&
              (!rides || contract_rides(m, rides, tiles)) && jot_sched_verify(s, NULL);
         ok = jot_kernel_settle(k, &was, ok);
     }

@@ -18,8 +18,8 @@
  * the order of the terms is.
  *
  *   requires  a kernel with jot_contract_only whose operands are both bf16; axes chosen
- *   keeps     what is computed, up to the order of summation; factors that are subnormal count as 0,
- *             and so do sums that are
+ *   keeps     what is computed, up to the order of summation; factors that are subnormal count as
+ *             0, and so do sums that are
  *   breaks    the extent of one axis of k, which becomes a multiple of 32
  *
  * Read before: ccode/contract_sched.c. After: ccode/walk_matrix.c. */

@@ -44,8 +44,7 @@ cost_values(const Kernel *k, bool *used, double *touched, KernelCost *cost)
 {
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
-        uint64_t axes = v->op == VAL_REDUCE ? v->free | v->axes : v->free;
-        double points = jot_kernel_points(k, axes);
+        double points = jot_kernel_points(k, jot_value_axes(v));
 
         if (!used[i])
             continue;

@@ -1,12 +1,12 @@
 /* ccode/dialect.c - targets as data, and what stands before the kernels in a file: typedefs and
  * exactly those functions that the kernels name, transitively. The scalar functions are the
- * prelude's (ccode/prelude.def); the few here belong to the emitter: an index brought inside, fma,
- * vectors.
+ * prelude's (ccode/prelude.def), vectors are in dialect_vector.c; the few here belong to the
+ * emitter: an index brought inside, fma, a processor's matrix unit.
  *
  *   requires  emitted functions (their text is scanned for jot_ names)
  *   keeps     nothing to keep      breaks  nothing
  *
- * Read before: ccode/emit.h, ccode/prelude.h. */
+ * Read before: ccode/emit.h, ccode/prelude.h. After: ccode/dialect_vector.c. */
 #include "ccode/print.h"
 #define JOT_PRELUDE_TEXT
 #include "ccode/prelude.h"
@@ -33,7 +33,7 @@ static const DeviceDialect opencl = {
     "typedef uint jot_u32;\n"
     "typedef long jot_i64;\n"
     "typedef ulong jot_u64;\n",
-    "__kernel ", "static ", "__global ", "__local ", "__local ", true,
+    "__kernel ", NULL, "static ", "__global ", "__local ", "__local ", true,
     "get_global_id(0)", "get_global_size(0)", "get_group_id(0)", "get_num_groups(0)",
     "get_local_id(0)", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     "__attribute__((aligned(16))) ", NULL,
@@ -44,7 +44,7 @@ static const DeviceDialect opencl = {
 
 static const DeviceDialect cuda = {
     DIALECT_TYPES,
-    "extern \"C\" __global__ ", "static __device__ ", "", "__shared__ ", "", false,
+    "extern \"C\" __global__ ", "__launch_bounds__", "static __device__ ", "", "__shared__ ", "", false,
     "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
     "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", "__align__",
     {NULL}, true, "atomicCAS", "atomicCAS"
@@ -151,51 +151,96 @@ jot_dialect_helper(const char *name, size_t n)
     return NULL;
 }
 
-/* What gcc and clang know in one instruction where `where` is defined: the result is the body's, of
- * mad the one that has one rounding. Rows of one function stand together, the first that holds
- * wins. For a root that may set errno a compiler calls the library, which an exported file has
- * not. */
-typedef struct { const char *name, *where, *call; } Builtin;
+/* What a target knows in one instruction (`of` a device, or C's, where gcc and clang are meant)
+ * where `where` holds, NULL: always. The result is the body's, of mad the one that has one
+ * rounding. Rows of one function stand together, the first that holds wins. For a root that may
+ * set errno a compiler calls the library, which an exported file has not. */
+typedef struct { const DeviceDialect *of; const char *name, *where, *call; } Builtin;
 #define BUILTINS_ROUND "defined __SSE4_1__ || defined __aarch64__"
 #define BUILTINS_ROOT "defined __NO_MATH_ERRNO__ && (defined __SSE2__ || defined __aarch64__)"
 #define BUILTINS_ASM(text, reg) "__asm__(\"" text "\" : \"+" reg "\"(x));\n    return x"
+#define BUILTINS_SINGLE "defined __ARM_FP && !(__ARM_FP & 8)"
+#define BUILTINS_WHOLE "return jotm_rempi2wholef(x, q, lo)"
 static const Builtin builtins[] = {
-    { "jotm_madf", "defined __FP_FAST_FMAF", "return __builtin_fmaf(x, y, z)" },
-    { "jotm_mad", "defined __FP_FAST_FMA", "return __builtin_fma(x, y, z)" },
-    { "jotm_mulerrf", "defined __FP_FAST_FMAF", "return __builtin_fmaf(a, b, -p)" },
-    { "jotm_mulerr", "defined __FP_FAST_FMA", "return __builtin_fma(a, b, -p)" },
-    { "jotm_fused", "defined __FP_FAST_FMAF", "return x | 1" },
-    { "jotm_sqrtf", BUILTINS_ROOT, "return __builtin_sqrtf(x)" },
-    { "jotm_sqrtf", "defined __AVX__", BUILTINS_ASM("vsqrtss %0, %0, %0", "x") },
-    { "jotm_sqrtf", "defined __SSE2__", BUILTINS_ASM("sqrtss %0, %0", "x") },
-    { "jotm_sqrtf", "defined __aarch64__", BUILTINS_ASM("fsqrt %s0, %s0", "w") },
-    { "jotm_sqrt", BUILTINS_ROOT, "return __builtin_sqrt(x)" },
-    { "jotm_sqrt", "defined __AVX__", BUILTINS_ASM("vsqrtsd %0, %0, %0", "x") },
-    { "jotm_sqrt", "defined __SSE2__", BUILTINS_ASM("sqrtsd %0, %0", "x") },
-    { "jotm_sqrt", "defined __aarch64__", BUILTINS_ASM("fsqrt %d0, %d0", "w") },
-    { "jotm_rintf", BUILTINS_ROUND, "return __builtin_rintf(x)" },
-    { "jotm_rint", BUILTINS_ROUND, "return __builtin_rint(x)" },
-    { "jotm_floorf", BUILTINS_ROUND, "return __builtin_floorf(x)" },
-    { "jotm_floor", BUILTINS_ROUND, "return __builtin_floor(x)" },
-    { "jotm_ceilf", BUILTINS_ROUND, "return __builtin_ceilf(x)" },
-    { "jotm_ceil", BUILTINS_ROUND, "return __builtin_ceil(x)" },
-    { "jotm_truncf", BUILTINS_ROUND, "return __builtin_truncf(x)" },
-    { "jotm_trunc", BUILTINS_ROUND, "return __builtin_trunc(x)" },
+    { NULL, "jotm_madf", "defined __FP_FAST_FMAF", "return __builtin_fmaf(x, y, z)" },
+    { NULL, "jotm_mad", "defined __FP_FAST_FMA", "return __builtin_fma(x, y, z)" },
+    { NULL, "jotm_mulerrf", "defined __FP_FAST_FMAF", "return __builtin_fmaf(a, b, -p)" },
+    { NULL, "jotm_mulerr", "defined __FP_FAST_FMA", "return __builtin_fma(a, b, -p)" },
+    { NULL, "jotm_fused", "defined __FP_FAST_FMAF", "return x | 1" },
+    { NULL, "jotm_sqrtf", BUILTINS_ROOT, "return __builtin_sqrtf(x)" },
+    { NULL, "jotm_sqrtf", "defined __AVX__", BUILTINS_ASM("vsqrtss %0, %0, %0", "x") },
+    { NULL, "jotm_sqrtf", "defined __SSE2__", BUILTINS_ASM("sqrtss %0, %0", "x") },
+    { NULL, "jotm_sqrtf", "defined __aarch64__", BUILTINS_ASM("fsqrt %s0, %s0", "w") },
+    { NULL, "jotm_sqrt", BUILTINS_ROOT, "return __builtin_sqrt(x)" },
+    { NULL, "jotm_sqrt", "defined __AVX__", BUILTINS_ASM("vsqrtsd %0, %0, %0", "x") },
+    { NULL, "jotm_sqrt", "defined __SSE2__", BUILTINS_ASM("sqrtsd %0, %0", "x") },
+    { NULL, "jotm_sqrt", "defined __aarch64__", BUILTINS_ASM("fsqrt %d0, %d0", "w") },
+    { NULL, "jotm_rintf", BUILTINS_ROUND, "return __builtin_rintf(x)" },
+    { NULL, "jotm_rint", BUILTINS_ROUND, "return __builtin_rint(x)" },
+    { NULL, "jotm_floorf", BUILTINS_ROUND, "return __builtin_floorf(x)" },
+    { NULL, "jotm_floor", BUILTINS_ROUND, "return __builtin_floor(x)" },
+    { NULL, "jotm_ceilf", BUILTINS_ROUND, "return __builtin_ceilf(x)" },
+    { NULL, "jotm_ceil", BUILTINS_ROUND, "return __builtin_ceil(x)" },
+    { NULL, "jotm_truncf", BUILTINS_ROUND, "return __builtin_truncf(x)" },
+    { NULL, "jotm_trunc", BUILTINS_ROUND, "return __builtin_trunc(x)" },
+    { NULL, "jotm_rempi2f", BUILTINS_SINGLE, BUILTINS_WHOLE },
+    { &cuda, "jotm_madf", NULL, "return __fmaf_rn(x, y, z)" },
+    { &cuda, "jotm_mad", NULL, "return __fma_rn(x, y, z)" },
+    { &cuda, "jotm_mulerrf", NULL, "return __fmaf_rn(a, b, -p)" },
+    { &cuda, "jotm_mulerr", NULL, "return __fma_rn(a, b, -p)" },
+    { &cuda, "jotm_fused", NULL, "return x | 1" },
+    { &cuda, "jotm_sqrtf", NULL, "return __fsqrt_rn(x)" },
+    { &cuda, "jotm_sqrt", NULL, "return __dsqrt_rn(x)" },
+    { &cuda, "jotm_rintf", NULL, "return rintf(x)" },
+    { &cuda, "jotm_rint", NULL, "return rint(x)" },
+    { &cuda, "jotm_floorf", NULL, "return floorf(x)" },
+    { &cuda, "jotm_floor", NULL, "return floor(x)" },
+    { &cuda, "jotm_ceilf", NULL, "return ceilf(x)" },
+    { &cuda, "jotm_ceil", NULL, "return ceil(x)" },
+    { &cuda, "jotm_truncf", NULL, "return truncf(x)" },
+    { &cuda, "jotm_trunc", NULL, "return trunc(x)" },
+    { &cuda, "jotm_rempi2f", NULL, BUILTINS_WHOLE },
+    { &opencl, "jotm_madf", "defined FP_FAST_FMAF", "return fma(x, y, z)" },
+    { &opencl, "jotm_mad", "defined FP_FAST_FMA", "return fma(x, y, z)" },
+    { &opencl, "jotm_mulerrf", "defined FP_FAST_FMAF", "return fma(a, b, -p)" },
+    { &opencl, "jotm_mulerr", "defined FP_FAST_FMA", "return fma(a, b, -p)" },
+    { &opencl, "jotm_fused", "defined FP_FAST_FMAF", "return x | 1" },
+    { &opencl, "jotm_rintf", NULL, "return rint(x)" },
+    { &opencl, "jotm_rint", NULL, "return rint(x)" },
+    { &opencl, "jotm_floorf", NULL, "return floor(x)" },
+    { &opencl, "jotm_floor", NULL, "return floor(x)" },
+    { &opencl, "jotm_ceilf", NULL, "return ceil(x)" },
+    { &opencl, "jotm_ceil", NULL, "return ceil(x)" },
+    { &opencl, "jotm_truncf", NULL, "return trunc(x)" },
+    { &opencl, "jotm_trunc", NULL, "return trunc(x)" },
+    { &opencl, "jotm_rempi2f", NULL, BUILTINS_WHOLE },
 };
 
-/* The branches before a function's body; are there any? */
-static bool
-put_builtins(Text *out, const char *name)
+/* The next row of a function from the i-th on; NULL: there is none. */
+static const Builtin *
+next_builtin(const DeviceDialect *of, const char *name, size_t i)
 {
-    bool any = false;
-    for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
-        if (jot_str_eq(builtins[i].name, name)) {
-            jot_text_f(out, "#%s defined __GNUC__ && (%s)\n{\n    %s;\n}\n", any ? "elif" : "if",
-                       builtins[i].where, builtins[i].call);
-            any = true;
-        }
-    jot_text_f(out, any ? "#else\n" : "");
-    return any;
+    for (; i < sizeof builtins / sizeof builtins[0]; i++)
+        if (builtins[i].of == of && jot_str_eq(builtins[i].name, name))
+            return &builtins[i];
+    return NULL;
+}
+
+/* A function's body behind the branches that a target has for it */
+static void
+put_body(Text *out, const DeviceDialect *of, const PreludeFn *fn)
+{
+    const Builtin *b = next_builtin(of, fn->name, 0);
+    const char *branch = "if";
+    if (b && !b->where) {
+        jot_text_f(out, "{\n    %s;\n}\n", b->call);
+        return;
+    }
+    for (; b; b = next_builtin(of, fn->name, (size_t)(b - builtins) + 1), branch = "elif")
+        jot_text_f(out, "#%s %s(%s)\n{\n    %s;\n}\n", branch, of ? "" : "defined __GNUC__ && ",
+                   b->where, b->call);
+    branch = branch[0] == 'e' ? "#endif\n" : "";
+    jot_text_f(out, "%s%s\n%s", branch[0] ? "#else\n" : "", fn->body, branch);
 }
 
 /* ---- the functions that a text names ---- */
@@ -220,283 +265,16 @@ is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* ---- vectors ---- */
-
-/* jot_f32x8: lanes of a type.. */
-typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName;
-
-static bool
-read_vector(const char *name, size_t n, VectorName *v)
-{
-    size_t x = n;
-    v->name = name, v->n = n;
-    v->lanes = v->bits = 0;
-    while (x > 0 && name[x - 1] != 'x')
-        x--;
-    if (x < 3 || x >= n || (name[0] != 'f' && name[0] != 'i' && name[0] != 'u'))
-        return false;
-    for (size_t i = x; i < n; i++) {
-        if (name[i] < '0' || name[i] > '9')
-            return false;
-        v->lanes = v->lanes * 10 + (name[i] - '0');
-    }
-    for (size_t i = 1; i + 1 < x; i++) {
-        if (name[i] < '0' || name[i] > '9')
-            return false;
-        v->bits = v->bits * 10 + (name[i] - '0');
-    }
-    v->x = x;
-    return v->bits % 8 == 0 && v->bits > 0 && v->lanes > 0;
-}
-
-/* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
- * type of a lane, %1 of them separated by commas, %I the integers of the same width, %N 0, 1, ...,
- * %P, %Q, %E: a part of it is loaded or stored, otherwise; %S, %R: see below. */
-static const Helper vector_helpers[] = {
-    { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
-             "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
-    { "st_", "static inline void\njot_st_%V(void *p, jot_%V v)\n{\n"
-             "    __builtin_memcpy(p, &v, sizeof v);\n}\n" },
-    { "ldn_", "static inline jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P"
-              "    jot_%V v = {0};\n"
-              "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },
-    { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
-              "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n%E}\n" },
-    { "bc_", "static inline jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
-    { "sel_", "static inline jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n"
-              "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
-    { "mask_", "static inline jot_%I\njot_mask_%V(jot_u8x%L m)\n{\n"
-               "    return __builtin_convertvector(m, jot_%I) != 0;\n}\n" },
-    { "mix_", "static inline jot_%V\njot_mix_%V(jot_%V v, jot_%I m)\n{\n#ifdef __clang__\n"
-              "    jot_%V r = v;\n    for (unsigned l = 0; l < sizeof m / sizeof m[0]; l++)\n"
-              "        r[l] = v[m[l]];\n    return r;\n"
-              "#else\n    return __builtin_shuffle(v, m);\n#endif\n}\n" },
-    { "mix2_", "static inline jot_%V\njot_mix2_%V(jot_%V v, jot_%V w, jot_%I m)\n{\n#ifdef __clang__\n"
-               "    jot_%V r = v;\n    for (unsigned l = 0; l < %Lu; l++)\n"
-               "        r[l] = m[l] < %L ? v[m[l]] : w[m[l] - %L];\n    return r;\n"
-               "#else\n    return __builtin_shuffle(v, w, m);\n#endif\n}\n" },
-    { "part_", "static inline jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
-               "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
-    /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
-    { "ld_bf16_", "static inline jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
-                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"
-                  "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "ldn_bf16_", "static inline jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
-                   "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n"
-                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "st_bf16_", "static inline void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S%R"
-                  "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
-    { "stn_bf16_", "static inline void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
-                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
-    { "ld_f16_", "static inline jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
-                 "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
-    { "ldn_f16_", "static inline jot_%V\njot_ldn_f16_%V(const void *p, int n)\n{\n%2"
-                  "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n%H}\n" },
-    { "st_f16_", "static inline void\njot_st_f16_%V(void *p, jot_%V v)\n{\n%2%G"
-                 "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
-    { "stn_f16_", "static inline void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
-                  "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
-    { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
-};
-
-/* The instruction by the compiler's name for it: written as a * b + c it is two, and left to the
- * compiler to contract it depends on levels. clang contracts what it is told to. */
-typedef struct { const char *vector, *target, *body; } FmaName;
-static const FmaName fma_names[] = {
-    { "f32x16", "__AVX512F__", "__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)" },
-    { "f32x8", "__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)" },
-    { "f32x4", "__FMA__", "__builtin_ia32_vfmaddps(a, b, c)" },
-    { "f64x8", "__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)" },
-    { "f64x4", "__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)" },
-    { "f64x2", "__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)" },
-    { "f32x4", "__aarch64__", "__builtin_aarch64_fmav4sf(a, b, c)" },
-    { "f64x2", "__aarch64__", "__builtin_aarch64_fmav2df(a, b, c)" },
-};
-
-static void
-put_fma(Text *out, const VectorName *v)
-{
-    jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(fast)\n    return a * b + c;\n");
-    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
-        if (jot_str_len(fma_names[i].vector) == v->n && !memcmp(fma_names[i].vector, v->name, v->n))
-            jot_text_f(out, "#elif defined %s\n    return (jot_%s)%s;\n", fma_names[i].target,
-                       fma_names[i].vector, fma_names[i].body);
-    jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
-}
-
-/* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
- * stores, for which a load of the whole has to wait. */
-typedef struct { const char *vector, *target, *load, *store; } MaskName;
-static const MaskName mask_names[] = {
-    { "f32x16", "__AVX512F__",
-      "    return (jot_f32x16)__builtin_ia32_loadups512_mask((const float *)p, (jot_f32x16){0},\n"
-      "        (unsigned short)((1u << n) - 1));\n",
-      "    __builtin_ia32_storeups512_mask((float *)p, v, (unsigned short)((1u << n) - 1));\n" },
-    { "f32x8", "__AVX2__",
-      "    typedef int mask __attribute__((vector_size(32)));\n"
-      "    return (jot_f32x8)__builtin_ia32_maskloadps256((const jot_f32x8 *)p,\n"
-      "        (mask){0, 1, 2, 3, 4, 5, 6, 7} < n);\n",
-      "    typedef int mask __attribute__((vector_size(32)));\n"
-      "    __builtin_ia32_maskstoreps256((jot_f32x8 *)p, (mask){0, 1, 2, 3, 4, 5, 6, 7} < n, v);\n" },
-};
-
-static const MaskName *
-mask_find(const VectorName *v)
-{
-    for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
-        if (jot_str_len(mask_names[i].vector) == v->n && !memcmp(mask_names[i].vector, v->name, v->n))
-            return &mask_names[i];
-    return NULL;
-}
-
-/* The part where it is one instruction; what stands behind it, to '%E', is for other targets. */
-static void
-put_mask(Text *out, const VectorName *v, char what)
-{
-    const MaskName *m = mask_find(v);
-    if (m && what == 'E')
-        jot_text_f(out, "#endif\n");
-    else if (m)
-        jot_text_f(out, "#ifdef %s\n%s#else\n", m->target, what == 'P' ? m->load : m->store);
-}
-
-static void
-put_half_type(Text *out, const VectorName *v)
-{
-    jot_text_f(out, "    typedef jot_u16 half __attribute__((vector_size(%d)));\n", 2 * v->lanes);
-}
-
-/* A word for each lane, and a half. */
-static void
-put_half_types(Text *out, const VectorName *v)
-{
-    jot_text_f(out, "    typedef jot_u32 word __attribute__((vector_size(%d)));\n", 4 * v->lanes);
-    put_half_type(out, v);
-}
-
-/* The prelude's jotm_f32_to_bf16, lane by lane. */
-static void
-put_half_round(Text *out)
-{
-    jot_text_f(out, "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n"
-               "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
-               "    const half h = __builtin_convertvector((r & ~nan) | ((u >> 16 | 0x40u) & nan), half);\n");
-}
-
-/* Halves h to floats, and floats v to halves: by the instruction where there is one for so many,
- * else the prelude's functions, lane by lane. */
-static void
-put_f16(Text *out, const VectorName *v, bool load)
-{
-    static const struct { int lanes; const char *where, *load, *store; } known[] = {
-        { 16, "__AVX512F__", "vcvtph2ps512_mask((word16)h, (jot_f32x16){0}, -1, 4)",
-          "vcvtps2ph512_mask(v, 0, (word16){0}, -1)" },
-        { 8, "__F16C__", "vcvtph2ps256((word16)h)", "vcvtps2ph256(v, 0)" },
-    };
-    const char *end = "";
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i].lanes == v->lanes && v->bits == 32) {
-            jot_text_f(out, "#ifdef %s\n    typedef short word16 __attribute__((vector_size(%d)));\n",
-                       known[i].where, 2 * v->lanes);
-            if (load)
-                jot_text_f(out, "    return (jot_f32x%d)__builtin_ia32_%s;\n#else\n", v->lanes,
-                           known[i].load);
-            else
-                jot_text_f(out, "    const half h = (half)(word16)__builtin_ia32_%s;\n#else\n",
-                           known[i].store);
-            end = "#endif\n";
-        }
-    if (load)
-        jot_text_f(out, "    jot_%.*s v = {0};\n    for (int l = 0; l < %d; l++)\n"
-                        "        v[l] = jotm_f16_to_f32(h[l]);\n    return v;\n%s", (int)v->n, v->name,
-                   v->lanes, end);
-    else
-        jot_text_f(out, "    half h = {0};\n    for (int l = 0; l < %d; l++)\n"
-                        "        h[l] = jotm_f32_to_f16(v[l]);\n%s", v->lanes, end);
-}
-
-static void
-put_lane_type(Text *out, const VectorName *v)
-{
-    if (v->name[0] == 'f')
-        jot_text_f(out, v->bits == 64 ? "double" : "float");
-    else
-        jot_text_f(out, "jot_%.*s", (int)(v->x - 1), v->name);
-}
-
-static void
-put_vector_text(Text *out, const char *text, const VectorName *v)
-{
-    for (; *text; text++) {
-        if (*text != '%') {
-            jot_text_put(out, text, 1);
-            continue;
-        }
-        switch (*++text) {
-        case 'V': jot_text_f(out, "%.*s", (int)v->n, v->name); break;
-        case 'B': jot_text_f(out, "%d", v->bits / 8); break;
-        case 'L': jot_text_f(out, "%d", v->lanes); break;
-        case 'T': put_lane_type(out, v); break;
-        case 'F': put_fma(out, v); break;
-        case 'S': put_half_types(out, v); break;
-        case 'R': put_half_round(out); break;
-        case '2': put_half_type(out, v); break;
-        case 'H': put_f16(out, v, true); break;
-        case 'G': put_f16(out, v, false); break;
-        case 'P': case 'Q': case 'E': put_mask(out, v, *text); break;
-        case 'N':
-            for (int i = 0; i < v->lanes; i++)
-                jot_text_f(out, i ? ", %d" : "%d", i);
-            break;
-        case 'I': jot_text_f(out, "i%dx%d", v->bits, v->lanes); break;
-        default:
-            for (int i = 0; i < v->lanes; i++)
-                jot_text_f(out, i ? ", x" : "x");
-        }
-    }
-}
-
-/* jot_f32x8, jot_ld_f32x8, ...: a vector type and what goes with it */
+/* A vector type, or what goes with it, behind what it needs. */
 static bool
 need_vector(Prelude *p, const char *name, size_t n)
 {
-    size_t count = sizeof vector_helpers / sizeof vector_helpers[0];
-    VectorName v;
-    for (size_t i = 0; i < count; i++) {
-        size_t from = 4 + jot_str_len(vector_helpers[i].name);
-        char vector[64];
-        Text t = {0};
-        if (n <= from || memcmp(name + 4, vector_helpers[i].name, from - 4) ||
-            !read_vector(name + from, n - from, &v))
-            continue;
-        t.s = vector;
-        t.cap = sizeof vector;
-        jot_text_f(&t, "jot_%.*s", (int)v.n, v.name);
-        need_text(p, vector, t.n, 0);
-        if (jot_str_eq(vector_helpers[i].name, "sel_") || jot_str_eq(vector_helpers[i].name, "mix_") ||
-            jot_str_eq(vector_helpers[i].name, "mix2_") ||
-            jot_str_eq(vector_helpers[i].name, "part_") ||
-            jot_str_eq(vector_helpers[i].name, "mask_")) {
-            t.n = 0;
-            jot_text_f(&t, "jot_i%dx%d", v.bits, v.lanes);
-            need_text(p, vector, t.n, 0);
-        }
-        if (jot_str_eq(vector_helpers[i].name, "mask_")) {
-            t.n = 0;
-            jot_text_f(&t, "jot_u8x%d", v.lanes);
-            need_text(p, vector, t.n, 0);
-        }
-        if (memcmp(name + from - 5, "_f16_", 5) == 0)
-            need_text(p, name[4] == 'l' ? "jotm_f16_to_f32" : "jotm_f32_to_f16", 15, 0);
-        put_vector_text(p->out, vector_helpers[i].text, &v);
-        return true;
-    }
-    if (!read_vector(name + 4, n - 4, &v))
+    char words[160];
+    Text needs = {NULL, words, 0, sizeof words};
+    if (!jot_vector_needs(name, n, &needs))
         return false;
-    jot_text_f(p->out, "typedef ");
-    put_lane_type(p->out, &v);
-    jot_text_f(p->out, " %.*s __attribute__((vector_size(%d)));\n", (int)n, name,
-               v.lanes * v.bits / 8);
+    need_text(p, needs.s, needs.n, 0);
+    jot_vector_text(name, n, p->out);
     return true;
 }
 
@@ -519,7 +297,9 @@ need_device(Prelude *p, const char *name, size_t n, int depth)
 static void
 need(Prelude *p, const char *name, size_t n, int depth)
 {
+    const DeviceDialect *of = p->d->device;
     const PreludeFn *fn;
+    const Builtin *b;
     const char *text;
     for (int i = 0; i < p->ndone; i++)
         if (p->done[i].n == n && memcmp(p->done[i].name, name, n) == 0)
@@ -531,13 +311,17 @@ need(Prelude *p, const char *name, size_t n, int depth)
     memcpy(p->done[p->ndone].name, name, n);
     p->done[p->ndone++].n = n; /* before what it needs itself */
     if (fn) {
-        need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
-        need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
+        b = next_builtin(of, fn->name, 0);
+        if (!b || b->where) {
+            need_text(p, fn->uses, jot_str_len(fn->uses), depth + 1);
+            need_text(p, fn->body, jot_str_len(fn->body), depth + 1);
+        }
+        for (; b; b = next_builtin(of, fn->name, (size_t)(b - builtins) + 1))
+            need_text(p, b->call, jot_str_len(b->call), depth + 1);
         jot_text_f(p->out, "%s%s\n%s%s\n",
                    p->d->device ? p->d->device->function : "JOT_INLINE ", fn->ret, fn->name,
                    fn->params);
-        bool known = !p->d->device && put_builtins(p->out, fn->name);
-        jot_text_f(p->out, "%s\n%s", fn->body, known ? "#endif\n" : "");
+        put_body(p->out, of, fn);
     } else if (text) {
         need_text(p, text, jot_str_len(text), depth + 1);
         jot_text_f(p->out, "%s%s", p->d->device ? p->d->device->function : "static ", text);
@@ -571,11 +355,9 @@ jot_emit_prelude_hash(void)
         hash = jot_hash(hash, fn[i].body, jot_str_len(fn[i].body));
     for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
         hash = jot_hash(hash, helpers[i].text, jot_str_len(helpers[i].text));
-    for (size_t i = 0; i < sizeof vector_helpers / sizeof vector_helpers[0]; i++)
-        hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
-    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
-        hash = jot_hash(hash, fma_names[i].body, jot_str_len(fma_names[i].body));
-    return hash;
+    for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
+        hash = jot_hash(hash, builtins[i].call, jot_str_len(builtins[i].call));
+    return jot_vector_hash(hash);
 }
 
 JOT_FN bool

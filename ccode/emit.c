@@ -274,6 +274,7 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
 {
     Code code;
     bool ok = jot_walk(&code, k, s, t, why);
+    code.device = d->device != NULL;
     if (ok && guard)
         jot_code_guard(&code);
     if (ok && !d->device)

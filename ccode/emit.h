@@ -24,16 +24,17 @@
 typedef struct {
     const char *typedefs;
     const char *kernel;   /* before "void name(" */
+    const char *bounds;   /* behind void, before (most items of a group, groups at a time); NULL */
     const char *function; /* before the functions of the prelude */
     const char *global, *shared; /* address spaces: "__global ", "__local " */
     const char *shared_ptr;      /* the second in the type of a pointer */
-    bool offsets;         /* buffers come as memory and offset in units of 64 bytes, else as pointers */
+    bool offsets;         /* buffers come as memory and offset in units of 64 bytes */
     const char *item, *items;    /* number of the item in the launch; of all */
     const char *team, *teams, *lane; /* of the work-group; of all; of the item in its group */
     const char *barrier;  /* of a work-group, for both memories */
     const char *align16;  /* of a variable: it begins at a multiple of 16 bytes */
-    const char *align;    /* of a struct, before (bytes); NULL: vectors are the language's, "float4", */
-    const char *vector[JOT_DTYPES]; /* ... without the number */
+    const char *align;    /* of a struct, before (bytes); NULL: vectors are the language's ... */
+    const char *vector[JOT_DTYPES]; /* ... "float4", without the number */
     bool matrix;          /* jot_mma_f16 and jot_mma_bf16 are there (walk_matrix.c) */
     const char *swap32, *swap64; /* compare and swap: functions of (word, old, new) */
 } DeviceDialect;
@@ -88,13 +89,13 @@ JOT_FN bool jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Te
 /* Of everything that it may put there: kernels compiled behind another one are others. */
 JOT_FN uint64_t jot_emit_prelude_hash(void);
 
-/* The kernel of a CODE node on a device (CODE_OPENCL, CODE_CUDA), with the parameters of any other; as
- * jot_code_text (ops/code.h). It has a source there. */
+/* The kernel of a CODE node on a device (CODE_OPENCL, CODE_CUDA), with the parameters of any other;
+ * as jot_code_text (ops/code.h). It has a source there. */
 JOT_FN bool jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int device,
                                  const char *fn_name, Text *out, int64_t *count);
 
-/* The kernel of a STACK node, in C: buf[0] its elements, ints[2 k] the buffer of piece k, 0 for zeros,
- * and ints[2 k + 1] its first element there. n: elements of a piece. */
+/* The kernel of a STACK node, in C: buf[0] its elements, ints[2 k] the buffer of piece k, 0 for
+ * zeros, and ints[2 k + 1] its first element there. n: elements of a piece. */
 JOT_FN void jot_stack_text(jot_DType dtype, int64_t n, const char *fn_name, Text *out);
 
 /* The passes from kernel to text as a table, with their letters for JOT_DUMP. */

@@ -106,6 +106,20 @@ print_group_memory(Printer *p, const Used *used)
     }
 }
 
+/* A kernel by blocks has as many registers as two groups of 256 items leave each other: a third of
+ * them more and one alone is on a multiprocessor, with nobody to work while it waits. */
+static void
+print_bounds(Printer *p, const Used *used)
+{
+    bool blocks = false;
+    for (uint32_t b = 1; b < p->k->bufs.n; b++)
+        blocks = blocks || (p->k->bufs.v[b].role == BUF_GROUP && used->used[b % 256]);
+    jot_text_f(p->out, " %s(%d", p->d->device->bounds, p->s->group);
+    if (blocks && p->s->group <= 256)
+        jot_text_f(p->out, ", %d", 512 / p->s->group);
+    jot_text_f(p->out, ")");
+}
+
 JOT_FN void
 jot_print_kernel(Printer *p, const Used *used, const char *name)
 {
@@ -120,7 +134,10 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
         team = team || in->op == C_TEAM;
         first = first || in->op == C_FIRST || in->op == C_ITEM;
     }
-    jot_text_f(p->out, "%svoid\n%s(", d->kernel, name);
+    jot_text_f(p->out, "%svoid", d->kernel);
+    if (d->bounds && p->s->group > 0)
+        print_bounds(p, used);
+    jot_text_f(p->out, "\n%s(", name);
     print_parameters(p);
     jot_text_f(p->out, "{\n");
     if (team)

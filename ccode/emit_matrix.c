@@ -11,7 +11,8 @@
  *
  *     k   (m, k) at k/V * far + m * V + k%V          t   (m, k) at m/V * far + k * V + m%V      V: 8, of f32 4
  *
- * Rows that follow each other lie on banks of their own, so ldmatrix brings eight of them at once,
+ * f32 is there already rounded to tf32 (contract_grid_make.c): the unit would cut its last 13 bits
+ * off. Rows that follow each other lie on banks of their own: ldmatrix brings eight of them at once,
  * turned or not, and four warps' instructions read them by a descriptor. Chips without the
  * instruction, and items of a device that is none, sum terms one by one.
  *
@@ -93,7 +94,9 @@ static void
 put_element(const MatrixText *x, int i, const char *outer, int add, Text *out)
 {
     const char *name = i ? "b" : "a";
-    jot_text_f(out, x->row == 8 ? "jotm_%s_to_f32(" : "jot_tf32(", x->dtype);
+    if (x->row == 8)
+        jot_text_f(out, "jotm_%s_to_f32", x->dtype);
+    jot_text_f(out, "(");
     if (x->turned[i])
         jot_text_f(out, "%s[(%s + %d) / %d * %d + k * %d + (%s + %d) %% %d])", name, outer, add,
                    x->row, x->far[i], x->row, outer, add, x->row);
@@ -165,9 +168,6 @@ put_load(const MatrixText *x, int i, const char *r, int first, int count, int of
     for (int e = 0; e < count; e++)
         jot_text_f(out, "%s\"=r\"(%s%d)", e ? ", " : "", r, first + e);
     jot_text_f(out, " : \"r\"(p%d) : \"memory\");\n", i);
-    for (int e = 0; x->row == 4 && e < count; e++)
-        jot_text_f(out, "    asm(\"cvt.rna.tf32.f32 %%0, %%1;\" : \"=r\"(%s%d) : \"r\"(%s%d));\n",
-                   r, first + e, r, first + e);
 }
 
 /* d += a x b; half: by two instructions of half as many terms. */
@@ -235,12 +235,14 @@ put_group(const MatrixText *x, Text *out)
     put_descriptor(x, 1, out);
     jot_text_f(out, "    asm volatile(\"wgmma.fence.sync.aligned;\\n\"\n");
     for (int k = 0; k < x->k; k++) {
-        jot_text_f(out, "        \"wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {", 8 * x->n,
-                   x->dtype, x->dtype);
+        jot_text_f(out, "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {", 8 * x->n,
+                   2 * x->row, x->dtype, x->dtype);
         for (int e = 0; e < sums; e++)
             jot_text_f(out, e ? e % 16 ? ", %%%d" : ",\"\n        \" %%%d" : "%%%d", e);
-        jot_text_f(out, "},\"\n        \" %%%d, %%%d, 1, 1, 1, %d, %d;\\n\"\n", sums + 2 * k,
-                   sums + 2 * k + 1, x->turned[0], x->turned[1]);
+        jot_text_f(out, "},\"\n        \" %%%d, %%%d, 1, 1, 1", sums + 2 * k, sums + 2 * k + 1);
+        if (x->row == 8) /* words are never turned */
+            jot_text_f(out, ", %d, %d", x->turned[0], x->turned[1]);
+        jot_text_f(out, ";\\n\"\n");
     }
     jot_text_f(out, "        \"wgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 0;\"\n        : ");
     for (int e = 0; e < sums; e++)
@@ -258,8 +260,10 @@ typedef struct { const char *name, *text; } MatrixHelper;
 static const MatrixHelper matrix_helpers[] = {
     /* rounded to 10 bits behind the point */
     { "jot_tf32", "static __device__ __forceinline__ float\njot_tf32(float x)\n{\n"
-      "    union { float f; jot_u32 u; } bits;\n    bits.f = x;\n"
-      "    bits.u = x != x ? bits.u : (bits.u + 0x1000u) & ~(jot_u32)0x1fff;\n    return bits.f;\n}\n" },
+      "    union { float f; jot_u32 u; } bits;\n    bits.f = x;\n#if __CUDA_ARCH__ >= 800\n"
+      "    asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(bits.u) : \"f\"(x));\n#else\n"
+      "    bits.u = x != x ? bits.u : (bits.u + 0x1000u) & ~(jot_u32)0x1fff;\n"
+      "#endif\n    return bits.f;\n}\n" },
     /* 16 bytes to the group's memory, or zeros; past the registers where the chip can do that */
     { "jot_copy16", "static __device__ __forceinline__ void\njot_copy16(void *to, const void *from, int inside)\n{\n"
       "#if __CUDA_ARCH__ >= 800\n"
@@ -267,6 +271,16 @@ static const MatrixHelper matrix_helpers[] = {
       "        : : \"r\"((jot_u32)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"(inside ? 16 : 0) : \"memory\");\n"
       "#else\n    typedef struct __align__(16) { jot_u32 v[4]; } wide;\n    wide v = {{0, 0, 0, 0}};\n"
       "    if (inside)\n        v = *(const wide *)from;\n    *(wide *)to = v;\n#endif\n}\n" },
+    { "jot_copies_group", "static __device__ __forceinline__ void\njot_copies_group(void)\n{\n"
+      "#if __CUDA_ARCH__ >= 800\n"
+      "    asm volatile(\"cp.async.commit_group;\" : : : \"memory\");\n#endif\n}\n" },
+    /* all but the last one, or two */
+    { "jot_copies_wait1", "static __device__ __forceinline__ void\njot_copies_wait1(void)\n{\n"
+      "#if __CUDA_ARCH__ >= 800\n"
+      "    asm volatile(\"cp.async.wait_group 1;\" : : : \"memory\");\n#endif\n}\n" },
+    { "jot_copies_wait2", "static __device__ __forceinline__ void\njot_copies_wait2(void)\n{\n"
+      "#if __CUDA_ARCH__ >= 800\n"
+      "    asm volatile(\"cp.async.wait_group 2;\" : : : \"memory\");\n#endif\n}\n" },
     { "jot_copies_wait", "static __device__ __forceinline__ void\njot_copies_wait(void)\n{\n"
       "#if __CUDA_ARCH__ >= 800\n    asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n#endif\n}\n" },
     /* what was written is seen by instructions of four warps, behind the next barrier */
@@ -347,8 +361,13 @@ jot_print_copy(Printer *p, const Inst *in)
 JOT_FN void
 jot_print_barrier(Printer *p, const Inst *in)
 {
-    if (in->aux & BARRIER_COPIES)
-        jot_text_f(p->out, "jot_copies_wait();%s", in->aux & BARRIER_ONLY ? "\n" : " ");
+    const char *end = in->aux & BARRIER_ONLY ? "\n" : " ";
+    if (in->aux & BARRIER_GROUP)
+        jot_text_f(p->out, "jot_copies_group();%s", end);
+    if (in->aux & BARRIER_COPIES && in->c.i)
+        jot_text_f(p->out, "jot_copies_wait%d();%s", (int)in->c.i, end);
+    else if (in->aux & BARRIER_COPIES)
+        jot_text_f(p->out, "jot_copies_wait();%s", end);
     if (in->aux & BARRIER_FENCE)
         jot_text_f(p->out, "jot_matrix_fence(); ");
     if (!(in->aux & BARRIER_ONLY))

@@ -100,6 +100,11 @@ static int
 mix_operand(const Inst *in, int l, int *lane)
 {
     bool second = in->narg == 2 && 2 * l >= in->lanes;
+    if (in->narg == 2 && in->c.i) { /* of two rows that are turned */
+        int h = (int)(in->c.i < 0 ? -in->c.i : in->c.i);
+        *lane = in->c.i > 0 ? l & ~h : l | h;
+        return (l & h) != 0;
+    }
     *lane = l >= in->lanes ? 0 : in->narg < 2 ? (int)(in->c.u >> 4 * l & 15)
             : second ? 2 * l - (in->lanes - 1) : 2 * l;
     return second && l < in->lanes;
@@ -239,7 +244,8 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, " + ");
         print_operand(p, in, arg[1]);
     } else if (in->loose)
-        jot_print_template(p, in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : "jotm_under%f(%0, %1)", false,
+        jot_print_template(p, in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : "jotm_under%f(%0, %1)",
+                           false,
                            arg, in->dtype, mode);
     else if (in->ew)
         jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), false, arg,
@@ -314,8 +320,9 @@ print_store(Printer *p, const Inst *in)
     }
     if (whole) {
         begin_line(p);
-        jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "", round ? jot_print_short(dtype) : "",
-                   round ? "_" : "", jot_print_short(round ? JOT_F32 : dtype), p->lanes);
+        jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "",
+                   round ? jot_print_short(dtype) : "", round ? "_" : "",
+                   jot_print_short(round ? JOT_F32 : dtype), p->lanes);
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, arg[0], 2, WHOLE);

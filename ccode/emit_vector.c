@@ -1,7 +1,7 @@
 /* ccode/emit_vector.c - expressions of whole vectors, as gcc and clang know them.
  *
  *     t[l] <= 0.0f ? 0.0f : t[l]    ->    jot_sel_f32x16(t <= 0.0f, (jot_f32x16){0}, t)
- *     x[i + l] ? t[l] : u[l]        ->    jot_sel_f32x16(jot_mask_f32x16(jot_ld_u8x16(x + i)), t, u)
+ *     x[i + l] ? t[l] : u[l]      ->    jot_sel_f32x16(jot_mask_f32x16(jot_ld_u8x16(x + i)), t, u)
  *
  * What is no such expression is a loop over lanes, which the compiler makes a vector of again: the
  * same code, after many times the work. A contraction's epilogue has two dozen copies of it.
@@ -100,7 +100,8 @@ jot_print_whole(Printer *p, uint32_t n)
         return false;
     if (in->op == C_LOAD)
         return in->narg == 1 && (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
-               (p->k->bufs.v[in->aux].dtype == in->dtype || jot_print_is_half(p->k->bufs.v[in->aux].dtype));
+               (p->k->bufs.v[in->aux].dtype == in->dtype ||
+                jot_print_is_half(p->k->bufs.v[in->aux].dtype));
     if (jot_print_is_choice(p, in))
         return true;
     if (in->op != C_EW || in->dtype < JOT_F32 ||

@@ -167,6 +167,12 @@ jot_v_arg(const Kernel *k, uint32_t value, int i)
     return k->args.v[k->values.v[value].arg + (uint32_t)i];
 }
 
+JOT_FN uint64_t
+jot_value_axes(const Value *v)
+{
+    return v->op == VAL_REDUCE ? v->free | v->axes : v->free;
+}
+
 JOT_FN double
 jot_kernel_points(const Kernel *k, uint64_t axes)
 {

@@ -27,7 +27,7 @@
 #include "ops/index.h"
 
 #define KERNEL_AXES 24   /* axes of a kernel; with derived axes of a schedule: SCHED_AXES */
-#define SCHED_AXES 32    /* a kernel may gain axes when a schedule has derived ones: these count from
+#define SCHED_AXES 32    /* a kernel may gain axes when a schedule has derived ones: they count from
                             KERNEL_AXES */
 #define KERNEL_VALUES 4096
 #define VALUE_DEPTH 256  /* deepest value tree: the verifier refuses deeper ones */
@@ -163,9 +163,9 @@ typedef struct {
     const double *v;        /* row-major */
 } KTable;
 
-/* steps: outputs and scratch buffers that are stored into may be loaded from, too, at any element of
- * one step of these axes: all stages have them as their outermost loops, in single steps, and those
- * that load stand behind those that store (ccode/steps.c). */
+/* steps: outputs and scratch buffers that are stored into may be loaded from, too, at any element
+ * of one step of these axes: all stages have them as their outermost loops, in single steps, and
+ * those that load stand behind those that store (ccode/steps.c). */
 typedef struct {
     Mem *mem;
     IxPool *ix;             /* not owned: where the index expressions live; emission adds to it */
@@ -245,6 +245,7 @@ JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t val
                             int ncond, const Ix *cond);
 
 JOT_FN uint32_t jot_v_arg(const Kernel *k, uint32_t value, int i); /* its argument number i */
+JOT_FN uint64_t jot_value_axes(const Value *v); /* it depends on or reduces over: of its loops */
 JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* of the space of these axes */
 /* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
 JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
@@ -287,7 +288,7 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *                    and do not store     o:32d   the last one runs over the end (padded layouts)
  *     n:1g c:1g      on a device, outermost: all steps of these loops together are shared out among
  *                    teams: work-groups if loops of teams stand inside, else single items
- *     h:1t w:1t      on a device: all steps together are shared out among the items of a work-group;
+ *     h:1t w:1t      on a device: all steps together are shared out among a work-group's items;
  *                    where there are as many as items, registers inside are each item's own
  *     k:1a           on a device: what a step brings into the group's memory is brought while the
  *                    step before it is worked on
@@ -352,6 +353,7 @@ typedef struct Sched {
     int group;              /* of a device: items of a work-group; 0: no grid, no teams */
     int warps;              /* ... 4: as many times 32 items have a matrix instruction together */
     bool copies;            /* ... what its memory is filled with goes there past the registers */
+    int buffers;            /* ... of each tile: one is read while the others are filled; 0: two */
     Vec(Stage) stages;
     Vec(KAxis) axes;        /* derived axes: numbers KERNEL_AXES and on */
     Vec(SDef) defs;
@@ -364,7 +366,8 @@ JOT_FN void jot_sched_close(Sched *s);
 JOT_FN int jot_sched_fuse(Sched *s, const char *name, int n, const int *axes);
 JOT_FN int jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, int64_t step);
 /* Text of a schedule, one line per fact; lines begin with
- *     lanes 8 | fma | warps 4 | copies | fuse m = n h w | split h = hh hr:2 | layout x 0 2 3 1 halo 2:1,1
+ *     lanes 8 | fma | warps 4 | copies | buffers 4 | fuse m = n h w | split h = hh hr:2
+ *     layout x 0 2 3 1 halo 2:1,1
  *     %4: n h:14 i:128 o:32 h w:14 | p q i w:1u o:16u o:1v; keep y[n, o, h, w]
  *     %7: r:1p j; res t[r, j]          %5: i | r j; acc t[j]          !0: n h:14 ...
  *     %4: r:64p || r j; acc u[r/64, j] | phase | +%4: j | r:64d
@@ -397,10 +400,10 @@ JOT_FN void jot_sched_phases(Sched *s, const PhaseHow *how);
 JOT_FN PhaseHow jot_phase_how(const Kernel *k);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
-/* The schedule of a device: nests over a grid, reductions by items or by work-groups (ccode/
- * sched_grid.c). It may split long reductions of the kernel in two. False: there is none, *s is to
- * be closed, and the plain schedule runs on a single item. */
-JOT_FN bool jot_sched_grid(Sched *s, Kernel *k);
+/* The schedule of a device: nests over a grid, reductions by items or by work-groups no larger than
+ * the target's (ccode/sched_grid.c). It may split long reductions of the kernel in two. False: there
+ * is none, *s is to be closed, and the plain schedule runs on a single item. */
+JOT_FN bool jot_sched_grid(Sched *s, Kernel *k, const Target *target);
 JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */
 
 /* ---- the lowered tree --------------------------------------------------------------------- */

@@ -16,11 +16,11 @@ JOT_FN bool jot_lines(Kernel *k, int64_t least);
  * out of memory. */
 JOT_FN bool jot_merge_axes(Kernel *k);
 
-/* What is stored and read back within one step of some axes (ccode/steps.c). Its buffers, where they
- * are the kernel's own, are as large as a step needs. */
+/* What is stored and read back within one step of some axes (ccode/steps.c). Its buffers, where
+ * they are the kernel's own, are as large as a step needs. */
 JOT_FN void jot_steps_fold(Kernel *k);
-/* Every value that is not summed up over them depends on the axes of steps, before a schedule is made
- * and after all else. False: out of memory. */
+/* Every value that is not summed up over them depends on the axes of steps, before a schedule is
+ * made and after all else. False: out of memory. */
 JOT_FN bool jot_steps_in_all(Kernel *k);
 /* For a load: 1 + the greatest of level[] over what is stored where it reads; 0: nothing is. */
 JOT_FN int jot_steps_level(const Kernel *k, const Value *load, const uint8_t *level);

@@ -2,7 +2,7 @@
  *
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] * w[i, j, k]      i:68635   y[i] = x[i] * w[i]
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] + b[j]            k stays: b stands still in it
- *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] - x[i, 2, 1]      i:37 j:1855   x[i, j] - x[i, 71]
+ *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] - x[i, 2, 1]      i:37 j:1855   .. - x[i, 71]
  *
  * A pair of axes merges where each buffer has both in neighbouring dimensions of its memory, the
  * inner one whole, or constants in both, or neither; where both are reduced together or not at all;

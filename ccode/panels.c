@@ -99,29 +99,12 @@ jot_panels_find(const Kernel *k, Contract *c)
 static void
 panels_make(const Panels *p, uint32_t sum, Sched *s, ContractMake *m)
 {
-    memset(m, 0, sizeof *m);
-    jot_sched_open(s, p->k, p->lanes);
-    m->s = s;
-    m->k = p->k;
+    jot_contract_open(m, s, p->k, p->target, p->lanes);
     m->c = p->c;
-    m->target = p->target;
-    m->lanes = p->lanes;
-    m->panel = jot_contract_panel(p->target, p->lanes);
-    m->registers = p->lanes > 1 && p->target->vectors > 0 ? p->target->vectors : 16;
     m->v = p->v;
     m->r = p->r;
     if (sum)
         jot_contract_find(p->k, sum, &m->c);
-}
-
-static int
-panels_longest(const Kernel *k, uint64_t axes)
-{
-    int best = -1;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if ((axes >> a & 1) && (best < 0 || k->axes.v[a].ext > k->axes.v[best].ext))
-            best = a;
-    return best;
 }
 
 /* The panels in which some weights lie already; 0: none do. */
@@ -147,8 +130,8 @@ panels_axes(Panels *p)
     ContractMake m;
     Sched s;
     int64_t widest;
-    p->v = panels_longest(p->k, p->c.n);
-    p->r = panels_longest(p->k, p->c.m);
+    p->v = jot_contract_longest(p->k, p->c.n);
+    p->r = jot_contract_longest(p->k, p->c.m);
     if (p->v < 0 || p->r < 0)
         return false;
     panels_make(p, 0, &s, &m);

@@ -1,4 +1,4 @@
-/* prelude.c - the text of prelude.def as a table, and the search by name.
+/* ccode/prelude.c - the text of prelude.def as a table, and the search by name.
  *
  * The body is stringified as it stands (#__VA_ARGS__ expands nothing), so what a kernel compiles is
  * what the library compiled. The table stays in the order of prelude.def, in which every function

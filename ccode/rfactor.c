@@ -14,7 +14,7 @@
  * Read before: ccode/sched_grid.h. After: ccode/sched_grid.c. */
 #include "ccode/sched_grid.h"
 
-enum { RFACTOR_CHUNK = 512 }; /* fewest elements of a chunk for one item, 8 times that for a team */
+enum { RFACTOR_TEAM = 4096 }; /* fewest terms of a chunk for a work-group */
 
 /* Room for `count` values before `at`: what comes behind is renumbered. */
 static bool
@@ -124,20 +124,22 @@ outermost_reduced(const Kernel *k, const Value *v, uint32_t at)
 
 /* One level: what is split once is short enough. */
 static bool
-split_reduction(Kernel *k, uint32_t at)
+split_reduction(Kernel *k, uint32_t at, const Target *target)
 {
+    const int64_t busy = jot_grid_least(target, GRID_BUSY);
     const Value *v = &k->values.v[at];
     int64_t sums = jot_grid_points(k, v->free), terms = jot_grid_points(k, v->axes), chunks, ext;
-    bool team = sums < GRID_BUSY / 8;
+    bool team = jot_grid_team(k, at, target);
+    int64_t least = jot_grid_least(target, team ? RFACTOR_TEAM : GRID_CHUNK);
     int axis;
-    if (v->narg == 2 || sums >= GRID_BUSY || sums < 1 || terms < 2 * (team ? 8 : 1) * RFACTOR_CHUNK)
+    if (v->narg == 2 || sums >= busy || sums < 1 || terms < 2 * least)
         return true;
     axis = outermost_reduced(k, v, at);
     if (axis < 0 || k->axes.n + 2 > KERNEL_AXES)
         return true;
-    chunks = terms / ((team ? 8 : 1) * RFACTOR_CHUNK);
-    if (chunks > 4 * GRID_BUSY / (team ? GRID_GROUP : 1) / sums)
-        chunks = 4 * GRID_BUSY / (team ? GRID_GROUP : 1) / sums;
+    chunks = terms / least;
+    if (chunks > 4 * busy / (team ? GRID_GROUP : 1) / sums)
+        chunks = 4 * busy / (team ? GRID_GROUP : 1) / sums;
     ext = k->axes.v[axis].ext;
     if (chunks < 2)
         return true;
@@ -151,10 +153,10 @@ split_reduction(Kernel *k, uint32_t at)
 
 /* From the last on, so that numbers of those to come stay. */
 JOT_FN bool
-jot_grid_rfactor(Kernel *k)
+jot_grid_rfactor(Kernel *k, const Target *target)
 {
     for (uint32_t i = k->values.n; i-- > 1;)
-        if (k->values.v[i].op == VAL_REDUCE && !split_reduction(k, i))
+        if (k->values.v[i].op == VAL_REDUCE && !split_reduction(k, i, target))
             return false;
     return true;
 }

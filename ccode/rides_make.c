@@ -3,7 +3,7 @@
  *
  *     %4: n:1p hb:1p ... | c p q ...              the contraction, its schedule as without them
  *     !0: n:1p hb:1p ...                          y
- *     %7: n:1p hb:1p o:32 | hr w:4 w:1U o:16u o:1v; res part7[n, hb, o]      y of a step, from a cache
+ *     %7: n:1p hb:1p o:32 | hr w:4 w:1U o:16u o:1v; res part7[n, hb, o]    y of a step, in a cache
  *     phase
  *     %8: o:32 | n hb o:16u o:1v                  blocks, in order
  *     !1: o:32 o:16u o:1v

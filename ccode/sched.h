@@ -9,8 +9,8 @@
 
 JOT_FN bool jot_stage_is_reduce(const Sched *s, const Stage *st);
 JOT_FN bool jot_stage_second(const Sched *s, const Stage *st); /* ... with two accumulators */
-/* A buffer for values like this one, named by what it is and the value's number; of a reduction with
- * two accumulators: two of them. */
+/* A buffer for values like this one, named by what it is and the value's number; of a reduction
+ * with two accumulators: two of them. */
 JOT_FN uint32_t jot_value_buf(Kernel *k, const char *what, uint32_t value, BufRole role, int rank,
                               const int64_t *ext);
 JOT_FN Place jot_place_second(const Place *p); /* of the second one */

@@ -23,6 +23,7 @@
  *   keeps     the kernel's values; adds scratch buffers
  *
  * Read before: ccode/sched_price.c. After: ccode/sched_make.c. */
+#include "ccode/sched_make.h"
 #include "ccode/sched_price.h"
 #include "ops/choice.h"
 
@@ -47,8 +48,7 @@ typedef struct {
     double points;              /* of a piece that is worth a call */
     bool reduces;
     int64_t width;              /* lanes of partial results */
-    SLoop list[STAGE_LOOPS], best[STAGE_LOOPS];
-    int n, nbest;
+    LoopList list, best;
     Choice choice;              /* among lists */
 } Chooser;
 
@@ -61,15 +61,7 @@ bit(int axis)
 static void
 put(Chooser *c, int axis, int64_t step, LoopKind kind)
 {
-    SLoop *l = &c->list[c->n];
-
-    if (c->n == STAGE_LOOPS)
-        return;
-    memset(l, 0, sizeof *l);
-    l->axis = (uint8_t)axis;
-    l->step = step;
-    l->kind = (uint8_t)kind;
-    c->n++;
+    jot_loops_add(&c->list, axis, step, kind);
 }
 
 /* Those of the axes that are not in `but`, in their order. */
@@ -105,7 +97,7 @@ beside(const Chooser *c, int axis, int inner)
 static void
 begin(Chooser *c)
 {
-    c->n = 0;
+    c->list.n = 0;
     for (int i = 0; i < c->norder; i++)
         if (c->around >> c->order[i] & 1)
             put(c, c->order[i], 1, LOOP_SERIAL);
@@ -117,9 +109,10 @@ list_number(const Chooser *c)
 {
     uint64_t number = 1;
 
-    for (int i = 0; i < c->n; i++)
-        number = jot_hash_u64(number, (uint64_t)c->list[i].step << 16
-                                          | (uint64_t)c->list[i].axis << 8 | c->list[i].kind);
+    for (int i = 0; i < c->list.n; i++) {
+        const SLoop *l = &c->list.loop[i];
+        number = jot_hash_u64(number, (uint64_t)l->step << 16 | (uint64_t)l->axis << 8 | l->kind);
+    }
     return number;
 }
 
@@ -127,18 +120,17 @@ list_number(const Chooser *c)
 static void
 try_list(Chooser *c)
 {
-    if (c->n < STAGE_LOOPS
-        && jot_choice_try(&c->choice, list_number(c), jot_price_loops(c->price, c->list, c->n), 0.95)) {
-        c->nbest = c->n;
-        memcpy(c->best, c->list, sizeof c->best);
-    }
+    if (c->list.n < STAGE_LOOPS
+        && jot_choice_try(&c->choice, list_number(c),
+                          jot_price_loops(c->price, c->list.loop, c->list.n), 0.95))
+        c->best = c->list;
     begin(c);
 }
 
 static void
 try_tiles(Chooser *c, int inner)
 {
-    static const int64_t side[3] = { 64, 32, 16 }; /* of two alike the larger, which reads on longer */
+    static const int64_t side[3] = { 64, 32, 16 }; /* of two alike the larger: it reads on longer */
 
     for (int i = 0; i < c->norder; i++)
         for (int size = 0; size < 9 && beside(c, c->order[i], inner); size++) {
@@ -156,8 +148,8 @@ try_tiles(Chooser *c, int inner)
         }
 }
 
-/* A block of rows around all else where the axis beside them is short, so that tiles have no room: weights
- * of few taps, which lie apart in what is stored. Either of the two innermost. */
+/* A block of rows around all else where the axis beside them is short, so that tiles have no room:
+ * weights of few taps, which lie apart in what is stored. Either of the two innermost. */
 static void
 try_short(Chooser *c, int inner)
 {
@@ -380,8 +372,8 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
         choose(c);
         jot_choice_end(&c->choice);
         *cost += c->choice.price;
-        to->n[class] = c->nbest;
-        memcpy(to->loop[class], c->best, sizeof c->best);
+        to->n[class] = c->best.n;
+        memcpy(to->loop[class], c->best.loop, sizeof c->best.loop);
         jot_price_close(price);
     }
     jot_mem_free(k->mem, c, sizeof *c);

@@ -75,7 +75,7 @@ class_values(const Kernel *k, uint64_t steps, SchedClasses *c, uint8_t *sum)
 {
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
-        uint64_t axes = v->free | (v->op == VAL_REDUCE ? v->axes : 0);
+        uint64_t axes = jot_value_axes(v);
         int hint = -1;
 
         for (int j = 0; j < v->narg; j++) {

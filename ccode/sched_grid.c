@@ -2,7 +2,7 @@
  *
  *     %1: n:1g c:1g | h:1t w:1t      a nest of teams: a work-group per sum, its items share h and w
  *     !0: n:1g c:1g
- *     %1: i:1g j:1g | k              a nest of items: each makes sums of its own, neighbours along j
+ *     %1: i:1g j:1g | k              a nest of items: sums of their own, neighbours along j
  *     !0: i:1g j:1g
  *
  * Stages come as in the plain schedule, by level. A reduction's free axes are the grid; a stage
@@ -14,7 +14,8 @@
  * side:
  *     !0: n:4g | n:1v                four floats of each; what is left over goes one by one
  *
- * Few long sums would leave most of a device idle: they are split in two first (rfactor.c).
+ * Few long sums would leave most of a device idle: they are split in two first (rfactor.c). Which
+ * sums are shared, and which axis is read by neighbours: grid_moves.c.
  *
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values, but for the order of summation; adds scratch buffers
@@ -24,7 +25,7 @@
 #include "ccode/sched_grid.h"
 
 enum {
-    GRID_LEAST = 32,        /* fewest items that share a sum */
+    GRID_LEAST = 32,        /* fewest items of a work-group */
     GRID_BYTES = 16,        /* of one access of an item */
     GRID_STAGES = 256
 };
@@ -42,11 +43,14 @@ typedef struct {
     uint64_t grid;
     bool team;
     int wide;               /* elements that an item takes at a time */
+    uint32_t sum;           /* the first reduction; 0: none */
 } GridNest;
 
 typedef struct {
     Sched *s;
     Kernel *k;
+    const Target *target;
+    int64_t busy, group;    /* items that keep the device busy; most of a work-group */
     uint8_t level[KERNEL_VALUES];
     int64_t to[KERNEL_AXES], from[KERNEL_AXES]; /* elements that a step of an axis moves stores by,
                                                    and the largest load */
@@ -55,60 +59,7 @@ typedef struct {
     GridNest nest[GRID_STAGES];
 } Grid;
 
-JOT_FN int64_t
-jot_grid_points(const Kernel *k, uint64_t axes)
-{
-    int64_t n = 1;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if ((axes >> a & 1) && !jot_mul_ok(n, k->axes.v[a].ext, &n))
-            return INT64_MAX;
-    return n;
-}
-
 /* ---- how axes move accesses ---- */
-
-/* Elements by which each axis moves an access; what hides in a div or mod counts as far. */
-static void
-moved_by(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
-{
-    Ix addr = jot_kernel_addr(k, buf, at);
-    for (uint32_t a = 0; a < k->axes.n; a++) {
-        bool inside = false;
-        int64_t coef = jot_ix_coef(k->ix, addr, (int)a, &inside);
-        moved[a] = coef < 0 ? -coef : coef;
-        if (inside && !moved[a])
-            moved[a] = 64;
-    }
-}
-
-/* The largest load among the operands of a value: most of what the kernel reads. */
-static void
-largest_load(const Kernel *k, uint32_t value, bool *seen, uint32_t *load)
-{
-    const Value *v = &k->values.v[value];
-    if (seen[value])
-        return;
-    seen[value] = true;
-    if (v->op == VAL_LOAD && (!*load || k->bufs.v[v->buf].layout->nelem >
-                                            k->bufs.v[k->values.v[*load].buf].layout->nelem))
-        *load = value;
-    for (int i = 0; i < v->narg; i++)
-        largest_load(k, k->args.v[v->arg + (uint32_t)i], seen, load);
-}
-
-/* Moves of the largest load under a value; false: there is none. */
-JOT_FN bool
-jot_grid_moves(const Kernel *k, uint32_t value, int64_t *moved)
-{
-    bool *seen = jot_mem_new(k->mem, k->values.n, sizeof *seen);
-    uint32_t load = 0;
-    if (seen)
-        largest_load(k, value, seen, &load);
-    jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
-    if (load)
-        moved_by(k, k->values.v[load].buf, k->values.v[load].at, moved);
-    return load != 0;
-}
 
 static void
 grid_moves(Grid *g)
@@ -116,7 +67,7 @@ grid_moves(Grid *g)
     const Kernel *k = g->k;
     int64_t moved[KERNEL_AXES];
     for (uint32_t i = 0; i < k->stores.n; i++) {
-        moved_by(k, k->stores.v[i].buf, k->stores.v[i].at, moved);
+        jot_grid_moved(k, k->stores.v[i].buf, k->stores.v[i].at, moved);
         for (uint32_t a = 0; a < k->axes.n; a++)
             g->to[a] = g->to[a] ? g->to[a] : moved[a];
         if (!jot_grid_moves(k, k->stores.v[i].value, moved))
@@ -173,9 +124,8 @@ grid_stages(Grid *g)
     return ok;
 }
 
-/* Different points of a plain store are different elements: each index is an axis of its own. */
-static bool
-store_spreads(const Kernel *k, const KStore *store)
+JOT_FN bool
+jot_grid_spreads(const Kernel *k, const KStore *store)
 {
     uint64_t seen = 0;
     for (int d = 0; d < store->nidx; d++) {
@@ -190,29 +140,6 @@ store_spreads(const Kernel *k, const KStore *store)
 }
 
 /* ---- nests ---- */
-
-/* Is a sum worth a work-group? A row is read by neighbours; a column is read by items side by side,
- * unless there are too few of them. */
-static bool
-wants_team(const Grid *g, const GridStage *st)
-{
-    const Kernel *k = g->k;
-    int64_t moved[KERNEL_AXES], sums = jot_grid_points(k, st->free);
-    int64_t terms = jot_grid_points(k, st->reduced);
-    bool row = false, column = false;
-    if (terms < 2 * GRID_LEAST)
-        return false;
-    if (sums < GRID_BUSY / 8)
-        return true;
-    if (!jot_grid_moves(k, st->what, moved))
-        return false;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (moved[a] == 1 && k->axes.v[a].ext > 1) {
-            row = row || (st->reduced >> a & 1);
-            column = column || (st->free >> a & 1);
-        }
-    return row && !column && terms >= 4 * GRID_LEAST;
-}
 
 /* A store joins a nest of teams with more axes, which items share, inside of the loop over the
  * grid. Without that loop it stays outside: PoCL 3.1 takes a loop of items behind a barrier to turn
@@ -232,12 +159,13 @@ static bool
 grid_place(Grid *g, GridStage *st)
 {
     const KStore *store = st->store ? &g->k->stores.v[st->what] : NULL;
-    if (store && !store->acc && !store_spreads(g->k, store))
+    if (store && !store->acc && !jot_grid_spreads(g->k, store))
         return false;
     if ((store && store->acc) || !grid_joins(g, st)) {
         g->nnests++;
         g->nest[g->nnests].grid = st->free;
         g->nest[g->nnests].team = st->team;
+        g->nest[g->nnests].sum = st->store ? 0 : st->what;
     }
     st->nest = g->nnests;
     if (store && store->acc) /* nothing else with what must be cleared and is written at random */
@@ -321,7 +249,7 @@ grid_nests(Grid *g)
     int top = 0;
     for (int i = 0; i < g->nstages; i++) {
         st = &g->stage[i];
-        st->team = !st->store && wants_team(g, st);
+        st->team = !st->store && jot_grid_team(g->k, st->what, g->target);
         top = st->level > top ? st->level : top;
     }
     for (int level = 0; level <= top + 1; level++)
@@ -347,7 +275,7 @@ loads_side_by_side(const Kernel *k, uint32_t value, int axis, bool *seen, int *n
         return !(v->free >> axis & 1);
     if (v->op == VAL_LOAD) {
         int size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[v->buf].dtype);
-        moved_by(k, v->buf, v->at, moved);
+        jot_grid_moved(k, v->buf, v->at, moved);
         if (moved[axis] > 1)
             return false;
         *nbytes = moved[axis] && size > *nbytes ? size : *nbytes;
@@ -379,7 +307,7 @@ nest_width(const Grid *g, int nest)
         seen = jot_mem_new(k->mem, k->values.n, sizeof *seen);
         wide = seen && store && !store->acc && st->free == g->nest[nest].grid;
         if (wide) {
-            moved_by(k, store->buf, store->at, moved);
+            jot_grid_moved(k, store->buf, store->at, moved);
             size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[store->buf].dtype);
             nbytes = size > nbytes ? size : nbytes;
             wide = moved[axis[n - 1]] == 1 &&
@@ -387,7 +315,7 @@ nest_width(const Grid *g, int nest)
         }
         jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
     }
-    wide = wide && jot_grid_points(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= GRID_BUSY;
+    wide = wide && jot_grid_points(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= g->busy;
     return wide ? GRID_BYTES / nbytes : 1;
 }
 
@@ -429,6 +357,16 @@ sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *sec
     return n;
 }
 
+/* Axes of a nest. Items that make sums read more than they write: neighbours read side by side. */
+static int
+grid_axes(const Grid *g, const GridNest *nest, uint64_t axes, int *out)
+{
+    int64_t moved[KERNEL_AXES];
+    if (!nest->team && nest->sum && jot_grid_moves(g->k, nest->sum, moved))
+        return sort_axes(g, axes, moved, g->to, out);
+    return sort_axes(g, axes, g->to, g->from, out);
+}
+
 static void
 grid_loop(Stage *st, int axis, LoopKind kind)
 {
@@ -454,21 +392,21 @@ put_lanes(const Grid *g, Stage *st, const int *axis, int n)
         grid_loop(st, axis[i], i < from ? LOOP_SERIAL : LOOP_TEAM);
 }
 
+/* As items write it: neighbours side by side. */
 static Place
-keep_in_scratch(Grid *g, uint32_t value)
+keep_in_scratch(Grid *g, const GridNest *nest, uint32_t value)
 {
     Kernel *k = g->k;
     Place p = {0};
     int64_t ext[KERNEL_AXES];
-    int rank = 0;
+    int axis[KERNEL_AXES], rank = grid_axes(g, nest, k->values.v[value].free, axis);
     p.at = g->s->ixs.n;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (k->values.v[value].free >> a & 1) {
-            if (rank == JOT_MAX_RANK)
-                return p;
-            ext[rank++] = k->axes.v[a].ext;
-            *(Ix *)jot_vec_push(k->mem, g->s->ixs) = jot_ix_axis(k->ix, (int)a);
-        }
+    if (rank > JOT_MAX_RANK)
+        return p;
+    for (int i = 0; i < rank; i++) {
+        ext[i] = k->axes.v[axis[i]].ext;
+        *(Ix *)jot_vec_push(k->mem, g->s->ixs) = jot_ix_axis(k->ix, axis[i]);
+    }
     p.kind = PLACE_MEM;
     p.buf = jot_value_buf(k, "part", value, BUF_SHARED, rank, ext);
     return p;
@@ -494,7 +432,7 @@ grid_write(Grid *g, const GridStage *from)
     st.store = from->store;
     st.phase = (uint8_t)(from->nest - 1);
     st.what = from->what;
-    n = sort_axes(g, grid, g->to, g->from, axis);
+    n = grid_axes(g, nest, grid, axis);
     for (int i = 0; i < n; i++)
         grid_loop(&st, axis[i], LOOP_GRID);
     if (nest->wide > 1) {
@@ -512,7 +450,7 @@ grid_write(Grid *g, const GridStage *from)
     if (from->store)
         st.nat = st.n;
     else if (grid_crosses(g, from)) {
-        st.res = keep_in_scratch(g, from->what);
+        st.res = keep_in_scratch(g, nest, from->what);
         if (st.res.kind != PLACE_MEM)
             return false;
     }
@@ -525,7 +463,7 @@ static int
 group_size(const Grid *g)
 {
     int64_t most = 0;
-    int group = GRID_LEAST;
+    int group = g->group < GRID_LEAST ? (int)g->group : GRID_LEAST;
     for (int i = 0; i < g->nstages; i++) {
         const GridStage *st = &g->stage[i];
         int64_t n = jot_grid_points(g->k, (st->free | st->reduced) & ~g->nest[st->nest].grid);
@@ -533,22 +471,29 @@ group_size(const Grid *g)
             n = GRID_GROUP;
         most = n > most ? n : most;
     }
-    while (group < GRID_GROUP && group < most)
+    while (group < g->group && group < most)
         group *= 2;
     return group;
 }
 
 JOT_FN bool
-jot_sched_grid(Sched *s, Kernel *k)
+jot_sched_grid(Sched *s, Kernel *k, const Target *target)
 {
     Grid *g = jot_mem_new(k->mem, 1, sizeof *g);
     bool ok = g != NULL;
     jot_sched_open(s, k, 1);
     if (!ok)
         return false;
+    if (jot_grid_squares(s, k, target) || k->mem->failed) {
+        jot_mem_free(k->mem, g, sizeof *g);
+        return !k->mem->failed;
+    }
     g->s = s;
     g->k = k;
-    ok = jot_grid_rfactor(k) && k->axes.n < STAGE_LOOPS;
+    g->target = target;
+    g->busy = jot_grid_least(target, GRID_BUSY);
+    g->group = target->group < GRID_GROUP ? target->group : GRID_GROUP;
+    ok = jot_grid_rfactor(k, target) && k->axes.n < STAGE_LOOPS;
     if (ok) {
         grid_moves(g);
         ok = grid_stages(g) && grid_nests(g);

@@ -1,11 +1,11 @@
-/* ccode/sched_make.c - schedules made by rule: the plain one and random ones.
+/* ccode/sched_make.c - the schedule of a list of loops, and the plain schedule.
  *
- * Both take one list of loops for the whole kernel, or one for each class of stages
- * (ccode/sched_class.c); each stage takes those over its own axes, so that stages agree on their
- * common loops. Stages come by level: stores that need no reduction,
- * reductions of level 1, stores of level 1, ... What needs a sum over the outermost loop comes
- * after all that does not, for it begins a nest of its own. Before each pass of stores and the
- * reductions above them stand values that it computes for later passes (ccode/sched_share.c).
+ * There is one list for the whole kernel, or one for each class of stages (ccode/sched_class.c);
+ * each stage takes the loops over its own axes, so that stages agree on their common loops. Stages
+ * come by level: stores that need no reduction, reductions of level 1, stores of level 1, ... What
+ * needs a sum over the outermost loop comes after all that does not, for it begins a nest of its
+ * own. Before each pass of stores and the reductions above them stand values that it computes for
+ * later passes (ccode/sched_share.c).
  *
  *     list r j       %s = sum over j          r | j              register
  *                    %c = sum over r            | r j; acc c[j]   memory: r stands outside j
@@ -14,16 +14,15 @@
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values; adds scratch buffers
  *
- * Read before: ccode/sched.h. After: ccode/sched_phase.c, ccode/lower.c. */
+ * Read before: ccode/sched_make.h. After: ccode/sched_random.c, ccode/sched_phase.c. */
 #include "ccode/lines.h"
 #include "ccode/sched_class.h"
+#include "ccode/sched_make.h"
 
 typedef struct {
     Sched *s;
-    SLoop list[STAGE_LOOPS];
-    int n, lanes;               /* random: axis of the loop of lanes, or -1 */
-    uint64_t random;            /* 0: the plain schedule */
-    const SchedLists *lists;    /* by class; NULL: all stages are of one, and take `list` */
+    const LoopList *list;       /* that all stages take their loops from, or NULL ... */
+    const SchedLists *lists;    /* ... for one list by class */
     uint8_t level[KERNEL_VALUES];
     uint8_t late[KERNEL_VALUES]; /* the last class of the reductions of its level, at or below it */
     uint8_t nest[KERNEL_VALUES];
@@ -40,15 +39,8 @@ class_of(const Maker *m, bool store, uint32_t what)
 static const SLoop *
 list_of(const Maker *m, int class, int *n)
 {
-    *n = m->lists ? m->lists->n[class] : m->n;
-    return m->lists ? m->lists->loop[class] : m->list;
-}
-
-static uint64_t
-dice(Maker *m, uint64_t sides)
-{
-    m->random = jot_hash_u64(m->random, 0x9e3779b9) | 1;
-    return (m->random >> 17) % sides;
+    *n = m->lists ? m->lists->n[class] : m->list->n;
+    return m->lists ? m->lists->loop[class] : m->list->loop;
 }
 
 /* Where a value is at hand: what is summed over the outermost loop, only after all of its steps. */
@@ -87,8 +79,8 @@ late_of(const Maker *m, uint32_t value)
 }
 
 /* Level of each value: how many reductions lie on the deepest way to its loads; and its nest: how
- * many of them run over the outermost loop, or cross to a class that shares none. False: a load that
- * reads back what a later value stores has to be looked at again. */
+ * many of them run over the outermost loop, or cross to a class that shares none. False: a load
+ * that reads back what a later value stores has to be looked at again. */
 static bool
 find_levels_once(Maker *m, int *levels, int *nests)
 {
@@ -446,194 +438,88 @@ make_stages(Maker *m)
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
 }
 
-static void
-make_add_loop(Maker *m, int axis, int64_t step, LoopKind kind)
+static bool
+make_sched(Sched *s, Kernel *k, int lanes, const LoopList *list, const SchedLists *lists,
+           const PhaseHow *how)
 {
-    SLoop *l = &m->list[m->n];
-    if (m->n >= STAGE_LOOPS)
-        return;
-    memset(l, 0, sizeof *l);
-    l->axis = (uint8_t)axis;
-    l->step = step;
-    l->kind = (uint8_t)kind;
-    m->n++;
-}
-
-/* Axes within one step of which something is read back stand outermost. */
-static void
-steps_outermost(Maker *m)
-{
-    const Kernel *k = m->s->k;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if (k->steps >> a & 1)
-            make_add_loop(m, a, 1, LOOP_SERIAL);
-}
-
-/* The innermost loop in vectors, and its rest. */
-static void
-make_vector(Maker *m)
-{
-    SLoop *last = m->n ? &m->list[m->n - 1] : NULL;
-    if (!last || m->s->lanes == 1 || jot_axis_ext(m->s, last->axis) < 2 ||
-        (m->s->k->steps >> last->axis & 1))
-        return;
-    last->step = m->s->lanes;
-    make_add_loop(m, last->axis, 1, LOOP_VECTOR);
+    Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
+    bool fits = lists || k->axes.n < STAGE_LOOPS;
+    if (!m)
+        return false;
+    jot_sched_open(s, k, lanes);
+    m->s = s;
+    m->list = list;
+    m->lists = lists;
+    if (fits)
+        make_stages(m);
+    if (!k->mem->failed) /* stages cut short have places that are not there */
+        jot_sched_phases(s, how);
+    jot_mem_free(k->mem, m, sizeof *m);
+    return !k->mem->failed && fits;
 }
 
 JOT_FN bool
 jot_sched_of_lists(Sched *s, Kernel *k, int lanes, const SchedLists *lists)
 {
-    Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
     PhaseHow plain = jot_phase_how(k);
-    if (!m)
-        return false;
-    jot_sched_open(s, k, lanes);
-    m->s = s;
-    m->lists = lists;
-    make_stages(m);
-    if (!k->mem->failed) /* stages cut short have places that are not there */
-        jot_sched_phases(s, &plain);
-    jot_mem_free(k->mem, m, sizeof *m);
-    return !k->mem->failed;
+    return make_sched(s, k, lanes, NULL, lists, &plain);
+}
+
+JOT_FN bool
+jot_sched_of_loops(Sched *s, Kernel *k, int lanes, const LoopList *list, const PhaseHow *how)
+{
+    return make_sched(s, k, lanes, list, NULL, how);
+}
+
+/* ---- the plain schedule ---- */
+
+JOT_FN void
+jot_loops_add(LoopList *list, int axis, int64_t step, LoopKind kind)
+{
+    SLoop *l = &list->loop[list->n];
+    if (list->n >= STAGE_LOOPS)
+        return;
+    memset(l, 0, sizeof *l);
+    l->axis = (uint8_t)axis;
+    l->step = step;
+    l->kind = (uint8_t)kind;
+    list->n++;
+}
+
+JOT_FN void
+jot_loops_steps(LoopList *list, const Kernel *k)
+{
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if (k->steps >> a & 1)
+            jot_loops_add(list, a, 1, LOOP_SERIAL);
+}
+
+/* The innermost loop in vectors, and its rest. */
+static void
+in_vectors(LoopList *list, const Kernel *k, int lanes)
+{
+    SLoop *last = list->n ? &list->loop[list->n - 1] : NULL;
+    if (!last || lanes == 1 || k->axes.v[last->axis].ext < 2 || (k->steps >> last->axis & 1))
+        return;
+    last->step = lanes;
+    jot_loops_add(list, last->axis, 1, LOOP_VECTOR);
 }
 
 JOT_FN bool
 jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
 {
-    Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
+    LoopList list = {0};
     uint64_t seen = k->steps;
-    bool fits = k->axes.n < STAGE_LOOPS;
     PhaseHow plain = jot_phase_how(k);
-    if (!m)
-        return false;
-    jot_sched_open(s, k, lanes);
-    m->s = s;
-    steps_outermost(m);
+    jot_loops_steps(&list, k);
     for (int i = 0; i < norder; i++)
         if (order[i] >= 0 && order[i] < (int)k->axes.n && !(seen >> order[i] & 1)) {
             seen |= (uint64_t)1 << order[i];
-            make_add_loop(m, order[i], 1, LOOP_SERIAL);
+            jot_loops_add(&list, order[i], 1, LOOP_SERIAL);
         }
     for (int a = 0; a < (int)k->axes.n; a++)
         if (!(seen >> a & 1))
-            make_add_loop(m, a, 1, LOOP_SERIAL);
-    make_vector(m);
-    if (fits)
-        make_stages(m);
-    if (!k->mem->failed) /* stages cut short have places that are not there */
-        jot_sched_phases(s, &plain);
-    jot_mem_free(k->mem, m, sizeof *m);
-    return !k->mem->failed && fits;
-}
-
-/* ---- random ---- */
-
-/* Put the loops of one axis (coarse to fine) into the list, keeping their order. */
-static void
-scatter(Maker *m, const SLoop *loops, int n)
-{
-    int at = 0;
-    for (int i = 0; i < n; i++) {
-        at += (int)dice(m, (uint64_t)(m->n - at + 1));
-        if (m->n >= STAGE_LOOPS)
-            return;
-        for (int j = m->n++; j > at; j--)
-            m->list[j] = m->list[j - 1];
-        m->list[at++] = loops[i];
-    }
-}
-
-/* Loops of one axis: up to two blockings, then the elements. */
-static void
-random_loops(Maker *m, int axis, bool vector)
-{
-    SLoop loops[4];
-    int64_t lanes = m->s->lanes, step = 1, steps[3];
-    int n = 0, count = 0;
-    memset(loops, 0, sizeof loops);
-    if (vector)
-        steps[count++] = step = lanes;
-    if (axis == m->lanes && jot_axis_ext(m->s, axis) > LANES_MOST)
-        steps[count++] = step = LANES_MOST;
-    for (int i = 0; i < 2 && m->n + count < STAGE_LOOPS - 3; i++)
-        if (dice(m, 3) == 0)
-            steps[count++] = step *= 2 + (int64_t)dice(m, 4);
-    while (count > 0) {
-        loops[n].axis = (uint8_t)axis;
-        loops[n++].step = steps[--count];
-    }
-    if (!vector && axis != m->lanes) { /* the elements of lanes come last */
-        loops[n].axis = (uint8_t)axis;
-        loops[n].step = 1;
-        if (n > 0 && step <= 8 && dice(m, 2))
-            loops[n].kind = LOOP_UNROLL;
-        n++;
-    }
-    scatter(m, loops, n);
-}
-
-/* Unrolled loops over free axes must be innermost for registers; they go to the end of the list. */
-static void
-sink_unrolled(Maker *m)
-{
-    SLoop out[STAGE_LOOPS];
-    int n = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < m->n; i++)
-            if ((m->list[i].kind == LOOP_UNROLL) == pass)
-                out[n++] = m->list[i];
-    memcpy(m->list, out, (size_t)n * sizeof *out);
-}
-
-/* Axes of steps around all that was drawn. */
-static void
-random_steps(Maker *m)
-{
-    SLoop drawn[STAGE_LOOPS];
-    int n = m->n;
-    memcpy(drawn, m->list, sizeof drawn);
-    m->n = 0;
-    steps_outermost(m);
-    for (int i = 0; i < n && m->n < STAGE_LOOPS; i++)
-        m->list[m->n++] = drawn[i];
-}
-
-JOT_FN bool
-jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
-{
-    Maker *m = jot_mem_new(k->mem, 1, sizeof *m);
-    PhaseHow how = {0, 1};
-    int vector = -1;
-    if (!m)
-        return false;
-    jot_sched_open(s, k, lanes);
-    m->s = s;
-    m->random = seed | 1;
-    dice(m, 2);
-    m->lanes = -1;
-    if (lanes > 1 && k->axes.n > 0)
-        vector = (int)dice(m, k->axes.n);
-    else if (k->axes.n > 0 && dice(m, 2))
-        m->lanes = (int)dice(m, k->axes.n);
-    if (vector >= 0 && (k->steps >> vector & 1))
-        vector = -1;
-    if (m->lanes >= 0 && (k->steps >> m->lanes & 1))
-        m->lanes = -1;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if (!(k->steps >> a & 1))
-            random_loops(m, a, a == vector);
-    sink_unrolled(m);
-    random_steps(m);
-    if (vector >= 0)
-        make_add_loop(m, vector, 1, LOOP_VECTOR);
-    if (m->lanes >= 0)
-        make_add_loop(m, m->lanes, 1, LOOP_LANES);
-    if (k->axes.n < STAGE_LOOPS)
-        make_stages(m);
-    how.grain = (double)((uint64_t)1 << dice(m, 20));
-    if (!k->mem->failed)
-        jot_sched_phases(s, &how);
-    jot_mem_free(k->mem, m, sizeof *m);
-    return !k->mem->failed && k->axes.n < STAGE_LOOPS;
+            jot_loops_add(&list, a, 1, LOOP_SERIAL);
+    in_vectors(&list, k, lanes);
+    return jot_sched_of_loops(s, k, lanes, &list, &plain);
 }

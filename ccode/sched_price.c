@@ -16,13 +16,13 @@
  *
  *     lines = those touched by the loop around, times the steps of all loops outside of it
  *
- * The figures are coarse; they order schedules that differ by factors. They depend on the kernel and
- * the machine, not on threads.
+ * The figures are coarse; they order schedules that differ by factors. They depend on the kernel
+ * and the machine, not on threads.
  *
- * Read before: ccode/sched.h. After: ccode/sched_choose.c. */
-#include "ccode/sched_price.h"
+ * Read before: ccode/sched_touch.c. After: ccode/sched_choose.c. */
+#include "ccode/sched_touch.h"
 
-enum { PRICE_LINE = 64, PRICE_PAGE = 4096, PRICE_SETS = 64 }; /* sets of the first cache: a page's lines */
+enum { PRICE_PAGE = 4096, PRICE_SETS = 64 }; /* sets of the first cache: a page's lines */
 /* Pages whose addresses are known at once, and after a while; cycles for each beyond. */
 enum { PAGES_NEAR = 48, PAGES_FAR = 1024, CYCLES_NEAR = 3, CYCLES_FAR = 10 };
 
@@ -31,284 +31,6 @@ enum { OP_PLAIN = 1, OP_DIV = 10, OP_DEAR = 30 };
 enum { STORE_FAR = 3 }; /* a store to a line of its own */
 /* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums. */
 enum { CYCLES_LOOP = 8, CYCLES_FOLD = 20, CYCLES_CHAIN = 4 };
-
-typedef struct {
-    double moved[KERNEL_AXES];  /* bytes by which a step of each axis moves it */
-    uint8_t by[KERNEL_AXES];    /* the axes that move it, the nearest first */
-    int nby;
-    uint64_t loops, axes;       /* of the loops that it is in; that move it */
-    int nbytes, times;          /* of an element; nests that it is in */
-    bool store, far;            /* some axis moves it in no simple way */
-    uint32_t sum;               /* not 0: sums of this value, where they are not in registers */
-} Touch;
-
-struct Price {
-    const Kernel *k;
-    const Target *target;
-    const SchedClasses *classes; /* NULL: all stages count */
-    int class;
-    uint64_t *loops;            /* per value: axes of the loops around its uses; bit 63: used */
-    uint8_t *level;             /* per value: reductions below it */
-    uint32_t *nests;            /* per value: the passes that compute it: sums of a level, stores */
-    Touch touch[PRICE_TOUCHES];
-    int n;
-    uint64_t shared;            /* axes that every stage keeps */
-    double hz;
-};
-
-/* ---- the kernel ---------------------------------------------------------------------------- */
-
-/* Elements between two positions of a dimension. */
-static double
-price_stride(const Layout *l, int dim)
-{
-    for (int i = l->n - 1; i >= 0; i--)
-        if (l->part[i].dim == dim)
-            return (double)l->stride[i];
-    return 0; /* folded */
-}
-
-/* NULL: there are enough. */
-static Touch *
-open_touch(Price *p, int dtype, uint64_t loops, int times)
-{
-    Touch *t = &p->touch[p->n];
-
-    if (p->n == PRICE_TOUCHES)
-        return NULL;
-    memset(t, 0, sizeof *t);
-    t->nbytes = (int)jot_dtype_nbytes((jot_DType)dtype);
-    t->loops = loops;
-    t->times = times;
-    return t;
-}
-
-static void
-close_touch(Price *p, Touch *t)
-{
-    for (int a = 0; a < (int)p->k->axes.n; a++) {
-        int at = t->nby;
-        if (t->moved[a] == 0)
-            continue;
-        t->axes |= (uint64_t)1 << a;
-        for (t->nby++; at > 0 && t->moved[t->by[at - 1]] > t->moved[a]; at--)
-            t->by[at] = t->by[at - 1];
-        t->by[at] = (uint8_t)a;
-    }
-    p->n++;
-}
-
-static void
-add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int times, bool store)
-{
-    const Kernel *k = p->k;
-    const KBuf *b = &k->bufs.v[buf];
-    Touch *t = open_touch(p, b->dtype, loops, times);
-
-    if (!t)
-        return;
-    t->store = store;
-    for (int d = 0; d < nidx; d++)
-        for (int a = 0; a < (int)k->axes.n; a++)
-            t->moved[a] += t->nbytes * price_stride(b->layout, d)
-                         * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
-    close_touch(p, t);
-}
-
-/* An element of a line: beside the one of the row's next position. */
-static void
-add_line(Price *p, const Value *v, uint64_t loops, int times)
-{
-    Touch *t = open_touch(p, v->dtype, loops, times);
-    bool far = false;
-
-    for (int a = 0; t && a < (int)p->k->axes.n; a++)
-        t->moved[a] = t->nbytes * jot_ix_moved(p->k->ix, p->k->ixs.v[v->at + v->nidx - 1u], a, &far);
-    if (t)
-        close_touch(p, t);
-}
-
-/* Sums in memory: a row-major array of what the reduction keeps, read and written. */
-static void
-add_sums(Price *p, uint32_t value)
-{
-    const Kernel *k = p->k;
-    const Value *v = &k->values.v[value];
-    Touch *t = open_touch(p, v->dtype, v->free | v->axes, 2);
-    double stride = t ? t->nbytes : 0;
-
-    for (int a = (int)k->axes.n; t && a-- > 0;) {
-        if (!(v->free >> a & 1) || k->axes.v[a].ext < 2)
-            continue;
-        t->moved[a] = stride;
-        stride *= (double)k->axes.v[a].ext;
-    }
-    if (t) {
-        t->sum = value;
-        close_touch(p, t);
-    }
-}
-
-static uint64_t
-value_axes(const Value *v)
-{
-    return v->op == VAL_REDUCE ? v->free | v->axes : v->free;
-}
-
-static bool
-price_counts(const Price *p, bool store, uint32_t what)
-{
-    return !p->classes ||
-           (store ? p->classes->store[what] : p->classes->value[what]) == p->class;
-}
-
-static bool
-reads_line(const Kernel *k, const Value *v)
-{
-    return v->op == VAL_AT && v->nidx && k->axes.v[v->ax[0]].kind == AXIS_LINE;
-}
-
-/* Operands come before their users: the last value first. */
-static void
-price_levels(Price *p)
-{
-    const Kernel *k = p->k;
-
-    for (uint32_t i = 1; i < k->values.n; i++) {
-        const Value *v = &k->values.v[i];
-        for (int j = 0; j < v->narg; j++)
-            if (p->level[k->args.v[v->arg + (uint32_t)j]] > p->level[i])
-                p->level[i] = p->level[k->args.v[v->arg + (uint32_t)j]];
-        p->level[i] = (uint8_t)(p->level[i] + (v->op == VAL_REDUCE));
-    }
-}
-
-/* Operands come before their users: the last value first. Sums of other classes are there. */
-static void
-price_uses(Price *p)
-{
-    const Kernel *k = p->k;
-    const uint64_t used = (uint64_t)1 << 63;
-
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        if (!price_counts(p, true, i))
-            continue;
-        p->loops[k->stores.v[i].value] |= k->stores.v[i].free | used;
-        p->nests[k->stores.v[i].value] |= 2u << p->level[k->stores.v[i].value] * 2 % 32;
-        p->shared &= k->stores.v[i].free;
-    }
-    for (uint32_t i = k->values.n; i-- > 1;) {
-        const Value *v = &k->values.v[i];
-        bool sum = v->op == VAL_REDUCE, on = p->loops[i] != 0;
-        uint64_t loops = sum ? value_axes(v) : p->loops[i];
-        uint32_t nests = sum ? 1u << p->level[i] * 2 % 32 : p->nests[i];
-
-        if (sum && p->classes)
-            on = p->classes->reads[i] && price_counts(p, false, i);
-        if (!on) {
-            p->loops[i] = 0;
-            continue;
-        }
-        p->loops[i] |= used;
-        if (sum)
-            p->shared &= v->free;
-        if (reads_line(k, v))
-            continue; /* whatever the loops, a line is made once */
-        for (int j = 0; j < v->narg; j++) {
-            p->loops[k->args.v[v->arg + (uint32_t)j]] |= loops | used;
-            p->nests[k->args.v[v->arg + (uint32_t)j]] |= nests;
-        }
-    }
-}
-
-static int
-count_bits(uint32_t bits)
-{
-    int n = 0;
-    for (; bits; bits &= bits - 1)
-        n++;
-    return n;
-}
-
-static void
-price_touches(Price *p)
-{
-    const Kernel *k = p->k;
-
-    for (uint32_t i = 1; i < k->values.n; i++)
-        if (p->loops[i] && k->values.v[i].op == VAL_LOAD)
-            add_touch(p, k->values.v[i].buf, k->values.v[i].at, k->values.v[i].nidx, p->loops[i],
-                      count_bits(p->nests[i]), false);
-    for (uint32_t i = 1; i < k->values.n; i++)
-        if (p->loops[i] && reads_line(k, &k->values.v[i]))
-            add_line(p, &k->values.v[i], p->loops[i], count_bits(p->nests[i]));
-    for (uint32_t i = 0; i < k->stores.n; i++)
-        if (price_counts(p, true, i))
-            add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
-                      k->stores.v[i].free, 1, true);
-    for (uint32_t i = 1; i < k->values.n; i++)
-        if (p->loops[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free)
-            add_sums(p, i);
-}
-
-JOT_FN Price *
-jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classes, int class)
-{
-    Price *p = jot_mem_new(k->mem, 1, sizeof *p);
-
-    if (!p)
-        return NULL;
-    p->k = k;
-    p->target = target;
-    p->classes = classes;
-    p->class = class;
-    p->shared = ~(uint64_t)0;
-    p->loops = jot_mem_new(k->mem, k->values.n, sizeof *p->loops);
-    p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
-    p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
-    p->hz = 3e9;
-    if (p->loops && p->level && p->nests) {
-        price_levels(p);
-        price_uses(p);
-        price_touches(p);
-        return p;
-    }
-    jot_price_close(p);
-    return NULL;
-}
-
-JOT_FN void
-jot_price_close(Price *p)
-{
-    Mem *mem = p->k->mem;
-
-    jot_mem_free(mem, p->loops, p->k->values.n * sizeof *p->loops);
-    jot_mem_free(mem, p->level, p->k->values.n * sizeof *p->level);
-    jot_mem_free(mem, p->nests, p->k->values.n * sizeof *p->nests);
-    jot_mem_free(mem, p, sizeof *p);
-}
-
-JOT_FN bool
-jot_price_neighbours(const Price *p, int axis, int other)
-{
-    for (int i = 0; i < p->n; i++) {
-        const Touch *t = &p->touch[i];
-        if (!t->sum && t->moved[other] > 0 && t->moved[other] < PRICE_LINE &&
-            t->moved[axis] >= PRICE_LINE)
-            return true;
-    }
-    return false;
-}
-
-JOT_FN bool
-jot_price_beside(const Price *p, int axis)
-{
-    for (int i = 0; i < p->n; i++)
-        if (!p->touch[i].sum && p->touch[i].moved[axis] > 0 &&
-            p->touch[i].moved[axis] < PRICE_LINE)
-            return true;
-    return false;
-}
 
 /* ---- loops --------------------------------------------------------------------------------- */
 
@@ -416,8 +138,8 @@ kept_outside(const Nested *l, const Value *v, bool lanes)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Lines (or pages) of `size` bytes that the access touches in loops `from` and on: axes that move it
- * less than a line make runs, others a run each. */
+/* Lines (or pages) of `size` bytes that the access touches in loops `from` and on: axes that move
+ * it less than a line make runs, others a run each. */
 static double
 touched(const Touch *t, const Nested *l, int from, double size)
 {
@@ -487,8 +209,10 @@ static double
 price_memory(const Price *p, const Nested *l)
 {
     const Target *t = p->target;
-    double l1 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE, true);
-    double l2 = fetched(p, l, PRICE_LINE, 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE, false);
+    double lines1 = 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE;
+    double lines2 = 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE;
+    double l1 = fetched(p, l, PRICE_LINE, lines1, true);
+    double l2 = fetched(p, l, PRICE_LINE, lines2, false);
     double pages = CYCLES_NEAR * fetched(p, l, PRICE_PAGE, PAGES_NEAR, false)
                  + CYCLES_FAR * fetched(p, l, PRICE_PAGE, PAGES_FAR, false);
 
@@ -519,7 +243,7 @@ access_cost(const Touch *t, int axis, double share)
 
     if (step == 1 && !t->far)
         return share;
-    if (far && t->store) /* a line each, which is not there at once as loads that wait side by side are */
+    if (far && t->store) /* a line each, not there at once as loads that wait side by side are */
         return STORE_FAR;
     return far || share == 1 ? 1 + (share < 1) : 2 * step * share;
 }
@@ -544,8 +268,8 @@ static double
 price_reduce(const Nested *l, const Value *v, bool lanes, double share, double width)
 {
     int inner = l->loop[l->n - 1].axis;
-    double points = turns(l, l->n, value_axes(v)), cycles;
-    bool over = over_inner(v, inner), moves = value_axes(v) >> inner & 1;
+    double points = turns(l, l->n, jot_value_axes(v)), cycles;
+    bool over = over_inner(v, inner), moves = jot_value_axes(v) >> inner & 1;
 
     cycles = points * (moves && (lanes || !over) ? 0.5 * share : over ? CYCLES_CHAIN : 1);
     if (!kept_outside(l, v, lanes))

@@ -1,5 +1,5 @@
-/* ccode/sched_price.h - what a kernel costs in this or that order of loops
- * (ccode/sched_price.c). */
+/* ccode/sched_price.h - what a kernel costs in this or that order of loops: its accesses are found
+ * once (ccode/sched_touch.c), each list of loops is priced by them (ccode/sched_price.c). */
 #ifndef JOT_SCHED_PRICE_H
 #define JOT_SCHED_PRICE_H
 #include "ccode/sched_class.h"

@@ -182,6 +182,8 @@ jot_sched_print(const Sched *s, Text *t)
         jot_text_f(t, "warps %d\n", s->warps);
     if (s->copies)
         jot_text_f(t, "copies\n");
+    if (s->buffers)
+        jot_text_f(t, "buffers %d\n", s->buffers);
     for (uint32_t b = 1; b < s->k->bufs.n; b++)
         if (!jot_layout_is_rowmajor(s->k->bufs.v[b].layout)) {
             jot_text_f(t, "layout %s ", s->k->bufs.v[b].name);
@@ -545,6 +547,10 @@ read_line(Reader *r)
         r->s->fma = true;
     else if (eat(r, "copies"))
         r->s->copies = true;
+    else if (eat(r, "buffers ")) {
+        skip(r);
+        r->s->buffers = (int)number(r, 0);
+    }
     else if (eat(r, "warps ")) {
         skip(r);
         r->s->warps = (int)number(r, 0);
@@ -560,7 +566,8 @@ read_line(Reader *r)
         read_stage(r, false);
     else
         r->error =
-            "lanes, fma, group, warps, copies, layout, fuse, split, phase, %, +% or ! expected";
+            "lanes, fma, group, warps, copies, buffers, layout, fuse, split, phase, %, +% or ! "
+            "expected";
 }
 
 JOT_FN bool

@@ -3,8 +3,8 @@
  *
  *     y[h, w, c] = sum over p q of x[h + p, w + q, c] * g[p, q, c]
  *
- *     %s: h:1p c:16 w:7 | p:1u q:1u w:1u c:1v          seven results a block: each vector of x and g
- *     !0: h:1p c:16 w:7 w:1u c:1v                      is loaded once and used for all that need it
+ *     %s: h:1p c:16 w:7 | p:1u q:1u w:1u c:1v      seven results a block: each vector of x and g
+ *     !0: h:1p c:16 w:7 w:1u c:1v                  is loaded once and used for all that need it
  *
  * Read before: ccode/sched.h, ops/target.h. After: ccode/stencil.c. */
 #ifndef JOT_STENCIL_H

@@ -1,13 +1,13 @@
 /* ccode/stencil_plane.c - stencils over planes: the image's fastest axis in lanes, its borders in a
  * tile of zeros (or of whatever stands outside).
  *
- *     y[c, h, w]  = sum over p q of x[c, h + p, w + q] * g[c, p, q]        a window: few terms
- *     d[c, p, q]  = sum over h w of x[c, h + p, w + q] * y[c, h, w]        few results, a plane each
+ *     y[c, h, w]  = sum over p q of x[c, h + p, w + q] * g[c, p, q]    a window: few terms
+ *     d[c, p, q]  = sum over h w of x[c, h + p, w + q] * y[c, h, w]    few results, a plane each
  *
- *     %x: c:1p s:1 t:16 t:1v; res tile[s, t]                               read once, with its border
- *     %y: c:1p h:8 w:16 | p:1u q:1u h:1u w:1v                              rows share what they load
+ *     %x: c:1p s:1 t:16 t:1v; res tile[s, t]                           read once, with its border
+ *     %y: c:1p h:8 w:16 | p:1u q:1u h:1u w:1v                          rows share what they load
  *     !0: c:1p h:8 w:16 h:1u w:1v
- *     %d: c:1p | h:8 w:16 p:1u q:1u h:1u w:1v                              the few results in registers
+ *     %d: c:1p | h:8 w:16 p:1u q:1u h:1u w:1v                          the few results in registers
  *     !1: c:1p p:1u q:1u
  *
  * Depthwise convolutions and their gradients are these, by input as y with the taps turned round.

@@ -5,16 +5,16 @@
  *     %3 = m[n, (i + 1)/2 - p, (j + 1)/2 - q]            for i j    ... m[(i + 1)/2 - p, ...]
  *
  * Such a kernel has two spaces with the axes of steps in common (fuse/windows.c). Its stages form
- * classes (ccode/sched_class.c), each with loops of its own inside of these; a load is a level above
- * what is stored where it reads, so its readers stand behind that. Nothing else is special: what is
- * read back is a buffer, out of which lines are made like out of any.
+ * classes (ccode/sched_class.c), each with loops of its own inside of these; a load is a level
+ * above what is stored where it reads, so its readers stand behind that. Nothing else is special:
+ * what is read back is a buffer, out of which lines are made like out of any.
  *
  * What nobody else needs is in scratch memory, a step of it: dimensions that the axes of steps are
- * the index of are folded. And what is the same in all steps is computed in each: a stage without the
- * loops of steps would stand between those that store and those that load.
+ * the index of are folded. And what is the same in all steps is computed in each: a stage without
+ * the loops of steps would stand between those that store and those that load.
  *
  *   requires  a verified kernel, its axes merged     keeps  everything but layouts of its scratch
- * Read before: ccode/ir.h. After: ccode/sched_make.c, ccode/verify.c. */
+ * Read before: ccode/ir.h. After: ccode/sched_make.c, ccode/verify_back.c. */
 #include "ccode/lines.h"
 
 /* Every access has the same axis of steps for an index there. */

@@ -1,4 +1,5 @@
-/* ccode/user.c - the C text around the user's: what jot_code and jot_code_map become.
+/* ccode/user.c - the C text around the user's: what jot_code and jot_code_map become;
+ * and the text of a stack (ops/stack.c), which no nest of loops over one variable's elements gives.
  *
  * Only what the user's text mentions is declared, so that the kernel is readable and takes strict
  * warnings. #line directives give the compiler the user's own line numbers, with the operator's
@@ -159,7 +160,8 @@ jot_stack_text(jot_DType dtype, int64_t n, const char *fn_name, Text *out)
     jot_text_f(out,
                "        for (i = 0; x == y && i < %lld; i++)\n            row[i] = 0;\n"
                "        x = x == y ? x : x + ints[2 * lo + 1];\n"
-               "        for (i = 0; x != y && i < %lld; i++)\n            row[i] = x[i];\n    }\n}\n",
+               "        for (i = 0; x != y && i < %lld; i++)\n            row[i] = x[i];\n"
+               "    }\n}\n",
                (long long)n, (long long)n);
 }
 
@@ -216,7 +218,8 @@ jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int
     jot_text_f(out, "/* code: %s */\n%svoid %s(\n", s->name, d->kernel, fn_name);
     for (k = 0; k < s->inputs + s->outputs; k++)
         user_memory(out, d, s, k);
-    jot_text_f(out, "    %sjot_u8 *scratch, %s", d->global, d->offsets ? "jot_u32 scratch_from, " : "");
+    jot_text_f(out, "    %sjot_u8 *scratch, %s", d->global,
+               d->offsets ? "jot_u32 scratch_from, " : "");
     for (k = 0; k < s->scalars; k++)
         jot_text_f(out, "double %s, ", s->scalar_name[k]);
     jot_text_f(out, "int phase, jot_i64 from_step, jot_i64 to_step)\n{\n");

@@ -296,13 +296,20 @@ walk_unrolled(Walk *w, uint32_t n)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     const Clamp *c = &w->clamp[l->axis];
+    Copies old = w->copies;
     int64_t left = w->at.left[l->axis];
+    w->copies.axis = l->axis;
+    w->copies.from = w->at.pos[l->axis];
+    w->copies.copies = l->step == 1 && !c->on ? left : 0;
     for (int64_t i = 0; i < left && w->code->ok; i += l->step)
         if (c->on && l->kind == LOOP_UNROLL && i >= c->ext % left)
             clamped_copy(w, n, i);
-        else
+        else {
+            w->copies.copy = i;
             jot_walk_bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step,
                           i);
+        }
+    w->copies = old;
 }
 
 /* A device's lanes over two axes, the second fastest: nt:1v nr:1v. */

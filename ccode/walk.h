@@ -34,11 +34,15 @@ typedef struct {
 } Kept;
 typedef struct { uint64_t stamp; uint32_t inst; } Memo;
 
+/* The innermost unrolled loop, of single steps: the copies of its axis from one place on. */
+typedef struct { int axis; Ix from; int64_t copies, copy; } Copies;
+
 /* What is brought ahead: values of the next step, of which those in `later` wait to be written. */
 typedef struct {
     bool on, wait;              /* a next step's values are made; their writes wait */
     int axis;
     Ix next;                    /* where the axis stands for the place of what is brought */
+    int64_t left;               /* groups of copies that may be on their way behind a barrier */
 } Ahead;
 typedef struct {
     uint32_t buf, value;
@@ -66,6 +70,7 @@ typedef struct {
     Ix lane_cond[64];           /* conditions of the present leaf that differ by lane */
     int nlane_conds;
     Clamp clamp[SCHED_AXES];
+    Copies copies;
     Edge *edge;                 /* per tree node */
     int *stage_of;              /* per value: stage or -1 */
     uint32_t defining;          /* value being computed: not read from its place */
@@ -140,6 +145,10 @@ JOT_FN void jot_walk_pair_combine(Walk *w, const Stage *st, uint32_t stage, uint
 JOT_FN void jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage);
 /* a VAL_LOAD; bits: of f16 or bf16, as u16, not converted */
 JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v, bool bits);
+/* ... whose lanes are far apart and whose copies are neighbours (walk_turn.c); 0: it is none. */
+JOT_FN uint32_t jot_walk_turned(Walk *w, const Value *v);
+/* Neighbours of a buffer from addr on, as lanes. */
+JOT_FN uint32_t jot_walk_vector(Walk *w, uint32_t buf, Ix addr, int dtype);
 JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
 JOT_FN uint32_t jot_walk_address(Walk *w, const Place *p);
 JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);

@@ -293,19 +293,26 @@ fills_group(const Walk *w, uint32_t n, int depth)
     return false;
 }
 
-/* It does nothing but fill: a chain of loops around the value. */
+/* It does nothing but fill: loops around such values. */
 static bool
 only_fills(const Walk *w, uint32_t n)
 {
-    while (w->t->nodes.v[n].kids && !w->t->nodes.v[w->t->nodes.v[n].kids].next)
-        n = w->t->nodes.v[n].kids;
-    return w->t->nodes.v[n].op == TREE_VALUE && fills_group(w, n, 0);
+    uint32_t kid = w->t->nodes.v[n].kids;
+    if (!kid)
+        return w->t->nodes.v[n].op == TREE_VALUE && fills_group(w, n, 0);
+    for (; kid; kid = w->t->nodes.v[kid].next)
+        if (!only_fills(w, kid))
+            return false;
+    return true;
 }
 
+/* What is filled here and read behind a barrier is filled again at the grid's next step, behind
+ * another one. */
 JOT_FN void
 jot_walk_team_kids(Walk *w, uint32_t n)
 {
-    bool filled = false;
+    bool grid = w->t->nodes.v[n].op == TREE_LOOP && w->t->nodes.v[n].loop.kind == LOOP_GRID;
+    bool filled = false, read = false;
     for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next) {
         if (filled && !only_fills(w, kid)) {
             jot_walk_barrier(w);
@@ -313,8 +320,9 @@ jot_walk_team_kids(Walk *w, uint32_t n)
         }
         jot_walk_node(w, kid);
         filled = filled || fills_group(w, kid, 0);
+        read = read || only_fills(w, kid);
     }
-    if (filled && !only_fills(w, n))
+    if ((filled && !only_fills(w, n)) || (grid && read))
         jot_walk_barrier(w);
 }
 
@@ -332,13 +340,14 @@ ahead_kids(Walk *w, uint32_t n, Ix at, bool fill)
     w->at = old;
 }
 
-/* The step after the present one, the last one's is itself: it is read, and nobody uses it. */
+/* So many steps after the present one; behind the last one it is that one: it is read, and nobody
+ * uses it. */
 static int
-next_step(Walk *w, int var, int64_t steps)
+next_step(Walk *w, int var, int64_t ahead, int64_t steps)
 {
     IxPool *ix = w->k->ix;
     uint32_t code = jot_walk_ix(&w->index, jot_ix_add(ix, jot_ix_axis(ix, var),
-                                                      jot_ix_const(ix, 1)));
+                                                      jot_ix_const(ix, ahead)));
     Inst in = jot_walk_pure(C_CLAMP, JOT_I64, 0);
     int next = jot_walk_var(w, steps);
     in.c.i = steps;
@@ -347,12 +356,26 @@ next_step(Walk *w, int var, int64_t steps)
     return next;
 }
 
-/*     fill buffer 0 with step 0
+/* What was handed over since the last such is a group, for who waits for all but some. */
+static void
+copies_group(Walk *w)
+{
+    Inst in = {0};
+    in.op = C_BARRIER;
+    in.aux = BARRIER_GROUP | BARRIER_ONLY;
+    if (w->copied && w->s->buffers > 2)
+        jot_code_add(&w->b, in, NULL, 0, NULL);
+}
+
+/*     fill buffer 0 with step 0     of B buffers, the first B - 1
  *     for k
- *         barrier                   buffer k%2 is full, and nobody reads the other one any more
- *         t = what step k + 1 reads
- *         work on buffer k%2
- *         buffer (k + 1)%2 = t */
+ *         barrier                   buffer k%B is full, and nobody reads that of k - 1 any more
+ *         t = what step k + B - 1 reads
+ *         work on buffer k%B
+ *         buffer (k + B - 1)%B = t
+ *
+ * Copies past the registers are handed over in groups, one a step: all but the last B - 2 of them
+ * have come at the barrier. */
 JOT_FN void
 jot_walk_ahead(Walk *w, uint32_t n)
 {
@@ -360,23 +383,32 @@ jot_walk_ahead(Walk *w, uint32_t n)
     IxPool *ix = w->k->ix;
     int64_t steps = w->at.left[l->axis];
     int var, next, lanes = w->lanes, vector_axis = w->vector_axis;
+    int64_t ahead = w->s->buffers > 2 ? w->s->buffers - 1 : 1;
     uint32_t block, from = w->later.n;
-    if (steps < 1)
+    if (steps < ahead) {
+        jot_code_refuse(w->code, "a loop ahead has fewer steps than buffers");
         return;
-    ahead_kids(w, n, jot_ix_const(ix, 0), true);
+    }
+    for (int64_t i = 0; i < ahead; i++) {
+        ahead_kids(w, n, jot_ix_const(ix, i), true);
+        copies_group(w);
+    }
     var = jot_walk_var(w, steps);
     block = jot_walk_for(w, steps, false, jot_axis_name(w->s, l->axis), var);
     if (!block)
         return;
+    w->ahead.left = ahead - 1;
     jot_walk_barrier(w);
-    next = next_step(w, var, steps);
+    w->ahead.left = 0;
+    next = next_step(w, var, ahead, steps);
     if (next < 0)
         return;
     w->ahead.on = w->ahead.wait = true;
     w->ahead.axis = l->axis;
     w->ahead.next = jot_ix_add(ix, w->at.pos[l->axis],
-                               jot_ix_add(ix, jot_ix_axis(ix, var), jot_ix_const(ix, 1)));
+                               jot_ix_add(ix, jot_ix_axis(ix, var), jot_ix_const(ix, ahead)));
     ahead_kids(w, n, jot_ix_axis(ix, next), true);
+    copies_group(w);
     w->ahead.on = w->ahead.wait = false;
     ahead_kids(w, n, jot_ix_axis(ix, var), false);
     w->in_team = true; /* each item writes what it read */
@@ -407,6 +439,7 @@ jot_walk_barrier(Walk *w)
     Inst in = {0};
     in.op = C_BARRIER;
     in.aux = (w->copied ? BARRIER_COPIES : 0) | (w->s->warps == 4 ? BARRIER_FENCE : 0);
+    in.c.i = w->copied ? w->ahead.left : 0;
     if (w->team && !w->in_team)
         jot_code_add(&w->b, in, NULL, 0, NULL);
 }

@@ -14,8 +14,8 @@
  *     i:32 i:1m j:1m k:1m            ->     jot_tiles_bf16(sums + .., pa + .., pb + .., 16, k == 0)
  *
  *   requires  of a device: the innermost loops over m and n of 2 steps, the last two loops of lanes
- *             of 8 and 4 (with warps 4 before them one over these); operands in a group's memory, in
- *             rows of 16 bytes; else what ccode/contract_tiles.c makes
+ *             of 8 and 4 (with warps 4 before them one over these); operands in a group's memory,
+ *             in rows of 16 bytes; else what ccode/contract_tiles.c makes
  *   keeps     what walk.c keeps
  *
  * Read before: ccode/walk_grid.c, ccode/contract_grid.c. After: ccode/emit_matrix.c. */

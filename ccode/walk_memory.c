@@ -58,7 +58,8 @@ cond_of_all(Walk *w, Ix cond)
     if (inside || (coef != 1 && coef != -1))
         return cond;
     rest = jot_ix_sub(ix, bound, jot_ix_scale(ix, jot_ix_axis(ix, WALK_LANE), coef));
-    if (!jot_ix_is_const(ix, jot_ix_mod(ix, rest, jot_ix_const(ix, w->lanes), &w->index.space), &left) ||
+    if (!jot_ix_is_const(ix, jot_ix_mod(ix, rest, jot_ix_const(ix, w->lanes), &w->index.space),
+                         &left) ||
         left != (coef == 1 ? 0 : w->lanes - 1))
         return cond;
     return jot_ix_ge0(ix, rest, &w->index.space);
@@ -67,8 +68,10 @@ cond_of_all(Walk *w, Ix cond)
 static void
 add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool halo, int depth)
 {
-    IxRec r = w->k->ix->recs.v[cond = cond_of_all(w, cond)];
+    IxRec r;
     int64_t known;
+    cond = cond_of_all(w, cond); /* by itself: it may move the records */
+    r = w->k->ix->recs.v[cond];
     if (jot_ix_is_const(w->k->ix, cond, &known)) {
         a->never = a->never || known == 0;
         return;
@@ -255,6 +258,17 @@ load_every_second(Walk *w, const Access *a, int dtype)
     return jot_code_add(&w->b, in, part, 2, NULL);
 }
 
+JOT_FN uint32_t
+jot_walk_vector(Walk *w, uint32_t buf, Ix addr, int dtype)
+{
+    Access a = {0};
+    jot_Scalar none;
+    none.u = 0;
+    a.buf = buf;
+    a.addr = jot_ix_add(w->k->ix, addr, jot_ix_axis(w->k->ix, WALK_LANE));
+    return load_once(w, &a, dtype, none, 1);
+}
+
 static uint32_t
 load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
 {
@@ -292,6 +306,11 @@ jot_walk_load(Walk *w, const Value *v, bool bits)
     for (int d = 0; d < v->nidx; d++)
         index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
     a = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, halo);
+    if (lane_step(w, &a) < 0 && !bits) {
+        uint32_t turned = jot_walk_turned(w, v);
+        if (turned)
+            return turned;
+    }
     return load(w, &a, bits ? JOT_U16 : v->dtype, v->c);
 }
 

@@ -1,9 +1,9 @@
 /* ccode/winograd.h - a convolution of 3 x 3 taps and step 1 by tiles of 2 x 2 results: F(2x2, 3x3).
  *
- *     direct      y[h, w] = sum over c p q of x[h + p, w + q, c] * g[p, q, c]      36 products a tile
+ *     direct      y[h, w] = sum over c p q of x[h + p, w + q, c] * g[p, q, c]    36 products a tile
  *     Winograd    U = G g G'        once for each g
  *                 V = B' x B        of the 4 x 4 elements under a tile: additions only
- *                 M = sum over c of U * V, element by element                      16 products a tile
+ *                 M = sum over c of U * V, element by element                    16 products a tile
  *                 y = A' M A        additions only
  *
  * Tiles of 4 x 4, F(4x4, 3x3), need 36 products for 144, but their tables hold 1/24 to 8, and

@@ -133,9 +133,10 @@ jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, Rides *r,
 JOT_FN bool
 jot_winograd_rides_stages(Sched *s, const Winograd *w, const Rides *r)
 {
+    SLoop band = s->stages.v[0].loop[0]; /* by itself: stages move when one is added */
     RidesNest nest;
 
-    nest.nest = s->stages.v[0].loop;
+    nest.nest = &band;
     nest.n = w->band ? 1 : 0;
     nest.all = w->band > 0;
     nest.vec = w->out;

@@ -1,10 +1,10 @@
 /* ccode/winograd_weight.c - the gradient by weight of a convolution of 3 x 3 taps and step 1, by
  * Winograd's tiles of 2 x 2: what F(2x2, 3x3) is the other way round.
  *
- *     direct      dg[p, q] = sum over n h w of x[n, h + p, w + q, c] * dy[n, h, w, o]     36 products a tile
+ *     direct      dg[p, q] = sum over n h w of x[n, h + p, w + q, c] * dy[n, h, w, o]
  *     Winograd    V = B' x B      of the 4 x 4 elements under a tile
  *                 W = A dy A'     of its 2 x 2 gradients
- *                 P = sum over n and tiles of V * W, element by element                  16 products a tile
+ *                 P = sum over n and tiles of V * W, element by element      16 products, not 36
  *                 dg = G' P G     once
  *
  * It is y = A' [(G g G') (B' x B)] A derived by g. The kernel is changed in place: the sum gives
@@ -13,7 +13,8 @@
  *     %wv: wt:784p wt:112 wt c:16 | wp:1u ws:1u wr:1u c:1v
  *     %V: wt:784p wt:112 wt c:16 | wp:1u wq:1u ws:1u c:1v; res SV[wp, wq, c/16, wt%112, c%16]
  *     %ww, %W: the same of dy, with o; res SW[wp, wq, o/32, wt%112, o%32]
- *     %P: wt:784p || wt:112 wp wq o:32 c:8 | wt c:1u o:16u o:1v; keep part[wt/784, o/16, c, wp, wq, o%16]
+ *     %P: wt:784p || wt:112 wp wq o:32 c:8 | wt c:1u o:16u o:1v;
+ *         keep part[wt/784, o/16, c, wp, wq, o%16]
  *     phase
  *     +%P: o:16p c | wt:784d wp:1u wq:1u o:1v
  *     %wg: o:16p c | p:1u wq:1u wp:1u o:1v
@@ -24,7 +25,7 @@
  * first, and then each element of P by one sum: three phases.
  *
  *   requires  a kernel with jot_contract_only, layouts set
- *   keeps     what is computed, with other rounding (docs/kernels.md); all of it if there is no schedule
+ *   keeps     what is computed, with other rounding (docs/kernels.md); all if there is no schedule
  *   breaks    numbers of values, extents of the axes of rows and columns
  *
  * Read before: ccode/winograd.h, ccode/contract.h. After: backends/plan_text.c. */

@@ -26,8 +26,8 @@
  * nest, axis[i] says which of them the dimensions of member i's space run along, and members may be
  * read by others of the group: a reduction that is INSIDE is computed for those, at their element.
  * A scatter that reads windows of what others of its nest compute is solved for its outputs there:
- * such axes of its space are FUSE_SOLVED, what it reads is STEP, or STORED and read back, and `steps`
- * of the group are axes whose loops stand around all of it.
+ * such axes of its space are FUSE_SOLVED, what it reads is STEP, or STORED and read back, and
+ * `steps` of the group are axes whose loops stand around all of it.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
@@ -92,7 +92,7 @@ typedef struct {
     uint32_t rank;
     const int64_t *ext;     /* the iteration space. CODE: rank 0 */
     bool contraction;       /* one of its members is the sum of a product of two broadcasts */
-    uint32_t steps;         /* axes (a mask) within one step of which results are read back; 0: none are */
+    uint32_t steps;         /* mask of axes in one step of which results are read back; 0: none */
 } FuseGroup;
 
 typedef struct {

@@ -28,23 +28,19 @@ static bool
 join_arrays(Nests *j)
 {
     Fuser *f = j->f;
-    uint32_t **arrays[6];
-    size_t n = (size_t)f->n + f->verts.n + f->edges.n + 2;
-    int k;
+    size_t n = (size_t)f->n + 1, edges = (size_t)f->edges.n + 1;
 
-    arrays[0] = &j->group_of;
-    arrays[1] = &j->number;
-    arrays[2] = &j->edge_in;
-    arrays[3] = &j->edge_out;
-    arrays[4] = &j->seen;
-    arrays[5] = &j->count;
-    for (k = 0; k < 6; k++)
-        if (!(*arrays[k] = jot_arena_array(&f->arena, uint32_t, n)))
-            return false;
+    j->group_of = jot_arena_array(&f->arena, uint32_t, n);
+    j->seen = jot_arena_array(&f->arena, uint32_t, n);
+    j->count = jot_arena_array(&f->arena, uint32_t, n);
+    j->number = jot_arena_array(&f->arena, uint32_t, (size_t)f->verts.n + 1);
+    j->edge_in = jot_arena_array(&f->arena, uint32_t, edges);
+    j->edge_out = jot_arena_array(&f->arena, uint32_t, edges);
     j->group = jot_arena_array(&f->arena, NestGroup, (size_t)j->n + 1);
     j->nest = jot_arena_array(&f->arena, Nest, (size_t)j->n + 1);
     j->step = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
-    return j->group && j->nest && j->step;
+    return j->group_of && j->seen && j->count && j->number && j->edge_in && j->edge_out && j->group
+        && j->nest && j->step;
 }
 
 static void
@@ -235,10 +231,10 @@ join_pair(Nests *j, uint32_t a, uint32_t b, bool siblings)
 
 /* ---- pairs that were refused -------------------------------------------------------------- */
 
-/* Why two nests stay apart depends on what they are, and, where a cycle would close, on how high others
- * stand: a pair that is met again, by another edge or in the next round, need not be looked at again
- * while no union touched it, or, because of a cycle, while there was none. One place for each pair; a
- * later one takes it. */
+/* Why two nests stay apart depends on what they are, and, where a cycle would close, on how high
+ * others stand: a pair that is met again, by another edge or in the next round, need not be looked
+ * at again while no union touched it, or, because of a cycle, while there was none. One place for
+ * each pair; a later one takes it. */
 typedef struct { uint32_t a, b, unions; FuseWhy why; } Refused;
 
 static Refused *

@@ -41,7 +41,7 @@ typedef struct {
                                     the next group's begin */
     uint8_t axis[JOT_MAX_RANK];  /* dimensions of its space -> axes of the nest */
     const FuseMap *space;
-    bool solved;                 /* a scatter: its map is solved in the nest, too (fuse/windows.c) */
+    bool solved;                 /* a scatter: its map is solved in the nest (fuse/windows.c) */
 } NestGroup;
 
 /* By number of its first group. */
@@ -56,7 +56,7 @@ typedef struct {
     uint32_t kept;               /* ... that sums of it keep, 0: there are no sums */
     uint32_t sums;               /* reductions */
     bool blocks;                 /* by blocks of rows */
-    bool windows;                /* a solved scatter reads windows of what other groups of it store */
+    bool windows;                /* a solved scatter reads windows of what its other groups store */
     int own;                     /* axes of solved scatters, beside those of the nest */
     uint32_t folded;             /* axes that dimensions of members are some times as long as */
     bool rigid;                  /* code, scatters: joins nothing */
@@ -97,8 +97,8 @@ typedef struct {
 } NestPair;
 
 JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory was refused */
-/* fuse/windows.c: dimensions of the space of a group that is a scatter which can be solved in a nest
- * with others; 0: it is not. *own: how many axes it has then beside those that it shares. */
+/* fuse/windows.c: dimensions of the space of a group that is a scatter which can be solved in a
+ * nest with others; 0: it is not. *own: how many axes it has then beside those that it shares. */
 JOT_FN uint64_t jot_nest_solved(const Nests *j, const NestGroup *g, int *own);
 /* A scatter shares a nest with what it reads windows of. */
 JOT_FN FuseWhy jot_nest_windows(const Nests *j, const NestPair *p);

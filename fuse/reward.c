@@ -229,7 +229,8 @@ reward_rides(const Target *t, const Nest *a, const Nest *b, const RewardSum *sum
     return extra / t->bandwidth_all;
 }
 
-/* Columns of a contraction in windows, block by block, each with all rows and what rides on them. */
+/* Columns of a contraction in windows, block by block,
+ * each with all rows and what rides on them. */
 static double
 reward_folds(const Nests *j, NestPair *p, const RewardSum *sum)
 {

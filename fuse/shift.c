@@ -213,11 +213,12 @@ shift_to(Fuser *f, uint32_t x, uint32_t to)
     return true;
 }
 
-/* Two groups that stayed apart when there had been so many unions: until the next one they do so again,
- * by whatever other edge they are met. */
+/* Two groups that stayed apart when there had been so many unions: until the next one they do so
+ * again, by whatever other edge they are met. */
 struct ShiftPair { uint32_t a, b, unions; };
 
-/* The pair's place; a later one takes it. NULL: no memory for the table, or it was tried in vain. */
+/* The pair's place; a later one takes it. NULL: no memory for the table,
+ * or it was tried in vain. */
 static struct ShiftPair *
 shift_new(Fuser *f, uint32_t a, uint32_t b)
 {

@@ -5,16 +5,16 @@
  *                                                                for h w    m[h, w]: of one step
  *                                                                for i j    dx[n, i, j]
  *
- * Solved for its outputs, b reads m at windows: no axes of its own are any of a's but those that the
- * map leaves as they are. These are the loops around both; all of m for one step of them is in
- * memory, and b reads it back at whatever elements it likes. A step has to stay in a cache, and what
- * goes between is not stored beyond it.
+ * Solved for its outputs, b reads m at windows: no axes of its own are any of a's but those that
+ * the map leaves as they are. These are the loops around both; all of m for one step of them is in
+ * memory, and b reads it back at whatever elements it likes. A step has to stay in a cache, and
+ * what goes between is not stored beyond it.
  *
  *     axes of b    n: stays        h w p q: solved for, FUSE_SOLVED
  *
- * Only a scatter alone in its group can be solved (fuse/split.c), and one that is solved in any case
- * by elimination (ccode/build_invert.c): each of its outputs' indices is a linear form of axes that
- * occur in no other.
+ * Only a scatter alone in its group can be solved (fuse/split.c), and one that is solved in any
+ * case by elimination (ccode/build_invert.c): each of its outputs' indices is a linear form of axes
+ * that occur in no other.
  *
  * requires  uses of groups, pairs     keeps  everything
  * Read before: fuse/nest.h, fuse/reads.c. After: fuse/reward.c, ccode/build_reduce.c. */
@@ -22,7 +22,8 @@
 
 enum { WINDOWS_WORK = 16 }; /* points of the solved nest for one of the scatter, at most */
 
-/* The one variable that the group stores, if it is a scatter that may be solved; NULL: it is not. */
+/* The one variable that the group stores, if it is a scatter that may be solved;
+ * NULL: it is not. */
 static const Node *
 windows_scatter(const Fuser *f, uint32_t root)
 {
@@ -43,7 +44,8 @@ windows_scatter(const Fuser *f, uint32_t root)
     return found;
 }
 
-/* The index is a sum of multiples of axes of its own; *work is multiplied by all but the longest. */
+/* The index is a sum of multiples of axes of its own;
+ * *work is multiplied by all but the longest. */
 static bool
 windows_linear(const Fuser *f, const Node *y, Ix ix, uint64_t *seen, double *work)
 {
@@ -55,7 +57,8 @@ windows_linear(const Fuser *f, const Node *y, Ix ix, uint64_t *seen, double *wor
     for (i = 0; i < n; i++) {
         int axis;
 
-        if (!jot_ix_is_axis(&f->ctx->ix, t[i].atom, &axis) || axis >= y->rank || (*seen >> axis & 1))
+        if (!jot_ix_is_axis(&f->ctx->ix, t[i].atom, &axis) || axis >= y->rank
+            || (*seen >> axis & 1))
             return false;
         *seen |= (uint64_t)1 << axis;
         *work *= (double)y->ext[axis];

@@ -10,6 +10,7 @@
 #include "backends/host.h"
 #include "backends/profile.h"
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,9 +256,13 @@ report_roofline(const Report *r)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
+/* Numbers with a point, whatever the program's language writes. */
 static void
 report_write(Report *r, jot_ProfileForm form)
 {
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    locale_t own = plain ? uselocale(plain) : (locale_t)0;
+
     for (uint32_t i = 0; i < r->p->kernels.n; i++) {
         r->by_time[r->n++] = &r->p->kernels.v[i].sums;
         r->seconds += r->p->kernels.v[i].sums.seconds;
@@ -267,6 +272,10 @@ report_write(Report *r, jot_ProfileForm form)
     case JOT_PROFILE_TABLE: report_table(r); break;
     case JOT_PROFILE_TRACE: report_trace(r); break;
     case JOT_PROFILE_ROOFLINE: report_roofline(r); break;
+    }
+    if (plain) {
+        uselocale(own);
+        freelocale(plain);
     }
 }
 

@@ -73,6 +73,7 @@ JOT_FN bool jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf);
 /* All names of the kernel and of its gradient kernels are fit and distinct. */
 JOT_FN bool jot_codespec_names(jot_Ctx *ctx, const char *op, const jot_Code *c);
 /* "y_0" or "y_n" -> which argument, which extent. */
+JOT_FN bool jot_code_is_among(const char *words, const char *name); /* " one two three " */
 JOT_FN bool jot_code_is_word(const char *name); /* of C99 */
 JOT_FN bool jot_codespec_parallel(jot_Ctx *ctx, const char *name, CodeSpec *s);
 /* Making specs. False, NULL: memory was refused, and nothing was reported yet. */

@@ -37,8 +37,8 @@ code_begins(const char *s, const char *with)
     return jot_str_len(s) >= n && !memcmp(s, with, n);
 }
 
-static bool
-code_is_among(const char *words, const char *name)
+JOT_FN bool
+jot_code_is_among(const char *words, const char *name)
 {
     size_t n = jot_str_len(name), total = jot_str_len(words), k;
 
@@ -51,13 +51,13 @@ code_is_among(const char *words, const char *name)
 JOT_FN bool
 jot_code_is_word(const char *name)
 {
-    return code_is_among(code_words, name);
+    return jot_code_is_among(code_words, name);
 }
 
 static bool
 code_is_taken(const char *name)
 {
-    return jot_code_is_word(name) || code_is_among(code_params, name) || code_begins(name, "jot_")
+    return jot_code_is_word(name) || jot_code_is_among(code_params, name) || code_begins(name, "jot_")
         || code_begins(name, "__");
 }
 

@@ -208,8 +208,8 @@ conv_windows(jot_Var x, const jot_Pool *pool, double overflow, const char *op)
             return poison;
         if (2 * v.pad > v.size) /* a window could lie in the padding altogether */
             return jot_raise(x.ctx, JOT_ERANGE,
-                             "%s: pad: at most half the window (%lld) asked, %lld found", op,
-                             (long long)v.size, (long long)v.pad);
+                             "%s: pad: at most %lld asked (half the window of %lld), %lld found",
+                             op, (long long)(v.size / 2), (long long)v.size, (long long)v.pad);
     }
     return jot_reindex_ex(x, JOT_SHAPE(jot_extent(x, 0), jot_extent(x, 1), win[0].out, win[1].out,
                                        win[0].size, win[1].size),

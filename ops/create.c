@@ -207,7 +207,7 @@ jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n)
     NodeId id;
 
     if (ctx && n < 0)
-        return jot_raise(ctx, JOT_ERANGE, "arange: n is %lld", (long long)n);
+        return jot_raise(ctx, JOT_ERANGE, "arange: n: at least 0 asked, %lld found", (long long)n);
     if (!create_ok(ctx, "arange", dtype, jot_ints(1, &n), &nelem))
         return JOT_POISON(ctx);
     if (jot_dtype_class(dtype) == CLASS_FLOAT)

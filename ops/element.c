@@ -307,7 +307,8 @@ jot_clamp(jot_Var a, double lo, double hi)
     if (!x)
         return JOT_POISON(ctx);
     if (!(lo <= hi)) {
-        jot_fail(ctx, JOT_ERANGE, "clamp: lo is %g, hi is %g", lo, hi);
+        jot_fail(ctx, JOT_ERANGE, "clamp: lo of at most hi asked, lo %g and hi %g found",
+                 lo, hi);
         return JOT_POISON(ctx);
     }
     if (jot_dtype_class((jot_DType)jot_node(ctx, x)->dtype) != CLASS_FLOAT) {

@@ -425,8 +425,14 @@ jot_tile(jot_Var x, jot_Ints times)
         return forms_bad(&f);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
-        if (times.v[k] < 0 || !jot_mul_ok(f.node->ext[k], times.v[k], &f.ext[k])) {
-            jot_fail(f.ctx, JOT_ERANGE, "tile: %lld times dimension %d of extent %lld",
+        if (times.v[k] < 0) {
+            jot_fail(f.ctx, JOT_ERANGE, "tile: times[%d]: at least 0 asked, %lld found", k,
+                     (long long)times.v[k]);
+            return forms_bad(&f);
+        }
+        if (!jot_mul_ok(f.node->ext[k], times.v[k], &f.ext[k])) {
+            jot_fail(f.ctx, JOT_ERANGE,
+                     "tile: %lld times dimension %d of extent %lld leaves 64 bits",
                      (long long)times.v[k], k, (long long)f.node->ext[k]);
             return forms_bad(&f);
         }

@@ -207,7 +207,8 @@ jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
     if (!jot_dtype_nbytes(dtype))
         return jot_raise(ctx, JOT_EDTYPE, "one_hot: %d is no dtype", (int)dtype);
     if (classes < 0)
-        return jot_raise(ctx, JOT_ERANGE, "one_hot: classes is %lld", (long long)classes);
+        return jot_raise(ctx, JOT_ERANGE, "one_hot: classes: at least 0 asked, %lld found",
+                         (long long)classes);
     for (k = 0; k < n->rank; k++) {
         ext[k] = n->ext[k];
         map[k] = jot_ix_axis(&ctx->ix, k);

@@ -7,8 +7,8 @@
 
 enum { GRAD_NEED = 1, GRAD_TARGET = 2 };
 
-/* A contribution to elements at.. alone: nelem of them (0: to all, -1: counted already), from.. of the
- * node. */
+/* A contribution to elements at.. alone: nelem of them (0: to all, -1:
+ * counted already), from.. of the node. */
 typedef struct { int64_t at, nelem, from; } GradPart;
 
 /* next: 0 is the end. output: which output of user code it belongs to. */

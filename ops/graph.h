@@ -166,7 +166,7 @@ struct jot_Ctx {
     struct DeviceMemory *device; /* backends/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;
     struct Profile *profile; /* NULL: nothing was ever profiled */
-    const struct TuneStore *tune_store; /* backends/tune.h; NULL: schedules are remembered here alone */
+    const struct TuneStore *tune_store; /* backends/tune.h; NULL: schedules are remembered here */
     void *tuned_state;       /* ... its own */
     jot_Stats stats;
     uint64_t said;           /* a hash of the note that the log had last; see jot_host_say */
@@ -220,7 +220,8 @@ JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank
 JOT_FN void jot_graph_sweep(jot_Ctx *ctx, uint32_t mark);
 /* A pending state whose input is evaluated takes over the input's data and drops the input. */
 JOT_FN void jot_node_to_leaf(jot_Ctx *ctx, NodeId id);
-JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name); /* copied; NULL: none */
+/* The name is copied; NULL: none. False: memory was refused to `op`. */
+JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name, const char *op);
 /* The node owns buf from now on (one of its references). */
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
 /* Elements (ops/buffer.c). */
@@ -236,10 +237,10 @@ JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
 /* ops/away.c: p goes, a copy has the elements. Returns where to write, for each position of each
- * dimension, by how many elements it moves in the copy (their sum is an element's place); NULL: refused, or
- * somebody may want them. Back again; false: refused. */
-JOT_FN int64_t *jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank, const int64_t *ext,
-                                size_t element);
+ * dimension, by how many elements it moves in the copy (their sum is an element's place); NULL:
+ * refused, or somebody may want them. Back again; false: refused. */
+JOT_FN int64_t *jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank,
+                                const int64_t *ext, size_t element);
 JOT_FN bool jot_buffer_back(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_forget_away(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* it will hold others: copies go */
@@ -289,16 +290,18 @@ typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
  * `stop_at_data`; otherwise history is followed. Sets mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
-/* The same after equal cells, products and sums of them were made one (ops/batch.c); the nodes `keep`
- * stay what others are computed from. */
-JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
-                                    const NodeId *keep, uint32_t nkeep, NodeList *out);
+/* The same after equal cells, products and sums of them were made one (ops/batch.c); the nodes
+ * `keep` stay what others are computed from. */
+JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
+                                    bool stop_at_data, const NodeId *keep, uint32_t nkeep,
+                                    NodeList *out);
 /* ops/cells.c: equal cells become one. True: nodes of the list are others now. */
 JOT_FN bool jot_cells_join(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n,
                            const NodeId *keep, uint32_t nkeep);
 JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
 
-/* ops/stack.c: equally long pieces of variables one after the other, as a variable of that shape. */
+/* ops/stack.c: equally long pieces of variables one after the other,
+ * as a variable of that shape. */
 enum { STACK_MOST = 248 };
 typedef struct { NodeId x; int64_t at; } Piece; /* from element `at` of x on; x 0: zeros */
 JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int n,

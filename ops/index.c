@@ -7,8 +7,8 @@
  * Read before: ops/index.h, ops/index_form.h. After: ops/index_simplify.c, ops/index_walk.c. */
 #include "ops/index_form.h"
 
-/* Records of axis 0 and of the constant 0; the others follow. What is asked for most is found without
- * the table. */
+/* Records of axis 0 and of the constant 0; the others follow.
+ * What is asked for most is found without the table. */
 enum { IX_FIRST_AXIS = 1, IX_FIRST_CONST = IX_FIRST_AXIS + IX_AXES, IX_CONSTS = 64 };
 
 /* ---- the pool ----------------------------------------------------------------------------- */
@@ -23,6 +23,34 @@ ix_hash(const IxRec *r, const IxTerm *t, const Ix *args)
         h = r->op == IX_SUM ? jot_hash_u64(h ^ (uint64_t)t[i].atom << 32, (uint64_t)t[i].k)
                             : jot_hash_u64(h, args[i]);
     return h;
+}
+
+/* Axes by their number, then the others by depth, and by what they are: hashes of hashes. No number
+ * of a record goes in, for it says who came first, and all programs of a context share its pool. */
+static uint32_t
+ix_key(const IxPool *pool, const IxRec *r, const IxTerm *t, const Ix *args)
+{
+    uint64_t h = jot_hash_u64(r->op, (uint64_t)r->c);
+    uint32_t i;
+
+    if (r->op == IX_AXIS)
+        return r->a;
+    if (r->op == IX_LOAD)
+        h = jot_hash_u64(h, r->a);
+    else if (r->op != IX_SUM && r->op != IX_CONST)
+        h = jot_hash_u64(h, (uint64_t)pool->recs.v[r->a].key << 32 | pool->recs.v[r->b].key);
+    for (i = 0; i < r->n; i++)
+        h = r->op == IX_SUM ? jot_hash_u64(h ^ (uint64_t)t[i].key << 32, (uint64_t)t[i].k)
+                            : jot_hash_u64(h, pool->recs.v[args[i]].key);
+    return ((uint32_t)r->depth + 1) << 24 | (uint32_t)(h >> 40);
+}
+
+JOT_FN bool
+jot_ix_before(const IxPool *pool, Ix a, Ix b)
+{
+    uint32_t x = pool->recs.v[a].key, y = pool->recs.v[b].key;
+
+    return x < y || (x == y && a < b);
 }
 
 static bool
@@ -104,6 +132,7 @@ ix_intern(IxPool *pool, IxRec rec, const IxTerm *t, const Ix *args)
             return id;
     if (!jot_vec_reserve(pool->mem, pool->recs, 1) || !ix_store(pool, &rec, t, args))
         return 0;
+    rec.key = ix_key(pool, &rec, t, args);
     id = pool->recs.n++;
     pool->recs.v[id] = rec;
     pool->table[h & (pool->table_cap - 1)] = id;
@@ -155,16 +184,17 @@ jot_ix_linear(const IxPool *pool, Ix ix, int64_t *c, uint32_t *n, IxTerm *tmp)
         return pool->terms.v + r->at;
     tmp->k = 1;
     tmp->atom = ix;
-    tmp->pad = 0;
+    tmp->key = r->key;
     return tmp;
 }
 
 JOT_FN void
-jot_form_add_term(IxForm *f, int64_t k, Ix atom)
+jot_form_add_term(const IxPool *pool, IxForm *f, int64_t k, Ix atom)
 {
+    uint32_t key = pool->recs.v[atom].key;
     int lo = 0;
 
-    while (lo < f->n && f->t[lo].atom < atom)
+    while (lo < f->n && (f->t[lo].key < key || (f->t[lo].key == key && f->t[lo].atom < atom)))
         lo++;
     if (lo < f->n && f->t[lo].atom == atom) {
         if (!jot_add_ok(f->t[lo].k, k, &f->t[lo].k))
@@ -182,7 +212,7 @@ jot_form_add_term(IxForm *f, int64_t k, Ix atom)
     memmove(f->t + lo + 1, f->t + lo, (size_t)(f->n++ - lo) * sizeof *f->t);
     f->t[lo].k = k;
     f->t[lo].atom = atom;
-    f->t[lo].pad = 0;
+    f->t[lo].key = key;
 }
 
 JOT_FN void
@@ -196,7 +226,7 @@ jot_form_add(const IxPool *pool, IxForm *f, Ix ix, int64_t k)
     f->bad |= !ix || !jot_mul_ok(c, k, &kc) || !jot_add_ok(f->c, kc, &f->c);
     for (i = 0; i < n && !f->bad; i++) {
         if (jot_mul_ok(t[i].k, k, &kc))
-            jot_form_add_term(f, kc, t[i].atom);
+            jot_form_add_term(pool, f, kc, t[i].atom);
         else
             f->bad = true;
     }
@@ -235,8 +265,8 @@ form_recombine(const IxPool *pool, IxForm *f)
                 Ix x = m->a, mod = f->t[i].atom, div = f->t[j].atom;
                 int64_t k = f->t[i].k;
 
-                jot_form_add_term(f, -k, mod);
-                jot_form_add_term(f, -kd, div);
+                jot_form_add_term(pool, f, -k, mod);
+                jot_form_add_term(pool, f, -kd, div);
                 jot_form_add(pool, f, x, k);
                 i = -1;
                 break;
@@ -362,7 +392,8 @@ jot_ix_mul(IxPool *pool, Ix a, Ix b)
         return jot_ix_scale(pool, b, k);
     if (jot_ix_is_const(pool, b, &k))
         return jot_ix_scale(pool, a, k);
-    return a < b ? jot_ix_pair(pool, IX_MUL, a, b) : jot_ix_pair(pool, IX_MUL, b, a);
+    return jot_ix_before(pool, a, b) ? jot_ix_pair(pool, IX_MUL, a, b)
+                                     : jot_ix_pair(pool, IX_MUL, b, a);
 }
 
 JOT_FN void
@@ -374,11 +405,13 @@ jot_form_split(const IxForm *f, int64_t d, IxForm *quot, IxForm *rest)
     jot_form_open(rest);
     quot->c = jot_floor_div(f->c, d);
     rest->c = jot_floor_mod(f->c, d);
-    for (i = 0; i < f->n; i++) {
-        if (f->t[i].k % d == 0)
-            jot_form_add_term(quot, f->t[i].k / d, f->t[i].atom);
-        else
-            jot_form_add_term(rest, f->t[i].k, f->t[i].atom);
+    for (i = 0; i < f->n; i++) { /* both in the order that f has */
+        int64_t k = f->t[i].k;
+        IxForm *to = k % d == 0 ? quot : rest;
+
+        to->t[to->n] = f->t[i];
+        to->t[to->n++].k = to == quot ? k / d : k;
+        to->bad |= k == INT64_MIN;
     }
 }
 

@@ -28,12 +28,13 @@ typedef enum {
     IX_GE0, IX_EQ0, IX_NOT, IX_AND, IX_OR
 } IxOp;
 
-typedef struct { int64_t k; Ix atom; uint32_t pad; } IxTerm;
+typedef struct { int64_t k; Ix atom; uint32_t key; } IxTerm; /* key: its record's */
 
 typedef struct {
     uint8_t op;    /* IxOp */
     uint8_t depth; /* nesting of atoms, at most IX_MAX_DEPTH */
     uint32_t a, b; /* operands; AXIS: a = number; LOAD: a = slot */
+    uint32_t key;  /* of what it is, and of no other's number: the order of terms and operands */
     int64_t c;     /* CONST: value; SUM: constant part */
     uint32_t n;    /* SUM: number of terms; LOAD: number of indices */
     uint32_t at;   /* SUM: first of its terms in pool.terms; LOAD: first index in pool.args */

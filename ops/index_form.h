@@ -15,10 +15,12 @@ typedef struct { int64_t c; int n; bool bad; IxTerm t[IX_TERMS]; } IxForm;
 
 JOT_FN void jot_form_open(IxForm *f);
 JOT_FN void jot_form_add(const IxPool *pool, IxForm *f, Ix ix, int64_t k); /* f += k*ix */
-JOT_FN void jot_form_add_term(IxForm *f, int64_t k, Ix atom);
+JOT_FN void jot_form_add_term(const IxPool *pool, IxForm *f, int64_t k, Ix atom);
 /* f = d*quot + rest, taking what is divisible term by term; the constant of rest is in [0, d). */
 JOT_FN void jot_form_split(const IxForm *f, int64_t d, IxForm *quot, IxForm *rest);
 JOT_FN Ix jot_form_ix(IxPool *pool, IxForm *f);
+/* Is a to stand before b? The same in every pool, whatever came first there. */
+JOT_FN bool jot_ix_before(const IxPool *pool, Ix a, Ix b);
 /* An atom of two operands (b 0: of one). */
 JOT_FN Ix jot_ix_pair(IxPool *pool, IxOp op, Ix a, Ix b);
 /* Bounds of c + sum of n terms. */

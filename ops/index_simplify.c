@@ -54,17 +54,17 @@ ix_div_rest(IxPool *pool, IxForm *rest, int64_t d, const Space *space)
 {
     int64_t lo, hi, g, e;
     IxForm u, v;
-    const IxRec *r;
+    IxRec r;
 
     if (form_range(pool, rest, space, &lo, &hi) && jot_floor_div(lo, d) == jot_floor_div(hi, d))
         return jot_ix_const(pool, jot_floor_div(lo, d));
     g = form_factor(pool, rest, d, space, &u, &v);
     if (g)
         return jot_ix_div(pool, jot_form_ix(pool, &u), jot_ix_const(pool, d / g), space);
-    r = rest->n == 1 && rest->t[0].k == 1 ? &pool->recs.v[rest->t[0].atom] : &pool->recs.v[0];
-    if (r->op == IX_DIV && jot_ix_is_const(pool, r->b, &e) && e > 0 && jot_mul_ok(e, d, &g)
+    r = pool->recs.v[rest->n == 1 && rest->t[0].k == 1 ? rest->t[0].atom : 0];
+    if (r.op == IX_DIV && jot_ix_is_const(pool, r.b, &e) && e > 0 && jot_mul_ok(e, d, &g)
         && jot_mul_ok(e, rest->c, &lo)) { /* (x/e + c)/d = (x + c*e)/(e*d) */
-        Ix x = jot_ix_add(pool, r->a, jot_ix_const(pool, lo));
+        Ix x = jot_ix_add(pool, r.a, jot_ix_const(pool, lo));
 
         return jot_ix_div(pool, x, jot_ix_const(pool, g), space);
     }
@@ -111,7 +111,7 @@ form_open_mods(const IxPool *pool, IxForm *f, int64_t d)
 
         if (r->op != IX_MOD || !jot_ix_is_const(pool, r->b, &e) || e % d)
             continue;
-        jot_form_add_term(f, -k, f->t[i].atom);
+        jot_form_add_term(pool, f, -k, f->t[i].atom);
         jot_form_add(pool, f, r->a, k);
         i = -1;
     }
@@ -286,7 +286,8 @@ jot_ix_and(IxPool *pool, Ix a, Ix b)
         return a;
     if (jot_ix_not(pool, a) == b)
         return jot_ix_const(pool, 0);
-    return a < b ? jot_ix_pair(pool, IX_AND, a, b) : jot_ix_pair(pool, IX_AND, b, a);
+    return jot_ix_before(pool, a, b) ? jot_ix_pair(pool, IX_AND, a, b)
+                                     : jot_ix_pair(pool, IX_AND, b, a);
 }
 
 JOT_FN Ix
@@ -306,5 +307,6 @@ jot_ix_or(IxPool *pool, Ix a, Ix b)
         return a;
     if (jot_ix_not(pool, a) == b)
         return jot_ix_const(pool, 1);
-    return a < b ? jot_ix_pair(pool, IX_OR, a, b) : jot_ix_pair(pool, IX_OR, b, a);
+    return jot_ix_before(pool, a, b) ? jot_ix_pair(pool, IX_OR, a, b)
+                                     : jot_ix_pair(pool, IX_OR, b, a);
 }

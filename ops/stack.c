@@ -1,7 +1,7 @@
 /* ops/stack.c - pieces of variables one after the other: the STACK node.
  *
- *     x  [ a b | c d | e f ]        s = stack of (z, 0) (x, 4) (-) (x, 0)      a piece is 2 elements
- *     z  [ g h ]                    s  [ g h | e f | 0 0 | a b ]               in any shape
+ *     x  [ a b | c d | e f ]      s = stack of (z, 0) (x, 4) (-) (x, 0)      a piece: 2 elements
+ *     z  [ g h ]                  s  [ g h | e f | 0 0 | a b ]               in any shape
  *
  * All pieces are equally long; one begins at any element of its variable, or is zeros. It is copied
  * by a kernel that takes the variables and a table of which piece begins where (ccode/user.c), so
@@ -185,4 +185,57 @@ jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *to)
         map[k] = jot_ix_axis(&ctx->ix, k + 1);
     for (k = 0; k < n; k++)
         to[k] = jot_ix_subst(&ctx->ix, from[k], rank, map, NULL, NULL);
+}
+
+static bool
+stack_behind(Piece a, Piece b)
+{
+    return a.x > b.x || (a.x == b.x && a.at > b.at);
+}
+
+/* The places of n rows in ascending order; zeros are left out. */
+static int
+stack_sorted(jot_Ctx *ctx, const Piece *piece, int n, int64_t nelem, Piece *to)
+{
+    int k, j, left = 0;
+
+    for (k = 0; k < n; k++) {
+        Piece p = stack_source(ctx, piece[k], nelem);
+
+        if (!p.x)
+            continue;
+        for (j = left++; j && stack_behind(to[j - 1], p); j--)
+            to[j] = to[j - 1];
+        to[j] = p;
+    }
+    return left;
+}
+
+JOT_FN NodeId
+jot_stack_holding(jot_Ctx *ctx, const NodeList *made, int n, const Piece *piece, int rank,
+                  const int64_t *row)
+{
+    Piece want[STACK_MOST], have[STACK_MOST];
+    int64_t nelem = 1;
+    int rows, k;
+    uint32_t i;
+
+    for (k = 0; k < rank; k++)
+        nelem *= row[k];
+    rows = stack_sorted(ctx, piece, n, nelem, want);
+    for (i = 0; i < made->n; i++) {
+        const Node *node = jot_node(ctx, made->v[i]);
+        bool same = node->refs && node->kind == NODE_STACK && !node->data
+                 && node->rank == rank + 1 && node->ext[0] == jot_stack_pieces(node)
+                 && !memcmp(node->ext + 1, row, (size_t)rank * sizeof *row);
+
+        for (k = 0; same && k < jot_stack_pieces(node); k++)
+            have[k] = jot_stack_piece(ctx, node, k);
+        same = same && stack_sorted(ctx, have, k, nelem, have) == rows;
+        for (k = 0; same && k < rows; k++)
+            same = have[k].x == want[k].x && have[k].at == want[k].at;
+        if (same)
+            return made->v[i];
+    }
+    return 0;
 }

@@ -32,6 +32,8 @@ typedef struct Target {
     bool measured;                /* rates are; else they follow from what was detected */
     bool late;                    /* ... and will be measured (Backend.measure) before anything is
                                      compiled by them that is kept */
+    int group;                    /* of a device: most items of a work-group, a power of two */
+    int64_t group_nbytes;         /* ... bytes of memory that they may share */
     bool copies;                  /* a group's memory is filled past the registers (cp.async) */
     bool warps;                   /* four warps multiply together (wgmma) */
     bool blocks;                  /* contractions may share a kernel, by blocks of rows

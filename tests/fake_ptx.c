@@ -6,14 +6,14 @@
  *     __shared__ float t[96];                         ->   float (&t)[96] = place in fake_shared
  *
  * What is asynchronous has not happened until it was waited for: copies to a group's memory arrive
- * by cp.async.wait_group, products of four warps read memory by wgmma.wait_group. These must also
- * find that each item said fence.proxy.async between its writes and the barrier.
+ * by cp.async.wait_group (with an odd FAKE_ORDER at once), products of four warps read memory by
+ * wgmma.wait_group. These must also find that each item said fence.proxy.async between its writes
+ * and the barrier.
  *
  * Read before: tests/fake_cuda.h. */
 #include "tests/fake_cuda.h"
 #include <ctype.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,11 +47,20 @@ skip_round(const char *p)
     return p;
 }
 
+/* What lies on which line stays there. */
+static void
+keep_lines(FILE *to, const char *from, const char *end)
+{
+    for (; from < end; from++)
+        if (*from == '\n')
+            fputc('\n', to);
+}
+
 /* asm [volatile] ("text" : outs : ins : clobbers) */
 static const char *
 rewrite_asm(FILE *to, const char *p)
 {
-    const char *end;
+    const char *end, *last = p;
     int part = 0;
 
     p = strchr(p, '(');
@@ -69,6 +78,8 @@ rewrite_asm(FILE *to, const char *p)
             continue;
         }
         p = skip_string(p);
+        keep_lines(to, last, string);
+        last = string;
         if (part == 0)
             fwrite(string, 1, (size_t)(p - string), to), fputc(' ', to);
         else if (part < 3) {
@@ -80,6 +91,7 @@ rewrite_asm(FILE *to, const char *p)
         }
     }
     fputc(')', to);
+    keep_lines(to, last, end);
     return end + 1;
 }
 
@@ -130,8 +142,10 @@ typedef struct {
 
 static struct {
     const Instruction *now;     /* what the item is at, for the others */
+    const char *text;           /* ... and all of its statement */
+    const void *from;           /* ... who called it */
     bool fenced, visible;       /* fence.proxy.async was said: since the last barrier, before it */
-    struct { uint32_t to; const void *from; int n, room, group; } copy[COPIES];
+    struct { uint32_t to; const void *from, *by; int n, room, group; } copy[COPIES];
     int ncopies, groups;
 } state[ITEMS];
 
@@ -200,9 +214,11 @@ element(uint32_t bits, const char *op)
 {
     union { uint32_t u; float f; } word = {bits << 16};
 
-    if (strstr(op, "tf32"))
-        word.u = bits & ~(uint32_t)0x1fff;
-    else if (!strstr(op, "bf16")) {
+    if (strstr(op, "tf32")) { /* it would cut them off */
+        word.u = bits;
+        if (bits & 0x1fff && (bits & 0x7fffffff) <= 0x7f800000)
+            fake_stop("a factor that was not rounded", op);
+    } else if (!strstr(op, "bf16")) {
         int exponent = (int)(bits >> 10 & 31), rest = (int)(bits & 1023);
         double value = exponent == 31 ? rest ? NAN : INFINITY
                      : exponent ? ldexp(1024 + rest, exponent - 25) : ldexp(rest, -24);
@@ -218,6 +234,12 @@ shared_at(uint64_t address, int nbytes, const char *op)
     if (address + (uint64_t)nbytes > SHARED_NBYTES || address % (uint64_t)nbytes)
         fake_stop("an address outside of a group's memory, or not aligned", op);
     return fake_shared + address;
+}
+
+static void
+wait_warp(void)
+{
+    fake_wait(WAITS_WARP, state[fake_item()].text, 0);
 }
 
 static const Instruction *
@@ -257,7 +279,7 @@ run_mma(const Instruction *in)
             sum += piece(true, m, k, in->op) * piece(false, n, k, in->op);
         d[e] = (float)sum;
     }
-    fake_wait(WAITS_WARP); /* all have read */
+    wait_warp(); /* all have read */
     for (int e = 0; e < 4; e++)
         put(in, e, &d[e]);
 }
@@ -271,6 +293,8 @@ run_ldmatrix(const Instruction *in)
     bool turned = strstr(in->op, ".trans") != NULL;
     uint32_t word[4];
 
+    if (lane < 8 * matrices) /* its row is read for all */
+        fake_access(shared_at(get(in, matrices), 16, in->op), 16, READ, state[fake_item()].from);
     for (int j = 0; j < matrices; j++) {
         uint32_t banks = 0;
 
@@ -285,11 +309,12 @@ run_ldmatrix(const Instruction *in)
             const char *at = shared_at(get(of_lane(8 * j + row), matrices), 16, in->op);
             uint16_t bits;
 
+            fake_access(at + 2 * column, 2, READ, state[fake_item()].from);
             memcpy(&bits, at + 2 * column, 2);
             word[j] |= (uint32_t)bits << 16 * half;
         }
     }
-    fake_wait(WAITS_WARP);
+    wait_warp();
     for (int j = 0; j < matrices; j++)
         put(in, j, &word[j]);
 }
@@ -316,6 +341,25 @@ described(uint64_t descriptor, int outer, int k, bool turned, const char *op)
     return element(bits, op);
 }
 
+/* All rows of 16 bytes that a matrix of outer x terms has, shared out among the items that read
+ * it. */
+static void
+check_described(uint64_t descriptor, int outer, int terms, bool turned, const char *op)
+{
+    uint64_t start = (descriptor & 0x3fff) * 16, leading = (descriptor >> 16 & 0x3fff) * 16;
+    uint64_t stride = (descriptor >> 32 & 0x3fff) * 16;
+    int row = strstr(op, "tf32") ? 4 : 8, rows = outer * terms / row;
+
+    for (int r = fake_item() % 128; r < rows; r += 128) {
+        uint64_t at = turned ? (uint64_t)(r / terms) * stride + (uint64_t)(r % terms / 8) * leading
+                                   + (uint64_t)(r % 8 * 16)
+                             : (uint64_t)(r % outer / 8) * stride + (uint64_t)(r / outer) * leading
+                                   + (uint64_t)(r % 8 * 16);
+
+        fake_check_unit_read(start + at, 16, state[fake_item()].from);
+    }
+}
+
 static void
 run_wgmma(const Instruction *in)
 {
@@ -330,6 +374,8 @@ run_wgmma(const Instruction *in)
         fake_stop("operands of wgmma", in->op);
     if (!state[item].visible)
         fake_stop("memory was not fenced before the barrier", in->op);
+    check_described(a, 64, terms, halves && get(in, last + 5), in->op);
+    check_described(b, n, terms, halves && get(in, last + 6), in->op);
     for (int r = 0; r < last; r++) {
         int m = 16 * warp + lane / 4 + r / 2 % 2 * 8, column = r / 4 * 8 + lane % 4 * 2 + r % 2;
         double sum = (double)get_float(in, r);
@@ -345,6 +391,16 @@ run_wgmma(const Instruction *in)
 
 /* ---- copies ------------------------------------------------------------------------------- */
 
+static void
+do_copy(int item, int k)
+{
+    unsigned char *to = fake_shared + state[item].copy[k].to;
+    int n = state[item].copy[k].n;
+
+    memcpy(to, state[item].copy[k].from, (size_t)n);
+    memset(to + n, 0, (size_t)(state[item].copy[k].room - n));
+}
+
 /* cp.async.cg.shared.global [to], [from], 16, n: n bytes, and zeros */
 static void
 add_copy(const Instruction *in)
@@ -355,11 +411,18 @@ add_copy(const Instruction *in)
     if (k == COPIES || get(in, 2) != 16 || from % 16)
         fake_stop("too many copies, of other than 16 bytes, or not aligned", in->op);
     shared_at(to, 16, in->op);
+    fake_check_coming(to, 16, state[item].from);
+    if (in->n < 4 || get(in, 3))
+        fake_access((const void *)(uintptr_t)from, in->n > 3 ? -(int)get(in, 3) : 16, READ,
+                    state[item].from);
     state[item].copy[k].to = (uint32_t)to;
     state[item].copy[k].from = (const void *)(uintptr_t)from;
+    state[item].copy[k].by = state[item].from;
     state[item].copy[k].room = 16;
     state[item].copy[k].n = in->n > 3 ? (int)get(in, 3) : 16;
     state[item].copy[k].group = state[item].groups;
+    if (fake_order() % 2)
+        do_copy(item, k);
 }
 
 static void
@@ -368,15 +431,12 @@ wait_copies(int item, int left)
     int kept = 0;
 
     for (int k = 0; k < state[item].ncopies; k++) {
-        unsigned char *to = fake_shared + state[item].copy[k].to;
-        int n = state[item].copy[k].n;
-
         if (state[item].copy[k].group >= state[item].groups - left) {
             state[item].copy[kept++] = state[item].copy[k];
             continue;
         }
-        memcpy(to, state[item].copy[k].from, (size_t)n);
-        memset(to + n, 0, (size_t)(state[item].copy[k].room - n));
+        do_copy(item, k);
+        fake_check_came(state[item].copy[k].to, state[item].copy[k].room, state[item].copy[k].by);
     }
     state[item].ncopies = kept;
 }
@@ -424,7 +484,7 @@ run_instruction(const Instruction *in, int arch, bool *issued)
     state[item].now = in;
     if (!strncmp(in->op, "mma.sync.aligned.m16n8k", 23)
         || !strncmp(in->op, "ldmatrix.sync.aligned.m8n8.x", 28)) {
-        fake_wait(WAITS_WARP); /* all are here */
+        wait_warp(); /* all are here */
         (in->op[0] == 'm' ? run_mma : run_ldmatrix)(in);
     } else if (!strcmp(in->op, "cvt.rna.tf32.f32")) {
         uint32_t bits = (uint32_t)get(in, 1);
@@ -440,7 +500,7 @@ run_instruction(const Instruction *in, int arch, bool *issued)
     else if (!strcmp(in->op, "cp.async.wait_all"))
         state[item].groups++, wait_copies(item, 0);
     else if (!strcmp(in->op, "fence.proxy.async.shared::cta"))
-        state[item].fenced = true;
+        state[item].fenced = true, fake_check_fence();
     else if (!strncmp(in->op, "wgmma.mma_async.sync.aligned.m64n", 33))
         *issued = true;
     else if (strcmp(in->op, "wgmma.fence.sync.aligned")
@@ -456,7 +516,7 @@ run_issued(const char *text, FakeOperand *operand, int n)
 {
     bool fenced = false, committed = false, waited = false;
 
-    fake_wait(WAITS_WARPS);
+    fake_wait(WAITS_WARPS, text, 0);
     while (*text) {
         Instruction in;
 
@@ -472,7 +532,7 @@ run_issued(const char *text, FakeOperand *operand, int n)
     }
     if (!waited)
         fake_stop("the statement ends before its products", "wgmma");
-    fake_wait(WAITS_WARPS);
+    fake_wait(WAITS_WARPS, state[fake_item()].text, 0);
 }
 
 void
@@ -480,6 +540,8 @@ fake_ptx(const char *text, FakeOperand *operand, int n, int arch)
 {
     bool issued = false;
 
+    state[fake_item()].text = text;
+    state[fake_item()].from = __builtin_return_address(0);
     for (const char *p = text; *p;) {
         Instruction in;
 

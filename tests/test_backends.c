@@ -263,6 +263,50 @@ test_odd_compilers(void)
     unsetenv("JOT_CC");
 }
 
+/* A compiler that does not come to an end with a text is started once more, with -O1, and not again
+ * in this context: not even when it would by now. */
+static void
+test_endless(void)
+{
+    static const char version[] = "[ \"$1\" = --version ] && exec cc --version\n"
+                                  "for a; do [ \"$p\" = -o ] && out=$a; p=$a; done\n";
+    char path[400], body[1500];
+    World w;
+
+    snprintf(path, sizeof path, "%s/endless", scratch_dir);
+    setenv("JOT_CC", path, 1);
+    snprintf(body, sizeof body, "%scc \"$@\" && cp \"$out\" '%s/kept'", version, scratch_dir);
+    write_script(path, body);
+    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK && works(&w, good_text), "%s%s", w.why,
+          w.ctx->message);
+    world_close(&w);
+    setenv("JOT_CC_SECONDS", "2", 1);
+    snprintf(body, sizeof body, "%scase \"$*\" in *-O3*) exec sleep 1000;; esac\n"
+             "exec cp '%s/kept' \"$out\"", version, scratch_dir);
+    write_script(path, body);
+    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK, "%s", w.why);
+    CHECK(works(&w, good_text) && strstr(w.log, "2 s: -O1 instead"), "%s%s", w.ctx->message, w.log);
+    w.log_nbytes = 0;
+    w.log[0] = 0;
+    CHECK(works(&w, good_text) && !w.log_nbytes, "%s%s", w.ctx->message, w.log);
+    world_close(&w);
+    setenv("JOT_CC_SECONDS", "0.1", 1);
+    snprintf(body, sizeof body, "%sexec sleep 1000", version);
+    write_script(path, body);
+    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK, "%s", w.why);
+    CHECK(!works(&w, good_text) && w.ctx->status == JOT_EDEVICE
+              && strstr(w.ctx->message, "nor with -O1"), "%s", w.ctx->message);
+    snprintf(body, sizeof body, "%sexec cp '%s/kept' \"$out\"", version, scratch_dir);
+    write_script(path, body);
+    w.ctx->status = JOT_OK;
+    w.ctx->message[0] = 0;
+    CHECK(!works(&w, good_text) && strstr(w.ctx->message, "not tried again"), "%s",
+          w.ctx->message);
+    world_close(&w);
+    unsetenv("JOT_CC_SECONDS");
+    unsetenv("JOT_CC");
+}
+
 /* A script is asked for its version each time; another program's answer is kept. */
 static void
 test_version(void)
@@ -311,6 +355,7 @@ test_cc(void)
     CHECK(temporaries() == 0, "%d temporary directories are left", temporaries());
     unsetenv("TMPDIR");
     test_odd_compilers();
+    test_endless();
     test_version();
 }
 

@@ -1,6 +1,7 @@
 /* tests/test_batch.c - products of all slices of one variable with one other are one product:
  * values and gradients, handles that are asked for later, what has to stay apart, refused memory;
- * and what is put together of many parts is copied part by part. */
+ * and what is put together of many parts is copied part by part; what else stands in sums whose
+ * terms are stacked. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -339,7 +340,8 @@ check_sums(void)
     CHECK(!stacked, "seven outer products are added up: %s", logged);
     many = sums(20, 1);
     CHECK(strstr(logged, "(24, 1, 40) stack"), "20 rows and 4 of zeros: %s", logged);
-    CHECK(many <= 2 * 20 + 3, "%d kernels: each product, its gradient, two stacks, one product", many);
+    CHECK(many <= 2 * 20 + 3, "%d kernels: each product, its gradient, two stacks, one product",
+          many);
 }
 
 /* Sums of about as many terms are one kernel: a stack has room for more, less than eight rows of
@@ -360,6 +362,63 @@ check_room(void)
         CHECK(strstr(logged, stack), "%d terms of %d rows: no %s: %s", of[i].terms, of[i].rows,
               stack, logged);
     }
+}
+
+enum { COLS = 16, LONG = 130 };
+
+/* n outer products and a sum of their second rows; something else in each sum: a term twice, and
+ * one of many rows. apart: of products, too, which then are stacked row by row. */
+static void
+rows_of(jot_Ctx *c, int n, bool apart, jot_Var *out)
+{
+    jot_Var z = jot_array(c, JOT_F32, JOT_SHAPE(LONG, COLS), numbers + 5);
+    jot_Var x, g, all = {0}, sum = {0};
+    jot_Var twice = jot_array(c, JOT_F32, JOT_SHAPE(COLS, COLS), numbers + 3);
+    int t;
+
+    jot_push(c);
+    for (t = 0; t < n; t++) {
+        x = jot_array(c, JOT_F32, JOT_SHAPE(1, COLS), numbers + 11 * t);
+        g = jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(1, COLS), numbers + 7 * t));
+        sum = t ? jot_add(sum, g) : g;
+        x = jot_matmul(jot_transpose(x, JOT_DIMS(1, 0)), g);
+        all = t ? jot_add(all, x) : x;
+    }
+    if (apart)
+        all = jot_add(all, jot_matmul(jot_transpose(z, JOT_DIMS(1, 0)), jot_tanh(z)));
+    twice = jot_tanh(twice);
+    out[0] = jot_keep(jot_add(jot_add(all, twice), twice));
+    out[1] = jot_keep(jot_add(jot_sum(sum, JOT_DIMS(0)), jot_sum(z, JOT_DIMS(0))));
+    jot_pop(c);
+}
+
+/* A term that comes twice is added twice; rows are taken from a stack only where that has their
+ * shape; a term of more parts than a stack has room for is taken as a whole or not at all. */
+static void
+check_rows(int n, bool apart)
+{
+    jot_Config config = {.backend = "tcc"}, plain = {.backend = "interp", .no_simplify = 1};
+    jot_Ctx *c = jot_open(&config), *of = jot_open(&plain);
+    jot_Var got[2], want[2];
+    int i, k;
+
+    if (jot_error(c)) {
+        SKIP("tcc: %s", jot_message(c));
+    } else {
+        rows_of(c, n, apart, got);
+        rows_of(of, n, apart, want);
+        CHECK(jot_run(c, jot_vars(2, got)) && !jot_error(c), "%d terms: %s", n, jot_message(c));
+        for (i = 0; i < 2; i++) {
+            const float *a = jot_data(got[i]), *b = jot_data(want[i]);
+            double worst = a && b ? 0 : 1;
+
+            for (k = 0; a && b && k < (i ? COLS : COLS * COLS); k++)
+                worst = fmax(worst, fabs(a[k] - b[k]) / (1 + fabs(b[k])));
+            CHECK(worst < 1e-5, "%d terms, %s: %g off", n, i ? "rows" : "products", worst);
+        }
+    }
+    jot_close(c);
+    jot_close(of);
 }
 
 /* A sum of outer products that has as many dimensions as there are has none left to stack them. */
@@ -422,6 +481,9 @@ main(void)
     check_refused(recurrent);
     check_refused(shared);
     check_sums();
+    check_rows(9, false);
+    check_rows(9, true);
+    check_rows(249, true);
     check_room();
     check_rank("interp");
     check_rank("tcc");

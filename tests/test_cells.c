@@ -1,7 +1,7 @@
 /* tests/test_cells.c - equal cells of one level are one: networks over trees, with shared subtrees,
  * side by side. Values, gradients and gradients of these against the interpreter on the graph as it
  * was built; nodes of cells that are asked for or differentiated by; what the dump and the counts
- * say; an unseen tree of known groups; refused memory. */
+ * say; unseen trees of known groups, whose biases' gradients are of one kind; refused memory. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -60,6 +60,25 @@ node(Net *t, int l, int r)
     net_state(t, c, part(g, 3));
 }
 
+/* A tree with that many leaves, split anywhere; its root. */
+static int
+split(Net *t, int leaves, unsigned *seed)
+{
+    int l, r;
+
+    if (leaves == 1) {
+        leaf(t, t->n % WORDS);
+        return t->n - 1;
+    }
+    *seed = *seed * 1103515245u + 12345u;
+    l = 1 + (int)((*seed >> 16) % (unsigned)(leaves - 1));
+    r = leaves - l;
+    l = split(t, l, seed);
+    r = split(t, r, seed);
+    node(t, l, r);
+    return t->n - 1;
+}
+
 /* ---- programs: their results into out[0..return) -------------------------------------------- */
 
 typedef int Program(jot_Ctx *c, jot_Var *out, int arg);
@@ -88,6 +107,18 @@ full(jot_Ctx *c, jot_Var *out, int leaves)
     for (; n > 1; from += n, n /= 2)
         for (k = 0; k < n; k += 2)
             node(&t, from + k, from + k + 1);
+    return finish(&t, out);
+}
+
+/* 5 to 20 leaves, another tree for each number. */
+static int
+trees(jot_Ctx *c, jot_Var *out, int number)
+{
+    unsigned seed = (unsigned)number * 2654435761u;
+    Net t;
+
+    net_open(&t, c);
+    split(&t, 5 + number % 16, &seed);
     return finish(&t, out);
 }
 
@@ -274,6 +305,8 @@ all_of(const char *backend, const char *policy, int seeds)
     check(scalars, "scalars", 12, backend, policy);
     for (k = 1; k <= seeds; k++)
         check(drawn, "drawn", k, backend, policy);
+    for (k = 1; k <= seeds / 2; k++)
+        check(trees, "trees", k, backend, policy);
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
@@ -306,10 +339,12 @@ check_counts(void)
 
     if (eight < 0)
         return;
-    CHECK(strstr(logged, "(8, 1, 24)") && strstr(logged, "(4, 1, 40)"), "leaves, nodes: %s", logged);
+    CHECK(strstr(logged, "(8, 1, 24)") && strstr(logged, "(4, 1, 40)"), "leaves, nodes: %s",
+          logged);
     CHECK(count_logged("f32 (1, 40) reduce sum") == 0, "no product of one row: %s", logged);
     sixteen = kernels_of(full, 16);
-    CHECK(sixteen - eight <= 16, "%d and %d kernels: a level more, twice the nodes", eight, sixteen);
+    CHECK(sixteen - eight <= 16, "%d and %d kernels: a level more, twice the nodes", eight,
+          sixteen);
     kernels_of(chain, 7);
     CHECK(strstr(logged, "(6, 1, 24)"), "leaves are joined: %s", logged);
     CHECK(strstr(logged, "f32 (1, 40) reduce sum"), "nodes one above the other stay: %s", logged);
@@ -317,7 +352,7 @@ check_counts(void)
 
 /* Trees of one set of groups: from some on, a new one has a plan and no new kernel. */
 static void
-check_unseen(void)
+check_unseen(Program *program, int trees, int one_in)
 {
     jot_Config config = {.backend = "tcc"};
     jot_Ctx *c = jot_open(&config);
@@ -331,15 +366,16 @@ check_unseen(void)
         return;
     }
     s = jot_stats(c);
-    for (k = 1; k <= 60; k++) {
+    for (k = 1; k <= trees; k++) {
         jot_push(c);
-        n = drawn(c, out, k);
+        n = program(c, out, k);
         CHECK(jot_run(c, jot_vars(n, out)), "%s", jot_message(c));
         jot_pop(c);
-        s = k == 30 ? jot_stats(c) : s;
+        s = 2 * k == trees ? jot_stats(c) : s;
     }
     e = jot_stats(c);
-    CHECK(e.groups_known - s.groups_known > 4 * (e.groups_built - s.groups_built),
+    CHECK(e.groups_known - s.groups_known
+              > (uint64_t)one_in * (e.groups_built - s.groups_built),
           "%llu groups known, %llu new", (unsigned long long)(e.groups_known - s.groups_known),
           (unsigned long long)(e.groups_built - s.groups_built));
     jot_close(c);
@@ -384,9 +420,11 @@ main(void)
     all_of("tcc", "paper", 10);
     all_of("tcc", "none", 5);
     check_counts();
-    check_unseen();
+    check_unseen(drawn, 60, 4);
+    check_unseen(trees, 80, 100);
     check_refused(full, 4, 13);
     check_refused(chain, 3, 13);
     check_refused(drawn, 5, 37);
+    check_refused(trees, 9, 61);
     return DONE();
 }

@@ -5,6 +5,7 @@
 #include "ccode/chain.h"
 #include "ccode/panels.h"
 #include "tests/ir_cases.h"
+#include "tests/rates.h"
 #include "core.h"
 
 /* ---- schedules ---------------------------------------------------------------------------- */
@@ -89,6 +90,32 @@ test_forms(void)
         jot_text_free(&text);
         ir_end(&c);
     }
+}
+
+/* Keys lie along the sum: where they leave no rest of lanes they are turned in registers as they
+ * are packed, in one panel or several. */
+static void
+test_turned(void)
+{
+    static const int64_t shape[][3] = {
+        { 20, 32, 16 }, { 17, 64, 48 }, { 2, 96, 32 }, { 20, 32, 18 }, { 20, 36, 16 }
+    };
+
+    for (int i = 0; i < 5; i++)
+        for (int m = 0; m < 3; m++) {
+            IrCase c;
+            Text text = {0};
+            bool whole = machines[m].lanes >= 4 && shape[i][1] % machines[m].lanes == 0
+                      && shape[i][2] % machines[m].lanes == 0;
+
+            text.mem = &ir_mem;
+            make_attention(&c, shape[i][0], shape[i][1], shape[i][2], 1);
+            runs(&c, &machines[m], &text, "turned keys");
+            CHECK(text.s && (strstr(text.s, " k:1u t:1v; res") != NULL) == whole, "%d lanes: %s",
+                  machines[m].lanes, text.s ? text.s : "");
+            jot_text_free(&text);
+            ir_end(&c);
+        }
 }
 
 /* One contraction, and no other sum, has schedules of its own; sums without one, too. */
@@ -209,13 +236,8 @@ opened(const char *backend, int threads)
     jot_Config config = {.backend = backend, .threads = threads, .deterministic = 1,
                          .policy = "reward"};
     jot_Ctx *c = jot_open(&config);
-    Target *t = &c->target; /* the same rates everywhere */
-    t->cores = 2;
-    t->cache_nbytes[LEVEL_L1] = 32 << 10;
-    t->cache_nbytes[LEVEL_L2] = 1 << 20;
-    t->flops = 1e11;
-    t->bandwidth[LEVEL_MEMORY] = t->bandwidth_all = 2e10;
-    t->call = 1e-7;
+
+    same_rates(c);
     return c;
 }
 
@@ -376,6 +398,7 @@ main(void)
     if (gcc) {
         test_attention(clang);
         test_forms();
+        test_turned();
     } else
         SKIP("no gcc here");
     test_none();

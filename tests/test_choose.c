@@ -1,7 +1,9 @@
 /* tests/test_choose.c - schedules by price: which list of loops is the cheapest on which machine,
  * and that each computes what it should: extents 0 and 1, odd ones, rests of lanes, gcc's vectors.
+ * Those of a device: sums whose neighbours read side by side, or are shared by a group that does.
  * Set IR_SHOW to a part of a case's name to see its text. */
 #include "ccode/build.h"
+#include "ccode/sched_grid.h"
 #include "tests/ir_cases.h"
 
 /* A machine with vectors of so many bytes and plain caches. */
@@ -47,7 +49,7 @@ expect(IrCase *c, const char *what, int vector_nbytes, int cc, bool run, const c
         expect(c, what, vector, cc, run, words, (int)(sizeof words / sizeof *words)); \
     } while (0)
 
-/* ---- cases of several sums -------------------------------------------------------------------- */
+/* ---- cases of several sums ---------------------------------------------------------------- */
 
 /* Sums of rows and of columns of one space: g[r] = sum over j, c[j] = sum over r of exp(x) */
 static void
@@ -154,7 +156,8 @@ test_which(void)
     make_softmax(&c, 900, 7);
     EXPECT(&c, "short rows", 64, GCC_NATIVE, true, "!j:32");
     make_softmax(&c, 2000, 600);
-    EXPECT(&c, "rows of no cache", 64, GCC_NATIVE, true, "%4: r:1p j:32 j:1l; res y[r, j]; next 1\n");
+    EXPECT(&c, "rows of no cache", 64, GCC_NATIVE, true,
+           "%4: r:1p j:32 j:1l; res y[r, j]; next 1\n");
     make_softmax(&c, 40, 1000);
     EXPECT(&c, "rows of the second cache", 64, GCC_NATIVE, true, "!next");
     make_softmax(&c, 200, 6000);
@@ -229,10 +232,101 @@ test_right(int cc)
     }
 }
 
+/* ---- of a device: none is run ------------------------------------------------------------------ */
+
+/* The kernel's schedule has each of the words ("!word": not). */
+static void
+expect_grid(IrCase *c, const char *what, const char *const *word, int n)
+{
+    Text text = {0};
+    Target t;
+    Sched s;
+    text.mem = &ir_mem;
+    jot_target_default(&t);
+    CHECK(jot_sched_grid(&s, &c->k, &t) && jot_sched_verify(&s, NULL), "%s: no schedule", what);
+    jot_sched_print(&s, &text);
+    for (int i = 0; i < n; i++) {
+        bool not = word[i][0] == '!';
+        CHECK((strstr(text.s, word[i] + not) != NULL) != not, "%s: '%s' in\n%s", what, word[i],
+              text.s);
+    }
+    jot_text_free(&text);
+    jot_sched_close(&s);
+    ir_end(c);
+}
+
+#define EXPECT_GRID(c, what, ...) do { \
+        static const char *const words[] = { __VA_ARGS__ }; \
+        expect_grid(c, what, words, (int)(sizeof words / sizeof *words)); \
+    } while (0)
+
+/* y = sum over r or j of x[r, j]; no data: nothing runs */
+static void
+make_sum(IrCase *c, int64_t n, int64_t m, int over)
+{
+    int64_t ext[2];
+    uint32_t x, y;
+    ext[0] = n, ext[1] = m;
+    ir_start(c);
+    ir_axes(c, "rj", ext);
+    x = jot_kernel_buf(&c->k, "x", JOT_F32, BUF_INPUT, 2, ext);
+    y = jot_kernel_buf(&c->k, "y", JOT_F32, BUF_OUTPUT, 1, &ext[1 - over]);
+    ir_store(c, y, AX(1 - over), 0, 0, 0,
+             ir_sum(c, EW_ADD, BIT(over), ir_load(c, x, AX(0), AX(1), 0, 0), "s"));
+}
+
+/* y[r, j] = x[r, j] / (sum over j of exp(x[r, j] - the largest)) */
+static void
+make_rows(IrCase *c, int64_t n, int64_t m)
+{
+    int64_t ext[2];
+    uint32_t x, y, e, most;
+    ext[0] = n, ext[1] = m;
+    ir_start(c);
+    ir_axes(c, "rj", ext);
+    x = ir_load(c, jot_kernel_buf(&c->k, "x", JOT_F32, BUF_INPUT, 2, ext), AX(0), AX(1), 0, 0);
+    y = jot_kernel_buf(&c->k, "y", JOT_F32, BUF_OUTPUT, 2, ext);
+    most = ir_sum(c, EW_MAX, BIT(1), x, "most");
+    e = ir_ew(c, EW_EXP, ir_ew(c, EW_SUB, x, most), 0);
+    ir_store(c, y, AX(0), AX(1), 0, 0,
+             ir_ew(c, EW_DIV, x, ir_sum(c, EW_ADD, BIT(1), e, "s")));
+}
+
+static void
+test_rows(IrCase *c)
+{
+    make_rows(c, 4096, 1024); /* enough sums for items of their own, which would read rows apart */
+    EXPECT_GRID(c, "softmax", "r:1g | j:1t", "!chunk", "!phase");
+    make_sum(c, 4096, 4096, 1);
+    EXPECT_GRID(c, "rows", "r:1g | j:1t", "!chunk");
+    make_sum(c, 40000, 200, 1);
+    EXPECT_GRID(c, "many rows", "r:1g | j:1t", "!chunk");
+    make_sum(c, 40000, 20, 1);
+    EXPECT_GRID(c, "short rows", "r:1g | j\n");
+    make_sum(c, 16, 1 << 20, 1);
+    EXPECT_GRID(c, "few rows", "r:1g chunk:1g | j:1t", "r:1g | chunk");
+}
+
+static void
+test_columns(IrCase *c)
+{
+    make_sum(c, 4096, 4096, 0); /* neighbours have columns beside each other, of one chunk */
+    EXPECT_GRID(c, "columns", "chunk:1g j:1g | r; res part3[chunk, j]", "j:1g | chunk");
+    make_sum(c, 65536, 64, 0);
+    EXPECT_GRID(c, "few columns", "chunk:1g j:1g | r; res part3[chunk, j]");
+    make_sum(c, 1 << 20, 3, 0); /* three side by side are none */
+    EXPECT_GRID(c, "three columns", "j:1g chunk:1g | r:1t");
+    make_sum(c, 128, 64, 0);
+    EXPECT_GRID(c, "small", "j:1g | r:1t", "!chunk");
+}
+
 int
 main(void)
 {
+    IrCase c;
     ir_open();
+    test_rows(&c);
+    test_columns(&c);
     if (system("command -v gcc >/dev/null 2>&1") == 0) {
         test_which();
         test_right(GCC_NATIVE);

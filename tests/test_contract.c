@@ -71,7 +71,8 @@ test_find(void)
     finds_none(&c, "two products");
 }
 
-/* One tap of stride 2: three residue classes in four have no term, and neither operand moves with them. */
+/* One tap of stride 2: three residue classes in four have no term,
+ * and neither operand moves with them. */
 static void
 test_empty_classes(void)
 {
@@ -140,8 +141,8 @@ runs(IrCase *c, const Machine *m, int64_t l2, Text *text, const char *what)
 
 /* y[z, i, j] = 1.5 * sum over k of a * b + i's bias, at least 0: a, b transposed or not */
 static void
-make_product_of(IrCase *c, jot_DType dtype, int64_t z, int64_t n, int64_t m, int64_t k, bool ta, bool tb,
-                bool after)
+make_product_of(IrCase *c, jot_DType dtype, int64_t z, int64_t n, int64_t m, int64_t k, bool ta,
+                bool tb, bool after)
 {
     int64_t ext[4];
     uint32_t a, b, r, y, v;
@@ -206,8 +207,8 @@ static void
 test_tiles(void)
 {
     static const int64_t shape[][4] = { /* z i j k */
-        { 1, 32, 32, 32 }, { 1, 64, 96, 64 }, { 2, 33, 50, 70 }, { 1, 17, 16, 16 }, { 1, 290, 40, 600 },
-        { 3, 40, 300, 1001 }, { 1, 300, 520, 33 }
+        { 1, 32, 32, 32 }, { 1, 64, 96, 64 }, { 2, 33, 50, 70 }, { 1, 17, 16, 16 },
+        { 1, 290, 40, 600 }, { 3, 40, 300, 1001 }, { 1, 300, 520, 33 }
     };
     static const Machine plain = { 16, 16, 4, GCC, "gnu" };
     Target here;
@@ -225,7 +226,8 @@ test_tiles(void)
             Text text = {0};
             text.mem = &ir_mem;
             make_product_of(&c, JOT_BF16, x[0], x[1], x[2], x[3], t & 1, t >> 1 & 1, (i + t) % 2);
-            sprintf(what, "tiles %d%s%s", i, t & 1 ? ", a transposed" : "", t >> 1 & 1 ? ", b transposed" : "");
+            sprintf(what, "tiles %d%s%s", i, t & 1 ? ", a transposed" : "",
+                    t >> 1 & 1 ? ", b transposed" : "");
             if (t < 4 || i % 2)
                 runs(&c, m, i % 2 ? 16384 : 1 << 20, &text, what);
             CHECK(!text.s || strstr(text.s, ":1m "), "%s: not by tiles: %s", what, text.s);
@@ -336,9 +338,9 @@ test_wishes(void)
     ir_end(&c);
 }
 
-/* Groups of few channels beside each other: a vector is of several, of which each lane reads its own
- * group's, as one load that is mixed; longer groups are walked one after the other, all of a row of
- * pixels. Groups that fit no vector, or whose image lies row by row, go one by one. */
+/* Groups of few channels beside each other: a vector is of several, of which each lane reads its
+ * own group's, as one load that is mixed; longer groups are walked one after the other, all of a
+ * row of pixels. Groups that fit no vector, or whose image lies row by row, go one by one. */
 static void
 test_groups(void)
 {
@@ -421,7 +423,30 @@ test_tall(void)
     ir_end(&c);
 }
 
-/* Few rows and columns: whichever of them divides evenly among threads is shared, in steps as equal. */
+/* b along the sum, packed in panels: turned in registers where no rest of lanes is left. */
+static void
+test_turned(void)
+{
+    for (int m = 0; m < 3; m++)
+        for (int rest = 0; rest < 3; rest++) {
+            int lanes = machines[m].lanes;
+            int64_t columns = 96 + 4 * (rest == 1), terms = 80 + 4 * (rest == 2);
+            IrCase c;
+            Text text = {0};
+            bool whole = lanes >= 4 && columns % lanes == 0 && terms % lanes == 0;
+
+            text.mem = &ir_mem;
+            make_product(&c, 1, 60, columns, terms, false, true, false);
+            runs(&c, &machines[m], 1 << 20, &text, "b along the sum");
+            CHECK(text.s && (strstr(text.s, " k:1u j:1v; res pb[") != NULL) == whole,
+                  "%d lanes: %s", lanes, text.s ? text.s : "");
+            jot_text_free(&text);
+            ir_end(&c);
+        }
+}
+
+/* Few rows and columns: whichever of them divides evenly among threads is shared,
+ * in steps as equal. */
 static void
 test_shares(void)
 {
@@ -446,8 +471,8 @@ test_shares(void)
     }
 }
 
-/* Lines of an image whose result has a border, by a matrix: where it is larger than they are threads
- * share its columns, else lines. */
+/* Lines of an image whose result has a border, by a matrix: where it is larger than they are
+ * threads share its columns, else lines. */
 static void
 test_shares_of_lines(void)
 {
@@ -474,7 +499,8 @@ test_shares_of_lines(void)
     }
 }
 
-/* Rows a page apart, few columns a step: as many rows as a set of the cache has lines, nothing packed. */
+/* Rows a page apart, few columns a step: as many rows as a set of the cache has lines,
+ * nothing packed. */
 static void
 test_few_rows(void)
 {
@@ -494,8 +520,8 @@ test_few_rows(void)
     ir_end(&c);
 }
 
-/* Rows that are neighbours, each term of the sum a page on: a in columns of a block's rows. Not where
- * all of a row lies within a few lines. */
+/* Rows that are neighbours, each term of the sum a page on: a in columns of a block's rows. Not
+ * where all of a row lies within a few lines. */
 /* y[z, i, j] = sum over q k of a[i, z, q, k] * b[j, q, k]: two axes of rows, two of the sum. */
 static void
 make_rows(IrCase *c, int64_t z, int64_t n, int64_t m, int64_t q, int64_t k)
@@ -570,7 +596,8 @@ test_by_weight(void)
     }
 }
 
-/* The same where the sum runs over several axes, none of them long: images of 5 x 5 with channels last. */
+/* The same where the sum runs over several axes, none of them long:
+ * images of 5 x 5 with channels last. */
 static void
 test_by_weight_of_images(void)
 {
@@ -638,7 +665,8 @@ test_scratch(void)
     for (uint32_t b = 1; b < c.k.bufs.n; b++)
         if (c.k.bufs.v[b].role == BUF_SCRATCH && c.k.bufs.v[b].layout->nelem > most)
             most = c.k.bufs.v[b].layout->nelem;
-    CHECK(most > 0 && most <= 20 * 19 * 19, "scratch of %lld elements: %s", (long long)most, text.s);
+    CHECK(most > 0 && most <= 20 * 19 * 19, "scratch of %lld elements: %s", (long long)most,
+          text.s);
     CHECK(strstr(text.s, "res tile"), "no tile: %s", text.s);
     jot_text_free(&text);
     ir_end(&c);
@@ -697,8 +725,8 @@ test_chosen(void)
             ir_check(&c, &s, machines[m].dialect, machines[m].cc, "chosen by bytes");
             ok = ir_emit(&c, &s, machines[m].dialect, &out, &info, "chosen by bytes");
             CHECK(!ok || strcmp(machines[m].dialect, "gnu") ||
-                  (strstr(out.s, "jot_mask_f32x") && !strstr(out.s, "for (int l")), "lane by lane: %s",
-                  out.s);
+                  (strstr(out.s, "jot_mask_f32x") && !strstr(out.s, "for (int l")),
+                  "lane by lane: %s", out.s);
             jot_text_free(&out);
         }
         jot_sched_close(&s);
@@ -736,13 +764,14 @@ test_ahead(void)
     }
 }
 
-/* A convolution's text for 32 registers of 16 bytes: multiply-adds of vectors by a scalar's copies, and
- * no sum in memory. */
+/* A convolution's text for 32 registers of 16 bytes:
+ * multiply-adds of vectors by a scalar's copies, and no sum in memory. */
 static void
 test_neon(void)
 {
-    static const char command[] = "clang --target=aarch64-linux-gnu -std=gnu99 -O2 -ffp-contract=off "
-                                  "-S -o /tmp/jot_neon_%d.s /tmp/jot_neon_%d.c 2>/dev/null";
+    static const char command[] = "clang --target=aarch64-linux-gnu -std=gnu99 -O2 -S "
+                                  "-ffp-contract=off -o /tmp/jot_neon_%d.s /tmp/jot_neon_%d.c "
+                                  "2>/dev/null";
     Text text = {0}, all = {0};
     Target target;
     Contract found;
@@ -758,7 +787,8 @@ test_neon(void)
     target.vectors = 32;
     target.fma = true;
     make_conv(&c, 2, 6, 35, 7, 1, false);
-    CHECK(jot_contract_only(&c.k, &found) && jot_contract_sched(&s, &c.k, &found, &target, 4, NULL) &&
+    CHECK(jot_contract_only(&c.k, &found) &&
+          jot_contract_sched(&s, &c.k, &found, &target, 4, NULL) &&
           jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", &text, &info, NULL) &&
           jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");
     snprintf(path, sizeof path, "/tmp/jot_neon_%d.c", (int)getpid());
@@ -805,6 +835,7 @@ main(void)
     test_groups();
     test_columns();
     test_tall();
+    test_turned();
     test_by_weight();
     test_by_weight_of_images();
     test_read_once();

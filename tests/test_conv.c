@@ -123,10 +123,10 @@ compare(const Shape *s, const Result *is, const Result *want, const char *what)
             }
         }
         CHECK(at < 0 || most <= 8 * 1.2e-7 * (terms[i] + 4),
-              "%s %s: %d images, %d groups of %d to %d channels, %d x %d, taps %d x %d, stride %d %d, "
-              "pad %d %d, dilation %d %d: element %lld is %g, not %g", what, name[i], s->n, s->groups,
-              s->in, s->out, s->h, s->w, s->p, s->q, s->stride[0], s->stride[1], s->pad[0],
-              s->pad[1], s->dilation[0], s->dilation[1], (long long)at, is->v[i][at],
+              "%s %s: %d images, %d groups of %d to %d channels, %d x %d, taps %d x %d, "
+              "stride %d %d, pad %d %d, dilation %d %d: element %lld is %g, not %g", what, name[i],
+              s->n, s->groups, s->in, s->out, s->h, s->w, s->p, s->q, s->stride[0], s->stride[1],
+              s->pad[0], s->pad[1], s->dilation[0], s->dilation[1], (long long)at, is->v[i][at],
               want->v[i][at]);
     }
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "backends/host.h"
 #include "backends/plan.h"
+#include "tests/idle_device.h"
 #include "tests/run_programs.h"
 #include "tests/tiles_cases.h"
 
@@ -18,60 +19,22 @@ static int vectors; /* PTX instructions that move 16 bytes, as long as it is not
 static int arch[32], narchs;
 static bool hopper; /* what 9.0 alone has is asked for: others sum term by term */
 static uint64_t compiled;
+static unsigned registers, frame; /* most of an item so far: registers, bytes on a stack */
 
-/* ---- a device that does nothing ----------------------------------------------------------- */
-
-static void *
-idle_alloc(Backend *backend, jot_Ctx *ctx, size_t nbytes)
+/* The most of an attribute in the code, where each kernel has {4, its number, 8, 0, symbol, value}. */
+static unsigned
+attribute(Bytes object, int number)
 {
-    (void)backend, (void)ctx;
-    return calloc(1, nbytes);
-}
+    char head[4] = {4, (char)number, 8, 0};
+    const char *at = object.p, *end = at + object.n;
+    unsigned most = 0, value;
 
-static void
-idle_release(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
-{
-    (void)backend, (void)ctx, (void)nbytes;
-    free(mem);
+    for (; (at = memmem(at, (size_t)(end - at), head, 4)) != NULL && end - at >= 12; at += 4) {
+        memcpy(&value, at + 8, 4);
+        most = value > most ? value : most;
+    }
+    return most;
 }
-
-static bool
-idle_upload(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes)
-{
-    (void)backend, (void)ctx;
-    memcpy(mem, from, nbytes);
-    return true;
-}
-
-static bool
-idle_download(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes)
-{
-    (void)backend, (void)ctx;
-    memcpy(to, mem, nbytes);
-    return true;
-}
-
-static bool
-idle_launch(Backend *backend, jot_Ctx *ctx, const Launch *launch)
-{
-    (void)backend, (void)ctx;
-    CHECK(launch->kernel && launch->groups > 0 && launch->items > 0 && launch->items <= 1024,
-          "%s: %lld groups of %lld", launch->name, (long long)launch->groups,
-          (long long)launch->items);
-    return true;
-}
-
-static bool
-idle_finish(Backend *backend, jot_Ctx *ctx)
-{
-    (void)backend, (void)ctx;
-    return true;
-}
-
-static const Device idle = {
-    .alloc = idle_alloc, .release = idle_release, .upload = idle_upload, .download = idle_download,
-    .launch = idle_launch, .finish = idle_finish
-};
 
 /* The text for each architecture; machine code must come out, and hold each kernel's name. */
 static bool
@@ -97,6 +60,8 @@ compile_all(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
         if (!jot_nvrtc_compile(nvrtc, ctx, what, text, nbytes, arch[i], false, &object))
             return false;
         compiled++;
+        registers = attribute(object, 0x2f) > registers ? attribute(object, 0x2f) : registers;
+        frame = attribute(object, 0x11) > frame ? attribute(object, 0x11) : frame;
         for (k = 0; k < n; k++)
             CHECK(memmem(object.p, object.n, sym[k].name, strlen(sym[k].name)),
                   "sm_%d: no %s in the code", arch[i], sym[k].name);
@@ -199,6 +164,28 @@ test_vectors(void)
     free(v);
 }
 
+/* Two groups of 256 items by blocks have room on a multiprocessor, and next to nothing is spilled
+ * for it: the sums alone are 64 registers. */
+static void
+test_registers(void)
+{
+    enum { N = 1024 };
+    float *zeros = calloc(N * N, sizeof *zeros);
+
+    for (int dtype = 0; dtype < 2; dtype++) {
+        jot_Ctx *c = open_idle("reward", NULL);
+        jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(N, N), zeros);
+
+        x = dtype ? jot_cast(x, JOT_BF16) : x;
+        CHECK(jot_data(x) != NULL, "%s", jot_message(c));
+        registers = frame = 0;
+        CHECK(jot_run(c, JOT_VARS(jot_matmul(x, x))) && registers > 64 && registers <= 128
+              && frame <= 64, "%u registers, %u bytes on the stack: %s", registers, frame, jot_message(c));
+        jot_close(c);
+    }
+    free(zeros);
+}
+
 /* A file's text, for every architecture here. */
 static void
 test_text(jot_Ctx *c, const char *path)
@@ -281,6 +268,7 @@ main(int argc, char **argv)
     }
     vectors = -1;
     test_vectors();
+    test_registers();
     test_programs("paper");
     test_tiles();
     test_hopper();

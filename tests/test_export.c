@@ -1,6 +1,7 @@
 /* tests/test_export.c - functions as C files: compiled without a warning by gcc, clang and tcc,
  * freestanding and without any library, they compute what the function in the program does; every
- * dtype as a table, updates, user code; what is refused; the n-th allocation refused. */
+ * dtype as a table, updates, user code; the file as a header; what is refused; the n-th allocation
+ * refused. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -260,6 +261,36 @@ user_code(jot_Ctx *c, const Compiler *with)
     jot_pop(c);
 }
 
+/* The file as its own header: declarations alone, for C and C++. */
+static void
+header(jot_Ctx *c)
+{
+    static const char *const compiler[][2] = {{"gcc", "gcc -std=c99 -x c"}, {"g++", "g++ -x c++"}};
+    char path[100], command[400];
+    jot_Var x;
+    FILE *file;
+
+    jot_push(c);
+    x = jot_array(c, JOT_F32, JOT_SHAPE(3), NULL);
+    snprintf(path, sizeof path, "%s/h.c", dir);
+    CHECK(jot_export(c, "h", JOT_VARS(x), JOT_VARS(jot_exp(x)), path), "%s", jot_message(c));
+    jot_pop(c);
+    snprintf(path, sizeof path, "%s/use.c", dir);
+    file = fopen(path, "w");
+    fprintf(file, "#define h_HEADER\n#include \"h.c\"\nextern double room[h_ARENA / 8 + 1];\n");
+    fclose(file);
+    for (int k = 0; k < 2; k++) {
+        snprintf(command, sizeof command, "command -v %s >/dev/null", compiler[k][0]);
+        if (system(command)) {
+            SKIP("no %s here", compiler[k][0]);
+            continue;
+        }
+        snprintf(command, sizeof command, "%s -Wall -Wextra -Wpedantic -Werror -c %s -o %s/use.o && "
+                 "! nm %s/use.o | grep -q .", compiler[k][1], path, dir, dir);
+        CHECK(!system(command), "%s", command);
+    }
+}
+
 /* ---- what is refused ----------------------------------------------------------------------- */
 
 static void
@@ -271,6 +302,8 @@ nowhere(void *user, const char *text, size_t nbytes)
 static void
 refused(jot_Ctx *c)
 {
+    static const char *const taken[] = { "int", "class", "xor", "main", "memcpy", "jot_i64",
+                                         "jotm_expf", "JOT_INLINE" };
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(3), NULL), y = jot_offset(x, 1);
     size_t n = 0;
     char pipe[100], head[6];
@@ -280,8 +313,13 @@ refused(jot_Ctx *c)
     CHECK(!jot_export_text(c, "2f", JOT_VARS(x), JOT_VARS(y), nowhere, &n)
               && strstr(jot_message(c), "an identifier of C") && !n, "%s", jot_message(c));
     jot_clear(c);
-    CHECK(!jot_export_text(c, "int", JOT_VARS(x), JOT_VARS(y), nowhere, &n)
-              && strstr(jot_message(c), "an identifier of C") && !n, "%s", jot_message(c));
+    for (size_t k = 0; k < sizeof taken / sizeof *taken; k++) {
+        CHECK(!jot_export_text(c, taken[k], JOT_VARS(x), JOT_VARS(y), nowhere, &n)
+                  && strstr(jot_message(c), "is taken") && !n, "%s", jot_message(c));
+        jot_clear(c);
+    }
+    CHECK(!jot_export_text(c, "f", JOT_VARS(x), JOT_VARS(y), NULL, NULL)
+              && strstr(jot_message(c), "export: write is NULL"), "%s", jot_message(c));
     jot_clear(c);
     CHECK(!jot_export_text(c, "f", JOT_VARS(x), JOT_VARS(jot_dropout(y, .5)), nowhere, &n)
               && strstr(jot_message(c), "random") && !n, "%s", jot_message(c));
@@ -359,6 +397,7 @@ main(void)
         tables(c, &compilers[k]);
         if (strcmp(jot_backend(c), "interp"))
             user_code(c, &compilers[k]);
+        header(c);
         refused(c);
         CHECK(!jot_error(c), "%s", jot_message(c));
         jot_close(c);

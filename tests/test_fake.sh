@@ -1,10 +1,11 @@
 #!/bin/sh
 # tests/test_fake.sh BUILD - the CUDA backend and the text of its kernels without a GPU: on a driver
 # and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), as several
-# architectures. Wants g++.
+# architectures, each access to memory looked at (tests/fake_check.c). Wants g++.
 #
-# tests/test_fake.sh BUILD all - the whole suite of a device there, as 7.0, 8.0 and 9.0, and each text that came up
-# compiled by NVRTC for the architectures of tests/test_cuda.c. What was compiled for one program or one
+# tests/test_fake.sh BUILD all - the whole suite of a device there, as 7.0, 8.0 and 9.0, items in another order for
+# each and each launch a second time in one more, and each text that came up compiled by NVRTC for the
+# architectures of tests/test_cuda.c. What was compiled for one program or one
 # architecture is not compiled again for another; as many programs run at a time as there are processors.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
@@ -16,14 +17,15 @@ fi
 mkdir -p "$build/fake"
 fake=$build/fake/libcuda.so.1
 make_fake() { # with what of its own
-    ${CC:-cc} -std=gnu99 -O1 -fPIC -shared -fvisibility=hidden -I. $1 tests/fake_cuda.c tests/fake_ptx.c -o "$fake" -ldl -lm || exit 1
+    ${CC:-cc} -std=gnu99 -O2 -fPIC -shared -fvisibility=hidden -I. $1 tests/fake_cuda.c tests/fake_nvrtc.c \
+        tests/fake_items.c tests/fake_ptx.c tests/fake_check.c -o "$fake" -ldl -lm || exit 1
 }
 make_fake
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/cache" "$dir/kept"
 real=$JOT_NVRTC
-export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR="$dir/cache" FAKE_KEEP="$dir/kept"
+export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR="$dir/cache" FAKE_KEEP="$dir/kept" FAKE_CHECK=1
 log=$dir/log; passed=0; failed=0; skipped=0
 count() { # what a program's log says, and its exit code
     n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$2" | tail -n 1)
@@ -38,12 +40,13 @@ run_tests() { for test; do
     count "$test" "$log" $?
 done; }
 if [ "$2" = all ]; then
+    FAKE_CHECK=2 FAKE_ORDER=0
     for arch in 70 80 90; do
-        FAKE_CUDA_ARCH=$arch
-        export FAKE_CUDA_ARCH build dir
+        FAKE_CUDA_ARCH=$arch FAKE_ORDER=$((FAKE_ORDER + 1))
+        export FAKE_CUDA_ARCH FAKE_ORDER build dir
         printf '%s\n' "tests/test_device.sh $build cuda" "$build/tests/test_fuzz 100 1 cuda" "$build/tests/test_run cuda" \
             "$build/tests/test_types cuda" "$build/tests/test_extremes cuda" "$build/tests/test_tiles cuda" \
-            "$build/tests/test_wide cuda" "$build/tests/test_fetch cuda" "$build/tests/test_refused cuda" \
+            "$build/tests/test_wide cuda" "$build/tests/test_squares cuda" "$build/tests/test_fetch cuda" "$build/tests/test_refused cuda" \
             "$build/tests/test_opencl cuda" >"$dir/programs"
         xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
             'log=$dir/log.$(echo "{}" | tr -c "a-z0-9_\n" .); {} >"$log" 2>&1; echo $? >"$log.rc"' <"$dir/programs"
@@ -67,7 +70,7 @@ if [ "$2" = all ]; then
     [ $failed = 0 ]
     exit
 fi
-run_tests "test_fetch cuda" "test_refused cuda" "test_wide cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda" "test_fuzz 30 1 cuda" \
+run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_wide cuda" "test_squares cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda" "test_fuzz 30 1 cuda" \
     "test_extremes cuda"
 for arch in 75 80 90; do # matrices by the instructions of each
     FAKE_CUDA_ARCH=$arch

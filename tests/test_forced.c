@@ -441,8 +441,8 @@ check(int number)
 }
 
 /* The gradient by images of a convolution with two outputs per channel, on a machine for which no
- * schedule of the contraction is legal once its operand is read through a tile with a border: what is
- * made by rule then reads the operand itself. */
+ * schedule of the contraction is legal once its operand is read through a tile with a border: what
+ * is made by rule then reads the operand itself. */
 static void
 refused_tile(void)
 {

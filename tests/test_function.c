@@ -286,8 +286,12 @@ refused(const char *backend)
     CHECK(!jot_call_vars(f, JOT_VARS(bad), &out) && jot_error(c) == JOT_EDTYPE && !out.slot, "%s",
           jot_message(c));
     jot_clear(c);
-    CHECK(!jot_call_vars(f, JOT_NONE_VARS, &out) && jot_error(c) == JOT_ERANGE, "%s",
+    CHECK(!jot_call_vars(f, JOT_NONE_VARS, &out) && jot_error(c) == JOT_ERANGE
+              && strstr(jot_message(c), "call_vars: in: 1 variables asked, 0 found"), "%s",
           jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_call_vars(f, JOT_VARS(x), NULL) && jot_error(c) == JOT_EUSE
+              && strstr(jot_message(c), "call_vars: out is NULL"), "%s", jot_message(c));
     jot_clear(c);
     CHECK(!jot_call(f, NULL, NULL) && jot_error(c) == JOT_EUSE, "%s", jot_message(c));
     CHECK(!jot_compile(c, JOT_VARS(x), JOT_VARS(y)), "a context in failure compiles nothing");

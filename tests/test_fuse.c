@@ -201,8 +201,8 @@ check_group(const Run *run, const char *name, uint32_t g, bool contraction)
     free(stack);
 }
 
-/* The dimensions of a member's space lie on axes of the nest, each on its own, which is as long or as
- * a window of it; a scatter that reads back what the nest computes has others, that it is solved
+/* The dimensions of a member's space lie on axes of the nest, each on its own, which is as long or
+ * as a window of it; a scatter that reads back what the nest computes has others, that it is solved
  * for. */
 static void
 check_nest(const char *name, const FuseGroup *group, const Node *space,

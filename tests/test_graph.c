@@ -447,8 +447,8 @@ test_assign_all(void)
     long n;
 
     CHECK(!jot_assign_all(JOT_VARS(p, q), JOT_VARS(a, bad))
-              && failed_with(c, JOT_ESHAPE, "assign", "target is f32 (3)", "value is f32 (2)"),
-          "shape");
+              && failed_with(c, JOT_ESHAPE, "assign_all: ", "targets[1] is f32 (3)",
+                             "values[1] is f32 (2)"), "shape");
     CHECK(!jot_assign_all(JOT_VARS(p, none), JOT_VARS(a, a))
               && failed_with(c, JOT_EHANDLE, "assign_all", "targets[1]", "empty"), "a target");
     CHECK(!jot_assign_all(JOT_VARS(p, q), JOT_VARS(a, none))

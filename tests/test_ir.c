@@ -288,7 +288,8 @@ test_conv(void)
             "%acc: m:16 i:4 o:{2V} m:4 | p q i m:1u o:{V}u o:1v; keep y[n, o, h, w]\n"
             "!0: m:16 i:4 o:{2V} m:4 m:1u o:{V}u o:1v", "convolution, fused pixels");
     by_hand(&c, "fma\n" CHANNELS_LAST
-            "%acc: n o:{2V} h w:4 | p q i w:1u o:{V}u o:1v; ahead 7\n!0: n o:{2V} h w:4 w:1u o:{V}u o:1v",
+            "%acc: n o:{2V} h w:4 | p q i w:1u o:{V}u o:1v; ahead 7\n"
+            "!0: n o:{2V} h w:4 w:1u o:{V}u o:1v",
             "convolution, one block, fma");
     by_hand(&c, CHANNELS_LAST
             "%acc: n o:{2V} h w:4c | p q i w:1u o:{V}u o:1v\n!0: n o:{2V} h w:4c w:1u o:{V}u o:1v",

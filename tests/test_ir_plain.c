@@ -294,6 +294,35 @@ test_guards(void)
     EXPECT(c, "rows", "        if ((jot_i64)some[i] >= 0) {\n            const");
 }
 
+/* A window whose steps walk an array of sums: its conditions become bounds in C, and stay in a loop of
+ * three steps on a device, which has the array in registers. */
+static void
+test_guarded_array(void)
+{
+    static const char sched[] = "%2: i:1p j | p q:1l\n!0: i:1p j\n";
+    static const char *const dialect[] = { "c", "opencl", "cuda" };
+    for (int i = 0; i < 3; i++) {
+        Text all = {0}, why = {0};
+        EmitInfo info;
+        IrCase one, *c = &one;
+        Sched s;
+        all.mem = why.mem = &ir_mem;
+        make_padded(c, false, 1);
+        CHECK(jot_sched_read(&s, &c->k, sched, sizeof sched - 1, &why), "%s", why.s);
+        if (ir_emit(c, &s, dialect[i], &all, &info, "array under conditions")) {
+            bool whole = strstr(all.s, "if (j + q >= 1") != NULL;
+            bool part = strstr(all.s, "q = from") != NULL;
+            CHECK(whole == (i > 0) && part == (i == 0), "%s:\n%s", dialect[i], all.s);
+        }
+        if (i == 0)
+            ir_check(c, &s, "c", GCC, "array under conditions");
+        jot_text_free(&all);
+        jot_text_free(&why);
+        jot_sched_close(&s);
+        ir_end(c);
+    }
+}
+
 /* ---- conversions -------------------------------------------------------------------------- */
 
 /* y = x converted, for values that the target has, that it must round and that it must saturate */
@@ -514,6 +543,7 @@ main(void)
     test_restored();
     test_places();
     test_guards();
+    test_guarded_array();
     test_casts();
     test_apart();
     test_shared();

@@ -109,7 +109,7 @@ random_programs(jot_Ctx *c, int n)
 
     for (i = 1; i <= n; i++) {
         jot_push(c);
-        m = program(p, c, (uint64_t)i, out);
+        m = fuzz_program(p, c, (uint64_t)i, out);
         CHECK(jot_run(c, jot_vars(m, out)), "program %d: %s", i, jot_message(c));
         jot_clear(c);
         jot_pop(c);

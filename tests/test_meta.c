@@ -129,7 +129,7 @@ test_grammar(void)
           "f64 (3) reindex % [@e0(i0)] else 0 by %");
     SHOWS(jot_reindex_ex(x, JOT_SHAPE(3), JOT_INDEX("@e1(@e0(i0)) + e1s0 + @e2()"), JOT_NONE_STRS,
                          0, JOT_VARS(e, e, f)),
-          "f64 (3) reindex % [@e0(@e0(i0)) + @e1() + 3] if @e0(i0) >= 0 && -@e0(i0) + 2 >= 0 "
+          "f64 (3) reindex % [@e1() + @e0(@e0(i0)) + 3] if @e0(i0) >= 0 && -@e0(i0) + 2 >= 0 "
           "else 0 by % %");
     SHOWS(jot_reindex_ex(x, JOT_SHAPE(4), JOT_INDEX("@e0(i0)"), JOT_NONE_STRS, 0, JOT_VARS(e)),
           "f64 (4) reindex % [@e0(i0)] if -i0 + 2 >= 0 else 0 by %");
@@ -522,7 +522,10 @@ test_form_errors(void)
     FAILS(jot_pad(x, JOT_DIMS(0, 0), JOT_DIMS(0, -4), 0), JOT_ESHAPE,
           "pad: dimension 1 of extent 3 with 0 before and -4 after is no extent");
     FAILS(jot_flip(x, JOT_DIMS(2)), JOT_ERANGE, "flip: dimension 2 is asked, there are 2");
-    FAILS(jot_tile(x, JOT_DIMS(1, -1)), JOT_ERANGE, "tile: -1 times dimension 1 of extent 3");
+    FAILS(jot_tile(x, JOT_DIMS(1, -1)), JOT_ERANGE,
+          "tile: times[1]: at least 0 asked, -1 found");
+    FAILS(jot_tile(x, JOT_DIMS(1, INT64_MAX)), JOT_ERANGE,
+          "tile: 9223372036854775807 times dimension 1 of extent 3 leaves 64 bits");
     FAILS(jot_squeeze(x, 1), JOT_ESHAPE, "squeeze: dimension 1 has extent 3, not 1");
     FAILS(jot_expand(x, 4), JOT_ERANGE, "expand: dimension 4 is asked, there are 3");
     FAILS(jot_concat(JOT_VARS(x, f), 0), JOT_ESHAPE,
@@ -543,7 +546,8 @@ test_form_errors(void)
           "reduce: there is no operator 77");
     FAILS(jot_argmin(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), 0), JOT_ESHAPE,
           "argmin: dimension 0 of (0, 2) is empty, and nothing has no argmin");
-    FAILS(jot_one_hot(jot_cast(f, JOT_I32), -1, JOT_F32), JOT_ERANGE, "one_hot: classes is -1");
+    FAILS(jot_one_hot(jot_cast(f, JOT_I32), -1, JOT_F32), JOT_ERANGE, 
+          "one_hot: classes: at least 0 asked, -1 found");
     FAILS(jot_one_hot(jot_cast(f, JOT_I32), 3, JOT_DTYPES), JOT_EDTYPE, "one_hot: 13 is no dtype");
     FAILS(jot_concat(JOT_VARS(x, x, JOT_POISON(c)), 0), JOT_EHANDLE,
           "concat: vars[2] is poison: the call that made it failed");

@@ -101,6 +101,30 @@ test_values(const char *name, Program *program, int launches_least)
     jot_close(oracle);
 }
 
+/* A tree of fixed shape, and two launches where the sum is long: the same bits each time. */
+static void
+test_same_bits(void)
+{
+    static const char *const in[] = {"jot_team_add_f32(", ":1t", "chunk:1g"};
+    jot_Config config = {.backend = backend, .dump = "sc", .hooks = {.log = keep_log}};
+    jot_Ctx *c = jot_open(&config);
+    float first = 0, sum;
+    jot_Var x = ramp(c, 300007);
+
+    forget_log();
+    for (int i = 0; i < 20; i++) {
+        jot_push(c);
+        sum = (float)jot_item(jot_sum(jot_square(x), JOT_ALL_DIMS));
+        first = i ? first : sum;
+        CHECK(!memcmp(&sum, &first, sizeof sum), "run %d: %.9g and %.9g", i, (double)sum,
+              (double)first);
+        jot_pop(c);
+    }
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
+        CHECK(strstr(logged, in[i]), "'%s' in\n%s", in[i], logged);
+    jot_close(c);
+}
+
 /* The least element, stored by one item of a group, and behind it a loop of all items, which share
  * the gradient out among those that are as small. PoCL 3.1 lost the store. */
 static void
@@ -132,12 +156,16 @@ test_scatter(jot_DType dtype)
 {
     enum { N = 5000, BINS = 7 };
     static int32_t bin[N];
-    jot_Ctx *c = open_device(0, NULL);
+    jot_Config of = {.backend = backend, .dump = "c", .hooks = {.log = keep_log}};
+    jot_Ctx *c = jot_open(&of);
     jot_Config config = {.backend = "interp"};
     jot_Ctx *oracle = jot_open(&config);
     jot_Var got[2];
     jot_Ctx *const at[2] = {c, oracle};
+    char word[40];
     int i;
+
+    forget_log();
 
     for (i = 0; i < N; i++)
         bin[i] = (i * 31) % BINS;
@@ -149,6 +177,8 @@ test_scatter(jot_DType dtype)
                                        (jot_Strs){0}, JOT_VARS(b));
     }
     CHECK(jot_data(got[0]), "scatter of %s: %s", jot_dtype_name(dtype), jot_message(c));
+    snprintf(word, sizeof word, "jot_atomic_maximum_%s(", jot_dtype_name(dtype));
+    CHECK(strstr(logged, word), "'%s' in\n%s", word, logged);
     CHECK(jot_data(got[0]) && jot_data(got[1])
               && !memcmp(jot_data(got[0]), jot_data(got[1]), BINS * jot_dtype_nbytes(dtype)),
           "scatter of %s", jot_dtype_name(dtype));
@@ -247,7 +277,8 @@ test_pool(void)
             ends[at > 0] = at;
         }
     CHECK(inside > 2 * DEPTH && ends[1] > 0, "%d of %d accesses are to the block", inside, nused);
-    CHECK(jot_stats(c).last_block_nbytes < 4 * (N * 4 + 64), "%zu bytes for few that live at a time",
+    CHECK(jot_stats(c).last_block_nbytes < 4 * (N * 4 + 64),
+          "%zu bytes for few that live at a time",
           (size_t)jot_stats(c).last_block_nbytes);
     c->backend->device = driver;
     jot_close(c);
@@ -478,7 +509,8 @@ test_choice(void)
 
     CHECK(!opens(none, NULL, why) && strstr(why, none), "%s", why);
     CHECK(cuda || strstr(why, "there are 0.0 "), "those that are there: %s", why);
-    CHECK(cuda || (!opens("7.0", NULL, why) && !opens("0.77", NULL, why)), "a place, not a name: %s", why);
+    CHECK(cuda || (!opens("7.0", NULL, why) && !opens("0.77", NULL, why)),
+          "a place, not a name: %s", why);
     CHECK(opens(first, NULL, why), "%s", why);
     CHECK(!opens(NULL, none, why) && strstr(why, none), "the environment: %s", why);
     CHECK(opens(NULL, first, why), "the environment: %s", why);
@@ -581,6 +613,105 @@ test_swap(void)
     CHECK(!train(c, loss[1], w) && jot_error(c) == JOT_EMEM && strstr(jot_message(c), "asked for"),
           "%s", jot_message(c));
     jot_close(c);
+}
+
+/* ---- drawn programs on drawn budgets ---- */
+
+static uint64_t drawing;
+
+static int
+draw(int n)
+{
+    drawing = drawing * 6364136223846793005u + 1442695040888963407u;
+    return (int)((drawing >> 33) % (uint64_t)n);
+}
+
+enum { DRAWN = 40, DRAWN_BYTES = DRAWN * DRAWN * 4, DRAWN_VALUES = 14 };
+
+/* One value of two others, between -1 and 1. */
+static jot_Var
+drawn_value(jot_Var a, jot_Var b)
+{
+    switch (draw(6)) {
+    case 0: return jot_tanh(jot_matmul(a, b));
+    case 1: return jot_stop_fuse(jot_scale(jot_add(a, b), 0.5));
+    case 2: return jot_softmax(jot_scale(a, 3), draw(2));
+    case 3: return jot_mul(jot_transpose(a, JOT_DIMS(1, 0)), b);
+    case 4: return jot_stop_fuse(jot_sub(jot_square(a), jot_square(b)));
+    default: return jot_tanh(jot_sub(a, jot_mean(b, JOT_DIMS(draw(2)))));
+    }
+}
+
+/* Steps of training by a drawn program, to the values of its parameters. */
+static bool
+drawn_steps(jot_Ctx *c, uint64_t seed, float *to)
+{
+    static float first[DRAWN * DRAWN];
+    jot_Var w[3], grad[3], v[DRAWN_VALUES], loss;
+
+    for (int i = 0; i < DRAWN * DRAWN; i++)
+        first[i] = (float)((i * 31) % 199 - 99) * 0.01f;
+    for (int i = 0; i < 3; i++)
+        w[i] = jot_param(c, JOT_F32, JOT_SHAPE(DRAWN, DRAWN), first);
+    for (int step = 0; step < 3 && !jot_error(c); step++) {
+        jot_push(c);
+        drawing = seed;
+        for (int i = 0; i < DRAWN_VALUES; i++)
+            v[i] = i < 3 ? w[i] : drawn_value(v[draw(i)], v[i - 1 - draw(i < 5 ? i : 5)]);
+        loss = jot_add(jot_mean(jot_square(v[DRAWN_VALUES - 1]), JOT_ALL_DIMS),
+                       jot_mean(jot_mul(v[DRAWN_VALUES - 2], w[draw(3)]), JOT_ALL_DIMS));
+        jot_grad(loss, w, 3, grad);
+        for (int i = 0; i < 3; i++)
+            jot_assign(w[i], jot_sub(w[i], jot_scale(grad[i], 0.5)));
+        jot_run(c, JOT_NONE_VARS);
+        jot_pop(c);
+    }
+    for (int i = 0; i < 3 && !jot_error(c); i++)
+        jot_copy(w[i], to + i * DRAWN * DRAWN, DRAWN_BYTES);
+    return !jot_error(c);
+}
+
+/* To the same bits as without a budget, or out of memory with what was asked for, and then the
+ * context goes on. */
+static void
+test_swap_drawn(void)
+{
+    static float want[3 * DRAWN * DRAWN], got[3 * DRAWN * DRAWN];
+    int done = 0, refused = 0;
+
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        jot_Ctx *c = open_device(0, NULL);
+        size_t peak, nbytes;
+
+        CHECK(drawn_steps(c, seed, want), "%d: %s", (int)seed, jot_message(c));
+        peak = jot_stats(c).device_peak_nbytes;
+        jot_close(c);
+        drawing = seed * 77;
+        for (int i = 0; i < 6; i++) {
+            uint64_t at;
+
+            nbytes = peak / 4 + peak / 64 * (size_t)draw(46);
+            at = drawing;
+            c = open_device(nbytes, NULL);
+            memset(got, 0, sizeof got);
+            if (drawn_steps(c, seed, got)) {
+                done += jot_stats(c).swapped_nbytes > 0;
+                CHECK(!memcmp(want, got, sizeof want) && jot_stats(c).device_peak_nbytes <= nbytes,
+                      "%d in %zu of %zu: other results", (int)seed, nbytes, peak);
+            } else {
+                refused++;
+                CHECK(jot_error(c) == JOT_EMEM && strstr(jot_message(c), "asked for"),
+                      "%d in %zu of %zu: %s", (int)seed, nbytes, peak, jot_message(c));
+                jot_clear(c);
+                CHECK(jot_item(jot_sum(ramp(c, 64), JOT_ALL_DIMS)) != 0 && !jot_error(c),
+                      "afterwards: %s", jot_message(c));
+            }
+            jot_close(c);
+            drawing = at;
+        }
+    }
+    CHECK(done >= 6 && refused >= 1, "%d swapped, %d had too little", done, refused);
+    printf("drawn programs: %d swapped, %d had too little\n", done, refused);
 }
 
 /* ---- a plan that repeats ------------------------------------------------------------------ */
@@ -734,6 +865,7 @@ main(int argc, char **argv)
     test_values("rows", rows, 1);
     test_values("both ways", both_ways, 2);
     test_values("product", product, 1);
+    test_same_bits();
     test_least(64);
     test_least(300);
     test_scatter(JOT_I32);
@@ -746,6 +878,7 @@ main(int argc, char **argv)
     test_copies();
     test_arguments();
     test_swap();
+    test_swap_drawn();
     test_swap_refused();
     test_replay();
     test_code();

@@ -1,13 +1,9 @@
 /* tests/test_over.c - new values of variables in the memory of the old ones: when that is done,
  * that it never shows in a value, and what is said to who comes too late for an old one. */
-#include "core.h"
+#include "base.h"
 #include "tests/test.h"
 
-#ifdef __SANITIZE_ADDRESS__ /* a build that checks addresses keeps no memory */
-enum { KEEPS = 0 };
-#else
-enum { KEEPS = 1 };
-#endif
+enum { KEEPS = !JOT_WATCHED };
 
 static jot_Ctx *
 open_on(const char *backend, const char *policy)

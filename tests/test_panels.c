@@ -2,8 +2,8 @@
  * one kernel: cells with two to four gates and their gradients against the interpreter, with
  * kernels counted, the same bits at any number of threads, forced schedules, memory refused. */
 #include "core.h"
-#include "ops/graph.h"
 #include "tests/hooks.h"
+#include "tests/rates.h"
 #include "tests/test.h"
 #include <math.h>
 
@@ -74,14 +74,8 @@ static jot_Ctx *
 opened_with(const jot_Config *config)
 {
     jot_Ctx *c = jot_open(config);
-    Target *t = &c->target;
 
-    t->cores = 2;
-    t->cache_nbytes[LEVEL_L1] = 32 << 10;
-    t->cache_nbytes[LEVEL_L2] = 1 << 20;
-    t->flops = 1e11;
-    t->bandwidth[LEVEL_MEMORY] = t->bandwidth_all = 2e10;
-    t->call = 1e-7;
+    same_rates(c);
     return c;
 }
 

@@ -1,6 +1,7 @@
 /* tests/test_profile.c - the profile: launches and extents are counted, bytes and operations are
  * those of the work, the trace is JSON with an event per launch, errors; every allocation refused.
  */
+#include <locale.h>
 #include <unistd.h>
 #include "core.h"
 #include "tests/test.h"
@@ -255,6 +256,35 @@ test_files(void)
     jot_close(c);
 }
 
+/* In a program that writes numbers with a comma: a picture's have a point, the program's stay. */
+static void
+test_comma(void)
+{
+    jot_Ctx *c;
+    char command[200], number[20];
+    char *text;
+
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de >/dev/null 2>&1", dir);
+    setenv("LOCPATH", dir, 1);
+    if (system(command) || !setlocale(LC_NUMERIC, "de")) {
+        SKIP("a locale with a comma: localedef makes none here");
+        return;
+    }
+    if ((c = open_tcc()) != NULL) {
+        jot_profile(c, true);
+        product(c, N);
+        text = written(c, JOT_PROFILE_ROOFLINE);
+        CHECK(strstr(text, "cx=\"") && strchr(strstr(text, "cx=\""), '.') ==
+              strstr(text, "cx=\"") + 4 + strspn(strstr(text, "cx=\"") + 4, "0123456789"), "%s",
+              text);
+        free(text);
+        jot_close(c);
+    }
+    snprintf(number, sizeof number, "%.1f", 0.5);
+    CHECK(!strcmp(number, "0,5"), "the program's own number: %s", number);
+    setlocale(LC_NUMERIC, "C");
+}
+
 static void
 test_errors(void)
 {
@@ -351,6 +381,7 @@ main(void)
         return 2;
     test_counts();
     test_files();
+    test_comma();
     test_errors();
     test_refused();
     snprintf(command, sizeof command, "rm -rf %s", dir);

@@ -1,9 +1,10 @@
-/* tests/test_refused.c - a device that refuses: whichever of the requests to it fails, the program is told or
- * does without, no step is half done, what callbacks bring is right, and the context can be used again. Skipped
- * where there is no device.
+/* tests/test_refused.c - a device that refuses: whichever of the requests to it fails, the program
+ * is told or does without, no step is half done, what callbacks bring is right, and the context can
+ * be used again. Skipped where there is no device.
  *
- *     test_refused [cuda]      on the stand-in (tests/fake_cuda.c) the driver's own functions fail, too, from
- *                              jot_open on */
+ *     test_refused [cuda]      on a stand-in (tests/fake_opencl.c, fake_cuda.c) the driver's own
+ *                              functions fail, too, from jot_open on, and what they make is
+ *                              counted */
 #include <dlfcn.h>
 #include "backends/backend.h"
 #include "tests/hooks.h"
@@ -166,8 +167,8 @@ test_wanted(void)
     jot_close(c);
 }
 
-/* After some steps, one of which may have failed: w is what it was after a whole number of them, and so is the
- * next. */
+/* After some steps, one of which may have failed: w is what it was after a whole number of them,
+ * and so is the next. */
 static void
 check_after(jot_Ctx *c, jot_Var w, bool right, const char *what, int n)
 {
@@ -220,12 +221,19 @@ test_device(const char *what, uint64_t nbytes)
 
 /* ---- the driver itself -------------------------------------------------------------------- */
 
-typedef void RefuseFn(long n, int code);
+/* The n-th call from now on, 0: none; and all after it, where the stand-in knows that. */
+typedef void RefuseFn(long n, int code, int onwards);
+typedef long LiveFn(void);
+typedef const char *NameFn(void);
 
+/* live: what was made and not given back; name: of the call that was refused. NULL: not known. */
 static void
-test_driver(RefuseFn *refuse_one)
+test_driver(RefuseFn *refuse_one, LiveFn *live, NameFn *name, bool onwards)
 {
-    static const int codes[] = {2, 999}; /* out of memory; unknown */
+    static const int cuda[] = {2, 999, 2, 999, 2}; /* out of memory; unknown */
+    static const int opencl[] = {-5, -34, -6, -4, -36}; /* resources, context, host memory, memory,
+        queue */
+    const int *codes = strcmp(backend, "cuda") ? opencl : cuda;
     int n, quiet = 0, failures = 0;
 
     for (n = 1; n < MOST && quiet < 20; n++) {
@@ -234,11 +242,12 @@ test_driver(RefuseFn *refuse_one)
         jot_Ctx *c;
         jot_Var w;
 
-        refuse_one(n, codes[n % 2]);
+        refuse_one(n, codes[n % 5], onwards);
         c = open_device(0);
         opened = jot_error(c);
         if (opened) {
-            CHECK(opened == JOT_EDEVICE && strstr(jot_message(c), "cuda"), "open %d: %s", n, jot_message(c));
+            CHECK(opened == JOT_EDEVICE && strstr(jot_message(c), backend), "open %d: %s", n,
+                  jot_message(c));
         } else {
             w = parameter(c);
             steps(c, w, STEPS, &right);
@@ -246,12 +255,13 @@ test_driver(RefuseFn *refuse_one)
                 jot_poll(c);
             quiet = jot_error(c) ? 0 : quiet + 1; /* what was refused last was not asked for */
             failures += jot_error(c) != JOT_OK;
-            refuse_one(0, 0);
-            check_after(c, w, right, "driver", n);
+            refuse_one(0, 0, 0);
+            check_after(c, w, right, name ? name() : "driver", n);
         }
-        refuse_one(0, 0);
+        refuse_one(0, 0, 0);
         jot_close(c);
         CHECK(!heap.live, "driver %d: %zu bytes are left", n, heap.live);
+        CHECK(!live || !live(), "%s %d: %ld objects are left", name ? name() : "driver", n, live());
     }
     CHECK(n > 60 && n < MOST && failures > 20, "%d requests, %d failures", n, failures);
 }
@@ -260,6 +270,8 @@ int
 main(int argc, char **argv)
 {
     RefuseFn *refuse_one = NULL;
+    LiveFn *live = NULL;
+    NameFn *name = NULL;
     void *driver;
     jot_Ctx *c;
 
@@ -274,10 +286,16 @@ main(int argc, char **argv)
     test_wanted();
     test_device("request", 0);
     test_device("request with little memory", 5 * N * N * sizeof(float));
-    driver = strcmp(backend, "cuda") ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
-    if (driver)
-        *(void **)&refuse_one = dlsym(driver, "fake_refuse");
+    driver = dlopen(strcmp(backend, "cuda") ? "libOpenCL.so.1" : "libcuda.so.1", RTLD_NOW);
+    if (driver) {
+        *(void **)&refuse_one =
+            dlsym(driver, strcmp(backend, "cuda") ? "fake_opencl_refuse" : "fake_refuse");
+        *(void **)&live = dlsym(driver, "fake_opencl_live");
+        *(void **)&name = dlsym(driver, "fake_opencl_refused");
+    }
     if (refuse_one)
-        test_driver(refuse_one);
+        test_driver(refuse_one, live, name, false);
+    if (refuse_one && live)
+        test_driver(refuse_one, live, name, true); /* the device is gone */
     return DONE();
 }

@@ -504,7 +504,7 @@ static void
 test_dumps(const char *backend)
 {
     static const char *const head[] = {
-        "ggraph:", "fgroup 1 over", "kkernel add sum", "sschedule\n", "lloops\n", "cvoid\njot_k_",
+        "ggraph:", "fgroup 1 over", "kkernel add sum", "sschedule\n", "lloops\n", "c\njot_k_",
         "pplan:", "ttime"
     };
     size_t k;

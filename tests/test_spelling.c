@@ -219,7 +219,8 @@ judge_chain(Kernel *k, int *contractions)
     return true;
 }
 
-/* One whose columns are read in windows, with what reads them: each window is a contraction there. */
+/* One whose columns are read in windows, with what reads them:
+ * each window is a contraction there. */
 static bool
 judge_panels(Kernel *k, int *contractions)
 {

@@ -1,14 +1,15 @@
 /* tests/test_target.c - kernels of narrower machines than this one: products and convolutions,
  * their gradients and what is no contraction, planned, compiled and run with the vectors of AVX2
- * and SSE alone, against the interpreter; by Winograd's tiles, and under `exact` without. */
+ * and SSE alone, and with as many and as wide ones as NEON has, against the interpreter; by
+ * Winograd's tiles, and under `exact` without. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core.h"
+#include "ops/graph.h"
 #include "tests/test.h"
 
-enum { RESULTS = 22, MOST = 1 << 16 };
+enum { RESULTS = 23, MOST = 1 << 16 };
 
 typedef struct {
     int lanes[17];              /* how many schedules of so many lanes */
@@ -117,7 +118,24 @@ build(jot_Ctx *c, jot_Var *out)
     y = out[n++] = jot_conv2d(xw[0], xw[1], &one);
     jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), xw, 2, g);
     out[n++] = g[1];
+    /* rows far apart are packed by columns, a block of rows by more than one vector */
+    x = shaped(c, JOT_SHAPE(37, 243), 25);
+    out[n++] = jot_matmul(jot_transpose(x, JOT_DIMS(1, 0)), x);
     return n;
+}
+
+/* 16 bytes, 32 registers, fused multiply-add. */
+static bool
+as_neon(Target *t)
+{
+    bool fma = t->fma;
+
+    if (!jot_target_narrow(t, "sse") || !fma)
+        return false;
+    t->vectors = 32;
+    t->fma = true;
+    t->flops *= 2;
+    return true;
 }
 
 static int
@@ -131,7 +149,7 @@ results(const char *backend, const char *target, const char *precision, Seen *se
 
     memset(&config, 0, sizeof config);
     config.backend = backend;
-    config.target = target;
+    config.target = target && !strcmp(target, "neon") ? "native" : target;
     config.precision = precision;
     config.cache_dir = "";      /* what is chosen is by the target's own rates */
     config.dump = seen ? "s" : "";
@@ -139,7 +157,7 @@ results(const char *backend, const char *target, const char *precision, Seen *se
     config.hooks.ud = seen;
     config.deterministic = 1;
     c = jot_open(&config);
-    if (jot_error(c)) {
+    if (jot_error(c) || (target && !strcmp(target, "neon") && !as_neon(&c->target))) {
         jot_close(c);
         return 0;
     }
@@ -150,7 +168,8 @@ results(const char *backend, const char *target, const char *precision, Seen *se
 
         nelem[i] = jot_nelem(out[i]);
         CHECK(p && nelem[i] <= MOST, "%s: result %d: %s", target, i, jot_message(c));
-        memcpy(to + i * MOST, p, (size_t)nelem[i] * sizeof *p);
+        if (p && nelem[i] <= MOST)
+            memcpy(to + i * MOST, p, (size_t)nelem[i] * sizeof *p);
     }
     jot_close(c);
     return n;
@@ -224,6 +243,7 @@ main(void)
     results("interp", NULL, NULL, NULL, want, nelem);
     test_narrow("avx2", 8, want);
     test_narrow("sse", 4, want);
+    test_narrow("neon", 4, want);
     test_refused();
     free(want);
     return DONE();

@@ -696,8 +696,8 @@ learner_start(Learner *l)
 }
 
 /* Programs that begin at the same moment with an empty cache: each computes what it should, and the
- * next one finds whole entries. (Not all: what another had compiled counts as found, so that one may
- * end before its last compiler.) */
+ * next one finds whole entries. (Not all: what another had compiled counts as found, so that one
+ * may end before its last compiler.) */
 static void
 test_race(void)
 {

@@ -15,7 +15,8 @@ bound(const TileCase *t, bool gradient)
     double terms = t->kind == 'c' ? 2.0 * t->b[1] * t->b[2] * t->b[3] + t->a[0] * t->a[2] * t->a[3]
                                   : t->a[0] + t->a[1] + t->b[1] + (t->kind == 'b' ? t->b[2] : 0);
 
-    if (!gradient && t->also && strchr("hbr", t->also)) /* rounded once, or each factor of a few terms */
+    /* rounded once, or each factor of a few terms */
+    if (!gradient && t->also && strchr("hbr", t->also))
         return t->also == 'b' ? 8e-3 : 2e-3;
     return (t->also == 'h' || t->also == 'r' ? 1e-3
             : t->also == 'b'                 ? 8e-3
@@ -39,6 +40,26 @@ tiled(void)
     return n;
 }
 
+/* Where the sum has several steps, one buffer of each tile is read while another is filled. */
+static int
+twice_buffered(const char *what)
+{
+    int n = 0;
+
+    for (const char *p = logged; (p = strstr(p, "; res ta[")) != NULL; p++) {
+        const char *line = p;
+
+        while (line > logged && line[-1] != '\n')
+            line--;
+        if (!(strstr(line, " kb:") && strstr(line, " kb:") < p))
+            continue;
+        n++;
+        CHECK(strstr(line, " kb:1a ") < p && !strncmp(p, "; res ta[kb%", 12), "%s: %.120s", what,
+              line);
+    }
+    return n;
+}
+
 /* What a device has for it is used: 16 bytes at a time, past the registers, four warps together. */
 static void
 test_rows(const jot_Ctx *c, const TileCase *t)
@@ -52,9 +73,12 @@ test_rows(const jot_Ctx *c, const TileCase *t)
     if (!strncmp(t->name, "rows", 4) || !strncmp(t->name, "turned", 6))
         CHECK(strstr(logged, "kl:1v") || strstr(logged, "nr:1v") || strstr(logged, "mt:1v"),
               "%s: 16 bytes at a time\n%s", t->name, logged);
+    if (!strcmp(t->name, "rows of halves") || !strcmp(t->name, "turned rows")) /* several steps */
+        CHECK((strstr(logged, "buffers ") != NULL) == c->target.copies, "%s: steps ahead\n%s",
+              t->name, logged);
     CHECK((strstr(logged, "warps 4\n") != NULL)
-              == (c->target.warps && t->also != 'r'
-                  && strncmp(t->name, "halves of", 9)), /* few rows */
+              == (c->target.warps && strncmp(t->name, "halves of", 9)
+                  && strcmp(t->name, "rounded images")), /* few rows */
           "%s: four warps\n%s", t->name, logged);
 }
 
@@ -63,6 +87,7 @@ test_values(const char *backend)
 {
     jot_Config want = {.backend = "interp"};
     jot_Config have = {.backend = backend, .dump = "s", .hooks = {.log = keep_log}};
+    int twice = 0;
 
     for (size_t i = 0; i < TILE_CASES; i++) {
         jot_Ctx *c[2];
@@ -84,7 +109,8 @@ test_values(const char *backend)
                 worst = off > worst || off != off ? off : worst;
                 largest = fabs(x[j]) > largest ? fabs(x[j]) : largest;
             }
-            CHECK(x && y && worst <= bound(&tile_cases[i], k > 0) * largest, "%s, %s: off by %g of %g",
+            CHECK(x && y && worst <= bound(&tile_cases[i], k > 0) * largest,
+                  "%s, %s: off by %g of %g",
                   tile_cases[i].name,
                   k == 0   ? "result"
                   : k == 1 ? "gradient 1"
@@ -96,10 +122,12 @@ test_values(const char *backend)
                       && strchr("hbr", tile_cases[i].also)),
               "%s: by the matrix unit, or not\n%s", tile_cases[i].name, logged);
         test_rows(c[1], &tile_cases[i]);
+        twice += c[1]->target.copies ? 1 : twice_buffered(tile_cases[i].name);
         CHECK(tiled() == 3, "%s: three products by tiles", tile_cases[i].name);
         jot_close(c[0]);
         jot_close(c[1]);
     }
+    CHECK(twice >= (int)TILE_CASES, "%d contractions have two buffers", twice);
 }
 
 int

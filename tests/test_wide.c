@@ -4,25 +4,9 @@
  * what is shifted, turned, spread or padded.
  *
  *     test_wide [cuda] */
-#include "core.h"
-#include "tests/hooks.h"
-#include "tests/test.h"
+#include "tests/on_device.h"
 
 enum { N = 4 * 32768 };
-static const char *backend = "opencl";
-static jot_Var
-some(jot_Ctx *c, jot_DType dtype, jot_Ints shape)
-{
-    jot_Var i = jot_iota(c, JOT_I32, shape, shape.n - 1);
-
-    for (int d = 0; d + 1 < shape.n; d++)
-        i = jot_add(
-            i, jot_mul(jot_iota(c, JOT_I32, shape, d), jot_full_int(c, JOT_I32, JOT_SHAPE(), 7)));
-    i = jot_cast(jot_sub(jot_mod(i, jot_full_int(c, JOT_I32, JOT_SHAPE(), 101)),
-                         jot_full_int(c, JOT_I32, JOT_SHAPE(), 30)), dtype);
-    jot_data(i); /* a leaf: what is tested reads memory */
-    return i;
-}
 
 /* loads, stores: wide ones in the text of the last kernel; lanes: elements of each, 0: none is
  * wide. */
@@ -76,10 +60,21 @@ padded(jot_Ctx *c, jot_DType dtype)
     return jot_reindex(x, JOT_SHAPE(500, 1024), JOT_INDEX("i0", "i1-2"));
 }
 
+/* More than the items of a launch can be: each takes several, in strides of all of them. */
 static jot_Var
-turned(jot_Ctx *c, jot_DType dtype)
+long_chain(jot_Ctx *c, jot_DType dtype)
 {
-    return jot_scale(jot_transpose(some(c, dtype, JOT_SHAPE(512, 1024)), JOT_DIMS(1, 0)), 2);
+    jot_Var x = some(c, dtype, JOT_SHAPE(40 * N + 3));
+
+    return jot_add(jot_mul(x, x), x);
+}
+
+/* Every other element. */
+static jot_Var
+long_apart(jot_Ctx *c, jot_DType dtype)
+{
+    return jot_scale(jot_slice(some(c, dtype, JOT_SHAPE(1001, 3000)), JOT_DIMS(0, 0),
+                               JOT_DIMS(1001, 3000), JOT_DIMS(1, 2)), 2);
 }
 
 static jot_Var
@@ -95,22 +90,66 @@ static const Case cases[] = {
     {"chain", chain, JOT_I64, 2, 1, 2}, {"chain", chain, JOT_U32, 2, 1, 4},
     {"spread", spread, JOT_F32, 2, 1, 4}, {"odd rows", odd_rows, JOT_F32, 0, 0, 0},
     {"shifted", shifted, JOT_F32, 1, 1, 4}, {"padded", padded, JOT_F32, 0, 1, 4},
-    {"turned", turned, JOT_F32, 0, 0, 0}, {"small", small, JOT_F32, 0, 0, 0},
+    {"small", small, JOT_F32, 0, 0, 0},
+    {"long chain", long_chain, JOT_F32, 1, 1, 4}, {"long and apart", long_apart, JOT_F32, 0, 0, 0},
 };
+
+/* ---- launches ----------------------------------------------------------------------------- */
+
+static const Device *driver;
+static Launch last;
+
+static bool
+noted_launch(Backend *b, jot_Ctx *c, const Launch *l)
+{
+    last = *l;
+    return driver->launch(b, c, l);
+}
+
+/* No more groups than 4096, and for what is longer all of these; strides in the text. */
+static void
+check_launch(const Case *t)
+{
+    int64_t items = last.groups * last.items;
+
+    CHECK(last.groups <= 4096 && (items >= last.hi || last.groups == 4096),
+          "%s: %lld steps in %lld groups of %lld", t->name, (long long)last.hi,
+              (long long)last.groups,
+          (long long)last.items);
+    CHECK(!strncmp(t->name, "long", 4) == (items < last.hi), "%s: %lld steps of %lld items",
+          t->name,
+          (long long)last.hi, (long long)items);
+    CHECK(strstr(logged, " = item; ") && strstr(logged, " += items) {"), "%s: in strides\n%s",
+          t->name,
+          logged);
+}
+
+/* In the schedule: a grid's step of so many, and a vector of them. */
+static void
+check_schedule(const Case *t)
+{
+    char word[24];
+
+    snprintf(word, sizeof word, ":%dg ", t->lanes);
+    CHECK(t->lanes ? strstr(logged, word) && strstr(logged, ":1v\n") : !strstr(logged, ":1v\n"),
+          "%s: '%s' in\n%s", t->name, word, logged);
+}
 
 static void
 test_case(const Case *t)
 {
-    jot_Config want = {.backend = "interp"};
-    jot_Config have = {.backend = backend, .dump = "c", .hooks = {.log = keep_log}};
     jot_Ctx *c[2];
     jot_Var y[2];
+    Device noted;
     const char *dtype = jot_dtype_name(t->dtype);
     char word[40];
     int64_t i, bad = 0;
 
-    c[0] = jot_open(&want);
-    c[1] = jot_open(&have);
+    open_both(c, "sc");
+    noted = *(driver = c[1]->backend->device);
+    noted.launch = noted_launch;
+    noted.replay_begin = NULL;
+    c[1]->backend->device = &noted;
     for (int k = 0; k < 2; k++) {
         y[k] = t->build(c[k], t->dtype);
         forget_log();
@@ -122,29 +161,23 @@ test_case(const Case *t)
     snprintf(word, sizeof word, "jot_stw_%sx%d(", dtype, t->lanes);
     CHECK(t->lanes ? count_logged(word) == t->stores : !strstr(logged, "jot_stw"),
           "%s of %s: %d stores are %s", t->name, dtype, count_logged(word), word);
+    check_launch(t);
+    check_schedule(t);
     y[0] = jot_cast(y[0], JOT_F64);
     y[1] = jot_cast(y[1], JOT_F64);
     for (i = 0; i < jot_nelem(y[0]); i++)
         bad += !(fabs(((const double *)jot_data(y[0]))[i] - ((const double *)jot_data(y[1]))[i])
                  <= 1e-6 * fabs(((const double *)jot_data(y[0]))[i]));
     CHECK(!bad, "%s of %s: %lld elements", t->name, dtype, (long long)bad);
-    jot_close(c[0]);
-    jot_close(c[1]);
+    close_both(c);
 }
 
 int
 main(int argc, char **argv)
 {
-    jot_Config config = {0};
-    jot_Ctx *c;
-
-    backend = argc > 1 ? argv[1] : backend;
-    config.backend = backend;
-    c = jot_open(&config);
-    if (jot_error(c))
-        SKIP("%s: %s", backend, jot_message(c));
-    for (size_t i = 0; !jot_error(c) && i < sizeof cases / sizeof *cases; i++)
+    if (!device_is_here(argc, argv))
+        return DONE();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         test_case(&cases[i]);
-    jot_close(c);
     return DONE();
 }
