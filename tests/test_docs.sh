@@ -18,6 +18,12 @@ for page in $pages; do
         case $to in *://*) continue ;; esac
         [ -e "$here/$to" ] && ok || bad "$page links to $to, which is not there"
     done
+    for to in $(grep -o ']([^):]*#[^)]*)' "$page" | tr -d '])('); do # a heading of that page
+        in=$here/${to%%#*}
+        [ "${to%%#*}" ] || in=$page
+        sed -n 's/^##* //p' "$in" | tr A-Z a-z | sed 's/[^a-z0-9 _-]//g; s/ /-/g' |
+            grep -qx -e "${to#*#}" && ok || bad "$page links to $to, which is no heading there"
+    done
     for to in $(grep -o '`\(ops\|fuse\|ccode\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
