@@ -131,23 +131,21 @@ jot_data_try(jot_Ctx *ctx, size_t nbytes)
     return mem;
 }
 
-JOT_FN void *
-jot_data_alloc(jot_Ctx *ctx, size_t nbytes)
+JOT_FN void
+jot_data_refused(jot_Ctx *ctx, const char *what, size_t nbytes)
 {
-    void *mem = jot_data_try(ctx, nbytes);
-
     size_t most = ctx->backend->device->most ? ctx->backend->device->most(ctx->backend) : 0;
+    size_t room = data_room(nbytes);
+    char limit[128] = "";
+    Text text = {NULL, limit, 0, sizeof limit};
 
-    if (mem || ctx->status)
-        return mem;
-    if (most && data_room(nbytes) > most)
-        jot_fail(ctx, JOT_EMEM,
-                 "run: %s is out of memory: %zu bytes asked for, of which it gives %zu at a time",
-                 ctx->backend->name, data_room(nbytes), most);
-    else
-        jot_fail(ctx, JOT_EMEM, "run: %s is out of memory: %zu bytes asked for, %zu in use",
-                 ctx->backend->name, data_room(nbytes), ctx->device->used);
-    return NULL;
+    if (data_over(ctx, room))
+        jot_text_f(&text, "; the limit (jot_Config.device_nbytes, JOT_DEVICE_MEMORY) is %llu",
+                   (unsigned long long)ctx->config.device_nbytes);
+    else if (most && room > most)
+        jot_text_f(&text, "; it gives %zu at a time", most);
+    jot_fail(ctx, JOT_EMEM, "run: %s: %s is out of memory: %zu bytes asked for, %zu in use%s", what,
+             ctx->backend->name, room, ctx->device->used, limit);
 }
 
 JOT_FN void

@@ -21,9 +21,10 @@ JOT_FN const void *jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what);
 JOT_FN void *jot_data_there(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_data_attach(jot_Ctx *ctx); /* the backend is a device: sets ctx->release */
 /* Memory of the backend's own, from what was given back before where that fits; it goes back by
- * ctx->release with the same nbytes. NULL: the context has the reason, and can be used again. */
-JOT_FN void *jot_data_alloc(jot_Ctx *ctx, size_t nbytes);
-JOT_FN void *jot_data_try(jot_Ctx *ctx, size_t nbytes); /* ... or NULL, and nothing is told */
+ * ctx->release with the same nbytes. NULL: there is not as much, which the second one tells;
+ * `what` wanted it. */
+JOT_FN void *jot_data_try(jot_Ctx *ctx, size_t nbytes);
+JOT_FN void jot_data_refused(jot_Ctx *ctx, const char *what, size_t nbytes);
 JOT_FN bool jot_data_leave(jot_Ctx *ctx, Buffer *buf);  /* to the host; false: a failure was told */
 JOT_FN void jot_data_close(jot_Ctx *ctx);
 /* backends/fetch.c. Drop the fetches that wait; from a callback, which walks them: nothing. */

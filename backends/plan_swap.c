@@ -162,7 +162,7 @@ swap_room(Swap *w, uint32_t step, size_t nbytes)
         if (w->ctx->status)
             return NULL;
         if (var == w->plan->vars.n) {
-            jot_data_alloc(w->ctx, nbytes); /* tells what is missing */
+            jot_data_refused(w->ctx, w->plan->steps.v[step].best.kernel->what, nbytes);
             return NULL;
         }
         if (!swap_out(w, var))

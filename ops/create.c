@@ -299,6 +299,50 @@ jot_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
     return create_random_var(ctx, "normal", EW_NORMAL, dtype, shape);
 }
 
+/* ---- initial values of weights -------------------------------------------------------------- */
+
+/* sqrt(v) of a positive number, by Newton from above: there is no libm. */
+static double
+create_sqrt(double v)
+{
+    double r = v > 1 ? v : 1, next = (r + v / r) / 2;
+
+    while (next < r) {
+        r = next;
+        next = (r + v / r) / 2;
+    }
+    return r;
+}
+
+jot_Var
+jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in)
+{
+    jot_Var v;
+
+    if (fan_in < 1)
+        return jot_raise(ctx, JOT_ERANGE, "kaiming: fan_in: at least 1 asked, %lld found",
+                         (long long)fan_in);
+    jot_push(ctx);
+    v = create_random_var(ctx, "kaiming", EW_NORMAL, dtype, shape);
+    return jot_leave(ctx, jot_scale(v, create_sqrt(2.0 / (double)fan_in)));
+}
+
+jot_Var
+jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in, int64_t fan_out)
+{
+    double bound;
+    jot_Var v;
+
+    if (fan_in < 1 || fan_out < 1)
+        return jot_raise(ctx, JOT_ERANGE,
+                         "xavier: fan_in, fan_out: at least 1 asked, %lld and %lld found",
+                         (long long)fan_in, (long long)fan_out);
+    bound = create_sqrt(6.0 / ((double)fan_in + (double)fan_out));
+    jot_push(ctx);
+    v = create_random_var(ctx, "xavier", EW_UNIFORM, dtype, shape);
+    return jot_leave(ctx, jot_offset(jot_scale(v, 2 * bound), -bound));
+}
+
 void
 jot_seed(jot_Ctx *ctx, uint64_t seed)
 {

@@ -38,15 +38,22 @@ nn_rank_is(jot_Ctx *ctx, jot_Var v, int rank, const char *op, const char *arg, c
     return jot_rank(v) == rank;
 }
 
-/* v is a vector of n elements (channels of a norm). */
+/* v is a vector with as many elements as x has in dimension dim. */
 static bool
-nn_vector(jot_Ctx *ctx, jot_Var v, int64_t n, const char *op, const char *arg)
+nn_vector(jot_Ctx *ctx, jot_Var v, jot_Var x, int dim, const char *op, const char *arg)
 {
-    if (!nn_rank_is(ctx, v, 1, op, arg, "(one value per channel)"))
+    const char *per = dim == 1 ? "channel, dimension 1 of x" : "element of x's last dimension";
+    int64_t n = jot_extent(x, dim);
+    if (!jot_check(ctx, v, op, arg))
         return false;
+    if (jot_rank(v) != 1) {
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: rank 1 (a value per %s: %lld) asked, %d found", op, arg,
+                  per, (long long)n, jot_rank(v));
+        return false;
+    }
     if (jot_extent(v, 0) != n)
-        jot_raise(ctx, JOT_ESHAPE, "%s: %s: %lld elements asked, %lld found", op, arg,
-                  (long long)n, (long long)jot_extent(v, 0));
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: %lld elements asked (one per %s), %lld found", op, arg,
+                  (long long)n, per, (long long)jot_extent(v, 0));
     return jot_extent(v, 0) == n;
 }
 
@@ -223,8 +230,8 @@ nn_batch_norm_check(jot_Ctx *ctx, jot_Var x, jot_Var scale, jot_Var shift, const
                   jot_rank(x));
         return false;
     }
-    return nn_vector(ctx, scale, jot_extent(x, 1), op, "scale") &&
-           nn_vector(ctx, shift, jot_extent(x, 1), op, "shift");
+    return nn_vector(ctx, scale, x, 1, op, "scale") &&
+           nn_vector(ctx, shift, x, 1, op, "shift");
 }
 
 /* x * a + (shift - mean * a), a = scale / sqrt(var + eps) */
@@ -234,8 +241,8 @@ jot_batch_norm_eval(jot_Var x, jot_Var scale, jot_Var shift, jot_Var mean, jot_V
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, scale, shift, mean, var));
     jot_Var poison = {ctx, 0, 0};
     if (!nn_batch_norm_check(ctx, x, scale, shift, "batch_norm_eval") ||
-        !nn_vector(ctx, mean, jot_extent(x, 1), "batch_norm_eval", "mean") ||
-        !nn_vector(ctx, var, jot_extent(x, 1), "batch_norm_eval", "var"))
+        !nn_vector(ctx, mean, x, 1, "batch_norm_eval", "mean") ||
+        !nn_vector(ctx, var, x, 1, "batch_norm_eval", "var"))
         return poison;
     jot_push(x.ctx);
     NnOver o = nn_over(x, ~2u);
@@ -266,8 +273,8 @@ jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, double eps, double
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, scale, shift));
     jot_Var poison = {ctx, 0, 0};
     if (!nn_batch_norm_check(ctx, x, scale, shift, op) ||
-        (run_mean && !nn_vector(ctx, *run_mean, jot_extent(x, 1), op, "run_mean")) ||
-        (run_var && !nn_vector(ctx, *run_var, jot_extent(x, 1), op, "run_var")))
+        (run_mean && !nn_vector(ctx, *run_mean, x, 1, op, "run_mean")) ||
+        (run_var && !nn_vector(ctx, *run_var, x, 1, op, "run_var")))
         return poison;
     jot_push(x.ctx);
     jot_Var wide = nn_wide(x), m, var;
@@ -290,8 +297,8 @@ jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps)
         return poison;
     if (jot_rank(x) < 1)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of at least 1 asked, 0 found", op);
-    if (!nn_vector(ctx, scale, jot_extent(x, -1), op, "scale") ||
-        !nn_vector(ctx, shift, jot_extent(x, -1), op, "shift"))
+    if (!nn_vector(ctx, scale, x, -1, op, "scale") ||
+        !nn_vector(ctx, shift, x, -1, op, "shift"))
         return poison;
     jot_push(x.ctx);
     NnOver o = nn_over(x, 1u << (jot_rank(x) - 1));
@@ -312,7 +319,7 @@ jot_instance_norm(jot_Var x, double eps)
     return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
-/* ---- random: dropout and initial values ---- */
+/* ---- dropout ---- */
 
 jot_Var
 jot_dropout(jot_Var x, double rate)
@@ -327,39 +334,4 @@ jot_dropout(jot_Var x, double rate)
     jot_Var u = jot_uniform(x.ctx, JOT_F32, jot_shape(x));
     jot_Var drop = jot_lt(u, jot_full(x.ctx, JOT_F32, JOT_SHAPE(), rate));
     return jot_leave(x.ctx, jot_select(drop, nn_zero(x), jot_scale(x, 1 / (1 - rate))));
-}
-
-/* sqrt(v) of a positive number, by Newton from above: a composition has no libm. */
-static double
-nn_sqrt(double v)
-{
-    double r = v > 1 ? v : 1, next = (r + v / r) / 2;
-    while (next < r) {
-        r = next;
-        next = (r + v / r) / 2;
-    }
-    return r;
-}
-
-jot_Var
-jot_kaiming(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in)
-{
-    if (fan_in < 1)
-        return jot_raise(ctx, JOT_ERANGE, "kaiming: fan_in: at least 1 asked, %lld found",
-                         (long long)fan_in);
-    jot_push(ctx);
-    return jot_leave(ctx, jot_scale(jot_normal(ctx, dtype, shape), nn_sqrt(2.0 / (double)fan_in)));
-}
-
-jot_Var
-jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t fan_in, int64_t fan_out)
-{
-    if (fan_in < 1 || fan_out < 1)
-        return jot_raise(ctx, JOT_ERANGE,
-                         "xavier: fan_in, fan_out: at least 1 asked, %lld and %lld found",
-                         (long long)fan_in, (long long)fan_out);
-    double bound = nn_sqrt(6.0 / ((double)fan_in + (double)fan_out));
-    jot_push(ctx);
-    jot_Var u = jot_uniform(ctx, dtype, shape);
-    return jot_leave(ctx, jot_offset(jot_scale(u, 2 * bound), -bound));
 }

@@ -504,7 +504,7 @@ test_form_errors(void)
     FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_DIMS()), JOT_ESHAPE,
           "broadcast: 2 dimensions of x and 0 new ones do not make the 3 asked for");
     FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_DIMS(3)), JOT_ERANGE,
-          "broadcast: dimension 3 is asked, there are 3");
+          "broadcast: dimension 3 is asked, there are 3: -3 to 2");
     FAILS(jot_reshape(x, JOT_SHAPE(4, 2)), JOT_ESHAPE,
           "reshape: x is (2, 3), asked is (4, 2): the number of elements differs");
     FAILS(jot_reshape(x, JOT_SHAPE(-1, 4)), JOT_ESHAPE,
@@ -514,20 +514,20 @@ test_form_errors(void)
     FAILS(jot_transpose(x, JOT_DIMS(0)), JOT_ESHAPE,
           "transpose: order has 1 entries, x has rank 2");
     FAILS(jot_transpose(x, JOT_DIMS(0, -2)), JOT_ERANGE, "transpose: dimension 0 is given twice");
-    FAILS(jot_swap(x, 0, 2), JOT_ERANGE, "swap: dimension 2 is asked, there are 2");
+    FAILS(jot_swap(x, 0, 2), JOT_ERANGE, "swap: dimension 2 is asked, there are 2: -2 to 1");
     FAILS(jot_slice(x, JOT_DIMS(0), JOT_DIMS(1, 1), JOT_DIMS()), JOT_ESHAPE,
           "slice: start has 1 entries, x has rank 2");
     FAILS(jot_slice(x, JOT_DIMS(0, 0), JOT_DIMS(1, 1), JOT_DIMS(1, 0)), JOT_ERANGE,
           "slice: step of dimension 1 is 0");
     FAILS(jot_pad(x, JOT_DIMS(0, 0), JOT_DIMS(0, -4), 0), JOT_ESHAPE,
           "pad: dimension 1 of extent 3 with 0 before and -4 after is no extent");
-    FAILS(jot_flip(x, JOT_DIMS(2)), JOT_ERANGE, "flip: dimension 2 is asked, there are 2");
+    FAILS(jot_flip(x, JOT_DIMS(2)), JOT_ERANGE, "flip: dimension 2 is asked, there are 2: -2 to 1");
     FAILS(jot_tile(x, JOT_DIMS(1, -1)), JOT_ERANGE,
           "tile: times[1]: at least 0 asked, -1 found");
     FAILS(jot_tile(x, JOT_DIMS(1, INT64_MAX)), JOT_ERANGE,
           "tile: 9223372036854775807 times dimension 1 of extent 3 leaves 64 bits");
     FAILS(jot_squeeze(x, 1), JOT_ESHAPE, "squeeze: dimension 1 has extent 3, not 1");
-    FAILS(jot_expand(x, 4), JOT_ERANGE, "expand: dimension 4 is asked, there are 3");
+    FAILS(jot_expand(x, 4), JOT_ERANGE, "expand: dimension 4 is asked, there are 3: -3 to 2");
     FAILS(jot_concat(JOT_VARS(x, f), 0), JOT_ESHAPE,
           "concat: variable 0 is (2, 3), variable 1 is (2)");
     FAILS(jot_stack(JOT_VARS(x, jot_transpose(x, JOT_DIMS(1, 0))), 0), JOT_ESHAPE,
@@ -535,13 +535,21 @@ test_form_errors(void)
     FAILS(jot_gather(x, f, 0), JOT_EDTYPE, "gather: index is f32; an integer dtype is needed");
     FAILS(jot_one_hot(f, 3, JOT_F32), JOT_EDTYPE,
           "one_hot: index is f32; an integer dtype is needed");
-    FAILS(jot_sum(x, JOT_DIMS(2)), JOT_ERANGE, "sum: dimension 2 is asked, there are 2");
+    FAILS(jot_sum(x, JOT_DIMS(2)), JOT_ERANGE, "sum: dimension 2 is asked, there are 2: -2 to 1");
     FAILS(jot_sum(x, JOT_DIMS(1, -1)), JOT_ERANGE, "sum: dimension 1 is given twice");
     FAILS(jot_max(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), JOT_DIMS(0)), JOT_ESHAPE,
           "max: dimension 0 of (0, 2) is empty, and nothing has no max");
     FAILS(jot_reduce(JOT_BITOR, x, JOT_DIMS(0), false), JOT_EDTYPE,
           "bit_or: x is f64; bits are of integers and bool");
-    FAILS(jot_argmax(x, 5), JOT_ERANGE, "argmax: dimension 5 is asked, there are 2");
+    FAILS(jot_argmax(x, 5), JOT_ERANGE, "argmax: dimension 5 is asked, there are 2: -2 to 1");
+    FAILS(jot_sum(x, JOT_DIMS(0, -5)), JOT_ERANGE,
+          "sum: dimension -5 is asked, there are 2: -2 to 1");
+    FAILS(jot_any(x, JOT_DIMS(INT64_MIN)), JOT_ERANGE,
+          "any: dimension -9223372036854775808 is asked, there are 2: -2 to 1");
+    FAILS(jot_mean(jot_scalar(c, JOT_F32, 1), JOT_DIMS(-1)), JOT_ERANGE,
+          "mean: dimension -1 is asked, a scalar has none");
+    FAILS(jot_prod(x, jot_ints(-5, NULL)), JOT_ERANGE,
+          "prod: a list of -5 dimensions; JOT_ALL_DIMS, which is of -1, means all");
     FAILS(jot_reduce((jot_ReduceOp)77, x, JOT_DIMS(0), false), JOT_ERANGE,
           "reduce: there is no operator 77");
     FAILS(jot_argmin(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), 0), JOT_ESHAPE,

@@ -472,10 +472,23 @@ check_errors(void)
     refused(jot_mse(m, v), JOT_ESHAPE, "mse: b", "1 found");
     refused(jot_batch_norm_train(x, v, v, 1e-5, 0.1, NULL, NULL), JOT_ESHAPE,
             "batch_norm_train: scale", "3 elements asked");
-    refused(jot_layer_norm(m, v, labels, 1e-5), JOT_ESHAPE, "layer_norm: shift", "3 found");
+    refused(jot_batch_norm_eval(x, jot_zeros(ec, JOT_F32, JOT_SHAPE(3)), m, v, v, 1e-5),
+            JOT_ESHAPE, "batch_norm_eval: shift: rank 1 (a value per channel, dimension 1 of x: 3)",
+            "2 found");
+    refused(jot_layer_norm(m, v, labels, 1e-5), JOT_ESHAPE,
+            "layer_norm: shift: 4 elements asked (one per element of x's last dimension)",
+            "3 found");
+    refused(jot_layer_norm(m, m, v, 1e-5), JOT_ESHAPE,
+            "layer_norm: scale: rank 1 (a value per element of x's last dimension: 4)", "2 found");
     refused(jot_instance_norm(m, 1e-5), JOT_ESHAPE, "instance_norm: x", "2 found");
     refused(jot_dropout(m, 1.5), JOT_ERANGE, "dropout: rate", "1.5 found");
     refused(jot_kaiming(ec, JOT_F32, JOT_SHAPE(2), 0), JOT_ERANGE, "kaiming: fan_in", "0 found");
+    refused(jot_kaiming(ec, JOT_I32, JOT_SHAPE(2), 3), JOT_EDTYPE, "kaiming: dtype is i32", "float");
+    refused(jot_kaiming(ec, JOT_F32, JOT_SHAPE(2, -3), 3), JOT_ESHAPE, "kaiming: extent -3",
+            "dimension 1");
+    refused(jot_xavier(ec, (jot_DType)77, JOT_SHAPE(2), 3, 3), JOT_EDTYPE, "xavier: 77", "dtype");
+    refused(jot_xavier(ec, JOT_F32, jot_ints(17, jot_shape(x).v), 3, 3), JOT_ESHAPE, "xavier: rank",
+            "17");
     jot_Var stale = zeros(2, 4, 3, 0, 0);
     jot_free(stale);
     refused(jot_matmul(m, stale), JOT_EHANDLE, "matmul: b", "stale");
