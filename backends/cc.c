@@ -18,6 +18,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/cc.h"
+#include "ops/code.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <errno.h>
@@ -183,8 +184,21 @@ cc_is_full(Bytes messages, int status)
     return messages.p && strstr(messages.p, "No space left on device") ? ENOSPC : 0;
 }
 
+/* The user's line first: messages may be long. */
+static void
+cc_refused(jot_Ctx *ctx, const char *what, Bytes text, const char **argv, Bytes messages)
+{
+    char problem[400];
+    Text t = {NULL, problem, 0, sizeof problem};
+
+    jot_text_f(&t, "the C compiler refused the text\n");
+    jot_code_quote(text.p, text.n, messages.p ? messages.p : "", &t);
+    problem[strlen(problem) - 1] = 0;
+    cc_fail(ctx, JOT_ECOMPILE, what, problem, argv, messages);
+}
+
 static CcResult
-cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
+cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, Bytes text, const char **argv,
        const char *messages_path)
 {
     char *args[CC_ARGUMENTS]; /* posix_spawn does not write to them, but does not say so */
@@ -213,7 +227,7 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, const char **argv,
                  WTERMSIG(status), jot_host_seconds() - start);
         cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
     } else {
-        cc_fail(ctx, JOT_ECOMPILE, what, "the C compiler refused the text", argv, messages);
+        cc_refused(ctx, what, text, argv, messages);
     }
     why = errno;
     jot_bytes_free(ctx, &messages);
@@ -404,7 +418,7 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     jot_cc_command(cc, jot_cc_kind(text), argv, from, to);
     if (low)
         argv[CC_LEVEL] = "-O1";
-    result = cc_run(ctx, cc, what, argv, messages);
+    result = cc_run(ctx, cc, what, text, argv, messages);
     if (result != CC_DONE)
         return result;
     if (!cc_load_new(ctx, cc, to, what, argv, sym, n, module))

@@ -10,6 +10,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/host.h"
+#include "ops/code.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <stdio.h>
@@ -122,18 +123,22 @@ jot_nvrtc_arch(const Nvrtc *n, int most)
 
 /* The compiler's messages end the message of the error. */
 static bool
-nvrtc_refused(Nvrtc *n, jot_Ctx *ctx, const char *what, NvrtcProgram *program, const char *arch,
-              int status)
+nvrtc_refused(Nvrtc *n, jot_Ctx *ctx, const char *what, const char *text, NvrtcProgram *program,
+              const char *arch, int status)
 {
     size_t nbytes = 0;
-    char *log = NULL;
+    char *log = NULL, quote[400] = "";
+    Text quoted = {NULL, quote, 0, sizeof quote};
 
     if (program && !n->fn.log_size(program, &nbytes) && nbytes && nbytes < 1 << 24)
         log = jot_mem_new(&ctx->mem, nbytes + 1, 1);
     if (log && n->fn.log(program, log))
         log[0] = 0;
-    jot_fail(ctx, JOT_ECOMPILE, "%s: NVRTC %d.%d refused the text (status %d)\n%.*s\noptions: %s",
-             what, n->major, n->minor, status, 600, log ? log : "", arch);
+    if (log)
+        jot_code_quote(text, jot_str_len(text), log, &quoted);
+    jot_fail(ctx, JOT_ECOMPILE,
+             "%s: NVRTC %d.%d refused the text (status %d)\n%s%.*s\noptions: %s", what, n->major,
+             n->minor, status, quote, 600, log ? log : "", arch);
     jot_mem_free(&ctx->mem, log, log ? nbytes + 1 : 0);
     return false;
 }
@@ -199,7 +204,7 @@ jot_nvrtc_compile(Nvrtc *n, jot_Ctx *ctx, const char *what, const char *text, si
         status = n->fn.compile(program, NVRTC_OPTIONS, options);
     ok = !status && nvrtc_take(n, ctx, program, ptx, object);
     if (!ok && !ctx->status)
-        nvrtc_refused(n, ctx, what, program, target, status);
+        nvrtc_refused(n, ctx, what, source, program, target, status);
     if (program)
         n->fn.destroy(&program);
     jot_arena_free(&arena);

@@ -15,6 +15,7 @@
  * Read before: backends/opencl.h, opencl_find.c, ccode/emit_device.c. After:
  * backends/opencl_fetch.c, plan_device.c. */
 #include "backends/opencl.h"
+#include "ops/code.h"
 #ifndef JOT_NO_HOST
 #include <stdio.h>
 #include <string.h>
@@ -138,17 +139,21 @@ ocl_from_binary(Ocl *o, Bytes object)
 
 /* The compiler's messages end the message of the error. */
 static void
-ocl_refused(Ocl *o, jot_Ctx *ctx, const char *what, OclHandle program, int32_t status)
+ocl_refused(Ocl *o, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
+            OclHandle program, int32_t status)
 {
-    char *log = NULL;
+    char *log = NULL, quote[400] = "";
+    Text quoted = {NULL, quote, 0, sizeof quote};
     size_t n = 0;
 
     if (program && !o->cl.build_info(program, o->device, OCL_BUILD_LOG, 0, NULL, &n) && n < 1 << 24)
         log = jot_mem_new(&ctx->mem, n + 1, 1);
     if (log)
         o->cl.build_info(program, o->device, OCL_BUILD_LOG, n, log, NULL);
-    jot_fail(ctx, JOT_ECOMPILE, "%s: %s refused the text (status %d%s)\n%.*s\noptions: %s", what,
-             o->name, (int)status, jot_ocl_status(status), 600, log ? log : "", o->options);
+    if (log)
+        jot_code_quote(text, nbytes, log, &quoted);
+    jot_fail(ctx, JOT_ECOMPILE, "%s: %s refused the text (status %d%s)\n%s%.*s\noptions: %s", what,
+             o->name, (int)status, jot_ocl_status(status), quote, 600, log ? log : "", o->options);
     jot_mem_free(&ctx->mem, log, n + 1);
 }
 
@@ -162,7 +167,7 @@ ocl_from_source(Ocl *o, jot_Ctx *ctx, const char *what, const char *text, size_t
         status = o->cl.build(program, 1, &o->device, o->options, NULL, NULL);
     if (program && !status)
         return program;
-    ocl_refused(o, ctx, what, program, status);
+    ocl_refused(o, ctx, what, text, nbytes, program, status);
     if (program)
         o->cl.release_program(program);
     return NULL;

@@ -80,7 +80,7 @@ kernel_describe(const Make *m, uint32_t group, char *what, size_t nbytes)
         const Node *n = jot_node(m->ctx, m->s->list.v[m->fusion->member[g->first + i]]);
         const char *name = n->kind == NODE_EW || n->kind == NODE_RANDOM ? jot_ew_info[n->op].name
                          : n->kind == NODE_REDUCE ? jot_reduce_info[n->op].name
-                         : n->kind == NODE_REINDEX ? "reindex" : n->kind == NODE_MAP ? "map"
+                         : n->kind == NODE_REINDEX ? "reindex" : n->kind == NODE_MAP ? "code_map"
                          : n->kind == NODE_CONST ? "const" : n->kind == NODE_IOTA ? "iota" : "code";
 
         jot_text_f(&t, "%s%s", i ? " " : "", name);

@@ -19,6 +19,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/host.h"
+#include "ops/code.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <pthread.h>
@@ -246,6 +247,8 @@ tcc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
 {
     double start = jot_host_seconds();
     TccMessages messages = {{0}, 0};
+    char quote[400] = "";
+    Text quoted = {NULL, quote, 0, sizeof quote};
     Arena arena = {0};
     char *source;
 
@@ -261,9 +264,11 @@ tcc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
     ctx->stats.compile_seconds += jot_host_seconds() - start;
     ctx->stats.kernels_compiled += (uint64_t)n;
     if (!*module)
+        jot_code_quote(text, nbytes, messages.s, &quoted);
+    if (!*module)
         return jot_fail(ctx, JOT_ECOMPILE,
-                        "%s: tcc refused the text\n%scommand: libtcc -nostdlib -w", what,
-                        messages.s);
+                        "%s: tcc refused the text\n%s%scommand: libtcc -nostdlib -w", what,
+                        quote, messages.s);
     return true;
 }
 

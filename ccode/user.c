@@ -8,9 +8,11 @@
  *
  *   requires  a CODE or MAP node       keeps  the user's text, byte for byte
  *
- * Read before: ops/code.h, ccode/emit.h. After: backends/plan.c. */
+ * Read before: ops/code.h, ccode/emit.h. After: ccode/user_quote.c, backends/plan.c. */
 #include "ccode/emit.h"
 #include "ops/code.h"
+
+enum { USER_SHOWN = 48 }; /* bytes of an expression in its name */
 
 /* ---- C types ------------------------------------------------------------------------------ */
 
@@ -89,18 +91,45 @@ user_array(Text *out, const CodeSpec *s, int k)
     }
 }
 
-/* The user's lines, under a name that the compiler shows in its messages. `end` closes them, on
- * their last line where that is no comment: some compilers notice an error one token late. */
+/* What the compiler takes for the file's name: the operator's. Maps have none of their own, so the
+ * beginning of the expression tells them apart. */
+static const char *
+user_file(Text *name, const CodeSpec *s, const char *part)
+{
+    size_t k;
+
+    jot_text_f(name, "%s%s", s->name, part);
+    if (!s->map)
+        return name->s;
+    jot_text_f(name, " [");
+    for (k = 0; s->source[k] && k < USER_SHOWN; k++) {
+        char c = s->source[k];
+
+        jot_text_f(name, "%c", c == '\n' || c == '\t' || c == '\r' ? ' '
+                             : c < ' ' || c > '~' || c == '"' || c == '\\'
+                                       || (c == '?' && s->source[k + 1] == '?') ? '_' : c);
+    }
+    jot_text_f(name, s->source[k] ? "...]" : "]");
+    return name->s;
+}
+
+/* The user's lines, under a name that the compiler shows in its messages. `end` closes them, in a
+ * line that counts as their last: some compilers notice an error one token late. */
 static void
 user_lines(Text *out, const CodeSpec *s, const char *part, const char *text, const char *end)
 {
-    bool comment = false;
+    char buf[240];
+    Text name = {NULL, buf, 0, sizeof buf};
+    const char *file = user_file(&name, s, part);
+    int last = 1;
     size_t k;
 
+    jot_text_f(out, "#line 1 \"%s\"\n%s\n", file, text);
     for (k = 0; text[k]; k++)
-        comment = text[k] != '\n' && (comment || (text[k] == '/' && text[k + 1] == '/'));
-    jot_text_f(out, "#line 1 \"%s%s\"\n%s%s%s\n#line 1 \"after %s%s\"\n", s->name, part, text,
-               comment || !*end ? "\n" : "", end, s->name, part);
+        last += text[k] == '\n' && text[k + 1];
+    if (*end)
+        jot_text_f(out, "#line %d \"%s\"\n%s\n", last, file, end);
+    jot_text_f(out, "#line 1 \"after %s\"\n", file);
 }
 
 static bool

@@ -165,8 +165,9 @@ jot_maps_dims(jot_Ctx *ctx, const char *op, jot_Ints dims, int rank, uint32_t *m
     if (dims.n > 0 && !dims.v)
         return jot_fail(ctx, JOT_EUSE, "%s: the list of dimensions is NULL", op);
     if (dims.n < -1)
-        return jot_fail(ctx, JOT_ERANGE, "%s: a list of %d dimensions; JOT_ALL_DIMS, which is of -1, "
-                        "means all", op, dims.n);
+        return jot_fail(ctx, JOT_ERANGE,
+                        "%s: a list of %d dimensions; JOT_ALL_DIMS, which is of -1, means all", op,
+                        dims.n);
     *mask = dims.n < 0 ? ((uint32_t)1 << rank) - 1 : 0;
     for (k = 0; k < dims.n; k++) {
         int dim = jot_maps_dim(ctx, op, dims.v[k], rank);

@@ -574,13 +574,31 @@ test_wrong_text(jot_Ctx *c)
     call.code.source = "y[0] = 1;\ny[0] = no_such_name;";
     CHECK(jot_code(c, &call.code, &y), "%s", jot_message(c));
     CHECK(!jot_data(y) && jot_error(c) == JOT_ECOMPILE, "%s", jot_message(c));
-    CHECK(strstr(jot_message(c), "running_sum:2") && strstr(jot_message(c), "no_such_name"), "%s",
-          jot_message(c));
+    CHECK(strstr(jot_message(c), "running_sum:2")
+              && strstr(jot_message(c), "\nrunning_sum, line 2: y[0] = no_such_name;\n"),
+          "%s", jot_message(c));
     jot_clear(c);
     y = jot_add(jot_code_map("a\n+\nno_such_name", JOT_VARS(x), JOT_F32, NULL), x);
     CHECK(!jot_data(y) && jot_error(c) == JOT_ECOMPILE, "%s", jot_message(c));
-    CHECK(strstr(jot_message(c), "code_map:3") && strstr(jot_message(c), "no_such_name"), "%s",
-          jot_message(c));
+    CHECK(strstr(jot_message(c), " (code_map add): ")
+              && strstr(jot_message(c), "code_map [a + no_such_name]:3")
+              && strstr(jot_message(c), "\ncode_map [a + no_such_name], line 3: no_such_name\n"),
+          "%s", jot_message(c));
+    jot_clear(c);
+    y = jot_code_map("a <\n\tno_such_function(a) + 1 // \"??\\\"\n", JOT_VARS(x), JOT_F32, NULL);
+    CHECK(!jot_data(y) && jot_error(c) == JOT_ECOMPILE
+              && strstr(jot_message(c), "\ncode_map [a <  no_such_function(a) + 1 // __?__ ], line "
+                                        "2: no_such_function(a) + 1 // "),
+          "%s", jot_message(c));
+    jot_clear(c);
+    y = jot_add(jot_code_map("a + 1.5", JOT_VARS(x), JOT_F32, NULL),
+                jot_code_map("a + a + a + a + a + a + a + a + a + a + a + a + bad + a",
+                             JOT_VARS(x), JOT_F32, NULL));
+    CHECK(!jot_data(y) && jot_error(c) == JOT_ECOMPILE
+              && strstr(jot_message(c),
+                        "\ncode_map [a + a + a + a + a + a + a + a + a + a + a + a + ...], line 1: "
+                        "a + a + a + a + a + a + a + a + a + a + a + a + bad + a\n"),
+          "%s", jot_message(c));
     jot_clear(c);
 }
 

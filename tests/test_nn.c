@@ -483,7 +483,8 @@ check_errors(void)
     refused(jot_instance_norm(m, 1e-5), JOT_ESHAPE, "instance_norm: x", "2 found");
     refused(jot_dropout(m, 1.5), JOT_ERANGE, "dropout: rate", "1.5 found");
     refused(jot_kaiming(ec, JOT_F32, JOT_SHAPE(2), 0), JOT_ERANGE, "kaiming: fan_in", "0 found");
-    refused(jot_kaiming(ec, JOT_I32, JOT_SHAPE(2), 3), JOT_EDTYPE, "kaiming: dtype is i32", "float");
+    refused(jot_kaiming(ec, JOT_I32, JOT_SHAPE(2), 3), JOT_EDTYPE, "kaiming: dtype is i32",
+            "float");
     refused(jot_kaiming(ec, JOT_F32, JOT_SHAPE(2, -3), 3), JOT_ESHAPE, "kaiming: extent -3",
             "dimension 1");
     refused(jot_xavier(ec, (jot_DType)77, JOT_SHAPE(2), 3, 3), JOT_EDTYPE, "xavier: 77", "dtype");
