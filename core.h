@@ -490,8 +490,8 @@ JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype);
 /* Reduce over dims (JOT_ALL_DIMS: all; negative ones count from the end), which disappear, or with
  * keep stay with extent 1. Sums and products of bool and signed integers are i64, of unsigned ones
  * u64; means and variances of integers are f32; JOT_AND, JOT_OR, JOT_XOR give bool; JOT_BITAND and
- * its like refuse floats; otherwise the dtype is x's. Over an empty dimension a mean is NaN, JOT_MAX
- * and JOT_MIN are refused, and the others give their identity. */
+ * its like refuse floats; otherwise the dtype is x's. Over an empty dimension a mean is NaN,
+ * JOT_MAX and JOT_MIN are refused, and the others give their identity. */
 JOT_API jot_Var jot_reduce(jot_ReduceOp op, jot_Var x, jot_Ints dims, bool keep);
 JOT_API jot_Var jot_sum(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_prod(jot_Var x, jot_Ints dims);

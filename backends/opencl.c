@@ -72,7 +72,8 @@ ocl_start(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes)
 static void
 ocl_limits(const Ocl *o, Target *t)
 {
-    while ((size_t)t->group > o->group || (t->group > 1 && (uint64_t)t->group * 8 > o->group_nbytes))
+    while ((size_t)t->group > o->group
+           || (t->group > 1 && (uint64_t)t->group * 8 > o->group_nbytes))
         t->group /= 2;
     if ((uint64_t)t->group_nbytes > o->group_nbytes)
         t->group_nbytes = (int64_t)o->group_nbytes;
@@ -246,8 +247,8 @@ ocl_module(Backend *backend, jot_Ctx *ctx, int n)
     return m;
 }
 
-/* What the compiler made of the kernel, its registers above all, may allow fewer items than the device
- * has: then it is planned with smaller groups. The text does not ask for a size
+/* What the compiler made of the kernel, its registers above all, may allow fewer items than the
+ * device has: then it is planned with smaller groups. The text does not ask for a size
  * (reqd_work_group_size): that the compiler would meet by keeping registers in memory. */
 static int
 ocl_kernel_items(const Ocl *o, OclHandle kernel)
@@ -268,8 +269,8 @@ ocl_kernels(Ocl *o, jot_Ctx *ctx, const char *what, OclModule *m, KernelSym *sym
     for (i = 0; i < m->n; i++) {
         m->kernel[i] = o->cl.kernel(m->program, sym[i].name, &status);
         if (!m->kernel[i])
-            return jot_fail(ctx, JOT_ECOMPILE, "%s: no kernel %s in the program (status %d%s)", what,
-                            sym[i].name, (int)status, jot_ocl_status(status));
+            return jot_fail(ctx, JOT_ECOMPILE, "%s: no kernel %s in the program (status %d%s)",
+                            what, sym[i].name, (int)status, jot_ocl_status(status));
         sym[i].kernel = m->kernel[i];
         sym[i].fn = jot_device_fn;
         sym[i].items = ocl_kernel_items(o, m->kernel[i]);
@@ -435,7 +436,8 @@ ocl_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
 }
 
 static const Device ocl_device = {
-    .alloc = ocl_alloc, .most = ocl_most, .release = ocl_release, .upload = ocl_upload, .download = ocl_download,
+    .alloc = ocl_alloc, .most = ocl_most, .release = ocl_release,
+    .upload = ocl_upload, .download = ocl_download,
     .launch = ocl_launch, .finish = ocl_finish, .copy = ocl_copy, .fetch = jot_ocl_fetch,
     .fetched = jot_ocl_fetched, .fetch_end = jot_ocl_fetch_end, .fetch_before = jot_ocl_fetch_before
 };

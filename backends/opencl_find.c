@@ -19,9 +19,9 @@ static const char *const ocl_names[] = {
     "clReleaseContext", "clCreateCommandQueue", "clReleaseCommandQueue",
     "clCreateProgramWithSource", "clCreateProgramWithBinary", "clBuildProgram",
     "clGetProgramBuildInfo", "clGetProgramInfo", "clReleaseProgram", "clCreateKernel",
-    "clReleaseKernel", "clGetKernelWorkGroupInfo", "clSetKernelArg", "clCreateBuffer", "clReleaseMemObject",
-    "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel", "clFinish",
-    "clEnqueueCopyBuffer", "clFlush", "clEnqueueMarkerWithWaitList",
+    "clReleaseKernel", "clGetKernelWorkGroupInfo", "clSetKernelArg", "clCreateBuffer",
+    "clReleaseMemObject", "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueNDRangeKernel",
+    "clFinish", "clEnqueueCopyBuffer", "clFlush", "clEnqueueMarkerWithWaitList",
     "clEnqueueBarrierWithWaitList", "clWaitForEvents", "clReleaseEvent", "clEnqueueMapBuffer",
     "clEnqueueUnmapMemObject"
 };
@@ -32,9 +32,10 @@ jot_ocl_status(int32_t status)
     static const struct { int32_t status; const char *name; } names[] = {
         {-1, ", CL_DEVICE_NOT_FOUND"}, {-2, ", CL_DEVICE_NOT_AVAILABLE"},
         {-3, ", CL_COMPILER_NOT_AVAILABLE"}, {OCL_MEM_FAILED, ", CL_MEM_OBJECT_ALLOCATION_FAILURE"},
-        {OCL_NO_RESOURCES, ", CL_OUT_OF_RESOURCES"}, {OCL_NO_HOST_MEMORY, ", CL_OUT_OF_HOST_MEMORY"},
-        {-11, ", CL_BUILD_PROGRAM_FAILURE"}, {-14, ", CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
-        {-30, ", CL_INVALID_VALUE"}, {-34, ", CL_INVALID_CONTEXT"}, {-36, ", CL_INVALID_COMMAND_QUEUE"},
+        {OCL_NO_RESOURCES, ", CL_OUT_OF_RESOURCES"},
+        {OCL_NO_HOST_MEMORY, ", CL_OUT_OF_HOST_MEMORY"}, {-11, ", CL_BUILD_PROGRAM_FAILURE"},
+        {-14, ", CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"}, {-30, ", CL_INVALID_VALUE"},
+        {-34, ", CL_INVALID_CONTEXT"}, {-36, ", CL_INVALID_COMMAND_QUEUE"},
         {-38, ", CL_INVALID_MEM_OBJECT"}, {-43, ", CL_INVALID_BUILD_OPTIONS"},
         {-46, ", CL_INVALID_KERNEL_NAME"}, {-52, ", CL_INVALID_KERNEL_ARGS"},
         {-54, ", CL_INVALID_WORK_GROUP_SIZE"}, {-55, ", CL_INVALID_WORK_ITEM_SIZE"},

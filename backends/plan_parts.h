@@ -456,8 +456,8 @@ JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start
 JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
                                    Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
-/* Does a kernel's build allow fewer items than its work-groups have? Then the target's groups are as
- * small from now on, and the plan is to be made anew. */
+/* Does a kernel's build allow fewer items than its work-groups have? Then the target's groups are
+ * as small from now on, and the plan is to be made anew. */
 JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);
 
 JOT_FN bool jot_plan_dumps(const jot_Ctx *ctx, char letter);

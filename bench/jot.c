@@ -81,8 +81,9 @@ seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds that a device takes for one copy within itself that moves as many bytes, half of them read,
- * half written, its end waited for as a run's is: the least of several. 0: it does no copies. */
+/* Seconds that a device takes for one copy within itself that moves as many bytes, half of them
+ * read, half written, its end waited for as a run's is: the least of several. 0: it does no
+ * copies. */
 static double
 device_floor(double nbytes)
 {

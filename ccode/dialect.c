@@ -37,14 +37,15 @@ static const DeviceDialect opencl = {
     "get_global_id(0)", "get_global_size(0)", "get_group_id(0)", "get_num_groups(0)",
     "get_local_id(0)", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     "__attribute__((aligned(16))) ", NULL,
-    {"uchar", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "ushort", "ushort",
-     "float", "double"}, false,
+    {"uchar", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "ushort",
+     "ushort", "float", "double"}, false,
     "atomic_cmpxchg", "atom_cmpxchg"
 };
 
 static const DeviceDialect cuda = {
     DIALECT_TYPES,
-    "extern \"C\" __global__ ", "__launch_bounds__", "static __device__ ", "", "__shared__ ", "", false,
+    "extern \"C\" __global__ ", "__launch_bounds__", "static __device__ ", "", "__shared__ ", "",
+    false,
     "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
     "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", "__align__",
     {NULL}, true, "atomicCAS", "atomicCAS"
@@ -104,8 +105,8 @@ static const Helper helpers[] = {
     { "jot_tiles_open",
       "void\njot_tiles_open(void)\n{\n#ifdef __AMX_BF16__\n"
       "    static const unsigned char shape[64] = {1, [16] = 64, [18] = 64, [20] = 64, [22] = 64,\n"
-      "        [24] = 64, [26] = 64, [28] = 64, [30] = 64, [48] = 16, [49] = 16, [50] = 16, [51] = 16,\n"
-      "        [52] = 16, [53] = 16, [54] = 16, [55] = 16};\n"
+      "        [24] = 64, [26] = 64, [28] = 64, [30] = 64, [48] = 16, [49] = 16, [50] = 16,\n"
+      "        [51] = 16, [52] = 16, [53] = 16, [54] = 16, [55] = 16};\n"
       "    __asm__ volatile (\"ldtilecfg %0\" : : \"m\" (shape));\n#endif\n}\n" },
     { "jot_tiles_close",
       "void\njot_tiles_close(void)\n{\n#ifdef __AMX_BF16__\n"
@@ -118,20 +119,26 @@ static const Helper helpers[] = {
       "        __asm__ volatile (\"tilezero %%tmm0\\n\\ttilezero %%tmm1\\n\\t\"\n"
       "                          \"tilezero %%tmm2\\n\\ttilezero %%tmm3\" : : );\n"
       "    else\n"
-      "        __asm__ volatile (\"tileloadd (%0,%1,1), %%tmm0\\n\\ttileloadd 64(%0,%1,1), %%tmm1\\n\\t\"\n"
-      "                          \"tileloadd 2048(%0,%1,1), %%tmm2\\n\\ttileloadd 2112(%0,%1,1), %%tmm3\"\n"
+      "        __asm__ volatile (\"tileloadd (%0,%1,1), %%tmm0\\n\\t\"\n"
+      "                          \"tileloadd 64(%0,%1,1), %%tmm1\\n\\t\"\n"
+      "                          \"tileloadd 2048(%0,%1,1), %%tmm2\\n\\t\"\n"
+      "                          \"tileloadd 2112(%0,%1,1), %%tmm3\"\n"
       "                          : : \"r\" (c), \"r\" (wide) : \"memory\");\n"
       "    for (jot_i64 i = 0; i < steps; i++, a += 1024, b += 1024)\n"
-      "        __asm__ volatile (\"tileloadd (%1,%3,1), %%tmm6\\n\\ttileloadd 64(%1,%3,1), %%tmm7\\n\\t\"\n"
+      "        __asm__ volatile (\"tileloadd (%1,%3,1), %%tmm6\\n\\t\"\n"
+      "                          \"tileloadd 64(%1,%3,1), %%tmm7\\n\\t\"\n"
       "                          \"tileloaddt1 (%0,%2,1), %%tmm4\\n\\t\"\n"
       "                          \"tdpbf16ps %%tmm6, %%tmm4, %%tmm0\\n\\t\"\n"
       "                          \"tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\t\"\n"
       "                          \"tileloaddt1 1024(%0,%2,1), %%tmm5\\n\\t\"\n"
       "                          \"tdpbf16ps %%tmm6, %%tmm5, %%tmm2\\n\\t\"\n"
       "                          \"tdpbf16ps %%tmm7, %%tmm5, %%tmm3\"\n"
-      "                          : : \"r\" (a), \"r\" (b), \"r\" (low), \"r\" (wide) : \"memory\");\n"
-      "    __asm__ volatile (\"tilestored %%tmm0, (%0,%1,1)\\n\\ttilestored %%tmm1, 64(%0,%1,1)\\n\\t\"\n"
-      "                      \"tilestored %%tmm2, 2048(%0,%1,1)\\n\\ttilestored %%tmm3, 2112(%0,%1,1)\"\n"
+      "                          : : \"r\" (a), \"r\" (b), \"r\" (low), \"r\" (wide)\n"
+      "                          : \"memory\");\n"
+      "    __asm__ volatile (\"tilestored %%tmm0, (%0,%1,1)\\n\\t\"\n"
+      "                      \"tilestored %%tmm1, 64(%0,%1,1)\\n\\t\"\n"
+      "                      \"tilestored %%tmm2, 2048(%0,%1,1)\\n\\t\"\n"
+      "                      \"tilestored %%tmm3, 2112(%0,%1,1)\"\n"
       "                      : : \"r\" (c), \"r\" (wide) : \"memory\");\n"
       "#else\n"
       "    for (int i = 0; i < 32; i++)\n        for (int j = 0; j < 32; j++) {\n"

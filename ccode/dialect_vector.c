@@ -128,7 +128,8 @@ static const MaskName mask_names[] = {
       "    return (jot_f32x8)__builtin_ia32_maskloadps256((const jot_f32x8 *)p,\n"
       "        (mask){0, 1, 2, 3, 4, 5, 6, 7} < n);\n",
       "    typedef int mask __attribute__((vector_size(32)));\n"
-      "    __builtin_ia32_maskstoreps256((jot_f32x8 *)p, (mask){0, 1, 2, 3, 4, 5, 6, 7} < n, v);\n" },
+      "    __builtin_ia32_maskstoreps256((jot_f32x8 *)p,\n"
+      "        (mask){0, 1, 2, 3, 4, 5, 6, 7} < n, v);\n" },
 };
 
 static const MaskName *
@@ -172,7 +173,8 @@ put_half_round(Text *out)
 {
     jot_text_f(out, "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n"
                "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
-               "    const half h = __builtin_convertvector((r & ~nan) | ((u >> 16 | 0x40u) & nan), half);\n");
+               "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n"
+               "    const half h = __builtin_convertvector(q, half);\n");
 }
 
 /* Halves h to floats, and floats v to halves: by the instruction where there is one for so many,

@@ -1,19 +1,20 @@
 /* ccode/emit_matrix.c - the text of what a CUDA device has for products of small matrices, and for
  * what goes to a group's memory past the registers.
  *
- *     jot_mma_bf16_2x4x2_k1040_t528(&acc, .., ta + .., tb + ..)      a warp: 32 x 32 results, 32 terms
- *     jot_wgmma_f16_1x16x2_k1040_k1040(..)                           four warps: 64 x 128 results
+ *     jot_mma_bf16_2x4x2_k1040_t528(&acc, .., ta + .., tb + ..)   a warp: 32 x 32 results, 32 terms
+ *     jot_wgmma_f16_1x16x2_k1040_k1040(..)                        four warps: 64 x 128 results
  *
  * The name says it all: steps of m, n and k, and how each operand lies in the group's memory, in
  * rows of 16 bytes. k: a row has neighbours of k, those of another m or n follow; t: it is turned,
  * a row has neighbours of m (n), and k's follow. Behind it: elements from there to the next 16
  * bytes of the same row.
  *
- *     k   (m, k) at k/V * far + m * V + k%V          t   (m, k) at m/V * far + k * V + m%V      V: 8, of f32 4
+ *     k   (m, k) at k/V * far + m * V + k%V
+ *     t   (m, k) at m/V * far + k * V + m%V       V: 8, of f32 4
  *
  * f32 is there already rounded to tf32 (contract_grid_make.c): the unit would cut its last 13 bits
- * off. Rows that follow each other lie on banks of their own: ldmatrix brings eight of them at once,
- * turned or not, and four warps' instructions read them by a descriptor. Chips without the
+ * off. Rows that follow each other lie on banks of their own: ldmatrix brings eight of them at
+ * once, turned or not, and four warps' instructions read them by a descriptor. Chips without the
  * instruction, and items of a device that is none, sum terms one by one.
  *
  * Who holds what is PTX's: item 4g + i has rows g and g + 8, columns 2i and 2i + 1 of each 16 x 8
@@ -176,9 +177,9 @@ put_product(const MatrixText *x, int i, int j, bool half, Text *out)
 {
     const char *dtype = x->dtype;
     for (int k = 0; k <= half; k++) {
-        jot_text_f(
-            out, "    asm volatile(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {%%0, %%1, %%2, %%3}, ",
-            x->row == 4 || half ? 8 : 16, dtype, dtype);
+        jot_text_f(out, "    asm volatile(\"mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 ",
+                   x->row == 4 || half ? 8 : 16, dtype, dtype);
+        jot_text_f(out, "{%%0, %%1, %%2, %%3}, ");
         jot_text_f(out,
                    half ? "{%%4, %%5}, {%%6}, {%%0, %%1, %%2, %%3};\"\n        : "
                         : "{%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n        : ");
@@ -244,7 +245,8 @@ put_group(const MatrixText *x, Text *out)
             jot_text_f(out, ", %d, %d", x->turned[0], x->turned[1]);
         jot_text_f(out, ";\\n\"\n");
     }
-    jot_text_f(out, "        \"wgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 0;\"\n        : ");
+    jot_text_f(out, "        \"wgmma.commit_group.sync.aligned;\\n\"\n"
+                    "        \"wgmma.wait_group.sync.aligned 0;\"\n        : ");
     for (int e = 0; e < sums; e++)
         jot_text_f(out, "%s\"+f\"(*d%d)", e ? e % 8 ? ", " : ",\n        " : "", e);
     jot_text_f(out, "\n        : ");
@@ -265,11 +267,14 @@ static const MatrixHelper matrix_helpers[] = {
       "    bits.u = x != x ? bits.u : (bits.u + 0x1000u) & ~(jot_u32)0x1fff;\n"
       "#endif\n    return bits.f;\n}\n" },
     /* 16 bytes to the group's memory, or zeros; past the registers where the chip can do that */
-    { "jot_copy16", "static __device__ __forceinline__ void\njot_copy16(void *to, const void *from, int inside)\n{\n"
+    { "jot_copy16", "static __device__ __forceinline__ void\n"
+      "jot_copy16(void *to, const void *from, int inside)\n{\n"
       "#if __CUDA_ARCH__ >= 800\n"
       "    asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\"\n"
-      "        : : \"r\"((jot_u32)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"(inside ? 16 : 0) : \"memory\");\n"
-      "#else\n    typedef struct __align__(16) { jot_u32 v[4]; } wide;\n    wide v = {{0, 0, 0, 0}};\n"
+      "        : : \"r\"((jot_u32)__cvta_generic_to_shared(to)), \"l\"(from),\n"
+      "            \"r\"(inside ? 16 : 0) : \"memory\");\n"
+      "#else\n    typedef struct __align__(16) { jot_u32 v[4]; } wide;\n"
+      "    wide v = {{0, 0, 0, 0}};\n"
       "    if (inside)\n        v = *(const wide *)from;\n    *(wide *)to = v;\n#endif\n}\n" },
     { "jot_copies_group", "static __device__ __forceinline__ void\njot_copies_group(void)\n{\n"
       "#if __CUDA_ARCH__ >= 800\n"
@@ -282,10 +287,12 @@ static const MatrixHelper matrix_helpers[] = {
       "#if __CUDA_ARCH__ >= 800\n"
       "    asm volatile(\"cp.async.wait_group 2;\" : : : \"memory\");\n#endif\n}\n" },
     { "jot_copies_wait", "static __device__ __forceinline__ void\njot_copies_wait(void)\n{\n"
-      "#if __CUDA_ARCH__ >= 800\n    asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n#endif\n}\n" },
+      "#if __CUDA_ARCH__ >= 800\n"
+      "    asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n#endif\n}\n" },
     /* what was written is seen by instructions of four warps, behind the next barrier */
     { "jot_matrix_fence", "static __device__ __forceinline__ void\njot_matrix_fence(void)\n{\n"
-      "#if __CUDA_ARCH__ >= 900\n    asm volatile(\"fence.proxy.async.shared::cta;\" : : : \"memory\");\n#endif\n}\n" },
+      "#if __CUDA_ARCH__ >= 900\n"
+      "    asm volatile(\"fence.proxy.async.shared::cta;\" : : : \"memory\");\n#endif\n}\n" },
 };
 
 JOT_FN bool

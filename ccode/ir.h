@@ -401,8 +401,8 @@ JOT_FN PhaseHow jot_phase_how(const Kernel *k);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
 /* The schedule of a device: nests over a grid, reductions by items or by work-groups no larger than
- * the target's (ccode/sched_grid.c). It may split long reductions of the kernel in two. False: there
- * is none, *s is to be closed, and the plain schedule runs on a single item. */
+ * the target's (ccode/sched_grid.c). It may split long reductions of the kernel in two. False:
+ * there is none, *s is to be closed, and the plain schedule runs on a single item. */
 JOT_FN bool jot_sched_grid(Sched *s, Kernel *k, const Target *target);
 JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */
 

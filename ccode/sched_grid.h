@@ -1,5 +1,6 @@
-/* ccode/sched_grid.h - what the schedule of a device (sched_grid.c), the splitting of long reductions
- * for it (rfactor.c) and what both follow (grid_moves.c) share. Read before: ccode/sched.h. */
+/* ccode/sched_grid.h - what the schedule of a device (sched_grid.c), the splitting of long
+ * reductions for it (rfactor.c) and what both follow (grid_moves.c) share. Read before:
+ * ccode/sched.h. */
 #ifndef JOT_SCHED_GRID_H
 #define JOT_SCHED_GRID_H
 #include "ccode/sched.h"

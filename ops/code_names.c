@@ -57,8 +57,8 @@ jot_code_is_word(const char *name)
 static bool
 code_is_taken(const char *name)
 {
-    return jot_code_is_word(name) || jot_code_is_among(code_params, name) || code_begins(name, "jot_")
-        || code_begins(name, "__");
+    return jot_code_is_word(name) || jot_code_is_among(code_params, name)
+        || code_begins(name, "jot_") || code_begins(name, "__");
 }
 
 static bool

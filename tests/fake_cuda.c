@@ -24,7 +24,13 @@
 /* The n-th request from now on is answered by `code`; 0: none. For tests/test_refused.c. */
 static long refuse_at;
 static int refuse_code;
-API void fake_refuse(long n, int code, int onwards) { (void)onwards, refuse_at = n, refuse_code = code; }
+API void
+fake_refuse(long n, int code, int onwards)
+{
+    (void)onwards;
+    refuse_at = n;
+    refuse_code = code;
+}
 int fake_refused(void) { return refuse_at > 0 && --refuse_at == 0 ? refuse_code : OK; }
 
 /* ---- modules ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* tests/on_device.h - what programs share that compare a device with the interpreter: which device, a
- * context of each, values for them. */
+/* tests/on_device.h - what programs share that compare a device with the interpreter: which device,
+ * a context of each, values for them. */
 #ifndef JOT_TEST_ON_DEVICE_H
 #define JOT_TEST_ON_DEVICE_H
 #include "backends/backend.h"

@@ -19,7 +19,8 @@
 #include "cases.h"
 
 enum { TICK = 40, UNUSED = 0x5a5a5a5a, SAY = 4, LEAVE = 0x20, LEFT = 0x20026 };
-extern uint32_t stack_end[], stack_top[], data_from[], data_start[], data_end[], bss_start[], bss_end[];
+extern uint32_t stack_end[], stack_top[], data_from[], data_start[], data_end[];
+extern uint32_t bss_start[], bss_end[];
 void reset(void);
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
@@ -221,6 +222,6 @@ reset(void)
 typedef union { void *stack; void (*code)(void); } Vector;
 extern const Vector vectors[7];
 __attribute__((section(".vectors"), used)) const Vector vectors[7] = {
-    {stack_top}, {.code = reset}, {.code = fault}, {.code = fault}, {.code = fault}, {.code = fault},
-    {.code = fault}
+    {stack_top}, {.code = reset},
+    {.code = fault}, {.code = fault}, {.code = fault}, {.code = fault}, {.code = fault}
 };

@@ -89,7 +89,8 @@ lenet(jot_Ctx *c)
     y = jot_conv2d(y, weights(c, JOT_SHAPE(16, 6, 5, 5), .15), NULL);
     y = jot_max_pool2d(jot_relu(jot_add(y, weights(c, JOT_SHAPE(16, 1, 1), .1))), &half);
     y = jot_reshape(y, JOT_SHAPE(1, 400));
-    y = jot_relu(jot_linear(y, weights(c, JOT_SHAPE(400, 120), .1), weights(c, JOT_SHAPE(120), .1)));
+    y = jot_linear(y, weights(c, JOT_SHAPE(400, 120), .1), weights(c, JOT_SHAPE(120), .1));
+    y = jot_relu(y);
     y = jot_relu(jot_linear(y, weights(c, JOT_SHAPE(120, 84), .2), weights(c, JOT_SHAPE(84), .1)));
     y = jot_linear(y, weights(c, JOT_SHAPE(84, 10), .2), weights(c, JOT_SHAPE(10), .1));
     if (write_file(c, "lenet", JOT_VARS(x), JOT_VARS(y)))

@@ -232,7 +232,7 @@ test_right(int cc)
     }
 }
 
-/* ---- of a device: none is run ------------------------------------------------------------------ */
+/* ---- of a device: none is run ------------------------------------------------------------- */
 
 /* The kernel's schedule has each of the words ("!word": not). */
 static void

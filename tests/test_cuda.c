@@ -21,7 +21,8 @@ static bool hopper; /* what 9.0 alone has is asked for: others sum term by term 
 static uint64_t compiled;
 static unsigned registers, frame; /* most of an item so far: registers, bytes on a stack */
 
-/* The most of an attribute in the code, where each kernel has {4, its number, 8, 0, symbol, value}. */
+/* The most of an attribute in the code, where each kernel has {4, its number, 8, 0, symbol,
+ * value}. */
 static unsigned
 attribute(Bytes object, int number)
 {
@@ -180,7 +181,8 @@ test_registers(void)
         CHECK(jot_data(x) != NULL, "%s", jot_message(c));
         registers = frame = 0;
         CHECK(jot_run(c, JOT_VARS(jot_matmul(x, x))) && registers > 64 && registers <= 128
-              && frame <= 64, "%u registers, %u bytes on the stack: %s", registers, frame, jot_message(c));
+                  && frame <= 64,
+              "%u registers, %u bytes on the stack: %s", registers, frame, jot_message(c));
         jot_close(c);
     }
     free(zeros);

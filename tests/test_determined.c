@@ -1,9 +1,10 @@
 /* tests/test_determined.c - the same program gives the same groups, layouts, schedules, plans and
  * texts, byte by byte: whatever lay in the memory that the host gives, wherever that memory is,
- * however often arrays were moved, in another process, and after other programs in the same context.
+ * however often arrays were moved, in another process, and after other programs in the same
+ * context.
  *
- *     scribe    a backend that writes down what it is to compile, and runs nothing: the texts of any
- *               machine, here, without its compiler
+ *     scribe    a backend that writes down what it is to compile, and runs nothing: the texts of
+ *               any machine, here, without its compiler
  *     heap      gives memory full of one byte, and from high addresses downwards
  *
  * As no kernel runs, all that is written is written by jot itself: built with MemorySanitizer, this
@@ -379,7 +380,8 @@ main(int argc, char **argv)
             write_down(m, i, first, &heap, &alone);
             seen[k * n + i] = digest(&alone);
             if (print) {
-                printf("%016llx %s: program %d\n", (unsigned long long)seen[k * n + i], m->label, i);
+                printf("%016llx %s: program %d\n", (unsigned long long)seen[k * n + i], m->label,
+                       i);
                 continue;
             }
             test_heaps(m, i, first, &alone);

@@ -285,7 +285,8 @@ header(jot_Ctx *c)
             SKIP("no %s here", compiler[k][0]);
             continue;
         }
-        snprintf(command, sizeof command, "%s -Wall -Wextra -Wpedantic -Werror -c %s -o %s/use.o && "
+        snprintf(command, sizeof command,
+                 "%s -Wall -Wextra -Wpedantic -Werror -c %s -o %s/use.o && "
                  "! nm %s/use.o | grep -q .", compiler[k][1], path, dir, dir);
         CHECK(!system(command), "%s", command);
     }

@@ -294,8 +294,8 @@ test_guards(void)
     EXPECT(c, "rows", "        if ((jot_i64)some[i] >= 0) {\n            const");
 }
 
-/* A window whose steps walk an array of sums: its conditions become bounds in C, and stay in a loop of
- * three steps on a device, which has the array in registers. */
+/* A window whose steps walk an array of sums: its conditions become bounds in C, and stay in a loop
+ * of three steps on a device, which has the array in registers. */
 static void
 test_guarded_array(void)
 {

@@ -282,9 +282,11 @@ test_names(void)
          "0x41 0xd08"},
         {"processor\t: 0\nmodel name\t: ARMv7 Processor rev 4 (v7l)\nCPU implementer\t: 0x41\n"
          "CPU part\t: 0xc07\n", "0x41 0xc07"},
-        {"processor\t: 0\nhart\t\t: 1\nisa\t\t: rv64imafdc\nmmu\t\t: sv39\nuarch\t\t: sifive,u74-mc\n",
+        {"processor\t: 0\nhart\t\t: 1\nisa\t\t: rv64imafdc\nmmu\t\t: sv39\n"
+         "uarch\t\t: sifive,u74-mc\n",
          "sifive,u74-mc"},
-        {"vendor_id       : IBM/S390\nfeatures\t: esan3 vx vxd\nprocessor 0: version = 00,  machine = 8561\n",
+        {"vendor_id       : IBM/S390\nfeatures\t: esan3 vx vxd\n"
+         "processor 0: version = 00,  machine = 8561\n",
          "version = 00,  machine = 8561"},
         {"", ""}, {"model name", ""}, {"model name:", ""}, {"a model name\t: inside", ""},
     };
