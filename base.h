@@ -26,8 +26,9 @@
 #define JOT_PRINTF(fmt, args)
 #endif
 
-/* A build that checks addresses or what was written: nothing that was freed is kept, and an array
- * that grows moves, and grows often: who still holds its old elements is seen. */
+/* 1 in builds with AddressSanitizer or MemorySanitizer. There freed memory is not kept for reuse,
+ * and a growing array moves at every growth, so that the sanitizer sees pointers into the old
+ * one. */
 #if defined(__SANITIZE_ADDRESS__)
 #define JOT_WATCHED 1
 #elif defined(__has_feature)
@@ -44,7 +45,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* Our own mistakes: checked in builds with JOT_CHECKED (all tests), which need the host. */
+/* Invariants of jot itself: checked in builds with JOT_CHECKED (all tests), which need the host. */
 #ifdef JOT_CHECKED
 #define JOT_ASSERT(cond, what) ((cond) ? (void)0 : jot_base_bug(__FILE__, __LINE__, what))
 JOT_FN void jot_base_bug(const char *file, int line, const char *what); /* backends/host.c */
@@ -82,8 +83,8 @@ JOT_FN void *jot_mem_realloc(Mem *mem, void *p, size_t old_nbytes, size_t new_nb
 /* count * size bytes, cleared; NULL on refusal or when the product overflows. */
 JOT_FN void *jot_mem_new(Mem *mem, size_t count, size_t size);
 JOT_FN void jot_mem_free(Mem *mem, void *p, size_t nbytes);
-/* From now on freed blocks are kept, to be handed out again, or not; an evaluation has passed, what
- * was not asked for in many goes; all that is kept goes. */
+/* keep: whether freed blocks are kept for reuse from now on. tick: an evaluation has ended; blocks
+ * that were not reused for many evaluations are given back. close: give back all kept blocks. */
 JOT_FN void jot_mem_keep(Mem *mem, bool keeps);
 JOT_FN void jot_mem_tick(Mem *mem);
 JOT_FN void jot_mem_close(Mem *mem);

@@ -17,14 +17,14 @@ typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *s
 
 typedef struct {
     const char *name;      /* the function to look up */
-    KernelFn *fn;          /* out; of a device: jot_device_fn, which says that `kernel` is there */
-    const char *text;      /* its definition as it stands in the text, for `recall`; NULL: not kept
-                              by itself */
+    KernelFn *fn;          /* out; on a device: jot_device_fn, and `kernel` is set */
+    const char *text;      /* its definition within the text, the key of `recall`; NULL: it is not
+                              cached on its own */
     void *kernel;          /* out: a device's kernel, for Launch; else NULL */
-    int items;             /* out: most items of a work-group of it; 0: as many as were planned */
+    int items;             /* out: most items of a work-group for it; 0: as many as planned */
 } KernelSym;
 
-JOT_FN KernelFn jot_device_fn; /* backends/plan_device.c: nobody calls it */
+JOT_FN KernelFn jot_device_fn; /* backends/plan_device.c: a mark, never called */
 
 /* One launch of a kernel on a device. Its arguments, in this order (ccode/emit_device.c): of each
  * buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its scalars,
@@ -48,11 +48,11 @@ typedef struct Backend Backend;
 typedef struct DeviceCopy DeviceCopy;
 typedef struct DeviceReplay DeviceReplay;
 
-/* Memory and kernels elsewhere than in this process. Work is done in the order in which it was
- * handed over; only download and finish wait for it. A failure is told by jot_fail, leaves nothing
- * behind, and the context can be used again. */
+/* A device: memory and kernels outside of this process. Work is queued and done in order; only
+ * download and finish wait for it. Functions report failures by jot_fail (unless they say
+ * otherwise) and leave the context usable. */
 typedef struct {
-    /* NULL: there is not as much, or jot_fail told what else it is */
+    /* NULL: too little memory, which is not reported, or another failure, which is */
     void *(*alloc)(Backend *backend, jot_Ctx *ctx, size_t nbytes);
     size_t (*most)(const Backend *backend); /* bytes of one alloc, 0: any; NULL: not known */
     void (*release)(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
@@ -61,31 +61,31 @@ typedef struct {
     bool (*download)(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes);
     bool (*launch)(Backend *backend, jot_Ctx *ctx, const Launch *launch);
     bool (*finish)(Backend *backend, jot_Ctx *ctx);
-    /* within the device, in order; NULL: it cannot. What a kernel's traffic is measured against */
+    /* within the device, in order; NULL: it cannot. Benchmarks compare kernels with it */
     bool (*copy)(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes);
-    /* A copy to the host beside what is handed over after it: it begins when all that was handed
-     * over before is done. NULL: refused, and nothing is told; NULL function: download has to
-     * do. */
+    /* Begin a copy to the host that waits for the work queued before it and runs beside the work
+     * queued after it. NULL: refused, which is not reported; use download. The function may be
+     * NULL: always use download. */
     DeviceCopy *(*fetch)(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
-    /* Wait for it: the elements, until fetch_end, which is its last use and waits, too. NULL: a
-     * failure, which jot_fail told. */
+    /* Wait for the copy and return its elements, valid until fetch_end, which waits, too, and frees
+     * the copy. NULL after a failure. */
     const void *(*fetched)(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
     void (*fetch_end)(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
-    /* What is handed over from now on begins when the copy is done. */
+    /* Work queued from now on waits for the copy. */
     void (*fetch_before)(Backend *backend, DeviceCopy *copy);
-    /* Launches between these two are handed over as one, in their order, by replay_end: what is
-     * kept in *replay makes the next time cheaper that the same kernels are launched so, with any
-     * arguments. Nothing but launches comes between. NULL functions: launches go one by one. begin:
-     * false if that is what happens now. */
+    /* Collect the launches between these two calls and submit them as one, in order (CUDA graphs).
+     * *replay is kept by the caller and makes it cheaper to submit the same kernels again, with any
+     * arguments. Nothing but launches may come between. The functions may be NULL; if begin returns
+     * false, launches are submitted one by one. */
     bool (*replay_begin)(Backend *backend, jot_Ctx *ctx, DeviceReplay **replay);
     bool (*replay_end)(Backend *backend, jot_Ctx *ctx, bool ok); /* ok false: drop them */
     void (*replay_free)(Backend *backend, jot_Ctx *ctx, DeviceReplay *replay);
 } Device;
 
-/* A share of a parallel loop, on worker number `worker`. */
+/* Runs [lo, hi) of a parallel loop on worker number `worker`. */
 typedef void ParallelFn(void *arg, int64_t lo, int64_t hi, int worker);
 
-/* A text that is compiled while the program goes on; the backend's record begins with this. */
+/* A compilation in the background; the backend's own record begins with this. */
 typedef struct {
     jot_Status status;     /* after JOB_FAILED: why */
     const char *message;
@@ -96,7 +96,7 @@ struct Backend {
     const char *name;      /* what JOT_BACKEND selects */
     const char *dialect;   /* name of the Dialect its kernels are printed in; NULL: no kernels */
     int rank;              /* preference when nothing is selected: the highest that opens wins */
-    /* JOT_EDEVICE with a message in ctx's log (not in its status) when something is missing */
+    /* JOT_EDEVICE when something is missing: the reason goes to `why`, not to ctx's status */
     jot_Status (*open)(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes);
     void (*close)(Backend *backend, jot_Ctx *ctx);
     /* Compile a self-contained text and find n functions in it. On failure: jot_fail with
@@ -105,25 +105,25 @@ struct Backend {
     bool (*compile)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
                     size_t nbytes, KernelSym *sym, int n, void **module);
     void (*unload)(Backend *backend, jot_Ctx *ctx, void *module);
-    /* Find sym->name, whose text is sym->text, among what was compiled before and kept. *module
-     * NULL: anywhere; *module and *unit, the text it was made of, are new then (unit in ctx's
-     * memory, a 0 behind). Else in that module, which `unit` came with. NULL function: nothing is
-     * kept. */
+    /* Find the function sym->name with the text sym->text in the cache of compiled code. *module
+     * NULL: search everything, and set *module and *unit, the text that it was compiled from (in
+     * ctx's memory, 0-terminated). Otherwise search that module, whose text is *unit. The function
+     * is NULL where there is no cache. */
     bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
-    /* Two tiers (backends/cpu.c). quick: compiles at once to slower code; NULL: there is one tier.
-     * start: `compile`, but beside the program; the text and the symbols are copied; NULL: not now,
-     * `compile` will do. look: how it goes; wait: for its end; *left: seconds that it will still
-     * take, by estimate. end: the job's last use; if it is done, sym[0..n) get their functions and
-     * *module is the caller's (sym NULL: nobody wants them any more). */
+    /* Two tiers (backends/cpu.c). quick: the backend that compiles fast to slower code; NULL: there
+     * is one tier. start: as `compile`, but in the background; text and symbols are copied; returns
+     * NULL when it cannot now (then use `compile`). look: the state of a job, after its end if
+     * `wait`; *left: estimated seconds until then. end: frees the job; if it is done, fills in
+     * sym[0..n) and passes *module to the caller (sym NULL: the result is dropped). */
     Backend *quick;
     CompileJob *(*start)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
                          size_t nbytes, const KernelSym *sym, int n);
     JobState (*look)(Backend *backend, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
     void (*end)(Backend *backend, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
-    /* While ctx->target.late: measure the machine's rates and keep them; late no more. NULL: it is
-     * never late. */
+    /* If ctx->target.late: measure the machine's rates, keep them and clear `late`. NULL: it
+     * is never set. */
     void (*measure)(Backend *backend, jot_Ctx *ctx);
-    /* Have [0, count) run in pieces, several at a time, and wait. NULL: nothing runs at a time. */
+    /* Run body over [0, count) in pieces on several threads and wait. NULL: one thread. */
     void (*parallel)(Backend *backend, int64_t count, ParallelFn *body, void *arg);
     int workers;           /* worker numbers are below this; 0 counts as 1 */
     struct Pool *pool;     /* backends/pool.c */

@@ -65,7 +65,7 @@ JOT_FN bool jot_layout_make(Layout *layout, int rank, const int64_t *ext, int n,
                             const LayoutPart *part,
                             const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad);
 JOT_FN bool jot_layout_rowmajor(Layout *layout, int rank, const int64_t *ext);
-/* All positions of a dimension lie on one: of what is there for one step of it at a time. */
+/* Map all positions of a dimension to one: for a buffer that holds one step of it at a time. */
 JOT_FN void jot_layout_fold(Layout *layout, int dim);
 /* A random legal layout: order of axes, blocking, halo (only if may_halo), padding. */
 JOT_FN bool jot_layout_random(Layout *layout, int rank, const int64_t *ext, uint64_t seed,
@@ -91,17 +91,16 @@ typedef struct {
     uint8_t dtype, role, rank;
     bool may_alias;         /* its memory may be another buffer's too (updates in place): no
                                restrict, every load stays in program order */
-    uint8_t over;           /* OUTPUT: the input whose memory it may be, element for element, if
-                               that comes to the same (ccode/over.c); 0: none */
-    bool bordered;          /* who runs the kernel has its halo written: it need not be here */
+    uint8_t over;           /* OUTPUT: the input that it may overwrite, element for element, without
+                               changing the result (ccode/over.c); 0: none */
+    bool bordered;          /* its halo is written outside of this kernel */
     const int64_t *ext;     /* rank logical extents, in the arena */
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */
 } KBuf;
 
-/* REST: r of a row i = by * h + r, with few steps; neighbours in memory, so stores walk it
- * innermost. LINE: a position in a line (ccode/lines.c), which only the line itself runs over.
- * CLEAR: an index of a buffer that is cleared (ccode/scatter.c), which only that store runs
- * over. */
+/* REST: the short axis r of i = by * h + r, contiguous in memory, so stores walk it innermost.
+ * LINE: the position in a line (ccode/lines.c); only the line's own loops run over it. CLEAR: an
+ * index of a buffer being cleared (ccode/scatter.c); only that store's loops run over it. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
 typedef struct { const char *name; int64_t ext; uint8_t kind; } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
@@ -114,13 +113,13 @@ typedef enum {
     VAL_INDEX,   /* an index expression as an integer (or float) value */
     VAL_EW,      /* scalar.def operator `ew` of a[0..n) */
     VAL_REDUCE,  /* over `axes`, with operator `ew`, of a[0], for the points where all conditions
-                    hold; times c.f if `scaled`. With two operands: `ew` is MAX or MIN, and beside
-                    the extreme of a[0] a second accumulator has what a[1] is there; of equals
-                    the one whose a[1] is extreme by `tie` */
+                    hold; times c.f if `scaled`. With two operands: `ew` is MAX or MIN, and a
+                    second accumulator holds a[1] at the extreme of a[0]; among equal extremes
+                    the a[1] that is extreme by `tie` */
     VAL_SECOND,  /* the second accumulator of reduction a[0] */
     VAL_AT,      /* a[0] with axis ax[i] replaced by an index expression */
-    VAL_TABLE,   /* constant table number `buf` at index...; its zeros are "no term": in a sum of
-                    table * x the product is left out where the index is known */
+    VAL_TABLE,   /* constant table number `buf` at index...; a 0 means "no term": in a sum of
+                    table * x the term is omitted where the index is a constant */
     VAL_CALL     /* the user's C text with %0 %1 ... for operands */
 } ValOp;
 
@@ -133,7 +132,7 @@ typedef struct {
                                dtype */
     bool scaled;            /* REDUCE: multiply by c.f at the end */
     uint8_t tie;            /* REDUCE of two: MAX or MIN; c is what the second begins with */
-    bool ordered;           /* ... and each second is worse than those before it along the axis */
+    bool ordered;           /* ... and by `tie` each a[1] is worse than those before it */
     uint8_t narg;           /* operands */
     uint32_t buf;           /* LOAD: buffer; SCALAR, TABLE: number */
     uint32_t at;            /* first of its expressions in kernel.ixs */
@@ -163,9 +162,9 @@ typedef struct {
     const double *v;        /* row-major */
 } KTable;
 
-/* steps: outputs and scratch buffers that are stored into may be loaded from, too, at any element
- * of one step of these axes: all stages have them as their outermost loops, in single steps, and
- * those that load stand behind those that store (ccode/steps.c). */
+/* steps: within one step of these axes, buffers that are stored into may also be loaded from, at
+ * any element of that step. All stages then have these axes as their outermost loops, in single
+ * steps, and stages that load come after those that store (ccode/steps.c). */
 typedef struct {
     Mem *mem;
     IxPool *ix;             /* not owned: where the index expressions live; emission adds to it */
@@ -185,13 +184,14 @@ typedef struct {
 
 JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);
 JOT_FN void jot_kernel_close(Kernel *k);
-/* The same once more, to be scheduled in another way; it ends before `from`, whose names and
- * layouts it has. False: out of memory; it is to be closed all the same. */
+/* A copy, to be scheduled in another way. It shares the names and layouts of `from` and must be
+ * closed before it. False: out of memory; close it all the same. */
 JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
-/* k is again what it was when it was copied, unless memory was refused; the copy is closed. */
+/* Make k again what it was when `was` was copied from it (unless memory is refused); closes
+ * `was`. */
 JOT_FN void jot_kernel_restore(Kernel *k, Kernel *was);
-/* What a maker of schedules did to k stays if it is done; else k is what it was, without buffers
- * whose names others use. Done, and the copy is closed. */
+/* After an attempt to schedule k: if it is done, k stays as it is, else it is restored to `was`.
+ * Closes `was`; returns done. */
 JOT_FN bool jot_kernel_settle(Kernel *k, Kernel *was, bool done);
 /* A copy that lives as long as the kernel; NULL of NULL, and where memory is refused. */
 JOT_FN const char *jot_kernel_string(Kernel *k, const char *text);
@@ -206,7 +206,7 @@ JOT_FN int jot_kernel_scalar(Kernel *k, const char *name, jot_DType dtype);
 /* Index expressions of this kernel that load @e<slot> read this buffer. */
 JOT_FN void jot_kernel_slot(Kernel *k, int slot, uint32_t buf);
 
-/* The axes that values and stores depend on, after index expressions were exchanged. */
+/* Compute anew which axes values and stores depend on, after index expressions were replaced. */
 JOT_FN void jot_kernel_refresh(Kernel *k);
 
 /* Builders of values. Equal records are shared. idx: one Ix per dimension of the buffer. */
@@ -224,9 +224,9 @@ JOT_FN uint32_t jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a); /* a if it i
  * 1.0 for none (floats only). */
 JOT_FN uint32_t jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond,
                              const Ix *cond, double scale);
-/* The extreme (op MAX or MIN) of body and, to be read by jot_v_second, `second` where it is: of
- * equals (NaN is more extreme than all, and equal to itself) the extreme by `tie`. begin: what the
- * second is before there is any; ordered: it never gets better along the one axis reduced over. */
+/* The extreme (op MAX or MIN) of body, and for jot_v_second the value of `second` at that point.
+ * Among equals (NaN is the most extreme value, and equal to itself) the extreme of `second` by
+ * `tie`. begin: the second's initial value; ordered: `second` never improves along the one axis. */
 JOT_FN uint32_t jot_v_extreme(Kernel *k, EwOp op, uint64_t axes, uint32_t body, uint32_t second,
                               EwOp tie, bool ordered, int64_t begin);
 JOT_FN uint32_t jot_v_second(Kernel *k, uint32_t reduce);
@@ -236,8 +236,8 @@ JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t 
 JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
                            const uint32_t *arg);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
-/* Everything that reads value `from` is made again to read `to`, stores too. What value `what` is
- * now; 0 on failure. */
+/* Rebuild everything that reads value `from`, stores too, to read `to`. Returns the value that
+ * replaces `what`; 0 on failure. */
 JOT_FN uint32_t jot_v_replace(Kernel *k, uint32_t from, uint32_t to, uint32_t what);
 /* Number of the store, -1 on failure. Stores run in the order of the schedule's stages. An
  * accumulating store walks all axes that the kernel has by then. */
@@ -245,25 +245,24 @@ JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t val
                             int ncond, const Ix *cond);
 
 JOT_FN uint32_t jot_v_arg(const Kernel *k, uint32_t value, int i); /* its argument number i */
-JOT_FN uint64_t jot_value_axes(const Value *v); /* it depends on or reduces over: of its loops */
-JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* of the space of these axes */
+JOT_FN uint64_t jot_value_axes(const Value *v); /* axes that it depends on or reduces over */
+JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* product of their extents */
 /* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
 JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
 /* k->ixs.v[at..]; NULL where no access of the kernel has an index. */
 JOT_FN const Ix *jot_kernel_index(const Kernel *k, uint32_t at);
 /* Where an access finds its element in the buffer's memory: k->ixs.v[at..] by its layout. */
 JOT_FN Ix jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at);
-/* Elements between two positions of the axis. False: not the same everywhere. */
+/* Elements between two neighbouring positions of the axis. False: it is not constant. */
 JOT_FN bool jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis,
                               int64_t *stride);
-/* Mark what the stores need: used[0 .. values.n), all false before. */
+/* Mark the values that the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
-/* Is it nowhere above 0, as far as operators tell? NaN may be anywhere. */
+/* Is the value provably never above 0 (NaN aside)? */
 JOT_FN bool jot_value_low(const Kernel *k, uint32_t value);
-/* May the extreme leave out NaN, since all that is stored and made of it is NaN then by other
- * ways? */
+/* May this max or min ignore NaN, because every stored result that it enters is NaN anyway then? */
 JOT_FN bool jot_value_forgets(const Kernel *k, uint32_t reduce);
-/* Drop what they do not: other numbers for values. False: out of memory. */
+/* Drop unused values, which renumbers the others. False: out of memory. */
 JOT_FN bool jot_kernel_compact(Kernel *k);
 JOT_FN bool jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity);
 JOT_FN void jot_ir_print(const Kernel *k, Text *text);
@@ -327,10 +326,10 @@ typedef struct {
     bool combine;
     uint8_t n, nat;         /* loops; how many stand around the place where the value is kept */
     uint8_t part, phase;
-    uint8_t ahead;          /* of a reduction: vectors that move with its innermost loop are asked
-                               for so many steps before they are loaded; 0: when they are */
-    uint8_t next; /* with a loop of lanes: the rows that it reads along them are asked for a
-                     step of loop next - 1 before they are read; 0: they are not */
+    uint8_t ahead;          /* of a reduction: vectors that move with its innermost loop are
+                               prefetched so many steps ahead; 0: they are not */
+    uint8_t next; /* with a loop of lanes: the rows that it reads are prefetched one step of loop
+                     next - 1 ahead; 0: they are not */
     uint32_t what;          /* number of the store or value */
     Place acc;              /* partial results of a reduction */
     Place res;              /* the finished value: NONE or MEM; NONE after acc MEM: where acc is */
@@ -351,9 +350,9 @@ typedef struct Sched {
     int lanes;
     bool fma;               /* sums of products use the target's fused multiply-add */
     int group;              /* of a device: items of a work-group; 0: no grid, no teams */
-    int warps;              /* ... 4: as many times 32 items have a matrix instruction together */
-    bool copies;            /* ... what its memory is filled with goes there past the registers */
-    int buffers;            /* ... of each tile: one is read while the others are filled; 0: two */
+    int warps;              /* ... 4: four warps of 32 items issue a matrix instruction together */
+    bool copies;            /* ... group memory is filled asynchronously, not through registers */
+    int buffers;            /* ... buffers of each tile: one is read while others fill; 0: two */
     Vec(Stage) stages;
     Vec(KAxis) axes;        /* derived axes: numbers KERNEL_AXES and on */
     Vec(SDef) defs;
@@ -389,14 +388,15 @@ JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const 
  * axes, by how far they move what is accessed, reduced ones last (jot_build_order_outer). */
 JOT_FN bool jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder,
                              const int *order);
-/* What is shared among threads: loops are marked parallel, nests put into phases, sums over an
- * outer loop cut into pieces (ccode/sched_phase.c). For schedules of serial loops in one phase. */
+/* Divide a schedule of serial loops in one phase among threads: mark loops parallel, put nests into
+ * phases, cut sums over an outer loop into pieces (ccode/sched_phase.c). */
 typedef struct {
-    double grain;           /* points of a piece, at least */
-    double least;           /* elements summed up in a piece, at least */
+    double grain;           /* fewest points of a piece */
+    double least;           /* fewest elements summed in a piece */
 } PhaseHow;
 JOT_FN void jot_sched_phases(Sched *s, const PhaseHow *how);
-/* Pieces of some 10 us, by the operations of a point: of the kernel alone, whoever runs it. */
+/* Pieces of some 10 us by the operations of a point. It depends on the kernel alone, not on the
+ * machine, so that results do not either. */
 JOT_FN PhaseHow jot_phase_how(const Kernel *k);
 /* A random legal schedule (order, splits with tails, unrolls, vectors if lanes > 1, places). */
 JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);

@@ -25,9 +25,10 @@
  * Policy `reward` joins such groups to nests of several spaces. `ext` then has the axes of the
  * nest, axis[i] says which of them the dimensions of member i's space run along, and members may be
  * read by others of the group: a reduction that is INSIDE is computed for those, at their element.
- * A scatter that reads windows of what others of its nest compute is solved for its outputs there:
- * such axes of its space are FUSE_SOLVED, what it reads is STEP, or STORED and read back, and
- * `steps` of the group are axes whose loops stand around all of it.
+ * A scatter that reads windows of what other members of its nest compute is inverted there, so that
+ * the nest gathers its outputs: the axes of its space that this replaces are FUSE_SOLVED, what it
+ * reads is STEP, or STORED and read back, and `steps` of the group are the axes whose loops enclose
+ * all of it.
  *
  * The limits keep a kernel within what ccode/ir.h takes: the values of a group, one on top of the
  * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
@@ -51,8 +52,8 @@ typedef enum {
     PLACE_STORED,  /* computed by its group and written to memory */
     PLACE_INSIDE,  /* computed by its group only, never in memory */
     PLACE_CLONED,  /* group 0: computed inside each group that needs it, through composed maps */
-    PLACE_STEP     /* computed by its group only, which reads it back at other elements of the same
-                      step of its shared axes: in memory for as long as that */
+    PLACE_STEP     /* computed by its group only, which reads it back at other elements within one
+                      step of the group's shared axes: in scratch memory for that step */
 } FusePlace;
 
 typedef enum { FUSE_PAPER, FUSE_NONE, FUSE_REWARD } FusePolicy;
@@ -65,13 +66,13 @@ typedef enum {
     WHY_RULE3,        /* it would close a cycle */
     WHY_CONTRACTIONS, /* two contractions never share a nest */
     WHY_STOP_FUSE,
-    WHY_INDEX,        /* an index variable is in memory */
+    WHY_INDEX,        /* index variables are read from memory */
     WHY_CODE,         /* user code reads and writes whole arrays */
-    WHY_SCATTER,      /* a scatter is solved for its outputs in a nest of its own */
+    WHY_SCATTER,      /* a scatter, rewritten as a gather over its outputs, has its own nest */
     WHY_NODES,        /* the group would have more than FUSE_NODES nodes */
     WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
-    WHY_PIECES,       /* a long sum of computed terms is cut */
-    WHY_RIDES,        /* of a contraction: more than element-wise work on its own axes */
+    WHY_PIECES,       /* a long sum of computed terms is cut into pieces here */
+    WHY_RIDES,        /* only element-wise work on its own axes fuses with a contraction */
     WHY_CACHE,        /* one step of the shared axes would not stay in a cache */
     WHY_REWARD,       /* it would cost more than it saves */
     WHYS
@@ -92,7 +93,7 @@ typedef struct {
     uint32_t rank;
     const int64_t *ext;     /* the iteration space. CODE: rank 0 */
     bool contraction;       /* one of its members is the sum of a product of two broadcasts */
-    uint32_t steps;         /* mask of axes in one step of which results are read back; 0: none */
+    uint32_t steps;         /* mask of axes; results are read back within a step of them */
 } FuseGroup;
 
 typedef struct {
@@ -124,7 +125,7 @@ typedef struct {
     uint32_t n;
     const uint8_t *asked;   /* per position, not 0: must be in memory afterwards */
     FusePolicy policy;
-    bool no_rides;          /* sums of a contraction's results have kernels of their own */
+    bool no_rides;          /* sums of a contraction's results get kernels of their own */
     uint64_t shuffle;       /* tests: not 0: break ties in an order drawn by this seed */
 } FuseAsk;
 

@@ -4,13 +4,14 @@
  *     group 2 over (r, j)   s = sum over j of exp(x-m)     for r
  *     group 3 over (r, j)   y = exp(x-m) / s                   for j  m     for j  s     for j  y
  *
- * What the paper's rules made is the start (fuse/label.c, place.c). Each group says which variables
- * it reads and stores, and where: an axis of its space per dimension (fuse/reads.c). Groups join if
- * their axes can be laid on each other so that all that goes between them lies on common ones, if
- * no cycle closes, and if the reward is positive (fuse/reward.c, join.c).
+ * It starts from the groups that the paper's rules made (fuse/label.c, place.c). For each group,
+ * fuse/reads.c finds which variables it reads and stores, and which axis of its space each of their
+ * dimensions lies on. Two groups join if their axes can be matched so that every variable that
+ * passes between them lies on matched axes, if this closes no cycle, and if the reward is positive
+ * (fuse/reward.c, join.c).
  *
- * A nest's *shared* axes are those of every variable that goes between its groups: one step of them
- * computes such a variable and uses it up. They are the outer loops of the kernel.
+ * A nest's *shared* axes are those that every variable passed between its groups has: one step of
+ * them both produces and consumes its part of such a variable. They are the kernel's outer loops.
  *
  * Read before: fuse/work.h. After: fuse/reads.c, nest.c, rides.c, reward.c, join.c. */
 #ifndef JOT_FUSE_NEST_H
@@ -23,9 +24,9 @@
                               solved for its outputs (FUSE_SOLVED): an axis that is its own */
 #define NEST_OUT UINT32_MAX
 
-/* Per dimension of a variable: the axis it lies on. part: not from end to end. 1 + w: what is read
- * along the axis is window w of the dimension, which is some times as long; NEST_INTO: the
- * dimension fills a window of the axis, which is some times as long (fuse/folds.c). */
+/* Per dimension of a variable: the axis it lies on. part, not 0: they have different lengths. 1 +
+ * w: the axis covers window w of the dimension, which is a multiple as long; NEST_INTO: the
+ * dimension fills one window of the axis, which is a multiple as long (fuse/folds.c). */
 #define NEST_INTO 0xff
 typedef struct { uint8_t axis[JOT_MAX_RANK], part[JOT_MAX_RANK]; } NestMap;
 
@@ -35,7 +36,7 @@ typedef struct { uint32_t pos; NestMap map; } NestUse;
 typedef struct {
     uint32_t root;               /* of the vertices */
     uint32_t nest, next;         /* the nest's first group; the next group of the nest */
-    uint32_t use, nuse;          /* variables it reads: uses[use..], a variable's one by one */
+    uint32_t use, nuse;          /* what it reads: uses[use..], those of one variable together */
     uint32_t own, nown;          /* ... and stores */
     uint32_t pre, suc;           /* its edges begin at edge_in[pre], edge_out[suc], and end where
                                     the next group's begin */
@@ -47,8 +48,8 @@ typedef struct {
 /* By number of its first group. */
 typedef struct {
     uint32_t tail, groups, height; /* an edge goes from a greater height to a smaller one */
-    uint32_t changed;            /* the union that made it what it is; 0: none yet */
-    uint32_t weight;             /* nodes, as often as they are computed */
+    uint32_t changed;            /* number of the last union that changed it; 0: none yet */
+    uint32_t weight;             /* nodes, each counted as often as it is computed */
     uint32_t shared;             /* mask of axes */
     uint32_t spread;             /* axes of a contraction's output, 0: none inside */
     uint32_t side[2];            /* ... of one of its factors alone */
@@ -57,9 +58,9 @@ typedef struct {
     uint32_t sums;               /* reductions */
     bool blocks;                 /* by blocks of rows */
     bool windows;                /* a solved scatter reads windows of what its other groups store */
-    int own;                     /* axes of solved scatters, beside those of the nest */
-    uint32_t folded;             /* axes that dimensions of members are some times as long as */
-    bool rigid;                  /* code, scatters: joins nothing */
+    int own;                     /* axes of solved scatters beyond those of the nest */
+    uint32_t folded;             /* axes along which dimensions of members are a multiple as long */
+    bool rigid;                  /* user code and scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
     double nbytes, flops;        /* of memory, of arithmetic */
@@ -80,29 +81,30 @@ typedef struct Nests {
     uint64_t limit;              /* of f->visits */
 } Nests;
 
-/* Two nests with the axes of the first laid on those of the second. */
+/* Two nests, with the axes of the first matched to those of the second. */
 typedef struct {
     uint32_t a, b;
-    uint8_t map[NEST_AXES];      /* axes of a -> axes of b; new ones behind b's */
+    uint8_t map[NEST_AXES];      /* axes of a -> axes of b; unmatched ones follow b's */
     int naxes;
     int64_t ext[NEST_AXES];
     uint32_t shared, kept;
     uint32_t folded;             /* axes as short as windows of what lies along them */
-    uint32_t row;                /* of shared: the axis that goes in blocks; 0: none */
-    bool blocks;                 /* contractions are inside, and more than what rides on one */
-    bool edges;                  /* something goes between them */
-    bool windows;                /* ... of which windows are read */
-    bool siblings;               /* they read the same, and are to share loops or stay apart */
+    uint32_t row;                /* of shared: the axis that is blocked; 0: none */
+    bool blocks;                 /* contractions inside, with more than work on one's stores */
+    bool edges;                  /* some variable passes between them */
+    bool windows;                /* ... and windows of it are read */
+    bool siblings;               /* they read the same variable: share loops or stay apart */
     double nbytes;               /* of memory, as one */
 } NestPair;
 
 JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory was refused */
-/* fuse/windows.c: dimensions of the space of a group that is a scatter which can be solved in a
- * nest with others; 0: it is not. *own: how many axes it has then beside those that it shares. */
+/* fuse/windows.c: if the group is a scatter that can be inverted within a nest, the dimensions of
+ * its space that this replaces, else 0. *own: how many axes it then has beyond those that it
+ * shares. */
 JOT_FN uint64_t jot_nest_solved(const Nests *j, const NestGroup *g, int *own);
-/* A scatter shares a nest with what it reads windows of. */
+/* May a scatter share a nest with what it reads windows of? WHYS: yes. */
 JOT_FN FuseWhy jot_nest_windows(const Nests *j, const NestPair *p);
-/* Marks in j->step what is read back. */
+/* Mark in j->step the variables that are read back within a step. */
 JOT_FN void jot_nest_steps(Nests *j);
 /* fuse/nest.c: may they join, as far as their axes say? WHYS: yes, and p is filled. */
 JOT_FN FuseWhy jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p);
@@ -112,25 +114,27 @@ JOT_FN uint32_t jot_nest_mask(const NestPair *p, uint32_t axes, int n);
 /* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
 JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g,
                              const NestUse *u, int d);
-/* fuse/rides.c: may the pair be one nest around a contraction, if there is one in it? Sets what
- * they share. */
+/* fuse/rides.c: if the pair has a contraction, may the rest be done on the contraction's stores?
+ * WHYS: yes, and p->shared is set. */
 JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
-/* stay, by position, gets 1 for what sums of a contraction's results read back from memory. */
+/* Set stay[position] to 1 for variables that sums of a contraction's results read from memory. */
 JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
-/* fuse/blocks.c: the same of contractions with others, and with what does not ride. */
+/* fuse/blocks.c: may they be one nest by blocks of rows (several contractions, or one with work
+ * that its stores cannot do)? WHYS: yes. */
 JOT_FN FuseWhy jot_nest_blocks(Nests *j, NestPair *p);
-/* fuse/folds.c: may axis a of p->a and b of p->b be one, as long as the shorter? Then it is so. */
+/* fuse/folds.c: match axis a of p->a with axis b of p->b of another length, if that is possible:
+ * the common axis has the shorter length. */
 JOT_FN bool jot_nest_fold(const Nests *j, NestPair *p, uint8_t a, uint8_t b);
-/* Of a pair with folded axes: is it around one contraction, one of whose outputs' axes is folded,
- * along which all that is stored has its neighbours; is every window of that read, and every part
- * of a concatenation computed, by the pair itself? */
+/* May a pair with folded axes be one nest? It needs exactly one contraction with a folded output
+ * axis, along which everything stored is contiguous, and the pair itself must read every window and
+ * compute every part of a concatenation. WHYS: yes. */
 JOT_FN FuseWhy jot_nest_folds(Nests *j, const NestPair *p);
-/* Blocks of columns that the folded nest has for threads; 0: what each goes through does not stay
- * in a cache. */
+/* The number of column blocks that the folded nest offers to threads; 0 if the working set of a
+ * block does not fit a cache. */
 JOT_FN double jot_nest_columns(const Nests *j, const NestPair *p);
-/* Bytes of a block of rows; *whole: those of variables that all of it reads. */
+/* Bytes touched by a block of rows; *whole: of these, by variables that every block reads whole. */
 JOT_FN double jot_nest_footprint(Nests *j, const NestPair *p, double *whole);
-/* fuse/reward.c: seconds that joining saves. *why, if it does not: what stands against it. */
+/* fuse/reward.c: seconds that joining saves; if none, *why is the reason. */
 JOT_FN double jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why);
 
 #endif

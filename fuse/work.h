@@ -27,11 +27,11 @@ enum {
     FN_MOVED = 256,   /* element-wise, computed after the broadcasts that read it */
     FN_DIRECT = 512,  /* something other than a broadcast reads it */
     FN_CLONE = 1024,  /* element-wise, computed again by each group */
-    FN_STORED = 2048, /* what the last placing found */
+    FN_STORED = 2048, /* these three: result of the last placing */
     FN_CLONED = 4096,
     FN_INSIDE = 8192,
-    FN_PINNED = 16384, /* a broadcast read by a reindex that is none: what it reads does not move */
-    FN_WORK = 32768   /* computing it again in the inner loop of a contraction costs */
+    FN_PINNED = 16384, /* a broadcast that another kind of reindex reads: its input stays */
+    FN_WORK = 32768   /* too dear to compute again in the inner loop of a contraction */
 };
 
 /* A broadcast of some variable, or a space (nindex -1). Number 0 is the identity. */
@@ -51,7 +51,7 @@ enum {
     FV_VIRTUAL = 8,
     FV_CODE = 16,
     FV_SOLVED = 32, /* a scatter that may be turned into a gather */
-    FV_SPLIT = 64   /* ... and left a group for it */
+    FV_SPLIT = 64   /* ... and was taken out of its group for that */
 };
 typedef struct {
     uint32_t pos, map, space;
@@ -74,7 +74,7 @@ typedef struct {
     Node **node;          /* by position */
     uint32_t *real, *in0, *in; /* inputs of i: in[in0[i] .. in0[i + 1]), no ALIAS */
     uint16_t *bits;
-    uint8_t *cut;         /* by position: FN_BARRIER, for a sum ends a piece there */
+    uint8_t *cut;         /* by position: FN_BARRIER because a piece of a sum ends there */
     /* broadcasts and spaces */
     Vec(FuseMap) maps;
     uint32_t *map_table, map_mask;
@@ -82,7 +82,7 @@ typedef struct {
     /* motion */
     Vec(FuseNeed) needs;  /* [0] unused */
     uint32_t *need, *nneed;
-    uint32_t *moved_par, *moved_n; /* what moved together, and how much */
+    uint32_t *moved_par, *moved_n; /* nodes moved together (union-find), and how many */
     uint32_t nvirtual;
     /* vertices */
     Vec(FuseVert) verts;
@@ -96,11 +96,11 @@ typedef struct {
     uint32_t *seen, stamps; /* by position: marks of counting */
     uint64_t visits, limit;
     uint32_t unions;      /* so far */
-    struct ShiftPair *apart; /* what was tried for nothing (fuse/shift.c) */
+    struct ShiftPair *apart; /* pairs that failed to merge (fuse/shift.c) */
     /* placing */
     uint32_t nroot;
     FuseRank *order;      /* roots of groups in order of execution: b */
-    uint32_t *clones;     /* by position: groups that compute a reindex again */
+    uint32_t *clones;     /* by position: number of groups that compute a reindex again */
     Vec(FuseEdge) edges;  /* group: root */
     struct Nests *nests;  /* policy reward, else NULL */
 } Fuser;
@@ -112,7 +112,7 @@ JOT_FN bool jot_fuse_is_elementwise(const Node *node);
 JOT_FN uint8_t jot_fuse_weight(const Node *node); /* 2 if its value is rounded to 16 bits */
 JOT_FN bool jot_fuse_is_broadcast(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_contraction(const Fuser *f, uint32_t pos);
-/* of a contraction's */
+/* The axes of each of a contraction's two factors, as masks. */
 JOT_FN void jot_fuse_factors(const Fuser *f, uint32_t pos, uint64_t axes[2]);
 JOT_FN bool jot_fuse_is_scatter(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_solved(const Fuser *f, uint32_t pos);

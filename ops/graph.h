@@ -55,8 +55,8 @@ extern const EwInfo jot_ew_info[EW_OPS];
 /* What reduces know of their operator: name, the element-wise operator that combines two elements,
  * and whether there is an identity per dtype (ops/reduce.c). */
 typedef struct { const char *name; uint8_t combine; } ReduceInfo;
-/* Behind the public ones: the mean of squared deviations from the mean, over whole dimensions. Its
- * scale is one over their elements, as a mean's is. */
+/* After the public reductions: the mean of squared deviations from the mean, over whole dimensions.
+ * Its scale is 1 / the number of their elements, as a mean's is. */
 enum { REDUCE_VAR = JOT_REDUCE_OPS, REDUCE_OPS };
 extern const ReduceInfo jot_reduce_info[REDUCE_OPS];
 /* Identity of op for dtype (-inf for max of floats, the smallest integer for integers, ...). */
@@ -64,20 +64,20 @@ JOT_FN jot_Scalar jot_reduce_identity(int op, jot_DType dtype);
 
 typedef uint32_t NodeId; /* 0: poison */
 
-/* Elements in memory, shared by the nodes that stand for them. Row-major. A backend with memory of
- * its own keeps a copy there; copies that exist are equal, since elements never change, and a
- * missing one is made when it is asked for (backends/data.c). */
+/* Row-major elements in memory, shared by the nodes whose value they are. They may be in host
+ * memory, in the backend's memory, or in both; since elements never change, both are then equal. A
+ * missing copy is made when it is needed (backends/data.c). */
 typedef struct Buffer Buffer;
 struct Buffer {
     void *p;            /* in host memory; NULL: not there yet */
     size_t nbytes;
     uint32_t refs;
     void *device;       /* in the backend's memory, its handle; NULL: not there */
-    struct Away *away;  /* NULL, or: p is not there, these elements are in a copy alone */
-    bool lent;          /* its elements were asked for: they stay */
-    Buffer *copies;     /* the same elements in other layouts, kept as long as this is */
-    Buffer *next_copy;  /* a copy: the next one; its layout in words, never equal to another's: */
-    char *key;
+    struct Away *away;  /* not NULL: p was freed, the elements are only in one of `copies` */
+    bool lent;          /* the user has a pointer to p (jot_data): p stays */
+    Buffer *copies;     /* the same elements in other layouts; they live as long as this buffer */
+    Buffer *next_copy;  /* of a copy: the next one in that list */
+    char *key;          /* of a copy: its layout as text, unique in the list */
     size_t nkey;
 };
 
@@ -117,16 +117,16 @@ typedef struct {
     uint32_t next;  /* ended: next free slot; live: its entry in `scoped` */
     uint32_t undo;  /* live: 1 + its entry in `undo`, 0 for none */
 } Slot;
-/* node 0 and gen odd/even... : a slot is live when node != 0 */
+/* A slot is live when node is not 0. */
 
 typedef struct {
     NodeId node;
     jot_FetchFn *call;
     void *user;
-    struct DeviceCopy *copy;  /* on its way to the host; NULL: none is */
+    struct DeviceCopy *copy;  /* being copied to the host; NULL: not begun */
 } Fetch;
 
-typedef struct { uint32_t slot, gen; NodeId old; } Undo; /* old: with a reference */
+typedef struct { uint32_t slot, gen; NodeId old; } Undo; /* holds a reference to old */
 
 struct Backend;
 struct PlanCache;
@@ -154,14 +154,14 @@ struct jot_Ctx {
     uint32_t free_slot, live_slots;
     Vec(uint32_t) scoped;    /* slots in order of creation, scopes are ranges of it */
     Vec(uint32_t) marks;     /* where each open scope begins in `scoped` */
-    uint32_t lost_marks;     /* pushes that memory refused: their pops end nothing */
+    uint32_t lost_marks;     /* pushes that failed for want of memory: their pops do nothing */
     /* evaluation */
     Vec(NodeId) pending;     /* ALIAS nodes of assignments that have not run */
     Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
     Vec(Fetch) fetches;
     uint64_t seed, stream;
     struct Backend *backend;
-    /* gives Buffer.device back; NULL: the backend is no device, data lie in the host's memory */
+    /* frees Buffer.device; NULL: the backend is no device */
     void (*release)(jot_Ctx *ctx, void *device, size_t nbytes);
     struct DeviceMemory *device; /* backends/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;
@@ -169,9 +169,10 @@ struct jot_Ctx {
     const struct TuneStore *tune_store; /* backends/tune.h; NULL: schedules are remembered here */
     void *tuned_state;       /* ... its own */
     jot_Stats stats;
-    uint64_t said;           /* a hash of the note that the log had last; see jot_host_say */
+    uint64_t said;           /* hash of the last note in the log; see jot_host_say */
     bool running;            /* inside an evaluation (callbacks may not start another) */
-    bool unasked;            /* ... that nobody asked for: no handle loses its value by it */
+    bool unasked;            /* ... that a builder started (JOT_START_NODES): no handle may lose its
+                                value by it */
     Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */
 };
 
@@ -188,9 +189,9 @@ JOT_FN void jot_graph_close(jot_Ctx *ctx);
 JOT_FN void jot_node_ref(jot_Ctx *ctx, NodeId id);
 JOT_FN void jot_node_unref(jot_Ctx *ctx, NodeId id); /* iterative: frees what nothing else holds */
 
-/* What a builder wants: filled in, then jot_node_make finds the same node or makes one. The result
- * has no reference of its own yet (refs may be 0): take one before the next unref. Refs on inputs
- * are taken. `name` of the operator is for messages. 0 after a failure. */
+/* The description of a node. jot_node_make returns the existing node of that description, or a new
+ * one, or 0 after a failure. It takes references to the inputs, but the result has none of its own
+ * yet (refs may be 0): take one before the next unref. unshared: always a new node. */
 typedef struct {
     NodeKind kind;
     int op;
@@ -209,14 +210,15 @@ JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
 JOT_FN NodeSpec jot_node_spec(const Node *n); /* what makes this one; its lists are n's */
 /* The shared node of this description; 0: there is none. */
 JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec);
-/* A node that is not evaluated becomes another that has the same elements; who holds it holds that.
- * False: memory was refused, and it is as it was. */
+/* Turn a node that is not evaluated into one of another description with the same elements; its
+ * references and consumers stay. False: memory was refused, nothing has changed. */
 JOT_FN bool jot_node_become(jot_Ctx *ctx, NodeId id, const NodeSpec *spec);
 /* Checks an extent list for a variable of dtype: rank, negative extents, too many bytes. */
 JOT_FN bool jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank,
                          const int64_t *ext, int64_t *nelem);
-/* Free the nodes made since loose.n was `mark` that nothing holds: a public builder notes the mark
- * at its start and sweeps at its end, after jot_var_of: what folding or a failure left goes. */
+/* Free the nodes without references that were made since loose.n was `mark`. A public builder notes
+ * loose.n at its start and sweeps at its end, after jot_var_of, which frees what folding or a
+ * failure left over. */
 JOT_FN void jot_graph_sweep(jot_Ctx *ctx, uint32_t mark);
 /* A pending state whose input is evaluated takes over the input's data and drops the input. */
 JOT_FN void jot_node_to_leaf(jot_Ctx *ctx, NodeId id);
@@ -226,34 +228,36 @@ JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name, const char 
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
 /* Elements (ops/buffer.c). */
 JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset */
-JOT_FN Buffer *jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device); /* NULL: not taken */
-JOT_FN bool jot_buffer_host(jot_Ctx *ctx, Buffer *buf); /* p is there; fresh contents are unset */
-JOT_FN void jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf); /* p goes: the device has the elements */
+/* ... that owns device memory; NULL: refused, and the memory stays the caller's. */
+JOT_FN Buffer *jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device);
+JOT_FN bool jot_buffer_host(jot_Ctx *ctx, Buffer *buf); /* allocate p if it is NULL; not filled */
+JOT_FN void jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf); /* free p: the device has the elements */
 JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
 /* The copy of this key; NULL: there is none. */
 JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
-/* A new buffer, all zeros, that can be kept as that copy; it is freed by unref until it is kept,
- * which cannot fail. */
+/* A new buffer of zeros that can become that copy by copy_keep, which cannot fail. Until then it
+ * belongs to the caller, who may unref it. */
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
-/* ops/away.c: p goes, a copy has the elements. Returns where to write, for each position of each
- * dimension, by how many elements it moves in the copy (their sum is an element's place); NULL:
- * refused, or somebody may want them. Back again; false: refused. */
+/* ops/away.c: free p, because a copy in another layout has the elements. Returns a table for the
+ * caller to fill: for each position of each dimension its offset in the copy, in elements (an
+ * element's place there is the sum over its dimensions). NULL: memory was refused, or p must stay.
+ * jot_buffer_back makes p again from the copy; false: memory was refused. */
 JOT_FN int64_t *jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank,
                                 const int64_t *ext, size_t element);
 JOT_FN bool jot_buffer_back(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_forget_away(jot_Ctx *ctx, Buffer *buf);
-JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* it will hold others: copies go */
+JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* new elements follow: drop copies */
 /* Nodes of user code hold a reference of their CodeSpec (ccode/code.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);
 JOT_FN void jot_code_unref(jot_Ctx *ctx, struct CodeSpec *code);
 /* Drop the pending assignments whose variable was assigned anew, or ended, before they ran. */
 JOT_FN void jot_pending_trim(jot_Ctx *ctx);
-/* Assignments since the last evaluation: it ran, forget how to withdraw them; withdraw them. */
+/* Of the assignments since the last evaluation: forget how to undo them (it has run); undo all. */
 JOT_FN void jot_undo_forget(jot_Ctx *ctx);
 JOT_FN void jot_undo_apply(jot_Ctx *ctx);
-/* What the k-th of them made its slot name, 0: the slot ended; withdraw that one alone, its
- * reference is the caller's. */
+/* The node that the k-th of them assigned, 0 if its slot has ended; undo that one alone, whose
+ * reference passes to the caller. */
 JOT_FN NodeId jot_undo_now(const jot_Ctx *ctx, uint32_t k);
 JOT_FN void jot_undo_take(jot_Ctx *ctx, uint32_t k);
 
@@ -263,7 +267,7 @@ JOT_FN void jot_undo_take(jot_Ctx *ctx, uint32_t k);
 JOT_FN NodeId jot_const_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext,
                              jot_Scalar v);
 JOT_FN NodeId jot_const_f64(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, double v);
-/* Where the `number`-th random variable of a context counts from, and its seed. */
+/* The seed of the `number`-th random variable of a context; *stream: counter of its element 0. */
 JOT_FN uint64_t jot_random_seed(const jot_Ctx *ctx, int op, jot_DType dtype, uint64_t number,
                                 uint64_t *stream);
 JOT_FN NodeId jot_iota_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int dim);
@@ -290,18 +294,17 @@ typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
  * `stop_at_data`; otherwise history is followed. Sets mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
-/* The same after equal cells, products and sums of them were made one (ops/batch.c); the nodes
- * `keep` stay what others are computed from. */
+/* The same, after equal cells, products and sums of them were merged (ops/batch.c). The nodes in
+ * `keep` are not replaced. */
 JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
                                     bool stop_at_data, const NodeId *keep, uint32_t nkeep,
                                     NodeList *out);
-/* ops/cells.c: equal cells become one. True: nodes of the list are others now. */
+/* ops/cells.c: merge equal cells. True: nodes of the list have changed. */
 JOT_FN bool jot_cells_join(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n,
                            const NodeId *keep, uint32_t nkeep);
 JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
 
-/* ops/stack.c: equally long pieces of variables one after the other,
- * as a variable of that shape. */
+/* ops/stack.c: a variable made of equally long pieces of other variables, one after the other. */
 enum { STACK_MOST = 248 };
 typedef struct { NodeId x; int64_t at; } Piece; /* from element `at` of x on; x 0: zeros */
 JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int n,
@@ -309,18 +312,17 @@ JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int6
 /* How many pieces a STACK has; piece k. */
 JOT_FN int jot_stack_pieces(const Node *n);
 JOT_FN Piece jot_stack_piece(const jot_Ctx *ctx, const Node *n, int k);
-/* ops/stack_sum.c: sums of products become one product. True: nodes of the list are others now. */
+/* ops/stack_sum.c: turn sums of products into one product. True: nodes of the list have changed. */
 JOT_FN bool jot_stack_sums(jot_Ctx *ctx, const NodeList *list);
 
 /* ---- slots ---- */
 JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current scope; takes a ref */
-/* The node of a handle; 0 and an error, with `op` and `arg` in the message, if it is stale or
- * poison (whose cause, kept before, stays the message). */
+/* The node of a handle. 0 and an error that names op and arg if it is stale or poison (an earlier
+ * failure, the cause of the poison, stays the message). */
 JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);
+/* ... of a handle that must belong to ctx; of list.v[k], which messages call arg[k]. */
 JOT_FN NodeId jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg);
-/* ... of a handle that must be ctx's */
 JOT_FN NodeId jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, const char *arg);
-/* jot_node_in of list.v[k], which messages call arg[k] */
 JOT_FN jot_Var jot_var_outside(jot_Ctx *ctx, NodeId id); /* as jot_var_of, but outside all scopes */
 #define JOT_POISON(c) ((jot_Var){(c), 0, 0})
 
@@ -330,8 +332,8 @@ JOT_FN int jot_dtype_class(jot_DType dtype);
 JOT_FN bool jot_dtype_signed(jot_DType dtype);
 JOT_FN jot_DType jot_dtype_compute(jot_DType dtype); /* f16, bf16 -> f32; else itself */
 JOT_FN double jot_scalar_f64(jot_Scalar v, jot_DType dtype); /* a CONST's value as a double */
-/* Round/convert a double (or integer) to what an element of dtype can hold, in the form kept in
- * Node.value: `f` for floats (rounded to f32/f16/bf16), `i`/`u` for integers and bool. */
+/* Convert a double (or integer) to the nearest value of dtype, in the form kept in Node.value: `f`
+ * for floats (rounded to f32/f16/bf16), `i`/`u` for integers and bool. */
 JOT_FN jot_Scalar jot_scalar_from_f64(double v, jot_DType dtype);
 JOT_FN jot_Scalar jot_scalar_from_i64(int64_t v, jot_DType dtype);
 JOT_FN jot_Scalar jot_scalar_read(const void *element, jot_DType dtype);

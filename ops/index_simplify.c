@@ -269,8 +269,10 @@ jot_ix_not(IxPool *pool, Ix a)
     }
 }
 
-JOT_FN Ix
-jot_ix_and(IxPool *pool, Ix a, Ix b)
+/* a op b for IX_AND and IX_OR. A constant operand that is op's neutral element (1 of and, 0 of or)
+ * gives the other operand; the other constant gives itself. */
+static Ix
+ix_logic(IxPool *pool, IxOp op, Ix a, Ix b)
 {
     int64_t v;
 
@@ -279,34 +281,24 @@ jot_ix_and(IxPool *pool, Ix a, Ix b)
     if (!a || !b)
         return 0;
     if (jot_ix_is_const(pool, a, &v))
-        return v ? b : a;
+        return (v != 0) == (op == IX_AND) ? b : a;
     if (jot_ix_is_const(pool, b, &v))
-        return v ? a : b;
+        return (v != 0) == (op == IX_AND) ? a : b;
     if (a == b)
         return a;
     if (jot_ix_not(pool, a) == b)
-        return jot_ix_const(pool, 0);
-    return jot_ix_before(pool, a, b) ? jot_ix_pair(pool, IX_AND, a, b)
-                                     : jot_ix_pair(pool, IX_AND, b, a);
+        return jot_ix_const(pool, op == IX_OR);
+    return jot_ix_before(pool, a, b) ? jot_ix_pair(pool, op, a, b) : jot_ix_pair(pool, op, b, a);
+}
+
+JOT_FN Ix
+jot_ix_and(IxPool *pool, Ix a, Ix b)
+{
+    return ix_logic(pool, IX_AND, a, b);
 }
 
 JOT_FN Ix
 jot_ix_or(IxPool *pool, Ix a, Ix b)
 {
-    int64_t v;
-
-    a = ix_truth(pool, a);
-    b = ix_truth(pool, b);
-    if (!a || !b)
-        return 0;
-    if (jot_ix_is_const(pool, a, &v))
-        return v ? a : b;
-    if (jot_ix_is_const(pool, b, &v))
-        return v ? b : a;
-    if (a == b)
-        return a;
-    if (jot_ix_not(pool, a) == b)
-        return jot_ix_const(pool, 1);
-    return jot_ix_before(pool, a, b) ? jot_ix_pair(pool, IX_OR, a, b)
-                                     : jot_ix_pair(pool, IX_OR, b, a);
+    return ix_logic(pool, IX_OR, a, b);
 }

@@ -4,7 +4,7 @@
 #define IR_CASES_H
 #include "tests/ir_weight.h"
 
-static void
+static inline void
 ir_default(IrCase *c, int cc, const char *what)
 {
     Sched s;

@@ -47,7 +47,7 @@ if [ "$2" = all ]; then
         printf '%s\n' "tests/test_device.sh $build cuda" "$build/tests/test_fuzz 100 1 cuda" "$build/tests/test_run cuda" \
             "$build/tests/test_types cuda" "$build/tests/test_extremes cuda" "$build/tests/test_tiles cuda" \
             "$build/tests/test_wide cuda" "$build/tests/test_squares cuda" "$build/tests/test_fetch cuda" "$build/tests/test_refused cuda" \
-            "$build/tests/test_opencl cuda" >"$dir/programs"
+            "$build/tests/test_opencl cuda" "$build/tests/test_swap cuda" >"$dir/programs"
         xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
             'log=$dir/log.$(echo "{}" | tr -c "a-z0-9_\n" .); {} >"$log" 2>&1; echo $? >"$log.rc"' <"$dir/programs"
         while read -r program; do
@@ -70,7 +70,8 @@ if [ "$2" = all ]; then
     [ $failed = 0 ]
     exit
 fi
-run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_wide cuda" "test_squares cuda" "test_tiles cuda" "test_run cuda" "test_opencl cuda" "test_fuzz 30 1 cuda" \
+run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_wide cuda" "test_squares cuda" "test_tiles cuda" "test_run cuda" \
+    "test_opencl cuda" "test_swap cuda" "test_fuzz 30 1 cuda" \
     "test_extremes cuda"
 for arch in 75 80 90; do # matrices by the instructions of each
     FAKE_CUDA_ARCH=$arch
@@ -81,6 +82,6 @@ unset FAKE_CUDA_ARCH
 make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4
 JOT_TEST_GRAPHS=0
 export JOT_TEST_GRAPHS
-run_tests "test_opencl cuda"
+run_tests "test_opencl cuda" "test_swap cuda"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -3,6 +3,7 @@
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
+#include "tests/worst.h"
 
 enum { N = 2, C = 6, H = 9, O = 20, T = 32 };
 
@@ -101,21 +102,6 @@ net_values(jot_Ctx *c, bool last, float *v, int room)
         n += m;
     }
     return n;
-}
-
-static double
-worst(const float *a, const float *b, int n)
-{
-    double worst = 0;
-    int i;
-
-    for (i = 0; i < n; i++) {
-        double d = fabs((double)a[i] - b[i]) / (1 + fabs((double)b[i]));
-
-        if (!(d <= worst))
-            worst = d;
-    }
-    return worst;
 }
 
 /* ---- tests -------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
+#include "tests/worst.h"
 
 enum { N = 2, C = 5, H = 8, ROOM = 1 << 15 };
 
@@ -118,21 +119,6 @@ values(jot_Ctx *c, Case which, float *v)
         n += nelem;
     }
     return n;
-}
-
-static double
-worst(const float *a, const float *b, int n)
-{
-    double worst = 0;
-    int i;
-
-    for (i = 0; i < n; i++) {
-        double d = fabs((double)a[i] - b[i]) / (1 + fabs((double)b[i]));
-
-        if (!(d <= worst))
-            worst = d;
-    }
-    return worst;
 }
 
 /* ---- tests -------------------------------------------------------------------------------- */
