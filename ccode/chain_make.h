@@ -21,7 +21,8 @@ typedef struct {
     Contract c;             /* a has the rows, b the vectors */
     int v, r;               /* their axes */
     int64_t rows, block;    /* in registers */
-    bool packed, rides;     /* b is; its results are stored from registers */
+    bool packed;            /* b is copied into panels */
+    bool rides;             /* its results are stored from registers */
     bool inside;            /* b is computed from other stages */
 } ChainProduct;
 

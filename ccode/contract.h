@@ -27,25 +27,27 @@ typedef struct Contract {
                                    has none, or a's go before */
 } Contract;
 
-/* Axes that are divided, as by a stride, become two, so that sums of products over them are seen to
- * be contractions (ccode/contract_class.c). False: out of memory. */
+/* Split axes that index expressions divide, as by a stride, into quotient and residue class, so
+ * that sums of products over them become contractions (ccode/contract_class.c). False: out of
+ * memory. */
 JOT_FN bool jot_contract_classes(Kernel *k);
 /* The longest of some axes; -1: there are none. */
 JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
-/* Some value below reads its buffer at a sum of axes: h + p. */
+/* Does some value below read its buffer at a sum of axes, such as h + p? */
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
-/* Is `value` a contraction? Its operand with the windows becomes a: the other's axis n goes in
- * vectors wherever layouts are free. Where n has only a few steps, and windows move over long
- * lines, it becomes b: lines go in vectors. */
+/* Is `value` a contraction? The operand with windows becomes a, so that the other's axis n can be
+ * vectorised in any layout; but where n is short and the windows move along long lines it becomes
+ * b, and the lines are vectorised. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
-/* The same by its axes alone: operands may be computed from other sums, and stay a and b. */
+/* The same by axes alone: operands may contain other sums, and a and b are not exchanged. */
 JOT_FN bool jot_contract_axes(const Kernel *k, uint32_t value, Contract *c);
-/* The one contraction of a kernel whose other values only precede or follow it point by point. */
+/* The contraction of a kernel in which all other values are element-wise work before or after
+ * it. */
 JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
 
-/* The layout in which the schedule reads or writes buffer `buf` without packing; where nothing
- * binds the buffer (a temporary; weights packed once) it is the one to give it. False: as good as
- * any.
+/* The layout in which the schedule reads or writes buffer `buf` without packing: the one to choose
+ * for a buffer whose layout is free (a temporary, weights that are packed once). False: none is
+ * better than another.
  *     a    batch, then m and windows, then k (channels last, of all groups), with a halo for what
  *          is read outside
  *     b    with windows: as it is, with a halo, its line last; else
@@ -57,10 +59,10 @@ JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *
 /* Width of b's panels. */
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 
-/* A schedule for a kernel with jot_contract_only, and the kernel made ready for it: operands read
- * from packed copies, scratch; rides: sums of its results that come along, NULL for none. lanes 1:
- * the same blocks in scalars. False: none, or out of memory (k->mem->failed); the kernel is as good
- * as before then. */
+/* A schedule for a kernel with jot_contract_only. It also changes the kernel: operands are read
+ * from packed copies in scratch. rides: sums of its results that are computed on its stores; NULL
+ * for none. lanes 1: the same blocks in scalars. False: there is none, or out of memory
+ * (k->mem->failed); the kernel then computes what it did. */
 struct Rides;
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
                                int lanes, struct Rides *rides);

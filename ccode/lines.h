@@ -4,33 +4,33 @@
 #define JOT_LINES_H
 #include "ccode/ir.h"
 
-/* Divided rows become residue classes, windows along rows read lines. For a kernel that is no
- * contraction, before its schedule is chosen; rows of at least so many elements. False: out of
- * memory. */
+/* jot_lines: split rows that are divided into residue classes, and compute what windows read along
+ * rows once, into a line. For a kernel that is no contraction, before its schedule is chosen;
+ * least: shortest rows for which it is done. False: out of memory. */
 #define LINE_LEAST 16
-/* Terms of a window, times the classes of its row, that stand side by side in the loop along it. */
+/* Most terms of a window (times residue classes of its row) that are unrolled in the row's loop. */
 #define LINE_TAPS 32
 JOT_FN bool jot_lines(Kernel *k, int64_t least);
 
-/* Axes that every access walks as one become one (ccode/merge.c), for any schedule by loops. False:
- * out of memory. */
+/* Merge axes that every access walks as one contiguous axis (ccode/merge.c). False: out of
+ * memory. */
 JOT_FN bool jot_merge_axes(Kernel *k);
 
-/* What is stored and read back within one step of some axes (ccode/steps.c). Its buffers, where
- * they are the kernel's own, are as large as a step needs. */
+/* For results that are read back within one step of k->steps (ccode/steps.c): shrink the buffers
+ * that are the kernel's own to the size of one step. */
 JOT_FN void jot_steps_fold(Kernel *k);
-/* Every value that is not summed up over them depends on the axes of steps, before a schedule is
- * made and after all else. False: out of memory. */
+/* Make every value that is not reduced over the axes of k->steps depend on them: the last change
+ * before a schedule is made. False: out of memory. */
 JOT_FN bool jot_steps_in_all(Kernel *k);
-/* For a load: 1 + the greatest of level[] over what is stored where it reads; 0: nothing is. */
+/* For a load: 1 + the largest level[] of the stores into the buffer that it reads; 0: none. */
 JOT_FN int jot_steps_level(const Kernel *k, const Value *load, const uint8_t *level);
 
-/* What is cleared before it is added to gets a store for that (ccode/scatter.c). False: out of
+/* Add a store that clears each buffer that a scatter adds to (ccode/scatter.c). False: out of
  * memory. */
 JOT_FN bool jot_kernel_scatters(Kernel *k);
 
-/* A value that is a constant unless conditions hold: load or select, with the conditions as one
- * index expression (0: always), what it is where they hold and what else. */
+/* A load or select that is a constant, `outside`, except where `cond` (0: everywhere) holds; there
+ * it is value `inside`. */
 typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;
 JOT_FN bool jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g);
 

@@ -4,11 +4,11 @@
 #define JOT_PANELS_H
 #include "ccode/contract_make.h"
 
-/* Of a kernel whose sums are contractions with the same rows and columns, and sums of what is made
- * of these along the rows: the first one. False: it is another kernel. */
+/* The first contraction of a kernel that has only contractions with the same rows and columns, and
+ * sums of their results along the rows. False: the kernel is not like that. */
 JOT_FN bool jot_panels_find(const Kernel *k, Contract *c);
-/* A schedule for such a kernel. lanes 1: in scalars. False: none, or out of memory
- * (k->mem->failed); what it computes is as before then, with scratch buffers that nothing uses. */
+/* A schedule for such a kernel. lanes 1: in scalars. False: there is none, or out of memory
+ * (k->mem->failed); the kernel then computes what it did, but may have gained unused scratch. */
 JOT_FN bool jot_panels_sched(Sched *s, Kernel *k, const Target *target, int lanes);
 
 #endif

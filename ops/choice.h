@@ -1,4 +1,4 @@
-/* ops/choice.h - one of several schedules is taken: the cheapest, or the one that is written down.
+/* ops/choice.h - choose one of several schedules: the cheapest, or the one that a script names.
  *
  *     Choice c = jot_choice_begin(target);
  *     for (each that is legal)
@@ -18,15 +18,15 @@
 #define JOT_CHOICE_H
 #include "ops/target.h"
 
-/* `what` was tried, as one of choice number `at`, and not taken unless the path says so. */
+/* Alternative `what` of choice number `at`; it was taken if path[at] is `what`. */
 typedef struct { uint64_t what; double price; uint32_t at; } Alternative;
 typedef struct Choices {
     Mem *mem;
-    const uint64_t *script;  /* of the first nscript choices what is to be taken */
+    const uint64_t *script;  /* what to take in the first nscript choices */
     uint32_t nscript;
-    bool quiet;              /* not counted now (jot_choice_quiet) */
-    bool missed;             /* the script names what there was not */
-    Vec(uint64_t) path;      /* per choice what was taken; 0: nothing was tried */
+    bool quiet;              /* choices are not recorded now (jot_choice_quiet) */
+    bool missed;             /* the script named an alternative that did not exist */
+    Vec(uint64_t) path;      /* what was taken in each choice; 0: there was no alternative */
     Vec(Alternative) seen;
 } Choices;
 JOT_FN void jot_choices_free(Choices *choices);
@@ -37,18 +37,18 @@ typedef struct {
     uint32_t at, n;          /* its number; alternatives so far */
     uint64_t what;           /* the best so far */
     double price;
-    bool written;            /* ... and the script wants it */
+    bool written;            /* ... and the script names it */
 } Choice;
 JOT_FN Choice jot_choice_begin(const Target *target);
-/* Is this one to be taken in place of those before it? what: its number, not 0, of its own among
- * all choices of a kernel. margin: of their price that it must stay below; a drawn machine
- * misjudges prices (jot_target_price). */
+/* Should this alternative replace the best so far? what: its number, not 0, unique within a kernel.
+ * margin: the fraction of the best price that it must stay below. An invented machine distorts
+ * prices (jot_target_price). */
 JOT_FN bool jot_choice_try(Choice *c, uint64_t what, double price, double margin);
 JOT_FN void jot_choice_end(Choice *c);
-/* Where a rule decides and there is no price, the others of n ways are alternatives all the same:
- * the one to take. what: the number of the first. */
+/* A choice of one of n ways that a rule makes, without prices; the others are recorded as
+ * alternatives. Returns the way to take. what: the number of the first way. */
 JOT_FN int jot_choice_rule(const Target *target, uint64_t what, int n, int rule);
-/* Choices between these two are no part of the path: what is weighed to price another choice. */
+/* Choices between these two are not recorded: they only serve to price another choice. */
 JOT_FN void jot_choice_quiet(const Target *target, bool quiet);
 
 #endif

@@ -30,33 +30,32 @@ typedef struct Target {
     double call;                  /* seconds that one launch costs */
     double handoff;               /* seconds until a sleeping pool is at work */
     bool measured;                /* rates are; else they follow from what was detected */
-    bool late;                    /* ... and will be measured (Backend.measure) before anything is
-                                     compiled by them that is kept */
+    bool late;                    /* not measured yet: Backend.measure does it before any kernel
+                                     that depends on them is kept on disk */
     int group;                    /* of a device: most items of a work-group, a power of two */
     int64_t group_nbytes;         /* ... bytes of memory that they may share */
-    bool copies;                  /* a group's memory is filled past the registers (cp.async) */
+    bool copies;                  /* group memory can be filled asynchronously (cp.async) */
     bool warps;                   /* four warps multiply together (wgmma) */
     bool blocks;                  /* contractions may share a kernel, by blocks of rows
                                      (ccode/chain.h): not on devices */
     char cpu[64];                 /* its name, "" */
-    uint64_t drawn;               /* not 0: a machine that is not there (jot_target_draw) */
-    struct Choices *choices;      /* not NULL: of the kernel at hand (ops/choice.h) */
+    uint64_t drawn;               /* not 0: an invented machine (jot_target_draw) */
+    struct Choices *choices;      /* not NULL: choices for the present kernel (ops/choice.h) */
 } Target;
 
-/* A core of a plain desktop of some years ago, one of one. */
+/* Cautious figures: a single core of an older desktop. */
 JOT_FN void jot_target_default(Target *target);
 /* Only the vectors of "avx512", "avx2" or "sse" (flags of a C compiler: jot_target_march), rates in
  * proportion; "native": as it is. False: not known, or wider than the machine's. */
 JOT_FN bool jot_target_narrow(Target *target, const char *name);
-/* Another machine, for tests: caches, registers, cores and rates are drawn, vectors no wider than
- * this one's, and prices are misjudged: of the schedules that are legal each is taken for some
- * seed. */
+/* Invent a machine, for tests: caches, registers, cores and rates are random, vectors no wider than
+ * this one's. Prices are distorted, too, so that every legal schedule is chosen for some seed. */
 JOT_FN void jot_target_draw(Target *target, uint64_t seed);
-/* The price of choice number `what`: as it is, but on a drawn machine off by up to 16 either
- * way. */
+/* The price of choice number `what`: unchanged, but distorted by up to a factor of 16 on an
+ * invented machine. */
 JOT_FN double jot_target_price(const Target *target, uint64_t what, double price);
-/* Work from which on a schedule of its own is worth it: as it is, but on a drawn machine far
- * less. */
+/* The least work that is worth a special schedule: unchanged, but far less on an invented
+ * machine. */
 JOT_FN double jot_target_least(const Target *target, double work);
 /* "-march=haswell" for "avx2", and so on; NULL for "native". */
 JOT_FN const char *jot_target_march(const char *name);
