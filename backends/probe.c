@@ -7,8 +7,9 @@
  *     hand-off    from a wake-up call to the sleeper's first instruction
  *
  * One core's figures are counted in the thread's own processor time, and the best of a few turns
- * stands: what else runs on the machine disturbs little. Each loop exists once per width of vector;
- * a build by a compiler without vector types measures nothing.
+ * stands: what else runs on the machine disturbs little. Each loop exists once per width of vector,
+ * optimised whatever the build is, for what one program finds all others read; a build by a compiler
+ * without vector types, or by clang without optimisation, measures nothing.
  *
  * Read before: ops/target.h. After: backends/machine.c, which keeps the figures on disk. */
 #ifndef _GNU_SOURCE
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#if defined(__GNUC__) && !defined(__TINYC__)
+#if defined(__GNUC__) && !defined(__TINYC__) && (!defined(__clang__) || defined(__OPTIMIZE__))
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -47,7 +48,7 @@ typedef float ProbeRead(const char *p, size_t nbytes);
 /* FMA(a, x, y) is a * x + y; in strict C nothing else is fused */
 #define PROBE_LOOPS(WIDTH, TARGET, FMA) \
     typedef float Probe##WIDTH __attribute__((vector_size(WIDTH), may_alias)); \
-    TARGET static float \
+    TARGET PROBE_PLAIN static float \
     probe_peak##WIDTH(long steps) \
     { \
         Probe##WIDTH a[10], x = {0}, y = {1e-3f}; \
@@ -66,7 +67,7 @@ typedef float ProbeRead(const char *p, size_t nbytes);
             sum += a[k][0]; \
         return sum; \
     } \
-    TARGET static float \
+    TARGET PROBE_PLAIN static float \
     probe_read##WIDTH(const char *p, size_t nbytes) \
     { \
         const Probe##WIDTH *v = (const void *)p; \
@@ -81,6 +82,12 @@ typedef float ProbeRead(const char *p, size_t nbytes);
         return a[0]; \
     }
 
+#ifdef __clang__
+#define PROBE_FAST
+#else
+#define PROBE_FAST __attribute__((optimize("O2")))
+#endif
+#define PROBE_PLAIN PROBE_FAST __attribute__((no_sanitize("address"), no_sanitize("undefined")))
 #define PROBE_ANY /* what every machine of this kind has */
 #if defined(__aarch64__)
 #define PROBE_SUM(a, x, y) vfmaq_f32(y, a, x)
@@ -331,6 +338,8 @@ jot_machine_measure(Target *t)
 }
 #undef PROBE_MOST
 #undef PROBE_LOOPS
+#undef PROBE_FAST
+#undef PROBE_PLAIN
 #undef PROBE_ANY
 #undef PROBE_SUM
 #else

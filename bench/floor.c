@@ -1,7 +1,7 @@
 /* bench/floor.c - peak arithmetic and memory floors by the simplest loops that reach them.
  *
- * Peak: independent chains of vector multiply-adds, enough to cover their latency. Bytes: 64-byte
- * vectors summed from as many arrays as are read and stored to as many as are written, with the
+ * Peak: independent chains of vector multiply-adds, enough to cover their latency. Bytes: vectors,
+ * as wide as the machine has them, summed from as many arrays as are read and stored to as many as are written, with the
  * workload's own sizes, so that what fits a cache is measured in that cache. Threads take equal
  * parts and are awake when a turn begins; where even that costs more than it gains, one thread's
  * time is the floor. Compiled with -O2 -march=native; a multiply-add is one instruction where
@@ -17,8 +17,15 @@
 #include <time.h>
 #include "bench/floor.h"
 
-typedef float Lanes __attribute__((vector_size(64)));
+#if defined(__AVX512F__)
+enum { LANES = 16 };
+#elif defined(__AVX__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
 enum { CHAINS = 12 };
+typedef float Lanes __attribute__((vector_size(4 * LANES)));
 
 static double
 floor_now(void)
@@ -37,9 +44,9 @@ chains(long n)
     int k, l;
 
     for (k = 0; k < CHAINS; k++) /* all different, or one chain would do for all */
-        for (l = 0; l < 16; l++)
+        for (l = 0; l < LANES; l++)
             a[k][l] = (float)(k + l);
-    for (l = 0; l < 16; l++) {
+    for (l = 0; l < LANES; l++) {
         x[l] = 0.999f;
         y[l] = 1e-3f;
     }
@@ -49,7 +56,7 @@ chains(long n)
         a[8] = a[8] * x + y; a[9] = a[9] * x + y; a[10] = a[10] * x + y; a[11] = a[11] * x + y;
     }
     for (k = 0; k < CHAINS; k++)
-        for (l = 0; l < 16; l++)
+        for (l = 0; l < LANES; l++)
             sum += a[k][l];
     return sum;
 }
@@ -75,7 +82,7 @@ stream(const Lanes *in, long nin, Lanes *out, long nout)
     for (i = both; i < nout; i++)
         out[i] = s[0];
     s[0] += s[1] + s[2] + s[3];
-    for (i = 0; i < 16; i++)
+    for (i = 0; i < LANES; i++)
         sum += s[0][i];
     return sum;
 }
@@ -177,7 +184,7 @@ floor_peak(int threads)
     /* the best of many short moments */
     for (int n = peak[threads] == 0 ? 6 : 1; n > 0; n--) {
         PeakWork w = {1000000, {0}};
-        double p = 2.0 * 16 * CHAINS * (double)w.steps * threads
+        double p = 2.0 * LANES * CHAINS * (double)w.steps * threads
                  / crew_best(peak_part, &w, threads, 1);
 
         peak[threads] = p > peak[threads] ? p : peak[threads];
@@ -200,15 +207,16 @@ bytes_part(void *p, int part, int parts)
 double
 floor_bytes(double read, double write, int threads)
 {
-    BytesWork b = {NULL, NULL, (long)((read + 63) / 64), (long)((write + 63) / 64), {0}};
+    BytesWork b = {NULL, NULL, (long)((read + sizeof(Lanes) - 1) / sizeof(Lanes)),
+                   (long)((write + sizeof(Lanes) - 1) / sizeof(Lanes)), {0}};
     double best;
 
     if (read <= 0 && write <= 0)
         return 0;
-    b.in = aligned_alloc(64, (size_t)(b.r + 1) * 64);
-    b.out = aligned_alloc(64, (size_t)(b.w + 1) * 64);
-    memset(b.in, 0, (size_t)(b.r + 1) * 64);
-    memset(b.out, 0, (size_t)(b.w + 1) * 64);
+    b.in = aligned_alloc(64, (size_t)(b.r + 64) * sizeof(Lanes));
+    b.out = aligned_alloc(64, (size_t)(b.w + 64) * sizeof(Lanes));
+    memset(b.in, 0, (size_t)(b.r + 64) * sizeof(Lanes));
+    memset(b.out, 0, (size_t)(b.w + 64) * sizeof(Lanes));
     best = floor_best(bytes_part, &b, threads);
     free(b.in);
     free(b.out);

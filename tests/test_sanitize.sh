@@ -5,6 +5,7 @@
 #
 # JOT_CC names a script that adds the flags; the sanitizers come into the process by LD_PRELOAD, so the
 # library needs no build of its own (make check-asan has that one).
+cd "$(dirname "$0")/.." || exit 1
 build=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -46,6 +47,24 @@ run() {
 run "$build/tests/test_fuzz" "${2:-8}" 77001
 run "$build/tests/test_lines"
 run "$build/tests/test_stencil"
+
+# What a program finds of the machine all others read: the probe's loops have the same vectors, and
+# calls, in a build that is not optimised, or is watched.
+probe() {
+    gcc -std=gnu99 -fno-pic -S -I. "$@" backends/probe.c -o - | awk '/^probe_(peak|read)[0-9]*:/,/\.size/' |
+        grep '^probe\|mm[0-9]\|call' | sed 's/\.LC[0-9]*/LC/g; s/r[a-z]*[0-9]*[,)]/r/g' | sort
+}
+probe -O2 >"$dir/probe"
+grep -q probe_peak16 "$dir/probe" || { echo "no loop of the probe is found"; failed=$((failed + 1)); status=1; }
+for flags in "-O0" "-O0 -fsanitize=address,undefined"; do
+    # shellcheck disable=SC2086
+    if probe $flags | cmp -s - "$dir/probe"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)) status=1
+        echo "backends/probe.c, $flags: its loops are not those of -O2"
+    fi
+done
 [ -e "$dir/used" ] || { echo "no kernel was compiled with sanitizers"; failed=$((failed + 1)); status=1; }
 echo "$passed passed, $failed failed, 0 skipped"
 exit $status
