@@ -67,13 +67,13 @@ work_normal(Bench *b, int k, jot_Ints shape)
 }
 
 jot_Var
-work_bf16(Bench *b, int k, jot_Ints shape)
+work_half(Bench *b, int k, jot_DType dtype, jot_Ints shape)
 {
     bool made = b->made[k];
     jot_Var x = input(b, k, shape, FILL_NORMAL, 1);
 
     if (!made) {
-        b->in[k] = jot_keep(jot_cast(x, JOT_BF16));
+        b->in[k] = jot_keep(jot_cast(x, dtype));
         jot_data(b->in[k]); /* else each step would cast it again */
     }
     return b->in[k];

@@ -41,7 +41,7 @@ const Work *work_find(const char *name);
 
 /* Input number k: normal f32 numbers (seeded by k), made on the first call, a parameter later. */
 jot_Var work_normal(Bench *b, int k, jot_Ints shape);
-jot_Var work_bf16(Bench *b, int k, jot_Ints shape);                   /* rounded once */
+jot_Var work_half(Bench *b, int k, jot_DType dtype, jot_Ints shape);  /* rounded once */
 jot_Var work_scaled(Bench *b, int k, jot_Ints shape, double scale);
 jot_Var work_positive(Bench *b, int k, jot_Ints shape);               /* 1 + |normal| */
 jot_Var work_uniform(Bench *b, int k, jot_Ints shape);                /* [0, 1) */

@@ -12,13 +12,25 @@ gemm(Bench *b, jot_Var *out)
 }
 
 static int
-gemm_bf16(Bench *b, jot_Var *out)
+gemm_half(Bench *b, jot_DType dtype, jot_Var *out)
 {
     const int64_t *n = b->work->a;
 
-    out[0] = jot_matmul(work_bf16(b, 0, JOT_SHAPE(n[0], n[1])),
-                        work_bf16(b, 1, JOT_SHAPE(n[1], n[2])));
+    out[0] = jot_matmul(work_half(b, 0, dtype, JOT_SHAPE(n[0], n[1])),
+                        work_half(b, 1, dtype, JOT_SHAPE(n[1], n[2])));
     return 1;
+}
+
+static int
+gemm_bf16(Bench *b, jot_Var *out)
+{
+    return gemm_half(b, JOT_BF16, out);
+}
+
+static int
+gemm_f16(Bench *b, jot_Var *out)
+{
+    return gemm_half(b, JOT_F16, out);
 }
 
 static int
@@ -60,6 +72,8 @@ const Work work_products[] = {
     {"gemm_2048", gemm, GEMM(2048, 2048, 2048)},
     {"gemm_bf16_256", gemm_bf16, GEMM(256, 256, 256)},
     {"gemm_bf16_2048", gemm_bf16, GEMM(2048, 2048, 2048)},
+    {"gemm_f16_256", gemm_f16, GEMM(256, 256, 256)},
+    {"gemm_f16_2048", gemm_f16, GEMM(2048, 2048, 2048)},
     {"mm_gemv_1024x4096", gemm, {1, 1024, 4096}, 0, 4.0 * 1024 * 4097, 4.0 * 4096, NULL},
     {"mm_mlp_32x784x512", gemm, GEMM(32, 784, 512)},
     {"mm_tall_100352x64x64", gemm, GEMM(100352, 64, 64)},

@@ -109,6 +109,17 @@ find_tile(const ContractMake *m, uint32_t value, ContractTile *t)
     return t->n > 0;
 }
 
+/* Nothing is read through a window, and rows and sum are all that the tile has: its blocks are
+ * panels of rows, which fit a cache where all rows do not. */
+static bool
+tile_of_rows(const ContractMake *m, const ContractTile *t)
+{
+    for (int d = 0; d < t->n; d++)
+        if (t->axis[d] < 0)
+            return false;
+    return !(m->outer & m->k->values.v[m->c.a].free);
+}
+
 /* ---- what is packed ----------------------------------------------------------------------- */
 
 /* Rows of the block that fall on the same lines of the first cache. */
@@ -266,7 +277,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
     bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / 2;
     bool once;
     p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
-    if (p->a && find_tile(m, m->c.a, &p->tile))
+    if (p->a && find_tile(m, m->c.a, &p->tile) && !tile_of_rows(m, &p->tile))
         p->a = PACK_TILE;
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
                                  : m->outer & ~plan_shifts(m, m->c.a);
@@ -348,7 +359,8 @@ plan_form(ContractMake *m, ContractPlan *p)
         p->rows = (rows >= want || rows >= before * blocks) && !once;
     else if (!p->shared)
         p->rows = (before * blocks < want && rows > before * blocks) ||
-                  (p->a == PACK_COLUMNS && rows >= want && rows_pack_less(m, before * blocks)) ||
+                  ((p->a == PACK_COLUMNS || p->a == PACK_PANEL) && rows >= want &&
+                   rows_pack_less(m, before * blocks)) ||
                   (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
                   (p->a == PACK_TILE && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=

@@ -1,0 +1,148 @@
+/* tests/test_blocks.c - what the block of a contraction reads, and how often: operands of half
+ * precision are packed by panels of rows that fit a cache, not all rows at a time, whose sums would
+ * go through memory for each block of k; and with 16 registers a vector that up to four
+ * multiply-adds share is loaded once by what gcc makes of the text. */
+#include <unistd.h>
+#include "tests/ir_run.h"
+#include "ccode/contract.h"
+
+/* y[i, j] = sum over k of a[i, k] b[k, j], and its values */
+static void
+make_product(IrCase *c, jot_DType dtype, int64_t n, int64_t m, int64_t k)
+{
+    int64_t ext[3] = {n, m, k};
+    uint32_t a, b, y;
+
+    ir_start(c);
+    ir_axes(c, "ijk", ext);
+    a = ir_buf(c, "a", dtype, BUF_INPUT, 2, n, k, 0, 0);
+    b = ir_buf(c, "b", dtype, BUF_INPUT, 2, k, m, 0, 0);
+    (void)ir_guarded;
+    y = OUT("y", 2, n, m, 0, 0);
+    ir_store(c, y, AX(0), AX(1), 0, 0,
+             ir_sum(c, EW_ADD, BIT(2), ir_ew(c, EW_MUL, ir_load(c, a, AX(0), AX(2), 0, 0),
+                                             ir_load(c, b, AX(2), AX(1), 0, 0)), "acc"));
+    for (int64_t at = 0; at < n * m; at++) {
+        double sum = 0;
+
+        for (int64_t x = 0; x < k; x++)
+            sum += c->data[a][at / m * k + x] * c->data[b][x * m + at % m];
+        c->data[y][at] = sum;
+    }
+}
+
+/* 8 lanes, 16 registers */
+static bool
+schedule(IrCase *c, int64_t l2, Sched *s)
+{
+    Target t;
+    Contract found;
+
+    jot_target_default(&t);
+    t.vector_nbytes = 32;
+    t.vectors = 16;
+    t.fma = true;
+    t.cores = 2;
+    t.cache_nbytes[LEVEL_L1] = l2 / 8;
+    t.cache_nbytes[LEVEL_L2] = l2;
+    return jot_contract_only(&c->k, &found) && jot_contract_sched(s, &c->k, &found, &t, 8, NULL);
+}
+
+static void
+test_halves(void)
+{
+    static const struct { jot_DType dtype; int64_t n, m, k; } cases[] = {
+        {JOT_F16, 300, 200, 260}, {JOT_BF16, 300, 200, 260}, {JOT_F16, 96, 330, 500},
+        {JOT_BF16, 31, 90, 70}
+    };
+
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        Text text = {0};
+        IrCase c;
+        Sched s;
+        bool ok;
+
+        text.mem = &ir_mem;
+        make_product(&c, cases[i].dtype, cases[i].n, cases[i].m, cases[i].k);
+        ok = schedule(&c, 65536, &s);
+        CHECK(ok, "case %d: no schedule", i);
+        if (ok) {
+            jot_sched_print(&s, &text);
+            CHECK(strstr(text.s, "; res pa[") && !strstr(text.s, "res tile") &&
+                  !strstr(text.s, "keep sums"), "case %d: %s", i, text.s);
+            ir_check(&c, &s, "gnu", GCC_NATIVE, "product of halves");
+        }
+        jot_text_free(&text);
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
+}
+
+/* Multiply-adds of vectors in what gcc makes of the text, and those that read memory. */
+static bool
+count(const Text *all, const Text *text, int *fma, int *read)
+{
+    char path[64], command[256], line[512];
+    FILE *f;
+    bool ok;
+
+    snprintf(path, sizeof path, "/tmp/jot_blocks_%d.c", (int)getpid());
+    f = fopen(path, "w");
+    if (!f)
+        return false;
+    fwrite(all->s, 1, all->n, f);
+    fwrite(text->s, 1, text->n, f);
+    fclose(f);
+    snprintf(command, sizeof command, "gcc -std=gnu99 -O3 -march=haswell -ffp-contract=off -S "
+             "-o %s.s %s 2>/dev/null", path, path);
+    ok = system(command) == 0;
+    remove(path);
+    snprintf(path, sizeof path, "/tmp/jot_blocks_%d.c.s", (int)getpid());
+    f = ok ? fopen(path, "r") : NULL;
+    *fma = *read = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (strstr(line, "vfmadd") && strstr(line, "%ymm")) {
+            ++*fma;
+            *read += strchr(line, '(') != NULL;
+        }
+    if (f)
+        fclose(f);
+    remove(path);
+    return ok;
+}
+
+/* Three rows: each vector of b serves three sums. */
+static void
+test_loads(void)
+{
+    Text text = {0}, all = {0};
+    EmitInfo info;
+    IrCase c;
+    Sched s;
+    int fma = 0, read = 0;
+
+    text.mem = all.mem = &ir_mem;
+    make_product(&c, JOT_F32, 3, 96, 50);
+    CHECK(schedule(&c, 1 << 19, &s) &&
+          jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", &text, &info, NULL) &&
+          jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");
+    if (system("echo 'int i;' | gcc -march=haswell -x c -S -o - - >/dev/null 2>&1"))
+        SKIP("no gcc for this processor's vectors");
+    else
+        CHECK(count(&all, &text, &fma, &read) && fma >= 8 && read == 0,
+              "%d of %d multiply-adds read memory", read, fma);
+    jot_text_free(&text);
+    jot_text_free(&all);
+    jot_sched_close(&s);
+    ir_end(&c);
+}
+
+int
+main(void)
+{
+    ir_open();
+    test_halves();
+    test_loads();
+    ir_close();
+    return DONE();
+}
