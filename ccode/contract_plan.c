@@ -359,8 +359,9 @@ plan_form(ContractMake *m, ContractPlan *p)
         p->rows = (rows >= want || rows >= before * blocks) && !once;
     else if (!p->shared)
         p->rows = (before * blocks < want && rows > before * blocks) ||
-                  ((p->a == PACK_COLUMNS || p->a == PACK_PANEL) && rows >= want &&
-                   rows_pack_less(m, before * blocks)) ||
+                  ((p->a == PACK_COLUMNS ||
+                    (p->a == PACK_PANEL && !jot_contract_plain(m, m->c.a))) &&
+                   rows >= want && rows_pack_less(m, before * blocks)) ||
                   (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
                   (p->a == PACK_TILE && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
