@@ -329,8 +329,7 @@ jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors
     return sum;
 }
 
-/* Rows and vectors of the block in registers. Vectors of b need registers besides the sums, a row's
- * element another, and one is to spare: with 4 x 3 of 16 gcc had none. */
+/* Rows and vectors of the block in registers. Vectors of b need registers besides the sums. */
 JOT_FN void
 jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
 {
@@ -342,7 +341,7 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
     if (m->most_vectors && widest > m->most_vectors)
         widest = m->most_vectors;
     for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
-        for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 < m->registers; r++) {
+        for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
             if (fixed && fixed % v)
                 continue;
             if (jot_choice_try(&choice, 3400 + (uint64_t)(16 * r + v),
