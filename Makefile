@@ -56,9 +56,11 @@ $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(
 
 examples: $(EXAMPLES)
 
-demo: $(B)/examples/07_digits
+# what is printed is the demo's, or an error
+demo:
+	@$(MAKE) -s $(B)/examples/07_digits
 	@mkdir -p out
-	$(B)/examples/07_digits $(if $(MNIST),--mnist $(MNIST))
+	@$(B)/examples/07_digits $(if $(MNIST),--mnist $(MNIST))
 
 # the blocks of docs/ that are made of what the programs print; tests/test_docs.sh compares them
 docs: $(B)/examples/02_conv

@@ -95,7 +95,7 @@ jot_clear(jot_Ctx *ctx)
         return;
     if (ctx->status) {
         jot_undo_apply(ctx);
-        jot_fetch_forget(ctx);
+        jot_fetch_forget(ctx, ctx->fetched);
     }
     ctx->status = JOT_OK;
     ctx->mem.failed = false;
@@ -444,7 +444,7 @@ jot_close(jot_Ctx *ctx)
 
     if (!ctx)
         return;
-    jot_fetch_forget(ctx);
+    jot_fetch_forget(ctx, 0);
     jot_plan_close(ctx);
     if (ctx->tune_store)
         ctx->tune_store->close(ctx);

@@ -159,8 +159,8 @@ JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL
 
 JOT_API jot_Status jot_error(const jot_Ctx *ctx);      /* the first failure, JOT_OK for none */
 JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none; owned by ctx */
-/* Forget the failure and go on. Assignments made since the last evaluation are undone and waiting
- * fetches are dropped, so that a step that failed half way leaves every variable as it was. Does
+/* Forget the failure and go on. Assignments and fetches made since the last evaluation that went
+ * well are undone, so that a step that failed half way leaves every variable as it was. Does
  * nothing when there is no failure. */
 JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use, or "none" */
@@ -327,7 +327,8 @@ typedef void jot_FetchFn(void *user, const jot_Tensor *value); /* value is valid
  *   - jot_run on a device does not wait for the values it computes: they are copied while the next
  *     evaluation's kernels run, and their callbacks run inside that evaluation
  * A callback may fetch again, for the following evaluation, but must not evaluate. If an evaluation
- * fails, its fetches wait for the next one; jot_clear and jot_close drop them without a call. */
+ * fails, its fetches wait for the next one, or jot_clear drops them without a call; those of
+ * evaluations that went well still come. jot_close drops all. */
 JOT_API bool jot_fetch(jot_Var v, jot_FetchFn *callback, void *user);
 JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and run their callbacks */
 

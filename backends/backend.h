@@ -112,13 +112,14 @@ struct Backend {
     bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
     /* Two tiers (backends/cpu.c). quick: the backend that compiles fast to slower code; NULL: there
      * is one tier. start: as `compile`, but in the background; text and symbols are copied; returns
-     * NULL when it cannot now (then use `compile`). look: the state of a job, after its end if
-     * `wait`; *left: estimated seconds until then. end: frees the job; if it is done, fills in
+     * NULL when it cannot now (then use `compile`). look: the state of a job, after waiting
+     * for its end as long as that is expected in less than `most` seconds (0: no wait); *left:
+     * estimated seconds until then. end: frees the job; if it is done, fills in
      * sym[0..n) and passes *module to the caller (sym NULL: the result is dropped). */
     Backend *quick;
     CompileJob *(*start)(Backend *backend, jot_Ctx *ctx, const char *what, const char *text,
                          size_t nbytes, const KernelSym *sym, int n);
-    JobState (*look)(Backend *backend, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
+    JobState (*look)(Backend *backend, jot_Ctx *ctx, CompileJob *job, double most, double *left);
     void (*end)(Backend *backend, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
     /* If ctx->target.late: measure the machine's rates, keep them and clear `late`. NULL: it
      * is never set. */

@@ -146,11 +146,11 @@ cpu_start(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, si
 }
 
 static JobState
-cpu_look(Backend *backend, jot_Ctx *ctx, CompileJob *job, bool wait, double *left)
+cpu_look(Backend *backend, jot_Ctx *ctx, CompileJob *job, double most, double *left)
 {
     CpuState *cpu = backend->state;
 
-    return jot_jobs_look(cpu->jobs, ctx, job, wait, left);
+    return jot_jobs_look(cpu->jobs, ctx, job, most, left);
 }
 
 static void

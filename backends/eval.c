@@ -10,12 +10,10 @@
 static bool
 eval_nodes(jot_Ctx *ctx, const NodeId *id, uint32_t n, bool wait)
 {
-    uint32_t begun = jot_fetches_begun(ctx);
-
     if (!jot_plan_run(ctx, id, n))
         return false;
     if (ctx->fetches.n)
-        jot_fetch_callbacks(ctx, begun, wait);
+        jot_fetch_callbacks(ctx, wait);
     return true;
 }
 

@@ -11,7 +11,9 @@
  *
  * So jot_run waits for copies of earlier evaluations, whose kernels are done or about to be, not
  * for its own. What waits for values itself (jot_data, jot_item, jot_copy, jot_poll) waits for all.
- * A fetch holds its node, so what is copied is neither written nor given to another meanwhile.
+ * A fetch holds its node, so what is copied is neither written nor given to another meanwhile. What
+ * an evaluation has computed comes, though the next one fail and jot_clear forget it: without a
+ * device it would have come at once.
  *
  * Read before: core.h ("evaluation"), backends/backend.h (Device). After: backends/eval.c. */
 #include "backends/backend.h"
@@ -87,9 +89,9 @@ jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf)
 }
 
 JOT_FN void
-jot_fetch_forget(jot_Ctx *ctx)
+jot_fetch_forget(jot_Ctx *ctx, uint32_t from)
 {
-    while (!ctx->running && ctx->fetches.n)
+    while (!ctx->running && ctx->fetches.n > from)
         fetch_end(ctx, &ctx->fetches.v[--ctx->fetches.n]);
 }
 
@@ -111,25 +113,15 @@ fetch_call(jot_Ctx *ctx, const Fetch *f)
     f->call(f->user, &value);
 }
 
-JOT_FN uint32_t
-jot_fetches_begun(const jot_Ctx *ctx)
-{
-    uint32_t i, n = 0;
-
-    for (i = 0; i < ctx->fetches.n; i++)
-        n = ctx->fetches.v[i].copy ? i + 1 : n;
-    return n;
-}
-
 /* A callback may fetch again, which waits for the next evaluation, but not evaluate. */
 JOT_FN void
-jot_fetch_callbacks(jot_Ctx *ctx, uint32_t begun, bool wait)
+jot_fetch_callbacks(jot_Ctx *ctx, bool wait)
 {
     uint32_t n = ctx->fetches.n, i;
 
     fetch_begin(ctx);
     ctx->running = true;
-    for (i = 0; i < n && (wait || i < begun || !ctx->fetches.v[i].copy); i++) {
+    for (i = 0; i < n && (wait || i < ctx->fetched || !ctx->fetches.v[i].copy); i++) {
         Fetch f = ctx->fetches.v[i];
 
         if (jot_node(ctx, f.node)->data)
@@ -138,5 +130,6 @@ jot_fetch_callbacks(jot_Ctx *ctx, uint32_t begun, bool wait)
     }
     memmove(ctx->fetches.v, ctx->fetches.v + i, (ctx->fetches.n - i) * sizeof *ctx->fetches.v);
     ctx->fetches.n -= i;
+    ctx->fetched = n - i;
     ctx->running = false;
 }

@@ -157,7 +157,7 @@ JOT_FN Jobs *jot_jobs_open(jot_Ctx *ctx); /* NULL: no memory; threads start with
 JOT_FN void jot_jobs_close(Jobs *jobs, jot_Ctx *ctx); /* ends what still runs */
 JOT_FN CompileJob *jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, const char *text,
                                   size_t nbytes, const KernelSym *sym, int n);
-JOT_FN JobState jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, bool wait, double *left);
+JOT_FN JobState jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, double most, double *left);
 JOT_FN void jot_jobs_end(Jobs *jobs, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **module);
 
 extern const Backend jot_backend_cpu, jot_backend_tcc, jot_backend_cc, jot_backend_opencl,

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { JOBS_WORKERS = 4 };
@@ -244,6 +245,7 @@ jot_jobs_open(jot_Ctx *ctx)
 {
     Jobs *jobs = jot_mem_new(&ctx->mem, 1, sizeof *jobs);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_condattr_t monotonic;
     int i;
 
     if (!jobs)
@@ -260,7 +262,10 @@ jot_jobs_open(jot_Ctx *ctx)
     pthread_mutex_init(&jobs->lock, NULL);
     pthread_mutex_init(&jobs->hung.lock, NULL);
     pthread_cond_init(&jobs->work, NULL);
-    pthread_cond_init(&jobs->done, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&jobs->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (!ctx->mem.failed)
         return jobs;
     jot_jobs_close(jobs, ctx);
@@ -387,6 +392,16 @@ jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, const char *text, siz
     return &job->job;
 }
 
+/* One that is late will be as late again: who waits for a compiler that hangs does not do so for
+ * long. */
+static double
+job_still(double cost, double took)
+{
+    double left = took < 0.75 * cost ? cost - took : 0.25 * cost;
+
+    return took - cost > left ? took - cost : left;
+}
+
 /* Seconds until this job ends: what stands before it shared by the workers, then it. With the
  * lock. */
 static double
@@ -401,7 +416,7 @@ job_left(const Jobs *jobs, const Job *job)
         if (j->stage == ENDED)
             continue;
         if (j->stage == RUNNING)
-            cost = now - j->began < 0.75 * cost ? cost - (now - j->began) : 0.25 * cost;
+            cost = job_still(cost, now - j->began);
         if (j == job)
             return cost + (j->stage == RUNNING ? 0 : before / jobs->started);
         before += cost;
@@ -409,15 +424,28 @@ job_left(const Jobs *jobs, const Job *job)
     return 0;
 }
 
+/* Until a job ends, but at most for 20 ms. With the lock. */
+static void
+jobs_nap(Jobs *jobs)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 20000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&jobs->done, &jobs->lock, &until);
+}
+
 JOT_FN JobState
-jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *p, bool wait, double *left)
+jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *p, double most, double *left)
 {
     Job *job = (Job *)(void *)p;
     JobStage stage;
 
     pthread_mutex_lock(&jobs->lock);
-    while (wait && job->stage != ENDED)
-        pthread_cond_wait(&jobs->done, &jobs->lock);
+    while (most > 0 && job->stage != ENDED && job_left(jobs, job) < most)
+        jobs_nap(jobs);
     stage = job->stage;
     if (left)
         *left = job_left(jobs, job);

@@ -27,12 +27,12 @@ JOT_FN void *jot_data_try(jot_Ctx *ctx, size_t nbytes);
 JOT_FN void jot_data_refused(jot_Ctx *ctx, const char *what, size_t nbytes);
 JOT_FN bool jot_data_leave(jot_Ctx *ctx, Buffer *buf);  /* to the host; false: a failure was told */
 JOT_FN void jot_data_close(jot_Ctx *ctx);
-/* backends/fetch.c. Drop the fetches that wait; from a callback, which walks them: nothing. */
-JOT_FN void jot_fetch_forget(jot_Ctx *ctx);
-/* Fetches up to the last whose copy is on its way; after an evaluation the callbacks of those so
- * many, and of what follows and is there already; wait: of all. */
-JOT_FN uint32_t jot_fetches_begun(const jot_Ctx *ctx);
-JOT_FN void jot_fetch_callbacks(jot_Ctx *ctx, uint32_t begun, bool wait);
+/* backends/fetch.c. Drop the fetches from this one on; from a callback, which walks them:
+ * nothing. */
+JOT_FN void jot_fetch_forget(jot_Ctx *ctx, uint32_t from);
+/* After an evaluation: the callbacks of what earlier ones computed, and of what follows and is
+ * there already; wait: of all. */
+JOT_FN void jot_fetch_callbacks(jot_Ctx *ctx, bool wait);
 /* The buffer's memory on the device will be another's: behind the copies that still read it. */
 JOT_FN void jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf);
 /* backends/plan_rates.c. The target's rates as they will stay: measured now, if that was put

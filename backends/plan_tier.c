@@ -7,8 +7,10 @@
  *     asked for     at the second run of a kernel, where the plan or its group comes again, extents
  *                   and all; at once if the quick code would take longer for one run than the
  *                   compiler for all of the plan, or if there is none
- *     waited for    where the quick code of a unit's steps would take longer in this run than the
- *                   compiler still needs
+ *     waited for    while the quick code of a unit's steps would take longer in this run than the
+ *                   compiler is expected to need still; of one that is late more and more is
+ *                   expected, so one that hangs is not waited for. Where there is no quick code:
+ *                   until it ends or is ended (JOT_CC_SECONDS)
  *     taken over    before the first run of a plan that finds it done
  *
  * The quick text has extents, strides and constants for arguments (ccode/emit_any.c): where shapes
@@ -35,6 +37,7 @@
 #define TIER_CALL 1e-6
 #define TIER_SHARED 5e-5  /* seconds from which on it is shared among threads */
 #define TIER_LONG 0.4     /* seconds from which on any compiler is faster */
+#define TIER_EVER 1e30    /* to wait until the compiler ends, or is ended (JOT_CC_SECONDS) */
 #define TIER_START 0.06   /* a compiler's least time ... */
 #define TIER_BYTE 3e-6    /* ... and what a byte of text costs it, by two's half */
 
@@ -140,15 +143,16 @@ tier_ended(jot_Ctx *ctx, PlanModule *module, JobState state)
     module->job = NULL;
 }
 
-/* Is its code there? *left: seconds until it is. */
+/* Is its code there? Waits while it is expected in less than `most` seconds. *left: seconds until
+ * it is. */
 static bool
-tier_code(jot_Ctx *ctx, PlanModule *module, bool wait, double *left)
+tier_code(jot_Ctx *ctx, PlanModule *module, double most, double *left)
 {
     JobState state;
 
     *left = 0;
     if (module->job) {
-        state = module->backend->look(module->backend, ctx, module->job, wait, left);
+        state = module->backend->look(module->backend, ctx, module->job, most, left);
         if (state == JOB_RUNS)
             return false;
         tier_ended(ctx, module, state);
@@ -158,14 +162,14 @@ tier_code(jot_Ctx *ctx, PlanModule *module, bool wait, double *left)
 
 /* Is the step's best function there? */
 static bool
-tier_look(jot_Ctx *ctx, const PlanStep *step, bool wait, double *left)
+tier_look(jot_Ctx *ctx, const PlanStep *step, double most, double *left)
 {
     PlanKernel *k = step->best.kernel;
 
     *left = 0;
     if (k->fn || !k->module)
         return k->fn != NULL;
-    if (!tier_code(ctx, k->module, wait, left))
+    if (!tier_code(ctx, k->module, most, left))
         return false;
     k->fn = k->module->sym[k->at].fn;
     ctx->stats.swaps += tier_has_quick(step);
@@ -179,7 +183,7 @@ jot_tier_await(jot_Ctx *ctx, PlanKernel *k)
     double left;
 
     step.best.kernel = k;
-    (void)tier_look(ctx, &step, true, &left);
+    (void)tier_look(ctx, &step, TIER_EVER, &left);
 }
 
 /* The compiler failed: an error where nothing else can run, else a line in the log, once for each
@@ -204,14 +208,14 @@ tier_failed(jot_Ctx *ctx, PlanModule *module, bool must)
 
 /* The quick tier's text, compiled better: for shapes that change. */
 static bool
-tier_better(jot_Ctx *ctx, PlanKernel *k, bool wait, double *left)
+tier_better(jot_Ctx *ctx, PlanKernel *k, double most, double *left)
 {
     PlanModule *module = k->better;
 
     *left = 0;
     if (!module || k->good)
         return k->good;
-    if (!tier_code(ctx, module, wait, left)) {
+    if (!tier_code(ctx, module, most, left)) {
         if (!module->job)
             tier_failed(ctx, module, false);
         return false;
@@ -249,14 +253,14 @@ tier_missing(jot_Ctx *ctx, const Plan *plan)
         const PlanStep *step = &plan->steps.v[i];
 
         if (step->quick.kernel)
-            tier_better(ctx, step->quick.kernel, false, &left);
+            tier_better(ctx, step->quick.kernel, 0, &left);
         if (tier_module(step))
             tier_module(step)->cost = 0;
     }
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
 
-        if (tier_look(ctx, step, false, &left))
+        if (tier_look(ctx, step, 0, &left))
             continue;
         if (tier_module(step))
             tier_module(step)->cost += jot_tier_cost(ctx, step);
@@ -272,17 +276,15 @@ tier_wait(jot_Ctx *ctx, const PlanStep *step)
     bool must = !tier_has_quick(step);
     double left;
 
-    if (tier_look(ctx, step, false, &left))
+    if (tier_look(ctx, step, 0, &left))
         return true;
     if (!best->module && must)
         return jot_fail(ctx, JOT_ECOMPILE, "%s: no compiler took it", best->what);
     if (!best->module) {
-        if (!tier_better(ctx, quick, false, &left) && quick->better && quick->better->cost > left)
-            tier_better(ctx, quick, true, &left);
+        tier_better(ctx, quick, quick->better ? quick->better->cost : 0, &left);
         return true;
     }
-    if (best->module->job && (must || best->module->cost > left)
-        && tier_look(ctx, step, true, &left))
+    if (best->module->job && tier_look(ctx, step, must ? TIER_EVER : best->module->cost, &left))
         return true;
     return best->module->job || tier_failed(ctx, best->module, must);
 }

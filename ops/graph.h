@@ -159,6 +159,7 @@ struct jot_Ctx {
     Vec(NodeId) pending;     /* ALIAS nodes of assignments that have not run */
     Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
     Vec(Fetch) fetches;
+    uint32_t fetched;        /* so many at the front are computed, and come whatever happens */
     uint64_t seed, stream;
     struct Backend *backend;
     /* frees Buffer.device; NULL: the backend is no device */

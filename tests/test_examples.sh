@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/test_examples.sh DIR - every numbered example runs and exits with 0; the demo on few digits.
+# tests/test_examples.sh DIR - every numbered example runs and exits with 0; the demo on few digits. `make demo`
+# prints what the demo does and nothing else.
 dir=$1; passed=0; failed=0
 mkdir -p out
 for e in "$dir"/[0-9]*; do
@@ -9,5 +10,17 @@ for e in "$dir"/[0-9]*; do
     if $e $args >"$e.out" 2>&1; then passed=$((passed + 1))
     else echo "$e $args: exit $?"; tail -n 5 "$e.out"; failed=$((failed + 1)); fi
 done
+# with a compiler that writes a demo of its own
+t=$(mktemp -d)
+cat >"$t/cc" <<'EOF'
+#!/bin/sh
+while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
+[ "$1" ] && printf '#!/bin/sh\necho I am the demo\n' >"$2" && chmod +x "$2"
+EOF
+chmod +x "$t/cc"
+said=$(MAKEFLAGS= make demo CC="$t/cc" B="$t/build" 2>&1)
+if [ "$said" = "I am the demo" ]; then passed=$((passed + 1))
+else echo "make demo: $(echo "$said" | head -n 5)"; failed=$((failed + 1)); fi
+rm -r "$t"
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

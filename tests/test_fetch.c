@@ -262,6 +262,38 @@ test_refused(void)
     CHECK(n > 10 && n < 2000, "%d allocations", (int)n);
 }
 
+/* What a step computed comes, though the next one fails and is cleared away, and nothing of that
+ * one does: the same calls on every backend. */
+static void
+test_clear(const char *name)
+{
+    jot_Config config = {.backend = name};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(WIDE), NULL), wrong;
+    Seen seen = {0};
+    float v = 0;
+
+    if (jot_error(c)) {
+        SKIP("%s", jot_message(c));
+        jot_close(c);
+        return;
+    }
+    CHECK(count_up(c, w, &seen), "%s: %s", name, jot_message(c));
+    wrong = jot_code_map("a + no_such_name", JOT_VARS(w), JOT_F32, NULL);
+    jot_fetch(wrong, see, &seen);
+    CHECK(!count_up(c, w, &seen) && jot_error(c), "%s: it ran", name);
+    jot_clear(c);
+    CHECK(count_up(c, w, &seen) && jot_poll(c), "%s: %s", name, jot_message(c));
+    CHECK(seen.n == 2 && seen.last[0] == 1 && seen.last[1] == 2 && !seen.bad,
+          "%s: %d calls: %g %g", name, seen.n, (double)seen.last[0], (double)seen.last[1]);
+    jot_fetch(w, see, &seen); /* of this nothing was computed */
+    jot_raise(c, JOT_EUSE, "by hand");
+    jot_clear(c);
+    CHECK(jot_copy(jot_slice(w, JOT_DIMS(0), JOT_DIMS(1), JOT_DIMS(1)), &v, sizeof v) && v == 2
+              && seen.n == 2, "%s: %g, %d calls: %s", name, (double)v, seen.n, jot_message(c));
+    jot_close(c);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -280,5 +312,8 @@ main(int argc, char **argv)
     test_reuse();
     test_little();
     test_refused();
+    test_clear(backend);
+    test_clear("cpu");
+    test_clear("interp");
     return DONE();
 }

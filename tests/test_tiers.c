@@ -381,6 +381,32 @@ test_failing_compilers(void)
     unsetenv("JOT_CC");
 }
 
+/* A run for which the better code is worth a wait waits no more when its compiler is late: its first
+ * code gives the result before the limit has ended that compiler. */
+static void
+test_late(void)
+{
+    enum { N = 640 };
+    char path[400];
+    jot_Var x, y;
+    jot_Ctx *c;
+
+    write_script(path, "late", "[ \"$1\" = --version ] && exec cc --version\nsleep 1000");
+    setenv("JOT_CC", path, 1);
+    setenv("JOT_CC_SECONDS", "30", 1);
+    c = open_with("cpu", "", 0);
+    x = jot_param_of(jot_ones(c, JOT_F32, JOT_SHAPE(N, N)));
+    CHECK(jot_run(c, JOT_VARS(x)), "%s", jot_message(c));
+    y = jot_matmul(x, x);
+    CHECK(jot_item(jot_slice(y, JOT_DIMS(0, 0), JOT_DIMS(1, 1), JOT_DIMS(1, 1))) == N, "%s",
+          jot_message(c));
+    CHECK(!jot_stats(c).swaps, "%d swaps", (int)jot_stats(c).swaps);
+    CHECK(!strstr(logged, "did not come to an end"), "log: %s", logged);
+    jot_close(c);
+    unsetenv("JOT_CC_SECONDS");
+    unsetenv("JOT_CC");
+}
+
 /* A compiler still at work when the context closes is ended and leaves nothing. */
 static void
 test_close(void)
@@ -450,6 +476,7 @@ main(void)
         test_known();
         test_thousand();
         test_failing_compilers();
+        test_late();
         test_close();
     }
     learning_close();
