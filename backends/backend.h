@@ -20,6 +20,7 @@ typedef struct {
     KernelFn *fn;          /* out; on a device: jot_device_fn, and `kernel` is set */
     const char *text;      /* its definition within the text, the key of `recall`; NULL: it is not
                               cached on its own */
+    size_t group_nbytes;   /* on a device: memory that launches give to a group, at most */
     void *kernel;          /* out: a device's kernel, for Launch; else NULL */
     int items;             /* out: most items of a work-group for it; 0: as many as planned */
 } KernelSym;
@@ -41,6 +42,7 @@ typedef struct {
     int32_t phase;
     int64_t lo, hi;
     int64_t groups, items;     /* work-groups at least, and items of one */
+    size_t group_nbytes;       /* memory that a group is given, beside its text's arrays */
 } Launch;
 
 typedef struct Backend Backend;

@@ -30,8 +30,8 @@ static const char *const cuda_names[] = {
     "cuStreamSynchronize", "cuEventCreate", "cuEventDestroy_v2", "cuEventRecord",
     "cuEventSynchronize", "cuStreamWaitEvent", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc",
     "cuMemFreeHost", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
-    "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuLaunchKernel",
-    "cuGetErrorString"
+    "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncSetAttribute",
+    "cuLaunchKernel", "cuGetErrorString"
 };
 
 /* The same of graphs. */
@@ -107,6 +107,8 @@ cuda_choose(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
         status = c->cu.attribute(&major, CUDA_MAJOR, c->device);
     if (!status)
         status = c->cu.attribute(&minor, CUDA_MINOR, c->device);
+    if (!status)
+        status = c->cu.attribute(&c->group_nbytes, CUDA_GROUP_NBYTES, c->device);
     c->arch = major * 10 + minor;
     if (status)
         snprintf(why, why_nbytes, "CUDA device %s: %s", want, cuda_text(c, status));
@@ -242,6 +244,8 @@ cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
     ctx->target.blocks = false;
     ctx->target.copies = c->target >= 80;
     ctx->target.warps = c->arch == 90 && c->target == 90;
+    if (c->group_nbytes > ctx->target.group_nbytes && !ctx->target.drawn)
+        ctx->target.group_nbytes = c->group_nbytes;
     jot_cache_open(&c->cache, ctx, true);
     return JOT_OK;
 }
@@ -279,6 +283,8 @@ cuda_functions(Cuda *c, CudaModule *m, Bytes object, KernelSym *sym)
         CudaHandle function = NULL;
 
         status = c->cu.function(&function, m->module, sym[i].name);
+        if (!status && sym[i].group_nbytes)
+            status = c->cu.set(function, CUDA_GIVEN_NBYTES, (int)sym[i].group_nbytes);
         sym[i].kernel = function;
         sym[i].fn = jot_device_fn;
     }
@@ -467,15 +473,15 @@ cuda_download(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes
 }
 
 JOT_FN int
-jot_cuda_launch(Cuda *c, CudaHandle function, unsigned groups, unsigned items, uint64_t *value,
-                int n)
+jot_cuda_launch(Cuda *c, CudaHandle function, unsigned groups, unsigned items, unsigned given,
+                uint64_t *value, int n)
 {
     void *argument[CUDA_ARGUMENTS];
     int i;
 
     for (i = 0; i < n; i++)
         argument[i] = &value[i];
-    return c->cu.launch(function, groups, 1, 1, items, 1, 1, 0, c->stream, argument, NULL);
+    return c->cu.launch(function, groups, 1, 1, items, 1, 1, given, c->stream, argument, NULL);
 }
 
 static bool
@@ -499,7 +505,8 @@ cuda_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
         return jot_cuda_note(c, ctx, l, value, n);
     if (!jot_cuda_enter(c))
         return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", l->name, c->name);
-    status = jot_cuda_launch(c, l->kernel, (unsigned)l->groups, (unsigned)l->items, value, n);
+    status = jot_cuda_launch(c, l->kernel, (unsigned)l->groups, (unsigned)l->items,
+                             (unsigned)l->group_nbytes, value, n);
     jot_cuda_leave(c);
     return !status || jot_cuda_failed(c, ctx, l->name, status);
 }

@@ -12,7 +12,8 @@ typedef uint64_t CudaPointer;
 
 enum {
     CUDA_NO_MEMORY = 2, CUDA_NO_CONTEXT = 201,
-    CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_NO_TIMING = 2, CUDA_NON_BLOCKING = 1
+    CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_GROUP_NBYTES = 97, CUDA_GIVEN_NBYTES = 8,
+    CUDA_NO_TIMING = 2, CUDA_NON_BLOCKING = 1
 };
 
 typedef struct {
@@ -44,6 +45,7 @@ typedef struct {
     int (*load)(CudaHandle *, const void *);
     int (*unload)(CudaHandle);
     int (*function)(CudaHandle *, CudaHandle, const char *);
+    int (*set)(CudaHandle, int, int); /* of a function */
     int (*launch)(CudaHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                   CudaHandle, void **, void **);
     int (*error)(int, const char **);
@@ -82,6 +84,7 @@ typedef struct {
     Nvrtc *nvrtc;
     int device, arch;       /* 90 for 9.0 */
     int target;             /* what NVRTC compiles for */
+    int group_nbytes;       /* memory that a group may have, if it is given at the launch */
     bool retained;
     CudaHandle context, stream, fetches; /* the second stream: copies to the host */
     void *piece[2];         /* pinned */
@@ -114,7 +117,7 @@ JOT_FN bool jot_cuda_replay_end(Backend *backend, jot_Ctx *ctx, bool ok);
 JOT_FN void jot_cuda_replay_free(Backend *backend, jot_Ctx *ctx, DeviceReplay *replay);
 JOT_FN bool jot_cuda_note(Cuda *c, jot_Ctx *ctx, const Launch *l, const uint64_t *value, int n);
 JOT_FN int jot_cuda_launch(Cuda *c, CudaHandle function, unsigned groups, unsigned items,
-                           uint64_t *value, int n);
+                           unsigned given, uint64_t *value, int n);
 
 #endif
 #endif

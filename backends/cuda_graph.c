@@ -21,7 +21,7 @@
 typedef struct {
     CudaHandle function, node; /* node: in the graph */
     const char *name;          /* of the last launch */
-    unsigned groups, items;
+    unsigned groups, items, given;
     uint32_t value, n;         /* arguments, in `values` */
     bool changed;              /* other arguments than the graph has */
 } CudaNode;
@@ -59,7 +59,8 @@ static bool
 is_same(const CudaNode *node, const Launch *l, int n)
 {
     return node->function == (CudaHandle)l->kernel && node->groups == (unsigned)l->groups
-        && node->items == (unsigned)l->items && node->n == (uint32_t)n;
+        && node->items == (unsigned)l->items && node->given == (unsigned)l->group_nbytes
+        && node->n == (uint32_t)n;
 }
 
 /* A node in the place of all from here on. */
@@ -81,6 +82,7 @@ note_new(DeviceReplay *r, jot_Ctx *ctx, const Launch *l, const uint64_t *value, 
     node->name = l->name;
     node->groups = (unsigned)l->groups;
     node->items = (unsigned)l->items;
+    node->given = (unsigned)l->group_nbytes;
     node->value = r->values.n;
     node->n = (uint32_t)n;
     for (i = 0; i < n; i++)
@@ -131,6 +133,7 @@ node_kernel(DeviceReplay *r, const CudaNode *node, void **argument, CudaGraphKer
     kernel->function = node->function;
     kernel->groups = node->groups;
     kernel->items = node->items;
+    kernel->shared = node->given;
     kernel->groups_y = kernel->groups_z = kernel->items_y = kernel->items_z = 1;
     kernel->argument = argument;
 }
@@ -187,7 +190,7 @@ graph_one_by_one(Cuda *c, jot_Ctx *ctx, DeviceReplay *r)
     for (i = 0; i < r->nodes.n; i++) {
         const CudaNode *node = &r->nodes.v[i];
         int status = jot_cuda_launch(c, node->function, node->groups, node->items,
-                                     r->values.v + node->value, (int)node->n);
+                                     node->given, r->values.v + node->value, (int)node->n);
 
         if (status)
             return jot_cuda_failed(c, ctx, node->name, status);

@@ -191,6 +191,7 @@ compile_bodies(PlanKernel **k, PlanModule *module, Text *body)
     for (i = 0; i < module->n && !body->mem->failed; i++) {
         module->sym[i].name = k[i]->name;
         module->sym[i].text = body->s + at;
+        module->sym[i].group_nbytes = k[i]->group_nbytes;
         at += jot_str_len(body->s + at) + 1;
     }
     return !body->mem->failed;

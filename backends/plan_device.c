@@ -212,6 +212,7 @@ jot_device_step(DeviceRun *r, const PlanStep *step)
         launch.hi = shape->steps;
         launch.items = device_items(shape, step->best.group, step->best.kernel->items);
         launch.groups = device_groups(shape, launch.items);
+        launch.group_nbytes = shape->group_nbytes;
         ok = r->backend->device->launch(r->backend, r->ctx, &launch);
         r->ctx->stats.kernels_run++;
     }

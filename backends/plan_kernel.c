@@ -240,6 +240,8 @@ kernel_shapes(Make *m, PlanLaunch *launch, const EmitInfo *info)
     int i;
 
     launch->group = info->group;
+    if (launch->kernel)
+        launch->kernel->group_nbytes = info->group_nbytes;
     launch->first = plan->launches.n;
     launch->launches = (uint32_t)info->launches;
     for (i = 0; i < info->launches; i++)

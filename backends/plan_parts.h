@@ -68,6 +68,7 @@ struct PlanKernel {
     KernelFn *fn;      /* NULL: not there, or not yet */
     void *device;      /* of a backend with a Device: its kernel */
     int items;         /* ... and most items of a work-group that its build allows; 0: any */
+    size_t group_nbytes; /* ... memory that its launches give to one */
     double cost;       /* seconds that TIER_QUICK needs for it in a run of the plan at hand */
 };
 typedef Vec(PlanKernel *) PlanKernels;

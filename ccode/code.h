@@ -67,10 +67,16 @@ typedef enum {
 
 /* BARRIER: in aux, what items do before it: wait for their copies, but the last c.i groups of them;
  * let four warps' instructions see what they wrote. ONLY: and no barrier. GROUP: what was copied
- * since the last such is a group. */
-enum { BARRIER_COPIES = 1, BARRIER_FENCE = 2, BARRIER_ONLY = 4, BARRIER_GROUP = 8 };
+ * since the last such is a group. PRODUCTS, alone: wait for those of four warps, but the last
+ * c.i. */
+enum {
+    BARRIER_COPIES = 1, BARRIER_FENCE = 2, BARRIER_ONLY = 4, BARRIER_GROUP = 8,
+    BARRIER_PRODUCTS = 16
+};
 
-/* A device's C_MATRIX: who has it together, its steps, how operands lie (ccode/emit_matrix.c). */
+/* A device's C_MATRIX: who has it together, its steps, how operands lie (ccode/emit_matrix.c). What
+ * four warps have together is on its way until it is waited for; k 0: all is there, the sums may be
+ * read. */
 typedef struct { int warps, m, n, k, far[2]; bool turned[2]; } MatrixUnit;
 JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
 JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);

@@ -19,13 +19,15 @@
  * pieces (set_matrix); sums are f32. What lies beyond an edge is 0 in the tiles and not stored.
  * There are two buffers of each tile: one is filled while the other is read (LOOP_AHEAD), with a
  * barrier a step; where tiles are filled past the registers up to four, as many as the group's
- * memory holds, so that copies have two or three steps' time to come.
+ * memory holds, so that copies have two or three steps' time to come. Blocks of the unit are as
+ * large as extents allow that leave 128 of them (matrix_price): what is brought goes by their edges,
+ * what is multiplied by their area.
  *
  * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums
  * of chunks go to memory, and a second launch adds them up in order.
  *
- * Sizes follow from extents (tile_price) and from how large a group may be: results do not depend on
- * anything else of the device.
+ * Sizes follow from extents (tile_price, matrix_price) and from how large a group and its memory
+ * may be: results do not depend on anything else of the device.
  *
  *   requires  a kernel with jot_contract_only       keeps  what is computed: each sum is one chain in
  *             the order of k; a term left out counts as 0 times the other operand
@@ -40,8 +42,8 @@ enum {
     TILE_GROUP = 256,       /* most items of a work-group, if the target has as many */
     TILE_GROUP_LEAST = 64,  /* fewest, if it has so many */
     TILE_BUSY = 1 << 14,    /* items at work on a device at a time */
-    TILE_GROUPS = 128,      /* groups that keep one busy */
     TILE_BUFFERS = 4,       /* most of a tile */
+    TILE_NBYTES = 48 << 10, /* of a group's memory that needs no asking */
     TILE_CHUNK = 512        /* fewest terms of a chunk */
 };
 
@@ -277,7 +279,9 @@ tile_sizes(Tiles *t, int64_t batch, const Target *target)
  *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc       (walk_matrix.c) */
 enum {
     MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_LEAST = 16, WARPS_LEAST = 64,
-    MATRIX_NBYTES = 64 /* of a row or column of a tile along k: two steps of the unit */
+    MATRIX_NBYTES = 64, /* of a row or column of a tile along k: two steps of the unit */
+    MATRIX_SUMS = 64,   /* of an item, where two groups share a multiprocessor; alone: twice that */
+    MATRIX_WAIT = 12    /* cycles of a step that nothing else hides */
 };
 
 static void
@@ -286,6 +290,31 @@ set_matrix(Tiles *t, const int64_t *size)
     side_parts(&t->m, size[0], size[2], 2, 8, 1);
     side_parts(&t->n, size[1], size[3], 1, 4, 2);
     t->group = (int)(32 * size[0] * size[1]);
+}
+
+/* Groups that each multiprocessor has, where the blocks are shared out evenly. */
+static int64_t
+tile_rounds(const Tiles *t, int64_t batch, const Target *target)
+{
+    int64_t groups = batch * jot_contract_grid_blocks(&t->m) * jot_contract_grid_blocks(&t->n);
+    return (groups + target->busy - 1) / target->busy;
+}
+
+/* Cycles of a step of 16 terms: the slowest of the unit (2048 multiply-adds a cycle by four warps
+ * together, 256 by each of four others), the group's memory (128 bytes; what is read and what is
+ * filled), and the way to it from the cache of all multiprocessors (40 of each). Times rounds. */
+static double
+matrix_price(const Tiles *t, int64_t batch, const int64_t *size, const Target *target)
+{
+    int64_t rounds = tile_rounds(t, batch, target), fill = t->m.block + t->n.block;
+    int64_t warps = rounds * size[0] * size[1];
+    int64_t read = t->warps == 4 ? size[0] / 4 * size[1] * (64 + 8 * size[3])
+                                 : size[0] * size[1] * (16 * size[2] + 8 * size[3]);
+    double unit = (double)(t->m.block * t->n.block) /
+                  (t->warps == 4 ? 128 : 16 * (double)(warps < 4 ? warps : 4));
+    double memory = (double)(read + fill) / 4, way = 0.8 * (double)fill;
+    double most = unit > memory ? unit : memory;
+    return (double)rounds * ((most > way ? most : way) + MATRIX_WAIT);
 }
 
 /* Warps along m and n, and steps of each, as the instruction has them;
@@ -298,9 +327,36 @@ matrix_fits(const Tiles *t, const int64_t *size, const Target *target)
     if (warps < 2 || warps > 8 || t->group > target->group ||
         rows * MATRIX_NBYTES * 2 > target->group_nbytes)
         return false;
-    if (t->warps == 4)
-        return size[0] % 4 == 0 && size[2] == 1;
-    return size[2] * size[3] <= 16 && size[0] <= 4;
+    if (4 * size[2] * size[3] > MATRIX_SUMS &&
+        (target->group_nbytes <= TILE_NBYTES || 4 * size[2] * size[3] > 2 * MATRIX_SUMS))
+        return false;
+    return t->warps == 4 ? size[0] % 4 == 0 && size[2] == 1 : size[0] <= 4;
+}
+
+/* Bytes that one of the groups on a multiprocessor has, of which each costs 1 KiB; where the target
+ * does not say what it gives at a launch, all that it has. */
+static int64_t
+tile_room(const Tiles *t, const Target *target)
+{
+    int64_t groups = 512 / t->group / (t->s->registers ? 2 : 1);
+    if (groups > t->rounds)
+        groups = t->rounds;
+    if (target->group_nbytes <= TILE_NBYTES || groups < 2)
+        return target->group_nbytes;
+    return (target->group_nbytes + 1024) / groups - 1024;
+}
+
+/* Terms of a step, in pairs of the unit's: twice as many where the group has room for three steps
+ * of them, so there are half the barriers. */
+static void
+matrix_depth(Tiles *t, const Target *target)
+{
+    int64_t steps = t->half == JOT_F32 || t->sum.ext <= MATRIX_K ? 1 : 2;
+    int64_t rows = t->m.block + t->n.block + 16;
+    if (steps > 1 && t->s->copies && t->sum.ext >= 4 * 4 * MATRIX_K &&
+        3 * 2 * rows * MATRIX_NBYTES <= tile_room(t, target) && target->group_nbytes > TILE_NBYTES)
+        steps = 4;
+    side_parts(&t->sum, 1, steps, 1, 1, MATRIX_K);
 }
 
 /* False: the target has room for none. */
@@ -312,11 +368,10 @@ matrix_sizes(Tiles *t, int64_t batch, const Target *target)
     for (size[0] = 1; size[0] <= 8; size[0] *= 2)
         for (size[1] = 1; size[1] <= 4; size[1] *= 2)
             for (size[2] = 1; size[2] <= 4; size[2] *= 2)
-                for (size[3] = 1; size[3] <= 16; size[3] *= 2) {
+                for (size[3] = 1; size[3] <= 32; size[3] *= 2) {
                     set_matrix(t, size);
-                    p = tile_price(t, batch, 0.5 * (double)(size[2] * size[3]),
-                                   t->warps == 4 ? 0 : 0.25 * (double)(2 * size[2] + size[3]));
-                    if (matrix_fits(t, size, target) && t->m.block <= 128 && t->n.block <= 128 &&
+                    p = matrix_price(t, batch, size, target);
+                    if (matrix_fits(t, size, target) && t->m.block <= 128 && t->n.block <= 256 &&
                         (price == 0 || p < price)) {
                         price = p;
                         memcpy(best, size, sizeof best);
@@ -325,7 +380,9 @@ matrix_sizes(Tiles *t, int64_t batch, const Target *target)
     if (price == 0)
         return false;
     set_matrix(t, best);
-    side_parts(&t->sum, 1, t->half != JOT_F32 && t->sum.ext > MATRIX_K ? 2 : 1, 1, 1, MATRIX_K);
+    t->s->registers = 4 * best[2] * best[3] > MATRIX_SUMS ? 256 : 0;
+    t->rounds = tile_rounds(t, batch, target);
+    matrix_depth(t, target);
     return true;
 }
 
@@ -403,7 +460,7 @@ tile_buffers(Tiles *t, const Target *target)
     if (t->chunks > 1)
         most = t->sum.part[PART_BLOCK].ext;
     while (t->buffers < TILE_BUFFERS && t->buffers < most &&
-           (t->buffers + 1) * step <= target->group_nbytes)
+           (t->buffers + 1) * step <= tile_room(t, target))
         t->buffers++;
     t->s->buffers = t->buffers > 2 ? t->buffers : 0;
 }
@@ -427,11 +484,12 @@ matrix_dtype(const Tiles *t, bool rounded)
 /* Few results of many terms leave most of a device idle: k goes in chunks, whose sums are added up
  * in a launch behind. As many as keep it busy, of some length, by extents alone. */
 static void
-chunk_sizes(Tiles *t, int64_t batch)
+chunk_sizes(Tiles *t, int64_t batch, const Target *target)
 {
     int64_t blocks = jot_contract_grid_blocks(&t->sum);
     int64_t groups = batch * jot_contract_grid_blocks(&t->m) * jot_contract_grid_blocks(&t->n);
-    int64_t want = TILE_GROUPS / (groups > 0 ? groups : 1), most = blocks * t->sum.block / TILE_CHUNK;
+    int64_t want = target->busy / (groups > 0 ? groups : 1);
+    int64_t most = blocks * t->sum.block / TILE_CHUNK;
     t->chunks = want < most ? want : most;
     if (t->chunks < 2) {
         t->chunks = 1;
@@ -472,7 +530,7 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
     }
     if (ok) {
         tile_rows(t);
-        chunk_sizes(t, batch);
+        chunk_sizes(t, batch, target);
         tile_buffers(t, target);
         ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t) && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
     }

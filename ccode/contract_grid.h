@@ -36,6 +36,7 @@ typedef struct {
     int warps;                  /* 4: as many have a matrix instruction together */
     int64_t row;                /* of 16 bytes: elements */
     int buffers;                /* of each tile */
+    int64_t rounds;             /* groups that each multiprocessor has, one after the other */
     int group, half; /* half: dtype of the tiles for the matrix unit, F32 is tf32; 0: it is
                         not used */
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */

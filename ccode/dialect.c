@@ -36,7 +36,7 @@ static const DeviceDialect opencl = {
     "__kernel ", NULL, "static ", "__global ", "__local ", "__local ", true,
     "get_global_id(0)", "get_global_size(0)", "get_group_id(0)", "get_num_groups(0)",
     "get_local_id(0)", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
-    "__attribute__((aligned(16))) ", NULL,
+    "__attribute__((aligned(16))) ", NULL, 0, NULL,
     {"uchar", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "ushort",
      "ushort", "float", "double"}, false,
     "atomic_cmpxchg", "atom_cmpxchg"
@@ -47,7 +47,8 @@ static const DeviceDialect cuda = {
     "extern \"C\" __global__ ", "__launch_bounds__", "static __device__ ", "", "__shared__ ", "",
     false,
     "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
-    "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ", "__align__",
+    "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ",
+    "extern __shared__ __align__(16) jot_u8", 48 << 10, "__align__",
     {NULL}, true, "atomicCAS", "atomicCAS"
 };
 

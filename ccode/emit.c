@@ -155,7 +155,7 @@ print_function(Printer *p, const char *name)
 {
     static const char *const own[] = { "buf", "ints", "scalars", "scratch", "phase", "lo", "hi",
                                        "l", "item", "items", "team", "teams", "lane", "part",
-                                       "shared" };
+                                       "shared", "given" };
     Used u;
     find_used(p, &u);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
@@ -193,6 +193,9 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
     info->group = p->s->group ? p->s->group : 1;
     info->launches = p->code->launches ? p->code->launches : info->phases;
     memcpy(info->launch, p->code->launch, sizeof info->launch);
+    info->group_nbytes = p->given_nbytes;
+    for (int i = 0; i < p->code->launches; i++)
+        info->launch[i].group_nbytes = info->launch[i].kind == LAUNCH_TEAMS ? p->given_nbytes : 0;
     for (int i = 0; !p->code->launches && i < info->phases; i++)
         info->launch[i].steps = info->steps[i]; /* LAUNCH_ONE */
     info->nbufs = count_bufs(p->k);

@@ -33,6 +33,9 @@ typedef struct {
     const char *team, *teams, *lane; /* of the work-group; of all; of the item in its group */
     const char *barrier;  /* of a work-group, for both memories */
     const char *align16;  /* of a variable: it begins at a multiple of 16 bytes */
+    const char *given;    /* ... an array of a group's memory, as large as the launch says; NULL:
+                             there is none, and arrays of the text have all of it */
+    size_t own_nbytes;    /* most that arrays of the text have */
     const char *align;    /* of a struct, before (bytes); NULL: vectors are the language's ... */
     const char *vector[JOT_DTYPES]; /* ... "float4", without the number */
     bool matrix;          /* jot_mma_f16 and jot_mma_bf16 are there (walk_matrix.c) */
@@ -57,7 +60,11 @@ typedef enum {
     LAUNCH_ITEMS,           /* each item takes steps of its own */
     LAUNCH_TEAMS            /* the items of a work-group share each step */
 } LaunchKind;
-typedef struct { uint8_t kind; int64_t steps; } EmitLaunch;
+typedef struct {
+    uint8_t kind;
+    int64_t steps;
+    size_t group_nbytes;    /* memory that a group is given, beside the text's arrays */
+} EmitLaunch;
 #define EMIT_LAUNCHES 16
 #define EMIT_INTS 96
 
@@ -75,6 +82,7 @@ typedef struct {
     bool vectors;           /* it has vector types: a compiler has no vectors to find */
     BufSet over;            /* outputs that may lie where KBuf.over does */
     int group;              /* of a device: items of a work-group */
+    size_t group_nbytes;    /* ... memory that launches give to one, at most */
     int launches;           /* ... one after the other: what `phase` counts there */
     EmitLaunch launch[EMIT_LAUNCHES];
 } EmitInfo;

@@ -91,10 +91,44 @@ print_places(Printer *p, const Used *used)
     }
 }
 
+static size_t
+group_nbytes(const KBuf *buf)
+{
+    return ((size_t)buf->layout->nelem * jot_dtype_nbytes((jot_DType)buf->dtype) + 15) / 16 * 16;
+}
+
+/* All of it is given at the launch, where it is more than arrays of the text have. */
+static void
+print_given(Printer *p, const Used *used)
+{
+    const DeviceDialect *d = p->d->device;
+    size_t at = 0;
+    jot_text_f(p->out, "    %s given[]; /* %zu bytes */\n", d->given, p->given_nbytes);
+    for (uint32_t b = 1; b < p->k->bufs.n; b++) {
+        const KBuf *buf = &p->k->bufs.v[b];
+        const char *type = jot_print_memory_type(buf->dtype);
+        if (buf->role != BUF_GROUP || !used->used[b % 256])
+            continue;
+        jot_text_f(p->out, "    %s%s *", d->shared_ptr, type);
+        jot_print_name(p, p->buf_name[b]);
+        jot_text_f(p->out, " = (%s%s *)(given + %zu);\n", d->shared_ptr, type, at);
+        at += group_nbytes(buf);
+    }
+}
+
 /* What the items of a work-group share, in pieces of 16 bytes. */
 static void
-print_group_memory(Printer *p, const Used *used)
+print_group_memory(Printer *p, const Used *used, size_t more)
 {
+    size_t nbytes = 0;
+    for (uint32_t b = 1; b < p->k->bufs.n; b++)
+        if (p->k->bufs.v[b].role == BUF_GROUP && used->used[b % 256])
+            nbytes += group_nbytes(&p->k->bufs.v[b]);
+    if (p->d->device->given && nbytes + more > p->d->device->own_nbytes) {
+        p->given_nbytes = nbytes;
+        print_given(p, used);
+        return;
+    }
     for (uint32_t b = 1; b < p->k->bufs.n; b++) {
         const KBuf *buf = &p->k->bufs.v[b];
         if (buf->role != BUF_GROUP || !used->used[b % 256])
@@ -106,8 +140,10 @@ print_group_memory(Printer *p, const Used *used)
     }
 }
 
-/* A kernel by blocks has as many registers as two groups of 256 items leave each other: a third of
- * them more and one alone is on a multiprocessor, with nobody to work while it waits. */
+enum { REGISTERS = 1 << 16 };   /* of a multiprocessor */
+
+/* A kernel by blocks has as many registers as two groups of 256 items leave each other, unless its
+ * schedule says more: one alone is on a multiprocessor then, with nobody to work while it waits. */
 static void
 print_bounds(Printer *p, const Used *used)
 {
@@ -116,7 +152,8 @@ print_bounds(Printer *p, const Used *used)
         blocks = blocks || (p->k->bufs.v[b].role == BUF_GROUP && used->used[b % 256]);
     jot_text_f(p->out, " %s(%d", p->d->device->bounds, p->s->group);
     if (blocks && p->s->group <= 256)
-        jot_text_f(p->out, ", %d", 512 / p->s->group);
+        jot_text_f(p->out, ", %d",
+                   REGISTERS / (p->s->registers ? p->s->registers : 128) / p->s->group);
     jot_text_f(p->out, ")");
 }
 
@@ -142,7 +179,7 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
     jot_text_f(p->out, "{\n");
     if (team)
         jot_text_f(p->out, "    %sjot_u64 part[%d];\n", d->shared, p->s->group);
-    print_group_memory(p, used);
+    print_group_memory(p, used, team ? 8 * (size_t)p->s->group : 0);
     if (shares[SHARE_ITEMS] || shares[SHARE_REST])
         jot_text_f(p->out, "    const jot_i64 item = %s, items = %s;\n", d->item, d->items);
     if (shares[SHARE_TEAMS])

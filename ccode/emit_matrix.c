@@ -2,7 +2,10 @@
  * what goes to a group's memory past the registers.
  *
  *     jot_mma_bf16_2x4x2_k1040_t528(&acc, .., ta + .., tb + ..)   a warp: 32 x 32 results, 32 terms
- *     jot_wgmma_f16_1x16x2_k1040_k1040(..)                        four warps: 64 x 128 results
+ *     jot_wgmma_f16_1x16x2_k1040_k1040(..)                        four warps: 64 x 128 results,
+ *                                                                 begun: others may follow
+ *     jot_wgmma_wait1(); jot_wgmma_done_64(&acc, ..)              all but the last are done; all,
+ *                                                                 and the sums may be read
  *
  * The name says it all: steps of m, n and k, and how each operand lies in the group's memory, in
  * rows of 16 bytes. k: a row has neighbours of k, those of another m or n follow; t: it is turned,
@@ -27,6 +30,7 @@
 
 typedef struct {
     bool group;                 /* four warps have it together */
+    int done;                   /* sums that are waited for: no product */
     const char *dtype, *type;   /* "bf16"; of elements in memory */
     int m, n, k;                /* steps */
     bool turned[2];
@@ -56,6 +60,11 @@ static bool
 read_name(const char *name, size_t n, MatrixText *x)
 {
     size_t at = 0;
+    memset(x, 0, sizeof *x);
+    if (eat_word(name, n, &at, "jot_wgmma_done_")) {
+        x->done = read_int(name, n, &at);
+        return at == n && x->done > 0;
+    }
     x->group = eat_word(name, n, &at, "jot_wgmma_");
     if (!x->group && !eat_word(name, n, &at, "jot_mma_"))
         return false;
@@ -82,6 +91,12 @@ static void
 put_head(const MatrixText *x, const char *name, size_t n, Text *out)
 {
     jot_text_f(out, "static __device__ __forceinline__ void\n%.*s(", (int)n, name);
+    for (int i = 0; i < x->done - 1; i++)
+        jot_text_f(out, "float *d%d,%s", i, i % 8 == 7 ? "\n    " : " ");
+    if (x->done) {
+        jot_text_f(out, "float *d%d)\n{\n", x->done - 1);
+        return;
+    }
     for (int i = 0; i < 4 * x->m * x->n; i++)
         jot_text_f(out, "float *d%d,%s", i, i % 8 == 7 ? "\n    " : " ");
     jot_text_f(out, "const %s *a, const %s *b)\n{\n    const int lane = threadIdx.x %% 32;\n",
@@ -229,6 +244,22 @@ put_descriptor(const MatrixText *x, int i, Text *out)
 }
 
 static void
+put_sums(int n, Text *out)
+{
+    for (int e = 0; e < n; e++)
+        jot_text_f(out, "%s\"+f\"(*d%d)", e ? e % 8 ? ", " : ",\n        " : "", e);
+}
+
+/* No reader of the sums may come before it. */
+static void
+put_done(const MatrixText *x, Text *out)
+{
+    jot_text_f(out, "    asm volatile(\"wgmma.wait_group.sync.aligned 0;\"\n        : ");
+    put_sums(x->done, out);
+    jot_text_f(out, " : : \"memory\");\n");
+}
+
+static void
 put_group(const MatrixText *x, Text *out)
 {
     int sums = 4 * x->n;
@@ -245,10 +276,8 @@ put_group(const MatrixText *x, Text *out)
             jot_text_f(out, ", %d, %d", x->turned[0], x->turned[1]);
         jot_text_f(out, ";\\n\"\n");
     }
-    jot_text_f(out, "        \"wgmma.commit_group.sync.aligned;\\n\"\n"
-                    "        \"wgmma.wait_group.sync.aligned 0;\"\n        : ");
-    for (int e = 0; e < sums; e++)
-        jot_text_f(out, "%s\"+f\"(*d%d)", e ? e % 8 ? ", " : ",\n        " : "", e);
+    jot_text_f(out, "        \"wgmma.commit_group.sync.aligned;\"\n        : ");
+    put_sums(sums, out);
     jot_text_f(out, "\n        : ");
     for (int k = 0; k < x->k; k++)
         jot_text_f(out, "%s\"l\"(p0 + %d), \"l\"(p1 + %d)", k ? ", " : "", far_off(x, 0, 0, k) / 16,
@@ -289,6 +318,13 @@ static const MatrixHelper matrix_helpers[] = {
     { "jot_copies_wait", "static __device__ __forceinline__ void\njot_copies_wait(void)\n{\n"
       "#if __CUDA_ARCH__ >= 800\n"
       "    asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n#endif\n}\n" },
+    /* four warps' products are done, all or but the last one */
+    { "jot_wgmma_wait0", "static __device__ __forceinline__ void\njot_wgmma_wait0(void)\n{\n"
+      "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
+      "    asm volatile(\"wgmma.wait_group.sync.aligned 0;\" : : : \"memory\");\n#endif\n}\n" },
+    { "jot_wgmma_wait1", "static __device__ __forceinline__ void\njot_wgmma_wait1(void)\n{\n"
+      "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
+      "    asm volatile(\"wgmma.wait_group.sync.aligned 1;\" : : : \"memory\");\n#endif\n}\n" },
     /* what was written is seen by instructions of four warps, behind the next barrier */
     { "jot_matrix_fence", "static __device__ __forceinline__ void\njot_matrix_fence(void)\n{\n"
       "#if __CUDA_ARCH__ >= 900\n"
@@ -308,8 +344,14 @@ jot_matrix_helper(const char *name, size_t n, Text *out)
         }
     if (!read_name(name, n, &x))
         return false;
-    half = jot_str_eq(x.dtype, "f16");
     put_head(&x, name, n, out);
+    if (x.done) {
+        jot_text_f(out, "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n");
+        put_done(&x, out);
+        jot_text_f(out, "#endif\n}\n");
+        return true;
+    }
+    half = jot_str_eq(x.dtype, "f16");
     jot_text_f(out, x.group ? "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n" : "#if __CUDA_ARCH__ >= 800\n");
     (void)(x.group ? put_group(&x, out) : put_warp(&x, false, out));
     if (!x.group && half) {
@@ -338,14 +380,19 @@ jot_print_matrix(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     MatrixUnit x = jot_matrix_unit(in->c);
     int sums = in->narg - 2;
-    jot_text_f(p->out, "jot_%s_%s_%dx%dx%d_%s%d_%s%d(", x.warps == 4 ? "wgmma" : "mma",
-               jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.turned[0] ? "t" : "k",
-               x.far[0], x.turned[1] ? "t" : "k", x.far[1]);
+    if (!x.k)
+        jot_text_f(p->out, "jot_wgmma_done_%d(", sums);
+    else
+        jot_text_f(p->out, "jot_%s_%s_%dx%dx%d_%s%d_%s%d(", x.warps == 4 ? "wgmma" : "mma",
+                   jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.turned[0] ? "t" : "k",
+                   x.far[0], x.turned[1] ? "t" : "k", x.far[1]);
     for (int i = 0; i < sums; i++) {
         jot_text_f(p->out, "&");
         jot_print_expr(p, arg[i], 13, WHOLE);
-        jot_text_f(p->out, ", ");
+        jot_text_f(p->out, x.k || i < sums - 1 ? ", " : ");\n");
     }
+    if (!x.k)
+        return;
     put_place(p, in->aux >> 16, arg[sums]);
     jot_text_f(p->out, ", ");
     put_place(p, in->aux & 0xffff, arg[sums + 1]);
@@ -369,6 +416,8 @@ JOT_FN void
 jot_print_barrier(Printer *p, const Inst *in)
 {
     const char *end = in->aux & BARRIER_ONLY ? "\n" : " ";
+    if (in->aux & BARRIER_PRODUCTS)
+        jot_text_f(p->out, "jot_wgmma_wait%d();%s", (int)in->c.i, end);
     if (in->aux & BARRIER_GROUP)
         jot_text_f(p->out, "jot_copies_group();%s", end);
     if (in->aux & BARRIER_COPIES && in->c.i)

@@ -353,6 +353,7 @@ typedef struct Sched {
     int warps;              /* ... 4: four warps of 32 items issue a matrix instruction together */
     bool copies;            /* ... group memory is filled asynchronously, not through registers */
     int buffers;            /* ... buffers of each tile: one is read while others fill; 0: two */
+    int registers;          /* ... most registers of an item; 0: 128 */
     Vec(Stage) stages;
     Vec(KAxis) axes;        /* derived axes: numbers KERNEL_AXES and on */
     Vec(SDef) defs;

@@ -22,6 +22,7 @@ typedef struct {
     Name buf_name[256];
     Vec(uint32_t) scope;        /* bases in use, to be given back at the end of the block */
     BufSet over;                /* outputs that may lie over an input */
+    size_t given_nbytes;        /* of a group's memory, at the launch */
     int nints;                  /* numbers that became arguments */
     jot_Scalar ints[EMIT_INTS];
     uint8_t int_dtype[EMIT_INTS];

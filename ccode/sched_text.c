@@ -184,6 +184,8 @@ jot_sched_print(const Sched *s, Text *t)
         jot_text_f(t, "copies\n");
     if (s->buffers)
         jot_text_f(t, "buffers %d\n", s->buffers);
+    if (s->registers)
+        jot_text_f(t, "registers %d\n", s->registers);
     for (uint32_t b = 1; b < s->k->bufs.n; b++)
         if (!jot_layout_is_rowmajor(s->k->bufs.v[b].layout)) {
             jot_text_f(t, "layout %s ", s->k->bufs.v[b].name);
@@ -550,6 +552,9 @@ read_line(Reader *r)
     else if (eat(r, "buffers ")) {
         skip(r);
         r->s->buffers = (int)number(r, 0);
+    } else if (eat(r, "registers ")) {
+        skip(r);
+        r->s->registers = (int)number(r, 1);
     }
     else if (eat(r, "warps ")) {
         skip(r);
@@ -566,8 +571,8 @@ read_line(Reader *r)
         read_stage(r, false);
     else
         r->error =
-            "lanes, fma, group, warps, copies, buffers, layout, fuse, split, phase, %, +% or ! "
-            "expected";
+            "lanes, fma, group, warps, copies, buffers, registers, layout, fuse, split, phase, %, "
+            "+% or ! expected";
 }
 
 JOT_FN bool

@@ -585,6 +585,7 @@ jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
     jot_mem_free(mem, w->stage_of, k->values.n * sizeof *w->stage_of);
     jot_vec_free(mem, w->kept);
     jot_vec_free(mem, w->later);
+    jot_vec_free(mem, w->issued);
     jot_mem_free(mem, w, sizeof *w);
     return code->ok && !mem->failed;
 }

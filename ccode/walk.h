@@ -81,6 +81,8 @@ typedef struct {
     Ahead ahead;
     bool copied;                /* copies to a group's memory may be on their way */
     Vec(Later) later;
+    Vec(uint32_t) issued;       /* C_MATRIX of four warps, in a loop ahead: not all waited for */
+    bool issues;                /* ... such a loop is around */
 } Walk;
 
 JOT_FN void jot_walk_node(Walk *w, uint32_t n);
@@ -92,6 +94,7 @@ JOT_FN void jot_walk_launches(Walk *w);
 JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
 JOT_FN bool jot_walk_matrix(Walk *w, uint32_t n); /* false: other parts than the step: unrolled */
+JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
 /* The kids of a node that a work-group runs: between what fills its memory and what reads it there
  * is a barrier. */
 JOT_FN void jot_walk_team_kids(Walk *w, uint32_t n);

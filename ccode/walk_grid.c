@@ -367,6 +367,17 @@ copies_group(Walk *w)
         jot_code_add(&w->b, in, NULL, 0, NULL);
 }
 
+/* Of four warps' products all but the last so many are done. */
+static void
+products_wait(Walk *w, int64_t left)
+{
+    Inst in = {0};
+    in.op = C_BARRIER;
+    in.aux = BARRIER_PRODUCTS | BARRIER_ONLY;
+    in.c.i = left;
+    jot_code_add(&w->b, in, NULL, 0, NULL);
+}
+
 /*     fill buffer 0 with step 0     of B buffers, the first B - 1
  *     for k
  *         barrier                   buffer k%B is full, and nobody reads that of k - 1 any more
@@ -375,7 +386,15 @@ copies_group(Walk *w)
  *         buffer (k + B - 1)%B = t
  *
  * Copies past the registers are handed over in groups, one a step: all but the last B - 2 of them
- * have come at the barrier. */
+ * have come at the barrier. Four warps' products are on their way, too: with more than two buffers
+ * those of step k - 1 until those of step k are handed over, so buffer k - 1 is read for a step
+ * more, and what is filled meanwhile is that of k - 2:
+ *
+ *     for k
+ *         barrier
+ *         begin to work on buffer k%B
+ *         buffer (k + B - 2)%B = what step k + B - 2 reads
+ *         wait until the work on buffer (k - 1)%B is done */
 JOT_FN void
 jot_walk_ahead(Walk *w, uint32_t n)
 {
@@ -383,8 +402,9 @@ jot_walk_ahead(Walk *w, uint32_t n)
     IxPool *ix = w->k->ix;
     int64_t steps = w->at.left[l->axis];
     int var, next, lanes = w->lanes, vector_axis = w->vector_axis;
-    int64_t ahead = w->s->buffers > 2 ? w->s->buffers - 1 : 1;
-    uint32_t block, from = w->later.n;
+    bool warps = w->s->warps == 4, late = warps && w->s->buffers > 2;
+    int64_t ahead = w->s->buffers > 2 ? w->s->buffers - 1 - late : 1;
+    uint32_t block, from = w->later.n, products = w->issued.n;
     if (steps < ahead) {
         jot_code_refuse(w->code, "a loop ahead has fewer steps than buffers");
         return;
@@ -403,6 +423,9 @@ jot_walk_ahead(Walk *w, uint32_t n)
     next = next_step(w, var, ahead, steps);
     if (next < 0)
         return;
+    w->issues = warps;
+    if (late)
+        ahead_kids(w, n, jot_ix_axis(ix, var), false);
     w->ahead.on = w->ahead.wait = true;
     w->ahead.axis = l->axis;
     w->ahead.next = jot_ix_add(ix, w->at.pos[l->axis],
@@ -410,7 +433,9 @@ jot_walk_ahead(Walk *w, uint32_t n)
     ahead_kids(w, n, jot_ix_axis(ix, next), true);
     copies_group(w);
     w->ahead.on = w->ahead.wait = false;
-    ahead_kids(w, n, jot_ix_axis(ix, var), false);
+    if (!late)
+        ahead_kids(w, n, jot_ix_axis(ix, var), false);
+    w->issues = false;
     w->in_team = true; /* each item writes what it read */
     for (uint32_t i = from; i < w->later.n; i++) {
         w->lanes = w->later.v[i].lanes;
@@ -421,8 +446,13 @@ jot_walk_ahead(Walk *w, uint32_t n)
     w->vector_axis = vector_axis;
     w->in_team = false;
     w->later.n = from;
+    if (w->issued.n > products)
+        products_wait(w, late);
     jot_code_pop(&w->b);
     w->vars -= 2;
+    for (uint32_t i = products; i < w->issued.n; i++)
+        jot_walk_products(w, w->issued.v[i]);
+    w->issued.n = products;
     if (w->copied) {
         Inst wait = {0};
         wait.op = C_BARRIER;

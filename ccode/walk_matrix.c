@@ -189,7 +189,29 @@ matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis, int count
     in.dtype = w->k->bufs.v[x.a->buf].dtype;
     in.aux = x.a->buf << 16 | x.b->buf;
     in.c = jot_matrix_pack(unit);
-    jot_code_add(&w->b, in, arg, n, NULL);
+    n = (int)jot_code_add(&w->b, in, arg, n, NULL);
+    if (unit.warps != 4)
+        return;
+    if (w->issues)
+        *(uint32_t *)jot_vec_push(w->code->mem, w->issued) = (uint32_t)n;
+    else
+        jot_walk_products(w, (uint32_t)n);
+}
+
+/* The sums of a product of four warps are there, all that were begun before, too. */
+JOT_FN void
+jot_walk_products(Walk *w, uint32_t product)
+{
+    Inst in = w->code->inst.v[product], done = {0};
+    uint32_t arg[4 * MATRIX_PARTS * 2 + 2];
+    MatrixUnit unit = jot_matrix_unit(in.c);
+    memcpy(arg, &w->code->args.v[in.arg], in.narg * sizeof *arg);
+    unit.k = 0;
+    done.op = C_MATRIX;
+    done.dtype = in.dtype;
+    done.aux = in.aux;
+    done.c = jot_matrix_pack(unit);
+    jot_code_add(&w->b, done, arg, in.narg, NULL);
 }
 
 /* ---- of a processor ----------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ jot_target_default(Target *target)
         { 32 << 10, 256 << 10, 4 << 20, 0 },
         2.4e10,
         { 100e9, 50e9, 25e9, 10e9 },
-        10e9, 100e-9, 20e-6, false, false, 256, 48 << 10, false, false, true, "", 0, NULL
+        10e9, 100e-9, 20e-6, false, false, 256, 48 << 10, 128, false, false, true, "", 0, NULL
     };
 
     *target = plain;
@@ -105,6 +105,7 @@ jot_target_draw(Target *t, uint64_t seed)
     t->handoff *= target_factor(jot_hash_u64(seed, 14), 8);
     t->group >>= jot_hash_u64(seed, 16) % 6;
     t->group_nbytes >>= jot_hash_u64(seed, 17) % 4;
+    t->busy >>= jot_hash_u64(seed, 18) % 8;
 }
 
 JOT_FN double

@@ -34,6 +34,8 @@ typedef struct Target {
                                      that depends on them is kept on disk */
     int group;                    /* of a device: most items of a work-group, a power of two */
     int64_t group_nbytes;         /* ... bytes of memory that they may share */
+    int busy;                     /* ... groups that keep it busy: one number for all devices, so
+                                     results do not depend on theirs */
     bool copies;                  /* group memory can be filled asynchronously (cp.async) */
     bool warps;                   /* four warps multiply together (wgmma) */
     bool blocks;                  /* contractions may share a kernel, by blocks of rows

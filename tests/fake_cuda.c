@@ -120,7 +120,19 @@ cuModuleGetFunction(Function **function, Module *m, const char *name)
     f->nargs = count();
     snprintf(entry, sizeof entry, "%s__most", name);
     f->most = *(unsigned *)dlsym(m->library, entry);
+    f->given = STATIC_SHARED;
     *function = f;
+    return OK;
+}
+
+/* Of what may be set: 8, bytes that a launch gives. */
+API int
+cuFuncSetAttribute(Function *f, int what, int value)
+{
+    MAY_REFUSE;
+    if (what != 8 || value < 0 || (unsigned)value > fake_group_nbytes())
+        return INVALID;
+    f->given = (unsigned)value;
     return OK;
 }
 
@@ -132,7 +144,7 @@ typedef struct Op {
     struct Op *next;
     OpKind kind;
     Function *function;
-    unsigned groups, items;
+    unsigned groups, items, given;
     uint64_t *value;
     void *to;
     const void *from;
@@ -158,7 +170,7 @@ run_op(Op *op)
     case LAUNCH:
         for (i = 0; i < op->function->nargs; i++)
             arguments[i] = &op->value[i];
-        fake_run(op->function, op->groups, op->items, arguments);
+        fake_run(op->function, op->groups, op->items, op->given, arguments);
         break;
     case COPY:
         fake_check_copy(op->to, op->from, op->nbytes);
@@ -304,12 +316,12 @@ API int
 cuLaunchKernel(Function *f, unsigned groups, unsigned y, unsigned z, unsigned items, unsigned iy,
                unsigned iz, unsigned shared, Stream *s, void **args, void **extra)
 {
-    Op op = {.kind = LAUNCH, .function = f, .groups = groups, .items = items};
+    Op op = {.kind = LAUNCH, .function = f, .groups = groups, .items = items, .given = shared};
     int i;
 
     MAY_REFUSE;
-    (void)y, (void)z, (void)iy, (void)iz, (void)shared, (void)extra;
-    if (!groups || !items || items > ITEMS)
+    (void)y, (void)z, (void)iy, (void)iz, (void)extra;
+    if (!groups || !items || items > ITEMS || shared > f->given)
         return INVALID;
     op.value = malloc((size_t)f->nargs * sizeof *op.value);
     for (i = 0; i < f->nargs; i++)
@@ -344,6 +356,7 @@ take_kernel(Op *op, const GraphKernel *k)
     op->function = k->function;
     op->groups = k->groups;
     op->items = k->items;
+    op->given = k->shared;
     op->value = malloc((size_t)k->function->nargs * sizeof *op->value);
     for (i = 0; i < k->function->nargs; i++)
         memcpy(&op->value[i], k->argument[i], 8);
@@ -368,6 +381,7 @@ cuGraphAddKernelNode(GraphNode **node, Graph *g, GraphNode *const *before, size_
 {
     MAY_REFUSE;
     if (g->n == 1000 || !k->groups || !k->items || k->items > ITEMS
+        || k->shared > k->function->given
         || n != (g->n > 0) || (n && before[0] != &g->node[g->n - 1]))
         return INVALID;
     take_kernel(&g->op[g->n], k);
@@ -391,7 +405,7 @@ API int
 cuGraphExecKernelNodeSetParams(Graph *exec, GraphNode *node, const GraphKernel *k)
 {
     MAY_REFUSE;
-    if (k->function != exec->op[node->number].function)
+    if (k->function != exec->op[node->number].function || k->shared > k->function->given)
         return INVALID;
     take_kernel(&exec->op[node->number], k);
     return OK;
@@ -481,7 +495,9 @@ API int
 cuDeviceGetAttribute(int *v, int what, int d)
 {
     MAY_REFUSE;
-    return (void)d, *v = what == 75 ? fake_arch() / 10 : fake_arch() % 10, OK;
+    (void)d;
+    *v = what == 75 ? fake_arch() / 10 : what == 76 ? fake_arch() % 10 : (int)fake_group_nbytes();
+    return OK;
 }
 API int cuDevicePrimaryCtxRetain(void **c, int d) { MAY_REFUSE; return (void)d, *c = &streams, OK; }
 API int cuDevicePrimaryCtxRelease_v2(int d) { return (void)d, OK; }

@@ -22,6 +22,7 @@ typedef struct Function {
     void (*go)(void **);
     int nargs;
     unsigned most;              /* items of a group */
+    unsigned given;             /* bytes of memory that a launch may give to one */
     char name[200];
 } Function;
 typedef struct Module {
@@ -38,6 +39,7 @@ typedef struct Module {
 int fake_refused(void);
 #define MAY_REFUSE do { int no_ = fake_refused(); if (no_) return no_; } while (0)
 int fake_arch(void);                 /* FAKE_CUDA_ARCH: 70, 75, .. */
+unsigned fake_group_nbytes(void);    /* most memory of a group there: the text's, and given */
 void fake_stop(const char *what, const char *text); /* a kernel did what no device allows */
 
 /* ---- items: fake_items.c ---- */
@@ -48,7 +50,7 @@ int fake_item(void);                 /* the one that runs */
 /* Until all of them are here, at the same place of the text: a string of it, or a line. */
 void fake_wait(ItemState with, const char *why, int line);
 void fake_bind(Module *m);           /* what a text calls */
-void fake_run(Function *f, unsigned groups, unsigned items, void **arguments);
+void fake_run(Function *f, unsigned groups, unsigned items, unsigned given, void **arguments);
 uint32_t fake_random(uint32_t *state);
 /* FAKE_ORDER: 0, or a number by which are drawn: the order of items and groups, and when what is
  * asynchronous happens */

@@ -22,6 +22,7 @@ static unsigned long taken[ITEMS];
 static struct { ItemState state; const char *why; int line; } waits[ITEMS];
 static bool done[ITEMS];
 static unsigned present, running, nitems, turn[ITEMS]; /* turn: who comes when */
+static unsigned given, took[ITEMS]; /* bytes at the launch; ... of those that an item named */
 static Function *called;
 static void **arguments;
 static uint32_t drawn, once_more; /* the other order, to compare */
@@ -101,10 +102,20 @@ item_takes(unsigned long nbytes)
     unsigned long at = taken[present];
 
     taken[present] = (at + nbytes + 15) / 16 * 16 + 64;
-    if (taken[present] > STATIC_SHARED + 1024)
+    if (taken[present] - took[present] > STATIC_SHARED + 1024)
         fake_stop("arrays of a group are too large", "__shared__");
+    if (taken[present] > fake_group_nbytes() + 1024)
+        fake_stop("a group has not as much memory", "__shared__");
     fake_check_place(at, nbytes);
     return fake_shared + at;
+}
+
+/* What the launch gives. */
+static void *
+item_given(void)
+{
+    took[present] = given;
+    return item_takes(given);
 }
 
 static unsigned long
@@ -127,12 +138,14 @@ fake_bind(Module *m)
 {
     void (*waits_)(int) = item_waits;
     void *(*takes)(unsigned long) = item_takes;
+    void *(*gives)(void) = item_given;
     unsigned long (*offset)(const void *) = item_offset;
     void (*ptx)(const char *, FakeOperand *, int, int) = fake_ptx;
     void (*access)(const void *, int, int, const void *) = fake_access;
 
     set(m, "fake_sync", &waits_);
     set(m, "fake_take", &takes);
+    set(m, "fake_given", &gives);
     set(m, "fake_offset", &offset);
     set(m, "fake_ptx", &ptx);
     set(m, "fake_access", &access);
@@ -172,7 +185,7 @@ begin_item(unsigned i, void (*body)(void))
     item[i].uc_link = NULL;
     makecontext(&item[i], body, 0);
     done[i] = false;
-    taken[i] = 0;
+    taken[i] = took[i] = 0;
     waits[i].state = RUNS;
 }
 
@@ -249,7 +262,7 @@ run_group(unsigned group)
     draw_turns(turn, nitems);
     fake_check_group(group);
     if (*m->waits) {
-        memset(fake_shared, 0xa5, taken[0] ? taken[0] : STATIC_SHARED + 1024);
+        memset(fake_shared, 0xa5, STATIC_SHARED + 1024 + given);
         run_fibers();
         return;
     }
@@ -258,7 +271,7 @@ run_group(unsigned group)
 }
 
 void
-fake_run(Function *f, unsigned groups, unsigned items, void **args)
+fake_run(Function *f, unsigned groups, unsigned items, unsigned nbytes, void **args)
 {
     Module *m = f->module;
     unsigned *order = malloc((size_t)groups * sizeof *order);
@@ -269,6 +282,7 @@ fake_run(Function *f, unsigned groups, unsigned items, void **args)
     called = f;
     arguments = args;
     nitems = items;
+    given = nbytes;
     if (items > f->most)
         fake_stop("a group of more items than the text allows", "__launch_bounds__");
     drawn = fake_order();

@@ -22,7 +22,8 @@ static const char shim[] =
     "#define FAKE_OWN static __attribute__((always_inline)) inline\n"
     "extern \"C\" { fake_dim threadIdx, blockIdx, blockDim, gridDim;\n"
     "void (*fake_sync)(int);\n"
-    "void *(*fake_take)(unsigned long); unsigned long (*fake_offset)(const void *);\n"
+    "void *(*fake_take)(unsigned long), *(*fake_given)();\n"
+    "unsigned long (*fake_offset)(const void *);\n"
     "struct fake_operand { const char *how; void *p; int nbytes; };\n"
     "void (*fake_ptx)(const char *, fake_operand *, int, int);\n"
     "void (*fake_access)(const void *, int, int, const void *);\n"
@@ -72,6 +73,14 @@ fake_arch(void)
     const char *arch = getenv("FAKE_CUDA_ARCH");
 
     return arch && *arch ? atoi(arch) : 70;
+}
+
+unsigned
+fake_group_nbytes(void)
+{
+    int arch = fake_arch();
+
+    return (arch >= 90 ? 227u : arch >= 80 ? 163u : arch == 75 ? 64u : 96u) << 10;
 }
 
 typedef struct {

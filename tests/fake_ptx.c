@@ -4,11 +4,12 @@
  *
  *     asm volatile("OP %0, ..;" : "+f"(x) : "r"(y))   ->   fake_asm("OP ..", fake_at("+f", x), ..)
  *     __shared__ float t[96];                         ->   float (&t)[96] = place in fake_shared
+ *     extern __shared__ float t[];                    ->   float *t = what the launch gives
  *
  * What is asynchronous has not happened until it was waited for: copies to a group's memory arrive
- * by cp.async.wait_group (with an odd FAKE_ORDER at once), products of four warps read memory by
- * wgmma.wait_group. These must also find that each item said fence.proxy.async between its writes
- * and the barrier.
+ * by cp.async.wait_group (with an odd FAKE_ORDER at once), products of four warps read memory and
+ * change their sums by wgmma.wait_group. These must also find that each item said
+ * fence.proxy.async between its writes and the barrier.
  *
  * Read before: tests/fake_cuda.h. */
 #include "tests/fake_cuda.h"
@@ -95,13 +96,14 @@ rewrite_asm(FILE *to, const char *p)
     return end + 1;
 }
 
-/* __shared__ [__align__(16)] TYPE NAME[N]; */
+/* [extern] __shared__ [__align__(16)] TYPE NAME[N]; */
 static const char *
 rewrite_shared(FILE *to, const char *p)
 {
     const char *name, *open, *end;
+    bool given = !strncmp(p, "extern", 6);
 
-    p += strlen("__shared__");
+    p = strstr(p, "__shared__") + strlen("__shared__");
     p += strspn(p, " ");
     if (!strncmp(p, "__align__", 9))
         p = skip_round(strchr(p, '('));
@@ -109,6 +111,11 @@ rewrite_shared(FILE *to, const char *p)
     end = strchr(open, ']') + 1;
     for (name = open; is_word(name[-1]); name--)
         ;
+    if (given) {
+        fprintf(to, "%.*s*%.*s = (%.*s*)fake_given()", (int)(name - p), p, (int)(open - name), name,
+                (int)(name - p), p);
+        return end;
+    }
     fprintf(to, "%.*s(&%.*s)%.*s = *(%.*s(*)%.*s)fake_take(sizeof(%.*s) * (unsigned long)(%.*s))",
             (int)(name - p), p, (int)(open - name), name, (int)(end - open), open, (int)(name - p),
             p, (int)(end - open), open, (int)(name - p), p, (int)(end - open) - 2, open + 1);
@@ -123,7 +130,7 @@ fake_rewrite(FILE *to, const char *text)
 
         if (begins && !strncmp(p, "asm", 3) && !is_word(p[3]))
             p = rewrite_asm(to, p);
-        else if (begins && !strncmp(p, "__shared__", 10))
+        else if (begins && (!strncmp(p, "__shared__", 10) || !strncmp(p, "extern __shared__", 17)))
             p = rewrite_shared(to, p);
         else
             fputc(*p++, to);
@@ -132,13 +139,24 @@ fake_rewrite(FILE *to, const char *text)
 
 /* ---- one instruction ---------------------------------------------------------------------- */
 
-enum { WORDS = 200, COPIES = 256 };
+enum { WORDS = 200, COPIES = 256, PRODUCTS = 16, PRODUCT_SUMS = 128 };
 typedef struct {
     char op[80];
     FakeOperand *reg[WORDS];    /* operands, those in braces one by one; NULL: a number */
     int64_t number[WORDS];      /* ... it, or what is added to an address */
     int n;
 } Instruction;
+
+/* A product of four warps that was begun: where its sums are, descriptors of its operands. */
+typedef struct {
+    char op[80];
+    float *sum[PRODUCT_SUMS];
+    uint64_t a, b;
+    int n, terms;
+    bool turned[2];
+    const void *by;
+    int group;
+} Product;
 
 static struct {
     const Instruction *now;     /* what the item is at, for the others */
@@ -147,6 +165,9 @@ static struct {
     bool fenced, visible;       /* fence.proxy.async was said: since the last barrier, before it */
     struct { uint32_t to; const void *from, *by; int n, room, group; } copy[COPIES];
     int ncopies, groups;
+    Product product[PRODUCTS];
+    int nproducts, batches;     /* on their way; committed so far */
+    bool begun;                 /* wgmma.fence was said, and no commit since */
 } state[ITEMS];
 
 static const char *
@@ -344,11 +365,11 @@ described(uint64_t descriptor, int outer, int k, bool turned, const char *op)
 /* All rows of 16 bytes that a matrix of outer x terms has, shared out among the items that read
  * it. */
 static void
-check_described(uint64_t descriptor, int outer, int terms, bool turned, const char *op)
+check_described(uint64_t descriptor, int outer, int terms, bool turned, const Product *p)
 {
     uint64_t start = (descriptor & 0x3fff) * 16, leading = (descriptor >> 16 & 0x3fff) * 16;
     uint64_t stride = (descriptor >> 32 & 0x3fff) * 16;
-    int row = strstr(op, "tf32") ? 4 : 8, rows = outer * terms / row;
+    int row = strstr(p->op, "tf32") ? 4 : 8, rows = outer * terms / row;
 
     for (int r = fake_item() % 128; r < rows; r += 128) {
         uint64_t at = turned ? (uint64_t)(r / terms) * stride + (uint64_t)(r % terms / 8) * leading
@@ -356,37 +377,82 @@ check_described(uint64_t descriptor, int outer, int terms, bool turned, const ch
                              : (uint64_t)(r % outer / 8) * stride + (uint64_t)(r / outer) * leading
                                    + (uint64_t)(r % 8 * 16);
 
-        fake_check_unit_read(start + at, 16, state[fake_item()].from);
+        fake_check_unit_read(start + at, 16, p->by);
     }
 }
 
+/* It may read from now on. */
 static void
-run_wgmma(const Instruction *in)
+check_product(const Product *p)
 {
-    int item = fake_item(), lane = item % 32, warp = item / 32 % 4,
-        n = atoi(strstr(in->op, "m64n") + 4);
-    int terms = atoi(strstr(strstr(in->op, "m64n") + 4, "k") + 1), last = n / 2;
-    bool halves = terms == 16;
-    uint64_t a = get(in, last), b = get(in, last + 1);
+    check_described(p->a, 64, p->terms, p->turned[0], p);
+    check_described(p->b, p->n, p->terms, p->turned[1], p);
+}
 
-    if (in->n != last + (halves ? 7 : 5) || get(in, last + 2) != 1 || get(in, last + 3) != 1
-        || get(in, last + 4) != 1)
+static void
+begin_product(const Instruction *in)
+{
+    int item = fake_item(), last;
+    Product *p = &state[item].product[state[item].nproducts++];
+
+    if (state[item].nproducts > PRODUCTS)
+        fake_stop("too many products on their way", in->op);
+    memset(p, 0, sizeof *p);
+    memcpy(p->op, in->op, sizeof p->op);
+    p->n = atoi(strstr(in->op, "m64n") + 4);
+    p->terms = atoi(strstr(strstr(in->op, "m64n") + 4, "k") + 1);
+    last = p->n / 2;
+    if (last > PRODUCT_SUMS || in->n != last + (p->terms == 16 ? 7 : 5) || get(in, last + 2) != 1
+        || get(in, last + 3) != 1 || get(in, last + 4) != 1)
         fake_stop("operands of wgmma", in->op);
     if (!state[item].visible)
         fake_stop("memory was not fenced before the barrier", in->op);
-    check_described(a, 64, terms, halves && get(in, last + 5), in->op);
-    check_described(b, n, terms, halves && get(in, last + 6), in->op);
+    if (!state[item].begun)
+        fake_stop("not between a fence and a commit", in->op);
+    p->a = get(in, last);
+    p->b = get(in, last + 1);
+    p->by = state[item].from;
+    p->group = state[item].batches;
+    for (int i = 0; i < 2; i++)
+        p->turned[i] = p->terms == 16 && get(in, last + 5 + i);
     for (int r = 0; r < last; r++) {
-        int m = 16 * warp + lane / 4 + r / 2 % 2 * 8, column = r / 4 * 8 + lane % 4 * 2 + r % 2;
-        double sum = (double)get_float(in, r);
-        float d;
-
-        for (int k = 0; k < terms; k++)
-            sum += described(a, m, k, halves && get(in, last + 5), in->op) *
-                   described(b, column, k, halves && get(in, last + 6), in->op);
-        d = (float)sum;
-        put(in, r, &d);
+        if (!in->reg[r] || in->reg[r]->nbytes != 4 || in->reg[r]->how[0] != '+')
+            fake_stop("a sum has no register", in->op);
+        p->sum[r] = in->reg[r]->p;
     }
+    check_product(p);
+}
+
+static void
+make_product(const Product *p)
+{
+    int item = fake_item(), lane = item % 32, warp = item / 32 % 4;
+
+    check_product(p);
+    for (int r = 0; r < p->n / 2; r++) {
+        int m = 16 * warp + lane / 4 + r / 2 % 2 * 8, column = r / 4 * 8 + lane % 4 * 2 + r % 2;
+        double sum = (double)*p->sum[r];
+
+        for (int k = 0; k < p->terms; k++)
+            sum += described(p->a, m, k, p->turned[0], p->op) *
+                   described(p->b, column, k, p->turned[1], p->op);
+        *p->sum[r] = (float)sum;
+    }
+}
+
+/* All but the last `left` that were committed are done. */
+static void
+wait_products(int left)
+{
+    int item = fake_item(), kept = 0;
+
+    for (int k = 0; k < state[item].nproducts; k++) {
+        if (state[item].product[k].group >= state[item].batches - left)
+            state[item].product[kept++] = state[item].product[k];
+        else
+            make_product(&state[item].product[k]);
+    }
+    state[item].nproducts = kept;
 }
 
 /* ---- copies ------------------------------------------------------------------------------- */
@@ -461,6 +527,8 @@ fake_ptx_end(int item)
 {
     if (state[item].ncopies)
         fake_stop("an item ends before its copies", "cp.async");
+    if (state[item].nproducts)
+        fake_stop("an item ends before its products", "wgmma");
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */
@@ -475,7 +543,7 @@ least_arch(const char *op)
 }
 
 static void
-run_instruction(const Instruction *in, int arch, bool *issued)
+run_instruction(const Instruction *in, int arch)
 {
     int item = fake_item();
 
@@ -501,45 +569,24 @@ run_instruction(const Instruction *in, int arch, bool *issued)
         state[item].groups++, wait_copies(item, 0);
     else if (!strcmp(in->op, "fence.proxy.async.shared::cta"))
         state[item].fenced = true, fake_check_fence();
-    else if (!strncmp(in->op, "wgmma.mma_async.sync.aligned.m64n", 33))
-        *issued = true;
-    else if (strcmp(in->op, "wgmma.fence.sync.aligned")
-             && strcmp(in->op, "wgmma.commit_group.sync.aligned")
-             && strcmp(in->op, "wgmma.wait_group.sync.aligned"))
+    else if (!strcmp(in->op, "wgmma.fence.sync.aligned")) {
+        fake_wait(WAITS_WARPS, state[item].text, 0);
+        state[item].begun = true;
+    } else if (!strncmp(in->op, "wgmma.mma_async.sync.aligned.m64n", 33))
+        begin_product(in);
+    else if (!strcmp(in->op, "wgmma.commit_group.sync.aligned")) {
+        state[item].begun = false;
+        state[item].batches++;
+    } else if (!strcmp(in->op, "wgmma.wait_group.sync.aligned")) {
+        fake_wait(WAITS_WARPS, state[item].text, 0);
+        wait_products((int)get(in, 0));
+    } else
         fake_stop("an instruction that is not known here", in->op);
-}
-
-/* Products of four warps begin behind a fence, and are made when they are waited for: by the
- * statement that began them, which holds their sums. */
-static void
-run_issued(const char *text, FakeOperand *operand, int n)
-{
-    bool fenced = false, committed = false, waited = false;
-
-    fake_wait(WAITS_WARPS, text, 0);
-    while (*text) {
-        Instruction in;
-
-        text = read_instruction(text, operand, n, &in);
-        fenced |= !strcmp(in.op, "wgmma.fence.sync.aligned");
-        committed |= fenced && !strcmp(in.op, "wgmma.commit_group.sync.aligned");
-        waited |= committed && !strcmp(in.op, "wgmma.wait_group.sync.aligned") && get(&in, 0) == 0;
-        if (strncmp(in.op, "wgmma.mma_async", 15))
-            continue;
-        if (!fenced || committed)
-            fake_stop("not between a fence and a commit", in.op);
-        run_wgmma(&in);
-    }
-    if (!waited)
-        fake_stop("the statement ends before its products", "wgmma");
-    fake_wait(WAITS_WARPS, state[fake_item()].text, 0);
 }
 
 void
 fake_ptx(const char *text, FakeOperand *operand, int n, int arch)
 {
-    bool issued = false;
-
     state[fake_item()].text = text;
     state[fake_item()].from = __builtin_return_address(0);
     for (const char *p = text; *p;) {
@@ -547,8 +594,6 @@ fake_ptx(const char *text, FakeOperand *operand, int n, int arch)
 
         p = read_instruction(p, operand, n, &in);
         if (in.op[0])
-            run_instruction(&in, arch, &issued);
+            run_instruction(&in, arch);
     }
-    if (issued)
-        run_issued(text, operand, n);
 }

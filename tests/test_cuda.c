@@ -94,6 +94,8 @@ open_idle(const char *policy, const char *precision)
     jot_data_attach(c);
     c->target.copies = arch[narchs - 1] >= 80; /* the text is the newest one's, for all */
     c->target.warps = arch[narchs - 1] >= 90 && hopper;
+    if (c->target.copies)
+        c->target.group_nbytes = (c->target.warps ? 227 : 163) << 10;
     return c;
 }
 
@@ -120,12 +122,14 @@ test_programs(const char *policy)
 static void
 test_tiles(void)
 {
-    for (size_t i = 0; i < TILE_CASES; i++) {
-        jot_Ctx *c = open_idle("paper", tile_precision(&tile_cases[i]));
+    for (size_t i = 0; i < TILE_CASES + LARGE_CASES; i++) {
+        const TileCase *t = i < TILE_CASES ? &tile_cases[i] : &large_cases[i - TILE_CASES];
+        jot_Ctx *c = open_idle("paper", tile_precision(t));
         jot_Var out[3];
 
-        CHECK(tile_build(c, &tile_cases[i], out) == 3 && jot_run(c, jot_vars(3, out)), "%s: %s",
-              tile_cases[i].name, jot_message(c));
+        c->target.busy = i < TILE_CASES ? c->target.busy : 1;
+        CHECK(tile_build(c, t, out) == 3 && jot_run(c, jot_vars(3, out)), "%s: %s", t->name,
+              jot_message(c));
         jot_close(c);
     }
 }

@@ -8,6 +8,7 @@
  *
  * Read before: tests/fake_check.c. */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ typedef struct {
 #define FENCE "asm volatile(\"fence.proxy.async.shared::cta;\" : : : \"memory\");\n"
 #define SYNC "__syncthreads();\n"
 #define SHARED_T "__shared__ __align__(16) float t[256];\n"
+#define GIVEN_T "extern __shared__ __align__(16) float t[];\n"
 
 /* Eight rows of 16 bytes of t. */
 #define MATRIX(when) \
@@ -35,7 +37,10 @@ typedef struct {
     ": \"=r\"(r) : \"r\"(at));\ny[i] = r;\n"
 
 /* 64 x 8 results of 16 terms: all of both operands are ones. */
-#define UNIT(before) \
+#define UNIT(before) UNIT_BEGINS(before) UNIT_ENDS
+#define UNIT_ENDS "asm volatile(\"wgmma.wait_group.sync.aligned 0;\" " \
+    ": \"+f\"(d0), \"+f\"(d1), \"+f\"(d2), \"+f\"(d3) : : \"memory\");\n"
+#define UNIT_BEGINS(before) \
     "__shared__ __align__(16) unsigned short ta[1024];\n" \
     "__shared__ __align__(16) unsigned short tb[128];\n" \
     "for (int e = i; e < 1024; e += 128)\nta[e] = 0x3c00;\ntb[i] = 0x3c00;\n" before \
@@ -44,8 +49,8 @@ typedef struct {
     "float d0 = 0, d1 = 0, d2 = 0, d3 = 0;\n" \
     "asm volatile(\"wgmma.fence.sync.aligned;\\n" \
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " \
-    "{%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;\\nwgmma.commit_group.sync.aligned;\\n" \
-    "wgmma.wait_group.sync.aligned 0;\" : \"+f\"(d0), \"+f\"(d1), \"+f\"(d2), \"+f\"(d3) : " \
+    "{%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;\\nwgmma.commit_group.sync.aligned;\" " \
+    ": \"+f\"(d0), \"+f\"(d1), \"+f\"(d2), \"+f\"(d3) : " \
     "\"l\"(a), \"l\"(b) : \"memory\");\n"
 
 static const Case cases[] = {
@@ -160,9 +165,29 @@ static const Case cases[] = {
     {"... overwritten while others may read", 90, 1, 128, UNIT(FENCE SYNC) "tb[i] = 0;\n"
      "y[i] = d0 + d1 + d2 + d3;\n",
      "race", "tb[i] = 0;"},
+    {"... overwritten behind a barrier, not waited for", 90, 1, 128,
+     UNIT_BEGINS(FENCE SYNC) SYNC "tb[i] = 0;\n" UNIT_ENDS "y[i] = d0 + d1 + d2 + d3;\n", "race",
+     "asm volatile(\"wgmma"},
+    {"... never waited for", 90, 1, 128, UNIT_BEGINS(FENCE SYNC) "y[i] = d0 + d1 + d2 + d3;\n",
+     "an item ends before its products", ""},
     {"more items than it allows", 70, 1, 288, "y[i % 256] = 0;\n", "a group of more items",
      "__launch_bounds__"},
     {"what is not looked at, in another order", 70, 2, 64, "hidden(y, 64 * g + i);\n", "order", ""},
+};
+
+/* Memory that the launch gives: bytes. */
+static const struct { Case c; int given; } given_cases[] = {
+    {{"given at the launch", 70, 2, 64,
+      GIVEN_T "t[i] = x[i];\n" SYNC "y[64 * g + i] = t[63 - i];\n",
+     NULL, NULL}, 256},
+    {{"... beside arrays of its own", 70, 1, 64, GIVEN_T "__shared__ float s[64];\nt[i] = x[i];\n"
+     "s[i] = x[i];\n" SYNC "y[i] = t[63 - i] + s[i];\n", NULL, NULL}, 256},
+    {{"... more than without asking", 90, 1, 64, GIVEN_T "t[i + 51200] = x[i];\n"
+     SYNC "y[i] = t[51263 - i];\n", NULL, NULL}, 205056},
+    {{"... past its end", 70, 1, 64, GIVEN_T "t[i] = x[i];\n" SYNC "y[i] = t[63 - i];\n", "outside",
+     "t[i] = x[i];"}, 252},
+    {{"... nothing", 70, 1, 64, GIVEN_T "t[i] = x[i];\n" SYNC "y[i] = t[i];\n", "outside",
+     "t[i] = x[i];"}, 0},
 };
 
 /* ---- a device ----------------------------------------------------------------------------- */
@@ -179,8 +204,10 @@ call(const char *name)
     return f;
 }
 
-enum { N = 256 };
+enum { N = 256, OWN = 48 << 10 };
 static float result[N];
+static int given;               /* bytes of a group that the launch gives */
+static bool not_asked;          /* ... and nobody asked for as many */
 
 /* x of 256 elements, y of as many that are not set; false if it does not compile. */
 static int
@@ -212,7 +239,10 @@ launch(const Case *c, const char *text)
     call("cuMemAlloc_v2")(&x, sizeof from);
     call("cuMemAlloc_v2")(&y, sizeof from);
     call("cuMemcpyHtoDAsync_v2")(x, from, sizeof from, stream);
-    call("cuLaunchKernel")(kernel, c->groups, 1, 1, c->items, 1, 1, 0, stream, args, NULL);
+    if (given > OWN && !not_asked && call("cuFuncSetAttribute")(kernel, 8, given))
+        return fprintf(stderr, "it is not set\n"), 1;
+    if (call("cuLaunchKernel")(kernel, c->groups, 1, 1, c->items, 1, 1, given, stream, args, NULL))
+        return fprintf(stderr, "it is not launched\n"), 1;
     call("cuMemcpyDtoHAsync_v2")(result, y, sizeof result, stream);
     call("cuStreamSynchronize")(stream);
     free(image);
@@ -299,6 +329,28 @@ test_order(void)
               && !strstr(said, "result 0\n"), "drawn: %s", said);
 }
 
+/* A launch may give 48 KiB; more where it was asked for, and no more than the device has. */
+static void
+test_given(void)
+{
+    static const Case much = {"given", 70, 1, 64,
+                              GIVEN_T "t[i] = x[i];\n" SYNC "y[i] = t[63 - i];\n",
+                              NULL, NULL};
+    char said[2000];
+
+    given = OWN;
+    CHECK(run_case(&much, "2", "0", said, sizeof said) == 0, "48 KiB: %s", said);
+    given = OWN + 16;
+    CHECK(run_case(&much, "2", "0", said, sizeof said) == 0, "asked for: %s", said);
+    not_asked = true;
+    CHECK(run_case(&much, "2", "0", said, sizeof said) && strstr(said, "it is not launched"),
+          "not asked for: %s", said);
+    not_asked = false;
+    given = (96 << 10) + 16;
+    CHECK(run_case(&much, "2", "0", said, sizeof said) && strstr(said, "it is not set"),
+          "more than it has: %s", said);
+}
+
 int
 main(void)
 {
@@ -309,6 +361,12 @@ main(void)
     }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         check_case(&cases[i]);
+    for (size_t i = 0; i < sizeof given_cases / sizeof given_cases[0]; i++) {
+        given = given_cases[i].given;
+        check_case(&given_cases[i].c);
+    }
+    given = 0;
     test_order();
+    test_given();
     return DONE();
 }

@@ -83,23 +83,25 @@ test_rows(const jot_Ctx *c, const TileCase *t)
 }
 
 static void
-test_values(const char *backend)
+test_values(const char *backend, const TileCase *cases, size_t ncases, bool large)
 {
     jot_Config want = {.backend = "interp"};
     jot_Config have = {.backend = backend, .dump = "s", .hooks = {.log = keep_log}};
     int twice = 0;
 
-    for (size_t i = 0; i < TILE_CASES; i++) {
+    for (size_t i = 0; i < ncases; i++) {
         jot_Ctx *c[2];
         jot_Var out[2][3];
 
-        have.precision = tile_precision(&tile_cases[i]);
+        have.precision = tile_precision(&cases[i]);
         c[0] = jot_open(&want);
         c[1] = jot_open(&have);
+        if (large)
+            c[1]->target.busy = 1;
         for (int k = 0; k < 2; k++)
-            CHECK(tile_build(c[k], &tile_cases[i], out[k]) == 3
+            CHECK(tile_build(c[k], &cases[i], out[k]) == 3
                       && jot_run(c[k], jot_vars(3, out[k])),
-                  "%s: %s", tile_cases[i].name, jot_message(c[k]));
+                  "%s: %s", cases[i].name, jot_message(c[k]));
         for (int k = 0; k < 3; k++) {
             const double *x = jot_data(out[0][k]), *y = jot_data(out[1][k]);
             double worst = 0, largest = 1;
@@ -109,25 +111,29 @@ test_values(const char *backend)
                 worst = off > worst || off != off ? off : worst;
                 largest = fabs(x[j]) > largest ? fabs(x[j]) : largest;
             }
-            CHECK(x && y && worst <= bound(&tile_cases[i], k > 0) * largest,
+            CHECK(x && y && worst <= bound(&cases[i], k > 0) * largest,
                   "%s, %s: off by %g of %g",
-                  tile_cases[i].name,
+                  cases[i].name,
                   k == 0   ? "result"
                   : k == 1 ? "gradient 1"
                            : "gradient 2",
                   worst, largest);
         }
         CHECK((strstr(logged, "kl:1m") != NULL)
-                  == (!strcmp(backend, "cuda") && tile_cases[i].also
-                      && strchr("hbr", tile_cases[i].also)),
-              "%s: by the matrix unit, or not\n%s", tile_cases[i].name, logged);
-        test_rows(c[1], &tile_cases[i]);
-        twice += c[1]->target.copies ? 1 : twice_buffered(tile_cases[i].name);
-        CHECK(tiled() == 3, "%s: three products by tiles", tile_cases[i].name);
+                  == (!strcmp(backend, "cuda") && cases[i].also
+                      && strchr("hbr", cases[i].also)),
+              "%s: by the matrix unit, or not\n%s", cases[i].name, logged);
+        test_rows(c[1], &cases[i]);
+        if (large)
+            CHECK((strstr(logged, "registers 256\n") != NULL)
+                      == (c[1]->target.group_nbytes > 48 << 10),
+                  "%s: large blocks\n%s", cases[i].name, logged);
+        twice += c[1]->target.copies ? 1 : twice_buffered(cases[i].name);
+        CHECK(tiled() == 3, "%s: three products by tiles", cases[i].name);
         jot_close(c[0]);
         jot_close(c[1]);
     }
-    CHECK(twice >= (int)TILE_CASES, "%d contractions have two buffers", twice);
+    CHECK(twice >= (int)ncases, "%d contractions have two buffers", twice);
 }
 
 int
@@ -140,7 +146,9 @@ main(int argc, char **argv)
     if (jot_error(c))
         SKIP("%s: %s", backend, jot_message(c));
     else
-        test_values(backend);
+        test_values(backend, tile_cases, TILE_CASES, false);
+    if (!jot_error(c) && !strcmp(backend, "cuda"))
+        test_values(backend, large_cases, LARGE_CASES, true);
     jot_close(c);
     return DONE();
 }

@@ -39,6 +39,14 @@ static const TileCase tile_cases[] = {
 };
 enum { TILE_CASES = sizeof tile_cases / sizeof tile_cases[0] };
 
+/* With the largest blocks, as products have them that keep a device busy: Target.busy is 1. */
+static const TileCase large_cases[] = {
+    {"large halves", 'm', {136, 328}, {328, 520}, 0, 0, 0, 0, 'b'},
+    {"large turned", 't', {320, 136}, {320, 264}, 0, 0, 0, 0, 'h'},
+    {"large rounded", 'm', {136, 52}, {52, 264}, 0, 0, 0, 0, 'r'},
+};
+enum { LARGE_CASES = sizeof large_cases / sizeof large_cases[0] };
+
 static const char *
 tile_precision(const TileCase *t)
 {
