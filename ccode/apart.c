@@ -35,13 +35,15 @@ factor_in(const Code *code, uint32_t loop, uint32_t address)
     return factor;
 }
 
-/* Two addresses that lie a constant apart, which no steps of the loop bridge: the same, or farther
- * than all of them go. */
+/* Two addresses that lie a constant apart, which no steps of the loop bridge: the same, if it goes
+ * on with the loop at all, or farther than all of them go. */
 static bool
 never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
 {
     const Inst *x = &code->inst.v[a], *y = &code->inst.v[b];
     int64_t steps = code->inst.v[loop].c.i, factor = factor_in(code, loop, a), off;
+    if (factor == 0)
+        return false;
     if (a == b)
         return true;
     if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg || code->inst.v[loop].narg)
@@ -51,8 +53,7 @@ never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
             code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
             return false;
     off = x->c.i < y->c.i ? y->c.i - x->c.i : x->c.i - y->c.i;
-    factor = factor < 0 ? -factor : factor;
-    return off / factor >= steps;
+    return off >= steps * (factor < 0 ? -factor : factor);
 }
 
 /* Every access of the buffer in the block is at this address, or at one that other steps do not
@@ -77,7 +78,7 @@ effect_apart(const Code *code, uint32_t loop, const Inst *in)
     uint32_t target = code->args.v[in->arg];
     const Inst *to = &code->inst.v[target];
     if (in->op == C_STORE)
-        return !code->k->bufs.v[in->aux].may_alias && factor_in(code, loop, target) != 0 &&
+        return !code->k->bufs.v[in->aux].may_alias &&
                only_there(code, loop, loop, in->aux, target);
     if (in->op != C_SET)
         return true;

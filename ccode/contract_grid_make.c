@@ -337,7 +337,7 @@ list_parts(const TileSide *side, int64_t together, TileAxis *axis, int n)
 {
     for (int i = PART_WARP; i < PARTS; i++) {
         const TilePart *part = &side->part[i];
-        int64_t step = part->stride >= together ? 1 : together / part->stride;
+        int64_t few = together / part->stride, step = few > 1 ? few : 1;
         if (part->axis >= 0 && part->ext > step)
             axis[n++] = (TileAxis){part->axis, step};
     }

@@ -391,7 +391,7 @@ static bool
 plane_tiles(Plane *p)
 {
     Kernel *k = p->k;
-    bool need[PLANE_TILES];
+    bool need[PLANE_TILES] = {false};
     for (int i = 0; i < p->nloads; i++) {
         const Value *load = &k->values.v[p->load[i]];
         need[i] = !plane_lies(p, load);

@@ -415,7 +415,7 @@ apply(Walk *w, uint32_t number)
 {
     const Value *v = &w->k->values.v[number];
     Inst in = jot_walk_pure(v->op == VAL_CALL ? C_CALL : C_EW, v->dtype, 0);
-    uint32_t arg[32], value;
+    uint32_t arg[32] = {0}, value;
     for (int i = 0; i < v->narg; i++) {
         arg[i] = jot_walk_value(w, w->k->args.v[v->arg + (uint32_t)i]);
         if (arg[i] && w->code->inst.v[arg[i]].lanes > in.lanes)
