@@ -308,6 +308,8 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
         jot_text_f(p->out, ")");
     } else {
         jot_text_f(p->out, "(%s)", jot_print_type(to));
+        if (from == JOT_I8 && to == JOT_U16) /* in one step tcc keeps the bits above */
+            jot_text_f(p->out, "(%s)", jot_print_type(JOT_I32));
         jot_print_expr(p, a, 1, mode);
     }
 }

@@ -88,6 +88,8 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
 
     if (j->f->bits[u->pos] & FN_BARRIER)
         return j->f->cut[u->pos] ? WHY_PIECES : WHY_STOP_FUSE;
+    if (u->map.axis[0] == NEST_INDEX) /* one of a single element, too */
+        return WHY_INDEX;
     if (from->solved) /* its elements are nobody's but its own, one of a dimension of one, too */
         return WHY_SCATTER;
     for (d = 0; d < n->rank; d++) {

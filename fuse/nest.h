@@ -22,6 +22,7 @@
 #define NEST_NONE FUSE_NO_AXIS /* a dimension of one element */
 #define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension; of a scatter that is
                               solved for its outputs (FUSE_SOLVED): an axis that is its own */
+#define NEST_INDEX 0xfd    /* of every dimension: an index variable, in memory before the nest */
 #define NEST_OUT UINT32_MAX
 
 /* Per dimension of a variable: the axis it lies on. part, not 0: they have different lengths. 1 +

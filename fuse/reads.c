@@ -23,11 +23,11 @@ typedef struct {
 } Reads;
 
 static NestMap
-reads_mixed(void)
+reads_all(uint8_t axis) /* NEST_MIXED, NEST_INDEX */
 {
     NestMap m;
 
-    memset(m.axis, NEST_MIXED, sizeof m.axis);
+    memset(m.axis, axis, sizeof m.axis);
     memset(m.part, 0, sizeof m.part);
     return m;
 }
@@ -151,7 +151,7 @@ reads_visit(Reads *r, const Node *reader, uint32_t i, NestMap map)
     if (ways > READS_WAYS)
         return;
     if (ways == READS_WAYS)
-        map = reads_mixed();
+        map = reads_all(NEST_MIXED);
     k = r->step.n;
     s = jot_vec_push(&j->f->ctx->mem, r->step);
     if (r->step.n == k)
@@ -176,7 +176,7 @@ reads_inputs(Reads *r, uint32_t i, NestMap map)
         bool index = n->kind == NODE_REINDEX || n->kind == NODE_REDUCE;
 
         reads_visit(r, n, f->in[k],
-                    index && k > first          ? reads_mixed()
+                    index && k > first          ? reads_all(NEST_INDEX)
                     : n->kind == NODE_REINDEX ? reads_through(f, n, x, &map)
                     : n->kind == NODE_REDUCE    ? reads_identity(x)
                                                 : map);

@@ -11,15 +11,23 @@
 
 enum { VARS = 40, FUZZ_MOST = 600 };
 
-/* smooth: no jumps on the way here */
-typedef struct { jot_Var v; int bits; bool real, smooth; } Val;
+/* cap, mag: those of wide programs alone */
+typedef struct { jot_Var v; int bits; bool real; int cap, mag; } Val;
 
 typedef struct {
     jot_Ctx *c;
     uint64_t s;
     Val val[VARS];
     int n;
-    jot_Var in[3], index;
+    jot_Var in[6], index;
+    bool wide;
+    int cap, mag; /* of what the step picked: the least, the most */
+    int room;     /* log2 of the largest value that is kept */
+    bool all64;   /* every float is f64 */
+    bool random;  /* so are numbers that each call draws anew */
+    bool user;    /* a user's expression is in it */
+    double floor; /* relative error that goes without saying */
+    bool exact[2 * VARS]; /* which results are, of wide programs */
 } Prog;
 
 static int
@@ -32,15 +40,23 @@ draw(Prog *p, int n)
 static Val *
 pick(Prog *p)
 {
-    return &p->val[draw(p, p->n)];
+    Val *v = &p->val[draw(p, p->n)];
+
+    p->cap = v->cap < p->cap ? v->cap : p->cap;
+    p->mag = v->mag > p->mag ? v->mag : p->mag;
+    return v;
 }
+
+static void put(Prog *p, jot_Var v, int bits, int mag); /* fuzz_wide.h */
 
 static void
 push(Prog *p, jot_Var v, int bits, bool real)
 {
     int64_t n = jot_nelem(v);
 
-    if (p->n < VARS && jot_ok(v) && n <= FUZZ_MOST && jot_rank(v) <= 5) {
+    if (p->wide)
+        put(p, v, bits, bits >= 99 ? p->mag + bits - 99 : bits);
+    else if (p->n < VARS && jot_ok(v) && n <= FUZZ_MOST && jot_rank(v) <= 5) {
         p->val[p->n].v = v;
         p->val[p->n].bits = bits;
         p->val[p->n++].real = real;
@@ -152,6 +168,8 @@ do_form(Prog *p)
     int64_t x[8], y[8], z[8];
     jot_Var two[2];
 
+    if (rank > 8)
+        return;
     switch (draw(p, 9)) {
     case 0: /* transpose */
         for (k = 0; k < rank; k++)
@@ -299,7 +317,7 @@ do_product(Prog *p)
 }
 
 /* The program of a seed: up to VARS + 8 results, the last of them gradients. */
-static int
+static inline int
 fuzz_program(Prog *p, jot_Ctx *c, uint64_t seed, jot_Var *out)
 {
     static const int64_t ext[] = {1, 2, 3, 4, 5, 7, 0};

@@ -82,6 +82,12 @@ build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
         out[n] = jot_cast(a, (jot_DType)i);
         n += jot_ok(out[n]);
     }
+    for (i = 0; i < JOT_F16 && !is_float(t); i++) { /* the value itself, not what is stored of it */
+        name[n] = jot_dtype_name((jot_DType)i);
+        out[n] = jot_array(c, t, JOT_SHAPE(N), jot_data(a));
+        out[n] = jot_cast(jot_cast(out[n], (jot_DType)i), JOT_F64);
+        n += jot_ok(out[n]);
+    }
     for (i = 0; i < JOT_REDUCE_OPS; i++) {
         static const char *const names[] = {"sum", "prod", "max", "min", "all", "any", "xor",
                                             "bit and", "bit or", "bit xor", "mean"};
