@@ -339,6 +339,26 @@ columns_share_less(const ContractMake *m, const ContractPlan *p)
            shared_cycles(m, lines, false) < PLAN_CLEAR * shared_cycles(m, lines, true);
 }
 
+/* Blocks of columns in a step whose packed b fills half of the second cache: many of them read a
+ * less often, few leave room for longer blocks of the sum, each of which reads and writes the
+ * results once more. At most `wide`; bytes from beyond that cache, per row, decide. */
+static int64_t
+plan_wide(const ContractMake *m, int64_t wide)
+{
+    double room = (double)m->target->cache_nbytes[LEVEL_L2] / 2, best = 0;
+    double deep = (double)value_nbytes(m, m->c.k), n = (double)jot_axis_ext(m->s, m->v);
+    int64_t fits = wide;
+    for (int64_t w = wide; w > 0; w = w * 3 / 4) {
+        double width = (double)(w * m->block), passes = deep * width / room;
+        double moved = n / width * deep + (passes > 1 ? 2 * 4 * n * (passes - 1) : 0);
+        if (w == wide || moved < best) {
+            best = moved;
+            fits = w;
+        }
+    }
+    return fits;
+}
+
 /* Which loops are shared among threads. */
 static void
 plan_form(ContractMake *m, ContractPlan *p)
@@ -371,6 +391,8 @@ plan_form(ContractMake *m, ContractPlan *p)
     if (p->rows)
         return;
     wide = once ? 1 : (blocks * before + want - 1) / want; /* each panel stays for all rows */
+    if (p->b == PACK_PANEL && p->a == PACK_NONE)
+        wide = plan_wide(m, wide);
     if (wide > 1)
         wide = wide << jot_choice_rule(m->target, 3808, 3, 1) >> 1;
     p->columns = jot_contract_even(ext, m->block, (wide < 1 ? 1 : wide) * m->block);
@@ -416,6 +438,14 @@ even_height(const ContractMake *m, int64_t rows, int64_t height, int64_t most)
     return best;
 }
 
+/* As few blocks of the sum as may be, of one length but for the last: a rest costs nothing there. */
+static int64_t
+plan_step(int64_t ext, int64_t most)
+{
+    int64_t blocks = (ext + most - 1) / most;
+    return (ext + blocks - 1) / blocks;
+}
+
 /* Blocks of k and r, for the cache: panels and tiles take half of the second level, or a quarter or
  * all of it. */
 static void
@@ -436,11 +466,11 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     most = step > 0 && ext > l2 / step ? l2 / step : ext;
     if (most < 1)
         most = 1;
-    m->kstep = most < ext ? jot_contract_even(ext, 1, most) : 0;
+    m->kstep = most < ext ? plan_step(ext, most) : 0;
     if (m->kstep == 1 && step > l2 && p->a != PACK_TILE && m->nk > 1) { /* still too much */
         ext = k->axes.v[m->korder[1]].ext;
         most = step / ext > 0 ? l2 / (step / ext) : ext;
-        m->kstep2 = most < ext ? jot_contract_even(ext, 1, most < 1 ? 1 : most) : 0;
+        m->kstep2 = most < ext ? plan_step(ext, most < 1 ? 1 : most) : 0;
         inner /= ext;
     }
     if (p->shared && p->rows)

@@ -17,7 +17,7 @@ ir_default(IrCase *c, int cc, const char *what)
 }
 
 /* y = exp(x) / (exp(x) + 1) */
-static void
+static inline void
 make_sigmoid(IrCase *c, int64_t n)
 {
     uint32_t x, y, e;
@@ -32,7 +32,7 @@ make_sigmoid(IrCase *c, int64_t n)
         c->data[y][i] = exp(c->data[x][i]) / (exp(c->data[x][i]) + 1);
 }
 
-static void
+static inline void
 make_softmax(IrCase *c, int64_t n, int64_t m)
 {
     int64_t ext[2];
@@ -60,7 +60,7 @@ make_softmax(IrCase *c, int64_t n, int64_t m)
 }
 
 /* (x - mean) / sqrt(var + 1e-5) over rows, per column */
-static void
+static inline void
 make_columns(IrCase *c, int64_t n, int64_t m)
 {
     int64_t ext[2];
@@ -91,7 +91,7 @@ make_columns(IrCase *c, int64_t n, int64_t m)
 }
 
 /* y[i, j] = a[j, i] + b[i, j] */
-static void
+static inline void
 make_transpose(IrCase *c, int64_t n, int64_t m)
 {
     int64_t ext[2];
@@ -113,7 +113,7 @@ make_transpose(IrCase *c, int64_t n, int64_t m)
 /* ---- convolutions ---- */
 
 /* y = relu(conv(x, w)), 3 x 3, stride, padding 1; stats: sums of y and y * y over n' pixels */
-static void
+static inline void
 make_conv(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t stride, bool stats)
 {
     int64_t ho = (h - 1) / stride + 1, ext[7];
@@ -155,7 +155,7 @@ make_conv(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t stride
 
 /* Stride 2 by input: dx[n, i, h, w] = sum over o p q of dy[n, o, (h+1-p)/2, (w+1-q)/2] * w, for the
  * points where 2 divides both. */
-static void
+static inline void
 make_by_input_of(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t taps)
 {
     int64_t ext[7], ho = h / 2, pad = taps / 2, square = taps * taps;
@@ -185,14 +185,14 @@ make_by_input_of(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t
         }
 }
 
-static void
+static inline void
 make_by_input(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
 {
     make_by_input_of(c, n, ci, o, h, 3);
 }
 
 /* o = softmax(Q K^T / sqrt(d)) V */
-static void
+static inline void
 make_attention(IrCase *c, int64_t z, int64_t t, int64_t d, int64_t p)
 {
     int64_t ext[5];

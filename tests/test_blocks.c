@@ -1,6 +1,7 @@
 /* tests/test_blocks.c - what the block of a contraction reads, and how often: operands of half
  * precision are packed by panels of rows that fit a cache, not all rows at a time, whose sums would
- * go through memory for each block of k; and with 16 registers a vector that up to four
+ * go through memory for each block of k; of what is packed, columns and steps of the sum are in
+ * balance, so that results are read and written again few times; and with 16 registers a vector that up to four
  * multiply-adds share is loaded once by what gcc makes of the text. */
 #include <unistd.h>
 #include "tests/ir_run.h"
@@ -78,6 +79,39 @@ test_halves(void)
     }
 }
 
+/* Half of the second cache holds the columns that are packed; the sum goes in few blocks, of one
+ * length but for the last, whatever divides it. */
+static void
+test_steps(void)
+{
+    static const struct { int64_t m, k; } cases[] = {{660, 500}, {1000, 509}, {330, 1024}};
+    const int64_t l2 = 65536;
+
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        long long columns = 0, step = 0, k = cases[i].k, blocks;
+        Text text = {0};
+        const char *at;
+        IrCase c;
+        Sched s;
+
+        text.mem = &ir_mem;
+        make_product(&c, JOT_F32, 200, cases[i].m, k);
+        CHECK(schedule(&c, l2, &s), "case %d: no schedule", i);
+        jot_sched_print(&s, &text);
+        at = strstr(text.s, ": j:");
+        CHECK(at && sscanf(at, ": j:%lldp k:%lld", &columns, &step) == 2, "case %d: %s", i,
+              text.s);
+        blocks = step ? (k + step - 1) / step : 0;
+        CHECK(step && columns * step * 4 <= l2 / 2 && step == (k + blocks - 1) / blocks
+                  && step >= columns && blocks <= 10,
+              "case %d: %lld columns, %lld steps of %lld", i, columns, step, k);
+        ir_check(&c, &s, "gnu", GCC_NATIVE, "steps of a product");
+        jot_text_free(&text);
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
+}
+
 /* Multiply-adds of vectors in what gcc makes of the text, and those that read memory. */
 static bool
 count(const Text *all, const Text *text, int *fma, int *read)
@@ -142,6 +176,7 @@ main(void)
 {
     ir_open();
     test_halves();
+    test_steps();
     test_loads();
     ir_close();
     return DONE();

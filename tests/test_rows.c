@@ -17,7 +17,7 @@ static jot_Ctx *
 begin(const char *backend, const char *schedule, int threads, const char *dump)
 {
     jot_Config config = {.backend = backend, .schedule = schedule, .threads = threads, .dump = dump,
-                         .target = "avx512", .deterministic = true, .hooks = {.log = keep_log}};
+                         .target = "native", .deterministic = true, .hooks = {.log = keep_log}};
     jot_Ctx *c;
 
     forget_log();
