@@ -32,7 +32,7 @@ like(V y)
     return in(jot_shape(y));
 }
 
-static int
+static inline int
 g_sigmoid(V *out, int arg)
 {
     V x = IN(64, 64), e = jot_exp(x);
@@ -43,7 +43,7 @@ g_sigmoid(V *out, int arg)
 }
 
 /* arg: 1 y, 2 dx, 4 dp */
-static int
+static inline int
 g_listing1(V *out, int arg)
 {
     V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y = listing1(x, p), g[2];
@@ -60,7 +60,7 @@ g_listing1(V *out, int arg)
     return n;
 }
 
-static int
+static inline int
 g_listing1_loss(V *out, int arg)
 {
     V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y = listing1(x, p);
@@ -71,7 +71,7 @@ g_listing1_loss(V *out, int arg)
 }
 
 /* arg: kind of convolution; gradients to second order */
-static int
+static inline int
 g_second(V *out, int arg)
 {
     V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y, l;
@@ -84,7 +84,7 @@ g_second(V *out, int arg)
     return 4;
 }
 
-static int
+static inline int
 g_stride2(V *out, int arg)
 {
     V x = IN(2, 8, 14, 14), p = IN(8, 8, 3, 3), y = conv(x, p, 2, 1);
@@ -95,7 +95,7 @@ g_stride2(V *out, int arg)
     return 3;
 }
 
-static int
+static inline int
 g_broadcast(V *out, int arg)
 {
     V b = jot_broadcast(IN(64), SH(32, 64), D(0));
@@ -106,7 +106,7 @@ g_broadcast(V *out, int arg)
     return 3;
 }
 
-static int
+static inline int
 g_norm(V *out, int arg)
 {
     V x = IN(128, 128);
@@ -115,7 +115,7 @@ g_norm(V *out, int arg)
     return 1;
 }
 
-static int
+static inline int
 g_softmax(V *out, int arg)
 {
     V x = IN(128, 64), y = softmax(x);
@@ -128,7 +128,7 @@ g_softmax(V *out, int arg)
 }
 
 /* arg: 1 with its gradient, asked for together */
-static int
+static inline int
 g_log_softmax(V *out, int arg)
 {
     V x = IN(128, 64);
@@ -139,7 +139,7 @@ g_log_softmax(V *out, int arg)
     return 1 + arg;
 }
 
-static int
+static inline int
 g_softmax_both(V *out, int arg)
 {
     V x = IN(128, 64);
@@ -151,7 +151,7 @@ g_softmax_both(V *out, int arg)
 }
 
 /* Of one input, with nothing between them. */
-static int
+static inline int
 g_siblings(V *out, int arg)
 {
     V x = IN(128, 64);
@@ -162,7 +162,7 @@ g_siblings(V *out, int arg)
     return 2;
 }
 
-static int
+static inline int
 g_xent(V *out, int arg)
 {
     V x = IN(128, 100);
@@ -173,7 +173,7 @@ g_xent(V *out, int arg)
     return 1 + arg;
 }
 
-static int
+static inline int
 g_bn(V *out, int arg)
 {
     jot_Ints sh[3] = {SH(4, 8, 14, 14), SH(8), SH(8)};
@@ -187,7 +187,7 @@ g_bn(V *out, int arg)
 }
 
 /* arg: 1 add, 2 training */
-static int
+static inline int
 g_conv_bn(V *out, int arg)
 {
     jot_Ints sh[6] = {SH(2, 8, 14, 14), SH(8, 8, 3, 3), SH(8), SH(8), SH(8), SH(8)};
@@ -200,7 +200,7 @@ g_conv_bn(V *out, int arg)
     return 1;
 }
 
-static int
+static inline int
 g_block(V *out, int arg)
 {
     V x = IN(2, 8, 14, 14), h = x, v[5];
@@ -217,7 +217,7 @@ g_block(V *out, int arg)
     return 1;
 }
 
-static int
+static inline int
 g_linear(V *out, int arg)
 {
     jot_Ints sh[3] = {SH(16, 96), SH(96, 64), SH(64)};
@@ -230,7 +230,7 @@ g_linear(V *out, int arg)
 }
 
 /* arg: 1 backward, 2 relu before, 4 second order */
-static int
+static inline int
 g_maxpool(V *out, int arg)
 {
     V x = IN(2, 4, 28, 28), y = maxpool(arg & 2 ? relu(x) : x, 3, 2, 1);
@@ -248,7 +248,7 @@ g_maxpool(V *out, int arg)
 
 /* The gradient of relu and pooling is stored once, in its own kernel, for the two gradients of the
  * convolution before them. arg: a draw is its weight */
-static int
+static inline int
 g_conv_pool(V *out, int arg)
 {
     V x = IN(2, 3, 30, 30), p[3], y;
@@ -263,7 +263,7 @@ g_conv_pool(V *out, int arg)
     return 4;
 }
 
-static int
+static inline int
 g_layernorm(V *out, int arg)
 {
     jot_Ints sh[3] = {SH(128, 64), SH(64), SH(64)};
@@ -278,7 +278,7 @@ g_layernorm(V *out, int arg)
     return arg ? 3 : 1;
 }
 
-static int
+static inline int
 g_instance(V *out, int arg)
 {
     V x = IN(2, 8, 14, 14), m, s;
@@ -291,7 +291,7 @@ g_instance(V *out, int arg)
 }
 
 /* arg: 1 gradients of the sum, 2 of a variable */
-static int
+static inline int
 g_iou(V *out, int arg)
 {
     jot_Ints m = SH(20), n = SH(100), sh[8];
@@ -308,7 +308,7 @@ g_iou(V *out, int arg)
     return arg ? 9 : 1;
 }
 
-static int
+static inline int
 g_lstm(V *out, int arg)
 {
     /* x, then h c W U b */
@@ -322,7 +322,7 @@ g_lstm(V *out, int arg)
     return arg ? 7 : 2;
 }
 
-static int
+static inline int
 g_lstm4(V *out, int arg)
 {
     jot_Ints sh[5] = {SH(8, 32), SH(8, 32), SH(32, 128), SH(32, 128), SH(128)};
@@ -340,7 +340,7 @@ g_lstm4(V *out, int arg)
     return 3;
 }
 
-static int
+static inline int
 g_attention(V *out, int arg)
 {
     V v[3], y, weight = IN(2, 32, 8);
@@ -369,7 +369,7 @@ step(V *out, V loss, int n, const V *p, double lr)
     return n + 1;
 }
 
-static int
+static inline int
 g_lenet(V *out, int arg)
 {
     jot_Ints sh[20] = {SH(6, 1, 5, 5), SH(6), SH(16, 6, 5, 5), SH(16), SH(400, 120), SH(120),
@@ -399,7 +399,7 @@ sig(V x)
 }
 
 /* Listings 2 to 4: arg 0; two layers and a cross entropy: arg 1 */
-static int
+static inline int
 g_twolayer(V *out, int arg)
 {
     jot_Ints small[4] = {SH(1, 10), SH(10), SH(10, 1), SH(1)};
@@ -416,7 +416,7 @@ g_twolayer(V *out, int arg)
     return step(out, jot_mean(jot_mul(e, e), D(0, 1)), 4, p, 0.1);
 }
 
-static int
+static inline int
 g_matmul_back(V *out, int arg)
 {
     V a = IN(32, 16), b = IN(16, 24), y = matmul(a, b);

@@ -14,13 +14,14 @@ enum { VARS = 40, FUZZ_MOST = 600 };
 /* cap, mag: those of wide programs alone */
 typedef struct { jot_Var v; int bits; bool real; int cap, mag; } Val;
 
-typedef struct {
+typedef struct Prog Prog;
+struct Prog {
     jot_Ctx *c;
     uint64_t s;
     Val val[VARS];
     int n;
     jot_Var in[6], index;
-    bool wide;
+    void (*put)(Prog *p, jot_Var v, int bits, int mag); /* keeps results of wide programs; NULL */
     int cap, mag; /* of what the step picked: the least, the most */
     int room;     /* log2 of the largest value that is kept */
     bool all64;   /* every float is f64 */
@@ -28,7 +29,7 @@ typedef struct {
     bool user;    /* a user's expression is in it */
     double floor; /* relative error that goes without saying */
     bool exact[2 * VARS]; /* which results are, of wide programs */
-} Prog;
+};
 
 static int
 draw(Prog *p, int n)
@@ -47,15 +48,13 @@ pick(Prog *p)
     return v;
 }
 
-static void put(Prog *p, jot_Var v, int bits, int mag); /* fuzz_wide.h */
-
 static void
 push(Prog *p, jot_Var v, int bits, bool real)
 {
     int64_t n = jot_nelem(v);
 
-    if (p->wide)
-        put(p, v, bits, bits >= 99 ? p->mag + bits - 99 : bits);
+    if (p->put)
+        p->put(p, v, bits, bits >= 99 ? p->mag + bits - 99 : bits);
     else if (p->n < VARS && jot_ok(v) && n <= FUZZ_MOST && jot_rank(v) <= 5) {
         p->val[p->n].v = v;
         p->val[p->n].bits = bits;

@@ -553,7 +553,7 @@ fuzz_wide(Prog *p, jot_Ctx *c, uint64_t seed, bool all64, jot_Var *out)
     memset(p, 0, sizeof *p);
     p->c = c;
     p->s = seed * 7919 + 3;
-    p->wide = true;
+    p->put = put;
     p->all64 = all64;
     jot_seed(c, seed);
     for (k = 0; k < 20; k++)
