@@ -196,8 +196,9 @@ side_parts(TileSide *side, int64_t warp, int64_t part, int64_t half, int64_t ite
 static double
 tile_price(const Tiles *t, int64_t batch, double multiply, double reads)
 {
-    double items = (double)t->group, all = (double)batch * (double)jot_contract_grid_blocks(&t->m) *
-                                           (double)jot_contract_grid_blocks(&t->n) * items / TILE_BUSY;
+    double items = (double)t->group, blocks = (double)jot_contract_grid_blocks(&t->m) *
+                                              (double)jot_contract_grid_blocks(&t->n);
+    double all = (double)batch * blocks * items / TILE_BUSY;
     double step = multiply + reads + 2 + 2.0 * (double)(t->m.block + t->n.block) / items;
     return step * (all > 1 ? all : 1);
 }
@@ -418,10 +419,11 @@ static void
 side_rows(const Tiles *t, TileSide *side, uint32_t operand)
 {
     bool along = side_unit(t->k, operand, &t->sum);
+    const TileSide *inner;
     side->turned = side->unit && t->half != JOT_F32;
+    inner = side->turned ? side : &t->sum;
     side->wide = (side->turned || along) && !(side->unit && !side->turned) &&
-                 tile_wide(t->k, operand, (side->turned ? side : &t->sum)->axis[(side->turned ? side : &t->sum)->n - 1],
-                           t->row);
+                 tile_wide(t->k, operand, inner->axis[inner->n - 1], t->row);
 }
 
 /* Without the unit tiles lie along the side, and f32 comes four at a time where it can. */
@@ -532,7 +534,8 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
         tile_rows(t);
         chunk_sizes(t, batch, target);
         tile_buffers(t, target);
-        ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t) && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
+        ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t)
+             && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
     }
     jot_mem_free(k->mem, t, sizeof *t);
     return ok && !k->mem->failed && jot_sched_verify(s, NULL);

@@ -438,7 +438,7 @@ even_height(const ContractMake *m, int64_t rows, int64_t height, int64_t most)
     return best;
 }
 
-/* As few blocks of the sum as may be, of one length but for the last: a rest costs nothing there. */
+/* As few blocks of the sum as may be, of one length but for the last: a rest costs nothing. */
 static int64_t
 plan_step(int64_t ext, int64_t most)
 {

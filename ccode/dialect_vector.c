@@ -97,7 +97,8 @@ static const VectorHelper vector_helpers[] = {
 typedef struct { const char *vector, *target, *body; } FmaName;
 #define FMA_CALL(name) "    return " name ";\n"
 #define FMA_SPELLED(type) \
-    "    __asm__(\"vfmadd231" type " %2, %1, %0\" : \"+x\"(c) : \"x\"(a), \"x\"(b));\n" \
+    "    __asm__(\"vfmadd231" type " {%2, %1, %0|%0, %1, %2}\"\n" \
+    "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n" \
     "    return c;\n"
 static const FmaName fma_names[] = {
     { "f32x16", "__AVX512F__",

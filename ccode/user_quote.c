@@ -27,7 +27,8 @@ quote_find(const char *s, size_t n, const char *word, size_t nword)
     return NULL;
 }
 
-/* The next part at or behind *at, which moves behind it. */
+/* The next part at or behind *at, which moves behind it. A user's own #line may name nothing: that
+ * is no part. */
 static bool
 quote_part(const char **at, const char *end, QuotePart *part)
 {
@@ -44,13 +45,20 @@ quote_part(const char **at, const char *end, QuotePart *part)
         q = quote_find(part->text, (size_t)(end - part->text), begins, sizeof begins - 1);
         *at = q ? q : end;
         part->ntext = (size_t)(*at - part->text);
-        if (part->nname < sizeof ours || memcmp(part->name, ours, sizeof ours - 1))
+        if (part->nname && (part->nname < sizeof ours || memcmp(part->name, ours, sizeof ours - 1)))
             return true;
     }
     return false;
 }
 
-/* Where the messages have "NAME:number"; NULL: nowhere. */
+static bool
+quote_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Where the messages have "NAME:number", or "NAME(number)" as NVRTC's do, and NAME is no part of
+ * another file's name; NULL: nowhere. */
 static const char *
 quote_blamed(const char *messages, const QuotePart *part, int *number)
 {
@@ -60,19 +68,15 @@ quote_blamed(const char *messages, const QuotePart *part, int *number)
         const char *q = p + part->nname;
 
         *number = 0;
-        if (*q++ == ':')
-            for (; *q >= '0' && *q <= '9' && *number < 100000; q++)
+        if (p > messages && (quote_letter(p[-1]) || p[-1] == '.' || p[-1] == '/'))
+            continue;
+        if (*q == ':' || *q == '(')
+            for (q++; *q >= '0' && *q <= '9' && *number < 100000; q++)
                 *number = *number * 10 + (*q - '0');
         if (*number)
             return p;
     }
     return NULL;
-}
-
-static bool
-quote_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* The number of the line that has the word; 0: none. */

@@ -1,8 +1,8 @@
 /* tests/test_blocks.c - what the block of a contraction reads, and how often: operands of half
  * precision are packed by panels of rows that fit a cache, not all rows at a time, whose sums would
  * go through memory for each block of k; of what is packed, columns and steps of the sum are in
- * balance, so that results are read and written again few times; and with 16 registers a vector that up to four
- * multiply-adds share is loaded once by what gcc makes of the text. */
+ * balance, so that results are read and written again few times; and with 16 registers a vector
+ * that up to four multiply-adds share is loaded once by what gcc makes of the text. */
 #include <unistd.h>
 #include "tests/ir_run.h"
 #include "ccode/contract.h"
@@ -165,6 +165,11 @@ test_loads(void)
     else
         CHECK(count(&all, &text, &fma, &read) && fma >= 8 && read == 0,
               "%d of %d multiply-adds read memory", read, fma);
+#ifdef __x86_64__
+    setenv("IR_CC", "gcc -std=gnu99 -O2 -march=native -masm=intel -ffp-contract=off", 1);
+    ir_check(&c, &s, "gnu", GCC_NATIVE, "operands in the other order");
+    unsetenv("IR_CC");
+#endif
     jot_text_free(&text);
     jot_text_free(&all);
     jot_sched_close(&s);

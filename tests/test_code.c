@@ -602,6 +602,28 @@ test_wrong_text(jot_Ctx *c)
     jot_clear(c);
 }
 
+/* What compilers say, in the words of each; a #line of the user's own that names nothing. */
+static void
+test_quotes(void)
+{
+    static const char text[] = "#line 1 \"op\"\ny[0] = 1;\n  y[1] = z();\n#line 1 \"after op\"\n";
+    static const char own[] = "#line 1 \"op\"\n#line 1 \"\"\ny[1] = z();\n#line 1 \"after op\"\n";
+    static const char *const says[] = {
+        "op:2:10: error: 'z' undeclared", "op:2: error: 'z' undeclared",
+        "op(2): error: identifier \"z\" is undefined", "tcc: error: undefined symbol 'z'"
+    };
+    char buf[200];
+
+    for (int i = 0; i < 4; i++) {
+        Text out = {NULL, buf, 0, sizeof buf};
+
+        buf[0] = 0;
+        jot_code_quote(text, sizeof text - 1, says[i], &out);
+        CHECK(!strcmp(buf, "op, line 2: y[1] = z();\n"), "%s: %s", says[i], buf);
+        jot_code_quote(own, sizeof own - 1, says[i], &out);
+    }
+}
+
 static void
 host_running(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars)
 {
@@ -711,6 +733,7 @@ main(void)
         test_guarded(c);
         test_outputs(c);
         test_wrong_text(c);
+        test_quotes();
         jot_close(c);
     }
     return DONE();

@@ -18,7 +18,7 @@ while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
 [ "$1" ] && printf '#!/bin/sh\necho I am the demo\n' >"$2" && chmod +x "$2"
 EOF
 chmod +x "$t/cc"
-said=$(MAKEFLAGS= make demo CC="$t/cc" B="$t/build" 2>&1)
+said=$(unset MAKEFLAGS MAKELEVEL; make demo CC="$t/cc" B="$t/build" 2>&1)
 if [ "$said" = "I am the demo" ]; then passed=$((passed + 1))
 else echo "make demo: $(echo "$said" | head -n 5)"; failed=$((failed + 1)); fi
 rm -r "$t"

@@ -300,6 +300,8 @@ main(int argc, char **argv)
     jot_Ctx *c;
 
     backend = argc > 1 ? argv[1] : backend;
+    test_clear("cpu");
+    test_clear("interp");
     c = open_device(0);
     if (jot_error(c)) {
         SKIP("%s", jot_message(c));
@@ -313,7 +315,5 @@ main(int argc, char **argv)
     test_little();
     test_refused();
     test_clear(backend);
-    test_clear("cpu");
-    test_clear("interp");
     return DONE();
 }
