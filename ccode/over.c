@@ -6,7 +6,7 @@
  * the same address is written. A plain store writes each element once. So it is enough that each
  * load of the input has, at the same address, under the same loops and behind it in the text, a
  * store of the output: no other store of the function touches that element, and no later load reads
- * it.
+ * it. What stands before all phases is read again in each of them.
  *
  * Who builds the kernel asks (KBuf.over), here it is answered; the two pointers are then not said
  * to be apart, which keeps the compiler to the order of the text. The loops' steps still are
@@ -35,6 +35,8 @@ over_together(const Code *code, const Inst *load, const Inst *store)
 {
     uint32_t block = store->block;
 
+    if (code->phases > 1 && code->inst.v[load->block].op == C_FUNC)
+        return false;
     while (block != load->block) {
         if (!block || code->inst.v[block].op != C_IF)
             return false;

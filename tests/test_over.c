@@ -311,6 +311,46 @@ programs(const char *backend, const char *policy, uint32_t n)
           (int)count, n);
 }
 
+/* A scalar whose new value stands between what needs none of it and what does: the old one is read
+ * by all phases of the kernel. Adam's powers of beta beside weights that threads share. */
+static void
+powers(const char *backend)
+{
+    enum { N = 65536, WEIGHTS = 2, STEPS = 3 };
+    static float got[2][WEIGHTS][N];
+    const char *const on[] = {"interp", backend};
+
+    for (int b = 0; b < 2; b++) {
+        jot_Ctx *c = open_on(on[b], "reward");
+        jot_Var w[WEIGHTS], g[WEIGHTS];
+        jot_Optim *o;
+
+        if (!c)
+            return;
+        for (int k = 0; k < WEIGHTS; k++)
+            w[k] = counted(c, N, k + 1);
+        o = jot_adam(jot_vars(WEIGHTS, w), 1e-3, 0.9, 0.999, 1e-8);
+        for (int i = 0; i < STEPS; i++) {
+            jot_push(c);
+            for (int k = 0; k < WEIGHTS; k++)
+                g[k] = jot_cos(jot_scale(w[k], k + 1)), jot_run(c, JOT_VARS(g[k]));
+            jot_step(o, g);
+            jot_pop(c);
+        }
+        for (int k = 0; k < WEIGHTS; k++)
+            CHECK(jot_copy(w[k], got[b][k], sizeof got[b][k]), "%s: %s", on[b], jot_message(c));
+        jot_close(c);
+    }
+    for (int k = 0; k < WEIGHTS; k++) {
+        int bad = 0;
+
+        for (int i = 0; i < N; i++)
+            bad += !(fabs((double)got[0][k][i] - got[1][k][i])
+                     <= 1e-5 + 1e-6 * fabs((double)got[0][k][i]));
+        CHECK(!bad, "%s: %d of %d elements of weight %d", backend, bad, N, k);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -327,5 +367,7 @@ main(int argc, char **argv)
     handles("tcc");
     unasked("tcc");
     calls("tcc");
+    powers("tcc");
+    powers("cc");
     return DONE();
 }
