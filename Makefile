@@ -98,7 +98,7 @@ run-cuda: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
 	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" \
 	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" \
-	    "$(B)/tests/test_fuzz 300 1 cuda" \
+	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \
 	    "tests/test_device.sh $(B) cuda" "tests/test_cuda_sanitize.sh $(B)"
 
 fuzz: $(B)/tests/test_fuzz

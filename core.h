@@ -16,9 +16,10 @@
  * (or NULL, 0, false; each declaration says which), and an operator given a poison handle returns
  * poison, so a whole model needs one check at its end. The failure stays until jot_clear; work that
  * does not depend on it goes on, so a long loop should check from time to time; jot_compile,
- * jot_call and jot_export, which freeze or change what is there, refuse until then. An empty handle,
- * such as {0}, belongs to no context and cannot record a failure: operators given only empty
- * handles return empty handles. Arguments are checked when an operator is built, not when it runs.
+ * jot_call and jot_export, which freeze or change what is there, refuse until then. An empty
+ * handle, such as {0}, belongs to no context and cannot record a failure: operators given only
+ * empty handles return empty handles. Arguments are checked when an operator is built, not when it
+ * runs.
  * The library prints through the log hook alone, and never exits or aborts.
  *
  * Ownership. Pointers that the caller passes in (data, lists, strings, descriptions) are read
@@ -376,10 +377,10 @@ JOT_API void jot_func_free(jot_Func *f); /* NULL is allowed */
  *
  * Parameters and arrays become tables in the file, with their values of now; assignments change the
  * tables, and are withdrawn as by jot_compile: a step for both is built twice. 64-bit integers are
- * (unsigned) long long. arena: NAME_ARENA bytes of the caller, aligned as a double is, whose contents need not
- * last from call to call. With NAME_HEADER defined the file is its own header, for C and C++. The
- * code is scalar, and its results are those of jot_call up to rounding (other order of sums, no
- * fused multiply-adds).
+ * (unsigned) long long. arena: NAME_ARENA bytes of the caller, aligned as a double is, whose
+ * contents need not last from call to call. With NAME_HEADER defined the file is its own header,
+ * for C and C++. The code is scalar, and its results are those of jot_call up to rounding (other
+ * order of sums, no fused multiply-adds).
  * name: a C identifier of at most 63 characters. Refused (JOT_EUSE): what jot_compile refuses, and
  * random variables. jot_export (path: the file; JOT_EIO) exists in hosted builds, jot_export_text
  * (the text piece by piece) in all. */
@@ -551,9 +552,9 @@ typedef struct {
 JOT_API bool jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs);
 /* (b) jot_code_map: an element-wise expression in C over a, b, c ... (one letter per operand, at
  * most 16, after broadcasting and promotion), of dtype: a value that is within its range, for C
- * converts no other. Write a != 0 for a truth: OpenCL's C takes no float for one. It fuses with its neighbours. gradients:
- * per operand an expression for d out / d operand in terms of the letters and y, the result; NULL:
- * no gradient.
+ * converts no other. Write a != 0 for a truth: OpenCL's C takes no float for one. It fuses with its
+ * neighbours. gradients: per operand an expression for d out / d operand in terms of the letters
+ * and y, the result; NULL: no gradient.
  *
  * Code of both kinds may call the functions of ccode/prelude.def on every backend: jotm_exp of
  * double, jotm_expf of float, jotm_maxf, jotm_erf, jotm_sqrtf, ... The C library's functions need

@@ -77,7 +77,9 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
             size_t why_nbytes)
 {
     void *program = dlopen(NULL, RTLD_LAZY);
-    const char *limit;
+    const char *limit = jot_host_env(ctx, "JOT_CC_SECONDS");
+    char *end = "";
+    double seconds = limit && *limit ? strtod(limit, &end) : CC_SECONDS;
     CcState *cc;
 
     if (!program) { /* linked statically, with a C library that then loads nothing */
@@ -85,6 +87,11 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
         return JOT_EDEVICE;
     }
     dlclose(program);
+    if (!(seconds > 0) || *end) {
+        snprintf(why, why_nbytes, "JOT_CC_SECONDS is \"%.40s\", where seconds above 0 are asked",
+                 limit);
+        return JOT_EUSE;
+    }
     cc = jot_mem_new(&ctx->mem, 1, sizeof *cc);
     if (!cc) {
         snprintf(why, why_nbytes, "out of memory");
@@ -93,8 +100,7 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
     backend->state = cc;
     pthread_mutex_init(&cc->own.lock, NULL);
     cc->hung = &cc->own;
-    limit = jot_host_env(ctx, "JOT_CC_SECONDS");
-    cc->seconds = limit && strtod(limit, NULL) > 0 ? strtod(limit, NULL) : CC_SECONDS;
+    cc->seconds = seconds;
     cc->key.mem = &ctx->mem;
     cc->child = child;
     cc->march = jot_target_march(ctx->config.target);

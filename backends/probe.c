@@ -8,8 +8,8 @@
  *
  * One core's figures are counted in the thread's own processor time, and the best of a few turns
  * stands: what else runs on the machine disturbs little. Each loop exists once per width of vector,
- * optimised whatever the build is, for what one program finds all others read; a build by a compiler
- * without vector types, or by clang without optimisation, measures nothing.
+ * optimised whatever the build is, for what one program finds all others read; a build by a
+ * compiler without vector types, or by clang without optimisation, measures nothing.
  *
  * Read before: ops/target.h. After: backends/machine.c, which keeps the figures on disk. */
 #ifndef _GNU_SOURCE

@@ -2,10 +2,10 @@
  *
  * Peak: independent chains of vector multiply-adds, enough to cover their latency. Bytes: vectors,
  * as wide as the machine has them, summed from as many arrays as are read and stored to as many as
- * are written, with the workload's own sizes, so that what fits a cache is measured in that cache. Threads take equal
- * parts and are awake when a turn begins; where even that costs more than it gains, one thread's
- * time is the floor. Compiled with -O2 -march=native; a multiply-add is one instruction where
- * there is one. */
+ * are written, with the workload's own sizes, so that what fits a cache is measured in that cache.
+ * Threads take equal parts and are awake when a turn begins; where even that costs more than it
+ * gains, one thread's time is the floor. Compiled with -O2 -march=native; a multiply-add is one
+ * instruction where there is one. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT ON
 #else

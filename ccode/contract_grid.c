@@ -20,8 +20,8 @@
  * There are two buffers of each tile: one is filled while the other is read (LOOP_AHEAD), with a
  * barrier a step; where tiles are filled past the registers up to four, as many as the group's
  * memory holds, so that copies have two or three steps' time to come. Blocks of the unit are as
- * large as extents allow that leave 128 of them (matrix_price): what is brought goes by their edges,
- * what is multiplied by their area.
+ * large as extents allow that leave 128 of them (matrix_price): what is brought goes by their
+ * edges, what is multiplied by their area.
  *
  * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums
  * of chunks go to memory, and a second launch adds them up in order.
@@ -29,7 +29,7 @@
  * Sizes follow from extents (tile_price, matrix_price) and from how large a group and its memory
  * may be: results do not depend on anything else of the device.
  *
- *   requires  a kernel with jot_contract_only       keeps  what is computed: each sum is one chain in
+ *   requires  a kernel with jot_contract_only     keeps  what is computed: each sum is one chain in
  *             the order of k; a term left out counts as 0 times the other operand
  *   breaks    axes: those of m, n and k give way to new ones
  *
@@ -275,9 +275,9 @@ tile_sizes(Tiles *t, int64_t batch, const Target *target)
 /* ---- the matrix unit ---- */
 
 /* A warp of 32 items multiplies 16 x 16 by 16 x 8 elements at once. Item 4g + i has rows g and g +
- * 8, columns 2i and 2i + 1 of the result:
+ * 8, columns 2i and 2i + 1 of the result (walk_matrix.c):
  *
- *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc       (walk_matrix.c) */
+ *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc */
 enum {
     MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_LEAST = 16, WARPS_LEAST = 64,
     MATRIX_NBYTES = 64, /* of a row or column of a tile along k: two steps of the unit */

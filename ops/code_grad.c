@@ -416,11 +416,11 @@ jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf)
     }
     if (f->map)
         return jot_fail(ctx, JOT_EDEVICE,
-                        "%s \"%.*s\" is C code and this backend has no compiler: the "
-                        "backends tcc and cc run it",
+                        "%s \"%.*s\" is C code and this backend has no compiler: cpu, tcc, cc, "
+                        "opencl and cuda run it",
                         f->name, 200, f->source);
     return jot_fail(ctx, JOT_EDEVICE,
-                    "code %s is C code and this backend has no compiler: the backends tcc "
-                    "and cc run it, or any with a host function",
+                    "code %s is C code and this backend has no compiler: cpu, tcc and cc run "
+                    "it, a device with a source of its own, any with a host function",
                     f->name);
 }

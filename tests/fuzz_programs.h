@@ -1,9 +1,9 @@
 /* tests/fuzz_programs.h - random programs, the same for the same seed: meta-operators, forms,
  * reductions, products, gradients, of f64 and i64.
  *
- * Inputs are multiples of 1/4 of few bits. A value is `exact` while its bits fit a double; operators
- * with jumps (comparison, max and its gradient) are drawn for exact values only, so that a
- * difference in rounding cannot turn into a different branch. */
+ * Inputs are multiples of 1/4 of few bits. A value is `exact` while its bits fit a double;
+ * operators with jumps (comparison, max and its gradient) are drawn for exact values only, so that
+ * a difference in rounding cannot turn into a different branch. */
 #ifndef JOT_FUZZ_PROGRAMS_H
 #define JOT_FUZZ_PROGRAMS_H
 #include <string.h>

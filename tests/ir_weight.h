@@ -4,7 +4,7 @@
 #define IR_WEIGHT_H
 #include "tests/ir_run.h"
 
-static double
+static inline double
 at4(const double *v, const int64_t *ext, int64_t a, int64_t b, int64_t d, int64_t e)
 {
     if (d < 0 || e < 0 || d >= ext[2] || e >= ext[3])
@@ -13,7 +13,7 @@ at4(const double *v, const int64_t *ext, int64_t a, int64_t b, int64_t d, int64_
 }
 
 /* dw[o, i, p, q] = sum over n h w of x * dy */
-static void
+static inline void
 make_by_weight(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
 {
     int64_t ext[7];

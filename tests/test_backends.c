@@ -307,6 +307,23 @@ test_endless(void)
     unsetenv("JOT_CC");
 }
 
+/* A limit that is no number above 0 is refused, not taken for none. */
+static void
+test_limit(void)
+{
+    static const char *const limits[] = {"x", "-1", "0", "nan", "10 s"};
+
+    for (int i = 0; i < (int)(sizeof limits / sizeof *limits); i++) {
+        World w;
+
+        setenv("JOT_CC_SECONDS", limits[i], 1);
+        CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_EUSE && strstr(w.why, limits[i])
+                  && strstr(w.why, "JOT_CC_SECONDS"), "\"%s\": %s", limits[i], w.why);
+        world_close(&w);
+    }
+    unsetenv("JOT_CC_SECONDS");
+}
+
 /* A script is asked for its version each time; another program's answer is kept. */
 static void
 test_version(void)
@@ -356,6 +373,7 @@ test_cc(void)
     unsetenv("TMPDIR");
     test_odd_compilers();
     test_endless();
+    test_limit();
     test_version();
 }
 

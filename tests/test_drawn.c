@@ -4,11 +4,8 @@
  * interpreter itself differs from doubles.
  *
  * Use: test_drawn [number of seeds] [first seed] [backend]: that backend with each seed. */
-#include "core.h"
 #include "tests/fuzz_wide.h"
-#include "tests/test.h"
-
-typedef struct { const char *label; jot_Config config; int every; } Way;
+#include "tests/fuzz_ways.h"
 
 static double
 half_read(uint16_t h, int fraction)
@@ -213,22 +210,9 @@ main(int argc, char **argv)
     const char *only = argc > 3 ? argv[3] : NULL;
 
     one_label();
-    for (i = 0; i < WAYS; i++) {
-        ctx[i] = NULL;
-        if (only && i > 1 && strcmp(ways[i].config.backend, only))
-            continue;
-        ways[i].every = only ? 1 : ways[i].every;
-        ctx[i] = jot_open(&ways[i].config);
-        if (jot_error(ctx[i])) {
-            SKIP("%s: %s", ways[i].label, jot_message(ctx[i]));
-            jot_close(ctx[i]);
-            ctx[i] = NULL;
-        }
-    }
+    open_ways(ways, ctx, WAYS, 2, only);
     for (i = 0; i < n && ctx[0] && ctx[1]; i++)
         one(first + (uint64_t)i, ways, ctx, WAYS);
-    for (i = 0; i < WAYS; i++)
-        if (ctx[i])
-            jot_close(ctx[i]);
+    close_ways(ctx, WAYS);
     return DONE();
 }

@@ -3,15 +3,12 @@
  * policy, layout of temporaries and schedule, and compares every result with the oracle: the
  * interpreter running the graph as called, without simplification.
  *
- * The programs: tests/fuzz_programs.h.
+ * The programs: tests/fuzz_programs.h; the contexts: tests/fuzz_ways.h.
  *
  * Use: test_fuzz [number of seeds] [first seed] [backend] [fresh]: that backend with each seed;
  * contexts of its own for each, so that each program is its context's first */
-#include "core.h"
 #include "tests/fuzz_programs.h"
-#include "tests/test.h"
-
-typedef struct { const char *label; jot_Config config; int every; } Way;
+#include "tests/fuzz_ways.h"
 
 static double
 magnitude(jot_Var v)
@@ -96,32 +93,6 @@ one(uint64_t seed, Way *ways, jot_Ctx **ctx, int nways)
     free(p);
 }
 
-/* NULL where a backend is not there, or another one than `only` was asked for. */
-static void
-open_ways(Way *ways, jot_Ctx **ctx, int nways, const char *only)
-{
-    for (int i = 0; i < nways; i++) {
-        ctx[i] = NULL;
-        if (only && i && strcmp(ways[i].config.backend, only))
-            continue;
-        ways[i].every = only ? 1 : ways[i].every;
-        ctx[i] = jot_open(&ways[i].config);
-        if (jot_error(ctx[i])) {
-            SKIP("%s: %s", ways[i].label, jot_message(ctx[i]));
-            jot_close(ctx[i]);
-            ctx[i] = NULL;
-        }
-    }
-}
-
-static void
-close_ways(jot_Ctx **ctx, int nways)
-{
-    for (int i = 0; i < nways; i++)
-        if (ctx[i])
-            jot_close(ctx[i]);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -167,13 +138,13 @@ main(int argc, char **argv)
     const char *only = argc > 3 ? argv[3] : NULL; /* one backend, each time */
     bool fresh = argc > 4 && !strcmp(argv[4], "fresh"); /* contexts of its own for each seed */
 
-    open_ways(ways, ctx, WAYS, only);
+    open_ways(ways, ctx, WAYS, 1, only);
     if (argc == 1 && ctx[0])
         one(4160, ways, ctx, WAYS); /* a stack in the first plan of a device: failed once */
     for (i = 0; i < n && ctx[0]; i++) {
         if (fresh && i) {
             close_ways(ctx, WAYS);
-            open_ways(ways, ctx, WAYS, only);
+            open_ways(ways, ctx, WAYS, 1, only);
         }
         one(first + (uint64_t)i, ways, ctx, WAYS);
     }

@@ -247,40 +247,52 @@ distance(const float *a, const float *b, int n)
     return most;
 }
 
+/* A run whose n-th allocation of at least `least` bytes is refused (0: none), and what is kept.
+ * Returns whether one was; *without: it was that of a copy. */
+static bool
+refused(const char *backend, size_t least, long n, float *want, bool *without)
+{
+    float got[N * O * 36];
+    Heap heap;
+    jot_Ctx *c = open_on(backend, "chosen", &heap, NULL);
+    Net net = net_make(c);
+    jot_Var y = net_run(&net, net_input(c, 1, false));
+    bool ok, hit;
+
+    heap.least = least;
+    heap.countdown = n;
+    ok = jot_run(c, jot_vars(1, &y));
+    hit = n && heap.countdown == 0;
+    heap.countdown = 0;
+    *without = ok && hit;
+    CHECK(ok || jot_error(c) == JOT_EMEM, "%s: refusal %ld: %s", backend, n, jot_message(c));
+    jot_clear(c);
+    CHECK(jot_copy(y, got, sizeof got), "%s: after refusal %ld: %s", backend, n, jot_message(c));
+    if (!hit)
+        memcpy(want, got, sizeof got);
+    CHECK(distance(want, got, N * O * 36) < 1e-5, "%s: values after refusal %ld", backend, n);
+    jot_close(c);
+    CHECK(heap.live == 0, "%s: refusal %ld: %zu bytes left", backend, n, heap.live);
+    return hit;
+}
+
 /* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole; where it
  * was that of a copy there is no error: the weights are read as they lie, in another order of
- * sums. */
+ * sums. Of the large ones, copies among them, each is refused. */
 static void
 test_refused(const char *backend)
 {
-    float want[N * O * 36], got[N * O * 36];
-    long n, without = 0;
-    bool done = false;
+    float want[N * O * 36];
+    bool without, some = false;
+    long n;
 
-    for (n = 1; !done && n < 20000; n += 1 + n / 200) {
-        Heap heap;
-        jot_Ctx *c = open_on(backend, "chosen", &heap, NULL);
-        Net net = net_make(c);
-        jot_Var y = net_run(&net, net_input(c, 1, false));
-        bool ok;
-
-        heap.countdown = n;
-        ok = jot_run(c, jot_vars(1, &y));
-        done = heap.countdown > 0;
-        heap.countdown = 0;
-        CHECK(ok || jot_error(c) == JOT_EMEM, "%s: refusal %ld: %s", backend, n, jot_message(c));
-        without += ok && !done;
-        jot_clear(c);
-        CHECK(jot_copy(y, got, sizeof got), "%s: after refusal %ld: %s", backend, n,
-              jot_message(c));
-        if (n == 1)
-            memcpy(want, got, sizeof want);
-        CHECK(distance(want, got, N * O * 36) < 1e-5, "%s: values after refusal %ld", backend, n);
-        jot_close(c);
-        CHECK(heap.live == 0, "%s: refusal %ld: %zu bytes left", backend, n, heap.live);
-    }
-    CHECK(done, "%s: never without a refusal", backend);
-    CHECK(without, "%s: never without a copy", backend);
+    refused(backend, 0, 0, want, &without);
+    for (n = 1; n < 20000 && refused(backend, 0, n, want, &without); n += 1 + n / 200)
+        continue;
+    CHECK(n < 20000, "%s: never without a refusal", backend);
+    for (n = 1; n < 200 && refused(backend, O * O * 9 * 4, n, want, &without); n++)
+        some |= without;
+    CHECK(n < 200 && some, "%s: never without a copy", backend);
 }
 
 /* ---- Winograd's tiles --------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* tests/test_prelude_bits.c - the prelude's conversions, integers against wider ones, half precision
- * over all patterns, Philox against its published vectors, the moments of random numbers.
+/* tests/test_prelude_bits.c - the prelude's conversions, integers against wider ones, half
+ * precision over all patterns, Philox against its published vectors, the moments of random numbers.
  *
  * Read before: tests/test_prelude.c. */
 #define _XOPEN_SOURCE 700

@@ -381,8 +381,8 @@ test_failing_compilers(void)
     unsetenv("JOT_CC");
 }
 
-/* A run for which the better code is worth a wait waits no more when its compiler is late: its first
- * code gives the result before the limit has ended that compiler. */
+/* A run for which the better code is worth a wait waits no more when its compiler is late: its
+ * first code gives the result before the limit has ended that compiler. */
 static void
 test_late(void)
 {
