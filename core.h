@@ -325,7 +325,8 @@ typedef struct { jot_DType dtype; jot_Ints shape; const void *data; size_t nbyte
 typedef void jot_FetchFn(void *user, const jot_Tensor *value); /* value is valid during the call */
 /* Ask for v's value and return at once; the next evaluation computes it. Callbacks run on the
  * context's thread, in the order of the fetches:
- *   - jot_poll, jot_data, jot_item and jot_copy wait for all values and call all callbacks
+ *   - jot_poll evaluates, waits for all values and calls all callbacks
+ *   - jot_data, jot_item and jot_copy call those of all evaluations up to then, their own included
  *   - jot_run on a device does not wait for the values it computes: they are copied while the next
  *     evaluation's kernels run, and their callbacks run inside that evaluation
  * A callback may fetch again, for the following evaluation, but must not evaluate. If an evaluation

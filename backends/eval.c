@@ -52,7 +52,9 @@ eval_node(jot_Var v, const char *op)
 
     if (!id)
         return NULL;
-    if (!jot_node(v.ctx, id)->data && !eval_nodes(v.ctx, &id, 1, true))
+    if (jot_node(v.ctx, id)->data)
+        jot_fetch_due(v.ctx);
+    else if (!eval_nodes(v.ctx, &id, 1, true))
         return NULL;
     if (!jot_node(v.ctx, id)->data || !jot_data_host(v.ctx, jot_node(v.ctx, id)->data, op))
         return NULL;

@@ -113,13 +113,13 @@ fetch_call(jot_Ctx *ctx, const Fetch *f)
     f->call(f->user, &value);
 }
 
-/* A callback may fetch again, which waits for the next evaluation, but not evaluate. */
-JOT_FN void
-jot_fetch_callbacks(jot_Ctx *ctx, bool wait)
+/* Of the first n. A callback may fetch again, which waits for the next evaluation, but not
+ * evaluate. */
+static void
+fetch_calls(jot_Ctx *ctx, uint32_t n, bool wait)
 {
-    uint32_t n = ctx->fetches.n, i;
+    uint32_t i;
 
-    fetch_begin(ctx);
     ctx->running = true;
     for (i = 0; i < n && (wait || i < ctx->fetched || !ctx->fetches.v[i].copy); i++) {
         Fetch f = ctx->fetches.v[i];
@@ -132,4 +132,18 @@ jot_fetch_callbacks(jot_Ctx *ctx, bool wait)
     ctx->fetches.n -= i;
     ctx->fetched = n - i;
     ctx->running = false;
+}
+
+JOT_FN void
+jot_fetch_callbacks(jot_Ctx *ctx, bool wait)
+{
+    fetch_begin(ctx);
+    fetch_calls(ctx, ctx->fetches.n, wait);
+}
+
+JOT_FN void
+jot_fetch_due(jot_Ctx *ctx)
+{
+    if (ctx->fetched && !ctx->running)
+        fetch_calls(ctx, ctx->fetched, true);
 }

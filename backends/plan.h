@@ -33,6 +33,7 @@ JOT_FN void jot_fetch_forget(jot_Ctx *ctx, uint32_t from);
 /* After an evaluation: the callbacks of what earlier ones computed, and of what follows and is
  * there already; wait: of all. */
 JOT_FN void jot_fetch_callbacks(jot_Ctx *ctx, bool wait);
+JOT_FN void jot_fetch_due(jot_Ctx *ctx); /* the callbacks of what evaluations so far computed */
 /* The buffer's memory on the device will be another's: behind the copies that still read it. */
 JOT_FN void jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf);
 /* backends/plan_rates.c. The target's rates as they will stay: measured now, if that was put

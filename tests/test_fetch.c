@@ -181,6 +181,29 @@ test_order(void)
     CHECK(seen.n == 6, "a closed context calls nobody");
 }
 
+/* A value that is asked for when it is computed already, or that the host had all along, starts no
+ * evaluation: the callbacks of those before come first, of what nothing has computed they do not. */
+static void
+test_known(void)
+{
+    jot_Ctx *c = open_device(0);
+    float v[5] = {7, 7, 7, 7, 7};
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(5), v), y = jot_scale(x, 2), z = jot_scale(x, 3);
+    Seen seen = {0};
+
+    write_down(c);
+    jot_fetch(y, see, &seen);
+    CHECK(jot_run(c, JOT_VARS(y)) && seen.n == 0, "%d calls: %s", seen.n, jot_message(c));
+    jot_fetch(z, see, &seen);
+    CHECK(jot_copy(y, v, sizeof v) && v[4] == 14 && seen.n == 1 && seen.last[0] == 14,
+          "%d calls, %s", seen.n, asked);
+    CHECK(jot_run(c, JOT_VARS(z)) && seen.n == 1, "%d calls: %s", seen.n, jot_message(c));
+    CHECK(jot_data(x) && seen.n == 2 && seen.last[1] == 21 && !seen.bad, "%d calls, %s", seen.n,
+          asked);
+    CHECK(!strcmp(asked, "kc" "w!d" "kc" "w!"), "%s", asked);
+    jot_close(c);
+}
+
 /* Results of many sizes come and go while their copies are under way. */
 static void
 test_reuse(void)
@@ -311,6 +334,7 @@ main(int argc, char **argv)
     jot_close(c);
     test_beside();
     test_order();
+    test_known();
     test_reuse();
     test_little();
     test_refused();
