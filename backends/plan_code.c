@@ -78,17 +78,17 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
     EmitInfo info = {0};
     PlanStep step = {0};
     Text text = {NULL, NULL, 0, 0};
-    const char *name = jot_node(m->ctx, id)->code->name;
+    const CodeSpec *code = jot_node(m->ctx, id)->code;
+    const char *backend = m->ctx->backend->name;
     char what[96];
     Text t = {NULL, NULL, 0, 0};
 
-    if (m->dialect->device && !jot_node(m->ctx, id)->code->device_source[step_device(m)])
-        return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s "
-                        "(jot_Code.%s.source)", name, m->ctx->backend->name,
-                        m->ctx->backend->name);
+    if (m->dialect->device && !code->device_source[step_device(m)])
+        return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s (jot_Code.%s.%s)",
+                        code->name, backend, backend, code->gradient ? "grad_source" : "source");
     t.s = what;
     t.cap = sizeof what;
-    jot_text_f(&t, "code %.*s", 80, name);
+    jot_text_f(&t, "code %.*s", 80, code->name);
     text.mem = &m->ctx->mem;
     info.phases = 1;
     if (step_text(m, id, &text, &info) && text.s)

@@ -43,7 +43,7 @@ typedef struct CodeSpec {
     Arena arena;           /* this record too */
     uint64_t hash;         /* of everything but the scalars' values, host and user */
     const char *name;      /* for messages and #line: printable, without quotes */
-    bool map;
+    bool map, gradient;    /* gradient: its texts are another's grad_source */
     int inputs, outputs, scalars;
     CodeArg *arg;          /* inputs, then outputs. A map's: dtypes and gradients, no extents */
     const char **scalar_name;

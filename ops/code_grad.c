@@ -317,6 +317,7 @@ code_grad_spec(jot_Ctx *ctx, const CodeSpec *f, int k)
         ok = jot_codespec_name(s, "", name);
     }
     if (ok) {
+        s->gradient = true;
         jot_codespec_finish(s);
         return s;
     }

@@ -315,23 +315,31 @@ test_code(void)
                      .out = &out, .scalars = 1, .scalar = &k, .parallel = "y_n",
                      .source = "for (jot_i64 i = lo; i < hi; i++) y[i] = k * x[i] * x[i];"};
     const float *v, *d;
+    char missing[120];
 
     y = jot_code_map("a > 0 ? a * b : -b", JOT_VARS(x, x), JOT_F32, NULL);
     v = jot_data(y); /* x[0] is -0.4, x[2] 0.34; one text for all */
     CHECK(v && v[0] == 0.4f && fabs(v[2] - 0.34 * 0.34) < 1e-6, "%g, %g: %s", v ? v[0] : -1,
           v ? v[2] : -1, jot_message(c));
     CHECK(jot_code(c, &code, &none), "%s", jot_message(c));
-    CHECK(!jot_data(none) && jot_error(c) == JOT_EDEVICE
-              && strstr(jot_message(c), "squares: it has no source for ")
-              && strstr(jot_message(c), backend), "%s",
+    snprintf(missing, sizeof missing, "squares: it has no source for %s (jot_Code.%s.source)",
+             backend, backend);
+    CHECK(!jot_data(none) && jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), missing), "%s",
           jot_message(c));
     jot_clear(c);
     code.opencl.helpers = "static float square(float a) { return a * a; }";
     code.opencl.source = "y[lo] = (float)k * square(x[lo]) + 0 * y_0;";
-    code.opencl.grad_source = grad;
     code.cuda = code.opencl;
     code.cuda.helpers = "static __device__ float square(float a) { return a * a; }";
     code.grad_source = grad;
+    snprintf(missing, sizeof missing,
+             "squares gradient of x: it has no source for %s (jot_Code.%s.grad_source)", backend,
+             backend);
+    CHECK(jot_code(c, &code, &y) && jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g)
+              && jot_data(y) && !jot_data(g) && jot_error(c) == JOT_EDEVICE
+              && strstr(jot_message(c), missing), "%s", jot_message(c));
+    jot_clear(c);
+    code.opencl.grad_source = code.cuda.grad_source = grad;
     CHECK(jot_code(c, &code, &y), "%s", jot_message(c));
     jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
     v = jot_data(y);
