@@ -6,12 +6,18 @@
  * Device: config.device or JOT_OPENCL_DEVICE, "platform.device" by number (0.0), or "gpu", "cpu",
  * or a part of the device's name; without it the first GPU, else the first device there is.
  *
+ * One process-wide lock is around it: drivers set themselves up at the first call, and PoCL 3.1
+ * shows devices to a second thread before they are ready.
+ *
  * Read before: backends/opencl.h. After: backends/opencl.c. */
 #include "backends/opencl.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+
+static pthread_mutex_t ocl_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* In the order of the fields above. */
 static const char *const ocl_names[] = {
@@ -270,8 +276,10 @@ ocl_describe(Ocl *o, jot_Ctx *ctx, OclHandle platform, char *why, size_t why_nby
 JOT_FN void
 jot_ocl_lose(Ocl *o)
 {
+    pthread_mutex_lock(&ocl_lock);
     if (o->library)
         dlclose(o->library);
+    pthread_mutex_unlock(&ocl_lock);
     o->library = NULL;
 }
 
@@ -279,9 +287,13 @@ JOT_FN bool
 jot_ocl_find(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes)
 {
     OclHandle platform = NULL;
+    bool ok;
 
-    return ocl_load(o, why, why_nbytes) && ocl_choose(o, ctx, &platform, why, why_nbytes)
-        && ocl_describe(o, ctx, platform, why, why_nbytes);
+    pthread_mutex_lock(&ocl_lock);
+    ok = ocl_load(o, why, why_nbytes) && ocl_choose(o, ctx, &platform, why, why_nbytes)
+      && ocl_describe(o, ctx, platform, why, why_nbytes);
+    pthread_mutex_unlock(&ocl_lock);
+    return ok;
 }
 
 #endif

@@ -5,6 +5,7 @@
  *
  *     test_opencl [cuda] */
 #include <dirent.h>
+#include <pthread.h>
 #include <unistd.h>
 #include "backends/host.h"
 #include "backends/plan_parts.h"
@@ -574,9 +575,39 @@ test_replay(void)
     jot_close(c);
 }
 
+/* What a thread comes to, with a context of its own; -1: there is no device. */
+static void *
+sum_of_thread(void *to)
+{
+    jot_Ctx *c = open_device(0, NULL);
+
+    *(double *)to = jot_error(c) ? -1 : jot_item(jot_sum(jot_exp(ramp(c, 101)), JOT_ALL_DIMS));
+    jot_close(c);
+    return NULL;
+}
+
+/* Before the process has any context: the driver sets itself up while several ask for devices. */
+static void
+test_at_once(void)
+{
+    enum { THREADS = 4 };
+    pthread_t thread[THREADS];
+    double sum[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        CHECK(!pthread_create(&thread[i], NULL, sum_of_thread, &sum[i]), "thread %d", i);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(!pthread_join(thread[i], NULL), "thread %d", i);
+    for (int i = 1; i < THREADS; i++)
+        CHECK(sum[i] == sum[0], "thread %d: %g, the first %g", i, sum[i], sum[0]);
+}
+
 int
 main(int argc, char **argv)
 {
+    backend = argc > 1 ? argv[1] : backend;
+    if (!strcmp(backend, "opencl")) /* tests/fake_cuda.c serves one thread */
+        test_at_once();
     if (!device_is_here(argc, argv))
         return DONE();
     test_values("long sum", long_sum, 2);
