@@ -129,7 +129,7 @@ panels_axes(Panels *p)
 {
     ContractMake m;
     Sched s;
-    int64_t widest;
+    int64_t widest, least = p->lanes > 1 ? 1 : 2; /* one column is no block */
     p->v = jot_contract_longest(p->k, p->c.n);
     p->r = jot_contract_longest(p->k, p->c.m);
     if (p->v < 0 || p->r < 0)
@@ -137,7 +137,7 @@ panels_axes(Panels *p)
     panels_make(p, 0, &s, &m);
     m.panels = panels_own(p->k, p->c.b, p->v, p->lanes);
     widest = p->k->axes.v[p->v].ext / p->lanes / (2 * p->target->cores);
-    widest = widest < 1 ? 1 : widest > PANELS_WIDEST ? PANELS_WIDEST : widest;
+    widest = widest < least ? least : widest > PANELS_WIDEST ? PANELS_WIDEST : widest;
     jot_contract_block_of(&m, p->k->axes.v[p->r].ext, widest);
     p->rows = m.rows;
     p->block = m.block;

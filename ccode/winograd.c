@@ -229,8 +229,9 @@ jot_winograd_rows(Winograd *w, const Target *t)
 }
 
 /* Tiles of a block: V and M of it in half of the second cache, but enough of them to be worth
- * reading U for, and blocks that fill all cores. In phases a block is what a step of
- * the first and the last takes. */
+ * reading U for, and blocks that fill all cores, unless these are more than half of the tiles: one
+ * tile is no block (its place in V has no axis). In phases a block is what a step of the first and
+ * the last takes. */
 static void
 wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 {
@@ -245,7 +246,7 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
     blocks = (blocks + t->cores - 1) / t->cores * t->cores;
     w->lanes = lanes;
     w->panel = 2 * lanes;
-    w->block = (count + blocks - 1) / blocks;
+    w->block = count > 2 * blocks ? (count + blocks - 1) / blocks : 2;
     w->count = count;
     w->phased = wino_in_phases(w, t, blocks);
     jot_winograd_rows(w, t);

@@ -4,6 +4,7 @@
  * elsewhere. */
 #include "core.h"
 #include "tests/hooks.h"
+#include "tests/rates.h"
 #include "tests/test.h"
 
 enum { MOST = 11 };
@@ -12,6 +13,7 @@ static jot_Ctx *
 open_on(const char *backend, const char *policy, const char *schedule, char *log)
 {
     jot_Config config;
+    jot_Ctx *c;
 
     memset(&config, 0, sizeof config);
     config.backend = backend;
@@ -23,7 +25,9 @@ open_on(const char *backend, const char *policy, const char *schedule, char *log
         config.hooks.log = keep_log;
         config.hooks.ud = log;
     }
-    return jot_open(&config);
+    c = jot_open(&config);
+    same_rates(c);
+    return c;
 }
 
 /* Values with ties, and both signs. */

@@ -4,6 +4,7 @@
  * number of threads. */
 #include "core.h"
 #include "tests/hooks.h"
+#include "tests/rates.h"
 #include "tests/test.h"
 #include <math.h>
 
@@ -148,6 +149,7 @@ check_norm(const char *backend, const char *policy, const char *schedule, int th
         jot_close(c);
         return;
     }
+    same_rates(c);
     x = jot_array(c, JOT_F32, JOT_SHAPE(t->n, t->c, t->size, t->size), data);
     w = jot_array(c, JOT_F32, JOT_SHAPE(t->o, t->c, t->taps, t->taps), data + 999);
     b = jot_full(c, JOT_F32, JOT_SHAPE(t->o), 10000.0 * sqrt(t->c) * t->taps / 3);

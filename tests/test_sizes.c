@@ -8,6 +8,7 @@
 #endif
 #include "core.h"
 #include "tests/hooks.h"
+#include "tests/rates.h"
 #include "tests/test.h"
 
 enum { PARAMS = 10, PIXELS = 28 * 28, MOST = 1000 };
@@ -198,6 +199,7 @@ test_first(void)
     config.backend = "cpu";
     config.cache_dir = "";
     c = jot_open(&config);
+    same_rates(c);
     for (i = 0; i < 3; i++) {
         int n = 101 + 2 * i;
         jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(n, 128), images);

@@ -7,6 +7,7 @@
 #include "ccode/panels.h"
 #include "ccode/rides.h"
 #include "fuse/fuse.h"
+#include "tests/rates.h"
 #include "tests/test.h"
 
 static jot_Ctx *ctx;
@@ -323,6 +324,8 @@ loss_of(jot_Var y)
     return jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS);
 }
 
+static int cores = 2;
+
 /* order 0: the value; 1: its gradients; 2: gradients of what is made of those. */
 static void
 test(int spell, int around, FusePolicy policy)
@@ -332,6 +335,8 @@ test(int spell, int around, FusePolicy policy)
     int n;
 
     ctx = jot_open(NULL);
+    same_rates(ctx);
+    ctx->target.cores = cores;
     y = arounds[around].around(spelled[spell].spell(&x, &w));
     n = contractions_of(what, how, 0, jot_vars(1, &y), policy);
     CHECK(n == 1, "%s, %s: %d contractions, not 1: %s", what, how, n, jot_message(ctx));
@@ -357,6 +362,7 @@ test_chain(FusePolicy policy)
     int n, k;
 
     ctx = jot_open(NULL);
+    same_rates(ctx);
     y = input(JOT_SHAPE(2, 16, 9, 9));
     for (k = 0; k < 12; k += 2) {
         w[k] = input(JOT_SHAPE(8, 16, 1, 1));
@@ -386,5 +392,8 @@ main(void)
             test(spell, around, FUSE_PAPER);
             test(spell, around, FUSE_REWARD);
         }
+    cores = 64; /* more than there are columns for */
+    for (around = 0; around < (int)(sizeof arounds / sizeof *arounds); around++)
+        test(0, around, FUSE_REWARD);
     return DONE();
 }

@@ -5,6 +5,7 @@
 #include "ccode/winograd.h"
 
 static bool present[5];
+static int cores = 2;
 
 typedef struct { int64_t n, c, o, h, w; bool flip, bias; int64_t step; } Shape; /* step 0: 1 */
 
@@ -14,7 +15,7 @@ machine(void)
     Target t;
     jot_target_default(&t);
     t.vectors = 32;
-    t.cores = 2;
+    t.cores = cores;
     return t;
 }
 
@@ -459,6 +460,9 @@ main(void)
             check_shape(shape[i], true, true, fast);
         }
     }
+    cores = 128; /* more than there are tiles */
+    check_shape(shape[0], true, false, false);
+    cores = 2;
     test_refused();
     test_weight();
     test_weight_error();
