@@ -11,7 +11,9 @@
 #include "tests/rates.h"
 #include "tests/test.h"
 
-enum { PARAMS = 10, PIXELS = 28 * 28, MOST = 1000 };
+/* MANY: all sizes have less than so many times the kernels of one; which of them are compiled
+ * hangs on when compilers are done. Without shared kernels 6 sizes have 6 times, 44 have 44. */
+enum { PARAMS = 10, PIXELS = 28 * 28, MOST = 1000, MANY = 3 };
 
 static float images[MOST * PIXELS];
 static int64_t labels[MOST];
@@ -159,7 +161,7 @@ test_large(int of_one)
     jot_Stats one = lenet_sizes(&n, first, 1), all = lenet_sizes(&n, rest, 6), more;
 
     CHECK(one.kernels_compiled > 15, "%d compiled at once", (int)one.kernels_compiled);
-    CHECK(all.kernels_compiled > one.kernels_compiled && kernels(all) <= 2 * of_one,
+    CHECK(all.kernels_compiled > one.kernels_compiled && kernels(all) <= MANY * of_one,
           "large ones: %d, one: %d kernels", kernels(all), of_one);
     CHECK(all.plans >= 7, "%d plans", (int)all.plans);
     more = lenet_sizes(&n, again, 2);
@@ -181,7 +183,7 @@ test_all(int of_one)
     jot_Stats all = lenet_sizes(&n, sizes, (int)(sizeof sizes / sizeof *sizes));
 
     CHECK(all.plans >= sizeof sizes / sizeof *sizes, "%d plans", (int)all.plans);
-    CHECK(kernels(all) <= 2 * of_one, "sizes up to 1,000: %d quick and %d compiled; one: %d",
+    CHECK(kernels(all) <= MANY * of_one, "sizes up to 1,000: %d quick and %d compiled; one: %d",
           (int)all.kernels_quick, (int)all.kernels_compiled, of_one);
     jot_close(n.c);
 }
