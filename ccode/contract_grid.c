@@ -23,6 +23,15 @@
  * large as extents allow that leave 128 of them (matrix_price): what is brought goes by their
  * edges, what is multiplied by their area.
  *
+ * Groups come in the order of blocks. A wave of them, as many as the device has at a time, brings
+ * what it reads from memory, where the operands are more than the cache holds: row by row that is
+ * all of b. So blocks go down bands of some of m's, column by column (tile_bands):
+ *
+ *     mg:1g nb:1g mb:1g       m = mg * (M*Q*T*R)  +  mb * (Q*T*R)  +  ..       M blocks of a band
+ *
+ * bf16, 8192 x 8192 x 8192 by 128 x 256, 128 groups at a time: 4 rows of 32 blocks are 512 + 8192
+ * lines of 16 KiB, 143 MB a wave; 16 rows of 8 are 2048 + 2048, 67 MB.
+ *
  * Where there are few blocks and many terms, k goes in chunks too: the grid has an axis more, sums
  * of chunks go to memory, and a second launch adds them up in order.
  *
@@ -178,11 +187,11 @@ static void
 side_parts(TileSide *side, int64_t warp, int64_t part, int64_t half, int64_t item, int64_t reg)
 {
     int64_t ext[PARTS];
-    ext[PART_BLOCK] = 1;
+    ext[PART_BAND] = ext[PART_BLOCK] = 1;
     ext[PART_WARP] = warp, ext[PART_PART] = part, ext[PART_HALF] = half;
     ext[PART_ITEM] = item, ext[PART_REG] = reg;
     side->block = 1;
-    for (int i = PARTS; i-- > PART_BLOCK;) {
+    for (int i = PARTS; i-- > PART_BAND;) {
         side->part[i].ext = ext[i];
         side->part[i].stride = side->block;
         side->block *= ext[i];
@@ -334,12 +343,19 @@ matrix_fits(const Tiles *t, const int64_t *size, const Target *target)
     return t->warps == 4 ? size[0] % 4 == 0 && size[2] == 1 : size[0] <= 4;
 }
 
+/* Groups that a multiprocessor has registers for. */
+static int64_t
+tile_groups(const Tiles *t)
+{
+    return 512 / t->group / (t->s->registers ? 2 : 1);
+}
+
 /* Bytes that one of the groups on a multiprocessor has, of which each costs 1 KiB; where the target
  * does not say what it gives at a launch, all that it has. */
 static int64_t
 tile_room(const Tiles *t, const Target *target)
 {
-    int64_t groups = 512 / t->group / (t->s->registers ? 2 : 1);
+    int64_t groups = tile_groups(t);
     if (groups > t->rounds)
         groups = t->rounds;
     if (target->group_nbytes <= TILE_NBYTES || groups < 2)
@@ -502,6 +518,42 @@ chunk_sizes(Tiles *t, int64_t batch, const Target *target)
     t->sum.part[PART_BLOCK].ext = blocks;
 }
 
+/* Rows and columns of the operands that a wave of groups reads, whose blocks go down `band` blocks
+ * of m, then on to the next of n. */
+static int64_t
+wave_reads(const Tiles *t, int64_t wave, int64_t band)
+{
+    int64_t mb = jot_contract_grid_blocks(&t->m), nb = jot_contract_grid_blocks(&t->n);
+    int64_t columns = (wave + band - 1) / band, rows = band;
+    if (columns > nb) {
+        rows = (columns + nb - 1) / nb * band;
+        columns = nb;
+    }
+    return (rows < mb ? rows : mb) * t->m.block + columns * t->n.block;
+}
+
+/* The order of blocks: row by row, unless bands save a fourth of what a wave reads. They are whole:
+ * as many blocks of m as divide these. */
+static void
+tile_bands(Tiles *t, const Target *target)
+{
+    int64_t mb = jot_contract_grid_blocks(&t->m), groups = tile_groups(t), best = 1, least;
+    int64_t wave = target->busy * (groups > 1 ? groups : 1);
+    if (t->chunks > 1 || mb * jot_contract_grid_blocks(&t->n) <= wave)
+        return;
+    least = wave_reads(t, wave, 1) / 4 * 3;
+    for (int64_t band = 2; band <= mb && band <= wave; band++)
+        if (mb % band == 0 && wave_reads(t, wave, band) <= least) {
+            least = wave_reads(t, wave, band) - 1;
+            best = band;
+        }
+    t->bands = best > 1;
+    if (t->bands) {
+        t->m.part[PART_BLOCK].ext = best;
+        t->m.part[PART_BAND] = (TilePart){mb / best, best * t->m.block, -1};
+    }
+}
+
 JOT_FN bool
 jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, MatrixUse matrix)
 {
@@ -533,6 +585,7 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
     if (ok) {
         tile_rows(t);
         chunk_sizes(t, batch, target);
+        tile_bands(t, target);
         tile_buffers(t, target);
         ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t)
              && jot_contract_grid_total(t) && jot_contract_grid_stages(t);

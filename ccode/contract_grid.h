@@ -5,7 +5,7 @@
 #include "ccode/contract_make.h"
 
 /* A step of a side: an axis over `ext` places, `stride` apart. */
-enum { PART_BLOCK, PART_WARP, PART_PART, PART_HALF, PART_ITEM, PART_REG, PARTS };
+enum { PART_BAND, PART_BLOCK, PART_WARP, PART_PART, PART_HALF, PART_ITEM, PART_REG, PARTS };
 typedef struct {
     int64_t ext, stride;
     int axis;                   /* -1: of one step only, there is none */
@@ -36,6 +36,7 @@ typedef struct {
     int warps;                  /* 4: as many have a matrix instruction together */
     int64_t row;                /* of 16 bytes: elements */
     int buffers;                /* of each tile */
+    bool bands;                 /* blocks come by bands of m's, down each column of a band */
     int64_t rounds;             /* groups that each multiprocessor has, one after the other */
     int group, half; /* half: dtype of the tiles for the matrix unit, F32 is tf32; 0: it is
                         not used */

@@ -44,7 +44,9 @@ split_side(Tiles *t, TileSide *side, const char *const *names, Ix *map)
     side->local = jot_ix_const(ix, 0);
     for (int i = PART_WARP; i < PARTS; i++)
         side->local = tile_step(t, side->local, side->part[i].axis, side->part[i].stride);
-    side->at = tile_step(t, side->local, side->part[PART_BLOCK].axis, side->block);
+    side->at = side->local;
+    for (int i = PART_BAND; i <= PART_BLOCK; i++)
+        side->at = tile_step(t, side->at, side->part[i].axis, side->part[i].stride);
     if (side == &t->sum)
         side->at = tile_step(t, side->at, t->chunk, side->block * side->part[PART_BLOCK].ext);
     rest = side->at;
@@ -118,8 +120,8 @@ JOT_FN bool
 jot_contract_grid_respace(Tiles *t)
 {
     static const char *const names[3][PARTS] = {
-        {"mb", "mw", "mq", "mh", "mt", "mr"}, {"nb", "nw", "nq", "nh", "nt", "nr"},
-        {"kb", "kw", "ks", "kh", "kt", "kl"}
+        {"mg", "mb", "mw", "mq", "mh", "mt", "mr"}, {"ng", "nb", "nw", "nq", "nh", "nt", "nr"},
+        {"kg", "kb", "kw", "ks", "kh", "kt", "kl"}
     };
     Kernel *k = t->k;
     Value *sum;
@@ -127,7 +129,7 @@ jot_contract_grid_respace(Tiles *t)
     int naxes = (int)k->axes.n;
     Ix map[KERNEL_AXES];
     Space space;
-    if (k->axes.n + 13 > KERNEL_AXES)
+    if (k->axes.n + 14 > KERNEL_AXES)
         return false;
     for (int a = 0; a < naxes; a++)
         map[a] = k->axes.v[a].ext == 1 ? jot_ix_const(k->ix, 0) : jot_ix_axis(k->ix, a);
@@ -490,8 +492,10 @@ jot_contract_grid_stages(Tiles *t)
         if ((t->c.batch >> a & 1) && k->axes.v[a].ext > 1)
             tile_loop(t->grid, &t->ngrid, a, 1, LOOP_GRID);
     tile_loop(t->grid, &t->ngrid, t->chunk, 1, LOOP_GRID);
-    tile_loop(t->grid, &t->ngrid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
+    tile_loop(t->grid, &t->ngrid, t->m.part[t->bands ? PART_BAND : PART_BLOCK].axis, 1, LOOP_GRID);
     tile_loop(t->grid, &t->ngrid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);
+    if (t->bands)
+        tile_loop(t->grid, &t->ngrid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
     t->s->group = t->group;
     return add_tile(t, t->c.b, "tb", &t->n) && add_tile(t, t->c.a, "ta", &t->m) && add_block(t);
 }

@@ -122,12 +122,14 @@ test_programs(const char *policy)
 static void
 test_tiles(void)
 {
-    for (size_t i = 0; i < TILE_CASES + LARGE_CASES; i++) {
-        const TileCase *t = i < TILE_CASES ? &tile_cases[i] : &large_cases[i - TILE_CASES];
+    for (size_t i = 0; i < TILE_CASES + LARGE_CASES + BAND_CASES; i++) {
+        const TileCase *t = i < TILE_CASES ? &tile_cases[i]
+                          : i < TILE_CASES + LARGE_CASES ? &large_cases[i - TILE_CASES]
+                          : &band_cases[i - TILE_CASES - LARGE_CASES];
         jot_Ctx *c = open_idle("paper", tile_precision(t));
         jot_Var out[3];
 
-        c->target.busy = i < TILE_CASES ? c->target.busy : 1;
+        c->target.busy = i < TILE_CASES ? c->target.busy : i < TILE_CASES + LARGE_CASES ? 1 : 4;
         CHECK(tile_build(c, t, out) == 3 && jot_run(c, jot_vars(3, out)), "%s: %s", t->name,
               jot_message(c));
         jot_close(c);

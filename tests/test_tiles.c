@@ -82,8 +82,20 @@ test_rows(const jot_Ctx *c, const TileCase *t)
           "%s: four warps\n%s", t->name, logged);
 }
 
+/* Where blocks are more than the device has at a time they go down bands, or columns. */
 static void
-test_values(const char *backend, const TileCase *cases, size_t ncases, bool large)
+test_bands(const jot_Ctx *c, const TileCase *t)
+{
+    bool columns = !strncmp(t->name, "columns", 7);
+    bool unit = t->also && strchr("hbr", t->also), bands = !columns && (!unit || c->target.warps);
+
+    CHECK((strstr(logged, "mg:1g nb:1g mb:1g") != NULL) == bands
+              && (!columns || strstr(logged, " nb:1g mb:1g")),
+          "%s: bands of blocks\n%s", t->name, logged);
+}
+
+static void
+test_values(const char *backend, const TileCase *cases, size_t ncases, int busy)
 {
     jot_Config want = {.backend = "interp"};
     jot_Config have = {.backend = backend, .dump = "s", .hooks = {.log = keep_log}};
@@ -96,8 +108,8 @@ test_values(const char *backend, const TileCase *cases, size_t ncases, bool larg
         have.precision = tile_precision(&cases[i]);
         c[0] = jot_open(&want);
         c[1] = jot_open(&have);
-        if (large)
-            c[1]->target.busy = 1;
+        if (busy)
+            c[1]->target.busy = busy;
         for (int k = 0; k < 2; k++)
             CHECK(tile_build(c[k], &cases[i], out[k]) == 3
                       && jot_run(c[k], jot_vars(3, out[k])),
@@ -124,7 +136,9 @@ test_values(const char *backend, const TileCase *cases, size_t ncases, bool larg
                       && strchr("hbr", cases[i].also)),
               "%s: by the matrix unit, or not\n%s", cases[i].name, logged);
         test_rows(c[1], &cases[i]);
-        if (large)
+        if (busy == 4)
+            test_bands(c[1], &cases[i]);
+        if (busy == 1)
             CHECK((strstr(logged, "registers 256\n") != NULL)
                       == (c[1]->target.group_nbytes > 48 << 10),
                   "%s: large blocks\n%s", cases[i].name, logged);
@@ -146,9 +160,11 @@ main(int argc, char **argv)
     if (jot_error(c))
         SKIP("%s: %s", backend, jot_message(c));
     else
-        test_values(backend, tile_cases, TILE_CASES, false);
+        test_values(backend, tile_cases, TILE_CASES, 0);
     if (!jot_error(c) && !strcmp(backend, "cuda"))
-        test_values(backend, large_cases, LARGE_CASES, true);
+        test_values(backend, large_cases, LARGE_CASES, 1);
+    if (!jot_error(c))
+        test_values(backend, band_cases, BAND_CASES, 4);
     jot_close(c);
     return DONE();
 }

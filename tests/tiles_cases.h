@@ -47,6 +47,15 @@ static const TileCase large_cases[] = {
 };
 enum { LARGE_CASES = sizeof large_cases / sizeof large_cases[0] };
 
+/* More blocks than a device has at a time: Target.busy is 4. */
+static const TileCase band_cases[] = {
+    {"bands", 'm', {120, 17}, {17, 200}, 0, 0, 0, 0, 'e'},
+    {"bands of a batch", 'b', {2, 120, 17}, {2, 17, 200}, 0, 0, 0, 0, 0},
+    {"bands of halves", 'm', {500, 24}, {24, 520}, 0, 0, 0, 0, 'h'}, /* with four warps */
+    {"columns turned", 't', {24, 136}, {24, 1032}, 0, 0, 0, 0, 'b'},
+};
+enum { BAND_CASES = sizeof band_cases / sizeof band_cases[0] };
+
 static const char *
 tile_precision(const TileCase *t)
 {
