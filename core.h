@@ -615,7 +615,9 @@ JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_
  * otherwise NULL (JOT_ERANGE). The context owns the optimiser, which ends with jot_optim_free or
  * jot_close.
  *     sgd    d = g + weight_decay p     b = momentum b + d     p = p - lr b
- *     adam   the usual one, with bias correction: ops/optim.c */
+ *     adam   the usual one, with bias correction: ops/optim.c
+ * State has the dtype of its parameter. In f16 Adam's mean of squares is 0 for gradients below
+ * about 0.005, and the step infinite: keep such parameters in f32, and cast them where used. */
 typedef struct jot_Optim jot_Optim;
 JOT_API jot_Optim *jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
 JOT_API jot_Optim *jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);

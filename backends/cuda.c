@@ -376,14 +376,19 @@ cuda_alloc(Backend *backend, jot_Ctx *ctx, size_t nbytes)
 {
     Cuda *c = jot_cuda_of(backend);
     CudaPointer p = 0;
+    int status;
 
-    (void)ctx;
-    if (!jot_cuda_enter(c))
+    if (!jot_cuda_enter(c)) {
+        jot_fail(ctx, JOT_EDEVICE, "memory: %s lost its context", c->name);
         return NULL;
-    if (c->cu.alloc(&p, nbytes))
-        p = 0;
+    }
+    status = c->cu.alloc(&p, nbytes);
     jot_cuda_leave(c);
-    return (void *)(uintptr_t)p;
+    if (!status)
+        return (void *)(uintptr_t)p;
+    if (status != CUDA_NO_MEMORY) /* less would not do either */
+        jot_cuda_failed(c, ctx, "memory", status);
+    return NULL;
 }
 
 static void

@@ -266,6 +266,33 @@ test_driver(RefuseFn *refuse_one, LiveFn *live, NameFn *name, bool onwards)
     CHECK(n > 60 && n < MOST && failures > 20, "%d requests, %d failures", n, failures);
 }
 
+/* Memory that is refused for another reason than that there is too little is told at once: nothing
+ * is swapped for it. */
+static void
+test_memory(RefuseFn *refuse_one)
+{
+    bool cuda = !strcmp(backend, "cuda");
+    int refused = 0;
+
+    for (int n = 1; n < 5; n++)
+        for (int little = 0; little < 2; little++) {
+            jot_Ctx *c = open_device(0);
+            const Device *device = c->backend->device;
+            void *mem;
+
+            refuse_one(n, cuda ? little ? 2 : 999 : little ? -4 : -34, 0);
+            mem = device->alloc(c->backend, c, 256);
+            refuse_one(0, 0, 0);
+            CHECK(mem || little || jot_error(c) == JOT_EDEVICE, "%d: not told", n);
+            CHECK(!mem || !jot_error(c), "%d: %s", n, jot_message(c));
+            refused += !mem && !jot_error(c);
+            if (mem)
+                device->release(c->backend, c, mem, 256);
+            jot_close(c);
+        }
+    CHECK(refused == 1, "too little memory: %d times", refused);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -293,8 +320,10 @@ main(int argc, char **argv)
         *(void **)&live = dlsym(driver, "fake_opencl_live");
         *(void **)&name = dlsym(driver, "fake_opencl_refused");
     }
-    if (refuse_one)
+    if (refuse_one) {
+        test_memory(refuse_one);
         test_driver(refuse_one, live, name, false);
+    }
     if (refuse_one && live)
         test_driver(refuse_one, live, name, true); /* the device is gone */
     return DONE();
