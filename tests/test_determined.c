@@ -3,8 +3,7 @@
  * however often arrays were moved, in another process, and after other programs in the same
  * context.
  *
- *     scribe    a backend that writes down what it is to compile, and runs nothing: the texts of
- *               any machine, here, without its compiler
+ *     scribe    a backend that writes down what it is to compile (tests/scribe.h)
  *     heap      gives memory full of one byte, and from high addresses downwards
  *
  * As no kernel runs, all that is written is written by jot itself: built with MemorySanitizer, this
@@ -14,45 +13,12 @@
  *     test_determined --print [programs] [first]   a line for each program: to compare builds
  *
  * Read before: tests/test_cuda.c, whose device runs nothing, too. */
-#include "backends/backend.h"
-#include "backends/plan.h"
 #include "tests/fuzz_programs.h"
-#include "tests/idle_device.h"
 #include "tests/run_programs.h"
+#include "tests/scribe.h"
 #include "tests/tiles_cases.h"
 
 /* ---- what is written down ----------------------------------------------------------------- */
-
-enum { NAMES = 4096 };
-
-typedef struct {
-    char *text;
-    size_t n, cap;
-    uint64_t name[NAMES]; /* of each kernel and its text */
-    int names;
-} Notes;
-
-static void
-note(Notes *to, const char *s, size_t n)
-{
-    if (to->n + n + 1 > to->cap) {
-        to->cap = to->cap * 2 + n + 1;
-        to->text = realloc(to->text, to->cap);
-    }
-    memcpy(to->text + to->n, s, n);
-    to->text[to->n += n] = 0;
-}
-
-static void
-note_name(Notes *to, const KernelSym *sym)
-{
-    uint64_t h = jot_hash(1, sym->name, strlen(sym->name));
-
-    if (sym->text)
-        h = jot_hash(h, sym->text, strlen(sym->text));
-    if (to->names < NAMES)
-        to->name[to->names++] = h;
-}
 
 static bool
 knows_name(const Notes *notes, uint64_t name)
@@ -61,13 +27,6 @@ knows_name(const Notes *notes, uint64_t name)
         if (notes->name[i] == name)
             return true;
     return false;
-}
-
-static void
-forget_notes(Notes *notes)
-{
-    notes->n = (size_t)(notes->names = 0);
-    note(notes, "", 0);
 }
 
 /* Where two differ: the line, of each. */
@@ -175,37 +134,6 @@ enum { MACHINES = sizeof machines / sizeof machines[0] };
 
 enum { SMALL_PROGRAMS = sizeof programs / sizeof programs[0] };
 
-static Notes *scribe; /* who writes now */
-
-static void
-idle_kernel(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
-            int64_t phase, int64_t lo, int64_t hi)
-{
-    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, (void)hi;
-}
-
-static bool
-scribe_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
-               KernelSym *sym, int n, void **module)
-{
-    (void)ctx;
-    note(scribe, what, strlen(what));
-    note(scribe, text, nbytes);
-    for (int i = 0; i < n; i++) {
-        note_name(scribe, &sym[i]);
-        sym[i].fn = backend->device ? jot_device_fn : idle_kernel;
-        sym[i].kernel = scribe;
-    }
-    *module = scribe;
-    return true;
-}
-
-static void
-scribe_unload(Backend *backend, jot_Ctx *ctx, void *module)
-{
-    (void)backend, (void)ctx, (void)module;
-}
-
 static void
 scribe_log(void *ud, const char *text, size_t nbytes)
 {
@@ -242,13 +170,7 @@ open_scribe(const Machine *m, int which, Heap *heap)
     c->target.fma = m->vector_nbytes >= 32;
     c->target.copies = m->copies;
     c->target.warps = m->warps;
-    c->backend->dialect = m->dialect;
-    c->backend->compile = scribe_compile;
-    c->backend->unload = scribe_unload;
-    if (m->device) {
-        c->backend->device = &idle;
-        jot_data_attach(c);
-    }
+    scribe_attach(c, m->dialect, m->device);
     return c;
 }
 
