@@ -222,8 +222,8 @@ line_axes(Lines *l, int64_t step, int64_t classes, int *axis, Ix *at)
     Ix row = jot_ix_scale(p, jot_ix_axis(p, l->axis), step), rest = jot_ix_sub(p, l->from, row);
     int64_t lo, hi, along = step / classes;
     int n = 0;
-    if (!jot_ix_range(p, rest, &l->space, &lo, &hi) || l->k->axes.n + 4 > KERNEL_AXES)
-        return 0;
+    if (!jot_ix_range(p, rest, &l->space, &lo, &hi) || l->k->axes.n + 2 >= STAGE_LOOPS)
+        return 0; /* a schedule's list has loops over all axes */
     rest = jot_ix_sub(p, rest, jot_ix_const(p, lo));
     if (classes > 1) {
         axis[n] = line_axis(l, "q", classes);

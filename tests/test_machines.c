@@ -7,6 +7,7 @@
  *
  *     graphs          those whose kernels tests/test_fuse.c counts, backward and training too
  *     contractions    products and convolutions of drawn extents and their gradients
+ *     blocks          of residual networks, in training
  *     drawn           programs of tests/fuzz_programs.h
  *
  *     test_machines             the named machines and some that are drawn
@@ -87,6 +88,10 @@ drawn_machine(uint64_t number)
     one_of(2);
     snprintf(label, sizeof label, "machine %llu", (unsigned long long)number);
     m.vector_nbytes = 16 << one_of(3);
+    if (one_of(4) == 0) {
+        m.vector_nbytes = 0;
+        m.dialect = "c";
+    }
     m.vectors = 16 << one_of(2);
     m.fma = one_of(3) > 0;
     m.cores = cores[one_of(sizeof cores / sizeof cores[0])];
@@ -185,8 +190,49 @@ contraction(jot_Var *out, uint64_t number)
     return 3;
 }
 
+/* The norm of a batch, as in training: the running mean and variance too. */
+static jot_Var
+normed(jot_Var x, jot_Var *out, int *n)
+{
+    int64_t c = jot_extent(x, 1);
+    jot_Var y;
+
+    out[*n] = IN(c), out[*n + 1] = IN(c);
+    y = jot_batch_norm_train(x, IN(c), IN(c), 1e-5, 0.1, &out[*n], &out[*n + 1]);
+    *n += 2;
+    return y;
+}
+
+/* A block of a residual network, whose sides both go through a convolution, and what reads it, with
+ * their gradients. */
+static int
+residual(jot_Var *out, uint64_t number)
+{
+    static const int channels[] = {4, 16, 24, 64, 128, 256, 512};
+    enum { KINDS = sizeof channels / sizeof channels[0] };
+    jot_Conv narrow = {{1, 1}, {0, 0}, {1, 1}, 1}, stride = narrow;
+    jot_Var v[5], y;
+    int n = 0, i, mid, o, wide, many;
+
+    drawn_state = number * 2654435761u;
+    one_of(2);
+    i = channels[one_of(KINDS)], mid = channels[one_of(KINDS)], o = channels[one_of(KINDS)];
+    wide = 4 << one_of(4), many = 1 + one_of(4);
+    stride.stride[0] = stride.stride[1] = 1 + one_of(2);
+    v[0] = IN(many, mid, wide / stride.stride[0], wide / stride.stride[0]);
+    v[1] = IN(o, mid, 1, 1);
+    v[2] = IN(many, i, wide, wide);
+    v[3] = IN(o, i, 1, 1);
+    y = normed(jot_conv2d(v[2], v[3], &stride), out, &n);
+    y = jot_relu(jot_add(normed(jot_conv2d(v[0], v[1], &narrow), out, &n), y));
+    v[4] = IN(i, o, 1, 1);
+    out[n++] = y = jot_conv2d(y, v[4], &narrow);
+    vjp(total(jot_square(y)), NO_DY, 5, v, out + n);
+    return n + 5;
+}
+
 static const Row rows[] = {ROWS};
-enum { ROW_CASES = sizeof rows / sizeof rows[0], CONTRACTIONS = 60, PROGRAMS = 40 };
+enum { ROW_CASES = sizeof rows / sizeof rows[0], CONTRACTIONS = 60, BLOCKS = 12, PROGRAMS = 40 };
 
 /* Program number `which` in a context of its own; `first`: of what is drawn. */
 static void
@@ -202,12 +248,15 @@ plan(const Posed *m, int which, uint64_t first)
     forget_notes(&notes);
     ctx = open_machine(m);
     if (ctx && !jot_error(ctx)) {
-        label = which < ROW_CASES ? rows[which].name
-              : which < ROW_CASES + CONTRACTIONS ? "contraction" : "program";
         rng_state = 0;
-        n = which < ROW_CASES ? rows[which].build(out, rows[which].arg)
-          : which < ROW_CASES + CONTRACTIONS ? contraction(out, first + (uint64_t)which)
-          : fuzz_program(&prog, ctx, first + (uint64_t)which, out);
+        if (which < ROW_CASES)
+            label = rows[which].name, n = rows[which].build(out, rows[which].arg);
+        else if ((which -= ROW_CASES) < CONTRACTIONS)
+            label = "contraction", n = contraction(out, first + (uint64_t)which);
+        else if ((which -= CONTRACTIONS) < BLOCKS)
+            label = "residual block", n = residual(out, first + (uint64_t)which);
+        else
+            label = "program", n = fuzz_program(&prog, ctx, first + (uint64_t)which, out);
         CHECK(n > 0 && jot_run(ctx, jot_vars(n, out)), "%s: %s %d: %s", m->label, label, which,
               jot_message(ctx));
         CHECK(notes.names > 0 && notes.n > 0, "%s: %s %d: no text", m->label, label, which);
@@ -218,8 +267,8 @@ plan(const Posed *m, int which, uint64_t first)
 int
 main(int argc, char **argv)
 {
-    int drawn = argc > 1 ? atoi(argv[1]) : 12, all = ROW_CASES + CONTRACTIONS + PROGRAMS;
-    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    int drawn = argc > 1 ? atoi(argv[1]) : 12, all = ROW_CASES + CONTRACTIONS + BLOCKS + PROGRAMS;
+    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 571; /* a kernel of many lines */
 
     for (int k = argc > 1 ? NAMED : 0; k < NAMED + drawn; k++) {
         uint64_t number = first + (uint64_t)(k - NAMED);
