@@ -1,11 +1,11 @@
 /* tests/test_lines.c - windows along rows that are read through lines, rows divided into residue
  * classes (ccode/lines.c): pools of every stride, window and border, their gradients, maps that
  * divide and wrap, against the interpreter; that lines are made where they should be and not
- * elsewhere. */
-#include "core.h"
+ * elsewhere, and leave room for a schedule. */
+#include "ccode/lines.h"
 #include "tests/hooks.h"
+#include "tests/ir_run.h"
 #include "tests/rates.h"
-#include "tests/test.h"
 
 enum { MOST = 11 };
 
@@ -255,6 +255,64 @@ test_merged(const char *backend)
     }
 }
 
+/* Windows of eight rows in a kernel of many axes: a line has axes of its own, and a schedule's list
+ * loops over all there are.
+ *
+ *     y[a, b, c, d, i] = z[a, b, c, d] + max over p of x0[2i + p - 1] + ... + of x7[2i + p - 1]
+ *
+ * x is 0 outside. */
+static void
+test_room(void)
+{
+    enum { WINDOWS = 8, SIDE = 2, N = 16, TAPS = 5, AXES = 6 };
+    static const int64_t ext[AXES] = {SIDE, SIDE, SIDE, SIDE, N, TAPS};
+    IrCase room, *c = &room;
+    uint32_t x[WINDOWS], z, y, v;
+    int order[AXES];
+    Target target;
+    Sched s;
+
+    ir_open();
+    ir_start(c);
+    ir_axes(c, "abcdip", ext);
+    z = IN("z", 4, SIDE, SIDE, SIDE, SIDE);
+    v = ir_load(c, z, AX(0), AX(1), AX(2), AX(3));
+    for (int j = 0; j < WINDOWS; j++) {
+        x[j] = IN("x", 1, 2 * N, 0, 0, 0);
+        v = ir_ew(c, EW_ADD, v,
+                  ir_sum(c, EW_MAX, BIT(5),
+                         ir_guarded(c, x[j], ISUB(IADD(IMUL(AX(4), 2), AX(5)), IC(1)), 0, 0, 0),
+                         "m"));
+    }
+    y = OUT("y", 3, SIDE * SIDE, SIDE * SIDE, N, 0);
+    ir_store(c, y, IADD(IMUL(AX(0), SIDE), AX(1)), IADD(IMUL(AX(2), SIDE), AX(3)), AX(4), 0, v);
+    for (int64_t e = 0; e < SIDE * SIDE * SIDE * SIDE; e++)
+        for (int64_t i = 0; i < N; i++) {
+            double sum = c->data[z][e];
+
+            for (int j = 0; j < WINDOWS; j++) {
+                double most = -INFINITY;
+
+                for (int64_t at = 2 * i - 1; at < 2 * i - 1 + TAPS; at++)
+                    most = fmax(most, at < 0 || at >= 2 * N ? 0 : c->data[x[j]][at]);
+                sum += most;
+            }
+            c->data[y][e * N + i] = sum;
+        }
+    CHECK(jot_lines(&c->k, LINE_LEAST), "memory");
+    CHECK(c->k.axes.n > AXES && c->k.axes.n < STAGE_LOOPS, "%d axes", (int)c->k.axes.n);
+    jot_target_default(&target);
+    for (int a = 0; a < AXES; a++)
+        order[a] = a;
+    if (jot_sched_choose(&s, &c->k, &target, AXES, order))
+        ir_check(c, &s, "c", 0, "many lines");
+    else
+        CHECK(false, "no schedule");
+    jot_sched_close(&s);
+    ir_end(c);
+    ir_close();
+}
+
 int
 main(void)
 {
@@ -273,6 +331,7 @@ main(void)
         if (i == 0) {
             test_found(backends[i]);
             test_merged(backends[i]);
+            test_room();
         }
     }
     return DONE();
