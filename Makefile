@@ -15,7 +15,7 @@ MNIST   =
 FUZZ    = 300
 
 # core.h < base.h < ops < fuse < ccode < backends < core.c; what needs a C library is HOSTED
-HOSTED  = $(wildcard backends/host.c backends/library.c backends/pinned.c backends/tcc.c backends/cc*.c backends/opencl*.c backends/cuda*.c backends/nvrtc.c backends/cache.c backends/cpu.c backends/jobs.c backends/pool.c backends/machine.c backends/probe.c io/*.c)
+HOSTED  = $(wildcard backends/host.c backends/work.c backends/process.c backends/library.c backends/pinned.c backends/tcc.c backends/cc*.c backends/opencl*.c backends/cuda*.c backends/nvrtc.c backends/cache.c backends/cpu.c backends/jobs.c backends/pool.c backends/machine.c backends/probe.c io/*.c)
 CORE    = base.c base_mem.c $(wildcard ops/*.c) $(wildcard fuse/*.c) $(wildcard ccode/*.c) \
           $(filter-out $(HOSTED),$(wildcard backends/*.c)) core.c
 SRC     = $(CORE) $(HOSTED)

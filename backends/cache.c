@@ -163,7 +163,7 @@ cache_tidy(const Cache *cache, jot_Ctx *ctx)
         return;
     futimens(fd, NULL);
     close(fd);
-    jot_work_sweep(ctx, now - CACHE_HOUR);
+    jot_work_sweep(ctx, cache->dir);
     left = cache_drop(cache, INT64_MIN, now);
     for (age = (int64_t)64 * 24 * CACHE_HOUR; left > most && age; age /= 2)
         left = cache_drop(cache, now - age, now);

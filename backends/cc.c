@@ -203,42 +203,49 @@ cc_refused(jot_Ctx *ctx, const char *what, Bytes text, const char **argv, Bytes 
     cc_fail(ctx, JOT_ECOMPILE, what, problem, argv, messages);
 }
 
+/* How the compiler ended that did not compile. errno says which room there was not. */
 static CcResult
-cc_run(jot_Ctx *ctx, const CcState *cc, const char *what, Bytes text, const char **argv,
-       const char *messages_path)
+cc_ended(jot_Ctx *ctx, const WorkDir *work, const char *what, Bytes text, const char **argv,
+         ChildEnd end, int status)
+{
+    char problem[100] = "", path[600];
+    int full = end == CHILD_NONE && jot_cc_no_room(errno) ? errno : 0;
+    Bytes messages = {0};
+
+    if (end == CHILD_NONE)
+        snprintf(problem, sizeof problem, "the C compiler did not start: %s", strerror(errno));
+    jot_work_path(work, WORK_MESSAGES, path, sizeof path);
+    if (end != CHILD_NONE && jot_host_read(ctx, path, 65536, &messages))
+        full = cc_is_full(messages, status);
+    if (end == CHILD_LOUD)
+        snprintf(problem, sizeof problem, "the C compiler does not stop printing");
+    else if (WIFSIGNALED(status))
+        snprintf(problem, sizeof problem, "the C compiler was ended by signal %d",
+                 WTERMSIG(status));
+    if (!full && *problem)
+        cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
+    else if (!full)
+        cc_refused(ctx, what, text, argv, messages);
+    jot_bytes_free(ctx, &messages);
+    errno = full;
+    return full ? CC_NO_ROOM : CC_FAILED;
+}
+
+static CcResult
+cc_run(jot_Ctx *ctx, const CcState *cc, const WorkDir *work, const char *what, Bytes text,
+       const char **argv)
 {
     char *args[CC_ARGUMENTS]; /* posix_spawn does not write to them, but does not say so */
-    Bytes messages = {0};
-    char problem[100];
-    CcResult result = CC_FAILED;
-    double start = jot_host_seconds();
-    int status, why;
+    ChildEnd end;
+    int status;
 
     memcpy(args, argv, sizeof args);
-    if (!jot_host_spawn(args, messages_path, cc->seconds, cc->child, &status)) {
-        snprintf(problem, sizeof problem, "the C compiler did not start: %s", strerror(errno));
-        cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
-        return CC_FAILED;
-    }
-    if (!status)
-        return CC_DONE;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
-        && jot_host_seconds() - start >= cc->seconds)
+    end = jot_host_spawn(args, work, cc->seconds, cc->child, &status);
+    if (end == CHILD_LATE)
         return CC_ENDLESS;
-    jot_host_read(ctx, messages_path, 65536, &messages);
-    if ((errno = cc_is_full(messages, status)) != 0) {
-        result = CC_NO_ROOM;
-    } else if (WIFSIGNALED(status)) {
-        snprintf(problem, sizeof problem, "the C compiler was ended by signal %d after %.0f s",
-                 WTERMSIG(status), jot_host_seconds() - start);
-        cc_fail(ctx, JOT_EDEVICE, what, problem, argv, messages);
-    } else {
-        cc_refused(ctx, what, text, argv, messages);
-    }
-    why = errno;
-    jot_bytes_free(ctx, &messages);
-    errno = why;
-    return result;
+    if (end == CHILD_ENDED && !status)
+        return CC_DONE;
+    return cc_ended(ctx, work, what, text, argv, end, status);
 }
 
 static void
@@ -412,19 +419,18 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
               bool low, KernelSym *sym, int n, void **module)
 {
     const char *argv[CC_ARGUMENTS] = {0};
-    char from[600], to[600], messages[600];
+    char from[600], to[600];
     Bytes object;
     CcResult result;
 
     jot_work_path(work, WORK_SOURCE, from, sizeof from);
     jot_work_path(work, WORK_OBJECT, to, sizeof to);
-    jot_work_path(work, WORK_MESSAGES, messages, sizeof messages);
     if (!jot_host_write(from, text.p, text.n))
         return CC_NO_ROOM;
     jot_cc_command(cc, jot_cc_kind(text), argv, from, to);
     if (low)
         argv[CC_LEVEL] = "-O1";
-    result = cc_run(ctx, cc, what, text, argv, messages);
+    result = cc_run(ctx, cc, work, what, text, argv);
     if (result != CC_DONE)
         return result;
     if (!cc_load_new(ctx, cc, to, what, argv, sym, n, module))
@@ -441,11 +447,11 @@ static CcResult
 cc_compile_way(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, bool low, KernelSym *sym,
                int n, void **module)
 {
-    WorkDir work = {{0}, 0};
+    WorkDir work = {0};
     CcResult result = CC_NO_ROOM;
     int why = 0;
 
-    while (result == CC_NO_ROOM && jot_work_open(ctx, &work, cc->cache.dir)) {
+    while (result == CC_NO_ROOM && jot_cc_work(ctx, cc, &work)) {
         result = cc_compile_in(ctx, cc, &work, what, text, low, sym, n, module);
         why = errno;
         jot_work_close(&work);
@@ -486,14 +492,14 @@ cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSy
 static bool
 cc_load_cached(jot_Ctx *ctx, CcState *cc, Bytes object, KernelSym *sym, int n, void **module)
 {
-    WorkDir work = {{0}, 0};
+    WorkDir work = {0};
     char path[600], old[sizeof ctx->message];
     jot_Status status = ctx->status;
     bool ok;
 
     memcpy(old, ctx->message, sizeof old);
     ok = cc_load_memory(ctx, object, sym, n, module);
-    while (!ok && jot_work_open(ctx, &work, cc->cache.dir)) {
+    while (!ok && jot_cc_work(ctx, cc, &work)) {
         jot_work_path(&work, WORK_OBJECT, path, sizeof path);
         ok = jot_host_write(path, object.p, object.n)
           && cc_load(ctx, path, "cache", path, sym, n, module);
@@ -510,7 +516,7 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
 {
     CcState *cc = backend->state;
     Bytes source = cc_bytes(text, nbytes), object;
-    char why[256];
+    char why[CC_WHY];
     bool ok = false;
 
     *module = NULL;
@@ -565,9 +571,10 @@ static bool
 cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit)
 {
     CcState *cc = backend->state;
+    char why[CC_WHY];
     bool ok;
 
-    if (cc->cache.fd < 0 || (!cc->key.n && !jot_cc_identify(ctx, cc, false)))
+    if (cc->cache.fd < 0 || (!cc->key.n && !jot_cc_identify(ctx, cc, false, why, sizeof why)))
         return false;
     if (*module)
         ok = strstr(unit->s, sym->text) && jot_library_find(*module, sym->name, &sym->fn);

@@ -23,6 +23,7 @@ typedef struct {
     Text key;              /* what an object depends on besides its text; empty: not asked yet */
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
     double seconds;        /* most for one text */
+    bool swept;            /* what killed programs left was looked for */
     CcHung *hung, own;     /* own: where nobody else compiles for the context */
 } CcState;
 
@@ -37,8 +38,13 @@ JOT_FN int jot_cc_kind(Bytes text);
 JOT_FN void jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from,
                            const char *to);
 JOT_FN void jot_cc_command_text(const char **argv, Text *text);
-/* Fill in the key: command, version, machine. Without `ask` the version must be in the cache. */
-JOT_FN bool jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask);
+/* A folder for the compiler's files; before the first one, what killed programs left goes. */
+JOT_FN bool jot_cc_work(jot_Ctx *ctx, CcState *cc, WorkDir *work);
+JOT_FN bool jot_cc_no_room(int why); /* an errno that another folder may not have */
+/* Fill in the key: command, version, machine. Without `ask` the version must be in the cache.
+ * False: *why says why. */
+enum { CC_WHY = 256 };
+JOT_FN bool jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes);
 /* The compiler that was asked for by name; NULL: any. Find it, or one; false: *why says why. */
 JOT_FN const char *jot_cc_wanted(const jot_Ctx *ctx);
 JOT_FN bool jot_cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes);

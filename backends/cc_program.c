@@ -12,9 +12,11 @@
 #include "backends/cc.h"
 #include "ccode/emit.h"
 #ifndef JOT_NO_HOST
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 /* ---- flags -------------------------------------------------------------------------------- */
 
@@ -104,25 +106,70 @@ cc_line(Bytes s)
     return n;
 }
 
-/* What `cc --version` says. False: it does not run. */
+JOT_FN bool
+jot_cc_no_room(int why)
+{
+    return why == ENOSPC || why == EDQUOT || why == EFBIG;
+}
+
+JOT_FN bool
+jot_cc_work(jot_Ctx *ctx, CcState *cc, WorkDir *work)
+{
+    if (!cc->swept)
+        jot_work_sweep(ctx, cc->cache.dir);
+    cc->swept = true;
+    return jot_work_open(ctx, work, cc->cache.dir);
+}
+
+/* Why there is no answer, one cause of several. */
+static void
+cc_no_answer(const CcState *cc, ChildEnd end, int status, char *why, size_t why_nbytes)
+{
+    int n = snprintf(why, why_nbytes, "the C compiler does not run: %.120s --version ", cc->cc);
+
+    why += n;
+    why_nbytes -= (size_t)n;
+    if (end == CHILD_NONE)
+        snprintf(why, why_nbytes, "does not start: %s", strerror(errno));
+    else if (end == CHILD_LATE)
+        snprintf(why, why_nbytes, "did not end in %d s", CC_ASK_SECONDS);
+    else if (end == CHILD_LOUD)
+        snprintf(why, why_nbytes, "does not stop printing");
+    else if (WIFSIGNALED(status))
+        snprintf(why, why_nbytes, "was ended by signal %d", WTERMSIG(status));
+    else
+        snprintf(why, why_nbytes, "ended with status %d", WEXITSTATUS(status));
+}
+
+/* What `cc --version` says. */
 static bool
-cc_ask_version(jot_Ctx *ctx, const CcState *cc, Bytes *answer)
+cc_ask_version(jot_Ctx *ctx, CcState *cc, Bytes *answer, char *why, size_t why_nbytes)
 {
     char *argv[3];
     char messages[600], flag[] = "--version";
-    WorkDir work = {{0}, 0};
+    WorkDir work = {0};
+    bool ok = false, full = true;
     int status;
-    bool ok;
 
     argv[0] = cc->cc;
     argv[1] = flag;
     argv[2] = NULL;
-    if (!jot_work_open(ctx, &work, cc->cache.dir))
-        return false;
-    jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
-    ok = jot_host_spawn(argv, messages, CC_ASK_SECONDS, cc->child, &status) && status == 0
-      && jot_host_read(ctx, messages, 4096, answer);
-    jot_work_close(&work);
+    while (full && jot_cc_work(ctx, cc, &work)) {
+        ChildEnd end = jot_host_spawn(argv, &work, CC_ASK_SECONDS, cc->child, &status);
+
+        full = end == CHILD_NONE && jot_cc_no_room(errno);
+        ok = end == CHILD_ENDED && !status;
+        if (!ok && !full)
+            cc_no_answer(cc, end, status, why, why_nbytes);
+        jot_work_path(&work, WORK_MESSAGES, messages, sizeof messages);
+        if (ok && !(ok = jot_host_read(ctx, messages, 4096, answer)))
+            snprintf(why, why_nbytes, "what %.120s --version says is not read: %s", cc->cc,
+                     strerror(errno));
+        jot_work_close(&work);
+    }
+    if (full)
+        snprintf(why, why_nbytes, "no folder for the C compiler's temporary files can be made in "
+                 "TMPDIR, /tmp, /var/tmp or the cache directory: %s", strerror(errno));
     return ok;
 }
 
@@ -140,7 +187,8 @@ cc_is_script(jot_Ctx *ctx, const CcState *cc)
 /* The version goes into the key. A program that has not changed since it was asked is not asked
  * again: starting it takes longer than all the rest of opening a context. */
 static bool
-cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask)
+cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask, char *why,
+           size_t why_nbytes)
 {
     static char question[] = "--version";
     Bytes key, program, answer = {0};
@@ -158,7 +206,7 @@ cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask)
     script |= text.n >= text.cap;
     known = !script && jot_cache_find(&cc->cache, ctx, key, program, &answer);
     if (!known)
-        ok = (ask || script) && cc_ask_version(ctx, cc, &answer);
+        ok = (ask || script) && cc_ask_version(ctx, cc, &answer, why, why_nbytes);
     if (ok && !known && !script)
         jot_cache_keep(&cc->cache, ctx, key, program, answer);
     if (ok)
@@ -192,7 +240,7 @@ cc_machine(jot_Ctx *ctx, CcState *cc)
 }
 
 JOT_FN bool
-jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
+jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes)
 {
     const char *argv[CC_ARGUMENTS];
     struct stat st;
@@ -200,8 +248,11 @@ jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
 
     cc->key.n = 0;
     memset(&st, 0, sizeof st);
-    if (stat(cc->cc, &st))
+    if (stat(cc->cc, &st)) {
+        snprintf(why, why_nbytes, "the C compiler does not run: %.120s: %s", cc->cc,
+                 strerror(errno));
         return false;
+    }
     for (kind = 0; kind < 2; kind++) { /* the text says which of them it is compiled with */
         jot_cc_command(cc, kind, argv, "in", "out");
         jot_cc_command_text(argv, &cc->key);
@@ -209,7 +260,7 @@ jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
     }
     jot_text_f(&cc->key, "behind %llu\n", (unsigned long long)jot_emit_prelude_hash());
     jot_text_f(&cc->key, "size %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
-    if (!cc_version(ctx, cc, &st, ask)) {
+    if (!cc_version(ctx, cc, &st, ask, why, why_nbytes)) {
         cc->key.n = 0;
         return false;
     }
@@ -219,6 +270,8 @@ jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask)
 
 /* ---- which one ---------------------------------------------------------------------------- */
 
+static const char cc_none[] = "no C compiler";
+
 /* Try one name. Without `ask` it is enough that there is such a program. */
 static bool
 cc_try(jot_Ctx *ctx, CcState *cc, const char *name, bool ask, char *why, size_t why_nbytes)
@@ -226,16 +279,13 @@ cc_try(jot_Ctx *ctx, CcState *cc, const char *name, bool ask, char *why, size_t 
     jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     cc->cc = jot_host_which(ctx, name, &cc->cc_nbytes);
     if (!cc->cc) {
-        snprintf(why, why_nbytes, "no C compiler: there is no program \"%.100s\"%s", name,
+        snprintf(why, why_nbytes, "%s: there is no program \"%.100s\"%s", cc_none, name,
                  strchr(name, ' ') ? "; config.cc and JOT_CC take a name or a path, without options"
                                    : "");
         return false;
     }
-    if (jot_cc_identify(ctx, cc, ask) || !ask)
+    if (jot_cc_identify(ctx, cc, ask, why, why_nbytes) || !ask)
         return true;
-    snprintf(why, why_nbytes,
-             "%s does not run: %s --version fails or takes %d s, or no temporary directory can be "
-             "made", cc->cc, name, CC_ASK_SECONDS);
     jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     cc->cc = NULL;
     return false;
@@ -255,7 +305,7 @@ jot_cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes)
 {
     static const char *const names[] = { "cc", "gcc", "clang" };
     const char *name = jot_cc_wanted(ctx);
-    char first[200] = "";
+    char first[CC_WHY] = "";
     size_t i;
 
     if (name)
@@ -263,7 +313,7 @@ jot_cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes)
     for (i = 0; i < sizeof names / sizeof *names; i++) {
         if (cc_try(ctx, cc, names[i], ask, why, why_nbytes))
             return true;
-        if (strstr(why, "does not run") && !*first)
+        if (strncmp(why, cc_none, strlen(cc_none)) && !*first)
             snprintf(first, sizeof first, "%s", why);
     }
     snprintf(why, why_nbytes, "%s",

@@ -61,33 +61,42 @@ JOT_FN bool jot_host_write_fd(int fd, const void *p, size_t nbytes); /* all of i
 /* A new file that only this user can read. */
 JOT_FN bool jot_host_write(const char *path, const void *p, size_t nbytes);
 
+/* ---- temporary files (work.c), child processes (process.c) ---- */
+
+/* A private folder of temporary files, locked by fd. `from` counts the places tried (TMPDIR, /tmp,
+ * /var/tmp, last_resort): a caller that runs out of space asks again with the same number. False:
+ * none is left; errno is of the last. */
+typedef struct { char dir[512]; int from, fd; } WorkDir;
+JOT_FN bool jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort);
+JOT_FN void jot_work_path(const WorkDir *work, const char *file, char *path, size_t nbytes);
+JOT_FN void jot_work_close(WorkDir *work); /* removes it and the files in it; errno stays */
+/* Remove this user's folders that processes left which were killed. */
+JOT_FN void jot_work_sweep(jot_Ctx *ctx, const char *last_resort);
+/* The names of the files that a WorkDir may hold. */
+#define WORK_SOURCE "kernel.c"
+#define WORK_OBJECT "kernel.so"
+#define WORK_MESSAGES "messages"
+
 /* A child process that another thread may end. */
 typedef struct HostChild HostChild;
 JOT_FN HostChild *jot_host_child_new(void); /* in malloc's memory; NULL: none left */
 JOT_FN void jot_host_child_stop(HostChild *child); /* the one that runs, and any that follows */
 JOT_FN void jot_host_child_free(HostChild *child);
-/* Run argv[0] (a path: nothing is searched and no shell is involved) with no input; its output and
- * its messages go to the file `messages`. False: it could not be started. *status is what waitpid
- * says; 0 when the program ignores SIGCHLD, so that nobody learns it. What takes `limit` seconds is
- * ended by SIGKILL. child, unless NULL: by which another thread may end it. */
-JOT_FN bool jot_host_spawn(char *const *argv, const char *messages, double limit, HostChild *child,
-                           int *status);
+/* Run argv[0] (a path: nothing is searched and no shell is involved) with no input, its temporary
+ * files in the folder `work`, its output and messages in WORK_MESSAGES there. What it has started
+ * ends with it, and all of them with this program. *status is what waitpid says; 0 when the program
+ * ignores SIGCHLD, so that nobody learns it. child, unless NULL: by which another thread may end
+ * it. */
+typedef enum {
+    CHILD_ENDED,
+    CHILD_LATE,     /* killed: it took `limit` seconds */
+    CHILD_LOUD,     /* killed: it printed more than 8 MiB */
+    CHILD_NONE      /* not started: errno says why; ENOSPC, EDQUOT: no room for messages */
+} ChildEnd;
+JOT_FN ChildEnd jot_host_spawn(char *const *argv, const WorkDir *work, double limit,
+                               HostChild *child, int *status);
 /* A program on PATH (or a path with a '/') that may be executed; NULL: none. In ctx's memory. */
 JOT_FN char *jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes);
-
-/* A private directory of temporary files. `from` counts the places tried (TMPDIR, /tmp, /var/tmp,
- * the cache): a caller that runs out of space asks again with the same number. False: none is
- * left. */
-typedef struct { char dir[512]; int from; } WorkDir;
-JOT_FN bool jot_work_open(jot_Ctx *ctx, WorkDir *work, const char *last_resort);
-JOT_FN void jot_work_path(const WorkDir *work, const char *file, char *path, size_t nbytes);
-JOT_FN void jot_work_close(WorkDir *work); /* removes it and the files it may hold */
-/* Remove what processes left that were killed while they compiled: this user's, before `before`. */
-JOT_FN void jot_work_sweep(jot_Ctx *ctx, int64_t before);
-/* The names of the files that a WorkDir may hold. */
-#define WORK_SOURCE "kernel.c"
-#define WORK_OBJECT "kernel.so"
-#define WORK_MESSAGES "messages"
 
 /* ---- the cache (cache.c) ---- */
 

@@ -1,9 +1,10 @@
 /* tests/backend_world.h - compilers of small texts without a graph around them: a context made by
- * hand, a text that scales an array, a directory that goes in the end. */
+ * hand, a text that scales an array, a directory that goes in the end, and who is left behind. */
 #ifndef JOT_TEST_BACKEND_WORLD_H
 #define JOT_TEST_BACKEND_WORLD_H
 #include "tests/test.h"
 #include "backends/host.h"
+#include "tests/survivors.h"
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -201,6 +202,16 @@ only_file(const char *dir, char path[600])
     if (d)
         closedir(d);
     return n;
+}
+
+static inline void
+write_script(const char *path, const char *body)
+{
+    FILE *f = fopen(path, "w");
+
+    fprintf(f, "#!/bin/sh\n%s\n", body);
+    fclose(f);
+    chmod(path, 0755);
 }
 
 /* Nothing stays behind in the temporary directory. */

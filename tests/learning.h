@@ -5,6 +5,7 @@
 #define JOT_TEST_LEARNING_H
 #include "core.h"
 #include "tests/hooks.h"
+#include "tests/survivors.h"
 #include "tests/test.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -178,6 +179,7 @@ static inline bool
 learning_open(void)
 {
     unsetenv("JOT_BACKEND");
+    survivors_begin();
     snprintf(scratch_dir, sizeof scratch_dir, "/tmp/jot-learning-XXXXXX");
     if (!mkdtemp(scratch_dir))
         return false;
@@ -191,6 +193,7 @@ learning_close(void)
 {
     char command[300];
 
+    CHECK(survivors() == 0, "%d processes of compilers are left", survivors_now());
     snprintf(command, sizeof command, "rm -rf %s", scratch_dir);
     CHECK(!system(command), "%s is left", scratch_dir);
 }

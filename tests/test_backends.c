@@ -219,16 +219,6 @@ test_missing(void)
     free(path);
 }
 
-static void
-write_script(const char *path, const char *body)
-{
-    FILE *f = fopen(path, "w");
-
-    fprintf(f, "#!/bin/sh\n%s\n", body);
-    fclose(f);
-    chmod(path, 0755);
-}
-
 /* A path with blanks and quotes; a compiler that dies; one that does not answer; TMPDIR that is not
  * there. */
 static void
@@ -255,11 +245,13 @@ test_odd_compilers(void)
     world_close(&w);
     unlink("kernel.so");
     snprintf(path, sizeof path, "%s/mute", scratch_dir);
-    write_script(path, "exec sleep 1000");
+    write_script(path, "trap '' TERM INT HUP\nsleep 1000 & sleep 1000");
     setenv("JOT_CC", path, 1);
-    CHECK(world_open(&w, &jot_backend_cc, "", 0) != JOT_OK && strstr(w.why, "mute --version"),
+    CHECK(world_open(&w, &jot_backend_cc, "", 0) != JOT_OK
+              && strstr(w.why, "mute --version did not end in 20 s"),
           "a compiler that hangs: %s", w.why);
     world_close(&w);
+    CHECK(survivors() == 0, "%d processes of a compiler that hangs are left", survivors_now());
     unsetenv("JOT_CC");
 }
 
@@ -290,6 +282,7 @@ test_endless(void)
     w.log[0] = 0;
     CHECK(works(&w, good_text) && !w.log_nbytes, "%s%s", w.ctx->message, w.log);
     world_close(&w);
+    CHECK(survivors() == 0, "%d processes are left", survivors_now());
     setenv("JOT_CC_SECONDS", "0.1", 1);
     snprintf(body, sizeof body, "%sexec sleep 1000", version);
     write_script(path, body);
@@ -356,6 +349,9 @@ test_version(void)
     }
 }
 
+/* After each test of a compiler. */
+#define ALONE() CHECK(survivors() == 0, "line %d: %d processes are left", __LINE__, survivors_now())
+
 static void
 test_cc(void)
 {
@@ -366,15 +362,22 @@ test_cc(void)
     snprintf(dir, sizeof dir, "%s/cache", scratch_dir);
     setenv("TMPDIR", tmp, 1);
     test_compile(&jot_backend_cc);
+    ALONE();
     test_refused(&jot_backend_cc);
+    ALONE();
     test_memory(&jot_backend_cc, dir);
+    ALONE();
     test_threads(&jot_backend_cc);
+    ALONE();
     CHECK(temporaries() == 0, "%d temporary directories are left", temporaries());
     unsetenv("TMPDIR");
     test_odd_compilers();
     test_endless();
+    ALONE();
     test_limit();
+    ALONE();
     test_version();
+    ALONE();
 }
 
 /* Where only Debian's static archive is installed, make a shared libtcc of it. */
@@ -403,6 +406,7 @@ main(void)
         return 1;
     unsetenv("JOT_CC");
     unsetenv("JOT_CACHE_DIR");
+    survivors_begin();
     test_host();
     test_table();
     find_libtcc();

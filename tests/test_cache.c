@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #ifdef __linux__
 #include <sched.h>
@@ -391,15 +392,11 @@ test_part(void)
                                    {500, 0}, {750, 0}, {950, 0}, {1000, -1} };
     char dir[300], path[600], number[20];
     size_t i;
-    FILE *f;
     World w;
 
     snprintf(dir, sizeof dir, "%s/part", scratch_dir);
     snprintf(path, sizeof path, "%s/stopped", scratch_dir);
-    f = fopen(path, "w");
-    fprintf(f, "#!/bin/sh\n%s", script);
-    fclose(f);
-    chmod(path, 0700);
+    write_script(path, script);
     setenv("JOT_CC", path, 1);
     for (i = 0; i < sizeof part / sizeof *part; i++) {
         snprintf(number, sizeof number, "%d", part[i][0]);
@@ -450,15 +447,15 @@ there(const char *dir, const char *name)
     return !stat(path, &st);
 }
 
-/* What killed processes left, and too many entries; nothing of others', nothing new. */
+/* What killed processes left, and too many entries; nothing of others', nothing that somebody works
+ * in. */
 static void
 test_tidy(void)
 {
-    static const char *const work[] = {"jot-kernel-old", "jot-kernel-new", "jot-kernel-full"};
+    static const char *const work[] = {"jot-kernel-left", "jot-kernel-held", "jot-kernel-full"};
     char dir[300], path[600];
-    struct timespec old[2] = {{0, 0}, {0, 0}};
+    int k, held;
     World w;
-    int k;
 
     snprintf(dir, sizeof dir, "%s/tidy", scratch_dir);
     mkdir(dir, 0700);
@@ -468,9 +465,10 @@ test_tidy(void)
         aged_file(path, "kernel.c", 10, 2);
         if (k == 2)
             aged_file(path, "mine", 10, 2);
-        if (k != 1)
-            utimensat(AT_FDCWD, path, old, 0);
     }
+    snprintf(path, sizeof path, "%s/%s", scratch_dir, work[1]);
+    held = open(path, O_RDONLY | O_DIRECTORY);
+    CHECK(held >= 0 && !flock(held, LOCK_EX), "%s", path);
     aged_file(dir, "tmp-1-2-0", 100, 2);
     aged_file(dir, "tmp-1-2-1", 100, 0);
     aged_file(dir, "a.jot", 200L << 20, 24 * 300);
@@ -488,6 +486,7 @@ test_tidy(void)
         world_close(&w);
         aged_file(dir, "tmp-1-2-0", 100, 2); /* within the hour nobody looks again */
     }
+    close(held);
     unsetenv("TMPDIR");
 }
 
