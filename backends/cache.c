@@ -59,7 +59,7 @@ static bool
 cache_place(jot_Ctx *ctx, char *dir, size_t nbytes, bool tell)
 {
     const char *s = ctx->config.cache_dir;
-    int n;
+    int n = 0;
 
     if (!s)
         s = jot_host_env(ctx, "JOT_CACHE_DIR");
@@ -69,8 +69,9 @@ cache_place(jot_Ctx *ctx, char *dir, size_t nbytes, bool tell)
         n = snprintf(dir, nbytes, "%s/jot", s);
     else if ((s = jot_host_env(ctx, "HOME")) != NULL && *s == '/')
         n = snprintf(dir, nbytes, "%s/.cache/jot", s);
-    else
-        n = 0;
+    else if (tell)
+        jot_host_log(ctx, "jot: no cache of compiled kernels: JOT_CACHE_DIR is not set, and "
+                     "neither XDG_CACHE_HOME nor HOME is a whole path\n");
     if (n > 0 && n < (int)nbytes && *dir != '/')
         n = cache_absolute(ctx, dir, nbytes);
     if (n >= (int)nbytes && tell)
@@ -116,10 +117,10 @@ cache_distrust(int fd)
 
 /* ---- tidying ------------------------------------------------------------------------------ */
 
-enum { CACHE_HOUR = 3600, CACHE_MEGABYTES = 512 };
+enum { CACHE_HOUR = 3600, CACHE_MEGABYTES = 512, CACHE_MOST = 1 << 28 };
 
-/* Entries last used before `before` go (INT64_MIN: none), and unfinished ones older than an hour.
- * Returns the bytes of what is left. */
+/* Entries last used before `before` go (INT64_MIN: none), unfinished ones older than an hour, and
+ * what cannot be one. Returns the bytes of what is left. */
 static int64_t
 cache_drop(const Cache *cache, int64_t before, int64_t now)
 {
@@ -137,7 +138,8 @@ cache_drop(const Cache *cache, int64_t before, int64_t now)
 
         if ((!entry && !unfinished) || fstatat(cache->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW))
             continue;
-        if (st.st_mtime < (unfinished ? now - CACHE_HOUR : before))
+        if (!S_ISREG(st.st_mode) || st.st_size > CACHE_MOST
+            || st.st_mtime < (unfinished ? now - CACHE_HOUR : before))
             unlinkat(cache->fd, e->d_name, 0);
         else
             nbytes += (int64_t)st.st_size;
@@ -147,18 +149,29 @@ cache_drop(const Cache *cache, int64_t before, int64_t now)
     return nbytes;
 }
 
+/* Whatever it is, but a folder with something in it. */
+static bool
+cache_remove(const Cache *cache, const char *name)
+{
+    return !unlinkat(cache->fd, name, 0) || !unlinkat(cache->fd, name, AT_REMOVEDIR);
+}
+
 static void
 cache_tidy(const Cache *cache, jot_Ctx *ctx)
 {
     static const char mark[] = "tidied"; /* its time of change says when */
+    const int make = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int64_t now = (int64_t)time(NULL), most = (int64_t)CACHE_MEGABYTES << 20, left, age;
     struct stat st;
     int fd;
 
-    if (!fstatat(cache->fd, mark, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime <= now
-        && st.st_mtime > now - CACHE_HOUR)
+    if (fstatat(cache->fd, mark, &st, AT_SYMLINK_NOFOLLOW))
+        st.st_mtime = 0;
+    else if (!S_ISREG(st.st_mode) && cache_remove(cache, mark))
+        st.st_mtime = 0;
+    if (st.st_mtime <= now && st.st_mtime > now - CACHE_HOUR)
         return;
-    fd = openat(cache->fd, mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = openat(cache->fd, mark, make, 0600);
     if (fd < 0)
         return;
     futimens(fd, NULL);
@@ -211,7 +224,6 @@ typedef struct {
 } CacheHead;
 
 static const char cache_magic[16] = "jot kernel 2\n";
-enum { CACHE_MOST = 1 << 28 };
 
 /* A second hash of another kind than jot_hash, so that what fools one does not fool the other: FNV
  * by words. */
@@ -285,10 +297,53 @@ cache_check(Bytes entry, Bytes key, Bytes *text, Bytes *object)
     return true;
 }
 
+/* What does not count goes, so that nobody else finds it; what cannot go is told once. (Where
+ * another process has just replaced it, its entry is lost, and made again.) */
+static void
+cache_reject(Cache *cache, jot_Ctx *ctx, const char *name, const char *what)
+{
+    char note[700];
+
+    snprintf(note, sizeof note, "jot: %s/%s %s\n", cache->dir, name, what);
+    if (cache_remove(cache, name))
+        jot_host_log(ctx, "%s", note);
+    else
+        jot_host_say(ctx, note);
+}
+
+/* NULL, or why a file does not count: an object is code that will run as this user. */
+static const char *
+cache_foreign(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return strerror(errno);
+    if (st.st_uid != geteuid())
+        return "belongs to another user: not taken";
+    if (st.st_mode & 022)
+        return "is open to other users: not taken";
+    return st.st_size > CACHE_MOST ? "is too large: not taken" : NULL;
+}
+
 JOT_FN bool
 jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
 {
-    return cache->fd >= 0 && jot_host_read_at(ctx, cache->fd, name, CACHE_MOST, entry);
+    int fd = cache->fd < 0 ? -1 : jot_host_open(cache->fd, name);
+    const char *why = NULL;
+
+    entry->p = NULL;
+    entry->n = 0;
+    if (cache->fd >= 0 && fd < 0) /* a link to itself, a socket; else there is none, or we cannot */
+        why = errno == EINVAL || errno == ELOOP || errno == ENXIO ? "is no file: not taken" : NULL;
+    else if (fd >= 0)
+        why = cache_foreign(fd);
+    if (!why)
+        return fd >= 0 && jot_host_read_fd(ctx, fd, SIZE_MAX, entry);
+    cache_reject(cache, ctx, name, why);
+    if (fd >= 0)
+        close(fd);
+    return false;
 }
 
 static bool
@@ -321,8 +376,7 @@ jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *t
         utimensat(cache->fd, name, NULL, AT_SYMLINK_NOFOLLOW); /* it was used */
     } else {
         ok = false;
-        jot_host_log(ctx, "jot: %s/%s is damaged or another unit's: compiling again\n", cache->dir,
-                     name);
+        cache_reject(cache, ctx, name, "is damaged or another unit's: compiling again");
     }
     if (!ok)
         jot_bytes_free(ctx, text);
@@ -349,8 +403,7 @@ jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object)
         ok = cache_copy(ctx, found, object);
         utimensat(cache->fd, name, NULL, AT_SYMLINK_NOFOLLOW); /* it was used */
     } else {
-        jot_host_log(ctx, "jot: %s/%s is damaged or another kernel's: compiling again\n",
-                     cache->dir, name);
+        cache_reject(cache, ctx, name, "is damaged or another kernel's: compiling again");
     }
     jot_bytes_free(ctx, &entry);
     return ok;

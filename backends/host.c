@@ -153,10 +153,14 @@ JOT_FN void
 jot_host_say(jot_Ctx *ctx, const char *note)
 {
     uint64_t hash = jot_hash(1, note, strlen(note));
+    unsigned i;
 
-    if (hash != ctx->said && ctx->mem.hooks.log)
+    for (i = 0; i < SAID; i++)
+        if (ctx->said[i] == hash)
+            return;
+    ctx->said[ctx->nsaid++ % SAID] = hash;
+    if (ctx->mem.hooks.log)
         ctx->mem.hooks.log(ctx->mem.hooks.ud, note, strlen(note));
-    ctx->said = hash;
 }
 
 JOT_FN void
@@ -170,7 +174,7 @@ jot_bytes_free(jot_Ctx *ctx, Bytes *bytes)
 /* ---- files -------------------------------------------------------------------------------- */
 
 static bool
-host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
+host_read_all(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
 {
     size_t cap = 16384, n = 0;
     char *p = jot_mem_realloc(&ctx->mem, NULL, 0, cap), *q;
@@ -205,24 +209,37 @@ host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
     return false;
 }
 
-JOT_FN bool
-jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out)
+/* Nothing but a file: who opens a pipe with a name waits for the other end, and a device has no
+ * end. */
+JOT_FN int
+jot_host_open(int place, const char *path)
 {
-    return jot_host_read_at(ctx, AT_FDCWD, path, most, out);
+    int fd = openat(place, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)))
+        return fd;
+    close(fd);
+    errno = EINVAL;
+    return -1;
 }
 
 JOT_FN bool
-jot_host_read_at(jot_Ctx *ctx, int place, const char *path, size_t most, Bytes *out)
+jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out)
 {
-    int fd = openat(place, path, O_RDONLY | O_CLOEXEC), why;
-    bool ok;
+    int fd = jot_host_open(AT_FDCWD, path);
 
     out->p = NULL;
     out->n = 0;
-    if (fd < 0)
-        return false;
-    ok = host_read_fd(ctx, fd, most, out);
-    why = errno;
+    return fd >= 0 && jot_host_read_fd(ctx, fd, most, out);
+}
+
+JOT_FN bool
+jot_host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
+{
+    bool ok = host_read_all(ctx, fd, most, out);
+    int why = errno;
+
     close(fd);
     errno = why;
     return ok;

@@ -28,7 +28,7 @@ JOT_FN bool jot_machine_measure(Target *target);
 JOT_FN const char *jot_host_env(const jot_Ctx *ctx, const char *name);
 JOT_FN double jot_host_seconds(void); /* monotonic */
 JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3);
-/* To the log, unless it is the same as the note before it. */
+/* To the log, unless it is the same as one of the last SAID. */
 JOT_FN void jot_host_say(jot_Ctx *ctx, const char *note);
 
 /* ---- shared libraries (library.c) ---- */
@@ -48,10 +48,13 @@ JOT_FN const char *jot_library_functions(void *library, const char *const *names
 /* Bytes of the context's memory. */
 typedef struct { char *p; size_t n; } Bytes;
 JOT_FN void jot_bytes_free(jot_Ctx *ctx, Bytes *bytes);
-/* A whole file, at most `most` bytes of it, with a 0 behind. False: errno says why. A relative path
- * starts in the open directory `place`. */
+/* A file to read, in the open directory `place`. -1: errno says why; EINVAL: it is a pipe, a folder,
+ * a device, no file. */
+JOT_FN int jot_host_open(int place, const char *path);
+/* A whole file, at most `most` bytes of it, with a 0 behind; the second closes it. False: errno says
+ * why. */
 JOT_FN bool jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out);
-JOT_FN bool jot_host_read_at(jot_Ctx *ctx, int place, const char *path, size_t most, Bytes *out);
+JOT_FN bool jot_host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out);
 /* What this thread writes in between meets a limit on the size of files (ulimit -f) as an error,
  * EFBIG, and not as a signal that ends the program. The first says whether the thread had that
  * signal blocked, the second is told. */
@@ -117,7 +120,8 @@ JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, By
 /* Keep an object. Failing (a full disk) is no error: the log says why, once. */
 JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object);
 
-/* A short text of this name in the directory; a new one replaces the old one at once. */
+/* A file of this name in the directory: this user's, nobody else's to write, of no more bytes than an
+ * entry may have; else it is told and removed. A new one replaces the old one at once. */
 JOT_FN bool jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *text);
 JOT_FN void jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes text);
 

@@ -272,6 +272,22 @@ jot_jobs_open(jot_Ctx *ctx)
     return NULL;
 }
 
+/* Note by note: what is said once is said once by all workers together. */
+static void
+job_say(jot_Ctx *ctx, char *log)
+{
+    while (log) {
+        char *next = strstr(log, "\njot: ");
+
+        if (next)
+            *++next = 0;
+        jot_host_say(ctx, log);
+        if (next)
+            *next = 'j';
+        log = next;
+    }
+}
+
 /* Its messages and figures become the program's, once. A unit that was found on disk after all was
  * not compiled. */
 static void
@@ -281,7 +297,7 @@ job_tell(jot_Ctx *ctx, Job *job)
         return;
     job->told = true;
     if (job->log)
-        jot_host_say(ctx, job->log);
+        job_say(ctx, job->log);
     ctx->stats.compile_seconds += job->stats.compile_seconds;
     ctx->stats.cache_hits += job->stats.cache_hits;
     ctx->stats.kernels_compiled -= job->stats.cache_hits;

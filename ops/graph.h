@@ -132,6 +132,7 @@ struct Backend;
 struct PlanCache;
 
 #define NODE_CHUNK 1024
+enum { SAID = 8 };
 struct jot_Ctx {
     Mem mem;
     jot_Config config;       /* as resolved: strings live in `strings` */
@@ -170,7 +171,8 @@ struct jot_Ctx {
     const struct TuneStore *tune_store; /* backends/tune.h; NULL: schedules are remembered here */
     void *tuned_state;       /* ... its own */
     jot_Stats stats;
-    uint64_t said;           /* hash of the last note in the log; see jot_host_say */
+    uint64_t said[SAID];     /* hashes of the last notes in the log; see jot_host_say */
+    unsigned nsaid;
     bool running;            /* inside an evaluation (callbacks may not start another) */
     bool unasked;            /* ... that a builder started (JOT_START_NODES): no handle may lose its
                                 value by it */

@@ -245,6 +245,23 @@ test_unusable(void)
     SKIP("a directory of another user: needs root");
 }
 
+/* Nobody says where: that is told, unless it was said that there shall be none. */
+static void
+test_nowhere(void)
+{
+    char *home = strdup(getenv("HOME") ? getenv("HOME") : "");
+    World w;
+
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", "not/whole", 1);
+    CHECK(cached_with(&w, NULL, good_text) == 0 && strstr(w.log, "nor HOME"), "%s", w.log);
+    unsetenv("HOME");
+    CHECK(cached_with(&w, NULL, good_text) == 0 && count_text(w.log, "nor HOME") == 1, "%s", w.log);
+    CHECK(cached_with(&w, "", good_text) == 0 && !w.log_nbytes, "%s", w.log);
+    setenv("HOME", home, 1);
+    free(home);
+}
+
 /* A limit on the size of files, whose signal would end this program: the text and the object fit,
  * an entry of both does not. */
 static void
@@ -510,6 +527,7 @@ main(void)
         test_every_byte();
         test_race();
         test_unusable();
+        test_nowhere();
         test_readonly();
         test_limit();
         test_limit_of_log();
