@@ -136,7 +136,8 @@ layers:
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
 $(B)/dist/jot.h: core.h
 	@mkdir -p $(@D)
-	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; cat core.h; } > $@
+	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
+	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//' core.h; } > $@
 $(B)/dist/jot.c: $(SRC) $(HDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; awk -f tools/amalgamate.awk $(SRC); } > $@

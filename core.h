@@ -58,8 +58,7 @@ typedef enum {
 
 JOT_API size_t jot_dtype_nbytes(jot_DType dtype);       /* bytes of one element; 0: no dtype */
 JOT_API const char *jot_dtype_name(jot_DType dtype);    /* "f32", "bool", ...; static text */
-/* The dtype in which an arithmetic operator computes on operands of dtypes a and b (the table is in
- * ops/dtype.c):
+/* The dtype in which an arithmetic operator computes on operands of dtypes a and b:
  *   - within one kind, the wider one; f16 with bf16 gives f32
  *   - mixed signs: the smallest signed integer that holds both (u8 with i8 gives i16); u64 with a
  *     signed integer gives i64
@@ -293,7 +292,7 @@ JOT_API jot_Var jot_stop_grad(jot_Var v);
 /* v's value, which is stored and not fused with what uses it. */
 JOT_API jot_Var jot_stop_fuse(jot_Var v);
 
-/* For operators of your own, composed of these (ops/nn.c is written so). jot_raise keeps a failure
+/* For operators of your own, composed of these, as networks' are below. jot_raise keeps a failure
  * as the library's functions do and returns poison; format knows %d %u %lld %llu %zu %x %s %c %g.
  * ctx NULL: only returns poison. */
 JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
@@ -408,10 +407,10 @@ typedef enum { JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN, JOT_AND, JOT_OR, JOT_XOR,
                JOT_BITAND, JOT_BITOR, JOT_BITXOR, JOT_MEAN, JOT_REDUCE_OPS } jot_ReduceOp;
 
 /* Reindex: out[i] = x[index(i)] for i over shape, in x's dtype [J 3.1]. index has one expression
- * per dimension of x. The grammar is in ops/index.h: integers, i0.. (the position in out), xs0..
- * and ys0.. (extents of x and of out), + - * / % (rounding towards minus infinity), comparisons,
- * && || !, and @e0(...), an element of the integer variable extra.v[0]. Where an index is outside
- * x, or a condition is 0, out is `overflow`, converted to x's dtype (NaN and infinities are
+ * per dimension of x, made of integers, i0.. (the position in out), xs0.. and ys0.. (extents of
+ * x and of out), + - * / % (rounding towards minus infinity; by 0: 0), parentheses, comparisons,
+ * && || ! (0 or 1; C's precedence), @e0(...), an element of the integer variable extra.v[0], and
+ * e0s1, that one's extent 1. Where an index is outside x, or a condition is 0, out is `overflow`, converted to x's dtype (NaN and infinities are
  * allowed). conditions and extra may be empty lists. JOT_EINDEX for a malformed expression. */
 JOT_API jot_Var jot_reindex(jot_Var x, jot_Ints shape, jot_Strs index); /* overflow 0 */
 JOT_API jot_Var jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions,
@@ -557,13 +556,16 @@ JOT_API bool jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs);
  * neighbours. gradients: per operand an expression for d out / d operand in terms of the letters
  * and y, the result; NULL: no gradient.
  *
- * Code of both kinds may call the functions of ccode/prelude.def on every backend: jotm_exp of
- * double, jotm_expf of float, jotm_maxf, jotm_erf, jotm_sqrtf, ... The C library's functions need
- * an #include in `helpers` and a compiler with its headers (cc; tcc has none). */
+ * Code of both kinds may call these on every backend, jotm_exp of double, jotm_expf of float: abs
+ * acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 floor isfinite isinf
+ * isnan lgamma log log10 log1p log2 rint rsqrt sigmoid sign signbit sin sinh softplus sqrt tan tanh
+ * trunc; of two, atan2 copysign floordiv fmax fmin fmod heaviside hypot logaddexp max min mod pow.
+ * The C library's functions need an #include in `helpers` and a compiler with its headers (cc; tcc
+ * has none). */
 JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
                              const char *const *gradients);
 
-/* ---- compositions (ops/math.c, nn.c, loss.c, optim.c: written with this header alone) ------ */
+/* ---- compositions (written with this header alone) ---------------------------------------- */
 
 /* gelu, softmax, norms and dropout have the dtype of a float x and take integers as f32; the others
  * have the dtypes of the operators that they are made of. Wrong ranks and extents are
@@ -615,7 +617,8 @@ JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_
  * otherwise NULL (JOT_ERANGE). The context owns the optimiser, which ends with jot_optim_free or
  * jot_close.
  *     sgd    d = g + weight_decay p     b = momentum b + d     p = p - lr b
- *     adam   the usual one, with bias correction: ops/optim.c
+ *     adam   m = beta1 m + (1 - beta1) g     v = beta2 v + (1 - beta2) g^2     in step t
+ *            p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
  * State has the dtype of its parameter. In f16 Adam's mean of squares is 0 for gradients below
  * about 0.005, and the step infinite: keep such parameters in f32, and cast them where used. */
 typedef struct jot_Optim jot_Optim;

@@ -38,6 +38,14 @@ cpu_close(Backend *backend, jot_Ctx *ctx)
     backend->state = NULL;
 }
 
+static bool
+cpu_names_tcc(const jot_Ctx *ctx)
+{
+    const char *name = jot_host_env(ctx, "JOT_LIBTCC");
+
+    return name && *name;
+}
+
 /* Both compilers, as far as they are there. */
 static jot_Status
 cpu_find(CpuState *cpu, jot_Ctx *ctx, char *why, size_t why_nbytes)
@@ -67,6 +75,9 @@ cpu_find(CpuState *cpu, jot_Ctx *ctx, char *why, size_t why_nbytes)
                  status[1] == JOT_EUSE ? "" : reason[0]);
     if (status[1] == JOT_EUSE)
         return JOT_EUSE;
+    if (cpu->has_best && !cpu->has_quick && cpu_names_tcc(ctx))
+        jot_host_log(ctx, "jot: JOT_LIBTCC is not used, so kernels wait for the C compiler: %s\n",
+                     reason[0]);
     if (cpu->has_best && !(cpu->jobs = jot_jobs_open(ctx)))
         return JOT_EMEM;
     return cpu->has_quick || cpu->has_best ? JOT_OK : JOT_EDEVICE;

@@ -22,9 +22,12 @@
 #include "ops/code.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static pthread_mutex_t tcc_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -90,10 +93,21 @@ tcc_functions(TccState *t)
         && jot_library_find(l, "tcc_get_symbol", &t->get_symbol);
 }
 
-/* name NULL: the program itself may be linked with libtcc. */
+/* name NULL: the program itself may be linked with libtcc. Of a path it is seen that it is a file:
+ * the linker would wait for who writes to a pipe. */
 static bool
 tcc_try(TccState *t, const char *name, char *why, size_t why_nbytes)
 {
+    int fd = name && strchr(name, '/') ? jot_host_open(AT_FDCWD, name) : -1;
+
+    t->library = NULL;
+    if (name && strchr(name, '/') && fd < 0) {
+        snprintf(why, why_nbytes, "libtcc: %.120s: %s", name,
+                 errno == EINVAL ? "it is no file" : strerror(errno));
+        return false;
+    }
+    if (fd >= 0)
+        close(fd);
     t->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!t->library) {
         snprintf(why, why_nbytes, "libtcc: %s", dlerror());
@@ -125,8 +139,8 @@ tcc_library(jot_Ctx *ctx, TccState *t, char *why, size_t why_nbytes)
     for (i = 0; i < sizeof names / sizeof *names; i++)
         if (tcc_try(t, names[i], why, why_nbytes))
             return true;
-    snprintf(why, why_nbytes, "libtcc.so is not installed (JOT_LIBTCC may name it; "
-             "tools/libtcc.sh makes it from Debian's libtcc-dev)");
+    snprintf(why, why_nbytes, "libtcc.so is not installed, as a shared library (JOT_LIBTCC may "
+             "name one)");
     return false;
 }
 

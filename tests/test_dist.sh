@@ -1,7 +1,8 @@
 #!/bin/sh
 # tests/test_dist.sh DIR PROGRAM - DIR/jot.c and jot.h compile without a warning under gcc, clang and
 # tcc as C99, and PROGRAM, built against them with the libraries that README.md names, runs. So does it
-# under clang's sanitizer of undefined behaviour, which knows more than gcc's: NULL + 0.
+# under clang's sanitizer of undefined behaviour, which knows more than gcc's: NULL + 0. Neither sends its
+# reader to a file that is not one of the two.
 libs=$(sed -n 's/.*program\.c jot\.c \(\(-l[a-z]* *\)*\).*/\1/p' README.md)
 dir=$1; program=$2; passed=0; failed=0; skipped=0
 for cc in gcc clang tcc; do
@@ -47,6 +48,14 @@ elif $ub -c "$dir/jot.c" -o "$dir/jot_ub.o" && $ub "$dir/program.c" "$dir/jot_ub
     passed=$((passed + 1))
 else
     echo "undefined behaviour, or not to be built"; head -n 20 "$dir/out_ub"; failed=$((failed + 1))
+fi
+# who has these two files has no others: the manual and the messages name none
+named=$(grep -nE '[a-z_]+/[a-z_]+\.(c|h|def)|(core|base)\.[ch]|[a-z_]+\.(def|sh|md)([^a-z]|$)' "$dir/jot.h"
+    grep -nE '"[^"]*([a-z_]+\.(def|sh|md)[^a-z]|(tools|docs|tests|examples)/)[^"]*"' "$dir/jot.c")
+if [ -z "$named" ]; then
+    passed=$((passed + 1))
+else
+    echo "files that are not there are named:"; echo "$named"; failed=$((failed + 1))
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -295,6 +295,8 @@ test_alone(void)
     s = jot_stats(c);
     CHECK(!s.kernels_quick && s.kernels_compiled > 3, "cc alone: %d, %d", (int)s.kernels_quick,
           (int)s.kernels_compiled);
+    CHECK(count_logged("JOT_LIBTCC is not used") == 1 && strstr(logged, "/no/such/library"),
+          "log: %s", logged);
     jot_close(c);
     if (lib)
         setenv("JOT_LIBTCC", lib, 1);
@@ -323,6 +325,41 @@ test_alone(void)
     else
         unsetenv("JOT_LIBTCC");
     free(path);
+    free(lib);
+}
+
+/* What JOT_LIBTCC names is no libtcc: said, and nobody waits for a pipe. */
+static void
+test_no_library(void)
+{
+    char *lib = getenv("JOT_LIBTCC") ? strdup(getenv("JOT_LIBTCC")) : NULL, path[3][300];
+    FILE *f;
+    int k;
+
+    for (k = 0; k < 3; k++)
+        snprintf(path[k], sizeof path[k], "%s/no-libtcc-%d", scratch_dir, k);
+    f = fopen(path[0], "w");
+    fprintf(f, "no library\n");
+    fclose(f);
+    mkdir(path[1], 0700);
+    mkfifo(path[2], 0600);
+    for (k = 0; k < 3; k++) {
+        jot_Ctx *c;
+
+        setenv("JOT_LIBTCC", path[k], 1);
+        c = open_with(NULL, "", 0);
+        CHECK(!jot_error(c) && count_logged("JOT_LIBTCC is not used") == 1
+                  && strstr(logged, path[k]), "%s: log: %s", jot_message(c), logged);
+        jot_close(c);
+        c = open_with("tcc", "", 0);
+        CHECK(jot_error(c) == JOT_EDEVICE && strstr(jot_message(c), path[k]), "%s",
+              jot_message(c));
+        jot_close(c);
+    }
+    if (lib)
+        setenv("JOT_LIBTCC", lib, 1);
+    else
+        unsetenv("JOT_LIBTCC");
     free(lib);
 }
 
@@ -467,6 +504,7 @@ main(void)
     if (cc) {
         test_deterministic();
         test_alone();
+        test_no_library();
         test_code();
     }
     if (cc && tcc) {
