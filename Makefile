@@ -15,7 +15,7 @@ MNIST   =
 FUZZ    = 300
 
 # core.h < base.h < ops < fuse < ccode < backends < core.c; what needs a C library is HOSTED
-HOSTED  = $(wildcard backends/host.c backends/work.c backends/process.c backends/library.c backends/pinned.c backends/tcc.c backends/cc*.c backends/opencl*.c backends/cuda*.c backends/nvrtc.c backends/cache.c backends/cpu.c backends/jobs.c backends/pool.c backends/machine.c backends/probe.c io/*.c)
+HOSTED  = $(wildcard backends/host.c backends/work.c backends/process.c backends/fork.c backends/library.c backends/pinned.c backends/tcc.c backends/cc*.c backends/opencl*.c backends/cuda*.c backends/nvrtc.c backends/cache.c backends/cpu.c backends/jobs.c backends/pool.c backends/machine.c backends/probe.c io/*.c)
 CORE    = base.c base_mem.c $(wildcard ops/*.c) $(wildcard fuse/*.c) $(wildcard ccode/*.c) \
           $(filter-out $(HOSTED),$(wildcard backends/*.c)) core.c
 SRC     = $(CORE) $(HOSTED)
@@ -97,7 +97,7 @@ test-cuda:
 run-cuda: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
 	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" \
-	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" \
+	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
 	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \
 	    "tests/test_device.sh $(B) cuda" "tests/test_cuda_sanitize.sh $(B)"
 

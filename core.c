@@ -64,6 +64,28 @@ jot_fail_memory(jot_Ctx *ctx, const char *what)
                     ctx->mem.refused_nbytes, ctx->mem.live_nbytes);
 }
 
+JOT_FN bool
+jot_home(jot_Ctx *ctx)
+{
+#ifndef JOT_NO_HOST
+    if (!ctx->forked && ctx->forks != jot_host_forks()) {
+        ctx->forked = true;
+        if (ctx->backend)
+            jot_host_forked(ctx->backend);
+    }
+#endif
+    return !ctx->forked;
+}
+
+JOT_FN bool
+jot_home_only(jot_Ctx *ctx, const char *what)
+{
+    return jot_home(ctx)
+        || jot_fail(ctx, JOT_EUSE, "%s: another process opened this context, and this one is its "
+                    "child (fork): it can read values that are there, and open contexts of its "
+                    "own", what);
+}
+
 jot_Var
 jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...)
 {
@@ -94,6 +116,7 @@ jot_clear(jot_Ctx *ctx)
     if (!ctx)
         return;
     if (ctx->status) {
+        jot_home(ctx);
         jot_undo_apply(ctx);
         jot_fetch_forget(ctx, ctx->fetched);
     }
@@ -386,6 +409,7 @@ core_open(jot_Ctx *ctx, const jot_Config *config)
     ctx->strings.mem = &ctx->mem;
     jot_target_default(&ctx->target);
 #ifndef JOT_NO_HOST
+    ctx->forks = jot_host_forks();
     jot_machine_detect(&ctx->target);
     ctx->tune_store = &jot_tune_file;
 #endif
@@ -444,6 +468,7 @@ jot_close(jot_Ctx *ctx)
 
     if (!ctx)
         return;
+    jot_home(ctx);
     jot_fetch_forget(ctx, 0);
     jot_plan_close(ctx);
     if (ctx->tune_store)
@@ -482,7 +507,8 @@ jot_machine(jot_Ctx *ctx)
     memset(&m, 0, sizeof m);
     if (!ctx)
         return m;
-    jot_plan_rates(ctx);
+    if (jot_home(ctx))
+        jot_plan_rates(ctx);
     t = &ctx->target;
     memcpy(m.cpu, t->cpu, sizeof m.cpu);
     m.measured = t->measured;

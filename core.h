@@ -28,6 +28,11 @@
  *
  * Threads. A context belongs to one thread at a time. Contexts share no mutable state.
  *
+ * fork. A context belongs to the process that opened it: a child has none of its threads. There,
+ * values that were evaluated can be read (on a device: those that the host had been given), what
+ * would evaluate or compile fails with JOT_EUSE, and jot_close frees memory but leaves the parent's
+ * threads, compilers, files and device alone. A child may open contexts of its own.
+ *
  * Sources, named where a definition comes from one: [J] Jittor (Hu et al. 2020).
  *
  * Read after: core.c (the pipeline as a list). */

@@ -76,7 +76,8 @@ JOT_FN jot_Status
 jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
             size_t why_nbytes)
 {
-    void *program = dlopen(NULL, RTLD_LAZY);
+    static const char *const none[] = {NULL};
+    void *program = jot_library_open(none, 1);
     const char *limit = jot_host_env(ctx, "JOT_CC_SECONDS");
     char *end = "";
     double seconds = limit && *limit ? strtod(limit, &end) : CC_SECONDS;
@@ -86,7 +87,7 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
         snprintf(why, why_nbytes, "objects cannot be loaded: %s", dlerror());
         return JOT_EDEVICE;
     }
-    dlclose(program);
+    jot_library_close(ctx, program);
     if (!(seconds > 0) || *end) {
         snprintf(why, why_nbytes, "JOT_CC_SECONDS is \"%.40s\", where seconds above 0 are asked",
                  limit);
@@ -252,9 +253,7 @@ static void
 cc_unload(Backend *backend, jot_Ctx *ctx, void *module)
 {
     (void)backend;
-    (void)ctx;
-    if (module)
-        dlclose(module);
+    jot_library_close(ctx, module);
 }
 
 /* Load an object and find the functions. */
@@ -262,7 +261,7 @@ static bool
 cc_load(jot_Ctx *ctx, const char *path, const char *what, const char *from, KernelSym *sym, int n,
         void **module)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *handle = jot_library_open(&path, 1);
     int i;
 
     if (!handle)
@@ -271,7 +270,7 @@ cc_load(jot_Ctx *ctx, const char *path, const char *what, const char *from, Kern
     for (i = 0; i < n; i++) {
         if (jot_library_find(handle, sym[i].name, &sym[i].fn))
             continue;
-        dlclose(handle);
+        jot_library_close(ctx, handle);
         return jot_fail(ctx, JOT_ECOMPILE, "%s: no function %s in the compiled kernel\n%s", what,
                         sym[i].name, from);
     }

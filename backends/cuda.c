@@ -220,8 +220,7 @@ cuda_close(Backend *backend, jot_Ctx *ctx)
         c->cu.release(c->device);
     jot_nvrtc_close(c->nvrtc, ctx);
     jot_cache_close(&c->cache);
-    if (c->library)
-        dlclose(c->library);
+    jot_library_close(ctx, c->library);
     jot_mem_free(&ctx->mem, c, sizeof *c);
     backend->state = NULL;
 }

@@ -171,6 +171,8 @@ jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what)
 
     if (p)
         return p;
+    if (backend->device && !jot_home_only(ctx, what))
+        return NULL;
     if (buf->away ? !jot_buffer_back(ctx, buf) : !jot_buffer_host(ctx, buf)) {
         jot_fail_memory(ctx, what);
         return NULL;

@@ -144,6 +144,6 @@ jot_fetch_callbacks(jot_Ctx *ctx, bool wait)
 JOT_FN void
 jot_fetch_due(jot_Ctx *ctx)
 {
-    if (ctx->fetched && !ctx->running)
+    if (ctx->fetched && !ctx->running && jot_home(ctx))
         fetch_calls(ctx, ctx->fetched, true);
 }

@@ -232,6 +232,7 @@ jot_func_free(jot_Func *f)
 
     if (!f)
         return;
+    jot_home(ctx);
     for (link = &ctx->plans->funcs; *link != f; link = &(*link)->next)
         ;
     *link = f->next;

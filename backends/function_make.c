@@ -560,6 +560,8 @@ jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, c
                  : "the context has no backend");
         return NULL;
     }
+    if (!jot_home_only(ctx, op))
+        return NULL;
     f = jot_plan_cache_open(ctx) ? jot_mem_new(&ctx->mem, 1, sizeof *f) : NULL;
     if (!f) {
         jot_fail_memory(ctx, op);

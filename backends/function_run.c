@@ -178,7 +178,7 @@ jot_func_ready(jot_Func *f)
     if (ctx->running)
         return jot_fail(ctx, JOT_EUSE,
                         "call: called from within an evaluation or a fetch's callback");
-    if (!call_states(f))
+    if (!jot_home_only(ctx, "call") || !call_states(f))
         return false;
     ctx->mem.failed = false;
     for (i = 0; i < f->updates.n; i++)

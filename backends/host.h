@@ -31,6 +31,14 @@ JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3)
 /* To the log, unless it is the same as one of the last SAID. */
 JOT_FN void jot_host_say(jot_Ctx *ctx, const char *note);
 
+/* ---- the process (fork.c) ---- */
+
+JOT_FN unsigned jot_host_forks(void); /* on the way to this process, since the first call */
+/* Around libtcc, and what is opened and closed by the linker. A child of fork finds it free. */
+JOT_FN void jot_host_lock(void);
+JOT_FN void jot_host_unlock(void);
+JOT_FN void jot_host_forked(Backend *backend); /* of a parent: its driver is not called any more */
+
 /* ---- shared libraries (library.c) ---- */
 
 /* Does the file hold all that its head says? What is missing would be a bus error once it is
@@ -41,6 +49,8 @@ JOT_FN bool jot_library_whole(const char *path);
 JOT_FN void *jot_library_open(const char *const *names, size_t n);
 /* *fn: a function pointer, NULL where the library lacks the function. */
 JOT_FN bool jot_library_find(void *library, const char *name, void *fn);
+/* But not in a child of the process that opened it (ctx NULL: it is none). library may be NULL. */
+JOT_FN void jot_library_close(const jot_Ctx *ctx, void *library);
 /* n of them to a struct of nothing else. The first name that is not there, or NULL. */
 JOT_FN const char *jot_library_functions(void *library, const char *const *names, size_t n,
                                          void *table);

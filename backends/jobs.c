@@ -309,7 +309,8 @@ jobs_free(Jobs *jobs, jot_Ctx *ctx, Job *job)
 {
     Job **link = &jobs->first;
 
-    job_tell(ctx, job);
+    if (!ctx->forked)
+        job_tell(ctx, job);
     while (*link != job)
         link = &(*link)->next;
     *link = job->next;
@@ -319,13 +320,11 @@ jobs_free(Jobs *jobs, jot_Ctx *ctx, Job *job)
     jot_mem_free(&ctx->mem, job, job->nbytes);
 }
 
-JOT_FN void
-jot_jobs_close(Jobs *jobs, jot_Ctx *ctx)
+static void
+jobs_stop(Jobs *jobs)
 {
     int i;
 
-    if (!jobs)
-        return;
     pthread_mutex_lock(&jobs->lock);
     jobs->quit = true;
     pthread_cond_broadcast(&jobs->work);
@@ -336,12 +335,22 @@ jot_jobs_close(Jobs *jobs, jot_Ctx *ctx)
         pthread_join(jobs->worker[i].thread, NULL);
         jot_host_child_free(jobs->worker[i].child);
     }
-    while (jobs->first)
-        jobs_free(jobs, ctx, jobs->first);
     pthread_cond_destroy(&jobs->done);
     pthread_cond_destroy(&jobs->work);
     pthread_mutex_destroy(&jobs->lock);
     pthread_mutex_destroy(&jobs->hung.lock);
+}
+
+/* In a child of fork workers and compilers are the parent's: here is what was queued, no more. */
+JOT_FN void
+jot_jobs_close(Jobs *jobs, jot_Ctx *ctx)
+{
+    if (!jobs)
+        return;
+    if (!ctx->forked)
+        jobs_stop(jobs);
+    while (jobs->first)
+        jobs_free(jobs, ctx, jobs->first);
     jot_arena_free(&jobs->strings);
     jot_mem_free(&ctx->mem, jobs, sizeof *jobs);
 }
@@ -472,14 +481,30 @@ jot_jobs_look(Jobs *jobs, jot_Ctx *ctx, CompileJob *p, double most, double *left
     return job->job.status ? JOB_FAILED : JOB_DONE;
 }
 
+/* What nobody wants any more. */
+static void
+jobs_drop(Jobs *jobs, jot_Ctx *ctx)
+{
+    Job *job, *next;
+
+    for (job = jobs->first; job; job = next) {
+        next = job->next;
+        if (job->dropped && job->stage != RUNNING)
+            jobs_free(jobs, ctx, job);
+    }
+}
+
 /* One that runs is left to its end, for the cache on disk; what it comes to is freed with the
  * next. */
 JOT_FN void
 jot_jobs_end(Jobs *jobs, jot_Ctx *ctx, CompileJob *p, KernelSym *sym, void **module)
 {
-    Job *job = (Job *)(void *)p, *next;
+    Job *job = (Job *)(void *)p;
     int i;
 
+    job->dropped = true; /* the workers do not look */
+    if (ctx->forked)
+        return;
     pthread_mutex_lock(&jobs->lock);
     for (i = 0; sym && i < job->n; i++)
         sym[i].fn = job->sym[i].fn;
@@ -487,12 +512,7 @@ jot_jobs_end(Jobs *jobs, jot_Ctx *ctx, CompileJob *p, KernelSym *sym, void **mod
         *module = job->module;
         job->module = NULL;
     }
-    job->dropped = true;
-    for (job = jobs->first; job; job = next) {
-        next = job->next;
-        if (job->dropped && job->stage != RUNNING)
-            jobs_free(jobs, ctx, job);
-    }
+    jobs_drop(jobs, ctx);
     pthread_mutex_unlock(&jobs->lock);
 }
 

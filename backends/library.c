@@ -26,9 +26,21 @@ jot_library_open(const char *const *names, size_t n)
     void *library = NULL;
     size_t i;
 
+    jot_host_lock();
     for (i = 0; i < n && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    jot_host_unlock();
     return library;
+}
+
+JOT_FN void
+jot_library_close(const jot_Ctx *ctx, void *library)
+{
+    if (!library || (ctx && ctx->forked))
+        return;
+    jot_host_lock();
+    dlclose(library);
+    jot_host_unlock();
 }
 
 #ifdef __linux__

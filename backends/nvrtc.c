@@ -80,8 +80,7 @@ jot_nvrtc_close(Nvrtc *n, jot_Ctx *ctx)
 {
     if (!n)
         return;
-    if (n->library)
-        dlclose(n->library);
+    jot_library_close(ctx, n->library);
     jot_mem_free(&ctx->mem, n, sizeof *n);
 }
 

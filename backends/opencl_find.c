@@ -277,8 +277,7 @@ JOT_FN void
 jot_ocl_lose(Ocl *o)
 {
     pthread_mutex_lock(&ocl_lock);
-    if (o->library)
-        dlclose(o->library);
+    jot_library_close(NULL, o->library);
     pthread_mutex_unlock(&ocl_lock);
     o->library = NULL;
 }

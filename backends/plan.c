@@ -411,6 +411,8 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
                         "run: called from within an evaluation or a fetch's callback");
     if (!ctx->backend)
         return jot_fail(ctx, JOT_EDEVICE, "run: the context has no backend");
+    if (!jot_home_only(ctx, "run"))
+        return false;
     memset(&s, 0, sizeof s);
     if (before)
         memcpy(message, ctx->message, sizeof message);

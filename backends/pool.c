@@ -349,14 +349,11 @@ jot_pool_attach(Backend *backend, jot_Ctx *ctx)
     backend->parallel = pool_run;
 }
 
-JOT_FN void
-jot_pool_detach(Backend *backend, jot_Ctx *ctx)
+static void
+pool_stop(Pool *pool)
 {
-    Pool *pool = backend->pool;
     int i;
 
-    if (!pool)
-        return;
     pthread_mutex_lock(&pool->lock);
     pool->quit = true;
     pthread_cond_broadcast(&pool->wake);
@@ -367,6 +364,18 @@ jot_pool_detach(Backend *backend, jot_Ctx *ctx)
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->word);
     pthread_mutex_destroy(&pool->lock);
+}
+
+/* In a child of fork there are no threads of it: there is memory, no more. */
+JOT_FN void
+jot_pool_detach(Backend *backend, jot_Ctx *ctx)
+{
+    Pool *pool = backend->pool;
+
+    if (!pool)
+        return;
+    if (!ctx->forked)
+        pool_stop(pool);
     jot_mem_free(&ctx->mem, pool, sizeof *pool);
     backend->pool = NULL;
 }

@@ -3,7 +3,7 @@
  * that neither building nor running jot needs it.
  *
  * libtcc keeps global state while it compiles (0.9.27 all of it, newer ones less), so one lock of
- * the whole process stands around every call. It is the only mutable global of jot.
+ * the whole process stands around every call (backends/fork.c).
  *
  * The code lives in the TCCState that made it, and the state lives until the module is unloaded.
  * The other way, code copied to memory of our own and the state dropped, would save its symbol
@@ -24,12 +24,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static pthread_mutex_t tcc_lock = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct TCCState TCCState;
 enum { TCC_TO_MEMORY = 1 };
@@ -96,7 +93,7 @@ tcc_functions(TccState *t)
 /* name NULL: the program itself may be linked with libtcc. Of a path it is seen that it is a file:
  * the linker would wait for who writes to a pipe. */
 static bool
-tcc_try(TccState *t, const char *name, char *why, size_t why_nbytes)
+tcc_try(const jot_Ctx *ctx, TccState *t, const char *name, char *why, size_t why_nbytes)
 {
     int fd = name && strchr(name, '/') ? jot_host_open(AT_FDCWD, name) : -1;
 
@@ -108,7 +105,7 @@ tcc_try(TccState *t, const char *name, char *why, size_t why_nbytes)
     }
     if (fd >= 0)
         close(fd);
-    t->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    t->library = jot_library_open(&name, 1);
     if (!t->library) {
         snprintf(why, why_nbytes, "libtcc: %s", dlerror());
         return false;
@@ -116,7 +113,7 @@ tcc_try(TccState *t, const char *name, char *why, size_t why_nbytes)
     if (tcc_functions(t))
         return true;
     snprintf(why, why_nbytes, "libtcc: %s lacks functions of libtcc", name ? name : "the program");
-    dlclose(t->library);
+    jot_library_close(ctx, t->library);
     t->library = NULL;
     return false;
 }
@@ -135,9 +132,9 @@ tcc_library(jot_Ctx *ctx, TccState *t, char *why, size_t why_nbytes)
     size_t i;
 
     if (name && *name)
-        return tcc_try(t, name, why, why_nbytes);
+        return tcc_try(ctx, t, name, why, why_nbytes);
     for (i = 0; i < sizeof names / sizeof *names; i++)
-        if (tcc_try(t, names[i], why, why_nbytes))
+        if (tcc_try(ctx, t, names[i], why, why_nbytes))
             return true;
     snprintf(why, why_nbytes, "libtcc.so is not installed, as a shared library (JOT_LIBTCC may "
              "name one)");
@@ -148,16 +145,12 @@ static jot_Status
 tcc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
 {
     TccState *t = jot_mem_new(&ctx->mem, 1, sizeof *t);
-    bool ok;
 
     if (!t) {
         snprintf(why, why_nbytes, "out of memory");
         return JOT_EMEM;
     }
-    pthread_mutex_lock(&tcc_lock);
-    ok = tcc_library(ctx, t, why, why_nbytes);
-    pthread_mutex_unlock(&tcc_lock);
-    if (!ok) {
+    if (!tcc_library(ctx, t, why, why_nbytes)) {
         jot_mem_free(&ctx->mem, t, sizeof *t);
         return JOT_EDEVICE;
     }
@@ -175,7 +168,7 @@ tcc_close(Backend *backend, jot_Ctx *ctx)
 
     if (!t)
         return;
-    dlclose(t->library);
+    jot_library_close(ctx, t->library);
     jot_mem_free(&ctx->mem, t, sizeof *t);
     backend->state = NULL;
 }
@@ -271,9 +264,9 @@ tcc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
     source = jot_arena_copy(&arena, text, nbytes); /* libtcc wants a final 0 */
     if (!source)
         return jot_fail_memory(ctx, what);
-    pthread_mutex_lock(&tcc_lock);
+    jot_host_lock();
     *module = tcc_module(backend->state, source, sym, n, &messages);
-    pthread_mutex_unlock(&tcc_lock);
+    jot_host_unlock();
     jot_arena_free(&arena);
     ctx->stats.compile_seconds += jot_host_seconds() - start;
     ctx->stats.kernels_compiled += (uint64_t)n;
@@ -294,9 +287,9 @@ tcc_unload(Backend *backend, jot_Ctx *ctx, void *module)
     (void)ctx;
     if (!module)
         return;
-    pthread_mutex_lock(&tcc_lock);
+    jot_host_lock();
     t->destroy(module);
-    pthread_mutex_unlock(&tcc_lock);
+    jot_host_unlock();
 }
 
 const Backend jot_backend_tcc = {

@@ -25,7 +25,6 @@
 #ifndef JOT_NO_HOST
 #include "backends/host.h"
 #include "backends/tune.h"
-#include <dlfcn.h>
 #include <string.h>
 
 #define TUNE_FILE "tuned.json"
@@ -78,13 +77,13 @@ json_open(TuneFile *f, jot_Ctx *ctx)
     size_t i;
 
     for (i = 0; !f->library && i < sizeof names / sizeof *names; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        void *library = jot_library_open(&names[i], 1);
 
         if (library && !jot_library_functions(library, json_names,
                                               sizeof json_names / sizeof *json_names, &f->json))
             f->library = library;
-        else if (library)
-            dlclose(library);
+        else
+            jot_library_close(ctx, library);
     }
     if (!f->library && !f->told) {
         jot_host_log(ctx, "jot: no tuning cache: libcjson is not here\n");
@@ -291,8 +290,7 @@ tune_close(jot_Ctx *ctx)
         return;
     if (f->file)
         f->json.delete(f->file);
-    if (f->library)
-        dlclose(f->library);
+    jot_library_close(ctx, f->library);
     if (f->looked)
         jot_cache_close(&f->cache);
     jot_mem_free(&ctx->mem, f, sizeof *f);

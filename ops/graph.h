@@ -173,6 +173,8 @@ struct jot_Ctx {
     jot_Stats stats;
     uint64_t said[SAID];     /* hashes of the last notes in the log; see jot_host_say */
     unsigned nsaid;
+    unsigned forks;          /* of the process before it was opened; see jot_home */
+    bool forked;             /* this is a child of the process that opened it, and was told so */
     bool running;            /* inside an evaluation (callbacks may not start another) */
     bool unasked;            /* ... that a builder started (JOT_START_NODES): no handle may lose its
                                 value by it */
@@ -183,6 +185,10 @@ struct jot_Ctx {
 /* Keep the first failure; always returns false. */
 JOT_FN bool jot_fail(jot_Ctx *ctx, jot_Status status, const char *format, ...) JOT_PRINTF(3, 4);
 JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what); /* EMEM, "what: out of memory" */
+/* Is this the process that opened the context? In a child of fork its threads and its device are
+ * not there: whoever would use them asks first. The second fails with JOT_EUSE. */
+JOT_FN bool jot_home(jot_Ctx *ctx);
+JOT_FN bool jot_home_only(jot_Ctx *ctx, const char *what);
 
 /* ---- nodes (ops/graph.c) ---- */
 JOT_FN bool jot_graph_open(jot_Ctx *ctx);

@@ -72,7 +72,7 @@ if [ "$2" = all ]; then
 fi
 run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_wide cuda" "test_squares cuda" "test_tiles cuda" "test_run cuda" \
     "test_opencl cuda" "test_swap cuda" "test_fuzz 30 1 cuda" \
-    "test_extremes cuda"
+    "test_extremes cuda" "test_fork cuda"
 for arch in 75 80 90; do # matrices by the instructions of each
     FAKE_CUDA_ARCH=$arch
     export FAKE_CUDA_ARCH
