@@ -130,7 +130,11 @@ spawn_messages(Spawn *s, const WorkDir *work)
     if (s->messages < 0)
         return errno;
     blocked = jot_host_limit_begin();
+#if defined(_POSIX_ADVISORY_INFO) && _POSIX_ADVISORY_INFO > 0
     why = posix_fallocate(s->messages, 0, MESSAGES_ROOM);
+#else
+    why = 0;
+#endif
     jot_host_limit_end(blocked);
     return why == ENOSPC || why == EDQUOT ? why : 0; /* a limit on files leaves some room */
 }
