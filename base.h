@@ -26,6 +26,13 @@
 #define JOT_PRINTF(fmt, args)
 #endif
 
+/* A function that is not inlined: its frame is large, and a recursion calls it. */
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define JOT_APART __attribute__((noinline))
+#else
+#define JOT_APART
+#endif
+
 /* 1 in builds with AddressSanitizer or MemorySanitizer. There freed memory is not kept for reuse,
  * and a growing array moves at every growth, so that the sanitizer sees pointers into the old
  * one. */

@@ -33,6 +33,9 @@
  * would evaluate or compile fails with JOT_EUSE, and jot_close frees memory but leaves the parent's
  * threads, compilers, files and device alone. A child may open contexts of its own.
  *
+ * Stack. A call needs at most 128 KB, however deep the graph; what a user's own code, hooks and
+ * callbacks and a device's driver need is beside that.
+ *
  * Sources, named where a definition comes from one: [J] Jittor (Hu et al. 2020).
  *
  * Read after: core.c (the pipeline as a list). */

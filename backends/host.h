@@ -10,6 +10,7 @@
 #define JOT_HOST_H
 #include "backends/backend.h"
 #ifndef JOT_NO_HOST
+#include <pthread.h>
 
 /* Fill in all hooks: malloc (results of at least 64 bytes are 64-byte aligned), stderr, getenv, the
  * monotonic clock. */
@@ -27,6 +28,10 @@ JOT_FN bool jot_machine_measure(Target *target);
 /* An environment variable as the context's hook sees it; the process's own without a hook. */
 JOT_FN const char *jot_host_env(const jot_Ctx *ctx, const char *name);
 JOT_FN double jot_host_seconds(void); /* monotonic */
+/* A thread of the library's own, with HOST_STACK bytes of stack whatever the system's default is:
+ * twice what core.h promises to need, for the system's share. */
+enum { HOST_STACK = 256 * 1024 };
+JOT_FN bool jot_host_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3);
 /* To the log, unless it is the same as one of the last SAID. */
 JOT_FN void jot_host_say(jot_Ctx *ctx, const char *note);

@@ -222,7 +222,7 @@ jobs_threads(Jobs *jobs)
 
         worker->jobs = jobs;
         worker->child = jot_host_child_new();
-        if (!worker->child || pthread_create(&worker->thread, NULL, jobs_main, worker)) {
+        if (!worker->child || !jot_host_thread(&worker->thread, jobs_main, worker)) {
             jot_host_child_free(worker->child);
             jobs->wanted = jobs->started;
         } else {

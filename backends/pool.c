@@ -27,6 +27,7 @@
  * cache still.
  *
  * Read before: backends/pool.h. After: backends/plan_run.c, which decides what is worth sharing. */
+#include "backends/host.h"
 #include "backends/pool.h"
 #ifndef JOT_NO_HOST
 #include <pthread.h>
@@ -251,7 +252,7 @@ pool_start(Pool *pool)
 
         worker->pool = pool;
         worker->number = pool->started + 1;
-        if (pthread_create(&worker->thread, NULL, pool_main, worker)) {
+        if (!jot_host_thread(&worker->thread, pool_main, worker)) {
             pool->threads = pool->started + 1;
             return;
         }

@@ -226,7 +226,7 @@ probe_all(const Probe *p, int cores, const char *block, size_t most)
         part[i].gate = &gate;
         part[i].bandwidth = 0;
     }
-    while (started < n && !pthread_create(&thread[started], NULL, probe_part, &part[started]))
+    while (started < n && jot_host_thread(&thread[started], probe_part, &part[started]))
         started++;
     pthread_mutex_unlock(&gate);
     probe_part(&part[0]);
@@ -284,7 +284,7 @@ probe_handoff(void)
     pthread_mutex_init(&s.lock, NULL);
     pthread_cond_init(&s.wake, NULL);
     pthread_cond_init(&s.done, NULL);
-    if (pthread_create(&thread, NULL, probe_sleep, &s))
+    if (!jot_host_thread(&thread, probe_sleep, &s))
         return 0;
     for (int i = 0; i <= PROBE_HANDOFFS; i++) {
         struct timespec nap = {0, 100000};

@@ -3,6 +3,7 @@
  *
  *     way    %9 -> 1    %7 -> 0    %4 -> 2        value, and which operand is next
  *     next   the operand of the last one that is new; a value whose operands are done is left
+ *     remade after its operands, each of which is on the way only while one below it is not known
  *
  *   requires  operands before their users        keeps  everything: nothing is changed
  *
@@ -65,6 +66,41 @@ JOT_FN void
 jot_below_skip(Below *w)
 {
     w->depth--;
+}
+
+static uint32_t
+below_unknown(const Kernel *k, uint32_t value, const uint32_t *there)
+{
+    const Value *v = &k->values.v[value];
+
+    for (int i = 0; i < v->narg; i++)
+        if (there[k->args.v[v->arg + (uint32_t)i]] == REMAKE_ASK)
+            return k->args.v[v->arg + (uint32_t)i];
+    return 0;
+}
+
+JOT_FN uint32_t
+jot_remake(const Kernel *k, uint32_t root, uint32_t *there, RemakeFn *make, void *ud)
+{
+    uint16_t way[VALUE_DEPTH + 1];
+    int n = 0;
+
+    way[0] = (uint16_t)root;
+    while (n >= 0) {
+        uint32_t value = way[n], next = 0;
+
+        if (there[value] == REMAKE_ASK)
+            there[value] = make(ud, value);
+        if (there[value] == REMAKE_ASK)
+            next = below_unknown(k, value, there);
+        if (next && n < VALUE_DEPTH) {
+            way[++n] = (uint16_t)next;
+            continue;
+        }
+        there[value] = there[value] == REMAKE_ASK ? 0 : there[value];
+        n--;
+    }
+    return there[root];
 }
 
 JOT_FN uint32_t

@@ -27,6 +27,14 @@ JOT_FN uint32_t jot_below_next(Below *w); /* the next value; 0: the end */
 JOT_FN void jot_below_from(Below *w, int first);
 JOT_FN void jot_below_skip(Below *w); /* skip all of them */
 
+/* Values made anew out of others: there[n] is what value n became, REMAKE_ASK where that is not
+ * known yet. make gives it for a value whose operands are known, and REMAKE_ASK where it needs one
+ * that is not. The result is there[root]; 0 where a path is longer than VALUE_DEPTH. */
+#define REMAKE_ASK UINT32_MAX
+typedef uint32_t RemakeFn(void *ud, uint32_t value);
+JOT_FN uint32_t jot_remake(const Kernel *k, uint32_t root, uint32_t *there, RemakeFn *make,
+                           void *ud);
+
 /* The first load of the buffer at or below a value; 0: none. */
 JOT_FN uint32_t jot_below_load(const Kernel *k, uint32_t value, uint32_t buf);
 /* Is one factor of the product a load that is 0 wherever the condition does not hold? */

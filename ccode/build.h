@@ -49,6 +49,8 @@ JOT_FN int jot_build_order_outer(const Kernel *k, int *order);
 #define BUILD_GUARDS 48
 typedef struct { int n; Ix v[BUILD_GUARDS]; } Guards; /* all must hold; constants 1 are left out */
 
+struct BuildWait;
+
 typedef struct {
     jot_Ctx *ctx;
     const BuildGraph *graph;
@@ -58,10 +60,11 @@ typedef struct {
     Ix axis[KERNEL_AXES];      /* of the group, as an index */
     int64_t ext[64];           /* extents of the kernel's axes: what `space` points to */
     Space space;
-    Vec(uint32_t) keys;        /* memo: node, indices, guards */
+    Vec(uint32_t) keys;        /* memo: node, indices, guards, value */
     struct BuildMemo *table;
     uint32_t cap, used;
-    int depth;
+    Vec(struct BuildWait) way; /* what is being built, each for the one before */
+    uint32_t asked;            /* what the last one waits for */
 } Build;
 
 /* False, with the reason in the context: memory, or what is at hand. */
@@ -72,7 +75,8 @@ JOT_FN bool jot_build_guard(Build *b, Guards *g, Ix cond);
 JOT_FN NodeId jot_build_real(jot_Ctx *ctx, NodeId id);
 /* The group reads it from a buffer. */
 JOT_FN bool jot_build_in_memory(Build *b, NodeId id);
-/* The value of a node at an element, right wherever all guards hold; 0 after a failure. */
+/* The value of a node at an element, right wherever all guards hold; 0 after a failure, or while
+ * another value is being built: that one is asked for again once this one is known. */
 JOT_FN uint32_t jot_build_value(Build *b, NodeId id, const Ix *index, const Guards *g);
 JOT_FN void jot_build_values_free(Build *b); /* what it remembers of them */
 /* Load slots of a node's maps -> slots of the kernel. False after a failure. */

@@ -14,34 +14,45 @@
  * that can leave its operand makes new guards; a load right below takes them with the overflow
  * value, anything else becomes SELECT(guards, value, overflow).
  *
- * The recursion is as deep as a group, which the fuser bounds; BUILD_DEPTH makes sure.
+ * A group may be deep, the stack is not: a value is asked for again once what it needs is known
+ * (build_all).
  *
  * Read before: ccode/build.c. After: ccode/build_reduce.c. */
 #include "ccode/build.h"
 #include "ops/code.h"
 
-enum {
-    BUILD_DEPTH = 2000,
-    BUILD_EXACT = 6 /* levels of picks among numbers of a dtype */
-};
+enum { BUILD_EXACT = 6 }; /* levels of picks among numbers of a dtype */
 
-struct BuildMemo { uint64_t hash; uint32_t at, n, value; };
+/* An entry of the memo, in keys[at..): the value (0: not known yet), number of words behind, node,
+ * indices, guards. */
+struct BuildMemo { uint64_t hash; uint32_t at; };
+enum { ENTRY_VALUE, ENTRY_WORDS, ENTRY_NODE, ENTRY_INDEX };
+
+/* What is being built: an entry; of a reindex the entry of its operand (0: not met yet), and the
+ * guards it adds, in keys. */
+struct BuildWait {
+    uint32_t entry, inner, added, nadded;
+    jot_Scalar overflow;
+};
 
 /* ---- memo --------------------------------------------------------------------------------- */
 
-static uint64_t
+/* A new entry behind the others; 0: out of memory. */
+static uint32_t
 build_key(Build *b, NodeId id, const Ix *index, int rank, const Guards *g)
 {
-    uint32_t at = b->keys.n, i;
+    uint32_t at = b->keys.n ? b->keys.n : 1, words = (uint32_t)(rank + g->n + 1), *key;
 
-    if (!jot_vec_reserve(&b->ctx->mem, b->keys, (uint32_t)(rank + g->n + 1)))
+    if (!jot_vec_reserve(&b->ctx->mem, b->keys, words + ENTRY_INDEX))
         return 0;
-    b->keys.v[b->keys.n++] = id;
-    for (i = 0; i < (uint32_t)rank; i++)
-        b->keys.v[b->keys.n++] = index[i];
-    for (i = 0; i < (uint32_t)g->n; i++)
-        b->keys.v[b->keys.n++] = g->v[i];
-    return jot_hash(1, b->keys.v + at, (b->keys.n - at) * sizeof *b->keys.v) | 1;
+    b->keys.n = at + ENTRY_NODE + words;
+    key = b->keys.v + at;
+    key[ENTRY_VALUE] = 0;
+    key[ENTRY_WORDS] = words;
+    key[ENTRY_NODE] = id;
+    memcpy(key + ENTRY_INDEX, index, (size_t)rank * sizeof *index);
+    memcpy(key + ENTRY_INDEX + rank, g->v, (size_t)g->n * sizeof *g->v);
+    return at;
 }
 
 static bool
@@ -66,28 +77,30 @@ build_memo_grow(Build *b)
     return true;
 }
 
-/* The entry whose key is keys[at..): its value is 0 when it is new. */
-static struct BuildMemo *
-build_memo_find(Build *b, uint64_t hash, uint32_t at)
+/* The entry of a node at an element; 0: out of memory. */
+static uint32_t
+build_entry(Build *b, NodeId id, const Ix *index, const Guards *g)
 {
-    uint32_t n = b->keys.n - at, i;
+    uint32_t at = build_key(b, id, index, jot_node(b->ctx, id)->rank, g), i;
+    size_t nbytes = at ? (b->keys.v[at + ENTRY_WORDS] + 1) * sizeof *b->keys.v : 0;
+    uint64_t hash;
 
-    if (b->used * 2 >= b->cap && !build_memo_grow(b))
-        return NULL;
+    if (!at || (b->used * 2 >= b->cap && !build_memo_grow(b)))
+        return 0;
+    hash = jot_hash(1, b->keys.v + at + ENTRY_WORDS, nbytes) | 1;
     for (i = (uint32_t)hash & (b->cap - 1); b->table[i].hash; i = (i + 1) & (b->cap - 1)) {
-        struct BuildMemo *m = &b->table[i];
+        uint32_t found = b->table[i].at;
 
-        if (m->hash == hash && m->n == n
-            && !memcmp(b->keys.v + m->at, b->keys.v + at, n * sizeof *b->keys.v)) {
+        if (b->table[i].hash == hash && b->keys.v[found + ENTRY_WORDS] == b->keys.v[at + ENTRY_WORDS]
+            && !memcmp(b->keys.v + found + ENTRY_WORDS, b->keys.v + at + ENTRY_WORDS, nbytes)) {
             b->keys.n = at;
-            return m;
+            return found;
         }
     }
     b->table[i].hash = hash;
     b->table[i].at = at;
-    b->table[i].n = n;
     b->used++;
-    return &b->table[i];
+    return at;
 }
 
 /* ---- leaves -------------------------------------------------------------------------------- */
@@ -260,29 +273,62 @@ build_map(Build *b, const Node *node, const Ix *index, Ix *to, Guards *added, bo
 static uint32_t
 build_select(Build *b, const Guards *added, uint32_t value, jot_DType dtype, jot_Scalar overflow)
 {
-    Ix all = jot_ix_const(&b->ctx->ix, 1);
-    uint32_t cond, other;
-    int i;
+    Ix all = jot_ix_all(&b->ctx->ix, added->n, added->v);
+    uint32_t cond = jot_v_index(b->k, JOT_BOOL, all), other;
 
-    for (i = 0; i < added->n; i++)
-        all = jot_ix_and(&b->ctx->ix, all, added->v[i]);
-    cond = jot_v_index(b->k, JOT_BOOL, all);
     other = jot_v_const(b->k, dtype, overflow);
     return jot_v_ew(b->k, EW_SELECT, dtype, cond, value, other);
+}
+
+/* Its operand's value is known, or asked for. */
+static uint32_t
+build_around(Build *b, const Node *node, const struct BuildWait *wait)
+{
+    uint32_t value = b->keys.v[wait->inner + ENTRY_VALUE];
+    Guards added;
+
+    if (!value) {
+        b->asked = wait->inner;
+        return 0;
+    }
+    added.n = (int)wait->nadded;
+    memcpy(added.v, b->keys.v + wait->added, wait->nadded * sizeof *added.v);
+    return added.n ? build_select(b, &added, value, (jot_DType)node->dtype, wait->overflow) : value;
+}
+
+/* The operand of a map, whose guards it adds, is a value of its own. */
+static uint32_t
+build_wait(Build *b, const Node *node, NodeId id, const Ix *at, const Guards *g,
+           const Guards *added, jot_Scalar overflow)
+{
+    struct BuildWait *wait = &b->way.v[b->way.n - 1];
+    Guards all = *g;
+
+    build_guards_join(b, &all, added);
+    wait->inner = build_entry(b, id, at, &all);
+    if (!wait->inner || !jot_vec_reserve(&b->ctx->mem, b->keys, (uint32_t)added->n))
+        return 0;
+    wait->added = b->keys.n;
+    wait->nadded = (uint32_t)added->n;
+    wait->overflow = overflow;
+    memcpy(b->keys.v + b->keys.n, added->v, (size_t)added->n * sizeof *added->v);
+    b->keys.n += wait->nadded;
+    return build_around(b, node, wait);
 }
 
 /* A chain of reindexes with one overflow value is one map; where it changes, another begins. */
 static uint32_t
 build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
 {
-    Guards added = {0, {0}}, all = *g;
+    Guards added = {0, {0}};
     Ix at[JOT_MAX_RANK], to[JOT_MAX_RANK];
-    jot_Scalar overflow = jot_node(b->ctx, id)->value;
-    jot_DType dtype = (jot_DType)jot_node(b->ctx, id)->dtype;
+    const Node *outer = jot_node(b->ctx, id);
+    jot_Scalar overflow = outer->value;
     bool never = false;
-    uint32_t v;
 
-    memcpy(at, index, jot_node(b->ctx, id)->rank * sizeof *at);
+    if (b->way.v[b->way.n - 1].inner)
+        return build_around(b, outer, &b->way.v[b->way.n - 1]);
+    memcpy(at, index, outer->rank * sizeof *at);
     for (;;) {
         const Node *node = jot_node(b->ctx, id);
         Guards more = {0, {0}};
@@ -292,8 +338,9 @@ build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
         if (added.n && more.n && node->value.u != overflow.u)
             break; /* stays: the rest of the chain is a value of its own */
         if (never) { /* always outside */
-            v = jot_v_const(b->k, dtype, node->value);
-            return added.n ? build_select(b, &added, v, dtype, overflow) : v;
+            uint32_t v = jot_v_const(b->k, (jot_DType)outer->dtype, node->value);
+
+            return added.n ? build_select(b, &added, v, (jot_DType)outer->dtype, overflow) : v;
         }
         if (more.n)
             overflow = node->value;
@@ -305,9 +352,7 @@ build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
     }
     if (jot_build_in_memory(b, id) || jot_build_reads_back(b, id, at))
         return build_load(b, id, at, g, &added, overflow);
-    build_guards_join(b, &all, &added);
-    v = jot_build_value(b, id, at, &all);
-    return v && added.n ? build_select(b, &added, v, dtype, overflow) : v;
+    return build_wait(b, outer, id, at, g, &added, overflow);
 }
 
 /* The user's expression: a call of the function that the kernel's text will bring along. */
@@ -355,37 +400,67 @@ build_compute(Build *b, NodeId id, const Ix *index, const Guards *g)
     }
 }
 
+/* The last one on the way: its value; 0 with b->asked: it waits for that entry. */
+static uint32_t
+build_step(Build *b)
+{
+    const uint32_t *key = b->keys.v + b->way.v[b->way.n - 1].entry;
+    NodeId id = key[ENTRY_NODE];
+    uint32_t rank = jot_node(b->ctx, id)->rank;
+    Ix index[JOT_MAX_RANK];
+    Guards g;
+
+    g.n = (int)(key[ENTRY_WORDS] - rank - 1);
+    memcpy(index, key + ENTRY_INDEX, rank * sizeof *index);
+    memcpy(g.v, key + ENTRY_INDEX + rank, (size_t)g.n * sizeof *g.v);
+    return build_compute(b, id, index, &g);
+}
+
+/* The entry and all that it waits for. */
+static uint32_t
+build_all(Build *b, uint32_t root)
+{
+    b->asked = root;
+    while (b->asked || b->way.n) {
+        struct BuildWait *wait;
+        uint32_t value;
+
+        if (b->asked) {
+            wait = jot_vec_push(&b->ctx->mem, b->way);
+            wait->entry = b->asked;
+            b->asked = 0;
+        }
+        value = b->ctx->mem.failed ? 0 : build_step(b);
+        if (b->asked)
+            continue;
+        if (!value) {
+            b->way.n = 0;
+            return jot_build_fail(b, "too many values in one kernel");
+        }
+        b->keys.v[b->way.v[--b->way.n].entry + ENTRY_VALUE] = value;
+    }
+    return b->keys.v[root + ENTRY_VALUE];
+}
+
 JOT_FN uint32_t
 jot_build_value(Build *b, NodeId id, const Ix *index, const Guards *g)
 {
-    const Node *node;
-    struct BuildMemo *memo;
-    uint32_t at = b->keys.n, slot, value;
-    uint64_t hash;
+    uint32_t entry = build_entry(b, jot_build_real(b->ctx, id), index, g);
 
-    id = jot_build_real(b->ctx, id);
-    node = jot_node(b->ctx, id);
-    hash = build_key(b, id, index, node->rank, g);
-    memo = hash ? build_memo_find(b, hash, at) : NULL;
-    if (!memo || memo->value)
-        return memo ? memo->value : jot_build_fail(b, "memo");
-    if (b->depth >= BUILD_DEPTH)
-        return jot_build_fail(b, "a group is too deep");
-    b->depth++;
-    value = build_compute(b, id, index, g);
-    b->depth--;
-    if (!value)
-        return jot_build_fail(b, "too many values in one kernel");
-    slot = (uint32_t)hash & (b->cap - 1);
-    while (b->table[slot].at != at || b->table[slot].hash != hash)
-        slot = (slot + 1) & (b->cap - 1); /* the table may have grown in between */
-    b->table[slot].value = value;
-    return value;
+    if (!entry)
+        return jot_build_fail(b, "memo");
+    if (b->keys.v[entry + ENTRY_VALUE])
+        return b->keys.v[entry + ENTRY_VALUE];
+    if (!b->way.n)
+        return build_all(b, entry);
+    b->asked = entry;
+    return 0;
 }
 
 JOT_FN void
 jot_build_values_free(Build *b)
 {
     jot_vec_free(&b->ctx->mem, b->keys);
+    jot_vec_free(&b->ctx->mem, b->way);
     jot_mem_free(&b->ctx->mem, b->table, b->cap * sizeof *b->table);
 }

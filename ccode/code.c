@@ -46,6 +46,7 @@ jot_code_close(Code *code)
     jot_vec_free(code->mem, code->inst);
     jot_vec_free(code->mem, code->args);
     jot_vec_free(code->mem, code->coefs);
+    jot_vec_free(code->mem, code->work);
     jot_vec_free(code->mem, code->order);
 }
 
@@ -179,41 +180,53 @@ jot_code_pop(Blocks *b)
         link_into(b->code, b->stack[b->depth], block);
 }
 
+static Inst
+code_sum(int64_t c)
+{
+    Inst lin = {0};
+    lin.op = C_LIN;
+    lin.pure = true;
+    lin.dtype = JOT_I64;
+    lin.c.i = c;
+    return lin;
+}
+
+/* The smallest depth of an operand that is above `than`; -1: there is none. */
+static int
+code_deeper(const Code *code, const uint32_t *arg, int n, int than)
+{
+    int depth = -1;
+    for (int i = 0; i < n; i++) {
+        int own = code->inst.v[arg[i]].depth;
+        if (own > than && (depth < 0 || own < depth))
+            depth = own;
+    }
+    return depth;
+}
+
 /* Terms that belong to outer blocks become a named sum of their own, so that each loop adds only
  * what changes in it. */
 JOT_FN uint32_t
 jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int n)
 {
-    const Inst *inst = b->code->inst.v;
-    uint32_t out[64], in[64];
-    int64_t out_k[64], in_k[64];
-    int nout = 0, nin = 0, deepest = 0;
-    Inst lin = {0};
-    for (int i = 0; i < n; i++)
-        if (inst[arg[i]].depth > deepest)
-            deepest = inst[arg[i]].depth;
-    for (int i = 0; i < n && n <= 60; i++)
-        if (inst[arg[i]].depth < deepest)
-            out[nout] = arg[i], out_k[nout++] = coef[i];
-        else
-            in[nin] = arg[i], in_k[nin++] = coef[i];
-    if (nout > 1 || (nout == 1 && out_k[0] != 1 && out_k[0] != -1)) {
-        uint32_t rest = jot_code_lin(b, 0, out, out_k, nout);
-        if (rest)
-            b->code->inst.v[rest].named = true;
-        out[0] = rest;
-        out_k[0] = 1;
-        nout = 1;
+    uint32_t part[64];
+    int64_t k[64];
+    int m = 0, depth = -1;
+    if (n > 60)
+        return 0;
+    while ((depth = code_deeper(b->code, arg, n, depth)) >= 0) {
+        if (m > 1 || (m == 1 && k[0] != 1 && k[0] != -1)) {
+            part[0] = jot_code_add(b, code_sum(0), part, m, k);
+            b->code->inst.v[part[0]].named |= part[0] != 0;
+            k[0] = m = 1;
+        }
+        for (int i = 0; i < n; i++)
+            if (b->code->inst.v[arg[i]].depth == depth)
+                part[m] = arg[i], k[m++] = coef[i];
     }
-    for (int i = 0; i < nin; i++)
-        out[nout] = in[i], out_k[nout++] = in_k[i];
-    lin.op = C_LIN;
-    lin.pure = true;
-    lin.dtype = JOT_I64;
-    lin.c.i = c;
     if (n == 1 && c == 0 && coef[0] == 1)
         return arg[0];
-    return jot_code_add(b, lin, out, nout, out_k);
+    return jot_code_add(b, code_sum(c), part, m, k);
 }
 
 JOT_FN int

@@ -118,6 +118,7 @@ typedef struct {
     Vec(int64_t) coefs;
     uint32_t *table;            /* records that may be shared, by hash */
     uint32_t writes[256];       /* to the memory of each buffer so far (number % 256) */
+    Vec(uint32_t) work;         /* operands of the sums in the making */
     Vec(uint32_t) order;        /* records as they stand in the text (jot_code_order) */
     int phases;
     int64_t steps[SCHED_PHASES]; /* of the loop that callers share */

@@ -261,7 +261,7 @@ typedef struct {
 typedef struct {
     const Dialect *d;
     Text *out;
-    Needed done[NEEDED];
+    Needed *done;  /* NEEDED of them */
     int ndone;
 } Prelude;
 
@@ -312,7 +312,7 @@ need(Prelude *p, const char *name, size_t n, int depth)
     for (int i = 0; i < p->ndone; i++)
         if (p->done[i].n == n && memcmp(p->done[i].name, name, n) == 0)
             return;
-    if (p->ndone >= NEEDED || depth > 40 || n > sizeof p->done[0].name)
+    if (p->ndone >= NEEDED || depth > 40 || n > sizeof p->done->name)
         return;
     fn = jot_prelude_find(name, n);
     text = jot_dialect_helper(name, n);
@@ -371,12 +371,11 @@ jot_emit_prelude_hash(void)
 JOT_FN bool
 jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out)
 {
-    Prelude p;
-    memset(&p, 0, sizeof p);
-    p.d = d;
-    p.out = out;
+    Prelude p = {d, out, jot_mem_new(out->mem, NEEDED, sizeof *p.done), 0};
     jot_text_f(out, "%s", d->device ? d->device->typedefs : typedefs);
-    need_text(&p, kernels, n, 0);
-    return !out->mem || !out->mem->failed;
+    if (p.done)
+        need_text(&p, kernels, n, 0);
+    jot_mem_free(out->mem, p.done, NEEDED * sizeof *p.done);
+    return !out->mem->failed;
 }
 #undef DIALECT_TYPES

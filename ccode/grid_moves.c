@@ -9,6 +9,7 @@
  * load under them, also where a split has put new axes between.
  *
  * Read before: ccode/sched_grid.h. After: ccode/rfactor.c, sched_grid.c. */
+#include "ccode/below.h"
 #include "ccode/sched_grid.h"
 
 enum {
@@ -69,34 +70,24 @@ move_through(const Kernel *k, const Value *v, int64_t *moved)
         }
 }
 
-/* The largest load among the operands of a value: most of what the kernel reads. */
-static void
-largest_load(const Kernel *k, uint32_t value, bool *seen, uint32_t *load, int64_t *moved)
-{
-    const Value *v = &k->values.v[value];
-    uint32_t before = *load;
-    if (seen[value])
-        return;
-    seen[value] = true;
-    if (v->op == VAL_LOAD && (!*load || k->bufs.v[v->buf].layout->nelem >
-                                            k->bufs.v[k->values.v[*load].buf].layout->nelem)) {
-        *load = value;
-        jot_grid_moved(k, v->buf, v->at, moved);
-    }
-    for (int i = 0; i < v->narg; i++)
-        largest_load(k, k->args.v[v->arg + (uint32_t)i], seen, load, moved);
-    if (v->op == VAL_AT && *load != before)
-        move_through(k, v, moved);
-}
-
+/* Of the largest load that the value is made of: most of what the kernel reads. */
 JOT_FN bool
 jot_grid_moves(const Kernel *k, uint32_t value, int64_t *moved)
 {
-    bool *seen = jot_mem_new(k->mem, k->values.n, sizeof *seen);
-    uint32_t load = 0;
-    if (seen)
-        largest_load(k, value, seen, &load, moved);
-    jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
+    Below w;
+    uint32_t load = 0, n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        if (v->op != VAL_LOAD ||
+            (load && k->bufs.v[v->buf].layout->nelem <=
+                         k->bufs.v[k->values.v[load].buf].layout->nelem))
+            continue;
+        load = n;
+        jot_grid_moved(k, v->buf, v->at, moved);
+        for (int i = w.depth; i-- > 0;)
+            if (k->values.v[w.way[i].value].op == VAL_AT)
+                move_through(k, &k->values.v[w.way[i].value], moved);
+    }
     return load != 0;
 }
 

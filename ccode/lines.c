@@ -433,9 +433,7 @@ jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g)
     g->cond = 0;
     g->inside = value;
     if (v->op == VAL_LOAD && v->ncond) {
-        g->cond = k->ixs.v[v->at + v->nidx];
-        for (int i = 1; i < v->ncond; i++)
-            g->cond = jot_ix_and(k->ix, g->cond, k->ixs.v[v->at + v->nidx + (uint32_t)i]);
+        g->cond = jot_ix_all(k->ix, v->ncond, k->ixs.v + v->at + v->nidx);
         g->outside = v->c;
         return g->cond != 0;
     }

@@ -132,11 +132,11 @@ line_load(Lines *l, const Value v)
     return jot_v_load(k, v.buf, ix, n, cond, v.c);
 }
 
-static uint32_t line_value(Lines *l, uint32_t value, int depth);
-
+/* The value at the line's positions; 0: it does not depend on these alone. */
 static uint32_t
-line_new(Lines *l, uint32_t value, int depth)
+line_new(void *ud, uint32_t value)
 {
+    Lines *l = ud;
     Kernel *k = l->k;
     const Value v = k->values.v[value];
     uint32_t arg[3] = {0, 0, 0};
@@ -148,22 +148,15 @@ line_new(Lines *l, uint32_t value, int depth)
     if (v.op == VAL_INDEX)
         return v.dtype == JOT_BOOL && (ix = line_cond(l, k->ixs.v[v.at])) != 0
                    ? jot_v_index(k, JOT_BOOL, ix) : 0;
-    if (v.op != VAL_EW || v.narg > 3 || depth > VALUE_DEPTH)
+    if (v.op != VAL_EW || v.narg > 3)
         return 0;
-    for (int j = 0; j < v.narg; j++)
-        if (!(arg[j] = line_value(l, k->args.v[v.arg + (uint32_t)j], depth + 1)))
-            return 0;
+    for (int j = 0; j < v.narg; j++) {
+        arg[j] = l->there[k->args.v[v.arg + (uint32_t)j]];
+        if (!arg[j] || arg[j] == REMAKE_ASK)
+            return arg[j];
+    }
     return v.ew == EW_CAST ? jot_v_cast(k, (jot_DType)v.round, arg[0])
                            : jot_v_ew(k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
-}
-
-/* The value at the line's positions; 0: it does not depend on these alone. */
-static uint32_t
-line_value(Lines *l, uint32_t value, int depth)
-{
-    if (l->there[value] == LINE_NEW)
-        l->there[value] = line_new(l, value, depth);
-    return l->there[value];
 }
 
 /* The same for a new line: nothing is known yet. */
@@ -171,7 +164,7 @@ static uint32_t
 line_root(Lines *l, uint32_t value)
 {
     memset(l->there, 0xff, (value + 1) * sizeof *l->there);
-    return line_value(l, value, 0);
+    return jot_remake(l->k, value, l->there, line_new, l);
 }
 
 static int

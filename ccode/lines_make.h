@@ -5,7 +5,6 @@
 #include "ccode/below.h"
 #include "ccode/lines.h"
 
-#define LINE_NEW UINT32_MAX
 
 typedef struct {
     Kernel *k;
@@ -21,7 +20,7 @@ typedef struct {
     uint64_t window;            /* axes of it besides the row's */
     uint32_t reduce;            /* need of its value */
     uint32_t there[KERNEL_VALUES]; /* each value at the line's positions, 0: it cannot be there;
-                                      LINE_NEW: not known yet */
+                                      REMAKE_ASK: not known yet */
 } Lines;
 
 /* One of the conditions of `and`, with axes replaced as by `at` if that is not NULL, is `cond`? */

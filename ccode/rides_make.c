@@ -16,6 +16,7 @@
  *
  * Read before: ccode/rides.h, rides.c. After: ccode/contract_sched.c, ccode/winograd_rides.c. */
 #include "ccode/rides.h"
+#include "ccode/below.h"
 #include "ccode/build.h"
 #include "ccode/contract_make.h"
 
@@ -27,7 +28,7 @@ typedef struct {
     Rides *r;
     const Ix *place;
     const Space *space;
-    uint32_t *value;    /* of `to`, by value of `from`; 0: not made yet */
+    uint32_t *value;    /* of `to`, by value of `from`; REMAKE_ASK: not made yet */
 } RidesMake;
 
 static Ix
@@ -49,18 +50,28 @@ make_load(const RidesMake *t, uint32_t buf, uint32_t at, int nidx, int ncond, jo
     return jot_v_load(t->to, buf, ix, ncond, ix + nidx, outside);
 }
 
-static uint32_t make_value(RidesMake *t, uint32_t number, int depth);
-
+/* Results are read back from where they are stored. */
 static uint32_t
-make_new(RidesMake *t, uint32_t number, int depth)
+make_new(void *ud, uint32_t number)
 {
+    RidesMake *t = ud;
     const Kernel *from = t->from;
     Value v = from->values.v[number];
+    int store = jot_rides_stored(from, t->r, number);
     uint32_t arg[VALUE_ARGS];
+    jot_Scalar zero;
 
-    for (int i = 0; i < v.narg; i++)
-        if (!(arg[i] = make_value(t, jot_v_arg(from, number, i), depth + 1)))
-            return 0;
+    zero.u = 0;
+    if (store >= 0) {
+        const KStore *s = &t->r->plain[store];
+
+        return make_load(t, s->buf, s->at, s->nidx, 0, zero);
+    }
+    for (int i = 0; i < v.narg; i++) {
+        arg[i] = t->value[jot_v_arg(from, number, i)];
+        if (!arg[i] || arg[i] == REMAKE_ASK)
+            return arg[i];
+    }
     switch (v.op) {
     case VAL_LOAD: return make_load(t, v.buf, v.at, v.nidx, v.ncond, v.c);
     case VAL_CONST: return jot_v_const(t->to, (jot_DType)v.dtype, v.c);
@@ -75,23 +86,10 @@ make_new(RidesMake *t, uint32_t number, int depth)
     }
 }
 
-/* Results are read back from where they are stored. */
 static uint32_t
-make_value(RidesMake *t, uint32_t number, int depth)
+make_value(RidesMake *t, uint32_t number)
 {
-    int store = jot_rides_stored(t->from, t->r, number);
-    jot_Scalar zero;
-
-    zero.u = 0;
-    if (t->value[number] || depth > VALUE_DEPTH)
-        return t->value[number];
-    if (store >= 0) {
-        const KStore *s = &t->r->plain[store];
-
-        t->value[number] = make_load(t, s->buf, s->at, s->nidx, 0, zero);
-    } else
-        t->value[number] = make_new(t, number, depth);
-    return t->value[number];
+    return jot_remake(t->from, number, t->value, make_new, t);
 }
 
 /* of: the sum that it is a part of, whose conditions say which points count. */
@@ -128,9 +126,9 @@ make_squares(RidesMake *t, uint32_t sum, uint32_t x, uint32_t m)
     const Value v = t->from->values.v[sum];
     double scale = v.c.f, n = t->r->block;
     jot_DType dtype = (jot_DType)v.dtype;
-    uint32_t body = make_value(t, x, 0), mean, squares, rest, d;
+    uint32_t body = make_value(t, x), mean, squares, rest, d;
 
-    if (!body || !t->value[m])
+    if (!body || !t->value[m] || t->value[m] == REMAKE_ASK)
         return 0;
     mean = t->r->outer ? jot_v_reduce(to, EW_ADD, t->r->inner, body, 0, NULL, 1 / n) : t->value[m];
     d = jot_v_ew(to, EW_SUB, dtype, body, mean, 0);
@@ -156,7 +154,7 @@ make_sum(RidesMake *t, uint32_t number)
 
     if (jot_rides_square(t->from, number, &x, &m))
         return make_squares(t, number, x, m);
-    body = make_value(t, jot_v_arg(t->from, number, 0), 0);
+    body = make_value(t, jot_v_arg(t->from, number, 0));
     if (!body || !t->r->outer)
         return body ? make_part(t, &v, body, scale) : 0;
     body = make_part(t, &v, body, mean ? 1 / n : 1);
@@ -169,7 +167,7 @@ make_stores(RidesMake *t)
     for (uint32_t i = 0; i < t->r->nstore; i++) {
         const KStore *s = &t->r->store[i];
         Ix ix[JOT_MAX_RANK + 64];
-        uint32_t value = make_value(t, s->value, 0);
+        uint32_t value = make_value(t, s->value);
 
         if (!value || s->ncond > 62)
             return false;
@@ -191,6 +189,8 @@ jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place, const 
 
     t.value = jot_mem_new(from->mem, n, sizeof *t.value);
     ok = used && t.value;
+    if (ok)
+        memset(t.value, 0xff, n * sizeof *t.value);
     for (uint32_t i = 0; ok && i < r->nstore; i++)
         used[r->store[i].value] = true;
     for (uint32_t i = n; ok && i-- > r->sum + 1;)

@@ -21,6 +21,7 @@
  *   keeps     the kernel's values, but for the order of summation; adds scratch buffers
  *
  * Read before: ccode/sched.h, ccode/rfactor.c, ccode/walk_grid.c. After: ccode/lower.c. */
+#include "ccode/below.h"
 #include "ccode/emit.h"
 #include "ccode/sched_grid.h"
 
@@ -183,32 +184,18 @@ ncleared(const Grid *g)
     return n;
 }
 
-/* What a value depends on. `seen` keeps a walk from going twice through what it shares. */
-static bool
-grid_reads(const Kernel *k, uint32_t value, uint32_t what, bool *seen)
-{
-    const Value *v = &k->values.v[value];
-    if (value == what)
-        return true;
-    if (seen[value] || value < what)
-        return false;
-    seen[value] = true;
-    for (int i = 0; i < v->narg; i++)
-        if (grid_reads(k, k->args.v[v->arg + (uint32_t)i], what, seen))
-            return true;
-    return false;
-}
-
 static bool
 stage_reads(const Grid *g, const GridStage *st, uint32_t what)
 {
     const Kernel *k = g->k;
-    bool *seen = jot_mem_new(k->mem, k->values.n, sizeof *seen), found;
-    uint32_t value = st->store ? k->stores.v[st->what].value
-                               : k->args.v[k->values.v[st->what].arg];
-    found = !seen || grid_reads(k, value, what, seen);
-    jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
-    return found;
+    Below w;
+    uint32_t n;
+    jot_below_open(&w, k, st->store ? k->stores.v[st->what].value
+                                    : k->args.v[k->values.v[st->what].arg]);
+    while ((n = jot_below_next(&w)) != 0 && n != what)
+        if (n < what)
+            jot_below_skip(&w);
+    return n != 0;
 }
 
 /* Of a store: the reductions of its own level that it reads are placed. */
@@ -264,25 +251,27 @@ grid_nests(Grid *g)
 /* Loads under a value: each at the same place for all steps of the axis, or side by side; *nbytes:
  * the largest element of these. False: something else is there. */
 static bool
-loads_side_by_side(const Kernel *k, uint32_t value, int axis, bool *seen, int *nbytes)
+loads_side_by_side(const Kernel *k, uint32_t value, int axis, int *nbytes)
 {
-    const Value *v = &k->values.v[value];
-    int64_t moved[KERNEL_AXES];
-    if (seen[value])
-        return true;
-    seen[value] = true;
-    if (v->op == VAL_REDUCE || v->op == VAL_AT)
-        return !(v->free >> axis & 1);
-    if (v->op == VAL_LOAD) {
-        int size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[v->buf].dtype);
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        int64_t moved[KERNEL_AXES];
+        int size;
+        if (v->op == VAL_REDUCE || v->op == VAL_AT) {
+            if (v->free >> axis & 1)
+                return false;
+            jot_below_skip(&w);
+        }
+        if (v->op != VAL_LOAD)
+            continue;
         jot_grid_moved(k, v->buf, v->at, moved);
         if (moved[axis] > 1)
             return false;
+        size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[v->buf].dtype);
         *nbytes = moved[axis] && size > *nbytes ? size : *nbytes;
     }
-    for (int i = 0; i < v->narg; i++)
-        if (!loads_side_by_side(k, k->args.v[v->arg + (uint32_t)i], axis, seen, nbytes))
-            return false;
     return true;
 }
 
@@ -296,7 +285,7 @@ nest_width(const Grid *g, int nest)
 {
     const Kernel *k = g->k;
     int axis[KERNEL_AXES], nbytes = 1, n = sort_axes(g, g->nest[nest].grid, g->to, g->from, axis);
-    bool *seen, wide = n > 0 && !g->nest[nest].team;
+    bool wide = n > 0 && !g->nest[nest].team;
     for (int i = 0; wide && i < g->nstages; i++) {
         const GridStage *st = &g->stage[i];
         const KStore *store = st->store ? &k->stores.v[st->what] : NULL;
@@ -304,16 +293,14 @@ nest_width(const Grid *g, int nest)
         int size;
         if (st->nest != nest)
             continue;
-        seen = jot_mem_new(k->mem, k->values.n, sizeof *seen);
-        wide = seen && store && !store->acc && st->free == g->nest[nest].grid;
+        wide = store && !store->acc && st->free == g->nest[nest].grid;
         if (wide) {
             jot_grid_moved(k, store->buf, store->at, moved);
             size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[store->buf].dtype);
             nbytes = size > nbytes ? size : nbytes;
             wide = moved[axis[n - 1]] == 1 &&
-                   loads_side_by_side(k, store->value, axis[n - 1], seen, &nbytes);
+                   loads_side_by_side(k, store->value, axis[n - 1], &nbytes);
         }
-        jot_mem_free(k->mem, seen, k->values.n * sizeof *seen);
     }
     wide = wide && jot_grid_points(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= g->busy;
     return wide ? GRID_BYTES / nbytes : 1;

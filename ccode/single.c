@@ -13,11 +13,11 @@
  *   breaks    numbers of values
  *
  * Read before: ccode/ir.h. After: ccode/pair.c. */
+#include "ccode/below.h"
 #include "ccode/lines.h"
 #include "ccode/pair.h"
 
 enum { SINGLE_DEEP = 16 };
-#define SINGLE_NEW UINT32_MAX
 
 typedef struct {
     Kernel *k;
@@ -26,7 +26,7 @@ typedef struct {
     Ix map[KERNEL_AXES];    /* each axis; `axis` by its one place */
     Ix in;                  /* that place is a place of the axis */
     int axis;
-    uint32_t *there;        /* each value at the place, 0: it cannot be said there; SINGLE_NEW */
+    uint32_t *there;        /* each value at the place, 0: it cannot be said there; REMAKE_ASK */
 } Single;
 
 /* Where on the axis one of the conditions joined by `and` holds, all else held; 0: at no one place.
@@ -86,11 +86,11 @@ single_holds(const Kernel *k, uint32_t cond)
     return v->op == VAL_INDEX && jot_ix_is_const(k->ix, k->ixs.v[v->at], &one) && one;
 }
 
-static uint32_t single_value(const Single *s, uint32_t n, int depth);
-
+/* Value n at the place; 0: it cannot be said there. */
 static uint32_t
-single_new(const Single *s, uint32_t n, int depth)
+single_new(void *ud, uint32_t n)
 {
+    const Single *s = ud;
     const Value v = s->k->values.v[n];
     uint32_t arg[3] = {0};
 
@@ -100,23 +100,16 @@ single_new(const Single *s, uint32_t n, int depth)
         return jot_v_index(s->k, (jot_DType)v.dtype, single_ix(s, s->k->ixs.v[v.at]));
     if (v.op == VAL_LOAD)
         return single_load(s, &v);
-    if (v.op != VAL_EW || depth == VALUE_DEPTH || v.narg > 3 || v.round != v.dtype)
+    if (v.op != VAL_EW || v.narg > 3 || v.round != v.dtype)
         return 0;
-    for (int i = 0; i < v.narg; i++)
-        if (!(arg[i] = single_value(s, s->k->args.v[v.arg + (uint32_t)i], depth + 1)))
-            return 0;
+    for (int i = 0; i < v.narg; i++) {
+        arg[i] = s->there[s->k->args.v[v.arg + (uint32_t)i]];
+        if (!arg[i] || arg[i] == REMAKE_ASK)
+            return arg[i];
+    }
     if (v.ew == EW_SELECT && single_holds(s->k, arg[0]))
         return arg[1];
     return jot_v_ew(s->k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
-}
-
-/* Value n at the place; 0: it cannot be said there. */
-static uint32_t
-single_value(const Single *s, uint32_t n, int depth)
-{
-    if (s->there[n] == SINGLE_NEW)
-        s->there[n] = single_new(s, n, depth);
-    return s->there[n];
 }
 
 /* The same for another place: nothing is known yet. */
@@ -129,7 +122,7 @@ single_root(Single *s, uint32_t n)
     s->there = jot_mem_new(s->k->mem, n + 1, sizeof *s->there);
     if (s->there) {
         memset(s->there, 0xff, nbytes);
-        value = single_value(s, n, 0);
+        value = jot_remake(s->k, n, s->there, single_new, s);
     }
     jot_mem_free(s->k->mem, s->there, nbytes);
     return value;
@@ -158,11 +151,9 @@ single_guard(const Kernel *k, const Value *reduce, uint32_t n, Guarded *g)
 static Ix
 single_cond(Kernel *k, const Value *v, uint32_t body)
 {
-    Ix all = jot_ix_const(k->ix, 1);
+    Ix all = jot_ix_all(k->ix, v->ncond, k->ixs.v + v->at + v->nidx);
     Guarded g;
 
-    for (int i = 0; i < v->ncond; i++)
-        all = jot_ix_and(k->ix, all, k->ixs.v[v->at + v->nidx + (uint32_t)i]);
     return single_guard(k, v, body, &g) ? jot_ix_and(k->ix, all, g.cond) : all;
 }
 

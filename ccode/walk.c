@@ -51,15 +51,17 @@ jot_walk_kids(Walk *w, uint32_t n)
 JOT_FN void
 jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
 {
-    Binding old = w->at;
     int axis = w->t->nodes.v[n].loop.axis;
+    if (!jot_vec_reserve(w->code->mem, w->around, 1))
+        return;
+    w->around.v[w->around.n++] = w->at; /* not on the stack: loops nest */
     w->at.pos[axis] = jot_ix_add(w->k->ix, w->at.pos[axis], add);
     w->at.left[axis] = left;
     w->at.block[axis] = w->t->nodes.v[n].loop.step;
     w->at.copy[axis] += copy;
     jot_walk_derive(w);
     jot_walk_kids(w, n);
-    w->at = old;
+    w->at = w->around.v[--w->around.n];
 }
 
 /* A number for a variable of the walk; -1: none left. */
@@ -192,7 +194,7 @@ collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
 }
 
 /* One loop over all of them; the position of each is a digit of its variable. */
-static void
+static JOT_APART void
 walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
 {
     IxPool *ix = w->k->ix;
@@ -264,7 +266,7 @@ walk_serial(Walk *w, uint32_t n)
 }
 
 /* A copy beyond the end of a clamped block: it reads the last element and does not store. */
-static void
+static JOT_APART void
 clamped_copy(Walk *w, uint32_t n, int64_t offset)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
@@ -313,7 +315,7 @@ walk_unrolled(Walk *w, uint32_t n)
 }
 
 /* A device's lanes over two axes, the second fastest: nt:1v nr:1v. */
-static bool
+static JOT_APART bool
 vector_pair(Walk *w, uint32_t n)
 {
     IxPool *ix = w->k->ix;
@@ -392,7 +394,7 @@ walk_lanes(Walk *w, uint32_t n)
 
 /* The window's axis runs over the width of the window from where `from` stands; in a rest of the
  * blocks of `from` the window is narrower too. */
-static void
+static JOT_APART void
 walk_window(Walk *w, uint32_t n)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
@@ -456,7 +458,7 @@ at_edge(Walk *w, uint32_t n, bool first, uint32_t *cond)
     return 2;
 }
 
-static void
+static JOT_APART void
 walk_if(Walk *w, uint32_t n)
 {
     const TreeNode *node = &w->t->nodes.v[n];
@@ -583,6 +585,7 @@ jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
     jot_mem_free(mem, w->edge, t->nodes.n * sizeof *w->edge);
     jot_mem_free(mem, w->memo, k->values.n * sizeof *w->memo);
     jot_mem_free(mem, w->stage_of, k->values.n * sizeof *w->stage_of);
+    jot_vec_free(mem, w->around);
     jot_vec_free(mem, w->kept);
     jot_vec_free(mem, w->later);
     jot_vec_free(mem, w->issued);

@@ -58,6 +58,7 @@ typedef struct {
     Blocks b;
     IndexWalk index;
     Binding at;
+    Vec(Binding) around;        /* what it was outside of each loop */
     int vars;                   /* loop variables in use */
     int lanes, vector_axis;     /* of the vector loop around, 0: none */
     Ix lane;                    /* step of the loop of lanes around */

@@ -4,6 +4,8 @@
  * Read before: ccode/code.h. After: ccode/walk.c. */
 #include "ccode/code.h"
 
+enum { WALK_TERMS = 60 };
+
 static Inst
 index_inst(COp op)
 {
@@ -65,7 +67,7 @@ address(IndexWalk *w, const Layout *l, const uint32_t *index)
     return jot_code_lin(w->b, c, arg, coef, n);
 }
 
-static uint32_t
+static JOT_APART uint32_t
 load_index(IndexWalk *w, IxRec r)
 {
     uint32_t buf = r.a < w->k->slots.n ? w->k->slots.v[r.a] : 0;
@@ -91,33 +93,41 @@ load_index(IndexWalk *w, IxRec r)
     return jot_code_add(w->b, in, &at, 1, NULL);
 }
 
-static uint32_t
-pair(IndexWalk *w, COp op, IxRec r)
+static JOT_APART uint32_t
+operation(IndexWalk *w, COp op, bool exact, const uint32_t *arg, int n)
 {
     Inst in = index_inst(op);
-    uint32_t arg[2];
-    int64_t lo, hi, by;
-    if (op == C_IDIV || op == C_IMOD)
-        in.exact = jot_ix_range(w->k->ix, r.a, &w->space, &lo, &hi) && lo >= 0 &&
-                   jot_ix_is_const(w->k->ix, r.b, &by) && by > 0;
-    arg[0] = jot_walk_ix(w, r.a);
-    arg[1] = jot_walk_ix(w, r.b);
-    return jot_code_add(w->b, in, arg, 2, NULL);
+    in.exact = exact;
+    return jot_code_add(w->b, in, arg, n, NULL);
 }
 
 static uint32_t
-unary(IndexWalk *w, COp op, IxRec r)
+pair(IndexWalk *w, COp op, const IxRec *r)
 {
-    uint32_t arg = jot_walk_ix(w, r.a);
-    return jot_code_add(w->b, index_inst(op), &arg, 1, NULL);
+    Ix a = r->a, b = r->b;
+    uint32_t arg[2];
+    int64_t lo, hi, by;
+    bool exact = (op == C_IDIV || op == C_IMOD) &&
+                 jot_ix_range(w->k->ix, a, &w->space, &lo, &hi) && lo >= 0 &&
+                 jot_ix_is_const(w->k->ix, b, &by) && by > 0;
+    arg[0] = jot_walk_ix(w, a);
+    arg[1] = jot_walk_ix(w, b);
+    return operation(w, op, exact, arg, 2);
+}
+
+static uint32_t
+unary(IndexWalk *w, COp op, const IxRec *r)
+{
+    uint32_t arg = jot_walk_ix(w, r->a);
+    return operation(w, op, false, &arg, 1);
 }
 
 static uint32_t
 atom(IndexWalk *w, Ix ix)
 {
-    IxRec r = w->k->ix->recs.v[ix];
-    switch (r.op) {
-    case IX_AXIS: return r.a < WALK_VARS ? w->var[r.a] : 0;
+    const IxRec *r = &w->k->ix->recs.v[ix];
+    switch (r->op) {
+    case IX_AXIS: return r->a < WALK_VARS ? w->var[r->a] : 0;
     case IX_DIV: return pair(w, C_IDIV, r);
     case IX_MOD: return pair(w, C_IMOD, r);
     case IX_MUL: return pair(w, C_IMUL, r);
@@ -126,27 +136,40 @@ atom(IndexWalk *w, Ix ix)
     case IX_GE0: return unary(w, C_GE0, r);
     case IX_EQ0: return unary(w, C_EQ0, r);
     case IX_NOT: return unary(w, C_INOT, r);
-    case IX_LOAD: return load_index(w, r);
+    case IX_LOAD: return load_index(w, *r);
     default: return 0;
     }
+}
+
+/* The sum, of whose atoms the records are known. */
+static JOT_APART uint32_t
+sum_of(IndexWalk *w, Ix ix, const uint32_t *atoms)
+{
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c, coef[WALK_TERMS];
+    const IxTerm *term = jot_ix_linear(w->k->ix, ix, &c, &n, &tmp);
+    for (uint32_t i = 0; i < n; i++)
+        coef[i] = term[i].k;
+    return jot_code_lin(w->b, c, atoms, coef, (int)n);
 }
 
 JOT_FN uint32_t
 jot_walk_ix(IndexWalk *w, Ix ix)
 {
-    IxTerm tmp, term[60];
-    uint32_t n, arg[60];
-    int64_t c, coef[60];
-    const IxTerm *terms = jot_ix_linear(w->k->ix, ix, &c, &n, &tmp);
-    if (ix == 0 || n > 60)
-        return 0;
-    for (uint32_t i = 0; i < n; i++)
-        term[i] = terms[i];
-    for (uint32_t i = 0; i < n; i++) {
-        arg[i] = atom(w, term[i].atom);
-        coef[i] = term[i].k;
-        if (arg[i] == 0)
-            return 0;
+    Code *code = w->b->code;
+    uint32_t mark = code->work.n, n = WALK_TERMS, i, sum = 0;
+    for (i = 0; ix && i < n; i++) {
+        IxTerm tmp;
+        int64_t c;
+        uint32_t record;
+        const IxTerm *term = jot_ix_linear(w->k->ix, ix, &c, &n, &tmp);
+        if (i >= n || n > WALK_TERMS || !(record = atom(w, term[i].atom)))
+            break;
+        *(uint32_t *)jot_vec_push(code->mem, code->work) = record;
     }
-    return jot_code_lin(w->b, c, arg, coef, (int)n);
+    if (ix && i >= n && code->work.n == mark + n)
+        sum = sum_of(w, ix, code->work.v + mark);
+    code->work.n = mark;
+    return sum;
 }

@@ -436,7 +436,7 @@ apply(Walk *w, uint32_t number)
     return jot_code_add(&w->b, in, arg, v->narg, NULL);
 }
 
-static uint32_t
+static JOT_APART uint32_t
 replaced(Walk *w, const Value *v)
 {
     Binding old = w->at;
@@ -486,16 +486,38 @@ compute(Walk *w, uint32_t number)
     }
 }
 
+/* The first operand that it waits for; 0: it can be computed. */
+static uint32_t
+waits_for(const Walk *w, uint32_t number)
+{
+    const Value *v = &w->k->values.v[number];
+    bool here = number == w->defining || w->stage_of[number] < 0;
+    for (int i = 0; here && (v->op == VAL_EW || v->op == VAL_CALL) && i < v->narg; i++) {
+        uint32_t operand = w->k->args.v[v->arg + (uint32_t)i];
+        if (w->memo[operand].stamp != w->stamp)
+            return operand;
+    }
+    return 0;
+}
+
 JOT_FN uint32_t
 jot_walk_value(Walk *w, uint32_t value)
 {
-    Memo *m = &w->memo[value];
-    uint32_t inst;
-    if (m->stamp == w->stamp)
-        return m->inst;
-    inst = compute(w, value);
-    m = &w->memo[value];
-    m->stamp = w->stamp;
-    m->inst = inst;
-    return inst;
+    uint16_t way[VALUE_DEPTH + 1];
+    int n = 0;
+    for (way[0] = (uint16_t)value; n >= 0;) {
+        Memo *m = &w->memo[way[n]];
+        uint32_t next = m->stamp == w->stamp ? 0 : waits_for(w, way[n]), inst;
+        if (next && n < VALUE_DEPTH) {
+            way[++n] = (uint16_t)next;
+            continue;
+        }
+        if (m->stamp != w->stamp) {
+            inst = compute(w, way[n]);
+            m->stamp = w->stamp;
+            m->inst = inst;
+        }
+        n--;
+    }
+    return w->memo[value].inst;
 }

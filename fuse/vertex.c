@@ -12,6 +12,7 @@
  * requires  a selection in order   keeps  the graph   gives  verts, pre, suc, loads
  * Read before: fuse/work.h, fuse/legal.c. After: fuse/move.c, fuse/label.c. */
 #include "fuse/work.h"
+#include "ops/maps.h"
 
 /* ---- broadcasts and spaces by number ------------------------------------------------------ */
 
@@ -172,7 +173,7 @@ settle_keep(Fuser *f, uint32_t i)
 
 /* A long chain of reindexes that could not be composed is cut. */
 static void
-settle_chain(Fuser *f, uint8_t *depth)
+settle_chain(Fuser *f, uint8_t *length)
 {
     uint32_t i, x;
 
@@ -180,25 +181,57 @@ settle_chain(Fuser *f, uint8_t *depth)
         if (f->node[i]->kind != NODE_REINDEX || (f->bits[i] & (FN_LEAF | FN_KEEP)))
             continue;
         x = f->in[f->in0[i]];
-        depth[i] = (uint8_t)(depth[x] + 1);
-        if (depth[i] >= FUSE_CHAIN) {
+        length[i] = (uint8_t)(length[x] + 1);
+        if (length[i] >= FUSE_CHAIN) {
             f->bits[i] |= FN_KEEP;
-            depth[i] = 0;
+            length[i] = 0;
         }
+    }
+}
+
+/* A kernel substitutes maps for the axes of maps, through what is computed in between: where they
+ * would be nested too deep, what is read is stored. */
+static void
+settle_depth(Fuser *f, uint8_t *depth)
+{
+    const IxPool *pool = &f->ctx->ix;
+    uint32_t i, k;
+
+    for (i = 0; i < f->n; i++) {
+        const Node *n = f->node[i];
+        bool map = n->kind == NODE_REINDEX;
+        int own = map ? jot_maps_depth(pool, n->nindex, n->index) : 0;
+        int cond = map ? jot_maps_depth(pool, n->ncond, n->cond) : 0, below = 0;
+
+        if ((f->bits[i] & FN_LEAF) || !(map || jot_fuse_is_elementwise(n)))
+            continue;
+        own = own > cond ? own : cond;
+        for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
+            uint32_t x = f->in[k];
+
+            if (depth[x] && depth[x] + own >= IX_MAP_DEPTH) {
+                f->bits[x] |= FN_KEEP;
+                depth[x] = 0;
+            }
+            below = depth[x] > below ? depth[x] : below;
+        }
+        depth[i] = (uint8_t)(f->bits[i] & FN_KEEP ? 0 : below + own);
     }
 }
 
 JOT_FN bool
 jot_fuse_settle(Fuser *f)
 {
+    uint8_t *length = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
     uint8_t *depth = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
     uint32_t i;
 
-    if (!depth || !settle_inputs(f))
+    if (!length || !depth || !settle_inputs(f))
         return false;
     for (i = 0; i < f->n; i++)
         settle_keep(f, i);
-    settle_chain(f, depth);
+    settle_chain(f, length);
+    settle_depth(f, depth);
     for (i = 0; i < f->n; i++) {
         Node *n = f->node[i];
 

@@ -167,6 +167,7 @@ jot_ix_close(IxPool *pool)
     jot_vec_free(pool->mem, pool->recs);
     jot_vec_free(pool->mem, pool->terms);
     jot_vec_free(pool->mem, pool->args);
+    jot_vec_free(pool->mem, pool->work);
     pool->table = NULL;
     pool->table_cap = 0;
 }

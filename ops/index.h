@@ -47,6 +47,7 @@ typedef struct {
     Vec(IxRec) recs;    /* recs.v[0] is poison */
     Vec(IxTerm) terms;
     Vec(Ix) args;
+    Vec(Ix) work;       /* scratch of substitution */
     uint32_t *table;    /* hash table of record numbers, open addressing, 0 = empty */
     uint32_t table_cap;
 } IxPool;
@@ -75,6 +76,7 @@ JOT_FN Ix jot_ix_lt(IxPool *pool, Ix a, Ix b, const Space *space);      /* a <  
 JOT_FN Ix jot_ix_not(IxPool *pool, Ix a);
 JOT_FN Ix jot_ix_and(IxPool *pool, Ix a, Ix b);
 JOT_FN Ix jot_ix_or(IxPool *pool, Ix a, Ix b);
+JOT_FN Ix jot_ix_all(IxPool *pool, int n, const Ix *cond); /* and of them all, nested log2 n deep */
 
 /* Questions. */
 JOT_FN bool jot_ix_is_const(const IxPool *pool, Ix ix, int64_t *value);
@@ -96,9 +98,11 @@ JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space
 #define jot_ix_slots(pool, ix) ((pool)->recs.v[ix].slots)
 
 /* Replace axis k by map[k] (k < n; others stay) and load slot s by slots[s] (slots may be NULL: as
- * they are), simplified under the ranges of the new axes. Iterative in nothing: expressions are as
- * deep as what the user wrote, at most IX_MAX_DEPTH; deeper ones are poison. */
-#define IX_MAX_DEPTH 200
+ * they are), simplified under the ranges of the new axes. This and all else that walks expressions
+ * is recursive: they are at most IX_MAX_DEPTH deep, deeper ones are poison. A map of the graph stays
+ * below IX_MAP_DEPTH; the rest is for the addresses and conditions that a kernel makes of it. */
+#define IX_MAX_DEPTH 64
+#define IX_MAP_DEPTH 44
 JOT_FN Ix jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots,
                        const Space *space);
 

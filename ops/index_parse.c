@@ -269,8 +269,8 @@ ixparse_unary(IxReader *r)
     char sign;
 
     ixparse_blank(r);
-    if (r->open == IX_MAX_DEPTH)
-        return ixparse_bad(r, r->at, "nested deeper than %d", IX_MAX_DEPTH);
+    if (r->open == IX_MAP_DEPTH)
+        return ixparse_bad(r, r->at, "nested deeper than %d", IX_MAP_DEPTH);
     r->open++;
     sign = r->s[r->at];
     if (sign == '-' || sign == '!') {
@@ -366,8 +366,8 @@ ixparse_level(IxReader *r, int level)
             return ixparse_bad(r, from, "division by zero");
         left.depth = left.depth > right.depth ? left.depth : right.depth;
         left.depth += op == IXB_ADD || op == IXB_SUB ? 0 : own <= 3 ? 3 : 1;
-        if (left.depth >= IX_MAX_DEPTH)
-            return ixparse_bad(r, at, "nested deeper than %d", IX_MAX_DEPTH);
+        if (left.depth >= IX_MAP_DEPTH)
+            return ixparse_bad(r, at, "nested deeper than %d", IX_MAP_DEPTH);
         left.ix = ixparse_join(r, op, left.ix, right.ix);
         if (!left.ix)
             return ixparse_bad(r, at, "a coefficient leaves 64 bits");

@@ -48,55 +48,72 @@ form_factor(const IxPool *pool, const IxForm *f, int64_t d, const Space *space, 
     return best;
 }
 
-/* floor(rest / d) where nothing of rest is divisible by d. */
-static Ix
-ix_div_rest(IxPool *pool, IxForm *rest, int64_t d, const Space *space)
+/* floor(*rest / *d) where nothing of rest is divisible by d; 0: it is floor(*a / *d) of the new *a
+ * and *d. */
+static JOT_APART Ix
+ix_div_rest(IxPool *pool, IxForm *rest, int64_t *d, Ix *a, const Space *space)
 {
     int64_t lo, hi, g, e;
     IxForm u, v;
     IxRec r;
 
-    if (form_range(pool, rest, space, &lo, &hi) && jot_floor_div(lo, d) == jot_floor_div(hi, d))
-        return jot_ix_const(pool, jot_floor_div(lo, d));
-    g = form_factor(pool, rest, d, space, &u, &v);
-    if (g)
-        return jot_ix_div(pool, jot_form_ix(pool, &u), jot_ix_const(pool, d / g), space);
+    if (form_range(pool, rest, space, &lo, &hi)
+        && jot_floor_div(lo, *d) == jot_floor_div(hi, *d))
+        return jot_ix_const(pool, jot_floor_div(lo, *d));
+    g = form_factor(pool, rest, *d, space, &u, &v);
     r = pool->recs.v[rest->n == 1 && rest->t[0].k == 1 ? rest->t[0].atom : 0];
-    if (r.op == IX_DIV && jot_ix_is_const(pool, r.b, &e) && e > 0 && jot_mul_ok(e, d, &g)
-        && jot_mul_ok(e, rest->c, &lo)) { /* (x/e + c)/d = (x + c*e)/(e*d) */
-        Ix x = jot_ix_add(pool, r.a, jot_ix_const(pool, lo));
+    if (g) {
+        *a = jot_form_ix(pool, &u);
+        *d /= g;
+    } else if (r.op == IX_DIV && jot_ix_is_const(pool, r.b, &e) && e > 0 && jot_mul_ok(e, *d, &g)
+               && jot_mul_ok(e, rest->c, &lo)) { /* (x/e + c)/d = (x + c*e)/(e*d) */
+        *a = jot_ix_add(pool, r.a, jot_ix_const(pool, lo));
+        *d = g;
+    } else
+        return jot_ix_pair(pool, IX_DIV, jot_form_ix(pool, rest), jot_ix_const(pool, *d));
+    return 0;
+}
 
-        return jot_ix_div(pool, x, jot_ix_const(pool, g), space);
-    }
-    return jot_ix_pair(pool, IX_DIV, jot_form_ix(pool, rest), jot_ix_const(pool, d));
+/* *sum + floor(*a / *d) as a larger sum and what is left of the quotient; false: nothing is. */
+static JOT_APART bool
+ix_div_step(IxPool *pool, Ix *sum, Ix *a, int64_t *d, const Space *space)
+{
+    IxForm f, quot, rest;
+    Ix last;
+
+    jot_form_open(&f);
+    jot_form_add(pool, &f, *a, 1);
+    jot_form_split(&f, *d, &quot, &rest);
+    *sum = f.bad || quot.bad || rest.bad ? 0
+                                         : jot_ix_add(pool, *sum, jot_form_ix(pool, &quot));
+    if (!*sum || !rest.n)
+        return false;
+    *a = 0;
+    last = ix_div_rest(pool, &rest, d, a, space);
+    if (last || !*a)
+        *sum = jot_ix_add(pool, *sum, last);
+    return !last && *a;
 }
 
 JOT_FN Ix
 jot_ix_div(IxPool *pool, Ix a, Ix b, const Space *space)
 {
-    int64_t d, x;
-    IxForm f, quot, rest;
+    Ix sum = jot_ix_const(pool, 0);
+    int64_t d;
 
     if (!a || !b)
         return 0;
     if (!jot_ix_is_const(pool, b, &d))
         return jot_ix_pair(pool, IX_DIV, a, b);
-    if (d == 0)
-        return jot_ix_const(pool, 0);
-    if (d < 0) /* floor(a / -d) = floor(-a / d) */
-        return d == INT64_MIN ? 0
-             : jot_ix_div(pool, jot_ix_scale(pool, a, -1), jot_ix_const(pool, -d), space);
-    if (jot_ix_is_const(pool, a, &x))
-        return jot_ix_const(pool, jot_floor_div(x, d));
-    jot_form_open(&f);
-    jot_form_add(pool, &f, a, 1);
-    jot_form_split(&f, d, &quot, &rest);
-    if (f.bad || quot.bad || rest.bad)
-        return 0;
-    if (!rest.n)
-        return jot_form_ix(pool, &quot);
-    jot_form_add(pool, &quot, ix_div_rest(pool, &rest, d, space), 1);
-    return jot_form_ix(pool, &quot);
+    if (d == 0 || d == INT64_MIN)
+        return d ? 0 : sum;
+    if (d < 0) { /* floor(a / -d) = floor(-a / d) */
+        a = jot_ix_scale(pool, a, -1);
+        d = -d;
+    }
+    while (ix_div_step(pool, &sum, &a, &d, space))
+        ;
+    return sum;
 }
 
 /* (x % (d*e)) % d = x % d: open such terms. */
@@ -117,42 +134,56 @@ form_open_mods(const IxPool *pool, IxForm *f, int64_t d)
     }
 }
 
+/* *sum + *k * (*a mod *d) as a larger sum and what is left of the remainder; false: nothing is. */
+static JOT_APART bool
+ix_mod_step(IxPool *pool, Ix *sum, int64_t *k, Ix *a, int64_t *d, const Space *space)
+{
+    int64_t lo, hi, g = 1, x;
+    IxForm f, quot, rest;
+    Ix part;
+
+    jot_form_open(&f);
+    jot_form_add(pool, &f, *a, 1);
+    form_open_mods(pool, &f, *d);
+    jot_form_split(&f, *d, &quot, &rest);
+    *a = 0;
+    if (f.bad || rest.bad) {
+        part = 0;
+    } else if (form_range(pool, &rest, space, &lo, &hi)
+               && jot_floor_div(lo, *d) == jot_floor_div(hi, *d)) {
+        rest.bad |= !jot_mul_ok(jot_floor_div(lo, *d), *d, &x) || !jot_add_ok(rest.c, -x, &rest.c);
+        part = jot_form_ix(pool, &rest);
+    } else if ((g = form_factor(pool, &rest, *d, space, &f, &quot)) != 0) {
+        *a = jot_form_ix(pool, &f);
+        *d /= g;
+        part = jot_form_ix(pool, &quot);
+    } else
+        part = jot_ix_pair(pool, IX_MOD, jot_form_ix(pool, &rest), jot_ix_const(pool, *d));
+    *sum = jot_ix_add(pool, *sum, jot_ix_scale(pool, part, *k));
+    *k *= *a ? g : 1; /* all of them divide the first d */
+    return *a && *sum;
+}
+
 JOT_FN Ix
 jot_ix_mod(IxPool *pool, Ix a, Ix b, const Space *space)
 {
-    int64_t d, x, lo, hi, g;
-    IxForm f, quot, rest, u, v;
+    Ix sum = jot_ix_const(pool, 0);
+    int64_t d, k = 1;
 
     if (!a || !b)
         return 0;
     if (!jot_ix_is_const(pool, b, &d))
         return jot_ix_pair(pool, IX_MOD, a, b);
-    if (d == 0)
-        return jot_ix_const(pool, 0);
-    if (d < 0) /* sign of the divisor: a mod -d = -(-a mod d) */
-        return d == INT64_MIN ? 0
-             : jot_ix_scale(pool, jot_ix_mod(pool, jot_ix_scale(pool, a, -1),
-                                             jot_ix_const(pool, -d), space), -1);
-    if (jot_ix_is_const(pool, a, &x))
-        return jot_ix_const(pool, jot_floor_mod(x, d));
-    jot_form_open(&f);
-    jot_form_add(pool, &f, a, 1);
-    form_open_mods(pool, &f, d);
-    jot_form_split(&f, d, &quot, &rest);
-    if (f.bad || rest.bad)
-        return 0;
-    if (form_range(pool, &rest, space, &lo, &hi) && jot_floor_div(lo, d) == jot_floor_div(hi, d)) {
-        rest.bad |= !jot_mul_ok(jot_floor_div(lo, d), d, &x) || !jot_add_ok(rest.c, -x, &rest.c);
-        return jot_form_ix(pool, &rest);
+    if (d == 0 || d == INT64_MIN)
+        return d ? 0 : sum;
+    if (d < 0) { /* sign of the divisor: a mod -d = -(-a mod d) */
+        a = jot_ix_scale(pool, a, -1);
+        d = -d;
+        k = -1;
     }
-    g = form_factor(pool, &rest, d, space, &u, &v);
-    if (g) {
-        Ix m = jot_ix_mod(pool, jot_form_ix(pool, &u), jot_ix_const(pool, d / g), space);
-
-        jot_form_add(pool, &v, m, g);
-        return jot_form_ix(pool, &v);
-    }
-    return jot_ix_pair(pool, IX_MOD, jot_form_ix(pool, &rest), jot_ix_const(pool, d));
+    while (ix_mod_step(pool, &sum, &k, &a, &d, space))
+        ;
+    return sum;
 }
 
 /* ---- conditions --------------------------------------------------------------------------- */
@@ -301,4 +332,13 @@ JOT_FN Ix
 jot_ix_or(IxPool *pool, Ix a, Ix b)
 {
     return ix_logic(pool, IX_OR, a, b);
+}
+
+JOT_FN Ix
+jot_ix_all(IxPool *pool, int n, const Ix *cond)
+{
+    if (n < 2)
+        return n ? cond[0] : jot_ix_const(pool, 1);
+    return jot_ix_and(pool, jot_ix_all(pool, n / 2, cond),
+                      jot_ix_all(pool, n - n / 2, cond + n / 2));
 }

@@ -210,20 +210,37 @@ typedef struct {
 
 static Ix ix_subst(IxSubst *s, Ix ix);
 
-static Ix
-ix_subst_sum(IxSubst *s, const IxRec *r)
+/* A sum with other atoms. */
+static JOT_APART Ix
+ix_subst_form(IxPool *pool, const IxRec *r, const Ix *atom)
 {
     IxForm f;
     uint32_t i;
 
     jot_form_open(&f);
     f.c = r->c;
-    for (i = 0; i < r->n && !f.bad; i++) {
-        IxTerm t = s->pool->terms.v[r->at + i];
+    for (i = 0; i < r->n && !f.bad; i++)
+        jot_form_add(pool, &f, atom[i], pool->terms.v[r->at + i].k);
+    return jot_form_ix(pool, &f);
+}
 
-        jot_form_add(s->pool, &f, ix_subst(s, t.atom), t.k);
+static Ix
+ix_subst_sum(IxSubst *s, const IxRec *r)
+{
+    IxPool *pool = s->pool;
+    uint32_t mark = pool->work.n, i;
+    Ix sum;
+
+    for (i = 0; i < r->n; i++) {
+        Ix atom = ix_subst(s, pool->terms.v[r->at + i].atom);
+
+        if (!jot_vec_reserve(pool->mem, pool->work, 1))
+            break;
+        pool->work.v[pool->work.n++] = atom;
     }
-    return jot_form_ix(s->pool, &f);
+    sum = i == r->n ? ix_subst_form(pool, r, pool->work.v + mark) : 0;
+    pool->work.n = mark;
+    return sum;
 }
 
 static Ix

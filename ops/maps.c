@@ -181,6 +181,17 @@ jot_maps_dims(jot_Ctx *ctx, const char *op, jot_Ints dims, int rank, uint32_t *m
     return true;
 }
 
+JOT_FN int
+jot_maps_depth(const IxPool *pool, int n, const Ix *ix)
+{
+    int depth = 0, k;
+
+    for (k = 0; k < n; k++)
+        if (pool->recs.v[ix[k]].depth > depth)
+            depth = pool->recs.v[ix[k]].depth;
+    return depth;
+}
+
 JOT_FN bool
 jot_maps_poison(jot_Ctx *ctx, const char *op)
 {

@@ -25,6 +25,8 @@ JOT_FN bool jot_maps_read(jot_Ctx *ctx, const char *op, Space space, int rank, c
 JOT_FN int jot_maps_dim(jot_Ctx *ctx, const char *op, int64_t dim, int rank);
 /* Dimensions as a mask; repeated ones are an error. n < 0: all. False: the error is set. */
 JOT_FN bool jot_maps_dims(jot_Ctx *ctx, const char *op, jot_Ints dims, int rank, uint32_t *mask);
+/* How deep the deepest of n expressions is. */
+JOT_FN int jot_maps_depth(const IxPool *pool, int n, const Ix *ix);
 /* The error for a poison expression: memory or 64 bits. Always false. */
 JOT_FN bool jot_maps_poison(jot_Ctx *ctx, const char *op);
 /* The end of a public builder that began when ctx->loose.n was mark: a handle of the result (poison

@@ -284,6 +284,9 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
         if (!(out.map.cond[k] = jot_ix_subst(&ctx->ix, w->map.cond[k], inner->nindex, inner->index,
                                              NULL, &out.space)))
             return false;
+    if (jot_maps_depth(&ctx->ix, out.map.nindex, out.map.index) >= IX_MAP_DEPTH
+        || jot_maps_depth(&ctx->ix, out.map.ncond, out.map.cond) >= IX_MAP_DEPTH)
+        return false;
     *w = out;
     return true;
 }

@@ -177,7 +177,8 @@ reindex_small(const IxPool *pool, const IndexMap *map)
         reindex_measure(pool, map->index[k], &budget);
     for (k = 0; k < map->ncond; k++)
         reindex_measure(pool, map->cond[k], &budget);
-    return budget > 0;
+    return budget > 0 && jot_maps_depth(pool, map->nindex, map->index) < IX_MAP_DEPTH
+        && jot_maps_depth(pool, map->ncond, map->cond) < IX_MAP_DEPTH;
 }
 
 /* Does this node read inside its x everywhere, without a condition? */
