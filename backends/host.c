@@ -246,20 +246,6 @@ jot_host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
 }
 
 JOT_FN bool
-jot_host_thread(pthread_t *thread, void *(*run)(void *), void *arg)
-{
-    pthread_attr_t attr;
-    bool ok;
-
-    if (pthread_attr_init(&attr))
-        return false;
-    ok = (JOT_WATCHED || !pthread_attr_setstacksize(&attr, HOST_STACK))
-      && !pthread_create(thread, &attr, run, arg);
-    pthread_attr_destroy(&attr);
-    return ok;
-}
-
-JOT_FN bool
 jot_host_limit_begin(void)
 {
     sigset_t limit, before;

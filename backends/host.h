@@ -31,7 +31,7 @@ JOT_FN double jot_host_seconds(void); /* monotonic */
 /* A thread of the library's own, with HOST_STACK bytes of stack whatever the system's default is:
  * twice what core.h promises to need, for the system's share. */
 enum { HOST_STACK = 256 * 1024 };
-JOT_FN bool jot_host_thread(pthread_t *thread, void *(*run)(void *), void *arg);
+JOT_FN bool jot_host_thread(pthread_t *thread, void *(*run)(void *), void *arg); /* pool.c */
 JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3);
 /* To the log, unless it is the same as one of the last SAID. */
 JOT_FN void jot_host_say(jot_Ctx *ctx, const char *note);

@@ -243,6 +243,20 @@ pool_main(void *p)
     return NULL;
 }
 
+JOT_FN bool
+jot_host_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+    pthread_attr_t attr;
+    bool ok;
+
+    if (pthread_attr_init(&attr))
+        return false;
+    ok = (JOT_WATCHED || !pthread_attr_setstacksize(&attr, HOST_STACK))
+      && !pthread_create(thread, &attr, run, arg);
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
 /* As many workers as the system gives; the caller alone will do, too. */
 static void
 pool_start(Pool *pool)
