@@ -86,6 +86,26 @@ jot_home_only(jot_Ctx *ctx, const char *what)
                     "own", what);
 }
 
+JOT_FN Attempt
+jot_attempt(const jot_Ctx *ctx)
+{
+    Attempt before;
+
+    before.status = ctx->status;
+    before.failed = ctx->mem.failed;
+    return before;
+}
+
+JOT_FN void
+jot_give_up(jot_Ctx *ctx, Attempt before)
+{
+    ctx->mem.failed = before.failed;
+    if (before.status) /* the first failure stays */
+        return;
+    ctx->status = JOT_OK;
+    ctx->message[0] = 0;
+}
+
 jot_Var
 jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...)
 {

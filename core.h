@@ -267,7 +267,8 @@ JOT_API jot_Var jot_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API void jot_seed(jot_Ctx *ctx, uint64_t seed); /* a new seed; k starts at 0 again */
 
 /* Scopes own handles: those made between push and pop end with the pop. jot_keep moves v to the
- * enclosing scope (each call one level out) and returns it. Memory alone limits the depth. */
+ * enclosing scope (each call one level out) and returns it. Memory alone limits the depth: where it
+ * is refused to a push, all that would be made until its pop is poison. */
 JOT_API void jot_push(jot_Ctx *ctx);
 JOT_API void jot_pop(jot_Ctx *ctx); /* JOT_EUSE when no scope is open */
 JOT_API jot_Var jot_keep(jot_Var v);

@@ -239,16 +239,14 @@ jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop
     int pass;
 
     for (pass = 0; ok && pass < PASSES && !ctx->config.no_simplify; pass++) {
-        changed = batch_pass(ctx, pass, out, roots, n, keep, nkeep);
-        ok = !ctx->mem.failed;
-        if (ok && !changed) {
-            jot_graph_sweep(ctx, loose);
-            continue;
-        }
-        jot_list_free(ctx, out);
+        Attempt before = jot_attempt(ctx);
+
+        changed = batch_pass(ctx, pass, out, roots, n, keep, nkeep) || ctx->mem.failed;
+        jot_give_up(ctx, before); /* what it did not join stays as it is */
+        if (changed)
+            jot_list_free(ctx, out);
         jot_graph_sweep(ctx, loose);
-        ok = ok ? jot_graph_order(ctx, roots, n, stop_at_data, out)
-                : jot_fail_memory(ctx, "order of the graph");
+        ok = !changed || jot_graph_order(ctx, roots, n, stop_at_data, out);
     }
     return ok;
 }

@@ -180,7 +180,9 @@ grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
         bool alone = each || (m->kind == NODE_EW && m->op == EW_MUL);
         NodeId through = alone ? jot_grad_dual(g, n, d) : 0;
 
-        if (each || grad_is_contraction(g->ctx, through))
+        if (alone && !through)
+            jot_grad_fail(g);
+        else if (each || grad_is_contraction(g->ctx, through))
             jot_grad_give(g, n->input[0], through);
         else if (!(rest = rest ? jot_ew_of(g->ctx, EW_ADD, rest, d, 0) : d))
             jot_grad_fail(g);

@@ -189,6 +189,10 @@ JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what); /* EMEM, "what: out
  * not there: whoever would use them asks first. The second fails with JOT_EUSE. */
 JOT_FN bool jot_home(jot_Ctx *ctx);
 JOT_FN bool jot_home_only(jot_Ctx *ctx, const char *what);
+/* A rewrite that may be given up: what failed since the attempt began is forgotten. */
+typedef struct { jot_Status status; bool failed; } Attempt;
+JOT_FN Attempt jot_attempt(const jot_Ctx *ctx);
+JOT_FN void jot_give_up(jot_Ctx *ctx, Attempt before);
 
 /* ---- nodes (ops/graph.c) ---- */
 JOT_FN bool jot_graph_open(jot_Ctx *ctx);

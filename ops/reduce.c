@@ -379,6 +379,7 @@ static NodeId
 reduce_rewrite(jot_Ctx *ctx, Reducing *w)
 {
     const Node *y = jot_node(ctx, w->y);
+    Attempt before = jot_attempt(ctx);
     jot_Scalar value;
     NodeId id;
     int k;
@@ -390,9 +391,9 @@ reduce_rewrite(jot_Ctx *ctx, Reducing *w)
     if (reduce_is_const(ctx, w, &value))
         return jot_const_node(ctx, (jot_DType)y->dtype, w->rank, w->ext, value);
     id = reduce_as_reindex(ctx, w);
-    if (!id && !ctx->mem.failed)
-        id = reduce_into_part(ctx, w);
-    return id || ctx->mem.failed ? id : reduce_make(ctx, w);
+    id = id ? id : reduce_into_part(ctx, w);
+    jot_give_up(ctx, before);
+    return id ? id : reduce_make(ctx, w);
 }
 
 JOT_FN NodeId

@@ -114,15 +114,21 @@ jot_var_outside(jot_Ctx *ctx, NodeId id)
 JOT_FN jot_Var
 jot_var_of(jot_Ctx *ctx, NodeId id)
 {
-    jot_Var v = id ? slot_new(ctx, id, ctx->marks.n) : JOT_POISON(ctx);
+    jot_Var v;
+    bool ok = true;
 
+    if (id && ctx->lost_marks) /* no pop would end it */
+        return jot_raise(ctx, JOT_EMEM, "out of memory: its scope was refused to push");
+    v = id ? slot_new(ctx, id, ctx->marks.n) : JOT_POISON(ctx);
     if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running) {
         ctx->unrun_nodes = 0;
         ctx->unasked = true;
-        jot_run(ctx, jot_vars(1, &v));
+        ok = jot_run(ctx, jot_vars(1, &v));
         ctx->unasked = false;
     }
-    return v;
+    if (!ok)
+        slot_end(ctx, v.slot);
+    return ok ? v : JOT_POISON(ctx);
 }
 
 static bool

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* countdown: the allocation that is refused, from now on; 0: none. least: bytes of those that
- * count. onwards: all after it, too. calls: of the hook, frees too. */
-typedef struct { long countdown; size_t least, live; long calls; bool onwards; } Heap;
+ * count. onwards: all after it, too. calls: of the hook, frees too; refused: of these. */
+typedef struct { long countdown; size_t least, live; long calls, refused; bool onwards; } Heap;
 
 /* Its ud is a Heap. What grows moves, and blocks are no larger than was asked for, so that a
  * sanitizer sees who goes on with the old one or beyond the end. */
@@ -21,7 +21,7 @@ heap_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
 
     h->calls++;
     if (new_nbytes && new_nbytes >= h->least && h->countdown > 0 && --h->countdown == 0)
-        return h->countdown = h->onwards, NULL;
+        return h->countdown = h->onwards, h->refused++, NULL;
     if (new_nbytes && !(q = aligned_alloc(64, (new_nbytes + 63) / 64 * 64)))
         return NULL;
     if (p && q)

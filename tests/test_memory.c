@@ -256,7 +256,8 @@ learner_refused(int kind, long n, Values after[3])
     jot_pop(c);
     done = heap.countdown > 0;
     heap.countdown = 0;
-    CHECK(done ? built && !jot_error(c) : jot_error(c) == JOT_EMEM, "n %ld: %s", n, jot_message(c));
+    CHECK(built == !jot_error(c) && (built || (!done && jot_error(c) == JOT_EMEM)), "n %ld: %s", n,
+          jot_message(c));
     jot_push(c);
     CHECK(jot_item(jot_sum(jot_iota(c, JOT_F32, JOT_SHAPE(4), 0), JOT_ALL_DIMS)) == 6, "n %ld: %s",
           n, jot_message(c));
