@@ -103,10 +103,13 @@ typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Var;
 
 /* ---- context ------------------------------------------------------------------------------ */
 
-/* All that the core asks of its surroundings. Every field but realloc may be NULL. */
+/* All that the core asks of its surroundings. Every field but realloc may be NULL. They are called
+ * on the thread that uses the context, from within its calls; threads of the library's own call
+ * none of them. */
 typedef struct {
     /* p NULL: allocate new_nbytes. new_nbytes 0: free p, return NULL. Otherwise resize and keep the
-     * contents. NULL refuses, and then p stays valid. */
+     * contents. NULL refuses, and then p stays valid. Results are aligned as malloc's, for any
+     * object of C; where large ones begin at multiples of 64, kernels are faster. */
     void *(*realloc)(void *ud, void *p, size_t old_nbytes, size_t new_nbytes);
     void (*log)(void *ud, const char *text, size_t nbytes); /* dumps and notes */
     const char *(*getenv)(void *ud, const char *name);      /* JOT_BACKEND, ...; NULL: unset */
@@ -364,19 +367,22 @@ JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and run t
  * variables that were assigned and of learning rates (jot_set_lr), and draws random numbers anew,
  * as if the graph were built again. All other arrays and literals keep their values of now.
  *
- * NULL after a failure. Refused (JOT_EUSE) are an input that is an expression or is assigned, and
+ * Refused (JOT_EUSE) are an input that is an expression or is assigned, and
  * an assigned variable that was still an expression (jot_zeros, say) when the graph was built. The
- * context owns the function, which ends with jot_func_free or jot_close. */
-typedef struct jot_Func jot_Func;
-JOT_API jot_Func *jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs);
+ * context owns the function, which ends with jot_func_free or jot_close. After a failure its handle
+ * is poison. */
+typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Func; /* as a jot_Var: copied freely, a
+                                                                  stale one is detected */
+JOT_API jot_Func jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs);
+JOT_API bool jot_func_ok(jot_Func f); /* a live handle, not poison */
 /* in[k]: elements of inputs[k], row-major. out[k]: memory for the elements of outputs[k], which may
  * overlap in. An empty list may be NULL. All or nothing: after a failure no variable has changed
  * and nothing was written to out. */
-JOT_API bool jot_call(jot_Func *f, const void *const *in, void *const *out);
+JOT_API bool jot_call(jot_Func f, const void *const *in, void *const *out);
 /* The same with variables: in.v[k] has the shape and dtype of inputs[k]; out has room for one
  * handle per output, each a new array, or poison after a failure. */
-JOT_API bool jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out);
-JOT_API void jot_func_free(jot_Func *f); /* NULL is allowed */
+JOT_API bool jot_call_vars(jot_Func f, jot_Vars in, jot_Var *out);
+JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty handles */
 
 /* Write the same function as one C99 file that needs no library, not even C's (a compiler may
  * insert calls of memcpy, memmove, memset, and of libgcc where the processor lacks an operation):
@@ -532,7 +538,8 @@ JOT_API jot_Var jot_argmin(jot_Var x, int dim);
  *     x_s0, x_s1 ...   its strides, in elements       all of type jot_i64
  * and a scalar as a double of its name, whose value can change without compiling again. An input's
  * gradient source computes dx ("d" and the input's name) from the inputs, the outputs and the
- * outputs' gradients ("d" and the output's name), all whole arrays. Names are C identifiers. */
+ * outputs' gradients ("d" and the output's name), all whole arrays. What a kernel writes (outputs;
+ * dx) begins as anything, and each element of it must be written. Names are C identifiers. */
 typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars);
 /* like >= 0: shape and dtype of input `like`; -1: those given here */
 typedef struct { const char *name; jot_DType dtype; jot_Ints shape; int like; } jot_CodeOut;
@@ -623,19 +630,20 @@ JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_
 /* Optimisers. params: distinct float variables. jot_step assigns, lazily, all parameters and the
  * optimiser's state from grads[k], of the shape and dtype of params.v[k]; on failure it assigns
  * nothing. Rates, momentum, decay and eps are finite and at least 0, momentum and betas below 1;
- * otherwise NULL (JOT_ERANGE). The context owns the optimiser, which ends with jot_optim_free or
+ * otherwise poison (JOT_ERANGE). The context owns the optimiser, which ends with jot_optim_free or
  * jot_close.
  *     sgd    d = g + weight_decay p     b = momentum b + d     p = p - lr b
  *     adam   m = beta1 m + (1 - beta1) g     v = beta2 v + (1 - beta2) g^2     in step t
  *            p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
  * State has the dtype of its parameter. In f16 Adam's mean of squares is 0 for gradients below
  * about 0.005, and the step infinite: keep such parameters in f32, and cast them where used. */
-typedef struct jot_Optim jot_Optim;
-JOT_API jot_Optim *jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
-JOT_API jot_Optim *jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);
-JOT_API bool jot_step(jot_Optim *optim, const jot_Var *grads);
-JOT_API void jot_set_lr(jot_Optim *optim, double lr);
-JOT_API void jot_optim_free(jot_Optim *optim);
+typedef struct { jot_Var state; void *record; } jot_Optim; /* a handle: it lives as `state` does */
+JOT_API jot_Optim jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
+JOT_API jot_Optim jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);
+JOT_API bool jot_optim_ok(jot_Optim optim); /* a live handle, not poison */
+JOT_API bool jot_step(jot_Optim optim, const jot_Var *grads);
+JOT_API void jot_set_lr(jot_Optim optim, double lr);
+JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empty handles */
 
 /* ---- seeing ------------------------------------------------------------------------------- */
 

@@ -24,7 +24,7 @@ static const char *const export_types[JOT_DTYPES] = {
 };
 
 typedef struct {
-    jot_Func *f;
+    Func *f;
     const char *name;
     Text t;
     jot_WriteFn *write;
@@ -91,7 +91,7 @@ export_element(Export *e, jot_DType dtype, const void *p, bool bits)
 }
 
 static Buffer *
-export_data(const jot_Func *f, const FuncLeaf *leaf)
+export_data(const Func *f, const FuncLeaf *leaf)
 {
     NodeId id = leaf->kind == LEAF_STATE ? f->ctx->slots.v[leaf->slot].node : leaf->node;
 
@@ -99,7 +99,7 @@ export_data(const jot_Func *f, const FuncLeaf *leaf)
 }
 
 static const FuncUpdate *
-export_update_of(const jot_Func *f, const FuncLeaf *leaf)
+export_update_of(const Func *f, const FuncLeaf *leaf)
 {
     uint32_t i;
 
@@ -138,7 +138,7 @@ export_elements(Export *e, const char *name, jot_DType dtype, const Buffer *data
 static void
 export_tables(Export *e)
 {
-    const jot_Func *f = e->f;
+    const Func *f = e->f;
     uint32_t i;
 
     for (i = 0; i < f->leaves.n; i++) {
@@ -168,7 +168,7 @@ export_shape(Export *e, const char *what, uint32_t k, const FuncShape *shape)
 static void
 export_head(Export *e)
 {
-    const jot_Func *f = e->f;
+    const Func *f = e->f;
     uint64_t tables = 0;
     uint32_t i, n = 0;
 
@@ -226,7 +226,7 @@ export_room(Export *e, size_t nbytes)
 static bool
 export_places(Export *e)
 {
-    jot_Func *f = e->f;
+    Func *f = e->f;
     uint32_t i;
 
     e->out = jot_arena_array(&f->arena, uint32_t, f->roots.n);
@@ -346,7 +346,7 @@ export_scalars(Export *e, const char *name, const jot_Scalar *v, uint32_t n)
 static void
 export_parameters(Export *e)
 {
-    const jot_Func *f = e->f;
+    const Func *f = e->f;
     uint32_t i;
 
     for (i = 0; i < f->ninputs; i++)
@@ -387,7 +387,7 @@ export_copy(Export *e, size_t nbytes)
 static bool
 export_copies(const Export *e)
 {
-    const jot_Func *f = e->f;
+    const Func *f = e->f;
     bool some = f->updates.n > 0;
     uint32_t i;
 
@@ -400,7 +400,7 @@ export_copies(const Export *e)
 static void
 export_results(Export *e)
 {
-    const jot_Func *f = e->f;
+    const Func *f = e->f;
     uint32_t i, k;
 
     for (i = 0; i < f->noutputs; i++) {
@@ -544,6 +544,6 @@ jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars output
         return false;
     ok = export_text(&e);
     jot_text_free(&e.t);
-    jot_func_free(e.f);
+    jot_func_end(e.f);
     return ok;
 }

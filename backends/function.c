@@ -1,4 +1,4 @@
-/* backends/function.c - the two ways to call a compiled function, and its end.
+/* backends/function.c - a compiled function's handle, the two ways to call it, and its end.
  *
  *     jot_call(f, in, out)         elements of the caller's: read where they lie, results copied
  *     jot_call_vars(f, in, out)    variables: read where they lie, results in new ones
@@ -10,8 +10,69 @@
 
 enum { CALL_ALIGN = 64 };
 
+static Func *
+func_live(jot_Func h)
+{
+    const struct PlanCache *c = h.ctx ? h.ctx->plans : NULL;
+    bool live = c && h.slot && h.slot <= c->funcs.n && c->funcs.v[h.slot - 1].gen == h.gen;
+
+    return live ? c->funcs.v[h.slot - 1].f : NULL;
+}
+
+/* The function of a handle; NULL, and an error that names op: it is stale or poison. */
+static Func *
+func_of(jot_Func h, const char *op)
+{
+    Func *f = func_live(h);
+
+    if (!f && h.ctx && !h.slot)
+        jot_fail(h.ctx, JOT_EHANDLE, "%s: f is poison: jot_compile failed", op);
+    else if (!f && h.ctx)
+        jot_fail(h.ctx, JOT_EHANDLE, "%s: f is a stale handle: the function was freed", op);
+    return f;
+}
+
+bool
+jot_func_ok(jot_Func h)
+{
+    return func_live(h) != NULL;
+}
+
+/* A slot of the context's, of a function that ended or a new one; they count from 1. */
+JOT_FN bool
+jot_func_enter(Func *f)
+{
+    struct PlanCache *c = f->ctx->plans;
+    uint32_t k;
+
+    for (k = 0; k < c->funcs.n && c->funcs.v[k].f; k++)
+        ;
+    if (k == c->funcs.n) {
+        if (!jot_vec_reserve(&f->ctx->mem, c->funcs, 1))
+            return false;
+        c->funcs.v[c->funcs.n++].gen = 1;
+    }
+    c->funcs.v[k].f = f;
+    f->slot = k + 1;
+    return true;
+}
+
+jot_Func
+jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
+{
+    Func *f = ctx && !ctx->status ? jot_func_make(ctx, "compile", inputs, outputs, NULL) : NULL;
+    jot_Func handle = {0};
+
+    handle.ctx = ctx;
+    if (f) {
+        handle.slot = f->slot;
+        handle.gen = ctx->plans->funcs.v[f->slot - 1].gen;
+    }
+    return handle;
+}
+
 static bool
-call_given(jot_Func *f, const void *const *in, void *const *out)
+call_given(Func *f, const void *const *in, void *const *out)
 {
     uint32_t i;
 
@@ -41,7 +102,7 @@ call_placed(const FuncInput *input, const void *p)
 
 /* The caller's elements as the call's. */
 static bool
-call_inputs(jot_Func *f, const void *const *in)
+call_inputs(Func *f, const void *const *in)
 {
     uint32_t i;
 
@@ -65,7 +126,7 @@ call_inputs(jot_Func *f, const void *const *in)
 }
 
 static void
-call_inputs_end(jot_Func *f)
+call_inputs_end(Func *f)
 {
     uint32_t i;
 
@@ -77,8 +138,9 @@ call_inputs_end(jot_Func *f)
 }
 
 bool
-jot_call(jot_Func *f, const void *const *in, void *const *out)
+jot_call(jot_Func h, const void *const *in, void *const *out)
 {
+    Func *f = func_of(h, "call");
     uint32_t i;
     bool ok = f && call_given(f, in, out) && jot_func_ready(f) && call_inputs(f, in)
               && jot_func_launch(f) && jot_func_fetch(f, f->noutputs);
@@ -95,7 +157,7 @@ jot_call(jot_Func *f, const void *const *in, void *const *out)
 }
 
 static bool
-call_fits(jot_Func *f, jot_Vars in, uint32_t k)
+call_fits(Func *f, jot_Vars in, uint32_t k)
 {
     NodeId id = jot_node_at(f->ctx, in, (int)k, "call_vars", "in");
     const FuncShape *want = &f->input[k].shape;
@@ -116,7 +178,7 @@ call_fits(jot_Func *f, jot_Vars in, uint32_t k)
 }
 
 static bool
-call_vars_in(jot_Func *f, jot_Vars in)
+call_vars_in(Func *f, jot_Vars in)
 {
     uint32_t k;
 
@@ -131,7 +193,7 @@ call_vars_in(jot_Func *f, jot_Vars in)
 
 /* New arrays; the first that asks for a result has it computed there. */
 static bool
-call_vars_out(jot_Func *f, jot_Var *out)
+call_vars_out(Func *f, jot_Var *out)
 {
     uint32_t k;
 
@@ -149,13 +211,13 @@ call_vars_out(jot_Func *f, jot_Var *out)
 }
 
 static Node *
-call_node(const jot_Func *f, jot_Var v)
+call_node(const Func *f, jot_Var v)
 {
     return jot_node(f->ctx, f->ctx->slots.v[v.slot].node);
 }
 
 static void
-call_vars_bind(jot_Func *f, jot_Vars in)
+call_vars_bind(Func *f, jot_Vars in)
 {
     uint32_t k;
 
@@ -171,7 +233,7 @@ call_vars_bind(jot_Func *f, jot_Vars in)
 
 /* A new array has its elements already, or a copy of them; where the graph ran, a share. */
 static void
-call_vars_take(jot_Func *f, const jot_Var *out)
+call_vars_take(Func *f, const jot_Var *out)
 {
     uint32_t k;
 
@@ -189,8 +251,9 @@ call_vars_take(jot_Func *f, const jot_Var *out)
 }
 
 bool
-jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out)
+jot_call_vars(jot_Func h, jot_Vars in, jot_Var *out)
 {
+    Func *f = func_of(h, "call_vars");
     uint32_t k;
     bool ok;
 
@@ -224,18 +287,26 @@ jot_call_vars(jot_Func *f, jot_Vars in, jot_Var *out)
 }
 
 void
-jot_func_free(jot_Func *f)
+jot_func_free(jot_Func h)
 {
-    jot_Func **link;
+    if (h.slot)
+        jot_func_end(func_of(h, "func_free"));
+}
+
+JOT_FN void
+jot_func_end(Func *f)
+{
     jot_Ctx *ctx = f ? f->ctx : NULL;
+    FuncSlot *slot;
     uint32_t i;
 
     if (!f)
         return;
     jot_home(ctx);
-    for (link = &ctx->plans->funcs; *link != f; link = &(*link)->next)
-        ;
-    *link = f->next;
+    slot = &ctx->plans->funcs.v[f->slot - 1];
+    slot->f = NULL;
+    if (!++slot->gen)
+        slot->gen = 1;
     for (i = 0; i < f->leaves.n; i++)
         if (f->leaves.v[i].kind == LEAF_CONST)
             jot_node_unref(ctx, f->leaves.v[i].node);

@@ -58,9 +58,9 @@ typedef struct {
 /* A drawn variable: number `k` of those of the function. */
 typedef struct { NodeId node; uint64_t k; uint8_t op, dtype; } FuncRandom;
 
-struct jot_Func {
-    jot_Func *next;        /* of the context's */
+struct Func {
     jot_Ctx *ctx;
+    uint32_t slot;         /* of its handle */
     Arena arena;           /* of the arrays below */
     FuncInput *input;
     FuncOutput *output;
@@ -82,17 +82,19 @@ struct jot_Func {
     Buffer **data;
 };
 
+/* function.c: a slot for its handle; false: memory. */
+JOT_FN bool jot_func_enter(Func *f);
 /* What a function is made for: an evaluation by the context's backend, or a text in a dialect. */
-JOT_FN jot_Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs,
+JOT_FN Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs,
                                const char *dialect);
 
 /* function_run.c: a call, once its inputs' leaves are filled in. */
-JOT_FN bool jot_func_ready(jot_Func *f);
-JOT_FN bool jot_func_launch(jot_Func *f);
-JOT_FN bool jot_func_fetch(jot_Func *f, uint32_t noutputs); /* to the host: the first so many */
-JOT_FN Buffer *jot_func_result(jot_Func *f, const FuncFrom *from);
-JOT_FN void jot_func_take(jot_Func *f, const FuncOutput *output, void *to);
-JOT_FN void jot_func_updates(jot_Func *f); /* what cannot fail: slots get their new elements */
-JOT_FN void jot_func_drop(jot_Func *f);    /* after a failure: what the call had taken goes back */
+JOT_FN bool jot_func_ready(Func *f);
+JOT_FN bool jot_func_launch(Func *f);
+JOT_FN bool jot_func_fetch(Func *f, uint32_t noutputs); /* to the host: the first so many */
+JOT_FN Buffer *jot_func_result(Func *f, const FuncFrom *from);
+JOT_FN void jot_func_take(Func *f, const FuncOutput *output, void *to);
+JOT_FN void jot_func_updates(Func *f); /* what cannot fail: slots get their new elements */
+JOT_FN void jot_func_drop(Func *f);    /* after a failure: what the call had taken goes back */
 
 #endif

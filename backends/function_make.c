@@ -14,7 +14,7 @@
 #include "ops/code.h"
 
 typedef struct {
-    jot_Func *f;
+    Func *f;
     jot_Ctx *ctx;
     const char *op;          /* for messages */
     NodeList in, value;      /* nodes of the inputs; of outputs, then of updates (referenced) */
@@ -304,7 +304,7 @@ make_from(FuncMake *m, NodeId id, FuncFrom *from)
 static bool
 make_results(FuncMake *m)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     uint32_t i;
 
     if (!jot_vec_reserve(&m->ctx->mem, f->roots, m->s.roots.n + 1))
@@ -326,7 +326,7 @@ make_results(FuncMake *m)
 static bool
 make_randoms(FuncMake *m)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     uint64_t first = UINT64_MAX;
     uint32_t i;
 
@@ -357,7 +357,7 @@ make_randoms(FuncMake *m)
 static bool
 make_scalars(FuncMake *m)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     const Plan *plan = f->plan;
     uint32_t i, k;
 
@@ -383,7 +383,7 @@ static bool
 make_plan(FuncMake *m, const char *dialect)
 {
     jot_Ctx *ctx = m->ctx;
-    jot_Func *f = m->f;
+    Func *f = m->f;
 
     f->plan = jot_mem_new(&ctx->mem, 1, sizeof *f->plan);
     if (!f->plan)
@@ -398,7 +398,7 @@ make_plan(FuncMake *m, const char *dialect)
 
 /* Is a leaf a result as it is? */
 static bool
-make_returned(const jot_Func *f, uint32_t leaf)
+make_returned(const Func *f, uint32_t leaf)
 {
     uint32_t i;
 
@@ -415,7 +415,7 @@ make_returned(const jot_Func *f, uint32_t leaf)
 static void
 make_over(FuncMake *m)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     uint32_t i, k;
 
     for (i = 0; i < f->plan->vars.n; i++) {
@@ -436,7 +436,7 @@ make_over(FuncMake *m)
 static bool
 make_bind(FuncMake *m)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     void *words = jot_arena_new(&f->arena, jot_plan_bind_words(f->plan), sizeof(jot_Scalar));
     uint32_t i;
 
@@ -456,7 +456,7 @@ make_bind(FuncMake *m)
 static bool
 make_graph(FuncMake *m)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     uint32_t i;
 
     f->leaf = jot_arena_array(&f->arena, uint32_t, m->s.list.n);
@@ -481,7 +481,7 @@ make_graph(FuncMake *m)
 static bool
 make_memory(FuncMake *m)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     uint32_t i;
 
     if (f->graphed)
@@ -510,7 +510,7 @@ make_runnable(FuncMake *m, const char *dialect)
 static bool
 make_all(FuncMake *m, jot_Vars inputs, jot_Vars outputs, const char *dialect)
 {
-    jot_Func *f = m->f;
+    Func *f = m->f;
     uint32_t i;
     bool ok;
 
@@ -546,11 +546,11 @@ make_close(FuncMake *m)
     jot_plan_selection_free(m->ctx, &m->s);
 }
 
-JOT_FN jot_Func *
+JOT_FN Func *
 jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, const char *dialect)
 {
     FuncMake m;
-    jot_Func *f;
+    Func *f;
 
     memset(&m, 0, sizeof m);
     if (ctx->running || !ctx->backend || inputs.n < 0 || outputs.n < 0) {
@@ -572,19 +572,16 @@ jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, c
     m.f = f;
     m.ctx = ctx;
     m.op = op;
-    f->next = ctx->plans->funcs;
-    ctx->plans->funcs = f;
+    if (!jot_func_enter(f)) {
+        jot_mem_free(&ctx->mem, f, sizeof *f);
+        jot_fail_memory(ctx, op);
+        return NULL;
+    }
     if (!make_all(&m, inputs, outputs, dialect)) {
         make_close(&m);
-        jot_func_free(f);
+        jot_func_end(f);
         return NULL;
     }
     make_close(&m);
     return f;
-}
-
-jot_Func *
-jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
-{
-    return ctx && !ctx->status ? jot_func_make(ctx, "compile", inputs, outputs, NULL) : NULL;
 }

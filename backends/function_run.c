@@ -15,7 +15,7 @@
 
 /* The node of a state's slot; 0 and an error when the slot ended. */
 static NodeId
-call_state(jot_Func *f, uint32_t slot, uint32_t gen)
+call_state(Func *f, uint32_t slot, uint32_t gen)
 {
     const Slot *s = &f->ctx->slots.v[slot];
 
@@ -26,7 +26,7 @@ call_state(jot_Func *f, uint32_t slot, uint32_t gen)
 }
 
 static bool
-call_waits(jot_Func *f, uint32_t slot, uint32_t gen, bool *waits)
+call_waits(Func *f, uint32_t slot, uint32_t gen, bool *waits)
 {
     NodeId id = call_state(f, slot, gen);
 
@@ -37,7 +37,7 @@ call_waits(jot_Func *f, uint32_t slot, uint32_t gen, bool *waits)
 
 /* States are read as they are: what waits for an evaluation is run. */
 static bool
-call_states(jot_Func *f)
+call_states(Func *f)
 {
     bool waits = false;
     uint32_t i;
@@ -67,7 +67,7 @@ call_states(jot_Func *f)
 
 /* A call that failed: what its updates were given goes. */
 JOT_FN void
-jot_func_drop(jot_Func *f)
+jot_func_drop(Func *f)
 {
     uint32_t i;
 
@@ -91,7 +91,7 @@ jot_func_drop(jot_Func *f)
 
 /* A result may be computed over a state's elements when only its slot has them. */
 static Buffer *
-call_over(const jot_Func *f, const FuncRoot *root)
+call_over(const Func *f, const FuncRoot *root)
 {
     const FuncLeaf *leaf = &f->leaves.v[root->over - 1];
     const Node *n = jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node);
@@ -105,7 +105,7 @@ call_over(const jot_Func *f, const FuncRoot *root)
 
 /* Memory for a result that has none between calls. */
 static bool
-call_room(jot_Func *f, FuncRoot *root)
+call_room(Func *f, FuncRoot *root)
 {
     if (root->over && (root->buf = call_over(f, root)))
         root->buf->refs++;
@@ -117,7 +117,7 @@ call_room(jot_Func *f, FuncRoot *root)
 /* A leaf that only the slot holds gets new elements; one that others read stays as it is, and the
  * slot will name another. */
 static bool
-call_fresh(jot_Func *f, FuncUpdate *u)
+call_fresh(Func *f, FuncUpdate *u)
 {
     jot_Ctx *ctx = f->ctx;
     const Node *old = jot_node(ctx, ctx->slots.v[u->slot].node);
@@ -142,7 +142,7 @@ call_fresh(jot_Func *f, FuncUpdate *u)
 
 /* Copies in other layouts of what stays as it is: found with its buffer, or made by this call. */
 static bool
-call_copies(jot_Func *f)
+call_copies(Func *f)
 {
     uint32_t i;
 
@@ -159,7 +159,7 @@ call_copies(jot_Func *f)
 
 /* Elements of an input are the caller's: an update by them takes a copy. */
 static bool
-call_copy(jot_Func *f, FuncUpdate *u)
+call_copy(Func *f, FuncUpdate *u)
 {
     if (u->from.computed || f->leaves.v[u->from.at].kind != LEAF_INPUT)
         return true;
@@ -168,7 +168,7 @@ call_copy(jot_Func *f, FuncUpdate *u)
 }
 
 JOT_FN bool
-jot_func_ready(jot_Func *f)
+jot_func_ready(Func *f)
 {
     jot_Ctx *ctx = f->ctx;
     uint32_t i;
@@ -194,7 +194,7 @@ jot_func_ready(jot_Func *f)
 /* ---- launch -------------------------------------------------------------------------------- */
 
 static void
-call_bind(jot_Func *f)
+call_bind(Func *f)
 {
     const Plan *plan = f->plan;
     uint32_t i;
@@ -222,7 +222,7 @@ call_bind(jot_Func *f)
 
 /* The graph's nodes lend their elements and numbers for the time of the run. */
 static void
-call_lend(jot_Func *f)
+call_lend(Func *f)
 {
     uint32_t i;
 
@@ -243,7 +243,7 @@ call_lend(jot_Func *f)
 }
 
 static bool
-call_graph(jot_Func *f)
+call_graph(Func *f)
 {
     jot_Ctx *ctx = f->ctx;
     Buffer **out = jot_mem_new(&ctx->mem, f->roots.n, sizeof *out);
@@ -266,7 +266,7 @@ call_graph(jot_Func *f)
 }
 
 JOT_FN bool
-jot_func_launch(jot_Func *f)
+jot_func_launch(Func *f)
 {
     uint32_t i;
     bool ok = true;
@@ -290,7 +290,7 @@ jot_func_launch(jot_Func *f)
 /* ---- commit -------------------------------------------------------------------------------- */
 
 JOT_FN Buffer *
-jot_func_result(jot_Func *f, const FuncFrom *from)
+jot_func_result(Func *f, const FuncFrom *from)
 {
     FuncRoot *root = &f->roots.v[from->at];
 
@@ -301,7 +301,7 @@ jot_func_result(jot_Func *f, const FuncFrom *from)
 
 /* Elements of a result on the host. NULL: they could not be had. */
 static const void *
-call_host(jot_Func *f, const FuncFrom *from)
+call_host(Func *f, const FuncFrom *from)
 {
     return jot_data_host(f->ctx, jot_func_result(f, from), "call");
 }
@@ -309,7 +309,7 @@ call_host(jot_Func *f, const FuncFrom *from)
 /* What the updates, and outputs for the caller's memory, ask of the host is there; from here on
  * nothing fails. */
 JOT_FN bool
-jot_func_fetch(jot_Func *f, uint32_t noutputs)
+jot_func_fetch(Func *f, uint32_t noutputs)
 {
     uint32_t i;
 
@@ -323,7 +323,7 @@ jot_func_fetch(jot_Func *f, uint32_t noutputs)
 }
 
 JOT_FN void
-jot_func_take(jot_Func *f, const FuncOutput *output, void *to)
+jot_func_take(Func *f, const FuncOutput *output, void *to)
 {
     const void *from = call_host(f, &output->from);
 
@@ -333,7 +333,7 @@ jot_func_take(jot_Func *f, const FuncOutput *output, void *to)
 
 /* The buffer that an update brings, with a reference. */
 static Buffer *
-call_brings(jot_Func *f, FuncUpdate *u)
+call_brings(Func *f, FuncUpdate *u)
 {
     const FuncLeaf *leaf = &f->leaves.v[u->from.at];
     Buffer *buf = u->copy;
@@ -351,7 +351,7 @@ call_brings(jot_Func *f, FuncUpdate *u)
 
 /* The state's slot takes over what was computed; the elements that it had are the next result's. */
 static void
-call_update(jot_Func *f, FuncUpdate *u)
+call_update(Func *f, FuncUpdate *u)
 {
     jot_Ctx *ctx = f->ctx;
     Slot *slot = &ctx->slots.v[u->slot];
@@ -382,7 +382,7 @@ call_update(jot_Func *f, FuncUpdate *u)
 }
 
 JOT_FN void
-jot_func_updates(jot_Func *f)
+jot_func_updates(Func *f)
 {
     uint32_t i;
 

@@ -242,11 +242,13 @@ JOT_FN void
 jot_plan_close(jot_Ctx *ctx)
 {
     struct PlanCache *c = ctx->plans;
+    uint32_t i;
 
     if (!c)
         return;
-    while (c->funcs)
-        jot_func_free(c->funcs);
+    for (i = 0; i < c->funcs.n; i++)
+        jot_func_end(c->funcs.v[i].f);
+    jot_vec_free(&ctx->mem, c->funcs);
     while (c->nplans)
         plan_drop_oldest(ctx);
     jot_plan_knowns_close(ctx);

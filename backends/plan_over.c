@@ -263,13 +263,15 @@ static bool
 over_needed(OverRun *r)
 {
     jot_Ctx *ctx = r->ctx;
-    const jot_Func *f;
-    uint32_t i;
+    uint32_t i, k;
 
-    for (f = ctx->plans->funcs; f; f = f->next)
-        for (i = 0; i < f->leaves.n; i++)
+    for (k = 0; k < ctx->plans->funcs.n; k++) {
+        const Func *f = ctx->plans->funcs.v[k].f;
+
+        for (i = 0; f && i < f->leaves.n; i++)
             if (f->leaves.v[i].kind == LEAF_CONST && !over_need(r, f->leaves.v[i].node))
                 return false;
+    }
     for (i = 0; i < r->s->wanted.n; i++)
         if (!over_need(r, r->s->wanted.v[i]))
             return false;

@@ -147,6 +147,9 @@ struct Plan {
 };
 
 #define PLAN_BUCKETS 256
+typedef struct Func Func;
+typedef struct { Func *f; uint32_t gen; } FuncSlot; /* f NULL: free */
+
 struct PlanCache {
     Plan *plans[PLAN_BUCKETS];
     PlanKernel *kernels[PLAN_BUCKETS];
@@ -161,10 +164,13 @@ struct PlanCache {
     unsigned char *block;
     size_t block_nbytes;
     Vec(uint32_t) key;     /* of the evaluation that looks for its plan */
-    jot_Func *funcs;
+    Vec(FuncSlot) funcs;   /* compiled functions, by the slots of their handles */
     void *device_block;    /* the same on a device */
     size_t device_block_nbytes;
 };
+
+/* function.c: the end of a compiled function; NULL is allowed. */
+JOT_FN void jot_func_end(Func *f);
 
 /* plan.c */
 JOT_FN bool jot_plan_cache_open(jot_Ctx *ctx);

@@ -60,7 +60,7 @@ compile(void)
         host.out[k] = host.room + at;
     b.func = jot_compile(b.c, jot_vars(m, in), jot_vars(n, out));
     jot_pop(b.c);
-    return b.func != NULL;
+    return jot_func_ok(b.func);
 }
 
 /* A device has its work; it is over when the queue is empty. */
@@ -115,7 +115,7 @@ device_floor(double nbytes)
 static bool
 run_compiled(void)
 {
-    bool ok = (b.func || compile()) && jot_call(b.func, host.in, host.out);
+    bool ok = (jot_func_ok(b.func) || compile()) && jot_call(b.func, host.in, host.out);
 
     if (!ok)
         snprintf(message, sizeof message, "%s", jot_message(b.c));

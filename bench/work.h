@@ -18,9 +18,9 @@ typedef struct {
     jot_Var in[WORK_INPUTS];
     bool made[WORK_INPUTS];
     Model model[2];       /* a second one for adversaries */
-    jot_Optim *optim[2];
+    jot_Optim optim[2];
     int step;             /* runs so far */
-    jot_Func *func;       /* of names in _compiled: built once, run with inputs from the host */
+    jot_Func func;       /* of names in _compiled: built once, run with inputs from the host */
     double flops;         /* set by build where the table has none: networks count their own */
 } Bench;
 

@@ -128,7 +128,7 @@ treelstm(Bench *b, jot_Var *out)
     model_begin(m, b->c, true);
     one = jot_array(b->c, JOT_I64, JOT_SHAPE(1), &label);
     out[0] = jot_cross_entropy(tree_lstm(m, tree, embedding, words), one);
-    if (!b->optim[0])
+    if (!jot_optim_ok(b->optim[0]))
         b->optim[0] = jot_sgd(jot_vars(m->n, m->p), 0.01, 0, 0);
     jot_grad(out[0], m->p, m->n, g);
     jot_step(b->optim[0], g);

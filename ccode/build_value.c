@@ -91,7 +91,8 @@ build_entry(Build *b, NodeId id, const Ix *index, const Guards *g)
     for (i = (uint32_t)hash & (b->cap - 1); b->table[i].hash; i = (i + 1) & (b->cap - 1)) {
         uint32_t found = b->table[i].at;
 
-        if (b->table[i].hash == hash && b->keys.v[found + ENTRY_WORDS] == b->keys.v[at + ENTRY_WORDS]
+        if (b->table[i].hash == hash
+            && b->keys.v[found + ENTRY_WORDS] == b->keys.v[at + ENTRY_WORDS]
             && !memcmp(b->keys.v + found + ENTRY_WORDS, b->keys.v + at + ENTRY_WORDS, nbytes)) {
             b->keys.n = at;
             return found;

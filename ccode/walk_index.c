@@ -141,9 +141,9 @@ atom(IndexWalk *w, Ix ix)
     }
 }
 
-/* The sum, of whose atoms the records are known. */
+/* The sum, the records of whose atoms are those behind the mark. */
 static JOT_APART uint32_t
-sum_of(IndexWalk *w, Ix ix, const uint32_t *atoms)
+sum_of(IndexWalk *w, Ix ix, uint32_t mark)
 {
     IxTerm tmp;
     uint32_t n;
@@ -151,7 +151,7 @@ sum_of(IndexWalk *w, Ix ix, const uint32_t *atoms)
     const IxTerm *term = jot_ix_linear(w->k->ix, ix, &c, &n, &tmp);
     for (uint32_t i = 0; i < n; i++)
         coef[i] = term[i].k;
-    return jot_code_lin(w->b, c, atoms, coef, (int)n);
+    return jot_code_lin(w->b, c, n ? w->b->code->work.v + mark : NULL, coef, (int)n);
 }
 
 JOT_FN uint32_t
@@ -169,7 +169,7 @@ jot_walk_ix(IndexWalk *w, Ix ix)
         *(uint32_t *)jot_vec_push(code->mem, code->work) = record;
     }
     if (ix && i >= n && code->work.n == mark + n)
-        sum = sum_of(w, ix, code->work.v + mark);
+        sum = sum_of(w, ix, mark);
     code->work.n = mark;
     return sum;
 }

@@ -60,7 +60,7 @@ pictures(jot_Ctx *c, const Digits *d, const int *order, int from, int n, uint8_t
 }
 
 static float
-train_step(jot_Ctx *c, const jot_Var p[PARAMS], jot_Optim *adam, const Digits *d, const int *order,
+train_step(jot_Ctx *c, const jot_Var p[PARAMS], jot_Optim adam, const Digits *d, const int *order,
            int from, int n)
 {
     uint8_t labels[EVAL];
@@ -92,7 +92,7 @@ train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d, int epochs, Report *
 {
     int batch = report->quick ? QUICK : BATCH, per_epoch = d->n / batch, steps = epochs * per_epoch;
     int *order = malloc((size_t)d->n * sizeof *order);
-    jot_Optim *adam = jot_adam(jot_vars(PARAMS, p), first_rate, 0.9, 0.999, 1e-8);
+    jot_Optim adam = jot_adam(jot_vars(PARAMS, p), first_rate, 0.9, 0.999, 1e-8);
     uint32_t state = 1;
 
     for (int k = 0; order && k < d->n; k++)

@@ -12,7 +12,7 @@
 
 enum { ROWS = 128, IN = 256, HIDDEN = 512, CLASSES = 10, STEPS = 20 };
 
-typedef struct { jot_Var x, label, param[4]; jot_Optim *sgd; } Net;
+typedef struct { jot_Var x, label, param[4]; jot_Optim sgd; } Net;
 
 static bool
 step(jot_Ctx *c, const Net *n)

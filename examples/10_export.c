@@ -52,7 +52,7 @@ lenet(const jot_Var p[PARAMS], jot_Var x)
 static float
 train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d)
 {
-    jot_Optim *adam = jot_adam(jot_vars(PARAMS, p), 2e-3, 0.9, 0.999, 1e-8);
+    jot_Optim adam = jot_adam(jot_vars(PARAMS, p), 2e-3, 0.9, 0.999, 1e-8);
     jot_Var grads[PARAMS];
     float loss = 0;
 
@@ -62,9 +62,9 @@ train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d)
     jot_Var y = jot_cross_entropy(lenet(p, x), labels);
     jot_grad(y, p, PARAMS, grads);
     jot_step(adam, grads);
-    jot_Func *step = jot_compile(c, JOT_VARS(x, labels), JOT_VARS(y));
+    jot_Func step = jot_compile(c, JOT_VARS(x, labels), JOT_VARS(y));
     jot_pop(c);
-    for (int k = 0; step && k < STEPS; k++) {
+    for (int k = 0; jot_func_ok(step) && k < STEPS; k++) {
         int from = k * BATCH % (d->n - BATCH);
         const void *in[] = {d->pixels + (size_t)from * DIGIT_PIXELS, d->labels + from};
         void *out[] = {&loss};
@@ -77,13 +77,13 @@ train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d)
 }
 
 /* Writes out/reader.c; the same function for jot itself. */
-static jot_Func *
+static jot_Func
 export_reader(jot_Ctx *c, const jot_Var p[PARAMS])
 {
     jot_push(c);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(1, 1, DIGIT_SIDE, DIGIT_SIDE), NULL);
     jot_Var y = lenet(p, x);
-    jot_Func *f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
+    jot_Func f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     if (!jot_export(c, "reader", JOT_VARS(x), JOT_VARS(y), "out/reader.c"))
         printf("%s\n", jot_message(c));
     jot_pop(c);
@@ -100,7 +100,7 @@ best(const float *scores)
 }
 
 static int
-compare(jot_Func *f, Reader *read, void *arena, const Digits *d)
+compare(jot_Func f, Reader *read, void *arena, const Digits *d)
 {
     int n = d->n < READ ? d->n : READ, right = 0, same = 0;
     for (int k = 0; k < n; k++) {
@@ -117,9 +117,9 @@ compare(jot_Func *f, Reader *read, void *arena, const Digits *d)
 
 /* Compiles the file and reads digits with it, as f does. */
 static int
-try_reader(jot_Func *f, const Digits *d)
+try_reader(jot_Func f, const Digits *d)
 {
-    void *file = f && !system(compile) ? dlopen("out/reader.so", RTLD_NOW) : NULL;
+    void *file = jot_func_ok(f) && !system(compile) ? dlopen("out/reader.so", RTLD_NOW) : NULL;
     Reader *read = NULL;
     if (!file)
         return printf("out/reader.c was not tried: no compiler (cc)\n");

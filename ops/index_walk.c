@@ -238,7 +238,7 @@ ix_subst_sum(IxSubst *s, const IxRec *r)
             break;
         pool->work.v[pool->work.n++] = atom;
     }
-    sum = i == r->n ? ix_subst_form(pool, r, pool->work.v + mark) : 0;
+    sum = i && i == r->n ? ix_subst_form(pool, r, pool->work.v + mark) : 0;
     pool->work.n = mark;
     return sum;
 }

@@ -11,8 +11,8 @@
  * a parameter.
  *
  * An optimiser is plain memory, and a composition has no allocator: the record is kept in the bytes
- * of a parameter of the context, which gives it the promised lifetime. All new values are built
- * before the first is assigned, and then all are, or none.
+ * of a parameter of the context, whose handle tells a live optimiser from a stale one. All new
+ * values are built before the first is assigned, and then all are, or none.
  *
  *     var   p0 m0 v0 | p1 m1 v1 | ... | b1^t b2^t     targets (of sgd: p, or p and b)
  *           their new values, in the same order
@@ -23,9 +23,9 @@
 
 typedef enum { OPTIM_SGD, OPTIM_ADAM } OptimKind;
 
-struct jot_Optim {
+typedef struct {
     jot_Ctx *ctx;
-    jot_Var bytes; /* where this record lives */
+    jot_Var bytes; /* where this record lives: the handle's `state` */
     OptimKind kind;
     int n, each;   /* parameters; variables of each, with what is kept for it */
     int count;     /* variables in all */
@@ -33,7 +33,7 @@ struct jot_Optim {
     double beta1, beta2, eps;   /* adam */
     jot_Var lr;                 /* a scalar: the learning rate */
     jot_Var var[];              /* count variables, then as many new values */
-};
+} OptimRecord;
 
 static jot_Var
 optim_scalar(jot_Ctx *ctx, double value)
@@ -79,12 +79,12 @@ optim_rate_ok(jot_Ctx *ctx, const char *op, const char *name, double rate, bool 
 
 /* A cleared record for so many variables, or NULL. The bytes are an optimiser's alone: a parameter
  * shares its elements with nobody. */
-static jot_Optim *
-optim_record(jot_Ctx *ctx, int count)
+static OptimRecord *
+optim_bytes(jot_Ctx *ctx, int count)
 {
-    size_t nbytes = sizeof(jot_Optim) + 2 * (size_t)count * sizeof(jot_Var);
+    size_t nbytes = sizeof(OptimRecord) + 2 * (size_t)count * sizeof(jot_Var);
     jot_Var bytes = jot_param(ctx, JOT_U8, JOT_SHAPE((int64_t)nbytes), NULL);
-    jot_Optim *o = (jot_Optim *)(uintptr_t)jot_data(bytes);
+    OptimRecord *o = (OptimRecord *)(uintptr_t)jot_data(bytes);
     if (!o) {
         jot_free(bytes);
         return NULL;
@@ -98,7 +98,7 @@ optim_record(jot_Ctx *ctx, int count)
 /* Each parameter once: the second of two assignments would be the one that counts. The room for new
  * values, four numbers or more for each, is a table of those that were met, by slot. */
 static bool
-optim_apart(jot_Optim *o, jot_Vars params)
+optim_apart(OptimRecord *o, jot_Vars params)
 {
     uint32_t *met = (uint32_t *)(o->var + o->count), bits = 1, at; /* 1 + its number; 0: none */
     bool apart = true;
@@ -121,7 +121,7 @@ optim_apart(jot_Optim *o, jot_Vars params)
 
 /* The variables of parameter k: itself, then what is kept for it. */
 static jot_Var *
-optim_of(jot_Optim *o, int k)
+optim_of(OptimRecord *o, int k)
 {
     return o->var + k * o->each;
 }
@@ -132,11 +132,53 @@ optim_state(jot_Var param)
     return jot_param(param.ctx, jot_dtype(param), jot_shape(param), NULL);
 }
 
+/* All but the parameters: what is kept for them, and the record. */
+static void
+optim_end(OptimRecord *o)
+{
+    if (!o)
+        return;
+    for (int k = 0; k < o->count; k++) {
+        bool param = k < o->n * o->each && k % o->each == 0;
+        if (!param && o->var[k].gen)
+            jot_free(o->var[k]);
+    }
+    if (o->lr.gen)
+        jot_free(o->lr);
+    jot_free(o->bytes);
+}
+
+/* o NULL: poison. */
+static jot_Optim
+optim_handle(jot_Ctx *ctx, OptimRecord *o)
+{
+    jot_Optim optim = {{0}, NULL};
+    optim.state.ctx = ctx;
+    if (o)
+        optim.state = o->bytes;
+    optim.record = o;
+    return optim;
+}
+
+/* Where the handle's record is; NULL, and an error that names op: it is stale or poison. */
+static OptimRecord *
+optim_record(jot_Optim optim, const char *op)
+{
+    jot_Ctx *ctx = optim.state.ctx;
+    return ctx && jot_check(ctx, optim.state, op, "optim") ? optim.record : NULL;
+}
+
+bool
+jot_optim_ok(jot_Optim optim)
+{
+    return jot_ok(optim.state);
+}
+
 /* With so many variables for each parameter, and so many for all: scalars that begin as 1. */
-static jot_Optim *
+static OptimRecord *
 optim_new(OptimKind kind, jot_Vars params, double lr, int each, int more)
 {
-    jot_Optim *o = optim_record(jot_ctx_of(params), params.n * each + more);
+    OptimRecord *o = optim_bytes(jot_ctx_of(params), params.n * each + more);
     bool fine;
     if (!o)
         return NULL;
@@ -153,48 +195,48 @@ optim_new(OptimKind kind, jot_Vars params, double lr, int each, int more)
     for (int k = o->n * each; k < o->count && fine; k++)
         fine = jot_ok(o->var[k] = optim_scalar(o->ctx, 1));
     if (!fine) {
-        jot_optim_free(o);
+        optim_end(o);
         return NULL;
     }
     return o;
 }
 
-jot_Optim *
+jot_Optim
 jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
 {
     jot_Ctx *ctx = jot_ctx_of(params);
-    jot_Optim *o;
+    OptimRecord *o;
     if (!ctx || !optim_params_ok(ctx, params, "sgd") ||
         !optim_rate_ok(ctx, "sgd", "lr", lr, false) ||
         !optim_rate_ok(ctx, "sgd", "momentum", momentum, false) ||
         !optim_rate_ok(ctx, "sgd", "weight_decay", weight_decay, false))
-        return NULL;
+        return optim_handle(ctx, NULL);
     o = optim_new(OPTIM_SGD, params, lr, momentum != 0 ? 2 : 1, 0);
     if (o) {
         o->momentum = momentum;
         o->decay = weight_decay;
     }
-    return o;
+    return optim_handle(ctx, o);
 }
 
-jot_Optim *
+jot_Optim
 jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
 {
     jot_Ctx *ctx = jot_ctx_of(params);
-    jot_Optim *o;
+    OptimRecord *o;
     if (!ctx || !optim_params_ok(ctx, params, "adam") ||
         !optim_rate_ok(ctx, "adam", "lr", lr, false) ||
         !optim_rate_ok(ctx, "adam", "beta1", beta1, true) ||
         !optim_rate_ok(ctx, "adam", "beta2", beta2, true) ||
         !optim_rate_ok(ctx, "adam", "eps", eps, false))
-        return NULL;
+        return optim_handle(ctx, NULL);
     o = optim_new(OPTIM_ADAM, params, lr, 3, 2);
     if (o) {
         o->beta1 = beta1;
         o->beta2 = beta2;
         o->eps = eps;
     }
-    return o;
+    return optim_handle(ctx, o);
 }
 
 /* a scalar as an operand of v */
@@ -206,7 +248,7 @@ optim_as(jot_Var scalar, jot_Var v)
 
 /* now: parameter, momentum; next: their new values. */
 static void
-optim_sgd(const jot_Optim *o, const jot_Var *now, jot_Var *next, jot_Var g)
+optim_sgd(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
 {
     if (o->decay != 0)
         g = jot_add(g, jot_scale(now[0], o->decay));
@@ -217,7 +259,7 @@ optim_sgd(const jot_Optim *o, const jot_Var *now, jot_Var *next, jot_Var g)
 
 /* now: parameter, first and second moment; rate: k, eps: e of the head of this file. */
 static void
-optim_adam(const jot_Optim *o, const jot_Var *now, jot_Var *next, jot_Var g, jot_Var rate,
+optim_adam(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g, jot_Var rate,
            jot_Var eps)
 {
     next[1] = jot_add(jot_scale(now[1], o->beta1), jot_scale(g, 1 - o->beta1));
@@ -227,7 +269,7 @@ optim_adam(const jot_Optim *o, const jot_Var *now, jot_Var *next, jot_Var g, jot
 }
 
 static bool
-optim_grad_ok(jot_Optim *o, int k, jot_Var g)
+optim_grad_ok(OptimRecord *o, int k, jot_Var g)
 {
     jot_Var p = *optim_of(o, k);
     bool same;
@@ -248,7 +290,7 @@ optim_grad_ok(jot_Optim *o, int k, jot_Var g)
 }
 
 static bool
-optim_build(jot_Optim *o, const jot_Var *grads)
+optim_build(OptimRecord *o, const jot_Var *grads)
 {
     jot_Var *now = o->var, *next = o->var + o->count, rate = {0}, eps = {0};
     if (o->kind == OPTIM_ADAM) {
@@ -269,8 +311,9 @@ optim_build(jot_Optim *o, const jot_Var *grads)
 }
 
 bool
-jot_step(jot_Optim *o, const jot_Var *grads)
+jot_step(jot_Optim optim, const jot_Var *grads)
 {
+    OptimRecord *o = optim_record(optim, "step");
     bool fine = o != NULL;
     if (!o)
         return false;
@@ -287,23 +330,16 @@ jot_step(jot_Optim *o, const jot_Var *grads)
 }
 
 void
-jot_set_lr(jot_Optim *o, double lr)
+jot_set_lr(jot_Optim optim, double lr)
 {
+    OptimRecord *o = optim_record(optim, "set_lr");
     if (o && optim_rate_ok(o->ctx, "set_lr", "lr", lr, false))
         jot_set(o->lr, &lr);
 }
 
 void
-jot_optim_free(jot_Optim *o)
+jot_optim_free(jot_Optim optim)
 {
-    if (!o)
-        return;
-    for (int k = 0; k < o->count; k++) {
-        bool param = k < o->n * o->each && k % o->each == 0;
-        if (!param && o->var[k].gen)
-            jot_free(o->var[k]);
-    }
-    if (o->lr.gen)
-        jot_free(o->lr);
-    jot_free(o->bytes);
+    if (optim.state.slot)
+        optim_end(optim_record(optim, "optim_free"));
 }

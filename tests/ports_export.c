@@ -50,7 +50,7 @@ write_file(jot_Ctx *c, const char *name, jot_Vars in, jot_Vars out)
 
 /* Words of `n` inputs, one after the other, and of what f makes of each. */
 static void
-put_cases(const char *name, jot_Func *f, int n, int nin, int nout)
+put_cases(const char *name, jot_Func f, int n, int nin, int nout)
 {
     float out[PICTURES][64];
 

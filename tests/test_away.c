@@ -91,7 +91,7 @@ steps(const char *backend, float *out)
     float *kd = numbers(nk, 1), *wd = numbers(nw, 2), *xd = numbers(nx, 3);
     jot_Ctx *c = open_on(backend);
     jot_Var p[2], g[2], x, y;
-    jot_Func *f;
+    jot_Func f;
     int i, n = 0;
 
     if (!c)
@@ -117,7 +117,7 @@ steps(const char *backend, float *out)
     y = net(x, p[0], p[1]);
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     jot_pop(c);
-    CHECK(f && jot_call(f, (const void *[]){xd}, (void *[]){out + 200 * n}), "%s: %s", backend,
+    CHECK(jot_func_ok(f) && jot_call(f, (const void *[]){xd}, (void *[]){out + 200 * n}), "%s: %s", backend,
           jot_message(c));
     jot_close(c);
     free(kd);

@@ -107,10 +107,10 @@ as_function(uint64_t seed, const char *label, const Run *want, const Run *far, R
             double floor)
 {
     jot_Var got[2 * VARS];
-    jot_Func *f;
+    jot_Func f;
 
     f = jot_compile(c, jot_vars(6, r->p.in), jot_vars(r->n, r->v));
-    if (f && jot_call_vars(f, jot_vars(6, r->p.in), got))
+    if (jot_func_ok(f) && jot_call_vars(f, jot_vars(6, r->p.in), got))
         compare(seed, label, want, far, got, floor);
     else
         CHECK(0, "seed %llu: %s: %s", (unsigned long long)seed, label, jot_message(c));

@@ -366,14 +366,14 @@ unaligned(Round *r)
     static double memory[2][(2 * IN + 3 * OUT) / 2 + 64];
     jot_Var x = jot_array(r->c, JOT_F32, JOT_SHAPE(N, K), NULL), y;
     jot_Var w = jot_param(r->c, JOT_F32, JOT_SHAPE(K, M), NULL), s;
-    jot_Func *f;
+    jot_Func f;
     const float *got[2];
 
     jot_set(w, jot_data(filled(r, JOT_SHAPE(K, M))));
     y = jot_relu(jot_matmul(x, w));
     s = jot_softmax(y, 1);
     f = jot_compile(r->c, JOT_VARS(x), JOT_VARS(y, s));
-    CHECK(f, "round %d: %s", r->number, jot_message(r->c));
+    CHECK(jot_func_ok(f), "round %d: %s", r->number, jot_message(r->c));
     for (int off = 0; off < 2; off++) {
         float *in = (float *)memory[off] + off, *a = in + IN + off, *b = a + OUT + off;
         const void *ins[1];

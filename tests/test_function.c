@@ -41,7 +41,7 @@ batch(int number, float x[12], float y[4])
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-typedef struct { jot_Var w1, w2; jot_Optim *optim; } Net;
+typedef struct { jot_Var w1, w2; jot_Optim optim; } Net;
 
 static void
 net_open(jot_Ctx *c, Net *net, int kind)
@@ -67,11 +67,11 @@ net_step(Net *net, jot_Var x, jot_Var y)
     return loss;
 }
 
-static jot_Func *
+static jot_Func
 net_compile(jot_Ctx *c, Net *net)
 {
     jot_Var x, y;
-    jot_Func *f;
+    jot_Func f;
 
     jot_push(c);
     x = jot_array(c, JOT_F32, JOT_SHAPE(4, 3), NULL);
@@ -89,7 +89,7 @@ training(const char *backend, int kind)
 {
     jot_Ctx *c[2];
     Net net[2];
-    jot_Func *f;
+    jot_Func f;
     float w[2][12], v[2][4], loss[2] = {0, 0};
     uint32_t nodes;
     int k, i;
@@ -99,7 +99,7 @@ training(const char *backend, int kind)
         net_open(c[k], &net[k], kind);
     }
     f = net_compile(c[1], &net[1]);
-    CHECK(f, "%s: %s", backend, jot_message(c[1]));
+    CHECK(jot_func_ok(f), "%s: %s", backend, jot_message(c[1]));
     jot_seed(c[1], 3); /* building drew numbers */
     nodes = jot_stats(c[1]).live_nodes;
     for (i = 0; i < STEPS; i++) {
@@ -163,7 +163,7 @@ states(const char *backend)
     jot_Var a = jot_param(c, JOT_F32, JOT_SHAPE(3), one), b, x, held, copy, sum, outs[5];
     const void *ins[1];
     void *to[5];
-    jot_Func *f;
+    jot_Func f;
     int k;
 
     b = jot_param(c, JOT_F32, JOT_SHAPE(3), two);
@@ -185,7 +185,7 @@ states(const char *backend)
     outs[3] = a;
     outs[4] = sum;
     f = jot_compile(c, JOT_VARS(x), jot_vars(5, outs));
-    CHECK(f, "%s: %s", backend, jot_message(c));
+    CHECK(jot_func_ok(f), "%s: %s", backend, jot_message(c));
     CHECK(first(a) == 1 && first(b) == 10, "nothing runs when it is compiled");
     jot_pop(c);
     ins[0] = in;
@@ -228,14 +228,14 @@ evaluated(const char *backend)
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), one), k, y, z;
     const void *ins[1] = {in};
     void *to[1] = {out};
-    jot_Func *f;
+    jot_Func f;
 
     k = jot_exp(jot_full(c, JOT_F32, JOT_SHAPE(2), 0.5));
     y = jot_mul(x, jot_stop_fuse(k));
     z = jot_offset(y, 1);
     CHECK(jot_run(c, JOT_VARS(k, y, z)), "%s", jot_message(c));
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(z));
-    CHECK(f && jot_call(f, ins, to), "%s: %s", backend, jot_message(c));
+    CHECK(jot_func_ok(f) && jot_call(f, ins, to), "%s: %s", backend, jot_message(c));
     CHECK(fabsf(out[1] - 4 * expf(.5f) - 1) < 1e-5f, "%s: %g", backend, out[1]);
     CHECK(first(y) == expf(.5f) || fabsf(first(y) - expf(.5f)) < 1e-6f, "values stay");
     jot_close(c);
@@ -244,9 +244,10 @@ evaluated(const char *backend)
 /* ---- what is refused ----------------------------------------------------------------------- */
 
 static void
-refuses(jot_Ctx *c, jot_Func *f, jot_Status status, const char *text)
+refuses(jot_Ctx *c, jot_Func f, jot_Status status, const char *text)
 {
-    CHECK(!f && jot_error(c) == status && strstr(jot_message(c), text), "%s: %d %s", text,
+    CHECK(!jot_func_ok(f) && jot_error(c) == status && strstr(jot_message(c), text),
+          "%s: %d %s", text,
           jot_error(c), jot_message(c));
     jot_clear(c);
 }
@@ -258,7 +259,7 @@ refused(const char *backend)
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL), z = jot_zeros(c, JOT_F32, JOT_SHAPE(2));
     jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(2), NULL), y = jot_offset(x, 1), bad, out;
     float two[3] = {7, 8, 9};
-    jot_Func *f;
+    jot_Func f;
 
     refuses(c, jot_compile(c, JOT_VARS(y), JOT_VARS(y)), JOT_EUSE, "inputs[0] is an expression");
     refuses(c, jot_compile(c, JOT_VARS(z), JOT_VARS(y)), JOT_EUSE, "inputs[0] is an expression");
@@ -274,7 +275,7 @@ refused(const char *backend)
     /* what is set, and nothing more, is run and no part of the function */
     jot_set(p, two);
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(jot_add(x, p)));
-    CHECK(f && first(p) == 7, "%s", jot_message(c));
+    CHECK(jot_func_ok(f) && first(p) == 7, "%s", jot_message(c));
     jot_set(p, two + 1);
     CHECK(jot_call_vars(f, JOT_VARS(x), &out) && first(out) == 8, "%s", jot_message(c));
     bad = jot_array(c, JOT_F32, JOT_SHAPE(3), NULL);
@@ -294,7 +295,8 @@ refused(const char *backend)
               && strstr(jot_message(c), "call_vars: out is NULL"), "%s", jot_message(c));
     jot_clear(c);
     CHECK(!jot_call(f, NULL, NULL) && jot_error(c) == JOT_EUSE, "%s", jot_message(c));
-    CHECK(!jot_compile(c, JOT_VARS(x), JOT_VARS(y)), "a context in failure compiles nothing");
+    CHECK(!jot_func_ok(jot_compile(c, JOT_VARS(x), JOT_VARS(y))),
+          "a context in failure compiles nothing");
     jot_clear(c);
     CHECK(jot_call_vars(f, JOT_VARS(x), &out), "%s", jot_message(c));
     jot_close(c);
@@ -332,9 +334,10 @@ user_code(const char *backend)
     float in[2] = {3, 4}, out[2][2];
     const void *ins[1] = {in};
     void *to[2] = {out[0], out[1]};
-    jot_Func *f = jot_compile(c, JOT_VARS(x), JOT_VARS(times(x, 2), times(jot_offset(x, 1), 5)));
+    jot_Func f = jot_compile(c, JOT_VARS(x), JOT_VARS(times(x, 2), times(jot_offset(x, 1), 5)));
 
-    CHECK(f && jot_call(f, ins, to) && out[0][1] == 8 && out[1][0] == 20, "%s: %g %g %s", backend,
+    CHECK(jot_func_ok(f) && jot_call(f, ins, to) && out[0][1] == 8 && out[1][0] == 20,
+          "%s: %g %g %s", backend,
           out[0][1], out[1][0], jot_message(c));
     jot_close(c);
 }
@@ -352,7 +355,7 @@ steady(const char *backend, bool compiled)
     float x[12], y[4], loss;
     const void *in[2] = {x, y};
     void *out[1] = {&loss};
-    jot_Func *f = NULL;
+    jot_Func f = {0};
     Net net;
     long before;
     int i;
@@ -399,7 +402,7 @@ no_memory(const char *backend, int stride)
         Heap heap = {0};
         jot_Ctx *c = open_on(backend, &heap);
         bool ok[2] = {false, false}, all;
-        jot_Func *f;
+        jot_Func f;
         Net net;
         int k;
 
@@ -407,19 +410,19 @@ no_memory(const char *backend, int stride)
         CHECK(jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
         heap.countdown = n;
         f = net_compile(c, &net);
-        for (k = 0; f && k < 2; k++)
+        for (k = 0; jot_func_ok(f) && k < 2; k++)
             ok[k] = (k == 0 || ok[0]) && jot_call(f, in, out);
         done = heap.countdown > 0;
         heap.countdown = 0;
-        all = f && ok[0] && ok[1]; /* also where a rewrite was given up */
+        all = jot_func_ok(f) && ok[0] && ok[1]; /* also where a rewrite was given up */
         CHECK(all == !jot_error(c) && (all || (!done && jot_error(c) == JOT_EMEM)), "n %ld: %s", n,
               jot_message(c));
         jot_clear(c);
         CHECK(jot_copy(net.w1, w, sizeof w), "n %ld: %s", n, jot_message(c));
         CHECK(ok[0] || !memcmp(w, start1, sizeof w), "n %ld: a parameter changed", n);
-        if (!f)
+        if (!jot_func_ok(f))
             f = net_compile(c, &net);
-        CHECK(f && jot_call(f, in, out), "n %ld, again: %s", n, jot_message(c));
+        CHECK(jot_func_ok(f) && jot_call(f, in, out), "n %ld, again: %s", n, jot_message(c));
         CHECK(jot_copy(net.w1, after, sizeof after) && memcmp(w, after, sizeof w),
               "n %ld: a call changes the parameters", n);
         jot_close(c);
@@ -452,7 +455,7 @@ no_half(const char *backend)
         Heap heap = {0};
         jot_Ctx *c = open_on(backend, &heap);
         jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(), start1), p[MANY], to[MANY];
-        jot_Func *f;
+        jot_Func f;
         int k, zeros;
 
         for (k = 0; k < MANY; k++) {
@@ -465,7 +468,8 @@ no_half(const char *backend)
         f = jot_compile(c, JOT_VARS(x), JOT_NONE_VARS);
         done = n && heap.countdown > 0;
         heap.countdown = 0;
-        CHECK((f != NULL) == !jot_error(c) && (f || !done), "n %d: %s", n, jot_message(c));
+        CHECK(jot_func_ok(f) == !jot_error(c) && (jot_func_ok(f) || !done), "n %d: %s", n,
+              jot_message(c));
         CHECK(n || jot_error(c) == JOT_EUSE, "%s", jot_message(c));
         zeros = count_zeros(p, MANY);
         CHECK(zeros == 0 || zeros == MANY, "%s, n %d: half a step was made: %d of %d", backend, n,
@@ -475,6 +479,47 @@ no_half(const char *backend)
         jot_close(c);
     }
     CHECK(whole > 3 && withdrawn > 3, "%s: %d whole, %d withdrawn", backend, whole, withdrawn);
+}
+
+/* ---- handles -------------------------------------------------------------------------------- */
+
+/* A function that ended, one that was never made, and one whose place another one has. */
+static void
+handles(const char *backend)
+{
+    float in[2] = {1, 2}, to[2];
+    const void *ins[1] = {in};
+    void *outs[1] = {to};
+    jot_Ctx *c = open_on(backend, NULL);
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL), y = jot_neg(x), got;
+    jot_Func empty = {0}, old = jot_compile(c, JOT_VARS(x), JOT_VARS(y)), next, bad;
+
+    CHECK(jot_func_ok(old) && jot_call(old, ins, outs), "%s", jot_message(c));
+    jot_func_free(old);
+    CHECK(!jot_func_ok(old) && !jot_error(c), "%s", jot_message(c));
+    next = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
+    CHECK(jot_func_ok(next) && !jot_func_ok(old) && !jot_call(old, ins, outs), "a stale handle");
+    CHECK(jot_error(c) == JOT_EHANDLE && strstr(jot_message(c), "call: f is a stale handle"), "%s",
+          jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_call_vars(old, JOT_VARS(x), &got) && jot_error(c) == JOT_EHANDLE, "%s",
+          jot_message(c));
+    jot_clear(c);
+    jot_func_free(old);
+    CHECK(jot_error(c) == JOT_EHANDLE && strstr(jot_message(c), "func_free: f is a stale handle"),
+          "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(jot_call(next, ins, outs) && to[1] == -2, "%s", jot_message(c));
+    bad = jot_compile(c, JOT_VARS(y), JOT_VARS(x));
+    CHECK(!jot_func_ok(bad) && jot_error(c) == JOT_EUSE, "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_call(bad, ins, outs) && jot_error(c) == JOT_EHANDLE
+              && strstr(jot_message(c), "call: f is poison"), "%s", jot_message(c));
+    jot_clear(c);
+    jot_func_free(bad);
+    jot_func_free(empty);
+    CHECK(!jot_call(empty, ins, outs) && !jot_error(c), "%s", jot_message(c));
+    jot_close(c);
 }
 
 /* ---- a compiler that fails ----------------------------------------------------------------- */
@@ -507,7 +552,7 @@ no_compiler(const char *backend)
     for (n = 1; !done; n++) {
         Heap heap = {0};
         jot_Ctx *c = open_on(backend, &heap);
-        jot_Func *f;
+        jot_Func f;
         Net net;
 
         net_open(c, &net, 0);
@@ -518,14 +563,14 @@ no_compiler(const char *backend)
         refuse_at = n;
         f = net_compile(c, &net);
         done = compiles < n;
-        CHECK(done == (f != NULL) && (done || jot_error(c) == JOT_ECOMPILE), "%s, text %d: %s",
+        CHECK(done == (jot_func_ok(f)) && (done || jot_error(c) == JOT_ECOMPILE), "%s, text %d: %s",
               backend, n, jot_message(c));
         jot_clear(c);
         CHECK(jot_copy(net.w1, w, sizeof w) && !memcmp(w, start1, sizeof w), "%s, text %d: %s",
               backend, n, jot_message(c));
-        if (!f)
+        if (!jot_func_ok(f))
             f = net_compile(c, &net);
-        CHECK(f && jot_call(f, in, out) && jot_copy(net.w1, w, sizeof w)
+        CHECK(jot_func_ok(f) && jot_call(f, in, out) && jot_copy(net.w1, w, sizeof w)
                   && memcmp(w, start1, sizeof w),
               "%s, text %d: %s", backend, n, jot_message(c));
         jot_close(c);
@@ -567,6 +612,7 @@ main(int argc, char **argv)
         if (k)
             steady(backends[k], true);
         steady(backends[k], false);
+        handles(backends[k]);
         no_memory(backends[k], k == 2 ? stride * 97 : stride);
         if (!k)
             no_half(backends[k]);

@@ -274,7 +274,7 @@ test_step(bool adam)
     jot_Ints sh[10] = {SH(6, 1, 5, 5), SH(6), SH(16, 6, 5, 5), SH(16), SH(400, 120), SH(120),
                        SH(120, 84), SH(84), SH(84, 10), SH(10)};
     V p[10], g[11];
-    jot_Optim *o;
+    jot_Optim o;
     int k, grads, all;
 
     open_ctx();
@@ -282,7 +282,7 @@ test_step(bool adam)
         p[k] = jot_param(ctx, JOT_F32, sh[k], NULL);
     o = adam ? jot_adam(jot_vars(10, p), 1e-3, 0.9, 0.999, 1e-8)
              : jot_sgd(jot_vars(10, p), 0.1, 0.9, 1e-4);
-    CHECK(o != NULL, "%s", jot_message(ctx));
+    CHECK(jot_optim_ok(o), "%s", jot_message(ctx));
     g[10] = xent(lenet(IN(64, 1, 28, 28), p), labels(64));
     jot_grad(g[10], p, 10, g);
     grads = jot_fuse_count(ctx, jot_vars(11, g), FUSE_REWARD, NULL);

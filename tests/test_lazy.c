@@ -231,7 +231,7 @@ test_assign(const char *backend)
 
 /* ---- training ----------------------------------------------------------------------------- */
 
-typedef struct { jot_Var x, y, p[4]; jot_Optim *optim; } Net;
+typedef struct { jot_Var x, y, p[4]; jot_Optim optim; } Net;
 
 static Net
 net_open(jot_Ctx *c, bool adam)

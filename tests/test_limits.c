@@ -216,10 +216,10 @@ test_function(void)
     jot_Ctx *c = open_played("kernel=32", "");
     static float in[30 * 700], out[30 * 700];
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(30, 700), in), y = jot_softmax(x, 1);
-    jot_Func *f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
+    jot_Func f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     float sum = 0;
 
-    CHECK(f && jot_call(f, (const void *[]){in}, (void *[]){out}), "%s", jot_message(c));
+    CHECK(jot_func_ok(f) && jot_call(f, (const void *[]){in}, (void *[]){out}), "%s", jot_message(c));
     for (int i = 0; i < 700; i++)
         sum += out[i];
     CHECK(fabsf(sum - 1) < 1e-4f && c->target.group == 32, "sum %g, groups of %d", (double)sum,

@@ -84,7 +84,7 @@ static void
 variables(jot_Ctx *c, jot_Var x)
 {
     jot_Var out[2], y = jot_sum(x, JOT_ALL_DIMS);
-    jot_Func *f;
+    jot_Func f;
 
     refused(c, jot_run(c, no_vars), "run");
     refused(c, jot_assign_all(no_vars, JOT_VARS(y, y)), "assign_all");
@@ -93,19 +93,21 @@ variables(jot_Ctx *c, jot_Var x)
     refused(c, jot_vjp(JOT_VARS(y, y), no_vars, JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y), JOT_VARS(y), no_vars, out), "vjp");
     refused(c, jot_grad(y, NULL, 2, out), "grad");
-    refused(c, jot_compile(c, no_vars, JOT_VARS(y)) != NULL, "compile");
-    refused(c, jot_compile(c, JOT_VARS(x), no_vars) != NULL, "compile");
+    refused(c, jot_func_ok(jot_compile(c, no_vars, JOT_VARS(y))), "compile");
+    refused(c, jot_func_ok(jot_compile(c, JOT_VARS(x), no_vars)), "compile");
     refused(c, jot_export_text(c, "f", no_vars, JOT_VARS(y), ignore, NULL), "export");
     refused(c, jot_export_text(c, "f", JOT_VARS(x), no_vars, ignore, NULL), "export");
     refused(c, jot_print_graph(c, no_vars), "print_graph");
-    if ((f = jot_compile(c, JOT_VARS(x), JOT_VARS(y))) != NULL)
+    f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
+    if (jot_func_ok(f))
         refused(c, jot_call_vars(f, (jot_Vars){1, NULL}, out), "call");
     jot_func_free(f);
     refused(c, jot_grad(y, &x, 1, NULL), "grad");
     /* these find their context in the list */
     CHECK(!jot_ok(jot_concat(no_vars, 0)) && !jot_ok(jot_stack(no_vars, 0)), "joined");
     CHECK(!jot_ok(jot_code_map("a + b", no_vars, JOT_F32, NULL)), "code_map");
-    CHECK(!jot_sgd(no_vars, 0.1, 0, 0) && !jot_adam(no_vars, 0.1, 0.9, 0.99, 1e-8), "optimisers");
+    CHECK(!jot_optim_ok(jot_sgd(no_vars, 0.1, 0, 0))
+              && !jot_optim_ok(jot_adam(no_vars, 0.1, 0.9, 0.99, 1e-8)), "optimisers");
     CHECK(!jot_error(c), "%s", jot_message(c));
 }
 

@@ -44,7 +44,7 @@ put(const char *text)
 {
     FILE *f = fopen(path, "w");
 
-    CHECK(f != NULL, "%s cannot be written", path);
+    CHECK(f, "%s cannot be written", path);
     fputs(text, f);
     fclose(f);
 }
@@ -229,7 +229,7 @@ test_at_once(void)
     jot_Ctx *c = open_late("much");
     double off;
     jot_Var x;
-    jot_Func *f;
+    jot_Func f;
 
     CHECK(sum_of(c, 5, 100) == 505 && find_file(), "much to plan: %s", jot_message(c));
     jot_close(c);
@@ -242,7 +242,7 @@ test_at_once(void)
     c = open_late("frozen");
     x = jot_full(c, JOT_F32, JOT_SHAPE(3), 1);
     f = jot_compile(c, jot_vars(0, NULL), jot_vars(1, &x));
-    CHECK(f && find_file(), "a function: %s", jot_message(c));
+    CHECK(jot_func_ok(f) && find_file(), "a function: %s", jot_message(c));
     jot_close(c);
     c = open_late("asked");
     CHECK(jot_machine(c).measured && find_file(), "asked for: %s", jot_message(c));

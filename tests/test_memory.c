@@ -143,9 +143,9 @@ campaign(const char *backend, const char *cache_dir, int stride, int want)
 
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
-typedef struct { jot_Var w[2]; jot_Optim *optim; } Learner;
+typedef struct { jot_Var w[2]; jot_Optim optim; } Learner;
 
-static jot_Optim *
+static jot_Optim
 optimiser(int kind, jot_Vars p)
 {
     return kind == 2 ? jot_adam(p, 0.1, 0.9, 0.99, 1e-8)

@@ -238,7 +238,7 @@ check_optimiser(const char *name, const double *path, int kind)
         start[k] = ref_fill(1, k);
     jot_Var p = jot_param(c, JOT_F64, JOT_SHAPE(4), start), g;
     jot_Vars params = jot_vars(1, &p);
-    jot_Optim *o = kind == 0   ? jot_sgd(params, 0.1, 0, 0)
+    jot_Optim o = kind == 0   ? jot_sgd(params, 0.1, 0, 0)
                    : kind == 1 ? jot_sgd(params, 0.05, 0.9, 0)
                    : kind == 2 ? jot_sgd(params, 0.05, 0.8, 0.1)
                                : jot_adam(params, 0.1, 0.9, 0.999, 1e-8);
@@ -499,20 +499,22 @@ check_errors(void)
     jot_clear(ec);
     refused(jot_relu(jot_softmax(poison, 0)), JOT_EHANDLE, "softmax: x", "poison");
     jot_Var p = jot_param(ec, JOT_F32, JOT_SHAPE(2), NULL), g = v;
-    jot_Optim *o = jot_adam(jot_vars(1, &p), 0.1, 0.9, 0.999, 1e-8);
-    CHECK(o && !jot_step(o, &g) && jot_error(ec) == JOT_ESHAPE, "step: %s", jot_message(ec));
+    jot_Optim o = jot_adam(jot_vars(1, &p), 0.1, 0.9, 0.999, 1e-8);
+    CHECK(jot_optim_ok(o) && !jot_step(o, &g) && jot_error(ec) == JOT_ESHAPE, "step: %s",
+          jot_message(ec));
     jot_clear(ec);
-    CHECK(o && !jot_step(o, NULL) && jot_error(ec) == JOT_EUSE, "step: %s", jot_message(ec));
+    CHECK(jot_optim_ok(o) && !jot_step(o, NULL) && jot_error(ec) == JOT_EUSE, "step: %s",
+          jot_message(ec));
     jot_clear(ec);
     jot_raise(ec, JOT_EUSE, NULL);
     CHECK(jot_error(ec) == JOT_EUSE && !*jot_message(ec), "raise: %s", jot_message(ec));
     jot_clear(ec);
     jot_Var i = jot_cast(v, JOT_I32);
-    CHECK(!jot_adam(jot_vars(1, &p), 0.1, 0.9, 1, 1e-8) && jot_error(ec) == JOT_ERANGE, "adam: %s",
-          jot_message(ec));
+    CHECK(!jot_optim_ok(jot_adam(jot_vars(1, &p), 0.1, 0.9, 1, 1e-8))
+              && jot_error(ec) == JOT_ERANGE, "adam: %s", jot_message(ec));
     jot_clear(ec);
-    CHECK(!jot_sgd(jot_vars(1, &i), 0.1, 0, 0) && jot_error(ec) == JOT_EDTYPE, "sgd: %s",
-          jot_message(ec));
+    CHECK(!jot_optim_ok(jot_sgd(jot_vars(1, &i), 0.1, 0, 0)) && jot_error(ec) == JOT_EDTYPE,
+          "sgd: %s", jot_message(ec));
     jot_close(ec);
 }
 
@@ -560,19 +562,49 @@ check_empty(void)
     refused(out[0], JOT_EHANDLE, "grad: y", no);
     CHECK(!jot_vjp(JOT_VARS(m), JOT_VARS(e), JOT_VARS(p), out), "gradients of nothing");
     refused(out[0], JOT_EHANDLE, "vjp: dy[0]", no);
-    CHECK(!jot_sgd(JOT_VARS(m, e), 0.1, 0, 0), "an optimiser of nothing");
+    CHECK(!jot_optim_ok(jot_sgd(JOT_VARS(m, e), 0.1, 0, 0)), "an optimiser of nothing");
     refused(e, JOT_EHANDLE, "sgd: parameter 1", "none found");
-    CHECK(!jot_adam(JOT_VARS(e, m), 0.1, 0.9, 0.9, 0), "an optimiser of nothing");
+    CHECK(!jot_optim_ok(jot_adam(JOT_VARS(e, m), 0.1, 0.9, 0.9, 0)), "an optimiser of nothing");
     refused(e, JOT_EHANDLE, "adam: parameter 0", "none found");
     jot_close(ec);
 }
 
+/* An optimiser that ended, one that was never made, and one whose place another one has. */
 static void
-refused_optimiser(jot_Optim *o, jot_Status status, const char *one, const char *two)
+check_ended(void)
+{
+    jot_Var p, none = {0};
+    jot_Optim empty = {{0}, NULL}, old, next, bad;
+
+    ec = open_ctx();
+    p = jot_param(ec, JOT_F32, JOT_SHAPE(2), NULL);
+    old = jot_sgd(JOT_VARS(p), 0.1, 0.9, 0);
+    jot_optim_free(old);
+    CHECK(!jot_error(ec) && !jot_optim_ok(old), "%s", jot_message(ec));
+    next = jot_sgd(JOT_VARS(p), 0.1, 0.9, 0);
+    CHECK(jot_optim_ok(next) && !jot_step(old, &p), "a step of what ended");
+    refused(none, JOT_EHANDLE, "step: optim", "stale");
+    jot_set_lr(old, 1);
+    refused(none, JOT_EHANDLE, "set_lr: optim", "stale");
+    jot_optim_free(old);
+    refused(none, JOT_EHANDLE, "optim_free: optim", "stale");
+    CHECK(jot_step(next, &p), "%s", jot_message(ec));
+    bad = jot_adam(JOT_VARS(p), 0.1, 2, 0.9, 0);
+    refused(none, JOT_ERANGE, "adam: beta1", "");
+    CHECK(!jot_optim_ok(bad) && !jot_step(bad, &p), "a step of poison");
+    refused(none, JOT_EHANDLE, "step: optim", "poison");
+    jot_optim_free(bad);
+    jot_optim_free(empty);
+    CHECK(!jot_step(empty, &p) && !jot_error(ec), "an empty handle: %s", jot_message(ec));
+    jot_close(ec);
+}
+
+static void
+refused_optimiser(jot_Optim o, jot_Status status, const char *one, const char *two)
 {
     jot_Var none = {0};
 
-    CHECK(!o, "%s, %s: was accepted", one, two);
+    CHECK(!jot_optim_ok(o), "%s, %s: was accepted", one, two);
     refused(none, status, one, two);
 }
 
@@ -582,16 +614,16 @@ check_many(void)
 {
     enum { MANY = 3000 };
     static jot_Var p[MANY + 1];
-    jot_Optim *o;
+    jot_Optim o;
 
     ec = open_ctx();
     for (int i = 0; i < MANY; i++)
         p[i * 7 % MANY] = jot_param(ec, JOT_F32, JOT_SHAPE(1), NULL);
     o = jot_sgd(jot_vars(MANY, p), 0.1, 0, 0);
-    CHECK(o, "%s", jot_message(ec));
+    CHECK(jot_optim_ok(o), "%s", jot_message(ec));
     jot_optim_free(o);
     o = jot_adam(jot_vars(MANY, p), 0.1, 0, 0, 0);
-    CHECK(o, "%s", jot_message(ec));
+    CHECK(jot_optim_ok(o), "%s", jot_message(ec));
     jot_optim_free(o);
     for (int i = 0; i < MANY; i += 777) {
         char said[40];
@@ -627,9 +659,9 @@ check_rates(void)
     refused_optimiser(jot_adam(JOT_VARS(p), 1, 0, 1, 0), JOT_ERANGE, "adam: beta2", "1 found");
     refused_optimiser(jot_adam(JOT_VARS(p), 1, nan, 0, 0), JOT_ERANGE, "adam: beta1", "nan found");
     refused_optimiser(jot_adam(JOT_VARS(p), 1, 0, 0, -1), JOT_ERANGE, "adam: eps", "-1 found");
-    jot_Optim *o = jot_sgd(JOT_VARS(p, q), 0.1, 0, 0);
+    jot_Optim o = jot_sgd(JOT_VARS(p, q), 0.1, 0, 0);
     jot_Var none = {0};
-    CHECK(o && !jot_error(ec), "%s", jot_message(ec));
+    CHECK(jot_optim_ok(o) && !jot_error(ec), "%s", jot_message(ec));
     jot_set_lr(o, -1);
     refused(none, JOT_ERANGE, "set_lr: lr", "-1 found");
     jot_set_lr(o, DBL_MAX);
@@ -680,6 +712,7 @@ main(void)
     check_errors();
     check_empty();
     check_rates();
+    check_ended();
     check_many();
     return DONE();
 }

@@ -192,7 +192,7 @@ calls(const char *backend)
 {
     jot_Ctx *c = open_on(backend, NULL);
     jot_Var w, x, y, reader;
-    jot_Func *f;
+    jot_Func f;
     float in[64] = {0}, out[64];
     uint64_t before;
     int i;
@@ -206,7 +206,7 @@ calls(const char *backend)
     y = jot_scale(w, 2);
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     jot_pop(c);
-    CHECK(f != NULL, "%s: %s", backend, jot_message(c));
+    CHECK(jot_func_ok(f), "%s: %s", backend, jot_message(c));
     for (i = 0; i < 64; i++)
         in[i] = 1;
     before = in_place(c);
@@ -323,7 +323,7 @@ powers(const char *backend)
     for (int b = 0; b < 2; b++) {
         jot_Ctx *c = open_on(on[b], "reward");
         jot_Var w[WEIGHTS], g[WEIGHTS];
-        jot_Optim *o;
+        jot_Optim o;
 
         if (!c)
             return;

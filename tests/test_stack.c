@@ -1,15 +1,21 @@
 /* tests/test_stack.c - 128 KB of stack are enough for every call, as core.h promises: programs run
  * on a thread whose stack was painted, and what is not paint any more was used. Deep things of each
- * kind (chains of operators, of reductions, of maps; nested index expressions; many dimensions; long
- * sums), the graphs of fuse_graphs.h, networks with gradients, steps, functions, exports, all dumps,
- * on each backend of this process. Sanitizers have frames of their own: there it is only run. */
+ * kind (chains of operators, of reductions, of maps; nested index expressions; many dimensions;
+ * long sums), the graphs of fuse_graphs.h, networks with gradients, steps, functions, exports, all
+ * dumps, on each backend of this process. Sanitizers have frames of their own: there it is only
+ * run. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include "base.h"
 #include "tests/fuse_graphs.h"
 #include "tests/hooks.h"
 
-enum { PROMISED = 128 * 1024, STACK = JOT_WATCHED ? 64 << 20 : 4 << 20, PAINT = 0xa5, PAGE = 65536 };
+enum {
+    PROMISED = 128 * 1024,
+    STACK = JOT_WATCHED ? 64 << 20 : 4 << 20,
+    PAINT = 0xa5,
+    PAGE = 65536
+};
 
 static unsigned char *stack; /* below it a page that nobody may touch */
 
@@ -305,7 +311,7 @@ trained(void)
 {
     V p[8], g[8], x = ramp(SH(4, 3, 8, 8)), loss, second;
     int n = network_params(p);
-    jot_Optim *adam = jot_adam(jot_vars(n, p), 1e-3, .9, .999, 1e-8);
+    jot_Optim adam = jot_adam(jot_vars(n, p), 1e-3, .9, .999, 1e-8);
 
     for (int k = 0; k < 2; k++) {
         loss = jot_cross_entropy(network(x, p), jot_array(ctx, JOT_I32, SH(4), NULL));
@@ -333,8 +339,8 @@ compiled(void)
     static float in[4 * 3 * 8 * 8], out[40];
     V p[8], g[8], x = jot_array(ctx, JOT_F32, SH(4, 3, 8, 8), NULL), y;
     int n = network_params(p);
-    jot_Optim *sgd = jot_sgd(jot_vars(n, p), 1e-3, .9, 0);
-    jot_Func *f;
+    jot_Optim sgd = jot_sgd(jot_vars(n, p), 1e-3, .9, 0);
+    jot_Func f;
 
     y = network(x, p);
     if (!jot_export_text(ctx, "net", JOT_VARS(x), JOT_VARS(y), nothing, NULL))
@@ -342,7 +348,7 @@ compiled(void)
     jot_grad(jot_sum(jot_square(y), JOT_ALL_DIMS), p, n, g);
     jot_step(sgd, g);
     f = jot_compile(ctx, JOT_VARS(x), JOT_VARS(y));
-    for (int k = 0; k < 2 && f; k++)
+    for (int k = 0; k < 2 && jot_func_ok(f); k++)
         jot_call(f, (const void *[]){in}, (void *[]){out});
 }
 
@@ -421,7 +427,8 @@ main(int argc, char **argv)
         for (graph = 0; there && k == 2 && graph < (int)(sizeof rows / sizeof *rows); graph++)
             on_stack(job, rows[graph].name);
         if (argc > 1)
-            printf("%s: %zu bytes at most, for %s\n", backends[k] ? backends[k] : "cpu", most, worst);
+            printf("%s: %zu bytes at most, for %s\n", backends[k] ? backends[k] : "cpu", most,
+                   worst);
     }
     return DONE();
 }

@@ -112,14 +112,14 @@ static void
 trained(void)
 {
     jot_Var p[2], x = input(JOT_SHAPE(4, 3)), y, g[2];
-    jot_Optim *o;
+    jot_Optim o;
 
     p[0] = V(jot_param(c, JOT_F32, JOT_SHAPE(3, 4), NULL));
     p[1] = V(jot_param(c, JOT_F32, JOT_SHAPE(4), NULL));
     if (!going)
         return;
     o = jot_adam(jot_vars(2, p), .1, .9, .99, 1e-8);
-    said(o != NULL, "jot_adam");
+    said(jot_optim_ok(o), "jot_adam");
     y = V(jot_mse(V(jot_linear(x, p[0], p[1])), V(jot_zeros(c, JOT_F32, JOT_SHAPE(4, 4)))));
     DO(jot_grad(y, p, 2, g));
     DO(jot_step(o, g));
@@ -131,12 +131,12 @@ static void
 scopes(void)
 {
     jot_Var x = input(JOT_SHAPE(3)), p = V(jot_param(c, JOT_F32, JOT_SHAPE(3), NULL)), y;
-    jot_Optim *o;
+    jot_Optim o;
 
     if (!going)
         return;
     o = jot_sgd(JOT_VARS(p), .1, 0, 0);
-    said(o != NULL, "jot_sgd");
+    said(jot_optim_ok(o), "jot_sgd");
     for (int k = 0; k < 20; k++)
         jot_push(c);
     if (going && jot_error(c)) { /* some push */
@@ -161,14 +161,14 @@ functions(void)
 {
     static float in[12], out[12];
     jot_Var x = input(JOT_SHAPE(4, 3)), p = V(jot_param(c, JOT_F32, JOT_SHAPE(3), NULL)), y, z;
-    jot_Func *f;
+    jot_Func f;
 
     y = V(jot_mul(V(jot_add(x, p)), x));
     DO(jot_assign(p, V(jot_offset(p, 1))));
     if (!going)
         return;
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
-    said(f != NULL, "jot_compile");
+    said(jot_func_ok(f), "jot_compile");
     for (int k = 0; k < 2; k++) {
         DO(jot_call(f, (const void *[]){in}, (void *[]){out}));
         DO(jot_call_vars(f, JOT_VARS(x), &z));
