@@ -368,16 +368,18 @@ scalar_of_var(Draw *d, int v)
     return add(d, k);
 }
 
+/* Leaves alone: what is composed past an expression does not depend on it. */
 static void
 draw_wrt(Draw *d, Call *k, int before)
 {
     int64_t n = between(d, 1, 4);
 
     k->nout = 0;
-    for (int tries = 0; tries < 12 && k->nout < n; tries++) {
-        int v = (int)below(d, chance(d, 70) ? before / 2 + 1 : before);
-        if (v < d->p->nvar && floats(d, v)) {
-            operand(k, v);
+    for (int tries = 0; tries < 60 && k->nout < n; tries++) {
+        const Call *of = &d->p->call[below(d, d->p->ncall)];
+        bool leaf = of->kind == C_PARAM || (of->kind == C_LEAF && of->dtype >= JOT_F32);
+        if (leaf && of->first < before && floats(d, of->first)) {
+            operand(k, of->first);
             k->nout++;
         }
     }

@@ -442,7 +442,7 @@ leaf_for_call(Program *p, int k)
     if (c->kind == C_LEAF || c->kind == C_PARAM || c->nout != 1)
         return false;
     memset(c, 0, sizeof *c);
-    c->kind = C_LEAF;
+    c->kind = dtype == JOT_F16 || dtype == JOT_BF16 ? C_PARAM : C_LEAF;
     c->nout = 1;
     c->first = was.first;
     c->dtype = dtype;
