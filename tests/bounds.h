@@ -124,8 +124,9 @@ scalar_of(Cell x, int dtype)
 static Cell
 cell_hull(double lo, double hi)
 {
-    Cell x = {lo / 2 + hi / 2, (hi - lo) / 2 * (1 + 0x1p-50), 0, 0};
+    Cell x = {lo / 2 + hi / 2, (hi - lo) / 2, 0, 0};
 
+    x.r = x.r * (1 + 0x1p-50) + 0x1p-52 * fabs(x.c);
     if (!(fabs(x.c) < INFINITY) || !(x.r < INFINITY))
         return cell_unknown();
     return x;
@@ -325,7 +326,10 @@ bounds_float(int op, int arity, int dtype, Cell a, Cell b)
         return cell_unknown();
     if (y.c == y.c && !isinf(y.c) && lo <= hi)
         y.r = fmax(y.c - lo, hi - y.c);
-    return cell_round(bounds_turns(op, a, b, y), dtype, bounds_units(op));
+    y = bounds_turns(op, a, b, y);
+    if (op == EW_LOGADDEXP) /* a sum that may cancel */
+        y.r += 8 * unit_of(dtype) * (fabs(a.c) + fabs(b.c) + 1);
+    return cell_round(y, dtype, bounds_units(op));
 }
 
 /* ---- comparisons, choices, conversions ---- */
