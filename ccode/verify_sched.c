@@ -50,6 +50,15 @@ reduces_over(const Sched *s, const Stage *st, int axis)
         (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1);
 }
 
+/* An axis made of several is not walked twice, so what is kept and what is summed are no parts of
+ * one. */
+static bool
+mixes(const Sched *s, const Stage *st)
+{
+    const Value *v = &s->k->values.v[st->what];
+    return jot_stage_is_reduce(s, st) && jot_sched_axes(s, v->free) & jot_sched_axes(s, v->axes);
+}
+
 /* A loop over partial results: the innermost one of its axis that they have. */
 static bool
 combined(const Sched *s, const Stage *st, const SLoop *l)
@@ -112,6 +121,8 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {
     int64_t left[SCHED_AXES];
     uint64_t seen = 0, want = needed_axes(s, st);
+    if (mixes(s, st))
+        return jot_refuse(why, "an axis is of what a reduction keeps and of what it sums", n);
     for (int i = 0; i < SCHED_AXES; i++)
         left[i] = -1;
     for (int i = 0; i < st->n; i++) {

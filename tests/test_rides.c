@@ -190,6 +190,41 @@ check_norm(const char *backend, const char *policy, const char *schedule, int th
     jot_close(c);
 }
 
+/* A product whose rows are of two axes, of which sums keep one: no schedule walks these as one. */
+static void
+check_mixed(void)
+{
+    double expect = 0, got;
+    char target[24];
+    int r;
+
+    for (r = -1; r < 40; r++) {
+        jot_Config config = {.backend = r < 0 ? "interp" : "tcc", .cache_dir = "", .threads = 1};
+        jot_Ctx *c;
+        jot_Var x, y, s;
+
+        snprintf(target, sizeof target, "random:%d", r);
+        config.target = r < 0 ? NULL : target;
+        c = jot_open(&config);
+        if (jot_error(c)) {
+            SKIP("tcc: %s", jot_message(c));
+            jot_close(c);
+            return;
+        }
+        x = jot_array(c, JOT_F32, JOT_SHAPE(3, 6, 1, 5), data);
+        y = jot_matmul(x, jot_array(c, JOT_F32, JOT_SHAPE(5, 2), data + 100));
+        s = jot_sum(jot_mul(y, jot_array(c, JOT_F32, JOT_SHAPE(3, 6, 1, 2), data + 200)),
+                    JOT_DIMS(0, 2, 3));
+        s = jot_sum(jot_mul(s, jot_array(c, JOT_F32, JOT_SHAPE(6), data + 300)), JOT_ALL_DIMS);
+        jot_run(c, JOT_VARS(y, s));
+        got = jot_item(s);
+        expect = r < 0 ? got : expect;
+        CHECK(fabs(got - expect) < 1e-5, "%s: %g, %g asked: %s", target, got, expect,
+              jot_message(c));
+        jot_close(c);
+    }
+}
+
 int
 main(void)
 {
@@ -199,6 +234,7 @@ main(void)
     int k;
 
     fill();
+    check_mixed();
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (k = 0; k < 1 << 12; k++)
             keep[k] = -1;
