@@ -10,8 +10,9 @@
 #ifndef JOT_TEST_WILD_PROGRAM_H
 #define JOT_TEST_WILD_PROGRAM_H
 #include "core.h"
-#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CALLS = 120, VARS = 180, OPERANDS = 12, RESULTS = 6, OUTPUTS = 12, LISTS = 4, TEXTS = 12 };
