@@ -85,7 +85,7 @@ test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
 run-long: $(TESTS) $(EXAMPLES)
-	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_prelude --all" \
+	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_prelude --all" \
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_models --all" "tests/test_fake.sh $(B) all" $(TESTS)
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
@@ -107,12 +107,12 @@ fuzz: $(B)/tests/test_fuzz
 # Sanitizers: the programs that touch every file, the campaigns shortened; NVRTC itself leaks.
 # gcc 12's leak checker guesses where a library opened at run time keeps its thread-local storage (the OpenCL
 # loader has some), and crashes on a wrong guess: intercept_tls_get_addr=0 takes the guessing away.
-ASAN    = $(filter-out %/test_prelude %/test_prelude_text %/test_memory %/test_fuzz %/test_models %/test_cuda,$(TESTS))
+ASAN    = $(filter-out %/test_prelude %/test_prelude_text %/test_memory %/test_fuzz %/test_wild %/test_models %/test_cuda,$(TESTS))
 check-asan:
 	@$(MAKE) -s B=$(B) CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" asan-run
 asan-run: $(TESTS)
 	@OCL_ICD_VENDORS=/no/devices ASAN_OPTIONS=detect_leaks=1:intercept_tls_get_addr=0 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 \
-	    tools/run-tests.sh $(ASAN) "$(B)/tests/test_memory 7" "$(B)/tests/test_fuzz 40"
+	    tools/run-tests.sh $(ASAN) "$(B)/tests/test_memory 7" "$(B)/tests/test_fuzz 40" "$(B)/tests/test_wild 200"
 
 # The library and a part of its tests built by tcc itself
 TCCTESTS = $(filter %/test_index %/test_graph %/test_meta %/test_run,$(TESTS))

@@ -4,6 +4,7 @@
  *
  *     test_wild N FIRST [BACKEND]    N programs, from seed FIRST on, on one backend
  *     test_wild print SEED           the program of a seed
+ *     test_wild here N FIRST         one batch in this process, for a debugger
  *     test_wild torch N FIRST        N networks and their values, as text for tests/ref/wild.py
  *
  * A batch of programs is a process of its own, so that one that crashes or hangs is found, named and
@@ -237,6 +238,8 @@ check_batch(uint64_t first, int n, const char *backend)
         desk->program[0] = copy.program[at];
         report(first + (unsigned)at, &w);
     }
+    CHECK(!*copy.together, "seeds %llu..%llu together: %s", (unsigned long long)first,
+          (unsigned long long)first + (unsigned)n - 1, copy.together);
     if (end != FINE && !bad) {
         CHECK(0, "seeds %llu..%llu together: %s at %s of %d", (unsigned long long)first,
               (unsigned long long)first + (unsigned)n - 1, verdict_text[end], copy.stage, copy.now);
@@ -277,6 +280,16 @@ main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "print")) {
         draw_desk(desk, first, 1);
         print_program(stdout, &desk->program[0]);
+        return 0;
+    }
+    if (argc > 3 && !strcmp(argv[1], "here")) {
+        Way w = draw_way(strtoull(argv[3], NULL, 10), NULL);
+        Batch b = {strtoull(argv[3], NULL, 10), (int)strtol(argv[2], NULL, 10), &w};
+        work_on_batch(&b);
+        print_way(stdout, &w);
+        printf("\n%s\n", desk->together);
+        for (int k = 0; k < b.n; k++)
+            printf("%s %s\n", verdict_text[desk->verdict[k]], desk->why[k]);
         return 0;
     }
     if (argc > 3 && !strcmp(argv[1], "torch"))

@@ -37,6 +37,7 @@ typedef struct {
     Program program[BATCH];
     int verdict[BATCH];
     char why[BATCH][WORDS];
+    char together[2 * WORDS]; /* why all of them at once were refused; then each is run alone */
     int64_t known, unknown;  /* elements that were judged; about which nothing is known */
 } Desk;
 
@@ -297,10 +298,11 @@ run_together(Desk *desk, jot_Ctx *c, const Way *w, const Expected *e)
             refuse(desk, at, c);
     }
     desk->now = desk->n;
-    if (w->mode == AT_ONCE && !jot_run(c, jot_vars(n, all)))
-        for (int at = 0; at < desk->n; at++)
-            if (desk->verdict[at] == FINE)
-                refuse(desk, at, c);
+    if (w->mode == AT_ONCE && !jot_run(c, jot_vars(n, all))) {
+        snprintf(desk->together, sizeof desk->together, "%s", jot_message(c));
+        jot_clear(c);
+        spoiled = true;
+    }
     for (int at = 0; at < desk->n; at++)
         if (desk->verdict[at] == FINE && e[at].n && !(spoiled && has_state(&desk->program[at])))
             judge_all(desk, at, &e[at], out[at]);
