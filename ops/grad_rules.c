@@ -102,7 +102,29 @@ grad_again(Grad *g, const Node *n, int op, NodeId y)
                            op == JOT_MEAN ? n->value.f : 1, n->ninputs - 1, n->input + 1);
 }
 
-/* Those that reach the extreme share evenly. */
+/* Does each element of the REDUCE n surely have one that falls on it: are its indices axes of their
+ * own, all of them? */
+static bool
+grad_reaches_all(Grad *g, const Node *n)
+{
+    const Node *y = jot_node(g->ctx, n->input[0]);
+    uint64_t seen = 0;
+    int64_t value;
+    int axis = 0;
+
+    for (int d = 0; d < n->rank; d++) {
+        if (n->ext[d] == 1 && jot_ix_is_const(&g->ctx->ix, n->index[d], &value) && !value)
+            continue;
+        if (!jot_ix_is_axis(&g->ctx->ix, n->index[d], &axis) || seen >> axis & 1
+            || y->ext[axis] != n->ext[d])
+            return false;
+        seen |= (uint64_t)1 << axis;
+    }
+    return y->nelem > 0 && !n->ncond;
+}
+
+/* Those that reach the extreme share evenly. Where none falls on an element there is no share, and
+ * nothing to divide by: 0 / 0 would pass on to second order. */
 static NodeId
 grad_of_extreme(Grad *g, NodeId out, const Node *n, NodeId d)
 {
@@ -111,6 +133,8 @@ grad_of_extreme(Grad *g, NodeId out, const Node *n, NodeId d)
 
     hit = jot_eq(y, grad_spread(g, n, out));
     count = grad_again(g, n, JOT_ADD, jot_cast(hit, (jot_DType)n->dtype));
+    if (!grad_reaches_all(g, n))
+        count = jot_select(jot_eq(count, k_(count, 0)), k_(count, 1), count);
     return jot_select(hit, grad_spread(g, n, jot_div(d, count)), k_(y, 0));
 }
 

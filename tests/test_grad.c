@@ -394,6 +394,24 @@ scalar(jot_Ctx *c, double v)
 
 /* ---- known values ------------------------------------------------------------------------- */
 
+/* An extreme over elements of which none falls on some place: nothing to share, to second order too.
+ * y0 and y1 fall on place 0, none on place 1. */
+static void
+test_empty_extremes(void)
+{
+    static const float ys[2] = {3, 5}, ds[2] = {2, 7};
+    jot_Ctx *c = open_ctx();
+    jot_Var y = jot_array(c, JOT_F32, JOT_SHAPE(2), ys), d = jot_array(c, JOT_F32, JOT_SHAPE(2), ds);
+    jot_Var z = jot_reindex_reduce(JOT_MIN, y, JOT_SHAPE(2), JOT_INDEX("i0/2")), g, dd;
+    const float *v;
+
+    CHECK(jot_vjp(JOT_VARS(z), JOT_VARS(d), JOT_VARS(y), &g), "%s", jot_message(c));
+    CHECK(jot_grad(jot_sum(g, JOT_ALL_DIMS), &d, 1, &dd), "%s", jot_message(c));
+    CHECK((v = jot_data(g)) && v[0] == 2 && v[1] == 0, "%g %g", v[0], v[1]);
+    CHECK((v = jot_data(dd)) && v[0] == 1 && v[1] == 0, "by the place nothing falls on: %g", v[1]);
+    jot_close(c);
+}
+
 static void
 test_fourth_power(void)
 {
@@ -616,6 +634,7 @@ main(void)
         test_elementwise();
         test_maps();
         test_zeros_and_ties();
+        test_empty_extremes();
     }
     no_simplify = 0;
     test_fourth_power();
