@@ -39,8 +39,8 @@ draw_way(uint64_t seed, const char *backend)
 
     memset(&w, 0, sizeof w);
     snprintf(w.backend, sizeof w.backend, "%s", backend ? backend
-             : chance(d, 70) ? "tcc" : chance(d, 65) ? "cc" : "interp");
-    snprintf(w.policy, sizeof w.policy, "%s", policies[below(d, 4)]);
+             : chance(d, 80) ? "tcc" : chance(d, 40) ? "cc" : "interp");
+    snprintf(w.policy, sizeof w.policy, "%s", policies[below(d, strcmp(w.backend, "cc") ? 4 : 3)]);
     draw_random(d, w.layout, sizeof w.layout, 40, chance(d, 70) ? "chosen" : "rowmajor");
     draw_random(d, w.schedule, sizeof w.schedule, 45, "default");
     draw_random(d, w.target, sizeof w.target, 25, targets[below(d, 5)]);
