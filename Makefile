@@ -85,7 +85,8 @@ test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
 run-long: $(TESTS) $(EXAMPLES)
-	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_prelude --all" \
+	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" \
+	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_prelude --all" \
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_models --all" "tests/test_fake.sh $(B) all" $(TESTS)
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason

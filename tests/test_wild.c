@@ -293,7 +293,7 @@ main(int argc, char **argv)
         return 0;
     }
     if (argc > 3 && !strcmp(argv[1], "torch"))
-        return torch_print(desk, strtoll(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+        return torch_print(desk, strtoll(argv[2], NULL, 10), strtoull(argv[3], NULL, 10)), 0;
     if (!backend && in_child(probe, "tcc") != FINE) {
         SKIP("no tcc");
         backend = "interp";
