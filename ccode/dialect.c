@@ -87,6 +87,7 @@ static const char typedefs[] =
     "#endif\n"
     "#ifdef __GNUC__\n"
     "#define JOT_INLINE static inline __attribute__((unused))\n"
+    "#define JOT_VECTOR static inline __attribute__((unused, always_inline))\n"
     "#else\n"
     "#define JOT_INLINE static inline\n"
     "#endif\n"
@@ -273,27 +274,16 @@ is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* A vector type, or what goes with it, behind what it needs. */
+/* A text that is made for its name: of a vector, or of the prelude on one; on a device, a function
+ * over the items of a work-group or on shared memory. Behind what it names. */
 static bool
-need_vector(Prelude *p, const char *name, size_t n)
-{
-    char words[160];
-    Text needs = {NULL, words, 0, sizeof words};
-    if (!jot_vector_needs(name, n, &needs))
-        return false;
-    need_text(p, needs.s, needs.n, 0);
-    jot_vector_text(name, n, p->out);
-    return true;
-}
-
-/* A function over the items of a work-group or on shared memory, behind what it calls. */
-static bool
-need_device(Prelude *p, const char *name, size_t n, int depth)
+need_made(Prelude *p, const char *name, size_t n, int depth)
 {
     Text text = {0};
     bool found;
     text.mem = p->out->mem;
-    found = jot_device_helper(p->d->device, name, n, &text);
+    found = p->d->device ? jot_device_helper(p->d->device, name, n, &text)
+        : jot_vector_text(name, n, &text) || jot_prelude_vector(name, n, &text);
     if (found && text.s) {
         need_text(p, text.s, text.n, depth + 1);
         jot_text_put(p->out, text.s, text.n);
@@ -333,7 +323,7 @@ need(Prelude *p, const char *name, size_t n, int depth)
     } else if (text) {
         need_text(p, text, jot_str_len(text), depth + 1);
         jot_text_f(p->out, "%s%s", p->d->device ? p->d->device->function : "static ", text);
-    } else if (p->d->device ? !need_device(p, name, n, depth) : !need_vector(p, name, n)) {
+    } else if (!need_made(p, name, n, depth)) {
         p->ndone--; /* a word of the text's own */
     }
 }
@@ -365,7 +355,7 @@ jot_emit_prelude_hash(void)
         hash = jot_hash(hash, helpers[i].text, jot_str_len(helpers[i].text));
     for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
         hash = jot_hash(hash, builtins[i].call, jot_str_len(builtins[i].call));
-    return jot_vector_hash(hash);
+    return jot_prelude_vector_hash(jot_vector_hash(hash));
 }
 
 JOT_FN bool

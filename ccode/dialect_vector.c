@@ -41,7 +41,11 @@ typedef struct { const char *name, *text; } VectorHelper;
 
 /* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
  * type of a lane, %1 of them separated by commas, %I the integers of the same width, %N 0, 1, ...,
- * %P, %Q, %E: a part of it is loaded or stored, otherwise; %S, %R: see below. */
+ * %h the vector of half the lanes, %P, %Q, %E: a part of it is loaded or stored, otherwise;
+ * %Xname, %E: by a target's instruction, otherwise; the rest: see below. */
+#define SELECT_COMPARED(name, op) \
+    "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
+    "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
 static const VectorHelper vector_helpers[] = {
     { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
              "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
@@ -52,9 +56,21 @@ static const VectorHelper vector_helpers[] = {
               "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },
     { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
               "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n%E}\n" },
-    { "bc_", "static inline jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
-    { "sel_", "static inline jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n"
-              "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n}\n" },
+    { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
+    { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
+              "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
+    { "sellt_", SELECT_COMPARED("lt", "<") },
+    { "selle_", SELECT_COMPARED("le", "<=") },
+    { "seleq_", SELECT_COMPARED("eq", "==") },
+    { "selne_", SELECT_COMPARED("ne", "!=") },
+    { "max_", "JOT_VECTOR jot_%V\njot_max_%V(jot_%V a, jot_%V b)\n{\n%Xmax\n"
+              "    return jot_sellt_%V(b, a, a, b);\n%E}\n" },
+    { "min_", "JOT_VECTOR jot_%V\njot_min_%V(jot_%V a, jot_%V b)\n{\n%Xmin\n"
+              "    return jot_sellt_%V(a, b, a, b);\n%E}\n" },
+    { "any_", "JOT_VECTOR int\njot_any_%V(jot_%V m)\n{\n%A}\n" },
+    { "lo_", "JOT_VECTOR jot_%h\njot_lo_%V(jot_%V v)\n{\n%0}\n" },
+    { "hi_", "JOT_VECTOR jot_%h\njot_hi_%V(jot_%V v)\n{\n%9}\n" },
+    { "join_", "JOT_VECTOR jot_%V\njot_join_%V(jot_%h a, jot_%h b)\n{\n%J}\n" },
     { "mask_", "static inline jot_%I\njot_mask_%V(jot_u8x%L m)\n{\n"
                "    return __builtin_convertvector(m, jot_%I) != 0;\n}\n" },
     { "mix_", "static inline jot_%V\njot_mix_%V(jot_%V v, jot_%I m)\n{\n#ifdef __clang__\n"
@@ -88,41 +104,158 @@ static const VectorHelper vector_helpers[] = {
     { "stn_f16_", "static inline void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
+    { "mad_", "JOT_VECTOR jot_%V\njot_mad_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%M}\n" },
 };
 
 /* The instruction by the compiler's name for it: written as a * b + c it is two, and left to the
  * compiler to contract it depends on levels. clang contracts what it is told to. With 16 registers
- * it is spelled out: gcc reads a vector of memory anew for each multiply-add where up to four share
- * it, for registers' sake, and two loads a cycle do not keep up with two multiply-adds then. */
-typedef struct { const char *vector, *target, *body; } FmaName;
-#define FMA_CALL(name) "    return " name ";\n"
-#define FMA_SPELLED(type) \
-    "    __asm__(\"vfmadd231" type " {%2, %1, %0|%0, %1, %2}\"\n" \
-    "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n" \
-    "    return c;\n"
+ * sums (fma_) are spelled out: gcc reads a vector of memory anew for each multiply-add where up to
+ * four share it, for registers' sake, and two loads a cycle do not keep up with two multiply-adds
+ * then. Polynomials (mad_) are not: their constants may stay in memory. */
+typedef struct { const char *vector, *target, *call, *spelled; } FmaName;
 static const FmaName fma_names[] = {
-    { "f32x16", "__AVX512F__",
-      FMA_CALL("(jot_f32x16)__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)") },
-    { "f32x8", "__FMA__", FMA_SPELLED("ps") },
-    { "f32x4", "__FMA__", FMA_SPELLED("ps") },
-    { "f64x8", "__AVX512F__",
-      FMA_CALL("(jot_f64x8)__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)") },
-    { "f64x4", "__FMA__", FMA_SPELLED("pd") },
-    { "f64x2", "__FMA__", FMA_SPELLED("pd") },
-    { "f32x4", "__aarch64__", FMA_CALL("(jot_f32x4)__builtin_aarch64_fmav4sf(a, b, c)") },
-    { "f64x2", "__aarch64__", FMA_CALL("(jot_f64x2)__builtin_aarch64_fmav2df(a, b, c)") },
+    { "f32x16", "__AVX512F__", "__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)", NULL },
+    { "f32x8", "__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)", "ps" },
+    { "f32x4", "__FMA__", "__builtin_ia32_vfmaddps(a, b, c)", "ps" },
+    { "f64x8", "__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)", NULL },
+    { "f64x4", "__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)", "pd" },
+    { "f64x2", "__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)", "pd" },
+    { "f32x4", "__aarch64__", "__builtin_aarch64_fmav4sf(a, b, c)", NULL },
+    { "f64x2", "__aarch64__", "__builtin_aarch64_fmav2df(a, b, c)", NULL },
 };
-#undef FMA_CALL
-#undef FMA_SPELLED
+
+static bool
+vector_is(const VectorName *v, const char *name)
+{
+    return jot_str_len(name) == v->n && memcmp(name, v->name, v->n) == 0;
+}
+
+/* More lanes than the widest of these, or fewer than the least: by parts, which round once too. */
+static void
+put_fma_parts(Text *out, const VectorName *v, const char *name)
+{
+    const char *f = v->bits == 64 ? "" : "f";
+    jot_text_f(out, "#elif defined __FP_FAST_FMA%s\n", v->bits == 64 ? "" : "F");
+    if (v->lanes * v->bits > 256)
+        jot_text_f(out, "    return jot_join_%.*s(\n"
+                   "        jot_%s_f%dx%d(jot_lo_%.*s(a), jot_lo_%.*s(b), jot_lo_%.*s(c)),\n"
+                   "        jot_%s_f%dx%d(jot_hi_%.*s(a), jot_hi_%.*s(b), jot_hi_%.*s(c)));\n",
+                   (int)v->n, v->name,
+                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
+                   (int)v->n, v->name,
+                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
+                   (int)v->n, v->name);
+    else
+        jot_text_f(out, "    for (int l = 0; l < %d; l++)\n"
+                   "        c[l] = __builtin_fma%s(a[l], b[l], c[l]);\n    return c;\n", v->lanes, f);
+}
 
 static void
-put_fma(Text *out, const VectorName *v)
+put_fma(Text *out, const VectorName *v, bool sum)
 {
     jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(fast)\n    return a * b + c;\n");
-    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
-        if (jot_str_len(fma_names[i].vector) == v->n && !memcmp(fma_names[i].vector, v->name, v->n))
-            jot_text_f(out, "#elif defined %s\n%s", fma_names[i].target, fma_names[i].body);
+    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++) {
+        const FmaName *f = &fma_names[i];
+        if (!vector_is(v, f->vector))
+            continue;
+        jot_text_f(out, "#elif defined %s\n", f->target);
+        if (sum && f->spelled)
+            jot_text_f(out, "    __asm__(\"vfmadd231%s {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
+                       "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n", f->spelled);
+        else
+            jot_text_f(out, "    return (jot_%s)%s;\n", f->vector, f->call);
+    }
+    put_fma_parts(out, v, sum ? "fma" : "mad");
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
+}
+
+/* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
+ * `word`: the lanes as floats of their width, in which a choice of any type is made. */
+typedef struct { const char *name; int bits, nbytes; const char *target, *call; } ChoiceName;
+#define CHOICE_512(name, op) \
+    { name, 32, 64, "__AVX512F__", \
+      "blendmps_512_mask(b, a, __builtin_ia32_cmpps512_mask(x, y, " op ", -1, 4))" }, \
+    { name, 64, 64, "__AVX512F__", \
+      "blendmpd_512_mask(b, a, __builtin_ia32_cmppd512_mask(x, y, " op ", -1, 4))" }
+static const ChoiceName choice_names[] = {
+    { "sel", 32, 32, "__AVX__", "blendvps256((word)b, (word)a, (word)m)" },
+    { "sel", 32, 16, "__SSE4_1__", "blendvps((word)b, (word)a, (word)m)" },
+    { "sel", 64, 32, "__AVX__", "blendvpd256((word)b, (word)a, (word)m)" },
+    { "sel", 64, 16, "__SSE4_1__", "blendvpd((word)b, (word)a, (word)m)" },
+    CHOICE_512("sellt", "1"), CHOICE_512("selle", "2"),
+    CHOICE_512("seleq", "0"), CHOICE_512("selne", "4"),
+    { "max", 32, 64, "__AVX512F__", "maxps512_mask(a, b, a, -1, 4)" },
+    { "max", 64, 64, "__AVX512F__", "maxpd512_mask(a, b, a, -1, 4)" },
+    { "max", 32, 16, "__SSE2__", "maxps(a, b)" },
+    { "max", 64, 16, "__SSE2__", "maxpd(a, b)" },
+    { "min", 32, 64, "__AVX512F__", "minps512_mask(a, b, a, -1, 4)" },
+    { "min", 64, 64, "__AVX512F__", "minpd512_mask(a, b, a, -1, 4)" },
+    { "min", 32, 16, "__SSE2__", "minps(a, b)" },
+    { "min", 64, 16, "__SSE2__", "minpd(a, b)" },
+};
+#undef CHOICE_512
+
+/* `name` ends its line. False: no target has an instruction for it. */
+static bool
+put_choice(Text *out, const VectorName *v, const char *name)
+{
+    for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++) {
+        const ChoiceName *c = &choice_names[i];
+        size_t n = jot_str_len(c->name);
+        bool any = c->name[n - 1] == 'l'; /* sel: of every type */
+        if (memcmp(name, c->name, n) || name[n] != '\n' || v->bits != c->bits ||
+            v->lanes * v->bits != 8 * c->nbytes || (v->name[0] != 'f' && !any))
+            continue;
+        jot_text_f(out, "#if defined %s && !defined __clang__\n", c->target);
+        if (any)
+            jot_text_f(out, "    typedef %s word __attribute__((vector_size(%d)));\n",
+                       v->bits == 64 ? "double" : "float", c->nbytes);
+        jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_%s;\n#else\n", (int)v->n, v->name,
+                   c->call);
+        return true;
+    }
+    return false;
+}
+
+/* Is any lane of a mask not 0? */
+static void
+put_any(Text *out, const VectorName *v)
+{
+    int nbytes = v->lanes * v->bits / 8;
+    const char *lane = v->name, *test = nbytes == 64 ? "ptestmd512((word)m, (word)m, -1) != 0"
+        : nbytes == 32 ? "ptestz256((word)m, (word)m) == 0" : "ptestz128((word)m, (word)m) == 0";
+    bool known = nbytes >= 16 && nbytes <= 64;
+    if (known)
+        jot_text_f(out, "#if defined %s%s\n    typedef %s word __attribute__((vector_size(%d)));\n"
+                   "    return __builtin_ia32_%s;\n#else\n",
+                   nbytes == 64 ? "__AVX512F__" : nbytes == 32 ? "__AVX__" : "__SSE4_1__",
+                   nbytes == 64 ? " && !defined __clang__" : "",
+                   nbytes == 64 ? "int" : "long long", nbytes, test);
+    if (nbytes > 16)
+        jot_text_f(out, "    return jot_any_%.*s%d(jot_lo_%.*s(m) | jot_hi_%.*s(m));\n",
+                   (int)v->x, lane, v->lanes / 2, (int)v->n, lane, (int)v->n, lane);
+    else
+        jot_text_f(out, "    jot_u64 word[2] = {0, 0};\n    __builtin_memcpy(word, &m, sizeof m);\n"
+                   "    return (word[0] | word[1]) != 0;\n");
+    jot_text_f(out, known ? "#endif\n" : "");
+}
+
+/* Lanes from..to of a, or of a and b, by the compiler's name for it where it has one. */
+static void
+put_some_lanes(Text *out, const VectorName *v, bool join, int from, int to)
+{
+    jot_text_f(out, "#if defined __clang__ || __GNUC__ >= 12\n"
+               "    return __builtin_shufflevector(%s", join ? "a, b" : "v, v");
+    for (int i = from; i < to; i++)
+        jot_text_f(out, ", %d", i);
+    jot_text_f(out, ");\n#else\n    jot_%.*s%d r;\n", (int)v->x, v->name,
+               join ? v->lanes : v->lanes / 2);
+    if (join)
+        jot_text_f(out, "    __builtin_memcpy(&r, &a, sizeof a);\n"
+                   "    __builtin_memcpy((char *)&r + sizeof a, &b, sizeof b);\n");
+    else
+        jot_text_f(out, "    __builtin_memcpy(&r, (char *)&v + %d * sizeof v[0], sizeof r);\n", from);
+    jot_text_f(out, "    return r;\n#endif\n");
 }
 
 /* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
@@ -146,21 +279,19 @@ static const MaskName *
 mask_find(const VectorName *v)
 {
     for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
-        if (jot_str_len(mask_names[i].vector) == v->n &&
-            !memcmp(mask_names[i].vector, v->name, v->n))
+        if (vector_is(v, mask_names[i].vector))
             return &mask_names[i];
     return NULL;
 }
 
 /* The part where it is one instruction; what stands behind it, to '%E', is for other targets. */
-static void
+static bool
 put_mask(Text *out, const VectorName *v, char what)
 {
     const MaskName *m = mask_find(v);
-    if (m && what == 'E')
-        jot_text_f(out, "#endif\n");
-    else if (m)
+    if (m)
         jot_text_f(out, "#ifdef %s\n%s#else\n", m->target, what == 'P' ? m->load : m->store);
+    return m != NULL;
 }
 
 static void
@@ -232,6 +363,7 @@ put_lane_type(Text *out, const VectorName *v)
 static void
 put_vector_text(Text *out, const char *text, const VectorName *v)
 {
+    bool otherwise = false;
     for (; *text; text++) {
         if (*text != '%') {
             jot_text_put(out, text, 1);
@@ -242,13 +374,26 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'B': jot_text_f(out, "%d", v->bits / 8); break;
         case 'L': jot_text_f(out, "%d", v->lanes); break;
         case 'T': put_lane_type(out, v); break;
-        case 'F': put_fma(out, v); break;
+        case 'h': jot_text_f(out, "%.*s%d", (int)v->x, v->name, v->lanes / 2); break;
+        case 'F': put_fma(out, v, true); break;
+        case 'M': put_fma(out, v, false); break;
+        case 'A': put_any(out, v); break;
+        case '0': put_some_lanes(out, v, false, 0, v->lanes / 2); break;
+        case '9': put_some_lanes(out, v, false, v->lanes / 2, v->lanes); break;
+        case 'J': put_some_lanes(out, v, true, 0, v->lanes); break;
+        case 'X':
+            otherwise = put_choice(out, v, text + 1);
+            while (text[1] != '\n')
+                text++;
+            text++;
+            break;
         case 'S': put_half_types(out, v); break;
         case 'R': put_half_round(out); break;
         case '2': put_half_type(out, v); break;
         case 'H': put_f16(out, v, true); break;
         case 'G': put_f16(out, v, false); break;
-        case 'P': case 'Q': case 'E': put_mask(out, v, *text); break;
+        case 'P': case 'Q': otherwise = put_mask(out, v, *text); break;
+        case 'E': jot_text_f(out, otherwise ? "#endif\n" : ""); break;
         case 'N':
             for (int i = 0; i < v->lanes; i++)
                 jot_text_f(out, i ? ", %d" : "%d", i);
@@ -275,38 +420,21 @@ vector_helper(const char *name, size_t n, VectorName *v)
 }
 
 JOT_FN bool
-jot_vector_needs(const char *name, size_t n, Text *needs)
-{
-    VectorName v;
-    const VectorHelper *h = vector_helper(name, n, &v);
-    bool mask = h && jot_str_eq(h->name, "mask_");
-    if (!h)
-        return read_vector(name + 4, n - 4, &v);
-    jot_text_f(needs, "jot_%.*s", (int)v.n, v.name);
-    if (mask || jot_str_eq(h->name, "sel_") || jot_str_eq(h->name, "mix_") ||
-        jot_str_eq(h->name, "mix2_") || jot_str_eq(h->name, "part_"))
-        jot_text_f(needs, " jot_i%dx%d", v.bits, v.lanes);
-    if (mask)
-        jot_text_f(needs, " jot_u8x%d", v.lanes);
-    if (memcmp(v.name - 5, "_f16_", 5) == 0)
-        jot_text_f(needs, name[4] == 'l' ? " jotm_f16_to_f32" : " jotm_f32_to_f16");
-    return true;
-}
-
-JOT_FN void
 jot_vector_text(const char *name, size_t n, Text *out)
 {
     VectorName v;
     const VectorHelper *h = vector_helper(name, n, &v);
     if (h) {
         put_vector_text(out, h->text, &v);
-        return;
+        return true;
     }
-    read_vector(name + 4, n - 4, &v);
+    if (!read_vector(name + 4, n - 4, &v))
+        return false;
     jot_text_f(out, "typedef ");
     put_lane_type(out, &v);
     jot_text_f(out, " %.*s __attribute__((vector_size(%d)));\n", (int)n, name,
                v.lanes * v.bits / 8);
+    return true;
 }
 
 JOT_FN uint64_t
@@ -315,6 +443,8 @@ jot_vector_hash(uint64_t hash)
     for (size_t i = 0; i < sizeof vector_helpers / sizeof vector_helpers[0]; i++)
         hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
-        hash = jot_hash(hash, fma_names[i].body, jot_str_len(fma_names[i].body));
+        hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
+    for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)
+        hash = jot_hash(hash, choice_names[i].call, jot_str_len(choice_names[i].call));
     return hash;
 }

@@ -92,11 +92,12 @@ JOT_FN void jot_print_team(Printer *p, const Inst *in, LaneMode mode);
 JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);
 JOT_FN size_t jot_print_scratch_size(const KBuf *b);
 
-/* dialect_vector.c: is it the name of a vector type or of a function on one? The words that it
- * needs before it; its text; a hash that goes on with all of these texts. */
-JOT_FN bool jot_vector_needs(const char *name, size_t n, Text *needs);
-JOT_FN void jot_vector_text(const char *name, size_t n, Text *out);
+/* dialect_vector.c: the text of a vector type or of a function on one, of that name (false: it is
+ * none); a hash that goes on with all of these texts. prelude_vector.c: the same of jotm_expf_x16. */
+JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
+JOT_FN bool jot_prelude_vector(const char *name, size_t n, Text *out);
+JOT_FN uint64_t jot_prelude_vector_hash(uint64_t hash);
 /* Dialect's own helper functions (dialect.c); NULL: none of that name. */
 JOT_FN const char *jot_dialect_helper(const char *name, size_t n);
 

@@ -1,0 +1,297 @@
+/* tests/test_prelude_vector.c - the functions of the prelude on vectors: of every function and number
+ * of lanes the bits are those of the scalar, from each compiler that knows vectors, with this
+ * machine's instructions and with the least, the compilers' own vectorisers off.
+ *
+ *     test_prelude_vector [--print names]     the text of e.g. jotm_expf_x16
+ *
+ * Read before: ccode/prelude_vector.c, tests/test_prelude_text.c. */
+#ifndef _XOPEN_SOURCE
+#define _XOPEN_SOURCE 700
+#endif
+#include "ccode/print.h"
+#define JOT_PRELUDE_TEXT
+#include "ccode/prelude.h"
+#include "tests/test.h"
+#include <unistd.h>
+
+enum { FLOATS, DOUBLES, INTEGERS, KINDS };
+static const int widths[] = {2, 4, 8, 16};
+#define WIDTHS 4
+
+static void *
+realloc_hook(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
+{
+    (void)ud, (void)old_nbytes;
+    if (new_nbytes)
+        return realloc(p, new_nbytes);
+    free(p);
+    return NULL;
+}
+
+/* What a kernel that names these gets; to be freed. */
+static char *
+text_of(const char *names, Mem *mem, Text *text)
+{
+    memset(mem, 0, sizeof *mem);
+    memset(text, 0, sizeof *text);
+    mem->hooks.realloc = realloc_hook;
+    text->mem = mem;
+    return jot_emit_prelude(jot_dialect_find("gnu"), names, strlen(names), text) ? text->s : NULL;
+}
+
+static int
+kind_of(const PreludeFn *f)
+{
+    if (strstr(f->params, "double") || strstr(f->ret, "double"))
+        return DOUBLES;
+    return strstr(f->params, "float") || strstr(f->ret, "float") ? FLOATS : INTEGERS;
+}
+
+/* jot_i32 -> i32, int -> i32, float -> f32 */
+static void
+lane_of(const char *type, size_t n, char lane[8])
+{
+    if (n == 5 && !strncmp(type, "float", 5))
+        strcpy(lane, "f32");
+    else if (n == 6 && !strncmp(type, "double", 6))
+        strcpy(lane, "f64");
+    else if (n == 3)
+        strcpy(lane, "i32");
+    else
+        snprintf(lane, 8, "%.*s", (int)n - 4, type + 4);
+}
+
+/* Arguments as in test_prelude_text: random bits, small integers, ordinary numbers, ends. Each lane
+ * has another; NaN is any NaN. */
+static const char frame[] =
+    "#include <stdio.h>\n#include <string.h>\n#define N 3072\n"
+    "static jot_u64 c;\nstatic int bad;\n"
+    "static jot_u64 mix(jot_u64 x)\n{\n    x = (x + 88172645463325252u) * 6364136223846793005u;\n"
+    "    x = (x ^ x >> 32) * 1442695040888963407u;\n    return x ^ x >> 29;\n}\n"
+    "static jot_u64 raw(void)\n{\n"
+    "    jot_u64 r = mix(c), k = c / 3u % 12u;\n    c++;\n"
+    "    return k < 4u ? r : k < 8u ? r >> (r >> 58) : r & 7u ? (r & 127u) - 64u : 0u;\n}\n"
+    "static double arg_f64(void)\n{\n"
+    "    static const double ends[] = {0.0, -0.0, 1.0, -1.0, 0.5, 1e300 * 1e300, -1e300 * 1e300,\n"
+    "        2.0, -2.0, 5e-324, 1e-45, -1e-45, 3.4e38, 1e308, 8388609.0, 4503599627370497.0,\n"
+    "        16777217.0, 1.5, 2.5, -1.25, 1e-40, 127.5, 128.0, 2147483648.0, -2147483649.0,\n"
+    "        9223372036854775808.0, 4294967296.0, 0.625, 88.72284, -103.9};\n"
+    "    jot_u64 r = mix(c + 77u), k = c++ % 11u, x;\n"
+    "    double d = (double)(jot_i64)(r >> 11) * 2.220446049250313e-16 - 1.0;\n"
+    "    if (k < 2u) {\n        memcpy(&d, &r, sizeof d);\n        return d;\n    }\n"
+    "    x = r & 31u;\n"
+    "    return k < 4u ? d : k < 6u ? d * 12.0 : k < 7u ? d * 750.0 : k < 8u ? d * 1e7\n"
+    "        : k < 9u && x < 30u ? ends[x] : (double)(jot_i64)(r & 15u) * 0.5 - 4.0;\n}\n"
+    "static float arg_f32(void)\n{\n    float f;\n    jot_u32 u = (jot_u32)raw();\n"
+    "    if (c & 8u)\n        return (float)arg_f64();\n"
+    "    memcpy(&f, &u, sizeof f);\n    return f;\n}\n"
+    "static void check(const char *name, int lanes, const void *want, const void *got, int size,\n"
+    "                  int real)\n{\n"
+    "    const char *w = want, *g = got;\n    int i, told = 0;\n"
+    "    for (i = 0; i < N; i++, w += size, g += size) {\n"
+    "        float f[2];\n        double d[2];\n"
+    "        if (!memcmp(w, g, (size_t)size))\n            continue;\n"
+    "        memcpy(&f[0], w, 4);\n        memcpy(&f[1], g, 4);\n"
+    "        if (real && size == 4 && f[0] != f[0] && f[1] != f[1])\n            continue;\n"
+    "        if (size == 8) {\n            memcpy(&d[0], w, 8);\n            memcpy(&d[1], g, 8);\n"
+    "            if (real && d[0] != d[0] && d[1] != d[1])\n                continue;\n        }\n"
+    "        bad++;\n        if (told++ < 2)\n"
+    "            printf(\"%s_x%d: argument %d, lane %d\\n\", name, lanes, i, i % lanes);\n"
+    "    }\n}\n";
+
+typedef struct { char lane[8]; bool out; } Param;
+
+static int
+params_of(const PreludeFn *f, Param *param)
+{
+    const char *p = f->params + 1;
+    int n = 0;
+    for (; *p && *p != ')'; n++) {
+        size_t word = strcspn(p, " "), all = strcspn(p, ",)");
+        lane_of(p, word, param[n].lane);
+        param[n].out = memchr(p, '*', all) != NULL;
+        p += all;
+        p += strspn(p, ", ");
+    }
+    return n;
+}
+
+static void
+print_call(FILE *to, const PreludeFn *f, const Param *param, int n, int lanes)
+{
+    fprintf(to, lanes ? "%s_x%d(" : "%s(", f->name, lanes);
+    for (int i = 0; i < n; i++)
+        if (lanes)
+            fprintf(to, param[i].out ? "%s&v%d" : "%sv%d", i ? ", " : "", i);
+        else
+            fprintf(to, param[i].out ? "%s&a%d[i]" : "%sa%d[i]", i ? ", " : "", i);
+    fprintf(to, ")");
+}
+
+static void
+print_test(FILE *to, const PreludeFn *f, int lanes)
+{
+    Param param[8];
+    int n = params_of(f, param);
+    bool truth = !strcmp(f->ret, "int");
+    char ret[8];
+    lane_of(f->ret, strlen(f->ret), ret);
+    if (truth)
+        strcpy(ret, kind_of(f) == DOUBLES ? "i64" : "i32");
+    fprintf(to, "static void test_%s_x%d(void)\n{\n    typedef float f32;\n    typedef double f64;\n"
+            "    typedef jot_i8 i8;\n    typedef jot_u8 u8;\n    typedef jot_i16 i16;\n"
+            "    typedef jot_u16 u16;\n    typedef jot_i32 i32;\n    typedef jot_u32 u32;\n"
+            "    typedef jot_i64 i64;\n    typedef jot_u64 u64;\n"
+            "    static %s want[N], got[N];\n    int i;\n    c = 0;\n", f->name, lanes, ret);
+    for (int i = 0; i < n; i++)
+        fprintf(to, "    static %s a%d[N], b%d[N];\n", param[i].lane, i, i);
+    fprintf(to, "    for (i = 0; i < N; i++) {\n");
+    for (int i = 0; i < n; i++)
+        if (!param[i].out)
+            fprintf(to, "        a%d[i] = (%s)%s%s();\n", i, param[i].lane,
+                    param[i].lane[0] == 'f' ? "arg_" : "raw",
+                    param[i].lane[0] == 'f' ? param[i].lane : "");
+    fprintf(to, "    }\n    for (i = 0; i < N; i++)\n        want[i] = %s", truth ? "-" : "");
+    print_call(to, f, param, n, 0);
+    fprintf(to, ";\n    for (i = 0; i < N; i += %d) {\n        jot_%sx%d r;\n", lanes, ret, lanes);
+    for (int i = 0; i < n; i++) {
+        fprintf(to, "        jot_%sx%d v%d;\n", param[i].lane, lanes, i);
+        if (!param[i].out)
+            fprintf(to, "        memcpy(&v%d, &a%d[i], sizeof v%d);\n", i, i, i);
+    }
+    fprintf(to, "        r = ");
+    print_call(to, f, param, n, lanes);
+    fprintf(to, ";\n        memcpy(&got[i], &r, sizeof r);\n");
+    for (int i = 0; i < n; i++)
+        if (param[i].out)
+            fprintf(to, "        memcpy(&b%d[i], &v%d, sizeof v%d);\n", i, i, i);
+    fprintf(to, "    }\n    check(\"%s\", %d, want, got, sizeof want[0], %d);\n", f->name, lanes,
+            ret[0] == 'f');
+    for (int i = 0; i < n; i++)
+        if (param[i].out)
+            fprintf(to, "    check(\"%s: out %d\", %d, a%d, b%d, sizeof a%d[0], %d);\n", f->name, i,
+                    lanes, i, i, i, param[i].lane[0] == 'f');
+    fprintf(to, "}\n");
+}
+
+/* A program over all functions of a kind. Returns how many. */
+static int
+print_program(FILE *to, int kind, int lanes)
+{
+    const PreludeFn *f;
+    int n, count = 0;
+    char *names = calloc(1, 1 << 16);
+    Mem mem;
+    Text text;
+    for (int i = (f = jot_prelude_table(&n), 0); i < n && names; i++)
+        if (kind_of(&f[i]) == kind && strcmp(f[i].name, "jotm_fused"))
+            sprintf(names + strlen(names), "%s %s_x%d ", f[i].name, f[i].name, lanes);
+    /* the types of all arguments, though a function may be inside another's text */
+    fputs(names && text_of(names, &mem, &text) ? text.s : "", to);
+    jot_text_free(&text);
+    free(names);
+    fputs(frame, to);
+    for (int i = 0; i < n; i++)
+        if (kind_of(&f[i]) == kind && strcmp(f[i].name, "jotm_fused")) {
+            print_test(to, &f[i], lanes);
+            count++;
+        }
+    fprintf(to, "int main(void)\n{\n");
+    for (int i = 0; i < n; i++)
+        if (kind_of(&f[i]) == kind && strcmp(f[i].name, "jotm_fused"))
+            fprintf(to, "    test_%s_x%d();\n", f[i].name, lanes);
+    fprintf(to, "    printf(\"%%d differ\\n\", bad);\n    return bad != 0;\n}\n");
+    return count;
+}
+
+/* Compile and run. 0: done, 77: no such compiler. */
+static int
+compile(const char *dir, const char *file, const char *cc, const char *flags)
+{
+    char cmd[1024];
+    snprintf(cmd, sizeof cmd, "command -v %s >/dev/null 2>&1", cc);
+    if (system(cmd) != 0)
+        return 77;
+    snprintf(cmd, sizeof cmd, "cd %s && %s -std=gnu99 -O2 -fno-tree-vectorize "
+             "-fno-tree-slp-vectorize -ffp-contract=off -fno-trapping-math -fno-math-errno "
+             "-fno-strict-aliasing -w -Wno-psabi %s -o p %s && ./p", dir, cc, flags, file);
+    return system(cmd) != 0;
+}
+
+static void
+test_bits(const char *dir)
+{
+    static const char *const cc[][2] = {
+        {"gcc", "-march=native"}, {"gcc", ""}, {"clang", "-march=native"}, {"clang", ""},
+    };
+    for (int w = 0; w < WIDTHS; w++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            char path[256];
+            FILE *to;
+            if (widths[w] == 2 && kind != DOUBLES)
+                continue;
+            snprintf(path, sizeof path, "%s/p.c", dir);
+            to = fopen(path, "w");
+            if (!to)
+                continue;
+            CHECK(print_program(to, kind, widths[w]) > 40, "functions of kind %d", kind);
+            fclose(to);
+            for (size_t i = 0; i < sizeof cc / sizeof *cc; i++) {
+                int rc = compile(dir, "p.c", cc[i][0], cc[i][1]);
+                if (rc == 77)
+                    SKIP("%s: not installed", cc[i][0]);
+                else
+                    CHECK(rc == 0, "%d lanes, %s by %s %s", widths[w],
+                          kind == FLOATS ? "f32" : kind == DOUBLES ? "f64" : "integers",
+                          cc[i][0], cc[i][1]);
+            }
+        }
+}
+
+/* How many have a form of their own, and that those which matter do. */
+static void
+test_forms(void)
+{
+    static const char each[] = "for (int l = 0";
+    const PreludeFn *f;
+    int n, forms = 0;
+    for (int i = (f = jot_prelude_table(&n), 0); i < n; i++) {
+        Text text = {0};
+        Mem mem;
+        char name[64];
+        size_t len = (size_t)snprintf(name, sizeof name, "%s_x16", f[i].name);
+        memset(&mem, 0, sizeof mem);
+        mem.hooks.realloc = realloc_hook;
+        text.mem = &mem;
+        if (strcmp(f[i].name, "jotm_fused")) {
+            CHECK(jot_prelude_vector(name, len, &text), "%s", name);
+            forms += text.s && !strstr(text.s, each);
+            if (text.s && strstr(text.s, each) && getenv("JOT_TEST_TELL"))
+                printf("lane by lane: %s\n", name);
+        }
+        jot_text_free(&text);
+    }
+    CHECK(forms > 190, "%d of %d functions have a form", forms, n);
+}
+
+int
+main(int argc, char **argv)
+{
+    char dir[] = "/tmp/jot-prelude-XXXXXX", cmd[256];
+    if (argc > 2 && !strcmp(argv[1], "--print")) {
+        Mem mem;
+        Text text;
+        fputs(text_of(argv[2], &mem, &text), stdout);
+        return 0;
+    }
+    test_forms();
+    if (!mkdtemp(dir)) {
+        SKIP("compilers: no temporary directory");
+        return DONE();
+    }
+    test_bits(dir);
+    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+    if (system(cmd) != 0)
+        printf("%s could not be removed\n", dir);
+    return DONE();
+}
