@@ -236,6 +236,7 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool
     ok = kernel_schedule(m, k, tier, own, plain, &s, why) && jot_sched_verify(&s, why);
     if (ok && schedule)
         jot_sched_print(&s, schedule);
+    s.vector_nbytes = dialect->vectors ? m->ctx->target.vector_nbytes : 0;
     ok = ok
          && jot_emit_dump(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
                           &m->dump, out, info, why);

@@ -15,7 +15,7 @@
  * Read before: ccode/code.h. After: ccode/emit.c. */
 #include "ccode/code.h"
 
-enum { APART_STEPS = 8 }; /* shorter ones are no vectors */
+enum { APART_STEPS = 4 }; /* shorter ones are no vectors */
 
 /* The coefficient of the loop's variable in a linear address, 0: none, or not linear. */
 static int64_t

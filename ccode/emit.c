@@ -184,7 +184,7 @@ static void
 fill_info(const Printer *p, size_t from, EmitInfo *info)
 {
     memset(info, 0, sizeof *info);
-    info->vectors = p->d->vectors && p->lanes > 1;
+    info->vectors = p->d->vectors && (p->lanes > 1 || p->vectors);
     info->over = p->over;
     info->nints = p->nints;
     memcpy(info->ints, p->ints, sizeof info->ints);
@@ -222,7 +222,12 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     p->out = out;
     p->lanes = code->s->lanes;
     p->name = jot_mem_new(code->mem, code->inst.n, sizeof *p->name);
-    if (p->name) {
+    if (d->vectors && p->s->vector_nbytes) {
+        p->moves = jot_mem_new(code->mem, code->inst.n, sizeof *p->moves);
+        p->stride = jot_mem_new(code->mem, code->inst.n, sizeof *p->stride);
+        p->masks = p->s->vector_nbytes >= 32;
+    }
+    if (p->name && !p->moves == !p->stride) {
         jot_print_choose(code);
         jot_code_over(code, &p->over);
         print_function(p, name);
@@ -230,6 +235,8 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
         fill_info(p, from, info);
     }
     jot_mem_free(code->mem, p->name, code->inst.n * sizeof *p->name);
+    jot_mem_free(code->mem, p->moves, p->moves ? code->inst.n * sizeof *p->moves : 0);
+    jot_mem_free(code->mem, p->stride, p->stride ? code->inst.n * sizeof *p->stride : 0);
     jot_vec_free(code->mem, p->scope);
     jot_mem_free(code->mem, p, sizeof *p);
     return ok;
@@ -282,7 +289,7 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
         jot_code_guard(&code);
     if (ok && !d->device)
         jot_code_apart(&code);
-    if (ok && d->vectors)
+    if (ok && d->vectors && !s->vector_nbytes)
         jot_code_shorten(&code);
     if (ok) {
         jot_code_count(&code);

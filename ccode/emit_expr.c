@@ -63,7 +63,7 @@ operator_text(const Printer *p, const Inst *in, int *dtype)
     if (!in->exact)
         return text;
     return in->ew == EW_EXP ? "jotm_exp_low%f(%0)"
-        : in->ew == EW_DIV && p->d->vectors && !in->lanes ? "jotm_quot%f(%0, %1)" : text;
+        : in->ew == EW_DIV && p->d->vectors && (!in->lanes || p->loop) ? "jotm_quot%f(%0, %1)" : text;
 }
 
 static bool
@@ -102,6 +102,19 @@ template_level(const char *text)
     if (contains(text, " * ") || contains(text, " / "))
         return 2;
     return text[0] == '%' || (text[0] >= '0' && text[0] <= '9') ? 0 : 1;
+}
+
+JOT_FN const char *
+jot_print_ew_text(const Printer *p, const Inst *in, int *dtype)
+{
+    return operator_text(p, in, dtype);
+}
+
+JOT_FN int
+jot_print_ew_level(const Printer *p, const Inst *in)
+{
+    int dtype;
+    return template_level(operator_text(p, in, &dtype));
 }
 
 /* Level that operand `which` must hold to stand without parentheses. */
@@ -237,7 +250,7 @@ print_element(Printer *p, const Inst *in, LaneMode mode)
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, "[");
     jot_print_expr(p, jot_print_arg(p, in, 0), 3, EACH_LANE);
-    jot_text_f(p->out, in->lanes && mode == EACH_LANE ? " + l]" : "]");
+    jot_text_f(p->out, in->lanes && mode == EACH_LANE && !p->loop ? " + l]" : "]");
     if (half)
         jot_text_f(p->out, ")");
 }
@@ -328,6 +341,8 @@ static int
 body_level(Printer *p, const Inst *in, LaneMode mode)
 {
     int dtype;
+    if (p->loop && in->lanes && mode == WHOLE)
+        return jot_print_lanes_level(p, in);
     switch (in->op) {
     case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_GE0: case C_EQ0: case C_INOT:
     case C_IAND: case C_IOR: case C_IMIN: case C_IMAX: return jot_print_index_level(p, in, mode);
@@ -384,6 +399,10 @@ JOT_FN void
 jot_print_body(Printer *p, uint32_t n, LaneMode mode)
 {
     const Inst *in = &p->code->inst.v[n];
+    if (p->loop && in->lanes && mode == WHOLE) {
+        jot_print_lanes(p, n);
+        return;
+    }
     switch (in->op) {
     case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_GE0: case C_EQ0: case C_INOT:
     case C_IAND: case C_IOR: case C_IMIN: case C_IMAX: case C_CLAMP:
@@ -429,15 +448,34 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     }
 }
 
+/* A variable, or lane l of it: of an index value in a loop over vectors the text has the first
+ * lane's, or an array; of a truth value there a mask. */
+static void
+print_named(Printer *p, uint32_t n, LaneMode mode)
+{
+    const Inst *in = &p->code->inst.v[n];
+    uint8_t moves = p->loop ? p->moves[n] : MOVES_NOT;
+    bool lane = in->lanes && mode == EACH_LANE, mask = lane && p->loop && in->dtype == JOT_BOOL;
+    bool linear = moves == MOVES_LINEAR && mode == EACH_LANE;
+    jot_text_f(p->out, mask || linear ? "(" : "");
+    jot_print_name(p, p->name[n]);
+    if (lane)
+        jot_text_f(p->out, mask ? "[l] & 1)" : "[l]");
+    else if (linear && p->stride[n] != 1)
+        jot_text_f(p->out, " + l * %lld)", (long long)p->stride[n]);
+    else if (linear)
+        jot_text_f(p->out, " + l)");
+    else if (moves == MOVES_ANY && !in->lanes)
+        jot_text_f(p->out, mode == EACH_LANE ? "[l]" : "[0]");
+}
+
 JOT_FN void
 jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode)
 {
     const Inst *in = &p->code->inst.v[n];
     bool wrap = jot_print_level(p, n, mode) > level;
     if (!in->in_place) {
-        jot_print_name(p, p->name[n]);
-        if (in->lanes && mode == EACH_LANE)
-            jot_text_f(p->out, "[l]");
+        print_named(p, n, mode);
         return;
     }
     jot_text_f(p->out, wrap ? "(" : "");

@@ -23,7 +23,10 @@ static void
 lane_loop(Printer *p, int lanes)
 {
     begin_line(p);
-    jot_text_f(p->out, "for (int l = 0; l < %d; l++)\n", lanes);
+    if (p->loop && p->part)
+        jot_text_f(p->out, "for (int l = 0; l < part; l++)\n");
+    else
+        jot_text_f(p->out, "for (int l = 0; l < %d; l++)\n", lanes);
     p->indent++;
     begin_line(p);
     p->indent--;
@@ -39,7 +42,9 @@ print_declarator(Printer *p, const Inst *in, Name name, bool constant)
     if (in->op == C_DECL && in->c.i && !p->d->device)
         jot_text_f(p->out, "JOT_ALIGNED ");
     jot_text_f(p->out, "%s", constant ? "const " : "");
-    if (in->lanes && p->d->vectors)
+    if (p->loop && in->lanes)
+        jot_print_lanes_type(p, (uint32_t)(in - p->code->inst.v));
+    else if (in->lanes && p->d->vectors)
         jot_text_f(p->out, "jot_%sx%d ", jot_print_short(in->dtype), p->lanes);
     else
         jot_text_f(p->out, "%s ", in->op == C_LIN ? "jot_i64" : jot_print_type(in->dtype));
@@ -145,7 +150,19 @@ print_variable(Printer *p, uint32_t n)
     const Inst *in = &p->code->inst.v[n];
     Name name = jot_print_take(p, name_for(p, in));
     bool whole = !in->lanes || jot_print_whole(p, n) || in->op == C_PACK || in->op == C_MIX;
-    print_declarator(p, in, name, whole);
+    bool array = p->loop && !in->lanes && p->moves[n] == MOVES_ANY;
+    bool mask = p->loop && in->lanes && in->dtype == JOT_BOOL;
+    print_declarator(p, in, name, whole && !array);
+    if (array) { /* an index that goes its own way */
+        jot_text_f(p->out, "[%d];\n", p->lanes);
+        lane_loop(p, p->lanes);
+        jot_print_name(p, name);
+        jot_text_f(p->out, "[l] = ");
+        jot_print_body(p, n, EACH_LANE);
+        jot_text_f(p->out, ";\n");
+        p->name[n] = name;
+        return;
+    }
     if (in->op == C_PACK)
         print_pack(p, in);
     else if (in->op == C_MIX)
@@ -163,9 +180,9 @@ print_variable(Printer *p, uint32_t n)
         jot_text_f(p->out, p->d->vectors ? " = {0};\n" : ";\n"); /* else gcc warns */
         lane_loop(p, in->lanes);
         jot_print_name(p, name);
-        jot_text_f(p->out, "[l] = ");
+        jot_text_f(p->out, mask ? "[l] = -(" : "[l] = ");
         jot_print_body(p, n, EACH_LANE);
-        jot_text_f(p->out, ";\n");
+        jot_text_f(p->out, mask ? ");\n" : ";\n");
     }
     p->name[n] = name;
 }
@@ -234,9 +251,16 @@ static void
 print_set_value(Printer *p, const Inst *in, LaneMode mode)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
+    const Inst *to = &p->code->inst.v[arg[0]];
+    bool mask = p->loop && to->lanes && to->dtype == JOT_BOOL && to->op == C_DECL;
     int dtype;
-    jot_print_expr(p, arg[0], 0, mode);
-    jot_text_f(p->out, " = ");
+    if (mask) {
+        jot_print_name(p, p->name[arg[0]]);
+        jot_text_f(p->out, "[l] = -(");
+    } else {
+        jot_print_expr(p, arg[0], 0, mode);
+        jot_text_f(p->out, " = ");
+    }
     if (in->narg == 3)
         print_fma(p, in, mode);
     else if (in->ew == EW_ADD && in->lanes && in->lanes < p->lanes && !in->exact && mode == WHOLE) {
@@ -254,7 +278,7 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
         jot_print_all_lanes(p, arg[1]);
     else
         jot_print_expr(p, arg[1], 13, mode);
-    jot_text_f(p->out, ";\n");
+    jot_text_f(p->out, mask ? ");\n" : ";\n");
 }
 
 /* It is a vector, or may stand for one in an operation on vectors. */
@@ -275,6 +299,14 @@ print_set(Printer *p, const Inst *in)
                  operand_whole(p, arg[1], fma || !in->ew) && in->dtype >= JOT_F32 &&
                  (!fma || operand_whole(p, arg[2], true)) &&
                  (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
+    if (p->loop && in->lanes) {
+        size_t from = p->out->n;
+        begin_line(p);
+        if (jot_print_lanes_set(p, in))
+            return;
+        p->out->n = from;
+        whole = false;
+    }
     if (in->lanes && !whole)
         lane_loop(p, in->lanes);
     else
@@ -318,6 +350,14 @@ print_store(Printer *p, const Inst *in)
         print_store_wide(p, in);
         return;
     }
+    if (p->loop && in->lanes) {
+        size_t from = p->out->n;
+        begin_line(p);
+        if (jot_print_lanes_store(p, in))
+            return;
+        p->out->n = from;
+        whole = false;
+    }
     if (whole) {
         begin_line(p);
         jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "",
@@ -338,7 +378,7 @@ print_store(Printer *p, const Inst *in)
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, "[");
     jot_print_expr(p, arg[0], 3, EACH_LANE);
-    jot_text_f(p->out, in->lanes ? " + l] = " : "] = ");
+    jot_text_f(p->out, in->lanes && !p->loop ? " + l] = " : "] = ");
     if (half)
         jot_text_f(p->out, "jotm_f32_to_%s(", jot_dtype_name((jot_DType)dtype));
     jot_print_expr(p, arg[1], 13, EACH_LANE);
@@ -439,6 +479,8 @@ jot_print_block(Printer *p, uint32_t block)
         }
         switch (in->op) {
         case C_FOR: case C_IF: case C_TAIL:
+            if (in->op == C_FOR && jot_print_vector_loop(p, n))
+                break;
             mark = p->scope.n;
             open_block(p, n);
             p->indent++;

@@ -48,7 +48,7 @@ JOT_FN bool
 jot_print_is_choice(Printer *p, const Inst *in)
 {
     const Inst *cond;
-    if (!p->d->vectors || !in->lanes || in->op != C_EW || in->ew != EW_SELECT ||
+    if (!p->d->vectors || p->loop || !in->lanes || in->op != C_EW || in->ew != EW_SELECT ||
         in->dtype < JOT_F32)
         return false;
     cond = vector_arg(p, in, 0);
@@ -66,8 +66,8 @@ jot_print_all_lanes(Printer *p, uint32_t n)
         jot_print_expr(p, n, 13, WHOLE);
         return;
     }
-    jot_text_f(p->out, zero ? "(jot_%sx%d){0}" : "jot_bc_%sx%d(", jot_print_short(in->dtype),
-               p->lanes);
+    jot_text_f(p->out, zero ? "(jot_%sx%d){0}" : "jot_bc_%sx%d(",
+               jot_print_short(jot_print_is_half(in->dtype) ? JOT_F32 : in->dtype), p->lanes);
     if (zero)
         return;
     jot_print_expr(p, n, 13, WHOLE);
@@ -98,6 +98,8 @@ jot_print_whole(Printer *p, uint32_t n)
     const Inst *in = &p->code->inst.v[n];
     if (!p->d->vectors || !in->lanes)
         return false;
+    if (p->loop)
+        return jot_print_lanes_whole(p, n);
     if (in->op == C_LOAD)
         return in->narg == 1 && (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype ||

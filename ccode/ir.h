@@ -348,6 +348,8 @@ typedef struct {
 typedef struct Sched {
     Kernel *k;              /* the kernel it belongs to */
     int lanes;
+    int vector_nbytes;      /* of the target: loops whose steps do not depend on each other go in
+                               vectors of so many bytes (ccode/emit_loop.c); 0: they stay loops */
     bool fma;               /* sums of products use the target's fused multiply-add */
     int group;              /* of a device: items of a work-group; 0: no grid, no teams */
     int warps;              /* ... 4: four warps of 32 items issue a matrix instruction together */

@@ -27,7 +27,18 @@ typedef struct {
     jot_Scalar ints[EMIT_INTS];
     uint8_t int_dtype[EMIT_INTS];
     Name int_name[EMIT_INTS];
+    /* in a loop over vectors (ccode/emit_loop.c) */
+    uint32_t loop;              /* its C_FOR, 0: not in one */
+    bool part;                  /* lanes 0 .. part - 1 of each vector count */
+    bool masks;                 /* loads under a mask are instructions */
+    bool vectors;               /* there was one */
+    uint8_t *moves;             /* per record: MOVES_; NULL: no loop goes in vectors */
+    int64_t *stride;            /* ... of MOVES_LINEAR: from lane to lane */
 } Printer;
+
+/* How a record changes from step to step; a MOVES_VECTOR is a vector, others are index values, of
+ * which the text has the first lane's. */
+enum { MOVES_NOT, MOVES_LINEAR, MOVES_ANY, MOVES_VECTOR };
 
 /* What an expression of a vector is spelled as. */
 typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
@@ -56,6 +67,19 @@ JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vect
 JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
 JOT_FN void jot_print_choice(Printer *p, const Inst *in);
 JOT_FN void jot_print_all_lanes(Printer *p, uint32_t n);
+JOT_FN const char *jot_print_ew_text(const Printer *p, const Inst *in, int *dtype);
+JOT_FN int jot_print_ew_level(const Printer *p, const Inst *in);
+/* emit_loop.c: false: it is no loop for vectors, and nothing was printed */
+JOT_FN bool jot_print_vector_loop(Printer *p, uint32_t n);
+JOT_FN int jot_print_lane_nbytes(int dtype);
+/* emit_lanes.c: what is in such loops; false: it goes lane by lane */
+JOT_FN bool jot_print_lanes_whole(Printer *p, uint32_t n);
+JOT_FN int jot_print_lanes_level(Printer *p, const Inst *in);
+JOT_FN void jot_print_lanes(Printer *p, uint32_t n);
+JOT_FN bool jot_print_lanes_set(Printer *p, const Inst *in);
+JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
+JOT_FN void jot_print_lanes_type(Printer *p, uint32_t n);
+JOT_FN int jot_print_mask_bits(Printer *p, uint32_t n);
 /* emit_any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
 JOT_FN void jot_print_any_open(Printer *p);
