@@ -23,7 +23,7 @@
 /* Scalar loops are strict C99 and leave the vectors to the compiler: -O3 runs chains of exp 6 times
  * as fast as -O2, for twice the time of compiling. Text that has GNU vectors gains too, by what is
  * scalar in it: convolutions go from 160 to 200 GF. */
-static const char *const cc_kinds[2][2] = { { "-std=c99", "-O3" }, { "-std=gnu99", "-O3" } };
+static const char *const cc_kinds[2][2] = { { "-std=c99", "-O2" }, { "-std=gnu99", "-O2" } };
 
 JOT_FN int
 jot_cc_kind(Bytes text)
@@ -43,6 +43,7 @@ static const char *const cc_flags[] = {
                                machines with fma too. Where fma is wanted the text says so */
     "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */
     "-fno-trapping-math",   /* nor the exception flags: both sides of a select may be computed */
+    "-fno-tree-vectorize",
     "-fno-tree-slp-vectorize", /* gcc 12 loses the rounding of (double)(float)x to it when two
                                neighbours are converted; loops are vectorised all the same */
     "--param", "max-jump-thread-duplication-stmts=0", /* a clamp stays a minimum: else gcc computes

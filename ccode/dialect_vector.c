@@ -56,6 +56,21 @@ static const VectorHelper vector_helpers[] = {
               "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },
     { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
               "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n%E}\n" },
+    /* a load that touches no memory where the mask is 0; 0 there */
+    { "ldm_", "JOT_VECTOR jot_%V\njot_ldm_%V(const void *p, jot_%I m)\n{\n%O"
+              "    jot_%V v = {0};\n    for (int l = 0; l < %L; l++)\n        if (m[l])\n"
+              "            v[l] = ((const %T *)p)[l];\n    return v;\n%E}\n" },
+    /* base, base + step, ..; are these at least 0, or 0? */
+    { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
+               "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
+    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n"
+              "    const int near = base < -1073741824 ? -1073741824\n"
+              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
+              "    return (jot_%V){%N} * step + near >= 0;\n}\n" },
+    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n"
+              "    const int near = base < -1073741824 ? -1073741824\n"
+              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
+              "    return (jot_%V){%N} * step + near == 0;\n}\n" },
     { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
@@ -259,29 +274,47 @@ put_some_lanes(Text *out, const VectorName *v, bool join, int from, int to)
 }
 
 /* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
- * stores, for which a load of the whole has to wait. */
-typedef struct { const char *vector, *target, *load, *store; } MaskName;
+ * stores, for which a load of the whole has to wait. Integers pass as floats of their width. %m: the
+ * mask, of lanes or (first) of n of them. */
+typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
 static const MaskName mask_names[] = {
-    { "f32x16", "__AVX512F__",
-      "    return (jot_f32x16)__builtin_ia32_loadups512_mask((const float *)p, (jot_f32x16){0},\n"
-      "        (unsigned short)((1u << n) - 1));\n",
-      "    __builtin_ia32_storeups512_mask((float *)p, v, (unsigned short)((1u << n) - 1));\n" },
-    { "f32x8", "__AVX2__",
-      "    typedef int mask __attribute__((vector_size(32)));\n"
-      "    return (jot_f32x8)__builtin_ia32_maskloadps256((const jot_f32x8 *)p,\n"
-      "        (mask){0, 1, 2, 3, 4, 5, 6, 7} < n);\n",
-      "    typedef int mask __attribute__((vector_size(32)));\n"
-      "    __builtin_ia32_maskstoreps256((jot_f32x8 *)p,\n"
-      "        (mask){0, 1, 2, 3, 4, 5, 6, 7} < n, v);\n" },
+    { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",
+      "storeups512_mask((float *)p, (word)v, %m)" },
+    { 64, 64, "__AVX512DQ__", "loadupd512_mask((const double *)p, (word){0}, %m)",
+      "storeupd512_mask((double *)p, (word)v, %m)" },
+    { 32, 32, "__AVX2__", "maskloadps256((const word *)p, %m)",
+      "maskstoreps256((word *)p, %m, (word)v)" },
+    { 64, 32, "__AVX2__", "maskloadpd256((const word *)p, %m)",
+      "maskstorepd256((word *)p, %m, (word)v)" },
+    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)", "maskstoreps((word *)p, %m, (word)v)" },
+    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)", "maskstorepd((word *)p, %m, (word)v)" },
 };
 
 static const MaskName *
 mask_find(const VectorName *v)
 {
     for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
-        if (vector_is(v, mask_names[i].vector))
+        if (mask_names[i].bits == v->bits && 8 * mask_names[i].nbytes == v->bits * v->lanes)
             return &mask_names[i];
     return NULL;
+}
+
+/* first: of the first n lanes, else of those where m is -1 */
+static void
+put_mask_bits(Text *out, const VectorName *v, bool first)
+{
+    bool wide = v->bits * v->lanes == 512;
+    if (wide && first)
+        jot_text_f(out, "(%s)((1u << n) - 1)", v->lanes == 16 ? "unsigned short" : "unsigned char");
+    else if (wide)
+        jot_text_f(out, "__builtin_ia32_cvt%s2mask512((%s)m)", v->bits == 32 ? "d" : "q", "lane");
+    else if (first) {
+        jot_text_f(out, "(lane){0");
+        for (int i = 1; i < v->lanes; i++)
+            jot_text_f(out, ", %d", i);
+        jot_text_f(out, "} < n");
+    } else
+        jot_text_f(out, "(lane)m");
 }
 
 /* The part where it is one instruction; what stands behind it, to '%E', is for other targets. */
@@ -289,9 +322,25 @@ static bool
 put_mask(Text *out, const VectorName *v, char what)
 {
     const MaskName *m = mask_find(v);
-    if (m)
-        jot_text_f(out, "#ifdef %s\n%s#else\n", m->target, what == 'P' ? m->load : m->store);
-    return m != NULL;
+    const char *call = !m ? "" : what == 'Q' || what == 'W' ? m->store : m->load;
+    if (!m)
+        return false;
+    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n"
+               "    typedef %s lane __attribute__((vector_size(%d)));\n", m->target,
+               v->bits == 64 ? "double" : "float", m->nbytes, v->bits == 64 ? "long long" : "int",
+               m->nbytes);
+    if (call == m->load)
+        jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
+    else
+        jot_text_f(out, "    __builtin_ia32_");
+    for (; *call; call++)
+        if (call[0] == '%') {
+            put_mask_bits(out, v, what == 'P' || what == 'Q');
+            call++;
+        } else
+            jot_text_put(out, call, 1);
+    jot_text_f(out, ";\n#else\n");
+    return true;
 }
 
 static void
@@ -392,7 +441,9 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case '2': put_half_type(out, v); break;
         case 'H': put_f16(out, v, true); break;
         case 'G': put_f16(out, v, false); break;
-        case 'P': case 'Q': otherwise = put_mask(out, v, *text); break;
+        case 'U': jot_text_f(out, "u%dx%d", v->bits, v->lanes); break;
+        case 'u': jot_text_f(out, "u%d", v->bits); break;
+        case 'P': case 'Q': case 'O': otherwise = put_mask(out, v, *text); break;
         case 'E': jot_text_f(out, otherwise ? "#endif\n" : ""); break;
         case 'N':
             for (int i = 0; i < v->lanes; i++)

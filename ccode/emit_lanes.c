@@ -46,6 +46,18 @@ asks_bits(const Inst *in) /* isinf, signbit: by a function */
 
 /* ---- masks ---- */
 
+/* The operand whose mask is as wide as the result's: the first vector, of a select one of those that
+ * are chosen. */
+static uint32_t
+truth_like(const Printer *p, const Inst *in)
+{
+    int from = in->ew == EW_SELECT;
+    for (int i = from; i < in->narg; i++)
+        if (arg_of(p, in, i)->lanes)
+            return jot_print_arg(p, in, i);
+    return jot_print_arg(p, in, 0);
+}
+
 /* Bits of a lane of the mask that a truth value is. */
 JOT_FN int
 jot_print_mask_bits(Printer *p, uint32_t n)
@@ -63,10 +75,7 @@ jot_print_mask_bits(Printer *p, uint32_t n)
             if (arg->dtype != JOT_BOOL)
                 return 8 * jot_print_lane_nbytes(arg->dtype);
         }
-    for (int i = in->narg; i-- > 0;) /* of a select: of what is chosen */
-        if (arg_of(p, in, i)->lanes)
-            return jot_print_mask_bits(p, jot_print_arg(p, in, i));
-    return natural;
+    return jot_print_mask_bits(p, truth_like(p, in));
 }
 
 /* A condition on indices. */
@@ -152,7 +161,8 @@ load_whole(Printer *p, const Inst *in)
             return false;
         masked |= arg_moves(p, in, i) != MOVES_NOT;
     }
-    if (moves != MOVES_LINEAR || (masked && (!p->masks || p->part)))
+    if (moves != MOVES_LINEAR
+        || (masked && (!p->masks || p->part || jot_print_is_half(p->k->bufs.v[in->aux].dtype))))
         return false;
     return stride == 1 || (!p->part && !masked);
 }
@@ -259,10 +269,6 @@ print_masked_load(Printer *p, const Inst *in)
 {
     int bits = 8 * jot_print_lane_nbytes(in->dtype);
     bool zero = in->c.u == 0;
-    int memory = p->k->bufs.v[in->aux].dtype;
-    bool half = jot_print_is_half(memory) && in->dtype != JOT_U16;
-    Inst outside = *in;
-    outside.op = C_CONST;
     for (int twice = zero ? 1 : 0; twice < 2; twice++) {
         if (!twice) {
             jot_text_f(p->out, "jot_sel_%sx%d(", lane_type(in->dtype),
@@ -308,8 +314,6 @@ print_plain_load(Printer *p, const Inst *in)
 static void
 print_load(Printer *p, const Inst *in)
 {
-    int memory = p->k->bufs.v[in->aux].dtype;
-    bool half = jot_print_is_half(memory) && in->dtype != JOT_U16;
     if (in->dtype == JOT_BOOL) /* bytes, 0 or 1, as a mask */
         jot_text_f(p->out, "(");
     if (conditions_move(p, in))
@@ -396,8 +400,7 @@ print_compare(Printer *p, const Inst *in)
     for (const char *t = truth[which]; *t; t++)
         if (*t == '%') {
             t++;
-            print_mask(p, *t == '0' ? a : b,
-                       jot_print_mask_bits(p, p->code->inst.v[a].lanes ? a : b));
+            print_mask(p, *t == '0' ? a : b, jot_print_mask_bits(p, truth_like(p, in)));
         } else
             jot_text_put(p->out, t, 1);
 }
@@ -406,10 +409,7 @@ print_compare(Printer *p, const Inst *in)
 static void
 print_truth(Printer *p, const Inst *in, const char *text)
 {
-    int bits = 0;
-    for (int i = in->narg; i-- > 0;)
-        if (arg_of(p, in, i)->lanes)
-            bits = jot_print_mask_bits(p, jot_print_arg(p, in, i));
+    int bits = jot_print_mask_bits(p, truth_like(p, in));
     jot_text_f(p->out, "(");
     for (; *text; text++)
         if (*text == '%')
@@ -425,9 +425,7 @@ print_select(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     int bits = 8 * jot_print_lane_nbytes(in->dtype);
     if (in->dtype == JOT_BOOL) {
-        for (int i = 3; i-- > 0;)
-            if (p->code->inst.v[arg[i]].lanes)
-                bits = jot_print_mask_bits(p, arg[i]);
+        bits = jot_print_mask_bits(p, truth_like(p, in));
         jot_text_f(p->out, "jot_sel_i%dx%d(", bits, p->lanes);
     } else
         jot_text_f(p->out, "jot_sel_%sx%d(", lane_type(in->dtype), p->lanes);
@@ -645,7 +643,7 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         print_mask(p, arg[1], jot_print_mask_bits(p, arg[0]));
     else
         print_operand(p, arg[1], 13);
-    jot_text_f(p->out, cell ? ");\n" : ";\n");
+    jot_text_f(p->out, !cell ? ";\n" : p->part ? ", part);\n" : ");\n");
     return true;
 }
 

@@ -349,7 +349,7 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     l->lanes = vector / widest;
     while (l->steps >= 0 && l->lanes > l->steps)
         l->lanes /= 2;
-    l->parts = vector >= 64 || (vector >= 32 && narrowest >= 4);
+    l->parts = l->steps >= 0 || (vector >= 32 && narrowest >= 4);
     return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
 }
 
