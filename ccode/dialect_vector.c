@@ -322,13 +322,14 @@ static bool
 put_mask(Text *out, const VectorName *v, char what)
 {
     const MaskName *m = mask_find(v);
-    const char *call = !m ? "" : what == 'Q' || what == 'W' ? m->store : m->load;
+    const char *call = !m ? "" : what == 'Q' ? m->store : m->load;
     if (!m)
         return false;
-    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n"
-               "    typedef %s lane __attribute__((vector_size(%d)));\n", m->target,
-               v->bits == 64 ? "double" : "float", m->nbytes, v->bits == 64 ? "long long" : "int",
-               m->nbytes);
+    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n", m->target,
+               v->bits == 64 ? "double" : "float", m->nbytes);
+    if (m->nbytes < 64 || what == 'O')
+        jot_text_f(out, "    typedef %s lane __attribute__((vector_size(%d)));\n",
+                   v->bits == 64 ? "long long" : "int", m->nbytes);
     if (call == m->load)
         jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
     else

@@ -177,8 +177,8 @@ test_told(const char *backend, const char *schedule)
         if (!c)
             return;
         if (schedule[0] == 'd')
-            CHECK((count_logged("jotm_overf(acc") > 0) == (which < 3)
-                  && !count_logged("jotm_underf(acc"), "%s, %d: %s", backend, which, logged);
+            CHECK((count_logged("jotm_overf") > 0) == (which < 3)
+                  && !count_logged("jotm_underf"), "%s, %d: %s", backend, which, logged);
         jot_close(c);
     }
 }
