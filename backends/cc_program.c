@@ -20,9 +20,9 @@
 
 /* ---- flags -------------------------------------------------------------------------------- */
 
-/* Scalar loops are strict C99 and leave the vectors to the compiler: -O3 runs chains of exp 6 times
- * as fast as -O2, for twice the time of compiling. Text that has GNU vectors gains too, by what is
- * scalar in it: convolutions go from 160 to 200 GF. */
+/* Text without vectors is strict C99. Vectors are the emitter's (ccode/emit_loop.c), none are the
+ * compiler's: gcc 12 made wrong ones of right text five times, of guarded, interleaved loads last.
+ * Without them -O3 has nothing over -O2. */
 static const char *const cc_kinds[2][2] = { { "-std=c99", "-O2" }, { "-std=gnu99", "-O2" } };
 
 JOT_FN int
@@ -37,22 +37,19 @@ static const char *const cc_flags[] = {
     "-fPIC", "-shared",
     "-fno-tree-ter",        /* gcc 12.2 reads what a condition guards from the next row, where the
                                row's address was put off until after the step */
-    "--param", "max-completely-peel-times=1", /* small loops stay: unrolled, gcc 12 vectorises those
-                               around them, across rows: rows of norms take 3 times as long */
     "-ffp-contract=off",    /* a*b+c is rounded twice, as written: the interpreter's result, on
                                machines with fma too. Where fma is wanted the text says so */
     "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */
     "-fno-trapping-math",   /* nor the exception flags: both sides of a select may be computed */
-    "-fno-tree-vectorize",
-    "-fno-tree-slp-vectorize", /* gcc 12 loses the rounding of (double)(float)x to it when two
-                               neighbours are converted; loops are vectorised all the same */
+    "-fno-tree-vectorize",  /* of loops .. */
+    "-fno-tree-slp-vectorize", /* .. and of neighbours: gcc 12 loses the rounding of
+                               (double)(float)x to it when two of them are converted */
     "--param", "max-jump-thread-duplication-stmts=0", /* a clamp stays a minimum: else gcc computes
                                what follows for the clamped and for the others, and chooses */
     "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
 #if defined __x86_64__ || defined __i386__
     "-march=native",        /* this machine's vectors; with contraction off, no other results */
-    "-mprefer-vector-width=512", /* all of them: chains of exp run 1.1 to 1.3 times as fast as in
-                               halves, sums out of the cache 2 to 3 times */
+    "-mprefer-vector-width=512", /* vectors of 64 bytes are not split, nor copied in halves */
 #elif defined __aarch64__ || defined __arm__ || defined __powerpc64__
     "-mcpu=native",
 #elif defined __s390__

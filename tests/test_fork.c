@@ -16,7 +16,7 @@ typedef struct {
     Net net;
     int side;
     jot_Var big, value;
-    jot_Func *f;
+    jot_Func f;
 } Parent;
 
 static Heap heap;
@@ -50,7 +50,7 @@ parent_open(Parent *p, const char *backend, int side)
     y = jot_offset(x, 1);
     p->f = jot_compile(p->c, JOT_VARS(x), JOT_VARS(y));
     p->value = jot_keep(jot_sum(jot_sin(p->big), JOT_DIMS(1)));
-    CHECK(jot_data(p->value) && p->f && !jot_error(p->c), "%s: %s", backend, jot_message(p->c));
+    CHECK(jot_data(p->value) && jot_func_ok(p->f) && !jot_error(p->c), "%s: %s", backend, jot_message(p->c));
 }
 
 static void

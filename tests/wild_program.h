@@ -291,7 +291,7 @@ typedef bool WildRun(void *user, jot_Ctx *c, jot_Vars vars);
 static bool
 build_call(jot_Ctx *c, const Call *k, const jot_Var *v, jot_Var *out, WildRun *run, void *user)
 {
-    jot_Optim *optim;
+    jot_Optim optim;
     bool ok;
 
     switch (k->kind) {

@@ -220,7 +220,7 @@ run_compiled(Desk *desk, int at, jot_Ctx *c, const Expected *e)
     Program *p = &desk->program[at], *other = malloc(sizeof *other);
     jot_Var var[VARS], in[8], out[OUTPUTS], got[OUTPUTS];
     int n = 0, from[8];
-    jot_Func *f;
+    jot_Func f;
 
     *other = *p;
     for (int k = 0; k < p->ncall && n < 6; k++)
@@ -235,9 +235,9 @@ run_compiled(Desk *desk, int at, jot_Ctx *c, const Expected *e)
         for (int k = 0; k < p->nout; k++)
             out[k] = var[p->out[k]];
         f = jot_compile(c, jot_vars(n, in), jot_vars(p->nout, out));
-        if (!f && jot_error(c) == JOT_EUSE) {
+        if (!jot_func_ok(f) && jot_error(c) == JOT_EUSE) {
             jot_clear(c); /* it may not be one */
-        } else if (!f) {
+        } else if (!jot_func_ok(f)) {
             refuse(desk, at, c);
         } else {
             for (int k = 0; k < n; k++) {
