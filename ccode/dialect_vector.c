@@ -47,14 +47,14 @@ typedef struct { const char *name, *text; } VectorHelper;
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
 static const VectorHelper vector_helpers[] = {
-    { "ld_", "static inline jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
+    { "ld_", "JOT_INLINE jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
              "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
-    { "st_", "static inline void\njot_st_%V(void *p, jot_%V v)\n{\n"
+    { "st_", "JOT_INLINE void\njot_st_%V(void *p, jot_%V v)\n{\n"
              "    __builtin_memcpy(p, &v, sizeof v);\n}\n" },
-    { "ldn_", "static inline jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P"
+    { "ldn_", "JOT_INLINE jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P"
               "    jot_%V v = {0};\n"
               "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },
-    { "stn_", "static inline void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
+    { "stn_", "JOT_INLINE void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
               "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n%E}\n" },
     /* a load that touches no memory where the mask is 0; 0 there */
     { "ldm_", "JOT_VECTOR jot_%V\njot_ldm_%V(const void *p, jot_%I m)\n{\n%O"
@@ -86,39 +86,39 @@ static const VectorHelper vector_helpers[] = {
     { "lo_", "JOT_VECTOR jot_%h\njot_lo_%V(jot_%V v)\n{\n%0}\n" },
     { "hi_", "JOT_VECTOR jot_%h\njot_hi_%V(jot_%V v)\n{\n%9}\n" },
     { "join_", "JOT_VECTOR jot_%V\njot_join_%V(jot_%h a, jot_%h b)\n{\n%J}\n" },
-    { "mask_", "static inline jot_%I\njot_mask_%V(jot_u8x%L m)\n{\n"
+    { "mask_", "JOT_INLINE jot_%I\njot_mask_%V(jot_u8x%L m)\n{\n"
                "    return __builtin_convertvector(m, jot_%I) != 0;\n}\n" },
-    { "mix_", "static inline jot_%V\njot_mix_%V(jot_%V v, jot_%I m)\n{\n#ifdef __clang__\n"
+    { "mix_", "JOT_INLINE jot_%V\njot_mix_%V(jot_%V v, jot_%I m)\n{\n#ifdef __clang__\n"
               "    jot_%V r = v;\n    for (unsigned l = 0; l < sizeof m / sizeof m[0]; l++)\n"
               "        r[l] = v[m[l]];\n    return r;\n"
               "#else\n    return __builtin_shuffle(v, m);\n#endif\n}\n" },
-    { "mix2_", "static inline jot_%V\njot_mix2_%V(jot_%V v, jot_%V w, jot_%I m)\n{\n"
+    { "mix2_", "JOT_INLINE jot_%V\njot_mix2_%V(jot_%V v, jot_%V w, jot_%I m)\n{\n"
                "#ifdef __clang__\n"
                "    jot_%V r = v;\n    for (unsigned l = 0; l < %Lu; l++)\n"
                "        r[l] = m[l] < %L ? v[m[l]] : w[m[l] - %L];\n    return r;\n"
                "#else\n    return __builtin_shuffle(v, w, m);\n#endif\n}\n" },
-    { "part_", "static inline jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
+    { "part_", "JOT_INLINE jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
                "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
     /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
-    { "ld_bf16_", "static inline jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
+    { "ld_bf16_", "JOT_INLINE jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
                   "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"
                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "ldn_bf16_", "static inline jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
+    { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
                    "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n"
                    "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "st_bf16_", "static inline void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S%R"
+    { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S%R"
                   "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
-    { "stn_bf16_", "static inline void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
+    { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
                    "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
-    { "ld_f16_", "static inline jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
+    { "ld_f16_", "JOT_INLINE jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
-    { "ldn_f16_", "static inline jot_%V\njot_ldn_f16_%V(const void *p, int n)\n{\n%2"
+    { "ldn_f16_", "JOT_INLINE jot_%V\njot_ldn_f16_%V(const void *p, int n)\n{\n%2"
                   "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n%H}\n" },
-    { "st_f16_", "static inline void\njot_st_f16_%V(void *p, jot_%V v)\n{\n%2%G"
+    { "st_f16_", "JOT_INLINE void\njot_st_f16_%V(void *p, jot_%V v)\n{\n%2%G"
                  "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
-    { "stn_f16_", "static inline void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
+    { "stn_f16_", "JOT_INLINE void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
-    { "fma_", "static inline jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
+    { "fma_", "JOT_INLINE jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
     { "mad_", "JOT_VECTOR jot_%V\njot_mad_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%M}\n" },
 };
 
