@@ -38,9 +38,10 @@ fuser_arrays(Fuser *f)
     f->node = jot_arena_array(&f->arena, Node *, n);
     f->bits = jot_arena_array(&f->arena, uint16_t, n);
     f->cut = jot_arena_array(&f->arena, uint8_t, n);
+    f->later = jot_arena_array(&f->arena, uint8_t, n);
     for (k = 0; (uint32_t)k < f->n; k++)
         f->moved_par[k] = (uint32_t)k;
-    return f->map_table && f->node && f->bits && f->cut;
+    return f->map_table && f->node && f->bits && f->cut && f->later;
 }
 
 static bool
@@ -260,7 +261,7 @@ fuse_keep(const Fuser *f, Arena *arena)
     uint32_t i;
 
     for (i = 0; keep && i < f->n; i++)
-        keep[i] = (f->bits[i] & FN_KEEP) && !f->cut[i];
+        keep[i] = ((f->bits[i] & FN_KEEP) || f->later[i]) && !f->cut[i];
     return keep;
 }
 

@@ -16,10 +16,10 @@
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
  * gradient of relu and pooling is stored before the convolution that reads it, and so are the parts
  * of a concatenation, once, as one variable. Only what is larger than all it is computed from
- * together, and cheap, is no worse there than a load. What is to be stored after all is marked, and
- * fusion starts over.
+ * together, and cheap, is no worse there than a load. What is to be stored after all is marked for
+ * the next run (later), which starts over: in this one it may have no vertex, such as a reindex.
  *
- * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, order, edges
+ * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, later, order, edges
  * Read before: fuse/label.c. After: fuse/fuse.c. */
 #include "fuse/work.h"
 
@@ -221,7 +221,7 @@ place_all(Fuser *f, bool *again)
         place_group(&w, f->order[i].b);
     *again |= w.out.n > 0;
     for (i = 0; i < w.out.n; i++)
-        f->bits[w.out.v[i]] |= FN_KEEP;
+        f->later[w.out.v[i]] = 1;
     jot_vec_free(&f->ctx->mem, w.stack);
     jot_vec_free(&f->ctx->mem, w.out);
     return !f->ctx->mem.failed;
@@ -540,7 +540,7 @@ place_dear(Fuser *f)
     for (i = 0; i < f->n; i++)
         if (f->node[i]->kind == NODE_REINDEX && f->clones[i] > 1 &&
             jot_fuse_reindex_dear(f, i, f->clones[i])) {
-            f->bits[i] |= FN_KEEP;
+            f->later[i] = 1;
             any = true;
         }
     return any;

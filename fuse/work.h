@@ -75,6 +75,7 @@ typedef struct {
     uint32_t *real, *in0, *in; /* inputs of i: in[in0[i] .. in0[i + 1]), no ALIAS */
     uint16_t *bits;
     uint8_t *cut;         /* by position: FN_BARRIER because a piece of a sum ends there */
+    uint8_t *later;       /* by position: FN_KEEP in the next run, for which placing asks */
     /* broadcasts and spaces */
     Vec(FuseMap) maps;
     uint32_t *map_table, map_mask;
@@ -132,7 +133,7 @@ JOT_FN bool jot_fuse_link(Fuser *f);
 
 /* fuse/label.c, shift.c, place.c, split.c */
 JOT_FN bool jot_fuse_label(Fuser *f);
-JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: some are KEEP now */
+JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: some are later */
 JOT_FN bool jot_fuse_split(Fuser *f); /* did any scatter leave its group? */
 JOT_FN bool jot_fuse_join(Fuser *f); /* fuse/join.c: groups to nests */
 JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);

@@ -205,6 +205,28 @@ test_dear(void)
     }
 }
 
+/* What contractions want in memory after all, a slice, is so in the next run alone: in this one a
+ * reindex is no vertex, and scatters that leave their groups place everything anew. */
+static void
+test_later(void)
+{
+    V w = IN(20, 20), s, q, g;
+    Run run;
+    int k;
+
+    s = jot_slice(jot_scale(w, .05), D(0, 0), D(2, 2), D(1, 1));
+    q = jot_matmul(s, s);
+    CHECK(jot_grad(jot_sum(jot_tanh(jot_stack(JOT_VARS(q, q), 2)), JOT_ALL_DIMS), &w, 1, &g), "%s",
+          jot_message(ctx));
+    for (k = 0; k < 20; k++) {
+        CHECK(run_fuse(&run, 1, &g, k % 2 ? FUSE_PAPER : FUSE_REWARD, (uint64_t)k / 2) ==
+                  (k % 2 ? 8 : 7),
+              "%d groups", (int)run.fusion.ngroups);
+        check_result(&run, "slices of what is scaled");
+        run_free(&run);
+    }
+}
+
 /* A sum whose map can be solved has a nest of its own; maps with index variables share one. */
 static void
 test_scatters(void)
@@ -339,6 +361,7 @@ main(void)
     test_caps();
     test_places();
     test_dear();
+    test_later();
     test_scatters();
     test_chain();
     test_code();
