@@ -267,14 +267,37 @@ pack_columns(ContractMake *m, int n)
     return add_pack(m, m->c.a, n, loops, count, "pa", BUF_SCRATCH, &d);
 }
 
-/* The load of all of the tile, without conditions, at axes of its own where windows read it. */
+/* Bounds of dimensions that are not the tile's own, where they can leave the buffer: of a batch that
+ * is padded, say. The border answers all others. */
+static int
+tile_bounds(const ContractMake *m, const Value *v, const ContractTile *t, Ix *cond)
+{
+    const Kernel *k = m->k;
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    uint32_t own = 0;
+    int n = 0;
+    for (int i = 0; i < t->n; i++)
+        own |= (uint32_t)(t->axis[i] < 0) << t->dim[i];
+    for (int d = 0; d < v->nidx; d++) {
+        Ix ix = k->ixs.v[v->at + (uint32_t)d];
+        int64_t size = k->bufs.v[v->buf].ext[d];
+        if (own >> d & 1 || jot_ix_inside(k->ix, ix, size, &space))
+            continue;
+        cond[n++] = jot_ix_ge0(k->ix, ix, &space);
+        cond[n++] = jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, size), &space);
+    }
+    return n;
+}
+
+/* The load of all of the tile, at axes of its own where windows read it. */
 static uint32_t
 tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix *at)
 {
     Kernel *k = m->k;
     const Value v = k->values.v[value];
-    Ix index[JOT_MAX_RANK];
-    int own[JOT_MAX_RANK], nown = 0;
+    Ix index[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
+    int own[JOT_MAX_RANK], nown = 0, ncond = tile_bounds(m, &v, t, cond);
     Ix to[JOT_MAX_RANK];
     jot_Scalar zero;
     uint32_t load;
@@ -300,7 +323,7 @@ tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix 
         to[nown++] = ix;
         at[i] = index[t->dim[i]] = jot_ix_axis(k->ix, axis[i]);
     }
-    load = jot_v_load(k, v.buf, index, 0, NULL, zero);
+    load = jot_v_load(k, v.buf, index, ncond, cond, zero);
     return load ? jot_v_at(k, load, nown, own, to) : 0;
 }
 

@@ -129,5 +129,5 @@ jot_ir_verify(const Kernel *k, Text *why)
     for (uint32_t n = 0; ok && n < k->stores.n; n++)
         ok = store_ok(k, n, why);
     jot_mem_free(k->mem, depth, k->values.n * sizeof *depth);
-    return ok && !k->mem->failed;
+    return ok && !k->mem->failed && jot_verify_bounds(k, why);
 }

@@ -1,5 +1,5 @@
-/* ccode/verify.h - between verify.c (kernels), verify_sched.c (schedules) and verify_back.c (what
- * is read back).
+/* ccode/verify.h - between verify.c (kernels), verify_bounds.c (what they access),
+ * verify_sched.c (schedules) and verify_back.c (what is read back).
  *
  * Read before: ccode/sched.h. After: ccode/verify.c. */
 #ifndef JOT_VERIFY_H
@@ -12,5 +12,7 @@ JOT_FN uint64_t jot_first_bits(uint32_t n); /* the lowest n bits */
 JOT_FN bool jot_verify_index(const Kernel *k, Ix ix, uint64_t axes);
 /* verify_back.c: every stage finds what it reads of the kernel's own stores. */
 JOT_FN bool jot_verify_back(const Sched *s, Text *why);
+/* verify_bounds.c: no load or store is known to leave its buffer. */
+JOT_FN bool jot_verify_bounds(const Kernel *k, Text *why);
 
 #endif

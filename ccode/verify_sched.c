@@ -372,5 +372,5 @@ jot_sched_verify(const Sched *s, Text *why)
             return false;
     }
     return complete_ok(s, why) && sharing_ok(s, why) && jot_verify_back(s, why) &&
-           !s->k->mem->failed;
+           jot_verify_bounds(s->k, why) && !s->k->mem->failed;
 }

@@ -21,18 +21,22 @@
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-/* Each condition only says that an index stays inside of its dimension of the load. */
+/* Each condition keeps an index inside of its dimension of the load: that of a row or a column,
+ * dim[0] or dim[1], which are asked anew for each tile, or one that is inside anyway. */
 static bool
-wino_bounds_only(const Kernel *k, const Value *load, uint32_t at, int n)
+wino_bounds_only(const Kernel *k, const Value *load, const int *dim, uint32_t at, int n)
 {
     const KBuf *b = &k->bufs.v[load->buf];
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
     for (int i = 0; i < n; i++) {
         Ix cond = k->ixs.v[at + (uint32_t)i];
         bool known = false;
         for (int d = 0; !known && d < load->nidx; d++) {
             Ix ix = k->ixs.v[load->at + (uint32_t)d];
-            known = cond == jot_ix_ge0(k->ix, ix, NULL) ||
-                    cond == jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, b->ext[d]), NULL);
+            known = (cond == jot_ix_ge0(k->ix, ix, NULL) ||
+                     cond == jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, b->ext[d]), NULL)) &&
+                    (d == dim[0] || d == dim[1] || jot_ix_inside(k->ix, ix, b->ext[d], &space));
         }
         if (!known)
             return false;
@@ -41,9 +45,9 @@ wino_bounds_only(const Kernel *k, const Value *load, uint32_t at, int n)
 }
 
 JOT_FN bool
-jot_winograd_bounds(const Kernel *k, const Value *load)
+jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim)
 {
-    return wino_bounds_only(k, load, load->at + load->nidx, load->ncond);
+    return wino_bounds_only(k, load, dim, load->at + load->nidx, load->ncond);
 }
 
 /* The dimension of the load in whose index the axis occurs; -1: in none or in several. */
@@ -131,10 +135,11 @@ wino_match(const Kernel *k, Winograd *w, uint32_t image, uint32_t taps)
     w->taps = taps;
     if (i->op != VAL_LOAD || t->op != VAL_LOAD || t->ncond || t->nidx != 4 || i->buf == t->buf ||
         k->bufs.v[i->buf].dtype != JOT_F32 || k->bufs.v[t->buf].dtype != JOT_F32 ||
-        (i->ncond && i->c.u != 0) || !wino_bounds_only(k, i, i->at + i->nidx, i->ncond) ||
-        !wino_bounds_only(k, i, sum->at, sum->ncond))
+        (i->ncond && i->c.u != 0))
         return false;
-    if (!wino_taps_dims(k, w) || !wino_window(k, w, 0) || !wino_window(k, w, 1))
+    if (!wino_taps_dims(k, w) || !wino_window(k, w, 0) || !wino_window(k, w, 1) ||
+        !jot_winograd_bounds(k, i, w->image_dim) ||
+        !wino_bounds_only(k, i, w->image_dim, sum->at, sum->ncond))
         return false;
     w->channels = k->axes.v[w->channel].ext;
     w->outs = k->axes.v[w->out].ext;

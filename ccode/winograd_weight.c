@@ -101,7 +101,7 @@ weight_image(const Kernel *k, const Contract *c, Weight *w)
             w->channel = axis;
     }
     return windows == 2 && w->channel >= 0 && w->space[0] != w->space[1] &&
-           w->window[0] != w->window[1] && v->c.u == 0 && jot_winograd_bounds(k, v);
+           w->window[0] != w->window[1] && v->c.u == 0 && jot_winograd_bounds(k, v, w->dim);
 }
 
 static bool

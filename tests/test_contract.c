@@ -118,6 +118,40 @@ test_tiles(void)
     tiles = false;
 }
 
+/* What lies outside by its rows is read through a tile; its fill asks for the batch, which is padded
+ * as well, and which no border of the tile is about. */
+static void
+test_padded(void)
+{
+    const int64_t z = 5, n = 3, rows = 2, m = 17, k = 300;
+    for (int t = 0; t < MACHINES; t++) {
+        const int64_t ext[] = { z, n, m, k };
+        IrCase one, *c = &one;
+        uint32_t a, b, y;
+        Text text = {0};
+        text.mem = &ir_mem;
+        ir_start(c);
+        ir_axes(c, "zijk", ext);
+        a = IN("a", 3, z - 2, rows, k, 0);
+        b = IN("b", 3, z, k, m, 0);
+        y = OUT("y", 3, z, n, m, 0);
+        ir_store(c, y, AX(0), AX(1), AX(2), 0,
+                 ir_sum(c, EW_ADD, BIT(3),
+                        ir_ew(c, EW_MUL, ir_guarded(c, a, ISUB(AX(0), IC(2)), AX(1), AX(3), 0),
+                              ir_load(c, b, AX(0), AX(3), AX(2), 0)), "acc"));
+        for (int64_t i = 0; i < z * n * m * k; i++) {
+            int64_t p = i % k, j = i / k % m, r = i / k / m % n, q = i / k / m / n;
+            if (q >= 2 && r < rows)
+                c->data[y][i / k] += c->data[a][((q - 2) * rows + r) * k + p] *
+                                     c->data[b][(q * k + p) * m + j];
+        }
+        runs(c, &machines[t], 1 << 20, &text, "batch and rows padded");
+        CHECK(text.s && strstr(text.s, "tile["), "no tile: %s", text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(c);
+    }
+}
+
 /* A small image and weights that no cache holds: panels of channels are shared, not rows of pixels,
  * each of which would read all weights. With few channels it is the other way round. */
 static void
@@ -481,6 +515,7 @@ main(void)
     test_chosen();
     test_products();
     test_tiles();
+    test_padded();
     test_columns();
     test_tall();
     test_turned();

@@ -428,6 +428,9 @@ test_refused(void)
     CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "stride 2");
     ir_end(&c);
     make_image(&c, fair, true);
+    c.k.axes.v[0].ext = 2; /* a batch that is padded: nothing asks for it once more */
+    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "a bound of the batch");
+    c.k.axes.v[0].ext = 1;
     CHECK(jot_winograd_find(&c.k, 16, &t, false, &w), "not found");
     CHECK(jot_layout_rowmajor(&rows, 4, c.k.bufs.v[1].ext), "a layout");
     jot_kernel_layout(&c.k, 1, &rows);
