@@ -198,7 +198,8 @@ memory_sort(const Plan *plan, uint32_t *v, uint32_t *tmp, uint32_t n, bool by_si
 static size_t
 memory_scratch(jot_Ctx *ctx, Plan *plan)
 {
-    size_t most = 0, workers = ctx->backend->workers > 1 ? (size_t)ctx->backend->workers : 1;
+    bool alone = plan->dialect || ctx->backend->workers <= 1; /* an exported file has one worker */
+    size_t most = 0, workers = alone ? 1 : (size_t)ctx->backend->workers;
     uint32_t i;
 
     for (i = 0; i < plan->steps.n; i++) {
@@ -208,9 +209,9 @@ memory_scratch(jot_Ctx *ctx, Plan *plan)
         most = s->quick.scratch_nbytes > most ? s->quick.scratch_nbytes : most;
     }
     plan->scratch_nbytes = memory_round(most);
-    if (most && workers > 1) /* a worker's lines are not brought beside another's */
+    if (most && !alone) /* a worker's lines are not brought beside another's */
         plan->scratch_nbytes = (most + MEMORY_APART + MEMORY_PAGE - 1) / MEMORY_PAGE * MEMORY_PAGE;
-    return plan->scratch_nbytes * (plan->dialect ? 1 : workers);
+    return plan->scratch_nbytes * workers;
 }
 
 /* A variable and those that one after the other take its place are one to place: it lives as long

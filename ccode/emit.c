@@ -44,10 +44,11 @@ count_bufs(const Kernel *k)
 }
 
 JOT_FN size_t
-jot_print_scratch_size(const KBuf *b)
+jot_print_scratch_size(const Printer *p, const KBuf *b)
 {
     size_t nbytes = (size_t)b->layout->nelem * jot_dtype_nbytes((jot_DType)b->dtype);
-    return (nbytes + 64 + 63) / 64 * 64; /* a vector's width to spare */
+    size_t spare = p->d->vectors || p->d->device ? 64 : 0; /* a vector's width */
+    return (nbytes + spare + 63) / 64 * 64;
 }
 
 /* Memory that is no other pointer's. */
@@ -87,7 +88,7 @@ print_pointers(Printer *p, const Used *u)
             }
         }
         number += !scratch;
-        offset[shared] += scratch ? jot_print_scratch_size(buf) : 0;
+        offset[shared] += scratch ? jot_print_scratch_size(p, buf) : 0;
     }
 }
 
@@ -202,7 +203,7 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
     for (uint32_t b = 1; b < p->k->bufs.n; b++)
         if (p->k->bufs.v[b].role == BUF_SCRATCH || p->k->bufs.v[b].role == BUF_SHARED)
             *(p->k->bufs.v[b].role == BUF_SHARED ? &info->shared_nbytes : &info->scratch_nbytes) +=
-                jot_print_scratch_size(&p->k->bufs.v[b]);
+                jot_print_scratch_size(p, &p->k->bufs.v[b]);
     for (size_t i = from; i < p->out->n; i++)
         info->lines += p->out->s[i] == '\n';
 }

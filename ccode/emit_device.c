@@ -87,7 +87,7 @@ print_places(Printer *p, const Used *used)
             jot_print_name(p, p->buf_name[b]);
             jot_text_f(p->out, "_from;\n");
         }
-        offset[shared] += scratch ? jot_print_scratch_size(buf) : 0;
+        offset[shared] += scratch ? jot_print_scratch_size(p, buf) : 0;
     }
 }
 

@@ -114,7 +114,7 @@ JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);
 JOT_FN void jot_print_team(Printer *p, const Inst *in, LaneMode mode);
 /* The text of jot_team_<op>_<dtype> or jot_atomic_<op>_<dtype>; false: no such function. */
 JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);
-JOT_FN size_t jot_print_scratch_size(const KBuf *b);
+JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
 
 /* dialect_vector.c: the text of a vector type or of a function on one, of that name (false: it is
  * none); a hash that goes on with all of these texts. prelude_vector.c: the same of jotm_expf_x16. */

@@ -344,6 +344,32 @@ refused(jot_Ctx *c)
 }
 
 static void
+take_arena(void *user, const char *text, size_t nbytes)
+{
+    const char *at = nbytes ? strstr(text, "enum { f_ARENA = ") : NULL;
+
+    if (at)
+        *(long *)user = atol(at + 17);
+}
+
+/* No room for the workers of a program that shares kernels. */
+static void
+arena_size(void)
+{
+    jot_Config config = {.cache_dir = "", .threads = 4};
+    jot_Ctx *c = jot_open(&config);
+    long nbytes = -1;
+    jot_Var x, p;
+
+    x = filled(c, JOT_SHAPE(4, 4), false);
+    p = filled(c, JOT_SHAPE(4, 4), true);
+    CHECK(jot_export_text(c, "f", JOT_VARS(x), JOT_VARS(jot_matmul(jot_relu(jot_matmul(x, p)), p)),
+                          take_arena, &nbytes), "%s", jot_message(c));
+    CHECK(nbytes >= 0 && nbytes <= 64, "an arena of %ld bytes", nbytes);
+    jot_close(c);
+}
+
+static void
 no_memory(void)
 {
     bool done = false;
@@ -404,6 +430,7 @@ main(void)
         CHECK(!jot_error(c), "%s", jot_message(c));
         jot_close(c);
     }
+    arena_size();
     no_memory();
     snprintf(command, sizeof command, "rm -r %s", dir);
     CHECK(!system(command), "%s is left", dir);
