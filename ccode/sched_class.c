@@ -152,3 +152,9 @@ jot_sched_classes(const Kernel *k, SchedClasses *c)
     jot_mem_free(k->mem, sum, n * sizeof *sum);
     return ok;
 }
+
+JOT_FN int
+jot_sched_class_of(const SchedClasses *c, bool store, uint32_t what)
+{
+    return c->n < 2 ? 0 : store ? c->store[what] : c->value[what];
+}

@@ -27,6 +27,8 @@ typedef struct {
 } SchedLists;
 
 JOT_FN bool jot_sched_classes(const Kernel *k, SchedClasses *c); /* false: no memory */
+/* The class of a value or a store; a kernel of one may have more than CLASS_STORES. */
+JOT_FN int jot_sched_class_of(const SchedClasses *c, bool store, uint32_t what);
 /* The schedule whose stages take their loops from the lists of their classes, each of which covers
  * the class's axes; places as in jot_sched_default. */
 JOT_FN bool jot_sched_of_lists(Sched *s, Kernel *k, int lanes, const SchedLists *lists);

@@ -33,7 +33,7 @@ typedef struct {
 static int
 class_of(const Maker *m, bool store, uint32_t what)
 {
-    return !m->lists ? 0 : store ? m->lists->classes.store[what] : m->lists->classes.value[what];
+    return m->lists ? jot_sched_class_of(&m->lists->classes, store, what) : 0;
 }
 
 static const SLoop *

@@ -108,8 +108,7 @@ add_sums(Price *p, uint32_t value)
 static bool
 price_counts(const Price *p, bool store, uint32_t what)
 {
-    return !p->classes ||
-           (store ? p->classes->store[what] : p->classes->value[what]) == p->class;
+    return !p->classes || jot_sched_class_of(p->classes, store, what) == p->class;
 }
 
 static bool
