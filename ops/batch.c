@@ -11,8 +11,8 @@
  *
  * The nodes of the products become slices in place, so handles and consumers know nothing of it.
  *
- * Equal cells become one (ops/cells.c), sums of products likewise (ops/stack_sum.c), in the same
- * walk.
+ * Equal cells become one (ops/cells.c), sums of products likewise (ops/stack_sum.c), extremes that
+ * were read are found again (ops/again.c), in the same walk.
  *
  *   requires  a graph      keeps  every value but for the order of sums      breaks  lists of nodes
  *
@@ -217,12 +217,13 @@ batch_slices(jot_Ctx *ctx, const NodeList *list)
 
 /* One of the rewrites. True: nodes of the list are others now. */
 static bool
-batch_pass(jot_Ctx *ctx, int pass, const NodeList *list, const NodeId *roots, uint32_t n,
-           const NodeId *keep, uint32_t nkeep)
+batch_pass(jot_Ctx *ctx, int pass, bool stop_at_data, const NodeList *list, const NodeId *roots,
+           uint32_t n, const NodeId *keep, uint32_t nkeep)
 {
     switch (pass) {
-    case 0: return batch_slices(ctx, list);
-    case 1: return jot_cells_join(ctx, list, roots, n, keep, nkeep);
+    case 0: return stop_at_data && jot_extremes_again(ctx, list);
+    case 1: return batch_slices(ctx, list);
+    case 2: return jot_cells_join(ctx, list, roots, n, keep, nkeep);
     default: return jot_stack_sums(ctx, list);
     }
 }
@@ -233,7 +234,7 @@ JOT_FN bool
 jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                         const NodeId *keep, uint32_t nkeep, NodeList *out)
 {
-    enum { PASSES = 3 };
+    enum { PASSES = 4 };
     uint32_t loose = ctx->loose.n;
     bool ok = jot_graph_order(ctx, roots, n, stop_at_data, out), changed;
     int pass;
@@ -241,7 +242,8 @@ jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop
     for (pass = 0; ok && pass < PASSES && !ctx->config.no_simplify; pass++) {
         Attempt before = jot_attempt(ctx);
 
-        changed = batch_pass(ctx, pass, out, roots, n, keep, nkeep) || ctx->mem.failed;
+        changed = batch_pass(ctx, pass, stop_at_data, out, roots, n, keep, nkeep)
+               || ctx->mem.failed;
         jot_give_up(ctx, before); /* what it did not join stays as it is */
         if (changed)
             jot_list_free(ctx, out);

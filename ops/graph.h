@@ -325,6 +325,8 @@ JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int6
 /* How many pieces a STACK has; piece k. */
 JOT_FN int jot_stack_pieces(const Node *n);
 JOT_FN Piece jot_stack_piece(const jot_Ctx *ctx, const Node *n, int k);
+/* ops/again.c: extremes with data, of what is computed again. True: nodes of the list have changed. */
+JOT_FN bool jot_extremes_again(jot_Ctx *ctx, const NodeList *list);
 /* ops/stack_sum.c: turn sums of products into one product. True: nodes of the list have changed. */
 JOT_FN bool jot_stack_sums(jot_Ctx *ctx, const NodeList *list);
 

@@ -162,6 +162,17 @@ bounds_floor_mod(double a, double b)
     return m != 0 && (m < 0) != (b < 0) ? m + b : m;
 }
 
+/* Python's: nothing remains of an infinity, and of b infinite what a is leaves -1 or 0. */
+static double
+bounds_floor_div(double a, double b)
+{
+    if (b == 0)
+        return a / b;
+    if (isinf(b) && isfinite(a))
+        return a != 0 && (a < 0) != (b < 0) ? -1 : 0;
+    return isinf(a) ? NAN : floor(a / b);
+}
+
 static double
 bounds_logaddexp(double a, double b)
 {
@@ -180,7 +191,7 @@ bounds_value(int op, double a, double b)
     case EW_SUB: return a - b;
     case EW_MUL: return a * b;
     case EW_DIV: return a / b;
-    case EW_FLOORDIV: return b == 0 ? a / b : floor(a / b);
+    case EW_FLOORDIV: return bounds_floor_div(a, b);
     case EW_MOD: return bounds_floor_mod(a, b);
     case EW_FMOD: return fmod(a, b);
     case EW_POW: return pow(a, b);

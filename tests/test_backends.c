@@ -273,7 +273,7 @@ test_endless(void)
           w.ctx->message);
     world_close(&w);
     setenv("JOT_CC_SECONDS", "2", 1);
-    snprintf(body, sizeof body, "%scase \"$*\" in *-O3*) exec sleep 1000;; esac\n"
+    snprintf(body, sizeof body, "%scase \"$*\" in *-O2*) exec sleep 1000;; esac\n"
              "exec cp '%s/kept' \"$out\"", version, scratch_dir);
     write_script(path, body);
     CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK, "%s", w.why);

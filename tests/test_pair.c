@@ -178,6 +178,53 @@ check_counts(const char *backend, bool least, int dim)
     jot_close(c);
 }
 
+/* The extreme is read, then its place is asked for, and who it is by: both compare with what the next
+ * evaluation computes again, by another schedule. */
+static void
+check_read_before(const char *backend, int seed)
+{
+    enum { M = 6, K = 45, W = 19 };
+    char schedule[24];
+    jot_Config config = {.backend = backend, .schedule = schedule, .cache_dir = "", .threads = 1};
+    float a[M * K], b[K * W];
+    const float *v, *g, *top;
+    const int64_t *place;
+    jot_Ctx *c;
+    jot_Var x, y, m, dx;
+    int i, j, best;
+
+    snprintf(schedule, sizeof schedule, "random:%d", seed);
+    for (i = 0; i < M * K; i++)
+        a[i] = (float)((i * 7919 + seed) % 1009) / 1009 - .5f;
+    for (i = 0; i < K * W; i++)
+        b[i] = (float)((i * 6007 + seed) % 997) / 997 - .5f;
+    c = jot_open(&config);
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    x = jot_array(c, JOT_F32, JOT_SHAPE(M, K), a);
+    y = jot_exp(jot_matmul(x, jot_array(c, JOT_F32, JOT_SHAPE(K, W), b)));
+    m = jot_max(y, JOT_DIMS(1));
+    jot_grad(jot_sum(m, JOT_ALL_DIMS), &x, 1, &dx);
+    top = jot_data(m);
+    place = jot_data(jot_argmax(y, 1));
+    g = jot_data(dx);
+    v = jot_data(y);
+    CHECK(top && place && g && v, "%s %s: %s", backend, schedule, jot_message(c));
+    for (i = 0; i < M && v && g; i++) {
+        for (best = 0, j = 1; j < W; j++)
+            best = v[i * W + j] > v[i * W + best] ? j : best;
+        CHECK(place[i] == best, "%s %s: row %d: place %d, %d asked", backend, schedule, i,
+              (int)place[i], best);
+        CHECK(fabs(g[i * K] - v[i * W + best] * b[best]) < 1e-5 * (1 + fabs(v[i * W + best])),
+              "%s %s: row %d: gradient %g, %g asked", backend, schedule, i, g[i * K],
+              v[i * W + best] * b[best]);
+    }
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -190,5 +237,8 @@ main(void)
     all_of("opencl", 0);
     for (k = 0; k < 4; k++)
         check_counts(k & 2 ? "tcc" : "cc", k & 1, k & 1);
+    for (int seed = 0; seed < 40; seed++)
+        check_read_before("tcc", seed);
+    check_read_before("cc", 3);
     return DONE();
 }

@@ -461,7 +461,7 @@ draw_state(Draw *d)
                 v = -1;
         }
         operand(&k, target);
-        operand(&k, v >= 0 ? v : unary_by(d, C_SCALE, target, .5, 0));
+        operand(&k, unary_by(d, C_SCALE, v >= 0 ? v : target, .5, 0)); /* no name of target's own */
         return add(d, k);
     }
 }
@@ -507,7 +507,7 @@ static void
 draw_outputs(Draw *d)
 {
     Program *p = d->p;
-    int n = (int)between(d, 1, 5);
+    int n = (int)between(d, 2, 8);
 
     p->nout = 0;
     for (int k = 0; k < n && p->nvar; k++) {
@@ -538,7 +538,7 @@ static void
 draw_program(Draw *d, Program *p, jot_Ctx *c, uint64_t seed)
 {
     draw_begin(d, p, c, seed, 1500);
-    int64_t calls = chance(d, 80) ? between(d, 3, 20) : between(d, 20, 60);
+    int64_t calls = chance(d, 70) ? between(d, 5, 25) : between(d, 25, 70);
     bool states = chance(d, 20);
 
     new_leaf(d);
