@@ -471,6 +471,82 @@ vector_helper(const char *name, size_t n, VectorName *v)
     return NULL;
 }
 
+/* Conversions between lanes of different widths: gcc 12 makes two halves and joins them. What is
+ * extended has the sign of its own type. */
+typedef struct { const char *to, *from; int lanes; const char *target, *call; } ConvertName;
+#define CONVERT_TO64(lanes, target, size, more, last) \
+    { "i64", "u32", lanes, target, "pmovzxdq" size "((jot_i32x" #lanes ")x" more last }, \
+    { "u64", "u32", lanes, target, "pmovzxdq" size "((jot_i32x" #lanes ")x" more last }, \
+    { "i64", "i32", lanes, target, "pmovsxdq" size "(x" more last }, \
+    { "u64", "i32", lanes, target, "pmovsxdq" size "(x" more last }
+#define CONVERT_UP(from, call, narrow) \
+    { "i32", from, 16, "__AVX512F__", call "512_mask((" narrow ")x, (jot_i32x16){0}, -1)" }
+static const ConvertName convert_names[] = {
+    CONVERT_TO64(8, "__AVX512F__", "512_mask", ", (jot_i64x8){0}", ", -1)"),
+    CONVERT_TO64(4, "__AVX2__", "256", "", ")"),
+    { "i32", "i64", 8, "__AVX512F__", "pmovqd512_mask(x, (jot_i32x8){0}, -1)" },
+    { "u32", "i64", 8, "__AVX512F__", "pmovqd512_mask(x, (jot_i32x8){0}, -1)" },
+    { "i32", "u64", 8, "__AVX512F__", "pmovqd512_mask((jot_i64x8)x, (jot_i32x8){0}, -1)" },
+    { "u32", "u64", 8, "__AVX512F__", "pmovqd512_mask((jot_i64x8)x, (jot_i32x8){0}, -1)" },
+    { "f64", "f32", 8, "__AVX512F__", "cvtps2pd512_mask(x, (jot_f64x8){0}, -1, 4)" },
+    { "f32", "f64", 8, "__AVX512F__", "cvtpd2ps512_mask(x, (jot_f32x8){0}, -1, 4)" },
+    { "f64", "i32", 8, "__AVX512F__", "cvtdq2pd512_mask(x, (jot_f64x8){0}, -1)" },
+    { "i32", "f64", 8, "__AVX512F__", "cvttpd2dq512_mask(x, (jot_i32x8){0}, -1, 4)" },
+    { "f64", "f32", 4, "__AVX__", "cvtps2pd256(x)" },
+    { "f32", "f64", 4, "__AVX__", "cvtpd2ps256(x)" },
+    { "f64", "i32", 4, "__AVX__", "cvtdq2pd256(x)" },
+    { "i32", "f64", 4, "__AVX__", "cvttpd2dq256(x)" },
+    CONVERT_UP("u8", "pmovzxbd", "chars"), CONVERT_UP("i8", "pmovsxbd", "chars"),
+    CONVERT_UP("u16", "pmovzxwd", "jot_i16x16"), CONVERT_UP("i16", "pmovsxwd", "jot_i16x16"),
+    { "u32", "u16", 16, "__AVX512F__", "pmovzxwd512_mask((jot_i16x16)x, (jot_i32x16){0}, -1)" },
+    { "i8", "i32", 16, "__AVX512F__", "pmovdb512_mask(x, (chars){0}, -1)" },
+    { "u8", "i32", 16, "__AVX512F__", "pmovdb512_mask(x, (chars){0}, -1)" },
+    { "i16", "i32", 16, "__AVX512F__", "pmovdw512_mask(x, (jot_i16x16){0}, -1)" },
+    { "u16", "i32", 16, "__AVX512F__", "pmovdw512_mask(x, (jot_i16x16){0}, -1)" },
+    { "u16", "u32", 16, "__AVX512F__", "pmovdw512_mask((jot_i32x16)x, (jot_i16x16){0}, -1)" },
+};
+#undef CONVERT_TO64
+#undef CONVERT_UP
+
+static bool
+lane_is(const char *lane, const char *s, size_t n)
+{
+    return jot_str_len(lane) == n && memcmp(lane, s, n) == 0;
+}
+
+/* jot_cv_i64_f32x8: lanes of a type as another, as C converts. False: it is no such name. */
+static bool
+put_convert(Text *out, const char *name, size_t n)
+{
+    VectorName v;
+    size_t to = 7, end = to;
+    const char *target = NULL;
+    if (n < 12 || memcmp(name, "jot_cv_", to))
+        return false;
+    while (end < n && name[end] != '_')
+        end++;
+    if (end == n || !read_vector(name + end + 1, n - end - 1, &v))
+        return false;
+    jot_text_f(out, "JOT_VECTOR jot_%.*sx%d\n%.*s(jot_%.*s x)\n{\n", (int)(end - to), name + to,
+               v.lanes, (int)n, name, (int)v.n, v.name);
+    for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++) {
+        const ConvertName *c = &convert_names[i];
+        if (c->lanes != v.lanes || !lane_is(c->to, name + to, end - to) ||
+            !lane_is(c->from, v.name, v.x - 1))
+            continue;
+        target = c->target;
+        jot_text_f(out, "#if defined %s && !defined __clang__\n%s"
+                   "    return (jot_%sx%d)__builtin_ia32_%s;\n#else\n", c->target,
+                   c->to[1] == '8' || c->from[1] == '8'
+                   ? "    typedef char chars __attribute__((vector_size(16)));\n" : "",
+                   c->to, c->lanes, c->call);
+        break;
+    }
+    jot_text_f(out, "    return __builtin_convertvector(x, jot_%.*sx%d);\n%s}\n", (int)(end - to),
+               name + to, v.lanes, target ? "#endif\n" : "");
+    return true;
+}
+
 JOT_FN bool
 jot_vector_text(const char *name, size_t n, Text *out)
 {
@@ -480,6 +556,8 @@ jot_vector_text(const char *name, size_t n, Text *out)
         put_vector_text(out, h->text, &v);
         return true;
     }
+    if (put_convert(out, name, n))
+        return true;
     if (!read_vector(name + 4, n - 4, &v))
         return false;
     jot_text_f(out, "typedef ");
@@ -496,6 +574,8 @@ jot_vector_hash(uint64_t hash)
         hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
         hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
+    for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++)
+        hash = jot_hash(hash, convert_names[i].call, jot_str_len(convert_names[i].call));
     for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)
         hash = jot_hash(hash, choice_names[i].call, jot_str_len(choice_names[i].call));
     return hash;

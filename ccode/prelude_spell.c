@@ -2,7 +2,7 @@
  *
  *     x < 0.0f ? -x : x         ->    jot_sellt_f32x16(x, jot_bc_f32x16(0.0f), (-x), x)
  *     (jot_u8)((jot_u32)a + b)  ->    ((jot_u8x16)a + b)                  the lower bits suffice
- *     (double)x * 0.5           ->    (__builtin_convertvector(x, jot_f64x16) * 0.5)
+ *     (double)x * 0.5           ->    (jot_cv_f64_f32x16(x) * 0.5)
  *
  * A scalar goes to all lanes: by the compiler beside an operator, by jot_bc_ elsewhere.
  *
@@ -67,29 +67,18 @@ jot_vform_open(VForm *f, VType from, VType to)
         jot_text_f(f->out, ")(");
         return;
     }
-    jot_text_f(f->out, "__builtin_convertvector(");
-    if (mid != to)
-        jot_text_f(f->out, "__builtin_convertvector(");
+    if (mid != to && mid != from)
+        jot_text_f(f->out, "jot_cv_%s_%sx%d(", jot_vtype(to)->lane, jot_vtype(mid)->lane, f->lanes);
+    jot_text_f(f->out, "jot_cv_%s_%sx%d(", jot_vtype(mid != from ? mid : to)->lane,
+               jot_vtype(from)->lane, f->lanes);
 }
 
 JOT_FN void
 jot_vform_shut(VForm *f, VType from, VType to)
 {
     VType mid = vform_between(from, to);
-    if (from == to)
-        return;
-    if (vform_same_bits(from, to)) {
-        jot_text_f(f->out, ")");
-        return;
-    }
-    if (mid != to) {
-        jot_text_f(f->out, ", ");
-        jot_vform_put_type(f, mid);
-        jot_text_f(f->out, ")");
-    }
-    jot_text_f(f->out, ", ");
-    jot_vform_put_type(f, to);
-    jot_text_f(f->out, ")");
+    if (from != to)
+        jot_text_f(f->out, mid != to && mid != from ? "))" : ")");
 }
 
 /* ---- values ---- */
@@ -345,6 +334,23 @@ vform_narrow(VForm *f, const VNode *v, VType t)
     return true;
 }
 
+/* A scalar in all lanes. What is wider than a register gcc 12 would build in memory, but for a
+ * constant that it sees at once. */
+static void
+vform_all_lanes(VForm *f, int n, VType t)
+{
+    int bits = jot_vtype(t)->bits;
+    bool wide = f->lanes * bits > (bits == 64 ? 256 : 512);
+    jot_text_f(f->out, wide ? "(" : "jot_bc_%sx%d(", jot_vtype(t)->lane, f->lanes);
+    vform_scalar(f, n, t);
+    if (wide) {
+        jot_text_f(f->out, vtype_is_float(t) ? " - (" : " + ("); /* -0 stays */
+        jot_vform_put_type(f, t);
+        jot_text_f(f->out, "){0}");
+    }
+    jot_text_f(f->out, ")");
+}
+
 /* Node n, converted to type t, as a vector. */
 JOT_FN void
 jot_vform_value(VForm *f, int n, VType t)
@@ -355,9 +361,7 @@ jot_vform_value(VForm *f, int n, VType t)
     if (f->failed)
         return;
     if (!v->vec) {
-        jot_text_f(f->out, "jot_bc_%sx%d(", jot_vtype(t)->lane, f->lanes);
-        vform_scalar(f, n, t);
-        jot_text_f(f->out, ")");
+        vform_all_lanes(f, n, t);
     } else if (v->truth) {
         VType bit = jot_vform_int(jot_vtype(t)->bits, false);
         jot_vform_open(f, bit, t);

@@ -18,21 +18,11 @@
 static void vform_statement(VForm *f);
 
 static void
-vform_assign_mask(VForm *f, int n, int bits)
-{
-    if (f->node[n].truth)
-        jot_vform_mask(f, n, bits);
-    else
-        f->failed = true;
-}
-
-/* Under a condition a variable from outside keeps its value in the other lanes. */
-static void
 vform_assign(VForm *f)
 {
     bool at = f->op == '*';
     VVar *v;
-    int n, bits;
+    int n;
     if (at)
         jot_vform_token(f);
     v = jot_vform_var(f, f->tok, f->ntok);
@@ -41,31 +31,17 @@ vform_assign(VForm *f)
         return;
     }
     jot_vform_token(f);
-    jot_text_f(f->out, "    %s%.*s = ", at ? "*" : "", (int)v->n, v->s);
-    if (f->op == VOP('+', '=') || f->op == VOP('-', '=') || f->op == VOP('*', '='))
-        jot_text_f(f->out, "%.*s %c ", (int)v->n, v->s, f->op & 255);
-    else if (f->op != '=')
-        f->failed = true;
-    f->failed |= f->op != '=' && (v->depth < f->depth || at || jot_vform_unsigned(v->type));
+    f->failed |= f->op != '=';
     jot_vform_token(f);
     n = jot_vform_read(f);
     jot_vform_want(f, ';');
-    bits = v->kind == VAR_MASK ? v->bits : jot_vtype(v->type)->bits;
-    if (v->depth < f->depth) {
-        int from = f->mask_bits[f->depth];
-        VType lane = v->kind == VAR_MASK ? jot_vform_int(bits, false) : v->type;
-        jot_text_f(f->out, "jot_sel_%sx%d(", jot_vtype(lane)->lane, f->lanes);
-        jot_vform_open(f, jot_vform_int(from, false), jot_vform_int(bits, false));
-        jot_text_f(f->out, "m_%d", f->mask[f->depth]);
-        jot_vform_shut(f, jot_vform_int(from, false), jot_vform_int(bits, false));
-        jot_text_f(f->out, ", ");
-    }
-    if (v->kind == VAR_MASK)
-        vform_assign_mask(f, n, bits);
+    jot_text_f(f->out, "    %s%.*s = ", at ? "*" : "", (int)v->n, v->s);
+    if (v->kind == VAR_MASK && !f->failed && f->node[n].truth)
+        jot_vform_mask(f, n, v->bits);
+    else if (v->kind == VAR_MASK)
+        f->failed = true;
     else
         jot_vform_value(f, n, v->type);
-    if (v->depth < f->depth)
-        jot_text_f(f->out, ", %s%.*s)", at ? "*" : "", (int)v->n, v->s);
     jot_text_f(f->out, ";\n");
 }
 
@@ -148,23 +124,75 @@ vform_return(VForm *f)
     jot_text_f(f->out, ";\n");
 }
 
-/* What a mask guards is run if any lane is in it: m_n is made of the condition, or of the rest of
- * m_(n - 1), within the mask around it. */
+/* Is it assigned to between the two? */
+static bool
+vform_assigns(const char *from, const char *to, const VVar *v)
+{
+    for (const char *s = from; s + v->n + 3 < to; s++)
+        if (memcmp(s, v->s, v->n) == 0 && memcmp(s + v->n, " = ", 3) == 0 && s[-1] == ' ')
+            return true;
+        else if (v->kind == VAR_POINTER && *s == '*' && memcmp(s + 1, v->s, v->n) == 0 &&
+                 memcmp(s + 1 + v->n, " =", 2) == 0)
+            return true;
+    return false;
+}
+
+/* The end of the statement that begins with this token. */
+static const char *
+vform_end(const VForm *f)
+{
+    const char *s = f->tok;
+    int open = 0;
+    for (; *s; s++) {
+        open += *s == '{';
+        open -= *s == '}';
+        if (open == 0 && (*s == '}' || *s == ';'))
+            return s + 1;
+    }
+    return s;
+}
+
+/* What a mask guards is run if any lane is in it; then the other lanes of what it assigned get their
+ * values back. */
 static void
 vform_guarded(VForm *f, int mask, int bits)
 {
     int vars = f->vars;
-    if (f->depth + 1 >= 8) {
+    const char *from = f->tok, *end = vform_end(f);
+    if (f->depth + 1 >= VFORM_DEPTH) {
         f->failed = true;
         return;
     }
-    jot_text_f(f->out, "    if (jot_any_i%dx%d(m_%d)) {\n", bits, f->lanes, mask);
+    jot_text_f(f->out, "    if (jot_any_i%dx%d(on_%d)) {\n", bits, f->lanes, mask);
+    for (int i = 0; i < vars; i++) {
+        const VVar *v = &f->var[i];
+        if (!vform_assigns(from, end, v))
+            continue;
+        f->failed |= v->kind == VAR_SCALAR;
+        jot_text_f(f->out, "    const ");
+        jot_vform_put_type(f, v->kind == VAR_MASK ? jot_vform_int(v->bits, false) : v->type);
+        jot_text_f(f->out, " %.*s_off%d = %s%.*s;\n", (int)v->n, v->s, mask,
+                   v->kind == VAR_POINTER ? "*" : "", (int)v->n, v->s);
+    }
     f->depth++;
     f->mask[f->depth] = mask;
     f->mask_bits[f->depth] = bits;
     vform_statement(f);
     f->depth--;
     f->vars = vars;
+    for (int i = 0; i < vars; i++) {
+        const VVar *v = &f->var[i];
+        VType lane = v->kind == VAR_MASK ? jot_vform_int(v->bits, false) : v->type;
+        const char *at = v->kind == VAR_POINTER ? "*" : "";
+        if (!vform_assigns(from, end, v))
+            continue;
+        jot_text_f(f->out, "    %s%.*s = jot_sel_%sx%d(", at, (int)v->n, v->s,
+                   jot_vtype(lane)->lane, f->lanes);
+        jot_vform_open(f, jot_vform_int(bits, false), jot_vform_int(jot_vtype(lane)->bits, false));
+        jot_text_f(f->out, "on_%d", mask);
+        jot_vform_shut(f, jot_vform_int(bits, false), jot_vform_int(jot_vtype(lane)->bits, false));
+        jot_text_f(f->out, ", %s%.*s, %.*s_off%d);\n", at, (int)v->n, v->s, (int)v->n, v->s, mask);
+    }
     jot_text_f(f->out, "    }\n");
 }
 
@@ -176,7 +204,7 @@ vform_around(VForm *f, int bits)
         return;
     jot_text_f(f->out, " & ");
     jot_vform_open(f, jot_vform_int(from, false), jot_vform_int(bits, false));
-    jot_text_f(f->out, "m_%d", f->mask[f->depth]);
+    jot_text_f(f->out, "on_%d", f->mask[f->depth]);
     jot_vform_shut(f, jot_vform_int(from, false), jot_vform_int(bits, false));
 }
 
@@ -201,7 +229,7 @@ vform_if(VForm *f)
     }
     bits = jot_vform_mask_bits(f, &f->node[n]);
     mask = ++f->masks;
-    jot_text_f(f->out, "    const jot_i%dx%d m_%d = ", bits, f->lanes, mask);
+    jot_text_f(f->out, "    const jot_i%dx%d on_%d = ", bits, f->lanes, mask);
     jot_vform_mask(f, n, bits);
     vform_around(f, bits);
     jot_text_f(f->out, ";\n");
@@ -209,7 +237,7 @@ vform_if(VForm *f)
     if (!jot_vform_is(f, "else"))
         return;
     jot_vform_token(f);
-    jot_text_f(f->out, "    const jot_i%dx%d m_%d = ~m_%d", bits, f->lanes, ++f->masks, mask);
+    jot_text_f(f->out, "    const jot_i%dx%d on_%d = ~on_%d", bits, f->lanes, ++f->masks, mask);
     vform_around(f, bits);
     jot_text_f(f->out, ";\n");
     vform_guarded(f, f->masks, bits);

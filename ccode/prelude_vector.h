@@ -40,6 +40,7 @@ typedef struct { const char *s; size_t n; VType type; VarKind kind; int bits, de
 
 #define VFORM_NODES 160
 #define VFORM_VARS 48
+#define VFORM_DEPTH 8
 typedef struct {
     const PreludeFn *fn;
     int lanes;
@@ -54,7 +55,7 @@ typedef struct {
     int vars;
     int depth;        /* of conditions that differ between lanes */
     int masks;        /* named so far */
-    int mask[8], mask_bits[8];
+    int mask[VFORM_DEPTH], mask_bits[VFORM_DEPTH];
     int choices;      /* around what is being spelled */
 } VForm;
 
