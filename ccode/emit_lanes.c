@@ -4,7 +4,7 @@
  *     j >= 1 ? x[at + j - 1] : 0   jot_ldm_f32x16(x + (at + j - 1), jot_ge0_i32x16(j - 1, 1))
  *     exp(a)                       jotm_expf_x16(a)
  *     a < b                        a < b: a mask, -1 or 0 in each lane, as wide as what is compared
- *     (float)j                     __builtin_convertvector(jot_ramp_i64x16(j, 1), jot_f32x16)
+ *     (float)j                     jot_cv_f32_i64x16(jot_ramp_i64x16(j, 1))
  *
  * What has no such spelling is written lane by lane, as a scalar would be: `l` is the lane.
  *
@@ -98,13 +98,11 @@ print_index_mask(Printer *p, uint32_t n, int bits)
         print_index_mask(p, jot_print_arg(p, in, 1), bits);
         jot_text_f(p->out, ")");
     } else {
-        bool convert = bits != 32;
-        jot_text_f(p->out, "%sjot_%s_i32x%d(", convert ? "__builtin_convertvector(" : "",
-                   in->op == C_GE0 ? "ge0" : "eq0", p->lanes);
+        if (bits != 32)
+            jot_text_f(p->out, "jot_cv_i%d_i32x%d(", bits, p->lanes);
+        jot_text_f(p->out, "jot_%s_i32x%d(", in->op == C_GE0 ? "ge0" : "eq0", p->lanes);
         jot_print_expr(p, arg, 13, WHOLE);
-        jot_text_f(p->out, ", %lld)", (long long)p->stride[arg]);
-        if (convert)
-            jot_text_f(p->out, ", jot_i%dx%d)", bits, p->lanes);
+        jot_text_f(p->out, ", %lld)%s", (long long)p->stride[arg], bits != 32 ? ")" : "");
     }
 }
 
@@ -126,10 +124,9 @@ print_mask(Printer *p, uint32_t n, int bits)
         return;
     }
     if (own != bits)
-        jot_text_f(p->out, "__builtin_convertvector(");
+        jot_text_f(p->out, "jot_cv_i%d_i%dx%d(", bits, own, p->lanes);
     jot_print_expr(p, n, own != bits ? 13 : 0, WHOLE);
-    if (own != bits)
-        jot_text_f(p->out, ", jot_i%dx%d)", bits, p->lanes);
+    jot_text_f(p->out, own != bits ? ")" : "");
 }
 
 /* ---- what can be spelled so ---- */
@@ -474,12 +471,12 @@ print_cast(Printer *p, const Inst *in)
     else if (jot_print_is_half(to)) {
         const char *half = jot_dtype_name((jot_DType)to);
         bool convert = jot_print_type(from) != jot_print_type(JOT_F32);
-        jot_text_f(p->out, "jotm_%s_to_f32_x%d(jotm_f32_to_%s_x%d(%s", half, p->lanes, half,
-                   p->lanes, convert ? "__builtin_convertvector(" : "");
-        print_operand(p, arg, 13);
+        jot_text_f(p->out, "jotm_%s_to_f32_x%d(jotm_f32_to_%s_x%d(", half, p->lanes, half,
+                   p->lanes);
         if (convert)
-            jot_text_f(p->out, ", jot_f32x%d)", p->lanes);
-        jot_text_f(p->out, "))");
+            jot_text_f(p->out, "jot_cv_f32_%sx%d(", lane_type(from), p->lanes);
+        print_operand(p, arg, 13);
+        jot_text_f(p->out, convert ? ")))" : "))");
     } else if (from >= JOT_F16 && to < JOT_F16) {
         jot_text_f(p->out, "jotm_%s_to_%s_x%d(", from == JOT_F64 ? "f64" : "f32",
                    jot_print_short(to), p->lanes);
@@ -488,10 +485,9 @@ print_cast(Printer *p, const Inst *in)
     } else if (same)
         print_operand(p, arg, 0);
     else {
-        jot_text_f(p->out, "__builtin_convertvector(");
+        jot_text_f(p->out, "jot_cv_%s_%sx%d(", lane_type(to), lane_type(from), p->lanes);
         print_operand(p, arg, 13);
-        jot_text_f(p->out, ", jot_%sx%d)", lane_type(to),
-                   p->lanes);
+        jot_text_f(p->out, ")");
     }
 }
 
@@ -506,14 +502,13 @@ print_index(Printer *p, const Inst *in)
         return;
     }
     if (in->dtype >= JOT_F16)
-        jot_text_f(p->out, "__builtin_convertvector(");
+        jot_text_f(p->out, "jot_cv_%s_i64x%d(", to, p->lanes);
     jot_text_f(p->out, "%sjot_ramp_%sx%d(", in->dtype == JOT_BOOL ? "(" : "",
                jot_print_short(type == JOT_BOOL ? JOT_I64 : type), p->lanes);
     jot_print_expr(p, arg, 13, WHOLE);
     jot_text_f(p->out, ", %lld)%s", (long long)p->stride[arg],
                in->dtype == JOT_BOOL ? " != 0)" : "");
-    if (in->dtype >= JOT_F16)
-        jot_text_f(p->out, ", jot_%sx%d)", to, p->lanes);
+    jot_text_f(p->out, in->dtype >= JOT_F16 ? ")" : "");
 }
 
 static bool
@@ -632,11 +627,9 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     else if (in->ew) {
         bool bytes = truth && cell;
         jot_text_f(p->out, bytes ? "(jot_u8x%d)(" : "", p->lanes);
-        if (bytes)
-            jot_text_f(p->out, "__builtin_convertvector(");
         print_ew(p, &ew);
         if (bytes)
-            jot_text_f(p->out, ", jot_i8x%d) & 1)", p->lanes);
+            jot_text_f(p->out, " & 1)");
     } else if (cell)
         print_stored(p, arg[1], to->dtype);
     else if (truth)
