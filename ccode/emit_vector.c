@@ -3,8 +3,8 @@
  *     t[l] <= 0.0f ? 0.0f : t[l]    ->    jot_sel_f32x16(t <= 0.0f, (jot_f32x16){0}, t)
  *     x[i + l] ? t[l] : u[l]      ->    jot_sel_f32x16(jot_mask_f32x16(jot_ld_u8x16(x + i)), t, u)
  *
- * What is no such expression is a loop over lanes, which the compiler makes a vector of again: the
- * same code, after many times the work. A contraction's epilogue has two dozen copies of it.
+ * What is no such expression is a loop over lanes, which is scalar code, in vectors
+ * that were loaded as such. A contraction's epilogue has two dozen copies of it.
  *
  *   requires  counted code     keeps  the value in every lane     breaks  nothing
  *

@@ -282,7 +282,7 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *     j:8U           unrolled; each copy has its own partial sum
  *     j:1l           lanes in a loop, innermost but for unrolled ones: registers are arrays
  *                    with an element for each step; over a reduce axis partial results, folded
- *                    at the end. The compiler makes vectors of it
+ *                    at the end. The emitter makes vectors of it
  *     w:14c          blocks: in the last one unrolled copies beyond the end read the last element
  *                    and do not store     o:32d   the last one runs over the end (padded layouts)
  *     n:1g c:1g      on a device, outermost: all steps of these loops together are shared out among

@@ -2,7 +2,7 @@
  *
  * For each axis that could stand innermost (some access has its neighbours there):
  *
- *     r j                       as it is: sums over j are chains, a C compiler makes vectors of the
+ *     r j                       as it is: sums over j are chains, the emitter makes vectors of the
  *                               rest
  *     r j:32 j:1l               sums over j in lanes
  *     j:128 r j:1l              sums over r: a panel of columns, its sums in an array

@@ -15,7 +15,7 @@
 #include "ccode/sched_phase.h"
 
 enum {
-    PIECE_LANES = 32 /* columns whose pieces are added up side by side, in a C compiler's vectors */
+    PIECE_LANES = 32 /* columns whose pieces are added up side by side, in vectors */
 };
 
 /* ---- new places ---- */

@@ -9,7 +9,7 @@
  *     ...
  *     y[i] = acc[0]
  *
- * The loop of lanes is one that a C compiler makes vectors of, with the array in vector registers;
+ * The emitter makes vectors of the loop of lanes (emit_loop.c), with the array in vector registers;
  * one compiled without vectors loses nothing. Over a reduce axis the elements are partial results.
  * How many there are, and that they are folded in halves, is the schedule's: the result depends
  * neither on the compiler's vectors nor on threads, and its error grows with 1/32 of the terms.
