@@ -133,7 +133,7 @@ work_step(Bench *b, int k, jot_Var loss, double adam, double beta1)
     Model *m = &b->model[k];
     jot_Var g[MODEL_PARAMS];
 
-    if (!b->optim[k])
+    if (!jot_optim_ok(b->optim[k]))
         b->optim[k] = adam > 0 ? jot_adam(jot_vars(m->n, m->p), adam, beta1, 0.999, 1e-8)
                                : jot_sgd(jot_vars(m->n, m->p), WORK_RATE, 0.9, 0);
     jot_grad(loss, m->p, m->n, g);

@@ -292,8 +292,12 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
     } else
         print_element(p, in, mode);
     if (in->narg > 1) {
+        bool all = mode == WHOLE && in->lanes;
         jot_text_f(p->out, " : ");
+        if (all)
+            jot_text_f(p->out, "jot_bc_%sx%d(", jot_print_short(in->dtype), p->lanes);
         jot_print_outside(p, in);
+        jot_text_f(p->out, all ? ")" : "");
     }
 }
 
@@ -379,6 +383,8 @@ print_ew(Printer *p, const Inst *in, LaneMode mode)
     const char *text = operator_text(p, in, &dtype);
     if (in->ew == EW_CAST)
         print_cast(p, in, p->code->inst.v[jot_print_arg(p, in, 0)].dtype, mode);
+    else if (p->d->vectors && in->lanes && mode == WHOLE && jot_print_is_call(text))
+        jot_print_lanes_call(p, in, text, dtype);
     else
         jot_print_template(p, text, false, &p->code->args.v[in->arg], dtype, mode);
 }

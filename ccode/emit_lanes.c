@@ -359,8 +359,8 @@ print_operand(Printer *p, uint32_t n, int level)
 }
 
 /* jotm_max%f(%0, %1) -> jotm_maxf_x16(a, b) */
-static void
-print_function(Printer *p, const Inst *in, const char *text, int dtype)
+JOT_FN void
+jot_print_lanes_call(Printer *p, const Inst *in, const char *text, int dtype)
 {
     int i = 0;
     for (; *text && *text != '('; text++)
@@ -511,8 +511,8 @@ print_index(Printer *p, const Inst *in)
     jot_text_f(p->out, in->dtype >= JOT_F16 ? ")" : "");
 }
 
-static bool
-is_function(const char *text)
+JOT_FN bool
+jot_print_is_call(const char *text)
 {
     while (*text && *text != '(')
         text++;
@@ -535,8 +535,8 @@ print_ew(Printer *p, const Inst *in)
                    text[0] == '0' ? "0" : "-1");
     else if (is_compare(in))
         print_compare(p, in);
-    else if (is_function(text))
-        print_function(p, in, text, dtype);
+    else if (jot_print_is_call(text))
+        jot_print_lanes_call(p, in, text, dtype);
     else if (in->dtype == JOT_BOOL)
         print_truth(p, in, text);
     else if (floats) /* C brings a scalar to all lanes */
@@ -558,7 +558,7 @@ jot_print_lanes_level(Printer *p, const Inst *in)
     if (in->op != C_EW || in->dtype == JOT_BOOL || in->ew == EW_CAST || in->ew == EW_SELECT)
         return 0;
     text = jot_print_ew_text(p, in, &dtype);
-    return is_function(text) ? 0 : jot_print_ew_level(p, in);
+    return jot_print_is_call(text) ? 0 : jot_print_ew_level(p, in);
 }
 
 JOT_FN void
@@ -623,7 +623,7 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         }
         jot_text_f(p->out, ")");
     } else if (in->loose)
-        print_function(p, &ew, in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f(", to->dtype);
+        jot_print_lanes_call(p, &ew, in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f(", to->dtype);
     else if (in->ew) {
         bool bytes = truth && cell;
         jot_text_f(p->out, bytes ? "(jot_u8x%d)(" : "", p->lanes);

@@ -267,7 +267,10 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
         jot_print_expr(p, arg[0], 0, mode);
         jot_text_f(p->out, " + ");
         print_operand(p, in, arg[1]);
-    } else if (in->loose)
+    } else if (in->lanes && mode == WHOLE && (in->ew == EW_MAX || in->ew == EW_MIN))
+        jot_print_lanes_call(p, in, in->loose ? in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f("
+                             : jot_print_operator(in, in->dtype, in->dtype, &dtype), in->dtype);
+    else if (in->loose)
         jot_print_template(p, in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : "jotm_under%f(%0, %1)",
                            false,
                            arg, in->dtype, mode);
@@ -296,9 +299,11 @@ print_set(Printer *p, const Inst *in)
     bool fma = in->narg == 3; /* of a part: sums, to which the rest adds zeros */
     bool whole = p->d->vectors && in->lanes &&
                  (in->lanes == p->lanes || in->exact || in->ew == EW_ADD) &&
-                 operand_whole(p, arg[1], fma || !in->ew) && in->dtype >= JOT_F32 &&
+                 operand_whole(p, arg[1], fma || !in->ew || in->ew == EW_MAX || in->ew == EW_MIN) &&
+                 in->dtype >= JOT_F32 &&
                  (!fma || operand_whole(p, arg[2], true)) &&
-                 (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL);
+                 (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL ||
+                  in->ew == EW_MAX || in->ew == EW_MIN);
     if (p->loop && in->lanes) {
         size_t from = p->out->n;
         begin_line(p);

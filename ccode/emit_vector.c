@@ -91,24 +91,27 @@ jot_print_choice(Printer *p, const Inst *in)
 }
 
 /* Vectors of gcc and clang know + - * / and negation of floats, choices by a comparison, and loads;
+ * functions of floats are the prelude's on vectors (prelude_vector.c);
  * where fewer lanes are in use the others hold anything. */
 JOT_FN bool
 jot_print_whole(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
+    int dtype;
     if (!p->d->vectors || !in->lanes)
         return false;
     if (p->loop)
         return jot_print_lanes_whole(p, n);
-    if (in->op == C_LOAD)
-        return in->narg == 1 && (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
+    if (in->op == C_LOAD) /* its conditions are of no lane */
+        return (in->narg == 1 || in->dtype >= JOT_F32) &&
+               (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype ||
                 jot_print_is_half(p->k->bufs.v[in->aux].dtype));
     if (jot_print_is_choice(p, in))
         return true;
-    if (in->op != C_EW || in->dtype < JOT_F32 ||
-        (in->ew != EW_ADD && in->ew != EW_SUB && in->ew != EW_MUL && in->ew != EW_DIV &&
-         in->ew != EW_NEG))
+    if (in->op != C_EW || in->dtype < JOT_F32 || in->ew == EW_CAST || in->ew == EW_SELECT)
+        return false;
+    if (jot_print_is_call(jot_print_ew_text(p, in, &dtype)) && dtype != in->dtype)
         return false;
     for (int i = 0; i < in->narg; i++)
         if (!vector_operand(p, in, i))

@@ -79,6 +79,9 @@ JOT_FN void jot_print_lanes(Printer *p, uint32_t n);
 JOT_FN bool jot_print_lanes_set(Printer *p, const Inst *in);
 JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
 JOT_FN void jot_print_lanes_type(Printer *p, uint32_t n);
+/* jotm_max%f(%0, %1), the text of an operator, of all lanes; is it such a call? */
+JOT_FN void jot_print_lanes_call(Printer *p, const Inst *in, const char *text, int dtype);
+JOT_FN bool jot_print_is_call(const char *text);
 JOT_FN int jot_print_mask_bits(Printer *p, uint32_t n);
 /* emit_any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
