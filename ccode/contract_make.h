@@ -30,6 +30,7 @@ typedef struct {
                                    read */
     int64_t most_vectors;       /* of a block of groups, as many as read the same of a; 0: none */
     uint64_t inner;             /* axes of a block of rows that sums ride on; 0: none do */
+    uint64_t kept;              /* axes that these sums keep: none goes as one with another axis */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
     int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */

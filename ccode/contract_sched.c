@@ -198,6 +198,7 @@ chain(const ContractMake *m, uint64_t axes, int inner, int *out)
     out[0] = inner;
     axes &= ~((uint64_t)1 << inner);
     axes &= m->inner >> inner & 1 ? m->inner : ~m->inner;
+    axes &= m->kept >> inner & 1 ? m->kept : ~m->kept;
     while (found && n < 8) {
         found = 0;
         for (int a = 0; a < (int)m->k->axes.n && !found; a++)
@@ -562,6 +563,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     s->fma = lanes > 1;
     m->c = *c;
     m->inner = rides && rides->outer ? rides->inner : 0;
+    m->kept = rides ? rides->kept : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
     ok = choose_axes(m, rides != NULL);

@@ -50,15 +50,6 @@ reduces_over(const Sched *s, const Stage *st, int axis)
         (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1);
 }
 
-/* An axis made of several is not walked twice, so what is kept and what is summed are no parts of
- * one. */
-static bool
-mixes(const Sched *s, const Stage *st)
-{
-    const Value *v = &s->k->values.v[st->what];
-    return jot_stage_is_reduce(s, st) && jot_sched_axes(s, v->free) & jot_sched_axes(s, v->axes);
-}
-
 /* A loop over partial results: the innermost one of its axis that they have. */
 static bool
 combined(const Sched *s, const Stage *st, const SLoop *l)
@@ -121,8 +112,6 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {
     int64_t left[SCHED_AXES];
     uint64_t seen = 0, want = needed_axes(s, st);
-    if (mixes(s, st))
-        return jot_refuse(why, "an axis is of what a reduction keeps and of what it sums", n);
     for (int i = 0; i < SCHED_AXES; i++)
         left[i] = -1;
     for (int i = 0; i < st->n; i++) {
@@ -229,6 +218,22 @@ shared_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     }
     if (s->group && (st->acc.kind != PLACE_NONE || runs > 1))
         return jot_refuse(why, "on a device: sums in memory, or lanes inside of lanes", n);
+    return true;
+}
+
+/* Axes that are walked as one are all summed over, or all kept: a loop over some of both would begin
+ * a sum anew, or end it, at each of its steps. */
+static bool
+fused_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
+{
+    for (uint32_t i = 0; jot_stage_is_reduce(s, st) && i < s->defs.n; i++) {
+        const Value *v = &s->k->values.v[st->what];
+        uint64_t of = 0;
+        for (int j = 0; j < s->defs.v[i].n; j++)
+            of |= (uint64_t)1 << s->defs.v[i].of[j];
+        if ((of & v->axes) && (of & v->free))
+            return jot_refuse(why, "a reduction sums over some of the axes that go as one", n);
+    }
     return true;
 }
 
@@ -367,8 +372,8 @@ jot_sched_verify(const Sched *s, Text *why)
                          || st->loop[st->next - 1].axis == st->loop[st->n - 1].axis))
             return jot_refuse(why,
                             "a stage asks for the next step of what is no loop around its rows", i);
-        if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !registers_ok(s, st, i, why) ||
-            !shared_ok(s, st, i, why))
+        if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !fused_ok(s, st, i, why) ||
+            !registers_ok(s, st, i, why) || !shared_ok(s, st, i, why))
             return false;
     }
     return complete_ok(s, why) && sharing_ok(s, why) && jot_verify_back(s, why) &&

@@ -117,14 +117,14 @@ test_hand(void)
 /* ---- what is refused ---------------------------------------------------------------------- */
 
 static void
-refused(const char *text, const char *want)
+refused_of(int which, const char *text, const char *want)
 {
     IrCase one, *c = &one;
     Sched s;
     Text why = {0};
     bool ok;
     why.mem = &ir_mem;
-    make_sums(c, 23, 17, ALL | QUOTIENT);
+    make_sums(c, 23, 17, which);
     shared(c, "P", 1, 6, 0);
     shared(c, "S", 0, 0, 0);
     TMP("T", 1, 6, 0, 0, 0);
@@ -137,8 +137,15 @@ refused(const char *text, const char *want)
 }
 
 static void
+refused(const char *text, const char *want)
+{
+    refused_of(ALL | QUOTIENT, text, want);
+}
+
+static void
 test_refused(void)
 {
+    static const char some[] = "sums over some of the axes that go as one";
     refused("%4: i:4p | i j\n!0:\n!1: i j\n", "parallel loop without partial results");
     refused("%4: i:4p || i j; res P[i/4]\nphase\n!0:\nphase\n!1: i j\n", "nothing combines");
     refused("%4: i:4 || i j; res P[i/5]\n+%4: | i:4d\n!0:\n!1: i j\n", "have one place");
@@ -150,6 +157,8 @@ test_refused(void)
             "memory that calls share");
     refused("%4: i:4p || i j; res P[i/4]\nphase\n+%4: | i:4d\n!0:\nphase\n!1: i j\n",
             "memory that calls share");
+    refused_of(ROWS, "fuse m = i j\n%rows: m\n!0: m\n", some);
+    refused_of(ROWS, "fuse m = i j\n%rows: m; acc T[0]\n!0: m\n", some);
     refused("%4: | i j\n!0:\n!1: i j:1p\n", "not the outermost");
     refused("%4: | i j\n!0:\n!1: i || j\n", "partial results are a reduction's");
 }

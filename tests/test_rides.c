@@ -225,6 +225,48 @@ check_mixed(void)
     }
 }
 
+/* Statistics of a product's rows: of rows that lie as one some are summed over, some kept. */
+static void
+check_rows(const char *backend, jot_DType dtype, jot_Ints shape, int columns, int keep)
+{
+    const char *name[] = {"interp", backend};
+    jot_Var x, y, out[3];
+    double want[3][64], terms = 1;
+    int64_t dims[3], n = 0;
+    int i, j, d;
+
+    for (d = 0; d < 4; d++)
+        if (d != keep)
+            dims[n++] = d, terms *= d < 3 ? (double)shape.v[d] : columns;
+    for (i = 0; i < 2; i++) {
+        jot_Config config = {.backend = name[i], .cache_dir = ""};
+        jot_Ctx *c = jot_open(&config);
+
+        x = jot_cast(jot_array(c, JOT_F32, shape, data), dtype);
+        y = jot_cast(jot_array(c, JOT_F32, JOT_SHAPE(shape.v[3], columns), data + 999), dtype);
+        out[0] = jot_matmul(x, y);
+        out[1] = jot_mean(out[0], jot_ints(3, dims));
+        out[2] = jot_variance(out[0], jot_ints(3, dims));
+        jot_run(c, JOT_VARS(out[0], out[1], out[2]));
+        for (j = 1; j < 3; j++) {
+            int64_t k;
+
+            out[j] = jot_cast(out[j], JOT_F64);
+            for (k = 0; k < jot_nelem(out[j]) && jot_data(out[j]); k++) {
+                double is = ((const double *)jot_data(out[j]))[k];
+                double most = (dtype == JOT_F32 ? 1e-6 : 1e-15) * (terms + 30);
+
+                if (i)
+                    CHECK(fabs(is - want[j][k]) <= most, "%s, dimension %d kept, %d of %d: %g, not %g",
+                          backend, keep, (int)k, j, is, want[j][k]);
+                want[j][k] = is;
+            }
+        }
+        CHECK(!jot_error(c), "%s", jot_message(c));
+        jot_close(c);
+    }
+}
+
 int
 main(void)
 {
@@ -243,6 +285,12 @@ main(void)
         check_schedule(&cases[i]);
         check_norm("tcc", "reward", "default", 2, &cases[i], NULL);
         check_norm("tcc", "reward", "random:3", 2, &cases[i], NULL);
+    }
+    for (k = 0; k < 8; k++) {
+        jot_DType dtype = k % 2 ? JOT_F32 : JOT_F64;
+
+        check_rows(k % 4 < 2 ? "cc" : "tcc", dtype, JOT_SHAPE(2, 32, 8, 6), k < 4 ? 2 : 5, 1);
+        check_rows(k % 4 < 2 ? "cc" : "tcc", dtype, JOT_SHAPE(5, 7, 9, 12), k < 4 ? 17 : 3, k % 3);
     }
     return DONE();
 }
