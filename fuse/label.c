@@ -12,13 +12,16 @@
  *
  * What levels left apart is then tried in the order: bytes saved descending, producer, consumer;
  * then siblings, groups with reductions of one space that read the same variable through the same
- * map. Shifting (fuse/shift.c) looks at a few neighbours and at a fixed number of edges in all.
+ * map; then parts, equal slices of one variable. Shifting (fuse/shift.c) looks at a few neighbours and at a fixed number of edges in all.
  *
  * requires  verts and edges, in order   keeps  edges   gives  par, level, lists of members
  * Read before: fuse/move.c. After: fuse/shift.c, fuse/place.c. */
 #include "fuse/work.h"
 
-enum { LABEL_VISITS = 64 }; /* edges looked at by shifting, for each input of the selection */
+enum {
+    LABEL_VISITS = 64, /* edges looked at by shifting, for each input of the selection */
+    LABEL_PARTS = 16   /* parts in one group of what each of them computes again */
+};
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
@@ -290,6 +293,62 @@ label_siblings(Fuser *f)
     return true;
 }
 
+/* ---- parts -------------------------------------------------------------------------------- */
+
+/* A stored part of a variable, in a group of such. */
+static bool
+label_is_part(Fuser *f, uint32_t v)
+{
+    const Node *n = f->node[f->verts.v[v].pos];
+    uint32_t g = jot_fuse_find(f, v);
+
+    return n->kind == NODE_REINDEX && !f->verts.v[v].map && !n->ncond && n->ninputs == 1
+        && !(f->gflags[g] & (FV_REDUCE | FV_CODE)) && !f->ncontract[g];
+}
+
+/* Do the maps differ by constants alone? Then one order of loops suits both. */
+static bool
+label_beside(Fuser *f, uint32_t a, uint32_t b)
+{
+    const Node *x = f->node[f->verts.v[a].pos], *y = f->node[f->verts.v[b].pos];
+    IxPool *pool = &f->ctx->ix;
+    int64_t c;
+    int d;
+
+    for (d = 0; d < x->nindex; d++)
+        if (!jot_ix_is_const(pool, jot_ix_sub(pool, x->index[d], y->index[d]), &c))
+            return false;
+    return true;
+}
+
+/* Equal parts of one variable, each stored: a launch for all that have room. So the gradient of a
+ * concatenation has few kernels. */
+static bool
+label_parts(Fuser *f)
+{
+    FuseRank *p = jot_arena_array(&f->arena, FuseRank, (size_t)f->verts.n + 1);
+    uint32_t v, n = 0, k, parts = 1;
+
+    for (v = 0; p && v + 1 < f->verts.n; v++)
+        if (label_is_part(f, v)) {
+            p[n].key = f->in[f->in0[f->verts.v[v].pos]];
+            p[n].tie = f->verts.v[v].space;
+            p[n].a = 0;
+            p[n++].b = v;
+        }
+    if (p)
+        jot_fuse_sort(p, n);
+    for (k = 1; k < n; k++) {
+        bool again = f->bits[p[k].key] & FN_CLONE;
+
+        if (p[k].key == p[k - 1].key && p[k].tie == p[k - 1].tie
+            && (!again || parts < LABEL_PARTS) && label_beside(f, p[k - 1].b, p[k].b))
+            jot_fuse_shift(f, p[k - 1].b, p[k].b);
+        parts = jot_fuse_find(f, p[k - 1].b) == jot_fuse_find(f, p[k].b) ? parts + 1 : 1;
+    }
+    return p != NULL;
+}
+
 /* ---- sorting, and the whole --------------------------------------------------------------- */
 
 JOT_FN uint64_t
@@ -449,7 +508,8 @@ jot_fuse_label(Fuser *f)
         return false;
     level_all(f);
     f->limit = f->visits + (uint64_t)LABEL_VISITS * f->in0[f->n];
-    if (!label_edges(f) || !label_siblings(f))
+    if (!label_edges(f) || !label_siblings(f)
+        || (f->ask->policy != FUSE_NONE && !label_parts(f)))
         return false;
     JOT_ASSERT(label_verify(f), "an edge between groups goes down, an edge inside is fusable");
     return true;

@@ -286,6 +286,32 @@ test_chain(void)
     run_free(&run);
 }
 
+/* The gradients of a concatenation's parts: as many to a kernel as it has room for. */
+static void
+test_parts(void)
+{
+    enum { PARTS = 3000 };
+    static V p[PARTS], g[PARTS];
+    V x;
+    Run run;
+    int k;
+
+    open_ctx();
+    for (k = 0; k < PARTS; k++)
+        p[k] = jot_param(ctx, JOT_F32, SH(2, 3), NULL);
+    jot_grad(jot_sum(jot_square(jot_concat(jot_vars(PARTS, p), 0)), JOT_ALL_DIMS), p, PARTS, g);
+    k = jot_fuse_count(ctx, jot_vars(PARTS, g), FUSE_REWARD, NULL);
+    CHECK(k > 0 && k <= 2 * (PARTS / (FUSE_BUFFERS - 2) + 1), "%d kernels", k);
+    x = jot_exp(IN(400, 3)); /* equal ones go together */
+    for (k = 0; k < 40; k++)
+        g[k] = k < 20 ? jot_slice(x, D(k, 0), D(k + 7, 3), D(1, 1))
+                      : jot_slice(x, D(2 * k, 0), D(2 * k + 8, 3), D(2, 1));
+    CHECK(run_fuse(&run, 40, g, FUSE_REWARD, 0) < 10, "%d groups", (int)run.fusion.ngroups);
+    check_result(&run, "slices");
+    run_free(&run);
+    jot_close(ctx);
+}
+
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
 /* The updates of all parameters ride on the kernels that compute their gradients: at most one more
@@ -367,6 +393,7 @@ main(void)
     test_code();
     jot_pop(ctx);
     jot_close(ctx);
+    test_parts();
     test_step(false);
     test_step(true);
     return DONE();
