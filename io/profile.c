@@ -124,6 +124,7 @@ report_trace(const Report *r)
 
 enum { ROOF_W = 760, ROOF_H = 480 };
 enum { ROOF_LEFT = 70, ROOF_RIGHT = 20, ROOF_TOP = 20, ROOF_BOTTOM = 60 };
+enum { ROOF_GAP = 6, ROOF_CHAR = 7 }; /* of a label: to its point; a letter */
 
 typedef struct { double x0, x1, y0, y1; } Roof; /* powers of ten */
 
@@ -205,14 +206,31 @@ roof_line(FILE *f, const Roof *roof, double bandwidth, double peak, const char *
             roof_y(roof, from) - 6, name, bandwidth * 1e-9);
 }
 
+/* At most so many characters of it. */
 static void
-report_svg_text(FILE *f, const char *s)
+report_svg_text(FILE *f, const char *s, size_t most)
 {
-    for (; *s; s++)
+    size_t n = strlen(s), dots = n > most ? 3 : 0;
+
+    for (n = dots ? most - dots : n; n > 0; n--, s++)
         if (*s == '<' || *s == '&' || *s == '>')
             fprintf(f, "&#%d;", *s);
         else
             fputc((unsigned char)*s < 32 ? ' ' : *s, f);
+    fprintf(f, "%.*s", (int)dots, "...");
+}
+
+/* Beside the point, towards the side that has more room, and no longer than that. */
+static void
+roof_label(FILE *f, double x, double y, const char *text)
+{
+    bool left = x > ROOF_W / 2;
+    double room = left ? x - ROOF_GAP : ROOF_W - x - ROOF_GAP;
+
+    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\"%s>", left ? x - ROOF_GAP : x + ROOF_GAP,
+            y - ROOF_GAP, left ? " text-anchor=\"end\"" : "");
+    report_svg_text(f, text, (size_t)(room / ROOF_CHAR));
+    fprintf(f, "</text>\n");
 }
 
 static void
@@ -232,8 +250,8 @@ report_roofline(const Report *r)
     roof_axes(r->f, &roof);
     roof_line(r->f, &roof, memory, peak, "memory");
     roof_line(r->f, &roof, t->bandwidth[LEVEL_L2] * r->cores, peak, "L2");
-    fprintf(r->f, "<text x=\"%d\" y=\"%.1f\" class=\"n\">peak %.0f GFLOP/s</text>\n", ROOF_W - 150,
-            roof_y(&roof, peak) - 6, peak * 1e-9);
+    fprintf(r->f, "<text x=\"%d\" y=\"%.1f\" class=\"n\" text-anchor=\"end\">peak %.0f GFLOP/s"
+            "</text>\n", ROOF_W - ROOF_RIGHT, roof_y(&roof, peak) - 6, peak * 1e-9);
     for (int i = 0; i < r->n; i++) {
         const jot_ProfileKernel *k = r->by_time[i];
 
@@ -242,14 +260,10 @@ report_roofline(const Report *r)
         fprintf(r->f, "<circle class=\"k\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>",
                 roof_x(&roof, x),
                 roof_y(&roof, y), 3 + 20 * sqrt(k->seconds / r->seconds));
-        report_svg_text(r->f, k->what);
+        report_svg_text(r->f, k->what, strlen(k->what));
         fprintf(r->f, ": %.3f ms, %.1f GFLOP/s</title></circle>\n", k->seconds * 1e3, y * 1e-9);
-        if (i < 8) {
-            fprintf(r->f, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">", roof_x(&roof, x) + 6,
-                    roof_y(&roof, y) - 6);
-            report_svg_text(r->f, k->what);
-            fprintf(r->f, "</text>\n");
-        }
+        if (i < 8)
+            roof_label(r->f, roof_x(&roof, x), roof_y(&roof, y), k->what);
     }
     fprintf(r->f, "</svg>\n");
 }

@@ -256,6 +256,52 @@ test_files(void)
     jot_close(c);
 }
 
+/* No label of a picture is cut at its edges: letters are some 7 wide. */
+static void
+labels_inside(const char *svg)
+{
+    double width = atof(strstr(svg, "width=\"") + 7);
+    int labels = 0;
+
+    for (const char *at = svg; (at = strstr(at, "<text x=\"")) != NULL; at++) {
+        double x = atof(at + 9), length;
+        const char *from = strchr(at, '>') + 1, *end = strchr(from, '<');
+        const char *anchor = strstr(at, "text-anchor=\"end");
+        bool left = anchor && anchor < from;
+
+        length = 7 * (double)(end - from);
+        CHECK(left ? x - length >= 0 : x + length <= width, "a label at %g of %g, %s: %.*s", x, width,
+              left ? "leftwards" : "rightwards", (int)(end - from), from);
+        labels++;
+    }
+    CHECK(labels > 10, "%d labels", labels);
+}
+
+/* Kernels with long names, at both sides of the picture. */
+static void
+test_labels(void)
+{
+    jot_Ctx *c = open_tcc();
+    jot_Var x, y, z;
+    char *text;
+
+    if (!c)
+        return;
+    x = y = z = jot_array(c, JOT_F32, JOT_SHAPE(4096), NULL);
+    for (int k = 0; k < 40; k++) {
+        y = jot_tanh(jot_exp(y));
+        z = k < 30 ? jot_sub(jot_neg(jot_maximum(z, x)), x) : z;
+    }
+    jot_profile(c, true);
+    jot_run(c, JOT_VARS(jot_sum(y, JOT_ALL_DIMS)));
+    jot_run(c, JOT_VARS(z));
+    product(c, N);
+    text = written(c, JOT_PROFILE_ROOFLINE);
+    labels_inside(text);
+    free(text);
+    jot_close(c);
+}
+
 /* In a program that writes numbers with a comma: a picture's have a point, the program's stay. */
 static void
 test_comma(void)
@@ -381,6 +427,7 @@ main(void)
         return 2;
     test_counts();
     test_files();
+    test_labels();
     test_comma();
     test_errors();
     test_refused();
