@@ -425,8 +425,14 @@ typedef enum { JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN, JOT_AND, JOT_OR, JOT_XOR,
  * per dimension of x, made of integers, i0.. (the position in out), xs0.. and ys0.. (extents of
  * x and of out), + - * / % (rounding towards minus infinity; by 0: 0), parentheses, comparisons,
  * && || ! (0 or 1; C's precedence), @e0(...), an element of the integer variable extra.v[0], and
- * e0s1, that one's extent 1. Where an index is outside x, or a condition is 0, out is `overflow`, converted to x's dtype (NaN and infinities are
- * allowed). conditions and extra may be empty lists. JOT_EINDEX for a malformed expression. */
+ * e0s1, that one's extent 1. Where an index is outside x, or a condition is 0, out is `overflow`,
+ * converted to x's dtype (NaN and infinities are allowed). conditions and extra may be empty lists.
+ * JOT_EINDEX for a malformed expression.
+ *
+ * Arithmetic of indices does not wrap: it is that of whole numbers. An element @e0(...) counts as at
+ * most 2^40 from 0, a product with one in a factor as at most 2^56, further than any array goes; an
+ * expression whose value could leave 64 bits all the same, anywhere in shape, is refused
+ * (JOT_EINDEX). */
 JOT_API jot_Var jot_reindex(jot_Var x, jot_Ints shape, jot_Strs index); /* overflow 0 */
 JOT_API jot_Var jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions,
                                double overflow, jot_Vars extra);

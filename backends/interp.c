@@ -67,6 +67,7 @@ interp_load(void *ud, int slot, int n, const int64_t *index)
     NodeId id = l->node->input[slot + 1];
     const Node *v = jot_node(l->in->ctx, id);
     int64_t at[JOT_MAX_RANK], lin = 0;
+    jot_Scalar e;
     int d;
 
     if (!v->nelem)
@@ -75,7 +76,8 @@ interp_load(void *ud, int slot, int n, const int64_t *index)
         at[d] = index[d] < 0 ? 0 : index[d] >= v->ext[d] ? v->ext[d] - 1 : index[d];
         lin = lin * v->ext[d] + at[d];
     }
-    return interp_pull(l->in, id, at, lin).i;
+    e = interp_pull(l->in, id, at, lin);
+    return v->dtype == JOT_U64 && e.u > INT64_MAX ? INT64_MAX : e.i;
 }
 
 /* Most index expressions are c + k*i + ...: kept as a list: an element costs no tree walk. */
@@ -129,17 +131,17 @@ interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, 
             return -1;
     for (d = 0; d < node->nindex; d++) {
         const InterpIndex *ix = &in->index.v[in->at[node->at].map + (uint32_t)d];
-        int64_t v = ix->c;
+        uint64_t v = (uint64_t)ix->c; /* it wraps where an index after it is outside */
 
         if (ix->linear)
             for (t = ix->term; t < ix->term + ix->nterm; t++)
-                v += in->terms.v[t].k * at[in->terms.v[t].axis];
+                v += (uint64_t)in->terms.v[t].k * (uint64_t)at[in->terms.v[t].axis];
         else
-            v = jot_ix_eval(&in->ctx->ix, node->index[d], at, interp_load, &load);
-        if (v < 0 || v >= ext[d])
+            v = (uint64_t)jot_ix_eval(&in->ctx->ix, node->index[d], at, interp_load, &load);
+        if (v >= (uint64_t)ext[d])
             return -1;
-        to[d] = v;
-        lin = lin * ext[d] + v;
+        to[d] = (int64_t)v;
+        lin = lin * ext[d] + to[d];
     }
     return lin;
 }

@@ -37,13 +37,14 @@ typedef enum {
                    zeros where a condition arg[2..) does not hold; there behind BARRIER_COPIES */
     C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
     C_LIN,      /* c.i + sum of coefficient * operand */
-    C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign to think of */
+    C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign or end to think of */
     C_PHASE,    /* the caller's phase, as an index value */
     C_LO, C_HI, /* the caller's steps, likewise */
     C_GE0, C_EQ0, C_INOT, C_IAND, C_IOR,
     C_IMIN, C_IMAX,
     C_CLAMP,    /* arg 0 moved into 0 .. c.i - 1 */
-    C_INT,      /* element of an integer buffer as an index: buffer aux, address arg 0 */
+    C_INT,      /* element of an integer buffer as an index: buffer aux, address arg 0; at most
+                   IX_FAR from 0, but for `exact`: it matters only where it is */
     C_CONST, C_SCALAR, /* c; number aux */
     C_INDEX,    /* index value as a value of dtype */
     C_LOAD,     /* buffer aux at address arg 0, under conditions arg[1..), else c */
@@ -164,8 +165,12 @@ typedef struct {
     int64_t ext[WALK_VARS];
     uint32_t var[WALK_VARS];    /* record of each loop variable */
     bool written[256];          /* buffers that the kernel writes or that may alias */
+    Ix near[8];                 /* loads that IX_FAR does not limit: those below it matter alone */
+    int nnear;
 } IndexWalk;
 JOT_FN uint32_t jot_walk_ix(IndexWalk *w, Ix ix);
+/* Until `nnear` is 0 again, what is walked matters only where the conditions hold. */
+JOT_FN void jot_walk_near(IndexWalk *w, int n, const Ix *cond);
 
 /* ---- conditions out of loops (guard.c, bounds.c) ---- */
 #define GUARD_CONDS 64

@@ -99,6 +99,19 @@ static const Helper helpers[] = {
     { "jot_clamp",
       "jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
       "    return i < 0 ? 0 : i < n ? i : n - 1;\n}\n" },
+    /* IX_FAR, IX_PRODUCT (ops/index.h): no index goes further */
+    { "jot_far",
+      "jot_i64\njot_far(jot_i64 i)\n{\n    const jot_i64 far = (jot_i64)1 << 40;\n"
+      "    return i > far ? far : i < -far ? -far : i;\n}\n" },
+    { "jot_far_u",
+      "jot_i64\njot_far_u(jot_u64 i)\n{\n    const jot_u64 far = (jot_u64)1 << 40;\n"
+      "    return (jot_i64)(i > far ? far : i);\n}\n" },
+    { "jot_product",
+      "jot_i64\njot_product(jot_i64 a, jot_i64 b)\n{\n"
+      "    const jot_i64 far = (jot_i64)1 << 56;\n"
+      "    const float about = (float)a * (float)b;\n"
+      "    const jot_i64 p = about > -1e18f && about < 1e18f ? a * b : about < 0.0f ? -far : far;\n"
+      "    return p > far ? far : p < -far ? -far : p;\n}\n" },
     { "jot_fmaf",
       "float\njot_fmaf(float a, float b, float c)\n{\n    return a * b + c;\n}\n" },
     { "jot_fma",

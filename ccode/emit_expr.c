@@ -341,6 +341,14 @@ cast_level(int from, int to)
 
 /* ---- the whole ---- */
 
+/* May an element that is loaded as an index be further out than an index counts? */
+static bool
+is_far(const Printer *p, const Inst *in)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    return !in->exact && (dtype == JOT_I64 || dtype == JOT_U64);
+}
+
 static int
 body_level(Printer *p, const Inst *in, LaneMode mode)
 {
@@ -357,7 +365,7 @@ body_level(Printer *p, const Inst *in, LaneMode mode)
             && jot_print_is_condition(&p->code->inst.v[jot_print_arg(p, in, 0)]))
             return jot_print_level(p, jot_print_arg(p, in, 0), mode);
         return cast_level(JOT_I64, in->dtype);
-    case C_INT: return 1;
+    case C_INT: return is_far(p, in) ? 0 : 1;
     case C_LOAD: return in->narg > 1 ? 13 : 0;
     case C_EW:
         if (in->ew == EW_CAST)
@@ -401,6 +409,15 @@ print_scalar(Printer *p, const Inst *in)
     jot_text_f(p->out, "(%s)scalars[%u].%c", jot_print_type(in->dtype), in->aux, member);
 }
 
+static void
+print_loaded(Printer *p, const Inst *in, LaneMode mode)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    jot_text_f(p->out, !is_far(p, in) ? "(jot_i64)" : dtype == JOT_I64 ? "jot_far(" : "jot_far_u(");
+    print_element(p, in, mode);
+    jot_text_f(p->out, is_far(p, in) ? ")" : "");
+}
+
 JOT_FN void
 jot_print_body(Printer *p, uint32_t n, LaneMode mode)
 {
@@ -417,7 +434,7 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     case C_PHASE: jot_text_f(p->out, "phase"); break;
     case C_LO: jot_text_f(p->out, "lo"); break;
     case C_HI: jot_text_f(p->out, "hi"); break;
-    case C_INT: jot_text_f(p->out, "(jot_i64)"); print_element(p, in, mode); break;
+    case C_INT: print_loaded(p, in, mode); break;
     case C_CONST: expr_print_const(p, in); break;
     case C_SCALAR: print_scalar(p, in); break;
     case C_INDEX: {

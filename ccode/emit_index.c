@@ -152,7 +152,7 @@ jot_print_index_level(Printer *p, const Inst *in, LaneMode mode)
         return p->code->coefs.v[in->coef] != 1
              ? 2 : jot_print_level(p, jot_print_arg(p, in, 0), mode);
     case C_IDIV: case C_IMOD: return in->exact ? 2 : 0;
-    case C_IMUL: return 2;
+    case C_IMUL: return in->exact ? 2 : 0;
     case C_GE0: return 5;
     case C_EQ0: return 6;
     case C_INOT: {
@@ -183,7 +183,12 @@ jot_print_index(Printer *p, const Inst *in, LaneMode mode)
         else
             print_call(p, in, "jotm_mod_i64", mode);
         break;
-    case C_IMUL: index_print_pair(p, in, "*", 2, mode); break;
+    case C_IMUL:
+        if (in->exact)
+            index_print_pair(p, in, "*", 2, mode);
+        else
+            print_call(p, in, "jot_product", mode);
+        break;
     case C_GE0: case C_EQ0: print_compare(p, in, false, mode); break;
     case C_INOT: print_not(p, in, mode); break;
     case C_IAND: index_print_pair(p, in, " && ", 11, mode); break;

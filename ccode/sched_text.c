@@ -322,7 +322,7 @@ read_product(Reader *r, int depth)
     Ix a = read_primary(r, depth);
     for (;;) {
         if (eat(r, "*"))
-            a = jot_ix_mul(ix, a, read_primary(r, depth));
+            a = jot_ix_mul(ix, a, read_primary(r, depth), NULL);
         else if (eat(r, "/"))
             a = jot_ix_div(ix, a, read_primary(r, depth), NULL);
         else if (eat(r, "%"))

@@ -67,9 +67,39 @@ address(IndexWalk *w, const Layout *l, const uint32_t *index)
     return jot_code_lin(w->b, c, arg, coef, n);
 }
 
-static JOT_APART uint32_t
-load_index(IndexWalk *w, IxRec r)
+static bool
+is_near(const IndexWalk *w, Ix load)
 {
+    for (int i = 0; i < w->nnear; i++)
+        if (w->near[i] == load)
+            return true;
+    return false;
+}
+
+JOT_FN void
+jot_walk_near(IndexWalk *w, int n, const Ix *cond)
+{
+    const IxPool *ix = w->k->ix;
+    w->nnear = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n && w->nnear < 8; j++) { /* load >= 0, c - load >= 0 */
+            const IxRec *low = &ix->recs.v[cond[i]], *high = &ix->recs.v[cond[j]];
+            const IxTerm *t;
+            IxTerm tmp;
+            int64_t c;
+            uint32_t terms;
+            if (low->op != IX_GE0 || ix->recs.v[low->a].op != IX_LOAD || high->op != IX_GE0)
+                continue;
+            t = jot_ix_linear(ix, high->a, &c, &terms, &tmp);
+            if (terms == 1 && t->k == -1 && t->atom == low->a && c < IX_FAR)
+                w->near[w->nnear++] = low->a;
+        }
+}
+
+static JOT_APART uint32_t
+load_index(IndexWalk *w, Ix ix)
+{
+    IxRec r = w->k->ix->recs.v[ix];
     uint32_t buf = r.a < w->k->slots.n ? w->k->slots.v[r.a] : 0;
     const KBuf *b = &w->k->bufs.v[buf];
     uint32_t index[JOT_MAX_RANK], at;
@@ -89,6 +119,7 @@ load_index(IndexWalk *w, IxRec r)
     }
     at = address(w, b->layout, index);
     in.aux = buf;
+    in.exact = is_near(w, ix);
     in.pure = !w->written[buf % 256];
     return jot_code_add(w->b, in, &at, 1, NULL);
 }
@@ -101,15 +132,27 @@ operation(IndexWalk *w, COp op, bool exact, const uint32_t *arg, int n)
     return jot_code_add(w->b, in, arg, n, NULL);
 }
 
+/* Is C's own operator enough: no sign to think of, no product that is cut off? */
+static JOT_APART bool
+is_plain(const IndexWalk *w, COp op, Ix a, Ix b)
+{
+    int64_t lo, hi, from, to, by;
+    if ((op != C_IMUL && op != C_IDIV && op != C_IMOD) ||
+        !jot_ix_range(w->k->ix, a, &w->space, &lo, &hi))
+        return false;
+    if (op != C_IMUL)
+        return lo >= 0 && jot_ix_is_const(w->k->ix, b, &by) && by > 0;
+    return jot_ix_range(w->k->ix, b, &w->space, &from, &to) && lo >= -IX_VALUE &&
+           from >= -IX_VALUE && jot_mul_ok(hi > -lo ? hi : -lo, to > -from ? to : -from, &by) &&
+           by <= IX_PRODUCT;
+}
+
 static uint32_t
 pair(IndexWalk *w, COp op, const IxRec *r)
 {
     Ix a = r->a, b = r->b;
     uint32_t arg[2];
-    int64_t lo, hi, by;
-    bool exact = (op == C_IDIV || op == C_IMOD) &&
-                 jot_ix_range(w->k->ix, a, &w->space, &lo, &hi) && lo >= 0 &&
-                 jot_ix_is_const(w->k->ix, b, &by) && by > 0;
+    bool exact = is_plain(w, op, a, b);
     arg[0] = jot_walk_ix(w, a);
     arg[1] = jot_walk_ix(w, b);
     return operation(w, op, exact, arg, 2);
@@ -136,7 +179,7 @@ atom(IndexWalk *w, Ix ix)
     case IX_GE0: return unary(w, C_GE0, r);
     case IX_EQ0: return unary(w, C_EQ0, r);
     case IX_NOT: return unary(w, C_INOT, r);
-    case IX_LOAD: return load_index(w, *r);
+    case IX_LOAD: return load_index(w, ix);
     default: return 0;
     }
 }

@@ -384,15 +384,34 @@ jot_ix_pair(IxPool *pool, IxOp op, Ix a, Ix b)
     return ix_intern(pool, r, NULL, NULL);
 }
 
+/* k*x as a sum; where what is loaded may take it too far, 0. */
+static Ix
+ix_multiple(IxPool *pool, Ix x, int64_t k, const Space *space)
+{
+    Ix ix = jot_ix_scale(pool, x, k);
+    int64_t lo = 0, hi = 0;
+
+    if (!ix || !jot_ix_slots(pool, ix))
+        return ix;
+    if (!jot_ix_range(pool, ix, space, &lo, &hi) && space)
+        return 0;
+    return lo < -IX_PRODUCT || hi > IX_PRODUCT ? 0 : ix;
+}
+
 JOT_FN Ix
-jot_ix_mul(IxPool *pool, Ix a, Ix b)
+jot_ix_mul(IxPool *pool, Ix a, Ix b, const Space *space)
 {
     int64_t k;
+    Ix sum = 0;
 
     if (jot_ix_is_const(pool, a, &k))
-        return jot_ix_scale(pool, b, k);
-    if (jot_ix_is_const(pool, b, &k))
-        return jot_ix_scale(pool, a, k);
+        sum = ix_multiple(pool, b, k, space);
+    else if (jot_ix_is_const(pool, b, &k))
+        sum = ix_multiple(pool, a, k, space);
+    else
+        k = 0;
+    if (sum || (k && !(jot_ix_slots(pool, a) | jot_ix_slots(pool, b))))
+        return sum;
     return jot_ix_before(pool, a, b) ? jot_ix_pair(pool, IX_MUL, a, b)
                                      : jot_ix_pair(pool, IX_MUL, b, a);
 }

@@ -16,12 +16,21 @@
  * modulo by zero. A load @slot(...) clamps each of its indices into its variable; who needs to know
  * that an index was outside adds a condition (the parser does).
  *
+ * Values are whole numbers without a limit, and none reaches 64 bits: an element that is loaded
+ * counts as at most IX_FAR from 0, a product as at most IX_PRODUCT, both further than any array
+ * goes, and the parser refuses what could leave IX_VALUE all the same. So every rewriting of sums
+ * is right, and kernels compute with plain integers.
+ *
  * Read before: base.h. After: ops/graph.h, ccode/ir.h. */
 #ifndef JOT_INDEX_H
 #define JOT_INDEX_H
 #include "base.h"
 
 typedef uint32_t Ix;
+
+#define IX_FAR ((int64_t)1 << 40)
+#define IX_PRODUCT ((int64_t)1 << 56)
+#define IX_VALUE ((int64_t)1 << 62)
 
 typedef enum {
     IX_POISON, IX_CONST, IX_AXIS, IX_SUM, IX_DIV, IX_MOD, IX_MUL, IX_LOAD,
@@ -66,7 +75,7 @@ JOT_FN Ix jot_ix_axis(IxPool *pool, int axis);
 JOT_FN Ix jot_ix_add(IxPool *pool, Ix a, Ix b);
 JOT_FN Ix jot_ix_sub(IxPool *pool, Ix a, Ix b);
 JOT_FN Ix jot_ix_scale(IxPool *pool, Ix a, int64_t k);
-JOT_FN Ix jot_ix_mul(IxPool *pool, Ix a, Ix b);
+JOT_FN Ix jot_ix_mul(IxPool *pool, Ix a, Ix b, const Space *space);
 JOT_FN Ix jot_ix_div(IxPool *pool, Ix a, Ix b, const Space *space);
 JOT_FN Ix jot_ix_mod(IxPool *pool, Ix a, Ix b, const Space *space);
 JOT_FN Ix jot_ix_load(IxPool *pool, int slot, int n, const Ix *index);
@@ -89,9 +98,12 @@ JOT_FN int64_t jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside);
 /* By how much a step of axis moves it, up or down, on average: i/4 by a quarter; what is loaded at
  * i by a line of the cache. *far (NULL: not asked): it is not by as much at each step. */
 JOT_FN double jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far);
-/* Smallest and largest value; false if not known (a load, an unknown axis, an overflow). An empty
- * space runs nothing, so an empty axis counts as standing at its first value. */
+/* Smallest and largest value; false if not known (an unknown axis, an overflow). An empty space
+ * runs nothing, so an empty axis counts as standing at its first value. */
 JOT_FN bool jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t *hi);
+/* Does every sum inside, in any order of its terms, stay within IX_VALUE, provably, and every product
+ * of axes within IX_PRODUCT? */
+JOT_FN bool jot_ix_fits(const IxPool *pool, Ix ix, const Space *space);
 /* 0 <= ix < extent, provably? */
 JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space *space);
 #define jot_ix_axes(pool, ix) ((pool)->recs.v[ix].axes)
@@ -106,7 +118,10 @@ JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space
 JOT_FN Ix jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots,
                        const Space *space);
 
-/* Value at a point: axis k has value at[k]; load(ud, slot, n, index) reads an integer variable. */
+/* a * b, at most IX_PRODUCT from 0. */
+JOT_FN int64_t jot_ix_product(int64_t a, int64_t b);
+/* Value at a point: axis k has value at[k]; load(ud, slot, n, index) reads an integer variable, an
+ * element beyond 64 bits as the largest number. */
 typedef int64_t IxLoadFn(void *ud, int slot, int n, const int64_t *index);
 JOT_FN int64_t jot_ix_eval(const IxPool *pool, Ix ix, const int64_t *at, IxLoadFn *load, void *ud);
 

@@ -317,7 +317,7 @@ ixparse_join(IxReader *r, int op, Ix a, Ix b)
     case IXB_NE: return jot_ix_not(pool, jot_ix_eq0(pool, jot_ix_sub(pool, a, b), space));
     case IXB_ADD: return jot_ix_add(pool, a, b);
     case IXB_SUB: return jot_ix_sub(pool, a, b);
-    case IXB_MUL: return jot_ix_mul(pool, a, b);
+    case IXB_MUL: return jot_ix_mul(pool, a, b, space);
     case IXB_DIV: return jot_ix_div(pool, a, b, space);
     default: return jot_ix_mod(pool, a, b, space);
     }
@@ -371,6 +371,8 @@ ixparse_level(IxReader *r, int level)
         left.ix = ixparse_join(r, op, left.ix, right.ix);
         if (!left.ix)
             return ixparse_bad(r, at, "a coefficient leaves 64 bits");
+        if (!jot_ix_fits(r->out->pool, left.ix, &r->out->space))
+            return ixparse_bad(r, at, "the value may leave 64 bits");
     }
     return left;
 }

@@ -48,6 +48,15 @@ form_factor(const IxPool *pool, const IxForm *f, int64_t d, const Space *space, 
     return best;
 }
 
+/* May x + c be computed, as far as is known? */
+static bool
+ix_reaches(IxPool *pool, Ix x, int64_t c, const Space *space)
+{
+    Ix sum = c ? jot_ix_add(pool, x, jot_ix_const(pool, c)) : x;
+
+    return sum && (!space || jot_ix_fits(pool, sum, space));
+}
+
 /* floor(*rest / *d) where nothing of rest is divisible by d; 0: it is floor(*a / *d) of the new *a
  * and *d. */
 static JOT_APART Ix
@@ -66,7 +75,8 @@ ix_div_rest(IxPool *pool, IxForm *rest, int64_t *d, Ix *a, const Space *space)
         *a = jot_form_ix(pool, &u);
         *d /= g;
     } else if (r.op == IX_DIV && jot_ix_is_const(pool, r.b, &e) && e > 0 && jot_mul_ok(e, *d, &g)
-               && jot_mul_ok(e, rest->c, &lo)) { /* (x/e + c)/d = (x + c*e)/(e*d) */
+               && jot_mul_ok(e, rest->c, &lo)
+               && ix_reaches(pool, r.a, lo, space)) { /* (x/e + c)/d = (x + c*e)/(e*d) */
         *a = jot_ix_add(pool, r.a, jot_ix_const(pool, lo));
         *d = g;
     } else
@@ -116,17 +126,21 @@ jot_ix_div(IxPool *pool, Ix a, Ix b, const Space *space)
     return sum;
 }
 
-/* (x % (d*e)) % d = x % d: open such terms. */
+/* (x % (d*e)) % d = x % d: open such terms, k*x where that is as good as k. */
 static void
-form_open_mods(const IxPool *pool, IxForm *f, int64_t d)
+form_open_mods(const IxPool *pool, IxForm *f, int64_t d, const Space *space)
 {
     int i;
 
     for (i = 0; i < f->n && !f->bad; i++) {
         const IxRec *r = &pool->recs.v[f->t[i].atom];
-        int64_t e, k = f->t[i].k;
+        int64_t e, k = f->t[i].k, lo, hi;
 
         if (r->op != IX_MOD || !jot_ix_is_const(pool, r->b, &e) || e % d)
+            continue;
+        if (space && (!jot_ix_range(pool, r->a, space, &lo, &hi) || !jot_mul_ok(lo, k, &lo)
+                      || !jot_mul_ok(hi, k, &hi) || lo < -IX_PRODUCT || lo > IX_PRODUCT
+                      || hi < -IX_PRODUCT || hi > IX_PRODUCT))
             continue;
         jot_form_add_term(pool, f, -k, f->t[i].atom);
         jot_form_add(pool, f, r->a, k);
@@ -144,7 +158,7 @@ ix_mod_step(IxPool *pool, Ix *sum, int64_t *k, Ix *a, int64_t *d, const Space *s
 
     jot_form_open(&f);
     jot_form_add(pool, &f, *a, 1);
-    form_open_mods(pool, &f, *d);
+    form_open_mods(pool, &f, *d, space);
     jot_form_split(&f, *d, &quot, &rest);
     *a = 0;
     if (f.bad || rest.bad) {

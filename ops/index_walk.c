@@ -114,13 +114,24 @@ jot_ix_linear_range(const IxPool *pool, int64_t c, uint32_t n, const IxTerm *t, 
     return true;
 }
 
+/* By any divisor: a quotient is no further from 0 than the dividend, a rest than the divisor. */
+static bool
+ix_any_div_range(const IxPool *pool, const IxRec *r, const Space *space, int64_t *lo, int64_t *hi)
+{
+    if (!jot_ix_range(pool, r->op == IX_DIV ? r->a : r->b, space, lo, hi) || *lo == INT64_MIN)
+        return false;
+    *hi = *hi > -*lo ? *hi : -*lo;
+    *lo = -*hi;
+    return true;
+}
+
 static bool
 ix_div_range(const IxPool *pool, const IxRec *r, const Space *space, int64_t *lo, int64_t *hi)
 {
     int64_t d, a, b;
 
-    if (!jot_ix_is_const(pool, r->b, &d) || d <= 0)
-        return false;
+    if (!jot_ix_is_const(pool, r->b, &d))
+        return ix_any_div_range(pool, r, space, lo, hi);
     if (!jot_ix_range(pool, r->a, space, &a, &b)) {
         *lo = 0;
         *hi = d - 1;
@@ -137,6 +148,16 @@ ix_div_range(const IxPool *pool, const IxRec *r, const Space *space, int64_t *lo
     return true;
 }
 
+JOT_FN int64_t
+jot_ix_product(int64_t a, int64_t b)
+{
+    int64_t p;
+
+    if (!jot_mul_ok(a, b, &p))
+        return (a < 0) == (b < 0) ? IX_PRODUCT : -IX_PRODUCT;
+    return p < -IX_PRODUCT ? -IX_PRODUCT : p > IX_PRODUCT ? IX_PRODUCT : p;
+}
+
 static bool
 ix_mul_range(const IxPool *pool, const IxRec *r, const Space *space, int64_t *lo, int64_t *hi)
 {
@@ -147,8 +168,7 @@ ix_mul_range(const IxPool *pool, const IxRec *r, const Space *space, int64_t *lo
         || !jot_ix_range(pool, r->b, space, &b[0], &b[1]))
         return false;
     for (i = 0; i < 4; i++) {
-        if (!jot_mul_ok(a[i & 1], b[i >> 1], &p))
-            return false;
+        p = jot_ix_product(a[i & 1], b[i >> 1]);
         *lo = !i || p < *lo ? p : *lo;
         *hi = !i || p > *hi ? p : *hi;
     }
@@ -182,9 +202,54 @@ jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t
         *lo = 0;
         *hi = 1;
         return true;
+    case IX_LOAD:
+        *lo = -IX_FAR;
+        *hi = IX_FAR;
+        return true;
     default:
         return false;
     }
+}
+
+/* How far from 0 the terms and the constant reach together. False: beyond IX_VALUE, or not known. */
+static bool
+ix_sum_fits(const IxPool *pool, const IxRec *r, const Space *space)
+{
+    int64_t most = r->c < 0 && r->c > INT64_MIN ? -r->c : r->c, lo, hi;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        const IxTerm *t = &pool->terms.v[r->at + i];
+
+        if (!jot_ix_fits(pool, t->atom, space) || !ix_term_range(pool, t, space, &lo, &hi)
+            || lo < -IX_VALUE || !jot_add_ok(most, hi > -lo ? hi : -lo, &most))
+            return false;
+    }
+    return most >= 0 && most <= IX_VALUE;
+}
+
+JOT_FN bool
+jot_ix_fits(const IxPool *pool, Ix ix, const Space *space)
+{
+    const IxRec *r = &pool->recs.v[ix];
+    int64_t a, b, c, d;
+    bool ok = true;
+
+    switch (r->op) {
+    case IX_CONST: case IX_AXIS:
+        return true;
+    case IX_SUM:
+        return ix_sum_fits(pool, r, space);
+    case IX_LOAD:
+        for (uint32_t i = 0; ok && i < r->n; i++)
+            ok = jot_ix_fits(pool, pool->args.v[r->at + i], space);
+        return ok;
+    default:
+        ok = jot_ix_fits(pool, r->a, space) && (!r->b || jot_ix_fits(pool, r->b, space));
+    }
+    if (r->op != IX_MUL || r->slots)
+        return ok;
+    return ok && jot_ix_range(pool, r->a, space, &a, &b) && jot_ix_range(pool, r->b, space, &c, &d)
+        && jot_mul_ok(-a > b ? -a : b, -c > d ? -c : d, &a) && a <= IX_PRODUCT;
 }
 
 JOT_FN bool
@@ -269,7 +334,7 @@ ix_subst_atom(IxSubst *s, Ix ix)
     switch (r.op) {
     case IX_DIV: return jot_ix_div(s->pool, a, b, s->space);
     case IX_MOD: return jot_ix_mod(s->pool, a, b, s->space);
-    case IX_MUL: return jot_ix_mul(s->pool, a, b);
+    case IX_MUL: return jot_ix_mul(s->pool, a, b, s->space);
     case IX_GE0: return jot_ix_ge0(s->pool, a, s->space);
     case IX_EQ0: return jot_ix_eq0(s->pool, a, s->space);
     case IX_NOT: return jot_ix_not(s->pool, a);
@@ -330,7 +395,7 @@ jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const 
     return ix_subst(&s, ix);
 }
 
-/* Wraps on overflow: what a kernel would compute. */
+/* Wraps where a condition around it does not hold. */
 static int64_t
 ix_eval_sum(const IxPool *pool, const IxRec *r, const int64_t *at, IxLoadFn *load, void *ud)
 {
@@ -362,7 +427,8 @@ jot_ix_eval(const IxPool *pool, Ix ix, const int64_t *at, IxLoadFn *load, void *
     case IX_LOAD:
         for (i = 0; i < r->n; i++)
             args[i] = jot_ix_eval(pool, pool->args.v[r->at + i], at, load, ud);
-        return load(ud, (int)r->a, (int)r->n, args);
+        a = load(ud, (int)r->a, (int)r->n, args);
+        return a < -IX_FAR ? -IX_FAR : a > IX_FAR ? IX_FAR : a;
     case IX_POISON:
         return 0;
     }
@@ -371,7 +437,7 @@ jot_ix_eval(const IxPool *pool, Ix ix, const int64_t *at, IxLoadFn *load, void *
     switch (r->op) {
     case IX_DIV: return b ? jot_floor_div(a, b) : 0;
     case IX_MOD: return b ? jot_floor_mod(a, b) : 0;
-    case IX_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
+    case IX_MUL: return jot_ix_product(a, b);
     case IX_GE0: return a >= 0;
     case IX_EQ0: return a == 0;
     case IX_NOT: return !a;

@@ -271,7 +271,7 @@ reindex_compose(jot_Ctx *ctx, Reindexing *w)
     for (k = 0; k < inner->nindex; k++) {
         out.map.index[k] = jot_ix_subst(&ctx->ix, inner->index[k], w->map.nindex, w->map.index,
                                         slots, &w->space);
-        if (!out.map.index[k])
+        if (!out.map.index[k] || !jot_ix_fits(&ctx->ix, out.map.index[k], &w->space))
             return false;
     }
     for (k = 0; k < w->map.ncond; k++)

@@ -110,7 +110,7 @@ tree_ix(IxPool *p, int t, const Space *s)
     switch (q->op) {
     case '+': return jot_ix_add(p, a, b);
     case '-': return jot_ix_sub(p, a, b);
-    case 'x': return jot_ix_mul(p, a, b);
+    case 'x': return jot_ix_mul(p, a, b, NULL);
     case '<': return jot_ix_lt(p, a, b, s);
     case '=': return jot_ix_eq0(p, jot_ix_sub(p, a, b), s);
     case '&': return jot_ix_and(p, a, b);
