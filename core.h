@@ -439,7 +439,8 @@ JOT_API jot_Var jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_St
 /* Reindex-reduce: out[index(i)] op= y[i] for i over y's shape, starting from op's identity [J 3.1].
  * index has one expression per dimension of out; xs0.. are extents of out, ys0.. of y. Elements
  * whose index is outside out, or whose condition is 0, are dropped. A mean divides by the number of
- * elements that fall on an element of out; where none does, the result is NaN (0 for integers). */
+ * elements that fall on an element of out; where none does, the result is NaN. Means of integers
+ * are f32. */
 JOT_API jot_Var jot_reindex_reduce(jot_ReduceOp op, jot_Var y, jot_Ints shape, jot_Strs index);
 JOT_API jot_Var jot_reindex_reduce_ex(jot_ReduceOp op, jot_Var y, jot_Ints shape, jot_Strs index,
                                       jot_Strs conditions, jot_Vars extra);
@@ -514,9 +515,10 @@ JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype);
 #define JOT_ALL_DIMS (jot_ints(-1, NULL))
 /* Reduce over dims (JOT_ALL_DIMS: all; negative ones count from the end), which disappear, or with
  * keep stay with extent 1. Sums and products of bool and signed integers are i64, of unsigned ones
- * u64; means and variances of integers are f32; JOT_AND, JOT_OR, JOT_XOR give bool; JOT_BITAND and
- * its like refuse floats; otherwise the dtype is x's. Over an empty dimension a mean is NaN,
- * JOT_MAX and JOT_MIN are refused, and the others give their identity. */
+ * u64; means and variances of integers are f32 (computed in f64 for 32 and 64 bits); JOT_AND,
+ * JOT_OR, JOT_XOR give bool; JOT_BITAND and its like refuse floats; otherwise the dtype is x's.
+ * Over an empty dimension a mean is NaN, JOT_MAX and JOT_MIN are refused, and the others give their
+ * identity. */
 JOT_API jot_Var jot_reduce(jot_ReduceOp op, jot_Var x, jot_Ints dims, bool keep);
 JOT_API jot_Var jot_sum(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_prod(jot_Var x, jot_Ints dims);

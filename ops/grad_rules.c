@@ -52,6 +52,8 @@ jot_grad_const(jot_Ctx *ctx, NodeId like, double v)
 #define jot_cast(a, dtype) jot_maps_cast(ctx, a, dtype)
 #define jot_dtype(a) ((jot_DType)jot_node(ctx, a)->dtype)
 #define k_(like, value) jot_grad_const(ctx, like, value)
+#define f64_(a) (jot_dtype(a) == JOT_F64)
+#define below_one_(a) jot_mul(jot_sub(k_(a, 1), a), jot_add(k_(a, 1), a)) /* 1 - a*a */
 #define tie_(greater, equal, like) \
     jot_select(greater, k_(like, 1), jot_select(equal, k_(like, 0.5), k_(like, 0)))
 #define NONE (void)0
@@ -218,6 +220,8 @@ jot_grad_dual(Grad *g, const Node *n, NodeId d)
 #undef jot_cast
 #undef jot_dtype
 #undef k_
+#undef f64_
+#undef below_one_
 #undef tie_
 #undef NONE
 #undef G

@@ -42,5 +42,7 @@ JOT_FN NodeId jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *e
 /* x in the dtype that reduction *op computes in, and in *op the operator that stands for it there
  * (max of bool is any). 0 after an error. */
 JOT_FN NodeId jot_reduce_operand(jot_Ctx *ctx, const char *name, int *op, NodeId x);
+/* The result r of *op on x in the dtype that it is given in: means of integers are f32. */
+JOT_FN NodeId jot_reduce_result(jot_Ctx *ctx, int op, NodeId x, NodeId r);
 
 #endif

@@ -434,8 +434,9 @@ jot_reduce_operand(jot_Ctx *ctx, const char *name, int *op, NodeId x)
             return x;
         return jot_maps_cast(ctx, x, class == CLASS_BOOL || jot_dtype_signed(dtype) ? JOT_I64
                                                                                     : JOT_U64);
-    case JOT_MEAN:
-        return class == CLASS_FLOAT ? x : jot_maps_cast(ctx, x, JOT_F32);
+    case JOT_MEAN: /* f32 loses digits of 32 bits, and the squares of 64 leave it */
+        return class == CLASS_FLOAT ? x
+             : jot_maps_cast(ctx, x, jot_dtype_nbytes(dtype) < 4 ? JOT_F32 : JOT_F64);
     case JOT_MAX: case JOT_MIN:
         if (class == CLASS_BOOL)
             *op = *op == JOT_MAX ? JOT_OR : JOT_AND;
@@ -449,6 +450,14 @@ jot_reduce_operand(jot_Ctx *ctx, const char *name, int *op, NodeId x)
                  jot_dtype_name(dtype));
         return 0;
     }
+}
+
+JOT_FN NodeId
+jot_reduce_result(jot_Ctx *ctx, int op, NodeId x, NodeId r)
+{
+    bool real = jot_dtype_class((jot_DType)jot_node(ctx, x)->dtype) == CLASS_FLOAT;
+
+    return r && op == JOT_MEAN && !real ? jot_maps_cast(ctx, r, JOT_F32) : r;
 }
 
 static NodeId
@@ -479,7 +488,7 @@ jot_Var
 jot_reindex_reduce_ex(jot_ReduceOp reduce, jot_Var x, jot_Ints shape, jot_Strs index,
                       jot_Strs conditions, jot_Vars extra)
 {
-    NodeId y = jot_node_of(x, "reindex_reduce", "y");
+    NodeId of = jot_node_of(x, "reindex_reduce", "y"), y = of;
     jot_Ctx *ctx = x.ctx;
     uint32_t mark = y ? ctx->loose.n : 0;
     IndexMap map = {0};
@@ -502,7 +511,7 @@ jot_reindex_reduce_ex(jot_ReduceOp reduce, jot_Var x, jot_Ints shape, jot_Strs i
     if (y)
         y = op == JOT_MEAN ? reduce_mean(ctx, y, shape, &map)
                            : reduce_by_map(ctx, op, y, shape, &map);
-    return jot_maps_done(ctx, y, mark);
+    return jot_maps_done(ctx, jot_reduce_result(ctx, op, of, y), mark);
 }
 
 jot_Var

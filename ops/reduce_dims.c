@@ -104,14 +104,15 @@ jot_Var
 jot_variance(jot_Var v, jot_Ints dims)
 {
     int op = JOT_MEAN;
-    NodeId x = jot_node_of(v, "variance", "x");
+    NodeId of = jot_node_of(v, "variance", "x"), x = of;
     jot_Ctx *ctx = v.ctx;
     uint32_t mark = x ? ctx->loose.n : 0, mask;
 
     if (!x || !jot_maps_dims(ctx, "variance", dims, jot_node(ctx, x)->rank, &mask))
         return JOT_POISON(ctx);
     x = jot_reduce_operand(ctx, "variance", &op, x);
-    return jot_maps_done(ctx, rdims_node(ctx, REDUCE_VAR, x, mask, false), mark);
+    x = rdims_node(ctx, REDUCE_VAR, x, mask, false);
+    return jot_maps_done(ctx, jot_reduce_result(ctx, JOT_MEAN, of, x), mark);
 }
 
 jot_Var
@@ -119,7 +120,7 @@ jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Ints dims, bool keep)
 {
     int op = (int)reduce;
     const char *name = op < 0 || op >= JOT_REDUCE_OPS ? "reduce" : jot_reduce_info[op].name;
-    NodeId x = jot_node_of(v, name, "x");
+    NodeId of = jot_node_of(v, name, "x"), x = of;
     jot_Ctx *ctx = v.ctx;
     uint32_t mark = x ? ctx->loose.n : 0, mask;
 
@@ -132,7 +133,8 @@ jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Ints dims, bool keep)
     if ((op == JOT_MAX || op == JOT_MIN) && !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
         return JOT_POISON(ctx);
     x = jot_reduce_operand(ctx, name, &op, x);
-    return jot_maps_done(ctx, rdims_node(ctx, op, x, mask, keep), mark);
+    x = rdims_node(ctx, op, x, mask, keep);
+    return jot_maps_done(ctx, jot_reduce_result(ctx, op, of, x), mark);
 }
 
 /* ---- by name ------------------------------------------------------------------------------ */

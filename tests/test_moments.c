@@ -1,6 +1,7 @@
 /* tests/test_moments.c - mean and variance of more than a cache holds: read once, as exact as two
  * passes, also where the mean is 10^4 deviations and where the first element is far from all
- * others; the same bits on any number of threads; recognised where it is spelled out; gradients. */
+ * others; the same bits on any number of threads; recognised where it is spelled out; gradients; of
+ * large integers. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -154,6 +155,46 @@ check_gradient(void)
     jot_close(c);
 }
 
+/* Integers that floats of 32 bits do not hold, whose squares are near what those hold at all. */
+static void
+check_integers(const char *backend)
+{
+    static const int64_t far[4] = {INT64_MAX, -INT64_MAX, INT64_MAX, -INT64_MAX};
+    static const uint64_t all[4] = {UINT64_MAX, 0, UINT64_MAX, 0};
+    static const int32_t close[4] = {INT32_MAX, INT32_MAX - 2, INT32_MAX - 4, INT32_MAX - 6};
+    static const uint32_t top[4] = {UINT32_MAX, UINT32_MAX - 1, UINT32_MAX - 2, UINT32_MAX - 3};
+    static const int32_t cancel[4] = {INT32_MAX, -INT32_MAX, 3, 2};
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = backend});
+    jot_Var x[5];
+    struct { jot_Var v; float want; } t[7];
+
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    x[0] = jot_array(c, JOT_I64, JOT_SHAPE(4), far);
+    x[1] = jot_array(c, JOT_U64, JOT_SHAPE(4), all);
+    x[2] = jot_array(c, JOT_I32, JOT_SHAPE(4), close);
+    x[3] = jot_array(c, JOT_U32, JOT_SHAPE(4), top);
+    x[4] = jot_array(c, JOT_I32, JOT_SHAPE(4), cancel);
+    t[0].v = jot_variance(x[0], JOT_ALL_DIMS), t[0].want = 8.507059e37f;
+    t[1].v = jot_variance(x[1], JOT_ALL_DIMS), t[1].want = 8.507059e37f;
+    t[2].v = jot_variance(x[2], JOT_ALL_DIMS), t[2].want = 5;
+    t[3].v = jot_variance(x[3], JOT_ALL_DIMS), t[3].want = 1.25f;
+    t[4].v = jot_mean(x[4], JOT_ALL_DIMS), t[4].want = 1.25f;
+    t[5].v = jot_reindex_reduce(JOT_MEAN, x[4], JOT_SHAPE(), JOT_NONE_STRS), t[5].want = 1.25f;
+    t[6].v = jot_reduce(JOT_MEAN, x[1], JOT_ALL_DIMS, true), t[6].want = 9.223372e18f;
+    for (int k = 0; k < 7; k++) {
+        const float *got = jot_data(t[k].v);
+
+        CHECK(jot_dtype(t[k].v) == JOT_F32 && got && fabs(*got / t[k].want - 1) < 1e-6,
+              "%s: row %d: %g and should be %g; %s", backend, k, got ? *got : 0, t[k].want,
+              jot_message(c));
+    }
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -175,6 +216,9 @@ main(void)
             check("tcc", "reward", schedule, 2, &cases[i], false, NULL);
         }
     }
+    check_integers("interp");
+    check_integers("tcc");
+    check_integers("cc");
     fill(6000, MOST, 4, 1);
     check("opencl", "reward", "default", 1, &cases[0], true, NULL);
     check_gradient();
