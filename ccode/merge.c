@@ -137,6 +137,9 @@ merge_legal(Merge *m)
     for (uint32_t i = 1; i < k->values.n; i++)
         if (!merge_value(m, &k->values.v[i]))
             return false;
+    for (uint32_t i = 0; i < k->slots.n; i++) /* index expressions load these at positions of theirs */
+        if (m->outer[k->slots.v[i]] >= 0)
+            return false;
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (!merge_joins(m, k->stores.v[i].buf, k->stores.v[i].at))
             return false;

@@ -324,6 +324,8 @@ bounds_float(int op, int arity, int dtype, Cell a, Cell b)
         return cell_unknown();
     if (arity < 2)
         b = cell_exact(0);
+    if (op == EW_COPYSIGN && cell_nan(b)) /* no NaN's sign is promised */
+        return cell_unknown();
     if (!cell_nan(a) && !cell_nan(b) && bounds_jumps(op, a, b))
         return cell_unknown();
     for (k = 0; k < 4 && (a.r > 0 || b.r > 0); k++) {

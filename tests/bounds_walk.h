@@ -88,7 +88,7 @@ sum_term(Cell *acc, BoundsSum *s, Cell x)
     }
     s->n++;
     s->odd = s->odd || !isfinite(x.c);
-    s->abs += fabs(x.c) + x.r;
+    s->abs += isfinite(x.c) ? fabs(x.c) + x.r : 0;
     acc->c += x.c;
     acc->r += x.r;
 }
@@ -99,13 +99,13 @@ sum_end(Cell acc, BoundsSum s, int dtype, double scale)
 {
     double u = unit_of(jot_dtype_compute((jot_DType)dtype));
 
-    if (!cell_known(acc) || s.odd) {
-        acc.r = cell_known(acc) ? 0 : INFINITY;
+    if (!cell_known(acc) || s.abs > most_of(dtype)) /* a part of the sum may be infinite */
+        return cell_unknown();
+    if (s.odd) {
+        acc.r = 0;
         acc.c *= scale;
         return acc;
     }
-    if (s.abs > most_of(dtype))
-        return cell_unknown();
     acc.c *= scale;
     acc.r *= scale;
     if (s.n > 1 || scale != 1)

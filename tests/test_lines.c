@@ -313,6 +313,31 @@ test_room(void)
     ir_close();
 }
 
+/* A variable that is read as positions, too, keeps its dimensions when axes merge. */
+static void
+test_positions(const char *backend)
+{
+    static const char *const maps[] = {"@e0(0,0)", "@e0(1,2)", "@e0(i0,i1)", "@e0(1,i1)"};
+    static const float xs[] = {.5f, 1, 2, 3, 4};
+    static const int32_t es[] = {3, 0, 1, 2, 0, 1, 2, 0, 1};
+
+    for (int m = 0; m < 4; m++) {
+        jot_Ctx *c = open_on(backend, NULL, NULL, NULL);
+        jot_Var e = jot_array(c, JOT_I32, JOT_SHAPE(3, 3), es);
+        jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(5), xs);
+        jot_Var y = jot_add(jot_reindex_ex(x, JOT_SHAPE(3, 3), JOT_INDEX(maps[m]), JOT_NONE_STRS, 0,
+                                           JOT_VARS(e)), e);
+        const float *v = jot_data(y);
+
+        for (int k = 0; k < 9; k++) {
+            int from = m == 0 ? 0 : m == 1 ? 5 : m == 2 ? k : 3 + k % 3;
+            CHECK(v && v[k] == xs[es[from]] + (float)es[k], "%s %s: element %d: %g, %g asked: %s",
+                  backend, maps[m], k, v ? v[k] : NAN, xs[es[from]] + (float)es[k], jot_message(c));
+        }
+        jot_close(c);
+    }
+}
+
 int
 main(void)
 {
@@ -327,6 +352,7 @@ main(void)
             SKIP("%s does not open here", backends[i]);
             continue;
         }
+        test_positions(backends[i]);
         test_values(backends[i], i == 0 ? 4 : 1);
         if (i == 0) {
             test_found(backends[i]);
