@@ -4,7 +4,7 @@
  *
  *     test_wild N FIRST [BACKEND]    N programs, from seed FIRST on, on one backend
  *     test_wild print SEED           the program of a seed
- *     test_wild here N FIRST         one batch in this process, for a debugger
+ *     test_wild here N FIRST BACKEND one batch in this process, for a debugger
  *     test_wild torch N FIRST        N networks and their values, as text for tests/ref/wild.py
  *
  * A batch of programs is a process of its own, so that one that crashes or hangs is found, named and
@@ -283,7 +283,7 @@ main(int argc, char **argv)
         return 0;
     }
     if (argc > 3 && !strcmp(argv[1], "here")) {
-        Way w = draw_way(strtoull(argv[3], NULL, 10), NULL);
+        Way w = draw_way(strtoull(argv[3], NULL, 10), argc > 4 ? argv[4] : NULL);
         Batch b = {strtoull(argv[3], NULL, 10), (int)strtol(argv[2], NULL, 10), &w};
         work_on_batch(&b);
         print_way(stdout, &w);
