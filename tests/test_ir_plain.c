@@ -398,7 +398,7 @@ test_apart(void)
     EXPECT(&c, "in place", "const float *w = buf", "JOT_APART for (jot_i64 i = lo;");
     make_update(&c, 40, true);
     EXPECT(&c, "in memory of anybody", "for (jot_i64 i = lo;", "!JOT_APART");
-    make_update(&c, 7, false);
+    make_update(&c, 3, false);
     EXPECT(&c, "too short for vectors", "for (jot_i64 i = lo;", "!JOT_APART");
 }
 
