@@ -132,7 +132,7 @@ print_mask(Printer *p, uint32_t n, int bits)
 /* ---- what can be spelled so ---- */
 
 static bool
-operand_whole(Printer *p, uint32_t n)
+lanes_operand_whole(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     return !in->lanes || !in->in_place || jot_print_whole(p, n);
@@ -142,7 +142,7 @@ static bool
 operands_whole(Printer *p, const Inst *in)
 {
     for (int i = 0; i < in->narg; i++)
-        if (!operand_whole(p, jot_print_arg(p, in, i)))
+        if (!lanes_operand_whole(p, jot_print_arg(p, in, i)))
             return false;
     return true;
 }
@@ -185,7 +185,7 @@ jot_print_lanes_whole(Printer *p, uint32_t n)
 
 /* x + (at + j) */
 static void
-print_place(Printer *p, const Inst *in, int64_t off)
+lanes_print_place(Printer *p, const Inst *in, int64_t off)
 {
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, " + ");
@@ -242,7 +242,7 @@ print_second_load(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_ld_");
         print_kind(p, in);
         jot_text_f(p->out, "(");
-        print_place(p, in, i ? p->lanes - 1 : 0);
+        lanes_print_place(p, in, i ? p->lanes - 1 : 0);
         jot_text_f(p->out, "), ");
     }
     jot_text_f(p->out, "(jot_i%dx%d){", bits, p->lanes);
@@ -274,7 +274,7 @@ print_masked_load(Printer *p, const Inst *in)
             jot_text_f(p->out, "jot_ldm_");
             print_kind(p, in);
             jot_text_f(p->out, "(");
-            print_place(p, in, 0);
+            lanes_print_place(p, in, 0);
             jot_text_f(p->out, ", ");
         }
         for (int i = 1; i < in->narg; i++) {
@@ -303,13 +303,13 @@ print_plain_load(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_ld%s_", p->part ? "n" : "");
         print_kind(p, in);
         jot_text_f(p->out, "(");
-        print_place(p, in, 0);
+        lanes_print_place(p, in, 0);
         jot_text_f(p->out, p->part ? ", part)" : ")");
     }
 }
 
 static void
-print_load(Printer *p, const Inst *in)
+lanes_print_load(Printer *p, const Inst *in)
 {
     if (in->dtype == JOT_BOOL) /* bytes, 0 or 1, as a mask */
         jot_text_f(p->out, "(");
@@ -349,7 +349,7 @@ print_cell(Printer *p, const Inst *in)
 
 /* An operand that is no truth value, in all lanes. */
 static void
-print_operand(Printer *p, uint32_t n, int level)
+lanes_print_operand(Printer *p, uint32_t n, int level)
 {
     const Inst *in = &p->code->inst.v[n];
     if (in->lanes)
@@ -373,13 +373,13 @@ jot_print_lanes_call(Printer *p, const Inst *in, const char *text, int dtype)
     jot_text_f(p->out, "_x%d(", p->lanes);
     for (; i < in->narg; i++) {
         jot_text_f(p->out, i ? ", " : "");
-        print_operand(p, jot_print_arg(p, in, i), 13);
+        lanes_print_operand(p, jot_print_arg(p, in, i), 13);
     }
     jot_text_f(p->out, ")");
 }
 
 static void
-print_compare(Printer *p, const Inst *in)
+lanes_print_compare(Printer *p, const Inst *in)
 {
     static const char *const op[] = {" == ", " != ", " < ", " <= ", " > ", " >= "};
     static const char *const truth[] = {"~(%0 ^ %1)", "(%0 ^ %1)", "(~%0 & %1)", "(~%0 | %1)",
@@ -388,9 +388,9 @@ print_compare(Printer *p, const Inst *in)
     int which = in->ew == EW_ISNAN ? 1 : in->ew - EW_EQ;
     if (p->code->inst.v[a].dtype != JOT_BOOL) {
         jot_text_f(p->out, "(");
-        print_operand(p, a, 3);
+        lanes_print_operand(p, a, 3);
         jot_text_f(p->out, "%s", op[which]);
-        print_operand(p, b, 3);
+        lanes_print_operand(p, b, 3);
         jot_text_f(p->out, ")");
         return;
     }
@@ -432,7 +432,7 @@ print_select(Printer *p, const Inst *in)
         if (in->dtype == JOT_BOOL)
             print_mask(p, arg[i], bits);
         else
-            print_operand(p, arg[i], 13);
+            lanes_print_operand(p, arg[i], 13);
     }
     jot_text_f(p->out, ")");
 }
@@ -455,7 +455,7 @@ print_number_of(Printer *p, uint32_t arg, int to)
 }
 
 static void
-print_cast(Printer *p, const Inst *in)
+lanes_print_cast(Printer *p, const Inst *in)
 {
     uint32_t arg = jot_print_arg(p, in, 0);
     int from = p->code->inst.v[arg].dtype, to = in->round;
@@ -464,7 +464,7 @@ print_cast(Printer *p, const Inst *in)
         print_mask(p, arg, jot_print_mask_bits(p, arg));
     else if (to == JOT_BOOL) {
         jot_text_f(p->out, "(");
-        print_operand(p, arg, 3);
+        lanes_print_operand(p, arg, 3);
         jot_text_f(p->out, " != 0)");
     } else if (from == JOT_BOOL)
         print_number_of(p, arg, to);
@@ -475,18 +475,18 @@ print_cast(Printer *p, const Inst *in)
                    p->lanes);
         if (convert)
             jot_text_f(p->out, "jot_cv_f32_%sx%d(", lane_type(from), p->lanes);
-        print_operand(p, arg, 13);
+        lanes_print_operand(p, arg, 13);
         jot_text_f(p->out, convert ? ")))" : "))");
     } else if (from >= JOT_F16 && to < JOT_F16) {
         jot_text_f(p->out, "jotm_%s_to_%s_x%d(", from == JOT_F64 ? "f64" : "f32",
                    jot_print_short(to), p->lanes);
-        print_operand(p, arg, 13);
+        lanes_print_operand(p, arg, 13);
         jot_text_f(p->out, ")");
     } else if (same)
-        print_operand(p, arg, 0);
+        lanes_print_operand(p, arg, 0);
     else {
         jot_text_f(p->out, "jot_cv_%s_%sx%d(", lane_type(to), lane_type(from), p->lanes);
-        print_operand(p, arg, 13);
+        lanes_print_operand(p, arg, 13);
         jot_text_f(p->out, ")");
     }
 }
@@ -520,13 +520,13 @@ jot_print_is_call(const char *text)
 }
 
 static void
-print_ew(Printer *p, const Inst *in)
+lanes_print_ew(Printer *p, const Inst *in)
 {
     int dtype;
     const char *text = jot_print_ew_text(p, in, &dtype);
     bool floats = dtype >= JOT_F16;
     if (in->ew == EW_CAST)
-        print_cast(p, in);
+        lanes_print_cast(p, in);
     else if (in->ew == EW_SELECT)
         print_select(p, in);
     else if (in->dtype == JOT_BOOL && (text[0] == '0' || text[0] == '1'))
@@ -534,7 +534,7 @@ print_ew(Printer *p, const Inst *in)
                    jot_print_mask_bits(p, (uint32_t)(in - p->code->inst.v)), p->lanes,
                    text[0] == '0' ? "0" : "-1");
     else if (is_compare(in))
-        print_compare(p, in);
+        lanes_print_compare(p, in);
     else if (jot_print_is_call(text))
         jot_print_lanes_call(p, in, text, dtype);
     else if (in->dtype == JOT_BOOL)
@@ -544,7 +544,7 @@ print_ew(Printer *p, const Inst *in)
     else
         for (; *text; text++)
             if (*text == '%')
-                print_operand(p, jot_print_arg(p, in, *++text - '0'), 0);
+                lanes_print_operand(p, jot_print_arg(p, in, *++text - '0'), 0);
             else
                 jot_text_put(p->out, text, 1);
 }
@@ -566,10 +566,10 @@ jot_print_lanes(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     switch (in->op) {
-    case C_LOAD: print_load(p, in); break;
+    case C_LOAD: lanes_print_load(p, in); break;
     case C_CELL: print_cell(p, in); break;
     case C_INDEX: print_index(p, in); break;
-    case C_EW: print_ew(p, in); break;
+    case C_EW: lanes_print_ew(p, in); break;
     default: break;
     }
 }
@@ -581,7 +581,7 @@ static void
 print_stored(Printer *p, uint32_t n, int dtype)
 {
     if (dtype != JOT_BOOL) {
-        print_operand(p, n, 13);
+        lanes_print_operand(p, n, 13);
         return;
     }
     jot_text_f(p->out, "(jot_u8x%d)(", p->lanes);
@@ -597,8 +597,8 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     const Inst *to = &p->code->inst.v[arg[0]];
     bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
     Inst ew = *in;
-    if ((cell && !jot_print_lanes_whole(p, arg[0])) || !operand_whole(p, arg[1]) ||
-        (in->narg == 3 && !operand_whole(p, arg[2])))
+    if ((cell && !jot_print_lanes_whole(p, arg[0])) || !lanes_operand_whole(p, arg[1]) ||
+        (in->narg == 3 && !lanes_operand_whole(p, arg[2])))
         return false;
     if (cell) {
         jot_text_f(p->out, "jot_st%s_%sx%d(", p->part ? "n" : "", jot_print_short(to->dtype),
@@ -619,7 +619,7 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_fma_%sx%d(", jot_print_short(in->dtype), p->lanes);
         for (int i = 1; i <= 3; i++) {
             jot_text_f(p->out, i > 1 ? ", " : "");
-            print_operand(p, arg[i % 3], 13);
+            lanes_print_operand(p, arg[i % 3], 13);
         }
         jot_text_f(p->out, ")");
     } else if (in->loose)
@@ -627,7 +627,7 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     else if (in->ew) {
         bool bytes = truth && cell;
         jot_text_f(p->out, bytes ? "(jot_u8x%d)(" : "", p->lanes);
-        print_ew(p, &ew);
+        lanes_print_ew(p, &ew);
         if (bytes)
             jot_text_f(p->out, " & 1)");
     } else if (cell)
@@ -635,7 +635,7 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     else if (truth)
         print_mask(p, arg[1], jot_print_mask_bits(p, arg[0]));
     else
-        print_operand(p, arg[1], 13);
+        lanes_print_operand(p, arg[1], 13);
     jot_text_f(p->out, !cell ? ";\n" : p->part ? ", part);\n" : ");\n");
     return true;
 }
@@ -646,7 +646,7 @@ jot_print_lanes_store(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     int dtype = p->k->bufs.v[in->aux].dtype;
     bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
-    if (p->moves[arg[0]] != MOVES_LINEAR || p->stride[arg[0]] != 1 || !operand_whole(p, arg[1]))
+    if (p->moves[arg[0]] != MOVES_LINEAR || p->stride[arg[0]] != 1 || !lanes_operand_whole(p, arg[1]))
         return false;
     jot_text_f(p->out, "jot_st%s_", p->part ? "n" : "");
     if (half)
@@ -654,7 +654,7 @@ jot_print_lanes_store(Printer *p, const Inst *in)
     else
         jot_text_f(p->out, "%sx%d(", jot_print_short(jot_print_is_half(dtype) ? JOT_U16 : dtype),
                    p->lanes);
-    print_place(p, in, 0);
+    lanes_print_place(p, in, 0);
     jot_text_f(p->out, ", ");
     print_stored(p, arg[1], dtype);
     jot_text_f(p->out, p->part ? ", part);\n" : ");\n");

@@ -261,7 +261,7 @@ print_counted(Printer *p, const Loop *l)
 
 /* const jot_i64 to = ..; jot_i64 j = ..; */
 static void
-print_bounds(Printer *p, Loop *l)
+loop_print_bounds(Printer *p, Loop *l)
 {
     const Inst *in = &p->code->inst.v[l->n];
     l->to = jot_print_take(p, "to");
@@ -302,7 +302,7 @@ print_before(Printer *p, const Loop *l, int lanes)
 static void
 print_ranged(Printer *p, Loop *l)
 {
-    print_bounds(p, l);
+    loop_print_bounds(p, l);
     line(p);
     jot_text_f(p->out, "for (; ");
     print_before(p, l, l->lanes);

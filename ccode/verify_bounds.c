@@ -23,7 +23,7 @@ typedef struct {
     uint32_t at;           /* first of its expressions in kernel.ixs: indices, then conditions */
     int nidx, ncond;
     bool load;
-} Access;
+} BoundedAccess;
 
 static int64_t
 value_at(const Kernel *k, Ix ix, const int64_t *at)
@@ -45,7 +45,7 @@ conditions_hold(const Kernel *k, uint32_t first, int n, const int64_t *at)
 
 /* The access is made at this point, and its index is not in [0, size). */
 static bool
-outside_at(const Access *a, Ix ix, int64_t size, const int64_t *at)
+outside_at(const BoundedAccess *a, Ix ix, int64_t size, const int64_t *at)
 {
     const Kernel *k = a->k;
     int64_t index = value_at(k, ix, at);
@@ -61,7 +61,7 @@ outside_at(const Access *a, Ix ix, int64_t size, const int64_t *at)
 
 /* Along one axis to where the index is just outside, on either side. */
 static bool
-outside_along(const Access *a, Ix ix, int64_t size, int axis, int64_t *at)
+outside_along(const BoundedAccess *a, Ix ix, int64_t size, int axis, int64_t *at)
 {
     int64_t was = at[axis], ext = a->space.ext[axis], from = value_at(a->k, ix, at), step;
     bool found = false;
@@ -79,7 +79,7 @@ outside_along(const Access *a, Ix ix, int64_t size, int axis, int64_t *at)
 
 /* A point at which the index is outside is found: corners, and drawn ones. */
 static bool
-outside_somewhere(const Access *a, Ix ix, int64_t size)
+outside_somewhere(const BoundedAccess *a, Ix ix, int64_t size)
 {
     int64_t at[KERNEL_AXES] = {0};
     for (uint64_t n = 0; n < BOUNDS_POINTS; n++) {
@@ -99,7 +99,7 @@ outside_somewhere(const Access *a, Ix ix, int64_t size)
 }
 
 static bool
-asked(const Access *a, Ix bound)
+asked(const BoundedAccess *a, Ix bound)
 {
     const Ix *cond = &a->k->ixs.v[a->at + (uint32_t)a->nidx];
     int64_t known;
@@ -112,7 +112,7 @@ asked(const Access *a, Ix bound)
 }
 
 static bool
-access_ok(const Access *a, const KBuf *b)
+access_ok(const BoundedAccess *a, const KBuf *b)
 {
     IxPool *p = a->k->ix;
     for (int d = 0; d < a->nidx; d++) {
@@ -130,7 +130,7 @@ access_ok(const Access *a, const KBuf *b)
 static bool
 accesses_ok(const Kernel *k, const bool *used, const Space *space, Text *why)
 {
-    Access a = {0};
+    BoundedAccess a = {0};
     a.k = k;
     a.used = used;
     a.space = *space;
