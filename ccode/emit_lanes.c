@@ -626,7 +626,8 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         jot_print_lanes_call(p, &ew, in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f(", to->dtype);
     else if (in->ew) {
         bool bytes = truth && cell;
-        jot_text_f(p->out, bytes ? "(jot_u8x%d)(" : "", p->lanes);
+        if (bytes)
+            jot_text_f(p->out, "(jot_u8x%d)(", p->lanes);
         lanes_print_ew(p, &ew);
         if (bytes)
             jot_text_f(p->out, " & 1)");
