@@ -237,7 +237,11 @@ chain_stage(Chain *c, uint32_t i)
     if (c->kind[i] == CHAIN_SUM && last < 0)
         last = jot_chain_longest(c, summed);
     jot_text_f(&c->text, "%%%u:", i);
-    chain_along_rows(c, v->free, summed, last);
+    if (c->kind[i] == CHAIN_SUM && !summed) { /* of one term: all its loops stand around it */
+        chain_along_rows(c, v->free, 0, -1);
+        jot_text_f(&c->text, " |");
+    } else
+        chain_along_rows(c, v->free, summed, last);
     if (c->kind[i] == CHAIN_KEPT || chain_outlives(c, i, c->run[i]))
         ok = chain_place(c, i);
     jot_text_f(&c->text, "\n");

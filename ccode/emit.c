@@ -232,7 +232,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
         jot_print_choose(code);
         jot_code_over(code, &p->over);
         print_function(p, name);
-        ok = !code->mem->failed;
+        ok = code->ok && !code->mem->failed;
         fill_info(p, from, info);
     }
     jot_mem_free(code->mem, p->name, code->inst.n * sizeof *p->name);

@@ -498,6 +498,8 @@ jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode)
     const Inst *in = &p->code->inst.v[n];
     bool wrap = jot_print_level(p, n, mode) > level;
     if (!in->in_place) {
+        if (!p->name[n].base && !p->name[n].number) /* the first parameter's, as of no record */
+            jot_code_refuse(p->code, "a record is read where it is not declared");
         print_named(p, n, mode);
         return;
     }

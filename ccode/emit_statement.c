@@ -471,6 +471,17 @@ open_block(Printer *p, uint32_t n)
     jot_text_f(p->out, ") {\n");
 }
 
+/* The block's records, and the loop's variable, are no more: who names one is refused. */
+static void
+close_block(Printer *p, uint32_t block, uint32_t mark)
+{
+    static const Name none = {0};
+    p->name[block] = none;
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next)
+        p->name[n] = none;
+    jot_print_give(p, mark);
+}
+
 JOT_FN void
 jot_print_block(Printer *p, uint32_t block)
 {
@@ -493,7 +504,7 @@ jot_print_block(Printer *p, uint32_t block)
             p->indent--;
             begin_line(p);
             jot_text_f(p->out, "}\n");
-            jot_print_give(p, mark);
+            close_block(p, n, mark);
             break;
         case C_DECL: skip = print_register(p, n); break;
         case C_SET: print_set(p, in); break;

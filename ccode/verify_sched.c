@@ -250,7 +250,7 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_MATRIX &&
                 l->kind != LOOP_VECTOR && l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES &&
                 !(l->kind == LOOP_TEAM && own_lanes(s, st)) && st->acc.kind != PLACE_MEM &&
-                st->res.kind == PLACE_NONE)
+                (st->res.kind == PLACE_NONE || jot_stage_is_reduce(s, st)))
                 return jot_refuse(why,
                                 "a value is kept in registers over a loop that is not unrolled", n);
         } else if (i < st->nat && l->kind != LOOP_WINDOW && !jot_loop_parts(s, st, i))

@@ -160,6 +160,7 @@ enum {
     LONG,
     BACKWARD,
     ONE,
+    OF_ONE,
     CASES
 };
 
@@ -182,6 +183,21 @@ head(jot_Var x, int part, int heads)
     return jot_transpose(y, JOT_DIMS(0, 2, 1, 3));
 }
 
+/* What is normalised along a dimension of 1: means of one term, between two products. */
+static int
+build_of_one(jot_Ctx *c, jot_Var *out)
+{
+    jot_Conv half = {{2, 2}, {0, 0}, {1, 1}, 1};
+    jot_Var x = input(c, JOT_F32, 0, JOT_SHAPE(4, 16, 3, 2)), one = input(c, JOT_F32, 1, JOT_SHAPE(1));
+
+    x = jot_conv2d(x, input(c, JOT_F32, 20, JOT_SHAPE(16, 16, 2, 2)), &half);
+    x = jot_add(x, input(c, JOT_F32, 40, JOT_SHAPE(16, 1, 1)));
+    x = jot_softmax(jot_layer_norm(x, one, one, 1e-5), 1);
+    out[0] = jot_linear(jot_reshape(x, JOT_SHAPE(4, 16)), input(c, JOT_F32, 50, JOT_SHAPE(16, 3)),
+                        input(c, JOT_F32, 60, JOT_SHAPE(3)));
+    return 1;
+}
+
 static int
 build(jot_Ctx *c, int kind, jot_Var *out)
 {
@@ -191,6 +207,8 @@ build(jot_Ctx *c, int kind, jot_Var *out)
     jot_Var v[3], g[3], s, p, at = jot_arange(c, JOT_F32, 0, 1, l);
     jot_Var dy = input(c, dtype, 60, JOT_SHAPE(n, h, from, d));
     jot_Var bias = input(c, JOT_F32, 90, JOT_SHAPE(h, l, l));
+    if (kind == OF_ONE)
+        return build_of_one(c, out);
     v[0] = input(c, dtype, 0, JOT_SHAPE(n, h, from, d));
     v[1] = input(c, dtype, 20, JOT_SHAPE(n, h, l, d));
     v[2] = input(c, dtype, 40, JOT_SHAPE(n, h, l, d));
@@ -227,7 +245,8 @@ static const Case cases[CASES] = {
     { "attention by heads", HEADS, 1 }, { "attention of halves", HALF, 1 },
     { "attention of doubles", DOUBLE, 1 }, { "attention and its weights", ASKED, 2 },
     { "long attention", LONG, 1 }, { "attention with backward", BACKWARD, 4 },
-    { "gradient by keys of one query", ONE, 1 }
+    { "gradient by keys of one query", ONE, 1 },
+    { "norm of one element between products", OF_ONE, 1 }
 };
 
 static jot_Ctx *

@@ -128,6 +128,7 @@ refused_of(int which, const char *text, const char *want)
     shared(c, "P", 1, 6, 0);
     shared(c, "S", 0, 0, 0);
     TMP("T", 1, 6, 0, 0, 0);
+    TMP("R", 1, 23, 0, 0, 0);
     ok = jot_sched_read(&s, &c->k, text, strlen(text), &why) && jot_sched_verify(&s, &why);
     CHECK(!ok && why.s && strstr(why.s, want), "%s: %s, not: %s", text, ok ? "accepted" : why.s,
           want);
@@ -159,8 +160,34 @@ test_refused(void)
             "memory that calls share");
     refused_of(ROWS, "fuse m = i j\n%rows: m\n!0: m\n", some);
     refused_of(ROWS, "fuse m = i j\n%rows: m; acc T[0]\n!0: m\n", some);
+    refused_of(ROWS, "%rows: | i j; res R[i]\n!0: i\n", "over a loop that is not unrolled");
     refused("%4: | i j\n!0:\n!1: i j:1p\n", "not the outermost");
     refused("%4: | i j\n!0:\n!1: i || j\n", "partial results are a reduction's");
+}
+
+/* What no verifier has seen: a register is read in another block than the one that it stands in. */
+static void
+test_undeclared(void)
+{
+    static const char *const dialect[] = { "c", "gnu", "c_any", "opencl" };
+    for (size_t i = 0; i < sizeof dialect / sizeof *dialect; i++) {
+        static const char text[] = "%rows: | i j; res R[i]\n!0: i\n";
+        IrCase one, *c = &one;
+        Sched s;
+        EmitInfo info;
+        Text why = {0}, out = {0};
+        why.mem = out.mem = &ir_mem;
+        make_sums(c, 23, 17, ROWS);
+        TMP("R", 1, 23, 0, 0, 0);
+        CHECK(jot_sched_read(&s, &c->k, text, strlen(text), &why), "%s", why.s);
+        CHECK(!jot_emit(&c->k, &s, jot_dialect_find(dialect[i]), "k", &out, &info, &why) && why.s &&
+                  strstr(why.s, "not declared") && !out.n,
+              "%s: %s", dialect[i], out.n ? out.s : why.s);
+        jot_sched_close(&s);
+        jot_text_free(&why);
+        jot_text_free(&out);
+        ir_end(c);
+    }
 }
 
 /* ---- by rule ------------------------------------------------------------------------------ */
@@ -236,6 +263,7 @@ main(void)
     ir_open();
     test_hand();
     test_refused();
+    test_undeclared();
     test_rule();
     ir_close();
     return DONE();
