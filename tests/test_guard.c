@@ -227,9 +227,10 @@ build_pieces(jot_Ctx *c, uint64_t seed, jot_Var *out)
 
     start(c, seed);
     x = drawn_array(c, seed % 3 ? JOT_F32 : drawn_dtype(), 3,
-                    (int64_t[]){8, small(1, 16), seed % 2 ? 5 : small(1, 17)});
+                    seed % 4 == 2 ? (int64_t[]){8, 16, 5}
+                                  : (int64_t[]){8, small(1, 16), small(1, 17)});
     y = jot_neg(x);
-    out[0] = jot_concat(draw(&prog, 2) ? JOT_VARS(x, y, x) : JOT_VARS(y, x), 2);
+    out[0] = jot_concat(seed % 4 == 2 || draw(&prog, 2) ? JOT_VARS(x, y, x) : JOT_VARS(y, x), 2);
     moves = true;
     return 1;
 }
@@ -567,7 +568,7 @@ int
 main(int argc, char **argv)
 {
     char cache[] = "/tmp/jot-guard-XXXXXX", remove[64];
-    int n = argc > 1 ? atoi(argv[1]) : 12;
+    int n = argc > 1 ? atoi(argv[1]) : 24;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     jot_Ctx *c = jot_open(&(jot_Config){.backend = "interp", .no_simplify = 1});
 
