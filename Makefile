@@ -85,7 +85,7 @@ test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
 run-long: $(TESTS) $(EXAMPLES)
-	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" \
+	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" \
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_prelude --all" \
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_guard 400" \
 	    "$(B)/tests/test_models --all" "tests/test_fake.sh $(B) all" $(TESTS)
@@ -109,7 +109,7 @@ fuzz: $(B)/tests/test_fuzz
 # Sanitizers: the programs that touch every file, the campaigns shortened; NVRTC itself leaks.
 # gcc 12's leak checker guesses where a library opened at run time keeps its thread-local storage (the OpenCL
 # loader has some), and crashes on a wrong guess: intercept_tls_get_addr=0 takes the guessing away.
-ASAN    = $(filter-out %/test_prelude %/test_prelude_text %/test_memory %/test_fuzz %/test_wild %/test_models %/test_cuda %/test_guard,$(TESTS))
+ASAN    = $(filter-out %/test_prelude %/test_prelude_text %/test_memory %/test_fuzz %/test_wild %/test_flags %/test_models %/test_cuda %/test_guard,$(TESTS))
 check-asan:
 	@$(MAKE) -s B=$(B) CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" asan-run
 asan-run: $(TESTS)

@@ -434,7 +434,7 @@ drop_dead(Program *p)
 
 /* Call k gives up: its result becomes a leaf of the same shape. False: it is none already, or has
  * other than one result. */
-static bool
+static inline bool
 leaf_for_call(Program *p, int k)
 {
     Call *c = &p->call[k], was = *c;
