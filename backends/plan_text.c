@@ -343,6 +343,8 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArg
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             jot_plan_kernel_layouts(m, group, &k, args);
             jot_over_wish(m, &k, args);
+            if (!m->dialect->device && !m->plan->dialect && !kernel_tiled(m, group))
+                jot_kernel_views(&k);
             ok = jot_kernel_moments(&k, &m->ctx->target)
               && (kernel_tiled(m, group)
                       ? kernel_print_tiles(m, &k, tier, out, info, &why)

@@ -61,6 +61,26 @@ is_alone(const Printer *p, uint32_t buf)
     return !p->k->bufs.v[buf].may_alias;
 }
 
+/* An input that begins elsewhere: by how much is an argument while there is room. */
+static void
+print_placed(Printer *p, uint32_t number, const char *type, int64_t from)
+{
+    int i = p->nints;
+    jot_text_f(p->out, " = (const %s *)buf[%u] + ", type, number);
+    if (i == EMIT_INTS)
+        jot_print_number(p, from);
+    else {
+        p->ints[i].i = from;
+        p->int_dtype[i] = JOT_I64;
+        p->nints++;
+        if (p->d->any)
+            jot_print_name(p, p->int_name[i]);
+        else
+            jot_text_f(p->out, "ints[%d]", i);
+    }
+    jot_text_f(p->out, ";\n");
+}
+
 static void
 print_pointers(Printer *p, const Used *u)
 {
@@ -80,6 +100,8 @@ print_pointers(Printer *p, const Used *u)
                 jot_text_f(p->out, " = (%s *)(void *)((char *)buf[%u] + ", type, nbufs);
             else if (scratch)
                 jot_text_f(p->out, " = (%s *)(void *)((char *)scratch + ", type);
+            else if (buf->placed)
+                print_placed(p, number, type, buf->from);
             else
                 jot_text_f(p->out, " = buf[%u];\n", number);
             if (scratch) {

@@ -94,6 +94,8 @@ typedef struct {
     uint8_t over;           /* OUTPUT: the input that it may overwrite, element for element, without
                                changing the result (ccode/over.c); 0: none */
     bool bordered;          /* its halo is written outside of this kernel */
+    bool placed;            /* INPUT: where it begins is an argument (ccode/view.c): so many */
+    int64_t from;           /* elements later */
     const int64_t *ext;     /* rank logical extents, in the arena */
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */
 } KBuf;
@@ -201,6 +203,9 @@ JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
  * order: buf[0] is the first. */
 JOT_FN uint32_t jot_kernel_buf(Kernel *k, const char *name, jot_DType dtype, BufRole role,
                                int rank, const int64_t *ext);
+/* ccode/view.c: where inputs are read at one place along a dimension, the place becomes an
+ * argument. */
+JOT_FN void jot_kernel_views(Kernel *k);
 JOT_FN void jot_kernel_layout(Kernel *k, uint32_t buf, const Layout *layout); /* copied */
 JOT_FN int jot_kernel_scalar(Kernel *k, const char *name, jot_DType dtype);
 /* Index expressions of this kernel that load @e<slot> read this buffer. */
