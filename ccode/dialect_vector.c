@@ -168,7 +168,7 @@ put_fma_parts(Text *out, const VectorName *v, const char *name)
 static void
 put_fma(Text *out, const VectorName *v, bool sum)
 {
-    jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(fast)\n    return a * b + c;\n");
+    jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(on)\n    return a * b + c;\n");
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++) {
         const FmaName *f = &fma_names[i];
         if (!vector_is(v, f->vector))

@@ -357,12 +357,12 @@ vector_builtin_put(Text *out, const VectorBuiltin *b, const PreludeFn *fn, int l
     char how = fn->name[5];
     jot_text_f(out, "    return (jot_%sx%d)", jot_vtype(t)->lane, lanes);
     for (const char *s = b->call; *s; s++)
-        if (s[0] == '%' && *++s == 'L')
-            jot_text_f(out, "%d", lanes);
-        else if (s[-1] == '%')
-            jot_text_f(out, "%d", how == 'r' ? 12 : how == 'f' ? 9 : how == 'c' ? 10 : 11);
-        else
+        if (*s != '%')
             jot_text_put(out, s, 1);
+        else if (*++s == 'L')
+            jot_text_f(out, "%d", lanes);
+        else
+            jot_text_f(out, "%d", how == 'r' ? 12 : how == 'f' ? 9 : how == 'c' ? 10 : 11);
     jot_text_f(out, ";\n");
 }
 

@@ -47,7 +47,7 @@ values(const char *backend, const char *schedule, int kind, jot_DType dtype, dou
     y = graph(c, kind, dtype);
     CHECK(jot_run(c, jot_vars(1, &y)), "%s, kind %d: %s", backend, kind, jot_message(c));
     if (!strcmp(backend, "cc") && !schedule)
-        CHECK((count_logged("(jot_i32)i1") > 0) == (dtype == JOT_F32),
+        CHECK((count_logged("(jot_i32)i1") + count_logged("0_i32x") > 0) == (dtype == JOT_F32),
               "kind %d, %s:\n%s", kind, jot_dtype_name(dtype), logged);
     wide = jot_cast(y, JOT_F64);
     if (jot_data(wide))
