@@ -14,12 +14,16 @@ PREFIX  = /usr/local
 MNIST   =
 FUZZ    = 300
 
-# core.h < base.h < ops < fuse < ccode < backends < core.c; what needs a C library is HOSTED
-HOSTED  = $(wildcard backends/host.c backends/work.c backends/process.c backends/fork.c backends/library.c backends/pinned.c backends/tcc.c backends/cc*.c backends/opencl*.c backends/cuda*.c backends/nvrtc.c backends/cache.c backends/cpu.c backends/jobs.c backends/pool.c backends/machine.c backends/probe.c io/*.c)
-CORE    = base.c base_mem.c $(wildcard ops/*.c) $(wildcard fuse/*.c) $(wildcard ccode/*.c) \
-          $(filter-out $(HOSTED),$(wildcard backends/*.c)) core.c
+# the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
+# library is HOSTED
+ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user nn fuse prelude ccode/ir ccode/build ccode/rewrite \
+          ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device \
+          plan plan/layout plan/tier plan/device plan/function
+HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c io/*.c)
+CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c core.c
 SRC     = $(CORE) $(HOSTED)
-HDR     = core.h base.h $(wildcard ops/*.h ops/*.def fuse/*.h ccode/*.h ccode/*.def backends/*.h io/*.h)
+HDR     = core.h base.h backends/backend.h \
+          $(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h)
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
 ZLIB    = $(shell echo 'int main(void){return 0;}' >/tmp/jot_z$$$$.c; $(CC) -include zlib.h /tmp/jot_z$$$$.c -o /tmp/jot_z$$$$ -lz 2>/dev/null && echo -DHAVE_ZLIB -lz; rm -f /tmp/jot_z$$$$.c /tmp/jot_z$$$$)

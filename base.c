@@ -3,7 +3,7 @@
  *   Vec     doubling array in one block                    Text    a growing string, like printf
  *   Arena   head -> block -> block, bump pointer
  *
- * Nothing here knows about graphs or kernels. Read base_mem.c before; ops/index.c after. */
+ * Nothing here knows about graphs or kernels. Read base_mem.c before; ops/index/index.c after. */
 #include "base.h"
 
 /* ---- growable arrays ----------------------------------------------------------------------- */

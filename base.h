@@ -6,7 +6,7 @@
  * NULL (0, false) and raises `failed` in its Mem; passes may go on with the sink record that
  * jot_vec_push hands out and their driver looks at the flag after each pass.
  *
- * Read before: core.h (jot_Hooks). After: ops/index.h. */
+ * Read before: core.h (jot_Hooks). After: ops/index/index.h. */
 #ifndef JOT_BASE_H
 #define JOT_BASE_H
 #include <limits.h>
@@ -55,7 +55,7 @@
 /* Invariants of jot itself: checked in builds with JOT_CHECKED (all tests), which need the host. */
 #ifdef JOT_CHECKED
 #define JOT_ASSERT(cond, what) ((cond) ? (void)0 : jot_base_bug(__FILE__, __LINE__, what))
-JOT_FN void jot_base_bug(const char *file, int line, const char *what); /* backends/host.c */
+JOT_FN void jot_base_bug(const char *file, int line, const char *what); /* backends/host/host.c */
 #else
 #define JOT_ASSERT(cond, what) ((void)0)
 #endif

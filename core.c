@@ -4,30 +4,32 @@
  * is a file or two, and each arrow is a dump that JOT_DUMP prints:
  *
  *     call      ops/element.c, reindex.c, reduce.c    a node: shape, dtype, map; simplified, shared
- *               ops/forms.c, math.c, nn.c, ...        everything else, composed of the three
- *     differentiate  ops/grad.c                       more nodes
- *     ask       backends/eval.c, fetch.c              jot_data, jot_run, jot_fetch
- *     select    backends/plan.c                       the nodes that are needed              g
- *     fuse      fuse/                                 groups, and why edges between them     f
- *     build     ccode/build.c                         a group becomes a Kernel               k
- *     schedule  ccode/sched.c                         ... with an order and places           s
- *     lower     ccode/lower.c                         ... a loop tree                        l
- *     emit      ccode/emit.c                          ... text in a dialect                  c
- *     compile   backends/tcc.c, cc.c                  ... a function in the process
- *     run       backends/plan_run.c                   buffers, launch, hand over             p
+ *               ops/forms.c, nn/                     everything else, composed of the three
+ *     differentiate  ops/grad/grad.c                  more nodes
+ *     ask       plan/eval.c, fetch.c                  jot_data, jot_run, jot_fetch
+ *     select    plan/plan.c                           the nodes that are needed              g
+ *     fuse      fuse/fuse.c                           groups, and why edges between them     f
+ *     build     ccode/build/build.c                   a group becomes a Kernel               k
+ *     schedule  plan/text.c                           ... with an order and places: strategies in
+ *                                                     ccode/schedule, contract, winograd, stencil  s
+ *     lower     ccode/lower/lower.c                   ... a loop tree                        l
+ *     walk      ccode/lower/walk.c                    ... code records                       w
+ *     emit      ccode/emit/emit.c                     ... text in a dialect                  c
+ *     compile   backends/cpu/tcc.c, cc.c              ... a function in the process
+ *     run       plan/run.c                            buffers, launch, hand over             p
  *
  * or, without any compiler, from select straight to backends/interp.c. A graph that was planned
  * before goes from select to run.
  *
  * Read before: core.h. After: ops/graph.h. */
 #include "backends/backend.h"
-#include "backends/plan.h"
-#include "backends/profile.h"
-#include "backends/tune.h"
+#include "plan/plan.h"
+#include "plan/tier/profile.h"
+#include "plan/tier/tune.h"
 #include "ops/graph.h"
 #ifndef JOT_NO_HOST
-#include "backends/host.h"
-#include "backends/pool.h"
+#include "backends/host/host.h"
+#include "backends/cpu/pool.h"
 #endif
 
 /* ---- errors ------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* backends/backend.h - what a backend is: a table of functions that allocate, compile and launch.
  *
- * The plan (backends/plan.c) turns a graph into kernels and calls these. The interpreter has no
+ * The plan (plan/plan.c) turns a graph into kernels and calls these. The interpreter has no
  * `compile`: it runs graph nodes (backends/interp.c). An absent optional function says so here.
  *
- * Read before: ops/graph.h, ccode/ir.h. After: backends/plan.c, interp.c, tcc.c, cc.c. */
+ * Read before: ops/graph.h, ccode/ir/ir.h. After: plan/plan.c, interp.c, tcc.c, cc.c. */
 #ifndef JOT_BACKEND_H
 #define JOT_BACKEND_H
 #include "ops/graph.h"
@@ -25,9 +25,10 @@ typedef struct {
     int items;             /* out: most items of a work-group for it; 0: as many as planned */
 } KernelSym;
 
-JOT_FN KernelFn jot_device_fn; /* backends/plan_device.c: a mark, never called */
+JOT_FN KernelFn jot_device_fn; /* plan/device/device.c: a mark, never called */
 
-/* One launch of a kernel on a device. Its arguments, in this order (ccode/emit_device.c): of each
+/* One launch of a kernel on a device. Its arguments, in this order (ccode/device/emit_device.c):
+ * of each
  * buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its scalars,
  * phase, lo, hi. */
 typedef struct {
@@ -112,8 +113,8 @@ struct Backend {
      * ctx's memory, 0-terminated). Otherwise search that module, whose text is *unit. The function
      * is NULL where there is no cache. */
     bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
-    /* Two tiers (backends/cpu.c). quick: the backend that compiles fast to slower code; NULL: there
-     * is one tier. start: as `compile`, but in the background; text and symbols are copied; returns
+    /* Two tiers (backends/cpu/cpu.c). quick: the backend that compiles fast to slower code;
+     * NULL: there is one tier. start: as `compile`, but in the background; text and symbols are copied; returns
      * NULL when it cannot now (then use `compile`). look: the state of a job, after waiting
      * for its end as long as that is expected in less than `most` seconds (0: no wait); *left:
      * estimated seconds until then. end: frees the job; if it is done, fills in
@@ -129,7 +130,7 @@ struct Backend {
     /* Run body over [0, count) in pieces on several threads and wait. NULL: one thread. */
     void (*parallel)(Backend *backend, int64_t count, ParallelFn *body, void *arg);
     int workers;           /* worker numbers are below this; 0 counts as 1 */
-    struct Pool *pool;     /* backends/pool.c */
+    struct Pool *pool;     /* backends/cpu/pool.c */
     void *state;           /* the backend's own */
     const Device *device;  /* NULL: kernels are functions of this process, on host memory */
 };

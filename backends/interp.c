@@ -16,10 +16,10 @@
  * the recursion), and if its elements are read once, or are more than those of its largest stored
  * operand.
  *
- * Read before: ops/graph.h, backends/plan.h. After: ccode/build.c, backends/plan.c. */
+ * Read before: ops/graph.h, plan/plan.h. After: ccode/build/build.c, plan/plan.c. */
 #include "backends/backend.h"
-#include "backends/plan.h"
-#include "ops/code.h"
+#include "ops/user/code.h"
+#include "plan/plan.h"
 
 enum { PULL_COST = 96 };
 

@@ -2,7 +2,7 @@
  * one that is asked for, or else the first that opens.
  *
  * Read before: backends/backend.h. After: interp.c, tcc.c, cc.c. */
-#include "backends/host.h"
+#include "backends/host/host.h"
 
 const Backend *const jot_backends[] = {
 #ifndef JOT_NO_HOST

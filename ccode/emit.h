@@ -1,8 +1,9 @@
 /* ccode/emit.h - a kernel and its schedule as the text of one C function.
  *
- * The walk (ccode/walk.c) turns the lowered tree into code records: loops are bound, unrolled
+ * The walk (ccode/lower/walk.c) turns the lowered tree into code records: loops are bound, unrolled
  * copies made, invariant parts hoisted to the loop they depend on, equal ones shared. The printer
- * (ccode/emit.c) spells the records in a Dialect. Neither knows an operator: scalar.def has the C
+ * (ccode/emit/emit.c) spells the records in a Dialect. Neither knows an operator: scalar.def has
+ * the C
  * text.
  *
  * Every function has one signature:
@@ -14,13 +15,14 @@
  * parallel loop, cover 0..info.steps[p], at any time each. scratch: info.scratch_nbytes bytes,
  * 64-byte aligned, private to a call.
  *
- * Read before: ccode/ir.h. After: ccode/walk.c, ccode/emit.c, ccode/dialect.c. */
+ * Read before: ccode/ir/ir.h. After: ccode/lower/walk.c, ccode/emit/emit.c,
+ * ccode/emit/dialect.c. */
 #ifndef JOT_EMIT_H
 #define JOT_EMIT_H
-#include "ccode/ir.h"
+#include "ccode/ir/ir.h"
 
-/* How a target spells things. Rows of the table in ccode/dialect.c; find one by name. */
-/* What kernels of a device are spelled with; ccode/emit_device.c has the signature. */
+/* How a target spells things. Rows of the table in ccode/emit/dialect.c; find one by name. */
+/* What kernels of a device are spelled with; ccode/device/emit_device.c has the signature. */
 typedef struct {
     const char *typedefs;
     const char *kernel;   /* before "void name(" */
@@ -45,7 +47,7 @@ typedef struct {
 typedef struct {
     const char *name;     /* "c": strict C99, lanes are scalars; "gnu": vectors of gcc and clang */
     bool vectors;         /* GNU vector types; else each lane is a variable of its own */
-    bool any;             /* extents, strides and constants are arguments (ccode/emit_any.c) */
+    bool any;             /* extents, strides and constants are arguments (ccode/emit/any.c) */
     const char *restrict_; /* "restrict" or "" */
     const char *function; /* what stands before "void name(" */
     const char *fma;      /* spelling of fma for %f = "f" or "", e.g. "__builtin_fma%f" */
@@ -54,7 +56,7 @@ typedef struct {
 } Dialect;
 JOT_FN const Dialect *jot_dialect_find(const char *name); /* NULL: none of that name */
 
-/* How one launch of a device's kernel is shared out (ccode/walk_grid.c). */
+/* How one launch of a device's kernel is shared out (ccode/device/walk_grid.c). */
 typedef enum {
     LAUNCH_ONE,             /* a single item runs it, from lo 0 to hi steps */
     LAUNCH_ITEMS,           /* each item takes steps of its own */
@@ -98,7 +100,7 @@ JOT_FN bool jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Te
 JOT_FN uint64_t jot_emit_prelude_hash(void);
 
 /* The kernel of a CODE node on a device (CODE_OPENCL, CODE_CUDA), with the parameters of any other;
- * as jot_code_text (ops/code.h). It has a source there. */
+ * as jot_code_text (ops/user/code.h). It has a source there. */
 JOT_FN bool jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int device,
                                  const char *fn_name, Text *out, int64_t *count);
 

@@ -12,7 +12,7 @@
  * products each, which repeat: one of all would be another text for each depth.
  *
  * requires  a pair whose axes are laid on each other    keeps  everything but p->shared
- * Read before: fuse/nest.c. After: fuse/reward.c, ccode/chain.c. */
+ * Read before: fuse/nest.c. After: fuse/reward.c, ccode/contract/chain.c. */
 #include "fuse/nest.h"
 
 enum {

@@ -7,15 +7,16 @@
  * With j = w h + u the three walk one space, r and u: a step of it has an element of each window,
  * all of which are computed and used up there. So the gates of a recurrent cell go with the product
  * that they are the windows of, and the concatenation of their gradients with both. What is kept of
- * such an axis is computed and stored once for each window (ccode/build.c); nothing may be summed
+ * such an axis is computed and stored once for each window (ccode/build/build.c); nothing may be
+ * summed
  * up along it.
  *
  * That pays where all windows are read, and all parts of a concatenation are computed, by one nest;
  * and it is done around a contraction alone: its columns go in blocks, the windows side by side,
- * each with all rows (ccode/panels.c), if these stay in a cache.
+ * each with all rows (ccode/contract/panels.c), if these stay in a cache.
  *
  * requires  a pair whose edges are laid on each other    keeps  everything but p->ext, p->folded
- * Read before: fuse/nest.c. After: fuse/reward.c, ccode/panels.c. */
+ * Read before: fuse/nest.c. After: fuse/reward.c, ccode/contract/panels.c. */
 #include "fuse/nest.h"
 
 enum {

@@ -12,7 +12,8 @@
  *
  * What levels left apart is then tried in the order: bytes saved descending, producer, consumer;
  * then siblings, groups with reductions of one space that read the same variable through the same
- * map; then parts, equal slices of one variable. Shifting (fuse/shift.c) looks at a few neighbours and at a fixed number of edges in all.
+ * map; then parts, equal slices of one variable. Shifting (fuse/shift.c) looks at a few neighbours
+ * and at a fixed number of edges in all.
  *
  * requires  verts and edges, in order   keeps  edges   gives  par, level, lists of members
  * Read before: fuse/move.c. After: fuse/shift.c, fuse/place.c. */

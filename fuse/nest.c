@@ -9,7 +9,7 @@
  * laid on one, so within a nest an index names one thing.
  *
  * requires  uses of each group   keeps  axes of b   gives  a pair, then the union
- * Read before: fuse/reads.c. After: fuse/rides.c. */
+ * Read before: fuse/reads.c. After: fuse/epilogue.c. */
 #include "fuse/nest.h"
 
 static uint8_t

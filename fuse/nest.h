@@ -115,7 +115,7 @@ JOT_FN uint32_t jot_nest_mask(const NestPair *p, uint32_t axes, int n);
 /* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
 JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g,
                              const NestUse *u, int d);
-/* fuse/rides.c: if the pair has a contraction, may the rest be done on the contraction's stores?
+/* fuse/epilogue.c: if the pair has a contraction, may the rest be done on the contraction's stores?
  * WHYS: yes, and p->shared is set. */
 JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
 /* Set stay[position] to 1 for variables that sums of a contraction's results read from memory. */

@@ -467,7 +467,7 @@ place_is_join(const Fuser *f, const PlaceBelow *below, uint32_t i)
 }
 
 /* Policy reward: what is put together is not so again for each window of a pool. Its parts are
- * computed in place (backends/plan_within.c). */
+ * computed in place (plan/concat.c). */
 static void
 place_store_joins(Fuser *f, const PlaceBelow *below, const int64_t *points)
 {

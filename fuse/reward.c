@@ -8,7 +8,7 @@
  * of the shared axes fits in a cache: what is read twice there is then still at hand.
  *
  * requires  a pair   keeps  everything
- * Read before: fuse/nest.c, ops/target.h. After: fuse/join.c. */
+ * Read before: fuse/nest.c, target/target.h. After: fuse/join.c. */
 #include "fuse/nest.h"
 
 enum {

@@ -4,7 +4,7 @@
  *              s = scatter(e)   ->  group 2: s              out[o] = sum of e[what falls on o]
  *
  * Alone, a reduction with a general map becomes a gather, each output written once, by any number
- * of threads (ccode/build_reduce.c). In a nest that walks the input it would add to memory instead.
+ * of threads (ccode/build/reduce.c). In a nest that walks the input it would add to memory instead.
  * So such reductions are no siblings, and share a nest only with what they alone need. One whose
  * map reads index variables cannot be solved: it stays.
  *

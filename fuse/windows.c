@@ -13,11 +13,11 @@
  *     axes of b    n: stays        h w p q: solved for, FUSE_SOLVED
  *
  * Only a scatter alone in its group can be solved (fuse/split.c), and one that is solved in any
- * case by elimination (ccode/build_invert.c): each of its outputs' indices is a linear form of axes
+ * case by elimination (ccode/build/invert.c): each of its outputs' indices is a linear form of axes
  * that occur in no other.
  *
  * requires  uses of groups, pairs     keeps  everything
- * Read before: fuse/nest.h, fuse/reads.c. After: fuse/reward.c, ccode/build_reduce.c. */
+ * Read before: fuse/nest.h, fuse/reads.c. After: fuse/reward.c, ccode/build/reduce.c. */
 #include "fuse/nest.h"
 
 enum { WINDOWS_WORK = 16 }; /* points of the solved nest for one of the scatter, at most */

@@ -1,10 +1,10 @@
-/* io/export.c - jot_export: the text of backends/export.c into a file.
+/* io/export.c - jot_export: the text of plan/function/export.c into a file.
  *
  * Written beside its place and renamed, so that a file of that name is whole; what is there and no
  * file (/dev/stdout, a pipe) is written to.
  *
- * Read before: backends/export.c. */
-#include "backends/host.h"
+ * Read before: plan/function/export.c. */
+#include "backends/host/host.h"
 #ifndef JOT_NO_HOST
 #include <errno.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
  *     roofline   operations per byte against operations per second: how far below the roof made of
  *                memory's bandwidth and the peak each kernel runs; circles as large as its time
  *
- * Read before: core.h ("profile"), backends/profile.c. */
+ * Read before: core.h ("profile"), plan/tier/profile.c. */
 #ifndef JOT_NO_HOST
-#include "backends/host.h"
-#include "backends/profile.h"
+#include "backends/host/host.h"
+#include "plan/tier/profile.h"
 #include <errno.h>
 #include <locale.h>
 #include <math.h>

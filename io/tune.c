@@ -12,7 +12,7 @@
  *         }
  *     }
  *
- * The names under "kernels" are hashes of kernel, machine and compiler (backends/plan_tune.c),
+ * The names under "kernels" are hashes of kernel, machine and compiler (plan/tier/tune.c),
  * which looks at what it is given, so that a damaged file does no harm; one that is no JSON at all
  * is as good as none, and is replaced. Writing is reading what is there now, adding one kernel, and
  * a new file that takes the name: of two processes that write at once one may lose its last kernel,
@@ -21,10 +21,10 @@
  * cJSON is looked for when there is something to read or write. Without it, or without a directory,
  * contexts remember for themselves.
  *
- * Read before: backends/tune.h, backends/plan_tune.c. */
+ * Read before: plan/tier/tune.h, plan/tier/tune.c. */
 #ifndef JOT_NO_HOST
-#include "backends/host.h"
-#include "backends/tune.h"
+#include "backends/host/host.h"
+#include "plan/tier/tune.h"
 #include <string.h>
 
 #define TUNE_FILE "tuned.json"

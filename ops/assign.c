@@ -9,7 +9,7 @@
  * then all slots are given theirs. Until an evaluation has run them they can be withdrawn
  * (jot_clear), all or one: `undo` has what each slot named before the first of them.
  *
- * Read before: ops/slots.c. After: backends/eval.c. */
+ * Read before: ops/slots.c. After: plan/eval.c. */
 #include "ops/graph.h"
 
 /* From the newest on: an old assignment is often held by a newer one that goes first. */

@@ -6,7 +6,7 @@
  *
  * A buffer is shared by reference: slots that name the same node, nodes that are one array.
  *
- * Read before: ops/graph.h. After: ops/away.c (elements that only copies have). */
+ * Read before: ops/graph.h. After: ops/packed_only.c (elements that only copies have). */
 #include "ops/graph.h"
 
 /* At least 64 bytes and whole cache lines, so that a kernel may load a vector at the end. */

@@ -9,7 +9,7 @@
  * (0.0 would turn -0.0 into 0.0), 0 for integers, false for bool, whose sum is `or`. So concat is
  * guarded reads and additions, one kernel, and its gradient is a slice for each variable.
  *
- * Read before: ops/forms.c. After: ops/grad.c. */
+ * Read before: ops/forms.c. After: ops/grad/grad.c. */
 #include "ops/maps.h"
 
 /* ---- concat ------------------------------------------------------------------------------- */

@@ -16,19 +16,19 @@
  *   MAP       user's operands         element-wise user text (code_map)
  *   REINDEX   x, then index variables out[i] = x[index(i)] or `value` (overflow)
  *   REDUCE    y, then index variables out[index(i)] op= y[i];  MEAN has `value.f` = finishing scale
- *   STACK     any, of one shape       its pieces one after the other  (ops/stack.c)
+ *   STACK     any, of one shape       its pieces one after the other  (ops/rewrite/stack.c)
  *   CODE      user's operands         opaque kernel; its outputs are PICK nodes
  *   PICK      a CODE node             output number op of it
  *   ALIAS     one                     the same value under other rules: stop_grad, stop_fuse, or an
  *                                     assigned state (a leaf for gradients) whose value is pending
  *
- * Read before: core.h, base.h, ops/index.h. After: the builders ops/element.c, ops/reindex.c,
- * ops/reduce.c, then ops/grad.c, fuse/fuse.h. */
+ * Read before: core.h, base.h, ops/index/index.h. After: the builders ops/element.c, ops/reindex.c,
+ * ops/reduce.c, then ops/grad/grad.c, fuse/fuse.h. */
 #ifndef JOT_GRAPH_H
 #define JOT_GRAPH_H
 #include "base.h"
-#include "ops/index.h"
-#include "ops/target.h"
+#include "ops/index/index.h"
+#include "target/target.h"
 
 typedef enum {
     NODE_FREE, NODE_LEAF, NODE_CONST, NODE_IOTA, NODE_RANDOM, NODE_EW, NODE_MAP, NODE_REINDEX,
@@ -66,7 +66,7 @@ typedef uint32_t NodeId; /* 0: poison */
 
 /* Row-major elements in memory, shared by the nodes whose value they are. They may be in host
  * memory, in the backend's memory, or in both; since elements never change, both are then equal. A
- * missing copy is made when it is needed (backends/data.c). */
+ * missing copy is made when it is needed (plan/data.c). */
 typedef struct Buffer Buffer;
 struct Buffer {
     void *p;            /* in host memory; NULL: not there yet */
@@ -107,7 +107,7 @@ typedef struct {
     uint32_t mark;            /* scratch of graph walks: number of the last walk that saw it */
     uint32_t at;              /* scratch: position in that walk's list */
     Buffer *data;             /* its elements, once evaluated (or from the start: LEAF) */
-    struct CodeSpec *code;    /* CODE, MAP: refcounted text and names (ccode/code.h) */
+    struct CodeSpec *code;    /* CODE, MAP: refcounted text and names (ccode/lower/code.h) */
     char *name;               /* user's name or NULL */
 } Node;
 
@@ -165,10 +165,10 @@ struct jot_Ctx {
     struct Backend *backend;
     /* frees Buffer.device; NULL: the backend is no device */
     void (*release)(jot_Ctx *ctx, void *device, size_t nbytes);
-    struct DeviceMemory *device; /* backends/data.c; NULL: none was asked for yet */
+    struct DeviceMemory *device; /* plan/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;
     struct Profile *profile; /* NULL: nothing was ever profiled */
-    const struct TuneStore *tune_store; /* backends/tune.h; NULL: schedules are remembered here */
+    const struct TuneStore *tune_store; /* plan/tier/tune.h; NULL: schedules are remembered here */
     void *tuned_state;       /* ... its own */
     jot_Stats stats;
     uint64_t said[SAID];     /* hashes of the last notes in the log; see jot_host_say */
@@ -252,7 +252,8 @@ JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
  * belongs to the caller, who may unref it. */
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
-/* ops/away.c: free p, because a copy in another layout has the elements. Returns a table for the
+/* ops/packed_only.c: free p, because a copy in another layout has the elements. Returns a table
+ * for the
  * caller to fill: for each position of each dimension its offset in the copy, in elements (an
  * element's place there is the sum over its dimensions). NULL: memory was refused, or p must stay.
  * jot_buffer_back makes p again from the copy; false: memory was refused. */
@@ -261,7 +262,7 @@ JOT_FN int64_t *jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int ran
 JOT_FN bool jot_buffer_back(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_forget_away(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* new elements follow: drop copies */
-/* Nodes of user code hold a reference of their CodeSpec (ccode/code.c). */
+/* Nodes of user code hold a reference of their CodeSpec (ccode/lower/code.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);
 JOT_FN void jot_code_unref(jot_Ctx *ctx, struct CodeSpec *code);
 /* Drop the pending assignments whose variable was assigned anew, or ended, before they ran. */
@@ -307,17 +308,19 @@ typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
  * `stop_at_data`; otherwise history is followed. Sets mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
-/* The same, after equal cells, products and sums of them were merged (ops/batch.c). The nodes in
+/* The same, after equal cells, products and sums of them were merged (ops/rewrite/batch.c). The
+ * nodes in
  * `keep` are not replaced. */
 JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
                                     bool stop_at_data, const NodeId *keep, uint32_t nkeep,
                                     NodeList *out);
-/* ops/cells.c: merge equal cells. True: nodes of the list have changed. */
+/* ops/rewrite/cells.c: merge equal cells. True: nodes of the list have changed. */
 JOT_FN bool jot_cells_join(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t n,
                            const NodeId *keep, uint32_t nkeep);
 JOT_FN void jot_list_free(jot_Ctx *ctx, NodeList *list);
 
-/* ops/stack.c: a variable made of equally long pieces of other variables, one after the other. */
+/* ops/rewrite/stack.c: a variable made of equally long pieces of other variables, one after the
+ * other. */
 enum { STACK_MOST = 248 };
 typedef struct { NodeId x; int64_t at; } Piece; /* from element `at` of x on; x 0: zeros */
 JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int n,
@@ -325,9 +328,11 @@ JOT_FN NodeId jot_stack_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int6
 /* How many pieces a STACK has; piece k. */
 JOT_FN int jot_stack_pieces(const Node *n);
 JOT_FN Piece jot_stack_piece(const jot_Ctx *ctx, const Node *n, int k);
-/* ops/again.c: extremes with data, of what is computed again. True: nodes of the list have changed. */
+/* ops/rewrite/again.c: extremes with data, of what is computed again. True: nodes of the list have
+ * changed. */
 JOT_FN bool jot_extremes_again(jot_Ctx *ctx, const NodeList *list);
-/* ops/stack_sum.c: turn sums of products into one product. True: nodes of the list have changed. */
+/* ops/rewrite/stack_sum.c: turn sums of products into one product. True: nodes of the list have
+ * changed. */
 JOT_FN bool jot_stack_sums(jot_Ctx *ctx, const NodeList *list);
 
 /* ---- slots ---- */

@@ -6,7 +6,7 @@
  *         i0 + q*2
  *              ^
  *
- * Read before: ops/maps.h, ops/index_parse.c. After: ops/reindex.c. */
+ * Read before: ops/maps.h, ops/index/parse.c. After: ops/reindex.c. */
 #include "ops/maps.h"
 
 enum { MAPS_SHOWN = 72 }; /* characters of a malformed expression */

@@ -7,7 +7,7 @@
  * the list from then on. The order follows from how the graph was built, not from node numbers,
  * which are reused: a graph that is built again is listed alike.
  *
- * Read before: ops/graph.h. After: ops/grad.c, backends/plan.c. */
+ * Read before: ops/graph.h. After: ops/grad/grad.c, plan/plan.c. */
 #include "ops/graph.h"
 
 static void

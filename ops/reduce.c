@@ -6,12 +6,13 @@
  *
  * It is the dual of reindex: the same map walked from the other side, so each is the gradient of
  * the other. What need not accumulate is rewritten when it is built: a map that never meets twice
- * becomes a reindex (ops/invert.c), a reduction of constants a constant, a reduction of a reduction
+ * becomes a reindex (ops/index/invert.c), a reduction of constants a constant, a reduction of a
+ * reduction
  * one, a sum into a small part of its output a sum and a reindex. Invariant factors stay inside:
  * pulled out they cost more kernels than they save.
  *
- * Read before: ops/reindex.c, ops/invert.c. After: ops/reduce_dims.c (sum, max, argmax over
- * dimensions), ops/grad.c. */
+ * Read before: ops/reindex.c, ops/index/invert.c. After: ops/reduce_dims.c (sum, max, argmax over
+ * dimensions), ops/grad/grad.c. */
 #include "ops/maps.h"
 
 const ReduceInfo jot_reduce_info[REDUCE_OPS] = {

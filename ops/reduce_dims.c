@@ -6,7 +6,7 @@
  *
  * argmax needs no operator of its own: among the positions that hold the maximum, the least. In C,
  *     m = max(x, j);  out = n - max(x[j] == m ? n - j : 0, j)
- * which becomes one pass (ccode/pair.c).
+ * which becomes one pass (ccode/rewrite/arg_reduce.c).
  *
  * Read before: ops/reduce.c. After: ops/forms.c. */
 #include "ops/maps.h"

@@ -14,7 +14,7 @@
  * against x are implicit in a node; the bounds of a map that was swallowed become conditions,
  * unless provable from the ranges of the axes or implied by what is left.
  *
- * Read before: ops/index.h, ops/maps.h. After: ops/reduce.c (the dual), ops/forms.c. */
+ * Read before: ops/index/index.h, ops/maps.h. After: ops/reduce.c (the dual), ops/forms.c. */
 #include "ops/maps.h"
 
 enum { REINDEX_MAX_SIZE = 512 }; /* index records of one map; longer chains stay two nodes */

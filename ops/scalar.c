@@ -6,10 +6,10 @@
  * The functions are the prelude's, compiled here: a folded constant and a generated kernel agree
  * bit for bit. f16 and bf16 are computed in f32; the result is rounded to `out`.
  *
- * Read before: scalar.def, ccode/prelude.h. After: ops/element.c, backends/interp.c. */
+ * Read before: scalar.def, prelude/prelude.h. After: ops/element.c, backends/interp.c. */
 #include "ops/graph.h"
 
-#include "ccode/prelude.h"
+#include "prelude/prelude.h"
 
 const EwInfo jot_ew_info[EW_OPS] = {
     { "none", 0, EW_SAME, 0, { "", "", "" } },

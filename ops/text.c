@@ -9,7 +9,7 @@
  * variable after "by". The line holds all that a node is, in the order of its fields, so that equal
  * graphs print alike.
  *
- * Read before: ops/graph.h, ops/index.h. */
+ * Read before: ops/graph.h, ops/index/index.h. */
 #include "ops/graph.h"
 
 JOT_FN void

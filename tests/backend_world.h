@@ -3,7 +3,7 @@
 #ifndef JOT_TEST_BACKEND_WORLD_H
 #define JOT_TEST_BACKEND_WORLD_H
 #include "tests/test.h"
-#include "backends/host.h"
+#include "backends/host/host.h"
 #include "tests/survivors.h"
 #include <dirent.h>
 #include <sys/stat.h>

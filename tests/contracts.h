@@ -3,7 +3,7 @@
 #ifndef JOT_TEST_CONTRACTS_H
 #define JOT_TEST_CONTRACTS_H
 #include "tests/ir_cases.h"
-#include "ccode/contract.h"
+#include "ccode/contract/contract.h"
 
 static inline void
 finds(IrCase *c, uint64_t batch, uint64_t m, uint64_t n, uint64_t k, const char *what)
@@ -65,7 +65,7 @@ runs(IrCase *c, const Machine *m, int64_t l2, Text *text, const char *what)
     Contract found;
     Sched s;
     Text why = {0};
-    bool ok = jot_contract_classes(&c->k) && jot_contract_only(&c->k, &found);
+    bool ok = jot_kernel_residues(&c->k) && jot_contract_only(&c->k, &found);
     CHECK(ok, "%s: is not seen to be a contraction", what);
     if (!ok)
         return;

@@ -1,5 +1,5 @@
 /* tests/fake_cuda.c - a CUDA driver and an NVRTC that are none: kernels run on the processor, item
- * by item, so that their text and backends/cuda.c can be tested where there is no GPU. Used as
+ * by item, so that their text and backends/cuda/cuda.c can be tested where there is no GPU. Used as
  * libcuda.so.1 and as JOT_NVRTC by tests/test_device.sh.
  *
  *     module     a shared object (tests/fake_nvrtc.c)

@@ -8,7 +8,7 @@
  * There are two devices on the one platform: 0.0 is the real one's, 0.1 "Fake GPU" says it is a
  * GPU; both compute alike.
  *
- * Read before: backends/opencl.h. */
+ * Read before: backends/opencl/opencl.h. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

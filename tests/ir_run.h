@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 #include "ccode/emit.h"
-#include "ccode/prelude.h"
+#include "prelude/prelude.h"
 #include "tests/test.h"
 
 static Mem ir_mem;

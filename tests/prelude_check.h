@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ccode/prelude.h"
+#include "prelude/prelude.h"
 
 static int passed, failed, skipped;
 

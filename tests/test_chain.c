@@ -2,8 +2,8 @@
  * rows: the schedule against plain loops on several machines; attention and its relatives through
  * the public header against the interpreter, with the number of kernels and the bytes of
  * temporaries, the same bits at any number of threads, and memory refused. */
-#include "ccode/chain.h"
-#include "ccode/panels.h"
+#include "ccode/contract/chain.h"
+#include "ccode/contract/panels.h"
 #include "tests/ir_cases.h"
 #include "tests/rates.h"
 #include "core.h"

@@ -2,8 +2,8 @@
  * and that each computes what it should: extents 0 and 1, odd ones, rests of lanes, gcc's vectors.
  * Those of a device: sums whose neighbours read side by side, or are shared by a group that does.
  * Set IR_SHOW to a part of a case's name to see its text. */
-#include "ccode/build.h"
-#include "ccode/sched_grid.h"
+#include "ccode/build/build.h"
+#include "ccode/device/grid.h"
 #include "tests/ir_cases.h"
 
 /* A machine with vectors of so many bytes and plain caches. */

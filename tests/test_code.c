@@ -1,7 +1,7 @@
 /* tests/test_code.c - user code: the checks of its builders, the text around the user's, gradients,
  * host functions, and evaluation on every backend that opens. */
 #include "backends/backend.h"
-#include "ops/code.h"
+#include "ops/user/code.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 

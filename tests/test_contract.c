@@ -3,7 +3,7 @@
  */
 #include <unistd.h>
 #include "tests/contracts.h"
-#include "backends/host.h"
+#include "backends/host/host.h"
 
 static void
 finds_none(IrCase *c, const char *what)
@@ -49,7 +49,7 @@ test_empty_classes(void)
 {
     IrCase c;
     make_by_input_of(&c, 1, 34, 40, 8, 1);
-    CHECK(jot_contract_classes(&c.k), "out of memory");
+    CHECK(jot_kernel_residues(&c.k), "out of memory");
     finds(&c, 0, BIT(0) | BIT(2) | BIT(3) | BIT(7) | BIT(8), BIT(4), BIT(1) | BIT(5) | BIT(6),
           "by input, one tap");
     ir_end(&c);
@@ -118,7 +118,8 @@ test_tiles(void)
     tiles = false;
 }
 
-/* What lies outside by its rows is read through a tile; its fill asks for the batch, which is padded
+/* What lies outside by its rows is read through a tile; its fill asks for the batch, which is
+ * padded
  * as well, and which no border of the tile is about. */
 static void
 test_padded(void)

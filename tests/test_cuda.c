@@ -8,8 +8,8 @@
  *     test_cuda --text FILE ..   these texts alone */
 #include <stdlib.h>
 #include <string.h>
-#include "backends/host.h"
-#include "backends/plan.h"
+#include "backends/host/host.h"
+#include "plan/plan.h"
 #include "tests/idle_device.h"
 #include "tests/run_programs.h"
 #include "tests/tiles_cases.h"

@@ -3,6 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
+headers=$(find ops nn fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -24,14 +25,14 @@ for page in $pages; do
         sed -n 's/^##* //p' "$in" | tr A-Z a-z | sed 's/[^a-z0-9 _-]//g; s/ /-/g' |
             grep -qx -e "${to#*#}" && ok || bad "$page links to $to, which is no heading there"
     done
-    for to in $(grep -o '`\(ops\|fuse\|ccode\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
+    for to in $(grep -o '`\(ops\|nn\|fuse\|target\|prelude\|ccode\|plan\|backends\|io\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
     done
     # jot_name between backticks: of the public header, or between our files
     for name in $(grep -o '`[^`]*`' "$page" | grep -o 'jot_[a-zA-Z0-9_]*[a-zA-Z0-9]' | sort -u); do
         op=$(echo "$name" | sed 's/^jot_//')
-        grep -qw -e "$name" -e "X($op)" core.h ccode/*.h fuse/*.h ops/*.h backends/*.[ch] && ok ||
+        grep -qw -e "$name" -e "X($op)" core.h $headers && ok ||
             bad "$page speaks of $name, which is not there"
     done
     for name in $(grep -o '`test_[a-z_]*\(\.sh\)*' "$page" | tr -d '`' | sort -u); do
@@ -44,7 +45,7 @@ for t in tests/test_*; do # and every test has its line
 done
 
 # the environment: what the code reads is what the table has
-grep -ho '"JOT_[A-Z_]*"' core.c backends/*.c | tr -d '"' | sort -u >"$dir/read"
+grep -ho '"JOT_[A-Z_]*"' core.c $(find plan backends -name '*.c') | tr -d '"' | sort -u >"$dir/read"
 sed -n 's/^| `\(JOT_[A-Z_]*\)`.*/\1/p' docs/backends.md | sort -u >"$dir/told"
 diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the environment"
 

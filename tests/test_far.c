@@ -1,4 +1,5 @@
-/* tests/test_far.c - index arithmetic at extreme values: elements of index variables next to the ends
+/* tests/test_far.c - index arithmetic at extreme values: elements of index variables next to the
+ * ends
  * of their dtypes, large numbers in the text, products and quotients of these, as indices and as
  * conditions. Drawn expressions against numbers of 128 bits that follow the rule in core.h (an
  * element counts as at most 2^40 from 0, a product with one as at most 2^56, the rest is exact),
@@ -44,7 +45,8 @@ draw_tables(void)
         }
 }
 
-/* ---- an expression, its text and its value ---------------------------------------------------- */
+/* ---- an expression, its text and its value
+ * ---------------------------------------------------- */
 
 typedef struct { char op; int64_t c; int a, b; bool loads; } Tree; /* n umber, i, e, or an operator */
 static Tree tree[64];
@@ -130,7 +132,8 @@ value(int n, int i)
     return t->op == '/' ? q : a - q * b;
 }
 
-/* ---- on the backends -------------------------------------------------------------------------- */
+/* ---- on the backends
+ * -------------------------------------------------------------------------- */
 
 typedef struct { char index[600], condition[600]; double want[POINTS]; } Case;
 
@@ -213,7 +216,8 @@ batch(uint64_t seed, const Way *ways, jot_Ctx **ctx, int nways)
     }
 }
 
-/* ---- single cases ----------------------------------------------------------------------------- */
+/* ---- single cases
+ * ----------------------------------------------------------------------------- */
 
 static void
 test_refused(void)

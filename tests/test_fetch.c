@@ -182,7 +182,8 @@ test_order(void)
 }
 
 /* A value that is asked for when it is computed already, or that the host had all along, starts no
- * evaluation: the callbacks of those before come first, of what nothing has computed they do not. */
+ * evaluation: the callbacks of those before come first, of what nothing has computed they do
+ * not. */
 static void
 test_known(void)
 {

@@ -5,7 +5,8 @@
  *     test_flags N FIRST             N programs, from seed FIRST on
  *     JOT_DUMP=ck test_flags 1 SEED  the kernels of one of them
  *
- * Programs are those of tests/wild_nets.h and wild_layers.h. A batch of them is a process of its own
+ * Programs are those of tests/wild_nets.h and wild_layers.h. A batch of them is a process of its
+ * own
  * and one evaluation for each compiler and flag; when it differs each program is run alone, too. */
 #include "ops/graph.h"
 #include "tests/test.h"

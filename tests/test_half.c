@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backends/host.h"
+#include "backends/host/host.h"
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

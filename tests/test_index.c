@@ -1,7 +1,7 @@
 /* tests/test_index.c - linear forms against naive evaluation: random expressions are built twice,
  * as a tree that nobody simplifies and through the builders, and compared at every point of their
  * space; then ranges, substitution, and the identities that schedules rely on. */
-#include "ops/index.h"
+#include "ops/index/index.h"
 #include "tests/test.h"
 
 static void *

@@ -2,7 +2,7 @@
  * their loops, lanes. Each kernel's schedule or text must hold (or not hold) given words, and each
  * kernel is compiled, run with 1 and 4 lanes and compared with loops here.
  * Set IR_SHOW to a part of a case's name to see its text. */
-#include "ccode/build.h"
+#include "ccode/build/build.h"
 #include "tests/ir_run.h"
 
 /* Words that must be in the schedule and the text ("!word": must not), for one lane. */

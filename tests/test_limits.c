@@ -5,7 +5,7 @@
  * Run by tests/test_fake_opencl.sh; skipped where the loader is the real one. */
 #include <dlfcn.h>
 #include "backends/backend.h"
-#include "ccode/sched_grid.h"
+#include "ccode/device/grid.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 

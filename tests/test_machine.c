@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "backends/host.h"
+#include "backends/host/host.h"
 #include "tests/test.h"
 
 static char scratch[64], dir[100], path[400];

@@ -7,8 +7,8 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <unistd.h>
-#include "backends/host.h"
-#include "backends/plan_parts.h"
+#include "backends/host/host.h"
+#include "plan/parts.h"
 #include "tests/on_device.h"
 
 /* Results of a program on the device, against the interpreter; twice, to the same bits. */
@@ -431,7 +431,7 @@ test_damage(const char *dir)
         check_rebuilt(dir, "a bit");
         n = read_entry(dir, path, sizeof path, entry, MOST);
     }
-    memcpy(nbytes, entry + 16, sizeof nbytes); /* of key, text, object: backends/cache.c */
+    memcpy(nbytes, entry + 16, sizeof nbytes); /* of key, text, object: backends/cpu/cache.c */
     key.p = (char *)entry + 56;
     key.n = nbytes[0];
     text.p = key.p + key.n;

@@ -1,7 +1,7 @@
 /* tests/test_phase.c - phases and sums in pieces: schedules by hand and by rule, what the verifier
  * refuses, texts that read back, and values at any division of the calls.
  * Set IR_SHOW to a part of a case's name to see its text. */
-#include "ccode/build.h"
+#include "ccode/build/build.h"
 #include "tests/ir_run.h"
 
 /* r[i] = sum over j, c[j] = sum over i, s = sum over both of x[i, j] * w[j]; t[i, j] = x / s */

@@ -10,7 +10,7 @@
  *     --stride try every n-th float
  *     --ulp    print the largest error of each function
  *
- * Read before: ccode/prelude.h. After: tests/test_prelude_text.c. */
+ * Read before: prelude/prelude.h. After: tests/test_prelude_text.c. */
 #define _XOPEN_SOURCE 700
 #include "tests/prelude_check.h"
 

@@ -3,12 +3,12 @@
  *
  *     test_prelude_text [--print]     as C
  *
- * Read before: ccode/prelude.h, tests/test_prelude.c. */
+ * Read before: prelude/prelude.h, tests/test_prelude.c. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif
 #include "ccode/emit.h"
-#include "ccode/prelude.h"
+#include "prelude/prelude.h"
 #include "tests/test.h"
 #include <unistd.h>
 

@@ -1,16 +1,17 @@
-/* tests/test_prelude_vector.c - the functions of the prelude on vectors: of every function and number
+/* tests/test_prelude_vector.c - the functions of the prelude on vectors: of every function and
+ * number
  * of lanes the bits are those of the scalar, from each compiler that knows vectors, with this
  * machine's instructions and with the least, the compilers' own vectorisers off.
  *
  *     test_prelude_vector [--print names]     the text of e.g. jotm_expf_x16
  *
- * Read before: ccode/prelude_vector.c, tests/test_prelude_text.c. */
+ * Read before: ccode/emit/prelude_vector.c, tests/test_prelude_text.c. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif
-#include "ccode/print.h"
+#include "ccode/emit/print.h"
 #define JOT_PRELUDE_TEXT
-#include "ccode/prelude.h"
+#include "prelude/prelude.h"
 #include "tests/test.h"
 #include <unistd.h>
 

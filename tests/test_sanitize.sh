@@ -51,7 +51,7 @@ run "$build/tests/test_stencil"
 # What a program finds of the machine all others read: the probe's loops have the same vectors, and
 # calls, in a build that is not optimised, or is watched.
 probe() {
-    gcc -std=gnu99 -fno-pic -S -I. "$@" backends/probe.c -o - | awk '/^probe_(peak|read)[0-9]*:/,/\.size/' |
+    gcc -std=gnu99 -fno-pic -S -I. "$@" backends/host/probe.c -o - | awk '/^probe_(peak|read)[0-9]*:/,/\.size/' |
         grep '^probe\|mm[0-9]\|call' | sed 's/\.LC[0-9]*/LC/g; s/r[a-z]*[0-9]*[,)]/r/g' | sort
 }
 probe -O2 >"$dir/probe"
@@ -62,7 +62,7 @@ for flags in "-O0" "-O0 -fsanitize=address,undefined"; do
         passed=$((passed + 1))
     else
         failed=$((failed + 1)) status=1
-        echo "backends/probe.c, $flags: its loops are not those of -O2"
+        echo "backends/host/probe.c, $flags: its loops are not those of -O2"
     fi
 done
 [ -e "$dir/used" ] || { echo "no kernel was compiled with sanitizers"; failed=$((failed + 1)); status=1; }

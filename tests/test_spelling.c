@@ -2,10 +2,10 @@
  * products, sums, slices, transpositions, scales around it, forward, backward, backward of that.
  * Judged by the kernels that are built: what does the work of a contraction is one, of two loads.
  * Nothing is run. */
-#include "ccode/build.h"
-#include "ccode/chain.h"
-#include "ccode/panels.h"
-#include "ccode/rides.h"
+#include "ccode/build/build.h"
+#include "ccode/contract/chain.h"
+#include "ccode/contract/panels.h"
+#include "ccode/contract/epilogue.h"
 #include "fuse/fuse.h"
 #include "tests/rates.h"
 #include "tests/test.h"

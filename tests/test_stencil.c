@@ -2,7 +2,7 @@
  * schedule is, and its results against loops here; the same of planes whose pixels are in lanes,
  * and of rows that are summed up several at a time. */
 #include "tests/ir_run.h"
-#include "ccode/stencil.h"
+#include "ccode/stencil/stencil.h"
 
 static bool present[5];
 

@@ -3,7 +3,7 @@
  * host meanwhile. Skipped where there is no device.
  *
  *     test_swap [cuda] */
-#include "backends/plan_parts.h"
+#include "plan/parts.h"
 #include "tests/on_device.h"
 
 enum { LAYERS = 6, WIDE = 96, ROWS = 160, STEPS = 3, BYTES = WIDE * WIDE * 4 };

@@ -3,7 +3,7 @@
  * named, against the interpreter; and that tiles are what they go by.
  *
  *     test_tiles [cuda] */
-#include "backends/host.h"
+#include "backends/host/host.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 #include "tests/tiles_cases.h"

@@ -5,7 +5,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "backends/tune.h"
+#include "plan/tier/tune.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 #include <sys/stat.h>

@@ -7,7 +7,8 @@
  *     test_wild here N FIRST BACKEND one batch in this process, for a debugger
  *     test_wild torch N FIRST        N networks and their values, as text for tests/ref/wild.py
  *
- * A batch of programs is a process of its own, so that one that crashes or hangs is found, named and
+ * A batch of programs is a process of its own, so that one that crashes or hangs is found, named
+ * and
  * cut down: calls become leaves and outputs go while it fails in the same manner. */
 #include "tests/wild_run.h"
 #include "tests/test.h"

@@ -1,8 +1,8 @@
 /* tests/test_winograd.c - Winograd's tiles: which kernels are found, both kernels against direct
  * loops, and the error against that of direct accumulation. */
 #include "tests/ir_weight.h"
-#include "ccode/contract.h"
-#include "ccode/winograd.h"
+#include "ccode/contract/contract.h"
+#include "ccode/winograd/winograd.h"
 
 static bool present[5];
 static int cores = 2;

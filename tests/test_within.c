@@ -1,5 +1,5 @@
 /* tests/test_within.c - parts of a concatenation are computed where they belong in its result
- * (backends/plan_within.c): values against the interpreter, no step that joins them, memory; when
+ * (plan/concat.c): values against the interpreter, no step that joins them, memory; when
  * it may not be; every refusal of memory. */
 #include "core.h"
 #include "tests/hooks.h"

@@ -1,7 +1,8 @@
 /* tests/wild_draw.h - drawing a program: any call on any variables so far, with little restraint.
  *
  * Calls are made at once in a context that only builds (it never evaluates): what is refused there
- * is not part of the program, what is made says its shape. Everything a draw wants and does not find
+ * is not part of the program, what is made says its shape. Everything a draw wants and does not
+ * find
  * (an operand of a shape, positions, weights) becomes a leaf. */
 #ifndef JOT_TEST_WILD_DRAW_H
 #define JOT_TEST_WILD_DRAW_H
@@ -259,7 +260,8 @@ binary(Draw *d, int kind, int a, int b)
 
 /* ---- element-wise ---- */
 
-/* A variable that broadcasts with v: another of its shape, or one with some extents 1 or left out. */
+/* A variable that broadcasts with v: another of its shape, or one with some extents 1 or left
+ * out. */
 static int
 partner(Draw *d, int v)
 {

@@ -27,7 +27,8 @@ draw_atom(Draw *d, char *s, int n)
     }
 }
 
-/* Where dimension dim of the side that is indexed is met, from n axes; extra: ranks of positions. */
+/* Where dimension dim of the side that is indexed is met, from n axes; extra: ranks of
+ * positions. */
 static void
 draw_index(Draw *d, char *s, int dim, int n, int extra, const int *ranks)
 {

@@ -125,7 +125,8 @@ mixed(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* What leaves hold: small whole numbers, quarters, any numbers, positive ones, positions, extremes. */
+/* What leaves hold: small whole numbers, quarters, any numbers, positive ones, positions,
+ * extremes. */
 enum { OF_WHOLE, OF_QUARTERS, OF_ANY, OF_POSITIVE, OF_PLACES, OF_EXTREMES, STYLES };
 
 static double

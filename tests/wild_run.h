@@ -1,7 +1,9 @@
-/* tests/wild_run.h - programs of tests/wild_program.h are run and judged, in a process of their own.
+/* tests/wild_run.h - programs of tests/wild_program.h are run and judged, in a process of their
+ * own.
  *
  *     oracle   the interpreter on each graph as it was called; what is asked gets its cells
- *     way      a context drawn otherwise: backend, policy, layouts, schedules, vectors, threads; all
+ *     way      a context drawn otherwise: backend, policy, layouts, schedules, vectors, threads;
+ * all
  *              programs of a batch in one evaluation, so that their kernels share a compiler
  *
  * Every element of both must be one that its cell allows (tests/bounds.h). Who starts the process

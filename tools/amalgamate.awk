@@ -1,6 +1,6 @@
 # tools/amalgamate.awk - one translation unit out of many files: prints each named file with our own
 # #include lines replaced by the file they name; a header once, a .def list each time it is wanted.
-# Use: awk -f tools/amalgamate.awk base.c ops/index.c ... > jot.c
+# Use: awk -f tools/amalgamate.awk base.c ops/index/index.c ... > jot.c
 function expand(file,    line, name) {
     if (file ~ /\.h$/ && (file in seen)) return
     seen[file] = 1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # tools/libtcc.sh OUT [ARCHIVE] - make a shared libtcc out of the static archive of Debian's
-# libtcc-dev, for backends/tcc.c to open at run time. Exits 1, saying why, where it cannot be done.
+# libtcc-dev, for backends/cpu/tcc.c to open at run time. Exits 1, saying why, where it cannot be done.
 #
 # The archive was compiled for position-independent programs, not libraries: it reaches its variables
 # directly. That is sound when all of them are inside, so everything but the interface is made local,

@@ -1,0 +1,130 @@
+/* backends/host/library.c - shared libraries that are opened at run time, and tables of their
+ * functions:
+ * compilers, drivers, JSON. What is used of one is declared where it is used, as a struct of
+ * nothing but function pointers beside a list of their names in the same order.
+ *
+ *     {"clFinish", "clFlush"}   ->   struct { int32_t (*finish)(..); int32_t (*flush)(..); }
+ *
+ * Read before: backends/host/host.h. After: backends/cpu/tcc.c, nvrtc.c,
+ * backends/opencl/find.c, cuda.c, io/tune.c. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "backends/host/host.h"
+#ifndef JOT_NO_HOST
+#include <dlfcn.h>
+#include <string.h>
+#ifdef __linux__
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+JOT_FN void *
+jot_library_open(const char *const *names, size_t n)
+{
+    void *library = NULL;
+    size_t i;
+
+    jot_host_lock();
+    for (i = 0; i < n && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    jot_host_unlock();
+    return library;
+}
+
+JOT_FN void
+jot_library_close(const jot_Ctx *ctx, void *library)
+{
+    if (!library || (ctx && ctx->forked))
+        return;
+    jot_host_lock();
+    dlclose(library);
+    jot_host_unlock();
+}
+
+#ifdef __linux__
+#if UINTPTR_MAX > 0xffffffffu /* <link.h> knows, and is more than every compiler can read */
+typedef Elf64_Ehdr LibraryHead;
+typedef Elf64_Phdr LibraryPart;
+#else
+typedef Elf32_Ehdr LibraryHead;
+typedef Elf32_Phdr LibraryPart;
+#endif
+
+static bool
+library_has(uint64_t nbytes, uint64_t at, uint64_t n, uint64_t each)
+{
+    return at <= nbytes && n * each <= nbytes - at; /* n and each are of 16 bits, or each is 1 */
+}
+
+/* The table of sections is what a linker writes last, and is the end of the file. */
+static bool
+library_whole_fd(int fd)
+{
+    LibraryHead head;
+    LibraryPart part;
+    struct stat st;
+    uint64_t nbytes;
+    int i;
+
+    if (fstat(fd, &st))
+        return true;
+    nbytes = (uint64_t)st.st_size;
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
+        return nbytes >= SELFMAG; /* too short */
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_phentsize != sizeof part)
+        return true;
+    if (!library_has(nbytes, head.e_phoff, head.e_phnum, sizeof part)
+        || !library_has(nbytes, head.e_shoff, head.e_shnum, head.e_shentsize))
+        return false;
+    for (i = 0; i < head.e_phnum; i++)
+        if (pread(fd, &part, sizeof part, (off_t)(head.e_phoff + (uint64_t)i * sizeof part))
+                != (ssize_t)sizeof part
+            || (part.p_type == PT_LOAD
+                && !library_has(nbytes, part.p_offset, part.p_filesz, 1)))
+            return false;
+    return true;
+}
+#endif
+
+JOT_FN bool
+jot_library_whole(const char *path)
+{
+    bool whole = true;
+#ifdef __linux__
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        whole = library_whole_fd(fd);
+        close(fd);
+    }
+#else
+    (void)path;
+#endif
+    return whole;
+}
+
+JOT_FN bool
+jot_library_find(void *library, const char *name, void *fn)
+{
+    void *p = dlsym(library, name);
+
+    memcpy(fn, &p, sizeof p); /* C99 has no cast from data to function, POSIX equates them */
+    return p != NULL;
+}
+
+JOT_FN const char *
+jot_library_functions(void *library, const char *const *names, size_t n, void *table)
+{
+    const char *lacks = NULL;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!jot_library_find(library, names[i], (char *)table + i * sizeof(void *)) && !lacks)
+            lacks = names[i];
+    return lacks;
+}
+
+#endif

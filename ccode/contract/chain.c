@@ -1,0 +1,436 @@
+/* ccode/contract/chain.c - chains: contractions and what goes on along their rows, in turn on a
+ * block of
+ * rows.
+ *
+ *     S[q, t] = sum over k of Q[q, k] K[t, k]      %S: z:1p q:64 t:32 q:14 | k ..; res s[q%64, t]
+ *     m[q]    = max over t of S                    %m: z:1p q:64 q | t:32 t:1l
+ *     e[q, t] = exp(S - m)                         %e: z:1p q:64 q t:32 t:1l; res e[q%64, t]
+ *     l[q]    = sum over t of e                    %l: z:1p q:64 q | t:32 t:1l
+ *     p[q, t] = e / l                              %p: z:1p q:64 q t:32 t:1l; res p[q%64, t]
+ *     O[q, d] = sum over t of p V[t, d]            %O: z:1p q:64 d:32 q:14 | t ..
+ *
+ * Axes that all reductions and stores keep are *shared*: loops over them stand around
+ * everything. One of them, the row, is kept by one operand of each contraction alone: it goes in
+ * blocks, so that what the other operand has is loaded once for many rows. A block of rows of all
+ * that lies between stages is scratch that a cache holds, and no matrix of all rows is ever in
+ * memory. Rows are whole: nothing has to be summed up again when a greater maximum turns up, and
+ * 16 rows of 4096 floats are a quarter of a megabyte.
+ *
+ * A contraction's second operand is packed in panels before the blocks: inside of the loops
+ * around them where these are enough for all threads; else in a phase before, and blocks are
+ * shared out, too.
+ *
+ *   requires  a verified kernel; *s fresh
+ *   keeps     what is computed; the order of summation; one rounding per multiply-add
+ *   breaks    nothing; scratch buffers are new
+ *
+ * Here: which values are sums, kept, computed where they are read, and how many rows a block has.
+ * chain_text.c writes the schedule.
+ *
+ * Read before: ccode/contract/sched.c, ccode/stencil/rows.c. After: ccode/contract/chain_text.c. */
+#include "ccode/contract/chain_make.h"
+
+JOT_FN uint64_t
+jot_chain_bit(int axis)
+{
+    return axis < 0 ? 0 : (uint64_t)1 << axis;
+}
+
+JOT_FN int64_t
+jot_chain_ext(const Chain *c, int axis)
+{
+    return c->k->axes.v[axis].ext;
+}
+
+/* ---- what the kernel is made of ----------------------------------------------------------- */
+
+/* An operand reads at sums of what is kept and what is summed over: windows, which overlap. */
+static bool
+chain_windows(const Kernel *k, const Contract *c, uint32_t value)
+{
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        if (v->op == VAL_REDUCE)
+            jot_below_skip(&w);
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            if ((axes & c->k) && (axes & (c->m | c->n)))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Reductions and the axes they all keep. */
+static bool
+chain_read(Chain *c)
+{
+    const Kernel *k = c->k;
+    int sums = 0;
+    jot_kernel_used(k, c->used);
+    c->shared = ~(uint64_t)0;
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        if (k->stores.v[i].acc)
+            return false;
+        c->shared &= k->stores.v[i].free;
+    }
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        Contract found;
+        if (!c->used[i])
+            continue;
+        if (v->op == VAL_AT || v->op == VAL_TABLE || v->op == VAL_SECOND)
+            return false;
+        for (int j = 0; j < v->narg; j++)
+            c->inside[i] |= c->inside[jot_v_arg(c->k, i, j)];
+        if (v->op != VAL_REDUCE)
+            continue;
+        c->shared &= v->free;
+        c->inside[i] = true;
+        c->kind[i] = CHAIN_SUM;
+        sums++;
+        if (!jot_contract_axes(k, i, &found))
+            continue;
+        if (v->ncond || c->nproduct == CHAIN_PRODUCTS || chain_windows(k, &found, found.a) ||
+            chain_windows(k, &found, found.b))
+            return false;
+        c->kind[i] = CHAIN_PRODUCT;
+        c->which[i] = (uint8_t)c->nproduct;
+        c->product[c->nproduct++].c = found;
+    }
+    return sums > 1 && c->nproduct && c->shared && sums < CHAIN_STAGES;
+}
+
+/* The longest shared axis that one operand alone has, in every contraction. */
+static void
+chain_row(Chain *c)
+{
+    uint64_t rows = c->shared;
+    c->row = -1;
+    for (int i = 0; i < c->nproduct; i++)
+        rows &= c->product[i].c.m | c->product[i].c.n;
+    for (int a = 0; a < (int)c->k->axes.n; a++)
+        if ((rows >> a & 1) && jot_chain_ext(c, a) > 1 &&
+            (c->row < 0 || jot_chain_ext(c, a) > jot_chain_ext(c, c->row)))
+            c->row = a;
+}
+
+JOT_FN int
+jot_chain_longest(const Chain *c, uint64_t axes)
+{
+    int best = jot_contract_longest(c->k, axes);
+    return best >= 0 && jot_chain_ext(c, best) > 1 ? best : -1;
+}
+
+static void
+chain_make(const Chain *c, const ChainProduct *p, Sched *s, ContractMake *m)
+{
+    jot_contract_open(m, s, c->k, c->target, c->lanes);
+    m->c = p->c;
+    m->v = p->v;
+    m->r = p->r;
+}
+
+/* Do neighbours along the axis lie together? */
+static bool
+chain_unit(const Chain *c, const ContractMake *m, uint32_t value, int axis)
+{
+    return c->inside[value] ? c->last[value] == axis : jot_contract_unit(m, value, axis);
+}
+
+static void
+chain_swap(Contract *c)
+{
+    uint32_t a = c->a;
+    uint64_t m = c->m;
+    c->a = c->b, c->b = a;
+    c->m = c->n, c->n = m;
+}
+
+/* The axis of vectors among the second operand's: its neighbours; else the longest. */
+static int
+chain_vectors(const Chain *c, const ContractMake *m, const Contract *of)
+{
+    for (int a = 0; a < (int)c->k->axes.n; a++)
+        if (((of->n & ~c->shared) >> a & 1) && jot_chain_ext(c, a) > 1 &&
+            chain_unit(c, m, of->b, a))
+            return a;
+    return jot_chain_longest(c, of->n & ~c->shared);
+}
+
+/* Which operand has the rows; their axis and that of the vectors. */
+static bool
+chain_sides(Chain *c, ChainProduct *p)
+{
+    ContractMake m;
+    Sched s;
+    int other;
+    chain_make(c, p, &s, &m);
+    if (c->row >= 0 && p->c.n >> c->row & 1)
+        chain_swap(&p->c);
+    p->v = chain_vectors(c, &m, &p->c);
+    if (c->row < 0) {
+        chain_swap(&p->c);
+        other = chain_vectors(c, &m, &p->c);
+        if (p->v < 0 || (other >= 0 && chain_unit(c, &m, p->c.b, other) &&
+                         !chain_unit(c, &m, p->c.a, p->v)))
+            p->v = other;
+        else
+            chain_swap(&p->c);
+    }
+    p->r = c->row >= 0 ? c->row : jot_chain_longest(c, p->c.m & ~c->shared);
+    p->inside = c->inside[p->c.b];
+    return p->v >= 0 && p->r >= 0;
+}
+
+/* Axes along which results and what is made of them lie. */
+static bool
+chain_lasts(Chain *c)
+{
+    for (uint32_t i = 1; i < c->k->values.n; i++) {
+        const Value *v = &c->k->values.v[i];
+        uint64_t own = v->free & ~c->shared;
+        c->last[i] = -1;
+        if (!c->used[i])
+            continue;
+        if (c->kind[i] == CHAIN_PRODUCT) {
+            if (!chain_sides(c, &c->product[c->which[i]]))
+                return false;
+            c->last[i] = (int8_t)c->product[c->which[i]].v;
+            continue;
+        }
+        for (int j = 0; j < v->narg && c->last[i] < 0; j++) {
+            int8_t last = c->last[jot_v_arg(c->k, i, j)];
+            if (last >= 0 && (own >> last & 1))
+                c->last[i] = last;
+        }
+        for (int a = (int)c->k->axes.n; a-- > 0 && c->last[i] < 0;)
+            if ((own >> a & 1) && jot_chain_ext(c, a) > 1)
+                c->last[i] = (int8_t)a;
+    }
+    return true;
+}
+
+/* ---- what is kept ------------------------------------------------------------------------- */
+
+static uint32_t
+chain_price(const Value *v)
+{
+    if (v->op == VAL_CALL)
+        return 2 * CHAIN_KEEP;
+    if (v->op != VAL_EW)
+        return 0;
+    return jot_ew_info[v->ew].flags & EW_DEAR ? 2 * CHAIN_KEEP
+         : v->ew == EW_DIV                    ? CHAIN_KEEP / 2 : 1;
+}
+
+static void
+chain_costs(Chain *c)
+{
+    for (uint32_t i = 1; i < c->k->values.n; i++) {
+        const Value *v = &c->k->values.v[i];
+        uint64_t sum = chain_price(v);
+        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
+            sum += c->cost[jot_v_arg(c->k, i, j)];
+        c->cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
+    }
+}
+
+/* A first operand that is no plain load is computed once, in scratch. */
+static void
+chain_operands(Chain *c)
+{
+    for (int i = 0; i < c->nproduct; i++) {
+        ChainProduct *p = &c->product[i];
+        ContractMake m;
+        Sched s;
+        chain_make(c, p, &s, &m);
+        if (c->kind[p->c.a] == CHAIN_INLINE && !jot_contract_plain(&m, p->c.a))
+            c->kind[p->c.a] = CHAIN_KEPT;
+        if (c->kind[p->c.b] == CHAIN_INLINE && p->inside && chain_unit(c, &m, p->c.b, p->v))
+            c->kind[p->c.b] = CHAIN_KEPT;
+    }
+}
+
+/* From the last value down: which stages compute it. What several would, and costs, is a stage. */
+static bool
+chain_keep(Chain *c)
+{
+    const Kernel *k = c->k;
+    for (uint32_t i = 0; i < k->stores.n && c->nstage < CHAIN_STAGES; i++)
+        c->readers[k->stores.v[i].value] |= (uint64_t)1 << c->nstage++;
+    for (uint32_t i = k->values.n; i-- > 1;) {
+        uint64_t by = c->readers[i];
+        if (!c->used[i])
+            continue;
+        if (c->kind[i] == CHAIN_INLINE && (by & (by - 1)) && c->cost[i] >= CHAIN_KEEP &&
+            (k->values.v[i].free & ~c->shared))
+            c->kind[i] = CHAIN_KEPT;
+        if (c->kind[i] != CHAIN_INLINE) {
+            if (c->nstage == CHAIN_STAGES)
+                return false;
+            by = (uint64_t)1 << c->nstage++;
+        }
+        for (int j = 0; j < k->values.v[i].narg; j++)
+            c->readers[jot_v_arg(c->k, i, j)] |= by;
+    }
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        for (int j = 0; j < k->values.v[i].narg && c->used[i]; j++)
+            if (c->latest[jot_v_arg(c->k, i, j)] > c->latest[i])
+                c->latest[i] = c->latest[jot_v_arg(c->k, i, j)];
+        if (c->kind[i] != CHAIN_INLINE)
+            c->latest[i] = i;
+    }
+    return c->nstage < CHAIN_STAGES;
+}
+
+/* Is `what` computed or read on the way down from `value`, before other stages? */
+JOT_FN bool
+jot_chain_below(const Chain *c, uint32_t value, uint32_t what)
+{
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, c->k, value); (n = jot_below_next(&w)) != 0;) {
+        if (n == what && n != value)
+            return true;
+        if (n != value && c->kind[n] != CHAIN_INLINE)
+            jot_below_skip(&w);
+    }
+    return false;
+}
+
+/* A cheap store, point by point along the vectors, of all that is made of the sums. */
+static bool
+chain_store_rides(const Chain *c, const ContractMake *m, const ChainProduct *p, uint32_t store)
+{
+    const KStore *s = &c->k->stores.v[store];
+    uint32_t sum = p->c.reduce;
+    return c->latest[s->value] == sum && s->free == c->k->values.v[sum].free &&
+           c->k->bufs.v[s->buf].dtype >= JOT_F32 && jot_contract_stored_unit(m, store, p->v) &&
+           (s->value == sum || c->cost[s->value] < CHAIN_KEEP / 2);
+}
+
+static void
+chain_rides(Chain *c)
+{
+    for (int i = 0; i < c->nproduct; i++) {
+        ChainProduct *p = &c->product[i];
+        uint32_t sum = p->c.reduce;
+        ContractMake m;
+        Sched s;
+        chain_make(c, p, &s, &m);
+        p->rides = true;
+        for (uint32_t v = sum + 1; v < c->k->values.n; v++)
+            if (c->used[v] && c->kind[v] != CHAIN_INLINE && jot_chain_below(c, v, sum))
+                p->rides = false;
+        for (uint32_t j = 0; j < c->k->stores.n; j++) {
+            uint32_t v = c->k->stores.v[j].value;
+            if ((v == sum || (c->kind[v] == CHAIN_INLINE && jot_chain_below(c, v, sum))) &&
+                !chain_store_rides(c, &m, p, j))
+                p->rides = false;
+        }
+    }
+}
+
+/* ---- sizes -------------------------------------------------------------------------------- */
+
+/* Bytes of scratch for a row. */
+static double
+chain_row_nbytes(const Chain *c)
+{
+    double nbytes = 0;
+    for (uint32_t i = 1; i < c->k->values.n; i++)
+        if (c->kind[i] == CHAIN_KEPT ||
+            (c->kind[i] == CHAIN_PRODUCT && !c->product[c->which[i]].rides))
+            nbytes += jot_kernel_points(c->k, c->k->values.v[i].free & ~c->shared) *
+                      (double)jot_dtype_nbytes((jot_DType)c->k->values.v[i].dtype);
+    return nbytes;
+}
+
+/* Blocks of rows: as many as find room, and have few rows left over. */
+static void
+chain_heights(Chain *c)
+{
+    double room = CHAIN_NBYTES / (chain_row_nbytes(c) + 1);
+    int64_t ext = c->row < 0 ? 1 : jot_chain_ext(c, c->row);
+    int64_t most = room > CHAIN_MOST  ? CHAIN_MOST
+                 : room < CHAIN_LEAST ? CHAIN_LEAST : (int64_t)room;
+    c->height = c->row < 0 ? 1 : jot_contract_even(ext, 1, most);
+    c->phased = c->row >= 0 && c->height < ext &&
+                jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < CHAIN_STEPS;
+    for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around blocks */
+        if (c->shared & ~jot_chain_bit(c->row) & ~c->k->values.v[c->product[i].c.b].free)
+            c->phased = true;
+}
+
+static void
+chain_blocks(Chain *c)
+{
+    for (int i = 0; i < c->nproduct; i++) {
+        ChainProduct *p = &c->product[i];
+        int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / 2;
+        double nbytes;
+        ContractMake m;
+        Sched s;
+        chain_make(c, p, &s, &m);
+        jot_contract_block_of(&m, p->r == c->row ? c->height : jot_chain_ext(c, p->r), INT32_MAX);
+        p->rows = m.rows;
+        p->block = m.block;
+        nbytes = 4 * jot_kernel_points(c->k, (p->c.n | p->c.k) & c->k->values.v[p->c.b].free);
+        p->packed = c->kind[p->c.b] == CHAIN_INLINE &&
+                    !(jot_contract_unit(&m, p->c.b, p->v) && jot_contract_plain(&m, p->c.b) &&
+                      nbytes <= (double)l1);
+        for (int j = 0; j < i; j++) /* one place for a value */
+            if (c->product[j].packed && c->product[j].c.b == p->c.b)
+                p->packed = false;
+    }
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+static bool
+chain_find(Chain *c)
+{
+    if (!chain_read(c))
+        return false;
+    chain_row(c);
+    if (!chain_lasts(c))
+        return false;
+    chain_costs(c);
+    chain_operands(c);
+    if (!chain_keep(c))
+        return false;
+    chain_rides(c);
+    chain_heights(c);
+    chain_blocks(c);
+    return true;
+}
+
+JOT_FN bool
+jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
+{
+    Chain *c = k->values.n <= KERNEL_VALUES ? jot_mem_new(k->mem, 1, sizeof *c) : NULL;
+    bool ok = false;
+    Kernel was;
+    if (!c)
+        return false;
+    c->k = k;
+    c->target = target;
+    c->lanes = lanes;
+    c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
+    c->text.mem = k->mem;
+    if (chain_find(c)) {
+        ok = jot_kernel_copy(&was, k) && jot_chain_write(c);
+        if (ok && !(jot_sched_read(s, k, c->text.s, c->text.n, NULL) && !k->mem->failed &&
+                    jot_sched_verify(s, NULL))) {
+            jot_sched_close(s);
+            ok = false;
+        }
+        ok = jot_kernel_settle(k, &was, ok);
+    }
+    jot_text_free(&c->text);
+    jot_mem_free(k->mem, c, sizeof *c);
+    return ok;
+}

@@ -1,0 +1,385 @@
+/* ccode/contract/contract.c - contractions recognised from index maps, and the layouts they like.
+ *
+ *     %4 = add over i5 i6 i7 of %1 * %2       %1 moves with n h w and i5 i6 i7, %2 with o and i5 ..
+ *
+ *   requires  a verified kernel       keeps  everything: nothing is changed
+ *
+ * Read before: ccode/contract/contract.h. */
+#include "ccode/contract/contract.h"
+
+enum { CONTRACT_NARROW = 4 };
+
+static uint64_t
+contract_wide(const Kernel *k, uint64_t axes)
+{
+    uint64_t wide = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if ((axes >> a & 1) && k->axes.v[a].ext > 1)
+            wide |= (uint64_t)1 << a;
+    return wide;
+}
+
+JOT_FN bool
+jot_contract_windowed(const Kernel *k, uint32_t value)
+{
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            if (axes & (axes - 1))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Operands are computed point by point: no sums inside. */
+static bool
+contract_pointwise(const Kernel *k, uint32_t value)
+{
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        int op = k->values.v[n].op;
+        if (op == VAL_REDUCE || op == VAL_SECOND || op == VAL_AT || op == VAL_TABLE ||
+            op == VAL_CALL)
+            return false;
+    }
+    return !w.deep;
+}
+
+static void
+contract_swap(Contract *c)
+{
+    uint32_t a = c->a;
+    uint64_t m = c->m;
+    c->a = c->b;
+    c->b = a;
+    c->m = c->n;
+    c->n = m;
+}
+
+/* The axis along which a windowed operand runs:
+ * the last of its axes that steps an index by one; -1: none. */
+static int
+contract_along(const Kernel *k, uint32_t value, uint64_t axes)
+{
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = v->nidx; v->op == VAL_LOAD && d-- > 0;)
+            for (int x = 0; x < (int)k->axes.n; x++) {
+                bool inside = false;
+                Ix ix = k->ixs.v[v->at + (uint32_t)d];
+                if ((axes >> x & 1) && k->axes.v[x].ext > 1 &&
+                    jot_ix_coef(k->ix, ix, x, &inside) == 1 && !inside)
+                    return x;
+            }
+    }
+    return -1;
+}
+
+/* An index of a load below the value, with its group, runs along the sum alone. */
+static bool
+contract_grouped(const Kernel *k, const Contract *c, uint32_t value)
+{
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            if ((axes & contract_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Channels of a group stand beside those of the next in the operand and in a result:
+ * vectors of them are full. */
+static bool
+contract_groups(const Kernel *k, const Contract *c)
+{
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        for (int d = 0; d < k->bufs.v[k->stores.v[i].buf].rank; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[k->stores.v[i].at + (uint32_t)d]);
+            if ((axes & contract_wide(k, c->batch)) && (axes & c->n))
+                return contract_grouped(k, c, c->a);
+        }
+    return false;
+}
+
+/* So few channels that vectors of them would be empty, and lines of pixels instead: the gradient by
+ * input of a first layer. The axis of these, -1: not so. */
+static int
+contract_narrow(const Kernel *k, const Contract *c)
+{
+    int64_t n = 1;
+    int along = contract_along(k, c->a, c->m);
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        n *= (c->n >> a & 1) && n <= CONTRACT_NARROW ? k->axes.v[a].ext : 1;
+    return n <= CONTRACT_NARROW && along >= 0 && k->axes.v[along].ext >= 4 * CONTRACT_NARROW ? along
+                                                                                            : -1;
+}
+
+JOT_FN bool
+jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
+{
+    const Value *sum = &k->values.v[value], *product;
+    uint64_t a, b;
+    memset(c, 0, sizeof *c);
+    c->along = -1;
+    if (sum->op != VAL_REDUCE || sum->ew != EW_ADD || sum->dtype < JOT_F32)
+        return false;
+    c->reduce = value;
+    c->product = k->args.v[sum->arg];
+    product = &k->values.v[c->product];
+    if (product->op != VAL_EW || product->ew != EW_MUL)
+        return false;
+    c->a = k->args.v[product->arg];
+    c->b = k->args.v[product->arg + 1];
+    a = k->values.v[c->a].free;
+    b = k->values.v[c->b].free;
+    c->k = sum->axes;
+    c->batch = a & b & sum->free;
+    c->m = a & ~b & sum->free;
+    c->n = b & ~a & sum->free;
+    if (!contract_wide(k, c->m) || !contract_wide(k, c->n) || !contract_wide(k, c->k & a & b))
+        return false;
+    c->m |= sum->free & ~(a | b);
+    return true;
+}
+
+JOT_FN bool
+jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
+{
+    if (!jot_contract_axes(k, value, c) || !contract_pointwise(k, c->a) ||
+        !contract_pointwise(k, c->b))
+        return false;
+    if (jot_contract_windowed(k, c->b) && !jot_contract_windowed(k, c->a))
+        contract_swap(c);
+    if (jot_contract_windowed(k, c->a))
+        c->along = contract_narrow(k, c);
+    c->lines = c->along >= 0 && contract_groups(k, c);
+    if (c->lines)
+        c->along = -1;
+    if (c->along >= 0)
+        contract_swap(c);
+    return true;
+}
+
+JOT_FN bool
+jot_contract_only(const Kernel *k, Contract *c)
+{
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    int sums = 0;
+    c->reduce = 0;
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        used[k->stores.v[i].value] = true;
+    for (uint32_t i = k->values.n; ok && i-- > 1;) {
+        const Value *v = &k->values.v[i];
+        for (int j = 0; used[i] && j < v->narg; j++)
+            used[k->args.v[v->arg + (uint32_t)j]] = true;
+        ok = !used[i] || (v->op != VAL_AT && v->op != VAL_TABLE);
+        if (used[i] && v->op == VAL_REDUCE && sums++ == 0)
+            c->reduce = i;
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    ok = ok && sums == 1 && jot_contract_find(k, c->reduce, c);
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        ok = !k->stores.v[i].acc && k->stores.v[i].free == k->values.v[c->reduce].free;
+    return ok;
+}
+
+/* ---- layouts ------------------------------------------------------------------------------ */
+
+typedef struct {
+    LayoutPart part[LAYOUT_PARTS];
+    int n;
+    int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
+} Wish;
+
+/* Dimensions whose index has axes of `some` and none of `none`, in order. */
+static void
+wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64_t none,
+          int64_t step)
+{
+    for (int d = 0; d < rank; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
+        if ((some ? axes & some : !axes) && !(axes & none) && w->n < LAYOUT_PARTS) {
+            w->part[w->n].dim = (uint8_t)d;
+            w->part[w->n++].step = step;
+        }
+    }
+}
+
+/* Axes of k that a reads together with longer others: the taps of windows. The sum runs over them
+ * outside of the rest, as a's memory has it (channels last). */
+static uint64_t
+wish_windows(const Kernel *k, const Contract *c, uint32_t value)
+{
+    uint64_t found = 0;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            for (int x = 0; x < (int)k->axes.n; x++)
+                for (int y = 0; y < (int)k->axes.n; y++)
+                    if ((axes & c->k) >> x & 1 && (axes & ~c->k & ~c->batch) >> y & 1 &&
+                        k->axes.v[x].ext < k->axes.v[y].ext)
+                        found |= (uint64_t)1 << x;
+        }
+    }
+    return found;
+}
+
+/* Does the index run over groups, each as long as an axis of n? Panels are of one,
+ * or of as many as a vector has room for. */
+static bool
+wish_group(const Kernel *k, const Contract *c, Ix ix, int64_t ext, int64_t *panel)
+{
+    int64_t lanes = *panel > 1 ? *panel / 2 : 1, each;
+    bool inside = false;
+    int o = -1;
+    uint64_t axes = jot_ix_axes(k->ix, ix);
+    for (int x = 0; x < (int)k->axes.n; x++)
+        if (axes & c->n & (uint64_t)1 << x)
+            o = x;
+    if (o < 0 || !(axes & c->batch) || (axes & c->k) || jot_ix_coef(k->ix, ix, o, &inside) != 1 ||
+        inside)
+        return false;
+    each = k->axes.v[o].ext;
+    if (each % *panel)
+        *panel = lanes;
+    return each % *panel == 0 || (*panel % each == 0 && ext % *panel == 0);
+}
+
+/* Panels of the dimension that an axis of n, the longest, has for itself; what else is not summed
+ * over stands outside of them. */
+static void
+wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int rank, int64_t panel)
+{
+    int dim = -1, axis;
+    int64_t most = 0;
+    uint64_t windows = wish_windows(k, c, c->a);
+    for (int d = 0; d < rank; d++)
+        if (jot_ix_is_axis(k->ix, k->ixs.v[load->at + (uint32_t)d], &axis) && (c->n >> axis & 1) &&
+            k->axes.v[axis].ext > most) {
+            most = k->axes.v[axis].ext;
+            dim = d;
+        }
+    for (int d = 0; d < rank && dim < 0 && contract_groups(k, c); d++)
+        if (wish_group(k, c, k->ixs.v[load->at + (uint32_t)d], k->bufs.v[load->buf].ext[d], &panel))
+            dim = d;
+    for (int pass = 0; pass < 5; pass++)
+        for (int d = 0; d < rank; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
+            int when = d == dim ? 1 : axes & windows ? 2 : axes & c->k ? 3 : 0;
+            if (w->n == LAYOUT_PARTS || (when != pass && (d != dim || pass != 4)))
+                continue;
+            w->part[w->n].dim = (uint8_t)d;
+            w->part[w->n++].step = when == 1 && pass == 1 ? panel : 1;
+        }
+}
+
+/* The dimensions in their order, those that the axis steps last. */
+static void
+wish_along(Wish *w, const Kernel *k, uint32_t at, int rank, int axis)
+{
+    for (int last = 0; last < 2; last++)
+        for (int d = 0; d < rank; d++)
+            if ((int)(jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]) >> axis & 1) == last) {
+                w->part[w->n].dim = (uint8_t)d;
+                w->part[w->n++].step = 1;
+            }
+}
+
+/* What stands still, batch and rows; then what only the sum moves along,
+ * with its group before it. */
+static void
+wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank)
+{
+    for (int last = 0; last < 2; last++)
+        for (int d = 0; d < rank; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
+            if (axes && ((axes & c->k) && !(axes & c->m)) == last && w->n < LAYOUT_PARTS) {
+                w->part[w->n].dim = (uint8_t)d;
+                w->part[w->n++].step = 1;
+            }
+        }
+}
+
+/* How far a load reaches outside of its buffer. */
+static void
+wish_halo(Wish *w, const Kernel *k, const Value *load)
+{
+    int64_t ext[KERNEL_AXES], lo, hi;
+    Space space = jot_kernel_space(k, ext);
+    for (int d = 0; d < load->nidx; d++)
+        if (jot_ix_range(k->ix, k->ixs.v[load->at + (uint32_t)d], &space, &lo, &hi)) {
+            int64_t last = k->bufs.v[load->buf].ext[d] - 1;
+            w->lo[d] = lo < 0 ? -lo : 0;
+            w->hi[d] = hi > last ? hi - last : 0;
+        }
+}
+
+JOT_FN int
+jot_contract_longest(const Kernel *k, uint64_t axes)
+{
+    int best = -1;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((axes >> a & 1) && (best < 0 || k->axes.v[a].ext > k->axes.v[best].ext))
+            best = a;
+    return best;
+}
+
+JOT_FN int64_t
+jot_contract_panel(const Target *target, int lanes)
+{
+    return target->vectors >= 8 && lanes > 1 ? 2 * lanes : lanes > 1 ? lanes : 4;
+}
+
+JOT_FN bool
+jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint32_t buf,
+                  Layout *layout)
+{
+    const KBuf *b = &k->bufs.v[buf];
+    int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
+    uint32_t a = jot_below_load(k, c->a, buf), v = jot_below_load(k, c->b, buf);
+    int along = c->along;
+    Wish w;
+    memset(&w, 0, sizeof w);
+    if (along >= 0 && a && !v)
+        return false;
+    if (along >= 0 && v && !a) {
+        wish_along(&w, k, k->values.v[v].at, b->rank, along);
+        wish_halo(&w, k, &k->values.v[v]);
+    } else if (a && !v) {
+        uint32_t at = k->values.v[a].at;
+        wish_dims(&w, k, at, b->rank, 0, 0, 1);
+        wish_rows(&w, k, c, at, b->rank);
+        wish_halo(&w, k, &k->values.v[a]);
+    } else if (v && !a) {
+        wish_panels(&w, k, c, &k->values.v[v], b->rank, jot_contract_panel(target, lanes));
+    } else {
+        for (uint32_t i = 0; i < k->stores.n && !w.n && !a && !v; i++) {
+            uint32_t at = k->stores.v[i].at;
+            if (k->stores.v[i].buf != buf)
+                continue;
+            if (along >= 0) {
+                wish_along(&w, k, at, b->rank, along);
+                continue;
+            }
+            wish_dims(&w, k, at, b->rank, 0, 0, 1);
+            wish_dims(&w, k, at, b->rank, c->batch | c->m, c->n, 1);
+            wish_dims(&w, k, at, b->rank, c->n, 0, 1);
+        }
+    }
+    return w.n && jot_layout_make(layout, b->rank, b->ext, w.n, w.part, w.lo, w.hi, NULL);
+}

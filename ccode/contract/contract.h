@@ -1,0 +1,77 @@
+/* ccode/contract/contract.h - contractions: sums of products of two operands, known by their axes
+ * and not by
+ * a name. Matmul in every transposition, convolution of any stride, padding, dilation and grouping,
+ * both of its gradients and einsum-like products are all one:
+ *
+ *     out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, n, k]
+ *
+ *     axis of      a    b    out            matmul   convolution    ... by input   ... by weight
+ *     batch        x    x    x              -        groups         groups         groups
+ *     m            x         x              i        n h w          n h w          c p q
+ *     n                 x    x              j        o              c              o
+ *     k            x    x                   k        c p q          o p q          n h w
+ *
+ * Depthwise convolution has no n: it is a stencil, not a contraction; nor is a vector by a matrix.
+ *
+ * Read before: ccode/ir/ir.h, target/target.h. After: ccode/contract/contract.c,
+ * ccode/contract/sched.c. */
+#ifndef JOT_CONTRACT_H
+#define JOT_CONTRACT_H
+#include "ccode/ir/operands.h"
+#include "ccode/schedule/sched.h"
+
+typedef struct Contract {
+    uint32_t reduce, product;   /* values: the sum, the product that it sums */
+    uint32_t a, b;              /* the product's operands, of which b has the vectors; any value */
+    uint64_t batch, m, n, k;    /* kernel axes, of extent 1 too */
+    bool lines;                 /* groups of few channels: their lines may go in vectors instead */
+    int along;                  /* of n: b has windows, and goes in vectors along this axis; -1: it
+                                   has none, or a's go before */
+} Contract;
+
+/* The longest of some axes; -1: there are none. */
+JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
+/* Does some value below read its buffer at a sum of axes, such as h + p? */
+JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
+/* Is `value` a contraction? The operand with windows becomes a, so that the other's axis n can be
+ * vectorised in any layout; but where n is short and the windows move along long lines it becomes
+ * b, and the lines are vectorised. */
+JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
+/* The same by axes alone: operands may contain other sums, and a and b are not exchanged. */
+JOT_FN bool jot_contract_axes(const Kernel *k, uint32_t value, Contract *c);
+/* The contraction of a kernel in which all other values are element-wise work before or after
+ * it. */
+JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
+
+/* The layout in which the schedule reads or writes buffer `buf` without packing: the one to choose
+ * for a buffer whose layout is free (a temporary, weights that are packed once). False: none is
+ * better than another.
+ *     a    batch, then m and windows, then k (channels last, of all groups), with a halo for what
+ *          is read outside
+ *     b    with windows: as it is, with a halo, its line last; else
+ *          batch, n in panels, k (windows, channels), n within its panel
+ *     out  batch, m, n */
+JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
+                              uint32_t buf, Layout *layout);
+
+/* Width of b's panels. */
+JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
+
+/* A schedule for a kernel with jot_contract_only. It also changes the kernel: operands are read
+ * from packed copies in scratch. rides: sums of its results that are computed on its stores; NULL
+ * for none. lanes 1: the same blocks in scalars. False: there is none, or out of memory
+ * (k->mem->failed); the kernel then computes what it did. */
+struct Rides;
+JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
+                               int lanes, struct Rides *rides);
+/* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
+ * (ccode/device/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel
+ * is made
+ * anew; false: it may be no use any more. */
+/* matrix: what the device's unit for small matrices multiplies. */
+typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse; /* TF32: and f32, rounded */
+JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target,
+                              MatrixUse matrix);
+
+
+#endif

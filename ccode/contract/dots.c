@@ -1,0 +1,181 @@
+/* ccode/contract/dots.c - products of few rows by a matrix that lies along the sum: lanes go along
+ * the sum, and a block of rows by columns has a vector of partial sums each.
+ *
+ *     y[i, j] = sum over k of x[i, k] w[j, k]          a layer's output for a handful of rows
+ *
+ *     %s: j:420p j:4 i:4 | k:16 i:1u j:1u k:1v; ahead 84   16 vectors of sums, 8 loads for them
+ *     !0: j:420p j:4 i:4 i:1u j:1u                         each folded in halves, then stored
+ *
+ * Rows in lanes would leave most of them empty, columns in lanes would turn w over, which is as
+ * much work as the product itself. What is lost here is the fold, at the end of each sum: the
+ * price says from how many rows on the other forms gain.
+ *
+ *   requires  a kernel with jot_contract_only       keeps  what is computed, up to the order of
+ *             summation: as many chains as lanes
+ *
+ * Read before: ccode/contract/sched.c. After: ccode/lower/lower.c. */
+#include "ccode/contract/make.h"
+#include "target/choice.h"
+
+#define DOTS_FOLD 4 /* cycles of a sum's fold: a lane crossing for each halving, on one port */
+enum { DOTS_MOST = 8 }; /* rows, columns of a block */
+
+/* The longest of the axes; -1: none has steps. */
+static int
+dots_longest(const ContractMake *m, uint64_t axes)
+{
+    int best = -1;
+
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && m->k->axes.v[x].ext > (best < 0 ? 1 : m->k->axes.v[best].ext))
+            best = x;
+    return best;
+}
+
+/* The axis of the sum along which both operands lie as they are; -1: none. */
+static int
+dots_along(const ContractMake *m)
+{
+    if (!jot_contract_plain(m, m->c.a) || !jot_contract_plain(m, m->c.b))
+        return -1;
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((m->c.k >> x & 1) && m->k->axes.v[x].ext >= m->lanes &&
+            jot_contract_unit(m, m->c.a, x) && jot_contract_unit(m, m->c.b, x))
+            return x;
+    return -1;
+}
+
+/* Vectors of the whole sum. */
+static double
+dots_steps(const ContractMake *m, int along)
+{
+    int64_t ext = m->k->axes.v[along].ext;
+
+    return (double)jot_contract_extent(m, m->c.k) / (double)ext *
+           (double)((ext + m->lanes - 1) / m->lanes);
+}
+
+/* Cycles of all blocks of `rows` by `columns`: of the sums, and what follows each. */
+static double
+dots_cycles(const ContractMake *m, const ContractDots *d, int64_t rows, int64_t columns)
+{
+    int64_t high = m->k->axes.v[d->r].ext, wide = m->k->axes.v[d->v].ext;
+    double out = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n);
+    double times = out / (double)high / (double)wide;
+
+    return times * dots_steps(m, d->along) * jot_contract_grid_cycles(high, rows, wide, columns) +
+           DOTS_FOLD * out;
+}
+
+/* The block of least cycles. */
+static void
+dots_block(const ContractMake *m, ContractDots *d)
+{
+    Choice choice = jot_choice_begin(m->target);
+
+    for (int64_t c = 1; c <= DOTS_MOST; c++)
+        for (int64_t r = 1; r <= DOTS_MOST && (r + 1) * c + 1 < m->registers; r++)
+            if (r <= m->k->axes.v[d->r].ext && c <= m->k->axes.v[d->v].ext &&
+                jot_choice_try(&choice, 3900 + (uint64_t)(16 * r + c), dots_cycles(m, d, r, c),
+                               0.995)) {
+                d->rows = r;
+                d->columns = c;
+            }
+    jot_choice_end(&choice);
+}
+
+/* The operand of fewer rows stays in the first cache while the other streams by. */
+JOT_FN bool
+jot_contract_dots_find(const ContractMake *m, ContractDots *d)
+{
+    uint64_t rows = m->c.m, columns = m->c.n;
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
+
+    memset(d, 0, sizeof *d);
+    d->along = m->lanes > 1 && !m->k->values.v[m->c.reduce].ncond ? dots_along(m) : -1;
+    if (d->along < 0)
+        return false;
+    d->swap = jot_contract_extent(m, rows) > jot_contract_extent(m, columns);
+    d->r = dots_longest(m, d->swap ? columns : rows);
+    d->v = dots_longest(m, d->swap ? rows : columns);
+    if (d->r < 0 || d->v < 0 ||
+        jot_contract_extent(m, m->c.k | (d->swap ? columns : rows)) * nbytes >
+            m->target->cache_nbytes[LEVEL_L1] / 2)
+        return false;
+    jot_choice_quiet(m->target, true);
+    dots_block(m, d);
+    jot_choice_quiet(m->target, false);
+    d->price = dots_cycles(m, d, d->rows, d->columns);
+    return true;
+}
+
+static void
+dots_axes(ContractMake *m, uint64_t axes, bool ones, LoopKind kind)
+{
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && (m->k->axes.v[x].ext == 1) == ones)
+            jot_contract_loop(m->nest, &m->n, x, 1, kind);
+}
+
+/* Blocks of columns are shared, two for each core. */
+static void
+dots_nest(ContractMake *m, const ContractDots *d)
+{
+    uint64_t rows = d->swap ? m->c.n : m->c.m, columns = d->swap ? m->c.m : m->c.n;
+    uint64_t r = (uint64_t)1 << d->r, v = (uint64_t)1 << d->v;
+    int64_t ext = m->k->axes.v[d->v].ext, want = 2 * m->target->cores, each;
+
+    dots_axes(m, m->c.batch | (columns & ~v), false, LOOP_PARALLEL);
+    each = jot_contract_extent(m, m->c.batch | (columns & ~v));
+    each = each < want ? (ext * each + want - 1) / want : ext;
+    each = jot_contract_even(ext, d->columns, each > d->columns ? each : d->columns);
+    if (each < ext)
+        jot_contract_loop(m->nest, &m->n, d->v, each, LOOP_PARALLEL);
+    jot_contract_loop(m->nest, &m->n, d->v, d->columns, LOOP_SERIAL);
+    dots_axes(m, rows & ~r, false, LOOP_SERIAL);
+    jot_contract_loop(m->nest, &m->n, d->r, d->rows, LOOP_SERIAL);
+    dots_axes(m, m->c.batch | rows | columns, true, LOOP_SERIAL);
+}
+
+/* What streams by is asked for a block of columns before: from beyond the second cache 6 rows by
+ * 1.1 MB take 36 us, not 43. Steps of the sum; 0: too many. */
+static int
+dots_ahead(const ContractMake *m, const ContractDots *d)
+{
+    double steps = dots_steps(m, d->along) * (double)d->columns;
+
+    return steps <= UINT8_MAX && !jot_choice_rule(m->target, 4100, 2, 0) ? (int)steps : 0;
+}
+
+JOT_FN bool
+jot_contract_dots(ContractMake *m)
+{
+    ContractDots *d = &m->dots;
+    SLoop loops[STAGE_LOOPS], block[2];
+    int n = 0, nblock = 0;
+    Stage *sum;
+
+    dots_block(m, d);
+    dots_nest(m, d);
+    jot_contract_loop(block, &nblock, d->r, 1, LOOP_UNROLL);
+    jot_contract_loop(block, &nblock, d->v, 1, LOOP_UNROLL);
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((m->c.k >> x & 1) && x != d->along)
+            jot_contract_loop(loops, &n, x, 1, LOOP_SERIAL);
+    jot_contract_loop(loops, &n, d->along, m->lanes, LOOP_SERIAL);
+    jot_contract_loop(loops, &n, d->r, 1, LOOP_UNROLL);
+    jot_contract_loop(loops, &n, d->v, 1, LOOP_UNROLL);
+    jot_contract_loop(loops, &n, d->along, 1, LOOP_VECTOR);
+    if (m->n + n >= STAGE_LOOPS)
+        return false;
+    sum = jot_contract_stage(m, false, m->c.reduce, m->n, loops, n);
+    if (!sum)
+        return false;
+    sum->nat = (uint8_t)m->n;
+    sum->ahead = (uint8_t)dots_ahead(m, d);
+    for (uint32_t i = 0; i < m->k->stores.n; i++)
+        if (!jot_contract_stage(m, true, i, m->n, block, nblock))
+            return false;
+    return true;
+}
+#undef DOTS_FOLD

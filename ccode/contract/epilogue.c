@@ -1,0 +1,285 @@
+/* ccode/contract/epilogue.c - sums of a contraction's results: found, and cut into blocks of rows.
+ *
+ *     %4 = reduce add over c p q of %1 * %2              the contraction: y[n, o, h, w]
+ *     %5 = reduce add over n h w of %4                   one of its results for each o
+ *     block: rows h of an image, 4 at a time             inner: hr w; outer: n hb
+ *
+ * What a sum reads must be made of results as they are stored, of loads and of sums that are
+ * finished: then it can be made again a block later.
+ *
+ *   requires  a kernel of one contraction (jot_rides_find says so)
+ *   keeps     what is computed
+ *   breaks    numbers of stores; may add an axis
+ *
+ * Read before: ccode/contract/epilogue.h. After: ccode/contract/epilogue_make.c,
+ * ccode/contract/sched.c,
+ * ccode/winograd/winograd.c. */
+#include "ccode/contract/epilogue.h"
+#include "ccode/contract/make.h"
+#include "ccode/build/build.h"
+#include "ccode/rewrite/rewrite.h"
+
+enum {
+    RIDES_LEAST = 32, RIDES_MOST = 4096, /* rows of a block */
+    RIDES_PIECES = 64                    /* blocks are enough for any number of threads */
+};
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+/* (x - m)^2 of a sum whose axes m is the mean over: x and m; false: another value. */
+JOT_FN bool
+jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m)
+{
+    const Value *v = &k->values.v[sum], *square = &k->values.v[jot_v_arg(k, sum, 0)], *d;
+
+    if (square->op != VAL_EW || square->ew != EW_MUL
+        || k->args.v[square->arg] != k->args.v[square->arg + 1])
+        return false;
+    d = &k->values.v[k->args.v[square->arg]];
+    if (d->op != VAL_EW || d->ew != EW_SUB)
+        return false;
+    *x = k->args.v[d->arg];
+    *m = k->args.v[d->arg + 1];
+    d = &k->values.v[*m];
+    return d->op == VAL_REDUCE && d->ew == EW_ADD && v->ew == EW_ADD && d->axes == v->axes
+        && !d->ncond && !v->ncond && d->scaled && v->scaled && d->c.f == v->c.f
+        && jot_v_arg(k, *m, 0) == *x;
+}
+
+/* The index has a value of its own for each point of its axes, which join *seen: 4*i + r, r below
+ * 4. */
+static bool
+rides_apart(const Kernel *k, Ix ix, uint64_t *seen)
+{
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c, reach = 0; /* of the terms so far, from the finest on */
+    const IxTerm *t = jot_ix_linear(k->ix, ix, &c, &n, &tmp);
+
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t next = 0;
+        int axis = 0, found = -1;
+
+        for (uint32_t j = 0; j < n; j++) {
+            if (!jot_ix_is_axis(k->ix, t[j].atom, &axis) || t[j].k <= 0)
+                return false;
+            if (!(*seen >> axis & 1) && (found < 0 || t[j].k < next))
+                found = axis, next = t[j].k;
+        }
+        if (found < 0 || next <= reach)
+            return false;
+        *seen |= (uint64_t)1 << found;
+        reach += next * (k->axes.v[found].ext - 1);
+    }
+    return true;
+}
+
+/* An element of its own for each point. */
+static bool
+rides_plain(const Kernel *k, const KStore *s)
+{
+    uint64_t seen = 0;
+
+    for (int d = 0; d < s->nidx; d++)
+        if (!rides_apart(k, k->ixs.v[s->at + (uint32_t)d], &seen))
+            return false;
+    return !s->acc && !s->ncond && seen == k->values.v[s->value].free;
+}
+
+/* The store from which the value can be read back; -1: none. */
+JOT_FN int
+jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value)
+{
+    for (uint32_t i = 0; i < r->nplain; i++)
+        if (r->plain[i].value == value && k->values.v[value].free == r->space
+            && rides_plain(k, &r->plain[i]))
+            return (int)i;
+    return -1;
+}
+
+/* What the sums read can be made of stored results, loads and finished sums. */
+static bool
+rides_readable(const Kernel *k, const Rides *r, uint32_t value)
+{
+    Below w;
+    uint32_t n;
+
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        int op = k->values.v[n].op;
+
+        if (jot_rides_stored(k, r, n) >= 0)
+            jot_below_skip(&w);
+        else if (op != VAL_EW && op != VAL_LOAD && op != VAL_CONST && op != VAL_SCALAR
+                 && op != VAL_INDEX && op != VAL_CALL)
+            return false;
+    }
+    return !w.deep;
+}
+
+JOT_FN void
+jot_rides_apart(Kernel *k, const Rides *r, bool apart)
+{
+    memcpy(k->stores.v, r->plain, r->nplain * sizeof *r->plain);
+    memcpy(k->stores.v + r->nplain, r->store, r->nstore * sizeof *r->store);
+    k->stores.n = apart ? r->nplain : r->nplain + r->nstore;
+}
+
+/* Stores of results first. False: one is neither of these nor of what is kept. */
+static bool
+rides_stores(Kernel *k, Rides *r)
+{
+    uint32_t nplain = 0;
+
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+        bool result = s->free == r->space;
+
+        if (s->acc || (!result && (s->free & ~r->kept))
+            || (result ? nplain : r->nstore) == RIDES_STORES)
+            return false;
+        if (result)
+            r->plain[nplain++] = *s;
+        else
+            r->store[r->nstore++] = *s;
+    }
+    if (!nplain || !r->nstore)
+        return false;
+    r->nplain = nplain;
+    jot_rides_apart(k, r, false);
+    return true;
+}
+
+/* The first sum is the contraction; all others keep the same of its axes. */
+static bool
+rides_sums(const Kernel *k, const bool *used, Rides *r)
+{
+    Contract c;
+    uint32_t n = 0;
+
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+
+        if (!used[i] || v->op != VAL_REDUCE) {
+            if (used[i] && (v->op == VAL_AT || v->op == VAL_TABLE || v->op == VAL_SECOND))
+                return false;
+            continue;
+        }
+        if (!r->sum) {
+            r->sum = i;
+            r->space = v->free;
+            continue;
+        }
+        if (n++ == 0)
+            r->kept = v->free;
+        if (v->narg != 1 || v->free != r->kept || (v->free | v->axes) != r->space
+            || (v->free & v->axes) || n > RIDES_SUMS)
+            return false;
+    }
+    return n > 0 && r->kept && jot_contract_find(k, r->sum, &c)
+        && (!(r->kept & ~c.m) || !(r->kept & ~c.n));
+}
+
+JOT_FN bool
+jot_rides_find(Kernel *k, Rides *r)
+{
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok;
+
+    memset(r, 0, sizeof *r);
+    if (!used)
+        return false;
+    jot_kernel_used(k, used);
+    ok = rides_sums(k, used, r) && rides_stores(k, r);
+    for (uint32_t i = r->sum + 1; ok && i < k->values.n; i++) {
+        uint32_t x, m;
+
+        if (used[i] && k->values.v[i].op == VAL_REDUCE)
+            ok = rides_readable(k, r, jot_rides_square(k, i, &x, &m) ? x : jot_v_arg(k, i, 0));
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    if (!ok)
+        r->nplain = 0;
+    return ok;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+/* Axes that are summed over, by how far they move the first result. */
+static void
+rides_order(const Kernel *k, Rides *r)
+{
+    const KStore *s = &k->stores.v[0];
+    int64_t moved[KERNEL_AXES];
+    Ix addr = jot_kernel_addr(k, s->buf, s->at);
+    uint64_t axes = r->space & ~r->kept;
+
+    r->n = 0;
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        bool inside = false;
+        int at = r->n;
+
+        if (!(axes >> a & 1))
+            continue;
+        moved[a] = jot_ix_coef(k->ix, addr, a, &inside);
+        for (; at > 0 && moved[r->order[at - 1]] < moved[a]; at--)
+            r->order[at] = r->order[at - 1];
+        r->order[at] = a;
+        r->n++;
+    }
+}
+
+/* Of an axis: all of it, a part that divides it, or, if there are enough rows without, 1. */
+static int64_t
+rides_part(int64_t ext, double block, double want)
+{
+    int64_t best = ext;
+
+    for (int64_t d = ext; d >= 1; d--) {
+        double rows = block * (double)d, least = block * (double)best;
+
+        if (ext % d || (rows < RIDES_LEAST && d < ext))
+            continue;
+        if ((rows > want ? rows / want : want / rows)
+            < (least > want ? least / want : want / least))
+            best = d;
+    }
+    return best;
+}
+
+JOT_FN bool
+jot_rides_block(Kernel *k, const Target *target, Rides *r, bool divide, int *at, int64_t *by)
+{
+    double total = jot_kernel_points(k, r->space & ~r->kept), want = total / RIDES_PIECES;
+    double room = (double)target->cache_nbytes[LEVEL_L2] / 4 / (4 * jot_kernel_points(k, r->kept));
+
+    rides_order(k, r);
+    want = want > RIDES_MOST ? RIDES_MOST : want;
+    want = want > room ? room : want;
+    want = want < RIDES_LEAST ? RIDES_LEAST : want;
+    r->inner = 0;
+    r->block = 1;
+    *at = -1;
+    *by = 0;
+    for (int i = r->n; i-- > 0 && *at < 0;) {
+        int a = r->order[i];
+        int64_t ext = k->axes.v[a].ext, part = rides_part(ext, r->block, want);
+
+        if (part < ext && k->axes.n >= KERNEL_AXES - 4)
+            part = ext;
+        r->block *= (double)part;
+        if (part == ext)
+            r->inner |= (uint64_t)1 << a;
+        else
+            *at = a, *by = part;
+    }
+    if (*at >= 0 && *by > 1 && divide) {
+        if (!jot_axis_divide(k, *at, *by))
+            return false;
+        r->space |= (uint64_t)1 << (k->axes.n - 1);
+        r->inner |= (uint64_t)1 << (k->axes.n - 1);
+        rides_order(k, r);
+        memcpy(r->plain, k->stores.v, r->nplain * sizeof *r->plain);
+        memcpy(r->store, k->stores.v + r->nplain, r->nstore * sizeof *r->store);
+    }
+    r->outer = r->space & ~r->kept & ~r->inner;
+    return true;
+}

@@ -1,0 +1,68 @@
+/* ccode/contract/epilogue.h - sums that ride on the stores of a contraction: sums of its results
+ * over all rows,
+ * one per column, computed block by block as the rows are stored, while they are in a cache.
+ *
+ *     %4 = reduce add over k of %1 * %2           the contraction       y[i, j] = %4
+ *     %5 = reduce add over i of %4                a sum of its results: m[j] = %5
+ *  ->
+ *     %6 = load y[ib * 32 + ir, j]                a block of rows: still in a cache
+ *     %7 = reduce add over ir of %6
+ *     %8 = reduce add over ib of %7               a phase later: m[j] = %8
+ *
+ * The number of rows of a block follows from extents and the size of a cache, so results do not
+ * depend on the number of threads. Squared deviations from a mean are computed per block, from the
+ * block's mean, and merged (Chan).
+ *
+ * Read before: ccode/contract/contract.h. After: ccode/contract/epilogue.c,
+ * ccode/contract/epilogue_make.c. */
+#ifndef JOT_RIDES_H
+#define JOT_RIDES_H
+#include "ccode/contract/contract.h"
+
+#define RIDES_STORES 32
+#define RIDES_SUMS 16
+
+typedef struct Rides {
+    uint32_t sum;               /* the contraction */
+    uint32_t nplain;            /* stores of its results; 0: nothing rides */
+    uint32_t nstore;            /* stores of values computed from the sums, which come later */
+    KStore plain[RIDES_STORES], store[RIDES_STORES]; /* copies of both */
+    uint64_t space, kept;       /* axes of the results; those that the sums keep */
+    int order[KERNEL_AXES], n;  /* the others, from the farthest apart in memory to the nearest */
+    uint64_t inner, outer;      /* ... axes within a block; axes that count blocks */
+    double block;               /* rows of a block */
+    uint32_t part[3 * RIDES_SUMS], npart;   /* sums over a block (over everything without blocks) */
+    uint32_t whole[RIDES_SUMS], nwhole;     /* sums over all blocks */
+} Rides;
+
+/* Where the stages of the sums go: into the loops of the stage that stores the results. */
+typedef struct {
+    const SLoop *nest;          /* loops that may be shared, outermost first */
+    int n;
+    bool all;                   /* there are no other parallel ones */
+    int vec;                    /* axis of the vectors; -1: one that is summed over */
+    int lanes;
+} RidesNest;
+
+/* Do sums ride on the contraction of this kernel? If so, its stores are put in order. */
+JOT_FN bool jot_rides_find(Kernel *k, Rides *r);
+/* apart: remove the stores of sums from the kernel; else put them back as they were found. */
+JOT_FN void jot_rides_apart(Kernel *k, const Rides *r, bool apart);
+/* Choose a block. If an axis has to be split for it: with `divide` this does it, else *at and *by
+ * say which axis and by what (*by 0: none), and the caller sets inner and outer. False: out of
+ * memory. */
+JOT_FN bool jot_rides_block(Kernel *k, const Target *target, Rides *r, bool divide, int *at,
+                            int64_t *by);
+/* Is the sum's term (x - m)^2, with m the mean over the sum's axes? Then *x and *m are set. */
+JOT_FN bool jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m);
+/* The store from which the value can be read back; -1: none. */
+JOT_FN int jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value);
+/* ccode/contract/epilogue_make.c: make the sums, which read results back, in kernel `to`, where
+ * axis a of `from` is
+ * place[a] (NULL: the same axis). */
+JOT_FN bool jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place,
+                           const Space *space);
+/* Append their stages to the schedule. */
+JOT_FN bool jot_rides_stages(Sched *s, const Rides *r, const RidesNest *nest);
+
+#endif

@@ -1,0 +1,422 @@
+/* ccode/contract/epilogue_make.c - sums that ride on a contraction's stores: in its kernel,
+ * reading results
+ * back, and behind the loops of its schedule.
+ *
+ *     %4: n:1p hb:1p ... | c p q ...              the contraction, its schedule as without them
+ *     !0: n:1p hb:1p ...                          y
+ *     %7: n:1p hb:1p o:32 | hr w:4 w:1U o:16u o:1v; res part7[n, hb, o]    y of a step, in a cache
+ *     phase
+ *     %8: o:32 | n hb o:16u o:1v                  blocks, in order
+ *     !1: o:32 o:16u o:1v
+ *
+ * Where the contraction's schedule shares out other axes than rows, or keeps sums in memory between
+ * blocks of k, the sums have a phase of their own.
+ *
+ *   requires  Rides with a block (rides.c)
+ *   keeps     what is computed, but for the order of sums
+ *
+ * Read before: ccode/contract/epilogue.h, rides.c. After: ccode/contract/sched.c,
+ * ccode/winograd/epilogue.c. */
+#include "ccode/contract/epilogue.h"
+#include "ccode/contract/make.h"
+#include "ccode/build/build.h"
+#include "ccode/ir/operands.h"
+
+/* ---- the sums ----------------------------------------------------------------------------- */
+
+typedef struct {
+    const Kernel *from;
+    Kernel *to;
+    Rides *r;
+    const Ix *place;
+    const Space *space;
+    uint32_t *value;    /* of `to`, by value of `from`; REMAKE_ASK: not made yet */
+} RidesMake;
+
+static Ix
+make_ix(const RidesMake *t, Ix ix)
+{
+    return t->place ? jot_ix_subst(t->to->ix, ix, (int)t->from->axes.n, t->place, NULL, t->space)
+                    : ix;
+}
+
+static uint32_t
+make_load(const RidesMake *t, uint32_t buf, uint32_t at, int nidx, int ncond, jot_Scalar outside)
+{
+    Ix ix[JOT_MAX_RANK + 64];
+
+    if (ncond > 62)
+        return 0;
+    for (int d = 0; d < nidx + ncond; d++)
+        ix[d] = make_ix(t, t->from->ixs.v[at + (uint32_t)d]);
+    return jot_v_load(t->to, buf, ix, ncond, ix + nidx, outside);
+}
+
+/* Results are read back from where they are stored. */
+static uint32_t
+make_new(void *ud, uint32_t number)
+{
+    RidesMake *t = ud;
+    const Kernel *from = t->from;
+    Value v = from->values.v[number];
+    int store = jot_rides_stored(from, t->r, number);
+    uint32_t arg[VALUE_ARGS];
+    jot_Scalar zero;
+
+    zero.u = 0;
+    if (store >= 0) {
+        const KStore *s = &t->r->plain[store];
+
+        return make_load(t, s->buf, s->at, s->nidx, 0, zero);
+    }
+    for (int i = 0; i < v.narg; i++) {
+        arg[i] = t->value[jot_v_arg(from, number, i)];
+        if (!arg[i] || arg[i] == REMAKE_ASK)
+            return arg[i];
+    }
+    switch (v.op) {
+    case VAL_LOAD: return make_load(t, v.buf, v.at, v.nidx, v.ncond, v.c);
+    case VAL_CONST: return jot_v_const(t->to, (jot_DType)v.dtype, v.c);
+    case VAL_SCALAR: return jot_v_scalar(t->to, (int)v.buf);
+    case VAL_INDEX:
+        return jot_v_index(t->to, (jot_DType)v.dtype, make_ix(t, from->ixs.v[v.at]));
+    case VAL_CALL: return jot_v_call(t->to, (jot_DType)v.dtype, v.text, v.narg, arg);
+    case VAL_EW:
+        return jot_v_ew(t->to, (EwOp)v.ew, (jot_DType)v.round, v.narg ? arg[0] : 0,
+                        v.narg > 1 ? arg[1] : 0, v.narg > 2 ? arg[2] : 0);
+    default: return 0;
+    }
+}
+
+static uint32_t
+make_value(RidesMake *t, uint32_t number)
+{
+    return jot_remake(t->from, number, t->value, make_new, t);
+}
+
+/* of: the sum that it is a part of, whose conditions say which points count. */
+static uint32_t
+make_part(RidesMake *t, const Value *of, uint32_t body, double scale)
+{
+    Ix cond[64];
+    uint32_t v;
+
+    for (int i = 0; i < of->ncond && i < 64; i++)
+        cond[i] = make_ix(t, t->from->ixs.v[of->at + of->nidx + (uint32_t)i]);
+    v = of->ncond > 64 ? 0 : jot_v_reduce(t->to, (EwOp)of->ew, t->r->inner, body, of->ncond, cond,
+                                          scale);
+    t->r->part[t->r->npart++] = v;
+    return v;
+}
+
+static uint32_t
+make_whole(RidesMake *t, EwOp op, uint32_t body, double scale)
+{
+    uint32_t v = jot_v_reduce(t->to, op, t->r->outer, body, 0, NULL, scale);
+
+    t->r->whole[t->r->nwhole++] = v;
+    return v;
+}
+
+/* The sum of squared deviations from m: of the blocks' from their own means b, and with D = the sum
+ * of x - b, which is what b was rounded by,
+ *     sum of (x - m)^2 = sum of (x - b)^2 + (b - m) (2 D + n (b - m)) */
+static uint32_t
+make_squares(RidesMake *t, uint32_t sum, uint32_t x, uint32_t m)
+{
+    Kernel *to = t->to;
+    const Value v = t->from->values.v[sum];
+    double scale = v.c.f, n = t->r->block;
+    jot_DType dtype = (jot_DType)v.dtype;
+    uint32_t body = make_value(t, x), mean, squares, rest, d;
+
+    if (!body || !t->value[m] || t->value[m] == REMAKE_ASK)
+        return 0;
+    mean = t->r->outer ? jot_v_reduce(to, EW_ADD, t->r->inner, body, 0, NULL, 1 / n) : t->value[m];
+    d = jot_v_ew(to, EW_SUB, dtype, body, mean, 0);
+    squares = make_part(t, &v, jot_v_ew(to, EW_MUL, dtype, d, d, 0), t->r->outer ? 1 : scale);
+    if (!t->r->outer)
+        return squares;
+    rest = make_part(t, &v, d, 1);
+    d = jot_v_ew(to, EW_SUB, dtype, mean, t->value[m], 0);
+    rest = jot_v_ew(to, EW_ADD, dtype, jot_v_ew(to, EW_ADD, dtype, rest, rest, 0),
+                    jot_v_ew(to, EW_MUL, dtype, d, jot_v_constf(to, dtype, n), 0), 0);
+    rest = jot_v_ew(to, EW_MUL, dtype, d, rest, 0);
+    return make_whole(t, EW_ADD, jot_v_ew(to, EW_ADD, dtype, squares, rest, 0), scale);
+}
+
+/* A sum; of a mean the blocks have means, for the squares' sake. */
+static uint32_t
+make_sum(RidesMake *t, uint32_t number)
+{
+    const Value v = t->from->values.v[number];
+    double scale = v.scaled ? v.c.f : 1, n = t->r->block;
+    bool mean = v.scaled && v.ew == EW_ADD;
+    uint32_t x, m, body;
+
+    if (jot_rides_square(t->from, number, &x, &m))
+        return make_squares(t, number, x, m);
+    body = make_value(t, jot_v_arg(t->from, number, 0));
+    if (!body || !t->r->outer)
+        return body ? make_part(t, &v, body, scale) : 0;
+    body = make_part(t, &v, body, mean ? 1 / n : 1);
+    return make_whole(t, (EwOp)v.ew, body, mean ? scale * n : scale);
+}
+
+static bool
+make_stores(RidesMake *t)
+{
+    for (uint32_t i = 0; i < t->r->nstore; i++) {
+        const KStore *s = &t->r->store[i];
+        Ix ix[JOT_MAX_RANK + 64];
+        uint32_t value = make_value(t, s->value);
+
+        if (!value || s->ncond > 62)
+            return false;
+        for (int d = 0; d < s->nidx + s->ncond; d++)
+            ix[d] = make_ix(t, t->from->ixs.v[s->at + (uint32_t)d]);
+        if (jot_kernel_store(t->to, s->buf, ix, value, EW_NONE, s->ncond, ix + s->nidx) < 0)
+            return false;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place, const Space *space)
+{
+    uint32_t n = from->values.n;
+    bool *used = jot_mem_new(from->mem, n, sizeof *used);
+    RidesMake t = {from, to, r, place, space, NULL};
+    bool ok;
+
+    t.value = jot_mem_new(from->mem, n, sizeof *t.value);
+    ok = used && t.value;
+    if (ok)
+        memset(t.value, 0xff, n * sizeof *t.value);
+    for (uint32_t i = 0; ok && i < r->nstore; i++)
+        used[r->store[i].value] = true;
+    for (uint32_t i = n; ok && i-- > r->sum + 1;)
+        for (int j = 0; used[i] && j < from->values.v[i].narg; j++)
+            used[jot_v_arg(from, i, j)] = true;
+    r->npart = r->nwhole = 0;
+    for (uint32_t i = r->sum + 1; ok && i < n; i++)
+        if (used[i] && from->values.v[i].op == VAL_REDUCE)
+            ok = (t.value[i] = make_sum(&t, i)) != 0;
+    ok = ok && make_stores(&t);
+    jot_mem_free(from->mem, used, n * sizeof *used);
+    jot_mem_free(from->mem, t.value, n * sizeof *t.value);
+    return ok && !from->mem->failed;
+}
+
+/* ---- stages ------------------------------------------------------------------------------- */
+
+enum { RIDES_COPIES = 4 }; /* partial sums side by side */
+
+typedef struct {
+    Sched *s;
+    const Rides *r;
+    const RidesNest *nest;
+    int shared;         /* loops of the nest around the sums of blocks */
+    uint8_t phase;
+} RidesStages;
+
+/* The axis of the schedule that stands for one of the kernel. */
+static int
+stage_axis(const Sched *s, int axis)
+{
+    for (uint32_t i = 0; i < s->defs.n; i++)
+        for (int j = 0; j < s->defs.v[i].n; j++)
+            if (!s->defs.v[i].split && s->defs.v[i].of[j] == axis)
+                return s->defs.v[i].axis;
+    return axis;
+}
+
+/* What of the axis is left inside of the stage's loops; 0: nothing. */
+static int64_t
+stage_left(const Sched *s, const Stage *st, int axis)
+{
+    int64_t left = jot_axis_ext(s, axis);
+
+    for (int i = 0; i < st->n; i++)
+        if (st->loop[i].axis == axis)
+            left = st->loop[i].step > 1 ? st->loop[i].step : 0;
+    return left;
+}
+
+static void
+stage_loop(Stage *st, int axis, int64_t step, LoopKind kind)
+{
+    int n = st->n;
+
+    jot_contract_loop(st->loop, &n, axis, step, kind);
+    st->n = (uint8_t)n;
+}
+
+/* Loops over what is left of these axes, one by one. */
+static void
+stage_axes(const RidesStages *t, Stage *st, uint64_t axes, bool parallel)
+{
+    const Rides *r = t->r;
+
+    for (int i = 0; i < r->n + SCHED_AXES; i++) { /* in the order of memory, then the rest */
+        int a = i < r->n ? r->order[i] : i - r->n, own = stage_axis(t->s, a);
+
+        if (a < (int)t->s->k->axes.n && (axes >> a & 1) && own != t->nest->vec
+            && stage_left(t->s, st, own))
+            stage_loop(st, own, 1, parallel ? LOOP_PARALLEL : LOOP_SERIAL);
+    }
+}
+
+/* A loop over a few vectors, unless no more are left; their elements, 0: there are no vectors. */
+static int64_t
+stage_width(const RidesStages *t, Stage *st, bool parallel)
+{
+    int64_t wide = 2 * t->nest->lanes;
+    int64_t left = t->nest->vec < 0 ? 0 : stage_left(t->s, st, t->nest->vec);
+
+    if (left > wide)
+        stage_loop(st, t->nest->vec, wide, parallel && !st->n ? LOOP_PARALLEL : LOOP_SERIAL);
+    return left < wide ? left : wide;
+}
+
+static void
+stage_vectors(const RidesStages *t, Stage *st, int64_t width)
+{
+    if (width > t->nest->lanes)
+        stage_loop(st, t->nest->vec, t->nest->lanes, LOOP_UNROLL);
+    if (width > 0)
+        stage_loop(st, t->nest->vec, 1, LOOP_VECTOR);
+}
+
+/* The innermost of the axes summed over goes in a few copies, or in lanes if nothing else does. */
+static void
+stage_copies(const RidesStages *t, Stage *st)
+{
+    SLoop *last = &st->loop[st->n - 1];
+    int64_t left = st->n > st->nat ? jot_axis_ext(t->s, last->axis) : 0;
+    bool vectors = t->nest->vec >= 0;
+    int64_t step = vectors ? RIDES_COPIES : 2 * t->nest->lanes;
+
+    if (left < 2 * step || last->step != 1 || t->nest->lanes < 2)
+        return;
+    last->step = step;
+    stage_loop(st, last->axis, 1, vectors ? LOOP_PRIVATE : LOOP_LANES);
+}
+
+static Stage *
+stage_push(const RidesStages *t, const Stage *st)
+{
+    Mem *mem = t->s->k->mem;
+
+    if (st->n >= STAGE_LOOPS - 1 || !jot_vec_reserve(mem, t->s->stages, 1))
+        return NULL;
+    *(Stage *)jot_vec_push(mem, t->s->stages) = *st;
+    return &t->s->stages.v[t->s->stages.n - 1];
+}
+
+/* A sum over `axes`, and its loops around: `shared` ones, then `outer` and what is kept. */
+static Stage *
+stage_sum(const RidesStages *t, uint32_t value, int shared, uint64_t outer, uint64_t axes,
+          bool parallel)
+{
+    Stage st = {0};
+    int64_t width;
+
+    st.what = value;
+    st.phase = t->phase;
+    for (int i = 0; i < shared; i++)
+        st.loop[st.n++] = t->nest->nest[i];
+    stage_axes(t, &st, outer, parallel);
+    stage_axes(t, &st, t->r->kept, false);
+    width = stage_width(t, &st, parallel);
+    st.nat = st.n;
+    stage_axes(t, &st, axes, false);
+    stage_copies(t, &st);
+    stage_vectors(t, &st, width);
+    return stage_push(t, &st);
+}
+
+/* In memory that all calls see: [blocks..., what is kept]. */
+static bool
+stage_place(const RidesStages *t, Stage *st)
+{
+    Sched *s = t->s;
+    Kernel *k = s->k;
+    uint64_t free = k->values.v[st->what].free;
+    int64_t ext[KERNEL_AXES];
+    int rank = 0;
+
+    st->res.at = s->ixs.n;
+    for (int i = 0; i < t->r->n + KERNEL_AXES; i++) {
+        int a = i < t->r->n ? t->r->order[i] : i - t->r->n;
+
+        if (!(free >> a & 1))
+            continue;
+        free &= ~((uint64_t)1 << a);
+        ext[rank++] = k->axes.v[a].ext;
+        *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
+    }
+    if (rank > JOT_MAX_RANK)
+        return false;
+    st->res.kind = PLACE_MEM;
+    st->res.buf = jot_value_buf(k, "part", st->what, BUF_SHARED, rank, ext);
+    return st->res.buf != 0;
+}
+
+/* Loops of the nest that only blocks and what is kept stand in. */
+static int
+stage_shared(const RidesStages *t)
+{
+    uint64_t axes = jot_sched_axes(t->s, t->r->outer | t->r->kept);
+    int n = 0;
+
+    while (n < t->nest->n && (axes >> t->nest->nest[n].axis & 1))
+        n++;
+    for (int i = n; i < t->nest->n; i++)
+        if (t->nest->nest[i].kind == LOOP_PARALLEL)
+            return 0;
+    return t->nest->all ? n : 0;
+}
+
+static bool
+stage_stores(const RidesStages *t)
+{
+    for (uint32_t i = t->r->nplain; i < t->s->k->stores.n; i++) {
+        uint64_t free = t->s->k->stores.v[i].free;
+        Stage st = {0};
+
+        st.store = true;
+        st.what = i;
+        st.phase = t->phase;
+        stage_axes(t, &st, free, false);
+        if (t->nest->vec >= 0 && (jot_sched_axes(t->s, free) >> t->nest->vec & 1))
+            stage_vectors(t, &st, stage_width(t, &st, false));
+        st.nat = st.n;
+        if (!stage_push(t, &st))
+            return false;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_rides_stages(Sched *s, const Rides *r, const RidesNest *nest)
+{
+    RidesStages t = {s, r, nest, 0, 0};
+
+    t.shared = stage_shared(&t);
+    t.phase = (uint8_t)(s->stages.v[s->stages.n - 1].phase + (t.shared == 0));
+    for (uint32_t i = 0; i < r->npart; i++) {
+        Stage *st = stage_sum(&t, r->part[i], t.shared, r->outer, r->inner, !t.shared);
+
+        if (!st || !stage_place(&t, st))
+            return false;
+    }
+    t.phase++;
+    for (uint32_t i = 0; i < r->nwhole; i++) {
+        Stage *st = stage_sum(&t, r->whole[i], 0, 0, r->outer, false);
+
+        if (!st || !stage_place(&t, st))
+            return false;
+    }
+    return stage_stores(&t) && t.phase < SCHED_PHASES;
+}

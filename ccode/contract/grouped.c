@@ -1,0 +1,145 @@
+/* ccode/contract/grouped.c - groups whose results lie beside each other go in vectors together.
+ *
+ *     y[n, h, w, g*4 + o] = sum of x[n, h + p, w + q, g*4 + i] * k[g*4 + o, i, p, q]
+ *
+ *     x[.. 16 channels]         0 1 2 3  4 5 6 7  8 9 ...           one load
+ *     its lanes, i = 1          1 1 1 1  5 5 5 5  9 9 ...           mixed
+ *     times 16 outputs          0 1 2 3  4 5 6 7  8 9 ...
+ *
+ * A group has as many results at a point as it has outputs, 4 to 32 in networks: a vector would be
+ * a quarter full, and of each line of x another group would read the rest. So the axis of the batch
+ * that continues the vectors' axis in the results (n of a group, then the next group) becomes part
+ * of it. What is read of a is then the same for the lanes of one group and lies beside that of the
+ * next: all of it in one vector of the memory. The steps of the sum within a group are unrolled,
+ * since they say which lanes are taken, and windows along the rows too, since neighbours share what
+ * is mixed.
+ *
+ *   requires  operands, the axis of vectors    keeps  the kernel    after it  groups are axes of n
+ *
+ * Read before: ccode/contract/sched.c. After: ccode/contract/plan.c. */
+#include "ccode/contract/make.h"
+
+enum { MIXED_PRODUCTS = 192 }; /* multiply-adds of a block that are spelled out */
+
+/* Elements that a step of the axis moves what is read of a; -1: not always as many. */
+static int64_t
+beside_stride(const ContractMake *m, uint32_t a, int axis)
+{
+    bool tangled = false;
+    int64_t stride = jot_contract_stride(m, a, axis, &tangled);
+    return tangled || stride < 0 ? -1 : stride;
+}
+
+/* Groups of fewer results than lanes: those of a vector read of a what lies in one, wherever the
+ * other axes stand. */
+static bool
+beside_aligned(const ContractMake *m, uint32_t a, int group, int64_t within)
+{
+    const Value *v = &m->k->values.v[a];
+    if (m->k->bufs.v[v->buf].layout->nelem % m->lanes)
+        return false;
+    for (int x = 0; x < (int)m->k->axes.n; x++) {
+        int64_t stride = v->free >> x & 1 ? beside_stride(m, a, x) : 0;
+        bool inside = (m->c.k >> x & 1) && stride > 0 && stride * m->k->axes.v[x].ext <= within;
+        if (x != group && m->k->axes.v[x].ext > 1 && !inside &&
+            (stride < 0 || stride % m->lanes != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Indices move with g as with n steps of v: they are those of v, groups counted on. */
+static bool
+index_continues(const Kernel *k, uint32_t at, int nidx, int g, int v, int64_t n)
+{
+    for (int d = 0; d < nidx; d++) {
+        bool inside = false, other = false;
+        Ix ix = k->ixs.v[at + (uint32_t)d];
+        if (jot_ix_coef(k->ix, ix, g, &inside) != n * jot_ix_coef(k->ix, ix, v, &other) || inside ||
+            other)
+            return false;
+    }
+    return true;
+}
+
+/* Everything below the value but a. */
+static bool
+value_continues(const ContractMake *m, uint32_t value, uint32_t a, int g, int v)
+{
+    const Kernel *k = m->k;
+    uint64_t both = (uint64_t)1 << g | (uint64_t)1 << v;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *x = &k->values.v[n];
+        bool ok = x->op == VAL_LOAD || x->op == VAL_EW || x->op == VAL_CONST ||
+                  x->op == VAL_SCALAR || x->op == VAL_REDUCE;
+        if (n == a) {
+            jot_below_skip(&w);
+            continue;
+        }
+        if (x->op == VAL_LOAD)
+            ok = index_continues(k, x->at, x->nidx, g, v, k->axes.v[v].ext);
+        for (int i = 0; i < x->ncond; i++)
+            ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[x->at + x->nidx + (uint32_t)i]) & both);
+        if (!ok)
+            return false;
+    }
+    return !w.deep;
+}
+
+static bool
+group_continues(const ContractMake *m, uint32_t a, int g, int v)
+{
+    const Kernel *k = m->k;
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+        if (s->ncond ||
+            !index_continues(k, s->at, k->bufs.v[s->buf].rank, g, v, k->axes.v[v].ext) ||
+            !value_continues(m, s->value, a, g, v))
+            return false;
+    }
+    return true;
+}
+
+JOT_FN int
+jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v)
+{
+    const Kernel *k = m->k;
+    int64_t ext = k->axes.v[v].ext;
+    if (m->lanes == 1 || k->values.v[a].op != VAL_LOAD || !jot_contract_plain(m, a) ||
+        jot_contract_extent(m, n) != ext || (ext % m->lanes && m->lanes % ext))
+        return -1;
+    for (int g = 0; g < (int)k->axes.n; g++) {
+        int64_t stride = m->c.batch >> g & 1 && k->axes.v[g].ext > 1 ? beside_stride(m, a, g) : -1;
+        if (stride > 0 && stride <= 4 * ext && k->axes.v[g].ext * ext % m->lanes == 0 &&
+            (ext >= m->lanes ||
+             (stride * (m->lanes / ext) <= m->lanes && beside_aligned(m, a, g, stride))) &&
+            group_continues(m, a, g, v))
+            return g;
+    }
+    return -1;
+}
+
+/* Which steps of the sum are unrolled, innermost; how many rows these leave. */
+JOT_FN void
+jot_contract_mix(ContractMake *m)
+{
+    int64_t row = m->r < (int)m->k->axes.n ? beside_stride(m, m->c.a, m->r) : -1, copies = 1;
+    int order[KERNEL_AXES], n = 0;
+    for (int pass = 0; pass < 3; pass++) /* the others, what mixes, windows along the rows */
+        for (int i = 0; i < m->nk; i++) {
+            int x = m->korder[i];
+            int64_t stride = beside_stride(m, m->c.a, x), ext = m->k->axes.v[x].ext;
+            bool mixes = stride % m->lanes != 0, window = !mixes && stride == row && ext <= 4;
+            if (pass != (mixes ? 1 : window ? 2 : 0))
+                continue;
+            order[n++] = x;
+            if (ext > 1 && (mixes || (window && 4 * copies * ext <= MIXED_PRODUCTS))) {
+                m->unrolled |= (uint64_t)1 << x;
+                copies *= ext;
+            }
+        }
+    memcpy(m->korder, order, (size_t)n * sizeof *order);
+    m->few_rows = MIXED_PRODUCTS / copies > 1 ? MIXED_PRODUCTS / copies : 1;
+}

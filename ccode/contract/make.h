@@ -1,0 +1,115 @@
+/* ccode/contract/make.h - what the choice of a contraction's blocks (ccode/contract/sched.c) and
+ * the
+ * packing of its operands (ccode/contract/pack.c) share. Read before: ccode/contract/contract.h. */
+#ifndef JOT_CONTRACT_MAKE_H
+#define JOT_CONTRACT_MAKE_H
+#include "ccode/contract/contract.h"
+
+/* Lanes along the sum (ccode/contract/dots.c): its axis, those of the block,
+ * of `rows` by `columns` sums. */
+typedef struct {
+    int along, r, v;
+    bool swap;                  /* the rows are b's */
+    int64_t rows, columns;
+    double price;               /* cycles of the whole */
+} ContractDots;
+
+typedef struct {
+    Sched *s;
+    Kernel *k;
+    Contract c;
+    const Target *target;
+    int lanes, registers;
+    int64_t panel;              /* steps within which an address must be regular */
+    int64_t most_rows, few_rows; /* few: at most so many in a block; 0: as registers have it */
+    int v, r;                   /* axes of vectors and rows: the kernel's or fused ones */
+    int unit;                   /* the innermost of v's */
+    int64_t panels;             /* width of the panels that b lies in already, 0: none */
+    uint64_t vaxes, raxes;      /* the kernel's axes in them */
+    uint64_t other, outer;      /* the rest of n, of m */
+    uint64_t unrolled;          /* axes of k that are spelled out: they say which lanes of a are
+                                   read */
+    int64_t most_vectors;       /* of a block of groups, as many as read the same of a; 0: none */
+    uint64_t inner;             /* axes of a block of rows that sums ride on; 0: none do */
+    uint64_t kept;              /* axes that these sums keep: none goes as one with another axis */
+    int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
+    int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
+    int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
+    SLoop nest[STAGE_LOOPS];    /* loops around the block, outermost first */
+    int n, apack, bpack;        /* of them: around the packing of a and b */
+    ContractDots dots;          /* rows 0: lanes do not go along the sum */
+    int ahead;                  /* steps of k that b's vectors are asked for before; 0: none */
+    int kat;                    /* ... around the loop over blocks of k */
+} ContractMake;
+
+typedef enum { PACK_NONE, PACK_PANEL, PACK_COLUMNS, PACK_TILE } PackKind;
+
+/* A tile: which dimensions of the load it has, and which of them are read through windows. */
+typedef struct {
+    int n, dim[JOT_MAX_RANK];       /* as the buffer's memory has them, outermost first */
+    int axis[JOT_MAX_RANK];         /* per entry; -1: read through windows */
+    int64_t ext[JOT_MAX_RANK], lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
+    uint64_t outside;               /* axes that stand still while it is read */
+    int64_t nelem;
+} ContractTile;
+
+typedef struct {
+    PackKind a, b;
+    ContractTile tile;
+    bool shared;            /* the form is chosen, and of rows the height */
+    bool rows;              /* the form of the nest; b in a phase before */
+    int64_t columns, height; /* steps of the outer loops over v (0: none) and r */
+    uint64_t first;         /* axes of m whose loops stand outside of a's packing */
+    int lines;              /* one of them that goes in blocks, of which each panel of b sees all */
+    int64_t nlines;         /* 0: none does */
+} ContractPlan;
+
+/* What all schedules of contractions begin with; *m is cleared, *s opened. */
+JOT_FN void jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target,
+                              int lanes);
+JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);
+JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
+JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load as it lies */
+JOT_FN bool jot_contract_unit(const ContractMake *m, uint32_t value, int axis);
+JOT_FN bool jot_contract_stores_unit(const ContractMake *m, int axis);
+JOT_FN bool jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis);
+JOT_FN int64_t jot_contract_extent(const ContractMake *m, uint64_t axes);
+JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis, bool *tangled);
+JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
+JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
+JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
+/* ... of so many rows */
+JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest);
+/* The axis of the batch that continues v, of n, in all but a, and reads of a what lies beside; -1:
+ * none. The order of the sum, and how many rows, where vectors mix what they read
+ * (ccode/contract/grouped.c). */
+JOT_FN int jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v);
+JOT_FN void jot_contract_mix(ContractMake *m);
+JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
+/* ... of all blocks of so many rows by vectors, rests included. */
+JOT_FN double jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors);
+/* A stage that starts with the first n loops of the nest; NULL: out of memory. */
+JOT_FN Stage *jot_contract_stage(ContractMake *m, bool store, uint32_t what, int n,
+                                 const SLoop *loops, int nloops);
+/* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
+JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
+JOT_FN bool jot_contract_dots(ContractMake *m);
+/* Steps of the sum that a panel's vectors are asked for before, which lie `moved` elements apart;
+ * 0: they stay in the first cache. */
+JOT_FN int jot_contract_ahead(const ContractMake *m, int64_t moved);
+/* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
+JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
+JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);
+/* The dtype of a value that is one of f16 or bf16 at every point, or 0 there; 0: it is another, or
+ * 0 everywhere. */
+JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
+/* The load of most elements below a value; 0: none. */
+JOT_FN uint32_t jot_contract_load(const Kernel *k, uint32_t value);
+/* The operand where the condition holds, else 0. */
+JOT_FN uint32_t jot_contract_where(Kernel *k, uint32_t value, Ix cond);
+/* By the processor's matrix unit (ccode/contract/matrix_tiles.c): does it fit; plan and stages. */
+JOT_FN bool jot_contract_tiles_fit(const ContractMake *m);
+JOT_FN bool jot_contract_tiles(ContractMake *m);
+JOT_FN bool jot_contract_place(ContractMake *m); /* plan and stages (ccode/contract/pack.c) */
+
+#endif

@@ -1,0 +1,617 @@
+/* ccode/contract/plan.c - what a contraction packs, how large its blocks are, and its nest.
+ *
+ * Two forms of the nest. Columns: blocks of b's vectors are shared among threads, and each packs
+ * its own. Rows: blocks of a's are, and b is packed before, in a phase of its own.
+ *
+ *     columns   batch v:NCp | k:KC {b} outer {a} r:MC v:block r:rows       (loops around the block)
+ *     rows      {b} phase   batch outer (r:MC)p | k:KC {a} outer r:MC v:block r:rows
+ *
+ *   requires  axes chosen      keeps  the kernel      breaks  nothing
+ *
+ * Read before: ccode/contract/sched.c. After: ccode/contract/pack.c. */
+#include "ccode/contract/make.h"
+#include "target/choice.h"
+
+#define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
+#define PLAN_LATENCY 256 /* cycles from the second cache or farther */
+#define PLAN_FAR 512    /* bytes between steps of the sum, from which on columns are packed */
+#define PLAN_LONG 32     /* steps of the sum, likewise */
+#define PLAN_WAYS 8      /* lines of a set of the first cache */
+#define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
+#define PLAN_CLEAR 0.85  /* of the cycles: a gain that is worth other lines for each thread */
+#define PACK_SHARED 1e6 /* points from which on threads may share the work */
+
+/* ---- tiles -------------------------------------------------------------------------------- */
+
+/* Conditions are bounds of dimensions and nothing else. */
+static bool
+only_bounds(const ContractMake *m, const Value *load)
+{
+    const Kernel *k = m->k;
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    for (int i = 0; i < load->ncond; i++) {
+        Ix own = k->ixs.v[load->at + load->nidx + (uint32_t)i], cond = jot_contract_cond(k, own);
+        int64_t known;
+        bool found = jot_contract_left_out(m, own) ||
+                     (jot_ix_is_const(k->ix, cond, &known) && known);
+        for (int d = 0; d < load->nidx && !found; d++) {
+            Ix ix = k->ixs.v[load->at + (uint32_t)d];
+            Ix end = jot_ix_const(k->ix, k->bufs.v[load->buf].ext[d]);
+            found = cond == jot_ix_ge0(k->ix, ix, &space) ||
+                    cond == jot_ix_lt(k->ix, ix, end, &space);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* The only axis of `axes`, stepping the index by one; -1: not so. */
+static int
+single_axis(const IxPool *ix, Ix index, uint64_t axes)
+{
+    int axis = 0;
+    bool inside = false;
+    if (!axes || (axes & (axes - 1)))
+        return -1;
+    while (!(axes >> axis & 1))
+        axis++;
+    return jot_ix_coef(ix, index, axis, &inside) == 1 && !inside ? axis : -1;
+}
+
+/* A dimension: of an axis alone (of its extent, whatever stands still besides), read through
+ * windows (all of it, with a border), or none, as it stands still. */
+static bool
+tile_dim(const ContractMake *m, const Value *load, int d, ContractTile *t)
+{
+    const Kernel *k = m->k;
+    Ix ix = k->ixs.v[load->at + (uint32_t)d];
+    uint64_t still = m->c.batch | m->other, axes = jot_ix_axes(k->ix, ix) & ~still;
+    int64_t ext[KERNEL_AXES], lo, hi, size = k->bufs.v[load->buf].ext[d];
+    Space space = jot_kernel_space(k, ext);
+    int axis = single_axis(k->ix, ix, axes);
+    if (!jot_ix_range(k->ix, ix, &space, &lo, &hi))
+        return false;
+    if (!axes || (axis >= 0 && (m->outer >> axis & 1) && lo >= 0 && hi < size)) {
+        t->outside |= axes;
+        return true;
+    }
+    t->dim[t->n] = d;
+    t->axis[t->n] = axis >= 0 && lo >= 0 && hi < size ? axis : -1;
+    t->ext[t->n] = t->axis[t->n] >= 0 ? k->axes.v[axis].ext : size;
+    if (t->axis[t->n] < 0) {
+        t->lo[t->n] = lo < 0 ? -lo : 0;
+        t->hi[t->n] = hi >= size ? hi - size + 1 : 0;
+    }
+    if (t->lo[t->n] + t->hi[t->n] > size + 64)
+        return false;
+    t->nelem *= t->ext[t->n] + t->lo[t->n] + t->hi[t->n];
+    t->n++;
+    return t->nelem > 0 && t->nelem < INT32_MAX;
+}
+
+/* Can the load be read through a tile? */
+static bool
+find_tile(const ContractMake *m, uint32_t value, ContractTile *t)
+{
+    const Kernel *k = m->k;
+    const Value *v = &k->values.v[value];
+    const Layout *l;
+    memset(t, 0, sizeof *t);
+    t->nelem = 1;
+    if (v->op != VAL_LOAD || v->c.u != 0 || !only_bounds(m, v))
+        return false;
+    l = k->bufs.v[v->buf].layout;
+    for (int i = 0; i < l->n; i++)
+        if (l->part[i].step == 1 && !tile_dim(m, v, l->part[i].dim, t))
+            return false;
+    return t->n > 0;
+}
+
+/* Nothing is read through a window, and rows and sum are all that the tile has: its blocks are
+ * panels of rows, which fit a cache where all rows do not. */
+static bool
+tile_of_rows(const ContractMake *m, const ContractTile *t)
+{
+    for (int d = 0; d < t->n; d++)
+        if (t->axis[d] < 0)
+            return false;
+    return !(m->outer & m->k->values.v[m->c.a].free);
+}
+
+/* ---- what is packed ----------------------------------------------------------------------- */
+
+/* Rows of the block that fall on the same lines of the first cache. */
+static bool
+rows_collide(const ContractMake *m)
+{
+    bool tangled = false;
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype);
+    int64_t stride;
+    if (m->r >= (int)m->k->axes.n)
+        return false;
+    stride = jot_contract_stride(m, m->c.a, m->r, &tangled) * nbytes;
+    return !tangled && stride != 0 && stride % 4096 == 0 && m->rows > PLAN_WAYS;
+}
+
+/* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses
+ * a part: gradients by weight, x[k, i] y[k, j]. */
+static bool
+rows_together(const ContractMake *m)
+{
+    bool tangled = false;
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype), stride, row;
+    int last = m->korder[m->nk - 1];
+    if (m->r >= (int)m->k->axes.n || m->lanes == 1 || !m->nk)
+        return false;
+    row = jot_contract_stride(m, m->c.a, m->r, &tangled);
+    stride = jot_contract_stride(m, m->c.a, last, &tangled) * nbytes;
+    return !tangled && row == 1 && stride >= PLAN_FAR
+        && jot_contract_extent(m, m->c.k) >= PLAN_LONG;
+}
+
+/* b is a panel as it lies: one block of columns,
+ * each step of the sum right behind the one before. */
+static bool
+lies_packed(const ContractMake *m)
+{
+    bool tangled = false;
+    return m->nk && jot_axis_ext(m->s, m->v) <= m->block &&
+           jot_contract_stride(m, m->c.b, m->korder[m->nk - 1], &tangled) == m->block && !tangled;
+}
+
+static int64_t
+value_nbytes(const ContractMake *m, uint64_t axes)
+{
+    return jot_contract_extent(m, axes) *
+           (int64_t)jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
+}
+
+/* Vectors of a block: fewer where else not all cores would have one. */
+static int64_t
+widest_block(const ContractMake *m, uint64_t first)
+{
+    double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
+    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | first);
+    int64_t vectors = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
+    int64_t want = 2 * m->target->cores;
+    int64_t high = jot_axis_ext(m->s, m->r) / (4 * m->most_rows); /* blocks of rows to share */
+    if (steps >= want || points < PACK_SHARED || (!first && steps * high >= want))
+        return INT32_MAX;
+    vectors = vectors * steps / want;
+    return vectors < 1 ? 1 : vectors;
+}
+
+/* Axes of m that only shift what is read along a longer axis of k: p in h + p where the sum is over
+ * h. Their steps read the same elements again. */
+static uint64_t
+plan_shifts(const ContractMake *m, uint32_t value)
+{
+    const Kernel *k = m->k;
+    uint64_t found = 0;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            for (int x = 0; x < (int)k->axes.n; x++)
+                if (((axes & m->outer) >> x & 1) &&
+                    k->axes.v[x].ext < jot_contract_extent(m, axes & m->c.k))
+                    found |= (uint64_t)1 << x;
+        }
+    }
+    return found;
+}
+
+static int64_t
+a_nbytes(const ContractMake *m)
+{
+    const Value *a = &m->k->values.v[m->c.a];
+    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
+                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
+}
+
+/* Cycles of the thread that has most to do, where lines of rows, or blocks of one line's, or of
+ * columns are shared: products, and what it reads of a and b, which others wrote or no cache of its
+ * own holds. */
+static double
+shared_cycles(const ContractMake *m, int64_t lines, bool rows)
+{
+    double cores = m->target->cores, k = (double)jot_contract_extent(m, m->c.k);
+    double a = (double)a_nbytes(m), b = (double)value_nbytes(m, m->k->values.v[m->c.b].free);
+    int64_t high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
+    int64_t wide = (jot_axis_ext(m->s, m->v) + m->block - 1) / m->block, n = m->target->cores;
+    int64_t share = lines > 1 ? (lines + n - 1) / n * high : (high + n - 1) / n;
+    double blocks = (double)(rows ? share * wide : (wide + n - 1) / n * high * lines);
+    return blocks * k * jot_contract_cycles(m->rows, m->vectors) +
+           (rows ? a / cores + b : a + b / cores) / PLAN_FETCH;
+}
+
+/* Few rows and few columns, both operands as they lie: the block and the form in which the threads
+ * have equal shares. Rows come in as many steps as there are threads. */
+static void
+plan_share(ContractMake *m, ContractPlan *p)
+{
+    int64_t cores = m->target->cores, widest = 0, high;
+    Choice choice = jot_choice_begin(m->target);
+    for (int64_t w = 1; w <= 6; w++) {
+        jot_choice_quiet(m->target, true);
+        jot_contract_block(m, w);
+        jot_choice_quiet(m->target, false);
+        for (int rows = 0; rows < 2; rows++)
+            if (jot_choice_try(&choice, 3700 + (uint64_t)(2 * w + rows), shared_cycles(m, 1, rows),
+                               m->vectors == w ? 1 : 0.99)) {
+                widest = w;
+                p->rows = rows;
+            }
+    }
+    jot_choice_end(&choice);
+    jot_contract_block(m, widest);
+    high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
+    p->height = (high + cores - 1) / cores * m->rows;
+    p->shared = true;
+}
+
+/* Blocks of rows alone, or of columns, would leave threads with unequal shares. */
+static bool
+shares_few(const ContractMake *m, const ContractPlan *p)
+{
+    int64_t want = 2 * m->target->cores;
+    double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
+    return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) &&
+           points >= PACK_SHARED &&
+           jot_contract_extent(m, m->c.batch | m->other) == 1 &&
+           jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
+           jot_axis_ext(m->s, m->r) >= 2 * m->target->cores;
+}
+
+static void
+plan_packs(ContractMake *m, ContractPlan *p)
+{
+    const Kernel *k = m->k;
+    int64_t l1 = m->target->cache_nbytes[LEVEL_L1];
+    bool unit = jot_contract_unit(m, m->c.b, m->unit);
+    bool plain = unit && jot_contract_plain(m, m->c.b);
+    bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / 2;
+    bool once;
+    p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
+    if (p->a && find_tile(m, m->c.a, &p->tile) && !tile_of_rows(m, &p->tile))
+        p->a = PACK_TILE;
+    p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
+                                 : m->outer & ~plan_shifts(m, m->c.a);
+    p->first &= ~m->inner;
+    if (!p->a && plain && m->panels && shares_few(m, p))
+        plan_share(m, p);
+    else
+        jot_contract_block(m, widest_block(m, p->first));
+    once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
+    p->b = plain && m->panels ? PACK_NONE
+         : plain && !jot_choice_rule(m->target, 3800, 2, !(small || once || lies_packed(m)))
+         ? PACK_NONE : PACK_PANEL;
+    if (!p->a && !m->most_vectors &&
+        jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_contract_extent(m, m->vaxes) >=
+                                                                   4 * m->block))
+        p->a = PACK_PANEL;
+    if (!p->a && !m->most_vectors && rows_together(m) && !jot_choice_rule(m->target, 3804, 2, 0))
+        p->a = PACK_COLUMNS;
+}
+
+/* Bytes from beyond the second cache: rows each read all of b, panels of b each read all of a. */
+static bool
+columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
+{
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, a = a_nbytes(m);
+    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
+    int64_t panel = value_nbytes(m, m->c.k) * m->block;
+    int64_t by_rows = a + (b > l2 ? rows * b : b), by_columns = b + (a > l2 ? blocks * a : a);
+    return a > 0 && panel <= l2 && 2 * by_columns < by_rows;
+}
+
+/* Where a is packed, too: each block of columns packs all of it anew, each block of rows reads all
+ * of b again, which is a third of the work. */
+static bool
+rows_pack_less(const ContractMake *m, int64_t blocks)
+{
+    int64_t cores = m->target->cores, a = a_nbytes(m);
+    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free), want = 2 * cores;
+    return a + b * 4 * cores / 3 < a * (blocks < want ? blocks : want);
+}
+
+/* b, packed once, stays in the second cache,
+ * where a would come from beyond it for each block of columns. */
+static bool
+rows_read_once(const ContractMake *m, int64_t blocks)
+{
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, a = a_nbytes(m);
+    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
+    return a > l2 && b <= l2 && a + b * m->target->cores < a * blocks / 2;
+}
+
+/* Few lines by a matrix larger than they are: by lines each thread reads all of it. What follows
+ * finds what it reads of a line in the cache of who wrote it, so the gain has to be clear. */
+static bool
+columns_share_less(const ContractMake *m, const ContractPlan *p)
+{
+    int64_t lines = jot_contract_extent(m, p->first);
+    return lines > 1 && !m->inner && jot_contract_extent(m, m->c.batch | m->other) == 1 &&
+           shared_cycles(m, lines, false) < PLAN_CLEAR * shared_cycles(m, lines, true);
+}
+
+/* Blocks of columns in a step whose packed b fills half of the second cache: many of them read a
+ * less often, few leave room for longer blocks of the sum, each of which reads and writes the
+ * results once more. At most `wide`; bytes from beyond that cache, per row, decide. */
+static int64_t
+plan_wide(const ContractMake *m, int64_t wide)
+{
+    double room = (double)m->target->cache_nbytes[LEVEL_L2] / 2, best = 0;
+    double deep = (double)value_nbytes(m, m->c.k), n = (double)jot_axis_ext(m->s, m->v);
+    int64_t fits = wide;
+    for (int64_t w = wide; w > 0; w = w * 3 / 4) {
+        double width = (double)(w * m->block), passes = deep * width / room;
+        double moved = n / width * deep + (passes > 1 ? 2 * 4 * n * (passes - 1) : 0);
+        if (w == wide || moved < best) {
+            best = moved;
+            fits = w;
+        }
+    }
+    return fits;
+}
+
+/* Which loops are shared among threads. */
+static void
+plan_form(ContractMake *m, ContractPlan *p)
+{
+    int64_t cores = m->target->cores, ext = jot_axis_ext(m->s, m->v);
+    int64_t blocks = (ext + m->block - 1) / m->block;
+    int64_t before = jot_contract_extent(m, m->c.batch | m->other);
+    int64_t rows = before * jot_contract_extent(m, p->first);
+    int64_t want = 2 * cores, wide;
+    bool once;
+    if (p->shared && p->rows)
+        return;
+    if (p->first == 0 && p->a != PACK_TILE)
+        rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
+    once = p->b == PACK_NONE && before * blocks >= want &&
+           (columns_read_less(m, rows, before * blocks) || columns_share_less(m, p));
+    if (p->b == PACK_NONE && !p->shared)
+        p->rows = (rows >= want || rows >= before * blocks) && !once;
+    else if (!p->shared)
+        p->rows = (before * blocks < want && rows > before * blocks) ||
+                  ((p->a == PACK_COLUMNS ||
+                    (p->a == PACK_PANEL && !jot_contract_plain(m, m->c.a))) &&
+                   rows >= want && rows_pack_less(m, before * blocks)) ||
+                  (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
+                  (p->a == PACK_TILE && rows >= want &&
+                   value_nbytes(m, m->k->values.v[m->c.b].free) <=
+                       m->target->cache_nbytes[LEVEL_L2] / 2);
+    if (!p->shared && !m->inner)
+        p->rows = jot_choice_rule(m->target, 3806, 2, p->rows);
+    if (p->rows)
+        return;
+    wide = once ? 1 : (blocks * before + want - 1) / want; /* each panel stays for all rows */
+    if (p->b == PACK_PANEL && p->a == PACK_NONE)
+        wide = plan_wide(m, wide);
+    if (wide > 1)
+        wide = wide << jot_choice_rule(m->target, 3808, 3, 1) >> 1;
+    p->columns = jot_contract_even(ext, m->block, (wide < 1 ? 1 : wide) * m->block);
+    if (blocks == 1 || p->columns >= ext)
+        p->columns = 0;
+}
+
+/* Rows that fall on one set of the first cache are packed for many columns. Where each step has a
+ * few of these, so that a is packed again and again, a block has as many rows as the set lines. */
+static void
+plan_few_rows(ContractMake *m, ContractPlan *p)
+{
+    if (p->a != PACK_PANEL || p->b != PACK_NONE || p->rows || !p->columns || m->inner ||
+        p->columns >= 4 * m->block || !jot_contract_plain(m, m->c.a))
+        return;
+    p->a = PACK_NONE;
+    m->few_rows = PLAN_WAYS;
+    jot_contract_block(m, m->vectors > 2 ? m->vectors : 2);
+    plan_form(m, p);
+}
+
+/* Rows of the thread that has most, where each step is of `height`:
+ * the last step may be shorter. */
+static int64_t
+longest_share(const ContractMake *m, int64_t rows, int64_t height)
+{
+    int64_t cores = m->target->cores, steps = (rows + height - 1) / height;
+    int64_t last = rows - (steps - 1) * height;
+    return steps % cores == 1 ? steps / cores * height + last
+                              : (steps + cores - 1) / cores * height;
+}
+
+/* Steps of about `height` rows, in whole blocks, that give threads equal shares: of 512 rows in
+ * blocks of 11, 44 or 66 a step leave 264 to one of two threads, 55 leave 275. */
+static int64_t
+even_height(const ContractMake *m, int64_t rows, int64_t height, int64_t most)
+{
+    int64_t best = height;
+    for (int64_t h = height * 3 / 2 / m->rows * m->rows; h >= height * 2 / 3 && h >= m->rows;
+         h -= m->rows)
+        if (h <= most && 100 * longest_share(m, rows, h) < 99 * longest_share(m, rows, best))
+            best = h;
+    return best;
+}
+
+/* As few blocks of the sum as may be, of one length but for the last: a rest costs nothing. */
+static int64_t
+plan_step(int64_t ext, int64_t most)
+{
+    int64_t blocks = (ext + most - 1) / most;
+    return (ext + blocks - 1) / blocks;
+}
+
+/* Blocks of k and r, for the cache: panels and tiles take half of the second level, or a quarter or
+ * all of it. */
+static void
+plan_blocks(ContractMake *m, ContractPlan *p)
+{
+    const Kernel *k = m->k;
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 4 << jot_choice_rule(m->target, 3812, 3, 1);
+    int64_t k0 = m->korder[0];
+    int64_t ext = k->axes.v[k0].ext, inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
+    int64_t width = p->rows || p->b != PACK_PANEL ? m->block
+                  : p->columns ? p->columns : jot_contract_extent(m, m->vaxes);
+    int64_t step = inner * width, most; /* bytes for a step of k0 */
+    int64_t tile = p->tile.nelem * 4 / (ext ? ext : 1);
+    if (p->a == PACK_TILE)
+        step = step > tile ? step : tile;
+    else if (m->outer & ~p->first & ~m->inner)
+        step += a_nbytes(m) / (ext ? ext : 1);
+    most = step > 0 && ext > l2 / step ? l2 / step : ext;
+    if (most < 1)
+        most = 1;
+    m->kstep = most < ext ? plan_step(ext, most) : 0;
+    if (m->kstep == 1 && step > l2 && p->a != PACK_TILE && m->nk > 1) { /* still too much */
+        ext = k->axes.v[m->korder[1]].ext;
+        most = step / ext > 0 ? l2 / (step / ext) : ext;
+        m->kstep2 = most < ext ? plan_step(ext, most < 1 ? 1 : most) : 0;
+        inner /= ext;
+    }
+    if (p->shared && p->rows)
+        return;
+    p->height = 0;
+    if (p->a == PACK_PANEL || p->a == PACK_COLUMNS || (p->rows && !p->first)) {
+        int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);
+        int64_t each = jot_contract_extent(m, m->c.m | m->c.n | m->c.k) / (rows > 0 ? rows : 1) + 1;
+        int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows, limit = fit;
+        if (p->rows && !p->first && fit > rows / (4 * m->target->cores))
+            fit = rows / (4 * m->target->cores) / m->rows * m->rows;
+        if (p->rows && !p->first && fit * each < PLAN_STEP)
+            fit = (PLAN_STEP / each / m->rows + 1) * m->rows;
+        if (fit < m->rows)
+            fit = m->rows;
+        if (p->rows && !p->first && fit < rows)
+            fit = even_height(m, rows, fit, limit);
+        p->height = fit < rows ? fit : 0;
+    }
+}
+
+/* Where b is direct and a's rows are few, several lines of them share what is read of b. */
+static void
+plan_lines(ContractMake *m, ContractPlan *p)
+{
+    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | p->first), ext, line, most = 14;
+    bool tangled = false;
+    uint64_t within = m->outer & m->inner, axes = within ? within : p->first;
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && m->k->axes.v[x].ext > 1)
+            p->lines = x;
+    if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > 16 * m->rows)
+        return;
+    ext = m->k->axes.v[p->lines].ext;
+    line = jot_contract_stride(m, m->c.a, p->lines, &tangled) * 4;
+    if (m->most_vectors && line > 0) /* each panel has lines of the cache of its own */
+        most = m->target->cache_nbytes[LEVEL_L2] / 4 / line;
+    for (int64_t n = 2; n <= most && n <= ext; n++)
+        if (ext % n == 0 && (within || steps / n >= 4 * m->target->cores))
+            p->nlines = n;
+}
+
+/* A panel of b that does not stay in the first cache is a stream, for each block of rows anew; its
+ * lines are asked for as early as they are far: 2048 x 2048 x 2048 from 55 to 49 ms. What moves by
+ * more than a panel from one k to the next touches other pages, which are not asked for. */
+JOT_FN int
+jot_contract_ahead(const ContractMake *m, int64_t moved)
+{
+    int64_t k = jot_contract_extent(m, m->c.k), steps = PLAN_LATENCY;
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
+    if (moved <= 0 || moved > m->block * 2 || m->lanes == 1 ||
+        k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / 2)
+        return 0;
+    steps /= m->rows * m->vectors / 2 > 4 ? m->rows * m->vectors / 2 : 4;
+    return (int)(steps < 4 ? 4 : steps);
+}
+
+static int
+plan_ahead(const ContractMake *m, const ContractPlan *p)
+{
+    bool tangled = false;
+    int64_t moved = p->b == PACK_PANEL ? m->block
+                  : jot_contract_stride(m, m->c.b, m->korder[m->nk - 1], &tangled);
+    if (m->unrolled)
+        return 1;
+    return tangled ? 0 : jot_contract_ahead(m, moved);
+}
+
+/* ---- nest --------------------------------------------------------------------------------- */
+
+static void
+nest_axes(ContractMake *m, uint64_t axes, LoopKind kind)
+{
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && m->k->axes.v[x].ext != 1)
+            jot_contract_loop(m->nest, &m->n, x, 1, kind);
+}
+
+/* Axes of extent 1 need loops too: innermost, where they cost nothing. */
+static void
+nest_ones(ContractMake *m, uint64_t axes)
+{
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && m->k->axes.v[x].ext == 1)
+            jot_contract_loop(m->nest, &m->n, x, 1, LOOP_SERIAL);
+}
+
+static void
+make_nest(ContractMake *m, const ContractPlan *p)
+{
+    uint64_t batch = m->c.batch | m->other, beside = 0;
+    uint64_t lines = p->nlines ? (uint64_t)1 << p->lines : 0;
+    for (int x = 0; x < (int)m->k->axes.n; x++) /* not neighbours by two threads */
+        if ((batch >> x & 1) && m->k->axes.v[x].ext > 1 && jot_contract_stores_unit(m, x))
+            beside |= (uint64_t)1 << x;
+    nest_axes(m, batch & ~beside, LOOP_PARALLEL);
+    nest_axes(m, beside, LOOP_PARALLEL);
+    if (p->rows)
+        nest_axes(m, p->first & ~lines, LOOP_PARALLEL);
+    if (p->nlines && !(lines & m->inner))
+        jot_contract_loop(m->nest, &m->n, p->lines, p->nlines, LOOP_PARALLEL);
+    if (p->rows && !p->first && p->height)
+        jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_PARALLEL);
+    if (p->columns)
+        jot_contract_loop(m->nest, &m->n, m->v, p->columns, LOOP_PARALLEL);
+    m->kat = m->n;
+    if (m->kstep)
+        jot_contract_loop(m->nest, &m->n, m->korder[0], m->kstep, LOOP_SERIAL);
+    if (m->kstep2)
+        jot_contract_loop(m->nest, &m->n, m->korder[1], m->kstep2, LOOP_SERIAL);
+    m->bpack = m->n;
+    if (!p->rows)
+        nest_axes(m, p->first, LOOP_SERIAL);
+    if (p->a == PACK_TILE)
+        m->apack = m->n;
+    nest_axes(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
+    if ((lines & m->inner) && p->nlines < m->k->axes.v[p->lines].ext)
+        jot_contract_loop(m->nest, &m->n, p->lines, p->nlines, LOOP_SERIAL);
+    if (p->height && !(p->rows && !p->first))
+        jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_SERIAL);
+    if (p->a == PACK_PANEL || p->a == PACK_COLUMNS)
+        m->apack = m->n;
+    jot_contract_loop(m->nest, &m->n, m->v, m->block, LOOP_SERIAL);
+    if (p->nlines)
+        jot_contract_loop(m->nest, &m->n, p->lines, 1, LOOP_SERIAL);
+    jot_contract_loop(m->nest, &m->n, m->r, m->rows, LOOP_SERIAL);
+    nest_ones(m, batch | m->outer);
+}
+
+JOT_FN void
+jot_contract_plan(ContractMake *m, ContractPlan *p)
+{
+    memset(p, 0, sizeof *p);
+    plan_packs(m, p);
+    plan_form(m, p);
+    plan_few_rows(m, p);
+    plan_blocks(m, p);
+    if (p->a == PACK_NONE)
+        plan_lines(m, p);
+    m->ahead = plan_ahead(m, p);
+    if (m->ahead && jot_choice_rule(m->target, 3816, 2, 0))
+        m->ahead = 0;
+    make_nest(m, p);
+}

@@ -1,0 +1,584 @@
+/* ccode/contract/sched.c - a schedule for a contraction: a block of sums in registers, operands
+ * brought into the order in which it reads them.
+ *
+ *     %b: j:256p k:512 j:32 k j:16u j:1v; res pb[j/32%8, k%512, j%32]       b in panels
+ *     %a: j:256p k:512 i:504 i k:16 k:1v; res pa[i%504, k%512]              a, rows one by one
+ *     %c: j:256p k:512 i:504 j:32 i:14 | k i:1u j:16u j:1v; keep y[i, j]    14 x 32 sums
+ *     !0: j:256p k:512 i:504 j:32 i:14 i:1u j:16u j:1v
+ *
+ * For each k the block reads 2 vectors of b and multiplies them by each of 14 elements of a: as
+ * many rows and vectors as there are registers. Which operand is b, which axis of it goes in
+ * vectors (several as one, where they lie in memory as one) and which axis of a makes the rows
+ * follows from what each choice costs: lanes left empty, elements to be packed, results that lie
+ * apart.
+ *
+ * Packed is what would be read more than once out of order: b unless its vectors lie as they are
+ * and few, a where it is read outside of its edges (a copy with a border of zeros, then no element
+ * is tested), or its rows fall on the same lines of the cache, or it is computed while it is read.
+ *
+ * The sums run over k in blocks if the panels would not stay in the cache; between two blocks they
+ * wait in the result or in scratch. Rests of all axes are loops of their own with smaller blocks.
+ *
+ *   requires  a kernel with jot_contract_only
+ *   keeps     what is computed, up to the order of summation and one rounding per multiply-add; a
+ *             term left out counts as 0 times the other operand
+ *   breaks    value numbers: what depends on a packed operand is made again
+ *
+ * Read before: ccode/contract/contract.h. After: ccode/contract/plan.c. */
+#include "ccode/contract/make.h"
+#include "ccode/contract/epilogue.h"
+#include "target/choice.h"
+
+/* ---- how operands lie --------------------------------------------------------------------- */
+
+/* Elements that one step of an axis moves an access; *tangled: not always as many. Within a panel:
+ * the axis at the beginning of one. */
+static int64_t
+stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis, bool *tangled)
+{
+    const Kernel *k = m->k;
+    int64_t ext[KERNEL_AXES + 1], panel = m->panel;
+    int lane = (int)k->axes.n;
+    Ix map[KERNEL_AXES + 1], index[JOT_MAX_RANK], addr;
+    Space space = jot_kernel_space(k, ext);
+    space.n = lane + 1;
+    ext[lane] = panel;
+    ext[axis] = (ext[axis] + panel - 1) / panel;
+    for (int i = 0; i <= lane; i++)
+        map[i] = jot_ix_axis(k->ix, i);
+    map[axis] = jot_ix_add(k->ix, jot_ix_scale(k->ix, map[axis], panel), map[lane]);
+    for (int d = 0; d < k->bufs.v[buf].rank; d++)
+        index[d] = jot_ix_subst(k->ix, k->ixs.v[at + (uint32_t)d], lane, map, NULL, &space);
+    addr = jot_layout_addr(k->bufs.v[buf].layout, k->ix, index, &space);
+    return jot_ix_coef(k->ix, addr, lane, tangled);
+}
+
+JOT_FN int64_t
+jot_contract_stride(const ContractMake *m, uint32_t load, int axis, bool *tangled)
+{
+    const Value *v = &m->k->values.v[load];
+    return stride_of(m, v->buf, v->at, axis, tangled);
+}
+
+/* A condition under the ranges of the axes. */
+JOT_FN Ix
+jot_contract_cond(const Kernel *k, Ix cond)
+{
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    return jot_ix_subst(k->ix, cond, 0, NULL, NULL, &space);
+}
+
+/* The sum leaves out the points where the condition does not hold. */
+JOT_FN bool
+jot_contract_left_out(const ContractMake *m, Ix cond)
+{
+    const Value *v = &m->k->values.v[m->c.reduce];
+    for (int i = 0; i < v->ncond; i++)
+        if (m->k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond)
+            return true;
+    return false;
+}
+
+/* A bound that holds anyway, or that the buffer's own halo makes good. */
+static bool
+halo_holds(const Kernel *k, const Value *load, Ix cond)
+{
+    const Layout *l = k->bufs.v[load->buf].layout;
+    int64_t ext[KERNEL_AXES], lo, hi;
+    Space space = jot_kernel_space(k, ext);
+    cond = jot_contract_cond(k, cond);
+    if (jot_ix_is_const(k->ix, cond, &lo))
+        return lo != 0;
+    for (int d = 0; d < load->nidx; d++) {
+        Ix ix = k->ixs.v[load->at + (uint32_t)d];
+        if ((cond == jot_ix_ge0(k->ix, ix, &space) ||
+             cond == jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, l->ext[d]), &space)) &&
+            jot_ix_range(k->ix, ix, &space, &lo, &hi) && lo >= -l->halo_lo[d] &&
+            hi < l->ext[d] + l->halo_hi[d] && l->halo_value.u == load->c.u)
+            return true;
+    }
+    return false;
+}
+
+JOT_FN bool
+jot_contract_plain(const ContractMake *m, uint32_t value)
+{
+    const Kernel *k = m->k;
+    const Value *v = &k->values.v[value];
+    bool plain = v->op == VAL_LOAD && k->bufs.v[v->buf].dtype == v->dtype;
+    for (int i = 0; plain && i < v->ncond; i++) {
+        Ix cond = k->ixs.v[v->at + v->nidx + (uint32_t)i];
+        plain = jot_contract_left_out(m, cond) || halo_holds(k, v, cond);
+    }
+    return plain;
+}
+
+/* Neighbours along the axis are neighbours in memory; the value is a load, guarded or not. */
+JOT_FN bool
+jot_contract_unit(const ContractMake *m, uint32_t value, int axis)
+{
+    const Value *v = &m->k->values.v[value];
+    bool tangled = false;
+    return v->op == VAL_LOAD && stride_of(m, v->buf, v->at, axis, &tangled) == 1 && !tangled;
+}
+
+JOT_FN bool
+jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis)
+{
+    const KStore *s = &m->k->stores.v[store];
+    bool tangled = false;
+    return stride_of(m, s->buf, s->at, axis, &tangled) == 1 && !tangled;
+}
+
+JOT_FN bool
+jot_contract_stores_unit(const ContractMake *m, int axis)
+{
+    for (uint32_t i = 0; i < m->k->stores.n; i++)
+        if (!jot_contract_stored_unit(m, i, axis))
+            return false;
+    return true;
+}
+
+/* Steps of `outer` go on where those of `inner`, `n` of them, end: in every access of a value. */
+static bool
+continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n)
+{
+    const Kernel *k = m->k;
+    uint64_t both = (uint64_t)1 << outer | (uint64_t)1 << inner;
+    Below w;
+    uint32_t at;
+    for (jot_below_open(&w, k, value); (at = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[at];
+        bool tangled = false, other = false, ok = v->op == VAL_LOAD || v->op == VAL_EW ||
+             v->op == VAL_CONST || v->op == VAL_SCALAR || v->op == VAL_REDUCE;
+        if (v->op == VAL_LOAD)
+            ok = stride_of(m, v->buf, v->at, outer, &tangled) ==
+                 n * stride_of(m, v->buf, v->at, inner, &other) && !tangled && !other;
+        for (int i = 0; i < v->ncond; i++)
+            ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) & both);
+        if (!ok)
+            return false;
+    }
+    return !w.deep;
+}
+
+static bool
+stores_continue(const ContractMake *m, int outer, int inner, int64_t n)
+{
+    for (uint32_t i = 0; i < m->k->stores.n; i++) {
+        const KStore *s = &m->k->stores.v[i];
+        bool tangled = false, other = false;
+        if (s->ncond || stride_of(m, s->buf, s->at, outer, &tangled) !=
+                            n * stride_of(m, s->buf, s->at, inner, &other) ||
+            tangled || other || !continues(m, s->value, outer, inner, n))
+            return false;
+    }
+    return true;
+}
+
+/* ---- which axis --------------------------------------------------------------------------- */
+
+JOT_FN int64_t
+jot_contract_extent(const ContractMake *m, uint64_t axes)
+{
+    int64_t n = 1;
+    for (uint32_t a = 0; a < m->k->axes.n; a++)
+        if (axes >> a & 1)
+            n *= m->k->axes.v[a].ext;
+    return n;
+}
+
+/* Axes of `axes` that lie as one with `inner`, outermost first, it included; how many. */
+static int
+chain(const ContractMake *m, uint64_t axes, int inner, int *out)
+{
+    int n = 1, found = 1;
+    int64_t ext = m->k->axes.v[inner].ext;
+    out[0] = inner;
+    axes &= ~((uint64_t)1 << inner);
+    axes &= m->inner >> inner & 1 ? m->inner : ~m->inner;
+    axes &= m->kept >> inner & 1 ? m->kept : ~m->kept;
+    while (found && n < 8) {
+        found = 0;
+        for (int a = 0; a < (int)m->k->axes.n && !found; a++)
+            if ((axes >> a & 1) && m->k->axes.v[a].ext > 1 && stores_continue(m, a, inner, ext)) {
+                for (int i = n++; i > 0; i--)
+                    out[i] = out[i - 1];
+                out[0] = a;
+                ext *= m->k->axes.v[a].ext;
+                axes &= ~((uint64_t)1 << a);
+                found = 1;
+            }
+    }
+    return n;
+}
+
+/* Price of a choice in cycles: empty lanes, packing, results apart. */
+static double
+side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
+{
+    const Kernel *k = m->k;
+    uint64_t all = m->c.batch | m->c.m | m->c.n | m->c.k;
+    double V = m->lanes, points = (double)jot_contract_extent(m, all);
+    double out = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n);
+    double elems = (double)jot_contract_extent(m, k->values.v[b].free);
+    double used = (double)ext / (double)((ext + m->lanes - 1) / m->lanes) / V;
+    double price = points / (2 * V) / used;
+    bool unit = jot_contract_unit(m, b, v) && jot_contract_plain(m, b);
+    if (!jot_contract_stores_unit(m, v))
+        price += out;
+    if (!unit)
+        price += 0.6 * elems;
+    return price;
+}
+
+typedef struct { Choice choice; bool swap; int v; } Side;
+
+static void
+choose_side(ContractMake *m, bool swap, Side *best)
+{
+    uint32_t a = swap ? m->c.b : m->c.a, b = swap ? m->c.a : m->c.b;
+    uint64_t n = swap ? m->c.m : m->c.n;
+    for (int v = 0; v < (int)m->k->axes.n; v++) {
+        int axes[8], count, group;
+        int64_t ext = 1;
+        if (!(n >> v & 1) || m->k->axes.v[v].ext < 2)
+            continue;
+        count = chain(m, n, v, axes);
+        for (int i = 0; i < count; i++)
+            ext *= m->k->axes.v[axes[i]].ext;
+        if (count == 1 && (group = jot_contract_beside(m, a, n, v)) >= 0)
+            ext *= m->k->axes.v[group].ext;
+        if (jot_choice_try(&best->choice, 3000 + 64 * (uint64_t)swap + (uint64_t)v,
+                           side_price(m, b, v, ext), 1)) {
+            best->swap = swap;
+            best->v = v;
+        }
+    }
+}
+
+static bool
+contract_wide_axes(const ContractMake *m, uint64_t axes)
+{
+    return jot_contract_extent(m, axes) > 1;
+}
+
+static int
+fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
+{
+    int of[8], n = chain(m, axes, inner, of);
+    return n > 1 ? jot_sched_fuse(m->s, name, n, of) : inner;
+}
+
+/* The axis of a that makes rows: one that wastes little; of those the one that a has closest. Sums
+ * that ride want it to be of a block. */
+static int
+choose_rows(const ContractMake *m)
+{
+    uint64_t axes = contract_wide_axes(m, m->c.m & m->inner) ? m->c.m & m->inner : m->c.m;
+    int best = -1;
+    Choice choice = jot_choice_begin(m->target);
+    for (int r = 0; r < (int)m->k->axes.n; r++) {
+        int64_t ext = m->k->axes.v[r].ext, blocks = (ext + m->most_rows - 1) / m->most_rows;
+        int64_t rows = (ext + blocks - 1) / (blocks ? blocks : 1);
+        bool tangled = false;
+        double far = 16;
+        const Value *a = &m->k->values.v[m->c.a];
+        double p;
+        if (!(axes >> r & 1) || ext < 2)
+            continue;
+        if (a->op == VAL_LOAD) {
+            int64_t stride = stride_of(m, a->buf, a->at, r, &tangled);
+            far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
+            if (ext >= 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
+                far = 64 + 1e-9 * (double)stride;
+        }
+        p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
+            (tangled ? 1 : 0);
+        if (jot_choice_try(&choice, 3200 + (uint64_t)r, p, 1))
+            best = r;
+    }
+    jot_choice_end(&choice);
+    return best;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+/* Cycles of one step over k of a block: multiply-adds, loads, and the latency of the former; loads
+ * are never quite hidden. */
+JOT_FN double
+jot_contract_cycles(int64_t rows, int64_t vectors)
+{
+    double fma = (double)(rows * vectors) / 2, load = (double)(rows + vectors) / 2;
+    double most = fma > load ? fma : load;
+    return (most > 4 ? most : 4) + 0.1 * (double)(rows + vectors);
+}
+
+JOT_FN double
+jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
+{
+    int64_t r = ext % rows, v = all % vectors;
+    double full = (double)(ext / rows), across = (double)(all / vectors), sum = 0;
+    sum += full * across * jot_contract_cycles(rows, vectors);
+    if (r)
+        sum += across * jot_contract_cycles(r, vectors);
+    if (v)
+        sum += full * jot_contract_cycles(rows, v);
+    if (r && v)
+        sum += jot_contract_cycles(r, v);
+    return sum;
+}
+
+/* Rows and vectors of the block in registers. Vectors of b need registers besides the sums. */
+JOT_FN void
+jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
+{
+    int64_t fixed = m->panels / m->lanes;
+    int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
+    int64_t most = m->few_rows ? m->few_rows : 16;
+    Choice choice = jot_choice_begin(m->target);
+    m->rows = m->vectors = 1;
+    if (m->most_vectors && widest > m->most_vectors)
+        widest = m->most_vectors;
+    for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
+        for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
+            if (fixed && fixed % v)
+                continue;
+            if (jot_choice_try(&choice, 3400 + (uint64_t)(16 * r + v),
+                               jot_contract_grid_cycles(rows_ext, r, all, v), 0.995)) {
+                m->rows = r;
+                m->vectors = v;
+            }
+        }
+    jot_choice_end(&choice);
+    m->block = m->vectors * m->lanes;
+}
+
+JOT_FN void
+jot_contract_block(ContractMake *m, int64_t widest)
+{
+    jot_contract_block_of(m, jot_axis_ext(m->s, m->r), widest);
+}
+
+/* A step for blocks of at most `most`: even ones, if there are any that are not much smaller. */
+JOT_FN int64_t
+jot_contract_even(int64_t ext, int64_t unit, int64_t most)
+{
+    int64_t units = (ext + unit - 1) / unit, limit = most / unit > 0 ? most / unit : 1, blocks;
+    if (ext <= most)
+        return ext;
+    blocks = (units + limit - 1) / limit;
+    for (int64_t n = blocks; n <= 2 * blocks; n++)
+        if (units % n == 0 && ext % unit == 0)
+            return units / n * unit;
+    return (units + blocks - 1) / blocks * unit;
+}
+
+/* k from the outside in: as a's memory has it. */
+static void
+contract_order_sum(ContractMake *m)
+{
+    const Value *a = &m->k->values.v[m->c.a];
+    int64_t stride[KERNEL_AXES];
+    m->nk = 0;
+    for (int x = 0; x < (int)m->k->axes.n; x++) {
+        bool tangled = false;
+        int at = m->nk;
+        if (!(m->c.k >> x & 1))
+            continue;
+        stride[x] = a->op == VAL_LOAD ? stride_of(m, a->buf, a->at, x, &tangled) : 0;
+        if (stride[x] < 0)
+            stride[x] = -stride[x];
+        for (; at > 0 && stride[m->korder[at - 1]] < stride[x]; at--)
+            m->korder[at] = m->korder[at - 1];
+        m->korder[at] = x;
+        m->nk++;
+    }
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+/* Groups beside each other are of n: addresses are regular within one, and so is a block. */
+static void
+take_group(ContractMake *m, int group)
+{
+    int of[2];
+    int64_t ext = m->k->axes.v[m->unit].ext;
+    of[0] = group;
+    of[1] = m->unit;
+    m->v = jot_sched_fuse(m->s, "nv", 2, of);
+    m->c.n |= (uint64_t)1 << group;
+    m->c.batch &= ~((uint64_t)1 << group);
+    m->panel = m->panel > ext ? ext : m->panel;
+    m->most_vectors = ext > m->lanes ? ext / m->lanes : 1;
+}
+
+static bool
+choose_axes(ContractMake *m, bool rides)
+{
+    ContractDots dots;
+    Side best = {0};
+    uint64_t rest;
+    int group;
+    best.v = -1;
+    best.choice = jot_choice_begin(m->target);
+    choose_side(m, false, &best);
+    choose_side(m, true, &best);
+    if (!rides && jot_contract_dots_find(m, &dots) &&
+        jot_choice_try(&best.choice, 3192, dots.price, 1))
+        m->dots = dots;
+    jot_choice_end(&best.choice);
+    if (m->dots.rows)
+        return true;
+    if (best.v < 0)
+        return false;
+    if (best.swap) {
+        uint32_t a = m->c.a;
+        uint64_t x = m->c.m;
+        m->c.a = m->c.b, m->c.b = a;
+        m->c.m = m->c.n, m->c.n = x;
+    }
+    m->v = fuse_chain(m, m->c.n, best.v, "nv");
+    m->unit = best.v;
+    group = m->v == best.v ? jot_contract_beside(m, m->c.a, m->c.n, best.v) : -1;
+    if (group >= 0)
+        take_group(m, group);
+    m->vaxes = jot_contract_parts(m, m->v);
+    m->r = choose_rows(m);
+    if (m->r < 0)
+        return false;
+    if (jot_contract_plain(m, m->c.a))
+        m->r = fuse_chain(m, m->c.m, m->r, "mr");
+    m->raxes = jot_contract_parts(m, m->r);
+    rest = m->c.n & ~m->vaxes;
+    m->other = rest;
+    m->outer = m->c.m & ~m->raxes;
+    contract_order_sum(m);
+    if (group >= 0 && m->k->axes.v[best.v].ext < m->lanes)
+        jot_contract_mix(m);
+    return true;
+}
+
+JOT_FN uint64_t
+jot_contract_parts(const ContractMake *m, int axis)
+{
+    uint64_t parts = 0;
+    if (axis < (int)m->k->axes.n)
+        return (uint64_t)1 << axis;
+    for (uint32_t i = 0; i < m->s->defs.n; i++)
+        if (m->s->defs.v[i].axis == axis)
+            for (int j = 0; j < m->s->defs.v[i].n; j++)
+                parts |= (uint64_t)1 << m->s->defs.v[i].of[j];
+    return parts;
+}
+
+/* The widest panel that b's own layout has along its vectors; 0: no panels. */
+static int64_t
+own_panel(const ContractMake *m)
+{
+    const Value *b = &m->k->values.v[m->c.b];
+    const Layout *l;
+    if (b->op != VAL_LOAD)
+        return 0;
+    l = m->k->bufs.v[b->buf].layout;
+    for (int i = 0; i < l->n; i++)
+        if (l->part[i].step > 1 && l->part[i].step % m->lanes == 0 &&
+            (jot_ix_axes(m->k->ix, m->k->ixs.v[b->at + l->part[i].dim]) & m->vaxes))
+            return l->part[i].step;
+    return 0;
+}
+
+/* The condition asks about a few blocks of the result as a whole,
+ * such as residue classes, and saves terms by the half. */
+static bool
+saves_work(const Kernel *k, const Contract *c, Ix cond)
+{
+    uint64_t axes = jot_ix_axes(k->ix, cond), kept = axes & (c->m | c->n | c->batch);
+    int64_t blocks = 1, terms = 1;
+    for (uint32_t x = 0; x < k->axes.n; x++) {
+        blocks *= kept >> x & 1 && blocks < 64 ? k->axes.v[x].ext : 1;
+        terms *= (axes & c->k) >> x & 1 && terms < 64 ? k->axes.v[x].ext : 1;
+    }
+    return blocks <= 4 && terms <= 2 * blocks;
+}
+
+/* Terms that the sum leaves out are 0 anyway where an operand is: their conditions go, but for
+ * those that hold or not for whole blocks (none of `inner`), which save work. */
+static void
+drop_conditions(Kernel *k, const Contract *c, uint64_t inner)
+{
+    Value *v = &k->values.v[c->reduce];
+    Ix *cond = &k->ixs.v[v->at + v->nidx];
+    int n = 0;
+    for (int i = 0; i < v->ncond; i++) {
+        uint64_t axes = jot_ix_axes(k->ix, cond[i]);
+        if ((!(axes & inner) && (!(axes & (c->m | c->n)) || saves_work(k, c, cond[i]))) ||
+            !jot_zero_without(k, c->product, cond[i]))
+            cond[n++] = cond[i];
+    }
+    v->ncond = (uint8_t)n;
+}
+
+/* Sums of the results, behind its stages: block by block where nothing but rows of blocks and what
+ * the sums keep stands around a block of results, and these are finished there. */
+static bool
+contract_rides(ContractMake *m, Rides *rides, bool tiles)
+{
+    RidesNest nest;
+    int n = tiles ? 0 : m->kstep ? m->kat : m->n;
+    nest.nest = m->nest;
+    nest.n = n;
+    nest.all = !tiles;
+    for (int i = n; i < m->n; i++)
+        nest.all &= m->nest[i].kind != LOOP_PARALLEL;
+    nest.vec = jot_contract_stores_unit(m, m->unit) && !(m->vaxes & ~rides->kept) ? m->v : -1;
+    nest.lanes = m->lanes;
+    return jot_rides_make(m->k, m->k, rides, NULL, NULL) && jot_rides_stages(m->s, rides, &nest);
+}
+
+JOT_FN void
+jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target, int lanes)
+{
+    memset(m, 0, sizeof *m);
+    jot_sched_open(s, k, lanes);
+    m->s = s;
+    m->k = k;
+    m->target = target;
+    m->lanes = lanes;
+    m->panel = jot_contract_panel(target, lanes);
+    m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
+}
+
+JOT_FN bool
+jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
+                   Rides *rides)
+{
+    ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
+    bool ok = m != NULL, tiles = false;
+    Kernel was;
+    if (!ok)
+        return false;
+    jot_contract_open(m, s, k, target, lanes);
+    s->fma = lanes > 1;
+    m->c = *c;
+    m->inner = rides && rides->outer ? rides->inner : 0;
+    m->kept = rides ? rides->kept : 0;
+    drop_conditions(k, c, 0);
+    m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
+    ok = choose_axes(m, rides != NULL);
+    if (ok && !m->dots.rows) {
+        drop_conditions(k, &m->c, m->vaxes | m->raxes);
+        m->panels = own_panel(m);
+        tiles = !m->most_vectors && jot_contract_tiles_fit(m);
+    }
+    if (ok) {
+        ok = jot_kernel_copy(&was, k) &&
+             (m->dots.rows ? jot_contract_dots(m)
+              : tiles      ? jot_contract_tiles(m) : jot_contract_place(m)) &&
+             (!rides || contract_rides(m, rides, tiles)) && jot_sched_verify(s, NULL);
+        ok = jot_kernel_settle(k, &was, ok);
+    }
+    jot_mem_free(k->mem, m, sizeof *m);
+    return ok && !k->mem->failed;
+}

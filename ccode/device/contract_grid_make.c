@@ -1,0 +1,502 @@
+/* ccode/device/contract_grid_make.c - a contraction on a device, once its sides have sizes: the
+ * kernel
+ * over new axes, operands that are 0 beyond the edges, the schedule.
+ *
+ *     m, n, k            ->  mb mt mr, nb nt nr, kb kl; each old axis an expression of these
+ *     a, b               ->  0 where k ends, and where the sum leaves points out
+ *     sum over k         ->  sum over chunks of sums over one, where there are chunks
+ *     stages             ->  tiles of b and a, sums in registers, stores; chunks a launch later
+ *
+ *   requires  Tiles with sizes (contract_grid.c)
+ *   keeps     what is computed          breaks  axes and numbers of values
+ *
+ * Read before: ccode/device/contract_grid.h, contract_grid.c. After: ccode/device/walk_grid.c. */
+#include "ccode/device/contract_grid.h"
+
+/* ---- new axes ---- */
+
+static int
+tile_axis(Tiles *t, const char *name, int64_t ext)
+{
+    return ext > 1 ? jot_kernel_axis(t->k, name, ext) : -1;
+}
+
+static Ix
+tile_step(Tiles *t, Ix at, int axis, int64_t step)
+{
+    IxPool *ix = t->k->ix;
+    return axis < 0 ? at : jot_ix_add(ix, at, jot_ix_scale(ix, jot_ix_axis(ix, axis), step));
+}
+
+/* The side's axes, and where each of its own stands: in map. */
+static void
+split_side(Tiles *t, TileSide *side, const char *const *names, Ix *map)
+{
+    Kernel *k = t->k;
+    IxPool *ix = k->ix;
+    int64_t ext[KERNEL_AXES];
+    Space space;
+    Ix rest;
+    for (int i = 0; i < PARTS; i++)
+        side->part[i].axis = side == &t->m && i == PART_BLOCK /* a grid has an axis at least */
+                                 ? jot_kernel_axis(k, names[i], side->part[i].ext)
+                                 : tile_axis(t, names[i], side->part[i].ext);
+    space = jot_kernel_space(k, ext);
+    side->local = jot_ix_const(ix, 0);
+    for (int i = PART_WARP; i < PARTS; i++)
+        side->local = tile_step(t, side->local, side->part[i].axis, side->part[i].stride);
+    side->at = side->local;
+    for (int i = PART_BAND; i <= PART_BLOCK; i++)
+        side->at = tile_step(t, side->at, side->part[i].axis, side->part[i].stride);
+    if (side == &t->sum)
+        side->at = tile_step(t, side->at, t->chunk, side->block * side->part[PART_BLOCK].ext);
+    rest = side->at;
+    side->inside = side->ext % side->block || (side == &t->sum && t->chunks > 1)
+                       ? jot_ix_lt(ix, side->at, jot_ix_const(ix, side->ext), &space) : 0;
+    for (int i = side->n; i-- > 0;) {
+        Ix n = jot_ix_const(ix, k->axes.v[side->axis[i]].ext);
+        map[side->axis[i]] = i ? jot_ix_mod(ix, rest, n, &space) : rest;
+        rest = i ? jot_ix_div(ix, rest, n, &space) : rest;
+    }
+}
+
+/* A list of expressions, made longer by the conditions of sides that it moves with. */
+static int
+tile_guard(Tiles *t, uint64_t axes, uint32_t *at, int n)
+{
+    Kernel *k = t->k;
+    const TileSide *side[3];
+    uint64_t mask[3];
+    int count = n;
+    Ix all[JOT_MAX_RANK + 68];
+    side[0] = &t->m, side[1] = &t->n, side[2] = &t->sum;
+    mask[0] = t->c.m, mask[1] = t->c.n, mask[2] = t->c.k;
+    if (n > JOT_MAX_RANK + 64)
+        return -1;
+    memcpy(all, &k->ixs.v[*at], (size_t)n * sizeof *all);
+    for (int i = 0; i < 3; i++)
+        if (side[i]->inside && (axes & mask[i]))
+            all[count++] = side[i]->inside;
+    if (count == n)
+        return 0;
+    *at = k->ixs.n;
+    for (int i = 0; i < count; i++)
+        *(Ix *)jot_vec_push(k->mem, k->ixs) = all[i];
+    return count - n;
+}
+
+static uint64_t
+tile_index_axes(const Kernel *k, uint32_t at, int n)
+{
+    uint64_t axes = 0;
+    for (int i = 0; i < n; i++)
+        axes |= jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)i]);
+    return axes;
+}
+
+/* Loads and stores ask whether they are inside, by the axes that they had. */
+static bool
+guard_all(Tiles *t)
+{
+    Kernel *k = t->k;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        Value *v = &k->values.v[i];
+        int more = v->op != VAL_LOAD ? 0
+                 : tile_guard(t, tile_index_axes(k, v->at, v->nidx), &v->at, v->nidx + v->ncond);
+        if (more < 0 || v->ncond + more > 64)
+            return false;
+        v->ncond = (uint8_t)(v->ncond + more);
+    }
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        KStore *s = &k->stores.v[i];
+        int more = tile_guard(t, t->c.m | t->c.n, &s->at, s->nidx + s->ncond);
+        if (more < 0 || s->ncond + more > 64)
+            return false;
+        s->ncond = (uint8_t)(s->ncond + more);
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_contract_grid_respace(Tiles *t)
+{
+    static const char *const names[3][PARTS] = {
+        {"mg", "mb", "mw", "mq", "mh", "mt", "mr"}, {"ng", "nb", "nw", "nq", "nh", "nt", "nr"},
+        {"kg", "kb", "kw", "ks", "kh", "kt", "kl"}
+    };
+    Kernel *k = t->k;
+    Value *sum;
+    int64_t ext[KERNEL_AXES];
+    int naxes = (int)k->axes.n;
+    Ix map[KERNEL_AXES];
+    Space space;
+    if (k->axes.n + 14 > KERNEL_AXES)
+        return false;
+    for (int a = 0; a < naxes; a++)
+        map[a] = k->axes.v[a].ext == 1 ? jot_ix_const(k->ix, 0) : jot_ix_axis(k->ix, a);
+    split_side(t, &t->m, names[0], map);
+    split_side(t, &t->n, names[1], map);
+    t->chunk = tile_axis(t, "kc", t->chunks);
+    split_side(t, &t->sum, names[2], map);
+    if (!guard_all(t))
+        return false;
+    space = jot_kernel_space(k, ext);
+    for (uint32_t i = 0; i < k->ixs.n; i++)
+        k->ixs.v[i] = jot_ix_subst(k->ix, k->ixs.v[i], naxes, map, NULL, &space);
+    for (int i = 0; i < t->ninside; i++)
+        t->inside[i] = jot_ix_subst(k->ix, t->inside[i], naxes, map, NULL, &space);
+    sum = &k->values.v[t->c.reduce];
+    sum->axes = 0;
+    for (int i = 0; i < PARTS; i++)
+        if (t->sum.part[i].axis >= 0)
+            sum->axes |= (uint64_t)1 << t->sum.part[i].axis;
+    jot_kernel_refresh(k);
+    return !k->mem->failed;
+}
+
+/* ---- operands ---- */
+
+/* A load that is 0 already where the condition does not hold. */
+static bool
+tile_zero(const Kernel *k, uint32_t value, Ix cond)
+{
+    const Value *v = &k->values.v[value];
+    bool found = false;
+    for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
+        found |= k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond;
+    return found;
+}
+
+JOT_FN uint32_t
+jot_contract_where(Kernel *k, uint32_t value, Ix cond)
+{
+    int dtype = k->values.v[value].dtype;
+    if (tile_zero(k, value, cond))
+        return value;
+    return jot_v_ew(k, EW_SELECT, (jot_DType)dtype, jot_v_index(k, JOT_BOOL, cond), value,
+                    jot_v_constf(k, (jot_DType)dtype, 0));
+}
+
+/* Words for the matrix unit are rounded on their way to a tile, once: it would cut them off. */
+static uint32_t
+tile_rounded(const Tiles *t, uint32_t value)
+{
+    return t->half == JOT_F32 ? jot_v_call(t->k, JOT_F32, "jot_tf32(%0)", 1, &value) : value;
+}
+
+/* Beyond the end of k, and where the sum leaves points out, an operand is 0. A condition on m and n
+ * at once belongs to neither: false. */
+JOT_FN bool
+jot_contract_grid_operands(Tiles *t)
+{
+    Kernel *k = t->k;
+    const Value sum = k->values.v[t->c.reduce];
+    uint64_t of_a = k->values.v[t->c.a].free, of_b = k->values.v[t->c.b].free;
+    uint32_t a = t->c.a, b = t->c.b, now;
+    if (t->sum.inside) {
+        a = jot_contract_where(k, a, t->sum.inside);
+        b = jot_contract_where(k, b, t->sum.inside);
+    }
+    for (int i = 0; i < t->ninside; i++) {
+        uint64_t axes = jot_ix_axes(k->ix, t->inside[i]);
+        if (axes & ~of_a && axes & ~of_b)
+            return false;
+        if (axes & ~of_a)
+            b = jot_contract_where(k, b, t->inside[i]);
+        else
+            a = jot_contract_where(k, a, t->inside[i]);
+    }
+    a = tile_rounded(t, a);
+    b = tile_rounded(t, b);
+    if (a == t->c.a && b == t->c.b && !sum.ncond)
+        return true;
+    t->c.product = jot_v_ew(k, EW_MUL, (jot_DType)sum.dtype, a, b, 0);
+    now = jot_v_reduce(k, EW_ADD, sum.axes, t->c.product, 0, NULL, sum.scaled ? sum.c.f : 1.0);
+    t->c.reduce = now ? jot_v_replace(k, t->c.reduce, now, now) : 0;
+    t->c.a = a;
+    t->c.b = b;
+    return t->c.reduce != 0;
+}
+
+/* sum over k  ->  sum over chunks of the sum over a chunk */
+JOT_FN bool
+jot_contract_grid_total(Tiles *t)
+{
+    Kernel *k = t->k;
+    Value *part = &k->values.v[t->c.reduce];
+    double scale = part->scaled ? part->c.f : 1.0;
+    uint32_t total;
+    if (t->chunks < 2)
+        return true;
+    part->scaled = false;
+    part->c.u = 0;
+    total = jot_v_reduce(k, EW_ADD, (uint64_t)1 << t->chunk, t->c.reduce, 0, NULL, scale);
+    t->total = total ? jot_v_replace(k, t->c.reduce, total, total) : 0;
+    jot_kernel_refresh(k); /* results do not move with the chunk */
+    return t->total != 0;
+}
+
+/* ---- stages ---- */
+
+static void
+tile_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind)
+{
+    if (axis >= 0)
+        jot_contract_loop(list, n, axis, step, kind);
+}
+
+/* An axis of a tile, of which an item takes so many steps at a time. */
+typedef struct { int axis; int64_t step; } TileAxis;
+
+/* Loops that the items of a group share: as many of the innermost steps as there are items, all of
+ * them when there are fewer; the other steps are unrolled. */
+static void
+tile_share(const Tiles *t, const TileAxis *axis, int n, SLoop *list, int *count)
+{
+    int64_t steps = 1, step[2 * PARTS];
+    for (int i = n; i-- > 0;) {
+        int64_t ext = t->k->axes.v[axis[i].axis].ext / axis[i].step;
+        int64_t room = t->group / steps;
+        step[i] = ext < room ? ext : room; /* of it, shared */
+        steps *= step[i];
+    }
+    for (int i = 0; i < n; i++)
+        if (t->k->axes.v[axis[i].axis].ext / axis[i].step > step[i])
+            tile_loop(list, count, axis[i].axis, step[i] * axis[i].step, LOOP_UNROLL);
+    for (int i = 0; i < n; i++)
+        if (step[i] > 1)
+            tile_loop(list, count, axis[i].axis, axis[i].step, LOOP_TEAM);
+}
+
+static bool
+tile_add(Tiles *t, bool store, uint32_t what, int nat, const SLoop *loops, int n, const Place *res)
+{
+    Stage st = {0};
+    st.store = store;
+    st.what = what;
+    if (n > STAGE_LOOPS || !jot_vec_reserve(t->k->mem, t->s->stages, 1))
+        return false;
+    memcpy(st.loop, loops, (size_t)n * sizeof *loops);
+    st.n = (uint8_t)n;
+    st.nat = (uint8_t)nat;
+    if (res)
+        st.res = *res;
+    *(Stage *)jot_vec_push(t->k->mem, t->s->stages) = st;
+    return true;
+}
+
+static void
+place_dim(Tiles *t, int64_t *ext, int *rank, int64_t of, Ix at)
+{
+    ext[(*rank)++] = of;
+    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = at;
+}
+
+/* The matrix unit's: [row of k][m][in it], or turned [row of m][k][in it]. What stands below each
+ * other follows in memory, so eight rows of 16 bytes lie on banks of their own; items that bring a
+ * row of the operand go from one 16 bytes to the next, which are as many more apart. */
+static void
+place_rows(Tiles *t, const TileSide *side, int64_t *ext, int *rank)
+{
+    IxPool *ix = t->k->ix;
+    const TileSide *along = side->turned ? side : &t->sum, *other = side->turned ? &t->sum : side;
+    Ix row = jot_ix_const(ix, t->row);
+    int64_t n = along->block / t->row, apart = n < 8 ? 8 / n % 8 : 1, of[KERNEL_AXES];
+    Space space = jot_kernel_space(t->k, of);
+    place_dim(t, ext, rank, n, jot_ix_div(ix, along->local, row, &space));
+    place_dim(t, ext, rank, other->block + apart, other->local);
+    place_dim(t, ext, rank, t->row, jot_ix_mod(ix, along->local, row, &space));
+}
+
+/* Buffers of k by the block's points, neighbours together: 4 more where items side by side fill
+ * columns of it, which then lie on banks of their own. */
+static Place
+tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
+{
+    IxPool *ix = t->k->ix;
+    int64_t ext[4];
+    Place p = {0};
+    int rank = 0;
+    p.at = t->s->ixs.n;
+    if (t->sum.part[PART_BLOCK].axis >= 0)
+        place_dim(t, ext, &rank, t->buffers,
+                  jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis),
+                             jot_ix_const(ix, t->buffers), NULL));
+    if (t->half)
+        place_rows(t, side, ext, &rank);
+    else {
+        place_dim(t, ext, &rank, t->sum.block, t->sum.local);
+        place_dim(t, ext, &rank, side->block + (side->unit ? 0 : 4), side->local);
+    }
+    p.buf =
+        jot_kernel_buf(t->k, name, (jot_DType)(t->half ? t->half : dtype), BUF_GROUP, rank, ext);
+    p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
+    return p;
+}
+
+/* The side's axes, but for the innermost that make up `together` points. */
+static int
+list_parts(const TileSide *side, int64_t together, TileAxis *axis, int n)
+{
+    for (int i = PART_WARP; i < PARTS; i++) {
+        const TilePart *part = &side->part[i];
+        int64_t few = together / part->stride, step = few > 1 ? few : 1;
+        if (part->axis >= 0 && part->ext > step)
+            axis[n++] = (TileAxis){part->axis, step};
+    }
+    return n;
+}
+
+/* ... and loops over these. */
+static void
+lane_loops(const TileSide *side, int64_t together, SLoop *loops, int *n, LoopKind kind)
+{
+    for (int i = PART_WARP; i < PARTS; i++)
+        if (side->part[i].stride < together)
+            tile_loop(loops, n, side->part[i].axis, 1, kind);
+}
+
+/* Items side by side copy what lies side by side. */
+static bool
+add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
+{
+    SLoop loops[STAGE_LOOPS * 2];
+    const TileSide *inner = side->unit ? side : &t->sum, *outer = side->unit ? &t->sum : side;
+    TileAxis axis[2 * PARTS];
+    int64_t together = side->wide ? t->row : 1;
+    int64_t apart = t->half == JOT_F32 && side->unit ? t->row : 1;
+    int n = t->ngrid, count;
+    Place p = tile_place(t, name, t->k->values.v[value].dtype, side);
+    memcpy(loops, t->grid, (size_t)n * sizeof *loops);
+    tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
+    count = list_parts(outer, apart, axis, 0); /* an item has all of a row of words */
+    count = list_parts(inner, together, axis, count);
+    tile_share(t, axis, count, loops, &n);
+    lane_loops(inner, together, loops, &n, LOOP_VECTOR);
+    lane_loops(outer, apart, loops, &n, LOOP_UNROLL);
+    return p.buf && tile_add(t, false, value, n, loops, n, &p);
+}
+
+/* Which item has which sums: warps, then items of a warp or of the group. */
+static void
+item_loops(const Tiles *t, SLoop *loops, int *n)
+{
+    const TileSide *first = t->warps == 4 ? &t->n : &t->m, *second = t->warps == 4 ? &t->m : &t->n;
+    tile_loop(loops, n, first->part[PART_WARP].axis, 1, LOOP_TEAM); /* four of m's are neighbours */
+    tile_loop(loops, n, second->part[PART_WARP].axis, 1, LOOP_TEAM);
+    tile_loop(loops, n, t->m.part[PART_ITEM].axis, 1, LOOP_TEAM);
+    tile_loop(loops, n, t->n.part[PART_ITEM].axis, 1, LOOP_TEAM);
+}
+
+/* The sums of an item; `kind`: of those that one step of the matrix unit makes. */
+static void
+register_loops(const Tiles *t, SLoop *loops, int *n, LoopKind kind)
+{
+    tile_loop(loops, n, t->m.part[PART_PART].axis, 1, kind);
+    if (!t->half)
+        tile_loop(loops, n, t->m.part[PART_REG].axis, 1, kind);
+    tile_loop(loops, n, t->n.part[PART_PART].axis, 1, kind);
+    tile_loop(loops, n, t->m.part[PART_HALF].axis, 1, kind);
+    tile_loop(loops, n, t->n.part[PART_REG].axis, 1, kind);
+}
+
+/* Where the sums of chunks wait: all blocks of them, edges included. */
+static Place
+chunk_place(Tiles *t)
+{
+    Kernel *k = t->k;
+    int64_t ext[JOT_MAX_RANK];
+    Place p = {0};
+    int rank = 0;
+    p.at = t->s->ixs.n;
+    for (int i = 0; i < t->ngrid; i++) {
+        int axis = t->grid[i].axis;
+        if (axis == t->m.part[PART_BLOCK].axis || axis == t->n.part[PART_BLOCK].axis)
+            continue;
+        if (rank == JOT_MAX_RANK - 2)
+            return p;
+        ext[rank++] = k->axes.v[axis].ext;
+        *(Ix *)jot_vec_push(k->mem, t->s->ixs) = jot_ix_axis(k->ix, axis);
+    }
+    ext[rank++] = jot_contract_grid_blocks(&t->m) * t->m.block;
+    *(Ix *)jot_vec_push(k->mem, t->s->ixs) = t->m.at;
+    ext[rank++] = jot_contract_grid_blocks(&t->n) * t->n.block;
+    *(Ix *)jot_vec_push(k->mem, t->s->ixs) = t->n.at;
+    p.buf = jot_kernel_buf(k, "chunks", (jot_DType)k->values.v[t->c.reduce].dtype, BUF_SHARED, rank,
+                           ext);
+    p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
+    return p;
+}
+
+/* Items add chunks up in order, each for a result of its own. */
+static bool
+add_total(Tiles *t)
+{
+    SLoop loops[STAGE_LOOPS * 2];
+    uint32_t first = t->s->stages.n;
+    int n = 0, count;
+    TileAxis axis[2 * PARTS];
+    for (int i = 0; i < t->ngrid; i++)
+        if (t->grid[i].axis != t->chunk && t->grid[i].axis != t->n.part[PART_BLOCK].axis)
+            loops[n++] = t->grid[i];
+    count = list_parts(&t->m, 1, axis, 0);
+    axis[count++].axis = t->n.part[PART_BLOCK].axis;
+    count = list_parts(&t->n, 1, axis, count);
+    for (int i = 0; i < count; i++)
+        tile_loop(loops, &n, axis[i].axis, 1, LOOP_GRID);
+    loops[n] = (SLoop){LOOP_SERIAL, (uint8_t)t->chunk, 0, 1};
+    if (!tile_add(t, false, t->total, n, loops, n + 1, NULL))
+        return false;
+    for (uint32_t i = 0; i < t->k->stores.n; i++)
+        if (!tile_add(t, true, i, n, loops, n, NULL))
+            return false;
+    for (; first < t->s->stages.n; first++)
+        t->s->stages.v[first].phase = 1;
+    return true;
+}
+
+static bool
+add_block(Tiles *t)
+{
+    Place chunks = {0};
+    SLoop loops[STAGE_LOOPS * 2];
+    int n = t->ngrid;
+    memcpy(loops, t->grid, (size_t)n * sizeof *loops);
+    tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
+    item_loops(t, loops, &n);
+    tile_loop(loops, &n, t->sum.part[PART_PART].axis, 1, t->half ? LOOP_MATRIX : LOOP_SERIAL);
+    if (!t->half)
+        tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_SERIAL);
+    register_loops(t, loops, &n, t->half ? LOOP_MATRIX : LOOP_UNROLL);
+    if (t->half)
+        tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_MATRIX);
+    if (t->chunks > 1 && !(chunks = chunk_place(t)).buf)
+        return false;
+    if (!tile_add(t, false, t->c.reduce, t->ngrid, loops, n, &chunks))
+        return false;
+    if (t->chunks > 1)
+        return add_total(t);
+    n = t->ngrid;
+    item_loops(t, loops, &n);
+    register_loops(t, loops, &n, LOOP_UNROLL);
+    for (uint32_t i = 0; i < t->k->stores.n; i++)
+        if (!tile_add(t, true, i, n, loops, n, NULL))
+            return false;
+    return true;
+}
+
+JOT_FN bool
+jot_contract_grid_stages(Tiles *t)
+{
+    Kernel *k = t->k;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((t->c.batch >> a & 1) && k->axes.v[a].ext > 1)
+            tile_loop(t->grid, &t->ngrid, a, 1, LOOP_GRID);
+    tile_loop(t->grid, &t->ngrid, t->chunk, 1, LOOP_GRID);
+    tile_loop(t->grid, &t->ngrid, t->m.part[t->bands ? PART_BAND : PART_BLOCK].axis, 1, LOOP_GRID);
+    tile_loop(t->grid, &t->ngrid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);
+    if (t->bands)
+        tile_loop(t->grid, &t->ngrid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
+    t->s->group = t->group;
+    return add_tile(t, t->c.b, "tb", &t->n) && add_tile(t, t->c.a, "ta", &t->m) && add_block(t);
+}

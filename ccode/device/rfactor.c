@@ -1,0 +1,162 @@
+/* ccode/device/rfactor.c - long reductions in two, for a device.
+ *
+ * Few long sums would leave most of a device idle: such a reduction is split in two, over chunks of
+ * its outermost axis and over the chunks. Chunks depend on extents alone, so results do
+ * not depend on the device.
+ *
+ *     %1: | k                   ->   %1': ko:1g | ki:1t      k = 4096 ko + ki
+ *                                    %1:  | ko:1t
+ *
+ *   requires  a kernel before its schedule
+ *   keeps     what is computed, but for the order of summation
+ *   breaks    numbers of values; adds axes
+ *
+ * Read before: ccode/device/grid.h. After: ccode/device/grid.c. */
+#include "ccode/device/grid.h"
+
+enum { RFACTOR_TEAM = 4096 }; /* fewest terms of a chunk for a work-group */
+
+/* Room for `count` values before `at`: what comes behind is renumbered. */
+static bool
+insert_values(Kernel *k, uint32_t at, uint32_t count)
+{
+    if (k->values.n + count > KERNEL_VALUES || !jot_vec_reserve(k->mem, k->values, count))
+        return false;
+    memmove(k->values.v + at + count, k->values.v + at, (k->values.n - at) * sizeof *k->values.v);
+    memset(k->values.v + at, 0, count * sizeof *k->values.v);
+    k->values.n += count;
+    for (uint32_t i = 0; i < k->args.n; i++)
+        k->args.v[i] += k->args.v[i] >= at ? count : 0;
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        k->stores.v[i].value += k->stores.v[i].value >= at ? count : 0;
+    return true;
+}
+
+/* Reduction `at` over its axes becomes one over all but `axis`, reduced over `axis` again. */
+static bool
+split_axis(Kernel *k, uint32_t at, int axis)
+{
+    Value part, *total;
+    uint32_t arg = k->args.n;
+    if (!jot_vec_reserve(k->mem, k->args, 1) || !insert_values(k, at, 1))
+        return false;
+    total = &k->values.v[at + 1];
+    part = *total;
+    part.axes &= ~((uint64_t)1 << axis);
+    part.free |= (uint64_t)1 << axis;
+    part.scaled = false;
+    part.name = NULL;
+    k->values.v[at] = part;
+    total->axes = (uint64_t)1 << axis;
+    total->ncond = 0;
+    total->arg = arg;
+    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
+    return true;
+}
+
+/* Chunks of an axis: a value over hi and lo in its place.
+ *     sum over k of x[k]  ->  sum over hi, lo of x[lo + size*hi], where that is below the extent */
+static bool
+split_chunks(Kernel *k, uint32_t at, int axis, int64_t size, int *hi)
+{
+    int64_t ext = k->axes.v[axis].ext;
+    Ix map[KERNEL_AXES], place, cond[JOT_MAX_RANK + 8];
+    uint32_t arg, ix;
+    int lo, n = k->values.v[at].ncond;
+    Value body, *v;
+    *hi = jot_kernel_axis(k, "chunk", (ext + size - 1) / size);
+    lo = jot_kernel_axis(k, k->axes.v[axis].name, size);
+    if (*hi < 0 || lo < 0 || n + 1 > (int)(sizeof cond / sizeof cond[0]))
+        return false;
+    place = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, *hi), size),
+                       jot_ix_axis(k->ix, lo));
+    for (int a = 0; a < (int)k->axes.n; a++)
+        map[a] = a == axis ? place : jot_ix_axis(k->ix, a);
+    for (int i = 0; i < n; i++)
+        cond[i] = jot_ix_subst(k->ix, k->ixs.v[k->values.v[at].at + (uint32_t)i], (int)k->axes.n,
+                               map, NULL, NULL);
+    if (ext % size)
+        cond[n++] = jot_ix_lt(k->ix, place, jot_ix_const(k->ix, ext), NULL);
+    if (!jot_vec_reserve(k->mem, k->ixs, (uint32_t)n + 1) || !jot_vec_reserve(k->mem, k->args, 2) ||
+        !insert_values(k, at, 1))
+        return false;
+    v = &k->values.v[at + 1];
+    body = (Value){0};
+    body.op = VAL_AT;
+    body.dtype = body.round = k->values.v[k->args.v[v->arg]].dtype;
+    body.nidx = body.narg = 1;
+    body.axes = (uint64_t)1 << axis;
+    body.ax[0] = (uint8_t)axis;
+    body.free = (k->values.v[k->args.v[v->arg]].free & ~body.axes) | (uint64_t)1 << *hi |
+                (uint64_t)1 << lo;
+    arg = k->args.n;
+    *(uint32_t *)jot_vec_push(k->mem, k->args) = k->args.v[v->arg];
+    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
+    ix = k->ixs.n;
+    *(Ix *)jot_vec_push(k->mem, k->ixs) = place;
+    for (int i = 0; i < n; i++)
+        *(Ix *)jot_vec_push(k->mem, k->ixs) = cond[i];
+    body.arg = arg;
+    body.at = ix;
+    k->values.v[at] = body;
+    v->arg = arg + 1;
+    v->at = ix + 1;
+    v->ncond = (uint8_t)n;
+    v->axes = (v->axes & ~body.axes) | (uint64_t)1 << *hi | (uint64_t)1 << lo;
+    return true;
+}
+
+/* The reduce axis that moves the load farthest: its chunks lie apart. */
+static int
+outermost_reduced(const Kernel *k, const Value *v, uint32_t at)
+{
+    int64_t moved[KERNEL_AXES], far = -1;
+    int axis = -1;
+    if (!jot_grid_moves(k, at, moved))
+        return -1;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((v->axes >> a & 1) && k->axes.v[a].ext > 1 && moved[a] > far) {
+            far = moved[a];
+            axis = a;
+        }
+    return axis;
+}
+
+/* One level: what is split once is short enough. */
+static bool
+split_reduction(Kernel *k, uint32_t at, const Target *target)
+{
+    const int64_t busy = jot_grid_least(target, GRID_BUSY);
+    const Value *v = &k->values.v[at];
+    int64_t sums = jot_grid_points(k, v->free), terms = jot_grid_points(k, v->axes), chunks, ext;
+    bool team = jot_grid_team(k, at, target);
+    int64_t least = jot_grid_least(target, team ? RFACTOR_TEAM : GRID_CHUNK);
+    int axis;
+    if (v->narg == 2 || sums >= busy || sums < 1 || terms < 2 * least)
+        return true;
+    axis = outermost_reduced(k, v, at);
+    if (axis < 0 || k->axes.n + 2 > KERNEL_AXES)
+        return true;
+    chunks = terms / least;
+    if (chunks > 4 * busy / (team ? GRID_GROUP : 1) / sums)
+        chunks = 4 * busy / (team ? GRID_GROUP : 1) / sums;
+    ext = k->axes.v[axis].ext;
+    if (chunks < 2)
+        return true;
+    if (chunks * 2 <= ext) {
+        if (!split_chunks(k, at, axis, (ext + chunks - 1) / chunks, &axis))
+            return false;
+        at++; /* the reduction stands behind its new body */
+    }
+    return k->values.v[at].axes == (uint64_t)1 << axis || split_axis(k, at, axis);
+}
+
+/* From the last on, so that numbers of those to come stay. */
+JOT_FN bool
+jot_grid_rfactor(Kernel *k, const Target *target)
+{
+    for (uint32_t i = k->values.n; i-- > 1;)
+        if (k->values.v[i].op == VAL_REDUCE && !split_reduction(k, i, target))
+            return false;
+    return true;
+}

@@ -1,0 +1,404 @@
+/* ccode/device/square.c - transpositions on a device: nests whose loads and stores lie side by side
+ * along different axes go by squares, which group memory turns.
+ *
+ *     y[r, c] = f(x[c, r], z[r, c])        items side by side along c read a column of x: 32 bytes
+ *                                          are moved for each element
+ *
+ *     axes r c  ->  rb rl cb cl            r = rb * 32 + rl, c = cb * 32 + cl
+ *     %x: rb:1g cb:1g cl:8u cl:1t rl:1t; res turned[cl, rl]      along r, as x lies
+ *     !0: rb:1g cb:1g rl:8u rl:1t cl:1t                          along c, as y and z lie
+ *
+ * A group of 256 items has a square of 32 x 32, each item four elements of it, with a barrier
+ * between the two stages. Rows of the group's memory are one element longer, so those who read a
+ * column of it find each element in a bank of its own. What lies beyond an edge is not read and not
+ * stored. Other axes are the grid's.
+ *
+ * All loads that lie along r and move with c are turned, as far as there is memory; others are read
+ * where they are. Only for nests that leave each item a few elements where the device is busy, and
+ * whose squares are at least half full along both axes.
+ *
+ *   requires  a verified kernel; *s opened
+ *   keeps     what is computed, to the bit
+ *   breaks    axes (first they are merged as far as they can be: ccode/rewrite/merge.c), ranks of
+ * buffers
+ *
+ * Read before: ccode/device/grid.h, ccode/rewrite/merge.c. After: ccode/device/grid.c,
+ * ccode/device/walk_grid.c. */
+#include "ccode/device/grid.h"
+#include "ccode/ir/operands.h"
+#include "ccode/rewrite/rewrite.h"
+
+enum {
+    SQUARE_SIDE = 32,       /* of a square, in elements: items of a warp */
+    SQUARE_LEAST = 16,      /* an axis's extent, once those are merged that can be */
+    SQUARE_EACH = 4,        /* elements of an item */
+    SQUARE_LOADS = 8        /* that are turned, most */
+};
+
+/* One of the square's axes: r or c. */
+typedef struct {
+    int axis;               /* the kernel's */
+    int block, local;       /* block * 32 + local */
+    Ix inside;              /* the position is below the extent; 0: always */
+} SquareSide;
+
+typedef struct {
+    Sched *s;
+    Kernel *k;
+    const Target *target;
+    SquareSide r, c;
+    int64_t least;          /* an axis's extent */
+    uint64_t free;          /* axes of the stores, all of which have these */
+    uint32_t load[SQUARE_LOADS];
+    int nloads;
+    int64_t rows;           /* of a square that the group's items are at a time */
+    SLoop grid[STAGE_LOOPS];
+    int ngrid;
+} Square;
+
+/* ---- which nests ---- */
+
+/* Every store is a plain one over the same points, of which there are many. */
+static bool
+square_stores(Square *q)
+{
+    const Kernel *k = q->k;
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *store = &k->stores.v[i];
+        if (store->acc || store->free != k->stores.v[0].free || !jot_grid_spreads(k, store) ||
+            jot_buf_cleared(q->s, store->buf))
+            return false;
+    }
+    q->free = k->stores.n ? k->stores.v[0].free : 0;
+    return !k->steps && jot_grid_points(k, q->free) / SQUARE_EACH >=
+                            jot_grid_least(q->target, GRID_BUSY);
+}
+
+/* Nothing is summed or read at other points than the nest's. */
+static bool
+square_values(const Square *q)
+{
+    const Kernel *k = q->k;
+    Below w;
+    uint32_t n;
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        for (jot_below_open(&w, k, k->stores.v[i].value); (n = jot_below_next(&w)) != 0;) {
+            int op = k->values.v[n].op;
+            if (op == VAL_REDUCE || op == VAL_SECOND || op == VAL_AT)
+                return false;
+        }
+        if (w.deep)
+            return false;
+    }
+    return true;
+}
+
+/* The axis that the access lies side by side along, if it has room for squares; -1. */
+static int
+square_unit(const Square *q, uint32_t buf, uint32_t at, int64_t *moved)
+{
+    const Kernel *k = q->k;
+    jot_grid_moved(k, buf, at, moved);
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((q->free >> a & 1) && moved[a] == 1 && k->axes.v[a].kind == AXIS_PLAIN &&
+            k->axes.v[a].ext >= q->least)
+            return a;
+    return -1;
+}
+
+/* All stores lie along one axis: c. */
+static bool
+square_columns(Square *q)
+{
+    const Kernel *k = q->k;
+    int64_t moved[KERNEL_AXES];
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        int unit = square_unit(q, k->stores.v[i].buf, k->stores.v[i].at, moved);
+        if (unit < 0 || (i && unit != q->c.axis))
+            return false;
+        q->c.axis = unit;
+    }
+    return true;
+}
+
+/* The axis that a load lies along, if it stands across: it moves farther along c. */
+static int
+square_across(const Square *q, uint32_t value)
+{
+    const Kernel *k = q->k;
+    const Value *v = &k->values.v[value];
+    int64_t moved[KERNEL_AXES];
+    int unit;
+    if (v->op != VAL_LOAD || k->bufs.v[v->buf].may_alias || jot_buf_written(q->s, v->buf))
+        return -1;
+    unit = square_unit(q, v->buf, v->at, moved);
+    return unit >= 0 && unit != q->c.axis && moved[q->c.axis] > 1 ? unit : -1;
+}
+
+/* r is the axis of the largest load that stands across. */
+static bool
+square_rows(Square *q)
+{
+    const Kernel *k = q->k;
+    int64_t most = 0;
+    Below w;
+    uint32_t n;
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        for (jot_below_open(&w, k, k->stores.v[i].value); (n = jot_below_next(&w)) != 0;) {
+            int unit = square_across(q, n);
+            int64_t nelem = unit < 0 ? 0 : k->bufs.v[k->values.v[n].buf].layout->nelem;
+            q->r.axis = nelem > most ? unit : q->r.axis;
+            most = nelem > most ? nelem : most;
+        }
+    return most > 0;
+}
+
+static bool
+square_listed(const Square *q, uint32_t value)
+{
+    for (int i = 0; i < q->nloads; i++)
+        if (q->load[i] == value)
+            return true;
+    return false;
+}
+
+/* The loads that are turned: as many as the group's memory holds. */
+static bool
+square_loads(Square *q)
+{
+    const Kernel *k = q->k;
+    int64_t left = q->target->group_nbytes;
+    Below w;
+    uint32_t n;
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        for (jot_below_open(&w, k, k->stores.v[i].value); (n = jot_below_next(&w)) != 0;) {
+            int64_t nbytes = SQUARE_SIDE * (SQUARE_SIDE + 1) *
+                             (int64_t)jot_dtype_nbytes((jot_DType)k->values.v[n].dtype);
+            if (square_across(q, n) != q->r.axis || square_listed(q, n) || nbytes > left ||
+                q->nloads == SQUARE_LOADS)
+                continue;
+            q->load[q->nloads++] = n;
+            left -= nbytes;
+        }
+    return q->nloads > 0;
+}
+
+static bool
+square_found(Square *q, int64_t least)
+{
+    q->least = least;
+    q->nloads = 0;
+    q->r.axis = q->c.axis = -1;
+    return square_stores(q) && square_values(q) && square_columns(q) && square_rows(q) &&
+           square_loads(q);
+}
+
+/* As many rows of a square at a time as there are items for. */
+static bool
+square_group(Square *q)
+{
+    int most = q->target->group < GRID_GROUP ? q->target->group : GRID_GROUP;
+    q->rows = 1;
+    while (q->rows < SQUARE_SIDE / SQUARE_EACH && 2 * q->rows * SQUARE_SIDE <= most)
+        q->rows *= 2;
+    q->s->group = (int)(q->rows * SQUARE_SIDE);
+    return q->s->group <= most;
+}
+
+/* ---- new axes ---- */
+
+static Ix
+square_split(Square *q, SquareSide *side, const char *block, const char *local)
+{
+    Kernel *k = q->k;
+    IxPool *ix = k->ix;
+    int64_t ext = k->axes.v[side->axis].ext, all[KERNEL_AXES];
+    Space space;
+    Ix at;
+    side->block = jot_kernel_axis(k, block, (ext + SQUARE_SIDE - 1) / SQUARE_SIDE);
+    side->local = jot_kernel_axis(k, local, SQUARE_SIDE);
+    if (side->block < 0 || side->local < 0)
+        return 0;
+    space = jot_kernel_space(k, all);
+    at = jot_ix_add(ix, jot_ix_scale(ix, jot_ix_axis(ix, side->block), SQUARE_SIDE),
+                    jot_ix_axis(ix, side->local));
+    side->inside =
+        ext % SQUARE_SIDE ? jot_ix_lt(ix, at, jot_ix_const(ix, ext), &space) : 0;
+    return at;
+}
+
+/* The list of an access, longer by the conditions of the sides that its indices move with; *ncond
+ * counts them. */
+static bool
+square_guard(Square *q, uint32_t *at, int nidx, uint8_t *ncond, uint64_t axes)
+{
+    Kernel *k = q->k;
+    const SquareSide *side[2];
+    int n = nidx + *ncond, count = n;
+    uint32_t now = k->ixs.n;
+    side[0] = &q->r, side[1] = &q->c;
+    for (int i = 0; i < 2; i++)
+        count += side[i]->inside && (axes >> side[i]->axis & 1);
+    if (count == n)
+        return true;
+    if (count - nidx > 64 || !jot_vec_reserve(k->mem, k->ixs, (uint32_t)count))
+        return false;
+    for (int i = 0; i < n; i++)
+        *(Ix *)jot_vec_push(k->mem, k->ixs) = k->ixs.v[*at + (uint32_t)i];
+    for (int i = 0; i < 2; i++)
+        if (side[i]->inside && (axes >> side[i]->axis & 1))
+            *(Ix *)jot_vec_push(k->mem, k->ixs) = side[i]->inside;
+    *at = now;
+    *ncond = (uint8_t)(count - nidx);
+    return true;
+}
+
+/* Loads and stores ask whether they are inside, by the axes that they had. What has no conditions -
+ * tables, elements that say where others are - is never beyond an edge: no extent leaves a rest. */
+static bool
+square_guards(Square *q)
+{
+    Kernel *k = q->k;
+    if (!q->r.inside && !q->c.inside)
+        return true;
+    if (k->slots.n || k->tables.n)
+        return false;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        Value *v = &k->values.v[i];
+        if (v->op == VAL_LOAD && !square_guard(q, &v->at, v->nidx, &v->ncond, v->free))
+            return false;
+    }
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        KStore *s = &k->stores.v[i];
+        if (!square_guard(q, &s->at, s->nidx, &s->ncond, q->free))
+            return false;
+    }
+    return true;
+}
+
+static bool
+square_respace(Square *q)
+{
+    Kernel *k = q->k;
+    int64_t ext[KERNEL_AXES];
+    int n = (int)k->axes.n;
+    Ix map[KERNEL_AXES];
+    Space space;
+    if (n + 4 > KERNEL_AXES)
+        return false;
+    for (int a = 0; a < n; a++)
+        map[a] = jot_ix_axis(k->ix, a);
+    map[q->r.axis] = square_split(q, &q->r, "rb", "rl");
+    map[q->c.axis] = square_split(q, &q->c, "cb", "cl");
+    if (k->mem->failed || !square_guards(q))
+        return false;
+    space = jot_kernel_space(k, ext);
+    for (uint32_t i = 0; i < k->ixs.n; i++)
+        k->ixs.v[i] = jot_ix_subst(k->ix, k->ixs.v[i], n, map, NULL, &space);
+    jot_kernel_refresh(k);
+    return !k->mem->failed;
+}
+
+/* ---- stages ---- */
+
+static void
+square_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind)
+{
+    SLoop loop = {0};
+    loop.kind = (uint8_t)kind;
+    loop.axis = (uint8_t)axis;
+    loop.step = step;
+    list[(*n)++] = loop;
+}
+
+/* The grid: the axes of the stores, those that move the first one farthest first, then blocks. */
+static bool
+square_grid(Square *q)
+{
+    const Kernel *k = q->k;
+    int64_t moved[KERNEL_AXES];
+    int axis[KERNEL_AXES], n = 0;
+    jot_grid_moved(k, k->stores.v[0].buf, k->stores.v[0].at, moved);
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        int at = n;
+        if (!(q->free >> a & 1) || a == q->r.axis || a == q->c.axis || k->axes.v[a].ext == 1)
+            continue;
+        for (; at > 0 && moved[a] > moved[axis[at - 1]]; at--)
+            axis[at] = axis[at - 1];
+        axis[at] = a;
+        n++;
+    }
+    if (n + 5 > STAGE_LOOPS)
+        return false;
+    for (int i = 0; i < n; i++)
+        square_loop(q->grid, &q->ngrid, axis[i], 1, LOOP_GRID);
+    square_loop(q->grid, &q->ngrid, q->r.block, 1, LOOP_GRID);
+    square_loop(q->grid, &q->ngrid, q->c.block, 1, LOOP_GRID);
+    return true;
+}
+
+/* Items side by side along `along`, rows of them a few apart. */
+static bool
+square_add(Square *q, bool store, uint32_t what, const SquareSide *along, const SquareSide *rows,
+           const Place *res)
+{
+    Stage st = {0};
+    int n = q->ngrid;
+    memcpy(st.loop, q->grid, (size_t)n * sizeof *q->grid);
+    if (q->rows > 1)
+        square_loop(st.loop, &n, rows->local, q->rows, LOOP_UNROLL);
+    square_loop(st.loop, &n, rows->local, 1, q->rows > 1 ? LOOP_TEAM : LOOP_UNROLL);
+    square_loop(st.loop, &n, along->local, 1, LOOP_TEAM);
+    st.store = store;
+    st.what = what;
+    st.n = st.nat = (uint8_t)n;
+    if (res)
+        st.res = *res;
+    if (!jot_vec_reserve(q->k->mem, q->s->stages, 1))
+        return false;
+    *(Stage *)jot_vec_push(q->k->mem, q->s->stages) = st;
+    return true;
+}
+
+static bool
+square_turn(Square *q, uint32_t value)
+{
+    Kernel *k = q->k;
+    int64_t ext[2] = {SQUARE_SIDE, SQUARE_SIDE + 1};
+    Place p = {0};
+    p.at = q->s->ixs.n;
+    *(Ix *)jot_vec_push(k->mem, q->s->ixs) = jot_ix_axis(k->ix, q->c.local);
+    *(Ix *)jot_vec_push(k->mem, q->s->ixs) = jot_ix_axis(k->ix, q->r.local);
+    p.kind = PLACE_MEM;
+    p.buf = jot_value_buf(k, "turned", value, BUF_GROUP, 2, ext);
+    return p.buf && square_add(q, false, value, &q->r, &q->c, &p);
+}
+
+static bool
+square_make(Square *q)
+{
+    int64_t least = jot_grid_least(q->target, SQUARE_LEAST);
+    bool ok = jot_merge_axes(q->k) && square_found(q, least > 2 ? least : 2) &&
+              square_respace(q) && square_grid(q);
+    for (int i = 0; ok && i < q->nloads; i++)
+        ok = square_turn(q, q->load[i]);
+    for (uint32_t i = 0; ok && i < q->k->stores.n; i++)
+        ok = square_add(q, true, i, &q->c, &q->r, NULL);
+    return ok && !q->k->mem->failed && jot_sched_verify(q->s, NULL);
+}
+
+JOT_FN bool
+jot_grid_squares(Sched *s, Kernel *k, const Target *target)
+{
+    Square q = {0};
+    Kernel was;
+    q.s = s;
+    q.k = k;
+    q.target = target;
+    if (square_group(&q) && square_found(&q, 2) &&
+        jot_kernel_settle(k, &was, jot_kernel_copy(&was, k) && square_make(&q)))
+        return true;
+    jot_sched_close(s);
+    jot_sched_open(s, k, 1);
+    return false;
+}

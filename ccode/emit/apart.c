@@ -1,0 +1,116 @@
+/* ccode/emit/apart.c - innermost loops whose steps have nothing to do with each other: the text
+ * says so,
+ * and a C compiler that makes vectors need not ask, before each row, whether buffers overlap.
+ *
+ *     for (j = 0; j < 32; j++)                     JOT_APART for (j = 0; j < 32; j++)
+ *         y[at + j] = x[at + j] * t         ->         y[at + j] = x[at + j] * t
+ *
+ * Each step writes elements of its own: addresses are linear in the loop's variable; what is
+ * written is read and written nowhere else but at the very address, or so far from it that no other
+ * step comes there: y[at + j + 64], with less than 64 steps; a register that is written is declared
+ * inside, or is an element of an array. Buffers that may share memory are left to the compiler.
+ *
+ *   requires  a complete function, conditions moved       keeps  everything
+ *   breaks    nothing: fills `apart`
+ *
+ * Read before: ccode/lower/code.h. After: ccode/emit/emit.c. */
+#include "ccode/lower/code.h"
+
+enum { APART_STEPS = 4 }; /* shorter ones are no vectors */
+
+/* The coefficient of the loop's variable in a linear address, 0: none, or not linear. */
+static int64_t
+factor_in(const Code *code, uint32_t loop, uint32_t address)
+{
+    const Inst *in = &code->inst.v[address];
+    int64_t factor = 0;
+    if (address == loop)
+        return 1;
+    for (int i = 0; in->op == C_LIN && i < in->narg; i++) {
+        uint32_t arg = code->args.v[in->arg + (uint32_t)i];
+        if (arg == loop)
+            factor = code->coefs.v[in->coef + (uint32_t)i];
+        else if (jot_guard_inside(code, jot_guard_scope(code, arg), loop))
+            return 0;
+    }
+    return factor;
+}
+
+/* Two addresses that lie a constant apart, which no steps of the loop bridge: the same, if it goes
+ * on with the loop at all, or farther than all of them go. */
+static bool
+never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
+{
+    const Inst *x = &code->inst.v[a], *y = &code->inst.v[b];
+    int64_t steps = code->inst.v[loop].c.i, factor = factor_in(code, loop, a), off;
+    if (factor == 0)
+        return false;
+    if (a == b)
+        return true;
+    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg || code->inst.v[loop].narg)
+        return false;
+    for (uint32_t i = 0; i < x->narg; i++)
+        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
+            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
+            return false;
+    off = x->c.i < y->c.i ? y->c.i - x->c.i : x->c.i - y->c.i;
+    return off >= steps * (factor < 0 ? -factor : factor);
+}
+
+/* Every access of the buffer in the block is at this address, or at one that other steps do not
+ * come to. */
+static bool
+only_there(const Code *code, uint32_t loop, uint32_t block, uint32_t buf, uint32_t address)
+{
+    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n];
+        bool touches = in->op == C_LOAD || in->op == C_STORE || in->op == C_INT;
+        if (touches && in->aux == buf && !never_meet(code, loop, address, code->args.v[in->arg]))
+            return false;
+        if (in->kids && !only_there(code, loop, n, buf, address))
+            return false;
+    }
+    return true;
+}
+
+static bool
+effect_apart(const Code *code, uint32_t loop, const Inst *in)
+{
+    uint32_t target = code->args.v[in->arg];
+    const Inst *to = &code->inst.v[target];
+    if (in->op == C_STORE)
+        return !code->k->bufs.v[in->aux].may_alias &&
+               only_there(code, loop, loop, in->aux, target);
+    if (in->op != C_SET)
+        return true;
+    if (to->op == C_CELL)
+        return factor_in(code, loop, code->args.v[to->arg + 1]) != 0;
+    return jot_guard_inside(code, to->block, loop);
+}
+
+static bool
+block_apart(const Code *code, uint32_t loop, uint32_t block)
+{
+    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n];
+        if (in->op == C_FOR || in->op == C_CALL || in->op == C_MATRIX || in->op == C_COPY ||
+            !effect_apart(code, loop, in))
+            return false;
+        if (in->op == C_LOAD && code->k->bufs.v[in->aux].may_alias)
+            return false;
+        if (in->kids && !block_apart(code, loop, n))
+            return false;
+    }
+    return true;
+}
+
+JOT_FN void
+jot_code_apart(Code *code)
+{
+    for (uint32_t n = 1; code->ok && n < code->inst.n; n++) {
+        Inst *in = &code->inst.v[n];
+        in->apart = in->op == C_FOR && !(in->wide && in->aux) && in->kids &&
+                    in->c.i >= APART_STEPS &&
+                    block_apart(code, n, n);
+    }
+}

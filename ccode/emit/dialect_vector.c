@@ -1,0 +1,584 @@
+/* ccode/emit/dialect_vector.c - vectors in the text for gcc and clang: their types, and what is
+ * loaded,
+ * stored, chosen, mixed and multiplied of them, spelled out for one type when a kernel names it.
+ *
+ *     jot_f32x8           typedef float jot_f32x8 __attribute__((vector_size(32)));
+ *     jot_ld_f32x8        a function, behind jot_f32x8
+ *     jot_ld_bf16_f32x8   the same of halves, which are computed in floats
+ *
+ *   requires  names as ccode/emit/vector.c makes them
+ *
+ * Read before: ccode/emit/dialect.c. */
+#include "ccode/emit/print.h"
+
+/* jot_f32x8: lanes of a type.. */
+typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName;
+
+static bool
+read_vector(const char *name, size_t n, VectorName *v)
+{
+    size_t x = n;
+    v->name = name, v->n = n;
+    v->lanes = v->bits = 0;
+    while (x > 0 && name[x - 1] != 'x')
+        x--;
+    if (x < 3 || x >= n || (name[0] != 'f' && name[0] != 'i' && name[0] != 'u'))
+        return false;
+    for (size_t i = x; i < n; i++) {
+        if (name[i] < '0' || name[i] > '9')
+            return false;
+        v->lanes = v->lanes * 10 + (name[i] - '0');
+    }
+    for (size_t i = 1; i + 1 < x; i++) {
+        if (name[i] < '0' || name[i] > '9')
+            return false;
+        v->bits = v->bits * 10 + (name[i] - '0');
+    }
+    v->x = x;
+    return v->bits % 8 == 0 && v->bits > 0 && v->lanes > 0;
+}
+
+typedef struct { const char *name, *text; } VectorHelper;
+
+/* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
+ * type of a lane, %1 of them separated by commas, %I the integers of the same width, %N 0, 1, ...,
+ * %h the vector of half the lanes, %P, %Q, %E: a part of it is loaded or stored, otherwise;
+ * %Xname, %E: by a target's instruction, otherwise; the rest: see below. */
+#define SELECT_COMPARED(name, op) \
+    "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
+    "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
+static const VectorHelper vector_helpers[] = {
+    { "ld_", "JOT_INLINE jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
+             "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
+    { "st_", "JOT_INLINE void\njot_st_%V(void *p, jot_%V v)\n{\n"
+             "    __builtin_memcpy(p, &v, sizeof v);\n}\n" },
+    { "ldn_", "JOT_INLINE jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P"
+              "    jot_%V v = {0};\n"
+              "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },
+    { "stn_", "JOT_INLINE void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
+              "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n%E}\n" },
+    /* a load that touches no memory where the mask is 0; 0 there */
+    { "ldm_", "JOT_VECTOR jot_%V\njot_ldm_%V(const void *p, jot_%I m)\n{\n%O"
+              "    jot_%V v = {0};\n    for (int l = 0; l < %L; l++)\n        if (m[l])\n"
+              "            v[l] = ((const %T *)p)[l];\n    return v;\n%E}\n" },
+    /* base, base + step, ..; are these at least 0, or 0? */
+    { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
+               "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
+    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n"
+              "    const int near = base < -1073741824 ? -1073741824\n"
+              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
+              "    return (jot_%V){%N} * step + near >= 0;\n}\n" },
+    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n"
+              "    const int near = base < -1073741824 ? -1073741824\n"
+              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
+              "    return (jot_%V){%N} * step + near == 0;\n}\n" },
+    { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
+    { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
+              "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
+    { "sellt_", SELECT_COMPARED("lt", "<") },
+    { "selle_", SELECT_COMPARED("le", "<=") },
+    { "seleq_", SELECT_COMPARED("eq", "==") },
+    { "selne_", SELECT_COMPARED("ne", "!=") },
+    { "max_", "JOT_VECTOR jot_%V\njot_max_%V(jot_%V a, jot_%V b)\n{\n%Xmax\n"
+              "    return jot_sellt_%V(b, a, a, b);\n%E}\n" },
+    { "min_", "JOT_VECTOR jot_%V\njot_min_%V(jot_%V a, jot_%V b)\n{\n%Xmin\n"
+              "    return jot_sellt_%V(a, b, a, b);\n%E}\n" },
+    { "any_", "JOT_VECTOR int\njot_any_%V(jot_%V m)\n{\n%A}\n" },
+    { "lo_", "JOT_VECTOR jot_%h\njot_lo_%V(jot_%V v)\n{\n%0}\n" },
+    { "hi_", "JOT_VECTOR jot_%h\njot_hi_%V(jot_%V v)\n{\n%9}\n" },
+    { "join_", "JOT_VECTOR jot_%V\njot_join_%V(jot_%h a, jot_%h b)\n{\n%J}\n" },
+    { "mask_", "JOT_INLINE jot_%I\njot_mask_%V(jot_u8x%L m)\n{\n"
+               "    return __builtin_convertvector(m, jot_%I) != 0;\n}\n" },
+    { "mix_", "JOT_INLINE jot_%V\njot_mix_%V(jot_%V v, jot_%I m)\n{\n#ifdef __clang__\n"
+              "    jot_%V r = v;\n    for (unsigned l = 0; l < sizeof m / sizeof m[0]; l++)\n"
+              "        r[l] = v[m[l]];\n    return r;\n"
+              "#else\n    return __builtin_shuffle(v, m);\n#endif\n}\n" },
+    { "mix2_", "JOT_INLINE jot_%V\njot_mix2_%V(jot_%V v, jot_%V w, jot_%I m)\n{\n"
+               "#ifdef __clang__\n"
+               "    jot_%V r = v;\n    for (unsigned l = 0; l < %Lu; l++)\n"
+               "        r[l] = m[l] < %L ? v[m[l]] : w[m[l] - %L];\n    return r;\n"
+               "#else\n    return __builtin_shuffle(v, w, m);\n#endif\n}\n" },
+    { "part_", "JOT_INLINE jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
+               "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
+    /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
+    { "ld_bf16_", "JOT_INLINE jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
+                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"
+                  "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
+    { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
+                   "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n"
+                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
+    { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S%R"
+                  "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
+    { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
+                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
+    { "ld_f16_", "JOT_INLINE jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
+                 "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
+    { "ldn_f16_", "JOT_INLINE jot_%V\njot_ldn_f16_%V(const void *p, int n)\n{\n%2"
+                  "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n%H}\n" },
+    { "st_f16_", "JOT_INLINE void\njot_st_f16_%V(void *p, jot_%V v)\n{\n%2%G"
+                 "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
+    { "stn_f16_", "JOT_INLINE void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
+                  "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
+    { "fma_", "JOT_INLINE jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
+    { "mad_", "JOT_VECTOR jot_%V\njot_mad_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%M}\n" },
+};
+
+/* The instruction by the compiler's name for it: written as a * b + c it is two, and left to the
+ * compiler to contract it depends on levels. clang contracts what it is told to. With 16 registers
+ * sums (fma_) are spelled out: gcc reads a vector of memory anew for each multiply-add where up to
+ * four share it, for registers' sake, and two loads a cycle do not keep up with two multiply-adds
+ * then. Polynomials (mad_) are not: their constants may stay in memory. */
+typedef struct { const char *vector, *target, *call, *spelled; } FmaName;
+static const FmaName fma_names[] = {
+    { "f32x16", "__AVX512F__", "__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)", NULL },
+    { "f32x8", "__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)", "ps" },
+    { "f32x4", "__FMA__", "__builtin_ia32_vfmaddps(a, b, c)", "ps" },
+    { "f64x8", "__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)", NULL },
+    { "f64x4", "__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)", "pd" },
+    { "f64x2", "__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)", "pd" },
+    { "f32x4", "__aarch64__", "__builtin_aarch64_fmav4sf(a, b, c)", NULL },
+    { "f64x2", "__aarch64__", "__builtin_aarch64_fmav2df(a, b, c)", NULL },
+};
+
+static bool
+vector_is(const VectorName *v, const char *name)
+{
+    return jot_str_len(name) == v->n && memcmp(name, v->name, v->n) == 0;
+}
+
+/* More lanes than the widest of these, or fewer than the least: by parts, which round once too. */
+static void
+put_fma_parts(Text *out, const VectorName *v, const char *name)
+{
+    const char *f = v->bits == 64 ? "" : "f";
+    jot_text_f(out, "#elif defined __FP_FAST_FMA%s\n", v->bits == 64 ? "" : "F");
+    if (v->lanes * v->bits > 256)
+        jot_text_f(out, "    return jot_join_%.*s(\n"
+                   "        jot_%s_f%dx%d(jot_lo_%.*s(a), jot_lo_%.*s(b), jot_lo_%.*s(c)),\n"
+                   "        jot_%s_f%dx%d(jot_hi_%.*s(a), jot_hi_%.*s(b), jot_hi_%.*s(c)));\n",
+                   (int)v->n, v->name,
+                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
+                   (int)v->n, v->name,
+                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
+                   (int)v->n, v->name);
+    else
+        jot_text_f(out, "    for (int l = 0; l < %d; l++)\n"
+                   "        c[l] = __builtin_fma%s(a[l], b[l], c[l]);\n    return c;\n", v->lanes, f);
+}
+
+static void
+put_fma(Text *out, const VectorName *v, bool sum)
+{
+    jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(on)\n    return a * b + c;\n");
+    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++) {
+        const FmaName *f = &fma_names[i];
+        if (!vector_is(v, f->vector))
+            continue;
+        jot_text_f(out, "#elif defined %s\n", f->target);
+        if (sum && f->spelled)
+            jot_text_f(out, "    __asm__(\"vfmadd231%s {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
+                       "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n", f->spelled);
+        else
+            jot_text_f(out, "    return (jot_%s)%s;\n", f->vector, f->call);
+    }
+    put_fma_parts(out, v, sum ? "fma" : "mad");
+    jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
+}
+
+/* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
+ * `word`: the lanes as floats of their width, in which a choice of any type is made. */
+typedef struct { const char *name; int bits, nbytes; const char *target, *call; } ChoiceName;
+#define CHOICE_512(name, op) \
+    { name, 32, 64, "__AVX512F__", \
+      "blendmps_512_mask(b, a, __builtin_ia32_cmpps512_mask(x, y, " op ", -1, 4))" }, \
+    { name, 64, 64, "__AVX512F__", \
+      "blendmpd_512_mask(b, a, __builtin_ia32_cmppd512_mask(x, y, " op ", -1, 4))" }
+static const ChoiceName choice_names[] = {
+    { "sel", 32, 32, "__AVX__", "blendvps256((word)b, (word)a, (word)m)" },
+    { "sel", 32, 16, "__SSE4_1__", "blendvps((word)b, (word)a, (word)m)" },
+    { "sel", 64, 32, "__AVX__", "blendvpd256((word)b, (word)a, (word)m)" },
+    { "sel", 64, 16, "__SSE4_1__", "blendvpd((word)b, (word)a, (word)m)" },
+    CHOICE_512("sellt", "1"), CHOICE_512("selle", "2"),
+    CHOICE_512("seleq", "0"), CHOICE_512("selne", "4"),
+    { "max", 32, 64, "__AVX512F__", "maxps512_mask(a, b, a, -1, 4)" },
+    { "max", 64, 64, "__AVX512F__", "maxpd512_mask(a, b, a, -1, 4)" },
+    { "max", 32, 16, "__SSE2__", "maxps(a, b)" },
+    { "max", 64, 16, "__SSE2__", "maxpd(a, b)" },
+    { "min", 32, 64, "__AVX512F__", "minps512_mask(a, b, a, -1, 4)" },
+    { "min", 64, 64, "__AVX512F__", "minpd512_mask(a, b, a, -1, 4)" },
+    { "min", 32, 16, "__SSE2__", "minps(a, b)" },
+    { "min", 64, 16, "__SSE2__", "minpd(a, b)" },
+};
+#undef CHOICE_512
+
+/* `name` ends its line. False: no target has an instruction for it. */
+static bool
+put_choice(Text *out, const VectorName *v, const char *name)
+{
+    for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++) {
+        const ChoiceName *c = &choice_names[i];
+        size_t n = jot_str_len(c->name);
+        bool any = c->name[n - 1] == 'l'; /* sel: of every type */
+        if (memcmp(name, c->name, n) || name[n] != '\n' || v->bits != c->bits ||
+            v->lanes * v->bits != 8 * c->nbytes || (v->name[0] != 'f' && !any))
+            continue;
+        jot_text_f(out, "#if defined %s && !defined __clang__\n", c->target);
+        if (any)
+            jot_text_f(out, "    typedef %s word __attribute__((vector_size(%d)));\n",
+                       v->bits == 64 ? "double" : "float", c->nbytes);
+        jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_%s;\n#else\n", (int)v->n, v->name,
+                   c->call);
+        return true;
+    }
+    return false;
+}
+
+/* Is any lane of a mask not 0? */
+static void
+put_any(Text *out, const VectorName *v)
+{
+    int nbytes = v->lanes * v->bits / 8;
+    const char *lane = v->name, *test = nbytes == 64 ? "ptestmd512((word)m, (word)m, -1) != 0"
+        : nbytes == 32 ? "ptestz256((word)m, (word)m) == 0" : "ptestz128((word)m, (word)m) == 0";
+    bool known = nbytes >= 16 && nbytes <= 64;
+    if (known)
+        jot_text_f(out, "#if defined %s%s\n    typedef %s word __attribute__((vector_size(%d)));\n"
+                   "    return __builtin_ia32_%s;\n#else\n",
+                   nbytes == 64 ? "__AVX512F__" : nbytes == 32 ? "__AVX__" : "__SSE4_1__",
+                   nbytes == 64 ? " && !defined __clang__" : "",
+                   nbytes == 64 ? "int" : "long long", nbytes, test);
+    if (nbytes > 16)
+        jot_text_f(out, "    return jot_any_%.*s%d(jot_lo_%.*s(m) | jot_hi_%.*s(m));\n",
+                   (int)v->x, lane, v->lanes / 2, (int)v->n, lane, (int)v->n, lane);
+    else
+        jot_text_f(out, "    jot_u64 word[2] = {0, 0};\n    __builtin_memcpy(word, &m, sizeof m);\n"
+                   "    return (word[0] | word[1]) != 0;\n");
+    jot_text_f(out, known ? "#endif\n" : "");
+}
+
+/* Lanes from..to of a, or of a and b, by the compiler's name for it where it has one. */
+static void
+put_some_lanes(Text *out, const VectorName *v, bool join, int from, int to)
+{
+    jot_text_f(out, "#if defined __clang__ || __GNUC__ >= 12\n"
+               "    return __builtin_shufflevector(%s", join ? "a, b" : "v, v");
+    for (int i = from; i < to; i++)
+        jot_text_f(out, ", %d", i);
+    jot_text_f(out, ");\n#else\n    jot_%.*s%d r;\n", (int)v->x, v->name,
+               join ? v->lanes : v->lanes / 2);
+    if (join)
+        jot_text_f(out, "    __builtin_memcpy(&r, &a, sizeof a);\n"
+                   "    __builtin_memcpy((char *)&r + sizeof a, &b, sizeof b);\n");
+    else
+        jot_text_f(out, "    __builtin_memcpy(&r, (char *)&v + %d * sizeof v[0], sizeof r);\n", from);
+    jot_text_f(out, "    return r;\n#endif\n");
+}
+
+/* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
+ * stores, for which a load of the whole has to wait. Integers pass as floats of their width. %m:
+ * the
+ * mask, of lanes or (first) of n of them. */
+typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
+static const MaskName mask_names[] = {
+    { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",
+      "storeups512_mask((float *)p, (word)v, %m)" },
+    { 64, 64, "__AVX512DQ__", "loadupd512_mask((const double *)p, (word){0}, %m)",
+      "storeupd512_mask((double *)p, (word)v, %m)" },
+    { 32, 32, "__AVX2__", "maskloadps256((const word *)p, %m)",
+      "maskstoreps256((word *)p, %m, (word)v)" },
+    { 64, 32, "__AVX2__", "maskloadpd256((const word *)p, %m)",
+      "maskstorepd256((word *)p, %m, (word)v)" },
+    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)", "maskstoreps((word *)p, %m, (word)v)" },
+    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)", "maskstorepd((word *)p, %m, (word)v)" },
+};
+
+static const MaskName *
+mask_find(const VectorName *v)
+{
+    for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
+        if (mask_names[i].bits == v->bits && 8 * mask_names[i].nbytes == v->bits * v->lanes)
+            return &mask_names[i];
+    return NULL;
+}
+
+/* first: of the first n lanes, else of those where m is -1 */
+static void
+put_mask_bits(Text *out, const VectorName *v, bool first)
+{
+    bool wide = v->bits * v->lanes == 512;
+    if (wide && first)
+        jot_text_f(out, "(%s)((1u << n) - 1)", v->lanes == 16 ? "unsigned short" : "unsigned char");
+    else if (wide)
+        jot_text_f(out, "__builtin_ia32_cvt%s2mask512((%s)m)", v->bits == 32 ? "d" : "q", "lane");
+    else if (first) {
+        jot_text_f(out, "(lane){0");
+        for (int i = 1; i < v->lanes; i++)
+            jot_text_f(out, ", %d", i);
+        jot_text_f(out, "} < n");
+    } else
+        jot_text_f(out, "(lane)m");
+}
+
+/* The part where it is one instruction; what stands behind it, to '%E', is for other targets. */
+static bool
+put_mask(Text *out, const VectorName *v, char what)
+{
+    const MaskName *m = mask_find(v);
+    const char *call = !m ? "" : what == 'Q' ? m->store : m->load;
+    if (!m)
+        return false;
+    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n", m->target,
+               v->bits == 64 ? "double" : "float", m->nbytes);
+    if (m->nbytes < 64 || what == 'O')
+        jot_text_f(out, "    typedef %s lane __attribute__((vector_size(%d)));\n",
+                   v->bits == 64 ? "long long" : "int", m->nbytes);
+    if (call == m->load)
+        jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
+    else
+        jot_text_f(out, "    __builtin_ia32_");
+    for (; *call; call++)
+        if (call[0] == '%') {
+            put_mask_bits(out, v, what == 'P' || what == 'Q');
+            call++;
+        } else
+            jot_text_put(out, call, 1);
+    jot_text_f(out, ";\n#else\n");
+    return true;
+}
+
+static void
+put_half_type(Text *out, const VectorName *v)
+{
+    jot_text_f(out, "    typedef jot_u16 half __attribute__((vector_size(%d)));\n", 2 * v->lanes);
+}
+
+/* A word for each lane, and a half. */
+static void
+put_half_types(Text *out, const VectorName *v)
+{
+    jot_text_f(out, "    typedef jot_u32 word __attribute__((vector_size(%d)));\n", 4 * v->lanes);
+    put_half_type(out, v);
+}
+
+/* The prelude's jotm_f32_to_bf16, lane by lane. */
+static void
+put_half_round(Text *out)
+{
+    jot_text_f(out, "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n"
+               "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
+               "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n"
+               "    const half h = __builtin_convertvector(q, half);\n");
+}
+
+/* Halves h to floats, and floats v to halves: by the instruction where there is one for so many,
+ * else the prelude's functions, lane by lane. */
+static void
+put_f16(Text *out, const VectorName *v, bool load)
+{
+    static const struct { int lanes; const char *where, *load, *store; } known[] = {
+        { 16, "__AVX512F__", "vcvtph2ps512_mask((word16)h, (jot_f32x16){0}, -1, 4)",
+          "vcvtps2ph512_mask(v, 0, (word16){0}, -1)" },
+        { 8, "__F16C__", "vcvtph2ps256((word16)h)", "vcvtps2ph256(v, 0)" },
+    };
+    const char *end = "";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].lanes == v->lanes && v->bits == 32) {
+            jot_text_f(out, "#ifdef %s\n"
+                       "    typedef short word16 __attribute__((vector_size(%d)));\n",
+                       known[i].where, 2 * v->lanes);
+            if (load)
+                jot_text_f(out, "    return (jot_f32x%d)__builtin_ia32_%s;\n#else\n", v->lanes,
+                           known[i].load);
+            else
+                jot_text_f(out, "    const half h = (half)(word16)__builtin_ia32_%s;\n#else\n",
+                           known[i].store);
+            end = "#endif\n";
+        }
+    if (load)
+        jot_text_f(out, "    jot_%.*s v = {0};\n    for (int l = 0; l < %d; l++)\n"
+                        "        v[l] = jotm_f16_to_f32(h[l]);\n    return v;\n%s",
+                   (int)v->n, v->name, v->lanes, end);
+    else
+        jot_text_f(out, "    half h = {0};\n    for (int l = 0; l < %d; l++)\n"
+                        "        h[l] = jotm_f32_to_f16(v[l]);\n%s", v->lanes, end);
+}
+
+static void
+put_lane_type(Text *out, const VectorName *v)
+{
+    if (v->name[0] == 'f')
+        jot_text_f(out, v->bits == 64 ? "double" : "float");
+    else
+        jot_text_f(out, "jot_%.*s", (int)(v->x - 1), v->name);
+}
+
+static void
+put_vector_text(Text *out, const char *text, const VectorName *v)
+{
+    bool otherwise = false;
+    for (; *text; text++) {
+        if (*text != '%') {
+            jot_text_put(out, text, 1);
+            continue;
+        }
+        switch (*++text) {
+        case 'V': jot_text_f(out, "%.*s", (int)v->n, v->name); break;
+        case 'B': jot_text_f(out, "%d", v->bits / 8); break;
+        case 'L': jot_text_f(out, "%d", v->lanes); break;
+        case 'T': put_lane_type(out, v); break;
+        case 'h': jot_text_f(out, "%.*s%d", (int)v->x, v->name, v->lanes / 2); break;
+        case 'F': put_fma(out, v, true); break;
+        case 'M': put_fma(out, v, false); break;
+        case 'A': put_any(out, v); break;
+        case '0': put_some_lanes(out, v, false, 0, v->lanes / 2); break;
+        case '9': put_some_lanes(out, v, false, v->lanes / 2, v->lanes); break;
+        case 'J': put_some_lanes(out, v, true, 0, v->lanes); break;
+        case 'X':
+            otherwise = put_choice(out, v, text + 1);
+            while (text[1] != '\n')
+                text++;
+            text++;
+            break;
+        case 'S': put_half_types(out, v); break;
+        case 'R': put_half_round(out); break;
+        case '2': put_half_type(out, v); break;
+        case 'H': put_f16(out, v, true); break;
+        case 'G': put_f16(out, v, false); break;
+        case 'U': jot_text_f(out, "u%dx%d", v->bits, v->lanes); break;
+        case 'u': jot_text_f(out, "u%d", v->bits); break;
+        case 'P': case 'Q': case 'O': otherwise = put_mask(out, v, *text); break;
+        case 'E': jot_text_f(out, otherwise ? "#endif\n" : ""); break;
+        case 'N':
+            for (int i = 0; i < v->lanes; i++)
+                jot_text_f(out, i ? ", %d" : "%d", i);
+            break;
+        case 'I': jot_text_f(out, "i%dx%d", v->bits, v->lanes); break;
+        default:
+            for (int i = 0; i < v->lanes; i++)
+                jot_text_f(out, i ? ", x" : "x");
+        }
+    }
+}
+
+/* The function whose name this is, and the vector that it is of; NULL: none. */
+static const VectorHelper *
+vector_helper(const char *name, size_t n, VectorName *v)
+{
+    for (size_t i = 0; i < sizeof vector_helpers / sizeof vector_helpers[0]; i++) {
+        size_t from = 4 + jot_str_len(vector_helpers[i].name);
+        if (n > from && memcmp(name + 4, vector_helpers[i].name, from - 4) == 0 &&
+            read_vector(name + from, n - from, v))
+            return &vector_helpers[i];
+    }
+    return NULL;
+}
+
+/* Conversions between lanes of different widths: gcc 12 makes two halves and joins them. What is
+ * extended has the sign of its own type. */
+typedef struct { const char *to, *from; int lanes; const char *target, *call; } ConvertName;
+#define CONVERT_TO64(lanes, target, size, more, last) \
+    { "i64", "u32", lanes, target, "pmovzxdq" size "((jot_i32x" #lanes ")x" more last }, \
+    { "u64", "u32", lanes, target, "pmovzxdq" size "((jot_i32x" #lanes ")x" more last }, \
+    { "i64", "i32", lanes, target, "pmovsxdq" size "(x" more last }, \
+    { "u64", "i32", lanes, target, "pmovsxdq" size "(x" more last }
+#define CONVERT_UP(from, call, narrow) \
+    { "i32", from, 16, "__AVX512F__", call "512_mask((" narrow ")x, (jot_i32x16){0}, -1)" }
+static const ConvertName convert_names[] = {
+    CONVERT_TO64(8, "__AVX512F__", "512_mask", ", (jot_i64x8){0}", ", -1)"),
+    CONVERT_TO64(4, "__AVX2__", "256", "", ")"),
+    { "i32", "i64", 8, "__AVX512F__", "pmovqd512_mask(x, (jot_i32x8){0}, -1)" },
+    { "u32", "i64", 8, "__AVX512F__", "pmovqd512_mask(x, (jot_i32x8){0}, -1)" },
+    { "i32", "u64", 8, "__AVX512F__", "pmovqd512_mask((jot_i64x8)x, (jot_i32x8){0}, -1)" },
+    { "u32", "u64", 8, "__AVX512F__", "pmovqd512_mask((jot_i64x8)x, (jot_i32x8){0}, -1)" },
+    { "f64", "f32", 8, "__AVX512F__", "cvtps2pd512_mask(x, (jot_f64x8){0}, -1, 4)" },
+    { "f32", "f64", 8, "__AVX512F__", "cvtpd2ps512_mask(x, (jot_f32x8){0}, -1, 4)" },
+    { "f64", "i32", 8, "__AVX512F__", "cvtdq2pd512_mask(x, (jot_f64x8){0}, -1)" },
+    { "i32", "f64", 8, "__AVX512F__", "cvttpd2dq512_mask(x, (jot_i32x8){0}, -1, 4)" },
+    { "f64", "f32", 4, "__AVX__", "cvtps2pd256(x)" },
+    { "f32", "f64", 4, "__AVX__", "cvtpd2ps256(x)" },
+    { "f64", "i32", 4, "__AVX__", "cvtdq2pd256(x)" },
+    { "i32", "f64", 4, "__AVX__", "cvttpd2dq256(x)" },
+    CONVERT_UP("u8", "pmovzxbd", "chars"), CONVERT_UP("i8", "pmovsxbd", "chars"),
+    CONVERT_UP("u16", "pmovzxwd", "jot_i16x16"), CONVERT_UP("i16", "pmovsxwd", "jot_i16x16"),
+    { "u32", "u16", 16, "__AVX512F__", "pmovzxwd512_mask((jot_i16x16)x, (jot_i32x16){0}, -1)" },
+    { "i8", "i32", 16, "__AVX512F__", "pmovdb512_mask(x, (chars){0}, -1)" },
+    { "u8", "i32", 16, "__AVX512F__", "pmovdb512_mask(x, (chars){0}, -1)" },
+    { "i16", "i32", 16, "__AVX512F__", "pmovdw512_mask(x, (jot_i16x16){0}, -1)" },
+    { "u16", "i32", 16, "__AVX512F__", "pmovdw512_mask(x, (jot_i16x16){0}, -1)" },
+    { "u16", "u32", 16, "__AVX512F__", "pmovdw512_mask((jot_i32x16)x, (jot_i16x16){0}, -1)" },
+};
+#undef CONVERT_TO64
+#undef CONVERT_UP
+
+static bool
+lane_is(const char *lane, const char *s, size_t n)
+{
+    return jot_str_len(lane) == n && memcmp(lane, s, n) == 0;
+}
+
+/* jot_cv_i64_f32x8: lanes of a type as another, as C converts. False: it is no such name. */
+static bool
+put_convert(Text *out, const char *name, size_t n)
+{
+    VectorName v;
+    size_t to = 7, end = to;
+    const char *target = NULL;
+    if (n < 12 || memcmp(name, "jot_cv_", to))
+        return false;
+    while (end < n && name[end] != '_')
+        end++;
+    if (end == n || !read_vector(name + end + 1, n - end - 1, &v))
+        return false;
+    jot_text_f(out, "JOT_VECTOR jot_%.*sx%d\n%.*s(jot_%.*s x)\n{\n", (int)(end - to), name + to,
+               v.lanes, (int)n, name, (int)v.n, v.name);
+    for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++) {
+        const ConvertName *c = &convert_names[i];
+        if (c->lanes != v.lanes || !lane_is(c->to, name + to, end - to) ||
+            !lane_is(c->from, v.name, v.x - 1))
+            continue;
+        target = c->target;
+        jot_text_f(out, "#if defined %s && !defined __clang__\n%s"
+                   "    return (jot_%sx%d)__builtin_ia32_%s;\n#else\n", c->target,
+                   c->to[1] == '8' || c->from[1] == '8'
+                   ? "    typedef char chars __attribute__((vector_size(16)));\n" : "",
+                   c->to, c->lanes, c->call);
+        break;
+    }
+    jot_text_f(out, "    return __builtin_convertvector(x, jot_%.*sx%d);\n%s}\n", (int)(end - to),
+               name + to, v.lanes, target ? "#endif\n" : "");
+    return true;
+}
+
+JOT_FN bool
+jot_vector_text(const char *name, size_t n, Text *out)
+{
+    VectorName v;
+    const VectorHelper *h = vector_helper(name, n, &v);
+    if (h) {
+        put_vector_text(out, h->text, &v);
+        return true;
+    }
+    if (put_convert(out, name, n))
+        return true;
+    if (!read_vector(name + 4, n - 4, &v))
+        return false;
+    jot_text_f(out, "typedef ");
+    put_lane_type(out, &v);
+    jot_text_f(out, " %.*s __attribute__((vector_size(%d)));\n", (int)n, name,
+               v.lanes * v.bits / 8);
+    return true;
+}
+
+JOT_FN uint64_t
+jot_vector_hash(uint64_t hash)
+{
+    for (size_t i = 0; i < sizeof vector_helpers / sizeof vector_helpers[0]; i++)
+        hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
+    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
+        hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
+    for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++)
+        hash = jot_hash(hash, convert_names[i].call, jot_str_len(convert_names[i].call));
+    for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)
+        hash = jot_hash(hash, choice_names[i].call, jot_str_len(choice_names[i].call));
+    return hash;
+}

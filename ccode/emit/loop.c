@@ -1,0 +1,388 @@
+/* ccode/emit/loop.c - innermost loops whose steps do not depend on each other, spelled as loops
+ * over
+ * vectors, so that nothing is left for a compiler's vectoriser to find, or to get wrong.
+ *
+ *     for j < 1000 (apart)                    jot_i64 j = 0;
+ *         t = x[at + j]                       for (; j < 992; j += 16) {
+ *         y[at + j] = t > 0 ? t : 0    ->         const jot_f32x16 t = jot_ld_f32x16(x + (at + j));
+ *                                                 jot_st_f32x16(y + (at + j), jot_sel_f32x16(..));
+ *                                             }
+ *                                             { what is left: part of a vector, or one by one }
+ *
+ * The records of the body are printed once for each width: a record that changes from step to step
+ * is a vector (Inst.lanes), one that does not stays the scalar it is. Indices stay scalars, too:
+ * their value is that of the first lane, and what they move by from lane to lane is known where
+ * they are linear (Printer.moves, Printer.stride). Lanes is the vector's width over the widest
+ * element of the body. Truth values are masks, -1 or 0, as wide as what was compared.
+ *
+ *   requires  counted code, `apart` known       keeps  every step's values; order of effects
+ *   breaks    nothing
+ *
+ * Read before: ccode/emit/apart.c, ccode/emit/statement.c. After: ccode/emit/lanes.c
+ * (expressions). */
+#include "ccode/emit/print.h"
+
+enum {
+    LOOP_UNROLLED = 4,  /* so many vectors stand one after the other, without a loop */
+    LOOP_LEAST = 16,    /* bytes of the narrowest vector */
+    LOOP_FARTHEST = 1 << 24 /* elements from lane to lane; farther ones go one by one */
+};
+
+/* ---- what moves ---- */
+
+JOT_FN int
+jot_print_lane_nbytes(int dtype)
+{
+    return dtype == JOT_F16 || dtype == JOT_BF16 ? 4
+        : dtype == JOT_BOOL ? 1 : (int)jot_dtype_nbytes((jot_DType)dtype);
+}
+
+static void
+mark_linear(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    int64_t stride = 0, step = 0;
+    bool moves = false, any = false;
+    for (uint32_t i = 0; i < in->narg; i++) {
+        uint32_t arg = p->code->args.v[in->arg + i];
+        int64_t k = in->op == C_LIN ? p->code->coefs.v[in->coef + i] : 1;
+        any |= p->moves[arg] == MOVES_ANY;
+        moves |= p->moves[arg] != MOVES_NOT;
+        if (p->moves[arg] == MOVES_LINEAR)
+            any |= !jot_mul_ok(p->stride[arg], k, &step) || !jot_add_ok(stride, step, &stride)
+                   || stride > LOOP_FARTHEST || stride < -LOOP_FARTHEST;
+    }
+    p->moves[n] = (uint8_t)(any ? MOVES_ANY : moves && stride ? MOVES_LINEAR : MOVES_NOT);
+    p->stride[n] = stride;
+}
+
+static uint8_t
+most_moves(const Printer *p, const Inst *in)
+{
+    uint8_t most = MOVES_NOT;
+    for (uint32_t i = 0; i < in->narg; i++) {
+        uint8_t moves = p->moves[p->code->args.v[in->arg + i]];
+        most = moves > most ? moves : most;
+    }
+    return most;
+}
+
+/* False: there is something that no vectors are made of. */
+static bool
+mark_record(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    uint8_t moves = most_moves(p, in);
+    p->moves[n] = MOVES_NOT;
+    if (in->lanes || in->aligned)
+        return false;
+    switch (in->op) {
+    case C_LIN: mark_linear(p, n); return true;
+    case C_IDIV: case C_IMOD: case C_IMUL: case C_IMIN: case C_IMAX: case C_CLAMP: case C_INT:
+        p->moves[n] = moves ? MOVES_ANY : MOVES_NOT;
+        return true;
+    case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR: /* of linear forms: linear */
+        p->moves[n] = moves;
+        return true;
+    case C_AHEAD: case C_PHASE: case C_LO: case C_HI: case C_CONST: case C_SCALAR: return true;
+    case C_CELL: case C_LOAD: case C_EW: case C_INDEX:
+        p->moves[n] = moves ? MOVES_VECTOR : MOVES_NOT;
+        return true;
+    case C_DECL:
+        p->moves[n] = MOVES_VECTOR;
+        return in->c.i == 0;
+    case C_SET: case C_STORE:
+        moves = p->moves[p->code->args.v[in->arg]];
+        p->moves[n] = MOVES_VECTOR;
+        return in->op == C_SET ? moves == MOVES_VECTOR : moves != MOVES_NOT;
+    case C_IF: return moves == MOVES_NOT; /* asked once for all lanes */
+    default: return false;
+    }
+}
+
+static bool
+mark_block(Printer *p, uint32_t block)
+{
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+        const Inst *in = &p->code->inst.v[n];
+        if (!in->live && !in->uses)
+            continue;
+        if (!mark_record(p, n) || (in->kids && !mark_block(p, n)))
+            return false;
+    }
+    return true;
+}
+
+/* The vectors of the block have so many lanes; 0: they are scalars again. */
+static void
+set_lanes(Printer *p, uint32_t block, int lanes)
+{
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+        Inst *in = &p->code->inst.v[n];
+        if (p->moves[n] == MOVES_VECTOR)
+            in->lanes = (uint8_t)lanes;
+        if (in->kids)
+            set_lanes(p, n, lanes);
+    }
+}
+
+static void
+unmark(Printer *p, uint32_t block)
+{
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+        p->moves[n] = MOVES_NOT;
+        if (p->code->inst.v[n].kids)
+            unmark(p, n);
+    }
+}
+
+/* Bytes of the widest and the narrowest element that vectors are made of. */
+static void
+find_widths(const Printer *p, uint32_t block, int *widest, int *narrowest)
+{
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+        const Inst *in = &p->code->inst.v[n];
+        bool memory = in->op == C_STORE || in->op == C_LOAD;
+        int own = jot_print_lane_nbytes(in->op == C_STORE ? p->k->bufs.v[in->aux].dtype : in->dtype);
+        int in_memory = memory ? (int)jot_dtype_nbytes((jot_DType)p->k->bufs.v[in->aux].dtype) : 8;
+        if (in->kids)
+            find_widths(p, n, widest, narrowest);
+        if (p->moves[n] != MOVES_VECTOR || (!in->live && !in->uses) || in->op == C_SET)
+            continue;
+        if (memory && in_memory < *narrowest)
+            *narrowest = in_memory;
+        *widest = own > *widest ? own : *widest;
+    }
+}
+
+/* ---- the loop ---- */
+
+typedef struct {
+    uint32_t n;                 /* the C_FOR */
+    int lanes;
+    int64_t steps;              /* of a loop that has as many each time, else -1 */
+    bool parts;                 /* part of a vector is loaded and stored by one instruction */
+    Name to;                    /* the end, where it is not a number */
+} Loop;
+
+static void
+line(Printer *p)
+{
+    for (int i = 0; i < p->indent; i++)
+        jot_text_f(p->out, "    ");
+}
+
+static void
+print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
+{
+    uint32_t mark = p->scope.n;
+    int all = p->lanes;
+    p->loop = lanes ? l->n : 0;
+    p->lanes = lanes ? lanes : all;
+    p->part = part;
+    set_lanes(p, l->n, lanes);
+    p->indent++;
+    jot_print_block(p, l->n);
+    p->indent--;
+    line(p);
+    jot_text_f(p->out, "}\n");
+    jot_print_give(p, mark);
+    p->loop = 0;
+    p->lanes = all;
+    p->part = false;
+    set_lanes(p, l->n, 0);
+}
+
+/* { const jot_i64 j = 16; */
+static void
+print_at(Printer *p, const Loop *l, int64_t at)
+{
+    line(p);
+    jot_text_f(p->out, "{\n");
+    p->indent++;
+    line(p);
+    p->indent--;
+    jot_text_f(p->out, "const jot_i64 ");
+    jot_print_name(p, p->name[l->n]);
+    jot_text_f(p->out, " = %lld;\n", (long long)at);
+}
+
+/* Steps at..at + steps, fewer than a vector has: a narrower one, a part of one, or one by one. */
+static void
+print_rest(Printer *p, const Loop *l, int64_t at)
+{
+    int64_t steps = l->steps - at;
+    int narrower = l->lanes / 2;
+    while (narrower > steps)
+        narrower /= 2;
+    if (steps == narrower && narrower * l->lanes > 0 && narrower >= l->lanes / 4 && narrower > 1) {
+        print_at(p, l, at);
+        print_loop_body(p, l, narrower, false);
+    } else if (l->parts && steps > 1) {
+        print_at(p, l, at);
+        line(p);
+        jot_text_f(p->out, "    const int part = %d;\n", (int)steps);
+        print_loop_body(p, l, l->lanes, true);
+    } else if (steps > 0) {
+        line(p);
+        jot_text_f(p->out, "for (jot_i64 ");
+        jot_print_name(p, p->name[l->n]);
+        jot_text_f(p->out, " = %lld; ", (long long)at);
+        jot_print_name(p, p->name[l->n]);
+        jot_text_f(p->out, " < %lld; ", (long long)l->steps);
+        jot_print_name(p, p->name[l->n]);
+        jot_text_f(p->out, "++) {\n");
+        print_loop_body(p, l, 0, false);
+    }
+}
+
+/* As many steps each time. */
+static void
+print_counted(Printer *p, const Loop *l)
+{
+    int64_t whole = l->steps / l->lanes * l->lanes, at = 0;
+    if (whole > LOOP_UNROLLED * l->lanes) {
+        line(p);
+        jot_text_f(p->out, "for (jot_i64 ");
+        jot_print_name(p, p->name[l->n]);
+        jot_text_f(p->out, " = 0; ");
+        jot_print_name(p, p->name[l->n]);
+        jot_text_f(p->out, " < %lld; ", (long long)whole);
+        jot_print_name(p, p->name[l->n]);
+        jot_text_f(p->out, " += %d) {\n", l->lanes);
+        print_loop_body(p, l, l->lanes, false);
+        at = whole;
+    }
+    for (; at < whole; at += l->lanes) {
+        print_at(p, l, at);
+        print_loop_body(p, l, l->lanes, false);
+    }
+    if (at < l->steps)
+        print_rest(p, l, at);
+}
+
+/* const jot_i64 to = ..; jot_i64 j = ..; */
+static void
+loop_print_bounds(Printer *p, Loop *l)
+{
+    const Inst *in = &p->code->inst.v[l->n];
+    l->to = jot_print_take(p, "to");
+    line(p);
+    jot_text_f(p->out, "const jot_i64 ");
+    jot_print_name(p, l->to);
+    jot_text_f(p->out, " = ");
+    if (in->narg)
+        jot_print_expr(p, p->code->args.v[in->arg + 1], 13, WHOLE);
+    else if (in->exact)
+        jot_text_f(p->out, "hi < %lld ? hi : %lld", (long long)in->c.i, (long long)in->c.i);
+    else
+        jot_text_f(p->out, "hi");
+    jot_text_f(p->out, ";\n");
+    line(p);
+    jot_text_f(p->out, "jot_i64 ");
+    jot_print_name(p, p->name[l->n]);
+    jot_text_f(p->out, " = ");
+    if (in->narg)
+        jot_print_expr(p, p->code->args.v[in->arg], 13, WHOLE);
+    else
+        jot_text_f(p->out, "lo");
+    jot_text_f(p->out, ";\n");
+}
+
+/* j < to, or with lanes: j + lanes <= to */
+static void
+print_before(Printer *p, const Loop *l, int lanes)
+{
+    jot_print_name(p, p->name[l->n]);
+    jot_text_f(p->out, lanes ? " <= " : " < ");
+    jot_print_name(p, l->to);
+    if (lanes)
+        jot_text_f(p->out, " - %d", lanes);
+}
+
+/* From a bound to another. */
+static void
+print_ranged(Printer *p, Loop *l)
+{
+    loop_print_bounds(p, l);
+    line(p);
+    jot_text_f(p->out, "for (; ");
+    print_before(p, l, l->lanes);
+    jot_text_f(p->out, "; ");
+    jot_print_name(p, p->name[l->n]);
+    jot_text_f(p->out, " += %d) {\n", l->lanes);
+    print_loop_body(p, l, l->lanes, false);
+    line(p);
+    if (l->parts) {
+        jot_text_f(p->out, "if (");
+        print_before(p, l, 0);
+        jot_text_f(p->out, ") {\n");
+        line(p);
+        jot_text_f(p->out, "    const int part = (int)(");
+        jot_print_name(p, l->to);
+        jot_text_f(p->out, " - ");
+        jot_print_name(p, p->name[l->n]);
+        jot_text_f(p->out, ");\n");
+        print_loop_body(p, l, l->lanes, true);
+        return;
+    }
+    jot_text_f(p->out, "for (; ");
+    print_before(p, l, 0);
+    jot_text_f(p->out, "; ");
+    jot_print_name(p, p->name[l->n]);
+    jot_text_f(p->out, "++) {\n");
+    print_loop_body(p, l, 0, false);
+}
+
+/* How the loop goes in vectors; false: it stays as it is. */
+static bool
+loop_plan(Printer *p, uint32_t n, Loop *l)
+{
+    const Inst *in = &p->code->inst.v[n];
+    int widest = 1, narrowest = 8, vector = p->s->vector_nbytes;
+    memset(l, 0, sizeof *l);
+    l->n = n;
+    l->steps = in->narg || in->wide ? -1 : in->c.i;
+    p->moves[n] = MOVES_LINEAR;
+    p->stride[n] = 1;
+    if (!mark_block(p, n))
+        return false;
+    find_widths(p, n, &widest, &narrowest);
+    l->lanes = vector / widest;
+    while (l->steps >= 0 && l->lanes > l->steps)
+        l->lanes /= 2;
+    l->parts = l->steps >= 0 || (vector >= 32 && narrowest >= 4);
+    return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
+}
+
+JOT_FN bool
+jot_print_vector_loop(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    uint32_t mark = p->scope.n;
+    Loop l;
+    bool vectors = p->moves && in->apart && !(in->wide && in->aux) && loop_plan(p, n, &l);
+    if (vectors) {
+        if (l.steps < 0) {
+            line(p);
+            jot_text_f(p->out, "{\n");
+            p->indent++;
+        }
+        p->name[n] = jot_print_take(p, in->name ? in->name : "i");
+        if (l.steps >= 0)
+            print_counted(p, &l);
+        else {
+            print_ranged(p, &l);
+            p->indent--;
+            line(p);
+            jot_text_f(p->out, "}\n");
+        }
+        jot_print_give(p, mark);
+        p->vectors = true;
+    }
+    if (p->moves && in->apart) {
+        p->moves[n] = MOVES_NOT;
+        unmark(p, n);
+    }
+    return vectors;
+}

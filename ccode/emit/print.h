@@ -1,0 +1,133 @@
+/* ccode/emit/print.h - the state of the printer, shared by emit.c (the function),
+ * ccode/emit/statement.c
+ * (statements) and ccode/emit/expr.c (expressions). Read before: ccode/lower/code.h. */
+#ifndef JOT_PRINT_H
+#define JOT_PRINT_H
+#include "ccode/lower/code.h"
+
+#define PRINT_BASES 512
+typedef struct { char text[40]; uint32_t live; } NameBase;
+typedef struct { uint16_t base; uint32_t number; } Name; /* base, or base_number */
+
+typedef struct {
+    Code *code;
+    const Kernel *k;
+    const Sched *s;
+    const Dialect *d;
+    Text *out;
+    int indent;
+    int lanes;                  /* of a full vector */
+    NameBase base[PRINT_BASES];
+    int bases;
+    Name *name;                 /* per record */
+    Name buf_name[256];
+    Vec(uint32_t) scope;        /* bases in use, to be given back at the end of the block */
+    BufSet over;                /* outputs that may lie over an input */
+    size_t given_nbytes;        /* of a group's memory, at the launch */
+    int nints;                  /* numbers that became arguments */
+    jot_Scalar ints[EMIT_INTS];
+    uint8_t int_dtype[EMIT_INTS];
+    Name int_name[EMIT_INTS];
+    /* in a loop over vectors (ccode/emit/loop.c) */
+    uint32_t loop;              /* its C_FOR, 0: not in one */
+    bool part;                  /* lanes 0 .. part - 1 of each vector count */
+    bool masks;                 /* loads under a mask are instructions */
+    bool vectors;               /* there was one */
+    uint8_t *moves;             /* per record: MOVES_; NULL: no loop goes in vectors */
+    int64_t *stride;            /* ... of MOVES_LINEAR: from lane to lane */
+} Printer;
+
+/* How a record changes from step to step; a MOVES_VECTOR is a vector, others are index values, of
+ * which the text has the first lane's. */
+enum { MOVES_NOT, MOVES_LINEAR, MOVES_ANY, MOVES_VECTOR };
+
+/* What an expression of a vector is spelled as. */
+typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
+
+/* The statements of a block (ccode/emit/statement.c). */
+JOT_FN void jot_print_block(Printer *p, uint32_t block);
+JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
+/* n as an operand of something that holds `level` together: in parentheses if it is looser. */
+JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
+/* the record itself, though it has a name */
+JOT_FN void jot_print_body(Printer *p, uint32_t n, LaneMode mode);
+JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg,
+                               int dtype,
+                               LaneMode mode);
+JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
+                                      int *dtype);
+/* Arguments from.. as one condition; of a load, what it is where they do not hold. */
+JOT_FN void jot_print_conditions(Printer *p, const Inst *in, int from, LaneMode mode);
+JOT_FN void jot_print_outside(Printer *p, const Inst *in);
+JOT_FN uint32_t jot_print_arg(const Printer *p, const Inst *in, int i); /* its record */
+/* ccode/emit/index.c: index expressions and conditions */
+JOT_FN void jot_print_index(Printer *p, const Inst *in, LaneMode mode);
+JOT_FN int jot_print_index_level(Printer *p, const Inst *in, LaneMode mode);
+/* ccode/emit/vector.c */
+JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
+JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
+JOT_FN void jot_print_choice(Printer *p, const Inst *in);
+JOT_FN void jot_print_all_lanes(Printer *p, uint32_t n);
+JOT_FN const char *jot_print_ew_text(const Printer *p, const Inst *in, int *dtype);
+JOT_FN int jot_print_ew_level(const Printer *p, const Inst *in);
+/* ccode/emit/loop.c: false: it is no loop for vectors, and nothing was printed */
+JOT_FN bool jot_print_vector_loop(Printer *p, uint32_t n);
+JOT_FN int jot_print_lane_nbytes(int dtype);
+/* ccode/emit/lanes.c: what is in such loops; false: it goes lane by lane */
+JOT_FN bool jot_print_lanes_whole(Printer *p, uint32_t n);
+JOT_FN int jot_print_lanes_level(Printer *p, const Inst *in);
+JOT_FN void jot_print_lanes(Printer *p, uint32_t n);
+JOT_FN bool jot_print_lanes_set(Printer *p, const Inst *in);
+JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
+JOT_FN void jot_print_lanes_type(Printer *p, uint32_t n);
+/* jotm_max%f(%0, %1), the text of an operator, of all lanes; is it such a call? */
+JOT_FN void jot_print_lanes_call(Printer *p, const Inst *in, const char *text, int dtype);
+JOT_FN bool jot_print_is_call(const char *text);
+JOT_FN int jot_print_mask_bits(Printer *p, uint32_t n);
+/* ccode/emit/any.c: a number as an argument's name; false: it is to be text */
+JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
+JOT_FN void jot_print_any_open(Printer *p);
+JOT_FN void jot_print_any_declare(Printer *p);
+JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */
+/* ccode/emit/alias.c */
+JOT_FN void jot_code_over(const Code *code, BufSet *over);
+/* ccode/emit/name.c */
+JOT_FN void jot_print_choose(Code *code);              /* fill `in_place` */
+JOT_FN Name jot_print_take(Printer *p, const char *text);
+JOT_FN void jot_print_give(Printer *p, uint32_t mark); /* names taken since scope.n was mark */
+JOT_FN bool jot_print_is_condition(const Inst *in); /* 0 or 1 already */
+JOT_FN void jot_print_name(Printer *p, Name name);
+JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
+JOT_FN const char *jot_print_memory_type(int dtype);
+JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
+JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
+
+/* emit_device.c */
+typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]; } Used;
+JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
+JOT_FN void jot_print_shared_loop(Printer *p, const Inst *in, Name name);     /* its head */
+JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
+/* emit_matrix.c */
+JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
+JOT_FN void jot_print_copy(Printer *p, const Inst *in);
+JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
+JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
+/* All lanes as one access, to or from the array of this name. */
+JOT_FN void jot_print_wide_load(Printer *p, const Inst *in, Name to);
+JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);
+JOT_FN void jot_print_team(Printer *p, const Inst *in, LaneMode mode);
+/* The text of jot_team_<op>_<dtype> or jot_atomic_<op>_<dtype>; false: no such function. */
+JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);
+JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
+
+/* dialect_vector.c: the text of a vector type or of a function on one, of that name (false: it is
+ * none); a hash that goes on with all of these texts. ccode/emit/prelude_vector.c: the same of
+ * jotm_expf_x16. */
+JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
+JOT_FN uint64_t jot_vector_hash(uint64_t hash);
+JOT_FN bool jot_prelude_vector(const char *name, size_t n, Text *out);
+JOT_FN uint64_t jot_prelude_vector_hash(uint64_t hash);
+/* Dialect's own helper functions (dialect.c); NULL: none of that name. */
+JOT_FN const char *jot_dialect_helper(const char *name, size_t n);
+
+#endif

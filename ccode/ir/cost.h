@@ -1,0 +1,24 @@
+/* ccode/ir/cost.h - what a kernel costs: bytes, operations, and the time these take at least.
+ *
+ * Read before: ccode/ir/ir.h, target/target.h. */
+#ifndef JOT_COST_H
+#define JOT_COST_H
+#include "ccode/ir/ir.h"
+#include "target/target.h"
+
+typedef struct {
+    double read, written;  /* bytes of the buffers' elements that are touched, each once */
+    double flops;          /* operations: 1 each, a multiply-add 2, exp and the like COST_DEAR */
+    double points;         /* of the largest nest */
+} KernelCost;
+
+#define COST_DEAR 16       /* instructions of a polynomial */
+
+JOT_FN void jot_kernel_cost(const Kernel *k, KernelCost *cost);
+/* Seconds at least: bytes at the rate of the level that holds them, or operations at the peak, on
+ * so many cores. The floor of the profiler. */
+JOT_FN double jot_cost_floor(const KernelCost *cost, const Target *target, int cores);
+/* Seconds on one core, as generated code does: for choosing who runs it. */
+JOT_FN double jot_cost_seconds(const KernelCost *cost, const Target *target);
+
+#endif

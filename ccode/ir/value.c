@@ -1,0 +1,495 @@
+/* ccode/ir/value.c - what a kernel computes: values and stores, as records.
+ *
+ * Values are shared: a builder that is given the same record twice answers with the same number. An
+ * operand 0, a refused allocation or a number out of range gives 0, which spreads.
+ *
+ * Read before: ccode/ir/ir.h, ccode/ir/ir.c. After: ccode/verify/verify.c, ccode/lower/lower.c. */
+#include "ccode/ir/ir.h"
+
+static uint32_t
+add_ixs(Kernel *k, int n, const Ix *ix, int ncond, const Ix *cond)
+{
+    uint32_t at = k->ixs.n;
+    if (!jot_vec_reserve(k->mem, k->ixs, (uint32_t)(n + ncond)))
+        return 0;
+    for (int i = 0; i < n; i++)
+        *(Ix *)jot_vec_push(k->mem, k->ixs) = ix[i];
+    for (int i = 0; i < ncond; i++)
+        *(Ix *)jot_vec_push(k->mem, k->ixs) = cond[i];
+    return at;
+}
+
+static uint32_t
+add_args(Kernel *k, int n, const uint32_t *arg)
+{
+    uint32_t at = k->args.n;
+    if (!jot_vec_reserve(k->mem, k->args, (uint32_t)n))
+        return 0;
+    for (int i = 0; i < n; i++)
+        *(uint32_t *)jot_vec_push(k->mem, k->args) = arg[i];
+    return at;
+}
+
+static bool
+same_value(const Kernel *k, const Value *a, const Value *b)
+{
+    if (a->op != b->op || a->dtype != b->dtype || a->ew != b->ew || a->nidx != b->nidx ||
+        a->ncond != b->ncond || a->round != b->round || a->scaled != b->scaled ||
+        a->narg != b->narg || a->buf != b->buf || a->axes != b->axes || a->text != b->text ||
+        a->c.u != b->c.u || a->tie != b->tie || a->ordered != b->ordered)
+        return false;
+    for (int i = 0; i < a->nidx + a->ncond; i++)
+        if (k->ixs.v[a->at + (uint32_t)i] != k->ixs.v[b->at + (uint32_t)i])
+            return false;
+    for (int i = 0; i < a->narg; i++)
+        if (k->args.v[a->arg + (uint32_t)i] != k->args.v[b->arg + (uint32_t)i])
+            return false;
+    return true;
+}
+
+static uint64_t
+free_axes(const Kernel *k, const Value *v)
+{
+    uint64_t in = 0, own = 0;
+    for (int i = 0; i < v->narg; i++)
+        in |= k->values.v[k->args.v[v->arg + (uint32_t)i]].free;
+    for (int i = 0; i < v->nidx + v->ncond; i++)
+        if (v->op != VAL_AT || (in >> v->ax[i] & 1))
+            own |= jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)i]);
+    if (v->op == VAL_AT)
+        return (in & ~v->axes) | own;
+    return (in | own) & ~v->axes;
+}
+
+/* The record's number; the record's expressions and operands are the last ones in the arrays and
+ * are given back when an equal record exists. */
+static uint32_t
+add_value(Kernel *k, Value v)
+{
+    for (int i = 0; i < v.narg; i++)
+        if (k->args.v[v.arg + (uint32_t)i] == 0 || k->args.v[v.arg + (uint32_t)i] >= k->values.n)
+            return 0;
+    for (int i = 0; i < v.nidx + v.ncond; i++)
+        if (k->ixs.v[v.at + (uint32_t)i] == 0)
+            return 0;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (same_value(k, &k->values.v[i], &v)) {
+            k->ixs.n -= (uint32_t)(v.nidx + v.ncond);
+            k->args.n -= v.narg;
+            return i;
+        }
+    if (k->values.n >= KERNEL_VALUES || !jot_vec_reserve(k->mem, k->values, 1))
+        return 0;
+    v.free = free_axes(k, &v);
+    *(Value *)jot_vec_push(k->mem, k->values) = v;
+    return k->values.n - 1;
+}
+
+static uint8_t
+computed(int dtype)
+{
+    return (uint8_t)(dtype == JOT_F16 || dtype == JOT_BF16 ? JOT_F32 : dtype);
+}
+
+JOT_FN uint32_t
+jot_v_load(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond, jot_Scalar outside)
+{
+    Value v = {0};
+    if (buf == 0 || buf >= k->bufs.n || ncond < 0 || ncond > 64)
+        return 0;
+    v.op = VAL_LOAD;
+    v.dtype = v.round = computed(k->bufs.v[buf].dtype);
+    v.buf = buf;
+    v.nidx = k->bufs.v[buf].rank;
+    v.ncond = (uint8_t)ncond;
+    v.at = add_ixs(k, v.nidx, idx, ncond, cond);
+    v.c = outside;
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_const(Kernel *k, jot_DType dtype, jot_Scalar value)
+{
+    Value v = {0};
+    v.op = VAL_CONST;
+    v.dtype = v.round = computed(dtype);
+    v.c = value;
+    return add_value(k, v);
+}
+
+static bool
+is_float(int dtype)
+{
+    return dtype >= JOT_F16;
+}
+
+JOT_FN uint32_t
+jot_v_constf(Kernel *k, jot_DType dtype, double value)
+{
+    jot_Scalar c;
+    if (is_float(dtype))
+        c.f = value;
+    else if (dtype == JOT_BOOL)
+        c.u = value != 0;
+    else if (dtype == JOT_U64)
+        c.u = (uint64_t)value;
+    else
+        c.i = (int64_t)value;
+    return jot_v_const(k, dtype, c);
+}
+
+JOT_FN uint32_t
+jot_v_scalar(Kernel *k, int number)
+{
+    Value v = {0};
+    if (number < 0 || (uint32_t)number >= k->scalars.n)
+        return 0;
+    v.op = VAL_SCALAR;
+    v.dtype = v.round = computed(k->scalars.v[number].dtype);
+    v.buf = (uint32_t)number;
+    return add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_index(Kernel *k, jot_DType dtype, Ix ix)
+{
+    Value v = {0};
+    v.op = VAL_INDEX;
+    v.dtype = v.round = computed(dtype);
+    v.nidx = 1;
+    v.at = add_ixs(k, 1, &ix, 0, NULL);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_ew(Kernel *k, EwOp op, jot_DType dtype, uint32_t a, uint32_t b, uint32_t c)
+{
+    Value v = {0};
+    uint32_t arg[3];
+    arg[0] = a, arg[1] = b, arg[2] = c;
+    if (op <= EW_NONE || op >= EW_OPS)
+        return 0;
+    v.op = VAL_EW;
+    v.ew = (uint8_t)op;
+    v.dtype = computed(dtype);
+    v.round = (uint8_t)(op == EW_CAST ? dtype : v.dtype);
+    v.narg = jot_ew_info[op].arity;
+    v.arg = add_args(k, v.narg, arg);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a)
+{
+    if (a == 0 || a >= k->values.n || k->values.v[a].dtype == dtype)
+        return a < k->values.n ? a : 0;
+    return jot_v_ew(k, EW_CAST, dtype, a, 0, 0);
+}
+
+JOT_FN uint32_t
+jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond, const Ix *cond,
+             double scale)
+{
+    Value v = {0};
+    jot_Scalar identity;
+    if (body == 0 || body >= k->values.n || ncond < 0 || ncond > 64 ||
+        !jot_reduce_op_identity(op, k->values.v[body].dtype, &identity))
+        return 0;
+    v.op = VAL_REDUCE;
+    v.ew = (uint8_t)op;
+    v.dtype = v.round = k->values.v[body].dtype;
+    v.axes = axes;
+    v.narg = 1;
+    v.ncond = (uint8_t)ncond;
+    v.scaled = scale != 1.0;
+    v.c.f = scale;
+    v.arg = add_args(k, 1, &body);
+    v.at = add_ixs(k, 0, NULL, ncond, cond);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_extreme(Kernel *k, EwOp op, uint64_t axes, uint32_t body, uint32_t second, EwOp tie,
+              bool ordered, int64_t begin)
+{
+    Value v = {0};
+    uint32_t arg[2];
+    if (!body || body >= k->values.n || !second || second >= k->values.n ||
+        k->values.v[body].dtype == JOT_BOOL || is_float(k->values.v[second].dtype))
+        return 0;
+    v.op = VAL_REDUCE;
+    v.ew = (uint8_t)op;
+    v.dtype = v.round = k->values.v[body].dtype;
+    v.axes = axes;
+    v.narg = 2;
+    v.tie = (uint8_t)tie;
+    v.ordered = ordered;
+    v.c.i = begin;
+    arg[0] = body;
+    arg[1] = second;
+    v.arg = add_args(k, 2, arg);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_second(Kernel *k, uint32_t reduce)
+{
+    Value v = {0};
+    if (!reduce || reduce >= k->values.n || k->values.v[reduce].op != VAL_REDUCE ||
+        k->values.v[reduce].narg != 2)
+        return 0;
+    v.op = VAL_SECOND;
+    v.dtype = v.round = k->values.v[k->args.v[k->values.v[reduce].arg + 1]].dtype;
+    v.narg = 1;
+    v.arg = add_args(k, 1, &reduce);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix)
+{
+    Value v = {0};
+    if (body == 0 || body >= k->values.n || n < 0 || n > JOT_MAX_RANK)
+        return 0;
+    v.op = VAL_AT;
+    v.dtype = v.round = k->values.v[body].dtype;
+    v.narg = 1;
+    v.nidx = (uint8_t)n;
+    for (int i = 0; i < n; i++) {
+        v.ax[i] = (uint8_t)axis[i];
+        v.axes |= (uint64_t)1 << axis[i];
+        v.c.u = v.c.u * 32 + (uint64_t)axis[i]; /* tells apart which axis is replaced by which */
+    }
+    v.arg = add_args(k, 1, &body);
+    v.at = add_ixs(k, n, ix, 0, NULL);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+/* Operands of `to` are other values than users of `from`: no cycle comes of it. */
+JOT_FN uint32_t
+jot_v_replace(Kernel *k, uint32_t from, uint32_t to, uint32_t what)
+{
+    uint32_t n = k->values.n, *map = jot_mem_new(k->mem, n, sizeof *map);
+    bool ok = map && from && to;
+    for (uint32_t i = 1; ok && i < n; i++) {
+        Value v = k->values.v[i];
+        uint32_t arg[VALUE_ARGS];
+        bool other = false;
+        map[i] = i == from ? to : i;
+        for (int j = 0; j < v.narg && v.narg <= VALUE_ARGS; j++) {
+            arg[j] = map[k->args.v[v.arg + (uint32_t)j]];
+            other |= arg[j] != k->args.v[v.arg + (uint32_t)j];
+        }
+        if (!other || i == to || i == from)
+            continue;
+        v.arg = add_args(k, v.narg, arg);
+        if (v.nidx + v.ncond) {
+            Ix ix[64 + JOT_MAX_RANK];
+            memcpy(ix, &k->ixs.v[v.at], (size_t)(v.nidx + v.ncond) * sizeof *ix);
+            v.at = add_ixs(k, v.nidx, ix, v.ncond, ix + v.nidx);
+        }
+        ok = !k->mem->failed && (map[i] = add_value(k, v)) != 0;
+    }
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        k->stores.v[i].value = map[k->stores.v[i].value];
+    what = ok ? map[what] : 0;
+    jot_mem_free(k->mem, map, n * sizeof *map);
+    return what;
+}
+
+static int
+add_table(Kernel *k, int rank, const int64_t *ext, const double *values)
+{
+    KTable t = {0};
+    size_t n = 1;
+    int64_t *copy = jot_arena_array(&k->arena, int64_t, (size_t)rank + 1);
+    double *elems;
+    for (int i = 0; i < rank; i++)
+        n *= (size_t)ext[i];
+    elems = jot_arena_array(&k->arena, double, n + 1);
+    if (!copy || !elems || !jot_vec_reserve(k->mem, k->tables, 1))
+        return -1;
+    memcpy(copy, ext, (size_t)rank * sizeof *ext);
+    memcpy(elems, values, n * sizeof *values);
+    t.rank = (uint8_t)rank;
+    t.ext = copy;
+    t.v = elems;
+    *(KTable *)jot_vec_push(k->mem, k->tables) = t;
+    return (int)k->tables.n - 1;
+}
+
+JOT_FN uint32_t
+jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext, const double *values,
+            const Ix *idx)
+{
+    Value v = {0};
+    int number = rank < 0 || rank > 8 ? -1 : add_table(k, rank, ext, values);
+    if (number < 0)
+        return 0;
+    v.op = VAL_TABLE;
+    v.dtype = v.round = computed(dtype);
+    v.buf = (uint32_t)number;
+    v.nidx = (uint8_t)rank;
+    v.at = add_ixs(k, rank, idx, 0, NULL);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *arg)
+{
+    Value v = {0};
+    v.text = jot_kernel_string(k, text);
+    if (!v.text || n < 0 || n > 32)
+        return 0;
+    v.op = VAL_CALL;
+    v.dtype = v.round = computed(dtype);
+    v.narg = (uint8_t)n;
+    v.arg = add_args(k, n, arg);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN void
+jot_v_name(Kernel *k, uint32_t value, const char *name)
+{
+    if (value > 0 && value < k->values.n)
+        k->values.v[value].name = jot_kernel_string(k, name);
+}
+
+JOT_FN int
+jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp acc, int ncond,
+                 const Ix *cond)
+{
+    KStore s = {0};
+    if (buf == 0 || buf >= k->bufs.n || value == 0 || value >= k->values.n || ncond < 0 ||
+        ncond > 64)
+        return -1;
+    s.buf = buf;
+    s.value = value;
+    s.acc = (uint8_t)acc;
+    s.nidx = k->bufs.v[buf].rank;
+    s.ncond = (uint8_t)ncond;
+    s.at = add_ixs(k, s.nidx, idx, ncond, cond);
+    s.free = k->values.v[value].free;
+    if (acc != EW_NONE) /* each point counts, also where the value is the same */
+        s.free |= ((uint64_t)1 << k->axes.n) - 1;
+    if (k->mem->failed || !jot_vec_reserve(k->mem, k->stores, 1))
+        return -1;
+    for (int i = 0; i < s.nidx + s.ncond; i++) {
+        if (k->ixs.v[s.at + (uint32_t)i] == 0)
+            return -1;
+        s.free |= jot_ix_axes(k->ix, k->ixs.v[s.at + (uint32_t)i]);
+    }
+    *(KStore *)jot_vec_push(k->mem, k->stores) = s;
+    return (int)k->stores.n - 1;
+}
+
+JOT_FN void
+jot_kernel_refresh(Kernel *k)
+{
+    uint64_t all = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        all |= (uint64_t)(k->axes.v[a].kind != AXIS_CLEAR) << a;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        k->values.v[i].free = free_axes(k, &k->values.v[i]);
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        KStore *s = &k->stores.v[i];
+        s->free = s->acc ? all : k->values.v[s->value].free;
+        for (int j = 0; j < s->nidx + s->ncond; j++)
+            s->free |= jot_ix_axes(k->ix, k->ixs.v[s->at + (uint32_t)j]);
+    }
+}
+
+JOT_FN bool
+jot_kernel_compact(Kernel *k)
+{
+    uint32_t n = k->values.n, *map = jot_mem_new(k->mem, n, sizeof *map), kept = 1;
+    bool *used = jot_mem_new(k->mem, n, sizeof *used), ok = map && used;
+    if (ok)
+        jot_kernel_used(k, used);
+    for (uint32_t i = 1; ok && i < n; i++) {
+        Value *v = &k->values.v[i];
+        if (!used[i])
+            continue;
+        for (int j = 0; j < v->narg; j++)
+            k->args.v[v->arg + (uint32_t)j] = map[k->args.v[v->arg + (uint32_t)j]];
+        k->values.v[map[i] = kept++] = *v;
+    }
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        k->stores.v[i].value = map[k->stores.v[i].value];
+    if (ok)
+        k->values.n = kept;
+    jot_mem_free(k->mem, map, n * sizeof *map);
+    jot_mem_free(k->mem, used, n * sizeof *used);
+    return ok;
+}
+
+/* ---- identities ---- */
+
+static int64_t
+int_min(int dtype)
+{
+    switch (dtype) {
+    case JOT_I8: return -128;
+    case JOT_I16: return -32768;
+    case JOT_I32: return INT32_MIN;
+    case JOT_I64: return INT64_MIN;
+    default: return 0;
+    }
+}
+
+static uint64_t
+int_max(int dtype)
+{
+    switch (dtype) {
+    case JOT_BOOL: return 1;
+    case JOT_I8: return 127;
+    case JOT_I16: return 32767;
+    case JOT_I32: return INT32_MAX;
+    case JOT_I64: return INT64_MAX;
+    case JOT_U8: return 255;
+    case JOT_U16: return 65535;
+    case JOT_U32: return UINT32_MAX;
+    default: return UINT64_MAX;
+    }
+}
+
+static double
+infinity(bool negative)
+{
+    union { uint64_t u; double f; } bits;
+    bits.u = negative ? 0xfff0000000000000u : 0x7ff0000000000000u;
+    return bits.f;
+}
+
+JOT_FN bool
+jot_reduce_op_identity(EwOp op, jot_DType dtype, jot_Scalar *identity)
+{
+    bool f = is_float(dtype), b = dtype == JOT_BOOL;
+    identity->u = 0;
+    switch (op) {
+    case EW_ADD: return !b;
+    case EW_MUL:
+        if (f)
+            identity->f = 1;
+        else
+            identity->u = 1;
+        return !b;
+    case EW_MAX:
+        if (f)
+            identity->f = infinity(true);
+        else
+            identity->i = int_min(dtype);
+        return !b;
+    case EW_MIN:
+        if (f)
+            identity->f = infinity(false);
+        else
+            identity->u = int_max(dtype);
+        return !b;
+    case EW_AND: identity->u = 1; return b;
+    case EW_OR: case EW_XOR: return b;
+    case EW_BITAND: identity->u = b ? 1 : dtype >= JOT_U8 ? int_max(dtype) : UINT64_MAX; return !f;
+    case EW_BITOR: case EW_BITXOR: return !f;
+    default: return false;
+    }
+}

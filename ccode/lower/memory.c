@@ -1,0 +1,514 @@
+/* ccode/lower/memory.c - the walk's loads and stores under the present positions.
+ *
+ * Lanes: the coefficient of the lane in an address says what an access is: 1 a vector, 0 a scalar
+ * for all lanes, else (or where the lane hides in a div, mod, condition or index load) one scalar
+ * access per lane, packed.
+ *
+ * Read before: ccode/lower/walk.h. After: ccode/lower/value.c. */
+#include "ccode/lower/walk.h"
+
+typedef struct {
+    uint32_t buf;
+    Ix addr;
+    Ix cond[64];
+    int nconds;
+    bool never;                 /* a condition cannot hold */
+} Access;
+
+/* A bound of dimension d that the halo makes harmless: index >= 0 or index < ext. */
+static bool
+in_halo(Walk *w, const Layout *l, const Ix *index, Ix cond)
+{
+    IxPool *ix = w->k->ix;
+    for (int d = 0; d < l->rank; d++) {
+        int64_t lo, hi;
+        if (!l->halo_lo[d] && !l->halo_hi[d])
+            continue;
+        if (cond != jot_ix_ge0(ix, index[d], &w->index.space) &&
+            cond != jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space))
+            continue;
+        if (jot_ix_range(ix, index[d], &w->index.space, &lo, &hi) && lo >= -l->halo_lo[d] &&
+            hi < l->ext[d] + l->halo_hi[d])
+            return true;
+    }
+    return false;
+}
+
+/* Two bounds that leave nothing between them: i >= 3 and i < 3. */
+static bool
+contradicts(IxPool *ix, Ix a, Ix b)
+{
+    int64_t gap;
+    return ix->recs.v[a].op == IX_GE0 && ix->recs.v[b].op == IX_GE0 &&
+           jot_ix_is_const(ix, jot_ix_add(ix, ix->recs.v[a].a, ix->recs.v[b].a), &gap) && gap < 0;
+}
+
+/* A bound of all lanes at once, of a device's 4 or 8 neighbours: they begin at a multiple of as
+ * many, and so does what is beyond. */
+static Ix
+cond_of_all(Walk *w, Ix cond)
+{
+    IxPool *ix = w->k->ix;
+    Ix bound = ix->recs.v[cond].op == IX_GE0 ? ix->recs.v[cond].a : 0, rest;
+    bool inside = false;
+    int64_t coef, left;
+    if (!bound || !w->lanes || !w->s->group)
+        return cond;
+    coef = jot_ix_coef(ix, bound, WALK_LANE, &inside);
+    if (inside || (coef != 1 && coef != -1))
+        return cond;
+    rest = jot_ix_sub(ix, bound, jot_ix_scale(ix, jot_ix_axis(ix, WALK_LANE), coef));
+    if (!jot_ix_is_const(ix, jot_ix_mod(ix, rest, jot_ix_const(ix, w->lanes), &w->index.space),
+                         &left) ||
+        left != (coef == 1 ? 0 : w->lanes - 1))
+        return cond;
+    return jot_ix_ge0(ix, rest, &w->index.space);
+}
+
+static void
+add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool halo, int depth)
+{
+    IxRec r;
+    int64_t known;
+    cond = cond_of_all(w, cond); /* by itself: it may move the records */
+    r = w->k->ix->recs.v[cond];
+    if (jot_ix_is_const(w->k->ix, cond, &known)) {
+        a->never = a->never || known == 0;
+        return;
+    }
+    if (r.op == IX_AND && depth < 64) {
+        add_cond(w, a, l, index, r.a, halo, depth + 1);
+        add_cond(w, a, l, index, r.b, halo, depth + 1);
+        return;
+    }
+    for (int i = 0; i < a->nconds; i++)
+        a->never = a->never || contradicts(w->k->ix, a->cond[i], cond);
+    if (!(halo && in_halo(w, l, index, cond)) && a->nconds < 64)
+        a->cond[a->nconds++] = cond;
+}
+
+static Access
+make_access(Walk *w, uint32_t buf, const Ix *index, uint32_t conds, int n, bool halo)
+{
+    const Layout *l = w->k->bufs.v[buf].layout;
+    Access a;
+    memset(&a, 0, sizeof a);
+    a.buf = buf;
+    for (int i = 0; i < n; i++)
+        add_cond(w, &a, l, index, jot_walk_subst(w, w->k->ixs.v[conds + (uint32_t)i]), halo, 0);
+    a.addr = jot_layout_addr(l, w->k->ix, index, &w->index.space);
+    return a;
+}
+
+/* 0: the same for all lanes, 1: lanes are neighbours, -1: one access per lane */
+static int
+lane_step(Walk *w, const Access *a)
+{
+    bool inside = false;
+    int64_t coef = jot_ix_coef(w->k->ix, a->addr, WALK_LANE, &inside);
+    if (!w->lanes)
+        return 0;
+    for (int i = 0; i < a->nconds; i++)
+        if (jot_ix_axes(w->k->ix, a->cond[i]) >> WALK_LANE & 1)
+            return -1;
+    return inside || (coef != 0 && coef != 1) ? -1 : (int)coef;
+}
+
+static Ix
+without_lane(Walk *w, Ix addr, int step)
+{
+    IxPool *ix = w->k->ix;
+    return step ? jot_ix_sub(ix, addr, jot_ix_axis(ix, WALK_LANE)) : addr;
+}
+
+/* All lanes as one access of a device: it begins at a multiple of them. */
+static bool
+is_aligned(Walk *w, const Access *a, int step)
+{
+    IxPool *ix = w->k->ix;
+    int64_t rest;
+    return step && w->s->group && w->lanes == w->s->lanes &&
+           jot_ix_is_const(ix, jot_ix_mod(ix, without_lane(w, a->addr, step),
+                                          jot_ix_const(ix, w->lanes), &w->index.space), &rest) &&
+           rest == 0;
+}
+
+static void
+ask_for(Walk *w, uint32_t buf, Ix addr)
+{
+    Inst in = {0};
+    uint32_t arg = jot_walk_ix(&w->index, addr);
+    in.op = C_AHEAD;
+    in.dtype = JOT_I64;
+    in.pure = true; /* each line once, however many rows read it from scratch */
+    in.aux = buf;
+    jot_code_add(&w->b, in, &arg, 1, NULL);
+}
+
+/* The line that the load will read so many steps of the innermost loop later. */
+static void
+ask_ahead(Walk *w, const Access *a)
+{
+    bool inside = false;
+    int64_t moved = jot_ix_coef(w->k->ix, a->addr, SCHED_AXES + w->vars - 1, &inside);
+    Ix later = jot_ix_add(w->k->ix, without_lane(w, a->addr, 1),
+                          jot_ix_const(w->k->ix, moved * w->asked));
+    if (!inside && moved != 0)
+        ask_for(w, a->buf, later);
+}
+
+static uint32_t
+load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
+{
+    uint32_t arg[65], made = w->code->inst.n, load;
+    Inst in = jot_walk_pure(C_LOAD, dtype, step ? w->lanes : 0);
+    jot_walk_near(&w->index, a->nconds, a->cond);
+    arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
+    for (int i = 0; i < a->nconds; i++)
+        arg[1 + i] = jot_walk_ix(&w->index, a->cond[i]);
+    w->index.nnear = 0;
+    in.aux = a->buf;
+    in.aligned = is_aligned(w, a, step);
+    in.c = outside;
+    in.still = w->k->bufs.v[a->buf].role == BUF_GROUP; /* filled before a barrier, then read */
+    in.pure = !w->index.written[a->buf % 256] || in.still;
+    if (!in.pure && w->k->bufs.v[a->buf].role == BUF_SCRATCH && !w->s->group)
+        in.since = 1 + w->code->writes[a->buf % 256];
+    if (a->nconds == 0)
+        in.c.u = 0;
+    load = jot_code_add(&w->b, in, arg, 1 + a->nconds, NULL);
+    if (w->asked && step && load >= made) /* not the same load once more */
+        ask_ahead(w, a);
+    return load;
+}
+
+/* What an address adds to multiples of `lanes`, whatever its variables are; -1: that is not
+ * known. */
+static int64_t
+within_vector(Walk *w, Ix addr)
+{
+    int64_t rest;
+    Ix mod = jot_ix_mod(w->k->ix, addr, jot_ix_const(w->k->ix, w->lanes), &w->index.space);
+    return jot_ix_is_const(w->k->ix, mod, &rest) ? rest : -1;
+}
+
+/* Lanes that all lie in one vector of the memory, in any order: this vector, and its lanes mixed.
+ *
+ *     x[4*(l / 4) + 1]    ->    t = x[0 .. 15], {t[1], t[1], t[1], t[1], t[5], t[5], ...}
+ *
+ * It begins at a multiple of its lanes, so it ends within the buffer if that is one. Where vectors
+ * are asked for ahead, it is the vector behind, which the next lanes mix. 0: not so. */
+static uint32_t
+load_mixed(Walk *w, const Access *a, int dtype)
+{
+    IxPool *ix = w->k->ix;
+    Inst in = jot_walk_pure(C_MIX, dtype, w->lanes);
+    Access all = *a;
+    jot_Scalar none;
+    int asked = w->asked;
+    uint32_t vector, made;
+    Ix start = 0;
+    none.u = 0;
+    if (a->nconds || w->lanes > 16 || w->s->group ||
+        w->k->bufs.v[a->buf].layout->nelem % w->lanes)
+        return 0;
+    for (int lane = 0; lane < w->lanes; lane++) {
+        Ix addr = jot_walk_at_lane(w, a->addr, lane), from;
+        int64_t rest = within_vector(w, addr);
+        from = rest < 0 ? 0 : jot_ix_sub(ix, addr, jot_ix_const(ix, rest));
+        if (rest < 0 || (lane && from != start))
+            return 0;
+        start = from;
+        in.c.u |= (uint64_t)rest << 4 * lane;
+    }
+    all.addr = jot_ix_add(ix, start, jot_ix_axis(ix, WALK_LANE));
+    made = w->code->inst.n;
+    w->asked = 0;
+    vector = load_once(w, &all, dtype, none, 1);
+    w->asked = asked;
+    if (asked && vector >= made)
+        ask_for(w, a->buf, jot_ix_add(ix, start, jot_ix_const(ix, w->lanes)));
+    return jot_code_add(&w->b, in, &vector, 1, NULL);
+}
+
+/* Lanes two apart, as windows of stride 2 read a row: the first n of the 2 n - 1 elements from one
+ * end to the other and the last n, and every second of these. What lies between the lanes is read,
+ * so it must be nobody's who writes it meanwhile. 0: not so.
+ *
+ *     x[2*l]    ->    t = x[0 .. 15], u = x[15 .. 30], {t[0], t[2], ..., u[1], u[3], ...} */
+static uint32_t
+load_every_second(Walk *w, const Access *a, int dtype)
+{
+    const KBuf *buf = &w->k->bufs.v[a->buf];
+    IxPool *ix = w->k->ix;
+    Ix lane = jot_ix_axis(ix, WALK_LANE);
+    Inst in = jot_walk_pure(C_MIX, dtype, w->lanes);
+    Access half = *a;
+    uint32_t part[2];
+    jot_Scalar none;
+    bool inside = false;
+    none.u = 0;
+    if (a->nconds || w->lanes < 2 || w->lanes > 16 || w->s->group ||
+        jot_dtype_nbytes((jot_DType)buf->dtype) < 4 ||
+        (buf->role != BUF_INPUT && buf->role != BUF_SCRATCH) ||
+        jot_ix_coef(ix, a->addr, WALK_LANE, &inside) != 2 || inside)
+        return 0;
+    half.addr = jot_ix_sub(ix, a->addr, lane);
+    part[0] = load_once(w, &half, dtype, none, 1);
+    half.addr = jot_ix_add(ix, half.addr, jot_ix_const(ix, w->lanes - 1));
+    part[1] = load_once(w, &half, dtype, none, 1);
+    return jot_code_add(&w->b, in, part, 2, NULL);
+}
+
+JOT_FN uint32_t
+jot_walk_vector(Walk *w, uint32_t buf, Ix addr, int dtype)
+{
+    Access a = {0};
+    jot_Scalar none;
+    none.u = 0;
+    a.buf = buf;
+    a.addr = jot_ix_add(w->k->ix, addr, jot_ix_axis(w->k->ix, WALK_LANE));
+    return load_once(w, &a, dtype, none, 1);
+}
+
+static uint32_t
+load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
+{
+    int step = lane_step(w, a);
+    uint32_t scalar[256], mixed;
+    if (a->never)
+        return jot_walk_const(w, dtype, outside);
+    if (step >= 0)
+        return load_once(w, a, dtype, outside, step);
+    mixed = load_mixed(w, a, dtype);
+    if (!mixed)
+        mixed = load_every_second(w, a, dtype);
+    if (mixed)
+        return mixed;
+    for (int lane = 0; lane < w->lanes; lane++) {
+        Access one = *a;
+        one.addr = jot_walk_at_lane(w, a->addr, lane);
+        one.nconds = 0;
+        for (int i = 0; i < a->nconds; i++)
+            add_cond(w, &one, w->k->bufs.v[a->buf].layout, NULL,
+                     jot_walk_at_lane(w, a->cond[i], lane), false, 0);
+        scalar[lane] = one.never ? jot_walk_const(w, dtype, outside)
+                                 : load_once(w, &one, dtype, outside, 0);
+    }
+    return jot_walk_pack(w, dtype, scalar, w->lanes);
+}
+
+JOT_FN uint32_t
+jot_walk_load(Walk *w, const Value *v, bool bits)
+{
+    const Layout *l = w->k->bufs.v[v->buf].layout;
+    bool halo = l->halo_value.u == v->c.u;
+    Ix index[JOT_MAX_RANK];
+    Access a;
+    for (int d = 0; d < v->nidx; d++)
+        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+    a = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, halo);
+    if (lane_step(w, &a) < 0 && !bits) {
+        uint32_t turned = jot_walk_turned(w, v);
+        if (turned)
+            return turned;
+    }
+    return load(w, &a, bits ? JOT_U16 : v->dtype, v->c);
+}
+
+static void
+store_once(Walk *w, const Access *a, uint32_t value, EwOp acc, int step)
+{
+    uint32_t arg[2];
+    Inst in = {0};
+    jot_Scalar none;
+    none.u = 0;
+    in.op = C_STORE;
+    in.dtype = w->code->inst.v[value].dtype;
+    in.lanes = (uint8_t)(step ? w->lanes : 0);
+    in.aux = a->buf;
+    in.aligned = !acc && is_aligned(w, a, step);
+    if (acc) {
+        uint32_t pair[2];
+        pair[0] = load_once(w, a, in.dtype, none, step);
+        pair[1] = value;
+        value = jot_walk_operator(w, acc, in.dtype, pair, 2);
+    }
+    arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
+    arg[1] = value;
+    jot_code_add(&w->b, in, arg, 2, NULL);
+}
+
+static bool
+open_guards(Walk *w)
+{
+    Inst in = {0};
+    uint32_t cond[WALK_GUARDS + 1];
+    int n = w->nguards;
+    in.op = C_IF;
+    for (int i = 0; i < n; i++)
+        cond[i] = w->guards[i];
+    if (w->team && !w->in_team) /* all items know the value: one writes it */
+        cond[n++] = jot_code_add(&w->b, jot_walk_pure(C_FIRST, JOT_I64, 0), NULL, 0, NULL);
+    if (!n)
+        return false;
+    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, n, NULL));
+    return true;
+}
+
+/* Many items may accumulate in one place at a time. */
+static void
+store_atomic(Walk *w, const Access *a, uint32_t value, EwOp acc)
+{
+    uint32_t arg[2];
+    Inst in = {0};
+    in.op = C_ATOMIC;
+    in.dtype = w->code->inst.v[value].dtype;
+    in.ew = (uint8_t)acc;
+    in.aux = a->buf;
+    arg[0] = jot_walk_ix(&w->index, a->addr);
+    arg[1] = value;
+    jot_code_add(&w->b, in, arg, 2, NULL);
+}
+
+/* A store whose place is the same for all lanes takes a scalar; a scatter goes lane by lane. */
+JOT_FN void
+jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
+{
+    Access a = make_access(w, buf, index, 0, 0, false);
+    int step = lane_step(w, &a), lanes = w->lanes;
+    bool inside = open_guards(w);
+    bool each = lanes && (step < 0 || (acc && step == 0));
+    if (!each && step == 0 && w->code->inst.v[value].lanes)
+        value = jot_walk_lane_of(w, value, lanes - 1);
+    if (!each && acc && w->s->group)
+        store_atomic(w, &a, value, acc);
+    else if (!each)
+        store_once(w, &a, value, acc, step);
+    for (int lane = 0; each && lane < lanes; lane++) {
+        Access one = a;
+        one.addr = jot_walk_at_lane(w, a.addr, lane);
+        store_once(w, &one, jot_walk_lane_of(w, value, lane), acc, 0);
+    }
+    if (inside)
+        jot_code_pop(&w->b);
+}
+
+static void
+place_index(Walk *w, const Place *p, Ix *index)
+{
+    for (int d = 0; d < w->k->bufs.v[p->buf].rank; d++)
+        index[d] = jot_walk_subst(w, w->s->ixs.v[p->at + (uint32_t)d]);
+}
+
+JOT_FN uint32_t
+jot_walk_address(Walk *w, const Place *p)
+{
+    Ix index[JOT_MAX_RANK];
+    place_index(w, p, index);
+    return jot_walk_ix(&w->index, jot_layout_addr(w->k->bufs.v[p->buf].layout, w->k->ix, index,
+                                                  &w->index.space));
+}
+
+JOT_FN uint32_t
+jot_walk_get(Walk *w, const Place *p)
+{
+    Ix index[JOT_MAX_RANK];
+    jot_Scalar none;
+    Access a;
+    int dtype = w->k->bufs.v[p->buf].dtype;
+    none.u = 0;
+    place_index(w, p, index);
+    a = make_access(w, p->buf, index, 0, 0, false);
+    return load(w, &a, dtype == JOT_F16 || dtype == JOT_BF16 ? JOT_F32 : dtype, none);
+}
+
+JOT_FN void
+jot_walk_put(Walk *w, const Place *p, uint32_t value)
+{
+    Ix index[JOT_MAX_RANK];
+    place_index(w, p, index);
+    jot_walk_write(w, p->buf, index, value, EW_NONE);
+}
+
+/* The address of a place for the step that it is filled for. */
+static void
+ahead_index(Walk *w, const Place *p, Ix *index)
+{
+    Ix old = w->at.pos[w->ahead.axis];
+    if (!w->ahead.on) {
+        place_index(w, p, index);
+        return;
+    }
+    w->at.pos[w->ahead.axis] = w->ahead.next;
+    jot_walk_derive(w);
+    place_index(w, p, index);
+    w->at.pos[w->ahead.axis] = old;
+    jot_walk_derive(w);
+}
+
+JOT_FN bool
+jot_walk_copy(Walk *w, const Value *v, const Place *p)
+{
+    uint32_t arg[66];
+    Ix index[JOT_MAX_RANK];
+    Inst in = {0};
+    Access from, to;
+    if (!w->s->copies || !w->lanes || v->op != VAL_LOAD || v->c.u != 0 || w->nguards ||
+        w->k->bufs.v[v->buf].dtype != w->k->bufs.v[p->buf].dtype ||
+        w->lanes * (int)jot_dtype_nbytes((jot_DType)w->k->bufs.v[v->buf].dtype) != 16)
+        return false;
+    for (int d = 0; d < v->nidx; d++)
+        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+    from = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, false);
+    ahead_index(w, p, index);
+    to = make_access(w, p->buf, index, 0, 0, false);
+    if (from.never || !is_aligned(w, &from, lane_step(w, &from) == 1) ||
+        !is_aligned(w, &to, lane_step(w, &to) == 1))
+        return false;
+    arg[0] = jot_walk_ix(&w->index, without_lane(w, to.addr, 1));
+    arg[1] = jot_walk_ix(&w->index, without_lane(w, from.addr, 1));
+    for (int i = 0; i < from.nconds; i++)
+        arg[2 + i] = jot_walk_ix(&w->index, from.cond[i]);
+    in.op = C_COPY;
+    in.aux = p->buf << 16 | v->buf;
+    jot_code_add(&w->b, in, arg, 2 + from.nconds, NULL);
+    w->copied = true;
+    return true;
+}
+
+/* What the next step reads: it is written at once, or when the present step is done. */
+JOT_FN void
+jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value)
+{
+    Later later = {0};
+    ahead_index(w, p, later.index);
+    later.buf = p->buf;
+    later.value = value;
+    later.lanes = w->lanes;
+    later.vector_axis = w->vector_axis;
+    if (!w->ahead.wait) {
+        jot_walk_write(w, p->buf, later.index, value, EW_NONE);
+        return;
+    }
+    w->code->inst.v[value].named = true; /* it is read here, not where it is written */
+    *(Later *)jot_vec_push(w->code->mem, w->later) = later;
+}
+
+/* memory op= value; lanes that share one place are folded first */
+JOT_FN void
+jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value)
+{
+    Ix index[JOT_MAX_RANK];
+    Access a;
+    place_index(w, p, index);
+    a = make_access(w, p->buf, index, 0, 0, false);
+    if (w->lanes && lane_step(w, &a) == 0) {
+        uint32_t all[256];
+        for (int lane = 0; lane < w->lanes; lane++)
+            all[lane] = jot_walk_lane_of(w, value, lane);
+        value = jot_walk_pack(w, dtype, all, w->lanes);
+        store_once(w, &a, jot_walk_fold(w, value, op, dtype), op, 0);
+    } else
+        jot_walk_write(w, p->buf, index, value, op);
+}

@@ -1,0 +1,524 @@
+/* ccode/lower/value.c - the walk's values: lanes, registers, the end of a reduction, operators.
+ * What
+ * the operands alone say is decided here: a table's zero, x == x of integers.
+ *
+ * Read before: ccode/lower/walk.h, ccode/lower/memory.c. After: ccode/lower/guard.c. */
+#include "ccode/lower/walk.h"
+
+JOT_FN Ix
+jot_walk_subst(Walk *w, Ix ix)
+{
+    return jot_ix_subst(w->k->ix, ix, SCHED_AXES, w->at.pos, NULL, &w->index.space);
+}
+
+JOT_FN Inst
+jot_walk_pure(COp op, int dtype, int lanes)
+{
+    Inst in = {0};
+    in.op = (uint8_t)op;
+    in.dtype = in.round = (uint8_t)dtype;
+    in.lanes = (uint8_t)lanes;
+    in.pure = true;
+    return in;
+}
+
+JOT_FN uint32_t
+jot_walk_const(Walk *w, int dtype, jot_Scalar c)
+{
+    Inst in = jot_walk_pure(C_CONST, dtype, 0);
+    in.c = c;
+    return jot_code_add(&w->b, in, NULL, 0, NULL);
+}
+
+JOT_FN uint32_t
+jot_walk_lane_of(Walk *w, uint32_t vector, int lane)
+{
+    Inst in = jot_walk_pure(C_LANE, w->code->inst.v[vector].dtype, 0);
+    if (w->code->inst.v[vector].lanes == 0)
+        return vector;
+    in.c.i = lane;
+    return jot_code_add(&w->b, in, &vector, 1, NULL);
+}
+
+JOT_FN uint32_t
+jot_walk_pack(Walk *w, int dtype, const uint32_t *scalar, int lanes)
+{
+    return jot_code_add(&w->b, jot_walk_pure(C_PACK, dtype, lanes), scalar, lanes, NULL);
+}
+
+JOT_FN uint32_t
+jot_walk_operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n)
+{
+    Inst in = jot_walk_pure(C_EW, dtype, 0);
+    in.ew = (uint8_t)op;
+    for (int i = 0; i < n; i++)
+        if (w->code->inst.v[arg[i]].lanes > in.lanes)
+            in.lanes = w->code->inst.v[arg[i]].lanes;
+    return jot_code_add(&w->b, in, arg, n, NULL);
+}
+
+JOT_FN Ix
+jot_walk_at_lane(Walk *w, Ix ix, int lane)
+{
+    Ix map[WALK_VARS];
+    for (int i = 0; i < WALK_LANE; i++)
+        map[i] = jot_ix_axis(w->k->ix, i);
+    map[WALK_LANE] = jot_ix_const(w->k->ix, lane);
+    return jot_ix_subst(w->k->ix, ix, WALK_VARS, map, NULL, &w->index.space);
+}
+
+/* Lanes l and l + half of a vector become one: the others hold anything. */
+static uint32_t
+fold_half(Walk *w, uint32_t vector, int lanes, int half, EwOp op, int dtype)
+{
+    Inst mix = jot_walk_pure(C_MIX, dtype, lanes);
+    uint32_t pair[2];
+    for (int lane = 0; lane < lanes; lane++)
+        mix.c.u |= (uint64_t)((lane + half) % lanes) << 4 * lane;
+    pair[0] = vector;
+    pair[1] = jot_code_add(&w->b, mix, &vector, 1, NULL);
+    return jot_walk_operator(w, op, dtype, pair, 2);
+}
+
+/* In halves where lanes are a power of two that a mix knows: 4 steps for 16 lanes, not 15. */
+JOT_FN uint32_t
+jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype)
+{
+    int lanes = w->code->inst.v[vector].lanes;
+    bool halves = lanes <= 16 && !(lanes & (lanes - 1));
+    uint32_t pair[2];
+    for (int half = lanes / 2; halves && half > 0; half /= 2)
+        vector = fold_half(w, vector, lanes, half, op, dtype);
+    pair[0] = jot_walk_lane_of(w, vector, 0);
+    for (int lane = 1; lane < lanes && !halves; lane++) {
+        pair[1] = jot_walk_lane_of(w, vector, lane);
+        pair[0] = jot_walk_operator(w, op, dtype, pair, 2);
+    }
+    return pair[0];
+}
+
+/* ---- registers ---- */
+
+static uint64_t
+copy_key(Walk *w, const Stage *st, int copies, int axis_as, int64_t as)
+{
+    uint64_t free = jot_stage_free(w->s, st), key = 1, seen = 0;
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        bool own = free >> l->axis & 1;
+        if (!(l->kind == LOOP_UNROLL || l->kind == LOOP_MATRIX
+                  ? own
+                  : l->kind == LOOP_PRIVATE && (own || copies)) ||
+            (seen >> l->axis & 1))
+            continue;
+        seen |= (uint64_t)1 << l->axis;
+        key = jot_hash_u64(key, l->axis);
+        key = jot_hash_u64(key, (uint64_t)(l->axis == axis_as ? as : w->at.copy[l->axis]));
+    }
+    return key;
+}
+
+JOT_FN void
+jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst)
+{
+    Kept kept = {0};
+    int axis = 0;
+    kept.stage = stage;
+    kept.which = which;
+    kept.key = copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, -1, 0);
+    kept.inst = inst;
+    if (jot_stage_lanes(w->s, &w->s->stages.v[stage], &axis))
+        kept.base = w->at.pos[axis];
+    for (uint32_t i = 0; i < w->kept.n; i++)
+        if (w->kept.v[i].stage == stage && w->kept.v[i].which == which &&
+            w->kept.v[i].key == kept.key) {
+            w->kept.v[i] = kept;
+            return;
+        }
+    *(Kept *)jot_vec_push(w->code->mem, w->kept) = kept;
+}
+
+static const Kept *
+kept_by_key(Walk *w, uint32_t stage, int which, uint64_t key)
+{
+    for (uint32_t i = 0; i < w->kept.n; i++)
+        if (w->kept.v[i].stage == stage && w->kept.v[i].which == which && w->kept.v[i].key == key)
+            return &w->kept.v[i];
+    jot_code_refuse(w->code, "a value is read outside of where its registers are");
+    return NULL;
+}
+
+static uint32_t
+find_kept(Walk *w, uint32_t stage, int which, uint64_t key)
+{
+    const Kept *kept = kept_by_key(w, stage, which, key);
+    return kept ? kept->inst : 0;
+}
+
+JOT_FN const Kept *
+jot_walk_kept_of(Walk *w, uint32_t stage, int which)
+{
+    return kept_by_key(w, stage, which,
+                       copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, -1, 0));
+}
+
+JOT_FN uint32_t
+jot_walk_kept(Walk *w, uint32_t stage, int which)
+{
+    const Kept *kept = jot_walk_kept_of(w, stage, which);
+    return kept ? kept->inst : 0;
+}
+
+/* The copy that stands at `at` of the axis. */
+JOT_FN uint32_t
+jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at)
+{
+    return find_kept(w, stage, which,
+                     copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, axis, at));
+}
+
+/* Kept with lanes along one axis and copies along another, read the other way round: the block is
+ * transposed in registers. */
+static uint32_t
+read_kept(Walk *w, uint32_t stage, int second)
+{
+    const Stage *st = &w->s->stages.v[stage];
+    uint64_t free = jot_stage_free(w->s, st);
+    uint32_t lane[256], inst;
+    int along = -1;
+    if (jot_stage_lanes(w->s, st, &along) && free >> along & 1)
+        return jot_walk_register(w, stage, second);
+    along = -1;
+    for (int i = 0; i < st->n; i++)
+        if (st->loop[i].kind == LOOP_VECTOR && (free >> st->loop[i].axis & 1))
+            along = st->loop[i].axis;
+    if (along < 0 || (w->lanes && w->vector_axis == along) || w->s->lanes == 1)
+        return jot_walk_kept(w, stage, second);
+    if (!w->lanes)
+        return jot_walk_lane_of(w, jot_walk_kept(w, stage, second), (int)w->at.copy[along]);
+    for (int i = 0; i < w->lanes; i++) {
+        inst = jot_walk_kept_copy(w, stage, second, w->vector_axis, i);
+        lane[i] = inst ? jot_walk_lane_of(w, inst, (int)w->at.copy[along]) : 0;
+    }
+    return lane[0] ? jot_walk_pack(w, w->code->inst.v[lane[0]].dtype, lane, w->lanes) : 0;
+}
+
+/* ---- the end of a reduction ---- */
+
+JOT_FN int
+jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width)
+{
+    uint64_t free = jot_stage_free(w->s, st);
+    int axis = -1;
+    *width = *step = 1;
+    for (int i = 0; i < st->n; i++)
+        if (st->loop[i].kind == LOOP_PRIVATE && !(free >> st->loop[i].axis & 1)) {
+            axis = st->loop[i].axis;
+            *step = st->loop[i].step;
+            *width = jot_axis_ext(w->s, axis);
+            for (int j = 0; j < i; j++)
+                if (st->loop[j].axis == axis)
+                    *width = st->loop[j].step;
+        }
+    return axis;
+}
+
+/* Partial sums of private copies, in order of the copies. */
+static uint32_t
+combine_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v)
+{
+    int64_t width, step;
+    uint32_t pair[2];
+    int axis = jot_walk_copies(w, st, &step, &width);
+    pair[0] = jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, 0);
+    for (int64_t at = step; axis >= 0 && at < width && pair[0]; at += step) {
+        pair[1] = jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, at);
+        pair[0] = jot_walk_operator(w, (EwOp)v->ew, v->dtype, pair, 2);
+    }
+    return pair[0];
+}
+
+static uint32_t
+scale(Walk *w, const Stage *st, uint32_t value)
+{
+    const Value *v = &w->k->values.v[st->what];
+    uint32_t pair[2];
+    if (!v->scaled || st->part)
+        return value;
+    pair[0] = value;
+    pair[1] = jot_walk_const(w, v->dtype, v->c);
+    return jot_walk_operator(w, EW_MUL, v->dtype, pair, 2);
+}
+
+JOT_FN void
+jot_walk_finish(Walk *w, const Stage *st, uint32_t stage)
+{
+    const Value *v = &w->k->values.v[st->what];
+    uint32_t value;
+    int axis;
+    if (st->acc.kind == PLACE_MEM) {
+        if ((v->scaled && !st->part) || st->res.kind == PLACE_MEM)
+            jot_walk_put(w, st->res.kind == PLACE_MEM ? &st->res : &st->acc,
+                         scale(w, st, jot_walk_get(w, &st->acc)));
+        return;
+    }
+    if (jot_stage_lanes(w->s, st, &axis) && jot_stage_free(w->s, st) >> axis & 1) {
+        value = jot_walk_register(w, stage, 0);
+        if (st->res.kind == PLACE_MEM)
+            jot_walk_put(w, &st->res, scale(w, st, value));
+        else if (v->scaled && !st->part)
+            jot_walk_set(w, stage, value, scale(w, st, value), EW_NONE, 0);
+        return;
+    }
+    if (jot_stage_lanes(w->s, st, &axis))
+        value = jot_walk_fold_lanes(w, stage, (EwOp)v->ew);
+    else
+        value = combine_copies(w, st, stage, v);
+    if (value && w->code->inst.v[value].lanes && !w->lanes)
+        value = jot_walk_fold(w, value, (EwOp)v->ew, v->dtype);
+    if (value)
+        value = jot_walk_team(w, st, value, (EwOp)v->ew);
+    value = scale(w, st, value);
+    if (st->res.kind == PLACE_MEM) {
+        jot_walk_put(w, &st->res, value);
+        jot_walk_barrier(w);
+    } else
+        jot_walk_keep(w, stage, 0, value);
+}
+
+/* ---- values ---- */
+
+static bool
+table_entry(Walk *w, const Value *v, double *entry)
+{
+    const KTable *t = &w->k->tables.v[v->buf];
+    int64_t at = 0, index;
+    for (int d = 0; d < v->nidx; d++) {
+        Ix at_d = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+        if (!jot_ix_is_const(w->k->ix, at_d, &index) || index < 0 || index >= t->ext[d])
+            return false;
+        at = at * t->ext[d] + index;
+    }
+    *entry = t->v[at];
+    return true;
+}
+
+JOT_FN bool
+jot_walk_absent(Walk *w, uint32_t body, EwOp op)
+{
+    const Value *v = &w->k->values.v[body];
+    double entry;
+    if (op != EW_ADD || v->op != VAL_EW || v->ew != EW_MUL)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const Value *a = &w->k->values.v[w->k->args.v[v->arg + (uint32_t)i]];
+        if (a->op == VAL_TABLE && table_entry(w, a, &entry) && entry == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t
+index_value(Walk *w, int dtype, Ix ix)
+{
+    Inst in = jot_walk_pure(C_INDEX, dtype, 0);
+    uint32_t arg, lane[256];
+    if (w->lanes && (jot_ix_axes(w->k->ix, ix) >> WALK_LANE & 1)) {
+        for (int i = 0; i < w->lanes; i++) {
+            arg = jot_walk_ix(&w->index, jot_walk_at_lane(w, ix, i));
+            lane[i] = jot_code_add(&w->b, in, &arg, 1, NULL);
+        }
+        return jot_walk_pack(w, dtype, lane, w->lanes);
+    }
+    arg = jot_walk_ix(&w->index, ix);
+    return jot_code_add(&w->b, in, &arg, 1, NULL);
+}
+
+JOT_FN uint32_t
+jot_walk_masked(Walk *w, const Value *reduce, uint32_t body)
+{
+    for (int i = 0; i < w->nlane_conds && body; i++) {
+        uint32_t arg[3];
+        jot_Scalar identity;
+        jot_reduce_op_identity((EwOp)reduce->ew, (jot_DType)reduce->dtype, &identity);
+        arg[0] = index_value(w, JOT_BOOL, w->lane_cond[i]);
+        arg[1] = body;
+        arg[2] = jot_walk_const(w, reduce->dtype, identity);
+        body = jot_walk_operator(w, EW_SELECT, reduce->dtype, arg, 3);
+    }
+    return body;
+}
+
+static uint32_t
+table_value(Walk *w, const Value *v)
+{
+    double entry;
+    jot_Scalar c;
+    c.f = 0;
+    if (!table_entry(w, v, &entry))
+        jot_code_refuse(w->code, "a constant table is read at an index that is not unrolled");
+    else if (v->dtype >= JOT_F16)
+        c.f = entry;
+    else
+        c.i = (int64_t)entry;
+    return jot_walk_const(w, v->dtype, c);
+}
+
+/* x * 1 and x * -1 where the 1 is of a table. */
+static uint32_t
+times_one(Walk *w, const Value *v, uint32_t value, const uint32_t *arg)
+{
+    for (int i = 0; i < 2; i++) {
+        const Value *t = &w->k->values.v[w->k->args.v[v->arg + (uint32_t)i]];
+        double entry;
+        if (t->op != VAL_TABLE || !table_entry(w, t, &entry) || (entry != 1 && entry != -1))
+            continue;
+        return entry == 1 ? arg[1 - i] : jot_walk_operator(w, EW_NEG, v->dtype, &arg[1 - i], 1);
+    }
+    return value;
+}
+
+/* What holds of any integer: it is finite, its own floor, and equal to itself; 0: not known. */
+static uint32_t
+integer_known(Walk *w, const Value *v, const uint32_t *arg)
+{
+    jot_Scalar known;
+    if (!arg[0] || w->code->inst.v[arg[0]].dtype >= JOT_F16)
+        return 0;
+    known.u = 0;
+    switch (v->ew) {
+    case EW_FLOOR: case EW_CEIL: case EW_ROUND: case EW_TRUNC: return arg[0];
+    case EW_ISNAN: case EW_ISINF: break;
+    case EW_ISFINITE: known.u = 1; break;
+    case EW_EQ: case EW_LE: case EW_GE: known.u = 1; /* fallthrough */
+    case EW_NE: case EW_LT: case EW_GT:
+        if (arg[0] != arg[1])
+            return 0;
+        break;
+    default: return 0;
+    }
+    return jot_walk_const(w, JOT_BOOL, known);
+}
+
+/* A shorter text does for it: exp of what is not above 0, division by what is the same in all steps
+ * of the loop that the dividend is in. */
+static bool
+known_better(const Walk *w, const Value *v, const uint32_t *arg)
+{
+    const Inst *inst = w->code->inst.v;
+    if (v->ew == EW_EXP)
+        return jot_value_low(w->k, w->k->args.v[v->arg]);
+    return v->ew == EW_DIV && v->dtype == JOT_F32 && inst[arg[1]].depth < inst[arg[0]].depth;
+}
+
+static uint32_t
+apply(Walk *w, uint32_t number)
+{
+    const Value *v = &w->k->values.v[number];
+    Inst in = jot_walk_pure(v->op == VAL_CALL ? C_CALL : C_EW, v->dtype, 0);
+    uint32_t arg[32] = {0}, value;
+    for (int i = 0; i < v->narg; i++) {
+        arg[i] = jot_walk_value(w, w->k->args.v[v->arg + (uint32_t)i]);
+        if (arg[i] && w->code->inst.v[arg[i]].lanes > in.lanes)
+            in.lanes = w->code->inst.v[arg[i]].lanes;
+    }
+    v = &w->k->values.v[number];
+    if (v->op == VAL_EW && (value = integer_known(w, v, arg)) != 0)
+        return value;
+    in.ew = v->ew;
+    in.round = v->round;
+    in.name = v->name;
+    if (v->op == VAL_CALL)
+        in.aux = number;
+    in.exact = v->op == VAL_EW && known_better(w, v, arg);
+    if (v->op == VAL_EW && v->ew == EW_MUL &&
+        (value = times_one(w, v, 0, arg)) != 0)
+        return value;
+    return jot_code_add(&w->b, in, arg, v->narg, NULL);
+}
+
+static JOT_APART uint32_t
+replaced(Walk *w, const Value *v)
+{
+    Binding old = w->at;
+    uint64_t stamp = w->stamp;
+    Ix ix[JOT_MAX_RANK];
+    uint32_t value;
+    for (int i = 0; i < v->nidx; i++)
+        ix[i] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)i]);
+    for (int i = 0; i < v->nidx; i++)
+        w->at.pos[v->ax[i]] = ix[i];
+    w->stamp = ++w->stamps;
+    value = jot_walk_value(w, w->k->args.v[v->arg]);
+    w->stamp = stamp;
+    w->at = old;
+    return value;
+}
+
+static uint32_t
+compute(Walk *w, uint32_t number)
+{
+    const Value *v = &w->k->values.v[number];
+    Inst in = jot_walk_pure(C_SCALAR, v->dtype, 0);
+    int second = v->op == VAL_SECOND ? KEPT_SECOND : 0;
+    int stage = w->stage_of[second ? w->k->args.v[v->arg] : number];
+    if (stage >= 0 && number != w->defining) {
+        const Place *p = jot_stage_place(&w->s->stages.v[stage]);
+        Place other;
+        if (p && second) {
+            other = jot_place_second(p);
+            p = &other;
+        }
+        return p ? jot_walk_get(w, p) : read_kept(w, (uint32_t)stage, second);
+    }
+    switch (v->op) {
+    case VAL_LOAD: return jot_walk_load(w, v, false);
+    case VAL_CONST: return jot_walk_const(w, v->dtype, v->c);
+    case VAL_SCALAR:
+        in.aux = v->buf;
+        return jot_code_add(&w->b, in, NULL, 0, NULL);
+    case VAL_INDEX: return index_value(w, v->dtype, jot_walk_subst(w, w->k->ixs.v[v->at]));
+    case VAL_EW: case VAL_CALL: return apply(w, number);
+    case VAL_AT: return replaced(w, v);
+    case VAL_TABLE: return table_value(w, v);
+    default:
+        jot_code_refuse(w->code, "a reduction has no stage in the schedule");
+        return 0;
+    }
+}
+
+/* The first operand that it waits for; 0: it can be computed. */
+static uint32_t
+waits_for(const Walk *w, uint32_t number)
+{
+    const Value *v = &w->k->values.v[number];
+    bool here = number == w->defining || w->stage_of[number] < 0;
+    for (int i = 0; here && (v->op == VAL_EW || v->op == VAL_CALL) && i < v->narg; i++) {
+        uint32_t operand = w->k->args.v[v->arg + (uint32_t)i];
+        if (w->memo[operand].stamp != w->stamp)
+            return operand;
+    }
+    return 0;
+}
+
+JOT_FN uint32_t
+jot_walk_value(Walk *w, uint32_t value)
+{
+    uint16_t way[VALUE_DEPTH + 1];
+    int n = 0;
+    for (way[0] = (uint16_t)value; n >= 0;) {
+        Memo *m = &w->memo[way[n]];
+        uint32_t next = m->stamp == w->stamp ? 0 : waits_for(w, way[n]), inst;
+        if (next && n < VALUE_DEPTH) {
+            way[++n] = (uint16_t)next;
+            continue;
+        }
+        if (m->stamp != w->stamp) {
+            inst = compute(w, way[n]);
+            m->stamp = w->stamp;
+            m->inst = inst;
+        }
+        n--;
+    }
+    return w->memo[value].inst;
+}

@@ -1,0 +1,172 @@
+/* ccode/lower/walk.h - the state of the walk, shared by walk.c, ccode/lower/leaf.c,
+ * ccode/lower/value.c and
+ * ccode/lower/memory.c. Read before: ccode/lower/code.h. */
+#ifndef JOT_WALK_H
+#define JOT_WALK_H
+#include "ccode/lower/code.h"
+
+#define WALK_GUARDS 16
+
+/* Where each axis stands. */
+typedef struct {
+    Ix pos[SCHED_AXES];         /* over the walk's variables */
+    int64_t left[SCHED_AXES];   /* extent left for inner loops */
+    int64_t block[SCHED_AXES];  /* what `left` would be in a full block */
+    int64_t copy[SCHED_AXES];   /* sum of the constants of unrolled loops: names registers */
+} Binding;
+
+/* What is known of a loop's first and last step. */
+typedef struct {
+    uint32_t block;             /* its FOR */
+    int64_t steps;
+    uint8_t state;              /* 1: counted by `block`; 2: `first`, `lastly` are known */
+    bool first, lastly;
+    bool rest;                  /* a rest follows: no counted step is the last */
+} Edge;
+
+typedef struct { bool on; int64_t ext; Ix base, pos; } Clamp;
+/* A stage's registers: of copies, as sums are made; of the second accumulator. */
+enum { KEPT_COPIES = 1, KEPT_SECOND = 2 };
+typedef struct {
+    uint32_t stage, inst;
+    int which;
+    uint64_t key;
+    Ix base;                    /* of an array: where its axis stood */
+} Kept;
+typedef struct { uint64_t stamp; uint32_t inst; } Memo;
+
+/* The innermost unrolled loop, of single steps: the copies of its axis from one place on. */
+typedef struct { int axis; Ix from; int64_t copies, copy; } Copies;
+
+/* What is brought ahead: values of the next step, of which those in `later` wait to be written. */
+typedef struct {
+    bool on, wait;              /* a next step's values are made; their writes wait */
+    int axis;
+    Ix next;                    /* where the axis stands for the place of what is brought */
+    int64_t left;               /* groups of copies that may be on their way behind a barrier */
+} Ahead;
+typedef struct {
+    uint32_t buf, value;
+    int lanes, vector_axis;     /* of the vector loop that it was made in */
+    Ix index[JOT_MAX_RANK];
+} Later;
+
+typedef struct {
+    Code *code;
+    const Kernel *k;
+    const Sched *s;
+    const Tree *t;
+    Blocks b;
+    IndexWalk index;
+    Binding at;
+    Vec(Binding) around;        /* what it was outside of each loop */
+    int vars;                   /* loop variables in use */
+    int lanes, vector_axis;     /* of the vector loop around, 0: none */
+    Ix lane;                    /* step of the loop of lanes around */
+    bool team, in_team;        /* a work-group shares the nest; inside of what it shares */
+    bool may_split;             /* the parallel loop may be split among callers */
+    int segments;               /* as often as cut loops around repeat what is inside, 0: once */
+    int phase;
+    uint32_t guards[WALK_GUARDS]; /* conditions on every store */
+    int nguards;
+    Ix lane_cond[64];           /* conditions of the present leaf that differ by lane */
+    int nlane_conds;
+    Clamp clamp[SCHED_AXES];
+    Copies copies;
+    Edge *edge;                 /* per tree node */
+    int *stage_of;              /* per value: stage or -1 */
+    uint32_t defining;          /* value being computed: not read from its place */
+    int asked;                  /* steps that vectors are asked for before they are loaded */
+    Memo *memo;                 /* per value: its record under binding `stamp` */
+    uint64_t stamp, stamps;
+    Vec(Kept) kept;             /* registers */
+    Ahead ahead;
+    bool copied;                /* copies to a group's memory may be on their way */
+    Vec(Later) later;
+    Vec(uint32_t) issued;       /* C_MATRIX of four warps, in a loop ahead: not all waited for */
+    bool issues;                /* ... such a loop is around */
+} Walk;
+
+JOT_FN void jot_walk_node(Walk *w, uint32_t n);
+JOT_FN void jot_walk_kids(Walk *w, uint32_t n);
+JOT_FN void jot_walk_derive(Walk *w); /* positions of what derived axes stand for */
+JOT_FN void jot_walk_in_phase(Walk *w, int phase); /* opens a block that runs in that phase alone */
+/* walk_grid.c: loops of a device. */
+JOT_FN void jot_walk_launches(Walk *w);
+JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
+JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
+JOT_FN bool jot_walk_matrix(Walk *w, uint32_t n); /* false: other parts than the step: unrolled */
+JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
+/* The kids of a node that a work-group runs: between what fills its memory and what reads it there
+ * is a barrier. */
+JOT_FN void jot_walk_team_kids(Walk *w, uint32_t n);
+JOT_FN void jot_walk_barrier(Walk *w);
+/* value of all items of a work-group under op, if the stage shares out what it reduces */
+JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op);
+JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
+JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
+/* What is in loop n, its axis moved by `add`, with `left` of it for inner loops; `copy`:
+ * Binding. */
+JOT_FN void jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy);
+/* Loop n as one that counts its steps; a rest of it may follow; wide: callers share it. */
+JOT_FN void jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide);
+/* ccode/lower/cut.c; false: it is not worth it */
+JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide);
+JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);
+JOT_FN void jot_walk_clear(Walk *w, uint32_t buf);
+
+JOT_FN Ix jot_walk_subst(Walk *w, Ix ix);             /* under the present positions */
+JOT_FN uint32_t jot_walk_const(Walk *w, int dtype, jot_Scalar c);
+JOT_FN Inst jot_walk_pure(COp op, int dtype, int lanes);
+JOT_FN uint32_t jot_walk_pack(Walk *w, int dtype, const uint32_t *scalar, int lanes);
+JOT_FN uint32_t jot_walk_operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n);
+JOT_FN uint32_t jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype); /* over its lanes */
+JOT_FN Ix jot_walk_at_lane(Walk *w, Ix ix, int lane); /* ix with the lane fixed */
+JOT_FN uint32_t jot_walk_lane_of(Walk *w, uint32_t vector, int lane);
+/* body in the lanes where w->lane_cond hold, the reduction's identity in others */
+JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
+JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
+/* Registers of a stage in the present copy. */
+JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst);
+JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, int which);
+JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, int which); /* NULL: refused */
+JOT_FN uint32_t jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at);
+JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, EwOp op, int lanes);
+/* Rows that stages in loop n, of lanes over `left` elements, ask for (ccode/lower/prefetch.c). */
+JOT_FN void jot_walk_ask(Walk *w, uint32_t n, int64_t left);
+/* The stage's register, or the element of its array, for the present position
+ * (ccode/lower/lanes.c). */
+JOT_FN uint32_t jot_walk_register(Walk *w, uint32_t stage, int second);
+JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, const uint32_t *value);
+JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
+/* The axis of private copies over what is reduced, -1: none; they begin at *step, end at *width. */
+JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
+/* ccode/lower/arg_reduce.c: reductions with two accumulators. out: of a and b the more extreme;
+ * in_order: b
+ * comes after a. */
+JOT_FN void jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t *a,
+                          const uint32_t *b, uint32_t *out);
+JOT_FN uint32_t jot_walk_now(Walk *w, uint32_t reg); /* a register's content at this point */
+JOT_FN void jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage);
+JOT_FN void jot_walk_pair_combine(Walk *w, const Stage *st, uint32_t stage, uint32_t *b);
+JOT_FN void jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage);
+/* a VAL_LOAD; bits: of f16 or bf16, as u16, not converted */
+JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v, bool bits);
+/* ... whose lanes are far apart and whose copies are neighbours (ccode/lower/transpose.c); 0: it
+ * is none. */
+JOT_FN uint32_t jot_walk_turned(Walk *w, const Value *v);
+/* Neighbours of a buffer from addr on, as lanes. */
+JOT_FN uint32_t jot_walk_vector(Walk *w, uint32_t buf, Ix addr, int dtype);
+JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);
+JOT_FN uint32_t jot_walk_address(Walk *w, const Place *p);
+JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);
+JOT_FN void jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value); /* while w->ahead.on */
+/* The load v to the group's place p past the registers; false: it is none that can go so. */
+JOT_FN bool jot_walk_copy(Walk *w, const Value *v, const Place *p);
+JOT_FN void jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc);
+JOT_FN void jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value);
+JOT_FN void jot_walk_finish(Walk *w, const Stage *st, uint32_t stage);
+/* The term is no term: a product with a table's zero in a sum. */
+JOT_FN bool jot_walk_absent(Walk *w, uint32_t body, EwOp op);
+
+#endif

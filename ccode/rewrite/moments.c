@@ -1,0 +1,272 @@
+/* ccode/rewrite/moments.c - mean and squared deviations of data that no cache holds, read once: of
+ * blocks
+ * first, merged after (Chan).
+ *
+ *     %m = reduce add over n h w of %x times 1/N       %b = reduce add over h w of %x times 1/B
+ *     %q = reduce add over n h w of                    %s = reduce add over h w of (%x - %b)^2
+ *              (%x - %m)^2 times 1/N               ->  %m = reduce add over n of %b times B/N
+ *                                                      %q = reduce add over n of
+ *                                                               %s + B (%b - %m)^2 times 1/N
+ *
+ * A block is what the innermost of the reduced axes walk, some thousand elements and no more than
+ * fits a cache with what lies between them; a longer axis is divided first. All blocks are equally
+ * long, so merging them is a sum; an axis without a divisor near that length is left alone. Two
+ * passes over a block find it in the cache; the errors are those of two passes over everything, or
+ * less, as sums are shorter.
+ *
+ *   requires  a kernel without a schedule       keeps  what is computed, but for the order of sums
+ *   breaks    numbers of values; may add an axis
+ *
+ * Read before: ccode/ir/ir.h, ccode/build/reduce.c. After: ccode/schedule/choose.c. */
+#include "ccode/rewrite/rewrite.h"
+#include "ccode/build/build.h"
+#include "ccode/ir/operands.h"
+
+enum { MOMENTS_LEAST = 32, MOMENTS_MOST = 4096 }; /* elements of a block */
+
+typedef struct {
+    Kernel *k;
+    uint32_t m, q, x;           /* the mean, the squares, what they are of */
+    double moved[KERNEL_AXES];  /* bytes by which the dearest load under x moves */
+    uint64_t axes;
+    int divided;                /* axis to divide by `by`; -1: none */
+    int64_t by;
+    double block;               /* elements of one */
+} Moments;
+
+static const Value *
+moments_value(const Moments *t, uint32_t n)
+{
+    return &t->k->values.v[n];
+}
+
+static uint32_t
+moments_operand(const Moments *t, uint32_t n, int i)
+{
+    return t->k->args.v[moments_value(t, n)->arg + (uint32_t)i];
+}
+
+static bool
+moments_sum(const Moments *t, uint32_t n)
+{
+    const Value *v = moments_value(t, n);
+
+    return v->op == VAL_REDUCE && v->narg == 1 && v->ew == EW_ADD && v->ncond == 0
+        && v->dtype >= JOT_F32;
+}
+
+/* Value n is the scaled sum of squares of x - mean of x over the same axes. */
+static bool
+moments_found(Moments *t, uint32_t n)
+{
+    const Value *v = moments_value(t, n), *square, *d;
+
+    if (!moments_sum(t, n) || !v->scaled)
+        return false;
+    square = moments_value(t, moments_operand(t, n, 0));
+    if (square->op != VAL_EW || square->ew != EW_MUL
+        || t->k->args.v[square->arg] != t->k->args.v[square->arg + 1])
+        return false;
+    d = moments_value(t, t->k->args.v[square->arg]);
+    if (d->op != VAL_EW || d->ew != EW_SUB)
+        return false;
+    t->q = n;
+    t->x = t->k->args.v[d->arg];
+    t->m = t->k->args.v[d->arg + 1];
+    t->axes = v->axes;
+    return moments_sum(t, t->m) && moments_value(t, t->m)->scaled
+        && moments_value(t, t->m)->axes == v->axes && moments_operand(t, t->m, 0) == t->x
+        && moments_value(t, t->m)->c.f == v->c.f;
+}
+
+/* How far each axis moves the load under x that most axes move. False: none, or nothing simple. */
+static bool
+moments_moves(Moments *t, uint32_t n, double *size)
+{
+    Below w;
+    int i;
+
+    for (jot_below_open(&w, t->k, n); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = moments_value(t, n);
+        const KBuf *b = v->op == VAL_LOAD ? &t->k->bufs.v[v->buf] : NULL;
+        Ix addr;
+
+        if (v->op == VAL_REDUCE || v->op == VAL_AT || v->op == VAL_TABLE)
+            return false;
+        if (!b || (double)b->layout->nelem <= *size)
+            continue;
+        *size = (double)b->layout->nelem;
+        addr = jot_kernel_addr(t->k, v->buf, v->at);
+        for (i = 0; i < (int)t->k->axes.n; i++)
+            t->moved[i] = jot_ix_moved(t->k->ix, addr, i, NULL)
+                        * (double)jot_dtype_nbytes((jot_DType)b->dtype);
+    }
+    return !w.deep;
+}
+
+/* The reduced axis not in `taken` that moves x the least; -1: none. */
+static int
+moments_inner(const Moments *t, uint64_t taken)
+{
+    int a, best = -1;
+
+    for (a = 0; a < (int)t->k->axes.n; a++)
+        if ((t->axes >> a & 1) && !(taken >> a & 1) && t->k->axes.v[a].ext > 1
+            && (best < 0 || t->moved[a] < t->moved[best]))
+            best = a;
+    return best;
+}
+
+/* Bytes that lie between the first and the last element of `taken` and all axes inside of it. */
+static double
+moments_span(const Moments *t, uint64_t taken)
+{
+    double most = 0, span = 4;
+    int a;
+
+    for (a = 0; a < (int)t->k->axes.n; a++)
+        if ((taken >> a & 1) && t->moved[a] > most)
+            most = t->moved[a];
+    for (a = 0; a < (int)t->k->axes.n; a++)
+        if (t->moved[a] > 0 && (taken >> a & 1 || t->moved[a] < most))
+            span *= (double)t->k->axes.v[a].ext;
+    return span;
+}
+
+/* The largest divisor of ext that is at most `most`. */
+static int64_t
+moments_divisor(int64_t ext, double most)
+{
+    int64_t d = most < (double)ext ? (int64_t)most : ext;
+
+    while (d > 1 && ext % d)
+        d--;
+    return d;
+}
+
+/* The axes of a block: of the reduced ones from the innermost on, what fits. 0: everything does, or
+ * no block is long enough. */
+static uint64_t
+moments_block(Moments *t, double room)
+{
+    uint64_t taken = 0;
+    int axis;
+
+    t->divided = -1;
+    t->block = 1;
+    if (moments_span(t, t->axes) <= 2 * room)
+        return 0;
+    while ((axis = moments_inner(t, taken)) >= 0) {
+        uint64_t with = taken | (uint64_t)1 << axis;
+        double span = moments_span(t, with), ext = (double)t->k->axes.v[axis].ext;
+
+        if (span > room || t->block * ext > MOMENTS_MOST) {
+            double most = room / (span / ext);
+
+            if (most > MOMENTS_MOST / t->block)
+                most = MOMENTS_MOST / t->block;
+            t->by = moments_divisor(t->k->axes.v[axis].ext, most);
+            if (t->by > 1 && t->k->axes.n < KERNEL_AXES - 4) {
+                t->divided = axis;
+                t->block *= (double)t->by;
+            }
+            break;
+        }
+        taken = with;
+        t->block *= ext;
+    }
+    return t->block >= MOMENTS_LEAST ? taken : 0;
+}
+
+/* Everywhere, axis = by * axis + the new axis, whose number it is; -1: refused. */
+static int
+moments_divide(Kernel *k, int axis, int64_t by)
+{
+    Ix map[KERNEL_AXES];
+    int64_t ext[KERNEL_AXES];
+    Space space = {0, NULL, NULL};
+    char name[24];
+    Text text = {NULL, name, 0, sizeof name};
+    int rest, i;
+    uint32_t n;
+
+    jot_text_f(&text, "%.*sb", 20, k->axes.v[axis].name);
+    rest = jot_kernel_axis(k, name, by);
+    if (rest < 0)
+        return -1;
+    k->axes.v[axis].ext /= by;
+    for (i = 0; i <= rest; i++) {
+        map[i] = jot_ix_axis(k->ix, i);
+        ext[i] = k->axes.v[i].ext;
+    }
+    space.n = rest + 1;
+    space.ext = ext;
+    map[axis] = jot_ix_add(k->ix, jot_ix_scale(k->ix, map[axis], by), map[rest]);
+    for (n = 0; n < k->ixs.n; n++)
+        if (jot_ix_axes(k->ix, k->ixs.v[n]) >> axis & 1)
+            k->ixs.v[n] = jot_ix_subst(k->ix, k->ixs.v[n], rest, map, NULL, &space);
+    for (n = 1; n < k->values.n; n++)
+        if (k->values.v[n].op == VAL_REDUCE && (k->values.v[n].axes >> axis & 1))
+            k->values.v[n].axes |= (uint64_t)1 << rest;
+    jot_kernel_refresh(k);
+    return rest;
+}
+
+/* False: memory or room for values was refused; then the kernel is as before, but for unused
+ * values and an axis divided. */
+static bool
+moments_merge(Moments *t, uint64_t inner)
+{
+    Kernel *k = t->k;
+    jot_DType dtype = (jot_DType)moments_value(t, t->q)->dtype;
+    double scale = moments_value(t, t->q)->c.f;
+    uint64_t outer = moments_value(t, t->q)->axes & ~inner;
+    uint32_t mean, squares, m, d, q;
+
+    mean = jot_v_reduce(k, EW_ADD, inner, t->x, 0, NULL, 1 / t->block);
+    d = jot_v_ew(k, EW_SUB, dtype, t->x, mean, 0);
+    squares = jot_v_reduce(k, EW_ADD, inner, jot_v_ew(k, EW_MUL, dtype, d, d, 0), 0, NULL, 1);
+    m = jot_v_reduce(k, EW_ADD, outer, mean, 0, NULL, scale * t->block);
+    d = jot_v_ew(k, EW_SUB, dtype, mean, m, 0);
+    d = jot_v_ew(k, EW_MUL, dtype, d, d, 0);
+    d = jot_v_ew(k, EW_MUL, dtype, d, jot_v_constf(k, dtype, t->block), 0);
+    q = jot_v_reduce(k, EW_ADD, outer, jot_v_ew(k, EW_ADD, dtype, squares, d, 0), 0, NULL, scale);
+    m = q ? jot_v_replace(k, t->q, q, m) : 0;
+    return m && jot_v_replace(k, t->m, m, m);
+}
+
+JOT_FN bool
+jot_kernel_moments(Kernel *k, const Target *target)
+{
+    double room = (double)target->cache_nbytes[LEVEL_L2] / 4;
+    uint32_t n, last = k->values.n;
+    bool simple = true;
+    Moments t;
+
+    memset(&t, 0, sizeof t);
+    t.k = k;
+    for (n = 1; n < last; n++)
+        simple &= k->values.v[n].op != VAL_AT;
+    for (n = 0; n < k->stores.n; n++)
+        simple &= !k->stores.v[n].acc;
+    for (n = 1; n < last && simple; n++) {
+        double size = 0;
+        uint64_t inner;
+        int rest;
+
+        if (!moments_found(&t, n) || !moments_moves(&t, t.x, &size))
+            continue;
+        inner = moments_block(&t, room);
+        if (t.block < MOMENTS_LEAST || (!inner && t.divided < 0))
+            continue;
+        if (t.divided >= 0) {
+            rest = moments_divide(k, t.divided, t.by);
+            if (rest < 0)
+                return !k->mem->failed;
+            inner |= (uint64_t)1 << rest;
+        }
+        if (!moments_merge(&t, inner))
+            return !k->mem->failed;
+    }
+    return true;
+}

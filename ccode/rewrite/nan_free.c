@@ -1,0 +1,111 @@
+/* ccode/rewrite/nan_free.c - an extreme that may forget NaN, since a sum over the same terms tells
+ * of it.
+ *
+ *     m = max over j of x      e = exp(x - m)      s = sum over j of e      y = e / s
+ *
+ * Where x is NaN, x - something is, e is, s is, and so is all of the row of y, whatever m is. Then
+ * the maximum is one instruction instead of three (prelude: jotm_over). What was NaN is NaN, and
+ * all else is what it was, but for the sign of an extreme that is 0.
+ *
+ *   here     NaN at the points where x is
+ *   told     NaN wherever any x is that the extreme looks at
+ *   reads    is made of the extreme
+ *
+ * All that is stored and made of the extreme must be told.
+ *
+ * Read before: ccode/ir/ir.h. After: ccode/lower/leaf.c. */
+#include "ccode/ir/ir.h"
+
+enum { TOLD_HERE = 1, TOLD_ALL = 2, TOLD_READS = 4 };
+
+/* Operators whose result is NaN where an operand is. */
+static bool
+told_through(EwOp op)
+{
+    switch ((int)op) {
+    case EW_ADD: case EW_SUB: case EW_MUL: case EW_DIV: case EW_NEG: case EW_ABS: case EW_MAX:
+    case EW_MIN: case EW_SQRT: case EW_RSQRT: case EW_EXP: case EW_EXP2: case EW_EXPM1: case EW_LOG:
+    case EW_LOG2: case EW_LOG10: case EW_LOG1P: case EW_TANH: case EW_SIGMOID: case EW_SOFTPLUS:
+    case EW_CAST: return true;
+    }
+    return false;
+}
+
+static bool
+told_constant(const Value *v)
+{
+    return v->op == VAL_CONST && v->dtype >= JOT_F16 && v->c.f != v->c.f;
+}
+
+static uint8_t
+told_applied(const Kernel *k, const Value *v, const uint8_t *told)
+{
+    const uint32_t *arg = &k->args.v[v->arg];
+    uint8_t some = 0, both;
+
+    if (v->dtype < JOT_F16)
+        return 0;
+    if (v->ew == EW_SELECT) {
+        both = told_constant(&k->values.v[arg[1]]) ? TOLD_HERE | TOLD_ALL : told[arg[1]];
+        both &= told_constant(&k->values.v[arg[2]]) ? TOLD_HERE | TOLD_ALL : told[arg[2]];
+        return both & (TOLD_HERE | TOLD_ALL);
+    }
+    for (int i = 0; i < v->narg && told_through((EwOp)v->ew); i++)
+        some |= k->values.v[arg[i]].dtype >= JOT_F16 ? told[arg[i]] & (TOLD_HERE | TOLD_ALL) : 0;
+    return some;
+}
+
+/* Sums of all terms: over the extreme's axes they gather what is here; what is told stays so. */
+static uint8_t
+told_summed(const Kernel *k, const Value *v, uint64_t axes, const uint8_t *told)
+{
+    uint8_t body = told[k->args.v[v->arg]];
+
+    if (v->ew != EW_ADD || v->narg != 1 || v->ncond || v->dtype < JOT_F16)
+        return 0;
+    return body & TOLD_ALL || (body & TOLD_HERE && (v->axes & axes) == axes) ? TOLD_ALL : 0;
+}
+
+static bool
+told_stores(const Kernel *k, const uint8_t *told)
+{
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *st = &k->stores.v[i];
+
+        if ((told[st->value] & TOLD_READS)
+            && (!(told[st->value] & TOLD_ALL) || (st->acc != EW_NONE && st->acc != EW_ADD)))
+            return false;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_value_forgets(const Kernel *k, uint32_t reduce)
+{
+    const Value *m = &k->values.v[reduce];
+    uint32_t x;
+    uint8_t *told;
+    bool forgets;
+
+    if (m->op != VAL_REDUCE || (m->ew != EW_MAX && m->ew != EW_MIN) || m->narg != 1 || m->ncond
+        || m->dtype < JOT_F16 || !(told = jot_mem_new(k->mem, k->values.n, sizeof *told)))
+        return false;
+    x = k->args.v[m->arg];
+    for (uint32_t n = x; n < k->values.n; n++) {
+        const Value *v = &k->values.v[n];
+
+        if (n == x)
+            told[n] = TOLD_HERE;
+        else if (v->op == VAL_EW && n != reduce)
+            told[n] = told_applied(k, v, told);
+        else if (v->op == VAL_REDUCE && n != reduce)
+            told[n] = told_summed(k, v, m->axes, told);
+        for (int i = 0; i < v->narg; i++)
+            told[n] |= told[k->args.v[v->arg + (uint32_t)i]] & TOLD_READS;
+        if (n == reduce)
+            told[n] = TOLD_READS;
+    }
+    forgets = told_stores(k, told);
+    jot_mem_free(k->mem, told, k->values.n * sizeof *told);
+    return forgets;
+}

@@ -1,0 +1,226 @@
+/* ccode/rewrite/one_hot.c - a reduction of which only one term along an axis counts is that term.
+ *
+ *     %2 = index j - @e0(i) == 0                       %5 = index @e0(i) >= 0 && 9 - @e0(i) >= 0
+ *     %3 = select %2 %1 0                         ->   %6 = %1 at j = @e0(i), plus 0
+ *     %4 = reduce add over j:10 of %3                  %4 = select %5 %6 0
+ *
+ * The gradient of what picks a place of each row is such a sum, and so is what a row has at the
+ * place that a label names. Terms that do not count are the operator's identity: by a choice, by a
+ * guarded load, by a condition of the reduction. A sign may stand around a choice whose terms are
+ * added. A sum of terms that are -0 is +0, therefore the 0.
+ *
+ *   requires  a kernel without a schedule       keeps  what is stored, to the bit
+ *   breaks    numbers of values
+ *
+ * Read before: ccode/ir/ir.h. After: ccode/rewrite/arg_reduce.c. */
+#include "ccode/rewrite/rewrite.h"
+#include "ccode/ir/operands.h"
+
+enum { SINGLE_DEEP = 16 };
+
+typedef struct {
+    Kernel *k;
+    Space space;
+    int64_t ext[KERNEL_AXES];
+    Ix map[KERNEL_AXES];    /* each axis; `axis` by its one place */
+    Ix in;                  /* that place is a place of the axis */
+    int axis;
+    uint32_t *there;        /* each value at the place, 0: it cannot be said there; REMAKE_ASK */
+} Single;
+
+/* Where on the axis one of the conditions joined by `and` holds, all else held; 0: at no one place.
+ * */
+static Ix
+single_place(Kernel *k, Ix cond, int axis)
+{
+    const IxRec rec = k->ix->recs.v[cond];
+    bool inside;
+    int64_t c;
+    Ix at;
+
+    if (rec.op == IX_AND) {
+        at = single_place(k, rec.a, axis);
+        return at ? at : single_place(k, rec.b, axis);
+    }
+    if (rec.op != IX_EQ0)
+        return 0;
+    c = jot_ix_coef(k->ix, rec.a, axis, &inside);
+    if (inside || (c != 1 && c != -1))
+        return 0;
+    at = jot_ix_sub(k->ix, rec.a, jot_ix_scale(k->ix, jot_ix_axis(k->ix, axis), c));
+    return jot_ix_scale(k->ix, at, -c);
+}
+
+static Ix
+single_ix(const Single *s, Ix ix)
+{
+    return jot_ix_subst(s->k->ix, ix, s->space.n, s->map, NULL, &s->space);
+}
+
+/* A load where the place is one, else what is outside. */
+static uint32_t
+single_load(const Single *s, const Value *v)
+{
+    Ix ix[2 * JOT_MAX_RANK], cond[33];
+    int64_t one;
+    int n = 0;
+
+    if (v->nidx > 2 * JOT_MAX_RANK || v->ncond > 32)
+        return 0;
+    for (int i = 0; i < v->nidx; i++)
+        ix[i] = single_ix(s, s->k->ixs.v[v->at + (uint32_t)i]);
+    for (; n < v->ncond; n++)
+        cond[n] = single_ix(s, s->k->ixs.v[v->at + v->nidx + (uint32_t)n]);
+    if (!jot_ix_is_const(s->k->ix, s->in, &one))
+        cond[n++] = s->in;
+    return jot_v_load(s->k, v->buf, ix, n, cond, v->c);
+}
+
+static bool
+single_holds(const Kernel *k, uint32_t cond)
+{
+    const Value *v = &k->values.v[cond];
+    int64_t one;
+
+    return v->op == VAL_INDEX && jot_ix_is_const(k->ix, k->ixs.v[v->at], &one) && one;
+}
+
+/* Value n at the place; 0: it cannot be said there. */
+static uint32_t
+single_new(void *ud, uint32_t n)
+{
+    const Single *s = ud;
+    const Value v = s->k->values.v[n];
+    uint32_t arg[3] = {0};
+
+    if (!(v.free >> s->axis & 1))
+        return n;
+    if (v.op == VAL_INDEX)
+        return jot_v_index(s->k, (jot_DType)v.dtype, single_ix(s, s->k->ixs.v[v.at]));
+    if (v.op == VAL_LOAD)
+        return single_load(s, &v);
+    if (v.op != VAL_EW || v.narg > 3 || v.round != v.dtype)
+        return 0;
+    for (int i = 0; i < v.narg; i++) {
+        arg[i] = s->there[s->k->args.v[v.arg + (uint32_t)i]];
+        if (!arg[i] || arg[i] == REMAKE_ASK)
+            return arg[i];
+    }
+    if (v.ew == EW_SELECT && single_holds(s->k, arg[0]))
+        return arg[1];
+    return jot_v_ew(s->k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
+}
+
+/* The same for another place: nothing is known yet. */
+static uint32_t
+single_root(Single *s, uint32_t n)
+{
+    size_t nbytes = ((size_t)n + 1) * sizeof *s->there;
+    uint32_t value = 0;
+
+    s->there = jot_mem_new(s->k->mem, n + 1, sizeof *s->there);
+    if (s->there) {
+        memset(s->there, 0xff, nbytes);
+        value = jot_remake(s->k, n, s->there, single_new, s);
+    }
+    jot_mem_free(s->k->mem, s->there, nbytes);
+    return value;
+}
+
+/* Is value n, where the guard does not hold, what the operator begins with? Under the sign of a
+ * sum's terms: *g of what stands there. */
+static bool
+single_guard(const Kernel *k, const Value *reduce, uint32_t n, Guarded *g)
+{
+    jot_Scalar identity;
+
+    for (int deep = 0; reduce->ew == EW_ADD && deep < SINGLE_DEEP; deep++) {
+        const Value *v = &k->values.v[n];
+
+        if (v->op != VAL_EW || v->ew != EW_NEG)
+            break;
+        n = k->args.v[v->arg];
+    }
+    return jot_value_guarded(k, n, g)
+        && jot_reduce_op_identity((EwOp)reduce->ew, (jot_DType)reduce->dtype, &identity)
+        && (reduce->dtype >= JOT_F16 ? g->outside.f == identity.f : g->outside.i == identity.i);
+}
+
+/* All that must hold for a term to count. */
+static Ix
+single_cond(Kernel *k, const Value *v, uint32_t body)
+{
+    Ix all = jot_ix_all(k->ix, v->ncond, k->ixs.v + v->at + v->nidx);
+    Guarded g;
+
+    return single_guard(k, v, body, &g) ? jot_ix_and(k->ix, all, g.cond) : all;
+}
+
+/* One axis of reduction n by its place: the value that it comes to, 0: it has none. */
+static uint32_t
+single_solved(Single *s, uint32_t n, Ix all, Ix at)
+{
+    Kernel *k = s->k;
+    const Value v = k->values.v[n];
+    jot_Scalar identity;
+    uint32_t term, rest;
+    Ix cond, last = jot_ix_const(k->ix, k->axes.v[s->axis].ext - 1);
+
+    for (int a = 0; a < s->space.n; a++)
+        s->map[a] = a == s->axis ? at : jot_ix_axis(k->ix, a);
+    s->in = jot_ix_and(k->ix, jot_ix_ge0(k->ix, at, &s->space),
+                       jot_ix_ge0(k->ix, jot_ix_sub(k->ix, last, at), &s->space));
+    cond = jot_ix_and(k->ix, s->in, single_ix(s, all));
+    term = cond ? single_root(s, k->args.v[v.arg]) : 0;
+    if (!term || !jot_reduce_op_identity((EwOp)v.ew, (jot_DType)v.dtype, &identity))
+        return 0;
+    rest = jot_v_const(k, (jot_DType)v.dtype, identity);
+    if (v.axes != (uint64_t)1 << s->axis)
+        return jot_v_reduce(k, (EwOp)v.ew, v.axes & ~((uint64_t)1 << s->axis), term, 1, &cond,
+                            v.scaled ? v.c.f : 1);
+    if (v.ew == EW_ADD && v.dtype >= JOT_F16)
+        term = jot_v_ew(k, EW_ADD, (jot_DType)v.dtype, term, rest, 0);
+    if (v.scaled)
+        term = jot_v_ew(k, EW_MUL, (jot_DType)v.dtype, term,
+                        jot_v_constf(k, (jot_DType)v.dtype, v.c.f), 0);
+    return jot_v_ew(k, EW_SELECT, (jot_DType)v.dtype, jot_v_index(k, JOT_BOOL, cond), term, rest);
+}
+
+static uint32_t
+single_term(Single *s, uint32_t n)
+{
+    const Value v = s->k->values.v[n];
+    uint32_t term = 0;
+    Ix all;
+
+    if (v.op != VAL_REDUCE || v.narg != 1)
+        return 0;
+    all = single_cond(s->k, &v, s->k->args.v[v.arg]);
+    for (s->axis = 0; all && !term && s->axis < s->space.n; s->axis++) {
+        Ix at = v.axes >> s->axis & 1 ? single_place(s->k, all, s->axis) : 0;
+        if (at && (term = single_solved(s, n, all, at)))
+            break;
+    }
+    return term;
+}
+
+JOT_FN bool
+jot_kernel_singles(Kernel *k)
+{
+    Single s = {0};
+    bool some = false;
+
+    s.k = k;
+    s.space.n = (int)k->axes.n;
+    s.space.ext = s.ext;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        s.ext[a] = k->axes.v[a].ext;
+    for (uint32_t n = 1; n < k->values.n && !k->mem->failed; n++) {
+        uint32_t term = single_term(&s, n);
+
+        if (term && !jot_v_replace(k, n, term, term))
+            break;
+        some |= term != 0;
+    }
+    return !k->mem->failed && (!some || jot_kernel_compact(k));
+}

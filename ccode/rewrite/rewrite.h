@@ -1,0 +1,65 @@
+/* ccode/rewrite/rewrite.h - a kernel is rewritten before it has a schedule: its reductions are
+ * simplified, its axes split and merged. Read before: ccode/ir/ir.h. */
+#ifndef JOT_REWRITE_H
+#define JOT_REWRITE_H
+#include "ccode/ir/ir.h"
+#include "target/target.h"
+
+/* Merge an extreme and the first position that holds it into one reduction
+ * (ccode/rewrite/arg_reduce.c). False:
+ * memory was refused, and the kernel can no longer be used. */
+JOT_FN bool jot_kernel_pairs(Kernel *k);
+
+/* Replace a reduction with a single effective term by that term (ccode/rewrite/one_hot.c). False:
+ * likewise. */
+JOT_FN bool jot_kernel_singles(Kernel *k);
+
+/* Compare positions in 32 bits where they fit (ccode/rewrite/narrow.c). False: likewise. */
+JOT_FN bool jot_kernel_narrow(Kernel *k);
+
+/* Move signs out of sums that are no contractions (ccode/rewrite/factor_sign.c). False:
+ * likewise. */
+JOT_FN bool jot_kernel_turned(Kernel *k);
+
+/* Compute moments of data larger than a cache by blocks, and merge them (ccode/rewrite/moments.c).
+ * False:
+ * likewise. */
+JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
+
+/* Split axes that index expressions divide, as by a stride, into quotient and residue class, so
+ * that sums of products over them become contractions (ccode/rewrite/residue.c). False: out of
+ * memory. */
+JOT_FN bool jot_kernel_residues(Kernel *k);
+/* What an index divides the axis by, with a rest: 1 if it does not (depth: 0); and the axis as by *
+ * axis + rest, where rest is a new one, the last (ccode/rewrite/residue.c). False: out of
+ * memory. */
+JOT_FN int64_t jot_axis_divisor(const IxPool *p, Ix ix, int axis, int depth);
+JOT_FN bool jot_axis_divide(Kernel *k, int axis, int64_t by);
+/* An axis became longer: loads at its new positions are guarded. False: out of memory. */
+JOT_FN bool jot_axis_guard_loads(Kernel *k, int axis);
+
+/* Merge axes that every access walks as one contiguous axis (ccode/rewrite/merge.c). False: out of
+ * memory. */
+JOT_FN bool jot_merge_axes(Kernel *k);
+
+/* For results that are read back within one step of k->steps (ccode/rewrite/forward.c): shrink the
+ * buffers
+ * that are the kernel's own to the size of one step. */
+JOT_FN void jot_steps_fold(Kernel *k);
+/* Make every value that is not reduced over the axes of k->steps depend on them: the last change
+ * before a schedule is made. False: out of memory. */
+JOT_FN bool jot_steps_in_all(Kernel *k);
+/* For a load: 1 + the largest level[] of the stores into the buffer that it reads; 0: none. */
+JOT_FN int jot_steps_level(const Kernel *k, const Value *load, const uint8_t *level);
+
+/* Add a store that clears each buffer that a scatter adds to (ccode/rewrite/scatter.c). False: out
+ * of
+ * memory. */
+JOT_FN bool jot_kernel_scatters(Kernel *k);
+
+/* A load or select that is a constant, `outside`, except where `cond` (0: everywhere) holds; there
+ * it is value `inside`. */
+typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;
+JOT_FN bool jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g);
+
+#endif

@@ -1,0 +1,342 @@
+/* ccode/schedule/phase.c - phases: nests that threads share one after the other, sums in pieces.
+ *
+ * The stages of a schedule form nests, the loops that share no outer one. One nest with an axis
+ * that nothing is reduced over is shared among threads as it is. Else each nest that is worth it
+ * becomes a phase of its own, and a nest whose outermost loop is reduced over is cut into pieces:
+ *
+ *     %1 s: | i                 %1: i:4096p || i; res part[i/4096]        a partial sum per piece
+ *     !0: i          ->         phase
+ *                               +%1: | i:4096d; res s[]                   in order
+ *                               phase
+ *                               !0: i:1p
+ *
+ * Several reductions over different axes of one space stay one nest: what keeps the outer axis
+ * gains the blocks, what sums over it gets a partial row per block.
+ *
+ *     %g: r | j                 %g: r:64p r | j
+ *     %c: | r j; acc y[j]       %c: r:64p || r j; acc part[r/64, j]
+ *                               +%c: j:1p | r:64d; res y[j]
+ *
+ * How many pieces follows from extents and prices, never from the number of threads: so results do
+ * not depend on it. When the outer loop has few steps the next one is cut as well (n:1p h:8p).
+ * Here it is decided; the stages are made anew in ccode/schedule/pieces.c.
+ *
+ *   requires  a schedule of serial loops in one phase, its places given
+ *   keeps     which stage computes what; the order within a piece
+ *   breaks    the order of summation: pieces first, then their sums in order
+ *
+ * Read before: ccode/schedule/sched.h, ccode/schedule/make.c. After: ccode/schedule/pieces.c. */
+#include "ccode/schedule/phase.h"
+#include "ccode/ir/cost.h"
+
+#define PHASE_WORK 131072.0 /* operations of a piece */
+#define PHASE_LONG 32768.0  /* points of a piece, where there is hardly any operation in them */
+#define PHASE_SHORT 2048.0
+
+enum {
+    PHASE_STEPS = 16,  /* steps of a shared loop that are enough for any number of threads */
+    PHASE_SUMMED = 64,
+    PHASE_RUN = 64 /* elements of a row that is added at random: less is half a line at a time */
+};
+
+/* ---- nests ---- */
+
+JOT_FN double
+jot_phase_points(const Sched *s, const Stage *st)
+{
+    uint64_t axes = jot_stage_axes(s, st);
+    double points = 1;
+    for (int a = 0; a < SCHED_AXES; a++)
+        if (axes >> a & 1)
+            points *= (double)jot_axis_ext(s, a);
+    return points;
+}
+
+static bool
+find_nests(Phases *p)
+{
+    const Sched *s = p->s;
+    uint8_t shares[SCHED_STAGES];
+    if (s->stages.n > SCHED_STAGES)
+        return false;
+    jot_sched_shares(s, shares);
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i];
+        bool inside = shares[i] > 0;
+        double points = jot_phase_points(s, st);
+        if (st->phase || st->part || st->combine)
+            return false;
+        if (!inside && p->n == PHASE_NESTS)
+            return false;
+        if (!inside) {
+            memset(&p->nest[p->n], 0, sizeof p->nest[0]);
+            p->nest[p->n++].from = i;
+        }
+        p->nest[p->n - 1].to = i + 1;
+        if (points > p->nest[p->n - 1].points)
+            p->nest[p->n - 1].points = points;
+    }
+    return p->n > 0;
+}
+
+/* ---- what may be shared ---- */
+
+static bool
+reduced_over(const Sched *s, const Stage *st, int axis)
+{
+    return jot_stage_is_reduce(s, st) &&
+        (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1) &&
+        !(jot_stage_free(s, st) >> axis & 1);
+}
+
+/* The axis is an index of the store by itself: others may be anything. */
+static bool
+is_index(const Sched *s, const KStore *store, int axis)
+{
+    for (int d = 0; d < store->nidx; d++)
+        if (axis < (int)s->k->axes.n
+            && s->k->ixs.v[store->at + (uint32_t)d] == jot_ix_axis(s->k->ix, axis))
+            return true;
+    return false;
+}
+
+/* A store or place moves along the axis: each step writes elements of its own. */
+static bool
+moves_along(const Sched *s, const Stage *st, int axis)
+{
+    const KStore *store = &s->k->stores.v[st->what];
+    uint64_t moved = 0;
+    if (!(jot_stage_free(s, st) >> axis & 1))
+        return false;
+    if (st->store && store->acc)
+        return is_index(s, store, axis);
+    for (int d = 0; st->store && d < store->nidx; d++)
+        moved |= jot_ix_axes(s->k->ix, s->k->ixs.v[store->at + (uint32_t)d]);
+    return !st->store || (jot_sched_axes(s, moved) >> axis & 1);
+}
+
+JOT_FN bool
+jot_phase_in_pieces(const Sched *s, const Stage *st, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (reduced_over(s, st, st->loop[i].axis))
+            return true;
+    return false;
+}
+
+/* All that stage i reads of its nest is computed in the same step of loop `depth`. */
+static bool
+reads_own_step(const Sched *s, const PhaseNest *nest, uint32_t i, int depth)
+{
+    uint32_t in[256];
+    int n = jot_producers(s, i, in, 256);
+    for (int j = 0; j < n; j++)
+        if (in[j] >= nest->from && s->stages.v[in[j]].nat <= depth)
+            return false;
+    return true;
+}
+
+/* Loop number `depth` of the nest may be shared, given that those before it are: 0 no, 1 yes, 2:
+ * with results in pieces. */
+static int
+may_share(const Sched *s, const PhaseNest *nest, int depth)
+{
+    const SLoop *loop = &s->stages.v[nest->from].loop[depth];
+    int found = 1;
+    for (uint32_t i = nest->from; i < nest->to; i++) {
+        const Stage *st = &s->stages.v[i];
+        if (st->n <= depth || !jot_loop_eq(&st->loop[depth], loop) || loop->kind != LOOP_SERIAL ||
+            !reads_own_step(s, nest, i, depth))
+            return 0;
+        for (int j = 0; j < depth; j++)
+            if (st->loop[j].axis == loop->axis)
+                return 0;
+        if (jot_phase_in_pieces(s, st, depth + 1))
+            found = 2;
+        else if ((st->store ? st->n : st->nat) <= depth || !moves_along(s, st, loop->axis))
+            return 0;
+    }
+    return found;
+}
+
+JOT_FN int64_t
+jot_loop_steps(const Sched *s, const SLoop *l)
+{
+    int64_t ext = jot_axis_ext(s, l->axis);
+    return ext / l->step + (ext % l->step > 0);
+}
+
+/* A divisor of steps near the wanted length, so that no rest has a text of its own; else wanted. */
+static int64_t
+even_length(int64_t steps, int64_t wanted)
+{
+    for (int64_t d = 0; d <= wanted / 2; d++) {
+        if (steps % (wanted + d) == 0)
+            return wanted + d;
+        if (wanted - d > wanted / 2 && steps % (wanted - d) == 0)
+            return wanted - d;
+    }
+    return wanted;
+}
+
+/* As many as are long enough, and have enough to add up for each sum in them: a partial sum is
+ * written and read, which is little beside PHASE_SUMMED elements read; no more pieces than threads
+ * need are shorter. */
+static double
+most_pieces(const Phases *p, const PhaseNest *nest, int depth)
+{
+    const Sched *s = p->s;
+    double pieces = nest->points / p->how->grain;
+    for (uint32_t i = nest->from; i < nest->to; i++) {
+        const Stage *st = &s->stages.v[i];
+        uint64_t axes = jot_stage_axes(s, st) & ~jot_stage_free(s, st);
+        double summed = 1;
+        for (int a = 0; a < SCHED_AXES; a++)
+            if (axes >> a & 1)
+                summed *= (double)jot_axis_ext(s, a);
+        if (!jot_phase_in_pieces(s, st, depth + 1))
+            continue;
+        if (pieces > summed / p->how->least)
+            pieces = summed / p->how->least;
+        if (pieces > PHASE_STEPS && pieces > summed / PHASE_SUMMED)
+            pieces = summed > PHASE_STEPS * PHASE_SUMMED ? summed / PHASE_SUMMED : PHASE_STEPS;
+    }
+    return pieces > PHASE_PIECES ? PHASE_PIECES : pieces;
+}
+
+/* Share loop `depth` as well: whole, or in blocks where that makes `pieces` of the nest. */
+static void
+take_loop(PhaseNest *nest, int depth, const SLoop *loop, int64_t own, int64_t *steps, double pieces)
+{
+    int64_t length = (int64_t)((double)own * (double)*steps / pieces) + 1;
+    length = length > 1 ? even_length(own, length) : 1;
+    if (length > own / 2)
+        length = own > 1 && own <= PHASE_STEPS ? 1 : own;
+    if (length == own)
+        return;
+    nest->outer = depth + 1;
+    nest->block = length > 1 ? length * loop->step : 0;
+    *steps *= own / length;
+}
+
+/* What is added at random is shared by blocks of an axis that is an index by itself; these stand
+ * around the other loops, so each element's terms come in the order that they did.
+ *     !1: i j     ->     !1: j:64p i j */
+static void
+spread_adding(Phases *p, const PhaseNest *nest)
+{
+    Stage *st = &p->s->stages.v[nest->from];
+    const KStore *store = &p->s->k->stores.v[st->what];
+    if (nest->to != nest->from + 1 || !st->store || !store->acc || !store->onto
+        || st->n >= STAGE_LOOPS - 1 || is_index(p->s, store, st->loop[0].axis))
+        return;
+    for (int i = 1; i < st->n; i++) {
+        SLoop block = st->loop[i];
+        int64_t ext = jot_axis_ext(p->s, block.axis), length = ext / PHASE_STEPS;
+        if (length < PHASE_RUN)
+            length = PHASE_RUN;
+        if (block.kind != LOOP_SERIAL || block.step >= length || ext < 2 * length ||
+            !is_index(p->s, store, block.axis))
+            continue;
+        block.step = even_length(ext / block.step, length / block.step) * block.step;
+        memmove(st->loop + 1, st->loop, st->n * sizeof block);
+        st->loop[0] = block;
+        st->n++;
+        st->nat++;
+        return;
+    }
+}
+
+/* How much of the nest is shared: as few loops as give enough steps. One loop is shared whatever
+ * the work, for free; more, or pieces, must be worth it. */
+static void
+choose_outer(Phases *p, PhaseNest *nest)
+{
+    const Sched *s = p->s;
+    const Stage *first = &s->stages.v[nest->from];
+    int64_t steps = 1;
+    for (int depth = 0; depth < first->n && steps < PHASE_STEPS && !nest->block; depth++) {
+        int kind = may_share(s, nest, depth);
+        int64_t own = jot_loop_steps(s, &first->loop[depth]);
+        double pieces = most_pieces(p, nest, depth);
+        if (kind == 0 || own < 1)
+            return;
+        if (kind == 1 && depth == 0) {
+            nest->outer = 1;
+            steps = own;
+            continue;
+        }
+        if (pieces < 2 || pieces < 2 * (double)steps)
+            return;
+        take_loop(nest, depth, &first->loop[depth], own, &steps, pieces);
+        if (nest->outer <= depth)
+            return;
+        nest->cut = nest->cut || kind == 2;
+    }
+}
+
+static bool
+any_cleared(const Sched *s)
+{
+    for (uint32_t b = 1; b < s->k->bufs.n; b++)
+        if (jot_buf_cleared(s, b))
+            return true;
+    return false;
+}
+
+/* One nest that needs no pieces: its loops are marked where they stand. */
+static void
+share_whole(Phases *p)
+{
+    Sched *s = p->s;
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        for (int j = 0; j < p->nest[0].outer; j++)
+            s->stages.v[i].loop[j].kind = LOOP_PARALLEL;
+}
+
+JOT_FN PhaseHow
+jot_phase_how(const Kernel *k)
+{
+    PhaseHow how = {PHASE_LONG, 8};
+    KernelCost cost;
+    jot_kernel_cost(k, &cost);
+    if (cost.flops * PHASE_LONG > PHASE_WORK * cost.points)
+        how.grain = PHASE_WORK * cost.points / cost.flops;
+    if (how.grain < PHASE_SHORT)
+        how.grain = PHASE_SHORT;
+    return how;
+}
+
+JOT_FN void
+jot_sched_phases(Sched *s, const PhaseHow *how)
+{
+    Phases p = {0};
+    bool shared = false;
+    p.s = s;
+    p.how = how;
+    if (any_cleared(s) || !find_nests(&p))
+        return;
+    for (int i = 0; i < p.n; i++) {
+        if (p.nest[i].points >= how->grain || p.n == 1) { /* others: one call does it */
+            spread_adding(&p, &p.nest[i]);
+            choose_outer(&p, &p.nest[i]);
+        }
+        shared |= p.nest[i].outer > 0;
+    }
+    if (p.n == 1 && !p.nest[0].cut) {
+        share_whole(&p);
+        return;
+    }
+    if (shared && jot_phase_share(&p) && !s->k->mem->failed) {
+        jot_vec_free(s->k->mem, s->stages);
+        s->stages.v = p.out.v;
+        s->stages.n = p.out.n;
+        s->stages.cap = p.out.cap;
+        jot_phase_crossing(&p);
+        return;
+    }
+    jot_vec_free(s->k->mem, p.out);
+}
+#undef PHASE_WORK
+#undef PHASE_LONG
+#undef PHASE_SHORT

@@ -1,0 +1,336 @@
+/* ccode/schedule/price.c - what a list of loops costs: seconds that one core would take, estimated.
+ *
+ *     arithmetic   an operation happens as often as the loops around it turn, out to the deepest
+ *                  one that moves it; in vectors if the innermost loop can be made of them
+ *     memory       lines that come from the second cache and from memory, pages that the table of
+ *                  translations forgets
+ *
+ * An innermost loop becomes vectors where nothing is reduced over it (or in lanes) and each access
+ * stays or steps by one element; what steps farther is collected one by one.
+ *
+ * Lines: from the outermost loop inward, the first whose inside fits the cache is where data stays:
+ *
+ *     for i  for j  y[i,j] = x[j,i]       inside of i: a column of x. It does not fit 64 pages, so
+ *                                         each step of j is a page that was forgotten
+ *     for i:64  for j:16  for i  for j    inside of j:16 there are 16 pages
+ *
+ *     lines = those touched by the loop around, times the steps of all loops outside of it
+ *
+ * The figures are coarse; they order schedules that differ by factors. They depend on the kernel
+ * and the machine, not on threads.
+ *
+ * Read before: ccode/schedule/touch.c. After: ccode/schedule/choose.c. */
+#include "ccode/schedule/touch.h"
+
+enum { PRICE_PAGE = 4096, PRICE_SETS = 64 }; /* sets of the first cache: a page's lines */
+/* Pages whose addresses are known at once, and after a while; cycles for each beyond. */
+enum { PAGES_NEAR = 48, PAGES_FAR = 1024, CYCLES_NEAR = 3, CYCLES_FAR = 10 };
+
+/* Of one operation, in operations of the machine. */
+enum { OP_PLAIN = 1, OP_DIV = 10, OP_DEAR = 30 };
+enum { STORE_FAR = 3 }; /* a store to a line of its own */
+/* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums. */
+enum { CYCLES_LOOP = 8, CYCLES_FOLD = 20, CYCLES_CHAIN = 4 };
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+typedef struct {
+    SLoop loop[STAGE_LOOPS];    /* those of lines left out */
+    int n;
+    double steps[STAGE_LOOPS];
+    double inside[STAGE_LOOPS + 1][KERNEL_AXES]; /* extent of each axis in loops i and on */
+    bool off[PRICE_TOUCHES];    /* sums that are in registers */
+    uint64_t taps;              /* axes unrolled inside of the innermost loop, last here */
+} Nested;
+
+/* Loops that are unrolled inside of one of lanes, or of what may become vectors, turn around it: no
+ * loop is begun for them. */
+static void
+price_taps(Nested *l)
+{
+    int n = l->n, lanes;
+    SLoop inner;
+
+    while (n > 0 && l->loop[n - 1].kind == LOOP_UNROLL)
+        n--;
+    lanes = n - 1;
+    if (n == 0 || (l->loop[lanes].kind != LOOP_LANES && l->loop[lanes].kind != LOOP_SERIAL))
+        return;
+    inner = l->loop[lanes];
+    for (int i = lanes; i + 1 < l->n; i++) {
+        l->loop[i] = l->loop[i + 1];
+        l->taps |= (uint64_t)1 << l->loop[i].axis;
+    }
+    l->loop[l->n - 1] = inner;
+}
+
+static void
+nested(const Price *p, const SLoop *loop, int n, Nested *out)
+{
+    double left[KERNEL_AXES];
+
+    out->n = 0;
+    out->taps = 0;
+    for (int i = 0; i < n; i++)
+        if (p->k->axes.v[loop[i].axis].kind != AXIS_LINE)
+            out->loop[out->n++] = loop[i];
+    price_taps(out);
+    n = out->n;
+    for (uint32_t a = 0; a < p->k->axes.n; a++)
+        left[a] = out->inside[0][a] = (double)p->k->axes.v[a].ext;
+    for (int i = 0; i < n; i++) {
+        int a = out->loop[i].axis;
+        double step = (double)out->loop[i].step < left[a] ? (double)out->loop[i].step : left[a];
+
+        out->steps[i] = step > 0 ? left[a] / step : 0;
+        left[a] = step;
+        memcpy(out->inside[i + 1], out->inside[i], sizeof out->inside[i]);
+        out->inside[i + 1][a] = step;
+    }
+}
+
+/* Steps of the loops over `axes`, of the first `n`. */
+static double
+turns(const Nested *l, int n, uint64_t axes)
+{
+    double all = 1;
+
+    for (int i = 0; i < n; i++)
+        if (axes >> l->loop[i].axis & 1)
+            all *= l->steps[i];
+    return all;
+}
+
+/* The innermost loop over one of the axes, -1: none. */
+static int
+deepest(const Nested *l, uint64_t axes)
+{
+    int i = l->n - 1;
+
+    while (i >= 0 && !(axes >> l->loop[i].axis & 1))
+        i--;
+    return i;
+}
+
+/* Is the outermost loop one of pieces of the sum, which each have a result of their own? */
+static bool
+price_pieces(const Nested *l, const Value *v)
+{
+    return l->n > 1 && l->loop[0].step > 1 && (v->axes >> l->loop[0].axis & 1) && v->free;
+}
+
+/* Do the registers of a reduction stand inside of all loops over what it keeps? */
+static bool
+kept_outside(const Nested *l, const Value *v, bool lanes)
+{
+    int pieces = price_pieces(l, v), first = l->n;
+
+    if (l->taps && !(v->axes & ~l->taps))
+        return true;
+    for (int i = l->n - 1; i >= pieces; i--)
+        if (v->axes >> l->loop[i].axis & 1)
+            first = i;
+    for (int i = first; i < l->n - lanes; i++)
+        if (v->free >> l->loop[i].axis & 1)
+            return false;
+    return true;
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Lines (or pages) of `size` bytes that the access touches in loops `from` and on: axes that move
+ * it less than a line make runs, others a run each. */
+static double
+touched(const Touch *t, const Nested *l, int from, double size)
+{
+    double run = t->nbytes, runs = 1;
+
+    for (int i = 0; i < t->nby; i++) {
+        double ext = l->inside[from][t->by[i]], moved = t->moved[t->by[i]];
+        if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
+            run += moved * (ext - 1);
+        else if (ext > 1)
+            runs *= ext;
+    }
+    return runs * (run > size ? run / size : 1);
+}
+
+/* Lines of the first cache that the access takes up in loops `from` and on: runs that begin a page
+ * apart share one of its sets, and leave the others empty. */
+static double
+occupied(const Touch *t, const Nested *l, int from)
+{
+    double run = t->nbytes, lines, sets = PRICE_SETS;
+
+    for (int i = 0; i < t->nby; i++) {
+        double ext = l->inside[from][t->by[i]], moved = t->moved[t->by[i]];
+        if (ext > 1 && moved <= (run > PRICE_LINE ? run : PRICE_LINE) * 1.01)
+            run += moved * (ext - 1);
+        else if (ext > 1 && sets == PRICE_SETS) {
+            int64_t step = (int64_t)moved / PRICE_LINE % PRICE_SETS;
+            lines = run > PRICE_LINE ? run / PRICE_LINE : 1;
+            for (sets = 1; step * (int64_t)sets % PRICE_SETS; sets *= 2)
+                ;
+            sets = sets * lines < PRICE_SETS ? sets * lines : PRICE_SETS;
+        }
+    }
+    return touched(t, l, from, PRICE_LINE) * PRICE_SETS / sets;
+}
+
+/* Lines that come into a cache of so many; first: the first one. */
+static double
+fetched(const Price *p, const Nested *l, double size, double cache, bool first)
+{
+    double all = 0, sum;
+    int keep = 0, kept = 0;
+
+    for (; keep < l->n; keep++) { /* loops keep and on fit */
+        sum = 0;
+        for (int i = 0; i < p->n; i++)
+            sum += l->off[i] ? 0 : first ? occupied(&p->touch[i], l, keep)
+                                         : touched(&p->touch[i], l, keep, size);
+        if (sum <= cache)
+            break;
+    }
+    while (kept < l->n && (p->shared >> l->loop[kept].axis & 1))
+        kept++; /* loops around all nests */
+    for (int i = 0; i < p->n; i++) {
+        const Touch *t = &p->touch[i];
+        int around = keep > 0 ? keep - 1 : 0;
+        double times = keep <= kept ? 1 : t->times;
+
+        if (!l->off[i])
+            all += times * touched(t, l, around, size) * turns(l, around, t->loops);
+    }
+    return all;
+}
+
+static double
+price_memory(const Price *p, const Nested *l)
+{
+    const Target *t = p->target;
+    double lines1 = 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE;
+    double lines2 = 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE;
+    double l1 = fetched(p, l, PRICE_LINE, lines1, true);
+    double l2 = fetched(p, l, PRICE_LINE, lines2, false);
+    double pages = CYCLES_NEAR * fetched(p, l, PRICE_PAGE, PAGES_NEAR, false)
+                 + CYCLES_FAR * fetched(p, l, PRICE_PAGE, PAGES_FAR, false);
+
+    return l1 * PRICE_LINE / t->bandwidth[LEVEL_L2] + l2 * PRICE_LINE / t->bandwidth[LEVEL_MEMORY]
+         + pages / p->hz;
+}
+
+/* ---- arithmetic ---------------------------------------------------------------------------- */
+
+static double
+op_cost(const Value *v)
+{
+    if (v->op == VAL_CALL)
+        return OP_DEAR;
+    if (v->op != VAL_EW)
+        return OP_PLAIN;
+    if (v->ew == EW_DIV || v->ew == EW_SQRT)
+        return OP_DIV;
+    return jot_ew_info[v->ew].flags & EW_DEAR ? OP_DEAR : OP_PLAIN;
+}
+
+/* Operations per element of an access that the innermost loop moves. share: vectors per element. */
+static double
+access_cost(const Touch *t, int axis, double share)
+{
+    double step = t->moved[axis] / t->nbytes;
+    bool far = t->far || step > 4 || step < 1;
+
+    if (step == 1 && !t->far)
+        return share;
+    if (far && t->store) /* a line each, not there at once as loads that wait side by side are */
+        return STORE_FAR;
+    return far || share == 1 ? 1 + (share < 1) : 2 * step * share;
+}
+
+/* Steps of vectors for one of elements: with a rest of so many. */
+static double
+vector_share(double steps, double width)
+{
+    double whole = (double)(int64_t)(steps / width), rest = steps - whole * width;
+    double half = rest >= width / 2;
+
+    return steps <= 0 ? 1 : (whole + half + (rest - half * width / 2)) / steps;
+}
+
+static bool
+over_inner(const Value *v, int axis)
+{
+    return v->op == VAL_REDUCE && (v->axes >> axis & 1);
+}
+
+static double
+price_reduce(const Nested *l, const Value *v, bool lanes, double share, double width)
+{
+    int inner = l->loop[l->n - 1].axis;
+    double points = turns(l, l->n, jot_value_axes(v)), cycles;
+    bool over = over_inner(v, inner), moves = jot_value_axes(v) >> inner & 1;
+
+    cycles = points * (moves && (lanes || !over) ? 0.5 * share : over ? CYCLES_CHAIN : 1);
+    if (!kept_outside(l, v, lanes))
+        cycles += points * (moves && !over ? share : 1); /* loads and stores its sums */
+    else if (lanes && !over && (v->axes & ~l->taps) && l->inside[l->n - 1][inner] > 8 * width)
+        cycles += 0.5 * points * share;
+    if (lanes && over)
+        cycles += CYCLES_FOLD * turns(l, l->n, v->free) * (price_pieces(l, v) ? l->steps[0] : 1);
+    return cycles;
+}
+
+static double
+price_work(const Price *p, const Nested *l)
+{
+    const Kernel *k = p->k;
+    const SLoop *last = &l->loop[l->n - 1];
+    bool lanes = last->kind == LOOP_LANES, vectors = p->target->vector_nbytes > 0;
+    double cycles = 0, width = p->target->vector_nbytes / 4.0, share;
+    uint64_t all = 0;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && over_inner(&k->values.v[i], last->axis) && !lanes)
+            vectors = false;
+    width = vectors && width > 1 ? width : 1;
+    share = vectors ? vector_share(l->steps[l->n - 1], width) : 1;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        int at;
+
+        if (!p->loops[i])
+            continue;
+        all |= p->loops[i];
+        if (v->op == VAL_REDUCE)
+            cycles += price_reduce(l, v, lanes, share, width);
+        if (v->op != VAL_EW && v->op != VAL_CALL && v->op != VAL_INDEX)
+            continue;
+        at = deepest(l, v->free);
+        cycles += 0.5 * op_cost(v) * turns(l, at + 1, p->loops[i]) * (at == l->n - 1 ? share : 1);
+    }
+    for (int i = 0; i < p->n; i++) {
+        const Touch *t = &p->touch[i];
+        int at = deepest(l, t->axes);
+        double each = at == l->n - 1 ? access_cost(t, last->axis, share) : 1;
+
+        if (t->sum) /* price_reduce has them */
+            continue;
+        cycles += 0.5 * each * turns(l, at + 1, t->loops);
+    }
+    return cycles + CYCLES_LOOP * turns(l, l->n - 1, all & ~l->taps);
+}
+
+JOT_FN double
+jot_price_loops(const Price *p, const SLoop *loop, int n)
+{
+    Nested l;
+
+    if (n == 0)
+        return 0;
+    nested(p, loop, n, &l);
+    for (int i = 0; i < p->n; i++)
+        l.off[i] = p->touch[i].sum && kept_outside(&l, &p->k->values.v[p->touch[i].sum],
+                                                   l.loop[l.n - 1].kind == LOOP_LANES);
+    return price_work(p, &l) / p->hz + price_memory(p, &l);
+}

@@ -1,0 +1,261 @@
+/* ccode/schedule/share.c - which values are computed once and kept, rather than in every pass.
+ *
+ *     m = max over j of x        pass 1
+ *     e = exp(x - m)             read in pass 2 by the sum, in pass 3 by the store
+ *     s = sum over j of e        pass 2              %e: r j; res tmp[j]     %s: r | j
+ *     y = e / s                  pass 3              !0: r j
+ *
+ * Reductions of level L run in pass L, stores of level L in the next one, where L counts the
+ * reductions below. A value that several passes need is computed in each, unless its operators cost
+ * more than a store and a load: then it is a stage of its own in the first of these passes, and
+ * what lies below it is not needed later. Left alone are those that two nests need, for these share
+ * no loops, and a place for all of a value is memory, not cache.
+ *
+ * Values that depend on fewer axes than what reads them stand outside of the inner loops anyway,
+ * unless they move along the innermost one: the factor of each channel where channels are innermost
+ * is computed for all channels once, before the nest.
+ *
+ * Such a value comes to be where the store that reads it last will write, %e: r j; res y[r, j], if
+ * that is plain: lines of y are brought while e is computed, not when the store waits for them.
+ *
+ *   requires  levels of a verified kernel     keeps  everything
+ * Read before: ccode/schedule/sched.h. After: ccode/schedule/make.c. */
+#include "ccode/schedule/sched.h"
+
+enum {
+    SHARE_DEAR = 12, /* operations of one like exp */
+    SHARE_LEAST = 6, /* worth keeping */
+    SHARE_AGAIN = 64 /* times that one of fewer axes would be computed: worth a loop of its own */
+};
+
+typedef struct {
+    const Kernel *k;
+    uint64_t *passes;    /* by value: those that need it; bit 63: in another nest, elsewhere */
+    uint64_t *axes;      /* ... axes of what reads it */
+    uint32_t *cost;
+    bool *top;           /* something reads it in fewer passes */
+    bool *line;          /* a line: kept for whoever reads it */
+    bool *few;           /* ... at more axes than its own */
+    uint64_t inner;      /* axes of innermost loops */
+} Share;
+
+static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
+
+static uint64_t
+share_pass(int level)
+{
+    return (uint64_t)1 << (level < 62 ? level : 62);
+}
+
+static uint32_t
+share_price(const Value *v)
+{
+    if (v->op == VAL_CALL)
+        return SHARE_DEAR;
+    if (v->op == VAL_EW)
+        return jot_ew_info[v->ew].flags & EW_DEAR ? SHARE_DEAR : v->ew == EW_DIV ? 3 : 1;
+    return 0;
+}
+
+/* Operators that one more computation costs: sums are there already. */
+static void
+share_costs(Share *s)
+{
+    const Kernel *k = s->k;
+
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        uint64_t sum = share_price(v);
+
+        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
+            sum += s->cost[k->args.v[v->arg + (uint32_t)j]];
+        s->cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
+    }
+}
+
+static void
+share_read(Share *s, uint32_t value, uint64_t passes, uint64_t axes)
+{
+    if (s->passes[value] && s->passes[value] != passes)
+        s->top[value] = true;
+    s->passes[value] |= passes;
+    s->axes[value] |= axes;
+}
+
+/* Does it read a line, at one of its positions? */
+static bool
+share_line(const Kernel *k, const Value *at)
+{
+    return at->nidx > 0 && k->axes.v[at->ax[0]].kind == AXIS_LINE;
+}
+
+static bool
+share_several(uint64_t passes)
+{
+    return (passes & (passes - 1)) != 0 && !(passes & share_at);
+}
+
+/* Steps of the loops that compute a value anew for equal points. */
+static double
+share_again(const Share *s, uint32_t i)
+{
+    uint64_t more = s->axes[i] & ~s->k->values.v[i].free;
+    double steps = 1;
+
+    for (uint32_t a = 0; a < s->k->axes.n; a++)
+        if (more >> a & 1)
+            steps *= (double)s->k->axes.v[a].ext;
+    return steps;
+}
+
+static bool
+share_worth(const Share *s, uint32_t i)
+{
+    const Value *v = &s->k->values.v[i];
+
+    if (s->few[i] && (v->free & s->inner) && v->free != s->axes[i]
+        && v->op == VAL_EW && s->cost[i] >= SHARE_DEAR && !(s->passes[i] & share_at)
+        && share_again(s, i) >= SHARE_AGAIN)
+        return true;
+
+    return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->passes[i])
+        && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->axes[i];
+}
+
+/* Readers come after what they read: from the last value down. A value that one reader needs in as
+ * many passes as all of them together is not kept for itself: that reader is. */
+static void
+share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
+{
+    const Kernel *k = s->k;
+
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        uint32_t value = k->stores.v[i].value;
+
+        share_read(s, value, share_pass(level[value] + 1), k->stores.v[i].free);
+        s->top[value] = true;
+    }
+    for (uint32_t i = k->values.n; i-- > 1;) {
+        const Value *v = &k->values.v[i];
+        uint64_t passes = s->passes[i], axes = s->axes[i];
+
+        if (!passes)
+            continue;
+        if (s->line[i] && v->op != VAL_REDUCE && !(passes & share_at)) {
+            for (kept[i] = 1; !(passes >> kept[i] & 1);)
+                kept[i]++;
+            passes = (uint64_t)1 << kept[i];
+            axes = v->free;
+        } else if (s->top[i] && share_worth(s, i)) {
+            for (kept[i] = 1; !(passes >> kept[i] & 1);)
+                kept[i]++;
+            passes = (uint64_t)1 << kept[i];
+            axes = v->free;
+        }
+        if (v->op == VAL_REDUCE) {
+            passes = share_pass(level[i]);
+            axes = v->free | v->axes;
+        }
+        if (v->op == VAL_AT && share_line(k, v))
+            s->line[k->args.v[v->arg]] = true;
+        else if (v->op == VAL_AT)
+            passes |= share_at;
+        for (int j = 0; j < v->narg; j++) {
+            uint32_t in = k->args.v[v->arg + (uint32_t)j];
+
+            share_read(s, in, nest[in] == nest[i] ? passes : passes | share_at, axes);
+            if (v->op == VAL_REDUCE)
+                s->top[in] = true;
+            if (v->free & ~k->values.v[in].free)
+                s->few[in] = s->top[in] = true;
+        }
+    }
+}
+
+JOT_FN bool
+jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint64_t inner,
+               uint8_t *kept)
+{
+    size_t n = k->values.n;
+    Share s;
+    bool ok;
+
+    s.k = k;
+    s.passes = jot_mem_new(k->mem, n, sizeof *s.passes);
+    s.axes = jot_mem_new(k->mem, n, sizeof *s.axes);
+    s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
+    s.top = jot_mem_new(k->mem, n, sizeof *s.top);
+    s.few = jot_mem_new(k->mem, n, sizeof *s.few);
+    s.line = jot_mem_new(k->mem, n, sizeof *s.line);
+    s.inner = inner;
+    ok = s.line && s.passes && s.axes && s.cost && s.top && s.few;
+    if (ok) {
+        share_costs(&s);
+        share_values(&s, level, nest, kept);
+    }
+    jot_mem_free(k->mem, s.passes, n * sizeof *s.passes);
+    jot_mem_free(k->mem, s.axes, n * sizeof *s.axes);
+    jot_mem_free(k->mem, s.cost, n * sizeof *s.cost);
+    jot_mem_free(k->mem, s.top, n * sizeof *s.top);
+    jot_mem_free(k->mem, s.line, n * sizeof *s.line);
+    jot_mem_free(k->mem, s.few, n * sizeof *s.few);
+    return ok;
+}
+
+static bool
+share_any_at(const Kernel *k)
+{
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_AT)
+            return true;
+    return false;
+}
+
+/* Does stage `at` read stage `kept`, and none after it? */
+static bool
+share_reads_last(const Sched *s, uint32_t kept, uint32_t at)
+{
+    uint32_t in[256];
+    bool found = false;
+
+    for (uint32_t i = at; i < s->stages.n; i++)
+        for (int j = 0, n = jot_producers(s, i, in, 256); j < n; j++) {
+            if (in[j] == kept && i > at)
+                return false;
+            found |= in[j] == kept;
+        }
+    return found;
+}
+
+/* Another stage has a place in the buffer. */
+static bool
+share_taken(const Sched *s, uint32_t buf)
+{
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        if (s->stages.v[i].res.buf == buf || s->stages.v[i].acc.buf == buf)
+            return true;
+    return false;
+}
+
+/* A result that may lie over an input stays apart: that saves more. */
+JOT_FN bool
+jot_sched_kept_place(Sched *s, uint32_t kept, Place *p)
+{
+    const Kernel *k = s->k;
+    const Stage *from = &s->stages.v[kept];
+    const Value *v = &k->values.v[from->what];
+
+    if (from->store || v->op == VAL_REDUCE || (v->dtype != JOT_F32 && v->dtype != JOT_F64) ||
+        share_any_at(k))
+        return false;
+    for (uint32_t i = kept + 1; i < s->stages.n && i < SCHED_STAGES; i++) {
+        const KStore *st = &k->stores.v[s->stages.v[i].what];
+
+        if (s->stages.v[i].store && jot_store_is_plain(k, st) && !k->bufs.v[st->buf].over &&
+            k->bufs.v[st->buf].dtype == v->dtype && k->values.v[st->value].free == v->free &&
+            !share_taken(s, st->buf) && share_reads_last(s, kept, i) &&
+            jot_store_place(s, s->stages.v[i].what, p))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,261 @@
+/* ccode/schedule/touch.c - what the stages of a kernel access: how far a step of each axis moves
+ * it,
+ * in which loops it stands, and in how many passes.
+ *
+ *     y[i] = sum over j of x[j, i] * w[j]     x: j by 4n bytes, i by 4    loops i j    read
+ *                                             w: j by 4                   loops i j    read
+ *                                             y: i by 4                   loops i      written
+ *                                             sums: i by 4                loops i j    where they
+ *                                                                         are not in registers
+ *
+ * Two values that use an operand in one pass share its access: loops and passes go down from the
+ * stores and sums to their operands. What depends on a list of loops is not here.
+ *
+ * Read before: ccode/schedule/touch.h. After: ccode/schedule/price.c. */
+#include "ccode/schedule/touch.h"
+
+/* Elements between two positions of a dimension. */
+static double
+price_stride(const Layout *l, int dim)
+{
+    for (int i = l->n - 1; i >= 0; i--)
+        if (l->part[i].dim == dim)
+            return (double)l->stride[i];
+    return 0; /* folded */
+}
+
+/* NULL: there are enough. */
+static Touch *
+open_touch(Price *p, int dtype, uint64_t loops, int times)
+{
+    Touch *t = &p->touch[p->n];
+
+    if (p->n == PRICE_TOUCHES)
+        return NULL;
+    memset(t, 0, sizeof *t);
+    t->nbytes = (int)jot_dtype_nbytes((jot_DType)dtype);
+    t->loops = loops;
+    t->times = times;
+    return t;
+}
+
+static void
+close_touch(Price *p, Touch *t)
+{
+    for (int a = 0; a < (int)p->k->axes.n; a++) {
+        int at = t->nby;
+        if (t->moved[a] == 0)
+            continue;
+        t->axes |= (uint64_t)1 << a;
+        for (t->nby++; at > 0 && t->moved[t->by[at - 1]] > t->moved[a]; at--)
+            t->by[at] = t->by[at - 1];
+        t->by[at] = (uint8_t)a;
+    }
+    p->n++;
+}
+
+static void
+add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int times, bool store)
+{
+    const Kernel *k = p->k;
+    const KBuf *b = &k->bufs.v[buf];
+    Touch *t = open_touch(p, b->dtype, loops, times);
+
+    if (!t)
+        return;
+    t->store = store;
+    for (int d = 0; d < nidx; d++)
+        for (int a = 0; a < (int)k->axes.n; a++)
+            t->moved[a] += t->nbytes * price_stride(b->layout, d)
+                         * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
+    close_touch(p, t);
+}
+
+/* An element of a line: beside the one of the row's next position. */
+static void
+add_line(Price *p, const Value *v, uint64_t loops, int times)
+{
+    Touch *t = open_touch(p, v->dtype, loops, times);
+    bool far = false;
+
+    for (int a = 0; t && a < (int)p->k->axes.n; a++)
+        t->moved[a] = t->nbytes
+                    * jot_ix_moved(p->k->ix, p->k->ixs.v[v->at + v->nidx - 1u], a, &far);
+    if (t)
+        close_touch(p, t);
+}
+
+/* Sums in memory: a row-major array of what the reduction keeps, read and written. */
+static void
+add_sums(Price *p, uint32_t value)
+{
+    const Kernel *k = p->k;
+    const Value *v = &k->values.v[value];
+    Touch *t = open_touch(p, v->dtype, v->free | v->axes, 2);
+    double stride = t ? t->nbytes : 0;
+
+    for (int a = (int)k->axes.n; t && a-- > 0;) {
+        if (!(v->free >> a & 1) || k->axes.v[a].ext < 2)
+            continue;
+        t->moved[a] = stride;
+        stride *= (double)k->axes.v[a].ext;
+    }
+    if (t) {
+        t->sum = value;
+        close_touch(p, t);
+    }
+}
+
+static bool
+price_counts(const Price *p, bool store, uint32_t what)
+{
+    return !p->classes || jot_sched_class_of(p->classes, store, what) == p->class;
+}
+
+static bool
+reads_line(const Kernel *k, const Value *v)
+{
+    return v->op == VAL_AT && v->nidx && k->axes.v[v->ax[0]].kind == AXIS_LINE;
+}
+
+/* Operands come before their users: the last value first. */
+static void
+price_levels(Price *p)
+{
+    const Kernel *k = p->k;
+
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        for (int j = 0; j < v->narg; j++)
+            if (p->level[k->args.v[v->arg + (uint32_t)j]] > p->level[i])
+                p->level[i] = p->level[k->args.v[v->arg + (uint32_t)j]];
+        p->level[i] = (uint8_t)(p->level[i] + (v->op == VAL_REDUCE));
+    }
+}
+
+/* Operands come before their users: the last value first. Sums of other classes are there. */
+static void
+price_uses(Price *p)
+{
+    const Kernel *k = p->k;
+    const uint64_t used = (uint64_t)1 << 63;
+
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        if (!price_counts(p, true, i))
+            continue;
+        p->loops[k->stores.v[i].value] |= k->stores.v[i].free | used;
+        p->nests[k->stores.v[i].value] |= 2u << p->level[k->stores.v[i].value] * 2 % 32;
+        p->shared &= k->stores.v[i].free;
+    }
+    for (uint32_t i = k->values.n; i-- > 1;) {
+        const Value *v = &k->values.v[i];
+        bool sum = v->op == VAL_REDUCE, on = p->loops[i] != 0;
+        uint64_t loops = sum ? jot_value_axes(v) : p->loops[i];
+        uint32_t nests = sum ? 1u << p->level[i] * 2 % 32 : p->nests[i];
+
+        if (sum && p->classes)
+            on = p->classes->reads[i] && price_counts(p, false, i);
+        if (!on) {
+            p->loops[i] = 0;
+            continue;
+        }
+        p->loops[i] |= used;
+        if (sum)
+            p->shared &= v->free;
+        if (reads_line(k, v))
+            continue; /* whatever the loops, a line is made once */
+        for (int j = 0; j < v->narg; j++) {
+            p->loops[k->args.v[v->arg + (uint32_t)j]] |= loops | used;
+            p->nests[k->args.v[v->arg + (uint32_t)j]] |= nests;
+        }
+    }
+}
+
+static int
+count_bits(uint32_t bits)
+{
+    int n = 0;
+    for (; bits; bits &= bits - 1)
+        n++;
+    return n;
+}
+
+static void
+price_touches(Price *p)
+{
+    const Kernel *k = p->k;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && k->values.v[i].op == VAL_LOAD)
+            add_touch(p, k->values.v[i].buf, k->values.v[i].at, k->values.v[i].nidx, p->loops[i],
+                      count_bits(p->nests[i]), false);
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && reads_line(k, &k->values.v[i]))
+            add_line(p, &k->values.v[i], p->loops[i], count_bits(p->nests[i]));
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (price_counts(p, true, i))
+            add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
+                      k->stores.v[i].free, 1, true);
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->loops[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free)
+            add_sums(p, i);
+}
+
+JOT_FN Price *
+jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classes, int class)
+{
+    Price *p = jot_mem_new(k->mem, 1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->k = k;
+    p->target = target;
+    p->classes = classes;
+    p->class = class;
+    p->shared = ~(uint64_t)0;
+    p->loops = jot_mem_new(k->mem, k->values.n, sizeof *p->loops);
+    p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
+    p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
+    p->hz = 3e9;
+    if (p->loops && p->level && p->nests) {
+        price_levels(p);
+        price_uses(p);
+        price_touches(p);
+        return p;
+    }
+    jot_price_close(p);
+    return NULL;
+}
+
+JOT_FN void
+jot_price_close(Price *p)
+{
+    Mem *mem = p->k->mem;
+
+    jot_mem_free(mem, p->loops, p->k->values.n * sizeof *p->loops);
+    jot_mem_free(mem, p->level, p->k->values.n * sizeof *p->level);
+    jot_mem_free(mem, p->nests, p->k->values.n * sizeof *p->nests);
+    jot_mem_free(mem, p, sizeof *p);
+}
+
+JOT_FN bool
+jot_price_neighbours(const Price *p, int axis, int other)
+{
+    for (int i = 0; i < p->n; i++) {
+        const Touch *t = &p->touch[i];
+        if (!t->sum && t->moved[other] > 0 && t->moved[other] < PRICE_LINE &&
+            t->moved[axis] >= PRICE_LINE)
+            return true;
+    }
+    return false;
+}
+
+JOT_FN bool
+jot_price_beside(const Price *p, int axis)
+{
+    for (int i = 0; i < p->n; i++)
+        if (!p->touch[i].sum && p->touch[i].moved[axis] > 0 &&
+            p->touch[i].moved[axis] < PRICE_LINE)
+            return true;
+    return false;
+}

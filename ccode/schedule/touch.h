@@ -1,0 +1,36 @@
+/* ccode/schedule/touch.h - what a kernel's stages access, as the price of their loops has it
+ * (ccode/schedule/touch.c).
+ *
+ * Read before: ccode/schedule/price.h. After: ccode/schedule/touch.c, ccode/schedule/price.c. */
+#ifndef JOT_SCHED_TOUCH_H
+#define JOT_SCHED_TOUCH_H
+#include "ccode/schedule/price.h"
+
+enum { PRICE_LINE = 64 }; /* bytes */
+
+/* One access: of a load, a store, an element of a line, or sums in memory. */
+typedef struct {
+    double moved[KERNEL_AXES];  /* bytes by which a step of each axis moves it */
+    uint8_t by[KERNEL_AXES];    /* the axes that move it, the nearest first */
+    int nby;
+    uint64_t loops, axes;       /* of the loops that it is in; that move it */
+    int nbytes, times;          /* of an element; nests that it is in */
+    bool store, far;            /* some axis moves it in no simple way */
+    uint32_t sum;               /* not 0: sums of this value, where they are not in registers */
+} Touch;
+
+struct Price {
+    const Kernel *k;
+    const Target *target;
+    const SchedClasses *classes; /* NULL: all stages count */
+    int class;
+    uint64_t *loops;            /* per value: axes of the loops around its uses; bit 63: used */
+    uint8_t *level;             /* per value: reductions below it */
+    uint32_t *nests;            /* per value: the passes that compute it: sums of a level, stores */
+    Touch touch[PRICE_TOUCHES];
+    int n;
+    uint64_t shared;            /* axes that every stage keeps */
+    double hz;
+};
+
+#endif

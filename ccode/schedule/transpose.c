@@ -1,0 +1,192 @@
+/* ccode/schedule/transpose.c - what is read along one axis and written along another goes by
+ * blocks that are
+ * turned in registers: copies into other layouts, transpositions.
+ *
+ *     y[b, a] = x[a, b]     !0: a:32p b:512p b:16 a:16 b:1u a:1v
+ *
+ *     16 x 16 elements a block: each line is read once and written once
+ *
+ * A tile of loops (ccode/schedule/choose.c) does the same element by element, and its stores are
+ * to a
+ * line each, which lies in the other core's cache or on a page that is not at hand: by itself it
+ * takes three times as long, and five times where it comes between other kernels.
+ *
+ *   requires  a verified kernel, layouts set     keeps  the kernel
+ *
+ * Read before: ccode/schedule/transpose.h, ccode/lower/transpose.c. After: plan/text.c. */
+#include "ccode/schedule/transpose.h"
+
+enum { TURN_LANES = 4 };        /* at least */
+enum { TURN_RUN = 32 };         /* lanes of a tile: lines come in pairs */
+enum { TURN_ROW = 512 };        /* its copies: rows are read as they lie, for long */
+
+typedef struct {
+    const Kernel *k;
+    int lanes;
+    int across, along;          /* axes: lanes, which are neighbours in the result; copies */
+    bool used[KERNEL_VALUES];
+} Turn;
+
+/* Elements by which a step of the axis moves the access within a block of lanes; -1: not always by
+ * as many. */
+static int64_t
+turn_stride(const Kernel *k, int lanes, uint32_t buf, uint32_t at, int axis)
+{
+    const Layout *l = k->bufs.v[buf].layout;
+    int64_t stride = 0;
+
+    for (int d = 0; d < l->rank; d++) {
+        bool inside = false;
+        int64_t coef = jot_ix_coef(k->ix, k->ixs.v[at + (uint32_t)d], axis, &inside);
+        int part = l->n;
+
+        if (inside)
+            return -1;
+        if (!coef)
+            continue;
+        while (part-- > 0 && l->part[part].dim != d) /* the finest */
+            ;
+        if (part < 0)
+            return -1;
+        for (int i = 0; i < part; i++)
+            if (l->part[i].dim == d && (coef != 1 || l->part[i].step % lanes || l->halo_lo[d]
+                                        || jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d])
+                                           != (uint64_t)1 << axis))
+                return -1;
+        stride += coef * l->stride[part];
+    }
+    return stride;
+}
+
+JOT_FN bool
+jot_turn_load(const Kernel *k, uint32_t value, int across, int along, int lanes)
+{
+    const Value *v = &k->values.v[value];
+
+    return lanes >= TURN_LANES && across < KERNEL_AXES && along < KERNEL_AXES && v->op == VAL_LOAD
+        && !v->ncond && v->dtype == JOT_F32 && k->bufs.v[v->buf].dtype == JOT_F32
+        && k->axes.v[across].ext % lanes == 0 && k->axes.v[along].ext % lanes == 0
+        && turn_stride(k, lanes, v->buf, v->at, along) == 1
+        && turn_stride(k, lanes, v->buf, v->at, across) >= lanes;
+}
+
+/* Loads of floats and the little that vectors do with them; no reduction. */
+static bool
+turn_values(const Turn *t)
+{
+    const Kernel *k = t->k;
+
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+
+        if (!t->used[i])
+            continue;
+        if (v->dtype != JOT_F32
+            || !(v->op == VAL_CONST || v->op == VAL_SCALAR
+                 || (v->op == VAL_LOAD && !v->ncond && k->bufs.v[v->buf].dtype == JOT_F32)
+                 || (v->op == VAL_EW && (v->ew == EW_ADD || v->ew == EW_SUB || v->ew == EW_MUL))))
+            return false;
+    }
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (k->stores.v[i].acc != EW_NONE || k->stores.v[i].ncond
+            || k->bufs.v[k->stores.v[i].buf].dtype != JOT_F32)
+            return false;
+    return k->stores.n > 0;
+}
+
+/* All results are neighbours along `across`; what is not there is along `along`. */
+static bool
+turn_axes_fit(const Turn *t)
+{
+    const Kernel *k = t->k;
+    bool turned = false;
+
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+
+        if (turn_stride(k, t->lanes, s->buf, s->at, t->across) != 1
+            || turn_stride(k, t->lanes, s->buf, s->at, t->along) < t->lanes)
+            return false;
+    }
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        int64_t across, along;
+
+        if (!t->used[i] || v->op != VAL_LOAD)
+            continue;
+        across = turn_stride(k, t->lanes, v->buf, v->at, t->across);
+        along = turn_stride(k, t->lanes, v->buf, v->at, t->along);
+        if (across < 0 || along < 0 || (across > 1 && along != 1))
+            return false;
+        turned = turned || across > 1;
+    }
+    return turned;
+}
+
+static bool
+turn_find(Turn *t)
+{
+    const Kernel *k = t->k;
+
+    for (t->across = 0; t->across < (int)k->axes.n; t->across++)
+        for (t->along = 0; t->along < (int)k->axes.n; t->along++)
+            if (t->across != t->along && k->axes.v[t->across].ext % t->lanes == 0
+                && k->axes.v[t->along].ext % t->lanes == 0 && turn_axes_fit(t))
+                return true;
+    return false;
+}
+
+/* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many. */
+static int64_t
+turn_tile(const Turn *t, int axis, int64_t most)
+{
+    int64_t blocks = t->k->axes.v[axis].ext / t->lanes, best = 1;
+
+    for (int64_t n = 2; n * t->lanes <= most; n++)
+        if (blocks % n == 0)
+            best = n;
+    return best * t->lanes;
+}
+
+static void
+turn_text(const Turn *t, Text *text)
+{
+    const Kernel *k = t->k;
+    const char *across = k->axes.v[t->across].name, *along = k->axes.v[t->along].name;
+    long long run = turn_tile(t, t->across, TURN_RUN), row = turn_tile(t, t->along, TURN_ROW);
+
+    jot_text_f(text, "lanes %d\n", t->lanes);
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        jot_text_f(text, "!%u:", i);
+        for (int a = 0; a < (int)k->axes.n; a++)
+            if (a != t->across && a != t->along && (k->stores.v[i].free >> a & 1))
+                jot_text_f(text, " %s:1p", k->axes.v[a].name);
+        jot_text_f(text, " %s:%lldp %s:%lldp %s:%d %s:%d %s:1u %s:1v\n", across, run, along, row,
+                   along, t->lanes, across, t->lanes, along, across);
+    }
+}
+
+JOT_FN bool
+jot_turn_sched(Sched *s, Kernel *k, int lanes)
+{
+    Turn *t = jot_mem_new(k->mem, 1, sizeof *t);
+    Text text = {NULL, NULL, 0, 0};
+    bool ok = t && lanes >= TURN_LANES && k->values.n <= KERNEL_VALUES;
+
+    if (ok) {
+        t->k = k;
+        t->lanes = lanes;
+        jot_kernel_used(k, t->used);
+        ok = turn_values(t) && turn_find(t);
+    }
+    if (ok) {
+        text.mem = k->mem;
+        turn_text(t, &text);
+        ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);
+        if (!ok)
+            jot_sched_close(s);
+        jot_text_free(&text);
+    }
+    jot_mem_free(k->mem, t, sizeof *t);
+    return ok;
+}

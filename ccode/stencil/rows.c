@@ -1,0 +1,130 @@
+/* ccode/stencil/rows.c - a matrix that memory hands over once, each row summed up with the same
+ * vector:
+ * several rows at a time.
+ *
+ *     y[r] = sum over k of x[k] * w[r, k]
+ *
+ *     %s: r:4p | k:32 r:1u k:1l          four rows side by side, each in 32 lanes of partial sums
+ *     !0: r:4p r:1u
+ *
+ * What fetches lines ahead stops at the end of a page, and one row at a time is one stream: on two
+ * cores rows of 36 KB came at 37 GB/s one by one, at 58 four by four. What is made of x is shared.
+ *
+ *   requires  a verified kernel; *s fresh       keeps  the kernel's values
+ *
+ * Read before: ccode/stencil/stencil.h. After: ccode/schedule/choose.c, which has all else. */
+#include "ccode/stencil/stencil.h"
+
+enum { ROWS_AT_ONCE = 4, ROWS_LEAST = 16 };
+
+/* Elements by which a step of the axis moves the load; -1: not always as many. */
+static int64_t
+rows_stride(const Kernel *k, const Value *v, int axis)
+{
+    int64_t stride;
+    return jot_kernel_stride(k, v->buf, v->at, axis, &stride) ? stride : -1;
+}
+
+/* The only reduction, over one axis; 0: it is another kernel. */
+static uint32_t
+rows_sum(const Kernel *k, const bool *used, int *inner)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        if (!used[i])
+            continue;
+        if (v->op == VAL_AT || v->op == VAL_CALL || (v->op == VAL_REDUCE && sum))
+            return 0;
+        if (v->op == VAL_REDUCE)
+            sum = i;
+    }
+    if (!sum || k->values.v[sum].ew != EW_ADD || !k->values.v[sum].axes ||
+        (k->values.v[sum].axes & (k->values.v[sum].axes - 1)))
+        return 0;
+    for (*inner = 0; !(k->values.v[sum].axes >> *inner & 1); ++*inner)
+        ;
+    return sum;
+}
+
+/* The axis of the rows: of a load without conditions that walks all of memory that no cache holds,
+ * along the sum. All others must walk along it too, or stand still. */
+static int
+rows_axis(const Kernel *k, const bool *used, uint32_t sum, int inner, const Target *t)
+{
+    int rows = -1;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        int64_t along, nbytes;
+        if (!used[i] || v->op != VAL_LOAD)
+            continue;
+        along = v->free >> inner & 1 ? rows_stride(k, v, inner) : 0;
+        if ((along != 0 && along != 1) || (along && v->ncond))
+            return -1;
+        nbytes = k->bufs.v[v->buf].layout->nelem * (int64_t)jot_dtype_nbytes((jot_DType)v->dtype);
+        for (int a = 0; a < (int)k->axes.n && along; a++)
+            if (a != inner && (v->free & k->values.v[sum].free & (uint64_t)1 << a) && rows < 0 &&
+                k->axes.v[a].ext >= ROWS_LEAST && nbytes > (int64_t)t->cache_nbytes[LEVEL_L2])
+                rows = a;
+    }
+    return rows;
+}
+
+static void
+rows_outer(const Kernel *k, uint64_t kept, int rows, Text *text)
+{
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((kept >> a & 1) && a != rows)
+            jot_text_f(text, " %s:1p", k->axes.v[a].name);
+    jot_text_f(text, " %s:%dp", k->axes.v[rows].name, ROWS_AT_ONCE);
+}
+
+static void
+rows_text(const Kernel *k, uint32_t sum, int inner, int rows, int lanes, Text *text)
+{
+    const char *r = k->axes.v[rows].name, *in = k->axes.v[inner].name;
+    uint64_t kept = k->values.v[sum].free;
+    jot_text_f(text, "%%%u:", sum);
+    rows_outer(k, kept, rows, text);
+    jot_text_f(text, " | %s:%d %s:1u %s:1l\n", in, lanes, r, in);
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        jot_text_f(text, "!%u:", i);
+        rows_outer(k, kept, rows, text);
+        jot_text_f(text, " %s:1u\n", r);
+    }
+}
+
+static bool
+rows_stores(const Kernel *k, uint64_t kept)
+{
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (k->stores.v[i].acc != EW_NONE || k->stores.v[i].ncond || k->stores.v[i].free != kept)
+            return false;
+    return k->stores.n > 0;
+}
+
+JOT_FN bool
+jot_rows_sched(Sched *s, Kernel *k, const Target *target)
+{
+    bool *used = jot_mem_new(k->mem, KERNEL_VALUES, sizeof *used);
+    int inner = 0, rows = -1, lanes = target->vector_nbytes / 2; /* two vectors of f32 */
+    uint32_t sum = used && k->values.n <= KERNEL_VALUES
+                 ? (jot_kernel_used(k, used), rows_sum(k, used, &inner)) : 0;
+    Text text = {NULL, NULL, 0, 0};
+    bool ok = false;
+    if (sum && lanes > 1 && k->axes.v[inner].ext >= 8 * lanes &&
+        rows_stores(k, k->values.v[sum].free))
+        rows = rows_axis(k, used, sum, inner, target);
+    jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
+    if (rows < 0)
+        return false;
+    text.mem = k->mem;
+    rows_text(k, sum, inner, rows, lanes, &text);
+    ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);
+    if (ok && !k->mem->failed && !jot_sched_verify(s, NULL))
+        ok = false;
+    if (!ok)
+        jot_sched_close(s);
+    jot_text_free(&text);
+    return ok;
+}

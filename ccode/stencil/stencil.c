@@ -1,0 +1,181 @@
+/* ccode/stencil/stencil.c - recognises small windows along lanes and writes their schedule.
+ *
+ *   requires  a verified kernel, layouts set     keeps  the kernel
+ *
+ * Read before: ccode/stencil/stencil.h. After: plan/text.c. */
+#include "ccode/stencil/stencil.h"
+
+enum {
+    STENCIL_POINTS = 27,   /* of a window: all are unrolled */
+    STENCIL_COPIES = 240   /* loads in the text, at most */
+};
+
+typedef struct {
+    const Kernel *k;
+    uint32_t sum;          /* the reduction */
+    int lane, block;       /* axes; block -1: none */
+    int64_t points;
+    bool used[KERNEL_VALUES];
+} Stencil;
+
+/* Elements between two positions of the axis; -1: not the same everywhere. */
+static int64_t
+stencil_stride(const Stencil *st, uint32_t buf, uint32_t at, int axis)
+{
+    int64_t stride;
+    return jot_kernel_stride(st->k, buf, at, axis, &stride) && stride >= 0 ? stride : -1;
+}
+
+/* One reduction over a few points; nothing else but arithmetic on floats. */
+static bool
+stencil_sum(Stencil *st)
+{
+    const Kernel *k = st->k;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        if (!st->used[i])
+            continue;
+        if (v->op == VAL_REDUCE && st->sum)
+            return false;
+        if (v->op == VAL_REDUCE)
+            st->sum = i;
+        if (v->op == VAL_AT || v->op == VAL_CALL || v->op == VAL_INDEX || v->op == VAL_TABLE ||
+            (v->op == VAL_LOAD && k->bufs.v[v->buf].dtype != JOT_F32))
+            return false;
+    }
+    st->points = 1;
+    for (uint32_t a = 0; st->sum && a < k->axes.n; a++)
+        if (k->values.v[st->sum].axes >> a & 1)
+            st->points *= k->axes.v[a].ext;
+    return st->sum && st->points > 1 && st->points <= STENCIL_POINTS;
+}
+
+/* Every load and store steps by one element along the axis, or by none. */
+static bool
+stencil_runs_along(const Stencil *st, int axis)
+{
+    const Kernel *k = st->k;
+    bool moved = false;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        int64_t stride;
+        if (!st->used[i] || v->op != VAL_LOAD)
+            continue;
+        for (int c = 0; c < v->ncond; c++)
+            if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)c]) >> axis & 1)
+                return false;
+        stride = stencil_stride(st, v->buf, v->at, axis);
+        if (stride != 0 && stride != 1)
+            return false;
+        moved |= stride == 1;
+    }
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+        if (s->acc != EW_NONE || s->ncond || k->bufs.v[s->buf].dtype != JOT_F32 ||
+            stencil_stride(st, s->buf, s->at, axis) != 1)
+            return false;
+    }
+    return moved;
+}
+
+/* The axis in lanes, and of the others the one that steps least in the result. */
+static bool
+stencil_axes(Stencil *st)
+{
+    const Kernel *k = st->k;
+    const KStore *s = &k->stores.v[0];
+    uint64_t kept = k->values.v[st->sum].free;
+    int64_t least = INT64_MAX;
+    st->lane = st->block = -1;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((kept >> a & 1) && st->lane < 0 && k->axes.v[a].ext > 1 && stencil_runs_along(st, a))
+            st->lane = a;
+    for (int a = 0; st->lane >= 0 && a < (int)k->axes.n; a++) {
+        int64_t stride = kept >> a & 1 ? stencil_stride(st, s->buf, s->at, a) : 0;
+        if (a != st->lane && stride > 0 && stride < least && k->axes.v[a].ext > 1) {
+            least = stride;
+            st->block = a;
+        }
+    }
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if ((k->stores.v[i].free & ~kept) || (kept & ~k->stores.v[i].free))
+            return false;
+    return st->lane >= 0;
+}
+
+/* Results of a block: a divisor of the extent if there is one that uses the registers well. */
+static int64_t
+stencil_rows(const Stencil *st, const Target *t)
+{
+    int64_t ext = st->block < 0 ? 1 : st->k->axes.v[st->block].ext;
+    int64_t most = t->vectors >= 32 ? 8 : t->vectors >= 16 ? 4 : 2;
+    while (most > 1 && most * st->points > STENCIL_COPIES)
+        most--;
+    for (int64_t b = most; b > most / 2; b--)
+        if (ext % b == 0)
+            return b;
+    return ext < most ? ext : most;
+}
+
+/* Outer loops, shared among threads, then the vectors, then blocks. */
+static void
+stencil_outer(const Stencil *st, Text *text, int lanes, int64_t rows)
+{
+    const Kernel *k = st->k;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if ((k->values.v[st->sum].free >> a & 1) && a != st->lane && a != st->block)
+            jot_text_f(text, " %s:1p", k->axes.v[a].name);
+    jot_text_f(text, " %s:%d", k->axes.v[st->lane].name, lanes);
+    if (st->block >= 0)
+        jot_text_f(text, " %s:%lld", k->axes.v[st->block].name, (long long)rows);
+}
+
+static void
+stencil_text(const Stencil *st, Text *text, int lanes, int64_t rows)
+{
+    const Kernel *k = st->k;
+    jot_text_f(text, "lanes %d\nfma\n%%%u:", lanes, st->sum);
+    stencil_outer(st, text, lanes, rows);
+    jot_text_f(text, " |");
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (k->values.v[st->sum].axes >> a & 1)
+            jot_text_f(text, " %s:1u", k->axes.v[a].name);
+    if (st->block >= 0)
+        jot_text_f(text, " %s:1u", k->axes.v[st->block].name);
+    jot_text_f(text, " %s:1v\n", k->axes.v[st->lane].name);
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        jot_text_f(text, "!%u:", i);
+        stencil_outer(st, text, lanes, rows);
+        if (st->block >= 0)
+            jot_text_f(text, " %s:1u", k->axes.v[st->block].name);
+        jot_text_f(text, " %s:1v\n", k->axes.v[st->lane].name);
+    }
+}
+
+JOT_FN bool
+jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
+{
+    Stencil *st;
+    Text text = {NULL, NULL, 0, 0};
+    bool ok;
+    if (lanes < 2 || k->stores.n == 0 || k->values.n > KERNEL_VALUES)
+        return false;
+    st = jot_mem_new(k->mem, 1, sizeof *st);
+    if (!st)
+        return false;
+    st->k = k;
+    jot_kernel_used(k, st->used);
+    ok = stencil_sum(st) && stencil_axes(st);
+    if (ok) {
+        text.mem = k->mem;
+        stencil_text(st, &text, lanes, stencil_rows(st, target));
+        ok = !k->mem->failed;
+        if (ok && !jot_sched_read(s, k, text.s, text.n, NULL)) {
+            jot_sched_close(s);
+            ok = false;
+        }
+        jot_text_free(&text);
+    }
+    jot_mem_free(k->mem, st, sizeof *st);
+    return ok;
+}

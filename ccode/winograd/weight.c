@@ -1,0 +1,393 @@
+/* ccode/winograd/weight.c - the gradient by weight of a convolution of 3 x 3 taps and step 1, by
+ * Winograd's tiles of 2 x 2: what F(2x2, 3x3) is the other way round.
+ *
+ *     direct      dg[p, q] = sum over n h w of x[n, h + p, w + q, c] * dy[n, h, w, o]
+ *     Winograd    V = B' x B      of the 4 x 4 elements under a tile
+ *                 W = A dy A'     of its 2 x 2 gradients
+ *                 P = sum over n and tiles of V * W, element by element      16 products, not 36
+ *                 dg = G' P G     once
+ *
+ * It is y = A' [(G g G') (B' x B)] A derived by g. The kernel is changed in place: the sum gives
+ * way to these, rows and columns to tiles.
+ *
+ *     %wv: wt:784p wt:112 wt c:16 | wp:1u ws:1u wr:1u c:1v
+ *     %V: wt:784p wt:112 wt c:16 | wp:1u wq:1u ws:1u c:1v; res SV[wp, wq, c/16, wt%112, c%16]
+ *     %ww, %W: the same of dy, with o; res SW[wp, wq, o/32, wt%112, o%32]
+ *     %P: wt:784p || wt:112 wp wq o:32 c:8 | wt c:1u o:16u o:1v;
+ *         keep part[wt/784, o/16, c, wp, wq, o%16]
+ *     phase
+ *     +%P: o:16p c | wt:784d wp:1u wq:1u o:1v
+ *     %wg: o:16p c | p:1u wq:1u wp:1u o:1v
+ *     %dg: o:16p c | p:1u q:1u wq:1u o:1v
+ *
+ * A block of tiles goes through all of it in the second cache. P is of pieces of the tiles, as many
+ * as extents say, added up in order. Where P is larger than V and W of all tiles these are made
+ * first, and then each element of P by one sum: three phases.
+ *
+ *   requires  a kernel with jot_contract_only, layouts set
+ *   keeps     what is computed, with other rounding (docs/kernels.md); all if there is no schedule
+ *   breaks    numbers of values, extents of the axes of rows and columns
+ *
+ * Read before: ccode/winograd/winograd.h, ccode/contract/contract.h. After: plan/text.c. */
+#include "ccode/winograd/winograd.h"
+#include "ccode/contract/contract.h"
+#include "target/choice.h"
+
+enum { WEIGHT_CHANNELS = 32, WEIGHT_PIECES = 8, WEIGHT_ROWS = 8 };
+
+typedef struct {
+    uint32_t image, grads;      /* loads */
+    int space[2], window[2];    /* axes of rows and columns, of taps */
+    int dim[2], grads_dim[2];   /* dimensions of image and gradients that rows and columns index */
+    int channel, out;
+    uint64_t batch;             /* reduced axes besides rows and columns */
+    int64_t from[2];            /* image index of the first tap of position 0 */
+    int64_t ext[2];             /* rows, columns */
+    int64_t count;              /* tiles */
+    int64_t block, piece;       /* of the block that stays in the cache, of a partial sum */
+    bool phased;
+    int r;                      /* first of the new axes: wp wq wr ws we wf */
+} Weight;
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+static int
+weight_axes(uint64_t axes, int *out)
+{
+    int n = 0;
+    for (int a = 0; a < KERNEL_AXES; a++)
+        if (axes >> a & 1) {
+            if (n < 2)
+                out[n] = a;
+            n++;
+        }
+    return n;
+}
+
+/* position + tap + constant: one axis summed over, one of three steps that is not. */
+static bool
+weight_window(const Kernel *k, const Contract *c, Ix ix, int *space, int *window, int64_t *from)
+{
+    IxTerm tmp;
+    uint32_t n;
+    const IxTerm *t = jot_ix_linear(k->ix, ix, from, &n, &tmp);
+    int axis[2];
+    if (n != 2 || t[0].k != 1 || t[1].k != 1 || !jot_ix_is_axis(k->ix, t[0].atom, &axis[0]) ||
+        !jot_ix_is_axis(k->ix, t[1].atom, &axis[1]))
+        return false;
+    *space = c->k >> axis[0] & 1 ? axis[0] : axis[1];
+    *window = c->k >> axis[0] & 1 ? axis[1] : axis[0];
+    return (c->k >> *space & 1) && !(c->k >> *window & 1) && k->axes.v[*window].ext == 3;
+}
+
+static bool
+weight_image(const Kernel *k, const Contract *c, Weight *w)
+{
+    const Value *v = &k->values.v[w->image];
+    int windows = 0, axis;
+    w->channel = -1;
+    for (int d = 0; d < v->nidx; d++) {
+        Ix ix = k->ixs.v[v->at + (uint32_t)d];
+        if (!jot_ix_is_axis(k->ix, ix, &axis)) {
+            if (windows == 2 || !weight_window(k, c, ix, &w->space[windows], &w->window[windows],
+                                               &w->from[windows]))
+                return false;
+            w->dim[windows++] = d;
+        } else if (c->k >> axis & 1)
+            w->batch |= (uint64_t)1 << axis;
+        else if (w->channel >= 0)
+            return false;
+        else
+            w->channel = axis;
+    }
+    return windows == 2 && w->channel >= 0 && w->space[0] != w->space[1] &&
+           w->window[0] != w->window[1] && v->c.u == 0 && jot_winograd_bounds(k, v, w->dim);
+}
+
+static bool
+weight_grads(const Kernel *k, const Contract *c, Weight *w)
+{
+    const Value *v = &k->values.v[w->grads];
+    uint64_t batch = 0;
+    int axis;
+    w->out = w->grads_dim[0] = w->grads_dim[1] = -1;
+    for (int d = 0; d < v->nidx; d++) {
+        if (!jot_ix_is_axis(k->ix, k->ixs.v[v->at + (uint32_t)d], &axis) ||
+            k->bufs.v[v->buf].ext[d] != k->axes.v[axis].ext)
+            return false;
+        if (axis == w->space[0] || axis == w->space[1])
+            w->grads_dim[axis == w->space[1]] = d;
+        else if (c->k >> axis & 1)
+            batch |= (uint64_t)1 << axis;
+        else if (w->out >= 0)
+            return false;
+        else
+            w->out = axis;
+    }
+    return w->out >= 0 && w->grads_dim[0] >= 0 && w->grads_dim[1] >= 0 && batch == w->batch &&
+           v->ncond == 0;
+}
+
+/* Neighbours along the axis are neighbours in memory. */
+static bool
+weight_fastest(const Kernel *k, uint32_t load, int axis)
+{
+    const Value *v = &k->values.v[load];
+    const Layout *l = k->bufs.v[v->buf].layout;
+    int last = l->n - 1, own;
+    while (last > 0 && l->size[last] == 1)
+        last--;
+    return last >= 0 && l->part[last].step == 1 &&
+           jot_ix_is_axis(k->ix, k->ixs.v[v->at + l->part[last].dim], &own) && own == axis;
+}
+
+static bool
+weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint32_t grads)
+{
+    const Value *i = &k->values.v[image], *g = &k->values.v[grads], *sum = &k->values.v[c->reduce];
+    int two[2];
+    memset(w, 0, sizeof *w);
+    w->image = image;
+    w->grads = grads;
+    if (i->op != VAL_LOAD || g->op != VAL_LOAD || i->buf == g->buf ||
+        k->bufs.v[i->buf].dtype != JOT_F32 || k->bufs.v[g->buf].dtype != JOT_F32 ||
+        sum->dtype != JOT_F32 || sum->ncond || sum->scaled)
+        return false;
+    if (!weight_image(k, c, w) || !weight_grads(k, c, w) || weight_axes(w->batch, two) > 5 ||
+        (c->m | c->n | c->batch) != ((uint64_t)1 << w->channel | (uint64_t)1 << w->out |
+                                     (uint64_t)1 << w->window[0] | (uint64_t)1 << w->window[1]))
+        return false;
+    w->count = 1;
+    for (int d = 0; d < 2; d++) {
+        w->ext[d] = k->axes.v[w->space[d]].ext;
+        w->count *= (w->ext[d] + 1) / 2;
+    }
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        w->count *= w->batch >> a & 1 ? k->axes.v[a].ext : 1;
+    return k->axes.v[w->channel].ext >= WEIGHT_CHANNELS &&
+           k->axes.v[w->out].ext >= WEIGHT_CHANNELS && w->ext[0] > 2 && w->ext[1] > 2 &&
+           k->axes.n + 6 <= KERNEL_AXES && weight_fastest(k, image, w->channel) &&
+           weight_fastest(k, grads, w->out);
+}
+
+/* A block's V and W in half of the second cache; pieces by extents alone, of whole blocks. */
+static void
+weight_blocks(const Kernel *k, const Target *t, Weight *w)
+{
+    int64_t c = k->axes.v[w->channel].ext, o = k->axes.v[w->out].ext;
+    int64_t each = 64 * (c + o), most = (t->cache_nbytes[LEVEL_L2] / 2) / each, blocks;
+    most = most < 16 ? 16 : most > 128 ? 128 : most;
+    w->phased = 2 * w->count * (c + o) < WEIGHT_PIECES * c * o;
+    w->piece = (w->count + WEIGHT_PIECES - 1) / WEIGHT_PIECES;
+    blocks = (w->piece + most - 1) / most;
+    w->block = (w->piece + blocks - 1) / blocks;
+    w->piece = blocks * w->block;
+    if (w->phased)
+        w->block = (w->count + 2 * WEIGHT_PIECES - 1) / (2 * WEIGHT_PIECES);
+}
+
+/* Seconds of one core: products at the rate that register blocks reach, V and W through the second
+ * cache or, in phases, beyond it, partial sums beyond it. Few tiles do not pay for their P: 64
+ * channels of 7 x 7 at batch 8 take 0.46 ms for 0.31. */
+static bool
+weight_gains(const Kernel *k, const Target *t, const Weight *w)
+{
+    double c = (double)k->axes.v[w->channel].ext, o = (double)k->axes.v[w->out].ext,
+           n = (double)w->count;
+    double rate = 0.7 * t->flops / 2, far = t->bandwidth[LEVEL_L3];
+    double near = w->phased ? far : t->bandwidth[LEVEL_L2];
+    double sums = 64 * c * o * (w->phased ? 1 : (double)((w->count + w->piece - 1) / w->piece));
+    double tiles = 16 * n * c * o / rate + 2 * 64 * n * (c + o) / near + 2 * sums / far;
+    Choice choice = jot_choice_begin(t);
+    bool gains;
+    (void)jot_choice_try(&choice, 4011, 0.9 * 36 * n * c * o / rate, 1);
+    gains = jot_choice_try(&choice, 4010, tiles, 1);
+    jot_choice_end(&choice);
+    return gains;
+}
+
+/* ---- the kernel --------------------------------------------------------------------------- */
+
+/* Sum over `axis` of the table at [first, second] times v. */
+static uint32_t
+weight_transform(Kernel *k, char table, int first, int second, int axis, uint32_t v,
+                 const char *name)
+{
+    uint32_t t = jot_winograd_table(k, table, first, second);
+    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << axis, jot_v_ew(k, EW_MUL, JOT_F32, t, v, 0), 0, NULL,
+                     1.0);
+    jot_v_name(k, v, name);
+    return v;
+}
+
+/* The load at 2 * tile + step + from, guarded where that may leave the buffer. */
+static uint32_t
+weight_load(Kernel *k, const Weight *w, uint32_t load, const int *dim, int step,
+            const int64_t *from)
+{
+    const Value v = k->values.v[load];
+    int64_t ext[KERNEL_AXES], one;
+    Space space;
+    Ix index[JOT_MAX_RANK], cond[4];
+    jot_Scalar zero;
+    int n = 0;
+    zero.u = 0;
+    space = jot_kernel_space(k, ext);
+    for (int d = 0; d < v.nidx; d++)
+        index[d] = k->ixs.v[v.at + (uint32_t)d];
+    for (int i = 0; i < 2; i++) {
+        Ix tile = jot_ix_scale(k->ix, jot_ix_axis(k->ix, w->space[i]), 2);
+        Ix at = jot_ix_add(k->ix, jot_ix_axis(k->ix, step + i), jot_ix_const(k->ix, from[i]));
+        index[dim[i]] = jot_ix_add(k->ix, tile, at);
+        cond[n] = jot_ix_ge0(k->ix, index[dim[i]], &space);
+        n += !jot_ix_is_const(k->ix, cond[n], &one);
+        cond[n] = jot_ix_lt(k->ix, index[dim[i]], jot_ix_const(k->ix, k->bufs.v[v.buf].ext[dim[i]]),
+                            &space);
+        n += !jot_ix_is_const(k->ix, cond[n], &one);
+    }
+    return jot_v_load(k, v.buf, index, n, cond, zero);
+}
+
+static bool
+weight_kernel(Kernel *k, const Contract *c, Weight *w)
+{
+    static const char *const name[6] = { "wp", "wq", "wr", "ws", "we", "wf" };
+    static const int64_t zero[2] = { 0, 0 };
+    uint64_t tiles = w->batch | (uint64_t)1 << w->space[0] | (uint64_t)1 << w->space[1];
+    uint32_t x, y;
+    int r = (int)k->axes.n;
+    w->r = r;
+    for (int i = 0; i < 6; i++)
+        if (jot_kernel_axis(k, name[i], i < 4 ? 4 : 2) < 0)
+            return false;
+    for (int i = 0; i < 2; i++)
+        k->axes.v[w->space[i]].ext = (w->ext[i] + 1) / 2;
+    x = weight_load(k, w, w->image, w->dim, r + 2, w->from);
+    x = weight_transform(k, 'B', r, r + 2, r + 2, x, "wv");
+    x = weight_transform(k, 'B', r + 1, r + 3, r + 3, x, "V");
+    y = weight_load(k, w, w->grads, w->grads_dim, r + 4, zero);
+    y = weight_transform(k, 'A', r + 4, r, r + 4, y, "ww");
+    y = weight_transform(k, 'A', r + 5, r + 1, r + 5, y, "W");
+    x = jot_v_reduce(k, EW_ADD, tiles, jot_v_ew(k, EW_MUL, JOT_F32, x, y, 0), 0, NULL, 1.0);
+    jot_v_name(k, x, "P");
+    x = weight_transform(k, 'G', r, w->window[0], r, x, "wg");
+    x = weight_transform(k, 'G', r + 1, w->window[1], r + 1, x, "dg");
+    return x && jot_v_replace(k, c->reduce, x, x) && jot_kernel_compact(k) && !k->mem->failed;
+}
+
+/* ---- the schedule ------------------------------------------------------------------------- */
+
+static bool
+weight_bufs(Kernel *k, const Weight *w, int lanes)
+{
+    int64_t c = k->axes.v[w->channel].ext, o = k->axes.v[w->out].ext, ext[6] = { 4, 4, 0, 0, 0, 0 };
+    BufRole role = w->phased ? BUF_SHARED : BUF_SCRATCH;
+    ext[3] = w->phased ? w->count : w->block;
+    ext[2] = (c + lanes - 1) / lanes;
+    ext[4] = lanes;
+    if (!jot_kernel_buf(k, "SV", JOT_F32, role, 5, ext))
+        return false;
+    ext[2] = (o + 2 * lanes - 1) / (2 * lanes);
+    ext[4] = 2 * lanes;
+    if (!jot_kernel_buf(k, "SW", JOT_F32, role, 5, ext))
+        return false;
+    ext[0] = w->phased ? 1 : (w->count + w->piece - 1) / w->piece;
+    ext[1] = (o + lanes - 1) / lanes; /* what the last phase reads at a time lies together */
+    ext[2] = c;
+    ext[3] = ext[4] = 4;
+    ext[5] = lanes;
+    return jot_kernel_buf(k, "part", JOT_F32, BUF_SHARED, 6, ext) != 0;
+}
+
+/* Lines of the schedule: $V lanes, $W two vectors, $B tiles of a block, $N of a piece, $R rows of
+ * the register block, $T the tile in V and W; $c $o $a $b: axes. */
+static const char weight_tiles[] =
+    "%wv: $Lwt $c:$V | wp:1u ws:1u wr:1u $c:1v\n"
+    "%V: $Lwt $c:$V | wp:1u wq:1u ws:1u $c:1v; res SV[wp, wq, $c/$V, $T, $c%$V]\n"
+    "%ww: $Lwt $o:$V | wp:1u wf:1u we:1u $o:1v\n"
+    "%W: $Lwt $o:$V | wp:1u wq:1u wf:1u $o:1v; res SW[wp, wq, $o/$W, $T, $o%$W]\n";
+static const char weight_pieces[] =
+    "%P: wt:$Np || wt:$B wp wq $o:$W $c:$R | wt $c:1u $o:$Vu $o:1v; "
+    "keep part[wt/$N, $o/$V, $c, wp, wq, $o%$V]; res part[wt/$N, $o/$V, $c, wp, wq, $o%$V]\n"
+    "phase\n"
+    "+%P: $o:$Vp $c | wt:$Nd wp:1u wq:1u $o:1v\n";
+static const char weight_phases[] =
+    "phase\n"
+    "%P: wp:1p wq:1p $o:$Wp $c:$R | wt $c:1u $o:$Vu $o:1v; res part[0, $o/$V, $c, wp, wq, $o%$V]\n"
+    "phase\n";
+static const char weight_taps[] =
+    "%wg: $o:$Vp $c | $a:1u wq:1u wp:1u $o:1v\n"
+    "%dg: $o:$Vp $c | $a:1u $b:1u wq:1u $o:1v\n";
+
+static void
+weight_line(Text *out, const Kernel *k, const Weight *w, int lanes, const char *line)
+{
+    int rows = lanes >= 16 ? WEIGHT_ROWS : WEIGHT_ROWS / 2;
+    for (; *line; line++) {
+        if (*line != '$') {
+            jot_text_put(out, line, 1);
+            continue;
+        }
+        switch (*++line) {
+        case 'V': jot_text_f(out, "%d", lanes); break;
+        case 'W': jot_text_f(out, "%d", 2 * lanes); break;
+        case 'B': jot_text_f(out, "%lld", (long long)w->block); break;
+        case 'N': jot_text_f(out, "%lld", (long long)w->piece); break;
+        case 'R': jot_text_f(out, "%d", rows); break;
+        case 'L':
+            if (!w->phased)
+                jot_text_f(out, "wt:%lldp ", (long long)w->piece);
+            jot_text_f(out, "wt:%lld%s ", (long long)w->block, w->phased ? "p" : "");
+            break;
+        case 'T':
+            if (w->phased)
+                jot_text_f(out, "wt");
+            else
+                jot_text_f(out, "wt%%%lld", (long long)w->block);
+            break;
+        case 'c': jot_text_f(out, "%s", k->axes.v[w->channel].name); break;
+        case 'o': jot_text_f(out, "%s", k->axes.v[w->out].name); break;
+        case 'a': jot_text_f(out, "%s", k->axes.v[w->window[0]].name); break;
+        default: jot_text_f(out, "%s", k->axes.v[w->window[1]].name);
+        }
+    }
+}
+
+static bool
+weight_sched(Sched *s, Kernel *k, const Weight *w, int lanes)
+{
+    Text text = {NULL, NULL, 0, 0};
+    bool ok;
+    text.mem = k->mem;
+    jot_text_f(&text, "lanes %d\nfma\nfuse wt =", lanes);
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (w->batch >> a & 1)
+            jot_text_f(&text, " %s", k->axes.v[a].name);
+    jot_text_f(&text, " %s %s\n", k->axes.v[w->space[0]].name, k->axes.v[w->space[1]].name);
+    weight_line(&text, k, w, lanes, weight_tiles);
+    weight_line(&text, k, w, lanes, w->phased ? weight_phases : weight_pieces);
+    weight_line(&text, k, w, lanes, weight_taps);
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        jot_text_f(&text, "!%u: ", i);
+        weight_line(&text, k, w, lanes, "$o:$Vp $c $a:1u $b:1u $o:1v\n");
+    }
+    ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);
+    jot_text_free(&text);
+    return ok;
+}
+
+JOT_FN bool
+jot_winograd_weight(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes)
+{
+    Weight w;
+    Kernel was;
+    memset(s, 0, sizeof *s);
+    if (lanes < 4 || (!weight_match(k, c, &w, c->a, c->b) && !weight_match(k, c, &w, c->b, c->a)))
+        return false;
+    weight_blocks(k, target, &w);
+    if (!weight_gains(k, target, &w))
+        return false;
+    return jot_kernel_settle(k, &was, jot_kernel_copy(&was, k) && weight_kernel(k, c, &w) &&
+                                      weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, lanes) &&
+                                      jot_sched_verify(s, NULL));
+}

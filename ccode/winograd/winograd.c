@@ -1,0 +1,295 @@
+/* ccode/winograd/winograd.c - finds convolutions that Winograd's tiles make cheaper, and their
+ * blocks.
+ *
+ *     %sum = reduce add over c p q of x[n, c, h + p - 1, w + q - 1] * g[o, c, p, q]
+ *     !0   y[n, o, h, w] = max(%sum + b[o], 0)                      3 x 3 taps, steps of 1, in f32
+ *
+ * Channels last in the image and in what is stored, and many enough that products outweigh the
+ * additions before and after. Blocks are tiles whose V and M stay in a cache; where there are few
+ * tiles and many channels each block would read all of a U that no cache holds: then the three
+ * steps are phases, V and M are of all tiles, and panels of U are shared among threads, each read
+ * once.
+ *
+ *   requires  a verified kernel, layouts set      keeps  k, which is read only
+ *
+ * Read before: ccode/winograd/winograd.h. After: ccode/winograd/make.c. */
+#include "ccode/winograd/winograd.h"
+#include "ccode/contract/epilogue.h"
+#include "ccode/schedule/sched.h"
+
+#define WINOGRAD_STEPS 16      /* of a phase: enough for any number of threads */
+#define WINOGRAD_CHANNELS 24   /* fewer channels than this: the additions outweigh the products */
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+/* Each condition keeps an index inside of its dimension of the load: that of a row or a column,
+ * dim[0] or dim[1], which are asked anew for each tile, or one that is inside anyway. */
+static bool
+wino_bounds_only(const Kernel *k, const Value *load, const int *dim, uint32_t at, int n)
+{
+    const KBuf *b = &k->bufs.v[load->buf];
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    for (int i = 0; i < n; i++) {
+        Ix cond = k->ixs.v[at + (uint32_t)i];
+        bool known = false;
+        for (int d = 0; !known && d < load->nidx; d++) {
+            Ix ix = k->ixs.v[load->at + (uint32_t)d];
+            known = (cond == jot_ix_ge0(k->ix, ix, NULL) ||
+                     cond == jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, b->ext[d]), NULL)) &&
+                    (d == dim[0] || d == dim[1] || jot_ix_inside(k->ix, ix, b->ext[d], &space));
+        }
+        if (!known)
+            return false;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim)
+{
+    return wino_bounds_only(k, load, dim, load->at + load->nidx, load->ncond);
+}
+
+/* The dimension of the load in whose index the axis occurs; -1: in none or in several. */
+static int
+wino_dim_of(const Kernel *k, const Value *load, int axis)
+{
+    int found = -1;
+    for (int d = 0; d < load->nidx; d++)
+        if (jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]) >> axis & 1) {
+            if (found >= 0)
+                return -1;
+            found = d;
+        }
+    return found;
+}
+
+/* The image's index is position + tap + constant, or position - tap + constant. */
+static bool
+wino_window(const Kernel *k, Winograd *w, int i)
+{
+    const Value *image = &k->values.v[w->image];
+    int64_t c, step;
+    IxTerm tmp;
+    uint32_t n;
+    Ix ix = k->ixs.v[image->at + (uint32_t)w->image_dim[i]];
+    const IxTerm *t = jot_ix_linear(k->ix, ix, &c, &n, &tmp);
+    int first, second;
+    if (n != 2 || !jot_ix_is_axis(k->ix, t[0].atom, &first) ||
+        !jot_ix_is_axis(k->ix, t[1].atom, &second))
+        return false;
+    w->space[i] = first == w->window[i] ? second : first;
+    step = first == w->window[i] ? t[0].k : t[1].k;
+    if ((first == w->window[i] ? t[1].k : t[0].k) != 1 || (step != 1 && step != -1) ||
+        first == second || wino_dim_of(k, image, w->space[i]) != w->image_dim[i])
+        return false;
+    w->flip[i] = step < 0;
+    w->from[i] = w->flip[i] ? c - 2 : c;
+    w->tiles[i] = (k->axes.v[w->space[i]].ext + w->side - 1) / w->side;
+    return true;
+}
+
+/* What each dimension of the taps is: reduced and alone in an index of the image: the channel. */
+static bool
+wino_taps_dims(const Kernel *k, Winograd *w)
+{
+    const Value *taps = &k->values.v[w->taps], *image = &k->values.v[w->image];
+    uint64_t reduced = k->values.v[w->sum].axes;
+    int windows = 0, axis, own;
+    w->channel = w->out = -1;
+    for (int d = 0; d < 4; d++) {
+        int dim;
+        if (!jot_ix_is_axis(k->ix, k->ixs.v[taps->at + (uint32_t)d], &axis))
+            return false;
+        dim = wino_dim_of(k, image, axis);
+        if (!(reduced >> axis & 1)) {
+            if (w->out >= 0 || (image->free >> axis & 1))
+                return false;
+            w->out = axis;
+            w->taps_dim[3] = d;
+        } else if (dim < 0) {
+            return false;
+        } else if (jot_ix_is_axis(k->ix, k->ixs.v[image->at + (uint32_t)dim], &own)) {
+            if (w->channel >= 0)
+                return false;
+            w->channel = axis;
+            w->taps_dim[2] = d;
+        } else if (windows == 2 || k->axes.v[axis].ext != 3) {
+            return false;
+        } else {
+            w->window[windows] = axis;
+            w->image_dim[windows] = dim;
+            w->taps_dim[windows++] = d;
+        }
+    }
+    return windows == 2 && w->channel >= 0 && w->out >= 0 && w->image_dim[0] != w->image_dim[1] &&
+           reduced == ((uint64_t)1 << w->window[0] | (uint64_t)1 << w->window[1] |
+                       (uint64_t)1 << w->channel);
+}
+
+static bool
+wino_match(const Kernel *k, Winograd *w, uint32_t image, uint32_t taps)
+{
+    const Value *i = &k->values.v[image], *t = &k->values.v[taps], *sum = &k->values.v[w->sum];
+    w->image = image;
+    w->taps = taps;
+    if (i->op != VAL_LOAD || t->op != VAL_LOAD || t->ncond || t->nidx != 4 || i->buf == t->buf ||
+        k->bufs.v[i->buf].dtype != JOT_F32 || k->bufs.v[t->buf].dtype != JOT_F32 ||
+        (i->ncond && i->c.u != 0))
+        return false;
+    if (!wino_taps_dims(k, w) || !wino_window(k, w, 0) || !wino_window(k, w, 1) ||
+        !jot_winograd_bounds(k, i, w->image_dim) ||
+        !wino_bounds_only(k, i, w->image_dim, sum->at, sum->ncond))
+        return false;
+    w->channels = k->axes.v[w->channel].ext;
+    w->outs = k->axes.v[w->out].ext;
+    memcpy(w->taps_ext, k->bufs.v[t->buf].ext, sizeof w->taps_ext);
+    w->others = i->free & ~(sum->axes | (uint64_t)1 << w->space[0] | (uint64_t)1 << w->space[1]);
+    return w->space[0] != w->space[1];
+}
+
+static bool
+wino_is_fastest(const Kernel *k, uint32_t buf, Ix index, int dim, int axis)
+{
+    const Layout *l = k->bufs.v[buf].layout;
+    int last = l->n - 1;
+    bool inside;
+    while (last > 0 && l->size[last] == 1) /* a batch of one may stand anywhere */
+        last--;
+    return last >= 0 && l->part[last].dim == dim && l->part[last].step == 1 &&
+           jot_ix_coef(k->ix, index, axis, &inside) == 1 && !inside;
+}
+
+JOT_FN bool
+jot_winograd_stores(const Kernel *k, const Winograd *w, const KStore *store)
+{
+    bool fast = false;
+    for (int d = 0; !fast && d < store->nidx; d++)
+        fast = wino_is_fastest(k, store->buf, k->ixs.v[store->at + (uint32_t)d], d, w->out);
+    return fast;
+}
+
+/* The sum is the only reduction, its operands are used by it alone, nothing else needs an axis that
+ * it reduces or an operation that is not carried over. */
+static bool
+wino_alone(const Kernel *k, const Winograd *w, const bool *used)
+{
+    const Value *sum = &k->values.v[w->sum];
+    uint32_t product = jot_v_arg(k, w->sum, 0);
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (k->stores.v[i].acc != EW_NONE)
+            return false;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        if (!used[i] || i == w->sum || i == product || i == w->image || i == w->taps)
+            continue;
+        if (v->op == VAL_REDUCE || v->op == VAL_AT || v->op == VAL_TABLE || (v->free & sum->axes) ||
+            (v->op == VAL_LOAD && v->buf == k->values.v[w->taps].buf))
+            return false;
+        for (int j = 0; j < v->narg; j++)
+            if (jot_v_arg(k, i, j) == product || jot_v_arg(k, i, j) == w->taps)
+                return false;
+    }
+    return true;
+}
+
+static bool
+wino_gains(const Kernel *k, const Winograd *w)
+{
+    const Value *image = &k->values.v[w->image];
+    int dim = wino_dim_of(k, image, w->channel);
+    return w->channels >= WINOGRAD_CHANNELS && w->outs >= WINOGRAD_CHANNELS && w->tiles[0] > 1 &&
+           w->tiles[1] > 1 && k->axes.n + 4 <= KERNEL_AXES &&
+           wino_is_fastest(k, image->buf, k->ixs.v[image->at + (uint32_t)dim], dim, w->channel);
+}
+
+/* Bytes of one number for each element of a tile. */
+static int64_t
+wino_each(const Winograd *w)
+{
+    return 4 * (w->side + 2) * (w->side + 2);
+}
+
+/* Bytes from beyond the second cache, of blocks that each read U, or of phases that read U once,
+ * and write and read V and M of all tiles. */
+static bool
+wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
+{
+    int64_t l2 = t->cache_nbytes[LEVEL_L2], each = wino_each(w) * (w->channels + w->outs);
+    int64_t u = wino_each(w) * w->channels * w->outs, all = 2 * each * w->count;
+    int64_t apart = u > l2 / 2 ? blocks * u : 0;
+    if (each * w->block > l2)
+        apart += all;
+    return apart > u + all;
+}
+
+/* Two vectors for each row, some registers left for operands; parts of a block as equal as can
+ * be. */
+JOT_FN void
+jot_winograd_rows(Winograd *w, const Target *t)
+{
+    int64_t rows = w->lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6;
+    int64_t side = w->phased ? w->count : w->block, parts = (side + rows - 1) / rows;
+    w->rows = (side + parts - 1) / parts;
+}
+
+/* Tiles of a block: V and M of it in half of the second cache, but enough of them to be worth
+ * reading U for, and blocks that fill all cores, unless these are more than half of the tiles: one
+ * tile is no block (its place in V has no axis). In phases a block is what a step of the first and
+ * the last takes. */
+static void
+wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
+{
+    int64_t each = wino_each(w) * (w->channels + w->outs);
+    int64_t count = w->tiles[0] * w->tiles[1], most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
+    int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if (w->others >> a & 1)
+            count *= k->axes.v[a].ext;
+    most = most < 5 * rows ? 5 * rows : most > 8 * rows ? 8 * rows : most;
+    blocks = (count + most - 1) / most;
+    blocks = (blocks + t->cores - 1) / t->cores * t->cores;
+    w->lanes = lanes;
+    w->panel = 2 * lanes;
+    w->block = count > 2 * blocks ? (count + blocks - 1) / blocks : 2;
+    w->count = count;
+    w->phased = wino_in_phases(w, t, blocks);
+    jot_winograd_rows(w, t);
+    if (w->phased)
+        w->block = count > 2 * WINOGRAD_STEPS ? (count + WINOGRAD_STEPS - 1) / WINOGRAD_STEPS : 2;
+    if (w->phased && lanes > 1 && w->channels * w->panel * 4 > t->cache_nbytes[LEVEL_L1] / 2)
+        w->ahead = (int)(256 / (w->rows > 4 ? w->rows : 4));
+}
+
+JOT_FN bool
+jot_winograd_find(const Kernel *k, int lanes, const Target *target, bool fast, Winograd *w)
+{
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), found = false;
+    memset(w, 0, sizeof *w);
+    w->side = fast ? 4 : 2;
+    if (!used)
+        return false;
+    jot_kernel_used(k, used);
+    for (uint32_t i = 1; !found && i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        uint32_t body = v->narg ? jot_v_arg(k, i, 0) : 0;
+        if (!used[i] || v->op != VAL_REDUCE)
+            continue;
+        w->sum = i;
+        if (v->ew != EW_ADD || v->dtype != JOT_F32 || v->scaled ||
+            k->values.v[body].op != VAL_EW || k->values.v[body].ew != EW_MUL)
+            break;
+        found = wino_match(k, w, jot_v_arg(k, body, 0), jot_v_arg(k, body, 1)) ||
+                wino_match(k, w, jot_v_arg(k, body, 1), jot_v_arg(k, body, 0));
+        if (!found)
+            break;
+    }
+    found = found && wino_alone(k, w, used) && wino_gains(k, w);
+    if (found)
+        wino_blocks(k, lanes, target, w);
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return found && !k->mem->failed;
+}
+#undef WINOGRAD_CHANNELS
+#undef WINOGRAD_STEPS

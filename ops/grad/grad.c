@@ -1,0 +1,591 @@
+/* ops/grad/grad.c - reverse-mode differentiation, graph to graph.
+ *
+ *     y = sum(reindex(x) * w)                       forward, inputs first
+ *          |        |     |
+ *     dm = reindex(1)                               backward, from y to what was asked for: each
+ *     dr = dm * w        dw = dm * reindex(x)       operator turns the gradient of its output into
+ *     dx = reindex_reduce(add, dr)                  contributions to those of its inputs
+ *
+ * The walk is one pass over a topological order, from y down; what an operator makes of the
+ * gradient of its output is in ops/grad/rules.c. A gradient is made of ordinary nodes, so it can
+ * be differentiated again.
+ *
+ * Contributions to one variable are summed before they are passed on, but for one case: what flows
+ * into a broadcast and would become a contraction (sum of a product of two reindexes: a matmul)
+ * goes through the dual by itself. Summed first it would be a sum over a space of higher rank that
+ * no fast schedule fits.
+ *
+ * Nodes made here have no references until the end, so nothing here may sweep.
+ *
+ * Read before: ops/grad/grad.h, ops/grad/rules.c. After: fuse/fuse.h. */
+#include "ops/grad/grad.h"
+#include "ops/user/code.h"
+
+enum { GRAD_OUTPUTS = 256 }; /* inputs and outputs of user code are fewer */
+
+/* ---- contributions ------------------------------------------------------------------------ */
+
+JOT_FN bool
+jot_grad_fail(Grad *g)
+{
+    if (!g->failed && (g->ctx->mem.failed || !g->ctx->status))
+        jot_fail_memory(g->ctx, "grad");
+    g->failed = true;
+    return false;
+}
+
+static void
+grad_hold(Grad *g, NodeId id)
+{
+    if (!id || !jot_vec_reserve(&g->ctx->mem, g->held, 1)) {
+        jot_grad_fail(g);
+        return;
+    }
+    jot_node_ref(g->ctx, id);
+    g->held.v[g->held.n++] = id;
+}
+
+JOT_FN bool
+jot_grad_wants(const Grad *g, NodeId id)
+{
+    return g->need[jot_node(g->ctx, id)->at] & GRAD_NEED;
+}
+
+static void
+grad_give_part(Grad *g, NodeId to, NodeId d, int output, GradPart part)
+{
+    uint32_t at = jot_node(g->ctx, to)->at;
+
+    if (!d || !jot_vec_reserve(&g->ctx->mem, g->list, 1)) {
+        jot_grad_fail(g);
+        return;
+    }
+    if (jot_node_is(g->ctx, d, 0))
+        return;
+    g->list.v[g->list.n].node = d;
+    g->list.v[g->list.n].output = output;
+    g->list.v[g->list.n].part = part;
+    g->list.v[g->list.n++].next = 0;
+    if (g->last[at])
+        g->list.v[g->last[at] - 1].next = g->list.n;
+    else
+        g->first[at] = g->list.n;
+    g->last[at] = g->list.n;
+}
+
+static void
+grad_give_output(Grad *g, NodeId to, NodeId d, int output)
+{
+    GradPart all = {0, 0, 0};
+
+    grad_give_part(g, to, d, output, all);
+}
+
+JOT_FN void
+jot_grad_give(Grad *g, NodeId to, NodeId d)
+{
+    grad_give_output(g, to, d, 0);
+}
+
+/* Contributions to pieces of a node, as many as do not meet, as one to all of it; they are taken
+ * off the list. */
+static NodeId
+grad_pieces(Grad *g, NodeId to, uint32_t from)
+{
+    const Node *n = jot_node(g->ctx, to);
+    Piece piece[STACK_MOST] = {{0, 0}};
+    int64_t size = g->list.v[from - 1].part.nelem;
+
+    for (; from; from = g->list.v[from - 1].next) {
+        Contribution *c = &g->list.v[from - 1];
+        int64_t k = c->part.at / size;
+
+        if (c->part.nelem != size || piece[k].x)
+            continue;
+        piece[k].x = c->node;
+        piece[k].at = c->part.from;
+        c->part.nelem = -1;
+    }
+    return jot_stack_node(g->ctx, (jot_DType)n->dtype, n->rank, n->ext, (int)(n->nelem / size),
+                          piece);
+}
+
+/* All contributions to a node, summed in the order they came; 0: there are none. */
+static NodeId
+grad_total(Grad *g, NodeId to, uint32_t from)
+{
+    NodeId sum = 0;
+
+    for (; from && !g->failed; from = g->list.v[from - 1].next) {
+        NodeId d = g->list.v[from - 1].node;
+
+        if (g->list.v[from - 1].part.nelem < 0)
+            continue;
+        if (g->list.v[from - 1].part.nelem)
+            d = grad_pieces(g, to, from);
+        sum = sum && d ? jot_ew_of(g->ctx, EW_ADD, sum, d, 0) : d;
+        if (!sum)
+            jot_grad_fail(g);
+    }
+    return sum;
+}
+
+/* ---- broadcasts --------------------------------------------------------------------------- */
+
+static uint64_t
+grad_axes(jot_Ctx *ctx, const Node *n)
+{
+    uint64_t axes = 0;
+    int k;
+
+    for (k = 0; k < n->nindex; k++)
+        axes |= jot_ix_axes(&ctx->ix, n->index[k]);
+    return axes;
+}
+
+/* Is this the sum of a product of two reindexes, each of which lacks an axis? */
+static bool
+grad_is_contraction(jot_Ctx *ctx, NodeId id)
+{
+    const Node *n = id ? jot_node(ctx, id) : NULL, *m, *a, *b;
+    uint64_t full = 0;
+    int k;
+
+    if (!n || n->kind != NODE_REDUCE || n->op != JOT_ADD)
+        return false;
+    m = jot_node(ctx, n->input[0]);
+    if (m->kind != NODE_EW || m->op != EW_MUL)
+        return false;
+    a = jot_node(ctx, m->input[0]);
+    b = jot_node(ctx, m->input[1]);
+    if (a->kind != NODE_REINDEX || b->kind != NODE_REINDEX)
+        return false;
+    for (k = 0; k < m->rank; k++)
+        full |= (uint64_t)(m->ext[k] > 1) << k;
+    return (full & ~grad_axes(ctx, a)) && (full & ~grad_axes(ctx, b));
+}
+
+/* Contributions to a broadcast: contractions one by one, the rest summed. Where it only has more
+ * dimensions, of one position, all come one by one: they meet those of broadcasts to others. */
+static void
+grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
+{
+    const Node *n = jot_node(g->ctx, id);
+    bool each = n->nelem == jot_node(g->ctx, n->input[0])->nelem;
+    NodeId rest = 0;
+
+    for (; from && !g->failed; from = g->list.v[from - 1].next) {
+        NodeId d = g->list.v[from - 1].node;
+        const Node *m = jot_node(g->ctx, d);
+        bool alone = each || (m->kind == NODE_EW && m->op == EW_MUL);
+        NodeId through = alone ? jot_grad_dual(g, n, d) : 0;
+
+        if (alone && !through)
+            jot_grad_fail(g);
+        else if (each || grad_is_contraction(g->ctx, through))
+            jot_grad_give(g, n->input[0], through);
+        else if (!(rest = rest ? jot_ew_of(g->ctx, EW_ADD, rest, d, 0) : d))
+            jot_grad_fail(g);
+    }
+    if (rest)
+        jot_grad_give(g, n->input[0], jot_grad_dual(g, n, rest));
+}
+
+/* ---- stacks ------------------------------------------------------------------------------- */
+
+/* A piece of d each. A whole variable gets it in its own shape, others when all is there. */
+static void
+grad_of_stack(Grad *g, const Node *n, NodeId d)
+{
+    int64_t size = n->nelem / jot_stack_pieces(n);
+    int k;
+
+    for (k = 0; k < jot_stack_pieces(n) && size; k++) {
+        Piece to = jot_stack_piece(g->ctx, n, k), own = {d, k * size};
+        const Node *x = jot_node(g->ctx, to.x);
+        GradPart part = {to.at, size, own.at};
+
+        if (!to.x || !jot_grad_wants(g, to.x))
+            continue;
+        if (x->nelem == size)
+            jot_grad_give(g, to.x, jot_stack_node(g->ctx, (jot_DType)x->dtype, x->rank, x->ext, 1,
+                                                  &own));
+        else
+            grad_give_part(g, to.x, d, 0, part);
+    }
+}
+
+/* ---- user code ---------------------------------------------------------------------------- */
+
+static void
+grad_of_code(Grad *g, NodeId id, const NodeId *dout)
+{
+    const Node *n = jot_node(g->ctx, id);
+    NodeId din[GRAD_OUTPUTS] = {0};
+    int k;
+
+    for (k = 0; k < n->ninputs; k++)
+        din[k] = jot_grad_wants(g, n->input[k]) ? n->input[k] : 0;
+    if (!jot_code_grad(g->ctx, id, dout, din)) {
+        jot_grad_fail(g);
+        return;
+    }
+    for (k = 0; k < n->ninputs; k++)
+        if (din[k] && jot_grad_wants(g, n->input[k]))
+            jot_grad_give(g, n->input[k], din[k]);
+}
+
+/* Its PICKs, which come later in the order, have left their gradients here. */
+static void
+grad_of_opaque(Grad *g, NodeId id, uint32_t from)
+{
+    NodeId dout[GRAD_OUTPUTS] = {0};
+
+    for (; from; from = g->list.v[from - 1].next)
+        dout[g->list.v[from - 1].output] = g->list.v[from - 1].node;
+    grad_of_code(g, id, dout);
+}
+
+/* ---- the walk ----------------------------------------------------------------------------- */
+
+/* Does a gradient pass from this node to its inputs? */
+static bool
+grad_passes(const Node *n)
+{
+    switch (n->kind) {
+    case NODE_ALIAS: return !(n->flags & (NODE_STOP_GRAD | NODE_STATE));
+    case NODE_EW: case NODE_MAP: case NODE_REINDEX: case NODE_REDUCE: case NODE_CODE:
+    case NODE_STACK: case NODE_PICK:
+        return true;
+    default: return false;
+    }
+}
+
+static void
+grad_mark_needs(Grad *g)
+{
+    uint32_t at;
+    int k;
+
+    for (at = 0; at < g->order.n; at++) {
+        const Node *n = jot_node(g->ctx, g->order.v[at]);
+
+        if (n->kind != NODE_CODE && jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
+            continue;
+        for (k = 0; k < n->ninputs && grad_passes(n); k++)
+            if (jot_grad_wants(g, n->input[k]))
+                g->need[at] |= GRAD_NEED;
+    }
+}
+
+/* How many will read this node's gradient: where there are several, a reduction in it is not folded
+ * into the next. */
+static void
+grad_hold_shared(Grad *g, const Node *n, NodeId d, bool target)
+{
+    int uses = target, k;
+
+    for (k = 0; k < n->ninputs; k++)
+        uses += jot_grad_wants(g, n->input[k]);
+    for (; uses > 1; uses--) {
+        grad_hold(g, d);
+        grad_hold(g, d);
+    }
+}
+
+static bool
+grad_in_parts(const Grad *g, uint32_t from)
+{
+    while (from && !g->list.v[from - 1].part.nelem)
+        from = g->list.v[from - 1].next;
+    return from != 0;
+}
+
+static bool
+grad_broadcasts(const Node *n, const Node *x)
+{
+    return n->nelem > x->nelem || (n->nelem == x->nelem && n->rank > x->rank);
+}
+
+/* Turn the contributions to one node into contributions to its inputs. */
+static void
+grad_of_node(Grad *g, uint32_t at)
+{
+    NodeId id = g->order.v[at], d;
+    const Node *n = jot_node(g->ctx, id);
+    uint32_t from = g->first[at];
+    bool target = g->need[at] & GRAD_TARGET, passes = grad_passes(n);
+
+    if (!from || (!passes && !target))
+        return;
+    if (n->kind == NODE_CODE) {
+        grad_of_opaque(g, id, from);
+        return;
+    }
+    if (n->kind == NODE_REINDEX && !target && g->list.v[from - 1].next && !grad_in_parts(g, from)
+        && grad_broadcasts(n, jot_node(g->ctx, n->input[0]))) {
+        grad_of_broadcast(g, id, from);
+        return;
+    }
+    d = grad_total(g, id, from);
+    if (!d)
+        return;
+    if (target) { /* the sum is the answer, and what is passed on */
+        g->list.v[from - 1].node = d;
+        g->list.v[from - 1].part.nelem = 0;
+        g->list.v[from - 1].next = 0;
+    }
+    if (!passes)
+        return;
+    grad_hold_shared(g, n, d, target);
+    switch (n->kind) {
+    case NODE_EW: jot_grad_of_ew(g, id, d); break;
+    case NODE_REINDEX: jot_grad_give(g, n->input[0], jot_grad_dual(g, n, d)); break;
+    case NODE_REDUCE: jot_grad_of_reduce(g, id, d); break;
+    case NODE_ALIAS: jot_grad_give(g, n->input[0], d); break;
+    case NODE_MAP: grad_of_code(g, id, &d); break;
+    case NODE_STACK: grad_of_stack(g, n, d); break;
+    case NODE_PICK: grad_give_output(g, n->input[0], d, n->op); break;
+    default: break;
+    }
+}
+
+/* ---- one call ----------------------------------------------------------------------------- */
+
+static bool
+grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int nwrt)
+{
+    memset(g, 0, sizeof *g);
+    g->ctx = ctx;
+    if (!jot_graph_order_batched(ctx, y, (uint32_t)n, false, wrt, (uint32_t)nwrt, &g->order))
+        return jot_grad_fail(g);
+    g->need = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->need);
+    g->first = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->first);
+    g->last = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->last);
+    return (g->need && g->first && g->last) || jot_grad_fail(g);
+}
+
+static void
+grad_close(Grad *g)
+{
+    Mem *mem = &g->ctx->mem;
+
+    jot_mem_free(mem, g->need, g->order.n * sizeof *g->need);
+    jot_mem_free(mem, g->first, g->order.n * sizeof *g->first);
+    jot_mem_free(mem, g->last, g->order.n * sizeof *g->last);
+    jot_vec_free(mem, g->list);
+    while (g->held.n)
+        jot_node_unref(g->ctx, g->held.v[--g->held.n]);
+    jot_list_free(g->ctx, &g->held);
+    jot_list_free(g->ctx, &g->order);
+}
+
+/* The gradient of wrt, or zeros. */
+static NodeId
+grad_answer(Grad *g, NodeId wrt)
+{
+    const Node *n = jot_node(g->ctx, wrt);
+    NodeId d = n->mark == g->ctx->walk ? grad_total(g, wrt, g->first[n->at]) : 0;
+
+    return d || g->failed ? d : jot_grad_const(g->ctx, wrt, 0);
+}
+
+/* Nodes of the gradients into out; they are held by g. */
+static bool
+grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt)
+{
+    uint32_t at;
+    int k;
+
+    for (k = 0; k < n; k++)
+        if (jot_node(g->ctx, wrt[k])->mark == g->ctx->walk)
+            g->need[jot_node(g->ctx, wrt[k])->at] |= GRAD_NEED | GRAD_TARGET;
+    grad_mark_needs(g);
+    for (k = 0; k < ny; k++)
+        if (jot_grad_wants(g, y[k]))
+            jot_grad_give(g, y[k], dy[k]);
+    for (at = g->order.n; at-- > 0 && !g->failed;)
+        if (g->need[at] & GRAD_NEED)
+            grad_of_node(g, at);
+    for (k = 0; k < n && !g->failed; k++) {
+        wrt[k] = grad_answer(g, wrt[k]);
+        grad_hold(g, wrt[k]);
+    }
+    return !g->failed;
+}
+
+/* Handles of the results; all or none. */
+static bool
+grad_handles(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
+{
+    int k, j;
+
+    for (k = 0; k < n; k++) {
+        out[k] = jot_var_of(ctx, id[k]);
+        if (out[k].slot)
+            continue;
+        for (j = 0; j < k; j++) {
+            jot_free(out[j]);
+            out[j] = JOT_POISON(ctx);
+        }
+        return false;
+    }
+    return true;
+}
+
+/* wrt holds nodes, and takes the gradients' nodes. */
+static bool
+grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt, jot_Var *out)
+{
+    Grad g;
+    bool ok = grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);
+
+    ok = ok && grad_handles(ctx, n, wrt, out);
+    grad_close(&g);
+    return ok;
+}
+
+/* ---- the user's calls --------------------------------------------------------------------- */
+
+static bool
+grad_is_float(jot_Ctx *ctx, NodeId id, const char *op, const char *what, int k)
+{
+    const Node *n = jot_node(ctx, id);
+
+    if (jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT)
+        return true;
+    return jot_fail(ctx, JOT_EGRAD, "%s: %s[%d]%s%s%s is %s; only floats have gradients", op, what,
+                    k, n->name ? " '" : "", n->name ? n->name : "", n->name ? "'" : "",
+                    jot_dtype_name((jot_DType)n->dtype));
+}
+
+/* A constant is folded into what is built from it, so nothing could be found to depend on it. */
+static bool
+grad_is_variable(jot_Ctx *ctx, NodeId id, const char *op, int k)
+{
+    return jot_node(ctx, id)->kind != NODE_CONST
+        || jot_fail(ctx, JOT_EGRAD, "%s: wrt[%d] is a constant; what gradients are asked of is "
+                    "made by jot_array or jot_param", op, k);
+}
+
+/* Check a list of floats and take its nodes. */
+static bool
+grad_nodes(jot_Ctx *ctx, const char *op, const char *what, jot_Vars vars, NodeId *out)
+{
+    int k;
+
+    for (k = 0; k < vars.n; k++)
+        if (!(out[k] = jot_node_at(ctx, vars, k, op, what))
+            || !grad_is_float(ctx, out[k], op, what, k))
+            return false;
+    return true;
+}
+
+static bool
+grad_dy_fits(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy)
+{
+    char a[400], b[400];
+    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+    int k;
+
+    for (k = 0; k < ny; k++) {
+        const Node *p = jot_node(ctx, y[k]), *q = jot_node(ctx, dy[k]);
+
+        if (p->dtype == q->dtype && p->rank == q->rank
+            && (!p->rank || !memcmp(p->ext, q->ext, p->rank * sizeof *p->ext)))
+            continue;
+        jot_shape_text(&ta, p->rank, p->ext);
+        jot_shape_text(&tb, q->rank, q->ext);
+        return jot_fail(ctx, p->dtype == q->dtype ? JOT_ESHAPE : JOT_EDTYPE,
+                        "vjp: y[%d] is %s %s, dy[%d] is %s %s", k,
+                        jot_dtype_name((jot_DType)p->dtype), a, k,
+                        jot_dtype_name((jot_DType)q->dtype), b);
+    }
+    return true;
+}
+
+static bool
+grad_counts(jot_Ctx *ctx, const char *op, const char *what, int n)
+{
+    if (n >= 0 && n <= JOT_MAX_WRT)
+        return true;
+    return jot_fail(ctx, JOT_ERANGE, "%s: %d variables in %s; 0 to %d are taken", op, n, what,
+                    JOT_MAX_WRT);
+}
+
+/* Only after a failure: grads may be the array that wrt was read from. */
+static bool
+grad_poison(jot_Ctx *ctx, int n, jot_Var *grads)
+{
+    int k;
+
+    for (k = 0; grads && k < n && k < JOT_MAX_WRT; k++)
+        grads[k] = JOT_POISON(ctx);
+    return false;
+}
+
+/* dy.n < 0: y is one float scalar, and its own gradient 1. */
+static bool
+grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
+{
+    size_t count = (size_t)y.n * 2 + (size_t)wrt.n;
+    NodeId *ids = jot_mem_new(&ctx->mem, count, sizeof *ids), *dys, *wrts;
+    uint32_t mark = ctx->loose.n;
+    bool ok;
+    int k;
+
+    if (!ids)
+        return grad_poison(ctx, wrt.n, grads), jot_fail_memory(ctx, op);
+    dys = ids + y.n;
+    wrts = dys + y.n;
+    ok = grad_nodes(ctx, op, "y", y, ids) && grad_nodes(ctx, op, "wrt", wrt, wrts);
+    for (k = 0; k < wrt.n && ok; k++)
+        ok = grad_is_variable(ctx, wrts[k], op, k);
+    if (ok && dy.n < 0)
+        ok = (dys[0] = jot_grad_const(ctx, ids[0], 1)) != 0;
+    else if (ok)
+        ok = grad_nodes(ctx, op, "dy", dy, dys) && grad_dy_fits(ctx, y.n, ids, dys);
+    ok = ok && grad_run(ctx, y.n, ids, dys, wrt.n, wrts, grads);
+    if (!ok)
+        grad_poison(ctx, wrt.n, grads);
+    jot_mem_free(&ctx->mem, ids, count * sizeof *ids);
+    jot_graph_sweep(ctx, mark);
+    return ok;
+}
+
+bool
+jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads)
+{
+    jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(jot_vars(n, wrt));
+    NodeId id = ctx ? jot_node_in(ctx, y, "grad", "y") : 0;
+    char buf[400];
+    Text text = {NULL, buf, 0, sizeof buf};
+
+    if (!id || !grad_counts(ctx, "grad", "wrt", n))
+        return grad_poison(ctx, n, grads);
+    if (n && !grads)
+        return jot_fail(ctx, JOT_EUSE, "grad: there is nowhere to put %d gradients", n);
+    if (jot_node(ctx, id)->nelem != 1) {
+        grad_poison(ctx, n, grads);
+        jot_shape_text(&text, jot_node(ctx, id)->rank, jot_node(ctx, id)->ext);
+        return jot_fail(ctx, JOT_EGRAD, "grad: y has shape %s; it must have one element (sum it, "
+                        "or see jot_vjp)", buf);
+    }
+    return grad_call(ctx, "grad", jot_vars(1, &y), jot_vars(-1, NULL), jot_vars(n, wrt), grads);
+}
+
+bool
+jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
+{
+    jot_Ctx *ctx = jot_ctx_of(y);
+
+    ctx = ctx ? ctx : jot_ctx_of(wrt);
+    ctx = ctx ? ctx : jot_ctx_of(dy);
+    if (!ctx || !grad_counts(ctx, "vjp", "y", y.n) || !grad_counts(ctx, "vjp", "wrt", wrt.n))
+        return grad_poison(ctx, wrt.n, grads);
+    if (y.n != dy.n) {
+        jot_fail(ctx, JOT_ESHAPE, "vjp: %d variables in y, %d in dy", y.n, dy.n);
+        return grad_poison(ctx, wrt.n, grads);
+    }
+    return grad_call(ctx, "vjp", y, dy, wrt, grads);
+}

@@ -1,0 +1,42 @@
+/* ops/grad/grad.h - what the walk of a gradient (ops/grad/grad.c) and its rules (ops/grad/rules.c)
+ * share.
+ *
+ * Read before: ops/graph.h. After: ops/grad/rules.c, ops/grad/grad.c. */
+#ifndef JOT_OPS_GRAD_H
+#define JOT_OPS_GRAD_H
+#include "ops/graph.h"
+
+enum { GRAD_NEED = 1, GRAD_TARGET = 2 };
+
+/* A contribution to nelem elements from `at` on (0: to all elements; -1: already counted), taken
+ * from the node's elements from `from` on. */
+typedef struct { int64_t at, nelem, from; } GradPart;
+
+/* next: 0 is the end. output: which output of user code it belongs to. */
+typedef struct { NodeId node; uint32_t next; int output; GradPart part; } Contribution;
+
+typedef struct {
+    jot_Ctx *ctx;
+    NodeList order;             /* all that y is computed from, inputs first */
+    uint8_t *need;              /* per position */
+    uint32_t *first, *last;     /* per position: its contributions, in the order they came */
+    Vec(Contribution) list;
+    NodeList held;              /* nodes to which a reference is held, one per entry */
+    bool failed;
+} Grad;
+
+/* ---- ops/grad/grad.c ---- */
+JOT_FN bool jot_grad_fail(Grad *g); /* report lack of memory if nothing failed yet; false */
+JOT_FN bool jot_grad_wants(const Grad *g, NodeId id); /* does anybody ask for its gradient? */
+/* One more contribution d to the gradient of `to`. 0 is a failure; a constant 0 is dropped. */
+JOT_FN void jot_grad_give(Grad *g, NodeId to, NodeId d);
+
+/* ---- ops/grad/rules.c ---- */
+JOT_FN NodeId jot_grad_const(jot_Ctx *ctx, NodeId like, double v);
+/* Add to the gradients of an operator's inputs what follows from the gradient d of its output. */
+JOT_FN void jot_grad_of_ew(Grad *g, NodeId y, NodeId d);
+JOT_FN void jot_grad_of_reduce(Grad *g, NodeId y, NodeId d);
+/* The gradient that a REINDEX passes to its x, for the gradient d of its output. */
+JOT_FN NodeId jot_grad_dual(Grad *g, const Node *n, NodeId d);
+
+#endif

@@ -1,0 +1,332 @@
+/* plan/donate.c - what is written over what it is computed from: updates of state, and
+ * temporaries whose last reader has a result of their kind.
+ *
+ *     step 3   dx = ... w ...             reads w
+ *     step 4   w1 = w - rate * dw         the last that reads w: w1 in the memory of w
+ *
+ *     wish     of a group: this result over that input; before its kernel is printed, the same of
+ *              its buffers                                                 asked of
+ * ccode/emit/alias.c
+ *     note     it may: the variables are a pair
+ *     settle   after the order: pairs whose old variable ends where the new one begins stay
+ *     run      state: may its old value go now?
+ *
+ * The old value of a state may go when nothing that a handle names needs it any more, but for
+ * temporaries of the innermost scope that other nodes were made of: who reads one of these later is
+ * told (plan.c). A result, which nothing was made of, and a handle outside, or kept by jot_keep, go
+ * on meaning the old value, and the new one gets memory of its own; so do all in an evaluation that
+ * a builder begins (JOT_START_NODES). Nothing can fail between the first such writing and the end
+ * of the run.
+ *
+ *   requires  fused groups      keeps  values
+ *   breaks    nothing: fills PlanVar.over, Selection.over
+ *
+ * Read before: plan/kernel.c. After: plan/order.c, plan/memory.c, plan/run.c. */
+#include "plan/function/function.h"
+
+enum { OVER_READERS = 3 }; /* of a temporary: with more it hardly ends here */
+
+/* ---- wishes -------------------------------------------------------------------------------- */
+
+static bool
+over_at(const Make *m, NodeId id, uint32_t *pos)
+{
+    *pos = jot_node(m->ctx, id)->at;
+    return *pos < m->s->list.n && m->s->list.v[*pos] == id;
+}
+
+/* The state whose new value stands at this position. False: none that has its old one there. */
+static bool
+over_state(const Make *m, uint32_t pos, uint32_t *leaf)
+{
+    jot_Ctx *ctx = m->ctx;
+    uint32_t i, at;
+
+    for (i = 0; i + 1 < m->s->updates.n; i += 2)
+        if (over_at(m, jot_plan_real(ctx, m->s->updates.v[i + 1]), &at) && at == pos)
+            return over_at(m, m->s->updates.v[i], leaf);
+    for (i = 0; i < ctx->undo.n; i++) {
+        NodeId now = jot_undo_now(ctx, i);
+
+        if (now && over_at(m, jot_plan_real(ctx, now), &at) && at == pos)
+            return over_at(m, ctx->undo.v[i].old, leaf)
+                && jot_node(ctx, ctx->undo.v[i].old)->kind == NODE_LEAF;
+    }
+    return false;
+}
+
+/* The group has the variable in memory, row-major or in a layout without a halo, and no copy of
+ * it. */
+static bool
+over_plain(Make *m, uint32_t group, uint32_t pos)
+{
+    const Layout *l = m->layout[pos];
+    int d;
+
+    for (d = 0; l && d < l->rank; d++)
+        if (l->halo_lo[d] || l->halo_hi[d])
+            return false;
+    return !jot_plan_copy_of(m, group, pos);
+}
+
+static bool
+over_same(const Make *m, uint32_t a, uint32_t b)
+{
+    const Node *x = jot_node(m->ctx, m->s->list.v[a]), *y = jot_node(m->ctx, m->s->list.v[b]);
+    const Layout *l = m->layout[a], *k = m->layout[b];
+
+    return x->dtype == y->dtype && x->rank == y->rank
+        && !memcmp(x->ext, y->ext, x->rank * sizeof *x->ext)
+        && (l && k ? jot_layout_eq(l, k) : l == k);
+}
+
+/* A temporary that the group reads, of which it is not the only one to know. */
+static bool
+over_is_temp(const Make *m, uint32_t group, uint32_t pos)
+{
+    return !jot_node(m->ctx, m->s->list.v[pos])->data && !m->root[pos]
+        && m->fusion->place[pos] == PLACE_STORED && m->fusion->group[pos] != group;
+}
+
+/* What result `out` may lie over: the state's old value, or the temporary that the fewest read.
+ * False: nothing. */
+static bool
+over_choose(Make *m, uint32_t group, uint32_t out, uint32_t *in)
+{
+    const GroupWords *words = &m->words;
+    uint32_t leaf = 0, least = OVER_READERS + 1, i;
+    bool state = m->root[out] != 0, found = false;
+
+    if ((state && !over_state(m, out, &leaf)) || !over_plain(m, group, out))
+        return false;
+    for (i = 0; i < words->pos.n; i++) {
+        uint32_t pos = words->pos.v[i];
+
+        if ((state ? pos != leaf : !over_is_temp(m, group, pos) || m->readers[pos] >= least)
+            || !over_plain(m, group, pos) || !over_same(m, pos, out))
+            continue;
+        *in = pos;
+        found = true;
+        least = m->readers[pos];
+    }
+    return found;
+}
+
+static bool
+over_taken(const Make *m, uint32_t pos)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->wishes.n; i++)
+        if (m->wishes.v[i].in == pos)
+            return true;
+    return false;
+}
+
+JOT_FN bool
+jot_over_wishes(Make *m, uint32_t group)
+{
+    const FuseGroup *g = &m->fusion->groups[group];
+    uint32_t i, in;
+
+    m->wishes.n = 0;
+    for (i = g->first; i < g->first + g->n && !m->dialect->device && !m->plan->dialect; i++) {
+        uint32_t out = m->fusion->member[i];
+        PlanWish *wish;
+
+        if (m->fusion->place[out] != PLACE_STORED || !over_choose(m, group, out, &in)
+            || over_taken(m, in))
+            continue;
+        if (!jot_vec_reserve(&m->ctx->mem, m->wishes, 1))
+            return false;
+        wish = jot_vec_push(&m->ctx->mem, m->wishes);
+        wish->out = out;
+        wish->in = in;
+    }
+    return true;
+}
+
+/* The number of the buffer that is the variable at a position; 0: none. */
+static uint32_t
+over_buf(const Make *m, const BuildArgs *args, uint32_t pos)
+{
+    uint32_t b;
+
+    for (b = 1; b <= args->bufs.n && b < 256; b++)
+        if (args->bufs.v[b - 1] == m->s->list.v[pos])
+            return b;
+    return 0;
+}
+
+JOT_FN void
+jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->wishes.n; i++) {
+        uint32_t out = over_buf(m, args, m->wishes.v[i].out);
+        uint32_t in = over_buf(m, args, m->wishes.v[i].in);
+
+        if (out && in && k->bufs.v[out].role == BUF_OUTPUT && k->bufs.v[in].role == BUF_INPUT)
+            k->bufs.v[out].over = (uint8_t)in;
+    }
+}
+
+/* The step's arguments are there, in the order of the kernel's buffers. */
+JOT_FN void
+jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->wishes.n; i++) {
+        uint32_t out = over_buf(m, args, m->wishes.v[i].out);
+        uint32_t in = over_buf(m, args, m->wishes.v[i].in), var;
+        PlanVar *v;
+
+        if (!out || !in || !jot_buf_in(&step->over, out))
+            continue;
+        var = m->plan->args.v[step->arg + in - 1];
+        v = &m->plan->vars.v[m->plan->args.v[step->arg + out - 1]];
+        if (v->kind == VAR_ASKED ? m->plan->vars.v[var].kind == VAR_LEAF
+            : v->kind == VAR_TEMP && m->plan->vars.v[var].kind == VAR_TEMP
+              && v->nbytes == m->plan->vars.v[var].nbytes)
+            v->over = var + 1;
+    }
+}
+
+JOT_FN bool
+jot_over_holds(const Plan *plan, uint32_t var)
+{
+    const PlanVar *v = &plan->vars.v[var];
+
+    return v->over && plan->vars.v[v->over - 1].last == v->first;
+}
+
+JOT_FN void
+jot_over_settle(Plan *plan)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->vars.n; i++) {
+        if (!jot_over_holds(plan, i))
+            plan->vars.v[i].over = 0;
+        plan->overs |= plan->vars.v[i].over && plan->vars.v[i].kind == VAR_ASKED;
+    }
+}
+
+/* ---- a run --------------------------------------------------------------------------------- */
+
+typedef struct {
+    jot_Ctx *ctx;
+    const Selection *s;
+    uint8_t *needed;         /* per position: a leaf whose value must stay */
+    uint8_t *seen;           /* bits, per node */
+    Vec(NodeId) stack;
+} OverRun;
+
+static bool
+over_listed(const OverRun *r, NodeId id)
+{
+    uint32_t at = jot_node(r->ctx, id)->at;
+
+    return at < r->s->list.n && r->s->list.v[at] == id;
+}
+
+/* The node's value is needed after the run: what is computed by it is there then, what it stands on
+ * stays. False: refused. */
+static bool
+over_need(OverRun *r, NodeId id)
+{
+    Mem *mem = &r->ctx->mem;
+
+    r->stack.n = 0;
+    for (;;) {
+        const Node *n = jot_node(r->ctx, id);
+        bool listed = over_listed(r, id);
+        int k;
+
+        if (listed && n->data)
+            r->needed[n->at] = 1;
+        if (!n->data && !(listed && r->s->asked[n->at]) && !(r->seen[id / 8] >> id % 8 & 1)) {
+            r->seen[id / 8] |= (uint8_t)(1 << id % 8);
+            if (!jot_vec_reserve(mem, r->stack, (uint32_t)n->ninputs))
+                return false;
+            for (k = 0; k < n->ninputs; k++)
+                *(NodeId *)jot_vec_push(mem, r->stack) = n->input[k];
+        }
+        if (!r->stack.n)
+            return true;
+        id = r->stack.v[--r->stack.n];
+    }
+}
+
+static bool
+over_needed(OverRun *r)
+{
+    jot_Ctx *ctx = r->ctx;
+    uint32_t i, k;
+
+    for (k = 0; k < ctx->plans->funcs.n; k++) {
+        const Func *f = ctx->plans->funcs.v[k].f;
+
+        for (i = 0; f && i < f->leaves.n; i++)
+            if (f->leaves.v[i].kind == LEAF_CONST && !over_need(r, f->leaves.v[i].node))
+                return false;
+    }
+    for (i = 0; i < r->s->wanted.n; i++)
+        if (!over_need(r, r->s->wanted.v[i]))
+            return false;
+    for (i = 1; i < ctx->slots.n; i++) {
+        const Slot *slot = &ctx->slots.v[i];
+        const Node *n = slot->node ? jot_node(ctx, slot->node) : NULL;
+        bool used = n && slot->depth && slot->depth == ctx->marks.n && n->refs > 1;
+
+        if (n && (!used || n->data) && !over_need(r, slot->node))
+            return false;
+    }
+    return true;
+}
+
+static void
+over_allow(OverRun *r, const Plan *plan, uint32_t *over)
+{
+    uint32_t i, k;
+
+    for (i = 0; i < plan->vars.n; i++) {
+        const PlanVar *v = &plan->vars.v[i];
+        uint32_t pos = v->over ? plan->vars.v[v->over - 1].pos : 0;
+        NodeId id = r->s->list.v[pos];
+
+        if (!v->over || v->kind != VAR_ASKED || r->needed[pos]
+            || jot_node(r->ctx, id)->data->refs != 1)
+            continue;
+        for (k = 0; k < r->ctx->undo.n && r->ctx->undo.v[k].old != id; k++)
+            ;
+        if (k < r->ctx->undo.n)
+            over[v->root] = pos + 1;
+    }
+}
+
+JOT_FN void
+jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s)
+{
+    OverRun r;
+    Mem *mem = &ctx->mem;
+    bool failed = mem->failed;
+    size_t bits = ctx->nodes_made / 8 + 1;
+
+    if (!plan->overs || ctx->unasked)
+        return;
+    memset(&r, 0, sizeof r);
+    r.ctx = ctx;
+    r.s = s;
+    r.needed = jot_mem_new(mem, s->list.n, 1);
+    r.seen = jot_mem_new(mem, bits, 1);
+    s->over = jot_mem_new(mem, s->roots.n, sizeof *s->over);
+    if (r.needed && r.seen && s->over && over_needed(&r))
+        over_allow(&r, plan, s->over);
+    jot_mem_free(mem, r.needed, s->list.n);
+    jot_mem_free(mem, r.seen, bits);
+    jot_vec_free(mem, r.stack);
+    mem->failed = failed; /* without memory to ask in, nothing is written over */
+}

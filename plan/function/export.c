@@ -1,0 +1,550 @@
+/* plan/function/export.c - a function as one C file that needs nothing: no allocator, no libm, no
+ * libc.
+ *
+ *     declarations  all that there is for who includes it as a header
+ *     prelude       typedefs and the mathematics that the kernels name
+ *     kernels       strict C99, as printed for any compiler
+ *     tables        the elements of parameters and other arrays
+ *     NAME(arena, in0, .., out0, ..)
+ *                   buf[0] = in0; buf[1] = NAME_t0; buf[2] = a + 64;
+ *                   jot_k_0123(buf, 0, s, ..);
+ *                   ...
+ *
+ * It is made as a compiled function is (plan/function/make.c), with a plan that is printed and not
+ * compiled. The text goes out in pieces, for tables are long.
+ *
+ * Read before: plan/function/function.h. After: io/export.c. */
+#include "plan/function/function.h"
+#include "ops/user/code.h"
+
+enum { EXPORT_PIECE = 1 << 16, EXPORT_ALIGN = 64 };
+
+static const char *const export_types[JOT_DTYPES] = {
+    "unsigned char", "signed char", "short", "int", "long long", "unsigned char", "unsigned short",
+    "unsigned", "unsigned long long", "unsigned short", "unsigned short", "float", "double"
+};
+
+typedef struct {
+    Func *f;
+    const char *name;
+    Text t;
+    jot_WriteFn *write;
+    void *user;
+    uint32_t *out;         /* per result of the plan: 1 + the first output that is it */
+    size_t *at;            /* in the arena: per result that is no output, per update of a leaf */
+    size_t arena_nbytes;
+} Export;
+
+static void
+export_flush(Export *e, size_t least)
+{
+    if (e->t.n < least || !e->t.n || e->f->ctx->mem.failed)
+        return;
+    e->write(e->user, e->t.s, e->t.n);
+    e->t.n = 0;
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static bool
+export_finite(jot_DType dtype, const unsigned char *p, int64_t n)
+{
+    size_t size = jot_dtype_nbytes(dtype);
+    int64_t i;
+
+    for (i = 0; (dtype == JOT_F32 || dtype == JOT_F64) && i < n; i++) {
+        double v = jot_scalar_read(p + (size_t)i * size, dtype).f;
+
+        if (v - v != 0)
+            return false;
+    }
+    return true;
+}
+
+static void
+export_element(Export *e, jot_DType dtype, const void *p, bool bits)
+{
+    jot_Scalar v = jot_scalar_read(p, dtype);
+    char buf[40];
+    uint16_t half;
+    uint32_t word;
+    uint64_t wide;
+
+    if (dtype == JOT_F16 || dtype == JOT_BF16) {
+        memcpy(&half, p, sizeof half);
+        jot_text_f(&e->t, "0x%x", half);
+    } else if (dtype == JOT_F32 && bits) {
+        memcpy(&word, p, sizeof word);
+        jot_text_f(&e->t, "0x%xu", word);
+    } else if (dtype == JOT_F64 && bits) {
+        memcpy(&wide, p, sizeof wide);
+        jot_text_f(&e->t, "%lluull", (unsigned long long)wide);
+    } else if (dtype == JOT_F32 || dtype == JOT_F64) {
+        jot_text_float(buf, v.f, dtype == JOT_F32);
+        jot_text_f(&e->t, "%s", buf);
+    } else if (dtype == JOT_U64 || dtype == JOT_U32) {
+        jot_text_f(&e->t, "%lluu%s", (unsigned long long)v.u, dtype == JOT_U64 ? "ll" : "");
+    } else if (dtype == JOT_I64 && v.i == INT64_MIN) {
+        jot_text_f(&e->t, "-9223372036854775807ll - 1");
+    } else {
+        jot_text_f(&e->t, "%lld%s", (long long)v.i, dtype == JOT_I64 ? "ll" : "");
+    }
+}
+
+static Buffer *
+export_data(const Func *f, const FuncLeaf *leaf)
+{
+    NodeId id = leaf->kind == LEAF_STATE ? f->ctx->slots.v[leaf->slot].node : leaf->node;
+
+    return jot_node(f->ctx, id)->data;
+}
+
+static const FuncUpdate *
+export_update_of(const Func *f, const FuncLeaf *leaf)
+{
+    uint32_t i;
+
+    for (i = 0; leaf->kind == LEAF_STATE && i < f->updates.n; i++)
+        if (f->updates.v[i].slot == leaf->slot)
+            return &f->updates.v[i];
+    return NULL;
+}
+
+/* Elements as decimal numbers that read back exactly; where one has no number, as bits. */
+static void
+export_elements(Export *e, const char *name, jot_DType dtype, const Buffer *data, bool constant)
+{
+    size_t size = jot_dtype_nbytes(dtype);
+    int64_t n = (int64_t)(data->nbytes / size), i;
+    bool bits = !export_finite(dtype, data->p, n);
+    const char *words = dtype == JOT_F64 ? "unsigned long long" : "unsigned";
+
+    jot_text_f(&e->t, "static %s", constant ? "const " : "");
+    if (bits)
+        jot_text_f(&e->t, "union { %s bits[%lld]; %s v[%lld]; } %s = {{", words, (long long)n,
+                   export_types[dtype], (long long)n, name);
+    else
+        jot_text_f(&e->t, "%s %s[%lld] = {", export_types[dtype], name, (long long)(n ? n : 1));
+    if (!n)
+        jot_text_f(&e->t, "0");
+    for (i = 0; i < n; i++) {
+        jot_text_f(&e->t, "%s", i % 8 ? " " : "\n    ");
+        export_element(e, dtype, (const char *)data->p + (size_t)i * size, bits);
+        jot_text_f(&e->t, "%s", i + 1 < n ? "," : "");
+        export_flush(e, EXPORT_PIECE);
+    }
+    jot_text_f(&e->t, "\n}%s;\n\n", bits ? "}" : "");
+}
+
+static void
+export_tables(Export *e)
+{
+    const Func *f = e->f;
+    uint32_t i;
+
+    for (i = 0; i < f->leaves.n; i++) {
+        const FuncLeaf *leaf = &f->leaves.v[i];
+        char name[96];
+        Text t = {NULL, NULL, 0, 0};
+
+        if (leaf->kind == LEAF_INPUT)
+            continue;
+        t.s = name;
+        t.cap = sizeof name;
+        jot_text_f(&t, "%s_t%u", e->name, i);
+        export_elements(e, name, leaf->dtype, export_data(f, leaf), !export_update_of(f, leaf));
+    }
+}
+
+/* ---- what stands above ---------------------------------------------------------------------- */
+
+static void
+export_shape(Export *e, const char *what, uint32_t k, const FuncShape *shape)
+{
+    jot_text_f(&e->t, " *   %s%u  %s ", what, k, jot_dtype_name(shape->dtype));
+    jot_shape_text(&e->t, shape->rank, shape->ext);
+    jot_text_f(&e->t, ", %zu bytes\n", shape->nbytes);
+}
+
+static void
+export_head(Export *e)
+{
+    const Func *f = e->f;
+    uint64_t tables = 0;
+    uint32_t i, n = 0;
+
+    for (i = 0; i < f->leaves.n; i++)
+        if (f->leaves.v[i].kind != LEAF_INPUT) {
+            tables += export_data(f, &f->leaves.v[i])->nbytes;
+            n++;
+        }
+    jot_text_f(&e->t, "/* %s - C99 made by jot; it needs no library.\n *\n", e->name);
+    for (i = 0; i < f->ninputs; i++)
+        export_shape(e, "in", i, &f->input[i].shape);
+    for (i = 0; i < f->noutputs; i++)
+        export_shape(e, "out", i, &f->output[i].shape);
+    jot_text_f(&e->t, " *\n * Elements are row-major; outputs do not overlap inputs. arena: "
+               "%s_ARENA bytes to work in\n * (%s_arena has the number), aligned as a double is; "
+               "what it holds between two calls does not\n * matter. %u kernels; %u tables of %llu "
+               "bytes%s. */\n", e->name, e->name, f->plan->steps.n, n, (unsigned long long)tables,
+               f->updates.n ? ", some of which a call changes" : "");
+}
+
+/* static before a function that has no storage class where it is defined. */
+static void
+export_kernels(Export *e, Text *kernels)
+{
+    const Plan *plan = e->f->plan;
+    uint32_t i, j;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanKernel *k = plan->steps.v[i].best.kernel;
+
+        for (j = 0; j < i && plan->steps.v[j].best.kernel != k; j++)
+            ;
+        if (j < i)
+            continue;
+        jot_text_f(kernels, "static void %s(void *const *, const jot_i64 *, const jot_Scalar *, "
+                   "void *,\n    jot_i64, jot_i64, jot_i64);\n", k->name);
+        jot_plan_kernel_text(k, kernels);
+        jot_text_f(kernels, "\n");
+    }
+}
+
+/* ---- the function --------------------------------------------------------------------------- */
+
+static size_t
+export_room(Export *e, size_t nbytes)
+{
+    size_t at = e->arena_nbytes;
+
+    e->arena_nbytes += (nbytes + EXPORT_ALIGN - 1) / EXPORT_ALIGN * EXPORT_ALIGN;
+    return at;
+}
+
+/* Results go to the first output that is one, or into the arena behind the plan's block; what an
+ * update takes from a leaf is laid aside there. */
+static bool
+export_places(Export *e)
+{
+    Func *f = e->f;
+    uint32_t i;
+
+    e->out = jot_arena_array(&f->arena, uint32_t, f->roots.n);
+    e->at = jot_arena_array(&f->arena, size_t, (size_t)f->roots.n + f->updates.n);
+    if (!e->out || !e->at)
+        return jot_fail_memory(f->ctx, "export");
+    e->arena_nbytes = (f->plan->block_nbytes + EXPORT_ALIGN - 1) / EXPORT_ALIGN * EXPORT_ALIGN;
+    for (i = 0; i < f->leaves.n; i++) /* tables: what a device has alone comes to the host */
+        if (f->leaves.v[i].kind != LEAF_INPUT && export_data(f, &f->leaves.v[i])->nbytes
+            && !jot_data_host(f->ctx, export_data(f, &f->leaves.v[i]), "export"))
+            return false;
+    for (i = 0; i < f->noutputs; i++)
+        if (f->output[i].from.computed && !e->out[f->output[i].from.at])
+            e->out[f->output[i].from.at] = i + 1;
+    for (i = 0; i < f->roots.n; i++)
+        if (!e->out[i])
+            e->at[i] = export_room(e, f->roots.v[i].nbytes);
+    for (i = 0; i < f->updates.n; i++)
+        if (!f->updates.v[i].from.computed)
+            e->at[f->roots.n + i] = export_room(e, f->updates.v[i].shape.nbytes);
+    return true;
+}
+
+static void
+export_leaf(Export *e, uint32_t number)
+{
+    const FuncLeaf *leaf = &e->f->leaves.v[number];
+
+    if (leaf->kind == LEAF_INPUT)
+        jot_text_f(&e->t, "(void *)in%u", leaf->input);
+    else
+        jot_text_f(&e->t, "(void *)%s%s_t%u",
+                   export_finite(leaf->dtype, export_data(e->f, leaf)->p,
+                                 (int64_t)(export_data(e->f, leaf)->nbytes
+                                           / jot_dtype_nbytes(leaf->dtype))) ? "" : "&",
+                   e->name, number);
+}
+
+static void
+export_from(Export *e, const FuncFrom *from)
+{
+    if (!from->computed)
+        export_leaf(e, from->at);
+    else if (e->out[from->at])
+        jot_text_f(&e->t, "out%u", e->out[from->at] - 1);
+    else
+        jot_text_f(&e->t, "a + %zu", e->at[from->at]);
+}
+
+static void
+export_var(Export *e, uint32_t var)
+{
+    const PlanVar *v = &e->f->plan->vars.v[var];
+    FuncFrom from;
+
+    from.computed = v->kind == VAR_ASKED;
+    from.at = from.computed ? v->root : e->f->leaf[var];
+    if (v->kind == VAR_TEMP)
+        jot_text_f(&e->t, "a + %zu", v->offset);
+    else
+        export_from(e, &from);
+}
+
+/* Integers and constants of a launch, in a scope of its own. */
+static void
+export_ints(Export *e, const PlanLaunch *launch)
+{
+    uint32_t i;
+
+    if (!launch->nints)
+        return;
+    jot_text_f(&e->t, "    {\n    static const jot_i64 ints[%u] = {", launch->nints);
+    for (i = 0; i < launch->nints; i++)
+        jot_text_f(&e->t, "%s%lld", i ? ", " : "",
+                   (long long)e->f->plan->ints.v[launch->ints + i].i);
+    jot_text_f(&e->t, "};\n\n");
+}
+
+static void
+export_step(Export *e, const PlanStep *step)
+{
+    const Plan *plan = e->f->plan;
+    const PlanLaunch *launch = &step->best;
+    uint32_t i;
+    int phase;
+
+    jot_text_f(&e->t, "\n    /* %s */\n", launch->kernel->what);
+    for (i = 0; i < step->narg; i++) {
+        jot_text_f(&e->t, "    buf[%u] = ", i);
+        export_var(e, plan->args.v[step->arg + i]);
+        jot_text_f(&e->t, ";\n");
+    }
+    export_ints(e, launch);
+    for (phase = 0; phase < launch->phases; phase++) {
+        jot_text_f(&e->t, "    %s(buf, %s, ", launch->kernel->name, launch->nints ? "ints" : "0");
+        if (step->code)
+            jot_text_f(&e->t, "s%u", step->code);
+        else
+            jot_text_f(&e->t, "s + %u", step->scalar);
+        jot_text_f(&e->t, ", a + %zu, %d, 0, %lld);\n", plan->scratch, phase,
+                   (long long)launch->count[phase]);
+    }
+    jot_text_f(&e->t, launch->nints ? "    }\n" : "");
+}
+
+static void
+export_scalars(Export *e, const char *name, const jot_Scalar *v, uint32_t n)
+{
+    uint32_t i;
+
+    jot_text_f(&e->t, "    static const jot_Scalar %s[%u] = {", name, n ? n : 1);
+    for (i = 0; i < n; i++)
+        jot_text_f(&e->t, "%s{.u = %lluull}", i ? ", " : "", (unsigned long long)v[i].u);
+    jot_text_f(&e->t, n ? "};\n" : "{0}};\n");
+}
+
+static void
+export_parameters(Export *e)
+{
+    const Func *f = e->f;
+    uint32_t i;
+
+    for (i = 0; i < f->ninputs; i++)
+        jot_text_f(&e->t, ", const %s *in%u", export_types[f->input[i].shape.dtype], i);
+    for (i = 0; i < f->noutputs; i++)
+        jot_text_f(&e->t, ", %s *out%u", export_types[f->output[i].shape.dtype], i);
+    jot_text_f(&e->t, ")");
+}
+
+/* What another file needs, and nothing else where that file asks for it: then behind #endif. */
+static void
+export_declarations(Export *e)
+{
+    const char *name = e->name;
+
+    jot_text_f(&e->t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
+               "enum { %s_ARENA = %zu };\nextern const unsigned long %s_arena;\n"
+               "extern void %s(void *arena", name, e->arena_nbytes, name, name);
+    export_parameters(e);
+    jot_text_f(&e->t, ";\n#ifdef __cplusplus\n}\n#endif\n\n#ifndef %s_HEADER\n", name);
+}
+
+static void
+export_signature(Export *e)
+{
+    jot_text_f(&e->t, "const unsigned long %s_arena = %s_ARENA;\n\nvoid\n%s(void *arena", e->name,
+               e->name, e->name);
+    export_parameters(e);
+    jot_text_f(&e->t, "\n");
+}
+
+static void
+export_copy(Export *e, size_t nbytes)
+{
+    jot_text_f(&e->t, ", %zu);\n", nbytes);
+}
+
+static bool
+export_copies(const Export *e)
+{
+    const Func *f = e->f;
+    bool some = f->updates.n > 0;
+    uint32_t i;
+
+    for (i = 0; i < f->noutputs; i++)
+        some |= !f->output[i].from.computed || e->out[f->output[i].from.at] != i + 1;
+    return some;
+}
+
+/* Outputs that no kernel writes, then updates: all are read before the first is written. */
+static void
+export_results(Export *e)
+{
+    const Func *f = e->f;
+    uint32_t i, k;
+
+    for (i = 0; i < f->noutputs; i++) {
+        const FuncFrom *from = &f->output[i].from;
+
+        if (from->computed && e->out[from->at] == i + 1)
+            continue;
+        jot_text_f(&e->t, "    %s_copy(out%u, ", e->name, i);
+        export_from(e, from);
+        export_copy(e, f->output[i].shape.nbytes);
+    }
+    for (i = 0; i < f->updates.n; i++) {
+        if (f->updates.v[i].from.computed)
+            continue;
+        jot_text_f(&e->t, "    %s_copy(a + %zu, ", e->name, e->at[f->roots.n + i]);
+        export_from(e, &f->updates.v[i].from);
+        export_copy(e, f->updates.v[i].shape.nbytes);
+    }
+    for (k = 0; k < f->leaves.n; k++) {
+        const FuncUpdate *u = export_update_of(f, &f->leaves.v[k]);
+
+        if (!u)
+            continue;
+        jot_text_f(&e->t, "    %s_copy(", e->name);
+        export_leaf(e, k);
+        jot_text_f(&e->t, ", ");
+        if (u->from.computed)
+            export_from(e, &u->from);
+        else
+            jot_text_f(&e->t, "a + %zu", e->at[f->roots.n + (uint32_t)(u - f->updates.v)]);
+        export_copy(e, u->shape.nbytes);
+    }
+}
+
+static void
+export_function(Export *e)
+{
+    const Plan *plan = e->f->plan;
+    uint32_t i, most = 1;
+
+    for (i = 0; i < plan->steps.n; i++)
+        most = plan->steps.v[i].narg > most ? plan->steps.v[i].narg : most;
+    export_signature(e);
+    jot_text_f(&e->t, "{\n    unsigned char *a = arena;\n    void *buf[%u];\n", most);
+    export_scalars(e, "s", e->f->bind.scalar, plan->scalars.n);
+    for (i = 0; i < plan->codes.n; i++) {
+        char name[16];
+        Text t = {NULL, NULL, 0, 0};
+
+        t.s = name;
+        t.cap = sizeof name;
+        jot_text_f(&t, "s%u", i + 1);
+        export_scalars(e, name, e->f->bind.code[i], (uint32_t)plan->codes.v[i].spec->scalars);
+    }
+    jot_text_f(&e->t, "    (void)a, (void)buf, (void)s;\n");
+    for (i = 0; i < e->f->ninputs; i++)
+        jot_text_f(&e->t, "    (void)in%u;\n", i);
+    for (i = 0; i < plan->steps.n; i++)
+        export_step(e, &plan->steps.v[i]);
+    export_results(e);
+    jot_text_f(&e->t, "}\n#endif\n");
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+/* What C++ keeps for itself beside C's words, and functions that a compiler knows or calls. */
+static const char export_taken[] =
+    " alignas alignof and and_eq asm bitand bitor bool catch char16_t char32_t class compl"
+    " constexpr const_cast decltype delete dynamic_cast explicit export false friend mutable"
+    " namespace new noexcept not not_eq nullptr operator or or_eq private protected public"
+    " reinterpret_cast static_assert static_cast template this thread_local throw true try typeid"
+    " typename using virtual wchar_t xor xor_eq main memcmp memcpy memmove memset ";
+
+static bool
+export_name_ok(jot_Ctx *ctx, const char *name)
+{
+    size_t i, n = name ? jot_str_len(name) : 0;
+    bool ok = n > 0 && n < 64;
+
+    for (i = 0; ok && i < n; i++)
+        ok = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z')
+          || name[i] == '_' || (i && name[i] >= '0' && name[i] <= '9');
+    if (!ok)
+        return jot_fail(ctx, JOT_EUSE, "export: name \"%s\": an identifier of C of at most 63 "
+                        "characters is asked", name ? name : "");
+    if (jot_code_is_word(name) || jot_code_is_among(export_taken, name)
+        || (n > 3 && (!memcmp(name, "jot", 3) || !memcmp(name, "JOT", 3))))
+        return jot_fail(ctx, JOT_EUSE, "export: name \"%s\" is taken, by C, by C++ or by what the "
+                        "file itself defines (jot...)", name);
+    return true;
+}
+
+static bool
+export_text(Export *e)
+{
+    jot_Ctx *ctx = e->f->ctx;
+    Text kernels = {NULL, NULL, 0, 0};
+
+    kernels.mem = e->t.mem = &ctx->mem;
+    ctx->mem.failed = false;
+    if (e->f->randoms.n)
+        return jot_fail(ctx, JOT_EUSE, "export: random variables have no place in a file: make "
+                        "them inputs");
+    if (!export_places(e))
+        return false;
+    export_head(e);
+    export_declarations(e);
+    export_kernels(e, &kernels);
+    if (!ctx->mem.failed && jot_emit_prelude(jot_dialect_find("c"), kernels.s ? kernels.s : "",
+                                             kernels.n, &e->t)) {
+        jot_text_put(&e->t, kernels.s, kernels.n);
+        if (export_copies(e))
+            jot_text_f(&e->t, "static void\n%s_copy(void *to, const void *from, jot_u64 n)\n{\n"
+                       "    unsigned char *t = to;\n    const unsigned char *f = from;\n\n"
+                       "    while (n--)\n        *t++ = *f++;\n}\n\n", e->name);
+        export_tables(e);
+        export_function(e);
+        export_flush(e, 0);
+    }
+    jot_text_free(&kernels);
+    return !ctx->mem.failed || jot_fail_memory(ctx, "export");
+}
+
+bool
+jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
+                jot_WriteFn *write, void *user)
+{
+    Export e;
+    bool ok;
+
+    if (!ctx || ctx->status || !export_name_ok(ctx, name))
+        return false;
+    if (!write)
+        return jot_fail(ctx, JOT_EUSE, "export: write is NULL");
+    memset(&e, 0, sizeof e);
+    e.name = name;
+    e.write = write;
+    e.user = user;
+    e.f = jot_func_make(ctx, "export", inputs, outputs, "c");
+    if (!e.f)
+        return false;
+    ok = export_text(&e);
+    jot_text_free(&e.t);
+    jot_func_end(e.f);
+    return ok;
+}

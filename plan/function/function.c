@@ -1,0 +1,328 @@
+/* plan/function/function.c - a compiled function's handle, the two ways to call it, and its end.
+ *
+ *     jot_call(f, in, out)         elements of the caller's: read where they lie, results copied
+ *     jot_call_vars(f, in, out)    variables: read where they lie, results in new ones
+ *
+ * Both fill in the leaves, let plan/function/run.c do the work and take the results out.
+ *
+ * Read before: plan/function/function.h, plan/function/run.c. After: examples/10_export.c. */
+#include "plan/function/function.h"
+
+enum { CALL_ALIGN = 64 };
+
+static Func *
+func_live(jot_Func h)
+{
+    const struct PlanCache *c = h.ctx ? h.ctx->plans : NULL;
+    bool live = c && h.slot && h.slot <= c->funcs.n && c->funcs.v[h.slot - 1].gen == h.gen;
+
+    return live ? c->funcs.v[h.slot - 1].f : NULL;
+}
+
+/* The function of a handle; NULL, and an error that names op: it is stale or poison. */
+static Func *
+func_of(jot_Func h, const char *op)
+{
+    Func *f = func_live(h);
+
+    if (!f && h.ctx && !h.slot)
+        jot_fail(h.ctx, JOT_EHANDLE, "%s: f is poison: jot_compile failed", op);
+    else if (!f && h.ctx)
+        jot_fail(h.ctx, JOT_EHANDLE, "%s: f is a stale handle: the function was freed", op);
+    return f;
+}
+
+bool
+jot_func_ok(jot_Func h)
+{
+    return func_live(h) != NULL;
+}
+
+/* A slot of the context's, of a function that ended or a new one; they count from 1. */
+JOT_FN bool
+jot_func_enter(Func *f)
+{
+    struct PlanCache *c = f->ctx->plans;
+    uint32_t k;
+
+    for (k = 0; k < c->funcs.n && c->funcs.v[k].f; k++)
+        ;
+    if (k == c->funcs.n) {
+        if (!jot_vec_reserve(&f->ctx->mem, c->funcs, 1))
+            return false;
+        c->funcs.v[c->funcs.n++].gen = 1;
+    }
+    c->funcs.v[k].f = f;
+    f->slot = k + 1;
+    return true;
+}
+
+jot_Func
+jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
+{
+    Func *f = ctx && !ctx->status ? jot_func_make(ctx, "compile", inputs, outputs, NULL) : NULL;
+    jot_Func handle = {0};
+
+    handle.ctx = ctx;
+    if (f) {
+        handle.slot = f->slot;
+        handle.gen = ctx->plans->funcs.v[f->slot - 1].gen;
+    }
+    return handle;
+}
+
+static bool
+call_given(Func *f, const void *const *in, void *const *out)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->ninputs; i++)
+        if ((!in || !in[i]) && f->input[i].shape.nbytes)
+            return jot_fail(f->ctx, JOT_EUSE, "call: in[%u] is NULL", i);
+    for (i = 0; i < f->noutputs; i++)
+        if ((!out || !out[i]) && f->output[i].shape.nbytes)
+            return jot_fail(f->ctx, JOT_EUSE, "call: out[%u] is NULL", i);
+    return true;
+}
+
+/* A kernel may read whole vectors: elements that are not placed as ours are copied. */
+static Buffer
+call_placed(const FuncInput *input, const void *p)
+{
+    Buffer view = *input->copy;
+
+    if ((uintptr_t)p % CALL_ALIGN || view.nbytes % CALL_ALIGN) {
+        if (view.nbytes)
+            memcpy(view.p, p, view.nbytes);
+    } else if (view.nbytes) {
+        view.p = (void *)(uintptr_t)p;
+    }
+    return view;
+}
+
+/* The caller's elements as the call's. */
+static bool
+call_inputs(Func *f, const void *const *in)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->leaves.n; i++) {
+        FuncLeaf *leaf = &f->leaves.v[i];
+        const FuncInput *input = &f->input[leaf->input];
+
+        if (leaf->kind != LEAF_INPUT)
+            continue;
+        if (!f->graphed) {
+            leaf->view = call_placed(input, in[leaf->input]);
+            continue;
+        }
+        leaf->buf = jot_buffer_new(f->ctx, input->shape.nbytes);
+        if (!leaf->buf)
+            return jot_fail_memory(f->ctx, "call");
+        if (input->shape.nbytes)
+            memcpy(leaf->buf->p, in[leaf->input], input->shape.nbytes);
+    }
+    return true;
+}
+
+static void
+call_inputs_end(Func *f)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->leaves.n; i++)
+        if (f->leaves.v[i].kind == LEAF_INPUT) {
+            jot_buffer_unref(f->ctx, f->leaves.v[i].buf);
+            f->leaves.v[i].buf = NULL;
+        }
+}
+
+bool
+jot_call(jot_Func h, const void *const *in, void *const *out)
+{
+    Func *f = func_of(h, "call");
+    uint32_t i;
+    bool ok = f && call_given(f, in, out) && jot_func_ready(f) && call_inputs(f, in)
+              && jot_func_launch(f) && jot_func_fetch(f, f->noutputs);
+
+    for (i = 0; ok && i < f->noutputs; i++)
+        jot_func_take(f, &f->output[i], out[i]);
+    if (ok)
+        jot_func_updates(f);
+    else if (f)
+        jot_func_drop(f);
+    if (f)
+        call_inputs_end(f);
+    return ok;
+}
+
+static bool
+call_fits(Func *f, jot_Vars in, uint32_t k)
+{
+    NodeId id = jot_node_at(f->ctx, in, (int)k, "call_vars", "in");
+    const FuncShape *want = &f->input[k].shape;
+    const Node *n = id ? jot_node(f->ctx, id) : NULL;
+    char a[400], b[400];
+    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+
+    if (!n)
+        return false;
+    if (n->dtype == want->dtype && n->rank == want->rank
+        && !memcmp(n->ext, want->ext, (size_t)want->rank * sizeof *want->ext))
+        return true;
+    jot_shape_text(&ta, want->rank, want->ext);
+    jot_shape_text(&tb, n->rank, n->ext);
+    return jot_fail(f->ctx, n->dtype != want->dtype ? JOT_EDTYPE : JOT_ESHAPE,
+                    "call_vars: in[%u] is %s %s, the function was compiled for %s %s", k,
+                    jot_dtype_name((jot_DType)n->dtype), b, jot_dtype_name(want->dtype), a);
+}
+
+static bool
+call_vars_in(Func *f, jot_Vars in)
+{
+    uint32_t k;
+
+    if (in.n < 0 || (uint32_t)in.n != f->ninputs)
+        return jot_fail(f->ctx, JOT_ERANGE, "call_vars: in: %u variables asked, %d found",
+                        f->ninputs, in.n);
+    for (k = 0; k < f->ninputs; k++)
+        if (!call_fits(f, in, k))
+            return false;
+    return jot_run(f->ctx, in);
+}
+
+/* New arrays; the first that asks for a result has it computed there. */
+static bool
+call_vars_out(Func *f, jot_Var *out)
+{
+    uint32_t k;
+
+    for (k = 0; k < f->noutputs; k++) {
+        const FuncShape *shape = &f->output[k].shape;
+        const FuncFrom *from = &f->output[k].from;
+
+        out[k] = jot_array(f->ctx, shape->dtype, jot_ints(shape->rank, shape->ext), NULL);
+        if (!out[k].slot)
+            return false;
+        if (from->computed && !f->graphed && !f->roots.v[from->at].to)
+            f->roots.v[from->at].to = jot_node(f->ctx, f->ctx->slots.v[out[k].slot].node)->data;
+    }
+    return true;
+}
+
+static Node *
+call_node(const Func *f, jot_Var v)
+{
+    return jot_node(f->ctx, f->ctx->slots.v[v.slot].node);
+}
+
+static void
+call_vars_bind(Func *f, jot_Vars in)
+{
+    uint32_t k;
+
+    for (k = 0; k < f->leaves.n; k++)
+        if (f->leaves.v[k].kind == LEAF_INPUT) {
+            Buffer *buf = call_node(f, in.v[f->leaves.v[k].input])->data;
+
+            f->leaves.v[k].view = *buf;
+            f->leaves.v[k].buf = buf;
+            buf->refs++;
+        }
+}
+
+/* A new array has its elements already, or a copy of them; where the graph ran, a share. */
+static void
+call_vars_take(Func *f, const jot_Var *out)
+{
+    uint32_t k;
+
+    for (k = 0; k < f->noutputs; k++) {
+        const FuncOutput *output = &f->output[k];
+        Buffer *result = jot_func_result(f, &output->from);
+
+        if (f->graphed) {
+            result->refs++;
+            jot_node_set_data(f->ctx, f->ctx->slots.v[out[k].slot].node, result);
+        } else {
+            jot_func_take(f, output, call_node(f, out[k])->data->p);
+        }
+    }
+}
+
+bool
+jot_call_vars(jot_Func h, jot_Vars in, jot_Var *out)
+{
+    Func *f = func_of(h, "call_vars");
+    uint32_t k;
+    bool ok;
+
+    if (!f)
+        return false;
+    if (!out && f->noutputs)
+        return jot_fail(f->ctx, JOT_EUSE, "call_vars: out is NULL, %u variables come out",
+                        f->noutputs);
+    for (k = 0; k < f->noutputs; k++)
+        out[k] = JOT_POISON(f->ctx);
+    ok = !f->ctx->status && call_vars_in(f, in) && call_vars_out(f, out) && jot_func_ready(f);
+    if (ok) {
+        call_vars_bind(f, in);
+        ok = jot_func_launch(f) && jot_func_fetch(f, 0);
+    }
+    if (ok) {
+        call_vars_take(f, out);
+        jot_func_updates(f);
+    } else {
+        jot_func_drop(f);
+    }
+    call_inputs_end(f);
+    for (k = 0; k < f->roots.n; k++)
+        f->roots.v[k].to = NULL;
+    for (k = 0; !ok && k < f->noutputs; k++) {
+        if (out[k].slot)
+            jot_free(out[k]);
+        out[k] = JOT_POISON(f->ctx);
+    }
+    return ok;
+}
+
+void
+jot_func_free(jot_Func h)
+{
+    if (h.slot)
+        jot_func_end(func_of(h, "func_free"));
+}
+
+JOT_FN void
+jot_func_end(Func *f)
+{
+    jot_Ctx *ctx = f ? f->ctx : NULL;
+    FuncSlot *slot;
+    uint32_t i;
+
+    if (!f)
+        return;
+    jot_home(ctx);
+    slot = &ctx->plans->funcs.v[f->slot - 1];
+    slot->f = NULL;
+    if (!++slot->gen)
+        slot->gen = 1;
+    for (i = 0; i < f->leaves.n; i++)
+        if (f->leaves.v[i].kind == LEAF_CONST)
+            jot_node_unref(ctx, f->leaves.v[i].node);
+    for (i = 0; i < f->graph.roots.n; i++)
+        jot_node_unref(ctx, f->graph.roots.v[i]);
+    for (i = 0; i < f->roots.n; i++)
+        jot_buffer_unref(ctx, f->roots.v[i].buf);
+    for (i = 0; i < f->ninputs; i++)
+        jot_buffer_unref(ctx, f->input[i].copy);
+    jot_plan_selection_free(ctx, &f->graph);
+    if (f->plan)
+        jot_plan_free(ctx, f->plan);
+    jot_vec_free(&ctx->mem, f->updates);
+    jot_vec_free(&ctx->mem, f->leaves);
+    jot_vec_free(&ctx->mem, f->roots);
+    jot_vec_free(&ctx->mem, f->randoms);
+    jot_arena_free(&f->arena);
+    jot_mem_free(&ctx->mem, f, sizeof *f);
+}

@@ -1,0 +1,100 @@
+/* plan/function/function.h - a compiled function: a plan that runs again without a graph.
+ *
+ *     x (input)   w (state)                call    where its elements are
+ *         \        /                       x       what the caller brings
+ *      step 0, step 1                      w       what its slot names at that time
+ *         |        \                       loss    copied to the caller, or a new variable
+ *       loss        w' (update)            w'      becomes what the slot of w names
+ *
+ * The leaves of the graph become places to look at when the function is called; its results, places
+ * to bring them from. Read before: plan/parts.h. After: plan/function/make.c,
+ * plan/function/run.c. */
+#ifndef JOT_FUNCTION_H
+#define JOT_FUNCTION_H
+#include "plan/parts.h"
+
+typedef enum { LEAF_INPUT, LEAF_STATE, LEAF_CONST } FuncLeafKind;
+typedef struct {
+    uint8_t kind;
+    uint32_t input;        /* INPUT: number */
+    uint32_t slot, gen;    /* STATE: who names its elements */
+    jot_DType dtype;
+    NodeId node;           /* the leaf of the graph; CONST: with a reference */
+    Buffer *buf;           /* this call's elements; of an INPUT only where the graph runs */
+    Buffer view;           /* the same for kernels of this process: nobody's buffer */
+} FuncLeaf;
+
+/* A result is element for element one of the plan's, or a leaf. */
+typedef struct {
+    bool computed;
+    uint32_t at;           /* number of the plan's result, or of the leaf */
+} FuncFrom;
+
+typedef struct {
+    jot_DType dtype;
+    int rank;
+    const int64_t *ext;    /* in the function's arena */
+    size_t nbytes;
+} FuncShape;
+
+typedef struct { FuncShape shape; Buffer *copy; } FuncInput; /* copy: for elements badly placed */
+typedef struct { FuncShape shape; FuncFrom from; } FuncOutput;
+typedef struct {
+    uint32_t slot, gen;
+    FuncShape shape;
+    FuncFrom from;
+    NodeId fresh;          /* during a call: a leaf that it will name, with a reference; 0: the
+                              one that it names gets new elements */
+    Buffer *brings, *copy; /* during a call: its new elements; an input's, copied */
+} FuncUpdate;
+
+typedef struct {
+    size_t nbytes;
+    Buffer *buf;           /* where it is computed; NULL between calls: to be had first */
+    uint32_t over;         /* 1 + number of the leaf over which it may be computed; 0: none */
+    Buffer *to;            /* during a call: a variable's elements instead; NULL: buf */
+} FuncRoot;
+
+/* A drawn variable: number `k` of those of the function. */
+typedef struct { NodeId node; uint64_t k; uint8_t op, dtype; } FuncRandom;
+
+struct Func {
+    jot_Ctx *ctx;
+    uint32_t slot;         /* of its handle */
+    Arena arena;           /* of the arrays below */
+    FuncInput *input;
+    FuncOutput *output;
+    uint32_t ninputs, noutputs;
+    Vec(FuncUpdate) updates;
+    Vec(FuncLeaf) leaves;
+    Vec(FuncRoot) roots;
+    Vec(FuncRandom) randoms;
+    uint64_t draws;        /* numbers of random variables that a call takes */
+    Plan *plan;            /* NULL: interpreted */
+    uint32_t *leaf;        /* per variable of the plan: number of its leaf */
+    uint32_t *random;      /* per scalar of the plan: 1 + number of its random variable */
+    PlanBind bind;
+    /* On the interpreter and on a device the graph runs, with this call's elements. Its roots have
+     * a reference; per position 1 + number of the leaf in `leaf`, and in `data` the node's own
+     * elements during a call. */
+    bool graphed;
+    Selection graph;
+    Buffer **data;
+};
+
+/* function.c: a slot for its handle; false: memory. */
+JOT_FN bool jot_func_enter(Func *f);
+/* What a function is made for: an evaluation by the context's backend, or a text in a dialect. */
+JOT_FN Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs,
+                               const char *dialect);
+
+/* plan/function/run.c: a call, once its inputs' leaves are filled in. */
+JOT_FN bool jot_func_ready(Func *f);
+JOT_FN bool jot_func_launch(Func *f);
+JOT_FN bool jot_func_fetch(Func *f, uint32_t noutputs); /* to the host: the first so many */
+JOT_FN Buffer *jot_func_result(Func *f, const FuncFrom *from);
+JOT_FN void jot_func_take(Func *f, const FuncOutput *output, void *to);
+JOT_FN void jot_func_updates(Func *f); /* what cannot fail: slots get their new elements */
+JOT_FN void jot_func_drop(Func *f);    /* after a failure: what the call had taken goes back */
+
+#endif

@@ -1,0 +1,587 @@
+/* plan/function/make.c - jot_compile: a graph becomes a function.
+ *
+ *     assignments since the last evaluation     withdrawn: they are the function's updates now
+ *     what else waits                           evaluated: every leaf has elements
+ *     elements of what depends on a leaf        hidden, so that it is computed and not a constant
+ *     selection, plan                           as for an evaluation (plan/plan.c)
+ *     leaves, results                           tables of places; the graph is let go
+ *
+ * A failure undoes the hiding and frees the function; withdrawn assignments stay withdrawn, all of
+ * them, as jot_clear leaves them.
+ *
+ * Read before: plan/function/function.h. After: plan/function/function.c. */
+#include "plan/function/function.h"
+#include "ops/user/code.h"
+
+typedef struct {
+    Func *f;
+    jot_Ctx *ctx;
+    const char *op;          /* for messages */
+    NodeList in, value;      /* nodes of the inputs; of outputs, then of updates (referenced) */
+    NodeList full;           /* everything the values stand on */
+    Buffer **hidden;         /* per position of full */
+    uint8_t *depends;        /* ... on an input, a state or chance */
+    Selection s;
+} FuncMake;
+
+static bool
+make_push(FuncMake *m, NodeList *list, NodeId id)
+{
+    if (!jot_vec_reserve(&m->ctx->mem, *list, 1))
+        return jot_fail_memory(m->ctx, m->op);
+    list->v[list->n++] = id;
+    return true;
+}
+
+static bool
+make_shape(FuncMake *m, FuncShape *shape, NodeId id)
+{
+    const Node *n = jot_node(m->ctx, id);
+    int64_t *ext = jot_arena_array(&m->f->arena, int64_t, (size_t)n->rank);
+
+    if (!ext)
+        return jot_fail_memory(m->ctx, m->op);
+    memcpy(ext, n->ext, n->rank * sizeof *ext);
+    shape->dtype = (jot_DType)n->dtype;
+    shape->rank = n->rank;
+    shape->ext = ext;
+    shape->nbytes = (size_t)n->nelem * jot_dtype_nbytes((jot_DType)n->dtype);
+    return true;
+}
+
+/* ---- inputs, outputs, updates -------------------------------------------------------------- */
+
+static bool
+make_inputs(FuncMake *m, jot_Vars inputs)
+{
+    int k;
+
+    for (k = 0; k < inputs.n; k++) {
+        NodeId id = jot_node_at(m->ctx, inputs, k, m->op, "inputs");
+        uint32_t i;
+
+        if (!id || !make_push(m, &m->in, id) || !make_push(m, &m->s.passing, id)
+            || !make_shape(m, &m->f->input[k].shape, id))
+            return false;
+        if (jot_node(m->ctx, id)->kind != NODE_LEAF)
+            return jot_fail(m->ctx, JOT_EUSE, "%s: inputs[%d] is an expression; an array or a "
+                            "parameter is asked, which the graph was built on", m->op, k);
+        for (i = 0; i + 1 < m->in.n; i++)
+            if (m->in.v[i] == id)
+                return jot_fail(m->ctx, JOT_EUSE, "%s: inputs[%u] and inputs[%d] are the same",
+                                m->op, i, k);
+    }
+    return true;
+}
+
+static bool
+make_outputs(FuncMake *m, jot_Vars outputs)
+{
+    int k;
+
+    for (k = 0; k < outputs.n; k++) {
+        NodeId id = jot_node_at(m->ctx, outputs, k, m->op, "outputs");
+
+        if (!id || !make_push(m, &m->value, id) || !make_shape(m, &m->f->output[k].shape, id))
+            return false;
+        jot_node_ref(m->ctx, id);
+    }
+    return true;
+}
+
+/* The node that an ALIAS stands for, whether or not it has elements. */
+static NodeId
+make_behind(jot_Ctx *ctx, NodeId id)
+{
+    while (jot_node(ctx, id)->kind == NODE_ALIAS)
+        id = jot_node(ctx, id)->input[0];
+    return id;
+}
+
+static bool
+make_is_input(const FuncMake *m, NodeId id)
+{
+    uint32_t i;
+
+    for (i = 0; i < m->in.n; i++)
+        if (m->in.v[i] == id)
+            return true;
+    return false;
+}
+
+/* Set to what no call can change: an array, a constant. */
+static bool
+make_is_fixed(const FuncMake *m, NodeId value)
+{
+    NodeId id = make_behind(m->ctx, value);
+    const Node *n = jot_node(m->ctx, id);
+
+    return n->kind == NODE_CONST
+        || (n->kind == NODE_LEAF && !(n->flags & NODE_STATE) && !make_is_input(m, id));
+}
+
+static bool
+make_update(FuncMake *m, const Undo *undo, NodeId now)
+{
+    jot_Ctx *ctx = m->ctx;
+    const Node *old = jot_node(ctx, undo->old);
+    FuncUpdate *u;
+
+    if (old->kind != NODE_LEAF && !(old->kind == NODE_ALIAS && old->flags & NODE_STATE))
+        return jot_fail(ctx, JOT_EUSE, "%s: what is assigned was an expression when the graph was "
+                        "built; make it an array or a parameter (jot_param_of)", m->op);
+    if (make_is_input(m, undo->old))
+        return jot_fail(ctx, JOT_EUSE, "%s: an input is assigned", m->op);
+    if (!jot_vec_reserve(&ctx->mem, m->f->updates, 1))
+        return jot_fail_memory(ctx, m->op);
+    u = jot_vec_push(&ctx->mem, m->f->updates);
+    u->slot = undo->slot;
+    u->gen = undo->gen;
+    if (!make_push(m, &m->value, now))
+        return false;
+    jot_node_ref(ctx, now);
+    return make_push(m, &m->s.passing, undo->old) && make_shape(m, &u->shape, undo->old)
+        && make_push(m, &m->s.updates, undo->old) && make_push(m, &m->s.updates, now);
+}
+
+/* Assignments of something that a call computes are the function's; the others run now. All are
+ * noted before the first is withdrawn. */
+static bool
+make_updates(FuncMake *m)
+{
+    jot_Ctx *ctx = m->ctx;
+    uint32_t i;
+
+    for (i = 0; i < ctx->undo.n; i++) {
+        Undo undo = ctx->undo.v[i];
+        NodeId now = jot_undo_now(ctx, i);
+
+        if (now && !make_is_fixed(m, now) && !make_update(m, &undo, now))
+            return false;
+    }
+    for (i = 0; i < ctx->undo.n; i++) {
+        NodeId now = jot_undo_now(ctx, i);
+
+        if (now && !make_is_fixed(m, now)) {
+            jot_undo_take(ctx, i);
+            jot_node_unref(ctx, now); /* the slot's: the value keeps one */
+        }
+    }
+    return jot_plan_run(ctx, NULL, 0);
+}
+
+/* ---- hiding -------------------------------------------------------------------------------- */
+
+static bool
+make_depends(FuncMake *m, uint32_t pos)
+{
+    const Node *n = jot_node(m->ctx, m->full.v[pos]);
+    int k;
+
+    if (n->kind == NODE_RANDOM || (n->kind == NODE_LEAF && n->flags & NODE_STATE))
+        return true;
+    for (k = 0; k < n->ninputs; k++)
+        if (m->depends[jot_node(m->ctx, n->input[k])->at])
+            return true;
+    return make_is_input(m, m->full.v[pos]);
+}
+
+/* A state that was set, then assigned on that: the setting would be repeated by every call. */
+static bool
+make_stale(const FuncMake *m, const Node *n)
+{
+    return n->kind == NODE_ALIAS && n->flags & NODE_STATE && !n->data
+        && make_is_fixed(m, n->input[0]);
+}
+
+static bool
+make_hide(FuncMake *m)
+{
+    jot_Ctx *ctx = m->ctx;
+    uint32_t i;
+
+    if (!jot_graph_order_batched(ctx, m->value.v, m->value.n, false, NULL, 0, &m->full))
+        return false;
+    m->hidden = jot_mem_new(&ctx->mem, m->full.n, sizeof *m->hidden);
+    m->depends = jot_mem_new(&ctx->mem, m->full.n, 1);
+    if (!m->hidden || !m->depends)
+        return jot_fail_memory(ctx, m->op);
+    for (i = 0; i < m->full.n; i++)
+        m->depends[i] = make_depends(m, i);
+    for (i = 0; i < m->full.n; i++) {
+        Node *n = jot_node(ctx, m->full.v[i]);
+
+        if (make_stale(m, n))
+            return jot_fail(ctx, JOT_EUSE, "%s: a parameter was set and had not run when the graph "
+                            "was built on it: call jot_run in between", m->op);
+        if (!m->depends[i] || n->kind == NODE_LEAF)
+            continue;
+        m->hidden[i] = n->data;
+        n->data = NULL;
+    }
+    return true;
+}
+
+static void
+make_show(FuncMake *m)
+{
+    uint32_t i;
+
+    for (i = 0; m->hidden && i < m->full.n; i++)
+        if (m->hidden[i])
+            jot_node(m->ctx, m->full.v[i])->data = m->hidden[i];
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+/* The handle that names a state: of several, the one that lives longest. */
+static uint32_t
+make_slot(jot_Ctx *ctx, NodeId id)
+{
+    uint32_t i, best = 0;
+
+    for (i = 1; i < ctx->slots.n; i++)
+        if (ctx->slots.v[i].node == id
+            && (!best || ctx->slots.v[i].depth < ctx->slots.v[best].depth))
+            best = i;
+    return best;
+}
+
+static bool
+make_leaf(FuncMake *m, NodeId id, uint32_t *number)
+{
+    jot_Ctx *ctx = m->ctx;
+    const Node *n = jot_node(ctx, id);
+    FuncLeaf *leaf;
+    uint32_t i;
+
+    for (i = 0; i < m->f->leaves.n; i++)
+        if (m->f->leaves.v[i].node == id)
+            return *number = i, true;
+    if (!jot_vec_reserve(&ctx->mem, m->f->leaves, 1))
+        return jot_fail_memory(ctx, m->op);
+    *number = m->f->leaves.n;
+    if (n->data && !jot_buffer_back(ctx, n->data))
+        return jot_fail_memory(ctx, m->op);
+    leaf = jot_vec_push(&ctx->mem, m->f->leaves);
+    leaf->node = id;
+    leaf->dtype = (jot_DType)n->dtype;
+    leaf->kind = LEAF_CONST;
+    for (i = 0; i < m->in.n; i++)
+        if (m->in.v[i] == id) {
+            leaf->kind = LEAF_INPUT;
+            leaf->input = i;
+        }
+    if (leaf->kind == LEAF_CONST && n->flags & NODE_STATE
+        && (leaf->slot = make_slot(ctx, id)) != 0) {
+        leaf->kind = LEAF_STATE;
+        leaf->gen = ctx->slots.v[leaf->slot].gen;
+    }
+    if (leaf->kind == LEAF_CONST) {
+        n->data->lent = true;
+        leaf->view = *n->data;
+        leaf->buf = n->data;
+        jot_node_ref(ctx, id);
+    }
+    return true;
+}
+
+static bool
+make_from(FuncMake *m, NodeId id, FuncFrom *from)
+{
+    uint32_t i;
+
+    id = jot_plan_real(m->ctx, id);
+    if (jot_node(m->ctx, id)->data)
+        return make_leaf(m, id, &from->at);
+    from->computed = true;
+    for (i = 0; m->s.roots.v[i] != id; i++)
+        ;
+    from->at = i;
+    return true;
+}
+
+static bool
+make_results(FuncMake *m)
+{
+    Func *f = m->f;
+    uint32_t i;
+
+    if (!jot_vec_reserve(&m->ctx->mem, f->roots, m->s.roots.n + 1))
+        return jot_fail_memory(m->ctx, m->op);
+    for (i = 0; i < m->s.roots.n; i++) {
+        const Node *n = jot_node(m->ctx, m->s.roots.v[i]);
+        FuncRoot *root = jot_vec_push(&m->ctx->mem, f->roots);
+
+        root->nbytes = (size_t)n->nelem * jot_dtype_nbytes((jot_DType)n->dtype);
+    }
+    for (i = 0; i < m->value.n; i++)
+        if (!make_from(m, m->value.v[i], i < f->noutputs ? &f->output[i].from
+                                         : &f->updates.v[i - f->noutputs].from))
+            return false;
+    return true;
+}
+
+/* Random variables, numbered from the first of the function. */
+static bool
+make_randoms(FuncMake *m)
+{
+    Func *f = m->f;
+    uint64_t first = UINT64_MAX;
+    uint32_t i;
+
+    for (i = 0; i < m->s.list.n; i++) {
+        const Node *n = jot_node(m->ctx, m->s.list.v[i]);
+        FuncRandom *r;
+
+        if (n->kind != NODE_RANDOM || n->data)
+            continue;
+        if (!jot_vec_reserve(&m->ctx->mem, f->randoms, 1))
+            return jot_fail_memory(m->ctx, m->op);
+        r = jot_vec_push(&m->ctx->mem, f->randoms);
+        r->node = m->s.list.v[i];
+        r->k = n->stream >> 40;
+        r->op = n->op;
+        r->dtype = n->dtype;
+        if (r->k < first)
+            first = r->k;
+    }
+    for (i = 0; i < f->randoms.n; i++) {
+        f->randoms.v[i].k -= first;
+        if (f->draws <= f->randoms.v[i].k)
+            f->draws = f->randoms.v[i].k + 1;
+    }
+    return true;
+}
+
+static bool
+make_scalars(FuncMake *m)
+{
+    Func *f = m->f;
+    const Plan *plan = f->plan;
+    uint32_t i, k;
+
+    f->random = jot_arena_array(&f->arena, uint32_t, plan->scalars.n);
+    if (!f->random)
+        return jot_fail_memory(m->ctx, m->op);
+    for (i = 0; i < plan->scalars.n; i++) {
+        NodeId id = m->s.list.v[plan->scalars.v[i].pos];
+
+        f->bind.scalar[i] = jot_node(m->ctx, id)->value;
+        for (k = 0; k < f->randoms.n; k++)
+            if (f->randoms.v[k].node == id)
+                f->random[i] = k + 1;
+    }
+    for (i = 0; i < plan->codes.n; i++)
+        f->bind.code[i] = jot_node(m->ctx, m->s.list.v[plan->codes.v[i].pos])->code->scalar;
+    return true;
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static bool
+make_plan(FuncMake *m, const char *dialect)
+{
+    jot_Ctx *ctx = m->ctx;
+    Func *f = m->f;
+
+    f->plan = jot_mem_new(&ctx->mem, 1, sizeof *f->plan);
+    if (!f->plan)
+        return jot_fail_memory(ctx, m->op);
+    f->plan->dialect = dialect;
+    jot_plan_rates(ctx);
+    if (!jot_plan_make(ctx, &m->s, f->plan))
+        return false;
+    ctx->stats.plans++;
+    return true;
+}
+
+/* Is a leaf a result as it is? */
+static bool
+make_returned(const Func *f, uint32_t leaf)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->noutputs; i++)
+        if (!f->output[i].from.computed && f->output[i].from.at == leaf)
+            return true;
+    for (i = 0; i < f->updates.n; i++)
+        if (!f->updates.v[i].from.computed && f->updates.v[i].from.at == leaf)
+            return true;
+    return false;
+}
+
+/* The new value of a state that the plan would write over the old one. */
+static void
+make_over(FuncMake *m)
+{
+    Func *f = m->f;
+    uint32_t i, k;
+
+    for (i = 0; i < f->plan->vars.n; i++) {
+        const PlanVar *v = &f->plan->vars.v[i];
+        uint32_t leaf = v->over ? f->leaf[v->over - 1] : 0;
+
+        for (k = 0; v->over && v->kind == VAR_ASKED && k < f->updates.n; k++) {
+            const FuncUpdate *u = &f->updates.v[k];
+
+            if (u->from.computed && u->from.at == v->root && u->slot == f->leaves.v[leaf].slot
+                && f->leaves.v[leaf].kind == LEAF_STATE && !make_returned(f, leaf))
+                f->roots.v[v->root].over = leaf + 1;
+        }
+    }
+}
+
+/* Where the variables of a plan that runs in this process come from. */
+static bool
+make_bind(FuncMake *m)
+{
+    Func *f = m->f;
+    void *words = jot_arena_new(&f->arena, jot_plan_bind_words(f->plan), sizeof(jot_Scalar));
+    uint32_t i;
+
+    f->leaf = jot_arena_array(&f->arena, uint32_t, f->plan->vars.n);
+    if (!words || !f->leaf)
+        return jot_fail_memory(m->ctx, m->op);
+    jot_plan_bind_at(&f->bind, f->plan, words);
+    for (i = 0; i < f->plan->vars.n; i++)
+        if ((f->plan->vars.v[i].kind == VAR_LEAF || f->plan->vars.v[i].kind == VAR_COPY)
+            && !make_leaf(m, m->s.list.v[f->plan->vars.v[i].pos], &f->leaf[i]))
+            return false;
+    make_over(m);
+    return make_scalars(m);
+}
+
+/* The graph is kept: its roots are held, they hold the rest. */
+static bool
+make_graph(FuncMake *m)
+{
+    Func *f = m->f;
+    uint32_t i;
+
+    f->leaf = jot_arena_array(&f->arena, uint32_t, m->s.list.n);
+    f->data = jot_arena_array(&f->arena, Buffer *, m->s.list.n);
+    if (!f->leaf || !f->data)
+        return jot_fail_memory(m->ctx, m->op);
+    for (i = 0; i < m->s.list.n; i++)
+        if (jot_node(m->ctx, m->s.list.v[i])->data) {
+            if (!make_leaf(m, m->s.list.v[i], &f->leaf[i]))
+                return false;
+            f->leaf[i]++;
+        }
+    f->graphed = true;
+    f->graph = m->s;
+    memset(&m->s, 0, sizeof m->s);
+    for (i = 0; i < f->graph.roots.n; i++)
+        jot_node_ref(m->ctx, f->graph.roots.v[i]);
+    return true;
+}
+
+/* What a call works in: copies of the inputs, results, the block of temporaries. */
+static bool
+make_memory(FuncMake *m)
+{
+    Func *f = m->f;
+    uint32_t i;
+
+    if (f->graphed)
+        return true;
+    for (i = 0; i < f->ninputs; i++)
+        if (!(f->input[i].copy = jot_buffer_new(m->ctx, f->input[i].shape.nbytes)))
+            return jot_fail_memory(m->ctx, m->op);
+    for (i = 0; i < f->roots.n; i++)
+        if (!f->roots.v[i].over
+            && !(f->roots.v[i].buf = jot_buffer_new(m->ctx, f->roots.v[i].nbytes)))
+            return jot_fail_memory(m->ctx, m->op);
+    return jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);
+}
+
+/* In this process a plan runs by itself; a device's asks the graph, as the interpreter does. */
+static bool
+make_runnable(FuncMake *m, const char *dialect)
+{
+    const Backend *backend = m->ctx->backend;
+
+    if ((dialect || backend->compile) && !make_plan(m, dialect))
+        return false;
+    return m->f->plan && (dialect || !backend->device) ? make_bind(m) : make_graph(m);
+}
+
+static bool
+make_all(FuncMake *m, jot_Vars inputs, jot_Vars outputs, const char *dialect)
+{
+    Func *f = m->f;
+    uint32_t i;
+    bool ok;
+
+    f->input = jot_arena_array(&f->arena, FuncInput, (size_t)inputs.n);
+    f->output = jot_arena_array(&f->arena, FuncOutput, (size_t)outputs.n);
+    if (!f->input || !f->output)
+        return jot_fail_memory(m->ctx, m->op);
+    f->ninputs = (uint32_t)inputs.n;
+    f->noutputs = (uint32_t)outputs.n;
+    ok = make_inputs(m, inputs) && make_outputs(m, outputs) && make_updates(m) && make_hide(m);
+    for (i = 0; ok && i < m->value.n; i++)
+        ok = make_push(m, &m->s.wanted, m->value.v[i]);
+    ok = ok && jot_plan_select(m->ctx, &m->s) && make_results(m) && make_randoms(m)
+      && make_runnable(m, dialect);
+    make_show(m);
+    return ok && (dialect || make_memory(m));
+}
+
+static void
+make_close(FuncMake *m)
+{
+    Mem *mem = &m->ctx->mem;
+    uint32_t i;
+
+    for (i = m->value.n; i-- > 0;)
+        jot_node_unref(m->ctx, m->value.v[i]);
+    jot_pending_trim(m->ctx);
+    jot_mem_free(mem, m->hidden, m->full.n * sizeof *m->hidden);
+    jot_mem_free(mem, m->depends, m->full.n);
+    jot_list_free(m->ctx, &m->in);
+    jot_list_free(m->ctx, &m->value);
+    jot_list_free(m->ctx, &m->full);
+    jot_plan_selection_free(m->ctx, &m->s);
+}
+
+JOT_FN Func *
+jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, const char *dialect)
+{
+    FuncMake m;
+    Func *f;
+
+    memset(&m, 0, sizeof m);
+    if (ctx->running || !ctx->backend || inputs.n < 0 || outputs.n < 0) {
+        jot_fail(ctx, ctx->backend ? JOT_EUSE : JOT_EDEVICE, "%s: %s", op,
+                 ctx->running ? "called from within an evaluation or a fetch's callback"
+                 : ctx->backend ? "the number of inputs or outputs is negative"
+                 : "the context has no backend");
+        return NULL;
+    }
+    if (!jot_home_only(ctx, op))
+        return NULL;
+    f = jot_plan_cache_open(ctx) ? jot_mem_new(&ctx->mem, 1, sizeof *f) : NULL;
+    if (!f) {
+        jot_fail_memory(ctx, op);
+        return NULL;
+    }
+    f->ctx = ctx;
+    f->arena.mem = &ctx->mem;
+    m.f = f;
+    m.ctx = ctx;
+    m.op = op;
+    if (!jot_func_enter(f)) {
+        jot_mem_free(&ctx->mem, f, sizeof *f);
+        jot_fail_memory(ctx, op);
+        return NULL;
+    }
+    if (!make_all(&m, inputs, outputs, dialect)) {
+        make_close(&m);
+        jot_func_end(f);
+        return NULL;
+    }
+    make_close(&m);
+    return f;
+}

@@ -1,0 +1,234 @@
+/* plan/layout/pack.c - the plan's own kernels: a variable copied into another layout, and the
+ * halo of a temporary.
+ *
+ *     pack      for n c h w   copy[n][h + 1][w + 1][c] = x[n][c][h][w]
+ *     border    for n s w c   copy[n][s < 1 ? s : 56 + s][w][c] = 0        rows above and below
+ *               for n h s c   copy[n][h][s < 1 ? s : 56 + s][c] = 0        columns left and right
+ *
+ * To a border the layout is a plain array of the extents with halo and padding: the same memory,
+ * positions counted from its corner. So both are kernels like any other, scheduled, shared and
+ * shared out among threads as those are; and neither has a condition inside.
+ *
+ * Read before: plan/layout/layout.h. After: plan/kernel.c. */
+#include "plan/layout/layout.h"
+
+/* The layout as an array without halo; of extents `ext`, which include halo and padding. */
+static bool
+pack_view(const Layout *l, Layout *view, int64_t *ext)
+{
+    int d;
+
+    for (d = 0; d < l->rank; d++) {
+        int64_t pad = l->pad[d];
+
+        ext[d] = (l->halo_lo[d] + l->ext[d] + l->halo_hi[d] + pad - 1) / pad * pad;
+    }
+    return jot_layout_make(view, l->rank, ext, l->n, l->n ? l->part : NULL, NULL, NULL, NULL);
+}
+
+static Ix
+pack_axis(Kernel *k, const char *letter, int dim, int64_t ext)
+{
+    char name[16];
+    Text text = {NULL, NULL, 0, 0};
+    int axis;
+
+    if (ext == 1)
+        return jot_ix_const(k->ix, 0);
+    text.s = name;
+    text.cap = sizeof name;
+    jot_text_f(&text, "%s%d", letter, dim);
+    axis = jot_kernel_axis(k, name, ext);
+    return axis < 0 ? 0 : jot_ix_axis(k->ix, axis);
+}
+
+static bool
+pack_build(Kernel *k, jot_DType dtype, const Layout *from, const Layout *to)
+{
+    Ix at[JOT_MAX_RANK];
+    uint32_t x, y, v;
+    jot_Scalar none;
+    int d;
+
+    none.u = 0;
+    for (d = 0; d < to->rank; d++)
+        at[d] = pack_axis(k, "i", d, to->ext[d]);
+    x = jot_kernel_buf(k, "x0", dtype, BUF_INPUT, to->rank, to->ext);
+    y = jot_kernel_buf(k, "y1", dtype, BUF_OUTPUT, to->rank, to->ext);
+    if (from)
+        jot_kernel_layout(k, x, from);
+    jot_kernel_layout(k, y, to);
+    k->bufs.v[y].bordered = true;
+    v = jot_v_load(k, x, at, 0, NULL, none);
+    return jot_kernel_store(k, y, at, v, EW_NONE, 0, NULL) >= 0;
+}
+
+/* Positions 0 .. lo and lo + inner .. lo + inner + hi by one axis s. */
+static Ix
+pack_side(Kernel *k, Ix s, int64_t lo, int64_t inner)
+{
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    Ix behind = jot_ix_ge0(k->ix, jot_ix_sub(k->ix, s, jot_ix_const(k->ix, lo)), &space);
+
+    return jot_ix_add(k->ix, s, jot_ix_scale(k->ix, behind, inner));
+}
+
+static bool
+border_build(Kernel *k, jot_DType dtype, const Layout *l)
+{
+    Layout view;
+    int64_t ext[JOT_MAX_RANK];
+    Ix all[JOT_MAX_RANK], at[JOT_MAX_RANK];
+    uint32_t y, value;
+    int d, e;
+
+    if (!pack_view(l, &view, ext))
+        return false;
+    y = jot_kernel_buf(k, "y0", dtype, BUF_OUTPUT, l->rank, ext);
+    jot_kernel_layout(k, y, &view);
+    for (d = 0; d < l->rank; d++)
+        all[d] = pack_axis(k, "i", d, ext[d]);
+    value = jot_v_cast(k, dtype, jot_v_const(k, jot_dtype_compute(dtype), l->halo_value));
+    for (d = 0; d < l->rank; d++) {
+        if (!l->halo_lo[d] && !l->halo_hi[d])
+            continue;
+        for (e = 0; e < l->rank; e++)
+            at[e] = all[e];
+        at[d] = pack_axis(k, "s", d, l->halo_lo[d] + l->halo_hi[d]);
+        at[d] = pack_side(k, at[d], l->halo_lo[d], l->ext[d]);
+        if (jot_kernel_store(k, y, at, value, EW_NONE, 0, NULL) < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+pack_fail(Make *m)
+{
+    if (m->ctx->status)
+        return false;
+    return m->ctx->mem.failed ? jot_fail_memory(m->ctx, "plan")
+                              : jot_fail(m->ctx, JOT_EUSE, "plan: a copy could not be made");
+}
+
+/* The variable that a copy is written to. */
+static bool
+pack_var(Make *m, PlanCopied *copy, const Node *node)
+{
+    Plan *plan = m->plan;
+    Text key = {NULL, NULL, 0, 0};
+    PlanVar *v;
+
+    if (!jot_vec_reserve(&m->ctx->mem, plan->vars, 1))
+        return jot_fail_memory(m->ctx, "plan");
+    v = jot_vec_push(&m->ctx->mem, plan->vars);
+    v->kind = (uint8_t)(copy->kept ? VAR_COPY : VAR_TEMP);
+    v->pos = copy->pos;
+    v->first = v->last = plan->steps.n;
+    v->nbytes = (size_t)copy->layout->nelem * jot_dtype_nbytes((jot_DType)node->dtype);
+    copy->var = plan->vars.n;
+    if (!copy->kept)
+        return true;
+    key.mem = &m->ctx->mem;
+    if (copy->tiles)
+        jot_text_f(&key, "tiles %d %d %d %d flip %d %d ", copy->tiles->taps_dim[0],
+                   copy->tiles->taps_dim[1], copy->tiles->taps_dim[2], copy->tiles->taps_dim[3],
+                   copy->tiles->flip[0], copy->tiles->flip[1]);
+    jot_layout_print(copy->layout, &key);
+    v->key = jot_mem_new(&m->ctx->mem, key.n, 1);
+    if (v->key && key.n) /* row-major: no text */
+        memcpy(v->key, key.s, key.n);
+    if (v->key)
+        v->nkey = key.n;
+    jot_text_free(&key);
+    return v->key || jot_fail_memory(m->ctx, "plan");
+}
+
+/* The step that writes the halo of a variable, if it has one. */
+static bool
+pack_border(Make *m, uint32_t var, const Layout *l, uint32_t copy)
+{
+    jot_DType dtype = (jot_DType)jot_node(m->ctx, m->s->list.v[m->plan->vars.v[var].pos])->dtype;
+    const PlanKnown *known;
+    Kernel k;
+    bool ok, keep, halo = false;
+    int d;
+
+    for (d = 0; d < l->rank; d++)
+        halo |= l->halo_lo[d] || l->halo_hi[d];
+    if (!halo)
+        return true;
+    keep = jot_plan_known_fits(m) && jot_plan_words_own(m, WORDS_BORDER, dtype, 0, l);
+    known = keep ? jot_plan_known(m) : NULL;
+    if (known)
+        return jot_plan_own_known(m, known, copy, &var, 1);
+    if (m->ctx->mem.failed)
+        return pack_fail(m);
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix) && border_build(&k, dtype, l);
+    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, copy, &var, 1, keep) : pack_fail(m);
+    jot_kernel_close(&k);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_pack(Make *m, PlanCopied *copy)
+{
+    const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
+    PlanSched tiles = {jot_winograd_taps_sched, copy->tiles};
+    uint32_t var[2];
+    Kernel k;
+    bool ok;
+
+    if (copy->var) {
+        jot_plan_var_touch(m, copy->var - 1);
+        return true;
+    }
+    if (copy->written)
+        return pack_var(m, copy, node);
+    if (!jot_plan_var(m, copy->pos, &var[0]) || !pack_var(m, copy, node))
+        return false;
+    var[1] = copy->var - 1;
+    if (!copy->tiles && !pack_border(m, var[1], copy->layout, copy->kept ? copy->var : 0))
+        return false;
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
+      && (copy->tiles ? jot_winograd_taps(copy->tiles, m->layout[copy->pos], &k)
+                      : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout));
+    ok = ok ? jot_plan_own_step(m, &k, copy->tiles ? "tiles of taps" : "pack",
+                                copy->tiles ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2,
+                                false)
+            : pack_fail(m);
+    jot_kernel_close(&k);
+    jot_plan_var_touch(m, var[1]);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_unpack(Make *m, const PlanCopied *copy)
+{
+    const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
+    uint32_t var[2];
+    Layout rows;
+    Kernel k;
+    bool ok;
+
+    var[0] = copy->var - 1;
+    if (!jot_plan_var(m, copy->pos, &var[1]))
+        return false;
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
+      && jot_layout_rowmajor(&rows, node->rank, node->ext)
+      && pack_build(&k, (jot_DType)node->dtype, copy->layout, &rows);
+    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, 2, false) : pack_fail(m);
+    jot_kernel_close(&k);
+    return ok;
+}
+
+JOT_FN bool
+jot_plan_border(Make *m, uint32_t pos)
+{
+    uint32_t all = jot_plan_within(m, pos), var;
+
+    if (all != pos && (m->var[all] || !m->layout[all]))
+        return true; /* before its first part */
+    return jot_plan_var(m, all, &var) && pack_border(m, var, m->layout[all], 0);
+}

@@ -1,0 +1,166 @@
+/* plan/parallel.c - steps that run side by side, each on one thread, where none of them
+ * alone can keep several busy.
+ *
+ *     step     0 gate i    1 gate f    2 gate o    3 gate g    4 cell
+ *     needs    x h         x h         x h         x h         0 1 2 3
+ *     run      [ ------------- beside ------------ ]           then 4
+ *
+ * A run of consecutive steps goes together when each is too short, or too narrow, to be shared by
+ * itself, none reads what another writes, their temporaries lie apart, and all of them together
+ * save more time than waking threads costs. What a step computes does not depend on who runs it
+ * when.
+ *
+ * Who writes a variable: the first step that touches it, and before that steps that touch nothing
+ * else (as in plan/order.c). User code is left out: what it may share with itself is not known.
+ *
+ *   requires  steps in their final order, temporaries placed
+ *   keeps     everything      breaks  nothing: fills `beside`
+ *
+ * Read before: plan/order.c, plan/memory.c. After: plan/run.c. */
+#include "plan/parts.h"
+
+enum { BESIDE_MOST = 32 };  /* steps of a run */
+#define BESIDE_HANDOFFS 3.0 /* what is saved takes so many wake-ups */
+
+typedef struct {
+    const Plan *plan;
+    uint32_t *writer;       /* per variable: 1 + the step that writes it, or the last part of it */
+    uint32_t *parts;        /* ... of which so many are written */
+    double handoff;
+} Beside;
+
+static void
+beside_writes(Beside *b, uint32_t var, uint32_t step, bool border)
+{
+    uint32_t writers = b->plan->vars.v[var].writers;
+
+    if (border && step + 1 < b->plan->steps.n)
+        return;
+    if (b->parts[var] < (writers ? writers : 1)) {
+        b->parts[var]++;
+        b->writer[var] = step + 1;
+    }
+}
+
+static void
+beside_writers(Beside *b)
+{
+    const Plan *p = b->plan;
+    uint32_t i, k;
+
+    for (i = 0; i < p->steps.n; i++) {
+        const PlanStep *step = &p->steps.v[i];
+        bool border = true; /* touches one variable alone */
+
+        for (k = 1; k < step->narg; k++)
+            border = border && p->args.v[step->arg + k] == p->args.v[step->arg];
+        for (k = 0; k < step->narg; k++)
+            beside_writes(b, p->args.v[step->arg + k], i, border);
+    }
+}
+
+/* Too short to be shared, or with nothing in it to share. */
+static bool
+beside_fits(const Beside *b, const PlanStep *step)
+{
+    int64_t most = 1;
+    int phase;
+
+    for (phase = 0; phase < step->best.phases; phase++)
+        if (step->best.count[phase] > most)
+            most = step->best.count[phase];
+    return !step->code && !step->copy && step->narg > 1
+        && (most < 2 || step->seconds < BESIDE_HANDOFFS * b->handoff);
+}
+
+static bool
+beside_overlap(const PlanVar *a, const PlanVar *b)
+{
+    return a->kind == VAR_TEMP && b->kind == VAR_TEMP && a->offset < b->offset + b->nbytes
+        && b->offset < a->offset + a->nbytes;
+}
+
+/* Steps a and b of a run that begins at `from`: neither waits for the other, nor takes its memory.
+ */
+static bool
+beside_apart(const Beside *s, uint32_t from, uint32_t a, uint32_t b)
+{
+    const Plan *p = s->plan;
+    const PlanStep *x = &p->steps.v[a], *y = &p->steps.v[b];
+    uint32_t i, k;
+
+    for (i = 0; i < x->narg; i++)
+        for (k = 0; k < y->narg; k++) {
+            uint32_t u = p->args.v[x->arg + i], v = p->args.v[y->arg + k];
+            bool written = p->vars.v[v].kind != VAR_LEAF
+                        && (!s->writer[v] || s->writer[v] > from);
+
+            if (u == v ? written : beside_overlap(&p->vars.v[u], &p->vars.v[v]))
+                return false;
+            if (p->vars.v[u].over == v + 1 || p->vars.v[v].over == u + 1)
+                return false;
+        }
+    return true;
+}
+
+/* How many steps from `from` on can run together. */
+static uint32_t
+beside_count(const Beside *s, uint32_t from)
+{
+    const Plan *p = s->plan;
+    uint32_t n = 0, i;
+
+    for (; n < BESIDE_MOST && from + n < p->steps.n; n++) {
+        if (!beside_fits(s, &p->steps.v[from + n]))
+            break;
+        for (i = 0; i < n && beside_apart(s, from, from + i, from + n); i++)
+            ;
+        if (i < n)
+            break;
+    }
+    return n;
+}
+
+/* All but the longest of them are saved, at best. */
+static bool
+beside_pays(const Beside *s, uint32_t from, uint32_t n)
+{
+    double sum = 0, most = 0;
+    uint32_t i;
+
+    for (i = from; i < from + n; i++) {
+        double one = s->plan->steps.v[i].seconds;
+
+        sum += one;
+        most = one > most ? one : most;
+    }
+    most = most > sum / 2 ? most : sum / 2;
+    return sum - most > BESIDE_HANDOFFS * s->handoff;
+}
+
+JOT_FN bool
+jot_plan_beside(jot_Ctx *ctx, Plan *plan)
+{
+    Beside s = {plan, NULL, NULL, ctx->target.handoff};
+    uint32_t i, n;
+    bool ok;
+
+    if (!ctx->backend->parallel)
+        return true;
+    s.writer = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.writer);
+    s.parts = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.parts);
+    if (s.writer && s.parts)
+        beside_writers(&s);
+    for (i = 0; s.writer && s.parts && i < plan->steps.n; i += n) {
+        n = beside_count(&s, i);
+        if (n > 1 && beside_pays(&s, i, n))
+            plan->steps.v[i].beside = n;
+        else
+            n = 1;
+    }
+    ok = s.writer && s.parts;
+    jot_mem_free(&ctx->mem, s.writer, plan->vars.n * sizeof *s.writer);
+    jot_mem_free(&ctx->mem, s.parts, plan->vars.n * sizeof *s.parts);
+    return ok || jot_fail_memory(ctx, "plan");
+}
+#undef BESIDE_HANDOFFS

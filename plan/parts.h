@@ -1,0 +1,476 @@
+/* plan/parts.h - what the files of the plan share: the selection of nodes, the plan, and
+ * the cache of plans and kernels.
+ *
+ *     PlanCache   plans by structure ---> Plan  steps: PlanKernel, variables, scalars
+ *                 steps by group -------> PlanKernel, launch
+ *                 kernels by text ------> PlanKernel ---> PlanModule (what one compile gave)
+ *                 block of temporaries
+ *
+ * Read before: plan/plan.h. After: plan.c, plan/make.c, plan/key.c, plan/run.c. */
+#ifndef JOT_PLAN_PARTS_H
+#define JOT_PLAN_PARTS_H
+#include "plan/plan.h"
+#include "backends/backend.h"
+#include "ccode/build/build.h"
+#include "ccode/emit.h"
+#include "ccode/ir/cost.h"
+#include "ccode/winograd/winograd.h"
+#include "fuse/fuse.h"
+
+/* What an evaluation has to do. */
+typedef struct {
+    NodeList wanted;   /* what was asked: roots, fetches, assignments that a handle still names */
+    NodeList roots;    /* the distinct nodes behind them that have no data yet */
+    NodeList list;     /* everything these need, inputs first; stops at data */
+    uint8_t *asked;    /* per position of list: it is one of roots */
+    uint32_t states;   /* where in wanted the assignments begin */
+    NodeList passing;  /* a function's leaves that have other elements in the next call */
+    NodeList updates;  /* ... pairs: one of them, what its variable is assigned */
+    uint32_t *over;    /* per root: 1 + position of the leaf that it was written over; NULL: none */
+} Selection;
+
+/* TIER_QUICK: compiled at once, to start with; TIER_BEST: what the program comes to run on. */
+typedef enum { TIER_BEST, TIER_QUICK } PlanTier;
+
+/* What one compile gives, or will give. */
+typedef struct {
+    Backend *backend;  /* whose code it is */
+    void *code;        /* the backend's handle */
+    CompileJob *job;   /* it is still being compiled */
+    KernelSym *sym;    /* n: as they come out of the job */
+    uint32_t n;
+    jot_Status status; /* of a job that failed */
+    char *why;
+    double cost;       /* what the quick tier would take for its steps in the run at hand */
+    uint32_t refs;     /* kernels of it that are alive */
+} PlanModule;
+
+#define PLAN_NAME 24
+/* What is compiled together: flags may differ by kind; the user's in a text of its own each. */
+typedef enum { KIND_SCALAR, KIND_VECTOR, KIND_CODE } PlanKind;
+typedef struct PlanKernel PlanKernel;
+struct PlanKernel {
+    PlanKernel *next;  /* in its bucket */
+    uint64_t hash;
+    uint32_t refs;     /* steps of plans that run it */
+    char *text;        /* its function, under the placeholder's name */
+    size_t nbytes;
+    char name[PLAN_NAME], what[96];
+    uint8_t kind;      /* PlanKind */
+    uint8_t tier;
+    PlanModule *module;
+    PlanModule *better; /* of the quick tier: the same text is handed to the best tier's compiler */
+    bool good;         /* ... and that is whose function it has */
+    double spent;      /* ... seconds that its launches took so far, by estimate */
+    bool met;          /* ... an earlier plan has it */
+    uint32_t at;       /* its number there, while that is being compiled */
+    uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
+    KernelFn *fn;      /* NULL: not there, or not yet */
+    void *device;      /* of a backend with a Device: its kernel */
+    int items;         /* ... and most items of a work-group that its build allows; 0: any */
+    size_t group_nbytes; /* ... memory that its launches give to one */
+    double cost;       /* seconds that TIER_QUICK needs for it in a run of the plan at hand */
+};
+typedef Vec(PlanKernel *) PlanKernels;
+
+typedef enum { VAR_LEAF, VAR_ASKED, VAR_TEMP, VAR_COPY } PlanVarKind;
+typedef struct {
+    uint8_t kind;
+    uint32_t pos;          /* in the selection's list; ASKED: number among its roots as well */
+    uint32_t root;
+    uint32_t first, last;  /* TEMP: steps between which it lives */
+    size_t offset, nbytes; /* TEMP: in the block; of all but a LEAF: its size */
+    uint32_t apart;        /* of a LEAF that only copies are made of: 1 + number of one with all its
+                              elements; 0: it is read itself */
+    uint32_t over;         /* 1 + number of the variable whose place it takes; 0: none. Of an ASKED
+                              one that is a LEAF, and each run asks whether it may */
+    uint32_t writers;      /* steps that write a part of it each; 0: one writes all */
+    char *key;             /* COPY: of the leaf at pos, in this layout; kept with its buffer */
+    size_t nkey;
+} PlanVar;
+
+typedef struct { uint32_t pos; uint8_t field, dtype; } PlanScalar;
+
+/* A kernel is shared by its text, which lacks the extents of parallel loops:
+ * those are here, one per phase. */
+typedef struct {
+    PlanKernel *kernel;
+    int phases;
+    int64_t count[SCHED_PHASES];
+    size_t scratch_nbytes; /* of one worker */
+    uint32_t ints, nints;  /* where its numbers begin in plan.ints; how many */
+    uint32_t first, launches; /* on a device: in plan.launches */
+    int group;             /* ... and items of a work-group */
+} PlanLaunch;
+
+typedef struct {
+    PlanLaunch best;       /* once its function is there; until then, or if it never is: */
+    PlanLaunch quick;      /* kernel NULL: there was no need */
+    KernelCost cost;       /* of what it computes; of user code little is known */
+    double seconds;        /* about what it takes one thread: what is worth sharing among several */
+    uint32_t beside;       /* it and the steps after it, so many in all, run at a time; 0: alone */
+    bool known;            /* an earlier plan had this group, with these extents */
+    uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
+    uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
+    uint32_t arg, narg;    /* in plan.args: numbers of variables */
+    uint32_t scalar, nscalar;
+    BufSet over;           /* of the kernel's outputs: which may lie where it was wished */
+} PlanStep;
+
+typedef struct { uint32_t pos; struct CodeSpec *spec; } PlanCode; /* holds a reference */
+
+typedef struct Plan Plan;
+struct Plan {
+    Plan *next;            /* in its bucket */
+    uint64_t hash, used;   /* used: when it ran last */
+    uint32_t runs;         /* counted while better code is to be had */
+    uint32_t *key;
+    uint32_t nkey;
+    Vec(PlanStep) steps;
+    Vec(PlanVar) vars;
+    Vec(uint32_t) args;
+    Vec(PlanScalar) scalars;
+    Vec(jot_Scalar) ints;  /* of launches: extents, strides, constants */
+    Vec(EmitLaunch) launches; /* on a device: of each step */
+    size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
+    size_t scratch_nbytes;        /* of one worker: each has its own */
+    bool overs;                   /* states may be written over */
+    size_t bound;                 /* no placing of the temporaries needs less */
+    int max_rank;
+    int64_t max_nelem, temp_nbytes;
+    Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
+    const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
+    DeviceReplay *replay;  /* on a device: its launches as one */
+    bool ran;              /* ... once, at least */
+    bool early;            /* heavy, and planned while the target was late: to be planned again */
+    bool generic;          /* heavy, of texts met with other extents: these are compiled */
+};
+
+#define PLAN_BUCKETS 256
+typedef struct Func Func;
+typedef struct { Func *f; uint32_t gen; } FuncSlot; /* f NULL: free */
+
+struct PlanCache {
+    Plan *plans[PLAN_BUCKETS];
+    PlanKernel *kernels[PLAN_BUCKETS];
+    struct PlanKnowns *knowns;
+    uint32_t planned;      /* nodes so far, up to those that jot_rates_planned counts */
+    struct PlanTuned *tuned; /* plan/tier/tune.c; NULL: nothing yet */
+    uint32_t told;         /* by jot_Status: that compiling failed so, and slower code runs */
+    bool no_copies;        /* the plan at hand does without copies of state, which were refused */
+    uint32_t nplans;
+    size_t key_words;
+    uint64_t clock, launches;
+    unsigned char *block;
+    size_t block_nbytes;
+    Vec(uint32_t) key;     /* of the evaluation that looks for its plan */
+    Vec(FuncSlot) funcs;   /* compiled functions, by the slots of their handles */
+    void *device_block;    /* the same on a device */
+    size_t device_block_nbytes;
+};
+
+/* function.c: the end of a compiled function; NULL is allowed. */
+JOT_FN void jot_func_end(Func *f);
+
+/* plan.c */
+JOT_FN bool jot_plan_cache_open(jot_Ctx *ctx);
+JOT_FN NodeId jot_plan_real(jot_Ctx *ctx, NodeId id); /* what an ALIAS without data stands for */
+/* Fills in roots, list and asked for what is wanted. */
+JOT_FN bool jot_plan_select(jot_Ctx *ctx, Selection *s);
+JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
+
+/* plan/key.c: the cache. */
+JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* into plans->key */
+JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
+JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
+JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
+JOT_FN void jot_plan_drop(jot_Ctx *ctx, Plan *plan); /* out of the cache, and freed */
+JOT_FN void jot_plan_empty(jot_Ctx *ctx, Plan *plan); /* but for its key and dialect */
+JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
+JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
+
+/* plan/tier/rates.c: measure the machine if that was put off and is due. True: it was now, and
+ * plans
+ * that were priced before are found no more. */
+JOT_FN bool jot_rates_due(jot_Ctx *ctx, bool due);
+JOT_FN bool jot_rates_planned(jot_Ctx *ctx, uint32_t nodes); /* so many more: is it due? */
+
+/* plan/make.c: fuse, build, schedule, emit, compile, place temporaries. */
+JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
+enum { PLAN_SMALL = 512 << 10 }; /* bytes of temporaries that stay in a cache, wherever they lie */
+/* plan/order.c: steps in an order of few temporaries at a time. */
+JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
+/* plan/memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step (`seen`:
+ * room for a mark of each variable). */
+JOT_FN size_t jot_plan_bound(const Plan *plan, uint8_t *seen);
+JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
+/* plan/donate.c: what is written over what it is computed from. */
+/* The variable's memory is that of another, which ends with the step that begins this one. */
+JOT_FN bool jot_over_holds(const Plan *plan, uint32_t var);
+JOT_FN void jot_over_settle(Plan *plan); /* after the order: what does not hold is dropped */
+/* For a run: which roots may lie over their leaves now. */
+JOT_FN void jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s);
+/* plan/packed_only.c: state that is kept in copies alone. */
+JOT_FN void jot_away_settle(Plan *plan);
+/* The leaf's elements are where this plan reads them. False: refused. */
+JOT_FN bool jot_away_bind(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, Buffer *buf);
+/* All copies of it are there, maybe: then it goes. */
+JOT_FN void jot_away_drop(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, NodeId id);
+/* plan/parallel.c: which steps run at a time. */
+JOT_FN bool jot_plan_beside(jot_Ctx *ctx, Plan *plan);
+/* A variable once more, in another layout: for groups that read it so. `kept`: with the buffer of
+ * the leaf, from run to run; else a temporary. */
+typedef struct {
+    uint32_t pos;
+    const Layout *layout;
+    bool kept;
+    bool written;          /* by the group that computes it; copied to the variable after that */
+    const Winograd *tiles; /* not NULL: not the variable's elements but U of these taps */
+    uint32_t var;          /* 1 + number of its variable, once the step that writes it is there */
+} PlanCopied;
+typedef struct { uint32_t group, pos, copy; } PlanRead; /* or, of a written copy, write */
+
+/* A group in words, wherever it stands (plan/known.c). */
+typedef struct {
+    Vec(uint32_t) key;
+    Vec(uint32_t) pos;     /* the positions that it reaches, by their number in it */
+    uint32_t *number;      /* per position of the list: 1 + that number, while the words are made */
+    uint64_t hash;
+} GroupWords;
+/* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that
+ * there are; that in these no tiles suit it; a step of the plan's own. */
+typedef enum { WORDS_USES, WORDS_STEP, WORDS_NO_TILES, WORDS_BORDER, WORDS_STACK } WordsOf;
+/* A group whose accesses are remembered: who has them says all of it but layouts. */
+typedef struct { uint64_t serial; uint32_t pos, npos; } GroupBase; /* 0: none; in m->base_pos */
+/* What is remembered of a group; the first member of the record. */
+typedef struct PlanKnown PlanKnown;
+struct PlanKnown {
+    PlanKnown *next;       /* in its bucket */
+    uint64_t hash, made;   /* made: while which plan was begun */
+    uint64_t serial;       /* no other had it */
+    uint32_t *key, nkey;
+    bool used;
+    size_t nbytes;         /* of the record */
+    void (*drop)(jot_Ctx *ctx, PlanKnown *known); /* what it holds on to; NULL: nothing */
+};
+/* A result of a group that would lie over what it reads: their positions. */
+typedef struct { uint32_t out, in; } PlanWish;
+
+/* plan/kernel.c: the steps of a plan, with their text. */
+typedef struct { PlanModule *module; Text text; } PlanUnit;
+typedef struct {
+    jot_Ctx *ctx;
+    const Selection *s;
+    Plan *plan;
+    const Fusion *fusion;
+    const Dialect *dialect;
+    uint32_t *var;         /* per position: 1 + number of its variable */
+    uint32_t *root;        /* per position: 1 + number of the root */
+    uint32_t *readers;     /* per position: nodes that read it */
+    uint8_t *plain;        /* per position: user code reads or writes it: row-major */
+    const Layout **layout; /* per position: of a temporary; NULL: row-major */
+    uint32_t *within, *writers; /* plan/concat.c. Per position: 1 + that of the variable that it is
+                              a part of; steps that write its parts. NULL: no parts */
+    uint8_t *absent;       /* per group: it has no step, what it would write is there */
+    Vec(PlanCopied) copies;
+    Vec(PlanRead) reads;   /* in order of groups */
+    Arena arena;           /* of layouts */
+    GroupWords words;
+    GroupBase *base;       /* per group, once layouts were chosen; else NULL */
+    Vec(uint32_t) base_pos;
+    BuildArgs args;        /* of a known step */
+    PlanKernels fresh;     /* of the quick tier */
+    Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
+    Vec(PlanUnit) units;   /* found on disk */
+    PlanKernels held;      /* with a reference until the plan is made: what was measured */
+    Text dump;
+} Make;
+/* plan/donate.c: which results of a group should lie over what it reads; the same in its kernel,
+ * before that is printed; of its step, which may. */
+JOT_FN bool jot_over_wishes(Make *m, uint32_t group); /* by m->words.pos */
+JOT_FN void jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args);
+JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
+/* A schedule other than the one by rule. */
+typedef struct {
+    bool (*make)(Sched *s, Kernel *k, const Winograd *w, Text *why);
+    const Winograd *w;
+} PlanSched;
+/* plan/text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called
+ * with; cost: what it does. False: failed, as jot_plan_refused says. */
+JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args,
+                          Text *out, EmitInfo *info, KernelCost *cost);
+/* ... of a kernel that is built and laid out. plain: by rule, whatever the configuration says of
+ * schedules; sched NULL: by rule. False: *why says why. */
+JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *sched, bool plain,
+                           Text *out, EmitInfo *info, Text *why);
+/* ... without a look at what was measured. dump: as the configuration says;
+ * schedule: its lines, too, unless NULL. */
+JOT_FN bool jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain,
+                               bool dump, Text *out, EmitInfo *info, Text *why, Text *schedule);
+JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
+/* Lanes of kernels that gain by the machine's. */
+JOT_FN int jot_plan_lanes(const Make *m, int dtype);
+JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
+JOT_FN bool jot_plan_step(Make *m, uint32_t group);
+/* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it
+ * want a quick tier; the step to the plan's, or its kernels given back. */
+JOT_FN bool jot_plan_arg(Make *m, uint32_t var);
+JOT_FN void jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what,
+                                 bool code, PlanTier tier, const EmitInfo *info);
+JOT_FN bool jot_plan_step_quick(const Make *m, const PlanStep *step);
+JOT_FN bool jot_plan_step_push(Make *m, const PlanStep *step);
+JOT_FN void jot_plan_step_drop(Make *m, const PlanStep *step);
+/* Give the buffers of the group's kernel their layouts; k->bufs as in args. */
+JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args);
+/* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
+ * PlanStep. sched NULL: by rule. */
+JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched,
+                              uint32_t copy, const uint32_t *var, uint32_t n, bool keep);
+/* ... that was kept under the words at hand (keep: it is to be). */
+JOT_FN bool jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var,
+                               uint32_t n);
+/* The variable of a position, made when it is first met and alive in the step to come. */
+JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
+JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
+
+/* plan/tier/tune.c: is there anything that was, or may be measured? Print a kernel by the schedule
+ * that
+ * was the fastest; false: none is known, and nothing has changed. */
+JOT_FN bool jot_plan_tunes(Make *m);
+JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
+JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
+
+/* plan/user.c: the steps of user code and of a stack. */
+JOT_FN bool jot_plan_code_step(Make *m, uint32_t group, NodeId id);
+JOT_FN bool jot_plan_stack_step(Make *m, NodeId id);
+
+/* plan/known.c: groups that were met before. */
+/* Before a plan is made; after one failed: what it made known is forgotten, for its kernels are not
+ * there. */
+JOT_FN bool jot_plan_knowns_begin(jot_Ctx *ctx);
+JOT_FN void jot_plan_knowns_undo(jot_Ctx *ctx);
+JOT_FN void jot_plan_knowns_close(jot_Ctx *ctx);
+/* The group in m->words; false: it has none, or memory was refused (ctx->mem.failed). */
+JOT_FN bool jot_plan_words(Make *m, uint32_t group, WordsOf of);
+/* ... from now on its words are short: `known` has its accesses. */
+JOT_FN void jot_plan_words_base(Make *m, uint32_t group, const PlanKnown *known);
+/* The words of a step of the plan's own: a stack of pieces of n elements,
+ * a border of the layout. */
+JOT_FN bool jot_plan_words_own(Make *m, WordsOf of, jot_DType dtype, int64_t n, const Layout *l);
+JOT_FN void jot_plan_words_free(Make *m);
+JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->words; NULL: new */
+JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */
+/* Steps: may they be taken from there? One is kept (its numbers are the last in plan.ints),
+ * and taken. */
+JOT_FN bool jot_plan_known_fits(const Make *m);
+JOT_FN bool jot_plan_known_keep(Make *m, const PlanStep *step, const BuildArgs *args,
+                                size_t shared_nbytes);
+JOT_FN bool jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step, BuildArgs *args,
+                                size_t *shared_nbytes);
+
+/* plan/layout/layout.c: the layout of each temporary, and copies in other layouts; before any
+ * step. */
+JOT_FN bool jot_plan_layouts(Make *m);
+JOT_FN void jot_plan_layouts_free(Make *m);
+/* The copy that a group reads in place of the variable at a position; NULL: it reads itself. */
+JOT_FN PlanCopied *jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos);
+/* A copy of the variable would stay good: it is state that this evaluation does not assign. */
+JOT_FN bool jot_plan_copy_lasts(const Make *m, uint32_t pos);
+
+/* plan/concat.c: the position of the variable that this one is a part of, or is. */
+JOT_FN uint32_t jot_plan_within(const Make *m, uint32_t pos);
+
+/* plan/layout/winograd.c: convolutions by Winograd's tiles; after the layouts. */
+JOT_FN bool jot_plan_tiles(Make *m);
+
+/* plan/layout/pack.c: steps that write a copy, or the halo of a temporary. */
+JOT_FN bool jot_plan_pack(Make *m, PlanCopied *copy);
+/* For a written copy: its variable, before the group; the step that copies it back, after. */
+JOT_FN bool jot_plan_unpack(Make *m, const PlanCopied *copy);
+JOT_FN bool jot_plan_border(Make *m, uint32_t pos);
+
+/* plan/compile.c: from kernels' texts to functions. */
+#define PLAN_NO_NAME "jot_k_0000000000000000" /* what a kernel is called in PlanKernel.text */
+JOT_FN bool jot_plan_compile(Make *m);
+JOT_FN void jot_plan_kernel_text(const PlanKernel *k, Text *out); /* with its name */
+/* Hand kernels to the best tier's compiler: those of the best tier that are missing and were part
+ * of a launch before number `now` (0: all of them); of the quick tier those that were, for steps
+ * whose best kernels were not: shapes that change (0: those that jot_tier_generic chose). */
+JOT_FN bool jot_plan_start(jot_Ctx *ctx, const Plan *plan, uint64_t now);
+/* Compile those of the best tier that have no function yet, each by itself, and wait; whose text
+ * the compiler refuses has none then. False: memory was refused. */
+JOT_FN bool jot_plan_compile_now(jot_Ctx *ctx, PlanKernel **k, uint32_t n);
+/* A fresh kernel that is on disk gets its function. */
+JOT_FN void jot_plan_recall(Make *m, PlanKernel *kernel);
+JOT_FN void jot_plan_units_free(Make *m);
+JOT_FN void jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module);
+
+/* plan/tier/tier.c: which of two tiers runs. */
+JOT_FN void jot_tier_await(jot_Ctx *ctx, PlanKernel *k); /* the job that has it, if there is one */
+/* Seconds that TIER_QUICK needs, by estimate. */
+JOT_FN double jot_tier_cost(const jot_Ctx *ctx, const PlanStep *step);
+/* The quick tier's kernel has taken as long as compiling its text better would. */
+JOT_FN bool jot_tier_worth(const PlanKernel *quick);
+/* Is waiting for the best tier sure to be better than having the quick one, too? */
+JOT_FN bool jot_tier_waits(const jot_Ctx *ctx, const PlanStep *step);
+/* Does the best tier's compiler begin with all of a new plan, or only with what runs again? */
+JOT_FN bool jot_tier_begins(const jot_Ctx *ctx, const Plan *plan);
+/* ... and, if so: are texts that were met with other extents better compiled as they are than the
+ * plan's own? Of such a plan: is this step one of them? */
+JOT_FN bool jot_tier_generic(const jot_Ctx *ctx, const Plan *plan);
+JOT_FN bool jot_tier_varies(const PlanStep *step);
+/* Before a run (`launch`), or after the plan was made: take over what was compiled meanwhile, wait
+ * for what this run had better wait for, or cannot do without (false: that failed, the context has
+ * the reason). */
+JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
+JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
+
+/* plan/run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
+typedef struct {
+    void **var;              /* per variable: its elements */
+    void **arg;              /* per plan.args; filled by the launch */
+    jot_Scalar *scalar;      /* per plan.scalars */
+    const jot_Scalar **code; /* per plan.codes: the scalars of user code */
+    Buffer **made;           /* per variable: a COPY that this run writes; NULL: nothing to do */
+    unsigned char *block;
+} PlanBind;
+JOT_FN uint32_t jot_plan_bind_words(const Plan *plan); /* memory for its arrays, in jot_Scalars */
+JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
+JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */
+JOT_FN void jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind);
+/* What all calls of a launch work on. */
+typedef struct {
+    KernelFn *fn;
+    void *const *arg;
+    const int64_t *ints;
+    const jot_Scalar *scalar;
+    unsigned char *scratch;
+    size_t scratch_nbytes;   /* of one worker */
+    int64_t phase;           /* set by the launch */
+} PlanCall;
+/* All its phases, among threads if one of them alone took so many seconds that it is worth it. */
+JOT_FN void jot_plan_call(jot_Ctx *ctx, const PlanLaunch *launch, PlanCall *call, double seconds);
+/* Where the COPY variable `var` of the leaf with these elements is, or memory for it. False:
+ * refused. */
+JOT_FN bool jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
+                               const Buffer *leaf);
+/* After a run: the copy that it made stays with the leaf's elements. */
+JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
+/* Instead, when it did not run: the memory goes. */
+JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind);
+/* One run for a selection: out[i] is new data for root i. */
+JOT_FN bool jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out);
+JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
+JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
+/* plan/device/device.c: the same on a backend with a Device. */
+JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
+                                   Buffer **out);
+JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
+/* Does a kernel's build allow fewer items than its work-groups have? Then the target's groups are
+ * as small from now on, and the plan is to be made anew. */
+JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);
+
+JOT_FN bool jot_plan_dumps(const jot_Ctx *ctx, char letter);
+JOT_FN void jot_plan_log(jot_Ctx *ctx, Text *text); /* writes and empties it */
+
+#endif

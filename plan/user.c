@@ -1,0 +1,192 @@
+/* plan/user.c - steps whose text no kernel of ours gives: the user's code, and rows that
+ * are put under each other.
+ *
+ *     jot_code(...)  -> the user's text in a function of ours   -> a step over its inputs, outputs
+ *     stack of n     -> one loop over n rows, each copied       -> a step; more rows: the same text
+ *
+ * Read before: plan/kernel.c, ops/user/code.h, ops/rewrite/stack.h. After: plan/compile.c. */
+#include "plan/parts.h"
+#include "ops/user/code.h"
+
+/* Memory for an output of user code: the node that picks it, or a temporary of this step alone. */
+static bool
+step_output(Make *m, uint32_t group, const CodeSpec *spec, int k)
+{
+    const FuseGroup *g = &m->fusion->groups[group];
+    const CodeArg *arg = &spec->arg[spec->inputs + k];
+    uint32_t i, var = m->plan->vars.n;
+    PlanVar *v;
+
+    for (i = g->first; i < g->first + g->n; i++)
+        if (jot_node(m->ctx, m->s->list.v[m->fusion->member[i]])->op == k)
+            return jot_plan_var(m, m->fusion->member[i], &var) && jot_plan_arg(m, var);
+    if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
+        return jot_fail_memory(m->ctx, "plan");
+    v = jot_vec_push(&m->ctx->mem, m->plan->vars);
+    v->kind = VAR_TEMP;
+    v->first = v->last = m->plan->steps.n;
+    v->nbytes = (size_t)arg->nelem * jot_dtype_nbytes((jot_DType)arg->dtype);
+    return jot_plan_arg(m, var);
+}
+
+static bool
+step_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
+{
+    const Node *node = jot_node(m->ctx, id);
+    const CodeSpec *spec = node->code;
+    uint32_t var;
+    int k;
+
+    while (m->plan->codes.v[step->code++].pos != node->at)
+        ;
+    step->arg = m->plan->args.n;
+    step->narg = (uint32_t)(spec->inputs + spec->outputs);
+    for (k = 0; k < spec->inputs; k++)
+        if (!jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var)
+            || !jot_plan_arg(m, var))
+            return false;
+    for (k = 0; k < spec->outputs; k++)
+        if (!step_output(m, group, spec, k))
+            return false;
+    return true;
+}
+
+static int
+step_device(const Make *m)
+{
+    return jot_str_eq(m->dialect->name, "cuda") ? CODE_CUDA : CODE_OPENCL;
+}
+
+static bool
+step_text(Make *m, NodeId id, Text *text, EmitInfo *info)
+{
+    if (!m->dialect->device)
+        return jot_code_text(m->ctx, id, PLAN_NO_NAME, text, &info->steps[0]);
+    if (!jot_code_device_text(m->ctx, id, m->dialect->device, step_device(m), PLAN_NO_NAME, text,
+                              &info->steps[0]))
+        return false;
+    info->group = 64;
+    info->launches = 1;
+    info->launch[0].kind = info->steps[0] == 1 ? LAUNCH_ONE : LAUNCH_ITEMS;
+    info->launch[0].steps = info->steps[0];
+    return true;
+}
+
+JOT_FN bool
+jot_plan_code_step(Make *m, uint32_t group, NodeId id)
+{
+    EmitInfo info = {0};
+    PlanStep step = {0};
+    Text text = {NULL, NULL, 0, 0};
+    const CodeSpec *code = jot_node(m->ctx, id)->code;
+    const char *backend = m->ctx->backend->name;
+    char what[96];
+    Text t = {NULL, NULL, 0, 0};
+
+    if (m->dialect->device && !code->device_source[step_device(m)])
+        return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s (jot_Code.%s.%s)",
+                        code->name, backend, backend, code->gradient ? "grad_source" : "source");
+    t.s = what;
+    t.cap = sizeof what;
+    jot_text_f(&t, "code %.*s", 80, code->name);
+    text.mem = &m->ctx->mem;
+    info.phases = 1;
+    if (step_text(m, id, &text, &info) && text.s)
+        jot_plan_step_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
+    step.cost.points = 20000; /* of whatever it does; whether to share it is the user's to say */
+    step.seconds = 1;
+    if (step.best.kernel && jot_plan_step_quick(m, &step))
+        jot_plan_step_launch(m, &step.quick, &text, what, true, TIER_QUICK, &info);
+    jot_text_free(&text);
+    if (m->ctx->mem.failed || !step.best.kernel || !step_args(m, group, id, &step)) {
+        jot_plan_step_drop(m, &step);
+        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    }
+    return jot_plan_step_push(m, &step);
+}
+
+/* The result, and what its pieces are of. */
+static bool
+stack_args(Make *m, NodeId id, PlanStep *step)
+{
+    const Node *node = jot_node(m->ctx, id);
+    uint32_t var;
+    int k;
+
+    step->arg = m->plan->args.n;
+    step->narg = 1 + (uint32_t)node->ninputs;
+    if (!jot_plan_var(m, node->at, &var) || !jot_plan_arg(m, var))
+        return false;
+    for (k = 0; k < node->ninputs; k++)
+        if (!jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var)
+            || !jot_plan_arg(m, var))
+            return false;
+    return true;
+}
+
+/* Which piece begins where, for both tiers. */
+static bool
+stack_table(Make *m, const Node *node, PlanStep *step)
+{
+    const IxPool *pool = &m->ctx->ix;
+    jot_Scalar at = {0};
+    int k;
+
+    if (!jot_vec_reserve(&m->ctx->mem, m->plan->ints, (uint32_t)node->nindex))
+        return jot_fail_memory(m->ctx, "plan");
+    step->best.ints = step->quick.ints = m->plan->ints.n;
+    step->best.nints = step->quick.nints = node->nindex;
+    for (k = 0; k < node->nindex; k++) {
+        jot_ix_is_const(pool, node->index[k], &at.i);
+        at.i += k % 2 == 0; /* the result comes before the inputs */
+        *(jot_Scalar *)jot_vec_push(&m->ctx->mem, m->plan->ints) = at;
+    }
+    return true;
+}
+
+/* Its kernels: pieces of one length share them. */
+static bool
+stack_kernels(Make *m, const Node *node, int64_t nelem, PlanStep *step)
+{
+    bool keep = jot_plan_known_fits(m)
+             && jot_plan_words_own(m, WORDS_STACK, (jot_DType)node->dtype, nelem, NULL);
+    const PlanKnown *known = keep ? jot_plan_known(m) : NULL;
+    EmitInfo info = {0};
+    Text text = {NULL, NULL, 0, 0};
+    size_t shared_nbytes;
+
+    m->args.bufs.n = m->args.scalars.n = 0;
+    if (known)
+        return jot_plan_known_step(m, known, step, &m->args, &shared_nbytes);
+    text.mem = &m->ctx->mem;
+    info.phases = 1;
+    jot_stack_text((jot_DType)node->dtype, nelem, PLAN_NO_NAME, &text);
+    if (text.s)
+        jot_plan_step_launch(m, &step->best, &text, "stack", false, TIER_BEST, &info);
+    if (step->best.kernel && jot_plan_step_quick(m, step))
+        jot_plan_step_launch(m, &step->quick, &text, "stack", false, TIER_QUICK, &info);
+    jot_text_free(&text);
+    return step->best.kernel && !m->ctx->mem.failed
+        && (!keep || jot_plan_known_keep(m, step, &m->args, 0));
+}
+
+JOT_FN bool
+jot_plan_stack_step(Make *m, NodeId id)
+{
+    const Node *node = jot_node(m->ctx, id);
+    int64_t n = jot_stack_pieces(node);
+    PlanStep step = {0};
+    bool ok = stack_kernels(m, node, node->nelem / n, &step);
+
+    step.best.count[0] = n;
+    step.quick.count[0] = step.quick.kernel ? n : 0;
+    step.cost.written = (double)node->nelem * (double)jot_dtype_nbytes((jot_DType)node->dtype);
+    step.cost.read = step.cost.written;
+    step.cost.points = (double)node->nelem;
+    step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
+    if (!ok || !stack_args(m, id, &step) || !stack_table(m, node, &step)) {
+        jot_plan_step_drop(m, &step);
+        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    }
+    return jot_plan_step_push(m, &step);
+}
