@@ -156,6 +156,7 @@ dist-check: dist
 # their headers are, PyTorch from PEERS=<virtual environment>. W='gemm_* conv_*' chooses;
 # BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort; PATIENCE=seconds for one
 # answer; COLD=1: from an empty cache; TUNE=8: jot once more, with so many schedules timed (JOT_TUNE);
+# BEFORE=another build's build/bench/bench: its jot by turns with this one;
 # DEVICE=cuda, opencl: on that backend, against PyTorch on the GPU and the device's own copies
 has      = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
              $(CC) -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3); rm -rf $$t)
@@ -187,7 +188,7 @@ bench: $(BENCHBIN)
 	@mkdir -p out/bench
 	@set -f; $(if $(DEVICE),JOT_BACKEND=$(DEVICE)) $(if $(filter cuda,$(DEVICE)),BENCH_DEVICE=cuda) \
 	    $(BENCHBIN) --budget $(BUDGET) --rounds $(ROUNDS) --threads $(THREADS) \
-	    --patience $(PATIENCE) --out $(BENCHOUT).jsonl $(if $(COLD),--cold 1) $(if $(TUNE),--tune $(TUNE)) \
+	    --patience $(PATIENCE) --out $(BENCHOUT).jsonl $(if $(COLD),--cold 1) $(if $(TUNE),--tune $(TUNE)) $(if $(BEFORE),--before $(BEFORE)) \
 	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)),$(if $(DEVICE),$(DEVICESET))); \
 	rc=$$?; [ $$rc != 77 ] || exit 0; [ $$rc = 0 ] || exit $$rc; $(MAKE) -s bench-report
 

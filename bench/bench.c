@@ -17,6 +17,7 @@
  *   --cold 1       fresh processes: time to the first result and to full speed
  *   --tune N       jot once more, as jot-tuned: N schedules of each kernel timed (JOT_TUNE), which
  *                  are remembered in out/bench/tuned; patience 900, unless it is given after this
+ *   --before FILE  another build's bench: its jot by turns with this one, as jot-before
  *
  * Read after: work.h, serve.c. */
 #include <fcntl.h>
@@ -42,7 +43,7 @@ typedef struct {
 } Server;
 
 static struct {
-    const char *self, *peers, *out, *tune, *patterns[64];
+    const char *self, *peers, *out, *tune, *before, *patterns[64];
     double budget, patience;
     int rounds, npatterns, nservers;
     bool cold, device;
@@ -50,6 +51,26 @@ static struct {
 } run = {.out = "out/bench/bench.jsonl", .budget = 1, .patience = 60, .rounds = 3};
 
 /* ---- processes ---------------------------------------------------------------------------- */
+
+static bool
+is_before(const Server *s)
+{
+    return !strcmp(s->peer, "jot-before");
+}
+
+/* What another build's jot says of itself, under the name that it has here. */
+static void
+put_answer(const Server *s, const char *line, FILE *out)
+{
+    static const char own[] = "\"peer\": \"jot\"";
+    const char *at = is_before(s) ? strstr(line, own) : NULL;
+
+    if (at)
+        fprintf(out, "%.*s\"peer\": \"%s\"%s", (int)(at - line), line, s->peer,
+                at + sizeof own - 1);
+    else
+        fputs(line, out);
+}
 
 /* Replaces this process by the server; cold: the workload, or NULL. */
 static void
@@ -76,7 +97,8 @@ become(const Server *s, const char *cold, const char *note)
     } else if (cold)
         execl(run.self, run.self, "--serve-cold", s->peer, threads, cold, note, (char *)NULL);
     else
-        execl(run.self, run.self, "--serve", s->peer, threads, (char *)NULL);
+        execl(is_before(s) ? run.before : run.self, run.self, "--serve",
+              is_before(s) ? "jot" : s->peer, threads, (char *)NULL);
     perror("bench: exec");
     _exit(127);
 }
@@ -149,7 +171,7 @@ ask(Server *s, const Work *w, FILE *out)
     }
     s->out = !strcmp(line, "{}\n") || strstr(line, "\"error\"") || strstr(line, "\"slow\"");
     if (strcmp(line, "{}\n"))
-        fputs(line, out);
+        put_answer(s, line, out);
     fflush(out);
 }
 
@@ -228,6 +250,8 @@ add_servers(const char *threads, const char *modes)
 
     for (t = threads; *t; t += strcspn(t, ","), t += *t == ',')
         add_server("jot", "", atoi(t));
+    for (t = threads; *t && run.before && !run.cold; t += strcspn(t, ","), t += *t == ',')
+        add_server("jot-before", "", atoi(t));
     for (t = threads; *t && run.tune && !run.cold; t += strcspn(t, ","), t += *t == ',')
         add_server("jot-tuned", "", atoi(t));
     for (int k = 0; k < 3 && !run.cold && !run.device; k++) { /* they compute on the processor */
@@ -272,6 +296,7 @@ options(int argc, char **argv)
         else if (!strcmp(o, "peers")) run.peers = v;
         else if (!strcmp(o, "modes")) modes = v;
         else if (!strcmp(o, "cold")) run.cold = atoi(v) != 0;
+        else if (!strcmp(o, "before")) run.before = v;
         else if (!strcmp(o, "tune")) run.tune = v, run.patience = 900;
         else return false;
     }
