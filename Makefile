@@ -5,6 +5,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   install        PREFIX=/usr/local             wc          lines of code
+#   kernels        of machines that are not here kernels-check   against those stored
 #   examples       build/examples/               docs        dumps and counts into docs/
 CC      = $(shell command -v gcc >/dev/null && echo gcc || echo cc)
 CFLAGS  = -O2 -g
@@ -58,6 +59,20 @@ $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
 
+# kernels of machines that are not here: a line for each (OUT=file; ALL=1: of every program on every machine;
+# MACHINE=label PROGRAM=word: of one; TEXT=1: with texts), held against the digest of them (QUICK=1: a few)
+DIGEST  = tests/ref/kernels.txt
+KERNELS = $(B)/tests/kernels/kernels
+$(KERNELS): $(wildcard tests/kernels/*.[ch] tests/*.h) $(wildcard bench/work*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+kernels: $(KERNELS)
+	@$(KERNELS) print $(if $(ALL),all,$(if $(MACHINE)$(PROGRAM),"$(MACHINE)" "$(PROGRAM)")) $(if $(TEXT),text) $(if $(OUT),>$(OUT))
+kernels-check: $(KERNELS)
+	@$(KERNELS) check $(DIGEST) $(if $(QUICK),quick)
+kernels-store: $(KERNELS)
+	@$(KERNELS) store $(DIGEST)
+
 examples: $(EXAMPLES)
 
 # what is printed is the demo's, or an error
@@ -79,7 +94,7 @@ test: deps
 
 # the whole suite; each line of it closes with 'N passed, N failed, N skipped'
 run-tests: $(TESTS) $(EXAMPLES)
-	@tools/run-tests.sh "tools/layers.sh" "$(MAKE) -s freestanding" "$(MAKE) -s dist-check" \
+	@tools/run-tests.sh "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s freestanding" "$(MAKE) -s dist-check" \
 	    "$(MAKE) -s check-c++" $(TESTS) "tests/test_examples.sh $(B)/examples" \
 	    "tests/test_docs.sh $(B)" "tests/test_modes.sh $(B)" "tests/test_sanitize.sh $(B)" "tests/test_device.sh $(B) opencl" \
 	    "tests/test_fake.sh $(B)" "tests/test_fake_opencl.sh $(B)" "tests/test_ports.sh $(B)" \
@@ -202,7 +217,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: kernels kernels-check kernels-store test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-run check-tcc tcc-run check-c++ fuzz bench bench-report install wc clean
 
 clean:

@@ -14,8 +14,13 @@ static int test_passed, test_failed, test_skipped;
             : (void)(test_failed++, printf("%s:%d: not %s: ", __FILE__, __LINE__, #cond), \
                      printf(__VA_ARGS__), printf("\n")))
 #define SKIP(...) (test_skipped++, printf("skipped: "), printf(__VA_ARGS__), printf("\n"))
-#define DONE() \
-    (printf("%d passed, %d failed, %d skipped\n", test_passed, test_failed, test_skipped), \
-     test_failed != 0)
+#define DONE() test_done()
+
+static inline int
+test_done(void)
+{
+    printf("%d passed, %d failed, %d skipped\n", test_passed, test_failed, test_skipped);
+    return test_failed != 0;
+}
 
 #endif

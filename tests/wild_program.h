@@ -396,7 +396,7 @@ print_call(FILE *to, const Call *k)
     fprintf(to, ";\n");
 }
 
-static void
+static inline void
 print_program(FILE *to, const Program *p)
 {
     for (int k = 0; k < p->ncall; k++)

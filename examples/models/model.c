@@ -36,16 +36,18 @@ elements(jot_Ints shape)
 }
 
 static jot_Var
-filled(jot_Ctx *c, jot_Ints shape, int k, double scale, double shift)
+filled(Model *m, jot_Ints shape, int k, double scale, double shift)
 {
     int64_t n = elements(shape);
-    float *v = malloc((size_t)n * sizeof *v + 1);
+    float *v = m->shapes ? NULL : malloc((size_t)n * sizeof *v + 1);
 
+    if (m->shapes)
+        return jot_param(m->c, JOT_F32, shape, NULL);
     if (!v)
-        return jot_raise(c, JOT_EMEM, "model: no memory for %lld numbers", (long long)n);
+        return jot_raise(m->c, JOT_EMEM, "model: no memory for %lld numbers", (long long)n);
     for (int64_t i = 0; i < n; i++)
         v[i] = (float)(model_fill((uint32_t)k, (uint32_t)i) * scale + shift);
-    jot_Var p = jot_param(c, JOT_F32, shape, v);
+    jot_Var p = jot_param(m->c, JOT_F32, shape, v);
     free(v);
     return p;
 }
@@ -56,7 +58,7 @@ model_param(Model *m, jot_Ints shape, double scale, double shift)
     if (m->n == MODEL_PARAMS)
         return jot_raise(m->c, JOT_ERANGE, "model: over %d parameters", MODEL_PARAMS);
     if (m->n == m->made)
-        m->p[m->made++] = filled(m->c, shape, m->n, scale, shift);
+        m->p[m->made++] = filled(m, shape, m->n, scale, shift);
     return m->p[m->n++];
 }
 
@@ -118,7 +120,7 @@ running(Model *m, int64_t n, double shift)
     if (m->nrun == MODEL_RUNNING)
         return jot_raise(m->c, JOT_ERANGE, "model: over %d running values", MODEL_RUNNING);
     if (m->nrun == m->made_run)
-        m->run[m->made_run++] = filled(m->c, JOT_SHAPE(n), 1000 + m->nrun, 0.1, shift);
+        m->run[m->made_run++] = filled(m, JOT_SHAPE(n), 1000 + m->nrun, 0.1, shift);
     return m->run[m->nrun++];
 }
 

@@ -23,6 +23,7 @@ enum { MODEL_PARAMS = 400, MODEL_RUNNING = 256 };
 typedef struct {
     jot_Ctx *c;
     bool train;                     /* norms use the batch, dropout drops */
+    bool shapes;                    /* parameters are zeros: only their shapes matter */
     int n, made;                    /* parameters asked for in this pass; made in all */
     jot_Var p[MODEL_PARAMS];
     int nrun, made_run;             /* running values of norms */
