@@ -14,6 +14,12 @@ B       = build
 PREFIX  = /usr/local
 MNIST   =
 FUZZ    = 300
+RUN     = tools/run-tests.sh
+
+# as many at a time as there are processors, where -j says nothing else
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
 
 # the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
 # library is HOSTED
@@ -92,19 +98,21 @@ deps:
 test: deps
 	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-tests
 
-# the whole suite; each line of it closes with 'N passed, N failed, N skipped'
-run-tests: $(TESTS) $(EXAMPLES)
-	@tools/run-tests.sh "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s freestanding" "$(MAKE) -s dist-check" \
-	    "$(MAKE) -s check-c++" $(TESTS) "tests/test_examples.sh $(B)/examples" \
-	    "tests/test_docs.sh $(B)" "tests/test_modes.sh $(B)" "tests/test_sanitize.sh $(B)" "tests/test_device.sh $(B) opencl" \
-	    "tests/test_fake.sh $(B)" "tests/test_fake_opencl.sh $(B)" "tests/test_ports.sh $(B)" \
-	    "$(MAKE) -s B=$(B)/tcc check-tcc" "$(MAKE) -s B=$(B)/asan check-asan" "tests/test_valgrind.sh $(B)"
+# The whole suite, side by side, in this order: the longest first, then what is not to be disturbed
+run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
+	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
+	    $(filter-out $(LONGEST) $(ALONE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
+	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_valgrind.sh $(B)" --alone $(ALONE)
+
+LONGEST = "tests/test_fake.sh $(B)" "tests/test_sanitize.sh $(B)" "tests/test_modes.sh $(B)" "tests/test_ports.sh $(B)" \
+          "tests/test_device.sh $(B) opencl" "tests/test_fake_opencl.sh $(B)" $(B)/tests/test_cuda
+ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_threads
 
 test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
 run-long: $(TESTS) $(EXAMPLES)
-	@tools/run-tests.sh "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" \
+	@$(RUN) "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" \
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_prelude --all" \
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_guard 400" \
 	    "$(B)/tests/test_models --all" "tests/test_fake.sh $(B) all" $(TESTS)
@@ -116,7 +124,7 @@ test-cuda:
 	if [ -n "$$why" ]; then echo "skipped: $${why#failed: }"; echo "0 passed, 0 failed, 1 skipped"; \
 	else $(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-cuda; fi
 run-cuda: $(TESTS) $(EXAMPLES)
-	@tools/run-tests.sh "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
+	@$(RUN) "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
 	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" \
 	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
 	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \
@@ -126,22 +134,24 @@ fuzz: $(B)/tests/test_fuzz
 	$(B)/tests/test_fuzz $(FUZZ) $(or $(SEED),1)
 
 # Sanitizers: the programs that touch every file, the campaigns shortened; NVRTC itself leaks.
-# gcc 12's leak checker guesses where a library opened at run time keeps its thread-local storage (the OpenCL
-# loader has some), and crashes on a wrong guess: intercept_tls_get_addr=0 takes the guessing away.
-ASAN    = $(filter-out %/test_prelude %/test_prelude_text %/test_memory %/test_fuzz %/test_wild %/test_flags %/test_models %/test_cuda %/test_guard,$(TESTS))
-check-asan:
-	@$(MAKE) -s B=$(B) CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" asan-run
-asan-run: $(TESTS)
-	@OCL_ICD_VENDORS=/no/devices ASAN_OPTIONS=detect_leaks=1:intercept_tls_get_addr=0 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 \
-	    tools/run-tests.sh $(ASAN) "$(B)/tests/test_memory 7" "$(B)/tests/test_fuzz 40" "$(B)/tests/test_wild 200"
+NOTASAN = test_prelude test_prelude_text test_memory test_fuzz test_wild test_flags test_models test_cuda test_guard
+ASAN    = $(filter-out $(NOTASAN:%=$(B)/tests/%),$(TESTS))
+WATCHED = $(ASAN:$(B)/%="tools/watched.sh $(B)/asan/%") "tools/watched.sh $(B)/asan/tests/test_memory 7" \
+          "tools/watched.sh $(B)/asan/tests/test_fuzz 40" "tools/watched.sh $(B)/asan/tests/test_wild 200"
+asan-build:
+	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+	    B=$(B)/asan $(ASAN:$(B)/%=$(B)/asan/%) $(B)/asan/tests/test_memory $(B)/asan/tests/test_fuzz $(B)/asan/tests/test_wild
+check-asan: asan-build
+	@$(RUN) $(WATCHED)
 
 # The library and a part of its tests built by tcc itself
-TCCTESTS = $(filter %/test_index %/test_graph %/test_meta %/test_run,$(TESTS))
-check-tcc:
-	@if command -v tcc >/dev/null; then $(MAKE) -s B=$(B) CC=tcc CFLAGS="-g" tcc-run; \
-	 else echo "skipped: no tcc here"; echo "0 passed, 0 failed, 1 skipped"; fi
-tcc-run: $(TCCTESTS)
-	@OCL_ICD_VENDORS=/no/devices tools/run-tests.sh $(TCCTESTS)
+TCCTESTS = test_index test_graph test_meta test_run
+TCC     := $(shell command -v tcc)
+BYTCC   = $(if $(TCC),$(TCCTESTS:%="tools/watched.sh $(B)/tcc/tests/%"),"echo skipped: no tcc here; echo 0 passed, 0 failed, 1 skipped")
+tcc-build:
+	@$(if $(TCC),$(MAKE) -s CC=tcc CFLAGS="-g" B=$(B)/tcc $(TCCTESTS:%=$(B)/tcc/tests/%))
+check-tcc: tcc-build
+	@$(RUN) $(BYTCC)
 
 check-c++: $(B)/libjot.a
 	@if command -v g++ >/dev/null; then \
@@ -217,8 +227,8 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: kernels kernels-check kernels-store test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
-        check-asan asan-run check-tcc tcc-run check-c++ fuzz bench bench-report install wc clean
+.PHONY: test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+        check-asan asan-build check-tcc tcc-build check-c++ fuzz bench bench-report install wc clean
 
 clean:
 	rm -rf $(B) out

@@ -1,7 +1,7 @@
 /* tests/machines.h - machines that are not here, by their figures: what a board, a server or a device
  * would plan and print can be looked at without it. Nothing is measured, nothing compiled or run.
  *
- * Read before: ops/target.h, tests/scribe.h. After: tests/test_machines.c, tests/kernels/. */
+ * Read before: target/target.h, tests/scribe.h. After: tests/test_machines.c, tests/kernels/. */
 #ifndef JOT_TEST_MACHINES_H
 #define JOT_TEST_MACHINES_H
 #include "ops/graph.h"

@@ -1,37 +1,84 @@
 #!/bin/sh
-# tools/run-tests.sh - run each given command (one argument each), add up their closing lines
-# 'N passed, N failed, N skipped' and close with the sum. A program that dies, or closes with no such
-# line, counts as one failure, and so does one that takes longer than TEST_LIMIT seconds: a device's driver may
-# wait for ever (PoCL 3.1 did so once, in clFinish). What failed is said once more at the end.
+# tools/run-tests.sh COMMAND... [--alone COMMAND...] - run the commands (one argument each) side by side, as
+# many as there are processors (TEST_JOBS), then those that must be alone one by one; add up their closing
+# lines 'N passed, N failed, N skipped' and close with the sum.
+#
+#     a line for each, in the order given: what it closed with, seconds by the clock and of processors
+#     what failed once more at the end: its name and what it said first
+#
+# A program that dies, or closes with no such line, counts as one failure, and so does one that takes longer
+# than TEST_LIMIT seconds: a device's driver may wait for ever (PoCL 3.1 did so once, in clFinish). Commands
+# begin in the order given, so the longest stand first. Ended by a signal it ends what it started.
+
+one() { # folder, number: run that command, leave what it said, and what became of it in NUMBER.end
+    at=$1/$2
+    start=$(date +%s)
+    sh -c 'echo $$ >"$1.pid"; exec $2 sh -c "$(cat "$1.cmd")"' sh "$at" "$watch" >"$at.log" 2>&1 </dev/null
+    rc=$?
+    rm -f "$at.pid"
+    [ $rc != 124 ] || echo "ended after $limit s" >>"$at.log"
+    cpu=$(times | tail -n 1 | tr ms '  ' | awk '{ print int($1 * 60 + $2 + $3 * 60 + $4 + 0.5) }')
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$at.log" | tail -n 1)
+    # shellcheck disable=SC2046
+    set -- "$2" $(echo "$line" | awk '{ print $1 + 0, $3 + 0, $5 + 0 }')
+    p=$2; f=$3; s=$4
+    [ $rc = 0 ] || [ "$f" != 0 ] || f=1
+    [ "$line" ] || [ $rc != 0 ] || p=1
+    echo "$p $f $s $(($(date +%s) - start)) $cpu $rc" >"$at.end"
+    echo "$1"
+}
+
+show() { # number: its line, why it skipped, how it failed
+    at=$dir/$1
+    cmd=$(cat "$at.cmd")
+    read -r p f s wall cpu rc <"$at.end"
+    printf '%-44s %6d passed %3d failed %3d skipped %4ds %4d cpu\n' "$cmd" "$p" "$f" "$s" "$wall" "$cpu"
+    grep -E '^skipped: ' "$at.log" | sort | uniq -c | sed 's/^ *\([0-9]*\) /    \1 x /' | head -n 12
+    [ "$f" = 0 ] || {
+        echo "    ---- rc $rc"; tail -n 40 "$at.log" | sed 's/^/    /'
+        { echo "failed: $cmd"; grep -E ':[0-9]+: not |FAIL|^ *failed: |ERROR: |runtime error' "$at.log" |
+            cut -c1-300 | head -n 8 | sed 's/^ */    /'; } >>"$dir/again"
+    }
+    passed=$((passed + p)); failed=$((failed + f)); skipped=$((skipped + s)); used=$((used + cpu))
+    rm -f "$at.log"
+}
+
+limit=${TEST_LIMIT:-3600}
+watch=$(command -v timeout >/dev/null 2>&1 && echo "timeout $limit")
+if [ "$1" = --one ]; then
+    one "$2" "$3"
+    exit 0
+fi
 cd "$(dirname "$0")/.." || exit 1
 # Debian has libtcc as an archive only; a shared one is made of it for the tests
 [ -e build/libtcc.so ] || { mkdir -p build && sh tools/libtcc.sh build/libtcc.so >/dev/null 2>&1; }
 [ -e build/libtcc.so ] && export JOT_LIBTCC="${JOT_LIBTCC:-$PWD/build/libtcc.so}"
-limit=${TEST_LIMIT:-3600}
-watch=$(command -v timeout >/dev/null 2>&1 && echo "timeout $limit")
-passed=0; failed=0; skipped=0
-log=$(mktemp)
-again=$(mktemp)
-for cmd in "$@"; do
-    start=$(date +%s)
-    $watch sh -c "$cmd" >"$log" 2>&1
-    rc=$?
-    [ $rc = 124 ] && echo "ended after $limit s" >>"$log"
-    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1)
-    p=$(echo "$line" | sed -n 's/^\([0-9]*\) passed.*/\1/p'); f=$(echo "$line" | sed -n 's/.* \([0-9]*\) failed.*/\1/p')
-    s=$(echo "$line" | sed -n 's/.* \([0-9]*\) skipped.*/\1/p')
-    p=${p:-0}; f=${f:-0}; s=${s:-0}
-    if [ $rc -ne 0 ] && [ "$f" = 0 ]; then f=1; fi
-    if [ -z "$line" ] && [ $rc -eq 0 ]; then p=1; fi
-    printf '%-44s %6d passed %3d failed %3d skipped %4ds\n' "$cmd" "$p" "$f" "$s" $(($(date +%s) - start))
-    grep -E '^skipped: ' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) /    \1 x /' | head -n 12
-    [ "$f" = 0 ] || {
-        echo "    ---- rc $rc"; tail -n 40 "$log" | sed 's/^/    /'
-        { echo "failed: $cmd"; grep -E ':[0-9]+: not |FAIL|^ *failed: |ERROR: |runtime error' "$log" | cut -c1-300 | head -n 8 | sed 's/^ */    /'; } >>"$again"
-    }
-    passed=$((passed + p)); failed=$((failed + f)); skipped=$((skipped + s))
+jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'for pid in "$dir"/*.pid; do kill "$(cat "$pid")"; done 2>/dev/null; exit 1' INT TERM HUP
+n=0; side=
+for cmd; do
+    if [ "$cmd" = --alone ]; then side=$n; continue; fi
+    n=$((n + 1))
+    printf '%s' "$cmd" >"$dir/$n.cmd"
 done
-cat "$again"
-rm -f "$log" "$again"
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed = 0 ]
+side=${side:-$n}
+: >"$dir/again"
+passed=0; failed=0; skipped=0; used=0; next=1; began=$(date +%s)
+{
+    seq 1 "$side" | xargs -P "$jobs" -I {} sh tools/run-tests.sh --one "$dir" {}
+    seq $((side + 1)) "$n" | xargs -P 1 -I {} sh tools/run-tests.sh --one "$dir" {}
+} | {
+    while read -r number; do
+        while [ -e "$dir/$next.end" ]; do
+            show $next
+            next=$((next + 1))
+        done
+    done
+    cat "$dir/again"
+    [ $next -gt "$n" ] || { echo "$((n + 1 - next)) commands did not run"; failed=$((failed + 1)); }
+    echo "$n commands, $jobs at a time: $(($(date +%s) - began)) s by the clock, $used s of processors"
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ $failed = 0 ]
+}
