@@ -353,7 +353,8 @@ JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and run t
 /* ---- compiled functions ------------------------------------------------------------------- */
 
 /* Freeze the graph between inputs and outputs into a function that runs on other elements without
- * building a graph and without calling the allocator.
+ * building a graph and without calling the allocator (but for memory that is needed where elements
+ * cannot be read or written where they lie, once).
  *
  *     x = jot_array(c, JOT_F32, JOT_SHAPE(64, 784), NULL);           a place for a batch
  *     loss = ...(x, w, ...); jot_grad(...); jot_step(optim, grads);  a step, built once
@@ -376,8 +377,9 @@ typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Func; /* as a jot_Var: 
 JOT_API jot_Func jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs);
 JOT_API bool jot_func_ok(jot_Func f); /* a live handle, not poison */
 /* in[k]: elements of inputs[k], row-major. out[k]: memory for the elements of outputs[k], which may
- * overlap in. An empty list may be NULL. All or nothing: after a failure no variable has changed
- * and nothing was written to out. */
+ * overlap in. Both are used where they lie, if they are aligned as their elements are and outputs
+ * overlap nothing; else they are copied (JOT_DUMP=p says so). An empty list may be NULL. All or
+ * nothing: after a failure no variable has changed and nothing was written to out. */
 JOT_API bool jot_call(jot_Func f, const void *const *in, void *const *out);
 /* The same with variables: in.v[k] has the shape and dtype of inputs[k]; out has room for one
  * handle per output, each a new array, or poison after a failure. */

@@ -522,6 +522,64 @@ handles(const char *backend)
     jot_close(c);
 }
 
+/* ---- elements where they lie ----------------------------------------------------------------- */
+
+enum { PLACE = 1000 };
+
+/* One call: 2 x + s twice, and s + x, which s becomes. */
+static void
+placed(jot_Func f, float *s, const void *x, void *to0, void *to1, int copies, const char *what)
+{
+    static float was[PLACE], want[PLACE], sum[PLACE], next[PLACE];
+    const void *in[1] = {x};
+    void *out[3] = {to0, to1, next};
+
+    memcpy(was, x, sizeof was);
+    for (int i = 0; i < PLACE; i++) {
+        want[i] = 2 * was[i] + s[i];
+        sum[i] = s[i] + was[i];
+    }
+    forget_log();
+    CHECK(jot_call(f, in, out), "%s: %s", what, jot_message(f.ctx));
+    CHECK(!memcmp(to0, want, sizeof want) && !memcmp(to1, want, sizeof want)
+              && !memcmp(next, sum, sizeof sum), "%s: other values", what);
+    CHECK(count_logged("is copied") == copies, "%s: %d copies, not %d\n%s", what,
+          count_logged("is copied"), copies, logged);
+    memcpy(s, sum, sizeof sum);
+}
+
+/* Inputs are read, and results written, in the caller's memory; what cannot be is copied, as the
+ * dump says, and nobody sees a difference. What a variable keeps is copied, and so is an output
+ * that is another one. */
+static void
+in_place(const char *backend)
+{
+    static float x[PLACE + 8], a[PLACE + 8], b[PLACE], s[PLACE];
+    jot_Config config = {.backend = backend, .cache_dir = "", .dump = "p",
+                         .hooks = {.log = keep_log}};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var in = jot_array(c, JOT_F32, JOT_SHAPE(PLACE), NULL);
+    jot_Var state = jot_param(c, JOT_F32, JOT_SHAPE(PLACE), NULL);
+    jot_Var y = jot_add(jot_scale(in, 2), state), next = jot_add(state, in);
+    jot_Func f;
+
+    memset(s, 0, sizeof s);
+    for (int i = 0; i < PLACE + 8; i++)
+        x[i] = (float)(i % 17) - 8;
+    jot_assign(state, next);
+    f = jot_compile(c, JOT_VARS(in), JOT_VARS(y, y, next));
+    CHECK(jot_func_ok(f), "%s", jot_message(c));
+    placed(f, s, x, a, b, 2, "apart");
+    placed(f, s, x + 1, a + 1, b, 2, "aligned as floats are");
+    placed(f, s, (char *)x + 2, a, b, 3, "an input that is not aligned");
+    placed(f, s, x, (char *)a + 2, b, 2, "a result that is not aligned");
+    placed(f, s, x, b, b, 3, "both at one place");
+    placed(f, s, x, x + 4, b, 3, "a result over the input");
+    placed(f, s, jot_data(state), a, b, 3, "the variable's own elements");
+    CHECK(!memcmp(jot_data(state), s, sizeof s), "%s: the variable", backend);
+    jot_close(c);
+}
+
 /* ---- a compiler that fails ----------------------------------------------------------------- */
 
 static bool (*real_compile)(Backend *, jot_Ctx *, const char *, const char *, size_t, KernelSym *,
@@ -613,6 +671,8 @@ main(int argc, char **argv)
             steady(backends[k], true);
         steady(backends[k], false);
         handles(backends[k]);
+        if (k)
+            in_place(backends[k]);
         no_memory(backends[k], k == 2 ? stride * 97 : stride);
         if (!k)
             no_half(backends[k]);

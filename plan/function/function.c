@@ -1,14 +1,15 @@
 /* plan/function/function.c - a compiled function's handle, the two ways to call it, and its end.
  *
- *     jot_call(f, in, out)         elements of the caller's: read where they lie, results copied
+ *     jot_call(f, in, out)         elements of the caller's: read and written where they lie
  *     jot_call_vars(f, in, out)    variables: read where they lie, results in new ones
  *
- * Both fill in the leaves, let plan/function/run.c do the work and take the results out.
+ * Both fill in the leaves, let plan/function/run.c do the work and take the results out. Copied is
+ * what is not aligned as its elements are; inputs that results lie in or that an update changes;
+ * results that lie in each other, that an update keeps or that are asked for twice. JOT_DUMP=p says
+ * which and why.
  *
  * Read before: plan/function/function.h, plan/function/run.c. After: examples/10_export.c. */
 #include "plan/function/function.h"
-
-enum { CALL_ALIGN = 64 };
 
 static Func *
 func_live(jot_Func h)
@@ -85,24 +86,83 @@ call_given(Func *f, const void *const *in, void *const *out)
     return true;
 }
 
-/* A kernel may read whole vectors: elements that are not placed as ours are copied. */
-static Buffer
-call_placed(const FuncInput *input, const void *p)
+static bool
+call_apart(const void *p, size_t n, const void *q, size_t m)
 {
-    Buffer view = *input->copy;
+    return (uintptr_t)p + n <= (uintptr_t)q || (uintptr_t)q + m <= (uintptr_t)p;
+}
 
-    if ((uintptr_t)p % CALL_ALIGN || view.nbytes % CALL_ALIGN) {
-        if (view.nbytes)
-            memcpy(view.p, p, view.nbytes);
-    } else if (view.nbytes) {
-        view.p = (void *)(uintptr_t)p;
+static bool
+call_aligned(const FuncShape *shape, const void *p)
+{
+    return (uintptr_t)p % jot_dtype_nbytes(shape->dtype) == 0;
+}
+
+static void
+call_told(jot_Ctx *ctx, const char *list, uint32_t k, size_t nbytes, const char *why)
+{
+    Text t = {NULL, NULL, 0, 0};
+
+    if (!jot_plan_dumps(ctx, 'p'))
+        return;
+    t.mem = &ctx->mem;
+    jot_text_f(&t, "call: %s[%u] is copied, %zu bytes: %s\n", list, k, nbytes, why);
+    jot_plan_log(ctx, &t);
+}
+
+/* Are elements a part of a state's, over which the call computes new ones? */
+static bool
+call_changes(const Func *f, const void *p, size_t nbytes)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->roots.n; i++) {
+        const FuncRoot *root = &f->roots.v[i];
+
+        if (root->over && root->buf && !call_apart(p, nbytes, root->buf->p, root->nbytes))
+            return true;
     }
-    return view;
+    return false;
+}
+
+/* Does a result other than number `but` lie there? */
+static bool
+call_written(const Func *f, uint32_t but, const void *p, size_t nbytes, void *const *out)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->noutputs; i++)
+        if (i != but && !call_apart(p, nbytes, out[i], f->output[i].shape.nbytes))
+            return true;
+    return false;
+}
+
+/* An input where it lies, or its copy. */
+static bool
+call_placed(Func *f, uint32_t k, const void *p, void *const *out, Buffer *view)
+{
+    FuncInput *input = &f->input[k];
+    size_t nbytes = input->shape.nbytes;
+    const char *why = !call_aligned(&input->shape, p) ? "not aligned as its elements are"
+                    : call_changes(f, p, nbytes) ? "of a variable that the function updates"
+                    : call_written(f, UINT32_MAX, p, nbytes, out) ? "a result lies in it" : NULL;
+
+    memset(view, 0, sizeof *view);
+    view->nbytes = nbytes;
+    view->p = (void *)(uintptr_t)p;
+    if (!nbytes || !why)
+        return true;
+    call_told(f->ctx, "in", k, nbytes, why);
+    if (!input->copy && !(input->copy = jot_buffer_new(f->ctx, nbytes)))
+        return jot_fail_memory(f->ctx, "call");
+    memcpy(input->copy->p, p, nbytes);
+    view->p = input->copy->p;
+    return true;
 }
 
 /* The caller's elements as the call's. */
 static bool
-call_inputs(Func *f, const void *const *in)
+call_inputs(Func *f, const void *const *in, void *const *out)
 {
     uint32_t i;
 
@@ -113,7 +173,8 @@ call_inputs(Func *f, const void *const *in)
         if (leaf->kind != LEAF_INPUT)
             continue;
         if (!f->graphed) {
-            leaf->view = call_placed(input, in[leaf->input]);
+            if (!call_placed(f, leaf->input, in[leaf->input], out, &leaf->view))
+                return false;
             continue;
         }
         leaf->buf = jot_buffer_new(f->ctx, input->shape.nbytes);
@@ -125,11 +186,43 @@ call_inputs(Func *f, const void *const *in)
     return true;
 }
 
+/* Results are computed in the caller's memory where nobody can tell that they were not copied. */
 static void
-call_inputs_end(Func *f)
+call_outputs(Func *f, void *const *out)
+{
+    uint32_t k;
+
+    for (k = 0; k < f->noutputs && !f->graphed; k++) {
+        const FuncOutput *o = &f->output[k];
+        FuncRoot *root = o->from.computed ? &f->roots.v[o->from.at] : NULL;
+        const char *why = !root ? "elements that nothing computes"
+                        : root->to ? "another output is the same"
+                        : jot_func_keeps(f, o->from.at) ? "a variable keeps it"
+                        : !call_aligned(&o->shape, out[k]) ? "not aligned as its elements are"
+                        : call_written(f, k, out[k], o->shape.nbytes, out)
+                              ? "another output lies in it" : NULL;
+
+        if (!o->shape.nbytes)
+            continue;
+        if (why) {
+            call_told(f->ctx, "out", k, o->shape.nbytes, why);
+            continue;
+        }
+        memset(&root->given, 0, sizeof root->given);
+        root->given.p = out[k];
+        root->given.nbytes = root->nbytes;
+        root->to = &root->given;
+    }
+}
+
+/* What is the caller's is no longer the function's. */
+static void
+call_end(Func *f)
 {
     uint32_t i;
 
+    for (i = 0; i < f->roots.n; i++)
+        f->roots.v[i].to = NULL;
     for (i = 0; i < f->leaves.n; i++)
         if (f->leaves.v[i].kind == LEAF_INPUT) {
             jot_buffer_unref(f->ctx, f->leaves.v[i].buf);
@@ -142,9 +235,12 @@ jot_call(jot_Func h, const void *const *in, void *const *out)
 {
     Func *f = func_of(h, "call");
     uint32_t i;
-    bool ok = f && call_given(f, in, out) && jot_func_ready(f) && call_inputs(f, in)
-              && jot_func_launch(f) && jot_func_fetch(f, f->noutputs);
+    bool ok = f && call_given(f, in, out);
 
+    if (ok)
+        call_outputs(f, out);
+    ok = ok && jot_func_ready(f) && call_inputs(f, in, out) && jot_func_launch(f)
+      && jot_func_fetch(f, f->noutputs);
     for (i = 0; ok && i < f->noutputs; i++)
         jot_func_take(f, &f->output[i], out[i]);
     if (ok)
@@ -152,7 +248,7 @@ jot_call(jot_Func h, const void *const *in, void *const *out)
     else if (f)
         jot_func_drop(f);
     if (f)
-        call_inputs_end(f);
+        call_end(f);
     return ok;
 }
 
@@ -275,9 +371,7 @@ jot_call_vars(jot_Func h, jot_Vars in, jot_Var *out)
     } else {
         jot_func_drop(f);
     }
-    call_inputs_end(f);
-    for (k = 0; k < f->roots.n; k++)
-        f->roots.v[k].to = NULL;
+    call_end(f);
     for (k = 0; !ok && k < f->noutputs; k++) {
         if (out[k].slot)
             jot_free(out[k]);

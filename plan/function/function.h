@@ -3,7 +3,7 @@
  *     x (input)   w (state)                call    where its elements are
  *         \        /                       x       what the caller brings
  *      step 0, step 1                      w       what its slot names at that time
- *         |        \                       loss    copied to the caller, or a new variable
+ *         |        \                       loss    the caller's memory, or a new variable
  *       loss        w' (update)            w'      becomes what the slot of w names
  *
  * The leaves of the graph become places to look at when the function is called; its results, places
@@ -37,7 +37,8 @@ typedef struct {
     size_t nbytes;
 } FuncShape;
 
-typedef struct { FuncShape shape; Buffer *copy; } FuncInput; /* copy: for elements badly placed */
+/* copy: of elements that cannot be read where they lie; NULL: none yet */
+typedef struct { FuncShape shape; Buffer *copy; } FuncInput;
 typedef struct { FuncShape shape; FuncFrom from; } FuncOutput;
 typedef struct {
     uint32_t slot, gen;
@@ -51,8 +52,9 @@ typedef struct {
 typedef struct {
     size_t nbytes;
     Buffer *buf;           /* where it is computed; NULL between calls: to be had first */
+    Buffer given;          /* the caller's memory, as `to` */
     uint32_t over;         /* 1 + number of the leaf over which it may be computed; 0: none */
-    Buffer *to;            /* during a call: a variable's elements instead; NULL: buf */
+    Buffer *to;            /* during a call: a variable's elements, or `given`; NULL: buf */
 } FuncRoot;
 
 /* A drawn variable: number `k` of those of the function. */
@@ -89,6 +91,8 @@ JOT_FN Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Va
                                const char *dialect);
 
 /* plan/function/run.c: a call, once its inputs' leaves are filled in. */
+/* Does an update keep the result? Then it is not computed in the caller's memory. */
+JOT_FN bool jot_func_keeps(const Func *f, uint32_t root);
 JOT_FN bool jot_func_ready(Func *f);
 JOT_FN bool jot_func_launch(Func *f);
 JOT_FN bool jot_func_fetch(Func *f, uint32_t noutputs); /* to the host: the first so many */

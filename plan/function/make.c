@@ -477,7 +477,7 @@ make_graph(FuncMake *m)
     return true;
 }
 
-/* What a call works in: copies of the inputs, results, the block of temporaries. */
+/* What a call works in: results that stay with the function, the block of temporaries. */
 static bool
 make_memory(FuncMake *m)
 {
@@ -486,11 +486,8 @@ make_memory(FuncMake *m)
 
     if (f->graphed)
         return true;
-    for (i = 0; i < f->ninputs; i++)
-        if (!(f->input[i].copy = jot_buffer_new(m->ctx, f->input[i].shape.nbytes)))
-            return jot_fail_memory(m->ctx, m->op);
     for (i = 0; i < f->roots.n; i++)
-        if (!f->roots.v[i].over
+        if (!f->roots.v[i].over && jot_func_keeps(f, i)
             && !(f->roots.v[i].buf = jot_buffer_new(m->ctx, f->roots.v[i].nbytes)))
             return jot_fail_memory(m->ctx, m->op);
     return jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);

@@ -168,6 +168,17 @@ call_copy(Func *f, FuncUpdate *u)
 }
 
 JOT_FN bool
+jot_func_keeps(const Func *f, uint32_t root)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->updates.n; i++)
+        if (f->updates.v[i].from.computed && f->updates.v[i].from.at == root)
+            return true;
+    return false;
+}
+
+JOT_FN bool
 jot_func_ready(Func *f)
 {
     jot_Ctx *ctx = f->ctx;
@@ -185,7 +196,7 @@ jot_func_ready(Func *f)
         if (!call_fresh(f, &f->updates.v[i]) || !call_copy(f, &f->updates.v[i]))
             return ctx->status ? false : jot_fail_memory(ctx, "call");
     for (i = 0; !f->graphed && i < f->roots.n; i++)
-        if (!f->roots.v[i].buf && !call_room(f, &f->roots.v[i]))
+        if (!f->roots.v[i].buf && !f->roots.v[i].to && !call_room(f, &f->roots.v[i]))
             return jot_fail_memory(ctx, "call");
     return f->graphed || (jot_plan_block(ctx, f->plan, &f->bind) && call_copies(f))
         || jot_fail_memory(ctx, "call");
