@@ -411,7 +411,13 @@ wide_form(Prog *p)
         break;
     case 4: put(p, jot_stop_fuse(a.v), a.bits, a.mag); break;
     case 5: put(p, jot_stop_grad(a.v), a.bits, a.mag); break;
-    case 6: if (rank > 1) put(p, jot_swap(a.v, draw(p, rank), draw(p, rank)), a.bits, a.mag); break;
+    case 6:
+        if (rank > 1) {
+            int to = draw(p, rank);
+
+            put(p, jot_swap(a.v, draw(p, rank), to), a.bits, a.mag);
+        }
+        break;
     case 7:
         p->cap = cap_of(JOT_F32);
         k = 1 + draw(p, 6);

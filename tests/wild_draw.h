@@ -1,9 +1,9 @@
 /* tests/wild_draw.h - drawing a program: any call on any variables so far, with little restraint.
  *
  * Calls are made at once in a context that only builds (it never evaluates): what is refused there
- * is not part of the program, what is made says its shape. Everything a draw wants and does not
- * find
- * (an operand of a shape, positions, weights) becomes a leaf. */
+ * is not part of the program, what is made says its shape. Everything a draw wants and does not find
+ * (an operand of a shape, positions, weights) becomes a leaf. No two arguments of one call draw: a
+ * seed is the same program wherever it is compiled. */
 #ifndef JOT_TEST_WILD_DRAW_H
 #define JOT_TEST_WILD_DRAW_H
 #include "tests/wild_program.h"
@@ -195,8 +195,15 @@ draw_style(Draw *d, int dtype)
 static int
 new_leaf(Draw *d)
 {
-    int dtype = draw_dtype(d);
-    return add_leaf(d, dtype, draw_shape(d), draw_style(d, dtype));
+    int dtype = draw_dtype(d), style = draw_style(d, dtype);
+    return add_leaf(d, dtype, draw_shape(d), style);
+}
+
+static int
+any_leaf(Draw *d)
+{
+    List shape = draw_shape(d);
+    return add_leaf(d, draw_float(d), shape, OF_ANY);
 }
 
 static int
@@ -228,7 +235,7 @@ static int
 pick_float(Draw *d)
 {
     int v = pick(d, floats);
-    return v >= 0 ? v : add_leaf(d, draw_float(d), draw_shape(d), OF_ANY);
+    return v >= 0 ? v : any_leaf(d);
 }
 
 static int
@@ -347,14 +354,16 @@ draw_binary(Draw *d)
 static int
 draw_other(Draw *d)
 {
-    int v = pick(d, wants_any);
+    int v = pick(d, wants_any), other;
     Call k = call_of(C_SELECT);
+    double most;
 
     switch (below(d, 5)) {
     case 0:
         if (v < 0)
             return -1;
-        operand(&k, binary(d, C_B_lt + (int)below(d, 4), v, partner(d, v)));
+        other = partner(d, v);
+        operand(&k, binary(d, C_B_lt + (int)below(d, 4), v, other));
         operand(&k, v);
         operand(&k, partner(d, v));
         return add(d, k);
@@ -365,7 +374,9 @@ draw_other(Draw *d)
         return add(d, k);
     case 2: return unary_by(d, C_SCALE, v, draw_number(d), 0);
     case 3: return unary_by(d, C_OFFSET, v, draw_number(d), 0);
-    default: return unary_by(d, C_CLAMP, v, -fabs(draw_number(d)), fabs(draw_number(d)));
+    default:
+        most = fabs(draw_number(d));
+        return unary_by(d, C_CLAMP, v, -fabs(draw_number(d)), most);
     }
 }
 

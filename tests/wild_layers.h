@@ -65,9 +65,10 @@ draw_condition(Draw *d, char *s, int n)
         snprintf(s, TEXT, "(%s)%%2==%d", a, (int)below(d, 2));
     else if (chance(d, 20))
         snprintf(s, TEXT, "!(%s==%d)", a, (int)below(d, 3));
-    else if (chance(d, 25))
-        snprintf(s, TEXT, "%s>=%d||%s<%d", a, (int)between(d, 1, 3), b, (int)between(d, 0, 2));
-    else
+    else if (chance(d, 25)) {
+        int most = (int)between(d, 0, 2);
+        snprintf(s, TEXT, "%s>=%d||%s<%d", a, (int)between(d, 1, 3), b, most);
+    } else
         snprintf(s, TEXT, "%s%s%s", a, compare[below(d, 6)], b);
 }
 
@@ -543,7 +544,7 @@ draw_program(Draw *d, Program *p, jot_Ctx *c, uint64_t seed)
     bool states = chance(d, 20);
 
     new_leaf(d);
-    add_leaf(d, draw_float(d), draw_shape(d), OF_ANY);
+    any_leaf(d);
     while (p->ncall < calls && d->refused < 200) {
         int before = p->ncall;
         draw_call(d, states);

@@ -199,15 +199,15 @@ net_cell(Draw *d, int x)
     List s = shape_at(d, x);
     int64_t e = s.v[s.n - 1];
     List w = {2, {e, e}};
-    int h = x, gate, fresh, u, v;
+    int h = x, gate, fresh, kept, u, v;
 
     if (s.n != 2 || e > 16)
         return -1;
     u = scaled_weight(d, d->p->dtype[x], w, e);
     v = scaled_weight(d, d->p->dtype[x], w, e);
     for (int64_t steps = between(d, 1, 3); steps > 0; steps--) {
-        gate = unary(d, C_U_sigmoid, binary(d, C_B_add, binary(d, C_MATMUL, x, u),
-                                            binary(d, C_MATMUL, h, v)));
+        kept = binary(d, C_MATMUL, h, v);
+        gate = unary(d, C_U_sigmoid, binary(d, C_B_add, binary(d, C_MATMUL, x, u), kept));
         fresh = unary(d, C_U_tanh, binary(d, C_MATMUL, h, u));
         h = binary(d, C_B_add, h, binary(d, C_B_mul, gate, binary(d, C_B_sub, fresh, h)));
     }

@@ -48,6 +48,7 @@ const char *machine_label(int machine);
 /* The record of a program on a machine; record_free gives back what it holds. */
 void record_program(Record *r, int machine, const Kind *kind, int i);
 void record_free(Record *r);
+const char *no_environment(void *ud, const char *name); /* a hook: nothing is set */
 uint64_t text_hash(uint64_t seed, const char *s, size_t n);
 
 #endif

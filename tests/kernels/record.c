@@ -252,6 +252,28 @@ record_launch(Backend *backend, jot_Ctx *c, const Launch *l)
     return true;
 }
 
+/* A device has no memory: nothing reads it. */
+static void *
+no_memory(Backend *backend, jot_Ctx *c, size_t nbytes)
+{
+    return idle_alloc(backend, c, nbytes ? 1 : 0);
+}
+
+static bool
+no_upload(Backend *backend, jot_Ctx *c, void *mem, const void *from, size_t nbytes)
+{
+    (void)backend, (void)c, (void)mem, (void)from, (void)nbytes;
+    return true;
+}
+
+static bool
+no_download(Backend *backend, jot_Ctx *c, void *to, void *mem, size_t nbytes)
+{
+    (void)backend, (void)c, (void)mem;
+    memset(to, 0, nbytes);
+    return true;
+}
+
 /* All on this thread, in order. */
 static void
 record_parallel(Backend *backend, int64_t count, ParallelFn *body, void *arg)
@@ -303,6 +325,7 @@ record_log(void *ud, const char *s, size_t n)
 
 /* ---- a program ---------------------------------------------------------------------------- */
 
+/* The same numbers wherever this runs, if anybody looks at them. */
 static void *
 zeros(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
 {
@@ -316,7 +339,7 @@ zeros(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
     return q;
 }
 
-static const char *
+const char *
 no_environment(void *ud, const char *name)
 {
     (void)ud, (void)name;
@@ -347,6 +370,9 @@ open_record(int machine)
     c->backend->compile = record_compile;
     if (m.group) {
         device = idle;
+        device.alloc = no_memory;
+        device.upload = no_upload;
+        device.download = no_download;
         device.launch = record_launch;
         c->backend->device = &device;
     } else if (c->target.cores > 1) {

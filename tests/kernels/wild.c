@@ -24,7 +24,8 @@ static void
 draw_seed(Program *p, uint64_t seed)
 {
     static Draw d;
-    jot_Config config = {.backend = "interp", .no_simplify = 1, .cache_dir = ""};
+    jot_Config config = {.backend = "interp", .no_simplify = 1, .cache_dir = "",
+                         .hooks.getenv = no_environment};
     jot_Ctx *c = jot_open(&config);
 
     jot_push(c);
