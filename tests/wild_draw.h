@@ -2,8 +2,7 @@
  *
  * Calls are made at once in a context that only builds (it never evaluates): what is refused there
  * is not part of the program, what is made says its shape. Everything a draw wants and does not
- * find
- * (an operand of a shape, positions, weights) becomes a leaf. */
+ * find (an operand of a shape, positions, weights) becomes a leaf. */
 #ifndef JOT_TEST_WILD_DRAW_H
 #define JOT_TEST_WILD_DRAW_H
 #include "tests/wild_program.h"
