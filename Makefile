@@ -67,8 +67,8 @@ demo:
 	@$(B)/examples/07_digits $(if $(MNIST),--mnist $(MNIST))
 
 # the blocks of docs/ that are made of what the programs print; tests/test_docs.sh compares them
-docs: $(B)/examples/02_conv
-	docs/walk.sh $(B)/examples/02_conv
+docs: $(B)/libjot.a $(B)/examples/02_conv
+	docs/walk.sh $(B)
 	docs/counts.sh
 
 deps:

@@ -9,7 +9,7 @@ trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
 
-docs/walk.sh "$b/examples/02_conv" --check && ok || bad "docs/walk.md"
+docs/walk.sh "$b" --check && ok || bad "docs/walk.md"
 docs/counts.sh --check && ok || bad "docs/fusion.md"
 
 # links, and names of files between backticks
