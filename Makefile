@@ -81,7 +81,7 @@ test: deps
 run-tests: $(TESTS) $(EXAMPLES)
 	@tools/run-tests.sh "tools/layers.sh" "$(MAKE) -s freestanding" "$(MAKE) -s dist-check" \
 	    "$(MAKE) -s check-c++" $(TESTS) "tests/test_examples.sh $(B)/examples" \
-	    "tests/test_docs.sh $(B)" "tests/test_modes.sh $(B)" "tests/test_sanitize.sh $(B)" "tests/test_device.sh $(B) opencl" \
+	    "tests/test_docs.sh $(B)" tests/test_extend.sh "tests/test_modes.sh $(B)" "tests/test_sanitize.sh $(B)" "tests/test_device.sh $(B) opencl" \
 	    "tests/test_fake.sh $(B)" "tests/test_fake_opencl.sh $(B)" "tests/test_ports.sh $(B)" \
 	    "$(MAKE) -s B=$(B)/tcc check-tcc" "$(MAKE) -s B=$(B)/asan check-asan" "tests/test_valgrind.sh $(B)"
 

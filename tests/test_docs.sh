@@ -57,11 +57,6 @@ grep -ho '"JOT_[A-Z_]*"' core.c $(find plan backends -name '*.c') | tr -d '"' | 
 sed -n 's/^| `\(JOT_[A-Z_]*\)`.*/\1/p' docs/backends.md | sort -u >"$dir/told"
 diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the environment"
 
-# code that is said to be complete
-sed -n '/^#include "backends\/backend.h"/,/^```/p' docs/backends.md | sed '$d' >"$dir/null.c"
-${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror -I. -c "$dir/null.c" -o "$dir/null.o" && ok ||
-    bad "docs/backends.md: the stub of a backend"
-
 # the README's page, with what it takes for granted
 {
     printf '#include <stdio.h>\n#include "core.h"\nint main(void) { enum { n = 4, N = 1, O = 2, C = 2, H = 5, W = 5 };\n'
