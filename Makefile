@@ -88,8 +88,8 @@ demo:
 	@$(B)/examples/07_digits $(if $(MNIST),--mnist $(MNIST))
 
 # the blocks of docs/ that are made of what the programs print; tests/test_docs.sh compares them
-docs: $(B)/examples/02_conv
-	docs/walk.sh $(B)/examples/02_conv
+docs: $(B)/libjot.a $(B)/examples/02_conv
+	docs/walk.sh $(B)
 	docs/counts.sh
 
 deps:
@@ -102,7 +102,7 @@ test: deps
 run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(filter-out $(LONGEST) $(ALONE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
-	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_valgrind.sh $(B)" --alone $(ALONE)
+	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
 
 LONGEST = "tests/test_fake.sh $(B)" "tests/test_sanitize.sh $(B)" "tests/test_modes.sh $(B)" "tests/test_ports.sh $(B)" \
           "tests/test_device.sh $(B) opencl" "tests/test_fake_opencl.sh $(B)" $(B)/tests/test_cuda

@@ -3,7 +3,8 @@
  * The plan (plan/plan.c) turns a graph into kernels and calls these. The interpreter has no
  * `compile`: it runs graph nodes (backends/interp.c). An absent optional function says so here.
  *
- * Read before: ops/graph.h, ccode/ir/ir.h. After: plan/plan.c, interp.c, tcc.c, cc.c. */
+ * Read before: ops/graph.h, ccode/ir/ir.h. After: plan/plan.c, interp.c,
+ * backends/cpu/tcc.c, backends/cpu/cc.c. */
 #ifndef JOT_BACKEND_H
 #define JOT_BACKEND_H
 #include "ops/graph.h"
@@ -27,10 +28,9 @@ typedef struct {
 
 JOT_FN KernelFn jot_device_fn; /* plan/device/device.c: a mark, never called */
 
-/* One launch of a kernel on a device. Its arguments, in this order (ccode/device/emit_device.c):
- * of each
- * buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its scalars,
- * phase, lo, hi. */
+/* One launch of a kernel on a device. Its arguments, in this order (ccode/device/emit_device.c): of
+ * each buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its
+ * scalars, phase, lo, hi. */
 typedef struct {
     void *kernel;
     const char *name;          /* for messages */
@@ -113,9 +113,9 @@ struct Backend {
      * ctx's memory, 0-terminated). Otherwise search that module, whose text is *unit. The function
      * is NULL where there is no cache. */
     bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
-    /* Two tiers (backends/cpu/cpu.c). quick: the backend that compiles fast to slower code;
-     * NULL: there is one tier. start: as `compile`, but in the background; text and symbols are copied; returns
-     * NULL when it cannot now (then use `compile`). look: the state of a job, after waiting
+    /* Two tiers (backends/cpu/cpu.c). quick: the backend that compiles fast to slower code; NULL:
+     * there is one tier. start: as `compile`, but in the background; text and symbols are copied;
+     * returns NULL when it cannot now (then use `compile`). look: the state of a job, after waiting
      * for its end as long as that is expected in less than `most` seconds (0: no wait); *left:
      * estimated seconds until then. end: frees the job; if it is done, fills in
      * sym[0..n) and passes *module to the caller (sym NULL: the result is dropped). */

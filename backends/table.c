@@ -1,7 +1,7 @@
 /* backends/table.c - the backends that this build holds, the most wanted first. core.c opens the
  * one that is asked for, or else the first that opens.
  *
- * Read before: backends/backend.h. After: interp.c, tcc.c, cc.c. */
+ * Read before: backends/backend.h. After: interp.c, backends/cpu/tcc.c, backends/cpu/cc.c. */
 #include "backends/host/host.h"
 
 const Backend *const jot_backends[] = {

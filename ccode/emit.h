@@ -2,9 +2,8 @@
  *
  * The walk (ccode/lower/walk.c) turns the lowered tree into code records: loops are bound, unrolled
  * copies made, invariant parts hoisted to the loop they depend on, equal ones shared. The printer
- * (ccode/emit/emit.c) spells the records in a Dialect. Neither knows an operator: scalar.def has
- * the C
- * text.
+ * (ccode/emit/emit.c) spells the records in a Dialect. Neither knows an operator: ops/scalar.def has
+ * the C text.
  *
  * Every function has one signature:
  *     void NAME(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *scratch,
@@ -40,7 +39,7 @@ typedef struct {
     size_t own_nbytes;    /* most that arrays of the text have */
     const char *align;    /* of a struct, before (bytes); NULL: vectors are the language's ... */
     const char *vector[JOT_DTYPES]; /* ... "float4", without the number */
-    bool matrix;          /* jot_mma_f16 and jot_mma_bf16 are there (walk_matrix.c) */
+    bool matrix;          /* jot_mma_f16 and jot_mma_bf16 are there (ccode/device/walk_matrix.c) */
     const char *swap32, *swap64; /* compare and swap: functions of (word, old, new) */
 } DeviceDialect;
 

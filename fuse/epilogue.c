@@ -8,9 +8,8 @@
  * Sums ride if they keep axes of one factor alone (a channel, a feature) and not those of the
  * outermost dimension: rows of the result are shared out among threads then, and each share has a
  * part of every sum (ccode/contract/epilogue.c). What they read of the results stays in memory.
- * Sums that keep
- * the rows are better off in a nest with what goes on with them, as in a softmax: a row stays in a
- * cache.
+ * Sums that keep the rows are better off in a nest with what goes on with them, as in a softmax: a
+ * row stays in a cache.
  *
  * requires  a pair, its axes laid on each other    keeps  everything
  * Read before: fuse/nest.c. After: fuse/reward.c, ccode/contract/epilogue.c. */

@@ -8,8 +8,7 @@
  * all of which are computed and used up there. So the gates of a recurrent cell go with the product
  * that they are the windows of, and the concatenation of their gradients with both. What is kept of
  * such an axis is computed and stored once for each window (ccode/build/build.c); nothing may be
- * summed
- * up along it.
+ * summed up along it.
  *
  * That pays where all windows are read, and all parts of a concatenation are computed, by one nest;
  * and it is done around a contraction alone: its columns go in blocks, the windows side by side,

@@ -31,8 +31,7 @@
  * all of it.
  *
  * The limits keep a kernel within what ccode/ir/ir.h takes: the values of a group, one on top of
- * the
- * other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
+ * the other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
  * (nodes of 16-bit floats count twice, for their rounding).
  *
  * Read before: ops/graph.h. After: fuse/fuse.c, ccode/build/build.h. */

@@ -13,7 +13,7 @@
  * A nest's *shared* axes are those that every variable passed between its groups has: one step of
  * them both produces and consumes its part of such a variable. They are the kernel's outer loops.
  *
- * Read before: fuse/work.h. After: fuse/reads.c, nest.c, rides.c, reward.c, join.c. */
+ * Read before: fuse/work.h. After: fuse/reads.c, nest.c, fuse/epilogue.c, reward.c, join.c. */
 #ifndef JOT_FUSE_NEST_H
 #define JOT_FUSE_NEST_H
 #include "fuse/work.h"

@@ -10,10 +10,9 @@
  *
  * Moments. mean(x^2) - mean(x)^2 loses all digits when the mean is large against the deviation, so
  * a variance is a reduction of its own (ops/reduce_dims.c); how often data are read for it is
- * decided when the kernel is made (ccode/rewrite/moments.c, ccode/contract/epilogue.c). x -
- * mean(x) loses what the mean
- * is rounded by, so rows and images are first shifted by a reference s that needs no reduction,
- * their first element:
+ * decided when the kernel is made (ccode/rewrite/moments.c, ccode/contract/epilogue.c). x - mean(x)
+ * loses what the mean is rounded by, so rows and images are first shifted by a reference s that
+ * needs no reduction, their first element:
  *
  *     m = mean(x - s)    var = variance(x - s)    x - mean = (x - s) - m
  *

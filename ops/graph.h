@@ -252,9 +252,8 @@ JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
  * belongs to the caller, who may unref it. */
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, const char *key, size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
-/* ops/packed_only.c: free p, because a copy in another layout has the elements. Returns a table
- * for the
- * caller to fill: for each position of each dimension its offset in the copy, in elements (an
+/* ops/packed_only.c: free p, because a copy in another layout has the elements. Returns a table for
+ * the caller to fill: for each position of each dimension its offset in the copy, in elements (an
  * element's place there is the sum over its dimensions). NULL: memory was refused, or p must stay.
  * jot_buffer_back makes p again from the copy; false: memory was refused. */
 JOT_FN int64_t *jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank,
@@ -309,8 +308,7 @@ typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
 /* The same, after equal cells, products and sums of them were merged (ops/rewrite/batch.c). The
- * nodes in
- * `keep` are not replaced. */
+ * nodes in `keep` are not replaced. */
 JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
                                     bool stop_at_data, const NodeId *keep, uint32_t nkeep,
                                     NodeList *out);

@@ -7,9 +7,8 @@
  * It is the dual of reindex: the same map walked from the other side, so each is the gradient of
  * the other. What need not accumulate is rewritten when it is built: a map that never meets twice
  * becomes a reindex (ops/index/invert.c), a reduction of constants a constant, a reduction of a
- * reduction
- * one, a sum into a small part of its output a sum and a reindex. Invariant factors stay inside:
- * pulled out they cost more kernels than they save.
+ * reduction one, a sum into a small part of its output a sum and a reindex. Invariant factors stay
+ * inside: pulled out they cost more kernels than they save.
  *
  * Read before: ops/reindex.c, ops/index/invert.c. After: ops/reduce_dims.c (sum, max, argmax over
  * dimensions), ops/grad/grad.c. */

@@ -5,8 +5,7 @@
  *     step 4   w1 = w - rate * dw         the last that reads w: w1 in the memory of w
  *
  *     wish     of a group: this result over that input; before its kernel is printed, the same of
- *              its buffers                                                 asked of
- * ccode/emit/alias.c
+ *              its buffers                                       asked of ccode/emit/alias.c
  *     note     it may: the variables are a pair
  *     settle   after the order: pairs whose old variable ends where the new one begins stay
  *     run      state: may its old value go now?

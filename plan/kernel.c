@@ -1,5 +1,5 @@
-/* plan/kernel.c - one group becomes a step of the plan: its kernel as text, shared by that
- * text with every other step that computes the same.
+/* plan/kernel.c - one group becomes a step of the plan: its kernel as text, shared by that text
+ * with every other step that computes the same.
  *
  *     group -> Kernel -> Sched -> "void jot_k_0000000000000000(...)" -> hash -> found, or fresh
  *
@@ -9,8 +9,7 @@
  * arguments: a compiler that does not optimise gains nothing by vectors, nor by numbers, and shapes
  * that differ in numbers share the text.
  *
- * Read before: plan/text.c, plan/parts.h. After:
- * plan/user.c, plan/compile.c. */
+ * Read before: plan/text.c, plan/parts.h. After: plan/user.c, plan/compile.c. */
 #include "plan/parts.h"
 
 /* ---- variables ---------------------------------------------------------------------------- */

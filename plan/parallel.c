@@ -1,5 +1,5 @@
-/* plan/parallel.c - steps that run side by side, each on one thread, where none of them
- * alone can keep several busy.
+/* plan/parallel.c - steps that run side by side, each on one thread, where none of them alone can
+ * keep several busy.
  *
  *     step     0 gate i    1 gate f    2 gate o    3 gate g    4 cell
  *     needs    x h         x h         x h         x h         0 1 2 3

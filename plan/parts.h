@@ -1,5 +1,5 @@
-/* plan/parts.h - what the files of the plan share: the selection of nodes, the plan, and
- * the cache of plans and kernels.
+/* plan/parts.h - what the files of the plan share: the selection of nodes, the plan, and the cache
+ * of plans and kernels.
  *
  *     PlanCache   plans by structure ---> Plan  steps: PlanKernel, variables, scalars
  *                 steps by group -------> PlanKernel, launch
@@ -169,7 +169,7 @@ struct PlanCache {
     size_t device_block_nbytes;
 };
 
-/* function.c: the end of a compiled function; NULL is allowed. */
+/* plan/function/function.c: the end of a compiled function; NULL is allowed. */
 JOT_FN void jot_func_end(Func *f);
 
 /* plan.c */
@@ -190,8 +190,7 @@ JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
 JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
 
 /* plan/tier/rates.c: measure the machine if that was put off and is due. True: it was now, and
- * plans
- * that were priced before are found no more. */
+ * plans that were priced before are found no more. */
 JOT_FN bool jot_rates_due(jot_Ctx *ctx, bool due);
 JOT_FN bool jot_rates_planned(jot_Ctx *ctx, uint32_t nodes); /* so many more: is it due? */
 
@@ -334,8 +333,7 @@ JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
 
 /* plan/tier/tune.c: is there anything that was, or may be measured? Print a kernel by the schedule
- * that
- * was the fastest; false: none is known, and nothing has changed. */
+ * that was the fastest; false: none is known, and nothing has changed. */
 JOT_FN bool jot_plan_tunes(Make *m);
 JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
 JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);

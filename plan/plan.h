@@ -27,8 +27,7 @@ JOT_FN void *jot_data_try(jot_Ctx *ctx, size_t nbytes);
 JOT_FN void jot_data_refused(jot_Ctx *ctx, const char *what, size_t nbytes);
 JOT_FN bool jot_data_leave(jot_Ctx *ctx, Buffer *buf);  /* to the host; false: a failure was told */
 JOT_FN void jot_data_close(jot_Ctx *ctx);
-/* plan/fetch.c. Drop the fetches from this one on; from a callback, which walks them:
- * nothing. */
+/* plan/fetch.c. Drop the fetches from this one on; from a callback, which walks them: nothing. */
 JOT_FN void jot_fetch_forget(jot_Ctx *ctx, uint32_t from);
 /* After an evaluation: the callbacks of what earlier ones computed, and of what follows and is
  * there already; wait: of all. */
@@ -36,8 +35,7 @@ JOT_FN void jot_fetch_callbacks(jot_Ctx *ctx, bool wait);
 JOT_FN void jot_fetch_due(jot_Ctx *ctx); /* the callbacks of what evaluations so far computed */
 /* The buffer's memory on the device will be another's: behind the copies that still read it. */
 JOT_FN void jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf);
-/* plan/tier/rates.c. The target's rates as they will stay: measured now, if that was put
- * off. */
+/* plan/tier/rates.c. The target's rates as they will stay: measured now, if that was put off. */
 JOT_FN void jot_plan_rates(jot_Ctx *ctx);
 JOT_FN bool jot_plan_dump_known(char letter); /* a letter of JOT_DUMP */
 /* Free all plans, compiled kernels and the block of temporaries. */

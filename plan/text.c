@@ -1,12 +1,10 @@
-/* plan/text.c - the text of one group's kernel: built, put into layouts, scheduled,
- * printed.
+/* plan/text.c - the text of one group's kernel: built, put into layouts, scheduled, printed.
  *
  *     group -> Kernel -> pairs, layouts, moments -> Sched -> "void jot_k_0000000000000000(...)"
  *
  * Which schedule: one that the caller has; a contraction's, a stencil's, one by planes; else by
- * price (ccode/schedule/choose.c), by rule for lanes that are asked for, or drawn. The quick
- * tier's is
- * plain, for one text is to serve all extents; but a program's first plan, before any extent has
+ * price (ccode/schedule/choose.c), by rule for lanes that are asked for, or drawn. The quick tier's
+ * is plain, for one text is to serve all extents; but a program's first plan, before any extent has
  * changed, has its large contractions in blocks of scalars.
  *
  *   requires  groups, layouts and copies of the plan     keeps  the plan

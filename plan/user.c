@@ -1,5 +1,5 @@
-/* plan/user.c - steps whose text no kernel of ours gives: the user's code, and rows that
- * are put under each other.
+/* plan/user.c - steps whose text no kernel of ours gives: the user's code, and rows that are put
+ * under each other.
  *
  *     jot_code(...)  -> the user's text in a function of ours   -> a step over its inputs, outputs
  *     stack of n     -> one loop over n rows, each copied       -> a step; more rows: the same text

@@ -4,7 +4,7 @@
  * what the library compiled. The table stays in the order of prelude.def, in which every function
  * comes after those it uses: printing a subset in this order needs no declarations in front.
  *
- * Read before: prelude.h. After: emit.c. */
+ * Read before: prelude.h. After: ccode/emit/emit.c. */
 #define JOT_PRELUDE_TEXT
 #include "prelude/prelude.h"
 #undef JOT_PRELUDE_TEXT

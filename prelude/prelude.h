@@ -10,7 +10,7 @@
  * The functions are named jotm_ because core.h gives jot_exp to a builder. A file that wants the
  * table alone defines JOT_PRELUDE_TEXT before it includes this header.
  *
- * Read before: prelude.def (what each function does, and its error). After: emit.h. */
+ * Read before: prelude.def (what each function does, and its error). After: ccode/emit.h. */
 #ifndef JOT_PRELUDE_H
 #define JOT_PRELUDE_H
 #include <stddef.h>

@@ -8,10 +8,9 @@
  *
  * What a kernel becomes follows from such choices, one after the other (ccode/schedule/choose.c,
  * ccode/contract/sched.c, ccode/contract/plan.c). While target->choices is there they are counted:
- * the first
- * are made as its script says, the others by price, and all alternatives are noted. So a schedule
- * is a list of numbers, its path, and its neighbours are those that differ in one of them: what
- * tuning tries (plan/tier/trial.c) and remembers (plan/tier/tune.c). Any path leads to a legal
+ * the first are made as its script says, the others by price, and all alternatives are noted. So a
+ * schedule is a list of numbers, its path, and its neighbours are those that differ in one of them:
+ * what tuning tries (plan/tier/trial.c) and remembers (plan/tier/tune.c). Any path leads to a legal
  * schedule, as only what is legal is tried.
  *
  * Read before: target/target.h. After: plan/tier/trial.c. */

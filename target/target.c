@@ -1,6 +1,5 @@
 /* target/target.c - the figures that hold where nothing is known, and of fewer vectors than a
- * machine
- * has.
+ * machine has.
  *
  * Read before: target/target.h. After: backends/host/machine.c, which looks at the machine. */
 #include "target/target.h"

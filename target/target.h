@@ -6,8 +6,7 @@
  *
  * A context has one: cautious figures first, then what the host detects or has measured
  * (backends/host/machine.c), then what the backend makes of it (a compiler that knows no vectors
- * has
- * none). It is fixed once the context is open, but for rates that are measured late: the same
+ * has none). It is fixed once the context is open, but for rates that are measured late: the same
  * target gives the same groups and schedules.
  *
  * Read before: base.h. After: fuse/fuse.h, ccode/ir/ir.h. */

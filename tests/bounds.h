@@ -9,8 +9,7 @@
  * An operator maps the ends of its operands' intervals, then adds its own error: half a unit of the
  * last place for + - * / and conversions, four units for functions, n + 2 halves of the sum of
  * absolute terms for a sum of n. So a difference is explained by rounding, or it is a fault. Where
- * a
- * discontinuity lies within an interval the result is the hull of both sides, or unknown.
+ * a discontinuity lies within an interval the result is the hull of both sides, or unknown.
  *
  * It knows ops/graph.h alone, of whose operators it is a second definition: float arithmetic by
  * libm's doubles, maps point by point. Integers go by jot_scalar_apply, as the interpreter's do. */

@@ -1,6 +1,5 @@
 /* tests/fuzz_ways.h - contexts in which random programs are compared: each with its label, and
- * every
- * how many programs it takes part. Read before: tests/fuzz_programs.h. */
+ * every how many programs it takes part. Read before: tests/fuzz_programs.h. */
 #ifndef JOT_FUZZ_WAYS_H
 #define JOT_FUZZ_WAYS_H
 #include "core.h"

@@ -5,8 +5,7 @@
  *     AMONG    .nnn######nnn.      bytes of NaN (of -1, of true) before, behind, and in it at first
  *
  * A fault within caught() ends the call and is told by `fault`: of the blocks that live the
- * nearest,
- * and how far from it. What runs in caught() is left where it stands: its context is lost.
+ * nearest, and how far from it. What runs in caught() is left where it stands: its context is lost.
  *
  * On systems that are no POSIX there is nothing to protect. */
 #ifndef JOT_TEST_GUARDED_H

@@ -119,8 +119,7 @@ test_tiles(void)
 }
 
 /* What lies outside by its rows is read through a tile; its fill asks for the batch, which is
- * padded
- * as well, and which no border of the tile is about. */
+ * padded as well, and which no border of the tile is about. */
 static void
 test_padded(void)
 {

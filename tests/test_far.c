@@ -1,9 +1,8 @@
 /* tests/test_far.c - index arithmetic at extreme values: elements of index variables next to the
- * ends
- * of their dtypes, large numbers in the text, products and quotients of these, as indices and as
- * conditions. Drawn expressions against numbers of 128 bits that follow the rule in core.h (an
- * element counts as at most 2^40 from 0, a product with one as at most 2^56, the rest is exact),
- * on every backend; and what is refused.
+ * ends of their dtypes, large numbers in the text, products and quotients of these, as indices and
+ * as conditions. Drawn expressions against numbers of 128 bits that follow the rule in core.h (an
+ * element counts as at most 2^40 from 0, a product with one as at most 2^56, the rest is exact), on
+ * every backend; and what is refused.
  *
  * Use: test_far [number of expressions] [first] [backend] */
 #include <inttypes.h>

@@ -6,8 +6,8 @@
  *     JOT_DUMP=ck test_flags 1 SEED  the kernels of one of them
  *
  * Programs are those of tests/wild_nets.h and wild_layers.h. A batch of them is a process of its
- * own
- * and one evaluation for each compiler and flag; when it differs each program is run alone, too. */
+ * own and one evaluation for each compiler and flag; when it differs each program is run alone,
+ * too. */
 #include "ops/graph.h"
 #include "tests/test.h"
 #include "tests/wild_nets.h"

@@ -395,8 +395,7 @@ scalar(jot_Ctx *c, double v)
 /* ---- known values ------------------------------------------------------------------------- */
 
 /* An extreme over elements of which none falls on some place: nothing to share, to second order
- * too.
- * y0 and y1 fall on place 0, none on place 1. */
+ * too. y0 and y1 fall on place 0, none on place 1. */
 static void
 test_empty_extremes(void)
 {

@@ -1,8 +1,7 @@
 /* tests/test_guard.c - nothing outside an array is touched: programs whose inputs, outputs and
  * temporaries lie against protected pages, on either side, or among bytes of NaN (tests/guarded.h),
  * by every compiler there is. An array of the caller's ends with its last element; the library's
- * own
- * have whole lines of the cache, which a kernel may read to the end.
+ * own have whole lines of the cache, which a kernel may read to the end.
  *
  *     run    variables and temporaries, by the hook of jot_open
  *     call   the same as a function, of arrays of the caller's

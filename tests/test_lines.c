@@ -1,8 +1,7 @@
 /* tests/test_lines.c - windows along rows that are read through lines, rows divided into residue
- * classes (ccode/rewrite/line_buffer.c): pools of every stride, window and border, their
- * gradients, maps that
- * divide and wrap, against the interpreter; that lines are made where they should be and not
- * elsewhere, and leave room for a schedule. */
+ * classes (ccode/rewrite/line_buffer.c): pools of every stride, window and border, their gradients,
+ * maps that divide and wrap, against the interpreter; that lines are made where they should be and
+ * not elsewhere, and leave room for a schedule. */
 #include "ccode/rewrite/line_buffer.h"
 #include "tests/hooks.h"
 #include "tests/ir_run.h"

@@ -179,8 +179,7 @@ check_counts(const char *backend, bool least, int dim)
 }
 
 /* The extreme is read, then its place is asked for, and who it is by: both compare with what the
- * next
- * evaluation computes again, by another schedule. */
+ * next evaluation computes again, by another schedule. */
 static void
 check_read_before(const char *backend, int seed)
 {

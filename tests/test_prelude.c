@@ -1,4 +1,4 @@
-/* test_prelude.c - is the mathematics of kernels as exact as prelude.def says?
+/* test_prelude.c - is the mathematics of kernels as exact as prelude/prelude.def says?
  *
  * Against libm: f32 functions against double, f64 against long double; the error in units in the
  * last place of the exact result, over a stride of all floats, all exponents, hard arguments and

@@ -1,7 +1,6 @@
 /* tests/test_prelude_vector.c - the functions of the prelude on vectors: of every function and
- * number
- * of lanes the bits are those of the scalar, from each compiler that knows vectors, with this
- * machine's instructions and with the least, the compilers' own vectorisers off.
+ * number of lanes the bits are those of the scalar, from each compiler that knows vectors, with
+ * this machine's instructions and with the least, the compilers' own vectorisers off.
  *
  *     test_prelude_vector [--print names]     the text of e.g. jotm_expf_x16
  *

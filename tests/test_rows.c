@@ -1,12 +1,9 @@
 /* tests/test_rows.c - what passes over rows need not do: sums of which one term counts are that
  * term (ccode/rewrite/one_hot.c), a maximum forgets NaN that a sum tells of
- * (ccode/rewrite/nan_free.c), signs stand
- * outside of sums (ccode/rewrite/factor_sign.c), places are compared in 32 bits
- * (ccode/rewrite/narrow.c), the next row
- * is asked for where one is read once more (ccode/lower/prefetch.c). Right against the interpreter
- * with NaN,
- * infinities, labels that name no place; the same bits on any number of threads; reductions and
- * functions counted. */
+ * (ccode/rewrite/nan_free.c), signs stand outside of sums (ccode/rewrite/factor_sign.c), places are
+ * compared in 32 bits (ccode/rewrite/narrow.c), the next row is asked for where one is read once
+ * more (ccode/lower/prefetch.c). Right against the interpreter with NaN, infinities, labels that
+ * name no place; the same bits on any number of threads; reductions and functions counted. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -8,8 +8,7 @@
  *     test_wild torch N FIRST        N networks and their values, as text for tests/ref/wild.py
  *
  * A batch of programs is a process of its own, so that one that crashes or hangs is found, named
- * and
- * cut down: calls become leaves and outputs go while it fails in the same manner. */
+ * and cut down: calls become leaves and outputs go while it fails in the same manner. */
 #include "tests/wild_run.h"
 #include "tests/test.h"
 #include "tests/wild_torch.h"

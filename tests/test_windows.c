@@ -1,10 +1,8 @@
 /* tests/test_windows.c - scatters that are solved in one nest with what they read windows of
  * (fuse/windows.c, ccode/rewrite/forward.c): gradients of pools, of windows given by maps and of
- * windows of
- * windows, by drawn extents, against the interpreter; by drawn schedules and layouts, in lanes, on
- * machines of other caches and numbers of threads; that there is one kernel where it should
- * be, with a step of it in scratch;
- * refused memory.
+ * windows of windows, by drawn extents, against the interpreter; by drawn schedules and layouts, in
+ * lanes, on machines of other caches and numbers of threads; that there is one kernel where it
+ * should be, with a step of it in scratch; refused memory.
  *
  *     test_windows            the rounds of the suite
  *     test_windows N FIRST    N rounds from number FIRST */

@@ -3,8 +3,7 @@
  *
  *     oracle   the interpreter on each graph as it was called; what is asked gets its cells
  *     way      a context drawn otherwise: backend, policy, layouts, schedules, vectors, threads;
- * all
- *              programs of a batch in one evaluation, so that their kernels share a compiler
+ *              all programs of a batch in one evaluation, so that their kernels share a compiler
  *
  * Every element of both must be one that its cell allows (tests/bounds.h). Who starts the process
  * shares a Desk with it, which says what it was at when it died. */

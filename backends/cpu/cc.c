@@ -2,11 +2,10 @@
  *
  *     text -> in the cache? --yes--> object bytes -> a file in memory --> dlopen, dlsym
  *               |no                        ^                               ^
- *               '-> kernel.c -> cc -> private kernel.so -------------------'
+ *               '-> plan/kernel.c -> cc -> private kernel.so -------------------'
  *
  * The compiler is looked for once, when the context opens (backends/cpu/program.c). It is started
- * without a
- * shell.
+ * without a shell.
  *
  * A text is compiled in a private temporary directory that is removed as soon as the object is
  * loaded: a loaded file needs no name. The directory's name is new each time, which matters: the

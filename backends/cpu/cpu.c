@@ -2,8 +2,7 @@
  * compiler.
  *
  *     first use     tcc, some 0.2 ms a kernel              code of an untuned kind
- *     beside it     cc, two at a time (backends/cpu/jobs.c)    taken over between two runs of the
- * plan
+ *     beside it     cc, two at a time (jobs.c)             taken over between two runs of the plan
  *     next process  cc's code from the cache on disk       at full speed from the start
  *
  * It is cc with a helper: without libtcc the program waits for cc, without cc there is tcc alone.

@@ -1,6 +1,5 @@
 /* backends/cpu/jobs.c - compiling beside the program: threads that hand texts to the cc backend
- * while
- * the program runs on.
+ * while the program runs on.
  *
  *     program   start: text, names --> queue               look: done? --> functions
  *     worker                           takes the first --> cc ... dlopen --> done

@@ -1,6 +1,5 @@
-/* backends/cpu/pool.h - the thread pool of a context: pieces of one kernel's parallel loop,
- * several at
- * a time.
+/* backends/cpu/pool.h - the thread pool of a context: pieces of one kernel's parallel loop, several
+ * at a time.
  *
  * A kernel's iterations of its outermost parallel loop are independent of each other, so results do
  * not depend on how many threads there are or who runs what.

@@ -14,7 +14,7 @@
  *
  * Debian's libtcc-dev has a static archive only; tools/libtcc.sh makes a shared library from it.
  *
- * Read before: backends/backend.h, host.h. After: plan/plan.c. */
+ * Read before: backends/backend.h, backends/host/host.h. After: plan/plan.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

@@ -1,7 +1,6 @@
 /* backends/cuda/cuda.c - kernels on an NVIDIA GPU, through the driver's interface. Driver and
- * compiler
- * are opened at run time, and what is used of them is declared here: neither building nor running
- * jot needs a header, a library or a driver.
+ * compiler are opened at run time, and what is used of them is declared here: neither building nor
+ * running jot needs a header, a library or a driver.
  *
  *     text -> in the cache? --yes--> cubin -.
  *               |no                         v
@@ -13,8 +12,7 @@
  *
  * Device: config.device or JOT_CUDA_DEVICE, a number; default 0.
  *
- * Read before: backends/cuda/cuda.h, nvrtc.c, opencl.c. After: backends/cuda/fetch.c,
- * backends/cuda/graph.c. */
+ * Read before: backends/cuda/cuda.h, nvrtc.c, backends/opencl/opencl.c. After: fetch.c, graph.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

@@ -1,6 +1,5 @@
 /* backends/cuda/cuda.h - what the files of the CUDA backend share: the driver's functions, as far
- * as
- * they are used, and the backend's state.
+ * as they are used, and the backend's state.
  *
  * Read before: backends/host/host.h. After: backends/cuda/cuda.c, backends/cuda/fetch.c,
  * backends/cuda/graph.c. */

@@ -4,7 +4,7 @@
  *     stream     k1 k1 o k2 k2 k2 ..      o: event `made`
  *     fetches          '-copy-o           o: event `done`, which the host waits for, or the stream
  *
- * Read before: backends/cuda/cuda.h, pinned.c, fetch.c. */
+ * Read before: backends/cuda/cuda.h, backends/host/pinned.c, plan/fetch.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

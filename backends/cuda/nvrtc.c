@@ -1,6 +1,5 @@
-/* backends/cuda/nvrtc.c - CUDA C++ to machine code, in the process, by NVRTC. The library is
- * opened at
- * run time and its functions are declared here. It needs no GPU and no driver: tests/test_cuda.c
+/* backends/cuda/nvrtc.c - CUDA C++ to machine code, in the process, by NVRTC. The library is opened
+ * at run time and its functions are declared here. It needs no GPU and no driver: tests/test_cuda.c
  * compiles for architectures that are nowhere near.
  *
  * It is looked for as JOT_NVRTC says, else under the names that the CUDA toolkit gives it. The

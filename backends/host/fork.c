@@ -1,7 +1,6 @@
 /* backends/host/fork.c - what fork() leaves of contexts: a child has their memory, but none of
- * their
- * threads, and nobody knows what drivers make of it. All that jot has for a process as a whole is
- * here, too.
+ * their threads, and nobody knows what drivers make of it. All that jot has for a process as a
+ * whole is here, too.
  *
  *     parent   context, threads, compilers, devices        goes on
  *     child    what is evaluated can be read, jot_close frees memory; nothing waits for a thread,
@@ -15,7 +14,8 @@
  * taken before a fork and free behind it on both sides, so that a child finds them between two
  * texts.
  *
- * Read before: backends/host/host.h. After: backends/cpu/tcc.c, jobs.c, pool.c. */
+ * Read before: backends/host/host.h. After: backends/cpu/tcc.c, backends/cpu/jobs.c,
+ * backends/cpu/pool.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

@@ -1,7 +1,7 @@
 /* backends/host/host.c - libc and POSIX behind a few functions: the hooks of jot_open(NULL), whole
  * files.
  *
- * Read before: backends/host/host.h. After: backends/host/work.c, process.c, cache.c. */
+ * Read before: backends/host/host.h. After: work.c, process.c, backends/cpu/cache.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

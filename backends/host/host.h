@@ -1,12 +1,12 @@
 /* backends/host/host.h - what a hosted build brings to jot_open(NULL), and what the two backends
- * that
- * run a C compiler share: processes, files, the cache of compiled kernels on disk.
+ * that run a C compiler share: processes, files, the cache of compiled kernels on disk.
  *
  * The files that know libc and POSIX are those that the Makefile lists as HOSTED. A build with
  * JOT_NO_HOST leaves them out; then the user gives the hooks and only the interpreter is in the
  * table.
  *
- * Read before: backends/backend.h. After: host.c, cache.c, tcc.c, cc.c. */
+ * Read before: backends/backend.h. After: host.c, backends/cpu/cache.c,
+ * backends/cpu/tcc.c, backends/cpu/cc.c. */
 #ifndef JOT_HOST_H
 #define JOT_HOST_H
 #include "backends/backend.h"
@@ -24,7 +24,7 @@ JOT_FN void jot_machine_name(const char *cpuinfo, char *name, size_t nbytes);
 /* Measure the rates (backends/host/probe.c): some 20 ms. False: no loops for this machine. */
 JOT_FN bool jot_machine_measure(Target *target);
 
-/* ---- shared by tcc.c, cc.c and cache.c ---- */
+/* ---- shared by backends/cpu/tcc.c, backends/cpu/cc.c and backends/cpu/cache.c ---- */
 
 /* An environment variable as the context's hook sees it; the process's own without a hook. */
 JOT_FN const char *jot_host_env(const jot_Ctx *ctx, const char *name);
@@ -32,7 +32,8 @@ JOT_FN double jot_host_seconds(void); /* monotonic */
 /* A thread of the library's own, with HOST_STACK bytes of stack whatever the system's default is:
  * twice what core.h promises to need, for the system's share. */
 enum { HOST_STACK = 256 * 1024 };
-JOT_FN bool jot_host_thread(pthread_t *thread, void *(*run)(void *), void *arg); /* pool.c */
+/* backends/cpu/pool.c */
+JOT_FN bool jot_host_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 JOT_FN void jot_host_log(jot_Ctx *ctx, const char *format, ...) JOT_PRINTF(2, 3);
 /* To the log, unless it is the same as one of the last SAID. */
 JOT_FN void jot_host_say(jot_Ctx *ctx, const char *note);
@@ -65,12 +66,10 @@ JOT_FN const char *jot_library_functions(void *library, const char *const *names
 typedef struct { char *p; size_t n; } Bytes;
 JOT_FN void jot_bytes_free(jot_Ctx *ctx, Bytes *bytes);
 /* A file to read, in the open directory `place`. -1: errno says why; EINVAL: it is a pipe, a
- * folder,
- * a device, no file. */
+ * folder, a device, no file. */
 JOT_FN int jot_host_open(int place, const char *path);
 /* A whole file, at most `most` bytes of it, with a 0 behind; the second closes it. False: errno
- * says
- * why. */
+ * says why. */
 JOT_FN bool jot_host_read(jot_Ctx *ctx, const char *path, size_t most, Bytes *out);
 JOT_FN bool jot_host_read_fd(jot_Ctx *ctx, int fd, size_t most, Bytes *out);
 /* What this thread writes in between meets a limit on the size of files (ulimit -f) as an error,
@@ -119,7 +118,7 @@ JOT_FN ChildEnd jot_host_spawn(char *const *argv, const WorkDir *work, double li
 /* A program on PATH (or a path with a '/') that may be executed; NULL: none. In ctx's memory. */
 JOT_FN char *jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes);
 
-/* ---- the cache (cache.c) ---- */
+/* ---- the cache (backends/cpu/cache.c) ---- */
 
 /* fd: the open directory, -1 for no cache. */
 typedef struct { int fd; char dir[512]; } Cache;
@@ -139,8 +138,7 @@ JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, By
 JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object);
 
 /* A file of this name in the directory: this user's, nobody else's to write, of no more bytes than
- * an
- * entry may have; else it is told and removed. A new one replaces the old one at once. */
+ * an entry may have; else it is told and removed. A new one replaces the old one at once. */
 JOT_FN bool jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *text);
 JOT_FN void jot_cache_write(Cache *cache, jot_Ctx *ctx, const char *name, Bytes text);
 
@@ -166,7 +164,7 @@ JOT_FN Pinned *jot_pinned_take(PinnedIdle *idle, size_t nbytes); /* NULL: none f
 JOT_FN Pinned *jot_pinned_give(PinnedIdle *idle, Pinned *p);
 JOT_FN Pinned *jot_pinned_oldest(PinnedIdle *idle); /* it waits no longer; NULL: none does */
 
-/* ---- NVRTC (nvrtc.c) ---- */
+/* ---- NVRTC (backends/cuda/nvrtc.c) ---- */
 
 typedef struct Nvrtc Nvrtc;
 JOT_FN Nvrtc *jot_nvrtc_open(jot_Ctx *ctx, char *why, size_t why_nbytes); /* NULL: why says it */
@@ -182,7 +180,7 @@ JOT_FN int jot_nvrtc_arch(const Nvrtc *nvrtc, int most);
 JOT_FN bool jot_nvrtc_compile(Nvrtc *nvrtc, jot_Ctx *ctx, const char *what, const char *text,
                               size_t nbytes, int arch, bool ptx, Bytes *object);
 
-/* ---- compiling beside the program (jobs.c) ---- */
+/* ---- compiling beside the program (backends/cpu/jobs.c) ---- */
 
 typedef struct Jobs Jobs;
 JOT_FN Jobs *jot_jobs_open(jot_Ctx *ctx); /* NULL: no memory; threads start with the first job */

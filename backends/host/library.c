@@ -1,12 +1,11 @@
 /* backends/host/library.c - shared libraries that are opened at run time, and tables of their
- * functions:
- * compilers, drivers, JSON. What is used of one is declared where it is used, as a struct of
- * nothing but function pointers beside a list of their names in the same order.
+ * functions: compilers, drivers, JSON. What is used of one is declared where it is used, as a
+ * struct of nothing but function pointers beside a list of their names in the same order.
  *
  *     {"clFinish", "clFlush"}   ->   struct { int32_t (*finish)(..); int32_t (*flush)(..); }
  *
- * Read before: backends/host/host.h. After: backends/cpu/tcc.c, nvrtc.c,
- * backends/opencl/find.c, cuda.c, io/tune.c. */
+ * Read before: backends/host/host.h. After: backends/cpu/tcc.c, backends/cuda/nvrtc.c,
+ * backends/opencl/find.c, backends/cuda/cuda.c, io/tune.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

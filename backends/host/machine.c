@@ -5,8 +5,7 @@
  *                 two vector units, near enough to rank schedules by
  *     look up     the rates measured on this machine, from a file beside the compiled kernels
  *     measure     once, when there is no such file: backends/host/probe.c; where code of a first
- * tier
- *                 runs meanwhile, not before the first results are out (plan/tier/rates.c)
+ *                 tier runs meanwhile, not before the first results are out (plan/tier/rates.c)
  *
  *     ~/.cache/jot/machine-5d0c1b8e2f3a4967     named by a hash of its first line
  *         jot machine 2: Intel(R) Xeon(R) Processor, 2 cores, 64 bytes x 32 fma, caches 49152 ...

@@ -1,7 +1,6 @@
 /* backends/host/pinned.c - pinned memory of the host that waits for the next copy. To pin takes a
- * driver
- * as long as to copy some megabytes, so what a fetch is done with is kept: a few pieces, the one
- * used last first.
+ * driver as long as to copy some megabytes, so what a fetch is done with is kept: a few pieces, the
+ * one used last first.
  *
  *     fetch       <-  take: large enough and not much too large, or none: the driver is asked
  *     fetch_end   ->  give: one too many: the one that has waited longest goes

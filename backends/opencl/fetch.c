@@ -7,7 +7,7 @@
  * Pinned is memory that the driver allocates (CL_MEM_ALLOC_HOST_PTR) and that stays mapped; a
  * device copies to it by itself.
  *
- * Read before: backends/opencl/opencl.c, pinned.c, fetch.c. */
+ * Read before: backends/opencl/opencl.c, backends/host/pinned.c, plan/fetch.c. */
 #include "backends/opencl/opencl.h"
 #ifndef JOT_NO_HOST
 

@@ -1,7 +1,6 @@
 /* backends/opencl/opencl.c - kernels on an OpenCL device. The loader is opened at run time and its
- * few
- * functions are declared in opencl.h, so that neither building nor running jot needs a header, a
- * library or a driver.
+ * few functions are declared in opencl.h, so that neither building nor running jot needs a header,
+ * a library or a driver.
  *
  *     text -> in the cache? --yes--> program binary -.
  *               |no                                  v

@@ -1,6 +1,5 @@
-/* backends/opencl/opencl.h - what the files of the OpenCL backend share: the loader's functions,
- * as far as
- * they are used (OpenCL 1.2), and the backend's state.
+/* backends/opencl/opencl.h - what the files of the OpenCL backend share: the loader's functions, as
+ * far as they are used (OpenCL 1.2), and the backend's state.
  *
  * Read before: backends/host/host.h. After: backends/opencl/opencl.c, backends/opencl/find.c. */
 #ifndef JOT_OPENCL_H
@@ -96,8 +95,7 @@ JOT_FN const char *jot_ocl_status(int32_t status); /* ", CL_OUT_OF_RESOURCES"; "
 JOT_FN bool jot_ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status);
 
 /* backends/opencl/find.c: the loader is opened, a device chosen and described; its platform is not
- * kept.
- * False: *why says why; what was opened stays in *o. */
+ * kept. False: *why says why; what was opened stays in *o. */
 JOT_FN bool jot_ocl_find(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes);
 JOT_FN void jot_ocl_lose(Ocl *o); /* the loader is closed */
 /* backends/opencl/fetch.c: what Device has of these names. */

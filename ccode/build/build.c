@@ -1,6 +1,5 @@
 /* ccode/build/build.c - a group becomes a kernel: its axes, buffers and guards, and a store for
- * each
- * member that is kept in memory; the values are found by descent (ccode/build/value.c).
+ * each member that is kept in memory; the values are found by descent (ccode/build/value.c).
  *
  *     group stores %6, axes of %5     i0, i1 of the kernel     y0[i0, i1] = value(%6, (i0, i1))
  *     one reduction, stored alone     ccode/build/reduce.c: its axes are free to be solved for
@@ -9,8 +8,7 @@
  * stays, and quotients are taken apart, so that a chain of maps does not ask twice.
  *
  * Read before: ccode/build/build.h. After: ccode/build/value.c, ccode/build/reduce.c,
- * ccode/build/order.c, then
- * ccode/schedule/sched.c. */
+ * ccode/build/order.c, then ccode/schedule/sched.c. */
 #include "ccode/build/build.h"
 
 JOT_FN bool

@@ -1,13 +1,11 @@
 /* ccode/build/build.h - a fused group of graph nodes becomes a Kernel: what is computed, still
- * without an
- * order or a place.
+ * without an order or a place.
  *
  *     group   %3 = reindex %x   %4 = reindex %w   %5 = mul %3 %4   %6 = reduce add %5   stored: %6
  *     kernel  axes of %5        load x[..], load w[..], mul        !0 y[..] = reduce add over ...
  *
  * Read before: ops/graph.h, fuse/fuse.h, ccode/ir/ir.h. After: ccode/build/build.c,
- * ccode/build/value.c,
- * ccode/build/reduce.c, ccode/build/order.c. */
+ * ccode/build/value.c, ccode/build/reduce.c, ccode/build/order.c. */
 #ifndef JOT_BUILD_H
 #define JOT_BUILD_H
 #include "ccode/ir/ir.h"

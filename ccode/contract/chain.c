@@ -1,6 +1,5 @@
 /* ccode/contract/chain.c - chains: contractions and what goes on along their rows, in turn on a
- * block of
- * rows.
+ * block of rows.
  *
  *     S[q, t] = sum over k of Q[q, k] K[t, k]      %S: z:1p q:64 t:32 q:14 | k ..; res s[q%64, t]
  *     m[q]    = max over t of S                    %m: z:1p q:64 q | t:32 t:1l

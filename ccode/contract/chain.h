@@ -1,6 +1,5 @@
 /* ccode/contract/chain.h - chains: several contractions, and work along their rows, done one after
- * the other
- * on a block of rows (attention). Read before: ccode/contract/contract.h. After:
+ * the other on a block of rows (attention). Read before: ccode/contract/contract.h. After:
  * ccode/contract/chain.c. */
 #ifndef JOT_CHAIN_H
 #define JOT_CHAIN_H

@@ -1,6 +1,5 @@
 /* ccode/contract/chain_make.h - what finding a chain (chain.c) and writing its schedule
- * (chain_text.c)
- * share. Read before: ccode/contract/chain.h. */
+ * (chain_text.c) share. Read before: ccode/contract/chain.h. */
 #ifndef JOT_CHAIN_MAKE_H
 #define JOT_CHAIN_MAKE_H
 #include "ccode/contract/chain.h"

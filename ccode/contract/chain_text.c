@@ -1,6 +1,5 @@
 /* ccode/contract/chain_text.c - the schedule of a chain, as text: panels packed before, then each
- * product,
- * sum and kept value in a block of rows, and stores as soon as what they read is there.
+ * product, sum and kept value in a block of rows, and stores as soon as what they read is there.
  *
  *     packed operand of a product    %3: z:1p t:32 k t:8 t:1v; res p3[..]       before the blocks
  *     product                        %S: z:1p q:64 t:32 q:14 | k q:1u t:8u t:1v; res c4[q%64, t]

@@ -1,7 +1,6 @@
 /* ccode/contract/contract.h - contractions: sums of products of two operands, known by their axes
- * and not by
- * a name. Matmul in every transposition, convolution of any stride, padding, dilation and grouping,
- * both of its gradients and einsum-like products are all one:
+ * and not by a name. Matmul in every transposition, convolution of any stride, padding, dilation
+ * and grouping, both of its gradients and einsum-like products are all one:
  *
  *     out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, n, k]
  *
@@ -66,8 +65,7 @@ JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Tar
                                int lanes, struct Rides *rides);
 /* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
  * (ccode/device/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel
- * is made
- * anew; false: it may be no use any more. */
+ * is made anew; false: it may be no use any more. */
 /* matrix: what the device's unit for small matrices multiplies. */
 typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse; /* TF32: and f32, rounded */
 JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target,

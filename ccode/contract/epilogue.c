@@ -12,8 +12,7 @@
  *   breaks    numbers of stores; may add an axis
  *
  * Read before: ccode/contract/epilogue.h. After: ccode/contract/epilogue_make.c,
- * ccode/contract/sched.c,
- * ccode/winograd/winograd.c. */
+ * ccode/contract/sched.c, ccode/winograd/winograd.c. */
 #include "ccode/contract/epilogue.h"
 #include "ccode/contract/make.h"
 #include "ccode/build/build.h"

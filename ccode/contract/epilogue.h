@@ -1,6 +1,6 @@
 /* ccode/contract/epilogue.h - sums that ride on the stores of a contraction: sums of its results
- * over all rows,
- * one per column, computed block by block as the rows are stored, while they are in a cache.
+ * over all rows, one per column, computed block by block as the rows are stored, while they are in
+ * a cache.
  *
  *     %4 = reduce add over k of %1 * %2           the contraction       y[i, j] = %4
  *     %5 = reduce add over i of %4                a sum of its results: m[j] = %5
@@ -58,8 +58,7 @@ JOT_FN bool jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_
 /* The store from which the value can be read back; -1: none. */
 JOT_FN int jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value);
 /* ccode/contract/epilogue_make.c: make the sums, which read results back, in kernel `to`, where
- * axis a of `from` is
- * place[a] (NULL: the same axis). */
+ * axis a of `from` is place[a] (NULL: the same axis). */
 JOT_FN bool jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place,
                            const Space *space);
 /* Append their stages to the schedule. */

@@ -1,6 +1,5 @@
-/* ccode/contract/epilogue_make.c - sums that ride on a contraction's stores: in its kernel,
- * reading results
- * back, and behind the loops of its schedule.
+/* ccode/contract/epilogue_make.c - sums that ride on a contraction's stores: in its kernel, reading
+ * results back, and behind the loops of its schedule.
  *
  *     %4: n:1p hb:1p ... | c p q ...              the contraction, its schedule as without them
  *     !0: n:1p hb:1p ...                          y
@@ -12,10 +11,10 @@
  * Where the contraction's schedule shares out other axes than rows, or keeps sums in memory between
  * blocks of k, the sums have a phase of their own.
  *
- *   requires  Rides with a block (rides.c)
+ *   requires  Rides with a block (ccode/contract/epilogue.c)
  *   keeps     what is computed, but for the order of sums
  *
- * Read before: ccode/contract/epilogue.h, rides.c. After: ccode/contract/sched.c,
+ * Read before: ccode/contract/epilogue.h, ccode/contract/epilogue.c. After: ccode/contract/sched.c,
  * ccode/winograd/epilogue.c. */
 #include "ccode/contract/epilogue.h"
 #include "ccode/contract/make.h"

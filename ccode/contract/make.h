@@ -1,12 +1,12 @@
 /* ccode/contract/make.h - what the choice of a contraction's blocks (ccode/contract/sched.c) and
- * the
- * packing of its operands (ccode/contract/pack.c) share. Read before: ccode/contract/contract.h. */
+ * the packing of its operands (ccode/contract/pack.c) share. Read before:
+ * ccode/contract/contract.h. */
 #ifndef JOT_CONTRACT_MAKE_H
 #define JOT_CONTRACT_MAKE_H
 #include "ccode/contract/contract.h"
 
-/* Lanes along the sum (ccode/contract/dots.c): its axis, those of the block,
- * of `rows` by `columns` sums. */
+/* Lanes along the sum (ccode/contract/dots.c): its axis, those of the block, of `rows` by `columns`
+ * sums. */
 typedef struct {
     int along, r, v;
     bool swap;                  /* the rows are b's */

@@ -1,6 +1,6 @@
 /* ccode/contract/matrix_tiles.c - a contraction of bf16 by a processor's matrix unit: operands
- * packed into
- * tiles of 32 by 32, blocks of sums in memory, one call for each block of sums and of k.
+ * packed into tiles of 32 by 32, blocks of sums in memory, one call for each block of sums and of
+ * k.
  *
  *     %b: j:32p k:32 k:2 j k:1u; res pb[j/32, k/32, k%32/2, j%32, k%2]     pairs along k
  *     phase
@@ -11,9 +11,8 @@
  *
  * The unit multiplies 16 x 32 by 32 x 16 elements at once and has room for four such sums, so a
  * call has 32 x 32 of them (jot_tiles_bf16, ccode/emit/dialect.c): all of its loops over i and j,
- * and
- * those over a block of k. What the tiles hold beyond the ends of i and j is anything, as it only
- * meets sums that nobody reads; beyond the end of k it is 0.
+ * and those over a block of k. What the tiles hold beyond the ends of i and j is anything, as it
+ * only meets sums that nobody reads; beyond the end of k it is 0.
  *
  * A panel of b for a block of k stays in the first cache while all tiles of a's block pass, these
  * come from the second. The sizes are the same for any number of threads that results depend on:

@@ -268,8 +268,7 @@ pack_columns(ContractMake *m, int n)
 }
 
 /* Bounds of dimensions that are not the tile's own, where they can leave the buffer: of a batch
- * that
- * is padded, say. The border answers all others. */
+ * that is padded, say. The border answers all others. */
 static int
 tile_bounds(const ContractMake *m, const Value *v, const ContractTile *t, Ix *cond)
 {

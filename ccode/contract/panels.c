@@ -1,6 +1,5 @@
 /* ccode/contract/panels.c - contractions of the same rows and columns, and what is made of all of
- * them, by
- * panels of columns: the gates of a recurrent cell.
+ * them, by panels of columns: the gates of a recurrent cell.
  *
  *     S0[r, u] = sum over k of x[r, k] w[k, u]     %S0: u:32p r:11 | k ..; res w0[r, u%32]
  *     S1[r, u] = sum over k of x[r, k] w[k, u + h] %S1: u:32p r:11 | k ..; res w1[r, u%32]

@@ -1,6 +1,5 @@
 /* ccode/device/contract_grid.c - a contraction on a device: a work-group computes a block of the
- * result,
- * its operands brought block by block of k into memory that the group shares.
+ * result, its operands brought block by block of k into memory that the group shares.
  *
  *     out [mb, nb]  =  sum over kb of  ta [kl, m]  x  tb [kl, n]
  *

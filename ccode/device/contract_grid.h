@@ -1,6 +1,6 @@
 /* ccode/device/contract_grid.h - what the choice of a device's tiles (contract_grid.c) and the
- * kernel and
- * schedule that follow from it (contract_grid_make.c) share. Read before: ccode/contract/make.h. */
+ * kernel and schedule that follow from it (contract_grid_make.c) share. Read before:
+ * ccode/contract/make.h. */
 #ifndef JOT_CONTRACT_GRID_H
 #define JOT_CONTRACT_GRID_H
 #include "ccode/contract/make.h"

@@ -1,6 +1,5 @@
 /* ccode/device/contract_grid_make.c - a contraction on a device, once its sides have sizes: the
- * kernel
- * over new axes, operands that are 0 beyond the edges, the schedule.
+ * kernel over new axes, operands that are 0 beyond the edges, the schedule.
  *
  *     m, n, k            ->  mb mt mr, nb nt nr, kb kl; each old axis an expression of these
  *     a, b               ->  0 where k ends, and where the sum leaves points out

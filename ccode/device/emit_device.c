@@ -1,6 +1,5 @@
-/* ccode/device/emit_device.c - what the text of a device has and C has not: the kernel's
- * signature, loops
- * shared out among items, sums of a work-group, atomic operators.
+/* ccode/device/emit_device.c - what the text of a device has and C has not: the kernel's signature,
+ * loops shared out among items, sums of a work-group, atomic operators.
  *
  *     __kernel void
  *     NAME(__global const float *restrict x, jot_u32 x_from, __global float *restrict y,

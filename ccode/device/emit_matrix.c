@@ -1,6 +1,5 @@
 /* ccode/device/emit_matrix.c - the text of what a CUDA device has for products of small matrices,
- * and for
- * what goes to a group's memory past the registers.
+ * and for what goes to a group's memory past the registers.
  *
  *     jot_mma_bf16_2x4x2_k1040_t528(&acc, .., ta + .., tb + ..)   a warp: 32 x 32 results, 32 terms
  *     jot_wgmma_f16_1x16x2_k1040_k1040(..)                        four warps: 64 x 128 results,

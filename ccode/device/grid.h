@@ -24,8 +24,7 @@ JOT_FN bool jot_grid_team(const Kernel *k, uint32_t value, const Target *target)
 /* Different points of a plain store are different elements: each index is an axis of its own. */
 JOT_FN bool jot_grid_spreads(const Kernel *k, const KStore *store);
 /* Loads that stand across the stores go through group memory (ccode/device/square.c). False: there
- * are none
- * in large nests without sums, or out of memory; k and *s are what they were. */
+ * are none in large nests without sums, or out of memory; k and *s are what they were. */
 JOT_FN bool jot_grid_squares(Sched *s, Kernel *k, const Target *target);
 /* Few long reductions become two each. False: no room, or out of memory. */
 JOT_FN bool jot_grid_rfactor(Kernel *k, const Target *target);

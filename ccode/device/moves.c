@@ -6,8 +6,7 @@
  *
  * Memory comes 32 bytes at a time, for eight items side by side or for one that stands a row apart.
  * So sums are shared, split (rfactor.c) and laid out (ccode/device/grid.c) by the moves of the
- * largest
- * load under them, also where a split has put new axes between.
+ * largest load under them, also where a split has put new axes between.
  *
  * Read before: ccode/device/grid.h. After: ccode/device/rfactor.c, ccode/device/grid.c. */
 #include "ccode/device/grid.h"

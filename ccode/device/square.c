@@ -20,7 +20,7 @@
  *   requires  a verified kernel; *s opened
  *   keeps     what is computed, to the bit
  *   breaks    axes (first they are merged as far as they can be: ccode/rewrite/merge.c), ranks of
- * buffers
+ *             buffers
  *
  * Read before: ccode/device/grid.h, ccode/rewrite/merge.c. After: ccode/device/grid.c,
  * ccode/device/walk_grid.c. */

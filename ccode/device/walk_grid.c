@@ -1,6 +1,5 @@
 /* ccode/device/walk_grid.c - the walk on a device: launches, and loops whose steps are shared out
- * among
- * items and work-groups.
+ * among items and work-groups.
  *
  *     %2: n:1g c:1g | h:1t w:1t       for (n_c = team; n_c < hi; n_c += teams) {       grid
  *     !0: n:1g c:1g                       acc = 0;
@@ -16,7 +15,8 @@
  * team's loops the items of a work-group do the same, but for stores, which the first of them
  * makes.
  *
- *   requires  the tree of a verified schedule with `group` set       keeps  what walk.c keeps
+ *   requires  the tree of a verified schedule with `group` set
+ *   keeps     what ccode/lower/walk.c keeps
  *
  * Read before: ccode/lower/walk.c. After: ccode/device/emit_device.c. */
 #include "ccode/lower/walk.h"

@@ -1,6 +1,5 @@
 /* ccode/device/walk_matrix.c - the walk's steps on a matrix unit: one instruction (of a device) or
- * call
- * (of this machine) for all steps of a run of loops of its kind.
+ * call (of this machine) for all steps of a run of loops of its kind.
  *
  *     ks:1m mq:1m nq:1m mh:1m nr:1m kl:1m   ->   jot_mma_f16_2x4x2_k1040_k1040(&acc, &acc_1, ..,
  *                                                                              ta + .., tb + ..)
@@ -17,7 +16,7 @@
  *   requires  of a device: the innermost loops over m and n of 2 steps, the last two loops of lanes
  *             of 8 and 4 (with warps 4 before them one over these); operands in a group's memory,
  *             in rows of 16 bytes; else what ccode/contract/matrix_tiles.c makes
- *   keeps     what walk.c keeps
+ *   keeps     what ccode/lower/walk.c keeps
  *
  * Read before: ccode/device/walk_grid.c, ccode/device/contract_grid.c. After:
  * ccode/device/emit_matrix.c. */

@@ -1,6 +1,6 @@
 /* ccode/emit/apart.c - innermost loops whose steps have nothing to do with each other: the text
- * says so,
- * and a C compiler that makes vectors need not ask, before each row, whether buffers overlap.
+ * says so, and a C compiler that makes vectors need not ask, before each row, whether buffers
+ * overlap.
  *
  *     for (j = 0; j < 32; j++)                     JOT_APART for (j = 0; j < 32; j++)
  *         y[at + j] = x[at + j] * t         ->         y[at + j] = x[at + j] * t

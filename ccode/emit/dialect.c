@@ -1,6 +1,5 @@
 /* ccode/emit/dialect.c - targets as data, and what stands before the kernels in a file: typedefs
- * and
- * exactly those functions that the kernels name, transitively. The scalar functions are the
+ * and exactly those functions that the kernels name, transitively. The scalar functions are the
  * prelude's (prelude/prelude.def), vectors are in dialect_vector.c; the few here belong to the
  * emitter: an index brought inside, fma, a processor's matrix unit.
  *

@@ -1,6 +1,6 @@
 /* ccode/emit/dialect_vector.c - vectors in the text for gcc and clang: their types, and what is
- * loaded,
- * stored, chosen, mixed and multiplied of them, spelled out for one type when a kernel names it.
+ * loaded, stored, chosen, mixed and multiplied of them, spelled out for one type when a kernel
+ * names it.
  *
  *     jot_f32x8           typedef float jot_f32x8 __attribute__((vector_size(32)));
  *     jot_ld_f32x8        a function, behind jot_f32x8
@@ -276,8 +276,7 @@ put_some_lanes(Text *out, const VectorName *v, bool join, int from, int to)
 
 /* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
  * stores, for which a load of the whole has to wait. Integers pass as floats of their width. %m:
- * the
- * mask, of lanes or (first) of n of them. */
+ * the mask, of lanes or (first) of n of them. */
 typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
 static const MaskName mask_names[] = {
     { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",

@@ -1,6 +1,5 @@
-/* ccode/emit/emit.c - code records as the text of a C function: its head, the pointers it works
- * on, its
- * body, and the passes that lead there.
+/* ccode/emit/emit.c - code records as the text of a C function: its head, the pointers it works on,
+ * its body, and the passes that lead there.
  *
  *   requires  counted code       keeps  order of effects       breaks  nothing
  *

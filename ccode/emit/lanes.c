@@ -47,8 +47,7 @@ asks_bits(const Inst *in) /* isinf, signbit: by a function */
 /* ---- masks ---- */
 
 /* The operand whose mask is as wide as the result's: the first vector, of a select one of those
- * that
- * are chosen. */
+ * that are chosen. */
 static uint32_t
 truth_like(const Printer *p, const Inst *in)
 {

@@ -1,6 +1,5 @@
 /* ccode/emit/loop.c - innermost loops whose steps do not depend on each other, spelled as loops
- * over
- * vectors, so that nothing is left for a compiler's vectoriser to find, or to get wrong.
+ * over vectors, so that nothing is left for a compiler's vectoriser to find, or to get wrong.
  *
  *     for j < 1000 (apart)                    jot_i64 j = 0;
  *         t = x[at + j]                       for (; j < 992; j += 16) {

@@ -1,6 +1,6 @@
 /* ccode/emit/prelude_read.c - the C of the prelude's bodies, an expression at a time: tokens,
- * precedence,
- * and for each operand its type, whether it differs between lanes, and whether it is a truth value.
+ * precedence, and for each operand its type, whether it differs between lanes, and whether it is a
+ * truth value.
  *
  *     (q & 1) ? a : -b    ->    choice(binary & (q, 1), a, unary - (b))
  *

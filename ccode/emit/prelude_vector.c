@@ -1,12 +1,10 @@
-/* ccode/emit/prelude_vector.c - the functions of the prelude on vectors, made of their scalar
- * text: for
- * gcc and clang, when a kernel names jotm_expf_x16.
+/* ccode/emit/prelude_vector.c - the functions of the prelude on vectors, made of their scalar text:
+ * for gcc and clang, when a kernel names jotm_expf_x16.
  *
  * All types have as many lanes, however wide that is; where the scalar returns a truth value the
  * vector has lanes of 0 or -1, as wide as the argument's. What a condition per lane guards is run
- * if
- * any lane asks for it, and keeps the others' values. The bits are those of the scalar. A body that
- * has no such form (a loop of data's length) is called lane by lane; what a target has in one
+ * if any lane asks for it, and keeps the others' values. The bits are those of the scalar. A body
+ * that has no such form (a loop of data's length) is called lane by lane; what a target has in one
  * instruction stands before it, for twice the lanes by halves.
  *
  *   requires  prelude/prelude.def, and the helpers of dialect_vector.c
@@ -155,8 +153,7 @@ vform_end(const VForm *f)
 }
 
 /* What a mask guards is run if any lane is in it; then the other lanes of what it assigned get
- * their
- * values back. */
+ * their values back. */
 static void
 vform_guarded(VForm *f, int mask, int bits)
 {

@@ -1,6 +1,6 @@
 /* ccode/emit/print.h - the state of the printer, shared by emit.c (the function),
- * ccode/emit/statement.c
- * (statements) and ccode/emit/expr.c (expressions). Read before: ccode/lower/code.h. */
+ * ccode/emit/statement.c (statements) and ccode/emit/expr.c (expressions). Read before:
+ * ccode/lower/code.h. */
 #ifndef JOT_PRINT_H
 #define JOT_PRINT_H
 #include "ccode/lower/code.h"
@@ -102,12 +102,12 @@ JOT_FN const char *jot_print_memory_type(int dtype);
 JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
 JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 
-/* emit_device.c */
+/* ccode/device/emit_device.c */
 typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]; } Used;
 JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
 JOT_FN void jot_print_shared_loop(Printer *p, const Inst *in, Name name);     /* its head */
 JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
-/* emit_matrix.c */
+/* ccode/device/emit_matrix.c */
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
 JOT_FN void jot_print_copy(Printer *p, const Inst *in);
 JOT_FN void jot_print_barrier(Printer *p, const Inst *in);

@@ -1,6 +1,5 @@
 /* ccode/emit/shorten.c - in loops that become vectors of 32-bit lanes, conditions are asked in 32
- * bits:
- * an index has 64, so that a vector of data takes two of them, compared and packed.
+ * bits: an index has 64, so that a vector of data takes two of them, compared and packed.
  *
  *     JOT_APART for (j = 0; j < 32; j++)         to = (jot_i32)(jot_clamp(x - i*32 + 1, 34) - 1)
  *         y[..] = i*32 + j - x == 0 ? k : 0  ->  JOT_APART for (j = 0; j < 32; j++)

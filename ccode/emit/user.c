@@ -1,6 +1,5 @@
-/* ccode/emit/user.c - the C text around the user's: what jot_code and jot_code_map become;
- * and the text of a stack (ops/rewrite/stack.c), which no nest of loops over one variable's
- * elements gives.
+/* ccode/emit/user.c - the C text around the user's: what jot_code and jot_code_map become; and the
+ * text of a stack (ops/rewrite/stack.c), which no nest of loops over one variable's elements gives.
  *
  * Only what the user's text mentions is declared, so that the kernel is readable and takes strict
  * warnings. #line directives give the compiler the user's own line numbers, with the operator's

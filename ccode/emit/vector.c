@@ -91,8 +91,8 @@ jot_print_choice(Printer *p, const Inst *in)
 }
 
 /* Vectors of gcc and clang know + - * / and negation of floats, choices by a comparison, and loads;
- * functions of floats are the prelude's on vectors (ccode/emit/prelude_vector.c);
- * where fewer lanes are in use the others hold anything. */
+ * functions of floats are the prelude's on vectors (ccode/emit/prelude_vector.c); where fewer lanes
+ * are in use the others hold anything. */
 JOT_FN bool
 jot_print_whole(Printer *p, uint32_t n)
 {

@@ -1,7 +1,7 @@
 /* ccode/ir/ir.c - a kernel as records: opened, copied, its axes, buffers, layouts and scalars, and
  * what is asked of them. Values and stores are in ccode/ir/value.c, the printer is in
- * ccode/ir/print.c,
- * schedules are in sched.c, layouts in layout.c, what must hold in verify.c.
+ * print.c, schedules are in ccode/schedule/sched.c, layouts in layout.c, what must hold in
+ * ccode/verify/verify.c.
  *
  * A refused allocation or a number out of range gives 0 (an axis, a scalar: -1), which spreads.
  *

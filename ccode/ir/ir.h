@@ -16,9 +16,9 @@
  *     !0   y[i] = %2                                             }
  *
  * Index expressions are Ix of ops/index/index.h: axis number a of an Ix is kernel axis a.
- * Everything is a
- * small record in an array with 32-bit references; record 0 is poison, what a refused allocation or
- * a refused operand gives. Functions that build return 0 (or false, -1) then and never crash.
+ * Everything is a small record in an array with 32-bit references; record 0 is poison, what a
+ * refused allocation or a refused operand gives. Functions that build return 0 (or false, -1) then
+ * and never crash.
  *
  * Read before: ops/index/index.h, ops/graph.h (EwOp). After: ccode/emit.h, ccode/lower/lower.c. */
 #ifndef JOT_IR_H
@@ -103,9 +103,8 @@ typedef struct {
 
 /* REST: the short axis r of i = by * h + r, contiguous in memory, so stores walk it innermost.
  * LINE: the position in a line (ccode/rewrite/line_buffer.c); only the line's own loops run over
- * it. CLEAR: an
- * index of a buffer being cleared (ccode/rewrite/scatter.c); only that store's loops run over
- * it. */
+ * it. CLEAR: an index of a buffer being cleared (ccode/rewrite/scatter.c); only that store's loops
+ * run over it. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
 typedef struct { const char *name; int64_t ext; uint8_t kind; } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
@@ -116,7 +115,7 @@ typedef enum {
     VAL_CONST,   /* c */
     VAL_SCALAR,  /* run-time scalar number `buf` */
     VAL_INDEX,   /* an index expression as an integer (or float) value */
-    VAL_EW,      /* scalar.def operator `ew` of a[0..n) */
+    VAL_EW,      /* ops/scalar.def operator `ew` of a[0..n) */
     VAL_REDUCE,  /* over `axes`, with operator `ew`, of a[0], for the points where all conditions
                     hold; times c.f if `scaled`. With two operands: `ew` is MAX or MIN, and a
                     second accumulator holds a[1] at the extreme of a[0]; among equal extremes
@@ -396,8 +395,7 @@ JOT_FN bool jot_sched_read(Sched *s, Kernel *k, const char *text, size_t n, Text
  * loop is parallel when that is legal. Call once per kernel. */
 JOT_FN bool jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order);
 /* The cheapest of a small set of lists of loops on this machine (ccode/schedule/choose.c); order:
- * all
- * axes, by how far they move what is accessed, reduced ones last (jot_build_order_outer). */
+ * all axes, by how far they move what is accessed, reduced ones last (jot_build_order_outer). */
 JOT_FN bool jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder,
                              const int *order);
 /* Divide a schedule of serial loops in one phase among threads: mark loops parallel, put nests into

@@ -1,6 +1,5 @@
 /* ccode/ir/operands.c - the values that a value is made of, each once: a walk in depth that marks
- * what it
- * has seen.
+ * what it has seen.
  *
  *     way    %9 -> 1    %7 -> 0    %4 -> 2        value, and which operand is next
  *     next   the operand of the last one that is new; a value whose operands are done is left

@@ -1,6 +1,5 @@
 /* ccode/ir/view.c - where in a buffer a kernel reads is an argument, not text: a cell of a
- * recurrent
- * network, unrolled, reads another step of the same variables each time, and is one text.
+ * recurrent network, unrolled, reads another step of the same variables each time, and is one text.
  *
  *     x[13, i0, i1]  ...  x[13, i0, i1 + 1]        x[0, i0, i1]  ...  x[0, i0, i1 + 1]
  *                                                  and x begins 13 * stride elements later

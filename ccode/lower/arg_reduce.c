@@ -1,6 +1,5 @@
 /* ccode/lower/arg_reduce.c - reductions with two accumulators: an extreme, and what another value
- * is where
- * it stands.
+ * is where it stands.
  *
  *     m = max over j of x[j], at = j there        for j   better = x[j] > m
  *                                                         m  = better ? x[j] : m

@@ -1,7 +1,6 @@
 /* ccode/lower/bounds.c - the last step of ccode/lower/guard.c: a loop with nothing but one
- * condition in it. The
- * parts of the condition that do not change in the loop go around it; those linear in its variable
- * become its bounds.
+ * condition in it. The parts of the condition that do not change in the loop go around it; those
+ * linear in its variable become its bounds.
  *
  *     for (j = 0; j < 9; j++)                         if (n > 3) {
  *         if (n > 3 && j + p >= 1 && odd)     ->          from = 1 - p > 0 ? 1 - p : 0

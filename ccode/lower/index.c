@@ -1,6 +1,5 @@
 /* ccode/lower/index.c - index expressions as code records: linear forms become sums, the other
- * atoms
- * records of their own, each in the block of its deepest loop variable.
+ * atoms records of their own, each in the block of its deepest loop variable.
  *
  * Read before: ccode/lower/code.h. After: ccode/lower/walk.c. */
 #include "ccode/lower/code.h"

@@ -10,10 +10,10 @@
  *     y[i] = acc[0]
  *
  * The emitter makes vectors of the loop of lanes (ccode/emit/loop.c), with the array in vector
- * registers;
- * one compiled without vectors loses nothing. Over a reduce axis the elements are partial results.
- * How many there are, and that they are folded in halves, is the schedule's: the result depends
- * neither on the compiler's vectors nor on threads, and its error grows with 1/32 of the terms.
+ * registers; one compiled without vectors loses nothing. Over a reduce axis the elements are
+ * partial results. How many there are, and that they are folded in halves, is the schedule's: the
+ * result depends neither on the compiler's vectors nor on threads, and its error grows with 1/32 of
+ * the terms.
  *
  * Read before: ccode/lower/walk.h. After: ccode/lower/value.c. */
 #include "ccode/lower/walk.h"

@@ -1,6 +1,5 @@
 /* ccode/lower/transpose.c - a block that is read along its rows and needed along its columns is
- * turned in
- * registers.
+ * turned in registers.
  *
  *     b:1u a:1v        x[a, b] for 16 a in lanes, in 16 copies of b:  lanes are a row apart,
  *                      copies are neighbours

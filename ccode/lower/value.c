@@ -1,6 +1,5 @@
 /* ccode/lower/value.c - the walk's values: lanes, registers, the end of a reduction, operators.
- * What
- * the operands alone say is decided here: a table's zero, x == x of integers.
+ * What the operands alone say is decided here: a table's zero, x == x of integers.
  *
  * Read before: ccode/lower/walk.h, ccode/lower/memory.c. After: ccode/lower/guard.c. */
 #include "ccode/lower/walk.h"

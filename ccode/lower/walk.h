@@ -1,6 +1,5 @@
 /* ccode/lower/walk.h - the state of the walk, shared by walk.c, ccode/lower/leaf.c,
- * ccode/lower/value.c and
- * ccode/lower/memory.c. Read before: ccode/lower/code.h. */
+ * ccode/lower/value.c and ccode/lower/memory.c. Read before: ccode/lower/code.h. */
 #ifndef JOT_WALK_H
 #define JOT_WALK_H
 #include "ccode/lower/code.h"
@@ -91,7 +90,7 @@ JOT_FN void jot_walk_node(Walk *w, uint32_t n);
 JOT_FN void jot_walk_kids(Walk *w, uint32_t n);
 JOT_FN void jot_walk_derive(Walk *w); /* positions of what derived axes stand for */
 JOT_FN void jot_walk_in_phase(Walk *w, int phase); /* opens a block that runs in that phase alone */
-/* walk_grid.c: loops of a device. */
+/* ccode/device/walk_grid.c: loops of a device. */
 JOT_FN void jot_walk_launches(Walk *w);
 JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
@@ -142,8 +141,7 @@ JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
 /* The axis of private copies over what is reduced, -1: none; they begin at *step, end at *width. */
 JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
 /* ccode/lower/arg_reduce.c: reductions with two accumulators. out: of a and b the more extreme;
- * in_order: b
- * comes after a. */
+ * in_order: b comes after a. */
 JOT_FN void jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t *a,
                           const uint32_t *b, uint32_t *out);
 JOT_FN uint32_t jot_walk_now(Walk *w, uint32_t reg); /* a register's content at this point */

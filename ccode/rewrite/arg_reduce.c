@@ -1,6 +1,5 @@
 /* ccode/rewrite/arg_reduce.c - two reductions of one pass that read as two: an extreme, then the
- * first place that
- * holds it.
+ * first place that holds it.
  *
  *     %m = reduce maximum over j of %x            %p = reduce maximum and, by the maximum, over j
  *     %h = eq %x %m  [or isnan %x]                     of %x %at

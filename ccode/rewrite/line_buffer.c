@@ -1,6 +1,5 @@
 /* ccode/rewrite/line_buffer.c - lines: what windows read along a row is computed once, beside each
- * other and with
- * its border, and divided rows become residue classes.
+ * other and with its border, and divided rows become residue classes.
  *
  *     y[i] = max over p:3 of (2i + p - 1 >= 0 ? x[2i + p - 1] : -inf)
  *
@@ -15,14 +14,13 @@
  *
  * The gradient of such a window reads g at (i + 1)/2 - p. With i = 2h + r (AXIS_REST) that is h +
  * (r + 1)/2 - p: rows are divided first, as those of contractions are (ccode/rewrite/residue.c).
- * Stores
- * walk r innermost, so what is summed for each class is put together again as it is written.
+ * Stores walk r innermost, so what is summed for each class is put together again as it is written.
  *
  * A sum whose terms are 0 outside need not ask where they are inside: such conditions go; and where
  * a sum has few terms, so that these may stand side by side in the loop along the row
  * (ccode/schedule/taps.c), those about other rows as well: a term that is 0 costs less than a
- * question. What
- * such a sum reads of its own class and position it reads itself: no line puts it apart before.
+ * question. What such a sum reads of its own class and position it reads itself: no line puts it
+ * apart before.
  *
  *   requires  a verified kernel, layouts set
  *   keeps     what is computed; a sum may gain terms that are 0, sums keep their order

@@ -1,6 +1,5 @@
 /* ccode/rewrite/moments.c - mean and squared deviations of data that no cache holds, read once: of
- * blocks
- * first, merged after (Chan).
+ * blocks first, merged after (Chan).
  *
  *     %m = reduce add over n h w of %x times 1/N       %b = reduce add over h w of %x times 1/B
  *     %q = reduce add over n h w of                    %s = reduce add over h w of (%x - %b)^2

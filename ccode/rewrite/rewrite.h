@@ -6,8 +6,7 @@
 #include "target/target.h"
 
 /* Merge an extreme and the first position that holds it into one reduction
- * (ccode/rewrite/arg_reduce.c). False:
- * memory was refused, and the kernel can no longer be used. */
+ * (ccode/rewrite/arg_reduce.c). False: memory was refused, and the kernel can no longer be used. */
 JOT_FN bool jot_kernel_pairs(Kernel *k);
 
 /* Replace a reduction with a single effective term by that term (ccode/rewrite/one_hot.c). False:
@@ -22,8 +21,7 @@ JOT_FN bool jot_kernel_narrow(Kernel *k);
 JOT_FN bool jot_kernel_turned(Kernel *k);
 
 /* Compute moments of data larger than a cache by blocks, and merge them (ccode/rewrite/moments.c).
- * False:
- * likewise. */
+ * False: likewise. */
 JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
 
 /* Split axes that index expressions divide, as by a stride, into quotient and residue class, so
@@ -43,8 +41,7 @@ JOT_FN bool jot_axis_guard_loads(Kernel *k, int axis);
 JOT_FN bool jot_merge_axes(Kernel *k);
 
 /* For results that are read back within one step of k->steps (ccode/rewrite/forward.c): shrink the
- * buffers
- * that are the kernel's own to the size of one step. */
+ * buffers that are the kernel's own to the size of one step. */
 JOT_FN void jot_steps_fold(Kernel *k);
 /* Make every value that is not reduced over the axes of k->steps depend on them: the last change
  * before a schedule is made. False: out of memory. */
@@ -53,8 +50,7 @@ JOT_FN bool jot_steps_in_all(Kernel *k);
 JOT_FN int jot_steps_level(const Kernel *k, const Value *load, const uint8_t *level);
 
 /* Add a store that clears each buffer that a scatter adds to (ccode/rewrite/scatter.c). False: out
- * of
- * memory. */
+ * of memory. */
 JOT_FN bool jot_kernel_scatters(Kernel *k);
 
 /* A load or select that is a constant, `outside`, except where `cond` (0: everywhere) holds; there

@@ -5,8 +5,7 @@
  *
  * So schedules have both: threads share the clearing, wait, and share what is added by an axis that
  * is an index by itself, here j (ccode/schedule/phase.c). Each element's terms are added in the
- * order
- * that they were.
+ * order that they were.
  *
  *   requires  a verified kernel, layouts set, no schedule      keeps  what is stored, to the bit
  *   breaks    numbers of axes and stores

@@ -15,11 +15,9 @@
  *
  * The other axes stand around these by how far they move what is accessed, reduced ones inside
  * (ccode/build/order.c). Where stages walk different axes (ccode/schedule/class.c) each class may
- * have
- * a list of its own, with the axes of all of them around, or with no loop in common. The set is
- * closed under what the rest of the compiler can do with a list (ccode/schedule/make.c): each list
- * is
- * legal, the price alone decides. No operator has a name here.
+ * have a list of its own, with the axes of all of them around, or with no loop in common. The set
+ * is closed under what the rest of the compiler can do with a list (ccode/schedule/make.c): each
+ * list is legal, the price alone decides. No operator has a name here.
  *
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values; adds scratch buffers

@@ -1,6 +1,5 @@
 /* ccode/schedule/phase.h - between ccode/schedule/phase.c, which decides what of a nest is shared,
- * and
- * ccode/schedule/pieces.c, which makes its stages.
+ * and ccode/schedule/pieces.c, which makes its stages.
  *
  * Read before: ccode/schedule/sched.h. After: ccode/schedule/phase.c. */
 #ifndef JOT_SCHED_PHASE_H
@@ -33,8 +32,7 @@ JOT_FN int64_t jot_loop_steps(const Sched *s, const SLoop *l);
 /* Its result is in pieces when the first n loops are shared. */
 JOT_FN bool jot_phase_in_pieces(const Sched *s, const Stage *st, int n);
 /* ccode/schedule/pieces.c: each nest to a phase, into p->out; those that one call does share one.
- * False: too
- * many phases or loops. */
+ * False: too many phases or loops. */
 JOT_FN bool jot_phase_share(Phases *p);
 /* Values read in a later phase lie in memory that all calls see. */
 JOT_FN void jot_phase_crossing(Phases *p);

@@ -1,6 +1,5 @@
 /* ccode/schedule/pieces.c - the stages of nests that are shared: marked loops, partial sums in
- * places
- * of their own, and the stages that add these up.
+ * places of their own, and the stages that add these up.
  *
  *     %1 s: | i                 %1: i:4096p || i; res part[i/4096]        a partial sum per piece
  *     !0: i          ->         phase

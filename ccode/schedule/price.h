@@ -1,6 +1,6 @@
 /* ccode/schedule/price.h - what a kernel costs in this or that order of loops: its accesses are
- * found
- * once (ccode/schedule/touch.c), each list of loops is priced by them (ccode/schedule/price.c). */
+ * found once (ccode/schedule/touch.c), each list of loops is priced by them
+ * (ccode/schedule/price.c). */
 #ifndef JOT_SCHED_PRICE_H
 #define JOT_SCHED_PRICE_H
 #include "ccode/schedule/class.h"

@@ -1,6 +1,5 @@
-/* ccode/schedule/sched.c - schedules: opening, derived axes, and the questions of sched.h. The
- * text form is
- * in ccode/schedule/text.c, schedules made by rule in ccode/schedule/make.c.
+/* ccode/schedule/sched.c - schedules: opening, derived axes, and the questions of sched.h. The text
+ * form is in ccode/schedule/text.c, schedules made by rule in ccode/schedule/make.c.
  *
  * Read before: ccode/ir/ir.h, ccode/schedule/sched.h. After: ccode/schedule/make.c,
  * ccode/lower/lower.c. */

@@ -1,6 +1,5 @@
 /* ccode/schedule/touch.c - what the stages of a kernel access: how far a step of each axis moves
- * it,
- * in which loops it stands, and in how many passes.
+ * it, in which loops it stands, and in how many passes.
  *
  *     y[i] = sum over j of x[j, i] * w[j]     x: j by 4n bytes, i by 4    loops i j    read
  *                                             w: j by 4                   loops i j    read

@@ -1,14 +1,12 @@
-/* ccode/schedule/transpose.c - what is read along one axis and written along another goes by
- * blocks that are
- * turned in registers: copies into other layouts, transpositions.
+/* ccode/schedule/transpose.c - what is read along one axis and written along another goes by blocks
+ * that are turned in registers: copies into other layouts, transpositions.
  *
  *     y[b, a] = x[a, b]     !0: a:32p b:512p b:16 a:16 b:1u a:1v
  *
  *     16 x 16 elements a block: each line is read once and written once
  *
- * A tile of loops (ccode/schedule/choose.c) does the same element by element, and its stores are
- * to a
- * line each, which lies in the other core's cache or on a page that is not at hand: by itself it
+ * A tile of loops (ccode/schedule/choose.c) does the same element by element, and its stores are to
+ * a line each, which lies in the other core's cache or on a page that is not at hand: by itself it
  * takes three times as long, and five times where it comes between other kernels.
  *
  *   requires  a verified kernel, layouts set     keeps  the kernel

@@ -1,6 +1,5 @@
 /* ccode/stencil/plane.h - what finding stencils over planes (ccode/stencil/plane.c) and writing
- * their
- * schedule (ccode/stencil/plane_text.c) share. Read before: ccode/stencil/stencil.h. */
+ * their schedule (ccode/stencil/plane_text.c) share. Read before: ccode/stencil/stencil.h. */
 #ifndef JOT_STENCIL_PLANE_H
 #define JOT_STENCIL_PLANE_H
 #include "ccode/stencil/stencil.h"

@@ -1,6 +1,5 @@
 /* ccode/stencil/rows.c - a matrix that memory hands over once, each row summed up with the same
- * vector:
- * several rows at a time.
+ * vector: several rows at a time.
  *
  *     y[r] = sum over k of x[k] * w[r, k]
  *

@@ -1,6 +1,5 @@
 /* ccode/stencil/stencil.h - small windows with the results' fastest axis in lanes: depthwise
- * convolutions
- * and pools whose channels lie last.
+ * convolutions and pools whose channels lie last.
  *
  *     y[h, w, c] = sum over p q of x[h + p, w + q, c] * g[p, q, c]
  *

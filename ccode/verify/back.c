@@ -1,6 +1,6 @@
 /* ccode/verify/back.c - what a kernel stores and reads back (ccode/contract/epilogue.c,
- * ccode/rewrite/forward.c) is there
- * by then: each stage is asked for the loads that it computes itself.
+ * ccode/rewrite/forward.c) is there by then: each stage is asked for the loads that it computes
+ * itself.
  *
  *     !0 y[i] = ...       before a stage that loads y: in an earlier phase, or in the same call,
  *                         which has the same steps of the parallel loops

@@ -7,8 +7,7 @@
  * A range, or a condition that is the bound itself, mostly tells. Where neither does, points are
  * drawn, and moved along each axis to just outside of the buffer: what is refused has a point that
  * shows it, so no right kernel is. Conditions of sums are asked too, as the terms that they leave
- * out
- * need not be inside. Indices that are loaded from a variable are not looked at.
+ * out need not be inside. Indices that are loaded from a variable are not looked at.
  *
  *   requires  index expressions without poison      keeps  everything      breaks  nothing
  *

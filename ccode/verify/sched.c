@@ -222,8 +222,7 @@ shared_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 }
 
 /* Axes that are walked as one are all summed over, or all kept: a loop over some of both would
- * begin
- * a sum anew, or end it, at each of its steps. */
+ * begin a sum anew, or end it, at each of its steps. */
 static bool
 fused_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {

@@ -1,6 +1,5 @@
 /* ccode/verify/verify.c - what must hold of kernels. The builders give poison for a bad record;
- * here is
- * what only the whole shows: operand order, depth, dtypes, axes in range.
+ * here is what only the whole shows: operand order, depth, dtypes, axes in range.
  *
  *   requires  nothing      keeps  everything      breaks  nothing
  *

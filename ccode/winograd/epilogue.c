@@ -10,8 +10,8 @@
  * it. A step is a band of the image where that has about as many tiles as a block would; the sums
  * read it back from a cache. Else they have a phase of their own.
  *
- *   requires  a convolution found, sums found (ccode/contract/epilogue.h)     keeps  k, which is
- * read only
+ *   requires  a convolution found, sums found (ccode/contract/epilogue.h)
+ *   keeps     k, which is read only
  *
  * Read before: ccode/winograd/make.c, ccode/contract/epilogue.c. After: plan/text.c. */
 #include "ccode/winograd/winograd.h"

@@ -73,8 +73,7 @@ JOT_FN bool jot_winograd_rides(Kernel *k, const Target *target, const Winograd *
 JOT_FN bool jot_winograd_rides_stages(Sched *s, const Winograd *w, const struct Rides *r);
 
 /* What is said of a load's conditions: each keeps the index of dimension dim[0] or dim[1] inside,
- * or
- * one that is inside anyway. */
+ * or one that is inside anyway. */
 JOT_FN bool jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim);
 /* The value of table 'B', 'A' or 'G' (B', A', G of tiles of 2 x 2) at two axes. */
 JOT_FN uint32_t jot_winograd_table(Kernel *k, char which, int first, int second);

@@ -1,7 +1,6 @@
 /* ops/index/index.h - index expressions: integer expressions over the axes of an iteration space,
- * in one
- * canonical form, shared by the graph (maps of reindex and reindex-reduce) and by the kernel IR
- * (addresses over loop variables).
+ * in one canonical form, shared by the graph (maps of reindex and reindex-reduce) and by the kernel
+ * IR (addresses over loop variables).
  *
  *     linear form   c + k1*atom1 + k2*atom2 + ...     atoms in ascending order, k != 0
  *     atom          axis | floor(x / y) | x mod y | x * y (neither constant) | @slot(x, ...)
@@ -103,8 +102,7 @@ JOT_FN double jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far);
  * runs nothing, so an empty axis counts as standing at its first value. */
 JOT_FN bool jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t *hi);
 /* Does every sum inside, in any order of its terms, stay within IX_VALUE, provably, and every
- * product
- * of axes within IX_PRODUCT? */
+ * product of axes within IX_PRODUCT? */
 JOT_FN bool jot_ix_fits(const IxPool *pool, Ix ix, const Space *space);
 /* 0 <= ix < extent, provably? */
 JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space *space);
@@ -114,8 +112,8 @@ JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space
 /* Replace axis k by map[k] (k < n; others stay) and load slot s by slots[s] (slots may be NULL: as
  * they are), simplified under the ranges of the new axes. This and all else that walks expressions
  * is recursive: they are at most IX_MAX_DEPTH deep, deeper ones are poison. A map of the graph
- * stays
- * below IX_MAP_DEPTH; the rest is for the addresses and conditions that a kernel makes of it. */
+ * stays below IX_MAP_DEPTH; the rest is for the addresses and conditions that a kernel makes of
+ * it. */
 #define IX_MAX_DEPTH 64
 #define IX_MAP_DEPTH 44
 JOT_FN Ix jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots,

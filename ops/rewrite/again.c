@@ -7,8 +7,7 @@
  *
  * So within one evaluation whoever reads m and stands beside y reads a twin of m, made of that y:
  * gradients of extremes and pools, argmax, and comparisons of the user's own. What was read stays
- * as
- * it is.
+ * as it is.
  *
  *   requires  the list of this walk, which stops at data      keeps  every value but for rounding
  *   breaks    lists of nodes

@@ -13,8 +13,8 @@
  * The nodes of the products become slices in place, so handles and consumers know nothing of it.
  *
  * Equal cells become one (ops/rewrite/cells.c), sums of products likewise
- * (ops/rewrite/stack_sum.c), extremes that
- * were read are found again (ops/rewrite/again.c), in the same walk.
+ * (ops/rewrite/stack_sum.c), extremes that were read are found again (ops/rewrite/again.c), in the
+ * same walk.
  *
  *   requires  a graph      keeps  every value but for the order of sums      breaks  lists of nodes
  *

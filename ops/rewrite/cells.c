@@ -16,9 +16,8 @@
  *     part      what is computed from the product, by the operators on the way: each cell has all
  *     chunk     cells of one kind and level, in few sizes: other graphs have equal groups then
  *
- * How a chunk is computed says ops/rewrite/cells_rows.c. Cells of a kind stay as they are if few
- * of them
- * stand beside others. A node that somebody else reads becomes its row.
+ * How a chunk is computed says ops/rewrite/cells_rows.c. Cells of a kind stay as they are if few of
+ * them stand beside others. A node that somebody else reads becomes its row.
  *
  *   requires  a list in order, its mark and places      keeps  values      breaks  lists of nodes
  *

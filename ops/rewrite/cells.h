@@ -1,6 +1,5 @@
 /* ops/rewrite/cells.h - what ops/rewrite/cells.c (finds equal cells) and ops/rewrite/cells_rows.c
- * (merges them, as rows of
- * one node) share.
+ * (merges them, as rows of one node) share.
  *
  * Read before: ops/rewrite/stack.h. */
 #ifndef JOT_OPS_CELLS_H
@@ -55,8 +54,7 @@ JOT_FN CellAt *jot_cell_at(const Cells *s, NodeId id);
 /* It is read as it is, so it has to be there. */
 JOT_FN void jot_cell_wants(Cells *s, NodeId id);
 /* ops/rewrite/cells_rows.c: merge the nodes at these positions into rows of one. False: they stay
- * as they
- * are, or memory was refused. */
+ * as they are, or memory was refused. */
 JOT_FN bool jot_cells_chunk(Cells *s, uint32_t n, const uint32_t *pos);
 
 #endif

@@ -4,11 +4,10 @@
  *     z  [ g h ]                  s  [ g h | e f | 0 0 | a b ]               in any shape
  *
  * All pieces are equally long; one begins at any element of its variable, or is zeros. It is copied
- * by a kernel that takes the variables and a table of which piece begins where
- * (ccode/emit/user.c), so
- * one text serves stacks of any pieces. Rows of variables under each other are a stack, so is the
- * part of a variable that is one row of it, and the gradient of all its rows. Graph rewrites make
- * such nodes, no builder does.
+ * by a kernel that takes the variables and a table of which piece begins where (ccode/emit/user.c),
+ * so one text serves stacks of any pieces. Rows of variables under each other are a stack, so is
+ * the part of a variable that is one row of it, and the gradient of all its rows. Graph rewrites
+ * make such nodes, no builder does.
  *
  *     index[2 k], index[2 k + 1]     piece k: the number of its input, its first element; -1: zeros
  *

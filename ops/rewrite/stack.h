@@ -1,6 +1,5 @@
 /* ops/rewrite/stack.h - what the graph rewrites that make stacks share: ops/rewrite/stack.c,
- * term.c, stack_sum.c,
- * cells.c.
+ * term.c, stack_sum.c, cells.c.
  *
  * Read before: ops/maps.h. */
 #ifndef JOT_OPS_STACK_H

@@ -104,8 +104,7 @@ JOT_FN bool jot_code_map_template(jot_Ctx *ctx, NodeId map_node, Text *out);
  * gives single elements (f16, bf16: as float; bool: as 0 or 1). */
 JOT_FN bool jot_code_map_text(jot_Ctx *ctx, NodeId map_node, const char *function, Text *out);
 /* ccode/emit/user_quote.c. text was refused with these messages: append the first line of the
- * user's
- * that they are about, with its operator's name, and a newline; nothing where they are about
+ * user's that they are about, with its operator's name, and a newline; nothing where they are about
  * ours. */
 JOT_FN void jot_code_quote(const char *text, size_t nbytes, const char *messages, Text *out);
 

@@ -1,11 +1,10 @@
 /* plan/layout/layout.h - where the elements of a plan's variables lie, chosen over all of it.
  *
- *     plan/layout/uses.c     every group is built, once: which variable it reads and writes, and
- * where
+ *     plan/layout/uses.c     every group is built, once: which variable it reads and writes, where
  *     plan/layout/layout.c   an order of dimensions for each temporary, and halos
  *     plan/layout/price.c    what groups cost under given orders
  *     plan/layout/copy.c     which variables are copied
- *     plan/concat.c   which variables are parts of others
+ *     plan/concat.c          which variables are parts of others
  *     plan/layout/pack.c     the kernels that write copies and halos
  *
  * Read before: plan/parts.h, ccode/ir/ir.h. After: plan/layout/uses.c. */
@@ -14,8 +13,7 @@
 #include "plan/parts.h"
 
 /* What a contraction (ccode/contract/contract.h) does with a buffer: ROLE_OUT and ROLE_B are
- * written and
- * read by the vector, along `fast`; elements of ROLE_A are broadcast. */
+ * written and read by the vector, along `fast`; elements of ROLE_A are broadcast. */
 typedef enum { ROLE_PLAIN, ROLE_OUT, ROLE_A, ROLE_B } UseRole;
 
 /* An index of dimension dim moves by k when the axis makes a step. */

@@ -207,8 +207,7 @@ uses_wishes(UsesWalk *w, const Contract *c)
 
 /* The one sum of the group, but for those that ride on its stores, and whose own do not count then;
  * of several by panels the first. Blocks of rows (ccode/contract/chain.h) pack what they read by
- * themselves.
- * */
+ * themselves. */
 static bool
 uses_contract(Kernel *k, Contract *c)
 {

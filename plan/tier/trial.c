@@ -7,8 +7,7 @@
  *     once more: of many that were timed the fastest had luck, too: it against the model's
  *
  * A neighbour differs in one choice (target/choice.h) and is followed by price from there; two
- * paths
- * that come to one schedule are one. A round ends the search when nothing is left to try, or
+ * paths that come to one schedule are one. A round ends the search when nothing is left to try, or
  * config.tune schedules were timed.
  *
  *   requires  a kernel in its layouts; a clock      keeps  the kernel, all that the program has in
