@@ -190,7 +190,9 @@ fold_rule(jot_Ctx *ctx, EwOp op, jot_DType dtype, const NodeId *x)
         return fold_pow_rule(ctx, dtype, a, b);
     case EW_NEG: case EW_NOT: case EW_BITNOT:
         return fold_under(ctx, a, op);
-    case EW_MAX: case EW_MIN: case EW_FMAX: case EW_FMIN: case EW_BITAND: case EW_BITOR:
+    case EW_MAX: case EW_MIN: case EW_FMAX: case EW_FMIN: /* floats: by NaN no gradient flows */
+        return a == b && jot_dtype_class(dtype) != CLASS_FLOAT ? a : 0;
+    case EW_BITAND: case EW_BITOR:
         return a == b ? a : 0;
     case EW_AND: case EW_OR:
         return fold_logic_rule(ctx, op, a, b);

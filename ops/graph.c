@@ -506,11 +506,11 @@ JOT_FN bool
 jot_node_become(jot_Ctx *ctx, NodeId id, const NodeSpec *spec)
 {
     Node *n = jot_node(ctx, id), lists;
-    uint64_t hash = spec_hash(spec);
+    uint64_t hash = n->hash ? spec_hash(spec) : 0; /* what nobody shared stays so */
     NodeId input[1 + UINT8_MAX];
     int k, ninputs = n->ninputs;
 
-    JOT_ASSERT(!n->data && !n->code && n->hash, "a shared node without data");
+    JOT_ASSERT(!n->data && !n->code, "a node without data");
     memset(&lists, 0, sizeof lists);
     if (!node_fill_lists(ctx, &lists, spec))
         return jot_fail_memory(ctx, spec_name(spec));
@@ -527,7 +527,8 @@ jot_node_become(jot_Ctx *ctx, NodeId id, const NodeSpec *spec)
     n->block = lists.block;
     n->block_nbytes = lists.block_nbytes;
     n->hash = hash;
-    table_insert(ctx, id);
+    if (hash)
+        table_insert(ctx, id);
     for (k = 0; k < ninputs; k++)
         jot_node_unref(ctx, input[k]);
     return true;

@@ -241,14 +241,16 @@ bounds_value(int op, double a, double b)
     }
 }
 
-/* Half units that the operator is off by: 0 where the result is exact. */
+/* Half units that the operator is off by for a result y: 0 where that is exact. A whole quotient is,
+ * until it has as many digits as the dtype. */
 static double
-bounds_units(int op)
+bounds_units(int op, double y, int dtype)
 {
     switch (op) {
+    case EW_FLOORDIV:
+        return fabs(y) * 4 * unit_of(dtype) < 1 ? 0 : 3;
     case EW_MAX: case EW_MIN: case EW_FMAX: case EW_FMIN: case EW_NEG: case EW_ABS: case EW_SIGN:
     case EW_COPYSIGN: case EW_HEAVISIDE: case EW_FLOOR: case EW_CEIL: case EW_ROUND: case EW_TRUNC:
-    case EW_FLOORDIV:
         return 0;
     case EW_ADD: case EW_SUB: case EW_MUL: case EW_SQRT:
         return 1;
@@ -342,7 +344,7 @@ bounds_float(int op, int arity, int dtype, Cell a, Cell b)
     y = bounds_turns(op, a, b, y);
     if (op == EW_LOGADDEXP) /* a sum that may cancel */
         y.r += 8 * unit_of(dtype) * (fabs(a.c) + fabs(b.c) + 1);
-    return cell_round(y, dtype, bounds_units(op));
+    return cell_round(y, dtype, bounds_units(op, y.c, dtype));
 }
 
 /* ---- comparisons, choices, conversions ---- */

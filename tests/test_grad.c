@@ -363,6 +363,12 @@ build_prod_of_zeros(jot_Var *in)
     return jot_prod(in[0], JOT_DIMS(1));
 }
 
+static jot_Var
+scalar(jot_Ctx *c, double v)
+{
+    return jot_array(c, JOT_F64, JOT_SHAPE(), &v);
+}
+
 static void
 test_zeros_and_ties(void)
 {
@@ -386,10 +392,29 @@ test_zeros_and_ties(void)
     jot_close(c);
 }
 
-static jot_Var
-scalar(jot_Ctx *c, double v)
+/* Of a variable with itself as of two that are equal: where it is NaN, too. */
+static void
+test_extreme_of_itself(void)
 {
-    return jot_array(c, JOT_F64, JOT_SHAPE(), &v);
+    static jot_Var (*const of[])(jot_Var, jot_Var) = {jot_maximum, jot_minimum, jot_fmax, jot_fmin};
+    jot_Ctx *c = open_ctx();
+    double data[3] = {NAN, 2, -7};
+    jot_Var x = jot_array(c, JOT_F64, JOT_SHAPE(3), data), g[3];
+    jot_Var y = jot_array(c, JOT_F64, JOT_SHAPE(3), data);
+
+    for (int k = 0; k < 4; k++) {
+        const double *one, *a, *b;
+
+        jot_grad(jot_sum(of[k](x, x), JOT_ALL_DIMS), &x, 1, &g[0]);
+        jot_vjp(JOT_VARS(jot_sum(of[k](x, y), JOT_ALL_DIMS)), JOT_VARS(scalar(c, 1)),
+                JOT_VARS(x, y), g + 1);
+        one = jot_data(g[0]), a = jot_data(g[1]), b = jot_data(g[2]);
+        for (int i = 0; i < 3 && a && b; i++)
+            CHECK(one && one[i] == a[i] + b[i], "%d: element %d: %g, of two %g and %g", k, i,
+                  one ? one[i] : NAN, a[i], b[i]);
+        CHECK(a && b && one && one[1] == 1, "%d: %s", k, jot_message(c));
+    }
+    jot_close(c);
 }
 
 /* ---- known values ------------------------------------------------------------------------- */
@@ -634,6 +659,7 @@ main(void)
         test_elementwise();
         test_maps();
         test_zeros_and_ties();
+        test_extreme_of_itself();
         test_empty_extremes();
     }
     no_simplify = 0;

@@ -181,11 +181,12 @@ check_counts(const char *backend, bool least, int dim)
 /* The extreme is read, then its place is asked for, and who it is by: both compare with what the
  * next evaluation computes again, by another schedule. */
 static void
-check_read_before(const char *backend, int seed)
+check_read_before(const char *backend, int seed, bool as_called)
 {
     enum { M = 6, K = 45, W = 19 };
     char schedule[24];
-    jot_Config config = {.backend = backend, .schedule = schedule, .cache_dir = "", .threads = 1};
+    jot_Config config = {.backend = backend, .schedule = schedule, .cache_dir = "", .threads = 1,
+                         .no_simplify = as_called};
     float a[M * K], b[K * W];
     const float *v, *g, *top;
     const int64_t *place;
@@ -237,8 +238,11 @@ main(void)
     all_of("opencl", 0);
     for (k = 0; k < 4; k++)
         check_counts(k & 2 ? "tcc" : "cc", k & 1, k & 1);
-    for (int seed = 0; seed < 40; seed++)
-        check_read_before("tcc", seed);
-    check_read_before("cc", 3);
+    for (int seed = 0; seed < 40; seed++) {
+        check_read_before("tcc", seed, false);
+        check_read_before("tcc", seed, true);
+    }
+    check_read_before("cc", 3, false);
+    check_read_before("cc", 3, true);
     return DONE();
 }

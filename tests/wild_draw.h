@@ -342,8 +342,6 @@ draw_binary(Draw *d)
     if (a < 0)
         return -1;
     b = partner(d, a);
-    if (a == b && kind >= C_B_maximum && kind <= C_B_fmin)
-        return -1; /* it is a, and where a is NaN its gradient is another then */
     if (b >= 0 && chance(d, 80) && (kind == C_B_div || kind == C_B_floordiv))
         b = unary_by(d, C_OFFSET, unary(d, C_SQUARE, b), .5, 0);
     if (chance(d, 80) && kind == C_B_pow)

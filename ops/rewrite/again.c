@@ -35,7 +35,7 @@ again_read(jot_Ctx *ctx, NodeId id, NodeId of, NodeId twin)
     bool reads = false;
     int k;
 
-    if (n->data || n->code || !n->hash)
+    if (n->data || n->code)
         return false;
     for (k = 0; k < n->ninputs; k++) {
         reads = reads || n->input[k] == of;

@@ -236,12 +236,12 @@ JOT_FN bool
 jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                         const NodeId *keep, uint32_t nkeep, NodeList *out)
 {
-    enum { PASSES = 4 };
+    enum { PASSES = 4, NEEDED = 1 }; /* without simplification: what values depend on */
     uint32_t loose = ctx->loose.n;
     bool ok = jot_graph_order(ctx, roots, n, stop_at_data, out), changed;
     int pass;
 
-    for (pass = 0; ok && pass < PASSES && !ctx->config.no_simplify; pass++) {
+    for (pass = 0; ok && pass < (ctx->config.no_simplify ? NEEDED : PASSES); pass++) {
         Attempt before = jot_attempt(ctx);
 
         changed = batch_pass(ctx, pass, stop_at_data, out, roots, n, keep, nkeep)
