@@ -2,7 +2,9 @@
  * pipe, a socket, a folder, a link to itself or to a device, a device, another user's file, one
  * open
  * to others, an endless one; for kernels, the machine's figures, the tuning cache and the mark of
- * tidying. Programs end, with the right values, and what can be replaced is. */
+ * tidying. Programs end, with the right values, and what can be replaced is.
+ *
+ * Guards: backends/cpu/cache.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -2,7 +2,9 @@
  * classes (ccode/rewrite/line_buffer.c): pools of every stride, window and border, their
  * gradients, maps that
  * divide and wrap, against the interpreter; that lines are made where they should be and not
- * elsewhere, and leave room for a schedule. */
+ * elsewhere, and leave room for a schedule.
+ *
+ * Guards: ccode/rewrite/line_buffer.c, ccode/rewrite/line_buffer_make.c, ccode/rewrite/residue.c. */
 #include "ccode/rewrite/line_buffer.h"
 #include "tests/hooks.h"
 #include "tests/ir_run.h"

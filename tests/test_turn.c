@@ -2,7 +2,9 @@
  * registers (ccode/schedule/transpose.c, ccode/lower/transpose.c): transpositions, copies into
  * panels and channels
  * last, in vectors of 4, 8 and 16 lanes and in arrays, with what else is read beside them; how many
- * loads and mixes they take; what is not turned. */
+ * loads and mixes they take; what is not turned.
+ *
+ * Guards: ccode/lower/transpose.c, ccode/schedule/transpose.c. */
 #include "ccode/schedule/transpose.h"
 #include "tests/ir_run.h"
 
