@@ -2,6 +2,7 @@
 #   all            build/libjot.a                demo        train a network on drawn digits
 #   test           everything but long campaigns test-long   the campaigns
 #   check-asan     tests under ASan and UBSan    check-tcc   the library and its tests built by tcc
+#   mutate         faults that no test notices: MUTANTS=n from SEED=n
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   install        PREFIX=/usr/local             wc          lines of code
@@ -104,8 +105,15 @@ run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
 	    $(filter-out $(LONGEST) $(ALONE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
 	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
 
-LONGEST = "tests/test_fake.sh $(B)" "tests/test_sanitize.sh $(B)" "tests/test_modes.sh $(B)" "tests/test_ports.sh $(B)" \
-          "tests/test_device.sh $(B) opencl" "tests/test_fake_opencl.sh $(B)" $(B)/tests/test_cuda
+FAKE    = "tests/test_fake.sh $(B)
+MODE    = "tests/test_modes.sh $(B)
+DEVICE1 = "tests/test_device.sh $(B) opencl
+LONGEST = $(FAKE) tiles" $(FAKE) drawn" "tests/test_sanitize.sh $(B)" $(MODE) three" $(MODE) schedule" $(MODE) layout" \
+          $(MODE) paper" $(MODE) lanes" $(FAKE) refused" $(FAKE) 75" $(FAKE) 80" $(FAKE) 90" "tests/test_ports.sh $(B)" \
+          $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" $(DEVICE1) tests/test_nn" \
+          $(DEVICE1) tests/test_lazy tests/test_grad tests/test_element" \
+          $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" \
+          $(B)/tests/test_cuda
 ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_threads
 
 test-long: all
@@ -133,8 +141,15 @@ run-cuda: $(TESTS) $(EXAMPLES)
 fuzz: $(B)/tests/test_fuzz
 	$(B)/tests/test_fuzz $(FUZZ) $(or $(SEED),1)
 
+# a scratch copy with one comparison, constant, operator or index changed at a time: who notices?
+mutate:
+	@python3 tools/mutate.py --mutants $(or $(MUTANTS),100) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(MINUTES),--minutes $(MINUTES))
+
 # Sanitizers: the programs that touch every file, the campaigns shortened; NVRTC itself leaks.
-NOTASAN = test_prelude test_prelude_text test_memory test_fuzz test_wild test_flags test_models test_cuda test_guard
+# (those of devices skip there, without a device)
+NOTASAN = test_prelude test_prelude_text test_memory test_fuzz test_wild test_flags test_models test_cuda test_guard \
+          test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
 ASAN    = $(filter-out $(NOTASAN:%=$(B)/tests/%),$(TESTS))
 WATCHED = $(ASAN:$(B)/%="tools/watched.sh $(B)/asan/%") "tools/watched.sh $(B)/asan/tests/test_memory 7" \
           "tools/watched.sh $(B)/asan/tests/test_fuzz 40" "tools/watched.sh $(B)/asan/tests/test_wild 200"
@@ -227,7 +242,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-build check-tcc tcc-build check-c++ fuzz bench bench-report install wc clean
 
 clean:

@@ -1,5 +1,8 @@
 /* tests/test_backends.c - the host's hooks, tcc and cc as compilers of small texts: errors, refused
- * memory, threads, missing and odd compilers. */
+ * memory, threads, missing and odd compilers.
+ *
+ * Guards: backends/cpu/cc.c, backends/cpu/program.c, backends/cpu/tcc.c, backends/host/host.c,
+ * backends/host/process.c, backends/host/work.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

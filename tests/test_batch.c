@@ -1,7 +1,10 @@
 /* tests/test_batch.c - products of all slices of one variable with one other are one product:
  * values and gradients, handles that are asked for later, what has to stay apart, refused memory;
  * and what is put together of many parts is copied part by part; what else stands in sums whose
- * terms are stacked. */
+ * terms are stacked.
+ *
+ * Guards: ccode/lower/cut.c, fuse/pieces.c, ops/rewrite/stack_sum.c, ops/rewrite/term.c,
+ * plan/memory.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -2,7 +2,9 @@
  * precision are packed by panels of rows that fit a cache, not all rows at a time, whose sums would
  * go through memory for each block of k; of what is packed, columns and steps of the sum are in
  * balance, so that results are read and written again few times; and with 16 registers a vector
- * that up to four multiply-adds share is loaded once by what gcc makes of the text. */
+ * that up to four multiply-adds share is loaded once by what gcc makes of the text.
+ *
+ * Guards: ccode/contract/plan.c, ccode/lower/walk.c. */
 #include <unistd.h>
 #include "tests/contracts.h"
 

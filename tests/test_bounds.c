@@ -1,6 +1,8 @@
 /* tests/test_bounds.c - accesses stay inside of their buffers: kernels that the verifier refuses
  * and takes, by hand; products and convolutions of variables that are padded where no window moves
- * (a batch, a channel), and their gradients, against the interpreter under each policy. */
+ * (a batch, a channel), and their gradients, against the interpreter under each policy.
+ *
+ * Guards: ccode/verify/bounds.c, ccode/verify/verify.c. */
 #include "core.h"
 #include "tests/ir_cases.h"
 

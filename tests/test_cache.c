@@ -1,6 +1,8 @@
 /* tests/test_cache.c - the cache of compiled kernels: damaged entries, races, full, read-only and
  * foreign directories, full disks, limits on the size of files, compilers that leave a part of an
- * object, and what is tidied away. */
+ * object, and what is tidied away.
+ *
+ * Guards: backends/cpu/cache.c, backends/host/fork.c, backends/host/work.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

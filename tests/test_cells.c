@@ -1,7 +1,9 @@
 /* tests/test_cells.c - equal cells of one level are one: networks over trees, with shared subtrees,
  * side by side. Values, gradients and gradients of these against the interpreter on the graph as it
  * was built; nodes of cells that are asked for or differentiated by; what the dump and the counts
- * say; unseen trees of known groups, whose biases' gradients are of one kind; refused memory. */
+ * say; unseen trees of known groups, whose biases' gradients are of one kind; refused memory.
+ *
+ * Guards: ops/buffer.c, ops/rewrite/cells.c, ops/rewrite/cells_rows.c, ops/rewrite/stack.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

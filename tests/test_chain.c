@@ -1,7 +1,9 @@
 /* tests/test_chain.c - contractions and what goes on along their rows in one kernel, by blocks of
  * rows: the schedule against plain loops on several machines; attention and its relatives through
  * the public header against the interpreter, with the number of kernels and the bytes of
- * temporaries, the same bits at any number of threads, and memory refused. */
+ * temporaries, the same bits at any number of threads, and memory refused.
+ *
+ * Guards: ccode/contract/chain.c, ccode/contract/chain_text.c. */
 #include "ccode/contract/chain.h"
 #include "ccode/contract/panels.h"
 #include "tests/ir_cases.h"

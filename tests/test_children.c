@@ -1,6 +1,8 @@
 /* tests/test_children.c - what compilers leave behind: their processes and their folders of
  * temporary files, whether they end, hang, print without end or leave children, or the program is
- * killed while they work; folders that are full; what is said of a compiler that does not run. */
+ * killed while they work; folders that are full; what is said of a compiler that does not run.
+ *
+ * Guards: backends/cpu/cc.c, backends/host/process.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

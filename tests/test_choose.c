@@ -1,7 +1,10 @@
 /* tests/test_choose.c - schedules by price: which list of loops is the cheapest on which machine,
  * and that each computes what it should: extents 0 and 1, odd ones, rests of lanes, gcc's vectors.
  * Those of a device: sums whose neighbours read side by side, or are shared by a group that does.
- * Set IR_SHOW to a part of a case's name to see its text. */
+ * Set IR_SHOW to a part of a case's name to see its text.
+ *
+ * Guards: ccode/device/grid.c, ccode/device/moves.c, ccode/device/rfactor.c,
+ * ccode/device/square.c, target/choice.c. */
 #include "ccode/build/build.h"
 #include "ccode/device/grid.h"
 #include "tests/ir_cases.h"

@@ -1,7 +1,9 @@
 /* tests/test_compile.c - a compiler that fails: training steps with user code are run with the n-th
  * text refused, for every n until none is; with two tiers, the other one's code runs. Whatever n:
  * an error with the kernels' names and the compiler's own words, parameters as they were, the next
- * step as if nothing had been. */
+ * step as if nothing had been.
+ *
+ * Guards: backends/cpu/jobs.c, backends/cpu/tcc.c. */
 #include "backends/backend.h"
 #include "tests/test.h"
 

@@ -1,6 +1,9 @@
 /* tests/test_contract_image.c - contractions over images: convolutions, grouped ones, and their
  * gradients by input and by weight; each schedule runs against straightforward loops. Products:
- * tests/test_contract.c. */
+ * tests/test_contract.c.
+ *
+ * Guards: ccode/contract/contract.c, ccode/contract/grouped.c, ccode/contract/pack.c,
+ * ccode/contract/plan.c, ccode/contract/sched.c. */
 #include "tests/contracts.h"
 
 typedef struct { int64_t n, g, o, c, h, w, kh, kw, stride, pad, dilation; } Shape;

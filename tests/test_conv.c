@@ -3,7 +3,9 @@
  * machine that is planned for, against the interpreter; and what memory they take.
  *
  *     test_conv            the cases of the suite
- *     test_conv N FIRST    N drawn cases from number FIRST */
+ *     test_conv N FIRST    N drawn cases from number FIRST
+ *
+ * Guards: ccode/contract/plan.c, nn/conv.c. */
 #include "core.h"
 #include "tests/test.h"
 
@@ -246,7 +248,7 @@ main(int argc, char **argv)
         { 1, 2, 20, 24, 48, 48, 3, 3, { 1, 1 }, { 2, 2 }, { 2, 2 } },
         { 2, 40, 1, 1, 48, 48, 5, 5, { 1, 1 }, { 2, 2 }, { 1, 1 } },
     };
-    int n = argc > 1 ? atoi(argv[1]) : 24, first = argc > 2 ? atoi(argv[2]) : 0;
+    int n = argc > 1 ? atoi(argv[1]) : 16, first = argc > 2 ? atoi(argv[2]) : 0;
     for (size_t i = 0; argc < 2 && i < sizeof shape / sizeof shape[0]; i++)
         check(&shape[i], (int)i);
     for (size_t i = 0; argc < 2 && i < sizeof plain / sizeof plain[0]; i++)

@@ -5,7 +5,10 @@
  *
  *     test_cuda         the oldest from 7.0 on, 8.0 and 9.0; every operator for the last
  *     test_cuda --all   every one
- *     test_cuda --text FILE ..   these texts alone */
+ *     test_cuda --text FILE ..   these texts alone
+ *
+ * Guards: backends/cuda/nvrtc.c, ccode/device/contract_grid.c, ccode/device/contract_grid_make.c,
+ * ccode/device/emit_device.c, ccode/device/emit_matrix.c, ccode/device/walk_matrix.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "backends/host/host.h"

@@ -1,7 +1,10 @@
 /* tests/test_deep.c - values that are used twice by what is used twice, sixty deep, in every place
  * of a kernel: before windows, in sums, beside, before and behind contractions, as index, as
  * condition, and in gradients. A walk over values without marks would take 2^60 steps: that a case
- * ends at all is the test, and its values against the interpreter's. */
+ * ends at all is the test, and its values against the interpreter's.
+ *
+ * Guards: ccode/ir/value.c, ccode/rewrite/forward.c, ccode/rewrite/sign.c, ccode/schedule/share.c,
+ * ccode/schedule/touch.c. */
 #include "core.h"
 #include "tests/test.h"
 

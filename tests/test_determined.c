@@ -12,7 +12,9 @@
  *     test_determined [programs] [first]           as many drawn programs, from that seed on
  *     test_determined --print [programs] [first]   a line for each program: to compare builds
  *
- * Read before: tests/test_cuda.c, whose device runs nothing, too. */
+ * Read before: tests/test_cuda.c, whose device runs nothing, too.
+ *
+ * Guards: ccode/emit/name.c, plan/order.c. */
 #include "tests/fuzz_programs.h"
 #include "tests/run_programs.h"
 #include "tests/scribe.h"
@@ -288,7 +290,7 @@ int
 main(int argc, char **argv)
 {
     bool print = argc > 1 && !strcmp(argv[1], "--print");
-    int most = argc > 1 + print ? atoi(argv[1 + print]) : 24;
+    int most = argc > 1 + print ? atoi(argv[1 + print]) : 10;
     uint64_t first = argc > 2 + print ? strtoull(argv[2 + print], NULL, 10) : 1;
     int n = SMALL_PROGRAMS + TILE_CASES + most;
     uint64_t *seen = calloc((size_t)(n * MACHINES), sizeof *seen);

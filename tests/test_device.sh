@@ -1,6 +1,7 @@
 #!/bin/sh
-# tests/test_device.sh BUILD BACKEND - the programs that compare values, and examples, the demo
-# among them, on a device. test_run, test_types, test_extremes and test_fuzz know opencl by themselves.
+# tests/test_device.sh BUILD BACKEND [PROGRAM..] - the programs that compare values, and examples, the demo
+# among them (or these alone), on a device. test_run, test_types, test_extremes and test_fuzz know opencl by
+# themselves.
 #
 # Nearly all of its time is the device's compiler, which takes 60 to 100 ms for each of some thousand
 # kernels: so as many programs run at a time as there are processors.
@@ -15,10 +16,11 @@ fi
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 export build logs
-# the longest first
-printf '%s\n' tests/test_ref 'examples/07_digits --quick' tests/test_nn tests/test_lazy tests/test_grad \
-    tests/test_element examples/01_first examples/02_conv examples/04_instance_norm |
-    xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
+shift 2
+[ $# -gt 0 ] || # the longest first
+    set -- tests/test_ref 'examples/07_digits --quick' tests/test_nn tests/test_lazy tests/test_grad \
+        tests/test_element examples/01_first examples/02_conv examples/04_instance_norm
+printf '%s\n' "$@" | xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
     'set -- {}; log=$logs/$(basename "$1"); "$build/$1" $2 >"$log" 2>&1; echo $? >"$log.rc"'
 passed=0; failed=0
 for log in "$logs"/*; do

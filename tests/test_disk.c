@@ -1,6 +1,8 @@
 /* tests/test_disk.c - kernels that other programs left on disk, whole or damaged, and programs that
  * begin together, may keep nothing, or find what another compiler made; what the environment says
- * and nobody knows. The network and its losses are those of tests/learning.h. */
+ * and nobody knows. The network and its losses are those of tests/learning.h.
+ *
+ * Guards: backends/cpu/cpu.c, backends/cpu/program.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

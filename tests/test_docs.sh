@@ -52,6 +52,19 @@ awk '/^\*\*[A-Z][0-9]*\.\*\*/ { if (rule) print rule " names no test"; rule = $1
      END { if (rule) print rule " names no test"; if (!n) print "no rules" }' docs/spec.md >>"$dir/spec"
 [ -s "$dir/spec" ] && { cat "$dir/spec"; bad "docs/spec.md"; } || ok
 
+# each program's charter names the files that it guards; each file of the library is somebody's
+for t in tests/test_*.c; do
+    awk '/^ \* Guards:/ { on = 1 } on { print } on && /\*\// { exit }' "$t" | grep -o '[a-z_0-9/]*\.c' >"$dir/guards"
+    [ -s "$dir/guards" ] && ok || bad "$t names no file that it guards"
+    cat "$dir/guards" >>"$dir/guarded"
+    while read -r file; do
+        [ -e "$file" ] && ok || bad "$t guards $file, which is not there"
+    done <"$dir/guards"
+done
+for file in $(find ./*.c prelude target ops nn fuse ccode plan backends io -name '*.c' | sed 's,^\./,,'); do
+    grep -qx "$file" "$dir/guarded" && ok || bad "no test's charter guards $file"
+done
+
 # the environment: what the code reads is what the table has
 grep -ho '"JOT_[A-Z_]*"' core.c $(find plan backends -name '*.c') | tr -d '"' | sort -u >"$dir/read"
 sed -n 's/^| `\(JOT_[A-Z_]*\)`.*/\1/p' docs/backends.md | sort -u >"$dir/told"

@@ -3,7 +3,9 @@
  * running the graph as called: what is exact to the bit, what rounds within some times of what the
  * interpreter itself differs from doubles.
  *
- * Use: test_drawn [number of seeds] [first seed] [backend]: that backend with each seed. */
+ * Use: test_drawn [number of seeds] [first seed] [backend]: that backend with each seed.
+ *
+ * Guards: ccode/emit/any.c, ccode/emit/expr.c, ops/fold.c. */
 #include "tests/fuzz_wide.h"
 #include "tests/fuzz_ways.h"
 
@@ -205,7 +207,7 @@ main(int argc, char **argv)
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     jot_Ctx *ctx[WAYS];
-    int i, n = argc > 1 ? atoi(argv[1]) : 150;
+    int i, n = argc > 1 ? atoi(argv[1]) : 100;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     const char *only = argc > 3 ? argv[3] : NULL;
 

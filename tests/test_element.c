@@ -1,5 +1,7 @@
 /* tests/test_element.c - element-wise operators without evaluation: what the builders make of their
- * operands: dtypes, shapes, simplifications, errors; streams of random variables. */
+ * operands: dtypes, shapes, simplifications, errors; streams of random variables.
+ *
+ * Guards: ops/create.c, ops/element.c, ops/fold.c. */
 #include "ops/graph.h"
 #include "tests/scalar_values.h"
 #include "tests/test.h"

@@ -1,7 +1,9 @@
 /* tests/test_export.c - functions as C files: compiled without a warning by gcc, clang and tcc,
  * freestanding and without any library, they compute what the function in the program does; every
  * dtype as a table, updates, user code; the file as a header; what is refused; the n-th allocation
- * refused. */
+ * refused.
+ *
+ * Guards: io/export.c, plan/function/export.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -1,6 +1,10 @@
 /* tests/test_extremes.c - shapes at their ends, on every backend: extents of 0 everywhere, rank 16.
  * Each case is written with the shape it must have; where it has elements, they must be the
- * interpreter's. */
+ * interpreter's.
+ *
+ * Guards: ccode/ir/cost.c, ccode/ir/value.c, ccode/rewrite/merge.c, ccode/schedule/price.c,
+ * ccode/schedule/share.c, ccode/schedule/touch.c, ops/index/index.c, ops/reduce_dims.c,
+ * plan/key.c. */
 #include "core.h"
 #include "tests/test.h"
 

@@ -1,31 +1,37 @@
 #!/bin/sh
-# tests/test_fake.sh BUILD - the CUDA backend and the text of its kernels without a GPU: on a driver
-# and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), as several
-# architectures, each access to memory looked at (tests/fake_check.c). Wants g++.
+# tests/test_fake.sh BUILD PART - the CUDA backend and the text of its kernels without a GPU: on a driver
+# and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), each access to memory looked
+# at (tests/fake_check.c). Wants g++.
+#
+#     tiles      products of every kind, as the oldest architecture
+#     75 80 90   matrices by the instructions of each
+#     drawn      other programs that compare values
+#     refused    what only a device has; and as drivers before 11.4 did
 #
 # tests/test_fake.sh BUILD all - the whole suite of a device there, as 7.0, 8.0 and 9.0, items in another order for
 # each and each launch a second time in one more, and each text that came up compiled by NVRTC for the
 # architectures of tests/test_cuda.c. What was compiled for one program or one
 # architecture is not compiled again for another; as many programs run at a time as there are processors.
 cd "$(dirname "$0")/.." || exit 1
-build=$1
+build=$(cd "$1" && pwd) || exit 1
 if ! command -v g++ >/dev/null; then
     echo "skipped: no g++ here"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-mkdir -p "$build/fake"
-fake=$build/fake/libcuda.so.1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+# what is compiled of a text depends on the stand-in and on g++ alone; all parts share it
+kept=$build/fake/$( { cat tests/fake_*.[ch]; g++ --version; } | cksum | tr ' ' _)
+mkdir -p "$dir/cache" "$kept"
+fake=$dir/libcuda.so.1
 make_fake() { # with what of its own
     ${CC:-cc} -std=gnu99 -O2 -fPIC -shared -fvisibility=hidden -I. $1 tests/fake_cuda.c tests/fake_nvrtc.c \
         tests/fake_items.c tests/fake_ptx.c tests/fake_check.c -o "$fake" -ldl -lm || exit 1
 }
 make_fake
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-mkdir "$dir/cache" "$dir/kept"
 real=$JOT_NVRTC
-export LD_LIBRARY_PATH="$build/fake" JOT_NVRTC="$fake" JOT_CACHE_DIR="$dir/cache" FAKE_KEEP="$dir/kept" FAKE_CHECK=1
+export LD_LIBRARY_PATH="$dir" JOT_NVRTC="$fake" JOT_CACHE_DIR="$dir/cache" FAKE_KEEP="$kept" FAKE_CHECK=1
 log=$dir/log; passed=0; failed=0; skipped=0
 count() { # what a program's log says, and its exit code
     n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$2" | tail -n 1)
@@ -40,6 +46,7 @@ run_tests() { for test; do
     count "$test" "$log" $?
 done; }
 if [ "$2" = all ]; then
+    rm -f "$kept"/*
     FAKE_CHECK=2 FAKE_ORDER=0
     for arch in 70 80 90; do
         FAKE_CUDA_ARCH=$arch FAKE_ORDER=$((FAKE_ORDER + 1))
@@ -57,12 +64,12 @@ if [ "$2" = all ]; then
     done
     [ -n "$real" ] || real=$(env -u LD_LIBRARY_PATH sh tools/nvrtc.sh build/nvrtc)
     if [ -e "$real" ]; then
-        ls "$dir"/kept/*.cu | env -u LD_LIBRARY_PATH JOT_NVRTC="$real" xargs -n 60 -P "$(nproc 2>/dev/null || echo 2)" sh -c \
+        ls "$kept"/*.cu | env -u LD_LIBRARY_PATH JOT_NVRTC="$real" xargs -n 60 -P "$(nproc 2>/dev/null || echo 2)" sh -c \
             '"$build/tests/test_cuda" --text "$@" >"$dir/nvrtc.$$" 2>&1; echo $? >"$dir/nvrtc.$$.rc"' sh
         for log in "$dir"/nvrtc.*.rc; do
             count "test_cuda --text" "${log%.rc}" "$(cat "$log")"
         done
-        echo "$(ls "$dir"/kept/*.cu | wc -l) texts by $real"
+        echo "$(ls "$kept"/*.cu | wc -l) texts by $real"
     else
         skipped=1
     fi
@@ -70,18 +77,18 @@ if [ "$2" = all ]; then
     [ $failed = 0 ]
     exit
 fi
-run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_wide cuda" "test_squares cuda" "test_tiles cuda" "test_run cuda" \
-    "test_opencl cuda" "test_swap cuda" "test_fuzz 30 1 cuda" \
-    "test_extremes cuda" "test_fork cuda"
-for arch in 75 80 90; do # matrices by the instructions of each
-    FAKE_CUDA_ARCH=$arch
-    export FAKE_CUDA_ARCH
-    run_tests "test_tiles cuda"
-done
-unset FAKE_CUDA_ARCH
-make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4
-JOT_TEST_GRAPHS=0
-export JOT_TEST_GRAPHS
-run_tests "test_opencl cuda" "test_swap cuda"
+case $2 in
+tiles) run_tests "test_tiles cuda" ;;
+75 | 80 | 90)
+    export FAKE_CUDA_ARCH="$2"
+    run_tests "test_tiles cuda few" ;;
+drawn) run_tests "test_run cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" ;;
+refused)
+    run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_opencl cuda" "test_swap cuda" "test_fork cuda"
+    make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4
+    export JOT_TEST_GRAPHS=0
+    run_tests "test_opencl cuda" "test_swap cuda" ;;
+*) echo "no part $2"; exit 1 ;;
+esac
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -6,7 +6,9 @@
  * Each runs in a process of its own, which ends where something is found; its words are read here.
  * Only with tests/fake_cuda.c as libcuda.so.1 (tests/test_fake.sh).
  *
- * Read before: tests/fake_check.c. */
+ * Read before: tests/fake_check.c.
+ *
+ * Guards: tests/fake_check.c. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>

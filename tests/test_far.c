@@ -4,7 +4,9 @@
  * element counts as at most 2^40 from 0, a product with one as at most 2^56, the rest is exact), on
  * every backend; and what is refused.
  *
- * Use: test_far [number of expressions] [first] [backend] */
+ * Use: test_far [number of expressions] [first] [backend]
+ *
+ * Guards: ccode/emit/index.c, ops/index/walk.c. */
 #include <inttypes.h>
 #include "core.h"
 #include "tests/fuzz_ways.h"

@@ -3,7 +3,10 @@
  * also where there is little of it, and what happens when memory is refused. Skipped where there is
  * no device.
  *
- *     test_fetch [cuda] */
+ *     test_fetch [cuda]
+ *
+ * Guards: backends/cuda/fetch.c, backends/host/pinned.c, backends/opencl/fetch.c,
+ * plan/device/device.c, plan/fetch.c. */
 #include "backends/backend.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -7,7 +7,9 @@
  *
  * Programs are those of tests/wild_nets.h and wild_layers.h. A batch of them is a process of its
  * own and one evaluation for each compiler and flag; when it differs each program is run alone,
- * too. */
+ * too.
+ *
+ * Guards: ccode/emit/dialect_vector.c, ccode/emit/vector.c. */
 #include "ops/graph.h"
 #include "tests/test.h"
 #include "tests/wild_nets.h"
@@ -322,7 +324,7 @@ start_batch(uint64_t first, int n)
 int
 main(int argc, char **argv)
 {
-    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 64;
+    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 16;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0, at;
     char dir[] = "/tmp/jot-flags-XXXXXX", cmd[64];
 

@@ -8,7 +8,9 @@
  * to the bit; `loose` results have functions or divisions in them.
  *
  *     test_forced             the rounds of the suite
- *     test_forced N FIRST     N rounds from number FIRST */
+ *     test_forced N FIRST     N rounds from number FIRST
+ *
+ * Guards: ccode/schedule/make.c, ccode/verify/sched.c. */
 #include "core.h"
 #include "tests/test.h"
 

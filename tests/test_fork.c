@@ -1,7 +1,9 @@
 /* tests/test_fork.c - fork: a child of a program reads what is there, is refused what would be
  * evaluated, closes its parent's context, opens its own, on every backend, while threads share
  * kernels, compilers work and libtcc is busy. The parent goes on as if nothing had been. `cuda`: on
- * that device instead of OpenCL's. */
+ * that device instead of OpenCL's.
+ *
+ * Guards: backends/host/fork.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

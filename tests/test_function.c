@@ -1,6 +1,9 @@
 /* tests/test_function.c - compiled functions: what they compute is what the graph built again
  * computes, to the bit, on every backend; states, chance, user code; what is refused; calls without
- * an allocation; the n-th allocation or compile refused for every n, and nothing lost. */
+ * an allocation; the n-th allocation or compile refused for every n, and nothing lost.
+ *
+ * Guards: core.c, ops/assign.c, plan/function/function.c, plan/function/make.c,
+ * plan/function/run.c, plan/order.c. */
 #include "backends/backend.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -6,7 +6,9 @@
  * The programs: tests/fuzz_programs.h; the contexts: tests/fuzz_ways.h.
  *
  * Use: test_fuzz [number of seeds] [first seed] [backend] [fresh]: that backend with each seed;
- * contexts of its own for each, so that each program is its context's first */
+ * contexts of its own for each, so that each program is its context's first
+ *
+ * Guards: backends/interp.c, fuse/fuse.c, ops/index/simplify.c. */
 #include "tests/fuzz_programs.h"
 #include "tests/fuzz_ways.h"
 
@@ -133,7 +135,7 @@ main(int argc, char **argv)
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     jot_Ctx *ctx[WAYS];
-    int i, n = argc > 1 ? atoi(argv[1]) : 300;
+    int i, n = argc > 1 ? atoi(argv[1]) : 100;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     const char *only = argc > 3 ? argv[3] : NULL; /* one backend, each time */
     bool fresh = argc > 4 && !strcmp(argv[4], "fresh"); /* contexts of its own for each seed */

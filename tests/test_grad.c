@@ -1,6 +1,8 @@
 /* tests/test_grad.c - gradients. Every rule is compared with central finite differences of f64
  * values, to first and second order, with simplification and without; then what gradients look like
- * as graphs, what blocks them, what is refused, long chains, every allocation refused in turn. */
+ * as graphs, what blocks them, what is refused, long chains, every allocation refused in turn.
+ *
+ * Guards: ops/grad/grad.c, ops/grad/rules.c. */
 #include "ops/graph.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -1,6 +1,8 @@
 /* tests/test_graph.c - the graph without evaluation: handles and generations, scopes, sharing,
  * freeing, assignment, order, text, and every allocation refused in turn. The context's memory goes
- * through a hook that checks the sizes it is told and can refuse the n-th request. */
+ * through a hook that checks the sizes it is told and can refuse the n-th request.
+ *
+ * Guards: base_mem.c, ops/assign.c, ops/graph.c, ops/order.c, ops/slots.c, ops/text.c. */
 #include "ops/graph.h"
 #include "tests/test.h"
 

@@ -9,7 +9,9 @@
  * A fault is a failure, and so are bytes that changed beside an array, a NaN where the interpreter
  * has none, and, in what is moved and not computed, any other bit.
  *
- * Use: test_guard [number of drawn programs of each kind] [first] [word of the ways' labels] */
+ * Use: test_guard [number of drawn programs of each kind] [first] [word of the ways' labels]
+ *
+ * Guards: ccode/lower/guard.c, ccode/verify/bounds.c, plan/memory.c. */
 #include "core.h"
 
 /* Every array that a program makes is noted: an input of the function; where it brings no elements,
@@ -568,7 +570,7 @@ int
 main(int argc, char **argv)
 {
     char cache[] = "/tmp/jot-guard-XXXXXX", remove[64];
-    int n = argc > 1 ? atoi(argv[1]) : 24;
+    int n = argc > 1 ? atoi(argv[1]) : 8;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     jot_Ctx *c = jot_open(&(jot_Config){.backend = "interp", .no_simplify = 1});
 

@@ -1,6 +1,8 @@
 /* tests/test_half.c - products of halves: by the processor's tiles where it has them, else by
  * floats, both within the bound that docs/kernels.md states; "exact" is by floats. Gradients
- * and places of extremes of halves. */
+ * and places of extremes of halves.
+ *
+ * Guards: ccode/contract/matrix_tiles.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,9 @@
 /* tests/test_hostile.c - a cache folder in which something else has the name of a file: a named
  * pipe, a socket, a folder, a link to itself or to a device, a device, another user's file, one
  * open to others, an endless one; for kernels, the machine's figures, the tuning cache and the mark
- * of tidying. Programs end, with the right values, and what can be replaced is. */
+ * of tidying. Programs end, with the right values, and what can be replaced is.
+ *
+ * Guards: backends/cpu/cache.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,6 +1,8 @@
 /* tests/test_index.c - linear forms against naive evaluation: random expressions are built twice,
  * as a tree that nobody simplifies and through the builders, and compared at every point of their
- * space; then ranges, substitution, and the identities that schedules rely on. */
+ * space; then ranges, substitution, and the identities that schedules rely on.
+ *
+ * Guards: base.c, ops/index/simplify.c. */
 #include "ops/index/index.h"
 #include "tests/test.h"
 

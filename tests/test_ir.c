@@ -1,6 +1,9 @@
 /* tests/test_ir.c - the kernel IR: kernels built by hand, with plain and hand-written schedules,
  * emitted as C, compiled, run and compared with straightforward loops here.
- * Set IR_SHOW to a part of a case's name to see its text. */
+ * Set IR_SHOW to a part of a case's name to see its text.
+ *
+ * Guards: ccode/emit/any.c, ccode/emit/apart.c, ccode/emit/loop.c, ccode/schedule/text.c,
+ * ccode/verify/sched.c, ccode/verify/verify.c. */
 #include "tests/ir_cases.h"
 
 /* ---- kernels for schedules by hand alone ---- */

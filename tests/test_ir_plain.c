@@ -1,7 +1,9 @@
 /* tests/test_ir_plain.c - the plain schedule: order of loops, where sums live, guards that leave
  * their loops, lanes. Each kernel's schedule or text must hold (or not hold) given words, and each
  * kernel is compiled, run with 1 and 4 lanes and compared with loops here.
- * Set IR_SHOW to a part of a case's name to see its text. */
+ * Set IR_SHOW to a part of a case's name to see its text.
+ *
+ * Guards: ccode/device/emit_matrix.c, ccode/emit/loop.c, ccode/verify/bounds.c. */
 #include "ccode/build/build.h"
 #include "tests/ir_run.h"
 

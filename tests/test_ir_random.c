@@ -1,5 +1,7 @@
 /* tests/test_ir_random.c - the kernel IR: every kind of value with the plain schedule, then random
- * schedules and random layouts of all kernels, compiled and compared. */
+ * schedules and random layouts of all kernels, compiled and compared.
+ *
+ * Guards: ccode/emit/apart.c, ccode/emit/name.c, ccode/ir/layout.c, ccode/lower/memory.c. */
 #include "tests/ir_cases.h"
 
 /* ---- layouts ---- */
@@ -326,7 +328,7 @@ test_refused(bool by_price)
 int
 main(int argc, char **argv)
 {
-    int rounds = argc > 1 ? atoi(argv[1]) : 150;
+    int rounds = argc > 1 ? atoi(argv[1]) : 60;
     ir_open();
     test_layouts();
     test_refused(false);

@@ -3,7 +3,9 @@
  * put behind their prelude into one file and compiled by gcc, clang and tcc with every warning an
  * error. With one lane and with four, spelled in scalars.
  *
- * Use: test_ir_text [number of random programs] */
+ * Use: test_ir_text [number of random programs]
+ *
+ * Guards: ccode/emit/emit.c, ccode/emit/statement.c. */
 #define main fuzz_main
 #include "tests/test_fuzz.c"
 #undef main
@@ -210,7 +212,7 @@ int
 main(int argc, char **argv)
 {
     char dir[] = "/tmp/jot_textXXXXXX", cmd[64];
-    int programs = argc > 1 ? atoi(argv[1]) : 60;
+    int programs = argc > 1 ? atoi(argv[1]) : 24;
 
     if (!mkdtemp(dir))
         return 2;

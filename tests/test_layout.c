@@ -1,5 +1,9 @@
 /* tests/test_layout.c - physical layouts chosen over a plan: which, with which values, how many
- * steps and bytes; copies that are kept with their state, and what ends them. */
+ * steps and bytes; copies that are kept with their state, and what ends them.
+ *
+ * Guards: base.c, ccode/emit/statement.c, ccode/emit/vector.c, ccode/lower/code.c,
+ * ccode/lower/memory.c, plan/kernel.c, plan/layout/copy.c, plan/layout/layout.c,
+ * plan/layout/pack.c, plan/plan.c, plan/run.c, target/choice.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

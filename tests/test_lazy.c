@@ -1,5 +1,7 @@
 /* tests/test_lazy.c - when work starts, what it keeps, and what is forgotten: fetches, the start by
- * itself, long programs within 64 MB, assignment, training loops that do not grow, closing. */
+ * itself, long programs within 64 MB, assignment, training loops that do not grow, closing.
+ *
+ * Guards: plan/eval.c, plan/fetch.c. */
 #include "core.h"
 #include "tests/test.h"
 

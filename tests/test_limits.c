@@ -2,7 +2,9 @@
  * work-groups, of the device or of single kernels, little memory for them, small pieces of memory,
  * no f64, no atomics of 8 bytes, of another version or byte order, several devices. What fits has
  * the interpreter's results, else an error names what is missing; nothing is refused at a launch.
- * Run by tests/test_fake_opencl.sh; skipped where the loader is the real one. */
+ * Run by tests/test_fake_opencl.sh; skipped where the loader is the real one.
+ *
+ * Guards: backends/opencl/find.c, backends/opencl/opencl.c. */
 #include <dlfcn.h>
 #include "backends/backend.h"
 #include "ccode/device/grid.h"

@@ -1,7 +1,9 @@
 /* tests/test_lines.c - windows along rows that are read through lines, rows divided into residue
  * classes (ccode/rewrite/line_buffer.c): pools of every stride, window and border, their gradients,
  * maps that divide and wrap, against the interpreter; that lines are made where they should be and
- * not elsewhere, and leave room for a schedule. */
+ * not elsewhere, and leave room for a schedule.
+ *
+ * Guards: ccode/rewrite/line_buffer.c, ccode/rewrite/line_buffer_make.c, ccode/rewrite/residue.c. */
 #include "ccode/rewrite/line_buffer.h"
 #include "tests/hooks.h"
 #include "tests/ir_run.h"

@@ -1,5 +1,7 @@
 /* tests/test_lists.c - every public function that takes a list takes none of it for nothing: a
- * count without elements is an error that names the function, and no more happens. */
+ * count without elements is an error that names the function, and no more happens.
+ *
+ * Guards: core.c, ops/element.c, ops/forms.c. */
 #include "core.h"
 #include "tests/test.h"
 

@@ -1,6 +1,8 @@
 /* tests/test_machine.c - the machine's figures: measured once, kept, the same for every context
  * that reads them; a damaged or foreign file is measured anew; without a cache nothing is
- * measured; where a first tier runs meanwhile, not before the first result. */
+ * measured; where a first tier runs meanwhile, not before the first result.
+ *
+ * Guards: backends/host/host.c, backends/host/machine.c, backends/host/probe.c, plan/tier/rates.c. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -13,7 +13,9 @@
  *     test_machines             the named machines and some that are drawn
  *     test_machines N FIRST     N drawn machines from number FIRST
  *
- * Read before: tests/test_forced.c, where prices are misjudged and kernels run. */
+ * Read before: tests/test_forced.c, where prices are misjudged and kernels run.
+ *
+ * Guards: ccode/schedule/price.c, target/target.c. */
 #include "tests/fuzz_programs.h"
 #include "tests/machine_programs.h"
 #include "tests/machines.h"
@@ -94,7 +96,7 @@ plan(const Posed *m, int which, uint64_t first)
 int
 main(int argc, char **argv)
 {
-    int drawn = argc > 1 ? atoi(argv[1]) : 12, all = ROW_CASES + CONTRACTIONS + BLOCKS + PROGRAMS;
+    int drawn = argc > 1 ? atoi(argv[1]) : 6, all = ROW_CASES + CONTRACTIONS + BLOCKS + PROGRAMS;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 
     for (int k = argc > 1 ? NAMED : 0; k < NAMED + drawn; k++) {

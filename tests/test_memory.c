@@ -1,7 +1,9 @@
 /* tests/test_memory.c - refused allocations and compilations: small training steps are run with the
  * n-th of them refused, for every n until none is. Whatever n: no crash, an error that says so,
  * parameters as the last whole step left them, a context that goes on, and nothing left when it is
- * closed. Optimisers: a step that was not built whole changes nothing, whatever runs next. */
+ * closed. Optimisers: a step that was not built whole changes nothing, whatever runs next.
+ *
+ * Guards: base_mem.c, nn/optim.c, plan/plan.c. */
 #include "backends/backend.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

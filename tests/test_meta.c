@@ -1,7 +1,11 @@
 /* tests/test_meta.c - reindex, reindex_reduce and their specialised forms: what they simplify to,
  * what they refuse and in which words, what they compute. Simplified and unsimplified graphs of
  * random chains are compared element by element; every allocation of a small program is refused in
- * turn. */
+ * turn.
+ *
+ * Guards: base_mem.c, ops/forms.c, ops/forms_join.c, ops/index/index.c, ops/index/invert.c,
+ * ops/index/parse.c, ops/index/simplify.c, ops/index/walk.c, ops/maps.c, ops/reduce.c,
+ * ops/reindex.c. */
 #include "ops/graph.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -1,6 +1,7 @@
 /* test_models.c - the networks of examples/models/ against PyTorch: elements of the result, the
  * loss, the norms of gradients, to 1e-4 relative in f32. --all: the large ones too, forward only.
- */
+ *
+ * Guards: nn/conv.c, nn/nn.c, plan/layout/layout.c. */
 #include <math.h>
 #include <stdlib.h>
 #include "examples/models/model.h"

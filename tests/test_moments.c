@@ -1,7 +1,9 @@
 /* tests/test_moments.c - mean and variance of more than a cache holds: read once, as exact as two
  * passes, also where the mean is 10^4 deviations and where the first element is far from all
  * others; the same bits on any number of threads; recognised where it is spelled out; gradients; of
- * large integers. */
+ * large integers.
+ *
+ * Guards: ccode/rewrite/moments.c, ccode/schedule/pieces.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

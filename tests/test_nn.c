@@ -1,6 +1,16 @@
 /* test_nn.c - the compositions (matmul to optimisers) against PyTorch's values and gradients,
  * against finite differences to second order, on the default backend and on the interpreter; what
- * their random numbers do; and what they say to wrong arguments. */
+ * their random numbers do; and what they say to wrong arguments.
+ *
+ * Guards: ccode/build/build.c, ccode/emit/alias.c, ccode/emit/dialect_vector.c, ccode/emit/emit.c,
+ * ccode/emit/expr.c, ccode/emit/lanes.c, ccode/emit/statement.c, ccode/ir/ir.c,
+ * ccode/ir/operands.c, ccode/lower/bounds.c, ccode/lower/guard.c, ccode/lower/index.c,
+ * ccode/lower/leaf.c, ccode/lower/value.c, ccode/schedule/choose.c, ccode/schedule/class.c,
+ * ccode/schedule/make.c, ccode/schedule/sched.c, ccode/stencil/plane.c,
+ * ccode/stencil/plane_text.c, ccode/stencil/stencil.c, ccode/verify/back.c, nn/conv.c, nn/loss.c,
+ * nn/math.c, nn/nn.c, nn/optim.c, ops/rewrite/again.c, plan/compile.c, plan/kernel.c,
+ * plan/known.c, plan/layout/copy.c, plan/layout/uses.c, plan/memory.c, plan/parallel.c,
+ * plan/text.c. */
 #include "core.h"
 #include "tests/ref/fill.h"
 #include "tests/ref/nn.h"

@@ -3,7 +3,11 @@
  * the choice of a device. Skipped where there is no OpenCL device; PoCL will do. Less memory than a
  * plan wants: tests/test_swap.c.
  *
- *     test_opencl [cuda] */
+ *     test_opencl [cuda]
+ *
+ * Guards: backends/cuda/cuda.c, backends/cuda/graph.c, backends/cuda/nvrtc.c,
+ * backends/host/pinned.c, backends/opencl/fetch.c, backends/opencl/find.c,
+ * backends/opencl/opencl.c, plan/device/device.c. */
 #include <dirent.h>
 #include <pthread.h>
 #include <unistd.h>

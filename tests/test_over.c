@@ -1,5 +1,7 @@
 /* tests/test_over.c - new values of variables in the memory of the old ones: when that is done,
- * that it never shows in a value, and what is said to who comes too late for an old one. */
+ * that it never shows in a value, and what is said to who comes too late for an old one.
+ *
+ * Guards: ccode/emit/prelude_vector.c, plan/donate.c, plan/order.c. */
 #include "base.h"
 #include "tests/test.h"
 
@@ -355,7 +357,7 @@ int
 main(int argc, char **argv)
 {
     static const char *const policies[] = {"none", "paper", "reward"};
-    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 120;
+    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 60;
     int i;
 
     for (i = 0; i < 3; i++) {

@@ -1,6 +1,8 @@
 /* tests/test_pads.c - small pads against plain loops: rows whose columns lie interleaved, guarded
  * at one end. gcc 12's loop vectoriser read such columns from beside the array; vectors are the
- * emitter's now (ccode/emit/loop.c). */
+ * emitter's now (ccode/emit/loop.c).
+ *
+ * Guards: ccode/emit/loop.c. */
 #include "core.h"
 #include "tests/test.h"
 #include <stdlib.h>

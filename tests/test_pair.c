@@ -1,6 +1,10 @@
 /* tests/test_pair.c - an extreme and its place are one reduction of two accumulators: right on
  * every backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its
- * input once; the same bits on any number of threads. */
+ * input once; the same bits on any number of threads.
+ *
+ * Guards: backends/host/library.c, ccode/emit/vector.c, ccode/lower/arg_reduce.c,
+ * ccode/lower/lanes.c, ccode/rewrite/arg_reduce.c, ccode/rewrite/nan_free.c,
+ * ccode/schedule/pieces.c, ccode/schedule/random.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

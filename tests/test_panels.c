@@ -1,6 +1,8 @@
 /* tests/test_panels.c - products whose columns are read in windows, and what goes on with these, in
  * one kernel: cells with two to four gates and their gradients against the interpreter, with
- * kernels counted, the same bits at any number of threads, forced schedules, memory refused. */
+ * kernels counted, the same bits at any number of threads, forced schedules, memory refused.
+ *
+ * Guards: ccode/contract/panels.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/rates.h"

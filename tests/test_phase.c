@@ -1,6 +1,9 @@
 /* tests/test_phase.c - phases and sums in pieces: schedules by hand and by rule, what the verifier
  * refuses, texts that read back, and values at any division of the calls.
- * Set IR_SHOW to a part of a case's name to see its text. */
+ * Set IR_SHOW to a part of a case's name to see its text.
+ *
+ * Guards: ccode/device/emit_device.c, ccode/emit/shorten.c, ccode/schedule/phase.c,
+ * ccode/schedule/pieces.c, ccode/schedule/text.c, ccode/verify/sched.c, ccode/verify/verify.c. */
 #include "ccode/build/build.h"
 #include "tests/ir_run.h"
 

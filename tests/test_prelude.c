@@ -10,7 +10,9 @@
  *     --stride try every n-th float
  *     --ulp    print the largest error of each function
  *
- * Read before: prelude/prelude.h. After: tests/test_prelude_text.c. */
+ * Read before: prelude/prelude.h. After: tests/test_prelude_text.c.
+ *
+ * Guards: prelude/prelude.c. */
 #define _XOPEN_SOURCE 700
 #include "tests/prelude_check.h"
 

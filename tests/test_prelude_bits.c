@@ -1,7 +1,9 @@
 /* tests/test_prelude_bits.c - the prelude's conversions, integers against wider ones, half
  * precision over all patterns, Philox against its published vectors, the moments of random numbers.
  *
- * Read before: tests/test_prelude.c. */
+ * Read before: tests/test_prelude.c.
+ *
+ * Guards: prelude/prelude.c. */
 #define _XOPEN_SOURCE 700
 #include "tests/prelude_check.h"
 

@@ -3,7 +3,9 @@
  *
  *     test_prelude_text [--print]     as C
  *
- * Read before: prelude/prelude.h, tests/test_prelude.c. */
+ * Read before: prelude/prelude.h, tests/test_prelude.c.
+ *
+ * Guards: ccode/emit/prelude_read.c, ccode/emit/prelude_spell.c, prelude/prelude.c. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif

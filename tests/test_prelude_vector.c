@@ -4,7 +4,9 @@
  *
  *     test_prelude_vector [--print names]     the text of e.g. jotm_expf_x16
  *
- * Read before: ccode/emit/prelude_vector.c, tests/test_prelude_text.c. */
+ * Read before: ccode/emit/prelude_vector.c, tests/test_prelude_text.c.
+ *
+ * Guards: ccode/emit/prelude_vector.c. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif

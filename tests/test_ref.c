@@ -1,6 +1,9 @@
 /* test_ref.c - every element-wise operator and reduction against values of NumPy and PyTorch:
  * floats with their derivatives, every integer dtype with wrapping, division by zero and extreme
- * shifts, on the default backend and on the interpreter. The tables are tests/ref/ops.h. */
+ * shifts, on the default backend and on the interpreter. The tables are tests/ref/ops.h.
+ *
+ * Guards: backends/interp.c, ccode/build/order.c, ccode/emit/prelude_read.c,
+ * ccode/emit/prelude_spell.c. */
 #include <float.h>
 #include "core.h"
 #include "tests/ref/fill.h"

@@ -4,7 +4,9 @@
  *
  *     test_refused [cuda]      on a stand-in (tests/fake_opencl.c, fake_cuda.c) the driver's own
  *                              functions fail, too, from jot_open on, and what they make is
- *                              counted */
+ *                              counted
+ *
+ * Guards: backends/cuda/cuda.c, backends/cuda/fetch.c, backends/cuda/graph.c. */
 #include <dlfcn.h>
 #include "backends/backend.h"
 #include "tests/hooks.h"

@@ -1,7 +1,11 @@
 /* tests/test_rides.c - sums that ride on a contraction's stores: statistics of a batch norm behind
  * convolutions of every schedule. Results are read back by the step that stored them, and by the
  * next kernel once; as exact as two passes where the mean is 10^4 deviations, the same bits on any
- * number of threads. */
+ * number of threads.
+ *
+ * Guards: backends/cpu/pool.c, ccode/contract/epilogue.c, ccode/contract/epilogue_make.c,
+ * ccode/ir/print.c, ccode/lower/walk.c, ccode/schedule/sched.c, ccode/winograd/epilogue.c,
+ * plan/layout/winograd.c, plan/text.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/rates.h"

@@ -3,7 +3,10 @@
  * (ccode/rewrite/nan_free.c), signs stand outside of sums (ccode/rewrite/factor_sign.c), places are
  * compared in 32 bits (ccode/rewrite/narrow.c), the next row is asked for where one is read once
  * more (ccode/lower/prefetch.c). Right against the interpreter with NaN, infinities, labels that
- * name no place; the same bits on any number of threads; reductions and functions counted. */
+ * name no place; the same bits on any number of threads; reductions and functions counted.
+ *
+ * Guards: ccode/ir/print.c, ccode/lower/prefetch.c, ccode/rewrite/factor_sign.c,
+ * ccode/rewrite/nan_free.c, ccode/rewrite/narrow.c, ccode/rewrite/one_hot.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

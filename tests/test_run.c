@@ -1,6 +1,11 @@
 /* tests/test_run.c - evaluation: small graphs on every backend against expected values and against
  * the interpreter, under every policy, with random layouts and schedules; plans, assignments,
- * failures. (Fetches and long programs: tests/test_lazy.c.) */
+ * failures. (Fetches and long programs: tests/test_lazy.c.)
+ *
+ * Guards: backends/host/library.c, backends/interp.c, backends/table.c, ccode/build/invert.c,
+ * ccode/build/value.c, ccode/emit/emit.c, ccode/emit/expr.c, ccode/emit/index.c, ccode/ir/ir.c,
+ * ccode/ir/operands.c, ccode/lower/index.c, ccode/lower/leaf.c, ccode/lower/lower.c,
+ * ccode/lower/value.c, core.c, plan/compile.c, plan/data.c, plan/tier/tier.c. */
 #include "tests/hooks.h"
 #include "tests/run_programs.h"
 

@@ -1,6 +1,8 @@
 /* tests/test_scalar.c - single values: each operator on each class of dtypes against libm and
  * 64-bit arithmetic (through jot_scalar_apply, which folds constants and drives the interpreter),
- * draws, conversions, elements in memory, promotion. No graph is built. */
+ * draws, conversions, elements in memory, promotion. No graph is built.
+ *
+ * Guards: ops/dtype.c, ops/scalar.c. */
 #include "ops/graph.h"
 #include "tests/scalar_values.h"
 #include "tests/test.h"

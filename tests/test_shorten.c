@@ -1,6 +1,8 @@
 /* tests/test_shorten.c - conditions asked in 32 bits (ccode/emit/shorten.c): the gradient of a
  * column that is taken at a place of 64 bits, also far outside; borders. To the bit as the
- * interpreter, and as before where the data have 64 bits themselves. */
+ * interpreter, and as before where the data have 64 bits themselves.
+ *
+ * Guards: ccode/emit/dialect.c, ccode/emit/shorten.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

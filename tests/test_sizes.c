@@ -2,7 +2,9 @@
  * kernels of one size serve all, and a size that comes again gets its own.
  *
  * Two images take turns in a batch, so what a batch of n comes to follows from what each of them
- * alone comes to on the interpreter: the loss is a mean, and so is the gradient. */
+ * alone comes to on the interpreter: the loss is a mean, and so is the gradient.
+ *
+ * Guards: plan/key.c, plan/known.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,7 +1,10 @@
 /* tests/test_spelling.c - a contraction is known by its index maps, however it is spelled: with
  * products, sums, slices, transpositions, scales around it, forward, backward, backward of that.
  * Judged by the kernels that are built: what does the work of a contraction is one, of two loads.
- * Nothing is run. */
+ * Nothing is run.
+ *
+ * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/panels.c,
+ * fuse/folds.c. */
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
 #include "ccode/contract/panels.h"

@@ -3,7 +3,9 @@
  * results are the interpreter's to the bit. Every size of element, edges, batches, operands of both
  * kinds, devices with less room; and nests that are too small or too narrow for it.
  *
- *     test_squares [cuda] */
+ *     test_squares [cuda]
+ *
+ * Guards: ccode/device/square.c, ccode/device/walk_grid.c. */
 #include "tests/on_device.h"
 #include <ctype.h>
 

@@ -3,7 +3,9 @@
  * kind (chains of operators, of reductions, of maps; nested index expressions; many dimensions;
  * long sums), the graphs of fuse_graphs.h, networks with gradients, steps, functions, exports, all
  * dumps, on each backend of this process. Sanitizers have frames of their own: there it is only
- * run. */
+ * run.
+ *
+ * Guards: ops/index/parse.c, ops/order.c. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include "base.h"

@@ -1,6 +1,9 @@
 /* tests/test_stencil.c - windows with channels in lanes: which kernels are found, what their
  * schedule is, and its results against loops here; the same of planes whose pixels are in lanes,
- * and of rows that are summed up several at a time. */
+ * and of rows that are summed up several at a time.
+ *
+ * Guards: ccode/stencil/plane.c, ccode/stencil/plane_text.c, ccode/stencil/rows.c,
+ * ccode/stencil/stencil.c. */
 #include "tests/ir_run.h"
 #include "ccode/stencil/stencil.h"
 

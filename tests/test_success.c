@@ -1,7 +1,12 @@
 /* tests/test_success.c - a call that succeeds records no failure, and one that fails does: programs
  * are run with the n-th allocation refused, for every n, and after each call its answer and the
  * context's status must say the same. Rewrites that are given up for want of memory are no failure;
- * a scope that could not be opened is one for all that would have been made in it. */
+ * a scope that could not be opened is one for all that would have been made in it.
+ *
+ * Guards: ccode/build/invert.c, ccode/build/reduce.c, ccode/ir/view.c, ccode/rewrite/scatter.c,
+ * ops/rewrite/batch.c, ops/rewrite/stack_sum.c, ops/rewrite/term.c, plan/eval.c,
+ * plan/function/function.c, plan/function/make.c, plan/function/run.c, plan/layout/price.c,
+ * plan/plan.c, plan/tier/rates.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

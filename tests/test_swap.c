@@ -2,7 +2,9 @@
  * host and comes back, to the same bits; drawn programs on drawn budgets; refused memory of the
  * host meanwhile. Skipped where there is no device.
  *
- *     test_swap [cuda] */
+ *     test_swap [cuda]
+ *
+ * Guards: backends/cuda/cuda.c, plan/device/device.c, plan/device/swap.c. */
 #include "plan/parts.h"
 #include "tests/on_device.h"
 

@@ -1,6 +1,8 @@
 /* tests/test_tails.c - slopes of f64 where a function is next to its limit, or to where it ends: as
  * exact as elsewhere, though the function's own value no longer says how far it is; and slopes of
- * slopes are finite there. Against long doubles. */
+ * slopes are finite there. Against long doubles.
+ *
+ * Guards: ops/grad/rules.c. */
 #include "core.h"
 #include "tests/test.h"
 

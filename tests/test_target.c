@@ -1,7 +1,10 @@
 /* tests/test_target.c - kernels of narrower machines than this one: products and convolutions,
  * their gradients and what is no contraction, planned, compiled and run with the vectors of AVX2
  * and SSE alone, and with as many and as wide ones as NEON has, against the interpreter; by
- * Winograd's tiles, and under `exact` without. */
+ * Winograd's tiles, and under `exact` without.
+ *
+ * Guards: ccode/winograd/make.c, ccode/winograd/weight.c, ccode/winograd/winograd.c,
+ * target/target.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* tests/test_threads.c - results do not depend on the number of threads: the same programs at 1,
  * 2, 3, 7 and 128 threads give the same bits; contexts of several threads work side by side; a
- * pool that waits uses no processor time. */
+ * pool that waits uses no processor time.
+ *
+ * Guards: backends/cpu/pool.c. */
 #include "core.h"
 #include "tests/test.h"
 #include <pthread.h>

@@ -1,7 +1,9 @@
 /* tests/test_tiers.c - the default backend: a small network learns while its kernels change from
  * one compiler's to the other's under it. Values against the interpreter's; what was compiled and
  * taken over by the figures of jot_stats; compilers that are missing, refuse, die or are still at
- * work when the context closes. What they leave on disk: tests/test_disk.c. */
+ * work when the context closes. What they leave on disk: tests/test_disk.c.
+ *
+ * Guards: backends/cpu/cpu.c, backends/cpu/jobs.c, plan/tier/tier.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,7 +1,9 @@
 /* tests/test_tune.c - schedules by measurement: with a clock that the test turns, so that it says
  * which schedule is the fastest; what is timed and compiled by the figures of jot_stats; the file
  * that remembers it, read by others, damaged at each byte, written by two, or not to be written at
- * all; memory refused at each allocation. */
+ * all; memory refused at each allocation.
+ *
+ * Guards: io/tune.c, plan/tier/trial.c, plan/tier/tune.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

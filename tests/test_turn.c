@@ -1,7 +1,9 @@
 /* tests/test_turn.c - blocks that are read along one axis and written along another, turned in
  * registers (ccode/schedule/transpose.c, ccode/lower/transpose.c): transpositions, copies into
  * panels and channels last, in vectors of 4, 8 and 16 lanes and in arrays, with what else is read
- * beside them; how many loads and mixes they take; what is not turned. */
+ * beside them; how many loads and mixes they take; what is not turned.
+ *
+ * Guards: ccode/lower/transpose.c, ccode/schedule/transpose.c. */
 #include "ccode/schedule/transpose.h"
 #include "tests/ir_run.h"
 

@@ -2,7 +2,9 @@
  * every backend, against the interpreter: values with special cases (zeros of both signs, extremes,
  * infinities, NaN, denormals). Kernels and interpreter share the prelude's functions, so results
  * must be the same bits: a square root may be the machine's instruction, which rounds correctly
- * too, and no compiler may contract a product and a sum. */
+ * too, and no compiler may contract a product and a sum.
+ *
+ * Guards: backends/interp.c, ccode/emit/any.c, ops/scalar.c. */
 #include <float.h>
 #include "core.h"
 #include "tests/test.h"

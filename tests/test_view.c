@@ -1,6 +1,8 @@
 /* tests/test_view.c - where a kernel reads in a variable is an argument: the same step of an
  * unrolled network is one text, whatever it slices, and the number of texts does not grow with the
- * steps. Values against the interpreter's, in plain and drawn layouts. */
+ * steps. Values against the interpreter's, in plain and drawn layouts.
+ *
+ * Guards: ccode/ir/view.c, ops/graph.c, plan/layout/pack.c. */
 #include "core.h"
 #include "tests/test.h"
 

@@ -3,7 +3,9 @@
  * interpreter's results; which accesses are wide is asserted from the text. Every dtype, odd sizes,
  * what is shifted, turned, spread or padded.
  *
- *     test_wide [cuda] */
+ *     test_wide [cuda]
+ *
+ * Guards: ccode/device/emit_device.c, ccode/device/grid.c. */
 #include "tests/on_device.h"
 
 enum { N = 4 * 32768 };

@@ -8,7 +8,9 @@
  *     test_wild torch N FIRST        N networks and their values, as text for tests/ref/wild.py
  *
  * A batch of programs is a process of its own, so that one that crashes or hangs is found, named
- * and cut down: calls become leaves and outputs go while it fails in the same manner. */
+ * and cut down: calls become leaves and outputs go while it fails in the same manner.
+ *
+ * Guards: ccode/build/build.c, ops/forms.c, ops/grad/grad.c. */
 #include "tests/wild_run.h"
 #include "tests/test.h"
 #include "tests/wild_torch.h"
@@ -271,7 +273,7 @@ int
 main(int argc, char **argv)
 {
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int64_t n = argc > 1 ? strtoll(argv[1], NULL, 10) : 1200, known = 0, unknown = 0;
+    int64_t n = argc > 1 ? strtoll(argv[1], NULL, 10) : 400, known = 0, unknown = 0;
     const char *backend = argc > 3 ? argv[3] : NULL;
 
     desk = mmap(NULL, sizeof *desk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

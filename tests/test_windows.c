@@ -5,7 +5,11 @@
  * should be, with a step of it in scratch; refused memory.
  *
  *     test_windows            the rounds of the suite
- *     test_windows N FIRST    N rounds from number FIRST */
+ *     test_windows N FIRST    N rounds from number FIRST
+ *
+ * Guards: ccode/emit/dialect_vector.c, ccode/emit/lanes.c, ccode/lower/guard.c,
+ * ccode/rewrite/forward.c, ccode/rewrite/line_buffer.c, ccode/rewrite/line_buffer_make.c,
+ * ccode/schedule/choose.c, ccode/schedule/make.c, ccode/schedule/taps.c, fuse/windows.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -349,7 +353,7 @@ main(int argc, char **argv)
     /* Sums along what steps go along; gradients along one element, which others read; what is read
      * in blocks along the steps. */
     static const int ends[] = {507, 815, 1087, 2243, 2795};
-    int n = argc > 1 ? atoi(argv[1]) : 48, first = argc > 2 ? atoi(argv[2]) : 1;
+    int n = argc > 1 ? atoi(argv[1]) : 24, first = argc > 2 ? atoi(argv[2]) : 1;
 
     for (int i = 0; i < 2; i++) {
         jot_Config config;

@@ -1,5 +1,7 @@
 /* tests/test_winograd.c - Winograd's tiles: which kernels are found, both kernels against direct
- * loops, and the error against that of direct accumulation. */
+ * loops, and the error against that of direct accumulation.
+ *
+ * Guards: ccode/winograd/make.c, ccode/winograd/weight.c, ccode/winograd/winograd.c. */
 #include "tests/ir_weight.h"
 #include "ccode/contract/contract.h"
 #include "ccode/winograd/winograd.h"

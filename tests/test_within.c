@@ -1,6 +1,8 @@
 /* tests/test_within.c - parts of a concatenation are computed where they belong in its result
  * (plan/concat.c): values against the interpreter, no step that joins them, memory; when it may not
- * be; every refusal of memory. */
+ * be; every refusal of memory.
+ *
+ * Guards: plan/concat.c, plan/layout/layout.c, plan/make.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
