@@ -13,7 +13,7 @@
  *
  *   requires  a verified kernel, layouts set     keeps  the kernel
  *
- * Read before: ccode/schedule/transpose.h, ccode/lower/transpose.c. After: plan/text.c. */
+ * Read before: ccode/schedule/transpose.h, ccode/lower/transpose.c. After: ccode/strategy/strategy.c. */
 #include "ccode/schedule/transpose.h"
 
 enum { TURN_LANES = 4 };        /* at least */

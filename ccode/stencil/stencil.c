@@ -2,7 +2,7 @@
  *
  *   requires  a verified kernel, layouts set     keeps  the kernel
  *
- * Read before: ccode/stencil/stencil.h. After: plan/text.c. */
+ * Read before: ccode/stencil/stencil.h. After: ccode/strategy/strategy.c. */
 #include "ccode/stencil/stencil.h"
 
 enum {

@@ -28,7 +28,8 @@
  *   keeps     what is computed, with other rounding (docs/kernels.md); all if there is no schedule
  *   breaks    numbers of values, extents of the axes of rows and columns
  *
- * Read before: ccode/winograd/winograd.h, ccode/contract/contract.h. After: plan/text.c. */
+ * Read before: ccode/winograd/winograd.h, ccode/contract/contract.h. After:
+ * ccode/strategy/strategy.c. */
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/contract.h"
 #include "target/choice.h"
