@@ -166,7 +166,8 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArg
         args->bufs.n = args->scalars.n = args->maps.n = 0;
         why.n = 0;
         out->n = 0;
-        ok = jot_build_kernel(m->ctx, &graph, group, &k, args) && jot_passes(&k, PASS_BUILT, &m->ctx->target, 0);
+        ok = jot_build_kernel(m->ctx, &graph, group, &k, args)
+          && jot_passes(&k, PASS_BUILT, &m->ctx->target, 0);
         for (i = 0; ok && i < args->maps.n; i++)
             ok = jot_code_map_text(m->ctx, args->maps.v[i],
                                    m->dialect->device ? m->dialect->device->function : "static ",

@@ -1,6 +1,6 @@
 /* ccode/strategy/strategy.c - the strategies: a table, asked from the top until one has a schedule.
  *
- *     kernel -> facts -> each row whose needs they meet: its rewrites, then does it make one? -> Sched
+ *     kernel -> facts -> each row that they allow: its rewrites, then does it make one -> Sched
  *
  * To add one, write a maker and its row: docs/extend.md. JOT_DUMP=r prints, for each kernel, why
  * every row above the one that was taken refused.
@@ -111,7 +111,7 @@ make_blocks(Ask *a)
 }
 
 static bool
-make_device_blocks(Ask *a)
+make_tiles(Ask *a)
 {
     MatrixUse matrix = !a->want->dialect->device->matrix                 ? MATRIX_NONE
                      : jot_str_eq(a->want->config->precision, "tf32") ? MATRIX_TF32 : MATRIX_HALVES;
@@ -195,43 +195,37 @@ make_ruled(Ask *a)
 enum {
     BEST = FACT_PLAIN | FACT_BEST,
     PRODUCT = FACT_PLAIN | FACT_WHOLE | FACT_LARGE,
+    CPU_PRODUCT = PRODUCT | FACT_HOST,
     WINDOW = BEST | FACT_WHOLE | FACT_VECTORS
 };
-
-/* dice: number of the choice to ask it at all, which prices of a drawn machine turn against it now
- * and then, and tuning where `tuned` says so; 0: it is always asked. */
 typedef struct {
     const char *name;
-    unsigned needs;
-    PassStage after;
-    unsigned dice;
-    bool tuned;
+    unsigned needs;         /* Facts */
+    PassStage after;        /* rewrites that it wants, behind those of the layouts */
+    /* Numbers of the choice to ask it at all. A drawn machine's price may be against it: of some
+     * rows that is all, of others tuning tries it, too (target/choice.h). 0: it is asked */
+    unsigned drawn, choice;
     bool (*makes)(Ask *a);
 } Strategy;
 
 static const Strategy strategies[] = {
-    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, false, make_own },
-    { "epilogue reductions", PRODUCT | FACT_BEST | FACT_HOST, PASS_PRODUCTS, 4000, false,
-      make_epilogue },
-    { "Winograd by weight", PRODUCT | FACT_BEST | FACT_HOST | FACT_INEXACT, PASS_PRODUCTS, 4000,
-      false, make_weight },
-    { "contraction on a device", PRODUCT | FACT_BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, false,
-      make_device_blocks },
-    { "contraction in blocks", PRODUCT | FACT_HOST, PASS_PRODUCTS, 4000, false, make_blocks },
-    { "contractions by panels", PRODUCT | FACT_HOST, PASS_PRODUCTS, 4000, false, make_panels },
-    { "chain of contractions", PRODUCT | FACT_BEST | FACT_HOST, PASS_PRODUCTS, 4000, false,
-      make_chain },
-    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 4020, true, make_stencil },
-    { "stencil over planes", WINDOW, PASS_LAID_OUT, 4022, true, make_planes },
-    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 4024, true, make_rows },
-    { "register transpose", BEST | FACT_VECTORS | FACT_FREE, PASS_LOOPS, 4026, true,
-      make_transpose },
-    { "random", FACT_DRAWN, PASS_LOOPS, 0, false, make_random },
-    { "grid of a device", FACT_PLAIN | FACT_DEVICE, PASS_LOOPS, 0, false, make_grid },
-    { "loops by price", BEST | FACT_HOST | FACT_FREE, PASS_LOOPS, 0, false, make_priced },
-    { "loops by rule", FACT_PLAIN, PASS_LOOPS, 0, false, make_ruled },
+    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, make_own },
+    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_epilogue },
+    { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, 4000, 0,
+      make_weight },
+    { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, 0, make_tiles },
+    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_blocks },
+    { "contractions by panels", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_panels },
+    { "chain of contractions", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
+    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, 4020, make_stencil },
+    { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, 4022, make_planes },
+    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, 4024, make_rows },
+    { "register transpose", BEST | FACT_VECTORS | FACT_FREE, PASS_LOOPS, 0, 4026, make_transpose },
+    { "random", FACT_DRAWN, PASS_LOOPS, 0, 0, make_random },
+    { "grid of a device", FACT_PLAIN | FACT_DEVICE, PASS_LOOPS, 0, 0, make_grid },
+    { "loops by price", BEST | FACT_HOST | FACT_FREE, PASS_LOOPS, 0, 0, make_priced },
+    { "loops by rule", FACT_PLAIN, PASS_LOOPS, 0, 0, make_ruled },
 };
-enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
@@ -296,22 +290,13 @@ ask_lacks(unsigned lacks)
 static bool
 ask_dice(const Ask *a, const Strategy *row)
 {
-    if (row->tuned)
-        return jot_choice_rule(a->want->target, row->dice, 2, 0) == 0;
-    return !row->dice || jot_target_price(a->want->target, row->dice, 1) <= 1;
+    const Target *t = a->want->target;
+
+    return (!row->drawn || jot_target_price(t, row->drawn, 1) <= 1)
+        && (!row->choice || jot_choice_rule(t, row->choice, 2, 0) == 0);
 }
 
-/* The rewrites of the row's stage, once. */
-static bool
-ask_rewrite(const Ask *a, const Strategy *row, unsigned *done)
-{
-    bool first = row->after > PASS_LAID_OUT && !(*done >> row->after & 1);
-
-    *done |= 1u << row->after;
-    return !first || jot_passes(a->k, row->after, a->want->target, a->facts);
-}
-
-/* NULL: it has made a schedule. */
+/* NULL: it has made a schedule. done: stages of rewrites that were. */
 static const char *
 ask_row(Ask *a, const Strategy *row, unsigned *done)
 {
@@ -319,8 +304,10 @@ ask_row(Ask *a, const Strategy *row, unsigned *done)
         return ask_lacks(row->needs & ~a->facts);
     if (!ask_dice(a, row))
         return "a choice against it";
-    if (!ask_rewrite(a, row, done))
+    if (row->after > PASS_LAID_OUT && !(*done >> row->after & 1)
+        && !jot_passes(a->k, row->after, a->want->target, a->facts))
         return "out of memory";
+    *done |= 1u << row->after;
     memset(a->s, 0, sizeof *a->s);
     if (row->makes(a))
         return NULL;
@@ -331,6 +318,7 @@ ask_row(Ask *a, const Strategy *row, unsigned *done)
 JOT_FN bool
 jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why)
 {
+    const int n = (int)(sizeof strategies / sizeof strategies[0]);
     unsigned done = 0;
     const char *no = "";
     Ask a;
@@ -338,7 +326,7 @@ jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why)
     ask_open(&a, s, k, want, why);
     if (want->refusals)
         jot_text_f(want->refusals, "strategies of \"%s\"\n", k->name ? k->name : "");
-    for (int i = 0; no && i < STRATEGIES && !k->mem->failed; i++) {
+    for (int i = 0; no && i < n && !k->mem->failed; i++) {
         no = ask_row(&a, &strategies[i], &done);
         if (want->refusals)
             jot_text_f(want->refusals, "  %s: %s\n", strategies[i].name, no ? no : "taken");

@@ -49,7 +49,7 @@ JOT_FN bool jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why);
 /* Lanes of what gains by the machine's, at least 1. */
 JOT_FN int jot_schedule_lanes(const Wanted *want, int dtype);
 
-/* The rewrites of one stage, in order. False: out of memory, and the kernel can no longer be used. */
+/* The rewrites of one stage, in order. False: out of memory, and the kernel is no use any more. */
 typedef enum { PASS_BUILT, PASS_LAID_OUT, PASS_PRODUCTS, PASS_LOOPS } PassStage;
 JOT_FN bool jot_passes(Kernel *k, PassStage stage, const Target *target, unsigned facts);
 
