@@ -10,8 +10,9 @@
  *     select    plan/plan.c                           the nodes that are needed              g
  *     fuse      fuse/fuse.c                           groups, and why edges between them     f
  *     build     ccode/build/build.c                   a group becomes a Kernel               k
- *     schedule  plan/text.c                           ... with an order and places: strategies in
- *                                                     ccode/schedule, contract, winograd, stencil  s
+ *     rewrite   ccode/strategy/passes.c               ... simplified: one list
+ *     schedule  ccode/strategy/strategy.c             ... with an order and places: one table of
+ *                                                     strategies; r says why they refused  r s
  *     lower     ccode/lower/lower.c                   ... a loop tree                        l
  *     walk      ccode/lower/walk.c                    ... code records                       w
  *     emit      ccode/emit/emit.c                     ... text in a dialect                  c

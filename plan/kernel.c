@@ -334,7 +334,7 @@ kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, 
 }
 
 static bool
-kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const PlanSched *sched,
+kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const SchedOwn *sched,
                   PlanLaunch *launch, size_t *shared_nbytes)
 {
     Text text = {NULL, NULL, 0, 0}, why = {NULL, NULL, 0, 0};
@@ -375,7 +375,7 @@ jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_
 }
 
 JOT_FN bool
-jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched, uint32_t copy,
+jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, uint32_t copy,
                   const uint32_t *var, uint32_t n, bool keep)
 {
     PlanStep step = {0};

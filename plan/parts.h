@@ -12,9 +12,8 @@
 #include "plan/plan.h"
 #include "backends/backend.h"
 #include "ccode/build/build.h"
-#include "ccode/emit.h"
 #include "ccode/ir/cost.h"
-#include "ccode/winograd/winograd.h"
+#include "ccode/strategy/strategy.h"
 #include "fuse/fuse.h"
 
 /* What an evaluation has to do. */
@@ -289,22 +288,17 @@ typedef struct {
 JOT_FN bool jot_over_wishes(Make *m, uint32_t group); /* by m->words.pos */
 JOT_FN void jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args);
 JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
-/* A schedule other than the one by rule. */
-typedef struct {
-    bool (*make)(Sched *s, Kernel *k, const Winograd *w, Text *why);
-    const Winograd *w;
-} PlanSched;
 /* plan/text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called
  * with; cost: what it does. False: failed, as jot_plan_refused says. */
 JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args,
                           Text *out, EmitInfo *info, KernelCost *cost);
 /* ... of a kernel that is built and laid out. plain: by rule, whatever the configuration says of
  * schedules; sched NULL: by rule. False: *why says why. */
-JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const PlanSched *sched, bool plain,
+JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const SchedOwn *sched, bool plain,
                            Text *out, EmitInfo *info, Text *why);
 /* ... without a look at what was measured. dump: as the configuration says;
  * schedule: its lines, too, unless NULL. */
-JOT_FN bool jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const PlanSched *own, bool plain,
+JOT_FN bool jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool plain,
                                bool dump, Text *out, EmitInfo *info, Text *why, Text *schedule);
 JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 /* Lanes of kernels that gain by the machine's. */
@@ -323,7 +317,7 @@ JOT_FN void jot_plan_step_drop(Make *m, const PlanStep *step);
 JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args);
 /* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
  * PlanStep. sched NULL: by rule. */
-JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const PlanSched *sched,
+JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched,
                               uint32_t copy, const uint32_t *var, uint32_t n, bool keep);
 /* ... that was kept under the words at hand (keep: it is to be). */
 JOT_FN bool jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var,

@@ -37,7 +37,7 @@ jot_plan_log(jot_Ctx *ctx, Text *text)
 JOT_FN bool
 jot_plan_dump_known(char letter)
 {
-    static const char own[] = "?gfypt";
+    static const char own[] = "?gfyprt";
     int i;
 
     for (i = 0; own[i]; i++)
@@ -59,6 +59,7 @@ plan_dump_letters(jot_Ctx *ctx)
     jot_text_f(&t, "letters of JOT_DUMP:\n  g graph: the nodes that are needed\n"
                    "  f fusion: groups, and the edges left between them\n"
                    "  y layouts: of temporaries, and which variables are copied into others\n"
+                   "  r reasons: of each kernel, why strategies of schedules refused it\n"
                    "  p plan: launches, and where temporaries lie\n"
                    "  t time: of every launch\n");
     for (i = 0; i < jot_emit_passes_n; i++)

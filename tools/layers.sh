@@ -21,12 +21,13 @@ rank() {
     ccode/lower/*) echo 11 ;;
     ccode/emit/*) echo 12 ;;
     ccode/device/*) echo 13 ;;
-    backends/backend.h) echo 14 ;;
-    plan/*) echo 15 ;;
-    backends/host/*) echo 16 ;;
-    backends/*) echo 17 ;;
-    io/*) echo 18 ;;
-    core.c) echo 19 ;;
+    ccode/strategy/*) echo 14 ;;
+    backends/backend.h) echo 15 ;;
+    plan/*) echo 16 ;;
+    backends/host/*) echo 17 ;;
+    backends/*) echo 18 ;;
+    io/*) echo 19 ;;
+    core.c) echo 20 ;;
     *) echo 99 ;;
     esac
 }

@@ -389,22 +389,23 @@ chain_blocks(Chain *c)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-static bool
+/* NULL: it is one. */
+static const char *
 chain_find(Chain *c)
 {
     if (!chain_read(c))
-        return false;
+        return "not several sums with axes in common, products without windows among them";
     chain_row(c);
     if (!chain_lasts(c))
-        return false;
+        return "vectors lie along no axis of a product";
     chain_costs(c);
     chain_operands(c);
     if (!chain_keep(c))
-        return false;
+        return "too many stages";
     chain_rides(c);
     chain_heights(c);
     chain_blocks(c);
-    return true;
+    return NULL;
 }
 
 JOT_FN bool
@@ -420,7 +421,8 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     c->lanes = lanes;
     c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
     c->text.mem = k->mem;
-    if (chain_find(c)) {
+    s->no = chain_find(c);
+    if (!s->no) {
         ok = jot_kernel_copy(&was, k) && jot_chain_write(c);
         if (ok && !(jot_sched_read(s, k, c->text.s, c->text.n, NULL) && !k->mem->failed &&
                     jot_sched_verify(s, NULL))) {

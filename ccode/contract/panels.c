@@ -361,7 +361,9 @@ jot_panels_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p.target = target;
     p.lanes = lanes;
     p.text.mem = k->mem;
-    if (panels_read(&p) && panels_axes(&p)) {
+    if (!panels_read(&p) || !panels_axes(&p))
+        jot_sched_no(s, "not several products of the same rows and columns");
+    else {
         ok = jot_kernel_copy(&was, k) && panels_write(&p);
         if (ok && !(jot_sched_read(s, k, p.text.s, p.text.n, NULL) && !k->mem->failed &&
                     jot_sched_verify(s, NULL))) {

@@ -566,7 +566,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     m->kept = rides ? rides->kept : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
-    ok = choose_axes(m, rides != NULL);
+    ok = choose_axes(m, rides != NULL) || jot_sched_no(s, "no axes for vectors and rows");
     if (ok && !m->dots.rows) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);

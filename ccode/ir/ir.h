@@ -354,6 +354,7 @@ typedef struct {
 
 typedef struct Sched {
     Kernel *k;              /* the kernel it belongs to */
+    const char *no;         /* whoever was to make it refused for this reason; NULL: it says none */
     int lanes;
     int vector_nbytes;      /* of the target: loops whose steps do not depend on each other go in
                                vectors of so many bytes (ccode/emit/loop.c); 0: they stay loops */

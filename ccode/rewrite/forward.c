@@ -40,7 +40,7 @@ steps_fold(const Kernel *k, uint32_t buf, int dim)
     return axis >= 0;
 }
 
-JOT_FN void
+JOT_FN bool
 jot_steps_fold(Kernel *k)
 {
     for (uint32_t b = 1; k->steps && b < k->bufs.n; b++) {
@@ -51,6 +51,7 @@ jot_steps_fold(Kernel *k)
                 jot_kernel_layout(k, b, &l);
             }
     }
+    return !k->mem->failed;
 }
 
 JOT_FN bool

@@ -42,7 +42,7 @@ JOT_FN bool jot_merge_axes(Kernel *k);
 
 /* For results that are read back within one step of k->steps (ccode/rewrite/forward.c): shrink the
  * buffers that are the kernel's own to the size of one step. */
-JOT_FN void jot_steps_fold(Kernel *k);
+JOT_FN bool jot_steps_fold(Kernel *k);
 /* Make every value that is not reduced over the axes of k->steps depend on them: the last change
  * before a schedule is made. False: out of memory. */
 JOT_FN bool jot_steps_in_all(Kernel *k);

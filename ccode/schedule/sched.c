@@ -26,6 +26,13 @@ jot_sched_close(Sched *s)
 }
 
 JOT_FN bool
+jot_sched_no(Sched *s, const char *why)
+{
+    s->no = why;
+    return false;
+}
+
+JOT_FN bool
 jot_axis_is(const Sched *s, int axis)
 {
     return axis >= KERNEL_AXES ? axis < KERNEL_AXES + (int)s->axes.n

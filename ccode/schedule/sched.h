@@ -7,6 +7,7 @@
 #define JOT_SCHED_H
 #include "ccode/ir/ir.h"
 
+JOT_FN bool jot_sched_no(Sched *s, const char *why); /* false: there is none, for this reason */
 JOT_FN bool jot_stage_is_reduce(const Sched *s, const Stage *st);
 JOT_FN bool jot_stage_second(const Sched *s, const Stage *st); /* ... with two accumulators */
 /* A buffer for values like this one, named by what it is and the value's number; of a reduction

@@ -9,7 +9,7 @@
 #include "ccode/schedule/sched.h"
 
 /* The schedule of a copy, or of little more, that is read along one axis and written along another.
- * False: the kernel is none (or memory was refused), *s is untouched. */
+ * False: the kernel is none, s->no says why (or memory was refused). */
 JOT_FN bool jot_turn_sched(Sched *s, Kernel *k, int lanes);
 /* Is the value a load of floats whose neighbours lie along `along`, rows apart in lanes of
  * `across`, with no rest of blocks of lanes x lanes? */

@@ -417,10 +417,11 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Plane *p;
     Text text = {NULL, NULL, 0, 0};
+    const char *no;
     Kernel was;
     bool ok;
     if (lanes < 2 || k->stores.n == 0 || k->values.n + 64 > KERNEL_VALUES)
-        return false;
+        return jot_sched_no(s, "no lanes, or too many values");
     p = jot_mem_new(k->mem, 1, sizeof *p);
     if (p)
         p->used = jot_mem_new(k->mem, KERNEL_VALUES, sizeof *p->used);
@@ -434,7 +435,11 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p->space = jot_kernel_space(k, p->ext);
     jot_kernel_used(k, p->used);
     text.mem = k->mem;
-    ok = plane_values(p) && plane_axes(p) && plane_turns(p) && !plane_conditions(p);
+    no = !plane_values(p)    ? "no reductions of floats that are read through windows"
+       : !plane_axes(p)      ? "windows or results do not lie along lanes"
+       : !plane_turns(p)     ? "too many points in a window"
+       : plane_conditions(p) ? "terms have conditions that their factors do not have" : NULL;
+    ok = !no;
     if (ok) {
         ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_text(p, &text)
              && !k->mem->failed;
@@ -444,6 +449,7 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         }
         ok = jot_kernel_settle(k, &was, ok);
     }
+    s->no = ok ? NULL : no ? no : "a tile would be too large, or it is not legal";
     jot_text_free(&text);
     jot_mem_free(k->mem, p->used, KERNEL_VALUES * sizeof *p->used);
     jot_mem_free(k->mem, p, sizeof *p);

@@ -116,7 +116,7 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target)
         rows = rows_axis(k, used, sum, inner, target);
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)
-        return false;
+        return jot_sched_no(s, "not one long sum along rows that no cache holds");
     text.mem = k->mem;
     rows_text(k, sum, inner, rows, lanes, &text);
     ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);

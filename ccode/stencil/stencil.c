@@ -2,7 +2,7 @@
  *
  *   requires  a verified kernel, layouts set     keeps  the kernel
  *
- * Read before: ccode/stencil/stencil.h. After: plan/text.c. */
+ * Read before: ccode/stencil/stencil.h. After: ccode/strategy/strategy.c. */
 #include "ccode/stencil/stencil.h"
 
 enum {
@@ -159,13 +159,15 @@ jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     Text text = {NULL, NULL, 0, 0};
     bool ok;
     if (lanes < 2 || k->stores.n == 0 || k->values.n > KERNEL_VALUES)
-        return false;
+        return jot_sched_no(s, "no lanes, or too many values");
     st = jot_mem_new(k->mem, 1, sizeof *st);
     if (!st)
         return false;
     st->k = k;
     jot_kernel_used(k, st->used);
-    ok = stencil_sum(st) && stencil_axes(st);
+    ok = stencil_sum(st) ? stencil_axes(st) || jot_sched_no(s, "no axis that all loads and stores "
+                                                               "step along by one element")
+                         : jot_sched_no(s, "not one reduction over few points, of floats");
     if (ok) {
         text.mem = k->mem;
         stencil_text(st, &text, lanes, stencil_rows(st, target));

@@ -13,7 +13,7 @@
 #include "target/target.h"
 
 /* The schedule above, if the kernel is one: a single reduction over a few points, in f32, whose
- * loads and stores step by one element, or none, along one axis. False: it is not, *s is untouched
+ * loads and stores step by one element, or none, along one axis. False: it is not, s->no says why
  * (or memory was refused). */
 JOT_FN bool jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes);
 /* Windows that move along the lanes, and sums over planes with few results, as the gradient by taps

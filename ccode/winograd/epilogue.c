@@ -13,7 +13,8 @@
  *   requires  a convolution found, sums found (ccode/contract/epilogue.h)
  *   keeps     k, which is read only
  *
- * Read before: ccode/winograd/make.c, ccode/contract/epilogue.c. After: plan/text.c. */
+ * Read before: ccode/winograd/make.c, ccode/contract/epilogue.c. After:
+ * ccode/strategy/strategy.c. */
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/epilogue.h"
 #include "ccode/contract/make.h"

@@ -20,7 +20,7 @@
  *   keeps     the direct kernel, which is read only
  *
  * Read before: ccode/winograd/winograd.h, winograd.c. After: ccode/winograd/epilogue.c,
- * plan/text.c. */
+ * ccode/strategy/strategy.c. */
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/epilogue.h"
 #include "ccode/schedule/sched.h"

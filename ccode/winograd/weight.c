@@ -28,7 +28,8 @@
  *   keeps     what is computed, with other rounding (docs/kernels.md); all if there is no schedule
  *   breaks    numbers of values, extents of the axes of rows and columns
  *
- * Read before: ccode/winograd/winograd.h, ccode/contract/contract.h. After: plan/text.c. */
+ * Read before: ccode/winograd/winograd.h, ccode/contract/contract.h. After:
+ * ccode/strategy/strategy.c. */
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/contract.h"
 #include "target/choice.h"
@@ -383,10 +384,10 @@ jot_winograd_weight(Sched *s, Kernel *k, const Contract *c, const Target *target
     Kernel was;
     memset(s, 0, sizeof *s);
     if (lanes < 4 || (!weight_match(k, c, &w, c->a, c->b) && !weight_match(k, c, &w, c->b, c->a)))
-        return false;
+        return jot_sched_no(s, "no sum over positions of 3 x 3 taps and many channels, these last");
     weight_blocks(k, target, &w);
     if (!weight_gains(k, target, &w))
-        return false;
+        return jot_sched_no(s, "a direct sum is cheaper");
     return jot_kernel_settle(k, &was, jot_kernel_copy(&was, k) && weight_kernel(k, c, &w) &&
                                       weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, lanes) &&
                                       jot_sched_verify(s, NULL));

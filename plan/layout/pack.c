@@ -175,7 +175,7 @@ JOT_FN bool
 jot_plan_pack(Make *m, PlanCopied *copy)
 {
     const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
-    PlanSched tiles = {jot_winograd_taps_sched, copy->tiles};
+    SchedOwn tiles = {jot_winograd_taps_sched, copy->tiles};
     uint32_t var[2];
     Kernel k;
     bool ok;

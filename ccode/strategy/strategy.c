@@ -1,0 +1,337 @@
+/* ccode/strategy/strategy.c - the strategies: a table, asked from the top until one has a schedule.
+ *
+ *     kernel -> facts -> each row that they allow: its rewrites, then does it make one -> Sched
+ *
+ * To add one, write a maker and its row: docs/extend.md. JOT_DUMP=r prints, for each kernel, why
+ * every row above the one that was taken refused.
+ *
+ *   requires  a verified kernel in its layouts       breaks  it is rewritten for its schedule
+ * Read before: ccode/strategy/passes.c. After: the maker of a row, beginning with
+ * ccode/stencil/stencil.c; plan/text.c. */
+#include "ccode/strategy/strategy.h"
+#include "ccode/build/build.h"
+#include "ccode/contract/chain.h"
+#include "ccode/contract/panels.h"
+#include "ccode/schedule/transpose.h"
+#include "ccode/stencil/stencil.h"
+#include "target/choice.h"
+
+#define STRATEGY_LEAST 4096 /* points from which blocks and packs are worth their text */
+#define STRATEGY_QUICK 1e6  /* ... to the quick tier: a text that other extents do not share */
+
+/* ---- lanes -------------------------------------------------------------------------------- */
+
+JOT_FN int
+jot_schedule_lanes(const Wanted *want, int dtype)
+{
+    int lanes = want->config->lanes;
+
+    if (!lanes && want->dialect->vectors)
+        lanes = want->target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)dtype);
+    return lanes > 1 ? lanes : 1;
+}
+
+static int
+ask_lanes(const Ask *a, int dtype)
+{
+    return a->want->quick ? 1 : jot_schedule_lanes(a->want, dtype);
+}
+
+/* ... of the widest sums. */
+static int
+ask_sum_lanes(const Ask *a)
+{
+    int dtype = JOT_F32;
+
+    for (uint32_t i = 1; i < a->k->values.n; i++)
+        if (a->k->values.v[i].op == VAL_REDUCE && a->k->values.v[i].dtype == JOT_F64)
+            dtype = JOT_F64;
+    return ask_lanes(a, dtype);
+}
+
+/* ---- makers that need more than a schedule to fill ------------------------------------------ */
+
+static bool
+make_own(Ask *a)
+{
+    Winograd w = *a->want->own->w;
+
+    w.lanes = ask_lanes(a, JOT_F32); /* U stays in panels of the best tier's */
+    return a->want->own->make(a->s, a->k, &w, a->why);
+}
+
+/* The only sum is one of products: looked for once, for all rows that ask. */
+static bool
+ask_product(Ask *a)
+{
+    if (!a->looked)
+        a->found = jot_contract_only(a->k, &a->product);
+    a->looked = true;
+    return a->found
+        || jot_sched_no(a->s, a->product.reduce ? "not one sum alone, of two factors that each "
+                                                  "lack an axis of the other"
+                                                : "it sums nothing up");
+}
+
+static bool
+make_epilogue(Ask *a)
+{
+    Rides sums;
+    Contract c;
+    int64_t by;
+    int at;
+
+    if (!jot_rides_find(a->k, &sums))
+        return jot_sched_no(a->s, "no sums of a product's results over all its rows");
+    a->epilogue = true;
+    if (!jot_rides_block(a->k, &a->target, &sums, true, &at, &by))
+        return false;
+    jot_rides_apart(a->k, &sums, true);
+    if (jot_contract_only(a->k, &c)
+        && jot_contract_sched(a->s, a->k, &c, &a->target,
+                              ask_lanes(a, a->k->values.v[c.reduce].dtype), &sums))
+        return true;
+    jot_rides_apart(a->k, &sums, false);
+    return false;
+}
+
+static bool
+make_weight(Ask *a)
+{
+    return ask_product(a)
+        && jot_winograd_weight(a->s, a->k, &a->product, &a->target, ask_lanes(a, JOT_F32));
+}
+
+static bool
+make_blocks(Ask *a)
+{
+    return ask_product(a)
+        && jot_contract_sched(a->s, a->k, &a->product, &a->target,
+                              ask_lanes(a, a->k->values.v[a->product.reduce].dtype), NULL);
+}
+
+static bool
+make_tiles(Ask *a)
+{
+    MatrixUse matrix = !a->want->dialect->device->matrix                 ? MATRIX_NONE
+                     : jot_str_eq(a->want->config->precision, "tf32") ? MATRIX_TF32 : MATRIX_HALVES;
+    Kernel was;
+
+    return ask_product(a)
+        && jot_kernel_settle(a->k, &was, jot_kernel_copy(&was, a->k)
+                                             && jot_contract_grid(a->s, a->k, &a->product,
+                                                                  &a->target, matrix));
+}
+
+static bool
+make_panels(Ask *a)
+{
+    return a->epilogue ? jot_sched_no(a->s, "its sums are an epilogue's")
+                       : jot_panels_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
+}
+
+static bool
+make_chain(Ask *a)
+{
+    return a->epilogue ? jot_sched_no(a->s, "its sums are an epilogue's")
+                       : jot_chain_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
+}
+
+static bool
+make_stencil(Ask *a)
+{
+    return jot_stencil_sched(a->s, a->k, &a->target, ask_lanes(a, JOT_F32));
+}
+
+static bool
+make_planes(Ask *a)
+{
+    return jot_plane_sched(a->s, a->k, &a->target, ask_lanes(a, JOT_F32));
+}
+
+static bool
+make_rows(Ask *a)
+{
+    return jot_rows_sched(a->s, a->k, &a->target);
+}
+
+static bool
+make_transpose(Ask *a)
+{
+    return jot_turn_sched(a->s, a->k, ask_lanes(a, JOT_F32));
+}
+
+static bool
+make_random(Ask *a)
+{
+    return jot_sched_random(a->s, a->k, a->lanes ? a->lanes : 1, a->want->seed);
+}
+
+static bool
+make_grid(Ask *a)
+{
+    return jot_sched_grid(a->s, a->k, &a->target);
+}
+
+static bool
+make_priced(Ask *a)
+{
+    int order[KERNEL_AXES], n = jot_build_order_outer(a->k, order);
+
+    return jot_sched_choose(a->s, a->k, &a->target, n, order);
+}
+
+static bool
+make_ruled(Ask *a)
+{
+    int order[KERNEL_AXES];
+    int n = a->lanes ? jot_build_order(a->k, order) : jot_build_order_outer(a->k, order);
+
+    return jot_sched_default(a->s, a->k, a->facts & FACT_HOST ? a->lanes : 1, n, order);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+enum {
+    BEST = FACT_PLAIN | FACT_BEST,
+    PRODUCT = FACT_PLAIN | FACT_WHOLE | FACT_LARGE,
+    CPU_PRODUCT = PRODUCT | FACT_HOST,
+    WINDOW = BEST | FACT_WHOLE | FACT_VECTORS
+};
+typedef struct {
+    const char *name;
+    unsigned needs;         /* Facts */
+    PassStage after;        /* rewrites that it wants, behind those of the layouts */
+    /* Numbers of the choice to ask it at all. A drawn machine's price may be against it: of some
+     * rows that is all, of others tuning tries it, too (target/choice.h). 0: it is asked */
+    unsigned drawn, choice;
+    bool (*makes)(Ask *a);
+} Strategy;
+
+static const Strategy strategies[] = {
+    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, make_own },
+    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_epilogue },
+    { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, 4000, 0,
+      make_weight },
+    { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, 0, make_tiles },
+    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_blocks },
+    { "contractions by panels", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_panels },
+    { "chain of contractions", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
+    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, 4020, make_stencil },
+    { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, 4022, make_planes },
+    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, 4024, make_rows },
+    { "register transpose", BEST | FACT_VECTORS | FACT_FREE, PASS_LOOPS, 0, 4026, make_transpose },
+    { "random", FACT_DRAWN, PASS_LOOPS, 0, 0, make_random },
+    { "grid of a device", FACT_PLAIN | FACT_DEVICE, PASS_LOOPS, 0, 0, make_grid },
+    { "loops by price", BEST | FACT_HOST | FACT_FREE, PASS_LOOPS, 0, 0, make_priced },
+    { "loops by rule", FACT_PLAIN, PASS_LOOPS, 0, 0, make_ruled },
+};
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+static bool
+ask_large(const Ask *a)
+{
+    double points = jot_kernel_points(a->k, UINT64_MAX);
+
+    return a->want->quick ? a->want->first && points >= STRATEGY_QUICK
+                          : points >= jot_target_least(a->want->target, STRATEGY_LEAST);
+}
+
+static unsigned
+ask_facts(const Ask *a)
+{
+    const Wanted *w = a->want;
+
+    if (w->own)
+        return FACT_OWN;
+    return (w->plain ? FACT_PLAIN : FACT_DRAWN) | (w->dialect->device ? FACT_DEVICE : FACT_HOST)
+         | (w->quick ? 0u : FACT_BEST) | (w->dialect->vectors ? FACT_VECTORS : 0u)
+         | (a->lanes ? 0u : FACT_FREE) | (a->k->steps ? 0u : FACT_WHOLE)
+         | (ask_large(a) ? FACT_LARGE : 0u)
+         | (jot_str_eq(w->config->precision, "exact") ? 0u : FACT_INEXACT);
+}
+
+static void
+ask_open(Ask *a, Sched *s, Kernel *k, const Wanted *want, Text *why)
+{
+    memset(a, 0, sizeof *a);
+    memset(s, 0, sizeof *s);
+    a->want = want;
+    a->s = s;
+    a->k = k;
+    a->why = why;
+    a->lanes = want->quick ? 1 : want->config->lanes;
+    a->target = *want->target;
+    a->target.tiles = a->target.tiles && want->dialect->vectors;
+    if (want->quick) {
+        a->target.vector_nbytes = 0;
+        a->target.fma = a->target.tiles = false;
+    }
+    a->facts = ask_facts(a);
+}
+
+/* What is missing that the row needs. */
+static const char *
+ask_lacks(unsigned lacks)
+{
+    static const char *const text[] = {
+        "the plan has none", "schedules are drawn", "schedules are not drawn", "it is for a device",
+        "it is not for a device", "the quick tier", "no vectors", "lanes are given",
+        "it goes step by step", "too few points", "sums are to be exact"
+    };
+    int i = 0;
+
+    while (!(lacks >> i & 1))
+        i++;
+    return text[i];
+}
+
+static bool
+ask_dice(const Ask *a, const Strategy *row)
+{
+    const Target *t = a->want->target;
+
+    return (!row->drawn || jot_target_price(t, row->drawn, 1) <= 1)
+        && (!row->choice || jot_choice_rule(t, row->choice, 2, 0) == 0);
+}
+
+/* NULL: it has made a schedule. done: stages of rewrites that were. */
+static const char *
+ask_row(Ask *a, const Strategy *row, unsigned *done)
+{
+    if (row->needs & ~a->facts)
+        return ask_lacks(row->needs & ~a->facts);
+    if (!ask_dice(a, row))
+        return "a choice against it";
+    if (row->after > PASS_LAID_OUT && !(*done >> row->after & 1)
+        && !jot_passes(a->k, row->after, a->want->target, a->facts))
+        return "out of memory";
+    *done |= 1u << row->after;
+    memset(a->s, 0, sizeof *a->s);
+    if (row->makes(a))
+        return NULL;
+    jot_sched_close(a->s);
+    return a->s->no ? a->s->no : "what it makes is not legal";
+}
+
+JOT_FN bool
+jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why)
+{
+    const int n = (int)(sizeof strategies / sizeof strategies[0]);
+    unsigned done = 0;
+    const char *no = "";
+    Ask a;
+
+    ask_open(&a, s, k, want, why);
+    if (want->refusals)
+        jot_text_f(want->refusals, "strategies of \"%s\"\n", k->name ? k->name : "");
+    for (int i = 0; no && i < n && !k->mem->failed; i++) {
+        no = ask_row(&a, &strategies[i], &done);
+        if (want->refusals)
+            jot_text_f(want->refusals, "  %s: %s\n", strategies[i].name, no ? no : "taken");
+    }
+    if (no && why && !why->n && !k->mem->failed)
+        jot_text_f(why, "%s", no);
+    return !no;
+}
