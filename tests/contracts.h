@@ -4,6 +4,7 @@
 #define JOT_TEST_CONTRACTS_H
 #include "tests/ir_cases.h"
 #include "ccode/contract/contract.h"
+#include "ccode/rewrite/rewrite.h"
 
 static inline void
 finds(IrCase *c, uint64_t batch, uint64_t m, uint64_t n, uint64_t k, const char *what)
