@@ -271,7 +271,7 @@ jot_rides_block(Kernel *k, const Target *target, Rides *r, bool divide, int *at,
             *at = a, *by = part;
     }
     if (*at >= 0 && *by > 1 && divide) {
-        if (!jot_axis_divide(k, *at, *by))
+        if (!jot_axis_divide(k, *at, *by, "r"))
             return false;
         r->space |= (uint64_t)1 << (k->axes.n - 1);
         r->inner |= (uint64_t)1 << (k->axes.n - 1);

@@ -18,6 +18,7 @@
 #ifndef JOT_RIDES_H
 #define JOT_RIDES_H
 #include "ccode/contract/contract.h"
+#include "ccode/ir/respace.h"
 
 #define RIDES_STORES 32
 #define RIDES_SUMS 16
@@ -58,9 +59,8 @@ JOT_FN bool jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_
 /* The store from which the value can be read back; -1: none. */
 JOT_FN int jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value);
 /* ccode/contract/epilogue_make.c: make the sums, which read results back, in kernel `to`, where
- * axis a of `from` is place[a] (NULL: the same axis). */
-JOT_FN bool jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place,
-                           const Space *space);
+ * the axes of `from` are at `at` (NULL: the same). */
+JOT_FN bool jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Respace *at);
 /* Append their stages to the schedule. */
 JOT_FN bool jot_rides_stages(Sched *s, const Rides *r, const RidesNest *nest);
 

@@ -19,78 +19,28 @@
 #include "ccode/contract/epilogue.h"
 #include "ccode/contract/make.h"
 #include "ccode/build/build.h"
-#include "ccode/ir/operands.h"
 
 /* ---- the sums ----------------------------------------------------------------------------- */
 
 typedef struct {
+    Put put;
     const Kernel *from;
     Kernel *to;
     Rides *r;
-    const Ix *place;
-    const Space *space;
-    uint32_t *value;    /* of `to`, by value of `from`; REMAKE_ASK: not made yet */
 } RidesMake;
-
-static Ix
-make_ix(const RidesMake *t, Ix ix)
-{
-    return t->place ? jot_ix_subst(t->to->ix, ix, (int)t->from->axes.n, t->place, NULL, t->space)
-                    : ix;
-}
-
-static uint32_t
-make_load(const RidesMake *t, uint32_t buf, uint32_t at, int nidx, int ncond, jot_Scalar outside)
-{
-    Ix ix[JOT_MAX_RANK + 64];
-
-    if (ncond > 62)
-        return 0;
-    for (int d = 0; d < nidx + ncond; d++)
-        ix[d] = make_ix(t, t->from->ixs.v[at + (uint32_t)d]);
-    return jot_v_load(t->to, buf, ix, ncond, ix + nidx, outside);
-}
 
 /* Results are read back from where they are stored. */
 static uint32_t
-make_new(void *ud, uint32_t number)
+make_own(const Put *p, uint32_t number)
 {
-    RidesMake *t = ud;
-    const Kernel *from = t->from;
-    Value v = from->values.v[number];
-    int store = jot_rides_stored(from, t->r, number);
-    uint32_t arg[VALUE_ARGS];
+    const Rides *r = p->ud;
+    int store = jot_rides_stored(p->from, r, number);
     jot_Scalar zero;
 
     zero.u = 0;
-    if (store >= 0) {
-        const KStore *s = &t->r->plain[store];
-
-        return make_load(t, s->buf, s->at, s->nidx, 0, zero);
-    }
-    for (int i = 0; i < v.narg; i++) {
-        arg[i] = t->value[jot_v_arg(from, number, i)];
-        if (!arg[i] || arg[i] == REMAKE_ASK)
-            return arg[i];
-    }
-    switch (v.op) {
-    case VAL_LOAD: return make_load(t, v.buf, v.at, v.nidx, v.ncond, v.c);
-    case VAL_CONST: return jot_v_const(t->to, (jot_DType)v.dtype, v.c);
-    case VAL_SCALAR: return jot_v_scalar(t->to, (int)v.buf);
-    case VAL_INDEX:
-        return jot_v_index(t->to, (jot_DType)v.dtype, make_ix(t, from->ixs.v[v.at]));
-    case VAL_CALL: return jot_v_call(t->to, (jot_DType)v.dtype, v.text, v.narg, arg);
-    case VAL_EW:
-        return jot_v_ew(t->to, (EwOp)v.ew, (jot_DType)v.round, v.narg ? arg[0] : 0,
-                        v.narg > 1 ? arg[1] : 0, v.narg > 2 ? arg[2] : 0);
-    default: return 0;
-    }
-}
-
-static uint32_t
-make_value(RidesMake *t, uint32_t number)
-{
-    return jot_remake(t->from, number, t->value, make_new, t);
+    return store < 0 ? PUT_PLAIN
+         : jot_put_load(p, r->plain[store].buf, r->plain[store].at, r->plain[store].nidx, 0, 0,
+                        zero);
 }
 
 /* of: the sum that it is a part of, whose conditions say which points count. */
@@ -101,7 +51,7 @@ make_part(RidesMake *t, const Value *of, uint32_t body, double scale)
     uint32_t v;
 
     for (int i = 0; i < of->ncond && i < 64; i++)
-        cond[i] = make_ix(t, t->from->ixs.v[of->at + of->nidx + (uint32_t)i]);
+        cond[i] = jot_put_ix(&t->put, t->from->ixs.v[of->at + of->nidx + (uint32_t)i]);
     v = of->ncond > 64 ? 0 : jot_v_reduce(t->to, (EwOp)of->ew, t->r->inner, body, of->ncond, cond,
                                           scale);
     t->r->part[t->r->npart++] = v;
@@ -127,17 +77,18 @@ make_squares(RidesMake *t, uint32_t sum, uint32_t x, uint32_t m)
     const Value v = t->from->values.v[sum];
     double scale = v.c.f, n = t->r->block;
     jot_DType dtype = (jot_DType)v.dtype;
-    uint32_t body = make_value(t, x), mean, squares, rest, d;
+    uint32_t body = jot_put(&t->put, x), mean, squares, rest, d;
 
-    if (!body || !t->value[m] || t->value[m] == REMAKE_ASK)
+    if (!body || !t->put.there[m] || t->put.there[m] == REMAKE_ASK)
         return 0;
-    mean = t->r->outer ? jot_v_reduce(to, EW_ADD, t->r->inner, body, 0, NULL, 1 / n) : t->value[m];
+    mean = t->r->outer ? jot_v_reduce(to, EW_ADD, t->r->inner, body, 0, NULL, 1 / n)
+                       : t->put.there[m];
     d = jot_v_ew(to, EW_SUB, dtype, body, mean, 0);
     squares = make_part(t, &v, jot_v_ew(to, EW_MUL, dtype, d, d, 0), t->r->outer ? 1 : scale);
     if (!t->r->outer)
         return squares;
     rest = make_part(t, &v, d, 1);
-    d = jot_v_ew(to, EW_SUB, dtype, mean, t->value[m], 0);
+    d = jot_v_ew(to, EW_SUB, dtype, mean, t->put.there[m], 0);
     rest = jot_v_ew(to, EW_ADD, dtype, jot_v_ew(to, EW_ADD, dtype, rest, rest, 0),
                     jot_v_ew(to, EW_MUL, dtype, d, jot_v_constf(to, dtype, n), 0), 0);
     rest = jot_v_ew(to, EW_MUL, dtype, d, rest, 0);
@@ -155,43 +106,23 @@ make_sum(RidesMake *t, uint32_t number)
 
     if (jot_rides_square(t->from, number, &x, &m))
         return make_squares(t, number, x, m);
-    body = make_value(t, jot_v_arg(t->from, number, 0));
+    body = jot_put(&t->put, jot_v_arg(t->from, number, 0));
     if (!body || !t->r->outer)
         return body ? make_part(t, &v, body, scale) : 0;
     body = make_part(t, &v, body, mean ? 1 / n : 1);
     return make_whole(t, (EwOp)v.ew, body, mean ? scale * n : scale);
 }
 
-static bool
-make_stores(RidesMake *t)
-{
-    for (uint32_t i = 0; i < t->r->nstore; i++) {
-        const KStore *s = &t->r->store[i];
-        Ix ix[JOT_MAX_RANK + 64];
-        uint32_t value = make_value(t, s->value);
-
-        if (!value || s->ncond > 62)
-            return false;
-        for (int d = 0; d < s->nidx + s->ncond; d++)
-            ix[d] = make_ix(t, t->from->ixs.v[s->at + (uint32_t)d]);
-        if (jot_kernel_store(t->to, s->buf, ix, value, EW_NONE, s->ncond, ix + s->nidx) < 0)
-            return false;
-    }
-    return true;
-}
-
 JOT_FN bool
-jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place, const Space *space)
+jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Respace *at)
 {
     uint32_t n = from->values.n;
-    bool *used = jot_mem_new(from->mem, n, sizeof *used);
-    RidesMake t = {from, to, r, place, space, NULL};
-    bool ok;
+    bool *used = jot_mem_new(from->mem, n, sizeof *used), ok;
+    RidesMake t = {{0}, from, to, r};
 
-    t.value = jot_mem_new(from->mem, n, sizeof *t.value);
-    ok = used && t.value;
-    if (ok)
-        memset(t.value, 0xff, n * sizeof *t.value);
+    ok = jot_put_open(&t.put, from, to, at) && used;
+    t.put.own = make_own;
+    t.put.ud = r;
     for (uint32_t i = 0; ok && i < r->nstore; i++)
         used[r->store[i].value] = true;
     for (uint32_t i = n; ok && i-- > r->sum + 1;)
@@ -200,10 +131,11 @@ jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Ix *place, const 
     r->npart = r->nwhole = 0;
     for (uint32_t i = r->sum + 1; ok && i < n; i++)
         if (used[i] && from->values.v[i].op == VAL_REDUCE)
-            ok = (t.value[i] = make_sum(&t, i)) != 0;
-    ok = ok && make_stores(&t);
+            ok = (t.put.there[i] = make_sum(&t, i)) != 0;
+    for (uint32_t i = 0; ok && i < r->nstore; i++)
+        ok = jot_put_store(&t.put, &r->store[i]);
     jot_mem_free(from->mem, used, n * sizeof *used);
-    jot_mem_free(from->mem, t.value, n * sizeof *t.value);
+    jot_put_close(&t.put);
     return ok && !from->mem->failed;
 }
 

@@ -83,31 +83,13 @@ jot_contract_tiles_fit(const ContractMake *m)
 
 /* ---- what lies beyond the end of k -------------------------------------------------------- */
 
-/* One condition more for a load: it is 0 without. */
-static bool
-tiles_ask(Kernel *k, uint32_t load, Ix cond)
-{
-    Value *v = &k->values.v[load];
-    uint32_t at = k->ixs.n, n = (uint32_t)(v->nidx + v->ncond);
-    if (v->ncond >= 60)
-        return false;
-    for (uint32_t i = 0; i < n; i++) {
-        Ix ix = k->ixs.v[v->at + i];
-        *(Ix *)jot_vec_push(k->mem, k->ixs) = ix;
-    }
-    *(Ix *)jot_vec_push(k->mem, k->ixs) = cond;
-    v->at = at;
-    v->ncond++;
-    return true;
-}
-
 /* The operand with zeros where k is beyond its end. */
 static uint32_t
 tiles_zero(Kernel *k, uint32_t value, Ix inside)
 {
-    const Value *v = &k->values.v[value];
+    Value *v = &k->values.v[value];
     if (v->op == VAL_LOAD && v->c.u == 0)
-        return tiles_ask(k, value, inside) ? value : 0;
+        return jot_kernel_ask(k, &v->at, v->nidx, &v->ncond, 1, &inside) ? value : 0;
     return jot_contract_where(k, value, inside);
 }
 

@@ -10,6 +10,7 @@
  *
  * Read before: ccode/contract/plan.c. After: ccode/lower/lower.c. */
 #include "ccode/contract/make.h"
+#include "ccode/ir/respace.h"
 #include "ccode/schedule/transpose.h"
 
 /* ---- loops and places --------------------------------------------------------------------- */
@@ -281,11 +282,8 @@ tile_bounds(const ContractMake *m, const Value *v, const ContractTile *t, Ix *co
         own |= (uint32_t)(t->axis[i] < 0) << t->dim[i];
     for (int d = 0; d < v->nidx; d++) {
         Ix ix = k->ixs.v[v->at + (uint32_t)d];
-        int64_t size = k->bufs.v[v->buf].ext[d];
-        if (own >> d & 1 || jot_ix_inside(k->ix, ix, size, &space))
-            continue;
-        cond[n++] = jot_ix_ge0(k->ix, ix, &space);
-        cond[n++] = jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, size), &space);
+        if (!(own >> d & 1))
+            n += jot_ix_bounds(k->ix, ix, k->bufs.v[v->buf].ext[d], &space, cond + n);
     }
     return n;
 }
@@ -296,16 +294,9 @@ tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix 
 {
     Kernel *k = m->k;
     const Value v = k->values.v[value];
-    Ix index[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
-    int own[JOT_MAX_RANK], nown = 0, ncond = tile_bounds(m, &v, t, cond);
-    Ix to[JOT_MAX_RANK];
-    jot_Scalar zero;
-    uint32_t load;
-    zero.u = 0;
-    for (int d = 0; d < v.nidx; d++)
-        index[d] = k->ixs.v[v.at + (uint32_t)d];
+    Ix cond[2 * JOT_MAX_RANK];
+    int own[JOT_MAX_RANK], dim[JOT_MAX_RANK], nown = 0, ncond = tile_bounds(m, &v, t, cond);
     for (int i = 0; i < t->n; i++) {
-        Ix ix = index[t->dim[i]];
         char name[16];
         Text text = {0};
         if (t->axis[i] >= 0) {
@@ -320,11 +311,10 @@ tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix 
         if (axis[i] < 0)
             return 0;
         own[nown] = axis[i];
-        to[nown++] = ix;
-        at[i] = index[t->dim[i]] = jot_ix_axis(k->ix, axis[i]);
+        dim[nown++] = t->dim[i];
+        at[i] = jot_ix_axis(k->ix, axis[i]);
     }
-    load = jot_v_load(k, v.buf, index, ncond, cond, zero);
-    return load ? jot_v_at(k, load, nown, own, to) : 0;
+    return jot_v_apart(k, value, nown, dim, own, ncond, cond);
 }
 
 static bool

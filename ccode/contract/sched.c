@@ -534,7 +534,7 @@ contract_rides(ContractMake *m, Rides *rides, bool tiles)
         nest.all &= m->nest[i].kind != LOOP_PARALLEL;
     nest.vec = jot_contract_stores_unit(m, m->unit) && !(m->vaxes & ~rides->kept) ? m->v : -1;
     nest.lanes = m->lanes;
-    return jot_rides_make(m->k, m->k, rides, NULL, NULL) && jot_rides_stages(m->s, rides, &nest);
+    return jot_rides_make(m->k, m->k, rides, NULL) && jot_rides_stages(m->s, rides, &nest);
 }
 
 JOT_FN void

@@ -11,6 +11,7 @@
  *
  * Read before: ccode/device/contract_grid.h, contract_grid.c. After: ccode/device/walk_grid.c. */
 #include "ccode/device/contract_grid.h"
+#include "ccode/ir/respace.h"
 
 /* ---- new axes ---- */
 
@@ -27,20 +28,19 @@ tile_step(Tiles *t, Ix at, int axis, int64_t step)
     return axis < 0 ? at : jot_ix_add(ix, at, jot_ix_scale(ix, jot_ix_axis(ix, axis), step));
 }
 
-/* The side's axes, and where each of its own stands: in map. */
+/* The side's axes, and where each of its own stands. Loads and stores ask whether they are inside,
+ * by the axes that they had. */
 static void
-split_side(Tiles *t, TileSide *side, const char *const *names, Ix *map)
+split_side(Tiles *t, TileSide *side, uint64_t axes, const char *const *names, Respace *r)
 {
     Kernel *k = t->k;
     IxPool *ix = k->ix;
-    int64_t ext[KERNEL_AXES];
-    Space space;
     Ix rest;
     for (int i = 0; i < PARTS; i++)
         side->part[i].axis = side == &t->m && i == PART_BLOCK /* a grid has an axis at least */
                                  ? jot_kernel_axis(k, names[i], side->part[i].ext)
                                  : tile_axis(t, names[i], side->part[i].ext);
-    space = jot_kernel_space(k, ext);
+    jot_respace_axes(r, k);
     side->local = jot_ix_const(ix, 0);
     for (int i = PART_WARP; i < PARTS; i++)
         side->local = tile_step(t, side->local, side->part[i].axis, side->part[i].stride);
@@ -50,70 +50,12 @@ split_side(Tiles *t, TileSide *side, const char *const *names, Ix *map)
     if (side == &t->sum)
         side->at = tile_step(t, side->at, t->chunk, side->block * side->part[PART_BLOCK].ext);
     rest = side->at;
-    side->inside = side->ext % side->block || (side == &t->sum && t->chunks > 1)
-                       ? jot_ix_lt(ix, side->at, jot_ix_const(ix, side->ext), &space) : 0;
+    side->inside = jot_respace_guard(r, axes, side->at, side->ext);
     for (int i = side->n; i-- > 0;) {
         Ix n = jot_ix_const(ix, k->axes.v[side->axis[i]].ext);
-        map[side->axis[i]] = i ? jot_ix_mod(ix, rest, n, &space) : rest;
-        rest = i ? jot_ix_div(ix, rest, n, &space) : rest;
+        jot_respace_place(r, side->axis[i], i ? jot_ix_mod(ix, rest, n, &r->space) : rest);
+        rest = i ? jot_ix_div(ix, rest, n, &r->space) : rest;
     }
-}
-
-/* A list of expressions, made longer by the conditions of sides that it moves with. */
-static int
-tile_guard(Tiles *t, uint64_t axes, uint32_t *at, int n)
-{
-    Kernel *k = t->k;
-    const TileSide *side[3];
-    uint64_t mask[3];
-    int count = n;
-    Ix all[JOT_MAX_RANK + 68];
-    side[0] = &t->m, side[1] = &t->n, side[2] = &t->sum;
-    mask[0] = t->c.m, mask[1] = t->c.n, mask[2] = t->c.k;
-    if (n > JOT_MAX_RANK + 64)
-        return -1;
-    memcpy(all, &k->ixs.v[*at], (size_t)n * sizeof *all);
-    for (int i = 0; i < 3; i++)
-        if (side[i]->inside && (axes & mask[i]))
-            all[count++] = side[i]->inside;
-    if (count == n)
-        return 0;
-    *at = k->ixs.n;
-    for (int i = 0; i < count; i++)
-        *(Ix *)jot_vec_push(k->mem, k->ixs) = all[i];
-    return count - n;
-}
-
-static uint64_t
-tile_index_axes(const Kernel *k, uint32_t at, int n)
-{
-    uint64_t axes = 0;
-    for (int i = 0; i < n; i++)
-        axes |= jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)i]);
-    return axes;
-}
-
-/* Loads and stores ask whether they are inside, by the axes that they had. */
-static bool
-guard_all(Tiles *t)
-{
-    Kernel *k = t->k;
-    for (uint32_t i = 1; i < k->values.n; i++) {
-        Value *v = &k->values.v[i];
-        int more = v->op != VAL_LOAD ? 0
-                 : tile_guard(t, tile_index_axes(k, v->at, v->nidx), &v->at, v->nidx + v->ncond);
-        if (more < 0 || v->ncond + more > 64)
-            return false;
-        v->ncond = (uint8_t)(v->ncond + more);
-    }
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        KStore *s = &k->stores.v[i];
-        int more = tile_guard(t, t->c.m | t->c.n, &s->at, s->nidx + s->ncond);
-        if (more < 0 || s->ncond + more > 64)
-            return false;
-        s->ncond = (uint8_t)(s->ncond + more);
-    }
-    return true;
 }
 
 JOT_FN bool
@@ -124,27 +66,22 @@ jot_contract_grid_respace(Tiles *t)
         {"kg", "kb", "kw", "ks", "kh", "kt", "kl"}
     };
     Kernel *k = t->k;
-    Value *sum;
-    int64_t ext[KERNEL_AXES];
-    int naxes = (int)k->axes.n;
-    Ix map[KERNEL_AXES];
-    Space space;
+    Value *sum = &k->values.v[t->c.reduce];
+    Respace r;
     if (k->axes.n + 14 > KERNEL_AXES)
         return false;
-    for (int a = 0; a < naxes; a++)
-        map[a] = k->axes.v[a].ext == 1 ? jot_ix_const(k->ix, 0) : jot_ix_axis(k->ix, a);
-    split_side(t, &t->m, names[0], map);
-    split_side(t, &t->n, names[1], map);
+    jot_respace_open(&r, k);
+    for (int a = 0; a < r.n; a++)
+        if (k->axes.v[a].ext == 1)
+            jot_respace_place(&r, a, jot_ix_const(k->ix, 0));
+    split_side(t, &t->m, t->c.m, names[0], &r);
+    split_side(t, &t->n, t->c.n, names[1], &r);
     t->chunk = tile_axis(t, "kc", t->chunks);
-    split_side(t, &t->sum, names[2], map);
-    if (!guard_all(t))
+    split_side(t, &t->sum, t->c.k, names[2], &r);
+    if (!jot_respace_kernel(&r, k))
         return false;
-    space = jot_kernel_space(k, ext);
-    for (uint32_t i = 0; i < k->ixs.n; i++)
-        k->ixs.v[i] = jot_ix_subst(k->ix, k->ixs.v[i], naxes, map, NULL, &space);
     for (int i = 0; i < t->ninside; i++)
-        t->inside[i] = jot_ix_subst(k->ix, t->inside[i], naxes, map, NULL, &space);
-    sum = &k->values.v[t->c.reduce];
+        t->inside[i] = jot_respaced(&r, t->inside[i]);
     sum->axes = 0;
     for (int i = 0; i < PARTS; i++)
         if (t->sum.part[i].axis >= 0)

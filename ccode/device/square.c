@@ -25,7 +25,7 @@
  * Read before: ccode/device/grid.h, ccode/rewrite/merge.c. After: ccode/device/grid.c,
  * ccode/device/walk_grid.c. */
 #include "ccode/device/grid.h"
-#include "ccode/ir/operands.h"
+#include "ccode/ir/respace.h"
 #include "ccode/rewrite/rewrite.h"
 
 enum {
@@ -207,96 +207,34 @@ square_group(Square *q)
 
 /* ---- new axes ---- */
 
-static Ix
-square_split(Square *q, SquareSide *side, const char *block, const char *local)
+static bool
+square_split(Square *q, Respace *r, SquareSide *side, const char *block, const char *local)
 {
     Kernel *k = q->k;
-    IxPool *ix = k->ix;
-    int64_t ext = k->axes.v[side->axis].ext, all[KERNEL_AXES];
-    Space space;
+    int64_t ext = k->axes.v[side->axis].ext;
     Ix at;
     side->block = jot_kernel_axis(k, block, (ext + SQUARE_SIDE - 1) / SQUARE_SIDE);
     side->local = jot_kernel_axis(k, local, SQUARE_SIDE);
     if (side->block < 0 || side->local < 0)
-        return 0;
-    space = jot_kernel_space(k, all);
-    at = jot_ix_add(ix, jot_ix_scale(ix, jot_ix_axis(ix, side->block), SQUARE_SIDE),
-                    jot_ix_axis(ix, side->local));
-    side->inside =
-        ext % SQUARE_SIDE ? jot_ix_lt(ix, at, jot_ix_const(ix, ext), &space) : 0;
-    return at;
-}
-
-/* The list of an access, longer by the conditions of the sides that its indices move with; *ncond
- * counts them. */
-static bool
-square_guard(Square *q, uint32_t *at, int nidx, uint8_t *ncond, uint64_t axes)
-{
-    Kernel *k = q->k;
-    const SquareSide *side[2];
-    int n = nidx + *ncond, count = n;
-    uint32_t now = k->ixs.n;
-    side[0] = &q->r, side[1] = &q->c;
-    for (int i = 0; i < 2; i++)
-        count += side[i]->inside && (axes >> side[i]->axis & 1);
-    if (count == n)
-        return true;
-    if (count - nidx > 64 || !jot_vec_reserve(k->mem, k->ixs, (uint32_t)count))
         return false;
-    for (int i = 0; i < n; i++)
-        *(Ix *)jot_vec_push(k->mem, k->ixs) = k->ixs.v[*at + (uint32_t)i];
-    for (int i = 0; i < 2; i++)
-        if (side[i]->inside && (axes >> side[i]->axis & 1))
-            *(Ix *)jot_vec_push(k->mem, k->ixs) = side[i]->inside;
-    *at = now;
-    *ncond = (uint8_t)(count - nidx);
+    jot_respace_axes(r, k);
+    at = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, side->block), SQUARE_SIDE),
+                    jot_ix_axis(k->ix, side->local));
+    side->inside = jot_respace_guard(r, (uint64_t)1 << side->axis, at, ext);
+    jot_respace_place(r, side->axis, at);
     return true;
 }
 
 /* Loads and stores ask whether they are inside, by the axes that they had. What has no conditions -
  * tables, elements that say where others are - is never beyond an edge: no extent leaves a rest. */
 static bool
-square_guards(Square *q)
-{
-    Kernel *k = q->k;
-    if (!q->r.inside && !q->c.inside)
-        return true;
-    if (k->slots.n || k->tables.n)
-        return false;
-    for (uint32_t i = 1; i < k->values.n; i++) {
-        Value *v = &k->values.v[i];
-        if (v->op == VAL_LOAD && !square_guard(q, &v->at, v->nidx, &v->ncond, v->free))
-            return false;
-    }
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        KStore *s = &k->stores.v[i];
-        if (!square_guard(q, &s->at, s->nidx, &s->ncond, q->free))
-            return false;
-    }
-    return true;
-}
-
-static bool
 square_respace(Square *q)
 {
-    Kernel *k = q->k;
-    int64_t ext[KERNEL_AXES];
-    int n = (int)k->axes.n;
-    Ix map[KERNEL_AXES];
-    Space space;
-    if (n + 4 > KERNEL_AXES)
-        return false;
-    for (int a = 0; a < n; a++)
-        map[a] = jot_ix_axis(k->ix, a);
-    map[q->r.axis] = square_split(q, &q->r, "rb", "rl");
-    map[q->c.axis] = square_split(q, &q->c, "cb", "cl");
-    if (k->mem->failed || !square_guards(q))
-        return false;
-    space = jot_kernel_space(k, ext);
-    for (uint32_t i = 0; i < k->ixs.n; i++)
-        k->ixs.v[i] = jot_ix_subst(k->ix, k->ixs.v[i], n, map, NULL, &space);
-    jot_kernel_refresh(k);
-    return !k->mem->failed;
+    Respace r;
+    jot_respace_open(&r, q->k);
+    return q->k->axes.n + 4 <= KERNEL_AXES && square_split(q, &r, &q->r, "rb", "rl") &&
+           square_split(q, &r, &q->c, "cb", "cl") &&
+           !(r.nguard && (q->k->slots.n || q->k->tables.n)) && jot_respace_kernel(&r, q->k);
 }
 
 /* ---- stages ---- */

@@ -242,6 +242,11 @@ JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t 
                             const double *v, const Ix *idx);
 JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
                            const uint32_t *arg);
+/* What is to be asked so that 0 <= at < ext, as far as it is not known; how many, at most 2. */
+JOT_FN int jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *cond);
+/* The list of an access or a reduction, whose expressions begin at *at, longer by conditions. */
+JOT_FN bool jot_kernel_ask(Kernel *k, uint32_t *at, int nidx, uint8_t *ncond, int n,
+                           const Ix *cond);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
 /* Rebuild everything that reads value `from`, stores too, to read `to`. Returns the value that
  * replaces `what`; 0 on failure. */

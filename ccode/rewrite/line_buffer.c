@@ -363,7 +363,7 @@ line_divide(Kernel *k, int64_t least)
         by = line_divisor(k, a);
         if (by == 1 || k->axes.v[a].ext < 2 * by || k->axes.n + 8 > KERNEL_AXES)
             continue;
-        if (!jot_axis_divide(k, a, by))
+        if (!jot_axis_divide(k, a, by, "r"))
             return false;
         if (by <= LINE_REST)
             k->axes.v[k->axes.n - 1].kind = AXIS_REST;

@@ -116,15 +116,11 @@ line_load(Lines *l, const Value v)
             cond[n++] = c;
     }
     for (int d = 0; d < v.nidx && n < 60; d++) {
-        int64_t size = k->bufs.v[v.buf].ext[d];
         Ix bound[2];
-        if (ix[d] != l->to || jot_ix_inside(k->ix, ix[d], size, &l->space))
-            continue;
-        bound[0] = jot_ix_ge0(k->ix, ix[d], &l->space);
-        bound[1] = jot_ix_lt(k->ix, ix[d], jot_ix_const(k->ix, size), &l->space);
-        for (int b = 0; b < 2; b++) {
-            int64_t known;
-            bool there = jot_ix_is_const(k->ix, bound[b], &known);
+        int nbound = ix[d] != l->to ? 0
+                   : jot_ix_bounds(k->ix, ix[d], k->bufs.v[v.buf].ext[d], &l->space, bound);
+        for (int b = 0; b < nbound; b++) {
+            bool there = false;
             for (int i = 0; i < n; i++)
                 there |= cond[i] == bound[b];
             if (!there)
@@ -134,39 +130,36 @@ line_load(Lines *l, const Value v)
     return jot_v_load(k, v.buf, ix, n, cond, v.c);
 }
 
-/* The value at the line's positions; 0: it does not depend on these alone. */
+/* A value at the line's positions; 0: it does not depend on these alone. */
 static uint32_t
-line_new(void *ud, uint32_t value)
+line_own(const Put *p, uint32_t value)
 {
-    Lines *l = ud;
-    Kernel *k = l->k;
-    const Value v = k->values.v[value];
-    uint32_t arg[3] = {0, 0, 0};
+    Lines *l = p->ud;
+    const Value v = p->from->values.v[value];
     Ix ix;
-    if (line_apart(l, v.free))
-        return value;
     if (v.op == VAL_LOAD)
         return line_load(l, v);
     if (v.op == VAL_INDEX)
-        return v.dtype == JOT_BOOL && (ix = line_cond(l, k->ixs.v[v.at])) != 0
-                   ? jot_v_index(k, JOT_BOOL, ix) : 0;
-    if (v.op != VAL_EW || v.narg > 3)
-        return 0;
-    for (int j = 0; j < v.narg; j++) {
-        arg[j] = l->there[k->args.v[v.arg + (uint32_t)j]];
-        if (!arg[j] || arg[j] == REMAKE_ASK)
-            return arg[j];
-    }
-    return v.ew == EW_CAST ? jot_v_cast(k, (jot_DType)v.round, arg[0])
-                           : jot_v_ew(k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
+        return v.dtype == JOT_BOOL && (ix = line_cond(l, p->from->ixs.v[v.at])) != 0
+                   ? jot_v_index(p->to, JOT_BOOL, ix) : 0;
+    return v.op == VAL_EW ? PUT_PLAIN : 0;
 }
 
-/* The same for a new line: nothing is known yet. */
 static uint32_t
 line_root(Lines *l, uint32_t value)
 {
-    memset(l->there, 0xff, (value + 1) * sizeof *l->there);
-    return jot_remake(l->k, value, l->there, line_new, l);
+    uint32_t line = 0;
+    Respace r;
+    Put p;
+    jot_respace_open(&r, l->k);
+    r.moved = l->window | (uint64_t)1 << l->axis;
+    if (jot_put_open(&p, l->k, l->k, &r)) {
+        p.own = line_own;
+        p.ud = l;
+        line = jot_put(&p, value);
+    }
+    jot_put_close(&p);
+    return line;
 }
 
 static int

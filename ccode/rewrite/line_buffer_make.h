@@ -4,8 +4,7 @@
 #ifndef JOT_LINES_MAKE_H
 #define JOT_LINES_MAKE_H
 #include "ccode/rewrite/line_buffer.h"
-#include "ccode/ir/operands.h"
-
+#include "ccode/ir/respace.h"
 
 typedef struct {
     Kernel *k;
@@ -20,8 +19,6 @@ typedef struct {
     Ix from, to;                /* of the present line: index along the row, the new one */
     uint64_t window;            /* axes of it besides the row's */
     uint32_t reduce;            /* need of its value */
-    uint32_t there[KERNEL_VALUES]; /* each value at the line's positions, 0: it cannot be there;
-                                      REMAKE_ASK: not known yet */
 } Lines;
 
 /* One of the conditions of `and`, with axes replaced as by `at` if that is not NULL, is `cond`? */

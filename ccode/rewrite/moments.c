@@ -177,40 +177,6 @@ moments_block(Moments *t, double room)
     return t->block >= MOMENTS_LEAST ? taken : 0;
 }
 
-/* Everywhere, axis = by * axis + the new axis, whose number it is; -1: refused. */
-static int
-moments_divide(Kernel *k, int axis, int64_t by)
-{
-    Ix map[KERNEL_AXES];
-    int64_t ext[KERNEL_AXES];
-    Space space = {0, NULL, NULL};
-    char name[24];
-    Text text = {NULL, name, 0, sizeof name};
-    int rest, i;
-    uint32_t n;
-
-    jot_text_f(&text, "%.*sb", 20, k->axes.v[axis].name);
-    rest = jot_kernel_axis(k, name, by);
-    if (rest < 0)
-        return -1;
-    k->axes.v[axis].ext /= by;
-    for (i = 0; i <= rest; i++) {
-        map[i] = jot_ix_axis(k->ix, i);
-        ext[i] = k->axes.v[i].ext;
-    }
-    space.n = rest + 1;
-    space.ext = ext;
-    map[axis] = jot_ix_add(k->ix, jot_ix_scale(k->ix, map[axis], by), map[rest]);
-    for (n = 0; n < k->ixs.n; n++)
-        if (jot_ix_axes(k->ix, k->ixs.v[n]) >> axis & 1)
-            k->ixs.v[n] = jot_ix_subst(k->ix, k->ixs.v[n], rest, map, NULL, &space);
-    for (n = 1; n < k->values.n; n++)
-        if (k->values.v[n].op == VAL_REDUCE && (k->values.v[n].axes >> axis & 1))
-            k->values.v[n].axes |= (uint64_t)1 << rest;
-    jot_kernel_refresh(k);
-    return rest;
-}
-
 /* False: memory or room for values was refused; then the kernel is as before, but for unused
  * values and an axis divided. */
 static bool
@@ -251,7 +217,6 @@ jot_kernel_moments(Kernel *k, const Target *target)
     for (n = 1; n < last && simple; n++) {
         double size = 0;
         uint64_t inner;
-        int rest;
 
         if (!moments_found(&t, n) || !moments_moves(&t, t.x, &size))
             continue;
@@ -259,10 +224,9 @@ jot_kernel_moments(Kernel *k, const Target *target)
         if (t.block < MOMENTS_LEAST || (!inner && t.divided < 0))
             continue;
         if (t.divided >= 0) {
-            rest = moments_divide(k, t.divided, t.by);
-            if (rest < 0)
+            if (!jot_axis_divide(k, t.divided, t.by, "b"))
                 return !k->mem->failed;
-            inner |= (uint64_t)1 << rest;
+            inner |= (uint64_t)1 << (k->axes.n - 1);
         }
         if (!moments_merge(&t, inner))
             return !k->mem->failed;

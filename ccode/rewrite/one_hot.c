@@ -14,18 +14,13 @@
  *
  * Read before: ccode/ir/ir.h. After: ccode/rewrite/arg_reduce.c. */
 #include "ccode/rewrite/rewrite.h"
-#include "ccode/ir/operands.h"
+#include "ccode/ir/respace.h"
 
 enum { SINGLE_DEEP = 16 };
 
 typedef struct {
     Kernel *k;
-    Space space;
-    int64_t ext[KERNEL_AXES];
-    Ix map[KERNEL_AXES];    /* each axis; `axis` by its one place */
-    Ix in;                  /* that place is a place of the axis */
     int axis;
-    uint32_t *there;        /* each value at the place, 0: it cannot be said there; REMAKE_ASK */
 } Single;
 
 /* Where on the axis one of the conditions joined by `and` holds, all else held; 0: at no one place.
@@ -51,31 +46,6 @@ single_place(Kernel *k, Ix cond, int axis)
     return jot_ix_scale(k->ix, at, -c);
 }
 
-static Ix
-single_ix(const Single *s, Ix ix)
-{
-    return jot_ix_subst(s->k->ix, ix, s->space.n, s->map, NULL, &s->space);
-}
-
-/* A load where the place is one, else what is outside. */
-static uint32_t
-single_load(const Single *s, const Value *v)
-{
-    Ix ix[2 * JOT_MAX_RANK], cond[33];
-    int64_t one;
-    int n = 0;
-
-    if (v->nidx > 2 * JOT_MAX_RANK || v->ncond > 32)
-        return 0;
-    for (int i = 0; i < v->nidx; i++)
-        ix[i] = single_ix(s, s->k->ixs.v[v->at + (uint32_t)i]);
-    for (; n < v->ncond; n++)
-        cond[n] = single_ix(s, s->k->ixs.v[v->at + v->nidx + (uint32_t)n]);
-    if (!jot_ix_is_const(s->k->ix, s->in, &one))
-        cond[n++] = s->in;
-    return jot_v_load(s->k, v->buf, ix, n, cond, v->c);
-}
-
 static bool
 single_holds(const Kernel *k, uint32_t cond)
 {
@@ -85,45 +55,34 @@ single_holds(const Kernel *k, uint32_t cond)
     return v->op == VAL_INDEX && jot_ix_is_const(k->ix, k->ixs.v[v->at], &one) && one;
 }
 
-/* Value n at the place; 0: it cannot be said there. */
+/* What is said otherwise at the place than by arithmetic, loads and indices. */
 static uint32_t
-single_new(void *ud, uint32_t n)
+single_own(const Put *p, uint32_t n)
 {
-    const Single *s = ud;
-    const Value v = s->k->values.v[n];
-    uint32_t arg[3] = {0};
+    const Value *v = &p->from->values.v[n];
+    uint32_t cond;
 
-    if (!(v.free >> s->axis & 1))
-        return n;
-    if (v.op == VAL_INDEX)
-        return jot_v_index(s->k, (jot_DType)v.dtype, single_ix(s, s->k->ixs.v[v.at]));
-    if (v.op == VAL_LOAD)
-        return single_load(s, &v);
-    if (v.op != VAL_EW || v.narg > 3 || v.round != v.dtype)
-        return 0;
-    for (int i = 0; i < v.narg; i++) {
-        arg[i] = s->there[s->k->args.v[v.arg + (uint32_t)i]];
-        if (!arg[i] || arg[i] == REMAKE_ASK)
-            return arg[i];
-    }
-    if (v.ew == EW_SELECT && single_holds(s->k, arg[0]))
-        return arg[1];
-    return jot_v_ew(s->k, (EwOp)v.ew, (jot_DType)v.dtype, arg[0], arg[1], arg[2]);
+    if (v->op != VAL_EW)
+        return v->op == VAL_LOAD || v->op == VAL_INDEX ? PUT_PLAIN : 0;
+    if (v->ew != EW_SELECT)
+        return PUT_PLAIN;
+    cond = p->there[jot_v_arg(p->from, n, 0)];
+    return cond && cond != REMAKE_ASK && single_holds(p->to, cond)
+               ? p->there[jot_v_arg(p->from, n, 1)] : PUT_PLAIN;
 }
 
-/* The same for another place: nothing is known yet. */
+/* Value n where the axis stands at its one place; 0: it cannot be said there. */
 static uint32_t
-single_root(Single *s, uint32_t n)
+single_put(Kernel *k, const Respace *r, uint32_t n)
 {
-    size_t nbytes = ((size_t)n + 1) * sizeof *s->there;
     uint32_t value = 0;
+    Put p;
 
-    s->there = jot_mem_new(s->k->mem, n + 1, sizeof *s->there);
-    if (s->there) {
-        memset(s->there, 0xff, nbytes);
-        value = jot_remake(s->k, n, s->there, single_new, s);
+    if (jot_put_open(&p, k, k, r)) {
+        p.own = single_own;
+        value = jot_put(&p, n);
     }
-    jot_mem_free(s->k->mem, s->there, nbytes);
+    jot_put_close(&p);
     return value;
 }
 
@@ -165,13 +124,15 @@ single_solved(Single *s, uint32_t n, Ix all, Ix at)
     jot_Scalar identity;
     uint32_t term, rest;
     Ix cond, last = jot_ix_const(k->ix, k->axes.v[s->axis].ext - 1);
+    Respace r;
 
-    for (int a = 0; a < s->space.n; a++)
-        s->map[a] = a == s->axis ? at : jot_ix_axis(k->ix, a);
-    s->in = jot_ix_and(k->ix, jot_ix_ge0(k->ix, at, &s->space),
-                       jot_ix_ge0(k->ix, jot_ix_sub(k->ix, last, at), &s->space));
-    cond = jot_ix_and(k->ix, s->in, single_ix(s, all));
-    term = cond ? single_root(s, k->args.v[v.arg]) : 0;
+    jot_respace_open(&r, k);
+    jot_respace_place(&r, s->axis, at);
+    cond = jot_ix_and(k->ix, jot_ix_ge0(k->ix, at, &r.space),
+                      jot_ix_ge0(k->ix, jot_ix_sub(k->ix, last, at), &r.space));
+    jot_respace_ask(&r, r.moved, cond);
+    cond = jot_ix_and(k->ix, cond, jot_respaced(&r, all));
+    term = cond ? single_put(k, &r, k->args.v[v.arg]) : 0;
     if (!term || !jot_reduce_op_identity((EwOp)v.ew, (jot_DType)v.dtype, &identity))
         return 0;
     rest = jot_v_const(k, (jot_DType)v.dtype, identity);
@@ -196,7 +157,7 @@ single_term(Single *s, uint32_t n)
     if (v.op != VAL_REDUCE || v.narg != 1)
         return 0;
     all = single_cond(s->k, &v, s->k->args.v[v.arg]);
-    for (s->axis = 0; all && !term && s->axis < s->space.n; s->axis++) {
+    for (s->axis = 0; all && !term && s->axis < (int)s->k->axes.n; s->axis++) {
         Ix at = v.axes >> s->axis & 1 ? single_place(s->k, all, s->axis) : 0;
         if (at && (term = single_solved(s, n, all, at)))
             break;
@@ -211,10 +172,6 @@ jot_kernel_singles(Kernel *k)
     bool some = false;
 
     s.k = k;
-    s.space.n = (int)k->axes.n;
-    s.space.ext = s.ext;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        s.ext[a] = k->axes.v[a].ext;
     for (uint32_t n = 1; n < k->values.n && !k->mem->failed; n++) {
         uint32_t term = single_term(&s, n);
 

@@ -14,7 +14,7 @@
  *
  * Read before: ccode/rewrite/rewrite.h. After: ccode/contract/contract.c. */
 #include "ccode/rewrite/rewrite.h"
-#include "ccode/ir/operands.h"
+#include "ccode/ir/respace.h"
 
 /* What the axis is divided by in the expression, with a rest: 1 if it is not. */
 JOT_FN int64_t
@@ -54,104 +54,57 @@ class_of_value(const Kernel *k, uint32_t value, int axis)
 JOT_FN bool
 jot_axis_guard_loads(Kernel *k, int axis)
 {
-    uint32_t n = k->values.n;
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
-    for (uint32_t i = 1; i < n; i++) {
-        Value *v = &k->values.v[i];
-        Ix ix[JOT_MAX_RANK + 64];
-        int count = v->nidx + v->ncond;
-        if (v->op != VAL_LOAD)
-            continue;
-        memcpy(ix, &k->ixs.v[v->at], (size_t)count * sizeof *ix);
-        for (int d = 0; d < v->nidx && count < 60 + v->nidx; d++) {
-            int64_t size = k->bufs.v[v->buf].ext[d];
-            if (!(jot_ix_axes(k->ix, ix[d]) >> axis & 1) ||
-                jot_ix_inside(k->ix, ix[d], size, &space))
-                continue;
-            ix[count++] = jot_ix_ge0(k->ix, ix[d], &space);
-            ix[count++] = jot_ix_lt(k->ix, ix[d], jot_ix_const(k->ix, size), &space);
-        }
-        if (count == v->nidx + v->ncond)
-            continue;
-        v->at = k->ixs.n;
-        v->ncond = (uint8_t)(count - v->nidx);
-        for (int j = 0; j < count; j++)
-            *(Ix *)jot_vec_push(k->mem, k->ixs) = ix[j];
-    }
-    return !k->mem->failed;
-}
-
-static bool
-class_guard_stores(Kernel *k, Ix inside)
-{
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        KStore *s = &k->stores.v[i];
-        uint32_t at = k->ixs.n;
-        for (int j = 0; j < s->nidx + s->ncond; j++) {
-            Ix ix = k->ixs.v[s->at + (uint32_t)j];
-            *(Ix *)jot_vec_push(k->mem, k->ixs) = ix;
-        }
-        *(Ix *)jot_vec_push(k->mem, k->ixs) = inside;
-        s->at = at;
-        s->ncond++;
-    }
-    return !k->mem->failed;
-}
-
-/* Sums over the axis are over the rest, too, where it is inside; inside 0: everywhere. */
-static void
-class_sums(Kernel *k, int axis, int rest, Ix inside)
-{
     for (uint32_t i = 1; i < k->values.n; i++) {
         Value *v = &k->values.v[i];
-        uint32_t at = k->ixs.n;
-        if (v->op != VAL_REDUCE || !(v->axes >> axis & 1))
-            continue;
-        v->axes |= (uint64_t)1 << rest;
-        if (!inside)
-            continue;
-        for (int j = 0; j < v->nidx + v->ncond; j++) {
-            Ix ix = k->ixs.v[v->at + (uint32_t)j];
-            *(Ix *)jot_vec_push(k->mem, k->ixs) = ix;
+        Ix cond[2 * JOT_MAX_RANK];
+        int n = 0;
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            Ix ix = k->ixs.v[v->at + (uint32_t)d];
+            if (jot_ix_axes(k->ix, ix) >> axis & 1)
+                n += jot_ix_bounds(k->ix, ix, k->bufs.v[v->buf].ext[d], &space, cond + n);
         }
-        *(Ix *)jot_vec_push(k->mem, k->ixs) = inside;
-        v->at = at;
-        v->ncond++;
+        if (!jot_kernel_ask(k, &v->at, v->nidx, &v->ncond, n, cond))
+            return false;
     }
+    return true;
 }
 
+/* Sums over the axis are over the rest, too; they and all stores ask where it is inside. */
 JOT_FN bool
-jot_axis_divide(Kernel *k, int axis, int64_t by)
+jot_axis_divide(Kernel *k, int axis, int64_t by, const char *suffix)
 {
-    IxPool *ix = k->ix;
-    int64_t ext[KERNEL_AXES], all = k->axes.v[axis].ext;
-    Ix map[KERNEL_AXES], inside;
-    char name[24];
-    Text text = {0};
-    Space space;
+    int64_t all = k->axes.v[axis].ext;
     int rest;
-    text.s = name;
-    text.cap = sizeof name;
-    jot_text_f(&text, "%.*s", 20, k->axes.v[axis].name);
-    jot_text_f(&text, "r");
+    bool ok;
+    Ix at, inside;
+    char name[24];
+    Text text = {NULL, name, 0, sizeof name};
+    Respace r;
+    jot_text_f(&text, "%.*s%s", 20, k->axes.v[axis].name, suffix);
     rest = jot_kernel_axis(k, name, by);
     if (rest < 0)
         return false;
     k->axes.v[axis].ext = (all + by - 1) / by;
-    space = jot_kernel_space(k, ext);
-    for (int i = 0; i <= rest; i++)
-        map[i] = jot_ix_axis(ix, i);
-    map[axis] = jot_ix_add(ix, jot_ix_scale(ix, map[axis], by), map[rest]);
-    inside = jot_ix_lt(ix, map[axis], jot_ix_const(ix, all), &space);
-    for (uint32_t i = 0; i < k->ixs.n; i++)
-        if (jot_ix_axes(ix, k->ixs.v[i]) >> axis & 1)
-            k->ixs.v[i] = jot_ix_subst(ix, k->ixs.v[i], rest, map, NULL, &space);
-    class_sums(k, axis, rest, all % by ? inside : 0);
-    if (all % by && !(jot_axis_guard_loads(k, axis) && class_guard_stores(k, inside)))
-        return false;
+    jot_respace_open(&r, k);
+    at = jot_ix_add(k->ix, jot_ix_scale(k->ix, r.place[axis], by), r.place[rest]);
+    inside = jot_ix_lt(k->ix, at, jot_ix_const(k->ix, all), &r.space);
+    jot_respace_place(&r, axis, at);
+    ok = jot_respace_kernel(&r, k) && (all % by == 0 || jot_axis_guard_loads(k, axis));
+    for (uint32_t i = 1; ok && i < k->values.n; i++) {
+        Value *v = &k->values.v[i];
+        if (v->op != VAL_REDUCE || !(v->axes >> axis & 1))
+            continue;
+        v->axes |= (uint64_t)1 << rest;
+        ok = jot_kernel_ask(k, &v->at, v->nidx, &v->ncond, all % by != 0, &inside);
+    }
+    for (uint32_t i = 0; ok && i < k->stores.n; i++) {
+        KStore *s = &k->stores.v[i];
+        ok = jot_kernel_ask(k, &s->at, s->nidx, &s->ncond, all % by != 0, &inside);
+    }
     jot_kernel_refresh(k);
-    return !k->mem->failed;
+    return ok && !k->mem->failed;
 }
 
 /* The only sum of a kernel without axes replaced, of products, but for sums of its results; 0: not
@@ -221,7 +174,7 @@ jot_kernel_residues(Kernel *k)
     for (int a = 0; sum && a < (int)naxes; a++) {
         int64_t by = k->values.v[sum].free >> a & 1 ? class_of_value(k, sum, a) : 1;
         bool room = k->axes.n < KERNEL_AXES - 4;
-        if (by > 1 && k->axes.v[a].ext > by && room && !jot_axis_divide(k, a, by))
+        if (by > 1 && k->axes.v[a].ext > by && room && !jot_axis_divide(k, a, by, "r"))
             return false;
     }
     if (sum) {

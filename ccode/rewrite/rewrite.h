@@ -29,10 +29,10 @@ JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
  * memory. */
 JOT_FN bool jot_kernel_residues(Kernel *k);
 /* What an index divides the axis by, with a rest: 1 if it does not (depth: 0); and the axis as by *
- * axis + rest, where rest is a new one, the last (ccode/rewrite/residue.c). False: out of
- * memory. */
+ * axis + rest, where rest is a new one, the last, of its name and a suffix
+ * (ccode/rewrite/residue.c). False: out of memory. */
 JOT_FN int64_t jot_axis_divisor(const IxPool *p, Ix ix, int axis, int depth);
-JOT_FN bool jot_axis_divide(Kernel *k, int axis, int64_t by);
+JOT_FN bool jot_axis_divide(Kernel *k, int axis, int64_t by, const char *suffix);
 /* An axis became longer: loads at its new positions are guarded. False: out of memory. */
 JOT_FN bool jot_axis_guard_loads(Kernel *k, int axis);
 

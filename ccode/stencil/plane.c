@@ -326,14 +326,13 @@ plane_tile(Plane *p, int number)
     const Value v = k->values.v[old];
     int64_t lo[JOT_MAX_RANK] = {0}, hi[JOT_MAX_RANK] = {0}, ext[JOT_MAX_RANK];
     int own[JOT_MAX_RANK];
-    Ix index[JOT_MAX_RANK], to[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
+    int dims[JOT_MAX_RANK];
+    Ix cond[2 * JOT_MAX_RANK];
     char called[16]; /* the schedule's text finds it by that */
     Text buf = {0};
     uint32_t read;
     Layout layout;
     int nconds = 0;
-    for (int d = 0; d < v.nidx; d++)
-        index[d] = k->ixs.v[v.at + (uint32_t)d];
     for (int i = 0; i < 2 * v.nidx; i++) { /* the dimension of the lanes comes last */
         const int d = i % v.nidx;
         char name[16];
@@ -342,7 +341,7 @@ plane_tile(Plane *p, int number)
         if (!plane_bent(k, &v, d) ||
             (plane_bent(k, &v, d) >> p->lane & 1) != (uint64_t)(i >= v.nidx))
             continue;
-        jot_ix_range(k->ix, index[d], &p->space, &first, &last);
+        jot_ix_range(k->ix, k->ixs.v[v.at + (uint32_t)d], &p->space, &first, &last);
         ext[t->n] = k->bufs.v[v.buf].ext[d];
         lo[t->n] = first < 0 ? -first : 0;
         hi[t->n] = last >= ext[t->n] ? last - ext[t->n] + 1 : 0;
@@ -352,14 +351,12 @@ plane_tile(Plane *p, int number)
         t->axis[t->n] = own[t->n] = jot_kernel_axis(k, name, ext[t->n]);
         if (own[t->n] < 0)
             return false;
-        to[t->n] = index[d];
-        index[d] = jot_ix_axis(k->ix, own[t->n]);
-        cond[nconds++] = jot_ix_ge0(k->ix, index[d], NULL);
-        cond[nconds++] = jot_ix_lt(k->ix, index[d], jot_ix_const(k->ix, ext[t->n]), NULL);
-        t->n++;
+        nconds += jot_ix_bounds(k->ix, jot_ix_axis(k->ix, own[t->n]), ext[t->n], NULL,
+                                cond + nconds);
+        dims[t->n++] = d;
     }
-    t->load = jot_v_load(k, v.buf, index, nconds, cond, v.c);
-    read = t->load ? jot_v_at(k, t->load, t->n, own, to) : 0;
+    read = jot_v_apart(k, old, t->n, dims, own, nconds, cond);
+    t->load = read ? jot_v_arg(k, read, 0) : 0;
     buf.s = called;
     buf.cap = sizeof called;
     jot_text_f(&buf, number ? "tile%d" : "tile", number);

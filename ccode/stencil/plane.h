@@ -3,7 +3,7 @@
 #ifndef JOT_STENCIL_PLANE_H
 #define JOT_STENCIL_PLANE_H
 #include "ccode/stencil/stencil.h"
-#include "ccode/ir/operands.h"
+#include "ccode/ir/respace.h"
 
 enum {
     PLANE_SUMS = 4,

@@ -50,21 +50,25 @@ jot_winograd_band(const Kernel *k, const Target *target, Winograd *w, const Ride
 
 /* A new axis for positions along `axis`, of which `by` make a step of axis `steps` (-1: all do). */
 static bool
-rides_axis(Kernel *to, const char *name, int64_t by, int steps, Ix *place, int *rest)
+rides_axis(Kernel *to, const char *name, int64_t by, int steps, Respace *at, int axis, int *rest)
 {
+    Ix place;
+
     *rest = jot_kernel_axis(to, name, by);
     if (*rest < 0)
         return false;
-    *place = jot_ix_axis(to->ix, *rest);
+    place = jot_ix_axis(to->ix, *rest);
     if (steps >= 0)
-        *place = jot_ix_add(to->ix, jot_ix_scale(to->ix, jot_ix_axis(to->ix, steps), by), *place);
+        place = jot_ix_add(to->ix, jot_ix_scale(to->ix, jot_ix_axis(to->ix, steps), by), place);
+    jot_respace_place(at, axis, place);
     return true;
 }
 
 /* The axes of the sums, in place of those of k; of a band, blocks are steps of the tiles' own
  * axes. */
 static bool
-rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int64_t by, Ix *place)
+rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int64_t by,
+           Respace *place)
 {
     uint64_t inner = 0, outer = 0;
     int order[KERNEL_AXES], n = 0;
@@ -80,7 +84,6 @@ rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int
         if (w->band && !plane) {
             outer |= (uint64_t)1 << a;
             order[n++] = a;
-            place[a] = jot_ix_axis(to->ix, a);
             continue;
         }
         if (w->band && row && w->band < w->tiles[0]) {
@@ -92,7 +95,7 @@ rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int
             if (steps < 0)
                 return false;
         }
-        if (!rides_axis(to, name, part, steps, &place[a], &rest) || n + 2 > KERNEL_AXES)
+        if (!rides_axis(to, name, part, steps, place, a, &rest) || n + 2 > KERNEL_AXES)
             return false;
         if (steps >= 0) {
             outer |= (uint64_t)1 << steps;
@@ -114,23 +117,21 @@ rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int
 JOT_FN bool
 jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, Rides *r, Kernel *to)
 {
-    Ix place[KERNEL_AXES];
-    int64_t by, ext[KERNEL_AXES];
-    Space space;
+    Respace place;
+    int64_t by;
     int at;
 
     if (!jot_rides_block(k, target, r, false, &at, &by)
-        || (w->band && w->band < w->tiles[0] && !jot_axis_divide(to, w->space[0], w->band)))
+        || (w->band && w->band < w->tiles[0] && !jot_axis_divide(to, w->space[0], w->band, "r")))
         return false;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        place[a] = jot_ix_axis(to->ix, (int)a);
-    if (!rides_axes(k, to, w, r, at, by, place))
+    jot_respace_open(&place, k);
+    if (!rides_axes(k, to, w, r, at, by, &place))
         return false;
-    space = jot_kernel_space(to, ext);
+    jot_respace_axes(&place, to);
     r->block = 1;
     for (uint32_t a = 0; a < to->axes.n; a++)
         r->block *= r->inner >> a & 1 ? (double)to->axes.v[a].ext : 1;
-    return jot_rides_make(k, to, r, place, &space);
+    return jot_rides_make(k, to, r, &place);
 }
 
 JOT_FN bool

@@ -23,6 +23,7 @@
  * ccode/strategy/strategy.c. */
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/epilogue.h"
+#include "ccode/ir/respace.h"
 #include "ccode/schedule/sched.h"
 
 /* ---- the taps ----------------------------------------------------------------------------- */
@@ -43,33 +44,37 @@ static const WinoTable wino_g[2] = {
                   1. / 24, 1. / 12, 1. / 6, 1. / 24, -1. / 12, 1. / 6, 0, 0, 1 } }
 };
 
-/* 2 x 2 results, entry [first, second] of B', A' or G. */
 JOT_FN uint32_t
-jot_winograd_table(Kernel *k, char which, int first, int second)
+jot_winograd_transform(Kernel *k, char which, int64_t side, int first, int second, int axis,
+                       uint32_t v, const char *name)
 {
-    const WinoTable *t = which == 'B' ? wino_b : which == 'A' ? wino_a : wino_g;
+    const WinoTable *t = &(which == 'B' ? wino_b : which == 'A' ? wino_a : wino_g)[side / 4];
     Ix at[2];
+    uint32_t entry;
     at[0] = jot_ix_axis(k->ix, first);
     at[1] = jot_ix_axis(k->ix, second);
-    return jot_v_table(k, JOT_F32, 2, t->ext, t->v, at);
-}
-
-/* %name = sum over `axis` of table[row, axis] * v */
-static uint32_t
-wino_transform(Kernel *k, const Winograd *w, const WinoTable *tables, int row, int axis, uint32_t v,
-               const char *name)
-{
-    const int64_t *ext = tables[w->side / 4].ext;
-    const double *table = tables[w->side / 4].v;
-    Ix at[2];
-    uint32_t t;
-    at[0] = jot_ix_axis(k->ix, row);
-    at[1] = jot_ix_axis(k->ix, axis);
-    t = jot_v_table(k, JOT_F32, 2, ext, table, at);
-    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << axis, jot_v_ew(k, EW_MUL, JOT_F32, t, v, 0), 0, NULL,
-                     1.0);
+    entry = jot_v_table(k, JOT_F32, 2, t->ext, t->v, at);
+    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << axis, jot_v_ew(k, EW_MUL, JOT_F32, entry, v, 0), 0,
+                     NULL, 1.0);
     jot_v_name(k, v, name);
     return v;
+}
+
+JOT_FN uint32_t
+jot_winograd_load(Kernel *k, uint32_t buf, Ix *index, const int *dim, const int *tile, int64_t side,
+                  int step, const int64_t *from, jot_Scalar outside)
+{
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    Ix cond[4];
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        Ix at = jot_ix_add(k->ix, jot_ix_axis(k->ix, step + i), jot_ix_const(k->ix, from[i]));
+        at = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, tile[i]), side), at);
+        index[dim[i]] = at;
+        n += jot_ix_bounds(k->ix, at, k->bufs.v[buf].ext[dim[i]], &space, cond + n);
+    }
+    return jot_v_load(k, buf, index, n, cond, outside);
 }
 
 static void
@@ -129,8 +134,8 @@ jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
     at[w->taps_dim[2]] = jot_ix_axis(out->ix, axis[1]);
     at[w->taps_dim[3]] = jot_ix_axis(out->ix, axis[0]);
     v = jot_v_load(out, from, at, 0, NULL, zero);
-    v = wino_transform(out, w, wino_g, axis[2], axis[4], v, "Gg");
-    v = wino_transform(out, w, wino_g, axis[3], axis[5], v, "GgG");
+    v = jot_winograd_transform(out, 'G', w->side, axis[2], axis[4], axis[4], v, "Gg");
+    v = jot_winograd_transform(out, 'G', w->side, axis[3], axis[5], axis[5], v, "GgG");
     for (int i = 0; i < 4; i++)
         at[i] = jot_ix_axis(out->ix, axis[i < 2 ? 2 + i : 3 - i]);
     return jot_kernel_store(out, to, at, v, EW_NONE, 0, NULL) >= 0;
@@ -160,10 +165,8 @@ typedef struct {
     const Kernel *k;
     const Winograd *w;
     Kernel *out;
-    Ix place[KERNEL_AXES];      /* what each old axis is now */
-    int64_t ext[KERNEL_AXES];   /* of the new axes */
-    Space space;
-    uint32_t *value;            /* new number of each old value */
+    Respace r;
+    Put put;
 } Carry;
 
 static void
@@ -171,26 +174,27 @@ carry_axes(Carry *c)
 {
     static const char *const name[4] = { "wr", "ws", "we", "wf" };
     Kernel *out = c->out;
-    for (uint32_t a = 0; a < c->k->axes.n; a++) {
-        c->ext[a] = c->k->axes.v[a].ext;
-        c->place[a] = jot_ix_axis(out->ix, (int)a);
-    }
+    int64_t ext[KERNEL_AXES + 4];
+    int n = (int)c->k->axes.n;
+    for (int a = 0; a < n; a++)
+        ext[a] = c->k->axes.v[a].ext;
     for (int i = 0; i < 2; i++) {
-        c->ext[c->w->space[i]] = c->w->tiles[i];
-        c->ext[c->w->window[i]] = c->w->side + 2;
-        c->ext[c->k->axes.n + (uint32_t)i] = c->w->side + 2;
-        c->ext[c->k->axes.n + 2 + (uint32_t)i] = c->w->side;
+        ext[c->w->space[i]] = c->w->tiles[i];
+        ext[c->w->window[i]] = ext[n + i] = c->w->side + 2;
+        ext[n + 2 + i] = c->w->side;
     }
-    for (uint32_t a = 0; a < c->k->axes.n + 4; a++)
-        jot_kernel_axis(out, a < c->k->axes.n ? c->k->axes.v[a].name : name[a - c->k->axes.n],
-                        c->ext[a]);
-    for (int i = 0; i < 2; i++)
-        c->place[c->w->space[i]] = jot_ix_add(
-            out->ix, jot_ix_scale(out->ix, jot_ix_axis(out->ix, c->w->space[i]), c->w->side),
-            jot_ix_axis(out->ix, (int)c->k->axes.n + 2 + i));
-    c->space.n = (int)c->k->axes.n + 4;
-    c->space.ext = c->ext;
-    c->space.lo = NULL;
+    for (int a = 0; a < n + 4; a++)
+        jot_kernel_axis(out, a < n ? c->k->axes.v[a].name : name[a - n], ext[a]);
+    jot_respace_open(&c->r, c->k);
+    jot_respace_axes(&c->r, out);
+    for (int i = 0; i < 2; i++) { /* a row or column beyond an odd end is left out */
+        int a = c->w->space[i];
+        Ix at = jot_ix_add(out->ix,
+                           jot_ix_scale(out->ix, jot_ix_axis(out->ix, a), c->w->side),
+                           jot_ix_axis(out->ix, n + 2 + i));
+        jot_respace_place(&c->r, a, at);
+        jot_respace_guard(&c->r, (uint64_t)1 << a, at, c->k->axes.v[a].ext);
+    }
 }
 
 static void
@@ -219,70 +223,23 @@ carry_bufs(Carry *c)
         jot_kernel_slot(c->out, (int)i, k->slots.v[i]);
 }
 
-static Ix
-carry_ix(Carry *c, Ix ix)
-{
-    return jot_ix_subst(c->out->ix, ix, (int)c->k->axes.n, c->place, NULL, &c->space);
-}
-
-/* Conditions at..at + n, and those that keep a row or column beyond an odd end out; the count. */
-static int
-carry_conds(Carry *c, uint32_t at, int n, uint64_t axes, Ix *cond)
-{
-    int count = 0;
-    int64_t one;
-    for (int i = 0; i < n; i++)
-        cond[count++] = carry_ix(c, c->k->ixs.v[at + (uint32_t)i]);
-    for (int i = 0; i < 2; i++) {
-        int axis = c->w->space[i];
-        if (!(axes >> axis & 1))
-            continue;
-        cond[count] = jot_ix_lt(c->out->ix, c->place[axis],
-                                jot_ix_const(c->out->ix, c->k->axes.v[axis].ext), &c->space);
-        count += !jot_ix_is_const(c->out->ix, cond[count], &one);
-    }
-    return count;
-}
-
-static uint32_t
-carry_load(Carry *c, const Value *v)
-{
-    Ix index[JOT_MAX_RANK], cond[66];
-    for (int d = 0; d < v->nidx; d++)
-        index[d] = carry_ix(c, c->k->ixs.v[v->at + (uint32_t)d]);
-    if (v->ncond > 62)
-        return 0;
-    return jot_v_load(c->out, v->buf, index,
-                      carry_conds(c, v->at + v->nidx, v->ncond, v->free, cond), cond, v->c);
-}
-
 /* The image under a tile, transformed; times U; transformed back. */
 static uint32_t
 carry_sum(Carry *c)
 {
     const Winograd *w = c->w;
     const Value *image = &c->k->values.v[w->image];
-    const KBuf *b = &c->k->bufs.v[image->buf];
     Kernel *out = c->out;
-    Ix index[JOT_MAX_RANK], cond[4];
-    int r = (int)c->k->axes.n, e = r + 2, n = 0;
+    Ix index[JOT_MAX_RANK];
+    int r = (int)c->k->axes.n, e = r + 2;
+    const int *p = w->window;
     uint32_t v, u;
-    int64_t one;
     for (int d = 0; d < image->nidx; d++)
         index[d] = c->k->ixs.v[image->at + (uint32_t)d];
-    for (int i = 0; i < 2; i++) {
-        int d = w->image_dim[i];
-        Ix tile = jot_ix_scale(out->ix, jot_ix_axis(out->ix, w->space[i]), w->side);
-        index[d] = jot_ix_add(out->ix, tile, jot_ix_add(out->ix, jot_ix_axis(out->ix, r + i),
-                                                        jot_ix_const(out->ix, w->from[i])));
-        cond[n] = jot_ix_ge0(out->ix, index[d], &c->space);
-        n += !jot_ix_is_const(out->ix, cond[n], &one);
-        cond[n] = jot_ix_lt(out->ix, index[d], jot_ix_const(out->ix, b->ext[d]), &c->space);
-        n += !jot_ix_is_const(out->ix, cond[n], &one);
-    }
-    v = jot_v_load(out, image->buf, index, n, cond, image->c);
-    v = wino_transform(out, w, wino_b, w->window[0], r, v, "wv");
-    v = wino_transform(out, w, wino_b, w->window[1], r + 1, v, "V");
+    v = jot_winograd_load(out, image->buf, index, w->image_dim, w->space, w->side, r, w->from,
+                          image->c);
+    v = jot_winograd_transform(out, 'B', w->side, p[0], r, r, v, "wv");
+    v = jot_winograd_transform(out, 'B', w->side, p[1], r + 1, r + 1, v, "V");
     index[0] = jot_ix_axis(out->ix, w->window[0]);
     index[1] = jot_ix_axis(out->ix, w->window[1]);
     index[2] = jot_ix_axis(out->ix, w->channel);
@@ -291,46 +248,8 @@ carry_sum(Carry *c)
     v = jot_v_reduce(out, EW_ADD, (uint64_t)1 << w->channel,
                      jot_v_ew(out, EW_MUL, JOT_F32, v, u, 0), 0, NULL, 1.0);
     jot_v_name(out, v, "M");
-    v = wino_transform(out, w, wino_a, e, w->window[0], v, "wy");
-    return wino_transform(out, w, wino_a, e + 1, w->window[1], v, "Y");
-}
-
-static uint32_t
-carry_value(Carry *c, uint32_t number)
-{
-    const Value *v = &c->k->values.v[number];
-    uint32_t arg[16];
-    if (v->narg > 16)
-        return 0;
-    for (int i = 0; i < v->narg; i++)
-        arg[i] = c->value[jot_v_arg(c->k, number, i)];
-    switch (v->op) {
-    case VAL_LOAD: return carry_load(c, v);
-    case VAL_CONST: return jot_v_const(c->out, (jot_DType)v->dtype, v->c);
-    case VAL_SCALAR: return jot_v_scalar(c->out, (int)v->buf);
-    case VAL_INDEX:
-        return jot_v_index(c->out, (jot_DType)v->dtype, carry_ix(c, c->k->ixs.v[v->at]));
-    case VAL_CALL: return jot_v_call(c->out, (jot_DType)v->dtype, v->text, v->narg, arg);
-    case VAL_EW: return jot_v_ew(c->out, (EwOp)v->ew, (jot_DType)v->round, arg[0],
-                                 v->narg > 1 ? arg[1] : 0, v->narg > 2 ? arg[2] : 0);
-    default: return 0;
-    }
-}
-
-static bool
-carry_stores(Carry *c)
-{
-    for (uint32_t i = 0; i < c->k->stores.n; i++) {
-        const KStore *s = &c->k->stores.v[i];
-        Ix index[JOT_MAX_RANK], cond[66];
-        for (int d = 0; d < s->nidx; d++)
-            index[d] = carry_ix(c, c->k->ixs.v[s->at + (uint32_t)d]);
-        if (s->ncond > 62 ||
-            jot_kernel_store(c->out, s->buf, index, c->value[s->value], EW_NONE,
-                             carry_conds(c, s->at + s->nidx, s->ncond, s->free, cond), cond) < 0)
-            return false;
-    }
-    return true;
+    v = jot_winograd_transform(out, 'A', w->side, e, p[0], p[0], v, "wy");
+    return jot_winograd_transform(out, 'A', w->side, e + 1, p[1], p[1], v, "Y");
 }
 
 JOT_FN bool
@@ -340,8 +259,7 @@ jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *out)
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = false;
     int64_t ext[4];
     c.k = k, c.w = w, c.out = out;
-    c.value = jot_mem_new(k->mem, k->values.n, sizeof *c.value);
-    if (!jot_kernel_open(out, k->mem, k->ix) || !used || !c.value)
+    if (!jot_kernel_open(out, k->mem, k->ix) || !jot_put_open(&c.put, k, out, &c.r) || !used)
         goto done;
     jot_kernel_used(k, used);
     out->name = k->name ? jot_arena_copy(&out->arena, k->name, jot_str_len(k->name)) : NULL;
@@ -349,19 +267,22 @@ jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *out)
     carry_bufs(&c);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (i == w->sum)
-            c.value[i] = carry_sum(&c);
+            c.put.there[i] = carry_sum(&c);
         else if (used[i] && !(k->values.v[i].free & k->values.v[w->sum].axes))
-            c.value[i] = carry_value(&c, i);
+            jot_put(&c.put, i);
     wino_ext(w, ext);
     ext[3] = ext[2];
     ext[2] = w->phased ? w->count : w->block;
     jot_kernel_buf(out, "SV", JOT_F32, w->phased ? BUF_SHARED : BUF_SCRATCH, 4, ext);
     ext[3] = w->outs;
     jot_kernel_buf(out, "SM", JOT_F32, w->phased ? BUF_SHARED : BUF_SCRATCH, 4, ext);
-    ok = carry_stores(&c) && !k->mem->failed;
+    ok = true;
+    for (uint32_t i = 0; ok && i < k->stores.n; i++)
+        ok = jot_put_store(&c.put, &k->stores.v[i]);
+    ok = ok && !k->mem->failed;
 done:
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
-    jot_mem_free(k->mem, c.value, k->values.n * sizeof *c.value);
+    jot_put_close(&c.put);
     return ok;
 }
 

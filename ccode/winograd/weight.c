@@ -209,44 +209,18 @@ weight_gains(const Kernel *k, const Target *t, const Weight *w)
 
 /* ---- the kernel --------------------------------------------------------------------------- */
 
-/* Sum over `axis` of the table at [first, second] times v. */
-static uint32_t
-weight_transform(Kernel *k, char table, int first, int second, int axis, uint32_t v,
-                 const char *name)
-{
-    uint32_t t = jot_winograd_table(k, table, first, second);
-    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << axis, jot_v_ew(k, EW_MUL, JOT_F32, t, v, 0), 0, NULL,
-                     1.0);
-    jot_v_name(k, v, name);
-    return v;
-}
-
 /* The load at 2 * tile + step + from, guarded where that may leave the buffer. */
 static uint32_t
 weight_load(Kernel *k, const Weight *w, uint32_t load, const int *dim, int step,
             const int64_t *from)
 {
     const Value v = k->values.v[load];
-    int64_t ext[KERNEL_AXES], one;
-    Space space;
-    Ix index[JOT_MAX_RANK], cond[4];
+    Ix index[JOT_MAX_RANK];
     jot_Scalar zero;
-    int n = 0;
     zero.u = 0;
-    space = jot_kernel_space(k, ext);
     for (int d = 0; d < v.nidx; d++)
         index[d] = k->ixs.v[v.at + (uint32_t)d];
-    for (int i = 0; i < 2; i++) {
-        Ix tile = jot_ix_scale(k->ix, jot_ix_axis(k->ix, w->space[i]), 2);
-        Ix at = jot_ix_add(k->ix, jot_ix_axis(k->ix, step + i), jot_ix_const(k->ix, from[i]));
-        index[dim[i]] = jot_ix_add(k->ix, tile, at);
-        cond[n] = jot_ix_ge0(k->ix, index[dim[i]], &space);
-        n += !jot_ix_is_const(k->ix, cond[n], &one);
-        cond[n] = jot_ix_lt(k->ix, index[dim[i]], jot_ix_const(k->ix, k->bufs.v[v.buf].ext[dim[i]]),
-                            &space);
-        n += !jot_ix_is_const(k->ix, cond[n], &one);
-    }
-    return jot_v_load(k, v.buf, index, n, cond, zero);
+    return jot_winograd_load(k, v.buf, index, dim, w->space, 2, step, from, zero);
 }
 
 static bool
@@ -264,15 +238,15 @@ weight_kernel(Kernel *k, const Contract *c, Weight *w)
     for (int i = 0; i < 2; i++)
         k->axes.v[w->space[i]].ext = (w->ext[i] + 1) / 2;
     x = weight_load(k, w, w->image, w->dim, r + 2, w->from);
-    x = weight_transform(k, 'B', r, r + 2, r + 2, x, "wv");
-    x = weight_transform(k, 'B', r + 1, r + 3, r + 3, x, "V");
+    x = jot_winograd_transform(k, 'B', 2, r, r + 2, r + 2, x, "wv");
+    x = jot_winograd_transform(k, 'B', 2, r + 1, r + 3, r + 3, x, "V");
     y = weight_load(k, w, w->grads, w->grads_dim, r + 4, zero);
-    y = weight_transform(k, 'A', r + 4, r, r + 4, y, "ww");
-    y = weight_transform(k, 'A', r + 5, r + 1, r + 5, y, "W");
+    y = jot_winograd_transform(k, 'A', 2, r + 4, r, r + 4, y, "ww");
+    y = jot_winograd_transform(k, 'A', 2, r + 5, r + 1, r + 5, y, "W");
     x = jot_v_reduce(k, EW_ADD, tiles, jot_v_ew(k, EW_MUL, JOT_F32, x, y, 0), 0, NULL, 1.0);
     jot_v_name(k, x, "P");
-    x = weight_transform(k, 'G', r, w->window[0], r, x, "wg");
-    x = weight_transform(k, 'G', r + 1, w->window[1], r + 1, x, "dg");
+    x = jot_winograd_transform(k, 'G', 2, r, w->window[0], r, x, "wg");
+    x = jot_winograd_transform(k, 'G', 2, r + 1, w->window[1], r + 1, x, "dg");
     return x && jot_v_replace(k, c->reduce, x, x) && jot_kernel_compact(k) && !k->mem->failed;
 }
 

@@ -75,8 +75,15 @@ JOT_FN bool jot_winograd_rides_stages(Sched *s, const Winograd *w, const struct 
 /* What is said of a load's conditions: each keeps the index of dimension dim[0] or dim[1] inside,
  * or one that is inside anyway. */
 JOT_FN bool jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim);
-/* The value of table 'B', 'A' or 'G' (B', A', G of tiles of 2 x 2) at two axes. */
-JOT_FN uint32_t jot_winograd_table(Kernel *k, char which, int first, int second);
+/* %name = the sum over `axis`, which is one of both, of table 'B', 'A' or 'G' (B', A', G of tiles of
+ * side x side) at axes [first, second], times v. */
+JOT_FN uint32_t jot_winograd_transform(Kernel *k, char which, int64_t side, int first, int second,
+                                       int axis, uint32_t v, const char *name);
+/* The load at side * tile + step + from in two dimensions, asked where that may leave the buffer;
+ * tile: axes, step: an axis and the next one. */
+JOT_FN uint32_t jot_winograd_load(Kernel *k, uint32_t buf, Ix *index, const int *dim,
+                                  const int *tile, int64_t side, int step, const int64_t *from,
+                                  jot_Scalar outside);
 
 struct Contract;
 /* The gradient by weight of such a convolution, in place (ccode/winograd/weight.c): c is of
