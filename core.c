@@ -1,26 +1,30 @@
 /* core.c - the context: open, close, errors. Start reading here.
  *
  * A program calls builders, and nothing runs. What it then asks for goes down this list; each line
- * is a file or two, and each arrow is a dump that JOT_DUMP prints:
+ * is a file or two, and each letter is the dump of JOT_DUMP that shows what came out:
  *
- *     call      ops/element.c, reindex.c, reduce.c    a node: shape, dtype, map; simplified, shared
- *               ops/forms.c, nn/                     everything else, composed of the three
- *     differentiate  ops/grad/grad.c                  more nodes
- *     ask       plan/eval.c, fetch.c                  jot_data, jot_run, jot_fetch
- *     select    plan/plan.c                           the nodes that are needed              g
- *     fuse      fuse/fuse.c                           groups, and why edges between them     f
- *     build     ccode/build/build.c                   a group becomes a Kernel               k
- *     rewrite   ccode/strategy/passes.c               ... simplified: one list
- *     schedule  ccode/strategy/strategy.c             ... with an order and places: one table of
- *                                                     strategies; r says why they refused  r s
- *     lower     ccode/lower/lower.c                   ... a loop tree                        l
- *     walk      ccode/lower/walk.c                    ... code records                       w
- *     emit      ccode/emit/emit.c                     ... text in a dialect                  c
- *     compile   backends/cpu/tcc.c, cc.c              ... a function in the process
- *     run       plan/run.c                            buffers, launch, hand over             p
+ *     call           ops/element.c, ops/reindex.c, ops/reduce.c    a node: shape, dtype, map
+ *                    ops/forms.c, nn/conv.c, nn/nn.c, ...          all else, made of these three
+ *     differentiate  ops/grad/grad.c                               more nodes
+ *     ask            plan/eval.c, plan/fetch.c                     jot_data, jot_run, jot_fetch
+ *     select         plan/plan.c                                   the nodes that are needed      g
+ *     make a plan    plan/make.c                                   calls what follows, to compile
+ *     fuse           fuse/fuse.c                                   groups; why edges are left     f
+ *     lay out        plan/layout/layout.c                          where elements lie; copies     y
+ *     step by step   plan/kernel.c                                 each group:
+ *     - build        ccode/build/build.c                           ... becomes a Kernel           k
+ *     - rewrite      ccode/strategy/passes.c                       ... simplified: one list
+ *     - schedule     ccode/strategy/strategy.c                     ... an order and places        s
+ *         one table of strategies, asked in turn; who refused and why: r
+ *     - lower        ccode/lower/lower.c                           ... a loop tree                l
+ *     - walk         ccode/lower/walk.c                            ... code records               w
+ *     - emit         ccode/emit/emit.c                             ... text in a dialect          c
+ *     place          plan/order.c, plan/memory.c                   offsets of temporaries         p
+ *     compile        plan/compile.c, backends/cpu/                 functions in the process
+ *     run            plan/run.c                                    launches, hand over            t
  *
  * or, without any compiler, from select straight to backends/interp.c. A graph that was planned
- * before goes from select to run.
+ * before goes from select to run. docs/walk.md follows a convolution down the list.
  *
  * Read before: core.h. After: ops/graph.h. */
 #include "backends/backend.h"

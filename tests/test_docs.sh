@@ -29,6 +29,9 @@ for page in $pages; do
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
     done
+    for to in $(grep -o '`[a-z_0-9]*\.[ch]`' "$page" | tr -d '`'); do # without a folder: at the root
+        [ -e "$to" ] && ok || bad "$page speaks of $to, which is in no folder that it names"
+    done
     # jot_name between backticks: of the public header, or between our files
     for name in $(grep -o '`[^`]*`' "$page" | grep -o 'jot_[a-zA-Z0-9_]*[a-zA-Z0-9]' | sort -u); do
         op=$(echo "$name" | sed 's/^jot_//')
@@ -43,6 +46,17 @@ for t in tests/test_*; do # and every test has its line
     name=$(basename "$t" .c)
     grep -q "^| .$name. |" docs/testing.md && ok || bad "docs/testing.md has no line for $name"
 done
+
+# what the charter of a source (its first comment) names: a path, or a file beside it; DIR/: an output
+awk 'FNR == 1 { charter = 1 }
+     charter { gsub(/[^a-zA-Z0-9_.\/]/, " "); n = split($0, word, " ")
+               for (i = 1; i <= n; i++) if (word[i] ~ /^[a-z0-9_\/]+\.(c|h|def|sh|md)\.?$/) print FILENAME, word[i] }
+     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn fuse ccode plan backends io tests -name '*.[ch]') |
+while read -r file to; do
+    to=${to%.}
+    [ -e "$to" ] || [ -e "${file%/*}/$to" ] || echo "$file speaks of $to, which is not there"
+done >"$dir/charters"
+[ -s "$dir/charters" ] && { cat "$dir/charters"; bad "charters of sources"; } || ok
 
 # docs/spec.md: each rule names tests, `tests/FILE.c:FUNCTION`, and they exist
 grep -o '`tests/[a-z_]*\.c:[a-z_]*`' docs/spec.md | tr -d '`' | sort -u | while IFS=: read -r file name; do
