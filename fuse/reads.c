@@ -10,8 +10,9 @@
  * requires  a placing   gives  uses of each group, weight and arithmetic of its nest
  * Read before: fuse/nest.h. After: fuse/nest.c. */
 #include "fuse/nest.h"
+#include "target/figures.h"
 
-enum { READS_WAYS = 4, READS_DEAR = 12 }; /* maps told apart; operations of one like exp */
+enum { READS_WAYS = 4 }; /* maps told apart */
 
 typedef struct { uint32_t pos, next; NestMap map; bool computed; } ReadsStep;
 
@@ -189,7 +190,7 @@ reads_flops(const Fuser *f, uint32_t i)
     const Node *n = f->node[i];
     double each = n->kind == NODE_MAP || n->kind == NODE_RANDOM
                       || (n->kind == NODE_EW && (jot_ew_info[n->op].flags & EW_DEAR))
-                ? READS_DEAR : 1;
+                ? AGAIN_DEAR : 1;
 
     if (n->kind == NODE_REINDEX)
         return 0;

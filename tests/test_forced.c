@@ -10,7 +10,8 @@
  *     test_forced             the rounds of the suite
  *     test_forced N FIRST     N rounds from number FIRST
  *
- * Guards: ccode/schedule/make.c, ccode/verify/sched.c. */
+ * Guards: ccode/schedule/make.c, ccode/strategy/passes.c, ccode/strategy/strategy.c,
+ * ccode/verify/sched.c. */
 #include "core.h"
 #include "tests/test.h"
 

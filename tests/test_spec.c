@@ -2,6 +2,7 @@
  * loops or numbers written here, on every backend: the interpreter, which judges the others
  * elsewhere, is judged by this.
  *
+ * Guards: backends/interp.c, ops/reindex.c, ops/reduce.c, ops/grad/grad.c.
  * Read before: docs/spec.md. */
 #include "core.h"
 #include "tests/test.h"

@@ -1,7 +1,8 @@
 /* tests/test_winograd.c - Winograd's tiles: which kernels are found, both kernels against direct
  * loops, and the error against that of direct accumulation.
  *
- * Guards: ccode/winograd/make.c, ccode/winograd/weight.c, ccode/winograd/winograd.c. */
+ * Guards: ccode/ir/access.c, ccode/ir/respace.c, ccode/winograd/make.c, ccode/winograd/weight.c,
+ * ccode/winograd/winograd.c. */
 #include "tests/ir_weight.h"
 #include "ccode/contract/contract.h"
 #include "ccode/winograd/winograd.h"

@@ -22,6 +22,7 @@
 #endif
 #ifndef JOT_NO_HOST
 #include "backends/host/host.h"
+#include "target/figures.h"
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +32,6 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #endif
-
-#define MACHINE_HZ 2.5e9
 
 /* ---- detection ---------------------------------------------------------------------------- */
 
@@ -61,15 +60,15 @@ machine_vectors(Target *t)
 #endif
 }
 
-/* As a clock of MACHINE_HZ and two units have it; no level is faster than the one before it. */
+/* As a clock of FIGURE_HZ_LEAST and two units have it; no level is faster than the one before it. */
 static void
 machine_guess(Target *t)
 {
     int wide = t->vector_nbytes ? t->vector_nbytes : 8;
 
-    t->flops = 2 * 2 * MACHINE_HZ * (t->vector_nbytes ? wide / 4 : 1);
-    t->bandwidth[LEVEL_L1] = 2 * MACHINE_HZ * wide;
-    t->bandwidth[LEVEL_L2] = MACHINE_HZ * wide / 2;
+    t->flops = 2 * 2 * FIGURE_HZ_LEAST * (t->vector_nbytes ? wide / 4 : 1);
+    t->bandwidth[LEVEL_L1] = 2 * FIGURE_HZ_LEAST * wide;
+    t->bandwidth[LEVEL_L2] = FIGURE_HZ_LEAST * wide / 2;
     for (int i = 1; i < LEVELS; i++)
         if (t->bandwidth[i] > t->bandwidth[i - 1])
             t->bandwidth[i] = t->bandwidth[i - 1];
@@ -364,5 +363,4 @@ jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool later)
         ctx->target = measured;
     ctx->target.measured = found;
 }
-#undef MACHINE_HZ
 #endif

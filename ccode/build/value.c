@@ -261,11 +261,7 @@ build_map(Build *b, const Node *node, const Ix *index, Ix *to, Guards *added, bo
                                                           slots, &b->space));
     for (i = 0; i < node->nindex; i++) {
         to[i] = jot_ix_subst(p, node->index[i], node->rank, index, slots, &b->space);
-        if (jot_ix_inside(p, to[i], x->ext[i], &b->space))
-            continue;
-        *never |= !jot_build_guard(b, added, jot_ix_ge0(p, to[i], &b->space));
-        *never |= !jot_build_guard(b, added, jot_ix_lt(p, to[i], jot_ix_const(p, x->ext[i]),
-                                                       &b->space));
+        jot_build_bounds(b, to[i], x->ext[i], added, never);
     }
     return true;
 }

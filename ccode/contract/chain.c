@@ -28,6 +28,7 @@
  *
  * Read before: ccode/contract/sched.c, ccode/stencil/rows.c. After: ccode/contract/chain_text.c. */
 #include "ccode/contract/chain_make.h"
+#include "ccode/ir/cost.h"
 
 JOT_FN uint64_t
 jot_chain_bit(int axis)
@@ -214,29 +215,6 @@ chain_lasts(Chain *c)
 
 /* ---- what is kept ------------------------------------------------------------------------- */
 
-static uint32_t
-chain_price(const Value *v)
-{
-    if (v->op == VAL_CALL)
-        return 2 * CHAIN_KEEP;
-    if (v->op != VAL_EW)
-        return 0;
-    return jot_ew_info[v->ew].flags & EW_DEAR ? 2 * CHAIN_KEEP
-         : v->ew == EW_DIV                    ? CHAIN_KEEP / 2 : 1;
-}
-
-static void
-chain_costs(Chain *c)
-{
-    for (uint32_t i = 1; i < c->k->values.n; i++) {
-        const Value *v = &c->k->values.v[i];
-        uint64_t sum = chain_price(v);
-        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
-            sum += c->cost[jot_v_arg(c->k, i, j)];
-        c->cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
-    }
-}
-
 /* A first operand that is no plain load is computed once, in scratch. */
 static void
 chain_operands(Chain *c)
@@ -398,7 +376,7 @@ chain_find(Chain *c)
     chain_row(c);
     if (!chain_lasts(c))
         return "vectors lie along no axis of a product";
-    chain_costs(c);
+    jot_cost_again(c->k, c->cost);
     chain_operands(c);
     if (!chain_keep(c))
         return "too many stages";

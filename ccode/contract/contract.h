@@ -16,6 +16,7 @@
  * ccode/contract/sched.c. */
 #ifndef JOT_CONTRACT_H
 #define JOT_CONTRACT_H
+#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 #include "ccode/schedule/sched.h"
 

@@ -51,7 +51,7 @@ dots_steps(const ContractMake *m, int along)
 {
     int64_t ext = m->k->axes.v[along].ext;
 
-    return (double)jot_contract_extent(m, m->c.k) / (double)ext *
+    return (double)jot_kernel_extent(m->k, m->c.k) / (double)ext *
            (double)((ext + m->lanes - 1) / m->lanes);
 }
 
@@ -60,7 +60,7 @@ static double
 dots_cycles(const ContractMake *m, const ContractDots *d, int64_t rows, int64_t columns)
 {
     int64_t high = m->k->axes.v[d->r].ext, wide = m->k->axes.v[d->v].ext;
-    double out = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n);
+    double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
     double times = out / (double)high / (double)wide;
 
     return times * dots_steps(m, d->along) * jot_contract_grid_cycles(high, rows, wide, columns) +
@@ -95,11 +95,11 @@ jot_contract_dots_find(const ContractMake *m, ContractDots *d)
     d->along = m->lanes > 1 && !m->k->values.v[m->c.reduce].ncond ? dots_along(m) : -1;
     if (d->along < 0)
         return false;
-    d->swap = jot_contract_extent(m, rows) > jot_contract_extent(m, columns);
+    d->swap = jot_kernel_extent(m->k, rows) > jot_kernel_extent(m->k, columns);
     d->r = dots_longest(m, d->swap ? columns : rows);
     d->v = dots_longest(m, d->swap ? rows : columns);
     if (d->r < 0 || d->v < 0 ||
-        jot_contract_extent(m, m->c.k | (d->swap ? columns : rows)) * nbytes >
+        jot_kernel_extent(m->k, m->c.k | (d->swap ? columns : rows)) * nbytes >
             m->target->cache_nbytes[LEVEL_L1] / 2)
         return false;
     jot_choice_quiet(m->target, true);
@@ -126,7 +126,7 @@ dots_nest(ContractMake *m, const ContractDots *d)
     int64_t ext = m->k->axes.v[d->v].ext, want = 2 * m->target->cores, each;
 
     dots_axes(m, m->c.batch | (columns & ~v), false, LOOP_PARALLEL);
-    each = jot_contract_extent(m, m->c.batch | (columns & ~v));
+    each = jot_kernel_extent(m->k, m->c.batch | (columns & ~v));
     each = each < want ? (ext * each + want - 1) / want : ext;
     each = jot_contract_even(ext, d->columns, each > d->columns ? each : d->columns);
     if (each < ext)

@@ -208,17 +208,15 @@ rides_order(const Kernel *k, Rides *r)
 {
     const KStore *s = &k->stores.v[0];
     int64_t moved[KERNEL_AXES];
-    Ix addr = jot_kernel_addr(k, s->buf, s->at);
     uint64_t axes = r->space & ~r->kept;
 
+    jot_kernel_moved(k, s->buf, s->at, 0, moved);
     r->n = 0;
     for (int a = 0; a < (int)k->axes.n; a++) {
-        bool inside = false;
         int at = r->n;
 
         if (!(axes >> a & 1))
             continue;
-        moved[a] = jot_ix_coef(k->ix, addr, a, &inside);
         for (; at > 0 && moved[r->order[at - 1]] < moved[a]; at--)
             r->order[at] = r->order[at - 1];
         r->order[at] = a;

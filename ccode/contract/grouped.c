@@ -108,7 +108,7 @@ jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v)
     const Kernel *k = m->k;
     int64_t ext = k->axes.v[v].ext;
     if (m->lanes == 1 || k->values.v[a].op != VAL_LOAD || !jot_contract_plain(m, a) ||
-        jot_contract_extent(m, n) != ext || (ext % m->lanes && m->lanes % ext))
+        jot_kernel_extent(m->k, n) != ext || (ext % m->lanes && m->lanes % ext))
         return -1;
     for (int g = 0; g < (int)k->axes.n; g++) {
         int64_t stride = m->c.batch >> g & 1 && k->axes.v[g].ext > 1 ? beside_stride(m, a, g) : -1;

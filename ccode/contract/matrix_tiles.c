@@ -41,7 +41,7 @@ tiles_grow(const ContractMake *m, uint32_t value)
 {
     const Kernel *k = m->k;
     uint32_t load = jot_contract_load(k, value);
-    int64_t packed = jot_contract_extent(m, k->values.v[value].free);
+    int64_t packed = jot_kernel_extent(m->k, k->values.v[value].free);
     return !load || packed > 2 * k->bufs.v[k->values.v[load].buf].layout->nelem;
 }
 
@@ -232,7 +232,7 @@ static void
 tiles_blocks(const ContractMake *m, int64_t *rows, int64_t *columns)
 {
     int64_t high = tiles_up(jot_axis_ext(m->s, m->r)), wide = tiles_up(jot_axis_ext(m->s, m->v));
-    int64_t before = jot_contract_extent(m, m->c.batch | m->other | m->outer);
+    int64_t before = jot_kernel_extent(m->k, m->c.batch | m->other | m->outer);
     *rows = high < TILES_BLOCK ? high : TILES_BLOCK;
     *columns = wide < TILES_BLOCK ? wide : TILES_BLOCK;
     while (before * ((high + *rows - 1) / *rows) * ((wide + *columns - 1) / *columns) <

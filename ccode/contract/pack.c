@@ -10,6 +10,7 @@
  *
  * Read before: ccode/contract/plan.c. After: ccode/lower/lower.c. */
 #include "ccode/contract/make.h"
+#include "ccode/ir/cost.h"
 #include "ccode/ir/respace.h"
 #include "ccode/schedule/transpose.h"
 
@@ -410,9 +411,7 @@ stores_dear(const ContractMake *m)
         const Value *v = &k->values.v[i];
         for (int j = 0; j < v->narg; j++)
             after[i] |= after[k->args.v[v->arg + (uint32_t)j]];
-        dear |= after[i] && (v->op == VAL_CALL ||
-                             (v->op == VAL_EW && (v->ew == EW_DIV ||
-                                                  (jot_ew_info[v->ew].flags & EW_DEAR))));
+        dear |= after[i] && jot_cost_value(COST_AGAIN, v) >= AGAIN_DEAR;
     }
     for (uint32_t i = 0; i < k->stores.n; i++)
         dear |= k->bufs.v[k->stores.v[i].buf].dtype < JOT_F32;

@@ -28,20 +28,11 @@ static bool
 only_bounds(const ContractMake *m, const Value *load)
 {
     const Kernel *k = m->k;
-    int64_t ext[KERNEL_AXES];
-    Space space = jot_kernel_space(k, ext);
+    int64_t known;
     for (int i = 0; i < load->ncond; i++) {
         Ix own = k->ixs.v[load->at + load->nidx + (uint32_t)i], cond = jot_contract_cond(k, own);
-        int64_t known;
-        bool found = jot_contract_left_out(m, own) ||
-                     (jot_ix_is_const(k->ix, cond, &known) && known);
-        for (int d = 0; d < load->nidx && !found; d++) {
-            Ix ix = k->ixs.v[load->at + (uint32_t)d];
-            Ix end = jot_ix_const(k->ix, k->bufs.v[load->buf].ext[d]);
-            found = cond == jot_ix_ge0(k->ix, ix, &space) ||
-                    cond == jot_ix_lt(k->ix, ix, end, &space);
-        }
-        if (!found)
+        if (!jot_contract_left_out(m, own) && !(jot_ix_is_const(k->ix, cond, &known) && known) &&
+            !jot_kernel_bound_of(k, load, cond))
             return false;
     }
     return true;
@@ -148,7 +139,7 @@ rows_together(const ContractMake *m)
     row = jot_contract_stride(m, m->c.a, m->r, &tangled);
     stride = jot_contract_stride(m, m->c.a, last, &tangled) * nbytes;
     return !tangled && row == 1 && stride >= PLAN_FAR
-        && jot_contract_extent(m, m->c.k) >= PLAN_LONG;
+        && jot_kernel_extent(m->k, m->c.k) >= PLAN_LONG;
 }
 
 /* b is a panel as it lies: one block of columns,
@@ -164,7 +155,7 @@ lies_packed(const ContractMake *m)
 static int64_t
 value_nbytes(const ContractMake *m, uint64_t axes)
 {
-    return jot_contract_extent(m, axes) *
+    return jot_kernel_extent(m->k, axes) *
            (int64_t)jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
 }
 
@@ -172,8 +163,8 @@ value_nbytes(const ContractMake *m, uint64_t axes)
 static int64_t
 widest_block(const ContractMake *m, uint64_t first)
 {
-    double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
-    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | first);
+    double points = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n | m->c.k);
+    int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | first);
     int64_t vectors = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     int64_t want = 2 * m->target->cores;
     int64_t high = jot_axis_ext(m->s, m->r) / (4 * m->most_rows); /* blocks of rows to share */
@@ -198,7 +189,7 @@ plan_shifts(const ContractMake *m, uint32_t value)
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
             for (int x = 0; x < (int)k->axes.n; x++)
                 if (((axes & m->outer) >> x & 1) &&
-                    k->axes.v[x].ext < jot_contract_extent(m, axes & m->c.k))
+                    k->axes.v[x].ext < jot_kernel_extent(m->k, axes & m->c.k))
                     found |= (uint64_t)1 << x;
         }
     }
@@ -219,7 +210,7 @@ a_nbytes(const ContractMake *m)
 static double
 shared_cycles(const ContractMake *m, int64_t lines, bool rows)
 {
-    double cores = m->target->cores, k = (double)jot_contract_extent(m, m->c.k);
+    double cores = m->target->cores, k = (double)jot_kernel_extent(m->k, m->c.k);
     double a = (double)a_nbytes(m), b = (double)value_nbytes(m, m->k->values.v[m->c.b].free);
     int64_t high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
     int64_t wide = (jot_axis_ext(m->s, m->v) + m->block - 1) / m->block, n = m->target->cores;
@@ -259,10 +250,10 @@ static bool
 shares_few(const ContractMake *m, const ContractPlan *p)
 {
     int64_t want = 2 * m->target->cores;
-    double points = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n | m->c.k);
+    double points = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n | m->c.k);
     return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) &&
            points >= PACK_SHARED &&
-           jot_contract_extent(m, m->c.batch | m->other) == 1 &&
+           jot_kernel_extent(m->k, m->c.batch | m->other) == 1 &&
            jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
            jot_axis_ext(m->s, m->r) >= 2 * m->target->cores;
 }
@@ -291,7 +282,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
          : plain && !jot_choice_rule(m->target, 3800, 2, !(small || once || lies_packed(m)))
          ? PACK_NONE : PACK_PANEL;
     if (!p->a && !m->most_vectors &&
-        jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_contract_extent(m, m->vaxes) >=
+        jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_kernel_extent(m->k, m->vaxes) >=
                                                                    4 * m->block))
         p->a = PACK_PANEL;
     if (!p->a && !m->most_vectors && rows_together(m) && !jot_choice_rule(m->target, 3804, 2, 0))
@@ -334,8 +325,8 @@ rows_read_once(const ContractMake *m, int64_t blocks)
 static bool
 columns_share_less(const ContractMake *m, const ContractPlan *p)
 {
-    int64_t lines = jot_contract_extent(m, p->first);
-    return lines > 1 && !m->inner && jot_contract_extent(m, m->c.batch | m->other) == 1 &&
+    int64_t lines = jot_kernel_extent(m->k, p->first);
+    return lines > 1 && !m->inner && jot_kernel_extent(m->k, m->c.batch | m->other) == 1 &&
            shared_cycles(m, lines, false) < PLAN_CLEAR * shared_cycles(m, lines, true);
 }
 
@@ -365,8 +356,8 @@ plan_form(ContractMake *m, ContractPlan *p)
 {
     int64_t cores = m->target->cores, ext = jot_axis_ext(m->s, m->v);
     int64_t blocks = (ext + m->block - 1) / m->block;
-    int64_t before = jot_contract_extent(m, m->c.batch | m->other);
-    int64_t rows = before * jot_contract_extent(m, p->first);
+    int64_t before = jot_kernel_extent(m->k, m->c.batch | m->other);
+    int64_t rows = before * jot_kernel_extent(m->k, p->first);
     int64_t want = 2 * cores, wide;
     bool once;
     if (p->shared && p->rows)
@@ -456,7 +447,7 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     int64_t k0 = m->korder[0];
     int64_t ext = k->axes.v[k0].ext, inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
     int64_t width = p->rows || p->b != PACK_PANEL ? m->block
-                  : p->columns ? p->columns : jot_contract_extent(m, m->vaxes);
+                  : p->columns ? p->columns : jot_kernel_extent(m->k, m->vaxes);
     int64_t step = inner * width, most; /* bytes for a step of k0 */
     int64_t tile = p->tile.nelem * 4 / (ext ? ext : 1);
     if (p->a == PACK_TILE)
@@ -478,7 +469,8 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     p->height = 0;
     if (p->a == PACK_PANEL || p->a == PACK_COLUMNS || (p->rows && !p->first)) {
         int64_t rows = jot_axis_ext(m->s, m->r), depth = inner * (m->kstep ? m->kstep : ext);
-        int64_t each = jot_contract_extent(m, m->c.m | m->c.n | m->c.k) / (rows > 0 ? rows : 1) + 1;
+        int64_t all = jot_kernel_extent(m->k, m->c.m | m->c.n | m->c.k);
+        int64_t each = all / (rows > 0 ? rows : 1) + 1;
         int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows, limit = fit;
         if (p->rows && !p->first && fit > rows / (4 * m->target->cores))
             fit = rows / (4 * m->target->cores) / m->rows * m->rows;
@@ -496,7 +488,7 @@ plan_blocks(ContractMake *m, ContractPlan *p)
 static void
 plan_lines(ContractMake *m, ContractPlan *p)
 {
-    int64_t steps = jot_contract_extent(m, m->c.batch | m->other | p->first), ext, line, most = 14;
+    int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | p->first), ext, line, most = 14;
     bool tangled = false;
     uint64_t within = m->outer & m->inner, axes = within ? within : p->first;
     for (int x = 0; x < (int)m->k->axes.n; x++)
@@ -519,7 +511,7 @@ plan_lines(ContractMake *m, ContractPlan *p)
 JOT_FN int
 jot_contract_ahead(const ContractMake *m, int64_t moved)
 {
-    int64_t k = jot_contract_extent(m, m->c.k), steps = PLAN_LATENCY;
+    int64_t k = jot_kernel_extent(m->k, m->c.k), steps = PLAN_LATENCY;
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
     if (moved <= 0 || moved > m->block * 2 || m->lanes == 1 ||
         k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / 2)

@@ -85,20 +85,13 @@ static bool
 halo_holds(const Kernel *k, const Value *load, Ix cond)
 {
     const Layout *l = k->bufs.v[load->buf].layout;
-    int64_t ext[KERNEL_AXES], lo, hi;
+    int64_t ext[KERNEL_AXES], known;
     Space space = jot_kernel_space(k, ext);
     cond = jot_contract_cond(k, cond);
-    if (jot_ix_is_const(k->ix, cond, &lo))
-        return lo != 0;
-    for (int d = 0; d < load->nidx; d++) {
-        Ix ix = k->ixs.v[load->at + (uint32_t)d];
-        if ((cond == jot_ix_ge0(k->ix, ix, &space) ||
-             cond == jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, l->ext[d]), &space)) &&
-            jot_ix_range(k->ix, ix, &space, &lo, &hi) && lo >= -l->halo_lo[d] &&
-            hi < l->ext[d] + l->halo_hi[d] && l->halo_value.u == load->c.u)
-            return true;
-    }
-    return false;
+    if (jot_ix_is_const(k->ix, cond, &known))
+        return known != 0;
+    return l->halo_value.u == load->c.u &&
+           jot_layout_answers(l, k->ix, &k->ixs.v[load->at], cond, &space);
 }
 
 JOT_FN bool
@@ -179,16 +172,6 @@ stores_continue(const ContractMake *m, int outer, int inner, int64_t n)
 
 /* ---- which axis --------------------------------------------------------------------------- */
 
-JOT_FN int64_t
-jot_contract_extent(const ContractMake *m, uint64_t axes)
-{
-    int64_t n = 1;
-    for (uint32_t a = 0; a < m->k->axes.n; a++)
-        if (axes >> a & 1)
-            n *= m->k->axes.v[a].ext;
-    return n;
-}
-
 /* Axes of `axes` that lie as one with `inner`, outermost first, it included; how many. */
 static int
 chain(const ContractMake *m, uint64_t axes, int inner, int *out)
@@ -220,9 +203,9 @@ side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
 {
     const Kernel *k = m->k;
     uint64_t all = m->c.batch | m->c.m | m->c.n | m->c.k;
-    double V = m->lanes, points = (double)jot_contract_extent(m, all);
-    double out = (double)jot_contract_extent(m, m->c.batch | m->c.m | m->c.n);
-    double elems = (double)jot_contract_extent(m, k->values.v[b].free);
+    double V = m->lanes, points = (double)jot_kernel_extent(m->k, all);
+    double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
+    double elems = (double)jot_kernel_extent(m->k, k->values.v[b].free);
     double used = (double)ext / (double)((ext + m->lanes - 1) / m->lanes) / V;
     double price = points / (2 * V) / used;
     bool unit = jot_contract_unit(m, b, v) && jot_contract_plain(m, b);
@@ -261,7 +244,7 @@ choose_side(ContractMake *m, bool swap, Side *best)
 static bool
 contract_wide_axes(const ContractMake *m, uint64_t axes)
 {
-    return jot_contract_extent(m, axes) > 1;
+    return jot_kernel_extent(m->k, axes) > 1;
 }
 
 static int

@@ -47,6 +47,7 @@
  * Read before: ccode/device/contract_grid.h, ccode/device/grid.c. After:
  * ccode/device/contract_grid_make.c. */
 #include "ccode/device/contract_grid.h"
+#include "ccode/ir/access.h"
 
 enum {
     TILE_GROUP = 256,       /* most items of a work-group, if the target has as many */
@@ -58,17 +59,6 @@ enum {
 };
 
 /* ---- how operands lie ---- */
-
-static void
-tile_moves(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
-{
-    Ix addr = jot_kernel_addr(k, buf, at);
-    for (uint32_t a = 0; a < k->axes.n; a++) {
-        bool inside = false;
-        int64_t coef = jot_ix_coef(k->ix, addr, (int)a, &inside);
-        moved[a] = inside ? 0 : coef < 0 ? -coef : coef;
-    }
-}
 
 JOT_FN uint32_t
 jot_contract_load(const Kernel *k, uint32_t value)
@@ -110,18 +100,16 @@ side_unit(const Kernel *k, uint32_t operand, const TileSide *side)
     int64_t moved[KERNEL_AXES];
     if (!load)
         return false;
-    tile_moves(k, k->values.v[load].buf, k->values.v[load].at, moved);
+    jot_kernel_moved(k, k->values.v[load].buf, k->values.v[load].at, 0, moved);
     return moved[side->axis[side->n - 1]] == 1;
 }
 
 static bool
 tile_load_wide(const Kernel *k, const Value *v, int axis, int64_t row)
 {
-    Ix addr = jot_kernel_addr(k, v->buf, v->at);
     for (int a = 0; a < (int)k->axes.n; a++) {
-        bool inside = false;
-        int64_t coef = jot_ix_coef(k->ix, addr, a, &inside);
-        if (inside || (a == axis ? coef != 1 : coef % row != 0))
+        int64_t stride = jot_kernel_stride(k, v->buf, v->at, a);
+        if (a == axis ? stride != 1 : stride % row != 0)
             return false;
     }
     for (int i = 0; i < v->ncond; i++)
@@ -154,7 +142,7 @@ tile_sides(Tiles *t)
     const KStore *store = &k->stores.v[0];
     uint32_t a = jot_contract_load(k, t->c.a);
     int64_t moved[KERNEL_AXES];
-    tile_moves(k, store->buf, store->at, moved);
+    jot_kernel_moved(k, store->buf, store->at, 0, moved);
     if (!a || !side_axes(k, t->c.m, moved, &t->m) || !side_axes(k, t->c.n, moved, &t->n))
         return false;
     if (moved[t->m.axis[t->m.n - 1]] == 1) {
@@ -166,7 +154,7 @@ tile_sides(Tiles *t)
         if (!(a = jot_contract_load(k, t->c.a)))
             return false;
     }
-    tile_moves(k, k->values.v[a].buf, k->values.v[a].at, moved);
+    jot_kernel_moved(k, k->values.v[a].buf, k->values.v[a].at, 0, moved);
     if (!side_axes(k, t->c.k, moved, &t->sum))
         return false;
     t->m.unit = side_unit(k, t->c.a, &t->m);

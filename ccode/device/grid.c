@@ -303,7 +303,7 @@ nest_width(const Grid *g, int nest)
                    loads_side_by_side(k, store->value, axis[n - 1], &nbytes);
         }
     }
-    wide = wide && jot_grid_points(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= g->busy;
+    wide = wide && jot_kernel_extent(k, g->nest[nest].grid) / (GRID_BYTES / nbytes) >= g->busy;
     return wide ? GRID_BYTES / nbytes : 1;
 }
 
@@ -454,7 +454,7 @@ group_size(const Grid *g)
     int group = g->group < GRID_LEAST ? (int)g->group : GRID_LEAST;
     for (int i = 0; i < g->nstages; i++) {
         const GridStage *st = &g->stage[i];
-        int64_t n = jot_grid_points(g->k, (st->free | st->reduced) & ~g->nest[st->nest].grid);
+        int64_t n = jot_kernel_extent(g->k, (st->free | st->reduced) & ~g->nest[st->nest].grid);
         if (!g->nest[st->nest].team)
             n = GRID_GROUP;
         most = n > most ? n : most;

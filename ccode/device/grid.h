@@ -14,7 +14,6 @@ enum {
 /* One of these numbers, and others of the kind: less on a drawn machine, at least 1. */
 JOT_FN int64_t jot_grid_least(const Target *target, int64_t n);
 /* of their space; INT64_MAX: many */
-JOT_FN int64_t jot_grid_points(const Kernel *k, uint64_t axes);
 /* Elements by which each axis moves an access; what hides in a div or mod counts as far. */
 JOT_FN void jot_grid_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved);
 /* ... the largest load under a value. False: there is none. */

@@ -10,6 +10,7 @@
  *
  * Read before: ccode/device/grid.h. After: ccode/device/rfactor.c, ccode/device/grid.c. */
 #include "ccode/device/grid.h"
+#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 
 enum {
@@ -26,31 +27,10 @@ jot_grid_least(const Target *target, int64_t n)
     return least < 1 ? 1 : (int64_t)least;
 }
 
-JOT_FN int64_t
-jot_grid_points(const Kernel *k, uint64_t axes)
-{
-    int64_t n = 1;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if ((axes >> a & 1) && !jot_mul_ok(n, k->axes.v[a].ext, &n))
-            return INT64_MAX;
-    return n;
-}
-
-static int64_t
-step_of(const Kernel *k, Ix ix, int axis)
-{
-    bool inside = false;
-    int64_t coef = jot_ix_coef(k->ix, ix, axis, &inside);
-    coef = coef < 0 ? -coef : coef;
-    return inside && !coef ? FAR : coef;
-}
-
 JOT_FN void
 jot_grid_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t *moved)
 {
-    Ix addr = jot_kernel_addr(k, buf, at);
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        moved[a] = step_of(k, addr, (int)a);
+    jot_kernel_moved(k, buf, at, FAR, moved);
 }
 
 /* Above a value that puts expressions in the place of axes: by what these move with. */
@@ -64,7 +44,8 @@ move_through(const Kernel *k, const Value *v, int64_t *moved)
     for (int i = 0; i < v->nidx; i++)
         for (int a = 0; a < (int)k->axes.n; a++) {
             int64_t step;
-            if (jot_mul_ok(step_of(k, k->ixs.v[v->at + (uint32_t)i], a), below[v->ax[i]], &step) &&
+            if (jot_mul_ok(jot_ix_step(k->ix, k->ixs.v[v->at + (uint32_t)i], a, FAR),
+                           below[v->ax[i]], &step) &&
                 step > moved[a])
                 moved[a] = step;
         }
@@ -100,7 +81,7 @@ jot_grid_team(const Kernel *k, uint32_t value, const Target *target)
     const int64_t chunk = jot_grid_least(target, GRID_CHUNK);
     const Value *v = &k->values.v[value];
     int64_t moved[KERNEL_AXES];
-    int64_t sums = jot_grid_points(k, v->free), terms = jot_grid_points(k, v->axes);
+    int64_t sums = jot_kernel_extent(k, v->free), terms = jot_kernel_extent(k, v->axes);
     int64_t chunks = terms / chunk > 1 ? terms / chunk : 1;
     bool few = sums < busy / 8, row = false, column = false;
     if (terms < jot_grid_least(target, TEAM_TERMS))

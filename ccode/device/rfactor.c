@@ -128,7 +128,8 @@ split_reduction(Kernel *k, uint32_t at, const Target *target)
 {
     const int64_t busy = jot_grid_least(target, GRID_BUSY);
     const Value *v = &k->values.v[at];
-    int64_t sums = jot_grid_points(k, v->free), terms = jot_grid_points(k, v->axes), chunks, ext;
+    int64_t sums = jot_kernel_extent(k, v->free), terms = jot_kernel_extent(k, v->axes);
+    int64_t chunks, ext;
     bool team = jot_grid_team(k, at, target);
     int64_t least = jot_grid_least(target, team ? RFACTOR_TEAM : GRID_CHUNK);
     int axis;

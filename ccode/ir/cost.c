@@ -12,14 +12,40 @@
  * Read before: ccode/ir/cost.h. */
 #include "ccode/ir/cost.h"
 
-static double
-cost_weight(const Value *v)
+/* By the kind of a value: what is no operator, sums, conversions, arithmetic, division and roots,
+ * the like of exp. */
+static const struct { uint8_t other, sum, cast, plain, div, dear; } cost_figures[] = {
+    {0, 1, 0, 1, FLOPS_DEAR, FLOPS_DEAR},
+    {1, 1, 1, 1, LOOP_DIV, LOOP_DEAR},
+    {0, 0, 1, 1, AGAIN_DEAR, AGAIN_DEAR}
+};
+
+JOT_FN int
+jot_cost_value(CostOf of, const Value *v)
 {
-    switch (v->op) {
-    case VAL_REDUCE: return 1;
-    case VAL_CALL: return COST_DEAR;
-    case VAL_EW: return v->ew == EW_CAST ? 0 : jot_ew_info[v->ew].flags & EW_DEAR ? COST_DEAR : 1;
-    default: return 0;
+    if (v->op == VAL_REDUCE)
+        return cost_figures[of].sum;
+    if (v->op == VAL_CALL)
+        return cost_figures[of].dear;
+    if (v->op != VAL_EW)
+        return cost_figures[of].other;
+    switch (v->ew) {
+    case EW_CAST: return cost_figures[of].cast;
+    case EW_DIV: case EW_SQRT: return cost_figures[of].div;
+    default:
+        return jot_ew_info[v->ew].flags & EW_DEAR ? cost_figures[of].dear : cost_figures[of].plain;
+    }
+}
+
+JOT_FN void
+jot_cost_again(const Kernel *k, uint32_t *cost)
+{
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        uint64_t sum = (uint64_t)jot_cost_value(COST_AGAIN, v);
+        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
+            sum += cost[jot_v_arg(k, i, j)];
+        cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
     }
 }
 
@@ -49,7 +75,7 @@ cost_values(const Kernel *k, bool *used, double *touched, KernelCost *cost)
 
         if (!used[i])
             continue;
-        cost->flops += cost_weight(v) * points;
+        cost->flops += jot_cost_value(COST_FLOPS, v) * points;
         cost->points = points > cost->points ? points : cost->points;
         if (v->op == VAL_LOAD)
             cost_touch(k, v->buf, points, touched, &cost->read);

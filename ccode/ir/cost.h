@@ -4,15 +4,20 @@
 #ifndef JOT_COST_H
 #define JOT_COST_H
 #include "ccode/ir/ir.h"
+#include "target/figures.h"
 #include "target/target.h"
 
 typedef struct {
     double read, written;  /* bytes of the buffers' elements that are touched, each once */
-    double flops;          /* operations: 1 each, a multiply-add 2, exp and the like COST_DEAR */
+    double flops;          /* operations: 1 each, a multiply-add 2, exp and the like FLOPS_DEAR */
     double points;         /* of the largest nest */
 } KernelCost;
 
-#define COST_DEAR 16       /* instructions of a polynomial */
+typedef enum { COST_FLOPS, COST_LOOP, COST_AGAIN } CostOf; /* target/figures.h */
+
+JOT_FN int jot_cost_value(CostOf of, const Value *v); /* at one point, without its operands */
+/* cost[value]: that of computing it again, sums aside, which are there; at most 1000. */
+JOT_FN void jot_cost_again(const Kernel *k, uint32_t *cost);
 
 JOT_FN void jot_kernel_cost(const Kernel *k, KernelCost *cost);
 /* Seconds at least: bytes at the rate of the level that holds them, or operations at the peak, on

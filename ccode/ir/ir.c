@@ -184,6 +184,16 @@ jot_kernel_points(const Kernel *k, uint64_t axes)
     return points;
 }
 
+JOT_FN int64_t
+jot_kernel_extent(const Kernel *k, uint64_t axes)
+{
+    int64_t n = 1;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        if ((axes >> a & 1) && !jot_mul_ok(n, k->axes.v[a].ext, &n))
+            return INT64_MAX;
+    return n;
+}
+
 JOT_FN Space
 jot_kernel_space(const Kernel *k, int64_t *ext)
 {
@@ -207,15 +217,6 @@ jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at)
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
     return jot_layout_addr(k->bufs.v[buf].layout, k->ix, jot_kernel_index(k, at), &space);
-}
-
-JOT_FN bool
-jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t *stride)
-{
-    Ix addr = jot_kernel_addr(k, buf, at);
-    bool inside = true;
-    *stride = addr ? jot_ix_coef(k->ix, addr, axis, &inside) : 0;
-    return !inside;
 }
 
 JOT_FN void

@@ -242,8 +242,6 @@ JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t 
                             const double *v, const Ix *idx);
 JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
                            const uint32_t *arg);
-/* What is to be asked so that 0 <= at < ext, as far as it is not known; how many, at most 2. */
-JOT_FN int jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *cond);
 /* The list of an access or a reduction, whose expressions begin at *at, longer by conditions. */
 JOT_FN bool jot_kernel_ask(Kernel *k, uint32_t *at, int nidx, uint8_t *ncond, int n,
                            const Ix *cond);
@@ -259,15 +257,13 @@ JOT_FN int jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t val
 JOT_FN uint32_t jot_v_arg(const Kernel *k, uint32_t value, int i); /* its argument number i */
 JOT_FN uint64_t jot_value_axes(const Value *v); /* axes that it depends on or reduces over */
 JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* product of their extents */
+JOT_FN int64_t jot_kernel_extent(const Kernel *k, uint64_t axes);  /* ... at most INT64_MAX */
 /* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
 JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
 /* k->ixs.v[at..]; NULL where no access of the kernel has an index. */
 JOT_FN const Ix *jot_kernel_index(const Kernel *k, uint32_t at);
 /* Where an access finds its element in the buffer's memory: k->ixs.v[at..] by its layout. */
 JOT_FN Ix jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at);
-/* Elements between two neighbouring positions of the axis. False: it is not constant. */
-JOT_FN bool jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis,
-                              int64_t *stride);
 /* Mark the values that the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
 /* Is the value provably never above 0 (NaN aside)? */

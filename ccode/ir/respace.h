@@ -10,6 +10,7 @@
  * Read before: ccode/ir/operands.h. After: ccode/ir/respace.c, ccode/rewrite/residue.c. */
 #ifndef JOT_RESPACE_H
 #define JOT_RESPACE_H
+#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 
 typedef struct {
@@ -18,7 +19,7 @@ typedef struct {
     uint64_t moved;             /* those that are replaced */
     Ix place[KERNEL_AXES];      /* what stands for each of these; the others stand for themselves */
     int nguard;
-    struct { uint64_t axes; Ix holds; } guard[3]; /* what moves with the axes is only where it holds */
+    struct { uint64_t axes; Ix holds; } guard[3]; /* what moves with the axes is where it holds */
     int64_t ext[KERNEL_AXES];   /* of the new axes */
     Space space;
 } Respace;
@@ -43,7 +44,7 @@ struct Put {
     const Kernel *from;
     Kernel *to;
     const Respace *r;           /* NULL: axes stay as they are, and all is made anew */
-    PutFn *own;                 /* asked first: the value, 0, REMAKE_ASK, or PUT_PLAIN; may be NULL */
+    PutFn *own;                 /* NULL, or asked first: the value, 0, REMAKE_ASK, PUT_PLAIN */
     void *ud;
     uint32_t *there;            /* what each value of `from` became */
     uint32_t n;

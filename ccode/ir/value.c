@@ -19,17 +19,6 @@ add_ixs(Kernel *k, int n, const Ix *ix, int ncond, const Ix *cond)
     return at;
 }
 
-JOT_FN int
-jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *cond)
-{
-    int64_t known;
-    int n = 0;
-    cond[n] = jot_ix_ge0(p, at, space);
-    n += !jot_ix_is_const(p, cond[n], &known) || !known;
-    cond[n] = jot_ix_lt(p, at, jot_ix_const(p, ext), space);
-    return n + (!jot_ix_is_const(p, cond[n], &known) || !known);
-}
-
 JOT_FN bool
 jot_kernel_ask(Kernel *k, uint32_t *at, int nidx, uint8_t *ncond, int n, const Ix *cond)
 {

@@ -5,6 +5,7 @@
  * access per lane, packed.
  *
  * Read before: ccode/lower/walk.h. After: ccode/lower/value.c. */
+#include "ccode/ir/access.h"
 #include "ccode/lower/walk.h"
 
 typedef struct {
@@ -14,25 +15,6 @@ typedef struct {
     int nconds;
     bool never;                 /* a condition cannot hold */
 } Access;
-
-/* A bound of dimension d that the halo makes harmless: index >= 0 or index < ext. */
-static bool
-in_halo(Walk *w, const Layout *l, const Ix *index, Ix cond)
-{
-    IxPool *ix = w->k->ix;
-    for (int d = 0; d < l->rank; d++) {
-        int64_t lo, hi;
-        if (!l->halo_lo[d] && !l->halo_hi[d])
-            continue;
-        if (cond != jot_ix_ge0(ix, index[d], &w->index.space) &&
-            cond != jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space))
-            continue;
-        if (jot_ix_range(ix, index[d], &w->index.space, &lo, &hi) && lo >= -l->halo_lo[d] &&
-            hi < l->ext[d] + l->halo_hi[d])
-            return true;
-    }
-    return false;
-}
 
 /* Two bounds that leave nothing between them: i >= 3 and i < 3. */
 static bool
@@ -83,7 +65,7 @@ add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool hal
     }
     for (int i = 0; i < a->nconds; i++)
         a->never = a->never || contradicts(w->k->ix, a->cond[i], cond);
-    if (!(halo && in_halo(w, l, index, cond)) && a->nconds < 64)
+    if (!(halo && jot_layout_answers(l, w->k->ix, index, cond, &w->index.space)) && a->nconds < 64)
         a->cond[a->nconds++] = cond;
 }
 

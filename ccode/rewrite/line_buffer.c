@@ -241,27 +241,6 @@ line_vanishes(Lines *l, uint32_t value, const Value *at, Ix cond)
     return !w.deep;
 }
 
-/* Are both ends of an index of a buffer asked for, where it can leave it? */
-static bool
-line_within(const Lines *l, const Value *v, int dim)
-{
-    IxPool *p = l->k->ix;
-    Ix ix = l->k->ixs.v[v->at + (uint32_t)dim], bound[2];
-    int64_t size = l->k->bufs.v[v->buf].ext[dim], known;
-    if (jot_ix_inside(p, ix, size, &l->space))
-        return true;
-    bound[0] = jot_ix_ge0(p, ix, &l->space);
-    bound[1] = jot_ix_lt(p, ix, jot_ix_const(p, size), &l->space);
-    for (int b = 0; b < 2; b++) {
-        bool there = jot_ix_is_const(p, bound[b], &known) && known;
-        for (int i = 0; i < v->ncond; i++)
-            there |= l->k->ixs.v[v->at + v->nidx + (uint32_t)i] == bound[b];
-        if (!there)
-            return false;
-    }
-    return true;
-}
-
 /* All that the value reads, itself, in lines and in reductions of its own, asks where it is
  * inside. */
 static bool
@@ -274,7 +253,9 @@ line_bounded(const Lines *l, uint32_t value)
         if (v->op == VAL_CALL || v->op == VAL_TABLE)
             return false;
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++)
-            if (!line_within(l, v, d))
+            if (!jot_ix_bounded(l->k->ix, l->k->ixs.v[v->at + (uint32_t)d],
+                                l->k->bufs.v[v->buf].ext[d], &l->space, v->ncond,
+                                &l->k->ixs.v[v->at + v->nidx]))
                 return false;
     }
     return !w.deep;
@@ -313,16 +294,10 @@ line_stored(Kernel *k, int axis)
     int64_t step = 0;
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
-        bool inside;
-        Ix at;
-        if (s->acc)
+        int64_t own = s->acc ? -1 : jot_kernel_stride(k, s->buf, s->at, axis);
+        if (own < 0)
             return 0;
-        at = jot_kernel_addr(k, s->buf, s->at);
-        if (!(jot_ix_axes(k->ix, at) >> axis & 1))
-            continue;
-        step = jot_ix_coef(k->ix, at, axis, &inside);
-        if (inside || step < 1)
-            return 0;
+        step = own ? own : step;
     }
     return step;
 }

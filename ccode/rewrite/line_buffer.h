@@ -3,7 +3,7 @@
  * Read before: ccode/ir/ir.h. After: ccode/rewrite/line_buffer.c, ccode/schedule/make.c. */
 #ifndef JOT_LINES_H
 #define JOT_LINES_H
-#include "ccode/ir/ir.h"
+#include "ccode/ir/access.h"
 
 /* jot_lines: split rows that are divided into residue classes, and compute what windows read along
  * rows once, into a line. For a kernel that is no contraction, before its schedule is chosen;

@@ -21,13 +21,12 @@
  *
  * Read before: ccode/schedule/touch.c. After: ccode/schedule/choose.c. */
 #include "ccode/schedule/touch.h"
+#include "ccode/ir/cost.h"
 
 enum { PRICE_PAGE = 4096, PRICE_SETS = 64 }; /* sets of the first cache: a page's lines */
 /* Pages whose addresses are known at once, and after a while; cycles for each beyond. */
 enum { PAGES_NEAR = 48, PAGES_FAR = 1024, CYCLES_NEAR = 3, CYCLES_FAR = 10 };
 
-/* Of one operation, in operations of the machine. */
-enum { OP_PLAIN = 1, OP_DIV = 10, OP_DEAR = 30 };
 enum { STORE_FAR = 3 }; /* a store to a line of its own */
 /* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums. */
 enum { CYCLES_LOOP = 8, CYCLES_FOLD = 20, CYCLES_CHAIN = 4 };
@@ -217,22 +216,10 @@ price_memory(const Price *p, const Nested *l)
                  + CYCLES_FAR * fetched(p, l, PRICE_PAGE, PAGES_FAR, false);
 
     return l1 * PRICE_LINE / t->bandwidth[LEVEL_L2] + l2 * PRICE_LINE / t->bandwidth[LEVEL_MEMORY]
-         + pages / p->hz;
+         + pages / FIGURE_HZ;
 }
 
 /* ---- arithmetic ---------------------------------------------------------------------------- */
-
-static double
-op_cost(const Value *v)
-{
-    if (v->op == VAL_CALL)
-        return OP_DEAR;
-    if (v->op != VAL_EW)
-        return OP_PLAIN;
-    if (v->ew == EW_DIV || v->ew == EW_SQRT)
-        return OP_DIV;
-    return jot_ew_info[v->ew].flags & EW_DEAR ? OP_DEAR : OP_PLAIN;
-}
 
 /* Operations per element of an access that the innermost loop moves. share: vectors per element. */
 static double
@@ -307,7 +294,8 @@ price_work(const Price *p, const Nested *l)
         if (v->op != VAL_EW && v->op != VAL_CALL && v->op != VAL_INDEX)
             continue;
         at = deepest(l, v->free);
-        cycles += 0.5 * op_cost(v) * turns(l, at + 1, p->loops[i]) * (at == l->n - 1 ? share : 1);
+        cycles += 0.5 * jot_cost_value(COST_LOOP, v) * turns(l, at + 1, p->loops[i])
+                * (at == l->n - 1 ? share : 1);
     }
     for (int i = 0; i < p->n; i++) {
         const Touch *t = &p->touch[i];
@@ -332,5 +320,5 @@ jot_price_loops(const Price *p, const SLoop *loop, int n)
     for (int i = 0; i < p->n; i++)
         l.off[i] = p->touch[i].sum && kept_outside(&l, &p->k->values.v[p->touch[i].sum],
                                                    l.loop[l.n - 1].kind == LOOP_LANES);
-    return price_work(p, &l) / p->hz + price_memory(p, &l);
+    return price_work(p, &l) / FIGURE_HZ + price_memory(p, &l);
 }

@@ -20,10 +20,10 @@
  *
  *   requires  levels of a verified kernel     keeps  everything
  * Read before: ccode/schedule/sched.h. After: ccode/schedule/make.c. */
+#include "ccode/ir/cost.h"
 #include "ccode/schedule/sched.h"
 
 enum {
-    SHARE_DEAR = 12, /* operations of one like exp */
     SHARE_LEAST = 6, /* worth keeping */
     SHARE_AGAIN = 64 /* times that one of fewer axes would be computed: worth a loop of its own */
 };
@@ -45,32 +45,6 @@ static uint64_t
 share_pass(int level)
 {
     return (uint64_t)1 << (level < 62 ? level : 62);
-}
-
-static uint32_t
-share_price(const Value *v)
-{
-    if (v->op == VAL_CALL)
-        return SHARE_DEAR;
-    if (v->op == VAL_EW)
-        return jot_ew_info[v->ew].flags & EW_DEAR ? SHARE_DEAR : v->ew == EW_DIV ? 3 : 1;
-    return 0;
-}
-
-/* Operators that one more computation costs: sums are there already. */
-static void
-share_costs(Share *s)
-{
-    const Kernel *k = s->k;
-
-    for (uint32_t i = 1; i < k->values.n; i++) {
-        const Value *v = &k->values.v[i];
-        uint64_t sum = share_price(v);
-
-        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
-            sum += s->cost[k->args.v[v->arg + (uint32_t)j]];
-        s->cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
-    }
 }
 
 static void
@@ -114,7 +88,7 @@ share_worth(const Share *s, uint32_t i)
     const Value *v = &s->k->values.v[i];
 
     if (s->few[i] && (v->free & s->inner) && v->free != s->axes[i]
-        && v->op == VAL_EW && s->cost[i] >= SHARE_DEAR && !(s->passes[i] & share_at)
+        && v->op == VAL_EW && s->cost[i] >= AGAIN_DEAR && !(s->passes[i] & share_at)
         && share_again(s, i) >= SHARE_AGAIN)
         return true;
 
@@ -190,7 +164,7 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     s.inner = inner;
     ok = s.line && s.passes && s.axes && s.cost && s.top && s.few;
     if (ok) {
-        share_costs(&s);
+        jot_cost_again(s.k, s.cost);
         share_values(&s, level, nest, kept);
     }
     jot_mem_free(k->mem, s.passes, n * sizeof *s.passes);

@@ -215,7 +215,6 @@ jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classe
     p->loops = jot_mem_new(k->mem, k->values.n, sizeof *p->loops);
     p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
     p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
-    p->hz = 3e9;
     if (p->loops && p->level && p->nests) {
         price_levels(p);
         price_uses(p);

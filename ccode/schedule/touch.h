@@ -30,7 +30,6 @@ struct Price {
     Touch touch[PRICE_TOUCHES];
     int n;
     uint64_t shared;            /* axes that every stage keeps */
-    double hz;
 };
 
 #endif

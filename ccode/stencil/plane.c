@@ -32,13 +32,6 @@ plane_bent(const Kernel *k, const Value *load, int d)
 }
 
 static int64_t
-plane_stride(const Plane *p, uint32_t buf, uint32_t at, int axis)
-{
-    int64_t stride;
-    return jot_kernel_stride(p->k, buf, at, axis, &stride) ? stride : -1;
-}
-
-static int64_t
 plane_points(const Plane *p, uint64_t axes)
 {
     int64_t points = 1;
@@ -103,7 +96,7 @@ plane_runs_along(const Plane *p, int axis)
         bool bent = false;
         if (!p->used[i] || v->op != VAL_LOAD)
             continue;
-        stride = plane_stride(p, v->buf, v->at, axis);
+        stride = jot_kernel_stride(p->k, v->buf, v->at, axis);
         for (int j = 0; j < p->nloads; j++)
             bent |= p->load[j] == i;
         if (stride != 1 && stride != (bent ? 2 : 0))
@@ -114,7 +107,7 @@ plane_runs_along(const Plane *p, int axis)
     }
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
-        int64_t stride = plane_stride(p, s->buf, s->at, axis);
+        int64_t stride = jot_kernel_stride(p->k, s->buf, s->at, axis);
         if (s->acc || s->ncond || k->bufs.v[s->buf].dtype != JOT_F32 ||
             (s->free >> axis & 1 ? stride != 1 : stride != 0))
             return false;
@@ -143,7 +136,7 @@ plane_extreme(const Plane *p)
     bool one = true;
     for (int j = 0; j < p->nloads; j++) {
         const Value *v = &p->k->values.v[p->load[j]];
-        one &= plane_stride(p, v->buf, v->at, p->lane) == 1;
+        one &= jot_kernel_stride(p->k, v->buf, v->at, p->lane) == 1;
     }
     return one;
 }
@@ -220,7 +213,7 @@ plane_axes(Plane *p)
     if (p->lane < 0 || !plane_stores(p))
         return false;
     for (int a = 0; a < (int)k->axes.n; a++) {
-        int64_t stride = plane_stride(p, load->buf, load->at, a);
+        int64_t stride = jot_kernel_stride(p->k, load->buf, load->at, a);
         if (!(p->bent >> a & 1) || a == p->lane || (p->window >> a & 1))
             continue;
         stride = stride < 0 ? -stride : stride;
@@ -260,37 +253,16 @@ plane_turns(Plane *p)
 
 /* ---- tiles -------------------------------------------------------------------------------- */
 
-/* A condition is a bound of the load's own index, so a border answers it. */
-static bool
-plane_bound(const Plane *p, const Value *load, Ix cond)
-{
-    const Kernel *k = p->k;
-    int64_t known;
-    bool found = jot_ix_is_const(k->ix, cond, &known) && known;
-    for (int d = 0; d < load->nidx && !found; d++) {
-        Ix ix = k->ixs.v[load->at + (uint32_t)d];
-        Ix end = jot_ix_const(k->ix, k->bufs.v[load->buf].ext[d]);
-        found = plane_bent(k, load, d) && (cond == jot_ix_ge0(k->ix, ix, NULL) ||
-                                           cond == jot_ix_lt(k->ix, ix, end, NULL) ||
-                                           cond == jot_ix_ge0(k->ix, ix, &p->space) ||
-                                           cond == jot_ix_lt(k->ix, ix, end, &p->space));
-    }
-    return found;
-}
-
 /* A border of this layout, or none, is enough as it lies. */
 static bool
 plane_lies(const Plane *p, const Value *load)
 {
     const Layout *l = p->k->bufs.v[load->buf].layout;
-    for (int d = 0; load->ncond && d < load->nidx; d++) {
-        int64_t lo, hi;
+    for (int d = 0; load->ncond && d < load->nidx; d++)
         if (plane_bent(p->k, load, d) &&
-            (!jot_ix_range(p->k->ix, p->k->ixs.v[load->at + (uint32_t)d], &p->space, &lo, &hi) ||
-             lo < -l->halo_lo[d] || hi >= l->ext[d] + l->halo_hi[d] ||
-             l->halo_value.u != load->c.u))
+            (l->halo_value.u != load->c.u ||
+             !jot_layout_reaches(l, p->k->ix, d, p->k->ixs.v[load->at + (uint32_t)d], &p->space)))
             return false;
-    }
     return true;
 }
 
@@ -298,10 +270,16 @@ static bool
 plane_tile_fits(const Plane *p, const Value *load)
 {
     const Kernel *k = p->k;
-    int64_t nelem = 1;
-    for (int i = 0; i < load->ncond; i++)
-        if (!plane_bound(p, load, k->ixs.v[load->at + load->nidx + (uint32_t)i]))
+    int64_t nelem = 1, known;
+    uint32_t bent = 0;
+    for (int d = 0; d < load->nidx; d++)
+        bent |= (uint32_t)(plane_bent(k, load, d) != 0) << d;
+    for (int i = 0; i < load->ncond; i++) { /* bounds that a border answers */
+        Ix cond = k->ixs.v[load->at + load->nidx + (uint32_t)i];
+        if (!(jot_ix_is_const(k->ix, cond, &known) && known) &&
+            !(jot_kernel_bound_of(k, load, cond) & bent))
             return false;
+    }
     for (int d = 0; d < load->nidx; d++) {
         int64_t lo, hi;
         if (!plane_bent(k, load, d))

@@ -16,14 +16,6 @@
 
 enum { ROWS_AT_ONCE = 4, ROWS_LEAST = 16 };
 
-/* Elements by which a step of the axis moves the load; -1: not always as many. */
-static int64_t
-rows_stride(const Kernel *k, const Value *v, int axis)
-{
-    int64_t stride;
-    return jot_kernel_stride(k, v->buf, v->at, axis, &stride) ? stride : -1;
-}
-
 /* The only reduction, over one axis; 0: it is another kernel. */
 static uint32_t
 rows_sum(const Kernel *k, const bool *used, int *inner)
@@ -57,7 +49,7 @@ rows_axis(const Kernel *k, const bool *used, uint32_t sum, int inner, const Targ
         int64_t along, nbytes;
         if (!used[i] || v->op != VAL_LOAD)
             continue;
-        along = v->free >> inner & 1 ? rows_stride(k, v, inner) : 0;
+        along = v->free >> inner & 1 ? jot_kernel_stride(k, v->buf, v->at, inner) : 0;
         if ((along != 0 && along != 1) || (along && v->ncond))
             return -1;
         nbytes = k->bufs.v[v->buf].layout->nelem * (int64_t)jot_dtype_nbytes((jot_DType)v->dtype);

@@ -18,14 +18,6 @@ typedef struct {
     bool used[KERNEL_VALUES];
 } Stencil;
 
-/* Elements between two positions of the axis; -1: not the same everywhere. */
-static int64_t
-stencil_stride(const Stencil *st, uint32_t buf, uint32_t at, int axis)
-{
-    int64_t stride;
-    return jot_kernel_stride(st->k, buf, at, axis, &stride) && stride >= 0 ? stride : -1;
-}
-
 /* One reduction over a few points; nothing else but arithmetic on floats. */
 static bool
 stencil_sum(Stencil *st)
@@ -64,7 +56,7 @@ stencil_runs_along(const Stencil *st, int axis)
         for (int c = 0; c < v->ncond; c++)
             if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)c]) >> axis & 1)
                 return false;
-        stride = stencil_stride(st, v->buf, v->at, axis);
+        stride = jot_kernel_stride(k, v->buf, v->at, axis);
         if (stride != 0 && stride != 1)
             return false;
         moved |= stride == 1;
@@ -72,7 +64,7 @@ stencil_runs_along(const Stencil *st, int axis)
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
         if (s->acc != EW_NONE || s->ncond || k->bufs.v[s->buf].dtype != JOT_F32 ||
-            stencil_stride(st, s->buf, s->at, axis) != 1)
+            jot_kernel_stride(k, s->buf, s->at, axis) != 1)
             return false;
     }
     return moved;
@@ -91,7 +83,7 @@ stencil_axes(Stencil *st)
         if ((kept >> a & 1) && st->lane < 0 && k->axes.v[a].ext > 1 && stencil_runs_along(st, a))
             st->lane = a;
     for (int a = 0; st->lane >= 0 && a < (int)k->axes.n; a++) {
-        int64_t stride = kept >> a & 1 ? stencil_stride(st, s->buf, s->at, a) : 0;
+        int64_t stride = kept >> a & 1 ? jot_kernel_stride(k, s->buf, s->at, a) : 0;
         if (a != st->lane && stride > 0 && stride < least && k->axes.v[a].ext > 1) {
             least = stride;
             st->block = a;

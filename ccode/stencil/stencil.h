@@ -9,6 +9,7 @@
  * Read before: ccode/schedule/sched.h, target/target.h. After: ccode/stencil/stencil.c. */
 #ifndef JOT_STENCIL_H
 #define JOT_STENCIL_H
+#include "ccode/ir/access.h"
 #include "ccode/schedule/sched.h"
 #include "target/target.h"
 

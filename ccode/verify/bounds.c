@@ -12,6 +12,7 @@
  *   requires  index expressions without poison      keeps  everything      breaks  nothing
  *
  * Read before: ccode/verify/verify.h. After: ccode/verify/sched.c. */
+#include "ccode/ir/access.h"
 #include "ccode/verify/verify.h"
 
 enum { BOUNDS_POINTS = 24 };
@@ -99,27 +100,13 @@ outside_somewhere(const BoundedAccess *a, Ix ix, int64_t size)
 }
 
 static bool
-asked(const BoundedAccess *a, Ix bound)
-{
-    const Ix *cond = &a->k->ixs.v[a->at + (uint32_t)a->nidx];
-    int64_t known;
-    if (jot_ix_is_const(a->k->ix, bound, &known) && known)
-        return true;
-    for (int i = 0; i < a->ncond; i++)
-        if (cond[i] == bound)
-            return true;
-    return false;
-}
-
-static bool
 access_ok(const BoundedAccess *a, const KBuf *b)
 {
     IxPool *p = a->k->ix;
     for (int d = 0; d < a->nidx; d++) {
         Ix ix = a->k->ixs.v[a->at + (uint32_t)d];
-        if (jot_ix_slots(p, ix) || jot_ix_inside(p, ix, b->ext[d], &a->space) ||
-            (asked(a, jot_ix_ge0(p, ix, &a->space)) &&
-             asked(a, jot_ix_lt(p, ix, jot_ix_const(p, b->ext[d]), &a->space))))
+        if (jot_ix_slots(p, ix) || jot_ix_bounded(p, ix, b->ext[d], &a->space, a->ncond,
+                                                  &a->k->ixs.v[a->at + (uint32_t)a->nidx]))
             continue;
         if (outside_somewhere(a, ix, b->ext[d]))
             return false;

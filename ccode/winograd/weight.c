@@ -129,19 +129,6 @@ weight_grads(const Kernel *k, const Contract *c, Weight *w)
            v->ncond == 0;
 }
 
-/* Neighbours along the axis are neighbours in memory. */
-static bool
-weight_fastest(const Kernel *k, uint32_t load, int axis)
-{
-    const Value *v = &k->values.v[load];
-    const Layout *l = k->bufs.v[v->buf].layout;
-    int last = l->n - 1, own;
-    while (last > 0 && l->size[last] == 1)
-        last--;
-    return last >= 0 && l->part[last].step == 1 &&
-           jot_ix_is_axis(k->ix, k->ixs.v[v->at + l->part[last].dim], &own) && own == axis;
-}
-
 static bool
 weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint32_t grads)
 {
@@ -167,8 +154,8 @@ weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint
         w->count *= w->batch >> a & 1 ? k->axes.v[a].ext : 1;
     return k->axes.v[w->channel].ext >= WEIGHT_CHANNELS &&
            k->axes.v[w->out].ext >= WEIGHT_CHANNELS && w->ext[0] > 2 && w->ext[1] > 2 &&
-           k->axes.n + 6 <= KERNEL_AXES && weight_fastest(k, image, w->channel) &&
-           weight_fastest(k, grads, w->out);
+           k->axes.n + 6 <= KERNEL_AXES && jot_kernel_fastest(k, i->buf, i->at, w->channel) &&
+           jot_kernel_fastest(k, g->buf, g->at, w->out);
 }
 
 /* A block's V and W in half of the second cache; pieces by extents alone, of whole blocks. */

@@ -27,18 +27,16 @@
 static bool
 wino_bounds_only(const Kernel *k, const Value *load, const int *dim, uint32_t at, int n)
 {
-    const KBuf *b = &k->bufs.v[load->buf];
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
     for (int i = 0; i < n; i++) {
-        Ix cond = k->ixs.v[at + (uint32_t)i];
+        uint32_t of = jot_kernel_bound_of(k, load, k->ixs.v[at + (uint32_t)i]);
         bool known = false;
-        for (int d = 0; !known && d < load->nidx; d++) {
-            Ix ix = k->ixs.v[load->at + (uint32_t)d];
-            known = (cond == jot_ix_ge0(k->ix, ix, NULL) ||
-                     cond == jot_ix_lt(k->ix, ix, jot_ix_const(k->ix, b->ext[d]), NULL)) &&
-                    (d == dim[0] || d == dim[1] || jot_ix_inside(k->ix, ix, b->ext[d], &space));
-        }
+        for (int d = 0; !known && d < load->nidx; d++)
+            known = (of >> d & 1) &&
+                    (d == dim[0] || d == dim[1] ||
+                     jot_ix_inside(k->ix, k->ixs.v[load->at + (uint32_t)d],
+                                   k->bufs.v[load->buf].ext[d], &space));
         if (!known)
             return false;
     }
@@ -149,25 +147,10 @@ wino_match(const Kernel *k, Winograd *w, uint32_t image, uint32_t taps)
     return w->space[0] != w->space[1];
 }
 
-static bool
-wino_is_fastest(const Kernel *k, uint32_t buf, Ix index, int dim, int axis)
-{
-    const Layout *l = k->bufs.v[buf].layout;
-    int last = l->n - 1;
-    bool inside;
-    while (last > 0 && l->size[last] == 1) /* a batch of one may stand anywhere */
-        last--;
-    return last >= 0 && l->part[last].dim == dim && l->part[last].step == 1 &&
-           jot_ix_coef(k->ix, index, axis, &inside) == 1 && !inside;
-}
-
 JOT_FN bool
 jot_winograd_stores(const Kernel *k, const Winograd *w, const KStore *store)
 {
-    bool fast = false;
-    for (int d = 0; !fast && d < store->nidx; d++)
-        fast = wino_is_fastest(k, store->buf, k->ixs.v[store->at + (uint32_t)d], d, w->out);
-    return fast;
+    return jot_kernel_fastest(k, store->buf, store->at, w->out);
 }
 
 /* The sum is the only reduction, its operands are used by it alone, nothing else needs an axis that
@@ -198,10 +181,9 @@ static bool
 wino_gains(const Kernel *k, const Winograd *w)
 {
     const Value *image = &k->values.v[w->image];
-    int dim = wino_dim_of(k, image, w->channel);
     return w->channels >= WINOGRAD_CHANNELS && w->outs >= WINOGRAD_CHANNELS && w->tiles[0] > 1 &&
            w->tiles[1] > 1 && k->axes.n + 4 <= KERNEL_AXES &&
-           wino_is_fastest(k, image->buf, k->ixs.v[image->at + (uint32_t)dim], dim, w->channel);
+           jot_kernel_fastest(k, image->buf, image->at, w->channel);
 }
 
 /* Bytes of one number for each element of a tile. */

@@ -21,6 +21,7 @@
  * Read before: ccode/ir/ir.h. After: ccode/winograd/winograd.c, ccode/winograd/make.c. */
 #ifndef JOT_WINOGRAD_H
 #define JOT_WINOGRAD_H
+#include "ccode/ir/access.h"
 #include "ccode/ir/ir.h"
 #include "target/target.h"
 
@@ -75,8 +76,8 @@ JOT_FN bool jot_winograd_rides_stages(Sched *s, const Winograd *w, const struct 
 /* What is said of a load's conditions: each keeps the index of dimension dim[0] or dim[1] inside,
  * or one that is inside anyway. */
 JOT_FN bool jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim);
-/* %name = the sum over `axis`, which is one of both, of table 'B', 'A' or 'G' (B', A', G of tiles of
- * side x side) at axes [first, second], times v. */
+/* %name = the sum over `axis`, which is one of both, of table 'B', 'A' or 'G' (B', A', G of tiles
+ * of side x side) at axes [first, second], times v. */
 JOT_FN uint32_t jot_winograd_transform(Kernel *k, char which, int64_t side, int first, int second,
                                        int axis, uint32_t v, const char *name);
 /* The load at side * tile + step + from in two dimensions, asked where that may leave the buffer;

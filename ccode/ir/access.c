@@ -1,0 +1,128 @@
+/* ccode/ir/access.c - questions about accesses: how far axes move them, what their conditions say,
+ * what a border answers.
+ *
+ *   requires  layouts set     keeps  everything: nothing is changed
+ *
+ * Read before: ccode/ir/access.h. */
+#include "ccode/ir/access.h"
+
+/* ---- how far ------------------------------------------------------------------------------ */
+
+JOT_FN int64_t
+jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis)
+{
+    Ix addr = jot_kernel_addr(k, buf, at);
+    bool inside = true;
+    int64_t stride = addr ? jot_ix_coef(k->ix, addr, axis, &inside) : -1;
+    return inside ? -1 : stride;
+}
+
+JOT_FN int64_t
+jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden)
+{
+    bool inside = false;
+    int64_t step = jot_ix_coef(p, ix, axis, &inside);
+    return inside && !step ? hidden : step < 0 ? -step : step;
+}
+
+JOT_FN void
+jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t hidden, int64_t *moved)
+{
+    Ix addr = jot_kernel_addr(k, buf, at);
+    for (int a = 0; a < (int)k->axes.n; a++)
+        moved[a] = jot_ix_step(k->ix, addr, a, hidden);
+}
+
+JOT_FN int
+jot_layout_fastest(const Layout *l)
+{
+    int last = l->n - 1;
+    while (last > 0 && l->size[last] == 1) /* a batch of one may stand anywhere */
+        last--;
+    return last >= 0 && l->part[last].step == 1 ? l->part[last].dim : -1;
+}
+
+JOT_FN bool
+jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis)
+{
+    int d = jot_layout_fastest(k->bufs.v[buf].layout);
+    bool inside = false;
+    return d >= 0 && jot_ix_coef(k->ix, k->ixs.v[at + (uint32_t)d], axis, &inside) == 1 && !inside;
+}
+
+/* ---- what is asked ------------------------------------------------------------------------ */
+
+JOT_FN int
+jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *cond)
+{
+    int64_t known;
+    int n = 0;
+    cond[n] = jot_ix_ge0(p, at, space);
+    n += !jot_ix_is_const(p, cond[n], &known) || !known;
+    cond[n] = jot_ix_lt(p, at, jot_ix_const(p, ext), space);
+    return n + (!jot_ix_is_const(p, cond[n], &known) || !known);
+}
+
+JOT_FN bool
+jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, int n, const Ix *cond)
+{
+    Ix bound[2];
+    int left = jot_ix_bounds(p, at, ext, space, bound);
+    while (left-- > 0) {
+        bool there = false;
+        for (int i = 0; i < n && !there; i++)
+            there = cond[i] == bound[left];
+        if (!there)
+            return false;
+    }
+    return true;
+}
+
+static bool
+bound_is(IxPool *p, Ix cond, Ix ix, int64_t ext, const Space *space)
+{
+    return cond == jot_ix_ge0(p, ix, space)
+        || cond == jot_ix_lt(p, ix, jot_ix_const(p, ext), space);
+}
+
+JOT_FN uint32_t
+jot_ix_bound_of(IxPool *p, Ix cond, uint32_t dims, const Ix *index, const int64_t *ext,
+                const Space *space)
+{
+    uint32_t found = 0;
+    for (int d = 0; dims >> d; d++)
+        if ((dims >> d & 1) && (bound_is(p, cond, index[d], ext[d], space) ||
+                                bound_is(p, cond, index[d], ext[d], NULL)))
+            found |= (uint32_t)1 << d;
+    return found;
+}
+
+JOT_FN uint32_t
+jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond)
+{
+    int64_t ext[KERNEL_AXES];
+    Space space = jot_kernel_space(k, ext);
+    return jot_ix_bound_of(k->ix, cond, ((uint32_t)1 << load->nidx) - 1, &k->ixs.v[load->at],
+                           k->bufs.v[load->buf].ext, &space);
+}
+
+JOT_FN bool
+jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *space)
+{
+    int64_t lo, hi;
+    return jot_ix_range(p, ix, space, &lo, &hi) && lo >= -l->halo_lo[d]
+        && hi < l->ext[d] + l->halo_hi[d];
+}
+
+JOT_FN bool
+jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond, const Space *space)
+{
+    uint32_t dims = 0;
+    for (int d = 0; d < l->rank; d++)
+        dims |= (uint32_t)(l->halo_lo[d] || l->halo_hi[d]) << d;
+    dims = jot_ix_bound_of(p, cond, dims, index, l->ext, space);
+    for (int d = 0; dims >> d; d++)
+        if ((dims >> d & 1) && jot_layout_reaches(l, p, d, index[d], space))
+            return true;
+    return false;
+}

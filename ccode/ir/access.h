@@ -1,0 +1,50 @@
+/* ccode/ir/access.h - questions about accesses: how far axes move them, what their conditions say,
+ * what a border answers.
+ *
+ *     x[i, 2*h + p - 1], x of 56 rows, 58 with its border, under 2*h + p - 1 >= 0
+ *
+ *     h moves it by 2 rows, p by 1     the condition is a bound of dimension 1 and nothing else
+ *     its border answers that          it lies side by side along no axis
+ *
+ * at: the first of its expressions in k->ixs, one for each dimension, then conditions.
+ *
+ * Read before: ccode/ir/ir.h. After: ccode/schedule/touch.h, which has what they cost. */
+#ifndef JOT_ACCESS_H
+#define JOT_ACCESS_H
+#include "ccode/ir/ir.h"
+
+/* ---- how far ---- */
+
+/* Elements between two neighbouring positions of the axis; -1: not always as many. */
+JOT_FN int64_t jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis);
+/* By how much a step of the axis moves the expression, up or down; `hidden` where it only stands
+ * within / or %. */
+JOT_FN int64_t jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden);
+/* moved[axis]: that, of each axis, for the access' place in memory. */
+JOT_FN void jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t hidden,
+                             int64_t *moved);
+/* The dimension whose neighbours are neighbours in memory; -1: none. */
+JOT_FN int jot_layout_fastest(const Layout *l);
+/* The access lies side by side along the axis, by that dimension's index. */
+JOT_FN bool jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis);
+
+/* ---- what is asked ---- */
+
+/* What is to be asked so that 0 <= at < ext, as far as it is not known; how many, at most 2. */
+JOT_FN int jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *cond);
+/* Are both bounds known, or among the conditions? */
+JOT_FN bool jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, int n,
+                           const Ix *cond);
+/* The dimensions, of those in `dims`, of whose index the condition is a bound: index >= 0, or
+ * index < ext; as a mask. */
+JOT_FN uint32_t jot_ix_bound_of(IxPool *p, Ix cond, uint32_t dims, const Ix *index,
+                                const int64_t *ext, const Space *space);
+/* The same for all dimensions of a load. */
+JOT_FN uint32_t jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond);
+/* All that an index of dimension d reads lies in memory, with the border. */
+JOT_FN bool jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *space);
+/* The condition is a bound of a dimension whose border has all that is read beyond. */
+JOT_FN bool jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond,
+                               const Space *space);
+
+#endif
