@@ -15,23 +15,37 @@ typedef struct {
     bool never;                 /* a condition cannot hold */
 } Access;
 
-/* A bound of dimension d that the halo makes harmless: index >= 0 or index < ext. */
+/* Is the condition a bound of dimension d: index >= 0 or index < ext? */
+static bool
+is_bound(Walk *w, const Layout *l, const Ix *index, int d, Ix cond)
+{
+    IxPool *ix = w->k->ix;
+    return cond == jot_ix_ge0(ix, index[d], &w->index.space) ||
+           cond == jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space);
+}
+
+/* Does the index of dimension d stay within extent and halo, whatever is asked? */
+static bool
+stays_in(Walk *w, const Layout *l, const Ix *index, int d)
+{
+    int64_t lo, hi;
+    return jot_ix_range(w->k->ix, index[d], &w->index.space, &lo, &hi) && lo >= -l->halo_lo[d] &&
+           hi < l->ext[d] + l->halo_hi[d];
+}
+
+/* A bound that the halo makes harmless: of a dimension that it goes around, and of no other. */
 static bool
 in_halo(Walk *w, const Layout *l, const Ix *index, Ix cond)
 {
-    IxPool *ix = w->k->ix;
+    bool around = false;
     for (int d = 0; d < l->rank; d++) {
-        int64_t lo, hi;
-        if (!l->halo_lo[d] && !l->halo_hi[d])
+        if (!is_bound(w, l, index, d, cond))
             continue;
-        if (cond != jot_ix_ge0(ix, index[d], &w->index.space) &&
-            cond != jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space))
-            continue;
-        if (jot_ix_range(ix, index[d], &w->index.space, &lo, &hi) && lo >= -l->halo_lo[d] &&
-            hi < l->ext[d] + l->halo_hi[d])
-            return true;
+        if (!stays_in(w, l, index, d))
+            return false;
+        around |= l->halo_lo[d] || l->halo_hi[d];
     }
-    return false;
+    return around;
 }
 
 /* Two bounds that leave nothing between them: i >= 3 and i < 3. */
@@ -66,7 +80,7 @@ cond_of_all(Walk *w, Ix cond)
 }
 
 static void
-add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool halo, int depth)
+add_cond(Walk *w, Access *a, Ix cond, int depth)
 {
     IxRec r;
     int64_t known;
@@ -77,14 +91,54 @@ add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool hal
         return;
     }
     if (r.op == IX_AND && depth < 64) {
-        add_cond(w, a, l, index, r.a, halo, depth + 1);
-        add_cond(w, a, l, index, r.b, halo, depth + 1);
+        add_cond(w, a, r.a, depth + 1);
+        add_cond(w, a, r.b, depth + 1);
         return;
     }
     for (int i = 0; i < a->nconds; i++)
         a->never = a->never || contradicts(w->k->ix, a->cond[i], cond);
-    if (!(halo && in_halo(w, l, index, cond)) && a->nconds < 64)
+    if (a->nconds < 64)
         a->cond[a->nconds++] = cond;
+}
+
+/* Is each dimension that leaves extent and halo guarded by bounds of its own? One that leaves
+ * wherever another does has none: x[2 - 3*i, 3*i] of two rows and two columns asks for 3*i < 2 alone,
+ * and where that is dropped the row is -1. */
+static bool
+halo_holds(Walk *w, const Access *a, const Layout *l, const Ix *index)
+{
+    IxPool *ix = w->k->ix;
+    for (int d = 0; d < l->rank; d++) {
+        int found = 0, wanted = 0;
+        if (stays_in(w, l, index, d))
+            continue;
+        for (int side = 0; side < 2; side++) {
+            Ix bound = side ? jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space)
+                            : jot_ix_ge0(ix, index[d], &w->index.space);
+            int64_t known;
+            if (jot_ix_is_const(ix, bound, &known) && known)
+                continue;
+            wanted++;
+            for (int i = 0; i < a->nconds; i++)
+                found += a->cond[i] == bound;
+        }
+        if (found < wanted)
+            return false;
+    }
+    return true;
+}
+
+/* What the halo answers is not asked. */
+static void
+drop_conds(Walk *w, Access *a, const Layout *l, const Ix *index)
+{
+    int n = 0;
+    if (!halo_holds(w, a, l, index))
+        return;
+    for (int i = 0; i < a->nconds; i++)
+        if (!in_halo(w, l, index, a->cond[i]))
+            a->cond[n++] = a->cond[i];
+    a->nconds = n;
 }
 
 static Access
@@ -95,7 +149,9 @@ make_access(Walk *w, uint32_t buf, const Ix *index, uint32_t conds, int n, bool 
     memset(&a, 0, sizeof a);
     a.buf = buf;
     for (int i = 0; i < n; i++)
-        add_cond(w, &a, l, index, jot_walk_subst(w, w->k->ixs.v[conds + (uint32_t)i]), halo, 0);
+        add_cond(w, &a, jot_walk_subst(w, w->k->ixs.v[conds + (uint32_t)i]), 0);
+    if (halo)
+        drop_conds(w, &a, l, index);
     a.addr = jot_layout_addr(l, w->k->ix, index, &w->index.space);
     return a;
 }
@@ -290,8 +346,7 @@ load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
         one.addr = jot_walk_at_lane(w, a->addr, lane);
         one.nconds = 0;
         for (int i = 0; i < a->nconds; i++)
-            add_cond(w, &one, w->k->bufs.v[a->buf].layout, NULL,
-                     jot_walk_at_lane(w, a->cond[i], lane), false, 0);
+            add_cond(w, &one, jot_walk_at_lane(w, a->cond[i], lane), 0);
         scalar[lane] = one.never ? jot_walk_const(w, dtype, outside)
                                  : load_once(w, &one, dtype, outside, 0);
     }
