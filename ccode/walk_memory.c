@@ -102,8 +102,8 @@ add_cond(Walk *w, Access *a, Ix cond, int depth)
 }
 
 /* Is each dimension that leaves extent and halo guarded by bounds of its own? One that leaves
- * wherever another does has none: x[2 - 3*i, 3*i] of two rows and two columns asks for 3*i < 2 alone,
- * and where that is dropped the row is -1. */
+ * wherever another does has none: x[2 - 3*i, 3*i] of (3, 2), for i < 2, asks for 3*i < 2 alone, and
+ * where that is dropped the row is -1. */
 static bool
 halo_holds(Walk *w, const Access *a, const Layout *l, const Ix *index)
 {
