@@ -494,6 +494,57 @@ test_blocks(const char *backend)
     jot_close(c);
 }
 
+/* What lies beside an array is no 0. */
+static void *
+filled_realloc(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
+{
+    char *q = new_nbytes ? realloc(p, new_nbytes) : NULL;
+
+    (void)ud;
+    if (!new_nbytes)
+        free(p);
+    if (q && new_nbytes > old_nbytes)
+        memset(q + old_nbytes, 0xc1, new_nbytes - old_nbytes);
+    return q;
+}
+
+/* One index leaves wherever another one does, so one bound is asked for both: a halo around one of
+ * them does not answer it. */
+static void
+test_shared_bounds(const char *backend)
+{
+    static const char *const maps[][2] = {{"2-i0*3", "i0*3"}, {"i0-1", "i0-1"}, {"i0+2", "i0+1"},
+                                          {"i0*2-2", "i0-1"}};
+    enum { MAPS = sizeof maps / sizeof *maps, ROWS = 2 };
+    char layout[24];
+    jot_Config config = {.backend = backend, .layout = layout, .hooks.realloc = filled_realloc};
+
+    for (int seed = 0; seed < 60; seed++) {
+        jot_Ctx *c;
+        jot_Var x, y[MAPS];
+
+        snprintf(layout, sizeof layout, "random:%d", seed);
+        c = jot_open(&config);
+        x = jot_stop_fuse(jot_neg(numbers(c, JOT_SHAPE(3, 2, 3), 7, false)));
+        for (int m = 0; m < MAPS; m++)
+            y[m] = jot_reindex_ex(x, JOT_SHAPE(ROWS, 3), JOT_INDEX(maps[m][0], maps[m][1], "i1"),
+                                  JOT_NONE_STRS, 0, JOT_NONE_VARS);
+        CHECK(jot_run(c, jot_vars(MAPS, y)), "%s %s: %s", backend, layout, jot_message(c));
+        for (int m = 0; m < MAPS; m++) {
+            const float *in = jot_data(x), *out = jot_data(y[m]);
+            for (int k = 0; in && out && k < ROWS * 3; k++) {
+                int i = k / 3, a[] = {2 - 3 * i, i - 1, i + 2, 2 * i - 2};
+                int b[] = {3 * i, i - 1, i + 1, i - 1};
+                bool inside = a[m] >= 0 && a[m] < 3 && b[m] >= 0 && b[m] < 2;
+                float want = inside ? in[(a[m] * 2 + b[m]) * 3 + k % 3] : 0;
+                CHECK(out[k] == want, "%s %s: [%s, %s] at %d: %g, %g asked", backend, layout,
+                      maps[m][0], maps[m][1], i, out[k], want);
+            }
+        }
+        jot_close(c);
+    }
+}
+
 int
 main(void)
 {
@@ -519,8 +570,10 @@ main(void)
         test_blocks(backends[k]);
         test_alike(backends[k], 1, 256, 8);
         test_alike(backends[k], 3, 64, 40);
-        if (k == 0)
+        if (k == 0) {
+            test_shared_bounds(backends[k]);
             test_refused(backends[k]);
+        }
     }
     return DONE();
 }

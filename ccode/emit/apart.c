@@ -1,19 +1,18 @@
-/* ccode/emit/apart.c - innermost loops whose steps have nothing to do with each other: the text
- * says so, and a C compiler that makes vectors need not ask, before each row, whether buffers
- * overlap.
+/* ccode/emit/apart.c - innermost loops whose steps have nothing to do with each other, so that the
+ * emitter may print them over vectors.
  *
- *     for (j = 0; j < 32; j++)                     JOT_APART for (j = 0; j < 32; j++)
- *         y[at + j] = x[at + j] * t         ->         y[at + j] = x[at + j] * t
+ *     for (j = 0; j < 32; j++)
+ *         y[at + j] = x[at + j] * t
  *
  * Each step writes elements of its own: addresses are linear in the loop's variable; what is
  * written is read and written nowhere else but at the very address, or so far from it that no other
  * step comes there: y[at + j + 64], with less than 64 steps; a register that is written is declared
- * inside, or is an element of an array. Buffers that may share memory are left to the compiler.
+ * inside, or is an element of an array. Loops over buffers that may share memory stay scalar.
  *
  *   requires  a complete function, conditions moved       keeps  everything
  *   breaks    nothing: fills `apart`
  *
- * Read before: ccode/lower/code.h. After: ccode/emit/emit.c. */
+ * Read before: ccode/lower/code.h. After: ccode/emit/loop.c. */
 #include "ccode/lower/code.h"
 
 enum { APART_STEPS = 4 }; /* shorter ones are no vectors */

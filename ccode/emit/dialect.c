@@ -72,11 +72,6 @@ jot_dialect_find(const char *name)
 static const char typedefs[] =
     "#ifdef __clang__\n"
     "#pragma STDC FP_CONTRACT OFF\n"
-    "#define JOT_APART\n"
-    "#elif defined __GNUC__\n"
-    "#define JOT_APART _Pragma(\"GCC ivdep\")\n"
-    "#else\n"
-    "#define JOT_APART\n"
     "#endif\n"
     "#if defined __GNUC__ && !defined __TINYC__\n"
     "#define JOT_AHEAD(p) __builtin_prefetch(p)\n"

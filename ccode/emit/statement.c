@@ -430,7 +430,7 @@ open_block(Printer *p, uint32_t n)
             jot_print_shared_loop(p, in, name);
             return;
         }
-        jot_text_f(p->out, in->apart ? "JOT_APART for (jot_i64 " : "for (jot_i64 ");
+        jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, name);
         jot_text_f(p->out, in->wide ? " = lo; " : in->narg ? " = " : " = 0; ");
         if (in->narg) {

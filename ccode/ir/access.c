@@ -117,12 +117,14 @@ jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *
 JOT_FN bool
 jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond, const Space *space)
 {
-    uint32_t dims = 0;
-    for (int d = 0; d < l->rank; d++)
-        dims |= (uint32_t)(l->halo_lo[d] || l->halo_hi[d]) << d;
-    dims = jot_ix_bound_of(p, cond, dims, index, l->ext, space);
-    for (int d = 0; dims >> d; d++)
-        if ((dims >> d & 1) && jot_layout_reaches(l, p, d, index[d], space))
-            return true;
-    return false;
+    uint32_t dims = jot_ix_bound_of(p, cond, ((uint32_t)1 << l->rank) - 1, index, l->ext, space);
+    bool around = false;
+    for (int d = 0; dims >> d; d++) {
+        if (!(dims >> d & 1))
+            continue;
+        if (!jot_layout_reaches(l, p, d, index[d], space))
+            return false;
+        around |= l->halo_lo[d] || l->halo_hi[d];
+    }
+    return around;
 }

@@ -43,7 +43,8 @@ JOT_FN uint32_t jot_ix_bound_of(IxPool *p, Ix cond, uint32_t dims, const Ix *ind
 JOT_FN uint32_t jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond);
 /* All that an index of dimension d reads lies in memory, with the border. */
 JOT_FN bool jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *space);
-/* The condition is a bound of a dimension whose border has all that is read beyond. */
+/* The condition is a bound of a dimension whose border has all that is read beyond, and of none
+ * that reads farther. */
 JOT_FN bool jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond,
                                const Space *space);
 

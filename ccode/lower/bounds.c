@@ -28,12 +28,13 @@ same_record(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg
     return same;
 }
 
-JOT_FN uint32_t
-jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64_t *coef,
-                 int narg)
+/* An index record in the outermost block where its operands are, before the loop; one that is there
+ * already is taken. 0: out of memory. */
+static uint32_t
+before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64_t *coef, int narg)
 {
-    uint32_t home = 1, mark, before = 0, n = code->inst.n;
-    in.dtype = in.op == C_INDEX ? in.dtype : JOT_I64;
+    uint32_t home = 1, mark, last = 0, n = code->inst.n;
+    in.dtype = JOT_I64;
     if (!jot_vec_reserve(code->mem, code->inst, 1) ||
         !jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
         !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg))
@@ -47,7 +48,7 @@ jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const 
     for (uint32_t i = code->inst.v[home].kids; i != mark; i = code->inst.v[i].next) {
         if (same_record(code, &code->inst.v[i], &in, arg, coef, narg))
             return i;
-        before = i;
+        last = i;
     }
     in.pure = true;
     in.arg = code->args.n;
@@ -61,12 +62,13 @@ jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const 
     in.block = home;
     in.next = mark;
     code->inst.v[code->inst.n++] = in;
-    *(before ? &code->inst.v[before].next : &code->inst.v[home].kids) = n;
+    *(last ? &code->inst.v[last].next : &code->inst.v[home].kids) = n;
     return n;
 }
 
-JOT_FN uint32_t
-jot_guard_bound(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
+/* c + sign * (the linear form without the loop's variable), before the loop. */
+static uint32_t
+bound_of(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
 {
     uint32_t arg[GUARD_CONDS];
     int64_t coef[GUARD_CONDS];
@@ -81,7 +83,7 @@ jot_guard_bound(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c
         return arg[0];
     in.op = C_LIN;
     in.c.i = sign * l.c.i + c;
-    return jot_guard_before(code, loop, in, arg, coef, n);
+    return before(code, loop, in, arg, coef, n);
 }
 
 /* a / k for a bound of a variable that is not negative: where a is negative, any number that is not
@@ -98,12 +100,14 @@ bound_divided(Code *code, uint32_t loop, uint32_t a, int64_t k)
     in.op = C_IDIV;
     in.exact = true;
     arg[0] = a;
-    arg[1] = jot_guard_before(code, loop, by, NULL, NULL, 0);
-    return arg[1] ? jot_guard_before(code, loop, in, arg, NULL, 2) : 0;
+    arg[1] = before(code, loop, by, NULL, NULL, 0);
+    return arg[1] ? before(code, loop, in, arg, NULL, 2) : 0;
 }
 
-JOT_FN int64_t
-jot_guard_factor(const Code *code, uint32_t loop, uint32_t cond)
+/* Is the condition k v + rest against 0, with v the loop's variable and the rest outside of it?
+ * Then k, else 0. */
+static int64_t
+factor_of(const Code *code, uint32_t loop, uint32_t cond)
 {
     const Inst *in = &code->inst.v[cond], *lin;
     int64_t factor = 0;
@@ -168,7 +172,7 @@ extreme(Code *code, uint32_t loop, COp op, uint32_t a, uint32_t b)
     }
     in.op = (uint8_t)op;
     arg[0] = a, arg[1] = b;
-    return jot_guard_before(code, loop, in, arg, NULL, 2);
+    return before(code, loop, in, arg, NULL, 2);
 }
 
 /* Narrow the loop's bounds by a condition; false: out of memory, nothing changed. */
@@ -183,15 +187,15 @@ narrow_loop(Code *code, uint32_t loop, uint32_t cond, int64_t k)
     for (int i = 0; i < n; i++)
         bound[i] = code->args.v[code->inst.v[loop].arg + (uint32_t)i];
     if (n == 0) {
-        bound[0] = jot_guard_before(code, loop, zero, NULL, NULL, 0);
-        bound[1] = jot_guard_before(code, loop, steps, NULL, NULL, 0);
+        bound[0] = before(code, loop, zero, NULL, NULL, 0);
+        bound[1] = before(code, loop, steps, NULL, NULL, 0);
         n = 2;
     }
     if (k > 0) { /* v >= (-rest + k - 1) / k */
-        uint32_t from = bound_divided(code, loop, jot_guard_bound(code, loop, lin, -1, k - 1), k);
+        uint32_t from = bound_divided(code, loop, bound_of(code, loop, lin, -1, k - 1), k);
         bound[0] = extreme(code, loop, C_IMAX, from, bound[0]);
     } else {     /* v < (rest + |k|) / |k| */
-        uint32_t to = bound_divided(code, loop, jot_guard_bound(code, loop, lin, 1, -k), -k);
+        uint32_t to = bound_divided(code, loop, bound_of(code, loop, lin, 1, -k), -k);
         bound[1] = extreme(code, loop, C_IMIN, to, bound[1]);
     }
     bound[n] = cond;
@@ -262,7 +266,7 @@ lift_loop(Code *code, uint32_t loop)
     bool keeps = ok && code->device && walks_array(code, loop);
     for (int i = 0; ok && i < n; i++) {
         int64_t k = !keeps && code->inst.v[cond[i]].op == C_GE0
-                        ? jot_guard_factor(code, loop, cond[i]) : 0;
+                        ? factor_of(code, loop, cond[i]) : 0;
         if (!jot_guard_inside(code, jot_guard_scope(code, cond[i]), loop))
             around[out++] = cond[i];
         else if (k)
@@ -316,7 +320,7 @@ gather_outer(Code *code, uint32_t load, uint32_t loop)
             continue;
         }
         pair[0] = outer, pair[1] = arg[i];
-        outer = outer ? jot_guard_before(code, loop, both, pair, NULL, 2) : arg[i];
+        outer = outer ? before(code, loop, both, pair, NULL, 2) : arg[i];
         if (!outer)
             return;
     }

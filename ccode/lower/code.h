@@ -176,7 +176,6 @@ JOT_FN void jot_walk_near(IndexWalk *w, int n, const Ix *cond);
 #define GUARD_CONDS 64
 JOT_FN void jot_code_guard(Code *code);
 JOT_FN void jot_code_apart(Code *code); /* ccode/emit/apart.c */
-JOT_FN void jot_code_shorten(Code *code); /* ccode/emit/shorten.c */
 /* The block inside of which an operand can be read: a loop's for its variable. */
 JOT_FN uint32_t jot_guard_scope(const Code *code, uint32_t n);
 JOT_FN bool jot_guard_inside(const Code *code, uint32_t block, uint32_t around);
@@ -186,14 +185,5 @@ JOT_FN bool jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg
 JOT_FN void jot_guard_dissolve(Code *code, uint32_t block, uint32_t n);
 JOT_FN void jot_guard_lift(Code *code, uint32_t block);
 JOT_FN void jot_guard_gather(Code *code, uint32_t block, uint32_t loop);
-/* An index record (C_INDEX: of its dtype) in the outermost block where its operands are, before a
- * loop or another record; one that is there already is taken. 0: out of memory. */
-JOT_FN uint32_t jot_guard_before(Code *code, uint32_t mark, Inst in, const uint32_t *arg,
-                                 const int64_t *coef, int narg);
-/* c + sign * (the linear form without the loop's variable), before the loop. */
-JOT_FN uint32_t jot_guard_bound(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c);
-/* Is the condition k v + rest against 0, with v the loop's variable and the rest outside of it?
- * Then k, else 0. */
-JOT_FN int64_t jot_guard_factor(const Code *code, uint32_t loop, uint32_t cond);
 
 #endif

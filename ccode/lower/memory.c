@@ -48,7 +48,7 @@ cond_of_all(Walk *w, Ix cond)
 }
 
 static void
-add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool halo, int depth)
+add_cond(Walk *w, Access *a, Ix cond, int depth)
 {
     IxRec r;
     int64_t known;
@@ -59,14 +59,54 @@ add_cond(Walk *w, Access *a, const Layout *l, const Ix *index, Ix cond, bool hal
         return;
     }
     if (r.op == IX_AND && depth < 64) {
-        add_cond(w, a, l, index, r.a, halo, depth + 1);
-        add_cond(w, a, l, index, r.b, halo, depth + 1);
+        add_cond(w, a, r.a, depth + 1);
+        add_cond(w, a, r.b, depth + 1);
         return;
     }
     for (int i = 0; i < a->nconds; i++)
         a->never = a->never || contradicts(w->k->ix, a->cond[i], cond);
-    if (!(halo && jot_layout_answers(l, w->k->ix, index, cond, &w->index.space)) && a->nconds < 64)
+    if (a->nconds < 64)
         a->cond[a->nconds++] = cond;
+}
+
+/* Is each dimension that leaves extent and halo guarded by bounds of its own? One that leaves
+ * wherever another does has none: x[2 - 3*i, 3*i] of (3, 2), for i < 2, asks for 3*i < 2 alone, and
+ * where that is dropped the row is -1. */
+static bool
+halo_holds(Walk *w, const Access *a, const Layout *l, const Ix *index)
+{
+    IxPool *ix = w->k->ix;
+    for (int d = 0; d < l->rank; d++) {
+        int found = 0, wanted = 0;
+        if (jot_layout_reaches(l, ix, d, index[d], &w->index.space))
+            continue;
+        for (int side = 0; side < 2; side++) {
+            Ix bound = side ? jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space)
+                            : jot_ix_ge0(ix, index[d], &w->index.space);
+            int64_t known;
+            if (jot_ix_is_const(ix, bound, &known) && known)
+                continue;
+            wanted++;
+            for (int i = 0; i < a->nconds; i++)
+                found += a->cond[i] == bound;
+        }
+        if (found < wanted)
+            return false;
+    }
+    return true;
+}
+
+/* What the halo answers is not asked. */
+static void
+drop_conds(Walk *w, Access *a, const Layout *l, const Ix *index)
+{
+    int n = 0;
+    if (!halo_holds(w, a, l, index))
+        return;
+    for (int i = 0; i < a->nconds; i++)
+        if (!jot_layout_answers(l, w->k->ix, index, a->cond[i], &w->index.space))
+            a->cond[n++] = a->cond[i];
+    a->nconds = n;
 }
 
 static Access
@@ -77,7 +117,9 @@ make_access(Walk *w, uint32_t buf, const Ix *index, uint32_t conds, int n, bool 
     memset(&a, 0, sizeof a);
     a.buf = buf;
     for (int i = 0; i < n; i++)
-        add_cond(w, &a, l, index, jot_walk_subst(w, w->k->ixs.v[conds + (uint32_t)i]), halo, 0);
+        add_cond(w, &a, jot_walk_subst(w, w->k->ixs.v[conds + (uint32_t)i]), 0);
+    if (halo)
+        drop_conds(w, &a, l, index);
     a.addr = jot_layout_addr(l, w->k->ix, index, &w->index.space);
     return a;
 }
@@ -272,8 +314,7 @@ load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
         one.addr = jot_walk_at_lane(w, a->addr, lane);
         one.nconds = 0;
         for (int i = 0; i < a->nconds; i++)
-            add_cond(w, &one, w->k->bufs.v[a->buf].layout, NULL,
-                     jot_walk_at_lane(w, a->cond[i], lane), false, 0);
+            add_cond(w, &one, jot_walk_at_lane(w, a->cond[i], lane), 0);
         scalar[lane] = one.never ? jot_walk_const(w, dtype, outside)
                                  : load_once(w, &one, dtype, outside, 0);
     }
