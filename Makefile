@@ -119,11 +119,15 @@ ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_threads
 test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
+# what make test draws little of, drawn often; then all of it
 run-long: $(TESTS) $(EXAMPLES)
-	@$(RUN) "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" \
-	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_prelude --all" \
-	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_guard 400" \
-	    "$(B)/tests/test_models --all" "tests/test_fake.sh $(B) all" $(TESTS)
+	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" "$(B)/tests/test_fuzz 10000" \
+	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
+	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
+	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
+	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
+	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_over 2000" \
+	    "$(B)/tests/test_models --all" $(filter-out $(ALONE),$(TESTS)) --alone $(ALONE)
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
 test-cuda:
