@@ -119,11 +119,17 @@ ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_threads
 test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
+# what make test draws little of, drawn often; then all of it
 run-long: $(TESTS) $(EXAMPLES)
-	@$(RUN) "$(B)/tests/test_fuzz 10000" "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" \
-	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_prelude --all" \
-	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_guard 400" \
-	    "$(B)/tests/test_models --all" "tests/test_fake.sh $(B) all" $(TESTS)
+	@$(MAKE) -s asan-build BYCC=
+	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" "$(B)/tests/test_fuzz 10000" \
+	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
+	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
+	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
+	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
+	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_over 2000" \
+	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
+	    $(filter-out $(ALONE),$(TESTS)) $(BYCC:%="tools/watched.sh $(B)/asan/tests/%") --alone $(ALONE)
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
 test-cuda:
@@ -146,17 +152,26 @@ mutate:
 	@python3 tools/mutate.py --mutants $(or $(MUTANTS),100) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(MINUTES),--minutes $(MINUTES))
 
-# Sanitizers: the programs that touch every file, the campaigns shortened; NVRTC itself leaks.
-# (those of devices skip there, without a device)
+# Sanitizers: the programs that touch every file, the campaigns shortened. NVRTC itself leaks; programs of devices
+# would skip, without one. The programs whose time is their compilers' (BYCC) are left to make test-long.
 NOTASAN = test_prelude test_prelude_text test_memory test_fuzz test_wild test_flags test_models test_cuda test_guard \
           test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
-ASAN    = $(filter-out $(NOTASAN:%=$(B)/tests/%),$(TESTS))
-WATCHED = $(ASAN:$(B)/%="tools/watched.sh $(B)/asan/%") "tools/watched.sh $(B)/asan/tests/test_memory 7" \
-          "tools/watched.sh $(B)/asan/tests/test_fuzz 40" "tools/watched.sh $(B)/asan/tests/test_wild 200"
+BYCC    = test_bounds test_blocks test_choose test_contract_image test_conv test_drawn test_far test_forced test_half test_ir \
+          test_ir_random test_ir_text test_pads test_prelude_bits test_prelude_vector test_shorten test_sizes test_stencil \
+          test_target test_tiers test_types test_turn test_winograd
+ASANALL = $(filter-out $(NOTASAN),$(notdir $(TESTS)))
+ASAN    = $(filter-out $(BYCC),$(ASANALL))
+ASANCUT = "tools/watched.sh $(B)/asan/tests/test_memory 7" "tools/watched.sh $(B)/asan/tests/test_fuzz 40" \
+          "tools/watched.sh $(B)/asan/tests/test_wild 100"
+WATCHED = $(ASAN:%="tools/watched.sh $(B)/asan/tests/%") $(ASANCUT)
+ASANCC  = -O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan-build:
-	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
-	    B=$(B)/asan $(ASAN:$(B)/%=$(B)/asan/%) $(B)/asan/tests/test_memory $(B)/asan/tests/test_fuzz $(B)/asan/tests/test_wild
-check-asan: asan-build
+	@$(MAKE) -s CFLAGS="$(ASANCC)" B=$(B)/asan $(ASAN:%=$(B)/asan/tests/%) \
+	    $(B)/asan/tests/test_memory $(B)/asan/tests/test_fuzz $(B)/asan/tests/test_wild
+check-asan:
+	@$(MAKE) -s asan-build BYCC=
+	@$(MAKE) -s asan-run BYCC=
+asan-run:
 	@$(RUN) $(WATCHED)
 
 # The library and a part of its tests built by tcc itself
@@ -243,7 +258,7 @@ bench-report:
 	fi
 
 .PHONY: mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
-        check-asan asan-build check-tcc tcc-build check-c++ fuzz bench bench-report install wc clean
+        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-report install wc clean
 
 clean:
 	rm -rf $(B) out

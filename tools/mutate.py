@@ -6,17 +6,21 @@
 #     copy        the tree in a scratch folder, built once with the library as a shared object
 #     mutant      one comparison, constant, operator or index of a drawn line is another; one file compiled
 #     guards      the programs whose charter names the file ("Guards: ..."), the fastest first
-#     fast        the programs that take few seconds, whatever they guard
+#     fast        programs that take few seconds, whatever they guard
+#     campaigns   those that draw much come last, if asked for (--campaigns)
 #
-# A mutant is noticed by the first program that ends otherwise than on the copy as it was: with a failure, a
-# signal, or not at all within ten times its time. One whose machine code is that of the file as it was is
-# none. The last lines name the mutants that nobody noticed; the checkout is never touched.
+# A mutant is noticed by the first program that fails, dies, or does not end, and does pass on the copy as it
+# was. One whose machine code is that of the file as it was is none. The last lines name the mutants that
+# nobody noticed; the checkout is never touched.
 import argparse, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 
 FLAGS = "-O1 -DJOT_CHECKED -fPIC"
 FAST = "test_graph test_meta test_grad test_nn test_ref test_fuse_why test_phase test_moments test_pair test_success " \
        "test_rides test_layout test_choose test_run".split()
+CAMPAIGNS = "test_forced test_fuzz test_drawn test_wild test_flags test_guard test_determined test_machines test_models " \
+            "test_memory test_sizes test_far test_conv test_prelude_vector test_ir_random".split()
 DEVICES = "test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused".split()
+PATIENCE = 200  # seconds for a program whose time is not known
 
 CHANGES = [  # what stands there, what may stand there instead
     ("comparison", r" (<=|>=|==|!=|<|>) ", {"<": ["<=", ">"], "<=": ["<", ">="], ">": [">=", "<"],
@@ -96,7 +100,7 @@ class Copy:
         out = ("tests/", "examples/", "bench/", "tools/", "docs/")
         self.files = [n for n in names if n.endswith(".c") and not n.startswith(out)]
         self.guards = self.charters()
-        self.seconds = {}
+        self.seconds, self.bad = {}, set()
         self.env = dict(os.environ, JOT_CACHE_DIR=self.dir + "/cache", TMPDIR=self.dir + "/tmp")
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
             self.env.pop(name, None)
@@ -106,18 +110,21 @@ class Copy:
         os.mkdir(self.dir + "/cache")
         os.mkdir(self.dir + "/tmp")
         self.make("m/libjot.a")
-        self.link()
+        for which in ("old", "new"):
+            os.mkdir(self.dir + "/m/" + which)
+            self.link(which)
         # programs are linked against this archive: a script that names the shared library instead
         with open(self.dir + "/m/libjot.a", "w") as f:
-            f.write("INPUT(%s/m/libjot.so)\n" % self.dir)
+            f.write("INPUT(%s/m/old/libjot.so)\n" % self.dir)
 
     def make(self, *targets):
         subprocess.run(["make", "-s", "CFLAGS=" + FLAGS, "B=m", *targets], cwd=self.dir, env=self.env, check=True)
 
-    def link(self):
+    def link(self, which):
         objects = ["m/" + f[:-2] + ".o" for f in self.files]
-        subprocess.run(["cc", "-shared", "-o", "m/libjot.so", *[o for o in objects if os.path.exists(self.dir + "/" + o)],
-                        "-ldl", "-lpthread", "-lm"], cwd=self.dir, check=True)
+        subprocess.run(["cc", "-shared", "-Wl,-soname,libjot.so", "-o", "m/%s/libjot.so" % which,
+                        *[o for o in objects if os.path.exists(self.dir + "/" + o)], "-ldl", "-lpthread", "-lm"],
+                       cwd=self.dir, check=True)
 
     def charters(self):
         """For each file's name the programs that guard it."""
@@ -131,40 +138,49 @@ class Copy:
                 guards.setdefault(word, []).append(name[:-2])
         return guards
 
-    def run(self, program, limit):
-        """Does it pass? None: it did not end. Only programs of devices look for some."""
-        env = self.env if program in DEVICES else dict(self.env, OCL_ICD_VENDORS="/no/devices")
+    def run(self, program, which, limit):
+        """Does it pass, with the library as it was or as it is? Only programs of devices look for some."""
+        if not os.path.exists(self.dir + "/m/tests/" + program):
+            os.utime(self.dir + "/m/libjot.a")  # it is newer than all objects
+            self.make("m/tests/" + program)
+        env = dict(self.env, LD_LIBRARY_PATH=self.dir + "/m/" + which)
+        if program not in DEVICES:
+            env["OCL_ICD_VENDORS"] = "/no/devices"
+        start = time.time()
         p = subprocess.Popen(["m/tests/" + program], cwd=self.dir, env=env, start_new_session=True,
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            return p.wait(limit) == 0
+            ok = p.wait(limit) == 0
         except subprocess.TimeoutExpired:
-            return None
+            ok = False
         finally:
             try:
                 os.killpg(p.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
             p.wait()
+        if ok:
+            self.seconds[program] = time.time() - start
+        return ok
 
-    def known(self, program):
-        """Seconds that it takes on the copy as it was; none if it fails there."""
-        if program not in self.seconds:
-            if not os.path.exists(self.dir + "/m/tests/" + program):
-                os.utime(self.dir + "/m/libjot.a") # it is newer than all objects
-                self.make("m/tests/" + program)
-            start = time.time()
-            ok = self.run(program, 300)
-            self.seconds[program] = time.time() - start if ok else None
-            if not ok:
-                print("%s fails on the tree as it is: left out" % program, flush=True)
-        return self.seconds[program]
+    def notices(self, program):
+        """Does it fail with the changed library, and only with that?"""
+        known = self.seconds.get(program)
+        if known is None and program in self.bad or self.run(program, "new", 10 * known + 10 if known else PATIENCE):
+            return False
+        if known is None and not self.run(program, "old", PATIENCE):
+            self.bad.add(program)
+            print("%s fails on the tree as it is: left out" % program, flush=True)
+            return False
+        return True
 
-    def programs(self, name):
-        """Who is asked about a file: its guards, the fastest first, then the fast ones."""
-        guards = [g for g in self.guards.get(name, []) if self.known(g) is not None]
-        fast = [g for g in FAST if g not in guards and self.known(g) is not None]
-        return sorted(guards, key=self.known) + sorted(fast, key=self.known)
+    def programs(self, name, campaigns):
+        """Who is asked about a file: its guards, the fastest first, then the fast ones, then campaigns."""
+        guards = self.guards.get(name, [])
+        asked = [g for g in guards if g not in CAMPAIGNS]
+        fast = [g for g in FAST if g not in guards]
+        time_of = lambda g: self.seconds.get(g, 1)
+        return sorted(asked, key=time_of) + sorted(fast, key=time_of) + (CAMPAIGNS if campaigns else [])
 
     def compile(self, name):
         path = self.dir + "/m/" + name[:-2] + ".o"
@@ -186,6 +202,7 @@ def main():
     ask.add_argument("--seed", type=int, default=1)
     ask.add_argument("--only", default="", help="files whose path has this word")
     ask.add_argument("--minutes", type=float, default=0, help="stop after so many")
+    ask.add_argument("--campaigns", action="store_true", help="ask the programs that draw much, too")
     how = ask.parse_args()
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     draw, start, copy = random.Random(how.seed), time.time(), Copy(root)
@@ -202,7 +219,6 @@ def main():
             line = lines[n][:column] + to + lines[n][column + length:]
             what = "%s:%d: %s: %s -> %s: %s" % (name, n + 1, kind, lines[n][column:column + length], to or "nothing",
                                                 lines[n].strip())
-            programs = copy.programs(name)
             with open(copy.dir + "/m/" + name[:-2] + ".o", "rb") as f:
                 before = f.read()
             with open(path, "w") as f:
@@ -211,10 +227,10 @@ def main():
             if after is None or after == before:
                 end = "refused" if after is None else "equal"
             else:
-                copy.link()
+                copy.link("new")
                 end = "left"
-                for program in programs:
-                    if not copy.run(program, 10 * copy.known(program) + 10):
+                for program in copy.programs(name, how.campaigns):
+                    if copy.notices(program):
                         end = "noticed"
                         what += "  [%s]" % program
                         break
@@ -226,7 +242,6 @@ def main():
                 f.write("\n".join(lines))
             with open(copy.dir + "/m/" + name[:-2] + ".o", "wb") as f:
                 f.write(before)
-        copy.link()
     finally:
         copy.close()
     print("\n".join(["", "noticed by no test:"] + left if left else [""]))

@@ -17,7 +17,8 @@ one() { # folder, number: run that command, leave what it said, and what became 
     rc=$?
     rm -f "$at.pid"
     [ $rc != 124 ] || echo "ended after $limit s" >>"$at.log"
-    cpu=$(times | tail -n 1 | tr ms '  ' | awk '{ print int($1 * 60 + $2 + $3 * 60 + $4 + 0.5) }')
+    times >"$at.times" # not in a pipe, which has times of its own
+    cpu=$(tail -n 1 "$at.times" | tr ms '  ' | awk '{ print int($1 * 60 + $2 + $3 * 60 + $4 + 0.5) }')
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$at.log" | tail -n 1)
     # shellcheck disable=SC2046
     set -- "$2" $(echo "$line" | awk '{ print $1 + 0, $3 + 0, $5 + 0 }')
