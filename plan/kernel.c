@@ -402,7 +402,7 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, u
 static bool
 kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *shared_nbytes)
 {
-    BuildArgs args;
+    const BuildArgs *args;
     EmitInfo info = {0};
     Text text = {NULL, NULL, 0, 0};
     KernelCost cost;
@@ -411,7 +411,6 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
 
     if (!jot_plan_step_quick(m, step) || jot_tier_waits(m->ctx, step))
         return true;
-    memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
     ok = jot_plan_text(m, group, TIER_QUICK, what, &args, &text, &info, &cost);
     if (ok)
@@ -420,7 +419,6 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
         *shared_nbytes = info.shared_nbytes;
     for (i = 0; i < 4; i++)
         step->over.bit[i] &= info.over.bit[i];
-    jot_build_free(m->ctx, &args);
     jot_text_free(&text);
     return ok && step->quick.kernel;
 }
@@ -429,14 +427,13 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
 static bool
 kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 {
-    BuildArgs args;
+    const BuildArgs *args;
     EmitInfo info = {0};
     Text text = {NULL, NULL, 0, 0};
     size_t dumped = m->dump.n, shared_nbytes;
     char what[96];
     bool ok;
 
-    memset(&args, 0, sizeof args);
     text.mem = &m->ctx->mem;
     kernel_describe(m, group, what, sizeof what);
     ok = jot_plan_text(m, group, TIER_BEST, what, &args, &text, &info, &step->cost);
@@ -449,10 +446,9 @@ kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
         shared_nbytes = info.shared_nbytes;
         step->over = info.over;
         ok = kernel_quick(m, group, what, step, &shared_nbytes)
-          && (!keep || jot_plan_known_keep(m, step, &args, shared_nbytes))
-          && kernel_step_args(m, group, &args, shared_nbytes, step);
+          && (!keep || jot_plan_known_keep(m, step, args, shared_nbytes))
+          && kernel_step_args(m, group, args, shared_nbytes, step);
     }
-    jot_build_free(m->ctx, &args);
     jot_text_free(&text);
     m->ctx->stats.groups_built++;
     return ok;
@@ -490,6 +486,7 @@ jot_plan_step(Make *m, uint32_t group)
         known = jot_plan_known(m);
     ok = !m->ctx->mem.failed && (known ? kernel_known_step(m, group, known, &step)
                                        : kernel_new_step(m, group, keep, &step));
+    jot_plan_built_drop(m, group);
     if (ok)
         return jot_plan_step_push(m, &step) && kernel_after(m, group);
     jot_plan_step_drop(m, &step);

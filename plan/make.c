@@ -19,7 +19,8 @@ make_tables(Make *m)
     m->root = jot_mem_new(&m->ctx->mem, n, sizeof *m->root);
     m->plain = jot_mem_new(&m->ctx->mem, n, sizeof *m->plain);
     m->readers = jot_mem_new(&m->ctx->mem, n, sizeof *m->readers);
-    if (!m->var || !m->root || !m->plain || !m->readers)
+    m->built = jot_mem_new(&m->ctx->mem, m->fusion->ngroups + 1, sizeof *m->built);
+    if (!m->var || !m->root || !m->plain || !m->readers || !m->built)
         return jot_fail_memory(m->ctx, "plan");
     for (i = 0; i < m->s->roots.n; i++)
         m->root[jot_node(m->ctx, m->s->roots.v[i])->at] = i + 1;
@@ -146,6 +147,7 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     Fusion fusion;
     FuseAsk ask;
     const char *name;
+    uint32_t g;
     bool ok;
 
     memset(&m, 0, sizeof m);
@@ -176,6 +178,9 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     if (!ok)
         jot_plan_knowns_undo(ctx);
     jot_plan_words_free(&m);
+    for (g = 0; m.built && g <= fusion.ngroups; g++)
+        jot_plan_built_drop(&m, g);
+    jot_mem_free(&ctx->mem, m.built, m.built ? (fusion.ngroups + 1) * sizeof *m.built : 0);
     jot_fuse_free(ctx, &fusion);
     jot_mem_free(&ctx->mem, m.var, s->list.n * sizeof *m.var);
     jot_mem_free(&ctx->mem, m.root, s->list.n * sizeof *m.root);

@@ -254,6 +254,14 @@ struct PlanKnown {
 /* A result of a group that would lie over what it reads: their positions. */
 typedef struct { uint32_t out, in; } PlanWish;
 
+/* A group's kernel as it was built, what it is called with, and what was found in it. */
+typedef struct {
+    Kernel k;
+    BuildArgs args;
+    const Winograd *tiles; /* it reads U in place of taps; NULL: it does not */
+    const Rides *sums;     /* ... of its results, computed along with these; NULL: none */
+} PlanBuilt;
+
 /* plan/kernel.c: the steps of a plan, with their text. */
 typedef struct { PlanModule *module; Text text; } PlanUnit;
 typedef struct {
@@ -277,6 +285,7 @@ typedef struct {
     GroupBase *base;       /* per group, once layouts were chosen; else NULL */
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
+    PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
     Vec(PlanUnit) units;   /* found on disk */
@@ -288,10 +297,15 @@ typedef struct {
 JOT_FN bool jot_over_wishes(Make *m, uint32_t group); /* by m->words.pos */
 JOT_FN void jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args);
 JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
+/* plan/built.c: what was built of the group, until it is dropped, and a copy of the kernel, which the
+ * caller may change and closes. NULL: failed, the context has the reason or memory was refused; there
+ * is no copy. */
+JOT_FN PlanBuilt *jot_plan_built(Make *m, uint32_t group, Kernel *k);
+JOT_FN void jot_plan_built_drop(Make *m, uint32_t group);
 /* plan/text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called
  * with; cost: what it does. False: failed, as jot_plan_refused says. */
-JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args,
-                          Text *out, EmitInfo *info, KernelCost *cost);
+JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what,
+                          const BuildArgs **args, Text *out, EmitInfo *info, KernelCost *cost);
 /* ... of a kernel that is built and laid out. plain: by rule, whatever the configuration says of
  * schedules; sched NULL: by rule. False: *why says why. */
 JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const SchedOwn *sched, bool plain,

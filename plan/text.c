@@ -1,9 +1,9 @@
-/* plan/text.c - the text of one group's kernel: built, put into layouts, scheduled, printed.
+/* plan/text.c - the text of one group's kernel: put into layouts, scheduled, printed.
  *
  *     group -> Kernel -> layouts -> Sched (ccode/strategy/) -> "void jot_k_0000000000000000(...)"
  *
  *   requires  groups, layouts and copies of the plan     keeps  the plan
- * Read before: ccode/build/build.h, ccode/strategy/strategy.h. After: plan/kernel.c. */
+ * Read before: plan/built.c, ccode/strategy/strategy.h. After: plan/kernel.c. */
 #include "plan/parts.h"
 #include "ccode/contract/epilogue.h"
 #include "ops/user/code.h"
@@ -107,84 +107,79 @@ jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *arg
     }
 }
 
-/* Does the group read U in place of taps? */
 static bool
-kernel_tiled(const Make *m, uint32_t group)
-{
-    uint32_t i;
-
-    for (i = 0; i < m->reads.n; i++)
-        if (m->reads.v[i].group == group && m->copies.v[m->reads.v[i].copy].tiles)
-            return true;
-    return false;
-}
-
-static bool
-kernel_print_tiles(Make *m, Kernel *k, PlanTier tier, Text *out, EmitInfo *info, Text *why)
+kernel_print_tiles(Make *m, Kernel *k, const PlanBuilt *built, PlanTier tier, Text *out,
+                   EmitInfo *info, Text *why)
 {
     SchedOwn sched = {jot_winograd_sched, NULL};
     const Target *t = &m->ctx->target;
-    Winograd w;
-    Rides rides;
+    Winograd w = *built->tiles;
+    Rides sums;
     Kernel tiled;
-    bool ok, sums = jot_rides_find(k, &rides);
+    bool ok;
 
     sched.w = &w;
-    if (sums)
-        jot_rides_apart(k, &rides, true);
-    ok = jot_winograd_find(k, jot_plan_lanes(m, JOT_F32), t, jot_plan_fast(m), &w);
-    JOT_ASSERT(ok || m->ctx->mem.failed, "plan/layout/winograd.c found it");
-    if (!ok)
-        return false;
-    if (sums) {
-        w.rides = &rides;
-        jot_winograd_band(k, t, &w, &rides);
+    if (built->sums) {
+        sums = *built->sums;
+        jot_rides_apart(k, &sums, true);
+        w.rides = &sums;
+        jot_winograd_band(k, t, &w, &sums);
     }
     ok = jot_winograd_kernel(k, &w, &tiled)
-      && (!sums || jot_winograd_rides(k, t, &w, &rides, &tiled))
+      && (!w.rides || jot_winograd_rides(k, t, &w, &sums, &tiled))
       && jot_plan_print(m, &tiled, tier, &sched, true, out, info, why);
     jot_kernel_close(&tiled);
     return ok;
 }
 
-/* Build and print a group; a random schedule too long to print gives way to the plain one. */
-JOT_FN bool
-jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, BuildArgs *args, Text *out,
-              EmitInfo *info, KernelCost *cost)
+/* Lay out the kernel of a group and print it. */
+static bool
+kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTier tier, bool plain,
+             Text *out, EmitInfo *info, Text *why)
 {
-    BuildGraph graph;
-    Text why = {NULL, NULL, 0, 0};
-    bool plain = tier == TIER_QUICK || !kernel_random(m->ctx->config.schedule), ok = false, again;
+    const BuildArgs *args = &built->args;
+    bool ok = true;
     uint32_t i;
 
-    graph.list = &m->s->list;
-    graph.fusion = m->fusion;
+    for (i = 0; ok && i < args->maps.n; i++)
+        ok = jot_code_map_text(m->ctx, args->maps.v[i],
+                               m->dialect->device ? m->dialect->device->function : "static ", out);
+    if (!ok)
+        return false;
+    jot_plan_kernel_layouts(m, group, k, args);
+    jot_over_wish(m, k, args);
+    if (built->tiles)
+        return kernel_print_tiles(m, k, built, tier, out, info, why);
+    if (!m->dialect->device && !m->plan->dialect)
+        jot_kernel_views(k);
+    return jot_passes(k, PASS_LAID_OUT, &m->ctx->target, 0)
+        && jot_plan_print(m, k, tier, NULL, plain, out, info, why);
+}
+
+/* A random schedule too long to print gives way to the plain one. */
+JOT_FN bool
+jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const BuildArgs **args,
+              Text *out, EmitInfo *info, KernelCost *cost)
+{
+    Text why = {NULL, NULL, 0, 0};
+    bool plain = tier == TIER_QUICK || !kernel_random(m->ctx->config.schedule), ok, again;
+
     why.mem = &m->ctx->mem;
     do {
+        const PlanBuilt *built;
         Kernel k;
 
-        args->bufs.n = args->scalars.n = args->maps.n = 0;
         why.n = 0;
         out->n = 0;
-        ok = jot_build_kernel(m->ctx, &graph, group, &k, args)
-          && jot_passes(&k, PASS_BUILT, &m->ctx->target, 0);
-        for (i = 0; ok && i < args->maps.n; i++)
-            ok = jot_code_map_text(m->ctx, args->maps.v[i],
-                                   m->dialect->device ? m->dialect->device->function : "static ",
-                                   out);
-        jot_kernel_cost(&k, cost);
+        built = jot_plan_built(m, group, &k);
+        ok = built != NULL;
         if (ok) {
+            *args = &built->args;
+            jot_kernel_cost(&k, cost);
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
-            jot_plan_kernel_layouts(m, group, &k, args);
-            jot_over_wish(m, &k, args);
-            if (!m->dialect->device && !m->plan->dialect && !kernel_tiled(m, group))
-                jot_kernel_views(&k);
-            ok = jot_passes(&k, PASS_LAID_OUT, &m->ctx->target, 0)
-              && (kernel_tiled(m, group)
-                      ? kernel_print_tiles(m, &k, tier, out, info, &why)
-                      : jot_plan_print(m, &k, tier, NULL, plain, out, info, &why));
+            ok = kernel_print(m, group, &k, built, tier, plain, out, info, &why);
+            jot_kernel_close(&k);
         }
-        jot_kernel_close(&k);
         again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;
         plain = true;
     } while (again);

@@ -7,10 +7,10 @@
  *     x  A    terms n:n i:i h:h,p w:w,q                         leaves by 1 1 in h and w, 0 there
  *     k  B    terms o:o i:i p:p q:q                   fast o
  *
- * Each group is built once for this and forgotten: a plan of a thousand groups would hold a
- * thousand kernels otherwise. What was found is remembered by the group (plan/known.c).
+ * What was found is remembered by the group (plan/known.c); its kernel is kept for those that come
+ * after, until the group has its step (plan/built.c).
  *
- *   requires  fused groups     keeps  everything: what is built here is closed again
+ *   requires  fused groups     keeps  everything
  *
  * Read before: plan/layout/layout.h, ccode/build/build.h, ccode/contract/contract.h. After:
  * plan/layout/layout.c. */
@@ -410,28 +410,25 @@ static bool
 uses_build(LayoutChoice *c, uint32_t group)
 {
     Make *m = c->m;
-    BuildGraph graph;
-    BuildArgs args;
+    const PlanBuilt *built;
     UsesWalk w;
     Kernel k;
     bool ok;
 
-    memset(&args, 0, sizeof args);
     memset(&w, 0, sizeof w);
-    graph.list = &m->s->list;
-    graph.fusion = m->fusion;
+    built = jot_plan_built(m, group, &k);
+    if (!built)
+        return false;
+    w.args = &built->args;
     w.classes = jot_mem_new(&m->ctx->mem, 1, sizeof *w.classes);
-    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args) && jot_kernel_residues(&k)
-      && w.classes && jot_sched_classes(&k, w.classes);
+    ok = jot_kernel_residues(&k) && w.classes && jot_sched_classes(&k, w.classes);
     w.m = m;
     w.uses = &c->uses;
     w.k = &k;
-    w.args = &args;
     w.group = group;
     if (ok)
         uses_kernel(&w);
     jot_kernel_close(&k);
-    jot_build_free(m->ctx, &args);
     jot_mem_free(&m->ctx->mem, w.classes, sizeof *w.classes);
     return ok && !m->ctx->mem.failed;
 }

@@ -140,39 +140,51 @@ tiles_results(Make *m, uint32_t group, Kernel *k, const BuildArgs *args, const W
     return ok;
 }
 
+/* The text of the group's kernel, in both tiers, begins with that. */
+static bool
+tiles_found(Make *m, PlanBuilt *built, const Winograd *w, const Rides *sums)
+{
+    Winograd *tiles = jot_arena_array(&m->arena, Winograd, 1);
+    Rides *rides = sums ? jot_arena_array(&m->arena, Rides, 1) : NULL;
+
+    if (tiles)
+        *tiles = *w;
+    if (rides)
+        *rides = *sums;
+    built->tiles = tiles;
+    built->sums = rides;
+    return tiles && (rides || !sums);
+}
+
 static bool
 tiles_group(Make *m, uint32_t group)
 {
-    BuildGraph graph;
-    BuildArgs args;
+    PlanBuilt *built;
     Rides rides;
     Winograd w;
     Kernel k;
     uint32_t pos, copy;
-    bool ok, found, keep = jot_plan_words(m, group, WORDS_NO_TILES);
+    bool ok = true, found, sums, keep = jot_plan_words(m, group, WORDS_NO_TILES);
 
     if (keep && jot_plan_known(m))
         return true;
-    memset(&args, 0, sizeof args);
-    graph.list = &m->s->list;
-    graph.fusion = m->fusion;
-    ok = jot_build_kernel(m->ctx, &graph, group, &k, &args);
-    if (ok) {
-        jot_plan_kernel_layouts(m, group, &k, &args);
-        if (jot_rides_find(&k, &rides))
-            jot_rides_apart(&k, &rides, true);
-        found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m),
-                                  &w);
-        if (!found && keep && !m->ctx->mem.failed)
-            (void)jot_plan_know(m, sizeof(PlanKnown));
-        if (found && tiles_results(m, group, &k, &args, &w)) {
-            pos = jot_node(m->ctx, args.bufs.v[k.values.v[w.taps].buf - 1])->at;
-            ok = (tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
-              || jot_fail_memory(m->ctx, "plan");
-        }
+    built = jot_plan_built(m, group, &k);
+    if (!built)
+        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    jot_plan_kernel_layouts(m, group, &k, &built->args);
+    sums = jot_rides_find(&k, &rides);
+    if (sums)
+        jot_rides_apart(&k, &rides, true);
+    found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m), &w);
+    if (!found && keep && !m->ctx->mem.failed)
+        (void)jot_plan_know(m, sizeof(PlanKnown));
+    if (found && tiles_results(m, group, &k, &built->args, &w)) {
+        pos = jot_node(m->ctx, built->args.bufs.v[k.values.v[w.taps].buf - 1])->at;
+        ok = (tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy)
+              && tiles_found(m, built, &w, sums ? &rides : NULL))
+          || jot_fail_memory(m->ctx, "plan");
     }
     jot_kernel_close(&k);
-    jot_build_free(m->ctx, &args);
     return ok && (!m->ctx->mem.failed || jot_fail_memory(m->ctx, "plan"));
 }
 
