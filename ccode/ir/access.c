@@ -50,6 +50,30 @@ jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis)
     return d >= 0 && jot_ix_coef(k->ix, k->ixs.v[at + (uint32_t)d], axis, &inside) == 1 && !inside;
 }
 
+JOT_FN int
+jot_axes_by(uint64_t axes, const int64_t *moved, int *out)
+{
+    int n = 0;
+    for (int a = 0; axes >> a; a++) {
+        int at = n;
+        if (!(axes >> a & 1))
+            continue;
+        for (n++; at > 0 && moved[a] > moved[out[at - 1]]; at--)
+            out[at] = out[at - 1];
+        out[at] = a;
+    }
+    return n;
+}
+
+JOT_FN uint64_t
+jot_kernel_axes_of(const Kernel *k, uint32_t at, int n)
+{
+    uint64_t axes = 0;
+    for (int i = 0; i < n; i++)
+        axes |= jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)i]);
+    return axes;
+}
+
 /* ---- what is asked ------------------------------------------------------------------------ */
 
 JOT_FN int

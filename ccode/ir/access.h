@@ -28,6 +28,12 @@ JOT_FN int jot_layout_fastest(const Layout *l);
 /* The access lies side by side along the axis, by that dimension's index. */
 JOT_FN bool jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis);
 
+/* Axes, those that move something farthest first; how many. */
+JOT_FN int jot_axes_by(uint64_t axes, const int64_t *moved, int *out);
+/* Axes that n expressions of k->ixs move with; those that conditions of a load or sum speak of. */
+JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
+#define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)
+
 /* ---- what is asked ---- */
 
 /* What is to be asked so that 0 <= at < ext, as far as it is not known; how many, at most 2. */
