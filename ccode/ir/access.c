@@ -33,6 +33,28 @@ jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t hidden, int
         moved[a] = jot_ix_step(k->ix, addr, a, hidden);
 }
 
+/* Elements between two positions of a dimension. */
+static double
+access_pitch(const Layout *l, int dim)
+{
+    for (int i = l->n - 1; i >= 0; i--)
+        if (l->part[i].dim == dim)
+            return (double)l->stride[i];
+    return 0; /* folded */
+}
+
+JOT_FN void
+jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool *far)
+{
+    const KBuf *b = &k->bufs.v[buf];
+    memset(bytes, 0, k->axes.n * sizeof *bytes);
+    for (int d = 0; d < b->rank; d++) {
+        double pitch = access_pitch(b->layout, d) * (double)jot_dtype_nbytes((jot_DType)b->dtype);
+        for (int a = 0; a < (int)k->axes.n; a++)
+            bytes[a] += pitch * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, far);
+    }
+}
+
 JOT_FN int
 jot_layout_fastest(const Layout *l)
 {

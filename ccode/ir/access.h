@@ -23,6 +23,9 @@ JOT_FN int64_t jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden);
 /* moved[axis]: that, of each axis, for the access' place in memory. */
 JOT_FN void jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t hidden,
                              int64_t *moved);
+/* bytes[axis]: how far a step of each axis moves it on average, as prices have it; *far (or NULL):
+ * some axis in no simple way. */
+JOT_FN void jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool *far);
 /* The dimension whose neighbours are neighbours in memory; -1: none. */
 JOT_FN int jot_layout_fastest(const Layout *l);
 /* The access lies side by side along the axis, by that dimension's index. */
