@@ -208,20 +208,9 @@ rides_order(const Kernel *k, Rides *r)
 {
     const KStore *s = &k->stores.v[0];
     int64_t moved[KERNEL_AXES];
-    uint64_t axes = r->space & ~r->kept;
 
     jot_kernel_moved(k, s->buf, s->at, 0, moved);
-    r->n = 0;
-    for (int a = 0; a < (int)k->axes.n; a++) {
-        int at = r->n;
-
-        if (!(axes >> a & 1))
-            continue;
-        for (; at > 0 && moved[r->order[at - 1]] < moved[a]; at--)
-            r->order[at] = r->order[at - 1];
-        r->order[at] = a;
-        r->n++;
-    }
+    r->n = jot_axes_by(r->space & ~r->kept, moved, r->order);
 }
 
 /* Of an axis: all of it, a part that divides it, or, if there are enough rows without, 1. */

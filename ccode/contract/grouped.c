@@ -21,15 +21,6 @@
 
 enum { MIXED_PRODUCTS = 192 }; /* multiply-adds of a block that are spelled out */
 
-/* Elements that a step of the axis moves what is read of a; -1: not always as many. */
-static int64_t
-beside_stride(const ContractMake *m, uint32_t a, int axis)
-{
-    bool tangled = false;
-    int64_t stride = jot_contract_stride(m, a, axis, &tangled);
-    return tangled || stride < 0 ? -1 : stride;
-}
-
 /* Groups of fewer results than lanes: those of a vector read of a what lies in one, wherever the
  * other axes stand. */
 static bool
@@ -39,7 +30,7 @@ beside_aligned(const ContractMake *m, uint32_t a, int group, int64_t within)
     if (m->k->bufs.v[v->buf].layout->nelem % m->lanes)
         return false;
     for (int x = 0; x < (int)m->k->axes.n; x++) {
-        int64_t stride = v->free >> x & 1 ? beside_stride(m, a, x) : 0;
+        int64_t stride = v->free >> x & 1 ? jot_contract_stride(m, a, x) : 0;
         bool inside = (m->c.k >> x & 1) && stride > 0 && stride * m->k->axes.v[x].ext <= within;
         if (x != group && m->k->axes.v[x].ext > 1 && !inside &&
             (stride < 0 || stride % m->lanes != 0))
@@ -80,8 +71,7 @@ value_continues(const ContractMake *m, uint32_t value, uint32_t a, int g, int v)
         }
         if (x->op == VAL_LOAD)
             ok = index_continues(k, x->at, x->nidx, g, v, k->axes.v[v].ext);
-        for (int i = 0; i < x->ncond; i++)
-            ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[x->at + x->nidx + (uint32_t)i]) & both);
+        ok = ok && !(jot_kernel_cond_axes(k, x) & both);
         if (!ok)
             return false;
     }
@@ -111,7 +101,8 @@ jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v)
         jot_kernel_extent(m->k, n) != ext || (ext % m->lanes && m->lanes % ext))
         return -1;
     for (int g = 0; g < (int)k->axes.n; g++) {
-        int64_t stride = m->c.batch >> g & 1 && k->axes.v[g].ext > 1 ? beside_stride(m, a, g) : -1;
+        bool wide = (m->c.batch >> g & 1) && k->axes.v[g].ext > 1;
+        int64_t stride = wide ? jot_contract_stride(m, a, g) : -1;
         if (stride > 0 && stride <= 4 * ext && k->axes.v[g].ext * ext % m->lanes == 0 &&
             (ext >= m->lanes ||
              (stride * (m->lanes / ext) <= m->lanes && beside_aligned(m, a, g, stride))) &&
@@ -125,13 +116,14 @@ jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v)
 JOT_FN void
 jot_contract_mix(ContractMake *m)
 {
-    int64_t row = m->r < (int)m->k->axes.n ? beside_stride(m, m->c.a, m->r) : -1, copies = 1;
+    int64_t row = m->r < (int)m->k->axes.n ? jot_contract_stride(m, m->c.a, m->r) : -1, copies = 1;
     int order[KERNEL_AXES], n = 0;
     for (int pass = 0; pass < 3; pass++) /* the others, what mixes, windows along the rows */
         for (int i = 0; i < m->nk; i++) {
             int x = m->korder[i];
-            int64_t stride = beside_stride(m, m->c.a, x), ext = m->k->axes.v[x].ext;
-            bool mixes = stride % m->lanes != 0, window = !mixes && stride == row && ext <= 4;
+            int64_t stride = jot_contract_stride(m, m->c.a, x), ext = m->k->axes.v[x].ext;
+            bool mixes = stride < 0 || stride % m->lanes != 0;
+            bool window = !mixes && stride == row && ext <= 4;
             if (pass != (mixes ? 1 : window ? 2 : 0))
                 continue;
             order[n++] = x;

@@ -73,7 +73,7 @@ JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load
 JOT_FN bool jot_contract_unit(const ContractMake *m, uint32_t value, int axis);
 JOT_FN bool jot_contract_stores_unit(const ContractMake *m, int axis);
 JOT_FN bool jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis);
-JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis, bool *tangled);
+JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis);
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */

@@ -117,13 +117,12 @@ tile_of_rows(const ContractMake *m, const ContractTile *t)
 static bool
 rows_collide(const ContractMake *m)
 {
-    bool tangled = false;
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype);
     int64_t stride;
     if (m->r >= (int)m->k->axes.n)
         return false;
-    stride = jot_contract_stride(m, m->c.a, m->r, &tangled) * nbytes;
-    return !tangled && stride != 0 && stride % 4096 == 0 && m->rows > PLAN_WAYS;
+    stride = jot_contract_stride(m, m->c.a, m->r) * nbytes;
+    return stride != 0 && stride % 4096 == 0 && m->rows > PLAN_WAYS;
 }
 
 /* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses
@@ -131,14 +130,13 @@ rows_collide(const ContractMake *m)
 static bool
 rows_together(const ContractMake *m)
 {
-    bool tangled = false;
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype), stride, row;
     int last = m->korder[m->nk - 1];
     if (m->r >= (int)m->k->axes.n || m->lanes == 1 || !m->nk)
         return false;
-    row = jot_contract_stride(m, m->c.a, m->r, &tangled);
-    stride = jot_contract_stride(m, m->c.a, last, &tangled) * nbytes;
-    return !tangled && row == 1 && stride >= PLAN_FAR
+    row = jot_contract_stride(m, m->c.a, m->r);
+    stride = jot_contract_stride(m, m->c.a, last) * nbytes;
+    return row == 1 && stride >= PLAN_FAR
         && jot_kernel_extent(m->k, m->c.k) >= PLAN_LONG;
 }
 
@@ -147,9 +145,8 @@ rows_together(const ContractMake *m)
 static bool
 lies_packed(const ContractMake *m)
 {
-    bool tangled = false;
     return m->nk && jot_axis_ext(m->s, m->v) <= m->block &&
-           jot_contract_stride(m, m->c.b, m->korder[m->nk - 1], &tangled) == m->block && !tangled;
+           jot_contract_stride(m, m->c.b, m->korder[m->nk - 1]) == m->block;
 }
 
 static int64_t
@@ -489,7 +486,6 @@ static void
 plan_lines(ContractMake *m, ContractPlan *p)
 {
     int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | p->first), ext, line, most = 14;
-    bool tangled = false;
     uint64_t within = m->outer & m->inner, axes = within ? within : p->first;
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if ((axes >> x & 1) && m->k->axes.v[x].ext > 1)
@@ -497,7 +493,7 @@ plan_lines(ContractMake *m, ContractPlan *p)
     if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > 16 * m->rows)
         return;
     ext = m->k->axes.v[p->lines].ext;
-    line = jot_contract_stride(m, m->c.a, p->lines, &tangled) * 4;
+    line = jot_contract_stride(m, m->c.a, p->lines) * 4;
     if (m->most_vectors && line > 0) /* each panel has lines of the cache of its own */
         most = m->target->cache_nbytes[LEVEL_L2] / 4 / line;
     for (int64_t n = 2; n <= most && n <= ext; n++)
@@ -523,12 +519,11 @@ jot_contract_ahead(const ContractMake *m, int64_t moved)
 static int
 plan_ahead(const ContractMake *m, const ContractPlan *p)
 {
-    bool tangled = false;
     int64_t moved = p->b == PACK_PANEL ? m->block
-                  : jot_contract_stride(m, m->c.b, m->korder[m->nk - 1], &tangled);
+                  : jot_contract_stride(m, m->c.b, m->korder[m->nk - 1]);
     if (m->unrolled)
         return 1;
-    return tangled ? 0 : jot_contract_ahead(m, moved);
+    return jot_contract_ahead(m, moved);
 }
 
 /* ---- nest --------------------------------------------------------------------------------- */

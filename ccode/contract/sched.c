@@ -34,7 +34,7 @@
 /* Elements that one step of an axis moves an access; *tangled: not always as many. Within a panel:
  * the axis at the beginning of one. */
 static int64_t
-stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis, bool *tangled)
+step_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis, bool *tangled)
 {
     const Kernel *k = m->k;
     int64_t ext[KERNEL_AXES + 1], panel = m->panel;
@@ -53,11 +53,20 @@ stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis, bool *tang
     return jot_ix_coef(k->ix, addr, lane, tangled);
 }
 
+/* -1: not always as many. */
+static int64_t
+stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis)
+{
+    bool tangled;
+    int64_t stride = step_of(m, buf, at, axis, &tangled);
+    return tangled ? -1 : stride;
+}
+
 JOT_FN int64_t
-jot_contract_stride(const ContractMake *m, uint32_t load, int axis, bool *tangled)
+jot_contract_stride(const ContractMake *m, uint32_t load, int axis)
 {
     const Value *v = &m->k->values.v[load];
-    return stride_of(m, v->buf, v->at, axis, tangled);
+    return stride_of(m, v->buf, v->at, axis);
 }
 
 /* A condition under the ranges of the axes. */
@@ -112,16 +121,14 @@ JOT_FN bool
 jot_contract_unit(const ContractMake *m, uint32_t value, int axis)
 {
     const Value *v = &m->k->values.v[value];
-    bool tangled = false;
-    return v->op == VAL_LOAD && stride_of(m, v->buf, v->at, axis, &tangled) == 1 && !tangled;
+    return v->op == VAL_LOAD && stride_of(m, v->buf, v->at, axis) == 1;
 }
 
 JOT_FN bool
 jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis)
 {
     const KStore *s = &m->k->stores.v[store];
-    bool tangled = false;
-    return stride_of(m, s->buf, s->at, axis, &tangled) == 1 && !tangled;
+    return stride_of(m, s->buf, s->at, axis) == 1;
 }
 
 JOT_FN bool
@@ -133,7 +140,16 @@ jot_contract_stores_unit(const ContractMake *m, int axis)
     return true;
 }
 
-/* Steps of `outer` go on where those of `inner`, `n` of them, end: in every access of a value. */
+/* Steps of `outer` go on where those of `inner`, `n` of them, end: in an access; in every one of a
+ * value. */
+static bool
+goes_on(const ContractMake *m, uint32_t buf, uint32_t at, int outer, int inner, int64_t n)
+{
+    bool tangled, other;
+    return step_of(m, buf, at, outer, &tangled) == n * step_of(m, buf, at, inner, &other) &&
+           !tangled && !other;
+}
+
 static bool
 continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n)
 {
@@ -143,14 +159,10 @@ continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n
     uint32_t at;
     for (jot_below_open(&w, k, value); (at = jot_below_next(&w)) != 0;) {
         const Value *v = &k->values.v[at];
-        bool tangled = false, other = false, ok = v->op == VAL_LOAD || v->op == VAL_EW ||
-             v->op == VAL_CONST || v->op == VAL_SCALAR || v->op == VAL_REDUCE;
-        if (v->op == VAL_LOAD)
-            ok = stride_of(m, v->buf, v->at, outer, &tangled) ==
-                 n * stride_of(m, v->buf, v->at, inner, &other) && !tangled && !other;
-        for (int i = 0; i < v->ncond; i++)
-            ok = ok && !(jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) & both);
-        if (!ok)
+        bool ok = v->op == VAL_LOAD ? goes_on(m, v->buf, v->at, outer, inner, n)
+                : v->op == VAL_EW || v->op == VAL_CONST || v->op == VAL_SCALAR ||
+                  v->op == VAL_REDUCE;
+        if (!ok || (jot_kernel_cond_axes(k, v) & both))
             return false;
     }
     return !w.deep;
@@ -161,10 +173,8 @@ stores_continue(const ContractMake *m, int outer, int inner, int64_t n)
 {
     for (uint32_t i = 0; i < m->k->stores.n; i++) {
         const KStore *s = &m->k->stores.v[i];
-        bool tangled = false, other = false;
-        if (s->ncond || stride_of(m, s->buf, s->at, outer, &tangled) !=
-                            n * stride_of(m, s->buf, s->at, inner, &other) ||
-            tangled || other || !continues(m, s->value, outer, inner, n))
+        if (s->ncond || !goes_on(m, s->buf, s->at, outer, inner, n) ||
+            !continues(m, s->value, outer, inner, n))
             return false;
     }
     return true;
@@ -272,7 +282,7 @@ choose_rows(const ContractMake *m)
         if (!(axes >> r & 1) || ext < 2)
             continue;
         if (a->op == VAL_LOAD) {
-            int64_t stride = stride_of(m, a->buf, a->at, r, &tangled);
+            int64_t stride = step_of(m, a->buf, a->at, r, &tangled);
             far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
             if (ext >= 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
                 far = 64 + 1e-9 * (double)stride;
@@ -370,7 +380,7 @@ contract_order_sum(ContractMake *m)
         int at = m->nk;
         if (!(m->c.k >> x & 1))
             continue;
-        stride[x] = a->op == VAL_LOAD ? stride_of(m, a->buf, a->at, x, &tangled) : 0;
+        stride[x] = a->op == VAL_LOAD ? step_of(m, a->buf, a->at, x, &tangled) : 0;
         if (stride[x] < 0)
             stride[x] = -stride[x];
         for (; at > 0 && stride[m->korder[at - 1]] < stride[x]; at--)

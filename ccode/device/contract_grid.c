@@ -77,20 +77,11 @@ jot_contract_load(const Kernel *k, uint32_t value)
 static bool
 side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 {
-    side->n = 0;
-    side->ext = 1;
-    for (int a = 0; a < (int)k->axes.n; a++) {
-        int at = side->n;
-        if (!(axes >> a & 1) || k->axes.v[a].ext == 1)
-            continue;
-        if (!jot_mul_ok(side->ext, k->axes.v[a].ext, &side->ext))
-            return false;
-        for (; at > 0 && moved[a] > moved[side->axis[at - 1]]; at--)
-            side->axis[at] = side->axis[at - 1];
-        side->axis[at] = a;
-        side->n++;
-    }
-    return side->n > 0 && side->ext > 1;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        axes &= ~((uint64_t)(k->axes.v[a].ext == 1) << a);
+    side->n = jot_axes_by(axes, moved, side->axis);
+    side->ext = jot_kernel_extent(k, axes);
+    return side->n > 0 && side->ext > 1 && side->ext < INT64_MAX;
 }
 
 static bool
@@ -112,10 +103,7 @@ tile_load_wide(const Kernel *k, const Value *v, int axis, int64_t row)
         if (a == axis ? stride != 1 : stride % row != 0)
             return false;
     }
-    for (int i = 0; i < v->ncond; i++)
-        if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) >> axis & 1)
-            return false;
-    return true;
+    return !(jot_kernel_cond_axes(k, v) >> axis & 1);
 }
 
 /* All that is read under the value lies side by side along the axis, rows of so many beginning at

@@ -13,6 +13,7 @@
  *
  * Read before: ccode/device/grid.h. After: ccode/device/grid.c. */
 #include "ccode/device/grid.h"
+#include "ccode/ir/respace.h"
 
 enum { RFACTOR_TEAM = 4096 }; /* fewest terms of a chunk for a work-group */
 
@@ -60,50 +61,33 @@ static bool
 split_chunks(Kernel *k, uint32_t at, int axis, int64_t size, int *hi)
 {
     int64_t ext = k->axes.v[axis].ext;
-    Ix map[KERNEL_AXES], place, cond[JOT_MAX_RANK + 8];
-    uint32_t arg, ix;
     int lo, n = k->values.v[at].ncond;
-    Value body, *v;
+    uint32_t body;
+    Ix place, cond[65];
+    Respace r;
+    Value *v;
     *hi = jot_kernel_axis(k, "chunk", (ext + size - 1) / size);
     lo = jot_kernel_axis(k, k->axes.v[axis].name, size);
-    if (*hi < 0 || lo < 0 || n + 1 > (int)(sizeof cond / sizeof cond[0]))
+    if (*hi < 0 || lo < 0)
         return false;
     place = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, *hi), size),
                        jot_ix_axis(k->ix, lo));
-    for (int a = 0; a < (int)k->axes.n; a++)
-        map[a] = a == axis ? place : jot_ix_axis(k->ix, a);
+    jot_respace_open(&r, k);
+    jot_respace_place(&r, axis, place);
     for (int i = 0; i < n; i++)
-        cond[i] = jot_ix_subst(k->ix, k->ixs.v[k->values.v[at].at + (uint32_t)i], (int)k->axes.n,
-                               map, NULL, NULL);
-    if (ext % size)
-        cond[n++] = jot_ix_lt(k->ix, place, jot_ix_const(k->ix, ext), NULL);
-    if (!jot_vec_reserve(k->mem, k->ixs, (uint32_t)n + 1) || !jot_vec_reserve(k->mem, k->args, 2) ||
-        !insert_values(k, at, 1))
+        cond[i] = jot_respaced(&r, k->ixs.v[k->values.v[at].at + (uint32_t)i]);
+    cond[n] = jot_respace_guard(&r, r.moved, place, ext);
+    n += cond[n] != 0;
+    body = jot_v_at(k, jot_v_arg(k, at, 0), 1, &axis, &place);
+    if (!body || !jot_vec_reserve(k->mem, k->args, 1) || !insert_values(k, at, 1))
         return false;
+    k->values.v[at] = k->values.v[--k->values.n];
     v = &k->values.v[at + 1];
-    body = (Value){0};
-    body.op = VAL_AT;
-    body.dtype = body.round = k->values.v[k->args.v[v->arg]].dtype;
-    body.nidx = body.narg = 1;
-    body.axes = (uint64_t)1 << axis;
-    body.ax[0] = (uint8_t)axis;
-    body.free = (k->values.v[k->args.v[v->arg]].free & ~body.axes) | (uint64_t)1 << *hi |
-                (uint64_t)1 << lo;
-    arg = k->args.n;
-    *(uint32_t *)jot_vec_push(k->mem, k->args) = k->args.v[v->arg];
+    v->arg = k->args.n;
     *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
-    ix = k->ixs.n;
-    *(Ix *)jot_vec_push(k->mem, k->ixs) = place;
-    for (int i = 0; i < n; i++)
-        *(Ix *)jot_vec_push(k->mem, k->ixs) = cond[i];
-    body.arg = arg;
-    body.at = ix;
-    k->values.v[at] = body;
-    v->arg = arg + 1;
-    v->at = ix + 1;
-    v->ncond = (uint8_t)n;
-    v->axes = (v->axes & ~body.axes) | (uint64_t)1 << *hi | (uint64_t)1 << lo;
-    return true;
+    v->axes = (v->axes & ~r.moved) | (uint64_t)1 << *hi | (uint64_t)1 << lo;
+    v->ncond = 0;
+    return jot_kernel_ask(k, &v->at, 0, &v->ncond, n, cond);
 }
 
 /* The reduce axis that moves the load farthest: its chunks lie apart. */

@@ -255,17 +255,12 @@ square_grid(Square *q)
 {
     const Kernel *k = q->k;
     int64_t moved[KERNEL_AXES];
-    int axis[KERNEL_AXES], n = 0;
+    uint64_t axes = q->free & ~((uint64_t)1 << q->r.axis | (uint64_t)1 << q->c.axis);
+    int axis[KERNEL_AXES], n;
     jot_grid_moved(k, k->stores.v[0].buf, k->stores.v[0].at, moved);
-    for (int a = 0; a < (int)k->axes.n; a++) {
-        int at = n;
-        if (!(q->free >> a & 1) || a == q->r.axis || a == q->c.axis || k->axes.v[a].ext == 1)
-            continue;
-        for (; at > 0 && moved[a] > moved[axis[at - 1]]; at--)
-            axis[at] = axis[at - 1];
-        axis[at] = a;
-        n++;
-    }
+    for (int a = 0; a < (int)k->axes.n; a++)
+        axes &= ~((uint64_t)(k->axes.v[a].ext == 1) << a);
+    n = jot_axes_by(axes, moved, axis);
     if (n + 5 > STAGE_LOOPS)
         return false;
     for (int i = 0; i < n; i++)

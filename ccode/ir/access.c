@@ -33,6 +33,28 @@ jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t hidden, int
         moved[a] = jot_ix_step(k->ix, addr, a, hidden);
 }
 
+/* Elements between two positions of a dimension. */
+static double
+access_pitch(const Layout *l, int dim)
+{
+    for (int i = l->n - 1; i >= 0; i--)
+        if (l->part[i].dim == dim)
+            return (double)l->stride[i];
+    return 0; /* folded */
+}
+
+JOT_FN void
+jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool *far)
+{
+    const KBuf *b = &k->bufs.v[buf];
+    memset(bytes, 0, k->axes.n * sizeof *bytes);
+    for (int d = 0; d < b->rank; d++) {
+        double pitch = access_pitch(b->layout, d) * (double)jot_dtype_nbytes((jot_DType)b->dtype);
+        for (int a = 0; a < (int)k->axes.n; a++)
+            bytes[a] += pitch * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, far);
+    }
+}
+
 JOT_FN int
 jot_layout_fastest(const Layout *l)
 {
@@ -48,6 +70,30 @@ jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis)
     int d = jot_layout_fastest(k->bufs.v[buf].layout);
     bool inside = false;
     return d >= 0 && jot_ix_coef(k->ix, k->ixs.v[at + (uint32_t)d], axis, &inside) == 1 && !inside;
+}
+
+JOT_FN int
+jot_axes_by(uint64_t axes, const int64_t *moved, int *out)
+{
+    int n = 0;
+    for (int a = 0; axes >> a; a++) {
+        int at = n;
+        if (!(axes >> a & 1))
+            continue;
+        for (n++; at > 0 && moved[a] > moved[out[at - 1]]; at--)
+            out[at] = out[at - 1];
+        out[at] = a;
+    }
+    return n;
+}
+
+JOT_FN uint64_t
+jot_kernel_axes_of(const Kernel *k, uint32_t at, int n)
+{
+    uint64_t axes = 0;
+    for (int i = 0; i < n; i++)
+        axes |= jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)i]);
+    return axes;
 }
 
 /* ---- what is asked ------------------------------------------------------------------------ */

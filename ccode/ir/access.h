@@ -23,10 +23,19 @@ JOT_FN int64_t jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden);
 /* moved[axis]: that, of each axis, for the access' place in memory. */
 JOT_FN void jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t hidden,
                              int64_t *moved);
+/* bytes[axis]: how far a step of each axis moves it on average, as prices have it; *far (or NULL):
+ * some axis in no simple way. */
+JOT_FN void jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool *far);
 /* The dimension whose neighbours are neighbours in memory; -1: none. */
 JOT_FN int jot_layout_fastest(const Layout *l);
 /* The access lies side by side along the axis, by that dimension's index. */
 JOT_FN bool jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis);
+
+/* Axes, those that move something farthest first; how many. */
+JOT_FN int jot_axes_by(uint64_t axes, const int64_t *moved, int *out);
+/* Axes that n expressions of k->ixs move with; those that conditions of a load or sum speak of. */
+JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
+#define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)
 
 /* ---- what is asked ---- */
 

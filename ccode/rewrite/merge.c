@@ -15,6 +15,7 @@
  *   breaks    ranks of buffers, numbers of axes
  *
  * Read before: ccode/ir/ir.h. After: ccode/rewrite/line_buffer.c. */
+#include "ccode/ir/access.h"
 #include "ccode/rewrite/rewrite.h"
 
 typedef struct {
@@ -103,10 +104,7 @@ merge_joins(const Merge *m, uint32_t buf, uint32_t at)
 static bool
 merge_apart(const Merge *m, uint32_t at, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (jot_ix_axes(m->k->ix, m->k->ixs.v[at + (uint32_t)i]) & m->both)
-            return false;
-    return true;
+    return !(jot_kernel_axes_of(m->k, at, n) & m->both);
 }
 
 static bool

@@ -18,11 +18,6 @@
 
 enum { SINGLE_DEEP = 16 };
 
-typedef struct {
-    Kernel *k;
-    int axis;
-} Single;
-
 /* Where on the axis one of the conditions joined by `and` holds, all else held; 0: at no one place.
  * */
 static Ix
@@ -117,17 +112,16 @@ single_cond(Kernel *k, const Value *v, uint32_t body)
 
 /* One axis of reduction n by its place: the value that it comes to, 0: it has none. */
 static uint32_t
-single_solved(Single *s, uint32_t n, Ix all, Ix at)
+single_solved(Kernel *k, uint32_t n, int axis, Ix all, Ix at)
 {
-    Kernel *k = s->k;
     const Value v = k->values.v[n];
     jot_Scalar identity;
     uint32_t term, rest;
-    Ix cond, last = jot_ix_const(k->ix, k->axes.v[s->axis].ext - 1);
+    Ix cond, last = jot_ix_const(k->ix, k->axes.v[axis].ext - 1);
     Respace r;
 
     jot_respace_open(&r, k);
-    jot_respace_place(&r, s->axis, at);
+    jot_respace_place(&r, axis, at);
     cond = jot_ix_and(k->ix, jot_ix_ge0(k->ix, at, &r.space),
                       jot_ix_ge0(k->ix, jot_ix_sub(k->ix, last, at), &r.space));
     jot_respace_ask(&r, r.moved, cond);
@@ -136,8 +130,8 @@ single_solved(Single *s, uint32_t n, Ix all, Ix at)
     if (!term || !jot_reduce_op_identity((EwOp)v.ew, (jot_DType)v.dtype, &identity))
         return 0;
     rest = jot_v_const(k, (jot_DType)v.dtype, identity);
-    if (v.axes != (uint64_t)1 << s->axis)
-        return jot_v_reduce(k, (EwOp)v.ew, v.axes & ~((uint64_t)1 << s->axis), term, 1, &cond,
+    if (v.axes != (uint64_t)1 << axis)
+        return jot_v_reduce(k, (EwOp)v.ew, v.axes & ~((uint64_t)1 << axis), term, 1, &cond,
                             v.scaled ? v.c.f : 1);
     if (v.ew == EW_ADD && v.dtype >= JOT_F16)
         term = jot_v_ew(k, EW_ADD, (jot_DType)v.dtype, term, rest, 0);
@@ -148,19 +142,18 @@ single_solved(Single *s, uint32_t n, Ix all, Ix at)
 }
 
 static uint32_t
-single_term(Single *s, uint32_t n)
+single_term(Kernel *k, uint32_t n)
 {
-    const Value v = s->k->values.v[n];
+    const Value v = k->values.v[n];
     uint32_t term = 0;
     Ix all;
 
     if (v.op != VAL_REDUCE || v.narg != 1)
         return 0;
-    all = single_cond(s->k, &v, s->k->args.v[v.arg]);
-    for (s->axis = 0; all && !term && s->axis < (int)s->k->axes.n; s->axis++) {
-        Ix at = v.axes >> s->axis & 1 ? single_place(s->k, all, s->axis) : 0;
-        if (at && (term = single_solved(s, n, all, at)))
-            break;
+    all = single_cond(k, &v, k->args.v[v.arg]);
+    for (int a = 0; all && !term && a < (int)k->axes.n; a++) {
+        Ix at = v.axes >> a & 1 ? single_place(k, all, a) : 0;
+        term = at ? single_solved(k, n, a, all, at) : 0;
     }
     return term;
 }
@@ -168,12 +161,10 @@ single_term(Single *s, uint32_t n)
 JOT_FN bool
 jot_kernel_singles(Kernel *k)
 {
-    Single s = {0};
     bool some = false;
 
-    s.k = k;
     for (uint32_t n = 1; n < k->values.n && !k->mem->failed; n++) {
-        uint32_t term = single_term(&s, n);
+        uint32_t term = single_term(k, n);
 
         if (term && !jot_v_replace(k, n, term, term))
             break;

@@ -151,12 +151,10 @@ class_narrow(Kernel *k, uint32_t sum, uint32_t operand)
     const Value *s = &k->values.v[sum];
     Value *v = &k->values.v[operand];
     Ix *cond = &k->ixs.v[v->at + v->nidx];
-    uint64_t moved = 0;
+    uint64_t moved = jot_kernel_axes_of(k, v->at, v->nidx);
     int n = 0;
     if (v->op != VAL_LOAD || class_users(k, operand) != 1)
         return;
-    for (int d = 0; d < v->nidx; d++)
-        moved |= jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
     for (int i = 0; i < v->ncond; i++) {
         bool known = false;
         for (int j = 0; j < s->ncond; j++)

@@ -27,6 +27,7 @@
  *
  * Read before: ccode/schedule/sched.h, ccode/schedule/make.c. After: ccode/schedule/pieces.c. */
 #include "ccode/schedule/phase.h"
+#include "ccode/ir/access.h"
 #include "ccode/ir/cost.h"
 
 #define PHASE_WORK 131072.0 /* operations of a piece */
@@ -105,14 +106,12 @@ static bool
 moves_along(const Sched *s, const Stage *st, int axis)
 {
     const KStore *store = &s->k->stores.v[st->what];
-    uint64_t moved = 0;
     if (!(jot_stage_free(s, st) >> axis & 1))
         return false;
     if (st->store && store->acc)
         return is_index(s, store, axis);
-    for (int d = 0; st->store && d < store->nidx; d++)
-        moved |= jot_ix_axes(s->k->ix, s->k->ixs.v[store->at + (uint32_t)d]);
-    return !st->store || (jot_sched_axes(s, moved) >> axis & 1);
+    return !st->store
+        || (jot_sched_axes(s, jot_kernel_axes_of(s->k, store->at, store->nidx)) >> axis & 1);
 }
 
 JOT_FN bool

@@ -11,17 +11,8 @@
  * stores and sums to their operands. What depends on a list of loops is not here.
  *
  * Read before: ccode/schedule/touch.h. After: ccode/schedule/price.c. */
+#include "ccode/ir/access.h"
 #include "ccode/schedule/touch.h"
-
-/* Elements between two positions of a dimension. */
-static double
-price_stride(const Layout *l, int dim)
-{
-    for (int i = l->n - 1; i >= 0; i--)
-        if (l->part[i].dim == dim)
-            return (double)l->stride[i];
-    return 0; /* folded */
-}
 
 /* NULL: there are enough. */
 static Touch *
@@ -54,19 +45,14 @@ close_touch(Price *p, Touch *t)
 }
 
 static void
-add_touch(Price *p, uint32_t buf, uint32_t at, int nidx, uint64_t loops, int times, bool store)
+add_touch(Price *p, uint32_t buf, uint32_t at, uint64_t loops, int times, bool store)
 {
-    const Kernel *k = p->k;
-    const KBuf *b = &k->bufs.v[buf];
-    Touch *t = open_touch(p, b->dtype, loops, times);
+    Touch *t = open_touch(p, p->k->bufs.v[buf].dtype, loops, times);
 
     if (!t)
         return;
     t->store = store;
-    for (int d = 0; d < nidx; d++)
-        for (int a = 0; a < (int)k->axes.n; a++)
-            t->moved[a] += t->nbytes * price_stride(b->layout, d)
-                         * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, &t->far);
+    jot_kernel_bytes(p->k, buf, at, t->moved, &t->far);
     close_touch(p, t);
 }
 
@@ -186,15 +172,14 @@ price_touches(Price *p)
 
     for (uint32_t i = 1; i < k->values.n; i++)
         if (p->loops[i] && k->values.v[i].op == VAL_LOAD)
-            add_touch(p, k->values.v[i].buf, k->values.v[i].at, k->values.v[i].nidx, p->loops[i],
+            add_touch(p, k->values.v[i].buf, k->values.v[i].at, p->loops[i],
                       count_bits(p->nests[i]), false);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (p->loops[i] && reads_line(k, &k->values.v[i]))
             add_line(p, &k->values.v[i], p->loops[i], count_bits(p->nests[i]));
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (price_counts(p, true, i))
-            add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].nidx,
-                      k->stores.v[i].free, 1, true);
+            add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].free, 1, true);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (p->loops[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free)
             add_sums(p, i);

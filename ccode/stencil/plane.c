@@ -31,16 +31,6 @@ plane_bent(const Kernel *k, const Value *load, int d)
     return axes & (axes - 1) ? axes : 0;
 }
 
-static int64_t
-plane_points(const Plane *p, uint64_t axes)
-{
-    int64_t points = 1;
-    for (uint32_t a = 0; a < p->k->axes.n; a++)
-        if ((axes >> a & 1) && points < INT32_MAX)
-            points *= p->ext[a];
-    return points;
-}
-
 /* ---- is it one ---------------------------------------------------------------------------- */
 
 /* Sums of arithmetic on loads, none inside another; those loads that are read through windows. */
@@ -101,9 +91,8 @@ plane_runs_along(const Plane *p, int axis)
             bent |= p->load[j] == i;
         if (stride != 1 && stride != (bent ? 2 : 0))
             return false;
-        for (int c = 0; c < v->ncond && !bent; c++)
-            if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)c]) & p->bent)
-                return false;
+        if (!bent && (jot_kernel_cond_axes(k, v) & p->bent))
+            return false;
     }
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
@@ -150,7 +139,7 @@ plane_sum(Plane *p, uint32_t sum)
     if (v->ew != EW_ADD && !(keeps && (v->ew == EW_MAX || v->ew == EW_MIN) && plane_extreme(p)))
         return false;
     if ((!keeps && !(v->axes >> p->lane & 1)) || (few & ~p->bent) || (few >> p->lane & 1) ||
-        plane_points(p, few) > PLANE_MOST)
+        jot_kernel_extent(p->k, few) > PLANE_MOST)
         return false;
     p->window |= few;
     p->outside |= (v->free | v->axes) & ~p->bent;
@@ -242,13 +231,13 @@ plane_turns(Plane *p)
     const Value *load = &k->values.v[p->load[0]];
     uint64_t rows = 0;
     p->turns = 0;
-    if (plane_points(p, p->window) <= PLANE_POINTS)
+    if (jot_kernel_extent(p->k, p->window) <= PLANE_POINTS)
         return true;
     for (int d = 0; d < load->nidx && p->row >= 0; d++)
         if (plane_bent(k, load, d) >> p->row & 1)
             rows |= plane_bent(k, load, d) & p->window;
     p->turns = p->window & ~rows;
-    return rows && plane_points(p, rows) <= PLANE_POINTS;
+    return rows && jot_kernel_extent(p->k, rows) <= PLANE_POINTS;
 }
 
 /* ---- tiles -------------------------------------------------------------------------------- */

@@ -53,9 +53,8 @@ stencil_runs_along(const Stencil *st, int axis)
         int64_t stride;
         if (!st->used[i] || v->op != VAL_LOAD)
             continue;
-        for (int c = 0; c < v->ncond; c++)
-            if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)c]) >> axis & 1)
-                return false;
+        if (jot_kernel_cond_axes(k, v) >> axis & 1)
+            return false;
         stride = jot_kernel_stride(k, v->buf, v->at, axis);
         if (stride != 0 && stride != 1)
             return false;
