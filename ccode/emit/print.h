@@ -78,12 +78,19 @@ JOT_FN bool jot_print_lanes_whole(Printer *p, uint32_t n);
 JOT_FN int jot_print_lanes_level(Printer *p, const Inst *in);
 JOT_FN void jot_print_lanes(Printer *p, uint32_t n);
 JOT_FN bool jot_print_lanes_set(Printer *p, const Inst *in);
-JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
+JOT_FN bool jot_print_lanes_operand_whole(Printer *p, uint32_t n);
 JOT_FN void jot_print_lanes_type(Printer *p, uint32_t n);
 /* jotm_max%f(%0, %1), the text of an operator, of all lanes; is it such a call? */
 JOT_FN void jot_print_lanes_call(Printer *p, const Inst *in, const char *text, int dtype);
 JOT_FN bool jot_print_is_call(const char *text);
 JOT_FN int jot_print_mask_bits(Printer *p, uint32_t n);
+JOT_FN void jot_print_index_mask(Printer *p, uint32_t n, int bits); /* of a condition on indices */
+JOT_FN const char *jot_print_lane_type(int dtype); /* what values are computed in: f32 of halves */
+JOT_FN void jot_print_stored(Printer *p, uint32_t n, int dtype); /* n as memory of dtype has it */
+/* ccode/emit/lanes_memory.c: loads and stores of such loops; store: as above */
+JOT_FN void jot_print_lanes_load(Printer *p, const Inst *in);
+JOT_FN void jot_print_lanes_cell(Printer *p, const Inst *in);
+JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
 /* ccode/emit/any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
 JOT_FN void jot_print_any_open(Printer *p);
