@@ -1,7 +1,7 @@
 /* ccode/emit/lanes_memory.c - what loops over vectors (ccode/emit/loop.c) load and store.
  *
  *     x[at + j]                     jot_ld_f32x16(x + (at + j))
- *     x[at + 2*j]                   two loads and a mix
+ *     x[at + 2*j]                   two loads and a mix; so of every third, fourth
  *     j >= 1 ? x[at + j - 1] : 0    jot_ldm_f32x16(x + (at + j - 1), jot_ge0_i32x16(j - 1, 1))
  *     y[at + 2*j] = a;              const jot_f32x16 every = a;
  *     y[at + 2*j + 1] = b           const jot_f32x16 every_1 = b;
@@ -18,7 +18,7 @@
  * Read before: ccode/emit/lanes.c. After: ccode/emit/dialect_vector.c. */
 #include "ccode/emit/print.h"
 
-enum { STORES_TOGETHER = 4 }; /* at most */
+enum { TOGETHER = 4 }; /* neighbours at most */
 
 /* ---- loads ---- */
 
@@ -30,7 +30,7 @@ lanes_print_place(Printer *p, const Inst *in, int64_t off)
     jot_text_f(p->out, " + ");
     jot_print_expr(p, jot_print_arg(p, in, 0), 2, WHOLE);
     if (off)
-        jot_text_f(p->out, " + %lld", (long long)off);
+        jot_text_f(p->out, off < 0 ? " - %lld" : " + %lld", (long long)(off < 0 ? -off : off));
 }
 
 /* bf16_f32x16: what lies in memory, if it is another thing, and what it becomes */
@@ -69,25 +69,77 @@ print_far_load(Printer *p, const Inst *in, int64_t stride)
     jot_text_f(p->out, "}");
 }
 
-/* Every second element: of two vectors that overlap in one element, so that nothing behind the last
- * is read. */
-static void
-print_second_load(Printer *p, const Inst *in)
+/* How far one place lies behind another all the time; false: it does not stay. */
+static bool
+places_apart(const Code *code, uint32_t from, uint32_t to, int64_t *off)
 {
-    const char *type = jot_print_lane_type(in->dtype);
-    int bits = 8 * jot_print_lane_nbytes(in->dtype), half = p->lanes / 2;
-    jot_text_f(p->out, "jot_mix2_%sx%d(", type, p->lanes);
-    for (int i = 0; i < 2; i++) {
-        jot_text_f(p->out, "jot_ld_");
-        print_kind(p, in);
-        jot_text_f(p->out, "(");
-        lanes_print_place(p, in, i ? p->lanes - 1 : 0);
-        jot_text_f(p->out, "), ");
+    const Inst *x = &code->inst.v[from], *y = &code->inst.v[to];
+    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg)
+        return false;
+    for (uint32_t i = 0; i < x->narg; i++)
+        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
+            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
+            return false;
+    *off = y->c.i - x->c.i; /* offsets of one buffer */
+    return true;
+}
+
+/* Other loads of the block's steps that lie beside this one: from so many elements before it to so
+ * many behind it. */
+static void
+loads_beside(const Printer *p, const Inst *in, int64_t stride, int64_t *before, int64_t *behind)
+{
+    uint32_t place = p->code->args.v[in->arg];
+    int64_t off, least = 0, most = 0;
+    for (uint32_t n = p->code->inst.v[in->block].kids; n; n = p->code->inst.v[n].next) {
+        const Inst *x = &p->code->inst.v[n];
+        if (x->op != C_LOAD || x->aux != in->aux || x->narg > 1 || in->narg > 1 || !x->uses ||
+            !places_apart(p->code, place, p->code->args.v[x->arg], &off) ||
+            off <= -stride || off >= stride)
+            continue;
+        least = off < least ? off : least;
+        most = off > most ? off : most;
     }
-    jot_text_f(p->out, "(jot_i%dx%d){", bits, p->lanes);
-    for (int l = 0; l < p->lanes; l++)
-        jot_text_f(p->out, l ? ", %d" : "%d", l < half ? 2 * l : p->lanes + 2 * l - (p->lanes - 1));
+    *before = -least;
+    *behind = most - least < stride ? most : stride - 1 + least;
+}
+
+/* Element l*stride of the first n + 1 vectors of memory; the last of all begins so that it ends
+ * with the last element that is read. */
+static void
+print_strided(Printer *p, const Inst *in, int n, int stride, int64_t before, int64_t last)
+{
+    int lanes = p->lanes, all = (int)((last + lanes) / lanes);
+    int64_t begins = n == all - 1 ? last + 1 - lanes : (int64_t)n * lanes;
+    if (n)
+        jot_text_f(p->out, "jot_mix2_%sx%d(", jot_print_lane_type(in->dtype), lanes);
+    if (n > 0)
+        print_strided(p, in, n - 1, stride, before, last);
+    jot_text_f(p->out, n ? ", jot_ld_" : "jot_ld_");
+    print_kind(p, in);
+    jot_text_f(p->out, "(");
+    lanes_print_place(p, in, begins - before);
+    jot_text_f(p->out, ")");
+    if (n == 0)
+        return;
+    jot_text_f(p->out, ", (jot_i%dx%d){", 8 * jot_print_lane_nbytes(in->dtype), lanes);
+    for (int l = 0; l < lanes; l++) {
+        int64_t at = before + (int64_t)l * stride, of = at / lanes;
+        int64_t lane = of == n ? lanes + at - begins : of > n ? 0 : n > 1 ? l : at;
+        jot_text_f(p->out, l ? ", %d" : "%d", (int)lane);
+    }
     jot_text_f(p->out, "})");
+}
+
+/* Every second element, or third or fourth, of vectors of memory that end with the last one that a
+ * step reads: what lies between is read by others (the same vectors then), or by nobody. */
+static void
+print_strided_load(Printer *p, const Inst *in, int stride)
+{
+    int64_t before, behind, last;
+    loads_beside(p, in, stride, &before, &behind);
+    last = before + (int64_t)stride * (p->lanes - 1) + behind;
+    print_strided(p, in, (int)((last + p->lanes) / p->lanes) - 1, stride, before, last);
 }
 
 static bool
@@ -132,8 +184,8 @@ static void
 print_plain_load(Printer *p, const Inst *in)
 {
     int64_t stride = p->stride[jot_print_arg(p, in, 0)];
-    if (stride == 2)
-        print_second_load(p, in);
+    if (stride > 1 && stride <= TOGETHER)
+        print_strided_load(p, in, (int)stride);
     else if (stride != 1)
         print_far_load(p, in, stride);
     else {
@@ -212,21 +264,6 @@ open_store(Printer *p, const Inst *in, int64_t off)
     jot_text_f(p->out, ", ");
 }
 
-/* How far one place lies behind another all the time; false: it does not stay. */
-static bool
-places_apart(const Code *code, uint32_t from, uint32_t to, int64_t *off)
-{
-    const Inst *x = &code->inst.v[from], *y = &code->inst.v[to];
-    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg)
-        return false;
-    for (uint32_t i = 0; i < x->narg; i++)
-        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
-            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
-            return false;
-    *off = y->c.i - x->c.i; /* offsets of one buffer */
-    return true;
-}
-
 /* Does the record, or one inside, read or write the buffer at this place? */
 static bool
 touches_at(const Code *code, uint32_t n, uint32_t buf, uint32_t place)
@@ -243,7 +280,7 @@ touches_at(const Code *code, uint32_t n, uint32_t buf, uint32_t place)
 
 /* The stores that are neighbours of this one, by place, and the last of them in the block; false:
  * some is missing, or is not to be put off. */
-typedef struct { uint32_t at[STORES_TOGETHER], last; int n; } Stores;
+typedef struct { uint32_t at[TOGETHER], last; int n; } Stores;
 
 static bool
 put_off(const Printer *p, const Stores *s)
@@ -266,7 +303,7 @@ stores_find(Printer *p, uint32_t store, Stores *s)
     const Inst *in = &p->code->inst.v[store];
     uint32_t place = p->code->args.v[in->arg], found = 0;
     int64_t stride = p->stride[place], off = 0, least = 0;
-    if (stride < 2 || stride > STORES_TOGETHER)
+    if (stride < 2 || stride > TOGETHER)
         return false;
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t n = p->code->inst.v[in->block].kids; n; n = p->code->inst.v[n].next) {

@@ -160,7 +160,7 @@ find_widths(const Printer *p, uint32_t block, int *widest, int *narrowest)
 typedef struct {
     uint32_t n;                 /* the C_FOR */
     int lanes;
-    int64_t steps;              /* of a loop that has as many each time, else -1 */
+    int64_t from, steps;        /* of a loop that has as many each time, else -1 */
     bool parts;                 /* part of a vector is loaded and stored by one instruction */
     Name to;                    /* the end, where it is not a number */
 } Loop;
@@ -207,11 +207,11 @@ print_at(Printer *p, const Loop *l, int64_t at)
     jot_text_f(p->out, " = %lld;\n", (long long)at);
 }
 
-/* Steps at..at + steps, fewer than a vector has: a narrower one, a part of one, or one by one. */
+/* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by one. */
 static void
 print_rest(Printer *p, const Loop *l, int64_t at)
 {
-    int64_t steps = l->steps - at;
+    int64_t end = l->from + l->steps, steps = end - at;
     int narrower = l->lanes / 2;
     while (narrower > steps)
         narrower /= 2;
@@ -229,7 +229,7 @@ print_rest(Printer *p, const Loop *l, int64_t at)
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, " = %lld; ", (long long)at);
         jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " < %lld; ", (long long)l->steps);
+        jot_text_f(p->out, " < %lld; ", (long long)end);
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, "++) {\n");
         print_loop_body(p, l, 0, false);
@@ -240,12 +240,12 @@ print_rest(Printer *p, const Loop *l, int64_t at)
 static void
 print_counted(Printer *p, const Loop *l)
 {
-    int64_t whole = l->steps / l->lanes * l->lanes, at = 0;
-    if (whole > LOOP_UNROLLED * l->lanes) {
+    int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
+    if (whole - at > LOOP_UNROLLED * l->lanes) {
         line(p);
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " = 0; ");
+        jot_text_f(p->out, " = %lld; ", (long long)at);
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, " < %lld; ", (long long)whole);
         jot_print_name(p, p->name[l->n]);
@@ -257,7 +257,7 @@ print_counted(Printer *p, const Loop *l)
         print_at(p, l, at);
         print_loop_body(p, l, l->lanes, false);
     }
-    if (at < l->steps)
+    if (at < end)
         print_rest(p, l, at);
 }
 
@@ -334,15 +334,32 @@ print_ranged(Printer *p, Loop *l)
     print_loop_body(p, l, 0, false);
 }
 
+/* From a number to a number, and how many steps; else -1. */
+static void
+count_steps(const Printer *p, Loop *l)
+{
+    const Inst *in = &p->code->inst.v[l->n], *bound[2];
+    l->from = 0;
+    l->steps = in->narg || in->wide ? -1 : in->c.i;
+    if (in->narg < 2)
+        return;
+    for (int i = 0; i < 2; i++) {
+        bound[i] = &p->code->inst.v[p->code->args.v[in->arg + (uint32_t)i]];
+        if (bound[i]->op != C_LIN || bound[i]->narg)
+            return;
+    }
+    l->from = bound[0]->c.i;
+    l->steps = bound[1]->c.i > l->from ? bound[1]->c.i - l->from : 0;
+}
+
 /* How the loop goes in vectors; false: it stays as it is. */
 static bool
 loop_plan(Printer *p, uint32_t n, Loop *l)
 {
-    const Inst *in = &p->code->inst.v[n];
     int widest = 1, narrowest = 8, vector = p->s->vector_nbytes;
     memset(l, 0, sizeof *l);
     l->n = n;
-    l->steps = in->narg || in->wide ? -1 : in->c.i;
+    count_steps(p, l);
     p->moves[n] = MOVES_LINEAR;
     p->stride[n] = 1;
     if (!mark_block(p, n))
