@@ -166,10 +166,20 @@ typedef struct {
 } Loop;
 
 static void
-line(Printer *p)
+print_jam_rows(Printer *p, uint32_t n)
 {
-    for (int i = 0; i < p->indent; i++)
-        jot_text_f(p->out, "    ");
+    for (int row = 0; row < p->jam_rows; row++) {
+        uint32_t mark = p->scope.n;
+        jot_print_jam_row(p, row);
+        jot_print_indent(p);
+        jot_text_f(p->out, "{\n");
+        p->indent++;
+        jot_print_block(p, n);
+        p->indent--;
+        jot_print_indent(p);
+        jot_text_f(p->out, "}\n");
+        jot_print_give(p, mark);
+    }
 }
 
 static void
@@ -182,9 +192,12 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     p->part = part;
     set_lanes(p, l->n, lanes);
     p->indent++;
-    jot_print_block(p, l->n);
+    if (p->jam_rows)
+        print_jam_rows(p, l->n);
+    else
+        jot_print_block(p, l->n);
     p->indent--;
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "}\n");
     jot_print_give(p, mark);
     p->loop = 0;
@@ -197,10 +210,10 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
 static void
 print_at(Printer *p, const Loop *l, int64_t at)
 {
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "{\n");
     p->indent++;
-    line(p);
+    jot_print_indent(p);
     p->indent--;
     jot_text_f(p->out, "const jot_i64 ");
     jot_print_name(p, p->name[l->n]);
@@ -220,11 +233,11 @@ print_rest(Printer *p, const Loop *l, int64_t at)
         print_loop_body(p, l, narrower, false);
     } else if (l->parts && steps > 1) {
         print_at(p, l, at);
-        line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "    const int part = %d;\n", (int)steps);
         print_loop_body(p, l, l->lanes, true);
     } else if (steps > 0) {
-        line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, " = %lld; ", (long long)at);
@@ -242,7 +255,7 @@ print_counted(Printer *p, const Loop *l)
 {
     int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
     if (whole - at > LOOP_UNROLLED * l->lanes) {
-        line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, " = %lld; ", (long long)at);
@@ -267,7 +280,7 @@ loop_print_bounds(Printer *p, Loop *l)
 {
     const Inst *in = &p->code->inst.v[l->n];
     l->to = jot_print_take(p, "to");
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "const jot_i64 ");
     jot_print_name(p, l->to);
     jot_text_f(p->out, " = ");
@@ -278,7 +291,7 @@ loop_print_bounds(Printer *p, Loop *l)
     else
         jot_text_f(p->out, "hi");
     jot_text_f(p->out, ";\n");
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "jot_i64 ");
     jot_print_name(p, p->name[l->n]);
     jot_text_f(p->out, " = ");
@@ -305,19 +318,19 @@ static void
 print_ranged(Printer *p, Loop *l)
 {
     loop_print_bounds(p, l);
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "for (; ");
     print_before(p, l, l->lanes);
     jot_text_f(p->out, "; ");
     jot_print_name(p, p->name[l->n]);
     jot_text_f(p->out, " += %d) {\n", l->lanes);
     print_loop_body(p, l, l->lanes, false);
-    line(p);
+    jot_print_indent(p);
     if (l->parts) {
         jot_text_f(p->out, "if (");
         print_before(p, l, 0);
         jot_text_f(p->out, ") {\n");
-        line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "    const int part = (int)(");
         jot_print_name(p, l->to);
         jot_text_f(p->out, " - ");
@@ -373,6 +386,16 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
 }
 
 JOT_FN bool
+jot_print_is_long_loop(Printer *p, uint32_t n)
+{
+    Loop l;
+    bool vectors = loop_plan(p, n, &l) && (l.steps < 0 || l.steps > LOOP_UNROLLED * l.lanes);
+    p->moves[n] = MOVES_NOT;
+    unmark(p, n);
+    return vectors;
+}
+
+JOT_FN bool
 jot_print_vector_loop(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
@@ -381,7 +404,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
     bool vectors = p->moves && in->apart && !(in->wide && in->aux) && loop_plan(p, n, &l);
     if (vectors) {
         if (l.steps < 0) {
-            line(p);
+            jot_print_indent(p);
             jot_text_f(p->out, "{\n");
             p->indent++;
         }
@@ -391,7 +414,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
         else {
             print_ranged(p, &l);
             p->indent--;
-            line(p);
+            jot_print_indent(p);
             jot_text_f(p->out, "}\n");
         }
         jot_print_give(p, mark);
