@@ -5,9 +5,10 @@
  *         y[at + j] = x[at + j] * t
  *
  * Each step writes elements of its own: addresses are linear in the loop's variable; what is
- * written is read and written nowhere else but at the very address, or so far from it that no other
- * step comes there: y[at + j + 64], with less than 64 steps; a register that is written is declared
- * inside, or is an element of an array. Loops over buffers that may share memory stay scalar.
+ * written is read and written nowhere else but at the very address, or where no other step comes:
+ * y[at + j + 64], with less than 64 steps, y[at + 2*j + 1] beside y[at + 2*j]; a register that is
+ * written is declared inside, or is an element of an array. Loops over buffers that may share memory
+ * stay scalar.
  *
  *   requires  a complete function, conditions moved       keeps  everything
  *   breaks    nothing: fills `apart`
@@ -36,7 +37,7 @@ factor_in(const Code *code, uint32_t loop, uint32_t address)
 }
 
 /* Two addresses that lie a constant apart, which no steps of the loop bridge: the same, if it goes
- * on with the loop at all, or farther than all of them go. */
+ * on with the loop at all, or no multiple of what a step moves by, or farther than all steps go. */
 static bool
 never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
 {
@@ -46,14 +47,15 @@ never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
         return false;
     if (a == b)
         return true;
-    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg || code->inst.v[loop].narg)
+    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg)
         return false;
     for (uint32_t i = 0; i < x->narg; i++)
         if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
             code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
             return false;
+    factor = factor < 0 ? -factor : factor;
     off = x->c.i < y->c.i ? y->c.i - x->c.i : x->c.i - y->c.i;
-    return off >= steps * (factor < 0 ? -factor : factor);
+    return off % factor != 0 || (!code->inst.v[loop].narg && off >= steps * factor);
 }
 
 /* Every access of the buffer in the block is at this address, or at one that other steps do not

@@ -48,10 +48,14 @@ typedef struct { const char *name, *text; } VectorHelper;
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
 static const VectorHelper vector_helpers[] = {
-    { "ld_", "JOT_INLINE jot_%V\njot_ld_%V(const void *p)\n{\n    jot_%V v;\n"
-             "    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n" },
+    /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
+     * in an array then moves from register to register in every step */
+    { "ld_", "JOT_INLINE jot_%V\njot_ld_%V(const void *p)\n{\n"
+             "    typedef jot_%V memory __attribute__((aligned(1), may_alias));\n"
+             "    return *(const memory *)p;\n}\n" },
     { "st_", "JOT_INLINE void\njot_st_%V(void *p, jot_%V v)\n{\n"
-             "    __builtin_memcpy(p, &v, sizeof v);\n}\n" },
+             "    typedef jot_%V memory __attribute__((aligned(1), may_alias));\n"
+             "    *(memory *)p = v;\n}\n" },
     { "ldn_", "JOT_INLINE jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P"
               "    jot_%V v = {0};\n"
               "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },

@@ -1,7 +1,5 @@
 /* ccode/emit/lanes.c - expressions in loops over vectors (ccode/emit/loop.c).
  *
- *     x[at + j]                    jot_ld_f32x16(x + (at + j)), of every second: two and a mix
- *     j >= 1 ? x[at + j - 1] : 0   jot_ldm_f32x16(x + (at + j - 1), jot_ge0_i32x16(j - 1, 1))
  *     exp(a)                       jotm_expf_x16(a)
  *     a < b                        a < b: a mask, -1 or 0 in each lane, as wide as what is compared
  *     (float)j                     jot_cv_f32_i64x16(jot_ramp_i64x16(j, 1))
@@ -10,7 +8,7 @@
  *
  *   requires  marks of ccode/emit/loop.c     keeps  the value in every lane     breaks  nothing
  *
- * Read before: ccode/emit/loop.c, ccode/emit/expr.c. After: ccode/emit/dialect_vector.c. */
+ * Read before: ccode/emit/loop.c, ccode/emit/expr.c. After: ccode/emit/lanes_memory.c. */
 #include "ccode/emit/print.h"
 
 static const Inst *
@@ -26,8 +24,8 @@ arg_moves(const Printer *p, const Inst *in, int i)
 }
 
 /* What values of the dtype are computed in: f32x.. of halves. */
-static const char *
-lane_type(int dtype)
+JOT_FN const char *
+jot_print_lane_type(int dtype)
 {
     return jot_print_short(jot_print_is_half(dtype) ? JOT_F32 : dtype);
 }
@@ -79,8 +77,8 @@ jot_print_mask_bits(Printer *p, uint32_t n)
 }
 
 /* A condition on indices. */
-static void
-print_index_mask(Printer *p, uint32_t n, int bits)
+JOT_FN void
+jot_print_index_mask(Printer *p, uint32_t n, int bits)
 {
     const Inst *in = &p->code->inst.v[n];
     uint32_t arg = jot_print_arg(p, in, 0);
@@ -90,12 +88,12 @@ print_index_mask(Printer *p, uint32_t n, int bits)
         jot_text_f(p->out, "))");
     } else if (in->op == C_INOT) {
         jot_text_f(p->out, "~");
-        print_index_mask(p, arg, bits);
+        jot_print_index_mask(p, arg, bits);
     } else if (in->op == C_IAND || in->op == C_IOR) {
         jot_text_f(p->out, "(");
-        print_index_mask(p, arg, bits);
+        jot_print_index_mask(p, arg, bits);
         jot_text_f(p->out, in->op == C_IAND ? " & " : " | ");
-        print_index_mask(p, jot_print_arg(p, in, 1), bits);
+        jot_print_index_mask(p, jot_print_arg(p, in, 1), bits);
         jot_text_f(p->out, ")");
     } else {
         if (bits != 32)
@@ -120,7 +118,7 @@ print_mask(Printer *p, uint32_t n, int bits)
     }
     if (in->op == C_INDEX && in->in_place
         && jot_print_is_condition(&p->code->inst.v[jot_print_arg(p, in, 0)])) {
-        print_index_mask(p, jot_print_arg(p, in, 0), bits);
+        jot_print_index_mask(p, jot_print_arg(p, in, 0), bits);
         return;
     }
     if (own != bits)
@@ -131,8 +129,8 @@ print_mask(Printer *p, uint32_t n, int bits)
 
 /* ---- what can be spelled so ---- */
 
-static bool
-lanes_operand_whole(Printer *p, uint32_t n)
+JOT_FN bool
+jot_print_lanes_operand_whole(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     return !in->lanes || !in->in_place || jot_print_whole(p, n);
@@ -142,7 +140,7 @@ static bool
 operands_whole(Printer *p, const Inst *in)
 {
     for (int i = 0; i < in->narg; i++)
-        if (!lanes_operand_whole(p, jot_print_arg(p, in, i)))
+        if (!jot_print_lanes_operand_whole(p, jot_print_arg(p, in, i)))
             return false;
     return true;
 }
@@ -179,170 +177,6 @@ jot_print_lanes_whole(Printer *p, uint32_t n)
         return operands_whole(p, in);
     default: return false;
     }
-}
-
-/* ---- memory ---- */
-
-/* x + (at + j) */
-static void
-lanes_print_place(Printer *p, const Inst *in, int64_t off)
-{
-    jot_print_name(p, p->buf_name[in->aux]);
-    jot_text_f(p->out, " + ");
-    jot_print_expr(p, jot_print_arg(p, in, 0), 2, WHOLE);
-    if (off)
-        jot_text_f(p->out, " + %lld", (long long)off);
-}
-
-/* bf16_f32x16: what lies in memory, if it is another thing, and what it becomes */
-static void
-print_kind(Printer *p, const Inst *in)
-{
-    int memory = p->k->bufs.v[in->aux].dtype;
-    bool half = jot_print_is_half(memory) && in->dtype != JOT_U16;
-    if (half)
-        jot_text_f(p->out, "%s_f32x%d", jot_print_short(memory), p->lanes);
-    else
-        jot_text_f(p->out, "%sx%d", jot_print_short(in->dtype), p->lanes);
-}
-
-static void
-print_far_load(Printer *p, const Inst *in, int64_t stride)
-{
-    int memory = p->k->bufs.v[in->aux].dtype;
-    bool half = jot_print_is_half(memory) && in->dtype != JOT_U16;
-    jot_text_f(p->out, "(jot_%sx%d){", lane_type(in->dtype), p->lanes);
-    for (int l = 0; l < p->lanes; l++) {
-        jot_text_f(p->out, l ? ", " : "");
-        if (half)
-            jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)memory));
-        jot_print_name(p, p->buf_name[in->aux]);
-        jot_text_f(p->out, "[");
-        jot_print_expr(p, jot_print_arg(p, in, 0), 3, WHOLE);
-        if (l)
-            jot_text_f(p->out, l * stride < 0 ? " - %lld]" : " + %lld]",
-                       (long long)(stride < 0 ? -l * stride : l * stride));
-        else
-            jot_text_f(p->out, "]");
-        if (half)
-            jot_text_f(p->out, ")");
-    }
-    jot_text_f(p->out, "}");
-}
-
-/* Every second element: of two vectors that overlap in one element, so that nothing behind the last
- * is read. */
-static void
-print_second_load(Printer *p, const Inst *in)
-{
-    const char *type = lane_type(in->dtype);
-    int bits = 8 * jot_print_lane_nbytes(in->dtype), half = p->lanes / 2;
-    jot_text_f(p->out, "jot_mix2_%sx%d(", type, p->lanes);
-    for (int i = 0; i < 2; i++) {
-        jot_text_f(p->out, "jot_ld_");
-        print_kind(p, in);
-        jot_text_f(p->out, "(");
-        lanes_print_place(p, in, i ? p->lanes - 1 : 0);
-        jot_text_f(p->out, "), ");
-    }
-    jot_text_f(p->out, "(jot_i%dx%d){", bits, p->lanes);
-    for (int l = 0; l < p->lanes; l++)
-        jot_text_f(p->out, l ? ", %d" : "%d", l < half ? 2 * l : p->lanes + 2 * l - (p->lanes - 1));
-    jot_text_f(p->out, "})");
-}
-
-static bool
-conditions_move(const Printer *p, const Inst *in)
-{
-    for (int i = 1; i < in->narg; i++)
-        if (arg_moves(p, in, i) != MOVES_NOT)
-            return true;
-    return false;
-}
-
-/* jot_sel(mask, jot_ldm(x + at, mask), outside): memory is not touched where the mask is 0. */
-static void
-print_masked_load(Printer *p, const Inst *in)
-{
-    int bits = 8 * jot_print_lane_nbytes(in->dtype);
-    bool zero = in->c.u == 0;
-    for (int twice = zero ? 1 : 0; twice < 2; twice++) {
-        if (!twice) {
-            jot_text_f(p->out, "jot_sel_%sx%d(", lane_type(in->dtype),
-                       p->lanes);
-        } else {
-            jot_text_f(p->out, "jot_ldm_");
-            print_kind(p, in);
-            jot_text_f(p->out, "(");
-            lanes_print_place(p, in, 0);
-            jot_text_f(p->out, ", ");
-        }
-        for (int i = 1; i < in->narg; i++) {
-            jot_text_f(p->out, i > 1 ? " & " : "");
-            print_index_mask(p, jot_print_arg(p, in, i), bits);
-        }
-        jot_text_f(p->out, twice ? ")" : ", ");
-    }
-    if (!zero) {
-        jot_text_f(p->out, ", jot_bc_%sx%d(", lane_type(in->dtype),
-                   p->lanes);
-        jot_print_outside(p, in);
-        jot_text_f(p->out, "))");
-    }
-}
-
-static void
-print_plain_load(Printer *p, const Inst *in)
-{
-    int64_t stride = p->stride[jot_print_arg(p, in, 0)];
-    if (stride == 2)
-        print_second_load(p, in);
-    else if (stride != 1)
-        print_far_load(p, in, stride);
-    else {
-        jot_text_f(p->out, "jot_ld%s_", p->part ? "n" : "");
-        print_kind(p, in);
-        jot_text_f(p->out, "(");
-        lanes_print_place(p, in, 0);
-        jot_text_f(p->out, p->part ? ", part)" : ")");
-    }
-}
-
-static void
-lanes_print_load(Printer *p, const Inst *in)
-{
-    if (in->dtype == JOT_BOOL) /* bytes, 0 or 1, as a mask */
-        jot_text_f(p->out, "(");
-    if (conditions_move(p, in))
-        print_masked_load(p, in);
-    else {
-        jot_text_f(p->out, in->narg > 1 ? "(" : "");
-        jot_print_conditions(p, in, 1, EACH_LANE);
-        jot_text_f(p->out, in->narg > 1 ? " ? " : "");
-        print_plain_load(p, in);
-        if (in->narg > 1) {
-            jot_text_f(p->out, " : jot_bc_%sx%d(", lane_type(in->dtype),
-                       p->lanes);
-            jot_print_outside(p, in);
-            jot_text_f(p->out, "))");
-        }
-    }
-    if (in->dtype == JOT_BOOL)
-        jot_text_f(p->out, " != 0)");
-}
-
-/* Elements of an array of the function's own. */
-static void
-print_cell(Printer *p, const Inst *in)
-{
-    bool truth = in->dtype == JOT_BOOL;
-    jot_text_f(p->out, "%sjot_ld%s_%sx%d(", truth ? "(" : "", p->part ? "n" : "",
-               jot_print_short(in->dtype), p->lanes);
-    jot_print_expr(p, jot_print_arg(p, in, 0), 0, WHOLE);
-    jot_text_f(p->out, " + ");
-    jot_print_expr(p, jot_print_arg(p, in, 1), 2, WHOLE);
-    jot_text_f(p->out, p->part ? ", part)" : ")");
-    jot_text_f(p->out, truth ? " != 0)" : "");
 }
 
 /* ---- operators ---- */
@@ -425,7 +259,7 @@ print_select(Printer *p, const Inst *in)
         bits = jot_print_mask_bits(p, truth_like(p, in));
         jot_text_f(p->out, "jot_sel_i%dx%d(", bits, p->lanes);
     } else
-        jot_text_f(p->out, "jot_sel_%sx%d(", lane_type(in->dtype), p->lanes);
+        jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
     print_mask(p, arg[0], bits);
     for (int i = 1; i < 3; i++) {
         jot_text_f(p->out, ", ");
@@ -442,7 +276,7 @@ static void
 print_number_of(Printer *p, uint32_t arg, int to)
 {
     int bits = 8 * jot_print_lane_nbytes(to);
-    const char *type = lane_type(to);
+    const char *type = jot_print_lane_type(to);
     if (to < JOT_F16) {
         jot_text_f(p->out, "(jot_%sx%d)(", type, p->lanes);
         print_mask(p, arg, bits);
@@ -474,7 +308,7 @@ lanes_print_cast(Printer *p, const Inst *in)
         jot_text_f(p->out, "jotm_%s_to_f32_x%d(jotm_f32_to_%s_x%d(", half, p->lanes, half,
                    p->lanes);
         if (convert)
-            jot_text_f(p->out, "jot_cv_f32_%sx%d(", lane_type(from), p->lanes);
+            jot_text_f(p->out, "jot_cv_f32_%sx%d(", jot_print_lane_type(from), p->lanes);
         lanes_print_operand(p, arg, 13);
         jot_text_f(p->out, convert ? ")))" : "))");
     } else if (from >= JOT_F16 && to < JOT_F16) {
@@ -485,7 +319,7 @@ lanes_print_cast(Printer *p, const Inst *in)
     } else if (same)
         lanes_print_operand(p, arg, 0);
     else {
-        jot_text_f(p->out, "jot_cv_%s_%sx%d(", lane_type(to), lane_type(from), p->lanes);
+        jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_lane_type(to), jot_print_lane_type(from), p->lanes);
         lanes_print_operand(p, arg, 13);
         jot_text_f(p->out, ")");
     }
@@ -498,7 +332,7 @@ print_index(Printer *p, const Inst *in)
     int type = in->dtype >= JOT_F16 ? JOT_I64 : in->dtype;
     const char *to = in->dtype == JOT_F64 ? "f64" : "f32";
     if (in->dtype == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[arg])) {
-        print_index_mask(p, arg, jot_print_mask_bits(p, (uint32_t)(in - p->code->inst.v)));
+        jot_print_index_mask(p, arg, jot_print_mask_bits(p, (uint32_t)(in - p->code->inst.v)));
         return;
     }
     if (in->dtype >= JOT_F16)
@@ -566,8 +400,8 @@ jot_print_lanes(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     switch (in->op) {
-    case C_LOAD: lanes_print_load(p, in); break;
-    case C_CELL: print_cell(p, in); break;
+    case C_LOAD: jot_print_lanes_load(p, in); break;
+    case C_CELL: jot_print_lanes_cell(p, in); break;
     case C_INDEX: print_index(p, in); break;
     case C_EW: lanes_print_ew(p, in); break;
     default: break;
@@ -577,8 +411,8 @@ jot_print_lanes(Printer *p, uint32_t n)
 /* ---- statements ---- */
 
 /* n as it is stored in an array or buffer of the dtype. */
-static void
-print_stored(Printer *p, uint32_t n, int dtype)
+JOT_FN void
+jot_print_stored(Printer *p, uint32_t n, int dtype)
 {
     if (dtype != JOT_BOOL) {
         lanes_print_operand(p, n, 13);
@@ -597,8 +431,8 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     const Inst *to = &p->code->inst.v[arg[0]];
     bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
     Inst ew = *in;
-    if ((cell && !jot_print_lanes_whole(p, arg[0])) || !lanes_operand_whole(p, arg[1]) ||
-        (in->narg == 3 && !lanes_operand_whole(p, arg[2])))
+    if ((cell && !jot_print_lanes_whole(p, arg[0])) || !jot_print_lanes_operand_whole(p, arg[1]) ||
+        (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))
         return false;
     if (cell) {
         jot_text_f(p->out, "jot_st%s_%sx%d(", p->part ? "n" : "", jot_print_short(to->dtype),
@@ -632,33 +466,12 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         if (bytes)
             jot_text_f(p->out, " & 1)");
     } else if (cell)
-        print_stored(p, arg[1], to->dtype);
+        jot_print_stored(p, arg[1], to->dtype);
     else if (truth)
         print_mask(p, arg[1], jot_print_mask_bits(p, arg[0]));
     else
         lanes_print_operand(p, arg[1], 13);
     jot_text_f(p->out, !cell ? ";\n" : p->part ? ", part);\n" : ");\n");
-    return true;
-}
-
-JOT_FN bool
-jot_print_lanes_store(Printer *p, const Inst *in)
-{
-    const uint32_t *arg = &p->code->args.v[in->arg];
-    int dtype = p->k->bufs.v[in->aux].dtype;
-    bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
-    if (p->moves[arg[0]] != MOVES_LINEAR || p->stride[arg[0]] != 1 || !lanes_operand_whole(p, arg[1]))
-        return false;
-    jot_text_f(p->out, "jot_st%s_", p->part ? "n" : "");
-    if (half)
-        jot_text_f(p->out, "%s_f32x%d(", jot_print_short(dtype), p->lanes);
-    else
-        jot_text_f(p->out, "%sx%d(", jot_print_short(jot_print_is_half(dtype) ? JOT_U16 : dtype),
-                   p->lanes);
-    lanes_print_place(p, in, 0);
-    jot_text_f(p->out, ", ");
-    print_stored(p, arg[1], dtype);
-    jot_text_f(p->out, p->part ? ", part);\n" : ");\n");
     return true;
 }
 
@@ -671,5 +484,5 @@ jot_print_lanes_type(Printer *p, uint32_t n)
         jot_text_f(p->out, "jot_i%dx%d ", jot_print_mask_bits(p, n), p->lanes);
     else
         jot_text_f(p->out, "jot_%sx%d ",
-                   lane_type(in->dtype), p->lanes);
+                   jot_print_lane_type(in->dtype), p->lanes);
 }

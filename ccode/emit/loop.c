@@ -159,16 +159,26 @@ find_widths(const Printer *p, uint32_t block, int *widest, int *narrowest)
 typedef struct {
     uint32_t n;                 /* the C_FOR */
     int lanes;
-    int64_t steps;              /* of a loop that has as many each time, else -1 */
+    int64_t from, steps;        /* of a loop that has as many each time, else -1 */
     bool parts;                 /* part of a vector is loaded and stored by one instruction */
     Name to;                    /* the end, where it is not a number */
 } Loop;
 
 static void
-line(Printer *p)
+print_jam_rows(Printer *p, uint32_t n)
 {
-    for (int i = 0; i < p->indent; i++)
-        jot_text_f(p->out, "    ");
+    for (int row = 0; row < p->jam_rows; row++) {
+        uint32_t mark = p->scope.n;
+        jot_print_jam_row(p, row);
+        jot_print_indent(p);
+        jot_text_f(p->out, "{\n");
+        p->indent++;
+        jot_print_block(p, n);
+        p->indent--;
+        jot_print_indent(p);
+        jot_text_f(p->out, "}\n");
+        jot_print_give(p, mark);
+    }
 }
 
 static void
@@ -181,9 +191,12 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     p->part = part;
     set_lanes(p, l->n, lanes);
     p->indent++;
-    jot_print_block(p, l->n);
+    if (p->jam_rows)
+        print_jam_rows(p, l->n);
+    else
+        jot_print_block(p, l->n);
     p->indent--;
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "}\n");
     jot_print_give(p, mark);
     p->loop = 0;
@@ -196,21 +209,21 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
 static void
 print_at(Printer *p, const Loop *l, int64_t at)
 {
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "{\n");
     p->indent++;
-    line(p);
+    jot_print_indent(p);
     p->indent--;
     jot_text_f(p->out, "const jot_i64 ");
     jot_print_name(p, p->name[l->n]);
     jot_text_f(p->out, " = %lld;\n", (long long)at);
 }
 
-/* Steps at..at + steps, fewer than a vector has: a narrower one, a part of one, or one by one. */
+/* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by one. */
 static void
 print_rest(Printer *p, const Loop *l, int64_t at)
 {
-    int64_t steps = l->steps - at;
+    int64_t end = l->from + l->steps, steps = end - at;
     int narrower = l->lanes / 2;
     while (narrower > steps)
         narrower /= 2;
@@ -219,16 +232,16 @@ print_rest(Printer *p, const Loop *l, int64_t at)
         print_loop_body(p, l, narrower, false);
     } else if (l->parts && steps > 1) {
         print_at(p, l, at);
-        line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "    const int part = %d;\n", (int)steps);
         print_loop_body(p, l, l->lanes, true);
     } else if (steps > 0) {
-        line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, " = %lld; ", (long long)at);
         jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " < %lld; ", (long long)l->steps);
+        jot_text_f(p->out, " < %lld; ", (long long)end);
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, "++) {\n");
         print_loop_body(p, l, 0, false);
@@ -239,12 +252,12 @@ print_rest(Printer *p, const Loop *l, int64_t at)
 static void
 print_counted(Printer *p, const Loop *l)
 {
-    int64_t whole = l->steps / l->lanes * l->lanes, at = 0;
-    if (whole > LOOP_UNROLLED * l->lanes) {
-        line(p);
+    int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
+    if (whole - at > LOOP_UNROLLED * l->lanes) {
+        jot_print_indent(p);
         jot_text_f(p->out, "for (jot_i64 ");
         jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " = 0; ");
+        jot_text_f(p->out, " = %lld; ", (long long)at);
         jot_print_name(p, p->name[l->n]);
         jot_text_f(p->out, " < %lld; ", (long long)whole);
         jot_print_name(p, p->name[l->n]);
@@ -256,7 +269,7 @@ print_counted(Printer *p, const Loop *l)
         print_at(p, l, at);
         print_loop_body(p, l, l->lanes, false);
     }
-    if (at < l->steps)
+    if (at < end)
         print_rest(p, l, at);
 }
 
@@ -266,7 +279,7 @@ loop_print_bounds(Printer *p, Loop *l)
 {
     const Inst *in = &p->code->inst.v[l->n];
     l->to = jot_print_take(p, "to");
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "const jot_i64 ");
     jot_print_name(p, l->to);
     jot_text_f(p->out, " = ");
@@ -277,7 +290,7 @@ loop_print_bounds(Printer *p, Loop *l)
     else
         jot_text_f(p->out, "hi");
     jot_text_f(p->out, ";\n");
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "jot_i64 ");
     jot_print_name(p, p->name[l->n]);
     jot_text_f(p->out, " = ");
@@ -304,19 +317,19 @@ static void
 print_ranged(Printer *p, Loop *l)
 {
     loop_print_bounds(p, l);
-    line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "for (; ");
     print_before(p, l, l->lanes);
     jot_text_f(p->out, "; ");
     jot_print_name(p, p->name[l->n]);
     jot_text_f(p->out, " += %d) {\n", l->lanes);
     print_loop_body(p, l, l->lanes, false);
-    line(p);
+    jot_print_indent(p);
     if (l->parts) {
         jot_text_f(p->out, "if (");
         print_before(p, l, 0);
         jot_text_f(p->out, ") {\n");
-        line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "    const int part = (int)(");
         jot_print_name(p, l->to);
         jot_text_f(p->out, " - ");
@@ -333,15 +346,32 @@ print_ranged(Printer *p, Loop *l)
     print_loop_body(p, l, 0, false);
 }
 
+/* From a number to a number, and how many steps; else -1. */
+static void
+count_steps(const Printer *p, Loop *l)
+{
+    const Inst *in = &p->code->inst.v[l->n], *bound[2];
+    l->from = 0;
+    l->steps = in->narg || in->wide ? -1 : in->c.i;
+    if (in->narg < 2)
+        return;
+    for (int i = 0; i < 2; i++) {
+        bound[i] = &p->code->inst.v[p->code->args.v[in->arg + (uint32_t)i]];
+        if (bound[i]->op != C_LIN || bound[i]->narg)
+            return;
+    }
+    l->from = bound[0]->c.i;
+    l->steps = bound[1]->c.i > l->from ? bound[1]->c.i - l->from : 0;
+}
+
 /* How the loop goes in vectors; false: it stays as it is. */
 static bool
 loop_plan(Printer *p, uint32_t n, Loop *l)
 {
-    const Inst *in = &p->code->inst.v[n];
     int widest = 1, narrowest = 8, vector = p->s->vector_nbytes;
     memset(l, 0, sizeof *l);
     l->n = n;
-    l->steps = in->narg || in->wide ? -1 : in->c.i;
+    count_steps(p, l);
     p->moves[n] = MOVES_LINEAR;
     p->stride[n] = 1;
     if (!mark_block(p, n))
@@ -355,6 +385,16 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
 }
 
 JOT_FN bool
+jot_print_is_long_loop(Printer *p, uint32_t n)
+{
+    Loop l;
+    bool vectors = loop_plan(p, n, &l) && (l.steps < 0 || l.steps > LOOP_UNROLLED * l.lanes);
+    p->moves[n] = MOVES_NOT;
+    unmark(p, n);
+    return vectors;
+}
+
+JOT_FN bool
 jot_print_vector_loop(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
@@ -363,7 +403,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
     bool vectors = p->moves && in->apart && !(in->wide && in->aux) && loop_plan(p, n, &l);
     if (vectors) {
         if (l.steps < 0) {
-            line(p);
+            jot_print_indent(p);
             jot_text_f(p->out, "{\n");
             p->indent++;
         }
@@ -373,7 +413,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
         else {
             print_ranged(p, &l);
             p->indent--;
-            line(p);
+            jot_print_indent(p);
             jot_text_f(p->out, "}\n");
         }
         jot_print_give(p, mark);

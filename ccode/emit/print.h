@@ -9,6 +9,8 @@
 typedef struct { char text[40]; uint32_t live; } NameBase;
 typedef struct { uint16_t base; uint32_t number; } Name; /* base, or base_number */
 
+enum { JAM_ROWS = 4, JAM_NAMES = 24 };
+
 typedef struct {
     Code *code;
     const Kernel *k;
@@ -33,6 +35,9 @@ typedef struct {
     bool part;                  /* lanes 0 .. part - 1 of each vector count */
     bool masks;                 /* loads under a mask are instructions */
     bool vectors;               /* there was one */
+    uint32_t jam;               /* a loop of which several rows go together (ccode/emit/jam.c) */
+    int jam_rows;               /* so many; 0: what they compute once is printed */
+    Name jam_name[JAM_ROWS][JAM_NAMES + 1]; /* of its variable and records, in each row */
     uint8_t *moves;             /* per record: MOVES_; NULL: no loop goes in vectors */
     int64_t *stride;            /* ... of MOVES_LINEAR: from lane to lane */
 } Printer;
@@ -46,6 +51,8 @@ typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
 
 /* The statements of a block (ccode/emit/statement.c). */
 JOT_FN void jot_print_block(Printer *p, uint32_t block);
+JOT_FN void jot_print_indent(Printer *p);
+JOT_FN void jot_print_close(Printer *p, uint32_t block, uint32_t mark); /* its names are no more */
 JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
 /* n as an operand of something that holds `level` together: in parentheses if it is looser. */
 JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
@@ -72,18 +79,29 @@ JOT_FN const char *jot_print_ew_text(const Printer *p, const Inst *in, int *dtyp
 JOT_FN int jot_print_ew_level(const Printer *p, const Inst *in);
 /* ccode/emit/loop.c: false: it is no loop for vectors, and nothing was printed */
 JOT_FN bool jot_print_vector_loop(Printer *p, uint32_t n);
+JOT_FN bool jot_print_is_long_loop(Printer *p, uint32_t n); /* it is one, and stays a loop */
 JOT_FN int jot_print_lane_nbytes(int dtype);
+/* ccode/emit/jam.c: rows of sums, several at a time; false: nothing was printed */
+JOT_FN bool jot_print_jammed(Printer *p, uint32_t loop);
+JOT_FN void jot_print_jam_row(Printer *p, int row);
 /* ccode/emit/lanes.c: what is in such loops; false: it goes lane by lane */
 JOT_FN bool jot_print_lanes_whole(Printer *p, uint32_t n);
 JOT_FN int jot_print_lanes_level(Printer *p, const Inst *in);
 JOT_FN void jot_print_lanes(Printer *p, uint32_t n);
 JOT_FN bool jot_print_lanes_set(Printer *p, const Inst *in);
-JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
+JOT_FN bool jot_print_lanes_operand_whole(Printer *p, uint32_t n);
 JOT_FN void jot_print_lanes_type(Printer *p, uint32_t n);
 /* jotm_max%f(%0, %1), the text of an operator, of all lanes; is it such a call? */
 JOT_FN void jot_print_lanes_call(Printer *p, const Inst *in, const char *text, int dtype);
 JOT_FN bool jot_print_is_call(const char *text);
 JOT_FN int jot_print_mask_bits(Printer *p, uint32_t n);
+JOT_FN void jot_print_index_mask(Printer *p, uint32_t n, int bits); /* of a condition on indices */
+JOT_FN const char *jot_print_lane_type(int dtype); /* what values are computed in: f32 of halves */
+JOT_FN void jot_print_stored(Printer *p, uint32_t n, int dtype); /* n as memory of dtype has it */
+/* ccode/emit/lanes_memory.c: loads and stores of such loops; store: as above */
+JOT_FN void jot_print_lanes_load(Printer *p, const Inst *in);
+JOT_FN void jot_print_lanes_cell(Printer *p, const Inst *in);
+JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
 /* ccode/emit/any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
 JOT_FN void jot_print_any_open(Printer *p);

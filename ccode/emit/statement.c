@@ -13,8 +13,8 @@
  * ccode/emit/emit.c. */
 #include "ccode/emit/print.h"
 
-static void
-begin_line(Printer *p)
+JOT_FN void
+jot_print_indent(Printer *p)
 {
     for (int i = 0; i < p->indent; i++)
         jot_text_f(p->out, "    ");
@@ -23,13 +23,13 @@ begin_line(Printer *p)
 static void
 lane_loop(Printer *p, int lanes)
 {
-    begin_line(p);
+    jot_print_indent(p);
     if (p->loop && p->part)
         jot_text_f(p->out, "for (int l = 0; l < part; l++)\n");
     else
         jot_text_f(p->out, "for (int l = 0; l < %d; l++)\n", lanes);
     p->indent++;
-    begin_line(p);
+    jot_print_indent(p);
     p->indent--;
 }
 
@@ -39,7 +39,7 @@ lane_loop(Printer *p, int lanes)
 static void
 print_declarator(Printer *p, const Inst *in, Name name, bool constant)
 {
-    begin_line(p);
+    jot_print_indent(p);
     if (in->op == C_DECL && in->c.i && !p->d->device)
         jot_text_f(p->out, "JOT_ALIGNED ");
     jot_text_f(p->out, "%s", constant ? "const " : "");
@@ -95,7 +95,7 @@ print_wide_outside(Printer *p, const Inst *in, Name name)
     jot_text_f(p->out, "[l] = ");
     jot_print_outside(p, in);
     jot_text_f(p->out, ";\n");
-    begin_line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "if (");
     jot_print_conditions(p, in, 1, EACH_LANE);
     jot_text_f(p->out, ")\n    ");
@@ -175,7 +175,7 @@ print_variable(Printer *p, uint32_t n)
     } else if (in->op == C_LOAD && in->aligned) {
         jot_text_f(p->out, ";\n");
         print_wide_outside(p, in, name);
-        begin_line(p);
+        jot_print_indent(p);
         jot_print_wide_load(p, in, name);
     } else {
         jot_text_f(p->out, p->d->vectors ? " = {0};\n" : ";\n"); /* else gcc warns */
@@ -307,7 +307,7 @@ print_set(Printer *p, const Inst *in)
                   in->ew == EW_MAX || in->ew == EW_MIN);
     if (p->loop && in->lanes) {
         size_t from = p->out->n;
-        begin_line(p);
+        jot_print_indent(p);
         if (jot_print_lanes_set(p, in))
             return;
         p->out->n = from;
@@ -316,7 +316,7 @@ print_set(Printer *p, const Inst *in)
     if (in->lanes && !whole)
         lane_loop(p, in->lanes);
     else
-        begin_line(p);
+        jot_print_indent(p);
     print_set_value(p, in, whole ? WHOLE : EACH_LANE);
 }
 
@@ -329,7 +329,7 @@ print_store_wide(Printer *p, const Inst *in)
     bool named = value->lanes && !value->in_place;
     Name from = named ? p->name[arg] : jot_print_take(p, "wide");
     if (!named) {
-        begin_line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "%s ", jot_print_type(in->dtype));
         jot_print_name(p, from);
         jot_text_f(p->out, "[%d];\n", p->lanes);
@@ -339,7 +339,7 @@ print_store_wide(Printer *p, const Inst *in)
         jot_print_expr(p, arg, 13, EACH_LANE);
         jot_text_f(p->out, ";\n");
     }
-    begin_line(p);
+    jot_print_indent(p);
     jot_print_wide_store(p, in, from);
 }
 
@@ -358,14 +358,14 @@ print_store(Printer *p, const Inst *in)
     }
     if (p->loop && in->lanes) {
         size_t from = p->out->n;
-        begin_line(p);
+        jot_print_indent(p);
         if (jot_print_lanes_store(p, in))
             return;
         p->out->n = from;
         whole = false;
     }
     if (whole) {
-        begin_line(p);
+        jot_print_indent(p);
         jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "",
                    round ? jot_print_short(dtype) : "", round ? "_" : "",
                    jot_print_short(round ? JOT_F32 : dtype), p->lanes);
@@ -380,7 +380,7 @@ print_store(Printer *p, const Inst *in)
     if (in->lanes)
         lane_loop(p, in->lanes);
     else
-        begin_line(p);
+        jot_print_indent(p);
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, "[");
     jot_print_expr(p, arg[0], 3, EACH_LANE);
@@ -411,7 +411,7 @@ print_tiles(Printer *p, const Inst *in)
 static void
 print_ahead(Printer *p, const Inst *in)
 {
-    begin_line(p);
+    jot_print_indent(p);
     jot_text_f(p->out, "JOT_AHEAD(");
     jot_print_name(p, p->buf_name[in->aux]);
     jot_text_f(p->out, " + ");
@@ -423,7 +423,7 @@ static void
 open_block(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
-    begin_line(p);
+    jot_print_indent(p);
     if (in->op == C_FOR) {
         Name name = p->name[n] = jot_print_take(p, in->name ? in->name : "i");
         if (in->wide && in->aux) {
@@ -473,8 +473,8 @@ open_block(Printer *p, uint32_t n)
 }
 
 /* The block's records, and the loop's variable, are no more: who names one is refused. */
-static void
-close_block(Printer *p, uint32_t block, uint32_t mark)
+JOT_FN void
+jot_print_close(Printer *p, uint32_t block, uint32_t mark)
 {
     static const Name none = {0};
     p->name[block] = none;
@@ -496,28 +496,30 @@ jot_print_block(Printer *p, uint32_t block)
         }
         switch (in->op) {
         case C_FOR: case C_IF: case C_TAIL:
-            if (in->op == C_FOR && jot_print_vector_loop(p, n))
+            if (block == p->jam && !p->jam_rows) /* it comes behind all rows */
+                break;
+            if (in->op == C_FOR && (jot_print_jammed(p, n) || jot_print_vector_loop(p, n)))
                 break;
             mark = p->scope.n;
             open_block(p, n);
             p->indent++;
             jot_print_block(p, n);
             p->indent--;
-            begin_line(p);
+            jot_print_indent(p);
             jot_text_f(p->out, "}\n");
-            close_block(p, n, mark);
+            jot_print_close(p, n, mark);
             break;
         case C_DECL: skip = print_register(p, n); break;
         case C_SET: print_set(p, in); break;
         case C_STORE: print_store(p, in); break;
         case C_AHEAD: print_ahead(p, in); break;
-        case C_ATOMIC: begin_line(p); jot_print_atomic(p, in); break;
+        case C_ATOMIC: jot_print_indent(p); jot_print_atomic(p, in); break;
         case C_MATRIX:
-            begin_line(p);
+            jot_print_indent(p);
             (p->d->device ? jot_print_matrix : print_tiles)(p, in);
             break;
-        case C_COPY: begin_line(p); jot_print_copy(p, in); break;
-        case C_BARRIER: begin_line(p); jot_print_barrier(p, in); break;
+        case C_COPY: jot_print_indent(p); jot_print_copy(p, in); break;
+        case C_BARRIER: jot_print_indent(p); jot_print_barrier(p, in); break;
         default: print_variable(p, n); break;
         }
     }

@@ -1,0 +1,168 @@
+/* ccode/emit/jam.c - rows that are added to an array of sums go several at a time: the array, which
+ * is too long for registers, is loaded and stored once for all of them.
+ *
+ *     for i < 4096                              for (i = 0; i < 4096; i += 4) {
+ *         for j < 1024 (apart)                      const jot_i64 i_1 = i + 1; ...
+ *             acc[j] = acc[j] + x[i, j]    ->       for (j = 0; j < 1024; j += 16) {
+ *                                                       { acc[j..] = acc[j..] + x[i, j..] }
+ *                                                       { acc[j..] = acc[j..] + x[i_1, j..] } ...
+ *
+ * Each element meets its terms in the same order. The rows' only effects are elements at the loop's
+ * own place, so no step of one row waits for another place of the row before; what a row computes
+ * once is computed before the loop, under names of its own. What is left of the rows goes one by one.
+ *
+ *   requires  counted code, `apart` known     keeps  every element's value, terms in order
+ *   breaks    nothing
+ *
+ * Read before: ccode/emit/loop.c. After: ccode/emit/statement.c. */
+#include "ccode/emit/print.h"
+
+/* The place of an array's elements in the block: one record, or 0xffffffff, where several. */
+static uint32_t
+place_of(const Code *code, uint32_t block, uint32_t array, uint32_t place)
+{
+    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n];
+        const uint32_t *arg = &code->args.v[in->arg];
+        if (in->op == C_CELL && arg[0] == array)
+            place = place == 0 || place == arg[1] ? arg[1] : 0xffffffffu;
+        if (in->kids)
+            place = place_of(code, n, array, place);
+    }
+    return place;
+}
+
+/* Is this all that the steps of the inner loop write: elements of arrays at its own variable? */
+static bool
+own_elements(const Code *code, uint32_t inner, uint32_t block)
+{
+    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n], *to = &code->inst.v[code->args.v[in->arg]];
+        if (in->op == C_STORE || in->op == C_ATOMIC || in->op == C_CALL || in->op == C_FOR)
+            return false;
+        if (in->op == C_SET && to->op == C_CELL &&
+            (code->args.v[to->arg + 1] != inner ||
+             place_of(code, inner, code->args.v[to->arg], 0) != inner))
+            return false;
+        if (in->kids && !own_elements(code, inner, n))
+            return false;
+    }
+    return true;
+}
+
+/* The one loop in the loop, beside what a row computes once and without an effect; 0: no. */
+static uint32_t
+find_inner(const Printer *p, uint32_t loop)
+{
+    const Code *code = p->code;
+    uint32_t inner = 0;
+    int kids = 0;
+    for (uint32_t n = code->inst.v[loop].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n];
+        if (++kids > JAM_NAMES)
+            return 0;
+        if (in->op == C_FOR && in->apart && !inner)
+            inner = n;
+        else if (in->kids || !in->pure || in->lanes || in->op == C_CALL || in->op == C_DECL)
+            return 0;
+    }
+    return inner && own_elements(code, inner, inner) ? inner : 0;
+}
+
+static void
+print_head(Printer *p, uint32_t loop, int64_t from, int64_t to, int step)
+{
+    p->name[loop] = jot_print_take(p, p->code->inst.v[loop].name ? p->code->inst.v[loop].name : "i");
+    jot_print_indent(p);
+    jot_text_f(p->out, "for (jot_i64 ");
+    jot_print_name(p, p->name[loop]);
+    jot_text_f(p->out, " = %lld; ", (long long)from);
+    jot_print_name(p, p->name[loop]);
+    jot_text_f(p->out, " < %lld; ", (long long)to);
+    jot_print_name(p, p->name[loop]);
+    jot_text_f(p->out, step > 1 ? " += %d) {\n" : "++) {\n", step);
+}
+
+/* The variable of a row, and what the row computes once: printed, and its names kept. */
+static void
+print_row(Printer *p, uint32_t loop, Name first, int row)
+{
+    int kid = 1;
+    if (row) {
+        p->name[loop] = jot_print_take(p, p->base[first.base].text);
+        jot_print_indent(p);
+        jot_text_f(p->out, "const jot_i64 ");
+        jot_print_name(p, p->name[loop]);
+        jot_text_f(p->out, " = ");
+        jot_print_name(p, first);
+        jot_text_f(p->out, " + %d;\n", row);
+    }
+    jot_print_block(p, loop);
+    p->jam_name[row][0] = p->name[loop];
+    for (uint32_t n = p->code->inst.v[loop].kids; n; n = p->code->inst.v[n].next)
+        p->jam_name[row][kid++] = p->name[n];
+}
+
+/* Names are those of this row. */
+JOT_FN void
+jot_print_jam_row(Printer *p, int row)
+{
+    int kid = 1;
+    p->name[p->jam] = p->jam_name[row][0];
+    for (uint32_t n = p->code->inst.v[p->jam].kids; n; n = p->code->inst.v[n].next, kid++)
+        if (p->code->inst.v[n].op != C_FOR)
+            p->name[n] = p->jam_name[row][kid];
+}
+
+static bool
+print_rows(Printer *p, uint32_t loop, uint32_t inner, int64_t whole, int rows)
+{
+    Name first;
+    bool vectors;
+    print_head(p, loop, 0, whole, rows);
+    first = p->name[loop];
+    p->indent++;
+    p->jam = loop;
+    p->jam_rows = 0;
+    for (int row = 0; row < rows; row++)
+        print_row(p, loop, first, row);
+    p->jam_rows = rows;
+    vectors = jot_print_vector_loop(p, inner);
+    p->jam = 0;
+    p->jam_rows = 0;
+    p->indent--;
+    jot_print_indent(p);
+    jot_text_f(p->out, "}\n");
+    return vectors;
+}
+
+JOT_FN bool
+jot_print_jammed(Printer *p, uint32_t loop)
+{
+    const Inst *in = &p->code->inst.v[loop];
+    int rows = in->c.i < JAM_ROWS ? (int)in->c.i : JAM_ROWS;
+    int64_t whole = rows > 1 ? in->c.i - in->c.i % rows : 0;
+    uint32_t mark = p->scope.n, inner;
+    size_t from = p->out->n;
+    if (!p->moves || p->jam || in->narg || in->wide || in->apart || whole < 2)
+        return false;
+    inner = find_inner(p, loop);
+    if (!inner || !jot_print_is_long_loop(p, inner))
+        return false;
+    if (!print_rows(p, loop, inner, whole, rows)) {
+        p->out->n = from;
+        jot_print_close(p, loop, mark);
+        return false;
+    }
+    jot_print_close(p, loop, mark);
+    if (whole == in->c.i)
+        return true;
+    print_head(p, loop, whole, in->c.i, 1);
+    p->indent++;
+    jot_print_block(p, loop);
+    p->indent--;
+    jot_print_indent(p);
+    jot_text_f(p->out, "}\n");
+    jot_print_close(p, loop, mark);
+    return true;
+}

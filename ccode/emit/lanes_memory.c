@@ -1,0 +1,405 @@
+/* ccode/emit/lanes_memory.c - what loops over vectors (ccode/emit/loop.c) load and store.
+ *
+ *     x[at + j]                     jot_ld_f32x16(x + (at + j))
+ *     x[at + 2*j]                   two loads and a mix; so of every third, fourth
+ *     j >= 1 ? x[at + j - 1] : 0    jot_ldm_f32x16(x + (at + j - 1), jot_ge0_i32x16(j - 1, 1))
+ *     y[at + 2*j] = a;              const jot_f32x16 every = a;
+ *     y[at + 2*j + 1] = b           const jot_f32x16 every_1 = b;
+ *                                   jot_st_f32x16(y + (at + 2*j), jot_mix2_f32x16(every, every_1, ..))
+ *                                   jot_st_f32x16(y + (at + 2*j + 16), ...)
+ *
+ * Stores of a step that are neighbours, as many as the step moves by, are stored together where the
+ * last of them stands: the vectors of results are mixed into vectors of memory. Between them nobody
+ * reads what is put off. Other strides go lane by lane.
+ *
+ *   requires  marks of ccode/emit/loop.c     keeps  the value in every lane, what is read and written
+ *   breaks    nothing
+ *
+ * Read before: ccode/emit/lanes.c. After: ccode/emit/dialect_vector.c. */
+#include "ccode/emit/print.h"
+
+enum { TOGETHER = 4 }; /* neighbours at most */
+
+/* ---- loads ---- */
+
+/* x + (at + j) */
+static void
+lanes_print_place(Printer *p, const Inst *in, int64_t off)
+{
+    jot_print_name(p, p->buf_name[in->aux]);
+    jot_text_f(p->out, " + ");
+    jot_print_expr(p, jot_print_arg(p, in, 0), 2, WHOLE);
+    if (off)
+        jot_text_f(p->out, off < 0 ? " - %lld" : " + %lld", (long long)(off < 0 ? -off : off));
+}
+
+/* bf16_f32x16: what lies in memory, if it is another thing, and what it becomes */
+static void
+print_kind(Printer *p, const Inst *in)
+{
+    int memory = p->k->bufs.v[in->aux].dtype;
+    bool half = jot_print_is_half(memory) && in->dtype != JOT_U16;
+    if (half)
+        jot_text_f(p->out, "%s_f32x%d", jot_print_short(memory), p->lanes);
+    else
+        jot_text_f(p->out, "%sx%d", jot_print_short(in->dtype), p->lanes);
+}
+
+static void
+print_far_load(Printer *p, const Inst *in, int64_t stride)
+{
+    int memory = p->k->bufs.v[in->aux].dtype;
+    bool half = jot_print_is_half(memory) && in->dtype != JOT_U16;
+    jot_text_f(p->out, "(jot_%sx%d){", jot_print_lane_type(in->dtype), p->lanes);
+    for (int l = 0; l < p->lanes; l++) {
+        jot_text_f(p->out, l ? ", " : "");
+        if (half)
+            jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)memory));
+        jot_print_name(p, p->buf_name[in->aux]);
+        jot_text_f(p->out, "[");
+        jot_print_expr(p, jot_print_arg(p, in, 0), 3, WHOLE);
+        if (l)
+            jot_text_f(p->out, l * stride < 0 ? " - %lld]" : " + %lld]",
+                       (long long)(stride < 0 ? -l * stride : l * stride));
+        else
+            jot_text_f(p->out, "]");
+        if (half)
+            jot_text_f(p->out, ")");
+    }
+    jot_text_f(p->out, "}");
+}
+
+/* How far one place lies behind another all the time; false: it does not stay. */
+static bool
+places_apart(const Code *code, uint32_t from, uint32_t to, int64_t *off)
+{
+    const Inst *x = &code->inst.v[from], *y = &code->inst.v[to];
+    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg)
+        return false;
+    for (uint32_t i = 0; i < x->narg; i++)
+        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
+            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
+            return false;
+    *off = y->c.i - x->c.i; /* offsets of one buffer */
+    return true;
+}
+
+/* Other loads of the block's steps that lie beside this one: from so many elements before it to so
+ * many behind it. */
+static void
+loads_beside(const Printer *p, const Inst *in, int64_t stride, int64_t *before, int64_t *behind)
+{
+    uint32_t place = p->code->args.v[in->arg];
+    int64_t off, least = 0, most = 0;
+    for (uint32_t n = p->code->inst.v[in->block].kids; n; n = p->code->inst.v[n].next) {
+        const Inst *x = &p->code->inst.v[n];
+        if (x->op != C_LOAD || x->aux != in->aux || x->narg > 1 || in->narg > 1 || !x->uses ||
+            !places_apart(p->code, place, p->code->args.v[x->arg], &off) ||
+            off <= -stride || off >= stride)
+            continue;
+        least = off < least ? off : least;
+        most = off > most ? off : most;
+    }
+    *before = -least;
+    *behind = most - least < stride ? most : stride - 1 + least;
+}
+
+/* Element l*stride of the first n + 1 vectors of memory; the last of all begins so that it ends
+ * with the last element that is read. */
+static void
+print_strided(Printer *p, const Inst *in, int n, int stride, int64_t before, int64_t last)
+{
+    int lanes = p->lanes, all = (int)((last + lanes) / lanes);
+    int64_t begins = n == all - 1 ? last + 1 - lanes : (int64_t)n * lanes;
+    if (n)
+        jot_text_f(p->out, "jot_mix2_%sx%d(", jot_print_lane_type(in->dtype), lanes);
+    if (n > 0)
+        print_strided(p, in, n - 1, stride, before, last);
+    jot_text_f(p->out, n ? ", jot_ld_" : "jot_ld_");
+    print_kind(p, in);
+    jot_text_f(p->out, "(");
+    lanes_print_place(p, in, begins - before);
+    jot_text_f(p->out, ")");
+    if (n == 0)
+        return;
+    jot_text_f(p->out, ", (jot_i%dx%d){", 8 * jot_print_lane_nbytes(in->dtype), lanes);
+    for (int l = 0; l < lanes; l++) {
+        int64_t at = before + (int64_t)l * stride, of = at / lanes;
+        int64_t lane = of == n ? lanes + at - begins : of > n ? 0 : n > 1 ? l : at;
+        jot_text_f(p->out, l ? ", %d" : "%d", (int)lane);
+    }
+    jot_text_f(p->out, "})");
+}
+
+/* Every second element, or third or fourth, of vectors of memory that end with the last one that a
+ * step reads: what lies between is read by others (the same vectors then), or by nobody. */
+static void
+print_strided_load(Printer *p, const Inst *in, int stride)
+{
+    int64_t before, behind, last;
+    loads_beside(p, in, stride, &before, &behind);
+    last = before + (int64_t)stride * (p->lanes - 1) + behind;
+    print_strided(p, in, (int)((last + p->lanes) / p->lanes) - 1, stride, before, last);
+}
+
+static bool
+conditions_move(const Printer *p, const Inst *in)
+{
+    for (int i = 1; i < in->narg; i++)
+        if (p->moves[jot_print_arg(p, in, i)] != MOVES_NOT)
+            return true;
+    return false;
+}
+
+/* jot_sel(mask, jot_ldm(x + at, mask), outside): memory is not touched where the mask is 0. */
+static void
+print_masked_load(Printer *p, const Inst *in)
+{
+    int bits = 8 * jot_print_lane_nbytes(in->dtype);
+    bool zero = in->c.u == 0;
+    for (int twice = zero ? 1 : 0; twice < 2; twice++) {
+        if (!twice) {
+            jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
+        } else {
+            jot_text_f(p->out, "jot_ldm_");
+            print_kind(p, in);
+            jot_text_f(p->out, "(");
+            lanes_print_place(p, in, 0);
+            jot_text_f(p->out, ", ");
+        }
+        for (int i = 1; i < in->narg; i++) {
+            jot_text_f(p->out, i > 1 ? " & " : "");
+            jot_print_index_mask(p, jot_print_arg(p, in, i), bits);
+        }
+        jot_text_f(p->out, twice ? ")" : ", ");
+    }
+    if (!zero) {
+        jot_text_f(p->out, ", jot_bc_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
+        jot_print_outside(p, in);
+        jot_text_f(p->out, "))");
+    }
+}
+
+static void
+print_plain_load(Printer *p, const Inst *in)
+{
+    int64_t stride = p->stride[jot_print_arg(p, in, 0)];
+    if (stride > 1 && stride <= TOGETHER)
+        print_strided_load(p, in, (int)stride);
+    else if (stride != 1)
+        print_far_load(p, in, stride);
+    else {
+        jot_text_f(p->out, "jot_ld%s_", p->part ? "n" : "");
+        print_kind(p, in);
+        jot_text_f(p->out, "(");
+        lanes_print_place(p, in, 0);
+        jot_text_f(p->out, p->part ? ", part)" : ")");
+    }
+}
+
+JOT_FN void
+jot_print_lanes_load(Printer *p, const Inst *in)
+{
+    if (in->dtype == JOT_BOOL) /* bytes, 0 or 1, as a mask */
+        jot_text_f(p->out, "(");
+    if (conditions_move(p, in))
+        print_masked_load(p, in);
+    else {
+        jot_text_f(p->out, in->narg > 1 ? "(" : "");
+        jot_print_conditions(p, in, 1, EACH_LANE);
+        jot_text_f(p->out, in->narg > 1 ? " ? " : "");
+        print_plain_load(p, in);
+        if (in->narg > 1) {
+            jot_text_f(p->out, " : jot_bc_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
+            jot_print_outside(p, in);
+            jot_text_f(p->out, "))");
+        }
+    }
+    if (in->dtype == JOT_BOOL)
+        jot_text_f(p->out, " != 0)");
+}
+
+/* Elements of an array of the function's own. */
+JOT_FN void
+jot_print_lanes_cell(Printer *p, const Inst *in)
+{
+    bool truth = in->dtype == JOT_BOOL;
+    jot_text_f(p->out, "%sjot_ld%s_%sx%d(", truth ? "(" : "", p->part ? "n" : "",
+               jot_print_short(in->dtype), p->lanes);
+    jot_print_expr(p, jot_print_arg(p, in, 0), 0, WHOLE);
+    jot_text_f(p->out, " + ");
+    jot_print_expr(p, jot_print_arg(p, in, 1), 2, WHOLE);
+    jot_text_f(p->out, p->part ? ", part)" : ")");
+    jot_text_f(p->out, truth ? " != 0)" : "");
+}
+
+/* ---- stores ---- */
+
+/* f32 of halves, which are rounded as they are stored; of others as they lie in memory */
+static const char *
+stored_type(const Printer *p, const Inst *in)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    bool half = jot_print_is_half(dtype);
+    return jot_print_short(!half ? dtype : in->dtype != JOT_U16 ? JOT_F32 : JOT_U16);
+}
+
+static int
+stored_bits(const Printer *p, const Inst *in)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    return jot_print_is_half(dtype) && in->dtype == JOT_U16 ? 16 : 8 * jot_print_lane_nbytes(dtype);
+}
+
+/* y[at + off] = a vector, up to its opening parenthesis and place */
+static void
+open_store(Printer *p, const Inst *in, int64_t off)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    jot_text_f(p->out, "jot_st%s_", p->part ? "n" : "");
+    if (jot_print_is_half(dtype) && in->dtype != JOT_U16)
+        jot_text_f(p->out, "%s_", jot_print_short(dtype));
+    jot_text_f(p->out, "%sx%d(", stored_type(p, in), p->lanes);
+    lanes_print_place(p, in, off);
+    jot_text_f(p->out, ", ");
+}
+
+/* Does the record, or one inside, read or write the buffer at this place? */
+static bool
+touches_at(const Code *code, uint32_t n, uint32_t buf, uint32_t place)
+{
+    const Inst *in = &code->inst.v[n];
+    bool touches = in->op == C_LOAD || in->op == C_STORE || in->op == C_INT;
+    if (touches && in->aux == buf && code->args.v[in->arg] == place)
+        return true;
+    for (uint32_t kid = in->kids; kid; kid = code->inst.v[kid].next)
+        if (touches_at(code, kid, buf, place))
+            return true;
+    return false;
+}
+
+/* The stores that are neighbours of this one, by place, and the last of them in the block; false:
+ * some is missing, or is not to be put off. */
+typedef struct { uint32_t at[TOGETHER], last; int n; } Stores;
+
+static bool
+put_off(const Printer *p, const Stores *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        const Inst *in = &p->code->inst.v[s->at[i]];
+        uint32_t place = p->code->args.v[in->arg];
+        for (uint32_t n = in->next; s->at[i] != s->last && n; n = p->code->inst.v[n].next)
+            if (n == s->last)
+                break;
+            else if (touches_at(p->code, n, in->aux, place))
+                return false;
+    }
+    return true;
+}
+
+static bool
+stores_find(Printer *p, uint32_t store, Stores *s)
+{
+    const Inst *in = &p->code->inst.v[store];
+    uint32_t place = p->code->args.v[in->arg], found = 0;
+    int64_t stride = p->stride[place], off = 0, least = 0;
+    if (stride < 2 || stride > TOGETHER)
+        return false;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t n = p->code->inst.v[in->block].kids; n; n = p->code->inst.v[n].next) {
+            const Inst *x = &p->code->inst.v[n];
+            if (x->op != C_STORE || x->aux != in->aux ||
+                !places_apart(p->code, place, p->code->args.v[x->arg], &off) ||
+                off <= -stride || off >= stride)
+                continue;
+            if (pass == 0) {
+                least = off < least ? off : least;
+                continue;
+            }
+            if (off - least >= stride || (found & 1u << (off - least)) ||
+                !jot_print_lanes_operand_whole(p, p->code->args.v[x->arg + 1]))
+                return false;
+            found |= 1u << (off - least);
+            s->at[off - least] = s->last = n;
+        }
+    s->n = (int)stride;
+    return found == (1u << stride) - 1 && put_off(p, s);
+}
+
+/* The mix of the first n + 1 vectors of results that is vector `which` of memory. */
+static void
+print_together(Printer *p, const Stores *s, int n, int which)
+{
+    const Inst *in = &p->code->inst.v[s->at[0]];
+    if (n == 0) {
+        jot_print_name(p, p->name[s->at[0]]);
+        return;
+    }
+    jot_text_f(p->out, "jot_mix2_%sx%d(", stored_type(p, in), p->lanes);
+    print_together(p, s, n - 1, which);
+    jot_text_f(p->out, ", ");
+    jot_print_name(p, p->name[s->at[n]]);
+    jot_text_f(p->out, ", (jot_i%dx%d){", stored_bits(p, in), p->lanes);
+    for (int l = 0; l < p->lanes; l++) {
+        int at = which * p->lanes + l, of = at % s->n, lane = at / s->n;
+        jot_text_f(p->out, l ? ", %d" : "%d",
+                   of == n ? p->lanes + lane : of > n ? 0 : n == 1 ? lane : l);
+    }
+    jot_text_f(p->out, "})");
+}
+
+/* Of part * n elements those that are in vector `which`. */
+static void
+print_part(Printer *p, int n, int which)
+{
+    int before = which * p->lanes;
+    if (which == 0)
+        jot_text_f(p->out, ", part*%d < %d ? part*%d : %d", n, p->lanes, n, p->lanes);
+    else if (which == n - 1)
+        jot_text_f(p->out, ", part*%d > %d ? part*%d - %d : 0", n, before, n, before);
+    else
+        jot_text_f(p->out, ", part*%d < %d ? 0 : part*%d < %d ? part*%d - %d : %d", n, before, n,
+                   before + p->lanes, n, before, p->lanes);
+}
+
+/* Its value gets a name; the last of them stores all. */
+static void
+store_together(Printer *p, uint32_t store, const Stores *s)
+{
+    const Inst *in = &p->code->inst.v[store];
+    p->name[store] = jot_print_take(p, "every");
+    jot_text_f(p->out, "const jot_%sx%d ", stored_type(p, in), p->lanes);
+    jot_print_name(p, p->name[store]);
+    jot_text_f(p->out, " = ");
+    jot_print_stored(p, p->code->args.v[in->arg + 1], p->k->bufs.v[in->aux].dtype);
+    jot_text_f(p->out, ";\n");
+    for (int i = 0; store == s->last && i < s->n; i++) {
+        for (int k = 0; k < p->indent; k++)
+            jot_text_f(p->out, "    ");
+        open_store(p, &p->code->inst.v[s->at[0]], (int64_t)i * p->lanes);
+        print_together(p, s, s->n - 1, i);
+        if (p->part)
+            print_part(p, s->n, i);
+        jot_text_f(p->out, ");\n");
+    }
+}
+
+JOT_FN bool
+jot_print_lanes_store(Printer *p, const Inst *in)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    uint32_t store = (uint32_t)(in - p->code->inst.v);
+    Stores s;
+    if (p->moves[arg[0]] != MOVES_LINEAR)
+        return false;
+    if (stores_find(p, store, &s)) {
+        store_together(p, store, &s);
+        return true;
+    }
+    if (p->stride[arg[0]] != 1 || !jot_print_lanes_operand_whole(p, arg[1]))
+        return false;
+    open_store(p, in, 0);
+    jot_print_stored(p, arg[1], p->k->bufs.v[in->aux].dtype);
+    jot_text_f(p->out, p->part ? ", part);\n" : ");\n");
+    return true;
+}
