@@ -297,9 +297,9 @@ typedef struct {
 JOT_FN bool jot_over_wishes(Make *m, uint32_t group); /* by m->words.pos */
 JOT_FN void jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args);
 JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
-/* plan/built.c: what was built of the group, until it is dropped, and a copy of the kernel, which the
- * caller may change and closes. NULL: failed, the context has the reason or memory was refused; there
- * is no copy. */
+/* plan/built.c: what was built of the group, until it is dropped, and a copy of the kernel, which
+ * the caller may change and closes. NULL: failed, the context has the reason or memory was refused;
+ * there is no copy. */
 JOT_FN PlanBuilt *jot_plan_built(Make *m, uint32_t group, Kernel *k);
 JOT_FN void jot_plan_built_drop(Make *m, uint32_t group);
 /* plan/text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called

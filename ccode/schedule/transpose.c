@@ -11,7 +11,8 @@
  *
  *   requires  a verified kernel, layouts set     keeps  the kernel
  *
- * Read before: ccode/schedule/transpose.h, ccode/lower/transpose.c. After: ccode/strategy/strategy.c. */
+ * Read before: ccode/schedule/transpose.h, ccode/lower/transpose.c. After:
+ * ccode/strategy/strategy.c. */
 #include "ccode/schedule/transpose.h"
 
 enum { TURN_LANES = 4 };        /* at least */
@@ -175,9 +176,10 @@ jot_turn_sched(Sched *s, Kernel *k, int lanes)
         t->k = k;
         t->lanes = lanes;
         jot_kernel_used(k, t->used);
-        ok = turn_values(t) ? turn_find(t) || jot_sched_no(s, "nothing lies along another axis than "
-                                                              "it is written, in whole blocks")
-                            : jot_sched_no(s, "more than a few operations on loads of floats");
+        ok = turn_values(t)
+                 ? turn_find(t) || jot_sched_no(s, "nothing lies along another axis than it is "
+                                                   "written, in whole blocks")
+                 : jot_sched_no(s, "more than a few operations on loads of floats");
     }
     if (ok) {
         text.mem = k->mem;

@@ -216,7 +216,7 @@ static const Strategy strategies[] = {
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, 0, make_tiles },
     { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_blocks },
     { "contractions by panels", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_panels },
-    { "chain of contractions", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
+    { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
     { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, 4020, make_stencil },
     { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, 4022, make_planes },
     { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, 4024, make_rows },

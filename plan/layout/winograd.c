@@ -175,7 +175,8 @@ tiles_group(Make *m, uint32_t group)
     sums = jot_rides_find(&k, &rides);
     if (sums)
         jot_rides_apart(&k, &rides, true);
-    found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m), &w);
+    found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m),
+                              &w);
     if (!found && keep && !m->ctx->mem.failed)
         (void)jot_plan_know(m, sizeof(PlanKnown));
     if (found && tiles_results(m, group, &k, &built->args, &w)) {
