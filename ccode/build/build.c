@@ -25,14 +25,8 @@ jot_build_fail(Build *b, const char *what)
 JOT_FN int
 jot_build_axis(Build *b, const char *letter, int number, int64_t ext)
 {
-    char name[16];
-    Text text = {NULL, NULL, 0, 0};
-    int axis;
+    int axis = jot_kernel_axis_f(b->k, ext, "%s%d", letter, number);
 
-    text.s = name;
-    text.cap = sizeof name;
-    jot_text_f(&text, "%s%d", letter, number);
-    axis = jot_kernel_axis(b->k, name, ext);
     if (axis >= 0)
         b->ext[axis] = ext;
     return axis;

@@ -298,17 +298,12 @@ tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix 
     Ix cond[2 * JOT_MAX_RANK];
     int own[JOT_MAX_RANK], dim[JOT_MAX_RANK], nown = 0, ncond = tile_bounds(m, &v, t, cond);
     for (int i = 0; i < t->n; i++) {
-        char name[16];
-        Text text = {0};
         if (t->axis[i] >= 0) {
             axis[i] = t->axis[i];
             at[i] = jot_ix_axis(k->ix, axis[i]);
             continue;
         }
-        text.s = name;
-        text.cap = sizeof name;
-        jot_text_f(&text, "t%d", t->dim[i]);
-        axis[i] = jot_kernel_axis(k, name, t->ext[i]);
+        axis[i] = jot_kernel_axis_f(k, t->ext[i], "t%d", t->dim[i]);
         if (axis[i] < 0)
             return 0;
         own[nown] = axis[i];

@@ -55,8 +55,9 @@ jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool
     }
 }
 
-JOT_FN int
-jot_layout_fastest(const Layout *l)
+/* The dimension whose neighbours are neighbours in memory; -1: none. */
+static int
+access_fastest(const Layout *l)
 {
     int last = l->n - 1;
     while (last > 0 && l->size[last] == 1) /* a batch of one may stand anywhere */
@@ -67,7 +68,7 @@ jot_layout_fastest(const Layout *l)
 JOT_FN bool
 jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis)
 {
-    int d = jot_layout_fastest(k->bufs.v[buf].layout);
+    int d = access_fastest(k->bufs.v[buf].layout);
     bool inside = false;
     return d >= 0 && jot_ix_coef(k->ix, k->ixs.v[at + (uint32_t)d], axis, &inside) == 1 && !inside;
 }
@@ -131,9 +132,9 @@ bound_is(IxPool *p, Ix cond, Ix ix, int64_t ext, const Space *space)
         || cond == jot_ix_lt(p, ix, jot_ix_const(p, ext), space);
 }
 
-JOT_FN uint32_t
-jot_ix_bound_of(IxPool *p, Ix cond, uint32_t dims, const Ix *index, const int64_t *ext,
-                const Space *space)
+/* ... of one of the dimensions in `dims`. */
+static uint32_t
+bound_of(IxPool *p, Ix cond, uint32_t dims, const Ix *index, const int64_t *ext, const Space *space)
 {
     uint32_t found = 0;
     for (int d = 0; dims >> d; d++)
@@ -148,8 +149,8 @@ jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond)
 {
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
-    return jot_ix_bound_of(k->ix, cond, ((uint32_t)1 << load->nidx) - 1, &k->ixs.v[load->at],
-                           k->bufs.v[load->buf].ext, &space);
+    return bound_of(k->ix, cond, ((uint32_t)1 << load->nidx) - 1, &k->ixs.v[load->at],
+                    k->bufs.v[load->buf].ext, &space);
 }
 
 JOT_FN bool
@@ -163,7 +164,7 @@ jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *
 JOT_FN bool
 jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond, const Space *space)
 {
-    uint32_t dims = jot_ix_bound_of(p, cond, ((uint32_t)1 << l->rank) - 1, index, l->ext, space);
+    uint32_t dims = bound_of(p, cond, ((uint32_t)1 << l->rank) - 1, index, l->ext, space);
     bool around = false;
     for (int d = 0; dims >> d; d++) {
         if (!(dims >> d & 1))

@@ -26,9 +26,7 @@ JOT_FN void jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t
 /* bytes[axis]: how far a step of each axis moves it on average, as prices have it; *far (or NULL):
  * some axis in no simple way. */
 JOT_FN void jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool *far);
-/* The dimension whose neighbours are neighbours in memory; -1: none. */
-JOT_FN int jot_layout_fastest(const Layout *l);
-/* The access lies side by side along the axis, by that dimension's index. */
+/* The access lies side by side along the axis: by the index of the dimension that does. */
 JOT_FN bool jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis);
 
 /* Axes, those that move something farthest first; how many. */
@@ -44,11 +42,8 @@ JOT_FN int jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *
 /* Are both bounds known, or among the conditions? */
 JOT_FN bool jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, int n,
                            const Ix *cond);
-/* The dimensions, of those in `dims`, of whose index the condition is a bound: index >= 0, or
- * index < ext; as a mask. */
-JOT_FN uint32_t jot_ix_bound_of(IxPool *p, Ix cond, uint32_t dims, const Ix *index,
-                                const int64_t *ext, const Space *space);
-/* The same for all dimensions of a load. */
+/* The dimensions of a load of whose index the condition is a bound: index >= 0, or index < ext; as
+ * a mask. */
 JOT_FN uint32_t jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond);
 /* All that an index of dimension d reads lies in memory, with the border. */
 JOT_FN bool jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *space);

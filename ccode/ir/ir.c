@@ -110,6 +110,18 @@ jot_kernel_axis(Kernel *k, const char *name, int64_t ext)
     return (int)k->axes.n - 1;
 }
 
+JOT_FN int
+jot_kernel_axis_f(Kernel *k, int64_t ext, const char *format, ...)
+{
+    char name[32];
+    Text text = {NULL, name, 0, sizeof name};
+    va_list args;
+    va_start(args, format);
+    jot_text_v(&text, format, args);
+    va_end(args);
+    return jot_kernel_axis(k, name, ext);
+}
+
 JOT_FN uint32_t
 jot_kernel_buf(Kernel *k, const char *name, jot_DType dtype, BufRole role, int rank,
                const int64_t *ext)

@@ -201,6 +201,7 @@ JOT_FN bool jot_kernel_settle(Kernel *k, Kernel *was, bool done);
 JOT_FN const char *jot_kernel_string(Kernel *k, const char *text);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */
 JOT_FN int jot_kernel_axis(Kernel *k, const char *name, int64_t ext);
+JOT_FN int jot_kernel_axis_f(Kernel *k, int64_t ext, const char *format, ...) JOT_PRINTF(3, 4);
 /* Row-major until jot_kernel_layout. The function's buf[] holds the inputs and outputs in this
  * order: buf[0] is the first. */
 JOT_FN uint32_t jot_kernel_buf(Kernel *k, const char *name, jot_DType dtype, BufRole role,

@@ -165,13 +165,7 @@ line_root(Lines *l, uint32_t value)
 static int
 line_axis(Lines *l, const char *letter, int64_t ext)
 {
-    char name[16];
-    Text text = {0};
-    int axis;
-    text.s = name;
-    text.cap = sizeof name;
-    jot_text_f(&text, "%s%u", letter, l->k->axes.n);
-    axis = jot_kernel_axis(l->k, name, ext);
+    int axis = jot_kernel_axis_f(l->k, ext, "%s%u", letter, l->k->axes.n);
     if (axis >= 0) {
         l->k->axes.v[axis].kind = AXIS_LINE;
         l->ext[axis] = ext;

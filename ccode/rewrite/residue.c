@@ -76,14 +76,10 @@ JOT_FN bool
 jot_axis_divide(Kernel *k, int axis, int64_t by, const char *suffix)
 {
     int64_t all = k->axes.v[axis].ext;
-    int rest;
+    int rest = jot_kernel_axis_f(k, by, "%.*s%s", 20, k->axes.v[axis].name, suffix);
     bool ok;
     Ix at, inside;
-    char name[24];
-    Text text = {NULL, name, 0, sizeof name};
     Respace r;
-    jot_text_f(&text, "%.*s%s", 20, k->axes.v[axis].name, suffix);
-    rest = jot_kernel_axis(k, name, by);
     if (rest < 0)
         return false;
     k->axes.v[axis].ext = (all + by - 1) / by;

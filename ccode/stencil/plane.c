@@ -302,8 +302,6 @@ plane_tile(Plane *p, int number)
     int nconds = 0;
     for (int i = 0; i < 2 * v.nidx; i++) { /* the dimension of the lanes comes last */
         const int d = i % v.nidx;
-        char name[16];
-        Text text = {0};
         int64_t first, last;
         if (!plane_bent(k, &v, d) ||
             (plane_bent(k, &v, d) >> p->lane & 1) != (uint64_t)(i >= v.nidx))
@@ -312,10 +310,7 @@ plane_tile(Plane *p, int number)
         ext[t->n] = k->bufs.v[v.buf].ext[d];
         lo[t->n] = first < 0 ? -first : 0;
         hi[t->n] = last >= ext[t->n] ? last - ext[t->n] + 1 : 0;
-        text.s = name;
-        text.cap = sizeof name;
-        jot_text_f(&text, "t%d%d", number, d);
-        t->axis[t->n] = own[t->n] = jot_kernel_axis(k, name, ext[t->n]);
+        t->axis[t->n] = own[t->n] = jot_kernel_axis_f(k, ext[t->n], "t%d%d", number, d);
         if (own[t->n] < 0)
             return false;
         nconds += jot_ix_bounds(k->ix, jot_ix_axis(k->ix, own[t->n]), ext[t->n], NULL,

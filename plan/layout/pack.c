@@ -29,16 +29,10 @@ pack_view(const Layout *l, Layout *view, int64_t *ext)
 static Ix
 pack_axis(Kernel *k, const char *letter, int dim, int64_t ext)
 {
-    char name[16];
-    Text text = {NULL, NULL, 0, 0};
-    int axis;
+    int axis = ext == 1 ? -1 : jot_kernel_axis_f(k, ext, "%s%d", letter, dim);
 
     if (ext == 1)
         return jot_ix_const(k->ix, 0);
-    text.s = name;
-    text.cap = sizeof name;
-    jot_text_f(&text, "%s%d", letter, dim);
-    axis = jot_kernel_axis(k, name, ext);
     return axis < 0 ? 0 : jot_ix_axis(k->ix, axis);
 }
 
