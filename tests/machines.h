@@ -1,5 +1,5 @@
-/* tests/machines.h - machines that are not here, by their figures: what a board, a server or a device
- * would plan and print can be looked at without it. Nothing is measured, nothing compiled or run.
+/* tests/machines.h - machines that are not here, by their figures: what a board, a server or a
+ * device would plan and print can be looked at without it. Nothing is measured, compiled or run.
  *
  * Read before: target/target.h, tests/scribe.h. After: tests/test_machines.c, tests/kernels/. */
 #ifndef JOT_TEST_MACHINES_H

@@ -16,7 +16,7 @@
  *                                                kernel, the preludes, the plan, the launches
  *
  * A hash of 42 bits says whether a program is as it was, a sign of 6 bits which of its kernels is
- * not.
+ * not, but for one in 64.
  *
  * Read before: kernels.h, record.c. */
 #include <stdio.h>
@@ -291,7 +291,7 @@ tell_difference(const char *machine, const char *was, const char *is)
 {
     static const char *const tail[TAIL] = {"preludes", "plan", "launches"};
     char sign[2][LINE], label[LABEL];
-    int kernels[2] = {0}, calls[2] = {0}, n = 0;
+    int kernels[2] = {0}, calls[2] = {0}, n = 0, others = 0;
 
     sscanf(was, "%*s %d %d %*s %4095s", &kernels[0], &calls[0], sign[0]);
     sscanf(is, "%*s %d %d %*s %4095s", &kernels[1], &calls[1], sign[1]);
@@ -304,11 +304,11 @@ tell_difference(const char *machine, const char *was, const char *is)
         if (sign[0][k] != sign[1][k] && n++ < 8)
             printf("%s %d", n == 1 ? " other kernels:" : ",", k);
     if (n > 8)
-        printf(" and %d more", n - 8);
+        printf(", %d more", n - 8);
     for (int k = 0; k < TAIL; k++)
         if (sign[0][kernels[0] + k] != sign[1][kernels[1] + k])
-            printf(" %s", tail[k]);
-    printf("\n");
+            printf("%s %s", n || others++ ? "," : " other", tail[k]);
+    printf("%s\n", n || others || kernels[0] != kernels[1] ? "" : " other texts of equal signs");
 }
 
 static void

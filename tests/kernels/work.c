@@ -1,5 +1,5 @@
-/* tests/kernels/work.c - the networks of examples/models/, run and trained, and the workloads of the
- * bench: two steps of each. Inputs and parameters are zeros, as only shapes matter.
+/* tests/kernels/work.c - the networks of examples/models/, run and trained, and the workloads of
+ * the bench: two steps of each. Inputs and parameters are zeros, as only shapes matter.
  *
  * Read before: kernels.h, bench/work.h, examples/models/model.h. */
 #include <stdio.h>
