@@ -416,7 +416,6 @@ JOT_FN bool
 jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Plane *p;
-    Text text = {NULL, NULL, 0, 0};
     Kernel was;
     bool ok;
     if (lanes < 2 || k->stores.n == 0 || k->values.n + 64 > KERNEL_VALUES)
@@ -433,18 +432,15 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p->lanes = lanes;
     p->space = jot_kernel_space(k, p->ext);
     jot_kernel_used(k, p->used);
-    text.mem = k->mem;
     ok = plane_values(p) && plane_axes(p) && plane_turns(p) && !plane_conditions(p);
     if (ok) {
-        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_text(p, &text)
-             && !k->mem->failed;
-        if (ok && (!jot_sched_read(s, k, text.s, text.n, NULL) || !jot_sched_verify(s, NULL))) {
+        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_write(p, s);
+        if (ok && !jot_sched_verify(s, NULL)) {
             jot_sched_close(s);
             ok = false;
         }
         ok = jot_kernel_settle(k, &was, ok);
     }
-    jot_text_free(&text);
     jot_mem_free(k->mem, p->used, KERNEL_VALUES * sizeof *p->used);
     jot_mem_free(k->mem, p, sizeof *p);
     return ok;
