@@ -65,6 +65,16 @@ word(Reader *r, size_t *n)
     return from;
 }
 
+static void
+copy_name(Reader *r, char *name)
+{
+    size_t n;
+    const char *text = word(r, &n);
+    n = n < 31 ? n : 31;
+    memcpy(name, text, n);
+    name[n] = 0;
+}
+
 static bool
 digit_next(const Reader *r)
 {
@@ -118,21 +128,15 @@ is_name(const char *name, const char *text, size_t n)
 }
 
 static int
-find_axis(Reader *r, const char *text, size_t n)
+read_axis(Reader *r)
 {
+    size_t n;
+    const char *text = word(r, &n);
     for (int i = 0; n && i < SCHED_AXES; i++)
         if (jot_axis_is(r->s, i) && is_name(jot_axis_name(r->s, i), text, n))
             return i;
     fail(r, "an axis of that name does not exist");
     return -1;
-}
-
-static int
-read_axis(Reader *r)
-{
-    size_t n;
-    const char *text = word(r, &n);
-    return find_axis(r, text, n);
 }
 
 static uint32_t
@@ -297,11 +301,10 @@ fresh_place(Reader *r, const Stage *st, PlaceKind kind, BufRole role)
 {
     Place p = {0};
     Dims d = {{0}, {0}, 0};
-    char name[32] = "";
-    size_t n;
-    const char *text = word(r, &n);
-    bool numbered = next_is(r, '%');
-    memcpy(name, text, n < sizeof name ? n : 0);
+    char name[32];
+    bool numbered;
+    copy_name(r, name);
+    numbered = next_is(r, '%');
     read_dims(r, st, &d);
     if (r->error)
         return p;
@@ -318,9 +321,7 @@ read_place(Reader *r, const Stage *st, PlaceKind kind)
 {
     if (eat(r, "scratch "))
         return fresh_place(r, st, kind, BUF_SCRATCH);
-    if (eat(r, "shared "))
-        return fresh_place(r, st, kind, BUF_SHARED);
-    return known_place(r, st, kind);
+    return eat(r, "shared ") ? fresh_place(r, st, kind, BUF_SHARED) : known_place(r, st, kind);
 }
 
 /* ---- stages ------------------------------------------------------------------------------- */
@@ -336,25 +337,36 @@ read_kind(Reader *r, SLoop *l)
         }
 }
 
+/* Those of a role, or one by name. */
+static uint64_t
+read_axes(Reader *r, const Role *role)
+{
+    int axis = role ? -1 : read_axis(r);
+    if (!role)
+        return axis < 0 ? 0 : (uint64_t)1 << axis;
+    switch (role->kind) {
+    case ROLE_AXIS: return (uint64_t)1 << role->number;
+    case ROLE_SET: return role->axes;
+    case ROLE_NONE: return 0;
+    default: fail(r, "axes expected"); return 0;
+    }
+}
+
 /* One loop, or those of a role, of which a set has the axes in `have`. */
 static void
 read_loops(Reader *r, Stage *st, uint64_t have)
 {
     const Role *role = read_role(r);
-    uint64_t axes = 0;
+    uint64_t axes;
     bool some = false;
     SLoop l = {0};
     if (role && role->kind == ROLE_LOOPS) {
         jot_stage_loops(st, role->loops->loop, role->loops->n);
         return;
     }
-    if (role)
-        axes = role->kind == ROLE_SET    ? role->axes & have
-               : role->kind == ROLE_AXIS ? (uint64_t)1 << role->number : 0;
-    else {
-        int axis = read_axis(r);
-        axes = axis < 0 ? 0 : (uint64_t)1 << axis;
-    }
+    axes = read_axes(r, role);
+    if (role && role->kind == ROLE_SET)
+        axes &= have;
     if (next_is(r, '@')) {
         int from = read_axis(r);
         l.from = (uint8_t)(from < 0 ? 0 : from);
@@ -377,15 +389,14 @@ static bool
 read_what(Reader *r, Stage *st)
 {
     const Kernel *k = r->s->k;
-    size_t n;
-    const char *text;
     st->store = r->p[-1] == '!';
     if (st->store && next_is(r, '*'))
         st->what = (uint32_t)r->store;
     else if (digit_next(r) || (r->p < r->end && *r->p == '$'))
         st->what = (uint32_t)number(r, 0);
     else {
-        text = word(r, &n);
+        size_t n;
+        const char *text = word(r, &n);
         for (uint32_t i = 1; i < k->values.n; i++)
             if (is_name(k->values.v[i].name, text, n))
                 st->what = i;
@@ -461,16 +472,6 @@ read_stage(Reader *r, bool combine)
 /* ---- lines -------------------------------------------------------------------------------- */
 
 static void
-copy_name(Reader *r, char *name)
-{
-    size_t n;
-    const char *text = word(r, &n);
-    n = n < 31 ? n : 31;
-    memcpy(name, text, n);
-    name[n] = 0;
-}
-
-static void
 read_split(Reader *r)
 {
     char hi[32], lo[32];
@@ -493,11 +494,9 @@ read_fuse(Reader *r)
     if (!eat(r, "="))
         fail(r, "= expected");
     for (skip(r); r->p < r->end && n < 8 && !r->error; skip(r)) {
-        const Role *role = read_role(r);
-        if (!role)
-            of[n++] = read_axis(r);
-        for (int a = 0; role && a < SCHED_AXES && n < 8; a++)
-            if (role->kind == ROLE_AXIS ? role->number == a : role->axes >> a & 1)
+        uint64_t axes = read_axes(r, read_role(r));
+        for (int a = 0; a < SCHED_AXES && n < 8; a++)
+            if (axes >> a & 1)
                 of[n++] = a;
     }
     if (!r->error && jot_sched_fuse(r->s, name, n, of) < 0)
