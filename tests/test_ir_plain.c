@@ -5,6 +5,7 @@
  *
  * Guards: ccode/device/emit_matrix.c, ccode/emit/loop.c, ccode/verify/bounds.c. */
 #include "ccode/build/build.h"
+#include "ccode/schedule/builder.h"
 #include "tests/ir_run.h"
 
 /* Words that must be in the schedule and the text ("!word": must not), for one lane. */
@@ -325,6 +326,51 @@ test_guarded_array(void)
     }
 }
 
+/* ---- roles -------------------------------------------------------------------------------- */
+
+/* Lines over roles of axes become the stages that they name, with a buffer as large as is asked. */
+static void
+test_roles(void)
+{
+    static const char lines[] = "%$s: $o:1p $v:$M?p $v:$V $n:2 | $k $v:1?v; "
+                                "res scratch t%[$o, $n, $v/$V, $v%$V#9]\n!*: $o:1p $v:$V? $v:1?v\n";
+    static const char want[] = "lanes 4\n%2: i:1p j:4 | p q j:1v; res t2[i, j/4, j%4]\n"
+                               "!0: i:1p j:4 j:1v\n";
+    static const char *const refused[] = {
+        "%$9: i", "%$v: i", "%$s: $s", "%$s: i | p q; res scratch t%[$k", "%$s: i:$v | p q",
+        "%$s: i j | p q; res scratch t[i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, j]"
+    };
+    Text text = {0};
+    IrCase one, *c = &one;
+    const KBuf *buf;
+    Sched s;
+    Writer w;
+    text.mem = &ir_mem;
+    make_padded(c, false, 1);
+    for (size_t i = 0; i <= sizeof refused / sizeof *refused; i++) {
+        jot_write_open(&w, &s, &c->k, 4);
+        jot_write_number(&w, 's', 2);
+        jot_write_number(&w, 'V', 4);
+        jot_write_number(&w, 'M', 1000);
+        jot_write_axis(&w, 'v', 1);
+        jot_write_axis(&w, 'n', -1);
+        jot_write_set(&w, 'o', ~(uint64_t)2 & 3);
+        jot_write_set(&w, 'k', ~(uint64_t)3);
+        jot_write_lines(&w, i ? refused[i - 1] : lines);
+        CHECK(jot_write_done(&w) == !i, "lines %zu: taken: %d", i, i != 0);
+        if (i)
+            continue;
+        jot_sched_print(&s, &text);
+        buf = &c->k.bufs.v[c->k.bufs.n - 1];
+        CHECK(strcmp(text.s, want) == 0, "roles give\n%s", text.s);
+        CHECK(buf->rank == 3 && buf->ext[0] == c->k.axes.v[0].ext && buf->ext[2] == 9 &&
+              buf->ext[1] == (c->k.axes.v[1].ext + 3) / 4, "the buffer of a place");
+        jot_sched_close(&s);
+    }
+    jot_text_free(&text);
+    ir_end(c);
+}
+
 /* ---- conversions -------------------------------------------------------------------------- */
 
 /* y = x converted, for values that the target has, that it must round and that it must saturate */
@@ -566,6 +612,7 @@ main(void)
     test_places();
     test_guards();
     test_guarded_array();
+    test_roles();
     test_casts();
     test_apart();
     test_shared();

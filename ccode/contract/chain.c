@@ -398,18 +398,15 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     c->target = target;
     c->lanes = lanes;
     c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
-    c->text.mem = k->mem;
     s->no = chain_find(c);
     if (!s->no) {
-        ok = jot_kernel_copy(&was, k) && jot_chain_write(c);
-        if (ok && !(jot_sched_read(s, k, c->text.s, c->text.n, NULL) && !k->mem->failed &&
-                    jot_sched_verify(s, NULL))) {
+        ok = jot_kernel_copy(&was, k) && jot_chain_write(c, s);
+        if (ok && !jot_sched_verify(s, NULL)) {
             jot_sched_close(s);
             ok = false;
         }
         ok = jot_kernel_settle(k, &was, ok);
     }
-    jot_text_free(&c->text);
     jot_mem_free(k->mem, c, sizeof *c);
     return ok;
 }

@@ -35,7 +35,6 @@ typedef struct {
     int row;                /* of these: the one that goes in blocks; -1: none does */
     int64_t height;         /* of a block */
     bool phased;            /* blocks are shared out, panels packed before */
-    Text text;
     int nproduct, nstage;
     ChainProduct product[CHAIN_PRODUCTS];
     bool used[KERNEL_VALUES], inside[KERNEL_VALUES];
@@ -53,8 +52,8 @@ JOT_FN int64_t jot_chain_ext(const Chain *c, int axis);
 JOT_FN int jot_chain_longest(const Chain *c, uint64_t axes);
 /* Does `what` stand below the value? */
 JOT_FN bool jot_chain_below(const Chain *c, uint32_t value, uint32_t what);
-/* The schedule's text, and its scratch (chain_text.c). False: too many dimensions, or out of
- * memory. */
-JOT_FN bool jot_chain_write(Chain *c);
+/* The schedule, and its scratch (chain_text.c). False: too many dimensions, or out of memory; *s is
+ * closed. */
+JOT_FN bool jot_chain_write(Chain *c, Sched *s);
 
 #endif

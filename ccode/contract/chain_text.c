@@ -1,5 +1,5 @@
-/* ccode/contract/chain_text.c - the schedule of a chain, as text: panels packed before, then each
- * product, sum and kept value in a block of rows, and stores as soon as what they read is there.
+/* ccode/contract/chain_text.c - the schedule of a chain: panels packed before, then each product,
+ * sum and kept value in a block of rows, and stores as soon as what they read is there.
  *
  *     packed operand of a product    %3: z:1p t:32 k t:8 t:1v; res p3[..]       before the blocks
  *     product                        %S: z:1p q:64 t:32 q:14 | k q:1u t:8u t:1v; res c4[q%64, t]
@@ -9,74 +9,66 @@
  *   requires  a Chain with kinds, last axes and sizes (chain.c)
  *   breaks    nothing; scratch buffers are new
  *
- * Read before: ccode/contract/chain_make.h, chain.c, ccode/schedule/text.c. After:
+ * Read before: ccode/contract/chain_make.h, chain.c, ccode/schedule/builder.h. After:
  * ccode/lower/lower.c. */
 #include "ccode/contract/chain_make.h"
 #include "ccode/schedule/transpose.h"
 
-static const char *
-chain_name(const Chain *c, int axis)
-{
-    return c->k->axes.v[axis].name;
-}
-
+/* A line of the schedule: number `what`, its loops, where it goes. */
 static void
-chain_loops(Chain *c, uint64_t axes, const char *kind)
+chain_line(Writer *w, const char *head, uint32_t what, const char *loops, const char *place)
 {
-    for (uint32_t a = 0; a < c->k->axes.n; a++)
-        if (axes >> a & 1)
-            jot_text_f(&c->text, " %s%s", chain_name(c, (int)a), kind);
+    char line[160];
+    Text t = {NULL, line, 0, sizeof line};
+    jot_write_number(w, 's', what);
+    jot_text_f(&t, "%s%s%s", head, loops, place);
+    jot_write_lines(w, line);
 }
 
 /* Loops around everything, and the blocks of rows. */
 static void
-chain_outer(Chain *c)
+chain_outer(const Chain *c, LoopList *outer)
 {
-    chain_loops(c, c->shared & ~jot_chain_bit(c->row), ":1p");
+    uint64_t row = jot_chain_bit(c->row);
+    jot_loops_axes(outer, c->shared & ~row, LOOP_PARALLEL);
     if (c->row >= 0 && c->height < jot_chain_ext(c, c->row))
-        jot_text_f(&c->text, " %s:%lld%s", chain_name(c, c->row), (long long)c->height,
-                   c->phased || c->shared == jot_chain_bit(c->row) ? "p" : "");
+        jot_loops_add(outer, c->row, c->height,
+                      c->phased || c->shared == row ? LOOP_PARALLEL : LOOP_SERIAL);
 }
 
-typedef struct { int64_t ext[JOT_MAX_RANK]; int n; } ChainDims;
-
+/* What all stages have in common: O around everything, q the row of a block, H and D where it
+ * stands in scratch, and of how many; V lanes, L lanes along rows. */
 static void
-chain_dim(ChainDims *d, int64_t ext)
+chain_roles(const Chain *c, Writer *w, LoopList *outer)
 {
-    if (d->n < JOT_MAX_RANK)
-        d->ext[d->n] = ext;
-    d->n++;
+    IxPool *ix = c->k->ix;
+    Ix row = c->row < 0 ? 0 : jot_ix_axis(ix, c->row);
+    chain_outer(c, outer);
+    if (c->row >= 0 && c->height < jot_chain_ext(c, c->row))
+        row = jot_ix_mod(ix, row, jot_ix_const(ix, c->height), NULL);
+    jot_write_loops(w, 'O', outer);
+    jot_write_axis(w, 'q', c->row);
+    jot_write_index(w, 'H', row);
+    jot_write_number(w, 'D', c->height);
+    jot_write_number(w, 'V', c->lanes);
+    jot_write_number(w, 'L', CHAIN_PANEL);
 }
 
-/* "; res b12[q%64, t]", with room behind a row so that rows lie on different lines of a cache. */
-static bool
-chain_place(Chain *c, uint32_t value)
+/* x the axes of the value, y the last of them, with room behind a row so that rows
+ * lie on different lines of a cache. */
+static const char chain_in_scratch[] = "; res scratch c%[$H#$D, $x, $y#$E]\n";
+
+static const char *
+chain_place(Chain *c, Writer *w, uint32_t value)
 {
-    const Value *v = &c->k->values.v[value];
-    uint64_t own = v->free & ~c->shared;
-    ChainDims d = {{0}, 0};
-    char name[24];
-    Text t = {0};
-    t.s = name;
-    t.cap = sizeof name;
-    jot_text_f(&t, "c%u", value);
-    jot_text_f(&c->text, "; res %s[", name);
-    if (c->row >= 0 && c->height < jot_chain_ext(c, c->row))
-        jot_text_f(&c->text, "%s%%%lld", chain_name(c, c->row), (long long)c->height);
-    else if (c->row >= 0)
-        jot_text_f(&c->text, "%s", chain_name(c, c->row));
-    if (c->row >= 0)
-        chain_dim(&d, c->height);
-    for (int pass = 0; pass < 2; pass++)
-        for (int a = 0; a < (int)c->k->axes.n; a++)
-            if ((own >> a & 1) && (a == c->last[value]) == pass) {
-                jot_text_f(&c->text, "%s%s", d.n ? ", " : "", chain_name(c, a));
-                chain_dim(&d, jot_chain_ext(c, a) + (pass && d.n ? c->lanes : 0));
-            }
-    jot_text_f(&c->text, "]");
+    int last = c->last[value];
+    uint64_t own = c->k->values.v[value].free & ~c->shared, y = own & jot_chain_bit(last);
+    bool first = c->row < 0 && own == y;
+    jot_write_set(w, 'x', own & ~y);
+    jot_write_set(w, 'y', y);
+    jot_write_number(w, 'E', y ? jot_chain_ext(c, last) + (first ? 0 : c->lanes) : 1);
     c->placed[value] = true;
-    return d.n <= JOT_MAX_RANK &&
-           jot_kernel_buf(c->k, name, (jot_DType)v->dtype, BUF_SCRATCH, d.n, d.ext) != 0;
+    return chain_in_scratch;
 }
 
 /* Of the axes of b the one that it is read along, across the vectors; -1: none. */
@@ -90,122 +82,80 @@ chain_turned(const Chain *c, const ChainProduct *p, uint64_t own)
 }
 
 /* b in panels: [v / block][k ..][v % block] */
-static bool
-chain_pack(Chain *c, const ChainProduct *p)
+static void
+chain_pack(const Chain *c, Writer *w, const ChainProduct *p)
 {
     const Value *b = &c->k->values.v[p->c.b];
+    IxPool *ix = c->k->ix;
     uint64_t batch = b->free & c->shared, own = b->free & ~c->shared & ~jot_chain_bit(p->v);
-    const char *v = chain_name(c, p->v), *share = c->phased ? "p" : "";
     bool panels = jot_chain_ext(c, p->v) > p->block;
     int along = chain_turned(c, p, own);
-    ChainDims d = {{0}, 0};
-    char name[24];
-    Text t = {0};
-    t.s = name;
-    t.cap = sizeof name;
-    jot_text_f(&t, "p%u", p->c.b);
-    jot_text_f(&c->text, "%%%u:", p->c.b);
-    chain_loops(c, c->phased ? batch : c->shared & ~jot_chain_bit(c->row), ":1p");
+    LoopList around = {0};
+    Ix v = jot_ix_axis(ix, p->v), block = jot_ix_const(ix, p->block);
+    jot_loops_axes(&around, c->phased ? batch : c->shared & ~jot_chain_bit(c->row), LOOP_PARALLEL);
     if (panels)
-        jot_text_f(&c->text, " %s:%lld%s", v, (long long)p->block, share);
-    chain_loops(c, along < 0 ? own : own & ~jot_chain_bit(along), "");
-    if (along >= 0)
-        jot_text_f(&c->text, " %s:%d", chain_name(c, along), c->lanes);
-    if (p->block > c->lanes)
-        jot_text_f(&c->text, " %s:%d", v, c->lanes);
-    if (along >= 0)
-        jot_text_f(&c->text, " %s:1u", chain_name(c, along));
-    jot_text_f(&c->text, " %s:1v; res %s[", v, name);
-    for (int a = 0; a < (int)c->k->axes.n && c->phased; a++)
-        if (batch >> a & 1) {
-            jot_text_f(&c->text, "%s, ", chain_name(c, a));
-            chain_dim(&d, jot_chain_ext(c, a));
-        }
-    if (panels) {
-        jot_text_f(&c->text, "%s/%lld, ", v, (long long)p->block);
-        chain_dim(&d, (jot_chain_ext(c, p->v) + p->block - 1) / p->block);
-    }
-    for (int a = 0; a < (int)c->k->axes.n; a++)
-        if (own >> a & 1) {
-            jot_text_f(&c->text, "%s, ", chain_name(c, a));
-            chain_dim(&d, jot_chain_ext(c, a));
-        }
-    chain_dim(&d,
-              panels ? p->block : (jot_chain_ext(c, p->v) + c->lanes - 1) / c->lanes * c->lanes);
-    jot_text_f(&c->text, panels ? "%s%%%lld]\n" : "%s]\n", v, (long long)p->block);
-    return d.n <= JOT_MAX_RANK &&
-           jot_kernel_buf(c->k, name, (jot_DType)b->dtype, c->phased ? BUF_SHARED : BUF_SCRATCH,
-                          d.n, d.ext) != 0;
+        jot_loops_add(&around, p->v, p->block, c->phased ? LOOP_PARALLEL : LOOP_SERIAL);
+    jot_write_loops(w, 'B', &around);
+    jot_write_set(w, 'g', batch);
+    jot_write_set(w, 'f', own);
+    jot_write_set(w, 'k', own & ~jot_chain_bit(along));
+    jot_write_axis(w, 'a', along);
+    jot_write_axis(w, 'v', p->v);
+    jot_write_index(w, 'N', panels ? jot_ix_div(ix, v, block, NULL) : 0);
+    jot_write_number(w, 'F', (jot_chain_ext(c, p->v) + p->block - 1) / p->block);
+    jot_write_index(w, 'P', panels ? jot_ix_mod(ix, v, block, NULL) : v);
+    jot_write_number(w, 'E', panels ? p->block
+                             : (jot_chain_ext(c, p->v) + c->lanes - 1) / c->lanes * c->lanes);
+    chain_line(w, "%$s: ", p->c.b, "$B $k $a:$V $v:$V? $a:1u $v:1v",
+               c->phased ? "; res shared p%[$g, $N#$F, $f, $P#$E]\n"
+                         : "; res scratch p%[$N#$F, $f, $P#$E]\n");
 }
 
-/* The loops of a block of sums in registers. */
+/* The roles of a block of sums in registers; U its vectors. */
 static void
-chain_block(Chain *c, const ChainProduct *p, bool sum)
+chain_block(const Chain *c, Writer *w, const ChainProduct *p, LoopList *vectors)
 {
     uint64_t all = p->c.batch | p->c.m | p->c.n;
-    const char *v = chain_name(c, p->v), *r = chain_name(c, p->r);
-    chain_outer(c);
-    chain_loops(c, all & ~c->shared & ~jot_chain_bit(p->v) & ~jot_chain_bit(p->r), "");
-    jot_text_f(&c->text, " %s:%lld %s:%lld", v, (long long)p->block, r, (long long)p->rows);
-    if (sum) {
-        jot_text_f(&c->text, " |");
-        chain_loops(c, p->c.k, "");
-    }
-    if (p->rows > 1)
-        jot_text_f(&c->text, " %s:1u", r);
-    if (p->block > c->lanes)
-        jot_text_f(&c->text, " %s:%du", v, c->lanes);
-    if (p->block > 1)
-        jot_text_f(&c->text, " %s:1v", v);
+    jot_contract_vectors(vectors, p->v, p->block, c->lanes);
+    jot_write_loops(w, 'U', vectors);
+    jot_write_set(w, 'i', all & ~c->shared & ~jot_chain_bit(p->v) & ~jot_chain_bit(p->r));
+    jot_write_set(w, 'k', p->c.k);
+    jot_write_axis(w, 'v', p->v);
+    jot_write_axis(w, 'r', p->r);
+    jot_write_number(w, 'B', p->block);
+    jot_write_number(w, 'R', p->rows);
 }
 
-static bool
-chain_product(Chain *c, const ChainProduct *p)
+static void
+chain_product(Chain *c, Writer *w, const ChainProduct *p)
 {
-    bool ok = true;
+    LoopList block = {0};
     if (p->packed && p->inside)
-        ok = chain_pack(c, p);
-    jot_text_f(&c->text, "%%%u:", p->c.reduce);
-    chain_block(c, p, true);
-    if (ok && !p->rides)
-        ok = chain_place(c, p->c.reduce);
-    jot_text_f(&c->text, "\n");
-    return ok;
+        chain_pack(c, w, p);
+    chain_block(c, w, p, &block);
+    chain_line(w, "%$s: ", p->c.reduce,
+               "$O $i $v:$B $r:$R | $k $r:1?u $U",
+               p->rides ? "\n" : chain_place(c, w, p->c.reduce));
 }
 
-/* The innermost loop along a row, in lanes where there are enough. */
-static void
-chain_along(Chain *c, int axis)
+/* A row's sum, a value, a store: one row after the other. l the axis along the rows, A its loops,
+ * in lanes where there are enough; f the other axes that are kept, k those summed over. */
+static const char *
+chain_along_rows(const Chain *c, Writer *w, LoopList *along, uint64_t kept, uint64_t summed,
+                 int last)
 {
-    const char *name = chain_name(c, axis);
-    if (c->wide > 1 && jot_chain_ext(c, axis) >= c->wide)
-        jot_text_f(&c->text, " %s:%lld %s:1l", name, (long long)c->wide, name);
-    else
-        jot_text_f(&c->text, " %s", name);
-}
-
-/* A row's sum, a value, a store: one row after the other. */
-static void
-chain_along_rows(Chain *c, uint64_t kept, uint64_t summed, int last)
-{
-    uint64_t own = kept & ~c->shared & ~jot_chain_bit(last);
-    chain_outer(c);
-    if (c->row >= 0)
-        jot_text_f(&c->text, " %s", chain_name(c, c->row));
-    chain_loops(c, own, "");
-    if (last >= 0 && (kept >> last & 1) && summed) { /* sums side by side */
-        if (jot_chain_ext(c, last) > CHAIN_PANEL && c->wide > 1)
-            jot_text_f(&c->text, " %s:%d", chain_name(c, last), CHAIN_PANEL);
-        jot_text_f(&c->text, c->wide > 1 ? " |" : " %s |", chain_name(c, last));
-        chain_loops(c, summed, "");
-        if (c->wide > 1)
-            jot_text_f(&c->text, " %s:1l", chain_name(c, last));
-        return;
-    }
-    jot_text_f(&c->text, summed ? " |" : "");
-    chain_loops(c, summed & ~jot_chain_bit(last), "");
-    if (last >= 0)
-        chain_along(c, last);
+    bool lanes = last >= 0 && c->wide > 1 && jot_chain_ext(c, last) >= c->wide;
+    bool beside = (kept & jot_chain_bit(last)) && summed;
+    if (lanes)
+        jot_loops_add(along, last, c->wide, LOOP_SERIAL);
+    jot_loops_add(along, last, 1, lanes ? LOOP_LANES : LOOP_SERIAL);
+    jot_write_axis(w, 'l', last);
+    jot_write_loops(w, 'A', along);
+    jot_write_set(w, 'f', kept & ~c->shared & ~jot_chain_bit(last));
+    jot_write_set(w, 'k', summed & ~jot_chain_bit(last));
+    if (beside) /* sums side by side */
+        return c->wide > 1 ? "$O $q $f $l:$L? | $k $l:1l" : "$O $q $f $l | $k";
+    return summed ? "$O $q $f | $k $A" : "$O $q $f $A";
 }
 
 /* Is a row's sum read where its register is gone? */
@@ -228,41 +178,37 @@ chain_outlives(const Chain *c, uint32_t sum, uint16_t run)
     return false;
 }
 
-static bool
-chain_stage(Chain *c, uint32_t i)
+static void
+chain_stage(Chain *c, Writer *w, uint32_t i)
 {
     const Value *v = &c->k->values.v[i];
-    int last = c->kind[i] == CHAIN_SUM ? c->last[jot_v_arg(c->k, i, 0)] : c->last[i];
-    uint64_t summed = c->kind[i] == CHAIN_SUM ? v->axes : 0;
-    bool ok = true;
-    if (c->kind[i] == CHAIN_SUM && last < 0)
-        last = jot_chain_longest(c, summed);
-    jot_text_f(&c->text, "%%%u:", i);
-    if (c->kind[i] == CHAIN_SUM && !summed) { /* of one term: all its loops stand around it */
-        chain_along_rows(c, v->free, 0, -1);
-        jot_text_f(&c->text, " |");
-    } else
-        chain_along_rows(c, v->free, summed, last);
+    bool sum = c->kind[i] == CHAIN_SUM, one = sum && !v->axes;
+    int last = sum ? c->last[jot_v_arg(c->k, i, 0)] : c->last[i];
+    LoopList along = {0};
+    const char *loops, *place = "\n";
+    if (sum && last < 0)
+        last = jot_chain_longest(c, v->axes);
+    loops = chain_along_rows(c, w, &along, v->free, sum ? v->axes : 0, one ? -1 : last);
     if (c->kind[i] == CHAIN_KEPT || chain_outlives(c, i, c->run[i]))
-        ok = chain_place(c, i);
-    jot_text_f(&c->text, "\n");
-    return ok;
+        place = chain_place(c, w, i);
+    chain_line(w, "%$s: ", i, one ? "$O $q $f |" : loops, place);
 }
 
 static void
-chain_stores(Chain *c, uint32_t after)
+chain_stores(const Chain *c, Writer *w, uint32_t after)
 {
     const ChainProduct *p = c->kind[after] == CHAIN_PRODUCT ? &c->product[c->which[after]] : NULL;
     for (uint32_t i = 0; i < c->k->stores.n; i++) {
         uint32_t value = c->k->stores.v[i].value;
+        LoopList along = {0}, block = {0};
+        const char *loops = "$O $i $v:$B $r:$R $r:1?u $U";
         if (c->latest[value] != after)
             continue;
-        jot_text_f(&c->text, "!%u:", i);
         if (p && p->rides)
-            chain_block(c, p, false);
+            chain_block(c, w, p, &block);
         else
-            chain_along_rows(c, c->k->stores.v[i].free, 0, c->last[value]);
-        jot_text_f(&c->text, "\n");
+            loops = chain_along_rows(c, w, &along, c->k->stores.v[i].free, 0, c->last[value]);
+        chain_line(w, "!$s: ", i, loops, "\n");
     }
 }
 
@@ -279,23 +225,29 @@ chain_runs(Chain *c)
 }
 
 JOT_FN bool
-jot_chain_write(Chain *c)
+jot_chain_write(Chain *c, Sched *s)
 {
-    bool ok = true, packed = false;
-    jot_text_f(&c->text, c->lanes > 1 ? "lanes %d\nfma\n" : "lanes %d\n", c->lanes);
-    for (int i = 0; i < c->nproduct && ok; i++)
+    bool packed = false;
+    LoopList outer = {0};
+    Writer w;
+    jot_write_open(&w, s, c->k, c->lanes);
+    s->fma = c->lanes > 1;
+    chain_roles(c, &w, &outer);
+    for (int i = 0; i < c->nproduct; i++)
         if (c->product[i].packed && !c->product[i].inside) {
-            ok = chain_pack(c, &c->product[i]);
+            chain_pack(c, &w, &c->product[i]);
             packed = true;
         }
     if (packed && c->phased)
-        jot_text_f(&c->text, "phase\n");
+        jot_write_lines(&w, "phase\n");
     chain_runs(c);
-    for (uint32_t i = 1; i < c->k->values.n && ok; i++)
+    for (uint32_t i = 1; i < c->k->values.n; i++)
         if (c->kind[i] != CHAIN_INLINE) {
-            ok = c->kind[i] == CHAIN_PRODUCT ? chain_product(c, &c->product[c->which[i]])
-                                             : chain_stage(c, i);
-            chain_stores(c, i);
+            if (c->kind[i] == CHAIN_PRODUCT)
+                chain_product(c, &w, &c->product[c->which[i]]);
+            else
+                chain_stage(c, &w, i);
+            chain_stores(c, &w, i);
         }
-    return ok && !c->k->mem->failed;
+    return jot_write_done(&w);
 }

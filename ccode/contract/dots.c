@@ -114,7 +114,7 @@ dots_axes(ContractMake *m, uint64_t axes, bool ones, LoopKind kind)
 {
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if ((axes >> x & 1) && (m->k->axes.v[x].ext == 1) == ones)
-            jot_contract_loop(m->nest, &m->n, x, 1, kind);
+            jot_loops_add(&m->nest, x, 1, kind);
 }
 
 /* Blocks of columns are shared, two for each core. */
@@ -130,10 +130,10 @@ dots_nest(ContractMake *m, const ContractDots *d)
     each = each < want ? (ext * each + want - 1) / want : ext;
     each = jot_contract_even(ext, d->columns, each > d->columns ? each : d->columns);
     if (each < ext)
-        jot_contract_loop(m->nest, &m->n, d->v, each, LOOP_PARALLEL);
-    jot_contract_loop(m->nest, &m->n, d->v, d->columns, LOOP_SERIAL);
+        jot_loops_add(&m->nest, d->v, each, LOOP_PARALLEL);
+    jot_loops_add(&m->nest, d->v, d->columns, LOOP_SERIAL);
     dots_axes(m, rows & ~r, false, LOOP_SERIAL);
-    jot_contract_loop(m->nest, &m->n, d->r, d->rows, LOOP_SERIAL);
+    jot_loops_add(&m->nest, d->r, d->rows, LOOP_SERIAL);
     dots_axes(m, m->c.batch | rows | columns, true, LOOP_SERIAL);
 }
 
@@ -151,31 +151,23 @@ JOT_FN bool
 jot_contract_dots(ContractMake *m)
 {
     ContractDots *d = &m->dots;
-    SLoop loops[STAGE_LOOPS], block[2];
-    int n = 0, nblock = 0;
-    Stage *sum;
+    Stage sum, out;
 
     dots_block(m, d);
     dots_nest(m, d);
-    jot_contract_loop(block, &nblock, d->r, 1, LOOP_UNROLL);
-    jot_contract_loop(block, &nblock, d->v, 1, LOOP_UNROLL);
+    sum = jot_contract_begin(m, false, m->c.reduce, m->nest.n);
+    sum.nat = sum.n;
+    sum.ahead = (uint8_t)dots_ahead(m, d);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if ((m->c.k >> x & 1) && x != d->along)
-            jot_contract_loop(loops, &n, x, 1, LOOP_SERIAL);
-    jot_contract_loop(loops, &n, d->along, m->lanes, LOOP_SERIAL);
-    jot_contract_loop(loops, &n, d->r, 1, LOOP_UNROLL);
-    jot_contract_loop(loops, &n, d->v, 1, LOOP_UNROLL);
-    jot_contract_loop(loops, &n, d->along, 1, LOOP_VECTOR);
-    if (m->n + n >= STAGE_LOOPS)
-        return false;
-    sum = jot_contract_stage(m, false, m->c.reduce, m->n, loops, n);
-    if (!sum)
-        return false;
-    sum->nat = (uint8_t)m->n;
-    sum->ahead = (uint8_t)dots_ahead(m, d);
-    for (uint32_t i = 0; i < m->k->stores.n; i++)
-        if (!jot_contract_stage(m, true, i, m->n, block, nblock))
-            return false;
-    return true;
+            jot_stage_loop(&sum, x, 1, LOOP_SERIAL);
+    jot_stage_loop(&sum, d->along, m->lanes, LOOP_SERIAL);
+    jot_stage_loop(&sum, d->r, 1, LOOP_UNROLL);
+    jot_stage_loop(&sum, d->v, 1, LOOP_UNROLL);
+    jot_stage_loop(&sum, d->along, 1, LOOP_VECTOR);
+    out = jot_contract_begin(m, true, 0, m->nest.n);
+    jot_stage_loop(&out, d->r, 1, LOOP_UNROLL);
+    jot_stage_loop(&out, d->v, 1, LOOP_UNROLL);
+    return jot_stage_add(m->s, &sum) && jot_stage_stores(m->s, &out);
 }
 #undef DOTS_FOLD

@@ -162,27 +162,6 @@ stage_axis(const Sched *s, int axis)
     return axis;
 }
 
-/* What of the axis is left inside of the stage's loops; 0: nothing. */
-static int64_t
-stage_left(const Sched *s, const Stage *st, int axis)
-{
-    int64_t left = jot_axis_ext(s, axis);
-
-    for (int i = 0; i < st->n; i++)
-        if (st->loop[i].axis == axis)
-            left = st->loop[i].step > 1 ? st->loop[i].step : 0;
-    return left;
-}
-
-static void
-stage_loop(Stage *st, int axis, int64_t step, LoopKind kind)
-{
-    int n = st->n;
-
-    jot_contract_loop(st->loop, &n, axis, step, kind);
-    st->n = (uint8_t)n;
-}
-
 /* Loops over what is left of these axes, one by one. */
 static void
 stage_axes(const RidesStages *t, Stage *st, uint64_t axes, bool parallel)
@@ -193,8 +172,8 @@ stage_axes(const RidesStages *t, Stage *st, uint64_t axes, bool parallel)
         int a = i < r->n ? r->order[i] : i - r->n, own = stage_axis(t->s, a);
 
         if (a < (int)t->s->k->axes.n && (axes >> a & 1) && own != t->nest->vec
-            && stage_left(t->s, st, own))
-            stage_loop(st, own, 1, parallel ? LOOP_PARALLEL : LOOP_SERIAL);
+            && !jot_stage_walked(st, own))
+            jot_stage_loop(st, own, 1, parallel ? LOOP_PARALLEL : LOOP_SERIAL);
     }
 }
 
@@ -203,10 +182,11 @@ static int64_t
 stage_width(const RidesStages *t, Stage *st, bool parallel)
 {
     int64_t wide = 2 * t->nest->lanes;
-    int64_t left = t->nest->vec < 0 ? 0 : stage_left(t->s, st, t->nest->vec);
+    int64_t left = t->nest->vec < 0 || jot_stage_walked(st, t->nest->vec)
+                       ? 0 : jot_stage_left(t->s, st, t->nest->vec);
 
     if (left > wide)
-        stage_loop(st, t->nest->vec, wide, parallel && !st->n ? LOOP_PARALLEL : LOOP_SERIAL);
+        jot_stage_loop(st, t->nest->vec, wide, parallel && !st->n ? LOOP_PARALLEL : LOOP_SERIAL);
     return left < wide ? left : wide;
 }
 
@@ -214,9 +194,9 @@ static void
 stage_vectors(const RidesStages *t, Stage *st, int64_t width)
 {
     if (width > t->nest->lanes)
-        stage_loop(st, t->nest->vec, t->nest->lanes, LOOP_UNROLL);
+        jot_stage_loop(st, t->nest->vec, t->nest->lanes, LOOP_UNROLL);
     if (width > 0)
-        stage_loop(st, t->nest->vec, 1, LOOP_VECTOR);
+        jot_stage_loop(st, t->nest->vec, 1, LOOP_VECTOR);
 }
 
 /* The innermost of the axes summed over goes in a few copies, or in lanes if nothing else does. */
@@ -231,32 +211,36 @@ stage_copies(const RidesStages *t, Stage *st)
     if (left < 2 * step || last->step != 1 || t->nest->lanes < 2)
         return;
     last->step = step;
-    stage_loop(st, last->axis, 1, vectors ? LOOP_PRIVATE : LOOP_LANES);
+    jot_stage_loop(st, last->axis, 1, vectors ? LOOP_PRIVATE : LOOP_LANES);
 }
 
-static Stage *
-stage_push(const RidesStages *t, const Stage *st)
+/* In memory that all calls see: [blocks..., what is kept]. */
+static Place
+stage_place(const RidesStages *t, uint32_t value)
 {
-    Mem *mem = t->s->k->mem;
+    Sched *s = t->s;
+    uint64_t free = s->k->values.v[value].free;
+    Dims d = {{0}, {0}, 0};
 
-    if (st->n >= STAGE_LOOPS - 1 || !jot_vec_reserve(mem, t->s->stages, 1))
-        return NULL;
-    *(Stage *)jot_vec_push(mem, t->s->stages) = *st;
-    return &t->s->stages.v[t->s->stages.n - 1];
+    for (int i = 0; i < t->r->n; i++)
+        if (free >> t->r->order[i] & 1) {
+            jot_dims_axis(&d, s, t->r->order[i]);
+            free &= ~((uint64_t)1 << t->r->order[i]);
+        }
+    jot_dims_axes(&d, s, free);
+    return jot_place_value(s, "part", value, BUF_SHARED, &d);
 }
 
 /* A sum over `axes`, and its loops around: `shared` ones, then `outer` and what is kept. */
-static Stage *
+static bool
 stage_sum(const RidesStages *t, uint32_t value, int shared, uint64_t outer, uint64_t axes,
           bool parallel)
 {
-    Stage st = {0};
+    Stage st = jot_stage_begin(false, value);
     int64_t width;
 
-    st.what = value;
     st.phase = t->phase;
-    for (int i = 0; i < shared; i++)
-        st.loop[st.n++] = t->nest->nest[i];
+    jot_stage_loops(&st, t->nest->nest, shared);
     stage_axes(t, &st, outer, parallel);
     stage_axes(t, &st, t->r->kept, false);
     width = stage_width(t, &st, parallel);
@@ -264,34 +248,8 @@ stage_sum(const RidesStages *t, uint32_t value, int shared, uint64_t outer, uint
     stage_axes(t, &st, axes, false);
     stage_copies(t, &st);
     stage_vectors(t, &st, width);
-    return stage_push(t, &st);
-}
-
-/* In memory that all calls see: [blocks..., what is kept]. */
-static bool
-stage_place(const RidesStages *t, Stage *st)
-{
-    Sched *s = t->s;
-    Kernel *k = s->k;
-    uint64_t free = k->values.v[st->what].free;
-    int64_t ext[KERNEL_AXES];
-    int rank = 0;
-
-    st->res.at = s->ixs.n;
-    for (int i = 0; i < t->r->n + KERNEL_AXES; i++) {
-        int a = i < t->r->n ? t->r->order[i] : i - t->r->n;
-
-        if (!(free >> a & 1))
-            continue;
-        free &= ~((uint64_t)1 << a);
-        ext[rank++] = k->axes.v[a].ext;
-        *(Ix *)jot_vec_push(k->mem, s->ixs) = jot_ix_axis(k->ix, a);
-    }
-    if (rank > JOT_MAX_RANK)
-        return false;
-    st->res.kind = PLACE_MEM;
-    st->res.buf = jot_value_buf(k, "part", st->what, BUF_SHARED, rank, ext);
-    return st->res.buf != 0;
+    st.res = stage_place(t, value);
+    return st.res.buf && jot_stage_add(t->s, &st);
 }
 
 /* Loops of the nest that only blocks and what is kept stand in. */
@@ -314,16 +272,14 @@ stage_stores(const RidesStages *t)
 {
     for (uint32_t i = t->r->nplain; i < t->s->k->stores.n; i++) {
         uint64_t free = t->s->k->stores.v[i].free;
-        Stage st = {0};
+        Stage st = jot_stage_begin(true, i);
 
-        st.store = true;
-        st.what = i;
         st.phase = t->phase;
         stage_axes(t, &st, free, false);
         if (t->nest->vec >= 0 && (jot_sched_axes(t->s, free) >> t->nest->vec & 1))
             stage_vectors(t, &st, stage_width(t, &st, false));
         st.nat = st.n;
-        if (!stage_push(t, &st))
+        if (!jot_stage_add(t->s, &st))
             return false;
     }
     return true;
@@ -336,18 +292,12 @@ jot_rides_stages(Sched *s, const Rides *r, const RidesNest *nest)
 
     t.shared = stage_shared(&t);
     t.phase = (uint8_t)(s->stages.v[s->stages.n - 1].phase + (t.shared == 0));
-    for (uint32_t i = 0; i < r->npart; i++) {
-        Stage *st = stage_sum(&t, r->part[i], t.shared, r->outer, r->inner, !t.shared);
-
-        if (!st || !stage_place(&t, st))
+    for (uint32_t i = 0; i < r->npart; i++)
+        if (!stage_sum(&t, r->part[i], t.shared, r->outer, r->inner, !t.shared))
             return false;
-    }
     t.phase++;
-    for (uint32_t i = 0; i < r->nwhole; i++) {
-        Stage *st = stage_sum(&t, r->whole[i], 0, 0, r->outer, false);
-
-        if (!st || !stage_place(&t, st))
+    for (uint32_t i = 0; i < r->nwhole; i++)
+        if (!stage_sum(&t, r->whole[i], 0, 0, r->outer, false))
             return false;
-    }
     return stage_stores(&t) && t.phase < SCHED_PHASES;
 }

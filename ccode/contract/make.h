@@ -4,6 +4,7 @@
 #ifndef JOT_CONTRACT_MAKE_H
 #define JOT_CONTRACT_MAKE_H
 #include "ccode/contract/contract.h"
+#include "ccode/schedule/builder.h"
 
 /* Lanes along the sum (ccode/contract/dots.c): its axis, those of the block, of `rows` by `columns`
  * sums. */
@@ -35,8 +36,8 @@ typedef struct {
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
     int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
-    SLoop nest[STAGE_LOOPS];    /* loops around the block, outermost first */
-    int n, apack, bpack;        /* of them: around the packing of a and b */
+    LoopList nest;              /* loops around the block */
+    int apack, bpack;           /* of them: around the packing of a and b */
     ContractDots dots;          /* rows 0: lanes do not go along the sum */
     int ahead;                  /* steps of k that b's vectors are asked for before; 0: none */
     int kat;                    /* ... around the loop over blocks of k */
@@ -87,9 +88,10 @@ JOT_FN void jot_contract_mix(ContractMake *m);
 JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
 /* ... of all blocks of so many rows by vectors, rests included. */
 JOT_FN double jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors);
-/* A stage that starts with the first n loops of the nest; NULL: out of memory. */
-JOT_FN Stage *jot_contract_stage(ContractMake *m, bool store, uint32_t what, int n,
-                                 const SLoop *loops, int nloops);
+/* A stage that starts with the first n loops of the nest. */
+JOT_FN Stage jot_contract_begin(const ContractMake *m, bool store, uint32_t what, int n);
+/* Loops over a block of so many columns in registers. */
+JOT_FN void jot_contract_vectors(LoopList *list, int axis, int64_t block, int lanes);
 /* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
 JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
 JOT_FN bool jot_contract_dots(ContractMake *m);
@@ -98,7 +100,6 @@ JOT_FN bool jot_contract_dots(ContractMake *m);
 JOT_FN int jot_contract_ahead(const ContractMake *m, int64_t moved);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
-JOT_FN void jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind);
 /* The dtype of a value that is one of f16 or bf16 at every point, or 0 there; 0: it is another, or
  * 0 everywhere. */
 JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);

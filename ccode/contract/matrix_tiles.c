@@ -126,65 +126,15 @@ tiles_pad(ContractMake *m)
 
 /* ---- stages ------------------------------------------------------------------------------- */
 
-/* A buffer's dimensions, and the loops that fill it. */
-typedef struct {
-    Ix ix[JOT_MAX_RANK];
-    int64_t ext[JOT_MAX_RANK];
-    int n;
-    SLoop loop[STAGE_LOOPS];
-    int nloops;
-} TilesPack;
-
-static void
-tiles_dim(TilesPack *p, Ix ix, int64_t ext)
-{
-    if (p->n >= 0 && p->n < JOT_MAX_RANK) {
-        p->ix[p->n] = ix;
-        p->ext[p->n++] = ext;
-    } else
-        p->n = -1;
-}
-
-static Place
-tiles_place(ContractMake *m, const TilesPack *p, const char *name, jot_DType dtype, BufRole role)
-{
-    Place place = {0};
-    place.at = m->s->ixs.n;
-    for (int i = 0; i < p->n; i++)
-        *(Ix *)jot_vec_push(m->k->mem, m->s->ixs) = p->ix[i];
-    if (p->n > 0)
-        place.buf = jot_kernel_buf(m->k, name, dtype, role, p->n, p->ext);
-    place.kind = place.buf ? PLACE_MEM : PLACE_NONE;
-    return place;
-}
-
-static Stage *
-tiles_stage(ContractMake *m, bool store, uint32_t what, int phase, int nat, const SLoop *loop,
-            int n)
-{
-    Stage st = {0}, *made;
-    if (n >= STAGE_LOOPS || !jot_vec_reserve(m->k->mem, m->s->stages, 1))
-        return NULL;
-    st.store = store;
-    st.what = what;
-    st.phase = (uint8_t)phase;
-    st.n = (uint8_t)n;
-    st.nat = (uint8_t)nat;
-    memcpy(st.loop, loop, (size_t)n * sizeof *loop);
-    made = jot_vec_push(m->k->mem, m->s->stages);
-    *made = st;
-    return made;
-}
-
 /* The kernel's axes of a mask, each a dimension and a loop of single steps. */
 static void
-tiles_axes(const ContractMake *m, TilesPack *p, uint64_t axes, LoopKind kind)
+tiles_axes(const ContractMake *m, Dims *d, Stage *st, uint64_t axes, LoopKind kind)
 {
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (axes >> x & 1) {
             if (m->k->axes.v[x].ext > 1)
-                tiles_dim(p, jot_ix_axis(m->k->ix, x), m->k->axes.v[x].ext);
-            jot_contract_loop(p->loop, &p->nloops, x, 1, kind);
+                jot_dims_axis(d, m->s, x);
+            jot_stage_loop(st, x, 1, kind);
         }
 }
 
@@ -200,31 +150,30 @@ tiles_pack(ContractMake *m, uint32_t value, int side, const char *name, int phas
     Ix tile = jot_ix_const(ix, TILES_SIDE), two = jot_ix_const(ix, 2), i = jot_ix_axis(ix, side);
     Ix k = jot_ix_axis(ix, last), in = jot_ix_mod(ix, k, tile, NULL);
     bool rows = jot_contract_unit(m, value, last); /* they are read as they lie */
-    TilesPack p;
-    Stage *st;
-    memset(&p, 0, sizeof p);
-    tiles_axes(m, &p, free & ~own & ~m->c.k, LOOP_PARALLEL);
-    tiles_dim(&p, jot_ix_div(ix, i, tile, NULL), tiles_up(jot_axis_ext(m->s, side)) / TILES_SIDE);
-    jot_contract_loop(p.loop, &p.nloops, side, TILES_SIDE, LOOP_PARALLEL);
-    tiles_axes(m, &p, free & sum, LOOP_SERIAL);
-    tiles_dim(&p, jot_ix_div(ix, k, tile, NULL), m->k->axes.v[last].ext / TILES_SIDE);
+    Stage st = jot_stage_begin(false, value);
+    Dims d = {{0}, {0}, 0};
+    st.phase = (uint8_t)phase;
+    tiles_axes(m, &d, &st, free & ~own & ~m->c.k, LOOP_PARALLEL);
+    jot_dims_add(&d, jot_ix_div(ix, i, tile, NULL),
+                 tiles_up(jot_axis_ext(m->s, side)) / TILES_SIDE);
+    jot_stage_loop(&st, side, TILES_SIDE, LOOP_PARALLEL);
+    tiles_axes(m, &d, &st, free & sum, LOOP_SERIAL);
+    jot_dims_add(&d, jot_ix_div(ix, k, tile, NULL), m->k->axes.v[last].ext / TILES_SIDE);
     if (rows)
-        jot_contract_loop(p.loop, &p.nloops, side, 1, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, last, TILES_SIDE, LOOP_SERIAL);
+        jot_stage_loop(&st, side, 1, LOOP_SERIAL);
+    jot_stage_loop(&st, last, TILES_SIDE, LOOP_SERIAL);
     if (pairs) {
-        tiles_dim(&p, jot_ix_div(ix, in, two, NULL), TILES_SIDE / 2);
-        jot_contract_loop(p.loop, &p.nloops, last, 2, LOOP_SERIAL);
+        jot_dims_add(&d, jot_ix_div(ix, in, two, NULL), TILES_SIDE / 2);
+        jot_stage_loop(&st, last, 2, LOOP_SERIAL);
     }
-    tiles_dim(&p, jot_ix_mod(ix, i, tile, NULL), TILES_SIDE);
+    jot_dims_add(&d, jot_ix_mod(ix, i, tile, NULL), TILES_SIDE);
     if (!rows)
-        jot_contract_loop(p.loop, &p.nloops, side, 1, LOOP_SERIAL);
-    tiles_dim(&p, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : TILES_SIDE);
-    jot_contract_loop(p.loop, &p.nloops, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
-    st = p.n > 0 ? tiles_stage(m, false, value, phase, p.nloops, p.loop, p.nloops) : NULL;
-    if (!st)
-        return false;
-    st->res = tiles_place(m, &p, name, JOT_BF16, BUF_SHARED);
-    return m->s->stages.v[m->s->stages.n - 1].res.buf != 0;
+        jot_stage_loop(&st, side, 1, LOOP_SERIAL);
+    jot_dims_add(&d, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : TILES_SIDE);
+    jot_stage_loop(&st, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
+    st.nat = st.n;
+    st.res = jot_place_new(m->s, name, JOT_BF16, BUF_SHARED, &d);
+    return st.res.buf && jot_stage_add(m->s, &st);
 }
 
 /* Rows and columns of a block: enough blocks for all threads. */
@@ -245,57 +194,62 @@ tiles_blocks(const ContractMake *m, int64_t *rows, int64_t *columns)
 
 /* A dimension of the sums: of tiles in a block, or within a tile. */
 static void
-tiles_side(const ContractMake *m, TilesPack *p, int axis, int64_t block, int part)
+tiles_side(const ContractMake *m, Dims *d, int axis, int64_t block, int part)
 {
     IxPool *ix = m->k->ix;
     Ix tile = jot_ix_const(ix, TILES_SIDE), at = jot_ix_axis(ix, axis);
     Ix in = jot_ix_mod(ix, at, jot_ix_const(ix, block), NULL);
     if (part == 0)
-        tiles_dim(p, jot_ix_div(ix, in, tile, NULL), block / TILES_SIDE);
+        jot_dims_add(d, jot_ix_div(ix, in, tile, NULL), block / TILES_SIDE);
     else
-        tiles_dim(p, jot_ix_mod(ix, at, tile, NULL), TILES_SIDE);
+        jot_dims_add(d, jot_ix_mod(ix, at, tile, NULL), TILES_SIDE);
+}
+
+/* Loops of one block of sums. */
+static Stage
+tiles_block(const ContractMake *m, bool store, uint32_t what, int64_t rows, int64_t columns)
+{
+    Stage st = jot_stage_begin(store, what);
+    uint64_t axes = m->c.batch | m->other | m->outer;
+    st.phase = 2;
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if (axes >> x & 1)
+            jot_stage_loop(&st, x, 1, LOOP_PARALLEL);
+    jot_stage_loop(&st, m->r, rows, LOOP_PARALLEL);
+    jot_stage_loop(&st, m->v, columns, LOOP_PARALLEL);
+    st.nat = st.n;
+    return st;
 }
 
 static bool
-tiles_sum(ContractMake *m, int phase)
+tiles_sum(ContractMake *m)
 {
-    int last = m->korder[m->nk - 1], nat;
+    int last = m->korder[m->nk - 1];
     int64_t rows, columns;
-    TilesPack p, sums;
-    Stage *st;
-    memset(&p, 0, sizeof p);
-    memset(&sums, 0, sizeof sums);
+    Dims d = {{0}, {0}, 0};
+    Stage sum, out;
     tiles_blocks(m, &rows, &columns);
-    tiles_axes(m, &p, m->c.batch | m->other | m->outer, LOOP_PARALLEL);
-    jot_contract_loop(p.loop, &p.nloops, m->r, rows, LOOP_PARALLEL);
-    jot_contract_loop(p.loop, &p.nloops, m->v, columns, LOOP_PARALLEL);
-    nat = p.nloops;
+    sum = tiles_block(m, false, m->c.reduce, rows, columns);
     for (int i = 0; i + 1 < m->nk; i++)
-        jot_contract_loop(p.loop, &p.nloops, m->korder[i], 1, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, last, TILES_STEPS * TILES_SIDE, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, m->v, TILES_SIDE, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, m->r, TILES_SIDE, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, m->r, 1, LOOP_MATRIX);
-    jot_contract_loop(p.loop, &p.nloops, m->v, 1, LOOP_MATRIX);
-    jot_contract_loop(p.loop, &p.nloops, last, 1, LOOP_MATRIX);
+        jot_stage_loop(&sum, m->korder[i], 1, LOOP_SERIAL);
+    jot_stage_loop(&sum, last, TILES_STEPS * TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&sum, m->v, TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&sum, m->r, TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&sum, m->r, 1, LOOP_MATRIX);
+    jot_stage_loop(&sum, m->v, 1, LOOP_MATRIX);
+    jot_stage_loop(&sum, last, 1, LOOP_MATRIX);
     for (int part = 0; part < 2; part++) {
-        tiles_side(m, &sums, m->r, rows, part);
-        tiles_side(m, &sums, m->v, columns, part);
+        tiles_side(m, &d, m->r, rows, part);
+        tiles_side(m, &d, m->v, columns, part);
     }
-    st = tiles_stage(m, false, m->c.reduce, phase, nat, p.loop, p.nloops);
-    if (!st)
-        return false;
-    st->acc = tiles_place(m, &sums, "sums", JOT_F32, BUF_SCRATCH);
-    p.nloops = nat;
-    jot_contract_loop(p.loop, &p.nloops, m->r, TILES_SIDE, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, m->r, 1, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, m->v, TILES_SIDE, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, m->v, m->lanes, LOOP_SERIAL);
-    jot_contract_loop(p.loop, &p.nloops, m->v, 1, LOOP_VECTOR);
-    for (uint32_t i = 0; i < m->k->stores.n; i++)
-        if (!tiles_stage(m, true, i, phase, p.nloops, p.loop, p.nloops))
-            return false;
-    return true;
+    sum.acc = jot_place_new(m->s, "sums", JOT_F32, BUF_SCRATCH, &d);
+    out = tiles_block(m, true, 0, rows, columns);
+    jot_stage_loop(&out, m->r, TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&out, m->r, 1, LOOP_SERIAL);
+    jot_stage_loop(&out, m->v, TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&out, m->v, m->lanes, LOOP_SERIAL);
+    jot_stage_loop(&out, m->v, 1, LOOP_VECTOR);
+    return sum.acc.buf && jot_stage_add(m->s, &sum) && jot_stage_stores(m->s, &out);
 }
 
 JOT_FN bool
@@ -303,5 +257,5 @@ jot_contract_tiles(ContractMake *m)
 {
     tiles_order(m);
     return tiles_pad(m) && tiles_pack(m, m->c.b, m->v, "pb", 0, true) &&
-           tiles_pack(m, m->c.a, m->r, "pa", 1, false) && tiles_sum(m, 2);
+           tiles_pack(m, m->c.a, m->r, "pa", 1, false) && tiles_sum(m);
 }

@@ -16,41 +16,20 @@
 
 /* ---- loops and places --------------------------------------------------------------------- */
 
-JOT_FN void
-jot_contract_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind)
+JOT_FN Stage
+jot_contract_begin(const ContractMake *m, bool store, uint32_t what, int n)
 {
-    SLoop *l = &list[*n];
-    if (*n >= STAGE_LOOPS)
-        return;
-    memset(l, 0, sizeof *l);
-    l->axis = (uint8_t)axis;
-    l->step = step;
-    l->kind = (uint8_t)kind;
-    ++*n;
+    Stage st = jot_stage_begin(store, what);
+    jot_stage_loops(&st, m->nest.loop, n);
+    return st;
 }
 
 /* What is left of an axis inside of the first n loops of the nest. */
 static int64_t
 left_in(const ContractMake *m, int n, int axis)
 {
-    int64_t left = jot_axis_ext(m->s, axis);
-    for (int i = 0; i < n; i++)
-        if (m->nest[i].axis == axis)
-            left = m->nest[i].step < left ? m->nest[i].step : left;
-    return left;
-}
-
-typedef struct { Ix ix[JOT_MAX_RANK]; int64_t ext[JOT_MAX_RANK]; int n; } Dims; /* n -1: too many */
-
-static void
-dim(Dims *d, Ix at, int64_t ext)
-{
-    if (d->n < 0 || d->n == JOT_MAX_RANK) {
-        d->n = -1;
-        return;
-    }
-    d->ix[d->n] = at;
-    d->ext[d->n++] = ext;
+    Stage st = jot_contract_begin(m, false, 0, n);
+    return jot_stage_left(m->s, &st, axis);
 }
 
 /* A dimension of scratch: the axis, counted from where the nest's first n loops stand. */
@@ -63,89 +42,52 @@ dim_of_axis(const ContractMake *m, Dims *d, int n, int axis)
     if (left < jot_axis_ext(m->s, axis))
         at = jot_ix_mod(ix, at, jot_ix_const(ix, left), NULL);
     if (left > 1)
-        dim(d, at, left);
+        jot_dims_add(d, at, left);
 }
 
-static Place
-new_place(ContractMake *m, const char *name, int dtype, BufRole role, const Dims *d)
-{
-    Place p = {0};
-    p.at = m->s->ixs.n;
-    for (int i = 0; i < d->n; i++)
-        *(Ix *)jot_vec_push(m->k->mem, m->s->ixs) = d->ix[i];
-    p.buf = jot_kernel_buf(m->k, name, (jot_DType)dtype, role, d->n, d->ext);
-    p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
-    return p;
-}
-
-/* A stage that starts with the first n loops of the nest. */
-JOT_FN Stage *
-jot_contract_stage(ContractMake *m, bool store, uint32_t what, int n, const SLoop *loops,
-                   int nloops)
-{
-    Stage st = {0};
-    st.store = store;
-    st.what = what;
-    for (int i = 0; i < n; i++)
-        st.loop[st.n++] = m->nest[i];
-    for (int i = 0; i < nloops && st.n < STAGE_LOOPS; i++)
-        st.loop[st.n++] = loops[i];
-    st.nat = st.n;
-    if (!jot_vec_reserve(m->k->mem, m->s->stages, 1))
-        return NULL;
-    *(Stage *)jot_vec_push(m->k->mem, m->s->stages) = st;
-    return &m->s->stages.v[m->s->stages.n - 1];
-}
-
-/* The loop over what is left of an axis inside of the nest's first n loops, if there is any. */
+/* The loop over what is left of an axis, if there is any. */
 static void
-loop_rest(const ContractMake *m, SLoop *list, int *count, int n, int axis)
+loop_rest(Stage *st, int axis)
 {
-    for (int i = 0; i < n; i++)
-        if (m->nest[i].axis == axis && m->nest[i].step == 1)
-            return;
-    jot_contract_loop(list, count, axis, 1, LOOP_SERIAL);
+    if (!jot_stage_walked(st, axis))
+        jot_stage_loop(st, axis, 1, LOOP_SERIAL);
 }
 
+JOT_FN void
+jot_contract_vectors(LoopList *list, int axis, int64_t block, int lanes)
+{
+    if (block > lanes)
+        jot_loops_add(list, axis, lanes, LOOP_UNROLL);
+    if (block > 1)
+        jot_loops_add(list, axis, 1, LOOP_VECTOR);
+}
+
+/* The innermost loop in vectors. */
 static void
-loop_lanes(const ContractMake *m, SLoop *list, int *n, int axis, int64_t left)
+last_in_vectors(const ContractMake *m, Stage *st)
 {
-    if (left > m->lanes)
-        jot_contract_loop(list, n, axis, m->lanes, LOOP_UNROLL);
-    jot_contract_loop(list, n, axis, 1, LOOP_VECTOR);
+    SLoop *last = &st->loop[st->n - 1];
+    last->step = m->lanes;
+    jot_stage_loop(st, last->axis, 1, LOOP_VECTOR);
 }
 
-/* Axes of extent 1 that the value moves with have their loops, too. */
-static int
-loop_ones(const ContractMake *m, uint32_t value, int n0, const SLoop *loops, int nloops, SLoop *out)
-{
-    uint64_t free = m->k->values.v[value].free, seen = 0;
-    int n = 0;
-    for (int i = 0; i < nloops; i++)
-        seen |= jot_contract_parts(m, loops[i].axis);
-    for (int i = 0; i < n0; i++)
-        seen |= jot_contract_parts(m, m->nest[i].axis);
-    for (int x = 0; x < (int)m->k->axes.n; x++)
-        if (((free & ~seen) >> x & 1) && m->k->axes.v[x].ext == 1)
-            jot_contract_loop(out, &n, x, 1, LOOP_SERIAL);
-    for (int i = 0; i < nloops && n < STAGE_LOOPS; i++)
-        out[n++] = loops[i];
-    return n;
-}
-
-/* A stage that computes a value into a buffer of its own. */
+/* A stage that computes a value into a buffer of its own, inside of the nest's first n loops. Axes
+ * of extent 1 that the value moves with have their loops, too. */
 static bool
-add_pack(ContractMake *m, uint32_t value, int n, const SLoop *loops, int nloops, const char *name,
-         BufRole role, const Dims *d)
+add_pack(ContractMake *m, const Stage *pack, int n, const char *name, BufRole role, const Dims *d)
 {
-    SLoop all[STAGE_LOOPS];
-    int nall = loop_ones(m, value, n, loops, nloops, all);
-    Place p;
-    if (d->n < 0 || n + nall > STAGE_LOOPS || !jot_contract_stage(m, false, value, n, all, nall))
-        return false;
-    p = new_place(m, name, m->k->values.v[value].dtype, role, d);
-    m->s->stages.v[m->s->stages.n - 1].res = p;
-    return p.buf != 0;
+    Stage st = jot_contract_begin(m, false, pack->what, n);
+    const Value *v = &m->k->values.v[pack->what];
+    uint64_t left = v->free;
+    for (int i = 0; i < pack->n && i < STAGE_LOOPS; i++)
+        left &= ~jot_contract_parts(m, pack->loop[i].axis);
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((left >> x & 1) && m->k->axes.v[x].ext == 1)
+            jot_stage_loop(&st, x, 1, LOOP_SERIAL);
+    jot_stage_loops(&st, pack->loop + n, pack->n - n);
+    st.nat = st.n;
+    st.res = jot_place_new(m->s, name, v->dtype, role, d);
+    return st.res.buf && jot_stage_add(m->s, &st);
 }
 
 /* ---- packing ------------------------------------------------------------------------------ */
@@ -156,14 +98,13 @@ static int
 turned_along(const ContractMake *m, int n)
 {
     uint64_t free = m->k->values.v[m->c.b].free;
+    Stage outer = jot_contract_begin(m, false, m->c.b, n);
     int last = m->nk - 1;
     while (last > 0 && !(free >> m->korder[last] & 1))
         last--;
     last = last < 0 ? -1 : m->korder[last];
-    for (int i = 0; i < n; i++)
-        if (m->nest[i].axis == last && m->nest[i].step == 1)
-            return -1;
-    return last >= 0 && last < (int)m->k->axes.n && m->v < (int)m->k->axes.n
+    return last >= 0 && !jot_stage_walked(&outer, last) && last < (int)m->k->axes.n
+                   && m->v < (int)m->k->axes.n
                    && left_in(m, n, last) % m->lanes == 0 && left_in(m, n, m->v) % m->lanes == 0
                    && m->block % m->lanes == 0
                    && jot_turn_load(m->k, m->c.b, m->v, last, m->lanes)
@@ -178,36 +119,36 @@ pack_panel(ContractMake *m, int n, bool shared)
     uint64_t free = m->k->values.v[m->c.b].free, all = m->c.batch | m->other;
     int64_t left = left_in(m, n, m->v), block = m->block;
     Ix v = jot_ix_axis(ix, m->v);
-    SLoop loops[STAGE_LOOPS];
+    Stage st = jot_contract_begin(m, false, m->c.b, n);
     Dims d = {{0}, {0}, 0};
-    int count = 0, along = turned_along(m, n);
+    int along = turned_along(m, n);
     if (left < jot_axis_ext(m->s, m->v))
         v = jot_ix_mod(ix, v, jot_ix_const(ix, left), NULL);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (shared && (free & all) >> x & 1) {
             dim_of_axis(m, &d, 0, x);
-            jot_contract_loop(loops, &count, x, 1, LOOP_PARALLEL);
+            jot_stage_loop(&st, x, 1, LOOP_PARALLEL);
         }
     if (left > block) {
-        dim(&d, jot_ix_div(ix, v, jot_ix_const(ix, block), NULL), (left + block - 1) / block);
-        jot_contract_loop(loops, &count, m->v, block, shared ? LOOP_PARALLEL : LOOP_SERIAL);
+        jot_dims_add(&d, jot_ix_div(ix, v, jot_ix_const(ix, block), NULL),
+                     (left + block - 1) / block);
+        jot_stage_loop(&st, m->v, block, shared ? LOOP_PARALLEL : LOOP_SERIAL);
         v = jot_ix_mod(ix, jot_ix_axis(ix, m->v), jot_ix_const(ix, block), NULL);
     }
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
             dim_of_axis(m, &d, n, m->korder[i]);
             if (m->korder[i] == along)
-                jot_contract_loop(loops, &count, along, m->lanes, LOOP_SERIAL);
+                jot_stage_loop(&st, along, m->lanes, LOOP_SERIAL);
             else
-                loop_rest(m, loops, &count, n, m->korder[i]);
+                loop_rest(&st, m->korder[i]);
         }
-    dim(&d, v, left < block ? left : block);
+    jot_dims_add(&d, v, left < block ? left : block);
     if (block > m->lanes)
-        jot_contract_loop(loops, &count, m->v, m->lanes, LOOP_SERIAL);
-    if (along >= 0)
-        jot_contract_loop(loops, &count, along, 1, LOOP_UNROLL);
-    jot_contract_loop(loops, &count, m->v, 1, LOOP_VECTOR);
-    return add_pack(m, m->c.b, n, loops, count, "pb", shared ? BUF_SHARED : BUF_SCRATCH, &d);
+        jot_stage_loop(&st, m->v, m->lanes, LOOP_SERIAL);
+    jot_stage_loop(&st, along, 1, LOOP_UNROLL);
+    jot_stage_loop(&st, m->v, 1, LOOP_VECTOR);
+    return add_pack(m, &st, n, "pb", shared ? BUF_SHARED : BUF_SCRATCH, &d);
 }
 
 /* a in rows: [r][k ...], a vector longer than what is used so that rows lie on different lines */
@@ -215,25 +156,23 @@ static bool
 pack_rows(ContractMake *m, int n)
 {
     uint64_t free = m->k->values.v[m->c.a].free;
-    SLoop loops[STAGE_LOOPS];
+    Stage st = jot_contract_begin(m, false, m->c.a, n);
     Dims d = {{0}, {0}, 0};
-    int count = 0, last = -1;
+    int last = -1;
     dim_of_axis(m, &d, n, m->r);
-    jot_contract_loop(loops, &count, m->r, 1, LOOP_SERIAL);
+    jot_stage_loop(&st, m->r, 1, LOOP_SERIAL);
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
             last = m->korder[i];
             dim_of_axis(m, &d, n, last);
-            loop_rest(m, loops, &count, n, last);
+            loop_rest(&st, last);
         }
-    if (d.n > 1)
+    if (d.n > 1 && d.n <= JOT_MAX_RANK)
         d.ext[d.n - 1] += m->lanes;
-    if (last >= 0 && count && loops[count - 1].axis == last && m->lanes > 1 &&
-        jot_contract_unit(m, m->c.a, last)) {
-        loops[count - 1].step = m->lanes;
-        jot_contract_loop(loops, &count, last, 1, LOOP_VECTOR);
-    }
-    return add_pack(m, m->c.a, n, loops, count, "pa", BUF_SCRATCH, &d);
+    if (last >= 0 && st.loop[st.n - 1].axis == last && m->lanes > 1 &&
+        jot_contract_unit(m, m->c.a, last))
+        last_in_vectors(m, &st);
+    return add_pack(m, &st, n, "pa", BUF_SCRATCH, &d);
 }
 
 /* a in columns: [r / rows][k ...][r % rows], read along the rows as they lie. Blocks are a line and
@@ -245,28 +184,30 @@ pack_columns(ContractMake *m, int n)
     uint64_t free = m->k->values.v[m->c.a].free;
     int64_t left = left_in(m, n, m->r), rows = m->rows;
     Ix r = jot_ix_axis(ix, m->r);
-    SLoop loops[STAGE_LOOPS];
+    Stage st = jot_contract_begin(m, false, m->c.a, n);
     Dims d = {{0}, {0}, 0};
-    int count = 0, first;
+    int first;
     if (left < jot_axis_ext(m->s, m->r))
         r = jot_ix_mod(ix, r, jot_ix_const(ix, left), NULL);
     if (left > rows)
-        dim(&d, jot_ix_div(ix, r, jot_ix_const(ix, rows), NULL), (left + rows - 1) / rows);
+        jot_dims_add(&d, jot_ix_div(ix, r, jot_ix_const(ix, rows), NULL), (left + rows - 1) / rows);
     first = d.n;
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
             dim_of_axis(m, &d, n, m->korder[i]);
-            loop_rest(m, loops, &count, n, m->korder[i]);
+            loop_rest(&st, m->korder[i]);
         }
     if (first > 0 && d.n > first)
         d.ext[first] += (m->lanes + rows - 1) / rows;
     if (left > rows)
         r = jot_ix_mod(ix, jot_ix_axis(ix, m->r), jot_ix_const(ix, rows), NULL);
-    dim(&d, r, left < rows ? left : rows);
+    jot_dims_add(&d, r, left < rows ? left : rows);
     if (left > rows)
-        jot_contract_loop(loops, &count, m->r, rows, LOOP_SERIAL);
-    loop_lanes(m, loops, &count, m->r, left < rows ? left : rows);
-    return add_pack(m, m->c.a, n, loops, count, "pa", BUF_SCRATCH, &d);
+        jot_stage_loop(&st, m->r, rows, LOOP_SERIAL);
+    if (left > m->lanes && rows > m->lanes)
+        jot_stage_loop(&st, m->r, m->lanes, LOOP_UNROLL);
+    jot_stage_loop(&st, m->r, 1, LOOP_VECTOR);
+    return add_pack(m, &st, n, "pa", BUF_SCRATCH, &d);
 }
 
 /* Bounds of dimensions that are not the tile's own, where they can leave the buffer: of a batch
@@ -329,9 +270,9 @@ static bool
 pack_tile(ContractMake *m, const ContractTile *t, int n)
 {
     Kernel *k = m->k;
-    int axis[JOT_MAX_RANK], count = 0;
+    int axis[JOT_MAX_RANK];
     Ix at[JOT_MAX_RANK];
-    SLoop loops[STAGE_LOOPS];
+    Stage st;
     Dims d = {{0}, {0}, 0};
     uint32_t read = tile_load(m, m->c.a, t, axis, at), load;
     if (!read)
@@ -341,19 +282,18 @@ pack_tile(ContractMake *m, const ContractTile *t, int n)
         return false;
     m->c.a = read;
     load = k->args.v[k->values.v[read].arg];
+    st = jot_contract_begin(m, false, load, n);
     for (int i = 0; i < t->n; i++) {
         int64_t left = left_in(m, n, axis[i]);
         if (left < t->ext[i])
             at[i] = jot_ix_mod(k->ix, at[i], jot_ix_const(k->ix, left), NULL);
-        dim(&d, at[i], left < t->ext[i] ? left : t->ext[i]);
-        loop_rest(m, loops, &count, n, axis[i]);
+        jot_dims_add(&d, at[i], left < t->ext[i] ? left : t->ext[i]);
+        loop_rest(&st, axis[i]);
     }
-    if (m->lanes > 1 && count && loops[count - 1].axis == axis[t->n - 1] &&
-        jot_contract_unit(m, load, axis[t->n - 1])) {
-        loops[count - 1].step = m->lanes;
-        jot_contract_loop(loops, &count, axis[t->n - 1], 1, LOOP_VECTOR);
-    }
-    return add_pack(m, load, n, loops, count, "tile", BUF_SCRATCH, &d) && tile_layout(m, t);
+    if (m->lanes > 1 && st.n > n && st.loop[st.n - 1].axis == axis[t->n - 1] &&
+        jot_contract_unit(m, load, axis[t->n - 1]))
+        last_in_vectors(m, &st);
+    return add_pack(m, &st, n, "tile", BUF_SCRATCH, &d) && tile_layout(m, t);
 }
 
 /* ---- stages of the sum and the stores ----------------------------------------------------- */
@@ -384,9 +324,7 @@ keep_place(ContractMake *m, Place *p)
                 dim_of_axis(m, &d, m->kat, x);
         dim_of_axis(m, &d, m->kat, m->r);
         dim_of_axis(m, &d, m->kat, m->v);
-        if (d.n < 0)
-            return false;
-        *p = new_place(m, "sums", m->k->values.v[m->c.reduce].dtype, BUF_SCRATCH, &d);
+        *p = jot_place_new(m->s, "sums", m->k->values.v[m->c.reduce].dtype, BUF_SCRATCH, &d);
     }
     p->kind = PLACE_KEEP;
     return p->buf != 0;
@@ -417,64 +355,47 @@ stores_dear(const ContractMake *m)
 /* Results that lie apart along the vectors, or of which much is made: the block is finished in
  * scratch, and goes from there to its place one by one, along the vectors if these are together. */
 static bool
-add_stores_apart(ContractMake *m, bool along)
+add_stores_apart(ContractMake *m, Stage *sum, bool along)
 {
-    SLoop loops[2];
+    Stage st = jot_contract_begin(m, true, 0, m->nest.n);
     Dims d = {{0}, {0}, 0};
-    int n = 0;
-    Place place;
-    dim_of_axis(m, &d, m->n, m->r);
-    dim_of_axis(m, &d, m->n, m->v);
-    place = new_place(m, "block", m->k->values.v[m->c.reduce].dtype, BUF_SCRATCH, &d);
-    m->s->stages.v[m->s->stages.n - 1].res = place;
+    dim_of_axis(m, &d, m->nest.n, m->r);
+    dim_of_axis(m, &d, m->nest.n, m->v);
+    sum->res = jot_place_new(m->s, "block", m->k->values.v[m->c.reduce].dtype, BUF_SCRATCH, &d);
     if (m->rows > 1 && along)
-        jot_contract_loop(loops, &n, m->r, 1, LOOP_SERIAL);
+        jot_stage_loop(&st, m->r, 1, LOOP_SERIAL);
     if (m->block > 1)
-        jot_contract_loop(loops, &n, m->v, 1, LOOP_SERIAL);
+        jot_stage_loop(&st, m->v, 1, LOOP_SERIAL);
     if (m->rows > 1 && !along)
-        jot_contract_loop(loops, &n, m->r, 1, LOOP_SERIAL);
-    for (uint32_t i = 0; place.buf && i < m->k->stores.n; i++)
-        if (!jot_contract_stage(m, true, i, m->n, loops, n))
-            return false;
-    return place.buf != 0;
+        jot_stage_loop(&st, m->r, 1, LOOP_SERIAL);
+    return sum->res.buf && jot_stage_add(m->s, sum) && jot_stage_stores(m->s, &st);
 }
 
 static bool
 add_sum(ContractMake *m)
 {
-    SLoop loops[STAGE_LOOPS], block[4];
-    int count = 0, nblock = 0;
-    Place place = {0};
-    Stage *st;
+    Stage st = jot_contract_begin(m, false, m->c.reduce, m->nest.n);
+    Stage out = jot_contract_begin(m, true, 0, m->nest.n);
+    LoopList block = {0};
+    st.nat = st.n;
+    st.ahead = (uint8_t)m->ahead;
     for (int i = 0; i < m->nk; i++) {
-        loop_rest(m, loops, &count, m->n, m->korder[i]);
-        if (count && (m->unrolled >> loops[count - 1].axis & 1))
-            loops[count - 1].kind = LOOP_UNROLL;
+        loop_rest(&st, m->korder[i]);
+        if (st.n > st.nat && (m->unrolled >> st.loop[st.n - 1].axis & 1))
+            st.loop[st.n - 1].kind = LOOP_UNROLL;
     }
     if (m->rows > 1)
-        jot_contract_loop(block, &nblock, m->r, 1, LOOP_UNROLL);
-    if (m->block > 1)
-        loop_lanes(m, block, &nblock, m->v, m->block);
-    for (int i = 0; i < nblock; i++)
-        jot_contract_loop(loops, &count, block[i].axis, block[i].step, (LoopKind)block[i].kind);
-    if (m->n + count >= STAGE_LOOPS)
+        jot_loops_add(&block, m->r, 1, LOOP_UNROLL);
+    jot_contract_vectors(&block, m->v, m->block, m->lanes);
+    jot_stage_loops(&st, block.loop, block.n);
+    jot_stage_loops(&out, block.loop, block.n);
+    if (m->kstep && !keep_place(m, &st.acc))
         return false;
-    st = jot_contract_stage(m, false, m->c.reduce, m->n, loops, count);
-    if (!st)
-        return false;
-    st->nat = (uint8_t)m->n;
-    st->ahead = (uint8_t)m->ahead;
-    if (m->kstep && !keep_place(m, &place))
-        return false;
-    m->s->stages.v[m->s->stages.n - 1].acc = place;
     if (!jot_contract_stores_unit(m, m->unit))
-        return add_stores_apart(m, false);
+        return add_stores_apart(m, &st, false);
     if (stores_dear(m))
-        return add_stores_apart(m, true);
-    for (uint32_t i = 0; i < m->k->stores.n; i++)
-        if (!jot_contract_stage(m, true, i, m->n, block, nblock))
-            return false;
-    return true;
+        return add_stores_apart(m, &st, true);
+    return jot_stage_add(m->s, &st) && jot_stage_stores(m->s, &out);
 }
 
 static void

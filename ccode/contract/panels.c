@@ -16,7 +16,7 @@
  *   keeps     what is computed; the order of summation; one rounding per multiply-add
  *   breaks    nothing; scratch buffers are new, if it is done
  *
- * Read before: ccode/contract/sched.c, ccode/contract/chain.c. After: ccode/schedule/text.c. */
+ * Read before: ccode/contract/sched.c, ccode/contract/chain.c. After: ccode/schedule/builder.h. */
 #include "ccode/contract/panels.h"
 
 enum {
@@ -32,7 +32,6 @@ typedef struct {
     uint32_t sum[PANELS_PRODUCTS];
     int n;
     int64_t rows, block;     /* in registers; the block is a panel */
-    Text text;
 } Panels;
 
 /* ---- what it is for ----------------------------------------------------------------------- */
@@ -144,15 +143,7 @@ panels_axes(Panels *p)
     return true;
 }
 
-/* ---- text --------------------------------------------------------------------------------- */
-
-static void
-panels_loops(Panels *p, uint64_t axes, const char *kind)
-{
-    for (uint32_t a = 0; a < p->k->axes.n; a++)
-        if (axes >> a & 1)
-            jot_text_f(&p->text, " %s%s", p->k->axes.v[a].name, kind);
-}
+/* ---- lines -------------------------------------------------------------------------------- */
 
 static uint64_t
 panels_bit(int axis)
@@ -160,92 +151,34 @@ panels_bit(int axis)
     return (uint64_t)1 << axis;
 }
 
-static bool
-panels_several(const Panels *p)
-{
-    return p->block < p->k->axes.v[p->v].ext;
-}
-
-/* A stage, and the loops around everything. */
+/* O: loops around everything, axes n but v; v columns, m and r rows, k of the sum; x all axes but
+ * v, P and E: where v stands in scratch, and how many; B a panel, W what of it goes in registers at
+ * a time, R rows, U its vectors, V lanes. */
 static void
-panels_begin(Panels *p, const char *what, uint32_t number)
+panels_roles(const Panels *p, Writer *w, LoopList *around, LoopList *block)
 {
-    jot_text_f(&p->text, "%s%u:", what, number);
-    panels_loops(p, p->c.n & ~panels_bit(p->v), ":1p");
-    if (panels_several(p))
-        jot_text_f(&p->text, " %s:%lldp", p->k->axes.v[p->v].name, (long long)p->block);
-}
-
-/* "; res w4[r, u%32]": the axes, and the panel's if it has it. */
-static bool
-panels_place(Panels *p, uint32_t value, uint64_t axes)
-{
-    int64_t ext[JOT_MAX_RANK];
-    char name[24];
-    Text t = {0};
-    int n = 0;
-    t.s = name;
-    t.cap = sizeof name;
-    jot_text_f(&t, "w%u", value);
-    jot_text_f(&p->text, "; res %s[", name);
-    for (int a = 0; a < (int)p->k->axes.n; a++)
-        if ((axes & ~panels_bit(p->v)) >> a & 1) {
-            jot_text_f(&p->text, "%s%s", n ? ", " : "", p->k->axes.v[a].name);
-            if (n == JOT_MAX_RANK - 1)
-                return false;
-            ext[n++] = p->k->axes.v[a].ext;
-        }
-    if (axes >> p->v & 1) {
-        jot_text_f(&p->text, "%s%s", n ? ", " : "", p->k->axes.v[p->v].name);
-        if (panels_several(p))
-            jot_text_f(&p->text, "%%%lld", (long long)p->block);
-        ext[n++] = panels_several(p) ? p->block
-                 : (p->k->axes.v[p->v].ext + p->lanes - 1) / p->lanes * p->lanes;
-    }
-    jot_text_f(&p->text, "]");
-    return jot_kernel_buf(p->k, name, (jot_DType)p->k->values.v[value].dtype, BUF_SCRATCH, n,
-                          ext) != 0;
-}
-
-static void
-panels_vectors(Panels *p)
-{
-    const char *v = p->k->axes.v[p->v].name;
-    if (p->block > p->lanes)
-        jot_text_f(&p->text, " %s:%du", v, p->lanes);
-    if (p->block > 1)
-        jot_text_f(&p->text, " %s:1v", v);
-}
-
-/* Panels of the weights, unless they are some as they lie. */
-static bool
-panels_pack(Panels *p, uint32_t b)
-{
-    const char *v = p->k->axes.v[p->v].name;
-    uint64_t own = p->k->values.v[b].free;
-    panels_begin(p, "%", b);
-    panels_loops(p, own & p->c.k, "");
-    if (p->block > p->lanes)
-        jot_text_f(&p->text, " %s:%d", v, p->lanes);
-    jot_text_f(&p->text, " %s:1v", v);
-    if (!panels_place(p, b, own & (p->c.k | panels_bit(p->v))))
-        return false;
-    jot_text_f(&p->text, "\n");
-    return true;
-}
-
-/* Rows that are computed as they are read: once for each panel. */
-static bool
-panels_rows(Panels *p, uint32_t a)
-{
-    uint64_t own = p->k->values.v[a].free;
-    panels_begin(p, "%", a);
-    panels_loops(p, own & p->c.m, "");
-    panels_loops(p, own & p->c.k, "");
-    if (!panels_place(p, a, own))
-        return false;
-    jot_text_f(&p->text, "\n");
-    return true;
+    IxPool *ix = p->k->ix;
+    int64_t ext = p->k->axes.v[p->v].ext;
+    Ix at = jot_ix_axis(ix, p->v);
+    jot_loops_axes(around, p->c.n & ~panels_bit(p->v), LOOP_PARALLEL);
+    if (p->block < ext)
+        jot_loops_add(around, p->v, p->block, LOOP_PARALLEL);
+    jot_contract_vectors(block, p->v, p->block, p->lanes);
+    jot_write_loops(w, 'O', around);
+    jot_write_loops(w, 'U', block);
+    jot_write_axis(w, 'v', p->v);
+    jot_write_set(w, 'm', p->c.m & ~panels_bit(p->r));
+    jot_write_set(w, 'r', panels_bit(p->r));
+    jot_write_set(w, 'y', p->c.m);
+    jot_write_set(w, 'k', p->c.k);
+    jot_write_set(w, 'x', (p->c.m | p->c.k | p->c.n) & ~panels_bit(p->v));
+    jot_write_index(w, 'P', p->block < ext
+                            ? jot_ix_mod(ix, at, jot_ix_const(ix, p->block), NULL) : at);
+    jot_write_number(w, 'E', p->block < ext ? p->block
+                                            : (ext + p->lanes - 1) / p->lanes * p->lanes);
+    jot_write_number(w, 'W', p->target->vector_nbytes / 2);
+    jot_write_number(w, 'R', p->rows);
+    jot_write_number(w, 'V', p->lanes);
 }
 
 /* In panels of at least the block's width already. */
@@ -257,97 +190,63 @@ panels_lie(const ContractMake *m, int64_t block)
            jot_contract_unit(m, m->c.b, m->v);
 }
 
-static bool
-panels_product_text(Panels *p, uint32_t sum, bool *packed)
+/* Panels of the weights, unless they are some as they lie; rows that are computed as they are read,
+ * once for each panel; the sum. */
+static void
+panels_product_lines(Panels *p, Writer *w, uint32_t sum, bool *packed)
 {
-    const char *r = p->k->axes.v[p->r].name;
-    bool ok = true;
     ContractMake m;
     Sched s;
     panels_make(p, sum, &s, &m);
-    if (!packed[m.c.b] && !panels_lie(&m, p->block))
-        ok = packed[m.c.b] = panels_pack(p, m.c.b);
-    if (ok && !packed[m.c.a] && !jot_contract_plain(&m, m.c.a))
-        ok = packed[m.c.a] = panels_rows(p, m.c.a);
-    panels_begin(p, "%", sum);
-    panels_loops(p, p->c.m & ~panels_bit(p->r), "");
-    jot_text_f(&p->text, " %s:%lld |", r, (long long)p->rows);
-    panels_loops(p, p->c.k, "");
-    if (p->rows > 1)
-        jot_text_f(&p->text, " %s:1u", r);
-    panels_vectors(p);
-    ok = ok && panels_place(p, sum, p->k->values.v[sum].free);
+    if (!packed[m.c.b] && !panels_lie(&m, p->block)) {
+        packed[m.c.b] = true;
+        jot_write_number(w, 's', m.c.b);
+        jot_write_lines(w, "%$s: $O $k $v:$V? $v:1v; res scratch w%[$k, $P#$E]\n");
+    }
+    if (!packed[m.c.a] && !jot_contract_plain(&m, m.c.a)) {
+        packed[m.c.a] = true;
+        jot_write_number(w, 's', m.c.a);
+        jot_write_lines(w, "%$s: $O $y $k; res scratch w%[$x]\n");
+    }
     m.rows = p->rows;
     m.vectors = p->block / p->lanes;
     m.block = p->block;
-    if (jot_contract_ahead(&m, p->block))
-        jot_text_f(&p->text, "; ahead %d", jot_contract_ahead(&m, p->block));
-    jot_text_f(&p->text, "\n");
-    return ok;
-}
-
-/* What a row has in registers of a panel that is wider. */
-static void
-panels_part(Panels *p)
-{
-    int wide = p->target->vector_nbytes / 2;
-    if (p->lanes > 1 && p->block > wide)
-        jot_text_f(&p->text, " %s:%d", p->k->axes.v[p->v].name, wide);
-}
-
-/* The innermost loop, along a panel. */
-static void
-panels_along(Panels *p)
-{
-    jot_text_f(&p->text, p->lanes > 1 ? " %s:1l\n" : " %s\n", p->k->axes.v[p->v].name);
-}
-
-static void
-panels_column_text(Panels *p, uint32_t sum)
-{
-    panels_begin(p, "%", sum);
-    panels_part(p);
-    jot_text_f(&p->text, p->lanes > 1 ? " |" : " %s |", p->k->axes.v[p->v].name);
-    panels_loops(p, p->c.m & ~panels_bit(p->r), "");
-    jot_text_f(&p->text, " %s", p->k->axes.v[p->r].name);
-    if (p->lanes > 1)
-        panels_along(p);
-    else
-        jot_text_f(&p->text, "\n");
-}
-
-static void
-panels_store_text(Panels *p, uint32_t store)
-{
-    panels_begin(p, "!", store);
-    panels_part(p);
-    if (p->k->stores.v[store].free & p->c.m) {
-        panels_loops(p, p->c.m & ~panels_bit(p->r), "");
-        jot_text_f(&p->text, " %s", p->k->axes.v[p->r].name);
-    }
-    panels_along(p);
+    jot_write_number(w, 's', sum);
+    jot_write_number(w, 'A', jot_contract_ahead(&m, p->block));
+    jot_write_lines(w, "%$s: $O $m $r:$R | $k $r:1?u $U; res scratch w%[$x, $P#$E]; "
+                       "ahead $A\n");
 }
 
 static bool
-panels_write(Panels *p)
+panels_write(Panels *p, Sched *s)
 {
     const Kernel *k = p->k;
-    bool *used = jot_mem_new(k->mem, 2 * k->values.n, sizeof *used), ok = used != NULL;
+    bool *used = jot_mem_new(k->mem, 2 * k->values.n, sizeof *used), lanes = p->lanes > 1;
     uint32_t n = k->values.n, i;
-    if (ok)
+    LoopList around = {0}, block = {0};
+    Writer w;
+    jot_write_open(&w, s, p->k, p->lanes);
+    s->fma = lanes;
+    panels_roles(p, &w, &around, &block);
+    if (used)
         jot_kernel_used(k, used);
-    jot_text_f(&p->text, p->lanes > 1 ? "lanes %d\nfma\n" : "lanes %d\n", p->lanes);
-    for (int j = 0; ok && j < p->n; j++)
-        ok = panels_product_text(p, p->sum[j], used + n);
-    for (i = 1; ok && i < n; i++)
-        if (used[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free == p->c.n)
-            panels_column_text(p, i);
+    for (int j = 0; used && j < p->n; j++)
+        panels_product_lines(p, &w, p->sum[j], used + n);
+    for (i = 1; used && i < n; i++)
+        if (used[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free == p->c.n) {
+            jot_write_number(&w, 's', i);
+            jot_write_lines(&w, lanes ? "%$s: $O $v:$W? | $m $r $v:1l\n"
+                                      : "%$s: $O $v | $m $r\n");
+        }
     for (int pass = 0; pass < 2; pass++) /* a sum in a scalar is stored before the next column's */
-        for (i = 0; ok && i < k->stores.n; i++)
-            if ((k->stores.v[i].free == p->c.n) == (p->lanes > 1 ? pass : !pass))
-                panels_store_text(p, i);
+        for (i = 0; i < k->stores.n; i++)
+            if ((k->stores.v[i].free == p->c.n) == (lanes ? pass : !pass)) {
+                jot_write_number(&w, 's', i);
+                jot_write_lines(&w, lanes ? "!$s: $O $v:$W? $m $r $v:1l\n"
+                                          : "!$s: $O $m $r $v\n");
+            }
     jot_mem_free(k->mem, used, 2 * n * sizeof *used);
-    return ok && !k->mem->failed;
+    return jot_write_done(&w);
 }
 
 JOT_FN bool
@@ -360,18 +259,15 @@ jot_panels_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p.k = k;
     p.target = target;
     p.lanes = lanes;
-    p.text.mem = k->mem;
     if (!panels_read(&p) || !panels_axes(&p))
         jot_sched_no(s, "not several products of the same rows and columns");
     else {
-        ok = jot_kernel_copy(&was, k) && panels_write(&p);
-        if (ok && !(jot_sched_read(s, k, p.text.s, p.text.n, NULL) && !k->mem->failed &&
-                    jot_sched_verify(s, NULL))) {
+        ok = jot_kernel_copy(&was, k) && panels_write(&p, s);
+        if (ok && !jot_sched_verify(s, NULL)) {
             jot_sched_close(s);
             ok = false;
         }
         ok = jot_kernel_settle(k, &was, ok);
     }
-    jot_text_free(&p.text);
     return ok;
 }

@@ -533,7 +533,7 @@ nest_axes(ContractMake *m, uint64_t axes, LoopKind kind)
 {
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if ((axes >> x & 1) && m->k->axes.v[x].ext != 1)
-            jot_contract_loop(m->nest, &m->n, x, 1, kind);
+            jot_loops_add(&m->nest, x, 1, kind);
 }
 
 /* Axes of extent 1 need loops too: innermost, where they cost nothing. */
@@ -542,7 +542,7 @@ nest_ones(ContractMake *m, uint64_t axes)
 {
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if ((axes >> x & 1) && m->k->axes.v[x].ext == 1)
-            jot_contract_loop(m->nest, &m->n, x, 1, LOOP_SERIAL);
+            jot_loops_add(&m->nest, x, 1, LOOP_SERIAL);
 }
 
 static void
@@ -558,32 +558,32 @@ make_nest(ContractMake *m, const ContractPlan *p)
     if (p->rows)
         nest_axes(m, p->first & ~lines, LOOP_PARALLEL);
     if (p->nlines && !(lines & m->inner))
-        jot_contract_loop(m->nest, &m->n, p->lines, p->nlines, LOOP_PARALLEL);
+        jot_loops_add(&m->nest, p->lines, p->nlines, LOOP_PARALLEL);
     if (p->rows && !p->first && p->height)
-        jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_PARALLEL);
+        jot_loops_add(&m->nest, m->r, p->height, LOOP_PARALLEL);
     if (p->columns)
-        jot_contract_loop(m->nest, &m->n, m->v, p->columns, LOOP_PARALLEL);
-    m->kat = m->n;
+        jot_loops_add(&m->nest, m->v, p->columns, LOOP_PARALLEL);
+    m->kat = m->nest.n;
     if (m->kstep)
-        jot_contract_loop(m->nest, &m->n, m->korder[0], m->kstep, LOOP_SERIAL);
+        jot_loops_add(&m->nest, m->korder[0], m->kstep, LOOP_SERIAL);
     if (m->kstep2)
-        jot_contract_loop(m->nest, &m->n, m->korder[1], m->kstep2, LOOP_SERIAL);
-    m->bpack = m->n;
+        jot_loops_add(&m->nest, m->korder[1], m->kstep2, LOOP_SERIAL);
+    m->bpack = m->nest.n;
     if (!p->rows)
         nest_axes(m, p->first, LOOP_SERIAL);
     if (p->a == PACK_TILE)
-        m->apack = m->n;
+        m->apack = m->nest.n;
     nest_axes(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
     if ((lines & m->inner) && p->nlines < m->k->axes.v[p->lines].ext)
-        jot_contract_loop(m->nest, &m->n, p->lines, p->nlines, LOOP_SERIAL);
+        jot_loops_add(&m->nest, p->lines, p->nlines, LOOP_SERIAL);
     if (p->height && !(p->rows && !p->first))
-        jot_contract_loop(m->nest, &m->n, m->r, p->height, LOOP_SERIAL);
+        jot_loops_add(&m->nest, m->r, p->height, LOOP_SERIAL);
     if (p->a == PACK_PANEL || p->a == PACK_COLUMNS)
-        m->apack = m->n;
-    jot_contract_loop(m->nest, &m->n, m->v, m->block, LOOP_SERIAL);
+        m->apack = m->nest.n;
+    jot_loops_add(&m->nest, m->v, m->block, LOOP_SERIAL);
     if (p->nlines)
-        jot_contract_loop(m->nest, &m->n, p->lines, 1, LOOP_SERIAL);
-    jot_contract_loop(m->nest, &m->n, m->r, m->rows, LOOP_SERIAL);
+        jot_loops_add(&m->nest, p->lines, 1, LOOP_SERIAL);
+    jot_loops_add(&m->nest, m->r, m->rows, LOOP_SERIAL);
     nest_ones(m, batch | m->outer);
 }
 

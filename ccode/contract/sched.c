@@ -519,12 +519,12 @@ static bool
 contract_rides(ContractMake *m, Rides *rides, bool tiles)
 {
     RidesNest nest;
-    int n = tiles ? 0 : m->kstep ? m->kat : m->n;
-    nest.nest = m->nest;
+    int n = tiles ? 0 : m->kstep ? m->kat : m->nest.n;
+    nest.nest = m->nest.loop;
     nest.n = n;
     nest.all = !tiles;
-    for (int i = n; i < m->n; i++)
-        nest.all &= m->nest[i].kind != LOOP_PARALLEL;
+    for (int i = n; i < m->nest.n; i++)
+        nest.all &= m->nest.loop[i].kind != LOOP_PARALLEL;
     nest.vec = jot_contract_stores_unit(m, m->unit) && !(m->vaxes & ~rides->kept) ? m->v : -1;
     nest.lanes = m->lanes;
     return jot_rides_make(m->k, m->k, rides, NULL) && jot_rides_stages(m->s, rides, &nest);

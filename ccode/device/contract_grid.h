@@ -43,8 +43,7 @@ typedef struct {
                         not used */
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */
     int ninside;
-    SLoop grid[STAGE_LOOPS];
-    int ngrid;
+    LoopList grid;
 } Tiles;
 
 JOT_FN int64_t jot_contract_grid_blocks(const TileSide *side); /* how many cover it */

@@ -174,20 +174,13 @@ jot_contract_grid_total(Tiles *t)
 
 /* ---- stages ---- */
 
-static void
-tile_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind)
-{
-    if (axis >= 0)
-        jot_contract_loop(list, n, axis, step, kind);
-}
-
 /* An axis of a tile, of which an item takes so many steps at a time. */
 typedef struct { int axis; int64_t step; } TileAxis;
 
 /* Loops that the items of a group share: as many of the innermost steps as there are items, all of
  * them when there are fewer; the other steps are unrolled. */
 static void
-tile_share(const Tiles *t, const TileAxis *axis, int n, SLoop *list, int *count)
+tile_share(const Tiles *t, const TileAxis *axis, int n, Stage *st)
 {
     int64_t steps = 1, step[2 * PARTS];
     for (int i = n; i-- > 0;) {
@@ -198,50 +191,35 @@ tile_share(const Tiles *t, const TileAxis *axis, int n, SLoop *list, int *count)
     }
     for (int i = 0; i < n; i++)
         if (t->k->axes.v[axis[i].axis].ext / axis[i].step > step[i])
-            tile_loop(list, count, axis[i].axis, step[i] * axis[i].step, LOOP_UNROLL);
+            jot_stage_loop(st, axis[i].axis, step[i] * axis[i].step, LOOP_UNROLL);
     for (int i = 0; i < n; i++)
         if (step[i] > 1)
-            tile_loop(list, count, axis[i].axis, axis[i].step, LOOP_TEAM);
+            jot_stage_loop(st, axis[i].axis, axis[i].step, LOOP_TEAM);
 }
 
-static bool
-tile_add(Tiles *t, bool store, uint32_t what, int nat, const SLoop *loops, int n, const Place *res)
+static Stage
+tile_begin(const Tiles *t, bool store, uint32_t what)
 {
-    Stage st = {0};
-    st.store = store;
-    st.what = what;
-    if (n > STAGE_LOOPS || !jot_vec_reserve(t->k->mem, t->s->stages, 1))
-        return false;
-    memcpy(st.loop, loops, (size_t)n * sizeof *loops);
-    st.n = (uint8_t)n;
-    st.nat = (uint8_t)nat;
-    if (res)
-        st.res = *res;
-    *(Stage *)jot_vec_push(t->k->mem, t->s->stages) = st;
-    return true;
-}
-
-static void
-place_dim(Tiles *t, int64_t *ext, int *rank, int64_t of, Ix at)
-{
-    ext[(*rank)++] = of;
-    *(Ix *)jot_vec_push(t->k->mem, t->s->ixs) = at;
+    Stage st = jot_stage_begin(store, what);
+    jot_stage_loops(&st, t->grid.loop, t->grid.n);
+    st.nat = st.n;
+    return st;
 }
 
 /* The matrix unit's: [row of k][m][in it], or turned [row of m][k][in it]. What stands below each
  * other follows in memory, so eight rows of 16 bytes lie on banks of their own; items that bring a
  * row of the operand go from one 16 bytes to the next, which are as many more apart. */
 static void
-place_rows(Tiles *t, const TileSide *side, int64_t *ext, int *rank)
+place_rows(Tiles *t, const TileSide *side, Dims *d)
 {
     IxPool *ix = t->k->ix;
     const TileSide *along = side->turned ? side : &t->sum, *other = side->turned ? &t->sum : side;
     Ix row = jot_ix_const(ix, t->row);
     int64_t n = along->block / t->row, apart = n < 8 ? 8 / n % 8 : 1, of[KERNEL_AXES];
     Space space = jot_kernel_space(t->k, of);
-    place_dim(t, ext, rank, n, jot_ix_div(ix, along->local, row, &space));
-    place_dim(t, ext, rank, other->block + apart, other->local);
-    place_dim(t, ext, rank, t->row, jot_ix_mod(ix, along->local, row, &space));
+    jot_dims_add(d, jot_ix_div(ix, along->local, row, &space), n);
+    jot_dims_add(d, other->local, other->block + apart);
+    jot_dims_add(d, jot_ix_mod(ix, along->local, row, &space), t->row);
 }
 
 /* Buffers of k by the block's points, neighbours together: 4 more where items side by side fill
@@ -250,24 +228,17 @@ static Place
 tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
 {
     IxPool *ix = t->k->ix;
-    int64_t ext[4];
-    Place p = {0};
-    int rank = 0;
-    p.at = t->s->ixs.n;
+    Dims d = {{0}, {0}, 0};
     if (t->sum.part[PART_BLOCK].axis >= 0)
-        place_dim(t, ext, &rank, t->buffers,
-                  jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis),
-                             jot_ix_const(ix, t->buffers), NULL));
+        jot_dims_add(&d, jot_ix_mod(ix, jot_ix_axis(ix, t->sum.part[PART_BLOCK].axis),
+                                    jot_ix_const(ix, t->buffers), NULL), t->buffers);
     if (t->half)
-        place_rows(t, side, ext, &rank);
+        place_rows(t, side, &d);
     else {
-        place_dim(t, ext, &rank, t->sum.block, t->sum.local);
-        place_dim(t, ext, &rank, side->block + (side->unit ? 0 : 4), side->local);
+        jot_dims_add(&d, t->sum.local, t->sum.block);
+        jot_dims_add(&d, side->local, side->block + (side->unit ? 0 : 4));
     }
-    p.buf =
-        jot_kernel_buf(t->k, name, (jot_DType)(t->half ? t->half : dtype), BUF_GROUP, rank, ext);
-    p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
-    return p;
+    return jot_place_new(t->s, name, t->half ? t->half : dtype, BUF_GROUP, &d);
 }
 
 /* The side's axes, but for the innermost that make up `together` points. */
@@ -285,140 +256,116 @@ list_parts(const TileSide *side, int64_t together, TileAxis *axis, int n)
 
 /* ... and loops over these. */
 static void
-lane_loops(const TileSide *side, int64_t together, SLoop *loops, int *n, LoopKind kind)
+lane_loops(const TileSide *side, int64_t together, Stage *st, LoopKind kind)
 {
     for (int i = PART_WARP; i < PARTS; i++)
         if (side->part[i].stride < together)
-            tile_loop(loops, n, side->part[i].axis, 1, kind);
+            jot_stage_loop(st, side->part[i].axis, 1, kind);
 }
 
 /* Items side by side copy what lies side by side. */
 static bool
 add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
 {
-    SLoop loops[STAGE_LOOPS * 2];
     const TileSide *inner = side->unit ? side : &t->sum, *outer = side->unit ? &t->sum : side;
     TileAxis axis[2 * PARTS];
     int64_t together = side->wide ? t->row : 1;
     int64_t apart = t->half == JOT_F32 && side->unit ? t->row : 1;
-    int n = t->ngrid, count;
-    Place p = tile_place(t, name, t->k->values.v[value].dtype, side);
-    memcpy(loops, t->grid, (size_t)n * sizeof *loops);
-    tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
+    int count;
+    Stage st = tile_begin(t, false, value);
+    jot_stage_loop(&st, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
     count = list_parts(outer, apart, axis, 0); /* an item has all of a row of words */
     count = list_parts(inner, together, axis, count);
-    tile_share(t, axis, count, loops, &n);
-    lane_loops(inner, together, loops, &n, LOOP_VECTOR);
-    lane_loops(outer, apart, loops, &n, LOOP_UNROLL);
-    return p.buf && tile_add(t, false, value, n, loops, n, &p);
+    tile_share(t, axis, count, &st);
+    lane_loops(inner, together, &st, LOOP_VECTOR);
+    lane_loops(outer, apart, &st, LOOP_UNROLL);
+    st.nat = st.n;
+    st.res = tile_place(t, name, t->k->values.v[value].dtype, side);
+    return st.res.buf && jot_stage_add(t->s, &st);
 }
 
 /* Which item has which sums: warps, then items of a warp or of the group. */
 static void
-item_loops(const Tiles *t, SLoop *loops, int *n)
+item_loops(const Tiles *t, Stage *st)
 {
     const TileSide *first = t->warps == 4 ? &t->n : &t->m, *second = t->warps == 4 ? &t->m : &t->n;
-    tile_loop(loops, n, first->part[PART_WARP].axis, 1, LOOP_TEAM); /* four of m's are neighbours */
-    tile_loop(loops, n, second->part[PART_WARP].axis, 1, LOOP_TEAM);
-    tile_loop(loops, n, t->m.part[PART_ITEM].axis, 1, LOOP_TEAM);
-    tile_loop(loops, n, t->n.part[PART_ITEM].axis, 1, LOOP_TEAM);
+    jot_stage_loop(st, first->part[PART_WARP].axis, 1, LOOP_TEAM); /* four of m's are neighbours */
+    jot_stage_loop(st, second->part[PART_WARP].axis, 1, LOOP_TEAM);
+    jot_stage_loop(st, t->m.part[PART_ITEM].axis, 1, LOOP_TEAM);
+    jot_stage_loop(st, t->n.part[PART_ITEM].axis, 1, LOOP_TEAM);
 }
 
 /* The sums of an item; `kind`: of those that one step of the matrix unit makes. */
 static void
-register_loops(const Tiles *t, SLoop *loops, int *n, LoopKind kind)
+register_loops(const Tiles *t, Stage *st, LoopKind kind)
 {
-    tile_loop(loops, n, t->m.part[PART_PART].axis, 1, kind);
+    jot_stage_loop(st, t->m.part[PART_PART].axis, 1, kind);
     if (!t->half)
-        tile_loop(loops, n, t->m.part[PART_REG].axis, 1, kind);
-    tile_loop(loops, n, t->n.part[PART_PART].axis, 1, kind);
-    tile_loop(loops, n, t->m.part[PART_HALF].axis, 1, kind);
-    tile_loop(loops, n, t->n.part[PART_REG].axis, 1, kind);
+        jot_stage_loop(st, t->m.part[PART_REG].axis, 1, kind);
+    jot_stage_loop(st, t->n.part[PART_PART].axis, 1, kind);
+    jot_stage_loop(st, t->m.part[PART_HALF].axis, 1, kind);
+    jot_stage_loop(st, t->n.part[PART_REG].axis, 1, kind);
 }
 
 /* Where the sums of chunks wait: all blocks of them, edges included. */
 static Place
 chunk_place(Tiles *t)
 {
-    Kernel *k = t->k;
-    int64_t ext[JOT_MAX_RANK];
-    Place p = {0};
-    int rank = 0;
-    p.at = t->s->ixs.n;
-    for (int i = 0; i < t->ngrid; i++) {
-        int axis = t->grid[i].axis;
-        if (axis == t->m.part[PART_BLOCK].axis || axis == t->n.part[PART_BLOCK].axis)
-            continue;
-        if (rank == JOT_MAX_RANK - 2)
-            return p;
-        ext[rank++] = k->axes.v[axis].ext;
-        *(Ix *)jot_vec_push(k->mem, t->s->ixs) = jot_ix_axis(k->ix, axis);
+    Dims d = {{0}, {0}, 0};
+    for (int i = 0; i < t->grid.n; i++) {
+        int axis = t->grid.loop[i].axis;
+        if (axis != t->m.part[PART_BLOCK].axis && axis != t->n.part[PART_BLOCK].axis)
+            jot_dims_axis(&d, t->s, axis);
     }
-    ext[rank++] = jot_contract_grid_blocks(&t->m) * t->m.block;
-    *(Ix *)jot_vec_push(k->mem, t->s->ixs) = t->m.at;
-    ext[rank++] = jot_contract_grid_blocks(&t->n) * t->n.block;
-    *(Ix *)jot_vec_push(k->mem, t->s->ixs) = t->n.at;
-    p.buf = jot_kernel_buf(k, "chunks", (jot_DType)k->values.v[t->c.reduce].dtype, BUF_SHARED, rank,
-                           ext);
-    p.kind = p.buf ? PLACE_MEM : PLACE_NONE;
-    return p;
+    jot_dims_add(&d, t->m.at, jot_contract_grid_blocks(&t->m) * t->m.block);
+    jot_dims_add(&d, t->n.at, jot_contract_grid_blocks(&t->n) * t->n.block);
+    return jot_place_new(t->s, "chunks", t->k->values.v[t->c.reduce].dtype, BUF_SHARED, &d);
 }
 
 /* Items add chunks up in order, each for a result of its own. */
 static bool
 add_total(Tiles *t)
 {
-    SLoop loops[STAGE_LOOPS * 2];
-    uint32_t first = t->s->stages.n;
-    int n = 0, count;
+    Stage st = jot_stage_begin(false, t->total), out;
+    int count;
     TileAxis axis[2 * PARTS];
-    for (int i = 0; i < t->ngrid; i++)
-        if (t->grid[i].axis != t->chunk && t->grid[i].axis != t->n.part[PART_BLOCK].axis)
-            loops[n++] = t->grid[i];
+    st.phase = 1;
+    for (int i = 0; i < t->grid.n; i++)
+        if (t->grid.loop[i].axis != t->chunk &&
+            t->grid.loop[i].axis != t->n.part[PART_BLOCK].axis)
+            jot_stage_loops(&st, &t->grid.loop[i], 1);
     count = list_parts(&t->m, 1, axis, 0);
     axis[count++].axis = t->n.part[PART_BLOCK].axis;
     count = list_parts(&t->n, 1, axis, count);
     for (int i = 0; i < count; i++)
-        tile_loop(loops, &n, axis[i].axis, 1, LOOP_GRID);
-    loops[n] = (SLoop){LOOP_SERIAL, (uint8_t)t->chunk, 0, 1};
-    if (!tile_add(t, false, t->total, n, loops, n + 1, NULL))
-        return false;
-    for (uint32_t i = 0; i < t->k->stores.n; i++)
-        if (!tile_add(t, true, i, n, loops, n, NULL))
-            return false;
-    for (; first < t->s->stages.n; first++)
-        t->s->stages.v[first].phase = 1;
-    return true;
+        jot_stage_loop(&st, axis[i].axis, 1, LOOP_GRID);
+    st.nat = st.n;
+    out = st;
+    jot_stage_loop(&st, t->chunk, 1, LOOP_SERIAL);
+    return jot_stage_add(t->s, &st) && jot_stage_stores(t->s, &out);
 }
 
 static bool
 add_block(Tiles *t)
 {
-    Place chunks = {0};
-    SLoop loops[STAGE_LOOPS * 2];
-    int n = t->ngrid;
-    memcpy(loops, t->grid, (size_t)n * sizeof *loops);
-    tile_loop(loops, &n, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
-    item_loops(t, loops, &n);
-    tile_loop(loops, &n, t->sum.part[PART_PART].axis, 1, t->half ? LOOP_MATRIX : LOOP_SERIAL);
+    Stage st = tile_begin(t, false, t->c.reduce), out = tile_begin(t, true, 0);
+    jot_stage_loop(&st, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
+    item_loops(t, &st);
+    jot_stage_loop(&st, t->sum.part[PART_PART].axis, 1, t->half ? LOOP_MATRIX : LOOP_SERIAL);
     if (!t->half)
-        tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_SERIAL);
-    register_loops(t, loops, &n, t->half ? LOOP_MATRIX : LOOP_UNROLL);
+        jot_stage_loop(&st, t->sum.part[PART_REG].axis, 1, LOOP_SERIAL);
+    register_loops(t, &st, t->half ? LOOP_MATRIX : LOOP_UNROLL);
     if (t->half)
-        tile_loop(loops, &n, t->sum.part[PART_REG].axis, 1, LOOP_MATRIX);
-    if (t->chunks > 1 && !(chunks = chunk_place(t)).buf)
-        return false;
-    if (!tile_add(t, false, t->c.reduce, t->ngrid, loops, n, &chunks))
+        jot_stage_loop(&st, t->sum.part[PART_REG].axis, 1, LOOP_MATRIX);
+    if (t->chunks > 1)
+        st.res = chunk_place(t);
+    if ((t->chunks > 1 && !st.res.buf) || !jot_stage_add(t->s, &st))
         return false;
     if (t->chunks > 1)
         return add_total(t);
-    n = t->ngrid;
-    item_loops(t, loops, &n);
-    register_loops(t, loops, &n, LOOP_UNROLL);
-    for (uint32_t i = 0; i < t->k->stores.n; i++)
-        if (!tile_add(t, true, i, n, loops, n, NULL))
-            return false;
-    return true;
+    item_loops(t, &out);
+    register_loops(t, &out, LOOP_UNROLL);
+    return jot_stage_stores(t->s, &out);
 }
 
 JOT_FN bool
@@ -427,12 +374,12 @@ jot_contract_grid_stages(Tiles *t)
     Kernel *k = t->k;
     for (int a = 0; a < (int)k->axes.n; a++)
         if ((t->c.batch >> a & 1) && k->axes.v[a].ext > 1)
-            tile_loop(t->grid, &t->ngrid, a, 1, LOOP_GRID);
-    tile_loop(t->grid, &t->ngrid, t->chunk, 1, LOOP_GRID);
-    tile_loop(t->grid, &t->ngrid, t->m.part[t->bands ? PART_BAND : PART_BLOCK].axis, 1, LOOP_GRID);
-    tile_loop(t->grid, &t->ngrid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);
+            jot_loops_add(&t->grid, a, 1, LOOP_GRID);
+    jot_loops_add(&t->grid, t->chunk, 1, LOOP_GRID);
+    jot_loops_add(&t->grid, t->m.part[t->bands ? PART_BAND : PART_BLOCK].axis, 1, LOOP_GRID);
+    jot_loops_add(&t->grid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);
     if (t->bands)
-        tile_loop(t->grid, &t->ngrid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
+        jot_loops_add(&t->grid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
     t->s->group = t->group;
     return add_tile(t, t->c.b, "tb", &t->n) && add_tile(t, t->c.a, "ta", &t->m) && add_block(t);
 }

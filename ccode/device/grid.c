@@ -355,18 +355,6 @@ grid_axes(const Grid *g, const GridNest *nest, uint64_t axes, int *out)
     return sort_axes(g, axes, g->to, g->from, out);
 }
 
-static void
-grid_loop(Stage *st, int axis, LoopKind kind)
-{
-    SLoop *l = &st->loop[st->n];
-    if (st->n >= STAGE_LOOPS)
-        return;
-    l->axis = (uint8_t)axis;
-    l->step = 1;
-    l->kind = (uint8_t)kind;
-    st->n++;
-}
-
 /* The innermost axes that together have a step for every item are shared out, the others are
  * not. */
 static void
@@ -377,27 +365,18 @@ put_lanes(const Grid *g, Stage *st, const int *axis, int n)
     while (from > 0 && steps < g->s->group)
         steps *= g->k->axes.v[axis[--from]].ext;
     for (int i = 0; i < n; i++)
-        grid_loop(st, axis[i], i < from ? LOOP_SERIAL : LOOP_TEAM);
+        jot_stage_loop(st, axis[i], 1, i < from ? LOOP_SERIAL : LOOP_TEAM);
 }
 
 /* As items write it: neighbours side by side. */
 static Place
 keep_in_scratch(Grid *g, const GridNest *nest, uint32_t value)
 {
-    Kernel *k = g->k;
-    Place p = {0};
-    int64_t ext[KERNEL_AXES];
-    int axis[KERNEL_AXES], rank = grid_axes(g, nest, k->values.v[value].free, axis);
-    p.at = g->s->ixs.n;
-    if (rank > JOT_MAX_RANK)
-        return p;
-    for (int i = 0; i < rank; i++) {
-        ext[i] = k->axes.v[axis[i]].ext;
-        *(Ix *)jot_vec_push(k->mem, g->s->ixs) = jot_ix_axis(k->ix, axis[i]);
-    }
-    p.kind = PLACE_MEM;
-    p.buf = jot_value_buf(k, "part", value, BUF_SHARED, rank, ext);
-    return p;
+    Dims d = {{0}, {0}, 0};
+    int axis[KERNEL_AXES], rank = grid_axes(g, nest, g->k->values.v[value].free, axis);
+    for (int i = 0; i < rank; i++)
+        jot_dims_axis(&d, g->s, axis[i]);
+    return jot_place_value(g->s, "part", value, BUF_SHARED, &d);
 }
 
 /* A later nest reads the value. */
@@ -414,18 +393,16 @@ static bool
 grid_write(Grid *g, const GridStage *from)
 {
     const GridNest *nest = &g->nest[from->nest];
-    Stage st = {0};
+    Stage st = jot_stage_begin(from->store, from->what);
     int axis[KERNEL_AXES], n;
     uint64_t grid = nest->grid & from->free, rest = (from->free | from->reduced) & ~grid;
-    st.store = from->store;
     st.phase = (uint8_t)(from->nest - 1);
-    st.what = from->what;
     n = grid_axes(g, nest, grid, axis);
     for (int i = 0; i < n; i++)
-        grid_loop(&st, axis[i], LOOP_GRID);
+        jot_stage_loop(&st, axis[i], 1, LOOP_GRID);
     if (nest->wide > 1) {
         st.loop[n - 1].step = (uint32_t)nest->wide;
-        grid_loop(&st, axis[n - 1], LOOP_VECTOR);
+        jot_stage_loop(&st, axis[n - 1], 1, LOOP_VECTOR);
     }
     st.nat = st.n;
     n = from->store ? sort_axes(g, rest, g->to, g->from, axis)
@@ -434,16 +411,15 @@ grid_write(Grid *g, const GridStage *from)
         put_lanes(g, &st, axis, n);
     else
         for (int i = 0; i < n; i++)
-            grid_loop(&st, axis[i], LOOP_SERIAL);
+            jot_stage_loop(&st, axis[i], 1, LOOP_SERIAL);
     if (from->store)
         st.nat = st.n;
     else if (grid_crosses(g, from)) {
         st.res = keep_in_scratch(g, nest, from->what);
-        if (st.res.kind != PLACE_MEM)
+        if (!st.res.buf)
             return false;
     }
-    *(Stage *)jot_vec_push(g->k->mem, g->s->stages) = st;
-    return true;
+    return jot_stage_add(g->s, &st) != NULL;
 }
 
 /* As many items as the shortest sum or row that a work-group shares can use. */

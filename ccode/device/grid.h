@@ -3,7 +3,7 @@
  * ccode/schedule/sched.h. */
 #ifndef JOT_SCHED_GRID_H
 #define JOT_SCHED_GRID_H
-#include "ccode/schedule/sched.h"
+#include "ccode/schedule/builder.h"
 
 enum {
     GRID_GROUP = 256,       /* items of a work-group, where it may have as many */

@@ -52,8 +52,7 @@ typedef struct {
     uint32_t load[SQUARE_LOADS];
     int nloads;
     int64_t rows;           /* of a square that the group's items are at a time */
-    SLoop grid[STAGE_LOOPS];
-    int ngrid;
+    LoopList grid;
 } Square;
 
 /* ---- which nests ---- */
@@ -239,16 +238,6 @@ square_respace(Square *q)
 
 /* ---- stages ---- */
 
-static void
-square_loop(SLoop *list, int *n, int axis, int64_t step, LoopKind kind)
-{
-    SLoop loop = {0};
-    loop.kind = (uint8_t)kind;
-    loop.axis = (uint8_t)axis;
-    loop.step = step;
-    list[(*n)++] = loop;
-}
-
 /* The grid: the axes of the stores, those that move the first one farthest first, then blocks. */
 static bool
 square_grid(Square *q)
@@ -264,9 +253,9 @@ square_grid(Square *q)
     if (n + 5 > STAGE_LOOPS)
         return false;
     for (int i = 0; i < n; i++)
-        square_loop(q->grid, &q->ngrid, axis[i], 1, LOOP_GRID);
-    square_loop(q->grid, &q->ngrid, q->r.block, 1, LOOP_GRID);
-    square_loop(q->grid, &q->ngrid, q->c.block, 1, LOOP_GRID);
+        jot_loops_add(&q->grid, axis[i], 1, LOOP_GRID);
+    jot_loops_add(&q->grid, q->r.block, 1, LOOP_GRID);
+    jot_loops_add(&q->grid, q->c.block, 1, LOOP_GRID);
     return true;
 }
 
@@ -275,35 +264,27 @@ static bool
 square_add(Square *q, bool store, uint32_t what, const SquareSide *along, const SquareSide *rows,
            const Place *res)
 {
-    Stage st = {0};
-    int n = q->ngrid;
-    memcpy(st.loop, q->grid, (size_t)n * sizeof *q->grid);
+    Stage st = jot_stage_begin(store, what);
+    jot_stage_loops(&st, q->grid.loop, q->grid.n);
     if (q->rows > 1)
-        square_loop(st.loop, &n, rows->local, q->rows, LOOP_UNROLL);
-    square_loop(st.loop, &n, rows->local, 1, q->rows > 1 ? LOOP_TEAM : LOOP_UNROLL);
-    square_loop(st.loop, &n, along->local, 1, LOOP_TEAM);
-    st.store = store;
-    st.what = what;
-    st.n = st.nat = (uint8_t)n;
+        jot_stage_loop(&st, rows->local, q->rows, LOOP_UNROLL);
+    jot_stage_loop(&st, rows->local, 1, q->rows > 1 ? LOOP_TEAM : LOOP_UNROLL);
+    jot_stage_loop(&st, along->local, 1, LOOP_TEAM);
+    st.nat = st.n;
     if (res)
         st.res = *res;
-    if (!jot_vec_reserve(q->k->mem, q->s->stages, 1))
-        return false;
-    *(Stage *)jot_vec_push(q->k->mem, q->s->stages) = st;
-    return true;
+    return jot_stage_add(q->s, &st) != NULL;
 }
 
 static bool
 square_turn(Square *q, uint32_t value)
 {
-    Kernel *k = q->k;
-    int64_t ext[2] = {SQUARE_SIDE, SQUARE_SIDE + 1};
-    Place p = {0};
-    p.at = q->s->ixs.n;
-    *(Ix *)jot_vec_push(k->mem, q->s->ixs) = jot_ix_axis(k->ix, q->c.local);
-    *(Ix *)jot_vec_push(k->mem, q->s->ixs) = jot_ix_axis(k->ix, q->r.local);
-    p.kind = PLACE_MEM;
-    p.buf = jot_value_buf(k, "turned", value, BUF_GROUP, 2, ext);
+    Dims d = {{0}, {0}, 0};
+    Place p;
+    jot_dims_axis(&d, q->s, q->c.local);
+    jot_dims_axis(&d, q->s, q->r.local);
+    d.ext[1]++;
+    p = jot_place_value(q->s, "turned", value, BUF_GROUP, &d);
     return p.buf && square_add(q, false, value, &q->r, &q->c, &p);
 }
 

@@ -14,9 +14,9 @@
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values; adds scratch buffers
  *
- * Read before: ccode/schedule/make.h. After: ccode/schedule/random.c, ccode/schedule/phase.c. */
+ * Read before: ccode/schedule/builder.c. After: ccode/schedule/random.c, ccode/schedule/phase.c. */
 #include "ccode/schedule/class.h"
-#include "ccode/schedule/make.h"
+#include "ccode/schedule/builder.h"
 #include "ccode/rewrite/line_buffer.h"
 #include "ccode/rewrite/rewrite.h"
 
@@ -173,18 +173,11 @@ by_loops(const Maker *m, uint32_t value, uint64_t axes, int *order)
 static Place
 scratch_place(Maker *m, uint32_t value, uint64_t axes)
 {
-    Kernel *k = m->s->k;
-    Place p = {0};
-    int64_t ext[KERNEL_AXES];
+    Dims d = {{0}, {0}, 0};
     int order[KERNEL_AXES], rank = by_loops(m, value, axes, order);
-    p.at = m->s->ixs.n;
-    for (int i = 0; i < rank; i++) {
-        ext[i] = k->axes.v[order[i]].ext;
-        *(Ix *)jot_vec_push(k->mem, m->s->ixs) = jot_ix_axis(k->ix, order[i]);
-    }
-    p.kind = PLACE_MEM;
-    p.buf = jot_value_buf(k, "tmp", value, BUF_SCRATCH, rank, ext);
-    return p;
+    for (int i = 0; i < rank; i++)
+        jot_dims_axis(&d, m->s, order[i]);
+    return jot_place_value(m->s, "tmp", value, BUF_SCRATCH, &d);
 }
 
 /* The place that a store of the value as it is gives it, in whose buffer it can come to be: each of
@@ -286,20 +279,18 @@ static void
 make_add_stage(Maker *m, bool store, uint32_t what)
 {
     Sched *s = m->s;
-    Stage st = {0};
+    Stage st = jot_stage_begin(store, what);
     uint64_t axes, kept;
     int n;
     const SLoop *list = list_of(m, class_of(m, store, what), &n);
-    st.store = store;
-    st.what = what;
     axes = jot_stage_axes(s, &st);
     kept = jot_stage_free(s, &st);
     for (int i = 0; i < n; i++)
         if (axes >> list[i].axis & 1) {
-            st.loop[st.n] = list[i];
-            if (st.loop[st.n].kind == LOOP_PRIVATE && (store || (kept >> list[i].axis & 1)))
-                st.loop[st.n].kind = LOOP_UNROLL;
-            st.n++;
+            SLoop l = list[i];
+            if (l.kind == LOOP_PRIVATE && (store || (kept >> l.axis & 1)))
+                l.kind = LOOP_UNROLL;
+            jot_stage_loops(&st, &l, 1);
         }
     st.nat = st.n;
     if (store && m->s->lanes == 1)
@@ -317,7 +308,7 @@ make_add_stage(Maker *m, bool store, uint32_t what)
         if (!in_registers(&st, kept) && !stored_place(m, what, &st.acc))
             st.acc.kind = PLACE_MEM; /* where: place_results says */
     }
-    *(Stage *)jot_vec_push(s->k->mem, s->stages) = st;
+    jot_stage_add(s, &st);
 }
 
 /* Axes of the value that the loops around all of its uses, loop[0..reach), do not walk to the end:
@@ -473,27 +464,6 @@ jot_sched_of_loops(Sched *s, Kernel *k, int lanes, const LoopList *list, const P
 }
 
 /* ---- the plain schedule ---- */
-
-JOT_FN void
-jot_loops_add(LoopList *list, int axis, int64_t step, LoopKind kind)
-{
-    SLoop *l = &list->loop[list->n];
-    if (list->n >= STAGE_LOOPS)
-        return;
-    memset(l, 0, sizeof *l);
-    l->axis = (uint8_t)axis;
-    l->step = step;
-    l->kind = (uint8_t)kind;
-    list->n++;
-}
-
-JOT_FN void
-jot_loops_steps(LoopList *list, const Kernel *k)
-{
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if (k->steps >> a & 1)
-            jot_loops_add(list, a, 1, LOOP_SERIAL);
-}
 
 /* The innermost loop in vectors, and its rest. */
 static void

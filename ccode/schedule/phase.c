@@ -19,14 +19,13 @@
  *
  * How many pieces follows from extents and prices, never from the number of threads: so results do
  * not depend on it. When the outer loop has few steps the next one is cut as well (n:1p h:8p).
- * Here it is decided; the stages are made anew in ccode/schedule/pieces.c.
  *
  *   requires  a schedule of serial loops in one phase, its places given
  *   keeps     which stage computes what; the order within a piece
  *   breaks    the order of summation: pieces first, then their sums in order
  *
- * Read before: ccode/schedule/sched.h, ccode/schedule/make.c. After: ccode/schedule/pieces.c. */
-#include "ccode/schedule/phase.h"
+ * Read before: ccode/schedule/sched.h, ccode/schedule/make.c. After: ccode/lower/lower.c. */
+#include "ccode/schedule/builder.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/cost.h"
 
@@ -37,13 +36,33 @@
 enum {
     PHASE_STEPS = 16,  /* steps of a shared loop that are enough for any number of threads */
     PHASE_SUMMED = 64,
-    PHASE_RUN = 64 /* elements of a row that is added at random: less is half a line at a time */
+    PHASE_RUN = 64, /* elements of a row that is added at random: less is half a line at a time */
+    PHASE_NESTS = 16,
+    PHASE_PIECES = 64, /* at most: their sums are added up by one thread per column */
+    PIECE_LANES = 32   /* columns whose pieces are added up side by side, in vectors */
 };
+
+
+typedef struct {
+    uint32_t from, to;      /* stages */
+    double points;
+    int outer;              /* loops that are shared; 0: a call of its own does it */
+    bool cut;               /* some reductions in pieces */
+    int64_t block;          /* step of the loop put around the last of them; 0: none */
+} PhaseNest;
+
+typedef struct {
+    Sched *s;
+    const PhaseHow *how;
+    PhaseNest nest[PHASE_NESTS];
+    int n;
+    Vec(Stage) was;         /* the stages before, from which those of the schedule are made */
+} Phases;
 
 /* ---- nests ---- */
 
-JOT_FN double
-jot_phase_points(const Sched *s, const Stage *st)
+static double
+phase_points(const Sched *s, const Stage *st)
 {
     uint64_t axes = jot_stage_axes(s, st);
     double points = 1;
@@ -64,7 +83,7 @@ find_nests(Phases *p)
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
         bool inside = shares[i] > 0;
-        double points = jot_phase_points(s, st);
+        double points = phase_points(s, st);
         if (st->phase || st->part || st->combine)
             return false;
         if (!inside && p->n == PHASE_NESTS)
@@ -114,8 +133,8 @@ moves_along(const Sched *s, const Stage *st, int axis)
         || (jot_sched_axes(s, jot_kernel_axes_of(s->k, store->at, store->nidx)) >> axis & 1);
 }
 
-JOT_FN bool
-jot_phase_in_pieces(const Sched *s, const Stage *st, int n)
+static bool
+in_pieces(const Sched *s, const Stage *st, int n)
 {
     for (int i = 0; i < n; i++)
         if (reduced_over(s, st, st->loop[i].axis))
@@ -150,7 +169,7 @@ may_share(const Sched *s, const PhaseNest *nest, int depth)
         for (int j = 0; j < depth; j++)
             if (st->loop[j].axis == loop->axis)
                 return 0;
-        if (jot_phase_in_pieces(s, st, depth + 1))
+        if (in_pieces(s, st, depth + 1))
             found = 2;
         else if ((st->store ? st->n : st->nat) <= depth || !moves_along(s, st, loop->axis))
             return 0;
@@ -158,8 +177,8 @@ may_share(const Sched *s, const PhaseNest *nest, int depth)
     return found;
 }
 
-JOT_FN int64_t
-jot_loop_steps(const Sched *s, const SLoop *l)
+static int64_t
+loop_steps(const Sched *s, const SLoop *l)
 {
     int64_t ext = jot_axis_ext(s, l->axis);
     return ext / l->step + (ext % l->step > 0);
@@ -193,7 +212,7 @@ most_pieces(const Phases *p, const PhaseNest *nest, int depth)
         for (int a = 0; a < SCHED_AXES; a++)
             if (axes >> a & 1)
                 summed *= (double)jot_axis_ext(s, a);
-        if (!jot_phase_in_pieces(s, st, depth + 1))
+        if (!in_pieces(s, st, depth + 1))
             continue;
         if (pieces > summed / p->how->least)
             pieces = summed / p->how->least;
@@ -256,7 +275,7 @@ choose_outer(Phases *p, PhaseNest *nest)
     int64_t steps = 1;
     for (int depth = 0; depth < first->n && steps < PHASE_STEPS && !nest->block; depth++) {
         int kind = may_share(s, nest, depth);
-        int64_t own = jot_loop_steps(s, &first->loop[depth]);
+        int64_t own = loop_steps(s, &first->loop[depth]);
         double pieces = most_pieces(p, nest, depth);
         if (kind == 0 || own < 1)
             return;
@@ -273,6 +292,202 @@ choose_outer(Phases *p, PhaseNest *nest)
         nest->cut = nest->cut || kind == 2;
     }
 }
+
+/* ---- new places ---- */
+
+/* Over the value's own axes. */
+static Place
+shared_place(Phases *p, uint32_t value)
+{
+    Dims d = {{0}, {0}, 0};
+    jot_dims_axes(&d, p->s, p->s->k->values.v[value].free);
+    return jot_place_value(p->s, "all", value, BUF_SHARED, &d);
+}
+
+/* Over the steps of the loops around partial results, then the value's own axes. */
+static Place
+part_place(Phases *p, const Stage *st)
+{
+    Sched *s = p->s;
+    Dims d = {{0}, {0}, 0};
+    for (int i = 0; i < st->part; i++)
+        if (jot_loop_parts(s, st, i))
+            jot_dims_add(&d, jot_loop_part(s, &st->loop[i]), loop_steps(s, &st->loop[i]));
+    jot_dims_axes(&d, s, s->k->values.v[st->what].free);
+    return jot_place_value(s, "part", st->what, BUF_SHARED, &d);
+}
+
+/* ---- rewriting ---- */
+
+/* The block's loop goes around the last shared one. */
+static bool
+insert_block(Stage *st, const PhaseNest *nest)
+{
+    int at = nest->outer - 1;
+    if (!nest->block)
+        return true;
+    if (st->n >= STAGE_LOOPS)
+        return false;
+    for (int i = st->n++; i > at; i--)
+        st->loop[i] = st->loop[i - 1];
+    st->loop[at].step = nest->block;
+    st->nat += st->nat > at;
+    return true;
+}
+
+/* The stage that adds up: its own axes outside, the pieces inside, and in these columns side by
+ * side: they lie together, the pieces of one column far apart. */
+static Stage
+combine_stage(const Sched *s, const Stage *st)
+{
+    Stage c = jot_stage_begin(false, st->what);
+    int64_t wide = s->lanes > 1 ? s->lanes : PIECE_LANES;
+    uint64_t kept = jot_stage_free(s, st), seen = 0;
+    int axis[STAGE_LOOPS], n = 0;
+    c.combine = true;
+    for (int i = st->n - 1; i >= 0; i--) /* step 1 comes last among the loops of an axis */
+        if ((kept >> st->loop[i].axis & 1) && !(seen >> st->loop[i].axis & 1)) {
+            axis[n++] = st->loop[i].axis;
+            seen |= (uint64_t)1 << st->loop[i].axis;
+        }
+    while (n-- > 0)
+        jot_stage_loop(&c, axis[n], 1, LOOP_SERIAL);
+    c.nat = c.n;
+    if (c.n && jot_axis_ext(s, c.loop[c.n - 1].axis) >= wide)
+        c.loop[c.n - 1].step = wide;
+    for (int i = 0; i < st->part; i++)
+        if (jot_loop_parts(s, st, i)) {
+            SLoop piece = st->loop[i];
+            piece.kind = LOOP_PAD;
+            jot_stage_loops(&c, &piece, 1);
+        }
+    if (c.nat && c.loop[c.nat - 1].step > 1)
+        jot_stage_loop(&c, c.loop[c.nat - 1].axis, 1, s->lanes > 1 ? LOOP_VECTOR : LOOP_LANES);
+    return c;
+}
+
+/* Partial results of a stage whose first loops are shared: in registers if only loops over what is
+ * summed up stand inside of those over what is kept; else in memory, in their piece's place.
+ *     %g: | j:512 r j; acc y[r]     ->     %g: j:512p || r | j; res part[j/512, r] */
+static void
+share_pieces(Phases *p, Stage *st, int outer)
+{
+    const Sched *s = p->s;
+    uint64_t kept = jot_stage_free(s, st);
+    int at = outer;
+    while (at < st->n && (kept >> st->loop[at].axis & 1) && st->loop[at].kind == LOOP_SERIAL)
+        at++;
+    st->part = (uint8_t)outer;
+    st->nat = st->nat > st->part ? st->nat : st->part;
+    st->res = part_place(p, st);
+    if (st->acc.kind == PLACE_MEM && at > outer && st->nat == st->part) {
+        bool registers = true;
+        for (int i = at; i < st->n; i++)
+            registers = registers && !(kept >> st->loop[i].axis & 1);
+        if (registers) {
+            st->nat = (uint8_t)at;
+            st->acc.kind = PLACE_NONE;
+        }
+    }
+    if (st->acc.kind != PLACE_NONE) {
+        st->acc.buf = st->res.buf;
+        st->acc.at = st->res.at;
+    }
+    if (st->acc.kind == PLACE_MEM)
+        st->res.kind = PLACE_NONE;
+}
+
+/* The stages of a nest with its loops shared, in phase `phase`; those in pieces get their places.
+ */
+static bool
+share_nest(Phases *p, const PhaseNest *nest, uint8_t phase)
+{
+    for (uint32_t i = nest->from; i < nest->to; i++) {
+        Stage st = p->was.v[i];
+        bool partial = in_pieces(p->s, &st, nest->outer);
+        if (!insert_block(&st, nest) || st.n + (int)partial >= STAGE_LOOPS)
+            return false;
+        for (int j = 0; j < nest->outer; j++)
+            st.loop[j].kind = LOOP_PARALLEL;
+        st.phase = phase;
+        if (partial)
+            share_pieces(p, &st, nest->outer);
+        jot_stage_add(p->s, &st);
+    }
+    return !p->s->k->mem->failed;
+}
+
+/* After a nest in pieces: what adds up, sums with axes of their own before single ones, each kind
+ * in a phase. The place that the whole sum had in memory is where it comes to be. */
+static void
+combine_nest(Phases *p, const PhaseNest *nest, uint8_t *phase)
+{
+    uint32_t from = p->s->stages.n - (nest->to - nest->from), to = p->s->stages.n;
+    for (int single = 0; single < 2; single++) {
+        bool any = false;
+        for (uint32_t i = from; i < to; i++) {
+            const Stage *was = &p->was.v[nest->from + (i - from)];
+            Stage c;
+            if (!p->s->stages.v[i].part)
+                continue;
+            c = combine_stage(p->s, &p->s->stages.v[i]);
+            if ((c.nat == 0) != single)
+                continue;
+            if (jot_stage_place(was))
+                c.res = *jot_stage_place(was);
+            *phase += !any;
+            any = true;
+            c.phase = *phase;
+            if (!single && phase_points(p->s, &p->s->stages.v[i]) > PHASE_PIECES * p->how->grain)
+                c.loop[0].kind = LOOP_PARALLEL;
+            jot_stage_add(p->s, &c);
+        }
+    }
+}
+
+static void
+keep_crossing(Phases *p)
+{
+    Sched *s = p->s;
+    uint32_t in[256];
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        int n = jot_producers(s, i, in, 256);
+        for (int j = 0; j < n; j++) {
+            Stage *from = &s->stages.v[in[j]];
+            const Place *place = jot_stage_place(from);
+            if (from->phase == s->stages.v[i].phase)
+                continue;
+            if (!place)
+                from->res = shared_place(p, from->what);
+            else if (s->k->bufs.v[place->buf].role == BUF_SCRATCH)
+                for (int b = 0; b <= jot_stage_second(s, from); b++)
+                    s->k->bufs.v[place->buf + (uint32_t)b].role = BUF_SHARED;
+        }
+    }
+}
+
+static bool
+share_nests(Phases *p)
+{
+    uint8_t phase = 0;
+    bool alone = true;      /* the present phase holds a shared nest, or nothing yet is in it */
+    for (int i = 0; i < p->n; i++) {
+        const PhaseNest *nest = &p->nest[i];
+        if (i > 0 && (alone || nest->outer))
+            phase++;
+        alone = nest->outer > 0;
+        if (!share_nest(p, nest, phase))
+            return false;
+        if (nest->cut)
+            combine_nest(p, nest, &phase);
+        alone = alone && !(nest->cut && p->s->stages.v[p->s->stages.n - 1].nat == 0);
+        if (phase >= SCHED_PHASES)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the whole ---- */
 
 static bool
 any_cleared(const Sched *s)
@@ -326,15 +541,22 @@ jot_sched_phases(Sched *s, const PhaseHow *how)
         share_whole(&p);
         return;
     }
-    if (shared && jot_phase_share(&p) && !s->k->mem->failed) {
-        jot_vec_free(s->k->mem, s->stages);
-        s->stages.v = p.out.v;
-        s->stages.n = p.out.n;
-        s->stages.cap = p.out.cap;
-        jot_phase_crossing(&p);
+    if (!shared)
+        return;
+    p.was.v = s->stages.v;
+    p.was.n = s->stages.n;
+    p.was.cap = s->stages.cap;
+    s->stages.v = NULL;
+    s->stages.n = s->stages.cap = 0;
+    if (share_nests(&p) && !s->k->mem->failed) {
+        jot_vec_free(s->k->mem, p.was);
+        keep_crossing(&p);
         return;
     }
-    jot_vec_free(s->k->mem, p.out);
+    jot_vec_free(s->k->mem, s->stages);
+    s->stages.v = p.was.v;
+    s->stages.n = p.was.n;
+    s->stages.cap = p.was.cap;
 }
 #undef PHASE_WORK
 #undef PHASE_LONG

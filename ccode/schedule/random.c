@@ -9,8 +9,8 @@
  *   requires  a verified kernel; *s fresh
  *   keeps     the kernel's values; adds scratch buffers
  *
- * Read before: ccode/schedule/make.h. After: ccode/schedule/phase.c. */
-#include "ccode/schedule/make.h"
+ * Read before: ccode/schedule/builder.h. After: ccode/schedule/phase.c. */
+#include "ccode/schedule/builder.h"
 
 typedef struct {
     const Kernel *k;

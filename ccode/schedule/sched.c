@@ -1,5 +1,5 @@
 /* ccode/schedule/sched.c - schedules: opening, derived axes, and the questions of sched.h. The text
- * form is in ccode/schedule/text.c, schedules made by rule in ccode/schedule/make.c.
+ * form is in ccode/schedule/text.c and read.c, schedules made by rule in ccode/schedule/make.c.
  *
  * Read before: ccode/ir/ir.h, ccode/schedule/sched.h. After: ccode/schedule/make.c,
  * ccode/lower/lower.c. */
@@ -117,25 +117,6 @@ JOT_FN bool
 jot_stage_second(const Sched *s, const Stage *st)
 {
     return jot_stage_is_reduce(s, st) && s->k->values.v[st->what].narg == 2;
-}
-
-JOT_FN uint32_t
-jot_value_buf(Kernel *k, const char *what, uint32_t value, BufRole role, int rank,
-              const int64_t *ext)
-{
-    const Value *v = &k->values.v[value];
-    char name[40];
-    Text text = {0};
-    uint32_t buf;
-    text.s = name;
-    text.cap = sizeof name;
-    jot_text_f(&text, "%s%u", what, value);
-    buf = jot_kernel_buf(k, name, (jot_DType)v->dtype, role, rank, ext);
-    if (v->op != VAL_REDUCE || v->narg != 2)
-        return buf;
-    jot_text_f(&text, "_at");
-    return jot_kernel_buf(k, name, (jot_DType)k->values.v[jot_v_arg(k, value, 1)].dtype, role, rank,
-                          ext) ? buf : 0;
 }
 
 JOT_FN Place

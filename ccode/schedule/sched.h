@@ -10,10 +10,6 @@
 JOT_FN bool jot_sched_no(Sched *s, const char *why); /* false: there is none, for this reason */
 JOT_FN bool jot_stage_is_reduce(const Sched *s, const Stage *st);
 JOT_FN bool jot_stage_second(const Sched *s, const Stage *st); /* ... with two accumulators */
-/* A buffer for values like this one, named by what it is and the value's number; of a reduction
- * with two accumulators: two of them. */
-JOT_FN uint32_t jot_value_buf(Kernel *k, const char *what, uint32_t value, BufRole role, int rank,
-                              const int64_t *ext);
 JOT_FN Place jot_place_second(const Place *p); /* of the second one */
 JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it computes or stores */
 JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel's, in these terms */
@@ -63,6 +59,7 @@ JOT_FN bool jot_sched_kept_place(Sched *s, uint32_t kept, Place *p);
 JOT_FN bool jot_share_cuts(const Stage *st, int share, int more);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
+JOT_FN char jot_loop_letter(int kind); /* its letter in text; 0: none */
 JOT_FN bool jot_axis_is(const Sched *s, int axis); /* of the kernel or derived */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);
 JOT_FN const char *jot_axis_name(const Sched *s, int axis);

@@ -147,29 +147,26 @@ turn_tile(const Turn *t, int axis, int64_t most)
     return best * t->lanes;
 }
 
-static void
-turn_text(const Turn *t, Text *text)
+static bool
+turn_write(const Turn *t, Sched *s, Kernel *k)
 {
-    const Kernel *k = t->k;
-    const char *across = k->axes.v[t->across].name, *along = k->axes.v[t->along].name;
-    long long run = turn_tile(t, t->across, TURN_RUN), row = turn_tile(t, t->along, TURN_ROW);
+    Writer w;
 
-    jot_text_f(text, "lanes %d\n", t->lanes);
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        jot_text_f(text, "!%u:", i);
-        for (int a = 0; a < (int)k->axes.n; a++)
-            if (a != t->across && a != t->along && (k->stores.v[i].free >> a & 1))
-                jot_text_f(text, " %s:1p", k->axes.v[a].name);
-        jot_text_f(text, " %s:%lldp %s:%lldp %s:%d %s:%d %s:1u %s:1v\n", across, run, along, row,
-                   along, t->lanes, across, t->lanes, along, across);
-    }
+    jot_write_open(&w, s, k, t->lanes);
+    jot_write_set(&w, 'o', ~((uint64_t)1 << t->across | (uint64_t)1 << t->along));
+    jot_write_axis(&w, 'a', t->across);
+    jot_write_axis(&w, 'l', t->along);
+    jot_write_number(&w, 'A', turn_tile(t, t->across, TURN_RUN));
+    jot_write_number(&w, 'L', turn_tile(t, t->along, TURN_ROW));
+    jot_write_number(&w, 'V', t->lanes);
+    jot_write_lines(&w, "!*: $o:1p $a:$Ap $l:$Lp $l:$V $a:$V $l:1u $a:1v\n");
+    return jot_write_done(&w);
 }
 
 JOT_FN bool
 jot_turn_sched(Sched *s, Kernel *k, int lanes)
 {
     Turn *t = jot_mem_new(k->mem, 1, sizeof *t);
-    Text text = {NULL, NULL, 0, 0};
     bool ok = t && lanes >= TURN_LANES && k->values.n <= KERNEL_VALUES;
 
     if (ok) {
@@ -180,14 +177,7 @@ jot_turn_sched(Sched *s, Kernel *k, int lanes)
                  ? turn_find(t) || jot_sched_no(s, "nothing lies along another axis than it is "
                                                    "written, in whole blocks")
                  : jot_sched_no(s, "more than a few operations on loads of floats");
-    }
-    if (ok) {
-        text.mem = k->mem;
-        turn_text(t, &text);
-        ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);
-        if (!ok)
-            jot_sched_close(s);
-        jot_text_free(&text);
+        ok = ok && turn_write(t, s, k);
     }
     jot_mem_free(k->mem, t, sizeof *t);
     return ok;

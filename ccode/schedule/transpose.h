@@ -6,7 +6,7 @@
  * Read before: ccode/schedule/sched.h. After: ccode/schedule/transpose.c. */
 #ifndef JOT_TURN_H
 #define JOT_TURN_H
-#include "ccode/schedule/sched.h"
+#include "ccode/schedule/builder.h"
 
 /* The schedule of a copy, or of little more, that is read along one axis and written along another.
  * False: the kernel is none, s->no says why (or memory was refused). */

@@ -375,7 +375,6 @@ JOT_FN bool
 jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Plane *p;
-    Text text = {NULL, NULL, 0, 0};
     const char *no;
     Kernel was;
     bool ok;
@@ -393,23 +392,20 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p->lanes = lanes;
     p->space = jot_kernel_space(k, p->ext);
     jot_kernel_used(k, p->used);
-    text.mem = k->mem;
     no = !plane_values(p)    ? "no reductions of floats that are read through windows"
        : !plane_axes(p)      ? "windows or results do not lie along lanes"
        : !plane_turns(p)     ? "too many points in a window"
        : plane_conditions(p) ? "terms have conditions that their factors do not have" : NULL;
     ok = !no;
     if (ok) {
-        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_text(p, &text)
-             && !k->mem->failed;
-        if (ok && (!jot_sched_read(s, k, text.s, text.n, NULL) || !jot_sched_verify(s, NULL))) {
+        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_write(p, s);
+        if (ok && !jot_sched_verify(s, NULL)) {
             jot_sched_close(s);
             ok = false;
         }
         ok = jot_kernel_settle(k, &was, ok);
     }
     s->no = ok ? NULL : no ? no : "a tile would be too large, or it is not legal";
-    jot_text_free(&text);
     jot_mem_free(k->mem, p->used, KERNEL_VALUES * sizeof *p->used);
     jot_mem_free(k->mem, p, sizeof *p);
     return ok;

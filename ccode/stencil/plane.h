@@ -43,6 +43,6 @@ JOT_FN uint64_t jot_plane_few(const Plane *p, uint32_t sum);
 /* The sum that the store is of: the one below it that is below no other; -1: there are several. */
 JOT_FN int jot_plane_owner(const Plane *p, uint32_t store);
 /* False: too many dimensions, or out of memory. */
-JOT_FN bool jot_plane_text(const Plane *p, Text *text);
+JOT_FN bool jot_plane_write(const Plane *p, Sched *s);
 
 #endif

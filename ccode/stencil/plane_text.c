@@ -1,4 +1,4 @@
-/* ccode/stencil/plane_text.c - the schedule of stencils over planes, as text.
+/* ccode/stencil/plane_text.c - the schedule of stencils over planes.
  *
  *     tiles, then windows, then sums over them that keep nothing, then those with few results:
  *
@@ -12,25 +12,9 @@
  *   requires  a Plane with axes and tiles (ccode/stencil/plane.c)
  *   breaks    nothing; memory for partial sums is new
  *
- * Read before: ccode/stencil/plane.h, ccode/stencil/plane.c, ccode/schedule/text.c. After:
+ * Read before: ccode/stencil/plane.h, ccode/stencil/plane.c, ccode/schedule/builder.h. After:
  * ccode/lower/lower.c. */
 #include "ccode/stencil/plane.h"
-
-static void
-plane_loops(const Plane *p, Text *text, uint64_t axes, const char *kind)
-{
-    for (uint32_t a = 0; a < p->k->axes.n && a < 64; a++)
-        if (axes >> a & 1)
-            jot_text_f(text, " %s%s", p->k->axes.v[a].name, kind);
-}
-
-/* Points of a window: those that are loops around those that are copies. */
-static void
-plane_taps(const Plane *p, Text *text, uint64_t axes)
-{
-    plane_loops(p, text, axes & p->turns, "");
-    plane_loops(p, text, axes & ~p->turns, ":1u");
-}
 
 /* Rows of a block: even ones. */
 static int64_t
@@ -44,95 +28,10 @@ plane_rows(const Plane *p, int64_t most)
     return (ext + blocks - 1) / blocks;
 }
 
-static void
-plane_outside(const Plane *p, Text *text)
-{
-    plane_loops(p, text, p->outside, ":1p");
-}
-
-static void
-plane_block(const Plane *p, Text *text, int64_t rows)
-{
-    uint64_t others = p->bent & ~p->window & ~((uint64_t)1 << p->lane);
-    if (p->row >= 0)
-        others &= ~((uint64_t)1 << p->row);
-    plane_loops(p, text, others, "");
-    if (p->row >= 0)
-        jot_text_f(text, " %s:%lld", p->k->axes.v[p->row].name, (long long)rows);
-    jot_text_f(text, " %s:%d", p->k->axes.v[p->lane].name, p->lanes);
-}
-
-static void
-plane_copies(const Plane *p, Text *text)
-{
-    if (p->row >= 0)
-        jot_text_f(text, " %s:1u", p->k->axes.v[p->row].name);
-    jot_text_f(text, " %s:1v", p->k->axes.v[p->lane].name);
-}
-
-static void
-plane_tile_text(const Plane *p, const PlaneTile *t, Text *text)
-{
-    const Kernel *k = p->k;
-    jot_text_f(text, "%%%u:", t->load);
-    plane_outside(p, text);
-    for (int i = 0; i + 1 < t->n; i++)
-        jot_text_f(text, " %s", k->axes.v[t->axis[i]].name);
-    jot_text_f(text, " %s:%d %s:1v; res %s[", k->axes.v[t->axis[t->n - 1]].name, p->lanes,
-               k->axes.v[t->axis[t->n - 1]].name, k->bufs.v[t->buf].name);
-    for (int i = 0; i < t->n; i++)
-        jot_text_f(text, "%s%s", i ? ", " : "", k->axes.v[t->axis[i]].name);
-    jot_text_f(text, "]\n");
-}
-
 static int64_t
 plane_window_rows(const Plane *p)
 {
     return plane_rows(p, p->target->vectors >= 32 ? 8 : 4);
-}
-
-/* A window's sum, and what is stored of it. */
-static void
-plane_window_text(const Plane *p, int sum, Text *text)
-{
-    const Kernel *k = p->k;
-    int64_t rows = plane_window_rows(p);
-    jot_text_f(text, "%%%u:", p->sum[sum]);
-    plane_outside(p, text);
-    plane_block(p, text, rows);
-    jot_text_f(text, " |");
-    plane_taps(p, text, k->values.v[p->sum[sum]].axes);
-    plane_copies(p, text);
-    jot_text_f(text, "\n");
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        if (jot_plane_owner(p, i) != sum)
-            continue;
-        jot_text_f(text, "!%u:", i);
-        plane_outside(p, text);
-        plane_block(p, text, rows);
-        plane_copies(p, text);
-        jot_text_f(text, "\n");
-    }
-}
-
-/* Where a plane's sums wait for those of others: a buffer over the axes outside and the few. */
-static bool
-plane_part_text(const Plane *p, uint32_t sum, Text *text)
-{
-    Kernel *k = p->k;
-    uint64_t place = p->outside | (k->values.v[sum].free & p->window);
-    int64_t ext[JOT_MAX_RANK];
-    int rank = 0;
-    jot_text_f(text, "; res part%u[", sum);
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (place >> a & 1) {
-            if (rank == JOT_MAX_RANK)
-                return false;
-            jot_text_f(text, "%s%s", rank ? ", " : "", k->axes.v[a].name);
-            ext[rank++] = k->axes.v[a].ext;
-        }
-    jot_text_f(text, "]");
-    return jot_value_buf(k, "part", sum, BUF_SHARED, rank, ext) != 0;
 }
 
 /* Does the sum go over several planes? */
@@ -142,75 +41,122 @@ plane_parts(const Plane *p, int sum)
     return (p->k->values.v[p->sum[sum]].axes & p->outside) != 0;
 }
 
-/* A sum over planes: of each plane apart, where there are several. */
-static bool
-plane_sum_text(const Plane *p, int sum, Text *text)
+/* Axes: O and o outside, v in lanes, r rows, i others that windows move over, t w of the window:
+ * loops, and copies inside. */
+static void
+plane_roles(const Plane *p, Writer *w, LoopList *outside)
 {
-    const Value v = p->k->values.v[p->sum[sum]];
-    uint64_t few = v.free & p->window;
-    bool parts = plane_parts(p, sum), ok = true;
-    jot_text_f(text, "%%%u:", p->sum[sum]);
-    plane_outside(p, text);
-    plane_loops(p, text, few & p->turns, "");
-    jot_text_f(text, parts ? " ||" : " |");
-    plane_block(p, text, few && !p->turns ? plane_rows(p, 4) : plane_window_rows(p));
-    plane_loops(p, text, few & ~p->turns, ":1u");
-    plane_copies(p, text);
-    if (parts)
-        ok = plane_part_text(p, p->sum[sum], text);
-    jot_text_f(text, "\n");
-    return ok;
+    uint64_t lane = (uint64_t)1 << p->lane, row = p->row < 0 ? 0 : (uint64_t)1 << p->row;
+    outside->n = 0;
+    jot_loops_axes(outside, p->outside, LOOP_PARALLEL);
+    jot_write_loops(w, 'O', outside);
+    jot_write_axis(w, 'v', p->lane);
+    jot_write_axis(w, 'r', p->row);
+    jot_write_set(w, 'i', p->bent & ~p->window & ~lane & ~row);
+    jot_write_set(w, 't', p->window & p->turns);
+    jot_write_set(w, 'w', p->window & ~p->turns);
+    jot_write_number(w, 'V', p->lanes);
+}
+
+/* The roles of one sum: d o of the axes outside those that it sums over, that it keeps; f few of
+ * its results. */
+static void
+plane_sum_roles(const Plane *p, Writer *w, int sum, int64_t rows)
+{
+    const Value *v = &p->k->values.v[p->sum[sum]];
+    jot_write_number(w, 's', p->sum[sum]);
+    jot_write_set(w, 'd', v->axes & p->outside);
+    jot_write_set(w, 'o', v->free & p->outside);
+    jot_write_set(w, 'f', v->free & p->window);
+    jot_write_number(w, 'R', rows);
 }
 
 static void
-plane_finish_text(const Plane *p, int sum, Text *text)
+plane_stores(const Plane *p, Writer *w, int sum, const char *line)
 {
-    const Kernel *k = p->k;
-    const Value *v = &k->values.v[p->sum[sum]];
+    for (uint32_t i = 0; i < p->k->stores.n; i++)
+        if (jot_plane_owner(p, i) == sum) {
+            jot_write_number(w, 's', i);
+            jot_write_lines(w, line);
+        }
+}
+
+static void
+plane_tile_stage(const PlaneTile *t, Writer *w)
+{
+    LoopList around = {0};
+    for (int i = 0; i + 1 < t->n; i++)
+        jot_loops_add(&around, t->axis[i], 1, LOOP_SERIAL);
+    jot_write_number(w, 's', t->load);
+    jot_write_number(w, 'b', t->buf);
+    jot_write_loops(w, 'T', &around);
+    jot_write_axis(w, 'l', t->axis[t->n - 1]);
+    jot_write_lines(w, "%$s: $O $T $l:$V $l:1v; res $b[$T, $l]\n");
+}
+
+/* A window's sum, and what is stored of it. */
+static void
+plane_window(const Plane *p, Writer *w, int sum)
+{
+    plane_sum_roles(p, w, sum, plane_window_rows(p));
+    jot_write_lines(w, "%$s: $O $i $r:$R $v:$V | $t $w:1u $r:1u $v:1v\n");
+    plane_stores(p, w, sum, "!$s: $O $i $r:$R $v:$V $r:1u $v:1v\n");
+}
+
+/* A sum over planes: of each plane apart, where there are several; then they wait for each other in
+ * a buffer over the axes outside and the few. */
+static void
+plane_sum_stage(const Plane *p, Writer *w, int sum)
+{
+    uint64_t few = p->k->values.v[p->sum[sum]].free & p->window;
+    LoopList place = {0};
+    jot_loops_axes(&place, p->outside | few, LOOP_SERIAL);
+    plane_sum_roles(p, w, sum, few && !p->turns ? plane_rows(p, 4) : plane_window_rows(p));
+    jot_write_loops(w, 'P', &place);
+    if (plane_parts(p, sum))
+        jot_write_lines(w, "%$s: $O $t || $i $r:$R $v:$V $w:1u $r:1u $v:1v; "
+                           "res shared part%[$P]\n");
+    else
+        jot_write_lines(w, "%$s: $O $t | $i $r:$R $v:$V $w:1u $r:1u $v:1v\n");
+}
+
+static void
+plane_finish(const Plane *p, Writer *w, int sum)
+{
     bool parts = plane_parts(p, sum);
-    if (parts) {
-        jot_text_f(text, "+%%%u:", p->sum[sum]);
-        plane_loops(p, text, v->free & p->outside, ":1p");
-        plane_loops(p, text, v->free & p->window, "");
-        jot_text_f(text, " |");
-        plane_loops(p, text, v->axes & p->outside, ":1d");
-        jot_text_f(text, "\n");
-    }
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        if (jot_plane_owner(p, i) != sum)
-            continue;
-        jot_text_f(text, "!%u:", i);
-        plane_loops(p, text, v->free & p->outside, ":1p");
-        plane_loops(p, text, v->free & p->window & (parts ? ~(uint64_t)0 : p->turns), "");
-        plane_loops(p, text, v->free & p->window & (parts ? 0 : ~p->turns), ":1u");
-        jot_text_f(text, "\n");
-    }
+    plane_sum_roles(p, w, sum, 0);
+    if (parts)
+        jot_write_lines(w, "+%$s: $o:1p $f | $d:1d\n");
+    plane_stores(p, w, sum, parts ? "!$s: $o:1p $f\n" : "!$s: $o:1p $t $w:1u\n");
 }
 
 /* Tiles, windows, the sums that may be of these, those with few results; then planes together. */
 JOT_FN bool
-jot_plane_text(const Plane *p, Text *text)
+jot_plane_write(const Plane *p, Sched *s)
 {
-    bool ok = true;
     int phase = 0;
-    jot_text_f(text, "lanes %d\nfma\n", p->lanes);
+    Writer w;
+    LoopList outside;
+    jot_write_open(&w, s, p->k, p->lanes);
+    s->fma = true;
+    plane_roles(p, &w, &outside);
     for (int i = 0; i < p->nloads; i++)
         if (p->tile[i].load)
-            plane_tile_text(p, &p->tile[i], text);
+            plane_tile_stage(&p->tile[i], &w);
     for (int i = 0; i < p->nsums; i++)
         if (jot_plane_keeps(p, p->sum[i]))
-            plane_window_text(p, i, text);
+            plane_window(p, &w, i);
     for (int few = 0; few < 2; few++)
-        for (int i = 0; i < p->nsums && ok; i++)
+        for (int i = 0; i < p->nsums; i++)
             if (!jot_plane_keeps(p, p->sum[i]) && (jot_plane_few(p, p->sum[i]) != 0) == few) {
-                ok = plane_sum_text(p, i, text);
+                plane_sum_stage(p, &w, i);
                 if (!plane_parts(p, i))
-                    plane_finish_text(p, i, text);
+                    plane_finish(p, &w, i);
             }
-    for (int i = 0; i < p->nsums && ok; i++)
+    for (int i = 0; i < p->nsums; i++)
         if (!jot_plane_keeps(p, p->sum[i]) && plane_parts(p, i)) {
-            jot_text_f(text, phase++ ? "" : "phase\n");
-            plane_finish_text(p, i, text);
+            jot_write_lines(&w, phase++ ? "" : "phase\n");
+            plane_finish(p, &w, i);
         }
-    return ok;
+    return jot_write_done(&w);
 }

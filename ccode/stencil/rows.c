@@ -61,28 +61,20 @@ rows_axis(const Kernel *k, const bool *used, uint32_t sum, int inner, const Targ
     return rows;
 }
 
-static void
-rows_outer(const Kernel *k, uint64_t kept, int rows, Text *text)
+static bool
+rows_write(Sched *s, Kernel *k, uint32_t sum, int inner, int rows, int lanes)
 {
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if ((kept >> a & 1) && a != rows)
-            jot_text_f(text, " %s:1p", k->axes.v[a].name);
-    jot_text_f(text, " %s:%dp", k->axes.v[rows].name, ROWS_AT_ONCE);
-}
-
-static void
-rows_text(const Kernel *k, uint32_t sum, int inner, int rows, int lanes, Text *text)
-{
-    const char *r = k->axes.v[rows].name, *in = k->axes.v[inner].name;
-    uint64_t kept = k->values.v[sum].free;
-    jot_text_f(text, "%%%u:", sum);
-    rows_outer(k, kept, rows, text);
-    jot_text_f(text, " | %s:%d %s:1u %s:1l\n", in, lanes, r, in);
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        jot_text_f(text, "!%u:", i);
-        rows_outer(k, kept, rows, text);
-        jot_text_f(text, " %s:1u\n", r);
-    }
+    Writer w;
+    jot_write_open(&w, s, k, 1);
+    jot_write_number(&w, 's', sum);
+    jot_write_set(&w, 'o', k->values.v[sum].free & ~((uint64_t)1 << rows));
+    jot_write_axis(&w, 'r', rows);
+    jot_write_axis(&w, 'k', inner);
+    jot_write_number(&w, 'R', ROWS_AT_ONCE);
+    jot_write_number(&w, 'L', lanes);
+    jot_write_lines(&w, "%$s: $o:1p $r:$Rp | $k:$L $r:1u $k:1l\n"
+                        "!*: $o:1p $r:$Rp $r:1u\n");
+    return jot_write_done(&w);
 }
 
 static bool
@@ -101,21 +93,16 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target)
     int inner = 0, rows = -1, lanes = target->vector_nbytes / 2; /* two vectors of f32 */
     uint32_t sum = used && k->values.n <= KERNEL_VALUES
                  ? (jot_kernel_used(k, used), rows_sum(k, used, &inner)) : 0;
-    Text text = {NULL, NULL, 0, 0};
-    bool ok = false;
     if (sum && lanes > 1 && k->axes.v[inner].ext >= 8 * lanes &&
         rows_stores(k, k->values.v[sum].free))
         rows = rows_axis(k, used, sum, inner, target);
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)
         return jot_sched_no(s, "not one long sum along rows that no cache holds");
-    text.mem = k->mem;
-    rows_text(k, sum, inner, rows, lanes, &text);
-    ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);
-    if (ok && !k->mem->failed && !jot_sched_verify(s, NULL))
-        ok = false;
-    if (!ok)
-        jot_sched_close(s);
-    jot_text_free(&text);
-    return ok;
+    if (!rows_write(s, k, sum, inner, rows, lanes))
+        return false;
+    if (jot_sched_verify(s, NULL))
+        return true;
+    jot_sched_close(s);
+    return false;
 }

@@ -108,46 +108,31 @@ stencil_rows(const Stencil *st, const Target *t)
     return ext < most ? ext : most;
 }
 
-/* Outer loops, shared among threads, then the vectors, then blocks. */
-static void
-stencil_outer(const Stencil *st, Text *text, int lanes, int64_t rows)
+/* v: in lanes, b: in blocks, o: the other results' axes, k: the window. */
+static bool
+stencil_write(const Stencil *st, Sched *s, Kernel *k, int lanes, int64_t rows)
 {
-    const Kernel *k = st->k;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if ((k->values.v[st->sum].free >> a & 1) && a != st->lane && a != st->block)
-            jot_text_f(text, " %s:1p", k->axes.v[a].name);
-    jot_text_f(text, " %s:%d", k->axes.v[st->lane].name, lanes);
-    if (st->block >= 0)
-        jot_text_f(text, " %s:%lld", k->axes.v[st->block].name, (long long)rows);
-}
-
-static void
-stencil_text(const Stencil *st, Text *text, int lanes, int64_t rows)
-{
-    const Kernel *k = st->k;
-    jot_text_f(text, "lanes %d\nfma\n%%%u:", lanes, st->sum);
-    stencil_outer(st, text, lanes, rows);
-    jot_text_f(text, " |");
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (k->values.v[st->sum].axes >> a & 1)
-            jot_text_f(text, " %s:1u", k->axes.v[a].name);
-    if (st->block >= 0)
-        jot_text_f(text, " %s:1u", k->axes.v[st->block].name);
-    jot_text_f(text, " %s:1v\n", k->axes.v[st->lane].name);
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        jot_text_f(text, "!%u:", i);
-        stencil_outer(st, text, lanes, rows);
-        if (st->block >= 0)
-            jot_text_f(text, " %s:1u", k->axes.v[st->block].name);
-        jot_text_f(text, " %s:1v\n", k->axes.v[st->lane].name);
-    }
+    const Value *sum = &k->values.v[st->sum];
+    Writer w;
+    jot_write_open(&w, s, k, lanes);
+    s->fma = true;
+    jot_write_number(&w, 's', st->sum);
+    jot_write_axis(&w, 'v', st->lane);
+    jot_write_axis(&w, 'b', st->block);
+    jot_write_set(&w, 'o', sum->free & ~((uint64_t)1 << st->lane) &
+                               ~(st->block < 0 ? 0 : (uint64_t)1 << st->block));
+    jot_write_set(&w, 'k', sum->axes);
+    jot_write_number(&w, 'V', lanes);
+    jot_write_number(&w, 'R', rows);
+    jot_write_lines(&w, "%$s: $o:1p $v:$V $b:$R | $k:1u $b:1u $v:1v\n"
+                        "!*: $o:1p $v:$V $b:$R $b:1u $v:1v\n");
+    return jot_write_done(&w);
 }
 
 JOT_FN bool
 jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Stencil *st;
-    Text text = {NULL, NULL, 0, 0};
     bool ok;
     if (lanes < 2 || k->stores.n == 0 || k->values.n > KERNEL_VALUES)
         return jot_sched_no(s, "no lanes, or too many values");
@@ -159,16 +144,7 @@ jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     ok = stencil_sum(st) ? stencil_axes(st) || jot_sched_no(s, "no axis that all loads and stores "
                                                                "step along by one element")
                          : jot_sched_no(s, "not one reduction over few points, of floats");
-    if (ok) {
-        text.mem = k->mem;
-        stencil_text(st, &text, lanes, stencil_rows(st, target));
-        ok = !k->mem->failed;
-        if (ok && !jot_sched_read(s, k, text.s, text.n, NULL)) {
-            jot_sched_close(s);
-            ok = false;
-        }
-        jot_text_free(&text);
-    }
+    ok = ok && stencil_write(st, s, k, lanes, stencil_rows(st, target));
     jot_mem_free(k->mem, st, sizeof *st);
     return ok;
 }

@@ -10,7 +10,7 @@
 #ifndef JOT_STENCIL_H
 #define JOT_STENCIL_H
 #include "ccode/ir/access.h"
-#include "ccode/schedule/sched.h"
+#include "ccode/schedule/builder.h"
 #include "target/target.h"
 
 /* The schedule above, if the kernel is one: a single reduction over a few points, in f32, whose

@@ -24,7 +24,7 @@
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/epilogue.h"
 #include "ccode/ir/respace.h"
-#include "ccode/schedule/sched.h"
+#include "ccode/schedule/builder.h"
 
 /* ---- the taps ----------------------------------------------------------------------------- */
 
@@ -145,18 +145,15 @@ jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
 JOT_FN bool
 jot_winograd_taps_sched(Sched *s, Kernel *taps, const Winograd *w, Text *why)
 {
-    Text text = {NULL, NULL, 0, 0};
-    char buf[200];
-    text.s = buf;
-    text.cap = sizeof buf;
-    if (w->lanes == 1)
-        jot_text_f(&text, "%%Gg: o:1p c | p:1u s:1u r:1u\n%%GgG: o:1p c | p:1u q:1u s:1u\n"
-                          "!0: o:1p c p:1u q:1u\n");
-    else
-        jot_text_f(&text, "lanes %d\n%%Gg: o:%dp c | p:1u s:1u r:1u o:1v\n"
-                          "%%GgG: o:%dp c | p:1u q:1u s:1u o:1v\n!0: o:%dp c p:1u q:1u o:1v\n",
-                   w->lanes, w->lanes, w->lanes, w->lanes);
-    return jot_sched_read(s, taps, text.s, text.n, why);
+    Writer write;
+    jot_write_open(&write, s, taps, w->lanes);
+    write.why = why;
+    jot_write_axis(&write, 'v', w->lanes > 1 ? 0 : -1); /* o */
+    jot_write_number(&write, 'V', w->lanes);
+    jot_write_lines(&write, "%Gg: o:$Vp c | p:1u s:1u r:1u $v:1v\n"
+                            "%GgG: o:$Vp c | p:1u q:1u s:1u $v:1v\n"
+                            "!0: o:$Vp c p:1u q:1u $v:1v\n");
+    return jot_write_done(&write);
 }
 
 /* ---- the convolution ---------------------------------------------------------------------- */
@@ -286,8 +283,8 @@ done:
     return ok;
 }
 
-/* Lines of the schedule; $V: lanes, $W: two vectors, $B: loops around a block, $T: the tile in V
- * and M, $R: rows of the register block, $A: how far ahead, $t $c $o $p $q: axes. */
+/* Roles: c channels, o results, p q of the window, t tiles; B loops around a block, T the tile in V
+ * and M, V lanes, W two vectors, R rows of the register block, A how far ahead. */
 static const char wino_before[] =
     "%wv: $B $t $c:$V | $p:1u ws:1u wr:1u $c:1v\n"
     "%V: $B $t $c:$V | $p:1u $q:1u ws:1u $c:1v; res SV[$p, $q, $T, $c]\n";
@@ -295,45 +292,11 @@ static const char wino_product[] =
     "%M: $B $p $q $o:$W $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]\n";
 static const char wino_product_phase[] =
     "phase\n"
-    "%M: $p:1p $q:1p $o:$Wp $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]$A\n"
+    "%M: $p:1p $q:1p $o:$Wp $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]; ahead $A\n"
     "phase\n";
 static const char wino_after[] =
     "%wy: $B $t $o:$V | we:1u $q:1u $p:1u $o:1v\n"
     "%Y: $B $t $o:$V | we:1u wf:1u $q:1u $o:1v\n";
-
-static void
-wino_line(Text *out, const Kernel *k, const Winograd *w, const char *line)
-{
-    for (; *line; line++) {
-        if (*line != '$') {
-            jot_text_put(out, line, 1);
-            continue;
-        }
-        switch (*++line) {
-        case 'V': jot_text_f(out, "%d", w->lanes); break;
-        case 'W': jot_text_f(out, "%d", 2 * w->lanes); break;
-        case 'B':
-            if (w->band)
-                jot_text_f(out, "wb:1p");
-            else
-                jot_text_f(out, "wt:%lldp", (long long)w->block);
-            break;
-        case 'R': jot_text_f(out, "%lld", (long long)w->rows); break;
-        case 'T':
-            jot_text_f(out, w->phased || w->band ? "wt" : "wt%%%lld", (long long)w->block);
-            break;
-        case 'A':
-            if (w->ahead)
-                jot_text_f(out, "; ahead %d", w->ahead);
-            break;
-        case 't': jot_text_f(out, "wt"); break;
-        case 'c': jot_text_f(out, "%s", k->axes.v[w->channel].name); break;
-        case 'o': jot_text_f(out, "%s", k->axes.v[w->out].name); break;
-        case 'p': jot_text_f(out, "%s", k->axes.v[w->window[0]].name); break;
-        default: jot_text_f(out, "%s", k->axes.v[w->window[1]].name);
-        }
-    }
-}
 
 /* Tiles as one axis: all, or those of a band, and the bands as another. */
 static void
@@ -355,24 +318,51 @@ wino_fuse(Text *out, const Kernel *conv, const Winograd *w)
     jot_text_f(out, " %s\n", conv->axes.v[w->space[1]].name);
 }
 
+static void
+wino_roles(Writer *write, const Winograd *w, LoopList *around)
+{
+    IxPool *ix = write->s->k->ix;
+    int last = KERNEL_AXES + (int)write->s->axes.n - 1; /* wt */
+    Ix tile = jot_ix_axis(ix, last);
+    if (w->band)
+        jot_loops_add(around, last - 1, 1, LOOP_PARALLEL);
+    else
+        jot_loops_add(around, last, w->block, LOOP_PARALLEL);
+    if (!w->phased && !w->band)
+        tile = jot_ix_mod(ix, tile, jot_ix_const(ix, w->block), NULL);
+    jot_write_loops(write, 'B', around);
+    jot_write_index(write, 'T', tile);
+    jot_write_axis(write, 't', last);
+    jot_write_axis(write, 'c', w->channel);
+    jot_write_axis(write, 'o', w->out);
+    jot_write_axis(write, 'p', w->window[0]);
+    jot_write_axis(write, 'q', w->window[1]);
+    jot_write_number(write, 'V', w->lanes);
+    jot_write_number(write, 'W', 2 * w->lanes);
+    jot_write_number(write, 'R', w->rows);
+    jot_write_number(write, 'A', w->ahead);
+}
+
 JOT_FN bool
 jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why)
 {
-    Text text = {NULL, NULL, 0, 0};
+    char fuse[KERNEL_AXES * 24];
+    Text text = {NULL, fuse, 0, sizeof fuse};
     uint32_t nplain = w->rides ? w->rides->nplain : conv->stores.n;
-    bool ok;
-    text.mem = conv->mem;
-    jot_text_f(&text, "lanes %d\n%s", w->lanes, w->lanes > 1 ? "fma\n" : "");
+    LoopList around = {0};
+    Writer write;
+    jot_write_open(&write, s, conv, w->lanes);
+    write.why = why;
+    s->fma = w->lanes > 1;
     wino_fuse(&text, conv, w);
-    wino_line(&text, conv, w, wino_before);
-    wino_line(&text, conv, w, w->phased ? wino_product_phase : wino_product);
-    wino_line(&text, conv, w, wino_after);
+    jot_write_lines(&write, fuse);
+    wino_roles(&write, w, &around);
+    jot_write_lines(&write, wino_before);
+    jot_write_lines(&write, w->phased ? wino_product_phase : wino_product);
+    jot_write_lines(&write, wino_after);
     for (uint32_t i = 0; i < nplain; i++) {
-        jot_text_f(&text, "!%u: ", i);
-        wino_line(&text, conv, w, "$B $t $o:$V we:1u wf:1u $o:1v\n");
+        jot_write_number(&write, 's', i);
+        jot_write_lines(&write, "!$s: $B $t $o:$V we:1u wf:1u $o:1v\n");
     }
-    ok = !conv->mem->failed && jot_sched_read(s, conv, text.s, text.n, why)
-      && (!w->rides || jot_winograd_rides_stages(s, w, w->rides));
-    jot_text_free(&text);
-    return ok;
+    return jot_write_done(&write) && (!w->rides || jot_winograd_rides_stages(s, w, w->rides));
 }

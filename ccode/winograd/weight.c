@@ -32,6 +32,7 @@
  * ccode/strategy/strategy.c. */
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/contract.h"
+#include "ccode/schedule/builder.h"
 #include "target/choice.h"
 
 enum { WEIGHT_CHANNELS = 32, WEIGHT_PIECES = 8, WEIGHT_ROWS = 8 };
@@ -261,13 +262,13 @@ weight_bufs(Kernel *k, const Weight *w, int lanes)
     return jot_kernel_buf(k, "part", JOT_F32, BUF_SHARED, 6, ext) != 0;
 }
 
-/* Lines of the schedule: $V lanes, $W two vectors, $B tiles of a block, $N of a piece, $R rows of
- * the register block, $T the tile in V and W; $c $o $a $b: axes. */
+/* Roles: c channels, o results, a b of the window; V lanes, W two vectors, B tiles of a block, N of
+ * a piece, L loops around these, T the tile in V and W, R rows of the register block. */
 static const char weight_tiles[] =
-    "%wv: $Lwt $c:$V | wp:1u ws:1u wr:1u $c:1v\n"
-    "%V: $Lwt $c:$V | wp:1u wq:1u ws:1u $c:1v; res SV[wp, wq, $c/$V, $T, $c%$V]\n"
-    "%ww: $Lwt $o:$V | wp:1u wf:1u we:1u $o:1v\n"
-    "%W: $Lwt $o:$V | wp:1u wq:1u wf:1u $o:1v; res SW[wp, wq, $o/$W, $T, $o%$W]\n";
+    "%wv: $L wt $c:$V | wp:1u ws:1u wr:1u $c:1v\n"
+    "%V: $L wt $c:$V | wp:1u wq:1u ws:1u $c:1v; res SV[wp, wq, $c/$V, $T, $c%$V]\n"
+    "%ww: $L wt $o:$V | wp:1u wf:1u we:1u $o:1v\n"
+    "%W: $L wt $o:$V | wp:1u wq:1u wf:1u $o:1v; res SW[wp, wq, $o/$W, $T, $o%$W]\n";
 static const char weight_pieces[] =
     "%P: wt:$Np || wt:$B wp wq $o:$W $c:$R | wt $c:1u $o:$Vu $o:1v; "
     "keep part[wt/$N, $o/$V, $c, wp, wq, $o%$V]; res part[wt/$N, $o/$V, $c, wp, wq, $o%$V]\n"
@@ -279,63 +280,49 @@ static const char weight_phases[] =
     "phase\n";
 static const char weight_taps[] =
     "%wg: $o:$Vp $c | $a:1u wq:1u wp:1u $o:1v\n"
-    "%dg: $o:$Vp $c | $a:1u $b:1u wq:1u $o:1v\n";
+    "%dg: $o:$Vp $c | $a:1u $b:1u wq:1u $o:1v\n"
+    "!*: $o:$Vp $c $a:1u $b:1u $o:1v\n";
 
 static void
-weight_line(Text *out, const Kernel *k, const Weight *w, int lanes, const char *line)
+weight_roles(Writer *write, const Weight *w, int lanes, LoopList *around)
 {
-    int rows = lanes >= 16 ? WEIGHT_ROWS : WEIGHT_ROWS / 2;
-    for (; *line; line++) {
-        if (*line != '$') {
-            jot_text_put(out, line, 1);
-            continue;
-        }
-        switch (*++line) {
-        case 'V': jot_text_f(out, "%d", lanes); break;
-        case 'W': jot_text_f(out, "%d", 2 * lanes); break;
-        case 'B': jot_text_f(out, "%lld", (long long)w->block); break;
-        case 'N': jot_text_f(out, "%lld", (long long)w->piece); break;
-        case 'R': jot_text_f(out, "%d", rows); break;
-        case 'L':
-            if (!w->phased)
-                jot_text_f(out, "wt:%lldp ", (long long)w->piece);
-            jot_text_f(out, "wt:%lld%s ", (long long)w->block, w->phased ? "p" : "");
-            break;
-        case 'T':
-            if (w->phased)
-                jot_text_f(out, "wt");
-            else
-                jot_text_f(out, "wt%%%lld", (long long)w->block);
-            break;
-        case 'c': jot_text_f(out, "%s", k->axes.v[w->channel].name); break;
-        case 'o': jot_text_f(out, "%s", k->axes.v[w->out].name); break;
-        case 'a': jot_text_f(out, "%s", k->axes.v[w->window[0]].name); break;
-        default: jot_text_f(out, "%s", k->axes.v[w->window[1]].name);
-        }
+    IxPool *ix = write->s->k->ix;
+    int last = KERNEL_AXES + (int)write->s->axes.n - 1; /* wt */
+    Ix tile = jot_ix_axis(ix, last);
+    if (!w->phased) {
+        jot_loops_add(around, last, w->piece, LOOP_PARALLEL);
+        tile = jot_ix_mod(ix, tile, jot_ix_const(ix, w->block), NULL);
     }
+    jot_loops_add(around, last, w->block, w->phased ? LOOP_PARALLEL : LOOP_SERIAL);
+    jot_write_loops(write, 'L', around);
+    jot_write_index(write, 'T', tile);
+    jot_write_axis(write, 'c', w->channel);
+    jot_write_axis(write, 'o', w->out);
+    jot_write_axis(write, 'a', w->window[0]);
+    jot_write_axis(write, 'b', w->window[1]);
+    jot_write_number(write, 'V', lanes);
+    jot_write_number(write, 'W', 2 * lanes);
+    jot_write_number(write, 'B', w->block);
+    jot_write_number(write, 'N', w->piece);
+    jot_write_number(write, 'R', lanes >= 16 ? WEIGHT_ROWS : WEIGHT_ROWS / 2);
 }
 
 static bool
 weight_sched(Sched *s, Kernel *k, const Weight *w, int lanes)
 {
-    Text text = {NULL, NULL, 0, 0};
-    bool ok;
-    text.mem = k->mem;
-    jot_text_f(&text, "lanes %d\nfma\nfuse wt =", lanes);
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (w->batch >> a & 1)
-            jot_text_f(&text, " %s", k->axes.v[a].name);
-    jot_text_f(&text, " %s %s\n", k->axes.v[w->space[0]].name, k->axes.v[w->space[1]].name);
-    weight_line(&text, k, w, lanes, weight_tiles);
-    weight_line(&text, k, w, lanes, w->phased ? weight_phases : weight_pieces);
-    weight_line(&text, k, w, lanes, weight_taps);
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        jot_text_f(&text, "!%u: ", i);
-        weight_line(&text, k, w, lanes, "$o:$Vp $c $a:1u $b:1u $o:1v\n");
-    }
-    ok = !k->mem->failed && jot_sched_read(s, k, text.s, text.n, NULL);
-    jot_text_free(&text);
-    return ok;
+    LoopList around = {0};
+    Writer write;
+    jot_write_open(&write, s, k, lanes);
+    s->fma = true;
+    jot_write_set(&write, 'n', w->batch);
+    jot_write_axis(&write, 'h', w->space[0]);
+    jot_write_axis(&write, 'w', w->space[1]);
+    jot_write_lines(&write, "fuse wt = $n $h $w\n");
+    weight_roles(&write, w, lanes, &around);
+    jot_write_lines(&write, weight_tiles);
+    jot_write_lines(&write, w->phased ? weight_phases : weight_pieces);
+    jot_write_lines(&write, weight_taps);
+    return jot_write_done(&write);
 }
 
 JOT_FN bool
