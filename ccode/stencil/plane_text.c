@@ -72,7 +72,7 @@ plane_sum_roles(const Plane *p, Writer *w, int sum, int64_t rows)
 }
 
 static void
-plane_stores(const Plane *p, Writer *w, int sum, const char *line)
+plane_finals(const Plane *p, Writer *w, int sum, const char *line)
 {
     for (uint32_t i = 0; i < p->k->stores.n; i++)
         if (jot_plane_owner(p, i) == sum) {
@@ -100,7 +100,7 @@ plane_window(const Plane *p, Writer *w, int sum)
 {
     plane_sum_roles(p, w, sum, plane_window_rows(p));
     jot_write_lines(w, "%$s: $O $i $r:$R $v:$V | $t $w:1u $r:1u $v:1v\n");
-    plane_stores(p, w, sum, "!$s: $O $i $r:$R $v:$V $r:1u $v:1v\n");
+    plane_finals(p, w, sum, "!$s: $O $i $r:$R $v:$V $r:1u $v:1v\n");
 }
 
 /* A sum over planes: of each plane apart, where there are several; then they wait for each other in
@@ -127,7 +127,7 @@ plane_finish(const Plane *p, Writer *w, int sum)
     plane_sum_roles(p, w, sum, 0);
     if (parts)
         jot_write_lines(w, "+%$s: $o:1p $f | $d:1d\n");
-    plane_stores(p, w, sum, parts ? "!$s: $o:1p $f\n" : "!$s: $o:1p $t $w:1u\n");
+    plane_finals(p, w, sum, parts ? "!$s: $o:1p $f\n" : "!$s: $o:1p $t $w:1u\n");
 }
 
 /* Tiles, windows, the sums that may be of these, those with few results; then planes together. */
