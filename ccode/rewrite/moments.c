@@ -19,7 +19,6 @@
  * Read before: ccode/ir/ir.h, ccode/build/reduce.c. After: ccode/schedule/choose.c. */
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/build/build.h"
-#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 
 enum { MOMENTS_LEAST = 32, MOMENTS_MOST = 4096 }; /* elements of a block */
@@ -88,13 +87,17 @@ moments_moves(Moments *t, uint32_t n, double *size)
     for (jot_below_open(&w, t->k, n); (n = jot_below_next(&w)) != 0;) {
         const Value *v = moments_value(t, n);
         const KBuf *b = v->op == VAL_LOAD ? &t->k->bufs.v[v->buf] : NULL;
+        Ix addr;
 
         if (v->op == VAL_REDUCE || v->op == VAL_AT || v->op == VAL_TABLE)
             return false;
         if (!b || (double)b->layout->nelem <= *size)
             continue;
         *size = (double)b->layout->nelem;
-        jot_kernel_bytes(t->k, v->buf, v->at, t->moved, NULL);
+        addr = jot_kernel_addr(t->k, v->buf, v->at);
+        for (int a = 0; a < (int)t->k->axes.n; a++)
+            t->moved[a] = jot_ix_moved(t->k->ix, addr, a, NULL)
+                        * (double)jot_dtype_nbytes((jot_DType)b->dtype);
     }
     return !w.deep;
 }
