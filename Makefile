@@ -99,7 +99,7 @@ deps:
 test: deps
 	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-tests
 
-# The whole suite, side by side, in this order: the longest first, then what is not to be disturbed
+# The whole suite, side by side in this order, the longest first
 run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(filter-out $(LONGEST) $(ALONE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
@@ -114,7 +114,9 @@ LONGEST = $(FAKE) tiles" $(FAKE) drawn" "tests/test_sanitize.sh $(B)" $(MODE) th
           $(DEVICE1) tests/test_lazy tests/test_grad tests/test_element" \
           $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" \
           $(B)/tests/test_cuda
-ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_threads
+# alone, at the end: children, since compilers are given little time to begin and folders are counted; tiers, since
+# two compilers race; threads, since a pool that waits is asked for its processor time; machine, since it measures
+ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_threads $(B)/tests/test_machine
 
 test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
