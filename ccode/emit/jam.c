@@ -1,5 +1,6 @@
-/* ccode/emit/jam.c - rows that are added to an array of sums go several at a time: the array, which
- * is too long for registers, is loaded and stored once for all of them.
+/* ccode/emit/jam.c - rows that are added to an array of sums go several at a time: the array, where
+ * it is too long for registers, is loaded and stored once for all of them; a short one's loop turns
+ * once for as many vectors.
  *
  *     for i < 4096                              for (i = 0; i < 4096; i += 4) {
  *         for j < 1024 (apart)                      const jot_i64 i_1 = i + 1; ...
@@ -16,6 +17,8 @@
  *
  * Read before: ccode/emit/loop.c. After: ccode/emit/statement.c. */
 #include "ccode/emit/print.h"
+
+enum { JAM_OPERATIONS = 16 }; /* of a row's text at most */
 
 /* The place of an array's elements in the block: one record, or 0xffffffff, where several. */
 static uint32_t
@@ -48,6 +51,20 @@ own_elements(const Code *code, uint32_t inner, uint32_t block)
             return false;
     }
     return true;
+}
+
+/* Operations of the block's text, but for those on indices. */
+static int
+operations(const Code *code, uint32_t block)
+{
+    int n_ops = 0;
+    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n];
+        n_ops += in->op == C_LOAD || in->op == C_EW || in->op == C_SET;
+        if (in->kids)
+            n_ops += operations(code, n);
+    }
+    return n_ops;
 }
 
 /* The one loop in the loop, beside what a row computes once and without an effect; 0: no. */
@@ -143,11 +160,13 @@ jot_print_jammed(Printer *p, uint32_t loop)
     int rows = in->c.i < JAM_ROWS ? (int)in->c.i : JAM_ROWS;
     int64_t whole = rows > 1 ? in->c.i - in->c.i % rows : 0;
     uint32_t mark = p->scope.n, inner;
+    int vectors;
     size_t from = p->out->n;
     if (!p->moves || p->jam || in->narg || in->wide || in->apart || whole < 2)
         return false;
     inner = find_inner(p, loop);
-    if (!inner || !jot_print_is_long_loop(p, inner))
+    vectors = inner ? jot_print_loop_vectors(p, inner) : 0;
+    if (!vectors || vectors * operations(p->code, inner) > JAM_OPERATIONS)
         return false;
     if (!print_rows(p, loop, inner, whole, rows)) {
         p->out->n = from;

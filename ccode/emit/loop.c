@@ -384,11 +384,15 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
 }
 
-JOT_FN bool
-jot_print_is_long_loop(Printer *p, uint32_t n)
+/* Vectors of the loop as they stand in the text; 0: it does not go in vectors. */
+JOT_FN int
+jot_print_loop_vectors(Printer *p, uint32_t n)
 {
     Loop l;
-    bool vectors = loop_plan(p, n, &l) && (l.steps < 0 || l.steps > LOOP_UNROLLED * l.lanes);
+    int vectors = 0;
+    if (loop_plan(p, n, &l))
+        vectors = l.steps < 0 || l.steps > LOOP_UNROLLED * l.lanes ? 1
+            : (int)((l.steps + l.lanes - 1) / l.lanes);
     p->moves[n] = MOVES_NOT;
     unmark(p, n);
     return vectors;
