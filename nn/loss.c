@@ -27,11 +27,11 @@ jot_cross_entropy(jot_Var logits, jot_Var labels)
                          "%s: labels: (%lld) asked (n of logits), rank %d and %lld elements found",
                          op, (long long)jot_extent(logits, 0), jot_rank(labels),
                          (long long)jot_nelem(labels));
-    double zero = 0;
+    union { uint64_t u; double f; } nan = { (uint64_t)0xfff8 << 48 }; /* whoever compiles this */
     jot_push(logits.ctx);
     jot_Var lp = jot_log_softmax(logits, 1);
     jot_Var chosen = jot_reindex_ex(lp, jot_shape(labels), JOT_INDEX("i0", "@e0(i0)"),
-                                    JOT_NONE_STRS, zero / zero, JOT_VARS(labels));
+                                    JOT_NONE_STRS, nan.f, JOT_VARS(labels));
     return jot_leave(logits.ctx, jot_mean(jot_neg(chosen), JOT_DIMS(0)));
 }
 

@@ -93,7 +93,7 @@ rdims_node(jot_Ctx *ctx, int op, NodeId x, uint32_t mask, bool keep)
     if ((op == JOT_MEAN || op == REDUCE_VAR) && count == 0) {
         jot_Scalar nan = jot_scalar_from_i64(0, JOT_F64);
 
-        nan.f = nan.f / nan.f;
+        nan.u = (uint64_t)0xfff8 << 48; /* whoever compiles this */
         return jot_const_node(ctx, (jot_DType)n->dtype, rank, ext, nan);
     }
     return jot_reduce_node(ctx, op, x, rank, ext, index, 0, NULL,

@@ -3,7 +3,8 @@
  * kernel is compiled, run with 1 and 4 lanes and compared with loops here.
  * Set IR_SHOW to a part of a case's name to see its text.
  *
- * Guards: ccode/device/emit_matrix.c, ccode/emit/loop.c, ccode/verify/bounds.c. */
+ * Guards: ccode/device/emit_matrix.c, ccode/emit/loop.c, ccode/schedule/builder.c,
+ * ccode/schedule/read.c, ccode/verify/bounds.c. */
 #include "ccode/build/build.h"
 #include "ccode/schedule/builder.h"
 #include "tests/ir_run.h"

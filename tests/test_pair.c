@@ -4,7 +4,7 @@
  *
  * Guards: backends/host/library.c, ccode/emit/vector.c, ccode/lower/arg_reduce.c,
  * ccode/lower/lanes.c, ccode/rewrite/arg_reduce.c, ccode/rewrite/nan_free.c,
- * ccode/schedule/pieces.c, ccode/schedule/random.c. */
+ * ccode/schedule/random.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -5,7 +5,7 @@
  * more (ccode/lower/prefetch.c). Right against the interpreter with NaN, infinities, labels that
  * name no place; the same bits on any number of threads; reductions and functions counted.
  *
- * Guards: ccode/ir/print.c, ccode/lower/prefetch.c, ccode/rewrite/factor_sign.c,
+ * Guards: ccode/emit/jam.c, ccode/ir/print.c, ccode/lower/prefetch.c, ccode/rewrite/factor_sign.c,
  * ccode/rewrite/nan_free.c, ccode/rewrite/narrow.c, ccode/rewrite/one_hot.c. */
 #include "core.h"
 #include "tests/hooks.h"

@@ -3,7 +3,8 @@
  * taken over by the figures of jot_stats; compilers that are missing, refuse, die or are still at
  * work when the context closes. What they leave on disk: tests/test_disk.c.
  *
- * Guards: backends/cpu/cpu.c, backends/cpu/jobs.c, plan/tier/tier.c. */
+ * Guards: backends/cpu/cpu.c, backends/cpu/jobs.c, plan/built.c,
+ * plan/tier/tier.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

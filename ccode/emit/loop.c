@@ -17,7 +17,7 @@
  *   requires  counted code, `apart` known       keeps  every step's values; order of effects
  *   breaks    nothing
  *
- * Read before: ccode/emit/apart.c, ccode/emit/statement.c. After: ccode/emit/lanes.c
+ * Read before: ccode/lower/apart.c, ccode/emit/statement.c. After: ccode/emit/lanes.c
  * (expressions). */
 #include "ccode/emit/print.h"
 

@@ -101,7 +101,7 @@ typedef struct {
     uint32_t user;              /* where uses is 1: the user */
     uint32_t since;             /* LOAD of memory that the function writes: writes before it, from
                                    1; 0: another load is another value */
-    bool apart;                 /* FOR: its steps do not depend on each other (ccode/emit/apart.c) */
+    bool apart;                 /* FOR: its steps do not depend on each other (ccode/lower/apart.c) */
     bool live;                  /* it has an effect, or a block with one */
     bool in_place;              /* spelled where it is used, not as a variable */
     bool reads;                 /* memory, in place */
@@ -175,7 +175,7 @@ JOT_FN void jot_walk_near(IndexWalk *w, int n, const Ix *cond);
 /* ---- conditions out of loops (guard.c, bounds.c) ---- */
 #define GUARD_CONDS 64
 JOT_FN void jot_code_guard(Code *code);
-JOT_FN void jot_code_apart(Code *code); /* ccode/emit/apart.c */
+JOT_FN void jot_code_apart(Code *code); /* ccode/lower/apart.c */
 /* The block inside of which an operand can be read: a loop's for its variable. */
 JOT_FN uint32_t jot_guard_scope(const Code *code, uint32_t n);
 JOT_FN bool jot_guard_inside(const Code *code, uint32_t block, uint32_t around);

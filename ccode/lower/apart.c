@@ -1,4 +1,4 @@
-/* ccode/emit/apart.c - innermost loops whose steps have nothing to do with each other, so that the
+/* ccode/lower/apart.c - innermost loops whose steps have nothing to do with each other, so that the
  * emitter may print them over vectors.
  *
  *     for (j = 0; j < 32; j++)
