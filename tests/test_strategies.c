@@ -1,0 +1,102 @@
+/* test_strategies.c - which strategy has a kernel, and why those above it in the table refused, as
+ * JOT_DUMP=r says, on machines that are not here.
+ *
+ * Guards: ccode/strategy/passes.c, ccode/strategy/strategy.c, plan/built.c.
+ * Read before: docs/kernels.md, tests/scribe.h. */
+#include "tests/scribe.h"
+#include "tests/test.h"
+
+static char told[1 << 16];
+
+static void
+tell(void *ud, const char *s, size_t n)
+{
+    size_t at = strlen(told);
+
+    (void)ud;
+    if (at + n < sizeof told)
+        memcpy(told + at, s, n), told[at + n] = 0;
+}
+
+static jot_Var
+x(jot_Ctx *c, jot_Ints shape)
+{
+    static const float zeros[2 * 64 * 16 * 16];
+
+    return jot_array(c, JOT_F32, shape, zeros);
+}
+
+static jot_Var
+conv(jot_Ctx *c, int64_t in, int64_t out, int groups)
+{
+    jot_Conv how = {{1, 1}, {1, 1}, {1, 1}, groups};
+
+    return jot_conv2d(x(c, JOT_SHAPE(2, in, 16, 16)), x(c, JOT_SHAPE(out, in / groups, 3, 3)),
+                      &how);
+}
+
+static jot_Var
+square(jot_Ctx *c, int64_t n)
+{
+    return jot_matmul(x(c, JOT_SHAPE(n, n)), x(c, JOT_SHAPE(n, n)));
+}
+
+static jot_Var product(jot_Ctx *c) { return square(c, 64); }
+static jot_Var small(jot_Ctx *c) { return square(c, 4); }
+static jot_Var tiles(jot_Ctx *c) { return conv(c, 64, 64, 1); }
+static jot_Var window(jot_Ctx *c) { return conv(c, 64, 64, 64); }
+static jot_Var flip(jot_Ctx *c) { return jot_swap(x(c, JOT_SHAPE(64, 64)), 0, 1); }
+static jot_Var rows(jot_Ctx *c) { return jot_softmax(x(c, JOT_SHAPE(64, 100)), 1); }
+
+typedef struct {
+    const char *what, *dialect;
+    jot_Var (*program)(jot_Ctx *c);
+    const char *taken, *refused;
+} Case;
+
+static const Case cases[] = {
+    {"a product", "gnu", product, "contraction in blocks", "Winograd by weight: no sum over"},
+    {"a small product", "gnu", small, "stencil, channels in lanes",
+     "contraction in blocks: too few"},
+    {"a product, scalar", "c", product, "contraction in blocks",
+     "contraction on a device: it is not"},
+    {"a convolution", "gnu", tiles, "the plan's own", "the plan's own: the plan has none"},
+    {"depthwise", "gnu", window, "stencil over planes", "stencil, channels in lanes: no"},
+    {"a transposition", "gnu", flip, "register transpose",
+     "contraction in blocks: it sums nothing"},
+    {"the same, scalar", "c", flip, "loops by price", "register transpose: no vectors"},
+    {"a softmax", "gnu", rows, "loops by price", "contractions by panels: not several products"},
+    {"on a device", "opencl", rows, "grid of a device", "epilogue reductions: it is for a device"},
+};
+
+static void
+check(const Case *t)
+{
+    static Notes notes;
+    jot_Config config = {.backend = "interp", .cache_dir = "", .dump = "r", .hooks = {.log = tell}};
+    jot_Ctx *c = jot_open(&config);
+    char line[100];
+    jot_Var y;
+
+    scribe = &notes;
+    forget_notes(&notes);
+    told[0] = 0;
+    jot_target_default(&c->target);
+    c->target.vector_nbytes = t->dialect[0] == 'g' ? 32 : 0;
+    scribe_attach(c, t->dialect, t->dialect[0] == 'o');
+    y = t->program(c);
+    CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", t->what, jot_message(c));
+    snprintf(line, sizeof line, "  %s: taken\n", t->taken);
+    CHECK(strstr(told, line), "%s: not by %s:\n%s", t->what, t->taken, told);
+    snprintf(line, sizeof line, "  %s", t->refused);
+    CHECK(strstr(told, line), "%s: nothing says%s:\n%s", t->what, line, told);
+    jot_close(c);
+}
+
+int
+main(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check(&cases[i]);
+    return DONE();
+}
