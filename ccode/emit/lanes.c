@@ -159,7 +159,7 @@ load_whole(Printer *p, const Inst *in)
     if (moves != MOVES_LINEAR
         || (masked && (!p->masks || p->part || jot_print_is_half(p->k->bufs.v[in->aux].dtype))))
         return false;
-    return stride == 1 || (!p->part && !masked);
+    return stride == 1 || (!masked && (!p->part || (stride > 1 && stride <= TOGETHER)));
 }
 
 JOT_FN bool

@@ -18,8 +18,6 @@
  * Read before: ccode/emit/lanes.c. After: ccode/emit/dialect_vector.c. */
 #include "ccode/emit/print.h"
 
-enum { TOGETHER = 4 }; /* neighbours at most */
-
 /* ---- loads ---- */
 
 /* x + (at + j) */
@@ -104,21 +102,36 @@ loads_beside(const Printer *p, const Inst *in, int64_t stride, int64_t *before, 
     *behind = most - least < stride ? most : stride - 1 + least;
 }
 
+/* How many of the first part*stride + more elements of memory lie in vector `which`. */
+static void
+print_part(Printer *p, int stride, int64_t more, int which)
+{
+    int64_t before = (int64_t)which * p->lanes - more;
+    jot_text_f(p->out, ", ");
+    if (which)
+        jot_text_f(p->out, "part*%d < %lld ? 0 : ", stride, (long long)before);
+    jot_text_f(p->out, "part*%d < %lld ? part*%d %c %lld : %d", stride,
+               (long long)(before + p->lanes), stride, before < 0 ? '+' : '-',
+               (long long)(before < 0 ? -before : before), p->lanes);
+}
+
 /* Element l*stride of the first n + 1 vectors of memory; the last of all begins so that it ends
- * with the last element that is read. */
+ * with the last element that is read, or is a part of one. */
 static void
 print_strided(Printer *p, const Inst *in, int n, int stride, int64_t before, int64_t last)
 {
     int lanes = p->lanes, all = (int)((last + lanes) / lanes);
-    int64_t begins = n == all - 1 ? last + 1 - lanes : (int64_t)n * lanes;
+    int64_t begins = n == all - 1 && !p->part ? last + 1 - lanes : (int64_t)n * lanes;
     if (n)
         jot_text_f(p->out, "jot_mix2_%sx%d(", jot_print_lane_type(in->dtype), lanes);
     if (n > 0)
         print_strided(p, in, n - 1, stride, before, last);
-    jot_text_f(p->out, n ? ", jot_ld_" : "jot_ld_");
+    jot_text_f(p->out, "%sjot_ld%s_", n ? ", " : "", p->part ? "n" : "");
     print_kind(p, in);
     jot_text_f(p->out, "(");
     lanes_print_place(p, in, begins - before);
+    if (p->part)
+        print_part(p, stride, last + 1 - (int64_t)stride * lanes, n);
     jot_text_f(p->out, ")");
     if (n == 0)
         return;
@@ -348,20 +361,6 @@ print_together(Printer *p, const Stores *s, int n, int which)
     jot_text_f(p->out, "})");
 }
 
-/* Of part * n elements those that are in vector `which`. */
-static void
-print_part(Printer *p, int n, int which)
-{
-    int before = which * p->lanes;
-    if (which == 0)
-        jot_text_f(p->out, ", part*%d < %d ? part*%d : %d", n, p->lanes, n, p->lanes);
-    else if (which == n - 1)
-        jot_text_f(p->out, ", part*%d > %d ? part*%d - %d : 0", n, before, n, before);
-    else
-        jot_text_f(p->out, ", part*%d < %d ? 0 : part*%d < %d ? part*%d - %d : %d", n, before, n,
-                   before + p->lanes, n, before, p->lanes);
-}
-
 /* Its value gets a name; the last of them stores all. */
 static void
 store_together(Printer *p, uint32_t store, const Stores *s)
@@ -379,7 +378,7 @@ store_together(Printer *p, uint32_t store, const Stores *s)
         open_store(p, &p->code->inst.v[s->at[0]], (int64_t)i * p->lanes);
         print_together(p, s, s->n - 1, i);
         if (p->part)
-            print_part(p, s->n, i);
+            print_part(p, s->n, 0, i);
         jot_text_f(p->out, ");\n");
     }
 }

@@ -9,7 +9,10 @@
 typedef struct { char text[40]; uint32_t live; } NameBase;
 typedef struct { uint16_t base; uint32_t number; } Name; /* base, or base_number */
 
-enum { JAM_ROWS = 4, JAM_NAMES = 24 };
+enum {
+    TOGETHER = 4,               /* neighbours that are loaded or stored as vectors, at most */
+    JAM_ROWS = 4, JAM_NAMES = 24
+};
 
 typedef struct {
     Code *code;
