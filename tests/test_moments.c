@@ -3,7 +3,7 @@
  * others; the same bits on any number of threads; recognised where it is spelled out; gradients; of
  * large integers.
  *
- * Guards: ccode/rewrite/moments.c, ccode/schedule/pieces.c. */
+ * Guards: ccode/rewrite/moments.c, ccode/schedule/phase.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
