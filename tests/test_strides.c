@@ -2,7 +2,9 @@
  * array of sums, in vectors of 64, 32 and 16 bytes (ccode/emit/lanes_memory.c, ccode/emit/jam.c):
  * neighbours that are stored together, every so many that are loaded, alone and beside each other,
  * whole vectors and parts; sums in the order of their rows, to the bit. All against plain loops, of
- * inputs and into outputs between protected pages; and that the texts have such vectors. */
+ * inputs and into outputs between protected pages; and that the texts have such vectors.
+ *
+ * Guards: ccode/emit/jam.c, ccode/emit/lanes_memory.c, ccode/lower/apart.c. */
 #include "core.h"
 #include "tests/guarded.h"
 #include "tests/hooks.h"

@@ -10,7 +10,7 @@
  *
  * Who builds the kernel asks (KBuf.over), here it is answered; the two pointers are then not said
  * to be apart, which keeps the compiler to the order of the text. The loops' steps still are
- * (apart.c).
+ * (ccode/lower/apart.c).
  *
  *   requires  what is spelled in place was chosen (ccode/emit/name.c)      keeps  everything
  *
