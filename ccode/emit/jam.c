@@ -67,6 +67,19 @@ operations(const Code *code, uint32_t block)
     return n_ops;
 }
 
+/* Does the inner loop go from the same place to the same in all rows? */
+static bool
+same_steps(const Code *code, uint32_t loop, uint32_t inner)
+{
+    const Inst *in = &code->inst.v[inner];
+    for (int i = 0; i < in->narg && i < 2; i++) {
+        uint32_t bound = code->args.v[in->arg + (uint32_t)i];
+        if (jot_guard_inside(code, jot_guard_scope(code, bound), loop))
+            return false;
+    }
+    return true;
+}
+
 /* The one loop in the loop, beside what a row computes once and without an effect; 0: no. */
 static uint32_t
 find_inner(const Printer *p, uint32_t loop)
@@ -83,7 +96,7 @@ find_inner(const Printer *p, uint32_t loop)
         else if (in->kids || !in->pure || in->lanes || in->op == C_CALL || in->op == C_DECL)
             return 0;
     }
-    return inner && own_elements(code, inner, inner) ? inner : 0;
+    return inner && same_steps(code, loop, inner) && own_elements(code, inner, inner) ? inner : 0;
 }
 
 static void
