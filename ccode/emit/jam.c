@@ -10,7 +10,7 @@
  *
  * Each element meets its terms in the same order. The rows' only effects are elements at the loop's
  * own place, so no step of one row waits for another place of the row before; what a row computes
- * once is computed before the loop, under names of its own. What is left of the rows goes one by one.
+ * once is computed before the loop, under names of its own. Rows that are left go one by one.
  *
  *   requires  counted code, `apart` known     keeps  every element's value, terms in order
  *   breaks    nothing
@@ -102,7 +102,8 @@ find_inner(const Printer *p, uint32_t loop)
 static void
 print_head(Printer *p, uint32_t loop, int64_t from, int64_t to, int step)
 {
-    p->name[loop] = jot_print_take(p, p->code->inst.v[loop].name ? p->code->inst.v[loop].name : "i");
+    const char *name = p->code->inst.v[loop].name;
+    p->name[loop] = jot_print_take(p, name ? name : "i");
     jot_print_indent(p);
     jot_text_f(p->out, "for (jot_i64 ");
     jot_print_name(p, p->name[loop]);

@@ -44,8 +44,8 @@ asks_bits(const Inst *in) /* isinf, signbit: by a function */
 
 /* ---- masks ---- */
 
-/* The operand whose mask is as wide as the result's: the first vector, of a select one of those that
- * are chosen. */
+/* The operand whose mask is as wide as the result's: the first vector, of a select one of those
+ * that are chosen. */
 static uint32_t
 truth_like(const Printer *p, const Inst *in)
 {
@@ -319,7 +319,8 @@ lanes_print_cast(Printer *p, const Inst *in)
     } else if (same)
         lanes_print_operand(p, arg, 0);
     else {
-        jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_lane_type(to), jot_print_lane_type(from), p->lanes);
+        jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_lane_type(to), jot_print_lane_type(from),
+                   p->lanes);
         lanes_print_operand(p, arg, 13);
         jot_text_f(p->out, ")");
     }
