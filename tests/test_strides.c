@@ -109,7 +109,8 @@ static void
 call_guarded(jot_Ctx *c, Call *t, const char *what, int stride)
 {
     bool ok = caught(call, t);
-    CHECK(ok && !fault[0], "%s by %d: %s%s", what, stride, fault, ok || fault[0] ? "" : jot_message(c));
+    CHECK(ok && !fault[0], "%s by %d: %s%s", what, stride, fault,
+          ok || fault[0] ? "" : jot_message(c));
     if (fault[0]) {
         guarded_forget(&heap);
         exit(DONE());
@@ -127,8 +128,10 @@ check(jot_Ctx *c, Make *make, const char *what, jot_DType dtype, int rows, int c
     Call t;
     int n, wide, bad = 0;
 
-    for (int i = 0; i < rows * cols; i++)
-        put(in, dtype, i, dtype == JOT_F32 ? 0.1 * (i % 977) : i * 7 % 113), p[i] = get(in, dtype, i);
+    for (int i = 0; i < rows * cols; i++) {
+        put(in, dtype, i, dtype == JOT_F32 ? 0.1 * (i % 977) : i * 7 % 113);
+        p[i] = get(in, dtype, i);
+    }
     jot_push(c);
     x = jot_array(c, dtype, JOT_SHAPE(rows, cols), in);
     make(c, x, rows, cols, stride, 0, 0, &y, NULL);
@@ -162,7 +165,8 @@ static jot_Ctx *
 begin(const char *target, const char *dump)
 {
     jot_Config config = {.backend = "cc", .target = target, .cache_dir = "", .threads = 1,
-                         .dump = dump, .hooks = {.log = log_text, .realloc = guarded_realloc, .ud = &heap}};
+                         .dump = dump,
+                         .hooks = {.log = log_text, .realloc = guarded_realloc, .ud = &heap}};
     jot_Ctx *c;
 
     forget_log();

@@ -10,7 +10,7 @@
  *
  * Each element meets its terms in the same order. The rows' only effects are elements at the loop's
  * own place, so no step of one row waits for another place of the row before; what a row computes
- * once is computed before the loop, under names of its own. What is left of the rows goes one by one.
+ * once is computed before the loop, under names of its own. Rows that are left go one by one.
  *
  *   requires  counted code, `apart` known     keeps  every element's value, terms in order
  *   breaks    nothing
@@ -67,6 +67,19 @@ operations(const Code *code, uint32_t block)
     return n_ops;
 }
 
+/* Does the inner loop go from the same place to the same in all rows? */
+static bool
+same_steps(const Code *code, uint32_t loop, uint32_t inner)
+{
+    const Inst *in = &code->inst.v[inner];
+    for (int i = 0; i < in->narg && i < 2; i++) {
+        uint32_t bound = code->args.v[in->arg + (uint32_t)i];
+        if (jot_guard_inside(code, jot_guard_scope(code, bound), loop))
+            return false;
+    }
+    return true;
+}
+
 /* The one loop in the loop, beside what a row computes once and without an effect; 0: no. */
 static uint32_t
 find_inner(const Printer *p, uint32_t loop)
@@ -83,13 +96,14 @@ find_inner(const Printer *p, uint32_t loop)
         else if (in->kids || !in->pure || in->lanes || in->op == C_CALL || in->op == C_DECL)
             return 0;
     }
-    return inner && own_elements(code, inner, inner) ? inner : 0;
+    return inner && same_steps(code, loop, inner) && own_elements(code, inner, inner) ? inner : 0;
 }
 
 static void
 print_head(Printer *p, uint32_t loop, int64_t from, int64_t to, int step)
 {
-    p->name[loop] = jot_print_take(p, p->code->inst.v[loop].name ? p->code->inst.v[loop].name : "i");
+    const char *name = p->code->inst.v[loop].name;
+    p->name[loop] = jot_print_take(p, name ? name : "i");
     jot_print_indent(p);
     jot_text_f(p->out, "for (jot_i64 ");
     jot_print_name(p, p->name[loop]);

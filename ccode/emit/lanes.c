@@ -319,7 +319,8 @@ lanes_print_cast(Printer *p, const Inst *in)
     } else if (same)
         lanes_print_operand(p, arg, 0);
     else {
-        jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_lane_type(to), jot_print_lane_type(from), p->lanes);
+        jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_lane_type(to), jot_print_lane_type(from),
+                   p->lanes);
         lanes_print_operand(p, arg, 13);
         jot_text_f(p->out, ")");
     }

@@ -5,15 +5,15 @@
  *     j >= 1 ? x[at + j - 1] : 0    jot_ldm_f32x16(x + (at + j - 1), jot_ge0_i32x16(j - 1, 1))
  *     y[at + 2*j] = a;              const jot_f32x16 every = a;
  *     y[at + 2*j + 1] = b           const jot_f32x16 every_1 = b;
- *                                   jot_st_f32x16(y + (at + 2*j), jot_mix2_f32x16(every, every_1, ..))
- *                                   jot_st_f32x16(y + (at + 2*j + 16), ...)
+ *                                   jot_st_f32x16(y + (at + 2*j), jot_mix2_f32x16(every, ..))
+ *                                   jot_st_f32x16(y + (at + 2*j) + 16, ...)
  *
  * Stores of a step that are neighbours, as many as the step moves by, are stored together where the
  * last of them stands: the vectors of results are mixed into vectors of memory. Between them nobody
  * reads what is put off. Other strides go lane by lane.
  *
- *   requires  marks of ccode/emit/loop.c     keeps  the value in every lane, what is read and written
- *   breaks    nothing
+ *   requires  marks of ccode/emit/loop.c     breaks  nothing
+ *   keeps     the value in every lane, what is read and written
  *
  * Read before: ccode/emit/lanes.c. After: ccode/emit/dialect_vector.c. */
 #include "ccode/emit/print.h"

@@ -219,7 +219,8 @@ print_at(Printer *p, const Loop *l, int64_t at)
     jot_text_f(p->out, " = %lld;\n", (long long)at);
 }
 
-/* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by one. */
+/* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by
+ * one. */
 static void
 print_rest(Printer *p, const Loop *l, int64_t at)
 {
