@@ -217,8 +217,8 @@ def main():
             name, (n, column, length, kind, to) = draw.choice(all_places)
             lines, path = tree[name][0], copy.dir + "/" + name
             line = lines[n][:column] + to + lines[n][column + length:]
-            what = "%s:%d: %s: %s -> %s: %s" % (name, n + 1, kind, lines[n][column:column + length], to or "nothing",
-                                                lines[n].strip())
+            what = "%s:%d: %s %s -> %s: %s" % (name, n + 1, kind, lines[n][column:column + length], to or "nothing",
+                                               line.strip())
             with open(copy.dir + "/m/" + name[:-2] + ".o", "rb") as f:
                 before = f.read()
             with open(path, "w") as f:
