@@ -13,7 +13,7 @@
 =======
  * written is declared inside, or is an element of an array. Buffers that may share memory are left
  * to the compiler.
->>>>>>> vectors:ccode/emit/apart.c
+>>>>>>> vectors:ccode/lower/apart.c
  *
  *   requires  a complete function, conditions moved       keeps  everything
  *   breaks    nothing: fills `apart`
