@@ -134,7 +134,8 @@ bound_is(IxPool *p, Ix cond, Ix ix, int64_t ext, const Space *space)
 
 /* ... of one of the dimensions in `dims`. */
 static uint32_t
-bound_of(IxPool *p, Ix cond, uint32_t dims, const Ix *index, const int64_t *ext, const Space *space)
+dims_bound(IxPool *p, Ix cond, uint32_t dims, const Ix *index, const int64_t *ext,
+           const Space *space)
 {
     uint32_t found = 0;
     for (int d = 0; dims >> d; d++)
@@ -149,7 +150,7 @@ jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond)
 {
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
-    return bound_of(k->ix, cond, ((uint32_t)1 << load->nidx) - 1, &k->ixs.v[load->at],
+    return dims_bound(k->ix, cond, ((uint32_t)1 << load->nidx) - 1, &k->ixs.v[load->at],
                     k->bufs.v[load->buf].ext, &space);
 }
 
@@ -164,7 +165,7 @@ jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *
 JOT_FN bool
 jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond, const Space *space)
 {
-    uint32_t dims = bound_of(p, cond, ((uint32_t)1 << l->rank) - 1, index, l->ext, space);
+    uint32_t dims = dims_bound(p, cond, ((uint32_t)1 << l->rank) - 1, index, l->ext, space);
     bool around = false;
     for (int d = 0; dims >> d; d++) {
         if (!(dims >> d & 1))

@@ -7,8 +7,8 @@
  * Each step writes elements of its own: addresses are linear in the loop's variable; what is
  * written is read and written nowhere else but at the very address, or where no other step comes:
  * y[at + j + 64], with less than 64 steps, y[at + 2*j + 1] beside y[at + 2*j]; a register that is
- * written is declared inside, or is an element of an array. Loops over buffers that may share memory
- * stay scalar.
+ * written is declared inside, or is an element of an array. Loops over buffers that may share
+ * memory stay scalar.
  *
  *   requires  a complete function, conditions moved       keeps  everything
  *   breaks    nothing: fills `apart`

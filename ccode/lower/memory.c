@@ -73,7 +73,7 @@ add_cond(Walk *w, Access *a, Ix cond, int depth)
  * wherever another does has none: x[2 - 3*i, 3*i] of (3, 2), for i < 2, asks for 3*i < 2 alone, and
  * where that is dropped the row is -1. */
 static bool
-halo_holds(Walk *w, const Access *a, const Layout *l, const Ix *index)
+halo_guards(Walk *w, const Access *a, const Layout *l, const Ix *index)
 {
     IxPool *ix = w->k->ix;
     for (int d = 0; d < l->rank; d++) {
@@ -101,7 +101,7 @@ static void
 drop_conds(Walk *w, Access *a, const Layout *l, const Ix *index)
 {
     int n = 0;
-    if (!halo_holds(w, a, l, index))
+    if (!halo_guards(w, a, l, index))
         return;
     for (int i = 0; i < a->nconds; i++)
         if (!jot_layout_answers(l, w->k->ix, index, a->cond[i], &w->index.space))

@@ -69,10 +69,10 @@ typedef struct {
     uint64_t *reads;            /* by stage: which of them */
     uint8_t *shares;
     bool *mark;
-} Ask;
+} Prefetch;
 
 static double
-ask_size(const Ask *a, int load)
+ask_size(const Prefetch *a, int load)
 {
     const Value *v = &a->s->k->values.v[a->load[load]];
 
@@ -80,7 +80,7 @@ ask_size(const Ask *a, int load)
 }
 
 static void
-ask_loads(Ask *a)
+ask_loads(Prefetch *a)
 {
     const Kernel *k = a->s->k;
 
@@ -112,7 +112,7 @@ ask_points(const Sched *s, const Stage *st, int n)
  * loops those are, 0: it does not. Of its rows two fit in the first cache, with as much that is
  * written. */
 static int
-ask_again(const Ask *a, uint32_t last, int load)
+ask_again(const Prefetch *a, uint32_t last, int load)
 {
     const Stage *st = &a->s->stages.v[last];
     const Kernel *k = a->s->k;
@@ -130,7 +130,7 @@ ask_again(const Ask *a, uint32_t last, int load)
 
 /* From the last stage up: of the passes of a nest the last one that reads a row asks. */
 static void
-ask_stages(Ask *a)
+ask_stages(Prefetch *a)
 {
     bool asked = false;
 
@@ -150,7 +150,7 @@ jot_sched_ask(Sched *s, const Target *target)
 {
     Mem *mem = s->k->mem;
     uint32_t values = s->k->values.n, stages = s->stages.n;
-    Ask a = {0};
+    Prefetch a = {0};
     bool ok;
 
     a.s = s;

@@ -132,7 +132,7 @@ line_load(Lines *l, const Value v)
 
 /* A value at the line's positions; 0: it does not depend on these alone. */
 static uint32_t
-line_own(const Put *p, uint32_t value)
+line_put_own(const Put *p, uint32_t value)
 {
     Lines *l = p->ud;
     const Value v = p->from->values.v[value];
@@ -154,7 +154,7 @@ line_root(Lines *l, uint32_t value)
     jot_respace_open(&r, l->k);
     r.moved = l->window | (uint64_t)1 << l->axis;
     if (jot_put_open(&p, l->k, l->k, &r)) {
-        p.own = line_own;
+        p.own = line_put_own;
         p.ud = l;
         line = jot_put(&p, value);
     }

@@ -52,7 +52,7 @@ ask_sum_lanes(const Ask *a)
 /* ---- makers that need more than a schedule to fill ------------------------------------------ */
 
 static bool
-make_own(Ask *a)
+strategy_own(Ask *a)
 {
     Winograd w = *a->want->own->w;
 
@@ -209,7 +209,7 @@ typedef struct {
 } Strategy;
 
 static const Strategy strategies[] = {
-    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, make_own },
+    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own },
     { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_epilogue },
     { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, 4000, 0,
       make_weight },
@@ -298,7 +298,7 @@ ask_dice(const Ask *a, const Strategy *row)
 
 /* NULL: it has made a schedule. done: stages of rewrites that were. */
 static const char *
-ask_row(Ask *a, const Strategy *row, unsigned *done)
+asked_row(Ask *a, const Strategy *row, unsigned *done)
 {
     if (row->needs & ~a->facts)
         return ask_lacks(row->needs & ~a->facts);
@@ -327,7 +327,7 @@ jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why)
     if (want->refusals)
         jot_text_f(want->refusals, "strategies of \"%s\"\n", k->name ? k->name : "");
     for (int i = 0; no && i < n && !k->mem->failed; i++) {
-        no = ask_row(&a, &strategies[i], &done);
+        no = asked_row(&a, &strategies[i], &done);
         if (want->refusals)
             jot_text_f(want->refusals, "  %s: %s\n", strategies[i].name, no ? no : "taken");
     }
