@@ -2,11 +2,13 @@
  * host and comes back, to the same bits; drawn programs on drawn budgets; refused memory of the
  * host meanwhile. Skipped where there is no device.
  *
- *     test_swap [cuda]
+ *     test_swap [cuda [few]]     few: a third of the memory, half of the programs, each ninth refusal
  *
  * Guards: backends/cuda/cuda.c, plan/device/device.c, plan/device/swap.c. */
 #include "plan/parts.h"
 #include "tests/on_device.h"
+
+static bool few;
 
 enum { LAYERS = 6, WIDE = 96, ROWS = 160, STEPS = 3, BYTES = WIDE * WIDE * 4 };
 
@@ -62,7 +64,7 @@ test_swap(void)
     peak = jot_stats(c).device_peak_nbytes;
     CHECK(peak > 2 * ROWS * WIDE * 4 * LAYERS && !jot_stats(c).swapped_nbytes, "peak %zu", peak);
     jot_close(c);
-    for (part = 2; part <= 4; part++) {
+    for (part = few ? 3 : 2; part <= (few ? 3 : 4); part++) {
         jot_Stats stats;
 
         c = open_device(peak / (size_t)part, NULL);
@@ -147,7 +149,7 @@ test_swap_drawn(void)
     static float want[3 * DRAWN * DRAWN], got[3 * DRAWN * DRAWN];
     int done = 0, refused = 0;
 
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= (few ? 3 : 6); seed++) {
         jot_Ctx *c = open_device(0, NULL);
         size_t peak, nbytes;
 
@@ -178,7 +180,7 @@ test_swap_drawn(void)
             drawing = at;
         }
     }
-    CHECK(done >= 6 && refused >= 1, "%d swapped, %d had too little", done, refused);
+    CHECK(done >= (few ? 3 : 6) && refused >= 1, "%d swapped, %d had too little", done, refused);
     printf("drawn programs: %d swapped, %d had too little\n", done, refused);
 }
 
@@ -238,7 +240,7 @@ test_swap_refused(void)
         chain_steps(c, w, v, 1);
     }
     jot_close(c);
-    for (n = 0; n < 4000; n += strcmp(backend, "cuda") ? 1 : 3) { /* the same path on both */
+    for (n = 0; n < 4000; n += few ? 9 : 1) {
         c = open_counted(4 * N * sizeof(float) + 1024);
         w = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
         v = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
@@ -272,6 +274,7 @@ main(int argc, char **argv)
 {
     if (!device_is_here(argc, argv))
         return DONE();
+    few = argc > 2 && !strcmp(argv[2], "few");
     test_swap();
     test_swap_drawn();
     test_swap_refused();
