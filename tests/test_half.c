@@ -2,7 +2,7 @@
  * floats, both within the bound that docs/kernels.md states; "exact" is by floats. Gradients
  * and places of extremes of halves.
  *
- * Guards: ccode/contract/matrix_tiles.c. */
+ * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

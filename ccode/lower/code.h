@@ -75,13 +75,6 @@ enum {
     BARRIER_PRODUCTS = 16
 };
 
-/* A device's C_MATRIX: who has it together, its steps, how operands lie
- * (ccode/device/emit_matrix.c). What four warps have together is on its way until it is waited for;
- * k 0: all is there, the sums may be read. */
-typedef struct { int warps, m, n, k, far[2]; bool turned[2]; } MatrixUnit;
-JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
-JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
-
 /* FOR: `wide` with one of these in aux is a loop whose steps are shared out on a device. */
 enum { SHARE_CALLER, SHARE_ITEMS, SHARE_TEAMS, SHARE_TEAM, SHARE_REST };
 
