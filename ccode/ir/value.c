@@ -364,6 +364,20 @@ jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *
     return k->mem->failed ? 0 : add_value(k, v);
 }
 
+JOT_FN uint32_t
+jot_v_dot(Kernel *k, int row, uint32_t a, uint32_t b)
+{
+    Value v = {0};
+    uint32_t arg[2];
+    arg[0] = a, arg[1] = b;
+    v.op = VAL_DOT;
+    v.ew = (uint8_t)row;
+    v.dtype = v.round = jot_target_dots[row].sum;
+    v.narg = 2;
+    v.arg = add_args(k, 2, arg);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
 JOT_FN void
 jot_v_name(Kernel *k, uint32_t value, const char *name)
 {
