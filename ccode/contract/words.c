@@ -13,31 +13,19 @@
  *   requires  a kernel with jot_contract_only, operands that are loads and no windows
  *   keeps     what is computed, but for the order of summation within a word, and that x86 takes
  *             factors and sums that are subnormal for 0
- *   breaks    numbers of values, the extent of an axis; the operands' buffers are read as integers
+ *   breaks    numbers of values, the extent of an axis
  *
  * Read before: ccode/contract/contract.h, target/target.h. After: ccode/contract/sched.c. */
 #include "ccode/contract/make.h"
 
 enum { WORDS_BITS = 32, WORDS_LEAST = 8 }; /* of a sum: below, packing is most of the work */
 
-/* Nothing but the operand reads its buffer. */
-static bool
-words_own(const Kernel *k, uint32_t value, const Contract *c)
-{
-    uint32_t buf = k->values.v[value].buf;
-    for (uint32_t i = 1; i < k->values.n; i++)
-        if (k->values.v[i].op == VAL_LOAD && k->values.v[i].buf == buf && i != c->a && i != c->b)
-            return false;
-    return true;
-}
-
 /* The operand as it is read from memory, or 0; it is the row's. */
 static bool
-words_load(const Kernel *k, uint32_t value, int dtype, const Contract *c)
+words_load(const Kernel *k, uint32_t value, int dtype)
 {
     const Value *v = &k->values.v[value];
     return v->op == VAL_LOAD && k->bufs.v[v->buf].dtype == dtype && v->c.u == 0 &&
-           k->bufs.v[v->buf].role == BUF_INPUT && words_own(k, value, c) &&
            !jot_contract_windowed(k, value);
 }
 
@@ -50,7 +38,7 @@ words_row(const ContractMake *m)
     for (int i = 0; i < DOTS; i++) {
         const TargetDot *d = &jot_target_dots[i];
         if ((m->target->dots >> i & 1) && sum->dtype == d->sum && !sum->ncond &&
-            words_load(k, m->c.a, d->a, &m->c) && words_load(k, m->c.b, d->b, &m->c))
+            words_load(k, m->c.a, d->a) && words_load(k, m->c.b, d->b))
             return i;
     }
     return -1;
@@ -86,7 +74,7 @@ words_part(Kernel *k, const Value *load, int axis, int64_t ext, int parts, int p
     inside = jot_ix_lt(k->ix, at, jot_ix_const(k->ix, ext), &space);
     if (!jot_ix_is_const(k->ix, inside, &known))
         ix[load->nidx + n++] = inside;
-    value = jot_v_cast(k, JOT_U32, jot_v_load(k, load->buf, ix, n, ix + load->nidx, load->c));
+    value = jot_v_cast(k, JOT_U32, jot_v_bits(k, load->buf, ix, n, ix + load->nidx));
     shift.u = (uint64_t)(part * (WORDS_BITS / parts));
     return !value || !part ? value
                            : jot_v_ew(k, EW_SHL, JOT_U32, value, jot_v_const(k, JOT_U32, shift), 0);
@@ -97,7 +85,6 @@ words_of(Kernel *k, uint32_t value, int axis, int64_t ext, int parts)
 {
     const Value load = k->values.v[value]; /* a copy: values are added */
     uint32_t word = 0;
-    k->bufs.v[load.buf].dtype = parts == 2 ? JOT_U16 : JOT_U8;
     for (int part = 0; part < parts; part++) {
         uint32_t one = words_part(k, &load, axis, ext, parts, part);
         word = !one ? 0 : part ? jot_v_ew(k, EW_BITOR, JOT_U32, word, one, 0) : one;

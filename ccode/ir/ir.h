@@ -248,6 +248,8 @@ JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
 /* The list of an access or a reduction, whose expressions begin at *at, longer by conditions. */
 JOT_FN bool jot_kernel_ask(Kernel *k, uint32_t *at, int nidx, uint8_t *ncond, int n,
                            const Ix *cond);
+/* A half as it lies in memory, u16; 0 where the conditions do not hold. */
+JOT_FN uint32_t jot_v_bits(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond);
 JOT_FN uint32_t jot_v_dot(Kernel *k, int row, uint32_t a, uint32_t b);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
 /* Rebuild everything that reads value `from`, stores too, to read `to`. Returns the value that
