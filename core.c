@@ -283,8 +283,10 @@ core_precision(jot_Ctx *ctx)
 {
     const char *word = ctx->config.precision;
 
-    if (jot_str_eq(word, "exact")) /* tiles take what is subnormal for 0 */
+    if (jot_str_eq(word, "exact")) { /* these take what is subnormal for 0 */
         ctx->target.tiles = false;
+        ctx->target.dots = 0;
+    }
     if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast")
         || jot_str_eq(word, "tf32"))
         return true;
