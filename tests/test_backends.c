@@ -376,9 +376,9 @@ test_libraries(const char *without, const char *name, bool needs)
 
     snprintf(dir, sizeof dir, "%s/libraries-%s", scratch_dir, name);
     snprintf(path, sizeof path, "%s/%s", scratch_dir, name);
-    snprintf(text, sizeof text, "[ \"$1\" = --version ] && exec cc --version\n"
-             "case \"$*\" in *-nostdlib*) printf x >>'%s/%s-without'; %s;; esac\n"
-             "printf x >>'%s/%s-with'; exec cc \"$@\"", scratch_dir, name, without, scratch_dir, name);
+    snprintf(text, sizeof text, "[ \"$1\" = --version ] && exec cc --version\ncd '%s'\n"
+             "case \"$*\" in *-nostdlib*) printf x >>%s-without; %s;; esac\n"
+             "printf x >>%s-with; exec cc \"$@\"", scratch_dir, name, without, name);
     write_script(path, text);
     setenv("JOT_CC", path, 1);
     for (k = 0; k < 2; k++) {

@@ -574,7 +574,7 @@ cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *u
 }
 
 const Backend jot_backend_cc = {
-    .name = "cc", .dialect = "c", .rank = 30, .open = cc_open, .close = cc_close,
+    .name = "cc", .compilers = "cc", .dialect = "c", .rank = 30, .open = cc_open, .close = cc_close,
     .compile = cc_compile, .unload = cc_unload, .recall = cc_recall /* core.c attaches a pool */
 };
 
