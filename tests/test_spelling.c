@@ -3,11 +3,9 @@
  * Judged by the kernels that are built: what does the work of a contraction is one, of two loads.
  * Nothing is run.
  *
- * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/panels.c,
- * fuse/folds.c. */
+ * Guards: ccode/contract/chain.c, ccode/contract/contract.c. */
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
-#include "ccode/contract/panels.h"
 #include "ccode/contract/epilogue.h"
 #include "fuse/fuse.h"
 #include "tests/rates.h"
@@ -223,20 +221,6 @@ judge_chain(Kernel *k, int *contractions)
     return true;
 }
 
-/* One whose columns are read in windows, with what reads them:
- * each window is a contraction there. */
-static bool
-judge_panels(Kernel *k, int *contractions)
-{
-    Sched s;
-
-    if (!jot_panels_sched(&s, k, &ctx->target, 1))
-        return false;
-    jot_sched_close(&s);
-    ++*contractions;
-    return true;
-}
-
 /* A contraction of two loads, or no more work than a few passes over what it reads and writes. */
 static bool
 judge_kernel(Kernel *k, int *contractions)
@@ -252,8 +236,7 @@ judge_kernel(Kernel *k, int *contractions)
     if (work <= 4 * most)
         return true;
     if (!jot_contract_only(k, &c))
-        return jot_panels_find(k, &c) ? judge_panels(k, contractions)
-                                      : judge_chain(k, contractions);
+        return judge_chain(k, contractions);
     ++*contractions;
     return is_load(k, c.a) && is_load(k, c.b);
 }

@@ -11,7 +11,6 @@
 #include "ccode/strategy/strategy.h"
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
-#include "ccode/contract/panels.h"
 #include "ccode/schedule/transpose.h"
 #include "ccode/stencil/stencil.h"
 #include "target/choice.h"
@@ -124,13 +123,6 @@ make_tiles(Ask *a)
 }
 
 static bool
-make_panels(Ask *a)
-{
-    return a->epilogue ? jot_sched_no(a->s, "its sums are an epilogue's")
-                       : jot_panels_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
-}
-
-static bool
 make_chain(Ask *a)
 {
     return a->epilogue ? jot_sched_no(a->s, "its sums are an epilogue's")
@@ -215,7 +207,6 @@ static const Strategy strategies[] = {
       make_weight },
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, 0, make_tiles },
     { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_blocks },
-    { "contractions by panels", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_panels },
     { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
     { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, 4020, make_stencil },
     { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, 4022, make_planes },

@@ -17,7 +17,6 @@
 #include "plan/layout/layout.h"
 #include "ccode/contract/contract.h"
 #include "ccode/contract/epilogue.h"
-#include "ccode/contract/panels.h"
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/schedule/class.h"
 
@@ -205,9 +204,8 @@ uses_wishes(UsesWalk *w, const Contract *c)
     w->uses->groups.v[w->group].lines = c->lines;
 }
 
-/* The one sum of the group, but for those that ride on its stores, and whose own do not count then;
- * of several by panels the first. Blocks of rows (ccode/contract/chain.h) pack what they read by
- * themselves. */
+/* The one sum of the group, but for those that ride on its stores, and whose own do not count then.
+ * Blocks of rows (ccode/contract/chain.h) pack what they read by themselves. */
 static bool
 uses_contract(Kernel *k, Contract *c)
 {
@@ -223,7 +221,7 @@ uses_contract(Kernel *k, Contract *c)
     for (i = k->values.n; i-- > 1;)
         if (sums == 1 && jot_contract_find(k, i, c))
             return true;
-    return sums > 1 && jot_panels_find(k, c);
+    return false;
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
