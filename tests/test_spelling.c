@@ -3,7 +3,7 @@
  * Judged by the kernels that are built: what does the work of a contraction is one, of two loads.
  * Nothing is run.
  *
- * Guards: ccode/contract/chain.c, ccode/contract/contract.c. */
+ * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/products.c. */
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
 #include "ccode/contract/epilogue.h"
