@@ -253,6 +253,14 @@ typedef struct { int n; const jot_Var *v; } jot_Vars;
  * but 0 is true); NULL: zeros. An array belongs to the scope it is made in; a parameter lives
  * outside all scopes until jot_free or jot_close. */
 JOT_API jot_Var jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
+/* An array whose elements stay where they lie, in memory of the caller's (a file that is mapped,
+ * say): aligned as elements are (else JOT_EUSE), bools 0 or 1, nothing written to it by the
+ * library, nor by the caller before release(user, data). That is called once, on the context's
+ * thread, in whatever call no longer needs the memory, at the latest in jot_close; it must not call
+ * jot. release NULL: the memory outlives the context. After a failure nothing was borrowed. */
+typedef void jot_ReleaseFn(void *user, const void *data);
+JOT_API jot_Var jot_array_borrow(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data,
+                                 jot_ReleaseFn *release, void *user);
 JOT_API jot_Var jot_param(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
 JOT_API jot_Var jot_param_of(jot_Var value); /* a parameter that begins as value, lazily */
 /* One value in every element. value is converted as by jot_cast; full_int's wraps around. */
