@@ -422,11 +422,11 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
 
 /* grads[k] = d y / d wrt[k], of wrt[k]'s shape and dtype, for k < n <= JOT_MAX_WRT; y is a float
  * with one element. Gradients are graph nodes like any other and can be differentiated again. A
- * variable that y does not depend on gets zeros, and so does an expression that y was simplified
- * past: a map of a map reads what the inner one reads, unless jot_stop_fuse keeps that. False and
- * poison in grads (JOT_EGRAD, with the reason) when y is not such a scalar, when a wrt is not a
- * float or is a constant (jot_ones, jot_full, ...), or when an operator in between has no
- * gradient. */
+ * variable that y does not depend on gets zeros. A wrt may be an expression, of which equal ones
+ * are one. False and poison in grads (JOT_EGRAD, with the reason) when y is not such a scalar, when
+ * a wrt is not a float, is a constant (jot_ones, jot_full, ...) or an expression that y was
+ * simplified past without a trace (jot_neg of jot_neg; jot_stop_fuse keeps it), or when an operator
+ * in between has no gradient. */
 JOT_API bool jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads);
 /* grads[k] = sum over j of dy[j] . d y[j] / d wrt[k]; dy[j] has the shape and dtype of y[j]. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
