@@ -47,6 +47,11 @@ typedef struct { const char *name, *text; } VectorHelper;
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
+/* an index that lanes are added to, in 32 bits: one that is far from 0 stays so */
+#define NEAR_ZERO \
+    "    const int far = 1073741824;\n" \
+    "    const int near = (jot_u64)base + 1073741824u <= 2147483648u ? (int)base\n" \
+    "        : base < 0 ? -far : far;\n"
 static const VectorHelper vector_helpers[] = {
     /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
      * in an array then moves from register to register in every step */
@@ -68,14 +73,10 @@ static const VectorHelper vector_helpers[] = {
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
                "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
-    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near >= 0;\n}\n" },
-    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near == 0;\n}\n" },
+    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
+              "    return (jot_%V){%N} * step >= -near;\n}\n" },
+    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
+              "    return (jot_%V){%N} * step == -near;\n}\n" },
     { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
