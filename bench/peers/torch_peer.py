@@ -227,6 +227,19 @@ for nm in ("squeezenet1_1", "resnet18", "resnet50", "alexnet", "vgg11", "resnext
 for nm, b in (("resnet18", 8), ("resnet50", 4), ("squeezenet1_1", 8), ("vgg11", 4)):
     W[f"{nm}_train_b{b}"] = model(tv(nm), b, (3, 224, 224), True)
 
+class Unet(nn.Module):
+    def __init__(s):
+        super().__init__()
+        c = lambda i, o: nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU())
+        s.a = nn.Sequential(c(3, 16), c(16, 16)); s.b = nn.Sequential(c(16, 32), c(32, 32)); s.c = nn.Sequential(c(32, 64), c(64, 64))
+        s.d = c(96, 32); s.e = c(48, 16); s.f = nn.Conv2d(16, 3, 1)
+    def forward(s, x):
+        up = lambda skip, x: torch.cat((skip, F.interpolate(x, scale_factor=2)), 1)
+        a = s.a(x); b = s.b(F.max_pool2d(a, 2)); x = s.c(F.max_pool2d(b, 2))
+        return s.f(s.e(up(a, s.d(up(b, x)))))
+for nm, train in (("infer", False), ("train", True)):
+    W[f"unet_small_{nm}"] = model(Unet, 2, (3, 92, 92), train, loss=lambda y, t: y.square().mean())
+
 class Block(nn.Module):
     def __init__(s, d=256, h=4):
         super().__init__(); s.h = h

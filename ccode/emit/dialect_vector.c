@@ -124,6 +124,11 @@ static const VectorHelper vector_helpers[] = {
     { "stn_f16_", "JOT_INLINE void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "fma_", "JOT_INLINE jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
+    /* words of bf16: their products are exact, so fused or not is one */
+    { "dot_bf16_", "JOT_INLINE jot_%V\njot_dot_bf16_%V(jot_%U a, jot_%U b, jot_%V c)\n{\n%D"
+                   "    c += (jot_%V)(a << 16) * (jot_%V)(b << 16);\n"
+                   "    return c + (jot_%V)(a & 0xffff0000u) * (jot_%V)(b & 0xffff0000u);\n"
+                   "#endif\n}\n" },
     { "mad_", "JOT_VECTOR jot_%V\njot_mad_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%M}\n" },
 };
 
@@ -187,6 +192,28 @@ put_fma(Text *out, const VectorName *v, bool sum)
     }
     put_fma_parts(out, v, sum ? "fma" : "mad");
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
+}
+
+/* By an instruction where there is one, in the compiler's names of processors. */
+typedef struct { const char *vector, *target, *spelled, *in; } DotName;
+static const DotName dot_names[] = {
+    { "f32x16", "__AVX512BF16__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
+    { "f32x8", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
+    { "f32x4", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
+    { "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC", "bfdot %0.4s, %1.8h, %2.8h", "w" },
+};
+
+static void
+put_dot(Text *out, const VectorName *v)
+{
+    jot_text_f(out, "#if 0\n");
+    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
+        const DotName *d = &dot_names[i];
+        if (vector_is(v, d->vector))
+            jot_text_f(out, "#elif defined %s\n    __asm__(\"%s\" : \"+%s\"(c) : \"%s\"(a), \"%s\"(b));\n"
+                       "    return c;\n", d->target, d->spelled, d->in, d->in, d->in);
+    }
+    jot_text_f(out, "#else\n");
 }
 
 /* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
@@ -432,6 +459,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'h': jot_text_f(out, "%.*s%d", (int)v->x, v->name, v->lanes / 2); break;
         case 'F': put_fma(out, v, true); break;
         case 'M': put_fma(out, v, false); break;
+        case 'D': put_dot(out, v); break;
         case 'A': put_any(out, v); break;
         case '0': put_some_lanes(out, v, false, 0, v->lanes / 2); break;
         case '9': put_some_lanes(out, v, false, v->lanes / 2, v->lanes); break;
@@ -579,6 +607,8 @@ jot_vector_hash(uint64_t hash)
         hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
         hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
+    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++)
+        hash = jot_hash(hash, dot_names[i].spelled, jot_str_len(dot_names[i].spelled));
     for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++)
         hash = jot_hash(hash, convert_names[i].call, jot_str_len(convert_names[i].call));
     for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)

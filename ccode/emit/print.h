@@ -121,6 +121,7 @@ JOT_FN void jot_print_name(Printer *p, Name name);
 JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
 JOT_FN const char *jot_print_memory_type(int dtype);
 JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
+JOT_FN void jot_print_fma(Printer *p, const Inst *in);
 JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 
 /* ccode/device/emit_device.c */
@@ -132,7 +133,6 @@ JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
 JOT_FN void jot_print_copy(Printer *p, const Inst *in);
 JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
-JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
 /* All lanes as one access, to or from the array of this name. */
 JOT_FN void jot_print_wide_load(Printer *p, const Inst *in, Name to);
 JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);

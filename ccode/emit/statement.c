@@ -216,10 +216,19 @@ print_operand(Printer *p, const Inst *set, uint32_t n)
                 (in->op != C_LOAD || in->narg > 1 || in->lanes != set->lanes ||
                  p->k->bufs.v[in->aux].role == BUF_SCRATCH);
     if (part)
-        jot_text_f(p->out, "jot_part_%sx%d(", jot_print_short(set->dtype), p->lanes);
+        jot_text_f(p->out, "jot_part_%sx%d(", jot_print_short(in->dtype), p->lanes);
     jot_print_all_lanes(p, n);
     if (part)
         jot_text_f(p->out, ", %d)", set->lanes);
+}
+
+/* The function of vectors that a multiply-add or a dot product is. */
+JOT_FN void
+jot_print_fma(Printer *p, const Inst *in)
+{
+    jot_text_f(p->out, in->aux ? "jot_dot_%s_" : "jot_fma_",
+               in->aux ? jot_target_dots[in->aux - 1].name : "");
+    jot_text_f(p->out, "%sx%d", jot_print_short(in->dtype), p->lanes);
 }
 
 /* acc = fma(a, b, acc) */
@@ -229,7 +238,9 @@ print_fma(Printer *p, const Inst *in, LaneMode mode)
     const uint32_t *arg = &p->code->args.v[in->arg];
     bool vector = in->lanes && mode == WHOLE;
     if (vector)
-        jot_text_f(p->out, "jot_fma_%sx%d", jot_print_short(in->dtype), p->lanes);
+        jot_print_fma(p, in);
+    else if (in->aux)
+        jot_text_f(p->out, "jot_dot_%s", jot_target_dots[in->aux - 1].name);
     else
         for (const char *c = p->d->fma; *c; c++)
             if (c[0] == '%' && c[1] == 'f')

@@ -104,7 +104,7 @@ jot_print_whole(Printer *p, uint32_t n)
         return jot_print_lanes_whole(p, n);
     if (in->op == C_LOAD) /* its conditions are of no lane */
         return (in->narg == 1 || in->dtype >= JOT_F32) &&
-               (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
+               (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL || in->dtype == JOT_U32) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype ||
                 jot_print_is_half(p->k->bufs.v[in->aux].dtype));
     if (jot_print_is_choice(p, in))

@@ -152,7 +152,7 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
     const Inst in = w->code->inst.v[body]; /* a copy: records are added below */
     uint32_t decl = jot_walk_register(w, stage, 0);
     bool product = in.op == C_EW && in.ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
-    if (product && w->s->fma) {
+    if ((product && w->s->fma) || in.op == C_DOT) {
         Inst fma = set_inst(w, stage, w->lanes);
         uint32_t arg[3];
         arg[0] = decl;
@@ -160,6 +160,7 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
         arg[2] = w->code->args.v[in.arg + 1];
         fma.ew = EW_ADD;
         fma.dtype = v->dtype;
+        fma.aux = in.op == C_DOT ? in.ew + 1u : 0;
         jot_code_add(&w->b, fma, arg, 3, NULL);
     } else if (v->ew == EW_MAX || v->ew == EW_MIN) {
         Inst extreme = set_inst(w, stage, w->lanes);
@@ -217,10 +218,12 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
     body = jot_walk_masked(w, v, body);
     if (jot_walk_absent(w, w->k->args.v[v->arg], (EwOp)v->ew))
         ;
-    else if (st->acc.kind == PLACE_MEM)
-        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
-    else
+    else if (st->acc.kind != PLACE_MEM)
         step_register(w, v, stage, body);
+    else if (w->code->inst.v[body].op == C_DOT)
+        jot_code_refuse(w->code, "a product of words is added to memory");
+    else
+        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
     if (inside)
         jot_code_pop(&w->b);
 }

@@ -414,7 +414,8 @@ static uint32_t
 apply(Walk *w, uint32_t number)
 {
     const Value *v = &w->k->values.v[number];
-    Inst in = jot_walk_pure(v->op == VAL_CALL ? C_CALL : C_EW, v->dtype, 0);
+    Inst in = jot_walk_pure(v->op == VAL_CALL ? C_CALL : v->op == VAL_DOT ? C_DOT : C_EW,
+                            v->dtype, 0);
     uint32_t arg[32] = {0}, value;
     for (int i = 0; i < v->narg; i++) {
         arg[i] = jot_walk_value(w, w->k->args.v[v->arg + (uint32_t)i]);
@@ -477,7 +478,7 @@ compute(Walk *w, uint32_t number)
         in.aux = v->buf;
         return jot_code_add(&w->b, in, NULL, 0, NULL);
     case VAL_INDEX: return index_value(w, v->dtype, jot_walk_subst(w, w->k->ixs.v[v->at]));
-    case VAL_EW: case VAL_CALL: return apply(w, number);
+    case VAL_EW: case VAL_CALL: case VAL_DOT: return apply(w, number);
     case VAL_AT: return replaced(w, v);
     case VAL_TABLE: return table_value(w, v);
     default:
