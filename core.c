@@ -230,6 +230,10 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     core_number(ctx, &c->threads, "JOT_THREADS");
     core_number(ctx, &c->give_back, "JOT_GIVE_BACK");
     core_number(ctx, &c->tune, "JOT_TUNE");
+#ifdef JOT_NO_TUNE
+    if (c->tune)
+        jot_fail(ctx, JOT_EUSE, "tune: this build times no schedules (JOT_NO_TUNE)");
+#endif
     jot_mem_keep(&ctx->mem, !c->give_back);
     ctx->seed = c->seed;
     return !ctx->status && !ctx->mem.failed;
@@ -440,7 +444,9 @@ core_open(jot_Ctx *ctx, const jot_Config *config)
 #ifndef JOT_NO_HOST
     ctx->forks = jot_host_forks();
     jot_machine_detect(&ctx->target);
+#ifndef JOT_NO_TUNE
     ctx->tune_store = &jot_tune_file;
+#endif
 #endif
     if (!core_configure(ctx, config))
         return ctx->status ? false : jot_fail_memory(ctx, "jot_open");

@@ -26,7 +26,6 @@ typedef struct {
     int items;             /* out: most items of a work-group for it; 0: as many as planned */
 } KernelSym;
 
-JOT_FN KernelFn jot_device_fn; /* plan/device/device.c: a mark, never called */
 
 /* One launch of a kernel on a device. Its arguments, in this order (ccode/device/emit_device.c): of
  * each buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its

@@ -226,11 +226,11 @@ judge_chain(Kernel *k, int *contractions)
 /* One whose columns are read in windows, with what reads them:
  * each window is a contraction there. */
 static bool
-judge_panels(Kernel *k, int *contractions)
+judge_panels(Kernel *k, const Products *p, int *contractions)
 {
     Sched s;
 
-    if (!jot_panels_sched(&s, k, &ctx->target, 1))
+    if (!jot_panels_sched(&s, k, p, &ctx->target, 1))
         return false;
     jot_sched_close(&s);
     ++*contractions;
@@ -242,7 +242,7 @@ static bool
 judge_kernel(Kernel *k, int *contractions)
 {
     double work = 1, most = 0;
-    Contract c;
+    Products p;
     uint32_t i;
 
     for (i = 0; i < k->axes.n; i++)
@@ -251,11 +251,12 @@ judge_kernel(Kernel *k, int *contractions)
         most = elements(&k->bufs.v[i]) > most ? elements(&k->bufs.v[i]) : most;
     if (work <= 4 * most)
         return true;
-    if (!jot_contract_only(k, &c))
-        return jot_panels_find(k, &c) ? judge_panels(k, contractions)
-                                      : judge_chain(k, contractions);
+    if (!jot_products_find(k, &p))
+        return judge_chain(k, contractions);
+    if (p.form == PRODUCTS_PANELS)
+        return judge_panels(k, &p, contractions);
     ++*contractions;
-    return is_load(k, c.a) && is_load(k, c.b);
+    return is_load(k, p.of[0].a) && is_load(k, p.of[0].b);
 }
 
 static int
@@ -269,7 +270,6 @@ judge(const char *what, const char *around, int order, const Fusion *fusion, con
     graph.fusion = fusion;
     for (g = 1; g <= fusion->ngroups; g++) {
         BuildArgs args;
-        Rides rides;
         Kernel k;
         Text text = {NULL, NULL, 0, 0};
         bool ok;
@@ -277,8 +277,6 @@ judge(const char *what, const char *around, int order, const Fusion *fusion, con
         memset(&args, 0, sizeof args);
         text.mem = &ctx->mem;
         ok = jot_build_kernel(ctx, &graph, g, &k, &args);
-        if (ok && jot_rides_find(&k, &rides))
-            jot_rides_apart(&k, &rides, true);
         ok = ok && judge_kernel(&k, &contractions);
         if (!ok)
             jot_ir_print(&k, &text);

@@ -17,6 +17,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/cuda/cuda.h"
+#include "plan/device/device.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <stdio.h>

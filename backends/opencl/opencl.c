@@ -16,6 +16,7 @@
  * backends/opencl/fetch.c, plan/device/device.c. */
 #include "backends/opencl/opencl.h"
 #include "ops/user/code.h"
+#include "plan/device/device.h"
 #ifndef JOT_NO_HOST
 #include <stdio.h>
 #include <string.h>

@@ -103,8 +103,8 @@ JOT_FN bool jot_contract_dots(ContractMake *m);
 JOT_FN int jot_contract_ahead(const ContractMake *m, int64_t moved);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
-/* The dtype of a value that is one of f16 or bf16 at every point, or 0 there; 0: it is another, or
- * 0 everywhere. */
+/* ccode/contract/operand.c. The dtype of a value that is one of f16 or bf16 at every point, or 0
+ * there; 0: it is another, or 0 everywhere. */
 JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
 /* The load of most elements below a value; 0: none. */
 JOT_FN uint32_t jot_contract_load(const Kernel *k, uint32_t value);

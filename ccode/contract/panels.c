@@ -19,18 +19,14 @@
  * Read before: ccode/contract/sched.c, ccode/contract/chain.c. After: ccode/schedule/builder.h. */
 #include "ccode/contract/panels.h"
 
-enum {
-    PANELS_PRODUCTS = 16,
-    PANELS_WIDEST = 4 /* vectors of a panel: the sums of all its rows stay in a cache */
-};
+enum { PANELS_WIDEST = 4 }; /* vectors of a panel: the sums of all its rows stay in a cache */
 
 typedef struct {
     Kernel *k;
     const Target *target;
     int lanes, v, r;         /* axes of vectors and rows */
-    Contract c;              /* of the first contraction */
-    uint32_t sum[PANELS_PRODUCTS];
-    int n;
+    const Products *of;
+    Contract c;              /* of the first of these */
     int64_t rows, block;     /* in registers; the block is a panel */
 } Panels;
 
@@ -38,31 +34,31 @@ typedef struct {
 
 /* A sum of products like the first one. */
 static bool
-panels_product(Panels *p, uint32_t value)
+panels_product(const Kernel *k, Products *p, uint32_t value)
 {
-    Contract c;
-    if (!jot_contract_find(p->k, value, &c) || p->n == PANELS_PRODUCTS ||
-        p->k->values.v[value].ncond || jot_contract_windowed(p->k, c.product))
+    Contract *c = &p->of[p->n < PRODUCTS_MOST ? p->n : 0], like = p->of[0];
+    if (p->n == PRODUCTS_MOST || !jot_contract_find(k, value, c) || k->values.v[value].ncond ||
+        jot_contract_windowed(k, c->product))
         return false;
-    if (!p->n)
-        p->c = c;
-    p->sum[p->n++] = value;
-    return c.m == p->c.m && c.n == p->c.n && c.k == p->c.k && c.batch == p->c.batch && !c.batch;
+    if (!p->n++)
+        like = *c;
+    return c->m == like.m && c->n == like.n && c->k == like.k && c->batch == like.batch &&
+           !c->batch;
 }
 
 /* A sum along all rows of what is made of the contractions. */
 static bool
-panels_column(const Panels *p, uint32_t value)
+panels_column(const Kernel *k, const Products *p, uint32_t value)
 {
-    const Value *v = &p->k->values.v[value];
-    return p->n && v->narg == 1 && !v->ncond && v->axes == p->c.m && v->free == p->c.n;
+    const Value *v = &k->values.v[value];
+    return p->n && v->narg == 1 && !v->ncond && v->axes == p->of[0].m && v->free == p->of[0].n;
 }
 
-static bool
-panels_read(Panels *p)
+JOT_FN bool
+jot_panels_find(const Kernel *k, Products *p)
 {
-    const Kernel *k = p->k;
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    p->n = 0;
     if (ok)
         jot_kernel_used(k, used);
     for (uint32_t i = 1; ok && i < k->values.n; i++) {
@@ -70,40 +66,25 @@ panels_read(Panels *p)
         if (!used[i])
             continue;
         ok = v->op != VAL_AT && v->op != VAL_TABLE && v->op != VAL_SECOND &&
-             (v->op != VAL_REDUCE || panels_column(p, i) || panels_product(p, i));
+             (v->op != VAL_REDUCE || panels_column(k, p, i) || panels_product(k, p, i));
     }
-    for (uint32_t i = 0; ok && i < k->stores.n; i++) {
+    for (uint32_t i = 0; ok && p->n && i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
-        ok = !s->acc && (s->free == (p->c.m | p->c.n) || s->free == p->c.n);
+        ok = !s->acc && (s->free == (p->of[0].m | p->of[0].n) || s->free == p->of[0].n);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return ok && p->n > 1;
 }
 
-JOT_FN bool
-jot_panels_find(const Kernel *k, Contract *c)
-{
-    Panels p;
-    Kernel same = *k;
-    memset(&p, 0, sizeof p);
-    p.k = &same;
-    if (!panels_read(&p))
-        return false;
-    *c = p.c;
-    return true;
-}
-
 /* ---- axes and blocks ---------------------------------------------------------------------- */
 
 static void
-panels_make(const Panels *p, uint32_t sum, Sched *s, ContractMake *m)
+panels_make(const Panels *p, const Contract *c, Sched *s, ContractMake *m)
 {
     jot_contract_open(m, s, p->k, p->target, p->lanes);
-    m->c = p->c;
+    m->c = *c;
     m->v = p->v;
     m->r = p->r;
-    if (sum)
-        jot_contract_find(p->k, sum, &m->c);
 }
 
 /* The panels in which some weights lie already; 0: none do. */
@@ -133,7 +114,7 @@ panels_axes(Panels *p)
     p->r = jot_contract_longest(p->k, p->c.m);
     if (p->v < 0 || p->r < 0)
         return false;
-    panels_make(p, 0, &s, &m);
+    panels_make(p, &p->c, &s, &m);
     m.panels = panels_own(p->k, p->c.b, p->v, p->lanes);
     widest = p->k->axes.v[p->v].ext / p->lanes / (2 * p->target->cores);
     widest = widest < least ? least : widest > PANELS_WIDEST ? PANELS_WIDEST : widest;
@@ -193,11 +174,11 @@ panels_lie(const ContractMake *m, int64_t block)
 /* Panels of the weights, unless they are some as they lie; rows that are computed as they are read,
  * once for each panel; the sum. */
 static void
-panels_product_lines(Panels *p, Writer *w, uint32_t sum, bool *packed)
+panels_product_lines(Panels *p, Writer *w, const Contract *c, bool *packed)
 {
     ContractMake m;
     Sched s;
-    panels_make(p, sum, &s, &m);
+    panels_make(p, c, &s, &m);
     if (!packed[m.c.b] && !panels_lie(&m, p->block)) {
         packed[m.c.b] = true;
         jot_write_number(w, 's', m.c.b);
@@ -211,7 +192,7 @@ panels_product_lines(Panels *p, Writer *w, uint32_t sum, bool *packed)
     m.rows = p->rows;
     m.vectors = p->block / p->lanes;
     m.block = p->block;
-    jot_write_number(w, 's', sum);
+    jot_write_number(w, 's', c->reduce);
     jot_write_number(w, 'A', jot_contract_ahead(&m, p->block));
     jot_write_lines(w, "%$s: $O $m $r:$R | $k $r:1?u $U; res scratch w%[$x, $P#$E]; "
                        "ahead $A\n");
@@ -230,8 +211,8 @@ panels_write(Panels *p, Sched *s)
     panels_roles(p, &w, &around, &block);
     if (used)
         jot_kernel_used(k, used);
-    for (int j = 0; used && j < p->n; j++)
-        panels_product_lines(p, &w, p->sum[j], used + n);
+    for (int j = 0; used && j < p->of->n; j++)
+        panels_product_lines(p, &w, &p->of->of[j], used + n);
     for (i = 1; used && i < n; i++)
         if (used[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free == p->c.n) {
             jot_write_number(&w, 's', i);
@@ -250,16 +231,18 @@ panels_write(Panels *p, Sched *s)
 }
 
 JOT_FN bool
-jot_panels_sched(Sched *s, Kernel *k, const Target *target, int lanes)
+jot_panels_sched(Sched *s, Kernel *k, const Products *of, const Target *target, int lanes)
 {
     Panels p;
     Kernel was;
     bool ok = false;
     memset(&p, 0, sizeof p);
     p.k = k;
+    p.of = of;
+    p.c = of->of[0];
     p.target = target;
     p.lanes = lanes;
-    if (!panels_read(&p) || !panels_axes(&p))
+    if (of->form != PRODUCTS_PANELS || !panels_axes(&p))
         jot_sched_no(s, "not several products of the same rows and columns");
     else {
         ok = jot_kernel_copy(&was, k) && panels_write(&p, s);

@@ -12,7 +12,7 @@
  *   requires  counted code of ccode/device/walk_grid.c      keeps  everything      breaks  nothing
  *
  * Read before: ccode/emit/emit.c, ccode/device/walk_grid.c. After: ccode/emit/dialect.c. */
-#include "ccode/emit/print.h"
+#include "ccode/device/device.h"
 
 /* ---- signature ---- */
 

@@ -26,7 +26,7 @@
  *   requires  a name of ccode/device/walk_matrix.c      keeps  nothing to keep      breaks  nothing
  *
  * Read before: ccode/device/emit_device.c, ccode/device/walk_matrix.c. */
-#include "ccode/emit/print.h"
+#include "ccode/device/device.h"
 
 typedef struct {
     bool group;                 /* four warps have it together */

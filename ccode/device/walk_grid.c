@@ -19,7 +19,7 @@
  *   keeps     what ccode/lower/walk.c keeps
  *
  * Read before: ccode/lower/walk.c. After: ccode/device/emit_device.c. */
-#include "ccode/lower/walk.h"
+#include "ccode/device/device.h"
 
 /* ---- launches ---- */
 

@@ -20,7 +20,7 @@
  *
  * Read before: ccode/device/walk_grid.c, ccode/device/contract_grid.c. After:
  * ccode/device/emit_matrix.c. */
-#include "ccode/lower/walk.h"
+#include "ccode/device/device.h"
 
 /* The last loops of lanes: items along rows and columns. */
 static bool

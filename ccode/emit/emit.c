@@ -312,6 +312,8 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
         jot_code_guard(&code);
     if (ok && !d->device)
         jot_code_apart(&code);
+    if (ok && guard && d->vectors && s->vector_nbytes)
+        jot_code_unswitch(&code, 1);
     if (ok) {
         jot_code_count(&code);
         ok = print_code(&code, d, name, out, info);

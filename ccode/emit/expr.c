@@ -63,6 +63,7 @@ operator_text(const Printer *p, const Inst *in, int *dtype)
     if (!in->exact)
         return text;
     return in->ew == EW_EXP ? "jotm_exp_low%f(%0)"
+        : in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : in->ew == EW_MIN ? "jotm_under%f(%0, %1)"
         : in->ew == EW_DIV && p->d->vectors && (!in->lanes || p->loop) ? "jotm_quot%f(%0, %1)" : text;
 }
 

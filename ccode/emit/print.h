@@ -133,7 +133,6 @@ JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
 JOT_FN void jot_print_copy(Printer *p, const Inst *in);
 JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
-JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
 /* All lanes as one access, to or from the array of this name. */
 JOT_FN void jot_print_wide_load(Printer *p, const Inst *in, Name to);
 JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);

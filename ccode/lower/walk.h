@@ -95,7 +95,6 @@ JOT_FN void jot_walk_launches(Walk *w);
 JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
 JOT_FN bool jot_walk_matrix(Walk *w, uint32_t n); /* false: other parts than the step: unrolled */
-JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
 /* The kids of a node that a work-group runs: between what fills its memory and what reads it there
  * is a barrier. */
 JOT_FN void jot_walk_team_kids(Walk *w, uint32_t n);

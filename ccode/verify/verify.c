@@ -98,6 +98,17 @@ value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
     return true;
 }
 
+/* Who accumulates sets all of the buffer to the identity first, what was written around it too. */
+static bool
+keeps_border(const KBuf *b, jot_Scalar identity)
+{
+    const Layout *l = b->layout;
+    bool halo = false;
+    for (int d = 0; d < l->rank; d++)
+        halo |= l->halo_lo[d] || l->halo_hi[d];
+    return !halo || !b->bordered || l->halo_value.u == identity.u;
+}
+
 static bool
 store_ok(const Kernel *k, uint32_t n, Text *why)
 {
@@ -111,6 +122,8 @@ store_ok(const Kernel *k, uint32_t n, Text *why)
         return jot_refuse(why, "a store's value is not of its buffer's dtype", n);
     if (s->acc && !jot_reduce_op_identity((EwOp)s->acc, (jot_DType)dtype, &identity))
         return jot_refuse(why, "a store accumulates with an operator that has no identity", n);
+    if (s->acc && !keeps_border(b, identity))
+        return jot_refuse(why, "a store accumulates where a border has another value", n);
     return ixs_ok(k, s->at, s->nidx + s->ncond) || jot_refuse(why, "a store's index is poison", n);
 }
 
