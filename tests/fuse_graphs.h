@@ -263,8 +263,8 @@ g_conv_pool(V *out, int arg)
     return 4;
 }
 
-/* A convolution of an upsampled image, which is stored, once. arg: 1 beside a skip connection, 2 with
- * both gradients */
+/* A convolution of an upsampled image, which is stored, once. arg: 1 beside a skip connection, 2
+ * with the gradients */
 static inline int
 g_upsample(V *out, int arg)
 {
@@ -485,10 +485,6 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"relu, max pooling with backward", g_maxpool, 3, 5, 3, pool_largest, 56448}, \
     {"convolution, pooling, relu with backward", g_conv_pool, 0, 8, 5, 2 * 4 * 30 * 30, 64288}, \
     {"convolution with a drawn weight, pooling", g_conv_pool, 1, 9, 6, 2 * 4 * 30 * 30, 64720}, \
-    {"convolution of an upsampled image", g_upsample, 0, 2, 2, conv_largest, 6272}, \
-    {"convolution of an upsampled image and a skip", g_upsample, 1, 2, 2, conv_largest, 12544}, \
-    {"... of an upsampled image, backward", g_upsample, 2, 4, 4, conv_largest, 12544}, \
-    {"... of an upsampled image and a skip, backward", g_upsample, 3, 5, 5, conv_largest, 37632}, \
     {"layer norm", g_layernorm, 0, 2, 1, 0, 0}, \
     {"layer norm, backward", g_layernorm, 1, 3, 1, 0, 0}, \
     {"instance norm", g_instance, 0, 2, 1, 0, 0}, \
@@ -512,6 +508,10 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"distance convolution to second order", g_second, CONV_DISTANCE, 0, 0, conv_largest, 0}, \
     {"max-plus convolution to second order", g_second, CONV_MAXPLUS, 0, 0, conv_largest, 0}, \
     {"max pooling to second order", g_maxpool, 4, 0, 0, pool_largest, 0}, \
-    {"relu, max pooling to second order", g_maxpool, 6, 0, 0, pool_largest, 0},
+    {"relu, max pooling to second order", g_maxpool, 6, 0, 0, pool_largest, 0}, \
+    {"convolution of an upsampled image", g_upsample, 0, 2, 2, conv_largest, 6272}, \
+    {"convolution of an upsampled image and a skip", g_upsample, 1, 2, 2, conv_largest, 12544}, \
+    {"... of an upsampled image, backward", g_upsample, 2, 4, 4, conv_largest, 12544}, \
+    {"... of an upsampled image and a skip, backward", g_upsample, 3, 5, 5, conv_largest, 37632},
 
 #endif
