@@ -55,6 +55,15 @@ $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -I. -c $< -o $@
 
+# The quick tier: of libtcc, which Debian's libtcc-dev has as an archive only, a shared library of this machine,
+# whoever compiles jot and for whom; backends/cpu/tcc.c looks for it by this path
+LIBTCC  = $(if $(wildcard $(patsubst %,%/libtcc.a,/usr/lib/* /usr/lib /usr/local/lib)),build/libtcc.so)
+build/libtcc.so: tools/libtcc.sh
+	@mkdir -p $(@D)
+	@CC=cc sh tools/libtcc.sh $@ 2>/dev/null || echo "libtcc is not used: kernels wait for the C compiler"
+$(B)/backends/cpu/tcc.o: | $(LIBTCC)
+$(B)/backends/cpu/tcc.o: WARN += -DJOT_LIBTCC_PATH='"$(abspath build/libtcc.so)"'
+
 $(B)/libjot.a: $(OBJ)
 	rm -f $@ && ar rcs $@ $(OBJ)
 
@@ -273,7 +282,14 @@ clean:
 	rm -rf $(B) out
 wc:
 	@tools/wc.sh
+# the installed library looks for the installed libtcc
 install: $(B)/libjot.a $(B)/dist/jot.h
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib
+	@mkdir -p $(B)/installed
+	cp $(B)/libjot.a $(B)/installed/libjot.a
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -DJOT_LIBTCC_PATH='"$(abspath $(PREFIX))/lib/jot/libtcc.so"' -I. \
+	    -c backends/cpu/tcc.c -o $(B)/installed/tcc.o
+	ar r $(B)/installed/libjot.a $(B)/installed/tcc.o
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/jot
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
-	install -m 644 $(B)/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
+	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
+	[ ! -e build/libtcc.so ] || install -m 755 build/libtcc.so $(DESTDIR)$(PREFIX)/lib/jot/libtcc.so

@@ -532,6 +532,12 @@ jot_backend(const jot_Ctx *ctx)
     return ctx && ctx->backend ? ctx->backend->name : "none";
 }
 
+const char *
+jot_compilers(const jot_Ctx *ctx)
+{
+    return ctx && ctx->backend && ctx->backend->compilers ? ctx->backend->compilers : "none";
+}
+
 jot_Machine
 jot_machine(jot_Ctx *ctx)
 {

@@ -176,6 +176,9 @@ JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none;
  * nothing when there is no failure. */
 JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use, or "none" */
+/* Who makes its code: "libtcc, then cc" (the first runs soon, the second fast), "cc", "libtcc",
+ * "NVRTC", "the driver's"; "none" where nothing is compiled. */
+JOT_API const char *jot_compilers(const jot_Ctx *ctx);
 
 /* Counts since jot_open, except for the last_ fields, which describe the last evaluation that
  * launched anything. */

@@ -96,6 +96,7 @@ typedef enum { JOB_RUNS, JOB_DONE, JOB_FAILED } JobState;
 
 struct Backend {
     const char *name;      /* what JOT_BACKEND selects */
+    const char *compilers; /* jot_compilers; NULL: no kernels */
     const char *dialect;   /* name of the Dialect its kernels are printed in; NULL: no kernels */
     int rank;              /* preference when nothing is selected: the highest that opens wins */
     /* JOT_EDEVICE when something is missing: the reason goes to `why`, not to ctx's status */

@@ -20,34 +20,17 @@ nest_local(const NestGroup *g, const NestUse *u, int d)
     return at < JOT_MAX_RANK ? g->axis[at] : at;
 }
 
-/* ... from end to end, as seen by who does not fold the axis. */
-static uint8_t
-nest_whole(const NestGroup *g, const NestUse *u, int d)
-{
-    return u->map.part[d] ? NEST_MIXED : nest_local(g, u, d);
-}
-
-/* Does the pair compute the variable? */
-static bool
-nest_computes(const Nests *j, const NestPair *p, uint32_t pos)
-{
-    uint32_t from = j->group_of[pos];
-
-    return from != NEST_OUT
-        && (j->group[from].nest == p->a || j->group[from].nest == p->b);
-}
-
 JOT_FN uint8_t
-jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u, int d)
+jot_nest_axis(const NestPair *p, const NestGroup *g, const NestUse *u, int d)
 {
-    uint8_t at = nest_computes(j, p, u->pos) ? nest_local(g, u, d) : nest_whole(g, u, d);
+    uint8_t at = nest_local(g, u, d);
 
     return at < NEST_AXES && g->nest == p->a ? p->map[at] : at;
 }
 
-/* Axis a of the first is b of the second: may it be? fold: one may be some times as long. */
+/* Axis a of the first is b of the second: may it be? */
 static bool
-pair_axis(const Nests *j, NestPair *p, uint8_t a, uint8_t b, bool fold)
+pair_axis(const Nests *j, NestPair *p, uint8_t a, uint8_t b)
 {
     int k;
 
@@ -58,7 +41,7 @@ pair_axis(const Nests *j, NestPair *p, uint8_t a, uint8_t b, bool fold)
     for (k = 0; k < j->nest[p->a].naxes; k++)
         if (p->map[k] == b)
             return false;
-    if (j->nest[p->a].ext[a] != p->ext[b] && !(fold && jot_nest_fold(j, p, a, b)))
+    if (j->nest[p->a].ext[a] != p->ext[b])
         return false;
     p->map[a] = b;
     return true;
@@ -93,8 +76,7 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
     if (from->solved) /* its elements are nobody's but its own, one of a dimension of one, too */
         return WHY_SCATTER;
     for (d = 0; d < n->rank; d++) {
-        uint8_t a = nest_local(from, own, d);
-        uint8_t b = g->solved ? nest_whole(g, u, d) : nest_local(g, u, d);
+        uint8_t a = nest_local(from, own, d), b = nest_local(g, u, d);
 
         if (n->ext[d] == 1)
             continue;
@@ -102,7 +84,7 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
             p->windows = true;
             continue;
         }
-        if (!pair_axis(j, p, a, b, true))
+        if (!pair_axis(j, p, a, b))
             return WHY_RULE1;
         on |= (uint32_t)1 << b;
     }
@@ -138,11 +120,11 @@ pair_common(const Nests *j, NestPair *p, const NestGroup *ga, const NestUse *ua,
     int d;
 
     for (d = 0; d < j->f->node[ua->pos]->rank; d++) {
-        uint8_t a = nest_whole(ga, ua, d), b = nest_whole(gb, ub, d);
+        uint8_t a = nest_local(ga, ua, d), b = nest_local(gb, ub, d);
 
         if (a >= NEST_AXES && b >= NEST_AXES)
             continue;
-        if (!pair_axis(j, &trial, a, b, false))
+        if (!pair_axis(j, &trial, a, b))
             return;
     }
     *p = trial;
@@ -198,7 +180,7 @@ pair_places(Nests *j, NestPair *p)
             j->f->visits++;
             for (d = 0; d < a->space->rank && a->space->rank == b->space->rank; d++)
                 if (a->axis[d] < NEST_AXES && p->map[a->axis[d]] == NEST_NONE)
-                    left -= pair_axis(j, p, a->axis[d], b->axis[d], false);
+                    left -= pair_axis(j, p, a->axis[d], b->axis[d]);
         }
 }
 
@@ -262,9 +244,7 @@ pair_contraction(Nests *j, NestPair *p)
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
     FuseWhy why = a->blocks || b->blocks ? WHY_RIDES : jot_nest_rides(j, p);
 
-    if (why == WHYS && p->folded)
-        return jot_nest_folds(j, p);
-    if (why == WHYS || a->kept || b->kept || p->folded)
+    if (why == WHYS || a->kept || b->kept)
         return why;
     p->kept = 0;
     return jot_nest_blocks(j, p);
@@ -278,7 +258,6 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     p->a = a;
     p->b = b;
     p->edges = p->siblings = p->blocks = p->windows = false;
-    p->folded = j->nest[b].folded;
     p->naxes = j->nest[b].naxes;
     memcpy(p->ext, j->nest[b].ext, sizeof p->ext);
     p->row = 0;
@@ -297,7 +276,6 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     pair_places(j, p);
     if (!pair_rest(j, p))
         return WHY_NODES;
-    p->folded |= jot_nest_mask(p, j->nest[a].folded, j->nest[a].naxes);
     p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
     if (p->windows || j->nest[a].windows || j->nest[b].windows) /* a step is no term of a sum */
         p->shared &= ~pair_summed(j, p);
@@ -329,7 +307,6 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->blocks = p->blocks || a->blocks || b->blocks;
     b->windows = p->windows || a->windows || b->windows;
     b->own += a->own;
-    b->folded = p->folded;
     b->weight += a->weight;
     b->shared = p->shared;
     b->spread |= jot_nest_mask(p, a->spread, a->naxes);

@@ -25,11 +25,8 @@
 #define NEST_INDEX 0xfd    /* of every dimension: an index variable, in memory before the nest */
 #define NEST_OUT UINT32_MAX
 
-/* Per dimension of a variable: the axis it lies on. part, not 0: they have different lengths. 1 +
- * w: the axis covers window w of the dimension, which is a multiple as long; NEST_INTO: the
- * dimension fills one window of the axis, which is a multiple as long (fuse/folds.c). */
-#define NEST_INTO 0xff
-typedef struct { uint8_t axis[JOT_MAX_RANK], part[JOT_MAX_RANK]; } NestMap;
+/* Per dimension of a variable: the axis it lies on. */
+typedef struct { uint8_t axis[JOT_MAX_RANK]; } NestMap;
 
 /* A variable that a group loads, or one that it stores: which axes of its space index it. */
 typedef struct { uint32_t pos; NestMap map; } NestUse;
@@ -60,7 +57,6 @@ typedef struct {
     bool blocks;                 /* by blocks of rows */
     bool windows;                /* a solved scatter reads windows of what its other groups store */
     int own;                     /* axes of solved scatters beyond those of the nest */
-    uint32_t folded;             /* axes along which dimensions of members are a multiple as long */
     bool rigid;                  /* user code and scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
@@ -89,7 +85,6 @@ typedef struct {
     int naxes;
     int64_t ext[NEST_AXES];
     uint32_t shared, kept;
-    uint32_t folded;             /* axes as short as windows of what lies along them */
     uint32_t row;                /* of shared: the axis that is blocked; 0: none */
     bool blocks;                 /* contractions inside, with more than work on one's stores */
     bool edges;                  /* some variable passes between them */
@@ -113,8 +108,7 @@ JOT_FN void jot_nest_union(Nests *j, const NestPair *p);
 /* Axes of nest a of the pair, as a mask, in b's numbering. */
 JOT_FN uint32_t jot_nest_mask(const NestPair *p, uint32_t axes, int n);
 /* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
-JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g,
-                             const NestUse *u, int d);
+JOT_FN uint8_t jot_nest_axis(const NestPair *p, const NestGroup *g, const NestUse *u, int d);
 /* fuse/epilogue.c: if the pair has a contraction, may the rest be done on the contraction's stores?
  * WHYS: yes, and p->shared is set. */
 JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
@@ -123,16 +117,6 @@ JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
 /* fuse/blocks.c: may they be one nest by blocks of rows (several contractions, or one with work
  * that its stores cannot do)? WHYS: yes. */
 JOT_FN FuseWhy jot_nest_blocks(Nests *j, NestPair *p);
-/* fuse/folds.c: match axis a of p->a with axis b of p->b of another length, if that is possible:
- * the common axis has the shorter length. */
-JOT_FN bool jot_nest_fold(const Nests *j, NestPair *p, uint8_t a, uint8_t b);
-/* May a pair with folded axes be one nest? It needs exactly one contraction with a folded output
- * axis, along which everything stored is contiguous, and the pair itself must read every window and
- * compute every part of a concatenation. WHYS: yes. */
-JOT_FN FuseWhy jot_nest_folds(Nests *j, const NestPair *p);
-/* The number of column blocks that the folded nest offers to threads; 0 if the working set of a
- * block does not fit a cache. */
-JOT_FN double jot_nest_columns(const Nests *j, const NestPair *p);
 /* Bytes touched by a block of rows; *whole: of these, by variables that every block reads whole. */
 JOT_FN double jot_nest_footprint(Nests *j, const NestPair *p, double *whole);
 /* fuse/reward.c: seconds that joining saves; if none, *why is the reason. */

@@ -492,9 +492,9 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"ratio_iou", g_iou, 0, 1, 1, 0, 0}, \
     {"ratio_iou of a sum, with backward", g_iou, 1, 1, 1, 0, 0}, \
     {"ratio_iou with backward", g_iou, 2, 1, 1, 0, 0}, \
-    {"LSTM cell", g_lstm, 0, 4, 2, 0, 4096}, \
-    {"LSTM cell with backward", g_lstm, 1, 8, 5, 0, 8192}, \
-    {"LSTM of 4 steps, backward", g_lstm4, 0, 39, 22, 0, 168960}, \
+    {"LSTM cell", g_lstm, 0, 4, 3, 0, 8192}, \
+    {"LSTM cell with backward", g_lstm, 1, 8, 7, 0, 16384}, \
+    {"LSTM of 4 steps, backward", g_lstm4, 0, 39, 27, 0, 189440}, \
     {"attention", g_attention, 0, 5, 1, 0, 0}, \
     {"attention with backward", g_attention, 1, 10, 3, 0, 16384}, \
     {"attention with backward of a loss", g_attention, 2, 12, 3, 0, 18432}, \

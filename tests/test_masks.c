@@ -2,7 +2,7 @@
  * (ccode/emit/lanes.c): the gradient of a column that is taken at a place of 64 bits, also far
  * outside; borders; of data of 32 and of 64 bits. To the bit as the interpreter.
  *
- * Guards: ccode/emit/dialect.c, ccode/emit/lanes.c, ccode/emit/lanes_memory.c. */
+ * Guards: ccode/emit/dialect.c, ccode/emit/lanes.c, ccode/emit/lanes_memory.c, ccode/lower/unswitch.c. */
 #include "core.h"
 #include "tests/test.h"
 

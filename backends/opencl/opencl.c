@@ -444,7 +444,8 @@ static const Device ocl_device = {
 };
 
 const Backend jot_backend_opencl = {
-    .name = "opencl", .dialect = "opencl", .rank = -1, .open = ocl_open, .close = ocl_close,
+    .name = "opencl", .compilers = "the driver's", .dialect = "opencl", .rank = -1,
+    .open = ocl_open, .close = ocl_close,
     .compile = ocl_compile, .unload = ocl_unload, .device = &ocl_device
 };
 

@@ -57,25 +57,21 @@ build_own(Build *b, const Node *node, const Ix *index)
 {
     const uint8_t *axis = b->graph->fusion->axis[node->at];
     Ix at[JOT_MAX_RANK];
-    int64_t w;
     int d, rank = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0])->rank : node->rank;
 
     for (d = 0; axis && d < rank; d++)
         if (axis[d] == FUSE_SOLVED)
             return false;
-    for (w = 0; jot_build_space(b, b->graph->list->v[node->at], w, at); w++) {
-        for (d = 0; d < node->rank; d++) {
-            Ix own = node->kind == NODE_REDUCE
-                         ? jot_ix_subst(&b->ctx->ix, node->index[d], rank, at, NULL, &b->space)
-                         : at[d];
+    jot_build_space(b, b->graph->list->v[node->at], at);
+    for (d = 0; d < node->rank; d++) {
+        Ix own = node->kind == NODE_REDUCE
+                     ? jot_ix_subst(&b->ctx->ix, node->index[d], rank, at, NULL, &b->space)
+                     : at[d];
 
-            if (own != index[d] && node->ext[d] != 1)
-                break;
-        }
-        if (d == node->rank)
-            return true;
+        if (own != index[d] && node->ext[d] != 1)
+            return false;
     }
-    return false;
+    return true;
 }
 
 JOT_FN bool
@@ -232,27 +228,17 @@ build_axes(Build *b, const FuseGroup *group)
     return true;
 }
 
-JOT_FN bool
-jot_build_space(Build *b, NodeId id, int64_t window, Ix *index)
+JOT_FN void
+jot_build_space(Build *b, NodeId id, Ix *index)
 {
     const Node *node = jot_node(b->ctx, id);
     const uint8_t *axis = b->graph->fusion->axis[node->at];
-    const int64_t *ext = b->graph->fusion->groups[b->group].ext;
-    IxPool *p = &b->ctx->ix;
     int d;
 
     node = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0]) : node;
-    for (d = 0; d < node->rank; d++) {
-        int64_t own = axis && axis[d] < FUSE_SOLVED ? ext[axis[d]] : 0;
-        int64_t times = own > 0 ? node->ext[d] / own : 1; /* of nothing there is no window */
-
+    for (d = 0; d < node->rank; d++)
         index[d] = !axis                     ? b->axis[d]
-                 : axis[d] >= FUSE_SOLVED ? jot_ix_const(p, 0) : b->axis[axis[d]];
-        if (times > 1)
-            index[d] = jot_ix_add(p, index[d], jot_ix_const(p, window % times * ext[axis[d]]));
-        window /= times;
-    }
-    return window == 0;
+                 : axis[d] >= FUSE_SOLVED ? jot_ix_const(&b->ctx->ix, 0) : b->axis[axis[d]];
 }
 
 static bool
@@ -354,12 +340,10 @@ build_group(Build *b)
         return false;
     b->k->steps = build_mask(b, b->graph->fusion->groups[b->group].steps);
     for (i = 0; id; id = build_stored(b, ++i)) {
-        int64_t w;
-
-        for (w = 0; jot_build_space(b, id, w, index); w++)
-            if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
-                                                          : !build_store(b, id, index))
-                return false;
+        jot_build_space(b, id, index);
+        if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
+                                                      : !build_store(b, id, index))
+            return false;
     }
     return build_steps(b);
 }

@@ -88,10 +88,8 @@ JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
 JOT_FN uint32_t jot_build_rounded(Build *b, jot_DType dtype, uint32_t value);
 /* A member of the group that is in memory, read at another element than its own. */
 JOT_FN bool jot_build_reads_back(Build *b, NodeId id, const Ix *index);
-/* Where a member of the group stands in the group's axes: index of its space. A dimension some
- * times as long as its axis is there once for each window of it: `window` counts these from 0;
- * false: so many there are not. */
-JOT_FN bool jot_build_space(Build *b, NodeId id, int64_t window, Ix *index);
+/* Where a member of the group stands in the group's axes: index of its space. */
+JOT_FN void jot_build_space(Build *b, NodeId id, Ix *index);
 /* A reduction that other members of the group read at index: its value there. */
 JOT_FN uint32_t jot_build_inner(Build *b, NodeId id, const Ix *index);
 /* The stored node of a reduction; alone: the group stores nothing else, so its axes are free. */

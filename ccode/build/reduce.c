@@ -179,28 +179,6 @@ reduce_plain(Build *b, NodeId id, const Ix *index)
     return reduce_store(b, id, to, v, EW_NONE, NULL);
 }
 
-/* The window of the space in which the reduction's element at `index` is computed:
- * its point there. */
-static bool
-reduce_inside(Build *b, const Node *node, NodeId id, const Ix *index, Ix *at, Ix *to, Guards *g,
-              bool *never)
-{
-    int64_t w;
-    int d;
-
-    for (w = 0; jot_build_space(b, id, w, at); w++) {
-        g->n = 0;
-        *never = false;
-        if (!reduce_where(b, node, at, to, g, never))
-            return false;
-        for (d = 0; d < node->rank && (to[d] == index[d] || node->ext[d] == 1); d++)
-            ;
-        if (d == node->rank)
-            return true;
-    }
-    return reduce_fail(b, "a reduction is read where it is not");
-}
-
 JOT_FN uint32_t
 jot_build_inner(Build *b, NodeId id, const Ix *index)
 {
@@ -209,13 +187,21 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     bool never = false;
     Ix at[JOT_MAX_RANK], to[JOT_MAX_RANK];
     uint32_t v;
+    int d;
 
     if (b->graph->fusion->group[node->at] != b->group || !jot_build_is_plain(b->ctx, node)) {
         reduce_fail(b, "a reduction of another group");
         return 0;
     }
-    if (!reduce_inside(b, node, id, index, at, to, &g, &never))
+    jot_build_space(b, id, at);
+    if (!reduce_where(b, node, at, to, &g, &never))
         return 0;
+    for (d = 0; d < node->rank && (to[d] == index[d] || node->ext[d] == 1); d++)
+        ;
+    if (d < node->rank) {
+        reduce_fail(b, "a reduction is read where it is not");
+        return 0;
+    }
     v = reduce_value(b, node, reduce_axes(b, node, at), to, at, &g, never);
     return jot_build_rounded(b, (jot_DType)node->dtype, v);
 }

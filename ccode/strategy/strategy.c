@@ -11,7 +11,6 @@
 #include "ccode/strategy/strategy.h"
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
-#include "ccode/contract/panels.h"
 #include "ccode/schedule/transpose.h"
 #include "ccode/stencil/stencil.h"
 #include "target/choice.h"
@@ -80,7 +79,7 @@ ask_product(Ask *a)
     const Products *p = ask_products(a);
 
     if (p->form == PRODUCTS_ONE)
-        return &p->of[0];
+        return &p->of;
     jot_sched_no(a->s, "not one sum alone, of two factors that each lack an axis of the other");
     return NULL;
 }
@@ -98,7 +97,7 @@ make_epilogue(Ask *a)
 {
     const Products *p = ask_products(a);
     Rides sums = p->sums;
-    Contract c = p->of[0];
+    Contract c = p->of;
     int64_t by;
     int at;
 
@@ -143,12 +142,6 @@ make_tiles(Ask *a)
         && jot_kernel_settle(a->k, &was, jot_kernel_copy(&was, a->k)
                                              && jot_contract_grid(a->s, a->k, c, &a->target,
                                                                   matrix));
-}
-
-static bool
-make_panels(Ask *a)
-{
-    return jot_panels_sched(a->s, a->k, ask_products(a), &a->target, ask_sum_lanes(a));
 }
 
 static bool
@@ -237,7 +230,6 @@ static const Strategy strategies[] = {
       make_weight },
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, 0, make_tiles },
     { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_blocks },
-    { "contractions by panels", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_panels },
     { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
     { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, 4020, make_stencil },
     { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, 4022, make_planes },
