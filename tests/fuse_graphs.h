@@ -481,8 +481,8 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"ResNet34 block", g_block, 0, 4, 2, conv_largest, 12544}, \
     {"linear + bias + relu", g_linear, 0, 2, 1, 0, 0}, \
     {"max pooling", g_maxpool, 0, 1, 1, pool_largest, 0}, \
-    {"max pooling with backward", g_maxpool, 1, 3, 1, pool_largest, 0}, \
-    {"relu, max pooling with backward", g_maxpool, 3, 5, 3, pool_largest, 56448}, \
+    {"max pooling with backward", g_maxpool, 1, 3, 2, pool_largest, 6272}, \
+    {"relu, max pooling with backward", g_maxpool, 3, 5, 4, pool_largest, 62720}, \
     {"convolution, pooling, relu with backward", g_conv_pool, 0, 8, 5, 2 * 4 * 30 * 30, 64288}, \
     {"convolution with a drawn weight, pooling", g_conv_pool, 1, 9, 6, 2 * 4 * 30 * 30, 64720}, \
     {"layer norm", g_layernorm, 0, 2, 1, 0, 0}, \
