@@ -75,6 +75,9 @@ struct Buffer {
     void *device;       /* in the backend's memory, its handle; NULL: not there */
     struct Away *away;  /* not NULL: p was freed, the elements are only in one of `copies` */
     bool lent;          /* the user has a pointer to p (jot_data): p stays */
+    bool borrowed;      /* p is the caller's: read, never written */
+    jot_ReleaseFn *release; /* ... who is told when it is needed no longer; may be NULL */
+    void *release_user;
     Buffer *copies;     /* the same elements in other layouts; they live as long as this buffer */
     Buffer *next_copy;  /* of a copy: the next one in that list */
     char *key;          /* of a copy: its layout as text, unique in the list */
@@ -256,6 +259,8 @@ JOT_FN Buffer *jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device);
 JOT_FN bool jot_buffer_host(jot_Ctx *ctx, Buffer *buf); /* allocate p if it is NULL; not filled */
 JOT_FN void jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf); /* free p: the device has the elements */
 JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
+/* May who has one reference write new elements into p? */
+JOT_FN bool jot_buffer_own(const Buffer *buf);
 /* The copy of this key; NULL: there is none. */
 JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
 /* A new buffer of zeros that can become that copy by copy_keep, which cannot fail. Until then it

@@ -10,7 +10,8 @@
  *
  * Maps compose by substitution, so a chain of transpose, slice, pad and broadcast is one node that
  * reads x once. Two maps become one when nothing is lost: either the outer never leaves the inner's
- * output, or the inner never leaves its own x, or both would give the same overflow value. Bounds
+ * output, or the inner never leaves its own x, or both would give the same overflow value; windows
+ * over an inner map that moves in steps stay two. Bounds
  * against x are implicit in a node; the bounds of a map that was swallowed become conditions,
  * unless provable from the ranges of the axes or implied by what is left.
  *
@@ -246,6 +247,40 @@ reindex_spreads(jot_Ctx *ctx, const Reindexing *w)
            w->space.n > inner->rank;
 }
 
+/* A quotient or rest of a sum of axes: windows over what moves in steps, as an upsampled image. */
+static bool
+reindex_steps(const IxPool *pool, Ix ix)
+{
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+    const IxTerm *t = jot_ix_linear(pool, ix, &c, &n, &tmp);
+
+    for (i = 0; i < n; i++) {
+        const IxRec *r = &pool->recs.v[t[i].atom];
+
+        if ((r->op == IX_DIV || r->op == IX_MOD) && (r->axes & (r->axes - 1)))
+            return true;
+    }
+    return false;
+}
+
+/* Windows of it are more elements than it has: they stay two nodes, so that the inner one may be
+ * stored, or its gradient added up once. */
+static bool
+reindex_windows(jot_Ctx *ctx, const Reindexing *w, const Reindexing *out)
+{
+    int64_t points = 1;
+    int k;
+
+    for (k = 0; k < w->space.n; k++)
+        points = jot_ix_product(points, w->space.ext[k]);
+    for (k = 0; k < out->map.nindex; k++)
+        if (reindex_steps(&ctx->ix, out->map.index[k]))
+            return points > jot_node(ctx, w->x)->nelem;
+    return false;
+}
+
 /* x is a REINDEX: read its x instead. False: not legal, too large, or poison; w is as before. */
 static bool
 reindex_compose(jot_Ctx *ctx, Reindexing *w)
@@ -274,6 +309,8 @@ reindex_compose(jot_Ctx *ctx, Reindexing *w)
         if (!out.map.index[k] || !jot_ix_fits(&ctx->ix, out.map.index[k], &w->space))
             return false;
     }
+    if (reindex_windows(ctx, w, &out))
+        return false;
     for (k = 0; k < w->map.ncond; k++)
         if (!reindex_add_cond(ctx, &out, w->map.cond[k]))
             return false;

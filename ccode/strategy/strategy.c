@@ -11,7 +11,6 @@
 #include "ccode/strategy/strategy.h"
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
-#include "ccode/contract/panels.h"
 #include "ccode/schedule/transpose.h"
 #include "ccode/stencil/stencil.h"
 #include "target/choice.h"
@@ -60,36 +59,56 @@ strategy_own(Ask *a)
     return a->want->own->make(a->s, a->k, &w, a->why);
 }
 
-/* The only sum is one of products: looked for once, for all rows that ask. */
-static bool
+/* What sums of products it is, to all rows that ask. */
+static const Products *
+ask_products(Ask *a)
+{
+    if (!a->products)
+        a->products = a->want->products;
+    if (!a->products || !jot_products_hold(a->products, a->k)) {
+        (void)jot_products_find(a->k, &a->own);
+        a->products = &a->own;
+    }
+    return a->products;
+}
+
+/* The one product; NULL, and a reason: there is no such. */
+static const Contract *
 ask_product(Ask *a)
 {
-    if (!a->looked)
-        a->found = jot_contract_only(a->k, &a->product);
-    a->looked = true;
-    return a->found
-        || jot_sched_no(a->s, a->product.reduce ? "not one sum alone, of two factors that each "
-                                                  "lack an axis of the other"
-                                                : "it sums nothing up");
+    const Products *p = ask_products(a);
+
+    if (p->form == PRODUCTS_ONE)
+        return &p->of;
+    jot_sched_no(a->s, "not one sum alone, of two factors that each lack an axis of the other");
+    return NULL;
 }
 
 static bool
+make_contract(Ask *a, const Contract *c, Rides *sums)
+{
+    return jot_contract_sched(a->s, a->k, c, &a->target,
+                              ask_lanes(a, a->k->values.v[c->reduce].dtype), sums);
+}
+
+/* The block may divide an axis, which the contraction is found with anew. */
+static bool
 make_epilogue(Ask *a)
 {
-    Rides sums;
-    Contract c;
+    const Products *p = ask_products(a);
+    Rides sums = p->sums;
+    Contract c = p->of;
     int64_t by;
     int at;
 
-    if (!jot_rides_find(a->k, &sums))
+    if (p->form != PRODUCTS_EPILOGUE)
         return jot_sched_no(a->s, "no sums of a product's results over all its rows");
-    a->epilogue = true;
+    jot_rides_take(a->k, &sums);
     if (!jot_rides_block(a->k, &a->target, &sums, true, &at, &by))
         return false;
     jot_rides_apart(a->k, &sums, true);
-    if (jot_contract_only(a->k, &c)
-        && jot_contract_sched(a->s, a->k, &c, &a->target,
-                              ask_lanes(a, a->k->values.v[c.reduce].dtype), &sums))
+    if ((jot_products_hold(p, a->k) || jot_contract_find(a->k, c.reduce, &c))
+        && make_contract(a, &c, &sums))
         return true;
     jot_rides_apart(a->k, &sums, false);
     return false;
@@ -98,16 +117,17 @@ make_epilogue(Ask *a)
 static bool
 make_weight(Ask *a)
 {
-    return ask_product(a)
-        && jot_winograd_weight(a->s, a->k, &a->product, &a->target, ask_lanes(a, JOT_F32));
+    const Contract *c = ask_product(a);
+
+    return c && jot_winograd_weight(a->s, a->k, c, &a->target, ask_lanes(a, JOT_F32));
 }
 
 static bool
 make_blocks(Ask *a)
 {
-    return ask_product(a)
-        && jot_contract_sched(a->s, a->k, &a->product, &a->target,
-                              ask_lanes(a, a->k->values.v[a->product.reduce].dtype), NULL);
+    const Contract *c = ask_product(a);
+
+    return c && make_contract(a, c, NULL);
 }
 
 static bool
@@ -115,26 +135,21 @@ make_tiles(Ask *a)
 {
     MatrixUse matrix = !a->want->dialect->device->matrix                 ? MATRIX_NONE
                      : jot_str_eq(a->want->config->precision, "tf32") ? MATRIX_TF32 : MATRIX_HALVES;
+    const Contract *c = ask_product(a);
     Kernel was;
 
-    return ask_product(a)
+    return c
         && jot_kernel_settle(a->k, &was, jot_kernel_copy(&was, a->k)
-                                             && jot_contract_grid(a->s, a->k, &a->product,
-                                                                  &a->target, matrix));
-}
-
-static bool
-make_panels(Ask *a)
-{
-    return a->epilogue ? jot_sched_no(a->s, "its sums are an epilogue's")
-                       : jot_panels_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
+                                             && jot_contract_grid(a->s, a->k, c, &a->target,
+                                                                  matrix));
 }
 
 static bool
 make_chain(Ask *a)
 {
-    return a->epilogue ? jot_sched_no(a->s, "its sums are an epilogue's")
-                       : jot_chain_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
+    return ask_products(a)->form == PRODUCTS_EPILOGUE
+               ? jot_sched_no(a->s, "its sums are an epilogue's")
+               : jot_chain_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
 }
 
 static bool
@@ -194,9 +209,9 @@ make_ruled(Ask *a)
 
 enum {
     BEST = FACT_PLAIN | FACT_BEST,
-    PRODUCT = FACT_PLAIN | FACT_WHOLE | FACT_LARGE,
+    PRODUCT = FACT_PLAIN | FACT_LARGE,
     CPU_PRODUCT = PRODUCT | FACT_HOST,
-    WINDOW = BEST | FACT_WHOLE | FACT_VECTORS
+    WINDOW = BEST | FACT_VECTORS
 };
 typedef struct {
     const char *name;
@@ -215,7 +230,6 @@ static const Strategy strategies[] = {
       make_weight },
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, 0, make_tiles },
     { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_blocks },
-    { "contractions by panels", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_panels },
     { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
     { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, 4020, make_stencil },
     { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, 4022, make_planes },
@@ -247,8 +261,7 @@ ask_facts(const Ask *a)
         return FACT_OWN;
     return (w->plain ? FACT_PLAIN : FACT_DRAWN) | (w->dialect->device ? FACT_DEVICE : FACT_HOST)
          | (w->quick ? 0u : FACT_BEST) | (w->dialect->vectors ? FACT_VECTORS : 0u)
-         | (a->lanes ? 0u : FACT_FREE) | (a->k->steps ? 0u : FACT_WHOLE)
-         | (ask_large(a) ? FACT_LARGE : 0u)
+         | (a->lanes ? 0u : FACT_FREE) | (ask_large(a) ? FACT_LARGE : 0u)
          | (jot_str_eq(w->config->precision, "exact") ? 0u : FACT_INEXACT);
 }
 
@@ -278,7 +291,7 @@ ask_lacks(unsigned lacks)
     static const char *const text[] = {
         "the plan has none", "schedules are drawn", "schedules are not drawn", "it is for a device",
         "it is not for a device", "the quick tier", "no vectors", "lanes are given",
-        "it goes step by step", "too few points", "sums are to be exact"
+        "too few points", "sums are to be exact"
     };
     int i = 0;
 

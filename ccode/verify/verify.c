@@ -73,7 +73,7 @@ static bool
 value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
 {
     const Value *v = &k->values.v[n];
-    if (v->op == VAL_POISON || v->op > VAL_CALL)
+    if (v->op == VAL_POISON || v->op > VAL_DOT)
         return jot_refuse(why, "a value is poison", n);
     if (depth[n] > VALUE_DEPTH)
         return jot_refuse(why, "a value is nested too deeply", n);
@@ -85,6 +85,8 @@ value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
                           n);
     if (v->op == VAL_EW && !ew_ok(k, v))
         return jot_refuse(why, "an operator's operands have the wrong dtypes", n);
+    if (v->op == VAL_DOT && (arg_dtype(k, v, 0) != JOT_U32 || arg_dtype(k, v, 1) != JOT_U32))
+        return jot_refuse(why, "a product of words of which one is none", n);
     if (v->op == VAL_SECOND && k->values.v[k->args.v[v->arg]].narg != 2)
         return jot_refuse(why, "a second accumulator of a reduction that has one", n);
     if (v->op == VAL_REDUCE && v->narg == 2 &&
