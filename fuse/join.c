@@ -38,9 +38,8 @@ join_arrays(Nests *j)
     j->edge_out = jot_arena_array(&f->arena, uint32_t, edges);
     j->group = jot_arena_array(&f->arena, NestGroup, (size_t)j->n + 1);
     j->nest = jot_arena_array(&f->arena, Nest, (size_t)j->n + 1);
-    j->step = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
     return j->group_of && j->seen && j->count && j->number && j->edge_in && j->edge_out && j->group
-        && j->nest && j->step;
+        && j->nest;
 }
 
 static void
@@ -423,7 +422,6 @@ jot_fuse_join(Fuser *f)
         if (join_all(j)) {
             join_siblings(j);
             join_inside(j);
-            jot_nest_steps(j);
             join_result(j);
         }
     }

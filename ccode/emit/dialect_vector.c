@@ -195,26 +195,17 @@ put_fma(Text *out, const VectorName *v, bool sum)
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
-/* By an instruction where there is one, in the compiler's names of processors. */
-typedef struct { const char *vector, *target, *spelled, *in; } DotName;
-static const DotName dot_names[] = {
-    { "f32x16", "__AVX512BF16__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x8", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x4", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC", "bfdot %0.4s, %1.8h, %2.8h", "w" },
-};
-
+/* By the instruction, where the compiler is told of one. */
 static void
 put_dot(Text *out, const VectorName *v)
 {
-    jot_text_f(out, "#if 0\n");
-    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
-        const DotName *d = &dot_names[i];
-        if (vector_is(v, d->vector))
-            jot_text_f(out, "#elif defined %s\n    __asm__(\"%s\" : \"+%s\"(c) : \"%s\"(a), \"%s\"(b));\n"
-                       "    return c;\n", d->target, d->spelled, d->in, d->in, d->in);
-    }
-    jot_text_f(out, "#else\n");
+    jot_text_f(out, vector_is(v, "f32x16")
+               ? "#ifdef __AVX512BF16__\n    __asm__(\"vdpbf16ps {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
+                 "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n#else\n"
+               : !vector_is(v, "f32x4") ? "#if 0\n#else\n"
+               : "#if defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC && defined __aarch64__\n"
+                 "    __asm__(\"bfdot %%0.4s, %%1.8h, %%2.8h\" : \"+w\"(c) : \"w\"(a), \"w\"(b));\n"
+                 "    return c;\n#else\n");
 }
 
 /* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
@@ -608,8 +599,6 @@ jot_vector_hash(uint64_t hash)
         hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
         hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
-    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++)
-        hash = jot_hash(hash, dot_names[i].spelled, jot_str_len(dot_names[i].spelled));
     for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++)
         hash = jot_hash(hash, convert_names[i].call, jot_str_len(convert_names[i].call));
     for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)

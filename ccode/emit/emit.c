@@ -104,10 +104,8 @@ print_pointers(Printer *p, const Used *u)
                 print_placed(p, number, type, buf->from);
             else
                 jot_text_f(p->out, " = buf[%u];\n", number);
-            if (scratch) {
-                jot_print_number(p, (int64_t)offset[shared]);
-                jot_text_f(p->out, ");\n");
-            }
+            if (scratch)
+                jot_print_f(p, "%i);\n", (int64_t)offset[shared]);
         }
         number += !scratch;
         offset[shared] += scratch ? jot_print_scratch_size(p, buf) : 0;

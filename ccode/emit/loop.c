@@ -174,13 +174,8 @@ print_jam_rows(Printer *p, uint32_t n)
     for (int row = 0; row < p->jam_rows; row++) {
         uint32_t mark = p->scope.n;
         jot_print_jam_row(p, row);
-        jot_print_indent(p);
-        jot_text_f(p->out, "{\n");
-        p->indent++;
-        jot_print_block(p, n);
-        p->indent--;
-        jot_print_indent(p);
-        jot_text_f(p->out, "}\n");
+        jot_print_f(p, "\t{\n");
+        jot_print_braced(p, n);
         jot_print_give(p, mark);
     }
 }
@@ -200,8 +195,7 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     else
         jot_print_block(p, l->n);
     p->indent--;
-    jot_print_indent(p);
-    jot_text_f(p->out, "}\n");
+    jot_print_f(p, "\t}\n");
     jot_print_give(p, mark);
     p->loop = 0;
     p->lanes = all;
@@ -213,14 +207,14 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
 static void
 print_at(Printer *p, const Loop *l, int64_t at)
 {
-    jot_print_indent(p);
-    jot_text_f(p->out, "{\n");
-    p->indent++;
-    jot_print_indent(p);
-    p->indent--;
-    jot_text_f(p->out, "const jot_i64 ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, " = %lld;\n", (long long)at);
+    jot_print_f(p, "\t{\n\t    const jot_i64 %n = %l;\n", p->name[l->n], at);
+}
+
+JOT_FN void
+jot_print_for(Printer *p, Name name, int64_t from, int64_t to, int step)
+{
+    jot_print_f(p, step > 1 ? "\tfor (jot_i64 %n = %l; %n < %l; %n += %d) {\n"
+                : "\tfor (jot_i64 %n = %l; %n < %l; %n++) {\n", name, from, name, to, name, step);
 }
 
 /* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by
@@ -237,18 +231,10 @@ print_rest(Printer *p, const Loop *l, int64_t at)
         print_loop_body(p, l, narrower, false);
     } else if (l->parts && steps > 1) {
         print_at(p, l, at);
-        jot_print_indent(p);
-        jot_text_f(p->out, "    const int part = %d;\n", (int)steps);
+        jot_print_f(p, "\t    const int part = %d;\n", (int)steps);
         print_loop_body(p, l, l->lanes, true);
     } else if (steps > 0) {
-        jot_print_indent(p);
-        jot_text_f(p->out, "for (jot_i64 ");
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " = %lld; ", (long long)at);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " < %lld; ", (long long)end);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, "++) {\n");
+        jot_print_for(p, p->name[l->n], at, end, 1);
         print_loop_body(p, l, 0, false);
     }
 }
@@ -259,14 +245,7 @@ print_counted(Printer *p, const Loop *l)
 {
     int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
     if (whole - at > l->unrolled * l->lanes) {
-        jot_print_indent(p);
-        jot_text_f(p->out, "for (jot_i64 ");
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " = %lld; ", (long long)at);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " < %lld; ", (long long)whole);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " += %d) {\n", l->lanes);
+        jot_print_for(p, p->name[l->n], at, whole, l->lanes);
         print_loop_body(p, l, l->lanes, false);
         at = whole;
     }
@@ -283,72 +262,31 @@ static void
 loop_print_bounds(Printer *p, Loop *l)
 {
     const Inst *in = &p->code->inst.v[l->n];
+    const uint32_t *arg = &p->code->args.v[in->arg];
     l->to = jot_print_take(p, "to");
-    jot_print_indent(p);
-    jot_text_f(p->out, "const jot_i64 ");
-    jot_print_name(p, l->to);
-    jot_text_f(p->out, " = ");
+    jot_print_f(p, "\tconst jot_i64 %n = ", l->to);
     if (in->narg)
-        jot_print_expr(p, p->code->args.v[in->arg + 1], 13, WHOLE);
+        jot_print_f(p, "%w;\n\tjot_i64 %n = %w;\n", arg[1], p->name[l->n], arg[0]);
     else if (in->exact)
-        jot_text_f(p->out, "hi < %lld ? hi : %lld", (long long)in->c.i, (long long)in->c.i);
+        jot_print_f(p, "hi < %l ? hi : %l;\n\tjot_i64 %n = lo;\n", in->c.i, in->c.i, p->name[l->n]);
     else
-        jot_text_f(p->out, "hi");
-    jot_text_f(p->out, ";\n");
-    jot_print_indent(p);
-    jot_text_f(p->out, "jot_i64 ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, " = ");
-    if (in->narg)
-        jot_print_expr(p, p->code->args.v[in->arg], 13, WHOLE);
-    else
-        jot_text_f(p->out, "lo");
-    jot_text_f(p->out, ";\n");
-}
-
-/* j < to, or with lanes: j + lanes <= to */
-static void
-print_before(Printer *p, const Loop *l, int lanes)
-{
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, lanes ? " <= " : " < ");
-    jot_print_name(p, l->to);
-    if (lanes)
-        jot_text_f(p->out, " - %d", lanes);
+        jot_print_f(p, "hi;\n\tjot_i64 %n = lo;\n", p->name[l->n]);
 }
 
 /* From a bound to another. */
 static void
 print_ranged(Printer *p, Loop *l)
 {
+    Name at = p->name[l->n];
     loop_print_bounds(p, l);
-    jot_print_indent(p);
-    jot_text_f(p->out, "for (; ");
-    print_before(p, l, l->lanes);
-    jot_text_f(p->out, "; ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, " += %d) {\n", l->lanes);
+    jot_print_f(p, "\tfor (; %n <= %n - %d; %n += %d) {\n", at, l->to, l->lanes, at, l->lanes);
     print_loop_body(p, l, l->lanes, false);
-    jot_print_indent(p);
-    if (l->parts) {
-        jot_text_f(p->out, "if (");
-        print_before(p, l, 0);
-        jot_text_f(p->out, ") {\n");
-        jot_print_indent(p);
-        jot_text_f(p->out, "    const int part = (int)(");
-        jot_print_name(p, l->to);
-        jot_text_f(p->out, " - ");
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, ");\n");
-        print_loop_body(p, l, l->lanes, true);
-        return;
-    }
-    jot_text_f(p->out, "for (; ");
-    print_before(p, l, 0);
-    jot_text_f(p->out, "; ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, "++) {\n");
-    print_loop_body(p, l, 0, false);
+    if (l->parts)
+        jot_print_f(p, "\tif (%n < %n) {\n\t    const int part = (int)(%n - %n);\n", at, l->to, l->to,
+                    at);
+    else
+        jot_print_f(p, "\tfor (; %n < %n; %n++) {\n", at, l->to, at);
+    print_loop_body(p, l, l->parts ? l->lanes : 0, l->parts);
 }
 
 /* From a number to a number, and how many steps; else -1. */
@@ -429,8 +367,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
     bool vectors = p->moves && in->apart && !(in->wide && in->aux) && loop_plan(p, n, &l);
     if (vectors) {
         if (l.steps < 0) {
-            jot_print_indent(p);
-            jot_text_f(p->out, "{\n");
+            jot_print_f(p, "\t{\n");
             p->indent++;
         }
         p->name[n] = jot_print_take(p, in->name ? in->name : "i");
@@ -439,8 +376,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
         else {
             print_ranged(p, &l);
             p->indent--;
-            jot_print_indent(p);
-            jot_text_f(p->out, "}\n");
+            jot_print_f(p, "\t}\n");
         }
         jot_print_give(p, mark);
         p->vectors = true;

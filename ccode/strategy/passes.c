@@ -45,9 +45,7 @@ static const Pass passes[] = {
     { "signs out of sums", PASS_LOOPS, FACT_HOST, jot_kernel_turned, NULL },
     { "merged axes", PASS_LOOPS, FACT_HOST, jot_merge_axes, NULL },
     { "cleared scatters", PASS_LOOPS, FACT_HOST, jot_kernel_scatters, NULL },
-    { "folded steps", PASS_LOOPS, 0, jot_steps_fold, NULL },
     { "line buffers", PASS_LOOPS, FACT_HOST | FACT_BEST, NULL, pass_lines },
-    { "steps in all values", PASS_LOOPS, 0, jot_steps_in_all, NULL },
 };
 
 JOT_FN bool
