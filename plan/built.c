@@ -2,11 +2,12 @@
  *
  *     layouts, tiles, the text of either tier    each changes a copy of its own
  *
- * It is kept until the group has its step.
+ * It is kept until the group has its step, as is what sums of products it is.
  *
  *   requires  fused groups     keeps  what is built
  * Read before: ccode/build/build.h, plan/parts.h. After: plan/layout/uses.c, plan/text.c. */
 #include "plan/parts.h"
+#include "ccode/rewrite/rewrite.h"
 
 static PlanBuilt *
 built_new(Make *m, uint32_t group)
@@ -34,6 +35,22 @@ jot_plan_built(Make *m, uint32_t group, Kernel *k)
     if (b)
         jot_kernel_close(k);
     return NULL;
+}
+
+JOT_FN const Products *
+jot_plan_products(PlanBuilt *b, const Kernel *classes)
+{
+    Kernel k;
+
+    if (!b->looked && classes)
+        (void)jot_products_find(classes, &b->products);
+    else if (!b->looked && jot_kernel_copy(&k, &b->k)) {
+        if (jot_kernel_residues(&k))
+            (void)jot_products_find(&k, &b->products);
+        jot_kernel_close(&k);
+    }
+    b->looked = true;
+    return &b->products;
 }
 
 JOT_FN void

@@ -258,8 +258,9 @@ typedef struct { uint32_t out, in; } PlanWish;
 typedef struct {
     Kernel k;
     BuildArgs args;
+    bool looked;           /* ... for: */
+    Products products;
     const Winograd *tiles; /* it reads U in place of taps; NULL: it does not */
-    const Rides *sums;     /* ... of its results, computed along with these; NULL: none */
 } PlanBuilt;
 
 /* plan/kernel.c: the steps of a plan, with their text. */
@@ -286,6 +287,7 @@ typedef struct {
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
+    const Products *products; /* of the group whose text is made; NULL: it is none's */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
     Vec(PlanUnit) units;   /* found on disk */
@@ -301,6 +303,9 @@ JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
  * the caller may change and closes. NULL: failed, the context has the reason or memory was refused;
  * there is no copy. */
 JOT_FN PlanBuilt *jot_plan_built(Make *m, uint32_t group, Kernel *k);
+/* What sums of products the kernel is; NONE, too, if memory was refused. classes: the kernel with its
+ * residue classes, where the caller has that; or NULL. */
+JOT_FN const Products *jot_plan_products(PlanBuilt *b, const Kernel *classes);
 JOT_FN void jot_plan_built_drop(Make *m, uint32_t group);
 /* plan/text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called
  * with; cost: what it does. False: failed, as jot_plan_refused says. */

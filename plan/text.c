@@ -5,7 +5,6 @@
  *   requires  groups, layouts and copies of the plan     keeps  the plan
  * Read before: plan/built.c, ccode/strategy/strategy.h. After: plan/kernel.c. */
 #include "plan/parts.h"
-#include "ccode/contract/epilogue.h"
 #include "ops/user/code.h"
 
 static bool
@@ -32,6 +31,7 @@ kernel_wanted(const Make *m)
     want.config = &m->ctx->config;
     want.target = &m->ctx->target;
     want.dialect = m->dialect;
+    want.products = m->products;
     want.first = !m->ctx->stats.plans;
     return want;
 }
@@ -119,8 +119,9 @@ kernel_print_tiles(Make *m, Kernel *k, const PlanBuilt *built, PlanTier tier, Te
     bool ok;
 
     sched.w = &w;
-    if (built->sums) {
-        sums = *built->sums;
+    if (built->products.form == PRODUCTS_EPILOGUE) {
+        sums = built->products.sums;
+        jot_rides_take(k, &sums);
         jot_rides_apart(k, &sums, true);
         w.rides = &sums;
         jot_winograd_band(k, t, &w, &sums);
@@ -166,7 +167,7 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const Bu
 
     why.mem = &m->ctx->mem;
     do {
-        const PlanBuilt *built;
+        PlanBuilt *built;
         Kernel k;
 
         why.n = 0;
@@ -175,9 +176,11 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const Bu
         ok = built != NULL;
         if (ok) {
             *args = &built->args;
+            m->products = jot_plan_products(built, NULL);
             jot_kernel_cost(&k, cost);
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             ok = kernel_print(m, group, &k, built, tier, plain, out, info, &why);
+            m->products = NULL;
             jot_kernel_close(&k);
         }
         again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;

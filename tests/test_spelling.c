@@ -3,7 +3,7 @@
  * Judged by the kernels that are built: what does the work of a contraction is one, of two loads.
  * Nothing is run.
  *
- * Guards: ccode/contract/chain.c, ccode/contract/contract.c. */
+ * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/products.c. */
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
 #include "ccode/contract/epilogue.h"
@@ -226,7 +226,7 @@ static bool
 judge_kernel(Kernel *k, int *contractions)
 {
     double work = 1, most = 0;
-    Contract c;
+    Products p;
     uint32_t i;
 
     for (i = 0; i < k->axes.n; i++)
@@ -235,10 +235,10 @@ judge_kernel(Kernel *k, int *contractions)
         most = elements(&k->bufs.v[i]) > most ? elements(&k->bufs.v[i]) : most;
     if (work <= 4 * most)
         return true;
-    if (!jot_contract_only(k, &c))
+    if (!jot_products_find(k, &p))
         return judge_chain(k, contractions);
     ++*contractions;
-    return is_load(k, c.a) && is_load(k, c.b);
+    return is_load(k, p.of.a) && is_load(k, p.of.b);
 }
 
 static int
@@ -252,7 +252,6 @@ judge(const char *what, const char *around, int order, const Fusion *fusion, con
     graph.fusion = fusion;
     for (g = 1; g <= fusion->ngroups; g++) {
         BuildArgs args;
-        Rides rides;
         Kernel k;
         Text text = {NULL, NULL, 0, 0};
         bool ok;
@@ -260,8 +259,6 @@ judge(const char *what, const char *around, int order, const Fusion *fusion, con
         memset(&args, 0, sizeof args);
         text.mem = &ctx->mem;
         ok = jot_build_kernel(ctx, &graph, g, &k, &args);
-        if (ok && jot_rides_find(&k, &rides))
-            jot_rides_apart(&k, &rides, true);
         ok = ok && judge_kernel(&k, &contractions);
         if (!ok)
             jot_ir_print(&k, &text);

@@ -12,6 +12,14 @@ static int cores = 2;
 
 typedef struct { int64_t n, c, o, h, w; bool flip, bias; int64_t step; } Shape; /* step 0: 1 */
 
+static bool
+tiles_found(const Kernel *k, int lanes, const Target *target, bool fast, Winograd *w)
+{
+    Contract c;
+
+    return jot_contract_only(k, &c) && jot_winograd_find(k, &c, lanes, target, fast, w);
+}
+
 static Target
 machine(void)
 {
@@ -161,7 +169,7 @@ check_shape(Shape s, bool halo, bool phased, bool fast)
         Winograd w;
         if (!present[target[i].cc])
             continue;
-        CHECK(jot_winograd_find(&c.k, target[i].lanes, &machine_is, fast, &w), "not found: %d x %d",
+        CHECK(tiles_found(&c.k, target[i].lanes, &machine_is, fast, &w), "not found: %d x %d",
               (int)s.h, (int)s.w);
         CHECK((w.phased == phased || (w.phased && fast)) &&
                   (!phased || (w.ahead > 0) == (w.lanes > 1)) && w.side == (fast ? 4 : 2),
@@ -264,7 +272,7 @@ error_ratio(Shape s, double image, double taps, uint64_t seed, bool fast, double
         c.data[2][i] = (double)(float)(noise(&seed) * taps);
     expect_image(&c, s);
     direct(y, &c, s);
-    CHECK(jot_winograd_find(&c.k, 4, &is, fast, &w), "not found");
+    CHECK(tiles_found(&c.k, 4, &is, fast, &w), "not found");
     float_taps(u, &c, &w);
     memset(&t, 0, sizeof t);
     CHECK(jot_winograd_kernel(&c.k, &w, &t.k) && jot_winograd_sched(&sched, &t.k, &w, NULL),
@@ -425,22 +433,22 @@ test_refused(void)
     Shape strided = { 1, 32, 32, 6, 6, false, false, 2 };
     Layout rows;
     make_image(&c, small, true);
-    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "8 channels");
+    CHECK(!tiles_found(&c.k, 16, &t, false, &w), "8 channels");
     ir_end(&c);
     make_image(&c, strided, true);
-    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "stride 2");
+    CHECK(!tiles_found(&c.k, 16, &t, false, &w), "stride 2");
     ir_end(&c);
     make_image(&c, fair, true);
     c.k.axes.v[0].ext = 2; /* a batch that is padded: nothing asks for it once more */
-    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "a bound of the batch");
+    CHECK(!tiles_found(&c.k, 16, &t, false, &w), "a bound of the batch");
     c.k.axes.v[0].ext = 1;
-    CHECK(jot_winograd_find(&c.k, 16, &t, false, &w), "not found");
+    CHECK(tiles_found(&c.k, 16, &t, false, &w), "not found");
     CHECK(jot_layout_rowmajor(&rows, 4, c.k.bufs.v[1].ext), "a layout");
     jot_kernel_layout(&c.k, 1, &rows);
-    CHECK(!jot_winograd_find(&c.k, 16, &t, false, &w), "channels are not last");
+    CHECK(!tiles_found(&c.k, 16, &t, false, &w), "channels are not last");
     CHECK(jot_layout_read(&rows, 4, c.k.bufs.v[1].ext, "2 3 1 0", 7), "a layout");
     jot_kernel_layout(&c.k, 1, &rows);
-    CHECK(jot_winograd_find(&c.k, 16, &t, false, &w),
+    CHECK(tiles_found(&c.k, 16, &t, false, &w),
           "a batch of one stands last, and is not seen");
     ir_end(&c);
 }

@@ -51,9 +51,6 @@ if [ "$1" = --one ]; then
     exit 0
 fi
 cd "$(dirname "$0")/.." || exit 1
-# Debian has libtcc as an archive only; a shared one is made of it for the tests
-[ -e build/libtcc.so ] || { mkdir -p build && sh tools/libtcc.sh build/libtcc.so >/dev/null 2>&1; }
-[ -e build/libtcc.so ] && export JOT_LIBTCC="${JOT_LIBTCC:-$PWD/build/libtcc.so}"
 jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -123,36 +123,37 @@ jot_rides_apart(Kernel *k, const Rides *r, bool apart)
     k->stores.n = apart ? r->nplain : r->nplain + r->nstore;
 }
 
-/* Stores of results first. False: one is neither of these nor of what is kept. */
+/* False: a store is neither of results nor of what is kept. */
 static bool
-rides_stores(Kernel *k, Rides *r)
+rides_stores(const Kernel *k, Rides *r)
 {
-    uint32_t nplain = 0;
-
+    r->nplain = r->nstore = 0;
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
         bool result = s->free == r->space;
 
         if (s->acc || (!result && (s->free & ~r->kept))
-            || (result ? nplain : r->nstore) == RIDES_STORES)
+            || (result ? r->nplain : r->nstore) == RIDES_STORES)
             return false;
         if (result)
-            r->plain[nplain++] = *s;
+            r->plain[r->nplain++] = *s;
         else
             r->store[r->nstore++] = *s;
     }
-    if (!nplain || !r->nstore)
-        return false;
-    r->nplain = nplain;
-    jot_rides_apart(k, r, false);
-    return true;
+    return r->nplain && r->nstore;
+}
+
+JOT_FN void
+jot_rides_take(Kernel *k, Rides *r)
+{
+    if (rides_stores(k, r))
+        jot_rides_apart(k, r, false);
 }
 
 /* The first sum is the contraction; all others keep the same of its axes. */
 static bool
-rides_sums(const Kernel *k, const bool *used, Rides *r)
+rides_sums(const Kernel *k, const bool *used, Rides *r, Contract *c)
 {
-    Contract c;
     uint32_t n = 0;
 
     for (uint32_t i = 1; i < k->values.n; i++) {
@@ -174,12 +175,12 @@ rides_sums(const Kernel *k, const bool *used, Rides *r)
             || (v->free & v->axes) || n > RIDES_SUMS)
             return false;
     }
-    return n > 0 && r->kept && jot_contract_find(k, r->sum, &c)
-        && (!(r->kept & ~c.m) || !(r->kept & ~c.n));
+    return n > 0 && r->kept && jot_contract_find(k, r->sum, c)
+        && (!(r->kept & ~c->m) || !(r->kept & ~c->n));
 }
 
 JOT_FN bool
-jot_rides_find(Kernel *k, Rides *r)
+jot_rides_find(const Kernel *k, Rides *r, Contract *c)
 {
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok;
 
@@ -187,7 +188,7 @@ jot_rides_find(Kernel *k, Rides *r)
     if (!used)
         return false;
     jot_kernel_used(k, used);
-    ok = rides_sums(k, used, r) && rides_stores(k, r);
+    ok = rides_sums(k, used, r, c) && rides_stores(k, r);
     for (uint32_t i = r->sum + 1; ok && i < k->values.n; i++) {
         uint32_t x, m;
 

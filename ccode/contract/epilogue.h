@@ -45,9 +45,11 @@ typedef struct {
     int lanes;
 } RidesNest;
 
-/* Do sums ride on the contraction of this kernel? If so, its stores are put in order. */
-JOT_FN bool jot_rides_find(Kernel *k, Rides *r);
-/* apart: remove the stores of sums from the kernel; else put them back as they were found. */
+/* Do sums ride on a contraction of this kernel? Then *c is that one. */
+JOT_FN bool jot_rides_find(const Kernel *k, Rides *r, Contract *c);
+/* The stores as this kernel has them, which are put in order: those of the results first. */
+JOT_FN void jot_rides_take(Kernel *k, Rides *r);
+/* apart: remove the stores of sums from the kernel; else put them back as they were taken. */
 JOT_FN void jot_rides_apart(Kernel *k, const Rides *r, bool apart);
 /* Choose a block. If an axis has to be split for it: with `divide` this does it, else *at and *by
  * say which axis and by what (*by 0: none), and the caller sets inner and outer. False: out of

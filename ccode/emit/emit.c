@@ -104,10 +104,8 @@ print_pointers(Printer *p, const Used *u)
                 print_placed(p, number, type, buf->from);
             else
                 jot_text_f(p->out, " = buf[%u];\n", number);
-            if (scratch) {
-                jot_print_number(p, (int64_t)offset[shared]);
-                jot_text_f(p->out, ");\n");
-            }
+            if (scratch)
+                jot_print_f(p, "%i);\n", (int64_t)offset[shared]);
         }
         number += !scratch;
         offset[shared] += scratch ? jot_print_scratch_size(p, buf) : 0;
@@ -312,6 +310,8 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
         jot_code_guard(&code);
     if (ok && !d->device)
         jot_code_apart(&code);
+    if (ok && guard && d->vectors && s->vector_nbytes)
+        jot_code_unswitch(&code, 1);
     if (ok) {
         jot_code_count(&code);
         ok = print_code(&code, d, name, out, info);

@@ -122,7 +122,9 @@ typedef enum {
     VAL_AT,      /* a[0] with axis ax[i] replaced by an index expression */
     VAL_TABLE,   /* constant table number `buf` at index...; a 0 means "no term": in a sum of
                     table * x the term is omitted where the index is a constant */
-    VAL_CALL     /* the user's C text with %0 %1 ... for operands */
+    VAL_CALL,    /* the user's C text with %0 %1 ... for operands */
+    VAL_DOT      /* of words a[0], a[1] (u32): the sum of the products of the elements that lie in
+                    them, as row `ew` of jot_target_dots has it; read by a sum alone */
 } ValOp;
 
 /* Value dtypes are what is computed in: f32 for f16 and bf16. */
@@ -240,6 +242,9 @@ JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
 /* The list of an access or a reduction, whose expressions begin at *at, longer by conditions. */
 JOT_FN bool jot_kernel_ask(Kernel *k, uint32_t *at, int nidx, uint8_t *ncond, int n,
                            const Ix *cond);
+/* A half as it lies in memory, u16; 0 where the conditions do not hold. */
+JOT_FN uint32_t jot_v_bits(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond);
+JOT_FN uint32_t jot_v_dot(Kernel *k, int row, uint32_t a, uint32_t b);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
 /* Rebuild everything that reads value `from`, stores too, to read `to`. Returns the value that
  * replaces `what`; 0 on failure. */

@@ -74,6 +74,7 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         print_ixs(k, v->at, v->nidx, "[", "]", t);
         break;
     case VAL_CALL: jot_text_f(t, "call \"%s\"", v->text); break;
+    case VAL_DOT: jot_text_f(t, "dot %s", jot_target_dots[v->ew].name); break;
     default: jot_text_f(t, "poison"); break;
     }
     for (int i = 0; i < v->narg; i++)

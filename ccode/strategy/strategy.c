@@ -59,36 +59,56 @@ strategy_own(Ask *a)
     return a->want->own->make(a->s, a->k, &w, a->why);
 }
 
-/* The only sum is one of products: looked for once, for all rows that ask. */
-static bool
+/* What sums of products it is, to all rows that ask. */
+static const Products *
+ask_products(Ask *a)
+{
+    if (!a->products)
+        a->products = a->want->products;
+    if (!a->products || !jot_products_hold(a->products, a->k)) {
+        (void)jot_products_find(a->k, &a->own);
+        a->products = &a->own;
+    }
+    return a->products;
+}
+
+/* The one product; NULL, and a reason: there is no such. */
+static const Contract *
 ask_product(Ask *a)
 {
-    if (!a->looked)
-        a->found = jot_contract_only(a->k, &a->product);
-    a->looked = true;
-    return a->found
-        || jot_sched_no(a->s, a->product.reduce ? "not one sum alone, of two factors that each "
-                                                  "lack an axis of the other"
-                                                : "it sums nothing up");
+    const Products *p = ask_products(a);
+
+    if (p->form == PRODUCTS_ONE)
+        return &p->of;
+    jot_sched_no(a->s, "not one sum alone, of two factors that each lack an axis of the other");
+    return NULL;
 }
 
 static bool
+make_contract(Ask *a, const Contract *c, Rides *sums)
+{
+    return jot_contract_sched(a->s, a->k, c, &a->target,
+                              ask_lanes(a, a->k->values.v[c->reduce].dtype), sums);
+}
+
+/* The block may divide an axis, which the contraction is found with anew. */
+static bool
 make_epilogue(Ask *a)
 {
-    Rides sums;
-    Contract c;
+    const Products *p = ask_products(a);
+    Rides sums = p->sums;
+    Contract c = p->of;
     int64_t by;
     int at;
 
-    if (!jot_rides_find(a->k, &sums))
+    if (p->form != PRODUCTS_EPILOGUE)
         return jot_sched_no(a->s, "no sums of a product's results over all its rows");
-    a->epilogue = true;
+    jot_rides_take(a->k, &sums);
     if (!jot_rides_block(a->k, &a->target, &sums, true, &at, &by))
         return false;
     jot_rides_apart(a->k, &sums, true);
-    if (jot_contract_only(a->k, &c)
-        && jot_contract_sched(a->s, a->k, &c, &a->target,
-                              ask_lanes(a, a->k->values.v[c.reduce].dtype), &sums))
+    if ((jot_products_hold(p, a->k) || jot_contract_find(a->k, c.reduce, &c))
+        && make_contract(a, &c, &sums))
         return true;
     jot_rides_apart(a->k, &sums, false);
     return false;
@@ -97,16 +117,17 @@ make_epilogue(Ask *a)
 static bool
 make_weight(Ask *a)
 {
-    return ask_product(a)
-        && jot_winograd_weight(a->s, a->k, &a->product, &a->target, ask_lanes(a, JOT_F32));
+    const Contract *c = ask_product(a);
+
+    return c && jot_winograd_weight(a->s, a->k, c, &a->target, ask_lanes(a, JOT_F32));
 }
 
 static bool
 make_blocks(Ask *a)
 {
-    return ask_product(a)
-        && jot_contract_sched(a->s, a->k, &a->product, &a->target,
-                              ask_lanes(a, a->k->values.v[a->product.reduce].dtype), NULL);
+    const Contract *c = ask_product(a);
+
+    return c && make_contract(a, c, NULL);
 }
 
 static bool
@@ -114,19 +135,21 @@ make_tiles(Ask *a)
 {
     MatrixUse matrix = !a->want->dialect->device->matrix                 ? MATRIX_NONE
                      : jot_str_eq(a->want->config->precision, "tf32") ? MATRIX_TF32 : MATRIX_HALVES;
+    const Contract *c = ask_product(a);
     Kernel was;
 
-    return ask_product(a)
+    return c
         && jot_kernel_settle(a->k, &was, jot_kernel_copy(&was, a->k)
-                                             && jot_contract_grid(a->s, a->k, &a->product,
-                                                                  &a->target, matrix));
+                                             && jot_contract_grid(a->s, a->k, c, &a->target,
+                                                                  matrix));
 }
 
 static bool
 make_chain(Ask *a)
 {
-    return a->epilogue ? jot_sched_no(a->s, "its sums are an epilogue's")
-                       : jot_chain_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
+    return ask_products(a)->form == PRODUCTS_EPILOGUE
+               ? jot_sched_no(a->s, "its sums are an epilogue's")
+               : jot_chain_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
 }
 
 static bool

@@ -5,7 +5,7 @@
  * Read before: ccode/schedule/sched.h, ccode/emit.h. After: ccode/strategy/strategy.c. */
 #ifndef JOT_STRATEGY_H
 #define JOT_STRATEGY_H
-#include "ccode/contract/epilogue.h"
+#include "ccode/contract/products.h"
 #include "ccode/emit.h"
 #include "ccode/winograd/winograd.h"
 
@@ -21,6 +21,7 @@ typedef struct {
     const Target *target;
     const Dialect *dialect; /* of the best tier */
     const SchedOwn *own;    /* NULL: there is none */
+    const Products *products; /* of the kernel, where they were found already; or NULL */
     bool quick;             /* the quick tier, whose one text is to serve all extents ... */
     bool first;             /* ... but for a program's first plan, before any extent has changed */
     bool plain;             /* not drawn, whatever the configuration says */
@@ -36,9 +37,8 @@ typedef struct {
     Target target;          /* as products see it: the quick tier's are in scalars */
     unsigned facts;         /* bits of Fact */
     int lanes;              /* that all loops are to have; 0: as they come */
-    Contract product;       /* the only sum of products, */
-    bool looked, found;     /* ... once it was looked for; it is there */
-    bool epilogue;          /* sums are of an epilogue, and no product's own */
+    const Products *products; /* once residue classes are made: want's, or own */
+    Products own;
     Text *why;
 } Ask;
 

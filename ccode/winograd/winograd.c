@@ -245,29 +245,20 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 }
 
 JOT_FN bool
-jot_winograd_find(const Kernel *k, int lanes, const Target *target, bool fast, Winograd *w)
+jot_winograd_find(const Kernel *k, const Contract *c, int lanes, const Target *target, bool fast,
+                  Winograd *w)
 {
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), found = false;
+    const Value *v = &k->values.v[c->reduce];
     memset(w, 0, sizeof *w);
     w->side = fast ? 4 : 2;
+    w->sum = c->reduce;
     if (!used)
         return false;
     jot_kernel_used(k, used);
-    for (uint32_t i = 1; !found && i < k->values.n; i++) {
-        const Value *v = &k->values.v[i];
-        uint32_t body = v->narg ? jot_v_arg(k, i, 0) : 0;
-        if (!used[i] || v->op != VAL_REDUCE)
-            continue;
-        w->sum = i;
-        if (v->ew != EW_ADD || v->dtype != JOT_F32 || v->scaled ||
-            k->values.v[body].op != VAL_EW || k->values.v[body].ew != EW_MUL)
-            break;
-        found = wino_match(k, w, jot_v_arg(k, body, 0), jot_v_arg(k, body, 1)) ||
-                wino_match(k, w, jot_v_arg(k, body, 1), jot_v_arg(k, body, 0));
-        if (!found)
-            break;
-    }
-    found = found && wino_alone(k, w, used) && wino_gains(k, w);
+    found = v->dtype == JOT_F32 && !v->scaled &&
+            (wino_match(k, w, c->a, c->b) || wino_match(k, w, c->b, c->a)) &&
+            wino_alone(k, w, used) && wino_gains(k, w);
     if (found)
         wino_blocks(k, lanes, target, w);
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);

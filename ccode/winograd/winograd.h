@@ -25,6 +25,7 @@
 #include "ccode/ir/ir.h"
 #include "target/target.h"
 
+struct Contract;
 struct Rides;
 typedef struct {
     uint32_t sum, image, taps;  /* values: the reduction and the two loads that it multiplies */
@@ -49,10 +50,10 @@ typedef struct {
     const struct Rides *rides;  /* sums that come along; NULL: none */
 } Winograd;
 
-/* Is there such a convolution, in f32, alone in its kernel, with channels last in the image (its
- * layout says so), and large enough to gain? k is verified. fast: tiles of 4 x 4. */
-JOT_FN bool jot_winograd_find(const Kernel *k, int lanes, const Target *target, bool fast,
-                              Winograd *w);
+/* Is the contraction such a convolution, in f32, alone in its kernel, with channels last in the
+ * image (its layout says so), and large enough to gain? k is verified. fast: tiles of 4 x 4. */
+JOT_FN bool jot_winograd_find(const Kernel *k, const struct Contract *c, int lanes,
+                              const Target *target, bool fast, Winograd *w);
 /* Does this store write channels last? All must. */
 JOT_FN bool jot_winograd_stores(const Kernel *k, const Winograd *w, const KStore *store);
 /* The layout of U[4, 4, channel, out], which the first kernel writes and the second reads. */
@@ -86,7 +87,6 @@ JOT_FN uint32_t jot_winograd_load(Kernel *k, uint32_t buf, Ix *index, const int 
                                   const int *tile, int64_t side, int step, const int64_t *from,
                                   jot_Scalar outside);
 
-struct Contract;
 /* The gradient by weight of such a convolution, in place (ccode/winograd/weight.c): c is of
  * jot_contract_only. False: it is none, or too small to gain; k is as good as before. */
 JOT_FN bool jot_winograd_weight(Sched *s, Kernel *k, const struct Contract *c, const Target *target,

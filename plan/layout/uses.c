@@ -12,11 +12,9 @@
  *
  *   requires  fused groups     keeps  everything
  *
- * Read before: plan/layout/layout.h, ccode/build/build.h, ccode/contract/contract.h. After:
+ * Read before: plan/layout/layout.h, ccode/build/build.h, ccode/contract/products.h. After:
  * plan/layout/layout.c. */
 #include "plan/layout/layout.h"
-#include "ccode/contract/contract.h"
-#include "ccode/contract/epilogue.h"
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/schedule/class.h"
 
@@ -25,6 +23,7 @@ typedef struct {
     SchedClasses *classes;
     Uses *uses;
     Kernel *k;
+    PlanBuilt *built;
     const BuildArgs *args;
     uint32_t group;
     Space space;
@@ -181,13 +180,20 @@ uses_of_buf(const UsesWalk *w, uint32_t buf)
     return NULL;
 }
 
-/* The layouts that a contraction asks for. */
+/* The layouts that a contraction asks for. Sums of an epilogue do not count. Blocks of rows
+ * (ccode/contract/chain.h) pack what they read by themselves. */
 static void
-uses_wishes(UsesWalk *w, const Contract *c)
+uses_wishes(UsesWalk *w, const Products *p)
 {
+    const Contract *c = &p->of;
+    Rides sums = p->sums;
     Layout wish;
     uint32_t b;
 
+    if (p->form == PRODUCTS_EPILOGUE) {
+        jot_rides_take(w->k, &sums);
+        jot_rides_apart(w->k, &sums, true);
+    }
     for (b = 1; b < w->k->bufs.n; b++) {
         Use *u = uses_of_buf(w, b);
 
@@ -204,26 +210,6 @@ uses_wishes(UsesWalk *w, const Contract *c)
     w->uses->groups.v[w->group].lines = c->lines;
 }
 
-/* The one sum of the group, but for those that ride on its stores, and whose own do not count then.
- * Blocks of rows (ccode/contract/chain.h) pack what they read by themselves. */
-static bool
-uses_contract(Kernel *k, Contract *c)
-{
-    Rides rides;
-    uint32_t i, sums = 0;
-
-    if (jot_rides_find(k, &rides)) {
-        jot_rides_apart(k, &rides, true);
-        return jot_contract_find(k, rides.sum, c);
-    }
-    for (i = 1; i < k->values.n; i++)
-        sums += k->values.v[i].op == VAL_REDUCE;
-    for (i = k->values.n; i-- > 1;)
-        if (sums == 1 && jot_contract_find(k, i, c))
-            return true;
-    return false;
-}
-
 /* ---- groups ------------------------------------------------------------------------------- */
 
 static void
@@ -231,7 +217,7 @@ uses_kernel(UsesWalk *w)
 {
     Uses *uses = w->uses;
     UseGroup *g = &uses->groups.v[w->group];
-    Contract contract;
+    const Products *products = jot_plan_products(w->built, w->k);
     uint32_t i;
 
     g->use = uses->v.n;
@@ -253,8 +239,8 @@ uses_kernel(UsesWalk *w)
         if (w->k->bufs.v[w->k->stores.v[i].buf].role == BUF_OUTPUT)
             uses_store(w, i);
     g->nuse = uses->v.n - g->use;
-    if (!w->m->ctx->mem.failed && uses_contract(w->k, &contract))
-        uses_wishes(w, &contract);
+    if (!w->m->ctx->mem.failed && products->form != PRODUCTS_NONE)
+        uses_wishes(w, products);
 }
 
 /* What one group added, in terms of its own: positions are numbers of m->words, and places in the
@@ -408,16 +394,15 @@ static bool
 uses_build(LayoutChoice *c, uint32_t group)
 {
     Make *m = c->m;
-    const PlanBuilt *built;
     UsesWalk w;
     Kernel k;
     bool ok;
 
     memset(&w, 0, sizeof w);
-    built = jot_plan_built(m, group, &k);
-    if (!built)
+    w.built = jot_plan_built(m, group, &k);
+    if (!w.built)
         return false;
-    w.args = &built->args;
+    w.args = &w.built->args;
     w.classes = jot_mem_new(&m->ctx->mem, 1, sizeof *w.classes);
     ok = jot_kernel_residues(&k) && w.classes && jot_sched_classes(&k, w.classes);
     w.m = m;

@@ -8,7 +8,6 @@
  *   requires  m->layout, m->copies, m->reads     keeps  layouts     adds  copies and reads
  *
  * Read before: ccode/winograd/winograd.h, plan/layout/layout.c. After: plan/kernel.c. */
-#include "ccode/contract/epilogue.h"
 #include "plan/parts.h"
 
 enum { TILES_UNPACK = 48 }; /* channels from which on a result may be copied once more */
@@ -140,49 +139,41 @@ tiles_results(Make *m, uint32_t group, Kernel *k, const BuildArgs *args, const W
     return ok;
 }
 
-/* The text of the group's kernel, in both tiers, begins with that. */
-static bool
-tiles_found(Make *m, PlanBuilt *built, const Winograd *w, const Rides *sums)
-{
-    Winograd *tiles = jot_arena_array(&m->arena, Winograd, 1);
-    Rides *rides = sums ? jot_arena_array(&m->arena, Rides, 1) : NULL;
-
-    if (tiles)
-        *tiles = *w;
-    if (rides)
-        *rides = *sums;
-    built->tiles = tiles;
-    built->sums = rides;
-    return tiles && (rides || !sums);
-}
-
+/* The text of the group's kernel, in both tiers, begins with built->tiles. */
 static bool
 tiles_group(Make *m, uint32_t group)
 {
     PlanBuilt *built;
-    Rides rides;
-    Winograd w;
+    const Products *p;
+    Winograd w, *tiles;
     Kernel k;
     uint32_t pos, copy;
-    bool ok = true, found, sums, keep = jot_plan_words(m, group, WORDS_NO_TILES);
+    bool ok = true, found, keep = jot_plan_words(m, group, WORDS_NO_TILES);
 
     if (keep && jot_plan_known(m))
         return true;
     built = jot_plan_built(m, group, &k);
     if (!built)
         return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    p = jot_plan_products(built, NULL);
     jot_plan_kernel_layouts(m, group, &k, &built->args);
-    sums = jot_rides_find(&k, &rides);
-    if (sums)
-        jot_rides_apart(&k, &rides, true);
-    found = jot_winograd_find(&k, jot_plan_lanes(m, JOT_F32), &m->ctx->target, jot_plan_fast(m),
-                              &w);
+    found = (p->form == PRODUCTS_ONE || p->form == PRODUCTS_EPILOGUE) && jot_products_hold(p, &k);
+    if (found && p->form == PRODUCTS_EPILOGUE) {
+        Rides sums = p->sums;
+
+        jot_rides_take(&k, &sums);
+        jot_rides_apart(&k, &sums, true);
+    }
+    found = found && jot_winograd_find(&k, &p->of, jot_plan_lanes(m, JOT_F32), &m->ctx->target,
+                                       jot_plan_fast(m), &w);
     if (!found && keep && !m->ctx->mem.failed)
         (void)jot_plan_know(m, sizeof(PlanKnown));
     if (found && tiles_results(m, group, &k, &built->args, &w)) {
         pos = jot_node(m->ctx, built->args.bufs.v[k.values.v[w.taps].buf - 1])->at;
-        ok = (tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy)
-              && tiles_found(m, built, &w, sums ? &rides : NULL))
+        built->tiles = tiles = jot_arena_array(&m->arena, Winograd, 1);
+        if (tiles)
+            *tiles = w;
+        ok = (tiles && tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
           || jot_fail_memory(m->ctx, "plan");
     }
     jot_kernel_close(&k);
