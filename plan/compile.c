@@ -8,12 +8,13 @@
  *
  * A unit is what one run of a compiler is given: prelude and kernels. Few large ones waste the
  * other cores and let the first wait for the last; many small ones pay the compiler's start, some
- * 30 ms, each time.
+ * 25 ms or 10 KB, each time. A kernel's size counts what it needs of the prelude, which is expanded
+ * into it.
  *
  * Read before: plan/parts.h, plan/kernel.c. After: plan/tier/tier.c. */
 #include "plan/parts.h"
 
-enum { UNITS = 4, UNIT_LEAST = 6 << 10, UNIT_MOST = 40 << 10 };
+enum { UNITS = 4, UNIT_LEAST = 10 << 10, UNIT_MOST = 48 << 10 };
 
 /* ---- modules ------------------------------------------------------------------------------ */
 
@@ -328,21 +329,40 @@ compile_sort(PlanKernel **k, uint32_t n)
     }
 }
 
+/* Bytes of the kernels with what they need of the prelude. */
+static size_t
+compile_sizes(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
+{
+    const Dialect *dialect = jot_dialect_find(ctx->backend->dialect);
+    Text prelude = {NULL, NULL, 0, 0};
+    size_t total = 0;
+    uint32_t i;
+
+    prelude.mem = &ctx->mem;
+    for (i = 0; i < n; i++) {
+        prelude.n = 0;
+        (void)jot_emit_prelude(dialect, k[i]->text, k[i]->nbytes, &prelude);
+        k[i]->size = k[i]->nbytes + prelude.n;
+        total += k[i]->size;
+    }
+    jot_text_free(&prelude);
+    return total;
+}
+
 static bool
 compile_units(jot_Ctx *ctx, PlanKernel **k, uint32_t n)
 {
-    size_t total = 0, size, here;
+    size_t total, size, here;
     uint32_t i, from = 0;
 
     if (!ctx->backend->start)
         return !n || compile_unit(ctx, ctx->backend, k, n);
     compile_sort(k, n);
-    for (i = 0; i < n; i++)
-        total += k[i]->nbytes;
+    total = compile_sizes(ctx, k, n);
     size = total / UNITS < UNIT_LEAST ? UNIT_LEAST : total / UNITS > UNIT_MOST ? UNIT_MOST
                                                                               : total / UNITS + 1;
     for (i = 0, here = 0; i < n; i++) {
-        here += k[i]->nbytes;
+        here += k[i]->size;
         if (here < size && i + 1 < n)
             continue;
         if (!compile_unit(ctx, ctx->backend, k + from, i + 1 - from))

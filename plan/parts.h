@@ -69,6 +69,7 @@ struct PlanKernel {
     int items;         /* ... and most items of a work-group that its build allows; 0: any */
     size_t group_nbytes; /* ... memory that its launches give to one */
     double cost;       /* seconds that TIER_QUICK needs for it in a run of the plan at hand */
+    size_t size;       /* bytes of it and its prelude, when it is compiled */
 };
 typedef Vec(PlanKernel *) PlanKernels;
 
