@@ -228,7 +228,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = p->siblings = p->blocks = false;
+    p->edges = p->blocks = false;
     p->naxes = j->nest[b].naxes;
     memcpy(p->ext, j->nest[b].ext, sizeof p->ext);
     p->row = 0;

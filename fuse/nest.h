@@ -83,7 +83,6 @@ typedef struct {
     uint32_t row;                /* of shared: the axis that is blocked; 0: none */
     bool blocks;                 /* contractions inside, with more than work on one's stores */
     bool edges;                  /* some variable passes between them */
-    bool siblings;               /* they read the same variable: share loops or stay apart */
     double nbytes;               /* of memory, as one */
 } NestPair;
 

@@ -16,10 +16,6 @@ JOT_FN bool jot_kernel_singles(Kernel *k);
 /* Compare positions in 32 bits where they fit (ccode/rewrite/narrow.c). False: likewise. */
 JOT_FN bool jot_kernel_narrow(Kernel *k);
 
-/* Move signs out of sums that are no contractions (ccode/rewrite/factor_sign.c). False:
- * likewise. */
-JOT_FN bool jot_kernel_turned(Kernel *k);
-
 /* Compute moments of data larger than a cache by blocks, and merge them (ccode/rewrite/moments.c).
  * False: likewise. */
 JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);

@@ -80,7 +80,9 @@ ask_product(Ask *a)
 
     if (p->form == PRODUCTS_ONE)
         return &p->of;
-    jot_sched_no(a->s, "not one sum alone, of two factors that each lack an axis of the other");
+    jot_sched_no(a->s, p->of.reduce ? "not one sum alone, of two factors that each lack an axis of "
+                                      "the other"
+                                    : "it sums nothing up");
     return NULL;
 }
 
