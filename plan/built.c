@@ -44,8 +44,8 @@ jot_plan_products(PlanBuilt *b, const Kernel *classes)
 
     if (!b->looked && classes)
         (void)jot_products_find(classes, &b->products);
-    else if (!b->looked && jot_kernel_copy(&k, &b->k)) {
-        if (jot_kernel_residues(&k))
+    else if (!b->looked) {
+        if (jot_kernel_copy(&k, &b->k) && jot_kernel_residues(&k))
             (void)jot_products_find(&k, &b->products);
         jot_kernel_close(&k);
     }
