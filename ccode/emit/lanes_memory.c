@@ -67,21 +67,6 @@ print_far_load(Printer *p, const Inst *in, int64_t stride)
     jot_text_f(p->out, "}");
 }
 
-/* How far one place lies behind another all the time; false: it does not stay. */
-static bool
-places_apart(const Code *code, uint32_t from, uint32_t to, int64_t *off)
-{
-    const Inst *x = &code->inst.v[from], *y = &code->inst.v[to];
-    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg)
-        return false;
-    for (uint32_t i = 0; i < x->narg; i++)
-        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
-            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
-            return false;
-    *off = y->c.i - x->c.i; /* offsets of one buffer */
-    return true;
-}
-
 /* Other loads of the block's steps that lie beside this one: from so many elements before it to so
  * many behind it. */
 static void
@@ -92,7 +77,7 @@ loads_beside(const Printer *p, const Inst *in, int64_t stride, int64_t *before, 
     for (uint32_t n = p->code->inst.v[in->block].kids; n; n = p->code->inst.v[n].next) {
         const Inst *x = &p->code->inst.v[n];
         if (x->op != C_LOAD || x->aux != in->aux || x->narg > 1 || in->narg > 1 || !x->uses ||
-            !places_apart(p->code, place, p->code->args.v[x->arg], &off) ||
+            !jot_code_offset(p->code, place, p->code->args.v[x->arg], &off) ||
             off <= -stride || off >= stride)
             continue;
         least = off < least ? off : least;
@@ -322,7 +307,7 @@ stores_find(Printer *p, uint32_t store, Stores *s)
         for (uint32_t n = p->code->inst.v[in->block].kids; n; n = p->code->inst.v[n].next) {
             const Inst *x = &p->code->inst.v[n];
             if (x->op != C_STORE || x->aux != in->aux ||
-                !places_apart(p->code, place, p->code->args.v[x->arg], &off) ||
+                !jot_code_offset(p->code, place, p->code->args.v[x->arg], &off) ||
                 off <= -stride || off >= stride)
                 continue;
             if (pass == 0) {

@@ -41,20 +41,15 @@ factor_in(const Code *code, uint32_t loop, uint32_t address)
 static bool
 never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
 {
-    const Inst *x = &code->inst.v[a], *y = &code->inst.v[b];
     int64_t steps = code->inst.v[loop].c.i, factor = factor_in(code, loop, a), off;
     if (factor == 0)
         return false;
     if (a == b)
         return true;
-    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg)
+    if (!jot_code_offset(code, a, b, &off))
         return false;
-    for (uint32_t i = 0; i < x->narg; i++)
-        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
-            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
-            return false;
     factor = factor < 0 ? -factor : factor;
-    off = x->c.i < y->c.i ? y->c.i - x->c.i : x->c.i - y->c.i;
+    off = off < 0 ? -off : off;
     return off % factor != 0 || (!code->inst.v[loop].narg && off >= steps * factor);
 }
 

@@ -269,6 +269,20 @@ jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int
     return jot_code_add(b, code_sum(c), part, m, k);
 }
 
+JOT_FN bool
+jot_code_offset(const Code *code, uint32_t from, uint32_t to, int64_t *off)
+{
+    const Inst *x = &code->inst.v[from], *y = &code->inst.v[to];
+    if (x->op != C_LIN || y->op != C_LIN || x->narg != y->narg)
+        return false;
+    for (uint32_t i = 0; i < x->narg; i++)
+        if (code->args.v[x->arg + i] != code->args.v[y->arg + i] ||
+            code->coefs.v[x->coef + i] != code->coefs.v[y->coef + i])
+            return false;
+    *off = y->c.i - x->c.i;
+    return true;
+}
+
 JOT_FN int
 jot_code_operands(const Inst *in)
 {

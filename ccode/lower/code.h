@@ -131,6 +131,8 @@ typedef struct {
 
 JOT_FN bool jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why);
 JOT_FN void jot_code_close(Code *code);
+/* How far one place lies behind another of one buffer all the time; false: it does not stay. */
+JOT_FN bool jot_code_offset(const Code *code, uint32_t from, uint32_t to, int64_t *off);
 JOT_FN int jot_code_operands(const Inst *in);
 JOT_FN bool jot_code_order(Code *code); /* false: out of memory */
 /* Count uses from what has effects; records without uses are not printed. */
