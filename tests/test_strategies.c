@@ -86,7 +86,7 @@ check(const Case *t)
     scribe_attach(c, t->dialect, t->dialect[0] == 'o');
     y = t->program(c);
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", t->what, jot_message(c));
-    snprintf(line, sizeof line, "  %s: taken\n", t->taken);
+    snprintf(line, sizeof line, "  taken: %s\n", t->taken);
     CHECK(strstr(told, line), "%s: not by %s:\n%s", t->what, t->taken, told);
     snprintf(line, sizeof line, "  %s", t->refused);
     CHECK(strstr(told, line), "%s: nothing says%s:\n%s", t->what, line, told);

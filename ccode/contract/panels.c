@@ -73,7 +73,9 @@ jot_panels_find(const Kernel *k, Products *p)
         ok = !s->acc && (s->free == (p->of[0].m | p->of[0].n) || s->free == p->of[0].n);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
-    return ok && p->n > 1;
+    ok = ok && p->n > 1;
+    p->n += !p->n;
+    return ok;
 }
 
 /* ---- axes and blocks ---------------------------------------------------------------------- */

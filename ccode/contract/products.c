@@ -17,6 +17,8 @@ jot_products_find(const Kernel *k, Products *p)
         p->form = PRODUCTS_EPILOGUE;
     else if (jot_contract_only(k, &p->of[0]))
         p->form = PRODUCTS_ONE;
+    else if (!p->of[0].reduce)
+        p->n = 0;
     else if (jot_panels_find(k, p))
         p->form = PRODUCTS_PANELS;
     return p->form != PRODUCTS_NONE;

@@ -20,7 +20,7 @@ typedef enum {
 /* Values and axes are the kernel's behind residue classes (ccode/rewrite/residue.c). */
 typedef struct Products {
     ProductsForm form;
-    int n;
+    int n;                      /* 0: it sums nothing up */
     Contract of[PRODUCTS_MOST];
     Rides sums;                 /* EPILOGUE */
     uint32_t values, axes;      /* what the kernel had of these */
