@@ -4,7 +4,7 @@
  * Nothing is run.
  *
  * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/panels.c,
- * fuse/folds.c. */
+ * ccode/contract/products.c, fuse/folds.c. */
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
 #include "ccode/contract/panels.h"

@@ -1,7 +1,7 @@
 /* test_strategies.c - which strategy has a kernel, and why those above it in the table refused, as
  * JOT_DUMP=r says, on machines that are not here.
  *
- * Guards: ccode/strategy/passes.c, ccode/strategy/strategy.c, plan/built.c.
+ * Guards: ccode/strategy/estimate.c, ccode/strategy/passes.c, ccode/strategy/strategy.c, plan/built.c.
  * Read before: docs/kernels.md, tests/scribe.h. */
 #include "tests/scribe.h"
 #include "tests/test.h"

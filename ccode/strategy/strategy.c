@@ -16,7 +16,7 @@
 #include "ccode/stencil/stencil.h"
 #include "target/choice.h"
 
-#define STRATEGY_SURE 0.67   /* a price that is less by more than its error (docs/kernels.md) */
+#define STRATEGY_SURE 0.67    /* a price that is less by more than its error (docs/kernels.md) */
 #define STRATEGY_LEAST 4096 /* points from which blocks and packs are worth their text */
 #define STRATEGY_QUICK 1e6  /* ... to the quick tier: a text that other extents do not share */
 
