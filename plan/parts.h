@@ -304,8 +304,8 @@ JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
  * the caller may change and closes. NULL: failed, the context has the reason or memory was refused;
  * there is no copy. */
 JOT_FN PlanBuilt *jot_plan_built(Make *m, uint32_t group, Kernel *k);
-/* What sums of products the kernel is; NONE, too, if memory was refused. classes: the kernel with its
- * residue classes, where the caller has that; or NULL. */
+/* What sums of products the kernel is; NONE, too, if memory was refused. classes: the kernel with
+ * its residue classes, where the caller has that; or NULL. */
 JOT_FN const Products *jot_plan_products(PlanBuilt *b, const Kernel *classes);
 JOT_FN void jot_plan_built_drop(Make *m, uint32_t group);
 /* plan/text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called

@@ -82,6 +82,6 @@ JOT_FN void
 jot_choice_quiet(const Target *target, bool quiet)
 {
     if (target->choices)
-        target->choices->quiet = quiet;
+        target->choices->quiet += quiet ? 1 : -1;
 }
 #undef CHOICE_RULED

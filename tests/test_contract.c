@@ -2,7 +2,7 @@
  * schedule of a product runs against straightforward loops. Of images: tests/test_contract_image.c.
  *
  * Guards: ccode/contract/contract.c, ccode/contract/dots.c, ccode/contract/pack.c,
- * ccode/contract/plan.c, ccode/contract/sched.c, ccode/rewrite/residue.c. */
+ * ccode/contract/plan.c, ccode/contract/sched.c, ccode/contract/tile.c, ccode/rewrite/residue.c. */
 #include <unistd.h>
 #include "tests/contracts.h"
 #include "backends/host/host.h"

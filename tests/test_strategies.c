@@ -1,7 +1,7 @@
 /* test_strategies.c - which strategy has a kernel, and why those above it in the table refused, as
  * JOT_DUMP=r says, on machines that are not here.
  *
- * Guards: ccode/strategy/passes.c, ccode/strategy/strategy.c, plan/built.c.
+ * Guards: ccode/strategy/estimate.c, ccode/strategy/passes.c, ccode/strategy/strategy.c, plan/built.c.
  * Read before: docs/kernels.md, tests/scribe.h. */
 #include "tests/scribe.h"
 #include "tests/test.h"
@@ -86,7 +86,7 @@ check(const Case *t)
     scribe_attach(c, t->dialect, t->dialect[0] == 'o');
     y = t->program(c);
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", t->what, jot_message(c));
-    snprintf(line, sizeof line, "  %s: taken\n", t->taken);
+    snprintf(line, sizeof line, "  taken: %s\n", t->taken);
     CHECK(strstr(told, line), "%s: not by %s:\n%s", t->what, t->taken, told);
     snprintf(line, sizeof line, "  %s", t->refused);
     CHECK(strstr(told, line), "%s: nothing says%s:\n%s", t->what, line, told);

@@ -76,8 +76,8 @@ dots_block(const ContractMake *m, ContractDots *d)
     for (int64_t c = 1; c <= DOTS_MOST; c++)
         for (int64_t r = 1; r <= DOTS_MOST && (r + 1) * c + 1 < m->registers; r++)
             if (r <= m->k->axes.v[d->r].ext && c <= m->k->axes.v[d->v].ext &&
-                jot_choice_try(&choice, 3900 + (uint64_t)(16 * r + c), dots_cycles(m, d, r, c),
-                               0.995)) {
+                jot_choice_try(&choice, CHOICE_DOTS_BLOCK + (uint64_t)(16 * r + c),
+                               dots_cycles(m, d, r, c), 0.995)) {
                 d->rows = r;
                 d->columns = c;
             }
@@ -144,7 +144,8 @@ dots_ahead(const ContractMake *m, const ContractDots *d)
 {
     double steps = dots_steps(m, d->along) * (double)d->columns;
 
-    return steps <= UINT8_MAX && !jot_choice_rule(m->target, 4100, 2, 0) ? (int)steps : 0;
+    return steps <= UINT8_MAX && !jot_choice_rule(m->target, CHOICE_DOTS_AHEAD, 2, 0) ? (int)steps
+                                                                                      : 0;
 }
 
 JOT_FN bool

@@ -8,7 +8,8 @@
  *
  *   requires  axes chosen      keeps  the kernel      breaks  nothing
  *
- * Read before: ccode/contract/sched.c. After: ccode/contract/pack.c. */
+ * Read before: ccode/contract/sched.c. After: ccode/contract/tile.c,
+ * ccode/contract/pack.c. */
 #include "ccode/contract/make.h"
 #include "target/choice.h"
 
@@ -20,96 +21,6 @@
 #define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
 #define PLAN_CLEAR 0.85  /* of the cycles: a gain that is worth other lines for each thread */
 #define PACK_SHARED 1e6 /* points from which on threads may share the work */
-
-/* ---- tiles -------------------------------------------------------------------------------- */
-
-/* Conditions are bounds of dimensions and nothing else. */
-static bool
-only_bounds(const ContractMake *m, const Value *load)
-{
-    const Kernel *k = m->k;
-    int64_t known;
-    for (int i = 0; i < load->ncond; i++) {
-        Ix own = k->ixs.v[load->at + load->nidx + (uint32_t)i], cond = jot_contract_cond(k, own);
-        if (!jot_contract_left_out(m, own) && !(jot_ix_is_const(k->ix, cond, &known) && known) &&
-            !jot_kernel_bound_of(k, load, cond))
-            return false;
-    }
-    return true;
-}
-
-/* The only axis of `axes`, stepping the index by one; -1: not so. */
-static int
-single_axis(const IxPool *ix, Ix index, uint64_t axes)
-{
-    int axis = 0;
-    bool inside = false;
-    if (!axes || (axes & (axes - 1)))
-        return -1;
-    while (!(axes >> axis & 1))
-        axis++;
-    return jot_ix_coef(ix, index, axis, &inside) == 1 && !inside ? axis : -1;
-}
-
-/* A dimension: of an axis alone (of its extent, whatever stands still besides), read through
- * windows (all of it, with a border), or none, as it stands still. */
-static bool
-tile_dim(const ContractMake *m, const Value *load, int d, ContractTile *t)
-{
-    const Kernel *k = m->k;
-    Ix ix = k->ixs.v[load->at + (uint32_t)d];
-    uint64_t still = m->c.batch | m->other, axes = jot_ix_axes(k->ix, ix) & ~still;
-    int64_t ext[KERNEL_AXES], lo, hi, size = k->bufs.v[load->buf].ext[d];
-    Space space = jot_kernel_space(k, ext);
-    int axis = single_axis(k->ix, ix, axes);
-    if (!jot_ix_range(k->ix, ix, &space, &lo, &hi))
-        return false;
-    if (!axes || (axis >= 0 && (m->outer >> axis & 1) && lo >= 0 && hi < size)) {
-        t->outside |= axes;
-        return true;
-    }
-    t->dim[t->n] = d;
-    t->axis[t->n] = axis >= 0 && lo >= 0 && hi < size ? axis : -1;
-    t->ext[t->n] = t->axis[t->n] >= 0 ? k->axes.v[axis].ext : size;
-    if (t->axis[t->n] < 0) {
-        t->lo[t->n] = lo < 0 ? -lo : 0;
-        t->hi[t->n] = hi >= size ? hi - size + 1 : 0;
-    }
-    if (t->lo[t->n] + t->hi[t->n] > size + 64)
-        return false;
-    t->nelem *= t->ext[t->n] + t->lo[t->n] + t->hi[t->n];
-    t->n++;
-    return t->nelem > 0 && t->nelem < INT32_MAX;
-}
-
-/* Can the load be read through a tile? */
-static bool
-find_tile(const ContractMake *m, uint32_t value, ContractTile *t)
-{
-    const Kernel *k = m->k;
-    const Value *v = &k->values.v[value];
-    const Layout *l;
-    memset(t, 0, sizeof *t);
-    t->nelem = 1;
-    if (v->op != VAL_LOAD || v->c.u != 0 || !only_bounds(m, v))
-        return false;
-    l = k->bufs.v[v->buf].layout;
-    for (int i = 0; i < l->n; i++)
-        if (l->part[i].step == 1 && !tile_dim(m, v, l->part[i].dim, t))
-            return false;
-    return t->n > 0;
-}
-
-/* Nothing is read through a window, and rows and sum are all that the tile has: its blocks are
- * panels of rows, which fit a cache where all rows do not. */
-static bool
-tile_of_rows(const ContractMake *m, const ContractTile *t)
-{
-    for (int d = 0; d < t->n; d++)
-        if (t->axis[d] < 0)
-            return false;
-    return !(m->outer & m->k->values.v[m->c.a].free);
-}
 
 /* ---- what is packed ----------------------------------------------------------------------- */
 
@@ -231,8 +142,8 @@ plan_share(ContractMake *m, ContractPlan *p)
         jot_contract_block(m, w);
         jot_choice_quiet(m->target, false);
         for (int rows = 0; rows < 2; rows++)
-            if (jot_choice_try(&choice, 3700 + (uint64_t)(2 * w + rows), shared_cycles(m, 1, rows),
-                               m->vectors == w ? 1 : 0.99)) {
+            if (jot_choice_try(&choice, CHOICE_SHARE + (uint64_t)(2 * w + rows),
+                               shared_cycles(m, 1, rows), m->vectors == w ? 1 : 0.99)) {
                 widest = w;
                 p->rows = rows;
             }
@@ -267,7 +178,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
     bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / 2;
     bool once;
     p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
-    if (p->a && find_tile(m, m->c.a, &p->tile) && !tile_of_rows(m, &p->tile))
+    if (p->a && jot_contract_tile(m, m->c.a, &p->tile))
         p->a = PACK_TILE;
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
                                  : m->outer & ~plan_shifts(m, m->c.a);
@@ -278,15 +189,17 @@ plan_packs(ContractMake *m, ContractPlan *p)
         jot_contract_block(m, widest_block(m, p->first));
     once = jot_axis_ext(m->s, m->r) <= m->rows && !(m->outer & k->values.v[m->c.a].free);
     p->b = plain && m->panels ? PACK_NONE
-         : plain && !jot_choice_rule(m->target, 3800, 2, !(small || once || lies_packed(m)))
+         : plain && !jot_choice_rule(m->target, CHOICE_PACK_B, 2,
+                                     !(small || once || lies_packed(m)))
          ? PACK_NONE : PACK_PANEL;
     if (jot_contract_words_along(m, m->c.a, m->r))
         p->a = PACK_COLUMNS;
     if (!p->a && !m->most_vectors &&
-        jot_choice_rule(m->target, 3802, 2, rows_collide(m) && jot_kernel_extent(m->k, m->vaxes) >=
-                                                                   4 * m->block))
+        jot_choice_rule(m->target, CHOICE_PACK_A, 2,
+                        rows_collide(m) && jot_kernel_extent(m->k, m->vaxes) >= 4 * m->block))
         p->a = PACK_PANEL;
-    if (!p->a && !m->most_vectors && rows_together(m) && !jot_choice_rule(m->target, 3804, 2, 0))
+    if (!p->a && !m->most_vectors && rows_together(m) &&
+        !jot_choice_rule(m->target, CHOICE_PACK_COLUMNS, 2, 0))
         p->a = PACK_COLUMNS;
 }
 
@@ -379,14 +292,14 @@ plan_form(ContractMake *m, ContractPlan *p)
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
                        m->target->cache_nbytes[LEVEL_L2] / 2);
     if (!p->shared && !m->inner)
-        p->rows = jot_choice_rule(m->target, 3806, 2, p->rows);
+        p->rows = jot_choice_rule(m->target, CHOICE_FORM, 2, p->rows);
     if (p->rows)
         return;
     wide = once ? 1 : (blocks * before + want - 1) / want; /* each panel stays for all rows */
     if (p->b == PACK_PANEL && p->a == PACK_NONE)
         wide = plan_wide(m, wide);
     if (wide > 1)
-        wide = wide << jot_choice_rule(m->target, 3808, 3, 1) >> 1;
+        wide = wide << jot_choice_rule(m->target, CHOICE_WIDE, 3, 1) >> 1;
     p->columns = jot_contract_even(ext, m->block, (wide < 1 ? 1 : wide) * m->block);
     if (blocks == 1 || p->columns >= ext)
         p->columns = 0;
@@ -444,7 +357,8 @@ static void
 plan_blocks(ContractMake *m, ContractPlan *p)
 {
     const Kernel *k = m->k;
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 4 << jot_choice_rule(m->target, 3812, 3, 1);
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 4
+                 << jot_choice_rule(m->target, CHOICE_ROOM, 3, 1);
     int64_t k0 = m->korder[0];
     int64_t ext = k->axes.v[k0].ext, inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
     int64_t width = p->rows || p->b != PACK_PANEL ? m->block
@@ -602,7 +516,7 @@ jot_contract_plan(ContractMake *m, ContractPlan *p)
     if (p->a == PACK_NONE)
         plan_lines(m, p);
     m->ahead = plan_ahead(m, p);
-    if (m->ahead && jot_choice_rule(m->target, 3816, 2, 0))
+    if (m->ahead && jot_choice_rule(m->target, CHOICE_AHEAD, 2, 0))
         m->ahead = 0;
     make_nest(m, p);
 }

@@ -243,7 +243,7 @@ choose_side(ContractMake *m, bool swap, Side *best)
             ext *= m->k->axes.v[axes[i]].ext;
         if (count == 1 && (group = jot_contract_beside(m, a, n, v)) >= 0)
             ext *= m->k->axes.v[group].ext;
-        if (jot_choice_try(&best->choice, 3000 + 64 * (uint64_t)swap + (uint64_t)v,
+        if (jot_choice_try(&best->choice, CHOICE_SIDE + 64 * (uint64_t)swap + (uint64_t)v,
                            side_price(m, b, v, ext), 1)) {
             best->swap = swap;
             best->v = v;
@@ -289,7 +289,7 @@ choose_rows(const ContractMake *m)
         }
         p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
             (tangled ? 1 : 0);
-        if (jot_choice_try(&choice, 3200 + (uint64_t)r, p, 1))
+        if (jot_choice_try(&choice, CHOICE_ROWS + (uint64_t)r, p, 1))
             best = r;
     }
     jot_choice_end(&choice);
@@ -338,7 +338,7 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
         for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
             if (fixed && fixed % v)
                 continue;
-            if (jot_choice_try(&choice, 3400 + (uint64_t)(16 * r + v),
+            if (jot_choice_try(&choice, CHOICE_BLOCK + (uint64_t)(16 * r + v),
                                jot_contract_grid_cycles(rows_ext, r, all, v), 0.995)) {
                 m->rows = r;
                 m->vectors = v;
@@ -419,7 +419,7 @@ choose_axes(ContractMake *m, bool rides)
     choose_side(m, false, &best);
     choose_side(m, true, &best);
     if (!rides && jot_contract_dots_find(m, &dots) &&
-        jot_choice_try(&best.choice, 3192, dots.price, 1))
+        jot_choice_try(&best.choice, CHOICE_DOTS, dots.price, 1))
         m->dots = dots;
     jot_choice_end(&best.choice);
     if (m->dots.rows)

@@ -34,8 +34,8 @@ jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t hidden, int
 }
 
 /* Elements between two positions of a dimension. */
-static double
-access_pitch(const Layout *l, int dim)
+JOT_FN double
+jot_layout_pitch(const Layout *l, int dim)
 {
     for (int i = l->n - 1; i >= 0; i--)
         if (l->part[i].dim == dim)
@@ -49,7 +49,7 @@ jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool
     const KBuf *b = &k->bufs.v[buf];
     memset(bytes, 0, k->axes.n * sizeof *bytes);
     for (int d = 0; d < b->rank; d++) {
-        double pitch = access_pitch(b->layout, d) * (double)jot_dtype_nbytes((jot_DType)b->dtype);
+        double pitch = jot_layout_pitch(b->layout, d) * (double)jot_dtype_nbytes((jot_DType)b->dtype);
         for (int a = 0; a < (int)k->axes.n; a++)
             bytes[a] += pitch * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, far);
     }

@@ -26,6 +26,8 @@ JOT_FN void jot_kernel_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t
 /* bytes[axis]: how far a step of each axis moves it on average, as prices have it; *far (or NULL):
  * some axis in no simple way. */
 JOT_FN void jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool *far);
+/* Elements between two neighbours along the dimension; 0: it is folded. */
+JOT_FN double jot_layout_pitch(const Layout *l, int dim);
 /* The access lies side by side along the axis: by the index of the dimension that does. */
 JOT_FN bool jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis);
 

@@ -27,8 +27,7 @@
 #include "ccode/schedule/price.h"
 #include "target/choice.h"
 
-/* The numbers of these choices; a list's is a hash. */
-enum { CHOOSE_SHARED = 2000, CHOOSE_APART, CHOOSE_ONE };
+enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
 
 enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
 enum { NEAR_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */

@@ -23,7 +23,7 @@
 #include "ccode/schedule/touch.h"
 #include "ccode/ir/cost.h"
 
-enum { PRICE_PAGE = 4096, PRICE_SETS = 64 }; /* sets of the first cache: a page's lines */
+enum { PRICE_PAGE = 4096 };
 /* Pages whose addresses are known at once, and after a while; cycles for each beyond. */
 enum { PAGES_NEAR = 48, PAGES_FAR = 1024, CYCLES_NEAR = 3, CYCLES_FAR = 10 };
 
@@ -137,45 +137,6 @@ kept_outside(const Nested *l, const Value *v, bool lanes)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Lines (or pages) of `size` bytes that the access touches in loops `from` and on: axes that move
- * it less than a line make runs, others a run each. */
-static double
-touched(const Touch *t, const Nested *l, int from, double size)
-{
-    double run = t->nbytes, runs = 1;
-
-    for (int i = 0; i < t->nby; i++) {
-        double ext = l->inside[from][t->by[i]], moved = t->moved[t->by[i]];
-        if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
-            run += moved * (ext - 1);
-        else if (ext > 1)
-            runs *= ext;
-    }
-    return runs * (run > size ? run / size : 1);
-}
-
-/* Lines of the first cache that the access takes up in loops `from` and on: runs that begin a page
- * apart share one of its sets, and leave the others empty. */
-static double
-occupied(const Touch *t, const Nested *l, int from)
-{
-    double run = t->nbytes, lines, sets = PRICE_SETS;
-
-    for (int i = 0; i < t->nby; i++) {
-        double ext = l->inside[from][t->by[i]], moved = t->moved[t->by[i]];
-        if (ext > 1 && moved <= (run > PRICE_LINE ? run : PRICE_LINE) * 1.01)
-            run += moved * (ext - 1);
-        else if (ext > 1 && sets == PRICE_SETS) {
-            int64_t step = (int64_t)moved / PRICE_LINE % PRICE_SETS;
-            lines = run > PRICE_LINE ? run / PRICE_LINE : 1;
-            for (sets = 1; step * (int64_t)sets % PRICE_SETS; sets *= 2)
-                ;
-            sets = sets * lines < PRICE_SETS ? sets * lines : PRICE_SETS;
-        }
-    }
-    return touched(t, l, from, PRICE_LINE) * PRICE_SETS / sets;
-}
-
 /* Lines that come into a cache of so many; first: the first one. */
 static double
 fetched(const Price *p, const Nested *l, double size, double cache, bool first)
@@ -186,8 +147,8 @@ fetched(const Price *p, const Nested *l, double size, double cache, bool first)
     for (; keep < l->n; keep++) { /* loops keep and on fit */
         sum = 0;
         for (int i = 0; i < p->n; i++)
-            sum += l->off[i] ? 0 : first ? occupied(&p->touch[i], l, keep)
-                                         : touched(&p->touch[i], l, keep, size);
+            sum += l->off[i] ? 0 : first ? jot_touch_occupied(&p->touch[i], l->inside[keep])
+                                         : jot_touch_lines(&p->touch[i], l->inside[keep], size);
         if (sum <= cache)
             break;
     }
@@ -199,7 +160,7 @@ fetched(const Price *p, const Nested *l, double size, double cache, bool first)
         double times = keep <= kept ? 1 : t->times;
 
         if (!l->off[i])
-            all += times * touched(t, l, around, size) * turns(l, around, t->loops);
+            all += times * jot_touch_lines(t, l->inside[around], size) * turns(l, around, t->loops);
     }
     return all;
 }

@@ -14,6 +14,8 @@
 #include "ccode/ir/access.h"
 #include "ccode/schedule/touch.h"
 
+enum { TOUCH_SETS = 64 }; /* sets of the first cache: a page's lines */
+
 /* NULL: there are enough. */
 static Touch *
 open_touch(Price *p, int dtype, uint64_t loops, int times)
@@ -29,10 +31,10 @@ open_touch(Price *p, int dtype, uint64_t loops, int times)
     return t;
 }
 
-static void
-close_touch(Price *p, Touch *t)
+JOT_FN void
+jot_touch_order(Touch *t, int naxes)
 {
-    for (int a = 0; a < (int)p->k->axes.n; a++) {
+    for (int a = 0; a < naxes; a++) {
         int at = t->nby;
         if (t->moved[a] == 0)
             continue;
@@ -41,6 +43,47 @@ close_touch(Price *p, Touch *t)
             t->by[at] = t->by[at - 1];
         t->by[at] = (uint8_t)a;
     }
+}
+
+JOT_FN double
+jot_touch_lines(const Touch *t, const double *steps, double size)
+{
+    double run = t->nbytes, runs = 1;
+
+    for (int i = 0; i < t->nby; i++) {
+        double ext = steps[t->by[i]], moved = t->moved[t->by[i]];
+        if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
+            run += moved * (ext - 1);
+        else if (ext > 1)
+            runs *= ext;
+    }
+    return runs * (run > size ? run / size : 1);
+}
+
+JOT_FN double
+jot_touch_occupied(const Touch *t, const double *steps)
+{
+    double run = t->nbytes, lines, sets = TOUCH_SETS;
+
+    for (int i = 0; i < t->nby; i++) {
+        double ext = steps[t->by[i]], moved = t->moved[t->by[i]];
+        if (ext > 1 && moved <= (run > PRICE_LINE ? run : PRICE_LINE) * 1.01)
+            run += moved * (ext - 1);
+        else if (ext > 1 && sets == TOUCH_SETS) {
+            int64_t step = (int64_t)moved / PRICE_LINE % TOUCH_SETS;
+            lines = run > PRICE_LINE ? run / PRICE_LINE : 1;
+            for (sets = 1; step * (int64_t)sets % TOUCH_SETS; sets *= 2)
+                ;
+            sets = sets * lines < TOUCH_SETS ? sets * lines : TOUCH_SETS;
+        }
+    }
+    return jot_touch_lines(t, steps, PRICE_LINE) * TOUCH_SETS / sets;
+}
+
+static void
+close_touch(Price *p, Touch *t)
+{
+    jot_touch_order(t, (int)p->k->axes.n);
     p->n++;
 }
 

@@ -10,14 +10,24 @@ enum { PRICE_LINE = 64 }; /* bytes */
 
 /* One access: of a load, a store, an element of a line, or sums in memory. */
 typedef struct {
-    double moved[KERNEL_AXES];  /* bytes by which a step of each axis moves it */
-    uint8_t by[KERNEL_AXES];    /* the axes that move it, the nearest first */
+    double moved[SCHED_AXES];   /* bytes by which a step of each axis moves it */
+    uint8_t by[SCHED_AXES];     /* the axes that move it, the nearest first */
     int nby;
     uint64_t loops, axes;       /* of the loops that it is in; that move it */
+    uint32_t buf;
     int nbytes, times;          /* of an element; nests that it is in */
     bool store, far;            /* some axis moves it in no simple way */
     uint32_t sum;               /* not 0: sums of this value, where they are not in registers */
 } Touch;
+
+/* by, nby and axes, from what moves it. */
+JOT_FN void jot_touch_order(Touch *t, int naxes);
+/* Lines (or pages) of `size` bytes that it touches while each axis makes so many steps: axes that
+ * move it less than a line make runs, others a run each. */
+JOT_FN double jot_touch_lines(const Touch *t, const double *steps, double size);
+/* Lines of the first cache that it takes up then: runs that begin a page apart share one of its
+ * sets, and leave the others empty. */
+JOT_FN double jot_touch_occupied(const Touch *t, const double *steps);
 
 struct Price {
     const Kernel *k;

@@ -15,6 +15,7 @@
 #include "ccode/stencil/stencil.h"
 #include "target/choice.h"
 
+#define STRATEGY_SURE 0.67    /* a price that is less by more than its error (docs/kernels.md) */
 #define STRATEGY_LEAST 4096 /* points from which blocks and packs are worth their text */
 #define STRATEGY_QUICK 1e6  /* ... to the quick tier: a text that other extents do not share */
 
@@ -204,7 +205,8 @@ make_ruled(Ask *a)
     int order[KERNEL_AXES];
     int n = a->lanes ? jot_build_order(a->k, order) : jot_build_order_outer(a->k, order);
 
-    return jot_sched_default(a->s, a->k, a->facts & FACT_HOST ? a->lanes : 1, n, order);
+    return jot_sched_default(a->s, a->k, a->facts & FACT_HOST && a->lanes ? a->lanes : 1, n,
+                             order);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -219,24 +221,28 @@ typedef struct {
     const char *name;
     unsigned needs;         /* Facts */
     PassStage after;        /* rewrites that it wants, behind those of the layouts */
-    /* Numbers of the choice to ask it at all. A drawn machine's price may be against it: of some
-     * rows that is all, of others tuning tries it, too (target/choice.h). 0: it is asked */
-    unsigned drawn, choice;
+    unsigned drawn;         /* the number of the choice to ask it at all, which only a drawn machine
+                               may be against (target/choice.h); 0: it is asked */
+    double sure;            /* a row below has the kernel where its price is less than this share of
+                               that; 0: none is asked */
     bool (*makes)(Ask *a);
 } Strategy;
 
 static const Strategy strategies[] = {
     { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own },
-    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_epilogue },
-    { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, 4000, 0,
+    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_epilogue },
+    { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 1,
       make_weight },
-    { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, 4000, 0, make_tiles },
-    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, 4000, 0, make_blocks },
-    { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, 4000, 0, make_chain },
-    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, 4020, make_stencil },
-    { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, 4022, make_planes },
-    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, 4024, make_rows },
-    { "register transpose", BEST | FACT_VECTORS | FACT_FREE, PASS_LOOPS, 0, 4026, make_transpose },
+    { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
+      make_tiles },
+    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_blocks },
+    { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
+      make_chain },
+    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, make_stencil },
+    { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, make_planes },
+    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, STRATEGY_SURE, make_rows },
+    { "register transpose", BEST | FACT_VECTORS | FACT_FREE, PASS_LOOPS, 0, STRATEGY_SURE,
+      make_transpose },
     { "random", FACT_DRAWN, PASS_LOOPS, 0, 0, make_random },
     { "grid of a device", FACT_PLAIN | FACT_DEVICE, PASS_LOOPS, 0, 0, make_grid },
     { "loops by price", BEST | FACT_HOST | FACT_FREE, PASS_LOOPS, 0, 0, make_priced },
@@ -307,8 +313,7 @@ ask_dice(const Ask *a, const Strategy *row)
 {
     const Target *t = a->want->target;
 
-    return (!row->drawn || jot_target_price(t, row->drawn, 1) <= 1)
-        && (!row->choice || jot_choice_rule(t, row->choice, 2, 0) == 0);
+    return !row->drawn || jot_target_price(t, row->drawn, 1) <= 1;
 }
 
 /* NULL: it has made a schedule. done: stages of rewrites that were. */
@@ -330,23 +335,118 @@ asked_row(Ask *a, const Strategy *row, unsigned *done)
     return a->s->no ? a->s->no : "what it makes is not legal";
 }
 
+enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
+typedef struct { int row[STRATEGIES], n; double price[STRATEGIES]; } Made;
+
+/* The kernel again as it was, but for what rows down to this one have rewritten. */
+static void
+asked_again(Ask *a, const Kernel *was, int row, unsigned *done)
+{
+    Kernel copy;
+
+    jot_sched_close(a->s);
+    a->products = NULL;
+    *done = 0;
+    (void)jot_kernel_copy(&copy, was);
+    jot_kernel_restore(a->k, &copy);
+    for (int i = 0; i < row && !a->k->mem->failed; i++)
+        if (!(strategies[i].needs & ~a->facts) && strategies[i].after > PASS_LAID_OUT
+            && !(*done >> strategies[i].after & 1)) {
+            (void)jot_passes(a->k, strategies[i].after, a->want->target, a->facts);
+            *done |= 1u << strategies[i].after;
+        }
+}
+
+/* Rows that make a schedule, with its price where there are several, down to the first that is not
+ * weighed against others; all of them where somebody listens. The last one's is there, unless
+ * somebody does. What the last that refused says; NULL: one is made. */
+static const char *
+asked_all(Ask *a, const Kernel *was, unsigned *done, Made *made)
+{
+    Text *t = a->want->refusals;
+    const char *no = "", *last = "";
+    bool ends = false;
+
+    for (int i = 0; i < STRATEGIES && (t || !ends) && !a->k->mem->failed; i++) {
+        double price = 0;
+
+        if (!no)
+            asked_again(a, was, i, done);
+        no = asked_row(a, &strategies[i], done);
+        if (!no && (t || made->n || strategies[i].sure > 0))
+            price = jot_sched_price(a->s, a->want->target);
+        if (t && no)
+            jot_text_f(t, "  %s: %s\n", strategies[i].name, no);
+        else if (t)
+            jot_text_f(t, "  %s: %lld ns\n", strategies[i].name, (long long)(1e9 * price));
+        last = no ? no : last;
+        if (no || ends)
+            continue;
+        made->row[made->n] = i;
+        made->price[made->n++] = price;
+        ends = strategies[i].sure == 0;
+    }
+    return made->n ? NULL : last;
+}
+
+/* The row whose schedule is the cheapest. */
+static int
+asked_cheapest(const Target *target, const Made *made)
+{
+    Choice choice = jot_choice_begin(target);
+    int best = 0;
+
+    for (int i = 0; i < made->n; i++)
+        if (jot_choice_try(&choice, CHOICE_STRATEGY + (uint64_t)made->row[i], made->price[i],
+                           strategies[made->row[best]].sure))
+            best = i;
+    jot_choice_end(&choice);
+    return made->row[best];
+}
+
+/* Is some row asked whose price counts? */
+static bool
+ask_weighs(const Ask *a)
+{
+    for (int i = 0; i < STRATEGIES; i++)
+        if (strategies[i].sure > 0 && !(strategies[i].needs & ~a->facts))
+            return true;
+    return false;
+}
+
 JOT_FN bool
 jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why)
 {
-    const int n = (int)(sizeof strategies / sizeof strategies[0]);
+    const Target *target = want->target;
     unsigned done = 0;
-    const char *no = "";
+    const char *no = "out of memory";
+    Made made = {{0}, 0, {0}};
+    Kernel was;
+    bool weighs;
     Ask a;
+    int row;
 
     ask_open(&a, s, k, want, why);
+    weighs = ask_weighs(&a) || want->refusals;
     if (want->refusals)
         jot_text_f(want->refusals, "strategies of \"%s\"\n", k->name ? k->name : "");
-    for (int i = 0; no && i < n && !k->mem->failed; i++) {
-        no = asked_row(&a, &strategies[i], &done);
-        if (want->refusals)
-            jot_text_f(want->refusals, "  %s: %s\n", strategies[i].name, no ? no : "taken");
+    if (!weighs || jot_kernel_copy(&was, k)) {
+        if (weighs)
+            jot_choice_quiet(target, true);
+        no = asked_all(&a, &was, &done, &made);
+        if (weighs)
+            jot_choice_quiet(target, false);
     }
+    row = made.n ? asked_cheapest(target, &made) : 0;
+    if (made.n && want->refusals)
+        jot_text_f(want->refusals, "  taken: %s\n", strategies[row].name);
+    if (weighs && made.n && (want->refusals || target->choices || row != made.row[made.n - 1])) {
+        asked_again(&a, &was, row, &done);
+        no = asked_row(&a, &strategies[row], &done);
+    }
+    if (weighs)
+        jot_kernel_close(&was);
     if (no && why && !why->n && !k->mem->failed)
         jot_text_f(why, "%s", no);
-    return !no;
+    return !no && !k->mem->failed;
 }

@@ -33,7 +33,6 @@
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/contract.h"
 #include "ccode/schedule/builder.h"
-#include "target/choice.h"
 
 enum { WEIGHT_CHANNELS = 32, WEIGHT_PIECES = 8, WEIGHT_ROWS = 8 };
 
@@ -175,26 +174,6 @@ weight_blocks(const Kernel *k, const Target *t, Weight *w)
         w->block = (w->count + 2 * WEIGHT_PIECES - 1) / (2 * WEIGHT_PIECES);
 }
 
-/* Seconds of one core: products at the rate that register blocks reach, V and W through the second
- * cache or, in phases, beyond it, partial sums beyond it. Few tiles do not pay for their P: 64
- * channels of 7 x 7 at batch 8 take 0.46 ms for 0.31. */
-static bool
-weight_gains(const Kernel *k, const Target *t, const Weight *w)
-{
-    double c = (double)k->axes.v[w->channel].ext, o = (double)k->axes.v[w->out].ext,
-           n = (double)w->count;
-    double rate = 0.7 * t->flops / 2, far = t->bandwidth[LEVEL_L3];
-    double near = w->phased ? far : t->bandwidth[LEVEL_L2];
-    double sums = 64 * c * o * (w->phased ? 1 : (double)((w->count + w->piece - 1) / w->piece));
-    double tiles = 16 * n * c * o / rate + 2 * 64 * n * (c + o) / near + 2 * sums / far;
-    Choice choice = jot_choice_begin(t);
-    bool gains;
-    (void)jot_choice_try(&choice, 4011, 0.9 * 36 * n * c * o / rate, 1);
-    gains = jot_choice_try(&choice, 4010, tiles, 1);
-    jot_choice_end(&choice);
-    return gains;
-}
-
 /* ---- the kernel --------------------------------------------------------------------------- */
 
 /* The load at 2 * tile + step + from, guarded where that may leave the buffer. */
@@ -334,8 +313,6 @@ jot_winograd_weight(Sched *s, Kernel *k, const Contract *c, const Target *target
     if (lanes < 4 || (!weight_match(k, c, &w, c->a, c->b) && !weight_match(k, c, &w, c->b, c->a)))
         return jot_sched_no(s, "no sum over positions of 3 x 3 taps and many channels, these last");
     weight_blocks(k, target, &w);
-    if (!weight_gains(k, target, &w))
-        return jot_sched_no(s, "a direct sum is cheaper");
     return jot_kernel_settle(k, &was, jot_kernel_copy(&was, k) && weight_kernel(k, c, &w) &&
                                       weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, lanes) &&
                                       jot_sched_verify(s, NULL));
