@@ -21,9 +21,8 @@ enum {
         4 /* of a nest, at most: attention with the gradient by its queries has these */
 };
 
-/* Axes of the pair, b's numbers, that are set in a mask of the group's dimensions. */
-static uint32_t
-blocks_axes(const NestPair *p, const NestGroup *g, uint64_t dims)
+JOT_FN uint32_t
+jot_nest_axes(const NestPair *p, const NestGroup *g, uint64_t dims)
 {
     uint32_t on = 0;
     int d;
@@ -34,9 +33,8 @@ blocks_axes(const NestPair *p, const NestGroup *g, uint64_t dims)
     return on;
 }
 
-/* Axes of the variable that a use has; *mixed: some of its dimensions are on none. */
-static uint32_t
-blocks_use(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u, bool *mixed)
+JOT_FN uint32_t
+jot_nest_along(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u, bool *mixed)
 {
     const Node *n = j->f->node[u->pos];
     uint32_t on = 0;
@@ -51,19 +49,6 @@ blocks_use(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse 
             *mixed |= n->ext[d] > 1;
     }
     return on;
-}
-
-/* Dimensions of the product that the k-th factor moves with. */
-static uint64_t
-blocks_factor(const Fuser *f, uint32_t mul, uint32_t k)
-{
-    const Node *n = f->node[f->in[f->in0[mul] + k]];
-    uint64_t axes = 0;
-    int d;
-
-    for (d = 0; d < n->nindex; d++)
-        axes |= jot_ix_axes(&f->ctx->ix, n->index[d]);
-    return axes;
 }
 
 /* Windows: an index at which one that is kept and one that is summed over meet, or a border. */
@@ -96,14 +81,17 @@ blocks_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t p
 {
     const Fuser *f = j->f;
     uint32_t mul = f->in[f->in0[pos]], m, n;
-    uint64_t a = blocks_factor(f, mul, 0), b = blocks_factor(f, mul, 1), stays = 0;
+    uint64_t axes[2], a, b, stays = 0;
     int d;
 
+    jot_fuse_factors(f, pos, axes);
+    a = axes[0];
+    b = axes[1];
     for (d = 0; d < g->space->rank; d++)
-        if (blocks_axes(p, g, (uint64_t)1 << d) & kept)
+        if (jot_nest_axes(p, g, (uint64_t)1 << d) & kept)
             stays |= (uint64_t)1 << d;
-    m = blocks_axes(p, g, a & ~b) & kept;
-    n = blocks_axes(p, g, b & ~a) & kept;
+    m = jot_nest_axes(p, g, a & ~b) & kept;
+    n = jot_nest_axes(p, g, b & ~a) & kept;
     *row &= m | n;
     if (f->ctx->target.tiles && f->node[mul]->dtype == JOT_BF16) /* a matrix unit is faster */
         return false;
@@ -139,7 +127,7 @@ blocks_group(const Nests *j, NestPair *p, const NestGroup *g)
     for (k = 0; k < g->nown; k++) {
         const NestUse *u = &j->uses.v[g->own + k];
         bool mixed = false;
-        uint32_t kept = blocks_use(j, p, g, u, &mixed);
+        uint32_t kept = jot_nest_along(j, p, g, u, &mixed);
 
         j->f->visits++;
         if (mixed)
@@ -158,13 +146,13 @@ blocks_products(const Nests *j, NestPair *p, const NestGroup *g, int *products)
     for (k = 0; k < g->nown; k++) {
         const NestUse *u = &j->uses.v[g->own + k];
         bool mixed = false;
+        uint32_t kept = jot_nest_along(j, p, g, u, &mixed);
 
-        if ((blocks_use(j, p, g, u, &mixed) & ~p->shared) && (blocks_last(j, p, g, u) & p->shared))
+        if ((kept & ~p->shared) && (blocks_last(j, p, g, u) & p->shared))
             return false;
         if (!(j->f->bits[u->pos] & FN_CONTRACT))
             continue;
-        if (++*products > BLOCKS_PRODUCTS
-            || !blocks_product(j, p, g, u->pos, blocks_use(j, p, g, u, &mixed), &p->row))
+        if (++*products > BLOCKS_PRODUCTS || !blocks_product(j, p, g, u->pos, kept, &p->row))
             return false;
     }
     return true;
@@ -229,13 +217,12 @@ static double
 blocks_factors(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t pos, double *whole)
 {
     const Fuser *f = j->f;
-    uint32_t mul = f->in[f->in0[pos]], k;
-    double nbytes = 0;
+    double size = (double)jot_dtype_nbytes((jot_DType)f->node[f->in[f->in0[pos]]]->dtype);
+    uint64_t axes[2];
 
-    for (k = 0; k < 2; k++)
-        nbytes += blocks_nbytes(p, blocks_axes(p, g, blocks_factor(f, mul, k)),
-                                (double)jot_dtype_nbytes((jot_DType)f->node[mul]->dtype), whole);
-    return nbytes;
+    jot_fuse_factors(f, pos, axes);
+    return blocks_nbytes(p, jot_nest_axes(p, g, axes[0]), size, whole)
+         + blocks_nbytes(p, jot_nest_axes(p, g, axes[1]), size, whole);
 }
 
 JOT_FN double
@@ -254,7 +241,7 @@ jot_nest_footprint(Nests *j, const NestPair *p, double *whole)
                 bool mixed = false;
 
                 j->f->visits++;
-                nbytes += blocks_nbytes(p, blocks_use(j, p, group, u, &mixed), size, whole);
+                nbytes += blocks_nbytes(p, jot_nest_along(j, p, group, u, &mixed), size, whole);
                 if (j->f->bits[u->pos] & FN_CONTRACT)
                     nbytes += blocks_factors(j, p, group, u->pos, whole);
             }

@@ -8,17 +8,13 @@
  * Read before: fuse/fuse.h. */
 #include "fuse/fuse.h"
 
-static const char *
-dump_place(int place)
-{
-    return place == PLACE_STORED ? "stored"
-         : place == PLACE_INSIDE ? "inside" : "cloned";
-}
-
 static void
 dump_node(jot_Ctx *ctx, const FuseAsk *ask, const Fusion *fusion, uint32_t i, Text *text)
 {
-    jot_text_f(text, "    %s  ", dump_place(fusion->place[i]));
+    int place = fusion->place[i];
+
+    jot_text_f(text, "    %s  ", place == PLACE_STORED ? "stored"
+                               : place == PLACE_INSIDE ? "inside" : "cloned");
     jot_node_text(ctx, ask->node[i], text);
     jot_text_f(text, "\n");
 }

@@ -25,29 +25,9 @@ typedef struct {
 static uint32_t
 riding_along(const Riding *r, const NestGroup *g, const NestUse *u)
 {
-    const Node *n = r->j->f->node[u->pos];
-    uint32_t on = 0;
-    int d;
+    bool mixed;
 
-    for (d = 0; d < n->rank; d++) {
-        uint8_t axis = jot_nest_axis(r->p, g, u, d);
-
-        if (axis < NEST_AXES)
-            on |= (uint32_t)1 << axis;
-    }
-    return on;
-}
-
-static uint32_t
-riding_space(const Riding *r, const NestGroup *g)
-{
-    uint32_t on = 0;
-    int d;
-
-    for (d = 0; d < g->space->rank; d++)
-        if (g->axis[d] < NEST_AXES)
-            on |= (uint32_t)1 << (g->nest == r->p->a ? r->p->map[g->axis[d]] : g->axis[d]);
-    return on;
+    return jot_nest_along(r->j, r->p, g, u, &mixed);
 }
 
 /* Everything that the group reads of the pair itself lies along all of `most`, if `exactly`, or
@@ -107,8 +87,8 @@ riding_behind(Riding *r, const NestGroup *g)
     for (k = 0; k < g->nown; k++)
         if (r->j->f->node[r->j->uses.v[g->own + k].pos]->kind == NODE_REDUCE)
             return false;
-    return !(riding_space(r, g) & ~r->p->kept) && riding_reads(r, g, r->p->kept, false, &any)
-           && any;
+    return !(jot_nest_axes(r->p, g, UINT64_MAX) & ~r->p->kept)
+        && riding_reads(r, g, r->p->kept, false, &any) && any;
 }
 
 /* pass 0: groups on the axes of the output; 1: those behind their sums, now that it is known what
@@ -120,7 +100,7 @@ riding_nest(Riding *r, uint32_t nest, int pass)
 
     for (g = nest; g != NEST_OUT; g = r->j->group[g].next) {
         const NestGroup *group = &r->j->group[g];
-        bool any = false, on = riding_space(r, group) == r->spread, ok = true;
+        bool any = false, on = jot_nest_axes(r->p, group, UINT64_MAX) == r->spread, ok = true;
 
         if (r->j->f->ncontract[group->root])
             ok = pass || (riding_reads(r, group, 0, true, &any) && !any);

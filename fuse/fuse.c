@@ -15,22 +15,13 @@
 static bool
 fuser_arrays(Fuser *f)
 {
-    uint32_t **arrays[11], size = 64;
+    uint32_t **const arrays[] = {&f->real, &f->in0, &f->map, &f->need, &f->nneed, &f->moved_par,
+                                 &f->moved_n, &f->vert, &f->seen};
+    uint32_t size = 64, k;
     size_t n = (size_t)f->n + 1;
-    int k;
 
-    arrays[0] = &f->real;
-    arrays[1] = &f->in0;
-    arrays[2] = &f->map;
-    arrays[3] = &f->need;
-    arrays[4] = &f->nneed;
-    arrays[5] = &f->moved_par;
-    arrays[6] = &f->moved_n;
-    arrays[7] = &f->vert;
-    arrays[8] = &f->seen;
-    for (k = 0; k < 9; k++)
-        if (!(*arrays[k] = jot_arena_array(&f->arena, uint32_t, n)))
-            return false;
+    for (k = 0; k < sizeof arrays / sizeof *arrays; k++)
+        *arrays[k] = jot_arena_array(&f->arena, uint32_t, n);
     while (size < f->n)
         size *= 2;
     f->map_mask = size - 1;
@@ -39,9 +30,9 @@ fuser_arrays(Fuser *f)
     f->bits = jot_arena_array(&f->arena, uint16_t, n);
     f->cut = jot_arena_array(&f->arena, uint8_t, n);
     f->later = jot_arena_array(&f->arena, uint8_t, n);
-    for (k = 0; (uint32_t)k < f->n; k++)
-        f->moved_par[k] = (uint32_t)k;
-    return f->map_table && f->node && f->bits && f->cut && f->later;
+    for (k = 0; f->moved_par && k < f->n; k++)
+        f->moved_par[k] = k;
+    return !f->ctx->mem.failed;
 }
 
 static bool
@@ -85,9 +76,8 @@ static bool
 fuser_run(Fuser *f, bool *again)
 {
     *again = false;
-    return jot_fuse_settle(f) && jot_fuse_pieces(f) && jot_fuse_move(f) && jot_fuse_link(f) &&
-           jot_fuse_label(f) &&
-           jot_fuse_place(f, again);
+    return jot_fuse_settle(f) && jot_fuse_pieces(f) && jot_fuse_move(f) && jot_fuse_link(f)
+        && jot_fuse_label(f) && jot_fuse_place(f, again);
 }
 
 /* ---- the result --------------------------------------------------------------------------- */
@@ -97,9 +87,7 @@ result_place(uint32_t bits)
 {
     return bits & FN_LEAF     ? PLACE_LEAF
            : bits & FN_STORED ? PLACE_STORED
-           : bits & FN_CLONED ? PLACE_CLONED
-           : bits & FN_INSIDE ? PLACE_INSIDE
-                              : PLACE_CLONED;
+           : bits & FN_INSIDE && !(bits & FN_CLONED) ? PLACE_INSIDE : PLACE_CLONED;
 }
 
 static bool
@@ -114,7 +102,7 @@ result_arrays(const Fuser *f, Fusion *r)
     r->groups = jot_arena_array(arena, FuseGroup, (size_t)f->nroot + 1);
     r->edge = jot_arena_array(arena, FuseEdge, (size_t)f->edges.n + 1);
     r->axis = jot_arena_array(arena, const uint8_t *, (size_t)f->n + 1);
-    return r->axis && r->real && r->place && r->group && r->member && r->groups && r->edge;
+    return !f->ctx->mem.failed;
 }
 
 static void
@@ -298,88 +286,4 @@ jot_fuse_free(jot_Ctx *ctx, Fusion *fusion)
     if (fusion->arena.mem)
         jot_arena_free(&fusion->arena);
     memset(fusion, 0, sizeof *fusion);
-}
-
-/* ---- counting, for tests and the curious -------------------------------------------------- */
-
-/* Roots of an evaluation: the variables and what is pending. NULL and an error after a failure. */
-static NodeId *
-count_roots(jot_Ctx *ctx, jot_Vars vars, uint32_t *n)
-{
-    size_t all = (size_t)vars.n + ctx->pending.n;
-    NodeId *root = jot_mem_new(&ctx->mem, all, sizeof *root);
-    uint32_t k;
-    bool ok = true;
-
-    if (!root) {
-        jot_fail_memory(ctx, "fuse");
-        return NULL;
-    }
-    for (k = 0; ok && k < (uint32_t)vars.n; k++)
-        ok = (root[k] = jot_node_of(vars.v[k], "fuse", "variable")) != 0;
-    for (k = 0; k < ctx->pending.n; k++)
-        root[(uint32_t)vars.n + k] = ctx->pending.v[k];
-    *n = (uint32_t)all;
-    if (ok)
-        return root;
-    jot_mem_free(&ctx->mem, root, all * sizeof *root);
-    return NULL;
-}
-
-static bool
-count_run(jot_Ctx *ctx, const NodeId *root, uint32_t n, FuseAsk *ask, Fusion *fusion)
-{
-    NodeList list = {0, 0, NULL};
-    uint8_t *asked;
-    uint32_t k;
-    bool ok;
-
-    if (!jot_graph_order(ctx, root, n, true, &list))
-        return false;
-    asked = jot_mem_new(&ctx->mem, (size_t)list.n + 1, 1);
-    for (k = 0; asked && k < n; k++)
-        asked[jot_node(ctx, root[k])->at] = 1;
-    ask->node = list.v;
-    ask->n = list.n;
-    ask->asked = asked;
-    ok = asked ? jot_fuse(ctx, ask, fusion) : jot_fail_memory(ctx, "fuse");
-    jot_mem_free(&ctx->mem, asked, (size_t)list.n + 1);
-    jot_list_free(ctx, &list);
-    return ok;
-}
-
-/* The numbers of a result, without its arrays. */
-static void
-count_stats(Fusion *stats, const Fusion *fusion)
-{
-    memset(stats, 0, sizeof *stats);
-    stats->n = fusion->n;
-    stats->ngroups = fusion->ngroups;
-    stats->nmember = fusion->nmember;
-    stats->nedge = fusion->nedge;
-    stats->edges = fusion->edges;
-    stats->visits = fusion->visits;
-    stats->max_rank = fusion->max_rank;
-    stats->max_nelem = fusion->max_nelem;
-    stats->temp_nbytes = fusion->temp_nbytes;
-}
-
-JOT_FN int
-jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats)
-{
-    Fusion fusion;
-    FuseAsk ask = {NULL, 0, NULL, FUSE_PAPER, false, 0};
-    uint32_t n = 0;
-    NodeId *root = count_roots(ctx, vars, &n);
-    int ngroups = -1;
-
-    ask.policy = policy;
-    if (root && count_run(ctx, root, n, &ask, &fusion)) {
-        ngroups = (int)fusion.ngroups;
-        if (stats)
-            count_stats(stats, &fusion);
-        jot_fuse_free(ctx, &fusion);
-    }
-    jot_mem_free(&ctx->mem, root, ((size_t)vars.n + ctx->pending.n) * sizeof *root);
-    return ngroups;
 }

@@ -126,8 +126,5 @@ JOT_FN bool jot_fuse(jot_Ctx *ctx, const FuseAsk *ask, Fusion *fusion);
 JOT_FN void jot_fuse_free(jot_Ctx *ctx, Fusion *fusion);
 /* Groups with their members, and every edge between groups with its bytes and reason. */
 JOT_FN void jot_fuse_dump(jot_Ctx *ctx, const FuseAsk *ask, const Fusion *fusion, Text *text);
-/* Fuse what these variables need, as an evaluation would: the number of kernels, -1 after a
- * failure. stats (may be NULL): the numbers of the result; its pointers are NULL. */
-JOT_FN int jot_fuse_count(jot_Ctx *ctx, jot_Vars vars, FusePolicy policy, Fusion *stats);
 
 #endif

@@ -37,8 +37,7 @@ join_arrays(Nests *j)
     j->edge_out = jot_arena_array(&f->arena, uint32_t, edges);
     j->group = jot_arena_array(&f->arena, NestGroup, (size_t)j->n + 1);
     j->nest = jot_arena_array(&f->arena, Nest, (size_t)j->n + 1);
-    return j->group_of && j->seen && j->count && j->number && j->edge_in && j->edge_out && j->group
-        && j->nest;
+    return !f->ctx->mem.failed;
 }
 
 static void
@@ -234,12 +233,6 @@ join_pair(Nests *j, uint32_t a, uint32_t b)
  * each pair; a later one takes it. */
 typedef struct { uint32_t a, b, unions; FuseWhy why; } Refused;
 
-static Refused *
-refused_at(Refused *table, uint32_t mask, uint32_t a, uint32_t b)
-{
-    return &table[(a * 2654435761u ^ b * 2246822519u) >> 7 & mask];
-}
-
 /* The pair's reason; WHYS: it is to be looked at. */
 static FuseWhy
 refused_why(const Nests *j, const Refused *r, uint32_t a, uint32_t b)
@@ -248,15 +241,6 @@ refused_why(const Nests *j, const Refused *r, uint32_t a, uint32_t b)
              && j->nest[b].changed <= r->unions;
 
     return same && (r->why != WHY_RULE3 || r->unions == j->unions) ? r->why : WHYS;
-}
-
-static void
-refused_note(const Nests *j, Refused *r, uint32_t a, uint32_t b, FuseWhy why)
-{
-    r->a = a;
-    r->b = b;
-    r->unions = j->unions;
-    r->why = why;
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */
@@ -291,7 +275,7 @@ join_all(Nests *j)
         for (k = 0; k < n && f->visits < j->limit; k++) {
             FuseEdge *e = &f->edges.v[list[k].b];
             uint32_t a = j->group[j->group_of[e->from]].nest, b = j->group[e->group].nest;
-            Refused *r = refused_at(table, size - 1, a, b);
+            Refused *r = &table[(a * 2654435761u ^ b * 2246822519u) >> 7 & (size - 1)];
             FuseWhy why = refused_why(j, r, a, b);
 
             f->visits++;
@@ -299,7 +283,7 @@ join_all(Nests *j)
                 continue;
             if (why == WHYS) {
                 why = join_pair(j, a, b);
-                refused_note(j, r, a, b, why);
+                *r = (Refused){a, b, j->unions, why};
             }
             any |= why == WHYS;
             if (why != WHYS)

@@ -110,8 +110,8 @@ jot_fuse_union(Fuser *f, uint32_t a, uint32_t b)
     group_join_bufs(f, a, b);
 }
 
-static void
-group_alone(Fuser *f, uint32_t v)
+JOT_FN void
+jot_fuse_alone(Fuser *f, uint32_t v)
 {
     uint32_t c;
 
@@ -120,6 +120,7 @@ group_alone(Fuser *f, uint32_t v)
     f->weight[v] = f->verts.v[v].weight;
     f->ncontract[v] = (f->verts.v[v].flags & FV_CONTRACT) != 0;
     f->gflags[v] = f->verts.v[v].flags;
+    f->nbuf[v] = 0;
     for (c = f->verts.v[v].buf; c; c = f->cells.v[c].next)
         f->nbuf[v]++;
 }
@@ -159,7 +160,7 @@ level_all(Fuser *f)
     uint32_t v, k;
 
     for (v = f->verts.n - 1; v-- > 0;) {
-        group_alone(f, v);
+        jot_fuse_alone(f, v);
         for (k = f->verts.v[v].suc; k < f->verts.v[v + 1].suc; k++, f->visits++) {
             uint32_t r = jot_fuse_find(f, f->suc.v[k] / 2);
             uint32_t need = f->level[r] + !(f->suc.v[k] % 2);
@@ -488,24 +489,14 @@ label_verify(Fuser *f)
 JOT_FN bool
 jot_fuse_label(Fuser *f)
 {
-    size_t nv = (size_t)f->verts.n + 1;
-    uint32_t **arrays[9];
-    int k;
+    size_t nv = (size_t)f->verts.n + 1, k;
+    uint32_t **const arrays[] = {&f->par, &f->level, &f->head, &f->tail, &f->next, &f->weight,
+                                 &f->ncontract, &f->nbuf, &f->stamp};
 
-    arrays[0] = &f->par;
-    arrays[1] = &f->level;
-    arrays[2] = &f->head;
-    arrays[3] = &f->tail;
-    arrays[4] = &f->next;
-    arrays[5] = &f->weight;
-    arrays[6] = &f->ncontract;
-    arrays[7] = &f->nbuf;
-    arrays[8] = &f->stamp;
-    for (k = 0; k < 9; k++)
-        if (!(*arrays[k] = jot_arena_array(&f->arena, uint32_t, nv)))
-            return false;
+    for (k = 0; k < sizeof arrays / sizeof *arrays; k++)
+        *arrays[k] = jot_arena_array(&f->arena, uint32_t, nv);
     f->gflags = jot_arena_array(&f->arena, uint8_t, nv);
-    if (!f->gflags)
+    if (f->ctx->mem.failed)
         return false;
     level_all(f);
     f->limit = f->visits + (uint64_t)LABEL_VISITS * f->in0[f->n];

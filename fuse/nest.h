@@ -94,6 +94,11 @@ JOT_FN void jot_nest_union(Nests *j, const NestPair *p);
 JOT_FN uint32_t jot_nest_mask(const NestPair *p, uint32_t axes, int n);
 /* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
 JOT_FN uint8_t jot_nest_axis(const NestPair *p, const NestGroup *g, const NestUse *u, int d);
+/* fuse/blocks.c: axes of the pair, b's numbers, that are set in a mask of the group's dimensions;
+ * those of the variable that a use has, *mixed: some of its dimensions are on none. */
+JOT_FN uint32_t jot_nest_axes(const NestPair *p, const NestGroup *g, uint64_t dims);
+JOT_FN uint32_t jot_nest_along(const Nests *j, const NestPair *p, const NestGroup *g,
+                               const NestUse *u, bool *mixed);
 /* fuse/epilogue.c: if the pair has a contraction, may the rest be done on the contraction's stores?
  * WHYS: yes, and p->shared is set. */
 JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);

@@ -46,14 +46,6 @@ pieces_is_product(const Pieces *p, uint32_t i)
     return (p->f->bits[i] & FN_CONTRACT) && !(p->f->bits[i] & FN_KEEP) && p->readers[i] == 1;
 }
 
-static bool
-pieces_has_product(const Pieces *p, uint32_t i)
-{
-    const uint32_t *in = p->f->in + p->f->in0[i];
-
-    return pieces_is_product(p, in[0]) || pieces_is_product(p, in[1]);
-}
-
 /* Terms that operand i brings into a sum: a constant is none. */
 static uint32_t
 pieces_terms(const Pieces *p, uint32_t i)
@@ -76,7 +68,9 @@ pieces_sum(Pieces *p, uint32_t i)
     if (!pieces_goes_on(p, i))
         return;
     other = f->in[f->in0[to]] == i ? f->in[f->in0[to] + 1] : f->in[f->in0[to]];
-    if (p->terms[i] < PIECES_TERMS && !(pieces_has_product(p, i) && pieces_is_product(p, other)))
+    if (p->terms[i] < PIECES_TERMS
+        && !(pieces_is_product(p, other)
+             && (pieces_is_product(p, in[0]) || pieces_is_product(p, in[1]))))
         return;
     p->terms[i] = 1;
     f->bits[i] |= FN_KEEP | FN_BARRIER;

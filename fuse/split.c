@@ -31,17 +31,17 @@ split_group(Fuser *f, uint32_t v, uint32_t without)
         next = f->next[v];
         if (v == without)
             continue;
+        jot_fuse_alone(f, v);
         if (root == FUSE_NO_VERT) {
-            root = f->head[v] = v;
-            f->weight[v] = f->ncontract[v] = f->gflags[v] = 0;
-        } else
-            f->next[f->tail[root]] = v;
+            root = v;
+            continue;
+        }
         f->par[v] = root;
+        f->next[f->tail[root]] = v;
         f->tail[root] = v;
-        f->next[v] = FUSE_NO_VERT;
-        f->weight[root] += f->verts.v[v].weight;
-        f->ncontract[root] += (f->verts.v[v].flags & FV_CONTRACT) != 0;
-        f->gflags[root] |= f->verts.v[v].flags;
+        f->weight[root] += f->weight[v];
+        f->ncontract[root] += f->ncontract[v];
+        f->gflags[root] |= f->gflags[v];
     }
     return root;
 }
@@ -56,12 +56,9 @@ split_off(Fuser *f, uint32_t entry, uint32_t v)
     rest = split_group(f, head, v);
     f->level[rest] = level;
     f->order[entry].b = rest;
-    f->par[v] = f->head[v] = f->tail[v] = v;
-    f->next[v] = FUSE_NO_VERT;
+    jot_fuse_alone(f, v);
     f->level[v] = level;
-    f->weight[v] = f->verts.v[v].weight;
-    f->ncontract[v] = (f->verts.v[v].flags & FV_CONTRACT) != 0;
-    f->gflags[v] = f->verts.v[v].flags | FV_SPLIT;
+    f->gflags[v] |= FV_SPLIT;
     *alone = f->order[entry];
     alone->a = alone->b = v;
 }

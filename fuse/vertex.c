@@ -64,24 +64,16 @@ map_number(Fuser *f, FuseMap *m, bool copy)
 static uint32_t
 map_of_space(Fuser *f, int rank, const int64_t *ext, int64_t nelem)
 {
-    FuseMap m = {0, 0, 0, -1, NULL, NULL, 0};
+    FuseMap m = {0, 0, rank, -1, ext, NULL, nelem};
 
-    m.rank = rank;
-    m.ext = ext;
-    m.nelem = nelem;
     return map_number(f, &m, false);
 }
 
 static uint32_t
 map_of_reindex(Fuser *f, const Node *r)
 {
-    FuseMap m = {0, 0, 0, 0, NULL, NULL, 0};
+    FuseMap m = {0, 0, r->rank, r->nindex, r->ext, r->index, r->nelem};
 
-    m.rank = r->rank;
-    m.nindex = r->nindex;
-    m.ext = r->ext;
-    m.index = r->index;
-    m.nelem = r->nelem;
     return map_number(f, &m, false);
 }
 
@@ -89,14 +81,13 @@ map_of_reindex(Fuser *f, const Node *r)
 JOT_FN uint32_t
 jot_fuse_compose(Fuser *f, uint32_t outer, uint32_t inner)
 {
-    FuseMap m = {0, 0, 0, 0, NULL, NULL, 0};
+    FuseMap m = f->maps.v[outer];
     const FuseMap *o = &f->maps.v[outer], *i = &f->maps.v[inner];
     Ix index[JOT_MAX_RANK];
     int d, axis;
 
     if (!outer)
         return inner;
-    m = *o;
     m.nindex = i->nindex;
     m.index = index;
     for (d = 0; d < i->nindex; d++) {

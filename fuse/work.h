@@ -139,6 +139,7 @@ JOT_FN bool jot_fuse_join(Fuser *f); /* fuse/join.c: groups to nests */
 JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);
 JOT_FN bool jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why);
 JOT_FN void jot_fuse_union(Fuser *f, uint32_t a, uint32_t b);
+JOT_FN void jot_fuse_alone(Fuser *f, uint32_t v); /* v is a group, on whatever level it has */
 JOT_FN void jot_fuse_shift(Fuser *f, uint32_t a, uint32_t b); /* merge them if that is legal */
 JOT_FN void jot_fuse_sort(FuseRank *v, uint32_t n);
 JOT_FN uint64_t jot_fuse_tie(const Fuser *f, uint32_t a, uint32_t b);

@@ -33,17 +33,10 @@ jot_pending_trim(jot_Ctx *ctx)
 static NodeId
 state_new(jot_Ctx *ctx, NodeId value, const char *name, const char *op)
 {
-    Node *v = jot_node(ctx, value);
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_over(ctx, NODE_ALIAS, 1, &value);
     NodeId id;
 
-    spec.kind = NODE_ALIAS;
-    spec.dtype = (jot_DType)v->dtype;
     spec.flags = NODE_STATE;
-    spec.rank = v->rank;
-    spec.ext = v->ext;
-    spec.ninputs = 1;
-    spec.input = &value;
     spec.unshared = true;
     if (!jot_vec_reserve(&ctx->mem, ctx->pending, 1)) {
         jot_fail_memory(ctx, op);
@@ -61,18 +54,16 @@ state_new(jot_Ctx *ctx, NodeId value, const char *name, const char *op)
 static bool
 assign_fits(jot_Ctx *ctx, const Node *to, const Node *value, const char *op, const char *at)
 {
-    char a[400], b[400];
-    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
 
     if (to->dtype == value->dtype && to->rank == value->rank &&
         !memcmp(to->ext, value->ext, to->rank * sizeof *to->ext))
         return true;
-    jot_shape_text(&ta, to->rank, to->ext);
-    jot_shape_text(&tb, value->rank, value->ext);
     return jot_fail(ctx, to->dtype != value->dtype ? JOT_EDTYPE : JOT_ESHAPE,
-                    "%s: target%s is %s %s, value%s is %s %s", op,
-                    at, jot_dtype_name((jot_DType)to->dtype), a,
-                    at, jot_dtype_name((jot_DType)value->dtype), b);
+                    "%s: target%s is %s %s, value%s is %s %s", op, at,
+                    jot_dtype_name((jot_DType)to->dtype), jot_shape_str(a, to->rank, to->ext), at,
+                    jot_dtype_name((jot_DType)value->dtype),
+                    jot_shape_str(b, value->rank, value->ext));
 }
 
 /* The slot is assigned for the first time since the last evaluation: keep what it names now. There

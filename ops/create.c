@@ -75,14 +75,10 @@ create_buffer(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, boo
 static NodeId
 create_leaf(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, Buffer *buf, int flags)
 {
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_of(NODE_LEAF, dtype, shape.n, shape.v);
     NodeId id;
 
-    spec.kind = NODE_LEAF;
-    spec.dtype = dtype;
     spec.flags = flags;
-    spec.rank = shape.n;
-    spec.ext = shape.v;
     spec.unshared = true;
     id = jot_node_make(ctx, &spec);
     if (id)
@@ -205,13 +201,9 @@ jot_ones(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
 JOT_FN NodeId
 jot_iota_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, int dim)
 {
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_of(NODE_IOTA, dtype, rank, ext);
 
-    spec.kind = NODE_IOTA;
     spec.op = dim;
-    spec.dtype = dtype;
-    spec.rank = rank;
-    spec.ext = ext;
     return jot_node_make(ctx, &spec);
 }
 
@@ -224,10 +216,9 @@ jot_iota(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int dim)
 
     if (!create_ok(ctx, "iota", dtype, shape, &nelem))
         return JOT_POISON(ctx);
-    if (k < 0 || k >= shape.n) {
-        jot_fail(ctx, JOT_ERANGE, "iota: dimension %d is asked, there are %d", dim, shape.n);
-        return JOT_POISON(ctx);
-    }
+    if (k < 0 || k >= shape.n)
+        return jot_raise(ctx, JOT_ERANGE, "iota: dimension %d is asked, there are %d", dim,
+                         shape.n);
     mark = ctx->loose.n;
     return create_done(ctx, mark, jot_iota_node(ctx, dtype, shape.n, shape.v, k), false);
 }
@@ -237,11 +228,9 @@ static NodeId
 create_with(jot_Ctx *ctx, EwOp op, NodeId a, jot_Scalar k)
 {
     const Node *n = jot_node(ctx, a);
-    NodeId pair[2];
 
-    pair[0] = a;
-    pair[1] = a ? jot_const_node(ctx, (jot_DType)n->dtype, n->rank, n->ext, k) : 0;
-    return jot_ew_node(ctx, op, (jot_DType)n->dtype, 2, pair);
+    return a ? jot_ew_of(ctx, op, a, jot_const_node(ctx, (jot_DType)n->dtype, n->rank, n->ext, k),
+                         0) : 0;
 }
 
 /* Computed in f64 for f64, f32 for other floats, i64 for integers. */
@@ -260,11 +249,9 @@ jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double step, int64_t n)
     if (jot_dtype_class(dtype) == CLASS_FLOAT)
         in = jot_dtype_compute(dtype);
     else if (jot_scalar_f64(jot_scalar_from_f64(step, in), in) != step ||
-             jot_scalar_f64(jot_scalar_from_f64(start, in), in) != start) {
-        jot_fail(ctx, JOT_ERANGE, "arange: start %g, step %g are not whole, and %s is asked", start,
-                 step, jot_dtype_name(dtype));
-        return JOT_POISON(ctx);
-    }
+             jot_scalar_f64(jot_scalar_from_f64(start, in), in) != start)
+        return jot_raise(ctx, JOT_ERANGE, "arange: start %g, step %g are not whole, and %s is "
+                         "asked", start, step, jot_dtype_name(dtype));
     mark = ctx->loose.n;
     id = jot_iota_node(ctx, in, 1, &n, 0);
     id = create_with(ctx, EW_MUL, id, jot_scalar_from_f64(step, in));
@@ -286,14 +273,9 @@ jot_random_seed(const jot_Ctx *ctx, int op, jot_DType dtype, uint64_t number, ui
 static NodeId
 create_random(jot_Ctx *ctx, EwOp op, jot_DType dtype, jot_Ints shape)
 {
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_of(NODE_RANDOM, dtype, shape.n, shape.v);
 
-    spec.kind = NODE_RANDOM;
     spec.op = op;
-    spec.dtype = dtype;
-    spec.flags = NODE_INT_VALUE;
-    spec.rank = shape.n;
-    spec.ext = shape.v;
     spec.value.u = jot_random_seed(ctx, op, dtype, ctx->stream, &spec.stream);
     spec.unshared = true;
     return jot_node_make(ctx, &spec);
@@ -306,7 +288,7 @@ create_coarse(jot_Ctx *ctx, NodeId id, jot_DType dtype)
     double steps = dtype == JOT_F16 ? 2048 : 256;
 
     id = create_with(ctx, EW_MUL, id, jot_scalar_from_f64(steps, JOT_F32));
-    id = jot_ew_node(ctx, EW_FLOOR, JOT_F32, 1, &id);
+    id = jot_ew_of(ctx, EW_FLOOR, id, 0, 0);
     return create_with(ctx, EW_MUL, id, jot_scalar_from_f64(1 / steps, JOT_F32));
 }
 
@@ -319,10 +301,9 @@ create_random_var(jot_Ctx *ctx, const char *name, EwOp op, jot_DType dtype, jot_
 
     if (!create_ok(ctx, name, dtype, shape, &nelem))
         return JOT_POISON(ctx);
-    if (jot_dtype_class(dtype) != CLASS_FLOAT) {
-        jot_fail(ctx, JOT_EDTYPE, "%s: dtype is %s, a float is asked", name, jot_dtype_name(dtype));
-        return JOT_POISON(ctx);
-    }
+    if (jot_dtype_class(dtype) != CLASS_FLOAT)
+        return jot_raise(ctx, JOT_EDTYPE, "%s: dtype is %s, a float is asked", name,
+                         jot_dtype_name(dtype));
     mark = ctx->loose.n;
     id = create_random(ctx, op, jot_dtype_compute(dtype), shape);
     if (dtype != jot_dtype_compute(dtype)) {

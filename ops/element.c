@@ -41,11 +41,10 @@ element_takes_or_fail(jot_Ctx *ctx, EwOp op, const char *name, jot_DType dtype)
     return in;
 }
 
-static NodeId
-element_expand(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext)
+JOT_FN NodeId
+jot_maps_expand(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext)
 {
     const Node *n = jot_node(ctx, x);
-    jot_Scalar zero;
     Ix index[JOT_MAX_RANK];
     int k, d = rank - n->rank;
 
@@ -56,8 +55,7 @@ element_expand(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext)
     for (k = 0; k < n->rank; k++)
         index[k] = n->ext[k] == ext[k + d] ? jot_ix_axis(&ctx->ix, k + d)
                                            : jot_ix_const(&ctx->ix, 0);
-    zero.u = 0;
-    return jot_reindex_node(ctx, x, rank, ext, index, 0, NULL, zero, 0, NULL);
+    return jot_maps_simple(ctx, x, rank, ext, index);
 }
 
 static bool
@@ -65,11 +63,9 @@ element_shape_error(jot_Ctx *ctx, const char *name, const char *const *args, int
                     int dim, int64_t p, int64_t q)
 {
     char buf[512];
-    Text text = {NULL, NULL, 0, 0};
+    Text text = {NULL, buf, 0, sizeof buf};
     int k;
 
-    text.s = buf;
-    text.cap = sizeof buf;
     for (k = 0; k < n; k++) {
         jot_text_f(&text, k ? ", %s is " : "%s is ", args[k]);
         jot_shape_text(&text, jot_node(ctx, x[k])->rank, jot_node(ctx, x[k])->ext);
@@ -78,10 +74,9 @@ element_shape_error(jot_Ctx *ctx, const char *name, const char *const *args, int
                     (long long)p, (long long)q);
 }
 
-/* NumPy's rule: from the last dimension on, extents are equal or one of them is 1. */
-static bool
-element_shape(jot_Ctx *ctx, const char *name, const char *const *args, int n, const NodeId *x,
-              int *rank, int64_t *ext)
+JOT_FN bool
+jot_maps_shape(jot_Ctx *ctx, const char *name, const char *const *args, int n, const NodeId *x,
+               int *rank, int64_t *ext)
 {
     int k, d;
 
@@ -113,10 +108,10 @@ element_build(jot_Ctx *ctx, EwOp op, const char *name, const char *const *args, 
     int64_t ext[JOT_MAX_RANK];
     int rank, k;
 
-    if (!element_shape(ctx, name, args, n, x, &rank, ext))
+    if (!jot_maps_shape(ctx, name, args, n, x, &rank, ext))
         return 0;
     for (k = 0; k < n; k++) {
-        x[k] = element_expand(ctx, jot_maps_cast(ctx, x[k], dtype[k]), rank, ext);
+        x[k] = jot_maps_expand(ctx, jot_maps_cast(ctx, x[k], dtype[k]), rank, ext);
         if (!x[k])
             return 0;
     }
@@ -214,10 +209,8 @@ jot_cast(jot_Var a, jot_DType dtype)
 
     if (!x)
         return JOT_POISON(ctx);
-    if (!jot_dtype_nbytes(dtype)) {
-        jot_fail(ctx, JOT_EDTYPE, "cast: %d is no dtype", (int)dtype);
-        return JOT_POISON(ctx);
-    }
+    if (!jot_dtype_nbytes(dtype))
+        return jot_raise(ctx, JOT_EDTYPE, "cast: %d is no dtype", (int)dtype);
     mark = ctx->loose.n;
     return jot_maps_done(ctx, jot_ew_node(ctx, EW_CAST, dtype, 1, &x), mark);
 }
@@ -253,10 +246,9 @@ element_with_number(EwOp op, const char *name, jot_Var a, double k, bool left)
         return JOT_POISON(ctx);
     dtype = element_takes(op, (jot_DType)jot_node(ctx, x)->dtype);
     if (jot_dtype_class(dtype) != CLASS_FLOAT &&
-        jot_scalar_f64(jot_scalar_from_f64(k, dtype), dtype) != k) {
-        jot_fail(ctx, JOT_ERANGE, "%s: k is %g, which is no %s", name, k, jot_dtype_name(dtype));
-        return JOT_POISON(ctx);
-    }
+        jot_scalar_f64(jot_scalar_from_f64(k, dtype), dtype) != k)
+        return jot_raise(ctx, JOT_ERANGE, "%s: k is %g, which is no %s", name, k,
+                         jot_dtype_name(dtype));
     mark = ctx->loose.n;
     return jot_maps_done(ctx, element_with(ctx, op, x, k, left), mark);
 }
@@ -306,11 +298,9 @@ jot_clamp(jot_Var a, double lo, double hi)
 
     if (!x)
         return JOT_POISON(ctx);
-    if (!(lo <= hi)) {
-        jot_fail(ctx, JOT_ERANGE, "clamp: lo of at most hi asked, lo %g and hi %g found",
-                 lo, hi);
-        return JOT_POISON(ctx);
-    }
+    if (!(lo <= hi))
+        return jot_raise(ctx, JOT_ERANGE, "clamp: lo of at most hi asked, lo %g and hi %g found",
+                         lo, hi);
     if (jot_dtype_class((jot_DType)jot_node(ctx, x)->dtype) != CLASS_FLOAT) {
         lo = element_whole(lo, true);
         hi = element_whole(hi, false);

@@ -15,13 +15,8 @@
 JOT_FN NodeId
 jot_const_node(jot_Ctx *ctx, jot_DType dtype, int rank, const int64_t *ext, jot_Scalar v)
 {
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_of(NODE_CONST, dtype, rank, ext);
 
-    spec.kind = NODE_CONST;
-    spec.dtype = dtype;
-    spec.flags = jot_dtype_class(dtype) == CLASS_FLOAT ? 0 : NODE_INT_VALUE;
-    spec.rank = rank;
-    spec.ext = ext;
     spec.value = v;
     return jot_node_make(ctx, &spec);
 }
@@ -40,31 +35,15 @@ jot_node_is(jot_Ctx *ctx, NodeId id, double v)
     return n->kind == NODE_CONST && jot_scalar_f64(n->value, (jot_DType)n->dtype) == v;
 }
 
-static NodeId
-fold_const_like(jot_Ctx *ctx, NodeId id, double v)
-{
-    const Node *n = jot_node(ctx, id);
-
-    return jot_const_f64(ctx, (jot_DType)n->dtype, n->rank, n->ext, v);
-}
-
 JOT_FN NodeId
 jot_alias_node(jot_Ctx *ctx, NodeId x, int flags)
 {
     const Node *n = jot_node(ctx, x);
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_over(ctx, NODE_ALIAS, 1, &x);
 
-    if (!x)
-        return 0;
     if (n->kind == NODE_ALIAS && !(n->flags & NODE_STATE) && (n->flags & flags) == flags)
         return x;
-    spec.kind = NODE_ALIAS;
-    spec.dtype = (jot_DType)n->dtype;
     spec.flags = flags;
-    spec.rank = n->rank;
-    spec.ext = n->ext;
-    spec.ninputs = 1;
-    spec.input = &x;
     return jot_node_make(ctx, &spec);
 }
 
@@ -159,14 +138,13 @@ fold_logic_rule(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b)
 static NodeId
 fold_pow_rule(jot_Ctx *ctx, jot_DType dtype, NodeId a, NodeId b)
 {
-    NodeId twice[2];
+    const Node *n = jot_node(ctx, b);
 
     if (jot_node_is(ctx, b, 0))
-        return fold_const_like(ctx, b, 1);
+        return jot_const_f64(ctx, dtype, n->rank, n->ext, 1);
     if (jot_node_is(ctx, b, 1))
         return a;
-    twice[0] = twice[1] = a;
-    return jot_node_is(ctx, b, 2) ? jot_ew_node(ctx, EW_MUL, dtype, 2, twice) : 0;
+    return jot_node_is(ctx, b, 2) ? jot_ew_of(ctx, EW_MUL, a, a, 0) : 0;
 }
 
 /* An equal node that is there already, or cheaper; 0: none is known. */
@@ -227,7 +205,7 @@ JOT_FN NodeId
 jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand)
 {
     jot_Status before = ctx->status;
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_over(ctx, NODE_EW, n, operand);
     NodeId id = 0;
     int k;
 
@@ -242,23 +220,15 @@ jot_ew_node(jot_Ctx *ctx, EwOp op, jot_DType dtype, int n, const NodeId *operand
         id = fold_rule(ctx, op, dtype, operand);
     if (id || ctx->status != before)
         return id;
-    spec.kind = NODE_EW;
     spec.op = op;
     spec.dtype = dtype;
-    spec.rank = jot_node(ctx, operand[0])->rank;
-    spec.ext = jot_node(ctx, operand[0])->ext;
-    spec.ninputs = n;
-    spec.input = operand;
     return jot_node_make(ctx, &spec);
 }
 
 JOT_FN NodeId
 jot_ew_of(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b, NodeId c)
 {
-    NodeId x[3];
+    NodeId x[3] = {a, b, c};
 
-    x[0] = a;
-    x[1] = b;
-    x[2] = c;
     return jot_ew_node(ctx, op, (jot_DType)jot_node(ctx, a)->dtype, jot_ew_info[op].arity, x);
 }

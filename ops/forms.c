@@ -52,12 +52,6 @@ forms_end(FormsBuilder *f, double overflow)
     return jot_maps_done(f->ctx, id, f->mark);
 }
 
-static jot_Var
-forms_bad(const FormsBuilder *f)
-{
-    return JOT_POISON(f->ctx);
-}
-
 /* A list with one entry per dimension of x. */
 static bool
 forms_list(FormsBuilder *f, const char *what, jot_Ints list)
@@ -87,36 +81,43 @@ forms_shape(FormsBuilder *f, jot_Ints shape)
 static bool
 forms_misfit(FormsBuilder *f, const char *why, jot_Ints shape)
 {
-    char a[400], b[400];
-    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
 
-    jot_shape_text(&ta, f->node->rank, f->node->ext);
-    jot_shape_text(&tb, shape.n, shape.v);
-    return jot_fail(f->ctx, JOT_ESHAPE, "%s: x is %s, asked is %s: %s", f->op, a, b, why);
+    return jot_fail(f->ctx, JOT_ESHAPE, "%s: x is %s, asked is %s: %s", f->op,
+                    jot_shape_str(a, f->node->rank, f->node->ext),
+                    jot_shape_str(b, shape.n, shape.v), why);
 }
 
 /* ---- broadcast ---------------------------------------------------------------------------- */
+
+/* x's dimensions are those of the shape that mask leaves out. */
+static jot_Var
+forms_spread(FormsBuilder *f, jot_Ints shape, uint32_t mask)
+{
+    int k, at = 0;
+
+    for (k = 0; k < shape.n; k++) {
+        if (mask >> k & 1)
+            continue;
+        if (f->node->ext[at] != shape.v[k] && f->node->ext[at] != 1)
+            return forms_misfit(f, "extents must be equal or 1", shape), JOT_POISON(f->ctx);
+        f->index[at] = f->node->ext[at] == shape.v[k] ? jot_ix_axis(f->pool, k)
+                                                      : jot_ix_const(f->pool, 0);
+        at++;
+    }
+    return forms_end(f, 0);
+}
 
 jot_Var
 jot_broadcast_to(jot_Var x, jot_Ints shape)
 {
     FormsBuilder f;
-    int k, lead;
 
     if (!forms_begin(&f, "broadcast_to", x) || !forms_shape(&f, shape))
-        return forms_bad(&f);
-    lead = shape.n - f.node->rank;
-    if (lead < 0)
-        return forms_misfit(&f, "x has more dimensions", shape), forms_bad(&f);
-    for (k = 0; k < f.node->rank; k++) {
-        if (f.node->ext[k] == shape.v[lead + k])
-            f.index[k] = jot_ix_axis(f.pool, lead + k);
-        else if (f.node->ext[k] == 1)
-            f.index[k] = jot_ix_const(f.pool, 0);
-        else
-            return forms_misfit(&f, "extents must be equal or 1", shape), forms_bad(&f);
-    }
-    return forms_end(&f, 0);
+        return JOT_POISON(f.ctx);
+    if (shape.n < f.node->rank)
+        return forms_misfit(&f, "x has more dimensions", shape), JOT_POISON(f.ctx);
+    return forms_spread(&f, shape, ((uint32_t)1 << (shape.n - f.node->rank)) - 1);
 }
 
 jot_Var
@@ -124,27 +125,14 @@ jot_broadcast(jot_Var x, jot_Ints shape, jot_Ints dims)
 {
     FormsBuilder f;
     uint32_t mask;
-    int k, at = 0;
 
     if (!forms_begin(&f, "broadcast", x) || !forms_shape(&f, shape)
         || !jot_maps_dims(f.ctx, f.op, dims, shape.n, &mask))
-        return forms_bad(&f);
-    if (f.node->rank + jot_bits_count(mask) != shape.n) {
-        jot_fail(f.ctx, JOT_ESHAPE, "broadcast: %d dimensions of x and %d new ones do not make the "
-                 "%d asked for", f.node->rank, jot_bits_count(mask), shape.n);
-        return forms_bad(&f);
-    }
-    for (k = 0; k < shape.n; k++) {
-        if (mask >> k & 1)
-            continue;
-        if (f.node->ext[at] != shape.v[k] && f.node->ext[at] != 1)
-            return forms_misfit(&f, "extents of old dimensions must be equal or 1", shape),
-                   forms_bad(&f);
-        f.index[at] = f.node->ext[at] == shape.v[k] ? jot_ix_axis(f.pool, k)
-                                                    : jot_ix_const(f.pool, 0);
-        at++;
-    }
-    return forms_end(&f, 0);
+        return JOT_POISON(f.ctx);
+    if (f.node->rank + jot_bits_count(mask) != shape.n)
+        return jot_raise(f.ctx, JOT_ESHAPE, "broadcast: %d dimensions of x and %d new ones do not "
+                         "make the %d asked for", f.node->rank, jot_bits_count(mask), shape.n);
+    return forms_spread(&f, shape, mask);
 }
 
 jot_Var
@@ -154,15 +142,14 @@ jot_expand(jot_Var x, int dim)
     int at, k;
 
     if (!forms_begin(&f, "expand", x))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     at = jot_maps_dim(f.ctx, f.op, dim, f.node->rank + 1);
     if (at < 0)
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     f.rank = f.node->rank + 1;
-    if (f.rank > JOT_MAX_RANK) {
-        jot_fail(f.ctx, JOT_ESHAPE, "expand: x has rank %d, the highest there is", JOT_MAX_RANK);
-        return forms_bad(&f);
-    }
+    if (f.rank > JOT_MAX_RANK)
+        return jot_raise(f.ctx, JOT_ESHAPE, "expand: x has rank %d, the highest there is",
+                         JOT_MAX_RANK);
     f.ext[at] = 1;
     for (k = 0; k < f.node->rank; k++) {
         f.ext[k + (k >= at)] = f.node->ext[k];
@@ -178,15 +165,13 @@ jot_squeeze(jot_Var x, int dim)
     int at, k;
 
     if (!forms_begin(&f, "squeeze", x))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     at = jot_maps_dim(f.ctx, f.op, dim, f.node->rank);
     if (at < 0)
-        return forms_bad(&f);
-    if (f.node->ext[at] != 1) {
-        jot_fail(f.ctx, JOT_ESHAPE, "squeeze: dimension %d has extent %lld, not 1", at,
-                 (long long)f.node->ext[at]);
-        return forms_bad(&f);
-    }
+        return JOT_POISON(f.ctx);
+    if (f.node->ext[at] != 1)
+        return jot_raise(f.ctx, JOT_ESHAPE, "squeeze: dimension %d has extent %lld, not 1", at,
+                         (long long)f.node->ext[at]);
     for (k = 0; k < f.node->rank; k++) {
         f.index[k] = k == at ? jot_ix_const(f.pool, 0) : jot_ix_axis(f.pool, f.rank);
         if (k != at)
@@ -230,13 +215,11 @@ forms_reshape_ext(FormsBuilder *f, jot_Ints shape)
 static void
 forms_reshape_part(FormsBuilder *f, int a, int a_end, int b, int b_end)
 {
-    Space space = {0, NULL, NULL};
+    Space space = {f->rank, f->ext, NULL};
     Ix at = jot_ix_const(f->pool, 0);
     int64_t stride = 1;
     int k;
 
-    space.n = f->rank;
-    space.ext = f->ext;
     for (k = b; k < b_end; k++) {
         at = jot_ix_scale(f->pool, at, f->ext[k]);
         at = jot_ix_add(f->pool, at, jot_ix_axis(f->pool, k));
@@ -257,7 +240,7 @@ jot_reshape(jot_Var x, jot_Ints shape)
     int a = 0, b = 0;
 
     if (!forms_begin(&f, "reshape", x) || !forms_reshape_ext(&f, shape))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     if (!f.node->nelem) {
         for (; a < f.node->rank; a++)
             f.index[a] = jot_ix_const(f.pool, 0);
@@ -289,7 +272,7 @@ jot_transpose(jot_Var x, jot_Ints order)
 
     if (!forms_begin(&f, "transpose", x) || !forms_list(&f, "order", order)
         || !jot_maps_dims(f.ctx, f.op, order, f.node->rank, &mask))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
         int from = (int)(order.v[k] < 0 ? order.v[k] + f.rank : order.v[k]);
@@ -308,11 +291,11 @@ jot_swap(jot_Var x, int dim_a, int dim_b)
     int a, b, k;
 
     if (!forms_begin(&f, "swap", x))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     a = jot_maps_dim(f.ctx, f.op, dim_a, f.node->rank);
     b = a < 0 ? -1 : jot_maps_dim(f.ctx, f.op, dim_b, f.node->rank);
     if (b < 0)
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     for (k = 0; k < f.node->rank; k++)
         order[k] = k;
     order[a] = b;
@@ -355,15 +338,13 @@ jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints step)
 
     if (!forms_begin(&f, "slice", x) || !forms_list(&f, "start", start)
         || !forms_list(&f, "stop", stop) || (step.n && !forms_list(&f, "step", step)))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
         int64_t by = step.n ? step.v[k] : 1, from;
 
-        if (!by) {
-            jot_fail(f.ctx, JOT_ERANGE, "slice: step of dimension %d is 0", k);
-            return forms_bad(&f);
-        }
+        if (!by)
+            return jot_raise(f.ctx, JOT_ERANGE, "slice: step of dimension %d is 0", k);
         from = forms_slice_dim(f.node->ext[k], start.v[k], stop.v[k], by, &f.ext[k]);
         f.index[k] = jot_ix_const(f.pool, f.ext[k] ? from : 0);
         if (f.ext[k] > 1)
@@ -381,16 +362,14 @@ jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value)
 
     if (!forms_begin(&f, "pad", x) || !forms_list(&f, "before", before)
         || !forms_list(&f, "after", after))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
         if (!jot_add_ok(f.node->ext[k], before.v[k], &f.ext[k])
-            || !jot_add_ok(f.ext[k], after.v[k], &f.ext[k]) || f.ext[k] < 0) {
-            jot_fail(f.ctx, JOT_ESHAPE, "pad: dimension %d of extent %lld with %lld before and "
-                     "%lld after is no extent", k, (long long)f.node->ext[k],
-                     (long long)before.v[k], (long long)after.v[k]);
-            return forms_bad(&f);
-        }
+            || !jot_add_ok(f.ext[k], after.v[k], &f.ext[k]) || f.ext[k] < 0)
+            return jot_raise(f.ctx, JOT_ESHAPE, "pad: dimension %d of extent %lld with %lld before "
+                             "and %lld after is no extent", k, (long long)f.node->ext[k],
+                             (long long)before.v[k], (long long)after.v[k]);
         f.index[k] = jot_ix_sub(f.pool, jot_ix_axis(f.pool, k), jot_ix_const(f.pool, before.v[k]));
     }
     return forms_end(&f, value);
@@ -404,7 +383,7 @@ jot_flip(jot_Var x, jot_Ints dims)
     int k;
 
     if (!forms_begin(&f, "flip", x) || !jot_maps_dims(f.ctx, f.op, dims, f.node->rank, &mask))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
         f.ext[k] = f.node->ext[k];
@@ -422,20 +401,16 @@ jot_tile(jot_Var x, jot_Ints times)
     int k;
 
     if (!forms_begin(&f, "tile", x) || !forms_list(&f, "times", times))
-        return forms_bad(&f);
+        return JOT_POISON(f.ctx);
     f.rank = f.node->rank;
     for (k = 0; k < f.rank; k++) {
-        if (times.v[k] < 0) {
-            jot_fail(f.ctx, JOT_ERANGE, "tile: times[%d]: at least 0 asked, %lld found", k,
-                     (long long)times.v[k]);
-            return forms_bad(&f);
-        }
-        if (!jot_mul_ok(f.node->ext[k], times.v[k], &f.ext[k])) {
-            jot_fail(f.ctx, JOT_ERANGE,
-                     "tile: %lld times dimension %d of extent %lld leaves 64 bits",
-                     (long long)times.v[k], k, (long long)f.node->ext[k]);
-            return forms_bad(&f);
-        }
+        if (times.v[k] < 0)
+            return jot_raise(f.ctx, JOT_ERANGE, "tile: times[%d]: at least 0 asked, %lld found", k,
+                             (long long)times.v[k]);
+        if (!jot_mul_ok(f.node->ext[k], times.v[k], &f.ext[k]))
+            return jot_raise(f.ctx, JOT_ERANGE, "tile: %lld times dimension %d of extent %lld "
+                             "leaves 64 bits", (long long)times.v[k], k,
+                             (long long)f.node->ext[k]);
         f.index[k] = jot_ix_mod(f.pool, jot_ix_axis(f.pool, k),
                                 jot_ix_const(f.pool, f.node->ext[k]), NULL);
     }

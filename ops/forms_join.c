@@ -26,19 +26,15 @@ typedef struct {
 static bool
 join_check(Joining *j, const Node *first, const Node *n, int which)
 {
-    char a[400], b[400];
-    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
     bool same = first->rank == n->rank, stacks = j->rank > first->rank;
     int k;
 
     for (k = 0; same && k < n->rank; k++)
         same = (k == j->dim && !stacks) || first->ext[k] == n->ext[k];
-    if (same)
-        return true;
-    jot_shape_text(&ta, first->rank, first->ext);
-    jot_shape_text(&tb, n->rank, n->ext);
-    return jot_fail(j->ctx, JOT_ESHAPE, "%s: variable 0 is %s, variable %d is %s", j->op, a, which,
-                    b);
+    return same || jot_fail(j->ctx, JOT_ESHAPE, "%s: variable 0 is %s, variable %d is %s", j->op,
+                            jot_shape_str(a, first->rank, first->ext), which,
+                            jot_shape_str(b, n->rank, n->ext));
 }
 
 /* Check all and work out dtype and shape. `more`: 1 for the new dimension of stack, else 0. */
@@ -108,18 +104,15 @@ join_vars(const Joining *j, jot_Vars vars, uint32_t mark)
     int k;
 
     for (k = 0; k < vars.n; k++) {
-        NodeId x = jot_node_of(vars.v[k], j->op, "a variable"), pair[2];
+        NodeId x = jot_node_of(vars.v[k], j->op, "a variable");
         const Node *n = jot_node(j->ctx, x);
         int64_t extent = j->rank > n->rank ? 1 : n->ext[j->dim];
 
         if (!extent && (sum || k + 1 < vars.n)) /* of no elements; the last may be all there is */
             continue;
-        pair[0] = sum;
-        pair[1] = join_place(j, x, at);
+        x = join_place(j, x, at);
         at += extent;
-        if (pair[1] && sum)
-            pair[1] = jot_ew_node(j->ctx, add, j->dtype, 2, pair);
-        sum = pair[1];
+        sum = sum ? jot_ew_of(j->ctx, add, sum, x, 0) : x;
         if (!sum)
             break;
     }
@@ -190,7 +183,7 @@ jot_gather(jot_Var x, jot_Var index, int asked)
 jot_Var
 jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
 {
-    NodeId id = jot_node_of(index, "one_hot", "index"), pair[2];
+    NodeId id = jot_node_of(index, "one_hot", "index"), wide;
     jot_Ctx *ctx = index.ctx;
     uint32_t mark = id ? ctx->loose.n : 0;
     int64_t ext[JOT_MAX_RANK + 1], nelem;
@@ -216,8 +209,7 @@ jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
     ext[k] = classes;
     if (!jot_shape_ok(ctx, "one_hot", JOT_I64, n->rank + 1, ext, &nelem))
         return JOT_POISON(ctx);
-    pair[0] = jot_maps_simple(ctx, jot_maps_cast(ctx, id, JOT_I64), k + 1, ext, map);
-    pair[1] = jot_iota_node(ctx, JOT_I64, k + 1, ext, k);
-    id = jot_ew_node(ctx, EW_EQ, JOT_BOOL, 2, pair);
+    wide = jot_maps_simple(ctx, jot_maps_cast(ctx, id, JOT_I64), k + 1, ext, map);
+    id = jot_ew_of(ctx, EW_EQ, wide, jot_iota_node(ctx, JOT_I64, k + 1, ext, k), 0);
     return jot_maps_done(ctx, jot_maps_cast(ctx, id, dtype), mark);
 }

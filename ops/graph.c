@@ -42,6 +42,7 @@ jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int6
 {
     /* extents of 0 are left out of the limit's product, so that strides never overflow either */
     int64_t nbytes = (int64_t)jot_dtype_nbytes(dtype), n = 1;
+    char buf[SHAPE_TEXT];
     int k;
 
     if (rank < 0 || rank > JOT_MAX_RANK)
@@ -53,14 +54,9 @@ jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int6
             return jot_fail(ctx, JOT_ESHAPE, "%s: extent %lld of dimension %d is negative", op,
                             (long long)ext[k], k);
         n *= ext[k] != 0;
-        if (ext[k] && (!jot_mul_ok(nbytes, ext[k], &nbytes) || nbytes > (int64_t)1 << 62)) {
-            char buf[400];
-            Text text = {NULL, buf, 0, sizeof buf};
-
-            jot_shape_text(&text, rank, ext);
+        if (ext[k] && (!jot_mul_ok(nbytes, ext[k], &nbytes) || nbytes > (int64_t)1 << 62))
             return jot_fail(ctx, JOT_ESHAPE, "%s: %s %s is too large (more than 2^62 bytes)", op,
-                            jot_dtype_name(dtype), buf);
-        }
+                            jot_dtype_name(dtype), jot_shape_str(buf, rank, ext));
     }
     *nelem = n ? nbytes / (int64_t)jot_dtype_nbytes(dtype) : 0;
     return true;
@@ -361,14 +357,10 @@ jot_node_make(jot_Ctx *ctx, const NodeSpec *spec)
 JOT_FN NodeSpec
 jot_node_spec(const Node *n)
 {
-    NodeSpec s = {0};
+    NodeSpec s = jot_spec_of((NodeKind)n->kind, (jot_DType)n->dtype, n->rank, n->ext);
 
-    s.kind = (NodeKind)n->kind;
     s.op = n->op;
-    s.dtype = (jot_DType)n->dtype;
     s.flags = n->flags;
-    s.rank = n->rank;
-    s.ext = n->ext;
     s.ninputs = n->ninputs;
     s.input = n->input;
     s.nindex = n->nindex;
@@ -377,6 +369,29 @@ jot_node_spec(const Node *n)
     s.cond = n->cond;
     s.value = n->value;
     s.stream = n->stream;
+    return s;
+}
+
+JOT_FN NodeSpec
+jot_spec_of(NodeKind kind, jot_DType dtype, int rank, const int64_t *ext)
+{
+    NodeSpec s = {0};
+
+    s.kind = kind;
+    s.dtype = dtype;
+    s.rank = rank;
+    s.ext = ext;
+    return s;
+}
+
+JOT_FN NodeSpec
+jot_spec_over(jot_Ctx *ctx, NodeKind kind, int ninputs, const NodeId *input)
+{
+    const Node *first = jot_node(ctx, input[0]);
+    NodeSpec s = jot_spec_of(kind, (jot_DType)first->dtype, first->rank, first->ext);
+
+    s.ninputs = ninputs;
+    s.input = input;
     return s;
 }
 

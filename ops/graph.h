@@ -87,8 +87,7 @@ struct Buffer {
 enum {
     NODE_STOP_GRAD = 1, /* ALIAS: no gradient passes */
     NODE_STOP_FUSE = 2, /* ALIAS: stored, consumers do not fuse with it */
-    NODE_STATE = 4,     /* ALIAS or LEAF: assigned or a parameter: a leaf for gradients */
-    NODE_INT_VALUE = 8  /* `value` holds an integer (i or u), not a double */
+    NODE_STATE = 4      /* ALIAS or LEAF: assigned or a parameter: a leaf for gradients */
 };
 
 /* What became of a node that others were called on and do not read: they know by which map
@@ -197,7 +196,13 @@ struct jot_Ctx {
 /* ---- errors ---- */
 /* Keep the first failure; always returns false. */
 JOT_FN bool jot_fail(jot_Ctx *ctx, jot_Status status, const char *format, ...) JOT_PRINTF(3, 4);
-JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what); /* EMEM, "what: out of memory" */
+/* EMEM, "what: out of memory". After a failure of another kind it says nothing, so that it ends
+ * whatever may have failed in both ways. */
+JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what);
+/* Append x to a growable array. False: memory was refused to `what`. */
+#define jot_vec_add(ctx, vec, x, what) \
+    (jot_vec_reserve(&(ctx)->mem, (vec), 1) ? ((vec).v[(vec).n++] = (x), true) \
+                                            : jot_fail_memory((ctx), (what)))
 /* Is this the process that opened the context? In a child of fork its threads and its device are
  * not there: whoever would use them asks first. The second fails with JOT_EUSE. */
 JOT_FN bool jot_home(jot_Ctx *ctx);
@@ -234,6 +239,9 @@ typedef struct {
 } NodeSpec;
 JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
 JOT_FN NodeSpec jot_node_spec(const Node *n); /* what makes this one; its lists are n's */
+JOT_FN NodeSpec jot_spec_of(NodeKind kind, jot_DType dtype, int rank, const int64_t *ext);
+/* ... of the dtype and shape of the first of its inputs. */
+JOT_FN NodeSpec jot_spec_over(jot_Ctx *ctx, NodeKind kind, int ninputs, const NodeId *input);
 /* The shared node of this description; 0: there is none. */
 JOT_FN NodeId jot_node_find(jot_Ctx *ctx, const NodeSpec *spec);
 /* Turn a node that is not evaluated into one of another description with the same elements; its
@@ -305,6 +313,8 @@ JOT_FN NodeId jot_ew_of(jot_Ctx *ctx, EwOp op, NodeId a, NodeId b, NodeId c);
 JOT_FN NodeId jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext,
                                const Ix *index, int ncond, const Ix *cond, jot_Scalar overflow,
                                int nextra, const NodeId *extra);
+/* Does a REINDEX read inside its x everywhere, without a condition? */
+JOT_FN bool jot_reindex_total(jot_Ctx *ctx, const Node *node);
 JOT_FN NodeId jot_reduce_node(jot_Ctx *ctx, int op, NodeId y, int rank, const int64_t *ext,
                               const Ix *index, int ncond, const Ix *cond, double scale,
                               int nextra, const NodeId *extra);
@@ -386,6 +396,8 @@ JOT_FN jot_Scalar jot_scalar_apply(EwOp op, jot_DType in, jot_DType out, const j
 
 /* ---- text ---- */
 JOT_FN void jot_shape_text(Text *text, int rank, const int64_t *ext); /* (2, 3) */
+enum { SHAPE_TEXT = 400 };
+JOT_FN const char *jot_shape_str(char buf[SHAPE_TEXT], int rank, const int64_t *ext); /* in buf */
 JOT_FN void jot_node_text(jot_Ctx *ctx, NodeId id, Text *text);       /* one line of the dump */
 
 #endif

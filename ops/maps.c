@@ -193,12 +193,87 @@ jot_maps_depth(const IxPool *pool, int n, const Ix *ix)
 }
 
 JOT_FN bool
+jot_map_shallow(const IxPool *pool, const IndexMap *map)
+{
+    return jot_maps_depth(pool, map->nindex, map->index) < IX_MAP_DEPTH
+        && jot_maps_depth(pool, map->ncond, map->cond) < IX_MAP_DEPTH;
+}
+
+JOT_FN bool
 jot_maps_poison(jot_Ctx *ctx, const char *op)
 {
     if (ctx->mem.failed)
         return jot_fail_memory(ctx, op);
     return jot_fail(ctx, JOT_ERANGE, "%s: an index expression leaves 64 bits, is nested too "
                     "deeply, or has more than %d conditions", op, MAP_MAX_COND);
+}
+
+/* ---- maps --------------------------------------------------------------------------------- */
+
+JOT_FN bool
+jot_map_fill(jot_Ctx *ctx, const char *op, IndexMap *map, int nindex, const Ix *index, int ncond,
+             const Ix *cond, int nextra, const NodeId *extra)
+{
+    int k;
+
+    if (ncond > MAP_MAX_COND || nextra > MAP_MAX_EXTRA)
+        return jot_fail(ctx, JOT_ERANGE, "%s: %d conditions and %d index variables; at most "
+                        "%d and %d", op, ncond, nextra, MAP_MAX_COND, MAP_MAX_EXTRA);
+    while (map->nindex < nindex)
+        map->index[map->nindex] = index[map->nindex], map->nindex++;
+    while (map->ncond < ncond)
+        map->cond[map->ncond] = cond[map->ncond], map->ncond++;
+    for (k = 0; k < nextra; k++)
+        if (!(map->extra[map->nextra++] = extra[k]))
+            return false;
+    return true;
+}
+
+JOT_FN bool
+jot_map_subst(jot_Ctx *ctx, IndexMap *map, int n, const Ix *axis, const int *slots,
+              const Space *space)
+{
+    int k;
+
+    for (k = 0; k < map->nindex + map->ncond; k++) {
+        Ix *ix = k < map->nindex ? &map->index[k] : &map->cond[k - map->nindex];
+
+        *ix = jot_ix_subst(&ctx->ix, *ix, n, axis, slots, space);
+        if (!*ix)
+            return false;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_map_units(jot_Ctx *ctx, IndexMap *map, const Space *space)
+{
+    Ix axis[JOT_MAX_RANK];
+    int k;
+
+    for (k = 0; k < space->n; k++)
+        axis[k] = space->ext[k] == 1 ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
+    return jot_map_subst(ctx, map, space->n, axis, NULL, space);
+}
+
+JOT_FN NodeId
+jot_map_node(jot_Ctx *ctx, NodeKind kind, int op, NodeId x, int rank, const int64_t *ext,
+             const IndexMap *map, jot_Scalar value)
+{
+    NodeId input[1 + MAP_MAX_EXTRA];
+    NodeSpec spec = jot_spec_of(kind, (jot_DType)jot_node(ctx, x)->dtype, rank, ext);
+
+    input[0] = x;
+    memcpy(input + 1, map->extra, sizeof *input * (size_t)map->nextra);
+    spec.op = op;
+    spec.ninputs = 1 + map->nextra;
+    spec.input = input;
+    spec.nindex = map->nindex;
+    spec.index = map->index;
+    spec.ncond = map->ncond;
+    spec.cond = map->cond;
+    spec.value = value;
+    return jot_node_make(ctx, &spec);
 }
 
 /* ---- building ----------------------------------------------------------------------------- */
@@ -223,15 +298,11 @@ jot_maps_cast(jot_Ctx *ctx, NodeId x, jot_DType dtype)
 JOT_FN NodeId
 jot_maps_truth(jot_Ctx *ctx, NodeId x)
 {
-    NodeId pair[2];
-    const Node *n;
+    const Node *n = jot_node(ctx, x);
 
-    if (!x || jot_node(ctx, x)->dtype == JOT_BOOL)
+    if (!x || n->dtype == JOT_BOOL)
         return x;
-    n = jot_node(ctx, x);
-    pair[0] = x;
-    pair[1] = jot_const_f64(ctx, (jot_DType)n->dtype, n->rank, n->ext, 0);
-    return pair[1] ? jot_ew_node(ctx, EW_NE, JOT_BOOL, 2, pair) : 0;
+    return jot_ew_of(ctx, EW_NE, x, jot_const_f64(ctx, (jot_DType)n->dtype, n->rank, n->ext, 0), 0);
 }
 
 JOT_FN NodeId

@@ -71,35 +71,19 @@ static bool
 reduce_fill(jot_Ctx *ctx, Reducing *w, const Ix *index, int ncond, const Ix *cond, int nextra,
             const NodeId *extra)
 {
-    const Node *y = jot_node(ctx, w->y);
-    IxPool *pool = &ctx->ix;
-    Ix one[JOT_MAX_RANK];
     int64_t value;
     int k;
 
-    if (ncond > MAP_MAX_COND || nextra > MAP_MAX_EXTRA)
-        return jot_fail(ctx, JOT_ERANGE, "reindex_reduce: %d conditions and %d index variables; at "
-                        "most %d and %d", ncond, nextra, MAP_MAX_COND, MAP_MAX_EXTRA);
-    for (k = 0; k < y->rank; k++)
-        one[k] = y->ext[k] == 1 ? jot_ix_const(pool, 0) : jot_ix_axis(pool, k);
-    w->map.nindex = w->rank;
-    for (k = 0; k < w->rank; k++)
-        if (!(w->map.index[k] = jot_ix_subst(pool, index[k], y->rank, one, NULL, &w->space)))
-            return jot_maps_poison(ctx, "reindex_reduce");
-    for (k = 0; k < ncond; k++) {
-        Ix c = jot_ix_subst(pool, cond[k], y->rank, one, NULL, &w->space);
+    if (!jot_map_fill(ctx, "reindex_reduce", &w->map, w->rank, index, ncond, cond, nextra, extra))
+        return false;
+    if (!jot_map_units(ctx, &w->map, &w->space))
+        return jot_maps_poison(ctx, "reindex_reduce");
+    for (k = w->map.ncond = 0; k < ncond; k++) {
+        bool known = jot_ix_is_const(&ctx->ix, w->map.cond[k], &value);
 
-        if (!c)
-            return jot_maps_poison(ctx, "reindex_reduce");
-        if (jot_ix_is_const(pool, c, &value) && value)
-            continue;
-        w->never |= jot_ix_is_const(pool, c, &value);
-        w->map.cond[w->map.ncond++] = c;
-    }
-    for (k = 0; k < nextra; k++) {
-        if (!extra[k])
-            return false;
-        w->map.extra[w->map.nextra++] = extra[k];
+        w->never |= known && !value;
+        if (!known || !value)
+            w->map.cond[w->map.ncond++] = w->map.cond[k];
     }
     return true;
 }
@@ -218,13 +202,11 @@ static NodeId
 reduce_as_reindex(jot_Ctx *ctx, const Reducing *w)
 {
     IxPool *pool = &ctx->ix;
-    Space out = {0, NULL, NULL};
+    Space out = {w->rank, w->ext, NULL};
     Ix solution[JOT_MAX_RANK], cond[MAP_MAX_COND + JOT_MAX_RANK];
     uint64_t used;
     int n = 0, k;
 
-    out.n = w->rank;
-    out.ext = w->ext;
     if ((w->op == JOT_MEAN && w->scale != 1) || w->op == REDUCE_VAR
         || !jot_map_invert(ctx, w->space.n, w->space.ext, w->rank, w->map.index, solution, &used))
         return 0;
@@ -276,16 +258,8 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
     for (k = 0; k < inner->nindex; k++)
         if (!jot_ix_inside(&ctx->ix, inner->index[k], inner->ext[k], &out.space))
             return false;
-    for (k = 0; k < w->map.nindex; k++)
-        if (!(out.map.index[k] = jot_ix_subst(&ctx->ix, w->map.index[k], inner->nindex,
-                                              inner->index, NULL, &out.space)))
-            return false;
-    for (k = 0; k < w->map.ncond; k++)
-        if (!(out.map.cond[k] = jot_ix_subst(&ctx->ix, w->map.cond[k], inner->nindex, inner->index,
-                                             NULL, &out.space)))
-            return false;
-    if (jot_maps_depth(&ctx->ix, out.map.nindex, out.map.index) >= IX_MAP_DEPTH
-        || jot_maps_depth(&ctx->ix, out.map.ncond, out.map.cond) >= IX_MAP_DEPTH)
+    if (!jot_map_subst(ctx, &out.map, inner->nindex, inner->index, NULL, &out.space)
+        || !jot_map_shallow(&ctx->ix, &out.map))
         return false;
     jot_past_lost(ctx, w->y, PASSED_LOST);
     *w = out;
@@ -320,15 +294,13 @@ reduce_into_part(jot_Ctx *ctx, const Reducing *w)
 {
     IxPool *pool = &ctx->ix;
     jot_DType dtype = (jot_DType)jot_node(ctx, w->y)->dtype;
-    Space out = {0, NULL, NULL};
+    Space out = {w->rank, w->ext, NULL};
     Ix index[JOT_MAX_RANK], back[JOT_MAX_RANK], cond[2 * JOT_MAX_RANK];
     int64_t ext[JOT_MAX_RANK], first;
     double whole = 1, part = 1;
     NodeId id;
     int n = 0, k;
 
-    out.n = w->rank;
-    out.ext = w->ext;
     for (k = 0; k < w->rank; k++) {
         Ix last;
 
@@ -354,25 +326,11 @@ reduce_into_part(jot_Ctx *ctx, const Reducing *w)
 static NodeId
 reduce_make(jot_Ctx *ctx, const Reducing *w)
 {
-    NodeSpec spec = {0};
-    NodeId input[1 + MAP_MAX_EXTRA];
+    jot_Scalar scale = {0};
 
-    input[0] = w->y;
-    memcpy(input + 1, w->map.extra, sizeof *input * (size_t)w->map.nextra);
-    spec.kind = NODE_REDUCE;
-    spec.op = w->op;
-    spec.dtype = (jot_DType)jot_node(ctx, w->y)->dtype;
-    spec.rank = w->rank;
-    spec.ext = w->ext;
-    spec.ninputs = 1 + w->map.nextra;
-    spec.input = input;
-    spec.nindex = w->map.nindex;
-    spec.index = w->map.index;
-    spec.ncond = w->map.ncond;
-    spec.cond = w->map.cond;
     if (w->op == JOT_MEAN || w->op == REDUCE_VAR)
-        spec.value.f = w->scale;
-    return jot_node_make(ctx, &spec);
+        scale.f = w->scale;
+    return jot_map_node(ctx, NODE_REDUCE, w->op, w->y, w->rank, w->ext, &w->map, scale);
 }
 
 /* The reduction without its folds; identity maps and injective ones included. */
@@ -475,14 +433,11 @@ reduce_mean(jot_Ctx *ctx, NodeId y, jot_Ints shape, const IndexMap *map)
 {
     jot_DType dtype = (jot_DType)jot_node(ctx, y)->dtype, compute = jot_dtype_compute(dtype);
     const Node *n = jot_node(ctx, y);
-    NodeId ones = jot_const_f64(ctx, compute, n->rank, n->ext, 1), pair[2];
+    NodeId ones = jot_const_f64(ctx, compute, n->rank, n->ext, 1), count;
 
-    y = jot_maps_cast(ctx, y, compute);
-    pair[0] = reduce_by_map(ctx, JOT_ADD, y, shape, map);
-    pair[1] = reduce_by_map(ctx, JOT_ADD, ones, shape, map);
-    if (!pair[0] || !pair[1])
-        return 0;
-    return jot_maps_cast(ctx, jot_ew_node(ctx, EW_DIV, compute, 2, pair), dtype);
+    y = reduce_by_map(ctx, JOT_ADD, jot_maps_cast(ctx, y, compute), shape, map);
+    count = reduce_by_map(ctx, JOT_ADD, ones, shape, map);
+    return jot_maps_cast(ctx, jot_ew_of(ctx, EW_DIV, y, count, 0), dtype);
 }
 
 jot_Var
@@ -493,18 +448,15 @@ jot_reindex_reduce_ex(jot_ReduceOp reduce, jot_Var x, jot_Ints shape, jot_Strs i
     jot_Ctx *ctx = x.ctx;
     uint32_t mark = y ? ctx->loose.n : 0;
     IndexMap map = {0};
-    Space space = {0, NULL, NULL};
+    Space space;
     int op = (int)reduce;
     int64_t nelem;
 
     if (!y || !jot_shape_ok(ctx, "reindex_reduce", JOT_F64, shape.n, shape.v, &nelem))
         return JOT_POISON(ctx);
-    if (op < 0 || op >= JOT_REDUCE_OPS) {
-        jot_fail(ctx, JOT_ERANGE, "reindex_reduce: there is no operator %d", op);
-        return JOT_POISON(ctx);
-    }
-    space.n = jot_node(ctx, y)->rank;
-    space.ext = jot_node(ctx, y)->ext;
+    if (op < 0 || op >= JOT_REDUCE_OPS)
+        return jot_raise(ctx, JOT_ERANGE, "reindex_reduce: there is no operator %d", op);
+    space = (Space){jot_node(ctx, y)->rank, jot_node(ctx, y)->ext, NULL};
     if (!jot_maps_read(ctx, "reindex_reduce", space, shape.n, shape.v, index, conditions, extra,
                        &map))
         return JOT_POISON(ctx);

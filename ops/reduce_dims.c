@@ -16,16 +16,13 @@
 static bool
 rdims_nonempty(jot_Ctx *ctx, const char *name, const Node *x, uint32_t mask)
 {
-    char buf[400];
-    Text text = {NULL, buf, 0, sizeof buf};
+    char buf[SHAPE_TEXT];
     int k;
 
     for (k = 0; k < x->rank; k++)
-        if (mask >> k & 1 && !x->ext[k]) {
-            jot_shape_text(&text, x->rank, x->ext);
+        if (mask >> k & 1 && !x->ext[k])
             return jot_fail(ctx, JOT_ESHAPE, "%s: dimension %d of %s is empty, and nothing has no "
-                            "%s", name, k, buf, name);
-        }
+                            "%s", name, k, jot_shape_str(buf, x->rank, x->ext), name);
     return true;
 }
 
@@ -130,10 +127,8 @@ jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Ints dims, bool keep)
 
     if (!x || !jot_maps_dims(ctx, name, dims, jot_node(ctx, x)->rank, &mask))
         return JOT_POISON(ctx);
-    if (op < 0 || op >= JOT_REDUCE_OPS) {
-        jot_fail(ctx, JOT_ERANGE, "reduce: there is no operator %d", op);
-        return JOT_POISON(ctx);
-    }
+    if (op < 0 || op >= JOT_REDUCE_OPS)
+        return jot_raise(ctx, JOT_ERANGE, "reduce: there is no operator %d", op);
     if ((op == JOT_MAX || op == JOT_MIN) && !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
         return JOT_POISON(ctx);
     x = jot_reduce_operand(ctx, name, &op, x);

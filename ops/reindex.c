@@ -111,30 +111,23 @@ reindex_add_cond(jot_Ctx *ctx, Reindexing *w, Ix cond)
 static bool
 reindex_simplify(jot_Ctx *ctx, Reindexing *w)
 {
-    IxPool *pool = &ctx->ix;
     const int64_t *xs = jot_node(ctx, w->x)->ext;
-    Ix one[JOT_MAX_RANK], cond[MAP_MAX_COND];
+    Ix cond[MAP_MAX_COND];
     int k, n = w->map.ncond;
 
-    for (k = 0; k < w->space.n; k++)
-        one[k] = w->space.ext[k] == 1 ? jot_ix_const(pool, 0) : jot_ix_axis(pool, k);
+    if (!jot_map_units(ctx, &w->map, &w->space))
+        return false;
     for (k = 0; k < w->map.nindex; k++) {
         int64_t lo, hi;
 
-        w->map.index[k] = jot_ix_subst(pool, w->map.index[k], w->space.n, one, NULL, &w->space);
-        if (!w->map.index[k])
-            return false;
-        if (jot_ix_range(pool, w->map.index[k], &w->space, &lo, &hi) && (hi < 0 || lo >= xs[k]))
-            w->never = true;
+        w->never |= jot_ix_range(&ctx->ix, w->map.index[k], &w->space, &lo, &hi)
+                 && (hi < 0 || lo >= xs[k]);
     }
     memcpy(cond, w->map.cond, sizeof cond);
     w->map.ncond = 0;
-    for (k = 0; k < n; k++) {
-        Ix c = jot_ix_subst(pool, cond[k], w->space.n, one, NULL, &w->space);
-
-        if (!c || !reindex_add_cond(ctx, w, c))
+    for (k = 0; k < n; k++)
+        if (!reindex_add_cond(ctx, w, cond[k]))
             return false;
-    }
     return true;
 }
 
@@ -178,26 +171,27 @@ reindex_small(const IxPool *pool, const IndexMap *map)
         reindex_measure(pool, map->index[k], &budget);
     for (k = 0; k < map->ncond; k++)
         reindex_measure(pool, map->cond[k], &budget);
-    return budget > 0 && jot_maps_depth(pool, map->nindex, map->index) < IX_MAP_DEPTH
-        && jot_maps_depth(pool, map->ncond, map->cond) < IX_MAP_DEPTH;
+    return budget > 0 && jot_map_shallow(pool, map);
 }
 
-/* Does this node read inside its x everywhere, without a condition? */
+/* Do n indices stay inside of these extents? */
 static bool
-reindex_total(jot_Ctx *ctx, const Node *node)
+reindex_inside(jot_Ctx *ctx, int n, const Ix *index, const int64_t *ext, const Space *space)
 {
-    const Node *x = jot_node(ctx, node->input[0]);
-    Space space = {0, NULL, NULL};
-    int k;
+    int k = 0;
 
-    space.n = node->rank;
-    space.ext = node->ext;
-    if (node->ncond)
-        return false;
-    for (k = 0; k < node->nindex; k++)
-        if (!jot_ix_inside(&ctx->ix, node->index[k], x->ext[k], &space))
-            return false;
-    return true;
+    while (k < n && jot_ix_inside(&ctx->ix, index[k], ext[k], space))
+        k++;
+    return k == n;
+}
+
+JOT_FN bool
+jot_reindex_total(jot_Ctx *ctx, const Node *node)
+{
+    Space space = {node->rank, node->ext, NULL};
+
+    return !node->ncond && reindex_inside(ctx, node->nindex, node->index,
+                                          jot_node(ctx, node->input[0])->ext, &space);
 }
 
 /* Bounds of the outer map that cannot be proved, as conditions of `out`. False: no room, poison. */
@@ -287,11 +281,11 @@ reindex_compose(jot_Ctx *ctx, Reindexing *w)
 {
     const Node *inner = jot_node(ctx, w->x);
     int nextra = w->map.nextra, k, slots[64];
-    bool total = reindex_total(ctx, inner), bounded = w->map.ncond > 0;
+    bool total = jot_reindex_total(ctx, inner);
+    bool bounded = w->map.ncond || !reindex_inside(ctx, w->map.nindex, w->map.index, inner->ext,
+                                                   &w->space);
     Reindexing out = *w;
 
-    for (k = 0; k < w->map.nindex; k++)
-        bounded |= !jot_ix_inside(&ctx->ix, w->map.index[k], inner->ext[k], &w->space);
     if (bounded && !total && !reindex_same_scalar(w->overflow, inner->value))
         return false;
     if (nextra + inner->ninputs - 1 > MAP_MAX_EXTRA)
@@ -359,13 +353,7 @@ reindex_extras(jot_Ctx *ctx, Reindexing *w)
         return true;
     memcpy(map->extra, extra, sizeof *extra * (size_t)n);
     map->nextra = n;
-    for (k = 0; k < map->nindex; k++)
-        if (!(map->index[k] = jot_ix_subst(&ctx->ix, map->index[k], 0, NULL, slots, &w->space)))
-            return false;
-    for (k = 0; k < map->ncond; k++)
-        if (!(map->cond[k] = jot_ix_subst(&ctx->ix, map->cond[k], 0, NULL, slots, &w->space)))
-            return false;
-    return true;
+    return jot_map_subst(ctx, map, 0, NULL, slots, &w->space);
 }
 
 static bool
@@ -389,7 +377,6 @@ static bool
 reindex_is_const(jot_Ctx *ctx, const Reindexing *w, jot_Scalar *value)
 {
     const Node *x = jot_node(ctx, w->x);
-    int k;
 
     *value = w->overflow;
     if (w->never || !x->nelem)
@@ -399,60 +386,14 @@ reindex_is_const(jot_Ctx *ctx, const Reindexing *w, jot_Scalar *value)
     *value = x->value;
     if (reindex_same_scalar(x->value, w->overflow))
         return true;
-    if (w->map.ncond)
-        return false;
-    for (k = 0; k < w->map.nindex; k++)
-        if (!jot_ix_inside(&ctx->ix, w->map.index[k], x->ext[k], &w->space))
-            return false;
-    return true;
+    return !w->map.ncond
+        && reindex_inside(ctx, w->map.nindex, w->map.index, x->ext, &w->space);
 }
 
 static NodeId
 reindex_make(jot_Ctx *ctx, const Reindexing *w)
 {
-    const Node *x = jot_node(ctx, w->x);
-    NodeSpec spec = {0};
-    NodeId input[1 + MAP_MAX_EXTRA];
-
-    input[0] = w->x;
-    memcpy(input + 1, w->map.extra, sizeof *input * (size_t)w->map.nextra);
-    spec.kind = NODE_REINDEX;
-    spec.dtype = (jot_DType)x->dtype;
-    spec.flags = x->flags & NODE_INT_VALUE;
-    if (jot_dtype_class((jot_DType)x->dtype) != CLASS_FLOAT)
-        spec.flags = NODE_INT_VALUE;
-    spec.rank = w->space.n;
-    spec.ext = w->space.ext;
-    spec.ninputs = 1 + w->map.nextra;
-    spec.input = input;
-    spec.nindex = w->map.nindex;
-    spec.index = w->map.index;
-    spec.ncond = w->map.ncond;
-    spec.cond = w->map.cond;
-    spec.value = w->overflow;
-    return jot_node_make(ctx, &spec);
-}
-
-static bool
-reindex_fill(jot_Ctx *ctx, Reindexing *w, const Ix *index, int ncond, const Ix *cond, int nextra,
-             const NodeId *extra)
-{
-    int k;
-
-    w->map.nindex = jot_node(ctx, w->x)->rank;
-    if (ncond > MAP_MAX_COND || nextra > MAP_MAX_EXTRA)
-        return jot_fail(ctx, JOT_ERANGE, "reindex: %d conditions and %d index variables; at most "
-                        "%d and %d", ncond, nextra, MAP_MAX_COND, MAP_MAX_EXTRA);
-    for (k = 0; k < w->map.nindex; k++)
-        w->map.index[k] = index[k];
-    for (k = 0; k < ncond; k++)
-        w->map.cond[w->map.ncond++] = cond[k];
-    for (k = 0; k < nextra; k++) {
-        if (!extra[k])
-            return false;
-        w->map.extra[w->map.nextra++] = extra[k];
-    }
-    return true;
+    return jot_map_node(ctx, NODE_REINDEX, 0, w->x, w->space.n, w->space.ext, &w->map, w->overflow);
 }
 
 /* The node `id` was called as w says, and reads x. made: it is new. */
@@ -511,7 +452,8 @@ jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix 
     w.overflow = overflow;
     w.space.n = rank;
     w.space.ext = ext;
-    if (!reindex_fill(ctx, &w, index, ncond, cond, nextra, extra))
+    if (!jot_map_fill(ctx, "reindex", &w.map, jot_node(ctx, x)->rank, index, ncond, cond, nextra,
+                      extra))
         return 0;
     for (k = 0; k < rank; k++)
         w.never |= ext[k] == 0;
@@ -538,7 +480,7 @@ jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions, d
     NodeId id = jot_node_of(x, "reindex", "x");
     jot_Ctx *ctx = x.ctx;
     IndexMap map = {0};
-    Space space = {0, NULL, NULL};
+    Space space = {shape.n, shape.v, NULL};
     const Node *node;
     int64_t nelem;
     uint32_t mark;
@@ -549,8 +491,6 @@ jot_reindex_ex(jot_Var x, jot_Ints shape, jot_Strs index, jot_Strs conditions, d
     mark = ctx->loose.n;
     if (!jot_shape_ok(ctx, "reindex", (jot_DType)node->dtype, shape.n, shape.v, &nelem))
         return JOT_POISON(ctx);
-    space.n = shape.n;
-    space.ext = shape.v;
     if (!jot_maps_read(ctx, "reindex", space, node->rank, node->ext, index, conditions, extra,
                        &map))
         return JOT_POISON(ctx);

@@ -23,6 +23,15 @@ jot_shape_text(Text *text, int rank, const int64_t *ext)
     jot_text_put(text, ")", 1);
 }
 
+JOT_FN const char *
+jot_shape_str(char buf[SHAPE_TEXT], int rank, const int64_t *ext)
+{
+    Text text = {NULL, buf, 0, SHAPE_TEXT};
+
+    jot_shape_text(&text, rank, ext);
+    return buf;
+}
+
 static void
 text_value(Text *text, const Node *n)
 {
@@ -43,25 +52,6 @@ text_inputs(Text *text, const Node *n, int from)
         jot_text_f(text, " %%%u", n->input[k]);
 }
 
-/* Do all indices stay inside what they index? Then no overflow value is shown. */
-static bool
-text_inside(jot_Ctx *ctx, const Node *n)
-{
-    const Node *x = jot_node(ctx, n->input[0]);
-    const int64_t *ext = n->kind == NODE_REINDEX ? x->ext : n->ext;
-    Space space = {n->rank, n->ext, NULL};
-    int k;
-
-    if (n->kind == NODE_REDUCE) {
-        space.n = x->rank;
-        space.ext = x->ext;
-    }
-    for (k = 0; k < n->nindex; k++)
-        if (!jot_ix_inside(&ctx->ix, n->index[k], ext[k], &space))
-            return false;
-    return true;
-}
-
 static void
 text_map(jot_Ctx *ctx, const Node *n, Text *text)
 {
@@ -78,7 +68,7 @@ text_map(jot_Ctx *ctx, const Node *n, Text *text)
         jot_text_f(text, k ? " && " : " if ");
         jot_ix_print(&ctx->ix, n->cond[k], text);
     }
-    if (n->kind == NODE_REINDEX && (n->ncond || !text_inside(ctx, n))) {
+    if (n->kind == NODE_REINDEX && !jot_reindex_total(ctx, n)) { /* else there is no overflow */
         jot_text_put(text, " else ", 6);
         text_value(text, n);
     }
@@ -190,10 +180,9 @@ jot_node_text(jot_Ctx *ctx, NodeId id, Text *text)
 static bool
 print_order(jot_Ctx *ctx, const NodeList *order)
 {
-    Text text = {0};
+    Text text = {&ctx->mem, NULL, 0, 0};
     uint32_t k;
 
-    text.mem = &ctx->mem;
     for (k = 0; k < order->n && !ctx->mem.failed; k++) {
         text.n = 0;
         jot_node_text(ctx, order->v[k], &text);

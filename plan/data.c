@@ -57,10 +57,7 @@ data_release(jot_Ctx *ctx, void *mem, size_t nbytes)
 
     ctx->stats.device_nbytes = d->used -= room;
     if (jot_vec_reserve(&ctx->mem, d->free, 1)) {
-        DataFree *f = jot_vec_push(&ctx->mem, d->free);
-
-        f->mem = mem;
-        f->nbytes = room;
+        d->free.v[d->free.n++] = (DataFree){mem, room};
         d->idle += room;
     } else {
         ctx->mem.failed = failed; /* no room to remember it: it goes at once */

@@ -131,16 +131,13 @@ jot_over_wishes(Make *m, uint32_t group)
     m->wishes.n = 0;
     for (i = g->first; i < g->first + g->n && !m->dialect->device && !m->plan->dialect; i++) {
         uint32_t out = m->fusion->member[i];
-        PlanWish *wish;
 
         if (m->fusion->place[out] != PLACE_STORED || !over_choose(m, group, out, &in)
             || over_taken(m, in))
             continue;
         if (!jot_vec_reserve(&m->ctx->mem, m->wishes, 1))
             return false;
-        wish = jot_vec_push(&m->ctx->mem, m->wishes);
-        wish->out = out;
-        wish->in = in;
+        m->wishes.v[m->wishes.n++] = (PlanWish){out, in};
     }
     return true;
 }

@@ -23,41 +23,28 @@ bool
 jot_fetch(jot_Var v, jot_FetchFn *callback, void *user)
 {
     NodeId id = jot_node_of(v, "fetch", "v");
-    Fetch *f;
+    Fetch f = {id, callback, user, NULL};
 
     if (!id)
         return false;
     if (!callback)
         return jot_fail(v.ctx, JOT_EUSE, "fetch: callback is NULL");
-    if (!jot_vec_reserve(&v.ctx->mem, v.ctx->fetches, 1))
-        return jot_fail_memory(v.ctx, "fetch");
-    f = jot_vec_push(&v.ctx->mem, v.ctx->fetches);
-    f->node = id;
-    f->call = callback;
-    f->user = user;
-    f->copy = NULL;
+    if (!jot_vec_add(v.ctx, v.ctx->fetches, f, "fetch"))
+        return false;
     jot_node_ref(v.ctx, id);
     return true;
 }
 
 /* ---- copies ------------------------------------------------------------------------------- */
 
-static const Device *
-fetch_device(const jot_Ctx *ctx)
-{
-    const Device *device = ctx->backend ? ctx->backend->device : NULL;
-
-    return device && device->fetch ? device : NULL;
-}
-
 /* Of what only the device has. One that is refused is made later, by a download. */
 static void
 fetch_begin(jot_Ctx *ctx)
 {
-    const Device *device = fetch_device(ctx);
+    const Device *device = ctx->backend ? ctx->backend->device : NULL;
     uint32_t i;
 
-    for (i = 0; device && i < ctx->fetches.n; i++) {
+    for (i = 0; device && device->fetch && i < ctx->fetches.n; i++) {
         Fetch *f = &ctx->fetches.v[i];
         const Buffer *buf = jot_node(ctx, f->node)->data;
 

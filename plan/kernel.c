@@ -14,16 +14,23 @@
 
 /* ---- variables ---------------------------------------------------------------------------- */
 
-static int64_t
-kernel_elements(const Make *m, uint32_t pos)
-{
-    return m->layout[pos] ? m->layout[pos]->nelem : jot_node(m->ctx, m->s->list.v[pos])->nelem;
-}
-
 JOT_FN void
 jot_plan_var_touch(Make *m, uint32_t number)
 {
     m->plan->vars.v[number].last = m->plan->steps.n;
+}
+
+JOT_FN PlanVar *
+jot_plan_var_new(Make *m, PlanVarKind kind, uint32_t pos, int64_t nelem, jot_DType dtype)
+{
+    PlanVar v = {0};
+
+    v.kind = (uint8_t)kind;
+    v.pos = pos;
+    v.first = v.last = m->plan->steps.n;
+    v.nbytes = (size_t)nelem * jot_dtype_nbytes(dtype);
+    return jot_vec_add(m->ctx, m->plan->vars, v, "plan") ? &m->plan->vars.v[m->plan->vars.n - 1]
+                                                         : NULL;
 }
 
 JOT_FN bool
@@ -35,16 +42,12 @@ jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
     pos = jot_plan_within(m, pos);
     node = jot_node(m->ctx, m->s->list.v[pos]);
     if (!m->var[pos]) {
-        if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
-            return jot_fail_memory(m->ctx, "plan");
-        v = jot_vec_push(&m->ctx->mem, m->plan->vars);
-        v->kind = (uint8_t)(node->data ? VAR_LEAF : m->root[pos] ? VAR_ASKED : VAR_TEMP);
-        v->pos = pos;
+        v = jot_plan_var_new(m, node->data ? VAR_LEAF : m->root[pos] ? VAR_ASKED : VAR_TEMP, pos,
+                             node->data ? 0 : m->layout[pos] ? m->layout[pos]->nelem : node->nelem,
+                             (jot_DType)node->dtype);
+        if (!v)
+            return false;
         v->root = m->root[pos] ? m->root[pos] - 1 : 0;
-        v->first = m->plan->steps.n;
-        if (v->kind != VAR_LEAF)
-            v->nbytes = (size_t)kernel_elements(m, pos)
-                      * jot_dtype_nbytes((jot_DType)node->dtype);
         v->writers = m->writers ? m->writers[pos] : 0;
         m->var[pos] = m->plan->vars.n;
     }
@@ -56,10 +59,21 @@ jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
 JOT_FN bool
 jot_plan_arg(Make *m, uint32_t number)
 {
-    if (!jot_vec_reserve(&m->ctx->mem, m->plan->args, 1))
-        return jot_fail_memory(m->ctx, "plan");
-    *(uint32_t *)jot_vec_push(&m->ctx->mem, m->plan->args) = number;
-    return true;
+    return jot_vec_add(m->ctx, m->plan->args, number, "plan");
+}
+
+JOT_FN bool
+jot_plan_arg_at(Make *m, uint32_t pos)
+{
+    uint32_t var;
+
+    return jot_plan_var(m, pos, &var) && jot_plan_arg(m, var);
+}
+
+JOT_FN bool
+jot_plan_arg_own(Make *m, int64_t nelem, jot_DType dtype)
+{
+    return jot_plan_var_new(m, VAR_TEMP, 0, nelem, dtype) && jot_plan_arg(m, m->plan->vars.n - 1);
 }
 
 /* ---- text --------------------------------------------------------------------------------- */
@@ -69,11 +83,9 @@ static void
 kernel_describe(const Make *m, uint32_t group, char *what, size_t nbytes)
 {
     const FuseGroup *g = &m->fusion->groups[group];
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {NULL, what, 0, nbytes};
     uint32_t i;
 
-    t.s = what;
-    t.cap = nbytes;
     what[0] = 0;
     for (i = 0; i < g->n && t.n + 24 < nbytes; i++) {
         const Node *n = jot_node(m->ctx, m->s->list.v[m->fusion->member[g->first + i]]);
@@ -106,7 +118,7 @@ kernel_share(Make *m, const Text *text, const char *what, PlanKind kind, PlanTie
     jot_Ctx *ctx = m->ctx;
     uint64_t hash = jot_hash(kind == KIND_CODE, text->s, text->n);
     PlanKernel *k = kernel_known(ctx, text, hash, tier);
-    Text name = {NULL, NULL, 0, 0};
+    Text name = {NULL, NULL, 0, sizeof k->name};
     int i;
 
     if (k) {
@@ -127,7 +139,6 @@ kernel_share(Make *m, const Text *text, const char *what, PlanKind kind, PlanTie
     k->kind = (uint8_t)kind;
     k->tier = (uint8_t)tier;
     name.s = k->name;
-    name.cap = sizeof k->name;
     jot_text_f(&name, "jot_k_");
     for (i = 60; i >= 0; i -= 4)
         jot_text_f(&name, "%x", (unsigned)(hash >> i & 15));
@@ -148,87 +159,70 @@ kernel_scalars(Make *m, const BuildArgs *args)
     uint32_t i;
 
     for (i = 0; i < args->scalars.n; i++) {
-        PlanScalar *s;
+        const BuildScalar *from = &args->scalars.v[i];
+        PlanScalar s = {jot_node(m->ctx, from->node)->at, from->field, from->dtype};
 
-        if (!jot_vec_reserve(&m->ctx->mem, m->plan->scalars, 1))
-            return jot_fail_memory(m->ctx, "plan");
-        s = jot_vec_push(&m->ctx->mem, m->plan->scalars);
-        s->pos = jot_node(m->ctx, args->scalars.v[i].node)->at;
-        s->field = args->scalars.v[i].field;
-        s->dtype = args->scalars.v[i].dtype;
+        if (!jot_vec_add(m->ctx, m->plan->scalars, s, "plan"))
+            return false;
     }
     return true;
 }
 
-/* Bytes that all calls of a launch share: the last argument, a temporary of this step alone. */
+/* Bytes that all calls of a launch share: the last argument. */
 static bool
-kernel_shared(Make *m, size_t nbytes, PlanStep *step)
+kernel_shared(Make *m, size_t nbytes)
 {
-    PlanVar *v;
+    return !nbytes || jot_plan_arg_own(m, (int64_t)nbytes, JOT_U8);
+}
 
-    if (!nbytes)
-        return true;
-    if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
-        return jot_fail_memory(m->ctx, "plan");
-    v = jot_vec_push(&m->ctx->mem, m->plan->vars);
-    v->kind = VAR_TEMP;
-    v->first = v->last = m->plan->steps.n;
-    v->nbytes = nbytes;
-    step->narg++;
-    return jot_plan_arg(m, m->plan->vars.n - 1);
+/* A variable that was met before, alive in the step to come. */
+static bool
+kernel_arg_again(Make *m, uint32_t var)
+{
+    jot_plan_var_touch(m, var);
+    return jot_plan_arg(m, var);
 }
 
 /* The variable that a group reads or writes for a position: a copy of it, maybe. */
 static bool
-kernel_var(Make *m, uint32_t group, uint32_t pos, uint32_t *var)
+kernel_arg(Make *m, uint32_t group, uint32_t pos)
 {
     const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
 
-    if (!copy)
-        return jot_plan_var(m, pos, var);
-    *var = copy->var - 1;
-    jot_plan_var_touch(m, *var);
-    return true;
+    return copy ? kernel_arg_again(m, copy->var - 1) : jot_plan_arg_at(m, pos);
 }
 
 static bool
 kernel_step_args(Make *m, uint32_t group, const BuildArgs *args, size_t shared_nbytes,
                  PlanStep *step)
 {
-    uint32_t i, var;
+    uint32_t i;
 
-    step->arg = m->plan->args.n;
-    step->narg = args->bufs.n;
-    step->scalar = m->plan->scalars.n;
-    step->nscalar = args->scalars.n;
+    jot_plan_step_begin(m, step);
     for (i = 0; i < args->bufs.n; i++)
-        if (!kernel_var(m, group, jot_node(m->ctx, args->bufs.v[i])->at, &var)
-            || !jot_plan_arg(m, var))
+        if (!kernel_arg(m, group, jot_node(m->ctx, args->bufs.v[i])->at))
             return false;
     jot_over_note(m, step, args);
-    return kernel_shared(m, shared_nbytes, step) && kernel_scalars(m, args);
+    return kernel_shared(m, shared_nbytes) && kernel_scalars(m, args);
 }
 
 JOT_FN void
-jot_plan_step_drop(Make *m, const PlanStep *step)
+jot_plan_step_begin(const Make *m, PlanStep *step)
 {
-    if (step->best.kernel)
-        jot_plan_kernel_unref(m->ctx, step->best.kernel);
-    if (step->quick.kernel)
-        jot_plan_kernel_unref(m->ctx, step->quick.kernel);
+    step->arg = m->plan->args.n;
+    step->scalar = m->plan->scalars.n;
 }
 
 JOT_FN bool
-jot_plan_step_push(Make *m, const PlanStep *step)
+jot_plan_step_end(Make *m, PlanStep *step, bool ok)
 {
-    Plan *plan = m->plan;
-
-    if (!jot_vec_reserve(&m->ctx->mem, plan->steps, 1)) {
-        jot_plan_step_drop(m, step);
-        return jot_fail_memory(m->ctx, "plan");
-    }
-    *(PlanStep *)jot_vec_push(&m->ctx->mem, plan->steps) = *step;
-    return true;
+    step->narg = m->plan->args.n - step->arg;
+    step->nscalar = m->plan->scalars.n - step->scalar;
+    if (ok && jot_vec_add(m->ctx, m->plan->steps, *step, "plan"))
+        return true;
+    jot_plan_kernel_unref(m->ctx, step->best.kernel);
+    jot_plan_kernel_unref(m->ctx, step->quick.kernel);
+    return jot_fail_memory(m->ctx, "plan");
 }
 
 /* What a device does for the step. */
@@ -322,25 +316,20 @@ kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, 
 {
     uint32_t i;
 
-    step->arg = m->plan->args.n;
-    step->narg = n;
-    step->scalar = m->plan->scalars.n;
-    for (i = 0; i < n; i++) {
-        jot_plan_var_touch(m, var[i]);
-        if (!jot_plan_arg(m, var[i]))
+    jot_plan_step_begin(m, step);
+    for (i = 0; i < n; i++)
+        if (!kernel_arg_again(m, var[i]))
             return false;
-    }
-    return kernel_shared(m, shared_nbytes, step);
+    return kernel_shared(m, shared_nbytes);
 }
 
 static bool
 kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const SchedOwn *sched,
                   PlanLaunch *launch, size_t *shared_nbytes)
 {
-    Text text = {NULL, NULL, 0, 0}, why = {NULL, NULL, 0, 0};
+    Text text = {&m->ctx->mem, NULL, 0, 0}, why = {&m->ctx->mem, NULL, 0, 0};
     EmitInfo info = {0};
 
-    text.mem = why.mem = &m->ctx->mem;
     if (!jot_plan_print(m, k, tier, sched, true, &text, &info, &why))
         jot_plan_refused(m, &why, what);
     else
@@ -352,14 +341,6 @@ kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const Sch
     return launch->kernel != NULL;
 }
 
-/* What it does by itself, whichever variables: its kernels are kept. */
-static bool
-kernel_own_keep(Make *m, const PlanStep *step, size_t shared_nbytes)
-{
-    m->args.bufs.n = m->args.scalars.n = 0;
-    return jot_plan_known_keep(m, step, &m->args, shared_nbytes);
-}
-
 JOT_FN bool
 jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var, uint32_t n)
 {
@@ -368,10 +349,8 @@ jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_
     bool ok = jot_plan_known_step(m, known, &step, &m->args, &shared_nbytes);
 
     step.copy = copy;
-    if (ok && kernel_own_args(m, var, n, shared_nbytes, &step))
-        return jot_plan_step_push(m, &step);
-    jot_plan_step_drop(m, &step);
-    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    ok = ok && kernel_own_args(m, var, n, shared_nbytes, &step);
+    return jot_plan_step_end(m, &step, ok);
 }
 
 JOT_FN bool
@@ -391,11 +370,10 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, u
         kernel_dump_name(&m->dump, dumped, step.best.kernel);
     if (ok && jot_plan_step_quick(m, &step) && !jot_tier_waits(m->ctx, &step))
         ok = kernel_own_launch(m, k, what, TIER_QUICK, sched, &step.quick, &shared_nbytes);
-    if (ok && (!keep || kernel_own_keep(m, &step, shared_nbytes))
-        && kernel_own_args(m, var, n, shared_nbytes, &step))
-        return jot_plan_step_push(m, &step);
-    jot_plan_step_drop(m, &step);
-    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    m->args.bufs.n = m->args.scalars.n = 0; /* kept is what it does, whichever its variables */
+    ok = ok && (!keep || jot_plan_known_keep(m, &step, &m->args, shared_nbytes))
+      && kernel_own_args(m, var, n, shared_nbytes, &step);
+    return jot_plan_step_end(m, &step, ok);
 }
 
 /* The same for the quick tier, if there is one and it is of use. */
@@ -404,14 +382,13 @@ kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *
 {
     const BuildArgs *args;
     EmitInfo info = {0};
-    Text text = {NULL, NULL, 0, 0};
+    Text text = {&m->ctx->mem, NULL, 0, 0};
     KernelCost cost;
     bool ok;
     int i;
 
     if (!jot_plan_step_quick(m, step) || jot_tier_waits(m->ctx, step))
         return true;
-    text.mem = &m->ctx->mem;
     ok = jot_plan_text(m, group, TIER_QUICK, what, &args, &text, &info, &cost);
     if (ok)
         jot_plan_step_launch(m, &step->quick, &text, what, false, TIER_QUICK, &info);
@@ -429,12 +406,11 @@ kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 {
     const BuildArgs *args;
     EmitInfo info = {0};
-    Text text = {NULL, NULL, 0, 0};
+    Text text = {&m->ctx->mem, NULL, 0, 0};
     size_t dumped = m->dump.n, shared_nbytes;
     char what[96];
     bool ok;
 
-    text.mem = &m->ctx->mem;
     kernel_describe(m, group, what, sizeof what);
     ok = jot_plan_text(m, group, TIER_BEST, what, &args, &text, &info, &step->cost);
     step->seconds = jot_cost_seconds(&step->cost, &m->ctx->target);
@@ -487,8 +463,5 @@ jot_plan_step(Make *m, uint32_t group)
     ok = !m->ctx->mem.failed && (known ? kernel_known_step(m, group, known, &step)
                                        : kernel_new_step(m, group, keep, &step));
     jot_plan_built_drop(m, group);
-    if (ok)
-        return jot_plan_step_push(m, &step) && kernel_after(m, group);
-    jot_plan_step_drop(m, &step);
-    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    return jot_plan_step_end(m, &step, ok) && kernel_after(m, group);
 }

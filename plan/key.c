@@ -133,17 +133,17 @@ jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash)
 JOT_FN void
 jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel)
 {
-    PlanKernel **link = &ctx->plans->kernels[kernel->hash % PLAN_BUCKETS];
-    PlanModule *module = kernel->module;
+    PlanKernel **link;
 
-    if (--kernel->refs)
+    if (!kernel || --kernel->refs)
         return;
+    link = &ctx->plans->kernels[kernel->hash % PLAN_BUCKETS];
     while (*link && *link != kernel)
         link = &(*link)->next;
     if (*link)
         *link = kernel->next;
-    if (module)
-        jot_plan_module_unref(ctx, module);
+    if (kernel->module)
+        jot_plan_module_unref(ctx, kernel->module);
     if (kernel->better)
         jot_plan_module_unref(ctx, kernel->better);
     jot_mem_free(&ctx->mem, kernel->text, kernel->nbytes);
@@ -160,8 +160,7 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
         ctx->backend->device->replay_free(ctx->backend, ctx, plan->replay);
     for (i = 0; i < plan->steps.n; i++) {
         jot_plan_kernel_unref(ctx, plan->steps.v[i].best.kernel);
-        if (plan->steps.v[i].quick.kernel)
-            jot_plan_kernel_unref(ctx, plan->steps.v[i].quick.kernel);
+        jot_plan_kernel_unref(ctx, plan->steps.v[i].quick.kernel);
     }
     for (i = 0; i < plan->codes.n; i++)
         jot_code_unref(ctx, plan->codes.v[i].spec);

@@ -338,18 +338,11 @@ jot_plan_known(const Make *m)
     return k;
 }
 
+/* Free all; of this plan: those that it made known; idle: those that nobody asked for since the
+ * last such sweep. */
+typedef enum { KNOWN_ALL, KNOWN_OF_THIS, KNOWN_IDLE } KnownGone;
 static void
-known_free(jot_Ctx *ctx, PlanKnown *k)
-{
-    if (k->drop)
-        k->drop(ctx, k);
-    jot_mem_free(&ctx->mem, k->key, k->nkey * sizeof *k->key);
-    jot_mem_free(&ctx->mem, k, k->nbytes);
-}
-
-/* Free those that `gone` says. */
-static void
-known_sweep(jot_Ctx *ctx, bool (*gone)(const struct PlanKnowns *t, PlanKnown *k))
+known_sweep(jot_Ctx *ctx, KnownGone gone)
 {
     struct PlanKnowns *t = ctx->plans->knowns;
     int i;
@@ -358,39 +351,21 @@ known_sweep(jot_Ctx *ctx, bool (*gone)(const struct PlanKnowns *t, PlanKnown *k)
         PlanKnown **link = &t->bucket[i], *k;
 
         while ((k = *link) != NULL) {
-            if (!gone(t, k)) {
+            bool of_this = k->made == t->makes, used = k->used;
+
+            k->used = used && gone != KNOWN_IDLE;
+            if (gone == KNOWN_OF_THIS ? !of_this : gone == KNOWN_IDLE && (used || of_this)) {
                 link = &k->next;
                 continue;
             }
             *link = k->next;
             t->n--;
-            known_free(ctx, k);
+            if (k->drop)
+                k->drop(ctx, k);
+            jot_mem_free(&ctx->mem, k->key, k->nkey * sizeof *k->key);
+            jot_mem_free(&ctx->mem, k, k->nbytes);
         }
     }
-}
-
-/* Not asked for since the last sweep. */
-static bool
-known_idle(const struct PlanKnowns *t, PlanKnown *k)
-{
-    bool idle = !k->used && k->made != t->makes;
-
-    k->used = false;
-    return idle;
-}
-
-static bool
-known_of_this(const struct PlanKnowns *t, PlanKnown *k)
-{
-    return k->made == t->makes;
-}
-
-static bool
-known_any(const struct PlanKnowns *t, PlanKnown *k)
-{
-    (void)t;
-    (void)k;
-    return true;
 }
 
 JOT_FN bool
@@ -407,7 +382,7 @@ jot_plan_knowns_begin(jot_Ctx *ctx)
 JOT_FN void
 jot_plan_knowns_undo(jot_Ctx *ctx)
 {
-    known_sweep(ctx, known_of_this);
+    known_sweep(ctx, KNOWN_OF_THIS);
 }
 
 JOT_FN void
@@ -415,7 +390,7 @@ jot_plan_knowns_close(jot_Ctx *ctx)
 {
     if (!ctx->plans->knowns)
         return;
-    known_sweep(ctx, known_any);
+    known_sweep(ctx, KNOWN_ALL);
     jot_mem_free(&ctx->mem, ctx->plans->knowns, sizeof *ctx->plans->knowns);
     ctx->plans->knowns = NULL;
 }
@@ -435,9 +410,9 @@ jot_plan_know(Make *m, size_t nbytes)
     if (!k)
         return NULL;
     if (t->n >= KNOWN_MOST)
-        known_sweep(ctx, known_idle);
+        known_sweep(ctx, KNOWN_IDLE);
     if (t->n >= KNOWN_MOST)
-        known_sweep(ctx, known_any);
+        known_sweep(ctx, KNOWN_ALL);
     memcpy(k->key, words->key.v, words->key.n * sizeof *k->key);
     k->nkey = words->key.n;
     k->hash = words->hash;
@@ -471,10 +446,8 @@ known_step_drop(jot_Ctx *ctx, PlanKnown *known)
 {
     KnownStep *k = (KnownStep *)(void *)known;
 
-    if (k->step.best.kernel)
-        jot_plan_kernel_unref(ctx, k->step.best.kernel);
-    if (k->step.quick.kernel)
-        jot_plan_kernel_unref(ctx, k->step.quick.kernel);
+    jot_plan_kernel_unref(ctx, k->step.best.kernel);
+    jot_plan_kernel_unref(ctx, k->step.quick.kernel);
 }
 
 JOT_FN bool

@@ -45,15 +45,12 @@ make_codes(Make *m)
 
     for (i = 0; i < m->s->list.n; i++) {
         const Node *node = jot_node(m->ctx, m->s->list.v[i]);
-        PlanCode *code;
+        PlanCode code = {i, node->code};
 
         if ((node->kind != NODE_CODE && node->kind != NODE_MAP) || node->data)
             continue;
-        if (!jot_vec_reserve(&m->ctx->mem, m->plan->codes, 1))
-            return jot_fail_memory(m->ctx, "plan");
-        code = jot_vec_push(&m->ctx->mem, m->plan->codes);
-        code->pos = i;
-        code->spec = node->code;
+        if (!jot_vec_add(m->ctx, m->plan->codes, code, "plan"))
+            return false;
         jot_code_ref(node->code);
     }
     return true;
@@ -62,11 +59,10 @@ make_codes(Make *m)
 static void
 make_dump_fusion(Make *m, const FuseAsk *ask)
 {
-    Text text = {NULL, NULL, 0, 0};
+    Text text = {&m->ctx->mem, NULL, 0, 0};
 
     if (!jot_plan_dumps(m->ctx, 'f'))
         return;
-    text.mem = &m->ctx->mem;
     jot_fuse_dump(m->ctx, ask, m->fusion, &text);
     jot_plan_log(m->ctx, &text);
 }
@@ -76,12 +72,11 @@ make_dump_plan(Make *m)
 {
     static const char *const kinds[] = {"leaf", "asked", "temp", "copy of"};
     const Plan *p = m->plan;
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {&m->ctx->mem, NULL, 0, 0};
     uint32_t i, k;
 
     if (!jot_plan_dumps(m->ctx, 'p'))
         return;
-    t.mem = &m->ctx->mem;
     jot_text_f(&t, "plan: %u kernels, block %zu bytes (scratch from %zu; %zu alive at once)\n",
                p->steps.n, p->block_nbytes, p->scratch, p->bound);
     for (i = 0; i < p->vars.n; i++) {
@@ -107,15 +102,6 @@ make_dump_plan(Make *m)
         jot_text_f(&t, "\n");
     }
     jot_plan_log(m->ctx, &t);
-}
-
-static FusePolicy
-make_policy(const jot_Ctx *ctx)
-{
-    const char *policy = ctx->config.policy;
-
-    return jot_str_eq(policy, "none") ? FUSE_NONE : jot_str_eq(policy, "paper") ? FUSE_PAPER
-                                                                                  : FUSE_REWARD;
 }
 
 static bool
@@ -155,7 +141,8 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     ask.node = s->list.v;
     ask.n = s->list.n;
     ask.asked = s->asked;
-    ask.policy = make_policy(ctx);
+    ask.policy = jot_str_eq(ctx->config.policy, "none") ? FUSE_NONE
+               : jot_str_eq(ctx->config.policy, "paper") ? FUSE_PAPER : FUSE_REWARD;
     m.ctx = ctx;
     m.s = s;
     m.plan = plan;

@@ -26,6 +26,7 @@ enum { ORDER_MOST = 4096 };   /* steps: among those that can run the best is sea
 typedef struct {
     const Plan *plan;
     uint32_t *unit;           /* per step: the last step of its unit */
+    uint32_t *first, *next;   /* per unit: its first step; per step: the next of its unit */
     uint32_t *from, *touch;   /* per variable: touch[from[v] .. from[v + 1]), steps in order */
     uint32_t *waits;          /* per unit: touches of others that must come before */
     uint32_t *uses;           /* per variable: units that will touch it */
@@ -170,6 +171,8 @@ order_find_units(StepOrder *o)
         uint32_t reader = order_reader(o, i);
 
         o->unit[i] = reader == i ? i : o->unit[reader];
+        o->next[i] = reader == i ? UINT32_MAX : o->first[o->unit[i]];
+        o->first[o->unit[i]] = i;
     }
 }
 
@@ -198,13 +201,13 @@ order_edges_all(StepOrder *o)
 
 /* Bytes more in use after unit u than before it. */
 static int64_t
-order_delta(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next)
+order_delta(StepOrder *o, uint32_t u)
 {
     const Plan *p = o->plan;
     int64_t delta = 0;
     uint32_t s, k;
 
-    for (s = first[u]; s != UINT32_MAX; s = next[s])
+    for (s = o->first[u]; s != UINT32_MAX; s = o->next[s])
         for (k = 0; k < p->steps.v[s].narg; k++) {
             uint32_t var = p->args.v[p->steps.v[s].arg + k];
             size_t nbytes = order_nbytes(p, var);
@@ -217,20 +220,20 @@ order_delta(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *nex
             else if (o->uses[var] == 1)
                 delta -= (int64_t)nbytes;
         }
-    for (s = first[u]; s != UINT32_MAX; s = next[s])
+    for (s = o->first[u]; s != UINT32_MAX; s = o->next[s])
         for (k = 0; k < p->steps.v[s].narg; k++)
             o->seen[p->args.v[p->steps.v[s].arg + k]] = 0;
     return delta;
 }
 
 static void
-order_run(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next, uint32_t *n)
+order_run(StepOrder *o, uint32_t u, uint32_t *n)
 {
     const Plan *p = o->plan;
     uint32_t s, k, t;
 
     o->done[u] = 1;
-    for (s = first[u]; s != UINT32_MAX; s = next[s]) {
+    for (s = o->first[u]; s != UINT32_MAX; s = o->next[s]) {
         o->order[(*n)++] = s;
         for (k = 0; k < p->steps.v[s].narg; k++) {
             uint32_t var = p->args.v[p->steps.v[s].arg + k];
@@ -250,29 +253,15 @@ order_run(StepOrder *o, uint32_t u, const uint32_t *first, const uint32_t *next,
                     order_edges(o, var, t, -1);
         }
     }
-    for (s = first[u]; s != UINT32_MAX; s = next[s])
+    for (s = o->first[u]; s != UINT32_MAX; s = o->next[s])
         for (k = 0; k < p->steps.v[s].narg; k++)
             o->seen[p->args.v[p->steps.v[s].arg + k]] = 0;
-}
-
-/* first, next: the steps of each unit, in order. */
-static void
-order_units(const StepOrder *o, uint32_t *first, uint32_t *next)
-{
-    uint32_t u, steps = o->plan->steps.n;
-
-    for (u = 0; u < steps; u++)
-        first[u] = UINT32_MAX;
-    for (u = steps; u-- > 0;) {
-        next[u] = first[o->unit[u]];
-        first[o->unit[u]] = u;
-    }
 }
 
 /* least_first: what adds least, where nothing frees. False: units wait for each other, which only
  * those that write over something can. */
 static bool
-order_choose(StepOrder *o, const uint32_t *first, const uint32_t *next, bool least_first)
+order_choose(StepOrder *o, bool least_first)
 {
     uint32_t n = 0, u, i, left = 0, steps = o->plan->steps.n;
 
@@ -290,7 +279,7 @@ order_choose(StepOrder *o, const uint32_t *first, const uint32_t *next, bool lea
             if (o->waits[u])
                 continue;
             if (o->stale[u])
-                o->delta[u] = order_delta(o, u, first, next);
+                o->delta[u] = order_delta(o, u);
             o->stale[u] = 0;
             delta = least_first || o->delta[u] < 0 ? o->delta[u] : 0;
             if (best == UINT32_MAX || delta < least) {
@@ -302,7 +291,7 @@ order_choose(StepOrder *o, const uint32_t *first, const uint32_t *next, bool lea
         if (best == UINT32_MAX)
             return false;
         memmove(o->left + at, o->left + at + 1, (--left - at) * sizeof *o->left);
-        order_run(o, best, first, next, &n);
+        order_run(o, best, &n);
     }
     return true;
 }
@@ -329,18 +318,8 @@ order_lives(Plan *plan)
             plan->vars.v[i].first = plan->vars.v[i].last = 0;
 }
 
-static void
-order_apply(Plan *plan, const PlanStep *steps, const uint32_t *order)
-{
-    uint32_t i;
-
-    for (i = 0; i < plan->steps.n; i++)
-        plan->steps.v[i] = steps[order[i]];
-    order_lives(plan);
-}
-
 static bool
-order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint32_t **next)
+order_open(StepOrder *o, Arena *arena, const Plan *plan)
 {
     uint32_t steps = plan->steps.n, vars = plan->vars.n;
 
@@ -359,8 +338,8 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan, uint32_t **first, uint3
     o->delta = jot_arena_array(arena, int64_t, steps);
     o->left = jot_arena_array(arena, uint32_t, steps);
     o->order = jot_arena_array(arena, uint32_t, steps);
-    *first = jot_arena_array(arena, uint32_t, steps);
-    *next = jot_arena_array(arena, uint32_t, steps);
+    o->first = jot_arena_array(arena, uint32_t, steps);
+    o->next = jot_arena_array(arena, uint32_t, steps);
     return !arena->mem->failed;
 }
 
@@ -376,6 +355,7 @@ order_reset(StepOrder *o)
     memset(o->order, 0, o->plan->steps.n * sizeof *o->order);
     for (i = 0; i < o->plan->vars.n; i++)
         o->written[i] = 0, o->met[i] = 0;
+    order_edges_all(o);
 }
 
 /* Those that did not run keep what they would have written over. */
@@ -394,39 +374,44 @@ order_yield(StepOrder *o, Plan *plan)
     order_find_over(o);
 }
 
-/* Bytes that this order takes: of temporaries, and of new values beside old ones. */
+/* Bytes that this order takes: of temporaries, and of new values beside old ones; *apart: there are
+ * such. */
 static size_t
-order_takes(const StepOrder *o, const Plan *plan)
+order_takes(const StepOrder *o, const Plan *plan, bool *apart)
 {
     size_t sum = jot_plan_bound(plan, o->marks);
     uint32_t i;
 
+    *apart = false;
     for (i = 0; i < plan->vars.n; i++)
-        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over && !jot_over_holds(plan, i))
+        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over && !jot_over_holds(plan, i)) {
             sum += plan->vars.v[i].nbytes;
+            *apart = true;
+        }
     return sum;
 }
 
 /* One attempt on the steps as built; they stay so if that needs less than `least`, else as they
  * were. */
 static size_t
-order_try(StepOrder *o, Plan *plan, PlanStep *steps, const uint32_t *first, const uint32_t *next,
-          bool least_first, size_t least)
+order_try(StepOrder *o, Plan *plan, PlanStep *steps, bool least_first, size_t least)
 {
     PlanStep *best = steps + plan->steps.n;
     size_t bound;
+    bool apart;
+    uint32_t i;
 
     memcpy(best, plan->steps.v, plan->steps.n * sizeof *best);
     memcpy(plan->steps.v, steps, plan->steps.n * sizeof *best);
     order_reset(o);
-    order_edges_all(o);
-    while (!order_choose(o, first, next, least_first)) {
+    while (!order_choose(o, least_first)) {
         order_yield(o, plan);
         order_reset(o);
-        order_edges_all(o);
     }
-    order_apply(plan, steps, o->order);
-    bound = order_takes(o, plan);
+    for (i = 0; i < plan->steps.n; i++)
+        plan->steps.v[i] = steps[o->order[i]];
+    order_lives(plan);
+    bound = order_takes(o, plan, &apart);
     if (bound < least)
         return bound;
     memcpy(plan->steps.v, best, plan->steps.n * sizeof *best);
@@ -439,30 +424,16 @@ static bool
 order_search(StepOrder *o, Arena *arena, Plan *plan, size_t least)
 {
     PlanStep *steps = jot_arena_array(arena, PlanStep, 2 * (size_t)plan->steps.n);
-    uint32_t *first, *next;
 
-    if (!steps || !order_open(o, arena, plan, &first, &next))
+    if (!steps || !order_open(o, arena, plan))
         return false;
     memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
     order_touches(o);
     order_find_over(o);
     order_find_units(o);
-    order_units(o, first, next);
-    least = order_try(o, plan, steps, first, next, false, least);
+    least = order_try(o, plan, steps, false, least);
     if (least > PLAN_SMALL || plan->dialect)
-        order_try(o, plan, steps, first, next, true, least);
-    return true;
-}
-
-/* Does the order as built let every new value lie over its old one that may? */
-static bool
-order_in_place(const Plan *plan)
-{
-    uint32_t i;
-
-    for (i = 0; i < plan->vars.n; i++)
-        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over && !jot_over_holds(plan, i))
-            return false;
+        order_try(o, plan, steps, true, least);
     return true;
 }
 
@@ -472,7 +443,7 @@ jot_plan_order(jot_Ctx *ctx, Plan *plan)
     Arena arena = {&ctx->mem, NULL};
     StepOrder o;
     size_t least;
-    bool ok;
+    bool ok, apart = false;
 
     order_lives(plan);
     if (plan->steps.n < 2 || plan->steps.n > ORDER_MOST)
@@ -480,8 +451,8 @@ jot_plan_order(jot_Ctx *ctx, Plan *plan)
     memset(&o, 0, sizeof o);
     o.marks = jot_arena_array(&arena, uint8_t, plan->vars.n);
     ok = o.marks != NULL;
-    least = ok ? order_takes(&o, plan) : 0;
-    if (ok && (least > PLAN_SMALL || plan->dialect || !order_in_place(plan)))
+    least = ok ? order_takes(&o, plan, &apart) : 0;
+    if (ok && (least > PLAN_SMALL || plan->dialect || apart))
         ok = order_search(&o, &arena, plan, least);
     jot_arena_free(&arena);
     return ok || jot_fail_memory(ctx, "plan");

@@ -328,11 +328,16 @@ JOT_FN bool jot_plan_step(Make *m, uint32_t group);
 /* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it
  * want a quick tier; the step to the plan's, or its kernels given back. */
 JOT_FN bool jot_plan_arg(Make *m, uint32_t var);
+JOT_FN bool jot_plan_arg_at(Make *m, uint32_t pos); /* jot_plan_var as one */
+/* ... memory of this step alone. */
+JOT_FN bool jot_plan_arg_own(Make *m, int64_t nelem, jot_DType dtype);
 JOT_FN void jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what,
                                  bool code, PlanTier tier, const EmitInfo *info);
 JOT_FN bool jot_plan_step_quick(const Make *m, const PlanStep *step);
-JOT_FN bool jot_plan_step_push(Make *m, const PlanStep *step);
-JOT_FN void jot_plan_step_drop(Make *m, const PlanStep *step);
+/* Arguments and scalars follow; they are there. The second fails, and gives the kernels back,
+ * unless all that went before is ok. */
+JOT_FN void jot_plan_step_begin(const Make *m, PlanStep *step);
+JOT_FN bool jot_plan_step_end(Make *m, PlanStep *step, bool ok);
 /* Give the buffers of the group's kernel their layouts; k->bufs as in args. */
 JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args);
 /* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
@@ -344,6 +349,9 @@ JOT_FN bool jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, c
                                uint32_t n);
 /* The variable of a position, made when it is first met and alive in the step to come. */
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
+/* A new one, alive in the step to come; NULL: refused. */
+JOT_FN PlanVar *jot_plan_var_new(Make *m, PlanVarKind kind, uint32_t pos, int64_t nelem,
+                                 jot_DType dtype);
 JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
 
 /* plan/tier/tune.c: is there anything that was, or may be measured? Print a kernel by the schedule

@@ -52,10 +52,9 @@ jot_plan_dump_known(char letter)
 static void
 plan_dump_letters(jot_Ctx *ctx)
 {
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {&ctx->mem, NULL, 0, 0};
     int i;
 
-    t.mem = &ctx->mem;
     jot_text_f(&t, "letters of JOT_DUMP:\n  g graph: the nodes that are needed\n"
                    "  f fusion: groups, and the edges left between them\n"
                    "  y layouts: of temporaries, and which variables are copied into others\n"
@@ -71,12 +70,11 @@ plan_dump_letters(jot_Ctx *ctx)
 static void
 plan_dump_graph(jot_Ctx *ctx, const Selection *s)
 {
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {&ctx->mem, NULL, 0, 0};
     uint32_t i;
 
     if (!jot_plan_dumps(ctx, 'g'))
         return;
-    t.mem = &ctx->mem;
     jot_text_f(&t, "graph: %u nodes\n", s->list.n);
     for (i = 0; i < s->list.n; i++) {
         jot_text_f(&t, "  ");
@@ -96,15 +94,6 @@ jot_plan_real(jot_Ctx *ctx, NodeId id)
     while (jot_node(ctx, id)->kind == NODE_ALIAS && !jot_node(ctx, id)->data)
         id = jot_node(ctx, id)->input[0];
     return id;
-}
-
-static bool
-plan_push(jot_Ctx *ctx, NodeList *list, NodeId id)
-{
-    if (!jot_vec_reserve(&ctx->mem, *list, 1))
-        return jot_fail_memory(ctx, "run");
-    list->v[list->n++] = id;
-    return true;
 }
 
 /* Mark what handles name: with a walk of nothing, whose number no node has yet. */
@@ -130,14 +119,14 @@ plan_wanted(jot_Ctx *ctx, const NodeId *roots, uint32_t n, Selection *s)
     bool ok = true;
 
     for (i = 0; ok && i < n; i++)
-        ok = plan_push(ctx, &s->wanted, roots[i]);
+        ok = jot_vec_add(ctx, s->wanted, roots[i], "run");
     for (i = 0; ok && i < ctx->fetches.n; i++)
-        ok = plan_push(ctx, &s->wanted, ctx->fetches.v[i].node);
+        ok = jot_vec_add(ctx, s->wanted, ctx->fetches.v[i].node, "run");
     s->states = s->wanted.n;
     ok = ok && plan_mark_bound(ctx);
     for (i = 0; ok && i < ctx->pending.n; i++)
         if (jot_node(ctx, ctx->pending.v[i])->mark == ctx->walk)
-            ok = plan_push(ctx, &s->wanted, ctx->pending.v[i]);
+            ok = jot_vec_add(ctx, s->wanted, ctx->pending.v[i], "run");
     return ok;
 }
 
@@ -170,7 +159,7 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
         NodeId id = jot_plan_real(ctx, s->wanted.v[i]);
 
         if (!jot_node(ctx, id)->data)
-            ok = plan_push(ctx, &real, id);
+            ok = jot_vec_add(ctx, real, id, "run");
     }
     ok = ok && jot_graph_order_batched(ctx, real.v, real.n, true, NULL, 0, &s->list)
       && plan_has_leaves(ctx, s);
@@ -180,7 +169,7 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
         uint8_t *asked = &s->asked[jot_node(ctx, real.v[i])->at];
 
         if (!*asked)
-            ok = plan_push(ctx, &s->roots, real.v[i]);
+            ok = jot_vec_add(ctx, s->roots, real.v[i], "run");
         *asked = 1;
     }
     jot_list_free(ctx, &real);
@@ -286,7 +275,7 @@ static bool
 plan_retry(jot_Ctx *ctx, Selection *s, Plan *plan, Buffer **out)
 {
     uint64_t hash = plan->hash;
-    Text text = {NULL, NULL, 0, 0};
+    Text text = {&ctx->mem, NULL, 0, 0};
     uint32_t i;
 
     for (i = 0; i < s->roots.n; i++) {
@@ -305,7 +294,6 @@ plan_retry(jot_Ctx *ctx, Selection *s, Plan *plan, Buffer **out)
     if (!plan || !jot_plan_replay(ctx, plan, s, out))
         return false;
     plan->used = ++ctx->plans->clock;
-    text.mem = &ctx->mem;
     jot_text_f(&text, "jot: slower code stays in use: no memory for weights in another layout\n");
     jot_plan_log(ctx, &text);
     return true;

@@ -120,9 +120,8 @@ run_bind(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, const
 JOT_FN void
 jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start)
 {
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {&ctx->mem, NULL, 0, 0};
 
-    t.mem = &ctx->mem;
     jot_text_f(&t, "time %lld ns  %s (%s)\n",
                (long long)(ctx->mem.hooks.now(ctx->mem.hooks.ud) - start), kernel->name,
                kernel->what);

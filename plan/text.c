@@ -19,7 +19,7 @@ jot_plan_refused(Make *m, Text *why, const char *what)
     if (!m->ctx->status && !m->ctx->mem.failed)
         jot_fail(m->ctx, JOT_EUSE, "plan: kernel \"%s\": %s", what,
                  why->s ? why->s : "refused by the emitter");
-    return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+    return jot_fail_memory(m->ctx, "plan");
 }
 
 static Wanted
@@ -162,10 +162,9 @@ JOT_FN bool
 jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const BuildArgs **args,
               Text *out, EmitInfo *info, KernelCost *cost)
 {
-    Text why = {NULL, NULL, 0, 0};
+    Text why = {&m->ctx->mem, NULL, 0, 0};
     bool plain = tier == TIER_QUICK || !kernel_random(m->ctx->config.schedule), ok, again;
 
-    why.mem = &m->ctx->mem;
     do {
         PlanBuilt *built;
         Kernel k;

@@ -14,19 +14,23 @@ step_output(Make *m, uint32_t group, const CodeSpec *spec, int k)
 {
     const FuseGroup *g = &m->fusion->groups[group];
     const CodeArg *arg = &spec->arg[spec->inputs + k];
-    uint32_t i, var = m->plan->vars.n;
-    PlanVar *v;
+    uint32_t i;
 
     for (i = g->first; i < g->first + g->n; i++)
         if (jot_node(m->ctx, m->s->list.v[m->fusion->member[i]])->op == k)
-            return jot_plan_var(m, m->fusion->member[i], &var) && jot_plan_arg(m, var);
-    if (!jot_vec_reserve(&m->ctx->mem, m->plan->vars, 1))
-        return jot_fail_memory(m->ctx, "plan");
-    v = jot_vec_push(&m->ctx->mem, m->plan->vars);
-    v->kind = VAR_TEMP;
-    v->first = v->last = m->plan->steps.n;
-    v->nbytes = (size_t)arg->nelem * jot_dtype_nbytes((jot_DType)arg->dtype);
-    return jot_plan_arg(m, var);
+            return jot_plan_arg_at(m, m->fusion->member[i]);
+    return jot_plan_arg_own(m, arg->nelem, (jot_DType)arg->dtype);
+}
+
+static bool
+step_inputs(Make *m, const Node *node)
+{
+    int k;
+
+    for (k = 0; k < node->ninputs; k++)
+        if (!jot_plan_arg_at(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at]))
+            return false;
+    return true;
 }
 
 static bool
@@ -34,17 +38,13 @@ step_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
 {
     const Node *node = jot_node(m->ctx, id);
     const CodeSpec *spec = node->code;
-    uint32_t var;
     int k;
 
     while (m->plan->codes.v[step->code++].pos != node->at)
         ;
-    step->arg = m->plan->args.n;
-    step->narg = (uint32_t)(spec->inputs + spec->outputs);
-    for (k = 0; k < spec->inputs; k++)
-        if (!jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var)
-            || !jot_plan_arg(m, var))
-            return false;
+    jot_plan_step_begin(m, step);
+    if (!step_inputs(m, node))
+        return false;
     for (k = 0; k < spec->outputs; k++)
         if (!step_output(m, group, spec, k))
             return false;
@@ -77,19 +77,16 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
 {
     EmitInfo info = {0};
     PlanStep step = {0};
-    Text text = {NULL, NULL, 0, 0};
+    Text text = {&m->ctx->mem, NULL, 0, 0};
     const CodeSpec *code = jot_node(m->ctx, id)->code;
     const char *backend = m->ctx->backend->name;
     char what[96];
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {NULL, what, 0, sizeof what};
 
     if (m->dialect->device && !code->device_source[step_device(m)])
         return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s (jot_Code.%s.%s)",
                         code->name, backend, backend, code->gradient ? "grad_source" : "source");
-    t.s = what;
-    t.cap = sizeof what;
     jot_text_f(&t, "code %.*s", 80, code->name);
-    text.mem = &m->ctx->mem;
     info.phases = 1;
     if (step_text(m, id, &text, &info) && text.s)
         jot_plan_step_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
@@ -98,30 +95,8 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
     if (step.best.kernel && jot_plan_step_quick(m, &step))
         jot_plan_step_launch(m, &step.quick, &text, what, true, TIER_QUICK, &info);
     jot_text_free(&text);
-    if (m->ctx->mem.failed || !step.best.kernel || !step_args(m, group, id, &step)) {
-        jot_plan_step_drop(m, &step);
-        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
-    }
-    return jot_plan_step_push(m, &step);
-}
-
-/* The result, and what its pieces are of. */
-static bool
-stack_args(Make *m, NodeId id, PlanStep *step)
-{
-    const Node *node = jot_node(m->ctx, id);
-    uint32_t var;
-    int k;
-
-    step->arg = m->plan->args.n;
-    step->narg = 1 + (uint32_t)node->ninputs;
-    if (!jot_plan_var(m, node->at, &var) || !jot_plan_arg(m, var))
-        return false;
-    for (k = 0; k < node->ninputs; k++)
-        if (!jot_plan_var(m, m->fusion->real[jot_node(m->ctx, node->input[k])->at], &var)
-            || !jot_plan_arg(m, var))
-            return false;
-    return true;
+    return jot_plan_step_end(m, &step, !m->ctx->mem.failed && step.best.kernel
+                                       && step_args(m, group, id, &step));
 }
 
 /* Which piece begins where, for both tiers. */
@@ -152,13 +127,12 @@ stack_kernels(Make *m, const Node *node, int64_t nelem, PlanStep *step)
              && jot_plan_words_own(m, WORDS_STACK, (jot_DType)node->dtype, nelem, NULL);
     const PlanKnown *known = keep ? jot_plan_known(m) : NULL;
     EmitInfo info = {0};
-    Text text = {NULL, NULL, 0, 0};
+    Text text = {&m->ctx->mem, NULL, 0, 0};
     size_t shared_nbytes;
 
     m->args.bufs.n = m->args.scalars.n = 0;
     if (known)
         return jot_plan_known_step(m, known, step, &m->args, &shared_nbytes);
-    text.mem = &m->ctx->mem;
     info.phases = 1;
     jot_stack_text((jot_DType)node->dtype, nelem, PLAN_NO_NAME, &text);
     if (text.s)
@@ -184,9 +158,7 @@ jot_plan_stack_step(Make *m, NodeId id)
     step.cost.read = step.cost.written;
     step.cost.points = (double)node->nelem;
     step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
-    if (!ok || !stack_args(m, id, &step) || !stack_table(m, node, &step)) {
-        jot_plan_step_drop(m, &step);
-        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
-    }
-    return jot_plan_step_push(m, &step);
+    jot_plan_step_begin(m, &step);
+    return jot_plan_step_end(m, &step, ok && jot_plan_arg_at(m, node->at) && step_inputs(m, node)
+                                       && stack_table(m, node, &step));
 }

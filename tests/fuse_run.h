@@ -79,15 +79,12 @@ shuffle_list(NodeList *list)
 }
 
 static inline int
-run_fuse(Run *run, int n, const V *out, FusePolicy policy, uint64_t shuffle)
+run_roots(Run *run, int n, const NodeId *root, FusePolicy policy, uint64_t shuffle)
 {
-    NodeId *root = calloc((size_t)n + 1, sizeof *root);
     uint32_t i;
     int k;
 
     memset(run, 0, sizeof *run);
-    for (k = 0; k < n; k++)
-        root[k] = jot_node_of(out[k], "test", "out");
     CHECK(jot_graph_order(ctx, root, (uint32_t)n, true, &run->list), "%s", jot_message(ctx));
     if (shuffle && run->list.n < 1000)
         shuffle_list(&run->list);
@@ -101,8 +98,20 @@ run_fuse(Run *run, int n, const V *out, FusePolicy policy, uint64_t shuffle)
     run->ask.asked = run->asked;
     run->ask.policy = policy;
     run->ask.shuffle = shuffle;
-    free(root);
     return jot_fuse(ctx, &run->ask, &run->fusion) ? (int)run->fusion.ngroups : -1;
+}
+
+static inline int
+run_fuse(Run *run, int n, const V *out, FusePolicy policy, uint64_t shuffle)
+{
+    NodeId *root = calloc((size_t)n + 1, sizeof *root);
+    int k;
+
+    for (k = 0; k < n; k++)
+        root[k] = jot_node_of(out[k], "test", "out");
+    k = run_roots(run, n, root, policy, shuffle);
+    free(root);
+    return k;
 }
 
 static inline void
@@ -111,6 +120,24 @@ run_free(Run *run)
     jot_fuse_free(ctx, &run->fusion);
     jot_list_free(ctx, &run->list);
     free(run->asked);
+}
+
+/* Kernels of an evaluation: of these variables and of what is assigned. */
+static inline int
+count_kernels(int n, const V *out)
+{
+    NodeId *root = calloc((size_t)n + ctx->pending.n + 1, sizeof *root);
+    Run run;
+    int k;
+
+    for (k = 0; k < n; k++)
+        root[k] = jot_node_of(out[k], "test", "out");
+    for (k = 0; k < (int)ctx->pending.n; k++)
+        root[n + k] = ctx->pending.v[k];
+    k = run_roots(&run, n + k, root, FUSE_REWARD, 0);
+    run_free(&run);
+    free(root);
+    return k;
 }
 
 /* ---- what every result must satisfy ---------------------------------------------------------- */

@@ -222,16 +222,6 @@ test_memory(FusePolicy policy)
     }
     CHECK(n > 5, "refused %d times", (int)n);
     run_free(&run);
-    before = ctx->mem.live_nbytes;
-    for (n = 1, k = -1; k < 0; n++) {
-        refuse_at = allocs + n;
-        k = jot_fuse_count(ctx, jot_vars(count, out), policy, &f);
-        refuse_at = 0;
-        CHECK(k == want || (k < 0 && jot_error(ctx) == JOT_EMEM), "%d: %s", k, jot_message(ctx));
-        jot_clear(ctx);
-        CHECK(ctx->mem.live_nbytes == before, "bytes as before");
-    }
-    CHECK((int)f.ngroups == want && f.max_rank == 2 && !f.place, "statistics without arrays");
 }
 
 int

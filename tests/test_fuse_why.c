@@ -304,7 +304,7 @@ test_parts(void)
     for (k = 0; k < PARTS; k++)
         p[k] = jot_param(ctx, JOT_F32, SH(2, 3), NULL);
     jot_grad(jot_sum(jot_square(jot_concat(jot_vars(PARTS, p), 0)), JOT_ALL_DIMS), p, PARTS, g);
-    k = jot_fuse_count(ctx, jot_vars(PARTS, g), FUSE_REWARD, NULL);
+    k = count_kernels(PARTS, g);
     CHECK(k > 0 && k <= 2 * (PARTS / (FUSE_BUFFERS - 2) + 1), "%d kernels", k);
     x = jot_exp(IN(400, 3)); /* equal ones go together */
     for (k = 0; k < 40; k++)
@@ -337,9 +337,9 @@ test_step(bool adam)
     CHECK(jot_optim_ok(o), "%s", jot_message(ctx));
     g[10] = xent(lenet(IN(64, 1, 28, 28), p), labels(64));
     jot_grad(g[10], p, 10, g);
-    grads = jot_fuse_count(ctx, jot_vars(11, g), FUSE_REWARD, NULL);
+    grads = count_kernels(11, g);
     CHECK(jot_step(o, g), "%s", jot_message(ctx));
-    all = jot_fuse_count(ctx, jot_vars(1, g + 10), FUSE_REWARD, NULL);
+    all = count_kernels(1, g + 10);
     CHECK(grads > 10 && all <= grads + 1, "%d kernels for a step, %d for its gradients", all,
           grads);
     jot_optim_free(o);

@@ -322,17 +322,13 @@ JOT_FN bool
 jot_codespec_picks(jot_Ctx *ctx, NodeId code, NodeId *pick)
 {
     const CodeSpec *s = jot_node(ctx, code)->code;
-    NodeSpec out = {0};
     int k;
 
     for (k = 0; k < s->outputs; k++) {
         const CodeArg *a = &s->arg[s->inputs + k];
+        NodeSpec out = jot_spec_of(NODE_PICK, (jot_DType)a->dtype, a->rank, a->ext);
 
-        out.kind = NODE_PICK;
         out.op = k;
-        out.dtype = (jot_DType)a->dtype;
-        out.rank = a->rank;
-        out.ext = a->ext;
         out.ninputs = 1;
         out.input = &code;
         pick[k] = jot_node_make(ctx, &out);
@@ -345,11 +341,10 @@ jot_codespec_picks(jot_Ctx *ctx, NodeId code, NodeId *pick)
 JOT_FN bool
 jot_codespec_node(jot_Ctx *ctx, CodeSpec *s, const NodeId *input, NodeId *pick)
 {
-    NodeSpec code = {0};
+    /* of a value that nobody sees: the outputs are the picks */
+    NodeSpec code = jot_spec_of(NODE_CODE, JOT_BOOL, 0, NULL);
     NodeId id;
 
-    code.kind = NODE_CODE;
-    code.dtype = JOT_BOOL; /* of a value that nobody sees: the outputs are the picks */
     code.ninputs = s->inputs;
     code.input = input;
     code.code = s;

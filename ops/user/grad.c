@@ -10,6 +10,7 @@
  * Gradients of gradients would need texts that nobody gave: they are refused by name.
  *
  * Read before: ops/user/code.c. After: ops/grad/grad.c, ccode/emit/user.c. */
+#include "ops/maps.h"
 #include "ops/user/code.h"
 
 /* ---- expressions -------------------------------------------------------------------------- */
@@ -96,64 +97,11 @@ map_check(jot_Ctx *ctx, const char *expression, jot_Vars operands, jot_DType dty
     return true;
 }
 
-/* NumPy's rules: aligned at the last dimension, extents of 1 stretch. */
-static bool
-map_shape(jot_Ctx *ctx, int n, const NodeId *x, int *rank, int64_t *ext)
-{
-    int k, d;
-
-    *rank = 0;
-    for (k = 0; k < n; k++)
-        if (jot_node(ctx, x[k])->rank > *rank)
-            *rank = jot_node(ctx, x[k])->rank;
-    for (d = 0; d < *rank; d++)
-        ext[d] = 1;
-    for (k = 0; k < n; k++) {
-        const Node *v = jot_node(ctx, x[k]);
-
-        for (d = 0; d < v->rank; d++) {
-            int64_t *e = &ext[*rank - v->rank + d];
-
-            if (v->ext[d] != 1 && *e != 1 && *e != v->ext[d])
-                return jot_fail(ctx, JOT_ESHAPE,
-                                "code_map: extent %lld of dimension %d of operand %c does "
-                                "not go with %lld of those before it",
-                                (long long)v->ext[d], d, 'a' + k, (long long)*e);
-            if (v->ext[d] != 1)
-                *e = v->ext[d];
-        }
-    }
-    return true;
-}
-
-static NodeId
-map_operand(jot_Ctx *ctx, NodeId x, jot_DType dtype, int rank, const int64_t *ext)
-{
-    const Node *v = jot_node(ctx, x);
-    Ix index[JOT_MAX_RANK];
-    jot_Scalar zero;
-    bool same = v->rank == rank;
-    int d, shift = rank - v->rank;
-
-    zero.u = 0;
-    for (d = 0; d < v->rank; d++) {
-        same = same && v->ext[d] == ext[d];
-        index[d] = v->ext[d] == 1 ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, d + shift);
-    }
-    if (v->dtype != dtype)
-        x = jot_ew_node(ctx, EW_CAST, dtype, 1, &x);
-    return !x || same ? x : jot_reindex_node(ctx, x, rank, ext, index, 0, NULL, zero, 0, NULL);
-}
-
 static NodeId
 map_node(jot_Ctx *ctx, CodeSpec *s, jot_DType dtype, int rank, const int64_t *ext, const NodeId *x)
 {
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_of(NODE_MAP, dtype, rank, ext);
 
-    spec.kind = NODE_MAP;
-    spec.dtype = dtype;
-    spec.rank = rank;
-    spec.ext = ext;
     spec.ninputs = s->inputs;
     spec.input = x;
     spec.code = s;
@@ -188,6 +136,8 @@ static NodeId
 map_build(jot_Ctx *ctx, const char *expression, jot_Vars operands, jot_DType dtype,
           const char *const *gradients)
 {
+    static const char *const names[CODE_MAP_MOST] = {"a", "b", "c", "d", "e", "f", "g", "h", "i",
+                                                     "j", "k", "l", "m", "n", "o", "p"};
     NodeId x[CODE_MAP_MOST], id;
     int64_t ext[JOT_MAX_RANK];
     jot_DType common = JOT_BOOL;
@@ -197,17 +147,15 @@ map_build(jot_Ctx *ctx, const char *expression, jot_Vars operands, jot_DType dty
     if (!map_check(ctx, expression, operands, dtype, gradients))
         return 0;
     for (k = 0; k < operands.n; k++) {
-        char name[2] = {(char)('a' + k), 0};
-
-        x[k] = jot_node_in(ctx, operands.v[k], "code_map", name);
+        x[k] = jot_node_in(ctx, operands.v[k], "code_map", names[k]);
         if (!x[k])
             return 0;
         common = jot_promote(common, (jot_DType)jot_node(ctx, x[k])->dtype);
     }
-    if (!map_shape(ctx, operands.n, x, &rank, ext))
+    if (!jot_maps_shape(ctx, "code_map", names, operands.n, x, &rank, ext))
         return 0;
     for (k = 0; k < operands.n; k++)
-        if (!(x[k] = map_operand(ctx, x[k], common, rank, ext)))
+        if (!(x[k] = jot_maps_expand(ctx, jot_maps_cast(ctx, x[k], common), rank, ext)))
             return 0;
     s = map_spec(ctx, "code_map", expression, operands.n, x, dtype, gradients);
     if (!s)
@@ -222,15 +170,11 @@ jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
              const char *const *gradients)
 {
     jot_Ctx *ctx = jot_ctx_of(operands);
-    uint32_t mark;
-    jot_Var y;
+    uint32_t mark = ctx ? ctx->loose.n : 0;
 
     if (!ctx)
         return JOT_POISON(NULL);
-    mark = ctx->loose.n;
-    y = jot_var_of(ctx, map_build(ctx, expression, operands, dtype, gradients));
-    jot_graph_sweep(ctx, mark);
-    return y;
+    return jot_maps_done(ctx, map_build(ctx, expression, operands, dtype, gradients), mark);
 }
 
 /* ---- gradients of maps -------------------------------------------------------------------- */
@@ -240,7 +184,7 @@ map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
 {
     const Node *n = jot_node(ctx, node);
     jot_DType own = (jot_DType)jot_node(ctx, n->input[k])->dtype;
-    NodeId x[CODE_MAP_MOST + 1], factor[2];
+    NodeId x[CODE_MAP_MOST + 1], factor;
     char name[40];
     Text text = {NULL, name, 0, sizeof name};
     CodeSpec *s;
@@ -255,13 +199,9 @@ map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
         return 0;
     s->arg[i].name = "y";
     jot_codespec_finish(s);
-    factor[0] = dout;
-    factor[1] = map_node(ctx, s, (jot_DType)n->dtype, n->rank, n->ext, x);
+    factor = map_node(ctx, s, (jot_DType)n->dtype, n->rank, n->ext, x);
     jot_code_unref(ctx, s);
-    if (!factor[1])
-        return 0;
-    dout = jot_ew_node(ctx, EW_MUL, (jot_DType)n->dtype, 2, factor);
-    return !dout || own == n->dtype ? dout : jot_ew_node(ctx, EW_CAST, own, 1, &dout);
+    return jot_maps_cast(ctx, jot_ew_of(ctx, EW_MUL, dout, factor, 0), own);
 }
 
 /* ---- gradients of whole-array code -------------------------------------------------------- */

@@ -47,6 +47,7 @@ jot_plan_close_device(jot_Ctx *ctx)
     c->device_block_nbytes = 0;
 }
 
+/* Their memory comes later. */
 static bool
 device_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
 {
@@ -54,14 +55,11 @@ device_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
 
     for (i = 0; i < s->roots.n; i++) {
         const Node *node = jot_node(ctx, s->roots.v[i]);
-        size_t nbytes = (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype);
 
-        out[i] = jot_buffer_of(ctx, nbytes, NULL);
+        out[i] = jot_buffer_of(ctx, (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype),
+                               NULL);
         if (!out[i])
             return jot_fail_memory(ctx, "run");
-        out[i]->device = jot_data_try(ctx, nbytes);
-        if (!out[i]->device)
-            return false;
     }
     return true;
 }
@@ -105,6 +103,9 @@ device_places(DeviceRun *r, Buffer **out)
 {
     uint32_t i;
 
+    for (i = 0; i < r->s->roots.n; i++)
+        if (!(out[i]->device = jot_data_try(r->ctx, out[i]->nbytes)))
+            return false;
     for (i = 0; i < r->plan->vars.n; i++) {
         const PlanVar *v = &r->plan->vars.v[i];
 
@@ -294,7 +295,7 @@ jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **ou
     r.dtype = (uint8_t *)(r.offset + args + 1);
     r.apart = false;
     r.scratch = NULL;
-    ok = device_block(ctx, plan->block_nbytes + 64) && device_outputs(ctx, s, out)
+    ok = device_outputs(ctx, s, out) && device_block(ctx, plan->block_nbytes + 64)
       && device_places(&r, out);
     if (ok || ctx->status || ctx->mem.failed)
         ok = ok && device_steps(&r);
@@ -307,5 +308,5 @@ jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **ou
     }
     device_copies(&r, ok);
     jot_mem_free(&ctx->mem, room, nbytes);
-    return ok || (ctx->status ? false : jot_fail_memory(ctx, "run"));
+    return ok || jot_fail_memory(ctx, "run");
 }

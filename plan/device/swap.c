@@ -264,30 +264,12 @@ swap_begin(Swap *w)
     uint32_t i;
 
     for (i = 0; i < w->r->s->roots.n; i++)
-        if (w->out[i] && w->out[i]->device) {
+        if (w->out[i]->device) {
             w->ctx->release(w->ctx, w->out[i]->device, w->out[i]->nbytes);
             w->out[i]->device = NULL;
         }
     for (i = 0; i < w->plan->vars.n; i++)
         w->var[i].made = w->plan->vars.v[i].kind == VAR_LEAF && swap_mem(w, i) != NULL;
-}
-
-static bool
-swap_outputs(Swap *w)
-{
-    jot_Ctx *ctx = w->ctx;
-    uint32_t i;
-
-    for (i = 0; i < w->r->s->roots.n; i++) {
-        const Node *node = jot_node(ctx, w->r->s->roots.v[i]);
-
-        if (!w->out[i])
-            w->out[i] = jot_buffer_of(ctx, (size_t)node->nelem *
-                                      jot_dtype_nbytes((jot_DType)node->dtype), NULL);
-        if (!w->out[i])
-            return false;
-    }
-    return true;
 }
 
 JOT_FN bool
@@ -302,7 +284,7 @@ jot_plan_swap(DeviceRun *r, Buffer **out)
     w.plan = r->plan;
     w.out = out;
     w.var = jot_mem_new(&r->ctx->mem, w.plan->vars.n, sizeof *w.var);
-    ok = w.var && swap_outputs(&w) && swap_uses(&w);
+    ok = w.var && swap_uses(&w);
     if (ok)
         swap_begin(&w);
     for (i = 0; ok && i < w.plan->steps.n; i++)

@@ -47,13 +47,12 @@ export_flush(Export *e, size_t least)
 /* ---- tables -------------------------------------------------------------------------------- */
 
 static bool
-export_finite(jot_DType dtype, const unsigned char *p, int64_t n)
+export_finite(jot_DType dtype, const Buffer *data)
 {
-    size_t size = jot_dtype_nbytes(dtype);
-    int64_t i;
+    size_t size = jot_dtype_nbytes(dtype), at;
 
-    for (i = 0; (dtype == JOT_F32 || dtype == JOT_F64) && i < n; i++) {
-        double v = jot_scalar_read(p + (size_t)i * size, dtype).f;
+    for (at = 0; (dtype == JOT_F32 || dtype == JOT_F64) && at < data->nbytes; at += size) {
+        double v = jot_scalar_read((const char *)data->p + at, dtype).f;
 
         if (v - v != 0)
             return false;
@@ -66,19 +65,13 @@ export_element(Export *e, jot_DType dtype, const void *p, bool bits)
 {
     jot_Scalar v = jot_scalar_read(p, dtype);
     char buf[40];
-    uint16_t half;
-    uint32_t word;
-    uint64_t wide;
 
     if (dtype == JOT_F16 || dtype == JOT_BF16) {
-        memcpy(&half, p, sizeof half);
-        jot_text_f(&e->t, "0x%x", half);
+        jot_text_f(&e->t, "0x%x", (unsigned)jot_scalar_read(p, JOT_U16).u);
     } else if (dtype == JOT_F32 && bits) {
-        memcpy(&word, p, sizeof word);
-        jot_text_f(&e->t, "0x%xu", word);
+        jot_text_f(&e->t, "0x%xu", (unsigned)jot_scalar_read(p, JOT_U32).u);
     } else if (dtype == JOT_F64 && bits) {
-        memcpy(&wide, p, sizeof wide);
-        jot_text_f(&e->t, "%lluull", (unsigned long long)wide);
+        jot_text_f(&e->t, "%lluull", (unsigned long long)jot_scalar_read(p, JOT_U64).u);
     } else if (dtype == JOT_F32 || dtype == JOT_F64) {
         jot_text_float(buf, v.f, dtype == JOT_F32);
         jot_text_f(&e->t, "%s", buf);
@@ -116,7 +109,7 @@ export_elements(Export *e, const char *name, jot_DType dtype, const Buffer *data
 {
     size_t size = jot_dtype_nbytes(dtype);
     int64_t n = (int64_t)(data->nbytes / size), i;
-    bool bits = !export_finite(dtype, data->p, n);
+    bool bits = !export_finite(dtype, data);
     const char *words = dtype == JOT_F64 ? "unsigned long long" : "unsigned";
 
     jot_text_f(&e->t, "static %s", constant ? "const " : "");
@@ -145,12 +138,10 @@ export_tables(Export *e)
     for (i = 0; i < f->leaves.n; i++) {
         const FuncLeaf *leaf = &f->leaves.v[i];
         char name[96];
-        Text t = {NULL, NULL, 0, 0};
+        Text t = {NULL, name, 0, sizeof name};
 
         if (leaf->kind == LEAF_INPUT)
             continue;
-        t.s = name;
-        t.cap = sizeof name;
         jot_text_f(&t, "%s_t%u", e->name, i);
         export_elements(e, name, leaf->dtype, export_data(f, leaf), !export_update_of(f, leaf));
     }
@@ -260,10 +251,7 @@ export_leaf(Export *e, uint32_t number)
         jot_text_f(&e->t, "(void *)in%u", leaf->input);
     else
         jot_text_f(&e->t, "(void *)%s%s_t%u",
-                   export_finite(leaf->dtype, export_data(e->f, leaf)->p,
-                                 (int64_t)(export_data(e->f, leaf)->nbytes
-                                           / jot_dtype_nbytes(leaf->dtype))) ? "" : "&",
-                   e->name, number);
+                   export_finite(leaf->dtype, export_data(e->f, leaf)) ? "" : "&", e->name, number);
 }
 
 static void
@@ -371,15 +359,6 @@ export_declarations(Export *e)
 }
 
 static void
-export_signature(Export *e)
-{
-    jot_text_f(&e->t, "const unsigned long %s_arena = %s_ARENA;\n\nvoid\n%s(void *arena", e->name,
-               e->name, e->name);
-    export_parameters(e);
-    jot_text_f(&e->t, "\n");
-}
-
-static void
 export_copy(Export *e, size_t nbytes)
 {
     jot_text_f(&e->t, ", %zu);\n", nbytes);
@@ -444,15 +423,15 @@ export_function(Export *e)
 
     for (i = 0; i < plan->steps.n; i++)
         most = plan->steps.v[i].narg > most ? plan->steps.v[i].narg : most;
-    export_signature(e);
-    jot_text_f(&e->t, "{\n    unsigned char *a = arena;\n    void *buf[%u];\n", most);
+    jot_text_f(&e->t, "const unsigned long %s_arena = %s_ARENA;\n\nvoid\n%s(void *arena", e->name,
+               e->name, e->name);
+    export_parameters(e);
+    jot_text_f(&e->t, "\n{\n    unsigned char *a = arena;\n    void *buf[%u];\n", most);
     export_scalars(e, "s", e->f->bind.scalar, plan->scalars.n);
     for (i = 0; i < plan->codes.n; i++) {
         char name[16];
-        Text t = {NULL, NULL, 0, 0};
+        Text t = {NULL, name, 0, sizeof name};
 
-        t.s = name;
-        t.cap = sizeof name;
         jot_text_f(&t, "s%u", i + 1);
         export_scalars(e, name, e->f->bind.code[i], (uint32_t)plan->codes.v[i].spec->scalars);
     }
@@ -498,9 +477,9 @@ static bool
 export_text(Export *e)
 {
     jot_Ctx *ctx = e->f->ctx;
-    Text kernels = {NULL, NULL, 0, 0};
+    Text kernels = {&ctx->mem, NULL, 0, 0};
 
-    kernels.mem = e->t.mem = &ctx->mem;
+    e->t.mem = &ctx->mem;
     ctx->mem.failed = false;
     if (e->f->randoms.n)
         return jot_fail(ctx, JOT_EUSE, "export: random variables have no place in a file: make "

@@ -101,11 +101,10 @@ call_aligned(const FuncShape *shape, const void *p)
 static void
 call_told(jot_Ctx *ctx, const char *list, uint32_t k, size_t nbytes, const char *why)
 {
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {&ctx->mem, NULL, 0, 0};
 
     if (!jot_plan_dumps(ctx, 'p'))
         return;
-    t.mem = &ctx->mem;
     jot_text_f(&t, "call: %s[%u] is copied, %zu bytes: %s\n", list, k, nbytes, why);
     jot_plan_log(ctx, &t);
 }
@@ -258,19 +257,17 @@ call_fits(Func *f, jot_Vars in, uint32_t k)
     NodeId id = jot_node_at(f->ctx, in, (int)k, "call_vars", "in");
     const FuncShape *want = &f->input[k].shape;
     const Node *n = id ? jot_node(f->ctx, id) : NULL;
-    char a[400], b[400];
-    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
 
     if (!n)
         return false;
     if (n->dtype == want->dtype && n->rank == want->rank
         && !memcmp(n->ext, want->ext, (size_t)want->rank * sizeof *want->ext))
         return true;
-    jot_shape_text(&ta, want->rank, want->ext);
-    jot_shape_text(&tb, n->rank, n->ext);
     return jot_fail(f->ctx, n->dtype != want->dtype ? JOT_EDTYPE : JOT_ESHAPE,
                     "call_vars: in[%u] is %s %s, the function was compiled for %s %s", k,
-                    jot_dtype_name((jot_DType)n->dtype), b, jot_dtype_name(want->dtype), a);
+                    jot_dtype_name((jot_DType)n->dtype), jot_shape_str(a, n->rank, n->ext),
+                    jot_dtype_name(want->dtype), jot_shape_str(b, want->rank, want->ext));
 }
 
 static bool

@@ -27,10 +27,7 @@ typedef struct {
 static bool
 make_push(FuncMake *m, NodeList *list, NodeId id)
 {
-    if (!jot_vec_reserve(&m->ctx->mem, *list, 1))
-        return jot_fail_memory(m->ctx, m->op);
-    list->v[list->n++] = id;
-    return true;
+    return jot_vec_add(m->ctx, *list, id, m->op);
 }
 
 static bool
@@ -51,6 +48,17 @@ make_shape(FuncMake *m, FuncShape *shape, NodeId id)
 
 /* ---- inputs, outputs, updates -------------------------------------------------------------- */
 
+/* The number of the input that a node is; as many as there are: it is none. */
+static uint32_t
+make_input(const FuncMake *m, NodeId id)
+{
+    uint32_t i = 0;
+
+    while (i < m->in.n && m->in.v[i] != id)
+        i++;
+    return i;
+}
+
 static bool
 make_inputs(FuncMake *m, jot_Vars inputs)
 {
@@ -58,18 +66,19 @@ make_inputs(FuncMake *m, jot_Vars inputs)
 
     for (k = 0; k < inputs.n; k++) {
         NodeId id = jot_node_at(m->ctx, inputs, k, m->op, "inputs");
-        uint32_t i;
+        uint32_t before = make_input(m, id);
 
-        if (!id || !make_push(m, &m->in, id) || !make_push(m, &m->s.passing, id)
+        if (!id || !make_push(m, &m->s.passing, id)
             || !make_shape(m, &m->f->input[k].shape, id))
             return false;
         if (jot_node(m->ctx, id)->kind != NODE_LEAF)
             return jot_fail(m->ctx, JOT_EUSE, "%s: inputs[%d] is an expression; an array or a "
                             "parameter is asked, which the graph was built on", m->op, k);
-        for (i = 0; i + 1 < m->in.n; i++)
-            if (m->in.v[i] == id)
-                return jot_fail(m->ctx, JOT_EUSE, "%s: inputs[%u] and inputs[%d] are the same",
-                                m->op, i, k);
+        if (before < m->in.n)
+            return jot_fail(m->ctx, JOT_EUSE, "%s: inputs[%u] and inputs[%d] are the same", m->op,
+                            before, k);
+        if (!make_push(m, &m->in, id))
+            return false;
     }
     return true;
 }
@@ -89,35 +98,17 @@ make_outputs(FuncMake *m, jot_Vars outputs)
     return true;
 }
 
-/* The node that an ALIAS stands for, whether or not it has elements. */
-static NodeId
-make_behind(jot_Ctx *ctx, NodeId id)
-{
-    while (jot_node(ctx, id)->kind == NODE_ALIAS)
-        id = jot_node(ctx, id)->input[0];
-    return id;
-}
-
+/* Set to what no call can change: an array, a constant; aliases are seen through, whether or not
+ * they have elements. */
 static bool
-make_is_input(const FuncMake *m, NodeId id)
+make_is_fixed(const FuncMake *m, NodeId id)
 {
-    uint32_t i;
+    const Node *n;
 
-    for (i = 0; i < m->in.n; i++)
-        if (m->in.v[i] == id)
-            return true;
-    return false;
-}
-
-/* Set to what no call can change: an array, a constant. */
-static bool
-make_is_fixed(const FuncMake *m, NodeId value)
-{
-    NodeId id = make_behind(m->ctx, value);
-    const Node *n = jot_node(m->ctx, id);
-
+    while ((n = jot_node(m->ctx, id))->kind == NODE_ALIAS)
+        id = n->input[0];
     return n->kind == NODE_CONST
-        || (n->kind == NODE_LEAF && !(n->flags & NODE_STATE) && !make_is_input(m, id));
+        || (n->kind == NODE_LEAF && !(n->flags & NODE_STATE) && make_input(m, id) == m->in.n);
 }
 
 static bool
@@ -125,23 +116,21 @@ make_update(FuncMake *m, const Undo *undo, NodeId now)
 {
     jot_Ctx *ctx = m->ctx;
     const Node *old = jot_node(ctx, undo->old);
-    FuncUpdate *u;
+    FuncUpdate u = {0};
 
     if (old->kind != NODE_LEAF && !(old->kind == NODE_ALIAS && old->flags & NODE_STATE))
         return jot_fail(ctx, JOT_EUSE, "%s: what is assigned was an expression when the graph was "
                         "built; make it an array or a parameter (jot_param_of)", m->op);
-    if (make_is_input(m, undo->old))
+    if (make_input(m, undo->old) < m->in.n)
         return jot_fail(ctx, JOT_EUSE, "%s: an input is assigned", m->op);
-    if (!jot_vec_reserve(&ctx->mem, m->f->updates, 1))
-        return jot_fail_memory(ctx, m->op);
-    u = jot_vec_push(&ctx->mem, m->f->updates);
-    u->slot = undo->slot;
-    u->gen = undo->gen;
-    if (!make_push(m, &m->value, now))
+    u.slot = undo->slot;
+    u.gen = undo->gen;
+    if (!make_shape(m, &u.shape, undo->old) || !jot_vec_add(ctx, m->f->updates, u, m->op)
+        || !make_push(m, &m->value, now))
         return false;
     jot_node_ref(ctx, now);
-    return make_push(m, &m->s.passing, undo->old) && make_shape(m, &u->shape, undo->old)
-        && make_push(m, &m->s.updates, undo->old) && make_push(m, &m->s.updates, now);
+    return make_push(m, &m->s.passing, undo->old) && make_push(m, &m->s.updates, undo->old)
+        && make_push(m, &m->s.updates, now);
 }
 
 /* Assignments of something that a call computes are the function's; the others run now. All are
@@ -183,15 +172,7 @@ make_depends(FuncMake *m, uint32_t pos)
     for (k = 0; k < n->ninputs; k++)
         if (m->depends[jot_node(m->ctx, n->input[k])->at])
             return true;
-    return make_is_input(m, m->full.v[pos]);
-}
-
-/* A state that was set, then assigned on that: the setting would be repeated by every call. */
-static bool
-make_stale(const FuncMake *m, const Node *n)
-{
-    return n->kind == NODE_ALIAS && n->flags & NODE_STATE && !n->data
-        && make_is_fixed(m, n->input[0]);
+    return make_input(m, m->full.v[pos]) < m->in.n;
 }
 
 static bool
@@ -211,7 +192,9 @@ make_hide(FuncMake *m)
     for (i = 0; i < m->full.n; i++) {
         Node *n = jot_node(ctx, m->full.v[i]);
 
-        if (make_stale(m, n))
+        /* set, then assigned on that: every call would repeat the setting */
+        if (n->kind == NODE_ALIAS && n->flags & NODE_STATE && !n->data
+            && make_is_fixed(m, n->input[0]))
             return jot_fail(ctx, JOT_EUSE, "%s: a parameter was set and had not run when the graph "
                             "was built on it: call jot_run in between", m->op);
         if (!m->depends[i] || n->kind == NODE_LEAF)
@@ -252,35 +235,28 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
 {
     jot_Ctx *ctx = m->ctx;
     const Node *n = jot_node(ctx, id);
-    FuncLeaf *leaf;
-    uint32_t i;
+    FuncLeaf leaf = {0};
 
-    for (i = 0; i < m->f->leaves.n; i++)
-        if (m->f->leaves.v[i].node == id)
-            return *number = i, true;
-    if (!jot_vec_reserve(&ctx->mem, m->f->leaves, 1))
-        return jot_fail_memory(ctx, m->op);
-    *number = m->f->leaves.n;
+    for (*number = 0; *number < m->f->leaves.n; ++*number)
+        if (m->f->leaves.v[*number].node == id)
+            return true;
     if (n->data && !jot_buffer_back(ctx, n->data))
         return jot_fail_memory(ctx, m->op);
-    leaf = jot_vec_push(&ctx->mem, m->f->leaves);
-    leaf->node = id;
-    leaf->dtype = (jot_DType)n->dtype;
-    leaf->kind = LEAF_CONST;
-    for (i = 0; i < m->in.n; i++)
-        if (m->in.v[i] == id) {
-            leaf->kind = LEAF_INPUT;
-            leaf->input = i;
-        }
-    if (leaf->kind == LEAF_CONST && n->flags & NODE_STATE
-        && (leaf->slot = make_slot(ctx, id)) != 0) {
-        leaf->kind = LEAF_STATE;
-        leaf->gen = ctx->slots.v[leaf->slot].gen;
+    leaf.node = id;
+    leaf.dtype = (jot_DType)n->dtype;
+    leaf.input = make_input(m, id);
+    leaf.kind = leaf.input < m->in.n ? LEAF_INPUT
+              : n->flags & NODE_STATE && (leaf.slot = make_slot(ctx, id)) != 0 ? LEAF_STATE
+                                                                               : LEAF_CONST;
+    leaf.gen = ctx->slots.v[leaf.slot].gen;
+    if (leaf.kind == LEAF_CONST) {
+        leaf.view = *n->data;
+        leaf.buf = n->data;
     }
-    if (leaf->kind == LEAF_CONST) {
+    if (!jot_vec_add(ctx, m->f->leaves, leaf, m->op))
+        return false;
+    if (leaf.kind == LEAF_CONST) {
         n->data->lent = true;
-        leaf->view = *n->data;
-        leaf->buf = n->data;
         jot_node_ref(ctx, id);
     }
     return true;
@@ -332,19 +308,13 @@ make_randoms(FuncMake *m)
 
     for (i = 0; i < m->s.list.n; i++) {
         const Node *n = jot_node(m->ctx, m->s.list.v[i]);
-        FuncRandom *r;
+        FuncRandom r = {m->s.list.v[i], n->stream >> 40, n->op, n->dtype};
 
         if (n->kind != NODE_RANDOM || n->data)
             continue;
-        if (!jot_vec_reserve(&m->ctx->mem, f->randoms, 1))
-            return jot_fail_memory(m->ctx, m->op);
-        r = jot_vec_push(&m->ctx->mem, f->randoms);
-        r->node = m->s.list.v[i];
-        r->k = n->stream >> 40;
-        r->op = n->op;
-        r->dtype = n->dtype;
-        if (r->k < first)
-            first = r->k;
+        if (!jot_vec_add(m->ctx, f->randoms, r, m->op))
+            return false;
+        first = r.k < first ? r.k : first;
     }
     for (i = 0; i < f->randoms.n; i++) {
         f->randoms.v[i].k -= first;

@@ -122,15 +122,11 @@ call_fresh(Func *f, FuncUpdate *u)
     jot_Ctx *ctx = f->ctx;
     const Node *old = jot_node(ctx, ctx->slots.v[u->slot].node);
     uint32_t mark = ctx->loose.n;
-    NodeSpec spec = {0};
+    NodeSpec spec = jot_spec_of(NODE_LEAF, u->shape.dtype, u->shape.rank, u->shape.ext);
 
     if (old->kind == NODE_LEAF && old->flags & NODE_STATE && old->refs == 1)
         return true;
-    spec.kind = NODE_LEAF;
-    spec.dtype = u->shape.dtype;
     spec.flags = NODE_STATE;
-    spec.rank = u->shape.rank;
-    spec.ext = u->shape.ext;
     spec.unshared = true;
     u->fresh = jot_node_make(ctx, &spec);
     if (!u->fresh)
@@ -194,7 +190,7 @@ jot_func_ready(Func *f)
     ctx->mem.failed = false;
     for (i = 0; i < f->updates.n; i++)
         if (!call_fresh(f, &f->updates.v[i]) || !call_copy(f, &f->updates.v[i]))
-            return ctx->status ? false : jot_fail_memory(ctx, "call");
+            return jot_fail_memory(ctx, "call");
     for (i = 0; !f->graphed && i < f->roots.n; i++)
         if (!f->roots.v[i].buf && !f->roots.v[i].to && !call_room(f, &f->roots.v[i]))
             return jot_fail_memory(ctx, "call");

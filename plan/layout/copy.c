@@ -78,32 +78,17 @@ jot_choice_copy(LayoutChoice *c, const Use *u, const Layout *layout)
 {
     Make *m = c->m;
     uint32_t i = copy_find(c, u, layout);
-    PlanRead *r;
 
     if (m->ctx->plans->no_copies && jot_plan_copy_lasts(m, u->pos))
         return true;
     if (!jot_vec_reserve(&m->ctx->mem, m->reads, 1)
         || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
         return false;
-    if (i == m->copies.n) {
-        PlanCopied *copy = jot_vec_push(&m->ctx->mem, m->copies);
-
-        copy->pos = u->pos;
-        copy->layout = layout;
-        copy->kept = jot_plan_copy_lasts(m, u->pos);
-    }
-    r = jot_vec_push(&m->ctx->mem, m->reads);
-    r->group = u->group;
-    r->pos = u->pos;
-    r->copy = i;
+    if (i == m->copies.n)
+        m->copies.v[m->copies.n++] = (PlanCopied){u->pos, layout, jot_plan_copy_lasts(m, u->pos),
+                                                  false, NULL, 0};
+    m->reads.v[m->reads.n++] = (PlanRead){u->group, u->pos, i};
     return true;
-}
-
-/* Elements of a layout for one of the variable. */
-static double
-copy_room(const Node *node, const Layout *l)
-{
-    return (double)l->nelem / (double)(node->nelem + 1);
 }
 
 /* Does a contraction read this so badly, or so often over its edge, that a copy pays? It is read
@@ -120,7 +105,7 @@ copy_pays(const LayoutChoice *c, const Use *u)
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
         return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : COPY_TRANSPOSED);
     return u->role != ROLE_OUT && u->leaves && often >= 16
-        && copy_room(node, u->wish) <= LAYOUT_ROOM;
+        && (double)u->wish->nelem / (double)(node->nelem + 1) <= LAYOUT_ROOM;
 }
 
 /* The axis along which the first result of the access's loops is contiguous; -1: none. */

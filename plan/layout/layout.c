@@ -384,12 +384,11 @@ static void
 layout_dump(const LayoutChoice *c)
 {
     Make *m = c->m;
-    Text t = {NULL, NULL, 0, 0};
+    Text t = {&m->ctx->mem, NULL, 0, 0};
     uint32_t i;
 
     if (!jot_plan_dumps(m->ctx, 'y'))
         return;
-    t.mem = &m->ctx->mem;
     jot_text_f(&t, "layouts:\n");
     for (i = 0; i < c->npos; i++)
         if (m->layout[i]) {
@@ -437,17 +436,10 @@ choice_open(LayoutChoice *c)
     return true;
 }
 
-/* Tiles change what is summed, and take the place of the schedule. */
-static bool
-layout_tiles(const Make *m)
-{
-    return !jot_str_eq(m->ctx->config.precision, "exact")
-        && jot_str_eq(m->ctx->config.schedule, "default");
-}
-
 static bool
 choice_make(LayoutChoice *c)
 {
+    const jot_Config *config = &c->m->ctx->config;
     uint32_t i;
     bool ok = true;
 
@@ -458,7 +450,9 @@ choice_make(LayoutChoice *c)
         ok = c->var[i].fixed || choice_result(c, i);
     if (!ok || !jot_choice_copies(c) || !jot_choice_within(c))
         return jot_fail_memory(c->m->ctx, "plan");
-    return !layout_tiles(c->m) || c->m->ctx->plans->no_copies || jot_plan_tiles(c->m);
+    /* tiles change what is summed, and take the place of the schedule */
+    return jot_str_eq(config->precision, "exact") || !jot_str_eq(config->schedule, "default")
+        || c->m->ctx->plans->no_copies || jot_plan_tiles(c->m);
 }
 
 /* Without a contraction nothing asks for another order than the natural one. */

@@ -100,8 +100,6 @@ border_build(Kernel *k, jot_DType dtype, const Layout *l)
 static bool
 pack_fail(Make *m)
 {
-    if (m->ctx->status)
-        return false;
     return m->ctx->mem.failed ? jot_fail_memory(m->ctx, "plan")
                               : jot_fail(m->ctx, JOT_EUSE, "plan: a copy could not be made");
 }
@@ -110,21 +108,15 @@ pack_fail(Make *m)
 static bool
 pack_var(Make *m, PlanCopied *copy, const Node *node)
 {
-    Plan *plan = m->plan;
-    Text key = {NULL, NULL, 0, 0};
-    PlanVar *v;
+    Text key = {&m->ctx->mem, NULL, 0, 0};
+    PlanVar *v = jot_plan_var_new(m, copy->kept ? VAR_COPY : VAR_TEMP, copy->pos,
+                                  copy->layout->nelem, (jot_DType)node->dtype);
 
-    if (!jot_vec_reserve(&m->ctx->mem, plan->vars, 1))
-        return jot_fail_memory(m->ctx, "plan");
-    v = jot_vec_push(&m->ctx->mem, plan->vars);
-    v->kind = (uint8_t)(copy->kept ? VAR_COPY : VAR_TEMP);
-    v->pos = copy->pos;
-    v->first = v->last = plan->steps.n;
-    v->nbytes = (size_t)copy->layout->nelem * jot_dtype_nbytes((jot_DType)node->dtype);
-    copy->var = plan->vars.n;
+    if (!v)
+        return false;
+    copy->var = m->plan->vars.n;
     if (!copy->kept)
         return true;
-    key.mem = &m->ctx->mem;
     if (copy->tiles)
         jot_text_f(&key, "tiles %d %d %d %d flip %d %d ", copy->tiles->taps_dim[0],
                    copy->tiles->taps_dim[1], copy->tiles->taps_dim[2], copy->tiles->taps_dim[3],

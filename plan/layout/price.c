@@ -258,14 +258,6 @@ price_product(const LayoutChoice *c, const UseGroup *g)
     return sum;
 }
 
-static double
-price_group(const LayoutChoice *c, uint32_t group)
-{
-    const UseGroup *g = &c->uses.groups.v[group];
-
-    return g->product ? price_product(c, g) : price_plain(c, g);
-}
-
 /* All groups that touch the variable, under its present order. */
 JOT_FN double
 jot_choice_price(const LayoutChoice *c, uint32_t pos)
@@ -276,8 +268,10 @@ jot_choice_price(const LayoutChoice *c, uint32_t pos)
     for (i = c->uses.first[pos]; i < c->uses.first[pos + 1]; i++) {
         uint32_t group = c->uses.v.v[c->uses.of[i]].group;
 
+        const UseGroup *g = &c->uses.groups.v[group];
+
         if (group != last)
-            sum += price_group(c, group);
+            sum += g->product ? price_product(c, g) : price_plain(c, g);
         last = group;
     }
     return sum;

@@ -34,7 +34,6 @@ tiles_copy(Make *m, uint32_t pos, const Winograd *w, uint32_t *number)
 {
     Layout *layout = jot_arena_array(&m->arena, Layout, 1);
     Winograd *tiles = jot_arena_array(&m->arena, Winograd, 1);
-    PlanCopied *copy;
 
     if (!layout || !tiles || !jot_winograd_layout(w, layout)
         || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
@@ -43,11 +42,8 @@ tiles_copy(Make *m, uint32_t pos, const Winograd *w, uint32_t *number)
     *number = tiles_find(m, pos, w, layout);
     if (*number < m->copies.n)
         return true;
-    copy = jot_vec_push(&m->ctx->mem, m->copies);
-    copy->pos = pos;
-    copy->layout = layout;
-    copy->tiles = tiles;
-    copy->kept = jot_plan_copy_lasts(m, pos);
+    m->copies.v[m->copies.n++] = (PlanCopied){pos, layout, jot_plan_copy_lasts(m, pos), false,
+                                              tiles, 0};
     return true;
 }
 
@@ -64,13 +60,9 @@ tiles_read(Make *m, uint32_t group, uint32_t pos, uint32_t copy)
         }
     if (!jot_vec_reserve(&m->ctx->mem, m->reads, 1))
         return false;
-    n = m->reads.n;
-    jot_vec_push(&m->ctx->mem, m->reads);
-    for (; n > 0 && m->reads.v[n - 1].group > group; n--)
+    for (n = m->reads.n++; n > 0 && m->reads.v[n - 1].group > group; n--)
         m->reads.v[n] = m->reads.v[n - 1];
-    m->reads.v[n].group = group;
-    m->reads.v[n].pos = pos;
-    m->reads.v[n].copy = copy;
+    m->reads.v[n] = (PlanRead){group, pos, copy};
     return true;
 }
 
@@ -95,7 +87,6 @@ tiles_result(Make *m, uint32_t group, Kernel *k, const Winograd *w, const KStore
     const KBuf *b = &k->bufs.v[s->buf];
     LayoutPart part[JOT_MAX_RANK];
     Layout *layout;
-    PlanCopied *copy;
     int d, last = -1, n = 0, axis;
 
     for (d = 0; d < s->nidx; d++)
@@ -112,10 +103,7 @@ tiles_result(Make *m, uint32_t group, Kernel *k, const Winograd *w, const KStore
     if (!layout || !jot_layout_make(layout, b->rank, b->ext, n, part, NULL, NULL, NULL)
         || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
         return false;
-    copy = jot_vec_push(&m->ctx->mem, m->copies);
-    copy->pos = pos;
-    copy->layout = layout;
-    copy->written = true;
+    m->copies.v[m->copies.n++] = (PlanCopied){pos, layout, false, true, NULL, 0};
     jot_kernel_layout(k, s->buf, layout);
     return tiles_read(m, group, pos, m->copies.n - 1);
 }
@@ -154,7 +142,7 @@ tiles_group(Make *m, uint32_t group)
         return true;
     built = jot_plan_built(m, group, &k);
     if (!built)
-        return m->ctx->status ? false : jot_fail_memory(m->ctx, "plan");
+        return jot_fail_memory(m->ctx, "plan");
     p = jot_plan_products(built, NULL);
     jot_plan_kernel_layouts(m, group, &k, &built->args);
     found = (p->form == PRODUCTS_ONE || p->form == PRODUCTS_EPILOGUE) && jot_products_hold(p, &k);
