@@ -14,7 +14,7 @@ dump_node(jot_Ctx *ctx, const FuseAsk *ask, const Fusion *fusion, uint32_t i, Te
     int place = fusion->place[i];
 
     jot_text_f(text, "    %s  ", place == PLACE_STORED ? "stored" : place == PLACE_INSIDE ? "inside"
-                               : place == PLACE_STEP ? "step" : "cloned");
+                               : "cloned");
     jot_node_text(ctx, ask->node[i], text);
     jot_text_f(text, "\n");
 }

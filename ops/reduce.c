@@ -261,6 +261,7 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
     if (!jot_map_subst(ctx, &out.map, inner->nindex, inner->index, NULL, &out.space)
         || !jot_map_shallow(&ctx->ix, &out.map))
         return false;
+    jot_past_lost(ctx, w->y, PASSED_LOST);
     *w = out;
     return true;
 }

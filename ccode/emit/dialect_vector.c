@@ -47,6 +47,11 @@ typedef struct { const char *name, *text; } VectorHelper;
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
+/* an index that lanes are added to, in 32 bits: one that is far from 0 stays so */
+#define NEAR_ZERO \
+    "    const int far = 1073741824;\n" \
+    "    const int near = (jot_u64)base + 1073741824u <= 2147483648u ? (int)base\n" \
+    "        : base < 0 ? -far : far;\n"
 static const VectorHelper vector_helpers[] = {
     /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
      * in an array then moves from register to register in every step */
@@ -68,14 +73,10 @@ static const VectorHelper vector_helpers[] = {
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
                "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
-    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near >= 0;\n}\n" },
-    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near == 0;\n}\n" },
+    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
+              "    return (jot_%V){%N} * step >= -near;\n}\n" },
+    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
+              "    return (jot_%V){%N} * step == -near;\n}\n" },
     { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
@@ -194,26 +195,17 @@ put_fma(Text *out, const VectorName *v, bool sum)
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
-/* By an instruction where there is one, in the compiler's names of processors. */
-typedef struct { const char *vector, *target, *spelled, *in; } DotName;
-static const DotName dot_names[] = {
-    { "f32x16", "__AVX512BF16__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x8", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x4", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC", "bfdot %0.4s, %1.8h, %2.8h", "w" },
-};
-
+/* By the instruction, where the compiler is told of one. */
 static void
 put_dot(Text *out, const VectorName *v)
 {
-    jot_text_f(out, "#if 0\n");
-    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
-        const DotName *d = &dot_names[i];
-        if (vector_is(v, d->vector))
-            jot_text_f(out, "#elif defined %s\n    __asm__(\"%s\" : \"+%s\"(c) : \"%s\"(a), \"%s\"(b));\n"
-                       "    return c;\n", d->target, d->spelled, d->in, d->in, d->in);
-    }
-    jot_text_f(out, "#else\n");
+    jot_text_f(out, vector_is(v, "f32x16")
+               ? "#ifdef __AVX512BF16__\n    __asm__(\"vdpbf16ps {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
+                 "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n#else\n"
+               : !vector_is(v, "f32x4") ? "#if 0\n#else\n"
+               : "#if defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC && defined __aarch64__\n"
+                 "    __asm__(\"bfdot %%0.4s, %%1.8h, %%2.8h\" : \"+w\"(c) : \"w\"(a), \"w\"(b));\n"
+                 "    return c;\n#else\n");
 }
 
 /* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
@@ -607,8 +599,6 @@ jot_vector_hash(uint64_t hash)
         hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
         hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
-    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++)
-        hash = jot_hash(hash, dot_names[i].spelled, jot_str_len(dot_names[i].spelled));
     for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++)
         hash = jot_hash(hash, convert_names[i].call, jot_str_len(convert_names[i].call));
     for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)

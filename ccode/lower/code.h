@@ -143,8 +143,15 @@ typedef struct {
     int depth;                  /* stack[depth] is the innermost */
 } Blocks;
 JOT_FN bool jot_code_open(Code *code, Blocks *b, const Kernel *k, const Sched *s, Text *why);
+/* A record that is yet to be added: one whose value is all there is to it; one of an effect. */
+JOT_FN Inst jot_code_pure(COp op, int dtype, int lanes);
+JOT_FN Inst jot_code_effect(COp op, int dtype, uint32_t aux);
 JOT_FN uint32_t jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg,
                              const int64_t *coef);
+JOT_FN uint32_t jot_code_pair(Blocks *b, Inst in, uint32_t first, uint32_t second);
+/* Opens a block under the conditions, or of the caller that has step `at`. */
+JOT_FN void jot_code_under(Blocks *b, const uint32_t *cond, int n);
+JOT_FN void jot_code_tail(Blocks *b, int64_t at);
 JOT_FN void jot_code_push(Blocks *b, uint32_t block); /* the block's records follow */
 JOT_FN void jot_code_pop(Blocks *b);                  /* it is complete: link it into its parent */
 JOT_FN uint32_t jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int n);
