@@ -13,8 +13,8 @@ dump_node(jot_Ctx *ctx, const FuseAsk *ask, const Fusion *fusion, uint32_t i, Te
 {
     int place = fusion->place[i];
 
-    jot_text_f(text, "    %s  ", place == PLACE_STORED ? "stored"
-                               : place == PLACE_INSIDE ? "inside" : "cloned");
+    jot_text_f(text, "    %s  ", place == PLACE_STORED ? "stored" : place == PLACE_INSIDE ? "inside"
+                               : "cloned");
     jot_node_text(ctx, ask->node[i], text);
     jot_text_f(text, "\n");
 }

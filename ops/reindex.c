@@ -391,8 +391,10 @@ reindex_is_const(jot_Ctx *ctx, const Reindexing *w, jot_Scalar *value)
 }
 
 static NodeId
-reindex_make(jot_Ctx *ctx, const Reindexing *w)
+reindex_make(jot_Ctx *ctx, Reindexing *w)
 {
+    if ((!w->never && !reindex_extras(ctx, w)) || ctx->mem.failed)
+        return jot_maps_poison(ctx, "reindex"), 0;
     return jot_map_node(ctx, NODE_REINDEX, 0, w->x, w->space.n, w->space.ext, &w->map, w->overflow);
 }
 
@@ -432,8 +434,6 @@ reindex_rewrite(jot_Ctx *ctx, Reindexing *w)
                               value);
     if (reindex_is_identity(ctx, w))
         return w->x;
-    if ((!w->never && !reindex_extras(ctx, w)) || ctx->mem.failed)
-        return jot_maps_poison(ctx, "reindex"), 0;
     return reindex_make(ctx, w);
 }
 
@@ -460,8 +460,7 @@ jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix 
     if (!w.never && !reindex_simplify(ctx, &w))
         return jot_maps_poison(ctx, "reindex"), 0;
     if (ctx->config.no_simplify)
-        return (w.never || reindex_extras(ctx, &w)) && !ctx->mem.failed
-            ? reindex_make(ctx, &w) : (jot_maps_poison(ctx, "reindex"), 0);
+        return reindex_make(ctx, &w);
     if (jot_node(ctx, x)->kind != NODE_REINDEX)
         return reindex_rewrite(ctx, &w);
     called = w;
