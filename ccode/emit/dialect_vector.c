@@ -47,6 +47,11 @@ typedef struct { const char *name, *text; } VectorHelper;
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
+#define RAMP_COMPARED(name, op) \
+    "JOT_VECTOR jot_%V\njot_" name "_%V(jot_i64 base, int step)\n{\n" \
+    "    const int near = base < -1073741824 ? -1073741824\n" \
+    "        : base > 1073741824 ? 1073741824 : (int)base;\n" \
+    "    return (jot_%V){%N} * step + near " op " 0;\n}\n"
 static const VectorHelper vector_helpers[] = {
     /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
      * in an array then moves from register to register in every step */
@@ -68,14 +73,8 @@ static const VectorHelper vector_helpers[] = {
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
                "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
-    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near >= 0;\n}\n" },
-    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near == 0;\n}\n" },
+    { "ge0_", RAMP_COMPARED("ge0", ">=") },
+    { "eq0_", RAMP_COMPARED("eq0", "==") },
     { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
@@ -149,6 +148,8 @@ static const FmaName fma_names[] = {
     { "f64x2", "__aarch64__", "__builtin_aarch64_fmav2df(a, b, c)", NULL },
 };
 
+static void put_vector_text(Text *out, const char *text, const VectorName *v);
+
 static bool
 vector_is(const VectorName *v, const char *name)
 {
@@ -156,20 +157,16 @@ vector_is(const VectorName *v, const char *name)
 }
 
 /* More lanes than the widest of these, or fewer than the least: by parts, which round once too. */
+#define FMA_HALVES(name) "    return jot_join_%V(\n" \
+    "        jot_" name "_%h(jot_lo_%V(a), jot_lo_%V(b), jot_lo_%V(c)),\n" \
+    "        jot_" name "_%h(jot_hi_%V(a), jot_hi_%V(b), jot_hi_%V(c)));\n"
 static void
-put_fma_parts(Text *out, const VectorName *v, const char *name)
+put_fma_parts(Text *out, const VectorName *v, bool sum)
 {
     const char *f = v->bits == 64 ? "" : "f";
     jot_text_f(out, "#elif defined __FP_FAST_FMA%s\n", v->bits == 64 ? "" : "F");
     if (v->lanes * v->bits > 256)
-        jot_text_f(out, "    return jot_join_%.*s(\n"
-                   "        jot_%s_f%dx%d(jot_lo_%.*s(a), jot_lo_%.*s(b), jot_lo_%.*s(c)),\n"
-                   "        jot_%s_f%dx%d(jot_hi_%.*s(a), jot_hi_%.*s(b), jot_hi_%.*s(c)));\n",
-                   (int)v->n, v->name,
-                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
-                   (int)v->n, v->name,
-                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
-                   (int)v->n, v->name);
+        put_vector_text(out, sum ? FMA_HALVES("fma") : FMA_HALVES("mad"), v);
     else
         jot_text_f(out, "    for (int l = 0; l < %d; l++)\n"
                    "        c[l] = __builtin_fma%s(a[l], b[l], c[l]);\n    return c;\n", v->lanes, f);
@@ -190,7 +187,7 @@ put_fma(Text *out, const VectorName *v, bool sum)
         else
             jot_text_f(out, "    return (jot_%s)%s;\n", f->vector, f->call);
     }
-    put_fma_parts(out, v, sum ? "fma" : "mad");
+    put_fma_parts(out, v, sum);
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
@@ -269,7 +266,7 @@ static void
 put_any(Text *out, const VectorName *v)
 {
     int nbytes = v->lanes * v->bits / 8;
-    const char *lane = v->name, *test = nbytes == 64 ? "ptestmd512((word)m, (word)m, -1) != 0"
+    const char *test = nbytes == 64 ? "ptestmd512((word)m, (word)m, -1) != 0"
         : nbytes == 32 ? "ptestz256((word)m, (word)m) == 0" : "ptestz128((word)m, (word)m) == 0";
     bool known = nbytes >= 16 && nbytes <= 64;
     if (known)
@@ -279,8 +276,7 @@ put_any(Text *out, const VectorName *v)
                    nbytes == 64 ? " && !defined __clang__" : "",
                    nbytes == 64 ? "int" : "long long", nbytes, test);
     if (nbytes > 16)
-        jot_text_f(out, "    return jot_any_%.*s%d(jot_lo_%.*s(m) | jot_hi_%.*s(m));\n",
-                   (int)v->x, lane, v->lanes / 2, (int)v->n, lane, (int)v->n, lane);
+        put_vector_text(out, "    return jot_any_%h(jot_lo_%V(m) | jot_hi_%V(m));\n", v);
     else
         jot_text_f(out, "    jot_u64 word[2] = {0, 0};\n    __builtin_memcpy(word, &m, sizeof m);\n"
                    "    return (word[0] | word[1]) != 0;\n");
@@ -603,15 +599,14 @@ jot_vector_text(const char *name, size_t n, Text *out)
 JOT_FN uint64_t
 jot_vector_hash(uint64_t hash)
 {
-    for (size_t i = 0; i < sizeof vector_helpers / sizeof vector_helpers[0]; i++)
-        hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
-    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
-        hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
-    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++)
-        hash = jot_hash(hash, dot_names[i].spelled, jot_str_len(dot_names[i].spelled));
-    for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++)
-        hash = jot_hash(hash, convert_names[i].call, jot_str_len(convert_names[i].call));
-    for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)
-        hash = jot_hash(hash, choice_names[i].call, jot_str_len(choice_names[i].call));
+#define HASH_TEXTS(table, text) \
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) \
+        hash = jot_hash(hash, table[i].text, jot_str_len(table[i].text));
+    HASH_TEXTS(vector_helpers, text)
+    HASH_TEXTS(fma_names, call)
+    HASH_TEXTS(dot_names, spelled)
+    HASH_TEXTS(convert_names, call)
+    HASH_TEXTS(choice_names, call)
+#undef HASH_TEXTS
     return hash;
 }

@@ -147,8 +147,24 @@ jot_sched_axes(const Sched *s, uint64_t axes)
     return axes;
 }
 
-static uint64_t
-place_axes(const Sched *s, const Place *p)
+JOT_FN double
+jot_sched_points(const Sched *s, uint64_t axes)
+{
+    double points = 1;
+    for (int a = 0; a < SCHED_AXES; a++)
+        if (axes >> a & 1)
+            points *= (double)jot_axis_ext(s, a);
+    return points;
+}
+
+JOT_FN bool
+jot_reads_line(const Kernel *k, const Value *v)
+{
+    return v->op == VAL_AT && v->nidx && k->axes.v[v->ax[0]].kind == AXIS_LINE;
+}
+
+JOT_FN uint64_t
+jot_place_axes(const Sched *s, const Place *p)
 {
     uint64_t axes = 0;
     if (p->kind == PLACE_NONE)
@@ -162,7 +178,7 @@ JOT_FN uint64_t
 jot_stage_free(const Sched *s, const Stage *st)
 {
     uint64_t axes = st->store ? s->k->stores.v[st->what].free : s->k->values.v[st->what].free;
-    axes = jot_sched_axes(s, axes | place_axes(s, &st->acc) | place_axes(s, &st->res));
+    axes = jot_sched_axes(s, axes | jot_place_axes(s, &st->acc) | jot_place_axes(s, &st->res));
     if (st->part) /* the places of partial results are no axes of the value */
         axes &= ~jot_sched_axes(s, s->k->values.v[st->what].axes);
     return axes;
@@ -177,22 +193,25 @@ jot_stage_axes(const Sched *s, const Stage *st)
     return axes;
 }
 
-JOT_FN int
-jot_stage_of(const Sched *s, uint32_t value)
+static int
+stage_number(const Sched *s, uint32_t value, bool part)
 {
     for (uint32_t i = 0; i < s->stages.n; i++)
-        if (!s->stages.v[i].store && s->stages.v[i].what == value && !s->stages.v[i].part)
+        if (!s->stages.v[i].store && s->stages.v[i].what == value && !s->stages.v[i].part == !part)
             return (int)i;
     return -1;
 }
 
 JOT_FN int
+jot_stage_of(const Sched *s, uint32_t value)
+{
+    return stage_number(s, value, false);
+}
+
+JOT_FN int
 jot_stage_partial(const Sched *s, uint32_t value)
 {
-    for (uint32_t i = 0; i < s->stages.n; i++)
-        if (!s->stages.v[i].store && s->stages.v[i].what == value && s->stages.v[i].part)
-            return (int)i;
-    return -1;
+    return stage_number(s, value, true);
 }
 
 JOT_FN bool
@@ -361,12 +380,8 @@ jot_store_in_place(const Sched *s, uint32_t store)
     const KStore *st = &s->k->stores.v[store];
     int stage = jot_stage_of(s, st->value);
     const Place *p;
-    if (stage < 0 || !jot_store_is_plain(s->k, st))
-        return false;
-    p = &s->stages.v[stage].res;
-    if (p->kind != PLACE_MEM)
-        p = &s->stages.v[stage].acc;
-    if (p->kind != PLACE_MEM || p->buf != st->buf)
+    p = stage < 0 ? NULL : jot_stage_place(&s->stages.v[stage]);
+    if (!p || p->buf != st->buf || !jot_store_is_plain(s->k, st))
         return false;
     for (int d = 0; d < st->nidx; d++)
         if (s->ixs.v[p->at + (uint32_t)d] != s->k->ixs.v[st->at + (uint32_t)d])

@@ -114,13 +114,13 @@ store_ok(const Kernel *k, uint32_t n, Text *why)
 {
     const KStore *s = &k->stores.v[n];
     const KBuf *b = &k->bufs.v[s->buf];
-    int dtype = b->dtype == JOT_F16 || b->dtype == JOT_BF16 ? JOT_F32 : b->dtype;
+    jot_DType dtype = jot_dtype_compute((jot_DType)b->dtype);
     jot_Scalar identity;
     if (b->role == BUF_INPUT)
         return jot_refuse(why, "a store writes an input", n);
     if (k->values.v[s->value].dtype != dtype)
         return jot_refuse(why, "a store's value is not of its buffer's dtype", n);
-    if (s->acc && !jot_reduce_op_identity((EwOp)s->acc, (jot_DType)dtype, &identity))
+    if (s->acc && !jot_reduce_op_identity((EwOp)s->acc, dtype, &identity))
         return jot_refuse(why, "a store accumulates with an operator that has no identity", n);
     if (s->acc && !keeps_border(b, identity))
         return jot_refuse(why, "a store accumulates where a border has another value", n);

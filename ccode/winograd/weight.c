@@ -146,13 +146,11 @@ weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint
         (c->m | c->n | c->batch) != ((uint64_t)1 << w->channel | (uint64_t)1 << w->out |
                                      (uint64_t)1 << w->window[0] | (uint64_t)1 << w->window[1]))
         return false;
-    w->count = 1;
+    w->count = jot_kernel_extent(k, w->batch);
     for (int d = 0; d < 2; d++) {
         w->ext[d] = k->axes.v[w->space[d]].ext;
         w->count *= (w->ext[d] + 1) / 2;
     }
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        w->count *= w->batch >> a & 1 ? k->axes.v[a].ext : 1;
     return k->axes.v[w->channel].ext >= WEIGHT_CHANNELS &&
            k->axes.v[w->out].ext >= WEIGHT_CHANNELS && w->ext[0] > 2 && w->ext[1] > 2 &&
            k->axes.n + 6 <= KERNEL_AXES && jot_kernel_fastest(k, i->buf, i->at, w->channel) &&
