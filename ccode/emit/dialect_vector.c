@@ -47,6 +47,12 @@ typedef struct { const char *name, *text; } VectorHelper;
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
+/* The prelude's jotm_f32_to_bf16, lane by lane. */
+#define HALF_ROUND \
+    "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n" \
+    "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n" \
+    "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n" \
+    "    const half h = __builtin_convertvector(q, half);\n"
 #define RAMP_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_" name "_%V(jot_i64 base, int step)\n{\n" \
     "    const int near = base < -1073741824 ? -1073741824\n" \
@@ -110,9 +116,9 @@ static const VectorHelper vector_helpers[] = {
     { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
                    "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n"
                    "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S%R"
+    { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S" HALF_ROUND
                   "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
-    { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
+    { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S" HALF_ROUND
                    "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "ld_f16_", "JOT_INLINE jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
@@ -151,9 +157,9 @@ static const FmaName fma_names[] = {
 static void put_vector_text(Text *out, const char *text, const VectorName *v);
 
 static bool
-vector_is(const VectorName *v, const char *name)
+name_is(const char *name, const char *s, size_t n)
 {
-    return jot_str_len(name) == v->n && memcmp(name, v->name, v->n) == 0;
+    return jot_str_len(name) == n && memcmp(name, s, n) == 0;
 }
 
 /* More lanes than the widest of these, or fewer than the least: by parts, which round once too. */
@@ -178,7 +184,7 @@ put_fma(Text *out, const VectorName *v, bool sum)
     jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(on)\n    return a * b + c;\n");
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++) {
         const FmaName *f = &fma_names[i];
-        if (!vector_is(v, f->vector))
+        if (!name_is(f->vector, v->name, v->n))
             continue;
         jot_text_f(out, "#elif defined %s\n", f->target);
         if (sum && f->spelled)
@@ -206,7 +212,7 @@ put_dot(Text *out, const VectorName *v)
     jot_text_f(out, "#if 0\n");
     for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
         const DotName *d = &dot_names[i];
-        if (vector_is(v, d->vector))
+        if (name_is(d->vector, v->name, v->n))
             jot_text_f(out, "#elif defined %s\n    __asm__(\"%s\" : \"+%s\"(c) : \"%s\"(a), \"%s\"(b));\n"
                        "    return c;\n", d->target, d->spelled, d->in, d->in, d->in);
     }
@@ -386,16 +392,6 @@ put_half_types(Text *out, const VectorName *v)
     put_half_type(out, v);
 }
 
-/* The prelude's jotm_f32_to_bf16, lane by lane. */
-static void
-put_half_round(Text *out)
-{
-    jot_text_f(out, "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n"
-               "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
-               "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n"
-               "    const half h = __builtin_convertvector(q, half);\n");
-}
-
 /* Halves h to floats, and floats v to halves: by the instruction where there is one for so many,
  * else the prelude's functions, lane by lane. */
 static void
@@ -467,7 +463,6 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
             text++;
             break;
         case 'S': put_half_types(out, v); break;
-        case 'R': put_half_round(out); break;
         case '2': put_half_type(out, v); break;
         case 'H': put_f16(out, v, true); break;
         case 'G': put_f16(out, v, false); break;
@@ -537,12 +532,6 @@ static const ConvertName convert_names[] = {
 #undef CONVERT_TO64
 #undef CONVERT_UP
 
-static bool
-lane_is(const char *lane, const char *s, size_t n)
-{
-    return jot_str_len(lane) == n && memcmp(lane, s, n) == 0;
-}
-
 /* jot_cv_i64_f32x8: lanes of a type as another, as C converts. False: it is no such name. */
 static bool
 put_convert(Text *out, const char *name, size_t n)
@@ -560,8 +549,8 @@ put_convert(Text *out, const char *name, size_t n)
                v.lanes, (int)n, name, (int)v.n, v.name);
     for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++) {
         const ConvertName *c = &convert_names[i];
-        if (c->lanes != v.lanes || !lane_is(c->to, name + to, end - to) ||
-            !lane_is(c->from, v.name, v.x - 1))
+        if (c->lanes != v.lanes || !name_is(c->to, name + to, end - to) ||
+            !name_is(c->from, v.name, v.x - 1))
             continue;
         target = c->target;
         jot_text_f(out, "#if defined %s && !defined __clang__\n%s"

@@ -21,8 +21,8 @@ jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix)
 }
 
 #define KERNEL_LISTS(each) \
-    each(axes) each(bufs) each(scalars) each(tables) each(values) each(stores) each(ixs) each(args) \
-    each(slots)
+    each(axes) each(bufs) each(scalars) each(tables) each(values) each(stores) each(ixs) \
+    each(args) each(slots)
 
 JOT_FN void
 jot_kernel_close(Kernel *k)

@@ -132,6 +132,8 @@ typedef struct {
 JOT_FN bool jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why);
 JOT_FN void jot_code_close(Code *code);
 JOT_FN int jot_code_operands(const Inst *in);
+/* The record behind n in the text of the block, which n is at first; 0: its end. */
+JOT_FN uint32_t jot_code_next(const Code *code, uint32_t block, uint32_t n);
 JOT_FN bool jot_code_order(Code *code); /* false: out of memory */
 /* Count uses from what has effects; records without uses are not printed. */
 JOT_FN void jot_code_count(Code *code);

@@ -4,6 +4,7 @@
  * Read before: ccode/ir/ir.h, ccode/schedule/sched.h. After: ccode/schedule/make.c,
  * ccode/lower/lower.c. */
 #include "ccode/schedule/sched.h"
+#include "ccode/ir/operands.h"
 #include "ccode/rewrite/rewrite.h"
 
 JOT_FN void
@@ -243,46 +244,26 @@ jot_stage_fills(const Sched *s, const Stage *st)
         st->res.kind == PLACE_MEM && s->lanes == 1 && jot_value_guarded(s->k, st->what, &g);
 }
 
-typedef struct {
-    const Sched *s;
-    uint32_t *out;
-    int n, max;
-    uint64_t seen[KERNEL_VALUES / 64];
-} Producers;
-
-static void
-find_producers(Producers *p, uint32_t value, bool self, int depth)
-{
-    const Value *v = &p->s->k->values.v[value];
-    int stage = self ? -1 : jot_stage_of(p->s, value);
-    if (p->seen[value / 64] >> value % 64 & 1)
-        return;
-    p->seen[value / 64] |= (uint64_t)1 << value % 64;
-    if (stage >= 0) {
-        if (p->n < p->max)
-            p->out[p->n++] = (uint32_t)stage;
-        return;
-    }
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        find_producers(p, p->s->k->args.v[v->arg + (uint32_t)i], false, depth + 1);
-}
-
 static int
 producers_of(const Sched *s, const Stage *st, uint32_t *out, int max)
 {
-    Producers p;
-    int partial = st->combine ? jot_stage_partial(s, st->what) : -1;
-    memset(&p, 0, sizeof p);
+    uint32_t root = jot_stage_value(s, st), value;
+    int n = 0, partial = st->combine ? jot_stage_partial(s, st->what) : -1;
+    Below w;
     if (st->combine) {
         if (partial >= 0 && max > 0)
             out[0] = (uint32_t)partial;
         return partial >= 0 && max > 0;
     }
-    p.s = s;
-    p.out = out;
-    p.max = max;
-    find_producers(&p, jot_stage_value(s, st), !st->store, 0);
-    return p.n;
+    for (jot_below_open(&w, s->k, root); (value = jot_below_next(&w)) != 0;) {
+        int stage = value == root && !st->store ? -1 : jot_stage_of(s, value);
+        if (stage < 0)
+            continue;
+        jot_below_skip(&w);
+        if (n < max)
+            out[n++] = (uint32_t)stage;
+    }
+    return n;
 }
 
 JOT_FN int

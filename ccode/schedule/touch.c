@@ -135,15 +135,6 @@ price_uses(Price *p)
     }
 }
 
-static int
-count_bits(uint32_t bits)
-{
-    int n = 0;
-    for (; bits; bits &= bits - 1)
-        n++;
-    return n;
-}
-
 static void
 price_touches(Price *p)
 {
@@ -152,10 +143,10 @@ price_touches(Price *p)
     for (uint32_t i = 1; i < k->values.n; i++)
         if (p->loops[i] && k->values.v[i].op == VAL_LOAD)
             add_touch(p, k->values.v[i].buf, k->values.v[i].at, p->loops[i],
-                      count_bits(p->nests[i]), false);
+                      jot_bits_count(p->nests[i]), false);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (p->loops[i] && jot_reads_line(k, &k->values.v[i]))
-            add_line(p, &k->values.v[i], p->loops[i], count_bits(p->nests[i]));
+            add_line(p, &k->values.v[i], p->loops[i], jot_bits_count(p->nests[i]));
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (price_counts(p, true, i))
             add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].free, 1, true);
