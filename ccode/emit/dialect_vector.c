@@ -378,18 +378,12 @@ put_mask(Text *out, const VectorName *v, char what)
     return true;
 }
 
+/* An integer for each lane: a half, or a word. */
 static void
-put_half_type(Text *out, const VectorName *v)
+put_bits_type(Text *out, const VectorName *v, const char *name, int nbytes)
 {
-    jot_text_f(out, "    typedef jot_u16 half __attribute__((vector_size(%d)));\n", 2 * v->lanes);
-}
-
-/* A word for each lane, and a half. */
-static void
-put_half_types(Text *out, const VectorName *v)
-{
-    jot_text_f(out, "    typedef jot_u32 word __attribute__((vector_size(%d)));\n", 4 * v->lanes);
-    put_half_type(out, v);
+    jot_text_f(out, "    typedef jot_u%d %s __attribute__((vector_size(%d)));\n", 8 * nbytes, name,
+               nbytes * v->lanes);
 }
 
 /* Halves h to floats, and floats v to halves: by the instruction where there is one for so many,
@@ -462,8 +456,8 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
                 text++;
             text++;
             break;
-        case 'S': put_half_types(out, v); break;
-        case '2': put_half_type(out, v); break;
+        case 'S': put_bits_type(out, v, "word", 4); /* fall through */
+        case '2': put_bits_type(out, v, "half", 2); break;
         case 'H': put_f16(out, v, true); break;
         case 'G': put_f16(out, v, false); break;
         case 'U': jot_text_f(out, "u%dx%d", v->bits, v->lanes); break;

@@ -52,7 +52,7 @@ arg_dtype(const Kernel *k, const Value *v, int i)
 static bool
 ew_ok(const Kernel *k, const Value *v)
 {
-    int first = arg_dtype(k, v, v->ew == EW_SELECT ? 1 : 0), class;
+    int first = arg_dtype(k, v, v->ew == EW_SELECT ? 1 : 0);
     if (v->ew == EW_CAST)
         return true;
     if (v->ew == EW_UNIFORM || v->ew == EW_NORMAL)
@@ -65,8 +65,7 @@ ew_ok(const Kernel *k, const Value *v)
         return false;
     if (jot_ew_info[v->ew].result == EW_BOOL ? v->dtype != JOT_BOOL : v->dtype != first)
         return false;
-    class = first >= JOT_F16 ? 0 : first == JOT_BOOL ? 2 : 1;
-    return jot_ew_info[v->ew].c[class][0] != 0;
+    return jot_ew_info[v->ew].c[jot_dtype_class((jot_DType)first)][0] != 0;
 }
 
 static bool
