@@ -73,17 +73,11 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
         return j->f->cut[u->pos] ? WHY_PIECES : WHY_STOP_FUSE;
     if (u->map.axis[0] == NEST_INDEX) /* one of a single element, too */
         return WHY_INDEX;
-    if (from->solved) /* its elements are nobody's but its own, one of a dimension of one, too */
-        return WHY_SCATTER;
     for (d = 0; d < n->rank; d++) {
         uint8_t a = nest_local(from, own, d), b = nest_local(g, u, d);
 
         if (n->ext[d] == 1)
             continue;
-        if (g->solved && a < NEST_AXES && b == NEST_MIXED) {
-            p->windows = true;
-            continue;
-        }
         if (!pair_axis(j, p, a, b))
             return WHY_RULE1;
         on |= (uint32_t)1 << b;
@@ -214,29 +208,6 @@ jot_nest_mask(const NestPair *p, uint32_t axes, int n)
     return on;
 }
 
-/* Axes that results of the pair are summed up along. */
-static uint32_t
-pair_summed(const Nests *j, const NestPair *p)
-{
-    uint32_t side, g, k, on, summed = 0;
-    int d;
-
-    for (side = 0; side < 2; side++)
-        for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
-            for (k = 0; k < j->group[g].nown; k++) {
-                const NestGroup *group = &j->group[g];
-                const NestUse *u = &j->uses.v[group->own + k];
-
-                for (d = 0, on = 0; d < j->f->node[u->pos]->rank; d++)
-                    on |= u->map.axis[d] < JOT_MAX_RANK ? (uint32_t)1 << u->map.axis[d] : 0;
-                for (d = 0; d < group->space->rank; d++)
-                    if (!(on >> d & 1) && group->axis[d] < NEST_AXES)
-                        summed |= (uint32_t)1
-                               << (side ? group->axis[d] : p->map[group->axis[d]]);
-            }
-    return summed;
-}
-
 /* Around one contraction: what rides on it; else by blocks of rows. */
 static FuseWhy
 pair_contraction(Nests *j, NestPair *p)
@@ -257,7 +228,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = p->siblings = p->blocks = p->windows = false;
+    p->edges = p->blocks = false;
     p->naxes = j->nest[b].naxes;
     memcpy(p->ext, j->nest[b].ext, sizeof p->ext);
     p->row = 0;
@@ -270,17 +241,13 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if (j->nest[a].weight + j->nest[b].weight > FUSE_NODES)
         return WHY_NODES;
     p->shared = j->nest[b].shared;
-    if ((why = pair_edges(j, p)) != WHYS || (why = jot_nest_windows(j, p)) != WHYS)
+    if ((why = pair_edges(j, p)) != WHYS)
         return why;
     pair_reads(j, p);
     pair_places(j, p);
     if (!pair_rest(j, p))
         return WHY_NODES;
     p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
-    if (p->windows || j->nest[a].windows || j->nest[b].windows) /* a step is no term of a sum */
-        p->shared &= ~pair_summed(j, p);
-    if (p->naxes + j->nest[a].own + j->nest[b].own > NEST_AXES)
-        return WHY_NODES;
     return pair_contraction(j, p);
 }
 
@@ -305,8 +272,6 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->groups += a->groups;
     b->sums += a->sums;
     b->blocks = p->blocks || a->blocks || b->blocks;
-    b->windows = p->windows || a->windows || b->windows;
-    b->own += a->own;
     b->weight += a->weight;
     b->shared = p->shared;
     b->spread |= jot_nest_mask(p, a->spread, a->naxes);

@@ -20,8 +20,7 @@
 
 #define NEST_AXES 14       /* of a nest; masks are of 32 bits */
 #define NEST_NONE FUSE_NO_AXIS /* a dimension of one element */
-#define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension; of a scatter that is
-                              solved for its outputs (FUSE_SOLVED): an axis that is its own */
+#define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension */
 #define NEST_INDEX 0xfd    /* of every dimension: an index variable, in memory before the nest */
 #define NEST_OUT UINT32_MAX
 
@@ -40,7 +39,6 @@ typedef struct {
                                     the next group's begin */
     uint8_t axis[JOT_MAX_RANK];  /* dimensions of its space -> axes of the nest */
     const FuseMap *space;
-    bool solved;                 /* a scatter: its map is solved in the nest (fuse/windows.c) */
 } NestGroup;
 
 /* By number of its first group. */
@@ -55,8 +53,6 @@ typedef struct {
     uint32_t kept;               /* ... that sums of it keep, 0: there are no sums */
     uint32_t sums;               /* reductions */
     bool blocks;                 /* by blocks of rows */
-    bool windows;                /* a solved scatter reads windows of what its other groups store */
-    int own;                     /* axes of solved scatters beyond those of the nest */
     bool rigid;                  /* user code and scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
@@ -73,7 +69,6 @@ typedef struct Nests {
     Vec(NestUse) uses;
     uint32_t *edge_in, *edge_out; /* numbers of f->edges, by reader; by producer */
     uint32_t *seen, *count, stamp; /* by position: marks */
-    uint8_t *step;               /* by position: windows of it are read within its nest */
     uint32_t unions;             /* so far */
     uint64_t limit;              /* of f->visits */
 } Nests;
@@ -88,20 +83,10 @@ typedef struct {
     uint32_t row;                /* of shared: the axis that is blocked; 0: none */
     bool blocks;                 /* contractions inside, with more than work on one's stores */
     bool edges;                  /* some variable passes between them */
-    bool windows;                /* ... and windows of it are read */
-    bool siblings;               /* they read the same variable: share loops or stay apart */
     double nbytes;               /* of memory, as one */
 } NestPair;
 
 JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory was refused */
-/* fuse/windows.c: if the group is a scatter that can be inverted within a nest, the dimensions of
- * its space that this replaces, else 0. *own: how many axes it then has beyond those that it
- * shares. */
-JOT_FN uint64_t jot_nest_solved(const Nests *j, const NestGroup *g, int *own);
-/* May a scatter share a nest with what it reads windows of? WHYS: yes. */
-JOT_FN FuseWhy jot_nest_windows(const Nests *j, const NestPair *p);
-/* Mark in j->step the variables that are read back within a step. */
-JOT_FN void jot_nest_steps(Nests *j);
 /* fuse/nest.c: may they join, as far as their axes say? WHYS: yes, and p is filled. */
 JOT_FN FuseWhy jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p);
 JOT_FN void jot_nest_union(Nests *j, const NestPair *p);

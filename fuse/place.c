@@ -18,6 +18,7 @@
  * of a concatenation, once, as one variable. Only what is larger than all it is computed from
  * together, and cheap, is no worse there than a load, and not if it reads under a condition or at
  * an index that does not move evenly, as the other half of a skip connection is after upsampling.
+ * Nor does it read windows of a map in steps: that is stored, too.
  * What is to be stored after all is marked for the next run (later), which starts over: in this one
  * it may have no vertex, such as a reindex.
  *
@@ -126,6 +127,35 @@ place_out(PlaceWalk *w, const PlaceStep *s, uint32_t i)
     *(uint32_t *)jot_vec_push(&f->ctx->mem, w->out) = map ? s->pos : i;
 }
 
+/* Is the map read under a condition, or at an index that axes do not move evenly? */
+static bool
+place_uneven(const Fuser *f, uint32_t i, bool conditions)
+{
+    const IxPool *ix = &f->ctx->ix;
+    const Node *n = f->node[i], *x = f->node[f->in[f->in0[i]]];
+    Space space = {n->rank, n->ext, NULL};
+    bool far = conditions && n->ncond > 0;
+    int d, a;
+
+    for (d = 0; d < n->nindex && !far; d++) {
+        far = conditions && !jot_ix_inside(ix, n->index[d], x->ext[d], &space);
+        for (a = 0; a < n->rank && !far; a++)
+            (void)jot_ix_moved(ix, n->index[d], a, &far);
+    }
+    return far;
+}
+
+/* A contraction reads windows of the map i, which does not move evenly. */
+static bool
+place_in_steps(const PlaceWalk *w, const PlaceStep *s, uint32_t i)
+{
+    const Fuser *f = w->f;
+
+    return f->ncontract[w->root] && !w->apart && f->node[s->pos]->kind == NODE_REINDEX
+        && !(f->bits[s->pos] & FN_BCAST) && f->node[s->pos]->nelem > f->node[i]->nelem
+        && place_uneven(f, i, false);
+}
+
 /* s.pos, computed in the group, reads i. */
 static void
 place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
@@ -147,7 +177,12 @@ place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
     } else if (x->kind == NODE_REINDEX && !(b & FN_KEEP)) {
         f->bits[i] |= FN_CLONED;
         f->clones[i]++;
+        if (place_in_steps(w, s, i)) {
+            *(uint32_t *)jot_vec_push(&f->ctx->mem, w->out) = i;
+            w->apart = true;
+        }
         place_push(w, i, s->owner, true);
+        w->apart = s->apart;
     } else if (b & FN_MOVED) {
         f->bits[i] |= FN_CLONED;
         place_push(w, i, s->owner, s->through);
@@ -321,24 +356,6 @@ place_touched(const Fuser *f, uint32_t i)
     return points;
 }
 
-/* Is the map read under a condition, or at an index that axes do not move evenly? */
-static bool
-place_uneven(const Fuser *f, uint32_t i)
-{
-    const IxPool *ix = &f->ctx->ix;
-    const Node *n = f->node[i], *x = f->node[f->in[f->in0[i]]];
-    Space space = {n->rank, n->ext, NULL};
-    bool far = n->ncond > 0;
-    int d, a;
-
-    for (d = 0; d < n->nindex && !far; d++) {
-        far = !jot_ix_inside(ix, n->index[d], x->ext[d], &space);
-        for (a = 0; a < n->rank && !far; a++)
-            (void)jot_ix_moved(ix, n->index[d], a, &far);
-    }
-    return far;
-}
-
 static void
 place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
 {
@@ -367,7 +384,7 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
     sum.slow |= place_is_dear(n);
     if (n->kind == NODE_REINDEX) {
         sum.far = true;
-        sum.uneven = sum.uneven || place_uneven(f, i);
+        sum.uneven = sum.uneven || place_uneven(f, i, true);
         if (sum.nbytes > place_touched(f, i))
             sum.nbytes = place_touched(f, i);
     }

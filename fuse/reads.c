@@ -202,7 +202,7 @@ reads_members(Reads *r, Nest *nest)
 
         if (f->verts.v[v].flags & (FV_VIRTUAL | FV_CODE) || !(f->bits[pos] & FN_STORED))
             continue;
-        nest->rigid |= !reads_own_map(r, pos) && !r->g->solved;
+        nest->rigid |= !reads_own_map(r, pos);
         nest->nbytes += reads_nbytes(f, pos);
         nest->sums += f->node[pos]->kind == NODE_REDUCE;
         nest->rigid |= f->node[pos]->nelem == 0;
@@ -264,18 +264,13 @@ reads_alone(Reads *r, Nest *nest)
 {
     Fuser *f = r->j->f;
     NestGroup *g = r->g;
-    uint64_t solved;
     int d;
 
     g->space = &f->maps.v[f->verts.v[g->root].space];
     memset(g->axis, NEST_NONE, sizeof g->axis);
-    solved = jot_nest_solved(r->j, g, &nest->own);
-    g->solved = solved != 0;
-    nest->rigid |= (f->gflags[g->root] & FV_CODE) || (f->gflags[g->root] & FV_SCATTER && !solved);
+    nest->rigid |= (f->gflags[g->root] & (FV_CODE | FV_SCATTER)) != 0;
     for (d = 0; d < g->space->rank; d++) {
-        if (solved >> d & 1)
-            g->axis[d] = NEST_MIXED;
-        if (g->space->ext[d] == 1 || (solved >> d & 1))
+        if (g->space->ext[d] == 1)
             continue;
         if (nest->naxes == NEST_AXES) {
             nest->rigid = true;

@@ -296,10 +296,8 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
         return reward_blocks(j, p, &sum, why);
     *why = sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
     shared = reward_shared(j, p, &sum);
-    if (p->windows || a->windows || b->windows) /* read back within a step of these loops */
-        return shared;
     apart = reward_apart(t, p, a, b, &sum);
-    if (shared > 0 || p->siblings) /* others may want to share these loops, too */
+    if (shared > 0)
         return shared;
     p->shared = 0;
     p->nbytes = a->nbytes + b->nbytes;

@@ -5,7 +5,7 @@
  *     test_fuse big        prints the fuser's work on large graphs
  *
  * Guards: fuse/epilogue.c, fuse/fuse.c, fuse/label.c, fuse/nest.c, fuse/reward.c,
- * fuse/shift.c, fuse/vertex.c, fuse/windows.c. */
+ * fuse/shift.c, fuse/vertex.c. */
 #include "tests/fuse_run.h"
 
 /* ---- kernels --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* tests/test_half.c - products of halves: by the processor's tiles where it has them, by its dot
- * products where it has these, else by floats, all within the bound that docs/kernels.md states; "exact" is by floats. Gradients
- * and places of extremes of halves.
+ * products where it has these, else by floats, all within the bound that docs/kernels.md states;
+ * "exact" is by floats. Gradients and places of extremes of halves.
  *
  * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c, ccode/contract/words.c. */
 #include <math.h>

@@ -6,7 +6,7 @@
  * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/products.c. */
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
-#include "ccode/contract/epilogue.h"
+#include "ccode/contract/products.h"
 #include "fuse/fuse.h"
 #include "tests/rates.h"
 #include "tests/test.h"

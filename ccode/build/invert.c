@@ -30,7 +30,6 @@ typedef struct {
     Ix sol[BUILD_SYMBOL];     /* per symbol; 0: not solved */
     Guards g;
     bool never;
-    bool nest;                /* others of a nest have axes, too */
 } Invert;
 
 typedef enum { WAY_NONE, WAY_AXIS, WAY_STRIDE, WAY_DIV, WAY_MOD } InvertWayKind;
@@ -270,7 +269,7 @@ invert_leftover(Invert *v)
 
         if (v->sol[axis])
             continue;
-        if (!jot_build_axis(v->b, v->nest ? "w" : "i", axis, invert_extent(v, axis), &own))
+        if (!jot_build_axis(v->b, "i", axis, invert_extent(v, axis), &own))
             return false;
         invert_settle(v, axis, own);
     }
@@ -343,7 +342,7 @@ invert_count(Invert *v, int d, const InvertCount *g)
         int64_t ext = last ? g->steps : invert_extent(v, g->axis[i]);
         Ix at;
 
-        if (!jot_build_axis(v->b, v->nest ? "w" : "i", g->axis[i], ext, &at))
+        if (!jot_build_axis(v->b, "i", g->axis[i], ext, &at))
             return false;
         v->out[d] = jot_ix_add(p, v->out[d], jot_ix_scale(p, at, g->factor[i]));
         v->sol[g->axis[i]] = jot_ix_add(p, at, jot_ix_const(p, last ? g->from : 0));
@@ -353,7 +352,7 @@ invert_count(Invert *v, int d, const InvertCount *g)
 }
 
 static bool
-invert_begin(Invert *v, const Ix *own)
+invert_begin(Invert *v)
 {
     const Node *y = jot_node(v->b->ctx, v->node->input[0]);
     IxPool *p = &v->b->ctx->ix;
@@ -373,10 +372,6 @@ invert_begin(Invert *v, const Ix *own)
         v->map[d] = jot_ix_subst(p, v->node->index[d], v->rank, symbol, NULL, &v->b->space);
         if (v->node->ext[d] == 1)
             continue;
-        if (own && own[d]) {
-            v->out[d] = own[d];
-            continue;
-        }
         if (invert_counts(v, d, &digits)) {
             if (!invert_count(v, d, &digits))
                 return false;
@@ -389,12 +384,12 @@ invert_begin(Invert *v, const Ix *own)
 }
 
 static bool
-invert_map(Invert *v, const Ix *own)
+invert_map(Invert *v)
 {
     IxPool *p = &v->b->ctx->ix;
     int d, axis;
 
-    if (!invert_begin(v, own))
+    if (!invert_begin(v))
         return false;
     for (d = 0; d < v->node->rank; d++) {
         InvertWay way = invert_choose(v, v->map[d]);
@@ -406,7 +401,7 @@ invert_map(Invert *v, const Ix *own)
                                          jot_ix_eq0(p, jot_ix_sub(p, v->map[d], v->out[d]),
                                                     &v->b->space));
     }
-    if (!invert_leftover(v) || (!own && !invert_pays(v)))
+    if (!invert_leftover(v) || !invert_pays(v))
         return false;
     for (axis = 0; axis < v->rank; axis++)
         jot_build_bounds(v->b, v->sol[axis], invert_extent(v, axis), &v->g, &v->never);
@@ -414,7 +409,7 @@ invert_map(Invert *v, const Ix *own)
 }
 
 JOT_FN bool
-jot_build_invert(Build *b, const Node *node, const Ix *own, BuildSolved *solved)
+jot_build_invert(Build *b, const Node *node, BuildSolved *solved)
 {
     uint32_t naxes = b->k->axes.n;
     Invert v;
@@ -423,8 +418,7 @@ jot_build_invert(Build *b, const Node *node, const Ix *own, BuildSolved *solved)
     memset(&v, 0, sizeof v);
     v.b = b;
     v.node = node;
-    v.nest = own != NULL;
-    done = invert_map(&v, own);
+    done = invert_map(&v);
     memcpy(solved->out, v.out, sizeof v.out);
     memcpy(solved->sol, v.sol, sizeof v.sol);
     solved->g = v.g;

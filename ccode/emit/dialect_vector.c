@@ -53,11 +53,13 @@ typedef struct { const char *name, *text; } VectorHelper;
     "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n" \
     "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n" \
     "    const half h = __builtin_convertvector(q, half);\n"
+/* An index that lanes are added to, in 32 bits: one that is far from 0 stays so. */
 #define RAMP_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_" name "_%V(jot_i64 base, int step)\n{\n" \
-    "    const int near = base < -1073741824 ? -1073741824\n" \
-    "        : base > 1073741824 ? 1073741824 : (int)base;\n" \
-    "    return (jot_%V){%N} * step + near " op " 0;\n}\n"
+    "    const int far = 1073741824;\n" \
+    "    const int near = (jot_u64)base + 1073741824u <= 2147483648u ? (int)base\n" \
+    "        : base < 0 ? -far : far;\n" \
+    "    return (jot_%V){%N} * step " op " -near;\n}\n"
 static const VectorHelper vector_helpers[] = {
     /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
      * in an array then moves from register to register in every step */
@@ -197,26 +199,17 @@ put_fma(Text *out, const VectorName *v, bool sum)
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
-/* By an instruction where there is one, in the compiler's names of processors. */
-typedef struct { const char *vector, *target, *spelled, *in; } DotName;
-static const DotName dot_names[] = {
-    { "f32x16", "__AVX512BF16__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x8", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x4", "__AVX512BF16__ && defined __AVX512VL__", "vdpbf16ps {%2, %1, %0|%0, %1, %2}", "v" },
-    { "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC", "bfdot %0.4s, %1.8h, %2.8h", "w" },
-};
-
+/* By the instruction, where the compiler is told of one. */
 static void
 put_dot(Text *out, const VectorName *v)
 {
-    jot_text_f(out, "#if 0\n");
-    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
-        const DotName *d = &dot_names[i];
-        if (name_is(d->vector, v->name, v->n))
-            jot_text_f(out, "#elif defined %s\n    __asm__(\"%s\" : \"+%s\"(c) : \"%s\"(a), \"%s\"(b));\n"
-                       "    return c;\n", d->target, d->spelled, d->in, d->in, d->in);
-    }
-    jot_text_f(out, "#else\n");
+    jot_text_f(out, name_is("f32x16", v->name, v->n)
+               ? "#ifdef __AVX512BF16__\n    __asm__(\"vdpbf16ps {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
+                 "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n#else\n"
+               : !name_is("f32x4", v->name, v->n) ? "#if 0\n#else\n"
+               : "#if defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC && defined __aarch64__\n"
+                 "    __asm__(\"bfdot %%0.4s, %%1.8h, %%2.8h\" : \"+w\"(c) : \"w\"(a), \"w\"(b));\n"
+                 "    return c;\n#else\n");
 }
 
 /* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
@@ -587,7 +580,6 @@ jot_vector_hash(uint64_t hash)
         hash = jot_hash(hash, table[i].text, jot_str_len(table[i].text));
     HASH_TEXTS(vector_helpers, text)
     HASH_TEXTS(fma_names, call)
-    HASH_TEXTS(dot_names, spelled)
     HASH_TEXTS(convert_names, call)
     HASH_TEXTS(choice_names, call)
 #undef HASH_TEXTS

@@ -22,7 +22,10 @@
 #include "ccode/emit/print.h"
 
 enum {
-    LOOP_UNROLLED = 4,  /* so many vectors stand one after the other, without a loop */
+    LOOP_UNROLLED = 4,  /* so many vectors stand one after the other, so that sums stay in
+                           registers */
+    LOOP_WALKED = 2,    /* ... where memory is walked: from the loads of a loop the processor learns
+                           what it will need */
     LOOP_LEAST = 16,    /* bytes of the narrowest vector */
     LOOP_FARTHEST = 1 << 24 /* elements from lane to lane; farther ones go one by one */
 };
@@ -147,6 +150,7 @@ typedef struct {
     uint32_t n;                 /* the C_FOR */
     int lanes;
     int64_t from, steps;        /* of a loop that has as many each time, else -1 */
+    int unrolled;               /* so many vectors stand there without a loop */
     bool parts;                 /* part of a vector is loaded and stored by one instruction */
     Name to;                    /* the end, where it is not a number */
 } Loop;
@@ -227,7 +231,7 @@ static void
 print_counted(Printer *p, const Loop *l)
 {
     int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
-    if (whole - at > LOOP_UNROLLED * l->lanes) {
+    if (whole - at > l->unrolled * l->lanes) {
         jot_print_for(p, p->name[l->n], at, whole, l->lanes);
         print_loop_body(p, l, l->lanes, false);
         at = whole;
@@ -290,11 +294,27 @@ count_steps(const Printer *p, Loop *l)
     l->steps = bound[1]->c.i > l->from ? bound[1]->c.i - l->from : 0;
 }
 
+/* Does the block load what the call brought? *cells: and from an array of the function's own? */
+static bool
+walks_memory(const Printer *p, uint32_t block, bool *cells)
+{
+    bool walks = false;
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+        const Inst *in = &p->code->inst.v[n];
+        *cells |= in->op == C_CELL;
+        walks |= in->op == C_LOAD && p->moves[n] == MOVES_VECTOR
+              && p->k->bufs.v[in->aux].role != BUF_SCRATCH;
+        walks |= in->kids && walks_memory(p, n, cells);
+    }
+    return walks;
+}
+
 /* How the loop goes in vectors; false: it stays as it is. */
 static bool
 loop_plan(Printer *p, uint32_t n, Loop *l)
 {
     int widest = 1, narrowest = 8, vector = p->s->vector_nbytes;
+    bool cells = false;
     memset(l, 0, sizeof *l);
     l->n = n;
     count_steps(p, l);
@@ -306,6 +326,7 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     l->lanes = vector / widest;
     while (l->steps >= 0 && l->lanes > l->steps)
         l->lanes /= 2;
+    l->unrolled = walks_memory(p, n, &cells) && !cells ? LOOP_WALKED : LOOP_UNROLLED;
     l->parts = l->steps >= 0 || (vector >= 32 && narrowest >= 4);
     return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
 }
@@ -317,7 +338,7 @@ jot_print_loop_vectors(Printer *p, uint32_t n)
     Loop l;
     int vectors = 0;
     if (loop_plan(p, n, &l))
-        vectors = l.steps < 0 || l.steps > LOOP_UNROLLED * l.lanes ? 1
+        vectors = l.steps < 0 || l.steps > l.unrolled * l.lanes ? 1
             : (int)((l.steps + l.lanes - 1) / l.lanes);
     unmark(p, n);
     return vectors;

@@ -160,6 +160,8 @@ JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
 JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
 JOT_FN bool jot_prelude_vector(const char *name, size_t n, Text *out);
+/* Is this function on vectors long enough to be called, as name_called, and no instruction? */
+JOT_FN bool jot_prelude_may_call(const char *name, size_t n);
 JOT_FN uint64_t jot_prelude_vector_hash(uint64_t hash);
 /* Dialect's own helper functions (dialect.c); NULL: none of that name. */
 JOT_FN const char *jot_dialect_helper(const char *name, size_t n);

@@ -56,7 +56,6 @@ jot_kernel_restore(Kernel *k, Kernel *was)
             memcpy(k->list.v, was->list.v, k->list.n * sizeof *k->list.v);
         KERNEL_LISTS(RESTORE_LIST)
 #undef RESTORE_LIST
-        k->steps = was->steps;
     }
     jot_kernel_close(was);
 }

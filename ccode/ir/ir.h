@@ -66,8 +66,6 @@ JOT_FN bool jot_layout_make(Layout *layout, int rank, const int64_t *ext, int n,
                             const LayoutPart *part,
                             const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad);
 JOT_FN bool jot_layout_rowmajor(Layout *layout, int rank, const int64_t *ext);
-/* Map all positions of a dimension to one: for a buffer that holds one step of it at a time. */
-JOT_FN void jot_layout_fold(Layout *layout, int dim);
 /* A random legal layout: order of axes, blocking, halo (only if may_halo), padding. */
 JOT_FN bool jot_layout_random(Layout *layout, int rank, const int64_t *ext, uint64_t seed,
                               bool may_halo);
@@ -168,9 +166,6 @@ typedef struct {
     const double *v;        /* row-major */
 } KTable;
 
-/* steps: within one step of these axes, buffers that are stored into may also be loaded from, at
- * any element of that step. All stages then have these axes as their outermost loops, in single
- * steps, and stages that load come after those that store (ccode/rewrite/forward.c). */
 typedef struct {
     Mem *mem;
     IxPool *ix;             /* not owned: where the index expressions live; emission adds to it */
@@ -185,7 +180,6 @@ typedef struct {
     Vec(Ix) ixs;
     Vec(uint32_t) args;
     Vec(uint32_t) slots;    /* integer variable @e<k> of index expressions -> buffer */
-    uint64_t steps;         /* axes within one step of which results are read back; 0: none are */
 } Kernel;
 
 JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);

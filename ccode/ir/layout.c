@@ -77,20 +77,6 @@ jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart
     return size_parts(l) && stride_parts(l);
 }
 
-JOT_FN void
-jot_layout_fold(Layout *l, int dim)
-{
-    int n = 0;
-    for (int i = 0; i < l->n; i++)
-        if (l->part[i].dim != dim) {
-            l->part[n] = l->part[i];
-            l->size[n] = l->size[i];
-            l->first[n++] = l->first[i];
-        }
-    l->n = n;
-    (void)stride_parts(l); /* fewer than there were */
-}
-
 JOT_FN bool
 jot_layout_rowmajor(Layout *l, int rank, const int64_t *ext)
 {

@@ -21,7 +21,8 @@ static bool
 same_record(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg,
             const int64_t *coef, int narg)
 {
-    bool same = a->op == in->op && a->ew == in->ew && a->dtype == in->dtype && a->c.i == in->c.i && a->narg == narg;
+    bool same = a->op == in->op && a->ew == in->ew && a->dtype == in->dtype &&
+                a->c.i == in->c.i && a->narg == narg;
     for (int i = 0; same && i < narg; i++)
         same = code->args.v[a->arg + (uint32_t)i] == arg[i] &&
                (!coef || code->coefs.v[a->coef + (uint32_t)i] == coef[i]);

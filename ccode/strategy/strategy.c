@@ -80,7 +80,9 @@ ask_product(Ask *a)
 
     if (p->form == PRODUCTS_ONE)
         return &p->of;
-    jot_sched_no(a->s, "not one sum alone, of two factors that each lack an axis of the other");
+    jot_sched_no(a->s, p->of.reduce ? "not one sum alone, of two factors that each lack an axis of "
+                                      "the other"
+                                    : "it sums nothing up");
     return NULL;
 }
 
@@ -209,9 +211,9 @@ make_ruled(Ask *a)
 
 enum {
     BEST = FACT_PLAIN | FACT_BEST,
-    PRODUCT = FACT_PLAIN | FACT_WHOLE | FACT_LARGE,
+    PRODUCT = FACT_PLAIN | FACT_LARGE,
     CPU_PRODUCT = PRODUCT | FACT_HOST,
-    WINDOW = BEST | FACT_WHOLE | FACT_VECTORS
+    WINDOW = BEST | FACT_VECTORS
 };
 typedef struct {
     const char *name;
@@ -261,8 +263,7 @@ ask_facts(const Ask *a)
         return FACT_OWN;
     return (w->plain ? FACT_PLAIN : FACT_DRAWN) | (w->dialect->device ? FACT_DEVICE : FACT_HOST)
          | (w->quick ? 0u : FACT_BEST) | (w->dialect->vectors ? FACT_VECTORS : 0u)
-         | (a->lanes ? 0u : FACT_FREE) | (a->k->steps ? 0u : FACT_WHOLE)
-         | (ask_large(a) ? FACT_LARGE : 0u)
+         | (a->lanes ? 0u : FACT_FREE) | (ask_large(a) ? FACT_LARGE : 0u)
          | (jot_str_eq(w->config->precision, "exact") ? 0u : FACT_INEXACT);
 }
 
@@ -292,7 +293,7 @@ ask_lacks(unsigned lacks)
     static const char *const text[] = {
         "the plan has none", "schedules are drawn", "schedules are not drawn", "it is for a device",
         "it is not for a device", "the quick tier", "no vectors", "lanes are given",
-        "it goes step by step", "too few points", "sums are to be exact"
+        "too few points", "sums are to be exact"
     };
     int i = 0;
 
