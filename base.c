@@ -409,6 +409,12 @@ jot_str_len(const char *s)
 }
 
 JOT_FN bool
+jot_char_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+JOT_FN bool
 jot_str_eq(const char *a, const char *b)
 {
     while (*a && *a == *b)

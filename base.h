@@ -143,6 +143,7 @@ JOT_FN int jot_text_float(char *buf, double x, bool is_f32);
 
 /* ---- strings, hashing, bits ---- */
 JOT_FN size_t jot_str_len(const char *s);
+JOT_FN bool jot_char_word(char c); /* of a name: a letter, a digit, _ */
 JOT_FN bool jot_str_eq(const char *a, const char *b);
 JOT_FN uint64_t jot_str_seed(const char *word); /* 12 of "random:12" */
 JOT_FN uint64_t jot_hash(uint64_t seed, const void *p, size_t nbytes);

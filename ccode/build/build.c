@@ -22,14 +22,20 @@ jot_build_fail(Build *b, const char *what)
 
 /* ---- pieces ------------------------------------------------------------------------------- */
 
-JOT_FN int
-jot_build_axis(Build *b, const char *letter, int number, int64_t ext)
+JOT_FN bool
+jot_build_axis(Build *b, const char *letter, int number, int64_t ext, Ix *index)
 {
-    int axis = jot_kernel_axis_f(b->k, ext, "%s%d", letter, number);
+    int axis;
 
-    if (axis >= 0)
-        b->ext[axis] = ext;
-    return axis;
+    *index = jot_ix_const(&b->ctx->ix, 0);
+    if (ext == 1)
+        return true;
+    axis = jot_kernel_axis_f(b->k, ext, "%s%d", letter, number);
+    if (axis < 0)
+        return false;
+    b->ext[axis] = ext;
+    *index = jot_ix_axis(&b->ctx->ix, axis);
+    return true;
 }
 
 JOT_FN NodeId
@@ -179,17 +185,10 @@ static bool
 build_axes(Build *b, const FuseGroup *group)
 {
     uint32_t d;
-    int axis;
 
-    for (d = 0; d < group->rank; d++) {
-        b->axis[d] = jot_ix_const(&b->ctx->ix, 0);
-        if (group->ext[d] == 1)
-            continue;
-        axis = jot_build_axis(b, "i", (int)d, group->ext[d]);
-        if (axis < 0)
+    for (d = 0; d < group->rank; d++)
+        if (!jot_build_axis(b, "i", (int)d, group->ext[d], &b->axis[d]))
             return jot_build_fail(b, "too many axes");
-        b->axis[d] = jot_ix_axis(&b->ctx->ix, axis);
-    }
     return true;
 }
 

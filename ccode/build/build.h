@@ -81,7 +81,8 @@ JOT_FN uint32_t jot_build_value(Build *b, NodeId id, const Ix *index, const Guar
 JOT_FN void jot_build_values_free(Build *b); /* what it remembers of them */
 /* Load slots of a node's maps -> slots of the kernel. False after a failure. */
 JOT_FN bool jot_build_slots(Build *b, const Node *node, int *slots);
-JOT_FN int jot_build_axis(Build *b, const char *letter, int number, int64_t ext);
+/* A new axis as an index, 0 for one step. False: too many. */
+JOT_FN bool jot_build_axis(Build *b, const char *letter, int number, int64_t ext, Ix *index);
 JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
 /* A number of a node of halves as memory would have it: computed in floats, it may lie between two
  * halves, and equals none. */

@@ -265,15 +265,13 @@ invert_leftover(Invert *v)
     int axis;
 
     for (axis = 0; axis < v->rank; axis++) {
-        int64_t ext = invert_extent(v, axis);
-        int k = -1;
+        Ix own;
 
         if (v->sol[axis])
             continue;
-        if (ext != 1 && (k = jot_build_axis(v->b, "i", axis, ext)) < 0)
+        if (!jot_build_axis(v->b, "i", axis, invert_extent(v, axis), &own))
             return false;
-        invert_settle(v, axis, k < 0 ? jot_ix_const(&v->b->ctx->ix, 0)
-                                     : jot_ix_axis(&v->b->ctx->ix, k));
+        invert_settle(v, axis, own);
     }
     return true;
 }
@@ -342,15 +340,10 @@ invert_count(Invert *v, int d, const InvertCount *g)
     for (i = g->n - 1; i >= 0; i--) {
         bool last = i == g->n - 1;
         int64_t ext = last ? g->steps : invert_extent(v, g->axis[i]);
-        Ix at = jot_ix_const(p, 0);
-        int k;
+        Ix at;
 
-        if (ext != 1) {
-            k = jot_build_axis(v->b, "i", g->axis[i], ext);
-            if (k < 0)
-                return false;
-            at = jot_ix_axis(p, k);
-        }
+        if (!jot_build_axis(v->b, "i", g->axis[i], ext, &at))
+            return false;
         v->out[d] = jot_ix_add(p, v->out[d], jot_ix_scale(p, at, g->factor[i]));
         v->sol[g->axis[i]] = jot_ix_add(p, at, jot_ix_const(p, last ? g->from : 0));
     }
@@ -365,7 +358,7 @@ invert_begin(Invert *v)
     IxPool *p = &v->b->ctx->ix;
     Ix symbol[JOT_MAX_RANK];
     InvertCount digits;
-    int k, d, axis;
+    int k, d;
 
     v->rank = y->rank;
     for (k = 0; k < v->rank; k++) {
@@ -384,10 +377,8 @@ invert_begin(Invert *v)
                 return false;
             continue;
         }
-        axis = jot_build_axis(v->b, "o", d, v->node->ext[d]);
-        if (axis < 0)
+        if (!jot_build_axis(v->b, "o", d, v->node->ext[d], &v->out[d]))
             return false;
-        v->out[d] = jot_ix_axis(p, axis);
     }
     return true;
 }

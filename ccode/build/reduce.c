@@ -56,22 +56,13 @@ reduce_times(Build *b, const Node *node, uint32_t v)
 }
 
 static bool
-reduce_fail(Build *b, const char *what)
-{
-    if (b->ctx->status)
-        return false;
-    return b->ctx->mem.failed ? jot_fail_memory(b->ctx, "build")
-                              : jot_fail(b->ctx, JOT_EUSE, "build: %s", what);
-}
-
-static bool
 reduce_store(Build *b, NodeId id, const Ix *index, uint32_t value, EwOp acc, const Guards *g)
 {
     uint32_t buf = value ? jot_build_buffer(b, id, BUF_OUTPUT) : 0;
 
     return (buf
             && jot_kernel_store(b->k, buf, index, value, acc, g ? g->n : 0, g ? g->v : NULL) >= 0)
-        || reduce_fail(b, "a reduction was refused");
+        || jot_build_fail(b, "a reduction was refused");
 }
 
 /* The node's own conditions at a point; *never: one cannot hold. */
@@ -126,7 +117,7 @@ reduce_value(Build *b, const Node *node, uint64_t axes, const Ix *to, const Ix *
         axes &= ~jot_ix_axes(&b->ctx->ix, to[d]);
     if (never) {
         if (!jot_reduce_op_identity(op, dtype, &identity)) {
-            reduce_fail(b, "a reduction without an identity");
+            jot_build_fail(b, "a reduction without an identity");
             return 0;
         }
         return reduce_times(b, node, jot_v_const(b->k, dtype, identity));
@@ -190,7 +181,7 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     int d;
 
     if (b->graph->fusion->group[node->at] != b->group || !jot_build_is_plain(b->ctx, node)) {
-        reduce_fail(b, "a reduction of another group");
+        jot_build_fail(b, "a reduction of another group");
         return 0;
     }
     jot_build_space(b, id, at);
@@ -199,7 +190,7 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     for (d = 0; d < node->rank && (to[d] == index[d] || node->ext[d] == 1); d++)
         ;
     if (d < node->rank) {
-        reduce_fail(b, "a reduction is read where it is not");
+        jot_build_fail(b, "a reduction is read where it is not");
         return 0;
     }
     v = reduce_value(b, node, reduce_axes(b, node, at), to, at, &g, never);
@@ -236,12 +227,11 @@ reduce_inverted(Build *b, NodeId id, bool *done)
 {
     const Node *node = jot_node(b->ctx, id);
     BuildSolved s;
-
     uint32_t v;
 
     *done = jot_build_invert(b, node, &s);
     if (!*done)
-        return !b->ctx->mem.failed || reduce_fail(b, "invert");
+        return !b->ctx->mem.failed || jot_build_fail(b, "invert");
     if (!reduce_conditions(b, node, s.sol, &s.g, &s.never))
         return false;
     v = reduce_value(b, node, ((uint64_t)1 << b->k->axes.n) - 1, s.out, s.sol, &s.g, s.never);
@@ -253,17 +243,11 @@ reduce_scatter_alone(Build *b, NodeId id)
 {
     const Node *y = jot_node(b->ctx, jot_node(b->ctx, id)->input[0]);
     Ix index[JOT_MAX_RANK];
-    int d, axis;
+    int d;
 
-    for (d = 0; d < y->rank; d++) {
-        index[d] = jot_ix_const(&b->ctx->ix, 0);
-        if (y->ext[d] == 1)
-            continue;
-        axis = jot_build_axis(b, "i", d, y->ext[d]);
-        if (axis < 0)
-            return reduce_fail(b, "too many axes");
-        index[d] = jot_ix_axis(&b->ctx->ix, axis);
-    }
+    for (d = 0; d < y->rank; d++)
+        if (!jot_build_axis(b, "i", d, y->ext[d], &index[d]))
+            return jot_build_fail(b, "too many axes");
     return reduce_scatter(b, id, index);
 }
 

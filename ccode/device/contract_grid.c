@@ -497,7 +497,7 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
 {
     Tiles *t = jot_mem_new(k->mem, 1, sizeof *t);
     const Value *sum = &k->values.v[c->reduce];
-    int64_t batch = 1;
+    int64_t batch = jot_kernel_extent(k, c->batch);
     bool ok = t != NULL;
     jot_sched_open(s, k, 1);
     if (!ok)
@@ -506,11 +506,8 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
     t->k = k;
     t->c = *c;
     s->fma = true;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (c->batch >> a & 1)
-            ok = ok && jot_mul_ok(batch, k->axes.v[a].ext, &batch);
     t->ninside = sum->ncond;
-    ok = ok && sum->ncond <= JOT_MAX_RANK + 8 && tile_sides(t);
+    ok = batch < INT64_MAX && sum->ncond <= JOT_MAX_RANK + 8 && tile_sides(t);
     for (int i = 0; ok && i < t->ninside; i++)
         t->inside[i] = k->ixs.v[sum->at + sum->nidx + (uint32_t)i];
     if (ok) {

@@ -70,7 +70,8 @@ print_places(Printer *p, const Used *used)
         bool shared = buf->role == BUF_SHARED, scratch = shared || buf->role == BUF_SCRATCH;
         const char *bytes = shared ? "shared" : "scratch";
         if (used->used[b % 256] && scratch) {
-            jot_print_f(p, "    %s%s *%b = (%s%s *)(%s + ", d->global, type, b, d->global, type, bytes);
+            jot_print_f(p, "    %s%s *%b = (%s%s *)(%s + ", d->global, type, b, d->global, type,
+                        bytes);
             if (d->offsets)
                 jot_text_f(p->out, "(jot_i64)64 * %s_from + ", bytes);
             jot_text_f(p->out, "%zu);\n", offset[shared]);
@@ -236,6 +237,17 @@ jot_print_team(Printer *p, const Inst *in, LaneMode mode)
 
 /* ---- functions ---- */
 
+static bool
+device_dtype(const char *name, size_t n, int *dtype)
+{
+    for (*dtype = 0; *dtype < JOT_DTYPES; ++*dtype) {
+        const char *word = jot_dtype_name((jot_DType)*dtype);
+        if (jot_str_len(word) == n && memcmp(word, name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* <op>_<dtype> at the end of a name. */
 static bool
 device_op(const char *name, size_t n, EwOp *op, int *dtype)
@@ -250,12 +262,7 @@ device_op(const char *name, size_t n, EwOp *op, int *dtype)
         if (jot_str_len(jot_ew_info[i].name) == last - 1 &&
             memcmp(jot_ew_info[i].name, name, last - 1) == 0)
             *op = (EwOp)i;
-    for (*dtype = 0; *dtype < JOT_DTYPES; ++*dtype) {
-        const char *word = jot_dtype_name((jot_DType)*dtype);
-        if (jot_str_len(word) == n - last && memcmp(word, name + last, n - last) == 0)
-            return *op != EW_NONE;
-    }
-    return false;
+    return *op != EW_NONE && device_dtype(name + last, n - last, dtype);
 }
 
 /* "a op b" in the dtype that is computed in */
@@ -348,12 +355,7 @@ wide_name(const char *name, size_t n, int *dtype, int *lanes)
         x--;
     for (*lanes = 0, i = x; i < n; i++)
         *lanes = *lanes * 10 + (name[i] - '0');
-    for (*dtype = 0; *dtype < JOT_DTYPES; ++*dtype) {
-        const char *word = jot_dtype_name((jot_DType)*dtype);
-        if (jot_str_len(word) == x - 5 && memcmp(word, name + 4, x - 5) == 0)
-            return *lanes > 1;
-    }
-    return false;
+    return *lanes > 1 && device_dtype(name + 4, x - 5, dtype);
 }
 
 /* One access of up to 16 bytes, as a vector of the language or a struct, and its elements one by

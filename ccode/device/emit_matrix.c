@@ -288,6 +288,10 @@ put_group(const MatrixText *x, Text *out)
 /* ---- all of them -------------------------------------------------------------------------- */
 
 typedef struct { const char *name, *text; } MatrixHelper;
+/* One instruction, where the chip has it. */
+#define MATRIX_ASM(name, where, text) \
+    { name, "static __device__ __forceinline__ void\n" name "(void)\n{\n" where "\n" \
+      "    asm volatile(\"" text ";\" : : : \"memory\");\n#endif\n}\n" }
 static const MatrixHelper matrix_helpers[] = {
     /* rounded to 10 bits behind the point */
     { "jot_tf32", "static __device__ __forceinline__ float\njot_tf32(float x)\n{\n"
@@ -305,31 +309,20 @@ static const MatrixHelper matrix_helpers[] = {
       "#else\n    typedef struct __align__(16) { jot_u32 v[4]; } wide;\n"
       "    wide v = {{0, 0, 0, 0}};\n"
       "    if (inside)\n        v = *(const wide *)from;\n    *(wide *)to = v;\n#endif\n}\n" },
-    { "jot_copies_group", "static __device__ __forceinline__ void\njot_copies_group(void)\n{\n"
-      "#if __CUDA_ARCH__ >= 800\n"
-      "    asm volatile(\"cp.async.commit_group;\" : : : \"memory\");\n#endif\n}\n" },
+    MATRIX_ASM("jot_copies_group", "#if __CUDA_ARCH__ >= 800", "cp.async.commit_group"),
     /* all but the last one, or two */
-    { "jot_copies_wait1", "static __device__ __forceinline__ void\njot_copies_wait1(void)\n{\n"
-      "#if __CUDA_ARCH__ >= 800\n"
-      "    asm volatile(\"cp.async.wait_group 1;\" : : : \"memory\");\n#endif\n}\n" },
-    { "jot_copies_wait2", "static __device__ __forceinline__ void\njot_copies_wait2(void)\n{\n"
-      "#if __CUDA_ARCH__ >= 800\n"
-      "    asm volatile(\"cp.async.wait_group 2;\" : : : \"memory\");\n#endif\n}\n" },
-    { "jot_copies_wait", "static __device__ __forceinline__ void\njot_copies_wait(void)\n{\n"
-      "#if __CUDA_ARCH__ >= 800\n"
-      "    asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n#endif\n}\n" },
+    MATRIX_ASM("jot_copies_wait1", "#if __CUDA_ARCH__ >= 800", "cp.async.wait_group 1"),
+    MATRIX_ASM("jot_copies_wait2", "#if __CUDA_ARCH__ >= 800", "cp.async.wait_group 2"),
+    MATRIX_ASM("jot_copies_wait", "#if __CUDA_ARCH__ >= 800", "cp.async.wait_all"),
     /* four warps' products are done, all or but the last one */
-    { "jot_wgmma_wait0", "static __device__ __forceinline__ void\njot_wgmma_wait0(void)\n{\n"
-      "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
-      "    asm volatile(\"wgmma.wait_group.sync.aligned 0;\" : : : \"memory\");\n#endif\n}\n" },
-    { "jot_wgmma_wait1", "static __device__ __forceinline__ void\njot_wgmma_wait1(void)\n{\n"
-      "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
-      "    asm volatile(\"wgmma.wait_group.sync.aligned 1;\" : : : \"memory\");\n#endif\n}\n" },
+    MATRIX_ASM("jot_wgmma_wait0", "#ifdef __CUDA_ARCH_FEAT_SM90_ALL",
+               "wgmma.wait_group.sync.aligned 0"),
+    MATRIX_ASM("jot_wgmma_wait1", "#ifdef __CUDA_ARCH_FEAT_SM90_ALL",
+               "wgmma.wait_group.sync.aligned 1"),
     /* what was written is seen by instructions of four warps, behind the next barrier */
-    { "jot_matrix_fence", "static __device__ __forceinline__ void\njot_matrix_fence(void)\n{\n"
-      "#if __CUDA_ARCH__ >= 900\n"
-      "    asm volatile(\"fence.proxy.async.shared::cta;\" : : : \"memory\");\n#endif\n}\n" },
+    MATRIX_ASM("jot_matrix_fence", "#if __CUDA_ARCH__ >= 900", "fence.proxy.async.shared::cta"),
 };
+#undef MATRIX_ASM
 
 JOT_FN bool
 jot_matrix_helper(const char *name, size_t n, Text *out)
@@ -389,8 +382,8 @@ JOT_FN void
 jot_print_copy(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
-    jot_print_f(p, in->narg > 2 ? "jot_copy16(%b + %2w, %b + %2w, " : "jot_copy16(%b + %2w, %b + %2w, 1",
-                in->aux >> 16, arg[0], in->aux & 0xffff, arg[1]);
+    jot_print_f(p, "jot_copy16(%b + %2w, %b + %2w, %s", in->aux >> 16, arg[0], in->aux & 0xffff,
+                arg[1], in->narg > 2 ? "" : "1");
     jot_print_conditions(p, in, 2, WHOLE);
     jot_text_f(p->out, ");\n");
 }

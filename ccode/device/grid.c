@@ -23,6 +23,7 @@
  * Read before: ccode/schedule/sched.h, ccode/device/rfactor.c, ccode/device/walk_grid.c. After:
  * ccode/lower/lower.c. */
 #include "ccode/device/grid.h"
+#include "ccode/ir/access.h"
 #include "ccode/emit.h"
 #include "ccode/ir/operands.h"
 
@@ -103,20 +104,9 @@ grid_stages(Grid *g)
 {
     const Kernel *k = g->k;
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
-    for (uint32_t i = 1; i < k->values.n; i++) {
-        const Value *v = &k->values.v[i];
-        int level = 0;
-        for (int j = 0; j < v->narg; j++) {
-            int of = g->level[k->args.v[v->arg + (uint32_t)j]];
-            level = of > level ? of : level;
-        }
-        g->level[i] = (uint8_t)(level + (v->op == VAL_REDUCE));
-    }
-    for (uint32_t i = 0; ok && i < k->stores.n; i++)
-        used[k->stores.v[i].value] = true;
-    for (uint32_t i = k->values.n; ok && i-- > 1;)
-        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
-            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
+    jot_kernel_levels(k, g->level);
+    if (ok)
+        jot_kernel_used(k, used);
     for (uint32_t i = 1; ok && i < k->values.n; i++)
         if (used[i] && k->values.v[i].op == VAL_REDUCE)
             ok = add_grid_stage(g, false, i);
@@ -276,8 +266,11 @@ loads_side_by_side(const Kernel *k, uint32_t value, int axis, int *nbytes)
     return true;
 }
 
-static int sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *second,
-                     int *out);
+static int
+sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *second, int *out)
+{
+    return jot_axes_then(axes & (((uint64_t)1 << g->k->axes.n) - 1), first, second, out);
+}
 
 /* Elements that an item of the nest may take at a time: 16 bytes of the largest, if that leaves
  * enough items; 1: it may not. */
@@ -326,24 +319,6 @@ grid_widths(Grid *g)
 }
 
 /* ---- the schedule ---- */
-
-/* Axes of the mask, from the one that moves accesses farthest. */
-static int
-sort_axes(const Grid *g, uint64_t axes, const int64_t *first, const int64_t *second, int *out)
-{
-    int n = 0;
-    for (int a = 0; a < (int)g->k->axes.n; a++) {
-        int at = n;
-        if (!(axes >> a & 1))
-            continue;
-        while (at > 0 && (first[a] > first[out[at - 1]] ||
-                          (first[a] == first[out[at - 1]] && second[a] > second[out[at - 1]])))
-            out[at] = out[at - 1], at--;
-        out[at] = a;
-        n++;
-    }
-    return n;
-}
 
 /* Axes of a nest. Items that make sums read more than they write: neighbours read side by side. */
 static int

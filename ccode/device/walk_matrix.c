@@ -56,10 +56,20 @@ matrix_add(Walk *w, int dtype, uint32_t aux, jot_Scalar c, const uint32_t *arg, 
 static bool
 matrix_moves(const Walk *w, const Place *p, int axis)
 {
-    for (int d = 0; d < w->k->bufs.v[p->buf].rank; d++)
-        if (jot_ix_axes(w->k->ix, w->s->ixs.v[p->at + (uint32_t)d]) >> axis & 1)
-            return true;
-    return false;
+    return jot_place_axes(w->s, p) >> axis & 1;
+}
+
+/* The operand that moves with the axis first. */
+static bool
+matrix_operands(const Walk *w, const Stage *st, int axis, const Place **a, const Place **b)
+{
+    *a = matrix_place(w, st, 0);
+    *b = matrix_place(w, st, 1);
+    if (*a && *b && !matrix_moves(w, *a, axis)) {
+        const Place *p = *a;
+        *a = *b, *b = p;
+    }
+    return *a && *b;
 }
 
 /* ---- of a device -------------------------------------------------------------------------- */
@@ -104,15 +114,9 @@ matrix_sort(const Walk *w, const Stage *st, const int *axis, int count, MatrixSt
     uint64_t summed = w->k->values.v[st->what].axes;
     int row, column;
     memset(x, 0, sizeof *x);
-    x->a = matrix_place(w, st, 0);
-    x->b = matrix_place(w, st, 1);
     x->points = 1;
-    if (!x->a || !x->b || !matrix_items(st, &row, &column))
+    if (!matrix_items(st, &row, &column) || !matrix_operands(w, st, row, &x->a, &x->b))
         return false;
-    if (!matrix_moves(w, x->a, row)) {
-        const Place *p = x->a;
-        x->a = x->b, x->b = p;
-    }
     for (int i = 0; i < count; i++)
         if (axis[i] < KERNEL_AXES && summed >> axis[i] & 1)
             x->points *= w->at.left[axis[i]];
@@ -236,17 +240,14 @@ enum { TILES_ARGS = 4, TILES_TERMS = 32 };
 static void
 tiles_step(Walk *w, const Stage *st, const int *axis)
 {
-    const Place *a = matrix_place(w, st, 0), *b = matrix_place(w, st, 1), *c = &st->acc;
+    const Place *a, *b, *c = &st->acc;
     uint32_t arg[TILES_ARGS];
     jot_Scalar steps;
-    if (!a || !b || c->kind != PLACE_MEM || w->at.left[axis[2]] % TILES_TERMS) {
+    if (!matrix_operands(w, st, axis[0], &a, &b) || c->kind != PLACE_MEM ||
+        w->at.left[axis[2]] % TILES_TERMS) {
         jot_code_refuse(w->code,
                         "a matrix unit's operands and sums are not in memory, or k has a rest");
         return;
-    }
-    if (!matrix_moves(w, a, axis[0])) {
-        const Place *p = a;
-        a = b, b = p;
     }
     arg[0] = jot_walk_address(w, c);
     arg[1] = jot_walk_address(w, a);

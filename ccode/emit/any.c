@@ -62,7 +62,8 @@ jot_print_any_declare(Printer *p)
         int dtype = p->int_dtype[i];
         if (dtype >= JOT_F16)
             jot_print_f(p, "    const %s %n = %s((const jot_Scalar *)(const void *)ints)[%d].f;\n",
-                        jot_print_type(dtype), p->int_name[i], dtype == JOT_F64 ? "" : "(float)", i);
+                        jot_print_type(dtype), p->int_name[i], dtype == JOT_F64 ? "" : "(float)",
+                        i);
         else
             jot_print_f(p, "    const jot_i64 %n = ints[%d];\n", p->int_name[i], i);
     }

@@ -47,11 +47,19 @@ typedef struct { const char *name, *text; } VectorHelper;
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
-/* an index that lanes are added to, in 32 bits: one that is far from 0 stays so */
-#define NEAR_ZERO \
+/* The prelude's jotm_f32_to_bf16, lane by lane. */
+#define HALF_ROUND \
+    "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n" \
+    "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n" \
+    "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n" \
+    "    const half h = __builtin_convertvector(q, half);\n"
+/* An index that lanes are added to, in 32 bits: one that is far from 0 stays so. */
+#define RAMP_COMPARED(name, op) \
+    "JOT_VECTOR jot_%V\njot_" name "_%V(jot_i64 base, int step)\n{\n" \
     "    const int far = 1073741824;\n" \
     "    const int near = (jot_u64)base + 1073741824u <= 2147483648u ? (int)base\n" \
-    "        : base < 0 ? -far : far;\n"
+    "        : base < 0 ? -far : far;\n" \
+    "    return (jot_%V){%N} * step " op " -near;\n}\n"
 static const VectorHelper vector_helpers[] = {
     /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
      * in an array then moves from register to register in every step */
@@ -73,10 +81,8 @@ static const VectorHelper vector_helpers[] = {
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
                "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
-    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
-              "    return (jot_%V){%N} * step >= -near;\n}\n" },
-    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
-              "    return (jot_%V){%N} * step == -near;\n}\n" },
+    { "ge0_", RAMP_COMPARED("ge0", ">=") },
+    { "eq0_", RAMP_COMPARED("eq0", "==") },
     { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
@@ -112,9 +118,9 @@ static const VectorHelper vector_helpers[] = {
     { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
                    "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n"
                    "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S%R"
+    { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S" HALF_ROUND
                   "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
-    { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S%R"
+    { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S" HALF_ROUND
                    "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "ld_f16_", "JOT_INLINE jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
@@ -150,27 +156,25 @@ static const FmaName fma_names[] = {
     { "f64x2", "__aarch64__", "__builtin_aarch64_fmav2df(a, b, c)", NULL },
 };
 
+static void put_vector_text(Text *out, const char *text, const VectorName *v);
+
 static bool
-vector_is(const VectorName *v, const char *name)
+name_is(const char *name, const char *s, size_t n)
 {
-    return jot_str_len(name) == v->n && memcmp(name, v->name, v->n) == 0;
+    return jot_str_len(name) == n && memcmp(name, s, n) == 0;
 }
 
 /* More lanes than the widest of these, or fewer than the least: by parts, which round once too. */
+#define FMA_HALVES(name) "    return jot_join_%V(\n" \
+    "        jot_" name "_%h(jot_lo_%V(a), jot_lo_%V(b), jot_lo_%V(c)),\n" \
+    "        jot_" name "_%h(jot_hi_%V(a), jot_hi_%V(b), jot_hi_%V(c)));\n"
 static void
-put_fma_parts(Text *out, const VectorName *v, const char *name)
+put_fma_parts(Text *out, const VectorName *v, bool sum)
 {
     const char *f = v->bits == 64 ? "" : "f";
     jot_text_f(out, "#elif defined __FP_FAST_FMA%s\n", v->bits == 64 ? "" : "F");
     if (v->lanes * v->bits > 256)
-        jot_text_f(out, "    return jot_join_%.*s(\n"
-                   "        jot_%s_f%dx%d(jot_lo_%.*s(a), jot_lo_%.*s(b), jot_lo_%.*s(c)),\n"
-                   "        jot_%s_f%dx%d(jot_hi_%.*s(a), jot_hi_%.*s(b), jot_hi_%.*s(c)));\n",
-                   (int)v->n, v->name,
-                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
-                   (int)v->n, v->name,
-                   name, v->bits, v->lanes / 2, (int)v->n, v->name, (int)v->n, v->name,
-                   (int)v->n, v->name);
+        put_vector_text(out, sum ? FMA_HALVES("fma") : FMA_HALVES("mad"), v);
     else
         jot_text_f(out, "    for (int l = 0; l < %d; l++)\n"
                    "        c[l] = __builtin_fma%s(a[l], b[l], c[l]);\n    return c;\n", v->lanes, f);
@@ -182,7 +186,7 @@ put_fma(Text *out, const VectorName *v, bool sum)
     jot_text_f(out, "#ifdef __clang__\n#pragma clang fp contract(on)\n    return a * b + c;\n");
     for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++) {
         const FmaName *f = &fma_names[i];
-        if (!vector_is(v, f->vector))
+        if (!name_is(f->vector, v->name, v->n))
             continue;
         jot_text_f(out, "#elif defined %s\n", f->target);
         if (sum && f->spelled)
@@ -191,7 +195,7 @@ put_fma(Text *out, const VectorName *v, bool sum)
         else
             jot_text_f(out, "    return (jot_%s)%s;\n", f->vector, f->call);
     }
-    put_fma_parts(out, v, sum ? "fma" : "mad");
+    put_fma_parts(out, v, sum);
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
@@ -199,10 +203,10 @@ put_fma(Text *out, const VectorName *v, bool sum)
 static void
 put_dot(Text *out, const VectorName *v)
 {
-    jot_text_f(out, vector_is(v, "f32x16")
+    jot_text_f(out, name_is("f32x16", v->name, v->n)
                ? "#ifdef __AVX512BF16__\n    __asm__(\"vdpbf16ps {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
                  "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n#else\n"
-               : !vector_is(v, "f32x4") ? "#if 0\n#else\n"
+               : !name_is("f32x4", v->name, v->n) ? "#if 0\n#else\n"
                : "#if defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC && defined __aarch64__\n"
                  "    __asm__(\"bfdot %%0.4s, %%1.8h, %%2.8h\" : \"+w\"(c) : \"w\"(a), \"w\"(b));\n"
                  "    return c;\n#else\n");
@@ -261,7 +265,7 @@ static void
 put_any(Text *out, const VectorName *v)
 {
     int nbytes = v->lanes * v->bits / 8;
-    const char *lane = v->name, *test = nbytes == 64 ? "ptestmd512((word)m, (word)m, -1) != 0"
+    const char *test = nbytes == 64 ? "ptestmd512((word)m, (word)m, -1) != 0"
         : nbytes == 32 ? "ptestz256((word)m, (word)m) == 0" : "ptestz128((word)m, (word)m) == 0";
     bool known = nbytes >= 16 && nbytes <= 64;
     if (known)
@@ -271,8 +275,7 @@ put_any(Text *out, const VectorName *v)
                    nbytes == 64 ? " && !defined __clang__" : "",
                    nbytes == 64 ? "int" : "long long", nbytes, test);
     if (nbytes > 16)
-        jot_text_f(out, "    return jot_any_%.*s%d(jot_lo_%.*s(m) | jot_hi_%.*s(m));\n",
-                   (int)v->x, lane, v->lanes / 2, (int)v->n, lane, (int)v->n, lane);
+        put_vector_text(out, "    return jot_any_%h(jot_lo_%V(m) | jot_hi_%V(m));\n", v);
     else
         jot_text_f(out, "    jot_u64 word[2] = {0, 0};\n    __builtin_memcpy(word, &m, sizeof m);\n"
                    "    return (word[0] | word[1]) != 0;\n");
@@ -368,28 +371,12 @@ put_mask(Text *out, const VectorName *v, char what)
     return true;
 }
 
+/* An integer for each lane: a half, or a word. */
 static void
-put_half_type(Text *out, const VectorName *v)
+put_bits_type(Text *out, const VectorName *v, const char *name, int nbytes)
 {
-    jot_text_f(out, "    typedef jot_u16 half __attribute__((vector_size(%d)));\n", 2 * v->lanes);
-}
-
-/* A word for each lane, and a half. */
-static void
-put_half_types(Text *out, const VectorName *v)
-{
-    jot_text_f(out, "    typedef jot_u32 word __attribute__((vector_size(%d)));\n", 4 * v->lanes);
-    put_half_type(out, v);
-}
-
-/* The prelude's jotm_f32_to_bf16, lane by lane. */
-static void
-put_half_round(Text *out)
-{
-    jot_text_f(out, "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n"
-               "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n"
-               "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n"
-               "    const half h = __builtin_convertvector(q, half);\n");
+    jot_text_f(out, "    typedef jot_u%d %s __attribute__((vector_size(%d)));\n", 8 * nbytes, name,
+               nbytes * v->lanes);
 }
 
 /* Halves h to floats, and floats v to halves: by the instruction where there is one for so many,
@@ -462,9 +449,8 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
                 text++;
             text++;
             break;
-        case 'S': put_half_types(out, v); break;
-        case 'R': put_half_round(out); break;
-        case '2': put_half_type(out, v); break;
+        case 'S': put_bits_type(out, v, "word", 4); /* fall through */
+        case '2': put_bits_type(out, v, "half", 2); break;
         case 'H': put_f16(out, v, true); break;
         case 'G': put_f16(out, v, false); break;
         case 'U': jot_text_f(out, "u%dx%d", v->bits, v->lanes); break;
@@ -533,12 +519,6 @@ static const ConvertName convert_names[] = {
 #undef CONVERT_TO64
 #undef CONVERT_UP
 
-static bool
-lane_is(const char *lane, const char *s, size_t n)
-{
-    return jot_str_len(lane) == n && memcmp(lane, s, n) == 0;
-}
-
 /* jot_cv_i64_f32x8: lanes of a type as another, as C converts. False: it is no such name. */
 static bool
 put_convert(Text *out, const char *name, size_t n)
@@ -556,8 +536,8 @@ put_convert(Text *out, const char *name, size_t n)
                v.lanes, (int)n, name, (int)v.n, v.name);
     for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++) {
         const ConvertName *c = &convert_names[i];
-        if (c->lanes != v.lanes || !lane_is(c->to, name + to, end - to) ||
-            !lane_is(c->from, v.name, v.x - 1))
+        if (c->lanes != v.lanes || !name_is(c->to, name + to, end - to) ||
+            !name_is(c->from, v.name, v.x - 1))
             continue;
         target = c->target;
         jot_text_f(out, "#if defined %s && !defined __clang__\n%s"
@@ -595,13 +575,13 @@ jot_vector_text(const char *name, size_t n, Text *out)
 JOT_FN uint64_t
 jot_vector_hash(uint64_t hash)
 {
-    for (size_t i = 0; i < sizeof vector_helpers / sizeof vector_helpers[0]; i++)
-        hash = jot_hash(hash, vector_helpers[i].text, jot_str_len(vector_helpers[i].text));
-    for (size_t i = 0; i < sizeof fma_names / sizeof fma_names[0]; i++)
-        hash = jot_hash(hash, fma_names[i].call, jot_str_len(fma_names[i].call));
-    for (size_t i = 0; i < sizeof convert_names / sizeof convert_names[0]; i++)
-        hash = jot_hash(hash, convert_names[i].call, jot_str_len(convert_names[i].call));
-    for (size_t i = 0; i < sizeof choice_names / sizeof choice_names[0]; i++)
-        hash = jot_hash(hash, choice_names[i].call, jot_str_len(choice_names[i].call));
+#define HASH_TEXTS(table, text) \
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) \
+        hash = jot_hash(hash, table[i].text, jot_str_len(table[i].text));
+    HASH_TEXTS(vector_helpers, text)
+    HASH_TEXTS(fma_names, call)
+    HASH_TEXTS(convert_names, call)
+    HASH_TEXTS(choice_names, call)
+#undef HASH_TEXTS
     return hash;
 }

@@ -28,12 +28,6 @@ jot_print_memory_type(int dtype)
     return dtype == JOT_F16 || dtype == JOT_BF16 ? "jot_u16" : jot_print_type(dtype);
 }
 
-static int
-dtype_class(int dtype)
-{
-    return dtype >= JOT_F16 ? 0 : dtype == JOT_BOOL ? 2 : 1;
-}
-
 JOT_FN uint32_t
 jot_print_arg(const Printer *p, const Inst *in, int i)
 {
@@ -95,7 +89,7 @@ jot_print_operator(const Inst *in, int operand_dtype, int third_dtype, int *dtyp
         *dtype = third_dtype;
     if (in->ew == EW_UNIFORM || in->ew == EW_NORMAL)
         *dtype = in->dtype;
-    return jot_ew_info[in->ew].c[dtype_class(*dtype)];
+    return jot_ew_info[in->ew].c[jot_dtype_class((jot_DType)*dtype)];
 }
 
 JOT_FN const char *

@@ -22,32 +22,29 @@ enum { JAM_OPERATIONS = 16 }; /* of a row's text at most */
 
 /* The place of an array's elements in the block: one record, or 0xffffffff, where several. */
 static uint32_t
-place_of(const Code *code, uint32_t block, uint32_t array, uint32_t place)
+place_of(const Code *code, uint32_t block, uint32_t array)
 {
-    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+    uint32_t place = 0;
+    for (uint32_t n = block; (n = jot_code_next(code, block, n)) != 0;) {
         const Inst *in = &code->inst.v[n];
         const uint32_t *arg = &code->args.v[in->arg];
         if (in->op == C_CELL && arg[0] == array)
             place = place == 0 || place == arg[1] ? arg[1] : 0xffffffffu;
-        if (in->kids)
-            place = place_of(code, n, array, place);
     }
     return place;
 }
 
 /* Is this all that the steps of the inner loop write: elements of arrays at its own variable? */
 static bool
-own_elements(const Code *code, uint32_t inner, uint32_t block)
+own_elements(const Code *code, uint32_t inner)
 {
-    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+    for (uint32_t n = inner; (n = jot_code_next(code, inner, n)) != 0;) {
         const Inst *in = &code->inst.v[n], *to = &code->inst.v[code->args.v[in->arg]];
         if (in->op == C_STORE || in->op == C_ATOMIC || in->op == C_CALL || in->op == C_FOR)
             return false;
         if (in->op == C_SET && to->op == C_CELL &&
             (code->args.v[to->arg + 1] != inner ||
-             place_of(code, inner, code->args.v[to->arg], 0) != inner))
-            return false;
-        if (in->kids && !own_elements(code, inner, n))
+             place_of(code, inner, code->args.v[to->arg]) != inner))
             return false;
     }
     return true;
@@ -58,11 +55,9 @@ static int
 operations(const Code *code, uint32_t block)
 {
     int n_ops = 0;
-    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
-        const Inst *in = &code->inst.v[n];
-        n_ops += in->op == C_LOAD || in->op == C_EW || in->op == C_SET;
-        if (in->kids)
-            n_ops += operations(code, n);
+    for (uint32_t n = block; (n = jot_code_next(code, block, n)) != 0;) {
+        int op = code->inst.v[n].op;
+        n_ops += op == C_LOAD || op == C_EW || op == C_SET;
     }
     return n_ops;
 }
@@ -96,7 +91,7 @@ find_inner(const Printer *p, uint32_t loop)
         else if (in->kids || !in->pure || in->lanes || in->op == C_CALL || in->op == C_DECL)
             return 0;
     }
-    return inner && same_steps(code, loop, inner) && own_elements(code, inner, inner) ? inner : 0;
+    return inner && same_steps(code, loop, inner) && own_elements(code, inner) ? inner : 0;
 }
 
 static void

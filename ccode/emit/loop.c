@@ -105,13 +105,9 @@ mark_record(Printer *p, uint32_t n)
 static bool
 mark_block(Printer *p, uint32_t block)
 {
-    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
-        const Inst *in = &p->code->inst.v[n];
-        if (!in->live && !in->uses)
-            continue;
-        if (!mark_record(p, n) || (in->kids && !mark_block(p, n)))
+    for (uint32_t n = block; (n = jot_code_next(p->code, block, n)) != 0;)
+        if ((p->code->inst.v[n].live || p->code->inst.v[n].uses) && !mark_record(p, n))
             return false;
-    }
     return true;
 }
 
@@ -119,36 +115,27 @@ mark_block(Printer *p, uint32_t block)
 static void
 set_lanes(Printer *p, uint32_t block, int lanes)
 {
-    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
-        Inst *in = &p->code->inst.v[n];
+    for (uint32_t n = block; (n = jot_code_next(p->code, block, n)) != 0;)
         if (p->moves[n] == MOVES_VECTOR)
-            in->lanes = (uint8_t)lanes;
-        if (in->kids)
-            set_lanes(p, n, lanes);
-    }
+            p->code->inst.v[n].lanes = (uint8_t)lanes;
 }
 
 static void
 unmark(Printer *p, uint32_t block)
 {
-    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+    for (uint32_t n = block; n; n = jot_code_next(p->code, block, n))
         p->moves[n] = MOVES_NOT;
-        if (p->code->inst.v[n].kids)
-            unmark(p, n);
-    }
 }
 
 /* Bytes of the widest and the narrowest element that vectors are made of. */
 static void
 find_widths(const Printer *p, uint32_t block, int *widest, int *narrowest)
 {
-    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+    for (uint32_t n = block; (n = jot_code_next(p->code, block, n)) != 0;) {
         const Inst *in = &p->code->inst.v[n];
         bool memory = in->op == C_STORE || in->op == C_LOAD;
         int own = jot_print_lane_nbytes(in->op == C_STORE ? p->k->bufs.v[in->aux].dtype : in->dtype);
         int in_memory = memory ? (int)jot_dtype_nbytes((jot_DType)p->k->bufs.v[in->aux].dtype) : 8;
-        if (in->kids)
-            find_widths(p, n, widest, narrowest);
         if (p->moves[n] != MOVES_VECTOR || (!in->live && !in->uses) || in->op == C_SET)
             continue;
         if (memory && in_memory < *narrowest)
@@ -282,8 +269,8 @@ print_ranged(Printer *p, Loop *l)
     jot_print_f(p, "\tfor (; %n <= %n - %d; %n += %d) {\n", at, l->to, l->lanes, at, l->lanes);
     print_loop_body(p, l, l->lanes, false);
     if (l->parts)
-        jot_print_f(p, "\tif (%n < %n) {\n\t    const int part = (int)(%n - %n);\n", at, l->to, l->to,
-                    at);
+        jot_print_f(p, "\tif (%n < %n) {\n\t    const int part = (int)(%n - %n);\n", at, l->to,
+                    l->to, at);
     else
         jot_print_f(p, "\tfor (; %n < %n; %n++) {\n", at, l->to, at);
     print_loop_body(p, l, l->parts ? l->lanes : 0, l->parts);
@@ -353,7 +340,6 @@ jot_print_loop_vectors(Printer *p, uint32_t n)
     if (loop_plan(p, n, &l))
         vectors = l.steps < 0 || l.steps > l.unrolled * l.lanes ? 1
             : (int)((l.steps + l.lanes - 1) / l.lanes);
-    p->moves[n] = MOVES_NOT;
     unmark(p, n);
     return vectors;
 }
@@ -381,9 +367,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
         jot_print_give(p, mark);
         p->vectors = true;
     }
-    if (p->moves && in->apart) {
-        p->moves[n] = MOVES_NOT;
+    if (p->moves && in->apart)
         unmark(p, n);
-    }
     return vectors;
 }

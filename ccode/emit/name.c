@@ -14,8 +14,7 @@
 static bool
 name_char(char c, bool first)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (!first && c >= '0' && c <= '9');
+    return jot_char_word(c) && !(first && c >= '0' && c <= '9');
 }
 
 static bool

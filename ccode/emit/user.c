@@ -31,12 +31,6 @@ user_type(int dtype)
 
 /* ---- what is mentioned -------------------------------------------------------------------- */
 
-static bool
-user_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* Does name stand in text as a word of its own? In comments too: a declaration too many is
  * harmless. */
 static bool
@@ -45,8 +39,8 @@ user_mentions(const char *text, const char *name)
     size_t n = jot_str_len(name), len = jot_str_len(text), k;
 
     for (k = 0; k + n <= len; k++)
-        if (text[k] == name[0] && !memcmp(text + k, name, n) && !user_word(text[k + n])
-            && (!k || !user_word(text[k - 1])))
+        if (text[k] == name[0] && !memcmp(text + k, name, n) && !jot_char_word(text[k + n])
+            && (!k || !jot_char_word(text[k - 1])))
             return true;
     return false;
 }
@@ -69,26 +63,43 @@ user_constant(Text *out, const char *source, const char *name, int64_t value)
         jot_text_f(out, "    const jot_i64 %s = %lld;\n", name, (long long)value);
 }
 
+/* An array's size, extents and strides. */
+static void
+user_extents(Text *out, const char *source, const CodeArg *a)
+{
+    char buf[80];
+    Text name = {NULL, buf, 0, sizeof buf};
+    int64_t stride = 1;
+    int d;
+
+    user_constant(out, source, user_derived(&name, a->name, "_n", -1), a->nelem);
+    for (d = a->rank - 1; d >= 0; d--) {
+        user_constant(out, source, user_derived(&name, a->name, "_", d), a->ext[d]);
+        user_constant(out, source, user_derived(&name, a->name, "_s", d), stride);
+        stride *= a->ext[d];
+    }
+}
+
+/* Steps that callers share. */
+static int64_t
+user_count(const CodeSpec *s)
+{
+    const CodeArg *a = &s->arg[s->parallel ? s->parallel - 1 : 0];
+
+    return !s->parallel ? 1 : s->parallel_dim < 0 ? a->nelem : a->ext[s->parallel_dim];
+}
+
 /* ---- kernels ------------------------------------------------------------------------------ */
 
 static void
 user_array(Text *out, const CodeSpec *s, int k)
 {
     const CodeArg *a = &s->arg[k];
-    char buf[80];
-    Text name = {NULL, buf, 0, sizeof buf};
-    int64_t stride = 1;
-    int d;
 
     if (user_mentions(s->source, a->name))
         jot_text_f(out, "    %s%s *%s = buf[%d]; /* %s */\n", k < s->inputs ? "const " : "",
                    user_stored[a->dtype], a->name, k, jot_dtype_name((jot_DType)a->dtype));
-    user_constant(out, s->source, user_derived(&name, a->name, "_n", -1), a->nelem);
-    for (d = a->rank - 1; d >= 0; d--) {
-        user_constant(out, s->source, user_derived(&name, a->name, "_", d), a->ext[d]);
-        user_constant(out, s->source, user_derived(&name, a->name, "_s", d), stride);
-        stride *= a->ext[d];
-    }
+    user_extents(out, s->source, a);
 }
 
 /* What the compiler takes for the file's name: the operator's. Maps have none of their own, so the
@@ -148,12 +159,7 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
     int k;
 
     JOT_ASSERT(s && !s->map, "a CODE node has the text of a kernel");
-    *count = 1;
-    if (s->parallel) {
-        const CodeArg *a = &s->arg[s->parallel - 1];
-
-        *count = s->parallel_dim < 0 ? a->nelem : a->ext[s->parallel_dim];
-    }
+    *count = user_count(s);
     if (s->helpers)
         user_lines(out, s, " helpers", s->helpers, "");
     jot_text_f(out,
@@ -211,10 +217,6 @@ static void
 user_device_array(Text *out, const DeviceDialect *d, const CodeSpec *s, const char *source, int k)
 {
     const CodeArg *a = &s->arg[k];
-    char buf[80];
-    Text name = {NULL, buf, 0, sizeof buf};
-    int64_t stride = 1;
-    int dim;
 
     jot_text_f(out, "    %s%s%s *%s = arg%d", d->global, k < s->inputs ? "const " : "",
                user_stored[a->dtype], a->name, k);
@@ -222,12 +224,7 @@ user_device_array(Text *out, const DeviceDialect *d, const CodeSpec *s, const ch
         jot_text_f(out, " + (jot_i64)%zu * arg%d_from",
                    64 / jot_dtype_nbytes((jot_DType)a->dtype), k);
     jot_text_f(out, "; /* %s */\n", jot_dtype_name((jot_DType)a->dtype));
-    user_constant(out, source, user_derived(&name, a->name, "_n", -1), a->nelem);
-    for (dim = a->rank - 1; dim >= 0; dim--) {
-        user_constant(out, source, user_derived(&name, a->name, "_", dim), a->ext[dim]);
-        user_constant(out, source, user_derived(&name, a->name, "_s", dim), stride);
-        stride *= a->ext[dim];
-    }
+    user_extents(out, source, a);
 }
 
 JOT_FN bool
@@ -239,9 +236,7 @@ jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int
     size_t before = out->n;
     int k;
 
-    *count = !s->parallel ? 1
-           : s->parallel_dim < 0 ? s->arg[s->parallel - 1].nelem
-                                 : s->arg[s->parallel - 1].ext[s->parallel_dim];
+    *count = user_count(s);
     if (s->device_helpers[device])
         user_lines(out, s, " helpers", s->device_helpers[device], "");
     jot_text_f(out, "/* code: %s */\n%svoid %s(\n", s->name, d->kernel, fn_name);

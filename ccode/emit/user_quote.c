@@ -51,12 +51,6 @@ quote_part(const char **at, const char *end, QuotePart *part)
     return false;
 }
 
-static bool
-quote_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* Where the messages have "NAME:number", or "NAME(number)" as NVRTC's do, and NAME is no part of
  * another file's name; NULL: nowhere. */
 static const char *
@@ -68,7 +62,7 @@ quote_blamed(const char *messages, const QuotePart *part, int *number)
         const char *q = p + part->nname;
 
         *number = 0;
-        if (p > messages && (quote_letter(p[-1]) || p[-1] == '.' || p[-1] == '/'))
+        if (p > messages && (jot_char_word(p[-1]) || p[-1] == '.' || p[-1] == '/'))
             continue;
         if (*q == ':' || *q == '(')
             for (q++; *q >= '0' && *q <= '9' && *number < 100000; q++)
@@ -87,8 +81,8 @@ quote_of_word(const QuotePart *part, const char *word, size_t nword)
     size_t k;
 
     for (k = 0; k + nword < part->ntext; k++) {
-        if (!memcmp(part->text + k, word, nword) && !quote_letter(part->text[k + nword])
-            && !(k && quote_letter(part->text[k - 1])))
+        if (!memcmp(part->text + k, word, nword) && !jot_char_word(part->text[k + nword])
+            && !(k && jot_char_word(part->text[k - 1])))
             return number;
         number += part->text[k] == '\n';
     }
@@ -135,7 +129,7 @@ jot_code_quote(const char *text, size_t nbytes, const char *messages, Text *out)
         const char *from = word + sizeof undefined - 1;
         size_t n = 0;
 
-        while (quote_letter(from[n]))
+        while (jot_char_word(from[n]))
             n++;
         line = quote_of_word(&part, from, n);
         blamed = part;

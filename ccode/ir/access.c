@@ -74,14 +74,15 @@ jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis)
 }
 
 JOT_FN int
-jot_axes_by(uint64_t axes, const int64_t *moved, int *out)
+jot_axes_then(uint64_t axes, const int64_t *moved, const int64_t *then, int *out)
 {
     int n = 0;
     for (int a = 0; axes >> a; a++) {
         int at = n;
         if (!(axes >> a & 1))
             continue;
-        for (n++; at > 0 && moved[a] > moved[out[at - 1]]; at--)
+        for (n++; at > 0 && (moved[a] != moved[out[at - 1]] ? moved[a] > moved[out[at - 1]]
+                                                            : then[a] > then[out[at - 1]]); at--)
             out[at] = out[at - 1];
         out[at] = a;
     }
@@ -94,6 +95,15 @@ jot_kernel_axes_of(const Kernel *k, uint32_t at, int n)
     uint64_t axes = 0;
     for (int i = 0; i < n; i++)
         axes |= jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)i]);
+    return axes;
+}
+
+JOT_FN uint64_t
+jot_kernel_axes_kind(const Kernel *k, AxisKind kind)
+{
+    uint64_t axes = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        axes |= (uint64_t)(k->axes.v[a].kind == kind) << a;
     return axes;
 }
 

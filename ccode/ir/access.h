@@ -31,8 +31,10 @@ JOT_FN double jot_layout_pitch(const Layout *l, int dim);
 /* The access lies side by side along the axis: by the index of the dimension that does. */
 JOT_FN bool jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int axis);
 
-/* Axes, those that move something farthest first; how many. */
-JOT_FN int jot_axes_by(uint64_t axes, const int64_t *moved, int *out);
+/* Axes, those that move something farthest first, of equals those that move another; how many. */
+JOT_FN int jot_axes_then(uint64_t axes, const int64_t *moved, const int64_t *then, int *out);
+#define jot_axes_by(axes, moved, out) jot_axes_then(axes, moved, moved, out)
+JOT_FN uint64_t jot_kernel_axes_kind(const Kernel *k, AxisKind kind);
 /* Axes that n expressions of k->ixs move with; those that conditions of a load or sum speak of. */
 JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
 #define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)

@@ -67,7 +67,7 @@ cost_touch(const Kernel *k, uint32_t buf, double points, double *touched, double
 }
 
 static void
-cost_values(const Kernel *k, bool *used, double *touched, KernelCost *cost)
+cost_values(const Kernel *k, const bool *used, double *touched, KernelCost *cost)
 {
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
@@ -79,8 +79,6 @@ cost_values(const Kernel *k, bool *used, double *touched, KernelCost *cost)
         cost->points = points > cost->points ? points : cost->points;
         if (v->op == VAL_LOAD)
             cost_touch(k, v->buf, points, touched, &cost->read);
-        for (int j = 0; j < v->narg; j++)
-            used[k->args.v[v->arg + (uint32_t)j]] = true;
     }
 }
 
@@ -92,11 +90,11 @@ jot_kernel_cost(const Kernel *k, KernelCost *cost)
 
     memset(cost, 0, sizeof *cost);
     if (used && touched) {
+        jot_kernel_used(k, used);
         for (uint32_t i = 0; i < k->stores.n; i++) {
             const KStore *s = &k->stores.v[i];
             double points = jot_kernel_points(k, s->free | k->values.v[s->value].free);
 
-            used[s->value] = true;
             cost->points = points > cost->points ? points : cost->points;
             cost->flops += s->acc ? points : 0;
             cost_touch(k, s->buf, points, touched + k->bufs.n, &cost->written);

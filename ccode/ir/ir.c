@@ -20,68 +20,46 @@ jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix)
     return k->bufs.n == 1 && k->values.n == 1;
 }
 
+#define KERNEL_LISTS(each) \
+    each(axes) each(bufs) each(scalars) each(tables) each(values) each(stores) each(ixs) \
+    each(args) each(slots)
+
 JOT_FN void
 jot_kernel_close(Kernel *k)
 {
-    jot_vec_free(k->mem, k->axes);
-    jot_vec_free(k->mem, k->bufs);
-    jot_vec_free(k->mem, k->scalars);
-    jot_vec_free(k->mem, k->tables);
-    jot_vec_free(k->mem, k->values);
-    jot_vec_free(k->mem, k->stores);
-    jot_vec_free(k->mem, k->ixs);
-    jot_vec_free(k->mem, k->args);
-    jot_vec_free(k->mem, k->slots);
+#define FREE_LIST(list) jot_vec_free(k->mem, k->list);
+    KERNEL_LISTS(FREE_LIST)
+#undef FREE_LIST
     jot_arena_free(&k->arena);
 }
-
-/* Refused, it is empty. */
-#define copy_list(k, from, list) \
-    ((k)->list.v = NULL, (k)->list.n = (k)->list.cap = 0, \
-     jot_vec_reserve((k)->mem, (k)->list, (from)->list.n) && (from)->list.n \
-         ? (void)(memcpy((k)->list.v, (from)->list.v, (from)->list.n * sizeof *(k)->list.v), \
-                  (k)->list.n = (from)->list.n) : (void)0)
 
 JOT_FN bool
 jot_kernel_copy(Kernel *k, const Kernel *from)
 {
     *k = *from;
     k->arena.head = NULL;
-    copy_list(k, from, axes);
-    copy_list(k, from, bufs);
-    copy_list(k, from, scalars);
-    copy_list(k, from, tables);
-    copy_list(k, from, values);
-    copy_list(k, from, stores);
-    copy_list(k, from, ixs);
-    copy_list(k, from, args);
-    copy_list(k, from, slots);
+#define COPY_LIST(list) /* refused, it is empty */ \
+    k->list.v = NULL, k->list.n = k->list.cap = 0; \
+    if (jot_vec_reserve(k->mem, k->list, from->list.n) && from->list.n) \
+        memcpy(k->list.v, from->list.v, (k->list.n = from->list.n) * sizeof *k->list.v);
+    KERNEL_LISTS(COPY_LIST)
+#undef COPY_LIST
     return !k->mem->failed;
 }
-#undef copy_list
-
-/* Lists only grow: there is room. */
-#define restore_list(k, was, list) \
-    ((k)->list.n = (was)->list.n, (k)->list.n \
-         ? (void)memcpy((k)->list.v, (was)->list.v, (k)->list.n * sizeof *(k)->list.v) : (void)0)
 
 JOT_FN void
 jot_kernel_restore(Kernel *k, Kernel *was)
 {
     if (!k->mem->failed) {
-        restore_list(k, was, axes);
-        restore_list(k, was, bufs);
-        restore_list(k, was, scalars);
-        restore_list(k, was, tables);
-        restore_list(k, was, values);
-        restore_list(k, was, stores);
-        restore_list(k, was, ixs);
-        restore_list(k, was, args);
-        restore_list(k, was, slots);
+#define RESTORE_LIST(list) /* lists only grow: there is room */ \
+        if ((k->list.n = was->list.n) > 0) \
+            memcpy(k->list.v, was->list.v, k->list.n * sizeof *k->list.v);
+        KERNEL_LISTS(RESTORE_LIST)
+#undef RESTORE_LIST
     }
     jot_kernel_close(was);
 }
-#undef restore_list
+#undef KERNEL_LISTS
 
 JOT_FN bool
 jot_kernel_settle(Kernel *k, Kernel *was, bool done)
@@ -228,6 +206,19 @@ jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at)
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
     return jot_layout_addr(k->bufs.v[buf].layout, k->ix, jot_kernel_index(k, at), &space);
+}
+
+JOT_FN void
+jot_kernel_levels(const Kernel *k, uint8_t *level)
+{
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        int most = 0;
+        for (int j = 0; j < k->values.v[i].narg; j++) {
+            int of = level[jot_v_arg(k, i, j)];
+            most = of > most ? of : most;
+        }
+        level[i] = (uint8_t)(most + (k->values.v[i].op == VAL_REDUCE));
+    }
 }
 
 JOT_FN void

@@ -266,6 +266,8 @@ JOT_FN const Ix *jot_kernel_index(const Kernel *k, uint32_t at);
 JOT_FN Ix jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at);
 /* Mark the values that the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
+/* level[value]: reductions at or below it, on the deepest way. */
+JOT_FN void jot_kernel_levels(const Kernel *k, uint8_t *level);
 /* Is the value provably never above 0 (NaN aside)? */
 JOT_FN bool jot_value_low(const Kernel *k, uint32_t value);
 /* May this max or min ignore NaN, because every stored result that it enters is NaN anyway then? */

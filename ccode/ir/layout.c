@@ -38,6 +38,19 @@ size_parts(Layout *l)
     return true;
 }
 
+/* Strides of the parts from their sizes; false: too many elements. */
+static bool
+stride_parts(Layout *l)
+{
+    l->nelem = 1;
+    for (int i = l->n - 1; i >= 0; i--) {
+        l->stride[i] = l->nelem;
+        if (!jot_mul_ok(l->nelem, l->size[i], &l->nelem))
+            return false;
+    }
+    return l->nelem < INT64_MAX / 64;
+}
+
 JOT_FN bool
 jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart *part,
                 const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad)
@@ -61,15 +74,7 @@ jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart
     }
     if (part && n > 0)
         memcpy(l->part, part, (size_t)n * sizeof *part);
-    if (!size_parts(l))
-        return false;
-    l->nelem = 1;
-    for (int i = l->n - 1; i >= 0; i--) {
-        l->stride[i] = l->nelem;
-        if (!jot_mul_ok(l->nelem, l->size[i], &l->nelem))
-            return false;
-    }
-    return l->nelem < INT64_MAX / 64;
+    return size_parts(l) && stride_parts(l);
 }
 
 JOT_FN bool

@@ -4,18 +4,12 @@
 #include "ccode/ir/ir.h"
 
 static void
-ir_print_ix(const Kernel *k, Ix ix, Text *t)
-{
-    jot_ix_print_named(k, NULL, ix, t);
-}
-
-static void
 print_ixs(const Kernel *k, uint32_t at, int n, const char *open, const char *close, Text *t)
 {
     jot_text_f(t, "%s", open);
     for (int i = 0; i < n; i++) {
         jot_text_f(t, "%s", i ? ", " : "");
-        ir_print_ix(k, k->ixs.v[at + (uint32_t)i], t);
+        jot_ix_print_named(k, NULL, k->ixs.v[at + (uint32_t)i], t);
     }
     jot_text_f(t, "%s", close);
 }
@@ -83,7 +77,7 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         jot_text_f(t, " to %s", jot_dtype_name((jot_DType)v->round));
     for (int i = 0; v->op == VAL_AT && i < v->nidx; i++) {
         jot_text_f(t, " %s=", k->axes.v[v->ax[i]].name);
-        ir_print_ix(k, k->ixs.v[v->at + (uint32_t)i], t);
+        jot_ix_print_named(k, NULL, k->ixs.v[v->at + (uint32_t)i], t);
     }
     print_conds(k, v->at + v->nidx, v->ncond, t);
     if (v->op == VAL_LOAD && v->ncond) {

@@ -101,34 +101,51 @@ add_value(Kernel *k, Value v)
     return k->values.n - 1;
 }
 
-static uint8_t
-computed(int dtype)
+/* A value of these operands, expressions and conditions. */
+static uint32_t
+value_of(Kernel *k, Value v, int narg, const uint32_t *arg, int nidx, const Ix *ix, int ncond,
+         const Ix *cond)
 {
-    return (uint8_t)(dtype == JOT_F16 || dtype == JOT_BF16 ? JOT_F32 : dtype);
+    v.narg = (uint8_t)narg;
+    v.nidx = (uint8_t)nidx;
+    v.ncond = (uint8_t)ncond;
+    v.arg = narg ? add_args(k, narg, arg) : 0;
+    v.at = nidx + ncond ? add_ixs(k, nidx, ix, ncond, cond) : 0;
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+static Value
+value_begin(ValOp op, int dtype)
+{
+    Value v = {0};
+    v.op = (uint8_t)op;
+    v.dtype = v.round = (uint8_t)jot_dtype_compute((jot_DType)dtype);
+    return v;
+}
+
+/* Number of a value that there is. */
+static bool
+is_value(const Kernel *k, uint32_t n)
+{
+    return n > 0 && n < k->values.n;
 }
 
 static uint32_t
-load_as(Kernel *k, uint8_t dtype, uint32_t buf, const Ix *idx, int ncond, const Ix *cond,
+load_as(Kernel *k, int dtype, uint32_t buf, const Ix *idx, int ncond, const Ix *cond,
         jot_Scalar outside)
 {
-    Value v = {0};
+    Value v = value_begin(VAL_LOAD, dtype);
     if (buf == 0 || buf >= k->bufs.n || ncond < 0 || ncond > 64)
         return 0;
-    v.op = VAL_LOAD;
-    v.dtype = v.round = dtype;
     v.buf = buf;
-    v.nidx = k->bufs.v[buf].rank;
-    v.ncond = (uint8_t)ncond;
-    v.at = add_ixs(k, v.nidx, idx, ncond, cond);
     v.c = outside;
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, v, 0, NULL, k->bufs.v[buf].rank, idx, ncond, cond);
 }
 
 JOT_FN uint32_t
 jot_v_load(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond, jot_Scalar outside)
 {
-    uint8_t dtype = buf < k->bufs.n ? computed(k->bufs.v[buf].dtype) : 0;
-    return load_as(k, dtype, buf, idx, ncond, cond, outside);
+    return load_as(k, buf < k->bufs.n ? k->bufs.v[buf].dtype : 0, buf, idx, ncond, cond, outside);
 }
 
 JOT_FN uint32_t
@@ -142,9 +159,7 @@ jot_v_bits(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond)
 JOT_FN uint32_t
 jot_v_const(Kernel *k, jot_DType dtype, jot_Scalar value)
 {
-    Value v = {0};
-    v.op = VAL_CONST;
-    v.dtype = v.round = computed(dtype);
+    Value v = value_begin(VAL_CONST, dtype);
     v.c = value;
     return add_value(k, v);
 }
@@ -173,11 +188,10 @@ jot_v_constf(Kernel *k, jot_DType dtype, double value)
 JOT_FN uint32_t
 jot_v_scalar(Kernel *k, int number)
 {
-    Value v = {0};
+    Value v;
     if (number < 0 || (uint32_t)number >= k->scalars.n)
         return 0;
-    v.op = VAL_SCALAR;
-    v.dtype = v.round = computed(k->scalars.v[number].dtype);
+    v = value_begin(VAL_SCALAR, k->scalars.v[number].dtype);
     v.buf = (uint32_t)number;
     return add_value(k, v);
 }
@@ -185,35 +199,26 @@ jot_v_scalar(Kernel *k, int number)
 JOT_FN uint32_t
 jot_v_index(Kernel *k, jot_DType dtype, Ix ix)
 {
-    Value v = {0};
-    v.op = VAL_INDEX;
-    v.dtype = v.round = computed(dtype);
-    v.nidx = 1;
-    v.at = add_ixs(k, 1, &ix, 0, NULL);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, value_begin(VAL_INDEX, dtype), 0, NULL, 1, &ix, 0, NULL);
 }
 
 JOT_FN uint32_t
 jot_v_ew(Kernel *k, EwOp op, jot_DType dtype, uint32_t a, uint32_t b, uint32_t c)
 {
-    Value v = {0};
+    Value v = value_begin(VAL_EW, dtype);
     uint32_t arg[3];
     arg[0] = a, arg[1] = b, arg[2] = c;
     if (op <= EW_NONE || op >= EW_OPS)
         return 0;
-    v.op = VAL_EW;
     v.ew = (uint8_t)op;
-    v.dtype = computed(dtype);
-    v.round = (uint8_t)(op == EW_CAST ? dtype : v.dtype);
-    v.narg = jot_ew_info[op].arity;
-    v.arg = add_args(k, v.narg, arg);
-    return k->mem->failed ? 0 : add_value(k, v);
+    v.round = op == EW_CAST ? (uint8_t)dtype : v.dtype;
+    return value_of(k, v, jot_ew_info[op].arity, arg, 0, NULL, 0, NULL);
 }
 
 JOT_FN uint32_t
 jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a)
 {
-    if (a == 0 || a >= k->values.n || k->values.v[a].dtype == dtype)
+    if (!is_value(k, a) || k->values.v[a].dtype == dtype)
         return a < k->values.n ? a : 0;
     return jot_v_ew(k, EW_CAST, dtype, a, 0, 0);
 }
@@ -222,79 +227,61 @@ JOT_FN uint32_t
 jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond, const Ix *cond,
              double scale)
 {
-    Value v = {0};
+    Value v;
     jot_Scalar identity;
-    if (body == 0 || body >= k->values.n || ncond < 0 || ncond > 64 ||
+    if (!is_value(k, body) || ncond < 0 || ncond > 64 ||
         !jot_reduce_op_identity(op, k->values.v[body].dtype, &identity))
         return 0;
-    v.op = VAL_REDUCE;
+    v = value_begin(VAL_REDUCE, k->values.v[body].dtype);
     v.ew = (uint8_t)op;
-    v.dtype = v.round = k->values.v[body].dtype;
     v.axes = axes;
-    v.narg = 1;
-    v.ncond = (uint8_t)ncond;
     v.scaled = scale != 1.0;
     v.c.f = scale;
-    v.arg = add_args(k, 1, &body);
-    v.at = add_ixs(k, 0, NULL, ncond, cond);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, v, 1, &body, 0, NULL, ncond, cond);
 }
 
 JOT_FN uint32_t
 jot_v_extreme(Kernel *k, EwOp op, uint64_t axes, uint32_t body, uint32_t second, EwOp tie,
               bool ordered, int64_t begin)
 {
-    Value v = {0};
+    Value v;
     uint32_t arg[2];
-    if (!body || body >= k->values.n || !second || second >= k->values.n ||
-        k->values.v[body].dtype == JOT_BOOL || is_float(k->values.v[second].dtype))
+    arg[0] = body, arg[1] = second;
+    if (!is_value(k, body) || !is_value(k, second) || k->values.v[body].dtype == JOT_BOOL ||
+        is_float(k->values.v[second].dtype))
         return 0;
-    v.op = VAL_REDUCE;
+    v = value_begin(VAL_REDUCE, k->values.v[body].dtype);
     v.ew = (uint8_t)op;
-    v.dtype = v.round = k->values.v[body].dtype;
     v.axes = axes;
-    v.narg = 2;
     v.tie = (uint8_t)tie;
     v.ordered = ordered;
     v.c.i = begin;
-    arg[0] = body;
-    arg[1] = second;
-    v.arg = add_args(k, 2, arg);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, v, 2, arg, 0, NULL, 0, NULL);
 }
 
 JOT_FN uint32_t
 jot_v_second(Kernel *k, uint32_t reduce)
 {
-    Value v = {0};
-    if (!reduce || reduce >= k->values.n || k->values.v[reduce].op != VAL_REDUCE ||
+    if (!is_value(k, reduce) || k->values.v[reduce].op != VAL_REDUCE ||
         k->values.v[reduce].narg != 2)
         return 0;
-    v.op = VAL_SECOND;
-    v.dtype = v.round = k->values.v[k->args.v[k->values.v[reduce].arg + 1]].dtype;
-    v.narg = 1;
-    v.arg = add_args(k, 1, &reduce);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, value_begin(VAL_SECOND, k->values.v[jot_v_arg(k, reduce, 1)].dtype), 1,
+                    &reduce, 0, NULL, 0, NULL);
 }
 
 JOT_FN uint32_t
 jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix)
 {
-    Value v = {0};
-    if (body == 0 || body >= k->values.n || n < 0 || n > JOT_MAX_RANK)
+    Value v;
+    if (!is_value(k, body) || n < 0 || n > JOT_MAX_RANK)
         return 0;
-    v.op = VAL_AT;
-    v.dtype = v.round = k->values.v[body].dtype;
-    v.narg = 1;
-    v.nidx = (uint8_t)n;
+    v = value_begin(VAL_AT, k->values.v[body].dtype);
     for (int i = 0; i < n; i++) {
         v.ax[i] = (uint8_t)axis[i];
         v.axes |= (uint64_t)1 << axis[i];
         v.c.u = v.c.u * 32 + (uint64_t)axis[i]; /* tells apart which axis is replaced by which */
     }
-    v.arg = add_args(k, 1, &body);
-    v.at = add_ixs(k, n, ix, 0, NULL);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, v, 1, &body, n, ix, 0, NULL);
 }
 
 /* Operands of `to` are other values than users of `from`: no cycle comes of it. */
@@ -354,44 +341,30 @@ JOT_FN uint32_t
 jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext, const double *values,
             const Ix *idx)
 {
-    Value v = {0};
+    Value v = value_begin(VAL_TABLE, dtype);
     int number = rank < 0 || rank > 8 ? -1 : add_table(k, rank, ext, values);
     if (number < 0)
         return 0;
-    v.op = VAL_TABLE;
-    v.dtype = v.round = computed(dtype);
     v.buf = (uint32_t)number;
-    v.nidx = (uint8_t)rank;
-    v.at = add_ixs(k, rank, idx, 0, NULL);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, v, 0, NULL, rank, idx, 0, NULL);
 }
 
 JOT_FN uint32_t
 jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *arg)
 {
-    Value v = {0};
+    Value v = value_begin(VAL_CALL, dtype);
     v.text = jot_kernel_string(k, text);
-    if (!v.text || n < 0 || n > 32)
-        return 0;
-    v.op = VAL_CALL;
-    v.dtype = v.round = computed(dtype);
-    v.narg = (uint8_t)n;
-    v.arg = add_args(k, n, arg);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return !v.text || n < 0 || n > 32 ? 0 : value_of(k, v, n, arg, 0, NULL, 0, NULL);
 }
 
 JOT_FN uint32_t
 jot_v_dot(Kernel *k, int row, uint32_t a, uint32_t b)
 {
-    Value v = {0};
+    Value v = value_begin(VAL_DOT, jot_target_dots[row].sum);
     uint32_t arg[2];
     arg[0] = a, arg[1] = b;
-    v.op = VAL_DOT;
     v.ew = (uint8_t)row;
-    v.dtype = v.round = jot_target_dots[row].sum;
-    v.narg = 2;
-    v.arg = add_args(k, 2, arg);
-    return k->mem->failed ? 0 : add_value(k, v);
+    return value_of(k, v, 2, arg, 0, NULL, 0, NULL);
 }
 
 JOT_FN void

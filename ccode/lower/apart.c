@@ -53,17 +53,15 @@ never_meet(const Code *code, uint32_t loop, uint32_t a, uint32_t b)
     return off % factor != 0 || (!code->inst.v[loop].narg && off >= steps * factor);
 }
 
-/* Every access of the buffer in the block is at this address, or at one that other steps do not
+/* Every access of the buffer in the loop is at this address, or at one that other steps do not
  * come to. */
 static bool
-only_there(const Code *code, uint32_t loop, uint32_t block, uint32_t buf, uint32_t address)
+only_there(const Code *code, uint32_t loop, uint32_t buf, uint32_t address)
 {
-    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+    for (uint32_t n = loop; (n = jot_code_next(code, loop, n)) != 0;) {
         const Inst *in = &code->inst.v[n];
         bool touches = in->op == C_LOAD || in->op == C_STORE || in->op == C_INT;
         if (touches && in->aux == buf && !never_meet(code, loop, address, code->args.v[in->arg]))
-            return false;
-        if (in->kids && !only_there(code, loop, n, buf, address))
             return false;
     }
     return true;
@@ -76,7 +74,7 @@ effect_apart(const Code *code, uint32_t loop, const Inst *in)
     const Inst *to = &code->inst.v[target];
     if (in->op == C_STORE)
         return !code->k->bufs.v[in->aux].may_alias &&
-               only_there(code, loop, loop, in->aux, target);
+               only_there(code, loop, in->aux, target);
     if (in->op != C_SET)
         return true;
     if (to->op == C_CELL)
@@ -85,16 +83,14 @@ effect_apart(const Code *code, uint32_t loop, const Inst *in)
 }
 
 static bool
-block_apart(const Code *code, uint32_t loop, uint32_t block)
+steps_apart(const Code *code, uint32_t loop)
 {
-    for (uint32_t n = code->inst.v[block].kids; n; n = code->inst.v[n].next) {
+    for (uint32_t n = loop; (n = jot_code_next(code, loop, n)) != 0;) {
         const Inst *in = &code->inst.v[n];
         if (in->op == C_FOR || in->op == C_CALL || in->op == C_MATRIX || in->op == C_COPY ||
             !effect_apart(code, loop, in))
             return false;
         if (in->op == C_LOAD && code->k->bufs.v[in->aux].may_alias)
-            return false;
-        if (in->kids && !block_apart(code, loop, n))
             return false;
     }
     return true;
@@ -106,7 +102,6 @@ jot_code_apart(Code *code)
     for (uint32_t n = 1; code->ok && n < code->inst.n; n++) {
         Inst *in = &code->inst.v[n];
         in->apart = in->op == C_FOR && !(in->wide && in->aux) && in->kids &&
-                    in->c.i >= APART_STEPS &&
-                    block_apart(code, n, n);
+                    in->c.i >= APART_STEPS && steps_apart(code, n);
     }
 }

@@ -95,8 +95,8 @@ pair_of_lanes(Walk *w, const Value *v, int lanes, uint32_t *a)
 }
 
 /* What is accumulated and `b`, which comes after it, are one. */
-static void
-pair_join(Walk *w, const Stage *st, uint32_t stage, bool in_order, uint32_t *b)
+JOT_FN void
+jot_walk_pair_join(Walk *w, const Stage *st, uint32_t stage, bool in_order, uint32_t *b)
 {
     const Value *v = &w->k->values.v[st->what];
     Place second = jot_place_second(&st->acc);
@@ -117,12 +117,6 @@ pair_join(Walk *w, const Stage *st, uint32_t stage, bool in_order, uint32_t *b)
 }
 
 JOT_FN void
-jot_walk_pair_combine(Walk *w, const Stage *st, uint32_t stage, uint32_t *b)
-{
-    pair_join(w, st, stage, false, b);
-}
-
-JOT_FN void
 jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
@@ -135,7 +129,7 @@ jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage)
     if (!both[0] || !both[1])
         return;
     pair_masked(w, v, both);
-    pair_join(w, st, stage, true, both);
+    jot_walk_pair_join(w, st, stage, true, both);
 }
 
 /* ---- the end ---- */

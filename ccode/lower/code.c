@@ -289,22 +289,22 @@ jot_code_operands(const Inst *in)
     return in->op == C_FOR && in->narg > 2 ? 2 : in->narg;
 }
 
-static void
-order_block(Code *code, uint32_t block)
+JOT_FN uint32_t
+jot_code_next(const Code *code, uint32_t block, uint32_t n)
 {
-    for (uint32_t n = block; n; n = code->inst.v[n].next) {
-        *(uint32_t *)jot_vec_push(code->mem, code->order) = n;
-        if (code->inst.v[n].kids)
-            order_block(code, code->inst.v[n].kids);
-    }
+    if (code->inst.v[n].kids)
+        return code->inst.v[n].kids;
+    while (n != block && !code->inst.v[n].next)
+        n = code->inst.v[n].block;
+    return n == block ? 0 : code->inst.v[n].next;
 }
 
 JOT_FN bool
 jot_code_order(Code *code)
 {
     code->order.n = 0;
-    if (code->inst.n > 1)
-        order_block(code, 1);
+    for (uint32_t n = code->inst.n > 1; n; n = jot_code_next(code, 1, n))
+        *(uint32_t *)jot_vec_push(code->mem, code->order) = n;
     return !code->mem->failed;
 }
 

@@ -134,6 +134,8 @@ JOT_FN void jot_code_close(Code *code);
 /* How far one place lies behind another of one buffer all the time; false: it does not stay. */
 JOT_FN bool jot_code_offset(const Code *code, uint32_t from, uint32_t to, int64_t *off);
 JOT_FN int jot_code_operands(const Inst *in);
+/* The record behind n in the text of the block, which n is at first; 0: its end. */
+JOT_FN uint32_t jot_code_next(const Code *code, uint32_t block, uint32_t n);
 JOT_FN bool jot_code_order(Code *code); /* false: out of memory */
 /* Count uses from what has effects; records without uses are not printed. */
 JOT_FN void jot_code_count(Code *code);

@@ -173,7 +173,8 @@ guarding_load(Walk *w, const Value *v)
 static void
 walk_step(Walk *w, const Stage *st, uint32_t stage)
 {
-    const Value *v = &w->k->values.v[st->what], *load = guarding_load(w, v);
+    const Kernel *k = w->k;
+    const Value *v = &k->values.v[st->what], *load = guarding_load(w, v);
     uint32_t cond[64], body;
     int n = 0;
     bool inside;
@@ -182,8 +183,8 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
         return;
     }
     w->nlane_conds = 0;
-    if (!conditions(w, jot_kernel_index(w->k, v->at + v->nidx), v->ncond, cond, &n) ||
-        (load && !conditions(w, jot_kernel_index(w->k, load->at + load->nidx), load->ncond, cond, &n)))
+    if (!conditions(w, jot_kernel_index(k, v->at + v->nidx), v->ncond, cond, &n) ||
+        (load && !conditions(w, jot_kernel_index(k, load->at + load->nidx), load->ncond, cond, &n)))
         return;
     inside = open_if(w, cond, n);
     w->defining = st->what;
@@ -216,7 +217,7 @@ walk_combine(Walk *w, const Stage *st, uint32_t stage)
     if (v->narg == 2) {
         both[0] = body;
         both[1] = jot_walk_get(w, &second);
-        jot_walk_pair_combine(w, st, stage, both);
+        jot_walk_pair_join(w, st, stage, false, both);
         return;
     }
     if (st->acc.kind == PLACE_MEM)

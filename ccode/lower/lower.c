@@ -48,22 +48,7 @@ lower_add_loop(Lower *w, const SLoop *loop, bool quiet)
     return n;
 }
 
-static void
-append(Lower *w, uint32_t parent, uint32_t kid)
-{
-    TreeNode *nodes = w->t->nodes.v;
-    uint32_t last = nodes[parent].kids;
-    if (!kid || !parent)
-        return;
-    if (!last) {
-        nodes[parent].kids = kid;
-        return;
-    }
-    while (nodes[last].next)
-        last = nodes[last].next;
-    nodes[last].next = kid;
-}
-
+/* Mark 0: behind the others. */
 static void
 insert_before(Lower *w, uint32_t parent, uint32_t mark, uint32_t kid)
 {
@@ -75,6 +60,12 @@ insert_before(Lower *w, uint32_t parent, uint32_t mark, uint32_t kid)
         link = &nodes[*link].next;
     nodes[kid].next = *link;
     *link = kid;
+}
+
+static void
+append(Lower *w, uint32_t parent, uint32_t kid)
+{
+    insert_before(w, parent, 0, kid);
 }
 
 static uint32_t
@@ -90,19 +81,21 @@ add_if(Lower *w, TreeOp op, const uint32_t *loops, int n, uint32_t kid)
 }
 
 /* The chain of inner loops that one part of a reduction runs in: those over free axes, and for
- * parts that see each copy (private) the unrolled and vector loops over reduce axes. */
+ * parts that see each copy (private) the unrolled and vector loops over reduce axes. Of what is
+ * none, a line that is filled, all. */
 static uint32_t
 part(Lower *w, uint32_t stage, TreeOp op, bool private)
 {
     const Stage *st = &w->s->stages.v[stage];
     uint64_t kept = jot_stage_free(w->s, st), copies = 0;
     uint32_t top = 0, tail = 0, leaf = add_node(w, op, stage);
+    bool fill = !jot_stage_is_reduce(w->s, st);
     for (int i = st->nat; i < st->n; i++)
         if (st->loop[i].kind == LOOP_PRIVATE || st->loop[i].kind == LOOP_VECTOR)
             copies |= (uint64_t)1 << st->loop[i].axis;
     for (int i = st->nat; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
-        bool is_free = kept >> l->axis & 1, copy = copies >> l->axis & 1;
+        bool is_free = fill || kept >> l->axis & 1, copy = copies >> l->axis & 1;
         bool array = l->kind == LOOP_LANES && st->acc.kind != PLACE_MEM;
         uint32_t node;
         if ((!is_free && !(private && copy)) || (array && op == TREE_DECL))
@@ -150,15 +143,8 @@ static void
 add_fill(Lower *w, uint32_t stage, uint32_t mark)
 {
     const Stage *st = &w->s->stages.v[stage];
-    uint32_t top = 0, tail = 0, leaf = add_node(w, TREE_INIT, stage);
-    for (int i = st->nat; i < st->n; i++) {
-        uint32_t node = lower_add_loop(w, &st->loop[i], false);
-        append(w, tail, node);
-        top = top ? top : node;
-        tail = node;
-    }
-    append(w, tail, leaf);
-    insert_before(w, st->nat ? w->path[st->nat - 1] : w->root, mark, top);
+    insert_before(w, st->nat ? w->path[st->nat - 1] : w->root, mark,
+                  part(w, stage, TREE_INIT, false));
 }
 
 /* Loops of the shared part of the path that a consumer of unfinished reductions must see end: the

@@ -97,15 +97,11 @@ ask_loads(Prefetch *a)
 static double
 ask_points(const Sched *s, const Stage *st, int n)
 {
-    double points = 1;
-    uint64_t seen = 0;
+    uint64_t axes = 0;
 
-    for (int i = n; i < st->n; i++) {
-        if (!(seen >> st->loop[i].axis & 1))
-            points *= (double)jot_axis_ext(s, st->loop[i].axis);
-        seen |= (uint64_t)1 << st->loop[i].axis;
-    }
-    return points;
+    for (int i = n; i < st->n; i++)
+        axes |= (uint64_t)1 << st->loop[i].axis;
+    return jot_sched_points(s, axes);
 }
 
 /* The stage reads this again, as an earlier pass inside of the loops that both share: how many

@@ -147,7 +147,8 @@ JOT_FN void jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t
                           const uint32_t *b, uint32_t *out);
 JOT_FN uint32_t jot_walk_now(Walk *w, uint32_t reg); /* a register's content at this point */
 JOT_FN void jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage);
-JOT_FN void jot_walk_pair_combine(Walk *w, const Stage *st, uint32_t stage, uint32_t *b);
+JOT_FN void jot_walk_pair_join(Walk *w, const Stage *st, uint32_t stage, bool in_order,
+                               uint32_t *b); /* b joins what is accumulated */
 JOT_FN void jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage);
 /* a VAL_LOAD; bits: of f16 or bf16, as u16, not converted */
 JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v, bool bits);

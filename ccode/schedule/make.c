@@ -15,8 +15,9 @@
  *   keeps     the kernel's values; adds scratch buffers
  *
  * Read before: ccode/schedule/builder.c. After: ccode/schedule/random.c, ccode/schedule/phase.c. */
-#include "ccode/schedule/class.h"
+#include "ccode/ir/access.h"
 #include "ccode/schedule/builder.h"
+#include "ccode/schedule/class.h"
 #include "ccode/rewrite/line_buffer.h"
 #include "ccode/rewrite/rewrite.h"
 
@@ -115,10 +116,8 @@ find_levels(Maker *m, int *nests)
 static bool
 is_line(const Maker *m, uint32_t value)
 {
-    for (uint32_t a = 0; a < m->s->k->axes.n; a++)
-        if (m->s->k->axes.v[a].kind == AXIS_LINE && (m->s->k->values.v[value].free >> a & 1))
-            return true;
-    return false;
+    const Kernel *k = m->s->k;
+    return (k->values.v[value].free & jot_kernel_axes_kind(k, AXIS_LINE)) != 0;
 }
 
 /* The innermost loop over an axis, -1: none. What a list has unrolled inside of the row stands

@@ -61,17 +61,6 @@ typedef struct {
 
 /* ---- nests ---- */
 
-static double
-phase_points(const Sched *s, const Stage *st)
-{
-    uint64_t axes = jot_stage_axes(s, st);
-    double points = 1;
-    for (int a = 0; a < SCHED_AXES; a++)
-        if (axes >> a & 1)
-            points *= (double)jot_axis_ext(s, a);
-    return points;
-}
-
 static bool
 find_nests(Phases *p)
 {
@@ -83,7 +72,7 @@ find_nests(Phases *p)
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
         bool inside = shares[i] > 0;
-        double points = phase_points(s, st);
+        double points = jot_sched_points(s, jot_stage_axes(s, st));
         if (st->phase || st->part || st->combine)
             return false;
         if (!inside && p->n == PHASE_NESTS)
@@ -207,11 +196,7 @@ most_pieces(const Phases *p, const PhaseNest *nest, int depth)
     double pieces = nest->points / p->how->grain;
     for (uint32_t i = nest->from; i < nest->to; i++) {
         const Stage *st = &s->stages.v[i];
-        uint64_t axes = jot_stage_axes(s, st) & ~jot_stage_free(s, st);
-        double summed = 1;
-        for (int a = 0; a < SCHED_AXES; a++)
-            if (axes >> a & 1)
-                summed *= (double)jot_axis_ext(s, a);
+        double summed = jot_sched_points(s, jot_stage_axes(s, st) & ~jot_stage_free(s, st));
         if (!in_pieces(s, st, depth + 1))
             continue;
         if (pieces > summed / p->how->least)
@@ -324,10 +309,8 @@ static bool
 insert_block(Stage *st, const PhaseNest *nest)
 {
     int at = nest->outer - 1;
-    if (!nest->block)
-        return true;
-    if (st->n >= STAGE_LOOPS)
-        return false;
+    if (!nest->block || st->n >= STAGE_LOOPS)
+        return !nest->block;
     for (int i = st->n++; i > at; i--)
         st->loop[i] = st->loop[i - 1];
     st->loop[at].step = nest->block;
@@ -438,7 +421,8 @@ combine_nest(Phases *p, const PhaseNest *nest, uint8_t *phase)
             *phase += !any;
             any = true;
             c.phase = *phase;
-            if (!single && phase_points(p->s, &p->s->stages.v[i]) > PHASE_PIECES * p->how->grain)
+            if (!single && jot_sched_points(p->s, jot_stage_axes(p->s, &p->s->stages.v[i]))
+                           > PHASE_PIECES * p->how->grain)
                 c.loop[0].kind = LOOP_PARALLEL;
             jot_stage_add(p->s, &c);
         }

@@ -46,12 +46,6 @@ next_is(Reader *r, char c)
     return is;
 }
 
-static bool
-word_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* A name; its length in *n, 0 for none. */
 static const char *
 word(Reader *r, size_t *n)
@@ -59,7 +53,7 @@ word(Reader *r, size_t *n)
     const char *from;
     skip(r);
     from = r->p;
-    while (r->p < r->end && word_char(*r->p))
+    while (r->p < r->end && jot_char_word(*r->p))
         r->p++;
     *n = (size_t)(r->p - from);
     return from;

@@ -4,6 +4,7 @@
  * Read before: ccode/ir/ir.h, ccode/schedule/sched.h. After: ccode/schedule/make.c,
  * ccode/lower/lower.c. */
 #include "ccode/schedule/sched.h"
+#include "ccode/ir/operands.h"
 #include "ccode/rewrite/rewrite.h"
 
 JOT_FN void
@@ -147,8 +148,24 @@ jot_sched_axes(const Sched *s, uint64_t axes)
     return axes;
 }
 
-static uint64_t
-place_axes(const Sched *s, const Place *p)
+JOT_FN double
+jot_sched_points(const Sched *s, uint64_t axes)
+{
+    double points = 1;
+    for (int a = 0; a < SCHED_AXES; a++)
+        if (axes >> a & 1)
+            points *= (double)jot_axis_ext(s, a);
+    return points;
+}
+
+JOT_FN bool
+jot_reads_line(const Kernel *k, const Value *v)
+{
+    return v->op == VAL_AT && v->nidx && k->axes.v[v->ax[0]].kind == AXIS_LINE;
+}
+
+JOT_FN uint64_t
+jot_place_axes(const Sched *s, const Place *p)
 {
     uint64_t axes = 0;
     if (p->kind == PLACE_NONE)
@@ -162,7 +179,7 @@ JOT_FN uint64_t
 jot_stage_free(const Sched *s, const Stage *st)
 {
     uint64_t axes = st->store ? s->k->stores.v[st->what].free : s->k->values.v[st->what].free;
-    axes = jot_sched_axes(s, axes | place_axes(s, &st->acc) | place_axes(s, &st->res));
+    axes = jot_sched_axes(s, axes | jot_place_axes(s, &st->acc) | jot_place_axes(s, &st->res));
     if (st->part) /* the places of partial results are no axes of the value */
         axes &= ~jot_sched_axes(s, s->k->values.v[st->what].axes);
     return axes;
@@ -177,22 +194,25 @@ jot_stage_axes(const Sched *s, const Stage *st)
     return axes;
 }
 
-JOT_FN int
-jot_stage_of(const Sched *s, uint32_t value)
+static int
+stage_number(const Sched *s, uint32_t value, bool part)
 {
     for (uint32_t i = 0; i < s->stages.n; i++)
-        if (!s->stages.v[i].store && s->stages.v[i].what == value && !s->stages.v[i].part)
+        if (!s->stages.v[i].store && s->stages.v[i].what == value && !s->stages.v[i].part == !part)
             return (int)i;
     return -1;
 }
 
 JOT_FN int
+jot_stage_of(const Sched *s, uint32_t value)
+{
+    return stage_number(s, value, false);
+}
+
+JOT_FN int
 jot_stage_partial(const Sched *s, uint32_t value)
 {
-    for (uint32_t i = 0; i < s->stages.n; i++)
-        if (!s->stages.v[i].store && s->stages.v[i].what == value && s->stages.v[i].part)
-            return (int)i;
-    return -1;
+    return stage_number(s, value, true);
 }
 
 JOT_FN bool
@@ -224,46 +244,26 @@ jot_stage_fills(const Sched *s, const Stage *st)
         st->res.kind == PLACE_MEM && s->lanes == 1 && jot_value_guarded(s->k, st->what, &g);
 }
 
-typedef struct {
-    const Sched *s;
-    uint32_t *out;
-    int n, max;
-    uint64_t seen[KERNEL_VALUES / 64];
-} Producers;
-
-static void
-find_producers(Producers *p, uint32_t value, bool self, int depth)
-{
-    const Value *v = &p->s->k->values.v[value];
-    int stage = self ? -1 : jot_stage_of(p->s, value);
-    if (p->seen[value / 64] >> value % 64 & 1)
-        return;
-    p->seen[value / 64] |= (uint64_t)1 << value % 64;
-    if (stage >= 0) {
-        if (p->n < p->max)
-            p->out[p->n++] = (uint32_t)stage;
-        return;
-    }
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        find_producers(p, p->s->k->args.v[v->arg + (uint32_t)i], false, depth + 1);
-}
-
 static int
 producers_of(const Sched *s, const Stage *st, uint32_t *out, int max)
 {
-    Producers p;
-    int partial = st->combine ? jot_stage_partial(s, st->what) : -1;
-    memset(&p, 0, sizeof p);
+    uint32_t root = jot_stage_value(s, st), value;
+    int n = 0, partial = st->combine ? jot_stage_partial(s, st->what) : -1;
+    Below w;
     if (st->combine) {
         if (partial >= 0 && max > 0)
             out[0] = (uint32_t)partial;
         return partial >= 0 && max > 0;
     }
-    p.s = s;
-    p.out = out;
-    p.max = max;
-    find_producers(&p, jot_stage_value(s, st), !st->store, 0);
-    return p.n;
+    for (jot_below_open(&w, s->k, root); (value = jot_below_next(&w)) != 0;) {
+        int stage = value == root && !st->store ? -1 : jot_stage_of(s, value);
+        if (stage < 0)
+            continue;
+        jot_below_skip(&w);
+        if (n < max)
+            out[n++] = (uint32_t)stage;
+    }
+    return n;
 }
 
 JOT_FN int
@@ -361,12 +361,8 @@ jot_store_in_place(const Sched *s, uint32_t store)
     const KStore *st = &s->k->stores.v[store];
     int stage = jot_stage_of(s, st->value);
     const Place *p;
-    if (stage < 0 || !jot_store_is_plain(s->k, st))
-        return false;
-    p = &s->stages.v[stage].res;
-    if (p->kind != PLACE_MEM)
-        p = &s->stages.v[stage].acc;
-    if (p->kind != PLACE_MEM || p->buf != st->buf)
+    p = stage < 0 ? NULL : jot_stage_place(&s->stages.v[stage]);
+    if (!p || p->buf != st->buf || !jot_store_is_plain(s->k, st))
         return false;
     for (int d = 0; d < st->nidx; d++)
         if (s->ixs.v[p->at + (uint32_t)d] != s->k->ixs.v[st->at + (uint32_t)d])

@@ -21,6 +21,10 @@ JOT_FN int jot_stage_partial(const Sched *s, uint32_t value);     /* ... partial
  * Its axis and step, as an index: which partial result. */
 JOT_FN bool jot_loop_parts(const Sched *s, const Stage *st, int i);
 JOT_FN Ix jot_loop_part(const Sched *s, const SLoop *l);
+JOT_FN double jot_sched_points(const Sched *s, uint64_t axes);    /* product of their extents */
+JOT_FN uint64_t jot_place_axes(const Sched *s, const Place *p);   /* that its indices move with */
+/* It reads a line, at one of its positions. */
+JOT_FN bool jot_reads_line(const Kernel *k, const Value *v);
 JOT_FN const Place *jot_stage_place(const Stage *st);             /* in memory; NULL: registers */
 /* A value kept in memory that is computed inside of its conditions only: its place is set to what
  * is outside first, in the loops that do not stand around it. */

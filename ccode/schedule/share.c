@@ -56,30 +56,10 @@ share_read(Share *s, uint32_t value, uint64_t passes, uint64_t axes)
     s->axes[value] |= axes;
 }
 
-/* Does it read a line, at one of its positions? */
-static bool
-share_line(const Kernel *k, const Value *at)
-{
-    return at->nidx > 0 && k->axes.v[at->ax[0]].kind == AXIS_LINE;
-}
-
 static bool
 share_several(uint64_t passes)
 {
     return (passes & (passes - 1)) != 0 && !(passes & share_at);
-}
-
-/* Steps of the loops that compute a value anew for equal points. */
-static double
-share_again(const Share *s, uint32_t i)
-{
-    uint64_t more = s->axes[i] & ~s->k->values.v[i].free;
-    double steps = 1;
-
-    for (uint32_t a = 0; a < s->k->axes.n; a++)
-        if (more >> a & 1)
-            steps *= (double)s->k->axes.v[a].ext;
-    return steps;
 }
 
 static bool
@@ -89,9 +69,8 @@ share_worth(const Share *s, uint32_t i)
 
     if (s->few[i] && (v->free & s->inner) && v->free != s->axes[i]
         && v->op == VAL_EW && s->cost[i] >= AGAIN_DEAR && !(s->passes[i] & share_at)
-        && share_again(s, i) >= SHARE_AGAIN)
+        && jot_kernel_points(s->k, s->axes[i] & ~v->free) >= SHARE_AGAIN)
         return true;
-
     return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->passes[i])
         && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->axes[i];
 }
@@ -115,12 +94,8 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
         if (!passes)
             continue;
-        if (s->line[i] && v->op != VAL_REDUCE && !(passes & share_at)) {
-            for (kept[i] = 1; !(passes >> kept[i] & 1);)
-                kept[i]++;
-            passes = (uint64_t)1 << kept[i];
-            axes = v->free;
-        } else if (s->top[i] && share_worth(s, i)) {
+        if ((s->line[i] && v->op != VAL_REDUCE && !(passes & share_at))
+            || (s->top[i] && share_worth(s, i))) {
             for (kept[i] = 1; !(passes >> kept[i] & 1);)
                 kept[i]++;
             passes = (uint64_t)1 << kept[i];
@@ -130,7 +105,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
             passes = share_pass(level[i]);
             axes = v->free | v->axes;
         }
-        if (v->op == VAL_AT && share_line(k, v))
+        if (jot_reads_line(k, v))
             s->line[k->args.v[v->arg]] = true;
         else if (v->op == VAL_AT)
             passes |= share_at;

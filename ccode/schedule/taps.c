@@ -21,6 +21,7 @@
  *
  * Read before: ccode/rewrite/line_buffer.c. After: ccode/schedule/choose.c, which tries them
  * first. */
+#include "ccode/ir/access.h"
 #include "ccode/schedule/class.h"
 #include "ccode/rewrite/line_buffer.h"
 
@@ -31,16 +32,6 @@ typedef struct {
     uint64_t taps;              /* of the reduction that is looked at */
     bool reads[KERNEL_VALUES];  /* by the terms of the reduction that is looked at */
 } Taps;
-
-static uint64_t
-axes_of_kind(const Kernel *k, AxisKind kind)
-{
-    uint64_t axes = 0;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (k->axes.v[a].kind == kind)
-            axes |= (uint64_t)1 << a;
-    return axes;
-}
 
 /* Conditions that taps move are known where these are unrolled. */
 static bool
@@ -110,8 +101,8 @@ jot_sched_taps(Kernel *k, const SchedClasses *classes, int class)
     if (!t)
         return 0;
     t->k = k;
-    t->lines = axes_of_kind(k, AXIS_LINE);
-    t->rests = axes_of_kind(k, AXIS_REST);
+    t->lines = jot_kernel_axes_kind(k, AXIS_LINE);
+    t->rests = jot_kernel_axes_kind(k, AXIS_REST);
     for (uint32_t i = 0; i < k->stores.n; i++)
         other |= k->stores.v[i].free;
     for (uint32_t i = 1; t->lines && i < k->values.n; i++) {

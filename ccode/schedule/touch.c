@@ -140,27 +140,6 @@ price_counts(const Price *p, bool store, uint32_t what)
     return !p->classes || jot_sched_class_of(p->classes, store, what) == p->class;
 }
 
-static bool
-reads_line(const Kernel *k, const Value *v)
-{
-    return v->op == VAL_AT && v->nidx && k->axes.v[v->ax[0]].kind == AXIS_LINE;
-}
-
-/* Operands come before their users: the last value first. */
-static void
-price_levels(Price *p)
-{
-    const Kernel *k = p->k;
-
-    for (uint32_t i = 1; i < k->values.n; i++) {
-        const Value *v = &k->values.v[i];
-        for (int j = 0; j < v->narg; j++)
-            if (p->level[k->args.v[v->arg + (uint32_t)j]] > p->level[i])
-                p->level[i] = p->level[k->args.v[v->arg + (uint32_t)j]];
-        p->level[i] = (uint8_t)(p->level[i] + (v->op == VAL_REDUCE));
-    }
-}
-
 /* Operands come before their users: the last value first. Sums of other classes are there. */
 static void
 price_uses(Price *p)
@@ -190,22 +169,13 @@ price_uses(Price *p)
         p->loops[i] |= used;
         if (sum)
             p->shared &= v->free;
-        if (reads_line(k, v))
+        if (jot_reads_line(k, v))
             continue; /* whatever the loops, a line is made once */
         for (int j = 0; j < v->narg; j++) {
             p->loops[k->args.v[v->arg + (uint32_t)j]] |= loops | used;
             p->nests[k->args.v[v->arg + (uint32_t)j]] |= nests;
         }
     }
-}
-
-static int
-count_bits(uint32_t bits)
-{
-    int n = 0;
-    for (; bits; bits &= bits - 1)
-        n++;
-    return n;
 }
 
 static void
@@ -216,10 +186,10 @@ price_touches(Price *p)
     for (uint32_t i = 1; i < k->values.n; i++)
         if (p->loops[i] && k->values.v[i].op == VAL_LOAD)
             add_touch(p, k->values.v[i].buf, k->values.v[i].at, p->loops[i],
-                      count_bits(p->nests[i]), false);
+                      jot_bits_count(p->nests[i]), false);
     for (uint32_t i = 1; i < k->values.n; i++)
-        if (p->loops[i] && reads_line(k, &k->values.v[i]))
-            add_line(p, &k->values.v[i], p->loops[i], count_bits(p->nests[i]));
+        if (p->loops[i] && jot_reads_line(k, &k->values.v[i]))
+            add_line(p, &k->values.v[i], p->loops[i], jot_bits_count(p->nests[i]));
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (price_counts(p, true, i))
             add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].free, 1, true);
@@ -244,7 +214,7 @@ jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classe
     p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
     p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
     if (p->loops && p->level && p->nests) {
-        price_levels(p);
+        jot_kernel_levels(k, p->level);
         price_uses(p);
         price_touches(p);
         return p;

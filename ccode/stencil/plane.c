@@ -362,7 +362,7 @@ plane_tiles(Plane *p)
     for (int i = 0; i < p->nloads; i++)
         if (need[i] && !plane_tile(p, i))
             return false;
-    memset(p->used, 0, KERNEL_VALUES * sizeof *p->used);
+    memset(p->used, 0, sizeof p->used);
     jot_kernel_used(k, p->used);
     p->nsums = 0;
     for (uint32_t i = 1; i < k->values.n; i++)
@@ -381,12 +381,8 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     if (lanes < 2 || k->stores.n == 0 || k->values.n + 64 > KERNEL_VALUES)
         return jot_sched_no(s, "no lanes, or too many values");
     p = jot_mem_new(k->mem, 1, sizeof *p);
-    if (p)
-        p->used = jot_mem_new(k->mem, KERNEL_VALUES, sizeof *p->used);
-    if (!p || !p->used) {
-        jot_mem_free(k->mem, p, sizeof *p);
+    if (!p)
         return false;
-    }
     p->k = k;
     p->target = target;
     p->lanes = lanes;
@@ -406,7 +402,6 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         ok = jot_kernel_settle(k, &was, ok);
     }
     s->no = ok ? NULL : no ? no : "a tile would be too large, or it is not legal";
-    jot_mem_free(k->mem, p->used, KERNEL_VALUES * sizeof *p->used);
     jot_mem_free(k->mem, p, sizeof *p);
     return ok;
 }

@@ -23,7 +23,7 @@ typedef struct {
     Kernel *k;
     const Target *target;
     int lanes;
-    bool *used;
+    bool used[KERNEL_VALUES];
     uint32_t sum[PLANE_SUMS], load[PLANE_TILES];
     int nsums, nloads;
     int lane, row;          /* axes; row -1: none */

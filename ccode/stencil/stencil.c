@@ -35,10 +35,7 @@ stencil_sum(Stencil *st)
             (v->op == VAL_LOAD && k->bufs.v[v->buf].dtype != JOT_F32))
             return false;
     }
-    st->points = 1;
-    for (uint32_t a = 0; st->sum && a < k->axes.n; a++)
-        if (k->values.v[st->sum].axes >> a & 1)
-            st->points *= k->axes.v[a].ext;
+    st->points = jot_kernel_extent(k, k->values.v[st->sum].axes);
     return st->sum && st->points > 1 && st->points <= STENCIL_POINTS;
 }
 

@@ -8,15 +8,8 @@
  *   requires  a verified kernel, stages in order      keeps  everything      breaks  nothing
  *
  * Read before: ccode/verify/sched.c. */
+#include "ccode/ir/operands.h"
 #include "ccode/verify/verify.h"
-
-/* What the stage computes itself loads from buffers that the kernel stores into. */
-typedef struct {
-    const Sched *s;
-    uint32_t stage;
-    bool ok;
-    uint64_t seen[KERNEL_VALUES / 64];
-} Back;
 
 static int
 parallel_loops(const Stage *st)
@@ -59,17 +52,22 @@ same_phase(const Sched *s, uint32_t stage, uint32_t buf)
     return true;
 }
 
-static void
-back_value(Back *b, uint32_t value, bool self, int depth)
+/* What the stage computes itself loads from buffers that the kernel stores into. */
+static bool
+back_ok(const Sched *s, uint32_t stage)
 {
-    const Value *v = &b->s->k->values.v[value];
-    if ((b->seen[value / 64] >> value % 64 & 1) || (!self && jot_stage_of(b->s, value) >= 0))
-        return;
-    b->seen[value / 64] |= (uint64_t)1 << value % 64;
-    if (v->op == VAL_LOAD && b->s->k->bufs.v[v->buf].role != BUF_INPUT)
-        b->ok &= stored_before(b->s, b->stage, v->buf) && same_phase(b->s, b->stage, v->buf);
-    for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
-        back_value(b, b->s->k->args.v[v->arg + (uint32_t)i], false, depth + 1);
+    const Kernel *k = s->k;
+    uint32_t root = jot_stage_value(s, &s->stages.v[stage]), n;
+    Below w;
+    for (jot_below_open(&w, k, root); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        if (n != root && jot_stage_of(s, n) >= 0)
+            jot_below_skip(&w);
+        else if (v->op == VAL_LOAD && k->bufs.v[v->buf].role != BUF_INPUT &&
+                 (!stored_before(s, stage, v->buf) || !same_phase(s, stage, v->buf)))
+            return false;
+    }
+    return true;
 }
 
 static bool
@@ -84,16 +82,8 @@ reads_back(const Kernel *k)
 JOT_FN bool
 jot_verify_back(const Sched *s, Text *why)
 {
-    for (uint32_t i = 0; reads_back(s->k) && i < s->stages.n; i++) {
-        Back b;
-        memset(&b, 0, sizeof b);
-        b.s = s;
-        b.stage = i;
-        b.ok = true;
-        if (!s->stages.v[i].combine)
-            back_value(&b, jot_stage_value(s, &s->stages.v[i]), true, 0);
-        if (!b.ok)
+    for (uint32_t i = 0; reads_back(s->k) && i < s->stages.n; i++)
+        if (!s->stages.v[i].combine && !back_ok(s, i))
             return jot_refuse(why, "a stage reads back what is not stored yet", i);
-    }
     return true;
 }

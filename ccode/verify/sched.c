@@ -271,8 +271,7 @@ place_reached(const Sched *s, const Stage *st, int share)
 {
     const Place *p = st->res.kind == PLACE_MEM ? &st->res : &st->acc;
     uint64_t missing = jot_sched_axes(s, s->k->values.v[st->what].free);
-    for (int d = 0; d < s->k->bufs.v[p->buf].rank; d++)
-        missing &= ~jot_sched_axes(s, jot_ix_axes(s->k->ix, s->ixs.v[p->at + (uint32_t)d]));
+    missing &= ~jot_sched_axes(s, jot_place_axes(s, p));
     for (int i = share < st->nat ? share : st->nat; i < st->n; i++)
         if ((missing >> st->loop[i].axis & 1) && jot_axis_ext(s, st->loop[i].axis) > 1)
             return false;
@@ -343,17 +342,15 @@ complete_ok(const Sched *s, Text *why)
     bool ok = used != NULL;
     for (uint32_t i = 0; ok && i < k->stores.n; i++) {
         bool found = jot_store_in_place(s, i);
-        used[k->stores.v[i].value] = true;
         for (uint32_t j = 0; j < s->stages.n; j++)
             found |= s->stages.v[j].store && s->stages.v[j].what == i;
         ok = found || jot_refuse(why, "a store has no stage", i);
     }
-    for (uint32_t i = k->values.n; ok && i-- > 1;) {
-        for (int j = 0; used[i] && j < k->values.v[i].narg; j++)
-            used[k->args.v[k->values.v[i].arg + (uint32_t)j]] = true;
+    if (ok)
+        jot_kernel_used(k, used);
+    for (uint32_t i = k->values.n; ok && i-- > 1;)
         if (used[i] && k->values.v[i].op == VAL_REDUCE && jot_stage_of(s, i) < 0)
             ok = jot_refuse(why, "a reduction has no stage", i);
-    }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return ok;
 }

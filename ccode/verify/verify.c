@@ -52,7 +52,7 @@ arg_dtype(const Kernel *k, const Value *v, int i)
 static bool
 ew_ok(const Kernel *k, const Value *v)
 {
-    int first = arg_dtype(k, v, v->ew == EW_SELECT ? 1 : 0), class;
+    int first = arg_dtype(k, v, v->ew == EW_SELECT ? 1 : 0);
     if (v->ew == EW_CAST)
         return true;
     if (v->ew == EW_UNIFORM || v->ew == EW_NORMAL)
@@ -65,8 +65,7 @@ ew_ok(const Kernel *k, const Value *v)
         return false;
     if (jot_ew_info[v->ew].result == EW_BOOL ? v->dtype != JOT_BOOL : v->dtype != first)
         return false;
-    class = first >= JOT_F16 ? 0 : first == JOT_BOOL ? 2 : 1;
-    return jot_ew_info[v->ew].c[class][0] != 0;
+    return jot_ew_info[v->ew].c[jot_dtype_class((jot_DType)first)][0] != 0;
 }
 
 static bool
@@ -114,13 +113,13 @@ store_ok(const Kernel *k, uint32_t n, Text *why)
 {
     const KStore *s = &k->stores.v[n];
     const KBuf *b = &k->bufs.v[s->buf];
-    int dtype = b->dtype == JOT_F16 || b->dtype == JOT_BF16 ? JOT_F32 : b->dtype;
+    jot_DType dtype = jot_dtype_compute((jot_DType)b->dtype);
     jot_Scalar identity;
     if (b->role == BUF_INPUT)
         return jot_refuse(why, "a store writes an input", n);
     if (k->values.v[s->value].dtype != dtype)
         return jot_refuse(why, "a store's value is not of its buffer's dtype", n);
-    if (s->acc && !jot_reduce_op_identity((EwOp)s->acc, (jot_DType)dtype, &identity))
+    if (s->acc && !jot_reduce_op_identity((EwOp)s->acc, dtype, &identity))
         return jot_refuse(why, "a store accumulates with an operator that has no identity", n);
     if (s->acc && !keeps_border(b, identity))
         return jot_refuse(why, "a store accumulates where a border has another value", n);

@@ -52,19 +52,6 @@ typedef struct {
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-static int
-weight_axes(uint64_t axes, int *out)
-{
-    int n = 0;
-    for (int a = 0; a < KERNEL_AXES; a++)
-        if (axes >> a & 1) {
-            if (n < 2)
-                out[n] = a;
-            n++;
-        }
-    return n;
-}
-
 /* position + tap + constant: one axis summed over, one of three steps that is not. */
 static bool
 weight_window(const Kernel *k, const Contract *c, Ix ix, int *space, int *window, int64_t *from)
@@ -133,7 +120,6 @@ static bool
 weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint32_t grads)
 {
     const Value *i = &k->values.v[image], *g = &k->values.v[grads], *sum = &k->values.v[c->reduce];
-    int two[2];
     memset(w, 0, sizeof *w);
     w->image = image;
     w->grads = grads;
@@ -141,17 +127,15 @@ weight_match(const Kernel *k, const Contract *c, Weight *w, uint32_t image, uint
         k->bufs.v[i->buf].dtype != JOT_F32 || k->bufs.v[g->buf].dtype != JOT_F32 ||
         sum->dtype != JOT_F32 || sum->ncond || sum->scaled)
         return false;
-    if (!weight_image(k, c, w) || !weight_grads(k, c, w) || weight_axes(w->batch, two) > 5 ||
+    if (!weight_image(k, c, w) || !weight_grads(k, c, w) || jot_bits_count(w->batch) > 5 ||
         (c->m | c->n | c->batch) != ((uint64_t)1 << w->channel | (uint64_t)1 << w->out |
                                      (uint64_t)1 << w->window[0] | (uint64_t)1 << w->window[1]))
         return false;
-    w->count = 1;
+    w->count = jot_kernel_extent(k, w->batch);
     for (int d = 0; d < 2; d++) {
         w->ext[d] = k->axes.v[w->space[d]].ext;
         w->count *= (w->ext[d] + 1) / 2;
     }
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        w->count *= w->batch >> a & 1 ? k->axes.v[a].ext : 1;
     return k->axes.v[w->channel].ext >= WEIGHT_CHANNELS &&
            k->axes.v[w->out].ext >= WEIGHT_CHANNELS && w->ext[0] > 2 && w->ext[1] > 2 &&
            k->axes.n + 6 <= KERNEL_AXES && jot_kernel_fastest(k, i->buf, i->at, w->channel) &&

@@ -224,11 +224,9 @@ static void
 wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 {
     int64_t each = wino_each(w) * (w->channels + w->outs);
-    int64_t count = w->tiles[0] * w->tiles[1], most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
+    int64_t count = w->tiles[0] * w->tiles[1] * jot_kernel_extent(k, w->others);
+    int64_t most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
     int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (w->others >> a & 1)
-            count *= k->axes.v[a].ext;
     most = most < 5 * rows ? 5 * rows : most > 8 * rows ? 8 * rows : most;
     blocks = (count + most - 1) / most;
     blocks = (blocks + t->cores - 1) / t->cores * t->cores;
