@@ -5,7 +5,7 @@
 #   mutate         faults that no test notices: MUTANTS=n from SEED=n
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
-#   install        PREFIX=/usr/local             wc          lines of code
+#   install        PREFIX=/usr/local             wc          lines by room, the longest function
 #   kernels        of machines that are not here kernels-check   against those stored
 #   examples       build/examples/               docs        dumps and counts into docs/
 CC      = $(shell command -v gcc >/dev/null && echo gcc || echo cc)
@@ -29,7 +29,13 @@ ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user nn fuse prelude cco
           plan plan/layout plan/tier plan/device plan/function
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c io/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c core.c
-SRC     = $(CORE) $(HOSTED)
+# what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
+NO_DEVICES = $(wildcard ccode/device/*.c plan/device/*.c backends/opencl/*.c backends/cuda/*.c)
+NO_TUNE = plan/tier/trial.c plan/tier/tune.c io/tune.c
+NO_EXPORT = plan/function/export.c io/export.c
+ALLSRC  = $(CORE) $(HOSTED)
+LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
+SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
 HDR     = core.h base.h backends/backend.h \
           $(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h)
 OBJ     = $(SRC:%.c=$(B)/%.o)
@@ -48,6 +54,15 @@ $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -I. -c $< -o $@
+
+# The quick tier: of libtcc, which Debian's libtcc-dev has as an archive only, a shared library of this machine,
+# whoever compiles jot and for whom; backends/cpu/tcc.c looks for it by this path
+LIBTCC  = $(if $(wildcard $(patsubst %,%/libtcc.a,/usr/lib/* /usr/lib /usr/local/lib)),build/libtcc.so)
+build/libtcc.so: tools/libtcc.sh
+	@mkdir -p $(@D)
+	@CC=cc sh tools/libtcc.sh $@ 2>/dev/null || echo "libtcc is not used: kernels wait for the C compiler"
+$(B)/backends/cpu/tcc.o: | $(LIBTCC)
+$(B)/backends/cpu/tcc.o: WARN += -DJOT_LIBTCC_PATH='"$(abspath build/libtcc.so)"'
 
 $(B)/libjot.a: $(OBJ)
 	rm -f $@ && ar rcs $@ $(OBJ)
@@ -201,9 +216,10 @@ $(B)/dist/jot.h: core.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//' core.h; } > $@
-$(B)/dist/jot.c: $(SRC) $(HDR) tools/amalgamate.awk
+$(B)/dist/jot.c: $(ALLSRC) $(HDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
-	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; awk -f tools/amalgamate.awk $(SRC); } > $@
+	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
+	  awk -v without="$(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,JOT_$(x) $($(x)))" -f tools/amalgamate.awk $(ALLSRC); } > $@
 
 # the one-file build, with every compiler at hand, and a program on it
 dist-check: dist
@@ -265,8 +281,15 @@ bench-report:
 clean:
 	rm -rf $(B) out
 wc:
-	@wc -l $(SRC) $(HDR) | sort -n | tail -n 60
+	@tools/wc.sh
+# the installed library looks for the installed libtcc
 install: $(B)/libjot.a $(B)/dist/jot.h
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib
+	@mkdir -p $(B)/installed
+	cp $(B)/libjot.a $(B)/installed/libjot.a
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -DJOT_LIBTCC_PATH='"$(abspath $(PREFIX))/lib/jot/libtcc.so"' -I. \
+	    -c backends/cpu/tcc.c -o $(B)/installed/tcc.o
+	ar r $(B)/installed/libjot.a $(B)/installed/tcc.o
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/jot
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
-	install -m 644 $(B)/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
+	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
+	[ ! -e build/libtcc.so ] || install -m 755 build/libtcc.so $(DESTDIR)$(PREFIX)/lib/jot/libtcc.so

@@ -230,6 +230,10 @@ core_configure(jot_Ctx *ctx, const jot_Config *given)
     core_number(ctx, &c->threads, "JOT_THREADS");
     core_number(ctx, &c->give_back, "JOT_GIVE_BACK");
     core_number(ctx, &c->tune, "JOT_TUNE");
+#ifdef JOT_NO_TUNE
+    if (c->tune)
+        jot_fail(ctx, JOT_EUSE, "tune: this build times no schedules (JOT_NO_TUNE)");
+#endif
     jot_mem_keep(&ctx->mem, !c->give_back);
     ctx->seed = c->seed;
     return !ctx->status && !ctx->mem.failed;
@@ -279,8 +283,10 @@ core_precision(jot_Ctx *ctx)
 {
     const char *word = ctx->config.precision;
 
-    if (jot_str_eq(word, "exact")) /* tiles take what is subnormal for 0 */
+    if (jot_str_eq(word, "exact")) { /* these take what is subnormal for 0 */
         ctx->target.tiles = false;
+        ctx->target.dots = 0;
+    }
     if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast")
         || jot_str_eq(word, "tf32"))
         return true;
@@ -438,7 +444,9 @@ core_open(jot_Ctx *ctx, const jot_Config *config)
 #ifndef JOT_NO_HOST
     ctx->forks = jot_host_forks();
     jot_machine_detect(&ctx->target);
+#ifndef JOT_NO_TUNE
     ctx->tune_store = &jot_tune_file;
+#endif
 #endif
     if (!core_configure(ctx, config))
         return ctx->status ? false : jot_fail_memory(ctx, "jot_open");
@@ -522,6 +530,12 @@ const char *
 jot_backend(const jot_Ctx *ctx)
 {
     return ctx && ctx->backend ? ctx->backend->name : "none";
+}
+
+const char *
+jot_compilers(const jot_Ctx *ctx)
+{
+    return ctx && ctx->backend && ctx->backend->compilers ? ctx->backend->compilers : "none";
 }
 
 jot_Machine

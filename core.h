@@ -176,6 +176,9 @@ JOT_API const char *jot_message(const jot_Ctx *ctx);   /* its text, "" for none;
  * nothing when there is no failure. */
 JOT_API void jot_clear(jot_Ctx *ctx);
 JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in use, or "none" */
+/* Who makes its code: "libtcc, then cc" (the first runs soon, the second fast), "cc", "libtcc",
+ * "NVRTC", "the driver's"; "none" where nothing is compiled. */
+JOT_API const char *jot_compilers(const jot_Ctx *ctx);
 
 /* Counts since jot_open, except for the last_ fields, which describe the last evaluation that
  * launched anything. */
@@ -250,6 +253,14 @@ typedef struct { int n; const jot_Var *v; } jot_Vars;
  * but 0 is true); NULL: zeros. An array belongs to the scope it is made in; a parameter lives
  * outside all scopes until jot_free or jot_close. */
 JOT_API jot_Var jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
+/* An array whose elements stay where they lie, in memory of the caller's (a file that is mapped,
+ * say): aligned as elements are (else JOT_EUSE), bools 0 or 1, nothing written to it by the
+ * library, nor by the caller before release(user, data). That is called once, on the context's
+ * thread, in whatever call no longer needs the memory, at the latest in jot_close; it must not call
+ * jot. release NULL: the memory outlives the context. After a failure nothing was borrowed. */
+typedef void jot_ReleaseFn(void *user, const void *data);
+JOT_API jot_Var jot_array_borrow(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data,
+                                 jot_ReleaseFn *release, void *user);
 JOT_API jot_Var jot_param(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data);
 JOT_API jot_Var jot_param_of(jot_Var value); /* a parameter that begins as value, lazily */
 /* One value in every element. value is converted as by jot_cast; full_int's wraps around. */
@@ -411,11 +422,11 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
 
 /* grads[k] = d y / d wrt[k], of wrt[k]'s shape and dtype, for k < n <= JOT_MAX_WRT; y is a float
  * with one element. Gradients are graph nodes like any other and can be differentiated again. A
- * variable that y does not depend on gets zeros, and so does an expression that y was simplified
- * past: a map of a map reads what the inner one reads, unless jot_stop_fuse keeps that. False and
- * poison in grads (JOT_EGRAD, with the reason) when y is not such a scalar, when a wrt is not a
- * float or is a constant (jot_ones, jot_full, ...), or when an operator in between has no
- * gradient. */
+ * variable that y does not depend on gets zeros. A wrt may be an expression, of which equal ones
+ * are one. False and poison in grads (JOT_EGRAD, with the reason) when y is not such a scalar, when
+ * a wrt is not a float, is a constant (jot_ones, jot_full, ...) or an expression that y was
+ * simplified past without a trace (jot_neg of jot_neg; jot_stop_fuse keeps it), or when an operator
+ * in between has no gradient. */
 JOT_API bool jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads);
 /* grads[k] = sum over j of dy[j] . d y[j] / d wrt[k]; dy[j] has the shape and dtype of y[j]. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);

@@ -26,7 +26,6 @@ typedef struct {
     int items;             /* out: most items of a work-group for it; 0: as many as planned */
 } KernelSym;
 
-JOT_FN KernelFn jot_device_fn; /* plan/device/device.c: a mark, never called */
 
 /* One launch of a kernel on a device. Its arguments, in this order (ccode/device/emit_device.c): of
  * each buffer memory and offset (on OpenCL in units of 64 bytes), the same of its scratch, its
@@ -97,6 +96,7 @@ typedef enum { JOB_RUNS, JOB_DONE, JOB_FAILED } JobState;
 
 struct Backend {
     const char *name;      /* what JOT_BACKEND selects */
+    const char *compilers; /* jot_compilers; NULL: no kernels */
     const char *dialect;   /* name of the Dialect its kernels are printed in; NULL: no kernels */
     int rank;              /* preference when nothing is selected: the highest that opens wins */
     /* JOT_EDEVICE when something is missing: the reason goes to `why`, not to ctx's status */

@@ -11,7 +11,7 @@ const Backend *const jot_backends[] = {
     &jot_backend_tcc,
 #endif
     &jot_backend_interp, /* opens everywhere: those behind it run when they are asked for */
-#ifndef JOT_NO_HOST
+#if !defined JOT_NO_HOST && !defined JOT_NO_DEVICES
     &jot_backend_opencl,
     &jot_backend_cuda,
 #endif

@@ -26,6 +26,24 @@ flat_mlp(Model *m, jot_Var x)
     return mlp(m, jot_reshape(x, JOT_SHAPE(-1, 784)));
 }
 
+/* a: batch, side, train */
+static int
+image_to_image(Bench *b, jot_Var *out)
+{
+    const int64_t *a = b->work->a;
+    Model *m = &b->model[0];
+    jot_Var x = work_normal(b, 0, JOT_SHAPE(a[0], 3, a[1], a[1]));
+
+    model_begin(m, b->c, a[2] != 0);
+    out[0] = b->work->net(m, x);
+    b->flops = m->flops * (a[2] ? 3 : 1);
+    if (a[2]) {
+        out[0] = jot_mean(jot_square(out[0]), JOT_ALL_DIMS);
+        work_step(b, 0, out[0], 0, 0.9);
+    }
+    return 1;
+}
+
 /* a: batch, length, width, blocks, heads, train */
 static int
 transformer(Bench *b, jot_Var *out)
@@ -46,12 +64,13 @@ transformer(Bench *b, jot_Var *out)
 
 /* ---- overhead is the work ----------------------------------------------------------------- */
 
+/* a: so many times scaled and moved */
 static int
 chain(Bench *b, jot_Var *out)
 {
     jot_Var x = work_normal(b, 0, JOT_SHAPE(1));
 
-    for (int i = 0; i < 1000; i++)
+    for (int64_t i = 0; i < b->work->a[0]; i++)
         x = jot_offset(jot_scale(x, 1.0001), 0.001);
     out[0] = x;
     return 1;
@@ -157,14 +176,17 @@ const Work work_nets[] = {
     {"resnet50_train_b4", network, {4, 3, 224, 1000, 1}, 0, 0, 0, resnet50},
     {"squeezenet1_1_train_b8", network, {8, 3, 224, 1000, 1}, 0, 0, 0, squeezenet},
     {"vgg11_train_b4", network, {4, 3, 224, 1000, 1}, 0, 0, 0, vgg11},
+    {"unet_small_infer", image_to_image, {2, 92, 0}, 0, 0, 0, unet},
+    {"unet_small_train", image_to_image, {2, 92, 1}, 0, 0, 0, unet},
     {"bert_base_infer_b1_l128", transformer, {1, 128, 768, 12, 12, 0}, 0, 0, 0, NULL},
     {"encoder4_256_train_b16_l64", transformer, {16, 64, 256, 4, 4, 1}, 0, 0, 0, NULL},
-    {"chain2000_scalar", chain, {0}, 0, 0, 0, NULL},
+    {"chain2000_scalar", chain, {1000}, 0, 0, 0, NULL},
     {"ppo_step_b64", ppo, {0}, 0, 0, 0, NULL},
     {"treelstm_train_tree", treelstm, {0}, 0, 0, 0, NULL},
     {"lenet_train_b1_compiled", network, {1, 1, 28, 10, 1}, 0, 0, 0, lenet},
     {"lenet_infer_b1_compiled", network, {1, 1, 28, 10, 0}, 0, 0, 0, lenet},
-    {"chain2000_scalar_compiled", chain, {0}, 0, 0, 0, NULL},
+    {"chain2000_scalar_compiled", chain, {1000}, 0, 0, 0, NULL},
+    {"call_empty_compiled", chain, {1}, 0, 0, 0, NULL},
     {"ppo_step_b64_compiled", ppo, {0}, 0, 0, 0, NULL},
     {0}
 };

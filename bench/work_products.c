@@ -72,6 +72,8 @@ const Work work_products[] = {
     {"gemm_2048", gemm, GEMM(2048, 2048, 2048)},
     {"gemm_bf16_256", gemm_bf16, GEMM(256, 256, 256)},
     {"gemm_bf16_2048", gemm_bf16, GEMM(2048, 2048, 2048)},
+    {"gemm_bf16_1000", gemm_bf16, GEMM(1000, 1000, 1000)},
+    {"mm_bf16_197x768x3072", gemm_bf16, GEMM(197, 768, 3072)},
     {"gemm_f16_256", gemm_f16, GEMM(256, 256, 256)},
     {"gemm_f16_2048", gemm_f16, GEMM(2048, 2048, 2048)},
     {"mm_gemv_1024x4096", gemm, {1, 1024, 4096}, 0, 4.0 * 1024 * 4097, 4.0 * 4096, NULL},

@@ -34,8 +34,8 @@ main(void)
         return 1;
     }
     m = jot_machine(c);
-    printf("%s, %d cores, backend %s; rates are %s\n", m.cpu[0] ? m.cpu : "a processor", m.cores,
-           jot_backend(c), m.measured ? "measured" : "estimates");
+    printf("%s, %d cores, backend %s (%s); rates are %s\n", m.cpu[0] ? m.cpu : "a processor",
+           m.cores, jot_backend(c), jot_compilers(c), m.measured ? "measured" : "estimates");
     if (m.vector_nbytes)
         printf("vectors  %d registers of %d bytes%s\n", m.vectors, m.vector_nbytes,
                m.fma ? ", fused multiply-add" : "");

@@ -43,7 +43,7 @@ blocks_use(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse 
     int d;
 
     for (d = 0; d < n->rank; d++) {
-        uint8_t at = n->ext[d] == 1 ? NEST_NONE : jot_nest_axis(j, p, g, u, d);
+        uint8_t at = n->ext[d] == 1 ? NEST_NONE : jot_nest_axis(p, g, u, d);
 
         if (at < NEST_AXES)
             on |= (uint32_t)1 << at;
@@ -123,7 +123,7 @@ blocks_last(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse
 
     for (d = n->rank; d-- > 0;)
         if (n->ext[d] > 1) {
-            uint8_t at = jot_nest_axis(j, p, g, u, d);
+            uint8_t at = jot_nest_axis(p, g, u, d);
 
             return at < NEST_AXES ? (uint32_t)1 << at : 0;
         }

@@ -12,8 +12,7 @@ static const char *
 dump_place(int place)
 {
     return place == PLACE_STORED ? "stored"
-         : place == PLACE_INSIDE ? "inside"
-         : place == PLACE_STEP   ? "step" : "cloned";
+         : place == PLACE_INSIDE ? "inside" : "cloned";
 }
 
 static void

@@ -30,7 +30,7 @@ riding_along(const Riding *r, const NestGroup *g, const NestUse *u)
     int d;
 
     for (d = 0; d < n->rank; d++) {
-        uint8_t axis = jot_nest_axis(r->j, r->p, g, u, d);
+        uint8_t axis = jot_nest_axis(r->p, g, u, d);
 
         if (axis < NEST_AXES)
             on |= (uint32_t)1 << axis;

@@ -152,7 +152,6 @@ result_nest(Fuser *f, Fusion *r, FuseGroup *group, uint32_t root)
     group->ext = ext;
     group->rank = (uint32_t)nest->naxes;
     group->contraction = nest->spread != 0;
-    group->steps = nest->windows ? nest->shared : 0;
     for (g = first; g != NEST_OUT; g = j->group[g].next) {
         uint8_t *axis = jot_arena_array(&r->arena, uint8_t, JOT_MAX_RANK);
 
@@ -234,9 +233,7 @@ result_make(Fuser *f, Fusion *r)
         uint32_t real = r->real[i] = f->real[i], b = f->bits[real];
 
         r->place[i] = (uint8_t)result_place(b);
-        if (r->place[i] == PLACE_INSIDE && f->nests && f->nests->step[real])
-            r->place[i] = PLACE_STEP;
-        if (r->place[i] == PLACE_STORED || r->place[i] == PLACE_INSIDE || r->place[i] == PLACE_STEP)
+        if (r->place[i] == PLACE_STORED || r->place[i] == PLACE_INSIDE)
             r->group[i] = number[result_root(f, f->vert[real])];
         if (r->place[i] == PLACE_STORED && real == i && !(b & FN_ASKED))
             result_temporary(r, f->node[i]);

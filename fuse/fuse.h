@@ -25,10 +25,6 @@
  * Policy `reward` joins such groups to nests of several spaces. `ext` then has the axes of the
  * nest, axis[i] says which of them the dimensions of member i's space run along, and members may be
  * read by others of the group: a reduction that is INSIDE is computed for those, at their element.
- * A scatter that reads windows of what other members of its nest compute is inverted there, so that
- * the nest gathers its outputs: the axes of its space that this replaces are FUSE_SOLVED, what it
- * reads is STEP, or STORED and read back, and `steps` of the group are the axes whose loops enclose
- * all of it.
  *
  * The limits keep a kernel within what ccode/ir/ir.h takes: the values of a group, one on top of
  * the other, are at most FUSE_NODES deep, what is moved or cloned under them FUSE_MOVED + FUSE_CONE
@@ -44,16 +40,13 @@
 #define FUSE_CONE 32     /* nodes computed for one cloned element-wise node, with itself */
 #define FUSE_MOVED 48    /* element-wise nodes moved past one broadcast */
 #define FUSE_NO_AXIS 0xff
-#define FUSE_SOLVED 0xfe /* an axis of a scatter's space that its map is solved for */
 #define FUSE_CHAIN 16    /* reindexes on reindexes, not composed, before one is stored */
 
 typedef enum {
     PLACE_LEAF,    /* in memory already */
     PLACE_STORED,  /* computed by its group and written to memory */
     PLACE_INSIDE,  /* computed by its group only, never in memory */
-    PLACE_CLONED,  /* group 0: computed inside each group that needs it, through composed maps */
-    PLACE_STEP     /* computed by its group only, which reads it back at other elements within one
-                      step of the group's shared axes: in scratch memory for that step */
+    PLACE_CLONED   /* group 0: computed inside each group that needs it, through composed maps */
 } FusePlace;
 
 typedef enum { FUSE_PAPER, FUSE_NONE, FUSE_REWARD } FusePolicy;
@@ -93,7 +86,6 @@ typedef struct {
     uint32_t rank;
     const int64_t *ext;     /* the iteration space. CODE: rank 0 */
     bool contraction;       /* one of its members is the sum of a product of two broadcasts */
-    uint32_t steps;         /* mask of axes; results are read back within a step of them */
 } FuseGroup;
 
 typedef struct {

@@ -18,7 +18,6 @@ enum {
     JOIN_ROUNDS = 4,  /* through all edges: what a cycle forbade may be legal once others joined */
     JOIN_RISES = 24,  /* nests that rise for one pair */
     JOIN_EDGES = 96,  /* edges looked at for one pair */
-    JOIN_SIBLING = 256, /* elements of a variable whose second reading is worth looking at */
     JOIN_VISITS = 24  /* ... in all, for each input of the selection */
 };
 
@@ -38,9 +37,8 @@ join_arrays(Nests *j)
     j->edge_out = jot_arena_array(&f->arena, uint32_t, edges);
     j->group = jot_arena_array(&f->arena, NestGroup, (size_t)j->n + 1);
     j->nest = jot_arena_array(&f->arena, Nest, (size_t)j->n + 1);
-    j->step = jot_arena_array(&f->arena, uint8_t, (size_t)f->n + 1);
     return j->group_of && j->seen && j->count && j->number && j->edge_in && j->edge_out && j->group
-        && j->nest && j->step;
+        && j->nest;
 }
 
 static void
@@ -211,14 +209,13 @@ join_buffers(Nests *j, const NestPair *p)
 }
 
 static FuseWhy
-join_pair(Nests *j, uint32_t a, uint32_t b, bool siblings)
+join_pair(Nests *j, uint32_t a, uint32_t b)
 {
     NestPair p;
     FuseWhy why = jot_nest_pair(j, a, b, &p);
 
     if (why != WHYS)
         return why;
-    p.siblings = siblings;
     if (!join_buffers(j, &p))
         return WHY_BUFFERS;
     if (!(jot_nest_reward(j, &p, &why) > 0))
@@ -301,7 +298,7 @@ join_all(Nests *j)
             if (a == b)
                 continue;
             if (why == WHYS) {
-                why = join_pair(j, a, b, false);
+                why = join_pair(j, a, b);
                 refused_note(j, r, a, b, why);
             }
             any |= why == WHYS;
@@ -310,37 +307,6 @@ join_all(Nests *j)
         }
     }
     return true;
-}
-
-/* Nests that read one variable, and nothing goes between them: neighbours in the order of
- * execution. They join if that saves its second reading under common loops. */
-static void
-join_siblings(Nests *j)
-{
-    const Fuser *f = j->f;
-    uint32_t g, k, stamp = ++j->stamp;
-    uint32_t *last = jot_arena_array(&j->f->arena, uint32_t, (size_t)f->n + 1); /* who read it */
-    uint32_t *seen = jot_arena_array(&j->f->arena, uint32_t, (size_t)f->n + 1);
-
-    for (g = 0; last && seen && g < j->n; g++)
-        for (k = 0; k < j->group[g].nuse && f->visits < j->limit; k++) {
-            uint32_t pos = j->uses.v[j->group[g].use + k].pos;
-            uint32_t a = seen[pos] == stamp ? j->group[last[pos]].nest : NEST_OUT;
-            uint32_t b = j->group[g].nest;
-
-            j->f->visits++;
-            seen[pos] = stamp;
-            last[pos] = g;
-            if (a == NEST_OUT || a == b || f->node[pos]->nelem < JOIN_SIBLING)
-                continue;
-            if (j->nest[a].height < j->nest[b].height) {
-                uint32_t swap = a;
-
-                a = b;
-                b = swap;
-            }
-            join_pair(j, a, b, true);
-        }
 }
 
 /* What no other nest reads, and nobody asked for, is not stored, unless sums read it back. */
@@ -421,9 +387,7 @@ jot_fuse_join(Fuser *f)
         join_heights(j);
         j->limit = f->visits + (uint64_t)JOIN_VISITS * f->in0[f->n];
         if (join_all(j)) {
-            join_siblings(j);
             join_inside(j);
-            jot_nest_steps(j);
             join_result(j);
         }
     }

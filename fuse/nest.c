@@ -20,34 +20,17 @@ nest_local(const NestGroup *g, const NestUse *u, int d)
     return at < JOT_MAX_RANK ? g->axis[at] : at;
 }
 
-/* ... from end to end, as seen by who does not fold the axis. */
-static uint8_t
-nest_whole(const NestGroup *g, const NestUse *u, int d)
-{
-    return u->map.part[d] ? NEST_MIXED : nest_local(g, u, d);
-}
-
-/* Does the pair compute the variable? */
-static bool
-nest_computes(const Nests *j, const NestPair *p, uint32_t pos)
-{
-    uint32_t from = j->group_of[pos];
-
-    return from != NEST_OUT
-        && (j->group[from].nest == p->a || j->group[from].nest == p->b);
-}
-
 JOT_FN uint8_t
-jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u, int d)
+jot_nest_axis(const NestPair *p, const NestGroup *g, const NestUse *u, int d)
 {
-    uint8_t at = nest_computes(j, p, u->pos) ? nest_local(g, u, d) : nest_whole(g, u, d);
+    uint8_t at = nest_local(g, u, d);
 
     return at < NEST_AXES && g->nest == p->a ? p->map[at] : at;
 }
 
-/* Axis a of the first is b of the second: may it be? fold: one may be some times as long. */
+/* Axis a of the first is b of the second: may it be? */
 static bool
-pair_axis(const Nests *j, NestPair *p, uint8_t a, uint8_t b, bool fold)
+pair_axis(const Nests *j, NestPair *p, uint8_t a, uint8_t b)
 {
     int k;
 
@@ -58,7 +41,7 @@ pair_axis(const Nests *j, NestPair *p, uint8_t a, uint8_t b, bool fold)
     for (k = 0; k < j->nest[p->a].naxes; k++)
         if (p->map[k] == b)
             return false;
-    if (j->nest[p->a].ext[a] != p->ext[b] && !(fold && jot_nest_fold(j, p, a, b)))
+    if (j->nest[p->a].ext[a] != p->ext[b])
         return false;
     p->map[a] = b;
     return true;
@@ -90,19 +73,12 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
         return j->f->cut[u->pos] ? WHY_PIECES : WHY_STOP_FUSE;
     if (u->map.axis[0] == NEST_INDEX) /* one of a single element, too */
         return WHY_INDEX;
-    if (from->solved) /* its elements are nobody's but its own, one of a dimension of one, too */
-        return WHY_SCATTER;
     for (d = 0; d < n->rank; d++) {
-        uint8_t a = nest_local(from, own, d);
-        uint8_t b = g->solved ? nest_whole(g, u, d) : nest_local(g, u, d);
+        uint8_t a = nest_local(from, own, d), b = nest_local(g, u, d);
 
         if (n->ext[d] == 1)
             continue;
-        if (g->solved && a < NEST_AXES && b == NEST_MIXED) {
-            p->windows = true;
-            continue;
-        }
-        if (!pair_axis(j, p, a, b, true))
+        if (!pair_axis(j, p, a, b))
             return WHY_RULE1;
         on |= (uint32_t)1 << b;
     }
@@ -138,11 +114,11 @@ pair_common(const Nests *j, NestPair *p, const NestGroup *ga, const NestUse *ua,
     int d;
 
     for (d = 0; d < j->f->node[ua->pos]->rank; d++) {
-        uint8_t a = nest_whole(ga, ua, d), b = nest_whole(gb, ub, d);
+        uint8_t a = nest_local(ga, ua, d), b = nest_local(gb, ub, d);
 
         if (a >= NEST_AXES && b >= NEST_AXES)
             continue;
-        if (!pair_axis(j, &trial, a, b, false))
+        if (!pair_axis(j, &trial, a, b))
             return;
     }
     *p = trial;
@@ -198,7 +174,7 @@ pair_places(Nests *j, NestPair *p)
             j->f->visits++;
             for (d = 0; d < a->space->rank && a->space->rank == b->space->rank; d++)
                 if (a->axis[d] < NEST_AXES && p->map[a->axis[d]] == NEST_NONE)
-                    left -= pair_axis(j, p, a->axis[d], b->axis[d], false);
+                    left -= pair_axis(j, p, a->axis[d], b->axis[d]);
         }
 }
 
@@ -232,29 +208,6 @@ jot_nest_mask(const NestPair *p, uint32_t axes, int n)
     return on;
 }
 
-/* Axes that results of the pair are summed up along. */
-static uint32_t
-pair_summed(const Nests *j, const NestPair *p)
-{
-    uint32_t side, g, k, on, summed = 0;
-    int d;
-
-    for (side = 0; side < 2; side++)
-        for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
-            for (k = 0; k < j->group[g].nown; k++) {
-                const NestGroup *group = &j->group[g];
-                const NestUse *u = &j->uses.v[group->own + k];
-
-                for (d = 0, on = 0; d < j->f->node[u->pos]->rank; d++)
-                    on |= u->map.axis[d] < JOT_MAX_RANK ? (uint32_t)1 << u->map.axis[d] : 0;
-                for (d = 0; d < group->space->rank; d++)
-                    if (!(on >> d & 1) && group->axis[d] < NEST_AXES)
-                        summed |= (uint32_t)1
-                               << (side ? group->axis[d] : p->map[group->axis[d]]);
-            }
-    return summed;
-}
-
 /* Around one contraction: what rides on it; else by blocks of rows. */
 static FuseWhy
 pair_contraction(Nests *j, NestPair *p)
@@ -262,9 +215,7 @@ pair_contraction(Nests *j, NestPair *p)
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
     FuseWhy why = a->blocks || b->blocks ? WHY_RIDES : jot_nest_rides(j, p);
 
-    if (why == WHYS && p->folded)
-        return jot_nest_folds(j, p);
-    if (why == WHYS || a->kept || b->kept || p->folded)
+    if (why == WHYS || a->kept || b->kept)
         return why;
     p->kept = 0;
     return jot_nest_blocks(j, p);
@@ -277,8 +228,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = p->siblings = p->blocks = p->windows = false;
-    p->folded = j->nest[b].folded;
+    p->edges = p->blocks = false;
     p->naxes = j->nest[b].naxes;
     memcpy(p->ext, j->nest[b].ext, sizeof p->ext);
     p->row = 0;
@@ -291,18 +241,13 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if (j->nest[a].weight + j->nest[b].weight > FUSE_NODES)
         return WHY_NODES;
     p->shared = j->nest[b].shared;
-    if ((why = pair_edges(j, p)) != WHYS || (why = jot_nest_windows(j, p)) != WHYS)
+    if ((why = pair_edges(j, p)) != WHYS)
         return why;
     pair_reads(j, p);
     pair_places(j, p);
     if (!pair_rest(j, p))
         return WHY_NODES;
-    p->folded |= jot_nest_mask(p, j->nest[a].folded, j->nest[a].naxes);
     p->shared &= jot_nest_mask(p, j->nest[a].shared, j->nest[a].naxes);
-    if (p->windows || j->nest[a].windows || j->nest[b].windows) /* a step is no term of a sum */
-        p->shared &= ~pair_summed(j, p);
-    if (p->naxes + j->nest[a].own + j->nest[b].own > NEST_AXES)
-        return WHY_NODES;
     return pair_contraction(j, p);
 }
 
@@ -327,9 +272,6 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->groups += a->groups;
     b->sums += a->sums;
     b->blocks = p->blocks || a->blocks || b->blocks;
-    b->windows = p->windows || a->windows || b->windows;
-    b->own += a->own;
-    b->folded = p->folded;
     b->weight += a->weight;
     b->shared = p->shared;
     b->spread |= jot_nest_mask(p, a->spread, a->naxes);

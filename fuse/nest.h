@@ -20,16 +20,12 @@
 
 #define NEST_AXES 14       /* of a nest; masks are of 32 bits */
 #define NEST_NONE FUSE_NO_AXIS /* a dimension of one element */
-#define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension; of a scatter that is
-                              solved for its outputs (FUSE_SOLVED): an axis that is its own */
+#define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension */
 #define NEST_INDEX 0xfd    /* of every dimension: an index variable, in memory before the nest */
 #define NEST_OUT UINT32_MAX
 
-/* Per dimension of a variable: the axis it lies on. part, not 0: they have different lengths. 1 +
- * w: the axis covers window w of the dimension, which is a multiple as long; NEST_INTO: the
- * dimension fills one window of the axis, which is a multiple as long (fuse/folds.c). */
-#define NEST_INTO 0xff
-typedef struct { uint8_t axis[JOT_MAX_RANK], part[JOT_MAX_RANK]; } NestMap;
+/* Per dimension of a variable: the axis it lies on. */
+typedef struct { uint8_t axis[JOT_MAX_RANK]; } NestMap;
 
 /* A variable that a group loads, or one that it stores: which axes of its space index it. */
 typedef struct { uint32_t pos; NestMap map; } NestUse;
@@ -43,7 +39,6 @@ typedef struct {
                                     the next group's begin */
     uint8_t axis[JOT_MAX_RANK];  /* dimensions of its space -> axes of the nest */
     const FuseMap *space;
-    bool solved;                 /* a scatter: its map is solved in the nest (fuse/windows.c) */
 } NestGroup;
 
 /* By number of its first group. */
@@ -58,9 +53,6 @@ typedef struct {
     uint32_t kept;               /* ... that sums of it keep, 0: there are no sums */
     uint32_t sums;               /* reductions */
     bool blocks;                 /* by blocks of rows */
-    bool windows;                /* a solved scatter reads windows of what its other groups store */
-    int own;                     /* axes of solved scatters beyond those of the nest */
-    uint32_t folded;             /* axes along which dimensions of members are a multiple as long */
     bool rigid;                  /* user code and scatters: joins nothing */
     int naxes;
     int64_t ext[NEST_AXES];
@@ -77,7 +69,6 @@ typedef struct Nests {
     Vec(NestUse) uses;
     uint32_t *edge_in, *edge_out; /* numbers of f->edges, by reader; by producer */
     uint32_t *seen, *count, stamp; /* by position: marks */
-    uint8_t *step;               /* by position: windows of it are read within its nest */
     uint32_t unions;             /* so far */
     uint64_t limit;              /* of f->visits */
 } Nests;
@@ -89,32 +80,20 @@ typedef struct {
     int naxes;
     int64_t ext[NEST_AXES];
     uint32_t shared, kept;
-    uint32_t folded;             /* axes as short as windows of what lies along them */
     uint32_t row;                /* of shared: the axis that is blocked; 0: none */
     bool blocks;                 /* contractions inside, with more than work on one's stores */
     bool edges;                  /* some variable passes between them */
-    bool windows;                /* ... and windows of it are read */
-    bool siblings;               /* they read the same variable: share loops or stay apart */
     double nbytes;               /* of memory, as one */
 } NestPair;
 
 JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory was refused */
-/* fuse/windows.c: if the group is a scatter that can be inverted within a nest, the dimensions of
- * its space that this replaces, else 0. *own: how many axes it then has beyond those that it
- * shares. */
-JOT_FN uint64_t jot_nest_solved(const Nests *j, const NestGroup *g, int *own);
-/* May a scatter share a nest with what it reads windows of? WHYS: yes. */
-JOT_FN FuseWhy jot_nest_windows(const Nests *j, const NestPair *p);
-/* Mark in j->step the variables that are read back within a step. */
-JOT_FN void jot_nest_steps(Nests *j);
 /* fuse/nest.c: may they join, as far as their axes say? WHYS: yes, and p is filled. */
 JOT_FN FuseWhy jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p);
 JOT_FN void jot_nest_union(Nests *j, const NestPair *p);
 /* Axes of nest a of the pair, as a mask, in b's numbering. */
 JOT_FN uint32_t jot_nest_mask(const NestPair *p, uint32_t axes, int n);
 /* The axis of a nest that a use's dimension d lies on, in b's numbering for both nests of p. */
-JOT_FN uint8_t jot_nest_axis(const Nests *j, const NestPair *p, const NestGroup *g,
-                             const NestUse *u, int d);
+JOT_FN uint8_t jot_nest_axis(const NestPair *p, const NestGroup *g, const NestUse *u, int d);
 /* fuse/epilogue.c: if the pair has a contraction, may the rest be done on the contraction's stores?
  * WHYS: yes, and p->shared is set. */
 JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
@@ -123,16 +102,6 @@ JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
 /* fuse/blocks.c: may they be one nest by blocks of rows (several contractions, or one with work
  * that its stores cannot do)? WHYS: yes. */
 JOT_FN FuseWhy jot_nest_blocks(Nests *j, NestPair *p);
-/* fuse/folds.c: match axis a of p->a with axis b of p->b of another length, if that is possible:
- * the common axis has the shorter length. */
-JOT_FN bool jot_nest_fold(const Nests *j, NestPair *p, uint8_t a, uint8_t b);
-/* May a pair with folded axes be one nest? It needs exactly one contraction with a folded output
- * axis, along which everything stored is contiguous, and the pair itself must read every window and
- * compute every part of a concatenation. WHYS: yes. */
-JOT_FN FuseWhy jot_nest_folds(Nests *j, const NestPair *p);
-/* The number of column blocks that the folded nest offers to threads; 0 if the working set of a
- * block does not fit a cache. */
-JOT_FN double jot_nest_columns(const Nests *j, const NestPair *p);
 /* Bytes touched by a block of rows; *whole: of these, by variables that every block reads whole. */
 JOT_FN double jot_nest_footprint(Nests *j, const NestPair *p, double *whole);
 /* fuse/reward.c: seconds that joining saves; if none, *why is the reason. */

@@ -16,8 +16,11 @@
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
  * gradient of relu and pooling is stored before the convolution that reads it, and so are the parts
  * of a concatenation, once, as one variable. Only what is larger than all it is computed from
- * together, and cheap, is no worse there than a load. What is to be stored after all is marked for
- * the next run (later), which starts over: in this one it may have no vertex, such as a reindex.
+ * together, and cheap, is no worse there than a load, and not if it reads under a condition or at
+ * an index that does not move evenly, as the other half of a skip connection is after upsampling.
+ * Nor does it read windows of a map in steps: that is stored, too.
+ * What is to be stored after all is marked for the next run (later), which starts over: in this one
+ * it may have no vertex, such as a reindex.
  *
  * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, later, order, edges
  * Read before: fuse/label.c. After: fuse/fuse.c. */
@@ -124,6 +127,35 @@ place_out(PlaceWalk *w, const PlaceStep *s, uint32_t i)
     *(uint32_t *)jot_vec_push(&f->ctx->mem, w->out) = map ? s->pos : i;
 }
 
+/* Is the map read under a condition, or at an index that axes do not move evenly? */
+static bool
+place_uneven(const Fuser *f, uint32_t i, bool conditions)
+{
+    const IxPool *ix = &f->ctx->ix;
+    const Node *n = f->node[i], *x = f->node[f->in[f->in0[i]]];
+    Space space = {n->rank, n->ext, NULL};
+    bool far = conditions && n->ncond > 0;
+    int d, a;
+
+    for (d = 0; d < n->nindex && !far; d++) {
+        far = conditions && !jot_ix_inside(ix, n->index[d], x->ext[d], &space);
+        for (a = 0; a < n->rank && !far; a++)
+            (void)jot_ix_moved(ix, n->index[d], a, &far);
+    }
+    return far;
+}
+
+/* A contraction reads windows of the map i, which does not move evenly. */
+static bool
+place_in_steps(const PlaceWalk *w, const PlaceStep *s, uint32_t i)
+{
+    const Fuser *f = w->f;
+
+    return f->ncontract[w->root] && !w->apart && f->node[s->pos]->kind == NODE_REINDEX
+        && !(f->bits[s->pos] & FN_BCAST) && f->node[s->pos]->nelem > f->node[i]->nelem
+        && place_uneven(f, i, false);
+}
+
 /* s.pos, computed in the group, reads i. */
 static void
 place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
@@ -145,7 +177,12 @@ place_input(PlaceWalk *w, const PlaceStep *s, uint32_t i, uint32_t k)
     } else if (x->kind == NODE_REINDEX && !(b & FN_KEEP)) {
         f->bits[i] |= FN_CLONED;
         f->clones[i]++;
+        if (place_in_steps(w, s, i)) {
+            *(uint32_t *)jot_vec_push(&f->ctx->mem, w->out) = i;
+            w->apart = true;
+        }
         place_push(w, i, s->owner, true);
+        w->apart = s->apart;
     } else if (b & FN_MOVED) {
         f->bits[i] |= FN_CLONED;
         place_push(w, i, s->owner, s->through);
@@ -231,12 +268,12 @@ place_all(Fuser *f, bool *again)
 
 /* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
  * all, number of nodes computed, whether all operands come through reindexes, what has to be
- * computed; slow: much of it dear. */
+ * computed; slow: much of it dear; uneven: a map has to be computed, too. */
 typedef struct {
     int64_t leaf;
     double total, nbytes;
     uint32_t cone;
-    bool far, work, dear, slow;
+    bool far, work, dear, slow, uneven;
 } PlaceBelow;
 
 /* Is i computed by whoever reads it? */
@@ -258,8 +295,8 @@ place_nbytes(const Fuser *f, uint32_t i)
 static PlaceBelow
 place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
 {
-    PlaceBelow memory = {0, 0, 0, 0, false, false, false, false},
-               none = {0, 0, 0, 0, true, false, false, false};
+    PlaceBelow memory = {0, 0, 0, 0, false, false, false, false, false},
+               none = {0, 0, 0, 0, true, false, false, false, false};
 
     memory.leaf = f->node[i]->nelem;
     memory.total = (double)memory.leaf;
@@ -323,7 +360,7 @@ static void
 place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    PlaceBelow sum = {0, 0, 0, 0, true, false, false, false};
+    PlaceBelow sum = {0, 0, 0, 0, true, false, false, false, false};
     uint32_t k;
 
     sum.cone = jot_fuse_weight(n);
@@ -341,11 +378,13 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
         sum.far = sum.far && in.far;
         sum.work |= in.work;
         sum.dear |= in.dear;
+        sum.uneven |= in.uneven;
         sum.slow |= in.slow && f->node[f->in[k]]->nelem > n->nelem / PLACE_CHEAP;
     }
     sum.slow |= place_is_dear(n);
     if (n->kind == NODE_REINDEX) {
         sum.far = true;
+        sum.uneven = sum.uneven || place_uneven(f, i, true);
         if (sum.nbytes > place_touched(f, i))
             sum.nbytes = place_touched(f, i);
     }
@@ -357,7 +396,7 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
     if (jot_fuse_is_elementwise(n) && sum.cone <= FUSE_CONE &&
         (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
         f->bits[i] |= FN_CLONE;
-    if (sum.work && ((double)n->nelem <= sum.total || sum.dear))
+    if (sum.work && ((double)n->nelem <= sum.total || sum.dear || sum.uneven))
         f->bits[i] |= FN_WORK;
 }
 

@@ -29,7 +29,6 @@ reads_all(uint8_t axis) /* NEST_MIXED, NEST_INDEX */
     NestMap m;
 
     memset(m.axis, axis, sizeof m.axis);
-    memset(m.part, 0, sizeof m.part);
     return m;
 }
 
@@ -40,49 +39,9 @@ reads_identity(const Node *n)
     int d;
 
     memset(m.axis, NEST_NONE, sizeof m.axis);
-    memset(m.part, 0, sizeof m.part);
     for (d = 0; d < n->rank; d++)
         m.axis[d] = n->ext[d] == 1 ? NEST_NONE : (uint8_t)d;
     return m;
-}
-
-/* A dimension read at i + c: is it, or the axis i, some times as long as the other, and c a
- * multiple of the shorter? *axis, and NestMap.part; 0: neither. */
-static uint8_t
-reads_part(const Fuser *f, const Node *r, const Node *x, int d, int *axis)
-{
-    IxTerm tmp;
-    const IxTerm *t;
-    uint32_t n;
-    int64_t c, of, in;
-
-    t = jot_ix_linear(&f->ctx->ix, r->index[d], &c, &n, &tmp);
-    if (n != 1 || t->k != 1 || !jot_ix_is_axis(&f->ctx->ix, t->atom, axis) || *axis >= r->rank
-        || r->ncond || r->ninputs > 1)
-        return 0;
-    of = x->ext[d];
-    in = r->ext[*axis];
-    if (in > 1 && in < of && of % in == 0 && c >= 0 && c % in == 0 && c + in <= of
-        && c / in < NEST_INTO - 1)
-        return (uint8_t)(1 + c / in);
-    return of > 1 && of < in && in % of == 0 && c <= 0 && c % of == 0 && of - c <= in ? NEST_INTO
-                                                                                      : 0;
-}
-
-/* Dimension d lies on what dimension i of the reader does, or is a part of it, as `part` says; a
- * part of a part is mixed. */
-static void
-reads_onto(NestMap *m, int d, const NestMap *outer, int i, uint8_t part)
-{
-    m->axis[d] = outer->axis[i];
-    m->part[d] = outer->part[i];
-    if (!part || outer->axis[i] >= JOT_MAX_RANK)
-        return;
-    m->part[d] = part;
-    if (outer->part[i]) {
-        m->axis[d] = NEST_MIXED;
-        m->part[d] = 0;
-    }
 }
 
 /* Where the input of r is read if r's own elements lie at `outer`. */
@@ -93,18 +52,11 @@ reads_through(const Fuser *f, const Node *r, const Node *x, const NestMap *outer
     int d, axis;
 
     memset(m.axis, NEST_NONE, sizeof m.axis);
-    memset(m.part, 0, sizeof m.part);
     for (d = 0; d < r->nindex; d++) {
-        uint8_t part = 0;
-
         if (x->ext[d] == 1)
             continue;
-        if ((jot_ix_is_axis(&f->ctx->ix, r->index[d], &axis) && axis < r->rank
-             && r->ext[axis] == x->ext[d])
-            || (part = reads_part(f, r, x, d, &axis)) != 0)
-            reads_onto(&m, d, outer, axis, part);
-        else
-            m.axis[d] = NEST_MIXED;
+        m.axis[d] = jot_ix_is_axis(&f->ctx->ix, r->index[d], &axis) && axis < r->rank
+                 && r->ext[axis] == x->ext[d] ? outer->axis[axis] : NEST_MIXED;
     }
     return m;
 }
@@ -250,7 +202,7 @@ reads_members(Reads *r, Nest *nest)
 
         if (f->verts.v[v].flags & (FV_VIRTUAL | FV_CODE) || !(f->bits[pos] & FN_STORED))
             continue;
-        nest->rigid |= !reads_own_map(r, pos) && !r->g->solved;
+        nest->rigid |= !reads_own_map(r, pos);
         nest->nbytes += reads_nbytes(f, pos);
         nest->sums += f->node[pos]->kind == NODE_REDUCE;
         nest->rigid |= f->node[pos]->nelem == 0;
@@ -312,18 +264,13 @@ reads_alone(Reads *r, Nest *nest)
 {
     Fuser *f = r->j->f;
     NestGroup *g = r->g;
-    uint64_t solved;
     int d;
 
     g->space = &f->maps.v[f->verts.v[g->root].space];
     memset(g->axis, NEST_NONE, sizeof g->axis);
-    solved = jot_nest_solved(r->j, g, &nest->own);
-    g->solved = solved != 0;
-    nest->rigid |= (f->gflags[g->root] & FV_CODE) || (f->gflags[g->root] & FV_SCATTER && !solved);
+    nest->rigid |= (f->gflags[g->root] & (FV_CODE | FV_SCATTER)) != 0;
     for (d = 0; d < g->space->rank; d++) {
-        if (solved >> d & 1)
-            g->axis[d] = NEST_MIXED;
-        if (g->space->ext[d] == 1 || (solved >> d & 1))
+        if (g->space->ext[d] == 1)
             continue;
         if (nest->naxes == NEST_AXES) {
             nest->rigid = true;

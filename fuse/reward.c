@@ -59,7 +59,7 @@ reward_step(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse
     int d;
 
     for (d = 0; d < n->rank; d++) {
-        uint8_t axis = jot_nest_axis(j, p, g, u, d);
+        uint8_t axis = jot_nest_axis(p, g, u, d);
 
         if (n->ext[d] == 1)
             continue;
@@ -229,24 +229,6 @@ reward_rides(const Target *t, const Nest *a, const Nest *b, const RewardSum *sum
     return extra / t->bandwidth_all;
 }
 
-/* Columns of a contraction in windows, block by block,
- * each with all rows and what rides on them. */
-static double
-reward_folds(const Nests *j, NestPair *p, const RewardSum *sum)
-{
-    const Target *t = &j->f->ctx->target;
-    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
-    double columns = jot_nest_columns(j, p), cores = columns < t->cores ? columns : t->cores, two;
-
-    if (columns < 1)
-        return 0;
-    p->nbytes = a->nbytes + b->nbytes - sum->saved;
-    p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
-    two = reward_time(t, a->nbytes, a->flops, t->cores)
-        + reward_time(t, b->nbytes, b->flops, t->cores);
-    return two + t->call - reward_time(t, p->nbytes, a->flops + b->flops, cores);
-}
-
 /* Under the shared loops; no more than 0 if there are none, or a step does not stay in a cache. */
 static double
 reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
@@ -257,8 +239,6 @@ reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
 
     if (!p->shared || sum->step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2])
         return 0;
-    if (p->folded)
-        return reward_folds(j, p, sum);
     p->nbytes = a->nbytes + b->nbytes - sum->saved;
     p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
     two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
@@ -316,13 +296,9 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
         return reward_blocks(j, p, &sum, why);
     *why = sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
     shared = reward_shared(j, p, &sum);
-    if (p->windows || a->windows || b->windows) /* read back within a step of these loops */
-        return shared;
     apart = reward_apart(t, p, a, b, &sum);
-    if (shared > 0 || p->siblings) /* others may want to share these loops, too */
+    if (shared > 0)
         return shared;
-    if (p->folded)
-        return 0;
     p->shared = 0;
     p->nbytes = a->nbytes + b->nbytes;
     return apart;

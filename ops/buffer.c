@@ -1,6 +1,6 @@
 /* ops/buffer.c - elements: on the host, on a device, and copies in other layouts.
  *
- *     node -> Buffer -> p           on the host, made when it is asked for
+ *     node -> Buffer -> p           on the host, made when it is asked for, or the caller's
  *                    -> device      on a device: one of the two, or both
  *                    -> copies      the same elements in other layouts, by key; gone with a change
  *
@@ -29,9 +29,19 @@ jot_buffer_host(jot_Ctx *ctx, Buffer *buf)
 JOT_FN void
 jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf)
 {
-    if (buf->p)
+    if (buf->p && !buf->borrowed)
         jot_mem_free(&ctx->mem, buf->p, buffer_room(buf->nbytes));
+    else if (buf->release)
+        buf->release(buf->release_user, buf->p);
     buf->p = NULL;
+    buf->borrowed = false;
+    buf->release = NULL;
+}
+
+JOT_FN bool
+jot_buffer_own(const Buffer *buf)
+{
+    return buf->refs == 1 && !buf->borrowed;
 }
 
 JOT_FN Buffer *

@@ -1,6 +1,6 @@
 /* ops/create.c - variables out of nothing: arrays, parameters, constants, counters, random numbers.
  *
- *   LEAF    array, param          elements copied at once
+ *   LEAF    array, param          elements copied at once; array_borrow: the caller's
  *   CONST   scalar, full, ...     one value, no memory; folds into what uses it
  *   IOTA    iota, arange          the position itself
  *   RANDOM  uniform, normal       a function of (key, counter + position)
@@ -53,24 +53,31 @@ create_copy(Buffer *buf, jot_DType dtype, const void *data)
             to[k] = from[k] != 0;
 }
 
-static NodeId
-create_leaf(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, const void *data,
-            int flags)
+/* Its elements are not there yet. NULL: refused. */
+static Buffer *
+create_buffer(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, bool host)
 {
-    NodeSpec spec = {0};
-    Buffer *buf;
+    Buffer *buf = NULL;
     int64_t nelem;
     uint64_t nbytes;
-    NodeId id;
 
     if (!create_ok(ctx, op, dtype, shape, &nelem))
-        return 0;
+        return NULL;
     nbytes = (uint64_t)nelem * jot_dtype_nbytes(dtype);
-    buf = nbytes <= SIZE_MAX ? jot_buffer_new(ctx, (size_t)nbytes) : NULL;
-    if (!buf) {
+    if (nbytes <= SIZE_MAX)
+        buf = host ? jot_buffer_new(ctx, (size_t)nbytes) : jot_buffer_of(ctx, (size_t)nbytes, NULL);
+    if (!buf)
         jot_fail_memory(ctx, op);
-        return 0;
-    }
+    return buf;
+}
+
+/* 0: the buffer is gone. */
+static NodeId
+create_leaf(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, Buffer *buf, int flags)
+{
+    NodeSpec spec = {0};
+    NodeId id;
+
     spec.kind = NODE_LEAF;
     spec.dtype = dtype;
     spec.flags = flags;
@@ -78,31 +85,71 @@ create_leaf(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, const
     spec.ext = shape.v;
     spec.unshared = true;
     id = jot_node_make(ctx, &spec);
-    if (!id) {
-        jot_buffer_unref(ctx, buf);
-        return 0;
-    }
-    create_copy(buf, dtype, data);
-    jot_node_set_data(ctx, id, buf);
+    if (id)
+        jot_node_set_data(ctx, id, buf);
+    jot_buffer_unref(ctx, id ? NULL : buf);
     return id;
+}
+
+static jot_Var
+create_array(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, const void *data,
+             bool param)
+{
+    uint32_t mark = ctx ? ctx->loose.n : 0;
+    Buffer *buf = create_buffer(ctx, op, dtype, shape, true);
+    NodeId id;
+
+    if (buf)
+        create_copy(buf, dtype, data);
+    id = buf ? create_leaf(ctx, dtype, shape, buf, param ? NODE_STATE : 0) : 0;
+    return id ? create_done(ctx, mark, id, param) : JOT_POISON(ctx);
 }
 
 jot_Var
 jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data)
 {
-    uint32_t mark = ctx ? ctx->loose.n : 0;
-    NodeId id = create_leaf(ctx, "array", dtype, shape, data, 0);
-
-    return id ? create_done(ctx, mark, id, false) : JOT_POISON(ctx);
+    return create_array(ctx, "array", dtype, shape, data, false);
 }
 
 jot_Var
 jot_param(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data)
 {
-    uint32_t mark = ctx ? ctx->loose.n : 0;
-    NodeId id = create_leaf(ctx, "param", dtype, shape, data, NODE_STATE);
+    return create_array(ctx, "param", dtype, shape, data, true);
+}
 
-    return id ? create_done(ctx, mark, id, true) : JOT_POISON(ctx);
+static bool
+borrow_ok(jot_Ctx *ctx, jot_DType dtype, const void *data, size_t nbytes)
+{
+    size_t each = jot_dtype_nbytes(dtype);
+
+    if (nbytes && !data)
+        return jot_fail(ctx, JOT_EUSE, "array_borrow: data is NULL, for %zu bytes", nbytes);
+    if ((uintptr_t)data % each)
+        return jot_fail(ctx, JOT_EUSE, "array_borrow: data lies at %zu modulo %zu, the size of "
+                        "its elements", (size_t)((uintptr_t)data % each), each);
+    return true;
+}
+
+jot_Var
+jot_array_borrow(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data,
+                 jot_ReleaseFn *release, void *user)
+{
+    uint32_t mark = ctx ? ctx->loose.n : 0;
+    Buffer *buf = create_buffer(ctx, "array_borrow", dtype, shape, false);
+    NodeId id = 0;
+
+    if (buf && borrow_ok(ctx, dtype, data, buf->nbytes))
+        id = create_leaf(ctx, dtype, shape, buf, 0);
+    else
+        jot_buffer_unref(ctx, buf);
+    if (!id)
+        return JOT_POISON(ctx);
+    buf->p = (void *)(uintptr_t)data;
+    buf->borrowed = true;
+    buf->lent = true; /* other layouts are copies: these elements stay */
+    buf->release = release;
+    buf->release_user = user;
+    return create_done(ctx, mark, id, false);
 }
 
 /* ---- constants ---------------------------------------------------------------------------- */

@@ -139,6 +139,7 @@ fold_cast_rule(jot_Ctx *ctx, NodeId x, jot_DType dtype)
     if (jot_dtype_class(from) == CLASS_INT && jot_dtype_class(mid) == CLASS_FLOAT &&
         jot_dtype_class(dtype) == CLASS_INT)
         return 0;
+    jot_past_lost(ctx, x, PASSED_LOST);
     return jot_ew_node(ctx, EW_CAST, dtype, 1, &y);
 }
 
@@ -189,7 +190,9 @@ fold_rule(jot_Ctx *ctx, EwOp op, jot_DType dtype, const NodeId *x)
     case EW_POW:
         return fold_pow_rule(ctx, dtype, a, b);
     case EW_NEG: case EW_NOT: case EW_BITNOT:
-        return fold_under(ctx, a, op);
+        if ((b = fold_under(ctx, a, op)))
+            jot_past_lost(ctx, a, PASSED_LOST);
+        return b;
     case EW_MAX: case EW_MIN: case EW_FMAX: case EW_FMIN: /* floats: by NaN no gradient flows */
         return a == b && jot_dtype_class(dtype) != CLASS_FLOAT ? a : 0;
     case EW_BITAND: case EW_BITOR:

@@ -330,6 +330,7 @@ node_new(jot_Ctx *ctx, const NodeSpec *spec, int64_t nelem, uint64_t hash)
     node_fill(n, spec, nelem);
     n->hash = hash;
     n->hash_next = n->mark = 0;
+    n->born = ++ctx->born;
     if (hash)
         table_insert(ctx, id);
     for (k = 0; k < n->ninputs; k++)
@@ -461,6 +462,7 @@ node_release(jot_Ctx *ctx, NodeId id)
         jot_code_unref(ctx, n->code);
     if (n->name)
         jot_mem_free(&ctx->mem, n->name, jot_str_len(n->name) + 1);
+    jot_past_unref(ctx, n->past);
     jot_mem_free(&ctx->mem, n->block, n->block_nbytes);
     node_give(ctx, id);
     ctx->live_nodes--;

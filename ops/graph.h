@@ -75,6 +75,9 @@ struct Buffer {
     void *device;       /* in the backend's memory, its handle; NULL: not there */
     struct Away *away;  /* not NULL: p was freed, the elements are only in one of `copies` */
     bool lent;          /* the user has a pointer to p (jot_data): p stays */
+    bool borrowed;      /* p is the caller's: read, never written */
+    jot_ReleaseFn *release; /* ... who is told when it is needed no longer; may be NULL */
+    void *release_user;
     Buffer *copies;     /* the same elements in other layouts; they live as long as this buffer */
     Buffer *next_copy;  /* of a copy: the next one in that list */
     char *key;          /* of a copy: its layout as text, unique in the list */
@@ -88,10 +91,17 @@ enum {
     NODE_INT_VALUE = 8  /* `value` holds an integer (i or u), not a double */
 };
 
+/* What became of a node that others were called on and do not read: they know by which map
+ * (ops/grad/past.c), or nobody does. FIXED: elements of it that are known became a constant.
+ * ASKED: its gradient is, by the walk at work. */
+enum { PASSED_KEPT = 1, PASSED_LOST = 2, PASSED_FIXED = 4, PASSED_ASKED = 8 };
+typedef struct Past Past;
+
 typedef struct {
     uint8_t kind, op, dtype, flags;
     uint8_t rank, ninputs;
     uint16_t nindex, ncond;   /* REINDEX: one index per dimension of x; REDUCE: per own dimension */
+    uint8_t passed;
     uint32_t refs;
     uint32_t hash_next;       /* next node of the same bucket of the sharing table */
     uint64_t hash;            /* 0: not shared */
@@ -109,6 +119,8 @@ typedef struct {
     Buffer *data;             /* its elements, once evaluated (or from the start: LEAF) */
     struct CodeSpec *code;    /* CODE, MAP: refcounted text and names (ccode/lower/code.h) */
     char *name;               /* user's name or NULL */
+    Past *past;               /* the nodes that it was made past; NULL: none */
+    uint64_t born;            /* number of this node among all, freed ones too */
 } Node;
 
 typedef struct {
@@ -147,6 +159,7 @@ struct jot_Ctx {
     NodeId free_node;        /* list through hash_next */
     uint32_t nodes_made;     /* highest id + 1 */
     uint32_t live_nodes, unrun_nodes;
+    uint64_t born;           /* nodes made so far, freed ones too */
     uint32_t *table;         /* sharing: hash -> first node of bucket */
     uint32_t table_cap;
     uint32_t walk;           /* number of the current graph walk */
@@ -246,6 +259,8 @@ JOT_FN Buffer *jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device);
 JOT_FN bool jot_buffer_host(jot_Ctx *ctx, Buffer *buf); /* allocate p if it is NULL; not filled */
 JOT_FN void jot_buffer_no_host(jot_Ctx *ctx, Buffer *buf); /* free p: the device has the elements */
 JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
+/* May who has one reference write new elements into p? */
+JOT_FN bool jot_buffer_own(const Buffer *buf);
 /* The copy of this key; NULL: there is none. */
 JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
 /* A new buffer of zeros that can become that copy by copy_keep, which cannot fail. Until then it
@@ -294,6 +309,14 @@ JOT_FN NodeId jot_reduce_node(jot_Ctx *ctx, int op, NodeId y, int rank, const in
                               const Ix *index, int ncond, const Ix *cond, double scale,
                               int nextra, const NodeId *extra);
 JOT_FN NodeId jot_alias_node(jot_Ctx *ctx, NodeId x, int flags);
+/* ops/grad/past.c: y, called on x by this map, reads what x reads (made: it is new, and will know;
+ * what was there before stays what it is); x was gone past in another way; drop a past; what it
+ * knows is lost. */
+JOT_FN void jot_past_keep(jot_Ctx *ctx, NodeId y, bool made, NodeId x, int nindex, const Ix *index,
+                          int ncond, const Ix *cond);
+JOT_FN void jot_past_lost(jot_Ctx *ctx, NodeId x, uint8_t how);
+JOT_FN void jot_past_unref(jot_Ctx *ctx, Past *p);
+JOT_FN void jot_past_lose(jot_Ctx *ctx, const Past *p);
 /* Is this CONST node equal to v in every element? */
 JOT_FN bool jot_node_is(jot_Ctx *ctx, NodeId id, double v);
 /* The map of a REDUCE read backwards where it is injective: solves index(i) = o for i.

@@ -287,6 +287,7 @@ reduce_compose(jot_Ctx *ctx, Reducing *w)
     if (jot_maps_depth(&ctx->ix, out.map.nindex, out.map.index) >= IX_MAP_DEPTH
         || jot_maps_depth(&ctx->ix, out.map.ncond, out.map.cond) >= IX_MAP_DEPTH)
         return false;
+    jot_past_lost(ctx, w->y, PASSED_LOST);
     *w = out;
     return true;
 }

@@ -58,6 +58,10 @@ rdims_deviation(jot_Ctx *ctx, NodeId squares, uint32_t mask)
     for (d = 0; d < n->rank; d++)
         if (n->ext[d] != 1 && (mask >> d & 1) == (kept >> d & 1))
             return 0;
+    jot_past_lost(ctx, squares, PASSED_LOST);
+    jot_past_lost(ctx, jot_node(ctx, squares)->input[0], PASSED_LOST);
+    jot_past_lost(ctx, n->input[1], PASSED_LOST);
+    jot_past_lost(ctx, spread->input[0], PASSED_LOST);
     return n->input[0];
 }
 

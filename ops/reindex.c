@@ -10,7 +10,8 @@
  *
  * Maps compose by substitution, so a chain of transpose, slice, pad and broadcast is one node that
  * reads x once. Two maps become one when nothing is lost: either the outer never leaves the inner's
- * output, or the inner never leaves its own x, or both would give the same overflow value. Bounds
+ * output, or the inner never leaves its own x, or both would give the same overflow value; windows
+ * over an inner map that moves in steps stay two. Bounds
  * against x are implicit in a node; the bounds of a map that was swallowed become conditions,
  * unless provable from the ranges of the axes or implied by what is left.
  *
@@ -246,6 +247,40 @@ reindex_spreads(jot_Ctx *ctx, const Reindexing *w)
            w->space.n > inner->rank;
 }
 
+/* A quotient or rest of a sum of axes: windows over what moves in steps, as an upsampled image. */
+static bool
+reindex_steps(const IxPool *pool, Ix ix)
+{
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+    const IxTerm *t = jot_ix_linear(pool, ix, &c, &n, &tmp);
+
+    for (i = 0; i < n; i++) {
+        const IxRec *r = &pool->recs.v[t[i].atom];
+
+        if ((r->op == IX_DIV || r->op == IX_MOD) && (r->axes & (r->axes - 1)))
+            return true;
+    }
+    return false;
+}
+
+/* Windows of it are more elements than it has: they stay two nodes, so that the inner one may be
+ * stored, or its gradient added up once. */
+static bool
+reindex_windows(jot_Ctx *ctx, const Reindexing *w, const Reindexing *out)
+{
+    int64_t points = 1;
+    int k;
+
+    for (k = 0; k < w->space.n; k++)
+        points = jot_ix_product(points, w->space.ext[k]);
+    for (k = 0; k < out->map.nindex; k++)
+        if (reindex_steps(&ctx->ix, out->map.index[k]))
+            return points > jot_node(ctx, w->x)->nelem;
+    return false;
+}
+
 /* x is a REINDEX: read its x instead. False: not legal, too large, or poison; w is as before. */
 static bool
 reindex_compose(jot_Ctx *ctx, Reindexing *w)
@@ -274,6 +309,8 @@ reindex_compose(jot_Ctx *ctx, Reindexing *w)
         if (!out.map.index[k] || !jot_ix_fits(&ctx->ix, out.map.index[k], &w->space))
             return false;
     }
+    if (reindex_windows(ctx, w, &out))
+        return false;
     for (k = 0; k < w->map.ncond; k++)
         if (!reindex_add_cond(ctx, &out, w->map.cond[k]))
             return false;
@@ -418,13 +455,54 @@ reindex_fill(jot_Ctx *ctx, Reindexing *w, const Ix *index, int ncond, const Ix *
     return true;
 }
 
+/* The node `id` was called as w says, and reads x. made: it is new. */
+static void
+reindex_went_past(jot_Ctx *ctx, const Reindexing *w, NodeId x, NodeId id, bool made)
+{
+    const Node *n = jot_node(ctx, id), *first = jot_node(ctx, w->x);
+    NodeId past;
+
+    if (!id || jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
+        return;
+    if (n->kind == NODE_CONST) {
+        jot_past_lost(ctx, w->x, PASSED_FIXED);
+        return;
+    }
+    for (past = first->input[0]; past != x; past = jot_node(ctx, past)->input[0])
+        jot_past_lost(ctx, past, PASSED_LOST);
+    if (id == x || w->map.nextra)
+        jot_past_lost(ctx, w->x, PASSED_LOST);
+    else
+        jot_past_keep(ctx, id, made, w->x, w->map.nindex, w->map.index, w->map.ncond,
+                      w->map.cond);
+}
+
+/* ... simplified, as far as it may be. */
+static NodeId
+reindex_rewrite(jot_Ctx *ctx, Reindexing *w)
+{
+    jot_Scalar value;
+
+    while (!w->never && jot_node(ctx, w->x)->kind == NODE_REINDEX)
+        if (reindex_spreads(ctx, w) || !reindex_compose(ctx, w))
+            break;
+    if (reindex_is_const(ctx, w, &value))
+        return jot_const_node(ctx, (jot_DType)jot_node(ctx, w->x)->dtype, w->space.n, w->space.ext,
+                              value);
+    if (reindex_is_identity(ctx, w))
+        return w->x;
+    if ((!w->never && !reindex_extras(ctx, w)) || ctx->mem.failed)
+        return jot_maps_poison(ctx, "reindex"), 0;
+    return reindex_make(ctx, w);
+}
+
 JOT_FN NodeId
 jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index, int ncond,
                  const Ix *cond, jot_Scalar overflow, int nextra, const NodeId *extra)
 {
-    Reindexing w = {0};
-    jot_Scalar value;
-    bool simplify = !ctx->config.no_simplify;
+    Reindexing w = {0}, called;
+    uint64_t born = ctx->born;
+    NodeId id;
     int k;
 
     if (!x)
@@ -439,16 +517,16 @@ jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix 
         w.never |= ext[k] == 0;
     if (!w.never && !reindex_simplify(ctx, &w))
         return jot_maps_poison(ctx, "reindex"), 0;
-    while (simplify && !w.never && jot_node(ctx, w.x)->kind == NODE_REINDEX)
-        if (reindex_spreads(ctx, &w) || !reindex_compose(ctx, &w))
-            break;
-    if (simplify && reindex_is_const(ctx, &w, &value))
-        return jot_const_node(ctx, (jot_DType)jot_node(ctx, x)->dtype, rank, ext, value);
-    if (simplify && reindex_is_identity(ctx, &w))
-        return w.x;
-    if ((!w.never && !reindex_extras(ctx, &w)) || ctx->mem.failed)
-        return jot_maps_poison(ctx, "reindex"), 0;
-    return reindex_make(ctx, &w);
+    if (ctx->config.no_simplify)
+        return (w.never || reindex_extras(ctx, &w)) && !ctx->mem.failed
+            ? reindex_make(ctx, &w) : (jot_maps_poison(ctx, "reindex"), 0);
+    if (jot_node(ctx, x)->kind != NODE_REINDEX)
+        return reindex_rewrite(ctx, &w);
+    called = w;
+    id = reindex_rewrite(ctx, &w);
+    if (w.x != x)
+        reindex_went_past(ctx, &called, w.x, id, jot_node(ctx, id)->born > born);
+    return id;
 }
 
 /* ---- the user's reindex ------------------------------------------------------------------- */

@@ -297,7 +297,7 @@ over_allow(OverRun *r, const Plan *plan, uint32_t *over)
         NodeId id = r->s->list.v[pos];
 
         if (!v->over || v->kind != VAR_ASKED || r->needed[pos]
-            || jot_node(r->ctx, id)->data->refs != 1)
+            || !jot_buffer_own(jot_node(r->ctx, id)->data))
             continue;
         for (k = 0; k < r->ctx->undo.n && r->ctx->undo.v[k].old != id; k++)
             ;

@@ -178,12 +178,11 @@ known_walk(Make *m, uint32_t group, WordsOf of)
     Mem *mem = &m->ctx->mem;
     uint32_t i, *w;
 
-    if (!jot_vec_reserve(mem, words->key, 4 + 2 * g->rank))
+    if (!jot_vec_reserve(mem, words->key, 3 + 2 * g->rank))
         return false;
     w = words->key.v;
     *w++ = known_head(m, of);
     *w++ = g->rank;
-    *w++ = g->steps;
     for (i = 0; i < g->rank; i++)
         w = known_put64(w, (uint64_t)g->ext[i]);
     for (i = g->first; i < g->first + g->n; i++)

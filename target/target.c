@@ -4,11 +4,16 @@
  * Read before: target/target.h. After: backends/host/machine.c, which looks at the machine. */
 #include "target/target.h"
 
+/* bf16: x86's vdpbf16ps, ARM's bfdot. */
+const TargetDot jot_target_dots[DOTS] = {
+    { "bf16", JOT_BF16, JOT_BF16, JOT_F32, 2 },
+};
+
 JOT_FN void
 jot_target_default(Target *target)
 {
     static const Target plain = {
-        16, 16, false, false, 1,
+        16, 16, false, 0, false, 1,
         { 32 << 10, 256 << 10, 4 << 20, 0 },
         2.4e10,
         { 100e9, 50e9, 25e9, 10e9 },
@@ -58,6 +63,7 @@ jot_target_narrow(Target *target, const char *name)
     target->vectors = v->vectors;
     target->fma = v->fma;
     target->tiles = false;
+    target->dots = 0;
     return true;
 }
 
@@ -82,12 +88,14 @@ jot_target_draw(Target *t, uint64_t seed)
     static const int64_t least[LEVELS - 1] = { 1 << 10, 4 << 10, 64 << 10 };
     uint64_t h = jot_hash_u64(seed, 1);
     int i, widest = t->vector_nbytes;
+    uint32_t dots = t->dots;
     bool fma = t->fma, tiles = t->tiles, blocks = t->blocks;
 
     jot_target_default(t);
     t->fma = fma;
     t->blocks = blocks;
     t->tiles = tiles && jot_hash_u64(seed, 15) & 1;
+    t->dots = jot_hash_u64(seed, 19) & 1 ? dots : 0;
     t->drawn = jot_hash_u64(seed, 0) | 1;
     for (t->vector_nbytes = 16; t->vector_nbytes < widest && h & 1; h /= 2)
         t->vector_nbytes *= 2;

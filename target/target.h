@@ -16,11 +16,19 @@
 
 typedef enum { LEVEL_L1, LEVEL_L2, LEVEL_L3, LEVEL_MEMORY, LEVELS } MemoryLevel;
 
+/* What one instruction contracts: it adds, in each lane of 32 bits, the products of `parts`
+ * neighbours along the sum to what is there; operands are words of so many elements. A row of
+ * jot_target_dots. */
+typedef struct { const char *name; uint8_t a, b, sum; int parts; } TargetDot;
+enum { DOT_BF16, DOTS };
+extern const TargetDot jot_target_dots[DOTS];
+
 typedef struct Target {
     int vector_nbytes;            /* of the widest vector register: 64 AVX-512, 32 AVX2, 16 SSE and
                                      NEON; 0: kernels are scalar */
     int vectors;                  /* registers of that width */
     bool tiles;                   /* it multiplies tiles of bf16 (AMX), and the process may */
+    uint32_t dots;                /* rows of jot_target_dots that it has, a bit each */
     bool fma;                     /* fused multiply-add in one instruction */
     int cores;
     int64_t cache_nbytes[LEVELS]; /* that one core reaches; L3 is shared; [LEVEL_MEMORY] unused */

@@ -4,12 +4,14 @@
  *     c, r   a float: each evaluation in its dtype lies within c - r .. c + r
  *            r 0: it is exactly c, also NaN and the infinities; r infinite: nothing is known
  *     i      an integer or bool: exact, unless r is infinite
- *     tag    two cells of one tag are copies of one value: equal, whatever it is
+ *     tag    two cells of one tag are copies of one value: equal, whatever it is; NOTHING: a 0 to
+ *            which nothing was added, such as the gradient of what nobody read
  *
  * An operator maps the ends of its operands' intervals, then adds its own error: half a unit of the
  * last place for + - * / and conversions, four units for functions, n + 2 halves of the sum of
  * absolute terms for a sum of n. So a difference is explained by rounding, or it is a fault. Where
- * a discontinuity lies within an interval the result is the hull of both sides, or unknown.
+ * a discontinuity lies within an interval the result is the hull of both sides, or unknown. What
+ * is NOTHING may be left out of a product or not, so times an infinity or NaN it is unknown.
  *
  * It knows ops/graph.h alone, of whose operators it is a second definition: float arithmetic by
  * libm's doubles, maps point by point. Integers go by jot_scalar_apply, as the interpreter's do. */
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NOTHING UINT64_MAX
 typedef struct { double c, r; int64_t i; uint64_t tag; } Cell;
 /* Values that an earlier evaluation left in a variable. */
 typedef struct { NodeId id; const Buffer *data; Cell *cell; } BoundsKept;
@@ -95,6 +98,13 @@ cell_exact(double c)
 }
 
 static Cell
+cell_nothing(void)
+{
+    Cell x = {0, 0, 0, NOTHING};
+    return x;
+}
+
+static Cell
 cell_int(int64_t i)
 {
     Cell x = {0, 0, i, 0};
@@ -151,6 +161,27 @@ static bool
 cell_nan(Cell x)
 {
     return x.r == 0 && x.c != x.c;
+}
+
+/* What is left of NOTHING by an operator, in *y; false: it is a 0 like any other. */
+static bool
+cell_stays_nothing(int op, int arity, Cell a, Cell b, Cell *y)
+{
+    bool none_a = a.tag == NOTHING, none_b = arity > 1 && b.tag == NOTHING;
+
+    *y = cell_nothing();
+    if (op == EW_MUL && (none_a || none_b)) {
+        Cell other = none_a ? b : a;
+        if (!cell_known(other) || !isfinite(other.c))
+            *y = cell_unknown();
+        return true;
+    }
+    if (op == EW_DIV && none_a) {
+        if (!cell_known(b) || !isfinite(b.c) || fabs(b.c) <= b.r)
+            *y = cell_unknown();
+        return true;
+    }
+    return (op == EW_NEG && none_a) || ((op == EW_ADD || op == EW_SUB) && none_a && none_b);
 }
 
 /* ---- float operators ---- */
@@ -241,8 +272,8 @@ bounds_value(int op, double a, double b)
     }
 }
 
-/* Half units that the operator is off by for a result y: 0 where that is exact. A whole quotient is,
- * until it has as many digits as the dtype. */
+/* Half units that the operator is off by for a result y: 0 where that is exact. A whole quotient
+ * is, until it has as many digits as the dtype. */
 static double
 bounds_units(int op, double y, int dtype)
 {
@@ -320,8 +351,10 @@ bounds_float(int op, int arity, int dtype, Cell a, Cell b)
     double lo = INFINITY, hi = -INFINITY, v;
     bool odd = false;
     int k;
-    Cell y = cell_exact(bounds_value(op, a.c, arity > 1 ? b.c : 0));
+    Cell y = cell_exact(bounds_value(op, a.c, arity > 1 ? b.c : 0)), none;
 
+    if (cell_stays_nothing(op, arity, a, b, &none))
+        return none;
     if (!cell_known(a) || (arity > 1 && !cell_known(b)))
         return cell_unknown();
     if (arity < 2)
@@ -402,6 +435,8 @@ cell_either(Cell a, Cell b, int dtype)
         return a;
     if (a.tag && a.tag == b.tag)
         return a;
+    if (cell_nan(a) || cell_nan(b))
+        return cell_unknown();
     return cell_hull(fmin(a.c - a.r, b.c - b.r), fmax(a.c + a.r, b.c + b.r));
 }
 
@@ -448,6 +483,8 @@ bounds_cast(Cell a, int in, int out)
         return bounds_to_int(a, in, out);
     if (!cell_known(a))
         return cell_unknown();
+    if (a.tag == NOTHING && is_float(out))
+        return a;
     if (!is_float(out)) {
         v = jot_scalar_apply(EW_CAST, (jot_DType)in, (jot_DType)out, &v);
         return cell_int(v.i);

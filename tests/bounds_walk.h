@@ -64,20 +64,22 @@ static void
 bounds_reindex(Bounds *b, const Node *n, Cell *out)
 {
     const Node *x = jot_node(b->ctx, n->input[0]);
+    Cell outside = cell_of(n->value, n->dtype);
     int64_t point[JOT_MAX_RANK] = {0}, from;
+
+    if (is_float(n->dtype) && outside.c == 0)
+        outside = cell_nothing();
 
     for (int64_t k = 0; k < n->nelem; k++, bounds_step(point, n->rank, n->ext)) {
         from = bounds_map(b, n, x->ext, point);
-        out[k] = from == -2   ? cell_unknown()
-                 : from == -1 ? cell_of(n->value, n->dtype)
-                              : b->at[n->input[0]][from];
+        out[k] = from == -2 ? cell_unknown() : from == -1 ? outside : b->at[n->input[0]][from];
     }
 }
 
 /* ---- reductions ---- */
 
 /* A sum so far: its terms' radii and absolute values, and how many there are. */
-typedef struct { double abs; int64_t n; bool odd; } BoundsSum;
+typedef struct { double abs; int64_t n; bool odd, some; } BoundsSum;
 
 static void
 sum_term(Cell *acc, BoundsSum *s, Cell x)
@@ -87,6 +89,7 @@ sum_term(Cell *acc, BoundsSum *s, Cell x)
         return;
     }
     s->n++;
+    s->some = s->some || x.tag != NOTHING;
     s->odd = s->odd || !isfinite(x.c);
     s->abs += isfinite(x.c) ? fabs(x.c) + x.r : 0;
     acc->c += x.c;
@@ -101,6 +104,8 @@ sum_end(Cell acc, BoundsSum s, int dtype, double scale)
 
     if (!cell_known(acc) || s.abs > most_of(dtype)) /* a part of the sum may be infinite */
         return cell_unknown();
+    if (!s.some && isfinite(scale))
+        return cell_nothing();
     if (s.odd) {
         acc.r = 0;
         acc.c *= scale;
@@ -194,6 +199,7 @@ bounds_sum(Bounds *b, const Node *n, Cell *out)
                : tiles_radius(b, jot_node(b->ctx, n->input[0]), sum[k].n, n->dtype);
         if (cell_known(out[k]))
             out[k].r += more * scale;
+        out[k].tag = out[k].r > 0 ? 0 : out[k].tag;
     }
     free(sum);
     free(mean);

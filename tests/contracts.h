@@ -43,6 +43,7 @@ static const Machine machines[] = {
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 static bool tiles; /* the machine multiplies tiles of bf16 */
+static uint32_t dots; /* and has these rows of jot_target_dots */
 
 static inline Target
 target_of(const Machine *m, int64_t l2)
@@ -53,6 +54,7 @@ target_of(const Machine *m, int64_t l2)
     t.vectors = m->vectors;
     t.cores = 2;
     t.tiles = tiles;
+    t.dots = dots;
     t.cache_nbytes[LEVEL_L1] = l2 / 8;
     t.cache_nbytes[LEVEL_L2] = l2;
     return t;

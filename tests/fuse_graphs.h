@@ -263,6 +263,22 @@ g_conv_pool(V *out, int arg)
     return 4;
 }
 
+/* A convolution of an upsampled image, which is stored, once. arg: 1 beside a skip connection, 2
+ * with the gradients */
+static inline int
+g_upsample(V *out, int arg)
+{
+    V x = IN(2, 4, 7, 7), p[3] = {x, IN(8, arg & 1 ? 8 : 4, 3, 3), IN(2, 4, 14, 14)}, y;
+
+    y = jot_reindex(x, SH(2, 4, 14, 14), JOT_INDEX("i0", "i1", "i2/2", "i3/2"));
+    y = conv(arg & 1 ? jot_concat(JOT_VARS(p[2], y), 1) : y, p[1], 1, 1);
+    if (arg & 2)
+        vjp(y, like(y), 2 + (arg & 1), p, out);
+    else
+        out[0] = y;
+    return arg & 2 ? 2 + (arg & 1) : 1;
+}
+
 static inline int
 g_layernorm(V *out, int arg)
 {
@@ -465,8 +481,8 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"ResNet34 block", g_block, 0, 4, 2, conv_largest, 12544}, \
     {"linear + bias + relu", g_linear, 0, 2, 1, 0, 0}, \
     {"max pooling", g_maxpool, 0, 1, 1, pool_largest, 0}, \
-    {"max pooling with backward", g_maxpool, 1, 3, 1, pool_largest, 0}, \
-    {"relu, max pooling with backward", g_maxpool, 3, 5, 3, pool_largest, 56448}, \
+    {"max pooling with backward", g_maxpool, 1, 3, 2, pool_largest, 6272}, \
+    {"relu, max pooling with backward", g_maxpool, 3, 5, 4, pool_largest, 62720}, \
     {"convolution, pooling, relu with backward", g_conv_pool, 0, 8, 5, 2 * 4 * 30 * 30, 64288}, \
     {"convolution with a drawn weight, pooling", g_conv_pool, 1, 9, 6, 2 * 4 * 30 * 30, 64720}, \
     {"layer norm", g_layernorm, 0, 2, 1, 0, 0}, \
@@ -476,9 +492,9 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"ratio_iou", g_iou, 0, 1, 1, 0, 0}, \
     {"ratio_iou of a sum, with backward", g_iou, 1, 1, 1, 0, 0}, \
     {"ratio_iou with backward", g_iou, 2, 1, 1, 0, 0}, \
-    {"LSTM cell", g_lstm, 0, 4, 2, 0, 4096}, \
-    {"LSTM cell with backward", g_lstm, 1, 8, 5, 0, 8192}, \
-    {"LSTM of 4 steps, backward", g_lstm4, 0, 39, 22, 0, 168960}, \
+    {"LSTM cell", g_lstm, 0, 4, 3, 0, 8192}, \
+    {"LSTM cell with backward", g_lstm, 1, 8, 7, 0, 16384}, \
+    {"LSTM of 4 steps, backward", g_lstm4, 0, 39, 27, 0, 189440}, \
     {"attention", g_attention, 0, 5, 1, 0, 0}, \
     {"attention with backward", g_attention, 1, 10, 3, 0, 16384}, \
     {"attention with backward of a loss", g_attention, 2, 12, 3, 0, 18432}, \
@@ -492,6 +508,10 @@ static const int64_t conv_largest = 2 * 8 * 14 * 14, pool_largest = 2 * 4 * 28 *
     {"distance convolution to second order", g_second, CONV_DISTANCE, 0, 0, conv_largest, 0}, \
     {"max-plus convolution to second order", g_second, CONV_MAXPLUS, 0, 0, conv_largest, 0}, \
     {"max pooling to second order", g_maxpool, 4, 0, 0, pool_largest, 0}, \
-    {"relu, max pooling to second order", g_maxpool, 6, 0, 0, pool_largest, 0},
+    {"relu, max pooling to second order", g_maxpool, 6, 0, 0, pool_largest, 0}, \
+    {"convolution of an upsampled image", g_upsample, 0, 2, 2, conv_largest, 6272}, \
+    {"convolution of an upsampled image and a skip", g_upsample, 1, 2, 2, conv_largest, 12544}, \
+    {"... of an upsampled image, backward", g_upsample, 2, 4, 4, conv_largest, 12544}, \
+    {"... of an upsampled image and a skip, backward", g_upsample, 3, 5, 5, conv_largest, 37632},
 
 #endif

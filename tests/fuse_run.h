@@ -127,7 +127,7 @@ check_read(const Run *run, const char *name, uint32_t i, uint32_t g)
         CHECK(f->group[p] <= g, "%s: group %u runs before group %u, which it reads", name, g,
               f->group[p]);
         break;
-    case PLACE_INSIDE: case PLACE_STEP:
+    case PLACE_INSIDE:
         CHECK(f->group[p] == g, "%s: %%%u is inside group %u, and group %u reads it", name,
               run->list.v[p], f->group[p], g);
         break;
@@ -202,9 +202,8 @@ check_group(const Run *run, const char *name, uint32_t g, bool contraction)
     free(stack);
 }
 
-/* The dimensions of a member's space lie on axes of the nest, each on its own, which is as long or
- * as a window of it; a scatter that reads back what the nest computes has others, that it is solved
- * for. */
+/* The dimensions of a member's space lie on axes of the nest, each on its own, which is as
+ * long. */
 static inline void
 check_nest(const char *name, const FuseGroup *group, const Node *space,
            const uint8_t *axis)
@@ -215,12 +214,7 @@ check_nest(const char *name, const FuseGroup *group, const Node *space,
     for (d = 0; d < space->rank; d++) {
         if (space->ext[d] == 1)
             continue;
-        if (axis[d] == FUSE_SOLVED) {
-            CHECK(group->steps, "%s: dimension %d of a member lies on no axis", name, d);
-            continue;
-        }
-        CHECK(axis[d] < group->rank && group->ext[axis[d]] > 0 &&
-                  space->ext[d] % group->ext[axis[d]] == 0 &&
+        CHECK(axis[d] < group->rank && space->ext[d] == group->ext[axis[d]] &&
                   !(used >> axis[d] & 1),
               "%s: dimension %d of a member lies on an axis of its own", name, d);
         used |= axis[d] < 32 ? (uint32_t)1 << axis[d] : 0;
@@ -278,8 +272,7 @@ check_result(const Run *run, const char *name)
             check_group(run, name, g, true);
     }
     for (i = 0; i < f->n; i++) {
-        bool has = f->place[i] == PLACE_STORED || f->place[i] == PLACE_INSIDE
-                || f->place[i] == PLACE_STEP;
+        bool has = f->place[i] == PLACE_STORED || f->place[i] == PLACE_INSIDE;
 
         CHECK(has == (f->group[i] != 0), "%s: stored and inside have a group", name);
         CHECK(!run->asked[i] || f->place[i] == PLACE_STORED || f->place[i] == PLACE_LEAF,

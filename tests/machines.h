@@ -11,6 +11,7 @@ typedef struct {
     const char *label, *dialect;
     int vector_nbytes, vectors;
     bool fma, tiles, copies, warps;
+    uint32_t dots;
     int cores;
     int kib[LEVELS - 1]; /* of caches */
     double flops, bandwidth[LEVELS], call, handoff; /* one core: 1e9 a second; seconds */
@@ -27,13 +28,15 @@ static const Posed named[] = {
      .bandwidth = {8, 4, 2, 1}, .call = 1e-6, .handoff = 2e-4},
     {"laptop", "gnu", 32, 16, .fma = true, .cores = 8, .kib = {32, 512, 16384}, .flops = 100,
      .bandwidth = {200, 90, 40, 20}, .call = 1e-7, .handoff = 2e-5},
-    {"server", "gnu", 64, 32, .fma = true, .cores = 64, .kib = {48, 2048, 262144}, .flops = 200,
-     .bandwidth = {400, 150, 30, 12}, .call = 1e-7, .handoff = 1e-5},
+    {"server", "gnu", 64, 32, .fma = true, .dots = 1 << DOT_BF16, .cores = 64,
+     .kib = {48, 2048, 262144}, .flops = 200, .bandwidth = {400, 150, 30, 12}, .call = 1e-7,
+     .handoff = 1e-5},
     {"server with tiles", "gnu", 64, 32, .fma = true, .tiles = true, .cores = 2,
      .kib = {48, 2048, 262144}, .flops = 200, .bandwidth = {400, 150, 30, 12}, .call = 1e-7,
      .handoff = 1e-5},
-    {"many small cores", "gnu", 16, 32, .fma = true, .cores = 128, .kib = {64, 1024, 32768},
-     .flops = 40, .bandwidth = {90, 50, 20, 10}, .call = 1e-7, .handoff = 5e-5},
+    {"many small cores", "gnu", 16, 32, .fma = true, .dots = 1 << DOT_BF16, .cores = 128,
+     .kib = {64, 1024, 32768}, .flops = 40, .bandwidth = {90, 50, 20, 10}, .call = 1e-7,
+     .handoff = 5e-5},
     {"starved of memory", "gnu", 64, 32, .fma = true, .cores = 32, .kib = {32, 256, 1024},
      .flops = 400, .bandwidth = {800, 60, 6, 1}, .call = 1e-8, .handoff = 1e-6},
     {"slow arithmetic", "gnu", 16, 16, .cores = 16, .kib = {32, 1024, 65536}, .flops = 1,
@@ -70,6 +73,7 @@ open_machine(const Posed *m)
     t->vectors = m->vectors;
     t->fma = m->fma;
     t->tiles = m->tiles;
+    t->dots = m->dots;
     t->copies = m->copies;
     t->warps = m->warps;
     t->cores = m->cores;

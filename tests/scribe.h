@@ -3,6 +3,7 @@
 #ifndef JOT_TEST_SCRIBE_H
 #define JOT_TEST_SCRIBE_H
 #include "backends/backend.h"
+#include "plan/device/device.h"
 #include "plan/plan.h"
 #include "tests/idle_device.h"
 

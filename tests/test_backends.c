@@ -352,6 +352,60 @@ test_version(void)
     }
 }
 
+/* How often a compiler was started that way. */
+static int
+started(const char *way)
+{
+    char path[300];
+    struct stat st = {0};
+
+    snprintf(path, sizeof path, "%s/%s", scratch_dir, way);
+    return stat(path, &st) ? 0 : (int)st.st_size;
+}
+
+/* Compiles our own texts without libraries. One that refuses, or whose objects then lack something,
+ * is given libraries, and is not asked again: not in a later context, either. User code has them,
+ * whatever the compiler. What no way compiles says what it says with them. */
+static void
+test_libraries(const char *without, const char *name, bool needs)
+{
+    static const char user[] = "#line 1 \"user\"\n";
+    char dir[300], path[400], text[3000];
+    World w;
+    int k;
+
+    snprintf(dir, sizeof dir, "%s/libraries-%s", scratch_dir, name);
+    snprintf(path, sizeof path, "%s/%s", scratch_dir, name);
+    snprintf(text, sizeof text, "[ \"$1\" = --version ] && exec cc --version\ncd '%s'\n"
+             "case \"$*\" in *-nostdlib*) printf x >>%s-without; %s;; esac\n"
+             "printf x >>%s-with; exec cc \"$@\"", scratch_dir, name, without, name);
+    write_script(path, text);
+    setenv("JOT_CC", path, 1);
+    for (k = 0; k < 2; k++) {
+        CHECK(world_open(&w, &jot_backend_cc, dir, 0) == JOT_OK, "%s", w.why);
+        for (int i = 0; i < 2; i++) {
+            snprintf(text, sizeof text, "/* %d %d */\n%s", k, i, good_text);
+            CHECK(works(&w, text) && !w.ctx->status && !w.log_nbytes, "%s: %s%s", name,
+                  w.ctx->message, w.log);
+        }
+        world_close(&w);
+    }
+    snprintf(text, sizeof text, "%s-without", name);
+    CHECK(started(text) == (needs ? 1 : 4), "%s: %d times without", name, started(text));
+    snprintf(text, sizeof text, "%s-with", name);
+    CHECK(started(text) == (needs ? 4 : 0), "%s: %d times with", name, started(text));
+    CHECK(world_open(&w, &jot_backend_cc, dir, 0) == JOT_OK, "%s", w.why);
+    snprintf(text, sizeof text, "%s%s", good_text, user);
+    CHECK(works(&w, text), "%s: %s", name, w.ctx->message);
+    snprintf(text, sizeof text, "%s-with", name);
+    CHECK(started(text) == (needs ? 5 : 1), "%s: user code, %d times with", name, started(text));
+    CHECK(!works(&w, HEAD "void scale" SIGNATURE "{ missing_name = 0; }\n")
+              && strstr(w.ctx->message, "missing_name") && strstr(w.ctx->message, " -lm")
+              && !strstr(w.ctx->message, "-nostdlib"), "%s: %s", name, w.ctx->message);
+    world_close(&w);
+    unsetenv("JOT_CC");
+}
+
 /* After each test of a compiler. */
 #define ALONE() CHECK(survivors() == 0, "line %d: %d processes are left", __LINE__, survivors_now())
 
@@ -380,6 +434,10 @@ test_cc(void)
     test_limit();
     ALONE();
     test_version();
+    ALONE();
+    test_libraries("exec cc \"$@\"", "takes", false);
+    test_libraries("echo no such option; exit 1", "refuses", true);
+    test_libraries("exec cc \"$@\" -Dmemset=no_such_function", "lacks", true);
     ALONE();
 }
 

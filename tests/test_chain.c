@@ -5,7 +5,6 @@
  *
  * Guards: ccode/contract/chain.c, ccode/contract/chain_text.c. */
 #include "ccode/contract/chain.h"
-#include "ccode/contract/panels.h"
 #include "tests/ir_cases.h"
 #include "tests/rates.h"
 #include "core.h"
@@ -363,47 +362,6 @@ test_refused(void)
     CHECK(done, "it ends");
 }
 
-/* More stores than a schedule has stages: who tries and gives up leaves the kernel as it was. */
-static void
-test_given_up(void)
-{
-    static const int64_t ext[] = { 5, 64, 7 };
-    static IrCase one;
-    IrCase *c = &one;
-    Text before = {0}, after = {0};
-    before.mem = after.mem = &ir_mem;
-    for (int most = 1; most <= SCHED_STAGES; most += SCHED_STAGES - 1) {
-        Machine m = { 32, 16, 8, 0, NULL };
-        Target target = target_of(&m);
-        Sched s;
-        uint32_t x, w[2], sum[2], y, v;
-        memset(&s, 0, sizeof s);
-        ir_start(c);
-        ir_axes(c, "ruk", ext);
-        x = IN("x", 2, 5, 7, 0, 0);
-        w[0] = IN("v", 2, 7, 64, 0, 0);
-        w[1] = IN("w", 2, 7, 64, 0, 0);
-        y = OUT("y", 3, most, 5, 64, 0);
-        for (int i = 0; i < 2; i++) {
-            v = ir_ew(c, EW_MUL, ir_load(c, x, AX(0), AX(2), 0, 0),
-                      ir_load(c, w[i], AX(2), AX(1), 0, 0));
-            sum[i] = ir_sum(c, EW_ADD, 4, v, NULL);
-        }
-        v = ir_ew(c, EW_MUL, sum[0], sum[1]);
-        for (int i = 0; i < most; i++)
-            ir_store(c, y, IC(i), AX(0), AX(1), 0, v);
-        before.n = after.n = 0;
-        jot_ir_print(&c->k, &before);
-        CHECK(jot_panels_sched(&s, &c->k, &target, 8) == (most == 1), "%d stores", most);
-        jot_sched_close(&s);
-        jot_ir_print(&c->k, &after);
-        CHECK(!strcmp(before.s, after.s) == (most > 1), "%d stores: %.900s", most, after.s);
-        ir_end(c);
-    }
-    jot_text_free(&before);
-    jot_text_free(&after);
-}
-
 int
 main(void)
 {
@@ -423,7 +381,6 @@ main(void)
     } else
         SKIP("no gcc here");
     test_none();
-    test_given_up();
     test_refused();
     ir_close();
     compare("cc");

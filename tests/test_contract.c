@@ -120,6 +120,42 @@ test_tiles(void)
     tiles = false;
 }
 
+static bool
+has_words(const Kernel *k)
+{
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_DOT)
+            return true;
+    return false;
+}
+
+/* By dot products of words, on machines that have the instruction and by what the text has for
+ * those without; on one lane by floats, and where the sum is short. */
+static void
+test_words(void)
+{
+    static const int64_t shape[][4] = { /* z i j k */
+        { 1, 32, 32, 32 }, { 2, 33, 50, 71 }, { 1, 17, 16, 9 }, { 1, 290, 40, 600 },
+        { 3, 40, 300, 1001 }, { 1, 300, 520, 33 }, { 1, 40, 40, 7 }
+    };
+    IrCase c;
+    char what[80];
+    dots = 1u << DOT_BF16;
+    for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
+        for (int t = 0; t < 4; t++) {
+            const int64_t *x = shape[i];
+            const Machine *m = &machines[(i + t) % MACHINES];
+            make_product_of(&c, JOT_BF16, x[0], x[1], x[2], x[3], t & 1, t >> 1, (i + t) % 2);
+            sprintf(what, "words %d%s%s", i, t & 1 ? ", a transposed" : "",
+                    t >> 1 ? ", b transposed" : "");
+            runs(&c, m, i % 2 ? 16384 : 1 << 20, NULL, what);
+            CHECK(has_words(&c.k) == (m->lanes > 1 && x[3] >= 8), "%s: words %d", what,
+                  has_words(&c.k));
+            ir_end(&c);
+        }
+    dots = 0;
+}
+
 /* What lies outside by its rows is read through a tile; its fill asks for the batch, which is
  * padded as well, and which no border of the tile is about. */
 static void
@@ -518,6 +554,7 @@ main(void)
     test_chosen();
     test_products();
     test_tiles();
+    test_words();
     test_padded();
     test_columns();
     test_tall();

@@ -11,7 +11,8 @@
  * ccode/device/emit_device.c, ccode/device/emit_matrix.c, ccode/device/walk_matrix.c. */
 #include <stdlib.h>
 #include <string.h>
-#include "backends/host/host.h"
+#include "backends/cuda/nvrtc.h"
+#include "plan/device/device.h"
 #include "plan/plan.h"
 #include "tests/idle_device.h"
 #include "tests/run_programs.h"

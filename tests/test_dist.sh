@@ -1,7 +1,8 @@
 #!/bin/sh
 # tests/test_dist.sh DIR PROGRAM - DIR/jot.c and jot.h compile without a warning under gcc, clang and
 # tcc as C99, and PROGRAM, built against them with the libraries that README.md names, runs. So does it
-# under clang's sanitizer of undefined behaviour, which knows more than gcc's: NULL + 0. Neither sends its
+# under clang's sanitizer of undefined behaviour, which knows more than gcc's: NULL + 0. Builds without devices, tuner
+# or exported functions (JOT_NO_DEVICES, JOT_NO_TUNE, JOT_NO_EXPORT) run, and refuse what they lack. Neither file sends its
 # reader to a file that is not one of the two.
 libs=$(sed -n 's/.*program\.c jot\.c \(\(-l[a-z]* *\)*\).*/\1/p' README.md)
 dir=$1; program=$2; passed=0; failed=0; skipped=0
@@ -48,6 +49,61 @@ elif $ub -c "$dir/jot.c" -o "$dir/jot_ub.o" && $ub "$dir/program.c" "$dir/jot_ub
     passed=$((passed + 1))
 else
     echo "undefined behaviour, or not to be built"; head -n 20 "$dir/out_ub"; failed=$((failed + 1))
+fi
+# builds that do without a part: without a warning, the program runs, and who asks for the part is told
+cat >"$dir/without.c" <<END
+#include <stdio.h>
+#include <string.h>
+#include "jot.h"
+static void
+ignore(void *user, const char *text, size_t nbytes)
+{
+    (void)user, (void)text, (void)nbytes;
+}
+static int
+refuses(jot_Ctx *c, const char *message)
+{
+    int as_told = jot_error(c) == JOT_EUSE && strstr(jot_message(c), message) != NULL;
+
+    if (!as_told)
+        printf("\"%s\" expected, \"%s\" said\n", message, jot_message(c));
+    jot_close(c);
+    return as_told;
+}
+int
+main(void)
+{
+    jot_Config device = {0}, tune = {0};
+    jot_Ctx *c = jot_open(NULL);
+    jot_Var x = jot_ones(c, JOT_F32, JOT_SHAPE(2));
+
+    device.backend = "opencl";
+    tune.tune = 4;
+    if (jot_export_text(c, "f", JOT_VARS(x), JOT_VARS(x), ignore, NULL)
+        || !refuses(c, "export: this build has none (JOT_NO_EXPORT)"))
+        return 1;
+    c = jot_open(&tune);
+    if (!refuses(c, "tune: this build times no schedules (JOT_NO_TUNE)"))
+        return 1;
+    c = jot_open(&device);
+    return !refuses(c, "opencl");
+}
+END
+all="-DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT"
+for less in -DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT "-DJOT_NO_HOST $all"; do
+    if gcc -std=c99 -Wall -Wextra -Wpedantic -fsyntax-only $less "$dir/jot.c" >"$dir/log_less" 2>&1 && [ ! -s "$dir/log_less" ]; then
+        passed=$((passed + 1))
+    else
+        echo "$less: does not compile, or with warnings"; head -n 20 "$dir/log_less"; failed=$((failed + 1))
+    fi
+done
+if gcc -std=c99 -I"$dir" $all -c "$dir/jot.c" -o "$dir/jot_less.o" \
+    && gcc -std=c99 -I"$dir" "$dir/program.c" "$dir/jot_less.o" -o "$dir/program_less" $libs \
+    && gcc -std=c99 -I"$dir" "$dir/without.c" "$dir/jot_less.o" -o "$dir/without" $libs \
+    && "$dir/program_less" >"$dir/out_less" 2>&1 && "$dir/without" >>"$dir/out_less" 2>&1; then
+    passed=$((passed + 1))
+else
+    echo "$all: not built, or not as told"; tail -n 20 "$dir/out_less"; failed=$((failed + 1))
 fi
 # who has these two files has no others: the manual and the messages name none
 named=$(grep -nE '[a-z_]+/[a-z_]+\.(c|h|def)|(core|base)\.[ch]|[a-z_]+\.(def|sh|md)([^a-z]|$)' "$dir/jot.h"

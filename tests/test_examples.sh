@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/test_examples.sh DIR - every numbered example runs and exits with 0; the demo on few digits. `make demo`
+# tests/test_examples.sh DIR - every numbered example runs and exits with 0; the demo on few digits; libtcc found where the build put it. `make demo`
 # prints what the demo does and nothing else.
 dir=$1; passed=0; failed=0
 mkdir -p out
@@ -10,6 +10,11 @@ for e in "$dir"/[0-9]*; do
     if $e $args >"$e.out" 2>&1; then passed=$((passed + 1))
     else echo "$e $args: exit $?"; tail -n 5 "$e.out"; failed=$((failed + 1)); fi
 done
+# where the build made a shared libtcc, it is found without being named
+if [ -e build/libtcc.so ]; then
+    if JOT_LIBTCC= "$dir/08_machine" | grep -q 'backend cpu (libtcc, then cc)'; then passed=$((passed + 1))
+    else echo "libtcc is not found:"; JOT_LIBTCC= "$dir/08_machine" | head -n 1; failed=$((failed + 1)); fi
+fi
 # with a compiler that writes a demo of its own
 t=$(mktemp -d)
 cat >"$t/cc" <<'EOF'

@@ -4,8 +4,8 @@
  *     test_fuse [word]     prints the groups of the rows with that word in their name
  *     test_fuse big        prints the fuser's work on large graphs
  *
- * Guards: fuse/epilogue.c, fuse/folds.c, fuse/fuse.c, fuse/label.c, fuse/nest.c, fuse/reward.c,
- * fuse/shift.c, fuse/vertex.c, fuse/windows.c. */
+ * Guards: fuse/epilogue.c, fuse/fuse.c, fuse/label.c, fuse/nest.c, fuse/reward.c,
+ * fuse/shift.c, fuse/vertex.c. */
 #include "tests/fuse_run.h"
 
 /* ---- kernels --------------------------------------------------------------------------------- */

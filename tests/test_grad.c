@@ -439,6 +439,33 @@ test_empty_extremes(void)
     jot_close(c);
 }
 
+/* A reduction of one element by itself passes its gradient on, whatever the element is. */
+static void
+test_alone(void)
+{
+    static const jot_ReduceOp ops[] = {JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN, JOT_MEAN};
+    static const float xs[4] = {NAN, INFINITY, 0, 2}, ds[4] = {2, 3, 5, 7};
+    jot_Ctx *c = open_ctx();
+
+    for (int k = 0; k < 5; k++) {
+        jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(4, 1), xs), g, second;
+        jot_Var d = jot_array(c, JOT_F32, JOT_SHAPE(4), ds);
+        jot_Var y = jot_reduce(ops[k], x, JOT_DIMS(1), 0);
+        const float *v;
+
+        CHECK(jot_vjp(JOT_VARS(y), JOT_VARS(d), JOT_VARS(x), &g), "%s", jot_message(c));
+        CHECK(jot_grad(jot_sum(g, JOT_ALL_DIMS), &x, 1, &second), "%s", jot_message(c));
+        v = jot_data(g);
+        for (int i = 0; v && i < 4; i++)
+            CHECK(v[i] == ds[i], "operator %d at %g: %g", (int)ops[k], xs[i], v[i]);
+        v = jot_data(second);
+        for (int i = 0; v && i < 4; i++)
+            CHECK(v[i] == 0, "operator %d at %g, second order: %g", (int)ops[k], xs[i], v[i]);
+    }
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    jot_close(c);
+}
+
 static void
 test_fourth_power(void)
 {
@@ -663,6 +690,7 @@ main(void)
         test_zeros_and_ties();
         test_extreme_of_itself();
         test_empty_extremes();
+        test_alone();
     }
     no_simplify = 0;
     test_fourth_power();

@@ -1,8 +1,8 @@
-/* tests/test_half.c - products of halves: by the processor's tiles where it has them, else by
- * floats, both within the bound that docs/kernels.md states; "exact" is by floats. Gradients
- * and places of extremes of halves.
+/* tests/test_half.c - products of halves: by the processor's tiles where it has them, by its dot
+ * products where it has these, else by floats, all within the bound that docs/kernels.md states;
+ * "exact" is by floats. Gradients and places of extremes of halves.
  *
- * Guards: ccode/contract/matrix_tiles.c. */
+ * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c, ccode/contract/words.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ open_with(const char *precision)
     forget_log();
     config.hooks.log = keep_log;
     config.precision = precision;
-    config.dump = "s";
+    config.dump = "sk";
     config.deterministic = 1; /* the best tier from the start */
     return jot_open(&config);
 }
@@ -92,11 +92,13 @@ product(jot_Ctx *c, jot_DType dtype, Case s, float scale, const char *what)
 }
 
 static void
-test_products(const char *precision, bool tiles)
+test_products(const char *precision, const Target *has)
 {
+    bool tiles = has->tiles, dots = !tiles && has->dots >> DOT_BF16 & 1;
     static const Case cases[] = {{1, 64, 64, 64, false, false},    {1, 45, 70, 33, false, true},
                                  {1, 100, 33, 257, true, false},   {3, 40, 64, 50, true, true},
-                                 {1, 300, 290, 700, false, false}, {2, 16, 16, 16, false, false}};
+                                 {1, 300, 290, 700, false, false}, {2, 16, 16, 16, false, false},
+                                 {1, 64, 48, 7, false, false},   {2, 33, 31, 95, true, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int dtype = JOT_F16; dtype <= JOT_BF16; dtype++) {
             jot_Ctx *c = open_with(precision);
@@ -106,14 +108,18 @@ test_products(const char *precision, bool tiles)
                      jot_dtype_name((jot_DType)dtype), (int)i);
             product(c, (jot_DType)dtype, cases[i], i % 2 ? 64.0f : 1.0f, what);
             used = strstr(logged, ":1m ") != NULL;
-            CHECK(used == (tiles && dtype == JOT_BF16), "%s: tiles %d\n%s", what, used, logged);
+            CHECK(used == (tiles && dtype == JOT_BF16 && cases[i].k >= 16), "%s: tiles %d\n%s",
+                  what, used, logged);
+            used = strstr(logged, "dot bf16") != NULL;
+            CHECK(used == (dots && dtype == JOT_BF16 && cases[i].k >= 8), "%s: dots %d\n%s", what,
+                  used, logged);
             jot_close(c);
         }
 }
 
-/* A factor that is subnormal counts under "exact"; tiles take it for 0. */
+/* A factor that is subnormal counts under "exact"; tiles and dot products of x86 take it for 0. */
 static void
-test_subnormal(bool tiles)
+test_subnormal(bool flushed)
 {
     static const char *const precision[] = { "default", "exact" };
     enum { N = 32 };
@@ -125,7 +131,7 @@ test_subnormal(bool tiles)
         const float *y = jot_data(jot_cast(
             jot_matmul(half(c, JOT_BF16, 1, N, N, false, a), half(c, JOT_BF16, 1, N, N, false, b)),
             JOT_F32));
-        bool gone = tiles && p == 0;
+        bool gone = flushed && p == 0;
         CHECK(y && (gone ? y[0] == 0 : fabsf(y[0] - 3.2f) < 0.1f), "%s: %g", precision[p],
               y ? (double)y[0] : 0);
         jot_close(c);
@@ -186,8 +192,13 @@ main(void)
     }
     if (!here.tiles)
         SKIP("tiles: the processor or the system has none");
-    test_products("default", here.tiles);
-    test_products("exact", false);
-    test_subnormal(here.tiles);
+    if (!here.dots)
+        SKIP("dot products: the processor has none");
+    test_products("default", &here);
+    here.tiles = false;
+    here.dots = 0;
+    test_products("exact", &here);
+    jot_machine_detect(&here);
+    test_subnormal(here.tiles || here.dots);
     return DONE();
 }

@@ -545,6 +545,42 @@ test_shared_bounds(const char *backend)
     }
 }
 
+/* What is accumulated in memory begins everywhere as the sum of nothing, of a product 1: it has no
+ * halo, for whoever reads over its edge. */
+static void
+test_scattered_halo(const char *backend)
+{
+    static const jot_ReduceOp ops[] = {JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN};
+    static const int64_t place[6] = {3, 0, 2, 2, 9, 0};
+    static const float values[6] = {2, 3, -5, 7, 11, -13};
+    char layout[24];
+    jot_Config config = {.backend = backend, .layout = layout};
+
+    for (int seed = 0; seed < 40; seed++) {
+        jot_Ctx *c;
+        jot_Var x, to, y[4];
+
+        snprintf(layout, sizeof layout, "random:%d", seed);
+        c = jot_open(&config);
+        x = jot_array(c, JOT_F32, JOT_SHAPE(6), values);
+        to = jot_array(c, JOT_I64, JOT_SHAPE(6), place);
+        for (int k = 0; k < 4; k++)
+            y[k] = jot_pad(jot_reindex_reduce_ex(ops[k], x, JOT_SHAPE(4, 1),
+                                                 JOT_INDEX("@e0(i0)", "0"), JOT_NONE_STRS,
+                                                 JOT_VARS(to)), JOT_DIMS(1, 2), JOT_DIMS(2, 1), 0);
+        CHECK(jot_run(c, jot_vars(4, y)), "%s %s: %s", backend, layout, jot_message(c));
+        for (int k = 0; k < 4; k++) {
+            const float *out = jot_data(y[k]);
+            for (int i = 0; out && i < 7 * 4; i++)
+                CHECK((i % 4 == 2 && i / 4 >= 1 && i / 4 < 5) || out[i] == 0,
+                      "%s %s: operator %d, around it at %d: %g", backend, layout, k, i, out[i]);
+            CHECK(out && out[1 * 4 + 2] == (k == 0 ? -10 : k == 1 ? -39 : k == 2 ? 3 : -13),
+                  "%s %s: operator %d, at 0: %g", backend, layout, k, out[6]);
+        }
+        jot_close(c);
+    }
+}
+
 int
 main(void)
 {
@@ -572,6 +608,7 @@ main(void)
         test_alike(backends[k], 3, 64, 40);
         if (k == 0) {
             test_shared_bounds(backends[k]);
+            test_scattered_halo(backends[k]);
             test_refused(backends[k]);
         }
     }

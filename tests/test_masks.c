@@ -1,15 +1,38 @@
 /* tests/test_masks.c - conditions on indices, of which vectors make masks of 32 bits a lane
  * (ccode/emit/lanes.c): the gradient of a column that is taken at a place of 64 bits, also far
- * outside; borders; of data of 32 and of 64 bits. To the bit as the interpreter.
+ * outside; borders; of data of 32 and of 64 bits. And what is asked before a loop: extremes with a
+ * number of the row, NaN in some; rows taken at places of which some are outside. To the bit as the
+ * interpreter.
  *
- * Guards: ccode/emit/dialect.c, ccode/emit/lanes.c, ccode/emit/lanes_memory.c. */
+ * Guards: ccode/emit/dialect.c, ccode/emit/lanes.c, ccode/emit/lanes_memory.c,
+ * ccode/lower/unswitch.c. */
+#include <math.h>
 #include "core.h"
 #include "tests/test.h"
 
 enum { ROWS = 9, COLUMNS = 133, MOST = ROWS * (COLUMNS + 7) };
 
 static const int64_t places[] = {0, 31, 32, 132, 133, -1, INT64_MAX, -INT64_MAX, 77};
-enum { BORDER = sizeof places / sizeof *places, KINDS }; /* before it: taken at places[kind] */
+/* before BORDER: taken at places[kind] */
+enum { BORDER = sizeof places / sizeof *places, EXTREMES, TAKEN, KINDS };
+
+static jot_Var
+extremes(jot_Var x)
+{
+    static const float rows[ROWS] = {0, -0.0f, NAN, 2.5f, -NAN, INFINITY, -INFINITY, -1, 3};
+    jot_Var r = jot_cast(jot_array(x.ctx, JOT_F32, JOT_SHAPE(ROWS, 1), rows), jot_dtype(x));
+
+    return jot_sub(jot_maximum(r, x), jot_minimum(jot_neg(r), x));
+}
+
+static jot_Var
+taken(jot_Var x)
+{
+    static const int64_t at[] = {3, 0, 8, 9, -1, 5, INT64_MAX, 1};
+    jot_Var i = jot_array(x.ctx, JOT_I64, JOT_SHAPE(8), at);
+
+    return jot_abs(jot_gather(x, i, 0));
+}
 
 static jot_Var
 graph(jot_Ctx *c, int kind, jot_DType dtype)
@@ -23,6 +46,8 @@ graph(jot_Ctx *c, int kind, jot_DType dtype)
     if (kind == BORDER)
         return jot_sqrt(jot_abs(jot_pad(x, jot_ints(2, (int64_t[]){0, 3}),
                                         jot_ints(2, (int64_t[]){0, 4}), 2)));
+    if (kind >= EXTREMES)
+        return kind == EXTREMES ? extremes(x) : taken(x);
     y = jot_gather(x, jot_array(c, JOT_I64, JOT_SHAPE(1), &places[kind]), 1);
     y = jot_sum(jot_mul(y, y), JOT_ALL_DIMS);
     jot_grad(y, &x, 1, &y);

@@ -33,10 +33,10 @@ static const struct {
     {"resnet18_train", resnet18, 4, {3, 3, 64, 64}},
     {"squeezenet", squeezenet, 4, {1, 3, 64, 64}}, {"mobilenet", mobilenet, 4, {1, 3, 64, 64}},
     {"encoder", encoder2, 3, {2, 8, 64}},         {"generator", generator, 4, {2, 100, 1, 1}},
-    {"discriminator", judge, 4, {2, 3, 64, 64}},  {"resnet18", resnet18, 4, {2, 3, 64, 64}},
-    {"resnet50", resnet50, 4, {1, 3, 64, 64}},    {"resnext50", resnext50, 4, {1, 3, 64, 64}},
-    {"alexnet", alexnet, 4, {1, 3, 224, 224}},    {"vgg11", vgg11, 4, {1, 3, 224, 224}},
-    {"inception", inception, 4, {1, 3, 299, 299}},
+    {"discriminator", judge, 4, {2, 3, 64, 64}},  {"unet", unet, 4, {2, 3, 20, 20}},
+    {"resnet18", resnet18, 4, {2, 3, 64, 64}},    {"resnet50", resnet50, 4, {1, 3, 64, 64}},
+    {"resnext50", resnext50, 4, {1, 3, 64, 64}},  {"alexnet", alexnet, 4, {1, 3, 224, 224}},
+    {"vgg11", vgg11, 4, {1, 3, 224, 224}},        {"inception", inception, 4, {1, 3, 299, 299}},
 };
 
 static jot_Var

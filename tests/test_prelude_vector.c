@@ -7,13 +7,14 @@
  *
  * Read before: ccode/emit/prelude_vector.c, tests/test_prelude_text.c.
  *
- * Guards: ccode/emit/prelude_vector.c. */
+ * Guards: ccode/emit/prelude_vector.c, ccode/emit/emit.c. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif
 #include "ccode/emit/print.h"
 #define JOT_PRELUDE_TEXT
 #include "prelude/prelude.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <unistd.h>
 
@@ -281,6 +282,42 @@ test_forms(void)
     CHECK(forms > 190, "%d of %d functions have a form", forms, n);
 }
 
+/* What one kernel names many times it calls: the same bits as in kernels that name it a few times,
+ * where it is a part of them. */
+static void
+test_called(void)
+{
+    enum { LONG = 40, SHORT = 5, N = 37 };
+    jot_Config config = {.backend = "cc", .cache_dir = "", .dump = "c", .hooks.log = keep_log};
+    jot_Ctx *c = jot_open(&config);
+    float v[N];
+    jot_Var x, y[3];
+
+    if (jot_error(c)) {
+        SKIP("%s", jot_message(c));
+        jot_close(c);
+        return;
+    }
+    for (int k = 0; k < N; k++)
+        v[k] = (float)k * 7 - 100;
+    x = jot_array(c, JOT_F32, JOT_SHAPE(N), v);
+    for (int way = 0; way < 3; way++) { /* the second time in short pieces, then one of them */
+        y[way] = x;
+        for (int k = 0; k < (way == 2 ? SHORT : LONG); k++) {
+            y[way] = jot_sin(y[way]);
+            if (way == 1 && k % SHORT == SHORT - 1)
+                y[way] = jot_stop_fuse(y[way]);
+        }
+        logged[0] = 0;
+        CHECK(jot_run(c, JOT_VARS(y[way])), "%s", jot_message(c));
+        CHECK(strstr(logged, "jotm_sinf_x") != NULL || way == 1, "no vectors: %.2000s", logged);
+        CHECK((strstr(logged, "_called(") != NULL) == (way == 0), "way %d: %.2000s", way, logged);
+    }
+    CHECK(jot_data(y[0]) && jot_data(y[1]) && !memcmp(jot_data(y[0]), jot_data(y[1]), sizeof v),
+          "other values: %s", jot_message(c));
+    jot_close(c);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -292,6 +329,7 @@ main(int argc, char **argv)
         return 0;
     }
     test_forms();
+    test_called();
     if (!mkdtemp(dir)) {
         SKIP("compilers: no temporary directory");
         return DONE();

@@ -237,8 +237,7 @@ duals(jot_Ctx *c)
     equals(__LINE__, dd, 7 * WIDE, jot_data(jot_cast(back, JOT_F64)));
 }
 
-/* By an expression too, where y reads it; jot_stop_fuse says that it does, when maps of maps would
- * be composed. */
+/* By an expression too, though maps of maps are composed. */
 static void
 by_expression(jot_Ctx *c)
 {
@@ -250,6 +249,12 @@ by_expression(jot_Ctx *c)
     CHECK(jot_vjp(JOT_VARS(y), JOT_VARS(d), JOT_VARS(h, t), g), "%s", jot_message(c));
     equals(__LINE__, g[0], 2, jot_data(jot_cast(jot_mul(d, jot_scale(h, 2)), JOT_F64)));
     EQUALS(g[1], 10, 1);
+    t = jot_reshape(jot_flip(x, JOT_DIMS(0)), JOT_SHAPE(2, 1));
+    y = jot_pad(t, JOT_DIMS(-1, 0), JOT_DIMS(0, 1), 0);
+    d = jot_array(c, JOT_F32, JOT_SHAPE(1, 2), (float[]){5, 7});
+    CHECK(jot_vjp(JOT_VARS(y), JOT_VARS(d), JOT_VARS(t, x), g), "%s", jot_message(c));
+    EQUALS(g[0], 0, 5);
+    EQUALS(g[1], 5, 0);
 }
 
 /* ---- evaluation --------------------------------------------------------------------------- */

@@ -3,12 +3,10 @@
  * Judged by the kernels that are built: what does the work of a contraction is one, of two loads.
  * Nothing is run.
  *
- * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/panels.c,
- * ccode/contract/products.c, fuse/folds.c. */
+ * Guards: ccode/contract/chain.c, ccode/contract/contract.c, ccode/contract/products.c. */
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
-#include "ccode/contract/panels.h"
-#include "ccode/contract/epilogue.h"
+#include "ccode/contract/products.h"
 #include "fuse/fuse.h"
 #include "tests/rates.h"
 #include "tests/test.h"
@@ -223,20 +221,6 @@ judge_chain(Kernel *k, int *contractions)
     return true;
 }
 
-/* One whose columns are read in windows, with what reads them:
- * each window is a contraction there. */
-static bool
-judge_panels(Kernel *k, const Products *p, int *contractions)
-{
-    Sched s;
-
-    if (!jot_panels_sched(&s, k, p, &ctx->target, 1))
-        return false;
-    jot_sched_close(&s);
-    ++*contractions;
-    return true;
-}
-
 /* A contraction of two loads, or no more work than a few passes over what it reads and writes. */
 static bool
 judge_kernel(Kernel *k, int *contractions)
@@ -253,10 +237,8 @@ judge_kernel(Kernel *k, int *contractions)
         return true;
     if (!jot_products_find(k, &p))
         return judge_chain(k, contractions);
-    if (p.form == PRODUCTS_PANELS)
-        return judge_panels(k, &p, contractions);
     ++*contractions;
-    return is_load(k, p.of[0].a) && is_load(k, p.of[0].b);
+    return is_load(k, p.of.a) && is_load(k, p.of.b);
 }
 
 static int

@@ -65,7 +65,7 @@ static const Case cases[] = {
     {"a transposition", "gnu", flip, "register transpose",
      "contraction in blocks: it sums nothing"},
     {"the same, scalar", "c", flip, "loops by price", "register transpose: no vectors"},
-    {"a softmax", "gnu", rows, "loops by price", "contractions by panels: not several products"},
+    {"a softmax", "gnu", rows, "loops by price", "producer / consumer tiles: not several"},
     {"on a device", "opencl", rows, "grid of a device", "epilogue reductions: it is for a device"},
 };
 

@@ -21,7 +21,8 @@ test_swap(void)
     jot_Stats s;
     int k;
 
-    CHECK(!strcmp(jot_backend(c), "cpu"), "%s", jot_backend(c));
+    CHECK(!strcmp(jot_backend(c), "cpu") && !strcmp(jot_compilers(c), "libtcc, then cc"), "%s: %s",
+          jot_backend(c), jot_compilers(c));
     k = net_run(c, expect, STEPS, 0);
     s = jot_stats(c);
     CHECK(s.kernels_quick > 3 && s.kernels_compiled > 3 && s.swaps == s.kernels_compiled,
@@ -298,6 +299,7 @@ test_alone(void)
     s = jot_stats(c);
     CHECK(!s.kernels_quick && s.kernels_compiled > 3, "cc alone: %d, %d", (int)s.kernels_quick,
           (int)s.kernels_compiled);
+    CHECK(!strcmp(jot_compilers(c), "cc"), "%s", jot_compilers(c));
     CHECK(count_logged("JOT_LIBTCC is not used") == 1 && strstr(logged, "/no/such/library"),
           "log: %s", logged);
     jot_close(c);
@@ -312,14 +314,15 @@ test_alone(void)
         s = jot_stats(c);
         CHECK(!s.kernels_quick && s.kernels_compiled > 3 && !s.swaps, "tcc alone: %d, %d",
               (int)s.kernels_quick, (int)s.kernels_compiled);
+        CHECK(!strcmp(jot_compilers(c), "libtcc"), "%s", jot_compilers(c));
         jot_close(c);
         setenv("PATH", path, 1);
     }
     setenv("JOT_LIBTCC", "/no/such/library", 1);
     setenv("PATH", "", 1);
     c = open_with(NULL, "", 0); /* the interpreter, and a line that says so */
-    CHECK(!strcmp(jot_backend(c), "interp") && count_logged("\n") == 1
-              && strstr(logged, "no compiler, so graphs are interpreted"),
+    CHECK(!strcmp(jot_backend(c), "interp") && !strcmp(jot_compilers(c), "none")
+              && count_logged("\n") == 1 && strstr(logged, "no compiler, so graphs are interpreted"),
           "%s: %s", jot_backend(c), logged);
     jot_close(c);
     setenv("PATH", path, 1);

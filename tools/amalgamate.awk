@@ -1,6 +1,7 @@
 # tools/amalgamate.awk - one translation unit out of many files: prints each named file with our own
 # #include lines replaced by the file they name; a header once, a .def list each time it is wanted.
-# Use: awk -f tools/amalgamate.awk base.c ops/index/index.c ... > jot.c
+# Use: awk -v without="JOT_NO_DEVICES a.c b.c JOT_NO_EXPORT c.c" -f tools/amalgamate.awk a.c b.c c.c ... > jot.c
+# without: a macro, and the files that are left out where it is defined
 function expand(file,    line, name) {
     if (file ~ /\.h$/ && (file in seen)) return
     seen[file] = 1
@@ -26,6 +27,15 @@ BEGIN {
     print "#else"
     print "#define JOT_FN static"
     print "#endif"
-    for (i = 1; i < ARGC; i++) expand(ARGV[i])
+    n = split(without, word, " ")
+    for (i = 1; i <= n; i++)
+        if (word[i] !~ /\.c$/) name = word[i]
+        else if (word[i] !~ /\/absent\.c$/) left_out[word[i]] = name
+    for (i = 1; i < ARGC; i++) {
+        file = ARGV[i]
+        if (file in left_out) printf "#ifndef %s\n", left_out[file]
+        expand(file)
+        if (file in left_out) print "#endif"
+    }
     exit
 }

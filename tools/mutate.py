@@ -104,9 +104,6 @@ class Copy:
         self.env = dict(os.environ, JOT_CACHE_DIR=self.dir + "/cache", TMPDIR=self.dir + "/tmp")
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
             self.env.pop(name, None)
-        tcc = os.path.join(root, "build/libtcc.so")
-        if os.path.exists(tcc):
-            self.env.setdefault("JOT_LIBTCC", tcc)
         os.mkdir(self.dir + "/cache")
         os.mkdir(self.dir + "/tmp")
         self.make("m/libjot.a")

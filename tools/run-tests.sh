@@ -51,12 +51,12 @@ if [ "$1" = --one ]; then
     exit 0
 fi
 cd "$(dirname "$0")/.." || exit 1
-# Debian has libtcc as an archive only; a shared one is made of it for the tests
-[ -e build/libtcc.so ] || { mkdir -p build && sh tools/libtcc.sh build/libtcc.so >/dev/null 2>&1; }
-[ -e build/libtcc.so ] && export JOT_LIBTCC="${JOT_LIBTCC:-$PWD/build/libtcc.so}"
 jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+# side by side, what two programs compile is compiled once
+export KEPT="$dir/kept" KEPT_CC
+KEPT_CC=$(command -v cc) && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
 trap 'for pid in "$dir"/*.pid; do kill "$(cat "$pid")"; done 2>/dev/null; exit 1' INT TERM HUP
 n=0; side=
 for cmd; do
@@ -68,7 +68,7 @@ side=${side:-$n}
 : >"$dir/again"
 passed=0; failed=0; skipped=0; used=0; next=1; began=$(date +%s)
 {
-    seq 1 "$side" | xargs -P "$jobs" -I {} sh tools/run-tests.sh --one "$dir" {}
+    seq 1 "$side" | PATH="$dir/bin:$PATH" xargs -P "$jobs" -I {} sh tools/run-tests.sh --one "$dir" {}
     seq $((side + 1)) "$n" | xargs -P 1 -I {} sh tools/run-tests.sh --one "$dir" {}
 } | {
     while read -r number; do

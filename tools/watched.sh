@@ -7,6 +7,4 @@
 export OCL_ICD_VENDORS=/no/devices
 export ASAN_OPTIONS=detect_leaks=1:intercept_tls_get_addr=0
 export LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0
-# gcc's code is looked at in the build without sanitizers
-export JOT_CC="${JOT_CC:-$PWD/tools/cc-plain.sh}"
 exec "$@"

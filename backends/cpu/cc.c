@@ -26,8 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,7 +135,7 @@ cc_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
 
 /* ---- compile ------------------------------------------------------------------------------ */
 
-typedef enum { CC_DONE, CC_FAILED, CC_NO_ROOM, CC_ENDLESS } CcResult;
+typedef enum { CC_DONE, CC_FAILED, CC_NO_ROOM, CC_ENDLESS, CC_AGAIN } CcResult;
 
 /* End of the first `lines` lines of s. */
 static size_t
@@ -232,9 +230,10 @@ cc_ended(jot_Ctx *ctx, const WorkDir *work, const char *what, Bytes text, const 
     return full ? CC_NO_ROOM : CC_FAILED;
 }
 
+/* Without libraries a failure is no answer: with them it may do, or says why not. */
 static CcResult
 cc_run(jot_Ctx *ctx, const CcState *cc, const WorkDir *work, const char *what, Bytes text,
-       const char **argv)
+       int kind, const char **argv)
 {
     char *args[CC_ARGUMENTS]; /* posix_spawn does not write to them, but does not say so */
     ChildEnd end;
@@ -246,7 +245,7 @@ cc_run(jot_Ctx *ctx, const CcState *cc, const WorkDir *work, const char *what, B
         return CC_ENDLESS;
     if (end == CHILD_ENDED && !status)
         return CC_DONE;
-    return cc_ended(ctx, work, what, text, argv, end, status);
+    return !(kind & CC_LIBRARIES) ? CC_AGAIN : cc_ended(ctx, work, what, text, argv, end, status);
 }
 
 static void
@@ -331,39 +330,11 @@ cc_keep_kernels(jot_Ctx *ctx, CcState *cc, Bytes text, const KernelSym *sym, int
     jot_text_free(&key);
 }
 
-/* A file of these bytes that is in memory alone, and a path that no other of them has as long as
- * it lives: its number on the way, a bit for each "./", so that the dynamic linker does not take it
- * for one with the same descriptor before it. -1: the system has no such files. */
-static int
-cc_memory_file(Bytes object, char *path, size_t nbytes)
-{
-#ifdef MFD_CLOEXEC
-    int fd = memfd_create("jot-kernel", MFD_CLOEXEC), at;
-    unsigned long long number;
-    struct stat st;
-
-    if (fd < 0)
-        return -1;
-    if (!jot_host_write_fd(fd, object.p, object.n) || fstat(fd, &st)) {
-        close(fd);
-        return -1;
-    }
-    at = snprintf(path, nbytes, "/proc/self/");
-    for (number = (unsigned long long)st.st_ino; number; number >>= 1)
-        at += snprintf(path + at, nbytes - (size_t)at, number & 1 ? ".//" : "./");
-    snprintf(path + at, nbytes - (size_t)at, "fd/%d", fd);
-    return fd;
-#else
-    (void)object, (void)path, (void)nbytes;
-    return -1;
-#endif
-}
-
 static bool
 cc_load_memory(jot_Ctx *ctx, Bytes object, KernelSym *sym, int n, void **module)
 {
     char path[600];
-    int fd = cc_memory_file(object, path, sizeof path);
+    int fd = jot_library_memory(object, path, sizeof path);
     bool ok = fd >= 0 && cc_load(ctx, path, "memory", path, sym, n, module);
 
     if (fd >= 0)
@@ -411,11 +382,11 @@ cc_load_new(jot_Ctx *ctx, const CcState *cc, const char *path, const char *what,
     return ok;
 }
 
-/* Compile in one work directory; `low`: with -O1, which is not kept for others. No room: errno says
- * which. */
+/* Compile in one work directory; what is compiled with -O1 is not kept for others. No room: errno
+ * says which. */
 static CcResult
 cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, Bytes text,
-              bool low, KernelSym *sym, int n, void **module)
+              int kind, KernelSym *sym, int n, void **module)
 {
     const char *argv[CC_ARGUMENTS] = {0};
     char from[600], to[600];
@@ -426,15 +397,13 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
     jot_work_path(work, WORK_OBJECT, to, sizeof to);
     if (!jot_host_write(from, text.p, text.n))
         return CC_NO_ROOM;
-    jot_cc_command(cc, jot_cc_kind(text), argv, from, to);
-    if (low)
-        argv[CC_LEVEL] = "-O1";
-    result = cc_run(ctx, cc, work, what, text, argv);
+    jot_cc_command(cc, kind, argv, from, to);
+    result = cc_run(ctx, cc, work, what, text, kind, argv);
     if (result != CC_DONE)
         return result;
     if (!cc_load_new(ctx, cc, to, what, argv, sym, n, module))
-        return CC_FAILED;
-    if (!low && cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
+        return kind & CC_LIBRARIES ? CC_FAILED : CC_AGAIN;
+    if (!(kind & CC_LOW) && cc->cache.fd >= 0 && jot_host_read(ctx, to, SIZE_MAX, &object)) {
         jot_cache_keep(&cc->cache, ctx, cc_key(cc), text, object);
         cc_keep_kernels(ctx, cc, text, sym, n);
         jot_bytes_free(ctx, &object);
@@ -443,7 +412,7 @@ cc_compile_in(jot_Ctx *ctx, CcState *cc, const WorkDir *work, const char *what, 
 }
 
 static CcResult
-cc_compile_way(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, bool low, KernelSym *sym,
+cc_compile_way(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, int kind, KernelSym *sym,
                int n, void **module)
 {
     WorkDir work = {0};
@@ -451,7 +420,7 @@ cc_compile_way(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, bool low
     int why = 0;
 
     while (result == CC_NO_ROOM && jot_cc_work(ctx, cc, &work)) {
-        result = cc_compile_in(ctx, cc, &work, what, text, low, sym, n, module);
+        result = cc_compile_in(ctx, cc, &work, what, text, kind, sym, n, module);
         why = errno;
         jot_work_close(&work);
     }
@@ -459,6 +428,27 @@ cc_compile_way(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, bool low
         jot_fail(ctx, JOT_EIO, "%s: no room for temporary files of the C compiler in TMPDIR, /tmp, "
                  "/var/tmp or the cache directory: %s%s", what, strerror(why ? why : errno),
                  why == EFBIG ? " (there is a limit on the size of files, ulimit -f)" : "");
+    return result;
+}
+
+/* Without libraries, where the text allows it; what then fails may do with them. */
+static CcResult
+cc_compile_linked(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, int low, KernelSym *sym,
+                  int n, void **module)
+{
+    int kind = jot_cc_kind(cc, text) | low;
+    jot_Status before = ctx->status;
+    CcResult result = cc_compile_way(ctx, cc, what, text, kind, sym, n, module);
+
+    if (result != CC_AGAIN)
+        return result;
+    if (!before) {
+        ctx->status = JOT_OK;
+        ctx->message[0] = 0;
+    }
+    result = cc_compile_way(ctx, cc, what, text, kind | CC_LIBRARIES, sym, n, module);
+    if (result == CC_DONE)
+        jot_cc_libraries(ctx, cc);
     return result;
 }
 
@@ -473,7 +463,7 @@ cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSy
     CcResult result = CC_ENDLESS;
 
     for (; ways < 2 && result == CC_ENDLESS; ways++) {
-        result = cc_compile_way(ctx, cc, what, text, ways == 1, sym, n, module);
+        result = cc_compile_linked(ctx, cc, what, text, ways ? CC_LOW : 0, sym, n, module);
         if (result != CC_ENDLESS)
             break;
         hung_note(cc->hung, hash, ways + 1);
@@ -584,7 +574,7 @@ cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *u
 }
 
 const Backend jot_backend_cc = {
-    .name = "cc", .dialect = "c", .rank = 30, .open = cc_open, .close = cc_close,
+    .name = "cc", .compilers = "cc", .dialect = "c", .rank = 30, .open = cc_open, .close = cc_close,
     .compile = cc_compile, .unload = cc_unload, .recall = cc_recall /* core.c attaches a pool */
 };
 

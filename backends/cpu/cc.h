@@ -25,6 +25,7 @@ typedef struct {
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
     double seconds;        /* most for one text */
     bool swept;            /* what killed programs left was looked for */
+    bool libraries;        /* objects do not link, or load, without any */
     CcHung *hung, own;     /* own: where nobody else compiles for the context */
 } CcState;
 
@@ -34,11 +35,14 @@ enum { CC_ASK_SECONDS = 20, CC_SECONDS = 600 };
 
 /* The command that compiles file `from` to the object `to`, of a text of that kind; as a line that
  * a shell takes. */
-enum { CC_ARGUMENTS = 40, CC_LEVEL = 2 }; /* argv[CC_LEVEL] is -O3 */
-JOT_FN int jot_cc_kind(Bytes text);
+enum { CC_ARGUMENTS = 40 };
+enum { CC_VECTORS = 1, CC_LIBRARIES = 2, CC_KINDS = 4, CC_LOW = 4 }; /* low: -O1 */
+JOT_FN int jot_cc_kind(const CcState *cc, Bytes text);
 JOT_FN void jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from,
                            const char *to);
 JOT_FN void jot_cc_command_text(const char **argv, Text *text);
+/* This compiler's objects need libraries: from now on, and in later processes. */
+JOT_FN void jot_cc_libraries(jot_Ctx *ctx, CcState *cc);
 /* A folder for the compiler's files; before the first one, what killed programs left goes. */
 JOT_FN bool jot_cc_work(jot_Ctx *ctx, CcState *cc, WorkDir *work);
 JOT_FN bool jot_cc_no_room(int why); /* an errno that another folder may not have */

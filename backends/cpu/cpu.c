@@ -105,6 +105,8 @@ cpu_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         backend->recall = NULL;
     else if (cpu->has_quick && !ctx->config.deterministic)
         backend->quick = &cpu->quick;
+    backend->compilers = !cpu->has_best ? cpu->quick.compilers
+                       : backend->quick ? "libtcc, then cc" : cpu->best.compilers;
     return JOT_OK;
 }
 

@@ -22,13 +22,13 @@
 
 /* Text without vectors is strict C99. Vectors are the emitter's (ccode/emit/loop.c), none are the
  * compiler's: gcc 12 made wrong ones of right text five times, of guarded, interleaved loads last.
- * Without them -O3 has nothing over -O2. */
-static const char *const cc_kinds[2][2] = { { "-std=c99", "-O2" }, { "-std=gnu99", "-O2" } };
-
+ * Without them -O3 has nothing over -O2. The user's lines (ccode/emit/user.c) may need any library;
+ * ours call memcpy and memset, which the program has, and what the compiler calls by itself. */
 JOT_FN int
-jot_cc_kind(Bytes text)
+jot_cc_kind(const CcState *cc, Bytes text)
 {
-    return strstr(text.p, "vector_size(") != NULL;
+    return (strstr(text.p, "vector_size(") ? CC_VECTORS : 0)
+         | (cc->libraries || strstr(text.p, "#line ") ? CC_LIBRARIES : 0);
 }
 
 /* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w:
@@ -61,22 +61,30 @@ static const char *const cc_flags[] = {
     "-Werror=implicit-function-declaration", /* named at its line, not when the object is loaded */
     NULL
 };
+
+/* Start files, libraries and a plugin that would look into both take a third of what a small kernel
+ * takes in all. */
+static const char *const cc_links[2][3] = {
+    { "-nostdlib", "-fno-use-linker-plugin", "-lgcc" }, { "-lm" }
+};
+
 JOT_FN void
 jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from, const char *to)
 {
     int n = 0, i;
 
-    JOT_ASSERT(sizeof cc_flags / sizeof *cc_flags + 8 <= CC_ARGUMENTS,
+    JOT_ASSERT(sizeof cc_flags / sizeof *cc_flags + 9 <= CC_ARGUMENTS,
                "there is room for all flags");
     argv[n++] = cc->cc;
-    argv[n++] = cc_kinds[kind][0];
-    argv[n++] = cc_kinds[kind][1];
+    argv[n++] = kind & CC_VECTORS ? "-std=gnu99" : "-std=c99";
+    argv[n++] = kind & CC_LOW ? "-O1" : "-O2";
     for (i = 0; cc_flags[i]; i++)
         argv[n++] = cc->march && !strncmp(cc_flags[i], "-march=", 7) ? cc->march : cc_flags[i];
     argv[n++] = "-o";
     argv[n++] = to;
     argv[n++] = from;
-    argv[n++] = "-lm";       /* for user code: kernels of ours need nothing */
+    for (i = 0; i < 3; i++)
+        argv[n++] = cc_links[kind & CC_LIBRARIES ? 1 : 0][i];
     argv[n] = NULL;
 }
 
@@ -237,6 +245,46 @@ cc_machine(jot_Ctx *ctx, CcState *cc)
     jot_bytes_free(ctx, &info);
 }
 
+/* Whether this compiler makes loadable objects without libraries is seen with the first text, and
+ * remembered where it does not. */
+static Bytes
+cc_without_libraries(void)
+{
+    static char question[] = "without libraries";
+    Bytes text;
+
+    text.p = question;
+    text.n = sizeof question - 1;
+    return text;
+}
+
+static bool
+cc_needs_libraries(jot_Ctx *ctx, CcState *cc)
+{
+    Bytes key, answer = {0};
+    bool known;
+
+    key.p = cc->key.s;
+    key.n = cc->key.n;
+    known = jot_cache_find(&cc->cache, ctx, key, cc_without_libraries(), &answer);
+    jot_bytes_free(ctx, &answer);
+    return known;
+}
+
+JOT_FN void
+jot_cc_libraries(jot_Ctx *ctx, CcState *cc)
+{
+    static char no[] = "no";
+    Bytes key, answer;
+
+    key.p = cc->key.s;
+    key.n = cc->key.n;
+    answer.p = no;
+    answer.n = sizeof no - 1;
+    cc->libraries = true;
+    jot_cache_keep(&cc->cache, ctx, key, cc_without_libraries(), answer);
+}
+
 JOT_FN bool
 jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes)
 {
@@ -251,7 +299,7 @@ jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbyte
                  strerror(errno));
         return false;
     }
-    for (kind = 0; kind < 2; kind++) { /* the text says which of them it is compiled with */
+    for (kind = 0; kind < CC_KINDS; kind++) { /* the text says which it is compiled with */
         jot_cc_command(cc, kind, argv, "in", "out");
         jot_cc_command_text(argv, &cc->key);
         jot_text_f(&cc->key, "\n");
@@ -263,6 +311,7 @@ jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbyte
         return false;
     }
     cc_machine(ctx, cc);
+    cc->libraries = cc_needs_libraries(ctx, cc);
     return true;
 }
 

@@ -12,7 +12,8 @@
  * The text needs nothing of the system: no header, no library. What tcc calls from generated code
  * (memcpy and friends, conversions of unsigned 64-bit integers) is handed in here.
  *
- * Debian's libtcc-dev has a static archive only; tools/libtcc.sh makes a shared library from it.
+ * Debian's libtcc-dev has a static archive only; the build makes a shared library from it by
+ * tools/libtcc.sh and says where it is (JOT_LIBTCC_PATH).
  *
  * Read before: backends/backend.h, backends/host/host.h. After: plan/plan.c. */
 #ifndef _POSIX_C_SOURCE
@@ -293,7 +294,8 @@ tcc_unload(Backend *backend, jot_Ctx *ctx, void *module)
 }
 
 const Backend jot_backend_tcc = {
-    .name = "tcc", .dialect = "c", .rank = 20, .open = tcc_open, .close = tcc_close,
+    .name = "tcc", .compilers = "libtcc", .dialect = "c", .rank = 20,
+    .open = tcc_open, .close = tcc_close,
     .compile = tcc_compile, .unload = tcc_unload /* core.c attaches a pool */
 };
 

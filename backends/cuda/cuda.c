@@ -17,6 +17,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/cuda/cuda.h"
+#include "plan/device/device.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <stdio.h>
@@ -551,7 +552,8 @@ static const Device cuda_device = {
 };
 
 const Backend jot_backend_cuda = {
-    .name = "cuda", .dialect = "cuda", .rank = -2, .open = cuda_open, .close = cuda_close,
+    .name = "cuda", .compilers = "NVRTC", .dialect = "cuda", .rank = -2,
+    .open = cuda_open, .close = cuda_close,
     .compile = cuda_compile, .unload = cuda_unload, .device = &cuda_device
 };
 

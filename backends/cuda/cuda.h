@@ -5,7 +5,7 @@
  * backends/cuda/graph.c. */
 #ifndef JOT_CUDA_H
 #define JOT_CUDA_H
-#include "backends/host/host.h"
+#include "backends/cuda/nvrtc.h"
 #ifndef JOT_NO_HOST
 
 typedef struct CudaObject *CudaHandle; /* context, module, function, stream, event */

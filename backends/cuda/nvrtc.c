@@ -9,7 +9,7 @@
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
-#include "backends/host/host.h"
+#include "backends/cuda/nvrtc.h"
 #include "ops/user/code.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>

@@ -46,21 +46,7 @@ JOT_FN void jot_host_lock(void);
 JOT_FN void jot_host_unlock(void);
 JOT_FN void jot_host_forked(Backend *backend); /* of a parent: its driver is not called any more */
 
-/* ---- shared libraries (library.c) ---- */
-
-/* Does the file hold all that its head says? What is missing would be a bus error once it is
- * loaded. True for what is no object of this system's kind: dlopen will say so. */
-JOT_FN bool jot_library_whole(const char *path);
-/* The first of n that opens (NULL among the names: the program itself); NULL:
- * none, and dlerror says why the last did not. */
-JOT_FN void *jot_library_open(const char *const *names, size_t n);
-/* *fn: a function pointer, NULL where the library lacks the function. */
-JOT_FN bool jot_library_find(void *library, const char *name, void *fn);
-/* But not in a child of the process that opened it (ctx NULL: it is none). library may be NULL. */
-JOT_FN void jot_library_close(const jot_Ctx *ctx, void *library);
-/* n of them to a struct of nothing else. The first name that is not there, or NULL. */
-JOT_FN const char *jot_library_functions(void *library, const char *const *names, size_t n,
-                                         void *table);
+/* ---- files (host.c) ---- */
 
 /* Bytes of the context's memory. */
 typedef struct { char *p; size_t n; } Bytes;
@@ -80,6 +66,26 @@ JOT_FN void jot_host_limit_end(bool blocked);
 JOT_FN bool jot_host_write_fd(int fd, const void *p, size_t nbytes); /* all of it; false: errno */
 /* A new file that only this user can read. */
 JOT_FN bool jot_host_write(const char *path, const void *p, size_t nbytes);
+
+/* ---- shared libraries (library.c) ---- */
+
+/* Does the file hold all that its head says? What is missing would be a bus error once it is
+ * loaded. True for what is no object of this system's kind: dlopen will say so. */
+JOT_FN bool jot_library_whole(const char *path);
+/* A file of these bytes that is in memory alone, and a path that no other of them has as long as
+ * it lives: its number on the way, a bit for each "./", so that the dynamic linker does not take it
+ * for one with the same descriptor before it. -1: the system has no such files. */
+JOT_FN int jot_library_memory(Bytes object, char *path, size_t nbytes);
+/* The first of n that opens (NULL among the names: the program itself); NULL:
+ * none, and dlerror says why the last did not. */
+JOT_FN void *jot_library_open(const char *const *names, size_t n);
+/* *fn: a function pointer, NULL where the library lacks the function. */
+JOT_FN bool jot_library_find(void *library, const char *name, void *fn);
+/* But not in a child of the process that opened it (ctx NULL: it is none). library may be NULL. */
+JOT_FN void jot_library_close(const jot_Ctx *ctx, void *library);
+/* n of them to a struct of nothing else. The first name that is not there, or NULL. */
+JOT_FN const char *jot_library_functions(void *library, const char *const *names, size_t n,
+                                         void *table);
 
 /* ---- temporary files (work.c), child processes (process.c) ---- */
 
@@ -163,22 +169,6 @@ JOT_FN Pinned *jot_pinned_take(PinnedIdle *idle, size_t nbytes); /* NULL: none f
 /* It waits from now on. The one that has to go for it, or NULL. */
 JOT_FN Pinned *jot_pinned_give(PinnedIdle *idle, Pinned *p);
 JOT_FN Pinned *jot_pinned_oldest(PinnedIdle *idle); /* it waits no longer; NULL: none does */
-
-/* ---- NVRTC (backends/cuda/nvrtc.c) ---- */
-
-typedef struct Nvrtc Nvrtc;
-JOT_FN Nvrtc *jot_nvrtc_open(jot_Ctx *ctx, char *why, size_t why_nbytes); /* NULL: why says it */
-JOT_FN void jot_nvrtc_close(Nvrtc *nvrtc, jot_Ctx *ctx);
-JOT_FN int jot_nvrtc_version(const Nvrtc *nvrtc); /* 12090 for 12.9 */
-/* The version and the options that all texts get:
- * what code depends on besides text and architecture. */
-JOT_FN void jot_nvrtc_describe(const Nvrtc *nvrtc, char *text, size_t nbytes);
-/* The newest architecture that it compiles for, of those up to `most` (90 for 9.0); 0: none. */
-JOT_FN int jot_nvrtc_arch(const Nvrtc *nvrtc, int most);
-/* Machine code of a text for an architecture, or PTX, of object->n + 1 bytes of ctx's memory.
- * False: the context has the compiler's message. */
-JOT_FN bool jot_nvrtc_compile(Nvrtc *nvrtc, jot_Ctx *ctx, const char *what, const char *text,
-                              size_t nbytes, int arch, bool ptx, Bytes *object);
 
 /* ---- compiling beside the program (backends/cpu/jobs.c) ---- */
 

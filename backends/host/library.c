@@ -12,12 +12,14 @@
 #include "backends/host/host.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #ifdef __linux__
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #endif
 
 JOT_FN void *
@@ -103,6 +105,31 @@ jot_library_whole(const char *path)
     (void)path;
 #endif
     return whole;
+}
+
+JOT_FN int
+jot_library_memory(Bytes object, char *path, size_t nbytes)
+{
+#ifdef MFD_CLOEXEC
+    int fd = memfd_create("jot-kernel", MFD_CLOEXEC), at;
+    unsigned long long number;
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (!jot_host_write_fd(fd, object.p, object.n) || fstat(fd, &st)) {
+        close(fd);
+        return -1;
+    }
+    at = snprintf(path, nbytes, "/proc/self/");
+    for (number = (unsigned long long)st.st_ino; number; number >>= 1)
+        at += snprintf(path + at, nbytes - (size_t)at, number & 1 ? ".//" : "./");
+    snprintf(path + at, nbytes - (size_t)at, "fd/%d", fd);
+    return fd;
+#else
+    (void)object, (void)path, (void)nbytes;
+    return -1;
+#endif
 }
 
 JOT_FN bool

@@ -32,6 +32,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #endif
+#if defined(__linux__) && defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 /* ---- detection ---------------------------------------------------------------------------- */
 
@@ -89,6 +92,27 @@ machine_tiles(void)
 #else
     return false;
 #endif
+}
+
+/* Its dot products, where all of its vectors have them and they are faster than floats: Intel's
+ * vdpbf16ps keeps a port for two cycles, in which the two for floats do as many products twice. */
+static uint32_t
+machine_dots(const Target *t)
+{
+    uint32_t dots = 0;
+#if defined(__GNUC__) && !defined(__TINYC__) && defined(__x86_64__)
+    unsigned a, b, c, d;
+
+    if (t->vector_nbytes == 64 && !__builtin_cpu_is("intel") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1))
+        dots |= 1u << DOT_BF16;
+#elif defined(__linux__) && defined(__aarch64__)
+    enum { HWCAP_SECOND = 26, HWCAP_BF16 = 1 << 14 };
+
+    if (t->vector_nbytes && getauxval(HWCAP_SECOND) & HWCAP_BF16)
+        dots |= 1u << DOT_BF16;
+#endif
+    (void)t;
+    return dots;
 }
 
 /* A file's first line into text, without its end; false: there is no such file. */
@@ -226,6 +250,7 @@ jot_machine_detect(Target *target)
     machine_vectors(target);
     machine_guess(target);
     target->tiles = machine_tiles();
+    target->dots = machine_dots(target);
     machine_caches(target);
     machine_cpu(target);
     target->bandwidth_all = target->bandwidth[LEVEL_MEMORY] * (target->cores > 1 ? 2 : 1);

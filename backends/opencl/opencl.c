@@ -16,6 +16,7 @@
  * backends/opencl/fetch.c, plan/device/device.c. */
 #include "backends/opencl/opencl.h"
 #include "ops/user/code.h"
+#include "plan/device/device.h"
 #ifndef JOT_NO_HOST
 #include <stdio.h>
 #include <string.h>
@@ -443,7 +444,8 @@ static const Device ocl_device = {
 };
 
 const Backend jot_backend_opencl = {
-    .name = "opencl", .dialect = "opencl", .rank = -1, .open = ocl_open, .close = ocl_close,
+    .name = "opencl", .compilers = "the driver's", .dialect = "opencl", .rank = -1,
+    .open = ocl_open, .close = ocl_close,
     .compile = ocl_compile, .unload = ocl_unload, .device = &ocl_device
 };
 

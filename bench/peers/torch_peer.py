@@ -94,6 +94,8 @@ for n in (64, 256, 512, 1024, 2048):
 for n in (256, 2048):
     forward(f"gemm_bf16_{n}", lambda n=n: (torch.mm, (R(n, n).bfloat16(), R(n, n).bfloat16())))
     forward(f"gemm_f16_{n}", lambda n=n: (torch.mm, (R(n, n).half(), R(n, n).half())))
+for nm, (m, k, n) in {"gemm_bf16_1000": (1000, 1000, 1000), "mm_bf16_197x768x3072": (197, 768, 3072)}.items():
+    forward(nm, lambda m=m, k=k, n=n: (torch.mm, (R(m, k).bfloat16(), R(k, n).bfloat16())))
 for nm, (m, k, n) in {"gemv_1024x4096": (1, 1024, 4096), "mlp_32x784x512": (32, 784, 512), "tall_100352x64x64": (100352, 64, 64)}.items():
     forward(f"mm_{nm}", lambda m=m, k=k, n=n: (torch.mm, (R(m, k), R(k, n))))
 forward("bmm_96x128x64x128", lambda: (torch.bmm, (R(96, 128, 64), R(96, 64, 128))))
@@ -226,6 +228,19 @@ for nm in ("squeezenet1_1", "resnet18", "resnet50", "alexnet", "vgg11", "resnext
         W[f"{nm}_infer_b{b}"] = model(tv(nm), b, (3, side, side), False)
 for nm, b in (("resnet18", 8), ("resnet50", 4), ("squeezenet1_1", 8), ("vgg11", 4)):
     W[f"{nm}_train_b{b}"] = model(tv(nm), b, (3, 224, 224), True)
+
+class Unet(nn.Module):
+    def __init__(s):
+        super().__init__()
+        c = lambda i, o: nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU())
+        s.a = nn.Sequential(c(3, 16), c(16, 16)); s.b = nn.Sequential(c(16, 32), c(32, 32)); s.c = nn.Sequential(c(32, 64), c(64, 64))
+        s.d = c(96, 32); s.e = c(48, 16); s.f = nn.Conv2d(16, 3, 1)
+    def forward(s, x):
+        up = lambda skip, x: torch.cat((skip, F.interpolate(x, scale_factor=2)), 1)
+        a = s.a(x); b = s.b(F.max_pool2d(a, 2)); x = s.c(F.max_pool2d(b, 2))
+        return s.f(s.e(up(a, s.d(up(b, x)))))
+for nm, train in (("infer", False), ("train", True)):
+    W[f"unet_small_{nm}"] = model(Unet, 2, (3, 92, 92), train, loss=lambda y, t: y.square().mean())
 
 class Block(nn.Module):
     def __init__(s, d=256, h=4):

@@ -50,45 +50,6 @@ jot_build_in_memory(Build *b, NodeId id)
         || (f->place[node->at] == PLACE_STORED && f->group[node->at] != b->group);
 }
 
-/* Where a member of the group is by itself: a reduction's result,
- * an element-wise node's element. */
-static bool
-build_own(Build *b, const Node *node, const Ix *index)
-{
-    const uint8_t *axis = b->graph->fusion->axis[node->at];
-    Ix at[JOT_MAX_RANK];
-    int64_t w;
-    int d, rank = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0])->rank : node->rank;
-
-    for (d = 0; axis && d < rank; d++)
-        if (axis[d] == FUSE_SOLVED)
-            return false;
-    for (w = 0; jot_build_space(b, b->graph->list->v[node->at], w, at); w++) {
-        for (d = 0; d < node->rank; d++) {
-            Ix own = node->kind == NODE_REDUCE
-                         ? jot_ix_subst(&b->ctx->ix, node->index[d], rank, at, NULL, &b->space)
-                         : at[d];
-
-            if (own != index[d] && node->ext[d] != 1)
-                break;
-        }
-        if (d == node->rank)
-            return true;
-    }
-    return false;
-}
-
-JOT_FN bool
-jot_build_reads_back(Build *b, NodeId id, const Ix *index)
-{
-    const Node *node = jot_node(b->ctx, id);
-    const Fusion *f = b->graph->fusion;
-
-    return f->groups[b->group].steps && f->group[node->at] == b->group
-        && (f->place[node->at] == PLACE_STEP || f->place[node->at] == PLACE_STORED)
-        && !build_own(b, node, index);
-}
-
 JOT_FN uint32_t
 jot_build_buffer(Build *b, NodeId id, BufRole role)
 {
@@ -232,27 +193,17 @@ build_axes(Build *b, const FuseGroup *group)
     return true;
 }
 
-JOT_FN bool
-jot_build_space(Build *b, NodeId id, int64_t window, Ix *index)
+JOT_FN void
+jot_build_space(Build *b, NodeId id, Ix *index)
 {
     const Node *node = jot_node(b->ctx, id);
     const uint8_t *axis = b->graph->fusion->axis[node->at];
-    const int64_t *ext = b->graph->fusion->groups[b->group].ext;
-    IxPool *p = &b->ctx->ix;
     int d;
 
     node = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0]) : node;
-    for (d = 0; d < node->rank; d++) {
-        int64_t own = axis && axis[d] < FUSE_SOLVED ? ext[axis[d]] : 0;
-        int64_t times = own > 0 ? node->ext[d] / own : 1; /* of nothing there is no window */
-
+    for (d = 0; d < node->rank; d++)
         index[d] = !axis                     ? b->axis[d]
-                 : axis[d] >= FUSE_SOLVED ? jot_ix_const(p, 0) : b->axis[axis[d]];
-        if (times > 1)
-            index[d] = jot_ix_add(p, index[d], jot_ix_const(p, window % times * ext[axis[d]]));
-        window /= times;
-    }
-    return window == 0;
+                 : axis[d] == FUSE_NO_AXIS ? jot_ix_const(&b->ctx->ix, 0) : b->axis[axis[d]];
 }
 
 static bool
@@ -277,67 +228,9 @@ build_stored(const Build *b, uint32_t n)
     uint32_t i;
 
     for (i = g->first; i < g->first + g->n; i++)
-        if ((f->place[f->member[i]] == PLACE_STORED || f->place[f->member[i]] == PLACE_STEP)
-            && !n--)
+        if (f->place[f->member[i]] == PLACE_STORED && !n--)
             return b->graph->list->v[f->member[i]];
     return 0;
-}
-
-/* Buffers of what is read back and needed nowhere else are the kernel's own:
- * behind its arguments. */
-static bool
-build_steps(Build *b)
-{
-    const Fusion *f = b->graph->fusion;
-    Kernel *k = b->k;
-    uint32_t n = b->args->bufs.n, *number, args = 0, i, steps = 0;
-    KBuf *bufs;
-
-    for (i = 0; i < n; i++)
-        steps += f->place[jot_node(b->ctx, b->args->bufs.v[i])->at] == PLACE_STEP;
-    if (!steps)
-        return true;
-    number = jot_mem_new(k->mem, (size_t)n + 1, sizeof *number);
-    bufs = jot_mem_new(k->mem, (size_t)n + 1, sizeof *bufs);
-    for (i = 0; number && bufs && i < n; i++) {
-        NodeId id = b->args->bufs.v[i];
-        bool step = f->place[jot_node(b->ctx, id)->at] == PLACE_STEP;
-
-        number[i + 1] = step ? n - steps + 1 : args + 1;
-        steps -= step;
-        bufs[number[i + 1]] = k->bufs.v[i + 1];
-        if (step)
-            bufs[number[i + 1]].role = BUF_SCRATCH;
-        else
-            b->args->bufs.v[args++] = id;
-    }
-    if (number && bufs) {
-        b->args->bufs.n = args;
-        memcpy(k->bufs.v + 1, bufs + 1, n * sizeof *bufs);
-        for (i = 1; i < k->values.n; i++)
-            if (k->values.v[i].op == VAL_LOAD)
-                k->values.v[i].buf = number[k->values.v[i].buf];
-        for (i = 0; i < k->stores.n; i++)
-            k->stores.v[i].buf = number[k->stores.v[i].buf];
-        for (i = 0; i < k->slots.n; i++)
-            k->slots.v[i] = number[k->slots.v[i]];
-    }
-    jot_mem_free(k->mem, number, ((size_t)n + 1) * sizeof *number);
-    jot_mem_free(k->mem, bufs, ((size_t)n + 1) * sizeof *bufs);
-    return number && bufs;
-}
-
-/* Axes of the kernel for some of the group's. */
-static uint64_t
-build_mask(Build *b, uint32_t axes)
-{
-    uint64_t mask = 0;
-    int d;
-
-    for (d = 0; d < KERNEL_AXES && axes >> d; d++)
-        if (axes >> d & 1)
-            mask |= jot_ix_axes(&b->ctx->ix, b->axis[d]);
-    return mask;
 }
 
 static bool
@@ -352,16 +245,13 @@ build_group(Build *b)
         return jot_build_reduce(b, id, NULL, true);
     if (!build_axes(b, &b->graph->fusion->groups[b->group]))
         return false;
-    b->k->steps = build_mask(b, b->graph->fusion->groups[b->group].steps);
     for (i = 0; id; id = build_stored(b, ++i)) {
-        int64_t w;
-
-        for (w = 0; jot_build_space(b, id, w, index); w++)
-            if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
-                                                          : !build_store(b, id, index))
-                return false;
+        jot_build_space(b, id, index);
+        if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
+                                                      : !build_store(b, id, index))
+            return false;
     }
-    return build_steps(b);
+    return true;
 }
 
 JOT_FN bool

@@ -86,12 +86,8 @@ JOT_FN uint32_t jot_build_buffer(Build *b, NodeId id, BufRole role);
 /* A number of a node of halves as memory would have it: computed in floats, it may lie between two
  * halves, and equals none. */
 JOT_FN uint32_t jot_build_rounded(Build *b, jot_DType dtype, uint32_t value);
-/* A member of the group that is in memory, read at another element than its own. */
-JOT_FN bool jot_build_reads_back(Build *b, NodeId id, const Ix *index);
-/* Where a member of the group stands in the group's axes: index of its space. A dimension some
- * times as long as its axis is there once for each window of it: `window` counts these from 0;
- * false: so many there are not. */
-JOT_FN bool jot_build_space(Build *b, NodeId id, int64_t window, Ix *index);
+/* Where a member of the group stands in the group's axes: index of its space. */
+JOT_FN void jot_build_space(Build *b, NodeId id, Ix *index);
 /* A reduction that other members of the group read at index: its value there. */
 JOT_FN uint32_t jot_build_inner(Build *b, NodeId id, const Ix *index);
 /* The stored node of a reduction; alone: the group stores nothing else, so its axes are free. */
@@ -106,10 +102,8 @@ typedef struct {
     Guards g;
     bool never;
 } BuildSolved;
-/* own: per dimension of the output the group's axis, where it has one, else 0; NULL: it is alone,
- * and what is not worth it is not solved. False: it cannot be solved; the kernel has its axes
- * again. */
-JOT_FN bool jot_build_invert(Build *b, const Node *node, const Ix *own, BuildSolved *solved);
+/* False: it cannot be solved, or is not worth it; the kernel has its axes again. */
+JOT_FN bool jot_build_invert(Build *b, const Node *node, BuildSolved *solved);
 /* Is every index an axis of its own of the same extent (or 0 for an extent of 1)? */
 JOT_FN bool jot_build_is_plain(jot_Ctx *ctx, const Node *reduce);
 

@@ -30,7 +30,6 @@ typedef struct {
     Ix sol[BUILD_SYMBOL];     /* per symbol; 0: not solved */
     Guards g;
     bool never;
-    bool nest;                /* others of a nest have axes, too */
 } Invert;
 
 typedef enum { WAY_NONE, WAY_AXIS, WAY_STRIDE, WAY_DIV, WAY_MOD } InvertWayKind;
@@ -271,7 +270,7 @@ invert_leftover(Invert *v)
 
         if (v->sol[axis])
             continue;
-        if (ext != 1 && (k = jot_build_axis(v->b, v->nest ? "w" : "i", axis, ext)) < 0)
+        if (ext != 1 && (k = jot_build_axis(v->b, "i", axis, ext)) < 0)
             return false;
         invert_settle(v, axis, k < 0 ? jot_ix_const(&v->b->ctx->ix, 0)
                                      : jot_ix_axis(&v->b->ctx->ix, k));
@@ -347,7 +346,7 @@ invert_count(Invert *v, int d, const InvertCount *g)
         int k;
 
         if (ext != 1) {
-            k = jot_build_axis(v->b, v->nest ? "w" : "i", g->axis[i], ext);
+            k = jot_build_axis(v->b, "i", g->axis[i], ext);
             if (k < 0)
                 return false;
             at = jot_ix_axis(p, k);
@@ -360,7 +359,7 @@ invert_count(Invert *v, int d, const InvertCount *g)
 }
 
 static bool
-invert_begin(Invert *v, const Ix *own)
+invert_begin(Invert *v)
 {
     const Node *y = jot_node(v->b->ctx, v->node->input[0]);
     IxPool *p = &v->b->ctx->ix;
@@ -380,10 +379,6 @@ invert_begin(Invert *v, const Ix *own)
         v->map[d] = jot_ix_subst(p, v->node->index[d], v->rank, symbol, NULL, &v->b->space);
         if (v->node->ext[d] == 1)
             continue;
-        if (own && own[d]) {
-            v->out[d] = own[d];
-            continue;
-        }
         if (invert_counts(v, d, &digits)) {
             if (!invert_count(v, d, &digits))
                 return false;
@@ -398,12 +393,12 @@ invert_begin(Invert *v, const Ix *own)
 }
 
 static bool
-invert_map(Invert *v, const Ix *own)
+invert_map(Invert *v)
 {
     IxPool *p = &v->b->ctx->ix;
     int d, axis;
 
-    if (!invert_begin(v, own))
+    if (!invert_begin(v))
         return false;
     for (d = 0; d < v->node->rank; d++) {
         InvertWay way = invert_choose(v, v->map[d]);
@@ -415,7 +410,7 @@ invert_map(Invert *v, const Ix *own)
                                          jot_ix_eq0(p, jot_ix_sub(p, v->map[d], v->out[d]),
                                                     &v->b->space));
     }
-    if (!invert_leftover(v) || (!own && !invert_pays(v)))
+    if (!invert_leftover(v) || !invert_pays(v))
         return false;
     for (axis = 0; axis < v->rank; axis++)
         jot_build_bounds(v->b, v->sol[axis], invert_extent(v, axis), &v->g, &v->never);
@@ -423,7 +418,7 @@ invert_map(Invert *v, const Ix *own)
 }
 
 JOT_FN bool
-jot_build_invert(Build *b, const Node *node, const Ix *own, BuildSolved *solved)
+jot_build_invert(Build *b, const Node *node, BuildSolved *solved)
 {
     uint32_t naxes = b->k->axes.n;
     Invert v;
@@ -432,8 +427,7 @@ jot_build_invert(Build *b, const Node *node, const Ix *own, BuildSolved *solved)
     memset(&v, 0, sizeof v);
     v.b = b;
     v.node = node;
-    v.nest = own != NULL;
-    done = invert_map(&v, own);
+    done = invert_map(&v);
     memcpy(solved->out, v.out, sizeof v.out);
     memcpy(solved->sol, v.sol, sizeof v.sol);
     solved->g = v.g;

@@ -179,28 +179,6 @@ reduce_plain(Build *b, NodeId id, const Ix *index)
     return reduce_store(b, id, to, v, EW_NONE, NULL);
 }
 
-/* The window of the space in which the reduction's element at `index` is computed:
- * its point there. */
-static bool
-reduce_inside(Build *b, const Node *node, NodeId id, const Ix *index, Ix *at, Ix *to, Guards *g,
-              bool *never)
-{
-    int64_t w;
-    int d;
-
-    for (w = 0; jot_build_space(b, id, w, at); w++) {
-        g->n = 0;
-        *never = false;
-        if (!reduce_where(b, node, at, to, g, never))
-            return false;
-        for (d = 0; d < node->rank && (to[d] == index[d] || node->ext[d] == 1); d++)
-            ;
-        if (d == node->rank)
-            return true;
-    }
-    return reduce_fail(b, "a reduction is read where it is not");
-}
-
 JOT_FN uint32_t
 jot_build_inner(Build *b, NodeId id, const Ix *index)
 {
@@ -209,13 +187,21 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     bool never = false;
     Ix at[JOT_MAX_RANK], to[JOT_MAX_RANK];
     uint32_t v;
+    int d;
 
     if (b->graph->fusion->group[node->at] != b->group || !jot_build_is_plain(b->ctx, node)) {
         reduce_fail(b, "a reduction of another group");
         return 0;
     }
-    if (!reduce_inside(b, node, id, index, at, to, &g, &never))
+    jot_build_space(b, id, at);
+    if (!reduce_where(b, node, at, to, &g, &never))
         return 0;
+    for (d = 0; d < node->rank && (to[d] == index[d] || node->ext[d] == 1); d++)
+        ;
+    if (d < node->rank) {
+        reduce_fail(b, "a reduction is read where it is not");
+        return 0;
+    }
     v = reduce_value(b, node, reduce_axes(b, node, at), to, at, &g, never);
     return jot_build_rounded(b, (jot_DType)node->dtype, v);
 }
@@ -253,7 +239,7 @@ reduce_inverted(Build *b, NodeId id, bool *done)
 
     uint32_t v;
 
-    *done = jot_build_invert(b, node, NULL, &s);
+    *done = jot_build_invert(b, node, &s);
     if (!*done)
         return !b->ctx->mem.failed || reduce_fail(b, "invert");
     if (!reduce_conditions(b, node, s.sol, &s.g, &s.never))
@@ -281,52 +267,11 @@ reduce_scatter_alone(Build *b, NodeId id)
     return reduce_scatter(b, id, index);
 }
 
-/* ---- solved in a nest --------------------------------------------------------------------- */
-
-/* Axes of its space that the map is solved for: FUSE_SOLVED. */
-static bool
-reduce_is_solved(const Build *b, const Node *node)
-{
-    const uint8_t *axis = b->graph->fusion->axis[node->at];
-    int d;
-
-    for (d = 0; axis && d < jot_node(b->ctx, node->input[0])->rank; d++)
-        if (axis[d] == FUSE_SOLVED)
-            return true;
-    return false;
-}
-
-/* The axes that its map leaves as they are are the group's, the others its own. */
-static bool
-reduce_in_nest(Build *b, NodeId id)
-{
-    const Node *node = jot_node(b->ctx, id), *y = jot_node(b->ctx, node->input[0]);
-    const uint8_t *axis = b->graph->fusion->axis[node->at];
-    uint64_t before = ((uint64_t)1 << b->k->axes.n) - 1, axes;
-    Ix own[JOT_MAX_RANK] = {0};
-    BuildSolved s;
-    uint32_t v;
-    int d, a;
-
-    for (d = 0; d < node->rank; d++)
-        if (jot_ix_is_axis(&b->ctx->ix, node->index[d], &a) && y->ext[a] == node->ext[d]
-            && axis[a] < FUSE_SOLVED)
-            own[d] = b->axis[axis[a]];
-    if (!jot_build_invert(b, node, own, &s))
-        return reduce_fail(b, "a scatter of a nest cannot be solved");
-    axes = (((uint64_t)1 << b->k->axes.n) - 1) & ~before;
-    v = reduce_conditions(b, node, s.sol, &s.g, &s.never)
-            ? reduce_value(b, node, axes, s.out, s.sol, &s.g, s.never) : 0;
-    return reduce_store(b, id, s.out, v, EW_NONE, NULL);
-}
-
 JOT_FN bool
 jot_build_reduce(Build *b, NodeId id, const Ix *index, bool alone)
 {
     bool done;
 
-    if (reduce_is_solved(b, jot_node(b->ctx, id)))
-        return reduce_in_nest(b, id);
     if (!alone)
         return jot_build_is_plain(b->ctx, jot_node(b->ctx, id)) ? reduce_plain(b, id, index)
                                                                : reduce_scatter(b, id, index);

@@ -347,7 +347,7 @@ build_reindex(Build *b, NodeId id, const Ix *index, const Guards *g)
         if (jot_node(b->ctx, id)->kind != NODE_REINDEX || jot_build_in_memory(b, id))
             break;
     }
-    if (jot_build_in_memory(b, id) || jot_build_reads_back(b, id, at))
+    if (jot_build_in_memory(b, id))
         return build_load(b, id, at, g, &added, overflow);
     return build_wait(b, outer, id, at, g, &added, overflow);
 }
@@ -383,7 +383,7 @@ build_compute(Build *b, NodeId id, const Ix *index, const Guards *g)
     jot_Scalar zero;
 
     zero.u = 0;
-    if (jot_build_in_memory(b, id) || jot_build_reads_back(b, id, index))
+    if (jot_build_in_memory(b, id))
         return build_load(b, id, index, g, &none, zero);
     switch (node->kind) {
     case NODE_CONST: return build_literal(b, id);

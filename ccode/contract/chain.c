@@ -27,7 +27,7 @@
  * chain_text.c writes the schedule.
  *
  * Read before: ccode/contract/sched.c, ccode/stencil/rows.c. After: ccode/contract/chain_text.c. */
-#include "ccode/contract/chain_make.h"
+#include "ccode/contract/chain.h"
 #include "ccode/ir/cost.h"
 
 JOT_FN uint64_t

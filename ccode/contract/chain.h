@@ -10,4 +10,58 @@
  * kernel then computes what it did, but may have gained unused scratch buffers. */
 JOT_FN bool jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes);
 
+/* ---- what finding a chain (chain.c) and writing its schedule (chain_text.c) share ---------- */
+
+enum {
+    CHAIN_PRODUCTS = 12,
+    CHAIN_STAGES = 48,
+    CHAIN_KEEP = 6,         /* operators of a value that is computed once for several stages */
+    CHAIN_STEPS = 16,       /* of the loops around blocks: enough for any number of threads */
+    CHAIN_LEAST = 16,       /* rows of a block */
+    CHAIN_MOST = 128,
+    CHAIN_NBYTES = 1 << 17, /* of scratch that a block of more rows may have */
+    CHAIN_PANEL = 256       /* sums side by side, in an array */
+};
+
+typedef enum { CHAIN_INLINE, CHAIN_SUM, CHAIN_KEPT, CHAIN_PRODUCT } ChainKind;
+
+typedef struct {
+    Contract c;             /* a has the rows, b the vectors */
+    int v, r;               /* their axes */
+    int64_t rows, block;    /* in registers */
+    bool packed;            /* b is copied into panels */
+    bool rides;             /* its results are stored from registers */
+    bool inside;            /* b is computed from other stages */
+} ChainProduct;
+
+typedef struct {
+    Kernel *k;
+    const Target *target;
+    int lanes;
+    int64_t wide;           /* lanes of loops along rows; 1: none */
+    uint64_t shared;        /* axes around everything */
+    int row;                /* of these: the one that goes in blocks; -1: none does */
+    int64_t height;         /* of a block */
+    bool phased;            /* blocks are shared out, panels packed before */
+    int nproduct, nstage;
+    ChainProduct product[CHAIN_PRODUCTS];
+    bool used[KERNEL_VALUES], inside[KERNEL_VALUES];
+    uint8_t kind[KERNEL_VALUES], which[KERNEL_VALUES]; /* PRODUCT: its number */
+    int8_t last[KERNEL_VALUES];   /* the axis that neighbours lie along; -1: none */
+    uint16_t run[KERNEL_VALUES];  /* of stages with the same loops over rows */
+    bool placed[KERNEL_VALUES];   /* in scratch */
+    uint32_t latest[KERNEL_VALUES]; /* the last stage at or below */
+    uint64_t readers[KERNEL_VALUES];
+    uint32_t cost[KERNEL_VALUES];
+} Chain;
+
+JOT_FN uint64_t jot_chain_bit(int axis);                      /* its mask; of -1: none */
+JOT_FN int64_t jot_chain_ext(const Chain *c, int axis);
+JOT_FN int jot_chain_longest(const Chain *c, uint64_t axes);
+/* Does `what` stand below the value? */
+JOT_FN bool jot_chain_below(const Chain *c, uint32_t value, uint32_t what);
+/* The schedule, and its scratch (chain_text.c). False: too many dimensions, or out of memory; *s is
+ * closed. */
+JOT_FN bool jot_chain_write(Chain *c, Sched *s);
+
 #endif

@@ -9,9 +9,9 @@
  *   requires  a Chain with kinds, last axes and sizes (chain.c)
  *   breaks    nothing; scratch buffers are new
  *
- * Read before: ccode/contract/chain_make.h, chain.c, ccode/schedule/builder.h. After:
+ * Read before: ccode/contract/chain.h, chain.c, ccode/schedule/builder.h. After:
  * ccode/lower/lower.c. */
-#include "ccode/contract/chain_make.h"
+#include "ccode/contract/chain.h"
 #include "ccode/schedule/transpose.h"
 
 /* A line of the schedule: number `what`, its loops, where it goes. */

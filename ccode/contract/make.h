@@ -21,6 +21,7 @@ typedef struct {
     Contract c;
     const Target *target;
     int lanes, registers;
+    int words;                  /* elements in a word of the operands; 0: they are no words */
     int64_t panel;              /* steps within which an address must be regular */
     int64_t most_rows, few_rows; /* few: at most so many in a block; 0: as registers have it */
     int v, r;                   /* axes of vectors and rows: the kernel's or fused ones */
@@ -74,6 +75,8 @@ JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load
 JOT_FN bool jot_contract_unit(const ContractMake *m, uint32_t value, int axis);
 JOT_FN bool jot_contract_stores_unit(const ContractMake *m, int axis);
 JOT_FN bool jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis);
+/* Words are read as they lie: along the axis their elements are neighbours. */
+JOT_FN bool jot_contract_words_along(const ContractMake *m, uint32_t value, int axis);
 JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis);
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
@@ -102,13 +105,15 @@ JOT_FN int jot_contract_ahead(const ContractMake *m, int64_t moved);
 JOT_FN bool jot_contract_tile(const ContractMake *m, uint32_t value, ContractTile *t);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
-/* The dtype of a value that is one of f16 or bf16 at every point, or 0 there; 0: it is another, or
- * 0 everywhere. */
+/* ccode/contract/operand.c. The dtype of a value that is one of f16 or bf16 at every point, or 0
+ * there; 0: it is another, or 0 everywhere. */
 JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
 /* The load of most elements below a value; 0: none. */
 JOT_FN uint32_t jot_contract_load(const Kernel *k, uint32_t value);
 /* The operand where the condition holds, else 0. */
 JOT_FN uint32_t jot_contract_where(Kernel *k, uint32_t value, Ix cond);
+/* By an instruction that contracts several terms at once, where one fits; false: no memory. */
+JOT_FN bool jot_contract_words(ContractMake *m);
 /* By the processor's matrix unit (ccode/contract/matrix_tiles.c): does it fit; plan and stages. */
 JOT_FN bool jot_contract_tiles_fit(const ContractMake *m);
 JOT_FN bool jot_contract_tiles(ContractMake *m);

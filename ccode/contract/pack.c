@@ -62,6 +62,19 @@ jot_contract_vectors(LoopList *list, int axis, int64_t block, int lanes)
         jot_loops_add(list, axis, 1, LOOP_VECTOR);
 }
 
+/* Steps of an axis that is unit in what is packed, in vectors; words, computed from what lies in
+ * memory, by a loop, of which the emitter makes vectors. */
+static void
+loop_packed(const ContractMake *m, Stage *st, int axis, bool several, LoopKind kind)
+{
+    if (several && !m->words)
+        jot_stage_loop(st, axis, m->lanes, kind);
+    if (!m->words)
+        jot_stage_loop(st, axis, 1, LOOP_VECTOR);
+    else
+        jot_stage_loop(st, axis, 1, LOOP_SERIAL);
+}
+
 /* The innermost loop in vectors. */
 static void
 last_in_vectors(const ContractMake *m, Stage *st)
@@ -144,10 +157,13 @@ pack_panel(ContractMake *m, int n, bool shared)
                 loop_rest(&st, m->korder[i]);
         }
     jot_dims_add(&d, v, left < block ? left : block);
-    if (block > m->lanes)
-        jot_stage_loop(&st, m->v, m->lanes, LOOP_SERIAL);
-    jot_stage_loop(&st, along, 1, LOOP_UNROLL);
-    jot_stage_loop(&st, m->v, 1, LOOP_VECTOR);
+    if (along >= 0) {
+        if (block > m->lanes)
+            jot_stage_loop(&st, m->v, m->lanes, LOOP_SERIAL);
+        jot_stage_loop(&st, along, 1, LOOP_UNROLL);
+        jot_stage_loop(&st, m->v, 1, LOOP_VECTOR);
+    } else
+        loop_packed(m, &st, m->v, block > m->lanes, LOOP_SERIAL);
     return add_pack(m, &st, n, "pb", shared ? BUF_SHARED : BUF_SCRATCH, &d);
 }
 
@@ -204,9 +220,7 @@ pack_columns(ContractMake *m, int n)
     jot_dims_add(&d, r, left < rows ? left : rows);
     if (left > rows)
         jot_stage_loop(&st, m->r, rows, LOOP_SERIAL);
-    if (left > m->lanes && rows > m->lanes)
-        jot_stage_loop(&st, m->r, m->lanes, LOOP_UNROLL);
-    jot_stage_loop(&st, m->r, 1, LOOP_VECTOR);
+    loop_packed(m, &st, m->r, left > m->lanes && rows > m->lanes, LOOP_UNROLL);
     return add_pack(m, &st, n, "pa", BUF_SCRATCH, &d);
 }
 

@@ -108,6 +108,8 @@ static int64_t
 a_nbytes(const ContractMake *m)
 {
     const Value *a = &m->k->values.v[m->c.a];
+    if (m->words)
+        return value_nbytes(m, a->free);
     return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
                                (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
 }
@@ -190,6 +192,8 @@ plan_packs(ContractMake *m, ContractPlan *p)
          : plain && !jot_choice_rule(m->target, CHOICE_PACK_B, 2,
                                      !(small || once || lies_packed(m)))
          ? PACK_NONE : PACK_PANEL;
+    if (jot_contract_words_along(m, m->c.a, m->r))
+        p->a = PACK_COLUMNS;
     if (!p->a && !m->most_vectors &&
         jot_choice_rule(m->target, CHOICE_PACK_A, 2,
                         rows_collide(m) && jot_kernel_extent(m->k, m->vaxes) >= 4 * m->block))

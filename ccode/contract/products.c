@@ -2,9 +2,8 @@
  *
  *   requires  a verified kernel, residue classes made      keeps  everything: nothing is changed
  * Read before: ccode/contract/products.h. After: ccode/contract/contract.c,
- * ccode/contract/epilogue.c, ccode/contract/panels.c. */
+ * ccode/contract/epilogue.c. */
 #include "ccode/contract/products.h"
-#include "ccode/contract/panels.h"
 
 JOT_FN bool
 jot_products_find(const Kernel *k, Products *p)
@@ -12,15 +11,10 @@ jot_products_find(const Kernel *k, Products *p)
     memset(p, 0, sizeof *p);
     p->values = k->values.n;
     p->axes = k->axes.n;
-    p->n = 1;
-    if (jot_rides_find(k, &p->sums, &p->of[0]))
+    if (jot_rides_find(k, &p->sums, &p->of))
         p->form = PRODUCTS_EPILOGUE;
-    else if (jot_contract_only(k, &p->of[0]))
+    else if (jot_contract_only(k, &p->of))
         p->form = PRODUCTS_ONE;
-    else if (!p->of[0].reduce)
-        p->n = 0;
-    else if (jot_panels_find(k, p))
-        p->form = PRODUCTS_PANELS;
     return p->form != PRODUCTS_NONE;
 }
 

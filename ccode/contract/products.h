@@ -8,20 +8,16 @@
 #define JOT_PRODUCTS_H
 #include "ccode/contract/epilogue.h"
 
-enum { PRODUCTS_MOST = 16 };
-
 typedef enum {
     PRODUCTS_NONE,
     PRODUCTS_ONE,       /* a contraction, all else is element-wise work before or after it */
-    PRODUCTS_EPILOGUE,  /* ... or sums of its results, over all its rows */
-    PRODUCTS_PANELS     /* several, of the same rows and columns (ccode/contract/panels.h) */
+    PRODUCTS_EPILOGUE   /* ... or sums of its results, over all its rows */
 } ProductsForm;
 
 /* Values and axes are the kernel's behind residue classes (ccode/rewrite/residue.c). */
 typedef struct Products {
     ProductsForm form;
-    int n;                      /* 0: it sums nothing up */
-    Contract of[PRODUCTS_MOST];
+    Contract of;
     Rides sums;                 /* EPILOGUE */
     uint32_t values, axes;      /* what the kernel had of these */
 } Products;

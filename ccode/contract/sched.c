@@ -559,19 +559,18 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     m->kept = rides ? rides->kept : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
-    ok = choose_axes(m, rides != NULL) || jot_sched_no(s, "no axes for vectors and rows");
+    ok = jot_kernel_copy(&was, k) && (target->tiles || jot_contract_words(m)) &&
+         (choose_axes(m, rides != NULL) || jot_sched_no(s, "no axes for vectors and rows"));
     if (ok && !m->dots.rows) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
         tiles = !m->most_vectors && jot_contract_tiles_fit(m);
     }
-    if (ok) {
-        ok = jot_kernel_copy(&was, k) &&
-             (m->dots.rows ? jot_contract_dots(m)
+    if (ok)
+        ok = (m->dots.rows ? jot_contract_dots(m)
               : tiles      ? jot_contract_tiles(m) : jot_contract_place(m)) &&
              (!rides || contract_rides(m, rides, tiles)) && jot_sched_verify(s, NULL);
-        ok = jot_kernel_settle(k, &was, ok);
-    }
+    ok = jot_kernel_settle(k, &was, ok);
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed;
 }

@@ -60,19 +60,6 @@ enum {
 
 /* ---- how operands lie ---- */
 
-JOT_FN uint32_t
-jot_contract_load(const Kernel *k, uint32_t value)
-{
-    uint32_t n, best = 0;
-    Below w;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
-        if (k->values.v[n].op == VAL_LOAD &&
-            (!best || k->bufs.v[k->values.v[n].buf].layout->nelem >
-                          k->bufs.v[k->values.v[best].buf].layout->nelem))
-            best = n;
-    return best;
-}
-
 /* Axes of the side, those that move accesses farthest first. */
 static bool
 side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
@@ -378,32 +365,6 @@ matrix_sizes(Tiles *t, int64_t batch, const Target *target)
     t->rounds = tile_rounds(t, batch, target);
     matrix_depth(t, target);
     return true;
-}
-
-JOT_FN int
-jot_contract_half(const Kernel *k, uint32_t value)
-{
-    int dtype = 0;
-    Below w;
-    uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        bool loads = v->op == VAL_LOAD, casts = v->op == VAL_EW && v->ew == EW_CAST;
-        int of = loads ? k->bufs.v[v->buf].dtype : casts ? v->round : 0;
-        if (v->op == VAL_EW && (v->ew == EW_MAX || v->ew == EW_MIN || v->ew == EW_NEG))
-            continue;
-        if (v->op == VAL_EW && v->ew == EW_SELECT) {
-            jot_below_from(&w, 1);
-            continue;
-        }
-        jot_below_skip(&w);
-        if ((v->op == VAL_CONST || loads) && v->c.u != 0)
-            return 0;
-        if (v->op != VAL_CONST && ((of != JOT_F16 && of != JOT_BF16) || (dtype && of != dtype)))
-            return 0;
-        dtype = of ? of : dtype;
-    }
-    return w.deep ? 0 : dtype;
 }
 
 /* How tiles lie in rows of 16 bytes: along k, or turned, along the side, where that is how the

@@ -92,27 +92,6 @@ jot_contract_grid_respace(Tiles *t)
 
 /* ---- operands ---- */
 
-/* A load that is 0 already where the condition does not hold. */
-static bool
-tile_zero(const Kernel *k, uint32_t value, Ix cond)
-{
-    const Value *v = &k->values.v[value];
-    bool found = false;
-    for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
-        found |= k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond;
-    return found;
-}
-
-JOT_FN uint32_t
-jot_contract_where(Kernel *k, uint32_t value, Ix cond)
-{
-    int dtype = k->values.v[value].dtype;
-    if (tile_zero(k, value, cond))
-        return value;
-    return jot_v_ew(k, EW_SELECT, (jot_DType)dtype, jot_v_index(k, JOT_BOOL, cond), value,
-                    jot_v_constf(k, (jot_DType)dtype, 0));
-}
-
 /* Words for the matrix unit are rounded on their way to a tile, once: it would cut them off. */
 static uint32_t
 tile_rounded(const Tiles *t, uint32_t value)

@@ -12,7 +12,7 @@
  *   requires  counted code of ccode/device/walk_grid.c      keeps  everything      breaks  nothing
  *
  * Read before: ccode/emit/emit.c, ccode/device/walk_grid.c. After: ccode/emit/dialect.c. */
-#include "ccode/emit/print.h"
+#include "ccode/device/device.h"
 
 /* ---- signature ---- */
 
@@ -21,14 +21,10 @@ print_memory(Printer *p, const char *type, bool written, bool alone, Name name)
 {
     const DeviceDialect *d = p->d->device;
     const char *restrict_ = alone ? p->d->restrict_ : "";
-    jot_text_f(p->out, "%s%s%s *%s%s", d->global, written ? "" : "const ", type, restrict_,
-               *restrict_ ? " " : "");
-    jot_print_name(p, name);
-    if (d->offsets) {
-        jot_text_f(p->out, ", jot_u32 ");
-        jot_print_name(p, name);
-        jot_text_f(p->out, "_from");
-    }
+    jot_print_f(p, "%s%s%s *%s%s%n", d->global, written ? "" : "const ", type, restrict_,
+                *restrict_ ? " " : "", name);
+    if (d->offsets)
+        jot_print_f(p, ", jot_u32 %n_from", name);
     jot_text_f(p->out, ",\n    ");
 }
 
@@ -74,18 +70,13 @@ print_places(Printer *p, const Used *used)
         bool shared = buf->role == BUF_SHARED, scratch = shared || buf->role == BUF_SCRATCH;
         const char *bytes = shared ? "shared" : "scratch";
         if (used->used[b % 256] && scratch) {
-            jot_text_f(p->out, "    %s%s *", d->global, type);
-            jot_print_name(p, p->buf_name[b]);
-            jot_text_f(p->out, " = (%s%s *)(%s + ", d->global, type, bytes);
+            jot_print_f(p, "    %s%s *%b = (%s%s *)(%s + ", d->global, type, b, d->global, type, bytes);
             if (d->offsets)
                 jot_text_f(p->out, "(jot_i64)64 * %s_from + ", bytes);
             jot_text_f(p->out, "%zu);\n", offset[shared]);
         } else if (used->used[b % 256] && d->offsets && buf->role < BUF_SCRATCH) {
-            jot_text_f(p->out, "    ");
-            jot_print_name(p, p->buf_name[b]);
-            jot_text_f(p->out, " += (jot_i64)%zu * ", 64 / jot_dtype_nbytes((jot_DType)buf->dtype));
-            jot_print_name(p, p->buf_name[b]);
-            jot_text_f(p->out, "_from;\n");
+            jot_print_f(p, "    %b += (jot_i64)%d * %b_from;\n", b,
+                        (int)(64 / jot_dtype_nbytes((jot_DType)buf->dtype)), b);
         }
         offset[shared] += scratch ? jot_print_scratch_size(p, buf) : 0;
     }
@@ -109,9 +100,8 @@ print_given(Printer *p, const Used *used)
         const char *type = jot_print_memory_type(buf->dtype);
         if (buf->role != BUF_GROUP || !used->used[b % 256])
             continue;
-        jot_text_f(p->out, "    %s%s *", d->shared_ptr, type);
-        jot_print_name(p, p->buf_name[b]);
-        jot_text_f(p->out, " = (%s%s *)(given + %zu);\n", d->shared_ptr, type, at);
+        jot_print_f(p, "    %s%s *%b = (%s%s *)(given + %l);\n", d->shared_ptr, type, b,
+                    d->shared_ptr, type, (int64_t)at);
         at += group_nbytes(buf);
     }
 }
@@ -133,10 +123,8 @@ print_group_memory(Printer *p, const Used *used, size_t more)
         const KBuf *buf = &p->k->bufs.v[b];
         if (buf->role != BUF_GROUP || !used->used[b % 256])
             continue;
-        jot_text_f(p->out, "    %s%s%s ", p->d->device->shared, p->d->device->align16,
-                   jot_print_memory_type(buf->dtype));
-        jot_print_name(p, p->buf_name[b]);
-        jot_text_f(p->out, "[%lld];\n", (long long)buf->layout->nelem);
+        jot_print_f(p, "    %s%s%s %b[%l];\n", p->d->device->shared, p->d->device->align16,
+                    jot_print_memory_type(buf->dtype), b, buf->layout->nelem);
     }
 }
 
@@ -196,20 +184,13 @@ jot_print_shared_loop(Printer *p, const Inst *in, Name name)
 {
     static const char *const from[] = {"lo", "item", "team", "lane", "item"};
     static const char *const by[] = {"1", "items", "teams", "", "items"};
-    jot_text_f(p->out, "for (jot_i64 ");
-    jot_print_name(p, name);
-    jot_text_f(p->out, " = %s; ", from[in->aux]);
-    jot_print_name(p, name);
-    jot_text_f(p->out, " < ");
-    if (in->aux == SHARE_TEAM || in->aux == SHARE_REST)
-        jot_text_f(p->out, "%lld; ", (long long)in->c.i);
-    else
-        jot_text_f(p->out, "hi; ");
-    jot_print_name(p, name);
+    jot_print_f(p, in->aux == SHARE_TEAM || in->aux == SHARE_REST
+                ? "for (jot_i64 %n = %s; %n < %l; " : "for (jot_i64 %n = %s; %n < hi; ",
+                name, from[in->aux], name, in->c.i);
     if (in->aux == SHARE_TEAM)
-        jot_text_f(p->out, " += %d) {\n", p->s->group);
+        jot_print_f(p, "%n += %d) {\n", name, p->s->group);
     else
-        jot_text_f(p->out, " += %s) {\n", by[in->aux]);
+        jot_print_f(p, "%n += %s) {\n", name, by[in->aux]);
 }
 
 JOT_FN void
@@ -217,14 +198,8 @@ jot_print_atomic(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
     int dtype = p->k->bufs.v[in->aux].dtype;
-    jot_text_f(p->out, "jot_atomic_%s_%s(", jot_ew_info[in->ew].name,
-               jot_dtype_name((jot_DType)dtype));
-    jot_print_name(p, p->buf_name[in->aux]);
-    jot_text_f(p->out, " + ");
-    jot_print_expr(p, arg[0], 2, WHOLE);
-    jot_text_f(p->out, ", ");
-    jot_print_expr(p, arg[1], 13, WHOLE);
-    jot_text_f(p->out, ");\n");
+    jot_print_f(p, "jot_atomic_%s_%s(%b + %2w, %w);\n", jot_ew_info[in->ew].name,
+                jot_dtype_name((jot_DType)dtype), in->aux, arg[0], arg[1]);
 }
 
 /* jot_ldw_f32x4(to, from), jot_stw_f32x4(to, from): all lanes at once, an array of them here. */
@@ -238,41 +213,25 @@ print_wide(Printer *p, const char *what, const Inst *in)
                jot_dtype_name((jot_DType)dtype), p->lanes);
 }
 
-static void
-print_wide_place(Printer *p, const Inst *in)
-{
-    jot_print_name(p, p->buf_name[in->aux]);
-    jot_text_f(p->out, " + ");
-    jot_print_expr(p, p->code->args.v[in->arg], 2, EACH_LANE);
-}
-
 JOT_FN void
 jot_print_wide_load(Printer *p, const Inst *in, Name to)
 {
     print_wide(p, "ld", in);
-    jot_print_name(p, to);
-    jot_text_f(p->out, ", ");
-    print_wide_place(p, in);
-    jot_text_f(p->out, ");\n");
+    jot_print_f(p, "%n, %b + %2v);\n", to, in->aux, p->code->args.v[in->arg]);
 }
 
 JOT_FN void
 jot_print_wide_store(Printer *p, const Inst *in, Name from)
 {
     print_wide(p, "st", in);
-    print_wide_place(p, in);
-    jot_text_f(p->out, ", ");
-    jot_print_name(p, from);
-    jot_text_f(p->out, ");\n");
+    jot_print_f(p, "%b + %2v, %n);\n", in->aux, p->code->args.v[in->arg], from);
 }
 
 JOT_FN void
 jot_print_team(Printer *p, const Inst *in, LaneMode mode)
 {
-    jot_text_f(p->out, "jot_team_%s_%s(", jot_ew_info[in->ew].name,
-               jot_dtype_name((jot_DType)in->dtype));
-    jot_print_expr(p, p->code->args.v[in->arg], 13, mode);
-    jot_text_f(p->out, ", part, lane, %d)", p->s->group);
+    jot_print_f(p, "jot_team_%s_%s(%m, part, lane, %d)", jot_ew_info[in->ew].name,
+                jot_dtype_name((jot_DType)in->dtype), mode, p->code->args.v[in->arg], p->s->group);
 }
 
 /* ---- functions ---- */

@@ -26,7 +26,7 @@
  *   requires  a name of ccode/device/walk_matrix.c      keeps  nothing to keep      breaks  nothing
  *
  * Read before: ccode/device/emit_device.c, ccode/device/walk_matrix.c. */
-#include "ccode/emit/print.h"
+#include "ccode/device/device.h"
 
 typedef struct {
     bool group;                 /* four warps have it together */
@@ -366,14 +366,6 @@ jot_matrix_helper(const char *name, size_t n, Text *out)
 
 /* ---- what kernels say --------------------------------------------------------------------- */
 
-static void
-put_place(Printer *p, uint32_t buf, uint32_t address)
-{
-    jot_print_name(p, p->buf_name[buf]);
-    jot_text_f(p->out, " + ");
-    jot_print_expr(p, address, 2, WHOLE);
-}
-
 JOT_FN void
 jot_print_matrix(Printer *p, const Inst *in)
 {
@@ -386,28 +378,19 @@ jot_print_matrix(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_%s_%s_%dx%dx%d_%s%d_%s%d(", x.warps == 4 ? "wgmma" : "mma",
                    jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.turned[0] ? "t" : "k",
                    x.far[0], x.turned[1] ? "t" : "k", x.far[1]);
-    for (int i = 0; i < sums; i++) {
-        jot_text_f(p->out, "&");
-        jot_print_expr(p, arg[i], 13, WHOLE);
-        jot_text_f(p->out, x.k || i < sums - 1 ? ", " : ");\n");
-    }
-    if (!x.k)
-        return;
-    put_place(p, in->aux >> 16, arg[sums]);
-    jot_text_f(p->out, ", ");
-    put_place(p, in->aux & 0xffff, arg[sums + 1]);
-    jot_text_f(p->out, ");\n");
+    for (int i = 0; i < sums; i++)
+        jot_print_f(p, x.k || i < sums - 1 ? "&%w, " : "&%w);\n", arg[i]);
+    if (x.k)
+        jot_print_f(p, "%b + %2w, %b + %2w);\n", in->aux >> 16, arg[sums], in->aux & 0xffff,
+                    arg[sums + 1]);
 }
 
 JOT_FN void
 jot_print_copy(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
-    jot_text_f(p->out, "jot_copy16(");
-    put_place(p, in->aux >> 16, arg[0]);
-    jot_text_f(p->out, ", ");
-    put_place(p, in->aux & 0xffff, arg[1]);
-    jot_text_f(p->out, in->narg > 2 ? ", " : ", 1");
+    jot_print_f(p, in->narg > 2 ? "jot_copy16(%b + %2w, %b + %2w, " : "jot_copy16(%b + %2w, %b + %2w, 1",
+                in->aux >> 16, arg[0], in->aux & 0xffff, arg[1]);
     jot_print_conditions(p, in, 2, WHOLE);
     jot_text_f(p->out, ");\n");
 }

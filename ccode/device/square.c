@@ -69,7 +69,7 @@ square_stores(Square *q)
             return false;
     }
     q->free = k->stores.n ? k->stores.v[0].free : 0;
-    return !k->steps && jot_kernel_extent(k, q->free) / SQUARE_EACH >=
+    return jot_kernel_extent(k, q->free) / SQUARE_EACH >=
                             jot_grid_least(q->target, GRID_BUSY);
 }
 

@@ -19,7 +19,7 @@
  *   keeps     what ccode/lower/walk.c keeps
  *
  * Read before: ccode/lower/walk.c. After: ccode/device/emit_device.c. */
-#include "ccode/lower/walk.h"
+#include "ccode/device/device.h"
 
 /* ---- launches ---- */
 
@@ -178,7 +178,7 @@ walk_items(Walk *w, const Run *run)
     bool in_team = w->in_team;
     if (var < 0)
         return;
-    w->index.var[var] = jot_code_add(&w->b, jot_walk_pure(C_ITEM, JOT_I64, 0), NULL, 0, NULL);
+    w->index.var[var] = jot_code_add(&w->b, jot_code_pure(C_ITEM, JOT_I64, 0), NULL, 0, NULL);
     w->in_team = true;
     bind_run(w, run, var);
     jot_walk_kids(w, run->node[run->n - 1]);
@@ -349,7 +349,7 @@ next_step(Walk *w, int var, int64_t ahead, int64_t steps)
     IxPool *ix = w->k->ix;
     uint32_t code = jot_walk_ix(&w->index, jot_ix_add(ix, jot_ix_axis(ix, var),
                                                       jot_ix_const(ix, ahead)));
-    Inst in = jot_walk_pure(C_CLAMP, JOT_I64, 0);
+    Inst in = jot_code_pure(C_CLAMP, JOT_I64, 0);
     int next = jot_walk_var(w, steps);
     in.c.i = steps;
     if (next >= 0)
@@ -357,26 +357,40 @@ next_step(Walk *w, int var, int64_t ahead, int64_t steps)
     return next;
 }
 
-/* What was handed over since the last such is a group, for who waits for all but some. */
+/* BARRIER_..; left: of what is waited for the last so many are not. */
 static void
-copies_group(Walk *w)
+add_barrier(Walk *w, uint32_t what, int64_t left)
 {
-    Inst in = {0};
-    in.op = C_BARRIER;
-    in.aux = BARRIER_GROUP | BARRIER_ONLY;
-    if (w->copied && w->s->buffers > 2)
-        jot_code_add(&w->b, in, NULL, 0, NULL);
-}
-
-/* Of four warps' products all but the last so many are done. */
-static void
-products_wait(Walk *w, int64_t left)
-{
-    Inst in = {0};
-    in.op = C_BARRIER;
-    in.aux = BARRIER_PRODUCTS | BARRIER_ONLY;
+    Inst in = jot_code_effect(C_BARRIER, 0, what);
     in.c.i = left;
     jot_code_add(&w->b, in, NULL, 0, NULL);
+}
+
+/* What a step reads is brought; what was handed over since the last such is a group, for who waits
+ * for all but some. */
+static void
+ahead_fill(Walk *w, uint32_t n, Ix at)
+{
+    ahead_kids(w, n, at, true);
+    if (w->copied && w->s->buffers > 2)
+        add_barrier(w, BARRIER_GROUP | BARRIER_ONLY, 0);
+}
+
+/* What was made of the next step is written, from number `from` on, and the loop ends. */
+static void
+ahead_write(Walk *w, uint32_t from)
+{
+    int lanes = w->lanes, vector_axis = w->vector_axis;
+    w->in_team = true; /* each item writes what it read */
+    for (uint32_t i = from; i < w->later.n; i++) {
+        w->lanes = w->later.v[i].lanes;
+        w->vector_axis = w->later.v[i].vector_axis;
+        jot_walk_write(w, w->later.v[i].buf, w->later.v[i].index, w->later.v[i].value, EW_NONE);
+    }
+    w->lanes = lanes;
+    w->vector_axis = vector_axis;
+    w->in_team = false;
+    w->later.n = from;
 }
 
 /*     fill buffer 0 with step 0     of B buffers, the first B - 1
@@ -402,7 +416,7 @@ jot_walk_ahead(Walk *w, uint32_t n)
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
     int64_t steps = w->at.left[l->axis];
-    int var, next, lanes = w->lanes, vector_axis = w->vector_axis;
+    int var, next;
     bool warps = w->s->warps == 4, late = warps && w->s->buffers > 2;
     int64_t ahead = w->s->buffers > 2 ? w->s->buffers - 1 - late : 1;
     uint32_t block, from = w->later.n, products = w->issued.n;
@@ -410,10 +424,8 @@ jot_walk_ahead(Walk *w, uint32_t n)
         jot_code_refuse(w->code, "a loop ahead has fewer steps than buffers");
         return;
     }
-    for (int64_t i = 0; i < ahead; i++) {
-        ahead_kids(w, n, jot_ix_const(ix, i), true);
-        copies_group(w);
-    }
+    for (int64_t i = 0; i < ahead; i++)
+        ahead_fill(w, n, jot_ix_const(ix, i));
     var = jot_walk_var(w, steps);
     block = jot_walk_for(w, steps, false, jot_axis_name(w->s, l->axis), var);
     if (!block)
@@ -431,35 +443,21 @@ jot_walk_ahead(Walk *w, uint32_t n)
     w->ahead.axis = l->axis;
     w->ahead.next = jot_ix_add(ix, w->at.pos[l->axis],
                                jot_ix_add(ix, jot_ix_axis(ix, var), jot_ix_const(ix, ahead)));
-    ahead_kids(w, n, jot_ix_axis(ix, next), true);
-    copies_group(w);
+    ahead_fill(w, n, jot_ix_axis(ix, next));
     w->ahead.on = w->ahead.wait = false;
     if (!late)
         ahead_kids(w, n, jot_ix_axis(ix, var), false);
     w->issues = false;
-    w->in_team = true; /* each item writes what it read */
-    for (uint32_t i = from; i < w->later.n; i++) {
-        w->lanes = w->later.v[i].lanes;
-        w->vector_axis = w->later.v[i].vector_axis;
-        jot_walk_write(w, w->later.v[i].buf, w->later.v[i].index, w->later.v[i].value, EW_NONE);
-    }
-    w->lanes = lanes;
-    w->vector_axis = vector_axis;
-    w->in_team = false;
-    w->later.n = from;
+    ahead_write(w, from);
     if (w->issued.n > products)
-        products_wait(w, late);
+        add_barrier(w, BARRIER_PRODUCTS | BARRIER_ONLY, late);
     jot_code_pop(&w->b);
     w->vars -= 2;
     for (uint32_t i = products; i < w->issued.n; i++)
         jot_walk_products(w, w->issued.v[i]);
     w->issued.n = products;
-    if (w->copied) {
-        Inst wait = {0};
-        wait.op = C_BARRIER;
-        wait.aux = BARRIER_COPIES | BARRIER_ONLY;
-        jot_code_add(&w->b, wait, NULL, 0, NULL);
-    }
+    if (w->copied)
+        add_barrier(w, BARRIER_COPIES | BARRIER_ONLY, 0);
 }
 
 /* ---- work-groups ---- */
@@ -467,26 +465,22 @@ jot_walk_ahead(Walk *w, uint32_t n)
 JOT_FN void
 jot_walk_barrier(Walk *w)
 {
-    Inst in = {0};
-    in.op = C_BARRIER;
-    in.aux = (w->copied ? BARRIER_COPIES : 0) | (w->s->warps == 4 ? BARRIER_FENCE : 0);
-    in.c.i = w->copied ? w->ahead.left : 0;
     if (w->team && !w->in_team)
-        jot_code_add(&w->b, in, NULL, 0, NULL);
+        add_barrier(w, (w->copied ? BARRIER_COPIES : 0) | (w->s->warps == 4 ? BARRIER_FENCE : 0),
+                    w->copied ? w->ahead.left : 0);
 }
 
 JOT_FN uint32_t
 jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op)
 {
     uint64_t kept = jot_stage_free(w->s, st);
-    Inst in = {0};
+    Inst in = jot_code_effect(C_TEAM, w->code->inst.v[value].dtype, 0);
     bool shared = false;
     for (int i = st->nat; i < st->n; i++)
         shared = shared || (st->loop[i].kind == LOOP_TEAM && !(kept >> st->loop[i].axis & 1));
     if (!shared)
         return value;
-    in.op = C_TEAM;
     in.ew = (uint8_t)op;
-    in.dtype = in.round = w->code->inst.v[value].dtype;
+    in.round = in.dtype;
     return jot_code_add(&w->b, in, &value, 1, NULL);
 }

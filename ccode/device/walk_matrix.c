@@ -20,7 +20,7 @@
  *
  * Read before: ccode/device/walk_grid.c, ccode/device/contract_grid.c. After:
  * ccode/device/emit_matrix.c. */
-#include "ccode/lower/walk.h"
+#include "ccode/device/device.h"
 
 /* The last loops of lanes: items along rows and columns. */
 static bool
@@ -43,6 +43,14 @@ matrix_place(const Walk *w, const Stage *st, int i)
     int stage = product->op == VAL_EW && product->ew == EW_MUL
                     ? w->stage_of[w->k->args.v[product->arg + (uint32_t)i]] : -1;
     return stage < 0 ? NULL : jot_stage_place(&w->s->stages.v[stage]);
+}
+
+static uint32_t
+matrix_add(Walk *w, int dtype, uint32_t aux, jot_Scalar c, const uint32_t *arg, int n)
+{
+    Inst in = jot_code_effect(C_MATRIX, dtype, aux);
+    in.c = c;
+    return jot_code_add(&w->b, in, arg, n, NULL);
 }
 
 static bool
@@ -158,7 +166,6 @@ matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis, int count
     Binding old = w->at;
     MatrixUnit unit = {0};
     MatrixStep x;
-    Inst in = {0};
     int64_t terms;
     int n = 0;
     if (!matrix_sort(w, st, axis, count, &x) || !matrix_layout(w, st, x.a, &unit, 0) ||
@@ -186,11 +193,8 @@ matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis, int count
     w->at = old;
     arg[n++] = matrix_begin(w, st, x.a, &old);
     arg[n++] = matrix_begin(w, st, x.b, &old);
-    in.op = C_MATRIX;
-    in.dtype = w->k->bufs.v[x.a->buf].dtype;
-    in.aux = x.a->buf << 16 | x.b->buf;
-    in.c = jot_matrix_pack(unit);
-    n = (int)jot_code_add(&w->b, in, arg, n, NULL);
+    n = (int)matrix_add(w, w->k->bufs.v[x.a->buf].dtype, x.a->buf << 16 | x.b->buf,
+                        jot_matrix_pack(unit), arg, n);
     if (unit.warps != 4)
         return;
     if (w->issues)
@@ -203,16 +207,12 @@ matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis, int count
 JOT_FN void
 jot_walk_products(Walk *w, uint32_t product)
 {
-    Inst in = w->code->inst.v[product], done = {0};
+    Inst in = w->code->inst.v[product];
     uint32_t arg[4 * MATRIX_PARTS * 2 + 2];
     MatrixUnit unit = jot_matrix_unit(in.c);
     memcpy(arg, &w->code->args.v[in.arg], in.narg * sizeof *arg);
     unit.k = 0;
-    done.op = C_MATRIX;
-    done.dtype = in.dtype;
-    done.aux = in.aux;
-    done.c = jot_matrix_pack(unit);
-    jot_code_add(&w->b, done, arg, in.narg, NULL);
+    matrix_add(w, in.dtype, in.aux, jot_matrix_pack(unit), arg, in.narg);
 }
 
 /* ---- of a processor ----------------------------------------------------------------------- */
@@ -238,7 +238,7 @@ tiles_step(Walk *w, const Stage *st, const int *axis)
 {
     const Place *a = matrix_place(w, st, 0), *b = matrix_place(w, st, 1), *c = &st->acc;
     uint32_t arg[TILES_ARGS];
-    Inst in = {0};
+    jot_Scalar steps;
     if (!a || !b || c->kind != PLACE_MEM || w->at.left[axis[2]] % TILES_TERMS) {
         jot_code_refuse(w->code,
                         "a matrix unit's operands and sums are not in memory, or k has a rest");
@@ -252,11 +252,9 @@ tiles_step(Walk *w, const Stage *st, const int *axis)
     arg[1] = jot_walk_address(w, a);
     arg[2] = jot_walk_address(w, b);
     arg[3] = tiles_first(w, st);
-    in.op = C_MATRIX;
-    in.dtype = w->k->bufs.v[a->buf].dtype;
-    in.aux = c->buf << 16 | a->buf << 8 | b->buf;
-    in.c.i = w->at.left[axis[2]] / TILES_TERMS;
-    jot_code_add(&w->b, in, arg, TILES_ARGS, NULL);
+    steps.i = w->at.left[axis[2]] / TILES_TERMS;
+    matrix_add(w, w->k->bufs.v[a->buf].dtype, c->buf << 16 | a->buf << 8 | b->buf, steps, arg,
+               TILES_ARGS);
 }
 
 JOT_FN bool

@@ -60,15 +60,10 @@ jot_print_any_declare(Printer *p)
 {
     for (int i = 0; i < p->nints; i++) {
         int dtype = p->int_dtype[i];
-        jot_text_f(p->out, "    const %s ",
-                   dtype == JOT_F64   ? "double"
-                   : dtype >= JOT_F16 ? "float"
-                                      : "jot_i64");
-        jot_print_name(p, p->int_name[i]);
         if (dtype >= JOT_F16)
-            jot_text_f(p->out, " = %s((const jot_Scalar *)(const void *)ints)[%d].f;\n",
-                       dtype == JOT_F64 ? "" : "(float)", i);
+            jot_print_f(p, "    const %s %n = %s((const jot_Scalar *)(const void *)ints)[%d].f;\n",
+                        jot_print_type(dtype), p->int_name[i], dtype == JOT_F64 ? "" : "(float)", i);
         else
-            jot_text_f(p->out, " = ints[%d];\n", i);
+            jot_print_f(p, "    const jot_i64 %n = ints[%d];\n", p->int_name[i], i);
     }
 }

@@ -111,6 +111,11 @@ static const Helper helpers[] = {
       "float\njot_fmaf(float a, float b, float c)\n{\n    return a * b + c;\n}\n" },
     { "jot_fma",
       "double\njot_fma(double a, double b, double c)\n{\n    return a * b + c;\n}\n" },
+    { "jot_dot_bf16", /* products of these are exact in f32 */
+      "float\njot_dot_bf16(jot_u32 a, jot_u32 b, float c)\n{\n"
+      "    c += jotm_bf16_to_f32((jot_u16)a) * jotm_bf16_to_f32((jot_u16)b);\n"
+      "    return c + jotm_bf16_to_f32((jot_u16)(a >> 16))\n"
+      "               * jotm_bf16_to_f32((jot_u16)(b >> 16));\n}\n" },
     /* The matrix unit of x86 (AMX): eight tiles of 16 rows of 64 bytes, of which four hold sums. */
     { "jot_tiles_open",
       "void\njot_tiles_open(void)\n{\n#ifdef __AMX_BF16__\n"

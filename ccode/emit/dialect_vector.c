@@ -47,6 +47,11 @@ typedef struct { const char *name, *text; } VectorHelper;
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
+/* an index that lanes are added to, in 32 bits: one that is far from 0 stays so */
+#define NEAR_ZERO \
+    "    const int far = 1073741824;\n" \
+    "    const int near = (jot_u64)base + 1073741824u <= 2147483648u ? (int)base\n" \
+    "        : base < 0 ? -far : far;\n"
 static const VectorHelper vector_helpers[] = {
     /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
      * in an array then moves from register to register in every step */
@@ -68,14 +73,10 @@ static const VectorHelper vector_helpers[] = {
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
                "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
-    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near >= 0;\n}\n" },
-    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n"
-              "    const int near = base < -1073741824 ? -1073741824\n"
-              "        : base > 1073741824 ? 1073741824 : (int)base;\n"
-              "    return (jot_%V){%N} * step + near == 0;\n}\n" },
+    { "ge0_", "JOT_VECTOR jot_%V\njot_ge0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
+              "    return (jot_%V){%N} * step >= -near;\n}\n" },
+    { "eq0_", "JOT_VECTOR jot_%V\njot_eq0_%V(jot_i64 base, int step)\n{\n" NEAR_ZERO
+              "    return (jot_%V){%N} * step == -near;\n}\n" },
     { "bc_", "JOT_VECTOR jot_%V\njot_bc_%V(%T x)\n{\n    return (jot_%V){%1};\n}\n" },
     { "sel_", "JOT_VECTOR jot_%V\njot_sel_%V(jot_%I m, jot_%V a, jot_%V b)\n{\n%Xsel\n"
               "    return (jot_%V)((m & (jot_%I)a) | (~m & (jot_%I)b));\n%E}\n" },
@@ -124,6 +125,11 @@ static const VectorHelper vector_helpers[] = {
     { "stn_f16_", "JOT_INLINE void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "fma_", "JOT_INLINE jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
+    /* words of bf16: their products are exact, so fused or not is one */
+    { "dot_bf16_", "JOT_INLINE jot_%V\njot_dot_bf16_%V(jot_%U a, jot_%U b, jot_%V c)\n{\n%D"
+                   "    c += (jot_%V)(a << 16) * (jot_%V)(b << 16);\n"
+                   "    return c + (jot_%V)(a & 0xffff0000u) * (jot_%V)(b & 0xffff0000u);\n"
+                   "#endif\n}\n" },
     { "mad_", "JOT_VECTOR jot_%V\njot_mad_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%M}\n" },
 };
 
@@ -187,6 +193,19 @@ put_fma(Text *out, const VectorName *v, bool sum)
     }
     put_fma_parts(out, v, sum ? "fma" : "mad");
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
+}
+
+/* By the instruction, where the compiler is told of one. */
+static void
+put_dot(Text *out, const VectorName *v)
+{
+    jot_text_f(out, vector_is(v, "f32x16")
+               ? "#ifdef __AVX512BF16__\n    __asm__(\"vdpbf16ps {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
+                 "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n#else\n"
+               : !vector_is(v, "f32x4") ? "#if 0\n#else\n"
+               : "#if defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC && defined __aarch64__\n"
+                 "    __asm__(\"bfdot %%0.4s, %%1.8h, %%2.8h\" : \"+w\"(c) : \"w\"(a), \"w\"(b));\n"
+                 "    return c;\n#else\n");
 }
 
 /* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
@@ -432,6 +451,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'h': jot_text_f(out, "%.*s%d", (int)v->x, v->name, v->lanes / 2); break;
         case 'F': put_fma(out, v, true); break;
         case 'M': put_fma(out, v, false); break;
+        case 'D': put_dot(out, v); break;
         case 'A': put_any(out, v); break;
         case '0': put_some_lanes(out, v, false, 0, v->lanes / 2); break;
         case '9': put_some_lanes(out, v, false, v->lanes / 2, v->lanes); break;

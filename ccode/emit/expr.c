@@ -40,6 +40,50 @@ jot_print_arg(const Printer *p, const Inst *in, int i)
     return p->code->args.v[in->arg + (uint32_t)i];
 }
 
+/* ---- formats ---- */
+
+JOT_FN void
+jot_print_f(Printer *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    for (; *format; format++) {
+        int level = 0, mode = WHOLE;
+        if (*format == '\t')
+            jot_print_indent(p);
+        if (*format != '%') {
+            jot_text_put(p->out, format, *format != '\t');
+            continue;
+        }
+        while (*++format >= '0' && *format <= '9')
+            level = level * 10 + (*format - '0');
+        if (format[-1] == '%')
+            level = 13;
+        switch (*format) {
+        case 's': jot_text_f(p->out, "%s", va_arg(args, const char *)); break;
+        case 'd': jot_text_f(p->out, "%d", va_arg(args, int)); break;
+        case 'l': jot_text_f(p->out, "%lld", (long long)va_arg(args, int64_t)); break;
+        case 'i': jot_print_number(p, va_arg(args, int64_t)); break;
+        case 'n': jot_print_name(p, va_arg(args, Name)); break;
+        case 'b': jot_print_name(p, p->buf_name[va_arg(args, uint32_t)]); break;
+        case 'm': mode = va_arg(args, int); /* fall through */
+        default:
+            mode = *format == 'v' ? EACH_LANE : mode;
+            jot_print_expr(p, va_arg(args, uint32_t), level, (LaneMode)mode);
+        }
+    }
+    va_end(args);
+}
+
+JOT_FN void
+jot_print_list(Printer *p, const Inst *in, int from, const char *between, int level, LaneMode mode)
+{
+    for (int i = from; i < in->narg; i++) {
+        jot_text_f(p->out, "%s", i > from ? between : "");
+        jot_print_expr(p, jot_print_arg(p, in, i), level, mode);
+    }
+}
+
 /* ---- operators ---- */
 
 /* The C text of an operator and the dtype that its %f and %t stand for. */
@@ -54,8 +98,8 @@ jot_print_operator(const Inst *in, int operand_dtype, int third_dtype, int *dtyp
     return jot_ew_info[in->ew].c[dtype_class(*dtype)];
 }
 
-static const char *
-operator_text(const Printer *p, const Inst *in, int *dtype)
+JOT_FN const char *
+jot_print_ew_text(const Printer *p, const Inst *in, int *dtype)
 {
     int first = p->code->inst.v[jot_print_arg(p, in, 0)].dtype;
     int last = p->code->inst.v[jot_print_arg(p, in, in->narg - 1)].dtype;
@@ -63,6 +107,7 @@ operator_text(const Printer *p, const Inst *in, int *dtype)
     if (!in->exact)
         return text;
     return in->ew == EW_EXP ? "jotm_exp_low%f(%0)"
+        : in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : in->ew == EW_MIN ? "jotm_under%f(%0, %1)"
         : in->ew == EW_DIV && p->d->vectors && (!in->lanes || p->loop) ? "jotm_quot%f(%0, %1)" : text;
 }
 
@@ -104,17 +149,11 @@ template_level(const char *text)
     return text[0] == '%' || (text[0] >= '0' && text[0] <= '9') ? 0 : 1;
 }
 
-JOT_FN const char *
-jot_print_ew_text(const Printer *p, const Inst *in, int *dtype)
-{
-    return operator_text(p, in, dtype);
-}
-
 JOT_FN int
 jot_print_ew_level(const Printer *p, const Inst *in)
 {
     int dtype;
-    return template_level(operator_text(p, in, &dtype));
+    return template_level(jot_print_ew_text(p, in, &dtype));
 }
 
 /* Level that operand `which` must hold to stand without parentheses. */
@@ -247,21 +286,14 @@ print_element(Printer *p, const Inst *in, LaneMode mode)
     bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
     if (half)
         jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)dtype));
-    jot_print_name(p, p->buf_name[in->aux]);
-    jot_text_f(p->out, "[");
-    jot_print_expr(p, jot_print_arg(p, in, 0), 3, EACH_LANE);
-    jot_text_f(p->out, in->lanes && mode == EACH_LANE && !p->loop ? " + l]" : "]");
-    if (half)
-        jot_text_f(p->out, ")");
+    jot_print_f(p, "%b[%3v%s]%s", in->aux, jot_print_arg(p, in, 0),
+                in->lanes && mode == EACH_LANE && !p->loop ? " + l" : "", half ? ")" : "");
 }
 
 JOT_FN void
 jot_print_conditions(Printer *p, const Inst *in, int from, LaneMode mode)
 {
-    for (int i = from; i < in->narg; i++) {
-        jot_text_f(p->out, "%s", i > from ? " && " : "");
-        jot_print_expr(p, jot_print_arg(p, in, i), 6, mode);
-    }
+    jot_print_list(p, in, from, " && ", 6, mode);
 }
 
 JOT_FN void
@@ -285,10 +317,8 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "",
                    half ? jot_print_short(dtype) : "", half ? "_" : "",
                    jot_print_short(in->dtype), p->lanes);
-        jot_print_name(p, p->buf_name[in->aux]);
-        jot_text_f(p->out, " + ");
-        jot_print_expr(p, jot_print_arg(p, in, 0), 2, EACH_LANE);
-        jot_text_f(p->out, part ? ", %d)" : ")", in->lanes);
+        jot_print_f(p, part ? "%b + %2v, %d)" : "%b + %2v)", in->aux, jot_print_arg(p, in, 0),
+                    in->lanes);
     } else
         print_element(p, in, mode);
     if (in->narg > 1) {
@@ -310,25 +340,19 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
     int to = in->round;
     if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))
         jot_print_expr(p, a, 13, mode);
-    else if (to == JOT_BOOL) {
-        jot_print_expr(p, a, 3, mode);
-        jot_text_f(p->out, from >= JOT_F16 ? " != 0.0%s" : " != 0", from == JOT_F64 ? "" : "f");
-    } else if (jot_print_is_half(to)) {
+    else if (to == JOT_BOOL)
+        jot_print_f(p, "%3m != %s", mode, a,
+                    from < JOT_F16 ? "0" : from == JOT_F64 ? "0.0" : "0.0f");
+    else if (jot_print_is_half(to)) {
         const char *half = jot_dtype_name((jot_DType)to);
-        jot_text_f(p->out, "jotm_%s_to_f32(jotm_f32_to_%s(%s", half, half,
-                   from == JOT_F32 ? "" : "(float)");
-        jot_print_expr(p, a, from == JOT_F32 ? 13 : 1, mode);
-        jot_text_f(p->out, "))");
-    } else if (from >= JOT_F16 && to < JOT_F16) {
-        jot_text_f(p->out, "jotm_%s_to_%s(", from == JOT_F64 ? "f64" : "f32", jot_print_short(to));
-        jot_print_expr(p, a, 13, mode);
-        jot_text_f(p->out, ")");
-    } else {
-        jot_text_f(p->out, "(%s)", jot_print_type(to));
-        if (from == JOT_I8 && to == JOT_U16) /* in one step tcc keeps the bits above */
-            jot_text_f(p->out, "(%s)", jot_print_type(JOT_I32));
-        jot_print_expr(p, a, 1, mode);
-    }
+        jot_print_f(p, from == JOT_F32 ? "jotm_%s_to_f32(jotm_f32_to_%s(%m))"
+                    : "jotm_%s_to_f32(jotm_f32_to_%s((float)%1m))", half, half, mode, a);
+    } else if (from >= JOT_F16 && to < JOT_F16)
+        jot_print_f(p, "jotm_%s_to_%s(%m)", from == JOT_F64 ? "f64" : "f32", jot_print_short(to),
+                    mode, a);
+    else /* in one step tcc keeps the bits above */
+        jot_print_f(p, from == JOT_I8 && to == JOT_U16 ? "(%s)(jot_i32)%1m" : "(%s)%1m",
+                    jot_print_type(to), mode, a);
 }
 
 static int
@@ -372,7 +396,7 @@ body_level(Printer *p, const Inst *in, LaneMode mode)
             return cast_level(p->code->inst.v[jot_print_arg(p, in, 0)].dtype, in->round);
         if (mode == WHOLE && jot_print_is_choice(p, in))
             return 0;
-        return template_level(operator_text(p, in, &dtype));
+        return template_level(jot_print_ew_text(p, in, &dtype));
     default: return 0;
     }
 }
@@ -388,7 +412,7 @@ static void
 print_ew(Printer *p, const Inst *in, LaneMode mode)
 {
     int dtype;
-    const char *text = operator_text(p, in, &dtype);
+    const char *text = jot_print_ew_text(p, in, &dtype);
     if (in->ew == EW_CAST)
         print_cast(p, in, p->code->inst.v[jot_print_arg(p, in, 0)].dtype, mode);
     else if (p->d->vectors && in->lanes && mode == WHOLE && jot_print_is_call(text))
@@ -448,14 +472,10 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     case C_ITEM: jot_text_f(p->out, "lane"); break;
     case C_TEAM: jot_print_team(p, in, mode); break;
     case C_LANE:
-        jot_print_expr(p, jot_print_arg(p, in, 0), 0, WHOLE);
-        jot_text_f(p->out, "[%lld]", (long long)in->c.i);
+        jot_print_f(p, "%0w[%l]", jot_print_arg(p, in, 0), in->c.i);
         break;
     case C_CELL:
-        jot_print_expr(p, jot_print_arg(p, in, 0), 0, mode);
-        jot_text_f(p->out, "[");
-        jot_print_expr(p, jot_print_arg(p, in, 1), 13, EACH_LANE);
-        jot_text_f(p->out, "]");
+        jot_print_f(p, "%0m[%v]", mode, jot_print_arg(p, in, 0), jot_print_arg(p, in, 1));
         break;
     case C_EW:
         if (mode == WHOLE && jot_print_is_choice(p, in))

@@ -19,13 +19,9 @@ print_terms(Printer *p, const Inst *in, int sign, const char *first, const char 
         int64_t k = p->code->coefs.v[in->coef + (uint32_t)i];
         if ((k < 0) != (sign < 0))
             continue;
-        jot_text_f(p->out, "%s", any ? between : first);
         k = k < 0 ? -k : k;
-        jot_print_expr(p, jot_print_arg(p, in, i), k == 1 ? 2 : 1, mode);
-        if (k != 1) {
-            jot_text_f(p->out, "*");
-            jot_print_number(p, k);
-        }
+        jot_print_f(p, k == 1 ? "%s%2m" : "%s%1m*%i", any ? between : first, mode,
+                    jot_print_arg(p, in, i), k);
         any = true;
     }
     return any;
@@ -42,10 +38,8 @@ print_lin(Printer *p, const Inst *in, int64_t c, int sign, LaneMode mode)
         any = true;
     }
     print_terms(p, in, -sign, any ? " - " : "-", " - ", mode);
-    if (c != 0) {
-        jot_text_f(p->out, c < 0 ? " - " : " + ");
-        jot_print_number(p, c < 0 ? -c : c);
-    }
+    if (c != 0)
+        jot_print_f(p, c < 0 ? " - %i" : " + %i", c < 0 ? -c : c);
 }
 
 /* A comparison of a linear form with 0 as a person writes it, negative terms to the right:
@@ -88,8 +82,7 @@ print_compare(Printer *p, const Inst *in, bool no, LaneMode mode)
         compare_lin(p, a, in->op, no, mode);
         return;
     }
-    jot_print_expr(p, n, 3, mode);
-    jot_text_f(p->out, " %s 0", plain[(in->op == C_EQ0) * 2 + no]);
+    jot_print_f(p, "%3m %s 0", mode, n, plain[(in->op == C_EQ0) * 2 + no]);
 }
 
 static void
@@ -100,21 +93,15 @@ print_not(Printer *p, const Inst *in, LaneMode mode)
         print_compare(p, a, true, mode);
         return;
     }
-    jot_text_f(p->out, "!");
-    jot_print_expr(p, jot_print_arg(p, in, 0), 1, mode);
+    jot_print_f(p, "!%1m", mode, jot_print_arg(p, in, 0));
 }
 
 /* a > b ? a : b */
 static void
 print_extreme(Printer *p, const Inst *in, const char *op, LaneMode mode)
 {
-    jot_print_expr(p, jot_print_arg(p, in, 0), 3, mode);
-    jot_text_f(p->out, " %s ", op);
-    jot_print_expr(p, jot_print_arg(p, in, 1), 3, mode);
-    jot_text_f(p->out, " ? ");
-    jot_print_expr(p, jot_print_arg(p, in, 0), 3, mode);
-    jot_text_f(p->out, " : ");
-    jot_print_expr(p, jot_print_arg(p, in, 1), 3, mode);
+    uint32_t a = jot_print_arg(p, in, 0), b = jot_print_arg(p, in, 1);
+    jot_print_f(p, "%3m %s %3m ? %3m : %3m", mode, a, op, mode, b, mode, a, mode, b);
 }
 
 static void
@@ -129,15 +116,20 @@ static void
 print_call(Printer *p, const Inst *in, const char *name, LaneMode mode)
 {
     jot_text_f(p->out, "%s(", name);
-    for (int i = 0; i < in->narg; i++) {
-        jot_text_f(p->out, "%s", i ? ", " : "");
-        jot_print_expr(p, jot_print_arg(p, in, i), 13, mode);
-    }
-    if (in->op == C_CLAMP) {
-        jot_text_f(p->out, ", ");
-        jot_print_number(p, in->c.i);
-    }
+    jot_print_list(p, in, 0, ", ", 13, mode);
+    if (in->op == C_CLAMP)
+        jot_print_f(p, ", %i", in->c.i);
     jot_text_f(p->out, ")");
+}
+
+/* By an operator where it is C's, else by a function. */
+static void
+print_arithmetic(Printer *p, const Inst *in, const char *op, const char *name, LaneMode mode)
+{
+    if (in->exact)
+        index_print_pair(p, in, op, 2, mode);
+    else
+        print_call(p, in, name, mode);
 }
 
 JOT_FN int
@@ -151,8 +143,7 @@ jot_print_index_level(Printer *p, const Inst *in, LaneMode mode)
             return 3;
         return p->code->coefs.v[in->coef] != 1
              ? 2 : jot_print_level(p, jot_print_arg(p, in, 0), mode);
-    case C_IDIV: case C_IMOD: return in->exact ? 2 : 0;
-    case C_IMUL: return in->exact ? 2 : 0;
+    case C_IDIV: case C_IMOD: case C_IMUL: return in->exact ? 2 : 0;
     case C_GE0: return 5;
     case C_EQ0: return 6;
     case C_INOT: {
@@ -171,24 +162,9 @@ jot_print_index(Printer *p, const Inst *in, LaneMode mode)
 {
     switch (in->op) {
     case C_LIN: print_lin(p, in, in->c.i, 1, mode); break;
-    case C_IDIV:
-        if (in->exact)
-            index_print_pair(p, in, "/", 2, mode);
-        else
-            print_call(p, in, "jotm_div_i64", mode);
-        break;
-    case C_IMOD:
-        if (in->exact)
-            index_print_pair(p, in, "%", 2, mode);
-        else
-            print_call(p, in, "jotm_mod_i64", mode);
-        break;
-    case C_IMUL:
-        if (in->exact)
-            index_print_pair(p, in, "*", 2, mode);
-        else
-            print_call(p, in, "jot_product", mode);
-        break;
+    case C_IDIV: print_arithmetic(p, in, "/", "jotm_div_i64", mode); break;
+    case C_IMOD: print_arithmetic(p, in, "%", "jotm_mod_i64", mode); break;
+    case C_IMUL: print_arithmetic(p, in, "*", "jot_product", mode); break;
     case C_GE0: case C_EQ0: print_compare(p, in, false, mode); break;
     case C_INOT: print_not(p, in, mode); break;
     case C_IAND: index_print_pair(p, in, " && ", 11, mode); break;

@@ -104,14 +104,7 @@ print_head(Printer *p, uint32_t loop, int64_t from, int64_t to, int step)
 {
     const char *name = p->code->inst.v[loop].name;
     p->name[loop] = jot_print_take(p, name ? name : "i");
-    jot_print_indent(p);
-    jot_text_f(p->out, "for (jot_i64 ");
-    jot_print_name(p, p->name[loop]);
-    jot_text_f(p->out, " = %lld; ", (long long)from);
-    jot_print_name(p, p->name[loop]);
-    jot_text_f(p->out, " < %lld; ", (long long)to);
-    jot_print_name(p, p->name[loop]);
-    jot_text_f(p->out, step > 1 ? " += %d) {\n" : "++) {\n", step);
+    jot_print_for(p, p->name[loop], from, to, step);
 }
 
 /* The variable of a row, and what the row computes once: printed, and its names kept. */
@@ -121,12 +114,7 @@ print_row(Printer *p, uint32_t loop, Name first, int row)
     int kid = 1;
     if (row) {
         p->name[loop] = jot_print_take(p, p->base[first.base].text);
-        jot_print_indent(p);
-        jot_text_f(p->out, "const jot_i64 ");
-        jot_print_name(p, p->name[loop]);
-        jot_text_f(p->out, " = ");
-        jot_print_name(p, first);
-        jot_text_f(p->out, " + %d;\n", row);
+        jot_print_f(p, "\tconst jot_i64 %n = %n + %d;\n", p->name[loop], first, row);
     }
     jot_print_block(p, loop);
     p->jam_name[row][0] = p->name[loop];
@@ -162,8 +150,7 @@ print_rows(Printer *p, uint32_t loop, uint32_t inner, int64_t whole, int rows)
     p->jam = 0;
     p->jam_rows = 0;
     p->indent--;
-    jot_print_indent(p);
-    jot_text_f(p->out, "}\n");
+    jot_print_f(p, "\t}\n");
     return vectors;
 }
 
@@ -191,11 +178,7 @@ jot_print_jammed(Printer *p, uint32_t loop)
     if (whole == in->c.i)
         return true;
     print_head(p, loop, whole, in->c.i, 1);
-    p->indent++;
-    jot_print_block(p, loop);
-    p->indent--;
-    jot_print_indent(p);
-    jot_text_f(p->out, "}\n");
+    jot_print_braced(p, loop);
     jot_print_close(p, loop, mark);
     return true;
 }

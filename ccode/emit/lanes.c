@@ -451,7 +451,8 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     ew.dtype = to->dtype;
     ew.exact = false;
     if (in->narg == 3) {
-        jot_text_f(p->out, "jot_fma_%sx%d(", jot_print_short(in->dtype), p->lanes);
+        jot_print_fma(p, in);
+        jot_text_f(p->out, "(");
         for (int i = 1; i <= 3; i++) {
             jot_text_f(p->out, i > 1 ? ", " : "");
             lanes_print_operand(p, arg[i % 3], 13);

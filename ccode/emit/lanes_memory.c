@@ -10,7 +10,7 @@
  *
  * Stores of a step that are neighbours, as many as the step moves by, are stored together where the
  * last of them stands: the vectors of results are mixed into vectors of memory. Between them nobody
- * reads what is put off. Other strides go lane by lane.
+ * reads what is put off. Other strides go lane by lane, of what was computed as a vector.
  *
  *   requires  marks of ccode/emit/loop.c     breaks  nothing
  *   keeps     the value in every lane, what is read and written
@@ -383,6 +383,41 @@ store_together(Printer *p, uint32_t store, const Stores *s)
     }
 }
 
+/* What is computed is so for all lanes at once, and each goes to its place. */
+static bool
+store_far(Printer *p, uint32_t store)
+{
+    const Inst *in = &p->code->inst.v[store];
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    const Inst *value = &p->code->inst.v[arg[1]];
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    int64_t stride = p->stride[arg[0]];
+    if (!value->in_place || value->op != C_EW || dtype < JOT_F32 || dtype != in->dtype
+        || !jot_print_lanes_operand_whole(p, arg[1]))
+        return false;
+    p->name[store] = jot_print_take(p, "every");
+    jot_text_f(p->out, "const jot_%sx%d ", stored_type(p, in), p->lanes);
+    jot_print_name(p, p->name[store]);
+    jot_text_f(p->out, " = ");
+    jot_print_stored(p, arg[1], dtype);
+    jot_text_f(p->out, ";\n");
+    for (int l = 0; l < p->lanes; l++) {
+        jot_print_indent(p);
+        if (p->part)
+            jot_text_f(p->out, "if (part > %d) ", l);
+        jot_print_name(p, p->buf_name[in->aux]);
+        jot_text_f(p->out, "[");
+        jot_print_expr(p, arg[0], 3, WHOLE);
+        if (l)
+            jot_text_f(p->out, " %c %lld", stride < 0 ? '-' : '+',
+                       (long long)(l * (stride < 0 ? -stride : stride)));
+        jot_text_f(p->out, "] = ");
+        jot_print_name(p, p->name[store]);
+        jot_text_f(p->out, "[%d];\n", l);
+    }
+    return true;
+}
+
 JOT_FN bool
 jot_print_lanes_store(Printer *p, const Inst *in)
 {
@@ -395,7 +430,9 @@ jot_print_lanes_store(Printer *p, const Inst *in)
         store_together(p, store, &s);
         return true;
     }
-    if (p->stride[arg[0]] != 1 || !jot_print_lanes_operand_whole(p, arg[1]))
+    if (p->stride[arg[0]] != 1)
+        return store_far(p, store);
+    if (!jot_print_lanes_operand_whole(p, arg[1]))
         return false;
     open_store(p, in, 0);
     jot_print_stored(p, arg[1], p->k->bufs.v[in->aux].dtype);

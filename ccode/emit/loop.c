@@ -22,7 +22,10 @@
 #include "ccode/emit/print.h"
 
 enum {
-    LOOP_UNROLLED = 4,  /* so many vectors stand one after the other, without a loop */
+    LOOP_UNROLLED = 4,  /* so many vectors stand one after the other, so that sums stay in
+                           registers */
+    LOOP_WALKED = 2,    /* ... where memory is walked: from the loads of a loop the processor learns
+                           what it will need */
     LOOP_LEAST = 16,    /* bytes of the narrowest vector */
     LOOP_FARTHEST = 1 << 24 /* elements from lane to lane; farther ones go one by one */
 };
@@ -160,6 +163,7 @@ typedef struct {
     uint32_t n;                 /* the C_FOR */
     int lanes;
     int64_t from, steps;        /* of a loop that has as many each time, else -1 */
+    int unrolled;               /* so many vectors stand there without a loop */
     bool parts;                 /* part of a vector is loaded and stored by one instruction */
     Name to;                    /* the end, where it is not a number */
 } Loop;
@@ -170,13 +174,8 @@ print_jam_rows(Printer *p, uint32_t n)
     for (int row = 0; row < p->jam_rows; row++) {
         uint32_t mark = p->scope.n;
         jot_print_jam_row(p, row);
-        jot_print_indent(p);
-        jot_text_f(p->out, "{\n");
-        p->indent++;
-        jot_print_block(p, n);
-        p->indent--;
-        jot_print_indent(p);
-        jot_text_f(p->out, "}\n");
+        jot_print_f(p, "\t{\n");
+        jot_print_braced(p, n);
         jot_print_give(p, mark);
     }
 }
@@ -196,8 +195,7 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     else
         jot_print_block(p, l->n);
     p->indent--;
-    jot_print_indent(p);
-    jot_text_f(p->out, "}\n");
+    jot_print_f(p, "\t}\n");
     jot_print_give(p, mark);
     p->loop = 0;
     p->lanes = all;
@@ -209,14 +207,14 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
 static void
 print_at(Printer *p, const Loop *l, int64_t at)
 {
-    jot_print_indent(p);
-    jot_text_f(p->out, "{\n");
-    p->indent++;
-    jot_print_indent(p);
-    p->indent--;
-    jot_text_f(p->out, "const jot_i64 ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, " = %lld;\n", (long long)at);
+    jot_print_f(p, "\t{\n\t    const jot_i64 %n = %l;\n", p->name[l->n], at);
+}
+
+JOT_FN void
+jot_print_for(Printer *p, Name name, int64_t from, int64_t to, int step)
+{
+    jot_print_f(p, step > 1 ? "\tfor (jot_i64 %n = %l; %n < %l; %n += %d) {\n"
+                : "\tfor (jot_i64 %n = %l; %n < %l; %n++) {\n", name, from, name, to, name, step);
 }
 
 /* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by
@@ -233,18 +231,10 @@ print_rest(Printer *p, const Loop *l, int64_t at)
         print_loop_body(p, l, narrower, false);
     } else if (l->parts && steps > 1) {
         print_at(p, l, at);
-        jot_print_indent(p);
-        jot_text_f(p->out, "    const int part = %d;\n", (int)steps);
+        jot_print_f(p, "\t    const int part = %d;\n", (int)steps);
         print_loop_body(p, l, l->lanes, true);
     } else if (steps > 0) {
-        jot_print_indent(p);
-        jot_text_f(p->out, "for (jot_i64 ");
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " = %lld; ", (long long)at);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " < %lld; ", (long long)end);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, "++) {\n");
+        jot_print_for(p, p->name[l->n], at, end, 1);
         print_loop_body(p, l, 0, false);
     }
 }
@@ -254,15 +244,8 @@ static void
 print_counted(Printer *p, const Loop *l)
 {
     int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
-    if (whole - at > LOOP_UNROLLED * l->lanes) {
-        jot_print_indent(p);
-        jot_text_f(p->out, "for (jot_i64 ");
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " = %lld; ", (long long)at);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " < %lld; ", (long long)whole);
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, " += %d) {\n", l->lanes);
+    if (whole - at > l->unrolled * l->lanes) {
+        jot_print_for(p, p->name[l->n], at, whole, l->lanes);
         print_loop_body(p, l, l->lanes, false);
         at = whole;
     }
@@ -279,72 +262,31 @@ static void
 loop_print_bounds(Printer *p, Loop *l)
 {
     const Inst *in = &p->code->inst.v[l->n];
+    const uint32_t *arg = &p->code->args.v[in->arg];
     l->to = jot_print_take(p, "to");
-    jot_print_indent(p);
-    jot_text_f(p->out, "const jot_i64 ");
-    jot_print_name(p, l->to);
-    jot_text_f(p->out, " = ");
+    jot_print_f(p, "\tconst jot_i64 %n = ", l->to);
     if (in->narg)
-        jot_print_expr(p, p->code->args.v[in->arg + 1], 13, WHOLE);
+        jot_print_f(p, "%w;\n\tjot_i64 %n = %w;\n", arg[1], p->name[l->n], arg[0]);
     else if (in->exact)
-        jot_text_f(p->out, "hi < %lld ? hi : %lld", (long long)in->c.i, (long long)in->c.i);
+        jot_print_f(p, "hi < %l ? hi : %l;\n\tjot_i64 %n = lo;\n", in->c.i, in->c.i, p->name[l->n]);
     else
-        jot_text_f(p->out, "hi");
-    jot_text_f(p->out, ";\n");
-    jot_print_indent(p);
-    jot_text_f(p->out, "jot_i64 ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, " = ");
-    if (in->narg)
-        jot_print_expr(p, p->code->args.v[in->arg], 13, WHOLE);
-    else
-        jot_text_f(p->out, "lo");
-    jot_text_f(p->out, ";\n");
-}
-
-/* j < to, or with lanes: j + lanes <= to */
-static void
-print_before(Printer *p, const Loop *l, int lanes)
-{
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, lanes ? " <= " : " < ");
-    jot_print_name(p, l->to);
-    if (lanes)
-        jot_text_f(p->out, " - %d", lanes);
+        jot_print_f(p, "hi;\n\tjot_i64 %n = lo;\n", p->name[l->n]);
 }
 
 /* From a bound to another. */
 static void
 print_ranged(Printer *p, Loop *l)
 {
+    Name at = p->name[l->n];
     loop_print_bounds(p, l);
-    jot_print_indent(p);
-    jot_text_f(p->out, "for (; ");
-    print_before(p, l, l->lanes);
-    jot_text_f(p->out, "; ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, " += %d) {\n", l->lanes);
+    jot_print_f(p, "\tfor (; %n <= %n - %d; %n += %d) {\n", at, l->to, l->lanes, at, l->lanes);
     print_loop_body(p, l, l->lanes, false);
-    jot_print_indent(p);
-    if (l->parts) {
-        jot_text_f(p->out, "if (");
-        print_before(p, l, 0);
-        jot_text_f(p->out, ") {\n");
-        jot_print_indent(p);
-        jot_text_f(p->out, "    const int part = (int)(");
-        jot_print_name(p, l->to);
-        jot_text_f(p->out, " - ");
-        jot_print_name(p, p->name[l->n]);
-        jot_text_f(p->out, ");\n");
-        print_loop_body(p, l, l->lanes, true);
-        return;
-    }
-    jot_text_f(p->out, "for (; ");
-    print_before(p, l, 0);
-    jot_text_f(p->out, "; ");
-    jot_print_name(p, p->name[l->n]);
-    jot_text_f(p->out, "++) {\n");
-    print_loop_body(p, l, 0, false);
+    if (l->parts)
+        jot_print_f(p, "\tif (%n < %n) {\n\t    const int part = (int)(%n - %n);\n", at, l->to, l->to,
+                    at);
+    else
+        jot_print_f(p, "\tfor (; %n < %n; %n++) {\n", at, l->to, at);
+    print_loop_body(p, l, l->parts ? l->lanes : 0, l->parts);
 }
 
 /* From a number to a number, and how many steps; else -1. */
@@ -365,11 +307,27 @@ count_steps(const Printer *p, Loop *l)
     l->steps = bound[1]->c.i > l->from ? bound[1]->c.i - l->from : 0;
 }
 
+/* Does the block load what the call brought? *cells: and from an array of the function's own? */
+static bool
+walks_memory(const Printer *p, uint32_t block, bool *cells)
+{
+    bool walks = false;
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+        const Inst *in = &p->code->inst.v[n];
+        *cells |= in->op == C_CELL;
+        walks |= in->op == C_LOAD && p->moves[n] == MOVES_VECTOR
+              && p->k->bufs.v[in->aux].role != BUF_SCRATCH;
+        walks |= in->kids && walks_memory(p, n, cells);
+    }
+    return walks;
+}
+
 /* How the loop goes in vectors; false: it stays as it is. */
 static bool
 loop_plan(Printer *p, uint32_t n, Loop *l)
 {
     int widest = 1, narrowest = 8, vector = p->s->vector_nbytes;
+    bool cells = false;
     memset(l, 0, sizeof *l);
     l->n = n;
     count_steps(p, l);
@@ -381,6 +339,7 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     l->lanes = vector / widest;
     while (l->steps >= 0 && l->lanes > l->steps)
         l->lanes /= 2;
+    l->unrolled = walks_memory(p, n, &cells) && !cells ? LOOP_WALKED : LOOP_UNROLLED;
     l->parts = l->steps >= 0 || (vector >= 32 && narrowest >= 4);
     return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
 }
@@ -392,7 +351,7 @@ jot_print_loop_vectors(Printer *p, uint32_t n)
     Loop l;
     int vectors = 0;
     if (loop_plan(p, n, &l))
-        vectors = l.steps < 0 || l.steps > LOOP_UNROLLED * l.lanes ? 1
+        vectors = l.steps < 0 || l.steps > l.unrolled * l.lanes ? 1
             : (int)((l.steps + l.lanes - 1) / l.lanes);
     p->moves[n] = MOVES_NOT;
     unmark(p, n);
@@ -408,8 +367,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
     bool vectors = p->moves && in->apart && !(in->wide && in->aux) && loop_plan(p, n, &l);
     if (vectors) {
         if (l.steps < 0) {
-            jot_print_indent(p);
-            jot_text_f(p->out, "{\n");
+            jot_print_f(p, "\t{\n");
             p->indent++;
         }
         p->name[n] = jot_print_take(p, in->name ? in->name : "i");
@@ -418,8 +376,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
         else {
             print_ranged(p, &l);
             p->indent--;
-            jot_print_indent(p);
-            jot_text_f(p->out, "}\n");
+            jot_print_f(p, "\t}\n");
         }
         jot_print_give(p, mark);
         p->vectors = true;

@@ -369,7 +369,7 @@ vector_builtin_put(Text *out, const VectorBuiltin *b, const PreludeFn *fn, int l
 /* ---- functions ---- */
 
 static void
-vform_head(const PreludeFn *fn, int lanes, const char *how, Text *out)
+vform_head(const PreludeFn *fn, int lanes, const char *how, const char *end, Text *out)
 {
     VType t = jot_vform_type(fn->ret, jot_str_len(fn->ret));
     const char *p = fn->params;
@@ -377,7 +377,8 @@ vform_head(const PreludeFn *fn, int lanes, const char *how, Text *out)
     bool first = true, truth = jot_vform_is_truth(fn);
     if (truth)
         t = jot_vform_param(p, &v) && v.type == VT_F64 ? VT_I64 : VT_I32;
-    jot_text_f(out, "%s jot_%sx%d\n%s_x%d(", how, jot_vtype(t)->lane, lanes, fn->name, lanes);
+    jot_text_f(out, "%s jot_%sx%d\n%s_x%d%s(", how, jot_vtype(t)->lane, lanes, fn->name, lanes,
+               end);
     for (; (p = jot_vform_param(p, &v)) != NULL; first = false)
         jot_text_f(out, "%sjot_%sx%d %s%.*s", first ? "" : ", ", jot_vtype(v.type)->lane, lanes,
                    v.kind == VAR_POINTER ? "*" : "", (int)v.n, v.s);
@@ -463,6 +464,44 @@ vform_find(const char *name, size_t n, int *lanes)
     return jot_prelude_find(name, end - 2);
 }
 
+/* ---- called, not inlined ------------------------------------------------------------------ */
+
+enum { CALLED_LENGTH = 150 };
+static const char called[] = "_called";
+
+JOT_FN bool
+jot_prelude_may_call(const char *name, size_t n)
+{
+    int lanes;
+    const PreludeFn *fn = vform_find(name, n, &lanes);
+    if (!fn || jot_str_len(fn->body) < CALLED_LENGTH)
+        return false;
+    for (size_t i = 0; i < VECTOR_BUILTINS; i++)
+        if (vector_builtin_is(&vector_builtins[i], fn->name))
+            return false;
+    return true;
+}
+
+/* name_x16_called: a function that calls name_x16. */
+static bool
+called_text(const char *name, size_t n, Text *out)
+{
+    size_t end = sizeof called - 1;
+    const PreludeFn *fn;
+    int lanes;
+    const char *p;
+    VVar v;
+    if (n <= end || memcmp(name + n - end, called, end)
+        || !(fn = vform_find(name, n - end, &lanes)))
+        return false;
+    vform_head(fn, lanes, "static __attribute__((noinline))", called, out);
+    jot_text_f(out, "    return %s_x%d(", fn->name, lanes);
+    for (p = fn->params, n = 0; (p = jot_vform_param(p, &v)) != NULL; n++)
+        jot_text_f(out, "%s%.*s", n ? ", " : "", (int)v.n, v.s);
+    jot_text_f(out, ");\n}\n");
+    return true;
+}
+
 JOT_FN bool
 jot_prelude_vector(const char *name, size_t n, Text *out)
 {
@@ -470,9 +509,11 @@ jot_prelude_vector(const char *name, size_t n, Text *out)
     const PreludeFn *fn = vform_find(name, n, &lanes);
     const char *branch = "if";
     size_t start = out->n;
-    if (!fn || jot_str_eq(fn->name, "jotm_fused"))
+    if (!fn)
+        return called_text(name, n, out);
+    if (jot_str_eq(fn->name, "jotm_fused"))
         return false;
-    vform_head(fn, lanes, "JOT_VECTOR", out);
+    vform_head(fn, lanes, "JOT_VECTOR", "", out);
     for (size_t i = 0; i < VECTOR_BUILTINS; i++) {
         const VectorBuiltin *b = &vector_builtins[i];
         if (!vector_builtin_is(b, fn->name))
@@ -493,7 +534,7 @@ jot_prelude_vector(const char *name, size_t n, Text *out)
         if (!vform_body(fn, lanes, out)) {
             out->n = branch[0] == 'e' ? at : start;
             if (branch[0] != 'e')
-                vform_head(fn, lanes, "JOT_INLINE", out);
+                vform_head(fn, lanes, "JOT_INLINE", "", out);
             vform_each(fn, lanes, out);
         }
     }

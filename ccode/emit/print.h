@@ -55,8 +55,21 @@ typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
 /* The statements of a block (ccode/emit/statement.c). */
 JOT_FN void jot_print_block(Printer *p, uint32_t block);
 JOT_FN void jot_print_indent(Printer *p);
+/* The statements of a block whose head was printed, and its end. */
+JOT_FN void jot_print_braced(Printer *p, uint32_t block);
+/* for (jot_i64 name = from; name < to; name += step) { */
+JOT_FN void jot_print_for(Printer *p, Name name, int64_t from, int64_t to, int step);
 JOT_FN void jot_print_close(Printer *p, uint32_t block, uint32_t mark); /* its names are no more */
 JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
+/* Text in which \t is the indentation, and of which arguments follow in order:
+ *     %s %d   a string, an int        %l %i  int64_t, as it is or as jot_print_number has it
+ *     %n %b   a Name; a buffer's number, for its name
+ *     %w %v   a record, WHOLE or EACH_LANE     %m   a LaneMode and a record; %2w: within level 2,
+ *             which is 13 where it is not said */
+JOT_FN void jot_print_f(Printer *p, const char *format, ...);
+/* Arguments from.. of the record, each within the level. */
+JOT_FN void jot_print_list(Printer *p, const Inst *in, int from, const char *between, int level,
+                           LaneMode mode);
 /* n as an operand of something that holds `level` together: in parentheses if it is looser. */
 JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
 /* the record itself, though it has a name */
@@ -121,6 +134,7 @@ JOT_FN void jot_print_name(Printer *p, Name name);
 JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
 JOT_FN const char *jot_print_memory_type(int dtype);
 JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
+JOT_FN void jot_print_fma(Printer *p, const Inst *in);
 JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 
 /* ccode/device/emit_device.c */
@@ -132,7 +146,6 @@ JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
 JOT_FN void jot_print_copy(Printer *p, const Inst *in);
 JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
-JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
 /* All lanes as one access, to or from the array of this name. */
 JOT_FN void jot_print_wide_load(Printer *p, const Inst *in, Name to);
 JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);
@@ -147,6 +160,8 @@ JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
 JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
 JOT_FN bool jot_prelude_vector(const char *name, size_t n, Text *out);
+/* Is this function on vectors long enough to be called, as name_called, and no instruction? */
+JOT_FN bool jot_prelude_may_call(const char *name, size_t n);
 JOT_FN uint64_t jot_prelude_vector_hash(uint64_t hash);
 /* Dialect's own helper functions (dialect.c); NULL: none of that name. */
 JOT_FN const char *jot_dialect_helper(const char *name, size_t n);

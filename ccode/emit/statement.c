@@ -23,14 +23,8 @@ jot_print_indent(Printer *p)
 static void
 lane_loop(Printer *p, int lanes)
 {
-    jot_print_indent(p);
-    if (p->loop && p->part)
-        jot_text_f(p->out, "for (int l = 0; l < part; l++)\n");
-    else
-        jot_text_f(p->out, "for (int l = 0; l < %d; l++)\n", lanes);
-    p->indent++;
-    jot_print_indent(p);
-    p->indent--;
+    jot_print_f(p, p->loop && p->part ? "\tfor (int l = 0; l < part; l++)\n\t    "
+                : "\tfor (int l = 0; l < %d; l++)\n\t    ", lanes);
 }
 
 /* "float t" or the vector's "jot_f32x8 t", "float t[4]". Arrays are aligned as their lines are: no
@@ -73,17 +67,6 @@ name_for(const Printer *p, const Inst *in)
     }
 }
 
-static void
-print_pack(Printer *p, const Inst *in)
-{
-    jot_text_f(p->out, " = {");
-    for (int i = 0; i < in->narg; i++) {
-        jot_text_f(p->out, "%s", i ? ", " : "");
-        jot_print_expr(p, p->code->args.v[in->arg + (uint32_t)i], 13, EACH_LANE);
-    }
-    jot_text_f(p->out, "};\n");
-}
-
 /* A wide load under conditions: what is there without it, and the question. */
 static void
 print_wide_outside(Printer *p, const Inst *in, Name name)
@@ -91,12 +74,9 @@ print_wide_outside(Printer *p, const Inst *in, Name name)
     if (in->narg < 2)
         return;
     lane_loop(p, in->lanes);
-    jot_print_name(p, name);
-    jot_text_f(p->out, "[l] = ");
+    jot_print_f(p, "%n[l] = ", name);
     jot_print_outside(p, in);
-    jot_text_f(p->out, ";\n");
-    jot_print_indent(p);
-    jot_text_f(p->out, "if (");
+    jot_print_f(p, ";\n\tif (");
     jot_print_conditions(p, in, 1, EACH_LANE);
     jot_text_f(p->out, ")\n    ");
 }
@@ -126,10 +106,8 @@ print_mix(Printer *p, const Inst *in)
     if (p->d->vectors) {
         jot_text_f(p->out, "jot_%s_%sx%d(", in->narg < 2 ? "mix" : "mix2",
                    jot_print_short(in->dtype), p->lanes);
-        for (int i = 0; i < in->narg; i++) {
-            jot_print_expr(p, from[i], 13, WHOLE);
-            jot_text_f(p->out, ", ");
-        }
+        for (int i = 0; i < in->narg; i++)
+            jot_print_f(p, "%w, ", from[i]);
         jot_text_f(p->out, "(jot_i%dx%d)", 8 * (int)jot_dtype_nbytes((jot_DType)in->dtype),
                    p->lanes);
     }
@@ -157,16 +135,17 @@ print_variable(Printer *p, uint32_t n)
     if (array) { /* an index that goes its own way */
         jot_text_f(p->out, "[%d];\n", p->lanes);
         lane_loop(p, p->lanes);
-        jot_print_name(p, name);
-        jot_text_f(p->out, "[l] = ");
+        jot_print_f(p, "%n[l] = ", name);
         jot_print_body(p, n, EACH_LANE);
         jot_text_f(p->out, ";\n");
         p->name[n] = name;
         return;
     }
-    if (in->op == C_PACK)
-        print_pack(p, in);
-    else if (in->op == C_MIX)
+    if (in->op == C_PACK) {
+        jot_text_f(p->out, " = {");
+        jot_print_list(p, in, 0, ", ", 13, EACH_LANE);
+        jot_text_f(p->out, "};\n");
+    } else if (in->op == C_MIX)
         print_mix(p, in);
     else if (whole) {
         jot_text_f(p->out, " = ");
@@ -180,8 +159,7 @@ print_variable(Printer *p, uint32_t n)
     } else {
         jot_text_f(p->out, p->d->vectors ? " = {0};\n" : ";\n"); /* else gcc warns */
         lane_loop(p, in->lanes);
-        jot_print_name(p, name);
-        jot_text_f(p->out, mask ? "[l] = -(" : "[l] = ");
+        jot_print_f(p, mask ? "%n[l] = -(" : "%n[l] = ", name);
         jot_print_body(p, n, EACH_LANE);
         jot_text_f(p->out, mask ? ");\n" : ";\n");
     }
@@ -198,10 +176,8 @@ print_register(Printer *p, uint32_t n)
                    p->code->args.v[set->arg] == n;
     p->name[n] = jot_print_take(p, name_for(p, in));
     print_declarator(p, in, p->name[n], false);
-    if (at_once) {
-        jot_text_f(p->out, " = ");
-        jot_print_expr(p, p->code->args.v[set->arg + 1], 13, WHOLE);
-    }
+    if (at_once)
+        jot_print_f(p, " = %w", p->code->args.v[set->arg + 1]);
     jot_text_f(p->out, ";\n");
     return at_once;
 }
@@ -216,10 +192,19 @@ print_operand(Printer *p, const Inst *set, uint32_t n)
                 (in->op != C_LOAD || in->narg > 1 || in->lanes != set->lanes ||
                  p->k->bufs.v[in->aux].role == BUF_SCRATCH);
     if (part)
-        jot_text_f(p->out, "jot_part_%sx%d(", jot_print_short(set->dtype), p->lanes);
+        jot_text_f(p->out, "jot_part_%sx%d(", jot_print_short(in->dtype), p->lanes);
     jot_print_all_lanes(p, n);
     if (part)
         jot_text_f(p->out, ", %d)", set->lanes);
+}
+
+/* The function of vectors that a multiply-add or a dot product is. */
+JOT_FN void
+jot_print_fma(Printer *p, const Inst *in)
+{
+    jot_text_f(p->out, in->aux ? "jot_dot_%s_" : "jot_fma_",
+               in->aux ? jot_target_dots[in->aux - 1].name : "");
+    jot_text_f(p->out, "%sx%d", jot_print_short(in->dtype), p->lanes);
 }
 
 /* acc = fma(a, b, acc) */
@@ -229,7 +214,9 @@ print_fma(Printer *p, const Inst *in, LaneMode mode)
     const uint32_t *arg = &p->code->args.v[in->arg];
     bool vector = in->lanes && mode == WHOLE;
     if (vector)
-        jot_text_f(p->out, "jot_fma_%sx%d", jot_print_short(in->dtype), p->lanes);
+        jot_print_fma(p, in);
+    else if (in->aux)
+        jot_text_f(p->out, "jot_dot_%s", jot_target_dots[in->aux - 1].name);
     else
         for (const char *c = p->d->fma; *c; c++)
             if (c[0] == '%' && c[1] == 'f')
@@ -255,18 +242,14 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
     const Inst *to = &p->code->inst.v[arg[0]];
     bool mask = p->loop && to->lanes && to->dtype == JOT_BOOL && to->op == C_DECL;
     int dtype;
-    if (mask) {
-        jot_print_name(p, p->name[arg[0]]);
-        jot_text_f(p->out, "[l] = -(");
-    } else {
-        jot_print_expr(p, arg[0], 0, mode);
-        jot_text_f(p->out, " = ");
-    }
+    if (mask)
+        jot_print_f(p, "%n[l] = -(", p->name[arg[0]]);
+    else
+        jot_print_f(p, "%0m = ", mode, arg[0]);
     if (in->narg == 3)
         print_fma(p, in, mode);
     else if (in->ew == EW_ADD && in->lanes && in->lanes < p->lanes && !in->exact && mode == WHOLE) {
-        jot_print_expr(p, arg[0], 0, mode);
-        jot_text_f(p->out, " + ");
+        jot_print_f(p, "%0m + ", mode, arg[0]);
         print_operand(p, in, arg[1]);
     } else if (in->lanes && mode == WHOLE && (in->ew == EW_MAX || in->ew == EW_MIN))
         jot_print_lanes_call(p, in, in->loose ? in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f("
@@ -329,15 +312,9 @@ print_store_wide(Printer *p, const Inst *in)
     bool named = value->lanes && !value->in_place;
     Name from = named ? p->name[arg] : jot_print_take(p, "wide");
     if (!named) {
-        jot_print_indent(p);
-        jot_text_f(p->out, "%s ", jot_print_type(in->dtype));
-        jot_print_name(p, from);
-        jot_text_f(p->out, "[%d];\n", p->lanes);
+        jot_print_f(p, "\t%s %n[%d];\n", jot_print_type(in->dtype), from, p->lanes);
         lane_loop(p, p->lanes);
-        jot_print_name(p, from);
-        jot_text_f(p->out, "[l] = ");
-        jot_print_expr(p, arg, 13, EACH_LANE);
-        jot_text_f(p->out, ";\n");
+        jot_print_f(p, "%n[l] = %v;\n", from, arg);
     }
     jot_print_indent(p);
     jot_print_wide_store(p, in, from);
@@ -369,26 +346,19 @@ print_store(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "",
                    round ? jot_print_short(dtype) : "", round ? "_" : "",
                    jot_print_short(round ? JOT_F32 : dtype), p->lanes);
-        jot_print_name(p, p->buf_name[in->aux]);
-        jot_text_f(p->out, " + ");
-        jot_print_expr(p, arg[0], 2, WHOLE);
-        jot_text_f(p->out, ", ");
-        jot_print_expr(p, arg[1], 13, WHOLE);
-        jot_text_f(p->out, part ? ", %d);\n" : ");\n", in->lanes);
+        jot_print_f(p, part ? "%b + %2w, %w, %d);\n" : "%b + %2w, %w);\n", in->aux, arg[0], arg[1],
+                    in->lanes);
         return;
     }
     if (in->lanes)
         lane_loop(p, in->lanes);
     else
         jot_print_indent(p);
-    jot_print_name(p, p->buf_name[in->aux]);
-    jot_text_f(p->out, "[");
-    jot_print_expr(p, arg[0], 3, EACH_LANE);
-    jot_text_f(p->out, in->lanes && !p->loop ? " + l] = " : "] = ");
+    jot_print_f(p, in->lanes && !p->loop ? "%b[%3v + l] = " : "%b[%3v] = ", in->aux, arg[0]);
     if (half)
-        jot_text_f(p->out, "jotm_f32_to_%s(", jot_dtype_name((jot_DType)dtype));
-    jot_print_expr(p, arg[1], 13, EACH_LANE);
-    jot_text_f(p->out, half ? ");\n" : ";\n");
+        jot_print_f(p, "jotm_f32_to_%s(%v);\n", jot_dtype_name((jot_DType)dtype), arg[1]);
+    else
+        jot_print_f(p, "%v;\n", arg[1]);
 }
 
 static void
@@ -396,33 +366,16 @@ print_tiles(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
     jot_text_f(p->out, "jot_tiles_%s(", jot_dtype_name((jot_DType)in->dtype));
-    for (int i = 0; i < 3; i++) {
-        jot_print_name(p, p->buf_name[in->aux >> (16 - 8 * i) & 255]);
-        jot_text_f(p->out, " + ");
-        jot_print_expr(p, arg[i], 2, WHOLE);
-        jot_text_f(p->out, ", ");
-    }
-    jot_print_number(p, in->c.i);
-    jot_text_f(p->out, ", ");
-    jot_print_expr(p, arg[3], 13, WHOLE);
-    jot_text_f(p->out, ");\n");
-}
-
-static void
-print_ahead(Printer *p, const Inst *in)
-{
-    jot_print_indent(p);
-    jot_text_f(p->out, "JOT_AHEAD(");
-    jot_print_name(p, p->buf_name[in->aux]);
-    jot_text_f(p->out, " + ");
-    jot_print_expr(p, p->code->args.v[in->arg], 2, WHOLE);
-    jot_text_f(p->out, ");\n");
+    for (int i = 0; i < 3; i++)
+        jot_print_f(p, "%b + %2w, ", in->aux >> (16 - 8 * i) & 255, arg[i]);
+    jot_print_f(p, "%i, %w);\n", in->c.i, arg[3]);
 }
 
 static void
 open_block(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
+    const uint32_t *arg = &p->code->args.v[in->arg];
     jot_print_indent(p);
     if (in->op == C_FOR) {
         Name name = p->name[n] = jot_print_take(p, in->name ? in->name : "i");
@@ -430,46 +383,33 @@ open_block(Printer *p, uint32_t n)
             jot_print_shared_loop(p, in, name);
             return;
         }
-        jot_text_f(p->out, "for (jot_i64 ");
-        jot_print_name(p, name);
-        jot_text_f(p->out, in->wide ? " = lo; " : in->narg ? " = " : " = 0; ");
-        if (in->narg) {
-            jot_print_expr(p, p->code->args.v[in->arg], 13, WHOLE);
-            jot_text_f(p->out, "; ");
-        }
-        jot_print_name(p, name);
-        jot_text_f(p->out, " < ");
         if (in->narg)
-            jot_print_expr(p, p->code->args.v[in->arg + 1], 4, WHOLE);
+            jot_print_f(p, "for (jot_i64 %n = %w; %n < %4w", name, arg[0], name, arg[1]);
         else if (in->wide)
-            jot_text_f(p->out, "hi");
+            jot_print_f(p, "for (jot_i64 %n = lo; %n < hi", name, name);
         else
-            jot_print_number(p, in->c.i);
-        if (in->wide && in->exact) {
-            jot_text_f(p->out, " && ");
-            jot_print_name(p, name);
-            jot_text_f(p->out, " < ");
-            jot_print_number(p, in->c.i);
-        }
-        jot_text_f(p->out, "; ");
-        jot_print_name(p, name);
-        jot_text_f(p->out, "++) {\n");
+            jot_print_f(p, "for (jot_i64 %n = 0; %n < %i", name, name, in->c.i);
+        if (in->wide && in->exact)
+            jot_print_f(p, " && %n < %i", name, in->c.i);
+        jot_print_f(p, "; %n++) {\n", name);
         return;
     }
     if (in->op == C_TAIL) {
-        jot_text_f(p->out, "if (lo <= ");
-        jot_print_number(p, in->c.i);
-        jot_text_f(p->out, " && hi > ");
-        jot_print_number(p, in->c.i);
-        jot_text_f(p->out, ") {\n");
+        jot_print_f(p, "if (lo <= %i && hi > %i) {\n", in->c.i, in->c.i);
         return;
     }
     jot_text_f(p->out, "if (");
-    for (int i = 0; i < in->narg; i++) {
-        jot_text_f(p->out, "%s", i ? " && " : "");
-        jot_print_expr(p, p->code->args.v[in->arg + (uint32_t)i], in->narg > 1 ? 6 : 13, EACH_LANE);
-    }
+    jot_print_list(p, in, 0, " && ", in->narg > 1 ? 6 : 13, EACH_LANE);
     jot_text_f(p->out, ") {\n");
+}
+
+JOT_FN void
+jot_print_braced(Printer *p, uint32_t block)
+{
+    p->indent++;
+    jot_print_block(p, block);
+    p->indent--;
+    jot_print_f(p, "\t}\n");
 }
 
 /* The block's records, and the loop's variable, are no more: who names one is refused. */
@@ -502,17 +442,15 @@ jot_print_block(Printer *p, uint32_t block)
                 break;
             mark = p->scope.n;
             open_block(p, n);
-            p->indent++;
-            jot_print_block(p, n);
-            p->indent--;
-            jot_print_indent(p);
-            jot_text_f(p->out, "}\n");
+            jot_print_braced(p, n);
             jot_print_close(p, n, mark);
             break;
         case C_DECL: skip = print_register(p, n); break;
         case C_SET: print_set(p, in); break;
         case C_STORE: print_store(p, in); break;
-        case C_AHEAD: print_ahead(p, in); break;
+        case C_AHEAD:
+            jot_print_f(p, "\tJOT_AHEAD(%b + %2w);\n", in->aux, p->code->args.v[in->arg]);
+            break;
         case C_ATOMIC: jot_print_indent(p); jot_print_atomic(p, in); break;
         case C_MATRIX:
             jot_print_indent(p);

@@ -66,12 +66,8 @@ jot_print_all_lanes(Printer *p, uint32_t n)
         jot_print_expr(p, n, 13, WHOLE);
         return;
     }
-    jot_text_f(p->out, zero ? "(jot_%sx%d){0}" : "jot_bc_%sx%d(",
-               jot_print_short(jot_print_is_half(in->dtype) ? JOT_F32 : in->dtype), p->lanes);
-    if (zero)
-        return;
-    jot_print_expr(p, n, 13, WHOLE);
-    jot_text_f(p->out, ")");
+    jot_print_f(p, zero ? "(jot_%sx%d){0}" : "jot_bc_%sx%d(%w)",
+                jot_print_short(jot_print_is_half(in->dtype) ? JOT_F32 : in->dtype), p->lanes, n);
 }
 
 JOT_FN void
@@ -82,8 +78,7 @@ jot_print_choice(Printer *p, const Inst *in)
     jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_short(in->dtype), p->lanes);
     if (bytes)
         jot_text_f(p->out, "jot_mask_%sx%d(", jot_print_short(in->dtype), p->lanes);
-    jot_print_expr(p, arg[0], 13, WHOLE);
-    jot_text_f(p->out, bytes ? "), " : ", ");
+    jot_print_f(p, bytes ? "%w), " : "%w, ", arg[0]);
     jot_print_all_lanes(p, arg[1]);
     jot_text_f(p->out, ", ");
     jot_print_all_lanes(p, arg[2]);
@@ -104,7 +99,7 @@ jot_print_whole(Printer *p, uint32_t n)
         return jot_print_lanes_whole(p, n);
     if (in->op == C_LOAD) /* its conditions are of no lane */
         return (in->narg == 1 || in->dtype >= JOT_F32) &&
-               (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL) &&
+               (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL || in->dtype == JOT_U32) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype ||
                 jot_print_is_half(p->k->bufs.v[in->aux].dtype));
     if (jot_print_is_choice(p, in))

@@ -78,7 +78,6 @@ jot_kernel_restore(Kernel *k, Kernel *was)
         restore_list(k, was, ixs);
         restore_list(k, was, args);
         restore_list(k, was, slots);
-        k->steps = was->steps;
     }
     jot_kernel_close(was);
 }

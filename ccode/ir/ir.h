@@ -66,8 +66,6 @@ JOT_FN bool jot_layout_make(Layout *layout, int rank, const int64_t *ext, int n,
                             const LayoutPart *part,
                             const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad);
 JOT_FN bool jot_layout_rowmajor(Layout *layout, int rank, const int64_t *ext);
-/* Map all positions of a dimension to one: for a buffer that holds one step of it at a time. */
-JOT_FN void jot_layout_fold(Layout *layout, int dim);
 /* A random legal layout: order of axes, blocking, halo (only if may_halo), padding. */
 JOT_FN bool jot_layout_random(Layout *layout, int rank, const int64_t *ext, uint64_t seed,
                               bool may_halo);
@@ -124,7 +122,9 @@ typedef enum {
     VAL_AT,      /* a[0] with axis ax[i] replaced by an index expression */
     VAL_TABLE,   /* constant table number `buf` at index...; a 0 means "no term": in a sum of
                     table * x the term is omitted where the index is a constant */
-    VAL_CALL     /* the user's C text with %0 %1 ... for operands */
+    VAL_CALL,    /* the user's C text with %0 %1 ... for operands */
+    VAL_DOT      /* of words a[0], a[1] (u32): the sum of the products of the elements that lie in
+                    them, as row `ew` of jot_target_dots has it; read by a sum alone */
 } ValOp;
 
 /* Value dtypes are what is computed in: f32 for f16 and bf16. */
@@ -166,9 +166,6 @@ typedef struct {
     const double *v;        /* row-major */
 } KTable;
 
-/* steps: within one step of these axes, buffers that are stored into may also be loaded from, at
- * any element of that step. All stages then have these axes as their outermost loops, in single
- * steps, and stages that load come after those that store (ccode/rewrite/forward.c). */
 typedef struct {
     Mem *mem;
     IxPool *ix;             /* not owned: where the index expressions live; emission adds to it */
@@ -183,7 +180,6 @@ typedef struct {
     Vec(Ix) ixs;
     Vec(uint32_t) args;
     Vec(uint32_t) slots;    /* integer variable @e<k> of index expressions -> buffer */
-    uint64_t steps;         /* axes within one step of which results are read back; 0: none are */
 } Kernel;
 
 JOT_FN bool jot_kernel_open(Kernel *k, Mem *mem, IxPool *ix);
@@ -246,6 +242,9 @@ JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
 /* The list of an access or a reduction, whose expressions begin at *at, longer by conditions. */
 JOT_FN bool jot_kernel_ask(Kernel *k, uint32_t *at, int nidx, uint8_t *ncond, int n,
                            const Ix *cond);
+/* A half as it lies in memory, u16; 0 where the conditions do not hold. */
+JOT_FN uint32_t jot_v_bits(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond);
+JOT_FN uint32_t jot_v_dot(Kernel *k, int row, uint32_t a, uint32_t b);
 JOT_FN void jot_v_name(Kernel *k, uint32_t value, const char *name);
 /* Rebuild everything that reads value `from`, stores too, to read `to`. Returns the value that
  * replaces `what`; 0 on failure. */

@@ -72,24 +72,6 @@ jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart
     return l->nelem < INT64_MAX / 64;
 }
 
-JOT_FN void
-jot_layout_fold(Layout *l, int dim)
-{
-    int n = 0;
-    for (int i = 0; i < l->n; i++)
-        if (l->part[i].dim != dim) {
-            l->part[n] = l->part[i];
-            l->size[n] = l->size[i];
-            l->first[n++] = l->first[i];
-        }
-    l->n = n;
-    l->nelem = 1;
-    while (n-- > 0) {
-        l->stride[n] = l->nelem;
-        l->nelem *= l->size[n];
-    }
-}
-
 JOT_FN bool
 jot_layout_rowmajor(Layout *l, int rank, const int64_t *ext)
 {

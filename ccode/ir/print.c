@@ -74,6 +74,7 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         print_ixs(k, v->at, v->nidx, "[", "]", t);
         break;
     case VAL_CALL: jot_text_f(t, "call \"%s\"", v->text); break;
+    case VAL_DOT: jot_text_f(t, "dot %s", jot_target_dots[v->ew].name); break;
     default: jot_text_f(t, "poison"); break;
     }
     for (int i = 0; i < v->narg; i++)
@@ -116,11 +117,6 @@ jot_ir_print(const Kernel *k, Text *t)
     for (uint32_t i = 0; i < k->axes.n; i++)
         jot_text_f(t, " %s:%lld", k->axes.v[i].name, (long long)k->axes.v[i].ext);
     jot_text_f(t, "\n");
-    if (k->steps) {
-        jot_text_f(t, "steps");
-        print_axes(k, k->steps, t);
-        jot_text_f(t, "\n");
-    }
     for (uint32_t i = 1; i < k->bufs.n; i++)
         print_buf(&k->bufs.v[i], t);
     for (uint32_t i = 0; i < k->scalars.n; i++)

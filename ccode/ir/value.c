@@ -107,20 +107,36 @@ computed(int dtype)
     return (uint8_t)(dtype == JOT_F16 || dtype == JOT_BF16 ? JOT_F32 : dtype);
 }
 
-JOT_FN uint32_t
-jot_v_load(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond, jot_Scalar outside)
+static uint32_t
+load_as(Kernel *k, uint8_t dtype, uint32_t buf, const Ix *idx, int ncond, const Ix *cond,
+        jot_Scalar outside)
 {
     Value v = {0};
     if (buf == 0 || buf >= k->bufs.n || ncond < 0 || ncond > 64)
         return 0;
     v.op = VAL_LOAD;
-    v.dtype = v.round = computed(k->bufs.v[buf].dtype);
+    v.dtype = v.round = dtype;
     v.buf = buf;
     v.nidx = k->bufs.v[buf].rank;
     v.ncond = (uint8_t)ncond;
     v.at = add_ixs(k, v.nidx, idx, ncond, cond);
     v.c = outside;
     return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_load(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond, jot_Scalar outside)
+{
+    uint8_t dtype = buf < k->bufs.n ? computed(k->bufs.v[buf].dtype) : 0;
+    return load_as(k, dtype, buf, idx, ncond, cond, outside);
+}
+
+JOT_FN uint32_t
+jot_v_bits(Kernel *k, uint32_t buf, const Ix *idx, int ncond, const Ix *cond)
+{
+    jot_Scalar none;
+    none.u = 0;
+    return load_as(k, JOT_U16, buf, idx, ncond, cond, none);
 }
 
 JOT_FN uint32_t
@@ -361,6 +377,20 @@ jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *
     v.dtype = v.round = computed(dtype);
     v.narg = (uint8_t)n;
     v.arg = add_args(k, n, arg);
+    return k->mem->failed ? 0 : add_value(k, v);
+}
+
+JOT_FN uint32_t
+jot_v_dot(Kernel *k, int row, uint32_t a, uint32_t b)
+{
+    Value v = {0};
+    uint32_t arg[2];
+    arg[0] = a, arg[1] = b;
+    v.op = VAL_DOT;
+    v.ew = (uint8_t)row;
+    v.dtype = v.round = jot_target_dots[row].sum;
+    v.narg = 2;
+    v.arg = add_args(k, 2, arg);
     return k->mem->failed ? 0 : add_value(k, v);
 }
 

@@ -16,13 +16,9 @@
 #include "ccode/lower/walk.h"
 
 static uint32_t
-pair_op(Walk *w, EwOp op, int dtype, uint32_t a, uint32_t b, uint32_t c)
+pair_ask(Walk *w, EwOp op, uint32_t a, uint32_t b)
 {
-    uint32_t arg[3];
-    arg[0] = a;
-    arg[1] = b;
-    arg[2] = c;
-    return jot_walk_operator(w, op, dtype, arg, op == EW_SELECT ? 3 : 2);
+    return jot_walk_operator(w, op, JOT_BOOL, a, b, 0);
 }
 
 /* b is strictly more extreme than a. */
@@ -31,24 +27,24 @@ pair_better(Walk *w, const Value *v, uint32_t a, uint32_t b)
 {
     uint32_t beyond, no;
     if (v->dtype < JOT_F16)
-        return pair_op(w, v->ew == EW_MAX ? EW_GT : EW_LT, JOT_BOOL, b, a, 0);
-    beyond = pair_op(w, v->ew == EW_MAX ? EW_LE : EW_GE, JOT_BOOL, b, a, 0);
-    no = jot_walk_operator(w, EW_NOT, JOT_BOOL, &beyond, 1);
-    return pair_op(w, EW_AND, JOT_BOOL, no, pair_op(w, EW_EQ, JOT_BOOL, a, a, 0), 0);
+        return pair_ask(w, v->ew == EW_MAX ? EW_GT : EW_LT, b, a);
+    beyond = pair_ask(w, v->ew == EW_MAX ? EW_LE : EW_GE, b, a);
+    no = jot_walk_operator(w, EW_NOT, JOT_BOOL, beyond, 0, 0);
+    return pair_ask(w, EW_AND, no, pair_ask(w, EW_EQ, a, a));
 }
 
 /* They are equal, and b's second goes first. */
 static uint32_t
 pair_tie(Walk *w, const Value *v, const uint32_t *a, const uint32_t *b)
 {
-    uint32_t equal = pair_op(w, EW_EQ, JOT_BOOL, a[0], b[0], 0), nan;
+    uint32_t equal = pair_ask(w, EW_EQ, a[0], b[0]), nan;
     if (v->dtype >= JOT_F16) {
-        nan = pair_op(w, EW_AND, JOT_BOOL, pair_op(w, EW_NE, JOT_BOOL, a[0], a[0], 0),
-                      pair_op(w, EW_NE, JOT_BOOL, b[0], b[0], 0), 0);
-        equal = pair_op(w, EW_OR, JOT_BOOL, equal, nan, 0);
+        nan = pair_ask(w, EW_NE, a[0], a[0]);
+        nan = pair_ask(w, EW_AND, nan, pair_ask(w, EW_NE, b[0], b[0]));
+        equal = pair_ask(w, EW_OR, equal, nan);
     }
-    return pair_op(w, EW_AND, JOT_BOOL, equal,
-                   pair_op(w, v->tie == EW_MAX ? EW_GT : EW_LT, JOT_BOOL, b[1], a[1], 0), 0);
+    return pair_ask(w, EW_AND, equal,
+                    pair_ask(w, v->tie == EW_MAX ? EW_GT : EW_LT, b[1], a[1]));
 }
 
 JOT_FN void
@@ -57,16 +53,16 @@ jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t *a, const u
 {
     uint32_t better = pair_better(w, v, a[0], b[0]);
     if (!in_order || !v->ordered)
-        better = pair_op(w, EW_OR, JOT_BOOL, better, pair_tie(w, v, a, b), 0);
+        better = pair_ask(w, EW_OR, better, pair_tie(w, v, a, b));
     for (int n = 0; n < 2; n++)
-        out[n] = pair_op(w, EW_SELECT, w->code->inst.v[b[n]].dtype, better, b[n], a[n]);
+        out[n] = jot_walk_operator(w, EW_SELECT, w->code->inst.v[b[n]].dtype, better, b[n], a[n]);
 }
 
 /* What is in a register now: questions about it must not move before what was put there. */
 JOT_FN uint32_t
 jot_walk_now(Walk *w, uint32_t reg)
 {
-    Inst in = jot_walk_pure(C_EW, w->code->inst.v[reg].dtype, w->code->inst.v[reg].lanes);
+    Inst in = jot_code_pure(C_EW, w->code->inst.v[reg].dtype, w->code->inst.v[reg].lanes);
     in.ew = EW_CAST;
     in.pure = false;
     return jot_code_add(&w->b, in, &reg, 1, NULL);
@@ -163,18 +159,18 @@ pair_of_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v, uint32_
 static void
 pair_of_team(Walk *w, const Stage *st, const Value *v, uint32_t *a)
 {
-    uint32_t most = jot_walk_team(w, st, a[0], (EwOp)v->ew), same, nan, none;
+    uint32_t most = jot_walk_team(w, st, a[0], (EwOp)v->ew), same, none;
     jot_Scalar last;
     int dtype = w->code->inst.v[a[1]].dtype;
     if (most == a[0])
         return;
     jot_reduce_op_identity((EwOp)v->tie, (jot_DType)dtype, &last);
     none = jot_walk_const(w, dtype, last);
-    same = pair_op(w, EW_EQ, JOT_BOOL, a[0], most, 0);
-    nan = pair_op(w, EW_NE, JOT_BOOL, a[0], a[0], 0);
+    same = pair_ask(w, EW_EQ, a[0], most);
     if (v->dtype >= JOT_F16)
-        same = pair_op(w, EW_OR, JOT_BOOL, same, nan, 0);
-    a[1] = jot_walk_team(w, st, pair_op(w, EW_SELECT, dtype, same, a[1], none), (EwOp)v->tie);
+        same = pair_ask(w, EW_OR, same, pair_ask(w, EW_NE, a[0], a[0]));
+    same = jot_walk_operator(w, EW_SELECT, dtype, same, a[1], none);
+    a[1] = jot_walk_team(w, st, same, (EwOp)v->tie);
     a[0] = most;
 }
 

@@ -21,7 +21,8 @@ static bool
 same_record(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg,
             const int64_t *coef, int narg)
 {
-    bool same = a->op == in->op && a->dtype == in->dtype && a->c.i == in->c.i && a->narg == narg;
+    bool same = a->op == in->op && a->ew == in->ew && a->dtype == in->dtype &&
+                a->c.i == in->c.i && a->narg == narg;
     for (int i = 0; same && i < narg; i++)
         same = code->args.v[a->arg + (uint32_t)i] == arg[i] &&
                (!coef || code->coefs.v[a->coef + (uint32_t)i] == coef[i]);
@@ -30,8 +31,9 @@ same_record(const Code *code, const Inst *a, const Inst *in, const uint32_t *arg
 
 /* An index record in the outermost block where its operands are, before the loop; one that is there
  * already is taken. 0: out of memory. */
-static uint32_t
-before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64_t *coef, int narg)
+JOT_FN uint32_t
+jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const int64_t *coef,
+                 int narg)
 {
     uint32_t home = 1, mark, last = 0, n = code->inst.n;
     in.dtype = JOT_I64;
@@ -83,7 +85,7 @@ bound_of(Code *code, uint32_t loop, uint32_t lin, int64_t sign, int64_t c)
         return arg[0];
     in.op = C_LIN;
     in.c.i = sign * l.c.i + c;
-    return before(code, loop, in, arg, coef, n);
+    return jot_guard_before(code, loop, in, arg, coef, n);
 }
 
 /* a / k for a bound of a variable that is not negative: where a is negative, any number that is not
@@ -100,8 +102,8 @@ bound_divided(Code *code, uint32_t loop, uint32_t a, int64_t k)
     in.op = C_IDIV;
     in.exact = true;
     arg[0] = a;
-    arg[1] = before(code, loop, by, NULL, NULL, 0);
-    return arg[1] ? before(code, loop, in, arg, NULL, 2) : 0;
+    arg[1] = jot_guard_before(code, loop, by, NULL, NULL, 0);
+    return arg[1] ? jot_guard_before(code, loop, in, arg, NULL, 2) : 0;
 }
 
 /* Is the condition k v + rest against 0, with v the loop's variable and the rest outside of it?
@@ -172,7 +174,7 @@ extreme(Code *code, uint32_t loop, COp op, uint32_t a, uint32_t b)
     }
     in.op = (uint8_t)op;
     arg[0] = a, arg[1] = b;
-    return before(code, loop, in, arg, NULL, 2);
+    return jot_guard_before(code, loop, in, arg, NULL, 2);
 }
 
 /* Narrow the loop's bounds by a condition; false: out of memory, nothing changed. */
@@ -187,8 +189,8 @@ narrow_loop(Code *code, uint32_t loop, uint32_t cond, int64_t k)
     for (int i = 0; i < n; i++)
         bound[i] = code->args.v[code->inst.v[loop].arg + (uint32_t)i];
     if (n == 0) {
-        bound[0] = before(code, loop, zero, NULL, NULL, 0);
-        bound[1] = before(code, loop, steps, NULL, NULL, 0);
+        bound[0] = jot_guard_before(code, loop, zero, NULL, NULL, 0);
+        bound[1] = jot_guard_before(code, loop, steps, NULL, NULL, 0);
         n = 2;
     }
     if (k > 0) { /* v >= (-rest + k - 1) / k */
@@ -218,8 +220,8 @@ only_if(const Code *code, uint32_t loop)
 }
 
 /* Put the loop under conditions of its own. */
-static bool
-put_under(Code *code, uint32_t loop, const uint32_t *cond, int n)
+JOT_FN bool
+jot_guard_under(Code *code, uint32_t loop, const uint32_t *cond, int n)
 {
     uint32_t block = code->inst.v[loop].block, number = code->inst.n, before = 0;
     Inst in = {0};
@@ -279,7 +281,7 @@ lift_loop(Code *code, uint32_t loop)
     if (left == 0)
         jot_guard_dissolve(code, loop, guard);
     if (out)
-        put_under(code, loop, around, out);
+        jot_guard_under(code, loop, around, out);
 }
 
 /* Inner loops first: what they lift is the only thing in the next one, often. */
@@ -320,7 +322,7 @@ gather_outer(Code *code, uint32_t load, uint32_t loop)
             continue;
         }
         pair[0] = outer, pair[1] = arg[i];
-        outer = outer ? before(code, loop, both, pair, NULL, 2) : arg[i];
+        outer = outer ? jot_guard_before(code, loop, both, pair, NULL, 2) : arg[i];
         if (!outer)
             return;
     }

@@ -50,6 +50,27 @@ jot_code_close(Code *code)
     jot_vec_free(code->mem, code->order);
 }
 
+JOT_FN Inst
+jot_code_pure(COp op, int dtype, int lanes)
+{
+    Inst in = {0};
+    in.op = (uint8_t)op;
+    in.dtype = in.round = (uint8_t)dtype;
+    in.lanes = (uint8_t)lanes;
+    in.pure = true;
+    return in;
+}
+
+JOT_FN Inst
+jot_code_effect(COp op, int dtype, uint32_t aux)
+{
+    Inst in = {0};
+    in.op = (uint8_t)op;
+    in.dtype = (uint8_t)dtype;
+    in.aux = aux;
+    return in;
+}
+
 static uint64_t
 hash_inst(const Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
 {
@@ -180,13 +201,32 @@ jot_code_pop(Blocks *b)
         link_into(b->code, b->stack[b->depth], block);
 }
 
+JOT_FN uint32_t
+jot_code_pair(Blocks *b, Inst in, uint32_t first, uint32_t second)
+{
+    uint32_t arg[2];
+    arg[0] = first, arg[1] = second;
+    return jot_code_add(b, in, arg, 2, NULL);
+}
+
+JOT_FN void
+jot_code_under(Blocks *b, const uint32_t *cond, int n)
+{
+    jot_code_push(b, jot_code_add(b, jot_code_effect(C_IF, 0, 0), cond, n, NULL));
+}
+
+JOT_FN void
+jot_code_tail(Blocks *b, int64_t at)
+{
+    Inst in = jot_code_effect(C_TAIL, 0, 0);
+    in.c.i = at;
+    jot_code_push(b, jot_code_add(b, in, NULL, 0, NULL));
+}
+
 static Inst
 code_sum(int64_t c)
 {
-    Inst lin = {0};
-    lin.op = C_LIN;
-    lin.pure = true;
-    lin.dtype = JOT_I64;
+    Inst lin = jot_code_pure(C_LIN, JOT_I64, 0);
     lin.c.i = c;
     return lin;
 }

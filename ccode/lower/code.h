@@ -55,12 +55,14 @@ typedef enum {
                    lane l - h of arg 1, else lane l of arg 0; with c.i = -h lane l of arg 1, else
                    lane l + h of arg 0 */
     C_LANE,     /* lane c.i of arg 0 */
+    C_DOT,      /* VAL_DOT of row `ew`: a step of SET takes its operands */
     C_EW, C_CALL, /* operator `ew`, or text of value aux; `exact`: EXP of what is not
-                   above 0, DIV by what stands still in the loop */
+                   above 0, DIV by what stands still in the loop, MAX, MIN with what is no NaN
+                   second */
     C_DECL,     /* variable (a register); as an operand: what is in it. c.i > 0: an array */
     C_CELL,     /* element arg 1 of array arg 0 */
     C_SET,      /* register or element arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands:
-                   fma(arg 1, arg 2, arg 0). `exact`: nothing is in the lanes beyond, they may
+                   fma(arg 1, arg 2, arg 0), or the dot product of row `aux` - 1. `exact`: nothing is in the lanes beyond, they may
                    be overwritten */
     C_STORE,    /* buffer aux at address arg 0 = arg 1 */
     C_AHEAD     /* buffer aux at address arg 0, which may be past its end, will be loaded soon */
@@ -74,13 +76,6 @@ enum {
     BARRIER_COPIES = 1, BARRIER_FENCE = 2, BARRIER_ONLY = 4, BARRIER_GROUP = 8,
     BARRIER_PRODUCTS = 16
 };
-
-/* A device's C_MATRIX: who has it together, its steps, how operands lie
- * (ccode/device/emit_matrix.c). What four warps have together is on its way until it is waited for;
- * k 0: all is there, the sums may be read. */
-typedef struct { int warps, m, n, k, far[2]; bool turned[2]; } MatrixUnit;
-JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
-JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
 
 /* FOR: `wide` with one of these in aux is a loop whose steps are shared out on a device. */
 enum { SHARE_CALLER, SHARE_ITEMS, SHARE_TEAMS, SHARE_TEAM, SHARE_REST };
@@ -148,8 +143,15 @@ typedef struct {
     int depth;                  /* stack[depth] is the innermost */
 } Blocks;
 JOT_FN bool jot_code_open(Code *code, Blocks *b, const Kernel *k, const Sched *s, Text *why);
+/* A record that is yet to be added: one whose value is all there is to it; one of an effect. */
+JOT_FN Inst jot_code_pure(COp op, int dtype, int lanes);
+JOT_FN Inst jot_code_effect(COp op, int dtype, uint32_t aux);
 JOT_FN uint32_t jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg,
                              const int64_t *coef);
+JOT_FN uint32_t jot_code_pair(Blocks *b, Inst in, uint32_t first, uint32_t second);
+/* Opens a block under the conditions, or of the caller that has step `at`. */
+JOT_FN void jot_code_under(Blocks *b, const uint32_t *cond, int n);
+JOT_FN void jot_code_tail(Blocks *b, int64_t at);
 JOT_FN void jot_code_push(Blocks *b, uint32_t block); /* the block's records follow */
 JOT_FN void jot_code_pop(Blocks *b);                  /* it is complete: link it into its parent */
 JOT_FN uint32_t jot_code_lin(Blocks *b, int64_t c, const uint32_t *arg, const int64_t *coef, int n);
@@ -185,5 +187,10 @@ JOT_FN bool jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg
 JOT_FN void jot_guard_dissolve(Code *code, uint32_t block, uint32_t n);
 JOT_FN void jot_guard_lift(Code *code, uint32_t block);
 JOT_FN void jot_guard_gather(Code *code, uint32_t block, uint32_t loop);
+/* A record of index values or a comparison, before the loop; 0: out of memory. */
+JOT_FN uint32_t jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg,
+                                 const int64_t *coef, int narg);
+JOT_FN bool jot_guard_under(Code *code, uint32_t loop, const uint32_t *cond, int n);
+JOT_FN void jot_code_unswitch(Code *code, uint32_t block); /* ccode/lower/unswitch.c */
 
 #endif

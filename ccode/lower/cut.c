@@ -141,14 +141,12 @@ is_edge_asked(const Walk *w, uint32_t n)
 static uint32_t
 segment_bound(Walk *w, COp bound, int64_t from, COp op, int64_t end)
 {
-    Inst in = jot_walk_pure(bound, JOT_I64, 0);
-    uint32_t arg[2];
+    Inst in = jot_code_pure(bound, JOT_I64, 0);
     int64_t one = 1;
-    arg[0] = jot_code_add(&w->b, in, NULL, 0, NULL);
-    arg[0] = jot_code_lin(&w->b, -from, arg, &one, 1);
-    arg[1] = jot_code_lin(&w->b, end, NULL, NULL, 0);
+    uint32_t from_here = jot_code_add(&w->b, in, NULL, 0, NULL);
+    from_here = jot_code_lin(&w->b, -from, &from_here, &one, 1);
     in.op = (uint8_t)op;
-    return jot_code_add(&w->b, in, arg, 2, NULL);
+    return jot_code_pair(&w->b, in, from_here, jot_code_lin(&w->b, end, NULL, NULL, 0));
 }
 
 /* The caller's steps of a segment. */
@@ -156,11 +154,8 @@ static void
 walk_share(Walk *w, uint32_t n, int64_t from, int64_t steps)
 {
     uint32_t bound[2], block;
-    Inst in = {0};
     if (steps == 1) {
-        in.op = C_TAIL;
-        in.c.i = from;
-        jot_code_push(&w->b, jot_code_add(&w->b, in, NULL, 0, NULL));
+        jot_code_tail(&w->b, from);
         jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), 1, 0);
         jot_code_pop(&w->b);
         return;

@@ -6,20 +6,10 @@
 
 enum { WALK_TERMS = 60 };
 
-static Inst
-index_inst(COp op)
-{
-    Inst in = {0};
-    in.op = (uint8_t)op;
-    in.dtype = JOT_I64;
-    in.pure = true;
-    return in;
-}
-
 static uint32_t
 clamp(IndexWalk *w, Ix index, uint32_t code, int64_t ext)
 {
-    Inst in = index_inst(C_CLAMP);
+    Inst in = jot_code_pure(C_CLAMP, JOT_I64, 0);
     if (jot_ix_inside(w->k->ix, index, ext, &w->space))
         return code;
     in.c.i = ext;
@@ -30,16 +20,11 @@ clamp(IndexWalk *w, Ix index, uint32_t code, int64_t ext)
 static uint32_t
 index_divide(IndexWalk *w, COp op, uint32_t a, int64_t by)
 {
-    Inst in = index_inst(op);
-    Inst c = index_inst(C_LIN);
-    uint32_t arg[2];
+    Inst in = jot_code_pure(op, JOT_I64, 0);
     if (by == 1 && op == C_IDIV)
         return a;
-    c.c.i = by;
     in.exact = true;
-    arg[0] = a;
-    arg[1] = jot_code_add(w->b, c, NULL, 0, NULL);
-    return jot_code_add(w->b, in, arg, 2, NULL);
+    return jot_code_pair(w->b, in, a, jot_code_lin(w->b, by, NULL, NULL, 0));
 }
 
 /* The address of an element whose indices are records: the rule of jot_layout_addr. */
@@ -103,7 +88,7 @@ load_index(IndexWalk *w, Ix ix)
     uint32_t buf = r.a < w->k->slots.n ? w->k->slots.v[r.a] : 0;
     const KBuf *b = &w->k->bufs.v[buf];
     uint32_t index[JOT_MAX_RANK], at;
-    Inst in = index_inst(C_INT);
+    Inst in = jot_code_pure(C_INT, JOT_I64, 0);
     if (buf == 0 || r.n != b->rank)
         return 0;
     for (uint32_t i = 0; i < r.n; i++) {
@@ -124,14 +109,6 @@ load_index(IndexWalk *w, Ix ix)
     return jot_code_add(w->b, in, &at, 1, NULL);
 }
 
-static JOT_APART uint32_t
-operation(IndexWalk *w, COp op, bool exact, const uint32_t *arg, int n)
-{
-    Inst in = index_inst(op);
-    in.exact = exact;
-    return jot_code_add(w->b, in, arg, n, NULL);
-}
-
 /* Is C's own operator enough: no sign to think of, no product that is cut off? */
 static JOT_APART bool
 is_plain(const IndexWalk *w, COp op, Ix a, Ix b)
@@ -147,22 +124,28 @@ is_plain(const IndexWalk *w, COp op, Ix a, Ix b)
            by <= IX_PRODUCT;
 }
 
+static JOT_APART uint32_t
+index_add(IndexWalk *w, COp op, bool exact, uint32_t first, uint32_t second)
+{
+    Inst in = jot_code_pure(op, JOT_I64, 0);
+    in.exact = exact;
+    return jot_code_pair(w->b, in, first, second);
+}
+
 static uint32_t
 pair(IndexWalk *w, COp op, const IxRec *r)
 {
     Ix a = r->a, b = r->b;
-    uint32_t arg[2];
     bool exact = is_plain(w, op, a, b);
-    arg[0] = jot_walk_ix(w, a);
-    arg[1] = jot_walk_ix(w, b);
-    return operation(w, op, exact, arg, 2);
+    uint32_t first = jot_walk_ix(w, a), second = jot_walk_ix(w, b);
+    return index_add(w, op, exact, first, second);
 }
 
 static uint32_t
 unary(IndexWalk *w, COp op, const IxRec *r)
 {
     uint32_t arg = jot_walk_ix(w, r->a);
-    return operation(w, op, false, &arg, 1);
+    return jot_code_add(w->b, jot_code_pure(op, JOT_I64, 0), &arg, 1, NULL);
 }
 
 static uint32_t

@@ -21,11 +21,8 @@
 static uint32_t
 cell(Walk *w, uint32_t array, Ix index)
 {
-    Inst in = jot_walk_pure(C_CELL, w->code->inst.v[array].dtype, 0);
-    uint32_t arg[2];
-    arg[0] = array;
-    arg[1] = jot_walk_ix(&w->index, index);
-    return jot_code_add(&w->b, in, arg, 2, NULL);
+    Inst in = jot_code_pure(C_CELL, w->code->inst.v[array].dtype, 0);
+    return jot_code_pair(&w->b, in, array, jot_walk_ix(&w->index, index));
 }
 
 JOT_FN uint32_t

@@ -14,36 +14,30 @@ JOT_FN void
 jot_walk_clear(Walk *w, uint32_t buf)
 {
     const KBuf *b = &w->k->bufs.v[buf];
-    int dtype = b->dtype == JOT_F16 || b->dtype == JOT_BF16 ? JOT_F32 : b->dtype;
+    jot_DType dtype = jot_dtype_compute((jot_DType)b->dtype);
     jot_Scalar c = b->layout->halo_value;
-    Inst in = {0};
-    uint32_t arg[2];
     int var = jot_walk_var(w, b->layout->nelem);
     uint32_t loop;
     for (uint32_t i = 0; i < w->k->stores.n; i++)
         if (w->k->stores.v[i].buf == buf && w->k->stores.v[i].acc)
-            jot_reduce_op_identity((EwOp)w->k->stores.v[i].acc, (jot_DType)dtype, &c);
+            jot_reduce_op_identity((EwOp)w->k->stores.v[i].acc, dtype, &c);
     if (b->layout->nelem == 0 ||
         !(loop = jot_walk_for(w, b->layout->nelem, w->s->group > 0, "e", var))) {
         w->vars--;
         return;
     }
     w->code->inst.v[loop].aux = w->s->group ? SHARE_ITEMS : SHARE_CALLER;
-    arg[0] = w->index.var[var];
-    arg[1] = jot_walk_const(w, dtype, c);
-    in.op = C_STORE;
-    in.dtype = (uint8_t)dtype;
-    in.aux = buf;
-    jot_code_add(&w->b, in, arg, 2, NULL);
+    jot_code_pair(&w->b, jot_code_effect(C_STORE, dtype, buf), w->index.var[var],
+                  jot_walk_const(w, dtype, c));
     jot_code_pop(&w->b);
     w->vars--;
 }
 
 static Inst
-set_inst(Walk *w, uint32_t stage, int lanes)
+set_inst(Walk *w, uint32_t stage, int dtype, EwOp op, int lanes)
 {
-    Inst in = {0};
-    in.op = C_SET;
+    Inst in = jot_code_effect(C_SET, dtype, 0);
+    in.ew = (uint8_t)op;
     in.lanes = (uint8_t)lanes;
     in.exact = lanes && (jot_stage_free(w->s, &w->s->stages.v[stage]) >> w->vector_axis & 1);
     return in;
@@ -52,13 +46,7 @@ set_inst(Walk *w, uint32_t stage, int lanes)
 JOT_FN void
 jot_walk_set(Walk *w, uint32_t stage, uint32_t decl, uint32_t value, EwOp op, int lanes)
 {
-    Inst in = set_inst(w, stage, lanes);
-    uint32_t arg[2];
-    in.dtype = w->code->inst.v[decl].dtype;
-    in.ew = (uint8_t)op;
-    arg[0] = decl;
-    arg[1] = value;
-    jot_code_add(&w->b, in, arg, 2, NULL);
+    jot_code_pair(&w->b, set_inst(w, stage, w->code->inst.v[decl].dtype, op, lanes), decl, value);
 }
 
 /* Part 1 of a reduction: a variable per copy. */
@@ -66,10 +54,8 @@ static void
 walk_declare(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
-    Inst in = {0};
+    Inst in = jot_code_effect(C_DECL, v->dtype, 0);
     int axis;
-    in.op = C_DECL;
-    in.dtype = v->dtype;
     in.lanes = (uint8_t)(w->lanes ? w->s->lanes : 0);
     in.name = v->name ? v->name : "acc";
     in.c.i = jot_stage_lanes(w->s, st, &axis);
@@ -116,10 +102,10 @@ walk_init(Walk *w, const Stage *st, uint32_t stage)
 /* Add conditions under the present positions to cond[0..*nconds), those that differ by lane to
  * w->lane_cond; false: one cannot hold. */
 static bool
-conditions(Walk *w, uint32_t at, int n, uint32_t *cond, int *nconds)
+conditions(Walk *w, const Ix *from, int n, uint32_t *cond, int *nconds)
 {
     for (int i = 0; i < n; i++) {
-        Ix ix = jot_walk_subst(w, w->k->ixs.v[at + (uint32_t)i]);
+        Ix ix = jot_walk_subst(w, from[i]);
         int64_t known;
         if (jot_ix_is_const(w->k->ix, ix, &known)) {
             if (!known)
@@ -138,12 +124,9 @@ conditions(Walk *w, uint32_t at, int n, uint32_t *cond, int *nconds)
 static bool
 open_if(Walk *w, const uint32_t *cond, int n)
 {
-    Inst in = {0};
-    in.op = C_IF;
-    if (n == 0)
-        return false;
-    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, n, NULL));
-    return true;
+    if (n)
+        jot_code_under(&w->b, cond, n);
+    return n > 0;
 }
 
 static void
@@ -151,27 +134,21 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
 {
     const Inst in = w->code->inst.v[body]; /* a copy: records are added below */
     uint32_t decl = jot_walk_register(w, stage, 0);
+    Inst set = set_inst(w, stage, v->dtype, (EwOp)v->ew, w->lanes);
     bool product = in.op == C_EW && in.ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
-    if (product && w->s->fma) {
-        Inst fma = set_inst(w, stage, w->lanes);
+    if ((product && w->s->fma) || in.op == C_DOT) {
         uint32_t arg[3];
         arg[0] = decl;
         arg[1] = w->code->args.v[in.arg];
         arg[2] = w->code->args.v[in.arg + 1];
-        fma.ew = EW_ADD;
-        fma.dtype = v->dtype;
-        jot_code_add(&w->b, fma, arg, 3, NULL);
-    } else if (v->ew == EW_MAX || v->ew == EW_MIN) {
-        Inst extreme = set_inst(w, stage, w->lanes);
-        uint32_t arg[2];
-        arg[0] = decl;
-        arg[1] = body;
-        extreme.ew = v->ew;
-        extreme.dtype = v->dtype;
-        extreme.loose = jot_value_forgets(w->k, w->s->stages.v[stage].what);
-        jot_code_add(&w->b, extreme, arg, 2, NULL);
-    } else
-        jot_walk_set(w, stage, decl, body, (EwOp)v->ew, w->lanes);
+        set.ew = EW_ADD;
+        set.aux = in.op == C_DOT ? in.ew + 1u : 0;
+        jot_code_add(&w->b, set, arg, 3, NULL);
+        return;
+    }
+    set.loose = (v->ew == EW_MAX || v->ew == EW_MIN) &&
+                jot_value_forgets(w->k, w->s->stages.v[stage].what);
+    jot_code_pair(&w->b, set, decl, body);
 }
 
 /* The load that is reduced as it is and gives the operator's identity where its conditions do not
@@ -205,8 +182,8 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
         return;
     }
     w->nlane_conds = 0;
-    if (!conditions(w, v->at + v->nidx, v->ncond, cond, &n) ||
-        (load && !conditions(w, load->at + load->nidx, load->ncond, cond, &n)))
+    if (!conditions(w, jot_kernel_index(w->k, v->at + v->nidx), v->ncond, cond, &n) ||
+        (load && !conditions(w, jot_kernel_index(w->k, load->at + load->nidx), load->ncond, cond, &n)))
         return;
     inside = open_if(w, cond, n);
     w->defining = st->what;
@@ -217,10 +194,12 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
     body = jot_walk_masked(w, v, body);
     if (jot_walk_absent(w, w->k->args.v[v->arg], (EwOp)v->ew))
         ;
-    else if (st->acc.kind == PLACE_MEM)
-        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
-    else
+    else if (st->acc.kind != PLACE_MEM)
         step_register(w, v, stage, body);
+    else if (w->code->inst.v[body].op == C_DOT)
+        jot_code_refuse(w->code, "a product of words is added to memory");
+    else
+        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
     if (inside)
         jot_code_pop(&w->b);
 }
@@ -265,19 +244,6 @@ walk_save(Walk *w, const Stage *st, uint32_t stage)
                      jot_walk_register(w, stage, n ? KEPT_SECOND : 0));
 }
 
-/* One condition under the present positions; false: it cannot hold. */
-static bool
-guards(Walk *w, Ix cond, uint32_t *arg, int *n)
-{
-    Ix ix = jot_walk_subst(w, cond);
-    int64_t known;
-    *n = 0;
-    if (jot_ix_is_const(w->k->ix, ix, &known))
-        return known != 0;
-    arg[(*n)++] = jot_walk_ix(&w->index, ix);
-    return true;
-}
-
 /* Half precision goes from one memory to another: nothing is to be converted. */
 static bool
 copies_bits(const Walk *w, const Stage *st, const Value *v)
@@ -298,7 +264,7 @@ walk_value_leaf(Walk *w, const Stage *st, uint32_t stage)
     if (jot_stage_fills(w->s, st)) {
         jot_value_guarded(w->k, st->what, &g);
         w->nlane_conds = 0;
-        if (!guards(w, g.cond, &cond, &n))
+        if (!conditions(w, &g.cond, 1, &cond, &n))
             return;
         inside = open_if(w, &cond, n);
     }
@@ -352,9 +318,8 @@ walk_store(Walk *w, const Stage *st)
     int n = 0;
     bool inside;
     w->nlane_conds = 0;
-    for (int d = 0; d < s->nidx; d++)
-        index[d] = jot_walk_subst(w, w->k->ixs.v[s->at + (uint32_t)d]);
-    if (!conditions(w, s->at + s->nidx, s->ncond, cond, &n))
+    jot_walk_indices(w, jot_kernel_index(w->k, s->at), s->nidx, index);
+    if (!conditions(w, jot_kernel_index(w->k, s->at + s->nidx), s->ncond, cond, &n))
         return;
     inside = open_if(w, cond, n);
     value = jot_walk_value(w, s->value);

@@ -8,6 +8,8 @@
 #include "ccode/ir/access.h"
 #include "ccode/lower/walk.h"
 
+static const jot_Scalar memory_none; /* nothing is outside */
+
 typedef struct {
     uint32_t buf;
     Ix addr;
@@ -75,24 +77,10 @@ add_cond(Walk *w, Access *a, Ix cond, int depth)
 static bool
 halo_guards(Walk *w, const Access *a, const Layout *l, const Ix *index)
 {
-    IxPool *ix = w->k->ix;
-    for (int d = 0; d < l->rank; d++) {
-        int found = 0, wanted = 0;
-        if (jot_layout_reaches(l, ix, d, index[d], &w->index.space))
-            continue;
-        for (int side = 0; side < 2; side++) {
-            Ix bound = side ? jot_ix_lt(ix, index[d], jot_ix_const(ix, l->ext[d]), &w->index.space)
-                            : jot_ix_ge0(ix, index[d], &w->index.space);
-            int64_t known;
-            if (jot_ix_is_const(ix, bound, &known) && known)
-                continue;
-            wanted++;
-            for (int i = 0; i < a->nconds; i++)
-                found += a->cond[i] == bound;
-        }
-        if (found < wanted)
+    for (int d = 0; d < l->rank; d++)
+        if (!jot_layout_reaches(l, w->k->ix, d, index[d], &w->index.space) &&
+            !jot_ix_bounded(w->k->ix, index[d], l->ext[d], &w->index.space, a->nconds, a->cond))
             return false;
-    }
     return true;
 }
 
@@ -160,11 +148,8 @@ is_aligned(Walk *w, const Access *a, int step)
 static void
 ask_for(Walk *w, uint32_t buf, Ix addr)
 {
-    Inst in = {0};
+    Inst in = jot_code_pure(C_AHEAD, JOT_I64, 0); /* once, however many rows read it from scratch */
     uint32_t arg = jot_walk_ix(&w->index, addr);
-    in.op = C_AHEAD;
-    in.dtype = JOT_I64;
-    in.pure = true; /* each line once, however many rows read it from scratch */
     in.aux = buf;
     jot_code_add(&w->b, in, &arg, 1, NULL);
 }
@@ -185,7 +170,7 @@ static uint32_t
 load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
 {
     uint32_t arg[65], made = w->code->inst.n, load;
-    Inst in = jot_walk_pure(C_LOAD, dtype, step ? w->lanes : 0);
+    Inst in = jot_code_pure(C_LOAD, dtype, step ? w->lanes : 0);
     jot_walk_near(&w->index, a->nconds, a->cond);
     arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
     for (int i = 0; i < a->nconds; i++)
@@ -226,13 +211,11 @@ static uint32_t
 load_mixed(Walk *w, const Access *a, int dtype)
 {
     IxPool *ix = w->k->ix;
-    Inst in = jot_walk_pure(C_MIX, dtype, w->lanes);
+    Inst in = jot_code_pure(C_MIX, dtype, w->lanes);
     Access all = *a;
-    jot_Scalar none;
     int asked = w->asked;
     uint32_t vector, made;
     Ix start = 0;
-    none.u = 0;
     if (a->nconds || w->lanes > 16 || w->s->group ||
         w->k->bufs.v[a->buf].layout->nelem % w->lanes)
         return 0;
@@ -248,7 +231,7 @@ load_mixed(Walk *w, const Access *a, int dtype)
     all.addr = jot_ix_add(ix, start, jot_ix_axis(ix, WALK_LANE));
     made = w->code->inst.n;
     w->asked = 0;
-    vector = load_once(w, &all, dtype, none, 1);
+    vector = load_once(w, &all, dtype, memory_none, 1);
     w->asked = asked;
     if (asked && vector >= made)
         ask_for(w, a->buf, jot_ix_add(ix, start, jot_ix_const(ix, w->lanes)));
@@ -266,33 +249,28 @@ load_every_second(Walk *w, const Access *a, int dtype)
     const KBuf *buf = &w->k->bufs.v[a->buf];
     IxPool *ix = w->k->ix;
     Ix lane = jot_ix_axis(ix, WALK_LANE);
-    Inst in = jot_walk_pure(C_MIX, dtype, w->lanes);
+    Inst in = jot_code_pure(C_MIX, dtype, w->lanes);
     Access half = *a;
-    uint32_t part[2];
-    jot_Scalar none;
+    uint32_t first;
     bool inside = false;
-    none.u = 0;
     if (a->nconds || w->lanes < 2 || w->lanes > 16 || w->s->group ||
         jot_dtype_nbytes((jot_DType)buf->dtype) < 4 ||
         (buf->role != BUF_INPUT && buf->role != BUF_SCRATCH) ||
         jot_ix_coef(ix, a->addr, WALK_LANE, &inside) != 2 || inside)
         return 0;
     half.addr = jot_ix_sub(ix, a->addr, lane);
-    part[0] = load_once(w, &half, dtype, none, 1);
+    first = load_once(w, &half, dtype, memory_none, 1);
     half.addr = jot_ix_add(ix, half.addr, jot_ix_const(ix, w->lanes - 1));
-    part[1] = load_once(w, &half, dtype, none, 1);
-    return jot_code_add(&w->b, in, part, 2, NULL);
+    return jot_code_pair(&w->b, in, first, load_once(w, &half, dtype, memory_none, 1));
 }
 
 JOT_FN uint32_t
 jot_walk_vector(Walk *w, uint32_t buf, Ix addr, int dtype)
 {
     Access a = {0};
-    jot_Scalar none;
-    none.u = 0;
     a.buf = buf;
     a.addr = jot_ix_add(w->k->ix, addr, jot_ix_axis(w->k->ix, WALK_LANE));
-    return load_once(w, &a, dtype, none, 1);
+    return load_once(w, &a, dtype, memory_none, 1);
 }
 
 static uint32_t
@@ -328,8 +306,7 @@ jot_walk_load(Walk *w, const Value *v, bool bits)
     bool halo = l->halo_value.u == v->c.u;
     Ix index[JOT_MAX_RANK];
     Access a;
-    for (int d = 0; d < v->nidx; d++)
-        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+    jot_walk_indices(w, jot_kernel_index(w->k, v->at), v->nidx, index);
     a = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, halo);
     if (lane_step(w, &a) < 0 && !bits) {
         uint32_t turned = jot_walk_turned(w, v);
@@ -342,40 +319,27 @@ jot_walk_load(Walk *w, const Value *v, bool bits)
 static void
 store_once(Walk *w, const Access *a, uint32_t value, EwOp acc, int step)
 {
-    uint32_t arg[2];
-    Inst in = {0};
-    jot_Scalar none;
-    none.u = 0;
-    in.op = C_STORE;
-    in.dtype = w->code->inst.v[value].dtype;
+    Inst in = jot_code_effect(C_STORE, w->code->inst.v[value].dtype, a->buf);
     in.lanes = (uint8_t)(step ? w->lanes : 0);
-    in.aux = a->buf;
     in.aligned = !acc && is_aligned(w, a, step);
-    if (acc) {
-        uint32_t pair[2];
-        pair[0] = load_once(w, a, in.dtype, none, step);
-        pair[1] = value;
-        value = jot_walk_operator(w, acc, in.dtype, pair, 2);
-    }
-    arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
-    arg[1] = value;
-    jot_code_add(&w->b, in, arg, 2, NULL);
+    if (acc)
+        value = jot_walk_operator(w, acc, in.dtype, load_once(w, a, in.dtype, memory_none, step),
+                                  value, 0);
+    jot_code_pair(&w->b, in, jot_walk_ix(&w->index, without_lane(w, a->addr, step)), value);
 }
 
 static bool
 open_guards(Walk *w)
 {
-    Inst in = {0};
     uint32_t cond[WALK_GUARDS + 1];
     int n = w->nguards;
-    in.op = C_IF;
     for (int i = 0; i < n; i++)
         cond[i] = w->guards[i];
     if (w->team && !w->in_team) /* all items know the value: one writes it */
-        cond[n++] = jot_code_add(&w->b, jot_walk_pure(C_FIRST, JOT_I64, 0), NULL, 0, NULL);
+        cond[n++] = jot_code_add(&w->b, jot_code_pure(C_FIRST, JOT_I64, 0), NULL, 0, NULL);
     if (!n)
         return false;
-    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, n, NULL));
+    jot_code_under(&w->b, cond, n);
     return true;
 }
 
@@ -383,15 +347,9 @@ open_guards(Walk *w)
 static void
 store_atomic(Walk *w, const Access *a, uint32_t value, EwOp acc)
 {
-    uint32_t arg[2];
-    Inst in = {0};
-    in.op = C_ATOMIC;
-    in.dtype = w->code->inst.v[value].dtype;
+    Inst in = jot_code_effect(C_ATOMIC, w->code->inst.v[value].dtype, a->buf);
     in.ew = (uint8_t)acc;
-    in.aux = a->buf;
-    arg[0] = jot_walk_ix(&w->index, a->addr);
-    arg[1] = value;
-    jot_code_add(&w->b, in, arg, 2, NULL);
+    jot_code_pair(&w->b, in, jot_walk_ix(&w->index, a->addr), value);
 }
 
 /* A store whose place is the same for all lanes takes a scalar; a scatter goes lane by lane. */
@@ -417,33 +375,32 @@ jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
         jot_code_pop(&w->b);
 }
 
+static const Ix *
+place_from(const Walk *w, const Place *p)
+{
+    return w->s->ixs.v ? w->s->ixs.v + p->at : NULL;
+}
+
 static void
 place_index(Walk *w, const Place *p, Ix *index)
 {
-    for (int d = 0; d < w->k->bufs.v[p->buf].rank; d++)
-        index[d] = jot_walk_subst(w, w->s->ixs.v[p->at + (uint32_t)d]);
+    jot_walk_indices(w, place_from(w, p), w->k->bufs.v[p->buf].rank, index);
 }
 
 JOT_FN uint32_t
 jot_walk_address(Walk *w, const Place *p)
 {
-    Ix index[JOT_MAX_RANK];
-    place_index(w, p, index);
-    return jot_walk_ix(&w->index, jot_layout_addr(w->k->bufs.v[p->buf].layout, w->k->ix, index,
-                                                  &w->index.space));
+    return jot_walk_ix(&w->index, jot_walk_place(w, p->buf, place_from(w, p)));
 }
 
 JOT_FN uint32_t
 jot_walk_get(Walk *w, const Place *p)
 {
     Ix index[JOT_MAX_RANK];
-    jot_Scalar none;
     Access a;
-    int dtype = w->k->bufs.v[p->buf].dtype;
-    none.u = 0;
     place_index(w, p, index);
     a = make_access(w, p->buf, index, 0, 0, false);
-    return load(w, &a, dtype == JOT_F16 || dtype == JOT_BF16 ? JOT_F32 : dtype, none);
+    return load(w, &a, jot_dtype_compute((jot_DType)w->k->bufs.v[p->buf].dtype), memory_none);
 }
 
 JOT_FN void
@@ -475,14 +432,12 @@ jot_walk_copy(Walk *w, const Value *v, const Place *p)
 {
     uint32_t arg[66];
     Ix index[JOT_MAX_RANK];
-    Inst in = {0};
     Access from, to;
     if (!w->s->copies || !w->lanes || v->op != VAL_LOAD || v->c.u != 0 || w->nguards ||
         w->k->bufs.v[v->buf].dtype != w->k->bufs.v[p->buf].dtype ||
         w->lanes * (int)jot_dtype_nbytes((jot_DType)w->k->bufs.v[v->buf].dtype) != 16)
         return false;
-    for (int d = 0; d < v->nidx; d++)
-        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+    jot_walk_indices(w, jot_kernel_index(w->k, v->at), v->nidx, index);
     from = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, false);
     ahead_index(w, p, index);
     to = make_access(w, p->buf, index, 0, 0, false);
@@ -493,9 +448,8 @@ jot_walk_copy(Walk *w, const Value *v, const Place *p)
     arg[1] = jot_walk_ix(&w->index, without_lane(w, from.addr, 1));
     for (int i = 0; i < from.nconds; i++)
         arg[2 + i] = jot_walk_ix(&w->index, from.cond[i]);
-    in.op = C_COPY;
-    in.aux = p->buf << 16 | v->buf;
-    jot_code_add(&w->b, in, arg, 2 + from.nconds, NULL);
+    jot_code_add(&w->b, jot_code_effect(C_COPY, 0, p->buf << 16 | v->buf), arg, 2 + from.nconds,
+                 NULL);
     w->copied = true;
     return true;
 }

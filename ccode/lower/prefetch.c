@@ -182,14 +182,9 @@ jot_sched_ask(Sched *s, const Target *target)
 static void
 ask_line(Walk *w, const Value *v)
 {
-    Inst in = jot_walk_pure(C_AHEAD, JOT_I64, 0);
-    Ix index[JOT_MAX_RANK];
-    uint32_t arg;
+    Inst in = jot_code_pure(C_AHEAD, JOT_I64, 0);
+    uint32_t arg = jot_walk_ix(&w->index, jot_walk_place(w, v->buf, jot_kernel_index(w->k, v->at)));
 
-    for (int d = 0; d < v->nidx; d++)
-        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
-    arg = jot_walk_ix(&w->index, jot_layout_addr(w->k->bufs.v[v->buf].layout, w->k->ix, index,
-                                                 &w->index.space));
     in.aux = v->buf;
     jot_code_add(&w->b, in, &arg, 1, NULL);
 }

@@ -22,15 +22,14 @@ static Ix
 turn_address(Walk *w, const Value *v, int64_t copy)
 {
     IxPool *ix = w->k->ix;
-    Ix index[JOT_MAX_RANK], old = w->at.pos[w->copies.axis];
+    Ix old = w->at.pos[w->copies.axis], at;
 
     w->at.pos[w->copies.axis] = jot_ix_add(ix, w->copies.from, jot_ix_const(ix, copy));
     jot_walk_derive(w);
-    for (int d = 0; d < v->nidx; d++)
-        index[d] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)d]);
+    at = jot_walk_place(w, v->buf, jot_kernel_index(w->k, v->at));
     w->at.pos[w->copies.axis] = old;
     jot_walk_derive(w);
-    return jot_layout_addr(w->k->bufs.v[v->buf].layout, ix, index, &w->index.space);
+    return at;
 }
 
 /* Where the rows begin; false: copies are no neighbours. */
@@ -51,8 +50,8 @@ turn_rows(Walk *w, const Value *v, Ix *first)
 JOT_FN uint32_t
 jot_walk_turned(Walk *w, const Value *v)
 {
-    uint32_t row[TURN_MOST], pair[2];
-    Inst mix = jot_walk_pure(C_MIX, v->dtype, w->lanes);
+    uint32_t row[TURN_MOST], low;
+    Inst mix = jot_code_pure(C_MIX, v->dtype, w->lanes);
     const KBuf *buf = &w->k->bufs.v[v->buf];
     int n = w->lanes;
     Ix first;
@@ -67,12 +66,11 @@ jot_walk_turned(Walk *w, const Value *v)
         for (int i = 0; i < n; i++) {
             if (i & half)
                 continue;
-            pair[0] = row[i];
-            pair[1] = row[i + half];
+            low = row[i];
             mix.c.i = half;
-            row[i] = jot_code_add(&w->b, mix, pair, 2, NULL);
+            row[i] = jot_code_pair(&w->b, mix, low, row[i + half]);
             mix.c.i = -half;
-            row[i + half] = jot_code_add(&w->b, mix, pair, 2, NULL);
+            row[i + half] = jot_code_pair(&w->b, mix, low, row[i + half]);
         }
     return row[w->copies.copy];
 }

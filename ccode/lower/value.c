@@ -10,21 +10,25 @@ jot_walk_subst(Walk *w, Ix ix)
     return jot_ix_subst(w->k->ix, ix, SCHED_AXES, w->at.pos, NULL, &w->index.space);
 }
 
-JOT_FN Inst
-jot_walk_pure(COp op, int dtype, int lanes)
+JOT_FN void
+jot_walk_indices(Walk *w, const Ix *from, int n, Ix *index)
 {
-    Inst in = {0};
-    in.op = (uint8_t)op;
-    in.dtype = in.round = (uint8_t)dtype;
-    in.lanes = (uint8_t)lanes;
-    in.pure = true;
-    return in;
+    for (int d = 0; d < n; d++)
+        index[d] = jot_walk_subst(w, from[d]);
+}
+
+JOT_FN Ix
+jot_walk_place(Walk *w, uint32_t buf, const Ix *from)
+{
+    Ix index[JOT_MAX_RANK];
+    jot_walk_indices(w, from, w->k->bufs.v[buf].rank, index);
+    return jot_layout_addr(w->k->bufs.v[buf].layout, w->k->ix, index, &w->index.space);
 }
 
 JOT_FN uint32_t
 jot_walk_const(Walk *w, int dtype, jot_Scalar c)
 {
-    Inst in = jot_walk_pure(C_CONST, dtype, 0);
+    Inst in = jot_code_pure(C_CONST, dtype, 0);
     in.c = c;
     return jot_code_add(&w->b, in, NULL, 0, NULL);
 }
@@ -32,7 +36,7 @@ jot_walk_const(Walk *w, int dtype, jot_Scalar c)
 JOT_FN uint32_t
 jot_walk_lane_of(Walk *w, uint32_t vector, int lane)
 {
-    Inst in = jot_walk_pure(C_LANE, w->code->inst.v[vector].dtype, 0);
+    Inst in = jot_code_pure(C_LANE, w->code->inst.v[vector].dtype, 0);
     if (w->code->inst.v[vector].lanes == 0)
         return vector;
     in.c.i = lane;
@@ -42,13 +46,16 @@ jot_walk_lane_of(Walk *w, uint32_t vector, int lane)
 JOT_FN uint32_t
 jot_walk_pack(Walk *w, int dtype, const uint32_t *scalar, int lanes)
 {
-    return jot_code_add(&w->b, jot_walk_pure(C_PACK, dtype, lanes), scalar, lanes, NULL);
+    return jot_code_add(&w->b, jot_code_pure(C_PACK, dtype, lanes), scalar, lanes, NULL);
 }
 
 JOT_FN uint32_t
-jot_walk_operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n)
+jot_walk_operator(Walk *w, EwOp op, int dtype, uint32_t a, uint32_t b, uint32_t c)
 {
-    Inst in = jot_walk_pure(C_EW, dtype, 0);
+    Inst in = jot_code_pure(C_EW, dtype, 0);
+    uint32_t arg[3];
+    int n = jot_ew_info[op].arity;
+    arg[0] = a, arg[1] = b, arg[2] = c;
     in.ew = (uint8_t)op;
     for (int i = 0; i < n; i++)
         if (w->code->inst.v[arg[i]].lanes > in.lanes)
@@ -70,13 +77,10 @@ jot_walk_at_lane(Walk *w, Ix ix, int lane)
 static uint32_t
 fold_half(Walk *w, uint32_t vector, int lanes, int half, EwOp op, int dtype)
 {
-    Inst mix = jot_walk_pure(C_MIX, dtype, lanes);
-    uint32_t pair[2];
+    Inst mix = jot_code_pure(C_MIX, dtype, lanes);
     for (int lane = 0; lane < lanes; lane++)
         mix.c.u |= (uint64_t)((lane + half) % lanes) << 4 * lane;
-    pair[0] = vector;
-    pair[1] = jot_code_add(&w->b, mix, &vector, 1, NULL);
-    return jot_walk_operator(w, op, dtype, pair, 2);
+    return jot_walk_operator(w, op, dtype, vector, jot_code_add(&w->b, mix, &vector, 1, NULL), 0);
 }
 
 /* In halves where lanes are a power of two that a mix knows: 4 steps for 16 lanes, not 15. */
@@ -85,15 +89,13 @@ jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype)
 {
     int lanes = w->code->inst.v[vector].lanes;
     bool halves = lanes <= 16 && !(lanes & (lanes - 1));
-    uint32_t pair[2];
+    uint32_t all;
     for (int half = lanes / 2; halves && half > 0; half /= 2)
         vector = fold_half(w, vector, lanes, half, op, dtype);
-    pair[0] = jot_walk_lane_of(w, vector, 0);
-    for (int lane = 1; lane < lanes && !halves; lane++) {
-        pair[1] = jot_walk_lane_of(w, vector, lane);
-        pair[0] = jot_walk_operator(w, op, dtype, pair, 2);
-    }
-    return pair[0];
+    all = jot_walk_lane_of(w, vector, 0);
+    for (int lane = 1; lane < lanes && !halves; lane++)
+        all = jot_walk_operator(w, op, dtype, all, jot_walk_lane_of(w, vector, lane), 0);
+    return all;
 }
 
 /* ---- registers ---- */
@@ -137,9 +139,11 @@ jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst)
     *(Kept *)jot_vec_push(w->code->mem, w->kept) = kept;
 }
 
+/* Of the copy that stands at `at` of the axis; axis -1: of the present one. */
 static const Kept *
-kept_by_key(Walk *w, uint32_t stage, int which, uint64_t key)
+find_kept(Walk *w, uint32_t stage, int which, int axis, int64_t at)
 {
+    uint64_t key = copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, axis, at);
     for (uint32_t i = 0; i < w->kept.n; i++)
         if (w->kept.v[i].stage == stage && w->kept.v[i].which == which && w->kept.v[i].key == key)
             return &w->kept.v[i];
@@ -147,33 +151,23 @@ kept_by_key(Walk *w, uint32_t stage, int which, uint64_t key)
     return NULL;
 }
 
-static uint32_t
-find_kept(Walk *w, uint32_t stage, int which, uint64_t key)
-{
-    const Kept *kept = kept_by_key(w, stage, which, key);
-    return kept ? kept->inst : 0;
-}
-
 JOT_FN const Kept *
 jot_walk_kept_of(Walk *w, uint32_t stage, int which)
 {
-    return kept_by_key(w, stage, which,
-                       copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, -1, 0));
+    return find_kept(w, stage, which, -1, 0);
+}
+
+JOT_FN uint32_t
+jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at)
+{
+    const Kept *kept = find_kept(w, stage, which, axis, at);
+    return kept ? kept->inst : 0;
 }
 
 JOT_FN uint32_t
 jot_walk_kept(Walk *w, uint32_t stage, int which)
 {
-    const Kept *kept = jot_walk_kept_of(w, stage, which);
-    return kept ? kept->inst : 0;
-}
-
-/* The copy that stands at `at` of the axis. */
-JOT_FN uint32_t
-jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at)
-{
-    return find_kept(w, stage, which,
-                     copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, axis, at));
+    return jot_walk_kept_copy(w, stage, which, -1, 0);
 }
 
 /* Kept with lanes along one axis and copies along another, read the other way round: the block is
@@ -227,26 +221,21 @@ static uint32_t
 combine_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v)
 {
     int64_t width, step;
-    uint32_t pair[2];
     int axis = jot_walk_copies(w, st, &step, &width);
-    pair[0] = jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, 0);
-    for (int64_t at = step; axis >= 0 && at < width && pair[0]; at += step) {
-        pair[1] = jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, at);
-        pair[0] = jot_walk_operator(w, (EwOp)v->ew, v->dtype, pair, 2);
-    }
-    return pair[0];
+    uint32_t all = jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, 0);
+    for (int64_t at = step; axis >= 0 && at < width && all; at += step)
+        all = jot_walk_operator(w, (EwOp)v->ew, v->dtype, all,
+                                jot_walk_kept_copy(w, stage, KEPT_COPIES, axis, at), 0);
+    return all;
 }
 
 static uint32_t
 scale(Walk *w, const Stage *st, uint32_t value)
 {
     const Value *v = &w->k->values.v[st->what];
-    uint32_t pair[2];
     if (!v->scaled || st->part)
         return value;
-    pair[0] = value;
-    pair[1] = jot_walk_const(w, v->dtype, v->c);
-    return jot_walk_operator(w, EW_MUL, v->dtype, pair, 2);
+    return jot_walk_operator(w, EW_MUL, v->dtype, value, jot_walk_const(w, v->dtype, v->c), 0);
 }
 
 JOT_FN void
@@ -320,7 +309,7 @@ jot_walk_absent(Walk *w, uint32_t body, EwOp op)
 static uint32_t
 index_value(Walk *w, int dtype, Ix ix)
 {
-    Inst in = jot_walk_pure(C_INDEX, dtype, 0);
+    Inst in = jot_code_pure(C_INDEX, dtype, 0);
     uint32_t arg, lane[256];
     if (w->lanes && (jot_ix_axes(w->k->ix, ix) >> WALK_LANE & 1)) {
         for (int i = 0; i < w->lanes; i++) {
@@ -336,14 +325,12 @@ index_value(Walk *w, int dtype, Ix ix)
 JOT_FN uint32_t
 jot_walk_masked(Walk *w, const Value *reduce, uint32_t body)
 {
+    jot_Scalar identity;
+    jot_reduce_op_identity((EwOp)reduce->ew, (jot_DType)reduce->dtype, &identity);
     for (int i = 0; i < w->nlane_conds && body; i++) {
-        uint32_t arg[3];
-        jot_Scalar identity;
-        jot_reduce_op_identity((EwOp)reduce->ew, (jot_DType)reduce->dtype, &identity);
-        arg[0] = index_value(w, JOT_BOOL, w->lane_cond[i]);
-        arg[1] = body;
-        arg[2] = jot_walk_const(w, reduce->dtype, identity);
-        body = jot_walk_operator(w, EW_SELECT, reduce->dtype, arg, 3);
+        uint32_t inside = index_value(w, JOT_BOOL, w->lane_cond[i]);
+        body = jot_walk_operator(w, EW_SELECT, reduce->dtype, inside, body,
+                                 jot_walk_const(w, reduce->dtype, identity));
     }
     return body;
 }
@@ -363,18 +350,18 @@ table_value(Walk *w, const Value *v)
     return jot_walk_const(w, v->dtype, c);
 }
 
-/* x * 1 and x * -1 where the 1 is of a table. */
+/* x * 1 and x * -1 where the 1 is of a table; 0: there is none. */
 static uint32_t
-times_one(Walk *w, const Value *v, uint32_t value, const uint32_t *arg)
+times_one(Walk *w, const Value *v, const uint32_t *arg)
 {
     for (int i = 0; i < 2; i++) {
         const Value *t = &w->k->values.v[w->k->args.v[v->arg + (uint32_t)i]];
         double entry;
         if (t->op != VAL_TABLE || !table_entry(w, t, &entry) || (entry != 1 && entry != -1))
             continue;
-        return entry == 1 ? arg[1 - i] : jot_walk_operator(w, EW_NEG, v->dtype, &arg[1 - i], 1);
+        return entry == 1 ? arg[1 - i] : jot_walk_operator(w, EW_NEG, v->dtype, arg[1 - i], 0, 0);
     }
-    return value;
+    return 0;
 }
 
 /* What holds of any integer: it is finite, its own floor, and equal to itself; 0: not known. */
@@ -414,7 +401,8 @@ static uint32_t
 apply(Walk *w, uint32_t number)
 {
     const Value *v = &w->k->values.v[number];
-    Inst in = jot_walk_pure(v->op == VAL_CALL ? C_CALL : C_EW, v->dtype, 0);
+    Inst in = jot_code_pure(v->op == VAL_CALL ? C_CALL : v->op == VAL_DOT ? C_DOT : C_EW,
+                            v->dtype, 0);
     uint32_t arg[32] = {0}, value;
     for (int i = 0; i < v->narg; i++) {
         arg[i] = jot_walk_value(w, w->k->args.v[v->arg + (uint32_t)i]);
@@ -430,8 +418,7 @@ apply(Walk *w, uint32_t number)
     if (v->op == VAL_CALL)
         in.aux = number;
     in.exact = v->op == VAL_EW && known_better(w, v, arg);
-    if (v->op == VAL_EW && v->ew == EW_MUL &&
-        (value = times_one(w, v, 0, arg)) != 0)
+    if (v->op == VAL_EW && v->ew == EW_MUL && (value = times_one(w, v, arg)) != 0)
         return value;
     return jot_code_add(&w->b, in, arg, v->narg, NULL);
 }
@@ -443,8 +430,7 @@ replaced(Walk *w, const Value *v)
     uint64_t stamp = w->stamp;
     Ix ix[JOT_MAX_RANK];
     uint32_t value;
-    for (int i = 0; i < v->nidx; i++)
-        ix[i] = jot_walk_subst(w, w->k->ixs.v[v->at + (uint32_t)i]);
+    jot_walk_indices(w, jot_kernel_index(w->k, v->at), v->nidx, ix);
     for (int i = 0; i < v->nidx; i++)
         w->at.pos[v->ax[i]] = ix[i];
     w->stamp = ++w->stamps;
@@ -458,7 +444,7 @@ static uint32_t
 compute(Walk *w, uint32_t number)
 {
     const Value *v = &w->k->values.v[number];
-    Inst in = jot_walk_pure(C_SCALAR, v->dtype, 0);
+    Inst in = jot_code_pure(C_SCALAR, v->dtype, 0);
     int second = v->op == VAL_SECOND ? KEPT_SECOND : 0;
     int stage = w->stage_of[second ? w->k->args.v[v->arg] : number];
     if (stage >= 0 && number != w->defining) {
@@ -477,7 +463,7 @@ compute(Walk *w, uint32_t number)
         in.aux = v->buf;
         return jot_code_add(&w->b, in, NULL, 0, NULL);
     case VAL_INDEX: return index_value(w, v->dtype, jot_walk_subst(w, w->k->ixs.v[v->at]));
-    case VAL_EW: case VAL_CALL: return apply(w, number);
+    case VAL_EW: case VAL_CALL: case VAL_DOT: return apply(w, number);
     case VAL_AT: return replaced(w, v);
     case VAL_TABLE: return table_value(w, v);
     default:

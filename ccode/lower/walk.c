@@ -84,10 +84,8 @@ jot_walk_var(Walk *w, int64_t ext)
 JOT_FN uint32_t
 jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
 {
-    Inst in = {0};
+    Inst in = jot_code_effect(C_FOR, JOT_I64, 0);
     uint32_t block;
-    in.op = C_FOR;
-    in.dtype = JOT_I64;
     in.c.i = steps;
     in.wide = wide;
     in.name = name;
@@ -140,12 +138,8 @@ walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest, bool wide)
     w->edge[n].state = 2;
     w->edge[n].first = full == 0;
     w->edge[n].lastly = true;
-    if (wide) {
-        Inst in = {0};
-        in.op = C_TAIL;
-        in.c.i = full;
-        jot_code_push(&w->b, jot_code_add(&w->b, in, NULL, 0, NULL));
-    }
+    if (wide)
+        jot_code_tail(&w->b, full);
     jot_walk_bind(w, n, add, rest, 0);
     if (wide)
         jot_code_pop(&w->b);
@@ -276,14 +270,11 @@ clamped_copy(Walk *w, uint32_t n, int64_t offset)
     Ix place = jot_ix_add(ix, c->pos, jot_ix_const(ix, offset));
     Ix inside = jot_ix_lt(ix, place, jot_ix_const(ix, c->ext), &w->index.space);
     uint32_t code = jot_walk_ix(&w->index, place);
-    Inst in = {0};
+    Inst in = jot_code_pure(C_CLAMP, JOT_I64, 0);
     Ix old = w->at.pos[l->axis];
     int var = jot_walk_var(w, c->ext);
     if (var < 0 || w->nguards >= WALK_GUARDS)
         return;
-    in.op = C_CLAMP;
-    in.dtype = JOT_I64;
-    in.pure = true;
     in.c.i = c->ext;
     w->index.var[var] = jot_code_add(&w->b, in, &code, 1, NULL);
     w->guards[w->nguards++] = jot_walk_ix(&w->index, inside);
@@ -438,7 +429,6 @@ static int
 at_edge(Walk *w, uint32_t n, bool first, uint32_t *cond)
 {
     const Edge *e = &w->edge[n];
-    Inst in = {0};
     int64_t one = 1;
     uint32_t diff;
     if (e->state == 3) {
@@ -452,10 +442,7 @@ at_edge(Walk *w, uint32_t n, bool first, uint32_t *cond)
     if (e->steps == 1)
         return 1;
     diff = jot_code_lin(&w->b, first ? 0 : 1 - e->steps, &e->block, &one, 1);
-    in.op = C_EQ0;
-    in.dtype = JOT_I64;
-    in.pure = true;
-    *cond = jot_code_add(&w->b, in, &diff, 1, NULL);
+    *cond = jot_code_add(&w->b, jot_code_pure(C_EQ0, JOT_I64, 0), &diff, 1, NULL);
     return 2;
 }
 
@@ -468,7 +455,6 @@ walk_if(Walk *w, uint32_t n)
     uint32_t cond[STAGE_LOOPS];
     int nconds = 0;
     bool known = true;
-    Inst in = {0};
     for (uint32_t i = 0; i < node->nifs; i++) {
         int edge = at_edge(w, w->t->refs.v[node->ifs + i], first, &cond[nconds]);
         known = known && edge != 0;
@@ -480,17 +466,12 @@ walk_if(Walk *w, uint32_t n)
         return;
     }
     if (negated) {
-        Inst both = {0};
-        both.op = C_IAND;
-        both.dtype = JOT_I64;
-        both.pure = true;
         for (; nconds > 1; nconds--)
-            cond[nconds - 2] = jot_code_add(&w->b, both, &cond[nconds - 2], 2, NULL);
-        both.op = C_INOT;
-        cond[0] = jot_code_add(&w->b, both, cond, 1, NULL);
+            cond[nconds - 2] = jot_code_add(&w->b, jot_code_pure(C_IAND, JOT_I64, 0),
+                                            &cond[nconds - 2], 2, NULL);
+        cond[0] = jot_code_add(&w->b, jot_code_pure(C_INOT, JOT_I64, 0), cond, 1, NULL);
     }
-    in.op = C_IF;
-    jot_code_push(&w->b, jot_code_add(&w->b, in, cond, nconds, NULL));
+    jot_code_under(&w->b, cond, nconds);
     jot_walk_kids(w, n);
     jot_code_pop(&w->b);
 }
@@ -500,15 +481,11 @@ walk_if(Walk *w, uint32_t n)
 JOT_FN void
 jot_walk_in_phase(Walk *w, int phase)
 {
-    Inst in = jot_walk_pure(C_PHASE, JOT_I64, 0);
     int64_t one = 1;
-    uint32_t cond = jot_code_add(&w->b, in, NULL, 0, NULL);
+    uint32_t cond = jot_code_add(&w->b, jot_code_pure(C_PHASE, JOT_I64, 0), NULL, 0, NULL);
     cond = jot_code_lin(&w->b, -(int64_t)phase, &cond, &one, 1);
-    in.op = C_EQ0;
-    cond = jot_code_add(&w->b, in, &cond, 1, NULL);
-    memset(&in, 0, sizeof in);
-    in.op = C_IF;
-    jot_code_push(&w->b, jot_code_add(&w->b, in, &cond, 1, NULL));
+    cond = jot_code_add(&w->b, jot_code_pure(C_EQ0, JOT_I64, 0), &cond, 1, NULL);
+    jot_code_under(&w->b, &cond, 1);
 }
 
 static void

@@ -95,7 +95,6 @@ JOT_FN void jot_walk_launches(Walk *w);
 JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
 JOT_FN bool jot_walk_matrix(Walk *w, uint32_t n); /* false: other parts than the step: unrolled */
-JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
 /* The kids of a node that a work-group runs: between what fills its memory and what reads it there
  * is a barrier. */
 JOT_FN void jot_walk_team_kids(Walk *w, uint32_t n);
@@ -115,10 +114,12 @@ JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);
 JOT_FN void jot_walk_clear(Walk *w, uint32_t buf);
 
 JOT_FN Ix jot_walk_subst(Walk *w, Ix ix);             /* under the present positions */
+/* ... n of them; where the buffer's element of these expressions lies. */
+JOT_FN void jot_walk_indices(Walk *w, const Ix *from, int n, Ix *index);
+JOT_FN Ix jot_walk_place(Walk *w, uint32_t buf, const Ix *from);
 JOT_FN uint32_t jot_walk_const(Walk *w, int dtype, jot_Scalar c);
-JOT_FN Inst jot_walk_pure(COp op, int dtype, int lanes);
 JOT_FN uint32_t jot_walk_pack(Walk *w, int dtype, const uint32_t *scalar, int lanes);
-JOT_FN uint32_t jot_walk_operator(Walk *w, EwOp op, int dtype, const uint32_t *arg, int n);
+JOT_FN uint32_t jot_walk_operator(Walk *w, EwOp op, int dtype, uint32_t a, uint32_t b, uint32_t c);
 JOT_FN uint32_t jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype); /* over its lanes */
 JOT_FN Ix jot_walk_at_lane(Walk *w, Ix ix, int lane); /* ix with the lane fixed */
 JOT_FN uint32_t jot_walk_lane_of(Walk *w, uint32_t vector, int lane);

@@ -324,16 +324,14 @@ line_summed(const Kernel *k, int axis)
     return false;
 }
 
-/* Rows that are summed over stay whole: their sums would be of two axes. So do steps: they are
- * what folded dimensions are indexed by (ccode/rewrite/forward.c). */
+/* Rows that are summed over stay whole: their sums would be of two axes. */
 static bool
 line_divide(Kernel *k, int64_t least)
 {
     uint32_t naxes = k->axes.n;
     for (int a = 0; a < (int)naxes; a++) {
         int64_t by;
-        if (k->axes.v[a].ext < least || line_stored(k, a) != 1 || line_summed(k, a)
-            || (k->steps >> a & 1))
+        if (k->axes.v[a].ext < least || line_stored(k, a) != 1 || line_summed(k, a))
             continue;
         by = line_divisor(k, a);
         if (by == 1 || k->axes.v[a].ext < 2 * by || k->axes.n + 8 > KERNEL_AXES)

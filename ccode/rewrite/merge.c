@@ -122,8 +122,7 @@ merge_legal(Merge *m)
 {
     const Kernel *k = m->k;
     int64_t ext;
-    if (!jot_mul_ok(k->axes.v[m->a].ext, k->axes.v[m->b].ext, &ext)
-        || ((k->steps & m->both) && (k->steps & m->both) != m->both))
+    if (!jot_mul_ok(k->axes.v[m->a].ext, k->axes.v[m->b].ext, &ext))
         return false;
     for (uint32_t i = 0; i < k->bufs.n; i++)
         m->outer[i] = m->inner[i] = -1;
@@ -213,7 +212,6 @@ merge_pair(Merge *m)
     }
     k->axes.v[m->a].ext = ext;
     k->axes.v[m->b].ext = 1;
-    k->steps &= ~((uint64_t)1 << m->b);
     jot_kernel_refresh(k);
     return true;
 }
@@ -247,7 +245,6 @@ merge_drop(Kernel *k, uint64_t gone)
         number[a] = space.n++;
     }
     k->axes.n = (uint32_t)space.n;
-    k->steps = merge_renumbered(number, k->steps);
     for (int a = 0; a < n; a++)
         map[a] = number[a] < 0 ? jot_ix_const(k->ix, 0) : jot_ix_axis(k->ix, number[a]);
     for (uint32_t i = 0; i < k->ixs.n; i++)

@@ -16,10 +16,6 @@ JOT_FN bool jot_kernel_singles(Kernel *k);
 /* Compare positions in 32 bits where they fit (ccode/rewrite/narrow.c). False: likewise. */
 JOT_FN bool jot_kernel_narrow(Kernel *k);
 
-/* Move signs out of sums that are no contractions (ccode/rewrite/factor_sign.c). False:
- * likewise. */
-JOT_FN bool jot_kernel_turned(Kernel *k);
-
 /* Compute moments of data larger than a cache by blocks, and merge them (ccode/rewrite/moments.c).
  * False: likewise. */
 JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
@@ -39,15 +35,6 @@ JOT_FN bool jot_axis_guard_loads(Kernel *k, int axis);
 /* Merge axes that every access walks as one contiguous axis (ccode/rewrite/merge.c). False: out of
  * memory. */
 JOT_FN bool jot_merge_axes(Kernel *k);
-
-/* For results that are read back within one step of k->steps (ccode/rewrite/forward.c): shrink the
- * buffers that are the kernel's own to the size of one step. */
-JOT_FN bool jot_steps_fold(Kernel *k);
-/* Make every value that is not reduced over the axes of k->steps depend on them: the last change
- * before a schedule is made. False: out of memory. */
-JOT_FN bool jot_steps_in_all(Kernel *k);
-/* For a load: 1 + the largest level[] of the stores into the buffer that it reads; 0: none. */
-JOT_FN int jot_steps_level(const Kernel *k, const Value *load, const uint8_t *level);
 
 /* Add a store that clears each buffer that a scatter adds to (ccode/rewrite/scatter.c). False: out
  * of memory. */

@@ -37,12 +37,6 @@ jot_loops_axes(LoopList *list, uint64_t axes, LoopKind kind)
             jot_loops_add(list, a, 1, kind);
 }
 
-JOT_FN void
-jot_loops_steps(LoopList *list, const Kernel *k)
-{
-    jot_loops_axes(list, k->steps, LOOP_SERIAL);
-}
-
 /* ---- stages ------------------------------------------------------------------------------- */
 
 JOT_FN Stage

@@ -38,8 +38,6 @@ typedef struct {
 JOT_FN void jot_loops_add(LoopList *list, int axis, int64_t step, LoopKind kind);
 /* A loop of single steps for each axis of the kernel's in the mask. */
 JOT_FN void jot_loops_axes(LoopList *list, uint64_t axes, LoopKind kind);
-/* Loops over the axes within one step of which something is read back: they stand outermost. */
-JOT_FN void jot_loops_steps(LoopList *list, const Kernel *k);
 
 /* ---- stages ------------------------------------------------------------------------------- */
 

@@ -445,16 +445,16 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
     double cost = 0;
 
     if (ok) { /* one list for all */
-        ok = choose_class(best, 0, k, target, NULL, k->steps, norder, order, &cost);
+        ok = choose_class(best, 0, k, target, NULL, 0, norder, order, &cost);
         best->classes.n = 1;
         (void)jot_choice_try(&choice, CHOOSE_ONE, cost, 1);
     }
-    for (int apart = 0; apart < 2 && ok && classes->n > 1 && (k->steps || !has_lines(k)); apart++) {
+    for (int apart = 0; apart < 2 && ok && classes->n > 1 && !has_lines(k); apart++) {
         SchedLists *other = &lists[best == lists];
-        uint64_t around = k->steps ? k->steps : classes->shared;
+        uint64_t around = classes->shared;
         double price;
 
-        if (apart ? k->steps != 0 : !around || (around & ~classes->shared))
+        if (!apart && !around)
             continue;
         ok = choose_lists(other, k, target, classes, apart ? 0 : around, norder, order, &price);
         if (ok && jot_choice_try(&choice, CHOOSE_SHARED + (uint64_t)apart, price, 0.95))

@@ -80,22 +80,16 @@ late_of(const Maker *m, uint32_t value)
 }
 
 /* Level of each value: how many reductions lie on the deepest way to its loads; and its nest: how
- * many of them run over the outermost loop, or cross to a class that shares none. False: a load
- * that reads back what a later value stores has to be looked at again. */
-static bool
-find_levels_once(Maker *m, int *levels, int *nests)
+ * many of them run over the outermost loop, or cross to a class that shares none. */
+static int
+find_levels(Maker *m, int *nests)
 {
     const Kernel *k = m->s->k;
     int top = 0;
-    bool settled = true;
     *nests = 0;
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         int level = 0, nest = 0;
-        if (k->steps && v->op == VAL_LOAD) {
-            level = jot_steps_level(k, v, m->level);
-            nest = level ? jot_steps_level(k, v, m->nest) - 1 : 0;
-        }
         for (int j = 0; j < v->narg; j++) {
             uint32_t in = k->args.v[v->arg + (uint32_t)j];
             if (m->level[in] > level)
@@ -108,7 +102,6 @@ find_levels_once(Maker *m, int *levels, int *nests)
         level += v->op == VAL_REDUCE;
         if (v->op == VAL_REDUCE)
             m->from[i] = (uint8_t)(class_of(m, false, i) + 1);
-        settled &= !k->steps || m->level[i] == level;
         m->level[i] = (uint8_t)level;
         m->late[i] = late_of(m, i);
         m->nest[i] = (uint8_t)nest;
@@ -116,17 +109,7 @@ find_levels_once(Maker *m, int *levels, int *nests)
         *nests = done_nest(m, i) > *nests ? done_nest(m, i) : *nests;
     }
     *nests += m->lists && m->lists->apart; /* of stores, that other classes have the values of */
-    *levels = top;
-    return settled;
-}
-
-static int
-find_levels(Maker *m, int *nests)
-{
-    int levels = 0;
-    while (!find_levels_once(m, &levels, nests) && levels < SCHED_STAGES)
-        ;
-    return levels;
+    return top;
 }
 
 static bool
@@ -470,7 +453,7 @@ static void
 in_vectors(LoopList *list, const Kernel *k, int lanes)
 {
     SLoop *last = list->n ? &list->loop[list->n - 1] : NULL;
-    if (!last || lanes == 1 || k->axes.v[last->axis].ext < 2 || (k->steps >> last->axis & 1))
+    if (!last || lanes == 1 || k->axes.v[last->axis].ext < 2)
         return;
     last->step = lanes;
     jot_loops_add(list, last->axis, 1, LOOP_VECTOR);
@@ -480,9 +463,8 @@ JOT_FN bool
 jot_sched_default(Sched *s, Kernel *k, int lanes, int norder, const int *order)
 {
     LoopList list = {0};
-    uint64_t seen = k->steps;
+    uint64_t seen = 0;
     PhaseHow plain = jot_phase_how(k);
-    jot_loops_steps(&list, k);
     for (int i = 0; i < norder; i++)
         if (order[i] >= 0 && order[i] < (int)k->axes.n && !(seen >> order[i] & 1)) {
             seen |= (uint64_t)1 << order[i];

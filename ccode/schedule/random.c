@@ -84,23 +84,6 @@ sink_unrolled(Draw *d)
     memcpy(d->list.loop, out, (size_t)n * sizeof *out);
 }
 
-/* Axes of steps around all that was drawn. */
-static void
-random_steps(Draw *d)
-{
-    LoopList drawn = d->list;
-    d->list.n = 0;
-    jot_loops_steps(&d->list, d->k);
-    for (int i = 0; i < drawn.n && d->list.n < STAGE_LOOPS; i++)
-        d->list.loop[d->list.n++] = drawn.loop[i];
-}
-
-static bool
-is_step(const Kernel *k, int axis)
-{
-    return axis >= 0 && (k->steps >> axis & 1);
-}
-
 JOT_FN bool
 jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
 {
@@ -116,15 +99,9 @@ jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed)
         vector = (int)dice(&d, k->axes.n);
     else if (k->axes.n > 0 && dice(&d, 2))
         d.lanes = (int)dice(&d, k->axes.n);
-    if (is_step(k, vector))
-        vector = -1;
-    if (is_step(k, d.lanes))
-        d.lanes = -1;
     for (int a = 0; a < (int)k->axes.n; a++)
-        if (!(k->steps >> a & 1))
-            random_loops(&d, a, a == vector);
+        random_loops(&d, a, a == vector);
     sink_unrolled(&d);
-    random_steps(&d);
     if (vector >= 0)
         jot_loops_add(&d.list, vector, 1, LOOP_VECTOR);
     if (d.lanes >= 0)

@@ -42,12 +42,9 @@ static const Pass passes[] = {
     { "index narrowing", PASS_BUILT, 0, jot_kernel_narrow, NULL },
     { "moments by blocks", PASS_LAID_OUT, 0, NULL, pass_moments },
     { "residue classes", PASS_PRODUCTS, 0, jot_kernel_residues, NULL },
-    { "signs out of sums", PASS_LOOPS, FACT_HOST, jot_kernel_turned, NULL },
     { "merged axes", PASS_LOOPS, FACT_HOST, jot_merge_axes, NULL },
     { "cleared scatters", PASS_LOOPS, FACT_HOST, jot_kernel_scatters, NULL },
-    { "folded steps", PASS_LOOPS, 0, jot_steps_fold, NULL },
     { "line buffers", PASS_LOOPS, FACT_HOST | FACT_BEST, NULL, pass_lines },
-    { "steps in all values", PASS_LOOPS, 0, jot_steps_in_all, NULL },
 };
 
 JOT_FN bool

@@ -11,7 +11,6 @@
 #include "ccode/strategy/strategy.h"
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
-#include "ccode/contract/panels.h"
 #include "ccode/schedule/transpose.h"
 #include "ccode/stencil/stencil.h"
 #include "target/choice.h"
@@ -81,9 +80,10 @@ ask_product(Ask *a)
     const Products *p = ask_products(a);
 
     if (p->form == PRODUCTS_ONE)
-        return &p->of[0];
-    jot_sched_no(a->s, p->n ? "not one sum alone, of two factors that each lack an axis of the "
-                              "other" : "it sums nothing up");
+        return &p->of;
+    jot_sched_no(a->s, p->of.reduce ? "not one sum alone, of two factors that each lack an axis of "
+                                      "the other"
+                                    : "it sums nothing up");
     return NULL;
 }
 
@@ -100,7 +100,7 @@ make_epilogue(Ask *a)
 {
     const Products *p = ask_products(a);
     Rides sums = p->sums;
-    Contract c = p->of[0];
+    Contract c = p->of;
     int64_t by;
     int at;
 
@@ -145,12 +145,6 @@ make_tiles(Ask *a)
         && jot_kernel_settle(a->k, &was, jot_kernel_copy(&was, a->k)
                                              && jot_contract_grid(a->s, a->k, c, &a->target,
                                                                   matrix));
-}
-
-static bool
-make_panels(Ask *a)
-{
-    return jot_panels_sched(a->s, a->k, ask_products(a), &a->target, ask_sum_lanes(a));
 }
 
 static bool
@@ -219,9 +213,9 @@ make_ruled(Ask *a)
 
 enum {
     BEST = FACT_PLAIN | FACT_BEST,
-    PRODUCT = FACT_PLAIN | FACT_WHOLE | FACT_LARGE,
+    PRODUCT = FACT_PLAIN | FACT_LARGE,
     CPU_PRODUCT = PRODUCT | FACT_HOST,
-    WINDOW = BEST | FACT_WHOLE | FACT_VECTORS
+    WINDOW = BEST | FACT_VECTORS
 };
 typedef struct {
     const char *name;
@@ -242,7 +236,6 @@ static const Strategy strategies[] = {
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
       make_tiles },
     { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_blocks },
-    { "contractions by panels", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_panels },
     { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
       make_chain },
     { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, make_stencil },
@@ -276,8 +269,7 @@ ask_facts(const Ask *a)
         return FACT_OWN;
     return (w->plain ? FACT_PLAIN : FACT_DRAWN) | (w->dialect->device ? FACT_DEVICE : FACT_HOST)
          | (w->quick ? 0u : FACT_BEST) | (w->dialect->vectors ? FACT_VECTORS : 0u)
-         | (a->lanes ? 0u : FACT_FREE) | (a->k->steps ? 0u : FACT_WHOLE)
-         | (ask_large(a) ? FACT_LARGE : 0u)
+         | (a->lanes ? 0u : FACT_FREE) | (ask_large(a) ? FACT_LARGE : 0u)
          | (jot_str_eq(w->config->precision, "exact") ? 0u : FACT_INEXACT);
 }
 
@@ -307,7 +299,7 @@ ask_lacks(unsigned lacks)
     static const char *const text[] = {
         "the plan has none", "schedules are drawn", "schedules are not drawn", "it is for a device",
         "it is not for a device", "the quick tier", "no vectors", "lanes are given",
-        "it goes step by step", "too few points", "sums are to be exact"
+        "too few points", "sums are to be exact"
     };
     int i = 0;
 

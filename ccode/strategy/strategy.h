@@ -65,9 +65,8 @@ typedef enum {
     FACT_BEST = 32,         /* not the quick tier */
     FACT_VECTORS = 64,      /* the dialect has vectors */
     FACT_FREE = 128,        /* no number of lanes is asked for */
-    FACT_WHOLE = 256,       /* it does not go step by step */
-    FACT_LARGE = 512,       /* it is worth the text of blocks and packs */
-    FACT_INEXACT = 1024     /* sums may be of other terms */
+    FACT_LARGE = 256,       /* it is worth the text of blocks and packs */
+    FACT_INEXACT = 512      /* sums may be of other terms */
 } Fact;
 
 #endif

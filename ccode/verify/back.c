@@ -1,10 +1,9 @@
-/* ccode/verify/back.c - what a kernel stores and reads back (ccode/contract/epilogue.c,
- * ccode/rewrite/forward.c) is there by then: each stage is asked for the loads that it computes
- * itself.
+/* ccode/verify/back.c - what a kernel stores and reads back (ccode/contract/epilogue.c) is
+ * there by then: each stage is asked for the loads that it computes itself.
  *
  *     !0 y[i] = ...       before a stage that loads y: in an earlier phase, or in the same call,
  *                         which has the same steps of the parallel loops
- *     memory of a call    stored in the same phase; a dimension that is folded: in the same step
+ *     memory of a call    stored in the same phase
  *
  *   requires  a verified kernel, stages in order      keeps  everything      breaks  nothing
  *
@@ -47,44 +46,14 @@ stored_before(const Sched *s, uint32_t stage, uint32_t buf)
     return true;
 }
 
-/* What lies in a folded dimension is of one step: that of the axis which is its index. */
+/* Stores of a call's own memory stand in the same phase. */
 static bool
-step_around(const Sched *s, const KStore *store, const Stage *st, int share)
+same_phase(const Sched *s, uint32_t stage, uint32_t buf)
 {
-    const Layout *l = s->k->bufs.v[store->buf].layout;
-    for (int d = 0; d < l->rank; d++) {
-        bool folded = l->ext[d] > 1, around = false;
-        int axis = -1;
-        for (int i = 0; i < l->n; i++)
-            folded &= l->part[i].dim != d;
-        if (!folded)
-            continue;
-        if (jot_ix_is_axis(s->k->ix, s->k->ixs.v[store->at + (uint32_t)d], &axis))
-            for (int i = 0; i < share && i < st->n; i++)
-                around |= st->loop[i].axis == axis && st->loop[i].step == 1;
-        if (!around)
-            return false;
-    }
-    return true;
-}
-
-/* Stores of a call's own memory stand in the same phase and in the same steps of what is folded. */
-static bool
-same_step(const Sched *s, uint32_t stage, uint32_t buf)
-{
-    uint8_t shares[SCHED_STAGES];
-    if (s->k->bufs.v[buf].role != BUF_SCRATCH)
-        return true;
-    jot_sched_shares(s, shares);
-    for (uint32_t i = 0; i < stage; i++) {
+    for (uint32_t i = 0; s->k->bufs.v[buf].role == BUF_SCRATCH && i < stage; i++) {
         const Stage *p = &s->stages.v[i];
-        int share = STAGE_LOOPS;
-        if (!p->store || s->k->stores.v[p->what].buf != buf)
-            continue;
-        for (uint32_t j = i + 1; j <= stage; j++)
-            share = share < shares[j] ? share : shares[j];
-        if (p->phase != s->stages.v[stage].phase ||
-            !step_around(s, &s->k->stores.v[p->what], p, share))
+        if (p->store && s->k->stores.v[p->what].buf == buf
+            && p->phase != s->stages.v[stage].phase)
             return false;
     }
     return true;
@@ -98,7 +67,7 @@ back_value(Back *b, uint32_t value, bool self, int depth)
         return;
     b->seen[value / 64] |= (uint64_t)1 << value % 64;
     if (v->op == VAL_LOAD && b->s->k->bufs.v[v->buf].role != BUF_INPUT)
-        b->ok &= stored_before(b->s, b->stage, v->buf) && same_step(b->s, b->stage, v->buf);
+        b->ok &= stored_before(b->s, b->stage, v->buf) && same_phase(b->s, b->stage, v->buf);
     for (int i = 0; i < v->narg && depth < VALUE_DEPTH; i++)
         back_value(b, b->s->k->args.v[v->arg + (uint32_t)i], false, depth + 1);
 }

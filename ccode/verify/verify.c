@@ -73,7 +73,7 @@ static bool
 value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
 {
     const Value *v = &k->values.v[n];
-    if (v->op == VAL_POISON || v->op > VAL_CALL)
+    if (v->op == VAL_POISON || v->op > VAL_DOT)
         return jot_refuse(why, "a value is poison", n);
     if (depth[n] > VALUE_DEPTH)
         return jot_refuse(why, "a value is nested too deeply", n);
@@ -85,6 +85,8 @@ value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
                           n);
     if (v->op == VAL_EW && !ew_ok(k, v))
         return jot_refuse(why, "an operator's operands have the wrong dtypes", n);
+    if (v->op == VAL_DOT && (arg_dtype(k, v, 0) != JOT_U32 || arg_dtype(k, v, 1) != JOT_U32))
+        return jot_refuse(why, "a product of words of which one is none", n);
     if (v->op == VAL_SECOND && k->values.v[k->args.v[v->arg]].narg != 2)
         return jot_refuse(why, "a second accumulator of a reduction that has one", n);
     if (v->op == VAL_REDUCE && v->narg == 2 &&
@@ -94,6 +96,17 @@ value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
     if (v->op == VAL_REDUCE && k->axes.n < 64 && v->axes >> k->axes.n)
         return jot_refuse(why, "a reduction is over an axis that does not exist", n);
     return true;
+}
+
+/* Who accumulates sets all of the buffer to the identity first, what was written around it too. */
+static bool
+keeps_border(const KBuf *b, jot_Scalar identity)
+{
+    const Layout *l = b->layout;
+    bool halo = false;
+    for (int d = 0; d < l->rank; d++)
+        halo |= l->halo_lo[d] || l->halo_hi[d];
+    return !halo || !b->bordered || l->halo_value.u == identity.u;
 }
 
 static bool
@@ -109,6 +122,8 @@ store_ok(const Kernel *k, uint32_t n, Text *why)
         return jot_refuse(why, "a store's value is not of its buffer's dtype", n);
     if (s->acc && !jot_reduce_op_identity((EwOp)s->acc, (jot_DType)dtype, &identity))
         return jot_refuse(why, "a store accumulates with an operator that has no identity", n);
+    if (s->acc && !keeps_border(b, identity))
+        return jot_refuse(why, "a store accumulates where a border has another value", n);
     return ixs_ok(k, s->at, s->nidx + s->ncond) || jot_refuse(why, "a store's index is poison", n);
 }
 

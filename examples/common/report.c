@@ -180,7 +180,7 @@ report_numbers(const Report *report, jot_Ctx *c)
     printf("accuracy                 %.2f %% of %d held-out digits (%d misread)\n",
            100.0 * report->right / (report->read ? report->read : 1), report->read,
            report->read - report->right);
-    printf("backend                  %s\n", jot_backend(c));
+    printf("backend                  %s: %s\n", jot_backend(c), jot_compilers(c));
     printf("kernels                  %llu compiled, %llu cached, in %.0f ms; %llu launched\n",
            (unsigned long long)s.kernels_compiled, (unsigned long long)s.cache_hits,
            1e3 * s.compile_seconds, (unsigned long long)s.kernels_run);

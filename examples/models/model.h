@@ -66,6 +66,7 @@ jot_Var inception(Model *m, jot_Var x);                      /* side 299 */
 jot_Var encoder(Model *m, jot_Var x, int blocks, int heads);
 jot_Var generator(Model *m, jot_Var z);                      /* (n, 100, 1, 1) -> (n, 3, 64, 64) */
 jot_Var discriminator(Model *m, jot_Var x, bool norm);       /* (n, 3, 64, 64) -> (n, 1) */
+jot_Var unet(Model *m, jot_Var x);                           /* side 4 s; -> (n, 3, side, side) */
 jot_Var policy(Model *m, jot_Var x);                         /* (n, 4) -> (n, 2) */
 /* A tree in prefix form, '(' for a node with two children, '.' for a leaf; leaves: words (leaves),
  * rows of embedding (.., 300). -> (1, 2) */

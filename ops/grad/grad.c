@@ -275,15 +275,17 @@ grad_mark_needs(Grad *g)
         for (k = 0; k < n->ninputs && grad_passes(n); k++)
             if (jot_grad_wants(g, n->input[k]))
                 g->need[at] |= GRAD_NEED;
+        if (jot_past_asked(g->ctx, n->past))
+            g->need[at] |= GRAD_NEED;
     }
 }
 
 /* How many will read this node's gradient: where there are several, a reduction in it is not folded
  * into the next. */
 static void
-grad_hold_shared(Grad *g, const Node *n, NodeId d, bool target)
+grad_hold_shared(Grad *g, const Node *n, NodeId d, bool target, bool past)
 {
-    int uses = target, k;
+    int uses = target + past, k;
 
     for (k = 0; k < n->ninputs; k++)
         uses += jot_grad_wants(g, n->input[k]);
@@ -315,6 +317,7 @@ grad_of_node(Grad *g, uint32_t at)
     const Node *n = jot_node(g->ctx, id);
     uint32_t from = g->first[at];
     bool target = g->need[at] & GRAD_TARGET, passes = grad_passes(n);
+    bool past = jot_past_asked(g->ctx, n->past);
 
     if (!from || (!passes && !target))
         return;
@@ -322,8 +325,8 @@ grad_of_node(Grad *g, uint32_t at)
         grad_of_opaque(g, id, from);
         return;
     }
-    if (n->kind == NODE_REINDEX && !target && g->list.v[from - 1].next && !grad_in_parts(g, from)
-        && grad_broadcasts(n, jot_node(g->ctx, n->input[0]))) {
+    if (n->kind == NODE_REINDEX && !target && !past && g->list.v[from - 1].next
+        && !grad_in_parts(g, from) && grad_broadcasts(n, jot_node(g->ctx, n->input[0]))) {
         grad_of_broadcast(g, id, from);
         return;
     }
@@ -337,10 +340,15 @@ grad_of_node(Grad *g, uint32_t at)
     }
     if (!passes)
         return;
-    grad_hold_shared(g, n, d, target);
+    grad_hold_shared(g, n, d, target, past);
+    if (past)
+        jot_grad_of_past(g, n, d);
     switch (n->kind) {
     case NODE_EW: jot_grad_of_ew(g, id, d); break;
-    case NODE_REINDEX: jot_grad_give(g, n->input[0], jot_grad_dual(g, n, d)); break;
+    case NODE_REINDEX:
+        if (jot_grad_wants(g, n->input[0]))
+            jot_grad_give(g, n->input[0], jot_grad_dual(g, n, d));
+        break;
     case NODE_REDUCE: jot_grad_of_reduce(g, id, d); break;
     case NODE_ALIAS: jot_grad_give(g, n->input[0], d); break;
     case NODE_MAP: grad_of_code(g, id, &d); break;
@@ -357,7 +365,9 @@ grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int 
 {
     memset(g, 0, sizeof *g);
     g->ctx = ctx;
-    if (!jot_graph_order_batched(ctx, y, (uint32_t)n, false, wrt, (uint32_t)nwrt, &g->order))
+    g->wrt = wrt;
+    g->nwrt = nwrt;
+    if (!jot_past_order(g, n, y))
         return jot_grad_fail(g);
     g->need = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->need);
     g->first = jot_mem_new(&ctx->mem, g->order.n, sizeof *g->first);
@@ -373,6 +383,7 @@ grad_close(Grad *g)
     jot_mem_free(mem, g->need, g->order.n * sizeof *g->need);
     jot_mem_free(mem, g->first, g->order.n * sizeof *g->first);
     jot_mem_free(mem, g->last, g->order.n * sizeof *g->last);
+    jot_mem_free(mem, g->seen, g->seen ? (size_t)g->nwrt * sizeof *g->seen : 0);
     jot_vec_free(mem, g->list);
     while (g->held.n)
         jot_node_unref(g->ctx, g->held.v[--g->held.n]);
@@ -380,13 +391,15 @@ grad_close(Grad *g)
     jot_list_free(g->ctx, &g->order);
 }
 
-/* The gradient of wrt, or zeros. */
+/* The gradient of the k-th, or zeros. */
 static NodeId
-grad_answer(Grad *g, NodeId wrt)
+grad_answer(Grad *g, NodeId wrt, int k)
 {
     const Node *n = jot_node(g->ctx, wrt);
     NodeId d = n->mark == g->ctx->walk ? grad_total(g, wrt, g->first[n->at]) : 0;
 
+    if (g->seen && g->seen[k])
+        d = d ? jot_ew_of(g->ctx, EW_ADD, d, g->seen[k], 0) : g->seen[k];
     return d || g->failed ? d : jot_grad_const(g->ctx, wrt, 0);
 }
 
@@ -400,6 +413,7 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
     for (k = 0; k < n; k++)
         if (jot_node(g->ctx, wrt[k])->mark == g->ctx->walk)
             g->need[jot_node(g->ctx, wrt[k])->at] |= GRAD_NEED | GRAD_TARGET;
+    jot_past_ask(g, true);
     grad_mark_needs(g);
     for (k = 0; k < ny; k++)
         if (jot_grad_wants(g, y[k]))
@@ -407,8 +421,9 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
     for (at = g->order.n; at-- > 0 && !g->failed;)
         if (g->need[at] & GRAD_NEED)
             grad_of_node(g, at);
+    jot_past_ask(g, false);
     for (k = 0; k < n && !g->failed; k++) {
-        wrt[k] = grad_answer(g, wrt[k]);
+        wrt[k] = grad_answer(g, wrt[k], k);
         grad_hold(g, wrt[k]);
     }
     return !g->failed;
@@ -457,15 +472,6 @@ grad_is_float(jot_Ctx *ctx, NodeId id, const char *op, const char *what, int k)
     return jot_fail(ctx, JOT_EGRAD, "%s: %s[%d]%s%s%s is %s; only floats have gradients", op, what,
                     k, n->name ? " '" : "", n->name ? n->name : "", n->name ? "'" : "",
                     jot_dtype_name((jot_DType)n->dtype));
-}
-
-/* A constant is folded into what is built from it, so nothing could be found to depend on it. */
-static bool
-grad_is_variable(jot_Ctx *ctx, NodeId id, const char *op, int k)
-{
-    return jot_node(ctx, id)->kind != NODE_CONST
-        || jot_fail(ctx, JOT_EGRAD, "%s: wrt[%d] is a constant; what gradients are asked of is "
-                    "made by jot_array or jot_param", op, k);
 }
 
 /* Check a list of floats and take its nodes. */
@@ -540,7 +546,7 @@ grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, j
     wrts = dys + y.n;
     ok = grad_nodes(ctx, op, "y", y, ids) && grad_nodes(ctx, op, "wrt", wrt, wrts);
     for (k = 0; k < wrt.n && ok; k++)
-        ok = grad_is_variable(ctx, wrts[k], op, k);
+        ok = jot_past_known(ctx, wrts[k], op, k, y.n, ids);
     if (ok && dy.n < 0)
         ok = (dys[0] = jot_grad_const(ctx, ids[0], 1)) != 0;
     else if (ok)

@@ -22,6 +22,9 @@ typedef struct {
     uint32_t *first, *last;     /* per position: its contributions, in the order they came */
     Vec(Contribution) list;
     NodeList held;              /* nodes to which a reference is held, one per entry */
+    const NodeId *wrt;
+    NodeId *seen;               /* per wrt: what reaches it by pasts; NULL: none was gone past */
+    int nwrt;
     bool failed;
 } Grad;
 
@@ -30,6 +33,16 @@ JOT_FN bool jot_grad_fail(Grad *g); /* report lack of memory if nothing failed y
 JOT_FN bool jot_grad_wants(const Grad *g, NodeId id); /* does anybody ask for its gradient? */
 /* One more contribution d to the gradient of `to`. 0 is a failure; a constant 0 is dropped. */
 JOT_FN void jot_grad_give(Grad *g, NodeId to, NodeId d);
+
+/* ---- ops/grad/past.c ---- */
+JOT_FN bool jot_past_order(Grad *g, int n, const NodeId *y); /* the order of y[0] .. */
+JOT_FN void jot_past_ask(Grad *g, bool on); /* for gradients of g->wrt, until it is off again */
+JOT_FN bool jot_past_asked(jot_Ctx *ctx, const Past *p); /* for that of a node that it knows? */
+/* Give these nodes what follows for them from the gradient d of n. */
+JOT_FN void jot_grad_of_past(Grad *g, const Node *n, NodeId d);
+/* Can the gradient of y[0] .. by wrt[k], the node id, be known? False: the error is set. */
+JOT_FN bool jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, int k, int ny,
+                           const NodeId *y);
 
 /* ---- ops/grad/rules.c ---- */
 JOT_FN NodeId jot_grad_const(jot_Ctx *ctx, NodeId like, double v);

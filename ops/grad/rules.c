@@ -125,6 +125,13 @@ grad_reaches_all(Grad *g, const Node *n)
     return y->nelem > 0 && !n->ncond;
 }
 
+/* Is each element reduced by itself, whatever the operator? */
+static bool
+grad_alone(Grad *g, const Node *n)
+{
+    return n->nelem == jot_node(g->ctx, n->input[0])->nelem && grad_reaches_all(g, n);
+}
+
 /* Those that reach the extreme share evenly. Where none falls on an element there is no share, and
  * nothing to divide by: 0 / 0 would pass on to second order. */
 static NodeId
@@ -168,8 +175,9 @@ jot_grad_of_reduce(Grad *g, NodeId id, NodeId d)
     jot_Ctx *ctx = g->ctx;
     const Node *n = jot_node(ctx, id);
     NodeId r;
+    int op = n->op != REDUCE_VAR && n->op != JOT_MEAN && grad_alone(g, n) ? JOT_ADD : n->op;
 
-    switch (n->op) {
+    switch (op) {
     case JOT_MEAN: r = grad_spread(g, n, jot_mul(d, k_(d, n->value.f))); break;
     case REDUCE_VAR: /* that the mean moves too changes nothing: deviations sum to 0 */
         r = jot_sub(n->input[0], grad_spread(g, n, grad_again(g, n, JOT_MEAN, n->input[0])));

@@ -226,6 +226,11 @@ jot_form_add(const IxPool *pool, IxForm *f, Ix ix, int64_t k)
     const IxTerm *t = jot_ix_linear(pool, ix, &c, &n, &one);
 
     f->bad |= !ix || !jot_mul_ok(c, k, &kc) || !jot_add_ok(f->c, kc, &f->c);
+    if (!f->n && k == 1 && n <= IX_TERMS) { /* in the order that it has */
+        memcpy(f->t, t, n * sizeof *t);
+        f->n = (int)n;
+        return;
+    }
     for (i = 0; i < n && !f->bad; i++) {
         if (jot_mul_ok(t[i].k, k, &kc))
             jot_form_add_term(pool, f, kc, t[i].atom);
@@ -344,6 +349,8 @@ ix_combine(IxPool *pool, Ix a, int64_t ka, Ix b, int64_t kb)
 
     if (!a || !b)
         return 0;
+    if ((b == IX_FIRST_CONST && ka == 1) || (a == IX_FIRST_CONST && kb == 1)) /* by 0 */
+        return b == IX_FIRST_CONST ? a : b;
     jot_form_open(&f);
     jot_form_add(pool, &f, a, ka);
     jot_form_add(pool, &f, b, kb);

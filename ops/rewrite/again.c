@@ -52,11 +52,13 @@ jot_extremes_again(jot_Ctx *ctx, const NodeList *list)
     uint32_t k, j;
 
     for (k = 0; k < list->n && !ctx->mem.failed; k++) {
-        NodeSpec spec = jot_node_spec(jot_node(ctx, list->v[k]));
+        const Node *n = jot_node(ctx, list->v[k]);
+        NodeSpec spec;
         NodeId twin;
 
-        if (!again_stale(ctx, jot_node(ctx, list->v[k])))
+        if (!again_stale(ctx, n))
             continue;
+        spec = jot_node_spec(n);
         spec.unshared = true;
         twin = jot_node_make(ctx, &spec);
         for (j = k + 1; twin && j < list->n; j++)

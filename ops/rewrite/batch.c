@@ -237,7 +237,7 @@ jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop
                         const NodeId *keep, uint32_t nkeep, NodeList *out)
 {
     enum { PASSES = 4, NEEDED = 1 }; /* without simplification: what values depend on */
-    uint32_t loose = ctx->loose.n;
+    uint32_t loose = ctx->loose.n, i;
     bool ok = jot_graph_order(ctx, roots, n, stop_at_data, out), changed;
     int pass;
 
@@ -247,6 +247,8 @@ jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop
         changed = batch_pass(ctx, pass, stop_at_data, out, roots, n, keep, nkeep)
                || ctx->mem.failed;
         jot_give_up(ctx, before); /* what it did not join stays as it is */
+        for (i = 0; changed && i < out->n; i++)
+            jot_past_lose(ctx, jot_node(ctx, out->v[i])->past);
         if (changed)
             jot_list_free(ctx, out);
         jot_graph_sweep(ctx, loose);

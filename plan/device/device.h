@@ -19,6 +19,7 @@ typedef struct {
     void *scratch;         /* then: of the present step */
 } DeviceRun;
 
+JOT_FN KernelFn jot_device_fn; /* a mark: KernelSym.fn of all its kernels, never called */
 JOT_FN bool jot_device_step(DeviceRun *r, const PlanStep *step);
 /* The plan in less memory than it wants: some of its variables wait on the host. out: what was made
  * of it so far. False: a failure was told, or ctx->mem.failed. */

@@ -99,8 +99,8 @@ call_over(const Func *f, const FuncRoot *root)
 
     for (i = 0; i < f->leaves.n; i++)
         users += f->leaves.v[i].buf == n->data;
-    return root->to || users != 1 || n->kind != NODE_LEAF || n->refs != 1 || n->data->refs != 1
-         ? NULL : n->data;
+    return root->to || users != 1 || n->kind != NODE_LEAF || n->refs != 1
+        || !jot_buffer_own(n->data) ? NULL : n->data;
 }
 
 /* Memory for a result that has none between calls. */
@@ -382,7 +382,7 @@ call_update(Func *f, FuncUpdate *u)
     jot_node_set_data(ctx, slot->node, u->brings);
     if (root && root->buf == u->brings) {
         root->buf->refs--;
-        root->buf = old->refs == 1 && !old->away ? old : NULL;
+        root->buf = jot_buffer_own(old) && !old->away ? old : NULL;
     }
     if (root && root->buf == old)
         jot_buffer_changed(ctx, old);

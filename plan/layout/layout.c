@@ -262,6 +262,18 @@ choice_window(const LayoutChoice *c, const Use *u)
     return false;
 }
 
+/* Is it accumulated in memory? That begins everywhere, in a halo too, as the sum of nothing. */
+static bool
+choice_scatters(const LayoutChoice *c, uint32_t pos)
+{
+    uint32_t i;
+
+    for (i = c->uses.first[pos]; i < c->uses.first[pos + 1]; i++)
+        if (c->uses.v.v[c->uses.of[i]].scatters)
+            return true;
+    return false;
+}
+
 /* The halo that readers of a variable agree on: contractions first. False: none. */
 static bool
 choice_halo(const LayoutChoice *c, uint32_t pos, UseHalo *all)
@@ -278,8 +290,6 @@ choice_halo(const LayoutChoice *c, uint32_t pos, UseHalo *all)
             const Use *u = &c->uses.v.v[c->uses.of[i]];
             const UseHalo *one;
 
-            if (u->scatters)
-                return false;
             if (!u->leaves || c->uses.groups.v[u->group].product != !pass
                 || (pass && !choice_window(c, u))
                 || (any && u->value.u != all->value.u))
@@ -294,7 +304,7 @@ choice_halo(const LayoutChoice *c, uint32_t pos, UseHalo *all)
         }
     for (d = 0; d < node->rank; d++)
         elements *= (double)(node->ext[d] + all->lo[d] + all->hi[d]);
-    return any && elements <= LAYOUT_ROOM * (double)node->nelem;
+    return any && elements <= LAYOUT_ROOM * (double)node->nelem && !choice_scatters(c, pos);
 }
 
 JOT_FN Layout *
@@ -347,7 +357,8 @@ layout_random(LayoutChoice *c, uint64_t seed)
             const Node *node = jot_choice_node(c, i);
             Layout *l = jot_arena_array(&m->arena, Layout, 1);
 
-            ok = l && jot_layout_random(l, node->rank, node->ext, jot_hash_u64(seed, i), true);
+            ok = l && jot_layout_random(l, node->rank, node->ext, jot_hash_u64(seed, i),
+                                        !choice_scatters(c, i));
             m->layout[i] = ok ? l : NULL;
         }
     for (i = 0; ok && i < c->uses.v.n; i++) {

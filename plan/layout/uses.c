@@ -180,12 +180,12 @@ uses_of_buf(const UsesWalk *w, uint32_t buf)
     return NULL;
 }
 
-/* The layouts that a contraction asks for; of several by panels the first. Sums of an epilogue do
- * not count. Blocks of rows (ccode/contract/chain.h) pack what they read by themselves. */
+/* The layouts that a contraction asks for. Sums of an epilogue do not count. Blocks of rows
+ * (ccode/contract/chain.h) pack what they read by themselves. */
 static void
 uses_wishes(UsesWalk *w, const Products *p)
 {
-    const Contract *c = &p->of[0];
+    const Contract *c = &p->of;
     Rides sums = p->sums;
     Layout wish;
     uint32_t b;

@@ -164,7 +164,7 @@ tiles_group(Make *m, uint32_t group)
         jot_rides_take(&k, &sums);
         jot_rides_apart(&k, &sums, true);
     }
-    found = found && jot_winograd_find(&k, &p->of[0], jot_plan_lanes(m, JOT_F32), &m->ctx->target,
+    found = found && jot_winograd_find(&k, &p->of, jot_plan_lanes(m, JOT_F32), &m->ctx->target,
                                        jot_plan_fast(m), &w);
     if (!found && keep && !m->ctx->mem.failed)
         (void)jot_plan_know(m, sizeof(PlanKnown));

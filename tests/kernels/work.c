@@ -156,6 +156,7 @@ static const struct {
     {"alexnet", alexnet, 4, {1, 3, 224, 224}},
     {"vgg11", vgg11, 4, {1, 3, 224, 224}},
     {"inception", inception, 4, {1, 3, 299, 299}},
+    {"unet", unet, 4, {2, 3, 92, 92}},
     {"policy", policy, 2, {64, 4}},
 };
 enum { NETS = sizeof nets / sizeof nets[0] };

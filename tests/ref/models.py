@@ -110,6 +110,21 @@ class Discriminator(nn.Sequential):
         super().__init__(*layers, nn.Conv2d(f * 8, 1, 4, 1, 0, bias=False), nn.Flatten())
 
 
+class Unet(nn.Module):
+    def __init__(s):
+        super().__init__()
+        c = lambda i, o: nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU())
+        s.a, s.b = nn.Sequential(c(3, 16), c(16, 16)), nn.Sequential(c(16, 32), c(32, 32))
+        s.c, s.d, s.e = nn.Sequential(c(32, 64), c(64, 64)), c(96, 32), c(48, 16)
+        s.f = nn.Conv2d(16, 3, 1)
+
+    def forward(s, x):
+        up = lambda skip, x: torch.cat((skip, F.interpolate(x, scale_factor=2)), 1)
+        a = s.a(x)
+        b = s.b(F.max_pool2d(a, 2))
+        return s.f(s.e(up(a, s.d(up(b, s.c(F.max_pool2d(b, 2)))))))
+
+
 HEAD = '''/* models.h - networks by PyTorch: written by tests/ref/models.py. */
 
 #ifndef REF_MODELS_H
@@ -143,6 +158,7 @@ CASES = {
     'encoder': (lambda: nn.Sequential(Block(64, 4), Block(64, 4)), (2, 8, 64), True),
     'generator': (Generator, (2, 100, 1, 1), True),
     'discriminator': (Discriminator, image(2, 64), True),
+    'unet': (Unet, image(2, 20), True),
     # forward only, in the long tests: test_models --all. (The gradient of resnet18 in evaluation
     # mode jumps near this input: rounding in f32 decides on which side of a ReLU a value lies.)
     'resnet18': (lambda: tv.resnet18(weights=None), image(2, 64), None),

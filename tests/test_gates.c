@@ -1,8 +1,8 @@
-/* tests/test_panels.c - products whose columns are read in windows, and what goes on with these, in
- * one kernel: cells with two to four gates and their gradients against the interpreter, with
- * kernels counted, the same bits at any number of threads, forced schedules, memory refused.
+/* tests/test_gates.c - products whose columns are read in windows, and what goes on with these:
+ * cells with two to four gates and their gradients against the interpreter, the same bits at any
+ * number of threads, forced schedules, memory refused.
  *
- * Guards: ccode/contract/panels.c. */
+ * Guards: ccode/build/build.c, fuse/nest.c, fuse/reads.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/rates.h"
@@ -12,25 +12,23 @@
 enum { OUTPUTS = 10, NUMBERS = 1 << 19 };
 static float numbers[NUMBERS];
 
-/* gates: of the cell, each `hid` wide; rows, width of the input. back: gradients, too. kernels: 0
- * where these are not counted. */
+/* gates: of the cell, each `hid` wide; rows, width of the input. back: gradients, too. */
 typedef struct {
     const char *name;
     int gates, rows, width, hid;
     bool back, half;
-    int kernels;
 } Case;
 static const Case cases[] = {
-    {"four gates", 4, 24, 40, 64, false, false, 2},
-    {"four gates, backward", 4, 24, 40, 64, true, false, 4},
-    {"odd sizes", 4, 13, 17, 37, true, false, 4},
-    {"one panel", 3, 9, 50, 20, true, false, 4},
-    {"two gates", 2, 70, 33, 129, true, false, 4},
-    {"two gates of halves", 2, 19, 24, 48, true, true, 0},
-    {"three gates, few rows", 3, 2, 64, 96, true, false, 0},
-    {"a row", 4, 1, 64, 96, true, false, 0},
-    {"too many rows to stay", 2, 9000, 24, 32, true, false, 0},
-    {"none", 4, 0, 24, 32, true, false, 0},
+    {"four gates", 4, 24, 40, 64, false, false},
+    {"four gates, backward", 4, 24, 40, 64, true, false},
+    {"odd sizes", 4, 13, 17, 37, true, false},
+    {"few columns", 3, 9, 50, 20, true, false},
+    {"two gates", 2, 70, 33, 129, true, false},
+    {"two gates of halves", 2, 19, 24, 48, true, true},
+    {"three gates, few rows", 3, 2, 64, 96, true, false},
+    {"a row", 4, 1, 64, 96, true, false},
+    {"too many rows to stay", 2, 9000, 24, 32, true, false},
+    {"none", 4, 0, 24, 32, true, false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -106,8 +104,6 @@ compare(const char *backend, const char *schedule, const Case *t)
     }
     CHECK(jot_run(c, jot_vars(n, got)) && jot_run(plain, jot_vars(n, want)), "%s: %s", t->name,
           jot_message(c));
-    CHECK(!t->kernels || (int)jot_stats(c).last_kernels == t->kernels, "%s, %s: %d kernels",
-          backend, t->name, (int)jot_stats(c).last_kernels);
     for (k = 0; k < n; k++) {
         jot_Var a = jot_cast(got[k], JOT_F64), b = jot_cast(want[k], JOT_F64), off, size;
         double worst, most;
@@ -154,50 +150,22 @@ test_threads(const Case *t)
     jot_close(one);
 }
 
-/* Products one after the other by panels, then one loop for all that is made of them: as text. */
-static void
-test_schedule(void)
-{
-    jot_Config config = {.backend = "cc", .threads = 2, .policy = "reward", .dump = "s",
-                         .cache_dir = "", .hooks = {.log = keep_log}};
-    jot_Ctx *c = opened_with(&config);
-    jot_Var out[OUTPUTS];
-    const char *at = logged, *line;
-    int n = build(c, &cases[1], out), columns = 0, products = 0;
-
-    CHECK(jot_run(c, jot_vars(n, out)), "%s", jot_message(c));
-    while ((line = strstr(at, "\n%")) != NULL) {
-        const char *end = strchr(line + 1, '\n');
-
-        end = end ? end : line + strlen(line);
-        columns += strstr(line, "| i0 i1:1l") && strstr(line, "| i0 i1:1l") < end;
-        products += strstr(line, "| i2 i0") && strstr(line, "| i2 i0") < end
-                 && strstr(line, "; res w") && strstr(line, "; res w") < end;
-        at = end;
-    }
-    CHECK(columns == 4 && products == 4, "%d sums along columns, %d products:\n%s", columns,
-          products, logged);
-    jot_close(c);
-}
-
 /* The n-th allocation is refused, for one in seven that a plan asks for, later one in 97. */
 static void
 test_refused(void)
 {
-    const Case t = {"refused", 2, 13, 17, 37, true, false, 0};
+    const Case t = {"refused", 2, 13, 17, 37, true, false};
     bool done = false;
     int64_t n;
 
     for (n = 0; !done && n < 100000; n = n < 1000 ? n + 7 : n + 97) {
         jot_Config config = {.backend = "tcc", .threads = 1, .policy = "reward",
-                             .cache_dir = "", .dump = "s",
-                             .hooks = {.realloc = counted_realloc, .log = keep_log}};
+                             .cache_dir = "", .hooks = {.realloc = counted_realloc}};
         jot_Ctx *c;
         jot_Var out[OUTPUTS];
 
         grants = -1;
         refusals = 0;
-        forget_log();
         c = opened_with(&config);
         build(c, &t, out);
         if (jot_error(c)) {
@@ -211,7 +179,7 @@ test_refused(void)
         CHECK(done || jot_error(c) == JOT_EMEM, "refused %d: %s", (int)n, jot_message(c));
         jot_close(c);
     }
-    CHECK(done && count_logged("; res w") > 0, "it ends, with panels:\n%s", logged);
+    CHECK(done, "it ends");
 }
 
 int
@@ -240,7 +208,6 @@ main(int argc, char **argv)
             compare("tcc", schedule, &cases[i]);
         }
     }
-    test_schedule();
     test_refused();
     return DONE();
 }

@@ -1,0 +1,68 @@
+/* ccode/contract/operand.c - an operand of a contraction as units of a processor or a device take it:
+ * which load it is, in which halves, and 0 where a condition does not hold.
+ *
+ *   requires  a kernel, a value of it       keeps  what is computed
+ *
+ * Read before: ccode/contract/make.h. After: ccode/contract/matrix_tiles.c,
+ * ccode/device/contract_grid.c. */
+#include "ccode/contract/make.h"
+
+JOT_FN uint32_t
+jot_contract_load(const Kernel *k, uint32_t value)
+{
+    uint32_t n, best = 0;
+    Below w;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
+        if (k->values.v[n].op == VAL_LOAD &&
+            (!best || k->bufs.v[k->values.v[n].buf].layout->nelem >
+                          k->bufs.v[k->values.v[best].buf].layout->nelem))
+            best = n;
+    return best;
+}
+
+JOT_FN int
+jot_contract_half(const Kernel *k, uint32_t value)
+{
+    int dtype = 0;
+    Below w;
+    uint32_t n;
+    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        bool loads = v->op == VAL_LOAD, casts = v->op == VAL_EW && v->ew == EW_CAST;
+        int of = loads ? k->bufs.v[v->buf].dtype : casts ? v->round : 0;
+        if (v->op == VAL_EW && (v->ew == EW_MAX || v->ew == EW_MIN || v->ew == EW_NEG))
+            continue;
+        if (v->op == VAL_EW && v->ew == EW_SELECT) {
+            jot_below_from(&w, 1);
+            continue;
+        }
+        jot_below_skip(&w);
+        if ((v->op == VAL_CONST || loads) && v->c.u != 0)
+            return 0;
+        if (v->op != VAL_CONST && ((of != JOT_F16 && of != JOT_BF16) || (dtype && of != dtype)))
+            return 0;
+        dtype = of ? of : dtype;
+    }
+    return w.deep ? 0 : dtype;
+}
+
+/* A load that is 0 already where the condition does not hold. */
+static bool
+operand_zero(const Kernel *k, uint32_t value, Ix cond)
+{
+    const Value *v = &k->values.v[value];
+    bool found = false;
+    for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
+        found |= k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond;
+    return found;
+}
+
+JOT_FN uint32_t
+jot_contract_where(Kernel *k, uint32_t value, Ix cond)
+{
+    int dtype = k->values.v[value].dtype;
+    if (operand_zero(k, value, cond))
+        return value;
+    return jot_v_ew(k, EW_SELECT, (jot_DType)dtype, jot_v_index(k, JOT_BOOL, cond), value,
+                    jot_v_constf(k, (jot_DType)dtype, 0));
+}

@@ -1,0 +1,146 @@
+/* ccode/device/absent.c - a build without devices (JOT_NO_DEVICES): what this room, plan/device/ and
+ * the backends of devices are called for elsewhere. No dialect is a device's there, no schedule has
+ * its loops, so nothing comes here but those who ask whether there is something to do.
+ *
+ * Read before: ccode/emit/print.h, ccode/lower/walk.h. After: nothing. */
+#include "ccode/contract/contract.h"
+#include "ccode/emit/print.h"
+#include "ccode/lower/walk.h"
+
+#ifdef JOT_NO_DEVICES
+/* ---- schedules ----------------------------------------------------------------------------- */
+
+JOT_FN bool
+jot_sched_grid(Sched *s, Kernel *k, const Target *target)
+{
+    (void)k, (void)target;
+    return jot_sched_no(s, "this build has no devices");
+}
+
+JOT_FN bool
+jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, MatrixUse matrix)
+{
+    (void)c, (void)matrix;
+    return jot_sched_grid(s, k, target);
+}
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+/* A schedule that was written by hand for a device. */
+static void
+absent(Walk *w)
+{
+    jot_code_refuse(w->code, "its schedule is a device's, of which this build has none");
+}
+
+JOT_FN void
+jot_walk_launches(Walk *w)
+{
+    absent(w);
+}
+
+JOT_FN void
+jot_walk_shared(Walk *w, uint32_t n)
+{
+    (void)n;
+    absent(w);
+}
+
+JOT_FN void
+jot_walk_ahead(Walk *w, uint32_t n)
+{
+    (void)n;
+    absent(w);
+}
+
+JOT_FN bool
+jot_walk_matrix(Walk *w, uint32_t n)
+{
+    (void)n;
+    absent(w);
+    return true;
+}
+
+JOT_FN void
+jot_walk_team_kids(Walk *w, uint32_t n)
+{
+    (void)n;
+    absent(w);
+}
+
+JOT_FN void
+jot_walk_barrier(Walk *w)
+{
+    (void)w;
+}
+
+JOT_FN uint32_t
+jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op)
+{
+    (void)w, (void)st, (void)op;
+    return value;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+JOT_FN void
+jot_print_kernel(Printer *p, const Used *used, const char *name)
+{
+    (void)p, (void)used, (void)name;
+}
+
+JOT_FN void
+jot_print_shared_loop(Printer *p, const Inst *in, Name name)
+{
+    (void)p, (void)in, (void)name;
+}
+
+JOT_FN void
+jot_print_atomic(Printer *p, const Inst *in)
+{
+    (void)p, (void)in;
+}
+
+JOT_FN void
+jot_print_matrix(Printer *p, const Inst *in)
+{
+    (void)p, (void)in;
+}
+
+JOT_FN void
+jot_print_copy(Printer *p, const Inst *in)
+{
+    (void)p, (void)in;
+}
+
+JOT_FN void
+jot_print_barrier(Printer *p, const Inst *in)
+{
+    (void)p, (void)in;
+}
+
+JOT_FN void
+jot_print_wide_load(Printer *p, const Inst *in, Name to)
+{
+    (void)p, (void)in, (void)to;
+}
+
+JOT_FN void
+jot_print_wide_store(Printer *p, const Inst *in, Name from)
+{
+    (void)p, (void)in, (void)from;
+}
+
+JOT_FN void
+jot_print_team(Printer *p, const Inst *in, LaneMode mode)
+{
+    (void)p, (void)in, (void)mode;
+}
+
+JOT_FN bool
+jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out)
+{
+    (void)d, (void)name, (void)n, (void)out;
+    return false;
+}
+#endif

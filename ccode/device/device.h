@@ -1,0 +1,19 @@
+/* ccode/device/device.h - what the loops of a device (walk_grid.c, walk_matrix.c) and their text
+ * (emit_device.c, emit_matrix.c) share.
+ * Read before: ccode/lower/walk.h, ccode/emit/print.h. After: ccode/device/walk_grid.c. */
+#ifndef JOT_DEVICE_CODE_H
+#define JOT_DEVICE_CODE_H
+#include "ccode/emit/print.h"
+#include "ccode/lower/walk.h"
+
+/* C_MATRIX: who has it together, its steps, how operands lie
+ * (ccode/device/emit_matrix.c). What four warps have together is on its way until it is waited for;
+ * k 0: all is there, the sums may be read. */
+typedef struct { int warps, m, n, k, far[2]; bool turned[2]; } MatrixUnit;
+JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
+JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
+
+JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
+JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
+
+#endif

@@ -1,0 +1,252 @@
+/* ops/grad/past.c - gradients by expressions that simplification went past.
+ *
+ *     x = reindex z by a,  y = reindex x by b     is built as     y = reindex z by a(b)
+ *
+ * So y does not read x, but keeps by which map it was called, and behind that what x keeps:
+ *
+ *     y.past -> (x, b) -> x.past -> (w, c) -> ...
+ *
+ * A walk that comes to y with its gradient d gives x the dual of d by b, w that of this by c, and
+ * goes on to z as ever. A past holds no reference, or a weight that somebody has transposed could
+ * not be updated in place: it knows its node by number and birth.
+ *
+ * Whoever is gone past in another way (minus of minus, a sum of a sum, operands in a batch) is
+ * lost: its gradient is refused, unless y reads what it is made of through it alone. For the graph
+ * of y = reshape(x), x = reshape(z), is that of y = z, in which no x is read.
+ *
+ * Read before: ops/graph.h, ops/reindex.c. After: ops/grad/grad.c. */
+#include "ops/grad/grad.h"
+
+struct Past {
+    uint32_t refs;
+    NodeId node;
+    uint64_t born;
+    struct Past *next;
+    uint32_t nbytes;
+    int rank, nindex, ncond;
+    int64_t ext[JOT_MAX_RANK]; /* the node's */
+    Ix map[];                  /* its indices over the own axes of whoever keeps this; conditions */
+};
+
+/* ---- keeping ------------------------------------------------------------------------------ */
+
+/* The node, if it is still there. */
+static Node *
+past_node(jot_Ctx *ctx, const Past *p)
+{
+    Node *n = jot_node(ctx, p->node);
+
+    return n->born == p->born ? n : NULL;
+}
+
+JOT_FN void
+jot_past_unref(jot_Ctx *ctx, Past *p)
+{
+    while (p && !--p->refs) {
+        Past *next = p->next;
+
+        jot_mem_free(&ctx->mem, p, p->nbytes);
+        p = next;
+    }
+}
+
+static void
+past_mark(jot_Ctx *ctx, const Past *p, uint8_t passed)
+{
+    for (; p; p = p->next)
+        if (past_node(ctx, p))
+            past_node(ctx, p)->passed |= passed;
+}
+
+JOT_FN void
+jot_past_lose(jot_Ctx *ctx, const Past *p)
+{
+    past_mark(ctx, p, PASSED_LOST);
+}
+
+JOT_FN void
+jot_past_lost(jot_Ctx *ctx, NodeId x, uint8_t how)
+{
+    jot_node(ctx, x)->passed |= how;
+    past_mark(ctx, jot_node(ctx, x)->past, how);
+}
+
+static bool
+past_same(const Past *p, const Node *x, int nindex, const Ix *index, int ncond, const Ix *cond)
+{
+    return p->born == x->born && p->nindex == nindex && p->ncond == ncond
+        && (!nindex || !memcmp(p->map, index, (size_t)nindex * sizeof *index))
+        && (!ncond || !memcmp(p->map + nindex, cond, (size_t)ncond * sizeof *cond));
+}
+
+JOT_FN void
+jot_past_keep(jot_Ctx *ctx, NodeId y, bool made, NodeId x, int nindex, const Ix *index, int ncond,
+              const Ix *cond)
+{
+    Node *n = jot_node(ctx, y), *from = jot_node(ctx, x);
+    size_t nbytes = sizeof(Past) + (size_t)(nindex + ncond) * sizeof *index;
+    Attempt before = jot_attempt(ctx);
+    Past *p = n->past;
+
+    if (y == x || (p && past_same(p, from, nindex, index, ncond, cond)))
+        return;
+    p = made ? jot_mem_new(&ctx->mem, nbytes, 1) : NULL;
+    jot_give_up(ctx, before);
+    if (!p) {
+        jot_past_lost(ctx, x, PASSED_LOST);
+        return;
+    }
+    p->refs = 1;
+    p->node = x;
+    p->born = from->born;
+    p->next = from->past;
+    p->nbytes = (uint32_t)nbytes;
+    p->rank = from->rank;
+    p->nindex = nindex;
+    p->ncond = ncond;
+    memcpy(p->ext, from->ext, (size_t)from->rank * sizeof *from->ext);
+    memcpy(p->map, index, (size_t)nindex * sizeof *index);
+    memcpy(p->map + nindex, cond, (size_t)ncond * sizeof *cond);
+    if (p->next)
+        p->next->refs++;
+    n->past = p;
+    past_mark(ctx, p, PASSED_KEPT);
+}
+
+/* ---- asking ------------------------------------------------------------------------------- */
+
+/* Nothing is rewritten where pasts are asked: what was made of others has none. */
+JOT_FN bool
+jot_past_order(Grad *g, int n, const NodeId *y)
+{
+    jot_Ctx *ctx = g->ctx;
+    bool kept = false;
+    int k;
+
+    for (k = 0; k < g->nwrt; k++)
+        kept |= jot_node(ctx, g->wrt[k])->passed & PASSED_KEPT;
+    if (!kept)
+        return jot_graph_order_batched(ctx, y, (uint32_t)n, false, g->wrt, (uint32_t)g->nwrt,
+                                       &g->order);
+    g->seen = jot_mem_new(&ctx->mem, (size_t)g->nwrt, sizeof *g->seen);
+    return g->seen && jot_graph_order(ctx, y, (uint32_t)n, false, &g->order);
+}
+
+JOT_FN void
+jot_past_ask(Grad *g, bool on)
+{
+    int k;
+
+    for (k = 0; k < g->nwrt; k++) {
+        Node *x = jot_node(g->ctx, g->wrt[k]);
+
+        x->passed = (uint8_t)(on ? x->passed | PASSED_ASKED : x->passed & ~PASSED_ASKED);
+    }
+}
+
+JOT_FN bool
+jot_past_asked(jot_Ctx *ctx, const Past *p)
+{
+    for (; p; p = p->next)
+        if (past_node(ctx, p) && past_node(ctx, p)->passed & PASSED_ASKED)
+            return true;
+    return false;
+}
+
+JOT_FN void
+jot_grad_of_past(Grad *g, const Node *n, NodeId d)
+{
+    jot_Ctx *ctx = g->ctx;
+    const Past *p = n->past;
+    int k;
+
+    for (; jot_past_asked(ctx, p); p = p->next) {
+        d = jot_reduce_node(ctx, JOT_ADD, d, p->rank, p->ext, p->map, p->ncond, p->map + p->nindex,
+                            1, 0, NULL);
+        if (!d) {
+            jot_grad_fail(g);
+            return;
+        }
+        for (k = 0; k < g->nwrt; k++)
+            if (g->wrt[k] == p->node && past_node(ctx, p)
+                && !(g->seen[k] = g->seen[k] ? jot_ew_of(ctx, EW_ADD, g->seen[k], d, 0) : d))
+                jot_grad_fail(g);
+    }
+}
+
+/* ---- refusing ----------------------------------------------------------------------------- */
+
+static bool
+past_has(jot_Ctx *ctx, const Past *p, NodeId x)
+{
+    for (; p; p = p->next)
+        if (p->node == x && past_node(ctx, p))
+            return true;
+    return false;
+}
+
+/* Do values that have gradients flow through this node? */
+static bool
+past_flows(const Node *n)
+{
+    return n->kind != NODE_CONST && n->kind != NODE_IOTA && n->kind != NODE_RANDOM
+        && (n->kind == NODE_CODE || jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT)
+        && !(n->kind == NODE_ALIAS && n->flags & NODE_STOP_GRAD);
+}
+
+/* reads, per position of `all`: whether one of `below` is read, not through x. */
+static bool
+past_reads(jot_Ctx *ctx, const NodeList *below, const NodeList *all, NodeId x, uint8_t *reads)
+{
+    uint32_t i;
+    int k;
+    bool any = false;
+
+    for (i = 0; i < below->n; i++)
+        if (jot_node(ctx, below->v[i])->mark == ctx->walk)
+            reads[jot_node(ctx, below->v[i])->at] = 1;
+    for (i = 0; i < all->n; i++) {
+        const Node *n = jot_node(ctx, all->v[i]);
+
+        for (k = 0; k < n->ninputs; k++)
+            reads[i] |= reads[jot_node(ctx, n->input[k])->at];
+        if (all->v[i] == x || !past_flows(n) || past_has(ctx, n->past, x))
+            reads[i] = 0;
+        any = any || (i + 1 == all->n && reads[i]);
+    }
+    return any;
+}
+
+/* Does y read what x is made of in a way that is not known to be through x? After a failure,
+ * too. */
+static bool
+past_around(jot_Ctx *ctx, NodeId y, NodeId x)
+{
+    NodeList below = {0, 0, NULL}, all = {0, 0, NULL};
+    uint8_t *reads = NULL;
+    bool ok = jot_graph_order(ctx, &x, 1, false, &below)
+           && jot_graph_order(ctx, &y, 1, false, &all)
+           && ((reads = jot_mem_new(&ctx->mem, all.n, 1)) != NULL || jot_fail_memory(ctx, "grad"));
+    bool around = !ok || past_reads(ctx, &below, &all, x, reads);
+
+    jot_mem_free(&ctx->mem, reads, reads ? all.n : 0);
+    jot_list_free(ctx, &all);
+    jot_list_free(ctx, &below);
+    return around;
+}
+
+/* A constant is folded into what is built from it, so nothing could be found to depend on it; of
+ * an expression that simplification went past it is not known everywhere. */
+JOT_FN bool
+jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, int k, int ny, const NodeId *y)
+{
+    if (jot_node(ctx, id)->kind == NODE_CONST)
+        return jot_fail(ctx, JOT_EGRAD, "%s: wrt[%d] is a constant; what gradients are asked of is "
+                        "made by jot_array or jot_param", op, k);
+    while (jot_node(ctx, id)->passed & (PASSED_LOST | PASSED_FIXED) && ny-- > 0)
+        if (jot_node(ctx, id)->passed & PASSED_FIXED || past_around(ctx, y[ny], id))
+            return jot_fail(ctx, JOT_EGRAD, "%s: wrt[%d] is an expression that y was simplified "
+                            "past, and whether y is a function of it is not known any more; "
+                            "jot_stop_fuse keeps it", op, k);
+    return true;
+}

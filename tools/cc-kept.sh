@@ -1,0 +1,16 @@
+#!/bin/sh
+# tools/cc-kept.sh ARGUMENT.. - the C compiler for the tests of one run (tools/run-tests.sh puts it on PATH as cc):
+# a kernel's text with the same flags is compiled once, KEPT is the folder of objects; all else is the
+# compiler's, KEPT_CC. Programs without a cache of their own meet each other's kernels there.
+from=; to=; before=; flags=
+for a; do
+    case $before in -o) to=$a ;; esac
+    case $a in */kernel.c) from=$a ;; "$to") ;; *) flags="$flags $a" ;; esac
+    before=$a
+done
+[ "$from" ] && [ "$to" ] || exec "$KEPT_CC" "$@"
+name=$({ echo "$flags"; cat "$from"; } | sha1sum)
+name=$KEPT/${name%% *}
+cp "$name" "$to" 2>/dev/null && exit 0
+"$KEPT_CC" "$@" || exit
+cp "$to" "$name.$$" 2>/dev/null && mv "$name.$$" "$name"
