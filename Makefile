@@ -144,7 +144,7 @@ run-long: $(TESTS) $(EXAMPLES)
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
-	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_over 2000" \
+	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE),$(TESTS)) $(BYCC:%="tools/watched.sh $(B)/asan/tests/%") --alone $(ALONE)
 
@@ -175,7 +175,7 @@ NOTASAN = test_prelude test_prelude_text test_memory test_fuzz test_wild test_fl
           test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
 BYCC    = test_bounds test_blocks test_choose test_contract_image test_conv test_drawn test_far test_forced test_half test_ir \
           test_ir_random test_ir_text test_pads test_prelude_bits test_prelude_vector test_shorten test_sizes test_stencil \
-          test_target test_tiers test_types test_turn test_winograd
+          test_target test_tiers test_types test_transpose test_winograd
 ASANALL = $(filter-out $(NOTASAN),$(notdir $(TESTS)))
 ASAN    = $(filter-out $(BYCC),$(ASANALL))
 ASANCUT = "tools/watched.sh $(B)/asan/tests/test_memory 7" "tools/watched.sh $(B)/asan/tests/test_fuzz 40" \

@@ -28,9 +28,9 @@
 
 /* A function that is not inlined: its frame is large, and a recursion calls it. */
 #if defined(__GNUC__) && !defined(__TINYC__)
-#define JOT_APART __attribute__((noinline))
+#define JOT_DISTINCT __attribute__((noinline))
 #else
-#define JOT_APART
+#define JOT_DISTINCT
 #endif
 
 /* 1 in builds with AddressSanitizer or MemorySanitizer. There freed memory is not kept for reuse,

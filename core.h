@@ -186,7 +186,7 @@ typedef struct {
     uint64_t kernels_run;      /* launches; the interpreter has none */
     uint64_t replays;          /* runs that a device launched as one: CUDA graphs */
     uint64_t handoffs;         /* launches whose loop was shared among threads */
-    uint64_t beside;           /* launches that ran beside others, each on one thread */
+    uint64_t concurrent;           /* launches that ran beside others, each on one thread */
     uint64_t kernels_compiled; /* distinct kernels given to a compiler */
     uint64_t kernels_quick;    /* of these, first compiled by the quick one (backend cpu) */
     uint64_t swaps;            /* kernels whose quick code was replaced by better code */

@@ -180,21 +180,21 @@ jot_nest_blocks(Nests *j, NestPair *p)
     int products = 0;
 
     if (!j->f->ctx->target.blocks)
-        return j->nest[p->a].spread && j->nest[p->b].spread ? WHY_CONTRACTIONS : WHY_RIDES;
+        return j->nest[p->a].spread && j->nest[p->b].spread ? WHY_CONTRACTIONS : WHY_EPILOGUE;
     if (!j->nest[p->a].sums || j->nest[p->a].sums + j->nest[p->b].sums < 2)
-        return WHY_RIDES; /* an operand that is computed point by point is packed */
+        return WHY_EPILOGUE; /* an operand that is computed point by point is packed */
     for (side = 0; side < 2; side++)
         for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
             if (!blocks_group(j, p, &j->group[g]))
-                return WHY_RIDES;
+                return WHY_EPILOGUE;
     p->row = p->shared;
     for (side = 0; side < 2; side++)
         for (g = side ? p->b : p->a; g != NEST_OUT; g = j->group[g].next)
             if (!blocks_products(j, p, &j->group[g], &products))
-                return WHY_RIDES;
+                return WHY_EPILOGUE;
     p->row = blocks_longest(p);
     p->blocks = p->edges && p->row;
-    return p->blocks ? WHYS : WHY_RIDES;
+    return p->blocks ? WHYS : WHY_EPILOGUE;
 }
 
 /* Bytes of what has these axes that a block of rows needs; *whole: as far as it has no row. */

@@ -19,11 +19,11 @@ typedef struct {
     Nests *j;
     NestPair *p;
     uint32_t spread, side[2], rows;
-} Riding;
+} EpilogueShare;
 
 /* Axes of the pair that a use of the group runs along. */
 static uint32_t
-riding_along(const Riding *r, const NestGroup *g, const NestUse *u)
+epilogue_share_along(const EpilogueShare *r, const NestGroup *g, const NestUse *u)
 {
     bool mixed;
 
@@ -33,7 +33,7 @@ riding_along(const Riding *r, const NestGroup *g, const NestUse *u)
 /* Everything that the group reads of the pair itself lies along all of `most`, if `exactly`, or
  * along some of it. *any: there is something. */
 static bool
-riding_reads(Riding *r, const NestGroup *g, uint32_t most, bool exactly, bool *any)
+epilogue_share_reads(EpilogueShare *r, const NestGroup *g, uint32_t most, bool exactly, bool *any)
 {
     uint32_t k;
 
@@ -46,7 +46,7 @@ riding_reads(Riding *r, const NestGroup *g, uint32_t most, bool exactly, bool *a
             || (r->j->group[from].nest != r->p->a && r->j->group[from].nest != r->p->b))
             continue;
         *any = true;
-        on = riding_along(r, g, u);
+        on = epilogue_share_along(r, g, u);
         if (exactly ? on != most : (on & ~most) != 0)
             return false;
     }
@@ -55,7 +55,7 @@ riding_reads(Riding *r, const NestGroup *g, uint32_t most, bool exactly, bool *a
 
 /* The group's sums keep what all sums of the nest do. */
 static bool
-riding_sums(Riding *r, const NestGroup *g)
+epilogue_share_sums(EpilogueShare *r, const NestGroup *g)
 {
     const Fuser *f = r->j->f;
     uint32_t k;
@@ -67,8 +67,8 @@ riding_sums(Riding *r, const NestGroup *g)
 
         if (n->kind != NODE_REDUCE)
             continue;
-        kept = riding_along(r, g, u);
-        if (f->ask->no_rides || jot_fuse_is_scatter(f, u->pos) || !kept || (kept & r->rows)
+        kept = epilogue_share_along(r, g, u);
+        if (f->ask->no_epilogue || jot_fuse_is_scatter(f, u->pos) || !kept || (kept & r->rows)
             || ((kept & ~r->side[0]) && (kept & ~r->side[1])) || n->dtype < JOT_F32
             || (r->p->kept && r->p->kept != kept))
             return false;
@@ -79,7 +79,7 @@ riding_sums(Riding *r, const NestGroup *g)
 
 /* What goes on with sums sums up nothing itself. */
 static bool
-riding_behind(Riding *r, const NestGroup *g)
+epilogue_share_behind(EpilogueShare *r, const NestGroup *g)
 {
     bool any = false;
     uint32_t k;
@@ -88,13 +88,13 @@ riding_behind(Riding *r, const NestGroup *g)
         if (r->j->f->node[r->j->uses.v[g->own + k].pos]->kind == NODE_REDUCE)
             return false;
     return !(jot_nest_axes(r->p, g, UINT64_MAX) & ~r->p->kept)
-        && riding_reads(r, g, r->p->kept, false, &any) && any;
+        && epilogue_share_reads(r, g, r->p->kept, false, &any) && any;
 }
 
 /* pass 0: groups on the axes of the output; 1: those behind their sums, now that it is known what
  * these keep. */
 static bool
-riding_nest(Riding *r, uint32_t nest, int pass)
+epilogue_share_nest(EpilogueShare *r, uint32_t nest, int pass)
 {
     uint32_t g;
 
@@ -103,11 +103,12 @@ riding_nest(Riding *r, uint32_t nest, int pass)
         bool any = false, on = jot_nest_axes(r->p, group, UINT64_MAX) == r->spread, ok = true;
 
         if (r->j->f->ncontract[group->root])
-            ok = pass || (riding_reads(r, group, 0, true, &any) && !any);
+            ok = pass || (epilogue_share_reads(r, group, 0, true, &any) && !any);
         else if (on && !pass)
-            ok = riding_reads(r, group, r->spread, true, &any) && riding_sums(r, group);
+            ok = epilogue_share_reads(r, group, r->spread, true, &any)
+                && epilogue_share_sums(r, group);
         else if (!on && pass)
-            ok = r->p->kept && riding_behind(r, group);
+            ok = r->p->kept && epilogue_share_behind(r, group);
         if (!ok)
             return false;
     }
@@ -115,10 +116,10 @@ riding_nest(Riding *r, uint32_t nest, int pass)
 }
 
 JOT_FN FuseWhy
-jot_nest_rides(Nests *j, NestPair *p)
+jot_nest_epilogue(Nests *j, NestPair *p)
 {
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b], *c = a->spread ? a : b;
-    Riding r;
+    EpilogueShare r;
     int k;
 
     p->kept = 0;
@@ -133,8 +134,8 @@ jot_nest_rides(Nests *j, NestPair *p)
     for (k = 0; k < 2; k++)
         r.side[k] = c == a ? jot_nest_mask(p, a->side[k], a->naxes) : b->side[k];
     for (k = 0; k < 2; k++)
-        if (!riding_nest(&r, p->a, k) || !riding_nest(&r, p->b, k))
-            return WHY_RIDES;
+        if (!epilogue_share_nest(&r, p->a, k) || !epilogue_share_nest(&r, p->b, k))
+            return WHY_EPILOGUE;
     p->shared = r.spread;
     return WHYS;
 }

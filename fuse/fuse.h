@@ -65,7 +65,7 @@ typedef enum {
     WHY_NODES,        /* the group would have more than FUSE_NODES nodes */
     WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
     WHY_PIECES,       /* a long sum of computed terms is cut into pieces here */
-    WHY_RIDES,        /* only element-wise work on its own axes fuses with a contraction */
+    WHY_EPILOGUE,        /* only element-wise work on its own axes fuses with a contraction */
     WHY_CACHE,        /* one step of the shared axes would not stay in a cache */
     WHY_REWARD,       /* it would cost more than it saves */
     WHYS
@@ -117,7 +117,7 @@ typedef struct {
     uint32_t n;
     const uint8_t *asked;   /* per position, not 0: must be in memory afterwards */
     FusePolicy policy;
-    bool no_rides;          /* sums of a contraction's results get kernels of their own */
+    bool no_epilogue;          /* sums of a contraction's results get kernels of their own */
     uint64_t shuffle;       /* tests: not 0: break ties in an order drawn by this seed */
 } FuseAsk;
 

@@ -310,7 +310,7 @@ label_is_part(Fuser *f, uint32_t v)
 
 /* Do the maps differ by constants alone? Then one order of loops suits both. */
 static bool
-label_beside(Fuser *f, uint32_t a, uint32_t b)
+label_adjacent(Fuser *f, uint32_t a, uint32_t b)
 {
     const Node *x = f->node[f->verts.v[a].pos], *y = f->node[f->verts.v[b].pos];
     IxPool *pool = &f->ctx->ix;
@@ -344,7 +344,7 @@ label_parts(Fuser *f)
         bool again = f->bits[p[k].key] & FN_CLONE;
 
         if (p[k].key == p[k - 1].key && p[k].tie == p[k - 1].tie
-            && (!again || parts < LABEL_PARTS) && label_beside(f, p[k - 1].b, p[k].b))
+            && (!again || parts < LABEL_PARTS) && label_adjacent(f, p[k - 1].b, p[k].b))
             jot_fuse_shift(f, p[k - 1].b, p[k].b);
         parts = jot_fuse_find(f, p[k - 1].b) == jot_fuse_find(f, p[k].b) ? parts + 1 : 1;
     }

@@ -213,7 +213,7 @@ static FuseWhy
 pair_contraction(Nests *j, NestPair *p)
 {
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
-    FuseWhy why = a->blocks || b->blocks ? WHY_RIDES : jot_nest_rides(j, p);
+    FuseWhy why = a->blocks || b->blocks ? WHY_EPILOGUE : jot_nest_epilogue(j, p);
 
     if (why == WHYS || a->kept || b->kept)
         return why;

@@ -101,7 +101,7 @@ JOT_FN uint32_t jot_nest_along(const Nests *j, const NestPair *p, const NestGrou
                                const NestUse *u, bool *mixed);
 /* fuse/epilogue.c: if the pair has a contraction, may the rest be done on the contraction's stores?
  * WHYS: yes, and p->shared is set. */
-JOT_FN FuseWhy jot_nest_rides(Nests *j, NestPair *p);
+JOT_FN FuseWhy jot_nest_epilogue(Nests *j, NestPair *p);
 /* Set stay[position] to 1 for variables that sums of a contraction's results read from memory. */
 JOT_FN void jot_nest_stay(Nests *j, uint8_t *stay);
 /* fuse/blocks.c: may they be one nest by blocks of rows (several contractions, or one with work

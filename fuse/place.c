@@ -274,7 +274,7 @@ typedef struct {
     double total, nbytes;
     uint32_t cone;
     bool far, work, dear, slow, uneven;
-} PlaceBelow;
+} PlaceOperands;
 
 /* Is i computed by whoever reads it? */
 static bool
@@ -292,10 +292,10 @@ place_nbytes(const Fuser *f, uint32_t i)
     return (double)f->node[i]->nelem * (double)jot_dtype_nbytes((jot_DType)f->node[i]->dtype);
 }
 
-static PlaceBelow
-place_below(const Fuser *f, const PlaceBelow *below, uint32_t i)
+static PlaceOperands
+place_below(const Fuser *f, const PlaceOperands *below, uint32_t i)
 {
-    PlaceBelow memory = {0, 0, 0, 0, false, false, false, false, false},
+    PlaceOperands memory = {0, 0, 0, 0, false, false, false, false, false},
                none = {0, 0, 0, 0, true, false, false, false, false};
 
     memory.leaf = f->node[i]->nelem;
@@ -357,17 +357,17 @@ place_touched(const Fuser *f, uint32_t i)
 }
 
 static void
-place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
+place_judge(Fuser *f, PlaceOperands *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    PlaceBelow sum = {0, 0, 0, 0, true, false, false, false, false};
+    PlaceOperands sum = {0, 0, 0, 0, true, false, false, false, false};
     uint32_t k;
 
     sum.cone = jot_fuse_weight(n);
     sum.work = jot_fuse_is_elementwise(n) && !(n->kind == NODE_EW && n->op == EW_CAST);
     sum.dear = place_is_dear(n);
     for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
-        PlaceBelow in = place_below(f, below, f->in[k]);
+        PlaceOperands in = place_below(f, below, f->in[k]);
 
         f->visits++;
         if (in.leaf > sum.leaf)
@@ -403,7 +403,7 @@ place_judge(Fuser *f, PlaceBelow *below, uint32_t i)
 /* Policy reward: what is read at a few of its elements, through a gather, say, is computed for
  * those where they are needed. */
 static bool
-place_few(const Fuser *f, const PlaceBelow *below, int64_t points, uint32_t i)
+place_few(const Fuser *f, const PlaceOperands *below, int64_t points, uint32_t i)
 {
     return f->ask->policy == FUSE_REWARD && jot_fuse_is_elementwise(f->node[i])
         && !(f->bits[i] & (FN_KEEP | FN_MOVED | FN_LEAF)) && (f->bits[i] & FN_STORED)
@@ -428,7 +428,7 @@ place_points(const Fuser *f, uint32_t c, uint32_t p, int64_t points, bool few)
 
 /* Readers first: what is computed at a few elements reads as few of its operands. */
 static void
-place_clone_few(Fuser *f, const PlaceBelow *below, int64_t *points)
+place_clone_few(Fuser *f, const PlaceOperands *below, int64_t *points)
 {
     uint32_t c, k;
 
@@ -475,7 +475,7 @@ place_readers(Fuser *f, uint32_t *readers)
 /* Policy reward: is reading what it is computed from, once for each reader, less than writing it
  * and reading it? */
 static bool
-place_cheap(const Fuser *f, const PlaceBelow *below, const uint32_t *readers, uint32_t i)
+place_cheap(const Fuser *f, const PlaceOperands *below, const uint32_t *readers, uint32_t i)
 {
     double k = readers[i];
 
@@ -487,7 +487,7 @@ place_cheap(const Fuser *f, const PlaceBelow *below, const uint32_t *readers, ui
 
 /* Parts put together, each element of one: a sum of maps with -0.0 outside. */
 static bool
-place_is_join(const Fuser *f, const PlaceBelow *below, uint32_t i)
+place_is_join(const Fuser *f, const PlaceOperands *below, uint32_t i)
 {
     const Node *n = f->node[i];
     uint32_t k;
@@ -508,7 +508,7 @@ place_is_join(const Fuser *f, const PlaceBelow *below, uint32_t i)
 /* Policy reward: what is put together is not so again for each window of a pool. Its parts are
  * computed in place (plan/concat.c). */
 static void
-place_store_joins(Fuser *f, const PlaceBelow *below, const int64_t *points)
+place_store_joins(Fuser *f, const PlaceOperands *below, const int64_t *points)
 {
     uint32_t i;
 
@@ -521,7 +521,7 @@ place_store_joins(Fuser *f, const PlaceBelow *below, const int64_t *points)
 static bool
 place_clones(Fuser *f)
 {
-    PlaceBelow *below = jot_arena_array(&f->arena, PlaceBelow, (size_t)f->n + 1);
+    PlaceOperands *below = jot_arena_array(&f->arena, PlaceOperands, (size_t)f->n + 1);
     int64_t *points = jot_arena_array(&f->arena, int64_t, (size_t)f->n + 1);
     uint32_t *readers = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1), i;
 

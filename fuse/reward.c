@@ -220,7 +220,7 @@ reward_rows(Nests *j, const NestPair *p, uint32_t nest)
 /* What rides on a contraction's stores goes through memory block by block of its results, a few
  * lines of each variable at a time: so many, beyond an operand or two, come slower than in rows. */
 static double
-reward_rides(const Target *t, const Nest *a, const Nest *b, const RewardSum *sum)
+reward_epilogue(const Target *t, const Nest *a, const Nest *b, const RewardSum *sum)
 {
     double extra = (a->spread ? b : a)->nbytes - REWARD_ALONG * sum->between;
 
@@ -243,7 +243,7 @@ reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
     p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
     two = reward_time(t, a->nbytes, a->flops, cores) + reward_time(t, b->nbytes, b->flops, cores);
     one = reward_time(t, p->nbytes, a->flops + b->flops, reward_cores(t, p));
-    one += reward_rows(j, p, p->a) + reward_rows(j, p, p->b) + reward_rides(t, a, b, sum);
+    one += reward_rows(j, p, p->a) + reward_rows(j, p, p->b) + reward_epilogue(t, a, b, sum);
     return two + t->call - one;
 }
 

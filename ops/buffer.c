@@ -82,7 +82,7 @@ buffer_free(jot_Ctx *ctx, Buffer *buf)
 JOT_FN void
 jot_buffer_changed(jot_Ctx *ctx, Buffer *buf)
 {
-    jot_buffer_forget_away(ctx, buf);
+    jot_buffer_forget_packed(ctx, buf);
     while (buf->copies) {
         Buffer *copy = buf->copies;
 

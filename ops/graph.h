@@ -73,7 +73,8 @@ struct Buffer {
     size_t nbytes;
     uint32_t refs;
     void *device;       /* in the backend's memory, its handle; NULL: not there */
-    struct Away *away;  /* not NULL: p was freed, the elements are only in one of `copies` */
+    struct PackedOnly *packed_only; /* not NULL: p was freed, the elements are only in one of
+                                       `copies` */
     bool lent;          /* the user has a pointer to p (jot_data): p stays */
     bool borrowed;      /* p is the caller's: read, never written */
     jot_ReleaseFn *release; /* ... who is told when it is needed no longer; may be NULL */
@@ -279,10 +280,10 @@ JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
  * the caller to fill: for each position of each dimension its offset in the copy, in elements (an
  * element's place there is the sum over its dimensions). NULL: memory was refused, or p must stay.
  * jot_buffer_back makes p again from the copy; false: memory was refused. */
-JOT_FN int64_t *jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank,
+JOT_FN int64_t *jot_buffer_packed_only(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank,
                                 const int64_t *ext, size_t element);
 JOT_FN bool jot_buffer_back(jot_Ctx *ctx, Buffer *buf);
-JOT_FN void jot_buffer_forget_away(jot_Ctx *ctx, Buffer *buf);
+JOT_FN void jot_buffer_forget_packed(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* new elements follow: drop copies */
 /* Nodes of user code hold a reference of their CodeSpec (ccode/lower/code.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);

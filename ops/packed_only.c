@@ -11,7 +11,7 @@
  * Read before: ops/graph.h (Buffer). After: plan/packed_only.c. */
 #include "ops/graph.h"
 
-struct Away {
+struct PackedOnly {
     Buffer *copy;
     int rank;
     size_t nbytes, element;
@@ -20,34 +20,34 @@ struct Away {
 };
 
 JOT_FN int64_t *
-jot_buffer_away(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank, const int64_t *ext,
+jot_buffer_packed_only(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank, const int64_t *ext,
                 size_t element)
 {
     size_t n = 0, nbytes;
-    struct Away *away;
+    struct PackedOnly *packed_only;
     int d;
 
-    if (buf->away || buf->lent || buf->refs != 1)
+    if (buf->packed_only || buf->lent || buf->refs != 1)
         return NULL;
     for (d = 0; d < rank; d++)
         n += (size_t)ext[d];
-    nbytes = sizeof *away + n * sizeof *away->at;
-    away = jot_mem_new(&ctx->mem, nbytes, 1);
-    if (!away)
+    nbytes = sizeof *packed_only + n * sizeof *packed_only->at;
+    packed_only = jot_mem_new(&ctx->mem, nbytes, 1);
+    if (!packed_only)
         return NULL;
-    away->copy = copy;
-    away->rank = rank;
-    away->nbytes = nbytes;
-    away->element = element;
+    packed_only->copy = copy;
+    packed_only->rank = rank;
+    packed_only->nbytes = nbytes;
+    packed_only->element = element;
     for (d = 0; d < rank; d++)
-        away->ext[d] = ext[d];
-    buf->away = away;
+        packed_only->ext[d] = ext[d];
+    buf->packed_only = packed_only;
     jot_buffer_no_host(ctx, buf);
-    return away->at;
+    return packed_only->at;
 }
 
 static void
-away_gather(const struct Away *a, unsigned char *to)
+packed_only_gather(const struct PackedOnly *a, unsigned char *to)
 {
     const unsigned char *from = a->copy->p;
     int64_t index[JOT_MAX_RANK] = {0}, first[JOT_MAX_RANK], n = 1, i, k, sum;
@@ -69,22 +69,22 @@ away_gather(const struct Away *a, unsigned char *to)
 }
 
 JOT_FN void
-jot_buffer_forget_away(jot_Ctx *ctx, Buffer *buf)
+jot_buffer_forget_packed(jot_Ctx *ctx, Buffer *buf)
 {
-    if (buf->away)
-        jot_mem_free(&ctx->mem, buf->away, buf->away->nbytes);
-    buf->away = NULL;
+    if (buf->packed_only)
+        jot_mem_free(&ctx->mem, buf->packed_only, buf->packed_only->nbytes);
+    buf->packed_only = NULL;
 }
 
 JOT_FN bool
 jot_buffer_back(jot_Ctx *ctx, Buffer *buf)
 {
-    if (!buf->away)
+    if (!buf->packed_only)
         return true;
     if (!jot_buffer_host(ctx, buf))
         return false;
-    away_gather(buf->away, buf->p);
-    jot_buffer_forget_away(ctx, buf);
+    packed_only_gather(buf->packed_only, buf->p);
+    jot_buffer_forget_packed(ctx, buf);
     buf->lent = true; /* it was wanted once */
     return true;
 }

@@ -16,19 +16,19 @@
  * Read before: plan/layout/layout.c. After: plan/layout/winograd.c, plan/kernel.c, plan/order.c. */
 #include "plan/layout/layout.h"
 
-enum { WITHIN_PARTS = 32 };
+enum { CONCAT_PARTS = 32 };
 
 typedef struct { uint32_t pos; int64_t at; } Part;
 typedef struct {
     LayoutChoice *c;
     uint32_t group, result;  /* the result's position */
     int dim, n;
-    Part part[WITHIN_PARTS];
+    Part part[CONCAT_PARTS];
 } Concat;
 
 /* Where the reindex puts x: shifted along one dimension, which is the same for all. */
 static bool
-within_shift(Concat *t, const Node *reindex, const Node *x, int64_t *at)
+concat_shift(Concat *t, const Node *reindex, const Node *x, int64_t *at)
 {
     IxPool *pool = &t->c->m->ctx->ix;
     int k, dim = -1;
@@ -59,7 +59,7 @@ within_shift(Concat *t, const Node *reindex, const Node *x, int64_t *at)
 
 /* Is it computed by one group, and read by this one alone? */
 static bool
-within_only(const Concat *t, uint32_t pos)
+concat_only(const Concat *t, uint32_t pos)
 {
     const LayoutChoice *c = t->c;
     const Fusion *f = c->m->fusion;
@@ -78,20 +78,20 @@ within_only(const Concat *t, uint32_t pos)
 
 /* What an addition of the group adds: a part, or another addition. */
 static bool
-within_operand(Concat *t, NodeId id)
+concat_operand(Concat *t, NodeId id)
 {
     Make *m = t->c->m;
     const Fusion *f = m->fusion;
     uint32_t pos = f->real[jot_node(m->ctx, id)->at];
-    const Node *n = jot_choice_node(t->c, pos);
+    const Node *n = jot_layouts_node(t->c, pos);
     Part *p = &t->part[t->n];
 
     if (n->kind == NODE_EW && f->group[pos] == t->group)
         return f->place[pos] == PLACE_INSIDE;
-    if (n->kind != NODE_REINDEX || n->data || f->place[pos] == PLACE_STORED || t->n == WITHIN_PARTS)
+    if (n->kind != NODE_REINDEX || n->data || f->place[pos] == PLACE_STORED || t->n == CONCAT_PARTS)
         return false;
     p->pos = f->real[jot_node(m->ctx, n->input[0])->at];
-    if (!within_only(t, p->pos) || !within_shift(t, n, jot_choice_node(t->c, p->pos), &p->at))
+    if (!concat_only(t, p->pos) || !concat_shift(t, n, jot_layouts_node(t->c, p->pos), &p->at))
         return false;
     t->n++;
     return true;
@@ -99,10 +99,10 @@ within_operand(Concat *t, NodeId id)
 
 /* The parts lie beside each other from end to end, and have computing groups of their own. */
 static bool
-within_tiles(const Concat *t)
+concat_tiles(const Concat *t)
 {
     const Fusion *f = t->c->m->fusion;
-    int64_t end = 0, ext = jot_choice_node(t->c, t->result)->ext[t->dim];
+    int64_t end = 0, ext = jot_layouts_node(t->c, t->result)->ext[t->dim];
     int i, k, met = 0;
 
     for (i = 0; i < t->n; i++)
@@ -112,7 +112,7 @@ within_tiles(const Concat *t)
     for (k = 0; end < ext && k < t->n; k++)
         for (i = 0; i < t->n; i++)
             if (t->part[i].at == end) {
-                end += jot_choice_node(t->c, t->part[i].pos)->ext[t->dim];
+                end += jot_layouts_node(t->c, t->part[i].pos)->ext[t->dim];
                 met++;
                 break;
             }
@@ -120,7 +120,7 @@ within_tiles(const Concat *t)
 }
 
 static bool
-within_find(Concat *t)
+concat_find(Concat *t)
 {
     Make *m = t->c->m;
     const FuseGroup *g = &m->fusion->groups[t->group];
@@ -130,7 +130,7 @@ within_find(Concat *t)
     t->result = UINT32_MAX;
     for (i = g->first; i < g->first + g->n; i++) {
         uint32_t pos = m->fusion->member[i];
-        const Node *n = jot_choice_node(t->c, pos);
+        const Node *n = jot_layouts_node(t->c, pos);
 
         if (m->fusion->place[pos] == PLACE_STORED) {
             if (t->result != UINT32_MAX || t->c->var[pos].fixed)
@@ -143,19 +143,19 @@ within_find(Concat *t)
             || jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
             return false;
         for (k = 0; k < n->ninputs; k++)
-            if (!within_operand(t, n->input[k]))
+            if (!concat_operand(t, n->input[k]))
                 return false;
     }
-    return t->n > 1 && t->result != UINT32_MAX && within_tiles(t);
+    return t->n > 1 && t->result != UINT32_MAX && concat_tiles(t);
 }
 
 /* The part's layout: the result's, of which all but the part is halo. False: refused. */
 static bool
-within_layout(Concat *t, const Part *p)
+concat_layout(Concat *t, const Part *p)
 {
     LayoutChoice *c = t->c;
     Make *m = c->m;
-    const Node *part = jot_choice_node(c, p->pos), *all = jot_choice_node(c, t->result);
+    const Node *part = jot_layouts_node(c, p->pos), *all = jot_layouts_node(c, t->result);
     const Layout *l = m->layout[t->result];
     UseHalo halo;
     int d;
@@ -168,30 +168,30 @@ within_layout(Concat *t, const Part *p)
     halo.lo[t->dim] += p->at;
     halo.hi[t->dim] += all->ext[t->dim] - p->at - part->ext[t->dim];
     c->var[p->pos].order = c->var[t->result].order;
-    m->layout[p->pos] = jot_choice_layout(c, part, &c->var[t->result].order, &halo);
+    m->layout[p->pos] = jot_layouts_layout(c, part, &c->var[t->result].order, &halo);
     m->within[p->pos] = t->result + 1;
     return m->layout[p->pos] != NULL;
 }
 
 static bool
-within_join(Concat *t)
+concat_join(Concat *t)
 {
     LayoutChoice *c = t->c;
     int i;
 
     for (i = 0; i < t->n; i++)
-        if (!jot_order_same(jot_choice_node(c, t->part[i].pos), &c->var[t->part[i].pos].order,
+        if (!jot_order_same(jot_layouts_node(c, t->part[i].pos), &c->var[t->part[i].pos].order,
                             &c->var[t->result].order))
             return true; /* as it was: a step that turns them round */
     for (i = 0; i < t->n; i++)
-        if (!within_layout(t, &t->part[i]))
+        if (!concat_layout(t, &t->part[i]))
             return false;
     c->m->absent[t->group] = 1;
     return true;
 }
 
 JOT_FN uint32_t
-jot_plan_within(const Make *m, uint32_t pos)
+jot_plan_concat(const Make *m, uint32_t pos)
 {
     while (m->within && m->within[pos])
         pos = m->within[pos] - 1;
@@ -199,7 +199,7 @@ jot_plan_within(const Make *m, uint32_t pos)
 }
 
 JOT_FN bool
-jot_choice_within(LayoutChoice *c)
+jot_layouts_concat(LayoutChoice *c)
 {
     Make *m = c->m;
     uint32_t g, i;
@@ -215,10 +215,10 @@ jot_choice_within(LayoutChoice *c)
         memset(&t, 0, sizeof t);
         t.c = c;
         t.group = g;
-        ok = !within_find(&t) || within_join(&t);
+        ok = !concat_find(&t) || concat_join(&t);
     }
     for (i = 0; ok && i < c->npos; i++)
         if (m->within[i] && !m->absent[m->fusion->group[i]])
-            m->writers[jot_plan_within(m, i)]++;
+            m->writers[jot_plan_concat(m, i)]++;
     return ok;
 }

@@ -170,7 +170,7 @@ jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what)
         return p;
     if (backend->device && !jot_home_only(ctx, what))
         return NULL;
-    if (buf->away ? !jot_buffer_back(ctx, buf) : !jot_buffer_host(ctx, buf)) {
+    if (buf->packed_only ? !jot_buffer_back(ctx, buf) : !jot_buffer_host(ctx, buf)) {
         jot_fail_memory(ctx, what);
         return NULL;
     }
@@ -186,13 +186,13 @@ jot_data_host(jot_Ctx *ctx, Buffer *buf, const char *what)
 JOT_FN bool
 jot_data_leave(jot_Ctx *ctx, Buffer *buf)
 {
-    size_t away = buf->p ? 0 : buf->nbytes;
+    size_t packed_only = buf->p ? 0 : buf->nbytes;
 
     if (!buf->device)
         return true;
     if (!jot_data_host(ctx, buf, "run"))
         return false;
-    ctx->stats.swapped_nbytes += away;
+    ctx->stats.swapped_nbytes += packed_only;
     jot_fetch_leave(ctx, buf);
     ctx->release(ctx, buf->device, buf->nbytes);
     buf->device = NULL;

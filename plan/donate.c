@@ -23,12 +23,12 @@
  * Read before: plan/kernel.c. After: plan/order.c, plan/memory.c, plan/run.c. */
 #include "plan/function/function.h"
 
-enum { OVER_READERS = 3 }; /* of a temporary: with more it hardly ends here */
+enum { DONATE_READERS = 3 }; /* of a temporary: with more it hardly ends here */
 
 /* ---- wishes -------------------------------------------------------------------------------- */
 
 static bool
-over_at(const Make *m, NodeId id, uint32_t *pos)
+donate_at(const Make *m, NodeId id, uint32_t *pos)
 {
     *pos = jot_node(m->ctx, id)->at;
     return *pos < m->s->list.n && m->s->list.v[*pos] == id;
@@ -36,19 +36,19 @@ over_at(const Make *m, NodeId id, uint32_t *pos)
 
 /* The state whose new value stands at this position. False: none that has its old one there. */
 static bool
-over_state(const Make *m, uint32_t pos, uint32_t *leaf)
+donate_state(const Make *m, uint32_t pos, uint32_t *leaf)
 {
     jot_Ctx *ctx = m->ctx;
     uint32_t i, at;
 
     for (i = 0; i + 1 < m->s->updates.n; i += 2)
-        if (over_at(m, jot_plan_real(ctx, m->s->updates.v[i + 1]), &at) && at == pos)
-            return over_at(m, m->s->updates.v[i], leaf);
+        if (donate_at(m, jot_plan_real(ctx, m->s->updates.v[i + 1]), &at) && at == pos)
+            return donate_at(m, m->s->updates.v[i], leaf);
     for (i = 0; i < ctx->undo.n; i++) {
         NodeId now = jot_undo_now(ctx, i);
 
-        if (now && over_at(m, jot_plan_real(ctx, now), &at) && at == pos)
-            return over_at(m, ctx->undo.v[i].old, leaf)
+        if (now && donate_at(m, jot_plan_real(ctx, now), &at) && at == pos)
+            return donate_at(m, ctx->undo.v[i].old, leaf)
                 && jot_node(ctx, ctx->undo.v[i].old)->kind == NODE_LEAF;
     }
     return false;
@@ -57,7 +57,7 @@ over_state(const Make *m, uint32_t pos, uint32_t *leaf)
 /* The group has the variable in memory, row-major or in a layout without a halo, and no copy of
  * it. */
 static bool
-over_plain(Make *m, uint32_t group, uint32_t pos)
+donate_plain(Make *m, uint32_t group, uint32_t pos)
 {
     const Layout *l = m->layout[pos];
     int d;
@@ -69,7 +69,7 @@ over_plain(Make *m, uint32_t group, uint32_t pos)
 }
 
 static bool
-over_same(const Make *m, uint32_t a, uint32_t b)
+donate_same(const Make *m, uint32_t a, uint32_t b)
 {
     const Node *x = jot_node(m->ctx, m->s->list.v[a]), *y = jot_node(m->ctx, m->s->list.v[b]);
     const Layout *l = m->layout[a], *k = m->layout[b];
@@ -81,7 +81,7 @@ over_same(const Make *m, uint32_t a, uint32_t b)
 
 /* A temporary that the group reads, of which it is not the only one to know. */
 static bool
-over_is_temp(const Make *m, uint32_t group, uint32_t pos)
+donate_is_temp(const Make *m, uint32_t group, uint32_t pos)
 {
     return !jot_node(m->ctx, m->s->list.v[pos])->data && !m->root[pos]
         && m->fusion->place[pos] == PLACE_STORED && m->fusion->group[pos] != group;
@@ -90,19 +90,19 @@ over_is_temp(const Make *m, uint32_t group, uint32_t pos)
 /* What result `out` may lie over: the state's old value, or the temporary that the fewest read.
  * False: nothing. */
 static bool
-over_choose(Make *m, uint32_t group, uint32_t out, uint32_t *in)
+donate_choose(Make *m, uint32_t group, uint32_t out, uint32_t *in)
 {
-    const GroupWords *words = &m->words;
-    uint32_t leaf = 0, least = OVER_READERS + 1, i;
+    const GroupKey *words = &m->words;
+    uint32_t leaf = 0, least = DONATE_READERS + 1, i;
     bool state = m->root[out] != 0, found = false;
 
-    if ((state && !over_state(m, out, &leaf)) || !over_plain(m, group, out))
+    if ((state && !donate_state(m, out, &leaf)) || !donate_plain(m, group, out))
         return false;
     for (i = 0; i < words->pos.n; i++) {
         uint32_t pos = words->pos.v[i];
 
-        if ((state ? pos != leaf : !over_is_temp(m, group, pos) || m->readers[pos] >= least)
-            || !over_plain(m, group, pos) || !over_same(m, pos, out))
+        if ((state ? pos != leaf : !donate_is_temp(m, group, pos) || m->readers[pos] >= least)
+            || !donate_plain(m, group, pos) || !donate_same(m, pos, out))
             continue;
         *in = pos;
         found = true;
@@ -112,7 +112,7 @@ over_choose(Make *m, uint32_t group, uint32_t out, uint32_t *in)
 }
 
 static bool
-over_taken(const Make *m, uint32_t pos)
+donate_taken(const Make *m, uint32_t pos)
 {
     uint32_t i;
 
@@ -123,7 +123,7 @@ over_taken(const Make *m, uint32_t pos)
 }
 
 JOT_FN bool
-jot_over_wishes(Make *m, uint32_t group)
+jot_donate_wishes(Make *m, uint32_t group)
 {
     const FuseGroup *g = &m->fusion->groups[group];
     uint32_t i, in;
@@ -132,8 +132,8 @@ jot_over_wishes(Make *m, uint32_t group)
     for (i = g->first; i < g->first + g->n && !m->dialect->device && !m->plan->dialect; i++) {
         uint32_t out = m->fusion->member[i];
 
-        if (m->fusion->place[out] != PLACE_STORED || !over_choose(m, group, out, &in)
-            || over_taken(m, in))
+        if (m->fusion->place[out] != PLACE_STORED || !donate_choose(m, group, out, &in)
+            || donate_taken(m, in))
             continue;
         if (!jot_vec_reserve(&m->ctx->mem, m->wishes, 1))
             return false;
@@ -144,7 +144,7 @@ jot_over_wishes(Make *m, uint32_t group)
 
 /* The number of the buffer that is the variable at a position; 0: none. */
 static uint32_t
-over_buf(const Make *m, const BuildArgs *args, uint32_t pos)
+donate_buf(const Make *m, const BuildArgs *args, uint32_t pos)
 {
     uint32_t b;
 
@@ -155,13 +155,13 @@ over_buf(const Make *m, const BuildArgs *args, uint32_t pos)
 }
 
 JOT_FN void
-jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args)
+jot_donate_wish(const Make *m, Kernel *k, const BuildArgs *args)
 {
     uint32_t i;
 
     for (i = 0; i < m->wishes.n; i++) {
-        uint32_t out = over_buf(m, args, m->wishes.v[i].out);
-        uint32_t in = over_buf(m, args, m->wishes.v[i].in);
+        uint32_t out = donate_buf(m, args, m->wishes.v[i].out);
+        uint32_t in = donate_buf(m, args, m->wishes.v[i].in);
 
         if (out && in && k->bufs.v[out].role == BUF_OUTPUT && k->bufs.v[in].role == BUF_INPUT)
             k->bufs.v[out].over = (uint8_t)in;
@@ -170,13 +170,13 @@ jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args)
 
 /* The step's arguments are there, in the order of the kernel's buffers. */
 JOT_FN void
-jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args)
+jot_donate_note(Make *m, const PlanStep *step, const BuildArgs *args)
 {
     uint32_t i;
 
     for (i = 0; i < m->wishes.n; i++) {
-        uint32_t out = over_buf(m, args, m->wishes.v[i].out);
-        uint32_t in = over_buf(m, args, m->wishes.v[i].in), var;
+        uint32_t out = donate_buf(m, args, m->wishes.v[i].out);
+        uint32_t in = donate_buf(m, args, m->wishes.v[i].in), var;
         PlanVar *v;
 
         if (!out || !in || !jot_buf_in(&step->over, out))
@@ -191,7 +191,7 @@ jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args)
 }
 
 JOT_FN bool
-jot_over_holds(const Plan *plan, uint32_t var)
+jot_donate_holds(const Plan *plan, uint32_t var)
 {
     const PlanVar *v = &plan->vars.v[var];
 
@@ -199,12 +199,12 @@ jot_over_holds(const Plan *plan, uint32_t var)
 }
 
 JOT_FN void
-jot_over_settle(Plan *plan)
+jot_donate_settle(Plan *plan)
 {
     uint32_t i;
 
     for (i = 0; i < plan->vars.n; i++) {
-        if (!jot_over_holds(plan, i))
+        if (!jot_donate_holds(plan, i))
             plan->vars.v[i].over = 0;
         plan->overs |= plan->vars.v[i].over && plan->vars.v[i].kind == VAR_ASKED;
     }
@@ -218,10 +218,10 @@ typedef struct {
     uint8_t *needed;         /* per position: a leaf whose value must stay */
     uint8_t *seen;           /* bits, per node */
     Vec(NodeId) stack;
-} OverRun;
+} DonateRun;
 
 static bool
-over_listed(const OverRun *r, NodeId id)
+donate_listed(const DonateRun *r, NodeId id)
 {
     uint32_t at = jot_node(r->ctx, id)->at;
 
@@ -231,14 +231,14 @@ over_listed(const OverRun *r, NodeId id)
 /* The node's value is needed after the run: what is computed by it is there then, what it stands on
  * stays. False: refused. */
 static bool
-over_need(OverRun *r, NodeId id)
+donate_need(DonateRun *r, NodeId id)
 {
     Mem *mem = &r->ctx->mem;
 
     r->stack.n = 0;
     for (;;) {
         const Node *n = jot_node(r->ctx, id);
-        bool listed = over_listed(r, id);
+        bool listed = donate_listed(r, id);
         int k;
 
         if (listed && n->data)
@@ -257,7 +257,7 @@ over_need(OverRun *r, NodeId id)
 }
 
 static bool
-over_needed(OverRun *r)
+donate_needed(DonateRun *r)
 {
     jot_Ctx *ctx = r->ctx;
     uint32_t i, k;
@@ -266,25 +266,25 @@ over_needed(OverRun *r)
         const Func *f = ctx->plans->funcs.v[k].f;
 
         for (i = 0; f && i < f->leaves.n; i++)
-            if (f->leaves.v[i].kind == LEAF_CONST && !over_need(r, f->leaves.v[i].node))
+            if (f->leaves.v[i].kind == LEAF_CONST && !donate_need(r, f->leaves.v[i].node))
                 return false;
     }
     for (i = 0; i < r->s->wanted.n; i++)
-        if (!over_need(r, r->s->wanted.v[i]))
+        if (!donate_need(r, r->s->wanted.v[i]))
             return false;
     for (i = 1; i < ctx->slots.n; i++) {
         const Slot *slot = &ctx->slots.v[i];
         const Node *n = slot->node ? jot_node(ctx, slot->node) : NULL;
         bool used = n && slot->depth && slot->depth == ctx->marks.n && n->refs > 1;
 
-        if (n && (!used || n->data) && !over_need(r, slot->node))
+        if (n && (!used || n->data) && !donate_need(r, slot->node))
             return false;
     }
     return true;
 }
 
 static void
-over_allow(OverRun *r, const Plan *plan, uint32_t *over)
+donate_allow(DonateRun *r, const Plan *plan, uint32_t *over)
 {
     uint32_t i, k;
 
@@ -304,9 +304,9 @@ over_allow(OverRun *r, const Plan *plan, uint32_t *over)
 }
 
 JOT_FN void
-jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s)
+jot_donate_run(jot_Ctx *ctx, const Plan *plan, Selection *s)
 {
-    OverRun r;
+    DonateRun r;
     Mem *mem = &ctx->mem;
     bool failed = mem->failed;
     size_t bits = ctx->nodes_made / 8 + 1;
@@ -319,8 +319,8 @@ jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s)
     r.needed = jot_mem_new(mem, s->list.n, 1);
     r.seen = jot_mem_new(mem, bits, 1);
     s->over = jot_mem_new(mem, s->roots.n, sizeof *s->over);
-    if (r.needed && r.seen && s->over && over_needed(&r))
-        over_allow(&r, plan, s->over);
+    if (r.needed && r.seen && s->over && donate_needed(&r))
+        donate_allow(&r, plan, s->over);
     jot_mem_free(mem, r.needed, s->list.n);
     jot_mem_free(mem, r.seen, bits);
     jot_vec_free(mem, r.stack);

@@ -39,7 +39,7 @@ jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
     const Node *node;
     PlanVar *v;
 
-    pos = jot_plan_within(m, pos);
+    pos = jot_plan_concat(m, pos);
     node = jot_node(m->ctx, m->s->list.v[pos]);
     if (!m->var[pos]) {
         v = jot_plan_var_new(m, node->data ? VAR_LEAF : m->root[pos] ? VAR_ASKED : VAR_TEMP, pos,
@@ -202,7 +202,7 @@ kernel_step_args(Make *m, uint32_t group, const BuildArgs *args, size_t shared_n
     for (i = 0; i < args->bufs.n; i++)
         if (!kernel_arg(m, group, jot_node(m->ctx, args->bufs.v[i])->at))
             return false;
-    jot_over_note(m, step, args);
+    jot_donate_note(m, step, args);
     return kernel_shared(m, shared_nbytes) && kernel_scalars(m, args);
 }
 
@@ -457,7 +457,7 @@ jot_plan_step(Make *m, uint32_t group)
         return jot_plan_stack_step(m, id);
     if (!kernel_before(m, group))
         return false;
-    keep = jot_plan_words(m, group, WORDS_STEP) && jot_plan_known_fits(m);
+    keep = jot_plan_group_key(m, group, KEY_STEP) && jot_plan_known_fits(m);
     if (keep)
         known = jot_plan_known(m);
     ok = !m->ctx->mem.failed && (known ? kernel_known_step(m, group, known, &step)

@@ -12,7 +12,7 @@
 #include "plan/parts.h"
 #include "ops/user/code.h"
 
-enum { PLAN_MOST = 256, PLAN_MOST_WORDS = 1 << 22 };
+enum { PLAN_MOST = 256, PLAN_MOST_KEY = 1 << 22 };
 
 /* Words are written one after the other into room that was made for the whole node. */
 static uint32_t *
@@ -229,7 +229,7 @@ jot_plan_keep(jot_Ctx *ctx, Plan *plan)
 {
     struct PlanCache *c = ctx->plans;
 
-    while (c->nplans && (c->nplans >= PLAN_MOST || c->key_words + plan->nkey > PLAN_MOST_WORDS))
+    while (c->nplans && (c->nplans >= PLAN_MOST || c->key_words + plan->nkey > PLAN_MOST_KEY))
         plan_drop_oldest(ctx);
     plan->next = c->plans[plan->hash % PLAN_BUCKETS];
     c->plans[plan->hash % PLAN_BUCKETS] = plan;

@@ -47,7 +47,7 @@ known_put64(uint32_t *w, uint64_t word)
 }
 
 static uint32_t
-known_head(const Make *m, WordsOf of)
+known_head(const Make *m, KeyOf of)
 {
     const Target *t = &m->ctx->target;
 
@@ -69,7 +69,7 @@ known_memory(const Make *m, uint32_t group, uint32_t pos)
 static uint32_t
 known_number(Make *m, uint32_t pos)
 {
-    GroupWords *words = &m->words;
+    GroupKey *words = &m->words;
 
     pos = m->fusion->real[pos];
     if (!words->number[pos]) {
@@ -171,10 +171,10 @@ known_most(const Make *m, uint32_t pos)
 
 /* The group's own words, then those of what its results need, in the order in which they do. */
 static bool
-known_walk(Make *m, uint32_t group, WordsOf of)
+known_walk(Make *m, uint32_t group, KeyOf of)
 {
     const FuseGroup *g = &m->fusion->groups[group];
-    GroupWords *words = &m->words;
+    GroupKey *words = &m->words;
     Mem *mem = &m->ctx->mem;
     uint32_t i, *w;
 
@@ -196,7 +196,7 @@ known_walk(Make *m, uint32_t group, WordsOf of)
 
         if (kind == NODE_MAP || mem->failed || !jot_vec_reserve(mem, words->key, most))
             return false;
-        w = known_put_node(m, words->key.v + words->key.n, group, pos, of != WORDS_USES);
+        w = known_put_node(m, words->key.v + words->key.n, group, pos, of != KEY_USES);
         words->key.n = (uint32_t)(w - words->key.v);
     }
     return !mem->failed;
@@ -206,10 +206,10 @@ known_walk(Make *m, uint32_t group, WordsOf of)
 static bool
 known_over(Make *m, uint32_t group)
 {
-    GroupWords *words = &m->words;
+    GroupKey *words = &m->words;
     uint32_t i;
 
-    if (!jot_over_wishes(m, group)
+    if (!jot_donate_wishes(m, group)
         || !jot_vec_reserve(&m->ctx->mem, words->key, 2 * m->wishes.n + 1))
         return false;
     words->key.v[words->key.n++] = m->wishes.n;
@@ -222,10 +222,10 @@ known_over(Make *m, uint32_t group)
 
 /* Who has the group's accesses, and the layouts of what it has in memory. */
 static bool
-known_short(Make *m, uint32_t group, WordsOf of)
+known_short(Make *m, uint32_t group, KeyOf of)
 {
     const GroupBase *base = &m->base[group];
-    GroupWords *words = &m->words;
+    GroupKey *words = &m->words;
     Mem *mem = &m->ctx->mem;
     uint32_t i, *w;
 
@@ -251,9 +251,9 @@ known_short(Make *m, uint32_t group, WordsOf of)
 }
 
 JOT_FN void
-jot_plan_words_base(Make *m, uint32_t group, const PlanKnown *known)
+jot_plan_group_key_base(Make *m, uint32_t group, const PlanKnown *known)
 {
-    const GroupWords *words = &m->words;
+    const GroupKey *words = &m->words;
     Mem *mem = &m->ctx->mem;
     GroupBase *base;
 
@@ -270,9 +270,9 @@ jot_plan_words_base(Make *m, uint32_t group, const PlanKnown *known)
 }
 
 JOT_FN bool
-jot_plan_words_own(Make *m, WordsOf of, jot_DType dtype, int64_t n, const Layout *l)
+jot_plan_group_key_own(Make *m, KeyOf of, jot_DType dtype, int64_t n, const Layout *l)
 {
-    GroupWords *words = &m->words;
+    GroupKey *words = &m->words;
     uint32_t *w;
 
     words->key.n = words->pos.n = m->wishes.n = 0;
@@ -291,10 +291,10 @@ jot_plan_words_own(Make *m, WordsOf of, jot_DType dtype, int64_t n, const Layout
 }
 
 JOT_FN bool
-jot_plan_words(Make *m, uint32_t group, WordsOf of)
+jot_plan_group_key(Make *m, uint32_t group, KeyOf of)
 {
-    GroupWords *words = &m->words;
-    bool known = of != WORDS_USES && m->base && m->base[group].serial;
+    GroupKey *words = &m->words;
+    bool known = of != KEY_USES && m->base && m->base[group].serial;
     uint32_t i;
     bool ok;
 
@@ -302,7 +302,7 @@ jot_plan_words(Make *m, uint32_t group, WordsOf of)
     if (!words->number)
         words->number = jot_mem_new(&m->ctx->mem, m->s->list.n, sizeof *words->number);
     ok = words->number && (known ? known_short(m, group, of) : known_walk(m, group, of))
-      && (of != WORDS_STEP || known_over(m, group));
+      && (of != KEY_STEP || known_over(m, group));
     for (i = 0; i < words->pos.n; i++)
         words->number[words->pos.v[i]] = 0;
     if (ok)
@@ -311,7 +311,7 @@ jot_plan_words(Make *m, uint32_t group, WordsOf of)
 }
 
 JOT_FN void
-jot_plan_words_free(Make *m)
+jot_plan_group_key_free(Make *m)
 {
     jot_vec_free(&m->ctx->mem, m->words.key);
     jot_vec_free(&m->ctx->mem, m->words.pos);
@@ -327,7 +327,7 @@ JOT_FN PlanKnown *
 jot_plan_known(const Make *m)
 {
     struct PlanKnowns *t = m->ctx->plans->knowns;
-    const GroupWords *words = &m->words;
+    const GroupKey *words = &m->words;
     PlanKnown *k = t ? t->bucket[words->hash % KNOWN_BUCKETS] : NULL;
 
     while (k && (k->hash != words->hash || k->nkey != words->key.n
@@ -400,7 +400,7 @@ jot_plan_know(Make *m, size_t nbytes)
 {
     jot_Ctx *ctx = m->ctx;
     struct PlanKnowns *t = ctx->plans->knowns;
-    const GroupWords *words = &m->words;
+    const GroupKey *words = &m->words;
     PlanKnown *k = jot_mem_new(&ctx->mem, nbytes, 1);
 
     if (k && !(k->key = jot_mem_new(&ctx->mem, words->key.n, sizeof *k->key))) {

@@ -117,9 +117,9 @@ make_steps(Make *m)
     jot_plan_log(m->ctx, &m->dump);
     ok = ok && jot_plan_order(m->ctx, m->plan);
     if (ok)
-        jot_over_settle(m->plan), jot_away_settle(m->plan);
+        jot_donate_settle(m->plan), jot_packed_only_settle(m->plan);
     ok = ok && jot_plan_memory(m->ctx, m->plan)
-      && jot_plan_beside(m->ctx, m->plan)
+      && jot_plan_parallel(m->ctx, m->plan)
       && (m->plan->dialect || jot_plan_compile(m));
     if (ok)
         make_dump_plan(m);
@@ -152,7 +152,7 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     m.dialect = jot_dialect_find(name);
     if (!m.dialect)
         return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", name);
-    ask.no_rides = m.dialect->device != NULL;
+    ask.no_epilogue = m.dialect->device != NULL;
     if (!jot_plan_knowns_begin(ctx) || !jot_fuse(ctx, &ask, &fusion))
         return false;
     make_dump_fusion(&m, &ask);
@@ -164,7 +164,7 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     ok = make_steps(&m);
     if (!ok)
         jot_plan_knowns_undo(ctx);
-    jot_plan_words_free(&m);
+    jot_plan_group_key_free(&m);
     for (g = 0; m.built && g <= fusion.ngroups; g++)
         jot_plan_built_drop(&m, g);
     jot_mem_free(&ctx->mem, m.built, m.built ? (fusion.ngroups + 1) * sizeof *m.built : 0);

@@ -38,7 +38,7 @@ memory_begins(const Plan *plan, uint32_t at, uint8_t *seen)
     for (k = 0; k < step->narg; k++) {
         uint32_t var = plan->args.v[step->arg + k];
         const PlanVar *v = &plan->vars.v[var];
-        bool holds = jot_over_holds(plan, var);
+        bool holds = jot_donate_holds(plan, var);
 
         if (holds)
             seen[v->over - 1] |= MEMORY_PASSED;
@@ -93,12 +93,13 @@ typedef struct { uint32_t first, last; size_t offset, end; } MemoryPlaced;
 /* Those of the n placed that live at a time with the variable, in their order; without a branch,
  * for it would be guessed wrong as often as right. */
 static uint32_t
-memory_beside(const MemoryPlaced *placed, uint32_t n, const MemoryPlaced *var, MemoryPlaced *beside)
+memory_coexisting(const MemoryPlaced *placed, uint32_t n, const MemoryPlaced *var,
+                  MemoryPlaced *coexisting)
 {
     uint32_t i, count = 0;
 
     for (i = 0; i < n; i++) {
-        beside[count] = placed[i];
+        coexisting[count] = placed[i];
         count += (uint32_t)((placed[i].last >= var->first) & (var->last >= placed[i].first));
     }
     return count;
@@ -107,14 +108,14 @@ memory_beside(const MemoryPlaced *placed, uint32_t n, const MemoryPlaced *var, M
 /* The place among the n that are placed of a variable, where it fits best; sets its offset. */
 static uint32_t
 memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t need,
-           MemoryPlaced *beside)
+           MemoryPlaced *coexisting)
 {
     size_t end = 0, best = (size_t)-1;
-    uint32_t count = memory_beside(placed, n, var, beside), i, at;
+    uint32_t count = memory_coexisting(placed, n, var, coexisting), i, at;
 
     var->offset = (size_t)-1;
     for (i = 0; i < count; i++) {
-        const MemoryPlaced *v = &beside[i];
+        const MemoryPlaced *v = &coexisting[i];
 
         if (v->offset >= end + need && v->offset - end < best) {
             best = v->offset - end;

@@ -384,7 +384,8 @@ order_takes(const StepOrder *o, const Plan *plan, bool *apart)
 
     *apart = false;
     for (i = 0; i < plan->vars.n; i++)
-        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over && !jot_over_holds(plan, i)) {
+        if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over
+            && !jot_donate_holds(plan, i)) {
             sum += plan->vars.v[i].nbytes;
             *apart = true;
         }

@@ -12,13 +12,13 @@
 #include "plan/parts.h"
 
 static bool
-away_is_tiles(const PlanVar *v)
+packed_only_is_tiles(const PlanVar *v)
 {
     return v->nkey >= 5 && !memcmp(v->key, "tiles", 5);
 }
 
 JOT_FN void
-jot_away_settle(Plan *plan)
+jot_packed_only_settle(Plan *plan)
 {
     uint32_t i, k;
 
@@ -26,7 +26,7 @@ jot_away_settle(Plan *plan)
         plan->vars.v[i].apart = 0;
     for (i = 0; i < plan->vars.n; i++)
         for (k = 0; plan->vars.v[i].kind == VAR_COPY && k < plan->vars.n; k++)
-            if (!away_is_tiles(&plan->vars.v[i]) && plan->vars.v[k].kind == VAR_LEAF
+            if (!packed_only_is_tiles(&plan->vars.v[i]) && plan->vars.v[k].kind == VAR_LEAF
                 && plan->vars.v[k].pos == plan->vars.v[i].pos)
                 plan->vars.v[k].apart = i + 1;
     for (i = 0; i < plan->steps.n; i++)
@@ -36,7 +36,7 @@ jot_away_settle(Plan *plan)
 
 /* Are all copies of the leaf there? */
 static bool
-away_complete(const Plan *plan, uint32_t leaf, const Buffer *buf)
+packed_only_complete(const Plan *plan, uint32_t leaf, const Buffer *buf)
 {
     uint32_t i;
 
@@ -51,15 +51,15 @@ away_complete(const Plan *plan, uint32_t leaf, const Buffer *buf)
 }
 
 JOT_FN bool
-jot_away_bind(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, Buffer *buf)
+jot_packed_only_bind(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, Buffer *buf)
 {
     const PlanVar *v = &plan->vars.v[leaf];
 
-    return (v->apart && away_complete(plan, leaf, buf)) || jot_buffer_back(ctx, buf);
+    return (v->apart && packed_only_complete(plan, leaf, buf)) || jot_buffer_back(ctx, buf);
 }
 
 JOT_FN void
-jot_away_drop(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, NodeId id)
+jot_packed_only_drop(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, NodeId id)
 {
     const PlanVar *v = &plan->vars.v[leaf], *c = v->apart ? &plan->vars.v[v->apart - 1] : NULL;
     const Node *n = jot_node(ctx, id);
@@ -70,13 +70,13 @@ jot_away_drop(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, NodeId id)
     Buffer *copy;
     int d;
 
-    if (!c || n->data->away || !(n->flags & NODE_STATE) || !n->data->p || !n->nelem
-        || !away_complete(plan, leaf, n->data))
+    if (!c || n->data->packed_only || !(n->flags & NODE_STATE) || !n->data->p || !n->nelem
+        || !packed_only_complete(plan, leaf, n->data))
         return;
     copy = jot_buffer_copy(n->data, c->key, c->nkey);
     if (!jot_layout_read(&layout, n->rank, n->ext, c->key, c->nkey)
         || (size_t)layout.nelem * element != c->nbytes
-        || !(at = jot_buffer_away(ctx, n->data, copy, n->rank, n->ext, element))) {
+        || !(at = jot_buffer_packed_only(ctx, n->data, copy, n->rank, n->ext, element))) {
         ctx->mem.failed = failed; /* it stays */
         return;
     }

@@ -19,18 +19,18 @@
  * Read before: plan/order.c, plan/memory.c. After: plan/run.c. */
 #include "plan/parts.h"
 
-enum { BESIDE_MOST = 32 };  /* steps of a run */
-#define BESIDE_HANDOFFS 3.0 /* what is saved takes so many wake-ups */
+enum { PARALLEL_MOST = 32 };  /* steps of a run */
+#define PARALLEL_HANDOFFS 3.0 /* what is saved takes so many wake-ups */
 
 typedef struct {
     const Plan *plan;
     uint32_t *writer;       /* per variable: 1 + the step that writes it, or the last part of it */
     uint32_t *parts;        /* ... of which so many are written */
     double handoff;
-} Beside;
+} ParallelSteps;
 
 static void
-beside_writes(Beside *b, uint32_t var, uint32_t step, bool border)
+parallel_writes(ParallelSteps *b, uint32_t var, uint32_t step, bool border)
 {
     uint32_t writers = b->plan->vars.v[var].writers;
 
@@ -43,7 +43,7 @@ beside_writes(Beside *b, uint32_t var, uint32_t step, bool border)
 }
 
 static void
-beside_writers(Beside *b)
+parallel_writers(ParallelSteps *b)
 {
     const Plan *p = b->plan;
     uint32_t i, k;
@@ -55,13 +55,13 @@ beside_writers(Beside *b)
         for (k = 1; k < step->narg; k++)
             border = border && p->args.v[step->arg + k] == p->args.v[step->arg];
         for (k = 0; k < step->narg; k++)
-            beside_writes(b, p->args.v[step->arg + k], i, border);
+            parallel_writes(b, p->args.v[step->arg + k], i, border);
     }
 }
 
 /* Too short to be shared, or with nothing in it to share. */
 static bool
-beside_fits(const Beside *b, const PlanStep *step)
+parallel_fits(const ParallelSteps *b, const PlanStep *step)
 {
     int64_t most = 1;
     int phase;
@@ -70,11 +70,11 @@ beside_fits(const Beside *b, const PlanStep *step)
         if (step->best.count[phase] > most)
             most = step->best.count[phase];
     return !step->code && !step->copy && step->narg > 1
-        && (most < 2 || step->seconds < BESIDE_HANDOFFS * b->handoff);
+        && (most < 2 || step->seconds < PARALLEL_HANDOFFS * b->handoff);
 }
 
 static bool
-beside_overlap(const PlanVar *a, const PlanVar *b)
+parallel_overlap(const PlanVar *a, const PlanVar *b)
 {
     return a->kind == VAR_TEMP && b->kind == VAR_TEMP && a->offset < b->offset + b->nbytes
         && b->offset < a->offset + a->nbytes;
@@ -83,7 +83,7 @@ beside_overlap(const PlanVar *a, const PlanVar *b)
 /* Steps a and b of a run that begins at `from`: neither waits for the other, nor takes its memory.
  */
 static bool
-beside_apart(const Beside *s, uint32_t from, uint32_t a, uint32_t b)
+parallel_apart(const ParallelSteps *s, uint32_t from, uint32_t a, uint32_t b)
 {
     const Plan *p = s->plan;
     const PlanStep *x = &p->steps.v[a], *y = &p->steps.v[b];
@@ -95,7 +95,7 @@ beside_apart(const Beside *s, uint32_t from, uint32_t a, uint32_t b)
             bool written = p->vars.v[v].kind != VAR_LEAF
                         && (!s->writer[v] || s->writer[v] > from);
 
-            if (u == v ? written : beside_overlap(&p->vars.v[u], &p->vars.v[v]))
+            if (u == v ? written : parallel_overlap(&p->vars.v[u], &p->vars.v[v]))
                 return false;
             if (p->vars.v[u].over == v + 1 || p->vars.v[v].over == u + 1)
                 return false;
@@ -105,15 +105,15 @@ beside_apart(const Beside *s, uint32_t from, uint32_t a, uint32_t b)
 
 /* How many steps from `from` on can run together. */
 static uint32_t
-beside_count(const Beside *s, uint32_t from)
+parallel_count(const ParallelSteps *s, uint32_t from)
 {
     const Plan *p = s->plan;
     uint32_t n = 0, i;
 
-    for (; n < BESIDE_MOST && from + n < p->steps.n; n++) {
-        if (!beside_fits(s, &p->steps.v[from + n]))
+    for (; n < PARALLEL_MOST && from + n < p->steps.n; n++) {
+        if (!parallel_fits(s, &p->steps.v[from + n]))
             break;
-        for (i = 0; i < n && beside_apart(s, from, from + i, from + n); i++)
+        for (i = 0; i < n && parallel_apart(s, from, from + i, from + n); i++)
             ;
         if (i < n)
             break;
@@ -123,7 +123,7 @@ beside_count(const Beside *s, uint32_t from)
 
 /* All but the longest of them are saved, at best. */
 static bool
-beside_pays(const Beside *s, uint32_t from, uint32_t n)
+parallel_pays(const ParallelSteps *s, uint32_t from, uint32_t n)
 {
     double sum = 0, most = 0;
     uint32_t i;
@@ -135,13 +135,13 @@ beside_pays(const Beside *s, uint32_t from, uint32_t n)
         most = one > most ? one : most;
     }
     most = most > sum / 2 ? most : sum / 2;
-    return sum - most > BESIDE_HANDOFFS * s->handoff;
+    return sum - most > PARALLEL_HANDOFFS * s->handoff;
 }
 
 JOT_FN bool
-jot_plan_beside(jot_Ctx *ctx, Plan *plan)
+jot_plan_parallel(jot_Ctx *ctx, Plan *plan)
 {
-    Beside s = {plan, NULL, NULL, ctx->target.handoff};
+    ParallelSteps s = {plan, NULL, NULL, ctx->target.handoff};
     uint32_t i, n;
     bool ok;
 
@@ -150,11 +150,11 @@ jot_plan_beside(jot_Ctx *ctx, Plan *plan)
     s.writer = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.writer);
     s.parts = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.parts);
     if (s.writer && s.parts)
-        beside_writers(&s);
+        parallel_writers(&s);
     for (i = 0; s.writer && s.parts && i < plan->steps.n; i += n) {
-        n = beside_count(&s, i);
-        if (n > 1 && beside_pays(&s, i, n))
-            plan->steps.v[i].beside = n;
+        n = parallel_count(&s, i);
+        if (n > 1 && parallel_pays(&s, i, n))
+            plan->steps.v[i].concurrent = n;
         else
             n = 1;
     }
@@ -163,4 +163,4 @@ jot_plan_beside(jot_Ctx *ctx, Plan *plan)
     jot_mem_free(&ctx->mem, s.parts, plan->vars.n * sizeof *s.parts);
     return ok || jot_fail_memory(ctx, "plan");
 }
-#undef BESIDE_HANDOFFS
+#undef PARALLEL_HANDOFFS

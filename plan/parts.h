@@ -108,7 +108,7 @@ typedef struct {
     PlanLaunch quick;      /* kernel NULL: there was no need */
     KernelCost cost;       /* of what it computes; of user code little is known */
     double seconds;        /* about what it takes one thread: what is worth sharing among several */
-    uint32_t beside;       /* it and the steps after it, so many in all, run at a time; 0: alone */
+    uint32_t concurrent;    /* it and the steps after it, so many in all, run at a time; 0: alone */
     bool known;            /* an earlier plan had this group, with these extents */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
     uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
@@ -205,18 +205,18 @@ JOT_FN size_t jot_plan_bound(const Plan *plan, uint8_t *seen);
 JOT_FN bool jot_plan_memory(jot_Ctx *ctx, Plan *plan);
 /* plan/donate.c: what is written over what it is computed from. */
 /* The variable's memory is that of another, which ends with the step that begins this one. */
-JOT_FN bool jot_over_holds(const Plan *plan, uint32_t var);
-JOT_FN void jot_over_settle(Plan *plan); /* after the order: what does not hold is dropped */
+JOT_FN bool jot_donate_holds(const Plan *plan, uint32_t var);
+JOT_FN void jot_donate_settle(Plan *plan); /* after the order: what does not hold is dropped */
 /* For a run: which roots may lie over their leaves now. */
-JOT_FN void jot_over_run(jot_Ctx *ctx, const Plan *plan, Selection *s);
+JOT_FN void jot_donate_run(jot_Ctx *ctx, const Plan *plan, Selection *s);
 /* plan/packed_only.c: state that is kept in copies alone. */
-JOT_FN void jot_away_settle(Plan *plan);
+JOT_FN void jot_packed_only_settle(Plan *plan);
 /* The leaf's elements are where this plan reads them. False: refused. */
-JOT_FN bool jot_away_bind(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, Buffer *buf);
+JOT_FN bool jot_packed_only_bind(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, Buffer *buf);
 /* All copies of it are there, maybe: then it goes. */
-JOT_FN void jot_away_drop(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, NodeId id);
+JOT_FN void jot_packed_only_drop(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, NodeId id);
 /* plan/parallel.c: which steps run at a time. */
-JOT_FN bool jot_plan_beside(jot_Ctx *ctx, Plan *plan);
+JOT_FN bool jot_plan_parallel(jot_Ctx *ctx, Plan *plan);
 /* A variable once more, in another layout: for groups that read it so. `kept`: with the buffer of
  * the leaf, from run to run; else a temporary. */
 typedef struct {
@@ -235,10 +235,10 @@ typedef struct {
     Vec(uint32_t) pos;     /* the positions that it reaches, by their number in it */
     uint32_t *number;      /* per position of the list: 1 + that number, while the words are made */
     uint64_t hash;
-} GroupWords;
+} GroupKey;
 /* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that
  * there are; that in these no tiles suit it; a step of the plan's own. */
-typedef enum { WORDS_USES, WORDS_STEP, WORDS_NO_TILES, WORDS_BORDER, WORDS_STACK } WordsOf;
+typedef enum { KEY_USES, KEY_STEP, KEY_NO_TILES, KEY_BORDER, KEY_STACK } KeyOf;
 /* A group whose accesses are remembered: who has them says all of it but layouts. */
 typedef struct { uint64_t serial; uint32_t pos, npos; } GroupBase; /* 0: none; in m->base_pos */
 /* What is remembered of a group; the first member of the record. */
@@ -283,7 +283,7 @@ typedef struct {
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
-    GroupWords words;
+    GroupKey words;
     GroupBase *base;       /* per group, once layouts were chosen; else NULL */
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
@@ -297,9 +297,9 @@ typedef struct {
 } Make;
 /* plan/donate.c: which results of a group should lie over what it reads; the same in its kernel,
  * before that is printed; of its step, which may. */
-JOT_FN bool jot_over_wishes(Make *m, uint32_t group); /* by m->words.pos */
-JOT_FN void jot_over_wish(const Make *m, Kernel *k, const BuildArgs *args);
-JOT_FN void jot_over_note(Make *m, const PlanStep *step, const BuildArgs *args);
+JOT_FN bool jot_donate_wishes(Make *m, uint32_t group); /* by m->words.pos */
+JOT_FN void jot_donate_wish(const Make *m, Kernel *k, const BuildArgs *args);
+JOT_FN void jot_donate_note(Make *m, const PlanStep *step, const BuildArgs *args);
 /* plan/built.c: what was built of the group, until it is dropped, and a copy of the kernel, which
  * the caller may change and closes. NULL: failed, the context has the reason or memory was refused;
  * there is no copy. */
@@ -371,13 +371,13 @@ JOT_FN bool jot_plan_knowns_begin(jot_Ctx *ctx);
 JOT_FN void jot_plan_knowns_undo(jot_Ctx *ctx);
 JOT_FN void jot_plan_knowns_close(jot_Ctx *ctx);
 /* The group in m->words; false: it has none, or memory was refused (ctx->mem.failed). */
-JOT_FN bool jot_plan_words(Make *m, uint32_t group, WordsOf of);
+JOT_FN bool jot_plan_group_key(Make *m, uint32_t group, KeyOf of);
 /* ... from now on its words are short: `known` has its accesses. */
-JOT_FN void jot_plan_words_base(Make *m, uint32_t group, const PlanKnown *known);
+JOT_FN void jot_plan_group_key_base(Make *m, uint32_t group, const PlanKnown *known);
 /* The words of a step of the plan's own: a stack of pieces of n elements,
  * a border of the layout. */
-JOT_FN bool jot_plan_words_own(Make *m, WordsOf of, jot_DType dtype, int64_t n, const Layout *l);
-JOT_FN void jot_plan_words_free(Make *m);
+JOT_FN bool jot_plan_group_key_own(Make *m, KeyOf of, jot_DType dtype, int64_t n, const Layout *l);
+JOT_FN void jot_plan_group_key_free(Make *m);
 JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->words; NULL: new */
 JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */
 /* Steps: may they be taken from there? One is kept (its numbers are the last in plan.ints),
@@ -398,10 +398,10 @@ JOT_FN PlanCopied *jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos);
 JOT_FN bool jot_plan_copy_lasts(const Make *m, uint32_t pos);
 
 /* plan/concat.c: the position of the variable that this one is a part of, or is. */
-JOT_FN uint32_t jot_plan_within(const Make *m, uint32_t pos);
+JOT_FN uint32_t jot_plan_concat(const Make *m, uint32_t pos);
 
 /* plan/layout/winograd.c: convolutions by Winograd's tiles; after the layouts. */
-JOT_FN bool jot_plan_tiles(Make *m);
+JOT_FN bool jot_plan_winograd(Make *m);
 
 /* plan/layout/pack.c: steps that write a copy, or the halo of a temporary. */
 JOT_FN bool jot_plan_pack(Make *m, PlanCopied *copy);
@@ -454,7 +454,7 @@ typedef struct {
     Buffer **made;           /* per variable: a COPY that this run writes; NULL: nothing to do */
     unsigned char *block;
 } PlanBind;
-JOT_FN uint32_t jot_plan_bind_words(const Plan *plan); /* memory for its arrays, in jot_Scalars */
+JOT_FN uint32_t jot_plan_bind_key(const Plan *plan); /* memory for its arrays, in jot_Scalars */
 JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
 JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */
 JOT_FN void jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind);

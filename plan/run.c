@@ -196,13 +196,13 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
 
 /* ---- side by side ------------------------------------------------------------------------ */
 
-typedef struct { const Plan *plan; const PlanStep *first; const PlanBind *bind; } RunBeside;
+typedef struct { const Plan *plan; const PlanStep *first; const PlanBind *bind; } RunParallel;
 
 /* Steps lo..hi of the run, each as a whole. */
 static void
-run_beside(void *p, int64_t lo, int64_t hi, int worker)
+run_parallel(void *p, int64_t lo, int64_t hi, int worker)
 {
-    const RunBeside *run = p;
+    const RunParallel *run = p;
 
     for (; lo < hi; lo++) {
         const PlanStep *step = run->first + lo;
@@ -219,14 +219,14 @@ run_beside(void *p, int64_t lo, int64_t hi, int worker)
 static void
 run_together(jot_Ctx *ctx, const Plan *plan, const PlanStep *first, const PlanBind *bind)
 {
-    RunBeside run;
+    RunParallel run;
 
     run.plan = plan;
     run.first = first;
     run.bind = bind;
-    ctx->backend->parallel(ctx->backend, first->beside, run_beside, &run);
-    ctx->stats.kernels_run += first->beside;
-    ctx->stats.beside += first->beside;
+    ctx->backend->parallel(ctx->backend, first->concurrent, run_parallel, &run);
+    ctx->stats.kernels_run += first->concurrent;
+    ctx->stats.concurrent += first->concurrent;
 }
 
 /* ---- copies that are missing --------------------------------------------------------------- */
@@ -245,7 +245,7 @@ run_leaves(jot_Ctx *ctx, const Plan *plan, const Selection *s)
 
     for (i = 0; i < plan->vars.n; i++)
         if (plan->vars.v[i].kind == VAR_LEAF
-            && !jot_away_bind(ctx, plan, i, run_leaf(ctx, plan, s, i)))
+            && !jot_packed_only_bind(ctx, plan, i, run_leaf(ctx, plan, s, i)))
             return false;
     return true;
 }
@@ -263,7 +263,7 @@ run_copy(jot_Ctx *ctx, const Plan *plan, const Selection *s, PlanBind *bind, uin
     jot_plan_keep_copy(bind, copy, run_leaf(ctx, plan, s, copy));
     for (i = 0; i < plan->vars.n; i++)
         if (plan->vars.v[i].kind == VAR_LEAF && plan->vars.v[i].pos == plan->vars.v[copy].pos)
-            jot_away_drop(ctx, plan, i, s->list.v[plan->vars.v[i].pos]);
+            jot_packed_only_drop(ctx, plan, i, s->list.v[plan->vars.v[i].pos]);
 }
 
 /* One after the other, before anything else runs. False: memory was refused; those that were made
@@ -290,7 +290,7 @@ run_copies(jot_Ctx *ctx, Plan *plan, const Selection *s, PlanBind *bind)
 }
 
 JOT_FN uint32_t
-jot_plan_bind_words(const Plan *plan)
+jot_plan_bind_key(const Plan *plan)
 {
     return 2 * plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n;
 }
@@ -327,9 +327,9 @@ jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind)
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
 
-        if (step->beside && !alone) {
+        if (step->concurrent && !alone) {
             run_together(ctx, plan, step, bind);
-            i += step->beside - 1;
+            i += step->concurrent - 1;
         } else
             run_step(ctx, plan, step, bind, timed);
     }
@@ -338,7 +338,7 @@ jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind)
 JOT_FN bool
 jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
 {
-    uint32_t n = jot_plan_bind_words(plan);
+    uint32_t n = jot_plan_bind_key(plan);
     jot_Scalar *words = jot_mem_new(&ctx->mem, n, sizeof *words);
     PlanBind bind;
     bool ok;
@@ -349,7 +349,7 @@ jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
     }
     if (words) {
         jot_plan_bind_at(&bind, plan, words);
-        jot_over_run(ctx, plan, s);
+        jot_donate_run(ctx, plan, s);
     }
     ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out)
       && run_leaves(ctx, plan, s);

@@ -114,20 +114,20 @@ kernel_print_tiles(Make *m, Kernel *k, const PlanBuilt *built, PlanTier tier, Te
     SchedOwn sched = {jot_winograd_sched, NULL};
     const Target *t = &m->ctx->target;
     Winograd w = *built->tiles;
-    Rides sums;
+    Epilogue sums;
     Kernel tiled;
     bool ok;
 
     sched.w = &w;
     if (built->products.form == PRODUCTS_EPILOGUE) {
         sums = built->products.sums;
-        jot_rides_take(k, &sums);
-        jot_rides_apart(k, &sums, true);
-        w.rides = &sums;
+        jot_epilogue_take(k, &sums);
+        jot_epilogue_detach(k, &sums, true);
+        w.epilogue = &sums;
         jot_winograd_band(k, t, &w, &sums);
     }
     ok = jot_winograd_kernel(k, &w, &tiled)
-      && (!w.rides || jot_winograd_rides(k, t, &w, &sums, &tiled))
+      && (!w.epilogue || jot_winograd_epilogue(k, t, &w, &sums, &tiled))
       && jot_plan_print(m, &tiled, tier, &sched, true, out, info, why);
     jot_kernel_close(&tiled);
     return ok;
@@ -148,7 +148,7 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
     if (!ok)
         return false;
     jot_plan_kernel_layouts(m, group, k, args);
-    jot_over_wish(m, k, args);
+    jot_donate_wish(m, k, args);
     if (built->tiles)
         return kernel_print_tiles(m, k, built, tier, out, info, why);
     if (!m->dialect->device && !m->plan->dialect)

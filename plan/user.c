@@ -124,7 +124,7 @@ static bool
 stack_kernels(Make *m, const Node *node, int64_t nelem, PlanStep *step)
 {
     bool keep = jot_plan_known_fits(m)
-             && jot_plan_words_own(m, WORDS_STACK, (jot_DType)node->dtype, nelem, NULL);
+             && jot_plan_group_key_own(m, KEY_STACK, (jot_DType)node->dtype, nelem, NULL);
     const PlanKnown *known = keep ? jot_plan_known(m) : NULL;
     EmitInfo info = {0};
     Text text = {&m->ctx->mem, NULL, 0, 0};

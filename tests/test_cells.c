@@ -188,7 +188,7 @@ inner(jot_Ctx *c, jot_Var *out, int leaves)
 
 /* Small networks side by side, each result wanted; a row that all of them scale by. */
 static int
-beside(jot_Ctx *c, jot_Var *out, int n)
+concurrent(jot_Ctx *c, jot_Var *out, int n)
 {
     jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(48, 40), numbers), sum = {0}, x, y, g;
     jot_Var v = jot_param(c, JOT_F32, JOT_SHAPE(1, 40), numbers + 33);
@@ -301,8 +301,8 @@ all_of(const char *backend, const char *policy, int seeds)
     check(chain, "chain", 7, backend, policy);
     check(inner, "inner", 8, backend, policy);
     check(inner, "inner", 4, backend, policy);
-    check(beside, "beside", 6, backend, policy);
-    check(beside, "beside", 13, backend, policy);
+    check(concurrent, "beside", 6, backend, policy);
+    check(concurrent, "beside", 13, backend, policy);
     check(pieces, "pieces", 64, backend, policy);
     check(scalars, "scalars", 12, backend, policy);
     for (k = 1; k <= seeds; k++)

@@ -164,7 +164,7 @@ product(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
 }
 
 static int
-beside(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
+concurrent(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
 {
     jot_Var x = drawn(c, dtype, JOT_SHAPE(40, 48), 1), w = drawn(c, dtype, JOT_SHAPE(48, 36), 2);
 
@@ -260,7 +260,7 @@ static const struct { const char *name; Link *link; } links[] = {
 };
 static const struct { const char *name; Place *place; } places[] = {
     {"plain", plain}, {"summed", summed}, {"spread", spread}, {"pooled", pooled},
-    {"averaged", averaged}, {"product", product}, {"beside", beside}, {"attended", attended},
+    {"averaged", averaged}, {"product", product}, {"beside", concurrent}, {"attended", attended},
     {"convolved", convolved}, {"depthwise", depthwise}, {"normalised", normalised},
     {"gathered", gathered}, {"asked", asked}, {"joined", joined},
 };

@@ -2,7 +2,7 @@
  * refuses, texts that read back, and values at any division of the calls.
  * Set IR_SHOW to a part of a case's name to see its text.
  *
- * Guards: ccode/device/emit_device.c, ccode/lower/apart.c, ccode/schedule/phase.c,
+ * Guards: ccode/device/emit_device.c, ccode/lower/independent.c, ccode/schedule/phase.c,
  * ccode/schedule/text.c, ccode/verify/sched.c, ccode/verify/verify.c. */
 #include "ccode/build/build.h"
 #include "tests/ir_run.h"

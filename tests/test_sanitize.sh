@@ -45,7 +45,7 @@ run() {
 }
 
 run "$build/tests/test_fuzz" "${2:-8}" 77001
-run "$build/tests/test_lines"
+run "$build/tests/test_line_buffer"
 run "$build/tests/test_stencil"
 
 # What a program finds of the machine all others read: the probe's loops have the same vectors, and

@@ -12,7 +12,7 @@
 /* ---- what is computed --------------------------------------------------------------------- */
 
 static jot_Var
-turned(jot_Var x)
+transposed(jot_Var x)
 {
     return jot_transpose(x, JOT_DIMS(1, 0));
 }
@@ -22,7 +22,7 @@ whole(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = some(c, dtype, JOT_SHAPE(512, 1024));
 
-    return jot_mul(turned(x), turned(x));
+    return jot_mul(transposed(x), transposed(x));
 }
 
 static jot_Var
@@ -30,7 +30,7 @@ edges(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = some(c, dtype, JOT_SHAPE(500, 401));
 
-    return jot_add(turned(x), some(c, dtype, JOT_SHAPE(401, 500)));
+    return jot_add(transposed(x), some(c, dtype, JOT_SHAPE(401, 500)));
 }
 
 /* Operands of both kinds, before and behind: a row, a column, one that lies as what is stored. */
@@ -41,7 +41,7 @@ between(jot_Ctx *c, jot_DType dtype)
     jot_Var row = some(c, dtype, JOT_SHAPE(1000)), column = some(c, dtype, JOT_SHAPE(1000, 1));
 
     x = jot_maximum(jot_mul(x, row), some(c, dtype, JOT_SHAPE(1024, 1)));
-    return jot_sub(jot_add(jot_mul(turned(x), z), column), some(c, dtype, JOT_SHAPE(1024)));
+    return jot_sub(jot_add(jot_mul(transposed(x), z), column), some(c, dtype, JOT_SHAPE(1024)));
 }
 
 static jot_Var
@@ -76,7 +76,7 @@ two(jot_Ctx *c, jot_DType dtype)
     jot_Var x = some(c, dtype, JOT_SHAPE(512, 416)), y = jot_add(x, x);
 
     jot_data(y);
-    return jot_add(turned(x), jot_mul(turned(y), some(c, dtype, JOT_SHAPE(416, 512))));
+    return jot_add(transposed(x), jot_mul(transposed(y), some(c, dtype, JOT_SHAPE(416, 512))));
 }
 
 static jot_Var
@@ -84,7 +84,7 @@ both_ways(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = some(c, dtype, JOT_SHAPE(450, 450));
 
-    return jot_add(jot_mul(x, x), turned(x));
+    return jot_add(jot_mul(x, x), transposed(x));
 }
 
 /* A row of zeros before, one behind: conditions of its own. */
@@ -108,19 +108,19 @@ reversed(jot_Ctx *c, jot_DType dtype)
 static jot_Var
 many(jot_Ctx *c, jot_DType dtype)
 {
-    return jot_scale(turned(some(c, dtype, JOT_SHAPE(2100, 2101))), 2);
+    return jot_scale(transposed(some(c, dtype, JOT_SHAPE(2100, 2101))), 2);
 }
 
 static jot_Var
 small(jot_Ctx *c, jot_DType dtype)
 {
-    return jot_scale(turned(some(c, dtype, JOT_SHAPE(200, 300))), 2);
+    return jot_scale(transposed(some(c, dtype, JOT_SHAPE(200, 300))), 2);
 }
 
 static jot_Var
 narrow(jot_Ctx *c, jot_DType dtype)
 {
-    return jot_scale(turned(some(c, dtype, JOT_SHAPE(65536, 8))), 2);
+    return jot_scale(transposed(some(c, dtype, JOT_SHAPE(65536, 8))), 2);
 }
 
 static jot_Var
@@ -136,7 +136,7 @@ typedef struct {
     const char *name;
     jot_Var (*build)(jot_Ctx *c, jot_DType dtype);
     jot_DType dtype;
-    int turned, group;
+    int transposed, group;
     int64_t nbytes;
 } Case;
 
@@ -168,9 +168,9 @@ check_schedule(const Case *t)
 {
     const char *fill = t->group == 32 ? " cl:1u rl:1t; res turned" : " cl:1t rl:1t; res turned";
 
-    CHECK(count_logged(fill) == 2 * t->turned, /* the schedule's text stands in the kernel's */
-          "%s of %s: %d loads in\n%s", t->name, jot_dtype_name(t->dtype), t->turned, logged);
-    CHECK(!t->turned == !strstr(logged, t->group == 32 ? " rl:1u cl:1t\n" : " rl:1t cl:1t\n"),
+    CHECK(count_logged(fill) == 2 * t->transposed, /* the schedule's text stands in the kernel's */
+          "%s of %s: %d loads in\n%s", t->name, jot_dtype_name(t->dtype), t->transposed, logged);
+    CHECK(!t->transposed == !strstr(logged, t->group == 32 ? " rl:1u cl:1t\n" : " rl:1t cl:1t\n"),
           "%s of %s: the store in\n%s", t->name, jot_dtype_name(t->dtype), logged);
 }
 
@@ -220,7 +220,7 @@ test_case(const Case *t)
               jot_message(c[k]));
     }
     check_schedule(t);
-    if (t->turned && !t->nbytes)
+    if (t->transposed && !t->nbytes)
         check_neighbours(t);
     CHECK(jot_data(y[0]) && jot_data(y[1]) &&
               !memcmp(jot_data(y[0]), jot_data(y[1]),
@@ -241,7 +241,7 @@ test_two_stores(void)
         jot_Var x = some(c[k], JOT_F32, JOT_SHAPE(500, 401));
         jot_Var z = some(c[k], JOT_F32, JOT_SHAPE(401, 500));
 
-        y[k][0] = jot_add(turned(x), z);
+        y[k][0] = jot_add(transposed(x), z);
         y[k][1] = jot_mul(y[k][0], z);
         forget_log();
         CHECK(jot_run(c[k], jot_vars(2, y[k])), "two stores: %s", jot_message(c[k]));

@@ -4,7 +4,7 @@
  * whole vectors and parts; sums in the order of their rows, to the bit. All against plain loops, of
  * inputs and into outputs between protected pages; and that the texts have such vectors.
  *
- * Guards: ccode/emit/jam.c, ccode/emit/lanes_memory.c, ccode/lower/apart.c. */
+ * Guards: ccode/emit/jam.c, ccode/emit/lanes_memory.c, ccode/lower/independent.c. */
 #include "core.h"
 #include "tests/guarded.h"
 #include "tests/hooks.h"

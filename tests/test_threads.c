@@ -191,8 +191,8 @@ branches(const char *backend)
                   k,
                   threads);
         }
-        CHECK((jot_stats(c).beside >= 2) == (threads > 1), "%s: %d ran beside others at %d threads",
-              backend, (int)jot_stats(c).beside, threads);
+        CHECK((jot_stats(c).concurrent >= 2) == (threads > 1), "%s: %d ran at a time, %d threads",
+              backend, (int)jot_stats(c).concurrent, threads);
         jot_close(c);
     }
 }

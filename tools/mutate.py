@@ -15,8 +15,8 @@
 import argparse, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 
 FLAGS = "-O1 -DJOT_CHECKED -fPIC"
-FAST = "test_graph test_meta test_grad test_nn test_ref test_fuse_why test_phase test_moments test_pair test_success " \
-       "test_rides test_layout test_choose test_over test_function test_run".split()
+FAST = "test_graph test_meta test_grad test_nn test_ref test_fuse_why test_phase test_moments test_arg_reduce test_success " \
+       "test_epilogue test_layout test_choose test_donate test_function test_run".split()
 CAMPAIGNS = "test_forced test_fuzz test_drawn test_wild test_flags test_guard test_determined test_machines test_models " \
             "test_memory test_sizes test_far test_conv test_prelude_vector test_ir_random test_cuda".split()
 DEVICES = "test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused".split()

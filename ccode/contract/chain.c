@@ -48,12 +48,12 @@ jot_chain_ext(const Chain *c, int axis)
 static bool
 chain_windows(const Kernel *k, const Contract *c, uint32_t value)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         if (v->op == VAL_REDUCE)
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
             if ((axes & c->k) && (axes & (c->m | c->n)))
@@ -265,22 +265,22 @@ chain_keep(Chain *c)
 
 /* Is `what` computed or read on the way down from `value`, before other stages? */
 JOT_FN bool
-jot_chain_below(const Chain *c, uint32_t value, uint32_t what)
+jot_chain_depends(const Chain *c, uint32_t value, uint32_t what)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, c->k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, c->k, value); (n = jot_operands_next(&w)) != 0;) {
         if (n == what && n != value)
             return true;
         if (n != value && c->kind[n] != CHAIN_INLINE)
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
     }
     return false;
 }
 
 /* A cheap store, point by point along the vectors, of all that is made of the sums. */
 static bool
-chain_store_rides(const Chain *c, const ContractMake *m, const ChainProduct *p, uint32_t store)
+chain_store_epilogue(const Chain *c, const ContractMake *m, const ChainProduct *p, uint32_t store)
 {
     const KStore *s = &c->k->stores.v[store];
     uint32_t sum = p->c.reduce;
@@ -290,7 +290,7 @@ chain_store_rides(const Chain *c, const ContractMake *m, const ChainProduct *p, 
 }
 
 static void
-chain_rides(Chain *c)
+chain_epilogue(Chain *c)
 {
     for (int i = 0; i < c->nproduct; i++) {
         ChainProduct *p = &c->product[i];
@@ -298,15 +298,15 @@ chain_rides(Chain *c)
         ContractMake m;
         Sched s;
         chain_make(c, p, &s, &m);
-        p->rides = true;
+        p->epilogue = true;
         for (uint32_t v = sum + 1; v < c->k->values.n; v++)
-            if (c->used[v] && c->kind[v] != CHAIN_INLINE && jot_chain_below(c, v, sum))
-                p->rides = false;
+            if (c->used[v] && c->kind[v] != CHAIN_INLINE && jot_chain_depends(c, v, sum))
+                p->epilogue = false;
         for (uint32_t j = 0; j < c->k->stores.n; j++) {
             uint32_t v = c->k->stores.v[j].value;
-            if ((v == sum || (c->kind[v] == CHAIN_INLINE && jot_chain_below(c, v, sum))) &&
-                !chain_store_rides(c, &m, p, j))
-                p->rides = false;
+            if ((v == sum || (c->kind[v] == CHAIN_INLINE && jot_chain_depends(c, v, sum))) &&
+                !chain_store_epilogue(c, &m, p, j))
+                p->epilogue = false;
         }
     }
 }
@@ -320,7 +320,7 @@ chain_row_nbytes(const Chain *c)
     double nbytes = 0;
     for (uint32_t i = 1; i < c->k->values.n; i++)
         if (c->kind[i] == CHAIN_KEPT ||
-            (c->kind[i] == CHAIN_PRODUCT && !c->product[c->which[i]].rides))
+            (c->kind[i] == CHAIN_PRODUCT && !c->product[c->which[i]].epilogue))
             nbytes += jot_kernel_points(c->k, c->k->values.v[i].free & ~c->shared) *
                       (double)jot_dtype_nbytes((jot_DType)c->k->values.v[i].dtype);
     return nbytes;
@@ -380,7 +380,7 @@ chain_find(Chain *c)
     chain_operands(c);
     if (!chain_keep(c))
         return "too many stages";
-    chain_rides(c);
+    chain_epilogue(c);
     chain_heights(c);
     chain_blocks(c);
     return NULL;

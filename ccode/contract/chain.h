@@ -30,7 +30,7 @@ typedef struct {
     int v, r;               /* their axes */
     int64_t rows, block;    /* in registers */
     bool packed;            /* b is copied into panels */
-    bool rides;             /* its results are stored from registers */
+    bool epilogue;             /* its results are stored from registers */
     bool inside;            /* b is computed from other stages */
 } ChainProduct;
 
@@ -59,7 +59,7 @@ JOT_FN uint64_t jot_chain_bit(int axis);                      /* its mask; of -1
 JOT_FN int64_t jot_chain_ext(const Chain *c, int axis);
 JOT_FN int jot_chain_longest(const Chain *c, uint64_t axes);
 /* Does `what` stand below the value? */
-JOT_FN bool jot_chain_below(const Chain *c, uint32_t value, uint32_t what);
+JOT_FN bool jot_chain_depends(const Chain *c, uint32_t value, uint32_t what);
 /* The schedule, and its scratch (chain_text.c). False: too many dimensions, or out of memory; *s is
  * closed. */
 JOT_FN bool jot_chain_write(Chain *c, Sched *s);

@@ -73,10 +73,10 @@ chain_place(Chain *c, Writer *w, uint32_t value)
 
 /* Of the axes of b the one that it is read along, across the vectors; -1: none. */
 static int
-chain_turned(const Chain *c, const ChainProduct *p, uint64_t own)
+chain_transposed(const Chain *c, const ChainProduct *p, uint64_t own)
 {
     for (int a = 0; a < (int)c->k->axes.n; a++)
-        if ((own >> a & 1) && jot_turn_load(c->k, p->c.b, p->v, a, c->lanes))
+        if ((own >> a & 1) && jot_transpose_load(c->k, p->c.b, p->v, a, c->lanes))
             return a;
     return -1;
 }
@@ -89,7 +89,7 @@ chain_pack(const Chain *c, Writer *w, const ChainProduct *p)
     IxPool *ix = c->k->ix;
     uint64_t batch = b->free & c->shared, own = b->free & ~c->shared & ~jot_chain_bit(p->v);
     bool panels = jot_chain_ext(c, p->v) > p->block;
-    int along = chain_turned(c, p, own);
+    int along = chain_transposed(c, p, own);
     LoopList around = {0};
     Ix v = jot_ix_axis(ix, p->v), block = jot_ix_const(ix, p->block);
     jot_loops_axes(&around, c->phased ? batch : c->shared & ~jot_chain_bit(c->row), LOOP_PARALLEL);
@@ -135,7 +135,7 @@ chain_product(Chain *c, Writer *w, const ChainProduct *p)
     chain_block(c, w, p, &block);
     chain_line(w, "%$s: ", p->c.reduce,
                "$O $i $v:$B $r:$R | $k $r:1?u $U",
-               p->rides ? "\n" : chain_place(c, w, p->c.reduce));
+               p->epilogue ? "\n" : chain_place(c, w, p->c.reduce));
 }
 
 /* A row's sum, a value, a store: one row after the other. l the axis along the rows, A its loops,
@@ -166,12 +166,12 @@ chain_outlives(const Chain *c, uint32_t sum, uint16_t run)
     if (v->free & ~c->shared)
         return true;
     for (uint32_t i = sum + 1; i < c->k->values.n; i++)
-        if (c->used[i] && c->kind[i] != CHAIN_INLINE && jot_chain_below(c, i, sum) &&
+        if (c->used[i] && c->kind[i] != CHAIN_INLINE && jot_chain_depends(c, i, sum) &&
             (c->kind[i] == CHAIN_PRODUCT || c->run[i] != run))
             return true;
     for (uint32_t i = 0; i < c->k->stores.n; i++) {
         uint32_t value = c->k->stores.v[i].value, last = c->latest[value];
-        if ((value == sum || jot_chain_below(c, value, sum)) &&
+        if ((value == sum || jot_chain_depends(c, value, sum)) &&
             (c->kind[last] == CHAIN_PRODUCT || c->run[last] != run))
             return true;
     }
@@ -204,7 +204,7 @@ chain_stores(const Chain *c, Writer *w, uint32_t after)
         const char *loops = "$O $i $v:$B $r:$R $r:1?u $U";
         if (c->latest[value] != after)
             continue;
-        if (p && p->rides)
+        if (p && p->epilogue)
             chain_block(c, w, p, &block);
         else
             loops = chain_along_rows(c, w, &along, c->k->stores.v[i].free, 0, c->last[value]);

@@ -22,9 +22,9 @@ contract_wide(const Kernel *k, uint64_t axes)
 JOT_FN bool
 jot_contract_windowed(const Kernel *k, uint32_t value)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
@@ -39,9 +39,9 @@ jot_contract_windowed(const Kernel *k, uint32_t value)
 static bool
 contract_pointwise(const Kernel *k, uint32_t value)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         int op = k->values.v[n].op;
         if (op == VAL_REDUCE || op == VAL_SECOND || op == VAL_AT || op == VAL_TABLE ||
             op == VAL_CALL)
@@ -66,9 +66,9 @@ contract_swap(Contract *c)
 static int
 contract_along(const Kernel *k, uint32_t value, uint64_t axes)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         for (int d = v->nidx; v->op == VAL_LOAD && d-- > 0;)
             for (int x = 0; x < (int)k->axes.n; x++) {
@@ -86,9 +86,9 @@ contract_along(const Kernel *k, uint32_t value, uint64_t axes)
 static bool
 contract_grouped(const Kernel *k, const Contract *c, uint32_t value)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
@@ -223,9 +223,9 @@ static uint64_t
 wish_windows(const Kernel *k, const Contract *c, uint32_t value)
 {
     uint64_t found = 0;
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
@@ -351,7 +351,7 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
 {
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
-    uint32_t a = jot_below_load(k, c->a, buf), v = jot_below_load(k, c->b, buf);
+    uint32_t a = jot_operands_load(k, c->a, buf), v = jot_operands_load(k, c->b, buf);
     int along = c->along;
     Wish w;
     memset(&w, 0, sizeof w);

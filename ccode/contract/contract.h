@@ -61,9 +61,9 @@ JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
  * from packed copies in scratch. rides: sums of its results that are computed on its stores; NULL
  * for none. lanes 1: the same blocks in scalars. False: there is none, or out of memory
  * (k->mem->failed); the kernel then computes what it did. */
-struct Rides;
+struct Epilogue;
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
-                               int lanes, struct Rides *rides);
+                               int lanes, struct Epilogue *epilogue);
 /* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
  * (ccode/device/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel
  * is made anew; false: it may be no use any more. */

@@ -7,7 +7,7 @@
  * What a sum reads must be made of results as they are stored, of loads and of sums that are
  * finished: then it can be made again a block later.
  *
- *   requires  a kernel of one contraction (jot_rides_find says so)
+ *   requires  a kernel of one contraction (jot_epilogue_find says so)
  *   keeps     what is computed
  *   breaks    numbers of stores; may add an axis
  *
@@ -19,15 +19,15 @@
 #include "ccode/rewrite/rewrite.h"
 
 enum {
-    RIDES_LEAST = 32, RIDES_MOST = 4096, /* rows of a block */
-    RIDES_PIECES = 64                    /* blocks are enough for any number of threads */
+    EPILOGUE_LEAST = 32, EPILOGUE_MOST = 4096, /* rows of a block */
+    EPILOGUE_PIECES = 64                    /* blocks are enough for any number of threads */
 };
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
 /* (x - m)^2 of a sum whose axes m is the mean over: x and m; false: another value. */
 JOT_FN bool
-jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m)
+jot_epilogue_deviation(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m)
 {
     const Value *v = &k->values.v[sum], *square = &k->values.v[jot_v_arg(k, sum, 0)], *d;
 
@@ -48,7 +48,7 @@ jot_rides_square(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m)
 /* The index has a value of its own for each point of its axes, which join *seen: 4*i + r, r below
  * 4. */
 static bool
-rides_apart(const Kernel *k, Ix ix, uint64_t *seen)
+epilogue_detached(const Kernel *k, Ix ix, uint64_t *seen)
 {
     IxTerm tmp;
     uint32_t n;
@@ -75,39 +75,39 @@ rides_apart(const Kernel *k, Ix ix, uint64_t *seen)
 
 /* An element of its own for each point. */
 static bool
-rides_plain(const Kernel *k, const KStore *s)
+epilogue_plain(const Kernel *k, const KStore *s)
 {
     uint64_t seen = 0;
 
     for (int d = 0; d < s->nidx; d++)
-        if (!rides_apart(k, k->ixs.v[s->at + (uint32_t)d], &seen))
+        if (!epilogue_detached(k, k->ixs.v[s->at + (uint32_t)d], &seen))
             return false;
     return !s->acc && !s->ncond && seen == k->values.v[s->value].free;
 }
 
 /* The store from which the value can be read back; -1: none. */
 JOT_FN int
-jot_rides_stored(const Kernel *k, const Rides *r, uint32_t value)
+jot_epilogue_stored(const Kernel *k, const Epilogue *r, uint32_t value)
 {
     for (uint32_t i = 0; i < r->nplain; i++)
         if (r->plain[i].value == value && k->values.v[value].free == r->space
-            && rides_plain(k, &r->plain[i]))
+            && epilogue_plain(k, &r->plain[i]))
             return (int)i;
     return -1;
 }
 
 /* What the sums read can be made of stored results, loads and finished sums. */
 static bool
-rides_readable(const Kernel *k, const Rides *r, uint32_t value)
+epilogue_readable(const Kernel *k, const Epilogue *r, uint32_t value)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
 
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         int op = k->values.v[n].op;
 
-        if (jot_rides_stored(k, r, n) >= 0)
-            jot_below_skip(&w);
+        if (jot_epilogue_stored(k, r, n) >= 0)
+            jot_operands_skip(&w);
         else if (op != VAL_EW && op != VAL_LOAD && op != VAL_CONST && op != VAL_SCALAR
                  && op != VAL_INDEX && op != VAL_CALL)
             return false;
@@ -116,7 +116,7 @@ rides_readable(const Kernel *k, const Rides *r, uint32_t value)
 }
 
 JOT_FN void
-jot_rides_apart(Kernel *k, const Rides *r, bool apart)
+jot_epilogue_detach(Kernel *k, const Epilogue *r, bool apart)
 {
     memcpy(k->stores.v, r->plain, r->nplain * sizeof *r->plain);
     memcpy(k->stores.v + r->nplain, r->store, r->nstore * sizeof *r->store);
@@ -125,7 +125,7 @@ jot_rides_apart(Kernel *k, const Rides *r, bool apart)
 
 /* False: a store is neither of results nor of what is kept. */
 static bool
-rides_stores(const Kernel *k, Rides *r)
+epilogue_stores(const Kernel *k, Epilogue *r)
 {
     r->nplain = r->nstore = 0;
     for (uint32_t i = 0; i < k->stores.n; i++) {
@@ -133,7 +133,7 @@ rides_stores(const Kernel *k, Rides *r)
         bool result = s->free == r->space;
 
         if (s->acc || (!result && (s->free & ~r->kept))
-            || (result ? r->nplain : r->nstore) == RIDES_STORES)
+            || (result ? r->nplain : r->nstore) == EPILOGUE_STORES)
             return false;
         if (result)
             r->plain[r->nplain++] = *s;
@@ -144,15 +144,15 @@ rides_stores(const Kernel *k, Rides *r)
 }
 
 JOT_FN void
-jot_rides_take(Kernel *k, Rides *r)
+jot_epilogue_take(Kernel *k, Epilogue *r)
 {
-    if (rides_stores(k, r))
-        jot_rides_apart(k, r, false);
+    if (epilogue_stores(k, r))
+        jot_epilogue_detach(k, r, false);
 }
 
 /* The first sum is the contraction; all others keep the same of its axes. */
 static bool
-rides_sums(const Kernel *k, const bool *used, Rides *r, Contract *c)
+epilogue_sums(const Kernel *k, const bool *used, Epilogue *r, Contract *c)
 {
     uint32_t n = 0;
 
@@ -172,7 +172,7 @@ rides_sums(const Kernel *k, const bool *used, Rides *r, Contract *c)
         if (n++ == 0)
             r->kept = v->free;
         if (v->narg != 1 || v->free != r->kept || (v->free | v->axes) != r->space
-            || (v->free & v->axes) || n > RIDES_SUMS)
+            || (v->free & v->axes) || n > EPILOGUE_SUMS)
             return false;
     }
     return n > 0 && r->kept && jot_contract_find(k, r->sum, c)
@@ -180,7 +180,7 @@ rides_sums(const Kernel *k, const bool *used, Rides *r, Contract *c)
 }
 
 JOT_FN bool
-jot_rides_find(const Kernel *k, Rides *r, Contract *c)
+jot_epilogue_find(const Kernel *k, Epilogue *r, Contract *c)
 {
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok;
 
@@ -188,12 +188,13 @@ jot_rides_find(const Kernel *k, Rides *r, Contract *c)
     if (!used)
         return false;
     jot_kernel_used(k, used);
-    ok = rides_sums(k, used, r, c) && rides_stores(k, r);
+    ok = epilogue_sums(k, used, r, c) && epilogue_stores(k, r);
     for (uint32_t i = r->sum + 1; ok && i < k->values.n; i++) {
         uint32_t x, m;
 
         if (used[i] && k->values.v[i].op == VAL_REDUCE)
-            ok = rides_readable(k, r, jot_rides_square(k, i, &x, &m) ? x : jot_v_arg(k, i, 0));
+            ok = epilogue_readable(k, r, jot_epilogue_deviation(k, i, &x, &m) ? x
+                                   : jot_v_arg(k, i, 0));
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     if (!ok)
@@ -205,7 +206,7 @@ jot_rides_find(const Kernel *k, Rides *r, Contract *c)
 
 /* Axes that are summed over, by how far they move the first result. */
 static void
-rides_order(const Kernel *k, Rides *r)
+epilogue_order(const Kernel *k, Epilogue *r)
 {
     const KStore *s = &k->stores.v[0];
     int64_t moved[KERNEL_AXES];
@@ -216,14 +217,14 @@ rides_order(const Kernel *k, Rides *r)
 
 /* Of an axis: all of it, a part that divides it, or, if there are enough rows without, 1. */
 static int64_t
-rides_part(int64_t ext, double block, double want)
+epilogue_part(int64_t ext, double block, double want)
 {
     int64_t best = ext;
 
     for (int64_t d = ext; d >= 1; d--) {
         double rows = block * (double)d, least = block * (double)best;
 
-        if (ext % d || (rows < RIDES_LEAST && d < ext))
+        if (ext % d || (rows < EPILOGUE_LEAST && d < ext))
             continue;
         if ((rows > want ? rows / want : want / rows)
             < (least > want ? least / want : want / least))
@@ -233,22 +234,22 @@ rides_part(int64_t ext, double block, double want)
 }
 
 JOT_FN bool
-jot_rides_block(Kernel *k, const Target *target, Rides *r, bool divide, int *at, int64_t *by)
+jot_epilogue_block(Kernel *k, const Target *target, Epilogue *r, bool divide, int *at, int64_t *by)
 {
-    double total = jot_kernel_points(k, r->space & ~r->kept), want = total / RIDES_PIECES;
+    double total = jot_kernel_points(k, r->space & ~r->kept), want = total / EPILOGUE_PIECES;
     double room = (double)target->cache_nbytes[LEVEL_L2] / 4 / (4 * jot_kernel_points(k, r->kept));
 
-    rides_order(k, r);
-    want = want > RIDES_MOST ? RIDES_MOST : want;
+    epilogue_order(k, r);
+    want = want > EPILOGUE_MOST ? EPILOGUE_MOST : want;
     want = want > room ? room : want;
-    want = want < RIDES_LEAST ? RIDES_LEAST : want;
+    want = want < EPILOGUE_LEAST ? EPILOGUE_LEAST : want;
     r->inner = 0;
     r->block = 1;
     *at = -1;
     *by = 0;
     for (int i = r->n; i-- > 0 && *at < 0;) {
         int a = r->order[i];
-        int64_t ext = k->axes.v[a].ext, part = rides_part(ext, r->block, want);
+        int64_t ext = k->axes.v[a].ext, part = epilogue_part(ext, r->block, want);
 
         if (part < ext && k->axes.n >= KERNEL_AXES - 4)
             part = ext;
@@ -263,7 +264,7 @@ jot_rides_block(Kernel *k, const Target *target, Rides *r, bool divide, int *at,
             return false;
         r->space |= (uint64_t)1 << (k->axes.n - 1);
         r->inner |= (uint64_t)1 << (k->axes.n - 1);
-        rides_order(k, r);
+        epilogue_order(k, r);
         memcpy(r->plain, k->stores.v, r->nplain * sizeof *r->plain);
         memcpy(r->store, k->stores.v + r->nplain, r->nstore * sizeof *r->store);
     }

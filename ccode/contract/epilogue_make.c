@@ -26,15 +26,15 @@ typedef struct {
     Put put;
     const Kernel *from;
     Kernel *to;
-    Rides *r;
-} RidesMake;
+    Epilogue *r;
+} EpilogueMake;
 
 /* Results are read back from where they are stored. */
 static uint32_t
 make_own(const Put *p, uint32_t number)
 {
-    const Rides *r = p->ud;
-    int store = jot_rides_stored(p->from, r, number);
+    const Epilogue *r = p->ud;
+    int store = jot_epilogue_stored(p->from, r, number);
     jot_Scalar zero;
 
     zero.u = 0;
@@ -45,7 +45,7 @@ make_own(const Put *p, uint32_t number)
 
 /* of: the sum that it is a part of, whose conditions say which points count. */
 static uint32_t
-make_part(RidesMake *t, const Value *of, uint32_t body, double scale)
+make_part(EpilogueMake *t, const Value *of, uint32_t body, double scale)
 {
     Ix cond[64];
     uint32_t v;
@@ -59,7 +59,7 @@ make_part(RidesMake *t, const Value *of, uint32_t body, double scale)
 }
 
 static uint32_t
-make_whole(RidesMake *t, EwOp op, uint32_t body, double scale)
+make_whole(EpilogueMake *t, EwOp op, uint32_t body, double scale)
 {
     uint32_t v = jot_v_reduce(t->to, op, t->r->outer, body, 0, NULL, scale);
 
@@ -71,7 +71,7 @@ make_whole(RidesMake *t, EwOp op, uint32_t body, double scale)
  * of x - b, which is what b was rounded by,
  *     sum of (x - m)^2 = sum of (x - b)^2 + (b - m) (2 D + n (b - m)) */
 static uint32_t
-make_squares(RidesMake *t, uint32_t sum, uint32_t x, uint32_t m)
+make_squares(EpilogueMake *t, uint32_t sum, uint32_t x, uint32_t m)
 {
     Kernel *to = t->to;
     const Value v = t->from->values.v[sum];
@@ -97,14 +97,14 @@ make_squares(RidesMake *t, uint32_t sum, uint32_t x, uint32_t m)
 
 /* A sum; of a mean the blocks have means, for the squares' sake. */
 static uint32_t
-make_sum(RidesMake *t, uint32_t number)
+make_sum(EpilogueMake *t, uint32_t number)
 {
     const Value v = t->from->values.v[number];
     double scale = v.scaled ? v.c.f : 1, n = t->r->block;
     bool mean = v.scaled && v.ew == EW_ADD;
     uint32_t x, m, body;
 
-    if (jot_rides_square(t->from, number, &x, &m))
+    if (jot_epilogue_deviation(t->from, number, &x, &m))
         return make_squares(t, number, x, m);
     body = jot_put(&t->put, jot_v_arg(t->from, number, 0));
     if (!body || !t->r->outer)
@@ -114,11 +114,11 @@ make_sum(RidesMake *t, uint32_t number)
 }
 
 JOT_FN bool
-jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Respace *at)
+jot_epilogue_make(const Kernel *from, Kernel *to, Epilogue *r, const Respace *at)
 {
     uint32_t n = from->values.n;
     bool *used = jot_mem_new(from->mem, n, sizeof *used), ok;
-    RidesMake t = {{0}, from, to, r};
+    EpilogueMake t = {{0}, from, to, r};
 
     ok = jot_put_open(&t.put, from, to, at) && used;
     t.put.own = make_own;
@@ -141,15 +141,15 @@ jot_rides_make(const Kernel *from, Kernel *to, Rides *r, const Respace *at)
 
 /* ---- stages ------------------------------------------------------------------------------- */
 
-enum { RIDES_COPIES = 4 }; /* partial sums side by side */
+enum { EPILOGUE_COPIES = 4 }; /* partial sums side by side */
 
 typedef struct {
     Sched *s;
-    const Rides *r;
-    const RidesNest *nest;
+    const Epilogue *r;
+    const EpilogueNest *nest;
     int shared;         /* loops of the nest around the sums of blocks */
     uint8_t phase;
-} RidesStages;
+} EpilogueStages;
 
 /* The axis of the schedule that stands for one of the kernel. */
 static int
@@ -164,9 +164,9 @@ stage_axis(const Sched *s, int axis)
 
 /* Loops over what is left of these axes, one by one. */
 static void
-stage_axes(const RidesStages *t, Stage *st, uint64_t axes, bool parallel)
+stage_axes(const EpilogueStages *t, Stage *st, uint64_t axes, bool parallel)
 {
-    const Rides *r = t->r;
+    const Epilogue *r = t->r;
 
     for (int i = 0; i < r->n + SCHED_AXES; i++) { /* in the order of memory, then the rest */
         int a = i < r->n ? r->order[i] : i - r->n, own = stage_axis(t->s, a);
@@ -179,7 +179,7 @@ stage_axes(const RidesStages *t, Stage *st, uint64_t axes, bool parallel)
 
 /* A loop over a few vectors, unless no more are left; their elements, 0: there are no vectors. */
 static int64_t
-stage_width(const RidesStages *t, Stage *st, bool parallel)
+stage_width(const EpilogueStages *t, Stage *st, bool parallel)
 {
     int64_t wide = 2 * t->nest->lanes;
     int64_t left = t->nest->vec < 0 || jot_stage_walked(st, t->nest->vec)
@@ -191,7 +191,7 @@ stage_width(const RidesStages *t, Stage *st, bool parallel)
 }
 
 static void
-stage_vectors(const RidesStages *t, Stage *st, int64_t width)
+stage_vectors(const EpilogueStages *t, Stage *st, int64_t width)
 {
     if (width > t->nest->lanes)
         jot_stage_loop(st, t->nest->vec, t->nest->lanes, LOOP_UNROLL);
@@ -201,12 +201,12 @@ stage_vectors(const RidesStages *t, Stage *st, int64_t width)
 
 /* The innermost of the axes summed over goes in a few copies, or in lanes if nothing else does. */
 static void
-stage_copies(const RidesStages *t, Stage *st)
+stage_copies(const EpilogueStages *t, Stage *st)
 {
     SLoop *last = &st->loop[st->n - 1];
     int64_t left = st->n > st->nat ? jot_axis_ext(t->s, last->axis) : 0;
     bool vectors = t->nest->vec >= 0;
-    int64_t step = vectors ? RIDES_COPIES : 2 * t->nest->lanes;
+    int64_t step = vectors ? EPILOGUE_COPIES : 2 * t->nest->lanes;
 
     if (left < 2 * step || last->step != 1 || t->nest->lanes < 2)
         return;
@@ -216,7 +216,7 @@ stage_copies(const RidesStages *t, Stage *st)
 
 /* In memory that all calls see: [blocks..., what is kept]. */
 static Place
-stage_place(const RidesStages *t, uint32_t value)
+stage_place(const EpilogueStages *t, uint32_t value)
 {
     Sched *s = t->s;
     uint64_t free = s->k->values.v[value].free;
@@ -233,7 +233,7 @@ stage_place(const RidesStages *t, uint32_t value)
 
 /* A sum over `axes`, and its loops around: `shared` ones, then `outer` and what is kept. */
 static bool
-stage_sum(const RidesStages *t, uint32_t value, int shared, uint64_t outer, uint64_t axes,
+stage_sum(const EpilogueStages *t, uint32_t value, int shared, uint64_t outer, uint64_t axes,
           bool parallel)
 {
     Stage st = jot_stage_begin(false, value);
@@ -254,7 +254,7 @@ stage_sum(const RidesStages *t, uint32_t value, int shared, uint64_t outer, uint
 
 /* Loops of the nest that only blocks and what is kept stand in. */
 static int
-stage_shared(const RidesStages *t)
+stage_shared(const EpilogueStages *t)
 {
     uint64_t axes = jot_sched_axes(t->s, t->r->outer | t->r->kept);
     int n = 0;
@@ -268,7 +268,7 @@ stage_shared(const RidesStages *t)
 }
 
 static bool
-stage_stores(const RidesStages *t)
+stage_stores(const EpilogueStages *t)
 {
     for (uint32_t i = t->r->nplain; i < t->s->k->stores.n; i++) {
         uint64_t free = t->s->k->stores.v[i].free;
@@ -286,9 +286,9 @@ stage_stores(const RidesStages *t)
 }
 
 JOT_FN bool
-jot_rides_stages(Sched *s, const Rides *r, const RidesNest *nest)
+jot_epilogue_stages(Sched *s, const Epilogue *r, const EpilogueNest *nest)
 {
-    RidesStages t = {s, r, nest, 0, 0};
+    EpilogueStages t = {s, r, nest, 0, 0};
 
     t.shared = stage_shared(&t);
     t.phase = (uint8_t)(s->stages.v[s->stages.n - 1].phase + (t.shared == 0));

@@ -59,14 +59,14 @@ value_continues(const ContractMake *m, uint32_t value, uint32_t a, int g, int v)
 {
     const Kernel *k = m->k;
     uint64_t both = (uint64_t)1 << g | (uint64_t)1 << v;
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *x = &k->values.v[n];
         bool ok = x->op == VAL_LOAD || x->op == VAL_EW || x->op == VAL_CONST ||
                   x->op == VAL_SCALAR || x->op == VAL_REDUCE;
         if (n == a) {
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
             continue;
         }
         if (x->op == VAL_LOAD)
@@ -93,7 +93,7 @@ group_continues(const ContractMake *m, uint32_t a, int g, int v)
 }
 
 JOT_FN int
-jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v)
+jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v)
 {
     const Kernel *k = m->k;
     int64_t ext = k->axes.v[v].ext;

@@ -86,7 +86,7 @@ JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest)
 /* The axis of the batch that continues v, of n, in all but a, and reads of a what lies beside; -1:
  * none. The order of the sum, and how many rows, where vectors mix what they read
  * (ccode/contract/grouped.c). */
-JOT_FN int jot_contract_beside(const ContractMake *m, uint32_t a, uint64_t n, int v);
+JOT_FN int jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v);
 JOT_FN void jot_contract_mix(ContractMake *m);
 JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
 /* ... of all blocks of so many rows by vectors, rests included. */
@@ -115,8 +115,8 @@ JOT_FN uint32_t jot_contract_where(Kernel *k, uint32_t value, Ix cond);
 /* By an instruction that contracts several terms at once, where one fits; false: no memory. */
 JOT_FN bool jot_contract_words(ContractMake *m);
 /* By the processor's matrix unit (ccode/contract/matrix_tiles.c): does it fit; plan and stages. */
-JOT_FN bool jot_contract_tiles_fit(const ContractMake *m);
-JOT_FN bool jot_contract_tiles(ContractMake *m);
+JOT_FN bool jot_contract_matrix_fit(const ContractMake *m);
+JOT_FN bool jot_contract_matrix(ContractMake *m);
 JOT_FN bool jot_contract_place(ContractMake *m); /* plan and stages (ccode/contract/pack.c) */
 
 #endif

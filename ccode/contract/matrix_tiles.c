@@ -28,16 +28,16 @@
 #include "ccode/rewrite/rewrite.h"
 
 enum {
-    TILES_SIDE = 32,        /* sums of a call, in rows and columns; terms of a step */
-    TILES_LEAST = 16,       /* shorter sides leave most of a tile empty */
-    TILES_BLOCK = 512,      /* sums of a block, in rows and columns */
-    TILES_STEPS = 16        /* steps of a call */
+    AMX_SIDE = 32,        /* sums of a call, in rows and columns; terms of a step */
+    AMX_LEAST = 16,       /* shorter sides leave most of a tile empty */
+    AMX_BLOCK = 512,      /* sums of a block, in rows and columns */
+    AMX_STEPS = 16        /* steps of a call */
 };
 
 /* The elements that the value is made of, and those that packing would make of them: windows read
  * an element many times. */
 static bool
-tiles_grow(const ContractMake *m, uint32_t value)
+matrix_grow(const ContractMake *m, uint32_t value)
 {
     const Kernel *k = m->k;
     uint32_t load = jot_contract_load(k, value);
@@ -46,14 +46,14 @@ tiles_grow(const ContractMake *m, uint32_t value)
 }
 
 static int64_t
-tiles_up(int64_t ext)
+matrix_up(int64_t ext)
 {
-    return (ext + TILES_SIDE - 1) / TILES_SIDE * TILES_SIDE;
+    return (ext + AMX_SIDE - 1) / AMX_SIDE * AMX_SIDE;
 }
 
 /* The longest axis of k goes last: its steps are the tiles'. */
 static void
-tiles_order(ContractMake *m)
+matrix_order(ContractMake *m)
 {
     int last = m->nk - 1, axis;
     for (int i = 0; i < m->nk; i++)
@@ -66,7 +66,7 @@ tiles_order(ContractMake *m)
 }
 
 JOT_FN bool
-jot_contract_tiles_fit(const ContractMake *m)
+jot_contract_matrix_fit(const ContractMake *m)
 {
     const Kernel *k = m->k;
     const Value *sum = &k->values.v[m->c.reduce];
@@ -76,16 +76,16 @@ jot_contract_tiles_fit(const ContractMake *m)
             terms = k->axes.v[m->korder[i]].ext;
     return m->target->tiles && m->lanes > 1 && sum->dtype == JOT_F32 && !sum->scaled &&
            !sum->ncond && jot_contract_half(k, m->c.a) == JOT_BF16 &&
-           jot_contract_half(k, m->c.b) == JOT_BF16 && jot_axis_ext(m->s, m->r) >= TILES_LEAST &&
-           jot_axis_ext(m->s, m->v) >= TILES_LEAST && terms >= TILES_LEAST &&
-           !tiles_grow(m, m->c.a) && !tiles_grow(m, m->c.b);
+           jot_contract_half(k, m->c.b) == JOT_BF16 && jot_axis_ext(m->s, m->r) >= AMX_LEAST &&
+           jot_axis_ext(m->s, m->v) >= AMX_LEAST && terms >= AMX_LEAST &&
+           !matrix_grow(m, m->c.a) && !matrix_grow(m, m->c.b);
 }
 
 /* ---- what lies beyond the end of k -------------------------------------------------------- */
 
 /* The operand with zeros where k is beyond its end. */
 static uint32_t
-tiles_zero(Kernel *k, uint32_t value, Ix inside)
+matrix_zero(Kernel *k, uint32_t value, Ix inside)
 {
     Value *v = &k->values.v[value];
     if (v->op == VAL_LOAD && v->c.u == 0)
@@ -94,7 +94,7 @@ tiles_zero(Kernel *k, uint32_t value, Ix inside)
 }
 
 static bool
-tiles_pad(ContractMake *m)
+matrix_pad(ContractMake *m)
 {
     Kernel *k = m->k;
     int axis = m->korder[m->nk - 1];
@@ -102,15 +102,15 @@ tiles_pad(ContractMake *m)
     uint32_t a = m->c.a, b = m->c.b, product, now;
     Space space;
     Ix inside;
-    if (all % TILES_SIDE == 0)
+    if (all % AMX_SIDE == 0)
         return true;
-    k->axes.v[axis].ext = tiles_up(all);
+    k->axes.v[axis].ext = matrix_up(all);
     space = jot_kernel_space(k, ext);
     inside = jot_ix_lt(k->ix, jot_ix_axis(k->ix, axis), jot_ix_const(k->ix, all), &space);
     if (!jot_axis_guard_loads(k, axis))
         return false;
-    a = tiles_zero(k, a, inside);
-    b = tiles_zero(k, b, inside);
+    a = matrix_zero(k, a, inside);
+    b = matrix_zero(k, b, inside);
     if (!a || !b)
         return false;
     if (a != m->c.a || b != m->c.b) {
@@ -128,7 +128,7 @@ tiles_pad(ContractMake *m)
 
 /* The kernel's axes of a mask, each a dimension and a loop of single steps. */
 static void
-tiles_axes(const ContractMake *m, Dims *d, Stage *st, uint64_t axes, LoopKind kind)
+matrix_axes(const ContractMake *m, Dims *d, Stage *st, uint64_t axes, LoopKind kind)
 {
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (axes >> x & 1) {
@@ -141,35 +141,35 @@ tiles_axes(const ContractMake *m, Dims *d, Stage *st, uint64_t axes, LoopKind ki
 /* The operand in tiles, by all threads; pairs: of neighbours along k, as the unit has its
  * second. */
 static bool
-tiles_pack(ContractMake *m, uint32_t value, int side, const char *name, int phase, bool pairs)
+matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int phase, bool pairs)
 {
     IxPool *ix = m->k->ix;
     int last = m->korder[m->nk - 1];
     uint64_t free = m->k->values.v[value].free, own = jot_contract_parts(m, side);
     uint64_t sum = m->c.k & ~((uint64_t)1 << last);
-    Ix tile = jot_ix_const(ix, TILES_SIDE), two = jot_ix_const(ix, 2), i = jot_ix_axis(ix, side);
+    Ix tile = jot_ix_const(ix, AMX_SIDE), two = jot_ix_const(ix, 2), i = jot_ix_axis(ix, side);
     Ix k = jot_ix_axis(ix, last), in = jot_ix_mod(ix, k, tile, NULL);
     bool rows = jot_contract_unit(m, value, last); /* they are read as they lie */
     Stage st = jot_stage_begin(false, value);
     Dims d = {{0}, {0}, 0};
     st.phase = (uint8_t)phase;
-    tiles_axes(m, &d, &st, free & ~own & ~m->c.k, LOOP_PARALLEL);
+    matrix_axes(m, &d, &st, free & ~own & ~m->c.k, LOOP_PARALLEL);
     jot_dims_add(&d, jot_ix_div(ix, i, tile, NULL),
-                 tiles_up(jot_axis_ext(m->s, side)) / TILES_SIDE);
-    jot_stage_loop(&st, side, TILES_SIDE, LOOP_PARALLEL);
-    tiles_axes(m, &d, &st, free & sum, LOOP_SERIAL);
-    jot_dims_add(&d, jot_ix_div(ix, k, tile, NULL), m->k->axes.v[last].ext / TILES_SIDE);
+                 matrix_up(jot_axis_ext(m->s, side)) / AMX_SIDE);
+    jot_stage_loop(&st, side, AMX_SIDE, LOOP_PARALLEL);
+    matrix_axes(m, &d, &st, free & sum, LOOP_SERIAL);
+    jot_dims_add(&d, jot_ix_div(ix, k, tile, NULL), m->k->axes.v[last].ext / AMX_SIDE);
     if (rows)
         jot_stage_loop(&st, side, 1, LOOP_SERIAL);
-    jot_stage_loop(&st, last, TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&st, last, AMX_SIDE, LOOP_SERIAL);
     if (pairs) {
-        jot_dims_add(&d, jot_ix_div(ix, in, two, NULL), TILES_SIDE / 2);
+        jot_dims_add(&d, jot_ix_div(ix, in, two, NULL), AMX_SIDE / 2);
         jot_stage_loop(&st, last, 2, LOOP_SERIAL);
     }
-    jot_dims_add(&d, jot_ix_mod(ix, i, tile, NULL), TILES_SIDE);
+    jot_dims_add(&d, jot_ix_mod(ix, i, tile, NULL), AMX_SIDE);
     if (!rows)
         jot_stage_loop(&st, side, 1, LOOP_SERIAL);
-    jot_dims_add(&d, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : TILES_SIDE);
+    jot_dims_add(&d, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : AMX_SIDE);
     jot_stage_loop(&st, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
     st.nat = st.n;
     st.res = jot_place_new(m->s, name, JOT_BF16, BUF_SHARED, &d);
@@ -178,36 +178,36 @@ tiles_pack(ContractMake *m, uint32_t value, int side, const char *name, int phas
 
 /* Rows and columns of a block: enough blocks for all threads. */
 static void
-tiles_blocks(const ContractMake *m, int64_t *rows, int64_t *columns)
+matrix_blocks(const ContractMake *m, int64_t *rows, int64_t *columns)
 {
-    int64_t high = tiles_up(jot_axis_ext(m->s, m->r)), wide = tiles_up(jot_axis_ext(m->s, m->v));
+    int64_t high = matrix_up(jot_axis_ext(m->s, m->r)), wide = matrix_up(jot_axis_ext(m->s, m->v));
     int64_t before = jot_kernel_extent(m->k, m->c.batch | m->other | m->outer);
-    *rows = high < TILES_BLOCK ? high : TILES_BLOCK;
-    *columns = wide < TILES_BLOCK ? wide : TILES_BLOCK;
+    *rows = high < AMX_BLOCK ? high : AMX_BLOCK;
+    *columns = wide < AMX_BLOCK ? wide : AMX_BLOCK;
     while (before * ((high + *rows - 1) / *rows) * ((wide + *columns - 1) / *columns) <
                4 * m->target->cores &&
-           (*rows > TILES_SIDE || *columns > TILES_SIDE)) {
+           (*rows > AMX_SIDE || *columns > AMX_SIDE)) {
         int64_t *larger = *rows >= *columns ? rows : columns;
-        *larger = tiles_up(*larger / 2);
+        *larger = matrix_up(*larger / 2);
     }
 }
 
 /* A dimension of the sums: of tiles in a block, or within a tile. */
 static void
-tiles_side(const ContractMake *m, Dims *d, int axis, int64_t block, int part)
+matrix_side(const ContractMake *m, Dims *d, int axis, int64_t block, int part)
 {
     IxPool *ix = m->k->ix;
-    Ix tile = jot_ix_const(ix, TILES_SIDE), at = jot_ix_axis(ix, axis);
+    Ix tile = jot_ix_const(ix, AMX_SIDE), at = jot_ix_axis(ix, axis);
     Ix in = jot_ix_mod(ix, at, jot_ix_const(ix, block), NULL);
     if (part == 0)
-        jot_dims_add(d, jot_ix_div(ix, in, tile, NULL), block / TILES_SIDE);
+        jot_dims_add(d, jot_ix_div(ix, in, tile, NULL), block / AMX_SIDE);
     else
-        jot_dims_add(d, jot_ix_mod(ix, at, tile, NULL), TILES_SIDE);
+        jot_dims_add(d, jot_ix_mod(ix, at, tile, NULL), AMX_SIDE);
 }
 
 /* Loops of one block of sums. */
 static Stage
-tiles_block(const ContractMake *m, bool store, uint32_t what, int64_t rows, int64_t columns)
+matrix_block(const ContractMake *m, bool store, uint32_t what, int64_t rows, int64_t columns)
 {
     Stage st = jot_stage_begin(store, what);
     uint64_t axes = m->c.batch | m->other | m->outer;
@@ -222,40 +222,40 @@ tiles_block(const ContractMake *m, bool store, uint32_t what, int64_t rows, int6
 }
 
 static bool
-tiles_sum(ContractMake *m)
+matrix_sum(ContractMake *m)
 {
     int last = m->korder[m->nk - 1];
     int64_t rows, columns;
     Dims d = {{0}, {0}, 0};
     Stage sum, out;
-    tiles_blocks(m, &rows, &columns);
-    sum = tiles_block(m, false, m->c.reduce, rows, columns);
+    matrix_blocks(m, &rows, &columns);
+    sum = matrix_block(m, false, m->c.reduce, rows, columns);
     for (int i = 0; i + 1 < m->nk; i++)
         jot_stage_loop(&sum, m->korder[i], 1, LOOP_SERIAL);
-    jot_stage_loop(&sum, last, TILES_STEPS * TILES_SIDE, LOOP_SERIAL);
-    jot_stage_loop(&sum, m->v, TILES_SIDE, LOOP_SERIAL);
-    jot_stage_loop(&sum, m->r, TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&sum, last, AMX_STEPS * AMX_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&sum, m->v, AMX_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&sum, m->r, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&sum, m->r, 1, LOOP_MATRIX);
     jot_stage_loop(&sum, m->v, 1, LOOP_MATRIX);
     jot_stage_loop(&sum, last, 1, LOOP_MATRIX);
     for (int part = 0; part < 2; part++) {
-        tiles_side(m, &d, m->r, rows, part);
-        tiles_side(m, &d, m->v, columns, part);
+        matrix_side(m, &d, m->r, rows, part);
+        matrix_side(m, &d, m->v, columns, part);
     }
     sum.acc = jot_place_new(m->s, "sums", JOT_F32, BUF_SCRATCH, &d);
-    out = tiles_block(m, true, 0, rows, columns);
-    jot_stage_loop(&out, m->r, TILES_SIDE, LOOP_SERIAL);
+    out = matrix_block(m, true, 0, rows, columns);
+    jot_stage_loop(&out, m->r, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&out, m->r, 1, LOOP_SERIAL);
-    jot_stage_loop(&out, m->v, TILES_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&out, m->v, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&out, m->v, m->lanes, LOOP_SERIAL);
     jot_stage_loop(&out, m->v, 1, LOOP_VECTOR);
     return sum.acc.buf && jot_stage_add(m->s, &sum) && jot_stage_stores(m->s, &out);
 }
 
 JOT_FN bool
-jot_contract_tiles(ContractMake *m)
+jot_contract_matrix(ContractMake *m)
 {
-    tiles_order(m);
-    return tiles_pad(m) && tiles_pack(m, m->c.b, m->v, "pb", 0, true) &&
-           tiles_pack(m, m->c.a, m->r, "pa", 1, false) && tiles_sum(m);
+    matrix_order(m);
+    return matrix_pad(m) && matrix_pack(m, m->c.b, m->v, "pb", 0, true) &&
+           matrix_pack(m, m->c.a, m->r, "pa", 1, false) && matrix_sum(m);
 }

@@ -1,5 +1,5 @@
-/* ccode/contract/operand.c - an operand of a contraction as units of a processor or a device take it:
- * which load it is, in which halves, and 0 where a condition does not hold.
+/* ccode/contract/operand.c - an operand of a contraction as units of a processor or a device take
+ * it: which load it is, in which halves, and 0 where a condition does not hold.
  *
  *   requires  a kernel, a value of it       keeps  what is computed
  *
@@ -11,8 +11,8 @@ JOT_FN uint32_t
 jot_contract_load(const Kernel *k, uint32_t value)
 {
     uint32_t n, best = 0;
-    Below w;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
+    OperandWalk w;
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;)
         if (k->values.v[n].op == VAL_LOAD &&
             (!best || k->bufs.v[k->values.v[n].buf].layout->nelem >
                           k->bufs.v[k->values.v[best].buf].layout->nelem))
@@ -24,19 +24,19 @@ JOT_FN int
 jot_contract_half(const Kernel *k, uint32_t value)
 {
     int dtype = 0;
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         bool loads = v->op == VAL_LOAD, casts = v->op == VAL_EW && v->ew == EW_CAST;
         int of = loads ? k->bufs.v[v->buf].dtype : casts ? v->round : 0;
         if (v->op == VAL_EW && (v->ew == EW_MAX || v->ew == EW_MIN || v->ew == EW_NEG))
             continue;
         if (v->op == VAL_EW && v->ew == EW_SELECT) {
-            jot_below_from(&w, 1);
+            jot_operands_from(&w, 1);
             continue;
         }
-        jot_below_skip(&w);
+        jot_operands_skip(&w);
         if ((v->op == VAL_CONST || loads) && v->c.u != 0)
             return 0;
         if (v->op != VAL_CONST && ((of != JOT_F16 && of != JOT_BF16) || (dtype && of != dtype)))

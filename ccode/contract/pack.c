@@ -120,7 +120,7 @@ turned_along(const ContractMake *m, int n)
                    && m->v < (int)m->k->axes.n
                    && left_in(m, n, last) % m->lanes == 0 && left_in(m, n, m->v) % m->lanes == 0
                    && m->block % m->lanes == 0
-                   && jot_turn_load(m->k, m->c.b, m->v, last, m->lanes)
+                   && jot_transpose_load(m->k, m->c.b, m->v, last, m->lanes)
                ? last : -1;
 }
 
@@ -265,7 +265,7 @@ tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix 
         dim[nown++] = t->dim[i];
         at[i] = jot_ix_axis(k->ix, axis[i]);
     }
-    return jot_v_apart(k, value, nown, dim, own, ncond, cond);
+    return jot_v_distinct(k, value, nown, dim, own, ncond, cond);
 }
 
 static bool

@@ -89,9 +89,9 @@ plan_shifts(const ContractMake *m, uint32_t value)
 {
     const Kernel *k = m->k;
     uint64_t found = 0;
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);

@@ -11,7 +11,7 @@ jot_products_find(const Kernel *k, Products *p)
     memset(p, 0, sizeof *p);
     p->values = k->values.n;
     p->axes = k->axes.n;
-    if (jot_rides_find(k, &p->sums, &p->of))
+    if (jot_epilogue_find(k, &p->sums, &p->of))
         p->form = PRODUCTS_EPILOGUE;
     else if (jot_contract_only(k, &p->of))
         p->form = PRODUCTS_ONE;

@@ -18,7 +18,7 @@ typedef enum {
 typedef struct Products {
     ProductsForm form;
     Contract of;
-    Rides sums;                 /* EPILOGUE */
+    Epilogue sums;                 /* EPILOGUE */
     uint32_t values, axes;      /* what the kernel had of these */
 } Products;
 

@@ -155,9 +155,9 @@ continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n
 {
     const Kernel *k = m->k;
     uint64_t both = (uint64_t)1 << outer | (uint64_t)1 << inner;
-    Below w;
+    OperandWalk w;
     uint32_t at;
-    for (jot_below_open(&w, k, value); (at = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (at = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[at];
         bool ok = v->op == VAL_LOAD ? goes_on(m, v->buf, v->at, outer, inner, n)
                 : v->op == VAL_EW || v->op == VAL_CONST || v->op == VAL_SCALAR ||
@@ -241,7 +241,7 @@ choose_side(ContractMake *m, bool swap, Side *best)
         count = chain(m, n, v, axes);
         for (int i = 0; i < count; i++)
             ext *= m->k->axes.v[axes[i]].ext;
-        if (count == 1 && (group = jot_contract_beside(m, a, n, v)) >= 0)
+        if (count == 1 && (group = jot_contract_grouped(m, a, n, v)) >= 0)
             ext *= m->k->axes.v[group].ext;
         if (jot_choice_try(&best->choice, CHOICE_SIDE + 64 * (uint64_t)swap + (uint64_t)v,
                            side_price(m, b, v, ext), 1)) {
@@ -408,7 +408,7 @@ take_group(ContractMake *m, int group)
 }
 
 static bool
-choose_axes(ContractMake *m, bool rides)
+choose_axes(ContractMake *m, bool epilogue)
 {
     ContractDots dots;
     Side best = {0};
@@ -418,7 +418,7 @@ choose_axes(ContractMake *m, bool rides)
     best.choice = jot_choice_begin(m->target);
     choose_side(m, false, &best);
     choose_side(m, true, &best);
-    if (!rides && jot_contract_dots_find(m, &dots) &&
+    if (!epilogue && jot_contract_dots_find(m, &dots) &&
         jot_choice_try(&best.choice, CHOICE_DOTS, dots.price, 1))
         m->dots = dots;
     jot_choice_end(&best.choice);
@@ -434,7 +434,7 @@ choose_axes(ContractMake *m, bool rides)
     }
     m->v = fuse_chain(m, m->c.n, best.v, "nv");
     m->unit = best.v;
-    group = m->v == best.v ? jot_contract_beside(m, m->c.a, m->c.n, best.v) : -1;
+    group = m->v == best.v ? jot_contract_grouped(m, m->c.a, m->c.n, best.v) : -1;
     if (group >= 0)
         take_group(m, group);
     m->vaxes = jot_contract_parts(m, m->v);
@@ -516,18 +516,19 @@ drop_conditions(Kernel *k, const Contract *c, uint64_t inner)
 /* Sums of the results, behind its stages: block by block where nothing but rows of blocks and what
  * the sums keep stands around a block of results, and these are finished there. */
 static bool
-contract_rides(ContractMake *m, Rides *rides, bool tiles)
+contract_epilogue(ContractMake *m, Epilogue *epilogue, bool tiles)
 {
-    RidesNest nest;
+    EpilogueNest nest;
     int n = tiles ? 0 : m->kstep ? m->kat : m->nest.n;
     nest.nest = m->nest.loop;
     nest.n = n;
     nest.all = !tiles;
     for (int i = n; i < m->nest.n; i++)
         nest.all &= m->nest.loop[i].kind != LOOP_PARALLEL;
-    nest.vec = jot_contract_stores_unit(m, m->unit) && !(m->vaxes & ~rides->kept) ? m->v : -1;
+    nest.vec = jot_contract_stores_unit(m, m->unit) && !(m->vaxes & ~epilogue->kept) ? m->v : -1;
     nest.lanes = m->lanes;
-    return jot_rides_make(m->k, m->k, rides, NULL) && jot_rides_stages(m->s, rides, &nest);
+    return jot_epilogue_make(m->k, m->k, epilogue, NULL)
+        && jot_epilogue_stages(m->s, epilogue, &nest);
 }
 
 JOT_FN void
@@ -545,7 +546,7 @@ jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target, in
 
 JOT_FN bool
 jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
-                   Rides *rides)
+                   Epilogue *epilogue)
 {
     ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
     bool ok = m != NULL, tiles = false;
@@ -555,21 +556,21 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     jot_contract_open(m, s, k, target, lanes);
     s->fma = lanes > 1;
     m->c = *c;
-    m->inner = rides && rides->outer ? rides->inner : 0;
-    m->kept = rides ? rides->kept : 0;
+    m->inner = epilogue && epilogue->outer ? epilogue->inner : 0;
+    m->kept = epilogue ? epilogue->kept : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
     ok = jot_kernel_copy(&was, k) && (target->tiles || jot_contract_words(m)) &&
-         (choose_axes(m, rides != NULL) || jot_sched_no(s, "no axes for vectors and rows"));
+         (choose_axes(m, epilogue != NULL) || jot_sched_no(s, "no axes for vectors and rows"));
     if (ok && !m->dots.rows) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
-        tiles = !m->most_vectors && jot_contract_tiles_fit(m);
+        tiles = !m->most_vectors && jot_contract_matrix_fit(m);
     }
     if (ok)
         ok = (m->dots.rows ? jot_contract_dots(m)
-              : tiles      ? jot_contract_tiles(m) : jot_contract_place(m)) &&
-             (!rides || contract_rides(m, rides, tiles)) && jot_sched_verify(s, NULL);
+              : tiles      ? jot_contract_matrix(m) : jot_contract_place(m)) &&
+             (!epilogue || contract_epilogue(m, epilogue, tiles)) && jot_sched_verify(s, NULL);
     ok = jot_kernel_settle(k, &was, ok);
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed;

@@ -98,9 +98,9 @@ tile_load_wide(const Kernel *k, const Value *v, int axis, int64_t row)
 static bool
 tile_wide(const Kernel *k, uint32_t value, int axis, int64_t row)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         if (v->op == VAL_REDUCE || v->op == VAL_AT ||
             (v->op == VAL_LOAD && !tile_load_wide(k, v, axis, row)))
@@ -111,7 +111,7 @@ tile_wide(const Kernel *k, uint32_t value, int axis, int64_t row)
 
 /* n is the side whose neighbours are stored side by side. */
 static bool
-tile_sides(Tiles *t)
+tile_sides(GridTiles *t)
 {
     const Kernel *k = t->k;
     const KStore *store = &k->stores.v[0];
@@ -167,7 +167,7 @@ side_parts(TileSide *side, int64_t warp, int64_t part, int64_t half, int64_t ite
 /* Time of a tile's step over k, in multiply-adds of an item: those, `reads` of group memory for
  * them, its share of bringing the tiles; times how often a device must come round. */
 static double
-tile_price(const Tiles *t, int64_t batch, double multiply, double reads)
+tile_price(const GridTiles *t, int64_t batch, double multiply, double reads)
 {
     double items = (double)t->group, blocks = (double)jot_contract_grid_blocks(&t->m) *
                                               (double)jot_contract_grid_blocks(&t->n);
@@ -185,7 +185,7 @@ side_size(TileSide *side, int64_t items, int64_t registers)
 }
 
 static void
-set_size(Tiles *t, const int64_t *size)
+set_size(GridTiles *t, const int64_t *size)
 {
     side_size(&t->m, size[0], size[2]);
     side_size(&t->n, size[1], size[3]);
@@ -194,7 +194,7 @@ set_size(Tiles *t, const int64_t *size)
 
 /* Terms of a step. */
 static int64_t
-tile_depth(const Tiles *t)
+tile_depth(const GridTiles *t)
 {
     return t->m.block + t->n.block > 128 ? 8 : 16;
 }
@@ -202,7 +202,7 @@ tile_depth(const Tiles *t)
 /* A group as large as the target's, tiles that it has room for: two of each, with columns that keep
  * rows apart. */
 static bool
-tile_fits(const Tiles *t, const Target *target)
+tile_fits(const GridTiles *t, const Target *target)
 {
     size_t a = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.a].dtype);
     size_t b = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.b].dtype);
@@ -214,7 +214,7 @@ tile_fits(const Tiles *t, const Target *target)
 
 /* False: the target has room for none. */
 static bool
-tile_sizes(Tiles *t, int64_t batch, const Target *target)
+tile_sizes(GridTiles *t, int64_t batch, const Target *target)
 {
     int64_t most = t->k->values.v[t->c.reduce].dtype == JOT_F64 ? 4 : 8, best[4] = {0};
     int64_t size[4], depth;
@@ -259,7 +259,7 @@ enum {
 };
 
 static void
-set_matrix(Tiles *t, const int64_t *size)
+set_matrix(GridTiles *t, const int64_t *size)
 {
     side_parts(&t->m, size[0], size[2], 2, 8, 1);
     side_parts(&t->n, size[1], size[3], 1, 4, 2);
@@ -268,7 +268,7 @@ set_matrix(Tiles *t, const int64_t *size)
 
 /* Groups that each multiprocessor has, where the blocks are shared out evenly. */
 static int64_t
-tile_rounds(const Tiles *t, int64_t batch, const Target *target)
+tile_rounds(const GridTiles *t, int64_t batch, const Target *target)
 {
     int64_t groups = batch * jot_contract_grid_blocks(&t->m) * jot_contract_grid_blocks(&t->n);
     return (groups + target->busy - 1) / target->busy;
@@ -278,7 +278,7 @@ tile_rounds(const Tiles *t, int64_t batch, const Target *target)
  * together, 256 by each of four others), the group's memory (128 bytes; what is read and what is
  * filled), and the way to it from the cache of all multiprocessors (40 of each). Times rounds. */
 static double
-matrix_price(const Tiles *t, int64_t batch, const int64_t *size, const Target *target)
+matrix_price(const GridTiles *t, int64_t batch, const int64_t *size, const Target *target)
 {
     int64_t rounds = tile_rounds(t, batch, target), fill = t->m.block + t->n.block;
     int64_t warps = rounds * size[0] * size[1];
@@ -294,7 +294,7 @@ matrix_price(const Tiles *t, int64_t batch, const int64_t *size, const Target *t
 /* Warps along m and n, and steps of each, as the instruction has them;
  * what the group's memory holds. */
 static bool
-matrix_fits(const Tiles *t, const int64_t *size, const Target *target)
+matrix_fits(const GridTiles *t, const int64_t *size, const Target *target)
 {
     int64_t warps = size[0] * size[1];
     int64_t rows = t->m.block + t->n.block + 16; /* and what keeps them apart */
@@ -309,7 +309,7 @@ matrix_fits(const Tiles *t, const int64_t *size, const Target *target)
 
 /* Groups that a multiprocessor has registers for. */
 static int64_t
-tile_groups(const Tiles *t)
+tile_groups(const GridTiles *t)
 {
     return 512 / t->group / (t->s->registers ? 2 : 1);
 }
@@ -317,7 +317,7 @@ tile_groups(const Tiles *t)
 /* Bytes that one of the groups on a multiprocessor has, of which each costs 1 KiB; where the target
  * does not say what it gives at a launch, all that it has. */
 static int64_t
-tile_room(const Tiles *t, const Target *target)
+tile_room(const GridTiles *t, const Target *target)
 {
     int64_t groups = tile_groups(t);
     if (groups > t->rounds)
@@ -330,7 +330,7 @@ tile_room(const Tiles *t, const Target *target)
 /* Terms of a step, in pairs of the unit's: twice as many where the group has room for three steps
  * of them, so there are half the barriers. */
 static void
-matrix_depth(Tiles *t, const Target *target)
+matrix_depth(GridTiles *t, const Target *target)
 {
     int64_t steps = t->half == JOT_F32 || t->sum.ext <= MATRIX_K ? 1 : 2;
     int64_t rows = t->m.block + t->n.block + 16;
@@ -342,7 +342,7 @@ matrix_depth(Tiles *t, const Target *target)
 
 /* False: the target has room for none. */
 static bool
-matrix_sizes(Tiles *t, int64_t batch, const Target *target)
+matrix_sizes(GridTiles *t, int64_t batch, const Target *target)
 {
     int64_t best[4] = {0}, size[4];
     double price = 0, p;
@@ -370,19 +370,19 @@ matrix_sizes(Tiles *t, int64_t batch, const Target *target)
 /* How tiles lie in rows of 16 bytes: along k, or turned, along the side, where that is how the
  * operand's neighbours lie and the unit can turn them back; whether a row comes at a time. */
 static void
-side_rows(const Tiles *t, TileSide *side, uint32_t operand)
+side_rows(const GridTiles *t, TileSide *side, uint32_t operand)
 {
     bool along = side_unit(t->k, operand, &t->sum);
     const TileSide *inner;
-    side->turned = side->unit && t->half != JOT_F32;
-    inner = side->turned ? side : &t->sum;
-    side->wide = (side->turned || along) && !(side->unit && !side->turned) &&
+    side->transposed = side->unit && t->half != JOT_F32;
+    inner = side->transposed ? side : &t->sum;
+    side->wide = (side->transposed || along) && !(side->unit && !side->transposed) &&
                  tile_wide(t->k, operand, inner->axis[inner->n - 1], t->row);
 }
 
 /* Without the unit tiles lie along the side, and f32 comes four at a time where it can. */
 static void
-side_four(const Tiles *t, TileSide *side, uint32_t operand)
+side_four(const GridTiles *t, TileSide *side, uint32_t operand)
 {
     const TileSide *inner = side->unit ? side : &t->sum;
     side->wide = t->k->values.v[operand].dtype == JOT_F32 && inner->block % t->row == 0 &&
@@ -392,7 +392,7 @@ side_four(const Tiles *t, TileSide *side, uint32_t operand)
 
 /* Sizes are known. */
 static void
-tile_rows(Tiles *t)
+tile_rows(GridTiles *t)
 {
     t->row = t->half ? 16 / (int64_t)jot_dtype_nbytes((jot_DType)t->half) : 4;
     (t->half ? side_rows : side_four)(t, &t->m, t->c.a);
@@ -403,7 +403,7 @@ tile_rows(Tiles *t)
 /* Of each tile: copies past the registers may be several steps ahead, what goes through these only
  * one. They have as many as there is memory and are steps. */
 static void
-tile_buffers(Tiles *t, const Target *target)
+tile_buffers(GridTiles *t, const Target *target)
 {
     int64_t step = (t->m.block + t->n.block) * t->sum.block;
     int64_t most = jot_contract_grid_blocks(&t->sum);
@@ -424,7 +424,7 @@ tile_buffers(Tiles *t, const Target *target)
 /* Both operands are of one half precision, or of f32 that may be rounded, and the product fills the
  * unit somewhat. */
 static int
-matrix_dtype(const Tiles *t, bool rounded)
+matrix_dtype(const GridTiles *t, bool rounded)
 {
     const Kernel *k = t->k;
     int a = jot_contract_half(k, t->c.a), b = jot_contract_half(k, t->c.b);
@@ -440,7 +440,7 @@ matrix_dtype(const Tiles *t, bool rounded)
 /* Few results of many terms leave most of a device idle: k goes in chunks, whose sums are added up
  * in a launch behind. As many as keep it busy, of some length, by extents alone. */
 static void
-chunk_sizes(Tiles *t, int64_t batch, const Target *target)
+chunk_sizes(GridTiles *t, int64_t batch, const Target *target)
 {
     int64_t blocks = jot_contract_grid_blocks(&t->sum);
     int64_t groups = batch * jot_contract_grid_blocks(&t->m) * jot_contract_grid_blocks(&t->n);
@@ -459,7 +459,7 @@ chunk_sizes(Tiles *t, int64_t batch, const Target *target)
 /* Rows and columns of the operands that a wave of groups reads, whose blocks go down `band` blocks
  * of m, then on to the next of n. */
 static int64_t
-wave_reads(const Tiles *t, int64_t wave, int64_t band)
+wave_reads(const GridTiles *t, int64_t wave, int64_t band)
 {
     int64_t mb = jot_contract_grid_blocks(&t->m), nb = jot_contract_grid_blocks(&t->n);
     int64_t columns = (wave + band - 1) / band, rows = band;
@@ -473,7 +473,7 @@ wave_reads(const Tiles *t, int64_t wave, int64_t band)
 /* The order of blocks: row by row, unless bands save a fourth of what a wave reads. They are whole:
  * as many blocks of m as divide these. */
 static void
-tile_bands(Tiles *t, const Target *target)
+tile_bands(GridTiles *t, const Target *target)
 {
     int64_t mb = jot_contract_grid_blocks(&t->m), groups = tile_groups(t), best = 1, least;
     int64_t wave = target->busy * (groups > 1 ? groups : 1);
@@ -495,7 +495,7 @@ tile_bands(Tiles *t, const Target *target)
 JOT_FN bool
 jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, MatrixUse matrix)
 {
-    Tiles *t = jot_mem_new(k->mem, 1, sizeof *t);
+    GridTiles *t = jot_mem_new(k->mem, 1, sizeof *t);
     const Value *sum = &k->values.v[c->reduce];
     int64_t batch = jot_kernel_extent(k, c->batch);
     bool ok = t != NULL;

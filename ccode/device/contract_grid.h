@@ -22,7 +22,7 @@ typedef struct {
     Ix local;                   /* ... within the block */
     Ix inside;                  /* at < ext; 0: always */
     bool unit;                  /* its operand's neighbours are neighbours along it */
-    bool turned; /* rows of its tile have these side by side, not neighbours along k */
+    bool transposed; /* rows of its tile have these side by side, not neighbours along k */
     bool wide;                  /* a row of 16 bytes comes at a time */
 } TileSide;
 
@@ -44,13 +44,13 @@ typedef struct {
     Ix inside[JOT_MAX_RANK + 8]; /* conditions of the sum, which its operands take over */
     int ninside;
     LoopList grid;
-} Tiles;
+} GridTiles;
 
 JOT_FN int64_t jot_contract_grid_blocks(const TileSide *side); /* how many cover it */
 /* contract_grid_make.c, in this order; false: it cannot be, or out of memory. */
-JOT_FN bool jot_contract_grid_respace(Tiles *t);
-JOT_FN bool jot_contract_grid_operands(Tiles *t);
-JOT_FN bool jot_contract_grid_total(Tiles *t);
-JOT_FN bool jot_contract_grid_stages(Tiles *t);
+JOT_FN bool jot_contract_grid_respace(GridTiles *t);
+JOT_FN bool jot_contract_grid_operands(GridTiles *t);
+JOT_FN bool jot_contract_grid_total(GridTiles *t);
+JOT_FN bool jot_contract_grid_stages(GridTiles *t);
 
 #endif

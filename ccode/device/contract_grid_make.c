@@ -16,13 +16,13 @@
 /* ---- new axes ---- */
 
 static int
-tile_axis(Tiles *t, const char *name, int64_t ext)
+tile_axis(GridTiles *t, const char *name, int64_t ext)
 {
     return ext > 1 ? jot_kernel_axis(t->k, name, ext) : -1;
 }
 
 static Ix
-tile_step(Tiles *t, Ix at, int axis, int64_t step)
+tile_step(GridTiles *t, Ix at, int axis, int64_t step)
 {
     IxPool *ix = t->k->ix;
     return axis < 0 ? at : jot_ix_add(ix, at, jot_ix_scale(ix, jot_ix_axis(ix, axis), step));
@@ -31,7 +31,7 @@ tile_step(Tiles *t, Ix at, int axis, int64_t step)
 /* The side's axes, and where each of its own stands. Loads and stores ask whether they are inside,
  * by the axes that they had. */
 static void
-split_side(Tiles *t, TileSide *side, uint64_t axes, const char *const *names, Respace *r)
+split_side(GridTiles *t, TileSide *side, uint64_t axes, const char *const *names, Respace *r)
 {
     Kernel *k = t->k;
     IxPool *ix = k->ix;
@@ -59,7 +59,7 @@ split_side(Tiles *t, TileSide *side, uint64_t axes, const char *const *names, Re
 }
 
 JOT_FN bool
-jot_contract_grid_respace(Tiles *t)
+jot_contract_grid_respace(GridTiles *t)
 {
     static const char *const names[3][PARTS] = {
         {"mg", "mb", "mw", "mq", "mh", "mt", "mr"}, {"ng", "nb", "nw", "nq", "nh", "nt", "nr"},
@@ -94,7 +94,7 @@ jot_contract_grid_respace(Tiles *t)
 
 /* Words for the matrix unit are rounded on their way to a tile, once: it would cut them off. */
 static uint32_t
-tile_rounded(const Tiles *t, uint32_t value)
+tile_rounded(const GridTiles *t, uint32_t value)
 {
     return t->half == JOT_F32 ? jot_v_call(t->k, JOT_F32, "jot_tf32(%0)", 1, &value) : value;
 }
@@ -102,7 +102,7 @@ tile_rounded(const Tiles *t, uint32_t value)
 /* Beyond the end of k, and where the sum leaves points out, an operand is 0. A condition on m and n
  * at once belongs to neither: false. */
 JOT_FN bool
-jot_contract_grid_operands(Tiles *t)
+jot_contract_grid_operands(GridTiles *t)
 {
     Kernel *k = t->k;
     const Value sum = k->values.v[t->c.reduce];
@@ -135,7 +135,7 @@ jot_contract_grid_operands(Tiles *t)
 
 /* sum over k  ->  sum over chunks of the sum over a chunk */
 JOT_FN bool
-jot_contract_grid_total(Tiles *t)
+jot_contract_grid_total(GridTiles *t)
 {
     Kernel *k = t->k;
     Value *part = &k->values.v[t->c.reduce];
@@ -159,7 +159,7 @@ typedef struct { int axis; int64_t step; } TileAxis;
 /* Loops that the items of a group share: as many of the innermost steps as there are items, all of
  * them when there are fewer; the other steps are unrolled. */
 static void
-tile_share(const Tiles *t, const TileAxis *axis, int n, Stage *st)
+tile_share(const GridTiles *t, const TileAxis *axis, int n, Stage *st)
 {
     int64_t steps = 1, step[2 * PARTS];
     for (int i = n; i-- > 0;) {
@@ -177,7 +177,7 @@ tile_share(const Tiles *t, const TileAxis *axis, int n, Stage *st)
 }
 
 static Stage
-tile_begin(const Tiles *t, bool store, uint32_t what)
+tile_begin(const GridTiles *t, bool store, uint32_t what)
 {
     Stage st = jot_stage_begin(store, what);
     jot_stage_loops(&st, t->grid.loop, t->grid.n);
@@ -189,10 +189,11 @@ tile_begin(const Tiles *t, bool store, uint32_t what)
  * other follows in memory, so eight rows of 16 bytes lie on banks of their own; items that bring a
  * row of the operand go from one 16 bytes to the next, which are as many more apart. */
 static void
-place_rows(Tiles *t, const TileSide *side, Dims *d)
+place_rows(GridTiles *t, const TileSide *side, Dims *d)
 {
     IxPool *ix = t->k->ix;
-    const TileSide *along = side->turned ? side : &t->sum, *other = side->turned ? &t->sum : side;
+    const TileSide *along = side->transposed ? side : &t->sum,
+        *other = side->transposed ? &t->sum : side;
     Ix row = jot_ix_const(ix, t->row);
     int64_t n = along->block / t->row, apart = n < 8 ? 8 / n % 8 : 1, of[KERNEL_AXES];
     Space space = jot_kernel_space(t->k, of);
@@ -204,7 +205,7 @@ place_rows(Tiles *t, const TileSide *side, Dims *d)
 /* Buffers of k by the block's points, neighbours together: 4 more where items side by side fill
  * columns of it, which then lie on banks of their own. */
 static Place
-tile_place(Tiles *t, const char *name, int dtype, const TileSide *side)
+tile_place(GridTiles *t, const char *name, int dtype, const TileSide *side)
 {
     IxPool *ix = t->k->ix;
     Dims d = {{0}, {0}, 0};
@@ -244,7 +245,7 @@ lane_loops(const TileSide *side, int64_t together, Stage *st, LoopKind kind)
 
 /* Items side by side copy what lies side by side. */
 static bool
-add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
+add_tile(GridTiles *t, uint32_t value, const char *name, const TileSide *side)
 {
     const TileSide *inner = side->unit ? side : &t->sum, *outer = side->unit ? &t->sum : side;
     TileAxis axis[2 * PARTS];
@@ -265,7 +266,7 @@ add_tile(Tiles *t, uint32_t value, const char *name, const TileSide *side)
 
 /* Which item has which sums: warps, then items of a warp or of the group. */
 static void
-item_loops(const Tiles *t, Stage *st)
+item_loops(const GridTiles *t, Stage *st)
 {
     const TileSide *first = t->warps == 4 ? &t->n : &t->m, *second = t->warps == 4 ? &t->m : &t->n;
     jot_stage_loop(st, first->part[PART_WARP].axis, 1, LOOP_TEAM); /* four of m's are neighbours */
@@ -276,7 +277,7 @@ item_loops(const Tiles *t, Stage *st)
 
 /* The sums of an item; `kind`: of those that one step of the matrix unit makes. */
 static void
-register_loops(const Tiles *t, Stage *st, LoopKind kind)
+register_loops(const GridTiles *t, Stage *st, LoopKind kind)
 {
     jot_stage_loop(st, t->m.part[PART_PART].axis, 1, kind);
     if (!t->half)
@@ -288,7 +289,7 @@ register_loops(const Tiles *t, Stage *st, LoopKind kind)
 
 /* Where the sums of chunks wait: all blocks of them, edges included. */
 static Place
-chunk_place(Tiles *t)
+chunk_place(GridTiles *t)
 {
     Dims d = {{0}, {0}, 0};
     for (int i = 0; i < t->grid.n; i++) {
@@ -303,7 +304,7 @@ chunk_place(Tiles *t)
 
 /* Items add chunks up in order, each for a result of its own. */
 static bool
-add_total(Tiles *t)
+add_total(GridTiles *t)
 {
     Stage st = jot_stage_begin(false, t->total), out;
     int count;
@@ -325,7 +326,7 @@ add_total(Tiles *t)
 }
 
 static bool
-add_block(Tiles *t)
+add_block(GridTiles *t)
 {
     Stage st = tile_begin(t, false, t->c.reduce), out = tile_begin(t, true, 0);
     jot_stage_loop(&st, t->sum.part[PART_BLOCK].axis, 1, LOOP_AHEAD);
@@ -348,7 +349,7 @@ add_block(Tiles *t)
 }
 
 JOT_FN bool
-jot_contract_grid_stages(Tiles *t)
+jot_contract_grid_stages(GridTiles *t)
 {
     Kernel *k = t->k;
     for (int a = 0; a < (int)k->axes.n; a++)

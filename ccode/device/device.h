@@ -9,7 +9,7 @@
 /* C_MATRIX: who has it together, its steps, how operands lie
  * (ccode/device/emit_matrix.c). What four warps have together is on its way until it is waited for;
  * k 0: all is there, the sums may be read. */
-typedef struct { int warps, m, n, k, far[2]; bool turned[2]; } MatrixUnit;
+typedef struct { int warps, m, n, k, far[2]; bool transposed[2]; } MatrixUnit;
 JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
 JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
 

@@ -33,7 +33,7 @@ typedef struct {
     int done;                   /* sums that are waited for: no product */
     const char *dtype, *type;   /* "bf16"; of elements in memory */
     int m, n, k;                /* steps */
-    bool turned[2];
+    bool transposed[2];
     int far[2], row, nbytes;    /* V and bytes of an element */
 } MatrixText;
 
@@ -79,8 +79,8 @@ read_name(const char *name, size_t n, MatrixText *x)
     x->n = eat_word(name, n, &at, "x") ? read_int(name, n, &at) : 0;
     x->k = eat_word(name, n, &at, "x") ? read_int(name, n, &at) : 0;
     for (int i = 0; i < 2; i++) {
-        x->turned[i] = eat_word(name, n, &at, "_t");
-        if (!x->turned[i] && !eat_word(name, n, &at, "_k"))
+        x->transposed[i] = eat_word(name, n, &at, "_t");
+        if (!x->transposed[i] && !eat_word(name, n, &at, "_k"))
             return false;
         x->far[i] = read_int(name, n, &at);
     }
@@ -113,7 +113,7 @@ put_element(const MatrixText *x, int i, const char *outer, int add, Text *out)
     if (x->row == 8)
         jot_text_f(out, "jotm_%s_to_f32", x->dtype);
     jot_text_f(out, "(");
-    if (x->turned[i])
+    if (x->transposed[i])
         jot_text_f(out, "%s[(%s + %d) / %d * %d + k * %d + (%s + %d) %% %d])", name, outer, add,
                    x->row, x->far[i], x->row, outer, add, x->row);
     else
@@ -153,7 +153,7 @@ put_plain(const MatrixText *x, Text *out)
 static void
 put_rows(const MatrixText *x, int i, Text *out)
 {
-    bool first = x->turned[i] == (i == 1); /* the row number runs on into the second matrix */
+    bool first = x->transposed[i] == (i == 1); /* the row number runs on into the second matrix */
     jot_text_f(out, "    const jot_u32 p%d = (jot_u32)__cvta_generic_to_shared(%s + (", i,
                i ? "b" : "a");
     if (first)
@@ -167,8 +167,8 @@ put_rows(const MatrixText *x, int i, Text *out)
 static int
 far_off(const MatrixText *x, int i, int part, int k)
 {
-    int along = x->turned[i] ? 16 / x->row * x->far[i] : 16 * x->row;
-    int terms = x->turned[i] ? 2 * x->row * x->row : 2 * x->far[i];
+    int along = x->transposed[i] ? 16 / x->row * x->far[i] : 16 * x->row;
+    int terms = x->transposed[i] ? 2 * x->row * x->row : 2 * x->far[i];
     return x->nbytes * (part * along + k * terms);
 }
 
@@ -177,7 +177,7 @@ static void
 put_load(const MatrixText *x, int i, const char *r, int first, int count, int offset, Text *out)
 {
     jot_text_f(out, "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 {", count,
-               x->turned[i] ? ".trans" : "");
+               x->transposed[i] ? ".trans" : "");
     for (int e = 0; e < count; e++)
         jot_text_f(out, e ? ", %%%d" : "%%%d", e);
     jot_text_f(out, "}, [%%%d+%d];\"\n        : ", count, offset);
@@ -240,7 +240,7 @@ put_descriptor(const MatrixText *x, int i, Text *out)
     jot_text_f(out,
                "    const jot_u64 p%d = ((jot_u64)__cvta_generic_to_shared(%s) & 0x3ffff) >> 4 | "
                "(jot_u64)%d << 16 | (jot_u64)%d << 32;\n",
-               i, i ? "b" : "a", x->turned[i] ? 8 : far, x->turned[i] ? far : 8);
+               i, i ? "b" : "a", x->transposed[i] ? 8 : far, x->transposed[i] ? far : 8);
 }
 
 static void
@@ -273,7 +273,7 @@ put_group(const MatrixText *x, Text *out)
             jot_text_f(out, e ? e % 16 ? ", %%%d" : ",\"\n        \" %%%d" : "%%%d", e);
         jot_text_f(out, "},\"\n        \" %%%d, %%%d, 1, 1, 1", sums + 2 * k, sums + 2 * k + 1);
         if (x->row == 8) /* words are never turned */
-            jot_text_f(out, ", %d, %d", x->turned[0], x->turned[1]);
+            jot_text_f(out, ", %d, %d", x->transposed[0], x->transposed[1]);
         jot_text_f(out, ";\\n\"\n");
     }
     jot_text_f(out, "        \"wgmma.commit_group.sync.aligned;\"\n        : ");
@@ -369,8 +369,8 @@ jot_print_matrix(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_wgmma_done_%d(", sums);
     else
         jot_text_f(p->out, "jot_%s_%s_%dx%dx%d_%s%d_%s%d(", x.warps == 4 ? "wgmma" : "mma",
-                   jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.turned[0] ? "t" : "k",
-                   x.far[0], x.turned[1] ? "t" : "k", x.far[1]);
+                   jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.transposed[0] ? "t" : "k",
+                   x.far[0], x.transposed[1] ? "t" : "k", x.far[1]);
     for (int i = 0; i < sums; i++)
         jot_print_f(p, x.k || i < sums - 1 ? "&%w, " : "&%w);\n", arg[i]);
     if (x.k)

@@ -179,13 +179,13 @@ static bool
 stage_reads(const Grid *g, const GridStage *st, uint32_t what)
 {
     const Kernel *k = g->k;
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    jot_below_open(&w, k, st->store ? k->stores.v[st->what].value
+    jot_operands_open(&w, k, st->store ? k->stores.v[st->what].value
                                     : k->args.v[k->values.v[st->what].arg]);
-    while ((n = jot_below_next(&w)) != 0 && n != what)
+    while ((n = jot_operands_next(&w)) != 0 && n != what)
         if (n < what)
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
     return n != 0;
 }
 
@@ -244,16 +244,16 @@ grid_nests(Grid *g)
 static bool
 loads_side_by_side(const Kernel *k, uint32_t value, int axis, int *nbytes)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         int64_t moved[KERNEL_AXES];
         int size;
         if (v->op == VAL_REDUCE || v->op == VAL_AT) {
             if (v->free >> axis & 1)
                 return false;
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
         }
         if (v->op != VAL_LOAD)
             continue;

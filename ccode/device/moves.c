@@ -55,9 +55,9 @@ move_through(const Kernel *k, const Value *v, int64_t *moved)
 JOT_FN bool
 jot_grid_moves(const Kernel *k, uint32_t value, int64_t *moved)
 {
-    Below w;
+    OperandWalk w;
     uint32_t load = 0, n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         if (v->op != VAL_LOAD ||
             (load && k->bufs.v[v->buf].layout->nelem <=

@@ -78,10 +78,10 @@ static bool
 square_values(const Square *q)
 {
     const Kernel *k = q->k;
-    Below w;
+    OperandWalk w;
     uint32_t n;
     for (uint32_t i = 0; i < k->stores.n; i++) {
-        for (jot_below_open(&w, k, k->stores.v[i].value); (n = jot_below_next(&w)) != 0;) {
+        for (jot_operands_open(&w, k, k->stores.v[i].value); (n = jot_operands_next(&w)) != 0;) {
             int op = k->values.v[n].op;
             if (op == VAL_REDUCE || op == VAL_SECOND || op == VAL_AT)
                 return false;
@@ -140,10 +140,10 @@ square_rows(Square *q)
 {
     const Kernel *k = q->k;
     int64_t most = 0;
-    Below w;
+    OperandWalk w;
     uint32_t n;
     for (uint32_t i = 0; i < k->stores.n; i++)
-        for (jot_below_open(&w, k, k->stores.v[i].value); (n = jot_below_next(&w)) != 0;) {
+        for (jot_operands_open(&w, k, k->stores.v[i].value); (n = jot_operands_next(&w)) != 0;) {
             int unit = square_across(q, n);
             int64_t nelem = unit < 0 ? 0 : k->bufs.v[k->values.v[n].buf].layout->nelem;
             q->r.axis = nelem > most ? unit : q->r.axis;
@@ -167,10 +167,10 @@ square_loads(Square *q)
 {
     const Kernel *k = q->k;
     int64_t left = q->target->group_nbytes;
-    Below w;
+    OperandWalk w;
     uint32_t n;
     for (uint32_t i = 0; i < k->stores.n; i++)
-        for (jot_below_open(&w, k, k->stores.v[i].value); (n = jot_below_next(&w)) != 0;) {
+        for (jot_operands_open(&w, k, k->stores.v[i].value); (n = jot_operands_next(&w)) != 0;) {
             int64_t nbytes = SQUARE_SIDE * (SQUARE_SIDE + 1) *
                              (int64_t)jot_dtype_nbytes((jot_DType)k->values.v[n].dtype);
             if (square_across(q, n) != q->r.axis || square_listed(q, n) || nbytes > left ||

@@ -80,8 +80,9 @@ JOT_FN jot_Scalar
 jot_matrix_pack(MatrixUnit x)
 {
     jot_Scalar c;
-    c.u = (uint64_t)x.m | (uint64_t)x.n << 8 | (uint64_t)x.k << 16 | (uint64_t)x.turned[0] << 24 |
-          (uint64_t)x.turned[1] << 25 | (uint64_t)x.warps << 26 | (uint64_t)x.far[0] << 32 |
+    c.u = (uint64_t)x.m | (uint64_t)x.n << 8 | (uint64_t)x.k << 16
+        | (uint64_t)x.transposed[0] << 24 |
+          (uint64_t)x.transposed[1] << 25 | (uint64_t)x.warps << 26 | (uint64_t)x.far[0] << 32 |
           (uint64_t)x.far[1] << 48;
     return c;
 }
@@ -93,8 +94,8 @@ jot_matrix_unit(jot_Scalar c)
     x.m = (int)(c.u & 255);
     x.n = (int)(c.u >> 8 & 255);
     x.k = (int)(c.u >> 16 & 255);
-    x.turned[0] = c.u >> 24 & 1;
-    x.turned[1] = c.u >> 25 & 1;
+    x.transposed[0] = c.u >> 24 & 1;
+    x.transposed[1] = c.u >> 25 & 1;
     x.warps = (int)(c.u >> 26 & 15);
     x.far[0] = (int)(c.u >> 32 & 0xffff);
     x.far[1] = (int)(c.u >> 48);
@@ -139,7 +140,7 @@ matrix_layout(const Walk *w, const Stage *st, const Place *p, MatrixUnit *x, int
         return false;
     far = buf->layout->ext[buf->rank - 2] * row;
     x->far[i] = (int)far;
-    x->turned[i] = !(jot_ix_axes(w->k->ix, last) & w->k->values.v[st->what].axes);
+    x->transposed[i] = !(jot_ix_axes(w->k->ix, last) & w->k->values.v[st->what].axes);
     return far < 1 << 16;
 }
 

@@ -10,7 +10,7 @@
  *
  * Who builds the kernel asks (KBuf.over), here it is answered; the two pointers are then not said
  * to be apart, which keeps the compiler to the order of the text. The loops' steps still are
- * (ccode/lower/apart.c).
+ * (ccode/lower/independent.c).
  *
  *   requires  what is spelled in place was chosen (ccode/emit/name.c)      keeps  everything
  *
@@ -100,7 +100,7 @@ over_allowed(const Code *code, const uint32_t *place, uint32_t out, uint32_t in)
 }
 
 JOT_FN void
-jot_code_over(const Code *code, BufSet *over)
+jot_code_donates(const Code *code, BufSet *over)
 {
     uint32_t *place = NULL;
 

@@ -314,7 +314,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     }
     if (p->name && !p->moves == !p->stride) {
         jot_print_choose(code);
-        jot_code_over(code, &p->over);
+        jot_code_donates(code, &p->over);
         print_function(p, name);
         if (p->moves)
             print_called(out, from);
@@ -375,7 +375,7 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
     if (ok && guard)
         jot_code_guard(&code);
     if (ok && !d->device)
-        jot_code_apart(&code);
+        jot_code_independent(&code);
     if (ok && guard && d->vectors && s->vector_nbytes)
         jot_code_unswitch(&code, 1);
     if (ok) {

@@ -86,7 +86,7 @@ find_inner(const Printer *p, uint32_t loop)
         const Inst *in = &code->inst.v[n];
         if (++kids > JAM_NAMES)
             return 0;
-        if (in->op == C_FOR && in->apart && !inner)
+        if (in->op == C_FOR && in->independent && !inner)
             inner = n;
         else if (in->kids || !in->pure || in->lanes || in->op == C_CALL || in->op == C_DECL)
             return 0;
@@ -158,7 +158,7 @@ jot_print_jammed(Printer *p, uint32_t loop)
     uint32_t mark = p->scope.n, inner;
     int vectors;
     size_t from = p->out->n;
-    if (!p->moves || p->jam || in->narg || in->wide || in->apart || whole < 2)
+    if (!p->moves || p->jam || in->narg || in->wide || in->independent || whole < 2)
         return false;
     inner = find_inner(p, loop);
     vectors = inner ? jot_print_loop_vectors(p, inner) : 0;

@@ -70,7 +70,7 @@ print_far_load(Printer *p, const Inst *in, int64_t stride)
 /* Other loads of the block's steps that lie beside this one: from so many elements before it to so
  * many behind it. */
 static void
-loads_beside(const Printer *p, const Inst *in, int64_t stride, int64_t *before, int64_t *behind)
+loads_adjacent(const Printer *p, const Inst *in, int64_t stride, int64_t *before, int64_t *behind)
 {
     uint32_t place = p->code->args.v[in->arg];
     int64_t off, least = 0, most = 0;
@@ -135,7 +135,7 @@ static void
 print_strided_load(Printer *p, const Inst *in, int stride)
 {
     int64_t before, behind, last;
-    loads_beside(p, in, stride, &before, &behind);
+    loads_adjacent(p, in, stride, &before, &behind);
     last = before + (int64_t)stride * (p->lanes - 1) + behind;
     print_strided(p, in, (int)((last + p->lanes) / p->lanes) - 1, stride, before, last);
 }

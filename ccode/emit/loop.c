@@ -17,7 +17,7 @@
  *   requires  counted code, `apart` known       keeps  every step's values; order of effects
  *   breaks    nothing
  *
- * Read before: ccode/lower/apart.c, ccode/emit/statement.c. After: ccode/emit/lanes.c
+ * Read before: ccode/lower/independent.c, ccode/emit/statement.c. After: ccode/emit/lanes.c
  * (expressions). */
 #include "ccode/emit/print.h"
 
@@ -134,7 +134,8 @@ find_widths(const Printer *p, uint32_t block, int *widest, int *narrowest)
     for (uint32_t n = block; (n = jot_code_next(p->code, block, n)) != 0;) {
         const Inst *in = &p->code->inst.v[n];
         bool memory = in->op == C_STORE || in->op == C_LOAD;
-        int own = jot_print_lane_nbytes(in->op == C_STORE ? p->k->bufs.v[in->aux].dtype : in->dtype);
+        int own = jot_print_lane_nbytes(in->op == C_STORE ? p->k->bufs.v[in->aux].dtype
+                                        : in->dtype);
         int in_memory = memory ? (int)jot_dtype_nbytes((jot_DType)p->k->bufs.v[in->aux].dtype) : 8;
         if (p->moves[n] != MOVES_VECTOR || (!in->live && !in->uses) || in->op == C_SET)
             continue;
@@ -350,7 +351,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
     const Inst *in = &p->code->inst.v[n];
     uint32_t mark = p->scope.n;
     Loop l;
-    bool vectors = p->moves && in->apart && !(in->wide && in->aux) && loop_plan(p, n, &l);
+    bool vectors = p->moves && in->independent && !(in->wide && in->aux) && loop_plan(p, n, &l);
     if (vectors) {
         if (l.steps < 0) {
             jot_print_f(p, "\t{\n");
@@ -367,7 +368,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
         jot_print_give(p, mark);
         p->vectors = true;
     }
-    if (p->moves && in->apart)
+    if (p->moves && in->independent)
         unmark(p, n);
     return vectors;
 }

@@ -124,7 +124,7 @@ JOT_FN void jot_print_any_open(Printer *p);
 JOT_FN void jot_print_any_declare(Printer *p);
 JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */
 /* ccode/emit/alias.c */
-JOT_FN void jot_code_over(const Code *code, BufSet *over);
+JOT_FN void jot_code_donates(const Code *code, BufSet *over);
 /* ccode/emit/name.c */
 JOT_FN void jot_print_choose(Code *code);              /* fill `in_place` */
 JOT_FN Name jot_print_take(Printer *p, const char *text);

@@ -11,7 +11,7 @@
 #include "ccode/ir/operands.h"
 
 static uint32_t
-below_enter(Below *w, uint32_t value)
+below_enter(OperandWalk *w, uint32_t value)
 {
     w->seen[value / 64] |= (uint64_t)1 << value % 64;
     w->way[w->depth].value = (uint16_t)value;
@@ -21,7 +21,7 @@ below_enter(Below *w, uint32_t value)
 
 /* Marks are cleared as far as there can be any: no value below the root has a larger number. */
 JOT_FN void
-jot_below_open(Below *w, const Kernel *k, uint32_t root)
+jot_operands_open(OperandWalk *w, const Kernel *k, uint32_t root)
 {
     w->k = k;
     w->depth = 0;
@@ -31,7 +31,7 @@ jot_below_open(Below *w, const Kernel *k, uint32_t root)
 }
 
 JOT_FN uint32_t
-jot_below_next(Below *w)
+jot_operands_next(OperandWalk *w)
 {
     uint32_t root = w->way[0].value;
 
@@ -57,13 +57,13 @@ jot_below_next(Below *w)
 }
 
 JOT_FN void
-jot_below_from(Below *w, int first)
+jot_operands_from(OperandWalk *w, int first)
 {
     w->way[w->depth - 1].next = (uint8_t)first;
 }
 
 JOT_FN void
-jot_below_skip(Below *w)
+jot_operands_skip(OperandWalk *w)
 {
     w->depth--;
 }
@@ -104,12 +104,12 @@ jot_remake(const Kernel *k, uint32_t root, uint32_t *there, RemakeFn *make, void
 }
 
 JOT_FN uint32_t
-jot_below_load(const Kernel *k, uint32_t value, uint32_t buf)
+jot_operands_load(const Kernel *k, uint32_t value, uint32_t buf)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
 
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;)
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;)
         if (k->values.v[n].op == VAL_LOAD && k->values.v[n].buf == buf)
             return n;
     return 0;
@@ -118,14 +118,14 @@ jot_below_load(const Kernel *k, uint32_t value, uint32_t buf)
 JOT_FN bool
 jot_zero_without(const Kernel *k, uint32_t product, Ix cond)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
 
-    for (jot_below_open(&w, k, product); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, product); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
 
         if (v->op != VAL_EW || v->ew != EW_MUL)
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
         for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
             if (k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond)
                 return true;

@@ -191,7 +191,7 @@ jot_put(Put *p, uint32_t value)
 }
 
 JOT_FN uint32_t
-jot_v_apart(Kernel *k, uint32_t load, int n, const int *dim, const int *axis, int ncond,
+jot_v_distinct(Kernel *k, uint32_t load, int n, const int *dim, const int *axis, int ncond,
             const Ix *cond)
 {
     const Value v = k->values.v[load];

@@ -59,7 +59,7 @@ JOT_FN uint32_t jot_put_load(const Put *p, uint32_t buf, uint32_t at, int nidx, 
 JOT_FN bool jot_put_store(Put *p, const KStore *store); /* of a value that is put */
 
 /* A load with axes of its own in dimensions dim[0..n), read at the positions that stood there. */
-JOT_FN uint32_t jot_v_apart(Kernel *k, uint32_t load, int n, const int *dim, const int *axis,
+JOT_FN uint32_t jot_v_distinct(Kernel *k, uint32_t load, int n, const int *dim, const int *axis,
                             int ncond, const Ix *cond);
 
 #endif

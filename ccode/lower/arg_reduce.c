@@ -16,44 +16,44 @@
 #include "ccode/lower/walk.h"
 
 static uint32_t
-pair_ask(Walk *w, EwOp op, uint32_t a, uint32_t b)
+arg_lanes_ask(Walk *w, EwOp op, uint32_t a, uint32_t b)
 {
     return jot_walk_operator(w, op, JOT_BOOL, a, b, 0);
 }
 
 /* b is strictly more extreme than a. */
 static uint32_t
-pair_better(Walk *w, const Value *v, uint32_t a, uint32_t b)
+arg_lanes_better(Walk *w, const Value *v, uint32_t a, uint32_t b)
 {
     uint32_t beyond, no;
     if (v->dtype < JOT_F16)
-        return pair_ask(w, v->ew == EW_MAX ? EW_GT : EW_LT, b, a);
-    beyond = pair_ask(w, v->ew == EW_MAX ? EW_LE : EW_GE, b, a);
+        return arg_lanes_ask(w, v->ew == EW_MAX ? EW_GT : EW_LT, b, a);
+    beyond = arg_lanes_ask(w, v->ew == EW_MAX ? EW_LE : EW_GE, b, a);
     no = jot_walk_operator(w, EW_NOT, JOT_BOOL, beyond, 0, 0);
-    return pair_ask(w, EW_AND, no, pair_ask(w, EW_EQ, a, a));
+    return arg_lanes_ask(w, EW_AND, no, arg_lanes_ask(w, EW_EQ, a, a));
 }
 
 /* They are equal, and b's second goes first. */
 static uint32_t
-pair_tie(Walk *w, const Value *v, const uint32_t *a, const uint32_t *b)
+arg_lanes_tie(Walk *w, const Value *v, const uint32_t *a, const uint32_t *b)
 {
-    uint32_t equal = pair_ask(w, EW_EQ, a[0], b[0]), nan;
+    uint32_t equal = arg_lanes_ask(w, EW_EQ, a[0], b[0]), nan;
     if (v->dtype >= JOT_F16) {
-        nan = pair_ask(w, EW_NE, a[0], a[0]);
-        nan = pair_ask(w, EW_AND, nan, pair_ask(w, EW_NE, b[0], b[0]));
-        equal = pair_ask(w, EW_OR, equal, nan);
+        nan = arg_lanes_ask(w, EW_NE, a[0], a[0]);
+        nan = arg_lanes_ask(w, EW_AND, nan, arg_lanes_ask(w, EW_NE, b[0], b[0]));
+        equal = arg_lanes_ask(w, EW_OR, equal, nan);
     }
-    return pair_ask(w, EW_AND, equal,
-                    pair_ask(w, v->tie == EW_MAX ? EW_GT : EW_LT, b[1], a[1]));
+    return arg_lanes_ask(w, EW_AND, equal,
+                    arg_lanes_ask(w, v->tie == EW_MAX ? EW_GT : EW_LT, b[1], a[1]));
 }
 
 JOT_FN void
-jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t *a, const uint32_t *b,
+jot_walk_arg_reduce(Walk *w, const Value *v, bool in_order, const uint32_t *a, const uint32_t *b,
               uint32_t *out)
 {
-    uint32_t better = pair_better(w, v, a[0], b[0]);
+    uint32_t better = arg_lanes_better(w, v, a[0], b[0]);
     if (!in_order || !v->ordered)
-        better = pair_ask(w, EW_OR, better, pair_tie(w, v, a, b));
+        better = arg_lanes_ask(w, EW_OR, better, arg_lanes_tie(w, v, a, b));
     for (int n = 0; n < 2; n++)
         out[n] = jot_walk_operator(w, EW_SELECT, w->code->inst.v[b[n]].dtype, better, b[n], a[n]);
 }
@@ -70,7 +70,7 @@ jot_walk_now(Walk *w, uint32_t reg)
 
 /* In the lanes where the conditions do not hold: what no point is worse than. */
 static void
-pair_masked(Walk *w, const Value *v, uint32_t *both)
+arg_lanes_masked(Walk *w, const Value *v, uint32_t *both)
 {
     Value second = *v;
     if (!w->nlane_conds)
@@ -82,7 +82,7 @@ pair_masked(Walk *w, const Value *v, uint32_t *both)
 }
 
 static void
-pair_of_lanes(Walk *w, const Value *v, int lanes, uint32_t *a)
+arg_lanes_of_lanes(Walk *w, const Value *v, int lanes, uint32_t *a)
 {
     uint32_t vector[2], b[2];
     memcpy(vector, a, sizeof vector);
@@ -90,25 +90,25 @@ pair_of_lanes(Walk *w, const Value *v, int lanes, uint32_t *a)
         for (int n = 0; n < 2; n++)
             (lane ? b : a)[n] = jot_walk_lane_of(w, vector[n], lane);
         if (lane)
-            jot_walk_pair(w, v, false, a, b, a);
+            jot_walk_arg_reduce(w, v, false, a, b, a);
     }
 }
 
 /* What is accumulated and `b`, which comes after it, are one. */
 JOT_FN void
-jot_walk_pair_join(Walk *w, const Stage *st, uint32_t stage, bool in_order, uint32_t *b)
+jot_walk_arg_reduce_join(Walk *w, const Stage *st, uint32_t stage, bool in_order, uint32_t *b)
 {
     const Value *v = &w->k->values.v[st->what];
     Place second = jot_place_second(&st->acc);
     uint32_t reg[2] = {0, 0}, a[2], out[2];
     bool memory = st->acc.kind == PLACE_MEM;
     if (memory && w->lanes && !(jot_stage_free(w->s, st) >> w->vector_axis & 1))
-        pair_of_lanes(w, v, w->lanes, b); /* all of them to one place */
+        arg_lanes_of_lanes(w, v, w->lanes, b); /* all of them to one place */
     for (int n = 0; n < 2; n++) {
         reg[n] = memory ? 0 : jot_walk_register(w, stage, n ? KEPT_SECOND : 0);
         a[n] = memory ? jot_walk_get(w, n ? &second : &st->acc) : jot_walk_now(w, reg[n]);
     }
-    jot_walk_pair(w, v, in_order, a, b, out);
+    jot_walk_arg_reduce(w, v, in_order, a, b, out);
     for (int n = 0; n < 2; n++)
         if (memory)
             jot_walk_put(w, n ? &second : &st->acc, out[n]);
@@ -117,7 +117,7 @@ jot_walk_pair_join(Walk *w, const Stage *st, uint32_t stage, bool in_order, uint
 }
 
 JOT_FN void
-jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage)
+jot_walk_arg_reduce_step(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
     uint32_t both[2];
@@ -128,14 +128,14 @@ jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage)
     w->defining = 0;
     if (!both[0] || !both[1])
         return;
-    pair_masked(w, v, both);
-    jot_walk_pair_join(w, st, stage, true, both);
+    arg_lanes_masked(w, v, both);
+    jot_walk_arg_reduce_join(w, st, stage, true, both);
 }
 
 /* ---- the end ---- */
 
 static void
-pair_of_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v, uint32_t *a)
+arg_lanes_of_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v, uint32_t *a)
 {
     int64_t width, step;
     int axis = jot_walk_copies(w, st, &step, &width);
@@ -145,13 +145,13 @@ pair_of_copies(Walk *w, const Stage *st, uint32_t stage, const Value *v, uint32_
     for (int64_t at = step; axis >= 0 && at < width && a[0] && a[1]; at += step) {
         for (int n = 0; n < 2; n++)
             b[n] = jot_walk_kept_copy(w, stage, KEPT_COPIES | (n ? KEPT_SECOND : 0), axis, at);
-        jot_walk_pair(w, v, false, a, b, a);
+        jot_walk_arg_reduce(w, v, false, a, b, a);
     }
 }
 
 /* All items of a work-group: the extreme of all, then the first among the seconds of who has it. */
 static void
-pair_of_team(Walk *w, const Stage *st, const Value *v, uint32_t *a)
+arg_lanes_of_team(Walk *w, const Stage *st, const Value *v, uint32_t *a)
 {
     uint32_t most = jot_walk_team(w, st, a[0], (EwOp)v->ew), same, none;
     jot_Scalar last;
@@ -160,16 +160,16 @@ pair_of_team(Walk *w, const Stage *st, const Value *v, uint32_t *a)
         return;
     jot_reduce_op_identity((EwOp)v->tie, (jot_DType)dtype, &last);
     none = jot_walk_const(w, dtype, last);
-    same = pair_ask(w, EW_EQ, a[0], most);
+    same = arg_lanes_ask(w, EW_EQ, a[0], most);
     if (v->dtype >= JOT_F16)
-        same = pair_ask(w, EW_OR, same, pair_ask(w, EW_NE, a[0], a[0]));
+        same = arg_lanes_ask(w, EW_OR, same, arg_lanes_ask(w, EW_NE, a[0], a[0]));
     same = jot_walk_operator(w, EW_SELECT, dtype, same, a[1], none);
     a[1] = jot_walk_team(w, st, same, (EwOp)v->tie);
     a[0] = most;
 }
 
 JOT_FN void
-jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage)
+jot_walk_arg_reduce_finish(Walk *w, const Stage *st, uint32_t stage)
 {
     const Value *v = &w->k->values.v[st->what];
     const Place *from = st->acc.kind == PLACE_MEM ? &st->acc : NULL, *to = &st->res;
@@ -190,13 +190,13 @@ jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage)
         a[1] = jot_walk_register(w, stage, KEPT_SECOND);
         w->lane = old;
     } else
-        pair_of_copies(w, st, stage, v, a);
+        arg_lanes_of_copies(w, st, stage, v, a);
     if (!a[0] || !a[1])
         return;
     if (w->code->inst.v[a[0]].lanes && !w->lanes)
-        pair_of_lanes(w, v, w->code->inst.v[a[0]].lanes, a);
+        arg_lanes_of_lanes(w, v, w->code->inst.v[a[0]].lanes, a);
     if (!from && !kept)
-        pair_of_team(w, st, v, a);
+        arg_lanes_of_team(w, st, v, a);
     if (to->kind == PLACE_MEM) {
         jot_walk_put(w, to, a[0]);
         jot_walk_put(w, &second_to, a[1]);

@@ -37,7 +37,8 @@ typedef enum {
                    zeros where a condition arg[2..) does not hold; there behind BARRIER_COPIES */
     C_ATOMIC,   /* buffer aux at address arg 0 = it `ew` arg 1, at once */
     C_LIN,      /* c.i + sum of coefficient * operand */
-    C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign or end to think of */
+    C_IDIV, C_IMOD, C_IMUL, /* of index values; `exact`: plain C operator, no sign or end to think
+                               of */
     C_PHASE,    /* the caller's phase, as an index value */
     C_LO, C_HI, /* the caller's steps, likewise */
     C_GE0, C_EQ0, C_INOT, C_IAND, C_IOR,
@@ -62,8 +63,8 @@ typedef enum {
     C_DECL,     /* variable (a register); as an operand: what is in it. c.i > 0: an array */
     C_CELL,     /* element arg 1 of array arg 0 */
     C_SET,      /* register or element arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands:
-                   fma(arg 1, arg 2, arg 0), or the dot product of row `aux` - 1. `exact`: nothing is in the lanes beyond, they may
-                   be overwritten */
+                   fma(arg 1, arg 2, arg 0), or the dot product of row `aux` - 1. `exact`: nothing
+                   is in the lanes beyond, they may be overwritten */
     C_STORE,    /* buffer aux at address arg 0 = arg 1 */
     C_AHEAD     /* buffer aux at address arg 0, which may be past its end, will be loaded soon */
 } COp;
@@ -96,7 +97,7 @@ typedef struct {
     uint32_t user;              /* where uses is 1: the user */
     uint32_t since;             /* LOAD of memory that the function writes: writes before it, from
                                    1; 0: another load is another value */
-    bool apart;                 /* FOR: its steps do not depend on each other (ccode/lower/apart.c) */
+    bool independent;   /* FOR: its steps do not depend on each other (ccode/lower/independent.c) */
     bool live;                  /* it has an effect, or a block with one */
     bool in_place;              /* spelled where it is used, not as a variable */
     bool reads;                 /* memory, in place */
@@ -181,7 +182,7 @@ JOT_FN void jot_walk_near(IndexWalk *w, int n, const Ix *cond);
 /* ---- conditions out of loops (guard.c, bounds.c) ---- */
 #define GUARD_CONDS 64
 JOT_FN void jot_code_guard(Code *code);
-JOT_FN void jot_code_apart(Code *code); /* ccode/lower/apart.c */
+JOT_FN void jot_code_independent(Code *code); /* ccode/lower/independent.c */
 /* The block inside of which an operand can be read: a loop's for its variable. */
 JOT_FN uint32_t jot_guard_scope(const Code *code, uint32_t n);
 JOT_FN bool jot_guard_inside(const Code *code, uint32_t block, uint32_t around);

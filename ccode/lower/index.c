@@ -81,7 +81,7 @@ jot_walk_near(IndexWalk *w, int n, const Ix *cond)
         }
 }
 
-static JOT_APART uint32_t
+static JOT_DISTINCT uint32_t
 load_index(IndexWalk *w, Ix ix)
 {
     IxRec r = w->k->ix->recs.v[ix];
@@ -110,7 +110,7 @@ load_index(IndexWalk *w, Ix ix)
 }
 
 /* Is C's own operator enough: no sign to think of, no product that is cut off? */
-static JOT_APART bool
+static JOT_DISTINCT bool
 is_plain(const IndexWalk *w, COp op, Ix a, Ix b)
 {
     int64_t lo, hi, from, to, by;
@@ -124,7 +124,7 @@ is_plain(const IndexWalk *w, COp op, Ix a, Ix b)
            by <= IX_PRODUCT;
 }
 
-static JOT_APART uint32_t
+static JOT_DISTINCT uint32_t
 index_add(IndexWalk *w, COp op, bool exact, uint32_t first, uint32_t second)
 {
     Inst in = jot_code_pure(op, JOT_I64, 0);
@@ -168,7 +168,7 @@ atom(IndexWalk *w, Ix ix)
 }
 
 /* The sum, the records of whose atoms are those behind the mark. */
-static JOT_APART uint32_t
+static JOT_DISTINCT uint32_t
 sum_of(IndexWalk *w, Ix ix, uint32_t mark)
 {
     IxTerm tmp;

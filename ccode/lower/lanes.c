@@ -87,7 +87,7 @@ fold_cells(Walk *w, uint32_t stage, const uint32_t *array, Ix index, Ix other, E
         a[n] = jot_walk_now(w, a[n]);
         b[n] = jot_walk_now(w, b[n]);
     }
-    jot_walk_pair(w, v, false, a, b, out);
+    jot_walk_arg_reduce(w, v, false, a, b, out);
     for (int n = 0; n < 2; n++)
         jot_walk_set(w, stage, to[n], out[n], EW_NONE, 0);
 }

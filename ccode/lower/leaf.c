@@ -179,7 +179,7 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
     int n = 0;
     bool inside;
     if (v->narg == 2) {
-        jot_walk_pair_step(w, st, stage);
+        jot_walk_arg_reduce_step(w, st, stage);
         return;
     }
     w->nlane_conds = 0;
@@ -217,7 +217,7 @@ walk_combine(Walk *w, const Stage *st, uint32_t stage)
     if (v->narg == 2) {
         both[0] = body;
         both[1] = jot_walk_get(w, &second);
-        jot_walk_pair_join(w, st, stage, false, both);
+        jot_walk_arg_reduce_join(w, st, stage, false, both);
         return;
     }
     if (st->acc.kind == PLACE_MEM)
@@ -344,7 +344,7 @@ jot_walk_leaf(Walk *w, uint32_t n)
     case TREE_RELOAD: walk_reload(w, st, stage); break;
     case TREE_STEP: (st->combine ? walk_combine : walk_step)(w, st, stage); break;
     case TREE_FINISH:
-        (jot_stage_second(w->s, st) ? jot_walk_pair_finish : jot_walk_finish)(w, st, stage);
+        (jot_stage_second(w->s, st) ? jot_walk_arg_reduce_finish : jot_walk_finish)(w, st, stage);
         break;
     case TREE_SAVE: walk_save(w, st, stage); break;
     case TREE_VALUE: walk_value_leaf(w, st, stage); break;

@@ -309,9 +309,9 @@ jot_walk_load(Walk *w, const Value *v, bool bits)
     jot_walk_indices(w, jot_kernel_index(w->k, v->at), v->nidx, index);
     a = make_access(w, v->buf, index, v->at + v->nidx, v->ncond, halo);
     if (lane_step(w, &a) < 0 && !bits) {
-        uint32_t turned = jot_walk_turned(w, v);
-        if (turned)
-            return turned;
+        uint32_t transposed = jot_walk_transposed(w, v);
+        if (transposed)
+            return transposed;
     }
     return load(w, &a, bits ? JOT_U16 : v->dtype, v->c);
 }

@@ -15,11 +15,11 @@
  * schedules. */
 #include "ccode/lower/walk.h"
 
-enum { TURN_MOST = 16 }; /* lanes */
+enum { TRANSPOSE_MOST = 16 }; /* lanes */
 
 /* The load's address under the present positions, at another copy. */
 static Ix
-turn_address(Walk *w, const Value *v, int64_t copy)
+transpose_address(Walk *w, const Value *v, int64_t copy)
 {
     IxPool *ix = w->k->ix;
     Ix old = w->at.pos[w->copies.axis], at;
@@ -34,31 +34,31 @@ turn_address(Walk *w, const Value *v, int64_t copy)
 
 /* Where the rows begin; false: copies are no neighbours. */
 static bool
-turn_rows(Walk *w, const Value *v, Ix *first)
+transpose_rows(Walk *w, const Value *v, Ix *first)
 {
     IxPool *ix = w->k->ix;
     int64_t apart;
 
-    *first = turn_address(w, v, 0);
+    *first = transpose_address(w, v, 0);
     for (int64_t copy = 1; copy < w->copies.copies; copy++)
-        if (!jot_ix_is_const(ix, jot_ix_sub(ix, turn_address(w, v, copy), *first), &apart)
+        if (!jot_ix_is_const(ix, jot_ix_sub(ix, transpose_address(w, v, copy), *first), &apart)
             || apart != copy)
             return false;
     return true;
 }
 
 JOT_FN uint32_t
-jot_walk_turned(Walk *w, const Value *v)
+jot_walk_transposed(Walk *w, const Value *v)
 {
-    uint32_t row[TURN_MOST], low;
+    uint32_t row[TRANSPOSE_MOST], low;
     Inst mix = jot_code_pure(C_MIX, v->dtype, w->lanes);
     const KBuf *buf = &w->k->bufs.v[v->buf];
     int n = w->lanes;
     Ix first;
 
-    if (n < 4 || n > TURN_MOST || (n & (n - 1)) || n != w->s->lanes || w->copies.copies != n
+    if (n < 4 || n > TRANSPOSE_MOST || (n & (n - 1)) || n != w->s->lanes || w->copies.copies != n
         || w->copies.axis == w->vector_axis || w->s->group || v->ncond || v->dtype != buf->dtype
-        || v->dtype != JOT_F32 || w->index.written[v->buf % 256] || !turn_rows(w, v, &first))
+        || v->dtype != JOT_F32 || w->index.written[v->buf % 256] || !transpose_rows(w, v, &first))
         return 0;
     for (int i = 0; i < n; i++)
         row[i] = jot_walk_vector(w, v->buf, jot_walk_at_lane(w, first, i), v->dtype);

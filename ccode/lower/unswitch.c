@@ -13,7 +13,8 @@
  *   keeps     every value; which effects happen, and their order
  *   breaks    `depth`: jot_code_add is over
  *
- * Read before: ccode/lower/guard.c, ccode/lower/apart.c. After: ccode/lower/code.c (counting). */
+ * Read before: ccode/lower/guard.c, ccode/lower/independent.c. After: ccode/lower/code.c
+ * (counting). */
 #include "ccode/lower/code.h"
 
 enum { UNSWITCH_RECORDS = 160 }; /* of a loop that stands there twice, at most */
@@ -57,19 +58,19 @@ asks_for_nan(const Unswitch *u, const Inst *in)
 }
 
 static void
-find_questions(Unswitch *u, uint32_t block, bool apart)
+find_questions(Unswitch *u, uint32_t block, bool independent)
 {
     for (uint32_t n = u->code->inst.v[block].kids; n; n = u->code->inst.v[n].next) {
         const Inst *in = &u->code->inst.v[n];
         const uint32_t *arg = &u->code->args.v[in->arg];
         u->records++;
-        for (int i = 1; apart && in->op == C_LOAD && !in->lanes && i < in->narg; i++)
+        for (int i = 1; independent && in->op == C_LOAD && !in->lanes && i < in->narg; i++)
             if (stays(u, arg[i]))
                 note(u->cond, &u->nconds, arg[i]);
-        if (apart && asks_for_nan(u, in))
+        if (independent && asks_for_nan(u, in))
             note(u->number, &u->nnumbers, arg[0]);
         if (in->kids)
-            find_questions(u, n, apart || in->apart);
+            find_questions(u, n, independent || in->independent);
     }
 }
 
@@ -78,7 +79,7 @@ find_questions(Unswitch *u, uint32_t block, bool apart)
 static bool
 is_row(const Code *code, uint32_t loop)
 {
-    if (!code->inst.v[loop].apart || code->inst.v[code->inst.v[loop].block].op != C_FOR)
+    if (!code->inst.v[loop].independent || code->inst.v[code->inst.v[loop].block].op != C_FOR)
         return false;
     for (uint32_t n = code->inst.v[loop].kids; n; n = code->inst.v[n].next)
         if (code->inst.v[n].op == C_SET &&
@@ -199,7 +200,7 @@ jot_code_unswitch(Code *code, uint32_t block)
         u.code = code;
         u.loop = n;
         if (code->inst.v[n].op == C_FOR && !code->inst.v[n].wide && !is_row(code, n))
-            find_questions(&u, n, code->inst.v[n].apart);
+            find_questions(&u, n, code->inst.v[n].independent);
         if (u.nconds + u.nnumbers && u.records <= UNSWITCH_RECORDS &&
             code->inst.n + (uint32_t)u.records < CODE_LIMIT)
             unswitch_loop(&u);

@@ -423,7 +423,7 @@ apply(Walk *w, uint32_t number)
     return jot_code_add(&w->b, in, arg, v->narg, NULL);
 }
 
-static JOT_APART uint32_t
+static JOT_DISTINCT uint32_t
 replaced(Walk *w, const Value *v)
 {
     Binding old = w->at;

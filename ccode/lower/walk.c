@@ -189,7 +189,7 @@ collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
 }
 
 /* One loop over all of them; the position of each is a digit of its variable. */
-static JOT_APART void
+static JOT_DISTINCT void
 walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
 {
     IxPool *ix = w->k->ix;
@@ -261,7 +261,7 @@ walk_serial(Walk *w, uint32_t n)
 }
 
 /* A copy beyond the end of a clamped block: it reads the last element and does not store. */
-static JOT_APART void
+static JOT_DISTINCT void
 clamped_copy(Walk *w, uint32_t n, int64_t offset)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
@@ -307,7 +307,7 @@ walk_unrolled(Walk *w, uint32_t n)
 }
 
 /* A device's lanes over two axes, the second fastest: nt:1v nr:1v. */
-static JOT_APART bool
+static JOT_DISTINCT bool
 vector_pair(Walk *w, uint32_t n)
 {
     IxPool *ix = w->k->ix;
@@ -386,7 +386,7 @@ walk_lanes(Walk *w, uint32_t n)
 
 /* The window's axis runs over the width of the window from where `from` stands; in a rest of the
  * blocks of `from` the window is narrower too. */
-static JOT_APART void
+static JOT_DISTINCT void
 walk_window(Walk *w, uint32_t n)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
@@ -446,7 +446,7 @@ at_edge(Walk *w, uint32_t n, bool first, uint32_t *cond)
     return 2;
 }
 
-static JOT_APART void
+static JOT_DISTINCT void
 walk_if(Walk *w, uint32_t n)
 {
     const TreeNode *node = &w->t->nodes.v[n];

@@ -143,18 +143,18 @@ JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
 JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
 /* ccode/lower/arg_reduce.c: reductions with two accumulators. out: of a and b the more extreme;
  * in_order: b comes after a. */
-JOT_FN void jot_walk_pair(Walk *w, const Value *v, bool in_order, const uint32_t *a,
+JOT_FN void jot_walk_arg_reduce(Walk *w, const Value *v, bool in_order, const uint32_t *a,
                           const uint32_t *b, uint32_t *out);
 JOT_FN uint32_t jot_walk_now(Walk *w, uint32_t reg); /* a register's content at this point */
-JOT_FN void jot_walk_pair_step(Walk *w, const Stage *st, uint32_t stage);
-JOT_FN void jot_walk_pair_join(Walk *w, const Stage *st, uint32_t stage, bool in_order,
+JOT_FN void jot_walk_arg_reduce_step(Walk *w, const Stage *st, uint32_t stage);
+JOT_FN void jot_walk_arg_reduce_join(Walk *w, const Stage *st, uint32_t stage, bool in_order,
                                uint32_t *b); /* b joins what is accumulated */
-JOT_FN void jot_walk_pair_finish(Walk *w, const Stage *st, uint32_t stage);
+JOT_FN void jot_walk_arg_reduce_finish(Walk *w, const Stage *st, uint32_t stage);
 /* a VAL_LOAD; bits: of f16 or bf16, as u16, not converted */
 JOT_FN uint32_t jot_walk_load(Walk *w, const Value *v, bool bits);
 /* ... whose lanes are far apart and whose copies are neighbours (ccode/lower/transpose.c); 0: it
  * is none. */
-JOT_FN uint32_t jot_walk_turned(Walk *w, const Value *v);
+JOT_FN uint32_t jot_walk_transposed(Walk *w, const Value *v);
 /* Neighbours of a buffer from addr on, as lanes. */
 JOT_FN uint32_t jot_walk_vector(Walk *w, uint32_t buf, Ix addr, int dtype);
 JOT_FN uint32_t jot_walk_get(Walk *w, const Place *p);

@@ -45,7 +45,7 @@ enum {
 
 /* The dimension of the load that moves along the row, with a small stride and a short reach. */
 static Ix
-line_of_load(Lines *l, const Value *v)
+line_of_load(LineBuffer *l, const Value *v)
 {
     Kernel *k = l->k;
     Ix found = 0;
@@ -69,7 +69,7 @@ line_of_load(Lines *l, const Value *v)
 /* Arithmetic of what is read at one index is read at that index. A condition takes the index of
  * what stands beside it. */
 static void
-line_indices(Lines *l)
+line_indices(LineBuffer *l)
 {
     const Kernel *k = l->k;
     for (uint32_t i = 1; i < k->values.n; i++) {
@@ -93,7 +93,7 @@ line_indices(Lines *l)
 
 /* Loops around each value's uses, and the one reduction that they are in. */
 static void
-line_uses(Lines *l)
+line_uses(LineBuffer *l)
 {
     const Kernel *k = l->k;
     const uint32_t none = (uint32_t)-1;
@@ -120,23 +120,23 @@ line_uses(Lines *l)
 
 /* It asks where it is inside, or steps over elements. */
 static bool
-line_asks(const Lines *l, uint32_t value)
+line_asks(const LineBuffer *l, uint32_t value)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, l->k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, l->k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &l->k->values.v[n];
         if (v->op == VAL_LOAD && v->ncond)
             return true;
         if (v->op != VAL_EW)
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
     }
     return false;
 }
 
 /* Terms of a sum that may stand side by side. */
 static bool
-line_taps(const Lines *l, const Value *sum)
+line_taps(const LineBuffer *l, const Value *sum)
 {
     const Kernel *k = l->k;
     uint64_t rests = 0;
@@ -149,7 +149,7 @@ line_taps(const Lines *l, const Value *sum)
 
 /* Each element is read by one class of one position, in a sum of few terms. */
 static bool
-line_own(const Lines *l)
+line_own(const LineBuffer *l)
 {
     const Kernel *k = l->k;
     uint64_t rests = 0;
@@ -157,16 +157,16 @@ line_own(const Lines *l)
         if (k->axes.v[a].kind == AXIS_REST)
             rests |= (uint64_t)1 << a;
     return l->window && !(l->window & ~rests) && l->reduce && line_taps(l, &k->values.v[l->reduce])
-        && jot_line_step(l) >= (int64_t)jot_kernel_points(k, l->window);
+        && jot_line_buffer_step(l) >= (int64_t)jot_kernel_points(k, l->window);
 }
 
 /* Reads against elements of lines: windows overlap, or several reductions read them. */
 static bool
-line_worth(const Lines *l, uint32_t value)
+line_worth(const LineBuffer *l, uint32_t value)
 {
     const Value *v = &l->k->values.v[value];
     uint64_t own = v->free & ~l->window, row = (uint64_t)1 << l->axis;
-    int64_t step = jot_line_step(l);
+    int64_t step = jot_line_buffer_step(l);
     double lines = jot_kernel_points(l->k, own & ~row) * (double)(step * l->ext[l->axis]);
     double reads = jot_kernel_points(l->k, l->loops[value]) * (l->need[value] ? 1 : 2);
     if ((step == 1 && !l->window) || line_own(l)) /* each reads its own, not its neighbours' */
@@ -175,7 +175,7 @@ line_worth(const Lines *l, uint32_t value)
 }
 
 static void
-line_look(Lines *l)
+line_look(LineBuffer *l)
 {
     l->space = jot_kernel_space(l->k, l->ext);
     line_indices(l);
@@ -184,7 +184,7 @@ line_look(Lines *l)
 
 /* One value read along the axis becomes a line, the largest first. */
 static bool
-line_one(Lines *l)
+line_one(LineBuffer *l)
 {
     Kernel *k = l->k;
     line_look(l);
@@ -195,9 +195,9 @@ line_one(Lines *l)
         l->from = l->at[i];
         l->window = jot_ix_axes(k->ix, l->from) & ~((uint64_t)1 << l->axis);
         l->reduce = l->need[i] < k->values.n ? l->need[i] : 0;
-        if (jot_line_in_steps(l, i) && jot_line_steps(l, i, &reads))
+        if (jot_line_buffer_in_steps(l, i) && jot_line_buffer_steps(l, i, &reads))
             return jot_v_replace(k, l->reduce, reads, reads) != 0;
-        if (line_worth(l, i) && jot_line_make(l, i, &reads))
+        if (line_worth(l, i) && jot_line_buffer_make(l, i, &reads))
             return jot_v_replace(k, i, reads, reads) != 0;
     }
     return false;
@@ -207,36 +207,36 @@ line_one(Lines *l)
 
 /* The load is 0 wherever the condition does not hold. */
 static bool
-line_outside(Lines *l, const Value *v, const Value *at, Ix cond)
+line_outside(LineBuffer *l, const Value *v, const Value *at, Ix cond)
 {
     for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
-        if (jot_line_among(l, l->k->ixs.v[v->at + v->nidx + (uint32_t)i], at, cond))
+        if (jot_line_buffer_among(l, l->k->ixs.v[v->at + v->nidx + (uint32_t)i], at, cond))
             return true;
     return false;
 }
 
 /* The value is 0 wherever the condition does not hold: all that casts and choices come to. */
 static bool
-line_vanishes(Lines *l, uint32_t value, const Value *at, Ix cond)
+line_vanishes(LineBuffer *l, uint32_t value, const Value *at, Ix cond)
 {
     const Kernel *k = l->k;
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         if (v->op == VAL_EW && v->ew == EW_CAST)
             continue;
         if (v->op == VAL_EW && v->ew == EW_SELECT) {
             const Value *c = &k->values.v[k->args.v[v->arg]];
-            bool known = c->op == VAL_INDEX && jot_line_among(l, k->ixs.v[c->at], at, cond);
-            jot_below_from(&w, known ? 2 : 1);
+            bool known = c->op == VAL_INDEX && jot_line_buffer_among(l, k->ixs.v[c->at], at, cond);
+            jot_operands_from(&w, known ? 2 : 1);
             continue;
         }
         if (v->op == VAL_CONST ? v->c.u != 0
             : v->op == VAL_AT ? at || !line_vanishes(l, k->args.v[v->arg], v, cond)
                               : !line_outside(l, v, at, cond))
             return false;
-        jot_below_skip(&w);
+        jot_operands_skip(&w);
     }
     return !w.deep;
 }
@@ -244,11 +244,11 @@ line_vanishes(Lines *l, uint32_t value, const Value *at, Ix cond)
 /* All that the value reads, itself, in lines and in reductions of its own, asks where it is
  * inside. */
 static bool
-line_bounded(const Lines *l, uint32_t value)
+line_bounded(const LineBuffer *l, uint32_t value)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, l->k, value); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, l->k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &l->k->values.v[n];
         if (v->op == VAL_CALL || v->op == VAL_TABLE)
             return false;
@@ -263,7 +263,7 @@ line_bounded(const Lines *l, uint32_t value)
 
 /* Sums of what is 0 outside of a condition need not ask it. */
 static void
-line_free_sums(Lines *l)
+line_free_sums(LineBuffer *l)
 {
     Kernel *k = l->k;
     line_look(l);
@@ -374,9 +374,9 @@ line_simple(const Kernel *k)
 }
 
 JOT_FN bool
-jot_lines(Kernel *k, int64_t least)
+jot_line_buffers(Kernel *k, int64_t least)
 {
-    Lines *l;
+    LineBuffer *l;
     uint32_t naxes;
     int made = 0;
     if (!line_simple(k))

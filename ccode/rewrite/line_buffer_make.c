@@ -26,7 +26,7 @@
 
 /* The condition is k * index + c >= 0 with k of 1 or -1? */
 static bool
-line_bound(Lines *l, Ix cond, Ix index, int64_t *k, int64_t *c)
+line_bound(LineBuffer *l, Ix cond, Ix index, int64_t *k, int64_t *c)
 {
     const IxRec *r = &l->k->ix->recs.v[cond];
     Ix a = r->a;
@@ -40,13 +40,13 @@ line_bound(Lines *l, Ix cond, Ix index, int64_t *k, int64_t *c)
 }
 
 static bool
-line_apart(const Lines *l, uint64_t axes)
+line_apart(const LineBuffer *l, uint64_t axes)
 {
     return !(axes & (l->window | (uint64_t)1 << l->axis));
 }
 
 static bool
-line_known(const Lines *l, Ix cond)
+line_known(const LineBuffer *l, Ix cond)
 {
     const Value *v = &l->k->values.v[l->reduce];
     for (int i = 0; l->reduce && i < v->ncond; i++)
@@ -57,7 +57,7 @@ line_known(const Lines *l, Ix cond)
 
 /* A condition (or several with `and`) at the line's positions; 0: it does not speak of these. */
 static Ix
-line_cond(Lines *l, Ix cond)
+line_cond(LineBuffer *l, Ix cond)
 {
     IxPool *p = l->k->ix;
     int64_t k, c;
@@ -76,13 +76,13 @@ line_cond(Lines *l, Ix cond)
 
 /* One of the conditions of `and`, with axes replaced as by `at` if that is not NULL, is `cond`? */
 JOT_FN bool
-jot_line_among(Lines *l, Ix all, const Value *at, Ix cond)
+jot_line_buffer_among(LineBuffer *l, Ix all, const Value *at, Ix cond)
 {
     IxPool *p = l->k->ix;
     Ix map[KERNEL_AXES];
     if (p->recs.v[all].op == IX_AND)
-        return jot_line_among(l, p->recs.v[all].a, at, cond)
-               || jot_line_among(l, p->recs.v[all].b, at, cond);
+        return jot_line_buffer_among(l, p->recs.v[all].a, at, cond)
+               || jot_line_buffer_among(l, p->recs.v[all].b, at, cond);
     if (!at)
         return all == cond;
     for (int a = 0; a < (int)l->k->axes.n; a++)
@@ -95,7 +95,7 @@ jot_line_among(Lines *l, Ix all, const Value *at, Ix cond)
 /* ---- the line ------------------------------------------------------------------------------- */
 
 static uint32_t
-line_load(Lines *l, const Value v)
+line_load(LineBuffer *l, const Value v)
 {
     Kernel *k = l->k;
     Ix ix[JOT_MAX_RANK], cond[64];
@@ -134,7 +134,7 @@ line_load(Lines *l, const Value v)
 static uint32_t
 line_put_own(const Put *p, uint32_t value)
 {
-    Lines *l = p->ud;
+    LineBuffer *l = p->ud;
     const Value v = p->from->values.v[value];
     Ix ix;
     if (v.op == VAL_LOAD)
@@ -146,7 +146,7 @@ line_put_own(const Put *p, uint32_t value)
 }
 
 static uint32_t
-line_root(Lines *l, uint32_t value)
+line_root(LineBuffer *l, uint32_t value)
 {
     uint32_t line = 0;
     Respace r;
@@ -163,7 +163,7 @@ line_root(Lines *l, uint32_t value)
 }
 
 static int
-line_axis(Lines *l, const char *letter, int64_t ext)
+line_axis(LineBuffer *l, const char *letter, int64_t ext)
 {
     int axis = jot_kernel_axis_f(l->k, ext, "%s%u", letter, l->k->axes.n);
     if (axis >= 0) {
@@ -177,7 +177,7 @@ line_axis(Lines *l, const char *letter, int64_t ext)
 /* Where the reduction around it asks for nothing the line need not be computed: a select asks that
  * too. */
 static uint32_t
-line_narrow(Lines *l, uint32_t line)
+line_narrow(LineBuffer *l, uint32_t line)
 {
     Kernel *k = l->k;
     const Value v = k->values.v[line], reduce = k->values.v[l->reduce];
@@ -187,7 +187,7 @@ line_narrow(Lines *l, uint32_t line)
     all = k->ixs.v[k->values.v[k->args.v[v.arg]].at];
     for (int i = 0; l->reduce && i < reduce.ncond; i++) {
         Ix cond = k->ixs.v[reduce.at + reduce.nidx + (uint32_t)i];
-        if (line_apart(l, jot_ix_axes(k->ix, cond)) && !jot_line_among(l, all, NULL, cond)
+        if (line_apart(l, jot_ix_axes(k->ix, cond)) && !jot_line_buffer_among(l, all, NULL, cond)
             && !(jot_ix_axes(k->ix, cond) & ~v.free))
             all = jot_ix_and(k->ix, all, cond);
     }
@@ -198,7 +198,7 @@ line_narrow(Lines *l, uint32_t line)
 /* Where the line is read, from its first position on, along its axes of `step` classes; how many
  * axes, 0: there is no room. l->to: what stands at a position. */
 static int
-line_axes(Lines *l, int64_t step, int64_t classes, int *axis, Ix *at)
+line_axes(LineBuffer *l, int64_t step, int64_t classes, int *axis, Ix *at)
 {
     IxPool *p = l->k->ix;
     Ix row = jot_ix_scale(p, jot_ix_axis(p, l->axis), step), rest = jot_ix_sub(p, l->from, row);
@@ -223,14 +223,14 @@ line_axes(Lines *l, int64_t step, int64_t classes, int *axis, Ix *at)
 }
 
 static void
-line_forget(Lines *l, uint32_t naxes)
+line_forget(LineBuffer *l, uint32_t naxes)
 {
     l->k->axes.n = naxes;
     l->space.n = (int)naxes;
 }
 
 JOT_FN int64_t
-jot_line_step(const Lines *l)
+jot_line_buffer_step(const LineBuffer *l)
 {
     bool inside;
     return jot_ix_coef(l->k->ix, l->from, l->axis, &inside);
@@ -239,11 +239,11 @@ jot_line_step(const Lines *l)
 /* Make the line of a value that is read at l->from; what reads it, in `reads`. Axes are taken back
  * where nothing came of it. */
 JOT_FN bool
-jot_line_make(Lines *l, uint32_t value, uint32_t *reads)
+jot_line_buffer_make(LineBuffer *l, uint32_t value, uint32_t *reads)
 {
     Kernel *k = l->k;
     uint32_t naxes = k->axes.n, line;
-    int64_t step = jot_line_step(l);
+    int64_t step = jot_line_buffer_step(l);
     Ix at[2];
     int axis[2], n = line_axes(l, step, step, axis, at);
     line = n ? line_root(l, value) : 0;
@@ -259,7 +259,7 @@ jot_line_make(Lines *l, uint32_t value, uint32_t *reads)
 /* Conditions of the reduction that speak of the axes, or of none of them, to `cond`; -1: some speak
  * of these and of the row. */
 static int
-line_conds_of(const Lines *l, const Value *v, uint64_t axes, bool about, Ix *cond)
+line_conds_of(const LineBuffer *l, const Value *v, uint64_t axes, bool about, Ix *cond)
 {
     int n = 0;
     for (int i = 0; i < v->ncond; i++) {
@@ -275,7 +275,7 @@ line_conds_of(const Lines *l, const Value *v, uint64_t axes, bool about, Ix *con
 
 /* The reduction whose body is the value, and which is worth two steps. */
 JOT_FN bool
-jot_line_in_steps(const Lines *l, uint32_t value)
+jot_line_buffer_in_steps(const LineBuffer *l, uint32_t value)
 {
     const Value *v = &l->k->values.v[l->reduce];
     double others, window;
@@ -284,14 +284,14 @@ jot_line_in_steps(const Lines *l, uint32_t value)
         return false;
     others = jot_kernel_points(l->k, v->axes & ~l->window);
     window = jot_kernel_points(l->k, l->window);
-    return others > 1 && window > (double)jot_line_step(l)
-        && others * (double)jot_line_step(l) + window <= others * window;
+    return others > 1 && window > (double)jot_line_buffer_step(l)
+        && others * (double)jot_line_buffer_step(l) + window <= others * window;
 }
 
 /* The extreme of the value over what does not move along the row, as a line; then over the
  * window. */
 JOT_FN bool
-jot_line_steps(Lines *l, uint32_t value, uint32_t *reads)
+jot_line_buffer_steps(LineBuffer *l, uint32_t value, uint32_t *reads)
 {
     Kernel *k = l->k;
     const Value v = k->values.v[l->reduce];
@@ -299,7 +299,7 @@ jot_line_steps(Lines *l, uint32_t value, uint32_t *reads)
     uint32_t naxes = k->axes.n, line;
     Ix cond[32], at[2];
     int axis[2], inner = line_conds_of(l, &v, others, true, cond), n, outer;
-    n = inner < 0 ? 0 : line_axes(l, jot_line_step(l), 1, axis, at);
+    n = inner < 0 ? 0 : line_axes(l, jot_line_buffer_step(l), 1, axis, at);
     line = n ? line_root(l, value) : 0;
     line = line ? jot_v_reduce(k, (EwOp)v.ew, others, line, inner, cond, 1.0) : 0;
     line = line ? jot_v_at(k, line, n, axis, at) : 0;

@@ -27,7 +27,7 @@ typedef struct {
 
 /* Nothing lies between two steps of dimension `outer` but all of `inner`. */
 static bool
-merge_beside(const Layout *l, int outer, int inner)
+merge_adjacent(const Layout *l, int outer, int inner)
 {
     int at[2] = {-1, -1};
     for (int i = 0; i < l->n; i++)
@@ -69,7 +69,7 @@ merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
     if (outer < 0 || inner < 0)
         return false;
     if (b->ext[outer] != k->axes.v[m->a].ext || b->ext[inner] != k->axes.v[m->b].ext
-        || !merge_beside(b->layout, outer, inner))
+        || !merge_adjacent(b->layout, outer, inner))
         return false;
     if (m->outer[buf] >= 0)
         return m->outer[buf] == outer && m->inner[buf] == inner;

@@ -82,9 +82,9 @@ moments_found(Moments *t, uint32_t n)
 static bool
 moments_moves(Moments *t, uint32_t n, double *size)
 {
-    Below w;
+    OperandWalk w;
 
-    for (jot_below_open(&w, t->k, n); (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, t->k, n); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = moments_value(t, n);
         const KBuf *b = v->op == VAL_LOAD ? &t->k->bufs.v[v->buf] : NULL;
         Ix addr;

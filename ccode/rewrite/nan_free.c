@@ -16,11 +16,11 @@
  * Read before: ccode/ir/ir.h. After: ccode/lower/leaf.c. */
 #include "ccode/ir/ir.h"
 
-enum { TOLD_HERE = 1, TOLD_ALL = 2, TOLD_READS = 4 };
+enum { NAN_HERE = 1, NAN_ALL = 2, NAN_READS = 4 };
 
 /* Operators whose result is NaN where an operand is. */
 static bool
-told_through(EwOp op)
+nan_through(EwOp op)
 {
     switch ((int)op) {
     case EW_ADD: case EW_SUB: case EW_MUL: case EW_DIV: case EW_NEG: case EW_ABS: case EW_MAX:
@@ -32,13 +32,13 @@ told_through(EwOp op)
 }
 
 static bool
-told_constant(const Value *v)
+nan_constant(const Value *v)
 {
     return v->op == VAL_CONST && v->dtype >= JOT_F16 && v->c.f != v->c.f;
 }
 
 static uint8_t
-told_applied(const Kernel *k, const Value *v, const uint8_t *told)
+nan_applied(const Kernel *k, const Value *v, const uint8_t *nan_free)
 {
     const uint32_t *arg = &k->args.v[v->arg];
     uint8_t some = 0, both;
@@ -46,34 +46,34 @@ told_applied(const Kernel *k, const Value *v, const uint8_t *told)
     if (v->dtype < JOT_F16)
         return 0;
     if (v->ew == EW_SELECT) {
-        both = told_constant(&k->values.v[arg[1]]) ? TOLD_HERE | TOLD_ALL : told[arg[1]];
-        both &= told_constant(&k->values.v[arg[2]]) ? TOLD_HERE | TOLD_ALL : told[arg[2]];
-        return both & (TOLD_HERE | TOLD_ALL);
+        both = nan_constant(&k->values.v[arg[1]]) ? NAN_HERE | NAN_ALL : nan_free[arg[1]];
+        both &= nan_constant(&k->values.v[arg[2]]) ? NAN_HERE | NAN_ALL : nan_free[arg[2]];
+        return both & (NAN_HERE | NAN_ALL);
     }
-    for (int i = 0; i < v->narg && told_through((EwOp)v->ew); i++)
-        some |= k->values.v[arg[i]].dtype >= JOT_F16 ? told[arg[i]] & (TOLD_HERE | TOLD_ALL) : 0;
+    for (int i = 0; i < v->narg && nan_through((EwOp)v->ew); i++)
+        some |= k->values.v[arg[i]].dtype >= JOT_F16 ? nan_free[arg[i]] & (NAN_HERE | NAN_ALL) : 0;
     return some;
 }
 
 /* Sums of all terms: over the extreme's axes they gather what is here; what is told stays so. */
 static uint8_t
-told_summed(const Kernel *k, const Value *v, uint64_t axes, const uint8_t *told)
+nan_summed(const Kernel *k, const Value *v, uint64_t axes, const uint8_t *nan_free)
 {
-    uint8_t body = told[k->args.v[v->arg]];
+    uint8_t body = nan_free[k->args.v[v->arg]];
 
     if (v->ew != EW_ADD || v->narg != 1 || v->ncond || v->dtype < JOT_F16)
         return 0;
-    return body & TOLD_ALL || (body & TOLD_HERE && (v->axes & axes) == axes) ? TOLD_ALL : 0;
+    return body & NAN_ALL || (body & NAN_HERE && (v->axes & axes) == axes) ? NAN_ALL : 0;
 }
 
 static bool
-told_stores(const Kernel *k, const uint8_t *told)
+nan_stores(const Kernel *k, const uint8_t *nan_free)
 {
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *st = &k->stores.v[i];
 
-        if ((told[st->value] & TOLD_READS)
-            && (!(told[st->value] & TOLD_ALL) || (st->acc != EW_NONE && st->acc != EW_ADD)))
+        if ((nan_free[st->value] & NAN_READS)
+            && (!(nan_free[st->value] & NAN_ALL) || (st->acc != EW_NONE && st->acc != EW_ADD)))
             return false;
     }
     return true;
@@ -84,28 +84,28 @@ jot_value_forgets(const Kernel *k, uint32_t reduce)
 {
     const Value *m = &k->values.v[reduce];
     uint32_t x;
-    uint8_t *told;
+    uint8_t *nan_free;
     bool forgets;
 
     if (m->op != VAL_REDUCE || (m->ew != EW_MAX && m->ew != EW_MIN) || m->narg != 1 || m->ncond
-        || m->dtype < JOT_F16 || !(told = jot_mem_new(k->mem, k->values.n, sizeof *told)))
+        || m->dtype < JOT_F16 || !(nan_free = jot_mem_new(k->mem, k->values.n, sizeof *nan_free)))
         return false;
     x = k->args.v[m->arg];
     for (uint32_t n = x; n < k->values.n; n++) {
         const Value *v = &k->values.v[n];
 
         if (n == x)
-            told[n] = TOLD_HERE;
+            nan_free[n] = NAN_HERE;
         else if (v->op == VAL_EW && n != reduce)
-            told[n] = told_applied(k, v, told);
+            nan_free[n] = nan_applied(k, v, nan_free);
         else if (v->op == VAL_REDUCE && n != reduce)
-            told[n] = told_summed(k, v, m->axes, told);
+            nan_free[n] = nan_summed(k, v, m->axes, nan_free);
         for (int i = 0; i < v->narg; i++)
-            told[n] |= told[k->args.v[v->arg + (uint32_t)i]] & TOLD_READS;
+            nan_free[n] |= nan_free[k->args.v[v->arg + (uint32_t)i]] & NAN_READS;
         if (n == reduce)
-            told[n] = TOLD_READS;
+            nan_free[n] = NAN_READS;
     }
-    forgets = told_stores(k, told);
-    jot_mem_free(k->mem, told, k->values.n * sizeof *told);
+    forgets = nan_stores(k, nan_free);
+    jot_mem_free(k->mem, nan_free, k->values.n * sizeof *nan_free);
     return forgets;
 }

@@ -16,12 +16,12 @@
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/ir/respace.h"
 
-enum { SINGLE_DEEP = 16 };
+enum { ONE_HOT_DEEP = 16 };
 
 /* Where on the axis one of the conditions joined by `and` holds, all else held; 0: at no one place.
  * */
 static Ix
-single_place(Kernel *k, Ix cond, int axis)
+one_hot_place(Kernel *k, Ix cond, int axis)
 {
     const IxRec rec = k->ix->recs.v[cond];
     bool inside;
@@ -29,8 +29,8 @@ single_place(Kernel *k, Ix cond, int axis)
     Ix at;
 
     if (rec.op == IX_AND) {
-        at = single_place(k, rec.a, axis);
-        return at ? at : single_place(k, rec.b, axis);
+        at = one_hot_place(k, rec.a, axis);
+        return at ? at : one_hot_place(k, rec.b, axis);
     }
     if (rec.op != IX_EQ0)
         return 0;
@@ -42,7 +42,7 @@ single_place(Kernel *k, Ix cond, int axis)
 }
 
 static bool
-single_holds(const Kernel *k, uint32_t cond)
+one_hot_holds(const Kernel *k, uint32_t cond)
 {
     const Value *v = &k->values.v[cond];
     int64_t one;
@@ -52,7 +52,7 @@ single_holds(const Kernel *k, uint32_t cond)
 
 /* What is said otherwise at the place than by arithmetic, loads and indices. */
 static uint32_t
-single_own(const Put *p, uint32_t n)
+one_hot_own(const Put *p, uint32_t n)
 {
     const Value *v = &p->from->values.v[n];
     uint32_t cond;
@@ -62,19 +62,19 @@ single_own(const Put *p, uint32_t n)
     if (v->ew != EW_SELECT)
         return PUT_PLAIN;
     cond = p->there[jot_v_arg(p->from, n, 0)];
-    return cond && cond != REMAKE_ASK && single_holds(p->to, cond)
+    return cond && cond != REMAKE_ASK && one_hot_holds(p->to, cond)
                ? p->there[jot_v_arg(p->from, n, 1)] : PUT_PLAIN;
 }
 
 /* Value n where the axis stands at its one place; 0: it cannot be said there. */
 static uint32_t
-single_put(Kernel *k, const Respace *r, uint32_t n)
+one_hot_put(Kernel *k, const Respace *r, uint32_t n)
 {
     uint32_t value = 0;
     Put p;
 
     if (jot_put_open(&p, k, k, r)) {
-        p.own = single_own;
+        p.own = one_hot_own;
         value = jot_put(&p, n);
     }
     jot_put_close(&p);
@@ -84,11 +84,11 @@ single_put(Kernel *k, const Respace *r, uint32_t n)
 /* Is value n, where the guard does not hold, what the operator begins with? Under the sign of a
  * sum's terms: *g of what stands there. */
 static bool
-single_guard(const Kernel *k, const Value *reduce, uint32_t n, Guarded *g)
+one_hot_guard(const Kernel *k, const Value *reduce, uint32_t n, Guarded *g)
 {
     jot_Scalar identity;
 
-    for (int deep = 0; reduce->ew == EW_ADD && deep < SINGLE_DEEP; deep++) {
+    for (int deep = 0; reduce->ew == EW_ADD && deep < ONE_HOT_DEEP; deep++) {
         const Value *v = &k->values.v[n];
 
         if (v->op != VAL_EW || v->ew != EW_NEG)
@@ -102,17 +102,17 @@ single_guard(const Kernel *k, const Value *reduce, uint32_t n, Guarded *g)
 
 /* All that must hold for a term to count. */
 static Ix
-single_cond(Kernel *k, const Value *v, uint32_t body)
+one_hot_cond(Kernel *k, const Value *v, uint32_t body)
 {
     Ix all = jot_ix_all(k->ix, v->ncond, k->ixs.v + v->at + v->nidx);
     Guarded g;
 
-    return single_guard(k, v, body, &g) ? jot_ix_and(k->ix, all, g.cond) : all;
+    return one_hot_guard(k, v, body, &g) ? jot_ix_and(k->ix, all, g.cond) : all;
 }
 
 /* One axis of reduction n by its place: the value that it comes to, 0: it has none. */
 static uint32_t
-single_solved(Kernel *k, uint32_t n, int axis, Ix all, Ix at)
+one_hot_solved(Kernel *k, uint32_t n, int axis, Ix all, Ix at)
 {
     const Value v = k->values.v[n];
     jot_Scalar identity;
@@ -126,7 +126,7 @@ single_solved(Kernel *k, uint32_t n, int axis, Ix all, Ix at)
                       jot_ix_ge0(k->ix, jot_ix_sub(k->ix, last, at), &r.space));
     jot_respace_ask(&r, r.moved, cond);
     cond = jot_ix_and(k->ix, cond, jot_respaced(&r, all));
-    term = cond ? single_put(k, &r, k->args.v[v.arg]) : 0;
+    term = cond ? one_hot_put(k, &r, k->args.v[v.arg]) : 0;
     if (!term || !jot_reduce_op_identity((EwOp)v.ew, (jot_DType)v.dtype, &identity))
         return 0;
     rest = jot_v_const(k, (jot_DType)v.dtype, identity);
@@ -142,7 +142,7 @@ single_solved(Kernel *k, uint32_t n, int axis, Ix all, Ix at)
 }
 
 static uint32_t
-single_term(Kernel *k, uint32_t n)
+one_hot_term(Kernel *k, uint32_t n)
 {
     const Value v = k->values.v[n];
     uint32_t term = 0;
@@ -150,21 +150,21 @@ single_term(Kernel *k, uint32_t n)
 
     if (v.op != VAL_REDUCE || v.narg != 1)
         return 0;
-    all = single_cond(k, &v, k->args.v[v.arg]);
+    all = one_hot_cond(k, &v, k->args.v[v.arg]);
     for (int a = 0; all && !term && a < (int)k->axes.n; a++) {
-        Ix at = v.axes >> a & 1 ? single_place(k, all, a) : 0;
-        term = at ? single_solved(k, n, a, all, at) : 0;
+        Ix at = v.axes >> a & 1 ? one_hot_place(k, all, a) : 0;
+        term = at ? one_hot_solved(k, n, a, all, at) : 0;
     }
     return term;
 }
 
 JOT_FN bool
-jot_kernel_singles(Kernel *k)
+jot_kernel_one_hot(Kernel *k)
 {
     bool some = false;
 
     for (uint32_t n = 1; n < k->values.n && !k->mem->failed; n++) {
-        uint32_t term = single_term(k, n);
+        uint32_t term = one_hot_term(k, n);
 
         if (term && !jot_v_replace(k, n, term, term))
             break;

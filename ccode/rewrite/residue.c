@@ -40,9 +40,9 @@ static int64_t
 class_of_value(const Kernel *k, uint32_t value, int axis)
 {
     int64_t by = 1;
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, value); by == 1 && (n = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, k, value); by == 1 && (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && by == 1 && d < v->nidx; d++)
             by = jot_axis_divisor(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, 0);

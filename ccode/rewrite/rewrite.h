@@ -7,11 +7,11 @@
 
 /* Merge an extreme and the first position that holds it into one reduction
  * (ccode/rewrite/arg_reduce.c). False: memory was refused, and the kernel can no longer be used. */
-JOT_FN bool jot_kernel_pairs(Kernel *k);
+JOT_FN bool jot_kernel_arg_reduce(Kernel *k);
 
 /* Replace a reduction with a single effective term by that term (ccode/rewrite/one_hot.c). False:
  * likewise. */
-JOT_FN bool jot_kernel_singles(Kernel *k);
+JOT_FN bool jot_kernel_one_hot(Kernel *k);
 
 /* Compare positions in 32 bits where they fit (ccode/rewrite/narrow.c). False: likewise. */
 JOT_FN bool jot_kernel_narrow(Kernel *k);

@@ -154,14 +154,16 @@ try_short(Chooser *c, int inner)
 {
     for (int i = 0; i < c->norder; i++)
         for (int64_t step = 16; step <= 64; step *= 2)
-            for (int turned = 0; turned < 2 && beside(c, c->order[i], inner); turned++) {
+            for (int transposed = 0; transposed < 2
+                 && beside(c, c->order[i], inner); transposed++) {
                 int other = c->order[i];
                 int64_t ext = c->k->axes.v[inner].ext, rows = c->k->axes.v[other].ext;
 
-                if ((turned ? rows : ext) >= TILE_LEAST || (turned ? ext : rows) < 2 * step ||
+                if ((transposed ? rows : ext) >= TILE_LEAST
+                    || (transposed ? ext : rows) < 2 * step ||
                     !jot_price_neighbours(c->price, inner, other))
                     continue;
-                put(c, turned ? inner : other, step, LOOP_SERIAL);
+                put(c, transposed ? inner : other, step, LOOP_SERIAL);
                 put_axes(c, ~c->reduced, bit(inner) | bit(other));
                 put(c, other, 1, LOOP_SERIAL);
                 put(c, inner, 1, LOOP_SERIAL);
@@ -178,7 +180,7 @@ try_near(Chooser *c, int inner)
         for (int rows = 0; rows < 2 && beside(c, c->order[i], inner); rows++) {
             int near = c->order[i];
             if (c->k->axes.v[near].ext < 2 || c->k->axes.v[near].ext > NEAR_MOST ||
-                !jot_price_beside(c->price, near))
+                !jot_price_adjacent(c->price, near))
                 continue;
             put_axes(c, ~c->reduced, bit(inner) | bit(near));
             if (rows)
@@ -331,7 +333,7 @@ choose(Chooser *c)
     for (int i = c->norder; i-- > 0;) {
         int inner = c->order[i];
         bool row = c->k->axes.v[inner].kind == AXIS_PLAIN && !(c->around >> inner & 1);
-        if (c->k->axes.v[inner].ext > 1 && row && jot_price_beside(c->price, inner)) {
+        if (c->k->axes.v[inner].ext > 1 && row && jot_price_adjacent(c->price, inner)) {
             try_inner(c, inner);
             any = true;
         }

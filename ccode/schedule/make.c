@@ -342,7 +342,7 @@ place_results(Maker *m)
 /* Where classes take turns at a level: the turn in which a stage of this class may read the value,
  * behind its sums of this level. */
 static int
-turn_of(const Maker *m, uint32_t value, int level, int class)
+transpose_of(const Maker *m, uint32_t value, int level, int class)
 {
     bool behind = m->lists && !m->lists->apart && m->level[value] == level;
     return behind && m->late[value] > class ? m->late[value] : class;
@@ -360,11 +360,11 @@ make_level(Maker *m, const bool *used, int level, int nest, int class)
             make_add_stage(m, false, i);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (m->kept[i] == level + 1 && m->nest[i] == nest &&
-            turn_of(m, i, level, class_of(m, false, i)) == class)
+            transpose_of(m, i, level, class_of(m, false, i)) == class)
             make_add_stage(m, false, i);
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (m->level[k->stores.v[i].value] == level &&
-            turn_of(m, k->stores.v[i].value, level, class_of(m, true, i)) == class &&
+            transpose_of(m, k->stores.v[i].value, level, class_of(m, true, i)) == class &&
             read_nest(m, k->stores.v[i].value, class) == nest && !jot_store_in_place(m->s, i))
             make_add_stage(m, true, i);
 }

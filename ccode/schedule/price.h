@@ -18,6 +18,6 @@ JOT_FN double jot_price_loops(const Price *p, const SLoop *loop, int n);
 /* Does some access have its neighbours along `other` where `axis` steps over lines? */
 JOT_FN bool jot_price_neighbours(const Price *p, int axis, int other);
 /* Does some access find its neighbours in the same line along the axis? */
-JOT_FN bool jot_price_beside(const Price *p, int axis);
+JOT_FN bool jot_price_adjacent(const Price *p, int axis);
 
 #endif

@@ -249,17 +249,17 @@ producers_of(const Sched *s, const Stage *st, uint32_t *out, int max)
 {
     uint32_t root = jot_stage_value(s, st), value;
     int n = 0, partial = st->combine ? jot_stage_partial(s, st->what) : -1;
-    Below w;
+    OperandWalk w;
     if (st->combine) {
         if (partial >= 0 && max > 0)
             out[0] = (uint32_t)partial;
         return partial >= 0 && max > 0;
     }
-    for (jot_below_open(&w, s->k, root); (value = jot_below_next(&w)) != 0;) {
+    for (jot_operands_open(&w, s->k, root); (value = jot_operands_next(&w)) != 0;) {
         int stage = value == root && !st->store ? -1 : jot_stage_of(s, value);
         if (stage < 0)
             continue;
-        jot_below_skip(&w);
+        jot_operands_skip(&w);
         if (n < max)
             out[n++] = (uint32_t)stage;
     }

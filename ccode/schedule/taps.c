@@ -47,7 +47,7 @@ conds_known(const Taps *t, uint32_t at, int n)
 
 /* A line is read by neighbours, or not along the row. */
 static bool
-line_beside(const Taps *t, const Value *v)
+line_adjacent(const Taps *t, const Value *v)
 {
     bool inside = false, beside = true;
     for (uint32_t a = 0; a < t->k->axes.n && beside; a++)
@@ -68,7 +68,7 @@ terms_known(Taps *t, uint32_t reduction)
         const Value *v = &k->values.v[i];
         if (!t->reads[i] || (i != reduction && v->op == VAL_REDUCE))
             continue;
-        if (v->op == VAL_CALL || (v->op == VAL_AT && !line_beside(t, v))
+        if (v->op == VAL_CALL || (v->op == VAL_AT && !line_adjacent(t, v))
             || (v->op == VAL_INDEX && v->dtype == JOT_BOOL && !conds_known(t, v->at, 1))
             || (v->op == VAL_LOAD && !conds_known(t, v->at + v->nidx, v->ncond)))
             return false;

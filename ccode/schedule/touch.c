@@ -247,7 +247,7 @@ jot_price_neighbours(const Price *p, int axis, int other)
 }
 
 JOT_FN bool
-jot_price_beside(const Price *p, int axis)
+jot_price_adjacent(const Price *p, int axis)
 {
     for (int i = 0; i < p->n; i++)
         if (!p->touch[i].sum && p->touch[i].moved[axis] > 0 &&

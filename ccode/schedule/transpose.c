@@ -15,21 +15,21 @@
  * ccode/strategy/strategy.c. */
 #include "ccode/schedule/transpose.h"
 
-enum { TURN_LANES = 4 };        /* at least */
-enum { TURN_RUN = 32 };         /* lanes of a tile: lines come in pairs */
-enum { TURN_ROW = 512 };        /* its copies: rows are read as they lie, for long */
+enum { TRANSPOSE_LANES = 4 };        /* at least */
+enum { TRANSPOSE_RUN = 32 };         /* lanes of a tile: lines come in pairs */
+enum { TRANSPOSE_ROW = 512 };        /* its copies: rows are read as they lie, for long */
 
 typedef struct {
     const Kernel *k;
     int lanes;
     int across, along;          /* axes: lanes, which are neighbours in the result; copies */
     bool used[KERNEL_VALUES];
-} Turn;
+} Transpose;
 
 /* Elements by which a step of the axis moves the access within a block of lanes; -1: not always by
  * as many. */
 static int64_t
-turn_stride(const Kernel *k, int lanes, uint32_t buf, uint32_t at, int axis)
+transpose_stride(const Kernel *k, int lanes, uint32_t buf, uint32_t at, int axis)
 {
     const Layout *l = k->bufs.v[buf].layout;
     int64_t stride = 0;
@@ -58,20 +58,21 @@ turn_stride(const Kernel *k, int lanes, uint32_t buf, uint32_t at, int axis)
 }
 
 JOT_FN bool
-jot_turn_load(const Kernel *k, uint32_t value, int across, int along, int lanes)
+jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int lanes)
 {
     const Value *v = &k->values.v[value];
 
-    return lanes >= TURN_LANES && across < KERNEL_AXES && along < KERNEL_AXES && v->op == VAL_LOAD
+    return lanes >= TRANSPOSE_LANES && across < KERNEL_AXES && along < KERNEL_AXES
+        && v->op == VAL_LOAD
         && !v->ncond && v->dtype == JOT_F32 && k->bufs.v[v->buf].dtype == JOT_F32
         && k->axes.v[across].ext % lanes == 0 && k->axes.v[along].ext % lanes == 0
-        && turn_stride(k, lanes, v->buf, v->at, along) == 1
-        && turn_stride(k, lanes, v->buf, v->at, across) >= lanes;
+        && transpose_stride(k, lanes, v->buf, v->at, along) == 1
+        && transpose_stride(k, lanes, v->buf, v->at, across) >= lanes;
 }
 
 /* Loads of floats and the little that vectors do with them; no reduction. */
 static bool
-turn_values(const Turn *t)
+transpose_values(const Transpose *t)
 {
     const Kernel *k = t->k;
 
@@ -95,16 +96,16 @@ turn_values(const Turn *t)
 
 /* All results are neighbours along `across`; what is not there is along `along`. */
 static bool
-turn_axes_fit(const Turn *t)
+transpose_axes_fit(const Transpose *t)
 {
     const Kernel *k = t->k;
-    bool turned = false;
+    bool transposed = false;
 
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
 
-        if (turn_stride(k, t->lanes, s->buf, s->at, t->across) != 1
-            || turn_stride(k, t->lanes, s->buf, s->at, t->along) < t->lanes)
+        if (transpose_stride(k, t->lanes, s->buf, s->at, t->across) != 1
+            || transpose_stride(k, t->lanes, s->buf, s->at, t->along) < t->lanes)
             return false;
     }
     for (uint32_t i = 1; i < k->values.n; i++) {
@@ -113,31 +114,31 @@ turn_axes_fit(const Turn *t)
 
         if (!t->used[i] || v->op != VAL_LOAD)
             continue;
-        across = turn_stride(k, t->lanes, v->buf, v->at, t->across);
-        along = turn_stride(k, t->lanes, v->buf, v->at, t->along);
+        across = transpose_stride(k, t->lanes, v->buf, v->at, t->across);
+        along = transpose_stride(k, t->lanes, v->buf, v->at, t->along);
         if (across < 0 || along < 0 || (across > 1 && along != 1))
             return false;
-        turned = turned || across > 1;
+        transposed = transposed || across > 1;
     }
-    return turned;
+    return transposed;
 }
 
 static bool
-turn_find(Turn *t)
+transpose_find(Transpose *t)
 {
     const Kernel *k = t->k;
 
     for (t->across = 0; t->across < (int)k->axes.n; t->across++)
         for (t->along = 0; t->along < (int)k->axes.n; t->along++)
             if (t->across != t->along && k->axes.v[t->across].ext % t->lanes == 0
-                && k->axes.v[t->along].ext % t->lanes == 0 && turn_axes_fit(t))
+                && k->axes.v[t->along].ext % t->lanes == 0 && transpose_axes_fit(t))
                 return true;
     return false;
 }
 
 /* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many. */
 static int64_t
-turn_tile(const Turn *t, int axis, int64_t most)
+transpose_tile(const Transpose *t, int axis, int64_t most)
 {
     int64_t blocks = t->k->axes.v[axis].ext / t->lanes, best = 1;
 
@@ -148,7 +149,7 @@ turn_tile(const Turn *t, int axis, int64_t most)
 }
 
 static bool
-turn_write(const Turn *t, Sched *s, Kernel *k)
+transpose_write(const Transpose *t, Sched *s, Kernel *k)
 {
     Writer w;
 
@@ -156,28 +157,29 @@ turn_write(const Turn *t, Sched *s, Kernel *k)
     jot_write_set(&w, 'o', ~((uint64_t)1 << t->across | (uint64_t)1 << t->along));
     jot_write_axis(&w, 'a', t->across);
     jot_write_axis(&w, 'l', t->along);
-    jot_write_number(&w, 'A', turn_tile(t, t->across, TURN_RUN));
-    jot_write_number(&w, 'L', turn_tile(t, t->along, TURN_ROW));
+    jot_write_number(&w, 'A', transpose_tile(t, t->across, TRANSPOSE_RUN));
+    jot_write_number(&w, 'L', transpose_tile(t, t->along, TRANSPOSE_ROW));
     jot_write_number(&w, 'V', t->lanes);
     jot_write_lines(&w, "!*: $o:1p $a:$Ap $l:$Lp $l:$V $a:$V $l:1u $a:1v\n");
     return jot_write_done(&w);
 }
 
 JOT_FN bool
-jot_turn_sched(Sched *s, Kernel *k, int lanes)
+jot_transpose_sched(Sched *s, Kernel *k, int lanes)
 {
-    Turn *t = jot_mem_new(k->mem, 1, sizeof *t);
-    bool ok = t && lanes >= TURN_LANES && k->values.n <= KERNEL_VALUES;
+    Transpose *t = jot_mem_new(k->mem, 1, sizeof *t);
+    bool ok = t && lanes >= TRANSPOSE_LANES && k->values.n <= KERNEL_VALUES;
 
     if (ok) {
         t->k = k;
         t->lanes = lanes;
         jot_kernel_used(k, t->used);
-        ok = turn_values(t)
-                 ? turn_find(t) || jot_sched_no(s, "nothing lies along another axis than it is "
+        ok = transpose_values(t)
+                 ? transpose_find(t) || jot_sched_no(s,
+                                                     "nothing lies along another axis than it is "
                                                    "written, in whole blocks")
                  : jot_sched_no(s, "more than a few operations on loads of floats");
-        ok = ok && turn_write(t, s, k);
+        ok = ok && transpose_write(t, s, k);
     }
     jot_mem_free(k->mem, t, sizeof *t);
     return ok;

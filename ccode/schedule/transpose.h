@@ -4,15 +4,15 @@
  *     b:16 a:16 b:1u a:1v        x[a, b] with neighbours along b: 16 copies of b, 16 lanes of a
  *
  * Read before: ccode/schedule/sched.h. After: ccode/schedule/transpose.c. */
-#ifndef JOT_TURN_H
-#define JOT_TURN_H
+#ifndef JOT_TRANSPOSE_H
+#define JOT_TRANSPOSE_H
 #include "ccode/schedule/builder.h"
 
 /* The schedule of a copy, or of little more, that is read along one axis and written along another.
  * False: the kernel is none, s->no says why (or memory was refused). */
-JOT_FN bool jot_turn_sched(Sched *s, Kernel *k, int lanes);
+JOT_FN bool jot_transpose_sched(Sched *s, Kernel *k, int lanes);
 /* Is the value a load of floats whose neighbours lie along `along`, rows apart in lanes of
  * `across`, with no rest of blocks of lanes x lanes? */
-JOT_FN bool jot_turn_load(const Kernel *k, uint32_t value, int across, int along, int lanes);
+JOT_FN bool jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int lanes);
 
 #endif

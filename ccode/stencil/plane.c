@@ -67,9 +67,9 @@ plane_values(Plane *p)
 static bool
 plane_below(const Kernel *k, uint32_t value, uint32_t root)
 {
-    Below w;
+    OperandWalk w;
     uint32_t n;
-    for (jot_below_open(&w, k, root); (n = jot_below_next(&w)) != 0;)
+    for (jot_operands_open(&w, k, root); (n = jot_operands_next(&w)) != 0;)
         if (n == value)
             return true;
     return false;
@@ -317,7 +317,7 @@ plane_tile(Plane *p, int number)
                                 cond + nconds);
         dims[t->n++] = d;
     }
-    read = jot_v_apart(k, old, t->n, dims, own, nconds, cond);
+    read = jot_v_distinct(k, old, t->n, dims, own, nconds, cond);
     t->load = read ? jot_v_arg(k, read, 0) : 0;
     buf.s = called;
     buf.cap = sizeof called;

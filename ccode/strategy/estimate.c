@@ -262,19 +262,19 @@ est_body(const Estimate *e, Est *t)
     uint32_t root = jot_stage_value(s, st), n;
     bool sum = jot_stage_is_reduce(s, st), first = true;
     double work = 0;
-    Below w;
+    OperandWalk w;
 
     if (st->combine) {
         est_place(e, t, jot_stage_place(&s->stages.v[jot_stage_partial(s, st->what)]), false);
         return est_times(t, ~(uint64_t)0, false);
     }
-    for (jot_below_open(&w, k, root); (n = jot_below_next(&w)) != 0; first = false) {
+    for (jot_operands_open(&w, k, root); (n = jot_operands_next(&w)) != 0; first = false) {
         const Value *v = &k->values.v[n];
         int own = first && !st->store ? -1 : jot_stage_of(s, n);
 
         if (own >= 0) {
             est_place(e, t, jot_stage_place(&s->stages.v[own]), false);
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
         } else if (v->op == VAL_LOAD) {
             est_access(e, t, v->buf, &k->ixs.v[v->at], false);
         } else if (!(sum && s->fma && v->ew == EW_MUL && n == jot_v_arg(k, root, 0))) {

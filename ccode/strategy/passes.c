@@ -25,7 +25,7 @@ static bool
 pass_lines(Kernel *k, const Target *target, unsigned facts)
 {
     (void)target;
-    return jot_lines(k, facts & FACT_PLAIN ? LINE_LEAST : 2);
+    return jot_line_buffers(k, facts & FACT_PLAIN ? LINE_LEAST : 2);
 }
 
 typedef struct {
@@ -37,8 +37,8 @@ typedef struct {
 } Pass;
 
 static const Pass passes[] = {
-    { "argument reductions", PASS_BUILT, 0, jot_kernel_pairs, NULL },
-    { "one-hot reductions", PASS_BUILT, 0, jot_kernel_singles, NULL },
+    { "argument reductions", PASS_BUILT, 0, jot_kernel_arg_reduce, NULL },
+    { "one-hot reductions", PASS_BUILT, 0, jot_kernel_one_hot, NULL },
     { "index narrowing", PASS_BUILT, 0, jot_kernel_narrow, NULL },
     { "moments by blocks", PASS_LAID_OUT, 0, NULL, pass_moments },
     { "residue classes", PASS_PRODUCTS, 0, jot_kernel_residues, NULL },

@@ -88,7 +88,7 @@ ask_product(Ask *a)
 }
 
 static bool
-make_contract(Ask *a, const Contract *c, Rides *sums)
+make_contract(Ask *a, const Contract *c, Epilogue *sums)
 {
     return jot_contract_sched(a->s, a->k, c, &a->target,
                               ask_lanes(a, a->k->values.v[c->reduce].dtype), sums);
@@ -99,21 +99,21 @@ static bool
 make_epilogue(Ask *a)
 {
     const Products *p = ask_products(a);
-    Rides sums = p->sums;
+    Epilogue sums = p->sums;
     Contract c = p->of;
     int64_t by;
     int at;
 
     if (p->form != PRODUCTS_EPILOGUE)
         return jot_sched_no(a->s, "no sums of a product's results over all its rows");
-    jot_rides_take(a->k, &sums);
-    if (!jot_rides_block(a->k, &a->target, &sums, true, &at, &by))
+    jot_epilogue_take(a->k, &sums);
+    if (!jot_epilogue_block(a->k, &a->target, &sums, true, &at, &by))
         return false;
-    jot_rides_apart(a->k, &sums, true);
+    jot_epilogue_detach(a->k, &sums, true);
     if ((jot_products_hold(p, a->k) || jot_contract_find(a->k, c.reduce, &c))
         && make_contract(a, &c, &sums))
         return true;
-    jot_rides_apart(a->k, &sums, false);
+    jot_epilogue_detach(a->k, &sums, false);
     return false;
 }
 
@@ -176,7 +176,7 @@ make_rows(Ask *a)
 static bool
 make_transpose(Ask *a)
 {
-    return jot_turn_sched(a->s, a->k, ask_lanes(a, JOT_F32));
+    return jot_transpose_sched(a->s, a->k, ask_lanes(a, JOT_F32));
 }
 
 static bool

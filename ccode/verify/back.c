@@ -58,11 +58,11 @@ back_ok(const Sched *s, uint32_t stage)
 {
     const Kernel *k = s->k;
     uint32_t root = jot_stage_value(s, &s->stages.v[stage]), n;
-    Below w;
-    for (jot_below_open(&w, k, root); (n = jot_below_next(&w)) != 0;) {
+    OperandWalk w;
+    for (jot_operands_open(&w, k, root); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         if (n != root && jot_stage_of(s, n) >= 0)
-            jot_below_skip(&w);
+            jot_operands_skip(&w);
         else if (v->op == VAL_LOAD && k->bufs.v[v->buf].role != BUF_INPUT &&
                  (!stored_before(s, stage, v->buf) || !same_phase(s, stage, v->buf)))
             return false;

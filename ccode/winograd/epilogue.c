@@ -21,7 +21,7 @@
 #include "ccode/rewrite/rewrite.h"
 
 JOT_FN void
-jot_winograd_band(const Kernel *k, const Target *target, Winograd *w, const Rides *r)
+jot_winograd_band(const Kernel *k, const Target *target, Winograd *w, const Epilogue *r)
 {
     uint64_t plane = (uint64_t)1 << w->space[0] | (uint64_t)1 << w->space[1];
     bool even = w->tiles[0] * w->side == k->axes.v[w->space[0]].ext;
@@ -67,7 +67,7 @@ rides_axis(Kernel *to, const char *name, int64_t by, int steps, Respace *at, int
 /* The axes of the sums, in place of those of k; of a band, blocks are steps of the tiles' own
  * axes. */
 static bool
-rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int64_t by,
+rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Epilogue *r, int at, int64_t by,
            Respace *place)
 {
     uint64_t inner = 0, outer = 0;
@@ -115,13 +115,13 @@ rides_axes(const Kernel *k, Kernel *to, const Winograd *w, Rides *r, int at, int
 }
 
 JOT_FN bool
-jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, Rides *r, Kernel *to)
+jot_winograd_epilogue(Kernel *k, const Target *target, const Winograd *w, Epilogue *r, Kernel *to)
 {
     Respace place;
     int64_t by;
     int at;
 
-    if (!jot_rides_block(k, target, r, false, &at, &by)
+    if (!jot_epilogue_block(k, target, r, false, &at, &by)
         || (w->band && w->band < w->tiles[0] && !jot_axis_divide(to, w->space[0], w->band, "r")))
         return false;
     jot_respace_open(&place, k);
@@ -131,19 +131,19 @@ jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, Rides *r,
     r->block = 1;
     for (uint32_t a = 0; a < to->axes.n; a++)
         r->block *= r->inner >> a & 1 ? (double)to->axes.v[a].ext : 1;
-    return jot_rides_make(k, to, r, &place);
+    return jot_epilogue_make(k, to, r, &place);
 }
 
 JOT_FN bool
-jot_winograd_rides_stages(Sched *s, const Winograd *w, const Rides *r)
+jot_winograd_epilogue_stages(Sched *s, const Winograd *w, const Epilogue *r)
 {
     SLoop band = s->stages.v[0].loop[0]; /* by itself: stages move when one is added */
-    RidesNest nest;
+    EpilogueNest nest;
 
     nest.nest = &band;
     nest.n = w->band ? 1 : 0;
     nest.all = w->band > 0;
     nest.vec = w->out;
     nest.lanes = w->lanes;
-    return jot_rides_stages(s, r, &nest);
+    return jot_epilogue_stages(s, r, &nest);
 }

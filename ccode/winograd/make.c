@@ -348,7 +348,7 @@ jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why)
 {
     char fuse[KERNEL_AXES * 24];
     Text text = {NULL, fuse, 0, sizeof fuse};
-    uint32_t nplain = w->rides ? w->rides->nplain : conv->stores.n;
+    uint32_t nplain = w->epilogue ? w->epilogue->nplain : conv->stores.n;
     LoopList around = {0};
     Writer write;
     jot_write_open(&write, s, conv, w->lanes);
@@ -364,5 +364,6 @@ jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why)
         jot_write_number(&write, 's', i);
         jot_write_lines(&write, "!$s: $B $t $o:$V we:1u wf:1u $o:1v\n");
     }
-    return jot_write_done(&write) && (!w->rides || jot_winograd_rides_stages(s, w, w->rides));
+    return jot_write_done(&write) && (!w->epilogue
+                                      || jot_winograd_epilogue_stages(s, w, w->epilogue));
 }

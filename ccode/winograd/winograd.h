@@ -26,7 +26,7 @@
 #include "target/target.h"
 
 struct Contract;
-struct Rides;
+struct Epilogue;
 typedef struct {
     uint32_t sum, image, taps;  /* values: the reduction and the two loads that it multiplies */
     int space[2], window[2];    /* axes of rows and columns, of taps by row and column */
@@ -47,7 +47,7 @@ typedef struct {
     bool phased;                /* V and M of all tiles, each step a phase */
     int ahead;                  /* steps of the product that U is asked for before */
     int64_t band;               /* a block is so many rows of tiles of one image; 0: any tiles */
-    const struct Rides *rides;  /* sums that come along; NULL: none */
+    const struct Epilogue *epilogue;  /* sums that come along; NULL: none */
 } Winograd;
 
 /* Is the contraction such a convolution, in f32, alone in its kernel, with channels last in the
@@ -69,10 +69,11 @@ JOT_FN void jot_winograd_rows(Winograd *w, const Target *target);
 /* ccode/winograd/epilogue.c: blocks that are bands of images, where sums ride and that suits the
  * tiles; the sums, into the kernel of tiles; their stages. */
 JOT_FN void jot_winograd_band(const Kernel *k, const Target *target, Winograd *w,
-                              const struct Rides *r);
-JOT_FN bool jot_winograd_rides(Kernel *k, const Target *target, const Winograd *w, struct Rides *r,
+                              const struct Epilogue *r);
+JOT_FN bool jot_winograd_epilogue(Kernel *k, const Target *target, const Winograd *w,
+                                  struct Epilogue *r,
                                Kernel *to);
-JOT_FN bool jot_winograd_rides_stages(Sched *s, const Winograd *w, const struct Rides *r);
+JOT_FN bool jot_winograd_epilogue_stages(Sched *s, const Winograd *w, const struct Epilogue *r);
 
 /* What is said of a load's conditions: each keeps the index of dimension dim[0] or dim[1] inside,
  * or one that is inside anyway. */

@@ -59,7 +59,7 @@ ix_reaches(IxPool *pool, Ix x, int64_t c, const Space *space)
 
 /* floor(*rest / *d) where nothing of rest is divisible by d; 0: it is floor(*a / *d) of the new *a
  * and *d. */
-static JOT_APART Ix
+static JOT_DISTINCT Ix
 ix_div_rest(IxPool *pool, IxForm *rest, int64_t *d, Ix *a, const Space *space)
 {
     int64_t lo, hi, g, e;
@@ -85,7 +85,7 @@ ix_div_rest(IxPool *pool, IxForm *rest, int64_t *d, Ix *a, const Space *space)
 }
 
 /* *sum + floor(*a / *d) as a larger sum and what is left of the quotient; false: nothing is. */
-static JOT_APART bool
+static JOT_DISTINCT bool
 ix_div_step(IxPool *pool, Ix *sum, Ix *a, int64_t *d, const Space *space)
 {
     IxForm f, quot, rest;
@@ -149,7 +149,7 @@ form_open_mods(const IxPool *pool, IxForm *f, int64_t d, const Space *space)
 }
 
 /* *sum + *k * (*a mod *d) as a larger sum and what is left of the remainder; false: nothing is. */
-static JOT_APART bool
+static JOT_DISTINCT bool
 ix_mod_step(IxPool *pool, Ix *sum, int64_t *k, Ix *a, int64_t *d, const Space *space)
 {
     int64_t lo, hi, g = 1, x;

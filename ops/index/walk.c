@@ -277,7 +277,7 @@ typedef struct {
 static Ix ix_subst(IxSubst *s, Ix ix);
 
 /* A sum with other atoms. */
-static JOT_APART Ix
+static JOT_DISTINCT Ix
 ix_subst_form(IxPool *pool, const IxRec *r, const Ix *atom)
 {
     IxForm f;

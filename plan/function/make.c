@@ -407,7 +407,7 @@ static bool
 make_bind(FuncMake *m)
 {
     Func *f = m->f;
-    void *words = jot_arena_new(&f->arena, jot_plan_bind_words(f->plan), sizeof(jot_Scalar));
+    void *words = jot_arena_new(&f->arena, jot_plan_bind_key(f->plan), sizeof(jot_Scalar));
     uint32_t i;
 
     f->leaf = jot_arena_array(&f->arena, uint32_t, f->plan->vars.n);

@@ -378,7 +378,7 @@ call_update(Func *f, FuncUpdate *u)
     jot_node_set_data(ctx, slot->node, u->brings);
     if (root && root->buf == u->brings) {
         root->buf->refs--;
-        root->buf = jot_buffer_own(old) && !old->away ? old : NULL;
+        root->buf = jot_buffer_own(old) && !old->packed_only ? old : NULL;
     }
     if (root && root->buf == old)
         jot_buffer_changed(ctx, old);

@@ -74,7 +74,7 @@ copy_find(const LayoutChoice *c, const Use *u, const Layout *layout)
 
 /* The group reads the variable in this layout. */
 JOT_FN bool
-jot_choice_copy(LayoutChoice *c, const Use *u, const Layout *layout)
+jot_layouts_copy(LayoutChoice *c, const Use *u, const Layout *layout)
 {
     Make *m = c->m;
     uint32_t i = copy_find(c, u, layout);
@@ -96,7 +96,7 @@ jot_choice_copy(LayoutChoice *c, const Use *u, const Layout *layout)
 static bool
 copy_pays(const LayoutChoice *c, const Use *u)
 {
-    const Node *node = jot_choice_node(c, u->pos);
+    const Node *node = jot_layouts_node(c, u->pos);
     double stride[JOT_MAX_RANK], often = u->work / (double)(node->nelem + 1);
 
     if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write)
@@ -119,7 +119,7 @@ copy_lane(const LayoutChoice *c, const UseGroup *g, uint16_t classes)
         const DimOrder *o = &c->var[u->pos].order;
         int last = o->n - 1;
 
-        while (last > 0 && jot_choice_node(c, u->pos)->ext[o->dim[last]] == 1)
+        while (last > 0 && jot_layouts_node(c, u->pos)->ext[o->dim[last]] == 1)
             last--;
         if (!u->write || !(u->classes & classes))
             continue;
@@ -136,7 +136,7 @@ copy_lane(const LayoutChoice *c, const UseGroup *g, uint16_t classes)
 static bool
 copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
 {
-    const Node *node = jot_choice_node(c, u->pos);
+    const Node *node = jot_layouts_node(c, u->pos);
     double stride[JOT_MAX_RANK];
     int lane, dim = -1;
     DimOrder order;
@@ -155,8 +155,8 @@ copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
     if (stride[dim] == 1)
         return true;
     order = jot_order_with_last(u->rank, dim);
-    layout = jot_choice_layout(c, node, &order, NULL);
-    return layout && jot_choice_copy(c, u, layout);
+    layout = jot_layouts_layout(c, node, &order, NULL);
+    return layout && jot_layouts_copy(c, u, layout);
 }
 
 /* Groups of few channels whose results lie by lines of pixels: so is their image copied, as it
@@ -172,7 +172,7 @@ copy_lines(const LayoutChoice *c, const UseGroup *g)
 
         if (u->role != ROLE_OUT || u->fast < 0)
             continue;
-        jot_order_strides(jot_choice_node(c, u->pos), &c->var[u->pos].order, stride);
+        jot_order_strides(jot_layouts_node(c, u->pos), &c->var[u->pos].order, stride);
         if (stride[u->fast] != 1)
             return true;
     }
@@ -180,7 +180,7 @@ copy_lines(const LayoutChoice *c, const UseGroup *g)
 }
 
 JOT_FN bool
-jot_choice_copies(LayoutChoice *c)
+jot_layouts_copies(LayoutChoice *c)
 {
     uint32_t i;
     bool ok = true;
@@ -200,10 +200,10 @@ jot_choice_copies(LayoutChoice *c)
         layout->halo_value = u->value;
         if (u->role == ROLE_A && g->lines && copy_lines(c, g)) {
             halo = copy_halo(c, u);
-            layout = jot_choice_layout(c, jot_choice_node(c, u->pos), &c->var[u->pos].order,
+            layout = jot_layouts_layout(c, jot_layouts_node(c, u->pos), &c->var[u->pos].order,
                                        &halo);
         }
-        ok = layout && jot_choice_copy(c, u, layout);
+        ok = layout && jot_layouts_copy(c, u, layout);
     }
     return ok;
 }

@@ -40,7 +40,7 @@ orders_add(const LayoutChoice *c, uint32_t pos, DimOrders *list, const DimOrder 
     int i;
 
     for (i = 0; i < list->n; i++)
-        if (jot_order_same(jot_choice_node(c, pos), &list->v[i], o))
+        if (jot_order_same(jot_layouts_node(c, pos), &list->v[i], o))
             return;
     if (list->n < LAYOUT_ORDERS)
         list->v[list->n++] = *o;
@@ -50,7 +50,7 @@ orders_add(const LayoutChoice *c, uint32_t pos, DimOrders *list, const DimOrder 
 static bool
 orders_meet(const LayoutChoice *c, const Use *u, const Use *v)
 {
-    const Node *node = jot_choice_node(c, u->pos);
+    const Node *node = jot_layouts_node(c, u->pos);
     uint32_t axes = 0, dims = 0, i;
     int d;
 
@@ -76,7 +76,7 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
 
     if (!orders_meet(c, u, v))
         return false;
-    jot_choice_strides(c, v, moved, c->uses.groups.v[u->group].naxes);
+    jot_layouts_strides(c, v, moved, c->uses.groups.v[u->group].naxes);
     *o = jot_order_natural(u->rank);
     for (d = 0; d < u->rank; d++)
         key[d] = -1;
@@ -87,7 +87,7 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
             key[t->dim] = moved[t->axis];
     }
     for (d = 0; d < u->rank; d++)
-        if (key[d] <= 0 && jot_choice_node(c, u->pos)->ext[d] > 1)
+        if (key[d] <= 0 && jot_layouts_node(c, u->pos)->ext[d] > 1)
             return false; /* v goes backwards there, or its steps cancel each other */
     for (d = 1; d < u->rank; d++) {
         uint8_t dim = o->dim[d];
@@ -102,7 +102,7 @@ orders_like(const LayoutChoice *c, const Use *u, const Use *v, DimOrder *o)
 static void
 orders_of(const LayoutChoice *c, uint32_t pos, DimOrders *list)
 {
-    DimOrder o = jot_order_natural(jot_choice_node(c, pos)->rank);
+    DimOrder o = jot_order_natural(jot_layouts_node(c, pos)->rank);
     uint32_t i, k;
 
     list->n = 0;
@@ -145,14 +145,14 @@ choice_settle(LayoutChoice *c, uint32_t pos)
         double p;
 
         v->order = list.v[i];
-        p = jot_choice_price(c, pos);
+        p = jot_layouts_price(c, pos);
         if (price < 0 || p < price) {
             price = p;
             best = v->order;
         }
     }
     v->order = best;
-    return !jot_order_same(jot_choice_node(c, pos), &before, &best);
+    return !jot_order_same(jot_layouts_node(c, pos), &before, &best);
 }
 
 /* What contractions want of temporaries, as a beginning. */
@@ -278,7 +278,7 @@ choice_scatters(const LayoutChoice *c, uint32_t pos)
 static bool
 choice_halo(const LayoutChoice *c, uint32_t pos, UseHalo *all)
 {
-    const Node *node = jot_choice_node(c, pos);
+    const Node *node = jot_layouts_node(c, pos);
     double elements = 1;
     bool any = false;
     uint32_t i;
@@ -308,7 +308,7 @@ choice_halo(const LayoutChoice *c, uint32_t pos, UseHalo *all)
 }
 
 JOT_FN Layout *
-jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const UseHalo *halo)
+jot_layouts_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const UseHalo *halo)
 {
     Layout *l = jot_arena_array(&c->m->arena, Layout, 1);
     LayoutPart part[JOT_MAX_RANK];
@@ -331,14 +331,14 @@ jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const Us
 static bool
 choice_result(LayoutChoice *c, uint32_t pos)
 {
-    const Node *node = jot_choice_node(c, pos);
+    const Node *node = jot_layouts_node(c, pos);
     DimOrder natural = jot_order_natural(node->rank);
     UseHalo halo;
     bool has = choice_halo(c, pos, &halo);
 
     if (!has && jot_order_same(node, &natural, &c->var[pos].order))
         return true;
-    c->m->layout[pos] = jot_choice_layout(c, node, &c->var[pos].order, has ? &halo : NULL);
+    c->m->layout[pos] = jot_layouts_layout(c, node, &c->var[pos].order, has ? &halo : NULL);
     return c->m->layout[pos] || !c->m->ctx->mem.failed;
 }
 
@@ -354,7 +354,7 @@ layout_random(LayoutChoice *c, uint64_t seed)
 
     for (i = 0; ok && i < c->npos; i++)
         if (!c->var[i].fixed) {
-            const Node *node = jot_choice_node(c, i);
+            const Node *node = jot_layouts_node(c, i);
             Layout *l = jot_arena_array(&m->arena, Layout, 1);
 
             ok = l && jot_layout_random(l, node->rank, node->ext, jot_hash_u64(seed, i),
@@ -363,7 +363,7 @@ layout_random(LayoutChoice *c, uint64_t seed)
         }
     for (i = 0; ok && i < c->uses.v.n; i++) {
         const Use *u = &c->uses.v.v[i];
-        const Node *node = jot_choice_node(c, u->pos);
+        const Node *node = jot_layouts_node(c, u->pos);
         Layout *l;
 
         if (u->write || !c->var[u->pos].fixed || jot_plan_copy_of(m, u->group, u->pos)
@@ -371,7 +371,7 @@ layout_random(LayoutChoice *c, uint64_t seed)
             continue;
         l = jot_arena_array(&m->arena, Layout, 1);
         ok = l && jot_layout_random(l, node->rank, node->ext, jot_hash_u64(seed, i), true)
-          && jot_choice_copy(c, u, l);
+          && jot_layouts_copy(c, u, l);
     }
     return ok || (m->ctx->mem.failed ? jot_fail_memory(m->ctx, "plan")
                                      : jot_fail(m->ctx, JOT_ESHAPE,
@@ -423,7 +423,7 @@ choice_open(LayoutChoice *c)
     if (!c->var)
         return jot_fail_memory(m->ctx, "plan");
     for (i = 0; i < c->npos; i++) {
-        const Node *node = jot_choice_node(c, i);
+        const Node *node = jot_layouts_node(c, i);
 
         c->var[i].order = jot_order_natural(node->rank);
         for (d = wide = 0; d < node->rank; d++)
@@ -448,11 +448,11 @@ choice_make(LayoutChoice *c)
     choice_improve(c);
     for (i = 0; ok && i < c->npos; i++)
         ok = c->var[i].fixed || choice_result(c, i);
-    if (!ok || !jot_choice_copies(c) || !jot_choice_within(c))
+    if (!ok || !jot_layouts_copies(c) || !jot_layouts_concat(c))
         return jot_fail_memory(c->m->ctx, "plan");
     /* tiles change what is summed, and take the place of the schedule */
     return jot_str_eq(config->precision, "exact") || !jot_str_eq(config->schedule, "default")
-        || c->m->ctx->plans->no_copies || jot_plan_tiles(c->m);
+        || c->m->ctx->plans->no_copies || jot_plan_winograd(c->m);
 }
 
 /* Without a contraction nothing asks for another order than the natural one. */

@@ -94,7 +94,7 @@ typedef struct {
 JOT_FN bool jot_plan_uses(LayoutChoice *c);
 JOT_FN void jot_plan_uses_free(jot_Ctx *ctx, Uses *uses, uint32_t npos);
 JOT_FN bool jot_plan_uses_index(Make *m, Uses *uses); /* fills first, of */
-JOT_FN const Node *jot_choice_node(const LayoutChoice *c, uint32_t pos);
+JOT_FN const Node *jot_layouts_node(const LayoutChoice *c, uint32_t pos);
 /* Row-major; the same with one dimension moved to the end. */
 JOT_FN DimOrder jot_order_natural(int rank);
 JOT_FN DimOrder jot_order_with_last(int rank, int dim);
@@ -102,15 +102,15 @@ JOT_FN bool jot_order_same(const Node *node, const DimOrder *a, const DimOrder *
 /* Elements between two positions of each dimension. */
 JOT_FN void jot_order_strides(const Node *node, const DimOrder *o, double *stride);
 /* Elements by which a step of each axis moves the access. */
-JOT_FN void jot_choice_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes);
+JOT_FN void jot_layouts_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes);
 /* All groups that touch the variable, under its present order. */
-JOT_FN double jot_choice_price(const LayoutChoice *c, uint32_t pos);
+JOT_FN double jot_layouts_price(const LayoutChoice *c, uint32_t pos);
 /* halo: NULL: none. NULL: refused, or too large. */
-JOT_FN Layout *jot_choice_layout(LayoutChoice *c, const Node *node, const DimOrder *o,
+JOT_FN Layout *jot_layouts_layout(LayoutChoice *c, const Node *node, const DimOrder *o,
                                  const UseHalo *halo);
 /* The use's group reads the variable in this layout. False: refused. */
-JOT_FN bool jot_choice_copy(LayoutChoice *c, const Use *u, const Layout *layout);
-JOT_FN bool jot_choice_copies(LayoutChoice *c);
-JOT_FN bool jot_choice_within(LayoutChoice *c); /* plan/concat.c; false: refused */
+JOT_FN bool jot_layouts_copy(LayoutChoice *c, const Use *u, const Layout *layout);
+JOT_FN bool jot_layouts_copies(LayoutChoice *c);
+JOT_FN bool jot_layouts_concat(LayoutChoice *c); /* plan/concat.c; false: refused */
 
 #endif

@@ -145,7 +145,7 @@ pack_border(Make *m, uint32_t var, const Layout *l, uint32_t copy)
         halo |= l->halo_lo[d] || l->halo_hi[d];
     if (!halo)
         return true;
-    keep = jot_plan_known_fits(m) && jot_plan_words_own(m, WORDS_BORDER, dtype, 0, l);
+    keep = jot_plan_known_fits(m) && jot_plan_group_key_own(m, KEY_BORDER, dtype, 0, l);
     known = keep ? jot_plan_known(m) : NULL;
     if (known)
         return jot_plan_own_known(m, known, copy, &var, 1);
@@ -212,7 +212,7 @@ jot_plan_unpack(Make *m, const PlanCopied *copy)
 JOT_FN bool
 jot_plan_border(Make *m, uint32_t pos)
 {
-    uint32_t all = jot_plan_within(m, pos), var;
+    uint32_t all = jot_plan_concat(m, pos), var;
 
     if (all != pos && (m->var[all] || !m->layout[all]))
         return true; /* before its first part */

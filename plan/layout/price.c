@@ -10,7 +10,7 @@
 #include "plan/layout/layout.h"
 
 JOT_FN const Node *
-jot_choice_node(const LayoutChoice *c, uint32_t pos)
+jot_layouts_node(const LayoutChoice *c, uint32_t pos)
 {
     return jot_node(c->m->ctx, c->m->s->list.v[pos]);
 }
@@ -18,7 +18,7 @@ jot_choice_node(const LayoutChoice *c, uint32_t pos)
 static size_t
 layout_size(const LayoutChoice *c, uint32_t pos)
 {
-    return jot_dtype_nbytes((jot_DType)jot_choice_node(c, pos)->dtype);
+    return jot_dtype_nbytes((jot_DType)jot_layouts_node(c, pos)->dtype);
 }
 
 /* ---- orders ------------------------------------------------------------------------------- */
@@ -85,12 +85,12 @@ jot_order_strides(const Node *node, const DimOrder *o, double *stride)
 
 /* Elements by which a step of each axis moves the access. */
 JOT_FN void
-jot_choice_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes)
+jot_layouts_strides(const LayoutChoice *c, const Use *u, double *moved, int naxes)
 {
     double stride[JOT_MAX_RANK];
     uint32_t i;
 
-    jot_order_strides(jot_choice_node(c, u->pos), &c->var[u->pos].order, stride);
+    jot_order_strides(jot_layouts_node(c, u->pos), &c->var[u->pos].order, stride);
     for (i = 0; i < (uint32_t)naxes; i++)
         moved[i] = 0;
     for (i = u->term; i < u->term + u->nterm; i++) {
@@ -115,7 +115,7 @@ use_waste(double moved, size_t size)
 static double
 price_bent(const LayoutChoice *c, const Use *u)
 {
-    const Node *node = jot_choice_node(c, u->pos);
+    const Node *node = jot_layouts_node(c, u->pos);
     IxPool *p = &c->m->ctx->ix;
     double stride[JOT_MAX_RANK];
     const Ix *index;
@@ -153,7 +153,7 @@ price_class(const LayoutChoice *c, const UseGroup *g, int class)
             axes |= (uint64_t)1 << c->uses.terms.v[k].axis;
         if (!c->var[u->pos].settled)
             continue;
-        jot_choice_strides(c, u, moved, g->naxes);
+        jot_layouts_strides(c, u, moved, g->naxes);
         for (a = 0; a < g->naxes; a++)
             price[a] += u->count * (double)size * use_waste(moved[a], size);
     }
@@ -190,7 +190,7 @@ price_next(const LayoutChoice *c, const Use *u, int axis)
     double stride[JOT_MAX_RANK];
     uint32_t i, j;
 
-    jot_order_strides(jot_choice_node(c, u->pos), &c->var[u->pos].order, stride);
+    jot_order_strides(jot_layouts_node(c, u->pos), &c->var[u->pos].order, stride);
     for (i = u->term; i < u->term + u->nterm; i++) {
         const UseTerm *t = &c->uses.terms.v[i];
 
@@ -207,7 +207,7 @@ price_next(const LayoutChoice *c, const Use *u, int axis)
 /* The operand that a product's vectors are not wished of, and its results, run along one axis: it
  * can go in vectors as well, and what was to does not matter then. */
 static bool
-price_turned(const LayoutChoice *c, const UseGroup *g)
+price_transposed(const LayoutChoice *c, const UseGroup *g)
 {
     uint32_t i;
     int axis;
@@ -234,19 +234,19 @@ static double
 price_product(const LayoutChoice *c, const UseGroup *g)
 {
     double sum = 0, stride[JOT_MAX_RANK];
-    bool turned = price_turned(c, g);
+    bool transposed = price_transposed(c, g);
     uint32_t i, k;
 
     for (i = g->use; i < g->use + g->nuse; i++) {
         const Use *u = &c->uses.v.v[i];
-        const Node *node = jot_choice_node(c, u->pos);
+        const Node *node = jot_layouts_node(c, u->pos);
         double bytes = u->count * (double)layout_size(c, u->pos), waste = 4;
 
         if (!c->var[u->pos].settled)
             continue;
         jot_order_strides(node, &c->var[u->pos].order, stride);
         if (u->fast >= 0)
-            waste = stride[u->fast] == 1 || turned ? 1 : 8;
+            waste = stride[u->fast] == 1 || transposed ? 1 : 8;
         for (k = u->term; u->fast < 0 && k < u->term + u->nterm; k++) {
             const UseTerm *t = &c->uses.terms.v[k];
 
@@ -260,7 +260,7 @@ price_product(const LayoutChoice *c, const UseGroup *g)
 
 /* All groups that touch the variable, under its present order. */
 JOT_FN double
-jot_choice_price(const LayoutChoice *c, uint32_t pos)
+jot_layouts_price(const LayoutChoice *c, uint32_t pos)
 {
     double sum = 0;
     uint32_t i, last = 0;

@@ -186,20 +186,20 @@ static void
 uses_wishes(UsesWalk *w, const Products *p)
 {
     const Contract *c = &p->of;
-    Rides sums = p->sums;
+    Epilogue sums = p->sums;
     Layout wish;
     uint32_t b;
 
     if (p->form == PRODUCTS_EPILOGUE) {
-        jot_rides_take(w->k, &sums);
-        jot_rides_apart(w->k, &sums, true);
+        jot_epilogue_take(w->k, &sums);
+        jot_epilogue_detach(w->k, &sums, true);
     }
     for (b = 1; b < w->k->bufs.n; b++) {
         Use *u = uses_of_buf(w, b);
 
         if (!u || !jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish))
             continue;
-        u->role = u->write ? ROLE_OUT : jot_below_load(w->k, c->a, b) ? ROLE_A : ROLE_B;
+        u->role = u->write ? ROLE_OUT : jot_operands_load(w->k, c->a, b) ? ROLE_A : ROLE_B;
         u->wish = jot_arena_array(&w->m->arena, Layout, 1);
         if (u->wish)
             *u->wish = wish;
@@ -429,7 +429,7 @@ uses_group(LayoutChoice *c, uint32_t group)
     first = jot_node(m->ctx, m->s->list.v[m->fusion->member[fg->first]]);
     if (first->kind == NODE_PICK || first->kind == NODE_STACK)
         return true;
-    keep = jot_plan_words(m, group, WORDS_USES);
+    keep = jot_plan_group_key(m, group, KEY_USES);
     if (keep)
         known = jot_plan_known(m);
     ok = known ? uses_known(c, group, (const KnownUses *)(const void *)known)
@@ -437,7 +437,7 @@ uses_group(LayoutChoice *c, uint32_t group)
     if (ok && keep && !known)
         known = uses_keep(m, &c->uses, group, &was);
     if (ok && known)
-        jot_plan_words_base(m, group, known);
+        jot_plan_group_key_base(m, group, known);
     return ok && !m->ctx->mem.failed;
 }
 

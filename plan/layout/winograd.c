@@ -136,7 +136,7 @@ tiles_group(Make *m, uint32_t group)
     Winograd w, *tiles;
     Kernel k;
     uint32_t pos, copy;
-    bool ok = true, found, keep = jot_plan_words(m, group, WORDS_NO_TILES);
+    bool ok = true, found, keep = jot_plan_group_key(m, group, KEY_NO_TILES);
 
     if (keep && jot_plan_known(m))
         return true;
@@ -147,10 +147,10 @@ tiles_group(Make *m, uint32_t group)
     jot_plan_kernel_layouts(m, group, &k, &built->args);
     found = (p->form == PRODUCTS_ONE || p->form == PRODUCTS_EPILOGUE) && jot_products_hold(p, &k);
     if (found && p->form == PRODUCTS_EPILOGUE) {
-        Rides sums = p->sums;
+        Epilogue sums = p->sums;
 
-        jot_rides_take(&k, &sums);
-        jot_rides_apart(&k, &sums, true);
+        jot_epilogue_take(&k, &sums);
+        jot_epilogue_detach(&k, &sums, true);
     }
     found = found && jot_winograd_find(&k, &p->of, jot_plan_lanes(m, JOT_F32), &m->ctx->target,
                                        jot_plan_fast(m), &w);
@@ -169,7 +169,7 @@ tiles_group(Make *m, uint32_t group)
 }
 
 JOT_FN bool
-jot_plan_tiles(Make *m)
+jot_plan_winograd(Make *m)
 {
     uint32_t g;
     bool ok = true;

@@ -1,9 +1,10 @@
-/* tests/test_lines.c - windows along rows that are read through lines, rows divided into residue
- * classes (ccode/rewrite/line_buffer.c): pools of every stride, window and border, their gradients,
- * maps that divide and wrap, against the interpreter; that lines are made where they should be and
- * not elsewhere, and leave room for a schedule.
+/* tests/test_line_buffer.c - windows along rows that are read through lines, rows divided into
+ * residue classes (ccode/rewrite/line_buffer.c): pools of every stride, window and border, their
+ * gradients, maps that divide and wrap, against the interpreter; that lines are made where they
+ * should be and not elsewhere, and leave room for a schedule.
  *
- * Guards: ccode/rewrite/line_buffer.c, ccode/rewrite/line_buffer_make.c, ccode/rewrite/residue.c. */
+ * Guards: ccode/rewrite/line_buffer.c, ccode/rewrite/line_buffer_make.c, ccode/rewrite/residue.c.
+ * */
 #include "ccode/rewrite/line_buffer.h"
 #include "tests/hooks.h"
 #include "tests/ir_run.h"
@@ -301,7 +302,7 @@ test_room(void)
             }
             c->data[y][e * N + i] = sum;
         }
-    CHECK(jot_lines(&c->k, LINE_LEAST), "memory");
+    CHECK(jot_line_buffers(&c->k, LINE_LEAST), "memory");
     CHECK(c->k.axes.n > AXES && c->k.axes.n < STAGE_LOOPS, "%d axes", (int)c->k.axes.n);
     jot_target_default(&target);
     for (int a = 0; a < AXES; a++)

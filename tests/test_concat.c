@@ -1,4 +1,4 @@
-/* tests/test_within.c - parts of a concatenation are computed where they belong in its result
+/* tests/test_concat.c - parts of a concatenation are computed where they belong in its result
  * (plan/concat.c): values against the interpreter, no step that joins them, memory; when it may not
  * be; every refusal of memory.
  *

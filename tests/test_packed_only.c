@@ -1,5 +1,5 @@
-/* tests/test_away.c - weights that are kept in the layout that kernels read and in no other: when
- * they go, that they come back bit by bit, and what keeps them.
+/* tests/test_packed_only.c - weights that are kept in the layout that kernels read and in no other:
+ * when they go, that they come back bit by bit, and what keeps them.
  *
  * Guards: ccode/contract/dots.c, ops/buffer.c, ops/packed_only.c, plan/data.c, plan/packed_only.c,
  * plan/run.c. */
@@ -120,7 +120,8 @@ steps(const char *backend, float *out)
     y = net(x, p[0], p[1]);
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     jot_pop(c);
-    CHECK(jot_func_ok(f) && jot_call(f, (const void *[]){xd}, (void *[]){out + 200 * n}), "%s: %s", backend,
+    CHECK(jot_func_ok(f) && jot_call(f, (const void *[]){xd}, (void *[]){out + 200 * n}), "%s: %s",
+          backend,
           jot_message(c));
     jot_close(c);
     free(kd);

@@ -1,5 +1,5 @@
-/* ccode/lower/apart.c - innermost loops whose steps have nothing to do with each other, so that the
- * emitter may print them over vectors.
+/* ccode/lower/independent.c - innermost loops whose steps have nothing to do with each other, so
+ * that the emitter may print them over vectors.
  *
  *     for (j = 0; j < 32; j++)
  *         y[at + j] = x[at + j] * t
@@ -11,12 +11,12 @@
  * memory stay scalar.
  *
  *   requires  a complete function, conditions moved       keeps  everything
- *   breaks    nothing: fills `apart`
+ *   breaks    nothing: fills `independent`
  *
  * Read before: ccode/lower/code.h. After: ccode/emit/loop.c. */
 #include "ccode/lower/code.h"
 
-enum { APART_STEPS = 4 }; /* shorter ones are no vectors */
+enum { INDEPENDENT_STEPS = 4 }; /* shorter ones are no vectors */
 
 /* The coefficient of the loop's variable in a linear address, 0: none, or not linear. */
 static int64_t
@@ -68,7 +68,7 @@ only_there(const Code *code, uint32_t loop, uint32_t buf, uint32_t address)
 }
 
 static bool
-effect_apart(const Code *code, uint32_t loop, const Inst *in)
+effect_independent(const Code *code, uint32_t loop, const Inst *in)
 {
     uint32_t target = code->args.v[in->arg];
     const Inst *to = &code->inst.v[target];
@@ -88,7 +88,7 @@ steps_apart(const Code *code, uint32_t loop)
     for (uint32_t n = loop; (n = jot_code_next(code, loop, n)) != 0;) {
         const Inst *in = &code->inst.v[n];
         if (in->op == C_FOR || in->op == C_CALL || in->op == C_MATRIX || in->op == C_COPY ||
-            !effect_apart(code, loop, in))
+            !effect_independent(code, loop, in))
             return false;
         if (in->op == C_LOAD && code->k->bufs.v[in->aux].may_alias)
             return false;
@@ -97,11 +97,11 @@ steps_apart(const Code *code, uint32_t loop)
 }
 
 JOT_FN void
-jot_code_apart(Code *code)
+jot_code_independent(Code *code)
 {
     for (uint32_t n = 1; code->ok && n < code->inst.n; n++) {
         Inst *in = &code->inst.v[n];
-        in->apart = in->op == C_FOR && !(in->wide && in->aux) && in->kids &&
-                    in->c.i >= APART_STEPS && steps_apart(code, n);
+        in->independent = in->op == C_FOR && !(in->wide && in->aux) && in->kids &&
+                          in->c.i >= INDEPENDENT_STEPS && steps_apart(code, n);
     }
 }

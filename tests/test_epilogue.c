@@ -1,7 +1,7 @@
-/* tests/test_rides.c - sums that ride on a contraction's stores: statistics of a batch norm behind
- * convolutions of every schedule. Results are read back by the step that stored them, and by the
- * next kernel once; as exact as two passes where the mean is 10^4 deviations, the same bits on any
- * number of threads.
+/* tests/test_epilogue.c - sums that ride on a contraction's stores: statistics of a batch norm
+ * behind convolutions of every schedule. Results are read back by the step that stored them, and by
+ * the next kernel once; as exact as two passes where the mean is 10^4 deviations, the same bits on
+ * any number of threads.
  *
  * Guards: backends/cpu/pool.c, ccode/contract/epilogue.c, ccode/contract/epilogue_make.c,
  * ccode/ir/print.c, ccode/lower/walk.c, ccode/schedule/sched.c, ccode/winograd/epilogue.c,
@@ -261,7 +261,8 @@ check_rows(const char *backend, jot_DType dtype, jot_Ints shape, int columns, in
                 double most = (dtype == JOT_F32 ? 1e-6 : 1e-15) * (terms + 30);
 
                 if (i)
-                    CHECK(fabs(is - want[j][k]) <= most, "%s, dimension %d kept, %d of %d: %g, not %g",
+                    CHECK(fabs(is - want[j][k]) <= most,
+                          "%s, dimension %d kept, %d of %d: %g, not %g",
                           backend, keep, (int)k, j, is, want[j][k]);
                 want[j][k] = is;
             }

@@ -1,5 +1,5 @@
-/* tests/test_pair.c - an extreme and its place are one reduction of two accumulators: right on
- * every backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its
+/* tests/test_arg_reduce.c - an extreme and its place are one reduction of two accumulators: right
+ * on every backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its
  * input once; the same bits on any number of threads.
  *
  * Guards: backends/host/library.c, ccode/emit/vector.c, ccode/lower/arg_reduce.c,

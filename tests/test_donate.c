@@ -1,4 +1,4 @@
-/* tests/test_over.c - new values of variables in the memory of the old ones: when that is done,
+/* tests/test_donate.c - new values of variables in the memory of the old ones: when that is done,
  * that it never shows in a value, and what is said to who comes too late for an old one.
  *
  * Guards: ccode/emit/prelude_vector.c, plan/donate.c, plan/function/run.c, plan/order.c. */

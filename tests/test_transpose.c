@@ -1,4 +1,4 @@
-/* tests/test_turn.c - blocks that are read along one axis and written along another, turned in
+/* tests/test_transpose.c - blocks that are read along one axis and written along another, turned in
  * registers (ccode/schedule/transpose.c, ccode/lower/transpose.c): transpositions, copies into
  * panels and channels last, in vectors of 4, 8 and 16 lanes and in arrays, with what else is read
  * beside them; how many loads and mixes they take; what is not turned.
@@ -13,11 +13,11 @@ typedef struct {
     int panel;                  /* of b, 0: none */
     bool beside, halo;          /* something is added along b, one of a; the result has a halo */
     int from;                   /* x: 0 [n, b, a], 1 [b, n, a], 2 [n, b / 4, a, b % 4] */
-} Turned;
+} Transposed;
 
 /* y[n, a, b] = x[n, b, a] * 3 - z[n, a, b] + bias[b] + scale[a] */
 static void
-make_turned(IrCase *c, const Turned *t)
+make_turned(IrCase *c, const Transposed *t)
 {
     static const LayoutPart panels[] = { { 0, 1 }, { 2, 0 }, { 1, 1 }, { 2, 1 } };
     static const LayoutPart plain[] = { { 0, 1 }, { 1, 1 }, { 2, 1 } };
@@ -75,7 +75,7 @@ count(const Text *text, const char *word)
 /* The text has as many loads of vectors as rows and, for each bit of a lane's number, as many
  * mixes. */
 static void
-expect_counts(IrCase *c, const Sched *s, const Turned *t, int lanes)
+expect_counts(IrCase *c, const Sched *s, const Transposed *t, int lanes)
 {
     Text text = {0};
     EmitInfo info;
@@ -94,16 +94,16 @@ expect_counts(IrCase *c, const Sched *s, const Turned *t, int lanes)
     jot_text_free(&text);
 }
 
-/* which: does jot_turn_sched take it? cc[0] knows vectors, cc[1] need not; -1: not there. */
+/* which: does jot_transpose_sched take it? cc[0] knows vectors, cc[1] need not; -1: not there. */
 static void
-expect(const Turned *t, bool which, int lanes, const int *cc)
+expect(const Transposed *t, bool which, int lanes, const int *cc)
 {
     IrCase c;
     Sched s;
 
     make_turned(&c, t);
     memset(&s, 0, sizeof s);
-    CHECK(jot_turn_sched(&s, &c.k, lanes) == which, "%s, %d lanes: %s", t->what, lanes,
+    CHECK(jot_transpose_sched(&s, &c.k, lanes) == which, "%s, %d lanes: %s", t->what, lanes,
           which ? "not turned" : "turned");
     if (s.k) {
         CHECK(jot_sched_verify(&s, NULL), "%s, %d lanes: not legal", t->what, lanes);
@@ -120,7 +120,7 @@ expect(const Turned *t, bool which, int lanes, const int *cc)
 static void
 test_which(const int *cc)
 {
-    static const Turned yes[] = {
+    static const Transposed yes[] = {
         { "a transposition", 1, 64, 48, 0, false, false, 0 },
         { "several", 3, 32, 80, 0, false, false, 0 },
         { "with others beside", 2, 16, 64, 0, true, false, 0 },
@@ -131,7 +131,7 @@ test_which(const int *cc)
         { "panels, a border between them", 1, 32, 64, 32, false, true, 0 },
         { "the batch inside", 5, 16, 32, 0, true, false, 1 },
     };
-    static const Turned no[] = {
+    static const Transposed no[] = {
         { "rows with a rest", 1, 70, 64, 0, false, false, 0 },
         { "columns with a rest", 1, 64, 70, 0, false, false, 0 },
         { "columns in groups", 2, 32, 64, 0, false, false, 2 },
@@ -163,7 +163,7 @@ test_others(void)
                 : ir_guarded(c, x, IC(0), AX(2), ISUB(AX(1), IC(1)), 0);
         ir_store(c, y, AX(1), AX(2), 0, 0, v);
         memset(&s, 0, sizeof s);
-        CHECK(!jot_turn_sched(&s, &c->k, 16), sum ? "a sum is turned" : "a border is turned");
+        CHECK(!jot_transpose_sched(&s, &c->k, 16), sum ? "a sum is turned" : "a border is turned");
         ir_end(c);
     }
 }
@@ -173,8 +173,8 @@ test_others(void)
 static void
 test_by_hand(const int *cc)
 {
-    static const Turned t = { "by hand", 2, 40, 64, 0, true, false, 0 };
-    static const Turned groups = { "groups by hand", 2, 16, 64, 0, true, false, 2 };
+    static const Transposed t = { "by hand", 2, 40, 64, 0, true, false, 0 };
+    static const Transposed groups = { "groups by hand", 2, 16, 64, 0, true, false, 2 };
     static const char *const text[] = {
         "lanes 8\n!0: n a:8 b:8 a:1u b:1v\n",
         "lanes 8\n!0: n a:16 b:8 a:1u b:1v\n",
