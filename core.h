@@ -377,7 +377,8 @@ JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and run t
  * function: they are withdrawn now, and every call performs them. Other pending assignments run
  * now. Each call first runs what is pending by then, reads the current values of parameters, of
  * variables that were assigned and of learning rates (jot_set_lr), and draws random numbers anew,
- * as if the graph were built again. All other arrays and literals keep their values of now.
+ * as if the graph were built again, but for random variables before the first that it needs. All
+ * other arrays and literals keep their values of now.
  *
  * Refused (JOT_EUSE) are an input that is an expression or is assigned, and
  * an assigned variable that was still an expression (jot_zeros, say) when the graph was built. The

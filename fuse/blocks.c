@@ -40,6 +40,7 @@ jot_nest_along(const Nests *j, const NestPair *p, const NestGroup *g, const Nest
     uint32_t on = 0;
     int d;
 
+    *mixed = false;
     for (d = 0; d < n->rank; d++) {
         uint8_t at = n->ext[d] == 1 ? NEST_NONE : jot_nest_axis(p, g, u, d);
 
@@ -126,7 +127,7 @@ blocks_group(const Nests *j, NestPair *p, const NestGroup *g)
 
     for (k = 0; k < g->nown; k++) {
         const NestUse *u = &j->uses.v[g->own + k];
-        bool mixed = false;
+        bool mixed;
         uint32_t kept = jot_nest_along(j, p, g, u, &mixed);
 
         j->f->visits++;
@@ -145,7 +146,7 @@ blocks_products(const Nests *j, NestPair *p, const NestGroup *g, int *products)
 
     for (k = 0; k < g->nown; k++) {
         const NestUse *u = &j->uses.v[g->own + k];
-        bool mixed = false;
+        bool mixed;
         uint32_t kept = jot_nest_along(j, p, g, u, &mixed);
 
         if ((kept & ~p->shared) && (blocks_last(j, p, g, u) & p->shared))
@@ -238,7 +239,7 @@ jot_nest_footprint(Nests *j, const NestPair *p, double *whole)
                 const NestGroup *group = &j->group[g];
                 const NestUse *u = &j->uses.v[group->own + k];
                 double size = (double)jot_dtype_nbytes((jot_DType)j->f->node[u->pos]->dtype);
-                bool mixed = false;
+                bool mixed;
 
                 j->f->visits++;
                 nbytes += blocks_nbytes(p, jot_nest_along(j, p, group, u, &mixed), size, whole);

@@ -7,6 +7,10 @@
 #include "plan/parts.h"
 #include "ops/user/code.h"
 
+/* Of a drawn schedule without vectors, whose values a compiler may have on the stack, all of them:
+ * some 30 bytes a line, where a thread of the library's own has 256 KB. */
+enum { TEXT_LINES = 2048 };
+
 static bool
 kernel_random(const char *word)
 {
@@ -157,7 +161,7 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
         && jot_plan_print(m, k, tier, NULL, plain, out, info, why);
 }
 
-/* A random schedule too long to print gives way to the plain one. */
+/* A random schedule too long to print, or to run, gives way to the plain one. */
 JOT_FN bool
 jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const BuildArgs **args,
               Text *out, EmitInfo *info, KernelCost *cost)
@@ -178,7 +182,8 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const Bu
             m->products = jot_plan_products(built, NULL);
             jot_kernel_cost(&k, cost);
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
-            ok = kernel_print(m, group, &k, built, tier, plain, out, info, &why);
+            ok = kernel_print(m, group, &k, built, tier, plain, out, info, &why)
+              && (plain || m->dialect->vectors || info->lines <= TEXT_LINES);
             m->products = NULL;
             jot_kernel_close(&k);
         }

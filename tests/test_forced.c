@@ -46,7 +46,6 @@ static struct { const char *part; int seen; } parts[] = {
     {"fuse nv ", 0},        /* groups beside each other in vectors */
     {"ahead ", 0},          /* lines asked for before they are read */
     {":1u\n", 0},           /* sums in lanes, a block of rows by columns of them */
-    {"; res w", 0},         /* products beside each other, by panels of columns */
     {"; res SV[", 0},       /* Winograd's tiles, */
     {"; res SW[", 0},       /* ... and those of the gradient by weight */
 };

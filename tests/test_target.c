@@ -116,7 +116,7 @@ build(jot_Ctx *c, jot_Var *out)
         w = shaped(c, JOT_SHAPE(48, 48, 3, 3), 20 + k);
     }
     out[n++] = y;
-    xw[0] = shaped(c, JOT_SHAPE(2, 40, 14, 15), 23);
+    xw[0] = shaped(c, JOT_SHAPE(2, 40, 24, 25), 23);
     xw[1] = shaped(c, JOT_SHAPE(48, 40, 3, 3), 24);
     y = out[n++] = jot_conv2d(xw[0], xw[1], &one);
     jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), xw, 2, g);

@@ -17,6 +17,9 @@
 
 enum { PATIENCE = 240, TRIES = 400 };
 
+/* Batches that once had one that failed, run by the backend that failed. */
+static const uint64_t found[] = {1013232, 1020512, 1025648, 1030464, 1093824, 1097152, 2010080, 2098192};
+
 static Desk *desk; /* shared with the process at work */
 
 /* ---- ways ---- */
@@ -308,6 +311,8 @@ main(int argc, char **argv)
         unknown += desk->unknown;
         at += (uint64_t)batch;
     }
+    for (size_t k = 0; argc < 2 && k < sizeof found / sizeof *found; k++)
+        check_batch(found[k], BATCH, backend ? backend : "tcc");
     printf("%lld elements judged, %lld more are not known\n", (long long)known, (long long)unknown);
     return DONE();
 }

@@ -214,13 +214,14 @@ judge_all(Desk *desk, int at, const Expected *e, const jot_Var *out)
         refuse(desk, at, out[0].ctx);
 }
 
-/* As a function of its leaves, which held other numbers when it was compiled. */
+/* As a function of its leaves, which held other numbers when it was compiled. Random variables are
+ * outputs, too: a function counts them from the first that it needs. */
 static void
 run_compiled(Desk *desk, int at, jot_Ctx *c, const Expected *e)
 {
     Program *p = &desk->program[at], *other = malloc(sizeof *other);
-    jot_Var var[VARS], in[8], out[OUTPUTS], got[OUTPUTS];
-    int n = 0, from[8];
+    jot_Var var[VARS], in[8], out[OUTPUTS + VARS], got[OUTPUTS + VARS];
+    int n = 0, nout = p->nout, from[8];
     jot_Func f;
 
     *other = *p;
@@ -235,7 +236,11 @@ run_compiled(Desk *desk, int at, jot_Ctx *c, const Expected *e)
             in[k] = var[p->call[from[k]].first];
         for (int k = 0; k < p->nout; k++)
             out[k] = var[p->out[k]];
-        f = jot_compile(c, jot_vars(n, in), jot_vars(p->nout, out));
+        for (int k = 0; k < p->ncall; k++)
+            if (p->call[k].kind == C_DROPOUT || p->call[k].kind == C_UNIFORM
+                || p->call[k].kind == C_NORMAL)
+                out[nout++] = var[p->call[k].first];
+        f = jot_compile(c, jot_vars(n, in), jot_vars(nout, out));
         if (!jot_func_ok(f) && jot_error(c) == JOT_EUSE) {
             jot_clear(c); /* it may not be one */
         } else if (!jot_func_ok(f)) {

@@ -253,7 +253,7 @@ jot_jobs_open(jot_Ctx *ctx)
     jobs->strings.mem = &ctx->mem;
     for (i = 0; i < JOBS_NAMES; i++)
         jobs->env[i] = jobs_copy(jobs, jot_host_env(ctx, jobs_names[i]));
-    jobs->cc = jobs_copy(jobs, ctx->config.cc);
+    jobs->cc = jobs_copy(jobs, jot_cc_wanted(ctx));
     jobs->cache_dir = jobs_copy(jobs, ctx->config.cache_dir);
     jobs->target = jobs_copy(jobs, ctx->config.target);
     jobs->lanes = ctx->config.lanes;
