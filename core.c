@@ -12,13 +12,16 @@
  *     fuse           fuse/fuse.c                                   groups; why edges are left     f
  *     lay out        plan/layout/layout.c                          where elements lie; copies     y
  *     step by step   plan/kernel.c                                 each group:
- *     - build        ccode/build/build.c                           ... becomes a Kernel           k
+ *     - build        plan/built.c, ccode/build/build.c             ... becomes a Kernel           k
+ *     - text         plan/text.c                                   calls what follows, for it:
  *     - rewrite      ccode/strategy/passes.c                       ... simplified: one list
  *     - schedule     ccode/strategy/strategy.c                     ... an order and places        s
- *         one table of strategies, asked in turn; who refused and why: r
- *     - lower        ccode/lower/lower.c                           ... a loop tree                l
- *     - walk         ccode/lower/walk.c                            ... code records               w
- *     - emit         ccode/emit/emit.c                             ... text in a dialect          c
+ *         one table of strategies, asked in turn; who refused and why: r. Products and
+ *         convolutions: ccode/contract/sched.c
+ *     - emit         ccode/emit/emit.c                             calls what follows:
+ *       - lower      ccode/lower/lower.c                           ... a loop tree                l
+ *       - walk       ccode/lower/walk.c                            ... code records               w
+ *       - print      ccode/emit/statement.c                        ... text in a dialect          c
  *     place          plan/order.c, plan/memory.c                   offsets of temporaries         p
  *     compile        plan/compile.c, backends/cpu/                 functions in the process
  *     run            plan/run.c                                    launches, hand over            t

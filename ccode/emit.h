@@ -20,7 +20,6 @@
 #define JOT_EMIT_H
 #include "ccode/ir/ir.h"
 
-/* How a target spells things. Rows of the table in ccode/emit/dialect.c; find one by name. */
 /* What kernels of a device are spelled with; ccode/device/emit_device.c has the signature. */
 typedef struct {
     const char *typedefs;
@@ -43,6 +42,7 @@ typedef struct {
     const char *swap32, *swap64; /* compare and swap: functions of (word, old, new) */
 } DeviceDialect;
 
+/* How a target spells things: a row of the table in ccode/emit/dialect.c, found by its name. */
 typedef struct {
     const char *name;     /* "c": strict C99, lanes are scalars; "gnu": vectors of gcc and clang */
     bool vectors;         /* GNU vector types; else each lane is a variable of its own */

@@ -8,7 +8,7 @@
  * stays, and quotients are taken apart, so that a chain of maps does not ask twice.
  *
  * Read before: ccode/build/build.h. After: ccode/build/value.c, ccode/build/reduce.c,
- * ccode/build/order.c, then ccode/schedule/sched.c. */
+ * ccode/build/order.c, then ccode/strategy/passes.c. */
 #include "ccode/build/build.h"
 
 JOT_FN bool

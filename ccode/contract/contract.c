@@ -4,7 +4,8 @@
  *
  *   requires  a verified kernel       keeps  everything: nothing is changed
  *
- * Read before: ccode/contract/contract.h. */
+ * Read before: ccode/contract/contract.h. After: ccode/contract/products.c,
+ * ccode/contract/sched.c. */
 #include "ccode/contract/contract.h"
 
 enum { CONTRACT_NARROW = 4 };

@@ -35,7 +35,7 @@ JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
 /* Is `value` a contraction? The operand with windows becomes a, so that the other's axis n can be
  * vectorised in any layout; but where n is short and the windows move along long lines it becomes
- * b, and the lines are vectorised. */
+ * b, and the lines are vectorised. ccode/contract/sched.c may exchange the two again, by price. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
 /* The same by axes alone: operands may contain other sums, and a and b are not exchanged. */
 JOT_FN bool jot_contract_axes(const Kernel *k, uint32_t value, Contract *c);
@@ -58,17 +58,16 @@ JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 
 /* A schedule for a kernel with jot_contract_only. It also changes the kernel: operands are read
- * from packed copies in scratch. rides: sums of its results that are computed on its stores; NULL
+ * from packed copies in scratch. epilogue: sums of its results, computed on its stores; NULL
  * for none. lanes 1: the same blocks in scalars. False: there is none, or out of memory
  * (k->mem->failed); the kernel then computes what it did. */
 struct Epilogue;
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
                                int lanes, struct Epilogue *epilogue);
+/* What a device's unit for small matrices multiplies; TF32: halves, and f32 that it rounds. */
+typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse;
 /* The same on a device: tiles in the memory of work-groups, blocks of sums in registers
- * (ccode/device/contract_grid.c); matrix: it has a unit for products of small matrices. The kernel
- * is made anew; false: it may be no use any more. */
-/* matrix: what the device's unit for small matrices multiplies. */
-typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse; /* TF32: and f32, rounded */
+ * (ccode/device/contract_grid.c). The kernel is made anew; false: it may be no use any more. */
 JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target,
                               MatrixUse matrix);
 

@@ -24,7 +24,8 @@ typedef struct Products {
 
 /* False: memory was refused (k->mem->failed), or it is none. */
 JOT_FN bool jot_products_find(const Kernel *k, Products *p);
-/* It was found in a kernel with the same values and axes. */
+/* The kernel has as many values and axes as when it was found: rewrites that change what is summed
+ * add some. */
 JOT_FN bool jot_products_hold(const Products *p, const Kernel *k);
 
 #endif

@@ -8,12 +8,12 @@
  *   text     Tree walked and printed by a Dialect                         (ccode/emit.h)
  *
  *     kernel                        schedule                     text
- *     axis i:3 j:4                  lanes 1                      for (i = lo; i < hi; i++) {
- *     in  f32 x[3, 4]               %2: i:1p | j; reg                float s = 0;
- *     out f32 y[3]                  !0: i:1p                         for (j = 0; j < 4; j++)
- *     %1 = load x[i, j]                                                  s = s + x[i*4 + j];
- *     %2 = add over j of %1                                          y[i] = s;
- *     !0   y[i] = %2                                             }
+ *     axes i:3 j:4                  %2: i:1p | j                 for (i = lo; i < hi; i++) {
+ *     in f32 x[3, 4]                !0: i:1p                         float s = 0;
+ *     out f32 y[3]                                                   for (j = 0; j < 4; j++)
+ *     %1 = f32 x[i, j]                                                   s = s + x[i*4 + j];
+ *     %2 = f32 reduce add over j of %1                               y[i] = s;
+ *     !0 y[i] = %2                                               }
  *
  * Index expressions are Ix of ops/index/index.h: axis number a of an Ix is kernel axis a.
  * Everything is a small record in an array with 32-bit references; record 0 is poison, what a
@@ -93,8 +93,8 @@ typedef struct {
     uint8_t over;           /* OUTPUT: the input that it may overwrite, element for element, without
                                changing the result (ccode/emit/alias.c); 0: none */
     bool bordered;          /* its halo is written outside of this kernel */
-    bool placed;            /* INPUT: where it begins is an argument (ccode/ir/view.c): so many */
-    int64_t from;           /* elements later */
+    bool placed;            /* INPUT: where it begins is an argument (ccode/ir/view.c) ... */
+    int64_t from;           /* ... so many elements later */
     const int64_t *ext;     /* rank logical extents, in the arena */
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */
 } KBuf;

@@ -5,7 +5,7 @@
  *
  *   requires  open blocks       keeps  order of effects       breaks  nothing
  *
- * Read before: ccode/lower/code.h. After: ccode/lower/walk.c. */
+ * Read before: ccode/lower/code.h. After: ccode/emit/print.h. */
 #include "ccode/lower/code.h"
 
 JOT_FN void

@@ -6,8 +6,8 @@
  * every row above the one that was taken refused.
  *
  *   requires  a verified kernel in its layouts       breaks  it is rewritten for its schedule
- * Read before: ccode/strategy/passes.c. After: the maker of a row, beginning with
- * ccode/stencil/stencil.c; plan/text.c. */
+ * Read before: ccode/strategy/passes.c. After: the maker of a row: ccode/contract/sched.c for
+ * products and convolutions, ccode/schedule/choose.c for loops; plan/text.c. */
 #include "ccode/strategy/strategy.h"
 #include "ccode/build/build.h"
 #include "ccode/contract/chain.h"
