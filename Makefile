@@ -174,7 +174,7 @@ mutate:
 NOTASAN = test_prelude test_prelude_text test_memory test_fuzz test_wild test_flags test_models test_cuda test_guard \
           test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
 BYCC    = test_bounds test_blocks test_choose test_contract_image test_conv test_drawn test_far test_forced test_half test_ir \
-          test_ir_random test_ir_text test_pads test_prelude_bits test_prelude_vector test_shorten test_sizes test_stencil \
+          test_ir_random test_ir_text test_pads test_prelude_bits test_prelude_vector test_sizes test_stencil \
           test_target test_tiers test_types test_transpose test_winograd
 ASANALL = $(filter-out $(NOTASAN),$(notdir $(TESTS)))
 ASAN    = $(filter-out $(BYCC),$(ASANALL))

@@ -16,7 +16,7 @@
  *     - text         plan/text.c                                   calls what follows, for it:
  *     - rewrite      ccode/strategy/passes.c                       ... simplified: one list
  *     - schedule     ccode/strategy/strategy.c                     ... an order and places        s
- *         one table of strategies, asked in turn; who refused and why: r. Products and
+ *         one table of strategies; what each costs or why it refused: r. Products and
  *         convolutions: ccode/contract/sched.c
  *     - emit         ccode/emit/emit.c                             calls what follows:
  *       - lower      ccode/lower/lower.c                           ... a loop tree                l

@@ -3,7 +3,7 @@
  * once for as many vectors.
  *
  *     for i < 4096                              for (i = 0; i < 4096; i += 4) {
- *         for j < 1024 (apart)                      const jot_i64 i_1 = i + 1; ...
+ *         for j < 1024 (independent)                const jot_i64 i_1 = i + 1; ...
  *             acc[j] = acc[j] + x[i, j]    ->       for (j = 0; j < 1024; j += 16) {
  *                                                       { acc[j..] = acc[j..] + x[i, j..] }
  *                                                       { acc[j..] = acc[j..] + x[i_1, j..] } ...
@@ -12,7 +12,7 @@
  * own place, so no step of one row waits for another place of the row before; what a row computes
  * once is computed before the loop, under names of its own. Rows that are left go one by one.
  *
- *   requires  counted code, `apart` known     keeps  every element's value, terms in order
+ *   requires  counted code, `independent` known     keeps  every element's value, terms in order
  *   breaks    nothing
  *
  * Read before: ccode/emit/loop.c. After: ccode/emit/statement.c. */

@@ -1,7 +1,7 @@
 /* ccode/emit/loop.c - innermost loops whose steps do not depend on each other, spelled as loops
  * over vectors, so that nothing is left for a compiler's vectoriser to find, or to get wrong.
  *
- *     for j < 1000 (apart)                    jot_i64 j = 0;
+ *     for j < 1000 (independent)              jot_i64 j = 0;
  *         t = x[at + j]                       for (; j < 992; j += 16) {
  *         y[at + j] = t > 0 ? t : 0    ->         const jot_f32x16 t = jot_ld_f32x16(x + (at + j));
  *                                                 jot_st_f32x16(y + (at + j), jot_sel_f32x16(..));
@@ -14,7 +14,7 @@
  * they are linear (Printer.moves, Printer.stride). Lanes is the vector's width over the widest
  * element of the body. Truth values are masks, -1 or 0, as wide as what was compared.
  *
- *   requires  counted code, `apart` known       keeps  every step's values; order of effects
+ *   requires  counted code, `independent` known       keeps  every step's values; order of effects
  *   breaks    nothing
  *
  * Read before: ccode/lower/independent.c, ccode/emit/statement.c. After: ccode/emit/lanes.c

@@ -9,7 +9,7 @@
  * question, before the outermost loop in which none of them changes and which is short enough to
  * stand there twice; where one does not hold nothing is gained, and nothing lost.
  *
- *   requires  a complete function, conditions moved, `apart` known; not counted yet
+ *   requires  a complete function, conditions moved, `independent` known; not counted
  *   keeps     every value; which effects happen, and their order
  *   breaks    `depth`: jot_code_add is over
  *

@@ -7,11 +7,11 @@
  * the maximum is one instruction instead of three (prelude: jotm_over). What was NaN is NaN, and
  * all else is what it was, but for the sign of an extreme that is 0.
  *
- *   here     NaN at the points where x is
- *   told     NaN wherever any x is that the extreme looks at
- *   reads    is made of the extreme
+ *   HERE     NaN at the points where x is
+ *   ALL      NaN wherever any x is that the extreme looks at
+ *   READS    is made of the extreme
  *
- * All that is stored and made of the extreme must be told.
+ * All that is stored and made of the extreme must have ALL.
  *
  * Read before: ccode/ir/ir.h. After: ccode/lower/leaf.c. */
 #include "ccode/ir/ir.h"
@@ -55,7 +55,7 @@ nan_applied(const Kernel *k, const Value *v, const uint8_t *nan_free)
     return some;
 }
 
-/* Sums of all terms: over the extreme's axes they gather what is here; what is told stays so. */
+/* Sums of all terms: over the extreme's axes they gather what is here; what is there stays so. */
 static uint8_t
 nan_summed(const Kernel *k, const Value *v, uint64_t axes, const uint8_t *nan_free)
 {

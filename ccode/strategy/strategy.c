@@ -1,9 +1,11 @@
-/* ccode/strategy/strategy.c - the strategies: a table, asked from the top until one has a schedule.
+/* ccode/strategy/strategy.c - the strategies: a table, asked from the top.
  *
  *     kernel -> facts -> each row that they allow: its rewrites, then does it make one -> Sched
  *
- * To add one, write a maker and its row: docs/extend.md. JOT_DUMP=r prints, for each kernel, why
- * every row above the one that was taken refused.
+ * The first row that makes a schedule has the kernel, unless it is one that is weighed (`sure`):
+ * then rows below are asked, too, down to one that is not, and the price of the finished schedules
+ * decides (ccode/strategy/estimate.c). To add one, write a maker and its row: docs/extend.md.
+ * JOT_DUMP=r prints, for each kernel, every row's price or why it refused, and which was taken.
  *
  *   requires  a verified kernel in its layouts       breaks  it is rewritten for its schedule
  * Read before: ccode/strategy/passes.c. After: the maker of a row: ccode/contract/sched.c for

@@ -1,6 +1,6 @@
 /* ccode/strategy/strategy.h - which schedule a kernel gets: strategies, asked in the order of a
- * table (ccode/strategy/strategy.c) until one has made a schedule, and the rewrites that come
- * before them (ccode/strategy/passes.c).
+ * table (ccode/strategy/strategy.c), what a finished schedule costs (ccode/strategy/estimate.c),
+ * and the rewrites that come before them (ccode/strategy/passes.c).
  *
  * Read before: ccode/schedule/sched.h, ccode/emit.h. After: ccode/strategy/strategy.c. */
 #ifndef JOT_STRATEGY_H
