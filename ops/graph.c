@@ -361,12 +361,9 @@ jot_node_spec(const Node *n)
 
     s.op = n->op;
     s.flags = n->flags;
-    s.ninputs = n->ninputs;
-    s.input = n->input;
-    s.nindex = n->nindex;
-    s.index = n->index;
-    s.ncond = n->ncond;
-    s.cond = n->cond;
+    s.ninputs = n->ninputs, s.input = n->input;
+    s.nindex = n->nindex, s.index = n->index;
+    s.ncond = n->ncond, s.cond = n->cond;
     s.value = n->value;
     s.stream = n->stream;
     return s;
@@ -375,13 +372,7 @@ jot_node_spec(const Node *n)
 JOT_FN NodeSpec
 jot_spec_of(NodeKind kind, jot_DType dtype, int rank, const int64_t *ext)
 {
-    NodeSpec s = {0};
-
-    s.kind = kind;
-    s.dtype = dtype;
-    s.rank = rank;
-    s.ext = ext;
-    return s;
+    return (NodeSpec){.kind = kind, .dtype = dtype, .rank = rank, .ext = ext};
 }
 
 JOT_FN NodeSpec

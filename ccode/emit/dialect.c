@@ -281,12 +281,6 @@ typedef struct {
 
 static void need_text(Prelude *p, const char *text, size_t n, int depth);
 
-static bool
-is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* A text that is made for its name: of a vector, or of the prelude on one; on a device, a function
  * over the items of a work-group or on shared memory. Behind what it names. */
 static bool
@@ -346,9 +340,9 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
 {
     for (size_t i = 0; i < n; i++) {
         size_t end = i;
-        if (!is_word(text[i]) || (i > 0 && is_word(text[i - 1])))
+        if (!jot_char_word(text[i]) || (i > 0 && jot_char_word(text[i - 1])))
             continue;
-        while (end < n && is_word(text[end]))
+        while (end < n && jot_char_word(text[end]))
             end++;
         if (end - i > 4 && memcmp(text + i, "jot", 3) == 0)
             need(p, text + i, end - i, depth);

@@ -60,12 +60,6 @@ ixparse_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool
-ixparse_is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || ixparse_is_digit(c);
-}
-
 static void
 ixparse_blank(IxReader *r)
 {
@@ -196,7 +190,7 @@ ixparse_name(IxReader *r)
     int at = r->at, end = at, p = at;
     int64_t k, dim;
 
-    while (ixparse_is_word(r->s[end]))
+    while (jot_char_word(r->s[end]))
         end++;
     r->at = end;
     if (ixparse_numbered(r->s, "i", &p, &k) && p == end) {
@@ -230,14 +224,14 @@ ixparse_primary(IxReader *r)
     if (ixparse_is_digit(c)) {
         if (!ixparse_number(r->s, &r->at, &value))
             return ixparse_bad(r, at, "integer beyond 64 bits");
-        if (ixparse_is_word(r->s[r->at]))
+        if (jot_char_word(r->s[r->at]))
             return ixparse_bad(r, r->at, "an operator is expected after a number");
         return (IxParsed){jot_ix_const(r->out->pool, value), 0};
     }
     if (c == '@') {
         int p = at;
 
-        if (!ixparse_numbered(r->s, "@e", &p, &value) || ixparse_is_word(r->s[p]))
+        if (!ixparse_numbered(r->s, "@e", &p, &value) || jot_char_word(r->s[p]))
             return ixparse_bad(r, at, "a load is written @e0(...)");
         if (value >= r->out->extra_n)
             return ixparse_bad(r, at, "@e%lld: there are %d index variables", (long long)value,
@@ -254,7 +248,7 @@ ixparse_primary(IxReader *r)
             return ixparse_bad(r, r->at, "')' expected");
         return inner;
     }
-    if (ixparse_is_word(c))
+    if (jot_char_word(c))
         return ixparse_name(r);
     if (!c)
         return ixparse_bad(r, at, "the expression ends where a value is expected");
