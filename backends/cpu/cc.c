@@ -2,7 +2,7 @@
  *
  *     text -> in the cache? --yes--> object bytes -> a file in memory --> dlopen, dlsym
  *               |no                        ^                               ^
- *               '-> plan/kernel.c -> cc -> private kernel.so -------------------'
+ *               '-> kernel.c -> cc -> private kernel.so -------------------'
  *
  * The compiler is looked for once, when the context opens (backends/cpu/program.c). It is started
  * without a shell.
@@ -437,15 +437,12 @@ cc_compile_linked(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, int l
                   int n, void **module)
 {
     int kind = jot_cc_kind(cc, text) | low;
-    jot_Status before = ctx->status;
+    Attempt before = jot_attempt(ctx);
     CcResult result = cc_compile_way(ctx, cc, what, text, kind, sym, n, module);
 
     if (result != CC_AGAIN)
         return result;
-    if (!before) {
-        ctx->status = JOT_OK;
-        ctx->message[0] = 0;
-    }
+    jot_give_up(ctx, before);
     result = cc_compile_way(ctx, cc, what, text, kind | CC_LIBRARIES, sym, n, module);
     if (result == CC_DONE)
         jot_cc_libraries(ctx, cc);
