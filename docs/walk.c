@@ -7,6 +7,7 @@
  *
  * Read before: examples/02_conv.c, which the first part shows. After: docs/walk.sh. */
 #include "ops/graph.h"
+#include "tests/rates.h"
 #include "tests/scribe.h"
 
 static void
@@ -34,14 +35,7 @@ open_posed(const char *part, const char *dump)
     t->vector_nbytes = 64;
     t->vectors = 32;
     t->fma = true;
-    t->cores = 2;
-    t->cache_nbytes[LEVEL_L2] = 1 << 20;
-    t->cache_nbytes[LEVEL_L3] = 16 << 20;
-    t->flops = 1e11;
-    t->bandwidth[LEVEL_L1] = 16e10;
-    t->bandwidth[LEVEL_L2] = 8e10;
-    t->bandwidth[LEVEL_L3] = 4e10;
-    t->bandwidth[LEVEL_MEMORY] = t->bandwidth_all = 2e10;
+    same_rates(c);
     scribe_attach(c, "gnu", false);
     printf("\n==== %s ====\n", part);
     return c;

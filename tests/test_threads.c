@@ -188,8 +188,7 @@ branches(const char *backend)
             if (threads == 1)
                 memcpy(one[k], jot_data(y[k]), nbytes);
             CHECK(!memcmp(jot_data(y[k]), one[k], nbytes), "%s: branch %d at %d threads", backend,
-                  k,
-                  threads);
+                  k, threads);
         }
         CHECK((jot_stats(c).concurrent >= 2) == (threads > 1), "%s: %d ran at a time, %d threads",
               backend, (int)jot_stats(c).concurrent, threads);

@@ -2,7 +2,7 @@
  *
  *     text -> in the cache? --yes--> object bytes -> a file in memory --> dlopen, dlsym
  *               |no                        ^                               ^
- *               '-> kernel.c -> cc -> private kernel.so -------------------'
+ *               '-> its file -> cc -> private kernel.so -------------------'
  *
  * The compiler is looked for once, when the context opens (backends/cpu/program.c). It is started
  * without a shell.

@@ -1,6 +1,6 @@
 /* backends/host/work.c - private folders of temporary files.
  *
- *     $TMPDIR/jot-kernel-Xy12ab/     kernel.c  kernel.so  messages  and the compiler's own
+ *     $TMPDIR/jot-kernel-Xy12ab/     the text  kernel.so  messages  and the compiler's own
  *
  * Who works in one holds a lock on it, which ends with the process, however that ends: a folder
  * that nobody holds was left behind, and who comes next removes it.

@@ -193,8 +193,8 @@ jot_epilogue_find(const Kernel *k, Epilogue *r, Contract *c)
         uint32_t x, m;
 
         if (used[i] && k->values.v[i].op == VAL_REDUCE)
-            ok = epilogue_readable(k, r, jot_epilogue_deviation(k, i, &x, &m) ? x
-                                   : jot_v_arg(k, i, 0));
+            ok = epilogue_readable(
+                k, r, jot_epilogue_deviation(k, i, &x, &m) ? x : jot_v_arg(k, i, 0));
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     if (!ok)
