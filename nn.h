@@ -1,4 +1,5 @@
-/* nn.h - what networks are made of, composed on core.h: parts of arrays, activations.
+/* nn.h - what networks are made of, composed on core.h: parts of arrays,
+ * running reductions, activations.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -17,6 +18,20 @@ extern "C" {
 
 /* n positions of dimension dim, from start on (from the end where negative); the others whole. */
 JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
+
+/* ---- running reductions ------------------------------------------------------------------- */
+
+/* y of x's shape: op over the elements of x along dim up to each one and with it; exclusive: up to
+ * it and without it (the first is op's identity); reverse: from each one to the end. op is JOT_ADD,
+ * JOT_MUL, JOT_MAX or JOT_MIN, else JOT_EUSE, and the dtype that of jot_reduce. Sums and products
+ * are not made in order, but by blocks: more exact, not bit for bit the loop's. */
+enum { JOT_SCAN_EXCLUSIVE = 1, JOT_SCAN_REVERSE = 2 };
+JOT_API jot_Var jot_scan(jot_ReduceOp op, jot_Var x, int dim, unsigned how);
+JOT_API jot_Var jot_cumsum(jot_Var x, int dim);
+JOT_API jot_Var jot_cumprod(jot_Var x, int dim);
+JOT_API jot_Var jot_cummax(jot_Var x, int dim);
+JOT_API jot_Var jot_cummin(jot_Var x, int dim);
+JOT_API jot_Var jot_logcumsumexp(jot_Var x, int dim); /* log of the running sum of e^x, a float */
 
 /* ---- activations -------------------------------------------------------------------------- */
 
