@@ -1,5 +1,5 @@
 /* nn.h - what networks are made of, composed on core.h: parts of arrays,
- * running reductions, activations.
+ * running reductions, order, activations.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -32,6 +32,24 @@ JOT_API jot_Var jot_cumprod(jot_Var x, int dim);
 JOT_API jot_Var jot_cummax(jot_Var x, int dim);
 JOT_API jot_Var jot_cummin(jot_Var x, int dim);
 JOT_API jot_Var jot_logcumsumexp(jot_Var x, int dim); /* log of the running sum of e^x, a float */
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+/* Along dim, ascending or descending; of equals the first stays first, NaN is the largest, -0
+ * equals 0. Less than 2^32 elements along dim, else JOT_ESHAPE. Values have the dtype of x and the
+ * gradient of what was read, positions are i64 and have none. */
+JOT_API jot_Var jot_argsort(jot_Var x, int dim, bool descending); /* positions, of x's shape */
+JOT_API jot_Var jot_sort(jot_Var x, int dim, bool descending);
+JOT_API jot_Var jot_ranks(jot_Var x, int dim); /* at which position of the order each element is */
+/* The k largest (else smallest) in order and their positions, dim k long. False, and poison in
+ * both, after a failure. */
+JOT_API bool jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values,
+                      jot_Var *positions);
+/* dim, of 1 element or more, disappears; NaN where there is one. The median is the lower of two;
+ * a quantile, q in 0..1, lies between its neighbours as a float does. */
+JOT_API jot_Var jot_median(jot_Var x, int dim);
+JOT_API jot_Var jot_quantile(jot_Var x, double q, int dim);
+JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* of 0..n-1, drawn as jot_uniform */
 
 /* ---- activations -------------------------------------------------------------------------- */
 
