@@ -60,7 +60,7 @@ uint32_t fake_order(void);
 
 typedef struct { const char *how; void *p; int nbytes; } FakeOperand; /* "+f", where it is */
 void fake_ptx(const char *text, FakeOperand *operand, int n, int arch);
-void fake_ptx_begin(void);           /* a group begins: nothing is on its way */
+void fake_ptx_begin(unsigned nitems); /* a group begins: nothing is on its way */
 void fake_ptx_barrier(void);         /* the item comes to a barrier of the group */
 void fake_ptx_end(int item);         /* it is done: nothing may be on its way */
 

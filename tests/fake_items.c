@@ -10,17 +10,19 @@
 #define _GNU_SOURCE
 #include "tests/fake_cuda.h"
 #include <dlfcn.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
 unsigned char fake_shared[SHARED_NBYTES] __attribute__((aligned(1024)));
-static ucontext_t scheduler, item[ITEMS];
+static ucontext_t item[ITEMS];               /* where each begins */
+static jmp_buf scheduler, place[ITEMS];      /* ... and goes on, without a call of the system */
 static char *stack;
 static unsigned long taken[ITEMS];
 static struct { ItemState state; const char *why; int line; } waits[ITEMS];
-static bool done[ITEMS];
+static bool done[ITEMS], begun[ITEMS];
 static unsigned present, running, nitems, turn[ITEMS]; /* turn: who comes when */
 static unsigned given, took[ITEMS]; /* bytes at the launch; ... of those that an item named */
 static Function *called;
@@ -84,7 +86,8 @@ fake_wait(ItemState with, const char *why, int line)
     waits[present].state = with;
     waits[present].why = why;
     waits[present].line = line;
-    swapcontext(&item[present], &scheduler);
+    if (!_setjmp(place[present]))
+        _longjmp(scheduler, 1);
 }
 
 static void
@@ -160,7 +163,7 @@ item_body(void)
     fake_ptx_end((int)present);
     running--;
     done[present] = true;
-    swapcontext(&item[present], &scheduler);
+    _longjmp(scheduler, 1);
 }
 
 /* Nobody waits for another: one after the other. */
@@ -173,7 +176,7 @@ group_body(void)
         called->go(arguments);
     }
     running = 0;
-    setcontext(&scheduler);
+    _longjmp(scheduler, 1);
 }
 
 static void
@@ -184,9 +187,21 @@ begin_item(unsigned i, void (*body)(void))
     item[i].uc_stack.ss_size = STACK;
     item[i].uc_link = NULL;
     makecontext(&item[i], body, 0);
-    done[i] = false;
+    done[i] = begun[i] = false;
     taken[i] = took[i] = 0;
     waits[i].state = RUNS;
+}
+
+/* Until it waits or ends. */
+static void
+go_on(unsigned i)
+{
+    if (_setjmp(scheduler))
+        return;
+    if (begun[i])
+        _longjmp(place[i], 1);
+    begun[i] = true;
+    setcontext(&item[i]);
 }
 
 static void
@@ -237,7 +252,7 @@ let_go(unsigned n, ItemState with)
 static void
 run_fibers(void)
 {
-    fake_ptx_begin();
+    fake_ptx_begin(nitems);
     for (unsigned i = 0; i < nitems; i++)
         begin_item(i, item_body);
     for (running = nitems; running > 0;) {
@@ -245,7 +260,7 @@ run_fibers(void)
             while (!done[turn[k]] && waits[turn[k]].state == RUNS) {
                 present = turn[k];
                 called->module->thread->x = present;
-                swapcontext(&scheduler, &item[present]);
+                go_on(present);
             }
         if (running > 0 && !let_go(32, WAITS_WARP) && !let_go(128, WAITS_WARPS)
             && !let_go(nitems, WAITS_GROUP))
@@ -267,7 +282,7 @@ run_group(unsigned group)
         return;
     }
     begin_item(0, group_body);
-    swapcontext(&scheduler, &item[0]);
+    go_on(0);
 }
 
 void

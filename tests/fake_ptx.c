@@ -140,6 +140,7 @@ fake_rewrite(FILE *to, const char *text)
 /* ---- one instruction ---------------------------------------------------------------------- */
 
 enum { WORDS = 200, COPIES = 256, PRODUCTS = 16, PRODUCT_SUMS = 128 };
+typedef enum { F16, BF16, TF32 } Kind; /* of a factor */
 typedef struct {
     char op[80];
     FakeOperand *reg[WORDS];    /* operands, those in braces one by one; NULL: a number */
@@ -149,7 +150,7 @@ typedef struct {
 
 /* A product of four warps that was begun: where its sums are, descriptors of its operands. */
 typedef struct {
-    char op[80];
+    Kind kind;
     float *sum[PRODUCT_SUMS];
     uint64_t a, b;
     int n, terms;
@@ -175,10 +176,10 @@ read_instruction(const char *p, FakeOperand *operand, int noperands, Instruction
 {
     size_t n;
 
-    memset(in, 0, sizeof *in);
     p += strspn(p, " \t\n{}");
     n = strcspn(p, " \t\n;");
-    memcpy(in->op, p, n < sizeof in->op - 1 ? n : sizeof in->op - 1);
+    snprintf(in->op, sizeof in->op, "%.*s", (int)n, p);
+    in->n = 0;
     for (p += n; *p && *p != ';';) {
         char *end;
 
@@ -187,11 +188,11 @@ read_instruction(const char *p, FakeOperand *operand, int noperands, Instruction
 
             if (k >= noperands || in->n == WORDS)
                 fake_stop("no such operand", p);
-            in->reg[in->n++] = &operand[k];
-            if (*end == '+')
-                in->number[in->n - 1] = strtol(end + 1, &end, 10);
+            in->reg[in->n] = &operand[k];
+            in->number[in->n++] = *end == '+' ? strtol(end + 1, &end, 10) : 0;
             p = end;
         } else if (isdigit((unsigned char)*p)) {
+            in->reg[in->n] = NULL;
             in->number[in->n++] = strtol(p, &end, 10);
             p = end;
         } else
@@ -229,17 +230,23 @@ put(const Instruction *in, int k, const void *value)
     memcpy(in->reg[k]->p, value, 4);
 }
 
+static Kind
+kind_of(const char *op)
+{
+    return strstr(op, "tf32") ? TF32 : strstr(op, "bf16") ? BF16 : F16;
+}
+
 /* Bits of f16, bf16, or of tf32 in a word, of which the unit reads 19. */
 static double
-element(uint32_t bits, const char *op)
+element(uint32_t bits, Kind kind)
 {
     union { uint32_t u; float f; } word = {bits << 16};
 
-    if (strstr(op, "tf32")) { /* it would cut them off */
+    if (kind == TF32) { /* it would cut them off */
         word.u = bits;
         if (bits & 0x1fff && (bits & 0x7fffffff) <= 0x7f800000)
-            fake_stop("a factor that was not rounded", op);
-    } else if (!strstr(op, "bf16")) {
+            fake_stop("a factor that was not rounded", "tf32");
+    } else if (kind == F16) {
         int exponent = (int)(bits >> 10 & 31), rest = (int)(bits & 1023);
         double value = exponent == 31 ? rest ? NAN : INFINITY
                      : exponent ? ldexp(1024 + rest, exponent - 25) : ldexp(rest, -24);
@@ -274,15 +281,14 @@ of_lane(int lane)
 /* mma.sync: lane 4g + i has of a rows g and g + 8, of b column g, of d rows g, g + 8 and columns 2i
  * and 2i + 1; of k pairs 2i, 2i + 1 and those 8 behind, of tf32 i and i + 4. */
 static double
-piece(bool of_a, int outer, int k, const char *op)
+piece(bool of_a, int outer, int k, Kind kind, int terms)
 {
-    bool wide = strstr(op, "tf32") != NULL;
+    bool wide = kind == TF32, one = terms == 8 && !wide; /* of b one register, of a two */
     int lane = outer % 8 * 4 + (wide ? k % 4 : k % 8 / 2), high = k / (wide ? 4 : 8);
-    bool one = strstr(op, "m16n8k8") && !wide; /* of b one register, of a two */
     int reg = of_a ? 4 + outer / 8 + 2 * high : (one ? 6 : 8) + high;
     uint32_t bits = (uint32_t)get(of_lane(lane), reg);
 
-    return element(wide ? bits : bits >> k % 2 * 16 & 0xffff, op);
+    return element(wide ? bits : bits >> k % 2 * 16 & 0xffff, kind);
 }
 
 static void
@@ -290,6 +296,7 @@ run_mma(const Instruction *in)
 {
     int lane = fake_item() % 32, terms = strstr(in->op, "k16") ? 16 : 8;
     int first = in->n - 4;
+    Kind kind = kind_of(in->op);
     float d[4];
 
     for (int e = 0; e < 4; e++) {
@@ -297,7 +304,7 @@ run_mma(const Instruction *in)
         double sum = (double)get_float(in, first + e);
 
         for (int k = 0; k < terms; k++)
-            sum += piece(true, m, k, in->op) * piece(false, n, k, in->op);
+            sum += piece(true, m, k, kind, terms) * piece(false, n, k, kind, terms);
         d[e] = (float)sum;
     }
     wait_warp(); /* all have read */
@@ -345,21 +352,21 @@ run_ldmatrix(const Instruction *in)
 /* Element (outer, k) of a matrix by its descriptor without swizzle: pieces of 8 rows of 16 bytes.
  * Rows are outer, k is in a row; turned: the other way round. */
 static double
-described(uint64_t descriptor, int outer, int k, bool turned, const char *op)
+described(uint64_t descriptor, int outer, int k, bool turned, Kind kind)
 {
     uint64_t start = (descriptor & 0x3fff) * 16, leading = (descriptor >> 16 & 0x3fff) * 16;
     uint64_t stride = (descriptor >> 32 & 0x3fff) * 16, at;
-    int nbytes = strstr(op, "tf32") ? 4 : 2, row = 16 / nbytes;
+    int nbytes = kind == TF32 ? 4 : 2, row = 16 / nbytes;
     uint32_t bits = 0;
 
     if (descriptor >> 49 || (turned && nbytes == 4))
-        fake_stop("a descriptor with a swizzle, or a turned matrix of words", op);
+        fake_stop("a descriptor with a swizzle, or a turned matrix of words", "wgmma");
     at = turned ? (uint64_t)(outer / row) * stride + (uint64_t)(k / 8) * leading
                       + (uint64_t)(k % 8 * 16 + outer % row * nbytes)
                 : (uint64_t)(outer / 8) * stride + (uint64_t)(k / row) * leading
                       + (uint64_t)(outer % 8 * 16 + k % row * nbytes);
-    memcpy(&bits, shared_at(start + at, nbytes, op), (size_t)nbytes);
-    return element(bits, op);
+    memcpy(&bits, shared_at(start + at, nbytes, "wgmma"), (size_t)nbytes);
+    return element(bits, kind);
 }
 
 /* All rows of 16 bytes that a matrix of outer x terms has, shared out among the items that read
@@ -369,7 +376,7 @@ check_described(uint64_t descriptor, int outer, int terms, bool turned, const Pr
 {
     uint64_t start = (descriptor & 0x3fff) * 16, leading = (descriptor >> 16 & 0x3fff) * 16;
     uint64_t stride = (descriptor >> 32 & 0x3fff) * 16;
-    int row = strstr(p->op, "tf32") ? 4 : 8, rows = outer * terms / row;
+    int row = p->kind == TF32 ? 4 : 8, rows = outer * terms / row;
 
     for (int r = fake_item() % 128; r < rows; r += 128) {
         uint64_t at = turned ? (uint64_t)(r / terms) * stride + (uint64_t)(r % terms / 8) * leading
@@ -397,8 +404,7 @@ begin_product(const Instruction *in)
 
     if (state[item].nproducts > PRODUCTS)
         fake_stop("too many products on their way", in->op);
-    memset(p, 0, sizeof *p);
-    memcpy(p->op, in->op, sizeof p->op);
+    p->kind = kind_of(in->op);
     p->n = atoi(strstr(in->op, "m64n") + 4);
     p->terms = atoi(strstr(strstr(in->op, "m64n") + 4, "k") + 1);
     last = p->n / 2;
@@ -434,8 +440,8 @@ make_product(const Product *p)
         double sum = (double)*p->sum[r];
 
         for (int k = 0; k < p->terms; k++)
-            sum += described(p->a, m, k, p->turned[0], p->op) *
-                   described(p->b, column, k, p->turned[1], p->op);
+            sum += described(p->a, m, k, p->turned[0], p->kind) *
+                   described(p->b, column, k, p->turned[1], p->kind);
         *p->sum[r] = (float)sum;
     }
 }
@@ -508,9 +514,12 @@ wait_copies(int item, int left)
 }
 
 void
-fake_ptx_begin(void)
+fake_ptx_begin(unsigned nitems)
 {
-    memset(state, 0, sizeof state);
+    for (unsigned i = 0; i < nitems; i++) { /* copies and products hold nothing but what is counted */
+        state[i].ncopies = state[i].groups = state[i].nproducts = state[i].batches = 0;
+        state[i].fenced = state[i].visible = state[i].begun = false;
+    }
 }
 
 void
