@@ -108,20 +108,9 @@ static void
 chain_row(Chain *c)
 {
     uint64_t rows = c->shared;
-    c->row = -1;
     for (int i = 0; i < c->nproduct; i++)
         rows &= c->product[i].c.m | c->product[i].c.n;
-    for (int a = 0; a < (int)c->k->axes.n; a++)
-        if ((rows >> a & 1) && jot_chain_ext(c, a) > 1 &&
-            (c->row < 0 || jot_chain_ext(c, a) > jot_chain_ext(c, c->row)))
-            c->row = a;
-}
-
-JOT_FN int
-jot_chain_longest(const Chain *c, uint64_t axes)
-{
-    int best = jot_contract_longest(c->k, axes);
-    return best >= 0 && jot_chain_ext(c, best) > 1 ? best : -1;
+    c->row = jot_contract_longest(c->k, rows);
 }
 
 static void
@@ -140,15 +129,6 @@ chain_unit(const Chain *c, const ContractMake *m, uint32_t value, int axis)
     return c->inside[value] ? c->last[value] == axis : jot_contract_unit(m, value, axis);
 }
 
-static void
-chain_swap(Contract *c)
-{
-    uint32_t a = c->a;
-    uint64_t m = c->m;
-    c->a = c->b, c->b = a;
-    c->m = c->n, c->n = m;
-}
-
 /* The axis of vectors among the second operand's: its neighbours; else the longest. */
 static int
 chain_vectors(const Chain *c, const ContractMake *m, const Contract *of)
@@ -157,7 +137,7 @@ chain_vectors(const Chain *c, const ContractMake *m, const Contract *of)
         if (((of->n & ~c->shared) >> a & 1) && jot_chain_ext(c, a) > 1 &&
             chain_unit(c, m, of->b, a))
             return a;
-    return jot_chain_longest(c, of->n & ~c->shared);
+    return jot_contract_longest(c->k, of->n & ~c->shared);
 }
 
 /* Which operand has the rows; their axis and that of the vectors. */
@@ -169,18 +149,18 @@ chain_sides(Chain *c, ChainProduct *p)
     int other;
     chain_make(c, p, &s, &m);
     if (c->row >= 0 && p->c.n >> c->row & 1)
-        chain_swap(&p->c);
+        jot_contract_swap(&p->c);
     p->v = chain_vectors(c, &m, &p->c);
     if (c->row < 0) {
-        chain_swap(&p->c);
+        jot_contract_swap(&p->c);
         other = chain_vectors(c, &m, &p->c);
         if (p->v < 0 || (other >= 0 && chain_unit(c, &m, p->c.b, other) &&
                          !chain_unit(c, &m, p->c.a, p->v)))
             p->v = other;
         else
-            chain_swap(&p->c);
+            jot_contract_swap(&p->c);
     }
-    p->r = c->row >= 0 ? c->row : jot_chain_longest(c, p->c.m & ~c->shared);
+    p->r = c->row >= 0 ? c->row : jot_contract_longest(c->k, p->c.m & ~c->shared);
     p->inside = c->inside[p->c.b];
     return p->v >= 0 && p->r >= 0;
 }

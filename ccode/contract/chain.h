@@ -57,7 +57,6 @@ typedef struct {
 
 JOT_FN uint64_t jot_chain_bit(int axis);                      /* its mask; of -1: none */
 JOT_FN int64_t jot_chain_ext(const Chain *c, int axis);
-JOT_FN int jot_chain_longest(const Chain *c, uint64_t axes);
 /* Does `what` stand below the value? */
 JOT_FN bool jot_chain_depends(const Chain *c, uint32_t value, uint32_t what);
 /* The schedule, and its scratch (chain_text.c). False: too many dimensions, or out of memory; *s is

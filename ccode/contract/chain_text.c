@@ -187,7 +187,7 @@ chain_stage(Chain *c, Writer *w, uint32_t i)
     LoopList along = {0};
     const char *loops, *place = "\n";
     if (sum && last < 0)
-        last = jot_chain_longest(c, v->axes);
+        last = jot_contract_longest(c->k, v->axes);
     loops = chain_along_rows(c, w, &along, v->free, sum ? v->axes : 0, one ? -1 : last);
     if (c->kind[i] == CHAIN_KEPT || chain_outlives(c, i, c->run[i]))
         place = chain_place(c, w, i);

@@ -10,16 +10,6 @@
 
 enum { CONTRACT_NARROW = 4 };
 
-static uint64_t
-contract_wide(const Kernel *k, uint64_t axes)
-{
-    uint64_t wide = 0;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if ((axes >> a & 1) && k->axes.v[a].ext > 1)
-            wide |= (uint64_t)1 << a;
-    return wide;
-}
-
 JOT_FN bool
 jot_contract_windowed(const Kernel *k, uint32_t value)
 {
@@ -34,6 +24,25 @@ jot_contract_windowed(const Kernel *k, uint32_t value)
         }
     }
     return false;
+}
+
+JOT_FN uint64_t
+jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps, uint64_t longer)
+{
+    uint64_t found = 0;
+    OperandWalk w;
+    uint32_t n;
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            for (int x = 0; x < (int)k->axes.n; x++)
+                if ((axes & taps) >> x & 1 &&
+                    k->axes.v[x].ext < jot_kernel_extent(k, axes & longer))
+                    found |= (uint64_t)1 << x;
+        }
+    }
+    return found;
 }
 
 /* Operands are computed point by point: no sums inside. */
@@ -51,8 +60,8 @@ contract_pointwise(const Kernel *k, uint32_t value)
     return !w.deep;
 }
 
-static void
-contract_swap(Contract *c)
+JOT_FN void
+jot_contract_swap(Contract *c)
 {
     uint32_t a = c->a;
     uint64_t m = c->m;
@@ -93,7 +102,7 @@ contract_grouped(const Kernel *k, const Contract *c, uint32_t value)
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if ((axes & contract_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
+            if ((axes & jot_kernel_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
                 return true;
         }
     }
@@ -108,7 +117,7 @@ contract_groups(const Kernel *k, const Contract *c)
     for (uint32_t i = 0; i < k->stores.n; i++)
         for (int d = 0; d < k->bufs.v[k->stores.v[i].buf].rank; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[k->stores.v[i].at + (uint32_t)d]);
-            if ((axes & contract_wide(k, c->batch)) && (axes & c->n))
+            if ((axes & jot_kernel_wide(k, c->batch)) && (axes & c->n))
                 return contract_grouped(k, c, c->a);
         }
     return false;
@@ -149,7 +158,7 @@ jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
     c->batch = a & b & sum->free;
     c->m = a & ~b & sum->free;
     c->n = b & ~a & sum->free;
-    if (!contract_wide(k, c->m) || !contract_wide(k, c->n) || !contract_wide(k, c->k & a & b))
+    if (!jot_kernel_wide(k, c->m) || !jot_kernel_wide(k, c->n) || !jot_kernel_wide(k, c->k & a & b))
         return false;
     c->m |= sum->free & ~(a | b);
     return true;
@@ -162,14 +171,14 @@ jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
         !contract_pointwise(k, c->b))
         return false;
     if (jot_contract_windowed(k, c->b) && !jot_contract_windowed(k, c->a))
-        contract_swap(c);
+        jot_contract_swap(c);
     if (jot_contract_windowed(k, c->a))
         c->along = contract_narrow(k, c);
     c->lines = c->along >= 0 && contract_groups(k, c);
     if (c->lines)
         c->along = -1;
     if (c->along >= 0)
-        contract_swap(c);
+        jot_contract_swap(c);
     return true;
 }
 
@@ -179,14 +188,12 @@ jot_contract_only(const Kernel *k, Contract *c)
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
     int sums = 0;
     c->reduce = 0;
-    for (uint32_t i = 0; ok && i < k->stores.n; i++)
-        used[k->stores.v[i].value] = true;
-    for (uint32_t i = k->values.n; ok && i-- > 1;) {
-        const Value *v = &k->values.v[i];
-        for (int j = 0; used[i] && j < v->narg; j++)
-            used[k->args.v[v->arg + (uint32_t)j]] = true;
-        ok = !used[i] || (v->op != VAL_AT && v->op != VAL_TABLE);
-        if (used[i] && v->op == VAL_REDUCE && sums++ == 0)
+    if (ok)
+        jot_kernel_used(k, used);
+    for (uint32_t i = 1; ok && i < k->values.n; i++) {
+        int op = used[i] ? k->values.v[i].op : VAL_POISON;
+        ok = op != VAL_AT && op != VAL_TABLE;
+        if (op == VAL_REDUCE && sums++ == 0)
             c->reduce = i;
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
@@ -218,28 +225,6 @@ wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64
     }
 }
 
-/* Axes of k that a reads together with longer others: the taps of windows. The sum runs over them
- * outside of the rest, as a's memory has it (channels last). */
-static uint64_t
-wish_windows(const Kernel *k, const Contract *c, uint32_t value)
-{
-    uint64_t found = 0;
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            for (int x = 0; x < (int)k->axes.n; x++)
-                for (int y = 0; y < (int)k->axes.n; y++)
-                    if ((axes & c->k) >> x & 1 && (axes & ~c->k & ~c->batch) >> y & 1 &&
-                        k->axes.v[x].ext < k->axes.v[y].ext)
-                        found |= (uint64_t)1 << x;
-        }
-    }
-    return found;
-}
-
 /* Does the index run over groups, each as long as an axis of n? Panels are of one,
  * or of as many as a vector has room for. */
 static bool
@@ -268,7 +253,7 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
 {
     int dim = -1, axis;
     int64_t most = 0;
-    uint64_t windows = wish_windows(k, c, c->a);
+    uint64_t windows = jot_contract_taps(k, c->a, c->k, ~c->k & ~c->batch);
     for (int d = 0; d < rank; d++)
         if (jot_ix_is_axis(k->ix, k->ixs.v[load->at + (uint32_t)d], &axis) && (c->n >> axis & 1) &&
             k->axes.v[axis].ext > most) {
@@ -335,7 +320,7 @@ jot_contract_longest(const Kernel *k, uint64_t axes)
 {
     int best = -1;
     for (int a = 0; a < (int)k->axes.n; a++)
-        if ((axes >> a & 1) && (best < 0 || k->axes.v[a].ext > k->axes.v[best].ext))
+        if ((axes >> a & 1) && k->axes.v[a].ext > (best < 0 ? 1 : k->axes.v[best].ext))
             best = a;
     return best;
 }

@@ -251,12 +251,6 @@ choose_side(ContractMake *m, bool swap, Side *best)
     }
 }
 
-static bool
-contract_wide_axes(const ContractMake *m, uint64_t axes)
-{
-    return jot_kernel_extent(m->k, axes) > 1;
-}
-
 static int
 fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
 {
@@ -269,7 +263,7 @@ fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
 static int
 choose_rows(const ContractMake *m)
 {
-    uint64_t axes = contract_wide_axes(m, m->c.m & m->inner) ? m->c.m & m->inner : m->c.m;
+    uint64_t axes = jot_kernel_wide(m->k, m->c.m & m->inner) ? m->c.m & m->inner : m->c.m;
     int best = -1;
     Choice choice = jot_choice_begin(m->target);
     for (int r = 0; r < (int)m->k->axes.n; r++) {
@@ -426,12 +420,8 @@ choose_axes(ContractMake *m, bool epilogue)
         return true;
     if (best.v < 0)
         return false;
-    if (best.swap) {
-        uint32_t a = m->c.a;
-        uint64_t x = m->c.m;
-        m->c.a = m->c.b, m->c.b = a;
-        m->c.m = m->c.n, m->c.n = x;
-    }
+    if (best.swap)
+        jot_contract_swap(&m->c);
     m->v = fuse_chain(m, m->c.n, best.v, "nv");
     m->unit = best.v;
     group = m->v == best.v ? jot_contract_grouped(m, m->c.a, m->c.n, best.v) : -1;

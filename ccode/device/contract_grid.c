@@ -64,8 +64,7 @@ enum {
 static bool
 side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 {
-    for (int a = 0; a < (int)k->axes.n; a++)
-        axes &= ~((uint64_t)(k->axes.v[a].ext == 1) << a);
+    axes = jot_kernel_wide(k, axes);
     side->n = jot_axes_by(axes, moved, side->axis);
     side->ext = jot_kernel_extent(k, axes);
     return side->n > 0 && side->ext > 1 && side->ext < INT64_MAX;
@@ -74,7 +73,7 @@ side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 static bool
 side_unit(const Kernel *k, uint32_t operand, const TileSide *side)
 {
-    uint32_t load = jot_contract_load(k, operand);
+    uint32_t load = jot_operands_largest(k, operand);
     int64_t moved[KERNEL_AXES];
     if (!load)
         return false;
@@ -115,18 +114,16 @@ tile_sides(GridTiles *t)
 {
     const Kernel *k = t->k;
     const KStore *store = &k->stores.v[0];
-    uint32_t a = jot_contract_load(k, t->c.a);
+    uint32_t a = jot_operands_largest(k, t->c.a);
     int64_t moved[KERNEL_AXES];
     jot_kernel_moved(k, store->buf, store->at, 0, moved);
     if (!a || !side_axes(k, t->c.m, moved, &t->m) || !side_axes(k, t->c.n, moved, &t->n))
         return false;
     if (moved[t->m.axis[t->m.n - 1]] == 1) {
         TileSide side = t->m;
-        uint64_t axes = t->c.m;
         t->m = t->n, t->n = side;
-        t->c.m = t->c.n, t->c.n = axes;
-        a = t->c.a, t->c.a = t->c.b, t->c.b = a;
-        if (!(a = jot_contract_load(k, t->c.a)))
+        jot_contract_swap(&t->c);
+        if (!(a = jot_operands_largest(k, t->c.a)))
             return false;
     }
     jot_kernel_moved(k, k->values.v[a].buf, k->values.v[a].at, 0, moved);

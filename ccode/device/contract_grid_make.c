@@ -107,7 +107,7 @@ jot_contract_grid_operands(GridTiles *t)
     Kernel *k = t->k;
     const Value sum = k->values.v[t->c.reduce];
     uint64_t of_a = k->values.v[t->c.a].free, of_b = k->values.v[t->c.b].free;
-    uint32_t a = t->c.a, b = t->c.b, now;
+    uint32_t a = t->c.a, b = t->c.b;
     if (t->sum.inside) {
         a = jot_contract_where(k, a, t->sum.inside);
         b = jot_contract_where(k, b, t->sum.inside);
@@ -125,12 +125,7 @@ jot_contract_grid_operands(GridTiles *t)
     b = tile_rounded(t, b);
     if (a == t->c.a && b == t->c.b && !sum.ncond)
         return true;
-    t->c.product = jot_v_ew(k, EW_MUL, (jot_DType)sum.dtype, a, b, 0);
-    now = jot_v_reduce(k, EW_ADD, sum.axes, t->c.product, 0, NULL, sum.scaled ? sum.c.f : 1.0);
-    t->c.reduce = now ? jot_v_replace(k, t->c.reduce, now, now) : 0;
-    t->c.a = a;
-    t->c.b = b;
-    return t->c.reduce != 0;
+    return jot_contract_again(k, &t->c, jot_v_ew(k, EW_MUL, (jot_DType)sum.dtype, a, b, 0), a, b);
 }
 
 /* sum over k  ->  sum over chunks of the sum over a chunk */
@@ -351,10 +346,7 @@ add_block(GridTiles *t)
 JOT_FN bool
 jot_contract_grid_stages(GridTiles *t)
 {
-    Kernel *k = t->k;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if ((t->c.batch >> a & 1) && k->axes.v[a].ext > 1)
-            jot_loops_add(&t->grid, a, 1, LOOP_GRID);
+    jot_loops_axes(&t->grid, jot_kernel_wide(t->k, t->c.batch), LOOP_GRID);
     jot_loops_add(&t->grid, t->chunk, 1, LOOP_GRID);
     jot_loops_add(&t->grid, t->m.part[t->bands ? PART_BAND : PART_BLOCK].axis, 1, LOOP_GRID);
     jot_loops_add(&t->grid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);

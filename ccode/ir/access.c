@@ -99,6 +99,15 @@ jot_kernel_axes_of(const Kernel *k, uint32_t at, int n)
 }
 
 JOT_FN uint64_t
+jot_kernel_wide(const Kernel *k, uint64_t axes)
+{
+    uint64_t wide = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        wide |= axes & (uint64_t)(k->axes.v[a].ext > 1) << a;
+    return wide;
+}
+
+JOT_FN uint64_t
 jot_kernel_axes_kind(const Kernel *k, AxisKind kind)
 {
     uint64_t axes = 0;
