@@ -31,34 +31,12 @@
 
 /* ---- how operands lie --------------------------------------------------------------------- */
 
-/* Elements that one step of an axis moves an access; *tangled: not always as many. Within a panel:
- * the axis at the beginning of one. */
-static int64_t
-step_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis, bool *tangled)
-{
-    const Kernel *k = m->k;
-    int64_t ext[KERNEL_AXES + 1], panel = m->panel;
-    int lane = (int)k->axes.n;
-    Ix map[KERNEL_AXES + 1], index[JOT_MAX_RANK], addr;
-    Space space = jot_kernel_space(k, ext);
-    space.n = lane + 1;
-    ext[lane] = panel;
-    ext[axis] = (ext[axis] + panel - 1) / panel;
-    for (int i = 0; i <= lane; i++)
-        map[i] = jot_ix_axis(k->ix, i);
-    map[axis] = jot_ix_add(k->ix, jot_ix_scale(k->ix, map[axis], panel), map[lane]);
-    for (int d = 0; d < k->bufs.v[buf].rank; d++)
-        index[d] = jot_ix_subst(k->ix, k->ixs.v[at + (uint32_t)d], lane, map, NULL, &space);
-    addr = jot_layout_addr(k->bufs.v[buf].layout, k->ix, index, &space);
-    return jot_ix_coef(k->ix, addr, lane, tangled);
-}
-
 /* -1: not always as many. */
 static int64_t
 stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis)
 {
     bool tangled;
-    int64_t stride = step_of(m, buf, at, axis, &tangled);
+    int64_t stride = jot_kernel_step(m->k, buf, at, axis, m->panel, &tangled);
     return tangled ? -1 : stride;
 }
 
@@ -146,7 +124,8 @@ static bool
 goes_on(const ContractMake *m, uint32_t buf, uint32_t at, int outer, int inner, int64_t n)
 {
     bool tangled, other;
-    return step_of(m, buf, at, outer, &tangled) == n * step_of(m, buf, at, inner, &other) &&
+    return jot_kernel_step(m->k, buf, at, outer, m->panel, &tangled) ==
+               n * jot_kernel_step(m->k, buf, at, inner, m->panel, &other) &&
            !tangled && !other;
 }
 
@@ -276,7 +255,7 @@ choose_rows(const ContractMake *m)
         if (!(axes >> r & 1) || ext < 2)
             continue;
         if (a->op == VAL_LOAD) {
-            int64_t stride = step_of(m, a->buf, a->at, r, &tangled);
+            int64_t stride = jot_kernel_step(m->k, a->buf, a->at, r, m->panel, &tangled);
             far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
             if (ext >= 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
                 far = 64 + 1e-9 * (double)stride;
@@ -374,7 +353,7 @@ contract_order_sum(ContractMake *m)
         int at = m->nk;
         if (!(m->c.k >> x & 1))
             continue;
-        stride[x] = a->op == VAL_LOAD ? step_of(m, a->buf, a->at, x, &tangled) : 0;
+        stride[x] = a->op == VAL_LOAD ? jot_kernel_step(m->k, a->buf, a->at, x, m->panel, &tangled) : 0;
         if (stride[x] < 0)
             stride[x] = -stride[x];
         for (; at > 0 && stride[m->korder[at - 1]] < stride[x]; at--)

@@ -17,6 +17,9 @@
 
 /* Elements between two neighbouring positions of the axis; -1: not always as many. */
 JOT_FN int64_t jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis);
+/* ... within a panel of so many positions, from a multiple of it on; *tangled: not always. */
+JOT_FN int64_t jot_kernel_step(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t panel,
+                               bool *tangled);
 /* By how much a step of the axis moves the expression, up or down; `hidden` where it only stands
  * within / or %. */
 JOT_FN int64_t jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden);
