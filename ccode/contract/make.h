@@ -83,6 +83,10 @@ JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
 /* ... of so many rows */
 JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest);
+/* Steps of `outer` go on where n of `inner` end, in all that is read and stored but for value
+ * `but`. */
+JOT_FN bool jot_contract_continues(const ContractMake *m, int outer, int inner, int64_t n,
+                                   uint32_t but);
 /* The axis of the batch that continues v, of n, in all but a, and reads of a what lies beside; -1:
  * none. The order of the sum, and how many rows, where vectors mix what they read
  * (ccode/contract/grouped.c). */

@@ -118,19 +118,25 @@ jot_contract_stores_unit(const ContractMake *m, int axis)
     return true;
 }
 
-/* Steps of `outer` go on where those of `inner`, `n` of them, end: in an access; in every one of a
- * value. */
+/* Steps of `outer` go on where those of `inner`, `n` of them, end: in an access, by its place or
+ * by each of its indices; in every one of a value, but for those of `but`. */
 static bool
 goes_on(const ContractMake *m, uint32_t buf, uint32_t at, int outer, int inner, int64_t n)
 {
-    bool tangled, other;
-    return jot_kernel_step(m->k, buf, at, outer, m->panel, &tangled) ==
-               n * jot_kernel_step(m->k, buf, at, inner, m->panel, &other) &&
-           !tangled && !other;
+    const Kernel *k = m->k;
+    bool tangled = false, other = false, all = true;
+    for (int d = 0; d < k->bufs.v[buf].rank; d++) {
+        Ix ix = k->ixs.v[at + (uint32_t)d];
+        all &= jot_ix_coef(k->ix, ix, outer, &tangled) == n * jot_ix_coef(k->ix, ix, inner, &other)
+               && !tangled && !other;
+    }
+    return all || (jot_kernel_step(k, buf, at, outer, m->panel, &tangled) ==
+                       n * jot_kernel_step(k, buf, at, inner, m->panel, &other) &&
+                   !tangled && !other);
 }
 
 static bool
-continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n)
+continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n, uint32_t but)
 {
     const Kernel *k = m->k;
     uint64_t both = (uint64_t)1 << outer | (uint64_t)1 << inner;
@@ -141,19 +147,21 @@ continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n
         bool ok = v->op == VAL_LOAD ? goes_on(m, v->buf, v->at, outer, inner, n)
                 : v->op == VAL_EW || v->op == VAL_CONST || v->op == VAL_SCALAR ||
                   v->op == VAL_REDUCE;
-        if (!ok || (jot_kernel_cond_axes(k, v) & both))
+        if (at == but)
+            jot_operands_skip(&w);
+        else if (!ok || (jot_kernel_cond_axes(k, v) & both))
             return false;
     }
     return !w.deep;
 }
 
-static bool
-stores_continue(const ContractMake *m, int outer, int inner, int64_t n)
+JOT_FN bool
+jot_contract_continues(const ContractMake *m, int outer, int inner, int64_t n, uint32_t but)
 {
     for (uint32_t i = 0; i < m->k->stores.n; i++) {
         const KStore *s = &m->k->stores.v[i];
         if (s->ncond || !goes_on(m, s->buf, s->at, outer, inner, n) ||
-            !continues(m, s->value, outer, inner, n))
+            !continues(m, s->value, outer, inner, n, but))
             return false;
     }
     return true;
@@ -174,7 +182,8 @@ chain(const ContractMake *m, uint64_t axes, int inner, int *out)
     while (found && n < 8) {
         found = 0;
         for (int a = 0; a < (int)m->k->axes.n && !found; a++)
-            if ((axes >> a & 1) && m->k->axes.v[a].ext > 1 && stores_continue(m, a, inner, ext)) {
+            if ((axes >> a & 1) && m->k->axes.v[a].ext > 1 &&
+                jot_contract_continues(m, a, inner, ext, 0)) {
                 for (int i = n++; i > 0; i--)
                     out[i] = out[i - 1];
                 out[0] = a;
