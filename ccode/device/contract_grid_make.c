@@ -82,7 +82,7 @@ jot_contract_grid_respace(GridTiles *t)
         return false;
     for (int i = 0; i < t->ninside; i++)
         t->inside[i] = jot_respaced(&r, t->inside[i]);
-    sum->axes = 0;
+    sum->axes = t->chunk >= 0 ? (uint64_t)1 << t->chunk : 0;
     for (int i = 0; i < PARTS; i++)
         if (t->sum.part[i].axis >= 0)
             sum->axes |= (uint64_t)1 << t->sum.part[i].axis;
@@ -132,18 +132,12 @@ jot_contract_grid_operands(GridTiles *t)
 JOT_FN bool
 jot_contract_grid_total(GridTiles *t)
 {
-    Kernel *k = t->k;
-    Value *part = &k->values.v[t->c.reduce];
-    double scale = part->scaled ? part->c.f : 1.0;
-    uint32_t total;
-    if (t->chunks < 2)
-        return true;
-    part->scaled = false;
-    part->c.u = 0;
-    total = jot_v_reduce(k, EW_ADD, (uint64_t)1 << t->chunk, t->c.reduce, 0, NULL, scale);
-    t->total = total ? jot_v_replace(k, t->c.reduce, total, total) : 0;
-    jot_kernel_refresh(k); /* results do not move with the chunk */
-    return t->total != 0;
+    uint32_t total = t->chunks < 2 ? 0 : jot_v_twice(t->k, t->c.reduce, t->chunk);
+    if (total)
+        t->total = jot_v_replace(t->k, t->c.reduce, total, total);
+    if (t->total)
+        t->c.reduce = jot_v_arg(t->k, t->total, 0);
+    return t->chunks < 2 || t->total;
 }
 
 /* ---- stages ---- */
