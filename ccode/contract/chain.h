@@ -26,9 +26,7 @@ enum {
 typedef enum { CHAIN_INLINE, CHAIN_SUM, CHAIN_KEPT, CHAIN_PRODUCT } ChainKind;
 
 typedef struct {
-    Contract c;             /* a has the rows, b the vectors */
-    int v, r;               /* their axes */
-    int64_t rows, block;    /* in registers */
+    ContractMake m;         /* c: a has the rows, b the vectors; v, r; rows, block in registers */
     bool packed;            /* b is copied into panels */
     bool epilogue;             /* its results are stored from registers */
     bool inside;            /* b is computed from other stages */
@@ -36,6 +34,7 @@ typedef struct {
 
 typedef struct {
     Kernel *k;
+    Sched none;             /* without derived axes: the products' */
     const Target *target;
     int lanes;
     int64_t wide;           /* lanes of loops along rows; 1: none */

@@ -362,7 +362,8 @@ contract_order_sum(ContractMake *m)
         int at = m->nk;
         if (!(m->c.k >> x & 1))
             continue;
-        stride[x] = a->op == VAL_LOAD ? jot_kernel_step(m->k, a->buf, a->at, x, m->panel, &tangled) : 0;
+        stride[x] = a->op == VAL_LOAD ? jot_kernel_step(m->k, a->buf, a->at, x, m->panel, &tangled)
+                                      : 0;
         if (stride[x] < 0)
             stride[x] = -stride[x];
         for (; at > 0 && stride[m->korder[at - 1]] < stride[x]; at--)

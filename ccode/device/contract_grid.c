@@ -168,8 +168,8 @@ tile_price(const GridTiles *t, int64_t batch, const int64_t *size, const Target 
 {
     double items = (double)t->group, blocks = (double)jot_contract_grid_blocks(&t->m) *
                                               (double)jot_contract_grid_blocks(&t->n);
-    double all = (double)batch * blocks * items / TILE_BUSY, reads = (double)(size[2] + size[3]) / 2;
-    double step = (double)(size[2] * size[3]) + reads + 2 +
+    double all = (double)batch * blocks * items / TILE_BUSY;
+    double step = (double)(size[2] * size[3]) + (double)(size[2] + size[3]) / 2 + 2 +
                   2.0 * (double)(t->m.block + t->n.block) / items;
     (void)target;
     return step * (all > 1 ? all : 1);

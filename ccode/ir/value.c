@@ -246,12 +246,12 @@ jot_v_twice(Kernel *k, uint32_t reduce, int axis)
     const Value v = k->values.v[reduce];
     uint64_t outer = (uint64_t)1 << axis;
     Ix cond[64];
-    uint32_t part;
+    uint32_t part = jot_v_arg(k, reduce, 0);
     if (v.axes == outer)
         return reduce;
     if (v.ncond)
         memcpy(cond, k->ixs.v + v.at, v.ncond * sizeof *cond);
-    part = jot_v_reduce(k, (EwOp)v.ew, v.axes & ~outer, jot_v_arg(k, reduce, 0), v.ncond, cond, 1.0);
+    part = jot_v_reduce(k, (EwOp)v.ew, v.axes & ~outer, part, v.ncond, cond, 1.0);
     return jot_v_reduce(k, (EwOp)v.ew, outer, part, 0, NULL, v.scaled ? v.c.f : 1.0);
 }
 
