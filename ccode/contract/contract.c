@@ -211,18 +211,16 @@ typedef struct {
     int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
 } Wish;
 
-/* Dimensions whose index has axes of `some` and none of `none`, in order. */
+/* Dimensions, those with the least `when` first, each as a whole. */
 static void
-wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64_t none,
-          int64_t step)
+wish_order(Wish *w, const int *when, int rank)
 {
-    for (int d = 0; d < rank; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
-        if ((some ? axes & some : !axes) && !(axes & none) && w->n < LAYOUT_PARTS) {
-            w->part[w->n].dim = (uint8_t)d;
-            w->part[w->n++].step = step;
-        }
-    }
+    for (int next = 0; next < 4; next++)
+        for (int d = 0; d < rank; d++)
+            if (when[d] == next) {
+                w->part[w->n].dim = (uint8_t)d;
+                w->part[w->n++].step = 1;
+            }
 }
 
 /* Does the index run over groups, each as long as an axis of n? Panels are of one,
@@ -251,7 +249,7 @@ wish_group(const Kernel *k, const Contract *c, Ix ix, int64_t ext, int64_t *pane
 static void
 wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int rank, int64_t panel)
 {
-    int dim = -1, axis;
+    int dim = -1, axis, when[JOT_MAX_RANK];
     int64_t most = 0;
     uint64_t windows = jot_contract_taps(k, c->a, c->k, ~c->k & ~c->batch);
     for (int d = 0; d < rank; d++)
@@ -263,42 +261,31 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
     for (int d = 0; d < rank && dim < 0 && contract_groups(k, c); d++)
         if (wish_group(k, c, k->ixs.v[load->at + (uint32_t)d], k->bufs.v[load->buf].ext[d], &panel))
             dim = d;
-    for (int pass = 0; pass < 5; pass++)
-        for (int d = 0; d < rank; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
-            int when = d == dim ? 1 : axes & windows ? 2 : axes & c->k ? 3 : 0;
-            if (w->n == LAYOUT_PARTS || (when != pass && (d != dim || pass != 4)))
-                continue;
-            w->part[w->n].dim = (uint8_t)d;
-            w->part[w->n++].step = when == 1 && pass == 1 ? panel : 1;
+    for (int d = 0; d < rank; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
+        when[d] = d == dim ? 1 : axes & windows ? 2 : axes & c->k ? 3 : 0;
+    }
+    wish_order(w, when, rank);
+    for (int i = 0; i < rank; i++)
+        if (w->part[i].dim == dim) {
+            w->part[i].step = panel;
+            w->part[w->n].dim = (uint8_t)dim;
+            w->part[w->n++].step = 1;
         }
 }
 
-/* The dimensions in their order, those that the axis steps last. */
+/* Of another operand, or of a result: what stands still, then batch and rows, then what only the
+ * sum moves along, or columns; but where vectors go along an axis of windows, that one last. */
 static void
-wish_along(Wish *w, const Kernel *k, uint32_t at, int rank, int axis)
+wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank, bool result)
 {
-    for (int last = 0; last < 2; last++)
-        for (int d = 0; d < rank; d++)
-            if ((int)(jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]) >> axis & 1) == last) {
-                w->part[w->n].dim = (uint8_t)d;
-                w->part[w->n++].step = 1;
-            }
-}
-
-/* What stands still, batch and rows; then what only the sum moves along,
- * with its group before it. */
-static void
-wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank)
-{
-    for (int last = 0; last < 2; last++)
-        for (int d = 0; d < rank; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
-            if (axes && ((axes & c->k) && !(axes & c->m)) == last && w->n < LAYOUT_PARTS) {
-                w->part[w->n].dim = (uint8_t)d;
-                w->part[w->n++].step = 1;
-            }
-        }
+    int when[JOT_MAX_RANK];
+    for (int d = 0; d < rank; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
+        bool last = result ? (axes & c->n) != 0 : (axes & c->k) && !(axes & c->m);
+        when[d] = c->along >= 0 ? (int)(axes >> c->along & 1) : !axes ? 0 : last ? 2 : 1;
+    }
+    wish_order(w, when, rank);
 }
 
 /* How far a load reaches outside of its buffer. */
@@ -338,34 +325,18 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
     uint32_t a = jot_operands_load(k, c->a, buf), v = jot_operands_load(k, c->b, buf);
-    int along = c->along;
     Wish w;
     memset(&w, 0, sizeof w);
-    if (along >= 0 && a && !v)
-        return false;
-    if (along >= 0 && v && !a) {
-        wish_along(&w, k, k->values.v[v].at, b->rank, along);
-        wish_halo(&w, k, &k->values.v[v]);
-    } else if (a && !v) {
-        uint32_t at = k->values.v[a].at;
-        wish_dims(&w, k, at, b->rank, 0, 0, 1);
-        wish_rows(&w, k, c, at, b->rank);
-        wish_halo(&w, k, &k->values.v[a]);
+    if (c->along >= 0 ? v && !a : a && !v) {
+        const Value *load = &k->values.v[a ? a : v];
+        wish_rows(&w, k, c, load->at, b->rank, false);
+        wish_halo(&w, k, load);
     } else if (v && !a) {
         wish_panels(&w, k, c, &k->values.v[v], b->rank, jot_contract_panel(target, lanes));
-    } else {
-        for (uint32_t i = 0; i < k->stores.n && !w.n && !a && !v; i++) {
-            uint32_t at = k->stores.v[i].at;
-            if (k->stores.v[i].buf != buf)
-                continue;
-            if (along >= 0) {
-                wish_along(&w, k, at, b->rank, along);
-                continue;
-            }
-            wish_dims(&w, k, at, b->rank, 0, 0, 1);
-            wish_dims(&w, k, at, b->rank, c->batch | c->m, c->n, 1);
-            wish_dims(&w, k, at, b->rank, c->n, 0, 1);
-        }
+    } else if (!v && !a) {
+        for (uint32_t i = 0; i < k->stores.n && !w.n; i++)
+            if (k->stores.v[i].buf == buf)
+                wish_rows(&w, k, c, k->stores.v[i].at, b->rank, true);
     }
     return w.n && jot_layout_make(layout, b->rank, b->ext, w.n, w.part, w.lo, w.hi, NULL);
 }
