@@ -98,7 +98,8 @@ chain_read(Chain *c)
             return false;
         c->kind[i] = CHAIN_PRODUCT;
         c->which[i] = (uint8_t)c->nproduct;
-        c->product[c->nproduct++].c = found;
+        jot_contract_open(&c->product[c->nproduct].m, &c->none, c->k, c->target, c->lanes);
+        c->product[c->nproduct++].m.c = found;
     }
     return sums > 1 && c->nproduct && c->shared && sums < CHAIN_STAGES;
 }
@@ -108,29 +109,9 @@ static void
 chain_row(Chain *c)
 {
     uint64_t rows = c->shared;
-    c->row = -1;
     for (int i = 0; i < c->nproduct; i++)
-        rows &= c->product[i].c.m | c->product[i].c.n;
-    for (int a = 0; a < (int)c->k->axes.n; a++)
-        if ((rows >> a & 1) && jot_chain_ext(c, a) > 1 &&
-            (c->row < 0 || jot_chain_ext(c, a) > jot_chain_ext(c, c->row)))
-            c->row = a;
-}
-
-JOT_FN int
-jot_chain_longest(const Chain *c, uint64_t axes)
-{
-    int best = jot_contract_longest(c->k, axes);
-    return best >= 0 && jot_chain_ext(c, best) > 1 ? best : -1;
-}
-
-static void
-chain_make(const Chain *c, const ChainProduct *p, Sched *s, ContractMake *m)
-{
-    jot_contract_open(m, s, c->k, c->target, c->lanes);
-    m->c = p->c;
-    m->v = p->v;
-    m->r = p->r;
+        rows &= c->product[i].m.c.m | c->product[i].m.c.n;
+    c->row = jot_contract_longest(c->k, rows);
 }
 
 /* Do neighbours along the axis lie together? */
@@ -140,49 +121,37 @@ chain_unit(const Chain *c, const ContractMake *m, uint32_t value, int axis)
     return c->inside[value] ? c->last[value] == axis : jot_contract_unit(m, value, axis);
 }
 
-static void
-chain_swap(Contract *c)
-{
-    uint32_t a = c->a;
-    uint64_t m = c->m;
-    c->a = c->b, c->b = a;
-    c->m = c->n, c->n = m;
-}
-
 /* The axis of vectors among the second operand's: its neighbours; else the longest. */
 static int
-chain_vectors(const Chain *c, const ContractMake *m, const Contract *of)
+chain_vectors(const Chain *c, const ContractMake *m)
 {
     for (int a = 0; a < (int)c->k->axes.n; a++)
-        if (((of->n & ~c->shared) >> a & 1) && jot_chain_ext(c, a) > 1 &&
-            chain_unit(c, m, of->b, a))
+        if (((m->c.n & ~c->shared) >> a & 1) && jot_chain_ext(c, a) > 1 &&
+            chain_unit(c, m, m->c.b, a))
             return a;
-    return jot_chain_longest(c, of->n & ~c->shared);
+    return jot_contract_longest(c->k, m->c.n & ~c->shared);
 }
 
 /* Which operand has the rows; their axis and that of the vectors. */
 static bool
 chain_sides(Chain *c, ChainProduct *p)
 {
-    ContractMake m;
-    Sched s;
     int other;
-    chain_make(c, p, &s, &m);
-    if (c->row >= 0 && p->c.n >> c->row & 1)
-        chain_swap(&p->c);
-    p->v = chain_vectors(c, &m, &p->c);
+    if (c->row >= 0 && p->m.c.n >> c->row & 1)
+        jot_contract_swap(&p->m.c);
+    p->m.v = chain_vectors(c, &p->m);
     if (c->row < 0) {
-        chain_swap(&p->c);
-        other = chain_vectors(c, &m, &p->c);
-        if (p->v < 0 || (other >= 0 && chain_unit(c, &m, p->c.b, other) &&
-                         !chain_unit(c, &m, p->c.a, p->v)))
-            p->v = other;
+        jot_contract_swap(&p->m.c);
+        other = chain_vectors(c, &p->m);
+        if (p->m.v < 0 || (other >= 0 && chain_unit(c, &p->m, p->m.c.b, other) &&
+                         !chain_unit(c, &p->m, p->m.c.a, p->m.v)))
+            p->m.v = other;
         else
-            chain_swap(&p->c);
+            jot_contract_swap(&p->m.c);
     }
-    p->r = c->row >= 0 ? c->row : jot_chain_longest(c, p->c.m & ~c->shared);
-    p->inside = c->inside[p->c.b];
-    return p->v >= 0 && p->r >= 0;
+    p->m.r = c->row >= 0 ? c->row : jot_contract_longest(c->k, p->m.c.m & ~c->shared);
+    p->inside = c->inside[p->m.c.b];
+    return p->m.v >= 0 && p->m.r >= 0;
 }
 
 /* Axes along which results and what is made of them lie. */
@@ -198,7 +167,7 @@ chain_lasts(Chain *c)
         if (c->kind[i] == CHAIN_PRODUCT) {
             if (!chain_sides(c, &c->product[c->which[i]]))
                 return false;
-            c->last[i] = (int8_t)c->product[c->which[i]].v;
+            c->last[i] = (int8_t)c->product[c->which[i]].m.v;
             continue;
         }
         for (int j = 0; j < v->narg && c->last[i] < 0; j++) {
@@ -220,14 +189,12 @@ static void
 chain_operands(Chain *c)
 {
     for (int i = 0; i < c->nproduct; i++) {
-        ChainProduct *p = &c->product[i];
-        ContractMake m;
-        Sched s;
-        chain_make(c, p, &s, &m);
-        if (c->kind[p->c.a] == CHAIN_INLINE && !jot_contract_plain(&m, p->c.a))
-            c->kind[p->c.a] = CHAIN_KEPT;
-        if (c->kind[p->c.b] == CHAIN_INLINE && p->inside && chain_unit(c, &m, p->c.b, p->v))
-            c->kind[p->c.b] = CHAIN_KEPT;
+        const ContractMake *m = &c->product[i].m;
+        if (c->kind[m->c.a] == CHAIN_INLINE && !jot_contract_plain(m, m->c.a))
+            c->kind[m->c.a] = CHAIN_KEPT;
+        if (c->kind[m->c.b] == CHAIN_INLINE && c->inside[m->c.b] &&
+            chain_unit(c, m, m->c.b, m->v))
+            c->kind[m->c.b] = CHAIN_KEPT;
     }
 }
 
@@ -280,12 +247,13 @@ jot_chain_depends(const Chain *c, uint32_t value, uint32_t what)
 
 /* A cheap store, point by point along the vectors, of all that is made of the sums. */
 static bool
-chain_store_epilogue(const Chain *c, const ContractMake *m, const ChainProduct *p, uint32_t store)
+chain_store_epilogue(const Chain *c, const ChainProduct *p, uint32_t store)
 {
     const KStore *s = &c->k->stores.v[store];
-    uint32_t sum = p->c.reduce;
+    uint32_t sum = p->m.c.reduce;
     return c->latest[s->value] == sum && s->free == c->k->values.v[sum].free &&
-           c->k->bufs.v[s->buf].dtype >= JOT_F32 && jot_contract_stored_unit(m, store, p->v) &&
+           c->k->bufs.v[s->buf].dtype >= JOT_F32 &&
+           jot_contract_stored_unit(&p->m, store, p->m.v) &&
            (s->value == sum || c->cost[s->value] < CHAIN_KEEP / 2);
 }
 
@@ -294,10 +262,7 @@ chain_epilogue(Chain *c)
 {
     for (int i = 0; i < c->nproduct; i++) {
         ChainProduct *p = &c->product[i];
-        uint32_t sum = p->c.reduce;
-        ContractMake m;
-        Sched s;
-        chain_make(c, p, &s, &m);
+        uint32_t sum = p->m.c.reduce;
         p->epilogue = true;
         for (uint32_t v = sum + 1; v < c->k->values.n; v++)
             if (c->used[v] && c->kind[v] != CHAIN_INLINE && jot_chain_depends(c, v, sum))
@@ -305,7 +270,7 @@ chain_epilogue(Chain *c)
         for (uint32_t j = 0; j < c->k->stores.n; j++) {
             uint32_t v = c->k->stores.v[j].value;
             if ((v == sum || (c->kind[v] == CHAIN_INLINE && jot_chain_depends(c, v, sum))) &&
-                !chain_store_epilogue(c, &m, p, j))
+                !chain_store_epilogue(c, p, j))
                 p->epilogue = false;
         }
     }
@@ -338,7 +303,7 @@ chain_heights(Chain *c)
     c->phased = c->row >= 0 && c->height < ext &&
                 jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < CHAIN_STEPS;
     for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around blocks */
-        if (c->shared & ~jot_chain_bit(c->row) & ~c->k->values.v[c->product[i].c.b].free)
+        if (c->shared & ~jot_chain_bit(c->row) & ~c->k->values.v[c->product[i].m.c.b].free)
             c->phased = true;
 }
 
@@ -347,20 +312,16 @@ chain_blocks(Chain *c)
 {
     for (int i = 0; i < c->nproduct; i++) {
         ChainProduct *p = &c->product[i];
+        ContractMake *m = &p->m;
         int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / 2;
         double nbytes;
-        ContractMake m;
-        Sched s;
-        chain_make(c, p, &s, &m);
-        jot_contract_block_of(&m, p->r == c->row ? c->height : jot_chain_ext(c, p->r), INT32_MAX);
-        p->rows = m.rows;
-        p->block = m.block;
-        nbytes = 4 * jot_kernel_points(c->k, (p->c.n | p->c.k) & c->k->values.v[p->c.b].free);
-        p->packed = c->kind[p->c.b] == CHAIN_INLINE &&
-                    !(jot_contract_unit(&m, p->c.b, p->v) && jot_contract_plain(&m, p->c.b) &&
+        jot_contract_block_of(m, m->r == c->row ? c->height : jot_chain_ext(c, m->r), INT32_MAX);
+        nbytes = 4 * jot_kernel_points(c->k, (m->c.n | m->c.k) & c->k->values.v[m->c.b].free);
+        p->packed = c->kind[m->c.b] == CHAIN_INLINE &&
+                    !(jot_contract_unit(m, m->c.b, m->v) && jot_contract_plain(m, m->c.b) &&
                       nbytes <= (double)l1);
         for (int j = 0; j < i; j++) /* one place for a value */
-            if (c->product[j].packed && c->product[j].c.b == p->c.b)
+            if (c->product[j].packed && c->product[j].m.c.b == m->c.b)
                 p->packed = false;
     }
 }
@@ -400,11 +361,7 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
     s->no = chain_find(c);
     if (!s->no) {
-        ok = jot_kernel_copy(&was, k) && jot_chain_write(c, s);
-        if (ok && !jot_sched_verify(s, NULL)) {
-            jot_sched_close(s);
-            ok = false;
-        }
+        ok = jot_kernel_copy(&was, k) && jot_chain_write(c, s) && jot_sched_verify(s, NULL);
         ok = jot_kernel_settle(k, &was, ok);
     }
     jot_mem_free(k->mem, c, sizeof *c);

@@ -26,9 +26,7 @@ enum {
 typedef enum { CHAIN_INLINE, CHAIN_SUM, CHAIN_KEPT, CHAIN_PRODUCT } ChainKind;
 
 typedef struct {
-    Contract c;             /* a has the rows, b the vectors */
-    int v, r;               /* their axes */
-    int64_t rows, block;    /* in registers */
+    ContractMake m;         /* c: a has the rows, b the vectors; v, r; rows, block in registers */
     bool packed;            /* b is copied into panels */
     bool epilogue;             /* its results are stored from registers */
     bool inside;            /* b is computed from other stages */
@@ -36,6 +34,7 @@ typedef struct {
 
 typedef struct {
     Kernel *k;
+    Sched none;             /* without derived axes: the products' */
     const Target *target;
     int lanes;
     int64_t wide;           /* lanes of loops along rows; 1: none */
@@ -57,7 +56,6 @@ typedef struct {
 
 JOT_FN uint64_t jot_chain_bit(int axis);                      /* its mask; of -1: none */
 JOT_FN int64_t jot_chain_ext(const Chain *c, int axis);
-JOT_FN int jot_chain_longest(const Chain *c, uint64_t axes);
 /* Does `what` stand below the value? */
 JOT_FN bool jot_chain_depends(const Chain *c, uint32_t value, uint32_t what);
 /* The schedule, and its scratch (chain_text.c). False: too many dimensions, or out of memory; *s is

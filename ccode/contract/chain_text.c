@@ -76,7 +76,7 @@ static int
 chain_transposed(const Chain *c, const ChainProduct *p, uint64_t own)
 {
     for (int a = 0; a < (int)c->k->axes.n; a++)
-        if ((own >> a & 1) && jot_transpose_load(c->k, p->c.b, p->v, a, c->lanes))
+        if ((own >> a & 1) && jot_transpose_load(c->k, p->m.c.b, p->m.v, a, c->lanes))
             return a;
     return -1;
 }
@@ -85,28 +85,28 @@ chain_transposed(const Chain *c, const ChainProduct *p, uint64_t own)
 static void
 chain_pack(const Chain *c, Writer *w, const ChainProduct *p)
 {
-    const Value *b = &c->k->values.v[p->c.b];
+    const Value *b = &c->k->values.v[p->m.c.b];
     IxPool *ix = c->k->ix;
-    uint64_t batch = b->free & c->shared, own = b->free & ~c->shared & ~jot_chain_bit(p->v);
-    bool panels = jot_chain_ext(c, p->v) > p->block;
+    uint64_t batch = b->free & c->shared, own = b->free & ~c->shared & ~jot_chain_bit(p->m.v);
+    bool panels = jot_chain_ext(c, p->m.v) > p->m.block;
     int along = chain_transposed(c, p, own);
     LoopList around = {0};
-    Ix v = jot_ix_axis(ix, p->v), block = jot_ix_const(ix, p->block);
+    Ix v = jot_ix_axis(ix, p->m.v), block = jot_ix_const(ix, p->m.block);
     jot_loops_axes(&around, c->phased ? batch : c->shared & ~jot_chain_bit(c->row), LOOP_PARALLEL);
     if (panels)
-        jot_loops_add(&around, p->v, p->block, c->phased ? LOOP_PARALLEL : LOOP_SERIAL);
+        jot_loops_add(&around, p->m.v, p->m.block, c->phased ? LOOP_PARALLEL : LOOP_SERIAL);
     jot_write_loops(w, 'B', &around);
     jot_write_set(w, 'g', batch);
     jot_write_set(w, 'f', own);
     jot_write_set(w, 'k', own & ~jot_chain_bit(along));
     jot_write_axis(w, 'a', along);
-    jot_write_axis(w, 'v', p->v);
+    jot_write_axis(w, 'v', p->m.v);
     jot_write_index(w, 'N', panels ? jot_ix_div(ix, v, block, NULL) : 0);
-    jot_write_number(w, 'F', (jot_chain_ext(c, p->v) + p->block - 1) / p->block);
+    jot_write_number(w, 'F', (jot_chain_ext(c, p->m.v) + p->m.block - 1) / p->m.block);
     jot_write_index(w, 'P', panels ? jot_ix_mod(ix, v, block, NULL) : v);
-    jot_write_number(w, 'E', panels ? p->block
-                             : (jot_chain_ext(c, p->v) + c->lanes - 1) / c->lanes * c->lanes);
-    chain_line(w, "%$s: ", p->c.b, "$B $k $a:$V $v:$V? $a:1u $v:1v",
+    jot_write_number(w, 'E', panels ? p->m.block
+                             : (jot_chain_ext(c, p->m.v) + c->lanes - 1) / c->lanes * c->lanes);
+    chain_line(w, "%$s: ", p->m.c.b, "$B $k $a:$V $v:$V? $a:1u $v:1v",
                c->phased ? "; res shared p%[$g, $N#$F, $f, $P#$E]\n"
                          : "; res scratch p%[$N#$F, $f, $P#$E]\n");
 }
@@ -115,15 +115,15 @@ chain_pack(const Chain *c, Writer *w, const ChainProduct *p)
 static void
 chain_block(const Chain *c, Writer *w, const ChainProduct *p, LoopList *vectors)
 {
-    uint64_t all = p->c.batch | p->c.m | p->c.n;
-    jot_contract_vectors(vectors, p->v, p->block, c->lanes);
+    uint64_t all = p->m.c.batch | p->m.c.m | p->m.c.n;
+    jot_contract_vectors(vectors, p->m.v, p->m.block, c->lanes);
     jot_write_loops(w, 'U', vectors);
-    jot_write_set(w, 'i', all & ~c->shared & ~jot_chain_bit(p->v) & ~jot_chain_bit(p->r));
-    jot_write_set(w, 'k', p->c.k);
-    jot_write_axis(w, 'v', p->v);
-    jot_write_axis(w, 'r', p->r);
-    jot_write_number(w, 'B', p->block);
-    jot_write_number(w, 'R', p->rows);
+    jot_write_set(w, 'i', all & ~c->shared & ~jot_chain_bit(p->m.v) & ~jot_chain_bit(p->m.r));
+    jot_write_set(w, 'k', p->m.c.k);
+    jot_write_axis(w, 'v', p->m.v);
+    jot_write_axis(w, 'r', p->m.r);
+    jot_write_number(w, 'B', p->m.block);
+    jot_write_number(w, 'R', p->m.rows);
 }
 
 static void
@@ -133,9 +133,9 @@ chain_product(Chain *c, Writer *w, const ChainProduct *p)
     if (p->packed && p->inside)
         chain_pack(c, w, p);
     chain_block(c, w, p, &block);
-    chain_line(w, "%$s: ", p->c.reduce,
+    chain_line(w, "%$s: ", p->m.c.reduce,
                "$O $i $v:$B $r:$R | $k $r:1?u $U",
-               p->epilogue ? "\n" : chain_place(c, w, p->c.reduce));
+               p->epilogue ? "\n" : chain_place(c, w, p->m.c.reduce));
 }
 
 /* A row's sum, a value, a store: one row after the other. l the axis along the rows, A its loops,
@@ -187,7 +187,7 @@ chain_stage(Chain *c, Writer *w, uint32_t i)
     LoopList along = {0};
     const char *loops, *place = "\n";
     if (sum && last < 0)
-        last = jot_chain_longest(c, v->axes);
+        last = jot_contract_longest(c->k, v->axes);
     loops = chain_along_rows(c, w, &along, v->free, sum ? v->axes : 0, one ? -1 : last);
     if (c->kind[i] == CHAIN_KEPT || chain_outlives(c, i, c->run[i]))
         place = chain_place(c, w, i);

@@ -10,16 +10,6 @@
 
 enum { CONTRACT_NARROW = 4 };
 
-static uint64_t
-contract_wide(const Kernel *k, uint64_t axes)
-{
-    uint64_t wide = 0;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if ((axes >> a & 1) && k->axes.v[a].ext > 1)
-            wide |= (uint64_t)1 << a;
-    return wide;
-}
-
 JOT_FN bool
 jot_contract_windowed(const Kernel *k, uint32_t value)
 {
@@ -34,6 +24,25 @@ jot_contract_windowed(const Kernel *k, uint32_t value)
         }
     }
     return false;
+}
+
+JOT_FN uint64_t
+jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps, uint64_t longer)
+{
+    uint64_t found = 0;
+    OperandWalk w;
+    uint32_t n;
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            for (int x = 0; x < (int)k->axes.n; x++)
+                if ((axes & taps) >> x & 1 &&
+                    k->axes.v[x].ext < jot_kernel_extent(k, axes & longer))
+                    found |= (uint64_t)1 << x;
+        }
+    }
+    return found;
 }
 
 /* Operands are computed point by point: no sums inside. */
@@ -51,8 +60,8 @@ contract_pointwise(const Kernel *k, uint32_t value)
     return !w.deep;
 }
 
-static void
-contract_swap(Contract *c)
+JOT_FN void
+jot_contract_swap(Contract *c)
 {
     uint32_t a = c->a;
     uint64_t m = c->m;
@@ -93,7 +102,7 @@ contract_grouped(const Kernel *k, const Contract *c, uint32_t value)
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if ((axes & contract_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
+            if ((axes & jot_kernel_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
                 return true;
         }
     }
@@ -108,7 +117,7 @@ contract_groups(const Kernel *k, const Contract *c)
     for (uint32_t i = 0; i < k->stores.n; i++)
         for (int d = 0; d < k->bufs.v[k->stores.v[i].buf].rank; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[k->stores.v[i].at + (uint32_t)d]);
-            if ((axes & contract_wide(k, c->batch)) && (axes & c->n))
+            if ((axes & jot_kernel_wide(k, c->batch)) && (axes & c->n))
                 return contract_grouped(k, c, c->a);
         }
     return false;
@@ -149,7 +158,7 @@ jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
     c->batch = a & b & sum->free;
     c->m = a & ~b & sum->free;
     c->n = b & ~a & sum->free;
-    if (!contract_wide(k, c->m) || !contract_wide(k, c->n) || !contract_wide(k, c->k & a & b))
+    if (!jot_kernel_wide(k, c->m) || !jot_kernel_wide(k, c->n) || !jot_kernel_wide(k, c->k & a & b))
         return false;
     c->m |= sum->free & ~(a | b);
     return true;
@@ -162,14 +171,14 @@ jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
         !contract_pointwise(k, c->b))
         return false;
     if (jot_contract_windowed(k, c->b) && !jot_contract_windowed(k, c->a))
-        contract_swap(c);
+        jot_contract_swap(c);
     if (jot_contract_windowed(k, c->a))
         c->along = contract_narrow(k, c);
     c->lines = c->along >= 0 && contract_groups(k, c);
     if (c->lines)
         c->along = -1;
     if (c->along >= 0)
-        contract_swap(c);
+        jot_contract_swap(c);
     return true;
 }
 
@@ -179,14 +188,12 @@ jot_contract_only(const Kernel *k, Contract *c)
     bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
     int sums = 0;
     c->reduce = 0;
-    for (uint32_t i = 0; ok && i < k->stores.n; i++)
-        used[k->stores.v[i].value] = true;
-    for (uint32_t i = k->values.n; ok && i-- > 1;) {
-        const Value *v = &k->values.v[i];
-        for (int j = 0; used[i] && j < v->narg; j++)
-            used[k->args.v[v->arg + (uint32_t)j]] = true;
-        ok = !used[i] || (v->op != VAL_AT && v->op != VAL_TABLE);
-        if (used[i] && v->op == VAL_REDUCE && sums++ == 0)
+    if (ok)
+        jot_kernel_used(k, used);
+    for (uint32_t i = 1; ok && i < k->values.n; i++) {
+        int op = used[i] ? k->values.v[i].op : VAL_POISON;
+        ok = op != VAL_AT && op != VAL_TABLE;
+        if (op == VAL_REDUCE && sums++ == 0)
             c->reduce = i;
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
@@ -204,40 +211,16 @@ typedef struct {
     int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
 } Wish;
 
-/* Dimensions whose index has axes of `some` and none of `none`, in order. */
+/* Dimensions, those with the least `when` first, each as a whole. */
 static void
-wish_dims(Wish *w, const Kernel *k, uint32_t at, int rank, uint64_t some, uint64_t none,
-          int64_t step)
+wish_order(Wish *w, const int *when, int rank)
 {
-    for (int d = 0; d < rank; d++) {
-        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
-        if ((some ? axes & some : !axes) && !(axes & none) && w->n < LAYOUT_PARTS) {
-            w->part[w->n].dim = (uint8_t)d;
-            w->part[w->n++].step = step;
-        }
-    }
-}
-
-/* Axes of k that a reads together with longer others: the taps of windows. The sum runs over them
- * outside of the rest, as a's memory has it (channels last). */
-static uint64_t
-wish_windows(const Kernel *k, const Contract *c, uint32_t value)
-{
-    uint64_t found = 0;
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            for (int x = 0; x < (int)k->axes.n; x++)
-                for (int y = 0; y < (int)k->axes.n; y++)
-                    if ((axes & c->k) >> x & 1 && (axes & ~c->k & ~c->batch) >> y & 1 &&
-                        k->axes.v[x].ext < k->axes.v[y].ext)
-                        found |= (uint64_t)1 << x;
-        }
-    }
-    return found;
+    for (int next = 0; next < 4; next++)
+        for (int d = 0; d < rank; d++)
+            if (when[d] == next) {
+                w->part[w->n].dim = (uint8_t)d;
+                w->part[w->n++].step = 1;
+            }
 }
 
 /* Does the index run over groups, each as long as an axis of n? Panels are of one,
@@ -266,9 +249,9 @@ wish_group(const Kernel *k, const Contract *c, Ix ix, int64_t ext, int64_t *pane
 static void
 wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int rank, int64_t panel)
 {
-    int dim = -1, axis;
+    int dim = -1, axis, when[JOT_MAX_RANK];
     int64_t most = 0;
-    uint64_t windows = wish_windows(k, c, c->a);
+    uint64_t windows = jot_contract_taps(k, c->a, c->k, ~c->k & ~c->batch);
     for (int d = 0; d < rank; d++)
         if (jot_ix_is_axis(k->ix, k->ixs.v[load->at + (uint32_t)d], &axis) && (c->n >> axis & 1) &&
             k->axes.v[axis].ext > most) {
@@ -278,42 +261,31 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
     for (int d = 0; d < rank && dim < 0 && contract_groups(k, c); d++)
         if (wish_group(k, c, k->ixs.v[load->at + (uint32_t)d], k->bufs.v[load->buf].ext[d], &panel))
             dim = d;
-    for (int pass = 0; pass < 5; pass++)
-        for (int d = 0; d < rank; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
-            int when = d == dim ? 1 : axes & windows ? 2 : axes & c->k ? 3 : 0;
-            if (w->n == LAYOUT_PARTS || (when != pass && (d != dim || pass != 4)))
-                continue;
-            w->part[w->n].dim = (uint8_t)d;
-            w->part[w->n++].step = when == 1 && pass == 1 ? panel : 1;
+    for (int d = 0; d < rank; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[load->at + (uint32_t)d]);
+        when[d] = d == dim ? 1 : axes & windows ? 2 : axes & c->k ? 3 : 0;
+    }
+    wish_order(w, when, rank);
+    for (int i = 0; i < rank; i++)
+        if (w->part[i].dim == dim) {
+            w->part[i].step = panel;
+            w->part[w->n].dim = (uint8_t)dim;
+            w->part[w->n++].step = 1;
         }
 }
 
-/* The dimensions in their order, those that the axis steps last. */
+/* Of another operand, or of a result: what stands still, then batch and rows, then what only the
+ * sum moves along, or columns; but where vectors go along an axis of windows, that one last. */
 static void
-wish_along(Wish *w, const Kernel *k, uint32_t at, int rank, int axis)
+wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank, bool result)
 {
-    for (int last = 0; last < 2; last++)
-        for (int d = 0; d < rank; d++)
-            if ((int)(jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]) >> axis & 1) == last) {
-                w->part[w->n].dim = (uint8_t)d;
-                w->part[w->n++].step = 1;
-            }
-}
-
-/* What stands still, batch and rows; then what only the sum moves along,
- * with its group before it. */
-static void
-wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank)
-{
-    for (int last = 0; last < 2; last++)
-        for (int d = 0; d < rank; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
-            if (axes && ((axes & c->k) && !(axes & c->m)) == last && w->n < LAYOUT_PARTS) {
-                w->part[w->n].dim = (uint8_t)d;
-                w->part[w->n++].step = 1;
-            }
-        }
+    int when[JOT_MAX_RANK];
+    for (int d = 0; d < rank; d++) {
+        uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
+        bool last = result ? (axes & c->n) != 0 : (axes & c->k) && !(axes & c->m);
+        when[d] = c->along >= 0 ? (int)(axes >> c->along & 1) : !axes ? 0 : last ? 2 : 1;
+    }
+    wish_order(w, when, rank);
 }
 
 /* How far a load reaches outside of its buffer. */
@@ -335,7 +307,7 @@ jot_contract_longest(const Kernel *k, uint64_t axes)
 {
     int best = -1;
     for (int a = 0; a < (int)k->axes.n; a++)
-        if ((axes >> a & 1) && (best < 0 || k->axes.v[a].ext > k->axes.v[best].ext))
+        if ((axes >> a & 1) && k->axes.v[a].ext > (best < 0 ? 1 : k->axes.v[best].ext))
             best = a;
     return best;
 }
@@ -353,34 +325,18 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
     uint32_t a = jot_operands_load(k, c->a, buf), v = jot_operands_load(k, c->b, buf);
-    int along = c->along;
     Wish w;
     memset(&w, 0, sizeof w);
-    if (along >= 0 && a && !v)
-        return false;
-    if (along >= 0 && v && !a) {
-        wish_along(&w, k, k->values.v[v].at, b->rank, along);
-        wish_halo(&w, k, &k->values.v[v]);
-    } else if (a && !v) {
-        uint32_t at = k->values.v[a].at;
-        wish_dims(&w, k, at, b->rank, 0, 0, 1);
-        wish_rows(&w, k, c, at, b->rank);
-        wish_halo(&w, k, &k->values.v[a]);
+    if (c->along >= 0 ? v && !a : a && !v) {
+        const Value *load = &k->values.v[a ? a : v];
+        wish_rows(&w, k, c, load->at, b->rank, false);
+        wish_halo(&w, k, load);
     } else if (v && !a) {
         wish_panels(&w, k, c, &k->values.v[v], b->rank, jot_contract_panel(target, lanes));
-    } else {
-        for (uint32_t i = 0; i < k->stores.n && !w.n && !a && !v; i++) {
-            uint32_t at = k->stores.v[i].at;
-            if (k->stores.v[i].buf != buf)
-                continue;
-            if (along >= 0) {
-                wish_along(&w, k, at, b->rank, along);
-                continue;
-            }
-            wish_dims(&w, k, at, b->rank, 0, 0, 1);
-            wish_dims(&w, k, at, b->rank, c->batch | c->m, c->n, 1);
-            wish_dims(&w, k, at, b->rank, c->n, 0, 1);
-        }
+    } else if (!v && !a) {
+        for (uint32_t i = 0; i < k->stores.n && !w.n; i++)
+            if (k->stores.v[i].buf == buf)
+                wish_rows(&w, k, c, k->stores.v[i].at, b->rank, true);
     }
     return w.n && jot_layout_make(layout, b->rank, b->ext, w.n, w.part, w.lo, w.hi, NULL);
 }

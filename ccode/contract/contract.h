@@ -29,10 +29,14 @@ typedef struct Contract {
                                    has none, or a's go before */
 } Contract;
 
-/* The longest of some axes; -1: there are none. */
+JOT_FN void jot_contract_swap(Contract *c); /* a and b change places */
+/* The longest of some axes; -1: none has more than one step. */
 JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
 /* Does some value below read its buffer at a sum of axes, such as h + p? */
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
+/* Axes of `taps` that some load below reads together with longer ones of `longer`: their steps read
+ * the same elements again, as those of p in h + p. */
+JOT_FN uint64_t jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps, uint64_t longer);
 /* Is `value` a contraction? The operand with windows becomes a, so that the other's axis n can be
  * vectorised in any layout; but where n is short and the windows move along long lines it becomes
  * b, and the lines are vectorised. ccode/contract/sched.c may exchange the two again, by price. */

@@ -20,18 +20,6 @@
 #define DOTS_FOLD 4 /* cycles of a sum's fold: a lane crossing for each halving, on one port */
 enum { DOTS_MOST = 8 }; /* rows, columns of a block */
 
-/* The longest of the axes; -1: none has steps. */
-static int
-dots_longest(const ContractMake *m, uint64_t axes)
-{
-    int best = -1;
-
-    for (int x = 0; x < (int)m->k->axes.n; x++)
-        if ((axes >> x & 1) && m->k->axes.v[x].ext > (best < 0 ? 1 : m->k->axes.v[best].ext))
-            best = x;
-    return best;
-}
-
 /* The axis of the sum along which both operands lie as they are; -1: none. */
 static int
 dots_along(const ContractMake *m)
@@ -96,8 +84,8 @@ jot_contract_dots_find(const ContractMake *m, ContractDots *d)
     if (d->along < 0)
         return false;
     d->swap = jot_kernel_extent(m->k, rows) > jot_kernel_extent(m->k, columns);
-    d->r = dots_longest(m, d->swap ? columns : rows);
-    d->v = dots_longest(m, d->swap ? rows : columns);
+    d->r = jot_contract_longest(m->k, d->swap ? columns : rows);
+    d->v = jot_contract_longest(m->k, d->swap ? rows : columns);
     if (d->r < 0 || d->v < 0 ||
         jot_kernel_extent(m->k, m->c.k | (d->swap ? columns : rows)) * nbytes >
             m->target->cache_nbytes[LEVEL_L1] / 2)
@@ -109,14 +97,6 @@ jot_contract_dots_find(const ContractMake *m, ContractDots *d)
     return true;
 }
 
-static void
-dots_axes(ContractMake *m, uint64_t axes, bool ones, LoopKind kind)
-{
-    for (int x = 0; x < (int)m->k->axes.n; x++)
-        if ((axes >> x & 1) && (m->k->axes.v[x].ext == 1) == ones)
-            jot_loops_add(&m->nest, x, 1, kind);
-}
-
 /* Blocks of columns are shared, two for each core. */
 static void
 dots_nest(ContractMake *m, const ContractDots *d)
@@ -125,16 +105,16 @@ dots_nest(ContractMake *m, const ContractDots *d)
     uint64_t r = (uint64_t)1 << d->r, v = (uint64_t)1 << d->v;
     int64_t ext = m->k->axes.v[d->v].ext, want = 2 * m->target->cores, each;
 
-    dots_axes(m, m->c.batch | (columns & ~v), false, LOOP_PARALLEL);
+    jot_contract_nest(m, m->c.batch | (columns & ~v), LOOP_PARALLEL);
     each = jot_kernel_extent(m->k, m->c.batch | (columns & ~v));
     each = each < want ? (ext * each + want - 1) / want : ext;
     each = jot_contract_even(ext, d->columns, each > d->columns ? each : d->columns);
     if (each < ext)
         jot_loops_add(&m->nest, d->v, each, LOOP_PARALLEL);
     jot_loops_add(&m->nest, d->v, d->columns, LOOP_SERIAL);
-    dots_axes(m, rows & ~r, false, LOOP_SERIAL);
+    jot_contract_nest(m, rows & ~r, LOOP_SERIAL);
     jot_loops_add(&m->nest, d->r, d->rows, LOOP_SERIAL);
-    dots_axes(m, m->c.batch | rows | columns, true, LOOP_SERIAL);
+    jot_contract_ones(m, m->c.batch | rows | columns);
 }
 
 /* What streams by is asked for a block of columns before: from beyond the second cache 6 rows by

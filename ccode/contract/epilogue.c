@@ -25,26 +25,6 @@ enum {
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-/* (x - m)^2 of a sum whose axes m is the mean over: x and m; false: another value. */
-JOT_FN bool
-jot_epilogue_deviation(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m)
-{
-    const Value *v = &k->values.v[sum], *square = &k->values.v[jot_v_arg(k, sum, 0)], *d;
-
-    if (square->op != VAL_EW || square->ew != EW_MUL
-        || k->args.v[square->arg] != k->args.v[square->arg + 1])
-        return false;
-    d = &k->values.v[k->args.v[square->arg]];
-    if (d->op != VAL_EW || d->ew != EW_SUB)
-        return false;
-    *x = k->args.v[d->arg];
-    *m = k->args.v[d->arg + 1];
-    d = &k->values.v[*m];
-    return d->op == VAL_REDUCE && d->ew == EW_ADD && v->ew == EW_ADD && d->axes == v->axes
-        && !d->ncond && !v->ncond && d->scaled && v->scaled && d->c.f == v->c.f
-        && jot_v_arg(k, *m, 0) == *x;
-}
-
 /* The index has a value of its own for each point of its axes, which join *seen: 4*i + r, r below
  * 4. */
 static bool
@@ -194,7 +174,7 @@ jot_epilogue_find(const Kernel *k, Epilogue *r, Contract *c)
 
         if (used[i] && k->values.v[i].op == VAL_REDUCE)
             ok = epilogue_readable(
-                k, r, jot_epilogue_deviation(k, i, &x, &m) ? x : jot_v_arg(k, i, 0));
+                k, r, jot_v_deviation(k, i, &x, &m) ? x : jot_v_arg(k, i, 0));
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     if (!ok)

@@ -56,8 +56,6 @@ JOT_FN void jot_epilogue_detach(Kernel *k, const Epilogue *r, bool apart);
  * memory. */
 JOT_FN bool jot_epilogue_block(Kernel *k, const Target *target, Epilogue *r, bool divide, int *at,
                             int64_t *by);
-/* Is the sum's term (x - m)^2, with m the mean over the sum's axes? Then *x and *m are set. */
-JOT_FN bool jot_epilogue_deviation(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m);
 /* The store from which the value can be read back; -1: none. */
 JOT_FN int jot_epilogue_stored(const Kernel *k, const Epilogue *r, uint32_t value);
 /* ccode/contract/epilogue_make.c: make the sums, which read results back, in kernel `to`, where

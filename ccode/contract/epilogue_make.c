@@ -18,7 +18,7 @@
  * ccode/winograd/epilogue.c. */
 #include "ccode/contract/epilogue.h"
 #include "ccode/contract/make.h"
-#include "ccode/build/build.h"
+#include "ccode/rewrite/rewrite.h"
 
 /* ---- the sums ----------------------------------------------------------------------------- */
 
@@ -104,7 +104,7 @@ make_sum(EpilogueMake *t, uint32_t number)
     bool mean = v.scaled && v.ew == EW_ADD;
     uint32_t x, m, body;
 
-    if (jot_epilogue_deviation(t->from, number, &x, &m))
+    if (jot_v_deviation(t->from, number, &x, &m))
         return make_squares(t, number, x, m);
     body = jot_put(&t->put, jot_v_arg(t->from, number, 0));
     if (!body || !t->r->outer)

@@ -39,59 +39,6 @@ beside_aligned(const ContractMake *m, uint32_t a, int group, int64_t within)
     return true;
 }
 
-/* Indices move with g as with n steps of v: they are those of v, groups counted on. */
-static bool
-index_continues(const Kernel *k, uint32_t at, int nidx, int g, int v, int64_t n)
-{
-    for (int d = 0; d < nidx; d++) {
-        bool inside = false, other = false;
-        Ix ix = k->ixs.v[at + (uint32_t)d];
-        if (jot_ix_coef(k->ix, ix, g, &inside) != n * jot_ix_coef(k->ix, ix, v, &other) || inside ||
-            other)
-            return false;
-    }
-    return true;
-}
-
-/* Everything below the value but a. */
-static bool
-value_continues(const ContractMake *m, uint32_t value, uint32_t a, int g, int v)
-{
-    const Kernel *k = m->k;
-    uint64_t both = (uint64_t)1 << g | (uint64_t)1 << v;
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *x = &k->values.v[n];
-        bool ok = x->op == VAL_LOAD || x->op == VAL_EW || x->op == VAL_CONST ||
-                  x->op == VAL_SCALAR || x->op == VAL_REDUCE;
-        if (n == a) {
-            jot_operands_skip(&w);
-            continue;
-        }
-        if (x->op == VAL_LOAD)
-            ok = index_continues(k, x->at, x->nidx, g, v, k->axes.v[v].ext);
-        ok = ok && !(jot_kernel_cond_axes(k, x) & both);
-        if (!ok)
-            return false;
-    }
-    return !w.deep;
-}
-
-static bool
-group_continues(const ContractMake *m, uint32_t a, int g, int v)
-{
-    const Kernel *k = m->k;
-    for (uint32_t i = 0; i < k->stores.n; i++) {
-        const KStore *s = &k->stores.v[i];
-        if (s->ncond ||
-            !index_continues(k, s->at, k->bufs.v[s->buf].rank, g, v, k->axes.v[v].ext) ||
-            !value_continues(m, s->value, a, g, v))
-            return false;
-    }
-    return true;
-}
-
 JOT_FN int
 jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v)
 {
@@ -106,7 +53,7 @@ jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v)
         if (stride > 0 && stride <= 4 * ext && k->axes.v[g].ext * ext % m->lanes == 0 &&
             (ext >= m->lanes ||
              (stride * (m->lanes / ext) <= m->lanes && beside_aligned(m, a, g, stride))) &&
-            group_continues(m, a, g, v))
+            jot_contract_continues(m, g, v, ext, a))
             return g;
     }
     return -1;

@@ -83,6 +83,10 @@ JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
 /* ... of so many rows */
 JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest);
+/* Steps of `outer` go on where n of `inner` end, in all that is read and stored but for value
+ * `but`. */
+JOT_FN bool jot_contract_continues(const ContractMake *m, int outer, int inner, int64_t n,
+                                   uint32_t but);
 /* The axis of the batch that continues v, of n, in all but a, and reads of a what lies beside; -1:
  * none. The order of the sum, and how many rows, where vectors mix what they read
  * (ccode/contract/grouped.c). */
@@ -91,6 +95,10 @@ JOT_FN void jot_contract_mix(ContractMake *m);
 JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
 /* ... of all blocks of so many rows by vectors, rests included. */
 JOT_FN double jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors);
+/* Loops of the nest over axes of more than one step; over those of one, which come innermost, where
+ * they cost nothing. */
+JOT_FN void jot_contract_nest(ContractMake *m, uint64_t axes, LoopKind kind);
+JOT_FN void jot_contract_ones(ContractMake *m, uint64_t axes);
 /* A stage that starts with the first n loops of the nest. */
 JOT_FN Stage jot_contract_begin(const ContractMake *m, bool store, uint32_t what, int n);
 /* Loops over a block of so many columns in registers. */
@@ -108,8 +116,8 @@ JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 /* ccode/contract/operand.c. The dtype of a value that is one of f16 or bf16 at every point, or 0
  * there; 0: it is another, or 0 everywhere. */
 JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
-/* The load of most elements below a value; 0: none. */
-JOT_FN uint32_t jot_contract_load(const Kernel *k, uint32_t value);
+/* The sum of another product, which is of these operands now; false: no memory. */
+JOT_FN bool jot_contract_again(Kernel *k, Contract *c, uint32_t product, uint32_t a, uint32_t b);
 /* The operand where the condition holds, else 0. */
 JOT_FN uint32_t jot_contract_where(Kernel *k, uint32_t value, Ix cond);
 /* By an instruction that contracts several terms at once, where one fits; false: no memory. */

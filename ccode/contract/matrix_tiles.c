@@ -40,7 +40,7 @@ static bool
 matrix_grow(const ContractMake *m, uint32_t value)
 {
     const Kernel *k = m->k;
-    uint32_t load = jot_contract_load(k, value);
+    uint32_t load = jot_operands_largest(k, value);
     int64_t packed = jot_kernel_extent(m->k, k->values.v[value].free);
     return !load || packed > 2 * k->bufs.v[k->values.v[load].buf].layout->nelem;
 }
@@ -83,23 +83,13 @@ jot_contract_matrix_fit(const ContractMake *m)
 
 /* ---- what lies beyond the end of k -------------------------------------------------------- */
 
-/* The operand with zeros where k is beyond its end. */
-static uint32_t
-matrix_zero(Kernel *k, uint32_t value, Ix inside)
-{
-    Value *v = &k->values.v[value];
-    if (v->op == VAL_LOAD && v->c.u == 0)
-        return jot_kernel_ask(k, &v->at, v->nidx, &v->ncond, 1, &inside) ? value : 0;
-    return jot_contract_where(k, value, inside);
-}
-
 static bool
 matrix_pad(ContractMake *m)
 {
     Kernel *k = m->k;
     int axis = m->korder[m->nk - 1];
     int64_t ext[KERNEL_AXES], all = k->axes.v[axis].ext;
-    uint32_t a = m->c.a, b = m->c.b, product, now;
+    uint32_t a, b;
     Space space;
     Ix inside;
     if (all % AMX_SIDE == 0)
@@ -109,19 +99,15 @@ matrix_pad(ContractMake *m)
     inside = jot_ix_lt(k->ix, jot_ix_axis(k->ix, axis), jot_ix_const(k->ix, all), &space);
     if (!jot_axis_guard_loads(k, axis))
         return false;
-    a = matrix_zero(k, a, inside);
-    b = matrix_zero(k, b, inside);
+    a = jot_contract_where(k, m->c.a, inside);
+    b = jot_contract_where(k, m->c.b, inside);
     if (!a || !b)
         return false;
-    if (a != m->c.a || b != m->c.b) {
-        product = jot_v_ew(k, EW_MUL, JOT_F32, a, b, 0);
-        now = jot_v_reduce(k, EW_ADD, m->c.k, product, 0, NULL, 1.0);
-        m->c.reduce = now ? jot_v_replace(k, m->c.reduce, now, now) : 0;
-        m->c.a = a;
-        m->c.b = b;
-    }
+    if ((a != m->c.a || b != m->c.b) &&
+        !jot_contract_again(k, &m->c, jot_v_ew(k, EW_MUL, JOT_F32, a, b, 0), a, b))
+        return false;
     jot_kernel_refresh(k);
-    return m->c.reduce != 0;
+    return true;
 }
 
 /* ---- stages ------------------------------------------------------------------------------- */

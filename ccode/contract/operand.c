@@ -1,24 +1,11 @@
 /* ccode/contract/operand.c - an operand of a contraction as units of a processor or a device take
- * it: which load it is, in which halves, and 0 where a condition does not hold.
+ * it: in which halves, 0 where a condition does not hold; and the sum of other operands.
  *
  *   requires  a kernel, a value of it       keeps  what is computed
  *
  * Read before: ccode/contract/make.h. After: ccode/contract/matrix_tiles.c,
  * ccode/device/contract_grid.c. */
 #include "ccode/contract/make.h"
-
-JOT_FN uint32_t
-jot_contract_load(const Kernel *k, uint32_t value)
-{
-    uint32_t n, best = 0;
-    OperandWalk w;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;)
-        if (k->values.v[n].op == VAL_LOAD &&
-            (!best || k->bufs.v[k->values.v[n].buf].layout->nelem >
-                          k->bufs.v[k->values.v[best].buf].layout->nelem))
-            best = n;
-    return best;
-}
 
 JOT_FN int
 jot_contract_half(const Kernel *k, uint32_t value)
@@ -44,6 +31,18 @@ jot_contract_half(const Kernel *k, uint32_t value)
         dtype = of ? of : dtype;
     }
     return w.deep ? 0 : dtype;
+}
+
+JOT_FN bool
+jot_contract_again(Kernel *k, Contract *c, uint32_t product, uint32_t a, uint32_t b)
+{
+    const Value sum = k->values.v[c->reduce];
+    uint32_t now = jot_v_reduce(k, EW_ADD, sum.axes, product, 0, NULL, sum.scaled ? sum.c.f : 1.0);
+    c->reduce = now ? jot_v_replace(k, c->reduce, now, now) : 0;
+    c->product = product;
+    c->a = a;
+    c->b = b;
+    return c->reduce != 0;
 }
 
 /* A load that is 0 already where the condition does not hold. */

@@ -82,28 +82,6 @@ widest_block(const ContractMake *m, uint64_t first)
     return vectors < 1 ? 1 : vectors;
 }
 
-/* Axes of m that only shift what is read along a longer axis of k: p in h + p where the sum is over
- * h. Their steps read the same elements again. */
-static uint64_t
-plan_shifts(const ContractMake *m, uint32_t value)
-{
-    const Kernel *k = m->k;
-    uint64_t found = 0;
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            for (int x = 0; x < (int)k->axes.n; x++)
-                if (((axes & m->outer) >> x & 1) &&
-                    k->axes.v[x].ext < jot_kernel_extent(m->k, axes & m->c.k))
-                    found |= (uint64_t)1 << x;
-        }
-    }
-    return found;
-}
-
 static int64_t
 a_nbytes(const ContractMake *m)
 {
@@ -181,7 +159,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
     if (p->a && jot_contract_tile(m, m->c.a, &p->tile))
         p->a = PACK_TILE;
     p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
-                                 : m->outer & ~plan_shifts(m, m->c.a);
+                                 : m->outer & ~jot_contract_taps(m->k, m->c.a, m->outer, m->c.k);
     p->first &= ~m->inner;
     if (!p->a && plain && m->panels && shares_few(m, p))
         plan_share(m, p);
@@ -404,9 +382,9 @@ static void
 plan_lines(ContractMake *m, ContractPlan *p)
 {
     int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | p->first), ext, line, most = 14;
-    uint64_t within = m->outer & m->inner, axes = within ? within : p->first;
+    uint64_t within = m->outer & m->inner, axes = jot_kernel_wide(m->k, within ? within : p->first);
     for (int x = 0; x < (int)m->k->axes.n; x++)
-        if ((axes >> x & 1) && m->k->axes.v[x].ext > 1)
+        if (axes >> x & 1)
             p->lines = x;
     if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > 16 * m->rows)
         return;
@@ -446,21 +424,16 @@ plan_ahead(const ContractMake *m, const ContractPlan *p)
 
 /* ---- nest --------------------------------------------------------------------------------- */
 
-static void
-nest_axes(ContractMake *m, uint64_t axes, LoopKind kind)
+JOT_FN void
+jot_contract_nest(ContractMake *m, uint64_t axes, LoopKind kind)
 {
-    for (int x = 0; x < (int)m->k->axes.n; x++)
-        if ((axes >> x & 1) && m->k->axes.v[x].ext != 1)
-            jot_loops_add(&m->nest, x, 1, kind);
+    jot_loops_axes(&m->nest, jot_kernel_wide(m->k, axes), kind);
 }
 
-/* Axes of extent 1 need loops too: innermost, where they cost nothing. */
-static void
-nest_ones(ContractMake *m, uint64_t axes)
+JOT_FN void
+jot_contract_ones(ContractMake *m, uint64_t axes)
 {
-    for (int x = 0; x < (int)m->k->axes.n; x++)
-        if ((axes >> x & 1) && m->k->axes.v[x].ext == 1)
-            jot_loops_add(&m->nest, x, 1, LOOP_SERIAL);
+    jot_loops_axes(&m->nest, axes & ~jot_kernel_wide(m->k, axes), LOOP_SERIAL);
 }
 
 static void
@@ -469,12 +442,12 @@ make_nest(ContractMake *m, const ContractPlan *p)
     uint64_t batch = m->c.batch | m->other, beside = 0;
     uint64_t lines = p->nlines ? (uint64_t)1 << p->lines : 0;
     for (int x = 0; x < (int)m->k->axes.n; x++) /* not neighbours by two threads */
-        if ((batch >> x & 1) && m->k->axes.v[x].ext > 1 && jot_contract_stores_unit(m, x))
+        if ((jot_kernel_wide(m->k, batch) >> x & 1) && jot_contract_stores_unit(m, x))
             beside |= (uint64_t)1 << x;
-    nest_axes(m, batch & ~beside, LOOP_PARALLEL);
-    nest_axes(m, beside, LOOP_PARALLEL);
+    jot_contract_nest(m, batch & ~beside, LOOP_PARALLEL);
+    jot_contract_nest(m, beside, LOOP_PARALLEL);
     if (p->rows)
-        nest_axes(m, p->first & ~lines, LOOP_PARALLEL);
+        jot_contract_nest(m, p->first & ~lines, LOOP_PARALLEL);
     if (p->nlines && !(lines & m->inner))
         jot_loops_add(&m->nest, p->lines, p->nlines, LOOP_PARALLEL);
     if (p->rows && !p->first && p->height)
@@ -488,10 +461,10 @@ make_nest(ContractMake *m, const ContractPlan *p)
         jot_loops_add(&m->nest, m->korder[1], m->kstep2, LOOP_SERIAL);
     m->bpack = m->nest.n;
     if (!p->rows)
-        nest_axes(m, p->first, LOOP_SERIAL);
+        jot_contract_nest(m, p->first, LOOP_SERIAL);
     if (p->a == PACK_TILE)
         m->apack = m->nest.n;
-    nest_axes(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
+    jot_contract_nest(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
     if ((lines & m->inner) && p->nlines < m->k->axes.v[p->lines].ext)
         jot_loops_add(&m->nest, p->lines, p->nlines, LOOP_SERIAL);
     if (p->height && !(p->rows && !p->first))
@@ -502,7 +475,7 @@ make_nest(ContractMake *m, const ContractPlan *p)
     if (p->nlines)
         jot_loops_add(&m->nest, p->lines, 1, LOOP_SERIAL);
     jot_loops_add(&m->nest, m->r, m->rows, LOOP_SERIAL);
-    nest_ones(m, batch | m->outer);
+    jot_contract_ones(m, batch | m->outer);
 }
 
 JOT_FN void

@@ -31,34 +31,12 @@
 
 /* ---- how operands lie --------------------------------------------------------------------- */
 
-/* Elements that one step of an axis moves an access; *tangled: not always as many. Within a panel:
- * the axis at the beginning of one. */
-static int64_t
-step_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis, bool *tangled)
-{
-    const Kernel *k = m->k;
-    int64_t ext[KERNEL_AXES + 1], panel = m->panel;
-    int lane = (int)k->axes.n;
-    Ix map[KERNEL_AXES + 1], index[JOT_MAX_RANK], addr;
-    Space space = jot_kernel_space(k, ext);
-    space.n = lane + 1;
-    ext[lane] = panel;
-    ext[axis] = (ext[axis] + panel - 1) / panel;
-    for (int i = 0; i <= lane; i++)
-        map[i] = jot_ix_axis(k->ix, i);
-    map[axis] = jot_ix_add(k->ix, jot_ix_scale(k->ix, map[axis], panel), map[lane]);
-    for (int d = 0; d < k->bufs.v[buf].rank; d++)
-        index[d] = jot_ix_subst(k->ix, k->ixs.v[at + (uint32_t)d], lane, map, NULL, &space);
-    addr = jot_layout_addr(k->bufs.v[buf].layout, k->ix, index, &space);
-    return jot_ix_coef(k->ix, addr, lane, tangled);
-}
-
 /* -1: not always as many. */
 static int64_t
 stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis)
 {
     bool tangled;
-    int64_t stride = step_of(m, buf, at, axis, &tangled);
+    int64_t stride = jot_kernel_step(m->k, buf, at, axis, m->panel, &tangled);
     return tangled ? -1 : stride;
 }
 
@@ -140,18 +118,25 @@ jot_contract_stores_unit(const ContractMake *m, int axis)
     return true;
 }
 
-/* Steps of `outer` go on where those of `inner`, `n` of them, end: in an access; in every one of a
- * value. */
+/* Steps of `outer` go on where those of `inner`, `n` of them, end: in an access, by its place or
+ * by each of its indices; in every one of a value, but for those of `but`. */
 static bool
 goes_on(const ContractMake *m, uint32_t buf, uint32_t at, int outer, int inner, int64_t n)
 {
-    bool tangled, other;
-    return step_of(m, buf, at, outer, &tangled) == n * step_of(m, buf, at, inner, &other) &&
-           !tangled && !other;
+    const Kernel *k = m->k;
+    bool tangled = false, other = false, all = true;
+    for (int d = 0; d < k->bufs.v[buf].rank; d++) {
+        Ix ix = k->ixs.v[at + (uint32_t)d];
+        all &= jot_ix_coef(k->ix, ix, outer, &tangled) == n * jot_ix_coef(k->ix, ix, inner, &other)
+               && !tangled && !other;
+    }
+    return all || (jot_kernel_step(k, buf, at, outer, m->panel, &tangled) ==
+                       n * jot_kernel_step(k, buf, at, inner, m->panel, &other) &&
+                   !tangled && !other);
 }
 
 static bool
-continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n)
+continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n, uint32_t but)
 {
     const Kernel *k = m->k;
     uint64_t both = (uint64_t)1 << outer | (uint64_t)1 << inner;
@@ -162,19 +147,21 @@ continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n
         bool ok = v->op == VAL_LOAD ? goes_on(m, v->buf, v->at, outer, inner, n)
                 : v->op == VAL_EW || v->op == VAL_CONST || v->op == VAL_SCALAR ||
                   v->op == VAL_REDUCE;
-        if (!ok || (jot_kernel_cond_axes(k, v) & both))
+        if (at == but)
+            jot_operands_skip(&w);
+        else if (!ok || (jot_kernel_cond_axes(k, v) & both))
             return false;
     }
     return !w.deep;
 }
 
-static bool
-stores_continue(const ContractMake *m, int outer, int inner, int64_t n)
+JOT_FN bool
+jot_contract_continues(const ContractMake *m, int outer, int inner, int64_t n, uint32_t but)
 {
     for (uint32_t i = 0; i < m->k->stores.n; i++) {
         const KStore *s = &m->k->stores.v[i];
         if (s->ncond || !goes_on(m, s->buf, s->at, outer, inner, n) ||
-            !continues(m, s->value, outer, inner, n))
+            !continues(m, s->value, outer, inner, n, but))
             return false;
     }
     return true;
@@ -195,7 +182,8 @@ chain(const ContractMake *m, uint64_t axes, int inner, int *out)
     while (found && n < 8) {
         found = 0;
         for (int a = 0; a < (int)m->k->axes.n && !found; a++)
-            if ((axes >> a & 1) && m->k->axes.v[a].ext > 1 && stores_continue(m, a, inner, ext)) {
+            if ((axes >> a & 1) && m->k->axes.v[a].ext > 1 &&
+                jot_contract_continues(m, a, inner, ext, 0)) {
                 for (int i = n++; i > 0; i--)
                     out[i] = out[i - 1];
                 out[0] = a;
@@ -251,12 +239,6 @@ choose_side(ContractMake *m, bool swap, Side *best)
     }
 }
 
-static bool
-contract_wide_axes(const ContractMake *m, uint64_t axes)
-{
-    return jot_kernel_extent(m->k, axes) > 1;
-}
-
 static int
 fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
 {
@@ -269,7 +251,7 @@ fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
 static int
 choose_rows(const ContractMake *m)
 {
-    uint64_t axes = contract_wide_axes(m, m->c.m & m->inner) ? m->c.m & m->inner : m->c.m;
+    uint64_t axes = jot_kernel_wide(m->k, m->c.m & m->inner) ? m->c.m & m->inner : m->c.m;
     int best = -1;
     Choice choice = jot_choice_begin(m->target);
     for (int r = 0; r < (int)m->k->axes.n; r++) {
@@ -282,7 +264,7 @@ choose_rows(const ContractMake *m)
         if (!(axes >> r & 1) || ext < 2)
             continue;
         if (a->op == VAL_LOAD) {
-            int64_t stride = step_of(m, a->buf, a->at, r, &tangled);
+            int64_t stride = jot_kernel_step(m->k, a->buf, a->at, r, m->panel, &tangled);
             far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
             if (ext >= 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
                 far = 64 + 1e-9 * (double)stride;
@@ -380,7 +362,8 @@ contract_order_sum(ContractMake *m)
         int at = m->nk;
         if (!(m->c.k >> x & 1))
             continue;
-        stride[x] = a->op == VAL_LOAD ? step_of(m, a->buf, a->at, x, &tangled) : 0;
+        stride[x] = a->op == VAL_LOAD ? jot_kernel_step(m->k, a->buf, a->at, x, m->panel, &tangled)
+                                      : 0;
         if (stride[x] < 0)
             stride[x] = -stride[x];
         for (; at > 0 && stride[m->korder[at - 1]] < stride[x]; at--)
@@ -426,12 +409,8 @@ choose_axes(ContractMake *m, bool epilogue)
         return true;
     if (best.v < 0)
         return false;
-    if (best.swap) {
-        uint32_t a = m->c.a;
-        uint64_t x = m->c.m;
-        m->c.a = m->c.b, m->c.b = a;
-        m->c.m = m->c.n, m->c.n = x;
-    }
+    if (best.swap)
+        jot_contract_swap(&m->c);
     m->v = fuse_chain(m, m->c.n, best.v, "nv");
     m->unit = best.v;
     group = m->v == best.v ? jot_contract_grouped(m, m->c.a, m->c.n, best.v) : -1;

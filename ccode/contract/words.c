@@ -97,7 +97,7 @@ words_of(Kernel *k, uint32_t value, int axis, int64_t ext, int parts)
 JOT_FN bool
 jot_contract_words_along(const ContractMake *m, uint32_t value, int axis)
 {
-    int64_t stride = m->words ? jot_contract_stride(m, jot_contract_load(m->k, value), axis) : 0;
+    int64_t stride = m->words ? jot_contract_stride(m, jot_operands_largest(m->k, value), axis) : 0;
     return stride == 1 || (stride == m->words && m->c.k >> axis & 1);
 }
 
@@ -106,8 +106,7 @@ jot_contract_words(ContractMake *m)
 {
     Kernel *k = m->k;
     int row = m->lanes > 1 ? words_row(m) : -1, axis = row < 0 ? -1 : words_axis(m), parts;
-    const Value sum = k->values.v[m->c.reduce];
-    uint32_t a, b, now;
+    uint32_t a, b;
     int64_t ext;
     if (axis < 0)
         return true;
@@ -118,12 +117,9 @@ jot_contract_words(ContractMake *m)
     b = words_of(k, m->c.b, axis, ext, parts);
     if (!a || !b)
         return false;
-    m->c.product = jot_v_dot(k, row, a, b);
-    now = jot_v_reduce(k, EW_ADD, m->c.k, m->c.product, 0, NULL, sum.scaled ? sum.c.f : 1.0);
     m->words = parts;
-    m->c.reduce = now ? jot_v_replace(k, m->c.reduce, now, now) : 0;
-    m->c.a = a;
-    m->c.b = b;
+    if (!jot_contract_again(k, &m->c, jot_v_dot(k, row, a, b), a, b))
+        return false;
     jot_kernel_refresh(k);
-    return m->c.reduce != 0;
+    return true;
 }

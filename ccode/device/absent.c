@@ -46,13 +46,6 @@ jot_walk_shared(Walk *w, uint32_t n)
     absent(w);
 }
 
-JOT_FN void
-jot_walk_ahead(Walk *w, uint32_t n)
-{
-    (void)n;
-    absent(w);
-}
-
 JOT_FN bool
 jot_walk_matrix(Walk *w, uint32_t n)
 {
@@ -90,51 +83,9 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
 }
 
 JOT_FN void
-jot_print_shared_loop(Printer *p, const Inst *in, Name name)
+jot_print_device(Printer *p, const Inst *in, Name name, LaneMode mode)
 {
-    (void)p, (void)in, (void)name;
-}
-
-JOT_FN void
-jot_print_atomic(Printer *p, const Inst *in)
-{
-    (void)p, (void)in;
-}
-
-JOT_FN void
-jot_print_matrix(Printer *p, const Inst *in)
-{
-    (void)p, (void)in;
-}
-
-JOT_FN void
-jot_print_copy(Printer *p, const Inst *in)
-{
-    (void)p, (void)in;
-}
-
-JOT_FN void
-jot_print_barrier(Printer *p, const Inst *in)
-{
-    (void)p, (void)in;
-}
-
-JOT_FN void
-jot_print_wide_load(Printer *p, const Inst *in, Name to)
-{
-    (void)p, (void)in, (void)to;
-}
-
-JOT_FN void
-jot_print_wide_store(Printer *p, const Inst *in, Name from)
-{
-    (void)p, (void)in, (void)from;
-}
-
-JOT_FN void
-jot_print_team(Printer *p, const Inst *in, LaneMode mode)
-{
-    (void)p, (void)in, (void)mode;
+    (void)p, (void)in, (void)name, (void)mode;
 }
 
 JOT_FN bool

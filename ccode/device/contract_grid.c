@@ -64,8 +64,7 @@ enum {
 static bool
 side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 {
-    for (int a = 0; a < (int)k->axes.n; a++)
-        axes &= ~((uint64_t)(k->axes.v[a].ext == 1) << a);
+    axes = jot_kernel_wide(k, axes);
     side->n = jot_axes_by(axes, moved, side->axis);
     side->ext = jot_kernel_extent(k, axes);
     return side->n > 0 && side->ext > 1 && side->ext < INT64_MAX;
@@ -74,7 +73,7 @@ side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 static bool
 side_unit(const Kernel *k, uint32_t operand, const TileSide *side)
 {
-    uint32_t load = jot_contract_load(k, operand);
+    uint32_t load = jot_operands_largest(k, operand);
     int64_t moved[KERNEL_AXES];
     if (!load)
         return false;
@@ -115,18 +114,16 @@ tile_sides(GridTiles *t)
 {
     const Kernel *k = t->k;
     const KStore *store = &k->stores.v[0];
-    uint32_t a = jot_contract_load(k, t->c.a);
+    uint32_t a = jot_operands_largest(k, t->c.a);
     int64_t moved[KERNEL_AXES];
     jot_kernel_moved(k, store->buf, store->at, 0, moved);
     if (!a || !side_axes(k, t->c.m, moved, &t->m) || !side_axes(k, t->c.n, moved, &t->n))
         return false;
     if (moved[t->m.axis[t->m.n - 1]] == 1) {
         TileSide side = t->m;
-        uint64_t axes = t->c.m;
         t->m = t->n, t->n = side;
-        t->c.m = t->c.n, t->c.n = axes;
-        a = t->c.a, t->c.a = t->c.b, t->c.b = a;
-        if (!(a = jot_contract_load(k, t->c.a)))
+        jot_contract_swap(&t->c);
+        if (!(a = jot_operands_largest(k, t->c.a)))
             return false;
     }
     jot_kernel_moved(k, k->values.v[a].buf, k->values.v[a].at, 0, moved);
@@ -167,12 +164,14 @@ side_parts(TileSide *side, int64_t warp, int64_t part, int64_t half, int64_t ite
 /* Time of a tile's step over k, in multiply-adds of an item: those, `reads` of group memory for
  * them, its share of bringing the tiles; times how often a device must come round. */
 static double
-tile_price(const GridTiles *t, int64_t batch, double multiply, double reads)
+tile_price(const GridTiles *t, int64_t batch, const int64_t *size, const Target *target)
 {
     double items = (double)t->group, blocks = (double)jot_contract_grid_blocks(&t->m) *
                                               (double)jot_contract_grid_blocks(&t->n);
     double all = (double)batch * blocks * items / TILE_BUSY;
-    double step = multiply + reads + 2 + 2.0 * (double)(t->m.block + t->n.block) / items;
+    double step = (double)(size[2] * size[3]) + (double)(size[2] + size[3]) / 2 + 2 +
+                  2.0 * (double)(t->m.block + t->n.block) / items;
+    (void)target;
     return step * (all > 1 ? all : 1);
 }
 
@@ -185,7 +184,7 @@ side_size(TileSide *side, int64_t items, int64_t registers)
 }
 
 static void
-set_size(GridTiles *t, const int64_t *size)
+set_tile(GridTiles *t, const int64_t *size)
 {
     side_size(&t->m, size[0], size[2]);
     side_size(&t->n, size[1], size[3]);
@@ -202,47 +201,25 @@ tile_depth(const GridTiles *t)
 /* A group as large as the target's, tiles that it has room for: two of each, with columns that keep
  * rows apart. */
 static bool
-tile_fits(const GridTiles *t, const Target *target)
+tile_fits(const GridTiles *t, const int64_t *size, const Target *target)
 {
     size_t a = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.a].dtype);
     size_t b = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.b].dtype);
     int64_t nbytes = (t->m.block + 4) * (int64_t)a + (t->n.block + 4) * (int64_t)b;
     int least = target->group < TILE_GROUP_LEAST ? target->group : TILE_GROUP_LEAST;
-    return t->group >= least && t->group <= TILE_GROUP && t->group <= target->group &&
+    return size[0] * size[2] <= 128 && size[1] * size[3] <= 128 && t->group >= least &&
+           t->group <= TILE_GROUP && t->group <= target->group &&
            2 * tile_depth(t) * nbytes <= target->group_nbytes;
 }
 
-/* False: the target has room for none. */
-static bool
-tile_sizes(GridTiles *t, int64_t batch, const Target *target)
+/* Terms of a step that are no more than there are. */
+static void
+tile_terms(GridTiles *t)
 {
-    int64_t most = t->k->values.v[t->c.reduce].dtype == JOT_F64 ? 4 : 8, best[4] = {0};
-    int64_t size[4], depth;
-    double price = 0, p;
-    for (size[0] = 2; size[0] <= 64; size[0] *= 2)
-        for (size[1] = 2; size[1] <= 64; size[1] *= 2)
-            for (size[2] = 1; size[2] <= most; size[2] *= 2)
-                for (size[3] = 1; size[3] <= most; size[3] *= 2) {
-                    if (size[0] * size[2] > 128 || size[1] * size[3] > 128)
-                        continue;
-                    set_size(t, size);
-                    if (!tile_fits(t, target))
-                        continue;
-                    p = tile_price(t, batch, (double)(size[2] * size[3]),
-                                   0.5 * (double)(size[2] + size[3]));
-                    if (price == 0 || p < price) {
-                        price = p;
-                        memcpy(best, size, sizeof best);
-                    }
-                }
-    if (price == 0)
-        return false;
-    set_size(t, best);
-    depth = tile_depth(t);
+    int64_t depth = tile_depth(t);
     while (depth > 1 && depth / 2 >= t->sum.ext)
         depth /= 2;
     side_parts(&t->sum, 1, 1, 1, 1, depth);
-    return true;
 }
 
 /* ---- the matrix unit ---- */
@@ -298,7 +275,8 @@ matrix_fits(const GridTiles *t, const int64_t *size, const Target *target)
 {
     int64_t warps = size[0] * size[1];
     int64_t rows = t->m.block + t->n.block + 16; /* and what keeps them apart */
-    if (warps < 2 || warps > 8 || t->group > target->group ||
+    if (warps < 2 || warps > 8 || t->group > target->group || t->m.block > 128 ||
+        t->n.block > 256 ||
         rows * MATRIX_NBYTES * 2 > target->group_nbytes)
         return false;
     if (4 * size[2] * size[3] > MATRIX_SUMS &&
@@ -342,28 +320,33 @@ matrix_depth(GridTiles *t, const Target *target)
 
 /* False: the target has room for none. */
 static bool
-matrix_sizes(GridTiles *t, int64_t batch, const Target *target)
+tile_sizes(GridTiles *t, int64_t batch, const Target *target)
 {
-    int64_t best[4] = {0}, size[4];
+    bool unit = t->half != 0, doubles = t->k->values.v[t->c.reduce].dtype == JOT_F64;
+    int64_t best[4] = {0}, size[4], first = unit ? 1 : 2, each = doubles ? 4 : 8;
     double price = 0, p;
-    for (size[0] = 1; size[0] <= 8; size[0] *= 2)
-        for (size[1] = 1; size[1] <= 4; size[1] *= 2)
-            for (size[2] = 1; size[2] <= 4; size[2] *= 2)
-                for (size[3] = 1; size[3] <= 32; size[3] *= 2) {
-                    set_matrix(t, size);
-                    p = matrix_price(t, batch, size, target);
-                    if (matrix_fits(t, size, target) && t->m.block <= 128 && t->n.block <= 256 &&
-                        (price == 0 || p < price)) {
+    for (size[0] = first; size[0] <= (unit ? 8 : 64); size[0] *= 2)
+        for (size[1] = first; size[1] <= (unit ? 4 : 64); size[1] *= 2)
+            for (size[2] = 1; size[2] <= (unit ? 4 : each); size[2] *= 2)
+                for (size[3] = 1; size[3] <= (unit ? 32 : each); size[3] *= 2) {
+                    (unit ? set_matrix : set_tile)(t, size);
+                    if (!(unit ? matrix_fits : tile_fits)(t, size, target))
+                        continue;
+                    p = (unit ? matrix_price : tile_price)(t, batch, size, target);
+                    if (price == 0 || p < price) {
                         price = p;
                         memcpy(best, size, sizeof best);
                     }
                 }
     if (price == 0)
         return false;
-    set_matrix(t, best);
-    t->s->registers = 4 * best[2] * best[3] > MATRIX_SUMS ? 256 : 0;
-    t->rounds = tile_rounds(t, batch, target);
-    matrix_depth(t, target);
+    (unit ? set_matrix : set_tile)(t, best);
+    if (unit) {
+        t->s->registers = 4 * best[2] * best[3] > MATRIX_SUMS ? 256 : 0;
+        t->rounds = tile_rounds(t, batch, target);
+        matrix_depth(t, target);
+    } else
+        tile_terms(t);
     return true;
 }
 
@@ -515,7 +498,7 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
         t->warps = t->half && target->warps && t->m.ext >= WARPS_LEAST ? 4 : 0;
         s->copies = target->copies;
         s->warps = t->warps;
-        ok = (t->half ? matrix_sizes : tile_sizes)(t, batch, target);
+        ok = tile_sizes(t, batch, target);
     }
     if (ok) {
         tile_rows(t);

@@ -82,7 +82,7 @@ jot_contract_grid_respace(GridTiles *t)
         return false;
     for (int i = 0; i < t->ninside; i++)
         t->inside[i] = jot_respaced(&r, t->inside[i]);
-    sum->axes = 0;
+    sum->axes = t->chunk >= 0 ? (uint64_t)1 << t->chunk : 0;
     for (int i = 0; i < PARTS; i++)
         if (t->sum.part[i].axis >= 0)
             sum->axes |= (uint64_t)1 << t->sum.part[i].axis;
@@ -107,7 +107,7 @@ jot_contract_grid_operands(GridTiles *t)
     Kernel *k = t->k;
     const Value sum = k->values.v[t->c.reduce];
     uint64_t of_a = k->values.v[t->c.a].free, of_b = k->values.v[t->c.b].free;
-    uint32_t a = t->c.a, b = t->c.b, now;
+    uint32_t a = t->c.a, b = t->c.b;
     if (t->sum.inside) {
         a = jot_contract_where(k, a, t->sum.inside);
         b = jot_contract_where(k, b, t->sum.inside);
@@ -125,30 +125,19 @@ jot_contract_grid_operands(GridTiles *t)
     b = tile_rounded(t, b);
     if (a == t->c.a && b == t->c.b && !sum.ncond)
         return true;
-    t->c.product = jot_v_ew(k, EW_MUL, (jot_DType)sum.dtype, a, b, 0);
-    now = jot_v_reduce(k, EW_ADD, sum.axes, t->c.product, 0, NULL, sum.scaled ? sum.c.f : 1.0);
-    t->c.reduce = now ? jot_v_replace(k, t->c.reduce, now, now) : 0;
-    t->c.a = a;
-    t->c.b = b;
-    return t->c.reduce != 0;
+    return jot_contract_again(k, &t->c, jot_v_ew(k, EW_MUL, (jot_DType)sum.dtype, a, b, 0), a, b);
 }
 
 /* sum over k  ->  sum over chunks of the sum over a chunk */
 JOT_FN bool
 jot_contract_grid_total(GridTiles *t)
 {
-    Kernel *k = t->k;
-    Value *part = &k->values.v[t->c.reduce];
-    double scale = part->scaled ? part->c.f : 1.0;
-    uint32_t total;
-    if (t->chunks < 2)
-        return true;
-    part->scaled = false;
-    part->c.u = 0;
-    total = jot_v_reduce(k, EW_ADD, (uint64_t)1 << t->chunk, t->c.reduce, 0, NULL, scale);
-    t->total = total ? jot_v_replace(k, t->c.reduce, total, total) : 0;
-    jot_kernel_refresh(k); /* results do not move with the chunk */
-    return t->total != 0;
+    uint32_t total = t->chunks < 2 ? 0 : jot_v_twice(t->k, t->c.reduce, t->chunk);
+    if (total)
+        t->total = jot_v_replace(t->k, t->c.reduce, total, total);
+    if (t->total)
+        t->c.reduce = jot_v_arg(t->k, t->total, 0);
+    return t->chunks < 2 || t->total;
 }
 
 /* ---- stages ---- */
@@ -351,10 +340,7 @@ add_block(GridTiles *t)
 JOT_FN bool
 jot_contract_grid_stages(GridTiles *t)
 {
-    Kernel *k = t->k;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if ((t->c.batch >> a & 1) && k->axes.v[a].ext > 1)
-            jot_loops_add(&t->grid, a, 1, LOOP_GRID);
+    jot_loops_axes(&t->grid, jot_kernel_wide(t->k, t->c.batch), LOOP_GRID);
     jot_loops_add(&t->grid, t->chunk, 1, LOOP_GRID);
     jot_loops_add(&t->grid, t->m.part[t->bands ? PART_BAND : PART_BLOCK].axis, 1, LOOP_GRID);
     jot_loops_add(&t->grid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);

@@ -13,6 +13,9 @@ typedef struct { int warps, m, n, k, far[2]; bool transposed[2]; } MatrixUnit;
 JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
 JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
 
+JOT_FN void jot_print_matrix(Printer *p, const Inst *in); /* emit_matrix.c */
+JOT_FN void jot_print_copy(Printer *p, const Inst *in);
+JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
 JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
 JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
 

@@ -180,8 +180,8 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
 
 /* ---- statements ---- */
 
-JOT_FN void
-jot_print_shared_loop(Printer *p, const Inst *in, Name name)
+static void
+print_shared_loop(Printer *p, const Inst *in, Name name)
 {
     static const char *const from[] = {"lo", "item", "team", "lane", "item"};
     static const char *const by[] = {"1", "items", "teams", "", "items"};
@@ -194,8 +194,8 @@ jot_print_shared_loop(Printer *p, const Inst *in, Name name)
         jot_print_f(p, "%n += %s) {\n", name, by[in->aux]);
 }
 
-JOT_FN void
-jot_print_atomic(Printer *p, const Inst *in)
+static void
+print_atomic(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
     int dtype = p->k->bufs.v[in->aux].dtype;
@@ -205,34 +205,41 @@ jot_print_atomic(Printer *p, const Inst *in)
 
 /* jot_ldw_f32x4(to, from), jot_stw_f32x4(to, from): all lanes at once, an array of them here. */
 static void
-print_wide(Printer *p, const char *what, const Inst *in)
+print_wide(Printer *p, const Inst *in, Name lanes)
 {
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    bool load = in->op == C_LOAD;
     int dtype = p->k->bufs.v[in->aux].dtype;
     if ((dtype == JOT_F16 || dtype == JOT_BF16) && in->dtype == JOT_U16)
         dtype = JOT_U16;
-    jot_text_f(p->out, "jot_%s%s_%sx%d(", what, p->k->bufs.v[in->aux].role == BUF_GROUP ? "g" : "w",
+    jot_text_f(p->out, "jot_%s%s_%sx%d(", load ? "ld" : "st",
+               p->k->bufs.v[in->aux].role == BUF_GROUP ? "g" : "w",
                jot_dtype_name((jot_DType)dtype), p->lanes);
+    if (load)
+        jot_print_f(p, "%n, %b + %2v);\n", lanes, in->aux, arg[0]);
+    else
+        jot_print_f(p, "%b + %2v, %n);\n", in->aux, arg[0], lanes);
 }
 
-JOT_FN void
-jot_print_wide_load(Printer *p, const Inst *in, Name to)
-{
-    print_wide(p, "ld", in);
-    jot_print_f(p, "%n, %b + %2v);\n", to, in->aux, p->code->args.v[in->arg]);
-}
-
-JOT_FN void
-jot_print_wide_store(Printer *p, const Inst *in, Name from)
-{
-    print_wide(p, "st", in);
-    jot_print_f(p, "%b + %2v, %n);\n", in->aux, p->code->args.v[in->arg], from);
-}
-
-JOT_FN void
-jot_print_team(Printer *p, const Inst *in, LaneMode mode)
+static void
+print_team(Printer *p, const Inst *in, LaneMode mode)
 {
     jot_print_f(p, "jot_team_%s_%s(%m, part, lane, %d)", jot_ew_info[in->ew].name,
                 jot_dtype_name((jot_DType)in->dtype), mode, p->code->args.v[in->arg], p->s->group);
+}
+
+JOT_FN void
+jot_print_device(Printer *p, const Inst *in, Name name, LaneMode mode)
+{
+    switch (in->op) {
+    case C_FOR: print_shared_loop(p, in, name); break;
+    case C_ATOMIC: print_atomic(p, in); break;
+    case C_MATRIX: jot_print_matrix(p, in); break;
+    case C_COPY: jot_print_copy(p, in); break;
+    case C_BARRIER: jot_print_barrier(p, in); break;
+    case C_TEAM: print_team(p, in, mode); break;
+    default: print_wide(p, in, name); break;
+    }
 }
 
 /* ---- functions ---- */

@@ -17,77 +17,34 @@
 
 enum { RFACTOR_TEAM = 4096 }; /* fewest terms of a chunk for a work-group */
 
-/* Room for `count` values before `at`: what comes behind is renumbered. */
-static bool
-insert_values(Kernel *k, uint32_t at, uint32_t count)
-{
-    if (k->values.n + count > KERNEL_VALUES || !jot_vec_reserve(k->mem, k->values, count))
-        return false;
-    memmove(k->values.v + at + count, k->values.v + at, (k->values.n - at) * sizeof *k->values.v);
-    memset(k->values.v + at, 0, count * sizeof *k->values.v);
-    k->values.n += count;
-    for (uint32_t i = 0; i < k->args.n; i++)
-        k->args.v[i] += k->args.v[i] >= at ? count : 0;
-    for (uint32_t i = 0; i < k->stores.n; i++)
-        k->stores.v[i].value += k->stores.v[i].value >= at ? count : 0;
-    return true;
-}
-
-/* Reduction `at` over its axes becomes one over all but `axis`, reduced over `axis` again. */
-static bool
-split_axis(Kernel *k, uint32_t at, int axis)
-{
-    Value part, *total;
-    uint32_t arg = k->args.n;
-    if (!jot_vec_reserve(k->mem, k->args, 1) || !insert_values(k, at, 1))
-        return false;
-    total = &k->values.v[at + 1];
-    part = *total;
-    part.axes &= ~((uint64_t)1 << axis);
-    part.free |= (uint64_t)1 << axis;
-    part.scaled = false;
-    part.name = NULL;
-    k->values.v[at] = part;
-    total->axes = (uint64_t)1 << axis;
-    total->ncond = 0;
-    total->arg = arg;
-    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
-    return true;
-}
-
-/* Chunks of an axis: a value over hi and lo in its place.
+/* The reduction over chunks of an axis and what is in one, in its place; *axis: the chunks.
  *     sum over k of x[k]  ->  sum over hi, lo of x[lo + size*hi], where that is below the extent */
-static bool
-split_chunks(Kernel *k, uint32_t at, int axis, int64_t size, int *hi)
+static uint32_t
+split_chunks(Kernel *k, uint32_t at, int64_t size, int *axis)
 {
-    int64_t ext = k->axes.v[axis].ext;
-    int lo, n = k->values.v[at].ncond;
-    uint32_t body;
+    const Value v = k->values.v[at];
+    int64_t ext = k->axes.v[*axis].ext;
+    int lo, hi, n = v.ncond;
+    uint64_t axes;
     Ix place, cond[65];
     Respace r;
-    Value *v;
-    *hi = jot_kernel_axis(k, "chunk", (ext + size - 1) / size);
-    lo = jot_kernel_axis(k, k->axes.v[axis].name, size);
-    if (*hi < 0 || lo < 0)
-        return false;
-    place = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, *hi), size),
+    hi = jot_kernel_axis(k, "chunk", (ext + size - 1) / size);
+    lo = jot_kernel_axis(k, k->axes.v[*axis].name, size);
+    if (hi < 0 || lo < 0)
+        return 0;
+    place = jot_ix_add(k->ix, jot_ix_scale(k->ix, jot_ix_axis(k->ix, hi), size),
                        jot_ix_axis(k->ix, lo));
     jot_respace_open(&r, k);
-    jot_respace_place(&r, axis, place);
+    jot_respace_place(&r, *axis, place);
     for (int i = 0; i < n; i++)
-        cond[i] = jot_respaced(&r, k->ixs.v[k->values.v[at].at + (uint32_t)i]);
+        cond[i] = jot_respaced(&r, k->ixs.v[v.at + (uint32_t)i]);
     cond[n] = jot_respace_guard(&r, r.moved, place, ext);
     n += cond[n] != 0;
-    body = jot_v_at(k, jot_v_arg(k, at, 0), 1, &axis, &place);
-    if (!body || !jot_vec_reserve(k->mem, k->args, 1) || !insert_values(k, at, 1))
-        return false;
-    k->values.v[at] = k->values.v[--k->values.n];
-    v = &k->values.v[at + 1];
-    v->arg = k->args.n;
-    *(uint32_t *)jot_vec_push(k->mem, k->args) = at;
-    v->axes = (v->axes & ~r.moved) | (uint64_t)1 << *hi | (uint64_t)1 << lo;
-    v->ncond = 0;
-    return jot_kernel_ask(k, &v->at, 0, &v->ncond, n, cond);
+    axes = (v.axes & ~r.moved) | (uint64_t)1 << hi | (uint64_t)1 << lo;
+    at = jot_v_reduce(k, (EwOp)v.ew, axes, jot_v_at(k, jot_v_arg(k, at, 0), 1, axis, &place), n,
+                      cond, v.scaled ? v.c.f : 1.0);
+    *axis = hi;
+    return at;
 }
 
 /* The reduce axis that moves the load farthest: its chunks lie apart. */
@@ -114,6 +71,7 @@ split_reduction(Kernel *k, uint32_t at, const Target *target)
     const Value *v = &k->values.v[at];
     int64_t sums = jot_kernel_extent(k, v->free), terms = jot_kernel_extent(k, v->axes);
     int64_t chunks, ext;
+    uint32_t now = at;
     bool team = jot_grid_team(k, at, target);
     int64_t least = jot_grid_least(target, team ? RFACTOR_TEAM : GRID_CHUNK);
     int axis;
@@ -128,12 +86,10 @@ split_reduction(Kernel *k, uint32_t at, const Target *target)
     ext = k->axes.v[axis].ext;
     if (chunks < 2)
         return true;
-    if (chunks * 2 <= ext) {
-        if (!split_chunks(k, at, axis, (ext + chunks - 1) / chunks, &axis))
-            return false;
-        at++; /* the reduction stands behind its new body */
-    }
-    return k->values.v[at].axes == (uint64_t)1 << axis || split_axis(k, at, axis);
+    if (chunks * 2 <= ext)
+        now = split_chunks(k, at, (ext + chunks - 1) / chunks, &axis);
+    now = now ? jot_v_twice(k, now, axis) : 0;
+    return now && (now == at || jot_v_replace(k, at, now, now));
 }
 
 /* From the last on, so that numbers of those to come stay. */

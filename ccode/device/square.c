@@ -247,9 +247,7 @@ square_grid(Square *q)
     uint64_t axes = q->free & ~((uint64_t)1 << q->r.axis | (uint64_t)1 << q->c.axis);
     int axis[KERNEL_AXES], n;
     jot_grid_moved(k, k->stores.v[0].buf, k->stores.v[0].at, moved);
-    for (int a = 0; a < (int)k->axes.n; a++)
-        axes &= ~((uint64_t)(k->axes.v[a].ext == 1) << a);
-    n = jot_axes_by(axes, moved, axis);
+    n = jot_axes_by(jot_kernel_wide(k, axes), moved, axis);
     if (n + 5 > STAGE_LOOPS)
         return false;
     for (int i = 0; i < n; i++)

@@ -238,8 +238,8 @@ first_alone(const Walk *w)
     return false;
 }
 
-JOT_FN void
-jot_walk_shared(Walk *w, uint32_t n)
+static void
+walk_shared(Walk *w, uint32_t n)
 {
     bool grid = w->t->nodes.v[n].loop.kind == LOOP_GRID, in_team = w->in_team;
     bool wait = w->ahead.wait; /* what is made in a block is not known behind it */
@@ -410,8 +410,8 @@ ahead_write(Walk *w, uint32_t from)
  *         begin to work on buffer k%B
  *         buffer (k + B - 2)%B = what step k + B - 2 reads
  *         wait until the work on buffer (k - 1)%B is done */
-JOT_FN void
-jot_walk_ahead(Walk *w, uint32_t n)
+static void
+walk_ahead(Walk *w, uint32_t n)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
@@ -458,6 +458,12 @@ jot_walk_ahead(Walk *w, uint32_t n)
     w->issued.n = products;
     if (w->copied)
         add_barrier(w, BARRIER_COPIES | BARRIER_ONLY, 0);
+}
+
+JOT_FN void
+jot_walk_shared(Walk *w, uint32_t n)
+{
+    (w->t->nodes.v[n].loop.kind == LOOP_AHEAD ? walk_ahead : walk_shared)(w, n);
 }
 
 /* ---- work-groups ---- */

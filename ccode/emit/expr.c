@@ -464,7 +464,7 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     case C_LOAD: print_load(p, in, mode); break;
     case C_FIRST: jot_text_f(p->out, "lane == 0"); break;
     case C_ITEM: jot_text_f(p->out, "lane"); break;
-    case C_TEAM: jot_print_team(p, in, mode); break;
+    case C_TEAM: jot_print_device(p, in, p->name[0], mode); break;
     case C_LANE:
         jot_print_f(p, "%0w[%l]", jot_print_arg(p, in, 0), in->c.i);
         break;

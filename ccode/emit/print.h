@@ -140,16 +140,10 @@ JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 /* ccode/device/emit_device.c */
 typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]; } Used;
 JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
-JOT_FN void jot_print_shared_loop(Printer *p, const Inst *in, Name name);     /* its head */
-JOT_FN void jot_print_atomic(Printer *p, const Inst *in);
-/* ccode/device/emit_matrix.c */
-JOT_FN void jot_print_matrix(Printer *p, const Inst *in);
-JOT_FN void jot_print_copy(Printer *p, const Inst *in);
-JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
-/* All lanes as one access, to or from the array of this name. */
-JOT_FN void jot_print_wide_load(Printer *p, const Inst *in, Name to);
-JOT_FN void jot_print_wide_store(Printer *p, const Inst *in, Name from);
-JOT_FN void jot_print_team(Printer *p, const Inst *in, LaneMode mode);
+/* A record that only devices have: the head of a loop whose steps are shared out, called `name`; all
+ * lanes as one access, to or from the array `name`; an atomic, a matrix instruction, a copy, a
+ * barrier; what a work-group has together. */
+JOT_FN void jot_print_device(Printer *p, const Inst *in, Name name, LaneMode mode);
 /* The text of jot_team_<op>_<dtype> or jot_atomic_<op>_<dtype>; false: no such function. */
 JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);
 JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);

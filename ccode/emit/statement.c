@@ -155,7 +155,7 @@ print_variable(Printer *p, uint32_t n)
         jot_text_f(p->out, ";\n");
         print_wide_outside(p, in, name);
         jot_print_indent(p);
-        jot_print_wide_load(p, in, name);
+        jot_print_device(p, in, name, WHOLE);
     } else {
         jot_text_f(p->out, p->d->vectors ? " = {0};\n" : ";\n"); /* else gcc warns */
         lane_loop(p, in->lanes);
@@ -317,7 +317,7 @@ print_store_wide(Printer *p, const Inst *in)
         jot_print_f(p, "%n[l] = %v;\n", from, arg);
     }
     jot_print_indent(p);
-    jot_print_wide_store(p, in, from);
+    jot_print_device(p, in, from, WHOLE);
 }
 
 static void
@@ -380,7 +380,7 @@ open_block(Printer *p, uint32_t n)
     if (in->op == C_FOR) {
         Name name = p->name[n] = jot_print_take(p, in->name ? in->name : "i");
         if (in->wide && in->aux) {
-            jot_print_shared_loop(p, in, name);
+            jot_print_device(p, in, name, WHOLE);
             return;
         }
         if (in->narg)
@@ -451,13 +451,13 @@ jot_print_block(Printer *p, uint32_t block)
         case C_AHEAD:
             jot_print_f(p, "\tJOT_AHEAD(%b + %2w);\n", in->aux, p->code->args.v[in->arg]);
             break;
-        case C_ATOMIC: jot_print_indent(p); jot_print_atomic(p, in); break;
-        case C_MATRIX:
+        case C_ATOMIC: case C_MATRIX: case C_COPY: case C_BARRIER:
             jot_print_indent(p);
-            (p->d->device ? jot_print_matrix : print_tiles)(p, in);
+            if (p->d->device)
+                jot_print_device(p, in, p->name[n], WHOLE);
+            else
+                print_tiles(p, in);
             break;
-        case C_COPY: jot_print_indent(p); jot_print_copy(p, in); break;
-        case C_BARRIER: jot_print_indent(p); jot_print_barrier(p, in); break;
         default: print_variable(p, n); break;
         }
     }

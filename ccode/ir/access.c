@@ -18,6 +18,25 @@ jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis)
 }
 
 JOT_FN int64_t
+jot_kernel_step(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t panel, bool *tangled)
+{
+    int64_t ext[KERNEL_AXES + 1];
+    int lane = (int)k->axes.n;
+    Ix map[KERNEL_AXES + 1], index[JOT_MAX_RANK], addr;
+    Space space = jot_kernel_space(k, ext);
+    space.n = lane + 1;
+    ext[lane] = panel;
+    ext[axis] = (ext[axis] + panel - 1) / panel;
+    for (int i = 0; i <= lane; i++)
+        map[i] = jot_ix_axis(k->ix, i);
+    map[axis] = jot_ix_add(k->ix, jot_ix_scale(k->ix, map[axis], panel), map[lane]);
+    for (int d = 0; d < k->bufs.v[buf].rank; d++)
+        index[d] = jot_ix_subst(k->ix, k->ixs.v[at + (uint32_t)d], lane, map, NULL, &space);
+    addr = jot_layout_addr(k->bufs.v[buf].layout, k->ix, index, &space);
+    return jot_ix_coef(k->ix, addr, lane, tangled);
+}
+
+JOT_FN int64_t
 jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden)
 {
     bool inside = false;
@@ -96,6 +115,15 @@ jot_kernel_axes_of(const Kernel *k, uint32_t at, int n)
     for (int i = 0; i < n; i++)
         axes |= jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)i]);
     return axes;
+}
+
+JOT_FN uint64_t
+jot_kernel_wide(const Kernel *k, uint64_t axes)
+{
+    uint64_t wide = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        wide |= axes & (uint64_t)(k->axes.v[a].ext > 1) << a;
+    return wide;
 }
 
 JOT_FN uint64_t

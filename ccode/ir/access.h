@@ -17,6 +17,9 @@
 
 /* Elements between two neighbouring positions of the axis; -1: not always as many. */
 JOT_FN int64_t jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int axis);
+/* ... within a panel of so many positions, from a multiple of it on; *tangled: not always. */
+JOT_FN int64_t jot_kernel_step(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t panel,
+                               bool *tangled);
 /* By how much a step of the axis moves the expression, up or down; `hidden` where it only stands
  * within / or %. */
 JOT_FN int64_t jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden);
@@ -34,6 +37,8 @@ JOT_FN bool jot_kernel_fastest(const Kernel *k, uint32_t buf, uint32_t at, int a
 /* Axes, those that move something farthest first, of equals those that move another; how many. */
 JOT_FN int jot_axes_then(uint64_t axes, const int64_t *moved, const int64_t *then, int *out);
 #define jot_axes_by(axes, moved, out) jot_axes_then(axes, moved, moved, out)
+/* Those of the axes that have more than one step. */
+JOT_FN uint64_t jot_kernel_wide(const Kernel *k, uint64_t axes);
 JOT_FN uint64_t jot_kernel_axes_kind(const Kernel *k, AxisKind kind);
 /* Axes that n expressions of k->ixs move with; those that conditions of a load or sum speak of. */
 JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);

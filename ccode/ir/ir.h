@@ -228,6 +228,8 @@ JOT_FN uint32_t jot_v_cast(Kernel *k, jot_DType dtype, uint32_t a); /* a if it i
  * 1.0 for none (floats only). */
 JOT_FN uint32_t jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond,
                              const Ix *cond, double scale);
+/* The reduction as one over the axis, of one over its others. */
+JOT_FN uint32_t jot_v_twice(Kernel *k, uint32_t reduce, int axis);
 /* The extreme (op MAX or MIN) of body, and for jot_v_second the value of `second` at that point.
  * Among equals (NaN is the most extreme value, and equal to itself) the extreme of `second` by
  * `tie`. begin: the second's initial value; ordered: `second` never improves along the one axis. */

@@ -115,6 +115,22 @@ jot_operands_load(const Kernel *k, uint32_t value, uint32_t buf)
     return 0;
 }
 
+JOT_FN uint32_t
+jot_operands_largest(const Kernel *k, uint32_t value)
+{
+    OperandWalk w;
+    uint32_t n, best = 0;
+    int64_t most = -1;
+
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;)
+        if (k->values.v[n].op == VAL_LOAD
+            && k->bufs.v[k->values.v[n].buf].layout->nelem > most) {
+            most = k->bufs.v[k->values.v[n].buf].layout->nelem;
+            best = n;
+        }
+    return best;
+}
+
 JOT_FN bool
 jot_zero_without(const Kernel *k, uint32_t product, Ix cond)
 {

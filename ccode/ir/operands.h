@@ -37,6 +37,8 @@ JOT_FN uint32_t jot_remake(const Kernel *k, uint32_t root, uint32_t *there, Rema
 
 /* The first load of the buffer at or below a value; 0: none. */
 JOT_FN uint32_t jot_operands_load(const Kernel *k, uint32_t value, uint32_t buf);
+/* The load of most elements at or below a value; 0: none. */
+JOT_FN uint32_t jot_operands_largest(const Kernel *k, uint32_t value);
 /* Is one factor of the product a load that is 0 wherever the condition does not hold? */
 JOT_FN bool jot_zero_without(const Kernel *k, uint32_t product, Ix cond);
 

@@ -241,6 +241,21 @@ jot_v_reduce(Kernel *k, EwOp op, uint64_t axes, uint32_t body, int ncond, const 
 }
 
 JOT_FN uint32_t
+jot_v_twice(Kernel *k, uint32_t reduce, int axis)
+{
+    const Value v = k->values.v[reduce];
+    uint64_t outer = (uint64_t)1 << axis;
+    Ix cond[64];
+    uint32_t part = jot_v_arg(k, reduce, 0);
+    if (v.axes == outer)
+        return reduce;
+    if (v.ncond)
+        memcpy(cond, k->ixs.v + v.at, v.ncond * sizeof *cond);
+    part = jot_v_reduce(k, (EwOp)v.ew, v.axes & ~outer, part, v.ncond, cond, 1.0);
+    return jot_v_reduce(k, (EwOp)v.ew, outer, part, 0, NULL, v.scaled ? v.c.f : 1.0);
+}
+
+JOT_FN uint32_t
 jot_v_extreme(Kernel *k, EwOp op, uint64_t axes, uint32_t body, uint32_t second, EwOp tie,
               bool ordered, int64_t begin)
 {

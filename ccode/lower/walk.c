@@ -412,8 +412,7 @@ walk_loop(Walk *w, uint32_t n)
     case LOOP_VECTOR: walk_vector(w, n); break;
     case LOOP_LANES: walk_lanes(w, n); break;
     case LOOP_WINDOW: walk_window(w, n); break;
-    case LOOP_GRID: case LOOP_TEAM: jot_walk_shared(w, n); break;
-    case LOOP_AHEAD: jot_walk_ahead(w, n); break;
+    case LOOP_GRID: case LOOP_TEAM: case LOOP_AHEAD: jot_walk_shared(w, n); break;
     case LOOP_MATRIX:
         if (!jot_walk_matrix(w, n))
             walk_unrolled(w, n);

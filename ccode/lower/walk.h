@@ -92,8 +92,7 @@ JOT_FN void jot_walk_derive(Walk *w); /* positions of what derived axes stand fo
 JOT_FN void jot_walk_in_phase(Walk *w, int phase); /* opens a block that runs in that phase alone */
 /* ccode/device/walk_grid.c: loops of a device. */
 JOT_FN void jot_walk_launches(Walk *w);
-JOT_FN void jot_walk_shared(Walk *w, uint32_t n);
-JOT_FN void jot_walk_ahead(Walk *w, uint32_t n);
+JOT_FN void jot_walk_shared(Walk *w, uint32_t n); /* a grid, a work-group's items, or ahead */
 JOT_FN bool jot_walk_matrix(Walk *w, uint32_t n); /* false: other parts than the step: unrolled */
 /* The kids of a node that a work-group runs: between what fills its memory and what reads it there
  * is a barrier. */

@@ -18,7 +18,7 @@
  *
  * Read before: ccode/ir/ir.h, ccode/build/reduce.c. After: ccode/schedule/choose.c. */
 #include "ccode/rewrite/rewrite.h"
-#include "ccode/build/build.h"
+#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 
 enum { MOMENTS_LEAST = 32, MOMENTS_MOST = 4096 }; /* elements of a block */
@@ -33,72 +33,51 @@ typedef struct {
     double block;               /* elements of one */
 } Moments;
 
-static const Value *
-moments_value(const Moments *t, uint32_t n)
-{
-    return &t->k->values.v[n];
-}
-
-static uint32_t
-moments_operand(const Moments *t, uint32_t n, int i)
-{
-    return t->k->args.v[moments_value(t, n)->arg + (uint32_t)i];
-}
-
+/* A sum, times something, of all its points. */
 static bool
-moments_sum(const Moments *t, uint32_t n)
+moments_sum(const Value *v)
 {
-    const Value *v = moments_value(t, n);
-
-    return v->op == VAL_REDUCE && v->narg == 1 && v->ew == EW_ADD && v->ncond == 0
-        && v->dtype >= JOT_F32;
+    return v->op == VAL_REDUCE && v->narg == 1 && v->ew == EW_ADD && v->ncond == 0 && v->scaled;
 }
 
-/* Value n is the scaled sum of squares of x - mean of x over the same axes. */
-static bool
-moments_found(Moments *t, uint32_t n)
+JOT_FN bool
+jot_v_deviation(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m)
 {
-    const Value *v = moments_value(t, n), *square, *d;
+    const Value *v = &k->values.v[sum], *square, *d, *mean;
 
-    if (!moments_sum(t, n) || !v->scaled)
+    if (!moments_sum(v))
         return false;
-    square = moments_value(t, moments_operand(t, n, 0));
+    square = &k->values.v[jot_v_arg(k, sum, 0)];
     if (square->op != VAL_EW || square->ew != EW_MUL
-        || t->k->args.v[square->arg] != t->k->args.v[square->arg + 1])
+        || k->args.v[square->arg] != k->args.v[square->arg + 1])
         return false;
-    d = moments_value(t, t->k->args.v[square->arg]);
+    d = &k->values.v[k->args.v[square->arg]];
     if (d->op != VAL_EW || d->ew != EW_SUB)
         return false;
-    t->q = n;
-    t->x = t->k->args.v[d->arg];
-    t->m = t->k->args.v[d->arg + 1];
-    t->axes = v->axes;
-    return moments_sum(t, t->m) && moments_value(t, t->m)->scaled
-        && moments_value(t, t->m)->axes == v->axes && moments_operand(t, t->m, 0) == t->x
-        && moments_value(t, t->m)->c.f == v->c.f;
+    *x = k->args.v[d->arg];
+    *m = k->args.v[d->arg + 1];
+    mean = &k->values.v[*m];
+    return moments_sum(mean) && mean->axes == v->axes && mean->c.f == v->c.f
+        && jot_v_arg(k, *m, 0) == *x;
 }
 
 /* How far each axis moves the load under x that most axes move. False: none, or nothing simple. */
 static bool
-moments_moves(Moments *t, uint32_t n, double *size)
+moments_moves(Moments *t)
 {
+    const Kernel *k = t->k;
+    uint32_t n, load = jot_operands_largest(k, t->x);
     OperandWalk w;
 
-    for (jot_operands_open(&w, t->k, n); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = moments_value(t, n);
-        const KBuf *b = v->op == VAL_LOAD ? &t->k->bufs.v[v->buf] : NULL;
-        Ix addr;
+    for (jot_operands_open(&w, k, t->x); (n = jot_operands_next(&w)) != 0;) {
+        int op = k->values.v[n].op;
 
-        if (v->op == VAL_REDUCE || v->op == VAL_AT || v->op == VAL_TABLE)
+        if (op == VAL_REDUCE || op == VAL_AT || op == VAL_TABLE)
             return false;
-        if (!b || (double)b->layout->nelem <= *size)
-            continue;
-        *size = (double)b->layout->nelem;
-        addr = jot_kernel_addr(t->k, v->buf, v->at);
-        for (int a = 0; a < (int)t->k->axes.n; a++)
-            t->moved[a] = jot_ix_moved(t->k->ix, addr, a, NULL)
-                        * (double)jot_dtype_nbytes((jot_DType)b->dtype);
     }
+    memset(t->moved, 0, sizeof t->moved);
+    if (load)
+        jot_kernel_bytes(k, k->values.v[load].buf, k->values.v[load].at, t->moved, NULL);
     return !w.deep;
 }
 
@@ -182,9 +161,10 @@ static bool
 moments_merge(Moments *t, uint64_t inner)
 {
     Kernel *k = t->k;
-    jot_DType dtype = (jot_DType)moments_value(t, t->q)->dtype;
-    double scale = moments_value(t, t->q)->c.f;
-    uint64_t outer = moments_value(t, t->q)->axes & ~inner;
+    const Value *v = &k->values.v[t->q];
+    jot_DType dtype = (jot_DType)v->dtype;
+    double scale = v->c.f;
+    uint64_t outer = v->axes & ~inner;
     uint32_t mean, squares, m, d, q;
 
     mean = jot_v_reduce(k, EW_ADD, inner, t->x, 0, NULL, 1 / t->block);
@@ -214,11 +194,13 @@ jot_kernel_moments(Kernel *k, const Target *target)
     for (n = 0; n < k->stores.n; n++)
         simple &= !k->stores.v[n].acc;
     for (n = 1; n < last && simple; n++) {
-        double size = 0;
         uint64_t inner;
 
-        if (!moments_found(&t, n) || !moments_moves(&t, t.x, &size))
+        if (!jot_v_deviation(k, n, &t.x, &t.m) || k->values.v[n].dtype < JOT_F32
+            || !moments_moves(&t))
             continue;
+        t.q = n;
+        t.axes = k->values.v[n].axes;
         inner = moments_block(&t, room);
         if (t.block < MOMENTS_LEAST || (!inner && t.divided < 0))
             continue;

@@ -29,13 +29,17 @@ enum {
 };
 
 typedef struct {
+    uint64_t passes;     /* those that need it; bit 63: in another nest, elsewhere */
+    uint64_t axes;       /* ... axes of what reads it */
+    bool top;            /* something reads it in fewer passes */
+    bool line;           /* a line: kept for whoever reads it */
+    bool few;            /* ... at more axes than its own */
+} ShareValue;
+
+typedef struct {
     const Kernel *k;
-    uint64_t *passes;    /* by value: those that need it; bit 63: in another nest, elsewhere */
-    uint64_t *axes;      /* ... axes of what reads it */
+    ShareValue *of;      /* by value */
     uint32_t *cost;
-    bool *top;           /* something reads it in fewer passes */
-    bool *line;          /* a line: kept for whoever reads it */
-    bool *few;           /* ... at more axes than its own */
     uint64_t inner;      /* axes of innermost loops */
 } Share;
 
@@ -50,10 +54,10 @@ share_pass(int level)
 static void
 share_read(Share *s, uint32_t value, uint64_t passes, uint64_t axes)
 {
-    if (s->passes[value] && s->passes[value] != passes)
-        s->top[value] = true;
-    s->passes[value] |= passes;
-    s->axes[value] |= axes;
+    if (s->of[value].passes && s->of[value].passes != passes)
+        s->of[value].top = true;
+    s->of[value].passes |= passes;
+    s->of[value].axes |= axes;
 }
 
 static bool
@@ -67,12 +71,12 @@ share_worth(const Share *s, uint32_t i)
 {
     const Value *v = &s->k->values.v[i];
 
-    if (s->few[i] && (v->free & s->inner) && v->free != s->axes[i]
-        && v->op == VAL_EW && s->cost[i] >= AGAIN_DEAR && !(s->passes[i] & share_at)
-        && jot_kernel_points(s->k, s->axes[i] & ~v->free) >= SHARE_AGAIN)
+    if (s->of[i].few && (v->free & s->inner) && v->free != s->of[i].axes
+        && v->op == VAL_EW && s->cost[i] >= AGAIN_DEAR && !(s->of[i].passes & share_at)
+        && jot_kernel_points(s->k, s->of[i].axes & ~v->free) >= SHARE_AGAIN)
         return true;
-    return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->passes[i])
-        && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->axes[i];
+    return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->of[i].passes)
+        && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->of[i].axes;
 }
 
 /* Readers come after what they read: from the last value down. A value that one reader needs in as
@@ -86,16 +90,16 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
         uint32_t value = k->stores.v[i].value;
 
         share_read(s, value, share_pass(level[value] + 1), k->stores.v[i].free);
-        s->top[value] = true;
+        s->of[value].top = true;
     }
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
-        uint64_t passes = s->passes[i], axes = s->axes[i];
+        uint64_t passes = s->of[i].passes, axes = s->of[i].axes;
 
         if (!passes)
             continue;
-        if ((s->line[i] && v->op != VAL_REDUCE && !(passes & share_at))
-            || (s->top[i] && share_worth(s, i))) {
+        if ((s->of[i].line && v->op != VAL_REDUCE && !(passes & share_at))
+            || (s->of[i].top && share_worth(s, i))) {
             for (kept[i] = 1; !(passes >> kept[i] & 1);)
                 kept[i]++;
             passes = (uint64_t)1 << kept[i];
@@ -106,7 +110,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
             axes = v->free | v->axes;
         }
         if (jot_reads_line(k, v))
-            s->line[k->args.v[v->arg]] = true;
+            s->of[k->args.v[v->arg]].line = true;
         else if (v->op == VAL_AT)
             passes |= share_at;
         for (int j = 0; j < v->narg; j++) {
@@ -114,9 +118,9 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
             share_read(s, in, nest[in] == nest[i] ? passes : passes | share_at, axes);
             if (v->op == VAL_REDUCE)
-                s->top[in] = true;
+                s->of[in].top = true;
             if (v->free & ~k->values.v[in].free)
-                s->few[in] = s->top[in] = true;
+                s->of[in].few = s->of[in].top = true;
         }
     }
 }
@@ -130,24 +134,16 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     bool ok;
 
     s.k = k;
-    s.passes = jot_mem_new(k->mem, n, sizeof *s.passes);
-    s.axes = jot_mem_new(k->mem, n, sizeof *s.axes);
+    s.of = jot_mem_new(k->mem, n, sizeof *s.of);
     s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
-    s.top = jot_mem_new(k->mem, n, sizeof *s.top);
-    s.few = jot_mem_new(k->mem, n, sizeof *s.few);
-    s.line = jot_mem_new(k->mem, n, sizeof *s.line);
     s.inner = inner;
-    ok = s.line && s.passes && s.axes && s.cost && s.top && s.few;
+    ok = s.of && s.cost;
     if (ok) {
         jot_cost_again(s.k, s.cost);
         share_values(&s, level, nest, kept);
     }
-    jot_mem_free(k->mem, s.passes, n * sizeof *s.passes);
-    jot_mem_free(k->mem, s.axes, n * sizeof *s.axes);
+    jot_mem_free(k->mem, s.of, n * sizeof *s.of);
     jot_mem_free(k->mem, s.cost, n * sizeof *s.cost);
-    jot_mem_free(k->mem, s.top, n * sizeof *s.top);
-    jot_mem_free(k->mem, s.line, n * sizeof *s.line);
-    jot_mem_free(k->mem, s.few, n * sizeof *s.few);
     return ok;
 }
 

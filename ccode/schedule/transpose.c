@@ -14,6 +14,7 @@
  * Read before: ccode/schedule/transpose.h, ccode/lower/transpose.c. After:
  * ccode/strategy/strategy.c. */
 #include "ccode/schedule/transpose.h"
+#include "ccode/ir/access.h"
 
 enum { TRANSPOSE_LANES = 4 };        /* at least */
 enum { TRANSPOSE_RUN = 32 };         /* lanes of a tile: lines come in pairs */
@@ -31,30 +32,10 @@ typedef struct {
 static int64_t
 transpose_stride(const Kernel *k, int lanes, uint32_t buf, uint32_t at, int axis)
 {
-    const Layout *l = k->bufs.v[buf].layout;
-    int64_t stride = 0;
+    bool tangled;
+    int64_t stride = jot_kernel_step(k, buf, at, axis, lanes, &tangled);
 
-    for (int d = 0; d < l->rank; d++) {
-        bool inside = false;
-        int64_t coef = jot_ix_coef(k->ix, k->ixs.v[at + (uint32_t)d], axis, &inside);
-        int part = l->n;
-
-        if (inside)
-            return -1;
-        if (!coef)
-            continue;
-        while (part-- > 0 && l->part[part].dim != d) /* the finest */
-            ;
-        if (part < 0)
-            return -1;
-        for (int i = 0; i < part; i++)
-            if (l->part[i].dim == d && (coef != 1 || l->part[i].step % lanes || l->halo_lo[d]
-                                        || jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d])
-                                           != (uint64_t)1 << axis))
-                return -1;
-        stride += coef * l->stride[part];
-    }
-    return stride;
+    return tangled ? -1 : stride;
 }
 
 JOT_FN bool

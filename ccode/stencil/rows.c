@@ -99,10 +99,5 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target)
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)
         return jot_sched_no(s, "not one long sum along rows that no cache holds");
-    if (!rows_write(s, k, sum, inner, rows, lanes))
-        return false;
-    if (jot_sched_verify(s, NULL))
-        return true;
-    jot_sched_close(s);
-    return false;
+    return rows_write(s, k, sum, inner, rows, lanes) && jot_sched_verify(s, NULL);
 }

@@ -17,7 +17,7 @@
  * which is not stored.
  *
  *   requires  a Winograd that jot_winograd_find filled in
- *   keeps     the direct kernel, which is read only
+ *   keeps     the direct kernel, of which a copy is changed
  *
  * Read before: ccode/winograd/winograd.h, winograd.c. After: ccode/winograd/epilogue.c,
  * ccode/strategy/strategy.c. */
@@ -45,18 +45,20 @@ static const WinoTable wino_g[2] = {
 };
 
 JOT_FN uint32_t
-jot_winograd_transform(Kernel *k, char which, int64_t side, int first, int second, int axis,
-                       uint32_t v, const char *name)
+jot_winograd_transform(Kernel *k, char which, int64_t side, const int *first, const int *second,
+                       const int *over, uint32_t v, const char *half, const char *name)
 {
     const WinoTable *t = &(which == 'B' ? wino_b : which == 'A' ? wino_a : wino_g)[side / 4];
-    Ix at[2];
-    uint32_t entry;
-    at[0] = jot_ix_axis(k->ix, first);
-    at[1] = jot_ix_axis(k->ix, second);
-    entry = jot_v_table(k, JOT_F32, 2, t->ext, t->v, at);
-    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << axis, jot_v_ew(k, EW_MUL, JOT_F32, entry, v, 0), 0,
-                     NULL, 1.0);
-    jot_v_name(k, v, name);
+    for (int i = 0; i < 2; i++) {
+        Ix at[2];
+        uint32_t entry;
+        at[0] = jot_ix_axis(k->ix, first[i]);
+        at[1] = jot_ix_axis(k->ix, second[i]);
+        entry = jot_v_table(k, JOT_F32, 2, t->ext, t->v, at);
+        v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << over[i],
+                         jot_v_ew(k, EW_MUL, JOT_F32, entry, v, 0), 0, NULL, 1.0);
+        jot_v_name(k, v, i ? name : half);
+    }
     return v;
 }
 
@@ -134,8 +136,7 @@ jot_winograd_taps(const Winograd *w, const Layout *layout, Kernel *out)
     at[w->taps_dim[2]] = jot_ix_axis(out->ix, axis[1]);
     at[w->taps_dim[3]] = jot_ix_axis(out->ix, axis[0]);
     v = jot_v_load(out, from, at, 0, NULL, zero);
-    v = jot_winograd_transform(out, 'G', w->side, axis[2], axis[4], axis[4], v, "Gg");
-    v = jot_winograd_transform(out, 'G', w->side, axis[3], axis[5], axis[5], v, "GgG");
+    v = jot_winograd_transform(out, 'G', w->side, axis + 2, axis + 4, axis + 4, v, "Gg", "GgG");
     for (int i = 0; i < 4; i++)
         at[i] = jot_ix_axis(out->ix, axis[i < 2 ? 2 + i : 3 - i]);
     return jot_kernel_store(out, to, at, v, EW_NONE, 0, NULL) >= 0;
@@ -158,129 +159,89 @@ jot_winograd_taps_sched(Sched *s, Kernel *taps, const Winograd *w, Text *why)
 
 /* ---- the convolution ---------------------------------------------------------------------- */
 
-typedef struct {
-    const Kernel *k;
-    const Winograd *w;
-    Kernel *out;
-    Respace r;
-    Put put;
-} Carry;
-
-static void
-carry_axes(Carry *c)
+/* Rows and columns are tiles from here on, taps the elements of one, and axes are new. */
+static bool
+wino_axes(Kernel *k, const Winograd *w, int *own)
 {
     static const char *const name[4] = { "wr", "ws", "we", "wf" };
-    Kernel *out = c->out;
-    int64_t ext[KERNEL_AXES + 4];
-    int n = (int)c->k->axes.n;
-    for (int a = 0; a < n; a++)
-        ext[a] = c->k->axes.v[a].ext;
+    int64_t ext[2];
+    Respace r;
+    for (int i = 0; i < 4; i++)
+        own[i] = jot_kernel_axis(k, name[i], i < 2 ? w->side + 2 : w->side);
     for (int i = 0; i < 2; i++) {
-        ext[c->w->space[i]] = c->w->tiles[i];
-        ext[c->w->window[i]] = ext[n + i] = c->w->side + 2;
-        ext[n + 2 + i] = c->w->side;
+        ext[i] = k->axes.v[w->space[i]].ext;
+        k->axes.v[w->space[i]].ext = w->tiles[i];
+        k->axes.v[w->window[i]].ext = w->side + 2;
     }
-    for (int a = 0; a < n + 4; a++)
-        jot_kernel_axis(out, a < n ? c->k->axes.v[a].name : name[a - n], ext[a]);
-    jot_respace_open(&c->r, c->k);
-    jot_respace_axes(&c->r, out);
+    jot_respace_open(&r, k);
     for (int i = 0; i < 2; i++) { /* a row or column beyond an odd end is left out */
-        int a = c->w->space[i];
-        Ix at = jot_ix_add(out->ix,
-                           jot_ix_scale(out->ix, jot_ix_axis(out->ix, a), c->w->side),
-                           jot_ix_axis(out->ix, n + 2 + i));
-        jot_respace_place(&c->r, a, at);
-        jot_respace_guard(&c->r, (uint64_t)1 << a, at, c->k->axes.v[a].ext);
+        int a = w->space[i];
+        Ix at = jot_ix_add(k->ix, jot_ix_scale(k->ix, r.place[a], w->side), r.place[own[2 + i]]);
+        jot_respace_place(&r, a, at);
+        jot_respace_guard(&r, (uint64_t)1 << a, at, ext[i]);
     }
+    return own[3] >= 0 && jot_respace_kernel(&r, k);
 }
 
-static void
-carry_bufs(Carry *c)
+/* U in the place of the taps. */
+static bool
+wino_taps(Kernel *k, const Winograd *w, uint32_t taps)
 {
-    const Kernel *k = c->k;
-    uint32_t taps = k->values.v[c->w->taps].buf;
-    for (uint32_t b = 1; b < k->bufs.n; b++) {
-        const KBuf *buf = &k->bufs.v[b];
-        int64_t ext[4];
-        wino_ext(c->w, ext);
-        jot_kernel_buf(c->out, b == taps ? "U" : buf->name, (jot_DType)buf->dtype,
-                       (BufRole)buf->role, b == taps ? 4 : buf->rank, b == taps ? ext : buf->ext);
-        if (b == taps)
-            wino_laid_out(c->out, b, c->w);
-        else
-            jot_kernel_layout(c->out, b, buf->layout);
-        if (b < c->out->bufs.n) {
-            c->out->bufs.v[b].may_alias = buf->may_alias;
-            c->out->bufs.v[b].bordered = buf->bordered && b != taps;
-        }
-    }
-    for (uint32_t i = 0; i < k->scalars.n; i++)
-        jot_kernel_scalar(c->out, k->scalars.v[i].name, (jot_DType)k->scalars.v[i].dtype);
-    for (uint32_t i = 0; i < k->slots.n; i++)
-        jot_kernel_slot(c->out, (int)i, k->slots.v[i]);
+    int64_t ext[4];
+    const KBuf was = k->bufs.v[taps];
+    wino_ext(w, ext);
+    if (!jot_kernel_buf(k, "U", JOT_F32, (BufRole)was.role, 4, ext))
+        return false;
+    k->bufs.v[taps] = k->bufs.v[--k->bufs.n];
+    k->bufs.v[taps].may_alias = was.may_alias;
+    wino_laid_out(k, taps, w);
+    return true;
 }
 
-/* The image under a tile, transformed; times U; transformed back. */
+/* The image under a tile, transformed; times U; transformed back. r: the new axes. */
 static uint32_t
-carry_sum(Carry *c)
+wino_sum(Kernel *k, const Winograd *w, const int *r)
 {
-    const Winograd *w = c->w;
-    const Value *image = &c->k->values.v[w->image];
-    Kernel *out = c->out;
-    Ix index[JOT_MAX_RANK];
-    int r = (int)c->k->axes.n, e = r + 2;
+    const Value image = k->values.v[w->image];
     const int *p = w->window;
+    Ix index[JOT_MAX_RANK];
     uint32_t v, u;
-    for (int d = 0; d < image->nidx; d++)
-        index[d] = c->k->ixs.v[image->at + (uint32_t)d];
-    v = jot_winograd_load(out, image->buf, index, w->image_dim, w->space, w->side, r, w->from,
-                          image->c);
-    v = jot_winograd_transform(out, 'B', w->side, p[0], r, r, v, "wv");
-    v = jot_winograd_transform(out, 'B', w->side, p[1], r + 1, r + 1, v, "V");
-    index[0] = jot_ix_axis(out->ix, w->window[0]);
-    index[1] = jot_ix_axis(out->ix, w->window[1]);
-    index[2] = jot_ix_axis(out->ix, w->channel);
-    index[3] = jot_ix_axis(out->ix, w->out);
-    u = jot_v_load(out, c->k->values.v[w->taps].buf, index, 0, NULL, image->c);
-    v = jot_v_reduce(out, EW_ADD, (uint64_t)1 << w->channel,
-                     jot_v_ew(out, EW_MUL, JOT_F32, v, u, 0), 0, NULL, 1.0);
-    jot_v_name(out, v, "M");
-    v = jot_winograd_transform(out, 'A', w->side, e, p[0], p[0], v, "wy");
-    return jot_winograd_transform(out, 'A', w->side, e + 1, p[1], p[1], v, "Y");
+    for (int d = 0; d < image.nidx; d++)
+        index[d] = k->ixs.v[image.at + (uint32_t)d];
+    v = jot_winograd_load(k, image.buf, index, w->image_dim, w->space, w->side, r[0], w->from,
+                          image.c);
+    v = jot_winograd_transform(k, 'B', w->side, p, r, r, v, "wv", "V");
+    index[0] = jot_ix_axis(k->ix, p[0]);
+    index[1] = jot_ix_axis(k->ix, p[1]);
+    index[2] = jot_ix_axis(k->ix, w->channel);
+    index[3] = jot_ix_axis(k->ix, w->out);
+    u = jot_v_load(k, k->values.v[w->taps].buf, index, 0, NULL, image.c);
+    v = jot_v_reduce(k, EW_ADD, (uint64_t)1 << w->channel,
+                     jot_v_ew(k, EW_MUL, JOT_F32, v, u, 0), 0, NULL, 1.0);
+    jot_v_name(k, v, "M");
+    return jot_winograd_transform(k, 'A', w->side, r + 2, p, p, v, "wy", "Y");
 }
 
 JOT_FN bool
 jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *out)
 {
-    Carry c = {0};
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = false;
+    BufRole role = w->phased ? BUF_SHARED : BUF_SCRATCH;
     int64_t ext[4];
-    c.k = k, c.w = w, c.out = out;
-    if (!jot_kernel_open(out, k->mem, k->ix) || !jot_put_open(&c.put, k, out, &c.r) || !used)
-        goto done;
-    jot_kernel_used(k, used);
-    out->name = k->name ? jot_arena_copy(&out->arena, k->name, jot_str_len(k->name)) : NULL;
-    carry_axes(&c);
-    carry_bufs(&c);
-    for (uint32_t i = 1; i < k->values.n; i++)
-        if (i == w->sum)
-            c.put.there[i] = carry_sum(&c);
-        else if (used[i] && !(k->values.v[i].free & k->values.v[w->sum].axes))
-            jot_put(&c.put, i);
+    int own[4];
+    uint32_t sum;
+    if (!jot_kernel_copy(out, k) || !wino_axes(out, w, own)
+        || !wino_taps(out, w, k->values.v[w->taps].buf))
+        return false;
+    sum = wino_sum(out, w, own);
+    if (!sum || !jot_v_replace(out, w->sum, sum, sum) || !jot_kernel_compact(out))
+        return false;
     wino_ext(w, ext);
     ext[3] = ext[2];
     ext[2] = w->phased ? w->count : w->block;
-    jot_kernel_buf(out, "SV", JOT_F32, w->phased ? BUF_SHARED : BUF_SCRATCH, 4, ext);
+    jot_kernel_buf(out, "SV", JOT_F32, role, 4, ext);
     ext[3] = w->outs;
-    jot_kernel_buf(out, "SM", JOT_F32, w->phased ? BUF_SHARED : BUF_SCRATCH, 4, ext);
-    ok = true;
-    for (uint32_t i = 0; ok && i < k->stores.n; i++)
-        ok = jot_put_store(&c.put, &k->stores.v[i]);
-    ok = ok && !k->mem->failed;
-done:
-    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
-    jot_put_close(&c.put);
-    return ok;
+    jot_kernel_buf(out, "SM", JOT_F32, role, 4, ext);
+    return !k->mem->failed;
 }
 
 /* Roles: c channels, o results, p q of the window, t tiles; B loops around a block, T the tile in V

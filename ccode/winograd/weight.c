@@ -47,38 +47,23 @@ typedef struct {
     int64_t count;              /* tiles */
     int64_t block, piece;       /* of the block that stays in the cache, of a partial sum */
     bool phased;
-    int r;                      /* first of the new axes: wp wq wr ws we wf */
 } Weight;
 
 /* ---- finding ------------------------------------------------------------------------------ */
-
-/* position + tap + constant: one axis summed over, one of three steps that is not. */
-static bool
-weight_window(const Kernel *k, const Contract *c, Ix ix, int *space, int *window, int64_t *from)
-{
-    IxTerm tmp;
-    uint32_t n;
-    const IxTerm *t = jot_ix_linear(k->ix, ix, from, &n, &tmp);
-    int axis[2];
-    if (n != 2 || t[0].k != 1 || t[1].k != 1 || !jot_ix_is_axis(k->ix, t[0].atom, &axis[0]) ||
-        !jot_ix_is_axis(k->ix, t[1].atom, &axis[1]))
-        return false;
-    *space = c->k >> axis[0] & 1 ? axis[0] : axis[1];
-    *window = c->k >> axis[0] & 1 ? axis[1] : axis[0];
-    return (c->k >> *space & 1) && !(c->k >> *window & 1) && k->axes.v[*window].ext == 3;
-}
 
 static bool
 weight_image(const Kernel *k, const Contract *c, Weight *w)
 {
     const Value *v = &k->values.v[w->image];
     int windows = 0, axis;
+    bool flip;
     w->channel = -1;
     for (int d = 0; d < v->nidx; d++) {
         Ix ix = k->ixs.v[v->at + (uint32_t)d];
         if (!jot_ix_is_axis(k->ix, ix, &axis)) {
-            if (windows == 2 || !weight_window(k, c, ix, &w->space[windows], &w->window[windows],
-                                               &w->from[windows]))
+            if (windows == 2 ||
+                !jot_winograd_window(k, ix, ~c->k, &w->space[windows], &w->window[windows],
+                                     &w->from[windows], &flip) || flip)
                 return false;
             w->dim[windows++] = d;
         } else if (c->k >> axis & 1)
@@ -89,7 +74,8 @@ weight_image(const Kernel *k, const Contract *c, Weight *w)
             w->channel = axis;
     }
     return windows == 2 && w->channel >= 0 && w->space[0] != w->space[1] &&
-           w->window[0] != w->window[1] && v->c.u == 0 && jot_winograd_bounds(k, v, w->dim);
+           w->window[0] != w->window[1] && v->c.u == 0 &&
+           jot_winograd_bounds(k, v, w->dim, v->at + v->nidx, v->ncond);
 }
 
 static bool
@@ -181,23 +167,19 @@ weight_kernel(Kernel *k, const Contract *c, Weight *w)
     static const int64_t zero[2] = { 0, 0 };
     uint64_t tiles = w->batch | (uint64_t)1 << w->space[0] | (uint64_t)1 << w->space[1];
     uint32_t x, y;
-    int r = (int)k->axes.n;
-    w->r = r;
+    int own[6];
     for (int i = 0; i < 6; i++)
-        if (jot_kernel_axis(k, name[i], i < 4 ? 4 : 2) < 0)
+        if ((own[i] = jot_kernel_axis(k, name[i], i < 4 ? 4 : 2)) < 0)
             return false;
     for (int i = 0; i < 2; i++)
         k->axes.v[w->space[i]].ext = (w->ext[i] + 1) / 2;
-    x = weight_load(k, w, w->image, w->dim, r + 2, w->from);
-    x = jot_winograd_transform(k, 'B', 2, r, r + 2, r + 2, x, "wv");
-    x = jot_winograd_transform(k, 'B', 2, r + 1, r + 3, r + 3, x, "V");
-    y = weight_load(k, w, w->grads, w->grads_dim, r + 4, zero);
-    y = jot_winograd_transform(k, 'A', 2, r + 4, r, r + 4, y, "ww");
-    y = jot_winograd_transform(k, 'A', 2, r + 5, r + 1, r + 5, y, "W");
+    x = weight_load(k, w, w->image, w->dim, own[2], w->from);
+    x = jot_winograd_transform(k, 'B', 2, own, own + 2, own + 2, x, "wv", "V");
+    y = weight_load(k, w, w->grads, w->grads_dim, own[4], zero);
+    y = jot_winograd_transform(k, 'A', 2, own + 4, own, own + 4, y, "ww", "W");
     x = jot_v_reduce(k, EW_ADD, tiles, jot_v_ew(k, EW_MUL, JOT_F32, x, y, 0), 0, NULL, 1.0);
     jot_v_name(k, x, "P");
-    x = jot_winograd_transform(k, 'G', 2, r, w->window[0], r, x, "wg");
-    x = jot_winograd_transform(k, 'G', 2, r + 1, w->window[1], r + 1, x, "dg");
+    x = jot_winograd_transform(k, 'G', 2, own, w->window, own, x, "wg", "dg");
     return x && jot_v_replace(k, c->reduce, x, x) && jot_kernel_compact(k) && !k->mem->failed;
 }
 

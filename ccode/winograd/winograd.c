@@ -24,8 +24,8 @@
 
 /* Each condition keeps an index inside of its dimension of the load: that of a row or a column,
  * dim[0] or dim[1], which are asked anew for each tile, or one that is inside anyway. */
-static bool
-wino_bounds_only(const Kernel *k, const Value *load, const int *dim, uint32_t at, int n)
+JOT_FN bool
+jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim, uint32_t at, int n)
 {
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
@@ -43,12 +43,6 @@ wino_bounds_only(const Kernel *k, const Value *load, const int *dim, uint32_t at
     return true;
 }
 
-JOT_FN bool
-jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim)
-{
-    return wino_bounds_only(k, load, dim, load->at + load->nidx, load->ncond);
-}
-
 /* The dimension of the load in whose index the axis occurs; -1: in none or in several. */
 static int
 wino_dim_of(const Kernel *k, const Value *load, int axis)
@@ -63,29 +57,37 @@ wino_dim_of(const Kernel *k, const Value *load, int axis)
     return found;
 }
 
-/* The image's index is position + tap + constant, or position - tap + constant. */
-static bool
-wino_window(const Kernel *k, Winograd *w, int i)
+JOT_FN bool
+jot_winograd_window(const Kernel *k, Ix ix, uint64_t taps, int *space, int *window, int64_t *from,
+                    bool *flip)
 {
-    const Value *image = &k->values.v[w->image];
-    int64_t c, step;
     IxTerm tmp;
     uint32_t n;
+    const IxTerm *t = jot_ix_linear(k->ix, ix, from, &n, &tmp);
+    int axis[2], of;
+    if (n != 2 || !jot_ix_is_axis(k->ix, t[0].atom, &axis[0]) ||
+        !jot_ix_is_axis(k->ix, t[1].atom, &axis[1]))
+        return false;
+    of = taps >> axis[1] & 1;
+    *space = axis[!of];
+    *window = axis[of];
+    *flip = t[of].k == -1;
+    *from -= *flip ? 2 : 0;
+    return t[!of].k == 1 && (t[of].k == 1 || *flip) && (taps >> *window & 1) &&
+           !(taps >> *space & 1) && k->axes.v[*window].ext == 3;
+}
+
+/* Rows or columns of the image, and their tiles. */
+static bool
+wino_rows(const Kernel *k, Winograd *w, int i)
+{
+    const Value *image = &k->values.v[w->image];
     Ix ix = k->ixs.v[image->at + (uint32_t)w->image_dim[i]];
-    const IxTerm *t = jot_ix_linear(k->ix, ix, &c, &n, &tmp);
-    int first, second;
-    if (n != 2 || !jot_ix_is_axis(k->ix, t[0].atom, &first) ||
-        !jot_ix_is_axis(k->ix, t[1].atom, &second))
+    if (!jot_winograd_window(k, ix, (uint64_t)1 << w->window[i], &w->space[i], &w->window[i],
+                             &w->from[i], &w->flip[i]))
         return false;
-    w->space[i] = first == w->window[i] ? second : first;
-    step = first == w->window[i] ? t[0].k : t[1].k;
-    if ((first == w->window[i] ? t[1].k : t[0].k) != 1 || (step != 1 && step != -1) ||
-        first == second || wino_dim_of(k, image, w->space[i]) != w->image_dim[i])
-        return false;
-    w->flip[i] = step < 0;
-    w->from[i] = w->flip[i] ? c - 2 : c;
     w->tiles[i] = (k->axes.v[w->space[i]].ext + w->side - 1) / w->side;
-    return true;
+    return wino_dim_of(k, image, w->space[i]) == w->image_dim[i];
 }
 
 /* What each dimension of the taps is: reduced and alone in an index of the image: the channel. */
@@ -113,7 +115,7 @@ wino_taps_dims(const Kernel *k, Winograd *w)
                 return false;
             w->channel = axis;
             w->taps_dim[2] = d;
-        } else if (windows == 2 || k->axes.v[axis].ext != 3) {
+        } else if (windows == 2) {
             return false;
         } else {
             w->window[windows] = axis;
@@ -136,9 +138,9 @@ wino_match(const Kernel *k, Winograd *w, uint32_t image, uint32_t taps)
         k->bufs.v[i->buf].dtype != JOT_F32 || k->bufs.v[t->buf].dtype != JOT_F32 ||
         (i->ncond && i->c.u != 0))
         return false;
-    if (!wino_taps_dims(k, w) || !wino_window(k, w, 0) || !wino_window(k, w, 1) ||
-        !jot_winograd_bounds(k, i, w->image_dim) ||
-        !wino_bounds_only(k, i, w->image_dim, sum->at, sum->ncond))
+    if (!wino_taps_dims(k, w) || !wino_rows(k, w, 0) || !wino_rows(k, w, 1) ||
+        !jot_winograd_bounds(k, i, w->image_dim, i->at + i->nidx, i->ncond) ||
+        !jot_winograd_bounds(k, i, w->image_dim, sum->at, sum->ncond))
         return false;
     w->channels = k->axes.v[w->channel].ext;
     w->outs = k->axes.v[w->out].ext;

@@ -75,13 +75,19 @@ JOT_FN bool jot_winograd_epilogue(Kernel *k, const Target *target, const Winogra
                                Kernel *to);
 JOT_FN bool jot_winograd_epilogue_stages(Sched *s, const Winograd *w, const struct Epilogue *r);
 
-/* What is said of a load's conditions: each keeps the index of dimension dim[0] or dim[1] inside,
- * or one that is inside anyway. */
-JOT_FN bool jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim);
-/* %name = the sum over `axis`, which is one of both, of table 'B', 'A' or 'G' (B', A', G of tiles
- * of side x side) at axes [first, second], times v. */
-JOT_FN uint32_t jot_winograd_transform(Kernel *k, char which, int64_t side, int first, int second,
-                                       int axis, uint32_t v, const char *name);
+/* Conditions k->ixs.v[at .. at + n): each keeps the index of the load's dimension dim[0] or dim[1]
+ * inside, or one that is inside anyway. */
+JOT_FN bool jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim, uint32_t at,
+                                int n);
+/* The index is position + tap + constant, or, *flip, position - tap + constant: one axis of `taps`,
+ * of three steps, and another; *from: the index of the tap that stands first at position 0. */
+JOT_FN bool jot_winograd_window(const Kernel *k, Ix ix, uint64_t taps, int *space, int *window,
+                                int64_t *from, bool *flip);
+/* Twice a sum, over axis over[i], which is one of both, of table 'B', 'A' or 'G' (B', A', G of tiles
+ * of side x side) at axes first[i], second[i], times v; called `half`, then `name`. */
+JOT_FN uint32_t jot_winograd_transform(Kernel *k, char which, int64_t side, const int *first,
+                                       const int *second, const int *over, uint32_t v,
+                                       const char *half, const char *name);
 /* The load at side * tile + step + from in two dimensions, asked where that may leave the buffer;
  * tile: axes, step: an axis and the next one. */
 JOT_FN uint32_t jot_winograd_load(Kernel *k, uint32_t buf, Ix *index, const int *dim,
