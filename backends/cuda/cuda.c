@@ -134,7 +134,8 @@ cuda_compiler(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
     c->cu.driver_version(&driver);
     jot_nvrtc_describe(c->nvrtc, compiler, sizeof compiler);
     snprintf(c->driver.key, sizeof c->driver.key, "cuda\n%s\nsm_%d\n%s_%d\n%s\ndriver %d\n",
-             c->driver.name, c->arch, c->target == c->arch ? "sm" : "compute", c->target, compiler, driver);
+             c->driver.name, c->arch, c->target == c->arch ? "sm" : "compute", c->target, compiler,
+             driver);
     return true;
 }
 

@@ -382,8 +382,8 @@ static const DriverCalls ocl_calls = {
     .no_memory = ocl_no_memory, .alloc = ocl_alloc, .release = ocl_release, .upload = ocl_upload,
     .download = ocl_download, .copy = ocl_copy, .finish = ocl_finish, .make = ocl_make,
     .load = ocl_load_code, .kernel = ocl_kernel, .unload = ocl_unload, .pin = ocl_pin,
-    .unpin = ocl_unpin, .fetch = ocl_fetch, .fetched = ocl_fetched, .fetch_before = ocl_fetch_before,
-    .own = {.launch = ocl_launch}
+    .unpin = ocl_unpin, .fetch = ocl_fetch, .fetched = ocl_fetched,
+    .fetch_before = ocl_fetch_before, .own = {.launch = ocl_launch}
 };
 
 static jot_Status
