@@ -486,6 +486,36 @@ jot_bits_first(uint64_t bits)
     return n;
 }
 
+/* ---- sorting ------------------------------------------------------------------------------ */
+
+static bool
+rank_less(const Rank *x, const Rank *y)
+{
+    if (x->key != y->key)
+        return x->key < y->key;
+    if (x->tie != y->tie)
+        return x->tie < y->tie;
+    return x->a != y->a ? x->a < y->a : x->b < y->b;
+}
+
+/* Merge sort: runs of width become runs of twice that. */
+JOT_FN void
+jot_rank_sort(Rank *v, Rank *tmp, uint32_t n)
+{
+    uint32_t width, lo;
+
+    for (width = 1; width < n; width *= 2) {
+        for (lo = 0; lo < n; lo += 2 * width) {
+            uint32_t mid = lo + width < n ? lo + width : n, hi = mid + width < n ? mid + width : n;
+            uint32_t a = lo, b = mid, k = lo;
+
+            while (k < hi)
+                tmp[k++] = b == hi || (a < mid && !rank_less(&v[b], &v[a])) ? v[a++] : v[b++];
+        }
+        memcpy(v, tmp, n * sizeof *v);
+    }
+}
+
 /* ---- checked arithmetic ------------------------------------------------------------------- */
 
 JOT_FN bool

@@ -151,6 +151,10 @@ JOT_FN uint64_t jot_hash_u64(uint64_t seed, uint64_t value);
 JOT_FN int jot_bits_count(uint64_t bits);
 JOT_FN int jot_bits_first(uint64_t bits); /* index of the lowest 1, -1 for none */
 
+/* ---- sorting: ascending by key, tie, a, b; tmp has room for n ---- */
+typedef struct { uint64_t key, tie; uint32_t a, b; } Rank;
+JOT_FN void jot_rank_sort(Rank *v, Rank *tmp, uint32_t n);
+
 /* ---- checked 64-bit arithmetic: false (and *r unchanged) on overflow ---- */
 JOT_FN bool jot_add_ok(int64_t a, int64_t b, int64_t *r);
 JOT_FN bool jot_mul_ok(int64_t a, int64_t b, int64_t *r);

@@ -78,11 +78,7 @@ JOT_FN bool
 jot_home(jot_Ctx *ctx)
 {
 #ifndef JOT_NO_HOST
-    if (!ctx->forked && ctx->forks != jot_host_forks()) {
-        ctx->forked = true;
-        if (ctx->backend)
-            jot_host_forked(ctx->backend);
-    }
+    ctx->forked = ctx->forked || ctx->forks != jot_host_forks();
 #endif
     return !ctx->forked;
 }

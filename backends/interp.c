@@ -369,8 +369,7 @@ interp_store(Interp *in, uint32_t pos)
         buf = interp_of(in, node->input[0])->out[node->op];
         buf->refs++;
     } else {
-        buf = jot_buffer_new(in->ctx,
-                             (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
+        buf = jot_buffer_new(in->ctx, (size_t)jot_node_nbytes(node));
     }
     if (!buf)
         return false;

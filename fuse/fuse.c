@@ -112,7 +112,7 @@ result_temporary(Fusion *r, const Node *n)
         r->max_rank = n->rank;
     if (n->nelem > r->max_nelem)
         r->max_nelem = n->nelem;
-    r->temp_nbytes += n->nelem * (int64_t)jot_dtype_nbytes((jot_DType)n->dtype);
+    r->temp_nbytes += jot_node_nbytes(n);
 }
 
 /* The root that stands for the group of a vertex: its nest's. */

@@ -250,7 +250,7 @@ join_all(Nests *j)
 {
     Fuser *f = j->f;
     uint32_t n = f->edges.n, k, round, size = 64;
-    FuseRank *list = jot_arena_array(&f->arena, FuseRank, (size_t)n + 1);
+    Rank *list = jot_arena_array(&f->arena, Rank, (size_t)n + 1);
     Refused *table;
     bool any = true;
 
@@ -269,7 +269,7 @@ join_all(Nests *j)
         list[k].a = e->from;
         list[k].b = k;
     }
-    jot_fuse_sort(list, n);
+    jot_fuse_sort(f, list, n);
     for (round = 0; round < JOIN_ROUNDS && any; round++) {
         any = false;
         for (k = 0; k < n && f->visits < j->limit; k++) {
@@ -347,7 +347,7 @@ join_result(Nests *j)
             f->order[n++].b = j->group[k].root;
         }
     f->nroot = n;
-    jot_fuse_sort(f->order, n);
+    jot_fuse_sort(f, f->order, n);
 }
 
 JOT_FN bool

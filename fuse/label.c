@@ -178,13 +178,13 @@ level_all(Fuser *f)
 static bool
 label_edges(Fuser *f)
 {
-    Vec(FuseRank) list = {NULL, 0, 0};
+    Vec(Rank) list = {NULL, 0, 0};
     uint32_t v, k, nv = f->verts.n - 1;
 
     for (v = 0; v < nv; v++)
         for (k = f->verts.v[v].pre; k < f->verts.v[v + 1].pre; k++) {
             uint32_t p = f->pre.v[k] / 2;
-            FuseRank *r;
+            Rank *r;
 
             f->visits++;
             if (!(f->pre.v[k] % 2) || jot_fuse_find(f, p) == jot_fuse_find(f, v))
@@ -195,7 +195,7 @@ label_edges(Fuser *f)
             r->a = p;
             r->b = v;
         }
-    jot_fuse_sort(list.v, list.n);
+    jot_fuse_sort(f, list.v, list.n);
     for (k = 0; k < list.n; k++)
         jot_fuse_shift(f, list.v[k].a, list.v[k].b);
     jot_vec_free(&f->ctx->mem, list);
@@ -213,7 +213,7 @@ label_sibling(Fuser *f, uint32_t g)
 /* Readers of one variable, by level: neighbours merge if they walk one space, scatters with
  * scatters. */
 static void
-label_readers(Fuser *f, FuseRank *v, uint32_t n)
+label_readers(Fuser *f, Rank *v, uint32_t n)
 {
     uint32_t last[8], spaces = 0, k, j;
 
@@ -221,7 +221,7 @@ label_readers(Fuser *f, FuseRank *v, uint32_t n)
         v[k].key = f->level[jot_fuse_find(f, f->loads.v[v[k].b].vert)];
         v[k].tie = 0;
     }
-    jot_fuse_sort(v, n);
+    jot_fuse_sort(f, v, n);
     for (k = 0; k < n; k++) {
         uint32_t vert = f->loads.v[v[k].b].vert, g = jot_fuse_find(f, vert);
 
@@ -266,7 +266,7 @@ label_shared(Fuser *f)
 static bool
 label_siblings(Fuser *f)
 {
-    FuseRank *v = jot_arena_array(&f->arena, FuseRank, (size_t)f->loads.n + 1);
+    Rank *v = jot_arena_array(&f->arena, Rank, (size_t)f->loads.n + 1);
     const uint8_t *shared = label_shared(f);
     uint32_t k, n = 0, first;
 
@@ -285,7 +285,7 @@ label_siblings(Fuser *f)
         v[n].a = f->ask->shuffle ? (uint32_t)jot_fuse_tie(f, k, l->vert) : l->vert;
         v[n++].b = k;
     }
-    jot_fuse_sort(v, n);
+    jot_fuse_sort(f, v, n);
     for (first = 0; first < n; first = k) {
         for (k = first + 1; k < n && v[k].key == v[first].key && v[k].tie == v[first].tie;)
             k++;
@@ -328,7 +328,7 @@ label_adjacent(Fuser *f, uint32_t a, uint32_t b)
 static bool
 label_parts(Fuser *f)
 {
-    FuseRank *p = jot_arena_array(&f->arena, FuseRank, (size_t)f->verts.n + 1);
+    Rank *p = jot_arena_array(&f->arena, Rank, (size_t)f->verts.n + 1);
     uint32_t v, n = 0, k, parts = 1;
 
     for (v = 0; p && v + 1 < f->verts.n; v++)
@@ -339,7 +339,7 @@ label_parts(Fuser *f)
             p[n++].b = v;
         }
     if (p)
-        jot_fuse_sort(p, n);
+        jot_fuse_sort(f, p, n);
     for (k = 1; k < n; k++) {
         bool again = f->bits[p[k].key] & FN_CLONE;
 
@@ -351,7 +351,7 @@ label_parts(Fuser *f)
     return p != NULL;
 }
 
-/* ---- sorting, and the whole --------------------------------------------------------------- */
+/* ---- order, and the whole ----------------------------------------------------------------- */
 
 JOT_FN uint64_t
 jot_fuse_tie(const Fuser *f, uint32_t a, uint32_t b)
@@ -359,113 +359,13 @@ jot_fuse_tie(const Fuser *f, uint32_t a, uint32_t b)
     return f->ask->shuffle ? jot_hash_u64(jot_hash_u64(f->ask->shuffle, a), b) : 0;
 }
 
-static bool
-rank_less(const FuseRank *x, const FuseRank *y)
-{
-    if (x->key != y->key)
-        return x->key < y->key;
-    if (x->tie != y->tie)
-        return x->tie < y->tie;
-    return x->a != y->a ? x->a < y->a : x->b < y->b;
-}
-
-static void
-rank_sift(FuseRank *v, uint32_t root, uint32_t n)
-{
-    FuseRank x = v[root];
-    uint32_t child;
-
-    while ((child = 2 * root + 1) < n) {
-        child += child + 1 < n && rank_less(&v[child], &v[child + 1]);
-        if (!rank_less(&x, &v[child]))
-            break;
-        v[root] = v[child];
-        root = child;
-    }
-    v[root] = x;
-}
-
-static void
-rank_swap(FuseRank *a, FuseRank *b)
-{
-    FuseRank t = *a;
-
-    *a = *b;
-    *b = t;
-}
-
-static void
-rank_heap(FuseRank *v, uint32_t n)
-{
-    uint32_t k;
-
-    for (k = n / 2; k-- > 0;)
-        rank_sift(v, k, n);
-    for (k = n; k-- > 1;) {
-        rank_swap(&v[0], &v[k]);
-        rank_sift(v, 0, k);
-    }
-}
-
-static void
-rank_insert(FuseRank *v, uint32_t n)
-{
-    uint32_t i, k;
-
-    for (i = 1; i < n; i++) {
-        FuseRank x = v[i];
-
-        for (k = i; k && rank_less(&x, &v[k - 1]); k--)
-            v[k] = v[k - 1];
-        v[k] = x;
-    }
-}
-
-/* Parts v by the middle of three: how many are below. */
-static uint32_t
-rank_part(FuseRank *v, uint32_t n)
-{
-    FuseRank pivot;
-    uint32_t i = 0, k = n - 1;
-
-    if (rank_less(&v[n / 2], &v[0]))
-        rank_swap(&v[0], &v[n / 2]);
-    if (rank_less(&v[n - 1], &v[n / 2])) {
-        rank_swap(&v[n - 1], &v[n / 2]);
-        if (rank_less(&v[n / 2], &v[0]))
-            rank_swap(&v[0], &v[n / 2]);
-    }
-    pivot = v[n / 2];
-    for (;;) {
-        while (rank_less(&v[i], &pivot))
-            i++;
-        while (rank_less(&pivot, &v[k]))
-            k--;
-        if (i >= k)
-            return k + 1;
-        rank_swap(&v[i++], &v[k--]);
-    }
-}
-
-/* Quicksort, the longer part by the loop; what parts badly too often is sorted as a heap. */
 JOT_FN void
-jot_fuse_sort(FuseRank *v, uint32_t n)
+jot_fuse_sort(Fuser *f, Rank *v, uint32_t n)
 {
-    uint32_t bad = 0;
+    Rank *tmp = jot_arena_array(&f->arena, Rank, n);
 
-    while (n > 16) {
-        uint32_t k = rank_part(v, n);
-
-        bad += k < n / 8 || n - k < n / 8;
-        if (bad > 8) {
-            rank_heap(v, n);
-            return;
-        }
-        jot_fuse_sort(k < n - k ? v : v + k, k < n - k ? k : n - k);
-        v = k < n - k ? v + k : v;
-        n = k < n - k ? n - k : k;
-    }
-    rank_insert(v, n);
+    if (tmp)
+        jot_rank_sort(v, tmp, n);
 }
 
 #ifdef JOT_CHECKED

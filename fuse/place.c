@@ -92,7 +92,7 @@ place_edge(PlaceWalk *w, uint32_t p, const PlaceStep *s, uint32_t k)
     e->to = s->owner;
     e->group = w->root;
     e->why = place_why(w, p, s, k);
-    e->nbytes = f->node[p]->nelem * (int64_t)jot_dtype_nbytes((jot_DType)f->node[p]->dtype);
+    e->nbytes = jot_node_nbytes(f->node[p]);
 }
 
 /* A variable is read a second time: a rule about the edge itself says more than the way around. */
@@ -286,12 +286,6 @@ place_is_computed(const Fuser *f, uint32_t i)
            !(b & (FN_LEAF | FN_KEEP | FN_FREE)) && (!(b & FN_STORED) || (b & FN_CLONE));
 }
 
-static double
-place_nbytes(const Fuser *f, uint32_t i)
-{
-    return (double)f->node[i]->nelem * (double)jot_dtype_nbytes((jot_DType)f->node[i]->dtype);
-}
-
 static PlaceOperands
 place_below(const Fuser *f, const PlaceOperands *below, uint32_t i)
 {
@@ -300,7 +294,7 @@ place_below(const Fuser *f, const PlaceOperands *below, uint32_t i)
 
     memory.leaf = f->node[i]->nelem;
     memory.total = (double)memory.leaf;
-    memory.nbytes = place_nbytes(f, i);
+    memory.nbytes = (double)jot_node_nbytes(f->node[i]);
     return place_is_computed(f, i) ? below[i] : f->bits[i] & FN_FREE ? none : memory;
 }
 
@@ -348,7 +342,7 @@ place_touched(const Fuser *f, uint32_t i)
         if (jot_ix_is_const(&f->ctx->ix, n->index[d], &c))
             continue;
         if (!jot_ix_is_axis(&f->ctx->ix, n->index[d], &axis))
-            return place_nbytes(f, i);
+            return (double)jot_node_nbytes(f->node[i]);
         if (!(seen >> axis & 1))
             points *= (double)n->ext[axis];
         seen |= (uint64_t)1 << axis;
@@ -482,7 +476,7 @@ place_cheap(const Fuser *f, const PlaceOperands *below, const uint32_t *readers,
     return jot_fuse_is_elementwise(f->node[i]) && (f->bits[i] & FN_STORED)
         && !(f->bits[i] & (FN_KEEP | FN_MOVED)) && readers[i] && readers[i] != UINT32_MAX
         && below[i].cone <= FUSE_CONE && !below[i].slow
-        && k * below[i].nbytes <= (1 + k) * place_nbytes(f, i);
+        && k * below[i].nbytes <= (1 + k) * (double)jot_node_nbytes(f->node[i]);
 }
 
 /* Parts put together, each element of one: a sum of maps with -0.0 outside. */
@@ -548,7 +542,7 @@ place_order(Fuser *f)
 {
     uint32_t v, nv = f->verts.n - 1, high = 0;
 
-    f->order = jot_arena_array(&f->arena, FuseRank, (size_t)nv + 1);
+    f->order = jot_arena_array(&f->arena, Rank, (size_t)nv + 1);
     f->clones = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1);
     if (!f->order || !f->clones)
         return false;
@@ -565,7 +559,7 @@ place_order(Fuser *f)
         f->order[f->nroot].a = v;
         f->order[f->nroot++].b = r;
     }
-    jot_fuse_sort(f->order, f->nroot);
+    jot_fuse_sort(f, f->order, f->nroot);
     return true;
 }
 

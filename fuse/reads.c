@@ -149,14 +149,6 @@ reads_flops(const Fuser *f, uint32_t i)
     return each * (double)(n->kind == NODE_REDUCE ? f->node[f->in[f->in0[i]]]->nelem : n->nelem);
 }
 
-static double
-reads_nbytes(const Fuser *f, uint32_t pos)
-{
-    const Node *n = f->node[pos];
-
-    return (double)n->nelem * (double)jot_dtype_nbytes((jot_DType)n->dtype);
-}
-
 static void
 reads_use(Nests *j, uint32_t pos, const NestMap *map)
 {
@@ -203,7 +195,7 @@ reads_members(Reads *r, Nest *nest)
         if (f->verts.v[v].flags & (FV_VIRTUAL | FV_CODE) || !(f->bits[pos] & FN_STORED))
             continue;
         nest->rigid |= !reads_own_map(r, pos);
-        nest->nbytes += reads_nbytes(f, pos);
+        nest->nbytes += (double)jot_node_nbytes(f->node[pos]);
         nest->sums += f->node[pos]->kind == NODE_REDUCE;
         nest->rigid |= f->node[pos]->nelem == 0;
     }
@@ -251,7 +243,7 @@ reads_collect(Reads *r, Nest *nest)
     for (k = 0; k < r->step.n; k++) {
         if (r->step.v[k].computed || r->step.v[k].next != NEST_OUT)
             continue;
-        nest->nbytes += reads_nbytes(j->f, r->step.v[k].pos);
+        nest->nbytes += (double)jot_node_nbytes(j->f->node[r->step.v[k].pos]);
         for (s = r->first[r->step.v[k].pos]; s != NEST_OUT; s = r->step.v[s].next)
             reads_use(j, r->step.v[k].pos, &r->step.v[s].map);
     }

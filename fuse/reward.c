@@ -70,14 +70,6 @@ reward_step(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse
     return inside > 1 && line && nbytes < REWARD_LINE ? inside * REWARD_LINE : inside * nbytes;
 }
 
-static double
-reward_nbytes(const Nests *j, uint32_t pos)
-{
-    const Node *n = j->f->node[pos];
-
-    return (double)n->nelem * (double)jot_dtype_nbytes((jot_DType)n->dtype);
-}
-
 /* Does anything but a and b need the variable in memory? */
 static bool
 reward_stays(Nests *j, const NestPair *p, uint32_t pos)
@@ -115,8 +107,8 @@ reward_between(Nests *j, const NestPair *p, RewardSum *sum)
             j->count[u->pos] = 0;
             if (seen || from == NEST_OUT || j->group[from].nest != p->a)
                 continue;
-            sum->saved += reward_nbytes(j, u->pos);
-            sum->between += reward_nbytes(j, u->pos);
+            sum->saved += (double)jot_node_nbytes(j->f->node[u->pos]);
+            sum->between += (double)jot_node_nbytes(j->f->node[u->pos]);
             sum->step += reward_step(j, p, &j->group[g], u);
         }
 }
@@ -135,7 +127,7 @@ reward_both(Nests *j, const NestPair *p, RewardSum *sum)
             if (j->seen[u->pos] != stamp || j->count[u->pos])
                 continue;
             j->count[u->pos] = 1;
-            sum->saved += reward_nbytes(j, u->pos);
+            sum->saved += (double)jot_node_nbytes(j->f->node[u->pos]);
             sum->step += reward_step(j, p, &j->group[g], u);
         }
 }
@@ -153,7 +145,7 @@ reward_writes(Nests *j, const NestPair *p)
 
             j->f->visits++;
             if (j->seen[pos] == j->stamp && !reward_stays(j, p, pos))
-                saved += reward_nbytes(j, pos);
+                saved += (double)jot_node_nbytes(j->f->node[pos]);
         }
     return saved;
 }

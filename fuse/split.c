@@ -50,7 +50,7 @@ split_group(Fuser *f, uint32_t v, uint32_t without)
 static void
 split_off(Fuser *f, uint32_t entry, uint32_t v)
 {
-    FuseRank *alone = &f->order[f->nroot++];
+    Rank *alone = &f->order[f->nroot++];
     uint32_t level = f->level[f->order[entry].b], head = f->head[f->order[entry].b], rest;
 
     rest = split_group(f, head, v);
@@ -84,6 +84,6 @@ jot_fuse_split(Fuser *f)
         }
     }
     if (f->nroot > n)
-        jot_fuse_sort(f->order, f->nroot);
+        jot_fuse_sort(f, f->order, f->nroot);
     return f->nroot > n;
 }

@@ -64,7 +64,6 @@ typedef struct {
 typedef struct { uint32_t map, feed, vert, next; } FuseNeed; /* read through a broadcast */
 typedef struct { uint32_t pos, next; } FuseCell;
 typedef struct { uint32_t pos, map, vert; } FuseLoad;
-typedef struct { uint64_t key, tie; uint32_t a, b; } FuseRank; /* sorted ascending */
 
 typedef struct {
     jot_Ctx *ctx;
@@ -100,7 +99,7 @@ typedef struct {
     struct ShiftPair *apart; /* pairs that failed to merge (fuse/shift.c) */
     /* placing */
     uint32_t nroot;
-    FuseRank *order;      /* roots of groups in order of execution: b */
+    Rank *order;      /* roots of groups in order of execution: b */
     uint32_t *clones;     /* by position: number of groups that compute a reindex again */
     Vec(FuseEdge) edges;  /* group: root */
     struct Nests *nests;  /* policy reward, else NULL */
@@ -141,7 +140,7 @@ JOT_FN bool jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWh
 JOT_FN void jot_fuse_union(Fuser *f, uint32_t a, uint32_t b);
 JOT_FN void jot_fuse_alone(Fuser *f, uint32_t v); /* v is a group, on whatever level it has */
 JOT_FN void jot_fuse_shift(Fuser *f, uint32_t a, uint32_t b); /* merge them if that is legal */
-JOT_FN void jot_fuse_sort(FuseRank *v, uint32_t n);
+JOT_FN void jot_fuse_sort(Fuser *f, Rank *v, uint32_t n); /* as they were, if memory was refused */
 JOT_FN uint64_t jot_fuse_tie(const Fuser *f, uint32_t a, uint32_t b);
 
 #endif

@@ -9,6 +9,12 @@
  * Read before: ops/graph.h. After: ops/packed_only.c (elements that only copies have). */
 #include "ops/graph.h"
 
+JOT_FN int64_t
+jot_node_nbytes(const Node *node)
+{
+    return node->nelem * (int64_t)jot_dtype_nbytes((jot_DType)node->dtype);
+}
+
 /* At least 64 bytes and whole cache lines, so that a kernel may load a vector at the end. */
 static size_t
 buffer_room(size_t nbytes)

@@ -261,7 +261,8 @@ JOT_FN void jot_node_to_leaf(jot_Ctx *ctx, NodeId id);
 JOT_FN bool jot_node_name(jot_Ctx *ctx, NodeId id, const char *name, const char *op);
 /* The node owns buf from now on (one of its references). */
 JOT_FN void jot_node_set_data(jot_Ctx *ctx, NodeId id, Buffer *buf);
-/* Elements (ops/buffer.c). */
+/* Elements (ops/buffer.c); bytes that a node's take. */
+JOT_FN int64_t jot_node_nbytes(const Node *node);
 JOT_FN Buffer *jot_buffer_new(jot_Ctx *ctx, size_t nbytes); /* refs 1, contents unset */
 /* ... that owns device memory; NULL: refused, and the memory stays the caller's. */
 JOT_FN Buffer *jot_buffer_of(jot_Ctx *ctx, size_t nbytes, void *device);

@@ -323,24 +323,6 @@ kernel_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes, 
     return kernel_shared(m, shared_nbytes);
 }
 
-static bool
-kernel_own_launch(Make *m, Kernel *k, const char *what, PlanTier tier, const SchedOwn *sched,
-                  PlanLaunch *launch, size_t *shared_nbytes)
-{
-    Text text = {&m->ctx->mem, NULL, 0, 0}, why = {&m->ctx->mem, NULL, 0, 0};
-    EmitInfo info = {0};
-
-    if (!jot_plan_print(m, k, tier, sched, true, &text, &info, &why))
-        jot_plan_refused(m, &why, what);
-    else
-        jot_plan_step_launch(m, launch, &text, what, false, tier, &info);
-    if (info.shared_nbytes > *shared_nbytes)
-        *shared_nbytes = info.shared_nbytes;
-    jot_text_free(&text);
-    jot_text_free(&why);
-    return launch->kernel != NULL;
-}
-
 JOT_FN bool
 jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var, uint32_t n)
 {
@@ -353,81 +335,89 @@ jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_
     return jot_plan_step_end(m, &step, ok);
 }
 
+/* What a new step is made of: a group, or a kernel of the plan's own. */
+typedef struct {
+    Make *m;
+    uint32_t group;
+    Kernel *own;           /* NULL: the group's */
+    const SchedOwn *sched; /* of the own one */
+    const char *what;
+    const BuildArgs *args;
+    size_t shared_nbytes;
+    PlanStep *step;
+} KernelStep;
+
+/* Its text for a tier is what the step launches there. */
+static bool
+kernel_tier(KernelStep *s, PlanTier tier)
+{
+    Make *m = s->m;
+    PlanStep *step = s->step;
+    PlanLaunch *launch = tier == TIER_BEST ? &step->best : &step->quick;
+    Text text = {&m->ctx->mem, NULL, 0, 0}, why = {&m->ctx->mem, NULL, 0, 0};
+    EmitInfo info = {0};
+    size_t dumped = m->dump.n;
+    bool ok;
+    int i;
+
+    if (s->own)
+        ok = jot_plan_print(m, s->own, tier, s->sched, true, &text, &info, &why)
+          || jot_plan_refused(m, &why, s->what);
+    else
+        ok = jot_plan_text(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
+    if (ok)
+        jot_plan_step_launch(m, launch, &text, s->what, false, tier, &info);
+    if (launch->kernel && tier == TIER_BEST)
+        kernel_dump_name(&m->dump, dumped, launch->kernel);
+    if (info.shared_nbytes > s->shared_nbytes)
+        s->shared_nbytes = info.shared_nbytes;
+    for (i = 0; i < 4; i++)
+        step->over.bit[i] = info.over.bit[i] & (tier == TIER_BEST ? ~(uint64_t)0
+                                                                  : step->over.bit[i]);
+    jot_text_free(&text);
+    jot_text_free(&why);
+    return launch->kernel != NULL;
+}
+
+/* Both tiers, if the quick one is there and of use; remembered if `keep`. */
+static bool
+kernel_tiers(KernelStep *s, bool keep)
+{
+    Make *m = s->m;
+    bool ok = kernel_tier(s, TIER_BEST);
+
+    s->step->seconds = jot_cost_seconds(&s->step->cost, &m->ctx->target);
+    if (ok && jot_plan_step_quick(m, s->step) && !jot_tier_waits(m->ctx, s->step))
+        ok = kernel_tier(s, TIER_QUICK);
+    return ok && (!keep || jot_plan_known_keep(m, s->step, s->args, s->shared_nbytes));
+}
+
 JOT_FN bool
 jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, uint32_t copy,
                   const uint32_t *var, uint32_t n, bool keep)
 {
     PlanStep step = {0};
-    size_t dumped = m->dump.n, shared_nbytes = 0;
+    KernelStep s = {m, 0, k, sched, what, &m->args, 0, &step};
     bool ok;
 
     k->name = jot_arena_copy(&k->arena, what, jot_str_len(what));
     jot_kernel_cost(k, &step.cost);
-    step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);
     step.copy = copy;
-    ok = kernel_own_launch(m, k, what, TIER_BEST, sched, &step.best, &shared_nbytes);
-    if (ok)
-        kernel_dump_name(&m->dump, dumped, step.best.kernel);
-    if (ok && jot_plan_step_quick(m, &step) && !jot_tier_waits(m->ctx, &step))
-        ok = kernel_own_launch(m, k, what, TIER_QUICK, sched, &step.quick, &shared_nbytes);
     m->args.bufs.n = m->args.scalars.n = 0; /* kept is what it does, whichever its variables */
-    ok = ok && (!keep || jot_plan_known_keep(m, &step, &m->args, shared_nbytes))
-      && kernel_own_args(m, var, n, shared_nbytes, &step);
+    ok = kernel_tiers(&s, keep) && kernel_own_args(m, var, n, s.shared_nbytes, &step);
     return jot_plan_step_end(m, &step, ok);
 }
 
-/* The same for the quick tier, if there is one and it is of use. */
-static bool
-kernel_quick(Make *m, uint32_t group, const char *what, PlanStep *step, size_t *shared_nbytes)
-{
-    const BuildArgs *args;
-    EmitInfo info = {0};
-    Text text = {&m->ctx->mem, NULL, 0, 0};
-    KernelCost cost;
-    bool ok;
-    int i;
-
-    if (!jot_plan_step_quick(m, step) || jot_tier_waits(m->ctx, step))
-        return true;
-    ok = jot_plan_text(m, group, TIER_QUICK, what, &args, &text, &info, &cost);
-    if (ok)
-        jot_plan_step_launch(m, &step->quick, &text, what, false, TIER_QUICK, &info);
-    if (info.shared_nbytes > *shared_nbytes)
-        *shared_nbytes = info.shared_nbytes;
-    for (i = 0; i < 4; i++)
-        step->over.bit[i] &= info.over.bit[i];
-    jot_text_free(&text);
-    return ok && step->quick.kernel;
-}
-
-/* The step of a group that is met for the first time: built, printed, remembered if `keep`. */
+/* The step of a group that is met for the first time. */
 static bool
 kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 {
-    const BuildArgs *args;
-    EmitInfo info = {0};
-    Text text = {&m->ctx->mem, NULL, 0, 0};
-    size_t dumped = m->dump.n, shared_nbytes;
     char what[96];
-    bool ok;
+    KernelStep s = {m, group, NULL, NULL, what, NULL, 0, step};
 
     kernel_describe(m, group, what, sizeof what);
-    ok = jot_plan_text(m, group, TIER_BEST, what, &args, &text, &info, &step->cost);
-    step->seconds = jot_cost_seconds(&step->cost, &m->ctx->target);
-    if (ok)
-        jot_plan_step_launch(m, &step->best, &text, what, false, TIER_BEST, &info);
-    ok = ok && step->best.kernel;
-    if (ok) {
-        kernel_dump_name(&m->dump, dumped, step->best.kernel);
-        shared_nbytes = info.shared_nbytes;
-        step->over = info.over;
-        ok = kernel_quick(m, group, what, step, &shared_nbytes)
-          && (!keep || jot_plan_known_keep(m, step, args, shared_nbytes))
-          && kernel_step_args(m, group, args, shared_nbytes, step);
-    }
-    jot_text_free(&text);
     m->ctx->stats.groups_built++;
-    return ok;
+    return kernel_tiers(&s, keep) && kernel_step_args(m, group, s.args, s.shared_nbytes, step);
 }
 
 static bool

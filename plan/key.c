@@ -14,9 +14,8 @@
 
 enum { PLAN_MOST = 256, PLAN_MOST_KEY = 1 << 22 };
 
-/* Words are written one after the other into room that was made for the whole node. */
-static uint32_t *
-key_put64(uint32_t *w, uint64_t word)
+JOT_FN uint32_t *
+jot_key_put64(uint32_t *w, uint64_t word)
 {
     *w++ = (uint32_t)word;
     *w++ = (uint32_t)(word >> 32);
@@ -35,31 +34,37 @@ key_special(jot_Ctx *ctx, uint32_t *w, NodeId id)
         return w;
     case NODE_REINDEX:
     case NODE_REDUCE:
-        return key_put64(w, n->value.u);
+        return jot_key_put64(w, n->value.u);
     case NODE_CODE:
     case NODE_MAP:
-        return key_put64(w, n->code->hash);
+        return jot_key_put64(w, n->code->hash);
     default:
         return w;
     }
 }
 
-static uint32_t *
-key_node(jot_Ctx *ctx, uint32_t *w, NodeId id, bool asked)
+JOT_FN uint32_t *
+jot_key_shape(uint32_t *w, const Node *n, NodeKind kind, uint8_t role)
 {
-    const Node *n = jot_node(ctx, id);
-    bool leaf = n->kind == NODE_LEAF || n->data;
     int k;
 
-    *w++ = (uint32_t)(leaf ? NODE_LEAF : n->kind) | (uint32_t)n->dtype << 8
-         | (uint32_t)n->rank << 16 | (uint32_t)asked << 24;
+    *w++ = (uint32_t)kind | (uint32_t)n->dtype << 8 | (uint32_t)n->rank << 16
+         | (uint32_t)role << 24;
     for (k = 0; k < n->rank; k++)
-        w = key_put64(w, (uint64_t)n->ext[k]);
-    if (leaf)
-        return w;
-    *w++ = (uint32_t)n->op | (uint32_t)n->ninputs << 8 | (uint32_t)n->flags << 16;
+        w = jot_key_put64(w, (uint64_t)n->ext[k]);
+    return w;
+}
+
+JOT_FN uint32_t *
+jot_key_node(jot_Ctx *ctx, uint32_t *w, NodeId id, uint8_t role, KeyNumber *number, void *of)
+{
+    const Node *n = jot_node(ctx, id);
+    int k;
+
+    *w++ = (uint32_t)n->op | (uint32_t)n->ninputs << 8 | (uint32_t)n->flags << 16
+         | (uint32_t)role << 24;
     for (k = 0; k < n->ninputs; k++)
-        *w++ = jot_node(ctx, n->input[k])->at;
+        *w++ = number ? number(of, jot_node(ctx, n->input[k])->at) : jot_node(ctx, n->input[k])->at;
     *w++ = (uint32_t)n->nindex | (uint32_t)n->ncond << 16;
     for (k = 0; k < n->nindex; k++)
         *w++ = n->index[k];
@@ -95,12 +100,15 @@ jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash)
     c->key.v[c->key.n++] = ctx->target.late; /* priced by other rates */
     for (i = 0; i < s->list.n; i++) {
         const Node *n = jot_node(ctx, s->list.v[i]);
-        uint32_t most = 5 + 2 * (uint32_t)n->rank + n->ninputs + n->nindex + n->ncond;
+        uint32_t most = 5 + 2 * (uint32_t)n->rank + n->ninputs + n->nindex + n->ncond, *w;
+        bool leaf = n->kind == NODE_LEAF || n->data;
 
         if (c->key.cap - c->key.n < most && !jot_vec_reserve(&ctx->mem, c->key, most))
             return jot_fail_memory(ctx, "plan");
-        c->key.n = (uint32_t)(key_node(ctx, c->key.v + c->key.n, s->list.v[i], s->asked[i])
-                              - c->key.v);
+        w = jot_key_shape(c->key.v + c->key.n, n, leaf ? NODE_LEAF : (NodeKind)n->kind,
+                          s->asked[i]);
+        w = leaf ? w : jot_key_node(ctx, w, s->list.v[i], 0, NULL, NULL);
+        c->key.n = (uint32_t)(w - c->key.v);
     }
     *hash = jot_plan_hash(c->key.v, c->key.n);
     return true;

@@ -38,14 +38,6 @@ struct PlanKnowns {
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-static uint32_t *
-known_put64(uint32_t *w, uint64_t word)
-{
-    *w++ = (uint32_t)word;
-    *w++ = (uint32_t)(word >> 32);
-    return w;
-}
-
 static uint32_t
 known_head(const Make *m, KeyOf of)
 {
@@ -67,8 +59,9 @@ known_memory(const Make *m, uint32_t group, uint32_t pos)
 
 /* The number of a position in the group, which may be new. */
 static uint32_t
-known_number(Make *m, uint32_t pos)
+known_number(void *of, uint32_t pos)
 {
+    Make *m = of;
     GroupKey *words = &m->words;
 
     pos = m->fusion->real[pos];
@@ -87,14 +80,14 @@ known_put_layout(uint32_t *w, const Layout *l)
     *w++ = (uint32_t)l->n;
     for (i = 0; i < l->n; i++) {
         *w++ = l->part[i].dim;
-        w = known_put64(w, (uint64_t)l->part[i].step);
+        w = jot_key_put64(w, (uint64_t)l->part[i].step);
     }
     for (i = 0; i < l->rank; i++) {
-        w = known_put64(w, (uint64_t)l->halo_lo[i]);
-        w = known_put64(w, (uint64_t)l->halo_hi[i]);
-        w = known_put64(w, (uint64_t)l->pad[i]);
+        w = jot_key_put64(w, (uint64_t)l->halo_lo[i]);
+        w = jot_key_put64(w, (uint64_t)l->halo_hi[i]);
+        w = jot_key_put64(w, (uint64_t)l->pad[i]);
     }
-    return known_put64(w, l->halo_value.u);
+    return jot_key_put64(w, l->halo_value.u);
 }
 
 /* How the group has a variable in memory: 0 row-major. */
@@ -106,18 +99,6 @@ known_put_place(Make *m, uint32_t *w, uint32_t group, uint32_t pos)
 
     *w++ = (uint32_t)(l != NULL) | (uint32_t)(copy && copy->tiles) << 1;
     return l ? known_put_layout(w, l) : w;
-}
-
-static uint32_t *
-known_put_special(Make *m, uint32_t *w, NodeId id)
-{
-    const Node *n = jot_node(m->ctx, id);
-
-    if (n->kind == NODE_CONST)
-        *w++ = jot_node_is(m->ctx, id, 0) ? 0 : jot_node_is(m->ctx, id, 1) ? 1 : 2;
-    else if (n->kind == NODE_REINDEX || n->kind == NODE_REDUCE)
-        w = known_put64(w, n->value.u);
-    return w;
 }
 
 /* The axes that a member's space runs along. */
@@ -140,26 +121,15 @@ known_put_node(Make *m, uint32_t *w, uint32_t group, uint32_t pos, bool layouts)
     const Node *n = jot_node(m->ctx, id);
     const Fusion *f = m->fusion;
     bool memory = known_memory(m, group, pos);
-    int k;
 
-    *w++ = (uint32_t)(memory ? NODE_LEAF : n->kind) | (uint32_t)n->dtype << 8
-         | (uint32_t)n->rank << 16 | (uint32_t)(memory ? 0 : f->place[pos] + 1) << 24;
-    for (k = 0; k < n->rank; k++)
-        w = known_put64(w, (uint64_t)n->ext[k]);
+    w = jot_key_shape(w, n, memory ? NODE_LEAF : (NodeKind)n->kind,
+                      memory ? 0 : f->place[pos] + 1);
     if (layouts && (memory || f->place[pos] == PLACE_STORED))
         w = known_put_place(m, w, group, pos);
     if (memory)
         return w;
-    *w++ = (uint32_t)n->op | (uint32_t)n->ninputs << 8 | (uint32_t)n->flags << 16
-         | (uint32_t)(f->group[pos] == group) << 24;
-    for (k = 0; k < n->ninputs; k++)
-        *w++ = known_number(m, jot_node(m->ctx, n->input[k])->at);
-    *w++ = (uint32_t)n->nindex | (uint32_t)n->ncond << 16;
-    for (k = 0; k < n->nindex; k++)
-        *w++ = n->index[k];
-    for (k = 0; k < n->ncond; k++)
-        *w++ = n->cond[k];
-    return known_put_axes(m, known_put_special(m, w, id), pos, n);
+    w = jot_key_node(m->ctx, w, id, f->group[pos] == group, known_number, m);
+    return known_put_axes(m, w, pos, n);
 }
 
 static uint32_t
@@ -184,7 +154,7 @@ known_walk(Make *m, uint32_t group, KeyOf of)
     *w++ = known_head(m, of);
     *w++ = g->rank;
     for (i = 0; i < g->rank; i++)
-        w = known_put64(w, (uint64_t)g->ext[i]);
+        w = jot_key_put64(w, (uint64_t)g->ext[i]);
     for (i = g->first; i < g->first + g->n; i++)
         if (m->fusion->place[m->fusion->member[i]] == PLACE_STORED)
             known_number(m, m->fusion->member[i]);
@@ -233,7 +203,7 @@ known_short(Make *m, uint32_t group, KeyOf of)
         return false;
     w = words->key.v;
     *w++ = known_head(m, of) | KNOWN_SHORT;
-    w = known_put64(w, base->serial);
+    w = jot_key_put64(w, base->serial);
     words->key.n = (uint32_t)(w - words->key.v);
     for (i = 0; i < base->npos; i++) {
         uint32_t pos = m->base_pos.v[base->pos + i];
@@ -281,10 +251,10 @@ jot_plan_group_key_own(Make *m, KeyOf of, jot_DType dtype, int64_t n, const Layo
     w = words->key.v;
     *w++ = known_head(m, of);
     *w++ = (uint32_t)dtype | (uint32_t)(l ? l->rank : 0) << 8;
-    w = known_put64(w, (uint64_t)n);
+    w = jot_key_put64(w, (uint64_t)n);
     w = l ? known_put_layout(w, l) : w;
     for (n = 0; l && n < l->rank; n++)
-        w = known_put64(w, (uint64_t)l->ext[n]);
+        w = jot_key_put64(w, (uint64_t)l->ext[n]);
     words->key.n = (uint32_t)(w - words->key.v);
     words->hash = jot_plan_hash(words->key.v, words->key.n);
     return true;

@@ -136,18 +136,18 @@ memory_fit(const MemoryPlaced *placed, uint32_t n, MemoryPlaced *var, size_t nee
  * as it is seen to take more than `most`, more. `forget`: those that ended are no longer looked at,
  * which needs an order of first steps. */
 static size_t
-memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed, bool forget,
+memory_place(Plan *plan, const Rank *order, uint32_t n, MemoryPlaced *placed, bool forget,
              size_t most)
 {
     size_t end = 0;
     uint32_t count = 0, i, j;
 
     for (i = 0; i < n && end <= most; i++) {
-        PlanVar *v = &plan->vars.v[order[i]];
+        PlanVar *v = &plan->vars.v[order[i].b];
         MemoryPlaced var = {v->first, v->last, 0, 0};
         uint32_t kept = 0, at;
 
-        if (forget && i && var.first != plan->vars.v[order[i - 1]].first) {
+        if (forget && i && var.first != plan->vars.v[order[i - 1].b].first) {
             for (j = 0; j < count; j++)
                 if (placed[j].last >= var.first)
                     placed[kept++] = placed[j];
@@ -164,33 +164,19 @@ memory_place(Plan *plan, const uint32_t *order, uint32_t n, MemoryPlaced *placed
 
 /* ---- orders -------------------------------------------------------------------------------- */
 
-static bool
-memory_before(const Plan *plan, uint32_t a, uint32_t b, bool by_size)
-{
-    const PlanVar *x = &plan->vars.v[a], *y = &plan->vars.v[b];
-
-    if (by_size && x->nbytes != y->nbytes)
-        return x->nbytes > y->nbytes;
-    return x->first != y->first ? x->first < y->first : a < b;
-}
-
-/* Merge sort of v[0..n), with as much room in tmp. */
+/* By first steps, or the largest first. */
 static void
-memory_sort(const Plan *plan, uint32_t *v, uint32_t *tmp, uint32_t n, bool by_size)
+memory_sort(const Plan *plan, Rank *order, Rank *tmp, uint32_t n, bool by_size)
 {
-    uint32_t width, lo;
+    uint32_t i;
 
-    for (width = 1; width < n; width *= 2) {
-        for (lo = 0; lo < n; lo += 2 * width) {
-            uint32_t mid = lo + width < n ? lo + width : n, hi = mid + width < n ? mid + width : n;
-            uint32_t a = lo, b = mid, k = lo;
+    for (i = 0; i < n; i++) {
+        const PlanVar *v = &plan->vars.v[order[i].b];
 
-            while (k < hi)
-                tmp[k++] = b == hi || (a < mid && !memory_before(plan, v[b], v[a], by_size))
-                         ? v[a++] : v[b++];
-        }
-        memcpy(v, tmp, n * sizeof *v);
+        order[i].key = by_size ? ~(uint64_t)v->nbytes : 0;
+        order[i].tie = v->first;
     }
+    jot_rank_sort(order, tmp, n);
 }
 
 /* Each worker's scratch in pages of its own, nearly: what one writes must not be brought into
@@ -240,7 +226,7 @@ memory_chains(Plan *plan, bool joined)
 /* The smaller block of the two: by first steps; by size, where what that could save is worth it: of
  * what stays in a cache a tenth, but not in an exported file. */
 static size_t
-memory_best(Plan *plan, uint32_t *order, uint32_t *tmp, uint32_t n, MemoryPlaced *placed)
+memory_best(Plan *plan, Rank *order, Rank *tmp, uint32_t n, MemoryPlaced *placed)
 {
     size_t end, other, worth;
 
@@ -261,14 +247,15 @@ JOT_FN bool
 jot_plan_memory(jot_Ctx *ctx, Plan *plan)
 {
     Arena arena = {&ctx->mem, NULL};
-    uint32_t *order = jot_arena_array(&arena, uint32_t, 2 * (size_t)plan->vars.n + 1), n = 0, i;
+    Rank *order = jot_arena_array(&arena, Rank, 2 * (size_t)plan->vars.n + 1);
     MemoryPlaced *placed = jot_arena_array(&arena, MemoryPlaced, 2 * (size_t)plan->vars.n + 1);
     uint8_t *seen = jot_arena_array(&arena, uint8_t, plan->vars.n);
     bool ok = order && placed && seen;
+    uint32_t n = 0, i;
 
     for (i = 0; ok && i < plan->vars.n; i++)
         if (plan->vars.v[i].kind == VAR_TEMP && !plan->vars.v[i].over)
-            order[n++] = i;
+            order[n++].b = i;
     if (ok) {
         plan->bound = jot_plan_bound(plan, seen);
         memory_chains(plan, true);

@@ -182,6 +182,14 @@ JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 /* plan/key.c: the cache. */
 JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* into plans->key */
 JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
+/* Words are written one after the other into room that was made for the whole node: what it is to
+ * who reads it; how it is computed, operands by their number (NULL: by position). Both return where
+ * they end. role: what the caller tells nodes apart by. */
+typedef uint32_t KeyNumber(void *of, uint32_t pos);
+JOT_FN uint32_t *jot_key_put64(uint32_t *w, uint64_t word);
+JOT_FN uint32_t *jot_key_shape(uint32_t *w, const Node *n, NodeKind kind, uint8_t role);
+JOT_FN uint32_t *jot_key_node(jot_Ctx *ctx, uint32_t *w, NodeId id, uint8_t role, KeyNumber *number,
+                              void *of);
 JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
 JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
 JOT_FN void jot_plan_drop(jot_Ctx *ctx, Plan *plan); /* out of the cache, and freed */

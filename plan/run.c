@@ -43,8 +43,7 @@ run_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
             out[i]->refs++;
             continue;
         }
-        out[i] = jot_buffer_new(ctx,
-                                (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype));
+        out[i] = jot_buffer_new(ctx, (size_t)jot_node_nbytes(node));
         if (!out[i])
             return false;
     }

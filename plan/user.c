@@ -154,7 +154,7 @@ jot_plan_stack_step(Make *m, NodeId id)
 
     step.best.count[0] = n;
     step.quick.count[0] = step.quick.kernel ? n : 0;
-    step.cost.written = (double)node->nelem * (double)jot_dtype_nbytes((jot_DType)node->dtype);
+    step.cost.written = (double)jot_node_nbytes(node);
     step.cost.read = step.cost.written;
     step.cost.points = (double)node->nelem;
     step.seconds = jot_cost_seconds(&step.cost, &m->ctx->target);

@@ -5,7 +5,7 @@
  *
  *     test_fetch [cuda]
  *
- * Guards: backends/cuda/fetch.c, backends/host/pinned.c, backends/opencl/fetch.c,
+ * Guards: backends/host/driver.c, backends/opencl/opencl.c,
  * plan/device/device.c, plan/fetch.c. */
 #include "backends/backend.h"
 #include "tests/hooks.h"

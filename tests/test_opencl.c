@@ -6,7 +6,7 @@
  *     test_opencl [cuda]
  *
  * Guards: backends/cuda/cuda.c, backends/cuda/graph.c, backends/cuda/nvrtc.c,
- * backends/host/pinned.c, backends/opencl/fetch.c, backends/opencl/find.c,
+ * backends/host/driver.c, backends/opencl/find.c,
  * backends/opencl/opencl.c, plan/device/device.c. */
 #include <dirent.h>
 #include <pthread.h>

@@ -2,22 +2,21 @@
  * compiler are opened at run time, and what is used of them is declared here: neither building nor
  * running jot needs a header, a library or a driver.
  *
- *     text -> in the cache? --yes--> cubin -.
- *               |no                         v
- *               '-> NVRTC -> cubin, kept -> cuModuleLoadData, functions by name
- *
  * The architecture is the device's own; an NVRTC that is older than the device makes PTX of the
  * newest that it knows, which the driver translates. One stream, in order. Transfers go through two
- * pieces of pinned memory by turns, so that one is copied while the other travels.
+ * pieces of pinned memory by turns, so that one is copied while the other travels. Copies to the
+ * host beside the kernels have a stream of their own, behind an event of the kernels':
+ *
+ *     stream     k1 k1 o k2 k2 k2 ..      o: event `made`
+ *     fetches          '-copy-o           o: event `done`, which the host waits for, or the stream
  *
  * Device: config.device or JOT_CUDA_DEVICE, a number; default 0.
  *
- * Read before: backends/cuda/cuda.h, nvrtc.c, backends/opencl/opencl.c. After: fetch.c, graph.c. */
+ * Read before: backends/cuda/cuda.h, nvrtc.c, backends/host/driver.c. After: graph.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "backends/cuda/cuda.h"
-#include "plan/device/device.h"
 #ifndef JOT_NO_HOST
 #include <dlfcn.h>
 #include <stdio.h>
@@ -41,17 +40,18 @@ static const char *const cuda_graph_names[] = {
     "cuGraphExecKernelNodeSetParams", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy"
 };
 
-typedef struct {
-    CudaHandle module;
-    int n;
-} CudaModule;
+static Cuda *
+cuda_of(Driver *d)
+{
+    return (Cuda *)(void *)d;
+}
 
 static const char *
-cuda_text(Cuda *c, int status)
+cuda_text(Driver *d, int status)
 {
     const char *text = NULL;
 
-    return c->cu.error(status, &text) || !text ? "unknown" : text;
+    return cuda_of(d)->cu.error(status, &text) || !text ? "unknown" : text;
 }
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -98,12 +98,12 @@ cuda_choose(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
         status = c->cu.count(&count);
     if (status || number < 0 || number >= count) {
         snprintf(why, why_nbytes, "no CUDA device %s: there are %d (%s)", want, count,
-                 status ? cuda_text(c, status) : "JOT_CUDA_DEVICE is a number");
+                 status ? cuda_text(&c->driver, status) : "JOT_CUDA_DEVICE is a number");
         return false;
     }
     status = c->cu.device(&c->device, number);
     if (!status)
-        status = c->cu.name(c->name, (int)sizeof c->name - 1, c->device);
+        status = c->cu.name(c->driver.name, (int)sizeof c->driver.name - 1, c->device);
     if (!status)
         status = c->cu.attribute(&major, CUDA_MAJOR, c->device);
     if (!status)
@@ -112,7 +112,7 @@ cuda_choose(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
         status = c->cu.attribute(&c->group_nbytes, CUDA_GROUP_NBYTES, c->device);
     c->arch = major * 10 + minor;
     if (status)
-        snprintf(why, why_nbytes, "CUDA device %s: %s", want, cuda_text(c, status));
+        snprintf(why, why_nbytes, "CUDA device %s: %s", want, cuda_text(&c->driver, status));
     return !status;
 }
 
@@ -128,29 +128,30 @@ cuda_compiler(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
     c->target = jot_nvrtc_arch(c->nvrtc, c->arch);
     if (!c->target) {
         snprintf(why, why_nbytes, "NVRTC %d does not compile for %s (sm_%d)",
-                 jot_nvrtc_version(c->nvrtc), c->name, c->arch);
+                 jot_nvrtc_version(c->nvrtc), c->driver.name, c->arch);
         return false;
     }
     c->cu.driver_version(&driver);
     jot_nvrtc_describe(c->nvrtc, compiler, sizeof compiler);
-    snprintf(c->key, sizeof c->key, "cuda\n%s\nsm_%d\n%s_%d\n%s\ndriver %d\n", c->name,
-             c->arch, c->target == c->arch ? "sm" : "compute", c->target, compiler, driver);
+    snprintf(c->driver.key, sizeof c->driver.key, "cuda\n%s\nsm_%d\n%s_%d\n%s\ndriver %d\n",
+             c->driver.name, c->arch, c->target == c->arch ? "sm" : "compute", c->target, compiler,
+             driver);
     return true;
 }
 
 /* The context is made current for the time of a call: the program may use the device itself. */
-JOT_FN bool
-jot_cuda_enter(Cuda *c)
+static bool
+cuda_enter(Driver *d)
 {
-    return !c->cu.push(c->context);
+    return !cuda_of(d)->cu.push(cuda_of(d)->context);
 }
 
-JOT_FN void
-jot_cuda_leave(Cuda *c)
+static void
+cuda_leave(Driver *d)
 {
     CudaHandle old;
 
-    c->cu.pop(&old);
+    cuda_of(d)->cu.pop(&old);
 }
 
 static int
@@ -169,8 +170,10 @@ cuda_resources(Cuda *c)
 }
 
 static bool
-cuda_start(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
+cuda_start(Driver *d, jot_Ctx *ctx, char *why, size_t why_nbytes)
 {
+    Cuda *c = cuda_of(d);
+    Target *t = &ctx->target;
     int status;
 
     if (!cuda_load(c, why, why_nbytes) || !cuda_choose(c, ctx, why, why_nbytes)
@@ -182,27 +185,30 @@ cuda_start(Cuda *c, jot_Ctx *ctx, char *why, size_t why_nbytes)
         status = c->cu.push(c->context);
     if (!status) {
         status = cuda_resources(c);
-        jot_cuda_leave(c);
+        cuda_leave(d);
     }
-    if (!status)
-        return true;
-    snprintf(why, why_nbytes, "%s: no context: %s", c->name, cuda_text(c, status));
-    return false;
+    if (status) {
+        snprintf(why, why_nbytes, "%s: no context: %s", d->name, cuda_text(d, status));
+        return false;
+    }
+    t->copies = c->target >= 80;
+    t->warps = c->arch == 90 && c->target == 90;
+    if (c->group_nbytes > t->group_nbytes && !t->drawn)
+        t->group_nbytes = c->group_nbytes;
+    return true;
 }
 
 static void
-cuda_close(Backend *backend, jot_Ctx *ctx)
+cuda_stop(Driver *d, jot_Ctx *ctx)
 {
-    Cuda *c = jot_cuda_of(backend);
+    Cuda *c = cuda_of(d);
     bool inside; /* if not, the driver refuses the rest, and our own memory goes all the same */
     int i;
 
-    if (!c)
-        return;
-    inside = c->retained && jot_cuda_enter(c);
+    inside = c->retained && cuda_enter(d);
     if (c->stream)
         c->cu.stream_wait(c->stream);
-    jot_cuda_fetch_close(c, ctx);
+    jot_driver_unpin(d, ctx);
     if (c->made)
         c->cu.event_destroy(c->made);
     if (c->fetches)
@@ -216,197 +222,88 @@ cuda_close(Backend *backend, jot_Ctx *ctx)
     if (c->stream)
         c->cu.stream_destroy(c->stream);
     if (inside)
-        jot_cuda_leave(c);
+        cuda_leave(d);
     if (c->retained)
         c->cu.release(c->device);
     jot_nvrtc_close(c->nvrtc, ctx);
-    jot_cache_close(&c->cache);
     jot_library_close(ctx, c->library);
-    jot_mem_free(&ctx->mem, c, sizeof *c);
-    backend->state = NULL;
-}
-
-static jot_Status
-cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
-{
-    Cuda *c = jot_mem_new(&ctx->mem, 1, sizeof *c);
-
-    if (!c) {
-        snprintf(why, why_nbytes, "out of memory");
-        return JOT_EMEM;
-    }
-    c->cache.fd = -1;
-    backend->state = c;
-    if (!cuda_start(c, ctx, why, why_nbytes)) {
-        cuda_close(backend, ctx);
-        return JOT_EDEVICE;
-    }
-    ctx->target.blocks = false;
-    ctx->target.copies = c->target >= 80;
-    ctx->target.warps = c->arch == 90 && c->target == 90;
-    if (c->group_nbytes > ctx->target.group_nbytes && !ctx->target.drawn)
-        ctx->target.group_nbytes = c->group_nbytes;
-    jot_cache_open(&c->cache, ctx, true);
-    return JOT_OK;
 }
 
 /* ---- compiling ---------------------------------------------------------------------------- */
 
-static void
-cuda_unload(Backend *backend, jot_Ctx *ctx, void *module)
+static bool
+cuda_make(Driver *d, jot_Ctx *ctx, const char *what, Bytes text, void **code, Bytes *object)
 {
-    Cuda *c = jot_cuda_of(backend);
-    CudaModule *m = module;
+    Cuda *c = cuda_of(d);
 
-    if (!m)
-        return;
-    if (m->module && jot_cuda_enter(c)) {
-        c->cu.stream_wait(c->stream); /* its kernels may still run */
-        c->cu.unload(m->module);
-        jot_cuda_leave(c);
-    }
-    jot_mem_free(&ctx->mem, m, sizeof *m);
+    (void)code; /* comes of the object */
+    return jot_nvrtc_compile(c->nvrtc, ctx, what, text.p, text.n, c->target, c->target != c->arch,
+                             object);
 }
 
-/* The code's functions; the driver's status. What it does not take leaves no module. */
 static int
-cuda_functions(Cuda *c, CudaModule *m, Bytes object, KernelSym *sym)
+cuda_load_code(Driver *d, Bytes object, void **code)
 {
-    int status, i;
+    CudaHandle module = NULL;
+    int status = cuda_of(d)->cu.load(&module, object.p);
 
-    if (!jot_cuda_enter(c))
-        return CUDA_NO_CONTEXT;
-    status = c->cu.load(&m->module, object.p);
-    if (status)
-        m->module = NULL;
-    for (i = 0; i < m->n && !status; i++) {
-        CudaHandle function = NULL;
-
-        status = c->cu.function(&function, m->module, sym[i].name);
-        if (!status && sym[i].group_nbytes)
-            status = c->cu.set(function, CUDA_GIVEN_NBYTES, (int)sym[i].group_nbytes);
-        sym[i].kernel = function;
-        sym[i].fn = jot_device_fn;
-    }
-    if (status && m->module) {
-        c->cu.unload(m->module);
-        m->module = NULL;
-    }
-    jot_cuda_leave(c);
+    *code = status ? NULL : module;
     return status;
 }
 
-/* False: it is not there, or the driver does not take it. */
-static bool
-cuda_from_cache(Cuda *c, jot_Ctx *ctx, Bytes key, Bytes text, CudaModule *m, KernelSym *sym)
+static int
+cuda_kernel(Driver *d, void *code, KernelSym *sym)
 {
-    Bytes object;
-    bool ok;
+    CudaHandle function = NULL;
+    int status = cuda_of(d)->cu.function(&function, code, sym->name);
 
-    if (!jot_cache_find(&c->cache, ctx, key, text, &object))
-        return false;
-    ok = !cuda_functions(c, m, object, sym);
-    jot_mem_free(&ctx->mem, object.p, object.n + 1);
-    ctx->stats.cache_hits += ok ? (uint64_t)m->n : 0;
-    return ok;
+    if (!status && sym->group_nbytes)
+        status = cuda_of(d)->cu.set(function, CUDA_GIVEN_NBYTES, (int)sym->group_nbytes);
+    sym->kernel = function;
+    return status;
 }
 
-static bool
-cuda_from_text(Cuda *c, jot_Ctx *ctx, const char *what, Bytes key, Bytes text, CudaModule *m,
-               KernelSym *sym)
-{
-    Bytes object;
-    int status;
-
-    if (!jot_nvrtc_compile(c->nvrtc, ctx, what, text.p, text.n, c->target, c->target != c->arch,
-                           &object))
-        return false;
-    status = cuda_functions(c, m, object, sym);
-    if (!status)
-        jot_cache_keep(&c->cache, ctx, key, text, object);
-    jot_mem_free(&ctx->mem, object.p, object.n + 1);
-    if (status == CUDA_NO_CONTEXT)
-        return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", what, c->name);
-    if (status == CUDA_NO_MEMORY)
-        return jot_cuda_failed(c, ctx, what, status);
-    return !status || jot_fail(ctx, JOT_ECOMPILE, "%s: %s does not take the code: %s", what,
-                               c->name, cuda_text(c, status));
-}
-
-static bool
-cuda_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
-             KernelSym *sym, int n, void **module)
-{
-    Cuda *c = jot_cuda_of(backend);
-    double start = jot_host_seconds();
-    CudaModule *m = jot_mem_new(&ctx->mem, 1, sizeof *m);
-    Bytes key, source;
-    bool ok;
-
-    *module = NULL;
-    if (!m)
-        return jot_fail_memory(ctx, what);
-    m->n = n;
-    key.p = c->key;
-    key.n = strlen(c->key);
-    source.p = (char *)(uintptr_t)text;
-    source.n = nbytes;
-    ok = cuda_from_cache(c, ctx, key, source, m, sym)
-      || cuda_from_text(c, ctx, what, key, source, m, sym);
-    ctx->stats.compile_seconds += jot_host_seconds() - start;
-    ctx->stats.kernels_compiled += (uint64_t)n;
-    if (ok)
-        *module = m;
-    else
-        cuda_unload(backend, ctx, m);
-    return ok;
-}
-
-/* ---- memory and launches ------------------------------------------------------------------ */
-
-JOT_FN bool
-jot_cuda_failed(Cuda *c, jot_Ctx *ctx, const char *what, int status)
-{
-    return jot_fail(ctx, status == CUDA_NO_MEMORY ? JOT_EMEM : JOT_EDEVICE, "%s: %s: %s", what,
-                    c->name, cuda_text(c, status));
-}
-
-static void *
-cuda_alloc(Backend *backend, jot_Ctx *ctx, size_t nbytes)
-{
-    Cuda *c = jot_cuda_of(backend);
-    CudaPointer p = 0;
-    int status;
-
-    if (!jot_cuda_enter(c)) {
-        jot_fail(ctx, JOT_EDEVICE, "memory: %s lost its context", c->name);
-        return NULL;
-    }
-    status = c->cu.alloc(&p, nbytes);
-    jot_cuda_leave(c);
-    if (!status)
-        return (void *)(uintptr_t)p;
-    if (status != CUDA_NO_MEMORY) /* less would not do either */
-        jot_cuda_failed(c, ctx, "memory", status);
-    return NULL;
-}
-
+/* Its functions are part of it, and may still run. */
 static void
-cuda_release(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
+cuda_unload(Driver *d, void *code, void *const *kernel, int n)
 {
-    Cuda *c = jot_cuda_of(backend);
+    (void)kernel, (void)n;
+    cuda_of(d)->cu.stream_wait(cuda_of(d)->stream);
+    cuda_of(d)->cu.unload(code);
+}
 
-    (void)ctx, (void)nbytes;
-    if (!jot_cuda_enter(c))
-        return;
-    c->cu.free((CudaPointer)(uintptr_t)mem); /* waits for what runs */
-    jot_cuda_leave(c);
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static bool
+cuda_no_memory(int status)
+{
+    return status == CUDA_NO_MEMORY;
+}
+
+static int
+cuda_alloc(Driver *d, size_t nbytes, void **mem)
+{
+    CudaPointer p = 0;
+    int status = cuda_of(d)->cu.alloc(&p, nbytes);
+
+    *mem = (void *)(uintptr_t)p;
+    return status;
+}
+
+/* Waits for what runs. */
+static int
+cuda_release(Driver *d, void *mem)
+{
+    return cuda_of(d)->cu.free((CudaPointer)(uintptr_t)mem);
 }
 
 /* Pieces by turns: a piece is filled again when its last copy is over. */
 static int
-cuda_move_up(Cuda *c, CudaPointer to, const char *from, size_t nbytes)
+cuda_upload(Driver *d, void *mem, void *source, size_t nbytes)
 {
+    Cuda *c = cuda_of(d);
+    CudaPointer to = (CudaPointer)(uintptr_t)mem;
+    const char *from = source;
     size_t at, n;
     int status = 0, k = 0;
 
@@ -425,8 +322,11 @@ cuda_move_up(Cuda *c, CudaPointer to, const char *from, size_t nbytes)
 
 /* While one piece is emptied the next one travels. */
 static int
-cuda_move_down(Cuda *c, char *to, CudaPointer from, size_t nbytes)
+cuda_download(Driver *d, void *target, void *mem, size_t nbytes)
 {
+    Cuda *c = cuda_of(d);
+    CudaPointer from = (CudaPointer)(uintptr_t)mem;
+    char *to = target;
     size_t asked = 0, at = 0, n;
     int status = 0, k = 0;
 
@@ -451,31 +351,72 @@ cuda_move_down(Cuda *c, char *to, CudaPointer from, size_t nbytes)
     return status;
 }
 
-static bool
-cuda_upload(Backend *backend, jot_Ctx *ctx, void *mem, const void *from, size_t nbytes)
+static int
+cuda_copy(Driver *d, void *to, void *from, size_t nbytes)
 {
-    Cuda *c = jot_cuda_of(backend);
-    int status;
-
-    if (!jot_cuda_enter(c))
-        return jot_fail(ctx, JOT_EDEVICE, "upload: %s lost its context", c->name);
-    status = cuda_move_up(c, (CudaPointer)(uintptr_t)mem, from, nbytes);
-    jot_cuda_leave(c);
-    return !status || jot_cuda_failed(c, ctx, "upload", status);
+    return cuda_of(d)->cu.within((CudaPointer)(uintptr_t)to, (CudaPointer)(uintptr_t)from, nbytes,
+                                 cuda_of(d)->stream);
 }
 
-static bool
-cuda_download(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes)
+static int
+cuda_finish(Driver *d)
 {
-    Cuda *c = jot_cuda_of(backend);
-    int status;
-
-    if (!jot_cuda_enter(c))
-        return jot_fail(ctx, JOT_EDEVICE, "download: %s lost its context", c->name);
-    status = cuda_move_down(c, to, (CudaPointer)(uintptr_t)mem, nbytes);
-    jot_cuda_leave(c);
-    return !status || jot_cuda_failed(c, ctx, "download", status);
+    return cuda_of(d)->cu.stream_wait(cuda_of(d)->stream);
 }
+
+/* ---- copies to the host ------------------------------------------------------------------- */
+
+static int
+cuda_pin(Driver *d, Pinned *p)
+{
+    CudaHandle done = NULL;
+    int status = cuda_of(d)->cu.alloc_host(&p->host, p->room, 0);
+
+    if (!status)
+        status = cuda_of(d)->cu.event(&done, CUDA_NO_TIMING);
+    p->done = done;
+    return status;
+}
+
+static void
+cuda_unpin(Driver *d, Pinned *p)
+{
+    if (p->done)
+        cuda_of(d)->cu.event_destroy(p->done);
+    if (p->host)
+        cuda_of(d)->cu.free_host(p->host);
+}
+
+static int
+cuda_fetch(Driver *d, Pinned *p, void *mem, size_t nbytes)
+{
+    Cuda *c = cuda_of(d);
+    int status = c->cu.event_record(c->made, c->stream);
+
+    if (!status)
+        status = c->cu.wait_event(c->fetches, c->made, 0);
+    if (!status)
+        status = c->cu.to_host(p->host, (CudaPointer)(uintptr_t)mem, nbytes, c->fetches);
+    if (!status)
+        status = c->cu.event_record(p->done, c->fetches);
+    if (status)
+        c->cu.stream_wait(c->fetches);
+    return status;
+}
+
+static int
+cuda_fetched(Driver *d, Pinned *p)
+{
+    return cuda_of(d)->cu.event_wait(p->done);
+}
+
+static int
+cuda_fetch_before(Driver *d, Pinned *p)
+{
+    return cuda_of(d)->cu.wait_event(cuda_of(d)->stream, p->done, 0);
+}
+
+/* ---- launches ----------------------------------------------------------------------------- */
 
 JOT_FN int
 jot_cuda_launch(Cuda *c, CudaHandle function, unsigned groups, unsigned items, unsigned given,
@@ -492,9 +433,9 @@ jot_cuda_launch(Cuda *c, CudaHandle function, unsigned groups, unsigned items, u
 static bool
 cuda_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
 {
-    Cuda *c = jot_cuda_of(backend);
+    Cuda *c = backend->state;
     uint64_t value[CUDA_ARGUMENTS];
-    int n = 0, status, i;
+    int n = 0, i;
 
     if (l->nbufs + l->nscalars + 4 > CUDA_ARGUMENTS)
         return jot_fail(ctx, JOT_EDEVICE, "%s: %d arguments are too many for a CUDA kernel",
@@ -508,53 +449,33 @@ cuda_launch(Backend *backend, jot_Ctx *ctx, const Launch *l)
     value[n++] = (uint64_t)l->hi;
     if (c->replay)
         return jot_cuda_note(c, ctx, l, value, n);
-    if (!jot_cuda_enter(c))
-        return jot_fail(ctx, JOT_EDEVICE, "%s: %s lost its context", l->name, c->name);
-    status = jot_cuda_launch(c, l->kernel, (unsigned)l->groups, (unsigned)l->items,
-                             (unsigned)l->group_nbytes, value, n);
-    jot_cuda_leave(c);
-    return !status || jot_cuda_failed(c, ctx, l->name, status);
+    return jot_driver_enter(&c->driver, ctx, l->name)
+        && jot_driver_done(&c->driver, ctx, l->name,
+                           jot_cuda_launch(c, l->kernel, (unsigned)l->groups, (unsigned)l->items,
+                                           (unsigned)l->group_nbytes, value, n));
 }
 
-static bool
-cuda_finish(Backend *backend, jot_Ctx *ctx)
-{
-    Cuda *c = jot_cuda_of(backend);
-    int status;
-
-    if (!jot_cuda_enter(c))
-        return jot_fail(ctx, JOT_EDEVICE, "finish: %s lost its context", c->name);
-    status = c->cu.stream_wait(c->stream);
-    jot_cuda_leave(c);
-    return !status || jot_cuda_failed(c, ctx, "finish", status);
-}
-
-static bool
-cuda_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
-{
-    Cuda *c = jot_cuda_of(backend);
-    int status;
-
-    if (!jot_cuda_enter(c))
-        return jot_fail(ctx, JOT_EDEVICE, "copy: %s lost its context", c->name);
-    status = c->cu.within((CudaPointer)(uintptr_t)to, (CudaPointer)(uintptr_t)from, nbytes,
-                          c->stream);
-    jot_cuda_leave(c);
-    return !status || jot_cuda_failed(c, ctx, "copy", status);
-}
-
-static const Device cuda_device = {
-    .alloc = cuda_alloc, .release = cuda_release, .upload = cuda_upload, .download = cuda_download,
-    .launch = cuda_launch, .finish = cuda_finish, .copy = cuda_copy, .fetch = jot_cuda_fetch,
-    .fetched = jot_cuda_fetched, .fetch_end = jot_cuda_fetch_end,
-    .fetch_before = jot_cuda_fetch_before, .replay_begin = jot_cuda_replay_begin,
-    .replay_end = jot_cuda_replay_end, .replay_free = jot_cuda_replay_free
+static const DriverCalls cuda_calls = {
+    .nbytes = sizeof(Cuda), .start = cuda_start, .stop = cuda_stop, .enter = cuda_enter,
+    .leave = cuda_leave, .text = cuda_text, .no_memory = cuda_no_memory, .alloc = cuda_alloc,
+    .release = cuda_release, .upload = cuda_upload, .download = cuda_download, .copy = cuda_copy,
+    .finish = cuda_finish, .make = cuda_make, .load = cuda_load_code, .kernel = cuda_kernel,
+    .unload = cuda_unload, .pin = cuda_pin, .unpin = cuda_unpin, .fetch = cuda_fetch,
+    .fetched = cuda_fetched, .fetch_before = cuda_fetch_before,
+    .own = {.launch = cuda_launch, .replay_begin = jot_cuda_replay_begin,
+            .replay_end = jot_cuda_replay_end, .replay_free = jot_cuda_replay_free}
 };
+
+static jot_Status
+cuda_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
+{
+    return jot_driver_open(backend, ctx, &cuda_calls, why, why_nbytes);
+}
 
 const Backend jot_backend_cuda = {
     .name = "cuda", .compilers = "NVRTC", .dialect = "cuda", .rank = -2,
-    .open = cuda_open, .close = cuda_close,
-    .compile = cuda_compile, .unload = cuda_unload, .device = &cuda_device
+    .open = cuda_open, .close = jot_driver_close,
+    .compile = jot_driver_compile, .unload = jot_driver_unload
 };
 
 #endif

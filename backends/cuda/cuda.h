@@ -1,11 +1,11 @@
 /* backends/cuda/cuda.h - what the files of the CUDA backend share: the driver's functions, as far
  * as they are used, and the backend's state.
  *
- * Read before: backends/host/host.h. After: backends/cuda/cuda.c, backends/cuda/fetch.c,
- * backends/cuda/graph.c. */
+ * Read before: backends/host/driver.h. After: backends/cuda/cuda.c, backends/cuda/graph.c. */
 #ifndef JOT_CUDA_H
 #define JOT_CUDA_H
 #include "backends/cuda/nvrtc.h"
+#include "backends/host/driver.h"
 #ifndef JOT_NO_HOST
 
 typedef struct CudaObject *CudaHandle; /* context, module, function, stream, event */
@@ -72,13 +72,8 @@ typedef struct {
 
 enum { CUDA_PIECE = 4 << 20, CUDA_ARGUMENTS = 512 };
 
-/* Pinned memory of a fetch, and the event behind its copy. */
 typedef struct {
-    Pinned at;
-    CudaHandle done;
-} CudaFetch;
-
-typedef struct {
+    Driver driver;
     void *library;
     CudaFunctions cu;
     CudaGraphFunctions graph; /* make NULL: the driver has none */
@@ -91,29 +86,11 @@ typedef struct {
     void *piece[2];         /* pinned */
     CudaHandle moved[2];    /* events: the piece has been copied */
     CudaHandle made;        /* event: what is fetched has been computed */
-    PinnedIdle idle;
     DeviceReplay *replay;   /* launches are noted there for the time being */
-    Cache cache;
-    char key[400], name[128];
 } Cuda;
 
-static inline Cuda *
-jot_cuda_of(const Backend *backend)
-{
-    return backend->state;
-}
-
-JOT_FN bool jot_cuda_enter(Cuda *c); /* the context is current, until leave; false: it is lost */
-JOT_FN void jot_cuda_leave(Cuda *c);
-JOT_FN bool jot_cuda_failed(Cuda *c, jot_Ctx *ctx, const char *what, int status); /* false */
-/* backends/cuda/fetch.c: the Device's functions of the same names, and the end of all that is
- * idle. */
-JOT_FN DeviceCopy *jot_cuda_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
-JOT_FN const void *jot_cuda_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
-JOT_FN void jot_cuda_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
-JOT_FN void jot_cuda_fetch_before(Backend *backend, DeviceCopy *copy);
-JOT_FN void jot_cuda_fetch_close(Cuda *c, jot_Ctx *ctx);
-/* backends/cuda/graph.c: likewise; and a launch of `replay`, its n arguments of 8 bytes each. */
+/* backends/cuda/graph.c: the Device's functions of the same names; and a launch of `replay`, its n
+ * arguments of 8 bytes each. */
 JOT_FN bool jot_cuda_replay_begin(Backend *backend, jot_Ctx *ctx, DeviceReplay **replay);
 JOT_FN bool jot_cuda_replay_end(Backend *backend, jot_Ctx *ctx, bool ok);
 JOT_FN void jot_cuda_replay_free(Backend *backend, jot_Ctx *ctx, DeviceReplay *replay);

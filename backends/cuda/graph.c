@@ -40,7 +40,7 @@ struct DeviceReplay {
 JOT_FN bool
 jot_cuda_replay_begin(Backend *backend, jot_Ctx *ctx, DeviceReplay **replay)
 {
-    Cuda *c = jot_cuda_of(backend);
+    Cuda *c = backend->state;
     bool failed = ctx->mem.failed;
 
     if (!c->graph.make)
@@ -193,7 +193,7 @@ graph_one_by_one(Cuda *c, jot_Ctx *ctx, DeviceReplay *r)
                                      node->given, r->values.v + node->value, (int)node->n);
 
         if (status)
-            return jot_cuda_failed(c, ctx, node->name, status);
+            return jot_driver_failed(&c->driver, ctx, node->name, status);
     }
     return true;
 }
@@ -215,13 +215,13 @@ graph_run(Cuda *c, jot_Ctx *ctx, DeviceReplay *r)
         return graph_one_by_one(c, ctx, r);
     status = c->graph.launch(r->exec, c->stream);
     ctx->stats.replays += !status;
-    return !status || jot_cuda_failed(c, ctx, "run", status);
+    return !status || jot_driver_failed(&c->driver, ctx, "run", status);
 }
 
 JOT_FN bool
 jot_cuda_replay_end(Backend *backend, jot_Ctx *ctx, bool ok)
 {
-    Cuda *c = jot_cuda_of(backend);
+    Cuda *c = backend->state;
     DeviceReplay *r = c->replay;
 
     c->replay = NULL;
@@ -231,21 +231,21 @@ jot_cuda_replay_end(Backend *backend, jot_Ctx *ctx, bool ok)
         r->stale = true;
         return false;
     }
-    if (!jot_cuda_enter(c))
-        return jot_fail(ctx, JOT_EDEVICE, "run: %s lost its context", c->name);
+    if (!jot_driver_enter(&c->driver, ctx, "run"))
+        return false;
     ok = graph_run(c, ctx, r);
-    jot_cuda_leave(c);
+    jot_driver_leave(&c->driver);
     return ok;
 }
 
 JOT_FN void
 jot_cuda_replay_free(Backend *backend, jot_Ctx *ctx, DeviceReplay *r)
 {
-    Cuda *c = jot_cuda_of(backend);
+    Cuda *c = backend->state;
 
-    if (jot_cuda_enter(c)) {
+    if (jot_driver_enter(&c->driver, ctx, NULL)) {
         graph_drop(c, r); /* one that runs goes to its end */
-        jot_cuda_leave(c);
+        jot_driver_leave(&c->driver);
     }
     jot_vec_free(&ctx->mem, r->nodes);
     jot_vec_free(&ctx->mem, r->values);

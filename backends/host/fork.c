@@ -96,46 +96,4 @@ jot_host_unlock(void)
     pthread_mutex_unlock(&fork_process.lock);
 }
 
-/* ---- devices ------------------------------------------------------------------------------ */
-
-/* A driver may wait for a thread of its own that is not here: it is not called any more. What is
- * missing is not reached in a child. */
-static void
-fork_release(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes)
-{
-    (void)backend, (void)ctx, (void)mem, (void)nbytes;
-}
-
-static void
-fork_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy)
-{
-    (void)backend, (void)ctx, (void)copy;
-}
-
-static void
-fork_replay_free(Backend *backend, jot_Ctx *ctx, DeviceReplay *replay)
-{
-    (void)backend, (void)ctx, (void)replay;
-}
-
-static void
-fork_unload(Backend *backend, jot_Ctx *ctx, void *module)
-{
-    (void)backend, (void)ctx, (void)module;
-}
-
-static const Device fork_device = {
-    .release = fork_release, .fetch_end = fork_fetch_end, .replay_free = fork_replay_free
-};
-
-JOT_FN void
-jot_host_forked(Backend *backend)
-{
-    if (!backend->device)
-        return;
-    backend->device = &fork_device;
-    backend->unload = fork_unload;
-    backend->close = NULL;
-}
-
 #endif

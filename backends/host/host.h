@@ -44,7 +44,6 @@ JOT_FN unsigned jot_host_forks(void); /* on the way to this process, since the f
 /* Around libtcc, and what is opened and closed by the linker. A child of fork finds it free. */
 JOT_FN void jot_host_lock(void);
 JOT_FN void jot_host_unlock(void);
-JOT_FN void jot_host_forked(Backend *backend); /* of a parent: its driver is not called any more */
 
 /* ---- files (host.c) ---- */
 
@@ -159,16 +158,6 @@ JOT_FN void jot_machine_look_up(Cache *cache, jot_Ctx *ctx, bool later);
 JOT_FN jot_Status jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *why,
                               size_t why_nbytes);
 JOT_FN void jot_cc_measure(Backend *backend, jot_Ctx *ctx);
-
-/* ---- pinned memory that waits (pinned.c) ---- */
-
-/* A backend's record of one begins with this. */
-typedef struct Pinned { struct Pinned *next; void *host; size_t room; } Pinned;
-typedef struct { Pinned *first; int n; } PinnedIdle; /* the one used last first */
-JOT_FN Pinned *jot_pinned_take(PinnedIdle *idle, size_t nbytes); /* NULL: none fits */
-/* It waits from now on. The one that has to go for it, or NULL. */
-JOT_FN Pinned *jot_pinned_give(PinnedIdle *idle, Pinned *p);
-JOT_FN Pinned *jot_pinned_oldest(PinnedIdle *idle); /* it waits no longer; NULL: none does */
 
 /* ---- compiling beside the program (backends/cpu/jobs.c) ---- */
 

@@ -36,23 +36,23 @@ JOT_FN const char *
 jot_ocl_status(int32_t status)
 {
     static const struct { int32_t status; const char *name; } names[] = {
-        {-1, ", CL_DEVICE_NOT_FOUND"}, {-2, ", CL_DEVICE_NOT_AVAILABLE"},
-        {-3, ", CL_COMPILER_NOT_AVAILABLE"}, {OCL_MEM_FAILED, ", CL_MEM_OBJECT_ALLOCATION_FAILURE"},
-        {OCL_NO_RESOURCES, ", CL_OUT_OF_RESOURCES"},
-        {OCL_NO_HOST_MEMORY, ", CL_OUT_OF_HOST_MEMORY"}, {-11, ", CL_BUILD_PROGRAM_FAILURE"},
-        {-14, ", CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"}, {-30, ", CL_INVALID_VALUE"},
-        {-34, ", CL_INVALID_CONTEXT"}, {-36, ", CL_INVALID_COMMAND_QUEUE"},
-        {-38, ", CL_INVALID_MEM_OBJECT"}, {-43, ", CL_INVALID_BUILD_OPTIONS"},
-        {-46, ", CL_INVALID_KERNEL_NAME"}, {-52, ", CL_INVALID_KERNEL_ARGS"},
-        {-54, ", CL_INVALID_WORK_GROUP_SIZE"}, {-55, ", CL_INVALID_WORK_ITEM_SIZE"},
-        {OCL_BUFFER_SIZE, ", CL_INVALID_BUFFER_SIZE"},
+        {-1, "CL_DEVICE_NOT_FOUND"}, {-2, "CL_DEVICE_NOT_AVAILABLE"},
+        {-3, "CL_COMPILER_NOT_AVAILABLE"}, {OCL_MEM_FAILED, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+        {OCL_NO_RESOURCES, "CL_OUT_OF_RESOURCES"},
+        {OCL_NO_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY"}, {-11, "CL_BUILD_PROGRAM_FAILURE"},
+        {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"}, {-30, "CL_INVALID_VALUE"},
+        {-34, "CL_INVALID_CONTEXT"}, {-36, "CL_INVALID_COMMAND_QUEUE"},
+        {-38, "CL_INVALID_MEM_OBJECT"}, {-43, "CL_INVALID_BUILD_OPTIONS"},
+        {-46, "CL_INVALID_KERNEL_NAME"}, {-52, "CL_INVALID_KERNEL_ARGS"},
+        {-54, "CL_INVALID_WORK_GROUP_SIZE"}, {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+        {OCL_BUFFER_SIZE, "CL_INVALID_BUFFER_SIZE"},
     };
     size_t i;
 
     for (i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].status == status)
             return names[i].name;
-    return "";
+    return "unknown";
 }
 
 static bool
@@ -252,24 +252,24 @@ ocl_describe(Ocl *o, jot_Ctx *ctx, OclHandle platform, char *why, size_t why_nby
     char driver[128], version[128], of[128] = {0};
     const char *unfit;
 
-    ocl_text(o, o->device, OCL_DEVICE_NAME, o->name, sizeof o->name);
+    ocl_text(o, o->device, OCL_DEVICE_NAME, o->driver.name, sizeof o->driver.name);
     ocl_text(o, o->device, OCL_DRIVER_VERSION, driver, sizeof driver);
     ocl_text(o, o->device, OCL_DEVICE_VERSION, version, sizeof version);
     o->cl.platform_info(platform, OCL_PLATFORM_VERSION, sizeof of - 1, of, NULL);
     o->group = ocl_most_items(o);
     o->group_nbytes = ocl_number(o, OCL_LOCAL_NBYTES);
-    o->most_nbytes = ocl_number(o, OCL_MAX_ALLOC);
+    o->driver.most_nbytes = (size_t)ocl_number(o, OCL_MAX_ALLOC);
     o->most_parameters = ocl_size(o, OCL_MAX_PARAMETERS);
     o->doubles = ocl_number(o, OCL_DOUBLE_CONFIG) != 0;
     o->atomics64 = ocl_extends(o, ctx, "cl_khr_int64_base_atomics");
     snprintf(o->options, sizeof o->options, "-cl-std=CL1.2%s",
              ocl_number(o, OCL_SINGLE_CONFIG) & OCL_ROUNDED_DIVIDE
                  ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
-    snprintf(o->key, sizeof o->key, "opencl\n%s\n%s\n%s\n%s\n%s\n", of, o->name, version, driver,
-             o->options);
+    snprintf(o->driver.key, sizeof o->driver.key, "opencl\n%s\n%s\n%s\n%s\n%s\n%d %d\n", of,
+             o->driver.name, version, driver, o->options, o->doubles, o->atomics64);
     unfit = ocl_unfit(o, version);
     if (unfit)
-        snprintf(why, why_nbytes, "%s (%s): %s", o->name, version, unfit);
+        snprintf(why, why_nbytes, "%s (%s): %s", o->driver.name, version, unfit);
     return !unfit;
 }
 

@@ -1,10 +1,10 @@
 /* backends/opencl/opencl.h - what the files of the OpenCL backend share: the loader's functions, as
  * far as they are used (OpenCL 1.2), and the backend's state.
  *
- * Read before: backends/host/host.h. After: backends/opencl/opencl.c, backends/opencl/find.c. */
+ * Read before: backends/host/driver.h. After: backends/opencl/opencl.c, backends/opencl/find.c. */
 #ifndef JOT_OPENCL_H
 #define JOT_OPENCL_H
-#include "backends/host/host.h"
+#include "backends/host/driver.h"
 #ifndef JOT_NO_HOST
 
 typedef struct OclObject *OclHandle; /* platform, device, context, queue, program, kernel, memory */
@@ -64,46 +64,24 @@ typedef struct {
     int32_t (*unmap)(OclHandle, OclHandle, void *, uint32_t, const OclHandle *, OclHandle *);
 } OclFunctions;
 
-/* Pinned memory of a copy to the host: at.host is where the buffer is mapped. */
 typedef struct {
-    Pinned at;
-    OclHandle buffer, done; /* the event of its end */
-} OclFetch;
-
-typedef struct {
+    Driver driver;
     void *library;
     OclFunctions cl;
     OclHandle device, context, queue, fetches; /* the second queue: copies to the host */
-    Cache cache;
-    char key[700];         /* what a binary depends on besides its text */
-    char options[80], name[128];
+    char options[80];
     bool doubles, atomics64; /* arithmetic of f64, atomic operators on 8 bytes */
     size_t most_parameters; /* bytes of a kernel's arguments */
     size_t group;           /* most items of a work-group, of whatever kernel */
     uint64_t group_nbytes;  /* their memory */
-    uint64_t most_nbytes;   /* of one piece of memory */
-    PinnedIdle idle;
 } Ocl;
 
-static inline Ocl *
-jot_ocl_of(const Backend *backend)
-{
-    return backend->state;
-}
-
-JOT_FN const char *jot_ocl_status(int32_t status); /* ", CL_OUT_OF_RESOURCES"; "": any other */
-JOT_FN bool jot_ocl_failed(Ocl *o, jot_Ctx *ctx, const char *what, int32_t status);
+JOT_FN const char *jot_ocl_status(int32_t status); /* "CL_OUT_OF_RESOURCES" */
 
 /* backends/opencl/find.c: the loader is opened, a device chosen and described; its platform is not
  * kept. False: *why says why; what was opened stays in *o. */
 JOT_FN bool jot_ocl_find(Ocl *o, jot_Ctx *ctx, char *why, size_t why_nbytes);
 JOT_FN void jot_ocl_lose(Ocl *o); /* the loader is closed */
-/* backends/opencl/fetch.c: what Device has of these names. */
-JOT_FN DeviceCopy *jot_ocl_fetch(Backend *backend, jot_Ctx *ctx, void *mem, size_t nbytes);
-JOT_FN const void *jot_ocl_fetched(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
-JOT_FN void jot_ocl_fetch_end(Backend *backend, jot_Ctx *ctx, DeviceCopy *copy);
-JOT_FN void jot_ocl_fetch_before(Backend *backend, DeviceCopy *copy);
-JOT_FN void jot_ocl_fetch_close(Ocl *o, jot_Ctx *ctx);
 
 #endif
 #endif

@@ -29,25 +29,6 @@ typedef struct {
     int64_t at, n;                  /* the constant; extent of the dimension */
 } Batch;
 
-/* Axes of its own shape that a plain reindex moves along. */
-static uint64_t
-batch_axes(jot_Ctx *ctx, const Node *map)
-{
-    uint64_t axes = 0;
-    int d;
-
-    for (d = 0; d < map->nindex; d++)
-        axes |= jot_ix_axes(&ctx->ix, map->index[d]);
-    return axes;
-}
-
-static bool
-batch_plain(const Node *n, NodeKind kind)
-{
-    return n->kind == kind && n->ncond == 0 && !n->data && n->hash
-        && (kind == NODE_EW || n->ninputs == 1);
-}
-
 /* The one dimension of the variable that the map reads at a constant. */
 static bool
 batch_sliced(jot_Ctx *ctx, Batch *b, NodeId id)
@@ -58,7 +39,7 @@ batch_sliced(jot_Ctx *ctx, Batch *b, NodeId id)
 
     b->map = id;
     b->dim = -1;
-    if (!batch_plain(map, NODE_REINDEX))
+    if (!jot_stack_plain(map, NODE_REINDEX))
         return false;
     x = jot_node(ctx, map->input[0]);
     for (d = 0; d < map->nindex; d++)
@@ -77,28 +58,27 @@ static bool
 batch_of(jot_Ctx *ctx, NodeId id, Batch *b)
 {
     const Node *n = jot_node(ctx, id), *y;
-    uint64_t rows, kept = 0;
-    int side, d;
+    uint64_t rows, others, kept;
+    int side;
 
-    if (!batch_plain(n, NODE_REDUCE) || n->op != JOT_ADD || n->rank >= JOT_MAX_RANK)
+    if (!jot_stack_plain(n, NODE_REDUCE) || n->op != JOT_ADD || n->rank >= JOT_MAX_RANK)
         return false;
     y = jot_node(ctx, n->input[0]);
-    if (!batch_plain(y, NODE_EW) || y->op != EW_MUL || y->nelem > BATCH_FLOPS / 2)
+    if (!jot_stack_plain(y, NODE_EW) || y->op != EW_MUL || y->nelem > BATCH_FLOPS / 2)
         return false;
-    for (d = 0; d < n->nindex; d++)
-        kept |= jot_ix_axes(&ctx->ix, n->index[d]);
+    kept = jot_stack_axes(ctx, n->index, n->nindex);
     b->reduce = id;
     b->mul = n->input[0];
     for (side = 0; side < 2; side++) {
-        const Node *other = jot_node(ctx, y->input[1 - side]);
+        const Node *map = jot_node(ctx, y->input[side]), *other = jot_node(ctx, y->input[1 - side]);
 
         b->other = y->input[1 - side];
         if (!batch_sliced(ctx, b, y->input[side]) || other->kind != NODE_REINDEX || other->ncond
             || other->ninputs != 1)
             continue;
-        rows = batch_axes(ctx, jot_node(ctx, b->map));
-        if ((rows & kept & ~batch_axes(ctx, other)) && (batch_axes(ctx, other) & kept & ~rows)
-            && (rows & batch_axes(ctx, other) & ~kept))
+        rows = jot_stack_axes(ctx, map->index, map->nindex);
+        others = jot_stack_axes(ctx, other->index, other->nindex);
+        if ((rows & kept & ~others) && (others & kept & ~rows) && (rows & others & ~kept))
             return true;
     }
     return false;
@@ -158,29 +138,6 @@ batch_product(jot_Ctx *ctx, const Batch *b)
              : 0;
 }
 
-/* Product t is slice t of all of them. */
-static bool
-batch_slice(jot_Ctx *ctx, NodeId id, NodeId all, int64_t t)
-{
-    const Node *n = jot_node(ctx, id);
-    NodeSpec s = {0};
-    Ix index[JOT_MAX_RANK];
-    int k;
-
-    index[0] = jot_ix_const(&ctx->ix, t);
-    for (k = 0; k < n->rank; k++)
-        index[k + 1] = n->ext[k] == 1 ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
-    s.kind = NODE_REINDEX;
-    s.dtype = (jot_DType)n->dtype;
-    s.rank = n->rank;
-    s.ext = n->ext;
-    s.ninputs = 1;
-    s.input = &all;
-    s.nindex = n->rank + 1;
-    s.index = index;
-    return jot_node_become(ctx, id, &s);
-}
-
 /* True: the products of b are slices now. */
 static bool
 batch_join(jot_Ctx *ctx, const Batch *b)
@@ -198,7 +155,7 @@ batch_join(jot_Ctx *ctx, const Batch *b)
         whole = (member[t] = batch_member(ctx, b, t)) != 0;
     all = member && whole ? batch_product(ctx, b) : 0;
     for (t = 0; t < b->n && all; t++)
-        if (!batch_slice(ctx, member[t], all, t))
+        if (!jot_stack_becomes_row(ctx, member[t], all, t))
             break;
     jot_mem_free(&ctx->mem, member, (size_t)b->n * sizeof *member);
     return all != 0;

@@ -457,18 +457,12 @@ cell_becomes_row(Cells *s, uint32_t i)
     jot_Ctx *ctx = s->ctx;
     const Node *n = jot_node(ctx, s->list->v[i]);
     Piece piece = {s->at[i].all, s->at[i].row * n->nelem};
-    Ix index[JOT_MAX_RANK];
-    jot_Scalar zero = {0};
     NodeSpec spec;
     NodeId row;
-    int k;
 
-    index[0] = jot_ix_const(&ctx->ix, 0);
-    for (k = 0; k < n->rank && k + 1 < JOT_MAX_RANK; k++)
-        index[k + 1] = jot_ix_axis(&ctx->ix, k);
-    row = s->at[i].rows == 1
-        ? jot_reindex_node(ctx, piece.x, n->rank, n->ext, index, 0, NULL, zero, 0, NULL)
-        : jot_stack_node(ctx, (jot_DType)n->dtype, n->rank, n->ext, 1, &piece);
+    if (s->at[i].rows == 1)
+        return jot_stack_becomes_row(ctx, s->list->v[i], piece.x, 0);
+    row = jot_stack_node(ctx, (jot_DType)n->dtype, n->rank, n->ext, 1, &piece);
     if (!row)
         return false;
     spec = jot_node_spec(jot_node(ctx, row));

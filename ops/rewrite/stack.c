@@ -187,6 +187,24 @@ jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *to)
         to[k] = jot_ix_subst(&ctx->ix, from[k], rank, map, NULL, NULL);
 }
 
+JOT_FN bool
+jot_stack_becomes_row(jot_Ctx *ctx, NodeId id, NodeId all, int64_t at)
+{
+    const Node *n = jot_node(ctx, id);
+    NodeSpec s = jot_spec_of(NODE_REINDEX, (jot_DType)n->dtype, n->rank, n->ext);
+    Ix index[JOT_MAX_RANK];
+    int k;
+
+    index[0] = jot_ix_const(&ctx->ix, at);
+    for (k = 0; k < n->rank; k++)
+        index[k + 1] = n->ext[k] == 1 ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
+    s.ninputs = 1;
+    s.input = &all;
+    s.nindex = n->rank + 1;
+    s.index = index;
+    return jot_node_become(ctx, id, &s);
+}
+
 static bool
 stack_behind(Piece a, Piece b)
 {

@@ -15,6 +15,8 @@ JOT_FN uint64_t jot_stack_axes(jot_Ctx *ctx, const Ix *index, int n);
 /* The one of `made` whose rows, of these extents, are these n in any order, and zeros; 0: none. */
 JOT_FN NodeId jot_stack_holding(jot_Ctx *ctx, const NodeList *made, int n, const Piece *piece,
                                 int rank, const int64_t *row);
+/* The node is element `at` of the first dimension of `all` from now on. False: refused. */
+JOT_FN bool jot_stack_becomes_row(jot_Ctx *ctx, NodeId id, NodeId all, int64_t at);
 /* from[0..n) of a space of that rank, for axes that stand one further in. */
 JOT_FN void jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *to);
 

@@ -56,8 +56,7 @@ device_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
     for (i = 0; i < s->roots.n; i++) {
         const Node *node = jot_node(ctx, s->roots.v[i]);
 
-        out[i] = jot_buffer_of(ctx, (size_t)node->nelem * jot_dtype_nbytes((jot_DType)node->dtype),
-                               NULL);
+        out[i] = jot_buffer_of(ctx, (size_t)jot_node_nbytes(node), NULL);
         if (!out[i])
             return jot_fail_memory(ctx, "run");
     }

@@ -42,7 +42,7 @@ make_shape(FuncMake *m, FuncShape *shape, NodeId id)
     shape->dtype = (jot_DType)n->dtype;
     shape->rank = n->rank;
     shape->ext = ext;
-    shape->nbytes = (size_t)n->nelem * jot_dtype_nbytes((jot_DType)n->dtype);
+    shape->nbytes = (size_t)jot_node_nbytes(n);
     return true;
 }
 
@@ -289,7 +289,7 @@ make_results(FuncMake *m)
         const Node *n = jot_node(m->ctx, m->s.roots.v[i]);
         FuncRoot *root = jot_vec_push(&m->ctx->mem, f->roots);
 
-        root->nbytes = (size_t)n->nelem * jot_dtype_nbytes((jot_DType)n->dtype);
+        root->nbytes = (size_t)jot_node_nbytes(n);
     }
     for (i = 0; i < m->value.n; i++)
         if (!make_from(m, m->value.v[i], i < f->noutputs ? &f->output[i].from
