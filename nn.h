@@ -13,12 +13,12 @@
 extern "C" {
 #endif
 
-/* ---- parts of arrays ---------------------------------------------------------------------- */
+/* ---- parts of arrays ------------------------------------------------------------------------- */
 
 /* n positions of dimension dim, from start on (from the end where negative); the others whole. */
 JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
 
-/* ---- activations -------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 /* Element-wise. At a kink the derivative is that of the side below; of what is cut off at both
  * ends (relu6, hard_*) it is that of the middle. */
@@ -46,6 +46,136 @@ JOT_API jot_Var jot_glu(jot_Var x, int dim);
 JOT_API jot_Var jot_reglu(jot_Var x, int dim);
 JOT_API jot_Var jot_geglu(jot_Var x, int dim);
 JOT_API jot_Var jot_swiglu(jot_Var x, int dim);
+
+/* By Gumbel noise a softmax that draws: at tau near 0 of one class alone. hard: the value is 1 at
+ * the largest and 0 elsewhere, the gradient as if it were not. tau > 0. */
+JOT_API jot_Var jot_gumbel_softmax(jot_Var logits, double tau, bool hard, int dim);
+JOT_API jot_Var jot_softmin(jot_Var x, int dim);   /* softmax(-x) */
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+/* What becomes of the losses of all elements; BATCH_MEAN: their sum, divided by x's extent 0. A
+ * mean of nothing is NaN. */
+typedef enum {
+    JOT_REDUCTION_MEAN, JOT_REDUCTION_SUM, JOT_REDUCTION_BATCH_MEAN, JOT_REDUCTION_NONE
+} jot_Reduction;
+
+/* Of x and a target of the same shape (no broadcasting), in x's float dtype, to which the others
+ * are converted. */
+JOT_API jot_Var jot_mse_loss(jot_Var x, jot_Var target, jot_Reduction reduction);
+JOT_API jot_Var jot_l1_loss(jot_Var x, jot_Var target, jot_Reduction reduction);
+/* d = x - target: |d| < delta ? d^2 / 2 : delta (|d| - delta / 2); smooth_l1: the same, / beta. */
+JOT_API jot_Var jot_huber_loss(jot_Var x, jot_Var target, double delta, jot_Reduction reduction);
+JOT_API jot_Var jot_smooth_l1_loss(jot_Var x, jot_Var target, double beta,
+                                   jot_Reduction reduction);
+/* Of probabilities p, and of their logits x. The logarithm of less than 1e-37 counts as -100, and
+ * has no gradient. weight, pos_weight (of target 1): of shapes that broadcast to x's; NULL: 1. */
+JOT_API jot_Var jot_bce_loss(jot_Var p, jot_Var target, const jot_Var *weight,
+                             jot_Reduction reduction);
+JOT_API jot_Var jot_bce_with_logits_loss(jot_Var x, jot_Var target, const jot_Var *weight,
+                                         const jot_Var *pos_weight, jot_Reduction reduction);
+/* target (log(target) - x), x a logarithm; with log_target target is one too. */
+JOT_API jot_Var jot_kl_div_loss(jot_Var x, jot_Var target, bool log_target,
+                                jot_Reduction reduction);
+/* log_input: e^x - target x; else x - target log(x + eps). full: with Stirling's log(target!). */
+JOT_API jot_Var jot_poisson_nll_loss(jot_Var x, jot_Var target, bool log_input, bool full,
+                                     double eps, jot_Reduction reduction);
+/* (log(v) + (x - target)^2 / v) / 2, v = max(var, eps), where var broadcasts to x; full: with
+ * log(2 pi) / 2. */
+JOT_API jot_Var jot_gaussian_nll_loss(jot_Var x, jot_Var target, jot_Var var, bool full, double eps,
+                                      jot_Reduction reduction);
+
+/* Of classes: x (n, c, ...), integer labels (n, ...). A label outside 0..c-1 that is not ignored
+ * makes the loss NaN. A mean is weighted, over labels that are not ignored. */
+typedef struct {
+    jot_Reduction reduction;
+    const jot_Var *weight;         /* (c), of each class; NULL: 1 */
+    double smoothing;              /* of labels: this much of each goes to all classes alike */
+    bool ignore; int64_t ignored;  /* whether there is a label that does not count, and which */
+} jot_LabelLoss;
+/* x: log-probabilities; logits. options NULL: all fields 0. */
+JOT_API jot_Var jot_nll_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options);
+JOT_API jot_Var jot_cross_entropy_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options);
+/* ... with a probability for each class: target has x's shape, nothing can be ignored, and a mean
+ * is one over (n, ...). */
+JOT_API jot_Var jot_cross_entropy_soft_loss(jot_Var x, jot_Var target,
+                                            const jot_LabelLoss *options);
+
+/* With a margin, beyond which nothing is lost; y is 1 (alike, in order) or -1. */
+JOT_API jot_Var jot_margin_ranking_loss(jot_Var a, jot_Var b, jot_Var y, double margin,
+                                        jot_Reduction reduction); /* max(0, margin - y (a - b)) */
+JOT_API jot_Var jot_hinge_embedding_loss(jot_Var x, jot_Var y, double margin,
+                                         jot_Reduction reduction); /* x, or max(0, margin - x) */
+JOT_API jot_Var jot_soft_margin_loss(jot_Var x, jot_Var y,
+                                     jot_Reduction reduction); /* log(1 + e^(-y x)) */
+/* a, b (n, d), y (n): 1 - cosine, or max(0, cosine - margin) */
+JOT_API jot_Var jot_cosine_embedding_loss(jot_Var a, jot_Var b, jot_Var y, double margin,
+                                          jot_Reduction reduction);
+/* All (..., d): max(0, |anchor - positive| - |anchor - negative| + margin), p-norms over d. */
+JOT_API jot_Var jot_triplet_margin_loss(jot_Var anchor, jot_Var positive, jot_Var negative,
+                                        double margin, double p, jot_Reduction reduction);
+/* x (n, c), integer labels (n): mean over the classes of max(0, margin - x[label] + x[i]), i other
+ * than the label, of which it is 0. */
+JOT_API jot_Var jot_multi_margin_loss(jot_Var x, jot_Var labels, double margin,
+                                      jot_Reduction reduction);
+
+/* ---- norms, distances, statistics ------------------------------------------------------------ */
+
+/* x (n, c, ...), scale and shift (c): by the moments of each of `groups` groups of channels, which
+ * divide c; of each channel (jot_instance_norm without scale and shift). */
+JOT_API jot_Var jot_group_norm(jot_Var x, int64_t groups, jot_Var scale, jot_Var shift, double eps);
+JOT_API jot_Var jot_instance_norm_affine(jot_Var x, jot_Var scale, jot_Var shift, double eps);
+/* x / sqrt(mean(x^2) + eps) scale, over the last dimension, whose extent scale has */
+JOT_API jot_Var jot_rms_norm(jot_Var x, jot_Var scale, double eps);
+/* x (n, c, ...) / (k + alpha / size sum(x^2))^beta, sums over `size` channels around each. */
+JOT_API jot_Var jot_local_response_norm(jot_Var x, int64_t size, double alpha, double beta,
+                                        double k);
+/* g x / |x|_2, the norm over all dimensions but dim, whose extent g (n) has */
+JOT_API jot_Var jot_weight_norm(jot_Var x, jot_Var g, int dim);
+/* w (o, ...) divided by its largest singular value as a matrix of o rows. *u (o), not 0, comes in as
+ * the direction found so far and goes out after `iterations` steps of power iteration, for the
+ * caller to assign. */
+JOT_API jot_Var jot_spectral_norm(jot_Var w, jot_Var *u, int iterations, double eps);
+
+/* (sum |x|^p)^(1/p) over dims, which disappear, or with keep stay with extent 1. p may be infinite,
+ * of either sign (extents of 0 are refused), or 0 (how many are not 0). The derivative of a norm
+ * that is 0 is 0. */
+JOT_API jot_Var jot_vector_norm(jot_Var x, double p, jot_Ints dims, bool keep);
+JOT_API jot_Var jot_normalize(jot_Var x, double p, int dim, double eps); /* x / max(|x|_p, eps) */
+/* |a - b + eps|_p over the last dimension; a and b of one shape */
+JOT_API jot_Var jot_pairwise_distance(jot_Var a, jot_Var b, double p, double eps);
+/* sum(a b) / (max(|a|, eps) max(|b|, eps)) over dim; a and b of one shape */
+JOT_API jot_Var jot_cosine_similarity(jot_Var a, jot_Var b, int dim, double eps);
+
+JOT_API jot_Var jot_logsumexp(jot_Var x, jot_Ints dims, bool keep); /* log(sum(e^x)) */
+/* Variance and its root, of squares over n - correction: NaN where that is not above 0. */
+JOT_API jot_Var jot_var(jot_Var x, jot_Ints dims, double correction, bool keep);
+JOT_API jot_Var jot_std(jot_Var x, jot_Ints dims, double correction, bool keep);
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Element-wise. Errors, relative to 1 + |result|: at most 1e-6 in f32 and 1e-14 in f64. */
+JOT_API jot_Var jot_erfinv(jot_Var x);  /* infinite at +-1, NaN beyond */
+JOT_API jot_Var jot_lgamma(jot_Var x);  /* log|gamma(x)|, infinite at 0, -1, -2, ... */
+JOT_API jot_Var jot_digamma(jot_Var x); /* its derivative, which of jot_lgamma is as exact */
+JOT_API jot_Var jot_sinc(jot_Var x);    /* sin(pi x) / (pi x) */
+JOT_API jot_Var jot_logit(jot_Var x, double eps); /* log(x / (1 - x)), x cut off at eps and 1 - eps
+                                                     unless eps < 0 */
+/* nan for NaN, above and below for the infinities */
+JOT_API jot_Var jot_nan_to_num(jot_Var x, double nan, double above, double below);
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+/* Functions of jot_uniform's numbers; no gradient flows through them. */
+JOT_API jot_Var jot_bernoulli(jot_Var p); /* 1 with probability p, else 0; of p's float dtype */
+JOT_API jot_Var jot_randint(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t lo,
+                            int64_t hi); /* lo <= integer < hi, within 2^53 of 0 and each other */
+JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double rate);
+/* Normal, between lo and hi (which may be infinite). */
+JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
+                                     double deviation, double lo, double hi);
+JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice along dim */
+JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* i64 (n), of 0..n-1; n^2 comparisons */
 
 #ifdef __cplusplus
 }
