@@ -1,4 +1,5 @@
-/* nn.h - what networks are made of, composed on core.h: parts of arrays, activations.
+/* nn.h - what networks are made of, composed on core.h: activations, losses, norms;
+ * arrays, functions of numbers, draws.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -12,11 +13,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- parts of arrays ------------------------------------------------------------------------- */
-
-/* n positions of dimension dim, from start on (from the end where negative); the others whole. */
-JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
@@ -132,8 +128,8 @@ JOT_API jot_Var jot_local_response_norm(jot_Var x, int64_t size, double alpha, d
                                         double k);
 /* g x / |x|_2, the norm over all dimensions but dim, whose extent g (n) has */
 JOT_API jot_Var jot_weight_norm(jot_Var x, jot_Var g, int dim);
-/* w (o, ...) divided by its largest singular value as a matrix of o rows. *u (o), not 0, comes in as
- * the direction found so far and goes out after `iterations` steps of power iteration, for the
+/* w (o, ...) divided by its largest singular value as a matrix of o rows. *u (o), not 0, comes in
+ * as the direction found so far and goes out after `iterations` steps of power iteration, for the
  * caller to assign. */
 JOT_API jot_Var jot_spectral_norm(jot_Var w, jot_Var *u, int iterations, double eps);
 
@@ -151,6 +147,73 @@ JOT_API jot_Var jot_logsumexp(jot_Var x, jot_Ints dims, bool keep); /* log(sum(e
 /* Variance and its root, of squares over n - correction: NaN where that is not above 0. */
 JOT_API jot_Var jot_var(jot_Var x, jot_Ints dims, double correction, bool keep);
 JOT_API jot_Var jot_std(jot_Var x, jot_Ints dims, double correction, bool keep);
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+/* All keep x's dtype. A dimension may be given from the end (-1: the last). */
+
+/* n positions of dimension dim, from start on (from the end where negative); the others whole. */
+JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
+JOT_API jot_Var jot_take(jot_Var x, int dim, int64_t position); /* one position; dim disappears */
+/* Parts along dim: of the sizes given, which add up to its extent; of equal size but for the last.
+ * parts: room for sizes.n (n) handles, poison after a failure (false, 0). jot_chunk returns how
+ * many there are: fewer than n where they come to an end before. */
+JOT_API bool jot_split(jot_Var x, int dim, jot_Ints sizes, jot_Var *parts);
+JOT_API int jot_chunk(jot_Var x, int dim, int n, jot_Var *parts);
+JOT_API jot_Var jot_roll(jot_Var x, int64_t shift, int dim); /* out[i + shift] = x[i], cyclic */
+JOT_API jot_Var jot_flatten(jot_Var x, int first, int last); /* dimensions first..last as one */
+/* Each position of dim `times` times, one after the other. */
+JOT_API jot_Var jot_repeat_interleave(jot_Var x, int64_t times, int dim);
+JOT_API jot_Var jot_masked_fill(jot_Var x, jot_Var mask, double value); /* mask ? value : x; mask
+                                                                           broadcasts to x */
+
+/* Of matrices (..., m, n); diagonal k is k columns right of the main one, within 2^40 of it. */
+JOT_API jot_Var jot_tril(jot_Var x, int64_t k);       /* 0 right of diagonal k */
+JOT_API jot_Var jot_triu(jot_Var x, int64_t k);       /* 0 left of it */
+JOT_API jot_Var jot_diagonal(jot_Var x, int64_t k);   /* (..., length of it) */
+JOT_API jot_Var jot_trace(jot_Var x);                 /* (...): the sum of the main one */
+JOT_API jot_Var jot_diag_embed(jot_Var x, int64_t k); /* (..., n): matrices with x on diagonal k */
+JOT_API jot_Var jot_eye(jot_Ctx *ctx, jot_DType dtype, int64_t m, int64_t n);
+/* n numbers of a float dtype from start to end, both included */
+JOT_API jot_Var jot_linspace(jot_Ctx *ctx, jot_DType dtype, double start, double end, int64_t n);
+/* grids[k][i0, i1, ...] = vectors[k][ik]; room for vectors.n handles, poison after a failure */
+JOT_API bool jot_meshgrid(jot_Vars vectors, jot_Var *grids);
+
+/* Elements at places that are data. As in jot_gather a place outside x gives 0, or takes nothing,
+ * and negative ones do not count from the end. index: integers. */
+/* out[i, j, ...] = x[i, index[i, j, ...], ...], the index in dimension dim: of x's rank, and no
+ * further than x elsewhere. */
+JOT_API jot_Var jot_take_along(jot_Var x, jot_Var index, int dim);
+JOT_API jot_Var jot_gather_nd(jot_Var x, jot_Var index); /* index (..., k): out[i, ...] = x[index[i,
+                                                            0], ..., index[i, k - 1], ...] */
+/* The same the other way round: x with y (of the shape that gathering would give, converted to x's
+ * dtype) written over it, where the last of several counts; with y joined to it by op, which is
+ * JOT_ADD, JOT_MUL, JOT_MAX or JOT_MIN. */
+JOT_API jot_Var jot_scatter(jot_Var x, jot_Var index, jot_Var y, int dim);
+JOT_API jot_Var jot_scatter_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y, int dim);
+JOT_API jot_Var jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y);
+JOT_API jot_Var jot_scatter_nd_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y);
+
+/* (n): how many of x (integers) are 0, 1, ..., or the sum of their weights (of x's shape; NULL: 1,
+ * and the result i64); others are not counted. */
+JOT_API jot_Var jot_bincount(jot_Var x, const jot_Var *weight, int64_t n);
+/* i64 (bins): how many of x are in each of equal parts of lo..hi, hi included */
+JOT_API jot_Var jot_histogram(jot_Var x, int64_t bins, double lo, double hi);
+/* i64, of x's shape: how many of sorted (n) are less than each (right: or equal). n comparisons
+ * each. */
+JOT_API jot_Var jot_searchsorted(jot_Var sorted, jot_Var x, bool right);
+
+/* ---- products, comparison -------------------------------------------------------------------- */
+
+JOT_API jot_Var jot_outer(jot_Var a, jot_Var b);           /* (m), (n) -> (m, n) */
+JOT_API jot_Var jot_cross(jot_Var a, jot_Var b, int dim);  /* of one shape; dim has extent 3 */
+JOT_API jot_Var jot_kron(jot_Var a, jot_Var b);            /* of one rank: blocks a[i] b */
+/* a (..., m, d), b (..., n, d) -> (..., m, n): |a - b|_p over d, leading extents by NumPy's rules;
+ * no differences are stored */
+JOT_API jot_Var jot_cdist(jot_Var a, jot_Var b, double p);
+/* bool: |a - b| <= atol + rtol |b|, or equal, or with equal_nan both NaN; whether all are */
+JOT_API jot_Var jot_isclose(jot_Var a, jot_Var b, double rtol, double atol, bool equal_nan);
+JOT_API jot_Var jot_allclose(jot_Var a, jot_Var b, double rtol, double atol, bool equal_nan);
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
@@ -174,7 +237,7 @@ JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, d
 /* Normal, between lo and hi (which may be infinite). */
 JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
                                      double deviation, double lo, double hi);
-JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice along dim */
+JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice of dim */
 JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* i64 (n), of 0..n-1; n^2 comparisons */
 
 #ifdef __cplusplus

@@ -100,24 +100,83 @@ nn_fits(jot_Ctx *ctx, jot_Var v, jot_Var like, const char *op, const char *arg)
     return fits;
 }
 
-/* An index that is read: "@e0(i0,i1)" over rank dimensions of the space, then `last` if any. */
+/* A list of n that the caller gave as a pointer. */
+static inline bool
+nn_list(jot_Ctx *ctx, int n, bool given, const char *op, const char *arg)
+{
+    if (n < 0 || (n && !given))
+        jot_raise(ctx, JOT_ERANGE, "%s: %s: a list asked, %d of none found", op, arg, n);
+    return n >= 0 && (!n || given);
+}
+
+/* A diagonal's distance from the main one. */
+static inline bool
+nn_offset(jot_Ctx *ctx, int64_t k, const char *op)
+{
+    const int64_t most = (int64_t)1 << 40;
+    if (k < -most || k > most)
+        jot_raise(ctx, JOT_ERANGE, "%s: k: within 2^40 of 0 asked, %lld found", op, (long long)k);
+    return k >= -most && k <= most;
+}
+
+/* x is of matrices, with a diagonal k. */
+static inline bool
+nn_matrix(jot_Var x, int64_t k, const char *op)
+{
+    if (!jot_check(x.ctx, x, op, "x"))
+        return false;
+    if (jot_rank(x) < 2)
+        jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of at least 2 (..., m, n) asked, %d found", op,
+                  jot_rank(x));
+    return jot_rank(x) >= 2 && nn_offset(x.ctx, k, op);
+}
+
+/* ---- index expressions ---- */
+
+/* Both end the text and return where it ends. */
+static inline char *
+nn_put(char *to, const char *s)
+{
+    while (*s)
+        *to++ = *s++;
+    *to = 0;
+    return to;
+}
+
+static inline char *
+nn_put_int(char *to, int64_t v)
+{
+    char digits[24], *d = digits + sizeof digits - 1;
+    uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    *d = 0;
+    do {
+        *--d = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    return nn_put(v < 0 ? nn_put(to, "-") : to, d);
+}
+
+static inline void
+nn_axes(const char *at[JOT_MAX_RANK], int rank)
+{
+    for (int d = 0; d < rank; d++)
+        at[d] = nn_axis[d];
+}
+
+/* An element of an index: "@e0(i0,i1)" over rank dimensions of the space, then `last` if any. */
 static inline const char *
 nn_load(char text[96], int rank, const char *last)
 {
-    char *t = text;
-    for (const char *s = "@e0("; *s;)
-        *t++ = *s++;
-    for (int d = 0; d <= rank; d++) {
-        const char *s = d < rank ? nn_axis[d] : last;
-        if (s && d)
-            *t++ = ',';
-        while (s && *s)
-            *t++ = *s++;
-    }
-    *t++ = ')';
-    *t = 0;
+    char *t = nn_put(text, "@e0(");
+    for (int d = 0; d < rank; d++)
+        t = nn_put(d ? nn_put(t, ",") : t, nn_axis[d]);
+    if (last)
+        t = nn_put(rank ? nn_put(t, ",") : t, last);
+    nn_put(t, ")");
     return text;
 }
+
+/* ---- numbers ---- */
 
 /* NaN, whoever compiles this */
 static inline double

@@ -2,8 +2,8 @@
  * are in nn.h and tests/test_arrays.c asks for them.
  *
  *     erfinv      a rational start (Giles 2012), then steps of Halley's on erf, or erfc near +-1
- *     lgamma      Stirling's series at x + 8, less the logarithm of the factors in between; below
- *                 1/2 by reflection
+ *     lgamma      Stirling's series at x + 8 (f32: x + 3), less the logarithm of the factors in
+ *                 between; below 1/2 by reflection
  *     digamma     the derivative of that series, term by term
  *     sinc        Taylor's series near 0, where sin(x) / x would lose the digits of its derivatives
  *
@@ -80,12 +80,20 @@ jot_erfinv(jot_Var x)
     jot_Var a = special_or(inside, size, 0);
     jot_Var y = special_erfinv_step(special_erfinv_start(a), a);
     y = jot_mul(jot_sign(wide), special_erfinv_step(y, a));
-    jot_Var edge = jot_select(jot_eq(size, special_k(wide, 1)),
-                              jot_mul(wide, special_k(wide, nn_inf())), special_k(wide, nn_nan()));
+    jot_Var edge = jot_mul(jot_stop_grad(wide), special_k(wide, nn_inf()));
+    edge = jot_select(jot_eq(size, special_k(wide, 1)), edge, special_k(wide, nn_nan()));
     return jot_leave(x.ctx, jot_cast(jot_select(inside, y, edge), jot_dtype(x)));
 }
 
 /* ---- gamma ---- */
+
+/* How far a series is from x where x is small: as far as it needs for its digits, since each step
+ * costs some. */
+static int
+special_steps(jot_Var x)
+{
+    return jot_dtype(x) == JOT_F64 ? 8 : 3;
+}
 
 /* sin(pi x) or cos(pi x), but for the sign: of the distance from the nearest whole number, which is
  * exact */
@@ -105,10 +113,11 @@ jot_lgamma(jot_Var x)
         return nn_poison(x.ctx);
     jot_Var wide = nn_wide(x), low = jot_lt(wide, special_k(wide, 0.5));
     jot_Var r = jot_select(low, jot_offset(jot_neg(wide), 1), wide);
-    jot_Var small = jot_lt(r, special_k(r, 8)), few = special_or(small, r, 1), factors = few;
-    for (int k = 1; k < 8; k++)
+    const int steps = special_steps(r);
+    jot_Var small = jot_lt(r, special_k(r, steps)), few = special_or(small, r, 1), factors = few;
+    for (int k = 1; k < steps; k++)
         factors = jot_mul(factors, jot_offset(few, k));
-    jot_Var z = jot_select(small, jot_offset(few, 8), r), per = jot_reciprocal(z);
+    jot_Var z = jot_select(small, jot_offset(few, steps), r), per = jot_reciprocal(z);
     jot_Var y = jot_mul(jot_offset(z, -0.5), jot_offset(jot_log(z), -1));
     y = jot_add(jot_offset(y, 0.91893853320467274178 - 0.5),
                 jot_mul(per, special_poly(jot_square(per), stirling, 7)));
@@ -128,14 +137,15 @@ jot_digamma(jot_Var x)
         return nn_poison(x.ctx);
     jot_Var wide = nn_wide(x), low = jot_lt(wide, special_k(wide, 0.5));
     jot_Var r = jot_select(low, jot_offset(jot_neg(wide), 1), wide);
-    jot_Var small = jot_lt(r, special_k(r, 8)), few = special_or(small, r, 1);
-    jot_Var steps = jot_reciprocal(few);
-    for (int k = 1; k < 8; k++)
-        steps = jot_add(steps, jot_reciprocal(jot_offset(few, k)));
-    jot_Var z = jot_select(small, jot_offset(few, 8), r), per = jot_square(jot_reciprocal(z));
+    const int steps = special_steps(r);
+    jot_Var small = jot_lt(r, special_k(r, steps)), few = special_or(small, r, 1);
+    jot_Var between = jot_reciprocal(few);
+    for (int k = 1; k < steps; k++)
+        between = jot_add(between, jot_reciprocal(jot_offset(few, k)));
+    jot_Var z = jot_select(small, jot_offset(few, steps), r), per = jot_square(jot_reciprocal(z));
     jot_Var y = jot_sub(jot_log(z), jot_scale(jot_reciprocal(z), 0.5));
     y = jot_sub(y, jot_mul(per, special_poly(per, series, 7)));
-    y = jot_sub(y, special_or(small, steps, 0));
+    y = jot_sub(y, special_or(small, between, 0));
     jot_Var t = special_or(low, wide, 0.25);
     jot_Var turn = jot_div(special_turn(t, jot_cos), special_turn(t, jot_sin));
     y = jot_select(low, jot_sub(y, jot_scale(turn, 3.14159265358979323846)), y);
