@@ -217,7 +217,7 @@ JOT_API jot_Var jot_allclose(jot_Var a, jot_Var b, double rtol, double atol, boo
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* Element-wise. Errors, relative to 1 + |result|: at most 1e-6 in f32 and 1e-14 in f64. */
+/* Element-wise. Errors, relative to 1 + |result|: at most 2e-6 in f32 and 2e-14 in f64. */
 JOT_API jot_Var jot_erfinv(jot_Var x);  /* infinite at +-1, NaN beyond */
 JOT_API jot_Var jot_lgamma(jot_Var x);  /* log|gamma(x)|, infinite at 0, -1, -2, ... */
 JOT_API jot_Var jot_digamma(jot_Var x); /* its derivative, which of jot_lgamma is as exact */

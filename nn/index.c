@@ -12,11 +12,11 @@
 #include "nn/parts.h"
 
 /* Expressions of a map: those of dimensions that are read from the index are texts. */
-typedef struct { const char *at[JOT_MAX_RANK]; char text[JOT_MAX_RANK][96]; } IndexMap;
+typedef struct { const char *at[JOT_MAX_RANK]; char text[JOT_MAX_RANK][96]; } PlaceMap;
 
 /* i0, ..., @e0(i0, ..., i_rank-1) at dim, ... */
 static jot_Strs
-index_along(IndexMap *m, int rank, int dim)
+index_along(PlaceMap *m, int rank, int dim)
 {
     nn_axes(m->at, rank);
     m->at[dim] = nn_load(m->text[0], rank, NULL);
@@ -25,7 +25,7 @@ index_along(IndexMap *m, int rank, int dim)
 
 /* @e0(i0, ..., i_lead-1, 0), @e0(..., 1), ... k of them, then the axes that follow lead */
 static jot_Strs
-index_tuple(IndexMap *m, int lead, int k, int rank)
+index_tuple(PlaceMap *m, int lead, int k, int rank)
 {
     static const char *const digit[JOT_MAX_RANK] = {
         "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"
@@ -63,7 +63,7 @@ jot_Var
 jot_take_along(jot_Var x, jot_Var index, int dim)
 {
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, index));
-    IndexMap m;
+    PlaceMap m;
     if (!index_check(ctx, x, index, &dim, "take_along"))
         return nn_poison(ctx);
     return jot_reindex_ex(x, jot_shape(index), index_along(&m, jot_rank(x), dim), JOT_NONE_STRS, 0,
@@ -103,7 +103,7 @@ jot_gather_nd(jot_Var x, jot_Var index)
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, index));
     int64_t ext[JOT_MAX_RANK];
     int rank;
-    IndexMap m;
+    PlaceMap m;
     if (!index_tuples(ctx, x, index, ext, &rank, "gather_nd"))
         return nn_poison(ctx);
     jot_Strs at = index_tuple(&m, jot_rank(index) - 1, (int)jot_extent(index, -1), jot_rank(x));
@@ -168,7 +168,7 @@ jot_scatter_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y, int dim
 {
     static const char name[] = "scatter_reduce";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, index, y));
-    IndexMap m;
+    PlaceMap m;
     if (!index_check(ctx, x, index, &dim, name) || !index_op(ctx, op, name) ||
         !index_shape_is(ctx, y, jot_shape(index), name))
         return nn_poison(ctx);
@@ -180,7 +180,7 @@ jot_scatter(jot_Var x, jot_Var index, jot_Var y, int dim)
 {
     static const char op[] = "scatter";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, index, y));
-    IndexMap m;
+    PlaceMap m;
     if (!index_check(ctx, x, index, &dim, op) || !index_shape_is(ctx, y, jot_shape(index), op))
         return nn_poison(ctx);
     jot_push(ctx);
@@ -197,7 +197,7 @@ jot_scatter_nd_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y)
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, index, y));
     int64_t ext[JOT_MAX_RANK];
     int rank;
-    IndexMap m;
+    PlaceMap m;
     if (!index_tuples(ctx, x, index, ext, &rank, name) || !index_op(ctx, op, name) ||
         !index_shape_is(ctx, y, jot_ints(rank, ext), name))
         return nn_poison(ctx);
@@ -213,7 +213,7 @@ jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y)
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, index, y));
     int64_t ext[JOT_MAX_RANK];
     int rank, lead = jot_rank(index) - 1, k, rest;
-    IndexMap m, back;
+    PlaceMap m, back;
     if (!index_tuples(ctx, x, index, ext, &rank, op) ||
         !index_shape_is(ctx, y, jot_ints(rank, ext), op))
         return nn_poison(ctx);
@@ -240,7 +240,7 @@ jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y)
 static jot_Var
 index_count(jot_Var at, jot_Var weight, int64_t n)
 {
-    IndexMap m;
+    PlaceMap m;
     const char *load = nn_load(m.text[0], jot_rank(at), NULL);
     if (!jot_rank(at)) {
         at = jot_reshape(at, JOT_SHAPE(1));
