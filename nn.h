@@ -1,5 +1,5 @@
-/* nn.h - what networks are made of, composed on core.h: activations, losses, norms;
- * arrays, functions of numbers, draws.
+/* nn.h - what networks are made of, composed on core.h: activations, losses, norms; arrays,
+ * running reductions, order, functions of numbers, draws.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -203,6 +203,38 @@ JOT_API jot_Var jot_histogram(jot_Var x, int64_t bins, double lo, double hi);
  * each. */
 JOT_API jot_Var jot_searchsorted(jot_Var sorted, jot_Var x, bool right);
 
+/* ---- running reductions ---------------------------------------------------------------------- */
+
+/* y of x's shape: op over the elements of x along dim up to each one and with it; exclusive: up to
+ * it and without it (the first is op's identity); reverse: from each one to the end. op is JOT_ADD,
+ * JOT_MUL, JOT_MAX or JOT_MIN, else JOT_EUSE, and the dtype that of jot_reduce. Sums and products
+ * are not made in order, but by blocks: more exact, not bit for bit the loop's. */
+enum { JOT_SCAN_EXCLUSIVE = 1, JOT_SCAN_REVERSE = 2 };
+JOT_API jot_Var jot_scan(jot_ReduceOp op, jot_Var x, int dim, unsigned how);
+JOT_API jot_Var jot_cumsum(jot_Var x, int dim);
+JOT_API jot_Var jot_cumprod(jot_Var x, int dim);
+JOT_API jot_Var jot_cummax(jot_Var x, int dim);
+JOT_API jot_Var jot_cummin(jot_Var x, int dim);
+JOT_API jot_Var jot_logcumsumexp(jot_Var x, int dim); /* log of the running sum of e^x, a float */
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* Along dim, ascending or descending; of equals the first stays first, NaN is the largest, -0
+ * equals 0. Less than 2^32 elements along dim, else JOT_ESHAPE. Values have the dtype of x and the
+ * gradient of what was read, positions are i64 and have none. */
+JOT_API jot_Var jot_argsort(jot_Var x, int dim, bool descending); /* positions, of x's shape */
+JOT_API jot_Var jot_sort(jot_Var x, int dim, bool descending);
+JOT_API jot_Var jot_ranks(jot_Var x, int dim); /* at which position of the order each element is */
+/* The k largest (else smallest) in order and their positions, dim k long. False, and poison in
+ * both, after a failure. */
+JOT_API bool jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values,
+                      jot_Var *positions);
+/* dim, of 1 element or more, disappears; NaN where there is one. The median is the lower of two;
+ * a quantile, q in 0..1, lies between its neighbours as a float does. */
+JOT_API jot_Var jot_median(jot_Var x, int dim);
+JOT_API jot_Var jot_quantile(jot_Var x, double q, int dim);
+JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* of 0..n-1, drawn as jot_uniform */
+
 /* ---- products, comparison -------------------------------------------------------------------- */
 
 JOT_API jot_Var jot_outer(jot_Var a, jot_Var b);           /* (m), (n) -> (m, n) */
@@ -238,7 +270,6 @@ JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, d
 JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
                                      double deviation, double lo, double hi);
 JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice of dim */
-JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* i64 (n), of 0..n-1; n^2 comparisons */
 
 #ifdef __cplusplus
 }

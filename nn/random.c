@@ -5,7 +5,6 @@
  *     exponential        -log(1 - u) / rate           1 - u is never 0
  *     categorical        arg-max of logits - log(E)   E exponential: Gumbel noise
  *     truncated normal   Phi^-1 of a uniform number between Phi(lo) and Phi(hi)
- *     permutation        the ranks of uniform numbers, counted: n^2 comparisons, nothing stored
  *
  * Read before: nn/special.c. After: nn.h. */
 #include "nn.h"
@@ -139,20 +138,4 @@ jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
     jot_Var y = jot_scale(jot_erfinv(jot_offset(jot_scale(u, 2), -1)), 1.41421356237309504880);
     return jot_leave(ctx, jot_cast(jot_clamp(jot_offset(jot_scale(y, deviation), mean), lo, hi),
                                    dtype));
-}
-
-/* Rank i: how many numbers are less than the i-th, or equal and before it. */
-jot_Var
-jot_permutation(jot_Ctx *ctx, int64_t n)
-{
-    if (!nn_least(ctx, (double)n, 0, "permutation", "n"))
-        return nn_poison(ctx);
-    jot_push(ctx);
-    jot_Var u = jot_uniform(ctx, JOT_F64, JOT_SHAPE(n));
-    jot_Var mine = jot_reindex(u, JOT_SHAPE(n, n), JOT_INDEX("i0"));
-    jot_Var other = jot_reindex(u, JOT_SHAPE(n, n), JOT_INDEX("i1"));
-    jot_Var before = jot_lt(jot_iota(ctx, JOT_I64, JOT_SHAPE(n, n), 1),
-                            jot_iota(ctx, JOT_I64, JOT_SHAPE(n, n), 0));
-    jot_Var equal = jot_logical_and(jot_eq(other, mine), before);
-    return jot_leave(ctx, jot_sum(jot_logical_or(jot_lt(other, mine), equal), JOT_DIMS(1)));
 }
