@@ -28,7 +28,7 @@ norm_of(jot_Var x, double p, jot_Ints dims, bool keep)
     jot_Var y = jot_abs(x);
     if (p == 1)
         return jot_reduce(JOT_ADD, y, dims, keep);
-    if (p == nn_inf() || p == -nn_inf())
+    if (p == nn_infinity() || p == -nn_infinity())
         return jot_reduce(p > 0 ? JOT_MAX : JOT_MIN, y, dims, keep);
     jot_Var power = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), p);
     jot_Var sum = jot_reduce(JOT_ADD, jot_pow(y, power), dims, keep);

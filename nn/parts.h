@@ -187,10 +187,10 @@ nn_nan(void)
 }
 
 static inline double
-nn_inf(void)
+nn_infinity(void)
 {
-    union { uint64_t u; double f; } inf = { (uint64_t)0x7ff0 << 48 };
-    return inf.f;
+    union { uint64_t u; double f; } infinity = { (uint64_t)0x7ff0 << 48 };
+    return infinity.f;
 }
 
 static inline jot_DType
@@ -210,13 +210,6 @@ static inline jot_Var
 nn_zero(jot_Var like)
 {
     return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), 0);
-}
-
-static inline double
-nn_infinity(void)
-{
-    union { uint64_t u; double f; } infinity = { (uint64_t)0x7ff0 << 48 };
-    return infinity.f;
 }
 
 /* An element-wise composition begins: x as a float, in a scope that jot_leave ends. */

@@ -80,7 +80,7 @@ jot_erfinv(jot_Var x)
     jot_Var a = special_or(inside, size, 0);
     jot_Var y = special_erfinv_step(special_erfinv_start(a), a);
     y = jot_mul(jot_sign(wide), special_erfinv_step(y, a));
-    jot_Var edge = jot_mul(jot_stop_grad(wide), special_k(wide, nn_inf()));
+    jot_Var edge = jot_mul(jot_stop_grad(wide), special_k(wide, nn_infinity()));
     edge = jot_select(jot_eq(size, special_k(wide, 1)), edge, special_k(wide, nn_nan()));
     return jot_leave(x.ctx, jot_cast(jot_select(inside, y, edge), jot_dtype(x)));
 }
