@@ -1,4 +1,5 @@
-/* nn.h - what networks are made of, composed on core.h: parts of arrays, activations.
+/* nn.h - what networks are made of, composed on core.h: parts of arrays, windows over
+ * images, activations.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -17,6 +18,45 @@ extern "C" {
 
 /* n positions of dimension dim, from start on (from the end where negative); the others whole. */
 JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
+
+/* ---- windows over images ------------------------------------------------------------------ */
+
+/* An image x is (n, c, ...) with 1 to 3 dimensions behind its channels. A list of 3 has a number for
+ * each of these; those that x has not are not looked at. Extents of 0 before them are allowed. */
+typedef struct {
+    int stride[3], pad[3], dilation[3], groups; /* 0: 1, 0, 1, 1 */
+    int out_pad[3]; /* conv_transpose: rows more at the end, fewer than stride or dilation */
+    bool same;      /* conv: pad for one result per stride begun, the odd row at the end */
+} jot_ConvNd;
+/* x (n, c, ...), w (o, c / groups, k...) -> (n, o, ...), as jot_conv2d; bias (o), or an empty handle
+ * for none. conv NULL: all fields 0. */
+JOT_API jot_Var jot_conv(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv);
+/* The gradient of a convolution by its image: x (n, c, ...), w (c, o / groups, k...) -> (n, o, ...)
+ * of extents (x - 1) stride - 2 pad + dilation (k - 1) + out_pad + 1. */
+JOT_API jot_Var jot_conv_transpose(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv);
+
+typedef struct {
+    int size[3], stride[3], pad[3], dilation[3]; /* 0: none, size, 0, 1; pad is at most half of size */
+    bool ceil;    /* a last window may reach beyond the padding, if it begins before its end */
+    bool exclude; /* avg_pool: padding does not count; what is beyond padding never does */
+} jot_PoolNd;
+/* x (n, c, ...) -> (n, c, ...) */
+JOT_API jot_Var jot_max_pool(jot_Var x, const jot_PoolNd *pool); /* equal maxima share gradients */
+JOT_API jot_Var jot_avg_pool(jot_Var x, const jot_PoolNd *pool);
+/* (sum of |x|^p)^(1/p), p > 0 and finite; padding counts as zeros. */
+JOT_API jot_Var jot_lp_pool(jot_Var x, double p, const jot_PoolNd *pool);
+/* i64 positions of the maxima, in the image read row by row: the first of equals, NaN the largest. */
+JOT_API jot_Var jot_max_pool_at(jot_Var x, const jot_PoolNd *pool);
+/* The other way: an image of the extents `image`, with x's elements at the positions `at` (integers,
+ * of x's shape), 0 elsewhere. Those of one position add up; outside the image they are dropped. */
+JOT_API jot_Var jot_max_unpool(jot_Var x, jot_Var at, jot_Ints image);
+/* To extents `out` (0: x's own, one per dimension of the image): position i is of the rows from
+ * floor(i x / out) to ceil((i + 1) x / out). */
+JOT_API jot_Var jot_adaptive_avg_pool(jot_Var x, jot_Ints out);
+JOT_API jot_Var jot_adaptive_max_pool(jot_Var x, jot_Ints out);
+/* To (n, c, 1, ...). */
+JOT_API jot_Var jot_global_avg_pool(jot_Var x);
+JOT_API jot_Var jot_global_max_pool(jot_Var x);
 
 /* ---- activations -------------------------------------------------------------------------- */
 
