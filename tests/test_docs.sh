@@ -35,7 +35,7 @@ for page in $pages; do
     # jot_name between backticks: of the public header, or between our files
     for name in $(grep -o '`[^`]*`' "$page" | grep -o 'jot_[a-zA-Z0-9_]*[a-zA-Z0-9]' | sort -u); do
         op=$(echo "$name" | sed 's/^jot_//')
-        grep -qw -e "$name" -e "X($op)" core.h $headers && ok ||
+        grep -qw -e "$name" -e "X($op)" core.h nn.h $headers && ok ||
             bad "$page speaks of $name, which is not there"
     done
     for name in $(grep -o '`test_[a-z_]*\(\.sh\)*' "$page" | tr -d '`' | sort -u); do

@@ -12,33 +12,11 @@
  * plan/known.c, plan/layout/copy.c, plan/layout/uses.c, plan/memory.c, plan/parallel.c,
  * plan/text.c. */
 #include "core.h"
-#include "tests/ref/fill.h"
 #include "tests/ref/nn.h"
-#include "tests/test.h"
+#include "tests/ref/cases.h"
 #include <float.h>
 
-enum { MAX = 4096, CASES = (int)(sizeof ref_cases / sizeof *ref_cases) };
-
-static const char *backend; /* NULL: the default */
-
-static jot_Ctx *
-open_ctx(void)
-{
-    jot_Config config;
-    memset(&config, 0, sizeof config);
-    config.backend = backend;
-    config.cache_dir = ""; /* leave nothing behind */
-    return jot_open(&config);
-}
-
 /* ---- the compositions of the cases ---- */
-
-static jot_Var
-conv_with(const jot_Var *in, int s0, int s1, int p0, int p1, int d0, int d1, int groups)
-{
-    jot_Conv conv = {{s0, s1}, {p0, p1}, {d0, d1}, groups};
-    return jot_conv2d(in[0], in[1], &conv);
-}
 
 static jot_Var
 pool_with(jot_Var (*pool)(jot_Var, const jot_Pool *), jot_Var x, int k0, int k1, int s0, int s1,
@@ -58,6 +36,13 @@ labels_of(jot_Ctx *c, int n, int classes)
 }
 
 static jot_Var
+conv_with(const jot_Var *in, int s0, int s1, int p0, int p1, int d0, int d1, int groups)
+{
+    jot_Conv conv = {{s0, s1}, {p0, p1}, {d0, d1}, groups};
+    return jot_conv2d(in[0], in[1], &conv);
+}
+
+static jot_Var
 batch_norm_running(const jot_Var *in, int which)
 {
     jot_Var mean = in[3], var = jot_offset(jot_square(in[4]), 0.5);
@@ -65,184 +50,42 @@ batch_norm_running(const jot_Var *in, int which)
     return which ? var : mean;
 }
 
-static jot_Var
-build(const char *name, const jot_Var *in)
-{
-#define IS(s) (!strcmp(name, s))
-    if (!strncmp(name, "matmul", 6))
-        return jot_matmul(in[0], in[1]);
-    if (IS("linear"))
-        return jot_linear(in[0], in[1], in[2]);
-    if (IS("conv_plain"))
-        return jot_conv2d(in[0], in[1], NULL);
-    if (IS("conv_all"))
-        return conv_with(in, 2, 1, 1, 2, 1, 2, 1);
-    if (IS("conv_groups"))
-        return conv_with(in, 1, 1, 1, 1, 1, 1, 2);
-    if (IS("conv_depthwise"))
-        return conv_with(in, 2, 2, 1, 1, 0, 0, 3);
-    if (IS("max_pool"))
-        return pool_with(jot_max_pool2d, in[0], 2, 2, 0, 0, 0, 0);
-    if (IS("max_pool_pad"))
-        return pool_with(jot_max_pool2d, in[0], 3, 3, 2, 2, 1, 1);
-    if (IS("avg_pool"))
-        return pool_with(jot_avg_pool2d, in[0], 2, 2, 2, 2, 0, 0);
-    if (IS("avg_pool_pad"))
-        return pool_with(jot_avg_pool2d, in[0], 3, 2, 2, 1, 1, 1);
-    if (IS("relu"))
-        return jot_relu(in[0]);
-    if (IS("gelu"))
-        return jot_gelu(in[0]);
-    if (IS("gelu_tanh"))
-        return jot_gelu_tanh(in[0]);
-    if (IS("softmax"))
-        return jot_softmax(in[0], -1);
-    if (IS("softmax_first"))
-        return jot_softmax(in[0], 0);
-    if (IS("softmax_middle"))
-        return jot_softmax(in[0], 1);
-    if (IS("log_softmax"))
-        return jot_log_softmax(in[0], -1);
-    if (IS("cross_entropy"))
-        return jot_cross_entropy(in[0], labels_of(in[0].ctx, 6, 5));
-    if (IS("mse"))
-        return jot_mse(in[0], in[1]);
-    if (IS("batch_norm") || IS("batch_norm_flat"))
-        return jot_batch_norm_train(in[0], in[1], in[2], 1e-5, 0.1, NULL, NULL);
-    if (IS("batch_norm_mean") || IS("batch_norm_var"))
-        return batch_norm_running(in, IS("batch_norm_var"));
-    if (IS("batch_norm_eval"))
-        return jot_batch_norm_eval(in[0], in[1], in[2], in[3],
-                                   jot_offset(jot_square(in[4]), 0.5), 1e-5);
-    if (IS("layer_norm"))
-        return jot_layer_norm(in[0], in[1], in[2], 1e-5);
-    if (IS("instance_norm"))
-        return jot_instance_norm(in[0], 1e-5);
-    if (IS("mlp"))
-        return jot_linear(jot_tanh(jot_linear(in[0], in[1], in[2])), in[3], in[4]);
-    CHECK(0, "no composition named %s", name);
-    return in[0];
-#undef IS
-}
-
-/* ---- comparison ---- */
-
-static jot_Ints
-ints_of(const RefShape *s, int64_t ext[5])
-{
-    for (int d = 0; d < s->rank; d++)
-        ext[d] = s->ext[d];
-    return jot_ints(s->rank, ext);
-}
-
-/* Largest difference, in units of 1 + the largest reference; infinite without a value. */
-static double
-difference(jot_Var v, const double *ref, long n)
-{
-    static double got[MAX];
-    double worst = 0, most = 0;
-    if ((long)jot_nelem(v) != n || !ref_read(v, got, MAX))
-        return INFINITY;
-    for (long k = 0; k < n; k++) {
-        double d = fabs(got[k] - ref[k]);
-        worst = d > worst || d != d ? d : worst;
-        most = fabs(ref[k]) > most ? fabs(ref[k]) : most;
-    }
-    return worst / (1 + most);
-}
-
-/* sum(build(inputs) * fill(9)), where input k is fill(k + 1) + h * fill(k + 20). */
-static jot_Var
-objective(jot_Ctx *c, const RefCase *r, jot_DType dtype, double h, jot_Var *in, jot_Var *y)
-{
-    int64_t ext[5];
-    for (int k = 0; k < r->inputs; k++) {
-        jot_Ints shape = ints_of(&r->in[k], ext);
-        in[k] = ref_array(c, dtype, shape, k + 1, 1);
-        if (h != 0)
-            in[k] = jot_add(in[k], ref_array(c, dtype, shape, k + 20, h));
-    }
-    *y = build(r->name, in);
-    jot_Var dy = ref_array(c, dtype, jot_shape(*y), 9, 1);
-    return jot_sum(jot_mul(*y, dy), JOT_ALL_DIMS);
-}
-
-static void
-check_reference(const RefCase *r, jot_DType dtype, double tolerance)
-{
-    jot_Ctx *c = open_ctx();
-    const char *on = c ? jot_backend(c) : "none", *of = jot_dtype_name(dtype);
-    jot_Var in[5], g[5], y, loss = objective(c, r, dtype, 0, in, &y), all[6];
-    int nall = 0;
-    double d;
-
-    jot_grad(loss, in, r->inputs, g);
-    all[nall++] = y;
-    for (int k = 0; k < r->inputs; k++)
-        if (r->grad[k])
-            all[nall++] = g[k];
-    jot_run(c, jot_vars(nall, all)); /* one plan: a device's compiler takes long to begin */
-    d = difference(y, r->value, (long)jot_nelem(y));
-    CHECK(jot_rank(y) == r->y.rank, "%s %s on %s: rank %d", r->name, of, on, jot_rank(y));
-    for (int k = 0; k < r->y.rank; k++)
-        CHECK(jot_extent(y, k) == r->y.ext[k], "%s: extent %d", r->name, k);
-    CHECK(jot_dtype(y) == dtype, "%s %s on %s: %s", r->name, of, on, jot_dtype_name(jot_dtype(y)));
-    CHECK(d <= tolerance, "%s %s on %s: off by %g: %s", r->name, of, on, d, jot_message(c));
-    for (int k = 0; k < r->inputs; k++)
-        if (r->grad[k]) {
-            d = difference(g[k], r->grad[k], (long)jot_nelem(in[k]));
-            CHECK(d <= tolerance, "%s %s on %s: gradient %d off by %g: %s", r->name, of, on, k, d,
-                  jot_message(c));
-        }
-    jot_close(c);
-}
-
-/* ---- finite differences along one direction: v = fill(k + 20) per input ---- */
-
-/* sum over inputs of a[k] * fill(k + 20) */
-static jot_Var
-along(jot_Ctx *c, const jot_Var *a, int n)
-{
-    jot_Var s = jot_zeros(c, JOT_F64, JOT_SHAPE());
-    for (int k = 0; k < n; k++) {
-        jot_Var v = ref_array(c, JOT_F64, jot_shape(a[k]), k + 20, 1);
-        s = jot_add(s, jot_sum(jot_mul(a[k], v), JOT_ALL_DIMS));
-    }
-    return s;
-}
-
-/* Value, first and second derivative along the direction, at a distance h from the start. */
-static void
-derivatives(const RefCase *r, double h, double *value, double *first, double *second)
-{
-    jot_Ctx *c = open_ctx();
-    jot_Var in[5], g[5], gg[5], y, loss = objective(c, r, JOT_F64, h, in, &y);
-    *value = jot_item(loss);
-    jot_grad(loss, in, r->inputs, g);
-    jot_Var slope = along(c, g, r->inputs);
-    *first = jot_item(slope);
-    jot_grad(slope, in, r->inputs, gg);
-    *second = jot_item(along(c, gg, r->inputs));
-    CHECK(!jot_error(c), "%s: %s", r->name, jot_message(c));
-    jot_close(c);
-}
-
-static void
-check_differences(const RefCase *r)
-{
-    const double h = 1e-5;
-    double v0, v1, v2, a0, a1, a2, b0, b1, b2;
-    if (!r->grad[0]) /* running values */
-        return;
-    derivatives(r, 0, &v0, &v1, &v2);
-    derivatives(r, h, &a0, &a1, &a2);
-    derivatives(r, -h, &b0, &b1, &b2);
-    double first = (a0 - b0) / (2 * h), second = (a1 - b1) / (2 * h);
-    CHECK(fabs(first - v1) <= 1e-6 * (1 + fabs(v1) + fabs(v0)), "%s: slope %.12g, difference %.12g",
-          r->name, v1, first);
-    CHECK(fabs(second - v2) <= 2e-6 * (1 + fabs(v2) + fabs(v1)),
-          "%s: curvature %.12g, difference %.12g", r->name, v2, second);
-}
+#define COMPOSITIONS(X) \
+    X(matmul_2d, jot_matmul(in[0], in[1])) \
+    X(matmul_batch, jot_matmul(in[0], in[1])) \
+    X(matmul_broadcast, jot_matmul(in[0], in[1])) \
+    X(matmul_dot, jot_matmul(in[0], in[1])) \
+    X(matmul_vector_right, jot_matmul(in[0], in[1])) \
+    X(matmul_vector_left, jot_matmul(in[0], in[1])) \
+    X(matmul_vector_batch, jot_matmul(in[0], in[1])) \
+    X(linear, jot_linear(in[0], in[1], in[2])) \
+    X(conv_plain, jot_conv2d(in[0], in[1], NULL)) \
+    X(conv_all, conv_with(in, 2, 1, 1, 2, 1, 2, 1)) \
+    X(conv_groups, conv_with(in, 1, 1, 1, 1, 1, 1, 2)) \
+    X(conv_depthwise, conv_with(in, 2, 2, 1, 1, 0, 0, 3)) \
+    X(max_pool, pool_with(jot_max_pool2d, in[0], 2, 2, 0, 0, 0, 0)) \
+    X(max_pool_pad, pool_with(jot_max_pool2d, in[0], 3, 3, 2, 2, 1, 1)) \
+    X(avg_pool, pool_with(jot_avg_pool2d, in[0], 2, 2, 2, 2, 0, 0)) \
+    X(avg_pool_pad, pool_with(jot_avg_pool2d, in[0], 3, 2, 2, 1, 1, 1)) \
+    X(relu, jot_relu(in[0])) \
+    X(gelu, jot_gelu(in[0])) \
+    X(gelu_tanh, jot_gelu_tanh(in[0])) \
+    X(softmax, jot_softmax(in[0], -1)) \
+    X(softmax_first, jot_softmax(in[0], 0)) \
+    X(softmax_middle, jot_softmax(in[0], 1)) \
+    X(log_softmax, jot_log_softmax(in[0], -1)) \
+    X(cross_entropy, jot_cross_entropy(in[0], labels_of(in[0].ctx, 6, 5))) \
+    X(mse, jot_mse(in[0], in[1])) \
+    X(batch_norm, jot_batch_norm_train(in[0], in[1], in[2], 1e-5, 0.1, NULL, NULL)) \
+    X(batch_norm_flat, jot_batch_norm_train(in[0], in[1], in[2], 1e-5, 0.1, NULL, NULL)) \
+    X(batch_norm_mean, batch_norm_running(in, 0)) \
+    X(batch_norm_var, batch_norm_running(in, 1)) \
+    X(batch_norm_eval, jot_batch_norm_eval(in[0], in[1], in[2], in[3], \
+                                           jot_offset(jot_square(in[4]), 0.5), 1e-5)) \
+    X(layer_norm, jot_layer_norm(in[0], in[1], in[2], 1e-5)) \
+    X(instance_norm, jot_instance_norm(in[0], 1e-5)) \
+    X(mlp, jot_linear(jot_tanh(jot_linear(in[0], in[1], in[2])), in[3], in[4]))
+REF_BUILDS(COMPOSITIONS)
 
 /* ---- optimisers and training ---- */
 
@@ -433,31 +276,6 @@ check_random(void)
 }
 
 /* ---- wrong arguments ---- */
-
-static jot_Ctx *ec;
-
-static jot_Var
-zeros(int n, int64_t a, int64_t b, int64_t d, int64_t e)
-{
-    int64_t ext[4];
-    ext[0] = a;
-    ext[1] = b;
-    ext[2] = d;
-    ext[3] = e;
-    return jot_zeros(ec, JOT_F32, jot_ints(n, ext));
-}
-
-/* v must be poison, the status as given, the message holding both words. */
-static void
-refused(jot_Var v, jot_Status status, const char *one, const char *two)
-{
-    CHECK(!jot_ok(v), "%s, %s: was accepted", one, two);
-    CHECK(jot_error(ec) == status, "%s, %s: status %d: %s", one, two, (int)jot_error(ec),
-          jot_message(ec));
-    CHECK(strstr(jot_message(ec), one) && strstr(jot_message(ec), two), "%s, %s: %s", one, two,
-          jot_message(ec));
-    jot_clear(ec);
-}
 
 static void
 check_errors(void)
@@ -686,26 +504,12 @@ check_rates(void)
     jot_close(ec);
 }
 
-static bool
-backend_opens(void)
-{
-    jot_Ctx *c = open_ctx();
-    bool missing = jot_error(c) == JOT_EDEVICE;
-    if (missing)
-        SKIP("%s", jot_message(c));
-    jot_close(c);
-    return !missing;
-}
-
 static void
 check_backend(void)
 {
     if (!backend_opens())
         return;
-    for (int k = 0; k < CASES; k++) {
-        check_reference(&ref_cases[k], JOT_F64, 1e-10);
-        check_reference(&ref_cases[k], JOT_F32, 2e-5);
-    }
+    check_references();
     check_optimiser("sgd", ref_sgd, 0);
     check_optimiser("sgd with momentum", ref_momentum, 1);
     check_optimiser("sgd with decay", ref_decay, 2);
@@ -724,8 +528,7 @@ main(void)
     check_backend();
     backend = "interp";
     check_backend();
-    for (int k = 0; k < CASES; k++)
-        check_differences(&ref_cases[k]);
+    check_differences();
     check_errors();
     check_empty();
     check_rates();

@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""Writes tests/ref/nn.h and tests/ref/ops.h: values from NumPy and PyTorch for the tests.
+"""Writes tests/ref/nn.h, ops.h and a table per file of SHELVES: values from NumPy and PyTorch for
+the tests.
 
 Run by hand, never by the tests:  pip install numpy torch;  python3 tests/ref/make.py
 
 Inputs are not stored: fill(seed, n)[k] = ((389 k + 71 seed) mod 1009) / 256 - 2 + 1/512, exact in
 f32, never 0, without equal values among 1009 neighbours (so no ties). tests/ref/fill.h has it in C.
 Everything is computed in f64; gradients are those of sum(y * fill(9)).
+
+A shelf is a file of this folder, windows.py say, with a list CASES of (name, shapes of the inputs,
+function of them) and a line ABOUT; its table is windows.h, and a test reads it with cases.h.
 """
+import importlib
 import os
+import textwrap
 import numpy as np
 import torch
 import torch.nn.functional as F
 
+SHELVES = ['layers']
 HERE = os.path.dirname(os.path.abspath(__file__))
 torch.set_default_dtype(torch.float64)
 
@@ -113,9 +120,9 @@ def shape(s):
     return '{%d, {%s}}' % (len(s), ', '.join(map(str, s)) or '0')
 
 
-def compositions(out):
+def compositions(out, cases=CASES):
     rows = []
-    for name, shapes, f in CASES:
+    for name, shapes, f in cases:
         xs = [torch.tensor(fill(k + 1, int(np.prod(s))).reshape(s), requires_grad=True)
               for k, s in enumerate(shapes)]
         y = f(*xs)
@@ -334,7 +341,8 @@ def reductions(out):
 
 
 def write(name, note, parts):
-    out = ['/* %s - %s Written by tests/ref/make.py. */\n' % (name, note)]
+    head = '/* %s - %s Written by tests/ref/make.py. */' % (name, note)
+    out = [textwrap.fill(head, 100, subsequent_indent=' * ') + '\n']
     guard = 'REF_%s' % name.upper().replace('.', '_')
     out.append('#ifndef %s\n#define %s\n#include <math.h>\n#include <stddef.h>\n'
                '#include <stdint.h>\n' % (guard, guard))
@@ -349,3 +357,6 @@ write('nn.h', 'layers, losses, optimisers: results and gradients by PyTorch.',
       [compositions, optimisers, training])
 write('ops.h', 'element-wise operators and reductions, by NumPy and PyTorch.',
       [elementwise, integers, reductions])
+for shelf in SHELVES:
+    m = importlib.import_module(shelf)
+    write(shelf + '.h', m.ABOUT, [lambda out: compositions(out, m.CASES)])
