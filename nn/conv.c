@@ -33,7 +33,10 @@ conv_space(ConvSpace *s)
 {
     int64_t og = s->o / s->groups, cg = s->c / s->groups;
     int dims = s->dims, first = s->groups == 1 ? 2 : 3, c = first + dims; /* where h' and c stand */
-    s->image.n = s->weight.n = s->out.n = s->rank = 0;
+    s->rank = 0;
+    nn_map_begin(&s->image);
+    nn_map_begin(&s->weight);
+    nn_map_begin(&s->out);
     s->ext[s->rank++] = s->n;
     if (s->groups != 1)
         s->ext[s->rank++] = s->groups;

@@ -53,8 +53,10 @@ static jot_Var
 pool_windows(const PoolView *v, jot_Var y, int batch, double outside)
 {
     int64_t ext[JOT_MAX_RANK];
-    NnMap map = {.n = 0}, where = {.n = 0};
+    NnMap map, where;
     int rank = batch + 2 * v->dims;
+    nn_map_begin(&map);
+    nn_map_begin(&where);
     for (int d = 0; d < batch; d++) {
         ext[d] = jot_extent(y, d);
         nn_axis_at(&map, d);
@@ -148,7 +150,7 @@ jot_max_unpool(jot_Var x, jot_Var at, jot_Ints image)
         {"@e0(i0,i1,i2,i3)/#", "@e0(i0,i1,i2,i3)/#%#"},
         {"@e0(i0,i1,i2,i3,i4)/#", "@e0(i0,i1,i2,i3,i4)/#%#"}};
     int64_t ext[JOT_MAX_RANK], below = 1;
-    NnMap map = {.n = 0};
+    NnMap map;
     int dims;
     if (!nn_image(ctx, x, op, &dims) || !nn_rank_is(ctx, at, dims + 2, op, "at", "of x"))
         return nn_poison(ctx);
@@ -159,6 +161,7 @@ jot_max_unpool(jot_Var x, jot_Var at, jot_Ints image)
                              (long long)jot_extent(at, d));
     if (!nn_extents_ok(x, image, dims, 1, op, "image"))
         return nn_poison(ctx);
+    nn_map_begin(&map);
     nn_axis_at(&map, 0);
     nn_axis_at(&map, 1);
     for (int d = 1; d < dims; d++)

@@ -12,17 +12,17 @@
 enum { NN_IMAGE_DIMS = 3 };
 
 /* Index expressions, one per dimension of what is read or added to. */
-typedef struct { char s[JOT_MAX_RANK][256]; const char *v[JOT_MAX_RANK]; int n; } NnMap;
+typedef struct { const char *v[JOT_MAX_RANK]; int n, used; char s[4096]; } NnMap;
 
-/* The next one: each # of the form is the next of the numbers. */
+/* The next one: each # of the form is the next of the numbers. What has no room is no expression. */
 static inline void
 nn_index(NnMap *m, const char *form, jot_Ints numbers)
 {
-    char *s = m->s[m->n], digits[24];
-    int at = 0, next = 0, n, room = (int)sizeof m->s[0] - 1;
+    int at = m->used, next = 0, n, room = (int)sizeof m->s - 24;
+    char digits[24];
     for (; *form && at < room; form++) {
         if (*form != '#') {
-            s[at++] = *form;
+            m->s[at++] = *form;
             continue;
         }
         int64_t v = numbers.v[next++];
@@ -33,11 +33,18 @@ nn_index(NnMap *m, const char *form, jot_Ints numbers)
         while ((rest /= 10) != 0);
         if (v < 0)
             digits[n++] = '-';
-        while (n && at < room)
-            s[at++] = digits[--n];
+        while (n)
+            m->s[at++] = digits[--n];
     }
-    s[at] = 0;
-    m->v[m->n++] = s;
+    m->s[at++] = 0;
+    m->v[m->n++] = *form ? "" : m->s + m->used;
+    m->used = at;
+}
+
+static inline void
+nn_map_begin(NnMap *m)
+{
+    m->n = m->used = 0;
 }
 
 /* Axis `at` as it is. */
