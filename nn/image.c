@@ -149,38 +149,47 @@ image_nearest(jot_Var x, int dims, const ImageStep *s)
     return jot_reindex(x, jot_ints(rank, ext), nn_map(&map));
 }
 
-/* What is left of p(i), (out, 1), between 0 and 1. Linear: where p lies outside x, that of its end:
- * the tap inside has the whole weight. */
-static jot_Var
-image_fraction(jot_Ctx *ctx, const ImageStep *s, bool ends, jot_DType dtype)
-{
-    NnMap map;
-    int64_t last = (s->in - 1) * s->c;
-    nn_map_begin(&map);
-    if (ends)
-        nn_index(&map, "(i0*#+#)%#*(i0*#+#>=0)*(i0*#+#<#)+#*(i0*#+#<0)",
-                 JOT_SHAPE(s->a, s->b, s->c, s->a, s->b, s->a, s->b, last, s->c, s->a, s->b));
-    else
-        nn_index(&map, "(i0*#+#)%#", JOT_SHAPE(s->a, s->b, s->c));
-    jot_Var n = jot_iota(ctx, dtype, JOT_SHAPE(s->c + 1), 0);
-    return jot_scale(jot_reindex(n, JOT_SHAPE(s->out, 1), nn_map(&map)), 1 / (double)s->c);
-}
-
-/* (out, taps): linear 1 - f and f; cubic the convolution of Keys (1981) with -0.75. */
+/* (taps, out): of linear 1 - f and f, of cubic the convolution of Keys (1981) with -0.75, where f is
+ * what is left of p(i); the weight of a tap beyond an end of x belongs to the end's. A table, stored
+ * as one, for its quotients cost more than what they weigh. */
 static jot_Var
 image_weights(jot_Ctx *ctx, const ImageStep *s, bool cubic, jot_DType dtype)
 {
     const double a = -0.75;
-    jot_Var f = image_fraction(ctx, s, !cubic, dtype);
-    jot_Var k = jot_iota(ctx, dtype, JOT_SHAPE(1, cubic ? 4 : 2), 1);
-    if (!cubic)
-        return jot_add(jot_mul(jot_offset(jot_scale(k, 2), -1), f),
-                       jot_offset(jot_neg(k), 1));
-    jot_Var d = jot_abs(jot_sub(jot_offset(f, 1), k)); /* how far the tap is */
-    jot_Var near = jot_offset(jot_mul(jot_offset(jot_scale(d, a + 2), -(a + 3)), jot_square(d)), 1);
-    jot_Var far = jot_mul(jot_offset(jot_mul(jot_offset(d, -5), d), 8), d);
-    far = jot_scale(jot_offset(far, -4), a);
-    return jot_select(jot_le(d, jot_ones(ctx, dtype, JOT_SHAPE())), near, far);
+    int64_t taps = cubic ? 4 : 2, before = cubic ? 1 : 0;
+    NnMap map;
+    nn_map_begin(&map);
+    nn_index(&map, "(i1*#+#)%#", JOT_SHAPE(s->a, s->b, s->c));
+    jot_Ints space = JOT_SHAPE(taps, s->out);
+    jot_Var f = jot_reindex(jot_iota(ctx, dtype, JOT_SHAPE(s->c), 0), space, nn_map(&map));
+    jot_Var k = jot_iota(ctx, dtype, space, 0), one = jot_ones(ctx, dtype, JOT_SHAPE()), w;
+    jot_Var d = jot_abs(jot_sub(jot_offset(jot_scale(f, 1 / (double)s->c), (double)before), k));
+    if (cubic) {
+        jot_Var near = jot_mul(jot_offset(jot_scale(d, a + 2), -(a + 3)), jot_square(d));
+        jot_Var far = jot_mul(jot_offset(jot_mul(jot_offset(d, -5), d), 8), d);
+        w = jot_select(jot_le(d, one), jot_offset(near, 1), jot_scale(jot_offset(far, -4), a));
+    } else {
+        w = jot_sub(one, d);
+    }
+    nn_map_begin(&map); /* the tap of the place, moved into x */
+    nn_index(&map, "i0+(#-i0-(i1*#+#)/#)*((i1*#+#)/#+i0<#)-((i1*#+#)/#+i0-#)*((i1*#+#)/#+i0>#)",
+             JOT_SHAPE(before, s->a, s->b, s->c, s->a, s->b, s->c, before, s->a, s->b, s->c,
+                       s->in - 1 + before, s->a, s->b, s->c, s->in - 1 + before));
+    nn_axis_at(&map, 1);
+    return jot_stop_fuse(jot_reindex_reduce(JOT_ADD, w, space, nn_map(&map)));
+}
+
+/* (out): floor(p(i)), one more table where rows repeat too late to be told apart by remainders. */
+enum { IMAGE_PERIOD = 16 };
+
+static jot_Var
+image_rows(jot_Ctx *ctx, const ImageStep *s)
+{
+    NnMap map;
+    nn_map_begin(&map);
+    nn_index(&map, "(i0*#+#)/#+1", JOT_SHAPE(s->a, s->b, s->c)); /* from -1 on */
+    jot_Var i = jot_iota(ctx, JOT_I32, JOT_SHAPE(s->in + 2), 0);
+    return jot_stop_fuse(jot_offset(jot_reindex(i, JOT_SHAPE(s->out), nn_map(&map)), -1));
 }
 
 static jot_Var
@@ -188,8 +197,9 @@ image_weighed(jot_Var x, int dims, const ImageStep *s, bool cubic)
 {
     jot_DType dtype = nn_float_of(jot_dtype(x));
     int64_t ext[JOT_MAX_RANK], taps[NN_IMAGE_DIMS];
+    jot_Var rows[NN_IMAGE_DIMS];
     NnMap map;
-    int rank = 2 + 2 * dims;
+    int tables = 0;
     nn_map_begin(&map);
     nn_shape(ext, x, jot_extent(x, 0), jot_extent(x, 1), 0, NULL);
     nn_axis_at(&map, 0);
@@ -199,21 +209,20 @@ image_weighed(jot_Var x, int dims, const ImageStep *s, bool cubic)
         ext[at] = s[d].out;
         ext[tap] = cubic ? 4 : 2;
         taps[d] = tap;
-        if (cubic) { /* taps beyond an end are the end's */
-            nn_index(&map, "((i#*#+#)/#+i#-1)*((i#*#+#)/#+i#>=1)*((i#*#+#)/#+i#<=#)"
-                           "+#*((i#*#+#)/#+i#>#)",
-                     JOT_SHAPE(at, s[d].a, s[d].b, s[d].c, tap, at, s[d].a, s[d].b, s[d].c, tap,
-                               at, s[d].a, s[d].b, s[d].c, tap, s[d].in, s[d].in - 1, at, s[d].a,
-                               s[d].b, s[d].c, tap, s[d].in));
+        if (s[d].c > IMAGE_PERIOD) {
+            nn_index(&map, "@e#(i#)+i#-#", JOT_SHAPE(tables, at, tap, cubic ? 1 : 0));
+            rows[tables++] = image_rows(x.ctx, &s[d]);
         } else {
-            nn_index(&map, "(i#*#+#)/#+i#", JOT_SHAPE(at, s[d].a, s[d].b, s[d].c, tap));
+            nn_index(&map, "(i#*#+#)/#+i#-#",
+                     JOT_SHAPE(at, s[d].a, s[d].b, s[d].c, tap, cubic ? 1 : 0));
         }
     }
-    jot_Ints space = jot_ints(rank, ext);
-    jot_Var y = jot_reindex(nn_wide(x), space, nn_map(&map));
+    jot_Ints space = jot_ints(2 + 2 * dims, ext);
+    jot_Var y = jot_reindex_ex(nn_wide(x), space, nn_map(&map), JOT_NONE_STRS, 0,
+                               jot_vars(tables, rows));
     for (int d = 0; d < dims; d++) {
         jot_Var w = image_weights(x.ctx, &s[d], cubic, jot_dtype(y));
-        y = jot_mul(y, jot_reindex(w, space, JOT_INDEX(nn_axis[2 + d], nn_axis[2 + dims + d])));
+        y = jot_mul(y, jot_reindex(w, space, JOT_INDEX(nn_axis[2 + dims + d], nn_axis[2 + d])));
     }
     return jot_cast(jot_sum(y, jot_ints(dims, taps)), dtype);
 }
