@@ -1,5 +1,5 @@
-/* nn.h - what networks are made of, composed on core.h: parts of arrays, windows over
- * images, activations.
+/* nn.h - what networks are made of, composed on core.h: parts of arrays, running reductions,
+ * order, windows over images, activations.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -19,6 +19,37 @@ extern "C" {
 /* n positions of dimension dim, from start on (from the end where negative); the others whole. */
 JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
 
+/* ---- running reductions ------------------------------------------------------------------- */
+
+/* y of x's shape: op over the elements of x along dim up to each one and with it; exclusive: up to
+ * it and without it (the first is op's identity); reverse: from each one to the end. op is JOT_ADD,
+ * JOT_MUL, JOT_MAX or JOT_MIN, else JOT_EUSE, and the dtype that of jot_reduce. Sums and products
+ * are not made in order, but by blocks: more exact, not bit for bit the loop's. */
+enum { JOT_SCAN_EXCLUSIVE = 1, JOT_SCAN_REVERSE = 2 };
+JOT_API jot_Var jot_scan(jot_ReduceOp op, jot_Var x, int dim, unsigned how);
+JOT_API jot_Var jot_cumsum(jot_Var x, int dim);
+JOT_API jot_Var jot_cumprod(jot_Var x, int dim);
+JOT_API jot_Var jot_cummax(jot_Var x, int dim);
+JOT_API jot_Var jot_cummin(jot_Var x, int dim);
+JOT_API jot_Var jot_logcumsumexp(jot_Var x, int dim); /* log of the running sum of e^x, a float */
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+/* Along dim, ascending or descending; of equals the first stays first, NaN is the largest, -0
+ * equals 0. Less than 2^32 elements along dim, else JOT_ESHAPE. Values have the dtype of x and the
+ * gradient of what was read, positions are i64 and have none. */
+JOT_API jot_Var jot_argsort(jot_Var x, int dim, bool descending); /* positions, of x's shape */
+JOT_API jot_Var jot_sort(jot_Var x, int dim, bool descending);
+JOT_API jot_Var jot_ranks(jot_Var x, int dim); /* at which position of the order each element is */
+/* The k largest (else smallest) in order and their positions, dim k long. False, and poison in
+ * both, after a failure. */
+JOT_API bool jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values,
+                      jot_Var *positions);
+/* dim, of 1 element or more, disappears; NaN where there is one. The median is the lower of two;
+ * a quantile, q in 0..1, lies between its neighbours as a float does. */
+JOT_API jot_Var jot_median(jot_Var x, int dim);
+JOT_API jot_Var jot_quantile(jot_Var x, double q, int dim);
+JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* of 0..n-1, drawn as jot_uniform */
 /* ---- windows over images ------------------------------------------------------------------ */
 
 /* An image x is (n, c, ...) with 1 to 3 dimensions behind its channels. A list of 3 has a number for

@@ -55,6 +55,13 @@ nn_zero(jot_Var like)
     return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), 0);
 }
 
+static inline double
+nn_infinity(void)
+{
+    union { uint64_t u; double f; } infinity = { (uint64_t)0x7ff0 << 48 };
+    return infinity.f;
+}
+
 /* An element-wise composition begins: x as a float, in a scope that jot_leave ends. */
 static inline bool
 nn_begin(jot_Var *x, const char *op)
