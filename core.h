@@ -642,7 +642,7 @@ JOT_API jot_Var jot_batch_norm_train(jot_Var x, jot_Var scale, jot_Var shift, do
                                      double momentum, jot_Var *run_mean, jot_Var *run_var);
 /* Over the last dimension; scale and shift have its extent. */
 JOT_API jot_Var jot_layer_norm(jot_Var x, jot_Var scale, jot_Var shift, double eps);
-JOT_API jot_Var jot_instance_norm(jot_Var x, double eps); /* (n, c, h, w), over h and w */
+JOT_API jot_Var jot_instance_norm(jot_Var x, double eps); /* (n, c, ...), over what follows c */
 /* Each element 0 with probability rate (0 <= rate < 1), else scaled by 1 / (1 - rate). */
 JOT_API jot_Var jot_dropout(jot_Var x, double rate);
 /* Initial values of a weight, of a float dtype; fan-in and fan-out are at least 1. kaiming: normal

@@ -1,5 +1,5 @@
-/* nn.h - what networks are made of, composed on core.h: parts of arrays, running reductions,
- * order, windows over images, activations.
+/* nn.h - what networks are made of, composed on core.h: activations, losses, norms; windows over
+ * images; arrays, running reductions, order, functions of numbers, draws.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -14,42 +14,6 @@
 extern "C" {
 #endif
 
-/* ---- parts of arrays ---------------------------------------------------------------------- */
-
-/* n positions of dimension dim, from start on (from the end where negative); the others whole. */
-JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
-
-/* ---- running reductions ------------------------------------------------------------------- */
-
-/* y of x's shape: op over the elements of x along dim up to each one and with it; exclusive: up to
- * it and without it (the first is op's identity); reverse: from each one to the end. op is JOT_ADD,
- * JOT_MUL, JOT_MAX or JOT_MIN, else JOT_EUSE, and the dtype that of jot_reduce. Sums and products
- * are not made in order, but by blocks: more exact, not bit for bit the loop's. */
-enum { JOT_SCAN_EXCLUSIVE = 1, JOT_SCAN_REVERSE = 2 };
-JOT_API jot_Var jot_scan(jot_ReduceOp op, jot_Var x, int dim, unsigned how);
-JOT_API jot_Var jot_cumsum(jot_Var x, int dim);
-JOT_API jot_Var jot_cumprod(jot_Var x, int dim);
-JOT_API jot_Var jot_cummax(jot_Var x, int dim);
-JOT_API jot_Var jot_cummin(jot_Var x, int dim);
-JOT_API jot_Var jot_logcumsumexp(jot_Var x, int dim); /* log of the running sum of e^x, a float */
-
-/* ---- order ---------------------------------------------------------------------------------- */
-
-/* Along dim, ascending or descending; of equals the first stays first, NaN is the largest, -0
- * equals 0. Less than 2^32 elements along dim, else JOT_ESHAPE. Values have the dtype of x and the
- * gradient of what was read, positions are i64 and have none. */
-JOT_API jot_Var jot_argsort(jot_Var x, int dim, bool descending); /* positions, of x's shape */
-JOT_API jot_Var jot_sort(jot_Var x, int dim, bool descending);
-JOT_API jot_Var jot_ranks(jot_Var x, int dim); /* at which position of the order each element is */
-/* The k largest (else smallest) in order and their positions, dim k long. False, and poison in
- * both, after a failure. */
-JOT_API bool jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values,
-                      jot_Var *positions);
-/* dim, of 1 element or more, disappears; NaN where there is one. The median is the lower of two;
- * a quantile, q in 0..1, lies between its neighbours as a float does. */
-JOT_API jot_Var jot_median(jot_Var x, int dim);
-JOT_API jot_Var jot_quantile(jot_Var x, double q, int dim);
-JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* of 0..n-1, drawn as jot_uniform */
 /* ---- windows over images ------------------------------------------------------------------ */
 
 /* An image x is (n, c, ...) with 1 to 3 dimensions behind its channels. A list of 3 has a number for
@@ -136,7 +100,7 @@ JOT_API jot_Var jot_affine_grid(jot_Var theta, jot_Ints image, bool align_corner
 typedef struct { int out[2]; double scale; int samples; bool aligned; } jot_RoiAlign;
 JOT_API jot_Var jot_roi_align(jot_Var x, jot_Var boxes, const jot_RoiAlign *roi);
 
-/* ---- activations -------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 /* Element-wise. At a kink the derivative is that of the side below; of what is cut off at both
  * ends (relu6, hard_*) it is that of the middle. */
@@ -164,6 +128,234 @@ JOT_API jot_Var jot_glu(jot_Var x, int dim);
 JOT_API jot_Var jot_reglu(jot_Var x, int dim);
 JOT_API jot_Var jot_geglu(jot_Var x, int dim);
 JOT_API jot_Var jot_swiglu(jot_Var x, int dim);
+
+/* By Gumbel noise a softmax that draws: at tau near 0 of one class alone. hard: the value is 1 at
+ * the largest and 0 elsewhere, the gradient as if it were not. tau > 0. */
+JOT_API jot_Var jot_gumbel_softmax(jot_Var logits, double tau, bool hard, int dim);
+JOT_API jot_Var jot_softmin(jot_Var x, int dim);   /* softmax(-x) */
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+/* What becomes of the losses of all elements; BATCH_MEAN: their sum, divided by x's extent 0. A
+ * mean of nothing is NaN. */
+typedef enum {
+    JOT_REDUCTION_MEAN, JOT_REDUCTION_SUM, JOT_REDUCTION_BATCH_MEAN, JOT_REDUCTION_NONE
+} jot_Reduction;
+
+/* Of x and a target of the same shape (no broadcasting), in x's float dtype, to which the others
+ * are converted. */
+JOT_API jot_Var jot_mse_loss(jot_Var x, jot_Var target, jot_Reduction reduction);
+JOT_API jot_Var jot_l1_loss(jot_Var x, jot_Var target, jot_Reduction reduction);
+/* d = x - target: |d| < delta ? d^2 / 2 : delta (|d| - delta / 2); smooth_l1: the same, / beta. */
+JOT_API jot_Var jot_huber_loss(jot_Var x, jot_Var target, double delta, jot_Reduction reduction);
+JOT_API jot_Var jot_smooth_l1_loss(jot_Var x, jot_Var target, double beta,
+                                   jot_Reduction reduction);
+/* Of probabilities p, and of their logits x. The logarithm of less than 1e-37 counts as -100, and
+ * has no gradient. weight, pos_weight (of target 1): of shapes that broadcast to x's; NULL: 1. */
+JOT_API jot_Var jot_bce_loss(jot_Var p, jot_Var target, const jot_Var *weight,
+                             jot_Reduction reduction);
+JOT_API jot_Var jot_bce_with_logits_loss(jot_Var x, jot_Var target, const jot_Var *weight,
+                                         const jot_Var *pos_weight, jot_Reduction reduction);
+/* target (log(target) - x), x a logarithm; with log_target target is one too. */
+JOT_API jot_Var jot_kl_div_loss(jot_Var x, jot_Var target, bool log_target,
+                                jot_Reduction reduction);
+/* log_input: e^x - target x; else x - target log(x + eps). full: with Stirling's log(target!). */
+JOT_API jot_Var jot_poisson_nll_loss(jot_Var x, jot_Var target, bool log_input, bool full,
+                                     double eps, jot_Reduction reduction);
+/* (log(v) + (x - target)^2 / v) / 2, v = max(var, eps), where var broadcasts to x; full: with
+ * log(2 pi) / 2. */
+JOT_API jot_Var jot_gaussian_nll_loss(jot_Var x, jot_Var target, jot_Var var, bool full, double eps,
+                                      jot_Reduction reduction);
+
+/* Of classes: x (n, c, ...), integer labels (n, ...). A label outside 0..c-1 that is not ignored
+ * makes the loss NaN. A mean is weighted, over labels that are not ignored. */
+typedef struct {
+    jot_Reduction reduction;
+    const jot_Var *weight;         /* (c), of each class; NULL: 1 */
+    double smoothing;              /* of labels: this much of each goes to all classes alike */
+    bool ignore; int64_t ignored;  /* whether there is a label that does not count, and which */
+} jot_LabelLoss;
+/* x: log-probabilities; logits. options NULL: all fields 0. */
+JOT_API jot_Var jot_nll_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options);
+JOT_API jot_Var jot_cross_entropy_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options);
+/* ... with a probability for each class: target has x's shape, nothing can be ignored, and a mean
+ * is one over (n, ...). */
+JOT_API jot_Var jot_cross_entropy_soft_loss(jot_Var x, jot_Var target,
+                                            const jot_LabelLoss *options);
+
+/* With a margin, beyond which nothing is lost; y is 1 (alike, in order) or -1. */
+JOT_API jot_Var jot_margin_ranking_loss(jot_Var a, jot_Var b, jot_Var y, double margin,
+                                        jot_Reduction reduction); /* max(0, margin - y (a - b)) */
+JOT_API jot_Var jot_hinge_embedding_loss(jot_Var x, jot_Var y, double margin,
+                                         jot_Reduction reduction); /* x, or max(0, margin - x) */
+JOT_API jot_Var jot_soft_margin_loss(jot_Var x, jot_Var y,
+                                     jot_Reduction reduction); /* log(1 + e^(-y x)) */
+/* a, b (n, d), y (n): 1 - cosine, or max(0, cosine - margin) */
+JOT_API jot_Var jot_cosine_embedding_loss(jot_Var a, jot_Var b, jot_Var y, double margin,
+                                          jot_Reduction reduction);
+/* All (..., d): max(0, |anchor - positive| - |anchor - negative| + margin), p-norms over d. */
+JOT_API jot_Var jot_triplet_margin_loss(jot_Var anchor, jot_Var positive, jot_Var negative,
+                                        double margin, double p, jot_Reduction reduction);
+/* x (n, c), integer labels (n): mean over the classes of max(0, margin - x[label] + x[i]), i other
+ * than the label, of which it is 0. */
+JOT_API jot_Var jot_multi_margin_loss(jot_Var x, jot_Var labels, double margin,
+                                      jot_Reduction reduction);
+
+/* ---- norms, distances, statistics ------------------------------------------------------------ */
+
+/* x (n, c, ...), scale and shift (c): by the moments of each of `groups` groups of channels, which
+ * divide c; of each channel (jot_instance_norm without scale and shift). */
+JOT_API jot_Var jot_group_norm(jot_Var x, int64_t groups, jot_Var scale, jot_Var shift, double eps);
+JOT_API jot_Var jot_instance_norm_affine(jot_Var x, jot_Var scale, jot_Var shift, double eps);
+/* x / sqrt(mean(x^2) + eps) scale, over the last dimension, whose extent scale has */
+JOT_API jot_Var jot_rms_norm(jot_Var x, jot_Var scale, double eps);
+/* x (n, c, ...) / (k + alpha / size sum(x^2))^beta, sums over `size` channels around each. */
+JOT_API jot_Var jot_local_response_norm(jot_Var x, int64_t size, double alpha, double beta,
+                                        double k);
+/* g x / |x|_2, the norm over all dimensions but dim, whose extent g (n) has */
+JOT_API jot_Var jot_weight_norm(jot_Var x, jot_Var g, int dim);
+/* w (o, ...) divided by its largest singular value as a matrix of o rows. *u (o), not 0, comes in
+ * as the direction found so far and goes out after `iterations` steps of power iteration, for the
+ * caller to assign. */
+JOT_API jot_Var jot_spectral_norm(jot_Var w, jot_Var *u, int iterations, double eps);
+
+/* (sum |x|^p)^(1/p) over dims, which disappear, or with keep stay with extent 1. p may be infinite,
+ * of either sign (extents of 0 are refused), or 0 (how many are not 0). The derivative of a norm
+ * that is 0 is 0. */
+JOT_API jot_Var jot_vector_norm(jot_Var x, double p, jot_Ints dims, bool keep);
+JOT_API jot_Var jot_normalize(jot_Var x, double p, int dim, double eps); /* x / max(|x|_p, eps) */
+/* |a - b + eps|_p over the last dimension; a and b of one shape */
+JOT_API jot_Var jot_pairwise_distance(jot_Var a, jot_Var b, double p, double eps);
+/* sum(a b) / (max(|a|, eps) max(|b|, eps)) over dim; a and b of one shape */
+JOT_API jot_Var jot_cosine_similarity(jot_Var a, jot_Var b, int dim, double eps);
+
+JOT_API jot_Var jot_logsumexp(jot_Var x, jot_Ints dims, bool keep); /* log(sum(e^x)) */
+/* Variance and its root, of squares over n - correction: NaN where that is not above 0. */
+JOT_API jot_Var jot_var(jot_Var x, jot_Ints dims, double correction, bool keep);
+JOT_API jot_Var jot_std(jot_Var x, jot_Ints dims, double correction, bool keep);
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+/* All keep x's dtype. A dimension may be given from the end (-1: the last). */
+
+/* n positions of dimension dim, from start on (from the end where negative); the others whole. */
+JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
+JOT_API jot_Var jot_take(jot_Var x, int dim, int64_t position); /* one position; dim disappears */
+/* Parts along dim: of the sizes given, which add up to its extent; of equal size but for the last.
+ * parts: room for sizes.n (n) handles, poison after a failure (false, 0). jot_chunk returns how
+ * many there are: fewer than n where they come to an end before. */
+JOT_API bool jot_split(jot_Var x, int dim, jot_Ints sizes, jot_Var *parts);
+JOT_API int jot_chunk(jot_Var x, int dim, int n, jot_Var *parts);
+JOT_API jot_Var jot_roll(jot_Var x, int64_t shift, int dim); /* out[i + shift] = x[i], cyclic */
+JOT_API jot_Var jot_flatten(jot_Var x, int first, int last); /* dimensions first..last as one */
+/* Each position of dim `times` times, one after the other. */
+JOT_API jot_Var jot_repeat_interleave(jot_Var x, int64_t times, int dim);
+JOT_API jot_Var jot_masked_fill(jot_Var x, jot_Var mask, double value); /* mask ? value : x; mask
+                                                                           broadcasts to x */
+
+/* Of matrices (..., m, n); diagonal k is k columns right of the main one, within 2^40 of it. */
+JOT_API jot_Var jot_tril(jot_Var x, int64_t k);       /* 0 right of diagonal k */
+JOT_API jot_Var jot_triu(jot_Var x, int64_t k);       /* 0 left of it */
+JOT_API jot_Var jot_diagonal(jot_Var x, int64_t k);   /* (..., length of it) */
+JOT_API jot_Var jot_trace(jot_Var x);                 /* (...): the sum of the main one */
+JOT_API jot_Var jot_diag_embed(jot_Var x, int64_t k); /* (..., n): matrices with x on diagonal k */
+JOT_API jot_Var jot_eye(jot_Ctx *ctx, jot_DType dtype, int64_t m, int64_t n);
+/* n numbers of a float dtype from start to end, both included */
+JOT_API jot_Var jot_linspace(jot_Ctx *ctx, jot_DType dtype, double start, double end, int64_t n);
+/* grids[k][i0, i1, ...] = vectors[k][ik]; room for vectors.n handles, poison after a failure */
+JOT_API bool jot_meshgrid(jot_Vars vectors, jot_Var *grids);
+
+/* Elements at places that are data. As in jot_gather a place outside x gives 0, or takes nothing,
+ * and negative ones do not count from the end. index: integers. */
+/* out[i, j, ...] = x[i, index[i, j, ...], ...], the index in dimension dim: of x's rank, and no
+ * further than x elsewhere. */
+JOT_API jot_Var jot_take_along(jot_Var x, jot_Var index, int dim);
+JOT_API jot_Var jot_gather_nd(jot_Var x, jot_Var index); /* index (..., k): out[i, ...] = x[index[i,
+                                                            0], ..., index[i, k - 1], ...] */
+/* The same the other way round: x with y (of the shape that gathering would give, converted to x's
+ * dtype) written over it, where the last of several counts; with y joined to it by op, which is
+ * JOT_ADD, JOT_MUL, JOT_MAX or JOT_MIN. */
+JOT_API jot_Var jot_scatter(jot_Var x, jot_Var index, jot_Var y, int dim);
+JOT_API jot_Var jot_scatter_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y, int dim);
+JOT_API jot_Var jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y);
+JOT_API jot_Var jot_scatter_nd_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y);
+
+/* (n): how many of x (integers) are 0, 1, ..., or the sum of their weights (of x's shape; NULL: 1,
+ * and the result i64); others are not counted. */
+JOT_API jot_Var jot_bincount(jot_Var x, const jot_Var *weight, int64_t n);
+/* i64 (bins): how many of x are in each of equal parts of lo..hi, hi included */
+JOT_API jot_Var jot_histogram(jot_Var x, int64_t bins, double lo, double hi);
+/* i64, of x's shape: how many of sorted (n) are less than each (right: or equal). n comparisons
+ * each. */
+JOT_API jot_Var jot_searchsorted(jot_Var sorted, jot_Var x, bool right);
+
+/* ---- running reductions ---------------------------------------------------------------------- */
+
+/* y of x's shape: op over the elements of x along dim up to each one and with it; exclusive: up to
+ * it and without it (the first is op's identity); reverse: from each one to the end. op is JOT_ADD,
+ * JOT_MUL, JOT_MAX or JOT_MIN, else JOT_EUSE, and the dtype that of jot_reduce. Sums and products
+ * are not made in order, but by blocks: more exact, not bit for bit the loop's. */
+enum { JOT_SCAN_EXCLUSIVE = 1, JOT_SCAN_REVERSE = 2 };
+JOT_API jot_Var jot_scan(jot_ReduceOp op, jot_Var x, int dim, unsigned how);
+JOT_API jot_Var jot_cumsum(jot_Var x, int dim);
+JOT_API jot_Var jot_cumprod(jot_Var x, int dim);
+JOT_API jot_Var jot_cummax(jot_Var x, int dim);
+JOT_API jot_Var jot_cummin(jot_Var x, int dim);
+JOT_API jot_Var jot_logcumsumexp(jot_Var x, int dim); /* log of the running sum of e^x, a float */
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* Along dim, ascending or descending; of equals the first stays first, NaN is the largest, -0
+ * equals 0. Less than 2^32 elements along dim, else JOT_ESHAPE. Values have the dtype of x and the
+ * gradient of what was read, positions are i64 and have none. */
+JOT_API jot_Var jot_argsort(jot_Var x, int dim, bool descending); /* positions, of x's shape */
+JOT_API jot_Var jot_sort(jot_Var x, int dim, bool descending);
+JOT_API jot_Var jot_ranks(jot_Var x, int dim); /* at which position of the order each element is */
+/* The k largest (else smallest) in order and their positions, dim k long. False, and poison in
+ * both, after a failure. */
+JOT_API bool jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values,
+                      jot_Var *positions);
+/* dim, of 1 element or more, disappears; NaN where there is one. The median is the lower of two;
+ * a quantile, q in 0..1, lies between its neighbours as a float does. */
+JOT_API jot_Var jot_median(jot_Var x, int dim);
+JOT_API jot_Var jot_quantile(jot_Var x, double q, int dim);
+JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* of 0..n-1, drawn as jot_uniform */
+
+/* ---- products, comparison -------------------------------------------------------------------- */
+
+JOT_API jot_Var jot_outer(jot_Var a, jot_Var b);           /* (m), (n) -> (m, n) */
+JOT_API jot_Var jot_cross(jot_Var a, jot_Var b, int dim);  /* of one shape; dim has extent 3 */
+JOT_API jot_Var jot_kron(jot_Var a, jot_Var b);            /* of one rank: blocks a[i] b */
+/* a (..., m, d), b (..., n, d) -> (..., m, n): |a - b|_p over d, leading extents by NumPy's rules;
+ * no differences are stored */
+JOT_API jot_Var jot_cdist(jot_Var a, jot_Var b, double p);
+/* bool: |a - b| <= atol + rtol |b|, or equal, or with equal_nan both NaN; whether all are */
+JOT_API jot_Var jot_isclose(jot_Var a, jot_Var b, double rtol, double atol, bool equal_nan);
+JOT_API jot_Var jot_allclose(jot_Var a, jot_Var b, double rtol, double atol, bool equal_nan);
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Element-wise. Errors, relative to 1 + |result|: at most 2e-6 in f32 and 2e-14 in f64. */
+JOT_API jot_Var jot_erfinv(jot_Var x);  /* infinite at +-1, NaN beyond */
+JOT_API jot_Var jot_lgamma(jot_Var x);  /* log|gamma(x)|, infinite at 0, -1, -2, ... */
+JOT_API jot_Var jot_digamma(jot_Var x); /* its derivative, which of jot_lgamma is as exact */
+JOT_API jot_Var jot_sinc(jot_Var x);    /* sin(pi x) / (pi x) */
+JOT_API jot_Var jot_logit(jot_Var x, double eps); /* log(x / (1 - x)), x cut off at eps and 1 - eps
+                                                     unless eps < 0 */
+/* nan for NaN, above and below for the infinities */
+JOT_API jot_Var jot_nan_to_num(jot_Var x, double nan, double above, double below);
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+/* Functions of jot_uniform's numbers; no gradient flows through them. */
+JOT_API jot_Var jot_bernoulli(jot_Var p); /* 1 with probability p, else 0; of p's float dtype */
+JOT_API jot_Var jot_randint(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t lo,
+                            int64_t hi); /* lo <= integer < hi, within 2^53 of 0 and each other */
+JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double rate);
+/* Normal, between lo and hi (which may be infinite). */
+JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
+                                     double deviation, double lo, double hi);
+JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice of dim */
 
 #ifdef __cplusplus
 }

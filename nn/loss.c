@@ -1,56 +1,159 @@
-/* nn/loss.c - what training makes small: scalar losses of a batch.
+/* nn/loss.c - losses of pairs: what x should have been stands beside it, element by element.
  *
- *     logits (n, c) --log_softmax--> (n, c) --reindex "i0", "@e0(i0)"--> (n) --neg, mean--> scalar
- *                                    labels (n) ------------^
+ *     x, target --element-wise--> a loss for each element --mean, sum--> scalar
  *
- * Read before: nn/nn.c. After: nn/optim.c. */
-#include "core.h"
-
-/* A label outside 0..c-1 makes the loss NaN: values are not known when the graph is built, and a
- * loss that quietly ignored such a row would be worse. */
-jot_Var
-jot_cross_entropy(jot_Var logits, jot_Var labels)
-{
-    static const char op[] = "cross_entropy";
-    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(logits, labels));
-    jot_Var poison = {ctx, 0, 0};
-    if (!jot_check(ctx, logits, op, "logits") || !jot_check(ctx, labels, op, "labels"))
-        return poison;
-    if (jot_rank(logits) != 2)
-        return jot_raise(logits.ctx, JOT_ESHAPE, "%s: logits: rank 2 (n, c) asked, %d found", op,
-                         jot_rank(logits));
-    if (jot_dtype(labels) > JOT_U64)
-        return jot_raise(logits.ctx, JOT_EDTYPE, "%s: labels: an integer dtype asked, %s found", op,
-                         jot_dtype_name(jot_dtype(labels)));
-    if (jot_rank(labels) != 1 || jot_extent(labels, 0) != jot_extent(logits, 0))
-        return jot_raise(logits.ctx, JOT_ESHAPE,
-                         "%s: labels: (%lld) asked (n of logits), rank %d and %lld elements found",
-                         op, (long long)jot_extent(logits, 0), jot_rank(labels),
-                         (long long)jot_nelem(labels));
-    union { uint64_t u; double f; } nan = { (uint64_t)0xfff8 << 48 }; /* whoever compiles this */
-    jot_push(logits.ctx);
-    jot_Var lp = jot_log_softmax(logits, 1);
-    jot_Var chosen = jot_reindex_ex(lp, jot_shape(labels), JOT_INDEX("i0", "@e0(i0)"),
-                                    JOT_NONE_STRS, nan.f, JOT_VARS(labels));
-    return jot_leave(logits.ctx, jot_mean(jot_neg(chosen), JOT_DIMS(0)));
-}
+ * One pass over memory with what stands before it, its gradient another. Logarithms of what can be
+ * 0 are computed of something else there (loss_log), since 0 * inf in a gradient would be NaN.
+ *
+ * Read before: nn/norm_p.c. After: nn/loss_label.c. */
+#include "nn.h"
+#include "nn/loss.h"
 
 jot_Var
 jot_mse(jot_Var a, jot_Var b)
 {
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b));
-    jot_Var poison = {ctx, 0, 0};
-    if (!jot_check(ctx, a, "mse", "a") || !jot_check(ctx, b, "mse", "b"))
-        return poison;
-    /* no broadcasting: (n, 1) against (n) is a mistake, not a wish */
-    if (jot_rank(a) != jot_rank(b))
-        return jot_raise(a.ctx, JOT_ESHAPE, "mse: b: rank %d asked (a's), %d found", jot_rank(a),
-                         jot_rank(b));
-    for (int d = 0; d < jot_rank(a); d++)
-        if (jot_extent(a, d) != jot_extent(b, d))
-            return jot_raise(a.ctx, JOT_ESHAPE,
-                             "mse: b: extent %lld asked (a's dimension %d), %lld found",
-                             (long long)jot_extent(a, d), d, (long long)jot_extent(b, d));
+    if (!jot_check(ctx, a, "mse", "a") || !nn_same(ctx, b, a, "mse", "b", "a"))
+        return nn_poison(ctx);
     jot_push(a.ctx);
     return jot_leave(a.ctx, jot_mean(jot_square(jot_sub(a, b)), JOT_ALL_DIMS));
+}
+
+/* ---- distances ---- */
+
+jot_Var
+jot_mse_loss(jot_Var x, jot_Var target, jot_Reduction reduction)
+{
+    if (!loss_begin(&x, &target, reduction, "mse_loss"))
+        return nn_poison(jot_ctx_of(JOT_VARS(x, target)));
+    return loss_end(jot_square(jot_sub(x, target)), reduction);
+}
+
+jot_Var
+jot_l1_loss(jot_Var x, jot_Var target, jot_Reduction reduction)
+{
+    if (!loss_begin(&x, &target, reduction, "l1_loss"))
+        return nn_poison(jot_ctx_of(JOT_VARS(x, target)));
+    return loss_end(jot_abs(jot_sub(x, target)), reduction);
+}
+
+/* d^2/2 where |d| < delta, else delta (|d| - delta/2), times k */
+static jot_Var
+loss_huber(jot_Var x, jot_Var target, double delta, double k)
+{
+    jot_Var d = jot_sub(x, target), far = jot_abs(d);
+    jot_Var near = jot_lt(far, jot_full(x.ctx, jot_dtype(d), JOT_SHAPE(), delta));
+    return jot_select(near, jot_scale(jot_square(d), 0.5 * k),
+                      jot_scale(jot_offset(far, -0.5 * delta), delta * k));
+}
+
+jot_Var
+jot_huber_loss(jot_Var x, jot_Var target, double delta, jot_Reduction reduction)
+{
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, target));
+    if (!nn_above(ctx, delta, 0, "huber_loss", "delta") ||
+        !loss_begin(&x, &target, reduction, "huber_loss"))
+        return nn_poison(ctx);
+    return loss_end(loss_huber(x, target, delta, 1), reduction);
+}
+
+jot_Var
+jot_smooth_l1_loss(jot_Var x, jot_Var target, double beta, jot_Reduction reduction)
+{
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, target));
+    if (!nn_above(ctx, beta, 0, "smooth_l1_loss", "beta") ||
+        !loss_begin(&x, &target, reduction, "smooth_l1_loss"))
+        return nn_poison(ctx);
+    return loss_end(loss_huber(x, target, beta, 1 / beta), reduction);
+}
+
+/* ---- probabilities ---- */
+
+/* log(p), but -100 for p of (almost) 0, through which no gradient flows */
+static jot_Var
+loss_log(jot_Var p)
+{
+    jot_Var none = jot_le(p, jot_full(p.ctx, jot_dtype(p), JOT_SHAPE(), 1e-37));
+    jot_Var one = jot_full(p.ctx, jot_dtype(p), JOT_SHAPE(), 1);
+    return jot_select(none, jot_scale(one, -100), jot_log(jot_select(none, one, p)));
+}
+
+jot_Var
+jot_bce_loss(jot_Var p, jot_Var target, const jot_Var *weight, jot_Reduction reduction)
+{
+    static const char op[] = "bce_loss";
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(p, target));
+    if ((weight && jot_check(ctx, p, op, "x") && !nn_fits(ctx, *weight, p, op, "weight")) ||
+        !loss_begin(&p, &target, reduction, op))
+        return nn_poison(ctx);
+    jot_Var not_p = jot_offset(jot_neg(p), 1), not_target = jot_offset(jot_neg(target), 1);
+    jot_Var y = jot_add(jot_mul(target, loss_log(p)), jot_mul(not_target, loss_log(not_p)));
+    return loss_end(jot_neg(weight ? jot_mul(y, loss_as(*weight, y)) : y), reduction);
+}
+
+/* (1 - t) x + (1 + (w - 1) t) softplus(-x), w the weight of t = 1: no sigmoid is rounded to 1 */
+jot_Var
+jot_bce_with_logits_loss(jot_Var x, jot_Var target, const jot_Var *weight,
+                         const jot_Var *pos_weight, jot_Reduction reduction)
+{
+    static const char op[] = "bce_with_logits_loss";
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, target));
+    if (!jot_check(ctx, x, op, "x") || (weight && !nn_fits(ctx, *weight, x, op, "weight")) ||
+        (pos_weight && !nn_fits(ctx, *pos_weight, x, op, "pos_weight")) ||
+        !loss_begin(&x, &target, reduction, op))
+        return nn_poison(ctx);
+    jot_Var tail = jot_softplus(jot_neg(x));
+    if (pos_weight)
+        tail = jot_mul(tail, jot_offset(jot_mul(jot_offset(loss_as(*pos_weight, x), -1), target),
+                                        1));
+    jot_Var y = jot_add(jot_mul(jot_offset(jot_neg(target), 1), x), tail);
+    return loss_end(weight ? jot_mul(y, loss_as(*weight, y)) : y, reduction);
+}
+
+jot_Var
+jot_kl_div_loss(jot_Var x, jot_Var target, bool log_target, jot_Reduction reduction)
+{
+    if (!loss_begin(&x, &target, reduction, "kl_div_loss"))
+        return nn_poison(jot_ctx_of(JOT_VARS(x, target)));
+    if (log_target)
+        return loss_end(jot_mul(jot_exp(target), jot_sub(target, x)), reduction);
+    return loss_end(jot_mul(target, jot_sub(loss_log(target), x)), reduction);
+}
+
+/* ---- counts and measurements ---- */
+
+/* Stirling's log(t!) where t > 1, else 0 */
+static jot_Var
+loss_stirling(jot_Var t)
+{
+    jot_Var one = jot_full(t.ctx, jot_dtype(t), JOT_SHAPE(), 1), above = jot_gt(t, one);
+    jot_Var s = jot_select(above, t, one), lg = jot_log(s);
+    jot_Var y = jot_add(jot_sub(jot_mul(s, lg), s), jot_scale(jot_offset(lg, 1.8378770664093453),
+                                                              0.5));
+    return jot_select(above, y, nn_zero(t));
+}
+
+jot_Var
+jot_poisson_nll_loss(jot_Var x, jot_Var target, bool log_input, bool full, double eps,
+                     jot_Reduction reduction)
+{
+    if (!loss_begin(&x, &target, reduction, "poisson_nll_loss"))
+        return nn_poison(jot_ctx_of(JOT_VARS(x, target)));
+    jot_Var y = log_input ? jot_sub(jot_exp(x), jot_mul(target, x))
+                          : jot_sub(x, jot_mul(target, jot_log(jot_offset(x, eps))));
+    return loss_end(full ? jot_add(y, loss_stirling(target)) : y, reduction);
+}
+
+jot_Var
+jot_gaussian_nll_loss(jot_Var x, jot_Var target, jot_Var var, bool full, double eps,
+                      jot_Reduction reduction)
+{
+    static const char op[] = "gaussian_nll_loss";
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, target, var));
+    if (!jot_check(ctx, x, op, "x") || !nn_fits(ctx, var, x, op, "var") ||
+        !nn_above(ctx, eps, 0, op, "eps") || !loss_begin(&x, &target, reduction, op))
+        return nn_poison(ctx);
+    jot_Var v = jot_maximum(loss_as(var, x), jot_full(ctx, jot_dtype(x), JOT_SHAPE(), eps));
+    jot_Var y = jot_scale(jot_add(jot_log(v), jot_div(jot_square(jot_sub(x, target)), v)), 0.5);
+    return loss_end(full ? jot_offset(y, 0.91893853320467274178) : y, reduction);
 }

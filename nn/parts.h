@@ -36,6 +36,163 @@ nn_dim(jot_Var x, int *dim, const char *op)
     return true;
 }
 
+/* v is a live variable of like's shape. There is no broadcasting: (n, 1) against (n) is a mistake,
+ * not a wish. */
+static inline bool
+nn_same(jot_Ctx *ctx, jot_Var v, jot_Var like, const char *op, const char *arg, const char *whose)
+{
+    if (!jot_check(ctx, v, op, arg))
+        return false;
+    if (jot_rank(v) != jot_rank(like)) {
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: rank %d asked (%s's), %d found", op, arg,
+                  jot_rank(like), whose, jot_rank(v));
+        return false;
+    }
+    for (int d = 0; d < jot_rank(like); d++)
+        if (jot_extent(v, d) != jot_extent(like, d)) {
+            jot_raise(ctx, JOT_ESHAPE, "%s: %s: extent %lld asked (%s's dimension %d), %lld found",
+                      op, arg, (long long)jot_extent(like, d), whose, d,
+                      (long long)jot_extent(v, d));
+            return false;
+        }
+    return true;
+}
+
+static inline bool
+nn_integer(jot_Var v, const char *op, const char *arg)
+{
+    if (jot_dtype(v) > JOT_U64)
+        jot_raise(v.ctx, JOT_EDTYPE, "%s: %s: an integer dtype asked, %s found", op, arg,
+                  jot_dtype_name(jot_dtype(v)));
+    return jot_dtype(v) <= JOT_U64;
+}
+
+/* A setting with a least value, which itself is allowed; NaN is not. */
+static inline bool
+nn_least(jot_Ctx *ctx, double v, double least, const char *op, const char *arg)
+{
+    if (!(v >= least))
+        jot_raise(ctx, JOT_ERANGE, "%s: %s: at least %g asked, %g found", op, arg, least, v);
+    return v >= least;
+}
+
+static inline bool
+nn_above(jot_Ctx *ctx, double v, double bound, const char *op, const char *arg)
+{
+    if (!(v > bound))
+        jot_raise(ctx, JOT_ERANGE, "%s: %s: above %g asked, %g found", op, arg, bound, v);
+    return v > bound;
+}
+
+/* v as each element of like, by NumPy's rules (a weight). */
+static inline bool
+nn_fits(jot_Ctx *ctx, jot_Var v, jot_Var like, const char *op, const char *arg)
+{
+    if (!jot_check(ctx, v, op, arg))
+        return false;
+    int extra = jot_rank(like) - jot_rank(v);
+    bool fits = extra >= 0;
+    for (int d = 0; fits && d < jot_rank(v); d++)
+        fits = jot_extent(v, d) == 1 || jot_extent(v, d) == jot_extent(like, d + extra);
+    if (!fits)
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: a shape asked that broadcasts to x's, rank %d and %lld "
+                  "elements found", op, arg, jot_rank(v), (long long)jot_nelem(v));
+    return fits;
+}
+
+/* A list of n that the caller gave as a pointer. */
+static inline bool
+nn_list(jot_Ctx *ctx, int n, bool given, const char *op, const char *arg)
+{
+    if (n < 0 || (n && !given))
+        jot_raise(ctx, JOT_ERANGE, "%s: %s: a list asked, %d of none found", op, arg, n);
+    return n >= 0 && (!n || given);
+}
+
+/* A diagonal's distance from the main one. */
+static inline bool
+nn_offset(jot_Ctx *ctx, int64_t k, const char *op)
+{
+    const int64_t most = (int64_t)1 << 40;
+    if (k < -most || k > most)
+        jot_raise(ctx, JOT_ERANGE, "%s: k: within 2^40 of 0 asked, %lld found", op, (long long)k);
+    return k >= -most && k <= most;
+}
+
+/* x is of matrices, with a diagonal k. */
+static inline bool
+nn_matrix(jot_Var x, int64_t k, const char *op)
+{
+    if (!jot_check(x.ctx, x, op, "x"))
+        return false;
+    if (jot_rank(x) < 2)
+        jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of at least 2 (..., m, n) asked, %d found", op,
+                  jot_rank(x));
+    return jot_rank(x) >= 2 && nn_offset(x.ctx, k, op);
+}
+
+/* ---- index expressions ---- */
+
+/* Both end the text and return where it ends. */
+static inline char *
+nn_put(char *to, const char *s)
+{
+    while (*s)
+        *to++ = *s++;
+    *to = 0;
+    return to;
+}
+
+static inline char *
+nn_put_int(char *to, int64_t v)
+{
+    char digits[24], *d = digits + sizeof digits - 1;
+    uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    *d = 0;
+    do {
+        *--d = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    return nn_put(v < 0 ? nn_put(to, "-") : to, d);
+}
+
+static inline void
+nn_axes(const char *at[JOT_MAX_RANK], int rank)
+{
+    for (int d = 0; d < rank; d++)
+        at[d] = nn_axis[d];
+}
+
+/* An element of an index: "@e0(i0,i1)" over rank dimensions of the space, then `last` if any. */
+static inline const char *
+nn_load(char text[96], int rank, const char *last)
+{
+    char *t = nn_put(text, "@e0(");
+    for (int d = 0; d < rank; d++)
+        t = nn_put(d ? nn_put(t, ",") : t, nn_axis[d]);
+    if (last)
+        t = nn_put(rank ? nn_put(t, ",") : t, last);
+    nn_put(t, ")");
+    return text;
+}
+
+/* ---- numbers ---- */
+
+/* NaN, whoever compiles this */
+static inline double
+nn_nan(void)
+{
+    union { uint64_t u; double f; } nan = { (uint64_t)0xfff8 << 48 };
+    return nan.f;
+}
+
+static inline double
+nn_inf(void)
+{
+    union { uint64_t u; double f; } inf = { (uint64_t)0x7ff0 << 48 };
+    return inf.f;
+}
+
 static inline jot_DType
 nn_float_of(jot_DType dtype)
 {

@@ -80,7 +80,8 @@ difference(jot_Var v, const double *ref, long n)
     return worst / (1 + most);
 }
 
-/* sum(build(inputs) * fill(9)), where input k is fill(k + 1) + h * fill(k + 20). */
+/* sum(build(inputs) * fill(9)), where input k is fill(k + 1), and moved by h * fill(k + 20) if it
+ * has a gradient. */
 static jot_Var
 objective(jot_Ctx *c, const RefCase *r, jot_DType dtype, double h, jot_Var *in, jot_Var *y)
 {
@@ -88,7 +89,7 @@ objective(jot_Ctx *c, const RefCase *r, jot_DType dtype, double h, jot_Var *in, 
     for (int k = 0; k < r->inputs; k++) {
         jot_Ints shape = ints_of(&r->in[k], ext);
         in[k] = ref_array(c, dtype, shape, k + 1, 1);
-        if (h != 0)
+        if (h != 0 && r->grad[k])
             in[k] = jot_add(in[k], ref_array(c, dtype, shape, k + 20, h));
     }
     *y = build(r->name, in);
@@ -196,11 +197,19 @@ check_references(void)
     }
 }
 
-static void
-check_differences(void)
+/* name: a case whose gradient is not that of its value, since it takes something for constant */
+static inline void
+check_differences_but(const char *name)
 {
     for (int k = 0; k < CASES; k++)
-        check_slopes(&ref_cases[k]);
+        if (strcmp(ref_cases[k].name, name))
+            check_slopes(&ref_cases[k]);
+}
+
+static inline void
+check_differences(void)
+{
+    check_differences_but("");
 }
 
 /* ---- wrong arguments ---- */
