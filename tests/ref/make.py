@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-SHELVES = ['arrays', 'layers']
+SHELVES = ['arrays', 'layers', 'windows']
 HERE = os.path.dirname(os.path.abspath(__file__))
 torch.set_default_dtype(torch.float64)
 

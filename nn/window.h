@@ -1,0 +1,152 @@
+/* nn/window.h - windows over images, which convolutions, pools and patches share: their extents and
+ * checks, and index expressions being written.
+ *
+ * An image is (n, c, ...) with 1 to 3 dimensions behind its channels; d counts these from 0. A
+ * window's position i and place k in it are one of the image's: i * stride + k * dilation - pad.
+ *
+ * Read before: nn/parts.h. After: nn/conv.c. */
+#ifndef JOT_NN_WINDOW_H
+#define JOT_NN_WINDOW_H
+#include "nn/parts.h"
+
+enum { NN_IMAGE_DIMS = 3 };
+
+/* Index expressions, one per dimension of what is read or added to. */
+typedef struct { const char *v[JOT_MAX_RANK]; int n, used; char s[4096]; } NnMap;
+
+/* The next one: each # of the form is the next of the numbers. What has no room is no expression. */
+static inline void
+nn_index(NnMap *m, const char *form, jot_Ints numbers)
+{
+    int at = m->used, next = 0, n, room = (int)sizeof m->s - 24;
+    char digits[24];
+    for (; *form && at < room; form++) {
+        if (*form != '#') {
+            m->s[at++] = *form;
+            continue;
+        }
+        int64_t v = numbers.v[next++];
+        uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+        n = 0;
+        do
+            digits[n++] = (char)('0' + rest % 10);
+        while ((rest /= 10) != 0);
+        if (v < 0)
+            digits[n++] = '-';
+        while (n)
+            m->s[at++] = digits[--n];
+    }
+    m->s[at++] = 0;
+    m->v[m->n++] = *form ? "" : m->s + m->used;
+    m->used = at;
+}
+
+static inline void
+nn_map_begin(NnMap *m)
+{
+    m->n = m->used = 0;
+}
+
+/* Axis `at` as it is. */
+static inline void
+nn_axis_at(NnMap *m, int at)
+{
+    m->v[m->n++] = nn_axis[at];
+}
+
+static inline jot_Strs
+nn_map(const NnMap *m)
+{
+    return jot_strs(m->n, m->v);
+}
+
+static inline int64_t
+nn_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t c = a % b;
+        a = b;
+        b = c;
+    }
+    return a;
+}
+
+static inline bool
+nn_at_least(jot_Var x, int64_t value, int64_t least, const char *op, const char *arg)
+{
+    if (value < least)
+        jot_raise(x.ctx, JOT_ERANGE, "%s: %s: at least %lld asked, %lld found", op, arg,
+                  (long long)least, (long long)value);
+    return value >= least;
+}
+
+/* An image; *dims is how many dimensions it has behind its channels. */
+static inline bool
+nn_image(jot_Ctx *ctx, jot_Var x, const char *op, int *dims)
+{
+    if (!jot_check(ctx, x, op, "x"))
+        return false;
+    *dims = jot_rank(x) - 2;
+    if (*dims < 1 || *dims > NN_IMAGE_DIMS)
+        jot_raise(ctx, JOT_ESHAPE, "%s: x: rank 3 to 5 (n, c, ...) asked, %d found", op,
+                  jot_rank(x));
+    return *dims >= 1 && *dims <= NN_IMAGE_DIMS;
+}
+
+/* One number of at least `least` per dimension of the image. */
+static inline bool
+nn_extents_ok(jot_Var x, jot_Ints list, int dims, int64_t least, const char *op, const char *arg)
+{
+    if (list.n != dims)
+        return jot_raise(x.ctx, JOT_ESHAPE, "%s: %s: %d numbers asked (x has rank %d), %d found",
+                         op, arg, dims, dims + 2, list.n), false;
+    for (int d = 0; d < dims; d++)
+        if (!nn_at_least(x, list.v[d], least, op, arg))
+            return false;
+    return true;
+}
+
+/* (first, second, behind[0], ..) into ext; behind NULL: x's own. Its rank. */
+static inline int
+nn_shape(int64_t *ext, jot_Var x, int64_t first, int64_t second, int dims, const int64_t *behind)
+{
+    ext[0] = first;
+    ext[1] = second;
+    for (int d = 0; d < dims; d++)
+        ext[2 + d] = behind ? behind[d] : jot_extent(x, 2 + d);
+    return 2 + dims;
+}
+
+/* One image dimension: its extent, the window's, and how the window moves. `after` is the padding
+ * at its end; out, the number of windows, is what nn_window finds. */
+typedef struct { int64_t in, size, stride, pad, after, dilation, out; } NnWindow;
+
+/* up: a last window counts that begins in the image or before it, and reaches beyond the end. */
+static inline bool
+nn_window(jot_Var x, NnWindow *w, bool up, const char *op)
+{
+    if (!nn_at_least(x, w->size, 1, op, "window") || !nn_at_least(x, w->stride, 1, op, "stride") ||
+        !nn_at_least(x, w->pad, 0, op, "pad") || !nn_at_least(x, w->dilation, 1, op, "dilation"))
+        return false;
+    int64_t reach = w->dilation * (w->size - 1) + 1, room = w->in + w->pad + w->after - reach;
+    if (room < 0) {
+        jot_raise(x.ctx, JOT_ESHAPE,
+                  "%s: window: at most %lld asked (image %lld, padded by %lld), %lld found", op,
+                  (long long)(w->in + w->pad + w->after), (long long)w->in, (long long)w->pad,
+                  (long long)reach);
+        return false;
+    }
+    w->out = room / w->stride + 1;
+    if (up && room % w->stride && w->out * w->stride < w->in + w->pad)
+        w->out++;
+    return true;
+}
+
+/* Where the window at axis `at` has its place of axis `in`. */
+static inline void
+nn_window_index(NnMap *m, const NnWindow *w, int at, int in)
+{
+    nn_index(m, "i#*#+i#*#-#", JOT_SHAPE(at, w->stride, in, w->dilation, w->pad));
+}
+
+#endif
