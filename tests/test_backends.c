@@ -2,7 +2,7 @@
  * memory, threads, missing and odd compilers.
  *
  * Guards: backends/cpu/cc.c, backends/cpu/program.c, backends/cpu/tcc.c, backends/host/host.c,
- * backends/host/process.c, backends/host/work.c. */
+ * backends/host/process.c, backends/host/work.c, core.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -459,6 +459,36 @@ find_libtcc(void)
     world_close(&w);
 }
 
+/* Where nothing compiles, who was asked and why not, then what that means. */
+static void
+test_none(void)
+{
+    char *path = strdup(getenv("PATH"));
+    World w = {0};
+    jot_Config config = {0};
+    jot_Ctx *c;
+
+    jot_host_hooks(&config.hooks);
+    config.hooks.log = world_log;
+    config.hooks.ud = &w;
+    config.dump = "g";
+    setenv("PATH", "", 1);
+    setenv("JOT_LIBTCC", "/no/such/libtcc.so", 1);
+    c = jot_open(&config);
+    CHECK(!strcmp(jot_backend(c), "interp"), "%s: %s", jot_backend(c), w.log);
+    for (int i = 0; jot_backends[i]; i++) {
+        char line[80];
+
+        snprintf(line, sizeof line, "jot: backend %s skipped: ", jot_backends[i]->name);
+        CHECK((strstr(w.log, line) != NULL) == (jot_backends[i]->rank > jot_backend_interp.rank),
+              "%s%s", line, w.log);
+    }
+    CHECK(strstr(w.log, "no compiler, so graphs are interpreted"), "%s", w.log);
+    jot_close(c);
+    setenv("PATH", path, 1);
+    free(path);
+}
+
 int
 main(void)
 {
@@ -480,6 +510,7 @@ main(void)
     if (have(&jot_backend_cc))
         test_cc();
     test_missing();
+    test_none();
     remove_tree(scratch_dir);
     return DONE();
 }

@@ -7,6 +7,7 @@
 #     75 80 90   matrices by the instructions of each
 #     drawn      other programs that compare values
 #     refused    what only a device has; and as drivers before 11.4 did
+#     test_...   that program
 #
 # tests/test_fake.sh BUILD all - the whole suite of a device there, as 7.0, 8.0 and 9.0, items in another order for
 # each and each launch a second time in one more, and each text that came up compiled by NVRTC for the
@@ -31,7 +32,7 @@ make_fake() { # with what of its own
 }
 make_fake
 real=$JOT_NVRTC
-export LD_LIBRARY_PATH="$dir" JOT_NVRTC="$fake" JOT_CACHE_DIR="$dir/cache" FAKE_KEEP="$kept" FAKE_CHECK=1
+export LD_LIBRARY_PATH="$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" JOT_NVRTC="$fake" JOT_CACHE_DIR="$dir/cache" FAKE_KEEP="$kept" FAKE_CHECK=1
 log=$dir/log; passed=0; failed=0; skipped=0
 count() { # what a program's log says, and its exit code
     n=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$2" | tail -n 1)
@@ -88,6 +89,7 @@ refused)
     make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4
     export JOT_TEST_GRAPHS=0
     run_tests "test_opencl cuda" "test_swap cuda few" ;;
+test_*) run_tests "$2 cuda" ;;
 *) echo "no part $2"; exit 1 ;;
 esac
 echo "$passed passed, $failed failed, $skipped skipped"

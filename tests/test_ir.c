@@ -2,8 +2,8 @@
  * emitted as C, compiled, run and compared with straightforward loops here.
  * Set IR_SHOW to a part of a case's name to see its text.
  *
- * Guards: ccode/emit/any.c, ccode/lower/independent.c, ccode/emit/loop.c, ccode/schedule/text.c,
- * ccode/verify/sched.c, ccode/verify/verify.c. */
+ * Guards: ccode/emit/any.c, ccode/lower/independent.c, ccode/emit/loop.c, ccode/schedule/read.c,
+ * ccode/schedule/text.c, ccode/verify/sched.c, ccode/verify/verify.c. */
 #include "tests/ir_cases.h"
 
 /* ---- kernels for schedules by hand alone ---- */
@@ -187,10 +187,40 @@ static const IrTarget targets[] = {
 };
 static bool present[5];
 
+/* What its reader makes of a text: the schedule as it prints, or why there is none. */
+static void
+read_as(IrCase *c, const char *text, size_t n, Text *to)
+{
+    Sched s;
+    if (jot_sched_read(&s, &c->k, text, n, to))
+        jot_sched_print(&s, to);
+    jot_sched_close(&s);
+}
+
+/* Each beginning of a text reads as if nothing came behind it. */
+static void
+ir_beginnings(IrCase *c, const char *text, const char *what)
+{
+    for (size_t n = 0; n < strlen(text); n++) {
+        char alone[4096] = {0};
+        Text one = {0}, two = {0};
+        one.mem = two.mem = &ir_mem;
+        memcpy(alone, text, n);
+        read_as(c, text, n, &one);
+        read_as(c, alone, n, &two);
+        CHECK(one.n == two.n && !memcmp(one.s, two.s, one.n), "%s: %s, with \"%s\" behind it: %s",
+              what, two.s, text + n, one.s);
+        jot_text_free(&one);
+        jot_text_free(&two);
+    }
+}
+
 static void
 by_hand(IrCase *c, const char *text, const char *what)
 {
     char full[4096];
+    fill_in(full, text, 4);
+    ir_beginnings(c, full, what);
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
         if (present[targets[i].cc]) {
             int n = sprintf(full, "lanes %d\n", targets[i].lanes);

@@ -95,7 +95,7 @@ make_mixed(IrCase *c, int64_t n, int64_t m)
                  0));
     t = ir_ew(c, EW_MUL, ir_load(c, f, AX(0), AX(1), 0, 0), jot_v_scalar(&c->k, 0));
     t = ir_ew(c, EW_ADD, t, jot_v_cast(&c->k, JOT_F32, v));
-    t = jot_v_call(&c->k, JOT_F32, "%0 * %0 - %1", 2,
+    t = jot_v_call(&c->k, JOT_F32, "jotm_maxf", 2,
                    (uint32_t[]){ t, jot_v_index(&c->k, JOT_F32, IADD(IMUL(AX(0), 3), AX(1))) });
     ir_store(c, yf, AX(0), AX(1), 0, 0, t);
     ir_store(c, yh, AX(1), 0, 0, 0, ir_ew(c, EW_ADD, ir_load(c, h, AX(1), 0, 0, 0),
@@ -105,7 +105,7 @@ make_mixed(IrCase *c, int64_t n, int64_t m)
         want = (int64_t)(x < z ? x + z : x);
         c->data[yi][i] = (double)want;
         c->data[yb][i] = x < z && (i / m + i % m) % 2 == 0;
-        c->data[yf][i] = q * q - (double)(i / m * 3 + i % m);
+        c->data[yf][i] = fmax(q, (double)(i / m * 3 + i % m));
         c->data[yh][i % m] = c->data[h][i % m] + 1;
     }
 }

@@ -7,7 +7,7 @@
  *
  * Read before: ccode/emit/prelude_vector.c, tests/test_prelude_text.c.
  *
- * Guards: ccode/emit/prelude_vector.c, ccode/emit/emit.c. */
+ * Guards: ccode/emit/emit.c, ccode/emit/prelude_spell.c, ccode/emit/prelude_vector.c. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif

@@ -3,23 +3,32 @@
 #
 #     tools/mutate.py [--mutants N] [--seed S] [--only WORD] [--minutes M]
 #
-#     copy        the tree in a scratch folder, built once with the library as a shared object
+#     copy        the tree in build/mutate, built with the library as a shared object; kept, so that the next
+#                 call builds what changed
 #     mutant      one comparison, constant, operator or index of a drawn line is another; one file compiled
-#     guards      the programs whose charter names the file ("Guards: ..."), the fastest first
-#     fast        programs that take few seconds, whatever they guard
-#     campaigns   those that draw much come last, if asked for (--campaigns)
+#     kernels     plans and texts against those stored (make kernels-check QUICK=1), unless a host runs the file
+#     guards      the programs whose charter names the file ("Guards: ..."), the fastest first; those that
+#                 draw much (CUT), cut short, last
+#     fast        programs that take a second or two, whatever they guard
+#     campaigns   the others that draw much come last, if asked for (--campaigns)
 #
 # A mutant is noticed by the first program that fails, dies, or does not end, and does pass on the copy as it
 # was. One whose machine code is that of the file as it was is none. The last lines name the mutants that
 # nobody noticed; the checkout is never touched.
-import argparse, os, random, re, shutil, signal, subprocess, sys, tempfile, time
+import argparse, fcntl, filecmp, json, os, random, re, select, shutil, signal, subprocess, sys, time
 
 FLAGS = "-O1 -DJOT_CHECKED -fPIC"
-FAST = "test_graph test_meta test_grad test_nn test_ref test_fuse_why test_phase test_moments test_arg_reduce test_success " \
-       "test_epilogue test_layout test_choose test_donate test_function test_run".split()
-CAMPAIGNS = "test_forced test_fuzz test_drawn test_wild test_flags test_guard test_determined test_machines test_models " \
-            "test_memory test_sizes test_far test_conv test_prelude_vector test_ir_random test_cuda".split()
+KERNELS = "kernels/kernels check tests/ref/kernels.txt first"
+FAST = "test_graph test_meta test_grad test_nn test_ref test_fuse_why test_phase test_success test_donate test_run " \
+       "test_spec".split()
+# campaigns, and with which arguments they take seconds
+CUT = {"test_forced": "2 1", "test_fuzz": "20", "test_drawn": "10", "test_wild": "40", "test_flags": "1", "test_guard": "2",
+       "test_determined": "2", "test_machines": "2", "test_memory": "29", "test_far": "4", "test_conv": "4",
+       "test_ir_random": "10", "test_models": "", "test_sizes": "", "test_prelude_vector": ""}
 DEVICES = "test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused".split()
+FAKE = "test_fake.sh"  # a device's guards run on the stand-in for CUDA, too
+LINES = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []  # the first check that fails is seen at once
+FAILED = re.compile(rb"^[\w/]+\.[ch]:\d+: not ", re.M)
 PATIENCE = 200  # seconds for a program whose time is not known
 
 CHANGES = [  # what stands there, what may stand there instead
@@ -92,27 +101,53 @@ def places(path):
 
 class Copy:
     def __init__(self, root):
-        self.root, self.dir = root, tempfile.mkdtemp(prefix="jot-mutate-")
+        self.root, self.dir = root, os.path.join(root, "build/mutate")
+        os.makedirs(self.dir + "/tmp", exist_ok=True)
+        self.lock = open(self.dir + "/lock", "w")
+        fcntl.flock(self.lock, fcntl.LOCK_EX)  # one at a time
         names = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
         for name in names:
-            os.makedirs(os.path.dirname(os.path.join(self.dir, name)), exist_ok=True)
-            shutil.copy(os.path.join(root, name), os.path.join(self.dir, name))
+            here, there = os.path.join(root, name), os.path.join(self.dir, name)
+            if not os.path.exists(there) or not filecmp.cmp(here, there, shallow=False):
+                os.makedirs(os.path.dirname(there), exist_ok=True)
+                shutil.copy(here, there)
+                if name.endswith((".h", ".def")) and not name.startswith("tests/"):
+                    shutil.rmtree(self.dir + "/m/tests", ignore_errors=True)
+        for name in self.listed() - set(names):
+            os.remove(os.path.join(self.dir, name))
         out = ("tests/", "examples/", "bench/", "tools/", "docs/")
         self.files = [n for n in names if n.endswith(".c") and not n.startswith(out)]
         self.guards = self.charters()
-        self.seconds, self.bad = {}, set()
-        self.env = dict(os.environ, JOT_CACHE_DIR=self.dir + "/cache", TMPDIR=self.dir + "/tmp")
+        self.seconds, self.bad = self.times(), set()
+        self.built, self.sure = set(), set()  # programs: made in this call, and seen to pass on the tree as it is
+        self.env = dict(os.environ, TMPDIR=self.dir + "/tmp")
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
             self.env.pop(name, None)
-        os.mkdir(self.dir + "/cache")
-        os.mkdir(self.dir + "/tmp")
         self.make("m/libjot.a")
         for which in ("old", "new"):
-            os.mkdir(self.dir + "/m/" + which)
+            os.makedirs(self.dir + "/m/" + which, exist_ok=True)
             self.link(which)
         # programs are linked against this archive: a script that names the shared library instead
         with open(self.dir + "/m/libjot.a", "w") as f:
             f.write("INPUT(%s/m/old/libjot.so)\n" % self.dir)
+
+    def listed(self):
+        """What lies in the copy as a source."""
+        out = set()
+        for at, dirs, files in os.walk(self.dir):
+            if at == self.dir:
+                dirs[:] = [d for d in dirs if d not in ("m", "tmp", "build") and not d.startswith("cache")]
+                files = [f for f in files if f not in ("lock", "times.json")]
+            out |= {os.path.relpath(os.path.join(at, f), self.dir) for f in files}
+        return out
+
+    def times(self):
+        """The seconds that programs took when they passed last."""
+        try:
+            with open(self.dir + "/times.json") as f:
+                return json.load(f)
+        except (OSError, ValueError):
+            return {}
 
     def make(self, *targets):
         subprocess.run(["make", "-s", "CFLAGS=" + FLAGS, "B=m", *targets], cwd=self.dir, env=self.env, check=True)
@@ -126,28 +161,31 @@ class Copy:
     def charters(self):
         """For each file's name the programs that guard it."""
         guards = {}
-        for name in sorted(os.listdir(self.dir + "/tests")):
+        for name in sorted(os.listdir(self.root + "/tests")):
             if not (name.startswith("test_") and name.endswith(".c")):
                 continue
-            with open(self.dir + "/tests/" + name) as f:
+            with open(self.root + "/tests/" + name) as f:
                 m = re.search(r"\* Guards:(.*?)\*/", f.read(8000), re.S)
             for word in re.findall(r"[\w/]+\.c", m.group(1) if m else ""):
                 guards.setdefault(word, []).append(name[:-2])
         return guards
 
-    def run(self, program, which, limit):
+    def run(self, program, which, limit, cache="cache"):
         """Does it pass, with the library as it was or as it is? Only programs of devices look for some."""
-        if not os.path.exists(self.dir + "/m/tests/" + program):
-            os.utime(self.dir + "/m/libjot.a")  # it is newer than all objects
-            self.make("m/tests/" + program)
-        env = dict(self.env, LD_LIBRARY_PATH=self.dir + "/m/" + which)
-        if program not in DEVICES:
+        name, *words = program.split()
+        made = words[-1] if name == FAKE else name
+        if made not in self.built:
+            self.make("-o", "m/libjot.a", "m/tests/" + made)
+            self.built.add(made)
+        env = dict(self.env, LD_LIBRARY_PATH=self.dir + "/m/" + which, JOT_CACHE_DIR=self.dir + "/" + cache)
+        os.makedirs(env["JOT_CACHE_DIR"], exist_ok=True)
+        if made not in DEVICES:
             env["OCL_ICD_VENDORS"] = "/no/devices"
         start = time.time()
-        p = subprocess.Popen(["m/tests/" + program], cwd=self.dir, env=env, start_new_session=True,
-                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        p = subprocess.Popen(LINES + ["tests/" + name if name == FAKE else "m/tests/" + name] + words, cwd=self.dir, env=env, start_new_session=True,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            ok = p.wait(limit) == 0
+            ok = not self.says_so(p.stdout.fileno(), start + limit) and p.wait(start + limit - time.time()) == 0
         except subprocess.TimeoutExpired:
             ok = False
         finally:
@@ -156,28 +194,49 @@ class Copy:
             except ProcessLookupError:
                 pass
             p.wait()
+            p.stdout.close()
         if ok:
-            self.seconds[program] = time.time() - start
+            self.seconds[program] = round(time.time() - start, 2)
         return ok
 
-    def notices(self, program):
+    def says_so(self, pipe, end):
+        """Does a program print that a check failed? Returns when it does, or ends, or when the time is over."""
+        text = b""
+        while time.time() < end:
+            if select.select([pipe], [], [], 1)[0]:
+                more = os.read(pipe, 65536)
+                text = text[text.rfind(b"\n") + 1:] + more
+                if not more or FAILED.search(text):
+                    return bool(more)
+        return True
+
+    def notices(self, program, cache):
         """Does it fail with the changed library, and only with that?"""
-        known = self.seconds.get(program)
-        if known is None and program in self.bad or self.run(program, "new", 10 * known + 10 if known else PATIENCE):
+        if program in self.bad:
             return False
-        if known is None and not self.run(program, "old", PATIENCE):
+        known = self.seconds.get(program)
+        if self.run(program, "new", 4 * known + 10 if known else PATIENCE, cache):
+            return False
+        if program not in self.sure and not self.run(program, "old", PATIENCE):
             self.bad.add(program)
             print("%s fails on the tree as it is: left out" % program, flush=True)
             return False
+        self.sure.add(program)
         return True
 
     def programs(self, name, campaigns):
-        """Who is asked about a file: its guards, the fastest first, then the fast ones, then campaigns."""
-        guards = self.guards.get(name, [])
-        asked = [g for g in guards if g not in CAMPAIGNS]
-        fast = [g for g in FAST if g not in guards]
-        time_of = lambda g: self.seconds.get(g, 1)
-        return sorted(asked, key=time_of) + sorted(fast, key=time_of) + (CAMPAIGNS if campaigns else [])
+        """Who is asked about a file: its guards and kernels as they were, then fast ones, the fastest first."""
+        guards = [g for g in self.guards.get(name, []) if g != "test_cuda"]  # which wants NVRTC
+        full = lambda g: (g + " " + CUT.get(g, "")).strip()
+        time_of = lambda g: self.seconds.get(full(g), 1)
+        kernels = [] if name.startswith(("backends/", "io/")) else [KERNELS]
+        asked = sorted([g for g in guards if g not in CUT] + kernels, key=time_of)
+        fast = sorted((g for g in FAST if g not in guards), key=time_of)
+        drawn = sorted((g for g in guards if g in CUT), key=time_of)
+        if campaigns:
+            drawn += [g for g in CUT if g not in guards]
+        cuda = ["%s m %s" % (FAKE, g) for g in guards if g in DEVICES and "opencl" not in name]
+        return [full(g) for g in asked + cuda + fast + drawn]
 
     def compile(self, name):
         path = self.dir + "/m/" + name[:-2] + ".o"
@@ -190,7 +249,8 @@ class Copy:
             return f.read()
 
     def close(self):
-        shutil.rmtree(self.dir, ignore_errors=True)
+        with open(self.dir + "/times.json", "w") as f:
+            json.dump(self.seconds, f)
 
 
 def main():
@@ -201,6 +261,7 @@ def main():
     ask.add_argument("--minutes", type=float, default=0, help="stop after so many")
     ask.add_argument("--campaigns", action="store_true", help="ask the programs that draw much, too")
     how = ask.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     draw, start, copy = random.Random(how.seed), time.time(), Copy(root)
     counts, left = {"noticed": 0, "equal": 0, "refused": 0, "left": 0}, []
@@ -211,6 +272,7 @@ def main():
             if how.minutes and time.time() - start > 60 * how.minutes:
                 print("stopped after %g minutes" % how.minutes)
                 break
+            since = time.time()
             name, (n, column, length, kind, to) = draw.choice(all_places)
             lines, path = tree[name][0], copy.dir + "/" + name
             line = lines[n][:column] + to + lines[n][column + length:]
@@ -226,15 +288,18 @@ def main():
             else:
                 copy.link("new")
                 end = "left"
+                # a host's fault may spoil what is cached
+                cache = "cache-new" if name.startswith("backends/") else "cache"
                 for program in copy.programs(name, how.campaigns):
-                    if copy.notices(program):
+                    if copy.notices(program, cache):
                         end = "noticed"
                         what += "  [%s]" % program
                         break
+                shutil.rmtree(copy.dir + "/cache-new", ignore_errors=True)
             counts[end] += 1
             if end == "left":
                 left.append(what)
-            print("%-8s %s" % (end, what), flush=True)
+            print("%-8s %3d s  %s" % (end, time.time() - since, what), flush=True)
             with open(path, "w") as f:
                 f.write("\n".join(lines))
             with open(copy.dir + "/m/" + name[:-2] + ".o", "wb") as f:

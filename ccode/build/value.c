@@ -369,7 +369,7 @@ build_call(Build *b, NodeId id, const Ix *index, const Guards *g)
         return 0;
     *(NodeId *)jot_vec_push(&b->ctx->mem, b->args->maps) = id;
     text.mem = &b->ctx->mem;
-    if (jot_code_map_template(b->ctx, id, &text) && text.s)
+    if (jot_code_map_name(b->ctx, id, &text) && text.s)
         value = jot_v_call(b->k, (jot_DType)node->dtype, text.s, (int)i, v);
     jot_text_free(&text);
     return value;

@@ -96,7 +96,7 @@ jot_contract_grid_respace(GridTiles *t)
 static uint32_t
 tile_rounded(const GridTiles *t, uint32_t value)
 {
-    return t->half == JOT_F32 ? jot_v_call(t->k, JOT_F32, "jot_tf32(%0)", 1, &value) : value;
+    return t->half == JOT_F32 ? jot_v_call(t->k, JOT_F32, "jot_tf32", 1, &value) : value;
 }
 
 /* Beyond the end of k, and where the sum leaves points out, an operand is 0. A condition on m and n

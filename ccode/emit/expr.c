@@ -157,18 +157,15 @@ operand_level(const char *text, int level, int which)
     if (contains(text, "("))
         return 13;
     switch (level) {
-    case 0: return 0;
-    case 1: return 0;
+    case 0: case 1: return 0;
     case 2: case 3: return which == 0 ? level : level - 1;
     case 13: return which == 0 ? 6 : 3;
     default: return 3;
     }
 }
 
-/* The user's text is not looked into: its operands are names or stand in parentheses. */
 JOT_FN void
-jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg, int dtype,
-                   LaneMode mode)
+jot_print_template(Printer *p, const char *text, const uint32_t *arg, int dtype, LaneMode mode)
 {
     const char *whole = text;
     int level = template_level(text);
@@ -186,11 +183,8 @@ jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg
             jot_text_f(p->out, "%s", dtype == JOT_F64 ? "" : "f");
         else if (*text == 't')
             jot_text_f(p->out, "%s", jot_print_short(dtype));
-        else if (*text >= '0' && *text <= '9')
-            jot_print_expr(p, arg[*text - '0'],
-                           users ? 0 : operand_level(whole, level, *text - '0'), mode);
         else
-            jot_text_put(p->out, text, 1);
+            jot_print_expr(p, arg[*text - '0'], operand_level(whole, level, *text - '0'), mode);
     }
 }
 
@@ -412,7 +406,7 @@ print_ew(Printer *p, const Inst *in, LaneMode mode)
     else if (p->d->vectors && in->lanes && mode == WHOLE && jot_print_is_call(text))
         jot_print_lanes_call(p, in, text, dtype);
     else
-        jot_print_template(p, text, false, &p->code->args.v[in->arg], dtype, mode);
+        jot_print_template(p, text, &p->code->args.v[in->arg], dtype, mode);
 }
 
 static void
@@ -478,8 +472,9 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
             print_ew(p, in, mode);
         break;
     case C_CALL:
-        jot_print_template(p, p->k->values.v[in->aux].text, true, &p->code->args.v[in->arg],
-                           in->dtype, mode);
+        jot_text_f(p->out, "%s(", p->k->values.v[in->aux].call);
+        jot_print_list(p, in, 0, ", ", 0, mode);
+        jot_text_put(p->out, ")", 1);
         break;
     default: break;
     }

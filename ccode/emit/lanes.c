@@ -375,7 +375,7 @@ lanes_print_ew(Printer *p, const Inst *in)
     else if (in->dtype == JOT_BOOL)
         print_truth(p, in, text);
     else if (floats) /* C brings a scalar to all lanes */
-        jot_print_template(p, text, false, &p->code->args.v[in->arg], dtype, WHOLE);
+        jot_print_template(p, text, &p->code->args.v[in->arg], dtype, WHOLE);
     else
         for (; *text; text++)
             if (*text == '%')

@@ -74,8 +74,7 @@ JOT_FN void jot_print_list(Printer *p, const Inst *in, int from, const char *bet
 JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
 /* the record itself, though it has a name */
 JOT_FN void jot_print_body(Printer *p, uint32_t n, LaneMode mode);
-JOT_FN void jot_print_template(Printer *p, const char *text, bool users, const uint32_t *arg,
-                               int dtype,
+JOT_FN void jot_print_template(Printer *p, const char *text, const uint32_t *arg, int dtype,
                                LaneMode mode);
 JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
                                       int *dtype);

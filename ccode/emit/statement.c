@@ -256,11 +256,10 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
                              : jot_print_operator(in, in->dtype, in->dtype, &dtype), in->dtype);
     else if (in->loose)
         jot_print_template(p, in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : "jotm_under%f(%0, %1)",
-                           false,
                            arg, in->dtype, mode);
     else if (in->ew)
-        jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), false, arg,
-                           in->dtype, mode);
+        jot_print_template(p, jot_print_operator(in, in->dtype, in->dtype, &dtype), arg, in->dtype,
+                           mode);
     else if (in->lanes && mode == WHOLE)
         jot_print_all_lanes(p, arg[1]);
     else

@@ -270,17 +270,13 @@ user_map_name(Text *out, const CodeSpec *s)
 }
 
 JOT_FN bool
-jot_code_map_template(jot_Ctx *ctx, NodeId map_node, Text *out)
+jot_code_map_name(jot_Ctx *ctx, NodeId map_node, Text *out)
 {
     const CodeSpec *s = jot_node(ctx, map_node)->code;
     size_t before = out->n;
-    int k;
 
     JOT_ASSERT(s && s->map, "a MAP node has an expression");
     user_map_name(out, s);
-    for (k = 0; k < s->inputs; k++)
-        jot_text_f(out, "%s%%%d", k ? ", " : "(", k);
-    jot_text_f(out, ")");
     return user_done(ctx, out, before);
 }
 

@@ -122,7 +122,7 @@ typedef enum {
     VAL_AT,      /* a[0] with axis ax[i] replaced by an index expression */
     VAL_TABLE,   /* constant table number `buf` at index...; a 0 means "no term": in a sum of
                     table * x the term is omitted where the index is a constant */
-    VAL_CALL,    /* the user's C text with %0 %1 ... for operands */
+    VAL_CALL,    /* the function of that name, the user's or a device's */
     VAL_DOT      /* of words a[0], a[1] (u32): the sum of the products of the elements that lie in
                     them, as row `ew` of jot_target_dots has it; read by a sum alone */
 } ValOp;
@@ -146,7 +146,7 @@ typedef struct {
     jot_Scalar c;           /* CONST: value; LOAD: what is outside; REDUCE: scale. f for floats,
                                i for signed, u for unsigned and bool */
     const char *name;       /* NULL: none; names show up in dumps and in C */
-    const char *text;       /* CALL */
+    const char *call;       /* CALL: the function */
     uint8_t ax[JOT_MAX_RANK]; /* AT: the replaced axes */
 } Value;
 
@@ -239,7 +239,7 @@ JOT_FN uint32_t jot_v_second(Kernel *k, uint32_t reduce);
 JOT_FN uint32_t jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix);
 JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext,
                             const double *v, const Ix *idx);
-JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n,
+JOT_FN uint32_t jot_v_call(Kernel *k, jot_DType dtype, const char *name, int n,
                            const uint32_t *arg);
 /* The list of an access or a reduction, whose expressions begin at *at, longer by conditions. */
 JOT_FN bool jot_kernel_ask(Kernel *k, uint32_t *at, int nidx, uint8_t *ncond, int n,

@@ -67,7 +67,7 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         jot_text_f(t, "table%u", v->buf);
         print_ixs(k, v->at, v->nidx, "[", "]", t);
         break;
-    case VAL_CALL: jot_text_f(t, "call \"%s\"", v->text); break;
+    case VAL_CALL: jot_text_f(t, "call %s", v->call); break;
     case VAL_DOT: jot_text_f(t, "dot %s", jot_target_dots[v->ew].name); break;
     default: jot_text_f(t, "poison"); break;
     }

@@ -178,7 +178,7 @@ put_new(void *ud, uint32_t number)
     case VAL_SCALAR: return jot_v_scalar(p->to, (int)v.buf);
     case VAL_INDEX: return jot_v_index(p->to, (jot_DType)v.dtype,
                                        jot_put_ix(p, p->from->ixs.v[v.at]));
-    case VAL_CALL: return jot_v_call(p->to, (jot_DType)v.dtype, v.text, v.narg, arg);
+    case VAL_CALL: return jot_v_call(p->to, (jot_DType)v.dtype, v.call, v.narg, arg);
     case VAL_EW: return jot_v_ew(p->to, (EwOp)v.ew, (jot_DType)v.round, arg[0], arg[1], arg[2]);
     default: return 0;
     }

@@ -51,7 +51,7 @@ same_value(const Kernel *k, const Value *a, const Value *b)
 {
     if (a->op != b->op || a->dtype != b->dtype || a->ew != b->ew || a->nidx != b->nidx ||
         a->ncond != b->ncond || a->round != b->round || a->scaled != b->scaled ||
-        a->narg != b->narg || a->buf != b->buf || a->axes != b->axes || a->text != b->text ||
+        a->narg != b->narg || a->buf != b->buf || a->axes != b->axes || a->call != b->call ||
         a->c.u != b->c.u || a->tie != b->tie || a->ordered != b->ordered)
         return false;
     for (int i = 0; i < a->nidx + a->ncond; i++)
@@ -365,11 +365,11 @@ jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext, const doub
 }
 
 JOT_FN uint32_t
-jot_v_call(Kernel *k, jot_DType dtype, const char *text, int n, const uint32_t *arg)
+jot_v_call(Kernel *k, jot_DType dtype, const char *name, int n, const uint32_t *arg)
 {
     Value v = value_begin(VAL_CALL, dtype);
-    v.text = jot_kernel_string(k, text);
-    return !v.text || n < 0 || n > 32 ? 0 : value_of(k, v, n, arg, 0, NULL, 0, NULL);
+    v.call = jot_kernel_string(k, name);
+    return !v.call || n < 0 || n > 32 ? 0 : value_of(k, v, n, arg, 0, NULL, 0, NULL);
 }
 
 JOT_FN uint32_t

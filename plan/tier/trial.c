@@ -214,7 +214,7 @@ trial_arguments(Trials *t)
     t->block = jot_mem_realloc(mem, NULL, 0, t->nbytes);
     if (!t->arg || !t->scalar || !t->block)
         return false;
-    p = t->block + (TRIAL_ALIGN - (uintptr_t)t->block % TRIAL_ALIGN) % TRIAL_ALIGN;
+    p = t->block + (TRIAL_ALIGN - (uintptr_t)t->block % TRIAL_ALIGN);
     for (i = 1; i < k->bufs.n; i++) {
         const KBuf *b = &k->bufs.v[i];
         size_t nbytes = (size_t)b->layout->nelem * jot_dtype_nbytes((jot_DType)b->dtype);
@@ -312,7 +312,7 @@ trial_time(Trials *t, Trial **all, int n)
     block = jot_mem_realloc(&ctx->mem, NULL, 0, nbytes);
     if (!block)
         return false;
-    p = block + (TRIAL_ALIGN - (uintptr_t)block % TRIAL_ALIGN) % TRIAL_ALIGN;
+    p = block + (TRIAL_ALIGN - (uintptr_t)block % TRIAL_ALIGN);
     memset(p, 0, nbytes - TRIAL_ALIGN);
     t->arg[t->k->bufs.n - 1] = p;
     trial_turns(t, all, n, p + trial_padded(shared), each);

@@ -5,7 +5,8 @@
  *
  *     kernels print [all | MACHINE PROGRAM] [text]   machine, program, kernel, hash of its text;
  *                                                    text: and what was hashed
- *     kernels check FILE [quick]                     compare with the digest
+ *     kernels check FILE [quick | first]             compare with the digest; quick: a few of them;
+ *                                                    first: these, up to a machine that has others
  *     kernels store FILE                             write it
  *
  * What is checked is a share of all programs on each machine, another one on the next; `all` leaves
@@ -31,7 +32,7 @@ static const Kind *const kinds[] = {&kind_graphs, &kind_contractions, &kind_bloc
 enum { KINDS = sizeof kinds / sizeof kinds[0], LABEL = 120, LINE = 4096, HASH = 7 };
 
 typedef struct {
-    bool all, quick, text;
+    bool all, quick, first, text;
     const char *machine, *program; /* parts of their labels; NULL: any */
 } Ask;
 
@@ -164,11 +165,11 @@ jobs(void)
     return n < 1 ? 1 : n > 64 ? 64 : (int)n;
 }
 
-/* All machines' lines, each in a file of its own, which the caller closes. */
+/* The lines of machines, each one's in a file of its own, which the caller closes. */
 static bool
-run_all(const Ask *ask, What what, FILE **file)
+run_machines(const Ask *ask, What what, int from, int n, FILE **file)
 {
-    int n = machine_count(), begun = 0, ended = 0, status;
+    int begun = from, ended = from, status;
     bool ok = true;
 
     fflush(stdout);
@@ -188,7 +189,7 @@ run_all(const Ask *ask, What what, FILE **file)
             ok = false;
         }
     }
-    for (int k = 0; k < n; k++)
+    for (int k = from; k < n; k++)
         rewind(file[k]);
     return ok;
 }
@@ -199,7 +200,7 @@ static bool
 print_all(const Ask *ask, What what, FILE *to)
 {
     FILE *file[machine_count()];
-    bool ok = run_all(ask, what, file);
+    bool ok = run_machines(ask, what, 0, machine_count(), file);
     char line[LINE];
 
     for (int k = 0; k < machine_count(); k++) {
@@ -342,16 +343,19 @@ compare_machine(int machine, FILE *file, const Stored *stored, int *same, int *o
 static int
 check(const Ask *ask, const char *path)
 {
-    FILE *file[machine_count()];
+    int n = machine_count(), step = ask->first ? jobs() : n, same = 0, other = 0;
+    FILE *file[n];
     Stored stored;
-    int same = 0, other = 0;
 
     if (!read_stored(path, &stored))
         return 1;
-    other = !run_all(ask, DIGEST, file);
-    for (int k = 0; k < machine_count(); k++) {
-        compare_machine(k, file[k], &stored, &same, &other);
-        fclose(file[k]);
+    for (int from = 0, to; from < n && !(ask->first && other); from = to) {
+        to = from + step < n ? from + step : n;
+        other += !run_machines(ask, DIGEST, from, to, file);
+        for (int k = from; k < to; k++) {
+            compare_machine(k, file[k], &stored, &same, &other);
+            fclose(file[k]);
+        }
     }
     for (int k = 0; k < stored.n && !ask->quick; k++)
         if (!stored.met[k] && strncmp(stored.line[k], "machine ", 8)) {
@@ -370,7 +374,7 @@ static int
 usage(void)
 {
     fprintf(stderr, "kernels print [all | MACHINE PROGRAM] [text]\n"
-                    "kernels check FILE [quick]\nkernels store FILE\n");
+                    "kernels check FILE [quick | first]\nkernels store FILE\n");
     return 2;
 }
 
@@ -396,7 +400,8 @@ main(int argc, char **argv)
     }
     if (argc < 3)
         return usage();
-    ask.quick = argc > 3 && !strcmp(argv[3], "quick");
+    ask.first = argc > 3 && !strcmp(argv[3], "first");
+    ask.quick = ask.first || (argc > 3 && !strcmp(argv[3], "quick"));
     if (!strcmp(argv[1], "check"))
         return check(&ask, argv[2]);
     if (strcmp(argv[1], "store") || !(to = fopen(argv[2], "w")))
