@@ -25,4 +25,7 @@ int serve(const System *s, int threads);
  * and to the end of the first run that takes at most 1.1 times the median of the later half. */
 int serve_cold(const System *s, const char *name, int threads, const char *note);
 
+/* Prints what each kernel of jot's takes in w (jot_profile); an exit code. */
+int bench_profile(const Work *w, int threads);
+
 #endif
