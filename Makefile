@@ -81,6 +81,11 @@ $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
 
+# lines of the bench's drawer
+$(B)/tests/test_draws: tests/test_draws.c $(wildcard bench/drawn/*.[ch] tests/*.h) bench/work.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+
 # kernels of machines that are not here: a line for each (OUT=file; ALL=1: of every program on every machine;
 # MACHINE=label PROGRAM=word: of one; TEXT=1: with texts), held against the digest of them (QUICK=1: a few)
 DIGEST  = tests/ref/kernels.txt

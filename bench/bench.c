@@ -363,7 +363,7 @@ main(int argc, char **argv)
     if (argc == 4 && !strcmp(argv[1], "--draw"))
         return draw(strtoull(argv[2], NULL, 10), atoi(argv[3]));
     if (argc == 4 && !strcmp(argv[1], "--profile"))
-        return bench_profile(drawn_find(argv[2]), atoi(argv[3]));
+        return bench_profile(serve_find(argv[2]), atoi(argv[3]));
     if (argc == 4 && !strcmp(argv[1], "--serve"))
         return serve(system_named(argv[2]), atoi(argv[3]));
     if (argc == 6 && !strcmp(argv[1], "--serve-cold"))

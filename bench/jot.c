@@ -214,6 +214,7 @@ why(void)
 int
 bench_profile(const Work *w, int n)
 {
+    setenv("JOT_DETERMINISTIC", "1", 0);
     if (!w || open_work(w, n) < 0 || !run() || !run())
         return fprintf(stderr, "bench: no profile: %s\n", message), 1;
     jot_profile(b.c, true);

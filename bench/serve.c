@@ -29,6 +29,14 @@ bench_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+const Work *
+serve_find(const char *name)
+{
+    const Work *w = drawn_find(name);
+
+    return w ? w : work_find(name);
+}
+
 static int
 by_value(const void *a, const void *b)
 {
@@ -122,7 +130,7 @@ serve(const System *s, int threads)
         int have = 1;
 
         if (sscanf(line, "%127s %lf", name, &budget) == 2)
-            w = drawn_find(name);
+            w = serve_find(name);
         if (w && strcmp(name, now)) {
             if (now[0])
                 s->close();
@@ -157,7 +165,7 @@ serve_cold(const System *s, const char *name, int threads, const char *note)
 {
     static double run[MOST_RUNS], end[MOST_RUNS], late[MOST_RUNS];
     const char *env = getenv("BENCH_START");
-    const Work *w = drawn_find(name);
+    const Work *w = serve_find(name);
     double start = env ? atof(env) : bench_seconds();
     int n = 0, k = 0;
 

@@ -69,8 +69,8 @@ input(Bench *b, int k, S *s)
 
 #define UNARY(X) X(neg) X(abs) X(exp) X(tanh) X(sigmoid) X(sqrt) X(rsqrt) X(log) X(sin) X(erf) \
     X(relu) X(gelu) X(gelu_tanh) X(softplus) X(square)
-#define BINARY(X) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(lt) X(bit_and) X(matmul) \
-    X(mse) X(cross_entropy)
+#define BINARY(X) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(lt) X(matmul) \
+    X(cross_entropy)
 #define REDUCE(X) X(sum) X(mean) X(max) X(min)
 #define ONE_DIM(X) X(softmax) X(log_softmax) X(argmax)
 #define POOL(X) X(max_pool2d) X(avg_pool2d)
@@ -93,7 +93,6 @@ ONE_DIM(DIM)
 POOL(WINDOW)
 SOME(transpose)
 SOME(reshape)
-SOME(tile)
 SOME(flip)
 
 static jot_Var do_select(S *s, V *v) { return (void)s, jot_select(v[0], v[1], v[2]); }
@@ -204,7 +203,7 @@ const DrawnOp drawn_ops[] = {
     INPUT(bool) INPUT(i8) INPUT(i16) INPUT(i32) INPUT(i64) INPUT(u8) INPUT(u16) INPUT(u32)
     INPUT(u64) INPUT(f16) INPUT(bf16) INPUT(f32) INPUT(f64) INPUT(grad) INPUT(out)
     UNARY(ROW) BINARY(ROW) REDUCE(ROW) ONE_DIM(ROW) POOL(ROW)
-    ROW(transpose) ROW(reshape) ROW(tile) ROW(flip) ROW(select) ROW(linear) ROW(scale) ROW(offset)
+    ROW(transpose) ROW(reshape) ROW(flip) ROW(select) ROW(linear) ROW(scale) ROW(offset)
     ROW(concat) ROW(gather) ROW(pad) ROW(slice) ROW(layer_norm) ROW(instance_norm) ROW(swap)
     ROW(cast) ROW(conv2d) ROW(batch_norm) ROW(group_norm) ROW(attention) ROW(rnn_cell)
     ROW(gru_cell) {NULL, NULL}

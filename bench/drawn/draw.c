@@ -346,12 +346,33 @@ narrower(Draw *d, Shape s)
     return s;
 }
 
-static void
-chain(Draw *d)
+/* One more operation on y, perhaps with one of the chain's inputs. */
+static int
+link(Draw *d, int y, int other, int first)
 {
     static const char *const unary[] = {"neg", "abs", "tanh", "sigmoid", "sin", "erf", "relu", "gelu",
                                         "softplus", "square"};
     static const char *const binary[] = {"add", "sub", "mul", "maximum", "minimum"};
+    static const char *const above[] = {"sqrt", "rsqrt", "log"}; /* of what lies above a half */
+    const char *op = draw_chance(d, 50) ? "scale" : "offset";
+
+    if (draw_chance(d, 8))
+        return draw_step(d, "select v%d v%d v%d", draw_step(d, "lt v%d v%d", other, first), y, other);
+    if (is_whole(d) || draw_chance(d, 50))
+        return draw_step(d, "%s v%d v%d", binary[draw_between(d, 0, 4)], y, other);
+    if (draw_chance(d, 10))
+        return draw_step(d, "div v%d v%d", y, draw_step(d, "offset v%d 24", other));
+    if (draw_chance(d, 20))
+        return draw_step(d, "%s v%d %d", op, y, (int)draw_between(d, 1, 12));
+    if (!draw_chance(d, 20))
+        return draw_step(d, "%s v%d", unary[draw_between(d, 0, 9)], y);
+    y = draw_step(d, "offset v%d 4", draw_step(d, "abs v%d", y));
+    return draw_step(d, "%s v%d", above[draw_between(d, 0, 2)], y);
+}
+
+static void
+chain(Draw *d)
+{
     Shape s = draw_shape(d, 1, 5);
     int y = draw_input(d, &s, 0), n = (int)draw_between(d, 1, 10), others[4], k = 0;
 
@@ -362,19 +383,8 @@ chain(Draw *d)
         others[k] = draw_input(d, &t, 0);
     }
     y = draw_step(d, "mul v%d v%d", y, others[0]);
-    for (int i = 0; i < n; i++) {
-        int other = others[draw_between(d, 0, k - 1)], by = (int)draw_between(d, 1, 12);
-
-        if (is_whole(d) || draw_chance(d, 50))
-            y = draw_step(d, "%s v%d v%d", binary[draw_between(d, 0, 4)], y, other);
-        else if (draw_chance(d, 15)) /* of what lies above a half */
-            y = draw_step(d, "%s v%d", draw_chance(d, 50) ? "sqrt" : "log",
-                          draw_step(d, "offset v%d 4", draw_step(d, "abs v%d", y)));
-        else if (draw_chance(d, 20))
-            y = draw_step(d, "%s v%d %d", draw_chance(d, 50) ? "scale" : "offset", y, by);
-        else
-            y = draw_step(d, "%s v%d", unary[draw_between(d, 0, 9)], y);
-    }
+    for (int i = 0; i < n; i++)
+        y = link(d, y, others[draw_between(d, 0, k - 1)], others[0]);
     for (int i = 1; i < k; i++) /* each is used */
         y = draw_step(d, "add v%d v%d", y, others[i]);
     draw_end(d, y, &s);
@@ -403,6 +413,31 @@ permutation(Draw *d)
     draw_end(d, y, &t);
 }
 
+/* x of shape t, or every second of its middle, padded, turned round; t becomes its shape. */
+static int
+reshaped(Draw *d, int x, Shape *t, int dim)
+{
+    int64_t r = draw_between(d, 0, 9);
+    Shape none = {t->n, {0}}, one = {t->n, {1, 1, 1, 1}}, to = *t;
+
+    if (r < 3 && t->v[dim] > 2) {
+        none.v[dim] = 1;
+        one.v[dim] = 2;
+        x = draw_step(d, "slice v%d", x);
+        put_list(d, none.v, t->n), put_list(d, to.v, t->n), put_list(d, one.v, t->n);
+        t->v[dim] /= 2;
+    } else if (r == 3) {
+        none.v[dim] = draw_between(d, 0, 3);
+        x = draw_step(d, "pad v%d", x);
+        put_list(d, none.v, t->n), put_list(d, none.v, t->n);
+        t->v[dim] += 2 * none.v[dim];
+    } else if (r == 4) {
+        x = draw_step(d, "flip v%d %d", x, (int)draw_between(d, 0, t->n - 1));
+    } else if (r < 7)
+        x = touched(d, x);
+    return x;
+}
+
 static void
 joint(Draw *d)
 {
@@ -414,15 +449,7 @@ joint(Draw *d)
         Shape t = s;
         t.v[dim] = draw_chance(d, 50) ? s.v[dim] : draw_extent(d, 1, s.v[dim]);
         v[k] = draw_input(d, &t, 0);
-        if (t.v[dim] > 2 && draw_chance(d, 30)) { /* every second of its middle */
-            Shape zero = {t.n, {0}}, one = {t.n, {1, 1, 1, 1}}, to = t;
-            zero.v[dim] = 1;
-            one.v[dim] = 2;
-            v[k] = draw_step(d, "slice v%d", v[k]);
-            put_list(d, zero.v, t.n), put_list(d, to.v, t.n), put_list(d, one.v, t.n);
-            t.v[dim] = t.v[dim] / 2;
-        } else if (draw_chance(d, 30))
-            v[k] = touched(d, v[k]);
+        v[k] = reshaped(d, v[k], &t, dim);
         sum.v[dim] += t.v[dim];
     }
     y = draw_step(d, "concat");

@@ -56,7 +56,7 @@ draw_recurrent(Draw *d)
     int64_t g = gru ? 3 : 1;
 
     while (2.0 * (double)(n * h * g * (i + h)) * steps > d->most)
-        n = (n + 1) / 2, h = (h + 1) / 2, steps = (steps + 1) / 2;
+        n = (n + 1) / 2, i = (i + 1) / 2, h = (h + 1) / 2, steps = (steps + 1) / 2;
     for (int t = 0; t < steps; t++)
         x[t] = data(d, (Shape){2, {n, i}});
     v[1] = data(d, (Shape){2, {n, h}});
@@ -115,8 +115,8 @@ draw_mlp(Draw *d)
 
     for (int k = 0; k < layers; k++) {
         int64_t o = draw_extent(d, 4, 1024);
-        while (2.0 * (double)(n * i * o) > d->most)
-            o = (o + 1) / 2;
+        while (2.0 * (double)(n * i * o) > d->most && o > 1)
+            o /= 2;
         int w = weight2(d, i, o);
         y = draw_step(d, "linear v%d v%d v%d", y, w, bias(d, o));
         y = draw_activation(d, y);

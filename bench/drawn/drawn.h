@@ -41,8 +41,7 @@ bool drawn_parse(const char *steps, DrawnProgram *p);
 /* Makes the graph; the number of outputs, 0 after a failure. */
 int drawn_make(Bench *b, const DrawnProgram *p, jot_Var *out);
 
-/* The workloads of the file that BENCH_DRAWN names: number k, NULL behind the last; and by name,
- * of the tables (work.h) too. */
+/* The workloads of the file that BENCH_DRAWN names: number k, NULL behind the last; by name. */
 const Work *drawn_work(int k);
 const Work *drawn_find(const char *name);
 #endif

@@ -51,12 +51,12 @@ def pad(v, before, after):
 
 OPS = {
     "relu": lambda v: F.relu(v[0]), "gelu": lambda v: F.gelu(v[0]), "gelu_tanh": lambda v: F.gelu(v[0], approximate="tanh"),
-    "softplus": lambda v: F.softplus(v[0]), "bit_and": lambda v: v[0] & v[1], "mse": lambda v: F.mse_loss(*v),
+    "softplus": lambda v: F.softplus(v[0]),
     "cross_entropy": lambda v: F.cross_entropy(*v), "select": lambda v: torch.where(*v), "linear": lambda v: v[0] @ v[1] + v[2],
     "sum": reduce(torch.sum), "mean": reduce(torch.mean), "max": reduce(torch.amax), "min": reduce(torch.amin),
     "softmax": lambda v, d: torch.softmax(v[0], d[0]), "log_softmax": lambda v, d: torch.log_softmax(v[0], d[0]),
     "argmax": lambda v, d: v[0].argmax(d[0]), "max_pool2d": pool(F.max_pool2d), "avg_pool2d": pool(F.avg_pool2d),
-    "transpose": lambda v, d: v[0].permute(d), "reshape": lambda v, s: v[0].reshape(s), "tile": lambda v, n: v[0].repeat(n),
+    "transpose": lambda v, d: v[0].permute(d), "reshape": lambda v, s: v[0].reshape(s),
     "flip": lambda v, d: v[0].flip(d), "scale": lambda v, n: v[0] * (n[0] / 8),
     "offset": lambda v, n: v[0] + n[0] / 8,
     "concat": lambda v, d: torch.cat(v, d[0]), "gather": lambda v, d: torch.index_select(v[0], d[0], v[1]), "pad": pad,
