@@ -36,7 +36,7 @@ NO_EXPORT = plan/function/export.c io/export.c
 ALLSRC  = $(CORE) $(HOSTED)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-HDR     = core.h base.h backends/backend.h \
+HDR     = core.h nn.h base.h backends/backend.h \
           $(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h)
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
@@ -217,10 +217,11 @@ layers:
 	@tools/layers.sh
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h
+$(B)/dist/jot.h: core.h nn.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
-	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//' core.h; } > $@
+	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//; $$d' core.h; \
+	  sed '/^#.*JOT_NN_H/d; /^#include "core/d; s/^ \* Read before: core.*/ *\//; s/nn\.h - what/what/; s/core\.h/what stands above/' nn.h; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
