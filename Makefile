@@ -84,6 +84,11 @@ $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
 
+# lines of the bench's drawer
+$(B)/tests/test_draws: tests/test_draws.c $(wildcard bench/drawn/*.[ch] tests/*.h) bench/work.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+
 # kernels of machines that are not here: a line for each (OUT=file; ALL=1: of every program on every machine;
 # MACHINE=label PROGRAM=word: of one; TEXT=1: with texts), held against the digest of them (QUICK=1: a few)
 DIGEST  = tests/ref/kernels.txt
@@ -250,13 +255,13 @@ DEVICESET = poly8_4194304 sigmoid_chain_4194304 iou_100x1000* iou_1000x10000* so
 BENCHOUT = out/bench/$(if $(DEVICE),$(DEVICE)_)$(if $(COLD),cold,bench)
 COLDSET  = sigmoid_chain_65536 softmax_4096x1024 lenet_train_b64 mlp_train_b64 squeezenet1_1_infer_b1
 
-$(B)/bench/bench: $(wildcard bench/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
+$(B)/bench/bench: $(wildcard bench/*.[ch] bench/drawn/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) -D_GNU_SOURCE -O2 -march=native -I. $(filter %.c,$^) -o $@ $(B)/libjot.a \
 	    $(OPENBLAS) $(ONEDNN) $(LIBS)
 
 # from nothing: without the peers' libraries, which take longer to load than jot takes to begin
-$(B)/bench/cold: $(wildcard bench/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
+$(B)/bench/cold: $(wildcard bench/*.[ch] bench/drawn/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) -D_GNU_SOURCE -O2 -march=native -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
 
@@ -269,6 +274,18 @@ bench: $(BENCHBIN)
 	    $(if $(PEERS),--peers $(PEERS) --modes $(MODES)) $(or $(W),$(if $(COLD),$(COLDSET)),$(if $(DEVICE),$(DEVICESET))); \
 	rc=$$?; [ $$rc != 77 ] || exit 0; [ $$rc = 0 ] || exit $$rc; $(MAKE) -s bench-report
 
+# workloads that nobody chose: DRAWS lines of SEED, jot (built anew, and compiled) by turns with PyTorch from PEERS=,
+# values compared; the distribution of ratios, and the worst rows with their profiles, in out/bench/drawn.md.
+# W='drawn_1_7_*': some of them again; the options of bench besides
+DRAWS   = 40
+DRAWN   = out/bench/drawn
+bench-drawn: $(B)/bench/bench
+	@[ -x "$(PEERS)/bin/python" ] || { echo "skipped: bench-drawn: PEERS names no virtual environment with torch"; exit 0; }; \
+	rm -rf $(DRAWN) && mkdir -p $(DRAWN)/cache && set -f && $< --draw $(or $(SEED),1) $(DRAWS) >$(DRAWN).txt && \
+	JOT_CACHE_DIR=$(DRAWN)/cache BENCH_VALUES=$(DRAWN) $< --drawn $(DRAWN).txt --budget $(BUDGET) --rounds $(ROUNDS) --threads $(THREADS) --patience $(PATIENCE) \
+	    --out $(DRAWN).jsonl --peers $(PEERS) --modes $(MODES) $(if $(BEFORE),--before $(BEFORE)) $(W) && \
+	python3 bench/report/drawn.py $(DRAWN).jsonl $(DRAWN).txt $< >$(DRAWN).md; cat $(DRAWN).md
+
 # the table and out/bench/ratios.svg of the last run
 bench-report:
 	@if [ -z "$(CJSON)" ]; then \
@@ -280,7 +297,7 @@ bench-report:
 	fi
 
 .PHONY: mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
-        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-report install wc clean
+        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-report install wc clean
 
 clean:
 	rm -rf $(B) out

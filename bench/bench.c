@@ -18,6 +18,9 @@
  *   --tune N       jot once more, as jot-tuned: N schedules of each kernel timed (JOT_TUNE), which
  *                  are remembered in out/bench/tuned; patience 900, unless it is given after this
  *   --before FILE  another build's bench: its jot by turns with this one, as jot-before
+ *   --drawn FILE   the drawn workloads of a file (drawn/drawn.h) instead of the tables
+ *      bench --draw SEED N          prints N lines for such a file
+ *      bench --profile NAME T       a workload's kernels on T threads (of BENCH_DRAWN's file too)
  *
  * Read after: work.h, serve.c. */
 #include <fcntl.h>
@@ -29,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "bench/drawn/drawn.h"
 #include "bench/system.h"
 
 enum { MOST_SERVERS = 32 };
@@ -46,7 +50,7 @@ static struct {
     const char *self, *peers, *out, *tune, *before, *patterns[64];
     double budget, patience;
     int rounds, npatterns, nservers;
-    bool cold, device;
+    bool cold, device, drawn;
     Server server[MOST_SERVERS];
 } run = {.out = "out/bench/bench.jsonl", .budget = 1, .patience = 60, .rounds = 3};
 
@@ -254,7 +258,7 @@ add_servers(const char *threads, const char *modes)
         add_server("jot-before", "", atoi(t));
     for (t = threads; *t && run.tune && !run.cold; t += strcspn(t, ","), t += *t == ',')
         add_server("jot-tuned", "", atoi(t));
-    for (int k = 0; k < 3 && !run.cold && !run.device; k++) { /* they compute on the processor */
+    for (int k = 0; k < 3 && !run.cold && !run.device && !run.drawn; k++) { /* they compute on the processor */
         if (others[k]->missing)
             fprintf(stderr, "bench: without %s: %s\n", others[k]->name, others[k]->missing);
         for (t = threads; *t && !others[k]->missing; t += strcspn(t, ","), t += *t == ',')
@@ -297,6 +301,7 @@ options(int argc, char **argv)
         else if (!strcmp(o, "modes")) modes = v;
         else if (!strcmp(o, "cold")) run.cold = atoi(v) != 0;
         else if (!strcmp(o, "before")) run.before = v;
+        else if (!strcmp(o, "drawn")) run.drawn = !setenv("BENCH_DRAWN", v, 1);
         else if (!strcmp(o, "tune")) run.tune = v, run.patience = 900;
         else return false;
     }
@@ -322,13 +327,43 @@ backend_is_here(void)
     return ok;
 }
 
+/* Workload number k of those that were asked for; NULL: there are no more. */
+static const Work *
+work_at(int k)
+{
+    if (run.drawn)
+        return drawn_work(k);
+    for (int i = 0; work_tables[i]; i++)
+        for (const Work *w = work_tables[i]; w->name; w++)
+            if (k-- == 0)
+                return w;
+    return NULL;
+}
+
+static int
+draw(uint64_t seed, int n)
+{
+    static char line[DRAWN_TEXT];
+
+    for (int k = 0; k < n; k++) {
+        drawn_line(seed, k, 1e9, line);
+        puts(line);
+    }
+    return 0;
+}
+
 enum { SKIPPED = 77 };
 
 int
 main(int argc, char **argv)
 {
+    const Work *w;
     FILE *out;
 
+    if (argc == 4 && !strcmp(argv[1], "--draw"))
+        return draw(strtoull(argv[2], NULL, 10), atoi(argv[3]));
+    if (argc == 4 && !strcmp(argv[1], "--profile"))
+        return bench_profile(serve_find(argv[2]), atoi(argv[3]));
     if (argc == 4 && !strcmp(argv[1], "--serve"))
         return serve(system_named(argv[2]), atoi(argv[3]));
     if (argc == 6 && !strcmp(argv[1], "--serve-cold"))
@@ -343,10 +378,9 @@ main(int argc, char **argv)
     mkdir("out/bench", 0755);
     if (!(out = fopen(run.out, "w")))
         return perror(run.out), 1;
-    for (int i = 0; work_tables[i]; i++)
-        for (const Work *w = work_tables[i]; w->name; w++)
-            if (wanted(w->name))
-                (run.cold ? bench_cold : bench)(w, out);
+    for (int k = 0; (w = work_at(k)) != NULL; k++)
+        if (wanted(w->name))
+            (run.cold ? bench_cold : bench)(w, out);
     for (int k = 0; k < run.nservers; k++)
         stop(&run.server[k], false);
     fclose(out);

@@ -26,7 +26,14 @@ open_work(const Work *w, int n)
 
 /* The first run of a compiled workload builds it; the elements of its inputs and outputs, and room
  * for them, stay. */
-static struct { const void *in[WORK_INPUTS]; void *out[WORK_OUTPUTS]; char *room; } host;
+static struct {
+    const void *in[WORK_INPUTS];
+    void *out[WORK_OUTPUTS];
+    int nout;
+    jot_DType dtype[WORK_OUTPUTS];
+    int64_t nelem[WORK_OUTPUTS];
+    char *room;
+} host;
 
 static size_t
 nbytes_of(jot_Var v)
@@ -56,8 +63,11 @@ compile(void)
         jot_copy(in[k], host.room + at,
                  (size_t)jot_nelem(in[k]) * jot_dtype_nbytes(jot_dtype(in[k]))),
             host.in[k] = host.room + at;
-    for (k = 0; k < n; at += nbytes_of(out[k]), k++)
+    for (host.nout = n, k = 0; k < n; at += nbytes_of(out[k]), k++) {
         host.out[k] = host.room + at;
+        host.dtype[k] = jot_dtype(out[k]);
+        host.nelem[k] = jot_nelem(out[k]);
+    }
     b.func = jot_compile(b.c, jot_vars(m, in), jot_vars(n, out));
     jot_pop(b.c);
     return jot_func_ok(b.func);
@@ -112,11 +122,30 @@ device_floor(double nbytes)
     return best * (nbytes / 2 > MOST ? nbytes / 2 / MOST : 1);
 }
 
+/* The elements of an output of the first run, for a peer to compare: BENCH_VALUES/name.threads. */
+static void
+keep_values(int k, jot_DType dtype, int64_t n, const void *data)
+{
+    char path[512];
+    FILE *f;
+
+    if (!getenv("BENCH_VALUES") || b.step)
+        return;
+    snprintf(path, sizeof path, "%s/%s.%d", getenv("BENCH_VALUES"), b.work->name, threads);
+    if (data && (f = fopen(path, k ? "ab" : "wb"))) {
+        fwrite(data, jot_dtype_nbytes(dtype), (size_t)n, f);
+        fclose(f);
+    }
+}
+
 static bool
 run_compiled(void)
 {
     bool ok = (jot_func_ok(b.func) || compile()) && jot_call(b.func, host.in, host.out);
 
+    for (int k = 0; ok && !b.step && k < host.nout; k++)
+        keep_values(k, host.dtype[k], host.nelem[k], host.out[k]);
+    b.step++;
     if (!ok)
         snprintf(message, sizeof message, "%s", jot_message(b.c));
     return ok;
@@ -133,7 +162,9 @@ run(void)
         return run_compiled();
     jot_push(b.c);
     n = b.work->build(&b, out);
-    ok = finish(jot_run(b.c, jot_vars(n, out)));
+    ok = n > 0 && finish(jot_run(b.c, jot_vars(n, out)));
+    for (int k = 0; ok && !b.step && k < n; k++)
+        keep_values(k, jot_dtype(out[k]), jot_nelem(out[k]), jot_data(out[k]));
     jot_pop(b.c);
     b.step++;
     if (!ok)
@@ -169,14 +200,29 @@ more(FILE *to)
         floor = floor_bytes(b.work->read, b.work->write, threads);
     last = b.work;
     fprintf(to, ", \"backend\": \"%s\", \"floor\": %.4g, \"flops\": %.4g, \"kernels\": %u, "
-            "\"compiled\": %llu, \"peak_nbytes\": %zu", jot_backend(b.c), floor, flops,
-            s.last_kernels, (unsigned long long)s.kernels_compiled, s.peak_nbytes);
+            "\"compiled\": %llu, \"plan\": %.4g, \"peak_nbytes\": %zu", jot_backend(b.c), floor,
+            flops, s.last_kernels, (unsigned long long)s.kernels_compiled, s.plan_seconds,
+            s.peak_nbytes);
 }
 
 static const char *
 why(void)
 {
     return message;
+}
+
+int
+bench_profile(const Work *w, int n)
+{
+    setenv("JOT_DETERMINISTIC", "1", 0);
+    if (!w || open_work(w, n) < 0 || !run() || !run())
+        return fprintf(stderr, "bench: no profile: %s\n", message), 1;
+    jot_profile(b.c, true);
+    for (int k = 0; k < 50; k++)
+        run();
+    jot_profile_write(b.c, JOT_PROFILE_TABLE, "/dev/stdout");
+    close_work();
+    return 0;
 }
 
 const System system_jot = {"jot", NULL, open_work, run, close_work, more, why};

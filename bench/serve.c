@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "bench/drawn/drawn.h"
 #include "bench/system.h"
 
 enum { MOST_RUNS = 2000, LEAST_RUNS = 3 };
@@ -26,6 +27,14 @@ bench_seconds(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const Work *
+serve_find(const char *name)
+{
+    const Work *w = drawn_find(name);
+
+    return w ? w : work_find(name);
 }
 
 static int
@@ -121,7 +130,7 @@ serve(const System *s, int threads)
         int have = 1;
 
         if (sscanf(line, "%127s %lf", name, &budget) == 2)
-            w = work_find(name);
+            w = serve_find(name);
         if (w && strcmp(name, now)) {
             if (now[0])
                 s->close();
@@ -156,7 +165,7 @@ serve_cold(const System *s, const char *name, int threads, const char *note)
 {
     static double run[MOST_RUNS], end[MOST_RUNS], late[MOST_RUNS];
     const char *env = getenv("BENCH_START");
-    const Work *w = work_find(name);
+    const Work *w = serve_find(name);
     double start = env ? atof(env) : bench_seconds();
     int n = 0, k = 0;
 

@@ -19,10 +19,15 @@ extern const System system_jot, system_jot_tuned, system_openblas, system_onednn
     system_onednn_rowmajor;
 
 double bench_seconds(void); /* of the monotonic clock */
+/* Of the tables and of drawn lines. */
+const Work *serve_find(const char *name);
 /* Answers 'name seconds' lines of standard input with one JSON line each, until its end. */
 int serve(const System *s, int threads);
 /* One line: seconds from BENCH_START (an environment variable) to the first result of the workload,
  * and to the end of the first run that takes at most 1.1 times the median of the later half. */
 int serve_cold(const System *s, const char *name, int threads, const char *note);
+
+/* Prints what each kernel of jot's takes in w (jot_profile); an exit code. */
+int bench_profile(const Work *w, int threads);
 
 #endif

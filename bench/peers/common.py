@@ -66,6 +66,7 @@ def serve(workloads, prepared, peer, threads):
                 now = name
             med, low, n = measure(fn, float(seconds), min(0.1, float(seconds)), 3)
             line = {"w": name, "peer": peer, "threads": threads, "s": med, "min": low, "n": n, "first": first}
+            line.update(getattr(fn, "more", {}))
             if med > SLOW:
                 line["slow"] = True
         except Exception as e:

@@ -355,6 +355,10 @@ def treelstm():
     return run
 W["treelstm_train_tree"] = treelstm
 
+if os.environ.get("BENCH_DRAWN"):
+    import drawn
+    W.update(drawn.workloads(os.environ["BENCH_DRAWN"], args.threads, args.mode == "compile"))
+
 def prepared(name):
     """The workload's function, called once, and the seconds that took."""
     if args.mode == "compile":

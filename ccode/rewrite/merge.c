@@ -46,6 +46,18 @@ merge_adjacent(const Layout *l, int outer, int inner)
     return at[0] < at[1] && l->stride[at[0]] == l->stride[at[1]] * l->ext[inner];
 }
 
+/* ix is axis a and what moves with neither of the pair: that part, or 0. */
+static Ix
+merge_rest(const Merge *m, Ix ix)
+{
+    IxPool *p = m->k->ix;
+    bool inside = false;
+    Ix rest = 0;
+    if (jot_ix_coef(p, ix, m->a, &inside) == 1 && !inside)
+        rest = jot_ix_sub(p, ix, jot_ix_axis(p, m->a));
+    return rest && !(jot_ix_axes(p, rest) & m->both) ? rest : 0;
+}
+
 /* An access that moves with the pair says which dimensions the buffer has it in. */
 static bool
 merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
@@ -57,10 +69,10 @@ merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
         Ix ix = k->ixs.v[at + (uint32_t)d];
         if (!(jot_ix_axes(k->ix, ix) & m->both))
             continue;
-        if (ix == jot_ix_axis(k->ix, m->a) && outer < 0)
-            outer = d;
-        else if (ix == jot_ix_axis(k->ix, m->b) && inner < 0)
+        if (ix == jot_ix_axis(k->ix, m->b) && inner < 0)
             inner = d;
+        else if (outer < 0 && merge_rest(m, ix))
+            outer = d;
         else
             return false;
     }
@@ -68,8 +80,7 @@ merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
         return true;
     if (outer < 0 || inner < 0)
         return false;
-    if (b->ext[outer] != k->axes.v[m->a].ext || b->ext[inner] != k->axes.v[m->b].ext
-        || !merge_adjacent(b->layout, outer, inner))
+    if (b->ext[inner] != k->axes.v[m->b].ext || !merge_adjacent(b->layout, outer, inner))
         return false;
     if (m->outer[buf] >= 0)
         return m->outer[buf] == outer && m->inner[buf] == inner;
@@ -78,21 +89,29 @@ merge_access(Merge *m, uint32_t buf, uint32_t at, int nidx)
     return true;
 }
 
-/* The index of both dimensions together; 0 where an access has something else there than the pair
- * or constants. */
+/* The index of two neighbouring dimensions together, the inner one of `ext`. */
+static Ix
+merge_flat(Kernel *k, Ix outer, Ix inner, int64_t ext)
+{
+    return jot_ix_add(k->ix, jot_ix_scale(k->ix, outer, ext), inner);
+}
+
+/* The index of both dimensions together; 0 where an access has something else there than the pair,
+ * or what moves with neither of it and lies inside. */
 static Ix
 merge_joined(const Merge *m, uint32_t buf, uint32_t at)
 {
     Kernel *k = m->k;
-    int64_t ext = k->axes.v[m->b].ext, o, i;
+    int64_t ext = k->axes.v[m->b].ext, all[KERNEL_AXES];
     Ix outer = k->ixs.v[at + (uint32_t)m->outer[buf]],
        inner = k->ixs.v[at + (uint32_t)m->inner[buf]];
-    if (outer == jot_ix_axis(k->ix, m->a))
-        return outer;
-    if (!jot_ix_is_const(k->ix, outer, &o) || !jot_ix_is_const(k->ix, inner, &i)
-        || o < 0 || o >= k->axes.v[m->a].ext || i < 0 || i >= ext)
+    Space space = jot_kernel_space(k, all);
+    if (jot_ix_axes(k->ix, outer) & m->both) {
+        outer = merge_rest(m, outer);
+        inner = jot_ix_axis(k->ix, m->a);
+    } else if (!jot_ix_inside(k->ix, inner, ext, &space))
         return 0;
-    return jot_ix_const(k->ix, o * ext + i);
+    return merge_flat(k, outer, inner, ext);
 }
 
 static bool
@@ -271,6 +290,91 @@ merge_possible(const Kernel *k)
     return k->stores.n > 0;
 }
 
+/* ---- dimensions that a reshape left divided ---- */
+
+static bool
+merge_even(const IxPool *p, Ix ix)
+{
+    IxTerm one;
+    int64_t c;
+    uint32_t n;
+    const IxTerm *t = jot_ix_linear(p, ix, &c, &n, &one);
+    for (uint32_t i = 0; i < n; i++)
+        if (p->recs.v[t[i].atom].op != IX_AXIS)
+            return false;
+    return true;
+}
+
+/* 0: an access is not even; 1: all are, as they were; 2: some that was not now is. */
+static int
+merge_evens(Kernel *k, const uint32_t *at, const KBuf *b, int outer, int inner)
+{
+    Ix o = k->ixs.v[*at + (uint32_t)outer], i = k->ixs.v[*at + (uint32_t)inner];
+    if (!merge_even(k->ix, merge_flat(k, o, i, b->ext[inner])))
+        return 0;
+    return merge_even(k->ix, o) && merge_even(k->ix, i) ? 1 : 2;
+}
+
+/* Does one index for both dimensions divide nothing, where two did? */
+static bool
+merge_straightens(Kernel *k, uint32_t buf, int outer, int inner)
+{
+    const KBuf *b = &k->bufs.v[buf];
+    int most = 0, got = 1;
+    if (!merge_adjacent(b->layout, outer, inner))
+        return false;
+    for (uint32_t i = 0; i < k->slots.n; i++)
+        if (k->slots.v[i] == buf)
+            return false;
+    for (uint32_t i = 1; i < k->values.n && got; i++)
+        if (k->values.v[i].op == VAL_LOAD && k->values.v[i].buf == buf) {
+            got = merge_evens(k, &k->values.v[i].at, b, outer, inner);
+            most = got > most ? got : most;
+        }
+    for (uint32_t i = 0; i < k->stores.n && got; i++)
+        if (k->stores.v[i].buf == buf) {
+            got = merge_evens(k, &k->stores.v[i].at, b, outer, inner);
+            most = got > most ? got : most;
+        }
+    return got && most == 2;
+}
+
+static void
+merge_flatten(Kernel *k, uint32_t at, int n, int outer, int inner, int64_t ext)
+{
+    Ix *ix = &k->ixs.v[at];
+    Ix flat = merge_flat(k, ix[outer], ix[inner], ext);
+    ix[outer] = flat;
+    for (int i = inner; i + 1 < n; i++)
+        ix[i] = ix[i + 1];
+}
+
+/* x[8*i + j/7, j%7] -> x[56*i + j] */
+static bool
+merge_straighten(Kernel *k, uint32_t buf)
+{
+    for (int outer = 0; outer + 1 < k->bufs.v[buf].rank; outer++) {
+        int64_t ext = k->bufs.v[buf].ext[outer + 1];
+        if (!merge_straightens(k, buf, outer, outer + 1))
+            continue;
+        if (!merge_buffer(k, buf, outer, outer + 1))
+            return false;
+        for (uint32_t i = 1; i < k->values.n; i++) {
+            Value *v = &k->values.v[i];
+            if (v->op == VAL_LOAD && v->buf == buf)
+                merge_flatten(k, v->at, v->nidx-- + v->ncond, outer, outer + 1, ext);
+        }
+        for (uint32_t i = 0; i < k->stores.n; i++) {
+            KStore *s = &k->stores.v[i];
+            if (s->buf == buf)
+                merge_flatten(k, s->at, s->nidx-- + s->ncond, outer, outer + 1, ext);
+        }
+        outer = -1; /* and with what is beside it */
+        jot_kernel_refresh(k);
+    }
+    return !k->mem->failed;
+}
+
 JOT_FN bool
 jot_merge_axes(Kernel *k)
 {
@@ -284,6 +388,8 @@ jot_merge_axes(Kernel *k)
     m.outer = jot_mem_new(k->mem, nbufs, sizeof *m.outer);
     m.inner = jot_mem_new(k->mem, nbufs, sizeof *m.inner);
     ok = m.outer && m.inner;
+    for (uint32_t b = 1; b < nbufs && ok; b++)
+        ok = merge_straighten(k, b);
     for (m.a = 0; ok && m.a < (int)k->axes.n; m.a++)
         for (m.b = 0; ok && m.b < (int)k->axes.n; m.b++) {
             if (m.a == m.b || k->axes.v[m.a].ext == 1 || k->axes.v[m.b].ext == 1)

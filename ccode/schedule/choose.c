@@ -4,7 +4,7 @@
  *
  *     r j                       as it is: sums over j are chains, the emitter makes vectors of the
  *                               rest
- *     r j:32 j:1l               sums over j in lanes
+ *     r j:32 j:1l               sums over j in lanes, of a short row in fewer
  *     j:128 r j:1l              sums over r: a panel of columns, its sums in an array
  *     j:512 r j:32 j:1l         sums over j and sums over r: blocks of columns, rows in pieces
  *     r j:1l p:1u q:1u          windows along j: their terms side by side (ccode/schedule/taps.c)
@@ -30,6 +30,7 @@
 enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
 
 enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
+enum { WIDTH_LEAST = 4 }; /* lanes of a short row's sums */
 enum { NEAR_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
 
 typedef struct {
@@ -220,17 +221,20 @@ static void
 try_lanes(Chooser *c, int inner)
 {
     uint64_t windows = 0;
+    int64_t width = c->width;
 
     for (uint32_t i = 1; i < c->k->values.n; i++) {
         const Value *v = &c->k->values.v[i];
         if (v->op == VAL_REDUCE && (v->free & bit(inner)))
             windows |= v->axes;
     }
-    if (c->k->axes.v[inner].ext < c->width)
+    while (c->k->axes.v[inner].ext < width)
+        width /= 2;
+    if (width < WIDTH_LEAST)
         return;
     for (int inside = 0; inside < (windows ? 2 : 1); inside++) {
         put_axes(c, ~(uint64_t)0, bit(inner) | (inside ? windows : 0));
-        put(c, inner, c->width, LOOP_SERIAL);
+        put(c, inner, width, LOOP_SERIAL);
         put_axes(c, inside ? windows : 0, bit(inner));
         put_inner(c, inner, LOOP_LANES);
         try_list(c);

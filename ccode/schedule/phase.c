@@ -482,7 +482,7 @@ any_cleared(const Sched *s)
     return false;
 }
 
-/* One nest that needs no pieces: its loops are marked where they stand. */
+/* One nest without pieces and blocks: its loops are marked where they stand. */
 static void
 share_whole(Phases *p)
 {
@@ -521,7 +521,7 @@ jot_sched_phases(Sched *s, const PhaseHow *how)
         }
         shared |= p.nest[i].outer > 0;
     }
-    if (p.n == 1 && !p.nest[0].cut) {
+    if (p.n == 1 && !p.nest[0].cut && !p.nest[0].block) {
         share_whole(&p);
         return;
     }
