@@ -91,7 +91,7 @@ emit_index(EmitText *t, int id, int level)
         emit_int(t, (int64_t)n->num);
     else if (n->kind == EXPR_NAME) {
         emit_put(t, "i");
-        emit_int(t, n->op);
+        emit_int(t, t->e->axis[n->op]);
     } else if (n->kind == EXPR_LOAD)
         emit_load(t, n);
     else if (n->kind == EXPR_NOT) {
@@ -127,7 +127,7 @@ emit_space(const Expr *e, unsigned names, int64_t *ext)
     int k;
 
     for (k = 0; k < e->nnames; k++)
-        ext[k] = names >> k & 1 ? e->name[k].ext : 1;
+        ext[e->axis[k]] = names >> k & 1 ? e->name[k].ext : 1;
     return jot_ints(e->nnames, ext);
 }
 
@@ -260,20 +260,21 @@ emit_read(Expr *e, int id, unsigned names, const EmitGuard *guard, double overfl
                         n->at);
 }
 
-/* The sum of the reads of a condition, each of them nothing elsewhere. */
+/* `sum`, if any, and the reads of a condition, each of them nothing elsewhere. */
 static jot_Var
-emit_joined(Expr *e, int id, unsigned names, const EmitGuard *up)
+emit_joined(Expr *e, int id, unsigned names, const EmitGuard *up, const jot_Var *sum)
 {
     const ExprNode *n = &e->node[id];
     EmitGuard g = {n->a, true, up};
-    jot_Var a, b;
+    jot_Var v;
 
-    if (n->kind == EXPR_READ)
-        return emit_read(e, id, names, up, -0.0);
-    a = emit_joined(e, n->b, names, &g);
+    if (n->kind == EXPR_READ) {
+        v = emit_read(e, id, names, up, -0.0);
+        return !sum ? v : jot_dtype(v) == JOT_BOOL ? jot_logical_or(*sum, v) : jot_add(*sum, v);
+    }
+    v = emit_joined(e, n->b, names, &g, sum);
     g.holds = false;
-    b = emit_joined(e, n->c, names, &g);
-    return jot_dtype(a) == JOT_BOOL ? jot_logical_or(a, b) : jot_add(a, b);
+    return emit_joined(e, n->c, names, &g, &v);
 }
 
 static jot_Var emit_value(Expr *e, int id, unsigned names, jot_DType want);
@@ -298,7 +299,7 @@ emit_cond(Expr *e, int id, unsigned names, jot_DType want)
             return e->bad ? emit_none : emit_read(e, read, names, &g, e->node[num].num);
         }
         if (emit_joins(e, id) != JOT_DTYPES)
-            return emit_joined(e, id, names, NULL);
+            return emit_joined(e, id, names, NULL, NULL);
     }
     test = emit_value(e, n->a, c->index ? names : c->names, JOT_F32);
     if (e->bad || !emit_pair(e, n->b, n->c, names, want, v))
@@ -403,7 +404,7 @@ emit_value(Expr *e, int id, unsigned names, jot_DType want)
     case EXPR_NUM:
         return emit_num(e, n, want);
     case EXPR_NAME:
-        return jot_iota(e->ctx, JOT_I64, emit_space(e, names, ext), n->op);
+        return jot_iota(e->ctx, JOT_I64, emit_space(e, names, ext), e->axis[n->op]);
     case EXPR_READ:
         return emit_read(e, id, names, NULL, 0);
     case EXPR_LOAD:
@@ -442,15 +443,54 @@ emit_scatter(Expr *e, jot_Var v)
                                  jot_vars(t.nloads, t.load));
 }
 
+/* Does the read have each name of the statement alone, those of the left side in their order? */
+static bool
+emit_is_whole(const Expr *e, const ExprNode *n, uint8_t *axis)
+{
+    int dim = 0, x;
+    unsigned seen = 0;
+
+    for (x = n->b; x; x = e->node[x].next) {
+        const ExprNode *i = &e->node[x];
+
+        if (i->kind != EXPR_NAME || seen & i->names ||
+            (i->op < e->nplaces && seen >> i->op & ((1u << e->nplaces) - 1) >> i->op))
+            return false;
+        seen |= i->names;
+        axis[i->op] = (uint8_t)dim++;
+    }
+    return dim == e->nnames;
+}
+
+/* The space of the statement: left side, then what is reduced; but a reduction over an operand that
+ * has all names goes through it as it lies. */
+static void
+emit_axes(Expr *e)
+{
+    uint8_t axis[JOT_MAX_RANK];
+    int k;
+
+    for (k = 0; k < e->nnames; k++)
+        e->axis[k] = (uint8_t)k;
+    for (k = 1; e->reduces && !e->scatters && k < e->nnodes; k++)
+        if (e->node[k].kind == EXPR_READ && emit_is_whole(e, &e->node[k], axis)) {
+            for (k = 0; k < e->nnames; k++)
+                e->axis[k] = axis[k];
+            return;
+        }
+}
+
 JOT_FN jot_Var
 jot_expr_emit(Expr *e)
 {
     int64_t ext[JOT_MAX_RANK], dims[JOT_MAX_RANK];
     const ExprNode *root = &e->node[e->root];
     unsigned all = (1u << e->nnames) - 1;
-    jot_Var v = emit_operand(e, e->root, all, root->weak == EXPR_WHOLE ? JOT_I64 : JOT_F32);
+    jot_Var v;
     int k, n = 0;
 
+    emit_axes(e);
+    v = emit_operand(e, e->root, all, root->weak == EXPR_WHOLE ? JOT_I64 : JOT_F32);
     if (e->bad)
         return emit_none;
     if (emit_is_float(jot_dtype(v)) && e->reduces &&
@@ -463,6 +503,6 @@ jot_expr_emit(Expr *e)
     if (e->scatters)
         return emit_scatter(e, v);
     for (k = e->nplaces; k < e->nnames; k++)
-        dims[n++] = k;
+        dims[n++] = e->axis[k];
     return jot_reduce(e->op, v, jot_ints(n, dims), false);
 }

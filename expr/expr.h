@@ -10,7 +10,7 @@
  *
  * Built on the public header alone, as nn/ is. All that is known while a text is read lies in one
  * record of fixed size on the stack; longer texts are refused. An index name is a number in order
- * of first appearance, left side first, and this is its axis in the space of the statement.
+ * of first appearance, left side first.
  *
  * Read before: core.h (the grammar). After: expr/parse.c. */
 #ifndef JOT_EXPR_H
@@ -73,6 +73,7 @@ typedef struct {
     int nnodes, nvars, nnames, nsites, nplaces;
     ExprVar var[EXPR_VARS];
     ExprName name[JOT_MAX_RANK];
+    uint8_t axis[JOT_MAX_RANK];   /* of each name in the space of the statement */
     /* the left side */
     ExprWord target;
     int target_at;
