@@ -18,7 +18,7 @@
 #include "core.h"
 #include "tests/test.h"
 
-enum { VARS = 24, NAMES = 4, NODES = 400, ELEMENTS = 4096, TEXT = 8192 };
+enum { VARS = 60, NAMES = 4, NODES = 600, ELEMENTS = 4096, TEXT = 8192 };
 
 static jot_Ctx *ctx;
 static uint64_t state;
@@ -347,7 +347,9 @@ draw_value(int depth)
     int id, lone;
     unsigned around = loose;
 
-    if (!depth || nvars > VARS - 8 || nnodes > NODES - 120)
+    if (nvars > VARS - 30 || nnodes > NODES - 200)
+        return rng(2) ? new_num(rng(7) - 3) : new_name(rng(nnames));
+    if (!depth)
         return rng(6) ? draw_read(rng(3) == 0) : rng(2) ? new_num(rng(7) - 3) : new_name(rng(nnames));
     switch (rng(8)) {
     case 0:
