@@ -355,7 +355,7 @@ draw_value(int depth)
     case 0:
         id = new_node(one[rng(3)], 0, 0);
         node[id].a = draw_value(depth - 1);
-        return id;
+        return node[node[id].a].kind == NUM ? node[id].a : id; /* a negative number is a number */
     case 1: case 2:
         id = new_node(COND, 0, 0);
         node[id].a = rng(3) ? draw_test(2) : draw_compare(depth - 1);
