@@ -217,10 +217,11 @@ range_alone(Expr *e, bool loose)
     for (k = 0; k < e->nsites; k++) {
         const ExprSite *s = &e->site[k], *first;
         const ExprNode *n = &e->node[s->node];
-        ExprName *name = &e->name[n->op];
+        ExprName *name;
 
         if (n->kind != EXPR_NAME || s->loose != loose)
             continue;
+        name = &e->name[n->op];
         if (name->ext < 0) {
             name->ext = range_extent(e, s);
             by[n->op] = k;

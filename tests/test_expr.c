@@ -1,242 +1,436 @@
-/* tests/test_expr.c - expressions in one string: those that are operators of the library have their
- * kernels, gradients included, to the letter; others by hand against loops, and gradients against
- * finite differences; each message, with its caret; refused memory.
+/* tests/test_expr.c - expressions in one string by hand: against loops, gradients against finite
+ * differences; dtypes, outputs; each message, with its caret; refused memory.
  *
  * Guards: expr/scan.c, expr/parse.c, expr/statement.c, expr/range.c, expr/emit.c, expr/expr.c,
  * expr/einsum.c. */
-#include <ctype.h>
-#include "tests/machines.h"
+#include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 
 static jot_Ctx *ctx;
 typedef jot_Var V;
 
-/* ---- the library's operators -------------------------------------------------------------- */
+/* ---- by hand ------------------------------------------------------------------------------ */
 
-static V l_matmul(V *x) { return jot_matmul(x[0], x[1]); }
-static V l_transpose(V *x) { return jot_transpose(x[0], JOT_DIMS(2, 0, 1)); }
-static V l_rows(V *x) { return jot_sum(x[0], JOT_DIMS(1)); }
-static V l_columns(V *x) { return jot_sum(x[0], JOT_DIMS(0)); }
-static V l_all(V *x) { return jot_sum(jot_mul(x[0], x[0]), JOT_ALL_DIMS); }
-static V l_prod(V *x) { return jot_prod(x[0], JOT_DIMS(1)); }
-static V l_max(V *x) { return jot_max(x[0], JOT_DIMS(1)); }
-static V l_min(V *x) { return jot_min(x[0], JOT_DIMS(1)); }
-static V l_mean(V *x) { return jot_mean(x[0], JOT_DIMS(1)); }
-static V l_bias(V *x) { return jot_add(x[0], x[1]); }
-static V l_flip(V *x) { return jot_flip(x[0], JOT_DIMS(1)); }
-static V l_tile(V *x) { return jot_tile(x[0], JOT_DIMS(1, 3)); }
-static V l_softmax(V *x) { return jot_softmax(x[0], 1); }
-static V l_pad(V *x) { return jot_pad(x[0], JOT_DIMS(0, 1), JOT_DIMS(0, 2), 7); }
-static V l_concat(V *x) { return jot_concat(JOT_VARS(x[0], x[1], x[0]), 1); }
-static V l_gather(V *x) { return jot_gather(x[0], x[1], 0); }
-static V l_one_hot(V *x) { return jot_one_hot(x[0], 10, JOT_F32); }
-static V l_diagonal(V *x) { return jot_reindex(x[0], JOT_SHAPE(6), JOT_INDEX("i0", "i0")); }
-static V l_clip(V *x) { return jot_clamp(jot_scale(x[0], 2.5), -1, 1); }
-static V l_relu(V *x) { return jot_relu(jot_linear(x[0], x[1], x[2])); }
-static V l_any(V *x) { return jot_reduce(JOT_BITOR, jot_gt(x[0], jot_neg(x[0])), JOT_DIMS(1), false); }
-
-static V
-l_slice(V *x)
+static jot_Ctx *
+open_interp(void)
 {
-    return jot_slice(x[0], JOT_DIMS(1, 2), JOT_DIMS(5, 8), JOT_DIMS(1, 2));
+    jot_Config config = {.backend = "interp", .cache_dir = ""};
+
+    return jot_open(&config);
 }
 
+/* Of an f64 variable with these extents, numbers from -1 to 1. */
 static V
-conv(V *x, int stride, int pad, int dilation, int groups)
+numbers(jot_Ints shape, int seed)
 {
-    jot_Conv how = {{stride, stride}, {pad, pad}, {dilation, dilation}, groups};
+    double v[4096];
+    int64_t n = 1;
+    int k;
 
-    return jot_conv2d(x[0], x[1], &how);
+    for (k = 0; k < shape.n; k++)
+        n *= shape.v[k];
+    for (k = 0; k < n; k++)
+        v[k] = sin(k * 1.7 + seed);
+    return jot_array(ctx, JOT_F64, shape, v);
 }
 
-static V l_conv(V *x) { return conv(x, 1, 1, 1, 1); }
-static V l_strided(V *x) { return conv(x, 2, 1, 1, 1); }
-static V l_dilated(V *x) { return conv(x, 1, 0, 2, 1); }
-static V l_grouped(V *x) { return conv(x, 1, 0, 1, 3); }
-
-static V
-l_transposed(V *x)
-{
-    jot_Conv how = {{2, 2}, {1, 1}, {1, 1}, 1};
-    V at = jot_param(ctx, JOT_F32, JOT_SHAPE(2, 4, 16, 16), NULL), y;
-
-    jot_vjp(JOT_VARS(jot_conv2d(at, x[1], &how)), JOT_VARS(x[0]), JOT_VARS(at), &y);
-    return y;
-}
-
-static V
-l_max_pool(V *x)
-{
-    jot_Pool pool = {{3, 3}, {2, 2}, {1, 1}};
-
-    return jot_max_pool2d(x[0], &pool);
-}
-
-static V
-l_avg_pool(V *x)
-{
-    jot_Pool pool = {{2, 2}, {0, 0}, {0, 0}};
-
-    return jot_avg_pool2d(x[0], &pool);
-}
-
-static V
-l_attention(V *x)
-{
-    V s = jot_scale(jot_matmul(x[0], jot_swap(x[1], -1, -2)), 0.125);
-
-    return jot_matmul(jot_softmax(s, -1), x[2]);
-}
-
-static V
-l_norm(V *x)
-{
-    V m = jot_reduce(JOT_MEAN, x[0], JOT_DIMS(1), true), d = jot_sub(x[0], m);
-    V v = jot_reduce(JOT_MEAN, jot_mul(d, d), JOT_DIMS(1), true);
-
-    return jot_mul(d, jot_rsqrt(jot_offset(v, 1e-5)));
-}
-
-/* rank 0: there is none; I64 where the letter is */
-typedef struct { int64_t n, ext[4], index; } Shape;
-typedef struct {
-    const char *name, *text;
-    V (*library)(V *);
-    Shape x[3];
-} Same;
-
-static const Same sames[] = {
-    {"matmul", "C[i,j] += a[i,k] * b[k,j]", l_matmul, {{2, {48, 40}, 0}, {2, {40, 64}, 0}}},
-    {"bmm", "C[n,i,j] += a[n,i,k] * b[n,k,j]", l_matmul, {{3, {6, 20, 24}, 0}, {3, {6, 24, 28}, 0}}},
-    {"matrix times vector", "y[i] += a[i,k] * b[k]", l_matmul, {{2, {48, 40}, 0}, {1, {40}, 0}}},
-    {"transpose", "y[k,i,j] = a[i,j,k]", l_transpose, {{3, {5, 6, 7}, 0}}},
-    {"rows", "y[i] += a[i,j]", l_rows, {{2, {30, 70}, 0}}},
-    {"columns", "y[j] += a[i,j]", l_columns, {{2, {30, 70}, 0}}},
-    {"all", "y += a[i,j] * a[i,j]", l_all, {{2, {30, 70}, 0}}},
-    {"prod", "y[i] *= a[i,j]", l_prod, {{2, {30, 70}, 0}}},
-    {"max", "y[i] max= a[i,j]", l_max, {{2, {30, 70}, 0}}},
-    {"min", "y[i] min= a[i,j]", l_min, {{2, {30, 70}, 0}}},
-    {"mean", "y[i] mean= a[i,j]", l_mean, {{2, {30, 70}, 0}}},
-    {"any", "y[i] |= a[i,j] > -a[i,j]", l_any, {{2, {30, 70}, 0}}},
-    {"broadcast", "y[i,j] = a[i,j] + b[j]", l_bias, {{2, {30, 70}, 0}, {1, {70}, 0}}},
-    {"flip", "y[i,j] = a[i, a.1 - 1 - j]", l_flip, {{2, {30, 70}, 0}}},
-    {"tile", "y[i,j] = a[i, j % 5] for j < 3 * a.1", l_tile, {{2, {7, 5}, 0}}},
-    {"slice", "y[i,j] = a[i + 1, 2*j + 2] for i < 4, j < 3", l_slice, {{2, {6, 9}, 0}}},
-    {"diagonal", "y[i] = a[i,i]", l_diagonal, {{2, {6, 6}, 0}}},
-    {"clip", "y[i] = minimum(maximum(a[i] * 2.5, -1), 1)", l_clip, {{1, {300}, 0}}},
-    {"pad", "y[i,j] = j >= 1 && j < a.1 + 1 ? a[i,j-1] : 7 for j < a.1 + 3", l_pad, {{2, {30, 70}, 0}}},
-    {"pad with else", "y[i,j] = a[i, j-1 else 7] for j < a.1 + 3", l_pad, {{2, {30, 70}, 0}}},
-    {"concat", "y[i,j] = j < 20 ? a[i,j] : j < 50 ? b[i,j-20] : a[i,j-50] for j < 70", l_concat,
-     {{2, {6, 20}, 0}, {2, {6, 30}, 0}}},
-    {"gather", "y[i,j] = a[@b[i], j]", l_gather, {{2, {6, 20}, 0}, {1, {9}, 1}}},
-    {"one_hot", "y[i, k < 10] = f32(a[i] == k)", l_one_hot, {{1, {9}, 1}}},
-    {"conv", "y[n,o,h,w] += a[n,c,h+p-1,w+q-1 else 0] * b[o,c,p,q] for h < a.2, w < a.3", l_conv,
-     {{4, {2, 6, 12, 12}, 0}, {4, {8, 6, 3, 3}, 0}}},
-    {"strided", "y[n,o,h,w] += a[n, c, 2*h+p-1, 2*w+q-1 else 0] * b[o,c,p,q]"
-     "for h < (a.2 + 2 - b.2) / 2 + 1, w < (a.3 + 2 - b.3) / 2 + 1", l_strided,
-     {{4, {2, 6, 12, 12}, 0}, {4, {8, 6, 3, 3}, 0}}},
-    {"dilated", "y[n,o,h,w] += a[n, c, h + 2*p, w + 2*q] * b[o,c,p,q]", l_dilated,
-     {{4, {2, 6, 12, 12}, 0}, {4, {8, 6, 3, 3}, 0}}},
-    {"grouped", "y[n, 4*g+o, h, w] += a[n, 2*g+c, h+p, w+q] * b[4*g+o, c, p, q] for g < 3, o < 4",
-     l_grouped, {{4, {2, 6, 12, 12}, 0}, {4, {12, 2, 3, 3}, 0}}},
-    {"transposed", "y[n, c, 2*h+p-1 < 16, 2*w+q-1 < 16] += a[n,o,h,w] * b[o,c,p,q]", l_transposed,
-     {{4, {2, 6, 8, 8}, 0}, {4, {6, 4, 4, 4}, 0}}},
-    {"max_pool", "y[n,c,h,w] max= a[n, c, 2*h+p-1, 2*w+q-1 else -inf] for h < 6, w < 6, p < 3, q < 3",
-     l_max_pool, {{4, {2, 6, 12, 12}, 0}}},
-    {"avg_pool", "y[n,c,h,w] mean= a[n, c, 2*h+p, 2*w+q] for p < 2, q < 2", l_avg_pool,
-     {{4, {2, 6, 12, 12}, 0}}},
-    {"linear and relu", "t[i,j] += a[i,k] * b[k,j]; y[i,j] = relu(t[i,j] + d[j])", l_relu,
-     {{2, {48, 40}, 0}, {2, {40, 64}, 0}, {1, {64}, 0}}},
-    {"softmax", "m[i] max= a[i,j]; e[i,j] = exp(a[i,j] - stop_grad(m[i]));"
-     "s[i] += e[i,j]; y[i,j] = e[i,j] / s[i]", l_softmax, {{2, {30, 70}, 0}}},
-    {"norm", "m[i] mean= a[i,j]; d[i,j] = a[i,j] - m[i]; v[i] mean= d[i,j] * d[i,j];"
-     "y[i,j] = d[i,j] * rsqrt(v[i] + 1e-5)", l_norm, {{2, {30, 70}, 0}}},
-    {"attention", "t[b,h,q,k] += a[b,h,q,c] * b0[b,h,k,c]; s[b,h,q,k] = t[b,h,q,k] * 0.125;"
-     "m[b,h,q] max= s[b,h,q,k]; e[b,h,q,k] = exp(s[b,h,q,k] - stop_grad(m[b,h,q]));"
-     "z[b,h,q] += e[b,h,q,k]; p[b,h,q,k] = e[b,h,q,k] / z[b,h,q];"
-     "y[b,h,q,c] += p[b,h,q,k] * d[b,h,k,c]", l_attention,
-     {{4, {2, 3, 16, 64}, 0}, {4, {2, 3, 16, 64}, 0}, {4, {2, 3, 16, 64}, 0}}},
-};
-enum { SAMES = sizeof sames / sizeof *sames };
-
-/* All texts of its kernels, with those of its gradients, on a machine. */
+/* y is `shape`, and each element, through which at[] runs, as f says. */
 static void
-scribe_same(const Same *s, const Posed *m, bool library, Notes *notes)
+compare(const char *what, V y, jot_Ints shape, double (*f)(const double *const *x, const int64_t *at),
+        jot_Vars x)
 {
-    const char *names = strstr(s->text, "b0") ? "a b0 d" : "a b d";
-    V x[3], y, g[3];
-    int n = 0, wrt = 0, k;
-    char which[8];
+    const double *data[3], *p = jot_ok(y) && jot_dtype(y) == JOT_F64 ? jot_data(y) : NULL;
+    int64_t at[8] = {0}, n = 1, k;
+    int d;
 
-    scribe = notes;
-    forget_notes(notes);
-    ctx = open_machine(m);
-    for (; n < 3 && s->x[n].n; n++) {
-        x[n] = jot_param(ctx, s->x[n].index ? JOT_I64 : JOT_F32, jot_ints((int)s->x[n].n, s->x[n].ext),
-                         NULL);
-        wrt += wrt == n && !s->x[n].index;
+    for (d = 0; d < x.n; d++)
+        data[d] = jot_data(x.v[d]);
+    for (d = 0; d < shape.n; d++)
+        n *= shape.v[d];
+    CHECK(p && jot_rank(y) == shape.n && jot_nelem(y) == n, "%s: %s", what, jot_message(ctx));
+    for (k = 0; p && k < n; k++) {
+        double want = f(data, at);
+
+        CHECK(fabs(p[k] - want) < 1e-12, "%s: element %d is %g, not %g", what, (int)k, p[k], want);
+        for (d = shape.n; d-- > 0 && ++at[d] == shape.v[d];)
+            at[d] = 0;
     }
-    k = n == 3 ? (int)strlen(names) : n == 2 ? 3 : 1;
-    memcpy(which, names, (size_t)k);
-    which[k] = 0;
-    y = library ? s->library(x) : jot_expr(ctx, s->text, which, jot_vars(n, x));
-    CHECK(jot_ok(y), "%s: %s", s->name, jot_message(ctx));
-    if (jot_dtype(y) == JOT_F32 && wrt) {
-        CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), x, wrt, g), "%s: %s", s->name,
-              jot_message(ctx));
-        g[wrt < 3 ? wrt : 2] = wrt < 3 ? y : g[2];
-        CHECK(jot_run(ctx, jot_vars(wrt < 3 ? wrt + 1 : 3, g)), "%s: %s", s->name, jot_message(ctx));
-    } else
-        CHECK(jot_run(ctx, JOT_VARS(y)), "%s: %s", s->name, jot_message(ctx));
+    jot_clear(ctx);
+}
+
+/* Poses: 4 x 4 matrices at pixels and channels, those under a window times a matrix each. */
+static const char capsules[] =
+    "y[n,h,w,o,i,j] += x[n, 2*h+p, 2*w+q, c, i, k] * m[p,q,c,o,k,j]";
+
+static double
+h_capsules(const double *const *x, const int64_t *at)
+{
+    double sum = 0;
+    int p, q, c, k;
+
+    for (p = 0; p < 3; p++)
+        for (q = 0; q < 3; q++)
+            for (c = 0; c < 2; c++)
+                for (k = 0; k < 4; k++)
+                    sum += x[0][((((2 * at[1] + p) * 7 + 2 * at[2] + q) * 2 + c) * 4 + at[4]) * 4 + k] *
+                           x[1][((((p * 3 + q) * 2 + c) * 3 + at[3]) * 4 + k) * 4 + at[5]];
+    return sum;
+}
+
+static double
+h_bilinear(const double *const *x, const int64_t *at)
+{
+    double sum = 0;
+    int i, j;
+
+    for (i = 0; i < 5; i++)
+        for (j = 0; j < 6; j++)
+            sum += x[0][at[0] * 5 + i] * x[1][(at[1] * 5 + i) * 6 + j] * x[2][at[0] * 6 + j];
+    return sum;
+}
+
+/* Boxes as corners x0, y0, x1, y1. */
+static const char iou[] =
+    "w[i,j] = maximum(minimum(a[i,2], b[j,2]) - maximum(a[i,0], b[j,0]), 0);"
+    "h[i,j] = maximum(minimum(a[i,3], b[j,3]) - maximum(a[i,1], b[j,1]), 0);"
+    "p[i] = (a[i,2] - a[i,0]) * (a[i,3] - a[i,1]); q[j] = (b[j,2] - b[j,0]) * (b[j,3] - b[j,1]);"
+    "y[i,j] = w[i,j] * h[i,j] / (p[i] + q[j] - w[i,j] * h[i,j])";
+
+static double
+h_iou(const double *const *x, const int64_t *at)
+{
+    const double *a = x[0] + at[0] * 4, *b = x[1] + at[1] * 4;
+    double w = fmax(fmin(a[2], b[2]) - fmax(a[0], b[0]), 0);
+    double h = fmax(fmin(a[3], b[3]) - fmax(a[1], b[1]), 0);
+
+    return w * h / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - w * h);
+}
+
+static double
+h_pdist(const double *const *x, const int64_t *at)
+{
+    double sum = 0;
+    int k;
+
+    for (k = 0; k < 5; k++)
+        sum += pow(x[0][at[0] * 5 + k] - x[1][at[1] * 5 + k], 2);
+    return sqrt(sum);
+}
+
+static double
+h_interpolate(const double *const *x, const int64_t *at)
+{
+    int64_t i = at[0] / 2, up = i < 8 ? i + 1 : i;
+
+    return at[0] % 2 ? (x[0][i] + x[0][up]) / 2 : x[0][i];
+}
+
+static double
+h_trace(const double *const *x, const int64_t *at)
+{
+    (void)at;
+    return x[0][0] + x[0][4] + x[0][8];
+}
+
+static double
+h_outer(const double *const *x, const int64_t *at)
+{
+    return x[0][at[0]] * x[1][at[1]] * x[2][at[1]];
+}
+
+static double
+h_chain(const double *const *x, const int64_t *at)
+{
+    double sum = 0;
+    int i, j;
+
+    for (i = 0; i < 5; i++)
+        for (j = 0; j < 6; j++)
+            sum += x[0][at[0] * 5 + i] * x[1][i * 6 + j] * x[2][j * 2 + at[1]];
+    return sum;
+}
+
+/* The gradient by each operand, against the difference of two values. */
+static void
+slopes(const char *what, const char *text, const char *names, jot_Vars x)
+{
+    V w = numbers(jot_shape(jot_expr(ctx, text, names, x)), 99), g[3], nudged[3];
+    int k;
+
+    CHECK(jot_grad(jot_sum(jot_mul(jot_expr(ctx, text, names, x), w), JOT_ALL_DIMS), x.v, x.n, g),
+          "%s: %s", what, jot_message(ctx));
+    for (k = 0; k < x.n && !jot_error(ctx); k++) {
+        int64_t n = jot_nelem(x.v[k]), j;
+        const double *slope = jot_data(g[k]);
+
+        for (j = 0; j < n && slope; j += 1 + n / 7) {
+            double v[4096], of[2];
+            int up;
+
+            jot_copy(x.v[k], v, (size_t)n * sizeof *v);
+            memcpy(nudged, x.v, (size_t)x.n * sizeof *nudged);
+            for (up = 0; up < 2; up++) {
+                v[j] += up ? 2e-6 : -1e-6;
+                nudged[k] = jot_array(ctx, JOT_F64, jot_shape(x.v[k]), v);
+                of[up] = jot_item(jot_sum(jot_mul(jot_expr(ctx, text, names, jot_vars(x.n, nudged)),
+                                                  w), JOT_ALL_DIMS));
+            }
+            CHECK(fabs((of[1] - of[0]) / 2e-6 - slope[j]) < 1e-6, "%s: d/dx%d[%d] is %g, not %g",
+                  what, k, (int)j, slope[j], (of[1] - of[0]) / 2e-6);
+        }
+    }
+    jot_clear(ctx);
+}
+
+static void
+test_hand(void)
+{
+    V x, m, a, b, c;
+
+    ctx = open_interp();
+    x = numbers(JOT_SHAPE(1, 7, 7, 2, 4, 4), 1);
+    m = numbers(JOT_SHAPE(3, 3, 2, 3, 4, 4), 2);
+    compare("capsules", jot_expr(ctx, capsules, JOT_NAMED(x, m)), JOT_SHAPE(1, 3, 3, 3, 4, 4),
+            h_capsules, JOT_VARS(x, m));
+    slopes("capsules", capsules, JOT_NAMED(x, m));
+    a = numbers(JOT_SHAPE(4, 5), 3), b = numbers(JOT_SHAPE(7, 5, 6), 4), c = numbers(JOT_SHAPE(4, 6), 5);
+    compare("bilinear", jot_expr(ctx, "y[n,o] += a[n,i] * w[o,i,j] * c[n,j]", "a, w, c",
+                                 JOT_VARS(a, b, c)), JOT_SHAPE(4, 7), h_bilinear, JOT_VARS(a, b, c));
+    compare("bilinear by einsum", jot_einsum(ctx, "ni,oij,nj->no", JOT_VARS(a, b, c)),
+            JOT_SHAPE(4, 7), h_bilinear, JOT_VARS(a, b, c));
+    slopes("bilinear", "y[n,o] += a[n,i] * w[o,i,j] * c[n,j]", "a, w, c", JOT_VARS(a, b, c));
+    b = jot_array(ctx, JOT_F64, JOT_SHAPE(3, 4), (double[]){0, 0, 2, 3, 1, 1, 2, 2, -3, 0, 0, 4});
+    c = jot_array(ctx, JOT_F64, JOT_SHAPE(2, 4), (double[]){0.5, 1.5, 3, 2.25, -1, -1, 1.25, 1.75});
+    compare("IoU", jot_expr(ctx, iou, "a b", JOT_VARS(b, c)), JOT_SHAPE(3, 2), h_iou, JOT_VARS(b, c));
+    slopes("IoU", iou, "a b", JOT_VARS(b, c));
+    b = numbers(JOT_SHAPE(6, 5), 6);
+    compare("pdist", jot_expr(ctx, "s[i,j] += square(a[i,k] - b[j,k]); y[i,j] = sqrt(s[i,j])",
+                              JOT_NAMED(a, b)), JOT_SHAPE(4, 6), h_pdist, JOT_VARS(a, b));
+    slopes("pdist", "s[i,j] += square(a[i,k] - b[j,k]); y[i,j] = sqrt(s[i,j])", JOT_NAMED(a, b));
+    a = numbers(JOT_SHAPE(9), 7);
+    slopes("interpolation", "y[i] = i % 2 == 1 ? (a[i//2] + a[(i + 1) // 2]) / 2 : a[i // 2] for i < 17",
+           JOT_NAMED(a));
+    compare("interpolation", jot_expr(ctx, "y[i] = i % 2 == 1 ? (a[i//2] + a[(i+1)//2]) / 2 : a[i//2]"
+                                      "for i < 17", JOT_NAMED(a)), JOT_SHAPE(17), h_interpolate,
+            JOT_VARS(a));
+    compare("trace", jot_einsum(ctx, "ii", JOT_VARS(jot_reshape(a, JOT_SHAPE(3, 3)))), JOT_SHAPE(),
+            h_trace, JOT_VARS(a));
+    b = numbers(JOT_SHAPE(4), 8), c = numbers(JOT_SHAPE(4), 9);
+    compare("outer", jot_einsum(ctx, " a, b ,b -> ab", JOT_VARS(a, b, c)), JOT_SHAPE(9, 4), h_outer,
+            JOT_VARS(a, b, c));
+    a = numbers(JOT_SHAPE(4, 5), 3), b = numbers(JOT_SHAPE(5, 6), 4), c = numbers(JOT_SHAPE(6, 2), 5);
+    compare("chain", jot_einsum(ctx, "ij,jk,kl", JOT_VARS(a, b, c)), JOT_SHAPE(4, 2), h_chain,
+            JOT_VARS(a, b, c));
+    b = jot_expand(b, 0);
+    compare("ellipsis", jot_einsum(ctx, "ij,...jk,kl->il...", JOT_VARS(a, b, c)), JOT_SHAPE(4, 2, 1),
+            h_chain, JOT_VARS(a, b, c));
     jot_close(ctx);
 }
 
-/* Without comments, names of kernels and numbers of axes. */
-static char *
-bare(const char *s)
+/* ---- dtypes and outputs ------------------------------------------------------------------- */
+
+static void
+gives(const char *text, V x, jot_DType dtype, double value)
 {
-    char *to = malloc(strlen(s) + 1), *at = to;
+    V y = jot_expr(ctx, text, JOT_NAMED(x));
 
-    for (; *s; s++) {
-        const char *end = !strncmp(s, "/*", 2) ? strstr(s, "*/") : NULL;
-        bool first = at == to || !isalnum((unsigned char)at[-1]);
-
-        if (end)
-            s = end + 1;
-        else if (first && (*s == 'i' || !strncmp(s, "jot_k_", 6))) {
-            *at++ = *s;
-            for (s += *s == 'i' ? 1 : 6; isxdigit((unsigned char)*s) && (s[-1] != 'i' || *s < 'a'); s++)
-                ;
-            s--;
-        } else
-            *at++ = *s;
-    }
-    *at = 0;
-    return to;
+    CHECK(jot_ok(y) && jot_dtype(y) == dtype, "%s: %s is asked, %s found: %s", text,
+          jot_dtype_name(dtype), jot_dtype_name(jot_dtype(y)), jot_message(ctx));
+    CHECK(jot_item(jot_cast(jot_sum(y, JOT_ALL_DIMS), JOT_F64)) == value, "%s: %g is asked, not %g",
+          text, value, jot_item(jot_cast(jot_sum(y, JOT_ALL_DIMS), JOT_F64)));
+    jot_clear(ctx);
 }
 
 static void
-test_same(void)
+test_dtypes(void)
 {
-    static Notes ours, theirs;
-    int m, k;
+    V f16, i8, u8, bits, out[2], x;
+    bool truth[3] = {true, false, true};
 
-    for (k = 0; k < SAMES; k++)
-        for (m = 2; m < NAMED; m += 7) {
-            scribe_same(&sames[k], &named[m], false, &ours);
-            scribe_same(&sames[k], &named[m], true, &theirs);
-            char *a = bare(ours.text), *b = bare(theirs.text);
-            CHECK(ours.n && !strcmp(a, b), "%s on a %s: other kernels than the "
-                  "library's", sames[k].name, named[m].label);
-            free(a);
-            free(b);
+    ctx = open_interp();
+    f16 = jot_array(ctx, JOT_F16, JOT_SHAPE(2), (uint16_t[]){0x3c00, 0x4000}); /* 1, 2 */
+    i8 = jot_array(ctx, JOT_I8, JOT_SHAPE(2), (int8_t[]){3, -100});
+    u8 = jot_array(ctx, JOT_U8, JOT_SHAPE(2), (uint8_t[]){3, 250});
+    bits = jot_array(ctx, JOT_BOOL, JOT_SHAPE(3), truth);
+    gives("y[i] = 2 * x[i]", f16, JOT_F16, 6);
+    gives("y[i] = 0.5 * x[i]", f16, JOT_F16, 1.5);
+    gives("y[i] = x[i] + i", f16, JOT_F16, 4);
+    gives("y[i] = x[i] + 1", i8, JOT_I8, -95);
+    gives("y[i] = x[i] / 2", i8, JOT_F32, -48.5);
+    gives("y[i] = x[i] // 2", i8, JOT_I8, -49);
+    gives("y[i] = 0.5 * x[i]", i8, JOT_F32, -48.5);
+    gives("y[i] = x[i] + i", i8, JOT_I64, -96);
+    gives("y += x[i]", u8, JOT_U64, 253);
+    gives("y mean= x[i]", u8, JOT_F32, 126.5);
+    gives("y[i] = x[i] & 3", u8, JOT_U8, 5);
+    gives("y |= x[i]", u8, JOT_U8, 251);
+    gives("y ^= x[i]", u8, JOT_U8, 249);
+    gives("y &= x[i]", bits, JOT_BOOL, 0);
+    gives("y[i] = x[i] ? 1 : 0", bits, JOT_I64, 2);
+    gives("y[i] = x[i] ? 1 : 0.5", bits, JOT_F32, 2.5);
+    gives("y[i] = x[i] ? -i : 7", bits, JOT_I64, 5);
+    gives("y[i] = f64(x[i]) * (1 / 4)", bits, JOT_F64, 0.5);
+    gives("y[i] = !x[i] && i > 0 || i == 2", bits, JOT_BOOL, 2);
+    gives("y[i] = x[i] for i < 1", bits, JOT_BOOL, 1);
+    gives("y[i] = i // 2 + i % 2 for i < 5", bits, JOT_I64, 6);
+    gives("y[i < 4] = 3", bits, JOT_I64, 12);
+    gives("y = 1e3 + .5 - 2.5e-1", bits, JOT_F32, 1000.25);
+    gives("y = sqrt(16) + x.0", bits, JOT_F32, 7);
+    gives("y[2*i + p < 5] += 1.0 for i < 3, p < 2", bits, JOT_F32, 5);
+    gives("y[@x[i] < 8] += 1", jot_array(ctx, JOT_I16, JOT_SHAPE(4), (int16_t[]){3, -1, 8, 3}),
+          JOT_I64, 2);
+    gives("y[i] = i > 0 && i < 4 ? x[i - 1] : -1 for i < 6", i8, JOT_I8, -101);
+    gives("y[i] = i < 1 || i > 2 ? 5 : x[i - 1] for i < 4", i8, JOT_I8, -87);
+    x = f16;
+    CHECK(jot_exprs(ctx, "m += x[i]; d[i] = x[i] - m; -> d, m", JOT_NAMED(x), 2, out) &&
+          jot_rank(out[0]) == 1 && jot_item(out[1]) == 3, "outputs: %s", jot_message(ctx));
+    jot_close(ctx);
+}
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+static const struct { const char *text; jot_Status status; const char *says; int at; } refused_texts[] = {
+    {"y[i] = z[i]", JOT_EINDEX, "there is no variable 'z'", 7},
+    {"y[i,j] = x[i,j] * alpha", JOT_ESHAPE, "alpha has no range", 18},
+    {"y[i] = log3(x[i,0])", JOT_EINDEX, "there is no function 'log3'", 7},
+    {"y[i] = x[i]", JOT_ESHAPE, "x has rank 2, indices given: 1", 7},
+    {"y[i] = x[i,0,0]", JOT_ESHAPE, "x has rank 2, more indices are given", 13},
+    {"y[i] = x", JOT_ESHAPE, "x has rank 2, no indices are given", 7},
+    {"y[i] = x[i,j]", JOT_EINDEX, "j is not on the left, and = reduces nothing", 11},
+    {"y[i] += x[i,j] * e[j]", JOT_ESHAPE, "j < 4 by dimension 1 of x and < 5 by dimension 0 of e", 19},
+    {"y[i,j] = x[i,j+1]", JOT_ESHAPE, NULL, 0},
+    {"y[i,j] = x[i,j-1]", JOT_ESHAPE, "index 1 of x is -1 to -1, its extent 4", 14},
+    {"y[i,j] = x[i,j] + x[i,j+1]", JOT_ESHAPE, "index 1 of x is 1 to 4, its extent 4", 23},
+    {"y[i,j] = x[i,j] for j < 5", JOT_ESHAPE, "index 1 of x is 0 to 4, its extent 4", 13},
+    {"y[i] += x[i,p] for p < 3, p < 2", JOT_ESHAPE, "p has a range already", 26},
+    {"y[i] += x[i,0] for p < 3", JOT_EINDEX, "a name of this statement is expected", 19},
+    {"y[i, 2*j] = x[i,j]", JOT_EINDEX, "= takes names of their own on the left", 0},
+    {"y[i, j-1] += x[i,j]", JOT_ESHAPE, "this place may be outside: give its extent", 6},
+    {"y[@e[i]] += x[0,0]", JOT_ESHAPE, "this place may be outside: give its extent", 2},
+    {"y[i] = x[e[i], 0]", JOT_EINDEX, "e is a variable: an index loads from it as @e[...]", 9},
+    {"y[i] = x[@x[i,0], 0]", JOT_EDTYPE, "x is f32; an index is loaded from integers", 9},
+    {"y[i,j] = x[i*j, 0]", JOT_EINDEX, "an index has no products of names", 12},
+    {"y[i] = x[i/0, 0]", JOT_EINDEX, "division by zero", 11},
+    {"y[i] = x[0.5*i, 0]", JOT_EINDEX, "an index is made of names", 12},
+    {"y[i] = i/2 for i < 4", JOT_EINDEX, "write // to divide an index", 8},
+    {"y[i] = x[i,0] < 1 < 2", JOT_EINDEX, "comparisons do not chain", 18},
+    {"y[i] = x[i,0] & 1", JOT_EDTYPE, "bits are of integers and bool, f32 found", 14},
+    {"y |= x[i,j]", JOT_EDTYPE, "bits are of integers and bool, f32 found", 5},
+    {"y[i] = e[i] * 5000000000", JOT_ERANGE, "5000000000 is no i32", 14},
+    {"y[i] = 99999999999999999 * e[i]", JOT_ERANGE, "a whole number is at most 2^53", 7},
+    {"y[i] = x[i,0] 2", JOT_EINDEX, "an operator, ';' or the end is expected", 14},
+    {"y[i] = (x[i,0]", JOT_EINDEX, "')' is expected", 14},
+    {"y[i] = ", JOT_EINDEX, "the text ends where a value is expected", 7},
+    {"y[i] = $", JOT_EINDEX, "a value is expected, not '$'", 7},
+    {"y[i] ~ x[i,0]", JOT_EINDEX, "one of = += *= max=", 5},
+    {"x[i] = 1 for i < 2", JOT_EINDEX, "x has a value already", 0},
+    {"y[i] = e[i]; y[i] = 2", JOT_EINDEX, "y has a value already", 13},
+    {"for[i] = e[i]", JOT_EINDEX, "a statement begins with the name of its result", 0},
+    {"y[i] = e[i] -> z", JOT_EINDEX, "an output is a variable that a statement assigns", 15},
+    {"y[i] = e[i] -> y, y", JOT_EINDEX, "an output is named once", 18},
+    {"z = 1; y[i] = e[i] -> y, z", JOT_EUSE, "outputs in the text: 2, asked for: 1", 25},
+    {"", JOT_EUSE, "outputs in the text: 0, asked for: 1", 0},
+    {"y max= e[i] for i < 0", JOT_ESHAPE, "the range of i is empty, and nothing has no max", 9},
+    {"y[i,j] = 1 for i < 1099511627776, j < 1099511627776", JOT_ESHAPE, "too many elements", 0},
+    {"y[i] = x.2 + i for i < 2", JOT_ESHAPE, "a dimension of x is expected, which has rank 2", 9},
+    {"y[i] = e[i else z]", JOT_EINDEX, "a number is expected after 'else'", 16},
+    {"y[i < j] = e[j]", JOT_EINDEX, "a bound is made of whole numbers and extents", 6},
+    {"y[i] = pow(x[i,0])", JOT_EINDEX, "',' is expected: there are 2 operands", 17},
+    {"y[i] = e[1125899906842624 * i + i]", JOT_ESHAPE, NULL, 0},
+    {"y[i] = e[9007199254740992 * i] for i < 2", JOT_EINDEX, "further than 2^50 from 0", 9},
+};
+
+static void
+test_messages(void)
+{
+    float x[12] = {0};
+    int32_t e[5] = {0};
+    V v[2], y;
+    int k;
+
+    ctx = open_interp();
+    v[0] = jot_array(ctx, JOT_F32, JOT_SHAPE(3, 4), x);
+    v[1] = jot_array(ctx, JOT_I32, JOT_SHAPE(5), e);
+    for (k = 0; k < (int)(sizeof refused_texts / sizeof *refused_texts); k++) {
+        const char *m, *text = refused_texts[k].text;
+
+        y = jot_expr(ctx, text, "x, e", jot_vars(2, v));
+        m = jot_message(ctx);
+        if (!refused_texts[k].says) {
+            CHECK(jot_ok(y) && !jot_error(ctx), "%s: %s", text, m);
+            continue;
         }
+        CHECK(!jot_ok(y) && jot_error(ctx) == refused_texts[k].status && strstr(m, refused_texts[k].says) &&
+              strchr(m, '^') && m + strlen(m) - strrchr(m, '\n') == 6 + refused_texts[k].at,
+              "%s: %d, %s", text, (int)jot_error(ctx), m);
+        jot_clear(ctx);
+    }
+    y = jot_expr(ctx, "y[i] = x[i,0]", "x", jot_vars(2, v));
+    CHECK(jot_error(ctx) == JOT_EUSE && strstr(jot_message(ctx), "a name is expected, one for each "
+          "of 2 operands"), "%s", jot_message(ctx));
+    jot_clear(ctx);
+    y = jot_expr(ctx, "y[i] = x[i,0]", "x e f", jot_vars(2, v));
+    CHECK(jot_error(ctx) == JOT_EUSE && strstr(jot_message(ctx), "more names than operands"), "%s",
+          jot_message(ctx));
+    jot_clear(ctx);
+    CHECK(!jot_ok(jot_einsum(ctx, "ij,jk->ik", jot_vars(2, v))) && jot_error(ctx) == JOT_ESHAPE &&
+          strstr(jot_message(ctx), "rank 1"), "%s", jot_message(ctx));
+    jot_clear(ctx);
+    y = jot_expr(NULL, "y = 1", "", JOT_NONE_VARS);
+    CHECK(!jot_ok(y) && !y.ctx, "no context");
+    jot_close(ctx);
+}
+
+/* ---- refused memory ----------------------------------------------------------------------- */
+
+/* Whichever allocation is refused, the call fails, and all is as before. */
+static void
+test_refused(void)
+{
+    static const char text[] = "m[i] max= x[i,j]; e[i,j] = exp(x[i,j] - m[i]); s[i] += e[i,j];"
+                               "y[i,j] = i > 0 ? e[i-1,j] / s[i-1] : 0 for i < 5, j < 6 -> s, y";
+    Heap heap = {0};
+    jot_Config config = {.backend = "interp", .cache_dir = "", .give_back = 1};
+    V x, y[2] = {{0}};
+    long n;
+    bool ok = false;
+
+    config.hooks.realloc = heap_realloc;
+    config.hooks.ud = &heap;
+    for (n = 1; n < 2000 && !ok; n++) {
+        jot_Stats before, after;
+
+        ctx = jot_open(&config);
+        x = jot_array(ctx, JOT_F32, JOT_SHAPE(4, 6), (float[24]){0});
+        before = jot_stats(ctx);
+        heap.countdown = n;
+        heap.refused = 0;
+        ok = jot_exprs(ctx, text, JOT_NAMED(x), 2, y);
+        ok = jot_ok(jot_einsum(ctx, "ij,kj,il", JOT_VARS(x, x, x))) && ok;
+        heap.countdown = 0;
+        CHECK(ok ? !jot_error(ctx) : jot_error(ctx) == JOT_EMEM, "allocation %ld: %d, %s", n, ok,
+              jot_message(ctx));
+        jot_clear(ctx);
+        after = jot_stats(ctx);
+        CHECK(ok || jot_ok(y[0]) == jot_ok(y[1]), "allocation %ld: half of it is there", n);
+        CHECK(ok || jot_ok(y[0]) || after.live_slots <= before.live_slots + 1, "allocation %ld: %u "
+              "handles, %u before", n, after.live_slots, before.live_slots);
+        ok = ok && !heap.refused;
+        CHECK(jot_exprs(ctx, text, JOT_NAMED(x), 2, y) && jot_data(y[1]), "after allocation %ld: %s",
+              n, jot_message(ctx));
+        jot_close(ctx);
+        CHECK(!heap.live, "allocation %ld: %zu bytes are left", n, heap.live);
+    }
+    CHECK(ok && n > 10, "%ld allocations were refused", n);
 }
 
 int
 main(void)
 {
-    test_same();
+    test_hand();
+    test_dtypes();
+    test_messages();
+    test_refused();
     return DONE();
 }
