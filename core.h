@@ -689,17 +689,17 @@ JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empt
  *                | function "(" value { "," value } ")" | "(" value ")" | value "?" value ":" value
  *                | variable "." digits | unary and binary operators: - ! ~ || && | ^ & == != < <=
  *                  > >= << >> + - * / // %, of C's precedence, but comparisons do not chain
- *     index      = of names, whole numbers, extents x.0 and loads @e[index, ...], with + - * / // %,
- *                  comparisons, && || ! and parentheses; not of products of names
+ *     index      = of names, whole numbers, extents x.0 and loads @e[index, ...], with + - * / //
+ *                  %, comparisons, && || ! and parentheses; not of products of names
  *     extent     = an index without names
  *
  * A variable is a function of its names alone: what is assigned may be read by later statements,
  * and none is assigned twice. Names on the left are the dimensions; the others are reduced by op.
  * With a reduction a place may be any index (2*i + p, @e[i], i twice): results are combined where
  * they fall, and dropped outside of the extent given, which is needed where the place could be
- * outside of any. Functions are those of JOT_UNARY and JOT_BINARY by name, square, reciprocal, relu,
- * gelu, gelu_tanh, stop_grad, and dtypes (f32(x[i])). x.2 is extent 2 of x. Within brackets and
- * bounds / rounds down, as // does everywhere; outside, an index is divided by // alone.
+ * outside of any. Functions are those of JOT_UNARY and JOT_BINARY by name, square, reciprocal,
+ * relu, gelu, gelu_tanh, stop_grad, and dtypes (f32(x[i])). x.2 is extent 2 of x. Within brackets
+ * and bounds / rounds down, as // does everywhere; outside, an index is divided by // alone.
  *
  * Ranges. A range that is given counts. Else a name that stands alone as an index of a variable has
  * its extent, and all such extents agree; else one that is the only unknown of an index has the

@@ -75,8 +75,8 @@ einsum_list(Einsum *m, EinsumList *l, int rank, int under)
 
         if (name < 0 && (m->text[m->at] != '.' || m->text[m->at + 1] != '.' ||
                          m->text[m->at + 2] != '.' || seen))
-            return EINSUM_BAD(m, JOT_EINDEX, m->at, "%s", "a letter, one ellipsis ..., ',' or -> is "
-                              "expected");
+            return EINSUM_BAD(m, JOT_EINDEX, m->at, "%s",
+                              "a letter, one ellipsis ..., ',' or -> is expected");
         if (name >= 0) {
             if (!einsum_push(m, l, name))
                 return false;
@@ -91,7 +91,8 @@ einsum_list(Einsum *m, EinsumList *l, int rank, int under)
     if (!seen && under > 0 && rank >= 0)
         letters = l->n;
     return rank < 0 || l->n == rank ||
-           EINSUM_BAD(m, JOT_ESHAPE, from, "the operand has rank %d, letters given: %d", rank, letters);
+           EINSUM_BAD(m, JOT_ESHAPE, from, "the operand has rank %d, letters given: %d", rank,
+                      letters);
 }
 
 /* The extents of operand k, which begins at `at` of the text. */
@@ -304,8 +305,8 @@ jot_einsum(jot_Ctx *ctx, const char *text, jot_Vars operands)
     if (!ctx)
         return poison;
     if (!text || operands.n < 1 || operands.n > EINSUM_MOST || !operands.v)
-        return jot_raise(ctx, JOT_EUSE, "einsum: letters and 1 to %d operands are asked, NULL or %d "
-                         "found", EINSUM_MOST, operands.n);
+        return jot_raise(ctx, JOT_EUSE, "einsum: letters and 1 to %d operands are asked, NULL or "
+                         "%d found", EINSUM_MOST, operands.n);
     m.ctx = ctx;
     m.text = text;
     m.x = operands;

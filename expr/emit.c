@@ -175,8 +175,8 @@ emit_reindex(Expr *e, jot_Var v, int first, unsigned names, const EmitGuard *gua
         conds += 1 + emit_conds(e, guard->node);
     }
     if (t.full || conds > EXPR_CONDS)
-        return EXPR_BAD(e, JOT_ERANGE, at, "%s", "too long an index, or too many loads or conditions"),
-               emit_none;
+        return EXPR_BAD(e, JOT_ERANGE, at, "%s",
+                        "too long an index, or too many loads or conditions"), emit_none;
     return jot_reindex_ex(v, emit_space(e, names, ext), jot_strs(n, index), jot_strs(ncond, cond),
                           overflow, jot_vars(t.nloads, t.load));
 }
@@ -340,7 +340,8 @@ emit_pair(Expr *e, int a, int b, unsigned names, jot_DType want, jot_Var v[2])
     }
     v[!weak] = emit_operand(e, strong, names, want);
     if (!e->bad)
-        v[weak] = emit_operand(e, other, names, emit_beside(jot_dtype(v[!weak]), e->node[other].weak));
+        v[weak] = emit_operand(e, other, names,
+                               emit_beside(jot_dtype(v[!weak]), e->node[other].weak));
     return !e->bad;
 }
 

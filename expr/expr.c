@@ -145,8 +145,8 @@ jot_exprs(jot_Ctx *ctx, const char *text, const char *names, jot_Vars operands, 
         return false;
     if (!text || !names || (operands.n > 0 && !operands.v) || (n > 0 && !outputs) || n < 1 ||
         n > EXPR_VARS || operands.n < 0) {
-        jot_raise(ctx, JOT_EUSE, "expr: a text, names, %d operands and room for 1 to %d outputs are "
-                  "asked, %d outputs or NULL found", operands.n, EXPR_VARS, n);
+        jot_raise(ctx, JOT_EUSE, "expr: a text, names, %d operands and room for 1 to %d outputs "
+                  "are asked, %d outputs or NULL found", operands.n, EXPR_VARS, n);
         return false;
     }
     e.ctx = ctx;

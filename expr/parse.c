@@ -466,7 +466,8 @@ parse_primary(Expr *e)
         return parse_word(e, at);
     if (!c)
         return EXPR_BAD(e, JOT_EINDEX, at, "%s", "the text ends where a value is expected");
-    return EXPR_BAD(e, JOT_EINDEX, at, "a value is expected, not '%c'", c >= 32 && c < 127 ? c : '?');
+    return EXPR_BAD(e, JOT_EINDEX, at, "a value is expected, not '%c'",
+                    c >= 32 && c < 127 ? c : '?');
 }
 
 /* A function of one operand by its name. */

@@ -343,7 +343,8 @@ draw_value(int depth)
     if (nvars > VARS - 30 || nnodes > NODES - 200)
         return rng(2) ? new_num(rng(7) - 3) : new_name(rng(nnames));
     if (!depth)
-        return rng(6) ? draw_read(rng(3) == 0) : rng(2) ? new_num(rng(7) - 3) : new_name(rng(nnames));
+        return rng(6) ? draw_read(rng(3) == 0)
+             : rng(2) ? new_num(rng(7) - 3) : new_name(rng(nnames));
     switch (rng(8)) {
     case 0:
         id = new_node(one[rng(3)], 0, 0);
@@ -372,7 +373,8 @@ draw_value(int depth)
 static void
 write_node(int id, bool brackets)
 {
-    static const char *const infix[] = {"", "", "+", "-", "*", "/", "%", "", "<", ">=", "==", "&&", "||"};
+    static const char *const infix[] = {"", "", "+", "-", "*", "/", "%", "", "<", ">=",
+                                        "==", "&&", "||"};
     static const char *const fn[] = {"-", "abs", "maximum", "minimum", "square"};
     const Node *n = &node[id];
     int d;

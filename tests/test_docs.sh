@@ -97,5 +97,24 @@ diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the en
 ${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror -I. "$dir/page.c" -o "$dir/page" "$b/libjot.a" -ldl -lpthread -lm &&
     [ "$(JOT_BACKEND=interp "$dir/page" | tr '\n' ' ')" = "2.30259 676 " ] && ok || bad "README.md: the code of its page"
 
+# docs/expr.md: its expressions run, and have the shapes that the page says
+{
+    printf '#include <stdio.h>\n#include "core.h"\n#define CHECK(y, ...) check(c, y, __LINE__, JOT_SHAPE(__VA_ARGS__))\n'
+    printf 'static int n, bad;\nstatic void check(jot_Ctx *c, jot_Var y, int line, jot_Ints s) { int k, ok = jot_rank(y) == s.n && jot_data(y);\n'
+    printf 'for (k = 0; ok && k < s.n; k++) ok = jot_extent(y, k) == s.v[k];\nn++, bad += !ok;\n'
+    printf 'if (!ok) printf("line %%d: %%s\\n", line, jot_message(c)), jot_clear(c); }\n'
+    printf 'int main(void) { jot_Ctx *c = jot_open(NULL); jot_Var y, A = jot_uniform(c, JOT_F32, JOT_SHAPE(4, 5)),\n'
+    printf 'B = jot_uniform(c, JOT_F32, JOT_SHAPE(5, 6)), S = jot_uniform(c, JOT_F32, JOT_SHAPE(4, 4)), b = jot_uniform(c, JOT_F32, JOT_SHAPE(5)),\n'
+    printf 'x = jot_uniform(c, JOT_F32, JOT_SHAPE(2, 3, 8, 8)), k = jot_uniform(c, JOT_F32, JOT_SHAPE(4, 3, 3, 3)),\n'
+    printf 'e = jot_array(c, JOT_I32, JOT_SHAPE(7), (int[]){3, 0, 1, 2, 3, 3, 0});\n'
+    sed -n '/^```c/,/^```/p' docs/expr.md | sed '/^```/d; s|; *\/\* (\([0-9, ]*\)) \*/$|; CHECK(y, \1);|; s|CHECK(y, )|check(c, y, __LINE__, JOT_SHAPE())|
+        s|, 2, out);|&\nCHECK(out[0], 4); CHECK(out[1], 4);|'
+    printf 'jot_close(c); printf("%%d of %%d\\n", n - bad, n); return bad; }\n'
+} >"$dir/expr.c"
+shapes=$(sed -n '/^```c/,/^```/p' docs/expr.md | grep -c '/\* ([0-9, ]*) \*/$')
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/expr.c" -o "$dir/expr" "$b/libjot.a" -ldl -lpthread -lm &&
+    JOT_BACKEND=interp "$dir/expr" >"$dir/expr.out" && [ "$(cat "$dir/expr.out")" = "$((shapes + 2)) of $((shapes + 2))" ] && ok ||
+    { cat "$dir/expr.out"; bad "docs/expr.md: its expressions"; }
+
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

@@ -37,8 +37,8 @@ numbers(jot_Ints shape, int seed)
 
 /* y is `shape`, and each element, through which at[] runs, as f says. */
 static void
-compare(const char *what, V y, jot_Ints shape, double (*f)(const double *const *x, const int64_t *at),
-        jot_Vars x)
+compare(const char *what, V y, jot_Ints shape,
+        double (*f)(const double *const *x, const int64_t *at), jot_Vars x)
 {
     const double *data[3], *p = jot_ok(y) && jot_dtype(y) == JOT_F64 ? jot_data(y) : NULL;
     int64_t at[8] = {0}, n = 1, k;
@@ -72,11 +72,16 @@ h_capsules(const double *const *x, const int64_t *at)
     for (p = 0; p < 3; p++)
         for (q = 0; q < 3; q++)
             for (c = 0; c < 2; c++)
-                for (k = 0; k < 4; k++)
-                    sum += x[0][((((2 * at[1] + p) * 7 + 2 * at[2] + q) * 2 + c) * 4 + at[4]) * 4 + k] *
-                           x[1][((((p * 3 + q) * 2 + c) * 3 + at[3]) * 4 + k) * 4 + at[5]];
+                for (k = 0; k < 4; k++) {
+                    int64_t pixel = (2 * at[1] + p) * 7 + 2 * at[2] + q, tap = p * 3 + q;
+
+                    sum += x[0][((pixel * 2 + c) * 4 + at[4]) * 4 + k] *
+                           x[1][(((tap * 2 + c) * 3 + at[3]) * 4 + k) * 4 + at[5]];
+                }
     return sum;
 }
+
+static const char bilinear[] = "y[n,o] += a[n,i] * w[o,i,j] * c[n,j]";
 
 static double
 h_bilinear(const double *const *x, const int64_t *at)
@@ -117,6 +122,9 @@ h_pdist(const double *const *x, const int64_t *at)
         sum += pow(x[0][at[0] * 5 + k] - x[1][at[1] * 5 + k], 2);
     return sqrt(sum);
 }
+
+static const char interpolation[] =
+    "y[i] = i % 2 == 1 ? (a[i//2] + a[(i + 1) // 2]) / 2 : a[i // 2] for i < 17";
 
 static double
 h_interpolate(const double *const *x, const int64_t *at)
@@ -194,37 +202,40 @@ test_hand(void)
     compare("capsules", jot_expr(ctx, capsules, JOT_NAMED(x, m)), JOT_SHAPE(1, 3, 3, 3, 4, 4),
             h_capsules, JOT_VARS(x, m));
     slopes("capsules", capsules, JOT_NAMED(x, m));
-    a = numbers(JOT_SHAPE(4, 5), 3), b = numbers(JOT_SHAPE(7, 5, 6), 4), c = numbers(JOT_SHAPE(4, 6), 5);
-    compare("bilinear", jot_expr(ctx, "y[n,o] += a[n,i] * w[o,i,j] * c[n,j]", "a, w, c",
-                                 JOT_VARS(a, b, c)), JOT_SHAPE(4, 7), h_bilinear, JOT_VARS(a, b, c));
+    a = numbers(JOT_SHAPE(4, 5), 3);
+    b = numbers(JOT_SHAPE(7, 5, 6), 4);
+    c = numbers(JOT_SHAPE(4, 6), 5);
+    compare("bilinear", jot_expr(ctx, bilinear, "a, w, c", JOT_VARS(a, b, c)), JOT_SHAPE(4, 7),
+            h_bilinear, JOT_VARS(a, b, c));
     compare("bilinear by einsum", jot_einsum(ctx, "ni,oij,nj->no", JOT_VARS(a, b, c)),
             JOT_SHAPE(4, 7), h_bilinear, JOT_VARS(a, b, c));
-    slopes("bilinear", "y[n,o] += a[n,i] * w[o,i,j] * c[n,j]", "a, w, c", JOT_VARS(a, b, c));
+    slopes("bilinear", bilinear, "a, w, c", JOT_VARS(a, b, c));
     b = jot_array(ctx, JOT_F64, JOT_SHAPE(3, 4), (double[]){0, 0, 2, 3, 1, 1, 2, 2, -3, 0, 0, 4});
     c = jot_array(ctx, JOT_F64, JOT_SHAPE(2, 4), (double[]){0.5, 1.5, 3, 2.25, -1, -1, 1.25, 1.75});
-    compare("IoU", jot_expr(ctx, iou, "a b", JOT_VARS(b, c)), JOT_SHAPE(3, 2), h_iou, JOT_VARS(b, c));
+    compare("IoU", jot_expr(ctx, iou, "a b", JOT_VARS(b, c)), JOT_SHAPE(3, 2), h_iou,
+            JOT_VARS(b, c));
     slopes("IoU", iou, "a b", JOT_VARS(b, c));
     b = numbers(JOT_SHAPE(6, 5), 6);
     compare("pdist", jot_expr(ctx, "s[i,j] += square(a[i,k] - b[j,k]); y[i,j] = sqrt(s[i,j])",
                               JOT_NAMED(a, b)), JOT_SHAPE(4, 6), h_pdist, JOT_VARS(a, b));
     slopes("pdist", "s[i,j] += square(a[i,k] - b[j,k]); y[i,j] = sqrt(s[i,j])", JOT_NAMED(a, b));
     a = numbers(JOT_SHAPE(9), 7);
-    slopes("interpolation", "y[i] = i % 2 == 1 ? (a[i//2] + a[(i + 1) // 2]) / 2 : a[i // 2] for i < 17",
-           JOT_NAMED(a));
-    compare("interpolation", jot_expr(ctx, "y[i] = i % 2 == 1 ? (a[i//2] + a[(i+1)//2]) / 2 : a[i//2]"
-                                      "for i < 17", JOT_NAMED(a)), JOT_SHAPE(17), h_interpolate,
-            JOT_VARS(a));
+    slopes("interpolation", interpolation, JOT_NAMED(a));
+    compare("interpolation", jot_expr(ctx, interpolation, JOT_NAMED(a)), JOT_SHAPE(17),
+            h_interpolate, JOT_VARS(a));
     compare("trace", jot_einsum(ctx, "ii", JOT_VARS(jot_reshape(a, JOT_SHAPE(3, 3)))), JOT_SHAPE(),
             h_trace, JOT_VARS(a));
     b = numbers(JOT_SHAPE(4), 8), c = numbers(JOT_SHAPE(4), 9);
     compare("outer", jot_einsum(ctx, " a, b ,b -> ab", JOT_VARS(a, b, c)), JOT_SHAPE(9, 4), h_outer,
             JOT_VARS(a, b, c));
-    a = numbers(JOT_SHAPE(4, 5), 3), b = numbers(JOT_SHAPE(5, 6), 4), c = numbers(JOT_SHAPE(6, 2), 5);
+    a = numbers(JOT_SHAPE(4, 5), 3);
+    b = numbers(JOT_SHAPE(5, 6), 4);
+    c = numbers(JOT_SHAPE(6, 2), 5);
     compare("chain", jot_einsum(ctx, "ij,jk,kl", JOT_VARS(a, b, c)), JOT_SHAPE(4, 2), h_chain,
             JOT_VARS(a, b, c));
     b = jot_expand(b, 0);
-    compare("ellipsis", jot_einsum(ctx, "ij,...jk,kl->il...", JOT_VARS(a, b, c)), JOT_SHAPE(4, 2, 1),
-            h_chain, JOT_VARS(a, b, c));
+    compare("ellipsis", jot_einsum(ctx, "ij,...jk,kl->il...", JOT_VARS(a, b, c)),
+            JOT_SHAPE(4, 2, 1), h_chain, JOT_VARS(a, b, c));
     jot_close(ctx);
 }
 
@@ -290,7 +301,8 @@ test_dtypes(void)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-static const struct { const char *text; jot_Status status; const char *says; int at; } refused_texts[] = {
+typedef struct { const char *text; jot_Status status; const char *says; int at; } Refusal;
+static const Refusal refused_texts[] = {
     {"y[i] = z[i]", JOT_EINDEX, "there is no variable 'z'", 7},
     {"y[i,j] = x[i,j] * alpha", JOT_ESHAPE, "alpha has no range", 18},
     {"y[i] = log3(x[i,0])", JOT_EINDEX, "there is no function 'log3'", 7},
@@ -298,7 +310,8 @@ static const struct { const char *text; jot_Status status; const char *says; int
     {"y[i] = x[i,0,0]", JOT_ESHAPE, "x has rank 2, more indices are given", 13},
     {"y[i] = x", JOT_ESHAPE, "x has rank 2, no indices are given", 7},
     {"y[i] = x[i,j]", JOT_EINDEX, "j is not on the left, and = reduces nothing", 11},
-    {"y[i] += x[i,j] * e[j]", JOT_ESHAPE, "j < 4 by dimension 1 of x and < 5 by dimension 0 of e", 19},
+    {"y[i] += x[i,j] * e[j]", JOT_ESHAPE,
+     "j < 4 by dimension 1 of x and < 5 by dimension 0 of e", 19},
     {"y[i,j] = x[i,j+1]", JOT_ESHAPE, NULL, 0},
     {"y[i,j] = x[i,j-1]", JOT_ESHAPE, "index 1 of x is -1 to -1, its extent 4", 14},
     {"y[i,j] = x[i,j] + x[i,j+1]", JOT_ESHAPE, "index 1 of x is 1 to 4, its extent 4", 23},
@@ -353,16 +366,17 @@ test_messages(void)
     v[0] = jot_array(ctx, JOT_F32, JOT_SHAPE(3, 4), x);
     v[1] = jot_array(ctx, JOT_I32, JOT_SHAPE(5), e);
     for (k = 0; k < (int)(sizeof refused_texts / sizeof *refused_texts); k++) {
-        const char *m, *text = refused_texts[k].text;
+        const Refusal *r = &refused_texts[k];
+        const char *m, *text = r->text;
 
         y = jot_expr(ctx, text, "x, e", jot_vars(2, v));
         m = jot_message(ctx);
-        if (!refused_texts[k].says) {
+        if (!r->says) {
             CHECK(jot_ok(y) && !jot_error(ctx), "%s: %s", text, m);
             continue;
         }
-        CHECK(!jot_ok(y) && jot_error(ctx) == refused_texts[k].status && strstr(m, refused_texts[k].says) &&
-              strchr(m, '^') && m + strlen(m) - strrchr(m, '\n') == 6 + refused_texts[k].at,
+        CHECK(!jot_ok(y) && jot_error(ctx) == r->status && strstr(m, r->says) &&
+              strchr(m, '^') && m + strlen(m) - strrchr(m, '\n') == 6 + r->at,
               "%s: %d, %s", text, (int)jot_error(ctx), m);
         jot_clear(ctx);
     }
@@ -417,8 +431,8 @@ test_refused(void)
         CHECK(ok || jot_ok(y[0]) || after.live_slots <= before.live_slots + 1, "allocation %ld: %u "
               "handles, %u before", n, after.live_slots, before.live_slots);
         ok = ok && !heap.refused;
-        CHECK(jot_exprs(ctx, text, JOT_NAMED(x), 2, y) && jot_data(y[1]), "after allocation %ld: %s",
-              n, jot_message(ctx));
+        CHECK(jot_exprs(ctx, text, JOT_NAMED(x), 2, y) && jot_data(y[1]),
+              "after allocation %ld: %s", n, jot_message(ctx));
         jot_close(ctx);
         CHECK(!heap.live, "allocation %ld: %zu bytes are left", n, heap.live);
     }

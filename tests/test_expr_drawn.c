@@ -1,7 +1,8 @@
 /* tests/test_expr_drawn.c - drawn expressions against loops, and texts that mean nothing.
  *
- * The programs: tests/expr_draw.h. Each text is then spoiled: characters dropped, put in, changed, pieces of another text; each
- * answer is a variable, or a message with a caret under the text, and nothing is left behind.
+ * The programs: tests/expr_draw.h. Each text is then spoiled: characters dropped, put in, changed,
+ * pieces of another text; each answer is a variable, or a message with a caret under the text, and
+ * nothing is left behind.
  *
  *     test_expr_drawn [N [FIRST [BACKEND]]]
  *
@@ -92,7 +93,8 @@ answer(const char *s, const char *of, int n)
     jot_Var y;
 
     jot_push(ctx);
-    y = n < 0 ? jot_einsum(ctx, s, jot_vars(-n, operand)) : jot_expr(ctx, s, of, jot_vars(n, operand));
+    y = n < 0 ? jot_einsum(ctx, s, jot_vars(-n, operand))
+              : jot_expr(ctx, s, of, jot_vars(n, operand));
     m = jot_message(ctx);
     CHECK(jot_ok(y) ? !jot_error(ctx) : jot_error(ctx) != JOT_OK && m[strlen(m) - 1] == '^' &&
           (strchr(m, '^') - strrchr(m, '\n')) <= 80, "no caret for:\n%s\n%s", s, m);
@@ -107,7 +109,8 @@ static void
 spoiled(int n)
 {
     static char s[TEXT], last[TEXT];
-    static const char *const einsums[] = {"ij,jk->ik", "...ij,jk", "ii", "bhqd,bhkd->bhqk", "i,i,ij->j"};
+    static const char *const einsums[] = {"ij,jk->ik", "...ij,jk", "ii", "bhqd,bhkd->bhqk",
+                                          "i,i,ij->j"};
     int k;
 
     for (k = 0; k < 6; k++) {

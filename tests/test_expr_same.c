@@ -31,7 +31,12 @@ static V l_one_hot(V *x) { return jot_one_hot(x[0], 10, JOT_F32); }
 static V l_diagonal(V *x) { return jot_reindex(x[0], JOT_SHAPE(6), JOT_INDEX("i0", "i0")); }
 static V l_clip(V *x) { return jot_clamp(jot_scale(x[0], 2.5), -1, 1); }
 static V l_relu(V *x) { return jot_relu(jot_linear(x[0], x[1], x[2])); }
-static V l_any(V *x) { return jot_reduce(JOT_BITOR, jot_gt(x[0], jot_neg(x[0])), JOT_DIMS(1), false); }
+
+static V
+l_any(V *x)
+{
+    return jot_reduce(JOT_BITOR, jot_gt(x[0], jot_neg(x[0])), JOT_DIMS(1), false);
+}
 
 static V
 l_slice(V *x)
@@ -105,7 +110,8 @@ typedef struct {
 
 static const Same sames[] = {
     {"matmul", "C[i,j] += a[i,k] * b[k,j]", l_matmul, {{2, {48, 40}, 0}, {2, {40, 64}, 0}}},
-    {"bmm", "C[n,i,j] += a[n,i,k] * b[n,k,j]", l_matmul, {{3, {6, 20, 24}, 0}, {3, {6, 24, 28}, 0}}},
+    {"bmm", "C[n,i,j] += a[n,i,k] * b[n,k,j]", l_matmul,
+     {{3, {6, 20, 24}, 0}, {3, {6, 24, 28}, 0}}},
     {"matrix times vector", "y[i] += a[i,k] * b[k]", l_matmul, {{2, {48, 40}, 0}, {1, {40}, 0}}},
     {"transpose", "y[k,i,j] = a[i,j,k]", l_transpose, {{3, {5, 6, 7}, 0}}},
     {"rows", "y[i] += a[i,j]", l_rows, {{2, {30, 70}, 0}}},
@@ -122,7 +128,8 @@ static const Same sames[] = {
     {"slice", "y[i,j] = a[i + 1, 2*j + 2] for i < 4, j < 3", l_slice, {{2, {6, 9}, 0}}},
     {"diagonal", "y[i] = a[i,i]", l_diagonal, {{2, {6, 6}, 0}}},
     {"clip", "y[i] = minimum(maximum(a[i] * 2.5, -1), 1)", l_clip, {{1, {300}, 0}}},
-    {"pad", "y[i,j] = j >= 1 && j < a.1 + 1 ? a[i,j-1] : 7 for j < a.1 + 3", l_pad, {{2, {30, 70}, 0}}},
+    {"pad", "y[i,j] = j >= 1 && j < a.1 + 1 ? a[i,j-1] : 7 for j < a.1 + 3", l_pad,
+     {{2, {30, 70}, 0}}},
     {"pad with else", "y[i,j] = a[i, j-1 else 7] for j < a.1 + 3", l_pad, {{2, {30, 70}, 0}}},
     {"concat", "y[i,j] = j < 20 ? a[i,j] : j < 50 ? b[i,j-20] : a[i,j-50] for j < 70", l_concat,
      {{2, {6, 20}, 0}, {2, {6, 30}, 0}}},
@@ -139,8 +146,8 @@ static const Same sames[] = {
      l_grouped, {{4, {2, 6, 12, 12}, 0}, {4, {12, 2, 3, 3}, 0}}},
     {"transposed", "y[n, c, 2*h+p-1 < 16, 2*w+q-1 < 16] += a[n,o,h,w] * b[o,c,p,q]", l_transposed,
      {{4, {2, 6, 8, 8}, 0}, {4, {6, 4, 4, 4}, 0}}},
-    {"max_pool", "y[n,c,h,w] max= a[n, c, 2*h+p-1, 2*w+q-1 else -inf] for h < 6, w < 6, p < 3, q < 3",
-     l_max_pool, {{4, {2, 6, 12, 12}, 0}}},
+    {"max_pool", "y[n,c,h,w] max= a[n, c, 2*h+p-1, 2*w+q-1 else -inf]"
+     "for h < 6, w < 6, p < 3, q < 3", l_max_pool, {{4, {2, 6, 12, 12}, 0}}},
     {"avg_pool", "y[n,c,h,w] mean= a[n, c, 2*h+p, 2*w+q] for p < 2, q < 2", l_avg_pool,
      {{4, {2, 6, 12, 12}, 0}}},
     {"linear and relu", "t[i,j] += a[i,k] * b[k,j]; y[i,j] = relu(t[i,j] + d[j])", l_relu,
@@ -170,8 +177,8 @@ scribe_same(const Same *s, const Posed *m, bool library, Notes *notes)
     forget_notes(notes);
     ctx = open_machine(m);
     for (; n < 3 && s->x[n].n; n++) {
-        x[n] = jot_param(ctx, s->x[n].index ? JOT_I64 : JOT_F32, jot_ints((int)s->x[n].n, s->x[n].ext),
-                         NULL);
+        x[n] = jot_param(ctx, s->x[n].index ? JOT_I64 : JOT_F32,
+                         jot_ints((int)s->x[n].n, s->x[n].ext), NULL);
         wrt += wrt == n && !s->x[n].index;
     }
     k = n == 3 ? (int)strlen(names) : n == 2 ? 3 : 1;
@@ -183,7 +190,8 @@ scribe_same(const Same *s, const Posed *m, bool library, Notes *notes)
         CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), x, wrt, g), "%s: %s", s->name,
               jot_message(ctx));
         g[wrt < 3 ? wrt : 2] = wrt < 3 ? y : g[2];
-        CHECK(jot_run(ctx, jot_vars(wrt < 3 ? wrt + 1 : 3, g)), "%s: %s", s->name, jot_message(ctx));
+        CHECK(jot_run(ctx, jot_vars(wrt < 3 ? wrt + 1 : 3, g)), "%s: %s", s->name,
+              jot_message(ctx));
     } else
         CHECK(jot_run(ctx, JOT_VARS(y)), "%s: %s", s->name, jot_message(ctx));
     jot_close(ctx);
@@ -195,19 +203,18 @@ bare(const char *s)
 {
     char *to = malloc(strlen(s) + 1), *at = to;
 
-    for (; *s; s++) {
-        const char *end = !strncmp(s, "/*", 2) ? strstr(s, "*/") : NULL;
+    while (*s) {
         bool first = at == to || !isalnum((unsigned char)at[-1]);
 
-        if (end)
-            s = end + 1;
-        else if (first && (*s == 'i' || !strncmp(s, "jot_k_", 6))) {
-            *at++ = *s;
-            for (s += *s == 'i' ? 1 : 6; isxdigit((unsigned char)*s) && (s[-1] != 'i' || *s < 'a'); s++)
-                ;
-            s--;
+        if (!strncmp(s, "/*", 2) && strstr(s, "*/"))
+            s = strstr(s, "*/") + 2;
+        else if (first && !strncmp(s, "jot_k_", 6))
+            s += strspn(s + 6, "0123456789abcdef") + 6;
+        else if (first && *s == 'i') {
+            *at++ = *s++;
+            s += strspn(s, "0123456789");
         } else
-            *at++ = *s;
+            *at++ = *s++;
     }
     *at = 0;
     return to;
