@@ -36,7 +36,7 @@ NO_EXPORT = plan/function/export.c io/export.c
 ALLSRC  = $(CORE) $(HOSTED)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-HDR     = core.h base.h backends/backend.h \
+HDR     = core.h nn.h expr.h base.h backends/backend.h \
           $(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h)
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
@@ -213,10 +213,12 @@ layers:
 	@tools/layers.sh
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h
+$(B)/dist/jot.h: core.h nn.h expr.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
-	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//' core.h; } > $@
+	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//; $$d' core.h; \
+	  for h in nn.h expr.h; do sed '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; s/^ \* Read before: core.*/ *\//; \
+	    s/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/; $$d' $$h; done; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \

@@ -9,7 +9,7 @@
  * The result is compared with plain loops, the step of training with the loss that it lowers. */
 #include <math.h>
 #include <stdio.h>
-#include "core.h"
+#include "expr.h"
 
 enum { N = 2, SIZE = 9, OUT = 4, C = 3, O = 5, P = 4 }; /* windows of 3 x 3 at steps of 2 */
 

@@ -9,7 +9,7 @@
  * on; an extent of 1 beside a larger one is read at 0, which is all that broadcasting is.
  *
  * Read before: expr/expr.c. After: docs/expr.md. */
-#include "expr/expr.h"
+#include "expr/parts.h"
 
 enum { EINSUM_LETTERS = 52, EINSUM_NAMES = EINSUM_LETTERS + JOT_MAX_RANK, EINSUM_MOST = 32,
        EINSUM_TEXT = 4096 };

@@ -13,7 +13,7 @@
  * the other is (as jot_concat). Any other condition selects.
  *
  * Read before: expr/range.c. After: expr/expr.c. */
-#include "expr/expr.h"
+#include "expr/parts.h"
 
 enum { EMIT_TEXT = 2048, EMIT_LOADS = 16 };
 

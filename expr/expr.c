@@ -5,7 +5,7 @@
  * end with the call, which works in a scope of its own.
  *
  * Read before: expr/emit.c. After: expr/einsum.c. */
-#include "expr/expr.h"
+#include "expr/parts.h"
 
 /* ---- operands ----------------------------------------------------------------------------- */
 

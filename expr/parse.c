@@ -8,7 +8,7 @@
  * refused here, at its first offending character.
  *
  * Read before: expr/scan.c. After: expr/statement.c. */
-#include "expr/expr.h"
+#include "expr/parts.h"
 
 static int parse_level(Expr *e, int level);
 

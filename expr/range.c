@@ -14,7 +14,7 @@
  * found by bisection, whatever the form of the index.
  *
  * Read before: expr/statement.c. After: expr/emit.c. */
-#include "expr/expr.h"
+#include "expr/parts.h"
 
 #define RANGE_MOST ((int64_t)1 << 40)   /* no range is larger */
 #define RANGE_LOADED ((int64_t)1 << 40) /* what a load counts as, as in index strings */

@@ -7,8 +7,8 @@
  * Numbers are read without a libc: up to 19 digits as one integer, times a power of ten. Where both
  * are doubles exactly, as in all that people write, the result is the nearest double.
  *
- * Read before: expr/expr.h. After: expr/parse.c. */
-#include "expr/expr.h"
+ * Read before: expr/parts.h. After: expr/parse.c. */
+#include "expr/parts.h"
 
 enum { SCAN_SHOWN = 72 }; /* characters of a text that a message has */
 

@@ -5,7 +5,7 @@
  *       places          op value           bounds
  *
  * Read before: expr/parse.c. After: expr/range.c. */
-#include "expr/expr.h"
+#include "expr/parts.h"
 
 /* ---- a statement -------------------------------------------------------------------------- */
 

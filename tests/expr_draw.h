@@ -9,7 +9,7 @@
 #ifndef JOT_TEST_EXPR_DRAW_H
 #define JOT_TEST_EXPR_DRAW_H
 #include <stdarg.h>
-#include "core.h"
+#include "expr.h"
 #include "tests/test.h"
 
 enum { VARS = 60, NAMES = 4, NODES = 600, ELEMENTS = 4096, TEXT = 8192 };

@@ -3,7 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
-headers=$(find ops nn expr fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
+headers=$(ls *.h; find ops nn expr fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -87,7 +87,7 @@ diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the en
 
 # the README's page, with what it takes for granted
 {
-    printf '#include <stdio.h>\n#include "core.h"\nint main(void) { enum { n = 4, N = 1, O = 2, C = 2, H = 5, W = 5 };\n'
+    printf '#include <stdio.h>\n#include "expr.h"\nint main(void) { enum { n = 4, N = 1, O = 2, C = 2, H = 5, W = 5 };\n'
     printf 'static float pixels[n * 784]; static int64_t digits[n];\n'
     sed -n '/^```c/,/^```/p' README.md | sed '/^```/d; /^#include/d' |
         sed 's|^jot_Var  y = jot_matmul|jot_Var labels = jot_array(c, JOT_I64, JOT_SHAPE(n), digits);\n&|
@@ -99,7 +99,7 @@ ${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror -I. "$dir/page.c" -o "$dir/p
 
 # docs/expr.md: its expressions run, and have the shapes that the page says
 {
-    printf '#include <stdio.h>\n#include "core.h"\n#define CHECK(y, ...) check(c, y, __LINE__, JOT_SHAPE(__VA_ARGS__))\n'
+    printf '#include <stdio.h>\n#include "expr.h"\n#define CHECK(y, ...) check(c, y, __LINE__, JOT_SHAPE(__VA_ARGS__))\n'
     printf 'static int n, bad;\nstatic void check(jot_Ctx *c, jot_Var y, int line, jot_Ints s) { int k, ok = jot_rank(y) == s.n && jot_data(y);\n'
     printf 'for (k = 0; ok && k < s.n; k++) ok = jot_extent(y, k) == s.v[k];\nn++, bad += !ok;\n'
     printf 'if (!ok) printf("line %%d: %%s\\n", line, jot_message(c)), jot_clear(c); }\n'

@@ -3,7 +3,7 @@
  *
  * Guards: expr/scan.c, expr/parse.c, expr/statement.c, expr/range.c, expr/emit.c, expr/expr.c,
  * expr/einsum.c. */
-#include "core.h"
+#include "expr.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
 

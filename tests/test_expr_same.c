@@ -4,6 +4,7 @@
  *
  * Guards: expr/emit.c, expr/range.c, expr/einsum.c. */
 #include <ctype.h>
+#include "expr.h"
 #include "tests/machines.h"
 
 static jot_Ctx *ctx;

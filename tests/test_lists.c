@@ -2,7 +2,7 @@
  * count without elements is an error that names the function, and no more happens.
  *
  * Guards: core.c, ops/element.c, ops/forms.c. */
-#include "core.h"
+#include "expr.h"
 #include "tests/test.h"
 
 static const jot_Ints no_ints = {2, NULL};

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include "base.h"
+#include "expr.h"
 #include "tests/fuse_graphs.h"
 #include "tests/hooks.h"
 

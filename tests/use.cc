@@ -1,5 +1,5 @@
 // tests/use.cc - core.h as C++: a program that uses shape, index and variable lists.
-#include "core.h"
+#include "expr.h"
 #include <cstdio>
 
 int

@@ -1,4 +1,4 @@
-/* expr/expr.h - what the files of this room share: a statement as a tree, the names in it and their
+/* expr/parts.h - what the files of this room share: a statement as a tree, the names in it and their
  * ranges.
  *
  *     parse.c     text -> tree: A[i,k] * B[k,j]
@@ -8,14 +8,14 @@
  *     expr.c      the public functions: operands, statements, outputs
  *     einsum.c    letters -> such a text
  *
- * Built on the public header alone, as nn/ is. All that is known while a text is read lies in one
+ * Built on the public headers alone, as nn/ is. All that is known while a text is read lies in one
  * record of fixed size on the stack; longer texts are refused. An index name is a number in order
  * of first appearance, left side first.
  *
- * Read before: core.h (the grammar). After: expr/parse.c. */
-#ifndef JOT_EXPR_H
-#define JOT_EXPR_H
-#include "core.h"
+ * Read before: expr.h (the grammar). After: expr/parse.c. */
+#ifndef JOT_EXPR_PARTS_H
+#define JOT_EXPR_PARTS_H
+#include "expr.h"
 
 #ifndef JOT_FN
 #define JOT_FN /* as in base.h: `static` in the one-file build */
