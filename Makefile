@@ -217,8 +217,8 @@ $(B)/dist/jot.h: core.h nn.h expr.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//; $$d' core.h; \
-	  for h in nn.h expr.h; do sed '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; s/^ \* Read before: core.*/ *\//; \
-	    s/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/; $$d' $$h; done; echo '#endif'; } > $@
+	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h expr.h | \
+	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \

@@ -88,8 +88,6 @@ einsum_list(Einsum *m, EinsumList *l, int rank, int under)
         m->at += 2;
         seen = true;
     }
-    if (!seen && under > 0 && rank >= 0)
-        letters = l->n;
     return rank < 0 || l->n == rank ||
            EINSUM_BAD(m, JOT_ESHAPE, from, "the operand has rank %d, letters given: %d", rank,
                       letters);

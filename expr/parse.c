@@ -166,6 +166,15 @@ parse_index_op(Expr *e, int op, int a, int b, int at)
     return 1;
 }
 
+/* The node, if an index string may nest as deeply. */
+static int
+parse_shallow(Expr *e, int id)
+{
+    if (e->node[id].index && e->node[id].deep > EXPR_DEEP)
+        return EXPR_BAD(e, JOT_EINDEX, e->node[id].at, "%s", "an index is nested too deeply");
+    return id;
+}
+
 static int
 parse_folded(Expr *e, int op, int a, int b, int at)
 {
@@ -208,9 +217,7 @@ parse_join(Expr *e, int op, int a, int b, int at)
     n->deep = (uint8_t)(n->deep + (sum ? 0 : arithmetic ? 1 : 3));
     if (arithmetic && x->weak && y->weak)
         n->weak = op == INFIX_DIV || x->weak == EXPR_REAL ? EXPR_REAL : y->weak;
-    if (index && n->deep > EXPR_NEST + 12)
-        return EXPR_BAD(e, JOT_EINDEX, at, "%s", "an index is nested too deeply");
-    return id;
+    return parse_shallow(e, id);
 }
 
 /* ---- reads -------------------------------------------------------------------------------- */
@@ -518,7 +525,7 @@ parse_sign(Expr *e, char sign, int at)
     e->node[id].a = (int16_t)x;
     e->node[id].index = e->node[id].truth = true;
     e->node[id].deep = (uint8_t)(e->node[id].deep + 2);
-    return id;
+    return parse_shallow(e, id);
 }
 
 /* The infix operator at the reading position, INFIX_N for none; does not take it. */

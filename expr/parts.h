@@ -26,6 +26,7 @@ enum {
     EXPR_VARS = 64,   /* operands and what is assigned */
     EXPR_SITES = 160, /* indices of one statement */
     EXPR_NEST = 24,   /* parentheses, functions and brackets within each other */
+    EXPR_DEEP = 30,   /* of an index, as index strings count it; they allow 43 */
     EXPR_TALL = 64,   /* nodes above each other */
     EXPR_CONDS = 48   /* comparisons and bounds of loads that guard one read */
 };

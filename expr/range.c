@@ -140,7 +140,7 @@ range_line(const Expr *e, int id, RangeLine *l)
 
 /* ---- indices ------------------------------------------------------------------------------ */
 
-/* Names of the comparisons of indices in a condition. */
+/* Names of the comparisons of indices in a condition on more than indices. */
 static unsigned
 range_guarded(const Expr *e, int id)
 {
@@ -194,7 +194,7 @@ range_collect(Expr *e, int id, unsigned guarded)
     default:
         if (!range_collect(e, n->a, guarded))
             return false;
-        guarded |= range_guarded(e, n->a);
+        guarded |= e->node[n->a].index ? e->node[n->a].names : range_guarded(e, n->a);
         return range_collect(e, n->b, guarded) && range_collect(e, n->c, guarded);
     }
 }
