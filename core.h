@@ -1,4 +1,5 @@
-/* core.h - jot's public interface; nn.h, composed on it, has more of what networks are made of.
+/* core.h - jot's public interface; composed on it, nn.h has more of what networks are made
+ * of, expr.h operators written as text.
  *
  * jot builds a lazy graph out of three meta-operators (reindex, reindex-reduce, element-wise),
  * differentiates it, fuses it, turns every fused group into a loop nest, prints the nest as C,
@@ -316,8 +317,8 @@ JOT_API jot_Var jot_stop_grad(jot_Var v);
 JOT_API jot_Var jot_stop_fuse(jot_Var v);
 
 /* For operators of your own, composed of these, as networks' are below. jot_raise keeps a failure
- * as the library's functions do and returns poison; format knows %d %u %lld %llu %zu %x %s %c %g.
- * ctx NULL: only returns poison. */
+ * as the library's functions do and returns poison; format knows %d %u %lld %llu %zu %x %s %.*s %c
+ * %g. ctx NULL: only returns poison. */
 JOT_API jot_Var jot_raise(jot_Ctx *ctx, jot_Status status, const char *format, ...);
 /* The context of the first operand that has one; NULL when all are empty handles. */
 JOT_API jot_Ctx *jot_ctx_of(jot_Vars operands);

@@ -3,7 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
-headers=$(find ops nn fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
+headers=$(ls *.h; find ops nn expr fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -25,7 +25,7 @@ for page in $pages; do
         sed -n 's/^##* //p' "$in" | tr A-Z a-z | sed 's/[^a-z0-9 _-]//g; s/ /-/g' |
             grep -qx -e "${to#*#}" && ok || bad "$page links to $to, which is no heading there"
     done
-    for to in $(grep -o '`\(ops\|nn\|fuse\|target\|prelude\|ccode\|plan\|backends\|io\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
+    for to in $(grep -o '`\(ops\|nn\|expr\|fuse\|target\|prelude\|ccode\|plan\|backends\|io\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
     done
@@ -51,7 +51,7 @@ done
 awk 'FNR == 1 { charter = 1 }
      charter { gsub(/[^a-zA-Z0-9_.\/]/, " "); n = split($0, word, " ")
                for (i = 1; i <= n; i++) if (word[i] ~ /^[a-z0-9_\/]+\.(c|h|def|sh|md)\.?$/) print FILENAME, word[i] }
-     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn fuse ccode plan backends io tests -name '*.[ch]') |
+     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr fuse ccode plan backends io tests -name '*.[ch]') |
 while read -r file to; do
     to=${to%.}
     [ -e "$to" ] || [ -e "${file%/*}/$to" ] || echo "$file speaks of $to, which is not there"
@@ -76,7 +76,7 @@ for t in tests/test_*.c; do
         [ -e "$file" ] && ok || bad "$t guards $file, which is not there"
     done <"$dir/guards"
 done
-for file in $(find ./*.c prelude target ops nn fuse ccode plan backends io -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
+for file in $(find ./*.c prelude target ops nn expr fuse ccode plan backends io -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
     grep -qx "$file" "$dir/guarded" && ok || bad "no test's charter guards $file"
 done
 
@@ -87,7 +87,7 @@ diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the en
 
 # the README's page, with what it takes for granted
 {
-    printf '#include <stdio.h>\n#include "core.h"\nint main(void) { enum { n = 4, N = 1, O = 2, C = 2, H = 5, W = 5 };\n'
+    printf '#include <stdio.h>\n#include "expr.h"\nint main(void) { enum { n = 4, N = 1, O = 2, C = 2, H = 5, W = 5 };\n'
     printf 'static float pixels[n * 784]; static int64_t digits[n];\n'
     sed -n '/^```c/,/^```/p' README.md | sed '/^```/d; /^#include/d' |
         sed 's|^jot_Var  y = jot_matmul|jot_Var labels = jot_array(c, JOT_I64, JOT_SHAPE(n), digits);\n&|
@@ -96,6 +96,25 @@ diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the en
 } >"$dir/page.c"
 ${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror -I. "$dir/page.c" -o "$dir/page" "$b/libjot.a" -ldl -lpthread -lm &&
     [ "$(JOT_BACKEND=interp "$dir/page" | tr '\n' ' ')" = "2.30259 676 " ] && ok || bad "README.md: the code of its page"
+
+# docs/expr.md: its expressions run, and have the shapes that the page says
+{
+    printf '#include <stdio.h>\n#include "expr.h"\n#define CHECK(y, ...) check(c, y, __LINE__, JOT_SHAPE(__VA_ARGS__))\n'
+    printf 'static int n, bad;\nstatic void check(jot_Ctx *c, jot_Var y, int line, jot_Ints s) { int k, ok = jot_rank(y) == s.n && jot_data(y);\n'
+    printf 'for (k = 0; ok && k < s.n; k++) ok = jot_extent(y, k) == s.v[k];\nn++, bad += !ok;\n'
+    printf 'if (!ok) printf("line %%d: %%s\\n", line, jot_message(c)), jot_clear(c); }\n'
+    printf 'int main(void) { jot_Ctx *c = jot_open(NULL); jot_Var y, A = jot_uniform(c, JOT_F32, JOT_SHAPE(4, 5)),\n'
+    printf 'B = jot_uniform(c, JOT_F32, JOT_SHAPE(5, 6)), S = jot_uniform(c, JOT_F32, JOT_SHAPE(4, 4)), b = jot_uniform(c, JOT_F32, JOT_SHAPE(5)),\n'
+    printf 'x = jot_uniform(c, JOT_F32, JOT_SHAPE(2, 3, 8, 8)), k = jot_uniform(c, JOT_F32, JOT_SHAPE(4, 3, 3, 3)),\n'
+    printf 'e = jot_array(c, JOT_I32, JOT_SHAPE(7), (int[]){3, 0, 1, 2, 3, 3, 0});\n'
+    sed -n '/^```c/,/^```/p' docs/expr.md | sed '/^```/d; s|; *\/\* (\([0-9, ]*\)) \*/$|; CHECK(y, \1);|; s|CHECK(y, )|check(c, y, __LINE__, JOT_SHAPE())|
+        s|, 2, out);|&\nCHECK(out[0], 4); CHECK(out[1], 4);|'
+    printf 'jot_close(c); printf("%%d of %%d\\n", n - bad, n); return bad; }\n'
+} >"$dir/expr.c"
+shapes=$(sed -n '/^```c/,/^```/p' docs/expr.md | grep -c '/\* ([0-9, ]*) \*/$')
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/expr.c" -o "$dir/expr" "$b/libjot.a" -ldl -lpthread -lm &&
+    JOT_BACKEND=interp "$dir/expr" >"$dir/expr.out" && [ "$(cat "$dir/expr.out")" = "$((shapes + 2)) of $((shapes + 2))" ] && ok ||
+    { cat "$dir/expr.out"; bad "docs/expr.md: its expressions"; }
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

@@ -2,7 +2,7 @@
  * count without elements is an error that names the function, and no more happens.
  *
  * Guards: core.c, ops/element.c, ops/forms.c. */
-#include "core.h"
+#include "expr.h"
 #include "tests/test.h"
 
 static const jot_Ints no_ints = {2, NULL};
@@ -100,6 +100,9 @@ variables(jot_Ctx *c, jot_Var x)
     refused(c, jot_export_text(c, "f", no_vars, JOT_VARS(y), ignore, NULL), "export");
     refused(c, jot_export_text(c, "f", JOT_VARS(x), no_vars, ignore, NULL), "export");
     refused(c, jot_print_graph(c, no_vars), "print_graph");
+    refused(c, jot_ok(jot_expr(c, "y = 1", "a b", no_vars)), "expr");
+    refused(c, jot_exprs(c, "y = 1", "", JOT_NONE_VARS, 1, NULL), "expr");
+    refused(c, jot_ok(jot_einsum(c, "i,i", no_vars)), "einsum");
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     if (jot_func_ok(f))
         refused(c, jot_call_vars(f, (jot_Vars){1, NULL}, out), "call");

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include "base.h"
+#include "expr.h"
 #include "tests/fuse_graphs.h"
 #include "tests/hooks.h"
 
@@ -255,6 +256,28 @@ code(void)
     jot_data(y);
 }
 
+/* Texts as deep and as long as they may be. */
+static void
+expressions(void)
+{
+    static char deep[4096], index[4096];
+    V x = ramp(SH(30, 40)), y;
+    int k;
+
+    strcpy(deep, "y[i,j] = x[i,j]");
+    for (k = 0; k < 60; k++)
+        strcat(deep, "+x[i,j]");
+    strcpy(index, "y[i,j] = ");
+    for (k = 0; k < 14; k++)
+        strcat(index, "sin(");
+    strcat(index, "x[((((((((i/2)*3+j)/2)*2+j)/3)*2+i)%7)/2)*2+i, (((j/2+1)/2*3)%5+j)/2 else 1]");
+    for (k = 0; k < 14; k++)
+        strcat(index, ")");
+    y = jot_mul(jot_expr(ctx, deep, JOT_NAMED(x)),
+                jot_expr(ctx, strcat(index, "for i < 30, j < 40"), JOT_NAMED(x)));
+    run_graded(x, jot_einsum(ctx, "ij,ik,il->jkl", JOT_VARS(y, y, y)));
+}
+
 /* ---- networks ------------------------------------------------------------------------------- */
 
 static V
@@ -369,7 +392,8 @@ graphs(void)
 /* ---- all of them ---------------------------------------------------------------------------- */
 
 static const struct { const char *name; void (*run)(void); } deep[] = {
-    {"unary", unary}, {"one kind", one_kind}, {"halves", halves}, {"sums", sums},
+    {"unary", unary}, {"expressions", expressions}, {"one kind", one_kind}, {"halves", halves},
+    {"sums", sums},
     {"norms", norms}, {"means", means}, {"pads", pads}, {"maps", maps},
     {"conditions", conditions}, {"dimensions", dimensions}, {"parts", parts}, {"code", code},
     {"recurrent", recurrent}, {"trained", trained}, {"compiled", compiled},

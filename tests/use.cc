@@ -1,5 +1,5 @@
 // tests/use.cc - core.h as C++: a program that uses shape, index and variable lists.
-#include "core.h"
+#include "expr.h"
 #include <cstdio>
 
 int
@@ -11,10 +11,11 @@ main()
     jot_Var t = jot_reindex(x, JOT_SHAPE(3, 2), JOT_INDEX("i1", "i0"));
     jot_Var both[] = {jot_sum(jot_mul(t, t), JOT_DIMS(0)), jot_sum(x, JOT_ALL_DIMS)};
     jot_Var scalar = jot_reshape(both[1], JOT_SHAPE());
+    jot_Var squares = jot_expr(c, "s += x[i,j] * x[i,j]", JOT_NAMED(x));
     bool ok = jot_run(c, JOT_VARS(both[0], both[1]));
     const float *v = static_cast<const float *>(jot_data(both[0]));
 
-    ok = ok && v && v[0] == 14 && v[1] == 77 && jot_item(scalar) == 21;
+    ok = ok && v && v[0] == 14 && v[1] == 77 && jot_item(scalar) == 21 && jot_item(squares) == 91;
     std::printf("%s\n%d passed, %d failed, 0 skipped\n", ok ? "c++: fine" : jot_message(c), ok, !ok);
     jot_close(c);
     return !ok;
