@@ -60,8 +60,10 @@ scan_terms(const Scan *s, jot_Var x)
     if (inner > 1)
         return scan_reduce(s, jot_reindex_ex(x, shape, index, counts, s->identity, JOT_NONE_VARS),
                            3);
-    jot_Var one = jot_full(x.ctx, JOT_BOOL, JOT_SHAPE(1, 1, n, 1), 1);
-    jot_Var count = jot_reindex_ex(one, JOT_SHAPE(1, 1, n, n, 1), index, counts, 0, JOT_NONE_VARS);
+    jot_Var to = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 0);
+    jot_Var from = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 1);
+    jot_Var near = s->reverse ? to : from, far = s->reverse ? from : to;
+    jot_Var count = s->exclusive ? jot_lt(near, far) : jot_le(near, far);
     jot_Var none = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), s->identity);
     return scan_reduce(s, jot_select(count, jot_reindex(x, shape, index), none), 3);
 }

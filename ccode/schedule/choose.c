@@ -30,7 +30,7 @@
 enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
 
 enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
-enum { WIDTH_LEAST = 4 }; /* lanes of a short row's sums */
+enum { WIDTH_LEAST = 4 }; /* lanes of a short row, or of a row's sums */
 enum { NEAR_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
 
 typedef struct {
@@ -246,8 +246,9 @@ static void
 try_panels(Chooser *c, int inner)
 {
     int64_t ext = c->k->axes.v[inner].ext, step;
+    int64_t least = ext >= WIDTH_LEAST && ext < c->width ? ext : c->width;
 
-    for (step = ext < LANES_MOST ? ext : LANES_MOST; step >= c->width;
+    for (step = ext < LANES_MOST ? ext : LANES_MOST; step >= least;
          step = step == ext && step > 256 ? 256 : step / 4)
         for (int outside = 0; outside < 2; outside++) {
             if (outside && step < ext)
