@@ -1,5 +1,5 @@
 /* nn.h - what networks are made of, composed on core.h: activations, losses, norms; windows over
- * images; arrays, running reductions, order, functions of numbers, draws; training.
+ * images; arrays, running reductions, order, functions of numbers, draws; sequences, training.
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
@@ -356,6 +356,44 @@ JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, d
 JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
                                      double deviation, double lo, double hi);
 JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice of dim */
+
+/* ---- sequences ------------------------------------------------------------------------------- */
+
+/* q (b, h, t, d), k (b, g, s, d), v (b, g, s, e) -> (b, h, t, e): softmax(q k' scale) v, where g
+ * divides h and head i reads head i / (h / g). how NULL: all fields 0. */
+typedef struct {
+    const jot_Var *mask; /* broadcasts to (b, h, t, s): bool, false hides; else added. NULL: none */
+    bool causal;         /* row i sees columns 0 .. i + s - t: the last row all of them */
+    double scale;        /* 0: 1 / sqrt(d) */
+    double dropout;      /* of weights, as jot_dropout */
+} jot_Attention;         /* a row that sees nothing is NaN */
+JOT_API jot_Var jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how);
+/* x (..., t, d), d even: pair i turned by positions (t, integers) / base^(2 i / d); pairs are
+ * neighbours, or one of each half (Su et al. 2021). */
+JOT_API jot_Var jot_rotary(jot_Var x, jot_Var positions, double base, bool neighbours);
+/* (n, d), d even: sines and cosines by turns of row / base^(2 i / d) (Vaswani et al. 2017). */
+JOT_API jot_Var jot_sinusoids(jot_Ctx *ctx, jot_DType dtype, int64_t n, int64_t d, double base);
+/* table (n, d), index (integers) -> (index's shape, d): rows of the table. Row `padding` is 0 and
+ * has no gradient; < 0: none is. */
+JOT_API jot_Var jot_embedding(jot_Var table, jot_Var index, int64_t padding);
+
+/* x (t, b, i), t at least 1, through a recurrent layer of width h: (t, b, h). *h (and *c) come in
+ * as the states (b, h) before the first step and go out as those after the last, unless it fails.
+ *     rnn   h = tanh(x in + bias_in + h state + bias_state), or relu
+ *     gru   gates r z n: n = tanh(x_n + r h_n), h = (1 - z) n + z h
+ *     lstm  gates i f g o: c = f c + i g, h = o tanh(c) */
+typedef struct {
+    jot_Var in, state;          /* (i, k h), (h, k h), k gates side by side: 1, 3, 4 */
+    jot_Var bias_in, bias_state; /* (k h) */
+    const jot_Var *lengths;     /* (b) integers: of each sequence; NULL: all t. Beyond it the state
+                                   stays and the result is 0 */
+    bool reverse;               /* from the last step to the first */
+    bool relu;                  /* rnn */
+} jot_Cell;
+JOT_API jot_Var jot_rnn(jot_Var x, jot_Var *h, const jot_Cell *cell);
+JOT_API jot_Var jot_gru(jot_Var x, jot_Var *h, const jot_Cell *cell);
+JOT_API jot_Var jot_lstm(jot_Var x, jot_Var *h, jot_Var *c, const jot_Cell *cell);
+
 /* ---- training ------------------------------------------------------------------------------- */
 
 /* Optimisers beside those of core.h, by the same rules (jot_step, jot_set_lr, jot_optim_free). In

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-SHELVES = ['arrays', 'layers', 'windows']
+SHELVES = ['arrays', 'layers', 'sequences', 'windows']
 HERE = os.path.dirname(os.path.abspath(__file__))
 torch.set_default_dtype(torch.float64)
 

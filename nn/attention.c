@@ -1,0 +1,198 @@
+/* nn/attention.c - what sequences are mixed by: attention, positions, embeddings.
+ *
+ *     q (b, h, t, d)  k, v (b, g, s, d)      head i of h reads head i / (h / g) of g
+ *         scores = q k' scale --mask, causal--> softmax --dropout--> v
+ *
+ * Scores of what may not be seen are -inf, so their weights are 0 exactly. No score is stored where
+ * fusion finds room to have a block of rows at a time (ccode/contract/chain.c).
+ *
+ * Read before: nn/parts.h, nn/nn.c. After: nn.h. */
+#include "nn.h"
+#include "nn/parts.h"
+
+static bool
+attention_check(jot_Ctx *ctx, jot_Var q, jot_Var k, jot_Var v)
+{
+    static const char op[] = "attention";
+    if (!nn_rank_is(ctx, q, 4, op, "q", "(b, h, t, d)")
+        || !nn_rank_is(ctx, k, 4, op, "k", "(b, g, s, d)")
+        || !nn_rank_is(ctx, v, 4, op, "v", "(b, g, s, e)"))
+        return false;
+    int64_t h = jot_extent(q, 1), g = jot_extent(k, 1);
+    if (jot_extent(k, 0) != jot_extent(q, 0) || jot_extent(k, 3) != jot_extent(q, 3))
+        jot_raise(ctx, JOT_ESHAPE, "attention: k: (%lld, g, s, %lld) asked (b and d of q), (%lld, "
+                  "%lld, %lld, %lld) found", (long long)jot_extent(q, 0),
+                  (long long)jot_extent(q, 3), (long long)jot_extent(k, 0), (long long)g,
+                  (long long)jot_extent(k, 2), (long long)jot_extent(k, 3));
+    else if (g < 1 ? h != g : h % g != 0)
+        jot_raise(ctx, JOT_ESHAPE, "attention: k: a number of heads asked that divides q's %lld, "
+                  "%lld found", (long long)h, (long long)g);
+    else if (jot_extent(v, 0) != jot_extent(k, 0) || jot_extent(v, 1) != g
+             || jot_extent(v, 2) != jot_extent(k, 2))
+        jot_raise(ctx, JOT_ESHAPE, "attention: v: (%lld, %lld, %lld, e) asked (as k), (%lld, %lld, "
+                  "%lld, %lld) found", (long long)jot_extent(k, 0), (long long)g,
+                  (long long)jot_extent(k, 2), (long long)jot_extent(v, 0),
+                  (long long)jot_extent(v, 1), (long long)jot_extent(v, 2),
+                  (long long)jot_extent(v, 3));
+    else
+        return true;
+    return false;
+}
+
+/* scores (b, h, t, s) where row i may see columns 0 .. i + s - t */
+static jot_Var
+attention_causal(jot_Var scores)
+{
+    static const char *const seen[] = {"i3-i2<=xs3-xs2"};
+    return jot_reindex_ex(scores, jot_shape(scores), JOT_INDEX("i0", "i1", "i2", "i3"),
+                          jot_strs(1, seen), -nn_infinity(), JOT_NONE_VARS);
+}
+
+static jot_Var
+attention_masked(jot_Var scores, jot_Var mask)
+{
+    if (jot_dtype(mask) != JOT_BOOL)
+        return jot_add(scores, jot_cast(mask, jot_dtype(scores)));
+    jot_Var never = jot_full(scores.ctx, jot_dtype(scores), JOT_SHAPE(), -nn_infinity());
+    return jot_select(mask, scores, never);
+}
+
+/* The square root by Newton's steps: there is no C library here. */
+static double
+attention_root(double x)
+{
+    double r = x > 1 ? x : 1;
+    for (int i = 0; i < 64; i++)
+        r = (r + x / r) / 2;
+    return r;
+}
+
+jot_Var
+jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
+{
+    static const jot_Attention plain = {NULL, false, 0, 0};
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(q, k, v));
+    if (!attention_check(ctx, q, k, v))
+        return nn_poison(ctx);
+    how = how ? how : &plain;
+    int64_t b = jot_extent(q, 0), h = jot_extent(q, 1), t = jot_extent(q, 2), d = jot_extent(q, 3);
+    int64_t g = jot_extent(k, 1), s = jot_extent(k, 2), e = jot_extent(v, 3);
+    if (how->mask && (!jot_check(ctx, *how->mask, "attention", "mask")))
+        return nn_poison(ctx);
+    jot_push(ctx);
+    double scale = how->scale != 0 ? how->scale : 1 / attention_root((double)(d > 0 ? d : 1));
+    bool grouped = g != h;
+    if (grouped) {
+        q = jot_reshape(q, JOT_SHAPE(b, g, h / g, t, d));
+        k = jot_expand(k, 2);
+        v = jot_expand(v, 2);
+    }
+    jot_Var scores = jot_scale(jot_matmul(q, jot_swap(k, -1, -2)), scale);
+    scores = jot_reshape(scores, JOT_SHAPE(b, h, t, s));
+    if (how->mask && !nn_fits(ctx, *how->mask, scores, "attention", "mask")) {
+        jot_pop(ctx);
+        return nn_poison(ctx);
+    }
+    if (how->mask)
+        scores = attention_masked(scores, *how->mask);
+    if (how->causal)
+        scores = attention_causal(scores);
+    jot_Var w = jot_softmax(scores, -1);
+    if (how->dropout != 0)
+        w = jot_dropout(w, how->dropout);
+    if (grouped)
+        w = jot_reshape(w, JOT_SHAPE(b, g, h / g, t, s));
+    return jot_leave(ctx, jot_reshape(jot_matmul(w, v), JOT_SHAPE(b, h, t, e)));
+}
+
+/* ---- positions ---- */
+
+/* (n, d / 2): position / base^(2 i / d), in f64 for f64, else in f32 */
+static jot_Var
+positions_angles(jot_Var positions, jot_DType dtype, int64_t d, double base)
+{
+    jot_Ctx *ctx = positions.ctx;
+    jot_DType wide = dtype == JOT_F64 ? JOT_F64 : JOT_F32;
+    jot_Var p = jot_expand(jot_cast(positions, wide), -1);
+    jot_Var i = jot_arange(ctx, wide, 0, d > 0 ? 2.0 / (double)d : 0, d / 2);
+    jot_Var rate = jot_pow(jot_full(ctx, wide, JOT_SHAPE(), base), jot_neg(i));
+    return jot_mul(p, rate);
+}
+
+static bool
+positions_even(jot_Ctx *ctx, int64_t d, double base, const char *op)
+{
+    if (d % 2 || d < 0)
+        jot_raise(ctx, JOT_ESHAPE, "%s: an even width asked, %lld found", op, (long long)d);
+    return d % 2 == 0 && d >= 0 && nn_above(ctx, base, 0, op, "base");
+}
+
+jot_Var
+jot_sinusoids(jot_Ctx *ctx, jot_DType dtype, int64_t n, int64_t d, double base)
+{
+    if (!positions_even(ctx, d, base, "sinusoids"))
+        return nn_poison(ctx);
+    jot_push(ctx);
+    jot_Var a = positions_angles(jot_iota(ctx, JOT_I64, JOT_SHAPE(n), 0), dtype, d, base);
+    jot_Var y = jot_stack(JOT_VARS(jot_sin(a), jot_cos(a)), 2); /* side by side */
+    return jot_leave(ctx, jot_cast(jot_reshape(y, JOT_SHAPE(n, d)), dtype));
+}
+
+/* x (..., t, d): each pair (x[i], x[j]) turned by the angle of its position. Pairs are neighbours,
+ * or of the two halves. */
+jot_Var
+jot_rotary(jot_Var x, jot_Var positions, double base, bool neighbours)
+{
+    static const char op[] = "rotary";
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, positions));
+    if (!jot_check(ctx, x, op, "x") || !nn_rank_is(ctx, positions, 1, op, "positions", "(t)")
+        || !nn_integer(positions, op, "positions"))
+        return nn_poison(ctx);
+    int rank = jot_rank(x);
+    if (rank < 2 || jot_extent(x, -2) != jot_extent(positions, 0))
+        return jot_raise(ctx, JOT_ESHAPE, "rotary: x: (..., %lld, d) asked (t of positions), rank "
+                         "%d found", (long long)jot_extent(positions, 0), rank);
+    int64_t d = jot_extent(x, -1);
+    if (!positions_even(ctx, d, base, op))
+        return nn_poison(ctx);
+    nn_begin(&x, op);
+    int64_t shape[JOT_MAX_RANK + 1];
+    jot_DType dtype = jot_dtype(x);
+    jot_Var a = positions_angles(positions, dtype, d, base), pairs, low, high;
+    jot_Var c = jot_cast(jot_cos(a), dtype), s = jot_cast(jot_sin(a), dtype);
+    int at = neighbours ? rank : rank - 1; /* the pair's dimension */
+    if (rank == JOT_MAX_RANK) {
+        jot_pop(ctx);
+        return jot_raise(ctx, JOT_ESHAPE, "rotary: x: rank of less than %d asked", JOT_MAX_RANK);
+    }
+    for (int k = 0; k < rank - 1; k++)
+        shape[k] = jot_extent(x, k);
+    shape[at] = 2;
+    shape[neighbours ? rank - 1 : rank] = d / 2;
+    pairs = jot_reshape(x, jot_ints(rank + 1, shape));
+    low = jot_squeeze(jot_narrow(pairs, at, 0, 1), at);
+    high = jot_squeeze(jot_narrow(pairs, at, 1, 1), at);
+    jot_Var y = jot_stack(JOT_VARS(jot_sub(jot_mul(low, c), jot_mul(high, s)),
+                                   jot_add(jot_mul(high, c), jot_mul(low, s))), at);
+    return jot_leave(ctx, jot_reshape(y, jot_shape(x)));
+}
+
+/* ---- embeddings ---- */
+
+jot_Var
+jot_embedding(jot_Var table, jot_Var index, int64_t padding)
+{
+    static const char op[] = "embedding";
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(table, index));
+    if (!nn_rank_is(ctx, table, 2, op, "table", "(n, d)") || !jot_check(ctx, index, op, "index")
+        || !nn_integer(index, op, "index"))
+        return nn_poison(ctx);
+    jot_push(ctx);
+    jot_Var y = jot_gather(table, index, 0);
+    if (padding >= 0) {
+        jot_Var pad = jot_eq(jot_cast(index, JOT_I64),
+                             jot_full_int(ctx, JOT_I64, JOT_SHAPE(), padding));
+        y = jot_select(jot_expand(pad, -1), nn_zero(y), y);
+    }
+    return jot_leave(ctx, y);
+}
