@@ -97,6 +97,12 @@ JOT_API jot_Var jot_cross_entropy_loss(jot_Var x, jot_Var labels, const jot_Labe
 JOT_API jot_Var jot_cross_entropy_soft_loss(jot_Var x, jot_Var target,
                                             const jot_LabelLoss *options);
 
+/* Of sequences: x (t, n, c) are log-probabilities, labels (n, s) without blanks between them; row k
+ * has lengths[k] labels and times[k] moments (integers, at least 1). A loss is infinite where there
+ * are too few moments; a mean is one of losses over lengths. Unrolled: some kernels a moment. */
+JOT_API jot_Var jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths,
+                             int64_t blank, jot_Reduction reduction);
+
 /* With a margin, beyond which nothing is lost; y is 1 (alike, in order) or -1. */
 JOT_API jot_Var jot_margin_ranking_loss(jot_Var a, jot_Var b, jot_Var y, double margin,
                                         jot_Reduction reduction); /* max(0, margin - y (a - b)) */
@@ -237,6 +243,10 @@ JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* of 0..n-1, drawn as
 
 /* ---- products, comparison -------------------------------------------------------------------- */
 
+/* Sums of products by letters: "bij,bjk->bik" is a product of batches of matrices, "ii->i" a
+ * diagonal, "ij->" a sum; without -> the letters that stand once, in order. Operands are taken from
+ * left to right; extents of 1 count as any. Letters alone (no ...); JOT_EINDEX for what is none. */
+JOT_API jot_Var jot_einsum(const char *spec, jot_Vars operands);
 JOT_API jot_Var jot_outer(jot_Var a, jot_Var b);           /* (m), (n) -> (m, n) */
 JOT_API jot_Var jot_cross(jot_Var a, jot_Var b, int dim);  /* of one shape; dim has extent 3 */
 JOT_API jot_Var jot_kron(jot_Var a, jot_Var b);            /* of one rank: blocks a[i] b */

@@ -3,7 +3,7 @@
  * order, on the default backend and on the interpreter; integers, nothing, places outside, numbers
  * at the ends; what is drawn; wrong arguments.
  *
- * Guards: nn/array.c, nn/index.c, nn/product.c, nn/random.c, nn/special.c. */
+ * Guards: nn/array.c, nn/einsum.c, nn/index.c, nn/product.c, nn/random.c, nn/special.c. */
 #include "core.h"
 #include "nn.h"
 #include "tests/ref/arrays.h"
@@ -113,6 +113,13 @@ plus(jot_Var x, double scale, double offset)
       like(jot_searchsorted(jot_arange(in[0].ctx, JOT_F64, -1.5, 0.25, 13), in[0], false), in[0]))
 
 #define PRODUCTS(X) \
+    X(einsum_bmm, jot_einsum("bij,bjk->bik", jot_vars(2, in))) \
+    X(einsum_turned, jot_einsum("ij,kj->ki", jot_vars(2, in))) \
+    X(einsum_chain, jot_einsum("ij,jk,kl->il", jot_vars(3, in))) \
+    X(einsum_all, jot_einsum("ij,ji,j->", jot_vars(3, in))) \
+    X(einsum_trace, jot_einsum("bii->b", jot_vars(1, in))) \
+    X(einsum_implied, jot_einsum("ba,cb", jot_vars(2, in))) \
+    X(einsum_one, jot_einsum("bij, bij -> bi", jot_vars(2, in))) \
     X(outer, jot_outer(in[0], in[1])) \
     X(cross, jot_cross(in[0], in[1], -1)) \
     X(kron, jot_kron(in[0], in[1])) \
@@ -400,6 +407,7 @@ check_errors(void)
     ec = open_ctx();
     jot_Var m = zeros(2, 3, 5, 0, 0), v = zeros(1, 3, 0, 0, 0), i = jot_cast(v, JOT_I32);
     jot_Var t = jot_cast(m, JOT_I32), s = zeros(0, 0, 0, 0, 0);
+    jot_Var e8 = jot_reshape(s, JOT_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), e9 = jot_expand(e8, 0);
     refused(jot_narrow(m, 1, 2, 4), JOT_ERANGE, "narrow: n: 0..3 asked", "4 found");
     refused(jot_take(m, 1, 5), JOT_ERANGE, "take: position: -5..4 asked", "5 found");
     CHECK(!jot_split(m, 1, JOT_DIMS(2, 2), part), "a split");
@@ -435,6 +443,18 @@ check_errors(void)
     refused(jot_histogram(v, 0, 0, 1), JOT_ERANGE, "histogram: bins", "0 found");
     refused(jot_histogram(v, 3, 1, 1), JOT_ERANGE, "histogram: hi: above 1", "1 found");
     refused(jot_searchsorted(m, v, false), JOT_ESHAPE, "searchsorted: sorted: rank 1", "2 found");
+    refused(jot_einsum("ij,jk->ik", JOT_VARS(m)), JOT_ESHAPE, "einsum: operands: 2", "1 found");
+    refused(jot_einsum("ij,j", JOT_VARS(m, v)), JOT_ESHAPE,
+            "einsum: operands[1]: extent 5 or 1 asked (of j)", "3 found");
+    refused(jot_einsum("ijk", JOT_VARS(m)), JOT_ESHAPE, "einsum: operands[0]: rank 3", "2 found");
+    refused(jot_einsum("i1", JOT_VARS(m)), JOT_EINDEX, "einsum: spec: a letter, a comma or ->",
+            "1 found");
+    refused(jot_einsum("ij->k", JOT_VARS(m)), JOT_EINDEX, "letters of operands", "k found");
+    refused(jot_einsum("ij->ii", JOT_VARS(m)), JOT_EINDEX, "each letter of the result once", "i");
+    refused(jot_einsum("ij->i,", JOT_VARS(m)), JOT_EINDEX, "spec: a letter asked", ", found");
+    refused(jot_einsum(NULL, JOT_VARS(m)), JOT_EUSE, "einsum: spec", "none found");
+    refused(jot_einsum("abcdefgh,ijklmnopq->abcdefgh", JOT_VARS(e8, e9)), JOT_ESHAPE,
+            "einsum: spec: at most 16 letters at once", "17 found");
     refused(jot_outer(m, v), JOT_ESHAPE, "outer: a: rank 1", "2 found");
     refused(jot_cross(m, m, 1), JOT_ESHAPE, "cross: a: extent 3 asked (dimension 1)", "5 found");
     refused(jot_kron(m, v), JOT_ESHAPE, "kron: b: rank 2", "1 found");
