@@ -48,6 +48,12 @@ JOT_API jot_Var jot_swiglu(jot_Var x, int dim);
 JOT_API jot_Var jot_gumbel_softmax(jot_Var logits, double tau, bool hard, int dim);
 JOT_API jot_Var jot_softmin(jot_Var x, int dim);   /* softmax(-x) */
 
+/* softmax(scale q k' + mask) v: q (..., l, d), k (..., s, d), v (..., s, e) -> (..., l, e), leading
+ * extents as in jot_matmul. scale 0: 1 / sqrt(d). mask broadcasts to (..., l, s): bool, true where
+ * k is seen, or added; NULL: none. causal: row i sees columns 0..i. A row that sees none is NaN. */
+JOT_API jot_Var jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Var *mask, bool causal,
+                              double scale);
+
 /* ---- losses ---------------------------------------------------------------------------------- */
 
 /* What becomes of the losses of all elements; BATCH_MEAN: their sum, divided by x's extent 0. A

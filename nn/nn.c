@@ -1,6 +1,7 @@
-/* nn/nn.c - softmax and dropout, each a few meta-operators.
+/* nn/nn.c - softmax, attention and dropout, each a few meta-operators.
  *
  *     softmax       max, subtract, exp, sum, divide
+ *     attention     product, softmax, product: one nest, whose rows of scores are never stored
  *
  * What a layer costs is decided by fusion, not here: none of the intermediates written below is
  * meant to be stored. Written with the public header alone; every composition works in a scope of
@@ -74,6 +75,57 @@ jot_logsumexp(jot_Var x, jot_Ints dims, bool keep)
     if (!keep)
         y = jot_reshape(y, jot_shape(jot_reduce(JOT_ADD, x, dims, false)));
     return jot_leave(x.ctx, jot_cast(y, dtype));
+}
+
+/* ---- attention ---- */
+
+/* What stands for -inf in scores, where it must not be seen. */
+static jot_Var
+nn_hidden(jot_Var scores, jot_Var seen)
+{
+    return jot_select(seen, scores, jot_full(scores.ctx, jot_dtype(scores), JOT_SHAPE(),
+                                             -nn_infinity()));
+}
+
+/* Rows and columns of scores (..., l, s): a column is seen from its own row on. */
+static jot_Var
+nn_causal(jot_Var scores)
+{
+    jot_Ints shape = JOT_SHAPE(jot_extent(scores, -2), jot_extent(scores, -1));
+    jot_Var column = jot_iota(scores.ctx, JOT_I64, shape, 1);
+    return nn_hidden(scores, jot_le(column, jot_iota(scores.ctx, JOT_I64, shape, 0)));
+}
+
+jot_Var
+jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Var *mask, bool causal, double scale)
+{
+    static const char op[] = "attention";
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(q, k, v));
+    if (!jot_check(ctx, q, op, "q") || !jot_check(ctx, k, op, "k") || !jot_check(ctx, v, op, "v") ||
+        (mask && !jot_check(ctx, *mask, op, "mask")))
+        return nn_poison(ctx);
+    if (jot_rank(q) < 2 || jot_rank(k) < 2 || jot_rank(v) < 2)
+        return jot_raise(ctx, JOT_ESHAPE, "%s: q, k, v: rank of at least 2 (..., l, d) asked, %d, "
+                         "%d and %d found", op, jot_rank(q), jot_rank(k), jot_rank(v));
+    if (jot_extent(k, -1) != jot_extent(q, -1) || jot_extent(v, -2) != jot_extent(k, -2))
+        return jot_raise(ctx, JOT_ESHAPE, "%s: k, v: k of %lld columns (q's) and v of %lld rows "
+                         "(k's) asked, %lld and %lld found", op, (long long)jot_extent(q, -1),
+                         (long long)jot_extent(k, -2), (long long)jot_extent(k, -1),
+                         (long long)jot_extent(v, -2));
+    jot_push(ctx);
+    jot_Var s = jot_matmul(q, jot_swap(k, -2, -1));
+    s = scale != 0 ? jot_scale(s, scale)
+                   : jot_div(s, jot_sqrt(jot_full(ctx, jot_dtype(s), JOT_SHAPE(),
+                                                  (double)jot_extent(q, -1))));
+    if (mask && !nn_fits(ctx, *mask, s, op, "mask")) {
+        jot_pop(ctx);
+        return nn_poison(ctx);
+    }
+    if (mask)
+        s = jot_dtype(*mask) == JOT_BOOL ? nn_hidden(s, *mask)
+                                         : jot_add(s, jot_cast(*mask, jot_dtype(s)));
+    s = jot_softmax(causal ? nn_causal(s) : s, -1);
+    return jot_leave(ctx, jot_matmul(s, v));
 }
 
 /* ---- dropout ---- */

@@ -415,7 +415,7 @@ check_errors(void)
     CHECK(!jot_split(m, 1, JOT_DIMS(2, 4), part), "a split");
     refused(part[1], JOT_ESHAPE, "split: sizes[1]: 0..3 asked", "4 found");
     CHECK(!jot_split(m, 1, jot_ints(3, NULL), part), "a split");
-    refused(part[0], JOT_ERANGE, "split: sizes", "none found");
+    refused(part[0], JOT_EUSE, "split: sizes", "none found");
     CHECK(!jot_chunk(m, 1, 0, part), "no chunk");
     refused(e, JOT_ERANGE, "chunk: n: at least 1", "0 found");
     CHECK(!jot_meshgrid(JOT_VARS(v, m), part), "a grid");

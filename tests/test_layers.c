@@ -1,6 +1,6 @@
-/* test_layers.c - activations, losses and norms of nn.h against PyTorch's values and gradients and
- * against finite differences to second order, on the default backend and on the interpreter;
- * integers, nothing, numbers at the ends; how many kernels they are; wrong arguments.
+/* test_layers.c - attention, activations, losses and norms of nn.h against PyTorch's values and
+ * gradients and against finite differences to second order, on the default backend and on the
+ * interpreter; integers, nothing, numbers at the ends; how many kernels they are; wrong arguments.
  *
  * Guards: nn/activation.c, nn/ctc.c, nn/loss.c, nn/loss_label.c, nn/loss_margin.c, nn/norm.c,
  * nn/norm_p.c, nn/nn.c. */
@@ -97,6 +97,22 @@ ctc(jot_Var x, jot_Reduction r)
                         jot_array(x.ctx, JOT_I32, JOT_SHAPE(3), lengths), 0, r);
 }
 
+static jot_Var
+attention(const jot_Var *in, bool seen)
+{
+    uint8_t see[24];
+    for (int k = 0; k < 24; k++)
+        see[k] = k % 3 > 0;
+    jot_Var mask = seen ? jot_array(in[0].ctx, JOT_BOOL, JOT_SHAPE(4, 6), see) : in[3];
+    return jot_attention(in[0], in[1], in[2], &mask, false, 0);
+}
+
+#define ATTENTION(X) \
+    X(attention, jot_attention(in[0], in[1], in[2], NULL, false, 0)) \
+    X(attention_causal, jot_attention(in[0], in[1], in[2], NULL, true, 0.7)) \
+    X(attention_seen, attention(in, true)) \
+    X(attention_bias, attention(in, false))
+
 #define ACTIVATIONS(X) \
     X(leaky_relu, jot_leaky_relu(in[0], 0.2)) \
     X(prelu, jot_prelu(in[0], in[1])) \
@@ -188,7 +204,7 @@ ctc(jot_Var x, jot_Reduction r)
     X(var_keep, jot_var(in[0], JOT_DIMS(1), 2, true)) \
     X(std, jot_std(in[0], JOT_DIMS(1), 1, false))
 
-#define COMPOSITIONS(X) ACTIVATIONS(X) LOSSES(X) NORMS(X)
+#define COMPOSITIONS(X) ATTENTION(X) ACTIVATIONS(X) LOSSES(X) NORMS(X)
 REF_BUILDS(COMPOSITIONS)
 
 /* ---- what no table says ---- */
@@ -303,6 +319,10 @@ check_launches(void)
     jot_Var t = jot_param(c, JOT_F32, JOT_SHAPE(16, 64), NULL), in[3] = {x, t, t};
     jot_Var l = jot_param(c, JOT_I32, JOT_SHAPE(16), NULL);
     jot_Var image = jot_param(c, JOT_F32, JOT_SHAPE(4, 8, 6, 6), NULL);
+    jot_Var q = jot_param(c, JOT_F32, JOT_SHAPE(2, 4, 64, 32), NULL), qkv[3] = {q, q, q};
+    jot_run(c, jot_vars(3, qkv));
+    jot_data(jot_attention(q, q, q, NULL, true, 0));
+    CHECK(jot_stats(c).last_kernels == 1, "attention: %u kernels", jot_stats(c).last_kernels);
     launches("mse", jot_mse(x, t), in, 2, 1, 1);
     launches("huber", jot_huber_loss(x, t, 1, MEAN), in, 2, 1, 1);
     launches("bce with logits", jot_bce_with_logits_loss(x, t, NULL, NULL, MEAN), in, 1, 1, 1);
@@ -410,6 +430,11 @@ check_errors(void)
             "ctc_loss: blank: 0..4 asked", "5 found");
     refused(jot_ctc_loss(zeros(3, 4, 2, 5, 0), jot_cast(m, JOT_I32), l, l, 0, MEAN), JOT_ESHAPE,
             "ctc_loss: times: 2 elements", "3 found");
+    refused(jot_attention(m, m, v, NULL, false, 0), JOT_ESHAPE, "attention: q, k, v: rank",
+            "1 found");
+    refused(jot_attention(m, m, zeros(2, 4, 5, 0, 0), NULL, false, 0), JOT_ESHAPE,
+            "attention: k, v: k of 5 columns (q's) and v of 3 rows", "5 and 4 found");
+    refused(jot_attention(m, m, m, &m, false, 0), JOT_ESHAPE, "attention: mask", "15 elements");
     refused(jot_multi_margin_loss(m, v, 1, MEAN), JOT_EDTYPE, "multi_margin_loss: labels", "f32");
     refused(jot_cosine_embedding_loss(m, m, zeros(1, 5, 0, 0, 0), 0, MEAN), JOT_ESHAPE,
             "cosine_embedding_loss: y: (3) asked", "5 elements found");

@@ -142,4 +142,14 @@ NORMS = [
     ('var_keep', [(3, 5)], lambda x: torch.var(x, 1, correction=2, keepdim=True)),
     ('std', [(3, 5)], lambda x: torch.std(x, 1)),
 ]
-CASES = ACTIVATIONS + LOSSES + NORMS
+QKV = [(2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 2)]
+SEEN = (torch.arange(24) % 3 > 0).reshape(4, 6)
+ATTENTION = [
+    ('attention', QKV, F.scaled_dot_product_attention),
+    ('attention_causal', [(3, 4), (5, 4), (5, 2)],
+     lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.7)),
+    ('attention_seen', QKV, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, SEEN)),
+    ('attention_bias', QKV + [(3, 4, 6)],
+     lambda q, k, v, b: F.scaled_dot_product_attention(q, k, v, b)),
+]
+CASES = ATTENTION + ACTIVATIONS + LOSSES + NORMS
