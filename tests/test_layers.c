@@ -2,7 +2,7 @@
  * gradients and against finite differences to second order, on the default backend and on the
  * interpreter; integers, nothing, numbers at the ends; how many kernels they are; wrong arguments.
  *
- * Guards: nn/activation.c, nn/ctc.c, nn/loss.c, nn/loss_label.c, nn/loss_margin.c, nn/norm.c,
+ * Guards: nn/activation.c, nn/loss/ctc.c, nn/loss/pair.c, nn/loss/label.c, nn/loss/margin.c, nn/norm.c,
  * nn/norm_p.c, nn/nn.c. */
 #include "core.h"
 #include "nn.h"

@@ -1,4 +1,4 @@
-/* nn/loss_label.c - losses of class labels: logits or logarithms (n, c, ...), labels (n, ...).
+/* nn/loss/label.c - losses of class labels: logits or logarithms (n, c, ...), labels (n, ...).
  *
  *     logits --log_softmax--> (n, c, ...) --reindex i0, @e0(i0, ...)--> (n, ...) --sum--> scalar
  *                                           labels (n, ...) --^
@@ -6,9 +6,9 @@
  * A label outside 0..c-1 makes the loss NaN: values are not known when the graph is built, and a
  * loss that quietly ignored such a row would be worse.
  *
- * Read before: nn/loss.c. After: nn/loss_margin.c. */
+ * Read before: nn/loss/pair.c. After: nn/loss/margin.c. */
 #include "nn.h"
-#include "nn/loss.h"
+#include "nn/loss/loss.h"
 
 jot_Var
 jot_cross_entropy(jot_Var logits, jot_Var labels)

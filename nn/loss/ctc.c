@@ -1,4 +1,4 @@
-/* nn/ctc.c - connectionist temporal classification (Graves et al. 2006): the probability of all
+/* nn/loss/ctc.c - connectionist temporal classification (Graves et al. 2006): the probability of all
  * ways to stretch labels over time, blanks in between.
  *
  *     states   blank l1 blank l2 ... blank: 2 s + 1 of them
@@ -8,9 +8,9 @@
  * is kept of it than its gradient asks for. What cannot be is -1e30, since from -inf to -inf there
  * is no distance.
  *
- * Read before: nn/loss_label.c. After: nn/loss_margin.c. */
+ * Read before: nn/loss/label.c. After: nn/loss/margin.c. */
 #include "nn.h"
-#include "nn/loss.h"
+#include "nn/loss/loss.h"
 
 static const double ctc_never = -1e30;
 
