@@ -36,7 +36,7 @@ NO_EXPORT = plan/function/export.c io/export.c
 ALLSRC  = $(CORE) $(HOSTED)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-NNHDR   = nn.h $(wildcard nn/*.h)
+NNHDR   = nn.h $(wildcard nn/*.h nn/*/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h))
 OBJ     = $(SRC:%.c=$(B)/%.o)
@@ -52,7 +52,7 @@ all: $(B)/libjot.a
 # POSIX and dlopen in the hosted files
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
 
-$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c)): $(NNHDR)
+$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c)): $(NNHDR)
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
