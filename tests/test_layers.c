@@ -1,6 +1,7 @@
 /* test_layers.c - attention, activations, losses and norms of nn.h against PyTorch's values and
  * gradients and against finite differences to second order, on the default backend and on the
- * interpreter; integers, nothing, numbers at the ends; how many kernels they are; wrong arguments.
+ * interpreter; integers, nothing, numbers at the ends; how many kernels they are; memory refused; wrong
+ * arguments.
  *
  * Guards: nn/activation.c, nn/loss/ctc.c, nn/loss/pair.c, nn/loss/label.c, nn/loss/margin.c, nn/norm.c,
  * nn/norm_p.c, nn/nn.c. */
@@ -485,6 +486,7 @@ main(void)
     backend = "interp";
     check_backend();
     check_differences_but("spectral_norm"); /* whose directions are taken for constants */
+    check_memory();
     check_errors();
     return DONE();
 }
