@@ -1,10 +1,10 @@
 /* test_layers.c - attention, activations, losses and norms of nn.h against PyTorch's values and
  * gradients and against finite differences to second order, on the default backend and on the
- * interpreter; integers, nothing, numbers at the ends; how many kernels they are; memory refused; wrong
- * arguments.
+ * interpreter; integers, nothing, numbers at the ends; how many kernels they are; memory refused;
+ * wrong arguments.
  *
- * Guards: nn/activation.c, nn/loss/ctc.c, nn/loss/pair.c, nn/loss/label.c, nn/loss/margin.c, nn/norm.c,
- * nn/norm_p.c, nn/nn.c. */
+ * Guards: nn/activation.c, nn/loss/ctc.c, nn/loss/label.c, nn/loss/margin.c, nn/loss/pair.c,
+ * nn/norm.c, nn/norm_p.c, nn/nn.c. */
 #include "core.h"
 #include "nn.h"
 #include "tests/ref/layers.h"

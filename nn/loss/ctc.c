@@ -1,5 +1,5 @@
-/* nn/loss/ctc.c - connectionist temporal classification (Graves et al. 2006): the probability of all
- * ways to stretch labels over time, blanks in between.
+/* nn/loss/ctc.c - connectionist temporal classification (Graves et al. 2006): the probability of
+ * all ways to stretch labels over time, blanks in between.
  *
  *     states   blank l1 blank l2 ... blank: 2 s + 1 of them
  *     a[t, j] = log p[t, state j] + log(e^a[t-1, j] + e^a[t-1, j-1] + e^a[t-1, j-2])
