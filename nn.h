@@ -183,6 +183,12 @@ JOT_API jot_Var jot_cross_entropy_loss(jot_Var x, jot_Var labels, const jot_Labe
 JOT_API jot_Var jot_cross_entropy_soft_loss(jot_Var x, jot_Var target,
                                             const jot_LabelLoss *options);
 
+/* Of sequences: x (t, n, c) are log-probabilities, labels (n, s) without blanks between them; row k
+ * has lengths[k] labels and times[k] moments (integers, at least 1). A loss is infinite where there
+ * are too few moments; a mean is one of losses over lengths. Unrolled: some kernels a moment. */
+JOT_API jot_Var jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths,
+                             int64_t blank, jot_Reduction reduction);
+
 /* With a margin, beyond which nothing is lost; y is 1 (alike, in order) or -1. */
 JOT_API jot_Var jot_margin_ranking_loss(jot_Var a, jot_Var b, jot_Var y, double margin,
                                         jot_Reduction reduction); /* max(0, margin - y (a - b)) */

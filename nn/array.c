@@ -44,6 +44,18 @@ jot_take(jot_Var x, int dim, int64_t position)
     return jot_leave(x.ctx, jot_squeeze(jot_narrow(x, dim, position, 1), dim));
 }
 
+/* All of several results, or none: where one is poison, each is. */
+static bool
+array_all(jot_Ctx *ctx, jot_Var *parts, int n)
+{
+    int made = 0;
+    while (made < n && jot_ok(parts[made]))
+        made++;
+    for (int k = 0; k < n && made < n; k++)
+        parts[k] = nn_poison(ctx);
+    return made == n;
+}
+
 bool
 jot_split(jot_Var x, int dim, jot_Ints sizes, jot_Var *parts)
 {
@@ -70,7 +82,7 @@ jot_split(jot_Var x, int dim, jot_Ints sizes, jot_Var *parts)
     }
     for (int k = 0; k < sizes.n; k++, at += sizes.v[k - 1])
         parts[k] = jot_narrow(x, dim, at, sizes.v[k]);
-    return sizes.n == 0 || jot_ok(parts[sizes.n - 1]);
+    return array_all(x.ctx, parts, sizes.n);
 }
 
 int
@@ -89,7 +101,7 @@ jot_chunk(jot_Var x, int dim, int n, jot_Var *parts)
         parts[made++] = jot_narrow(x, dim, at, size);
         at += size;
     } while (at < extent);
-    return made;
+    return array_all(x.ctx, parts, made) ? made : 0;
 }
 
 /* ---- in other places ---- */
@@ -256,7 +268,7 @@ jot_meshgrid(jot_Vars vectors, jot_Var *grids)
     }
     for (int k = 0; k < vectors.n; k++)
         grids[k] = jot_reindex(vectors.v[k], jot_ints(vectors.n, ext), jot_strs(1, &nn_axis[k]));
-    return vectors.n == 0 || jot_ok(grids[vectors.n - 1]);
+    return array_all(ctx, grids, vectors.n);
 }
 
 /* ---- other shapes ---- */

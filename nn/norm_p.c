@@ -4,7 +4,7 @@
  * The derivative of a root at 0 is infinite, and infinity times 0 is NaN: roots of 0 are not
  * computed (norm_root).
  *
- * Read before: nn/norm.c. After: nn/loss.c. */
+ * Read before: nn/norm.c. After: nn/loss/pair.c. */
 #include "nn.h"
 #include "nn/parts.h"
 

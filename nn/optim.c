@@ -20,7 +20,7 @@
  *     var   p0 m0 v0 | p1 m1 v1 | ... | b1^t b2^t     targets (of sgd: p, or p and b)
  *           their new values, in the same order
  *
- * Read before: nn/loss_margin.c. */
+ * Read before: nn/loss/margin.c. */
 #include <float.h>
 #include "nn.h"
 #include "nn/parts.h"

@@ -105,7 +105,7 @@ static inline bool
 nn_list(jot_Ctx *ctx, int n, bool given, const char *op, const char *arg)
 {
     if (n < 0 || (n && !given))
-        jot_raise(ctx, JOT_ERANGE, "%s: %s: a list asked, %d of none found", op, arg, n);
+        jot_raise(ctx, JOT_EUSE, "%s: %s: a list asked, %d elements of none found", op, arg, n);
     return n >= 0 && (!n || given);
 }
 

@@ -1,9 +1,10 @@
-/* test_layers.c - activations, losses and norms of nn.h against PyTorch's values and gradients and
- * against finite differences to second order, on the default backend and on the interpreter;
- * integers, nothing, numbers at the ends; how many kernels they are; wrong arguments.
+/* test_layers.c - activations, losses and norms of nn.h against PyTorch's values and
+ * gradients and against finite differences to second order, on the default backend and on the
+ * interpreter; integers, nothing, numbers at the ends; how many kernels they are; memory refused;
+ * wrong arguments.
  *
- * Guards: nn/activation.c, nn/loss.c, nn/loss_label.c, nn/loss_margin.c, nn/norm.c, nn/norm_p.c,
- * nn/nn.c. */
+ * Guards: nn/activation.c, nn/loss/ctc.c, nn/loss/label.c, nn/loss/margin.c, nn/loss/pair.c,
+ * nn/norm.c, nn/norm_p.c, nn/nn.c. */
 #include "core.h"
 #include "nn.h"
 #include "tests/ref/layers.h"
@@ -87,6 +88,16 @@ spectral(const jot_Var *in, int steps, bool direction)
     return direction ? u : w;
 }
 
+static jot_Var
+ctc(jot_Var x, jot_Reduction r)
+{
+    static const int32_t labels[9] = {1, 1, 2, 3, 4, 0, 2, 2, 2}, times[3] = {6, 4, 5};
+    static const int32_t lengths[3] = {3, 2, 1};
+    return jot_ctc_loss(jot_log_softmax(x, 2), jot_array(x.ctx, JOT_I32, JOT_SHAPE(3, 3), labels),
+                        jot_array(x.ctx, JOT_I32, JOT_SHAPE(3), times),
+                        jot_array(x.ctx, JOT_I32, JOT_SHAPE(3), lengths), 0, r);
+}
+
 #define ACTIVATIONS(X) \
     X(leaky_relu, jot_leaky_relu(in[0], 0.2)) \
     X(prelu, jot_prelu(in[0], in[1])) \
@@ -141,6 +152,8 @@ spectral(const jot_Var *in, int steps, bool direction)
     X(ce_soft, ce_soft(in, false, 0)) \
     X(ce_soft_all, ce_soft(in, true, 0.2)) \
     X(nll, nll(in[0])) \
+    X(ctc, ctc(in[0], MEAN)) \
+    X(ctc_none, ctc(in[0], NONE)) \
     X(margin_ranking, jot_margin_ranking_loss(in[0], in[1], sides(in[0]), 0.3, MEAN)) \
     X(hinge, jot_hinge_embedding_loss(in[0], sides(in[0]), 1.2, MEAN)) \
     X(soft_margin, jot_soft_margin_loss(in[0], sides(in[0]), MEAN)) \
@@ -216,6 +229,12 @@ check_ends(void)
     jot_Var none = jot_array(c, JOT_F32, JOT_SHAPE(3), low);
     CHECK(item(jot_logsumexp(none, JOT_DIMS(0), false)) == -INFINITY, "logsumexp of nothing");
     CHECK(item(jot_logsumexp(jot_neg(none), JOT_DIMS(0), false)) == INFINITY, "... of infinity");
+    static const int32_t two[2] = {1, 1}, time[1] = {2};
+    jot_Var short_of = jot_ctc_loss(jot_log_softmax(jot_zeros(c, JOT_F32, JOT_SHAPE(2, 1, 3)), 2),
+                                    jot_array(c, JOT_I32, JOT_SHAPE(1, 2), two),
+                                    jot_array(c, JOT_I32, JOT_SHAPE(1), time),
+                                    jot_array(c, JOT_I32, JOT_SHAPE(1), time), 0, SUM);
+    CHECK(item(short_of) == INFINITY, "a sequence without time: %g", item(short_of));
     CHECK(isnan(item(jot_std(zero, JOT_DIMS(0), 3, false))), "a deviation with nothing left");
     static const int32_t wrong[4] = {1, 7, -1, 0};
     jot_LabelLoss o = {NONE, NULL, 0, true, -1};
@@ -285,6 +304,10 @@ check_launches(void)
     jot_Var t = jot_param(c, JOT_F32, JOT_SHAPE(16, 64), NULL), in[3] = {x, t, t};
     jot_Var l = jot_param(c, JOT_I32, JOT_SHAPE(16), NULL);
     jot_Var image = jot_param(c, JOT_F32, JOT_SHAPE(4, 8, 6, 6), NULL);
+    jot_Var q = jot_param(c, JOT_F32, JOT_SHAPE(2, 4, 64, 32), NULL), qkv[3] = {q, q, q};
+    jot_run(c, jot_vars(3, qkv));
+    jot_data(jot_attention(q, q, q, &(jot_Attention){.causal = true}));
+    CHECK(jot_stats(c).last_kernels == 1, "attention: %u kernels", jot_stats(c).last_kernels);
     launches("mse", jot_mse(x, t), in, 2, 1, 1);
     launches("huber", jot_huber_loss(x, t, 1, MEAN), in, 2, 1, 1);
     launches("bce with logits", jot_bce_with_logits_loss(x, t, NULL, NULL, MEAN), in, 1, 1, 1);
@@ -388,6 +411,10 @@ check_errors(void)
     refused(jot_nll_loss(m, l, &weight), JOT_ESHAPE, "nll_loss: weight: (5) asked", "3 elements");
     refused(jot_cross_entropy_soft_loss(m, m, &ignore), JOT_EUSE, "cross_entropy_soft_loss",
             "ignore");
+    refused(jot_ctc_loss(zeros(3, 4, 3, 5, 0), jot_cast(m, JOT_I32), l, l, 5, MEAN), JOT_ERANGE,
+            "ctc_loss: blank: 0..4 asked", "5 found");
+    refused(jot_ctc_loss(zeros(3, 4, 2, 5, 0), jot_cast(m, JOT_I32), l, l, 0, MEAN), JOT_ESHAPE,
+            "ctc_loss: times: 2 elements", "3 found");
     refused(jot_multi_margin_loss(m, v, 1, MEAN), JOT_EDTYPE, "multi_margin_loss: labels", "f32");
     refused(jot_cosine_embedding_loss(m, m, zeros(1, 5, 0, 0, 0), 0, MEAN), JOT_ESHAPE,
             "cosine_embedding_loss: y: (3) asked", "5 elements found");
@@ -438,6 +465,7 @@ main(void)
     backend = "interp";
     check_backend();
     check_differences_but("spectral_norm"); /* whose directions are taken for constants */
+    check_memory();
     check_errors();
     return DONE();
 }

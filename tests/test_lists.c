@@ -3,6 +3,7 @@
  *
  * Guards: core.c, ops/element.c, ops/forms.c. */
 #include "expr.h"
+#include "nn.h"
 #include "tests/test.h"
 
 static const jot_Ints no_ints = {2, NULL};
@@ -82,6 +83,26 @@ reductions(jot_Ctx *c, jot_Var x)
                                                 JOT_NONE_STRS, no_vars));
 }
 
+/* Those of nn.h: what they hand on may be named instead. */
+static void
+compositions(jot_Ctx *c, jot_Var x)
+{
+    jot_Var out[2];
+
+    VAR("", jot_vector_norm(x, 2, no_ints, false));
+    VAR("", jot_logsumexp(x, no_ints, true));
+    VAR("variance", jot_var(x, no_ints, 1, false));
+    VAR("variance", jot_std(x, no_ints, 1, true));
+    VAR("uniform", jot_randint(c, JOT_I32, no_ints, 0, 3));
+    VAR("uniform", jot_exponential(c, JOT_F32, no_ints, 1));
+    VAR("uniform", jot_truncated_normal(c, JOT_F32, no_ints, 0, 1, -1, 1));
+    refused(c, jot_split(x, 0, no_ints, out), "split");
+    refused(c, jot_split(x, 0, JOT_DIMS(1, 1), NULL), "split");
+    refused(c, jot_chunk(x, 0, 2, NULL), "chunk");
+    CHECK(!jot_ok(jot_einsum("ij,jk", no_vars)) && !jot_meshgrid(no_vars, out), "without context");
+    CHECK(!jot_error(c), "%s", jot_message(c));
+}
+
 static void
 variables(jot_Ctx *c, jot_Var x)
 {
@@ -150,6 +171,7 @@ main(void)
 
     shapes(c, x);
     reductions(c, x);
+    compositions(c, x);
     variables(c, x);
     code(c, x);
     CHECK(jot_item(jot_sum(x, JOT_ALL_DIMS)) == 6, "the context works: %s", jot_message(c));

@@ -7,7 +7,7 @@
  * ccode/ir/operands.c, ccode/lower/bounds.c, ccode/lower/guard.c, ccode/lower/index.c,
  * ccode/lower/leaf.c, ccode/lower/value.c, ccode/schedule/choose.c, ccode/schedule/class.c,
  * ccode/schedule/make.c, ccode/schedule/sched.c, ccode/stencil/plane.c,
- * ccode/stencil/plane_text.c, ccode/stencil/stencil.c, ccode/verify/back.c, nn/conv.c, nn/loss.c,
+ * ccode/stencil/plane_text.c, ccode/stencil/stencil.c, ccode/verify/back.c, nn/conv.c, nn/loss/pair.c,
  * nn/math.c, nn/nn.c, nn/optim.c, ops/rewrite/again.c, plan/compile.c, plan/kernel.c,
  * plan/known.c, plan/layout/copy.c, plan/layout/uses.c, plan/memory.c, plan/parallel.c,
  * plan/text.c. */

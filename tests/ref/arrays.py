@@ -54,7 +54,18 @@ INDEX = [
     ('searchsorted', [(3, 5)],
      lambda x: torch.searchsorted(torch.arange(-1.5, 1.6, 0.25), x.detach()).double()),
 ]
+def einsum(spec):
+    return lambda *xs: torch.einsum(spec, *xs)
+
+
 PRODUCTS = [
+    ('einsum_bmm', [(2, 3, 4), (2, 4, 5)], einsum('bij,bjk->bik')),
+    ('einsum_turned', [(3, 4), (5, 4)], einsum('ij,kj->ki')),
+    ('einsum_chain', [(2, 3), (3, 4), (4, 2)], einsum('ij,jk,kl->il')),
+    ('einsum_all', [(2, 3), (3, 2), (3,)], einsum('ij,ji,j->')),
+    ('einsum_trace', [(2, 3, 3)], einsum('bii->b')),
+    ('einsum_implied', [(3, 4), (2, 3)], einsum('ba,cb')),
+    ('einsum_one', [(2, 1, 3), (2, 4, 3)], einsum('bij, bij -> bi')),
     ('outer', [(3,), (4,)], torch.outer),
     ('cross', [(2, 3), (2, 3)], lambda a, b: torch.linalg.cross(a, b, dim=1)),
     ('kron', [(2, 3), (3, 2)], torch.kron),

@@ -212,6 +212,57 @@ check_differences(void)
     check_differences_but("");
 }
 
+/* ---- memory refused ---- */
+
+static long ref_left; /* allocations that are granted */
+
+static inline void *
+ref_refuse(void *ud, void *p, size_t old_nbytes, size_t new_nbytes)
+{
+    (void)ud, (void)old_nbytes;
+    if (!new_nbytes)
+        free(p);
+    return new_nbytes && ref_left-- > 0 ? realloc(p, new_nbytes) : NULL;
+}
+
+/* r built with n allocations: poison that says why, or a value. Is it enough? */
+static inline bool
+ref_built(const RefCase *r, long n)
+{
+    const long plenty = 1000000;
+    jot_Config config;
+    jot_Var in[5];
+    int64_t ext[5];
+    memset(&config, 0, sizeof config);
+    config.backend = "interp";
+    config.hooks.realloc = ref_refuse;
+    config.give_back = 1;
+    ref_left = plenty;
+    jot_Ctx *c = jot_open(&config);
+    for (int k = 0; k < r->inputs; k++)
+        in[k] = ref_array(c, JOT_F32, ints_of(&r->in[k], ext), k + 1, 1);
+    ref_left = n;
+    jot_Var y = build(r->name, in);
+    bool ok = jot_ok(y);
+    ref_left = plenty;
+    CHECK(ok || jot_error(c) == JOT_EMEM, "%s, %ld: %s", r->name, n, jot_message(c));
+    CHECK(!ok || jot_data(y), "%s, %ld: %s", r->name, n, jot_message(c));
+    jot_clear(c);
+    jot_pop(c);
+    CHECK(jot_error(c) == JOT_EUSE, "%s, %ld: a scope was left open", r->name, n);
+    jot_close(c);
+    return ok;
+}
+
+/* Each case with the first, the second, ... allocation of its building refused. */
+static inline void
+check_memory(void)
+{
+    for (int k = 0; k < CASES; k++)
+        for (long n = 0; !ref_built(&ref_cases[k], n); n++)
+            continue;
+}
+
 /* ---- wrong arguments ---- */
 
 static jot_Ctx *ec;

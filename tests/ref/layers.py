@@ -30,6 +30,11 @@ def spectral(w, u, steps):
     return w / torch.dot(u, m @ v), u
 
 
+def ctc(x, reduction):
+    return F.ctc_loss(F.log_softmax(x, 2), torch.tensor([[1, 1, 2], [3, 4, 0], [2, 2, 2]]),
+                      torch.tensor([6, 4, 5]), torch.tensor([3, 2, 1]), 0, reduction)
+
+
 P = torch.sigmoid
 T = lambda t: torch.sigmoid(t).detach()
 ACT = [(5, 8)]
@@ -96,6 +101,8 @@ LOSSES = [
     ('ce_soft_all', [(2, 5, 3), (2, 5, 3)],
      lambda x, t: F.cross_entropy(x, F.softmax(t, 1), WEIGHT, label_smoothing=0.2)),
     ('nll', [(2, 5, 3)], lambda x: F.nll_loss(x, labels(2, 3), WEIGHT, ignore_index=2)),
+    ('ctc', [(6, 3, 5)], lambda x: ctc(x, 'mean')),
+    ('ctc_none', [(6, 3, 5)], lambda x: ctc(x, 'none')),
     ('margin_ranking', [(7,), (7,)], lambda a, b: F.margin_ranking_loss(a, b, sides(7), 0.3)),
     ('hinge', [(7,)], lambda x: F.hinge_embedding_loss(x, sides(7), 1.2)),
     ('soft_margin', [(7,)], lambda x: F.soft_margin_loss(x, sides(7))),

@@ -1,4 +1,4 @@
-/* nn/loss_label.c - losses of class labels: logits or logarithms (n, c, ...), labels (n, ...).
+/* nn/loss/label.c - losses of class labels: logits or logarithms (n, c, ...), labels (n, ...).
  *
  *     logits --log_softmax--> (n, c, ...) --reindex i0, @e0(i0, ...)--> (n, ...) --sum--> scalar
  *                                           labels (n, ...) --^
@@ -6,9 +6,9 @@
  * A label outside 0..c-1 makes the loss NaN: values are not known when the graph is built, and a
  * loss that quietly ignored such a row would be worse.
  *
- * Read before: nn/loss.c. After: nn/loss_margin.c. */
+ * Read before: nn/loss/pair.c. After: nn/loss/margin.c. */
 #include "nn.h"
-#include "nn/loss.h"
+#include "nn/loss/loss.h"
 
 jot_Var
 jot_cross_entropy(jot_Var logits, jot_Var labels)
@@ -101,11 +101,12 @@ label_weigh(jot_Var x, const jot_Var *w)
 static jot_Var
 label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o)
 {
-    jot_Var y = jot_neg(label_pick(lp, labels)), w, n;
-    w = o->weight ? label_pick(loss_as(*o->weight, lp), labels) : jot_ones(lp.ctx, jot_dtype(lp),
-                                                                          jot_shape(labels));
-    if (o->weight)
+    jot_Var y = jot_neg(label_pick(lp, labels)), w = {0};
+    if (o->weight) {
+        w = label_pick(loss_as(*o->weight, lp), labels);
         y = jot_mul(y, w);
+    } else if (o->ignore)
+        w = jot_ones(lp.ctx, jot_dtype(lp), jot_shape(labels));
     if (o->smoothing > 0) {
         jot_Var all = jot_sum(label_weigh(lp, o->weight), JOT_DIMS(1));
         y = jot_sub(jot_scale(y, 1 - o->smoothing),
@@ -118,8 +119,7 @@ label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o)
     }
     if (o->reduction != JOT_REDUCTION_MEAN || (!o->weight && !o->ignore))
         return loss_end(y, o->reduction);
-    n = jot_sum(w, JOT_ALL_DIMS);
-    return jot_leave(lp.ctx, jot_div(jot_sum(y, JOT_ALL_DIMS), n));
+    return jot_leave(lp.ctx, jot_div(jot_sum(y, JOT_ALL_DIMS), jot_sum(w, JOT_ALL_DIMS)));
 }
 
 jot_Var

@@ -1,9 +1,9 @@
-/* nn/loss_margin.c - losses of pairs that are alike (y = 1) or not (y = -1), and of classes, which
+/* nn/loss/margin.c - losses of pairs that are alike (y = 1) or not (y = -1), and of classes, which
  * ask for a margin: nothing is lost beyond it.
  *
- * Read before: nn/loss_label.c. After: nn/optim.c. */
+ * Read before: nn/loss/label.c. After: nn/optim.c. */
 #include "nn.h"
-#include "nn/loss.h"
+#include "nn/loss/loss.h"
 
 /* y > 0 ? like : unlike */
 static jot_Var

@@ -1,13 +1,13 @@
-/* nn/loss.c - losses of pairs: what x should have been stands beside it, element by element.
+/* nn/loss/pair.c - losses of pairs: what x should have been stands beside it, element by element.
  *
  *     x, target --element-wise--> a loss for each element --mean, sum--> scalar
  *
  * One pass over memory with what stands before it, its gradient another. Logarithms of what can be
  * 0 are computed of something else there (loss_log), since 0 * inf in a gradient would be NaN.
  *
- * Read before: nn/norm_p.c. After: nn/loss_label.c. */
+ * Read before: nn/norm_p.c. After: nn/loss/label.c. */
 #include "nn.h"
-#include "nn/loss.h"
+#include "nn/loss/loss.h"
 
 jot_Var
 jot_mse(jot_Var a, jot_Var b)

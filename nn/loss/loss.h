@@ -1,6 +1,6 @@
-/* nn/loss.h - how losses begin and end: checks, the dtype they are computed in, the reduction.
+/* nn/loss/loss.h - how losses begin and end: checks, the dtype they are computed in, the reduction.
  *
- * Read before: nn/parts.h. After: nn/loss.c. */
+ * Read before: nn/parts.h. After: nn/loss/pair.c. */
 #ifndef JOT_NN_LOSS_H
 #define JOT_NN_LOSS_H
 #include "nn.h"

@@ -1,0 +1,114 @@
+/* nn/loss/ctc.c - connectionist temporal classification (Graves et al. 2006): the probability of
+ * all ways to stretch labels over time, blanks in between.
+ *
+ *     states   blank l1 blank l2 ... blank: 2 s + 1 of them
+ *     a[t, j] = log p[t, state j] + log(e^a[t-1, j] + e^a[t-1, j-1] + e^a[t-1, j-2])
+ *
+ * the last term only from a label to another one. A step for each moment: element-wise, and no more
+ * is kept of it than its gradient asks for. What cannot be is -1e30, since from -inf to -inf there
+ * is no distance.
+ *
+ * Read before: nn/loss/label.c. After: nn/loss/margin.c. */
+#include "nn.h"
+#include "nn/loss/loss.h"
+
+static const double ctc_never = -1e30;
+
+/* v (n), integers */
+static bool
+ctc_rows(jot_Ctx *ctx, jot_Var v, int64_t n, const char *arg)
+{
+    static const char op[] = "ctc_loss";
+    if (!nn_rank_is(ctx, v, 1, op, arg, "(n)") || !nn_integer(v, op, arg))
+        return false;
+    if (jot_extent(v, 0) != n)
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: %lld elements asked (n of x), %lld found", op, arg,
+                  (long long)n, (long long)jot_extent(v, 0));
+    return jot_extent(v, 0) == n;
+}
+
+static bool
+ctc_check(jot_Ctx *ctx, jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths, int64_t blank)
+{
+    static const char op[] = "ctc_loss";
+    if (!nn_rank_is(ctx, x, 3, op, "x", "(t, n, c)") ||
+        !nn_rank_is(ctx, labels, 2, op, "labels", "(n, s)") || !nn_integer(labels, op, "labels") ||
+        !ctc_rows(ctx, times, jot_extent(x, 1), "times") ||
+        !ctc_rows(ctx, lengths, jot_extent(x, 1), "lengths"))
+        return false;
+    if (jot_extent(labels, 0) != jot_extent(x, 1) || jot_extent(x, 0) < 1) {
+        jot_raise(ctx, JOT_ESHAPE, "%s: labels: (%lld, s) and x of t > 0 asked, (%lld, s) and t of "
+                  "%lld found", op, (long long)jot_extent(x, 1), (long long)jot_extent(labels, 0),
+                  (long long)jot_extent(x, 0));
+        return false;
+    }
+    if (blank < 0 || blank >= jot_extent(x, 2))
+        jot_raise(ctx, JOT_ERANGE, "%s: blank: 0..%lld asked, %lld found", op,
+                  (long long)jot_extent(x, 2) - 1, (long long)blank);
+    return blank >= 0 && blank < jot_extent(x, 2);
+}
+
+/* a at state j - by, -1e30 before the first */
+static jot_Var
+ctc_before(jot_Var a, const char *at)
+{
+    return jot_reindex_ex(a, jot_shape(a), JOT_INDEX("i0", at), JOT_NONE_STRS, ctc_never,
+                          JOT_NONE_VARS);
+}
+
+/* The log-probability of being at state j when each row's time is over. */
+static jot_Var
+ctc_forward(jot_Var p, jot_Var state, jot_Var times, int64_t blank)
+{
+    jot_Ctx *ctx = p.ctx;
+    jot_Var never = jot_full(ctx, jot_dtype(p), JOT_SHAPE(), ctc_never);
+    jot_Var two = jot_reindex_ex(state, jot_shape(state), JOT_INDEX("i0", "i1-2"), JOT_NONE_STRS,
+                                 (double)blank, JOT_NONE_VARS);
+    jot_Var none = jot_full_int(ctx, jot_dtype(state), JOT_SHAPE(), blank);
+    jot_Var skip = jot_logical_and(jot_ne(state, none), jot_ne(state, two));
+    jot_Var first = jot_lt(jot_iota(ctx, JOT_I64, jot_shape(state), 1),
+                           jot_full_int(ctx, JOT_I64, JOT_SHAPE(), 2));
+    jot_Var a = jot_select(first, jot_take(p, 0, 0), never);
+    for (int64_t t = 1; t < jot_extent(p, 0); t++) {
+        jot_Var sum = jot_logaddexp(a, ctc_before(a, "i1-1"));
+        sum = jot_logaddexp(sum, jot_select(skip, ctc_before(a, "i1-2"), never));
+        jot_Var on = jot_gt(times, jot_full_int(ctx, JOT_I64, JOT_SHAPE(), t));
+        a = jot_select(jot_expand(on, 1), jot_add(sum, jot_take(p, 0, t)), a);
+    }
+    return a;
+}
+
+/* a at the last label's state, or at the blank behind it */
+static jot_Var
+ctc_end(jot_Var a, jot_Var lengths, const char *at)
+{
+    return jot_reindex_ex(a, jot_shape(lengths), JOT_INDEX("i0", at), JOT_NONE_STRS, ctc_never,
+                          JOT_VARS(lengths));
+}
+
+jot_Var
+jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths, int64_t blank,
+             jot_Reduction reduction)
+{
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, labels, times, lengths));
+    if (!ctc_check(ctx, x, labels, times, lengths, blank) ||
+        !loss_reduces(ctx, reduction, "ctc_loss"))
+        return nn_poison(ctx);
+    jot_DType dtype = nn_float_of(jot_dtype(x));
+    jot_push(ctx);
+    int64_t n = jot_extent(x, 1), states = 2 * jot_extent(labels, 1) + 1;
+    jot_Var state = jot_reindex_ex(labels, JOT_SHAPE(n, states), JOT_INDEX("i0", "i1/2"),
+                                   JOT_INDEX("i1%2"), (double)blank, JOT_NONE_VARS);
+    jot_Var p = jot_reindex_ex(nn_wide(x), JOT_SHAPE(jot_extent(x, 0), n, states),
+                               JOT_INDEX("i0", "i1", "@e0(i1,i2)"), JOT_NONE_STRS, nn_nan(),
+                               JOT_VARS(state));
+    jot_Var a = ctc_forward(p, state, times, blank);
+    jot_Var y = jot_neg(jot_logaddexp(ctc_end(a, lengths, "2*@e0(i0)"),
+                                      ctc_end(a, lengths, "2*@e0(i0)-1")));
+    jot_Var most = jot_full(ctx, jot_dtype(y), JOT_SHAPE(), -ctc_never / 2);
+    y = jot_select(jot_ge(y, most), jot_full(ctx, jot_dtype(y), JOT_SHAPE(), nn_infinity()), y);
+    if (reduction == JOT_REDUCTION_MEAN)
+        y = jot_div(y, jot_maximum(jot_cast(lengths, jot_dtype(y)),
+                                   jot_full(ctx, jot_dtype(y), JOT_SHAPE(), 1)));
+    return loss_end(jot_cast(y, dtype), reduction);
+}
