@@ -352,7 +352,7 @@ static const Refusal refused_texts[] = {
     {"y[i < j] = e[j]", JOT_EINDEX, "a bound is made of whole numbers and extents", 6},
     {"y[i] = pow(x[i,0])", JOT_EINDEX, "',' is expected: there are 2 operands", 17},
     {"y[i] = e[1125899906842624 * i + i]", JOT_ESHAPE, NULL, 0},
-    {"y[i] = e[9007199254740992 * i] for i < 2", JOT_EINDEX, "further than 2^50 from 0", 9},
+    {"y[i] = e[9007199254740992 * i] for i < 2", JOT_EINDEX, "further than 2^50 from 0", 26},
 };
 
 static void
