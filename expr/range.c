@@ -11,7 +11,7 @@
  *
  * An index is bounded as a linear form of the names, exactly, plus an interval for quotients, rests
  * and loads. The bounds of a larger range hold those of a smaller one, so the largest range is
- * found by bisection, whatever the form of the index.
+ * found by doubling and bisection, whatever the form of the index.
  *
  * Read before: expr/statement.c. After: expr/emit.c. */
 #include "expr/parts.h"
@@ -75,7 +75,7 @@ range_add(const Expr *e, RangeLine *l, int id, int64_t k)
     q = range_mul(&l->far, r.hi, k);
     l->lo += p < q ? p : q;
     l->hi += p < q ? q : p;
-    for (i = 0; i < JOT_MAX_RANK; i++)
+    for (i = 0; i < e->nnames; i++)
         l->k[i] += range_mul(&l->far, r.k[i], k);
 }
 
@@ -238,31 +238,33 @@ range_alone(Expr *e, bool loose)
     return true;
 }
 
+/* Does the site stay inside with this range of a name? */
 static bool
-range_inside(const Expr *e, const RangeLine *l, int64_t extent)
+range_holds(const Expr *e, const ExprSite *s, ExprName *name, int64_t ext)
 {
+    RangeLine l;
     int64_t lo, hi;
 
-    return range_bounds(e, l, &lo, &hi) && lo >= 0 && hi < extent;
+    name->ext = ext;
+    range_line(e, s->node, &l);
+    return range_bounds(e, &l, &lo, &hi) && lo >= 0 && hi < range_extent(e, s);
 }
 
 /* The largest range of `name` with which the site stays inside; RANGE_MOST: any. */
 static int64_t
-range_solve(Expr *e, const ExprSite *s, ExprName *name)
+range_solve(const Expr *e, const ExprSite *s, ExprName *name)
 {
-    int64_t extent = range_extent(e, s), low = 0, high = RANGE_MOST;
-    RangeLine l;
+    int64_t low = 0, high = 1; /* it holds with low */
 
-    while (extent && low < high) { /* it fits with low, and not with high + 1 */
-        name->ext = low + (high - low + 1) / 2;
-        range_line(e, s->node, &l);
-        if (range_inside(e, &l, extent))
-            low = name->ext;
-        else
-            high = name->ext - 1;
+    for (; high < RANGE_MOST && range_holds(e, s, name, high); high *= 2)
+        low = high;
+    while (high < RANGE_MOST && high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+
+        *(range_holds(e, s, name, middle) ? &low : &high) = middle;
     }
     name->ext = -1;
-    return low;
+    return high < RANGE_MOST ? low : RANGE_MOST;
 }
 
 static unsigned
@@ -372,7 +374,7 @@ range_check_truths(Expr *e)
     int k;
 
     for (k = 1; k < e->nnodes; k++) {
-        if (!e->node[k].index)
+        if (!e->node[k].index || (e->node[k].kind != EXPR_INFIX && e->node[k].kind != EXPR_NOT))
             continue;
         range_line(e, k, &l);
         if (l.far)

@@ -286,6 +286,7 @@ test_dtypes(void)
     gives("y[i] = x[i] for i < 1", bits, JOT_BOOL, 1);
     gives("y[i] = i // 2 + i % 2 for i < 5", bits, JOT_I64, 6);
     gives("y[i < 4] = 3", bits, JOT_I64, 12);
+    gives("y[i < 2] = 9007199254740992 * f64(x[i])", bits, JOT_F64, 9007199254740992.0);
     gives("y = 1e3 + .5 - 2.5e-1", bits, JOT_F32, 1000.25);
     gives("y = sqrt(16) + x.0", bits, JOT_F32, 7);
     gives("y[2*i + p < 5] += 1.0 for i < 3, p < 2", bits, JOT_F32, 5);
@@ -351,7 +352,7 @@ static const Refusal refused_texts[] = {
     {"y[i < j] = e[j]", JOT_EINDEX, "a bound is made of whole numbers and extents", 6},
     {"y[i] = pow(x[i,0])", JOT_EINDEX, "',' is expected: there are 2 operands", 17},
     {"y[i] = e[1125899906842624 * i + i]", JOT_ESHAPE, NULL, 0},
-    {"y[i] = e[9007199254740992 * i] for i < 2", JOT_EINDEX, "further than 2^50 from 0", 9},
+    {"y[i] = e[9007199254740992 * i] for i < 2", JOT_EINDEX, "further than 2^50 from 0", 26},
 };
 
 static void

@@ -268,10 +268,10 @@ expressions(void)
     for (k = 0; k < 60; k++)
         strcat(deep, "+x[i,j]");
     strcpy(index, "y[i,j] = ");
-    for (k = 0; k < 14; k++)
+    for (k = 0; k < 10; k++)
         strcat(index, "sin(");
     strcat(index, "x[((((((((i/2)*3+j)/2)*2+j)/3)*2+i)%7)/2)*2+i, (((j/2+1)/2*3)%5+j)/2 else 1]");
-    for (k = 0; k < 14; k++)
+    for (k = 0; k < 10; k++)
         strcat(index, ")");
     y = jot_mul(jot_expr(ctx, deep, JOT_NAMED(x)),
                 jot_expr(ctx, strcat(index, "for i < 30, j < 40"), JOT_NAMED(x)));
