@@ -12,9 +12,9 @@
  *
  * Written with the public header alone; every composition works in a scope of its own.
  *
- * Read before: nn/window.h. After: nn/pool.c. */
+ * Read before: nn/image/window.h. After: nn/image/pool.c. */
 #include "nn.h"
-#include "nn/window.h"
+#include "nn/image/window.h"
 
 /* (n, o, h'.., c, kh..); with groups, an axis of their own that is a batch to the contraction,
  * (n, g, o/g, h'.., c/g, kh..), where channel i1*(o/g) + i2 is named at once, so that nothing with

@@ -3,7 +3,7 @@
  * second order, on the default backend and on the interpreter; extents of 0, NaN and ties, how many
  * kernels each is, and what is said to wrong arguments.
  *
- * Guards: nn/conv.c, nn/image.c, nn/pool.c, nn/sample.c. */
+ * Guards: nn/conv.c, nn/image/image.c, nn/image/pool.c, nn/image/sample.c. */
 #include "core.h"
 #include "nn.h"
 #include "tests/ref/windows.h"

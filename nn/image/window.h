@@ -1,5 +1,5 @@
-/* nn/window.h - windows over images, which convolutions, pools and patches share: their extents and
- * checks, and index expressions being written.
+/* nn/image/window.h - windows over images, which convolutions, pools and patches share: their
+ * extents and checks, and index expressions being written.
  *
  * An image is (n, c, ...) with 1 to 3 dimensions behind its channels; d counts these from 0. A
  * window's position i and place k in it are one of the image's: i * stride + k * dilation - pad.

@@ -1,13 +1,13 @@
-/* nn/sample.c - images read at computed positions: grids, boxes.
+/* nn/image/sample.c - images read at computed positions: grids, boxes.
  *
  *     p = coordinate            l = floor(p), an index @e0(..)        1 - (p - l), p - l
  *     out = sum over taps k of x[n, c, l + k ..] * weight(k) ..
  *
  * The gradient by x adds at random; that by a position flows through the weights.
  *
- * Read before: nn/image.c. After: nn/nn.c. */
+ * Read before: nn/image/image.c. After: nn/nn.c. */
 #include "nn.h"
-#include "nn/window.h"
+#include "nn/image/window.h"
 
 /* Positions in one dimension of x: the row below as an i64, and weights with a last dimension of
  * two taps, or (nearest) none of both but the row. */

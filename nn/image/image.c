@@ -1,4 +1,4 @@
-/* nn/image.c - images that change their extents: padding, resizing, shuffles, patches.
+/* nn/image/image.c - images that change their extents: padding, resizing, shuffles, patches.
  *
  *     out[n, c, i] = sum over k of x[n, c, floor(p(i)) + k - before] * weight(i, k)    resized
  *
@@ -8,10 +8,10 @@
  * window's places are, so the gradient is one sum, too. All else here is a reindex or its
  * transposed.
  *
- * Read before: nn/window.h. After: nn/sample.c. */
+ * Read before: nn/image/window.h. After: nn/image/sample.c. */
 #include <float.h>
 #include "nn.h"
-#include "nn/window.h"
+#include "nn/image/window.h"
 
 /* ---- padding ---- */
 
