@@ -161,7 +161,10 @@ check_kernels(const char *name, jot_Var y, unsigned most)
 static void
 check_fusion(void)
 {
-    jot_Ctx *c = open_ctx();
+    jot_Config config;
+    memset(&config, 0, sizeof config);
+    config.policy = "reward", config.layout = "chosen", config.cache_dir = "";
+    jot_Ctx *c = jot_open(&config);
     jot_Var x = ref_array(c, JOT_F32, JOT_SHAPE(2, 4, 8, 8), 1, 1), g;
     jot_Var grid = ref_array(c, JOT_F32, JOT_SHAPE(2, 3, 4, 2), 2, 1);
     check_kernels("max_pool", jot_max_pool(x, POOL(.size = {2, 2})), 1);
