@@ -16,22 +16,22 @@ extern "C" {
 
 /* ---- windows over images ------------------------------------------------------------------ */
 
-/* An image x is (n, c, ...) with 1 to 3 dimensions behind its channels. A list of 3 has a number for
- * each of these; those that x has not are not looked at. Extents of 0 before them are allowed. */
+/* An image x is (n, c, ...) with 1 to 3 dimensions behind its channels. A list of 3 has a number
+ * for each of these; those that x has not are not looked at. Batches of 0 are allowed. */
 typedef struct {
     int stride[3], pad[3], dilation[3], groups; /* 0: 1, 0, 1, 1 */
     int out_pad[3]; /* conv_transpose: rows more at the end, fewer than stride or dilation */
     bool same;      /* conv: pad for one result per stride begun, the odd row at the end */
 } jot_ConvNd;
-/* x (n, c, ...), w (o, c / groups, k...) -> (n, o, ...), as jot_conv2d; bias (o), or an empty handle
- * for none. conv NULL: all fields 0. */
+/* x (n, c, ...), w (o, c / groups, k...) -> (n, o, ...), as jot_conv2d; bias (o), or an empty
+ * handle for none. conv NULL: all fields 0. */
 JOT_API jot_Var jot_conv(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv);
 /* The gradient of a convolution by its image: x (n, c, ...), w (c, o / groups, k...) -> (n, o, ...)
  * of extents (x - 1) stride - 2 pad + dilation (k - 1) + out_pad + 1. */
 JOT_API jot_Var jot_conv_transpose(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv);
 
 typedef struct {
-    int size[3], stride[3], pad[3], dilation[3]; /* 0: none, size, 0, 1; pad is at most half of size */
+    int size[3], stride[3], pad[3], dilation[3]; /* 0: none, size, 0, 1; pad <= size / 2 */
     bool ceil;    /* a last window may reach beyond the padding, if it begins before its end */
     bool exclude; /* avg_pool: padding does not count; what is beyond padding never does */
 } jot_PoolNd;
@@ -40,10 +40,11 @@ JOT_API jot_Var jot_max_pool(jot_Var x, const jot_PoolNd *pool); /* equal maxima
 JOT_API jot_Var jot_avg_pool(jot_Var x, const jot_PoolNd *pool);
 /* (sum of |x|^p)^(1/p), p > 0 and finite; padding counts as zeros. */
 JOT_API jot_Var jot_lp_pool(jot_Var x, double p, const jot_PoolNd *pool);
-/* i64 positions of the maxima, in the image read row by row: the first of equals, NaN the largest. */
+/* i64 positions of the maxima in the image, row by row: the first of equals, NaN the largest. */
 JOT_API jot_Var jot_max_pool_at(jot_Var x, const jot_PoolNd *pool);
-/* The other way: an image of the extents `image`, with x's elements at the positions `at` (integers,
- * of x's shape), 0 elsewhere. Those of one position add up; outside the image they are dropped. */
+/* The other way: an image of the extents `image`, with x's elements at the positions `at`
+ * (integers, of x's shape), 0 elsewhere. Those of one position add up; outside the image they are
+ * dropped. */
 JOT_API jot_Var jot_max_unpool(jot_Var x, jot_Var at, jot_Ints image);
 /* To extents `out` (0: x's own, one per dimension of the image): position i is of the rows from
  * floor(i x / out) to ceil((i + 1) x / out). */
@@ -61,8 +62,8 @@ JOT_API jot_Var jot_global_max_pool(jot_Var x);
 typedef enum { JOT_PAD_REFLECT, JOT_PAD_REPLICATE, JOT_PAD_CIRCULAR } jot_PadMode;
 JOT_API jot_Var jot_pad_edges(jot_Var x, jot_PadMode mode, jot_Ints before, jot_Ints after);
 
-/* x (n, c, ...) to (n, c, ...) of extents `size`, or where that is 0 floor(x * scale). The middle of
- * row i of the result stands at (i + 1/2) / scale of x, or (align_corners) the first row at the
+/* x (n, c, ...) to (n, c, ...) of extents `size`, or where that is 0 floor(x * scale). The middle
+ * of row i of the result stands at (i + 1/2) / scale of x, or (align_corners) the first row at the
  * first and the last at the last. NEAREST takes row floor(i / scale), NEAREST_EXACT the one that
  * the middle is in, LINEAR and CUBIC weigh 2 and 4 rows per dimension, AREA means those that fall
  * on a row, as jot_adaptive_avg_pool. */
@@ -87,9 +88,9 @@ JOT_API jot_Var jot_channel_shuffle(jot_Var x, int64_t groups);
 JOT_API jot_Var jot_unfold(jot_Var x, jot_Ints size, const jot_ConvNd *conv);
 JOT_API jot_Var jot_fold(jot_Var x, jot_Ints image, jot_Ints size, const jot_ConvNd *conv);
 
-/* x (n, c, [d,] h, w) at the positions grid (n, ..., 2 or 3), which are (x, y[, z]) from -1 to 1: the
- * middles of the first and the last row (align_corners), or their outer edges. LINEAR or NEAREST
- * (halves to even); outside x are zeros, or (border) the end's rows. */
+/* x (n, c, [d,] h, w) at the positions grid (n, ..., 2 or 3), which are (x, y[, z]) from -1 to 1:
+ * the middles of the first and the last row (align_corners), or their outer edges. LINEAR or
+ * NEAREST (halves to even); outside x are zeros, or (border) the end's rows. */
 typedef struct { jot_ResizeMode mode; bool border, align_corners; } jot_GridSample;
 JOT_API jot_Var jot_grid_sample(jot_Var x, jot_Var grid, const jot_GridSample *sample);
 /* theta (n, d, d + 1), d 2 or 3 -> a grid (n, image..., d): theta times (x, y[, z], 1). */

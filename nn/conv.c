@@ -12,9 +12,9 @@
  *
  * Written with the public header alone; every composition works in a scope of its own.
  *
- * Read before: nn/window.h. After: nn/pool.c. */
+ * Read before: nn/image/window.h. After: nn/image/pool.c. */
 #include "nn.h"
-#include "nn/window.h"
+#include "nn/image/window.h"
 
 /* (n, o, h'.., c, kh..); with groups, an axis of their own that is a batch to the contraction,
  * (n, g, o/g, h'.., c/g, kh..), where channel i1*(o/g) + i2 is named at once, so that nothing with
@@ -71,8 +71,8 @@ conv_apply(const ConvSpace *s, jot_Var x, jot_Var w, const NnMap *from, const Nn
            jot_Ints shape)
 {
     jot_Ints space = jot_ints(s->rank, s->ext);
-    jot_Var p = jot_mul(jot_reindex(x, space, nn_map(from)),
-                        jot_reindex(w, space, nn_map(&s->weight)));
+    jot_Var xx = jot_reindex(x, space, nn_map(from));
+    jot_Var ww = jot_reindex(w, space, nn_map(&s->weight)), p = jot_mul(xx, ww);
     jot_DType d = jot_dtype(p); /* integers are summed in 64 bits, as jot_sum does */
     if (d < JOT_F16)
         p = jot_cast(p, d <= JOT_I64 ? JOT_I64 : JOT_U64);

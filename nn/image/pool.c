@@ -1,4 +1,4 @@
-/* nn/pool.c - pools: windows over an image, each reduced to one element.
+/* nn/image/pool.c - pools: windows over an image, each reduced to one element.
  *
  *     x (n,c,h,w) --reindex "i0" "i1" "i2*stride+i4*dilation-pad" ..--> (n,c,h',w',kh,kw)
  *                                                        --max, mean, sum of powers--> (n,c,h',w')
@@ -8,10 +8,10 @@
  * floor(i in / out) and differ in length: where their places end is a condition of the reindex. As
  * for convolutions, nobody stores windows.
  *
- * Read before: nn/window.h. After: nn/image.c. */
+ * Read before: nn/image/window.h. After: nn/image/image.c. */
 #include <float.h>
 #include "nn.h"
-#include "nn/window.h"
+#include "nn/image/window.h"
 
 /* x (n, c, ...) seen through windows (n, c, out..., size...). */
 typedef struct {

@@ -1,5 +1,5 @@
-/* nn/window.h - windows over images, which convolutions, pools and patches share: their extents and
- * checks, and index expressions being written.
+/* nn/image/window.h - windows over images, which convolutions, pools and patches share: their
+ * extents and checks, and index expressions being written.
  *
  * An image is (n, c, ...) with 1 to 3 dimensions behind its channels; d counts these from 0. A
  * window's position i and place k in it are one of the image's: i * stride + k * dilation - pad.
@@ -14,7 +14,7 @@ enum { NN_IMAGE_DIMS = 3 };
 /* Index expressions, one per dimension of what is read or added to. */
 typedef struct { const char *v[JOT_MAX_RANK]; int n, used; char s[4096]; } NnMap;
 
-/* The next one: each # of the form is the next of the numbers. What has no room is no expression. */
+/* The next one: each # of the form is the next number. What has no room is no expression. */
 static inline void
 nn_index(NnMap *m, const char *form, jot_Ints numbers)
 {

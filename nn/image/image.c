@@ -1,4 +1,4 @@
-/* nn/image.c - images that change their extents: padding, resizing, shuffles, patches.
+/* nn/image/image.c - images that change their extents: padding, resizing, shuffles, patches.
  *
  *     out[n, c, i] = sum over k of x[n, c, floor(p(i)) + k - before] * weight(i, k)    resized
  *
@@ -8,10 +8,10 @@
  * window's places are, so the gradient is one sum, too. All else here is a reindex or its
  * transposed.
  *
- * Read before: nn/window.h. After: nn/sample.c. */
+ * Read before: nn/image/window.h. After: nn/image/sample.c. */
 #include <float.h>
 #include "nn.h"
-#include "nn/window.h"
+#include "nn/image/window.h"
 
 /* ---- padding ---- */
 
@@ -149,9 +149,9 @@ image_nearest(jot_Var x, int dims, const ImageStep *s)
     return jot_reindex(x, jot_ints(rank, ext), nn_map(&map));
 }
 
-/* (taps, out): of linear 1 - f and f, of cubic the convolution of Keys (1981) with -0.75, where f is
- * what is left of p(i); the weight of a tap beyond an end of x belongs to the end's. A table, stored
- * as one, for its quotients cost more than what they weigh. */
+/* (taps, out): of linear 1 - f and f, of cubic the convolution of Keys (1981) with -0.75, where f
+ * is what is left of p(i); the weight of a tap beyond an end of x belongs to the end's. A table,
+ * stored as one, for its quotients cost more than what they weigh. */
 static jot_Var
 image_weights(jot_Ctx *ctx, const ImageStep *s, bool cubic, jot_DType dtype)
 {
@@ -371,6 +371,7 @@ jot_unfold(jot_Var x, jot_Ints size, const jot_ConvNd *conv)
     p.ext[1] = jot_extent(x, 1);
     jot_push(x.ctx);
     jot_Var y = jot_reindex(x, jot_ints(2 + 2 * p.dims, p.ext), nn_map(&p.map));
+    y = jot_stop_fuse(y); /* rows as they are: as columns they would be read by quotients */
     return jot_leave(x.ctx, jot_reshape(y, JOT_SHAPE(p.ext[0], p.ext[1] * inner, count)));
 }
 

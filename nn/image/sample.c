@@ -1,15 +1,15 @@
-/* nn/sample.c - images read at computed positions: grids, boxes.
+/* nn/image/sample.c - images read at computed positions: grids, boxes.
  *
  *     p = coordinate            l = floor(p), an index @e0(..)        1 - (p - l), p - l
  *     out = sum over taps k of x[n, c, l + k ..] * weight(k) ..
  *
  * The gradient by x adds at random; that by a position flows through the weights.
  *
- * Read before: nn/image.c. After: nn/nn.c. */
+ * Read before: nn/image/image.c. After: nn/nn.c. */
 #include "nn.h"
-#include "nn/window.h"
+#include "nn/image/window.h"
 
-/* Positions in one dimension of x: the row below as an i64, and weights with a last dimension of
+/* Positions in one dimension of x: the row below as an i32, and weights with a last dimension of
  * two taps, or (nearest) none of both but the row. */
 typedef struct { jot_Var row, weight; } SampleAt;
 
@@ -30,7 +30,7 @@ sample_linear(jot_Var p)
     jot_Var k = jot_iota(p.ctx, jot_dtype(p), jot_ints(rank + 1, ext), rank);
     jot_Var f = jot_expand(jot_sub(p, low), -1);
     jot_Var rise = jot_offset(jot_scale(k, 2), -1); /* -1 and 1 */
-    SampleAt at = {jot_cast(low, JOT_I64), jot_add(jot_mul(rise, f), jot_offset(jot_neg(k), 1))};
+    SampleAt at = {jot_cast(low, JOT_I32), jot_add(jot_mul(rise, f), jot_offset(jot_neg(k), 1))};
     return at;
 }
 
@@ -99,7 +99,7 @@ jot_grid_sample(jot_Var x, jot_Var grid, const jot_GridSample *sample)
     ext[1] = jot_extent(x, 1);
     for (int d = 0; d < dims; d++) {
         jot_Var p = sample_coordinate(x, g, dims, d, sample);
-        SampleAt at = {jot_cast(jot_round(p), JOT_I64), p};
+        SampleAt at = {jot_cast(jot_round(p), JOT_I32), p};
         if (linear)
             at = sample_linear(p);
         row[d] = at.row;
