@@ -175,13 +175,15 @@ ocl_from_source(Ocl *o, jot_Ctx *ctx, const char *what, const char *text, size_t
     return NULL;
 }
 
+/* A binary that nobody keeps is not asked for: PoCL compiles once more for it. */
 static void
 ocl_keep(Ocl *o, jot_Ctx *ctx, OclHandle program, Bytes key, Bytes text)
 {
     Bytes object = {NULL, 0};
     unsigned char *p;
 
-    if (o->cl.program_info(program, OCL_BINARY_SIZES, sizeof object.n, &object.n, NULL)
+    if (o->cache.fd < 0
+        || o->cl.program_info(program, OCL_BINARY_SIZES, sizeof object.n, &object.n, NULL)
         || !object.n)
         return;
     object.p = jot_mem_new(&ctx->mem, object.n, 1);
