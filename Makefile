@@ -148,7 +148,8 @@ test-long: all
 # what make test draws little of, drawn often; then all of it
 run-long: $(TESTS) $(EXAMPLES)
 	@$(MAKE) -s asan-build BYCC= LESS=
-	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" $(DEVICE1)" "$(B)/tests/test_fuzz 10000" \
+	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" $(DEVICE1)" \
+	    "tests/test_ports.sh $(B) all" "$(B)/tests/test_cuda --all" "$(B)/tests/test_fuzz 10000" \
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
@@ -183,11 +184,13 @@ mutate:
 # interpreter's on large operands (BYCC), and more than a few draws or refusals (LESS: PROGRAM/ARGUMENT).
 NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_flags \
           test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
-BYCC    = test_bounds test_blocks test_chain test_children test_choose test_contract test_contract_image test_conv \
-          test_drawn test_far test_forced test_gates test_half test_ir test_ir_random test_ir_text test_lazy \
-          test_moments test_pads test_prelude_bits test_prelude_vector test_sizes test_stencil test_target \
-          test_threads test_tiers test_types test_transpose test_winograd
-LESS    = test_determined/3 test_function/5 test_machines/3 test_tune/7
+BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
+          test_contract test_contract_image test_conv test_deep test_determined test_disk \
+          test_drawn test_far test_forced test_fork test_gates test_half test_ir test_ir_random \
+          test_ir_text test_lazy test_line_buffer test_moments test_pads test_prelude_bits \
+          test_prelude_vector test_sizes test_stack test_stencil test_strides test_target \
+          test_threads test_tiers test_transpose test_types test_winograd
+LESS    = test_function/5 test_machines/3 test_tune/7
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
 names   = $(patsubst %/,%,$(dir $(1)))
 ASAN    = $(filter-out $(NOTASAN) $(BYCC) $(call names,$(CUT)),$(notdir $(TESTS)))
