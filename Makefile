@@ -120,20 +120,26 @@ deps:
 	@tools/deps.sh
 
 test: deps
-	@$(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-tests
+	@$(MAKE) -s CFLAGS="-O1 -g1 -DJOT_CHECKED" B=$(B)/checked run-tests
 
-# The whole suite, side by side in this order, the longest first
+# The whole suite, side by side in this order, the longest first. PoCL does not optimise, which
+# halves its time; it does in AS_SHIPPED and in make test-long.
+run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
+AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
+# their time is optimisation of large kernels, which the others and make test-long have
+PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce choose contract contract_image forced gates ir sizes stencil types winograd)
 run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
-	    $(filter-out $(LONGEST) $(ALONE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
+	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
+	    $(filter-out $(LONGEST) $(ALONE) $(AS_SHIPPED) $(PLAIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
 	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
 
 FAKE    = "tests/test_fake.sh $(B)
 MODE    = "tests/test_modes.sh $(B)
 DEVICE1 = "tests/test_device.sh $(B) opencl
-LONGEST = $(FAKE) tiles" $(FAKE) drawn" "tests/test_sanitize.sh $(B)" $(MODE) three" $(MODE) schedule" $(MODE) layout" \
+LONGEST = $(FAKE) tiles" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh $(B)" $(MODE) three" $(MODE) schedule" $(MODE) layout" \
           $(MODE) paper" $(MODE) lanes" $(FAKE) refused" $(FAKE) 75" $(FAKE) 80" $(FAKE) 90" "tests/test_ports.sh $(B)" \
-          $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" $(DEVICE1) tests/test_nn" \
+          $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" \
           $(DEVICE1) tests/test_lazy tests/test_grad tests/test_element" \
           $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" \
           $(B)/tests/test_cuda
@@ -146,8 +152,9 @@ test-long: all
 
 # what make test draws little of, drawn often; then all of it
 run-long: $(TESTS) $(EXAMPLES)
-	@$(MAKE) -s asan-build BYCC=
-	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" "$(B)/tests/test_fuzz 10000" \
+	@$(MAKE) -s asan-build BYCC= LESS=
+	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" $(DEVICE1)" \
+	    "tests/test_ports.sh $(B) all" "$(B)/tests/test_cuda --all" "$(B)/tests/test_fuzz 10000" \
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
@@ -155,7 +162,7 @@ run-long: $(TESTS) $(EXAMPLES)
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
-	    $(filter-out $(ALONE),$(TESTS)) $(BYCC:%="tools/watched.sh $(B)/asan/tests/%") --alone $(ALONE)
+	    $(filter-out $(ALONE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE)
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
 test-cuda:
@@ -179,24 +186,27 @@ mutate:
 	    $(if $(MINUTES),--minutes $(MINUTES))
 
 # Sanitizers: the programs that touch every file, the campaigns shortened. NVRTC itself leaks; programs of devices
-# would skip, without one. The programs whose time is their compilers' (BYCC) are left to make test-long.
-NOTASAN = test_prelude test_prelude_text test_memory test_fuzz test_wild test_flags test_models test_cuda test_guard \
+# would skip, without one. Left to make test-long are the programs whose time is their compilers' or the
+# interpreter's on large operands (BYCC), and more than a few draws or refusals (LESS: PROGRAM/ARGUMENT).
+NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_flags \
           test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
-BYCC    = test_bounds test_blocks test_choose test_contract_image test_conv test_drawn test_far test_forced test_half test_ir \
-          test_ir_random test_ir_text test_pads test_prelude_bits test_prelude_vector test_sizes test_stencil \
-          test_target test_tiers test_types test_transpose test_winograd
-ASANALL = $(filter-out $(NOTASAN),$(notdir $(TESTS)))
-ASAN    = $(filter-out $(BYCC),$(ASANALL))
-ASANCUT = "tools/watched.sh $(B)/asan/tests/test_memory 7" "tools/watched.sh $(B)/asan/tests/test_fuzz 40" \
-          "tools/watched.sh $(B)/asan/tests/test_wild 100"
-WATCHED = $(ASAN:%="tools/watched.sh $(B)/asan/tests/%") $(ASANCUT)
-ASANCC  = -O1 -g -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined
+BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
+          test_contract test_contract_image test_conv test_deep test_determined test_disk \
+          test_drawn test_far test_forced test_fork test_gates test_half test_ir test_ir_random \
+          test_ir_text test_lazy test_line_buffer test_moments test_pads test_prelude_bits \
+          test_prelude_vector test_sizes test_stack test_stencil test_strides test_target \
+          test_threads test_tiers test_transpose test_types test_winograd
+LESS    = test_function/5 test_machines/3 test_tune/7
+CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
+names   = $(patsubst %/,%,$(dir $(1)))
+ASAN    = $(filter-out $(NOTASAN) $(BYCC) $(call names,$(CUT)),$(notdir $(TESTS)))
+WATCHED = $(foreach x,$(ASAN) $(CUT),"tools/watched.sh $(B)/asan/tests/$(subst /, ,$x)")
+ASANCC  = -O1 -g1 -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan-build:
-	@$(MAKE) -s CFLAGS="$(ASANCC)" B=$(B)/asan $(ASAN:%=$(B)/asan/tests/%) \
-	    $(B)/asan/tests/test_memory $(B)/asan/tests/test_fuzz $(B)/asan/tests/test_wild
+	@$(MAKE) -s CFLAGS="$(ASANCC)" B=$(B)/asan $(patsubst %,$(B)/asan/tests/%,$(ASAN) $(call names,$(CUT)))
 check-asan:
-	@$(MAKE) -s asan-build BYCC=
-	@$(MAKE) -s asan-run BYCC=
+	@$(MAKE) -s asan-build BYCC= LESS=
+	@$(MAKE) -s asan-run BYCC= LESS=
 asan-run:
 	@$(RUN) $(WATCHED)
 

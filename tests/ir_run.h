@@ -246,7 +246,7 @@ typedef void IrFn(void *const *buf, const int64_t *ints, const jot_Scalar *scala
                   int64_t phase, int64_t lo, int64_t hi);
 
 /* Compilers: flags that make any warning an error, but for that of passing wider vectors than the
- * processor has. IR_CC in the environment stands for all of them. */
+ * processor has. IR_CC in the environment stands for all of them; TEST_CC_FLAGS come behind. */
 static const char *const ir_cc[] = {
     "gcc -Wall -Wextra -Wpedantic -Werror -O1 -ffp-contract=off",
     "clang -Wall -Wextra -Wpedantic -Werror -O1 -ffp-contract=off",
@@ -268,9 +268,10 @@ ir_compile(int cc, const Text *text, const char *what)
     f = fopen(path, "w");
     fwrite(text->s, 1, text->n, f);
     fclose(f);
-    snprintf(cmd, sizeof cmd, "%s %s -shared -fPIC -o %s/k%d.so %s",
+    snprintf(cmd, sizeof cmd, "%s %s %s -shared -fPIC -o %s/k%d.so %s",
              getenv("IR_CC") ? getenv("IR_CC") : ir_cc[cc],
-             getenv("IR_CC") ? "" : "-std=c99", ir_dir, ir_files, path);
+             getenv("IR_CC") ? "" : "-std=c99",
+             getenv("TEST_CC_FLAGS") && cc != TCC ? getenv("TEST_CC_FLAGS") : "", ir_dir, ir_files, path);
     if (system(cmd) != 0) {
         CHECK(false, "%s: %s", what, cmd);
         return NULL;

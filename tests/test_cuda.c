@@ -23,6 +23,8 @@ static int vectors; /* PTX instructions that move 16 bytes, as long as it is not
 static int arch[32], narchs;
 static bool hopper; /* what 9.0 alone has is asked for: others sum term by term */
 static uint64_t compiled;
+static int texts;               /* so far */
+static bool turns;              /* each for one architecture, in turns; else for all */
 static unsigned registers, frame; /* most of an item so far: registers, bytes on a stack */
 
 /* The most of an attribute in the code, where each kernel has {4, its number, 8, 0, symbol,
@@ -41,7 +43,7 @@ attribute(Bytes object, int number)
     return most;
 }
 
-/* The text for each architecture; machine code must come out, and hold each kernel's name. */
+/* The text for each architecture, or the one whose turn it is; machine code must come out, and hold each kernel's name. */
 static bool
 compile_all(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
             KernelSym *sym, int n, void **module)
@@ -59,9 +61,12 @@ compile_all(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
             vectors++;
         jot_mem_free(&ctx->mem, ptx.p, ptx.n + 1);
     }
+    texts++;
     for (i = 0; i < narchs; i++) {
         Bytes object;
 
+        if (turns && i != texts % narchs)
+            continue;
         if (!jot_nvrtc_compile(nvrtc, ctx, what, text, nbytes, arch[i], false, &object))
             return false;
         compiled++;
@@ -281,6 +286,7 @@ main(int argc, char **argv)
     vectors = -1;
     test_vectors();
     test_registers();
+    turns = !all;
     test_programs("paper");
     test_tiles();
     test_hopper();

@@ -147,7 +147,7 @@ static void
 compile(const char *dir, const Text *text, int kernels, int lanes)
 {
     static const char *const cc[] = {
-        "gcc -std=c99 -O1 -Wall -Wextra -Wpedantic", "clang -std=c99 -O1 -Wall -Wextra -Wpedantic",
+        "gcc -std=c99 -O1 -Wall -Wextra -Wpedantic", "clang -std=c99 -Wall -Wextra -Wpedantic",
         "tcc -std=c99 -Wall"
     };
     size_t i;
@@ -212,7 +212,7 @@ int
 main(int argc, char **argv)
 {
     char dir[] = "/tmp/jot_textXXXXXX", cmd[64];
-    int programs = argc > 1 ? atoi(argv[1]) : 24;
+    int programs = argc > 1 ? atoi(argv[1]) : 10;
 
     if (!mkdtemp(dir))
         return 2;

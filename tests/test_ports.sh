@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/test_ports.sh BUILD - other processors than this one, by cross compilers and qemu.
+# tests/test_ports.sh BUILD [all] - other processors than this one, by cross compilers and qemu.
 #
 #   Cortex-M4, -M7, -M3   exported networks without an operating system or a C library: compiled
 #                         without a warning, the interpreter's values, weights in flash (ports_bare.c)
@@ -75,7 +75,8 @@ END
     unset JOT_LIBTCC
     mkdir "$dir/cache"
     b=$build/aarch64
-    tests="test_machine test_element test_run test_threads test_half"
+    tests="test_machine test_element test_run"
+    [ "$2" != all ] || tests="$tests test_threads test_half"
     # shellcheck disable=SC2046,SC2086
     if ! ${MAKE:-make} -s -j"$(nproc)" CC=aarch64-linux-gnu-gcc CFLAGS="-O1 -DJOT_CHECKED" B="$b" \
         $(for t in $tests test_fuzz; do echo "$b/tests/$t"; done) >"$dir/log" 2>&1; then

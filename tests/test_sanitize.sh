@@ -15,7 +15,7 @@ asan=$([ -n "$gcc" ] && gcc -print-file-name=libasan.so)
 cat >"$dir/cc" <<END
 #!/bin/sh
 : >"$dir/used"
-exec gcc "\$@" -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=float-cast-overflow,float-divide-by-zero
+exec gcc "\$@" -g1 -O0 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=float-cast-overflow,float-divide-by-zero
 END
 chmod +x "$dir/cc"
 printf 'int main(int n, char **v) { int a[2] = {0}; (void)v; return a[n]; }\n' >"$dir/t.c"

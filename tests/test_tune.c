@@ -610,8 +610,9 @@ check_arguments(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
+    int stride = argc > 1 ? atoi(argv[1]) : 1;
     char command[300];
     World w = {.members = MEMBERS, .fastest = 1};
     jot_Ctx *c;
@@ -637,7 +638,7 @@ main(void)
     if (!strcmp(backend, "tcc")) {
         for (int which = 0; which < 3; which++)
             check_drawn(which);
-        check_refused("", 1);
+        check_refused("", stride);
     } else
         SKIP("what takes hundreds of compiles: no libtcc");
     c = open_tuned(&w, fresh("probe"), MEMBERS - 1, NULL);
@@ -656,7 +657,7 @@ main(void)
         check_threads();
         if (!strcmp(backend, "tcc")) {
             check_two();
-            check_refused(fresh("refused"), 1);
+            check_refused(fresh("refused"), stride);
         }
     }
     snprintf(command, sizeof command, "rm -rf %s", place);

@@ -1,8 +1,9 @@
 #!/bin/sh
 # tools/cc-kept.sh ARGUMENT.. - the C compiler for the tests of one run (tools/run-tests.sh puts it on PATH as cc):
 # a kernel's text with the same flags is compiled once, KEPT is the folder of objects; all else is the
-# compiler's, KEPT_CC. Programs without a cache of their own meet each other's kernels there.
-from=; to=; before=; flags=
+# compiler's, KEPT_CC. Programs without a cache of their own meet each other's kernels there. Kernels get the flags
+# of TEST_CC_FLAGS, too (tools/plain.sh).
+from=; to=; before=; flags=$TEST_CC_FLAGS
 for a; do
     case $before in -o) to=$a ;; esac
     case $a in */kernel.c) from=$a ;; "$to") ;; *) flags="$flags $a" ;; esac
@@ -12,5 +13,6 @@ done
 name=$({ echo "$flags"; cat "$from"; } | sha1sum)
 name=$KEPT/${name%% *}
 cp "$name" "$to" 2>/dev/null && exit 0
-"$KEPT_CC" "$@" || exit
+# shellcheck disable=SC2086
+"$KEPT_CC" "$@" $TEST_CC_FLAGS || exit
 cp "$to" "$name.$$" 2>/dev/null && mv "$name.$$" "$name"

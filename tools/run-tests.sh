@@ -54,7 +54,8 @@ cd "$(dirname "$0")/.." || exit 1
 jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# side by side, what two programs compile is compiled once
+# side by side, what two programs compile is compiled once; no cache is read or filled that is not the run's
+export JOT_CACHE_DIR=
 export KEPT="$dir/kept" KEPT_CC
 KEPT_CC=$(command -v cc) && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
 trap 'for pid in "$dir"/*.pid; do kill "$(cat "$pid")"; done 2>/dev/null; exit 1' INT TERM HUP

@@ -131,13 +131,14 @@ ocl_refused(Ocl *o, jot_Ctx *ctx, const char *what, Bytes text, OclHandle progra
     jot_mem_free(&ctx->mem, log, n + 1);
 }
 
-/* The binary, if the driver gives it. */
+/* The binary, if the driver gives it; not if nobody keeps it: PoCL compiles once more for it. */
 static void
 ocl_binary(Ocl *o, jot_Ctx *ctx, OclHandle program, Bytes *object)
 {
     unsigned char *p;
 
-    if (o->cl.program_info(program, OCL_BINARY_SIZES, sizeof object->n, &object->n, NULL)
+    if (o->driver.cache.fd < 0
+        || o->cl.program_info(program, OCL_BINARY_SIZES, sizeof object->n, &object->n, NULL)
         || !object->n)
         return;
     object->p = jot_mem_new(&ctx->mem, object->n + 1, 1);
