@@ -374,7 +374,7 @@ check_rows(int64_t rows, int64_t n, size_t cache, bool found)
         machine.vector_nbytes = target[i].nbytes;
         if (!present[target[i].cc])
             continue;
-        if (!jot_rows_sched(&sched, &c->k, &machine)) {
+        if (!jot_rows_sched(&sched, &c->k, &machine, target[i].nbytes / 4)) {
             CHECK(!found, "%lld rows of %lld: not found", (long long)rows, (long long)n);
             continue;
         }

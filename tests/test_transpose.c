@@ -103,7 +103,7 @@ expect(const Transposed *t, bool which, int lanes, const int *cc)
 
     make_turned(&c, t);
     memset(&s, 0, sizeof s);
-    CHECK(jot_transpose_sched(&s, &c.k, lanes) == which, "%s, %d lanes: %s", t->what, lanes,
+    CHECK(jot_transpose_sched(&s, &c.k, NULL, lanes) == which, "%s, %d lanes: %s", t->what, lanes,
           which ? "not turned" : "turned");
     if (s.k) {
         CHECK(jot_sched_verify(&s, NULL), "%s, %d lanes: not legal", t->what, lanes);
@@ -163,7 +163,7 @@ test_others(void)
                 : ir_guarded(c, x, IC(0), AX(2), ISUB(AX(1), IC(1)), 0);
         ir_store(c, y, AX(1), AX(2), 0, 0, v);
         memset(&s, 0, sizeof s);
-        CHECK(!jot_transpose_sched(&s, &c->k, 16), sum ? "a sum is turned" : "a border is turned");
+        CHECK(!jot_transpose_sched(&s, &c->k, NULL, 16), sum ? "a sum is turned" : "a border is turned");
         ir_end(c);
     }
 }

@@ -17,6 +17,7 @@
  *
  * Read before: ccode/contract/contract.h, target/target.h. After: ccode/contract/sched.c. */
 #include "ccode/contract/make.h"
+#include "ccode/ir/respace.h"
 
 enum { WORDS_BITS = 32, WORDS_LEAST = 8 }; /* of a sum: below, packing is most of the work */
 
@@ -58,21 +59,18 @@ words_axis(const ContractMake *m)
 static uint32_t
 words_part(Kernel *k, const Value *load, int axis, int64_t ext, int parts, int part)
 {
-    Ix map[KERNEL_AXES], ix[JOT_MAX_RANK + 64 + 1], at, inside;
-    int64_t exts[KERNEL_AXES], known;
+    Ix ix[JOT_MAX_RANK + 64 + 1], at, inside;
     int n = load->ncond;
     uint32_t value;
-    Space space = jot_kernel_space(k, exts);
+    Respace r;
     jot_Scalar shift;
-    for (int x = 0; x < (int)k->axes.n; x++)
-        map[x] = jot_ix_axis(k->ix, x);
-    at = jot_ix_add(k->ix, jot_ix_scale(k->ix, map[axis], parts), jot_ix_const(k->ix, part));
-    map[axis] = at;
+    jot_respace_open(&r, k);
+    at = jot_ix_add(k->ix, jot_ix_scale(k->ix, r.place[axis], parts), jot_ix_const(k->ix, part));
+    jot_respace_place(&r, axis, at);
     for (int i = 0; i < load->nidx + n; i++)
-        ix[i] = jot_ix_subst(k->ix, k->ixs.v[load->at + (uint32_t)i], (int)k->axes.n, map, NULL,
-                             &space);
-    inside = jot_ix_lt(k->ix, at, jot_ix_const(k->ix, ext), &space);
-    if (!jot_ix_is_const(k->ix, inside, &known))
+        ix[i] = jot_respaced(&r, k->ixs.v[load->at + (uint32_t)i]);
+    inside = jot_respace_guard(&r, r.moved, at, ext);
+    if (inside)
         ix[load->nidx + n++] = inside;
     value = jot_v_cast(k, JOT_U32, jot_v_bits(k, load->buf, ix, n, ix + load->nidx));
     shift.u = (uint64_t)(part * (WORDS_BITS / parts));

@@ -193,6 +193,19 @@ jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond)
 }
 
 JOT_FN bool
+jot_kernel_bounds(const Kernel *k, const Value *load, uint32_t dims, uint32_t at, int n)
+{
+    int64_t known;
+    for (int i = 0; i < n; i++) {
+        Ix cond = k->ixs.v[at + (uint32_t)i];
+        if (!(jot_ix_is_const(k->ix, cond, &known) && known) &&
+            !(jot_kernel_bound_of(k, load, cond) & dims))
+            return false;
+    }
+    return true;
+}
+
+JOT_FN bool
 jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *space)
 {
     int64_t lo, hi;

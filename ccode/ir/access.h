@@ -54,6 +54,8 @@ JOT_FN bool jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, in
 /* The dimensions of a load of whose index the condition is a bound: index >= 0, or index < ext; as
  * a mask. */
 JOT_FN uint32_t jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond);
+/* Each of n conditions at `at` holds anyway, or is a bound of a dimension of the load in `dims`. */
+JOT_FN bool jot_kernel_bounds(const Kernel *k, const Value *load, uint32_t dims, uint32_t at, int n);
 /* All that an index of dimension d reads lies in memory, with the border. */
 JOT_FN bool jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *space);
 /* The condition is a bound of a dimension whose border has all that is read beyond, and of none

@@ -146,11 +146,12 @@ transpose_write(const Transpose *t, Sched *s, Kernel *k)
 }
 
 JOT_FN bool
-jot_transpose_sched(Sched *s, Kernel *k, int lanes)
+jot_transpose_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Transpose *t = jot_mem_new(k->mem, 1, sizeof *t);
     bool ok = t && lanes >= TRANSPOSE_LANES && k->values.n <= KERNEL_VALUES;
 
+    (void)target;
     if (ok) {
         t->k = k;
         t->lanes = lanes;

@@ -259,16 +259,12 @@ static bool
 plane_tile_fits(const Plane *p, const Value *load)
 {
     const Kernel *k = p->k;
-    int64_t nelem = 1, known;
+    int64_t nelem = 1;
     uint32_t bent = 0;
     for (int d = 0; d < load->nidx; d++)
         bent |= (uint32_t)(plane_bent(k, load, d) != 0) << d;
-    for (int i = 0; i < load->ncond; i++) { /* bounds that a border answers */
-        Ix cond = k->ixs.v[load->at + load->nidx + (uint32_t)i];
-        if (!(jot_ix_is_const(k->ix, cond, &known) && known) &&
-            !(jot_kernel_bound_of(k, load, cond) & bent))
-            return false;
-    }
+    if (!jot_kernel_bounds(k, load, bent, load->at + load->nidx, load->ncond))
+        return false; /* a border answers no more */
     for (int d = 0; d < load->nidx; d++) {
         int64_t lo, hi;
         if (!plane_bent(k, load, d))

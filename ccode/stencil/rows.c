@@ -87,17 +87,17 @@ rows_stores(const Kernel *k, uint64_t kept)
 }
 
 JOT_FN bool
-jot_rows_sched(Sched *s, Kernel *k, const Target *target)
+jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     bool *used = jot_mem_new(k->mem, KERNEL_VALUES, sizeof *used);
-    int inner = 0, rows = -1, lanes = target->vector_nbytes / 2; /* two vectors of f32 */
+    int inner = 0, rows = -1, wide = 2 * lanes;
     uint32_t sum = used && k->values.n <= KERNEL_VALUES
                  ? (jot_kernel_used(k, used), rows_sum(k, used, &inner)) : 0;
-    if (sum && lanes > 1 && k->axes.v[inner].ext >= 8 * lanes &&
+    if (sum && lanes > 1 && k->axes.v[inner].ext >= 8 * wide &&
         rows_stores(k, k->values.v[sum].free))
         rows = rows_axis(k, used, sum, inner, target);
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)
         return jot_sched_no(s, "not one long sum along rows that no cache holds");
-    return rows_write(s, k, sum, inner, rows, lanes) && jot_sched_verify(s, NULL);
+    return rows_write(s, k, sum, inner, rows, wide) && jot_sched_verify(s, NULL);
 }

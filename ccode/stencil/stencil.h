@@ -23,6 +23,6 @@ JOT_FN bool jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lan
 JOT_FN bool jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes);
 /* Several rows at a time of a matrix too large for the caches, each summed up with the same vector:
  * ccode/stencil/rows.c. False: the kernel is none. */
-JOT_FN bool jot_rows_sched(Sched *s, Kernel *k, const Target *target);
+JOT_FN bool jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes);
 
 #endif

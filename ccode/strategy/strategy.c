@@ -158,30 +158,6 @@ make_chain(Ask *a)
 }
 
 static bool
-make_stencil(Ask *a)
-{
-    return jot_stencil_sched(a->s, a->k, &a->target, ask_lanes(a, JOT_F32));
-}
-
-static bool
-make_planes(Ask *a)
-{
-    return jot_plane_sched(a->s, a->k, &a->target, ask_lanes(a, JOT_F32));
-}
-
-static bool
-make_rows(Ask *a)
-{
-    return jot_rows_sched(a->s, a->k, &a->target);
-}
-
-static bool
-make_transpose(Ask *a)
-{
-    return jot_transpose_sched(a->s, a->k, ask_lanes(a, JOT_F32));
-}
-
-static bool
 make_random(Ask *a)
 {
     return jot_sched_random(a->s, a->k, a->lanes ? a->lanes : 1, a->want->seed);
@@ -228,27 +204,32 @@ typedef struct {
     double sure;            /* a row below has the kernel where its price is less than this share of
                                that; 0: none is asked */
     bool (*makes)(Ask *a);
+    bool (*floats)(Sched *s, Kernel *k, const Target *target, int lanes); /* in its place: all that
+                               it asks for is the machine, and how many lanes floats have */
 } Strategy;
 
 static const Strategy strategies[] = {
-    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own },
-    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_epilogue },
+    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own, NULL },
+    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
+      make_epilogue, NULL },
     { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 1,
-      make_weight },
+      make_weight, NULL },
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
-      make_tiles },
-    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_blocks },
+      make_tiles, NULL },
+    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_blocks, NULL },
     { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
-      make_chain },
-    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, make_stencil },
-    { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, make_planes },
-    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, STRATEGY_SURE, make_rows },
+      make_chain, NULL },
+    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL,
+      jot_stencil_sched },
+    { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL, jot_plane_sched },
+    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL,
+      jot_rows_sched },
     { "register transpose", BEST | FACT_VECTORS | FACT_FREE, PASS_LOOPS, 0, STRATEGY_SURE,
-      make_transpose },
-    { "random", FACT_DRAWN, PASS_LOOPS, 0, 0, make_random },
-    { "grid of a device", FACT_PLAIN | FACT_DEVICE, PASS_LOOPS, 0, 0, make_grid },
-    { "loops by price", BEST | FACT_HOST | FACT_FREE, PASS_LOOPS, 0, 0, make_priced },
-    { "loops by rule", FACT_PLAIN, PASS_LOOPS, 0, 0, make_ruled },
+      NULL, jot_transpose_sched },
+    { "random", FACT_DRAWN, PASS_LOOPS, 0, 0, make_random, NULL },
+    { "grid of a device", FACT_PLAIN | FACT_DEVICE, PASS_LOOPS, 0, 0, make_grid, NULL },
+    { "loops by price", BEST | FACT_HOST | FACT_FREE, PASS_LOOPS, 0, 0, make_priced, NULL },
+    { "loops by rule", FACT_PLAIN, PASS_LOOPS, 0, 0, make_ruled, NULL },
 };
 
 /* ---- asking --------------------------------------------------------------------------------- */
@@ -331,7 +312,8 @@ asked_row(Ask *a, const Strategy *row, unsigned *done)
         return "out of memory";
     *done |= 1u << row->after;
     memset(a->s, 0, sizeof *a->s);
-    if (row->makes(a))
+    if (row->makes ? row->makes(a)
+                   : row->floats(a->s, a->k, &a->target, ask_lanes(a, JOT_F32)))
         return NULL;
     jot_sched_close(a->s);
     return a->s->no ? a->s->no : "what it makes is not legal";

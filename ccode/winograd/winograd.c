@@ -29,18 +29,12 @@ jot_winograd_bounds(const Kernel *k, const Value *load, const int *dim, uint32_t
 {
     int64_t ext[KERNEL_AXES];
     Space space = jot_kernel_space(k, ext);
-    for (int i = 0; i < n; i++) {
-        uint32_t of = jot_kernel_bound_of(k, load, k->ixs.v[at + (uint32_t)i]);
-        bool known = false;
-        for (int d = 0; !known && d < load->nidx; d++)
-            known = (of >> d & 1) &&
-                    (d == dim[0] || d == dim[1] ||
-                     jot_ix_inside(k->ix, k->ixs.v[load->at + (uint32_t)d],
-                                   k->bufs.v[load->buf].ext[d], &space));
-        if (!known)
-            return false;
-    }
-    return true;
+    uint32_t dims = 0;
+    for (int d = 0; d < load->nidx; d++)
+        dims |= (uint32_t)(d == dim[0] || d == dim[1] ||
+                           jot_ix_inside(k->ix, k->ixs.v[load->at + (uint32_t)d],
+                                         k->bufs.v[load->buf].ext[d], &space)) << d;
+    return jot_kernel_bounds(k, load, dims, at, n);
 }
 
 /* The dimension of the load in whose index the axis occurs; -1: in none or in several. */
