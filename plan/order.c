@@ -27,7 +27,7 @@ typedef struct {
     const Plan *plan;
     uint32_t *unit;           /* per step: the last step of its unit */
     uint32_t *first, *next;   /* per unit: its first step; per step: the next of its unit */
-    uint32_t *from, *touch;   /* per variable: touch[from[v] .. from[v + 1]), steps in order */
+    PlanTouches t;
     uint32_t *waits;          /* per unit: touches of others that must come before */
     uint32_t *uses;           /* per variable: units that will touch it */
     uint32_t *seen;           /* per variable: 1 + the unit that met it last */
@@ -66,35 +66,43 @@ order_meets(StepOrder *o, uint32_t s, uint32_t k)
     return first;
 }
 
-static void
-order_touches(StepOrder *o)
+JOT_FN bool
+jot_plan_touches(Arena *arena, const Plan *p, PlanTouches *t)
 {
-    const Plan *p = o->plan;
-    uint32_t i, k, sum = 0;
+    uint32_t *met = jot_arena_array(arena, uint32_t, p->vars.n), i, k, pass;
 
-    for (i = 0; i < p->steps.n; i++)
-        for (k = 0; k < p->steps.v[i].narg; k++)
-            o->from[p->args.v[p->steps.v[i].arg + k] + 1] += order_meets(o, i, k);
-    for (i = 0; i < p->vars.n; i++) {
-        sum += o->from[i + 1];
-        o->from[i + 1] = sum;
-        o->uses[i] = o->from[i];
+    t->plan = p;
+    t->from = jot_arena_array(arena, uint32_t, (size_t)p->vars.n + 2);
+    t->step = jot_arena_array(arena, uint32_t, p->args.n);
+    if (!met || !t->from || !t->step)
+        return false;
+    for (pass = 0; pass < 2; pass++) { /* how many there are; which: from[v + 1] runs to the end */
+        memset(met, 0, p->vars.n * sizeof *met);
+        for (i = 0; i < p->steps.n; i++)
+            for (k = 0; k < p->steps.v[i].narg; k++) {
+                uint32_t var = p->args.v[p->steps.v[i].arg + k];
+
+                if (met[var] == i + 1)
+                    continue;
+                met[var] = i + 1;
+                if (pass)
+                    t->step[t->from[var + 1]++] = i;
+                else
+                    t->from[var + 2]++;
+            }
+        for (i = 2; !pass && i < p->vars.n + 2; i++)
+            t->from[i] += t->from[i - 1];
     }
-    memset(o->met, 0, p->vars.n * sizeof *o->met);
-    for (i = 0; i < p->steps.n; i++)
-        for (k = 0; k < p->steps.v[i].narg; k++)
-            if (order_meets(o, i, k))
-                o->touch[o->uses[p->args.v[p->steps.v[i].arg + k]]++] = i;
+    return true;
 }
 
-/* Does touch number t of var write it? */
-static bool
-order_writes(const StepOrder *o, uint32_t var, uint32_t t)
+JOT_FN bool
+jot_plan_writes(const PlanTouches *t, uint32_t var, uint32_t k)
 {
-    uint32_t writers = o->plan->vars.v[var].writers, i;
+    uint32_t writers = t->plan->vars.v[var].writers, i;
 
-    for (i = o->from[var]; i < t; i++)
-        if (o->plan->steps.v[o->touch[i]].narg > 1 && writers-- <= 1)
+    for (i = t->from[var]; i < k; i++)
+        if (t->plan->steps.v[t->step[i]].narg > 1 && writers-- <= 1)
             return false;
     return true;
 }
@@ -112,19 +120,19 @@ order_reader(const StepOrder *o, uint32_t s)
 
         if (!order_counts(o->plan, var))
             continue;
-        for (t = o->from[var]; o->touch[t] != s; t++)
+        for (t = o->t.from[var]; o->t.step[t] != s; t++)
             ;
-        if (!order_writes(o, var, t))
+        if (!jot_plan_writes(&o->t, var, t))
             continue;
-        if (step->narg == 1 && t + 1 < o->from[var + 1] && order_writes(o, var, t + 1))
-            return o->touch[t + 1]; /* a border goes right before what it surrounds */
+        if (step->narg == 1 && t + 1 < o->t.from[var + 1] && jot_plan_writes(&o->t, var, t + 1))
+            return o->t.step[t + 1]; /* a border goes right before what it surrounds */
         if (o->plan->vars.v[var].kind != VAR_TEMP)
             return s;
-        for (; t < o->from[var + 1]; t++) {
-            if (o->touch[t] != s && reader != s && o->touch[t] != reader)
+        for (; t < o->t.from[var + 1]; t++) {
+            if (o->t.step[t] != s && reader != s && o->t.step[t] != reader)
                 return s;
-            if (o->touch[t] != s)
-                reader = o->touch[t];
+            if (o->t.step[t] != s)
+                reader = o->t.step[t];
         }
     }
     return reader;
@@ -137,9 +145,9 @@ order_edges(StepOrder *o, uint32_t var, uint32_t t, int change)
 {
     uint32_t i;
 
-    for (i = t + 1; i < o->from[var + 1]; i++)
-        if (o->unit[o->touch[i]] != o->unit[o->touch[t]])
-            o->waits[o->unit[o->touch[i]]] += (uint32_t)change;
+    for (i = t + 1; i < o->t.from[var + 1]; i++)
+        if (o->unit[o->t.step[i]] != o->unit[o->t.step[t]])
+            o->waits[o->unit[o->t.step[i]]] += (uint32_t)change;
 }
 
 /* What is written over waits for all others that read it. */
@@ -159,7 +167,7 @@ order_find_over(StepOrder *o)
     memset(o->over, 0, p->vars.n * sizeof *o->over);
     for (i = 0; i < p->vars.n; i++)
         if (p->vars.v[i].kind == VAR_ASKED && p->vars.v[i].over)
-            o->over[p->vars.v[i].over - 1] = 1 + o->touch[o->from[i]];
+            o->over[p->vars.v[i].over - 1] = 1 + o->t.step[o->t.from[i]];
 }
 
 static void
@@ -185,14 +193,14 @@ order_edges_all(StepOrder *o)
 
     for (i = 0; i < p->vars.n; i++) {
         o->uses[i] = 0;
-        for (t = o->from[i]; t < o->from[i + 1]; t++) {
-            uint32_t *met = &o->order[o->unit[o->touch[t]]]; /* not yet in use as an order */
+        for (t = o->t.from[i]; t < o->t.from[i + 1]; t++) {
+            uint32_t *met = &o->order[o->unit[o->t.step[t]]]; /* not yet in use as an order */
 
             o->uses[i] += *met != i + 1;
             *met = i + 1;
-            if (order_counts(p, i) && order_writes(o, i, t))
+            if (order_counts(p, i) && jot_plan_writes(&o->t, i, t))
                 order_edges(o, i, t, 1);
-            order_over(o, i, o->touch[t], 1);
+            order_over(o, i, o->t.step[t], 1);
         }
     }
 }
@@ -241,15 +249,15 @@ order_run(StepOrder *o, uint32_t u, uint32_t *n)
             if (!order_meets(o, s, k))
                 continue;
             o->written[var] = 1;
-            for (t = o->from[var]; order_nbytes(p, var) && t < o->from[var + 1]; t++)
-                o->stale[o->unit[o->touch[t]]] = 1;
+            for (t = o->t.from[var]; order_nbytes(p, var) && t < o->t.from[var + 1]; t++)
+                o->stale[o->unit[o->t.step[t]]] = 1;
             order_over(o, var, s, -1);
             if (o->seen[var] != u + 1) {
                 o->seen[var] = u + 1;
                 o->uses[var]--;
             }
-            for (t = o->from[var]; order_counts(p, var) && t < o->from[var + 1]; t++)
-                if (o->touch[t] == s && order_writes(o, var, t))
+            for (t = o->t.from[var]; order_counts(p, var) && t < o->t.from[var + 1]; t++)
+                if (o->t.step[t] == s && jot_plan_writes(&o->t, var, t))
                     order_edges(o, var, t, -1);
         }
     }
@@ -325,8 +333,6 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan)
 
     o->plan = plan;
     o->unit = jot_arena_array(arena, uint32_t, steps);
-    o->from = jot_arena_array(arena, uint32_t, vars + 1);
-    o->touch = jot_arena_array(arena, uint32_t, plan->args.n);
     o->waits = jot_arena_array(arena, uint32_t, steps);
     o->uses = jot_arena_array(arena, uint32_t, vars);
     o->seen = jot_arena_array(arena, uint32_t, vars);
@@ -340,7 +346,7 @@ order_open(StepOrder *o, Arena *arena, const Plan *plan)
     o->order = jot_arena_array(arena, uint32_t, steps);
     o->first = jot_arena_array(arena, uint32_t, steps);
     o->next = jot_arena_array(arena, uint32_t, steps);
-    return !arena->mem->failed;
+    return jot_plan_touches(arena, plan, &o->t) && !arena->mem->failed;
 }
 
 /* A fresh start: of the walk, not of who touches what. */
@@ -366,7 +372,7 @@ order_yield(StepOrder *o, Plan *plan)
 
     for (i = 0; i < plan->vars.n; i++)
         if (plan->vars.v[i].kind == VAR_ASKED && plan->vars.v[i].over
-            && !o->done[o->unit[o->touch[o->from[i]]]]) {
+            && !o->done[o->unit[o->t.step[o->t.from[i]]]]) {
             plan->vars.v[i].over = 0;
             dropped++;
         }
@@ -429,7 +435,6 @@ order_search(StepOrder *o, Arena *arena, Plan *plan, size_t least)
     if (!steps || !order_open(o, arena, plan))
         return false;
     memcpy(steps, plan->steps.v, plan->steps.n * sizeof *steps);
-    order_touches(o);
     order_find_over(o);
     order_find_units(o);
     least = order_try(o, plan, steps, false, least);

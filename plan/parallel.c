@@ -10,8 +10,7 @@
  * save more time than waking threads costs. What a step computes does not depend on who runs it
  * when.
  *
- * Who writes a variable: the first step that touches it, and before that steps that touch nothing
- * else (as in plan/order.c). User code is left out: what it may share with itself is not known.
+ * User code is left out: what it may share with itself is not known.
  *
  *   requires  steps in their final order, temporaries placed
  *   keeps     everything      breaks  nothing: fills `beside`
@@ -25,39 +24,8 @@ enum { PARALLEL_MOST = 32 };  /* steps of a run */
 typedef struct {
     const Plan *plan;
     uint32_t *writer;       /* per variable: 1 + the step that writes it, or the last part of it */
-    uint32_t *parts;        /* ... of which so many are written */
     double handoff;
 } ParallelSteps;
-
-static void
-parallel_writes(ParallelSteps *b, uint32_t var, uint32_t step, bool border)
-{
-    uint32_t writers = b->plan->vars.v[var].writers;
-
-    if (border && step + 1 < b->plan->steps.n)
-        return;
-    if (b->parts[var] < (writers ? writers : 1)) {
-        b->parts[var]++;
-        b->writer[var] = step + 1;
-    }
-}
-
-static void
-parallel_writers(ParallelSteps *b)
-{
-    const Plan *p = b->plan;
-    uint32_t i, k;
-
-    for (i = 0; i < p->steps.n; i++) {
-        const PlanStep *step = &p->steps.v[i];
-        bool border = true; /* touches one variable alone */
-
-        for (k = 1; k < step->narg; k++)
-            border = border && p->args.v[step->arg + k] == p->args.v[step->arg];
-        for (k = 0; k < step->narg; k++)
-            parallel_writes(b, p->args.v[step->arg + k], i, border);
-    }
-}
 
 /* Too short to be shared, or with nothing in it to share. */
 static bool
@@ -141,26 +109,27 @@ parallel_pays(const ParallelSteps *s, uint32_t from, uint32_t n)
 JOT_FN bool
 jot_plan_parallel(jot_Ctx *ctx, Plan *plan)
 {
-    ParallelSteps s = {plan, NULL, NULL, ctx->target.handoff};
-    uint32_t i, n;
+    Arena arena = {&ctx->mem, NULL};
+    ParallelSteps s = {plan, NULL, ctx->target.handoff};
+    PlanTouches t;
+    uint32_t i, k, n;
     bool ok;
 
     if (!ctx->backend->parallel)
         return true;
-    s.writer = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.writer);
-    s.parts = jot_mem_new(&ctx->mem, plan->vars.n, sizeof *s.parts);
-    if (s.writer && s.parts)
-        parallel_writers(&s);
-    for (i = 0; s.writer && s.parts && i < plan->steps.n; i += n) {
+    s.writer = jot_arena_array(&arena, uint32_t, plan->vars.n);
+    ok = s.writer && jot_plan_touches(&arena, plan, &t);
+    for (i = 0; ok && i < plan->vars.n; i++)
+        for (k = t.from[i]; k < t.from[i + 1] && jot_plan_writes(&t, i, k); k++)
+            s.writer[i] = t.step[k] + 1;
+    for (i = 0; ok && i < plan->steps.n; i += n) {
         n = parallel_count(&s, i);
         if (n > 1 && parallel_pays(&s, i, n))
             plan->steps.v[i].concurrent = n;
         else
             n = 1;
     }
-    ok = s.writer && s.parts;
-    jot_mem_free(&ctx->mem, s.writer, plan->vars.n * sizeof *s.writer);
-    jot_mem_free(&ctx->mem, s.parts, plan->vars.n * sizeof *s.parts);
+    jot_arena_free(&arena);
     return ok || jot_fail_memory(ctx, "plan");
 }
 #undef PARALLEL_HANDOFFS

@@ -207,6 +207,11 @@ JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
 enum { PLAN_SMALL = 512 << 10 }; /* bytes of temporaries that stay in a cache, wherever they lie */
 /* plan/order.c: steps in an order of few temporaries at a time. */
 JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
+/* The steps that touch a variable, each once, in order: step[from[v] .. from[v + 1]). */
+typedef struct { const Plan *plan; uint32_t *from, *step; } PlanTouches;
+JOT_FN bool jot_plan_touches(Arena *arena, const Plan *plan, PlanTouches *touches);
+/* Does touch number k write the variable? */
+JOT_FN bool jot_plan_writes(const PlanTouches *touches, uint32_t var, uint32_t k);
 /* plan/memory.c: offsets for temporaries, by lifetime; the most bytes alive in one step (`seen`:
  * room for a mark of each variable). */
 JOT_FN size_t jot_plan_bound(const Plan *plan, uint8_t *seen);

@@ -26,7 +26,7 @@ typedef struct {
     Buffer **out;
     SwapVar *var;
     uint32_t *uses;         /* steps that a variable is part of, by variable, in order */
-    uint32_t nuses;
+    Arena arena;            /* of both */
     uint32_t others;        /* nodes looked at for memory that the plan does not need */
 } Swap;
 
@@ -35,25 +35,17 @@ typedef struct {
 static bool
 swap_uses(Swap *w)
 {
-    const Plan *plan = w->plan;
-    uint32_t i, k, n = 0;
+    PlanTouches t;
+    uint32_t i;
 
-    for (i = 0; i < plan->steps.n; i++)
-        for (k = 0; k < plan->steps.v[i].narg; k++)
-            w->var[plan->args.v[plan->steps.v[i].arg + k]].end++;
-    for (i = 0; i < plan->vars.n; i++) {
-        uint32_t count = w->var[i].end;
-
-        w->var[i].use = w->var[i].end = n;
-        n += count;
-    }
-    w->nuses = n;
-    w->uses = jot_mem_new(&w->ctx->mem, n + 1, sizeof *w->uses);
-    if (!w->uses)
+    w->var = jot_arena_array(&w->arena, SwapVar, w->plan->vars.n);
+    if (!w->var || !jot_plan_touches(&w->arena, w->plan, &t))
         return false;
-    for (i = 0; i < plan->steps.n; i++)
-        for (k = 0; k < plan->steps.v[i].narg; k++)
-            w->uses[w->var[plan->args.v[plan->steps.v[i].arg + k]].end++] = i;
+    w->uses = t.step;
+    for (i = 0; i < w->plan->vars.n; i++) {
+        w->var[i].use = t.from[i];
+        w->var[i].end = t.from[i + 1];
+    }
     return true;
 }
 
@@ -249,8 +241,7 @@ swap_step(Swap *w, uint32_t i)
         SwapVar *v = &w->var[arg[k]];
 
         swap_wrote(w, arg[k]);
-        while (v->use < v->end && w->uses[v->use] == i)
-            v->use++;
+        v->use += v->use < v->end && w->uses[v->use] == i;
         if (v->use == v->end)
             swap_drop(w, arg[k]);
     }
@@ -283,16 +274,14 @@ jot_plan_swap(DeviceRun *r, Buffer **out)
     w.ctx = r->ctx;
     w.plan = r->plan;
     w.out = out;
-    w.var = jot_mem_new(&r->ctx->mem, w.plan->vars.n, sizeof *w.var);
-    ok = w.var && swap_uses(&w);
+    w.arena.mem = &r->ctx->mem;
+    ok = swap_uses(&w);
     if (ok)
         swap_begin(&w);
     for (i = 0; ok && i < w.plan->steps.n; i++)
         ok = swap_step(&w, i);
     for (i = 0; w.var && i < w.plan->vars.n; i++)
         swap_drop(&w, i);
-    if (w.uses)
-        jot_mem_free(&r->ctx->mem, w.uses, (w.nuses + 1) * sizeof *w.uses);
-    jot_mem_free(&r->ctx->mem, w.var, w.plan->vars.n * sizeof *w.var);
+    jot_arena_free(&w.arena);
     return ok;
 }
