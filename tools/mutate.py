@@ -24,7 +24,7 @@ FAST = "test_graph test_meta test_grad test_nn test_ref test_fuse_why test_phase
 # campaigns, and with which arguments they take seconds
 CUT = {"test_forced": "2 1", "test_fuzz": "20", "test_drawn": "10", "test_wild": "40", "test_flags": "1", "test_guard": "2",
        "test_determined": "2", "test_machines": "2", "test_memory": "29", "test_far": "4", "test_conv": "4",
-       "test_ir_random": "10", "test_models": "", "test_sizes": "", "test_prelude_vector": ""}
+       "test_ir_random": "10", "test_ir_text": "2", "test_models": "", "test_sizes": "", "test_prelude_vector": ""}
 DEVICES = "test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused".split()
 FAKE = "test_fake.sh"  # a device's guards run on the stand-in for CUDA, too
 LINES = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []  # the first check that fails is seen at once
