@@ -36,8 +36,9 @@ NO_EXPORT = plan/function/export.c io/export.c
 ALLSRC  = $(CORE) $(HOSTED)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
+NNHDR   = nn.h $(wildcard nn/*.h)
 HDR     = core.h base.h backends/backend.h \
-          $(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h)
+          $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h))
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
 ZLIB    = $(shell echo 'int main(void){return 0;}' >/tmp/jot_z$$$$.c; $(CC) -include zlib.h /tmp/jot_z$$$$.c -o /tmp/jot_z$$$$ -lz 2>/dev/null && echo -DHAVE_ZLIB -lz; rm -f /tmp/jot_z$$$$.c /tmp/jot_z$$$$)
@@ -50,6 +51,8 @@ all: $(B)/libjot.a
 
 # POSIX and dlopen in the hosted files
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
+
+$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c)): $(NNHDR)
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
@@ -212,11 +215,12 @@ layers:
 	@tools/layers.sh
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h
+$(B)/dist/jot.h: core.h nn.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
-	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//' core.h; } > $@
-$(B)/dist/jot.c: $(ALLSRC) $(HDR) tools/amalgamate.awk
+	  sed 's/core\.h/jot.h/g; s/^ \* Read after:.*/ *\//; $$d' core.h; \
+	  sed '/^#.*JOT_NN_H/d; /^#include "core/d; s/^ \* Read before: core.*/ *\//; s/nn\.h - what/what/; s/core\.h/what stands above/' nn.h; } > $@
+$(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  awk -v without="$(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,JOT_$(x) $($(x)))" -f tools/amalgamate.awk $(ALLSRC); } > $@

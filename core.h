@@ -1,4 +1,4 @@
-/* core.h - jot's public interface, the only header a program includes.
+/* core.h - jot's public interface; nn.h, composed on it, has more of what networks are made of.
  *
  * jot builds a lazy graph out of three meta-operators (reindex, reindex-reduce, element-wise),
  * differentiates it, fuses it, turns every fused group into a loop nest, prints the nest as C,

@@ -14,12 +14,7 @@
  * in a scope of its own, so that only its result outlives it.
  *
  * Read before: core.h. After: nn/conv.c. */
-#include "core.h"
-
-static const char *const math_axis[JOT_MAX_RANK] = {
-    "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7",
-    "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"
-};
+#include "nn/parts.h"
 
 /* The space of a product and how a and b are read in it. */
 typedef struct {
@@ -50,9 +45,9 @@ math_batch(jot_Var a, int na, jot_Var b, int nb, MathSpace *s)
         }
         s->ext[d] = ea == 1 ? eb : ea;
         if (da >= 0)
-            s->a[da] = ea == s->ext[d] ? math_axis[d] : "0";
+            s->a[da] = ea == s->ext[d] ? nn_axis[d] : "0";
         if (db >= 0)
-            s->b[db] = eb == s->ext[d] ? math_axis[d] : "0";
+            s->b[db] = eb == s->ext[d] ? nn_axis[d] : "0";
     }
     s->rank = s->batch;
     return true;
@@ -88,14 +83,14 @@ math_matmul_axes(jot_Var a, jot_Var b, MathSpace *s)
 {
     int ra = jot_rank(a), rb = jot_rank(b);
     if (ra > 1) {
-        s->a[ra - 2] = math_axis[s->rank];
+        s->a[ra - 2] = nn_axis[s->rank];
         s->ext[s->rank++] = jot_extent(a, -2);
     }
     if (rb > 1) {
-        s->b[rb - 1] = math_axis[s->rank];
+        s->b[rb - 1] = nn_axis[s->rank];
         s->ext[s->rank++] = jot_extent(b, -1);
     }
-    s->a[ra - 1] = s->b[rb == 1 ? 0 : rb - 2] = math_axis[s->rank];
+    s->a[ra - 1] = s->b[rb == 1 ? 0 : rb - 2] = nn_axis[s->rank];
     s->ext[s->rank++] = jot_extent(a, -1);
 }
 

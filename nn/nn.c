@@ -1,6 +1,5 @@
 /* nn/nn.c - the layers of networks, each a few meta-operators.
  *
- *     activations   element-wise
  *     softmax       max, subtract, exp, sum, divide
  *     norms         mean and variance in one nest, then one pass of element-wise work
  *
@@ -23,20 +22,9 @@
  * jot_stop_grad on it is exact.
  *
  * Read before: nn/conv.c. After: nn/loss.c. */
-#include "core.h"
+#include "nn/parts.h"
 
 /* ---- checks ---- */
-
-static bool
-nn_rank_is(jot_Ctx *ctx, jot_Var v, int rank, const char *op, const char *arg, const char *shape)
-{
-    if (!jot_check(ctx, v, op, arg))
-        return false;
-    if (jot_rank(v) != rank)
-        jot_raise(ctx, JOT_ESHAPE, "%s: %s: rank %d %s asked, %d found", op, arg, rank, shape,
-                  jot_rank(v));
-    return jot_rank(v) == rank;
-}
 
 /* v is a vector with as many elements as x has in dimension dim. */
 static bool
@@ -57,78 +45,7 @@ nn_vector(jot_Ctx *ctx, jot_Var v, jot_Var x, int dim, const char *op, const cha
     return jot_extent(v, 0) == n;
 }
 
-static bool
-nn_dim(jot_Var x, int *dim, const char *op)
-{
-    int rank = jot_rank(x), d = *dim < 0 ? *dim + rank : *dim;
-    if (d < 0 || d >= rank) {
-        jot_raise(x.ctx, JOT_ERANGE, "%s: dim: %d..%d asked (x has rank %d), %d found", op, -rank,
-                  rank - 1, rank, *dim);
-        return false;
-    }
-    *dim = d;
-    return true;
-}
-
-/* ---- small parts ---- */
-
-static jot_DType
-nn_float_of(jot_DType dtype)
-{
-    return dtype < JOT_F16 ? JOT_F32 : dtype;
-}
-
-/* x as a float that is safe to accumulate in. */
-static jot_Var
-nn_wide(jot_Var x)
-{
-    return jot_cast(x, jot_dtype(x) == JOT_F64 ? JOT_F64 : JOT_F32);
-}
-
-static jot_Var
-nn_zero(jot_Var like)
-{
-    return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), 0);
-}
-
-/* ---- activations ---- */
-
-jot_Var
-jot_relu(jot_Var x)
-{
-    jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x.ctx, x, "relu", "x"))
-        return poison;
-    jot_push(x.ctx);
-    return jot_leave(x.ctx, jot_select(jot_le(x, nn_zero(x)), nn_zero(x), x)); /* NaN stays NaN */
-}
-
-/* x/2 (1 + erf(x / sqrt 2)), where 1 + erf(t) is spelled erfc(-t), which keeps its digits for large
- * negative x */
-jot_Var
-jot_gelu(jot_Var x)
-{
-    jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x.ctx, x, "gelu", "x"))
-        return poison;
-    jot_push(x.ctx);
-    x = jot_cast(x, nn_float_of(jot_dtype(x)));
-    jot_Var tail = jot_erfc(jot_scale(x, -0.70710678118654752440));
-    return jot_leave(x.ctx, jot_mul(jot_scale(x, 0.5), tail));
-}
-
-/* x/2 (1 + tanh(t)) = x sigmoid(2 t), t = sqrt(2/pi) (x + 0.044715 x^3) */
-jot_Var
-jot_gelu_tanh(jot_Var x)
-{
-    jot_Var poison = {x.ctx, 0, 0};
-    if (!jot_check(x.ctx, x, "gelu_tanh", "x"))
-        return poison;
-    jot_push(x.ctx);
-    x = jot_cast(x, nn_float_of(jot_dtype(x)));
-    jot_Var t = jot_mul(x, jot_offset(jot_scale(jot_mul(x, x), 0.044715), 1));
-    return jot_leave(x.ctx, jot_mul(x, jot_sigmoid(jot_scale(t, 1.59576912160573071176))));
-}
+/* ---- softmax ---- */
 
 /* x - max, whose exp cannot overflow. The shift cancels in what follows and needs no gradient. An
  * empty x has no max, and needs none. */
@@ -172,11 +89,6 @@ typedef struct {
     int64_t dims[JOT_MAX_RANK];
     const char *first[JOT_MAX_RANK];   /* index of the reference, per dimension of x */
 } NnOver;
-
-static const char *const nn_axis[JOT_MAX_RANK] = {
-    "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7",
-    "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"
-};
 
 /* Dimensions whose bit is set in `reduced`. */
 static NnOver

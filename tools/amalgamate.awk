@@ -11,7 +11,7 @@ function expand(file,    line, name) {
             name = line
             sub(/^#[ ]*include "/, "", name)
             sub(/".*$/, "", name)
-            if (name == "core.h") { if (!("core.h" in seen)) print "#include \"jot.h\""; seen["core.h"] = 1; continue }
+            if (name == "core.h" || name == "nn.h") { if (!jot++) print "#include \"jot.h\""; continue }
             expand(name)
         } else print line
     }
