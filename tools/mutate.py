@@ -26,7 +26,8 @@ CUT = {"test_forced": "2 1", "test_fuzz": "20", "test_drawn": "10", "test_wild":
        "test_determined": "2", "test_machines": "2", "test_memory": "29", "test_far": "4", "test_conv": "4",
        "test_ir_random": "10", "test_ir_text": "2", "test_models": "", "test_sizes": "", "test_prelude_vector": ""}
 DEVICES = "test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused".split()
-FAKE = "test_fake.sh"  # a device's guards run on the stand-in for CUDA, too
+FAKE = "test_fake.sh"  # these run on the stand-in for CUDA, too
+FAKED = "test_fetch test_opencl".split()
 LINES = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []  # the first check that fails is seen at once
 FAILED = re.compile(rb"^[\w/]+\.[ch]:\d+: not ", re.M)
 PATIENCE = 200  # seconds for a program whose time is not known
@@ -235,7 +236,7 @@ class Copy:
         drawn = sorted((g for g in guards if g in CUT), key=time_of)
         if campaigns:
             drawn += [g for g in CUT if g not in guards]
-        cuda = ["%s m %s" % (FAKE, g) for g in guards if g in DEVICES and "opencl" not in name]
+        cuda = ["%s m %s" % (FAKE, g) for g in guards if g in FAKED and "opencl" not in name]
         return [full(g) for g in asked + cuda + fast + drawn]
 
     def compile(self, name):
