@@ -80,6 +80,63 @@ JOT_API jot_Var jot_reglu(jot_Var x, int dim);
 JOT_API jot_Var jot_geglu(jot_Var x, int dim);
 JOT_API jot_Var jot_swiglu(jot_Var x, int dim);
 
+/* ---- training ------------------------------------------------------------------------------- */
+
+/* Optimisers beside those of core.h, by the same rules (jot_step, jot_set_lr, jot_optim_free). In
+ * step t = 1, 2, ..., with decay for weight_decay:
+ *     nesterov  d = g + decay p     b = momentum b + d     p = p - lr (d + momentum b)
+ *     adamw     m, v as Adam's      p = (1 - lr decay) p - Adam's step
+ *     lamb      s = Adam's step / lr + decay p     p = p - lr |p| / |s| s  (1 if either norm is 0)
+ *     rmsprop   d = g + decay p     v = alpha v + (1 - alpha) d^2     b = momentum b + d / (sqrt(v)
+ *               + eps)     p = p - lr b
+ *     adagrad   d = g + decay p     v = v + d^2     p = p - lr d / (sqrt(v) + eps)
+ *     lion      s = sign(beta1 m + (1 - beta1) g)     m = beta2 m + (1 - beta2) g
+ *               p = (1 - lr decay) p - lr s
+ * [Nesterov 1983; Loshchilov, Hutter 2019; You et al. 2020; Duchi et al. 2011; Chen et al. 2023] */
+JOT_API jot_Optim jot_nesterov(jot_Vars params, double lr, double momentum, double weight_decay);
+JOT_API jot_Optim jot_adamw(jot_Vars params, double lr, double beta1, double beta2, double eps,
+                            double weight_decay);
+JOT_API jot_Optim jot_lamb(jot_Vars params, double lr, double beta1, double beta2, double eps,
+                           double weight_decay);
+JOT_API jot_Optim jot_rmsprop(jot_Vars params, double lr, double alpha, double eps,
+                              double momentum, double weight_decay);
+JOT_API jot_Optim jot_adagrad(jot_Vars params, double lr, double eps, double weight_decay);
+JOT_API jot_Optim jot_lion(jot_Vars params, double lr, double beta1, double beta2,
+                           double weight_decay);
+
+/* Gradients, replaced by ones that are no longer than `most` all together, as one vector; whose
+ * elements are within +-most. The first returns the norm that they had. */
+JOT_API jot_Var jot_clip_grad_norm(jot_Var *grads, int n, double most);
+JOT_API bool jot_clip_grad_value(jot_Var *grads, int n, double most);
+/* Assigns, lazily, decay average + (1 - decay) parameter to each of averages, of the parameters'
+ * shapes. */
+JOT_API bool jot_ema(jot_Vars averages, jot_Vars params, double decay);
+
+/* Learning rates of step t = 0, 1, ..., for jot_set_lr. */
+JOT_API double jot_lr_step(double lr, int64_t t, int64_t every, double factor); /* lr factor^(t /
+                                                                                   every) */
+/* From one to the other in so many steps, then there: straight (a warm-up), as half a cosine. */
+JOT_API double jot_lr_linear(double from, double to, int64_t t, int64_t steps);
+JOT_API double jot_lr_cosine(double from, double to, int64_t t, int64_t steps);
+/* From most * from up to most in the first `rising` (0..1) of the steps, then down to most * to, by
+ * half cosines (Smith and Topin 2018). */
+JOT_API double jot_lr_one_cycle(double most, int64_t t, int64_t steps, double rising, double from,
+                                double to);
+/* lr, times factor (but not below least) whenever more than `patience` losses in a row were not
+ * below the best by threshold, relative to it. The caller sets the first five; the others are 0. */
+typedef struct {
+    double lr, factor, least, threshold;
+    int64_t patience;
+    double best; int64_t bad; bool begun;
+} jot_Plateau;
+JOT_API double jot_lr_plateau(jot_Plateau *plateau, double loss);
+
+/* Are the gradients of f, built of at most 32 f64 parameters or arrays, those that differences of
+ * +-eps show, within tolerance (1 + |difference|)? Each element of f counts by another weight.
+ * False with JOT_ERANGE and a message that names the first input and element that differ. */
+typedef jot_Var jot_GradFn(void *user, const jot_Var *in);
+JOT_API bool jot_grad_check(jot_GradFn *f, void *user, jot_Vars in, double eps, double tolerance);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,9 @@
  *     adam   m = b1 m + (1-b1) g     v = b2 v + (1-b2) g^2     p = p - k m / (sqrt(v) + e)
  *            k = lr sqrt(1 - b2^t) / (1 - b1^t)     e = eps sqrt(1 - b2^t)        t = 1, 2, ...
  *
+ * The others are variations (nn.h has their formulas): a row of optim_kinds says how many variables
+ * each keeps for a parameter, and which function makes the new values of all of them.
+ *
  * Adam's bias corrections are gathered in k and e (top and bottom of the textbook's quotient times
  * sqrt(1 - b2^t)). What changes from step to step is state: b1^t and b2^t are variables that every
  * step assigns, the learning rate is one that jot_set_lr sets. So a step is the same graph each
@@ -19,21 +22,34 @@
  *
  * Read before: nn/loss.c. */
 #include <float.h>
-#include "core.h"
+#include "nn.h"
+#include "nn/parts.h"
 
-typedef enum { OPTIM_SGD, OPTIM_ADAM } OptimKind;
+/* Numbers of an optimiser; each kind has some of them. decay: of weights. */
+typedef struct { double lr, momentum, beta1, beta2, eps, decay; } OptimNumbers;
+
+typedef struct OptimRecord OptimRecord;
+/* now: the variables of a parameter; next: room for their new values. */
+typedef void OptimFn(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g);
 
 typedef struct {
+    const char *name;
+    OptimFn *step;
+    int each;      /* variables of a parameter, with what is kept for it; one more with momentum: */
+    bool momentum, corrected; /* b1^t and b2^t are kept */
+} OptimKind;
+
+struct OptimRecord {
     jot_Ctx *ctx;
     jot_Var bytes; /* where this record lives: the handle's `state` */
-    OptimKind kind;
-    int n, each;   /* parameters; variables of each, with what is kept for it */
+    const OptimKind *kind;
+    int n, each;   /* parameters; variables of each */
     int count;     /* variables in all */
-    double momentum, decay;     /* sgd */
-    double beta1, beta2, eps;   /* adam */
-    jot_Var lr;                 /* a scalar: the learning rate */
-    jot_Var var[];              /* count variables, then as many new values */
-} OptimRecord;
+    OptimNumbers is;
+    jot_Var lr;    /* a scalar: the learning rate */
+    jot_Var rate, small, unit; /* of the step that is built: lr, or k and e of Adam; k / lr */
+    jot_Var var[]; /* count variables, then as many new values */
+};
 
 static jot_Var
 optim_scalar(jot_Ctx *ctx, double value)
@@ -111,7 +127,7 @@ optim_apart(OptimRecord *o, jot_Vars params)
         apart = !met[at];
         if (!apart)
             jot_raise(o->ctx, JOT_EUSE, "%s: parameters %d and %d are the same variable",
-                      o->kind == OPTIM_SGD ? "sgd" : "adam", (int)met[at] - 1, k);
+                      o->kind->name, (int)met[at] - 1, k);
         met[at] = (uint32_t)k + 1;
     }
     for (at = 0; at >> bits == 0; at++)
@@ -174,18 +190,20 @@ jot_optim_ok(jot_Optim optim)
     return jot_ok(optim.state);
 }
 
-/* With so many variables for each parameter, and so many for all: scalars that begin as 1. */
+/* With the variables of its kind for each parameter, and scalars that begin as 1. */
 static OptimRecord *
-optim_new(OptimKind kind, jot_Vars params, double lr, int each, int more)
+optim_new(const OptimKind *kind, jot_Vars params, const OptimNumbers *is)
 {
-    OptimRecord *o = optim_bytes(jot_ctx_of(params), params.n * each + more);
+    int each = kind->each + (kind->momentum && is->momentum != 0);
+    OptimRecord *o = optim_bytes(jot_ctx_of(params), params.n * each + 2 * kind->corrected);
     bool fine;
     if (!o)
         return NULL;
     o->kind = kind;
+    o->is = *is;
     o->each = each;
     o->n = params.n;
-    fine = optim_apart(o, params) && jot_ok(o->lr = optim_scalar(o->ctx, lr));
+    fine = optim_apart(o, params) && jot_ok(o->lr = optim_scalar(o->ctx, is->lr));
     for (int k = 0; k < o->n && fine; k++) {
         jot_Var *of = optim_of(o, k);
         of[0] = params.v[k];
@@ -201,43 +219,7 @@ optim_new(OptimKind kind, jot_Vars params, double lr, int each, int more)
     return o;
 }
 
-jot_Optim
-jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
-{
-    jot_Ctx *ctx = jot_ctx_of(params);
-    OptimRecord *o;
-    if (!ctx || !optim_params_ok(ctx, params, "sgd") ||
-        !optim_rate_ok(ctx, "sgd", "lr", lr, false) ||
-        !optim_rate_ok(ctx, "sgd", "momentum", momentum, false) ||
-        !optim_rate_ok(ctx, "sgd", "weight_decay", weight_decay, false))
-        return optim_handle(ctx, NULL);
-    o = optim_new(OPTIM_SGD, params, lr, momentum != 0 ? 2 : 1, 0);
-    if (o) {
-        o->momentum = momentum;
-        o->decay = weight_decay;
-    }
-    return optim_handle(ctx, o);
-}
-
-jot_Optim
-jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
-{
-    jot_Ctx *ctx = jot_ctx_of(params);
-    OptimRecord *o;
-    if (!ctx || !optim_params_ok(ctx, params, "adam") ||
-        !optim_rate_ok(ctx, "adam", "lr", lr, false) ||
-        !optim_rate_ok(ctx, "adam", "beta1", beta1, true) ||
-        !optim_rate_ok(ctx, "adam", "beta2", beta2, true) ||
-        !optim_rate_ok(ctx, "adam", "eps", eps, false))
-        return optim_handle(ctx, NULL);
-    o = optim_new(OPTIM_ADAM, params, lr, 3, 2);
-    if (o) {
-        o->beta1 = beta1;
-        o->beta2 = beta2;
-        o->eps = eps;
-    }
-    return optim_handle(ctx, o);
-}
+/* ---- kinds: the new values of a parameter and of what is kept for it ---- */
 
 /* a scalar as an operand of v */
 static jot_Var
@@ -246,27 +228,204 @@ optim_as(jot_Var scalar, jot_Var v)
     return jot_cast(scalar, jot_dtype(v));
 }
 
-/* now: parameter, momentum; next: their new values. */
+/* b a + (1 - b) v */
+static jot_Var
+optim_mean(jot_Var a, double b, jot_Var v)
+{
+    return jot_add(jot_scale(a, b), jot_scale(v, 1 - b));
+}
+
+static jot_Var
+optim_decayed(const OptimRecord *o, jot_Var g, jot_Var p)
+{
+    return o->is.decay != 0 ? jot_add(g, jot_scale(p, o->is.decay)) : g;
+}
+
+/* p - lr (step + decay p): of weights by themselves, not through the gradient */
+static jot_Var
+optim_apart_decayed(const OptimRecord *o, jot_Var p, jot_Var step)
+{
+    jot_Var keep = jot_offset(jot_scale(o->lr, -o->is.decay), 1);
+    return jot_sub(o->is.decay != 0 ? jot_mul(p, optim_as(keep, p)) : p, step);
+}
+
+static jot_Var
+optim_times(jot_Var step, jot_Var rate)
+{
+    return jot_mul(step, optim_as(rate, step));
+}
+
+/* now: parameter, momentum */
 static void
 optim_sgd(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
 {
-    if (o->decay != 0)
-        g = jot_add(g, jot_scale(now[0], o->decay));
-    if (o->momentum != 0)
-        g = next[1] = jot_add(jot_scale(now[1], o->momentum), g);
-    next[0] = jot_sub(now[0], jot_mul(g, optim_as(o->lr, g)));
+    g = optim_decayed(o, g, now[0]);
+    if (o->is.momentum != 0)
+        g = next[1] = jot_add(jot_scale(now[1], o->is.momentum), g);
+    next[0] = jot_sub(now[0], optim_times(g, o->rate));
 }
 
-/* now: parameter, first and second moment; rate: k, eps: e of the head of this file. */
 static void
-optim_adam(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g, jot_Var rate,
-           jot_Var eps)
+optim_nesterov(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
 {
-    next[1] = jot_add(jot_scale(now[1], o->beta1), jot_scale(g, 1 - o->beta1));
-    next[2] = jot_add(jot_scale(now[2], o->beta2), jot_scale(jot_mul(g, g), 1 - o->beta2));
-    jot_Var step = jot_div(next[1], jot_add(jot_sqrt(next[2]), optim_as(eps, g)));
-    next[0] = jot_sub(now[0], jot_mul(step, optim_as(rate, g)));
+    g = optim_decayed(o, g, now[0]);
+    next[1] = jot_add(jot_scale(now[1], o->is.momentum), g);
+    g = jot_add(g, jot_scale(next[1], o->is.momentum));
+    next[0] = jot_sub(now[0], optim_times(g, o->rate));
 }
+
+/* now: parameter, first and second moment; m / (sqrt(v) + e) */
+static jot_Var
+optim_moments(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
+{
+    next[1] = optim_mean(now[1], o->is.beta1, g);
+    next[2] = optim_mean(now[2], o->is.beta2, jot_mul(g, g));
+    return jot_div(next[1], jot_add(jot_sqrt(next[2]), optim_as(o->small, g)));
+}
+
+static void
+optim_adam(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
+{
+    next[0] = jot_sub(now[0], optim_times(optim_moments(o, now, next, g), o->rate));
+}
+
+static void
+optim_adamw(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
+{
+    jot_Var step = optim_times(optim_moments(o, now, next, g), o->rate);
+    next[0] = optim_apart_decayed(o, now[0], step);
+}
+
+/* The step of Adam as a direction, as long as the parameter: where either is 0, as it is. */
+static void
+optim_lamb(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
+{
+    jot_Var step = optim_times(optim_moments(o, now, next, g), o->unit);
+    step = optim_decayed(o, step, now[0]);
+    jot_Var long_p = jot_sum(jot_square(nn_wide(now[0])), JOT_ALL_DIMS);
+    jot_Var long_s = jot_sum(jot_square(nn_wide(step)), JOT_ALL_DIMS);
+    jot_Var none = jot_eq(jot_mul(long_p, long_s), nn_zero(long_p));
+    jot_Var one = jot_offset(nn_zero(long_p), 1);
+    jot_Var trust = jot_sqrt(jot_select(none, one, jot_div(long_p, long_s)));
+    next[0] = jot_sub(now[0], optim_times(step, jot_mul(trust, optim_as(o->lr, trust))));
+}
+
+/* now: parameter, mean of squares, momentum */
+static void
+optim_rmsprop(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
+{
+    g = optim_decayed(o, g, now[0]);
+    next[1] = optim_mean(now[1], o->is.beta2, jot_mul(g, g));
+    jot_Var step = jot_div(g, jot_offset(jot_sqrt(next[1]), o->is.eps));
+    if (o->is.momentum != 0)
+        step = next[2] = jot_add(jot_scale(now[2], o->is.momentum), step);
+    next[0] = jot_sub(now[0], optim_times(step, o->rate));
+}
+
+/* now: parameter, sum of squares */
+static void
+optim_adagrad(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
+{
+    g = optim_decayed(o, g, now[0]);
+    next[1] = jot_add(now[1], jot_mul(g, g));
+    jot_Var step = jot_div(g, jot_offset(jot_sqrt(next[1]), o->is.eps));
+    next[0] = jot_sub(now[0], optim_times(step, o->rate));
+}
+
+/* now: parameter, momentum */
+static void
+optim_lion(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
+{
+    jot_Var step = jot_sign(optim_mean(now[1], o->is.beta1, g));
+    next[1] = optim_mean(now[1], o->is.beta2, g);
+    next[0] = optim_apart_decayed(o, now[0], optim_times(step, o->rate));
+}
+
+enum { OPTIM_SGD, OPTIM_NESTEROV, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LAMB, OPTIM_RMSPROP,
+       OPTIM_ADAGRAD, OPTIM_LION };
+static const OptimKind optim_kinds[] = {
+    {"sgd", optim_sgd, 1, true, false},         {"nesterov", optim_nesterov, 2, false, false},
+    {"adam", optim_adam, 3, false, true},       {"adamw", optim_adamw, 3, false, true},
+    {"lamb", optim_lamb, 3, false, true},       {"rmsprop", optim_rmsprop, 2, true, false},
+    {"adagrad", optim_adagrad, 2, false, false}, {"lion", optim_lion, 2, false, false},
+};
+
+/* ---- one of a kind ---- */
+
+static jot_Optim
+optim_make(int kind, jot_Vars params, OptimNumbers is)
+{
+    const OptimKind *k = &optim_kinds[kind];
+    jot_Ctx *ctx = jot_ctx_of(params);
+    if (!ctx || !optim_params_ok(ctx, params, k->name) ||
+        !optim_rate_ok(ctx, k->name, "lr", is.lr, false) ||
+        !optim_rate_ok(ctx, k->name, "momentum", is.momentum, false) ||
+        !optim_rate_ok(ctx, k->name, "beta1", is.beta1, true) ||
+        !optim_rate_ok(ctx, k->name, kind == OPTIM_RMSPROP ? "alpha" : "beta2", is.beta2, true) ||
+        !optim_rate_ok(ctx, k->name, "eps", is.eps, false) ||
+        !optim_rate_ok(ctx, k->name, "weight_decay", is.decay, false))
+        return optim_handle(ctx, NULL);
+    return optim_handle(ctx, optim_new(k, params, &is));
+}
+
+jot_Optim
+jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay)
+{
+    OptimNumbers is = {.lr = lr, .momentum = momentum, .decay = weight_decay};
+    return optim_make(OPTIM_SGD, params, is);
+}
+
+jot_Optim
+jot_nesterov(jot_Vars params, double lr, double momentum, double weight_decay)
+{
+    OptimNumbers is = {.lr = lr, .momentum = momentum, .decay = weight_decay};
+    return optim_make(OPTIM_NESTEROV, params, is);
+}
+
+jot_Optim
+jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps)
+{
+    OptimNumbers is = {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps};
+    return optim_make(OPTIM_ADAM, params, is);
+}
+
+jot_Optim
+jot_adamw(jot_Vars params, double lr, double beta1, double beta2, double eps, double weight_decay)
+{
+    OptimNumbers is = {lr, 0, beta1, beta2, eps, weight_decay};
+    return optim_make(OPTIM_ADAMW, params, is);
+}
+
+jot_Optim
+jot_lamb(jot_Vars params, double lr, double beta1, double beta2, double eps, double weight_decay)
+{
+    OptimNumbers is = {lr, 0, beta1, beta2, eps, weight_decay};
+    return optim_make(OPTIM_LAMB, params, is);
+}
+
+jot_Optim
+jot_rmsprop(jot_Vars params, double lr, double alpha, double eps, double momentum,
+            double weight_decay)
+{
+    OptimNumbers is = {lr, momentum, 0, alpha, eps, weight_decay};
+    return optim_make(OPTIM_RMSPROP, params, is);
+}
+
+jot_Optim
+jot_adagrad(jot_Vars params, double lr, double eps, double weight_decay)
+{
+    OptimNumbers is = {.lr = lr, .eps = eps, .decay = weight_decay};
+    return optim_make(OPTIM_ADAGRAD, params, is);
+}
+
+jot_Optim
+jot_lion(jot_Vars params, double lr, double beta1, double beta2, double weight_decay)
+{
+    OptimNumbers is = {.lr = lr, .beta1 = beta1, .beta2 = beta2, .decay = weight_decay};
+    return optim_make(OPTIM_LION, params, is);
+}
+
+/* ---- a step ---- */
 
 static bool
 optim_grad_ok(OptimRecord *o, int k, jot_Var g)
@@ -292,21 +451,20 @@ optim_grad_ok(OptimRecord *o, int k, jot_Var g)
 static bool
 optim_build(OptimRecord *o, const jot_Var *grads)
 {
-    jot_Var *now = o->var, *next = o->var + o->count, rate = {0}, eps = {0};
-    if (o->kind == OPTIM_ADAM) {
+    jot_Var *now = o->var, *next = o->var + o->count;
+    o->rate = o->lr;
+    if (o->kind->corrected) {
         int at = o->n * o->each;
-        next[at] = jot_scale(now[at], o->beta1);
-        next[at + 1] = jot_scale(now[at + 1], o->beta2);
+        next[at] = jot_scale(now[at], o->is.beta1);
+        next[at + 1] = jot_scale(now[at + 1], o->is.beta2);
         jot_Var root = jot_sqrt(jot_offset(jot_neg(next[at + 1]), 1));
-        eps = jot_scale(root, o->eps);
-        rate = jot_div(jot_mul(root, o->lr), jot_offset(jot_neg(next[at]), 1));
+        o->small = jot_scale(root, o->is.eps);
+        jot_Var begun = jot_offset(jot_neg(next[at]), 1);
+        o->rate = jot_div(jot_mul(root, o->lr), begun);
+        o->unit = jot_div(root, begun);
     }
-    for (int k = 0; k < o->n; k++, now += o->each, next += o->each) {
-        if (o->kind == OPTIM_ADAM)
-            optim_adam(o, now, next, grads[k], rate, eps);
-        else
-            optim_sgd(o, now, next, grads[k]);
-    }
+    for (int k = 0; k < o->n; k++, now += o->each, next += o->each)
+        o->kind->step(o, now, next, grads[k]);
     return jot_assign_all(jot_vars(o->count, o->var), jot_vars(o->count, o->var + o->count));
 }
 

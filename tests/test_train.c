@@ -1,0 +1,295 @@
+/* tests/test_train.c - what stands around a step: each optimiser of nn.h against its formula, step by
+ * step, in one launch and from one plan; clipping, averages, learning rates, checked gradients.
+ *
+ * Guards: nn/optim.c, nn/train.c. */
+#include "nn.h"
+#include "tests/test.h"
+#include <math.h>
+#include <string.h>
+
+enum { N = 4, STEPS = 8 };
+
+static const char *const backends[] = {NULL, "interp"};
+
+static jot_Ctx *
+open_on(const char *backend)
+{
+    jot_Config config = {.backend = backend, .cache_dir = ""};
+    return jot_open(&config);
+}
+
+/* ---- optimisers ---- */
+
+typedef enum { NESTEROV, ADAMW, LAMB, RMSPROP, RMSPROP_MOMENTUM, ADAGRAD, LION, KINDS } Kind;
+static const char *const names[KINDS] = {
+    "nesterov", "adamw", "lamb", "rmsprop", "rmsprop with momentum", "adagrad", "lion"
+};
+
+static jot_Optim
+make(Kind kind, jot_Vars p)
+{
+    switch (kind) {
+    case NESTEROV: return jot_nesterov(p, 0.05, 0.9, 0.1);
+    case ADAMW: return jot_adamw(p, 0.1, 0.9, 0.99, 1e-8, 0.2);
+    case LAMB: return jot_lamb(p, 0.1, 0.9, 0.99, 1e-8, 0.2);
+    case RMSPROP: return jot_rmsprop(p, 0.05, 0.9, 1e-8, 0, 0.1);
+    case RMSPROP_MOMENTUM: return jot_rmsprop(p, 0.02, 0.9, 1e-8, 0.8, 0);
+    case ADAGRAD: return jot_adagrad(p, 0.3, 1e-10, 0.1);
+    default: return jot_lion(p, 0.05, 0.9, 0.99, 0.3);
+    }
+}
+
+/* One step of the formula: p, with its state in s and u. */
+static void
+formula(Kind kind, int t, double *p, double *s, double *u, const double *gradient)
+{
+    double step[N], long_p = 0, long_s = 0;
+
+    for (int i = 0; i < N; i++) {
+        double g = gradient[i], m, v;
+        switch (kind) {
+        case NESTEROV:
+            g += 0.1 * p[i];
+            s[i] = 0.9 * s[i] + g;
+            p[i] -= 0.05 * (g + 0.9 * s[i]);
+            break;
+        case ADAMW:
+        case LAMB:
+            s[i] = 0.9 * s[i] + 0.1 * g;
+            u[i] = 0.99 * u[i] + 0.01 * g * g;
+            m = s[i] / (1 - pow(0.9, t));
+            v = u[i] / (1 - pow(0.99, t));
+            step[i] = m / (sqrt(v) + 1e-8) + (kind == LAMB ? 0.2 * p[i] : 0);
+            if (kind == ADAMW)
+                p[i] = p[i] * (1 - 0.1 * 0.2) - 0.1 * step[i];
+            long_p += p[i] * p[i];
+            long_s += step[i] * step[i];
+            break;
+        case RMSPROP:
+            g += 0.1 * p[i];
+            s[i] = 0.9 * s[i] + 0.1 * g * g;
+            p[i] -= 0.05 * g / (sqrt(s[i]) + 1e-8);
+            break;
+        case RMSPROP_MOMENTUM:
+            s[i] = 0.9 * s[i] + 0.1 * g * g;
+            u[i] = 0.8 * u[i] + g / (sqrt(s[i]) + 1e-8);
+            p[i] -= 0.02 * u[i];
+            break;
+        case ADAGRAD:
+            g += 0.1 * p[i];
+            s[i] += g * g;
+            p[i] -= 0.3 * g / (sqrt(s[i]) + 1e-10);
+            break;
+        default:
+            m = 0.9 * s[i] + 0.1 * g;
+            s[i] = 0.99 * s[i] + 0.01 * g;
+            p[i] = p[i] * (1 - 0.05 * 0.3) - 0.05 * ((m > 0) - (m < 0));
+        }
+    }
+    for (int i = 0; i < N && kind == LAMB; i++)
+        p[i] -= 0.1 * sqrt(long_p / long_s) * step[i];
+}
+
+static void
+check_optimiser(const char *backend, Kind kind)
+{
+    static const double a[N] = {0.5, -1.25, 2, 0.75}, b[N] = {1, 2, -0.5, 0.25};
+    double p[N] = {0.3, -0.7, 1.1, 0.9}, s[N] = {0}, u[N] = {0}, g[N];
+    jot_Ctx *c = open_on(backend);
+    jot_Var v = jot_param(c, JOT_F64, JOT_SHAPE(N), p), grad;
+    jot_Optim o = make(kind, JOT_VARS(v));
+    uint64_t plans = 0;
+
+    for (int t = 1; t <= STEPS; t++) {
+        double worst = 0;
+        const double *now;
+        jot_push(c);
+        grad = jot_mul(jot_sub(jot_mul(v, jot_array(c, JOT_F64, JOT_SHAPE(N), a)),
+                               jot_array(c, JOT_F64, JOT_SHAPE(N), b)),
+                       jot_array(c, JOT_F64, JOT_SHAPE(N), a));
+        CHECK(jot_step(o, &grad), "%s: %s", names[kind], jot_message(c));
+        for (int i = 0; i < N; i++)
+            g[i] = (p[i] * a[i] - b[i]) * a[i];
+        formula(kind, t, p, s, u, g);
+        now = jot_data(v);
+        for (int i = 0; now && i < N; i++)
+            worst = fmax(worst, fabs(now[i] - p[i]));
+        CHECK(now && worst < 1e-12, "%s on %s: step %d off by %g: %s", names[kind], jot_backend(c),
+              t, worst, jot_message(c));
+        jot_pop(c);
+        if (t == 3)
+            plans = jot_stats(c).plans;
+    }
+    CHECK(jot_stats(c).plans == plans, "%s: %d plans, then %d", names[kind], (int)plans,
+          (int)jot_stats(c).plans);
+    jot_optim_free(o);
+    jot_close(c);
+}
+
+/* Many parameters, one launch. */
+static void
+check_launch(void)
+{
+    enum { PARAMS = 20 };
+    jot_Ctx *c = open_on(NULL);
+    jot_Var p[PARAMS], g[PARAMS];
+    uint64_t before;
+    jot_Optim o;
+
+    for (int k = 0; k < PARAMS; k++)
+        p[k] = jot_param_of(jot_uniform(c, JOT_F32, JOT_SHAPE(8, 1 + k % 3)));
+    jot_run(c, jot_vars(PARAMS, p));
+    o = jot_adamw(jot_vars(PARAMS, p), 0.1, 0.9, 0.999, 1e-8, 0.01);
+    for (int step = 0; step < 2; step++) {
+        jot_push(c);
+        for (int k = 0; k < PARAMS; k++)
+            g[k] = jot_ones(c, JOT_F32, jot_shape(p[k]));
+        jot_run(c, jot_vars(PARAMS, g));
+        CHECK(jot_step(o, g), "%s", jot_message(c));
+        before = jot_stats(c).kernels_run;
+        jot_run(c, jot_vars(PARAMS, p));
+        CHECK(jot_stats(c).kernels_run - before <= 3, "%d launches: %s",
+              (int)(jot_stats(c).kernels_run - before), jot_message(c));
+        jot_pop(c);
+    }
+    jot_close(c);
+}
+
+/* ---- around it ---- */
+
+static void
+check_clipping(const char *backend)
+{
+    static const float x[] = {3, 4}, y[] = {12};
+    jot_Ctx *c = open_on(backend);
+    jot_Var g[2], norm, other;
+
+    g[0] = jot_array(c, JOT_F32, JOT_SHAPE(2), x);
+    g[1] = jot_array(c, JOT_F32, JOT_SHAPE(1), y);
+    norm = jot_clip_grad_norm(g, 2, 6.5);
+    CHECK(jot_item(norm) == 13, "norm %g: %s", jot_item(norm), jot_message(c));
+    CHECK(fabs(jot_item(g[1]) - 6) < 1e-5 && fabs(((const float *)jot_data(g[0]))[0] - 1.5) < 1e-5,
+          "clipped: %g", jot_item(g[1]));
+    other = jot_clip_grad_norm(g, 2, 100);
+    CHECK(fabs(jot_item(other) - 6.5) < 1e-5 && fabs(jot_item(g[1]) - 6) < 1e-5, "short enough: %g",
+          jot_item(g[1]));
+    CHECK(jot_clip_grad_value(g, 2, 2) && jot_item(g[1]) == 2
+          && fabs(((const float *)jot_data(g[0]))[0] - 1.5) < 1e-5, "%s", jot_message(c));
+    CHECK(!jot_ok(jot_clip_grad_norm(g, 2, -1)) && strstr(jot_message(c), "most: at least 0"), "%s",
+          jot_message(c));
+    jot_close(c);
+}
+
+static void
+check_averages(const char *backend)
+{
+    enum { MANY = 100 };
+    jot_Ctx *c = open_on(backend);
+    jot_Var a[MANY], p[MANY];
+
+    for (int k = 0; k < MANY; k++) {
+        a[k] = jot_param_of(jot_full(c, JOT_F64, JOT_SHAPE(), k));
+        p[k] = jot_param_of(jot_full(c, JOT_F32, JOT_SHAPE(), k + 8));
+    }
+    CHECK(jot_ema(jot_vars(MANY, a), jot_vars(MANY, p), 0.75), "%s", jot_message(c));
+    for (int k = 0; k < MANY; k += 33)
+        CHECK(jot_item(a[k]) == k + 2, "%d: %g", k, jot_item(a[k]));
+    CHECK(!jot_ema(jot_vars(3, a), jot_vars(MANY, p), 0.5)
+          && strstr(jot_message(c), "averages: 100 asked"), "%s", jot_message(c));
+    jot_close(c);
+}
+
+static void
+check_rates(void)
+{
+    jot_Plateau plateau = {.lr = 1, .factor = 0.5, .least = 0.3, .threshold = 0.01, .patience = 1};
+    static const double losses[] = {1, 0.5, 0.499, 0.498, 0.497, 0.496, 0.49, 0.1};
+    static const double want[] = {1, 1, 1, 0.5, 0.5, 0.3, 0.3, 0.3};
+
+    for (int t = 0; t <= 10; t++) {
+        double at = jot_lr_cosine(3, 1, t, 10), is = 1 + (1 + cos(acos(-1) * t / 10)) ;
+        CHECK(fabs(at - is) < 1e-14, "cosine %d: %.17g, %.17g", t, at, is);
+    }
+    for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
+        double lr = jot_lr_plateau(&plateau, losses[k]);
+        CHECK(lr == want[k], "plateau %d: %g", (int)k, lr);
+    }
+    CHECK(jot_lr_step(8, 7, 3, 0.5) == 2 && jot_lr_step(8, 2, 3, 0.5) == 8, "steps");
+    CHECK(jot_lr_linear(0, 4, 3, 4) == 3 && jot_lr_linear(0, 4, 9, 4) == 4, "straight");
+    CHECK(fabs(jot_lr_one_cycle(1, 0, 100, 0.3, 0.04, 4e-6) - 0.04) < 1e-15
+          && fabs(jot_lr_one_cycle(1, 29, 100, 0.3, 0.04, 4e-6) - 1) < 1e-15
+          && fabs(jot_lr_one_cycle(1, 99, 100, 0.3, 0.04, 4e-6) - 4e-6) < 1e-15
+          && fabs(jot_lr_one_cycle(1, 64, 100, 0.3, 0.04, 4e-6) - 0.500002) < 1e-12, "one cycle");
+}
+
+/* ---- checked gradients ---- */
+
+static jot_Var
+right(void *user, const jot_Var *in)
+{
+    (void)user;
+    return jot_tanh(jot_matmul(in[0], in[1]));
+}
+
+/* Its gradient is told twice as large as it is. */
+static jot_Var
+wrong(void *user, const jot_Var *in)
+{
+    jot_Var twice = jot_scale(in[0], 2);
+    (void)user;
+    return jot_sub(twice, jot_stop_grad(in[0]));
+}
+
+static void
+check_checking(const char *backend)
+{
+    jot_Ctx *c = open_on(backend);
+    jot_Var a = jot_param_of(jot_uniform(c, JOT_F64, JOT_SHAPE(2, 3)));
+    jot_Var b = jot_param_of(jot_uniform(c, JOT_F64, JOT_SHAPE(3, 2))), small;
+    double before = jot_item(jot_sum(a, JOT_ALL_DIMS));
+
+    CHECK(jot_grad_check(right, NULL, JOT_VARS(a, b), 1e-5, 1e-7), "%s", jot_message(c));
+    CHECK(jot_item(jot_sum(a, JOT_ALL_DIMS)) == before, "inputs are as they were");
+    CHECK(!jot_grad_check(wrong, NULL, JOT_VARS(a), 1e-5, 1e-7) && jot_error(c) == JOT_ERANGE
+          && strstr(jot_message(c), "grad_check: input 0, element 0: the gradient is"), "%s",
+          jot_message(c));
+    jot_clear(c);
+    small = jot_ones(c, JOT_F32, JOT_SHAPE(2));
+    CHECK(!jot_grad_check(wrong, NULL, JOT_VARS(small), 1e-5, 1e-7)
+          && strstr(jot_message(c), "in 0: f64 asked, f32 found"), "%s", jot_message(c));
+    jot_close(c);
+}
+
+static void
+check_refused(void)
+{
+    jot_Ctx *c = open_on("interp");
+    jot_Var p = jot_param_of(jot_ones(c, JOT_F32, JOT_SHAPE(2)));
+
+#define REFUSED(call, text) \
+    CHECK(!jot_optim_ok(call) && strstr(jot_message(c), text), "\"%s\" asked, \"%s\" said", text, \
+          jot_message(c)); \
+    jot_clear(c);
+    REFUSED(jot_adamw(JOT_VARS(p), -1, 0.9, 0.99, 0, 0), "adamw: lr: a finite number of at least 0")
+    REFUSED(jot_lion(JOT_VARS(p), 1, 0.9, 1, 0), "lion: beta2: 0 <= beta2 < 1 asked, 1 found")
+    REFUSED(jot_rmsprop(JOT_VARS(p), 1, 2, 0, 0, 0), "rmsprop: alpha: 0 <= alpha < 1")
+    REFUSED(jot_lamb(JOT_VARS(p, p), 1, 0.9, 0.9, 0, 0), "lamb: parameters 0 and 1 are the same")
+#undef REFUSED
+    jot_close(c);
+}
+
+int
+main(void)
+{
+    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
+        for (int kind = 0; kind < KINDS; kind++)
+            check_optimiser(backends[b], kind);
+        check_clipping(backends[b]);
+        check_averages(backends[b]);
+        check_checking(backends[b]);
+    }
+    check_launch();
+    check_rates();
+    check_refused();
+    return DONE();
+}
