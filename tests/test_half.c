@@ -2,7 +2,8 @@
  * products where it has these, else by floats, all within the bound that docs/kernels.md states;
  * "exact" is by floats. Gradients and places of extremes of halves.
  *
- * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c, ccode/contract/words.c. */
+ * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c, ccode/contract/words.c,
+ * ccode/emit/statement.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

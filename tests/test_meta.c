@@ -137,6 +137,9 @@ test_grammar(void)
           "else 0 by % %");
     SHOWS(jot_reindex_ex(x, JOT_SHAPE(4), JOT_INDEX("@e0(i0)"), JOT_NONE_STRS, 0, JOT_VARS(e)),
           "f64 (4) reindex % [@e0(i0)] if -i0 + 2 >= 0 else 0 by %");
+    e = jot_zeros(c, JOT_I64, JOT_SHAPE(0)); /* an extent that happens to be 0 divides to 0 */
+    CHECK(jot_ok(jot_reindex_ex(x, JOT_SHAPE(4), JOT_INDEX("i0/e0s0 + i0 % e0s0"), JOT_NONE_STRS, 0,
+                                JOT_VARS(e))), "%s", jot_message(c));
     jot_close(c);
 }
 

@@ -107,6 +107,7 @@ typedef struct {
     int64_t n, c, h, w, k, pad, dilation;
     bool window, sum, total;
     int64_t step; /* 0: 1 */
+    bool turned;  /* columns lie in memory as rows do */
 } Planes;
 
 static int64_t
@@ -159,6 +160,11 @@ make_planes(IrCase *c, const Planes *s)
     y = s->window ? OUT("y", 4, s->n, s->c, ho, wo) : IN("y", 4, s->n, s->c, ho, wo);
     v = IN("v", 4, s->n, s->c, ho, wo);
     z = s->sum ? OUT("z", 3, s->c, s->k, s->k, 0) : IN("z", 3, s->c, s->k, s->k, 0);
+    for (uint32_t b = x; s->turned && b <= v; b++) {
+        Layout l;
+        if (b != g && jot_layout_read(&l, 4, c->k.bufs.v[b].ext, "0 1 3 2", 7))
+            jot_kernel_layout(&c->k, b, &l);
+    }
     index[0] = AX(0), index[1] = AX(1);
     for (int d = 0; d < 2; d++) {
         index[2 + d] = IADD(IMUL(AX(2 + d), planes_step(s)),
@@ -209,13 +215,14 @@ check_planes(const Planes *s)
             CHECK(false, "not found");
         else {
             bool turns = s->k * s->k > 27; /* a column of taps at a time */
+            const char *lanes = s->turned ? "j:1u i:1v" : "i:1u j:1v";
+            char window[32], part[32];
             jot_sched_print(&sched, &text);
-            CHECK(!(s->window || s->total) ||
-                  strstr(text.s, turns ? "| q p:1u i:1u j:1v" : "| p:1u q:1u i:1u j:1v"),
-                  "window: %s", text.s);
-            CHECK(!s->sum || strstr(text.s, turns ? " p:1u i:1u j:1v; res part"
-                                                  : " p:1u q:1u i:1u j:1v; res part"),
-                  "sum: %s", text.s);
+            sprintf(window, "| %s %s", turns ? "q p:1u" : "p:1u q:1u", lanes);
+            sprintf(part, " %s %s; res part", turns ? "p:1u" : "p:1u q:1u", lanes);
+            CHECK(!(s->window || s->total) || strstr(text.s, window), "window: %s", text.s);
+            CHECK(!s->sum || strstr(text.s, part), "sum: %s", text.s);
+            CHECK(!s->turned || strstr(text.s, "res tile[t03, t02]"), "lanes last: %s", text.s);
             CHECK(!s->sum || !turns || strstr(text.s, " q || "), "sums of a column: %s", text.s);
             CHECK(!s->sum || strstr(text.s, "phase"), "planes are added up later: %s", text.s);
             CHECK((strstr(text.s, "res tile[") != NULL) == (s->pad > 0) && !strstr(text.s, "tile1"),
@@ -232,29 +239,31 @@ static void
 test_planes(void)
 {
     static const Planes planes[] = {
-        {2, 3, 19, 37, 3, 1, 1, true, true, false, 0},
-        {1, 4, 8, 16, 3, 1, 1, true, false, false, 0},
-        {3, 2, 9, 5, 3, 1, 1, false, true, false, 0},
-        {2, 2, 12, 21, 5, 2, 1, true, true, true, 0},
-        {2, 3, 11, 33, 3, 2, 2, true, true, true, 0},
-        {2, 1, 10, 18, 3, 0, 1, true, true, false, 0},
-        {2, 3, 13, 20, 3, 1, 1, false, true, true, 0},
-        {1, 1, 9, 17, 3, 1, 1, false, false, true, 0},
+        {2, 3, 19, 37, 3, 1, 1, true, true, false, 0, false},
+        {1, 4, 8, 16, 3, 1, 1, true, false, false, 0, false},
+        {3, 2, 9, 5, 3, 1, 1, false, true, false, 0, false},
+        {2, 2, 12, 21, 5, 2, 1, true, true, true, 0, false},
+        {2, 3, 11, 33, 3, 2, 2, true, true, true, 0, false},
+        {2, 1, 10, 18, 3, 0, 1, true, true, false, 0, false},
+        {2, 3, 13, 20, 3, 1, 1, false, true, true, 0, false},
+        {1, 1, 9, 17, 3, 1, 1, false, false, true, 0, false},
         /* more taps than copies: columns of them in turn */
-        {1, 2, 20, 40, 7, 3, 1, true, true, false, 0},
-        {2, 2, 13, 19, 7, 3, 1, true, true, true, 0},
-        {2, 1, 21, 23, 9, 2, 1, false, true, false, 0},
-        {1, 2, 24, 27, 6, 5, 2, true, true, false, 0},
+        {1, 2, 20, 40, 7, 3, 1, true, true, false, 0, false},
+        {2, 2, 13, 19, 7, 3, 1, true, true, true, 0, false},
+        {2, 1, 21, 23, 9, 2, 1, false, true, false, 0, false},
+        {1, 2, 24, 27, 6, 5, 2, true, true, false, 0, false},
         /* windows of stride 2: every second element of two vectors */
-        {2, 3, 19, 37, 3, 1, 1, true, true, false, 2},
-        {3, 2, 16, 64, 3, 1, 1, true, true, true, 2},
-        {1, 2, 11, 9, 3, 0, 1, true, true, false, 2},
-        {2, 2, 20, 71, 5, 2, 2, true, true, false, 2},
-        {1, 3, 17, 41, 7, 3, 1, true, true, false, 2},
-        {2, 1, 33, 34, 2, 0, 1, true, false, false, 2}};
-    Planes wide = { 1, 2, 40, 60, 29, 14, 1, true, false, false, 0 };
-    Planes steps = { 1, 2, 20, 60, 3, 1, 1, true, false, false, 3 };
-    Planes large = { 1, 1, 300, 400, 3, 1, 1, true, true, false, 0 };
+        {2, 3, 19, 37, 3, 1, 1, true, true, false, 2, false},
+        {3, 2, 16, 64, 3, 1, 1, true, true, true, 2, false},
+        {1, 2, 11, 9, 3, 0, 1, true, true, false, 2, false},
+        {2, 2, 20, 71, 5, 2, 2, true, true, false, 2, false},
+        {1, 3, 17, 41, 7, 3, 1, true, true, false, 2, false},
+        {2, 1, 33, 34, 2, 0, 1, true, false, false, 2, false},
+        {2, 2, 33, 14, 3, 1, 1, true, false, false, 1, true},
+        {2, 2, 33, 14, 3, 1, 1, false, true, false, 1, true}};
+    Planes wide = { 1, 2, 40, 60, 29, 14, 1, true, false, false, 0, false };
+    Planes steps = { 1, 2, 20, 60, 3, 1, 1, true, false, false, 3, false };
+    Planes large = { 1, 1, 300, 400, 3, 1, 1, true, true, false, 0, false };
     Target machine;
     IrCase c;
     Sched s;
