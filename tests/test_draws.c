@@ -6,7 +6,7 @@
  *
  * Read before: bench/drawn/drawn.h.
  *
- * Guards: nn/math.c. */
+ * Guards: nn/activation.c. */
 #include "bench/drawn/drawn.h"
 #include "tests/test.h"
 
