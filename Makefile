@@ -5,6 +5,7 @@
 #   mutate         faults that no test notices: MUTANTS=n from SEED=n
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
+#   bench-drawn    drawn workloads against PyTorch: DRAWS=n of SEED=s
 #   install        PREFIX=/usr/local             wc          lines by room, the longest function
 #   kernels        of machines that are not here kernels-check   against those stored
 #   examples       build/examples/               docs        dumps and counts into docs/

@@ -1,12 +1,12 @@
-/* tests/test_draws.c - the bench's drawn workloads (bench/drawn/), small: that lines are drawn, read
- * and built, and that what jot computes of them, built anew and compiled, is what the interpreter
- * does within some places of the dtype. Every operator that the drawer has must be met.
+/* tests/test_draws.c - the bench's drawn workloads (bench/drawn/), small: lines are drawn, read
+ * and built; what jot computes of them, built anew and compiled, is what the interpreter does
+ * within some places of the dtype; every operator that the drawer has is met.
  *
  *     test_draws N SEED
  *
  * Read before: bench/drawn/drawn.h.
  *
- * Guards: nn/rows.c. */
+ * Guards: nn/activation.c. */
 #include "bench/drawn/drawn.h"
 #include "tests/test.h"
 
@@ -41,7 +41,8 @@ difference(jot_Var a, jot_Var b)
     const double *x, *y;
     double most = 1e-30, off = 0;
 
-    if (jot_dtype(a) != jot_dtype(b) || jot_nelem(a) != jot_nelem(b) || !jot_data(a) || !jot_data(b))
+    if (jot_dtype(a) != jot_dtype(b) || jot_nelem(a) != jot_nelem(b) || !jot_data(a) ||
+        !jot_data(b))
         return INFINITY;
     if (jot_dtype(a) < JOT_F16)
         return memcmp(jot_data(a), jot_data(b), nbytes) != 0;
@@ -62,7 +63,8 @@ compare(const Made *got, const jot_Var *v, const Made *oracle, const char *way)
         double places = t == JOT_F64 ? 1e-12 : t == JOT_BF16 ? 0.1 : t == JOT_F16 ? 1e-2 : 2e-4;
         double off = difference(v[k], oracle->v[k]);
 
-        CHECK(got->n == oracle->n && off <= places, "%s: output %d is %g off: %s", way, k, off, line);
+        CHECK(got->n == oracle->n && off <= places, "%s: output %d is %g off: %s", way, k, off,
+              line);
     }
 }
 
@@ -143,7 +145,7 @@ main(int argc, char **argv)
         SKIP("no quick compiler here: %s", jot_message(c));
     for (int k = 0; k < n && !jot_error(c); k++)
         one(plain, c, seed, k);
-    for (int op = 0; n >= 150 && !jot_error(c) && drawn_ops[op].name; op++)
+    for (int op = 0; argc < 2 && !jot_error(c) && drawn_ops[op].name; op++)
         CHECK(met[op] || (op < JOT_DTYPES && op != JOT_F32), "never drawn: %s", drawn_ops[op].name);
     jot_close(c);
     jot_close(plain);

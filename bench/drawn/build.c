@@ -74,6 +74,7 @@ input(Bench *b, int k, S *s)
 #define REDUCE(X) X(sum) X(mean) X(max) X(min)
 #define ONE_DIM(X) X(softmax) X(log_softmax) X(argmax)
 #define POOL(X) X(max_pool2d) X(avg_pool2d)
+#define DIM0(s) (int)(s)->number[0][0]
 #define ONE(name) static jot_Var do_##name(S *s, V *v) { return (void)s, jot_##name(v[0]); }
 #define TWO(name) static jot_Var do_##name(S *s, V *v) { return (void)s, jot_##name(v[0], v[1]); }
 #define SOME(name) static jot_Var do_##name(S *s, V *v) { return jot_##name(v[0], s->list[0]); }
@@ -99,8 +100,8 @@ static jot_Var do_select(S *s, V *v) { return (void)s, jot_select(v[0], v[1], v[
 static jot_Var do_linear(S *s, V *v) { return (void)s, jot_linear(v[0], v[1], v[2]); }
 static jot_Var do_scale(S *s, V *v) { return jot_scale(v[0], (double)s->number[0][0] / 8); }
 static jot_Var do_offset(S *s, V *v) { return jot_offset(v[0], (double)s->number[0][0] / 8); }
-static jot_Var do_concat(S *s, V *v) { return jot_concat(jot_vars(s->nin, v), (int)s->number[0][0]); }
-static jot_Var do_gather(S *s, V *v) { return jot_gather(v[0], v[1], (int)s->number[0][0]); }
+static jot_Var do_concat(S *s, V *v) { return jot_concat(jot_vars(s->nin, v), DIM0(s)); }
+static jot_Var do_gather(S *s, V *v) { return jot_gather(v[0], v[1], DIM0(s)); }
 static jot_Var do_pad(S *s, V *v) { return jot_pad(v[0], s->list[0], s->list[1], 0); }
 static jot_Var do_slice(S *s, V *v) { return jot_slice(v[0], s->list[0], s->list[1], s->list[2]); }
 static jot_Var do_layer_norm(S *s, V *v) { return (void)s, jot_layer_norm(v[0], v[1], v[2], 1e-5); }
@@ -122,7 +123,8 @@ static jot_Var
 do_conv2d(S *s, V *v)
 {
     const int64_t *n = s->number[0];
-    jot_Conv c = {{(int)n[0], (int)n[1]}, {(int)n[2], (int)n[3]}, {(int)n[4], (int)n[5]}, (int)n[6]};
+    jot_Conv c = {{(int)n[0], (int)n[1]}, {(int)n[2], (int)n[3]}, {(int)n[4], (int)n[5]},
+                  (int)n[6]};
 
     return jot_conv2d(v[0], v[1], &c);
 }

@@ -148,7 +148,8 @@ draw_activation(Draw *d, int y)
     return draw_chance(d, 30) ? y : draw_step(d, "%s v%d", all[draw_between(d, 0, 5)], y);
 }
 
-/* One operation on y, or else a form would be an output by itself, which PyTorch may give as a view. */
+/* One operation on y, or else a form would be an output by itself, which PyTorch may give as a
+ * view. */
 static int
 touched(Draw *d, int y)
 {
@@ -311,11 +312,13 @@ norm(Draw *d)
     if (kind < 3) {
         int a = draw_input(d, &c, 0), b = draw_input(d, &c, 0);
         y = kind == 0 ? draw_step(d, "batch_norm v%d v%d v%d", x, a, b)
-            : kind == 1 ? draw_step(d, "group_norm v%d v%d v%d %d", x, a, b, draw_chance(d, 50) ? 2 : 4)
+            : kind == 1 ? draw_step(d, "group_norm v%d v%d v%d %d", x, a, b,
+                                    draw_chance(d, 50) ? 2 : 4)
                         : draw_step(d, "layer_norm v%d v%d v%d", x, a, b);
     } else
         y = kind == 5 ? draw_step(d, "instance_norm v%d", x)
-                      : draw_step(d, "%s v%d %d", one[kind - 3], x, (int)draw_between(d, 0, s.n - 1));
+                      : draw_step(d, "%s v%d %d", one[kind - 3], x,
+                                  (int)draw_between(d, 0, s.n - 1));
     draw_end(d, draw_activation(d, y), &s);
 }
 
@@ -350,14 +353,15 @@ narrower(Draw *d, Shape s)
 static int
 link(Draw *d, int y, int other, int first)
 {
-    static const char *const unary[] = {"neg", "abs", "tanh", "sigmoid", "sin", "erf", "relu", "gelu",
-                                        "softplus", "square"};
+    static const char *const unary[] = {"neg", "abs", "tanh", "sigmoid", "sin", "erf", "relu",
+                                        "gelu", "softplus", "square"};
     static const char *const binary[] = {"add", "sub", "mul", "maximum", "minimum"};
     static const char *const above[] = {"sqrt", "rsqrt", "log"}; /* of what lies above a half */
     const char *op = draw_chance(d, 50) ? "scale" : "offset";
 
     if (draw_chance(d, 8))
-        return draw_step(d, "select v%d v%d v%d", draw_step(d, "lt v%d v%d", other, first), y, other);
+        return draw_step(d, "select v%d v%d v%d", draw_step(d, "lt v%d v%d", other, first), y,
+                         other);
     if (is_whole(d) || draw_chance(d, 50))
         return draw_step(d, "%s v%d v%d", binary[draw_between(d, 0, 4)], y, other);
     if (draw_chance(d, 10))
@@ -477,7 +481,11 @@ gathering(Draw *d)
 /* ---- a line ------------------------------------------------------------------------------- */
 
 enum { HALF = 1, WHOLE = 2 };
-static const struct { const char *name; void (*draw)(Draw *d); int weight, dtypes, grads; } family[] = {
+static const struct {
+    const char *name;
+    void (*draw)(Draw *d);
+    int weight, dtypes, grads;
+} family[] = {
     {"product", product, 20, HALF | WHOLE, 25},
     {"conv", convolution, 20, HALF, 35},
     {"reduce", reduction, 10, HALF | WHOLE, 15},

@@ -65,8 +65,8 @@ draw_recurrent(Draw *d)
     v[4] = bias(d, g * h);
     v[5] = bias(d, g * h);
     for (int t = 0; t < steps; t++)
-        v[1] = draw_step(d, "%s_cell v%d v%d v%d v%d v%d v%d", gru ? "gru" : "rnn", x[t], v[1], v[2],
-                         v[3], v[4], v[5]);
+        v[1] = draw_step(d, "%s_cell v%d v%d v%d v%d v%d v%d", gru ? "gru" : "rnn", x[t], v[1],
+                         v[2], v[3], v[4], v[5]);
     draw_end(d, v[1], &(Shape){2, {n, h}});
 }
 
@@ -110,7 +110,8 @@ draw_convnet(Draw *d)
 void
 draw_mlp(Draw *d)
 {
-    int64_t n = draw_extent(d, 1, 256), i = draw_extent(d, 4, 1024), classes = draw_extent(d, 2, 100);
+    int64_t n = draw_extent(d, 1, 256), i = draw_extent(d, 4, 1024);
+    int64_t classes = draw_extent(d, 2, 100);
     int layers = (int)draw_between(d, 1, 2), y = data(d, (Shape){2, {n, i}});
 
     for (int k = 0; k < layers; k++) {

@@ -111,6 +111,8 @@ static const VectorHelper vector_helpers[] = {
                "#else\n    return __builtin_shuffle(v, w, m);\n#endif\n}\n" },
     { "part_", "JOT_INLINE jot_%V\njot_part_%V(jot_%V v, int n)\n{\n"
                "    return (jot_%V)((jot_%I)v & ((jot_%I){%N} < n));\n}\n" },
+    { "some_", "JOT_INLINE jot_%V\njot_some_%V(int n, jot_%V a, jot_%V b)\n{\n"
+               "    return jot_sel_%V((jot_%I){%N} < n, a, b);\n}\n" },
     /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
     { "ld_bf16_", "JOT_INLINE jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
                   "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"

@@ -431,17 +431,20 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     const Inst *to = &p->code->inst.v[arg[0]];
     bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
+    bool some = cell && p->part && p->roomy, part = cell && p->part && !some;
     Inst ew = *in;
     if ((cell && !jot_print_lanes_whole(p, arg[0])) || !jot_print_lanes_operand_whole(p, arg[1]) ||
         (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))
         return false;
     if (cell) {
-        jot_text_f(p->out, "jot_st%s_%sx%d(", p->part ? "n" : "", jot_print_short(to->dtype),
+        jot_text_f(p->out, "jot_st%s_%sx%d(", part ? "n" : "", jot_print_short(to->dtype),
                    p->lanes);
         jot_print_expr(p, jot_print_arg(p, to, 0), 0, WHOLE);
         jot_text_f(p->out, " + ");
         jot_print_expr(p, jot_print_arg(p, to, 1), 2, WHOLE);
         jot_text_f(p->out, ", ");
+        if (some)
+            jot_text_f(p->out, "jot_some_%sx%d(part, ", jot_print_short(to->dtype), p->lanes);
     } else {
         jot_print_expr(p, arg[0], 0, WHOLE);
         jot_text_f(p->out, " = ");
@@ -459,7 +462,8 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         }
         jot_text_f(p->out, ")");
     } else if (in->loose)
-        jot_print_lanes_call(p, &ew, in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f(", to->dtype);
+        jot_print_lanes_call(p, &ew, in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f(",
+                             to->dtype);
     else if (in->ew) {
         bool bytes = truth && cell;
         if (bytes)
@@ -473,7 +477,12 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         print_mask(p, arg[1], jot_print_mask_bits(p, arg[0]));
     else
         lanes_print_operand(p, arg[1], 13);
-    jot_text_f(p->out, !cell ? ";\n" : p->part ? ", part);\n" : ");\n");
+    if (some) {
+        jot_text_f(p->out, ", ");
+        jot_print_lanes_cell(p, to);
+        jot_text_f(p->out, ")");
+    }
+    jot_text_f(p->out, !cell ? ";\n" : part ? ", part);\n" : ");\n");
     return true;
 }
 

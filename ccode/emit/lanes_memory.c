@@ -222,12 +222,13 @@ JOT_FN void
 jot_print_lanes_cell(Printer *p, const Inst *in)
 {
     bool truth = in->dtype == JOT_BOOL;
-    jot_text_f(p->out, "%sjot_ld%s_%sx%d(", truth ? "(" : "", p->part ? "n" : "",
+    bool part = p->part && !p->roomy;
+    jot_text_f(p->out, "%sjot_ld%s_%sx%d(", truth ? "(" : "", part ? "n" : "",
                jot_print_short(in->dtype), p->lanes);
     jot_print_expr(p, jot_print_arg(p, in, 0), 0, WHOLE);
     jot_text_f(p->out, " + ");
     jot_print_expr(p, jot_print_arg(p, in, 1), 2, WHOLE);
-    jot_text_f(p->out, p->part ? ", part)" : ")");
+    jot_text_f(p->out, part ? ", part)" : ")");
     jot_text_f(p->out, truth ? " != 0)" : "");
 }
 

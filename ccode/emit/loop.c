@@ -27,6 +27,7 @@ enum {
     LOOP_WALKED = 2,    /* ... where memory is walked: from the loads of a loop the processor learns
                            what it will need */
     LOOP_LEAST = 16,    /* bytes of the narrowest vector */
+    LOOP_STEPS = 4,     /* fewer are worth one only as a part of an array's */
     LOOP_FARTHEST = 1 << 24 /* elements from lane to lane; farther ones go one by one */
 };
 
@@ -153,6 +154,7 @@ typedef struct {
     int64_t from, steps;        /* of a loop that has as many each time, else -1 */
     int unrolled;               /* so many vectors stand there without a loop */
     bool parts;                 /* part of a vector is loaded and stored by one instruction */
+    bool roomy;                 /* all lanes of such a part have room in the arrays of sums */
     Name to;                    /* the end, where it is not a number */
 } Loop;
 
@@ -176,6 +178,7 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     p->loop = lanes ? l->n : 0;
     p->lanes = lanes ? lanes : all;
     p->part = part;
+    p->roomy = part && l->roomy;
     set_lanes(p, l->n, lanes);
     p->indent++;
     if (p->jam_rows)
@@ -187,7 +190,7 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     jot_print_give(p, mark);
     p->loop = 0;
     p->lanes = all;
-    p->part = false;
+    p->part = p->roomy = false;
     set_lanes(p, l->n, 0);
 }
 
@@ -206,7 +209,7 @@ jot_print_for(Printer *p, Name name, int64_t from, int64_t to, int step)
 }
 
 /* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by
- * one. */
+ * one. Sums that lie in an array stay in registers only if each access takes whole vectors. */
 static void
 print_rest(Printer *p, const Loop *l, int64_t at)
 {
@@ -214,10 +217,10 @@ print_rest(Printer *p, const Loop *l, int64_t at)
     int narrower = l->lanes / 2;
     while (narrower > steps)
         narrower /= 2;
-    if (steps == narrower && narrower * l->lanes > 0 && narrower >= l->lanes / 4 && narrower > 1) {
+    if (!l->roomy && steps == narrower && narrower * l->lanes > 0 && narrower >= l->lanes / 4 && narrower > 1) {
         print_at(p, l, at);
         print_loop_body(p, l, narrower, false);
-    } else if (l->parts && steps > 1) {
+    } else if (l->roomy || (l->parts && steps > 1)) {
         print_at(p, l, at);
         jot_print_f(p, "\t    const int part = %d;\n", (int)steps);
         print_loop_body(p, l, l->lanes, true);
@@ -310,6 +313,31 @@ walks_memory(const Printer *p, uint32_t block, bool *cells)
     return walks;
 }
 
+/* Do all accesses to arrays of the function's own begin at the loop's step, with room for whole
+ * vectors, and are loads of a part vectors, too? */
+static bool
+has_room(Printer *p, uint32_t block, const Loop *l)
+{
+    for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
+        const Inst *in = &p->code->inst.v[n];
+        const uint32_t *arg = &p->code->args.v[in->arg];
+        bool whole = true;
+        if (in->op == C_CELL && (arg[1] != l->n || jot_dtype_nbytes((jot_DType)in->dtype) < 4
+                                 || p->code->inst.v[arg[0]].c.i % l->lanes))
+            return false;
+        if (in->op == C_LOAD && p->moves[n] == MOVES_VECTOR) {
+            p->part = true;
+            whole = jot_print_lanes_whole(p, n);
+            p->part = false;
+        }
+        if (!whole)
+            return false;
+        if (in->kids && !has_room(p, n, l))
+            return false;
+    }
+    return true;
+}
+
 /* How the loop goes in vectors; false: it stays as it is. */
 static bool
 loop_plan(Printer *p, uint32_t n, Loop *l)
@@ -325,9 +353,13 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
         return false;
     find_widths(p, n, &widest, &narrowest);
     l->lanes = vector / widest;
-    while (l->steps >= 0 && l->lanes > l->steps)
-        l->lanes /= 2;
     l->unrolled = walks_memory(p, n, &cells) && !cells ? LOOP_WALKED : LOOP_UNROLLED;
+    l->roomy = cells && l->steps >= 0 && l->from == 0 && vector >= 32 && narrowest >= 4 &&
+               has_room(p, n, l);
+    if (!l->roomy && l->steps >= 0 && l->steps < LOOP_STEPS)
+        return false;
+    while (!l->roomy && l->steps >= 0 && l->lanes > l->steps)
+        l->lanes /= 2;
     l->parts = l->steps >= 0 || (vector >= 32 && narrowest >= 4);
     return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
 }

@@ -36,6 +36,7 @@ typedef struct {
     /* in a loop over vectors (ccode/emit/loop.c) */
     uint32_t loop;              /* its C_FOR, 0: not in one */
     bool part;                  /* lanes 0 .. part - 1 of each vector count */
+    bool roomy;                 /* ... and the function's own arrays have room for all of them */
     bool masks;                 /* loads under a mask are instructions */
     bool vectors;               /* there was one */
     uint32_t jam;               /* a loop of which several rows go together (ccode/emit/jam.c) */

@@ -16,7 +16,7 @@
  * Read before: ccode/lower/code.h. After: ccode/emit/loop.c. */
 #include "ccode/lower/code.h"
 
-enum { INDEPENDENT_STEPS = 4 }; /* shorter ones are no vectors */
+enum { INDEPENDENT_STEPS = 4 }; /* shorter ones are no vectors, but parts of those of an array */
 
 /* The coefficient of the loop's variable in a linear address, 0: none, or not linear. */
 static int64_t
@@ -96,12 +96,23 @@ steps_apart(const Code *code, uint32_t loop)
     return true;
 }
 
+static bool
+sets_cells(const Code *code, uint32_t loop)
+{
+    for (uint32_t n = loop; (n = jot_code_next(code, loop, n)) != 0;)
+        if (code->inst.v[n].op == C_SET
+            && code->inst.v[code->args.v[code->inst.v[n].arg]].op == C_CELL)
+            return true;
+    return false;
+}
+
 JOT_FN void
 jot_code_independent(Code *code)
 {
     for (uint32_t n = 1; code->ok && n < code->inst.n; n++) {
         Inst *in = &code->inst.v[n];
         in->independent = in->op == C_FOR && !(in->wide && in->aux) && in->kids &&
-                          in->c.i >= INDEPENDENT_STEPS && steps_apart(code, n);
+                          (in->c.i >= INDEPENDENT_STEPS || sets_cells(code, n)) &&
+                          steps_apart(code, n);
     }
 }

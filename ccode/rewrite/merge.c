@@ -4,9 +4,13 @@
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] + b[j]            k stays: b stands still in it
  *     axes i:37 j:53 k:35   y[i, j, k] = x[i, j, k] - x[i, 2, 1]      i:37 j:1855   .. - x[i, 71]
  *
+ *     axes i:2 j:56 k:16    x[8*i + j/7, j%7, k]              x[56*i + j, k], then i:2 j:896
+ *
  * A pair of axes merges where each buffer has both in neighbouring dimensions of its memory, the
- * inner one whole, or constants in both, or neither; where both are reduced together or not at all;
- * and where nothing else asks for their positions. The buffers lose a dimension each: what lies in
+ * inner one whole, the outer one perhaps beside what stands still, or stands still in both, or has
+ * neither; where both are reduced together or not at all; and where nothing else asks for their
+ * positions. Before that, two dimensions become one where their indices divide, as those of a
+ * reshape do, and one index for both does not. The buffers lose a dimension each: what lies in
  * memory is the same, so addresses are as regular as before, and the loop is long enough for
  * vectors and threads.
  *

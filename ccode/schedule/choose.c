@@ -230,8 +230,8 @@ try_lanes(Chooser *c, int inner)
     }
     while (c->k->axes.v[inner].ext < width)
         width /= 2;
-    if (width < WIDTH_LEAST)
-        return;
+    if (width < WIDTH_LEAST || (width < c->width && !jot_price_rows(c->price, inner)))
+        return; /* what is collected one by one is not paid for by so few */
     for (int inside = 0; inside < (windows ? 2 : 1); inside++) {
         put_axes(c, ~(uint64_t)0, bit(inner) | (inside ? windows : 0));
         put(c, inner, width, LOOP_SERIAL);

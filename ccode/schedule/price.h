@@ -19,5 +19,7 @@ JOT_FN double jot_price_loops(const Price *p, const SLoop *loop, int n);
 JOT_FN bool jot_price_neighbours(const Price *p, int axis, int other);
 /* Does some access find its neighbours in the same line along the axis? */
 JOT_FN bool jot_price_adjacent(const Price *p, int axis);
+/* Does each access that the axis moves lie side by side along it? */
+JOT_FN bool jot_price_rows(const Price *p, int axis);
 
 #endif

@@ -255,3 +255,13 @@ jot_price_adjacent(const Price *p, int axis)
             return true;
     return false;
 }
+
+JOT_FN bool
+jot_price_rows(const Price *p, int axis)
+{
+    for (int i = 0; i < p->n; i++)
+        if (!p->touch[i].sum && p->touch[i].moved[axis] > 0 &&
+            p->touch[i].moved[axis] != p->touch[i].nbytes)
+            return false;
+    return true;
+}
