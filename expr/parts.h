@@ -1,5 +1,5 @@
-/* expr/parts.h - what the files of this room share: a statement as a tree, the names in it and their
- * ranges.
+/* expr/parts.h - what the files of this room share: a statement as a tree, the names in it and
+ * their ranges.
  *
  *     parse.c     text -> tree: A[i,k] * B[k,j]
  *     statement.c ... with its left side: C[i,j] +=, and bounds

@@ -39,15 +39,6 @@ attention_check(jot_Ctx *ctx, jot_Var q, jot_Var k, jot_Var v)
     return false;
 }
 
-/* scores (b, h, t, s) where row i may see columns 0 .. i + s - t */
-static jot_Var
-attention_causal(jot_Var scores)
-{
-    static const char *const seen[] = {"i3-i2<=xs3-xs2"};
-    return jot_reindex_ex(scores, jot_shape(scores), JOT_INDEX("i0", "i1", "i2", "i3"),
-                          jot_strs(1, seen), -nn_infinity(), JOT_NONE_VARS);
-}
-
 static jot_Var
 attention_masked(jot_Var scores, jot_Var mask)
 {
@@ -55,6 +46,15 @@ attention_masked(jot_Var scores, jot_Var mask)
         return jot_add(scores, jot_cast(mask, jot_dtype(scores)));
     jot_Var never = jot_full(scores.ctx, jot_dtype(scores), JOT_SHAPE(), -nn_infinity());
     return jot_select(mask, scores, never);
+}
+
+/* scores (b, h, t, s) where row i may see columns 0 .. i + s - t */
+static jot_Var
+attention_causal(jot_Var scores, int64_t t, int64_t s)
+{
+    jot_Var row = jot_iota(scores.ctx, JOT_I64, JOT_SHAPE(t, s), 0);
+    jot_Var column = jot_iota(scores.ctx, JOT_I64, JOT_SHAPE(t, s), 1);
+    return attention_masked(scores, jot_le(column, jot_offset(row, (double)(s - t))));
 }
 
 /* The square root by Newton's steps: there is no C library here. */
@@ -96,7 +96,7 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
     if (how->mask)
         scores = attention_masked(scores, *how->mask);
     if (how->causal)
-        scores = attention_causal(scores);
+        scores = attention_causal(scores, t, s);
     jot_Var w = jot_softmax(scores, -1);
     if (how->dropout != 0)
         w = jot_dropout(w, how->dropout);

@@ -37,6 +37,7 @@ typedef struct {
     OptimFn *step;
     int each;      /* variables of a parameter, with what is kept for it; one more with momentum: */
     bool momentum, corrected; /* b1^t and b2^t are kept */
+    bool unit;     /* its k is without lr */
 } OptimKind;
 
 struct OptimRecord {
@@ -47,7 +48,7 @@ struct OptimRecord {
     int count;     /* variables in all */
     OptimNumbers is;
     jot_Var lr;    /* a scalar: the learning rate */
-    jot_Var rate, small, unit; /* of the step that is built: lr, or k and e of Adam; k / lr */
+    jot_Var rate, small; /* of the step that is built: lr, or k and e of Adam */
     jot_Var var[]; /* count variables, then as many new values */
 };
 
@@ -300,7 +301,7 @@ optim_adamw(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
 static void
 optim_lamb(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
 {
-    jot_Var step = optim_times(optim_moments(o, now, next, g), o->unit);
+    jot_Var step = optim_times(optim_moments(o, now, next, g), o->rate);
     step = optim_decayed(o, step, now[0]);
     jot_Var long_p = jot_sum(jot_square(nn_wide(now[0])), JOT_ALL_DIMS);
     jot_Var long_s = jot_sum(jot_square(nn_wide(step)), JOT_ALL_DIMS);
@@ -344,10 +345,11 @@ optim_lion(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
 enum { OPTIM_SGD, OPTIM_NESTEROV, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LAMB, OPTIM_RMSPROP,
        OPTIM_ADAGRAD, OPTIM_LION };
 static const OptimKind optim_kinds[] = {
-    {"sgd", optim_sgd, 1, true, false},         {"nesterov", optim_nesterov, 2, false, false},
-    {"adam", optim_adam, 3, false, true},       {"adamw", optim_adamw, 3, false, true},
-    {"lamb", optim_lamb, 3, false, true},       {"rmsprop", optim_rmsprop, 2, true, false},
-    {"adagrad", optim_adagrad, 2, false, false}, {"lion", optim_lion, 2, false, false},
+    {"sgd", optim_sgd, 1, true, false, false}, {"nesterov", optim_nesterov, 2, false, false, false},
+    {"adam", optim_adam, 3, false, true, false}, {"adamw", optim_adamw, 3, false, true, false},
+    {"lamb", optim_lamb, 3, false, true, true}, {"rmsprop", optim_rmsprop, 2, true, false, false},
+    {"adagrad", optim_adagrad, 2, false, false, false},
+    {"lion", optim_lion, 2, false, false, false},
 };
 
 /* ---- one of a kind ---- */
@@ -459,9 +461,8 @@ optim_build(OptimRecord *o, const jot_Var *grads)
         next[at + 1] = jot_scale(now[at + 1], o->is.beta2);
         jot_Var root = jot_sqrt(jot_offset(jot_neg(next[at + 1]), 1));
         o->small = jot_scale(root, o->is.eps);
-        jot_Var begun = jot_offset(jot_neg(next[at]), 1);
-        o->rate = jot_div(jot_mul(root, o->lr), begun);
-        o->unit = jot_div(root, begun);
+        jot_Var top = o->kind->unit ? root : jot_mul(root, o->lr);
+        o->rate = jot_div(top, jot_offset(jot_neg(next[at]), 1));
     }
     for (int k = 0; k < o->n; k++, now += o->each, next += o->each)
         o->kind->step(o, now, next, grads[k]);

@@ -249,7 +249,7 @@ wish_group(const Kernel *k, const Contract *c, Ix ix, int64_t ext, int64_t *pane
 static void
 wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int rank, int64_t panel)
 {
-    int dim = -1, axis, when[JOT_MAX_RANK];
+    int dim = -1, axis, when[JOT_MAX_RANK] = {0};
     int64_t most = 0;
     uint64_t windows = jot_contract_taps(k, c->a, c->k, ~c->k & ~c->batch);
     for (int d = 0; d < rank; d++)
@@ -279,7 +279,7 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
 static void
 wish_rows(Wish *w, const Kernel *k, const Contract *c, uint32_t at, int rank, bool result)
 {
-    int when[JOT_MAX_RANK];
+    int when[JOT_MAX_RANK] = {0};
     for (int d = 0; d < rank; d++) {
         uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[at + (uint32_t)d]);
         bool last = result ? (axes & c->n) != 0 : (axes & c->k) && !(axes & c->m);
