@@ -516,7 +516,7 @@ wait_copies(int item, int left)
 void
 fake_ptx_begin(unsigned nitems)
 {
-    for (unsigned i = 0; i < nitems; i++) { /* copies and products hold nothing but what is counted */
+    for (unsigned i = 0; i < nitems; i++) { /* copies, products: what is counted */
         state[i].ncopies = state[i].groups = state[i].nproducts = state[i].batches = 0;
         state[i].fenced = state[i].visible = state[i].begun = false;
     }

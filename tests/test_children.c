@@ -139,6 +139,8 @@ killed_by(int number, bool asked)
 
 /* ---- folders that are full ------------------------------------------------------------------ */
 
+static int step = 24; /* KB between two of their sizes */
+
 #ifdef __linux__
 /* TMPDIR with room for a part of what a compiler writes: it goes elsewhere. Where nothing has room,
  * that is what is said. In a name space of its own; the number of failures, 255: no such disks. */
@@ -158,7 +160,7 @@ full_folders(const char *compiler)
     test_failed = 0;
     setenv("JOT_CC", compiler, 1);
     setenv("TMPDIR", "/mnt", 1);
-    for (k = 0; k < 320; k += 8) {
+    for (k = 0; k < 320; k += step) {
         snprintf(size, sizeof size, "size=%dk", k ? k : 4);
         if (mount("none", "/mnt", "tmpfs", 0, size))
             return 255;
@@ -167,7 +169,7 @@ full_folders(const char *compiler)
         world_close(&w);
         umount("/mnt");
     }
-    for (k = 0; k < 320; k += 8) {
+    for (k = 0; k < 320; k += step) {
         snprintf(size, sizeof size, "size=%dk", k ? k : 4);
         if (mount("none", "/tmp", "tmpfs", 0, size) || mount("none", "/var/tmp", "tmpfs", 0, size))
             return 255;
@@ -213,10 +215,11 @@ test_full(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
     char tmp[300];
 
+    step = argc > 1 ? atoi(argv[1]) : step;
     snprintf(scratch_dir, sizeof scratch_dir, "/tmp/jot-test-XXXXXX");
     if (!mkdtemp(scratch_dir))
         return 1;

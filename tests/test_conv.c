@@ -248,7 +248,7 @@ main(int argc, char **argv)
         { 1, 2, 20, 24, 48, 48, 3, 3, { 1, 1 }, { 2, 2 }, { 2, 2 } },
         { 2, 40, 1, 1, 48, 48, 5, 5, { 1, 1 }, { 2, 2 }, { 1, 1 } },
     };
-    int n = argc > 1 ? atoi(argv[1]) : 16, first = argc > 2 ? atoi(argv[2]) : 0;
+    int n = argc > 1 ? atoi(argv[1]) : 8, first = argc > 2 ? atoi(argv[2]) : 0;
     for (size_t i = 0; argc < 2 && i < sizeof shape / sizeof shape[0]; i++)
         check(&shape[i], (int)i);
     for (size_t i = 0; argc < 2 && i < sizeof plain / sizeof plain[0]; i++)

@@ -3,11 +3,17 @@
 # and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), each access to memory looked
 # at (tests/fake_check.c). Wants g++.
 #
+<<<<<<< HEAD
 #     tiles      products of every kind, as the oldest architecture
 #     75 80 90   matrices by the instructions of each
 #     drawn      other programs that compare values
 #     refused    what only a device has; and as drivers before 11.4 did
 #     test_...   that program
+=======
+#     70 75 80 90   products as each architecture has them, by its matrix instructions
+#     drawn         other programs that compare values
+#     refused       what only a device has; and as drivers before 11.4 did
+>>>>>>> suite
 #
 # tests/test_fake.sh BUILD all - the whole suite of a device there, as 7.0, 8.0 and 9.0, items in another order for
 # each and each launch a second time in one more, and each text that came up compiled by NVRTC for the
@@ -79,8 +85,7 @@ if [ "$2" = all ]; then
     exit
 fi
 case $2 in
-tiles) run_tests "test_tiles cuda" ;;
-75 | 80 | 90)
+70 | 75 | 80 | 90)
     export FAKE_CUDA_ARCH="$2"
     run_tests "test_tiles cuda few" ;;
 drawn) run_tests "test_run cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" ;;
