@@ -96,7 +96,7 @@ JOT_FN bool jot_codespec_picks(jot_Ctx *ctx, NodeId code, NodeId *pick);
  * [lo, hi); 1 where the code is to run once; may be 0: nothing to run. False: out of memory. */
 JOT_FN bool jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out,
                           int64_t *count);
-/* Append the function that CALL values (jot_v_call) of a MAP node name: code_map_0123456789abcdef */
+/* Append the name of a MAP node's function, for jot_v_call: code_map_0123456789abcdef. */
 JOT_FN bool jot_code_map_name(jot_Ctx *ctx, NodeId map_node, Text *out);
 /* Append the definition of that function. It has to stand before the kernels that call it, after
  * the prelude; a second definition of the same is skipped by the preprocessor, so that each group
