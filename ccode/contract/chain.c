@@ -361,7 +361,11 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
     s->no = chain_find(c);
     if (!s->no) {
-        ok = jot_kernel_copy(&was, k) && jot_chain_write(c, s) && jot_sched_verify(s, NULL);
+        ok = jot_kernel_copy(&was, k) && jot_chain_write(c, s);
+        if (ok && !jot_sched_verify(s, NULL)) {
+            jot_sched_close(s);
+            ok = false;
+        }
         ok = jot_kernel_settle(k, &was, ok);
     }
     jot_mem_free(k->mem, c, sizeof *c);

@@ -390,8 +390,11 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
        : plane_conditions(p) ? "terms have conditions that their factors do not have" : NULL;
     ok = !no;
     if (ok) {
-        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_write(p, s)
-          && jot_sched_verify(s, NULL);
+        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_write(p, s);
+        if (ok && !jot_sched_verify(s, NULL)) {
+            jot_sched_close(s);
+            ok = false;
+        }
         ok = jot_kernel_settle(k, &was, ok);
     }
     s->no = ok ? NULL : no ? no : "a tile would be too large, or it is not legal";

@@ -99,5 +99,10 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)
         return jot_sched_no(s, "not one long sum along rows that no cache holds");
-    return rows_write(s, k, sum, inner, rows, wide) && jot_sched_verify(s, NULL);
+    if (!rows_write(s, k, sum, inner, rows, wide))
+        return false;
+    if (jot_sched_verify(s, NULL))
+        return true;
+    jot_sched_close(s);
+    return false;
 }
