@@ -3,17 +3,10 @@
 # and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), each access to memory looked
 # at (tests/fake_check.c). Wants g++.
 #
-<<<<<<< HEAD
-#     tiles      products of every kind, as the oldest architecture
-#     75 80 90   matrices by the instructions of each
-#     drawn      other programs that compare values
-#     refused    what only a device has; and as drivers before 11.4 did
-#     test_...   that program
-=======
 #     70 75 80 90   products as each architecture has them, by its matrix instructions
 #     drawn         other programs that compare values
 #     refused       what only a device has; and as drivers before 11.4 did
->>>>>>> suite
+#     test_...      that program
 #
 # tests/test_fake.sh BUILD all - the whole suite of a device there, as 7.0, 8.0 and 9.0, items in another order for
 # each and each launch a second time in one more, and each text that came up compiled by NVRTC for the
