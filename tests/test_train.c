@@ -1,5 +1,5 @@
-/* tests/test_train.c - what stands around a step: each optimiser of nn.h against its formula, step by
- * step, in one launch and from one plan; clipping, averages, learning rates, checked gradients.
+/* tests/test_train.c - what stands around a step: each optimiser of nn.h against its formula, step
+ * by step, in one launch and from one plan; clipping, averages, learning rates, checked gradients.
  *
  * Guards: nn/optim.c, nn/train.c. */
 #include "nn.h"
