@@ -11,7 +11,9 @@
  * So no product of a convolution and no window of a pooling is ever in memory. A reindex is cloned
  * unless it would touch more than storing it does. Policy reward also clones what is cheap, is read
  * as it lies by groups without a contraction, and is computed from little more than itself: of a
- * batch norm the backward pass needs the input and not five variables on the way.
+ * batch norm the backward pass needs the input and not five variables on the way. What an equality
+ * compares, as the gradient of a maximum does with its terms, is computed once, if anything dear is
+ * in it: kernels, and compilers, differ in its last place.
  *
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
  * gradient of relu and pooling is stored before the convolution that reads it, and so are the parts
@@ -268,12 +270,12 @@ place_all(Fuser *f, bool *again)
 
 /* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
  * all, number of nodes computed, whether all operands come through reindexes, what has to be
- * computed; slow: much of it dear; uneven: a map has to be computed, too. */
+ * computed; slow: much of it dear; uneven: a map has to be computed, too; once: it is compared. */
 typedef struct {
     int64_t leaf;
     double total, nbytes;
     uint32_t cone;
-    bool far, work, dear, slow, uneven;
+    bool far, work, dear, slow, uneven, once;
 } PlaceOperands;
 
 /* Is i computed by whoever reads it? */
@@ -289,8 +291,8 @@ place_is_computed(const Fuser *f, uint32_t i)
 static PlaceOperands
 place_below(const Fuser *f, const PlaceOperands *below, uint32_t i)
 {
-    PlaceOperands memory = {0, 0, 0, 0, false, false, false, false, false},
-               none = {0, 0, 0, 0, true, false, false, false, false};
+    PlaceOperands memory = {0, 0, 0, 0, false, false, false, false, false, false},
+               none = {0, 0, 0, 0, true, false, false, false, false, false};
 
     memory.leaf = f->node[i]->nelem;
     memory.total = (double)memory.leaf;
@@ -350,11 +352,35 @@ place_touched(const Fuser *f, uint32_t i)
     return points;
 }
 
+/* What is compared for equality, below the maps that read it. */
+static void
+place_once(const Fuser *f, PlaceOperands *below)
+{
+    uint32_t i, k;
+
+    for (i = 0; i < f->n; i++)
+        for (k = f->in0[i]; f->node[i]->kind == NODE_EW && f->node[i]->op == EW_EQ
+             && k < f->in0[i + 1]; k++) {
+            uint32_t x = f->in[k];
+
+            while (f->node[x]->kind == NODE_REINDEX && !(f->bits[x] & FN_LEAF))
+                x = f->in[f->in0[x]];
+            below[x].once = f->node[x]->dtype >= JOT_F16;
+        }
+}
+
+/* May it be computed again? */
+static bool
+place_may(const PlaceOperands *below)
+{
+    return below->cone <= FUSE_CONE && !(below->once && below->dear);
+}
+
 static void
 place_judge(Fuser *f, PlaceOperands *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    PlaceOperands sum = {0, 0, 0, 0, true, false, false, false, false};
+    PlaceOperands sum = {0, 0, 0, 0, true, false, false, false, false, below[i].once};
     uint32_t k;
 
     sum.cone = jot_fuse_weight(n);
@@ -387,7 +413,7 @@ place_judge(Fuser *f, PlaceOperands *below, uint32_t i)
     below[i] = sum;
     if (f->bits[i] & (FN_KEEP | FN_MOVED))
         return;
-    if (jot_fuse_is_elementwise(n) && sum.cone <= FUSE_CONE &&
+    if (jot_fuse_is_elementwise(n) && place_may(&sum) &&
         (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
         f->bits[i] |= FN_CLONE;
     if (sum.work && ((double)n->nelem <= sum.total || sum.dear || sum.uneven))
@@ -401,7 +427,7 @@ place_few(const Fuser *f, const PlaceOperands *below, int64_t points, uint32_t i
 {
     return f->ask->policy == FUSE_REWARD && jot_fuse_is_elementwise(f->node[i])
         && !(f->bits[i] & (FN_KEEP | FN_MOVED | FN_LEAF)) && (f->bits[i] & FN_STORED)
-        && below[i].cone <= FUSE_CONE
+        && place_may(&below[i])
         && points < f->node[i]->nelem / (below[i].slow ? PLACE_DEAR : PLACE_CHEAP);
 }
 
@@ -475,7 +501,7 @@ place_cheap(const Fuser *f, const PlaceOperands *below, const uint32_t *readers,
 
     return jot_fuse_is_elementwise(f->node[i]) && (f->bits[i] & FN_STORED)
         && !(f->bits[i] & (FN_KEEP | FN_MOVED)) && readers[i] && readers[i] != UINT32_MAX
-        && below[i].cone <= FUSE_CONE && !below[i].slow
+        && place_may(&below[i]) && !below[i].slow
         && k * below[i].nbytes <= (1 + k) * (double)jot_node_nbytes(f->node[i]);
 }
 
@@ -521,6 +547,7 @@ place_clones(Fuser *f)
 
     if (!below || !points || !readers)
         return false;
+    place_once(f, below);
     if (f->ask->policy == FUSE_REWARD)
         place_readers(f, readers);
     for (i = 0; i < f->n; i++)
