@@ -31,7 +31,8 @@ JOT_API jot_Var jot_conv(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *c
 JOT_API jot_Var jot_conv_transpose(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv);
 
 typedef struct {
-    int size[3], stride[3], pad[3], dilation[3]; /* 0: none, size, 0, 1; pad <= size / 2 */
+    int size[3], stride[3], pad[3], dilation[3]; /* 0: none, size, 0, 1 */
+    /* pad <= size / 2; dilation of a padded dimension <= its extent */
     bool ceil;    /* a last window may reach beyond the padding, if it begins before its end */
     bool exclude; /* avg_pool: padding does not count; what is beyond padding never does */
 } jot_PoolNd;
@@ -60,13 +61,13 @@ JOT_API jot_Var jot_global_max_pool(jot_Var x);
  * - 1 of them), the end's row again, or those of the other end (at most extent). jot_pad puts a
  * value there. */
 typedef enum { JOT_PAD_REFLECT, JOT_PAD_REPLICATE, JOT_PAD_CIRCULAR } jot_PadMode;
-JOT_API jot_Var jot_pad_edges(jot_Var x, jot_PadMode mode, jot_Ints before, jot_Ints after);
+JOT_API jot_Var jot_pad_edges(jot_Var x, jot_Ints before, jot_Ints after, jot_PadMode mode);
 
-/* x (n, c, ...) to (n, c, ...) of extents `size`, or where that is 0 floor(x * scale). The middle
- * of row i of the result stands at (i + 1/2) / scale of x, or (align_corners) the first row at the
- * first and the last at the last. NEAREST takes row floor(i / scale), NEAREST_EXACT the one that
- * the middle is in, LINEAR and CUBIC weigh 2 and 4 rows per dimension, AREA means those that fall
- * on a row, as jot_adaptive_avg_pool. */
+/* x (n, c, ...) to (n, c, ...) of extents `size`, or where that is 0 floor(x * scale), scale from
+ * 2^-24 to 2^20. The middle of row i of the result stands at (i + 1/2) / scale of x, or
+ * (align_corners) the first row at the first and the last at the last. NEAREST takes row
+ * floor(i / scale), NEAREST_EXACT the one that the middle is in, LINEAR and CUBIC weigh 2 and 4
+ * rows per dimension, AREA means those that fall on a row, as jot_adaptive_avg_pool. */
 typedef enum { JOT_NEAREST, JOT_NEAREST_EXACT, JOT_LINEAR, JOT_CUBIC, JOT_AREA } jot_ResizeMode;
 typedef struct {
     jot_ResizeMode mode;

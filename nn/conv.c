@@ -115,7 +115,8 @@ conv_begin(ConvSpace *s, jot_Var x, jot_Var w, int groups, bool transposed, cons
         return false;
     s->n = jot_extent(x, 0);
     s->o = jot_extent(w, 0);
-    s->c = jot_extent(w, 1) * s->groups;
+    if (!nn_extent(x, &s->c, jot_extent(w, 1), s->groups, 0, op))
+        return false;
     if ((transposed ? s->o : s->c) == jot_extent(x, 1) && s->o % s->groups == 0)
         return true;
     jot_raise(ctx, JOT_ESHAPE,
@@ -130,14 +131,16 @@ conv_begin(ConvSpace *s, jot_Var x, jot_Var w, int groups, bool transposed, cons
 }
 
 /* Padding such that there is a window for each stride begun: half of what is missing in front. */
-static void
-conv_same(NnWindow *w)
+static bool
+conv_same(jot_Var x, NnWindow *w, const char *op)
 {
-    int64_t reach = w->dilation * (w->size - 1) + 1;
-    int64_t more = w->stride > 0 && w->in > 0 ? (w->in - 1) / w->stride * w->stride + reach - w->in
-                                              : 0;
+    int64_t reach;
+    if (!nn_reach(x, w, &reach, op))
+        return false;
+    int64_t more = w->in > 0 ? (w->in - 1) / w->stride * w->stride - w->in + reach : 0;
     w->pad = more > 0 ? more / 2 : 0;
     w->after = more > 0 ? more - w->pad : 0;
+    return true;
 }
 
 static jot_Var
@@ -151,8 +154,8 @@ conv_forward(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *o, const char
     for (int d = 0; d < s.dims; d++) {
         NnWindow v = {jot_extent(x, 2 + d), jot_extent(w, 2 + d), o->stride[d] ? o->stride[d] : 1,
                       o->pad[d], o->pad[d], o->dilation[d] ? o->dilation[d] : 1, 0};
-        if (o->same)
-            conv_same(&v);
+        if (o->same && !conv_same(x, &v, op))
+            return nn_poison(x.ctx);
         if (o->out_pad[d])
             return jot_raise(x.ctx, JOT_EUSE, "%s: out_pad: 0 asked, %d found", op, o->out_pad[d]);
         if (!nn_window(x, &v, false, op))
@@ -212,16 +215,15 @@ jot_conv_transpose(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv)
     for (int d = 0; d < s.dims; d++) {
         NnWindow v = {0, jot_extent(w, 2 + d), o->stride[d] ? o->stride[d] : 1, o->pad[d],
                       o->pad[d], o->dilation[d] ? o->dilation[d] : 1, jot_extent(x, 2 + d)};
-        int64_t most = v.stride > v.dilation ? v.stride : v.dilation;
-        if (!nn_at_least(x, v.size, 1, op, "window") || !nn_at_least(x, v.stride, 1, op, "stride")
-            || !nn_at_least(x, v.pad, 0, op, "pad") ||
-            !nn_at_least(x, v.dilation, 1, op, "dilation"))
+        int64_t most = v.stride > v.dilation ? v.stride : v.dilation, reach;
+        if (!nn_reach(x, &v, &reach, op))
             return nn_poison(ctx);
         if (o->out_pad[d] < 0 || o->out_pad[d] >= most)
             return jot_raise(ctx, JOT_ERANGE, "%s: out_pad: 0..%lld asked (below stride or "
                              "dilation), %d found", op, (long long)(most - 1), o->out_pad[d]);
-        out[d] = v.in = (v.out - 1) * v.stride - 2 * v.pad + v.dilation * (v.size - 1) + 1 +
-                        o->out_pad[d];
+        if (v.out && !nn_extent(x, &v.in, v.out - 1, v.stride, reach + o->out_pad[d], op))
+            return nn_poison(ctx);
+        out[d] = v.in -= 2 * v.pad;
         if (v.in < 0 || v.out < 1)
             return jot_raise(ctx, JOT_ESHAPE, "%s: x: an image that gives at least 0 positions "
                              "asked, extent %lld found (dimension %d)", op, (long long)v.out,

@@ -86,12 +86,12 @@ boxed(jot_Var x, const jot_RoiAlign *roi)
     X(global_max, jot_global_max_pool(in[0]))
 
 #define IMAGES(X) \
-    X(pad_reflect, jot_pad_edges(in[0], JOT_PAD_REFLECT, JOT_SHAPE(1, 2), JOT_SHAPE(0, 3))) \
-    X(pad_replicate, jot_pad_edges(in[0], JOT_PAD_REPLICATE, JOT_SHAPE(2, 9), JOT_SHAPE(3, 1))) \
-    X(pad_circular, jot_pad_edges(in[0], JOT_PAD_CIRCULAR, JOT_SHAPE(1, 3), JOT_SHAPE(2, 7))) \
-    X(pad_reflect_1, jot_pad_edges(in[0], JOT_PAD_REFLECT, JOT_SHAPE(6), JOT_SHAPE(6))) \
-    X(pad_replicate_3, jot_pad_edges(in[0], JOT_PAD_REPLICATE, JOT_SHAPE(1, 0, 1), \
-                                     JOT_SHAPE(0, 2, 1))) \
+    X(pad_reflect, jot_pad_edges(in[0], JOT_SHAPE(1, 2), JOT_SHAPE(0, 3), JOT_PAD_REFLECT)) \
+    X(pad_replicate, jot_pad_edges(in[0], JOT_SHAPE(2, 9), JOT_SHAPE(3, 1), JOT_PAD_REPLICATE)) \
+    X(pad_circular, jot_pad_edges(in[0], JOT_SHAPE(1, 3), JOT_SHAPE(2, 7), JOT_PAD_CIRCULAR)) \
+    X(pad_reflect_1, jot_pad_edges(in[0], JOT_SHAPE(6), JOT_SHAPE(6), JOT_PAD_REFLECT)) \
+    X(pad_replicate_3, jot_pad_edges(in[0], JOT_SHAPE(1, 0, 1), \
+                                     JOT_SHAPE(0, 2, 1), JOT_PAD_REPLICATE)) \
     X(nearest_2, jot_resize(in[0], RESIZE(.mode = JOT_NEAREST, .size = {10, 3}))) \
     X(nearest_1_scale, jot_resize(in[0], RESIZE(.mode = JOT_NEAREST, .scale = {1.7}))) \
     X(nearest_exact, jot_resize(in[0], RESIZE(.mode = JOT_NEAREST_EXACT, .size = {3, 16}))) \
@@ -173,7 +173,7 @@ check_fusion(void)
                   1);
     check_kernels("lp_pool", jot_lp_pool(x, 3, POOL(.size = {3, 3})), 1);
     check_kernels("adaptive", jot_adaptive_avg_pool(x, JOT_SHAPE(3, 5)), 1);
-    check_kernels("pad", jot_pad_edges(x, JOT_PAD_REFLECT, JOT_SHAPE(1, 1), JOT_SHAPE(2, 2)), 1);
+    check_kernels("pad", jot_pad_edges(x, JOT_SHAPE(1, 1), JOT_SHAPE(2, 2), JOT_PAD_REFLECT), 1);
     check_kernels("nearest", jot_resize(x, RESIZE(.size = {9, 5})), 1);
     check_kernels("pixel_shuffle", jot_pixel_shuffle(x, 2), 1);
     check_kernels("unfold", jot_unfold(x, JOT_SHAPE(3, 3), NULL), 2);
@@ -219,11 +219,80 @@ check_edges(void)
 
     const int32_t n[6] = {1, 2, 3, 4, 5, 6};
     jot_Var i = jot_array(c, JOT_I32, JOT_SHAPE(1, 1, 6), n);
-    const int32_t *p = jot_data(jot_pad_edges(i, JOT_PAD_REFLECT, JOT_SHAPE(2), JOT_SHAPE(1)));
+    const int32_t *p = jot_data(jot_pad_edges(i, JOT_SHAPE(2), JOT_SHAPE(1), JOT_PAD_REFLECT));
     CHECK(p && p[0] == 3 && p[1] == 2 && p[8] == 5, "padded integers: %s", jot_message(c));
     const float *m = jot_data(jot_resize(i, RESIZE(.mode = JOT_LINEAR, .size = {3})));
     CHECK(m && m[0] == 1.5f && m[2] == 5.5f, "resized integers: %s", jot_message(c));
     jot_close(c);
+}
+
+/* Maxima of bool, whose windows reach beyond the image; the slope of a power's root at 0. */
+static void
+check_lowest(void)
+{
+    static const double p[3] = {2, 3, 0.5};
+    static const float zero[4];
+    jot_Ctx *c = open_ctx();
+    jot_Var no = jot_zeros(c, JOT_BOOL, JOT_SHAPE(1, 1, 3));
+    jot_Var flat = jot_array(c, JOT_F32, JOT_SHAPE(1, 1, 4), zero);
+    jot_Var pooled[3] = {jot_max_pool(no, POOL(.size = {2}, .pad = {1})),
+                         jot_max_pool(no, POOL(.size = {2}, .ceil = true)),
+                         jot_adaptive_max_pool(no, JOT_SHAPE(2))}, g;
+    for (int k = 0; k < 3; k++)
+        CHECK(jot_item(jot_sum(pooled[k], JOT_ALL_DIMS)) == 0, "bool %d: %s", k, jot_message(c));
+    const int64_t *at = jot_data(jot_max_pool_at(no, POOL(.size = {2}, .pad = {1})));
+    CHECK(at && at[0] == 0 && at[1] == 1, "the first of false: %s", jot_message(c));
+    for (int k = 0; k < 3; k++) {
+        jot_grad(jot_sum(jot_lp_pool(flat, p[k], POOL(.size = {2})), JOT_ALL_DIMS), &flat, 1, &g);
+        const float *v = jot_data(g);
+        CHECK(v && v[0] == 0 && v[3] == 0, "the slope of |0|_%g: %g", p[k], v ? v[0] : -1);
+    }
+    jot_close(c);
+}
+
+/* Extents that no number holds, and lists that are not there. */
+static void
+check_far(void)
+{
+    ec = open_ctx();
+    const int64_t far = (int64_t)1 << 32, most = INT64_MAX;
+    jot_Ints two = jot_ints(2, NULL), ones = JOT_SHAPE(1, 1);
+    jot_Var x = zeros(4, 1, 4, 5, 6), none_of = zeros(4, 0, 0, 0, 0), w;
+    jot_Var volume = jot_zeros(ec, JOT_F32, JOT_SHAPE(0, 1, 1, 1, 1));
+    refused(jot_pixel_shuffle(x, far), JOT_ESHAPE, "pixel_shuffle: extents", "2^61");
+    refused(jot_pixel_unshuffle(none_of, far), JOT_ESHAPE, "pixel_unshuffle: extents", "2^61");
+    refused(jot_pixel_shuffle(zeros(3, 0, 0, far << 20, 0), far), JOT_ESHAPE, "extents", "2^61");
+    w = zeros(3, 0, 4, far, 0);
+    refused(jot_conv(zeros(3, 0, 4, 6, 0), w, none, CONV(.dilation = {INT32_MAX})), JOT_ESHAPE,
+            "conv: extents", "2^61");
+    refused(jot_conv(zeros(3, 0, 4, 6, 0), w, none, CONV(.dilation = {INT32_MAX}, .same = true)),
+            JOT_ESHAPE, "conv: extents", "2^61");
+    refused(jot_conv_transpose(zeros(3, 0, 0, far, 0), zeros(3, 0, 4, 2, 0), none,
+                               CONV(.stride = {INT32_MAX})), JOT_ESHAPE, "transpose: extents",
+            "2^61");
+    refused(jot_max_unpool(volume, jot_cast(volume, JOT_I64), JOT_SHAPE(1, far, far)), JOT_ESHAPE,
+            "max_unpool: extents", "2^61");
+    refused(jot_fold(zeros(3, 1, 8, 5, 0), JOT_SHAPE(most), JOT_SHAPE(2), CONV(.pad = {1})),
+            JOT_ESHAPE, "fold: extents", "2^61");
+    refused(jot_unfold(zeros(4, 0, 1, 1, 1), JOT_SHAPE(far - 1, far - 1),
+                       CONV(.pad = {INT32_MAX, INT32_MAX})), JOT_ESHAPE, "unfold: extents", "2^61");
+    refused(jot_adaptive_avg_pool(x, JOT_SHAPE(most, 2)), JOT_ESHAPE, "avg_pool: extents", "2^61");
+    refused(jot_resize(zeros(3, 0, 1, (int64_t)1 << 50, 0), RESIZE(.scale = {1 << 20})),
+            JOT_ESHAPE, "resize: extents", "2^61");
+    refused(jot_resize(zeros(3, 1, 1, far, 0), RESIZE(.scale = {1e-8})), JOT_ERANGE,
+            "a scale of 2^-24..2^20", "0.00000001 found");
+    refused(jot_max_pool(zeros(3, 1, 1, 3, 0), POOL(.size = {2}, .pad = {1}, .dilation = {4})),
+            JOT_ERANGE, "max_pool: dilation: at most 3", "4 found");
+    refused(jot_fold(zeros(3, 1, 8, 5, 0), two, ones, NULL), JOT_EUSE, "fold: image", "none found");
+    refused(jot_fold(zeros(3, 1, 8, 5, 0), ones, two, NULL), JOT_EUSE, "fold: size", "none found");
+    refused(jot_unfold(x, two, NULL), JOT_EUSE, "unfold: size", "none found");
+    refused(jot_pad_edges(x, two, ones, JOT_PAD_REFLECT), JOT_EUSE, "before", "none found");
+    refused(jot_pad_edges(x, ones, two, JOT_PAD_REFLECT), JOT_EUSE, "after", "none found");
+    refused(jot_adaptive_avg_pool(x, two), JOT_EUSE, "adaptive_avg_pool: out", "none found");
+    refused(jot_adaptive_max_pool(x, two), JOT_EUSE, "adaptive_max_pool: out", "none found");
+    refused(jot_max_unpool(x, x, two), JOT_EUSE, "max_unpool: image", "none found");
+    refused(jot_affine_grid(zeros(3, 1, 2, 3, 0), two, true), JOT_EUSE, "image", "none found");
+    jot_close(ec);
 }
 
 static void
@@ -259,9 +328,9 @@ check_errors(void)
             "at: x's extent 6", "5 found");
     refused(jot_max_unpool(x, x, JOT_SHAPE(9, 9)), JOT_EDTYPE, "f32", "integer");
     refused(jot_global_max_pool(zeros(4, 1, 1, 0, 3)), JOT_ESHAPE, "max", "");
-    refused(jot_pad_edges(x, JOT_PAD_REFLECT, JOT_SHAPE(0, 6), JOT_SHAPE(0, 0)), JOT_ERANGE,
+    refused(jot_pad_edges(x, JOT_SHAPE(0, 6), JOT_SHAPE(0, 0), JOT_PAD_REFLECT), JOT_ERANGE,
             "0..5 asked before and after dimension 3", "6 found");
-    refused(jot_pad_edges(x, JOT_PAD_CIRCULAR, JOT_SHAPE(1), JOT_SHAPE(0, 0)), JOT_ESHAPE,
+    refused(jot_pad_edges(x, JOT_SHAPE(1), JOT_SHAPE(0, 0), JOT_PAD_CIRCULAR), JOT_ESHAPE,
             "pad_edges: before and after", "1 and 2 found");
     refused(jot_resize(x, NULL), JOT_EUSE, "resize: resize", "NULL");
     refused(jot_resize(x, RESIZE(.size = {3})), JOT_ERANGE, "size or scale", "dimension 3");
@@ -296,11 +365,14 @@ main(void)
         check_transposed_is_gradient();
         check_fusion();
         check_edges();
+        check_lowest();
     }
     backend = "interp";
     check_references();
     check_edges();
+    check_lowest();
     check_differences();
     check_errors();
+    check_far();
     return DONE();
 }

@@ -246,6 +246,66 @@ check_ends(void)
     jot_close(c);
 }
 
+/* Labels of ctc: u8 beside a blank of 256, and behind a row's length, whatever stands there. */
+static void
+check_ctc(void)
+{
+    enum { T = 3, C = 300 };
+    static const int32_t plain[3] = {1, 0, 0}, padded[3] = {1, -1, 1000}, time[1] = {T};
+    static const int32_t length[1] = {1};
+    static double v[3][T * C];
+    double y[3];
+    jot_Ctx *c = open_ctx();
+    jot_Var l[3] = {jot_array(c, JOT_I32, JOT_SHAPE(1, 3), plain),
+                    jot_array(c, JOT_I32, JOT_SHAPE(1, 3), padded)}, g;
+    jot_Var x = ref_array(c, JOT_F32, JOT_SHAPE(T, 1, C), 1, 1);
+    l[2] = jot_cast(l[0], JOT_U8);
+    for (int k = 0; k < 3; k++) {
+        jot_Var loss = jot_ctc_loss(jot_log_softmax(x, 2), l[k],
+                                    jot_array(c, JOT_I32, JOT_SHAPE(1), time),
+                                    jot_array(c, JOT_I32, JOT_SHAPE(1), length), 256, SUM);
+        y[k] = item(loss);
+        jot_grad(loss, &x, 1, &g);
+        CHECK(ref_read(g, v[k], T * C) && isfinite(y[k]) && y[k] == y[0] &&
+              !memcmp(v[k], v[0], sizeof v[0]) && isfinite(v[k][0]) && v[k][1] < 0,
+              "ctc of labels %d: %g, %g asked, slopes %g %g", k, y[k], y[0], v[k][0], v[k][1]);
+    }
+    jot_close(c);
+}
+
+/* f16 whose sums f16 does not hold, whose results it does. */
+static void
+check_half(void)
+{
+    enum { N = 4096 };
+    static int32_t zero[N];
+    jot_Ctx *c = open_ctx();
+    jot_Var one = jot_cast(jot_ones(c, JOT_F32, JOT_SHAPE(N)), JOT_F16), big = jot_scale(one, 6);
+    jot_Var far = jot_cast(jot_scale(jot_ones(c, JOT_F32, JOT_SHAPE(2, 300)), 20), JOT_F16), g;
+    jot_Var y = jot_cast(jot_ones(c, JOT_F32, JOT_SHAPE(2)), JOT_I32);
+    jot_Var l = jot_array(c, JOT_I32, JOT_SHAPE(N), zero);
+    jot_Var x = jot_pad(jot_scale(jot_expand(one, 1), 40), JOT_SHAPE(0, 0), JOT_SHAPE(0, 1), 0);
+    jot_LabelLoss ignore = {MEAN, NULL, 0, true, 7}, smooth = {MEAN, NULL, 0.5, false, 0};
+    jot_Var wide = jot_pad(jot_cast(jot_full(c, JOT_F32, JOT_SHAPE(1, 1), 40), JOT_F16),
+                           JOT_SHAPE(0, 0), JOT_SHAPE(0, N - 1), 0);
+    CHECK(fabs(item(jot_mse_loss(big, jot_scale(big, 0),
+                                   JOT_REDUCTION_BATCH_MEAN)) - 36) < 0.1,
+          "a batch's mean");
+    CHECK(fabs(item(jot_cross_entropy_loss(x, jot_offset(l, 1), &ignore)) - 40) < 0.1,
+          "a mean of what is not ignored");
+    double all = item(jot_cross_entropy_loss(wide, jot_array(c, JOT_I32, JOT_SHAPE(1), zero),
+                                             &smooth));
+    CHECK(fabs(all - 20) < 0.1, "smoothed over many classes: %g", all);
+    CHECK(fabs(item(jot_cosine_embedding_loss(far, far, y, 0, MEAN))) < 1e-3, "cosine of far");
+    jot_Var none = jot_array(c, JOT_F16, JOT_SHAPE(2, 300), zero);
+    jot_Var loss = jot_cosine_embedding_loss(none, none, y, 0, MEAN);
+    jot_grad(loss, &none, 1, &g);
+    CHECK(item(loss) == 1 && item(jot_sum(g, JOT_ALL_DIMS)) == 0 && jot_dtype(loss) == JOT_F16,
+          "cosine of nothing: %g", item(loss));
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    jot_close(c);
+}
+
 /* Integers count as f32, f16 stays f16, and what is empty has no elements or is NaN. */
 static void
 check_dtypes(void)
@@ -418,8 +478,17 @@ check_errors(void)
     refused(jot_multi_margin_loss(m, v, 1, MEAN), JOT_EDTYPE, "multi_margin_loss: labels", "f32");
     refused(jot_cosine_embedding_loss(m, m, zeros(1, 5, 0, 0, 0), 0, MEAN), JOT_ESHAPE,
             "cosine_embedding_loss: y: (3) asked", "5 elements found");
+    refused(jot_cosine_embedding_loss(v, m, v, 0, MEAN), JOT_ESHAPE, "embedding_loss: a: rank 2",
+            "1 found");
     refused(jot_triplet_margin_loss(m, m, v, 1, 2, MEAN), JOT_ESHAPE,
-            "triplet_margin_loss: negative", "1 found");
+            "triplet_margin_loss: negative: rank 2 asked (anchor's)", "1 found");
+    refused(jot_triplet_margin_loss(m, v, m, 1, 2, MEAN), JOT_ESHAPE, "positive", "(anchor's)");
+    refused(jot_triplet_margin_loss(e, m, m, 1, 2, MEAN), JOT_EHANDLE, "loss: anchor", "empty");
+    refused(jot_margin_ranking_loss(m, v, m, 1, MEAN), JOT_ESHAPE, "ranking_loss: b", "(a's)");
+    refused(jot_margin_ranking_loss(m, m, v, 1, MEAN), JOT_ESHAPE, "ranking_loss: y", "(a's)");
+    refused(jot_hinge_embedding_loss(m, v, 1, MEAN), JOT_ESHAPE, "embedding_loss: y", "(x's)");
+    refused(jot_soft_margin_loss(m, v, MEAN), JOT_ESHAPE, "soft_margin_loss: y", "(x's)");
+    refused(jot_bce_loss(e, m, NULL, MEAN), JOT_EHANDLE, "bce_loss: p", "empty");
     refused(jot_group_norm(m, 2, v, v, 1e-5), JOT_ESHAPE, "group_norm: scale: 5 elements",
             "3 found");
     n = zeros(1, 5, 0, 0, 0);
@@ -452,6 +521,8 @@ check_backend(void)
         return;
     check_references();
     check_ends();
+    check_ctc();
+    check_half();
     check_dtypes();
     check_gumbel();
     check_spectral();

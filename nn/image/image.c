@@ -42,7 +42,7 @@ image_pad_fits(jot_Var x, jot_PadMode mode, int dim, int64_t n, int64_t pad)
 }
 
 jot_Var
-jot_pad_edges(jot_Var x, jot_PadMode mode, jot_Ints before, jot_Ints after)
+jot_pad_edges(jot_Var x, jot_Ints before, jot_Ints after, jot_PadMode mode)
 {
     static const char op[] = "pad_edges";
     int64_t ext[JOT_MAX_RANK];
@@ -53,15 +53,19 @@ jot_pad_edges(jot_Var x, jot_PadMode mode, jot_Ints before, jot_Ints after)
     if (before.n < 1 || before.n > rank || after.n != before.n)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: before and after: as many numbers asked, at most "
                          "%d (x's rank), %d and %d found", op, rank, before.n, after.n);
+    if (!nn_list(x.ctx, before.n, before.v != NULL, op, "before") ||
+        !nn_list(x.ctx, after.n, after.v != NULL, op, "after"))
+        return nn_poison(x.ctx);
     if (mode != JOT_PAD_REFLECT && mode != JOT_PAD_REPLICATE && mode != JOT_PAD_CIRCULAR)
         return jot_raise(x.ctx, JOT_ERANGE, "%s: mode: a jot_PadMode asked, %d found", op,
                          (int)mode);
     nn_map_begin(&map);
     for (int d = 0; d < rank; d++) {
         int64_t b = d < first ? 0 : before.v[d - first], a = d < first ? 0 : after.v[d - first];
-        ext[d] = jot_extent(x, d) + a + b;
         if (!image_pad_fits(x, mode, d, jot_extent(x, d), b) ||
-            !image_pad_fits(x, mode, d, jot_extent(x, d), a))
+            !image_pad_fits(x, mode, d, jot_extent(x, d), a) ||
+            !nn_extent(x, &ext[d], jot_extent(x, d), 1, b, op) ||
+            !nn_extent(x, &ext[d], ext[d], 1, a, op))
             return nn_poison(x.ctx);
         if (a || b)
             image_pad_index(&map, mode, d, jot_extent(x, d), b);
@@ -109,10 +113,12 @@ image_step(jot_Var x, const jot_Resize *r, int d, ImageStep *s, const char *op)
     bool whole = r->mode == JOT_NEAREST, corners = r->align_corners && r->mode != JOT_NEAREST_EXACT;
     int64_t top = 1, bottom = 1;
     s->in = jot_extent(x, 2 + d);
-    if (!r->size[d] && !(r->scale[d] > 0 && r->scale[d] <= 1 << 20))
-        return jot_raise(x.ctx, JOT_ERANGE, "%s: size or scale: a size, or a scale of 0 < scale "
-                         "<= 2^20 asked (dimension %d), %g found", op, 2 + d, r->scale[d]), false;
-    if (!nn_at_least(x, s->in, 1, op, "extent of x") || !nn_at_least(x, r->size[d], 0, op, "size"))
+    if (!r->size[d] && !(r->scale[d] * (1 << 24) >= 1 && r->scale[d] <= 1 << 20))
+        return jot_raise(x.ctx, JOT_ERANGE, "%s: size or scale: a size, or a scale of 2^-24..2^20 "
+                         "asked (dimension %d), %g found", op, 2 + d, r->scale[d]), false;
+    if (!nn_at_least(x, s->in, 1, op, "extent of x") ||
+        !nn_at_least(x, r->size[d], 0, op, "size") ||
+        !nn_extent(x, &s->out, s->in, r->size[d] ? 2 : (int64_t)r->scale[d] + 1, 0, op))
         return false;
     s->out = r->size[d] ? r->size[d] : (int64_t)((double)s->in * r->scale[d]);
     if (!nn_at_least(x, s->out, 1, op, "extent of the result"))
@@ -265,18 +271,24 @@ image_shuffle(jot_Var x, int64_t r, bool back, const char *op)
     if (!nn_image(x.ctx, x, op, &dims) || !nn_at_least(x, r, 1, op, "factor"))
         return nn_poison(x.ctx);
     for (int d = 0; d < dims; d++)
-        rr *= r;
+        if (!nn_extent(x, &rr, rr, r, 0, op))
+            return nn_poison(x.ctx);
     for (int d = back ? 2 : 1; d < (back ? dims + 2 : 2); d++)
         if (jot_extent(x, d) % (back ? r : rr))
             return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: a multiple of %lld asked (dimension %d), "
                              "%lld found", op, (long long)(back ? r : rr), d,
                              (long long)jot_extent(x, d));
-    int64_t c = back ? jot_extent(x, 1) * rr : jot_extent(x, 1) / rr;
+    int64_t c = jot_extent(x, 1) / rr;
+    if (back && !nn_extent(x, &c, jot_extent(x, 1), rr, 0, op))
+        return nn_poison(x.ctx);
     nn_shape(ext, x, jot_extent(x, 0), c, dims, NULL);
     split[n] = ext[0], order[n] = n, n++;
     split[n] = back ? jot_extent(x, 1) : c, order[n] = n, n++;
     for (int d = 0; d < dims; d++) {
-        ext[2 + d] = back ? ext[2 + d] / r : ext[2 + d] * r;
+        if (back)
+            ext[2 + d] /= r;
+        else if (!nn_extent(x, &ext[2 + d], ext[2 + d], r, 0, op))
+            return nn_poison(x.ctx);
         split[back ? 2 + 2 * d : 2 + d] = back ? ext[2 + d] : r; /* (h r) (w r), or r r h w */
         split[back ? 3 + 2 * d : 2 + dims + d] = back ? r : jot_extent(x, 2 + d);
         order[back ? 2 + d : 3 + 2 * d] = back ? 3 + 2 * d : 2 + d;
@@ -327,14 +339,19 @@ jot_channel_shuffle(jot_Var x, int64_t groups)
 
 /* ---- patches ---- */
 
-/* Windows over an image of extents in: (n, c, size.., out..) and where they stand in it. */
-typedef struct { int dims; NnWindow win[NN_IMAGE_DIMS]; int64_t ext[JOT_MAX_RANK]; NnMap map; }
-    ImagePatches;
+/* Windows over an image of extents in: (n, c, size.., out..) and where they stand in it, the places
+ * of one and how many there are. */
+typedef struct {
+    int dims;
+    int64_t inner, count, ext[JOT_MAX_RANK];
+    NnMap map;
+} ImagePatches;
 
 static bool
 image_patches(ImagePatches *p, jot_Var x, const int64_t *in, jot_Ints size, const jot_ConvNd *o,
               const char *op)
 {
+    p->inner = p->count = 1;
     nn_map_begin(&p->map);
     nn_axis_at(&p->map, 0);
     nn_axis_at(&p->map, 1);
@@ -344,9 +361,9 @@ image_patches(ImagePatches *p, jot_Var x, const int64_t *in, jot_Ints size, cons
         int stride = o && o->stride[d] ? o->stride[d] : 1, pad = o ? o->pad[d] : 0;
         int dilation = o && o->dilation[d] ? o->dilation[d] : 1;
         NnWindow w = {in[d], size.v[d], stride, pad, pad, dilation, 0};
-        if (!nn_window(x, &w, false, op))
+        if (!nn_window(x, &w, false, op) || !nn_extent(x, &p->inner, p->inner, w.size, 0, op) ||
+            !nn_extent(x, &p->count, p->count, w.out, 0, op))
             return false;
-        p->win[d] = w;
         p->ext[2 + d] = w.size;
         p->ext[2 + p->dims + d] = w.out;
         nn_window_index(&p->map, &w, 2 + p->dims + d, 2 + d);
@@ -357,22 +374,22 @@ image_patches(ImagePatches *p, jot_Var x, const int64_t *in, jot_Ints size, cons
 jot_Var
 jot_unfold(jot_Var x, jot_Ints size, const jot_ConvNd *conv)
 {
+    static const char op[] = "unfold";
     ImagePatches p;
-    int64_t in[NN_IMAGE_DIMS], inner = 1, count = 1;
-    if (!nn_image(x.ctx, x, "unfold", &p.dims))
+    int64_t in[NN_IMAGE_DIMS], rows;
+    if (!nn_image(x.ctx, x, op, &p.dims))
         return nn_poison(x.ctx);
     for (int d = 0; d < p.dims; d++)
         in[d] = jot_extent(x, 2 + d);
-    if (!image_patches(&p, x, in, size, conv, "unfold"))
+    if (!image_patches(&p, x, in, size, conv, op) ||
+        !nn_extent(x, &rows, jot_extent(x, 1), p.inner, 0, op))
         return nn_poison(x.ctx);
-    for (int d = 0; d < p.dims; d++)
-        inner *= p.win[d].size, count *= p.win[d].out;
     p.ext[0] = jot_extent(x, 0);
     p.ext[1] = jot_extent(x, 1);
     jot_push(x.ctx);
     jot_Var y = jot_reindex(x, jot_ints(2 + 2 * p.dims, p.ext), nn_map(&p.map));
     y = jot_stop_fuse(y); /* rows as they are: as columns they would be read by quotients */
-    return jot_leave(x.ctx, jot_reshape(y, JOT_SHAPE(p.ext[0], p.ext[1] * inner, count)));
+    return jot_leave(x.ctx, jot_reshape(y, JOT_SHAPE(p.ext[0], rows, p.count)));
 }
 
 jot_Var
@@ -380,24 +397,23 @@ jot_fold(jot_Var x, jot_Ints image, jot_Ints size, const jot_ConvNd *conv)
 {
     static const char op[] = "fold";
     ImagePatches p;
-    int64_t ext[JOT_MAX_RANK], inner = 1, count = 1;
+    int64_t ext[JOT_MAX_RANK];
     if (!nn_rank_is(x.ctx, x, 3, op, "x", "(n, c * size, windows)"))
         return nn_poison(x.ctx);
     p.dims = image.n;
     if (image.n < 1 || image.n > NN_IMAGE_DIMS)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: image: 1 to 3 numbers asked, %d found", op,
                          image.n);
-    if (!image_patches(&p, x, image.v, size, conv, op))
+    if (!nn_extents_ok(x, image, p.dims, 0, op, "image") ||
+        !image_patches(&p, x, image.v, size, conv, op))
         return nn_poison(x.ctx);
-    for (int d = 0; d < p.dims; d++)
-        inner *= p.win[d].size, count *= p.win[d].out;
-    if (jot_extent(x, 1) % inner || jot_extent(x, 2) != count)
+    if (jot_extent(x, 1) % p.inner || jot_extent(x, 2) != p.count)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: (n, a multiple of %lld, %lld) asked, (%lld, "
-                         "%lld, %lld) found", op, (long long)inner, (long long)count,
+                         "%lld, %lld) found", op, (long long)p.inner, (long long)p.count,
                          (long long)jot_extent(x, 0), (long long)jot_extent(x, 1),
                          (long long)jot_extent(x, 2));
     p.ext[0] = jot_extent(x, 0);
-    p.ext[1] = jot_extent(x, 1) / inner;
+    p.ext[1] = jot_extent(x, 1) / p.inner;
     jot_push(x.ctx);
     jot_Var y = jot_reshape(x, jot_ints(2 + 2 * p.dims, p.ext));
     jot_Ints shape = jot_ints(nn_shape(ext, x, p.ext[0], p.ext[1], p.dims, image.v), ext);

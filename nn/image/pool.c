@@ -42,6 +42,10 @@ pool_view(PoolView *v, jot_Var x, const jot_PoolNd *pool, const char *op)
                       (long long)(w.size / 2), (long long)w.size, (long long)w.pad);
             return false;
         }
+        if (w.pad && w.dilation > w.in) /* ... or step from the padding over the image */
+            return jot_raise(x.ctx, JOT_ERANGE,
+                             "%s: dilation: at most %lld asked of a padded image (its extent), "
+                             "%lld found", op, (long long)w.in, (long long)w.dilation), false;
         v->win[d] = w;
     }
     return true;
@@ -89,12 +93,18 @@ pool_inner(const PoolView *v, int batch, int64_t *dims)
 
 /* ---- maxima and where they are ---- */
 
+/* What a maximum does not see: of bool, which -inf would make true, it is false. */
+static double
+pool_lowest(jot_Var x)
+{
+    return jot_dtype(x) == JOT_BOOL ? 0 : -nn_infinity();
+}
+
 static jot_Var
 pool_max(const PoolView *v)
 {
     int64_t dims[NN_IMAGE_DIMS];
-    double lowest = -DBL_MAX;
-    return jot_max(pool_windows(v, v->x, 2, lowest * 2), pool_inner(v, 2, dims));
+    return jot_max(pool_windows(v, v->x, 2, pool_lowest(v->x)), pool_inner(v, 2, dims));
 }
 
 static jot_Var
@@ -120,14 +130,13 @@ jot_max_pool_at(jot_Var x, const jot_PoolNd *pool)
 {
     PoolView v;
     int64_t dims[NN_IMAGE_DIMS], ext[NN_IMAGE_DIMS], n = 1;
-    double lowest = -DBL_MAX;
     if (!pool_view(&v, x, pool, "max_pool_at"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
     jot_Ints inner = pool_inner(&v, 2, dims);
     for (int d = 0; d < v.dims; d++)
         n *= ext[d] = v.win[d].in;
-    jot_Var windows = pool_windows(&v, x, 2, lowest * 2);
+    jot_Var windows = pool_windows(&v, x, 2, pool_lowest(x));
     jot_Var most = jot_reduce(JOT_MAX, windows, inner, true);
     jot_Var hit = jot_eq(windows, most);
     if (jot_dtype(x) >= JOT_F16)
@@ -165,7 +174,8 @@ jot_max_unpool(jot_Var x, jot_Var at, jot_Ints image)
     nn_axis_at(&map, 0);
     nn_axis_at(&map, 1);
     for (int d = 1; d < dims; d++)
-        below *= image.v[d];
+        if (!nn_extent(x, &below, below, image.v[d], 0, op))
+            return nn_poison(ctx);
     for (int d = 0; d < dims; d++) {
         nn_index(&map, forms[dims - 1][d != 0], JOT_SHAPE(below, image.v[d]));
         below /= d + 1 < dims ? image.v[d + 1] : 1;
@@ -219,19 +229,20 @@ pool_even(const NnWindow *w, bool adaptive, bool exclude)
 static jot_Var
 pool_mean(const PoolView *v, bool exclude)
 {
-    int64_t dims[NN_IMAGE_DIMS], same = 1;
+    int64_t dims[NN_IMAGE_DIMS];
+    double same = 1;
     jot_Var count = {NULL, 0, 0};
     jot_Ints inner = pool_inner(v, 2, dims);
     for (int d = 0; d < v->dims; d++)
         if (pool_even(&v->win[d], v->adaptive, exclude))
-            same *= v->win[d].size;
+            same *= (double)v->win[d].size;
         else
             count = count.ctx ? jot_mul(count, pool_count(v, d, exclude))
                               : pool_count(v, d, exclude);
     if (!count.ctx)
         return jot_mean(pool_windows(v, v->x, 2, 0), inner);
     jot_Var x = nn_wide(v->x), sum = jot_sum(pool_windows(v, x, 2, 0), inner);
-    count = jot_cast(jot_scale(count, (double)same), jot_dtype(x));
+    count = jot_cast(jot_scale(count, same), jot_dtype(x));
     return jot_cast(jot_div(sum, count), nn_float_of(jot_dtype(v->x)));
 }
 
@@ -243,6 +254,20 @@ jot_avg_pool(jot_Var x, const jot_PoolNd *pool)
         return nn_poison(x.ctx);
     jot_push(x.ctx);
     return jot_leave(x.ctx, pool_mean(&v, pool->exclude));
+}
+
+/* a^e of a >= 0; a root's derivative at 0 counts as 0, as in nn/norm_p.c. */
+static jot_Var
+pool_power(jot_Var a, double e)
+{
+    jot_Var power = jot_full(a.ctx, jot_dtype(a), JOT_SHAPE(), e);
+    if (e == 1 || e == 2)
+        return e == 1 ? a : jot_square(a);
+    if (e > 1)
+        return jot_pow(a, power);
+    jot_Var none = jot_eq(a, nn_zero(a));
+    a = jot_select(none, jot_full(a.ctx, jot_dtype(a), JOT_SHAPE(), 1), a);
+    return jot_select(none, nn_zero(a), e == 0.5 ? jot_sqrt(a) : jot_pow(a, power));
 }
 
 jot_Var
@@ -257,12 +282,8 @@ jot_lp_pool(jot_Var x, double p, const jot_PoolNd *pool)
     jot_push(x.ctx);
     jot_DType dtype = nn_float_of(jot_dtype(x));
     jot_Var a = pool_windows(&v, nn_wide(x), 2, 0);
-    jot_Var power = jot_full(x.ctx, jot_dtype(a), JOT_SHAPE(), p);
-    a = p == 2 ? jot_square(a) : p == 1 ? jot_abs(a) : jot_pow(jot_abs(a), power);
-    a = jot_sum(a, pool_inner(&v, 2, dims));
-    power = jot_full(x.ctx, jot_dtype(a), JOT_SHAPE(), 1 / p);
-    a = p == 2 ? jot_sqrt(a) : p == 1 ? a : jot_pow(a, power);
-    return jot_leave(x.ctx, jot_cast(a, dtype));
+    a = jot_sum(pool_power(p == 2 ? a : jot_abs(a), p), pool_inner(&v, 2, dims));
+    return jot_leave(x.ctx, jot_cast(pool_power(a, 1 / p), dtype));
 }
 
 /* ---- to given extents ---- */
@@ -275,13 +296,16 @@ pool_adaptive(PoolView *v, jot_Var x, jot_Ints out, const char *op)
     if (!nn_image(x.ctx, x, op, &v->dims) || !nn_extents_ok(x, out, v->dims, 0, op, "out"))
         return false;
     for (int d = 0; d < v->dims; d++) {
-        int64_t in = jot_extent(x, 2 + d), n = out.v[d] ? out.v[d] : in, rest = in % (n ? n : 1);
+        int64_t in = jot_extent(x, 2 + d), n = out.v[d] ? out.v[d] : in, size;
         if (in < 1)
             return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: extents of at least 1 asked (dimension "
                              "%d), %lld found", op, 2 + d, (long long)in), false;
+        if (!nn_extent(x, &size, in, 1, n, op))
+            return false;
         /* i in / n has every multiple of gcd(n, rest) for its remainder; the longest window begins
          * at the last */
-        int64_t size = in / n + (rest > 0) + (rest > nn_gcd(n, rest));
+        int64_t rest = in % n;
+        size = in / n + (rest > 0) + (rest > nn_gcd(n, rest));
         NnWindow w = {in, size, in / n, 0, 0, 1, n};
         v->win[d] = w;
     }

@@ -139,6 +139,8 @@ jot_affine_grid(jot_Var theta, jot_Ints image, bool align_corners)
                          "asked, d 2 or 3, (%lld, %lld, %lld) and %d found", op,
                          (long long)jot_extent(theta, 0), (long long)jot_extent(theta, 1),
                          (long long)jot_extent(theta, 2), dims);
+    if (!nn_list(theta.ctx, dims, image.v != NULL, op, "image"))
+        return nn_poison(theta.ctx);
     ext[0] = jot_extent(theta, 0);
     for (int d = 0; d < dims; d++)
         if (!nn_at_least(theta, ext[1 + d] = image.v[d], 1, op, "image"))

@@ -80,6 +80,20 @@ nn_at_least(jot_Var x, int64_t value, int64_t least, const char *op, const char 
     return value >= least;
 }
 
+/* *v = a * b + c, none of which is negative: extents, of which two and their sum are numbers. */
+static inline bool
+nn_extent(jot_Var x, int64_t *v, int64_t a, int64_t b, int64_t c, const char *op)
+{
+    const int64_t most = (int64_t)1 << 61;
+    bool fits = c <= most && (!b || a <= (most - c) / b);
+    if (fits)
+        *v = a * b + c;
+    else
+        jot_raise(x.ctx, JOT_ESHAPE, "%s: extents of at most 2^61 asked, %lld * %lld + %lld found",
+                  op, (long long)a, (long long)b, (long long)c);
+    return fits;
+}
+
 /* An image; *dims is how many dimensions it has behind its channels. */
 static inline bool
 nn_image(jot_Ctx *ctx, jot_Var x, const char *op, int *dims)
@@ -100,6 +114,8 @@ nn_extents_ok(jot_Var x, jot_Ints list, int dims, int64_t least, const char *op,
     if (list.n != dims)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: %s: %d numbers asked (x has rank %d), %d found",
                          op, arg, dims, dims + 2, list.n), false;
+    if (!nn_list(x.ctx, list.n, list.v != NULL, op, arg))
+        return false;
     for (int d = 0; d < dims; d++)
         if (!nn_at_least(x, list.v[d], least, op, arg))
             return false;
@@ -121,14 +137,24 @@ nn_shape(int64_t *ext, jot_Var x, int64_t first, int64_t second, int dims, const
  * at its end; out, the number of windows, is what nn_window finds. */
 typedef struct { int64_t in, size, stride, pad, after, dilation, out; } NnWindow;
 
+/* A window that can be one; *reach is from its first place to behind its last. */
+static inline bool
+nn_reach(jot_Var x, const NnWindow *w, int64_t *reach, const char *op)
+{
+    return nn_at_least(x, w->size, 1, op, "window") && nn_at_least(x, w->stride, 1, op, "stride") &&
+           nn_at_least(x, w->pad, 0, op, "pad") &&
+           nn_at_least(x, w->dilation, 1, op, "dilation") &&
+           nn_extent(x, reach, w->size - 1, w->dilation, 1, op);
+}
+
 /* up: a last window counts that begins in the image or before it, and reaches beyond the end. */
 static inline bool
 nn_window(jot_Var x, NnWindow *w, bool up, const char *op)
 {
-    if (!nn_at_least(x, w->size, 1, op, "window") || !nn_at_least(x, w->stride, 1, op, "stride") ||
-        !nn_at_least(x, w->pad, 0, op, "pad") || !nn_at_least(x, w->dilation, 1, op, "dilation"))
+    int64_t reach, room;
+    if (!nn_reach(x, w, &reach, op) || !nn_extent(x, &room, w->in, 1, w->pad + w->after, op))
         return false;
-    int64_t reach = w->dilation * (w->size - 1) + 1, room = w->in + w->pad + w->after - reach;
+    room -= reach;
     if (room < 0) {
         jot_raise(x.ctx, JOT_ESHAPE,
                   "%s: window: at most %lld asked (image %lld, padded by %lld), %lld found", op,

@@ -64,7 +64,7 @@ ctc_forward(jot_Var p, jot_Var state, jot_Var times, int64_t blank)
     jot_Var never = jot_full(ctx, jot_dtype(p), JOT_SHAPE(), ctc_never);
     jot_Var two = jot_reindex_ex(state, jot_shape(state), JOT_INDEX("i0", "i1-2"), JOT_NONE_STRS,
                                  (double)blank, JOT_NONE_VARS);
-    jot_Var none = jot_full_int(ctx, jot_dtype(state), JOT_SHAPE(), blank);
+    jot_Var none = jot_full_int(ctx, JOT_I64, JOT_SHAPE(), blank);
     jot_Var skip = jot_logical_and(jot_ne(state, none), jot_ne(state, two));
     jot_Var first = jot_lt(jot_iota(ctx, JOT_I64, jot_shape(state), 1),
                            jot_full_int(ctx, JOT_I64, JOT_SHAPE(), 2));
@@ -97,6 +97,9 @@ jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths, int64_t 
     jot_DType dtype = nn_float_of(jot_dtype(x));
     jot_push(ctx);
     int64_t n = jot_extent(x, 1), states = 2 * jot_extent(labels, 1) + 1;
+    labels = jot_select(jot_lt(jot_iota(ctx, JOT_I64, jot_shape(labels), 1),
+                               jot_expand(jot_cast(lengths, JOT_I64), 1)),
+                        jot_cast(labels, JOT_I64), jot_full_int(ctx, JOT_I64, JOT_SHAPE(), blank));
     jot_Var state = jot_reindex_ex(labels, JOT_SHAPE(n, states), JOT_INDEX("i0", "i1/2"),
                                    JOT_INDEX("i1%2"), (double)blank, JOT_NONE_VARS);
     jot_Var p = jot_reindex_ex(nn_wide(x), JOT_SHAPE(jot_extent(x, 0), n, states),

@@ -97,9 +97,9 @@ label_weigh(jot_Var x, const jot_Var *w)
     return w ? jot_mul(x, jot_reindex(loss_as(*w, x), jot_shape(x), JOT_INDEX("i1"))) : x;
 }
 
-/* What log-probabilities say of labels, in the scope of the caller, reduced. */
+/* What wide log-probabilities say of labels, in the scope of the caller, reduced. */
 static jot_Var
-label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o)
+label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o, jot_DType dtype)
 {
     jot_Var y = jot_neg(label_pick(lp, labels)), w = {0};
     if (o->weight) {
@@ -118,8 +118,9 @@ label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o)
         w = jot_select(out, nn_zero(w), w);
     }
     if (o->reduction != JOT_REDUCTION_MEAN || (!o->weight && !o->ignore))
-        return loss_end(y, o->reduction);
-    return jot_leave(lp.ctx, jot_div(jot_sum(y, JOT_ALL_DIMS), jot_sum(w, JOT_ALL_DIMS)));
+        return loss_end_as(y, o->reduction, dtype);
+    y = jot_div(jot_sum(y, JOT_ALL_DIMS), jot_sum(w, JOT_ALL_DIMS));
+    return jot_leave(lp.ctx, jot_cast(y, dtype));
 }
 
 jot_Var
@@ -131,7 +132,7 @@ jot_nll_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options)
     if (!label_check(ctx, x, o, op) || !label_fits(ctx, labels, x, op))
         return nn_poison(ctx);
     jot_push(ctx);
-    return label_loss(jot_cast(x, nn_float_of(jot_dtype(x))), labels, o);
+    return label_loss(nn_wide(x), labels, o, nn_float_of(jot_dtype(x)));
 }
 
 jot_Var
@@ -143,7 +144,7 @@ jot_cross_entropy_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options)
     if (!label_check(ctx, x, o, op) || !label_fits(ctx, labels, x, op))
         return nn_poison(ctx);
     jot_push(ctx);
-    return label_loss(jot_log_softmax(x, 1), labels, o);
+    return label_loss(jot_log_softmax(nn_wide(x), 1), labels, o, nn_float_of(jot_dtype(x)));
 }
 
 /* A mean is one over (n, ...), whatever the weights, as PyTorch has it. */
@@ -159,8 +160,8 @@ jot_cross_entropy_soft_loss(jot_Var x, jot_Var target, const jot_LabelLoss *opti
         return jot_raise(ctx, JOT_EUSE, "%s: ignore: a label can be ignored, probabilities cannot",
                          op);
     jot_push(ctx);
-    jot_Var lp = jot_log_softmax(x, 1), t = loss_as(target, lp);
+    jot_Var lp = jot_log_softmax(nn_wide(x), 1), t = loss_as(target, lp);
     t = jot_offset(jot_scale(t, 1 - o->smoothing), o->smoothing / (double)jot_extent(x, 1));
-    return loss_end(jot_neg(jot_sum(label_weigh(jot_mul(lp, t), o->weight), JOT_DIMS(1))),
-                    o->reduction);
+    return loss_end_as(jot_neg(jot_sum(label_weigh(jot_mul(lp, t), o->weight), JOT_DIMS(1))),
+                       o->reduction, nn_float_of(jot_dtype(x)));
 }

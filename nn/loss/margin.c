@@ -24,8 +24,8 @@ jot_margin_ranking_loss(jot_Var a, jot_Var b, jot_Var y, double margin, jot_Redu
 {
     static const char op[] = "margin_ranking_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b, y));
-    if (!jot_check(ctx, a, op, "x") || !nn_same(ctx, y, a, op, "y", "x") ||
-        !loss_begin(&a, &b, reduction, op))
+    if (!jot_check(ctx, a, op, "a") || !nn_same(ctx, y, a, op, "y", "a") ||
+        !loss_pair(&a, "a", &b, "b", reduction, op))
         return nn_poison(ctx);
     return loss_end(margin_past(jot_mul(loss_as(y, a), jot_sub(b, a)), margin), reduction);
 }
@@ -33,7 +33,7 @@ jot_margin_ranking_loss(jot_Var a, jot_Var b, jot_Var y, double margin, jot_Redu
 jot_Var
 jot_hinge_embedding_loss(jot_Var x, jot_Var y, double margin, jot_Reduction reduction)
 {
-    if (!loss_begin(&x, &y, reduction, "hinge_embedding_loss"))
+    if (!loss_pair(&x, "x", &y, "y", reduction, "hinge_embedding_loss"))
         return nn_poison(jot_ctx_of(JOT_VARS(x, y)));
     return loss_end(margin_sides(y, x, margin_past(jot_neg(x), margin)), reduction);
 }
@@ -41,21 +41,22 @@ jot_hinge_embedding_loss(jot_Var x, jot_Var y, double margin, jot_Reduction redu
 jot_Var
 jot_soft_margin_loss(jot_Var x, jot_Var y, jot_Reduction reduction)
 {
-    if (!loss_begin(&x, &y, reduction, "soft_margin_loss"))
+    if (!loss_pair(&x, "x", &y, "y", reduction, "soft_margin_loss"))
         return nn_poison(jot_ctx_of(JOT_VARS(x, y)));
     return loss_end(jot_softplus(jot_neg(jot_mul(x, y))), reduction);
 }
 
-/* v (n) beside x (n, ...) */
+/* v (n) beside x (n, ...), which the caller calls `whose` */
 static bool
-margin_rows(jot_Ctx *ctx, jot_Var v, jot_Var x, const char *op, const char *arg)
+margin_rows(jot_Ctx *ctx, jot_Var v, jot_Var x, const char *op, const char *arg, const char *whose)
 {
     if (!jot_check(ctx, v, op, arg))
         return false;
     bool fits = jot_rank(v) == 1 && jot_extent(v, 0) == jot_extent(x, 0);
     if (!fits)
-        jot_raise(ctx, JOT_ESHAPE, "%s: %s: (%lld) asked (n of x), rank %d and %lld elements found",
-                  op, arg, (long long)jot_extent(x, 0), jot_rank(v), (long long)jot_nelem(v));
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: (%lld) asked (n of %s), rank %d and %lld elements "
+                  "found", op, arg, (long long)jot_extent(x, 0), whose, jot_rank(v),
+                  (long long)jot_nelem(v));
     return fits;
 }
 
@@ -64,14 +65,13 @@ jot_cosine_embedding_loss(jot_Var a, jot_Var b, jot_Var y, double margin, jot_Re
 {
     static const char op[] = "cosine_embedding_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b, y));
-    if (!nn_rank_is(ctx, a, 2, op, "x", "(n, d)") || !margin_rows(ctx, y, a, op, "y") ||
-        !loss_begin(&a, &b, reduction, op))
+    if (!nn_rank_is(ctx, a, 2, op, "a", "(n, d)") || !margin_rows(ctx, y, a, op, "y", "a") ||
+        !loss_pair(&a, "a", &b, "b", reduction, op))
         return nn_poison(ctx);
-    jot_Var aa = jot_offset(jot_sum(jot_square(a), JOT_DIMS(1)), 1e-12);
-    jot_Var bb = jot_offset(jot_sum(jot_square(b), JOT_DIMS(1)), 1e-12);
-    jot_Var cosine = jot_mul(jot_sum(jot_mul(a, b), JOT_DIMS(1)), jot_rsqrt(jot_mul(aa, bb)));
+    jot_Var cosine = jot_cosine_similarity(nn_wide(a), nn_wide(b), 1, 1e-6);
     jot_Var apart = margin_past(cosine, -margin);
-    return loss_end(margin_sides(y, jot_offset(jot_neg(cosine), 1), apart), reduction);
+    return loss_end_as(margin_sides(y, jot_offset(jot_neg(cosine), 1), apart), reduction,
+                       jot_dtype(a));
 }
 
 jot_Var
@@ -80,8 +80,10 @@ jot_triplet_margin_loss(jot_Var anchor, jot_Var positive, jot_Var negative, doub
 {
     static const char op[] = "triplet_margin_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(anchor, positive, negative));
-    if (!jot_check(ctx, anchor, op, "x") || !nn_same(ctx, negative, anchor, op, "negative", "x") ||
-        !nn_above(ctx, p, 0, op, "p") || !loss_begin(&anchor, &positive, reduction, op))
+    if (!jot_check(ctx, anchor, op, "anchor") ||
+        !nn_same(ctx, negative, anchor, op, "negative", "anchor") ||
+        !nn_above(ctx, p, 0, op, "p") ||
+        !loss_pair(&anchor, "anchor", &positive, "positive", reduction, op))
         return nn_poison(ctx);
     jot_Var near = jot_pairwise_distance(anchor, positive, p, 1e-6);
     jot_Var far = jot_pairwise_distance(anchor, loss_as(negative, anchor), p, 1e-6);
@@ -94,7 +96,8 @@ jot_multi_margin_loss(jot_Var x, jot_Var labels, double margin, jot_Reduction re
 {
     static const char op[] = "multi_margin_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, labels));
-    if (!nn_rank_is(ctx, x, 2, op, "x", "(n, c)") || !margin_rows(ctx, labels, x, op, "labels") ||
+    if (!nn_rank_is(ctx, x, 2, op, "x", "(n, c)") ||
+        !margin_rows(ctx, labels, x, op, "labels", "x") ||
         !nn_integer(labels, op, "labels") || !loss_reduces(ctx, reduction, op))
         return nn_poison(ctx);
     jot_push(ctx);

@@ -83,8 +83,8 @@ jot_bce_loss(jot_Var p, jot_Var target, const jot_Var *weight, jot_Reduction red
 {
     static const char op[] = "bce_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(p, target));
-    if ((weight && jot_check(ctx, p, op, "x") && !nn_fits(ctx, *weight, p, op, "weight")) ||
-        !loss_begin(&p, &target, reduction, op))
+    if ((weight && jot_check(ctx, p, op, "p") && !nn_fits(ctx, *weight, p, op, "weight")) ||
+        !loss_pair(&p, "p", &target, "target", reduction, op))
         return nn_poison(ctx);
     jot_Var not_p = jot_offset(jot_neg(p), 1), not_target = jot_offset(jot_neg(target), 1);
     jot_Var y = jot_add(jot_mul(target, loss_log(p)), jot_mul(not_target, loss_log(not_p)));
