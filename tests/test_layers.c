@@ -185,8 +185,8 @@ ctc(jot_Var x, jot_Reduction r)
     X(cosine_similarity, jot_cosine_similarity(in[0], in[1], 1, 1e-8)) \
     X(logsumexp, jot_logsumexp(in[0], JOT_DIMS(0, 2), false)) \
     X(logsumexp_keep, jot_logsumexp(jot_scale(in[0], 20), JOT_DIMS(1), true)) \
-    X(var, jot_var(in[0], JOT_DIMS(0, 2), 1, false)) \
-    X(var_keep, jot_var(in[0], JOT_DIMS(1), 2, true)) \
+    X(var, jot_variance_of(in[0], JOT_DIMS(0, 2), 1, false)) \
+    X(var_keep, jot_variance_of(in[0], JOT_DIMS(1), 2, true)) \
     X(std, jot_std(in[0], JOT_DIMS(1), 1, false))
 
 #define COMPOSITIONS(X) ACTIVATIONS(X) LOSSES(X) NORMS(X)
@@ -257,7 +257,8 @@ check_dtypes(void)
     CHECK(item(jot_l1_loss(x, t, SUM)) == 5 && jot_dtype(jot_l1_loss(x, t, NONE)) == JOT_F32,
           "l1 of integers");
     CHECK(fabs(item(jot_vector_norm(x, 2, JOT_ALL_DIMS, false)) - sqrt(39)) < 1e-5, "a norm");
-    CHECK(fabs(item(jot_var(x, JOT_ALL_DIMS, 1, false)) - 8.916666667) < 1e-5, "a variance");
+    CHECK(fabs(item(jot_variance_of(x, JOT_ALL_DIMS, 1, false)) - 8.916666667) < 1e-5,
+          "a variance");
     CHECK(item(jot_elu(jot_full_int(c, JOT_I8, JOT_SHAPE(), 3), 1)) == 3, "elu of an integer");
     jot_Var h = jot_cast(x, JOT_F16), w = jot_cast(jot_ones(c, JOT_F32, JOT_SHAPE(2)), JOT_F16);
     CHECK(jot_dtype(jot_rms_norm(h, w, 1e-5)) == JOT_F16 &&
@@ -439,7 +440,7 @@ check_errors(void)
     refused(jot_normalize(m, 2, 2, 1e-5), JOT_ERANGE, "normalize: dim", "2 found");
     refused(jot_cosine_similarity(m, v, 0, 1e-5), JOT_ESHAPE, "cosine_similarity: b", "1 found");
     refused(jot_pairwise_distance(m, m, -1, 1e-6), JOT_ERANGE, "pairwise_distance: p", "-1 found");
-    refused(jot_var(m, JOT_DIMS(4), 1, false), JOT_ERANGE, "dim", "4");
+    refused(jot_variance_of(m, JOT_DIMS(4), 1, false), JOT_ERANGE, "dim", "4");
     jot_pop(ec);
     CHECK(jot_error(ec) == JOT_EUSE, "a scope was left open");
     jot_close(ec);
