@@ -224,6 +224,21 @@ check_ends(void)
                                                                       JOT_ALL_DIMS, false);
     jot_grad(norm, &zero, 1, &g);
     CHECK(ref_read(g, v, 3) && v[0] == 0 && v[1] == 0 && v[2] == 0, "the slope of |0|: %g", v[0]);
+    static const float holed[3] = {0, 3, -4};
+    static const double powers[3] = {0.5, -1, 0.25};
+    jot_Var hole = jot_array(c, JOT_F32, JOT_SHAPE(3), holed);
+    for (int k = 0; k < 3; k++) {
+        jot_grad(jot_vector_norm(zero, powers[k], JOT_ALL_DIMS, false), &zero, 1, &g);
+        CHECK(ref_read(g, v, 3) && v[0] == 0 && v[1] == 0 && v[2] == 0, "the slope of |0|_%g: %g",
+              powers[k], v[0]);
+        jot_grad(jot_vector_norm(hole, powers[k], JOT_ALL_DIMS, false), &hole, 1, &g);
+        CHECK(ref_read(g, v, 3) && v[0] == 0 && (powers[k] < 0 ? v[1] == 0 && v[2] == 0
+                                                               : v[1] > 0 && v[2] < 0),
+              "the slope of |(0, 3, -4)|_%g: %g %g %g", powers[k], v[0], v[1], v[2]);
+    }
+    CHECK(item(jot_vector_norm(hole, -1, JOT_ALL_DIMS, false)) == 0 &&
+          fabs(item(jot_vector_norm(hole, 0.5, JOT_ALL_DIMS, false)) - 13.92820323) < 1e-5,
+          "norms of p < 1 with an element that is 0");
     jot_grad(jot_sum(jot_std(zero, JOT_DIMS(0), 1, false), JOT_ALL_DIMS), &zero, 1, &g);
     CHECK(ref_read(g, v, 3) && v[0] == 0, "the slope of a deviation of 0: %g", v[0]);
     jot_Var none = jot_array(c, JOT_F32, JOT_SHAPE(3), low);
@@ -371,6 +386,10 @@ check_spectral(void)
     }
     CHECK(ref_read(y, v, 6) && fabs(v[0] - 1) < 1e-9 && fabs(v[4] - 2.0 / 3) < 1e-9, "%g %g: %s",
           v[0], v[4], jot_message(c));
+    jot_Var longer = jot_scale(u, 7);
+    y = jot_spectral_norm(w, &longer, 0, 1e-12);
+    CHECK(ref_read(y, v, 6) && fabs(v[0] - 1) < 1e-9 && fabs(v[4] - 2.0 / 3) < 1e-9,
+          "no step from a u of length 7: %g %g: %s", v[0], v[4], jot_message(c));
     jot_close(c);
 }
 
