@@ -80,6 +80,9 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
     if (how->mask && (!jot_check(ctx, *how->mask, "attention", "mask")))
         return nn_poison(ctx);
     jot_push(ctx);
+    jot_DType dtype = jot_promote(jot_dtype(q), jot_promote(jot_dtype(k), jot_dtype(v)));
+    dtype = nn_float_of(dtype);
+    q = jot_cast(q, dtype), k = jot_cast(k, dtype), v = jot_cast(v, dtype);
     double scale = how->scale != 0 ? how->scale : 1 / attention_root((double)(d > 0 ? d : 1));
     bool grouped = g != h;
     if (grouped) {
@@ -87,7 +90,9 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
         k = jot_expand(k, 2);
         v = jot_expand(v, 2);
     }
-    jot_Var scores = jot_scale(jot_matmul(q, jot_swap(k, -1, -2)), scale);
+    bool before = dtype == JOT_F16; /* so that they stay in range, at the price of a kernel */
+    jot_Var scores = jot_matmul(before ? jot_scale(q, scale) : q, jot_swap(k, -1, -2));
+    scores = before ? scores : jot_scale(scores, scale);
     scores = jot_reshape(scores, JOT_SHAPE(b, h, t, s));
     if (how->mask && !nn_fits(ctx, *how->mask, scores, "attention", "mask")) {
         jot_pop(ctx);

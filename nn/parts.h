@@ -224,6 +224,20 @@ nn_begin(jot_Var *x, const char *op)
     return true;
 }
 
+/* Room for n handles where there is no allocator: the bytes of a parameter, which the caller frees.
+ * Nobody else has it, so that they may be written; NULL where memory is refused. */
+static inline jot_Var
+nn_room(jot_Ctx *ctx, int64_t n)
+{
+    return jot_param(ctx, JOT_U8, JOT_SHAPE(n * (int64_t)sizeof(jot_Var)), NULL);
+}
+
+static inline jot_Var *
+nn_handles(jot_Var room)
+{
+    return (jot_Var *)(uintptr_t)jot_data(room);
+}
+
 static inline jot_Var
 nn_poison(jot_Ctx *ctx)
 {

@@ -123,17 +123,19 @@ rnn_steps(const Rnn *r, jot_Var x, jot_Var *h, jot_Var *c, jot_Var *ys)
 static jot_Var
 rnn_run(Rnn *r, jot_Var x, jot_Var *h, jot_Var *c)
 {
-    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, *h));
+    jot_Ctx *ctx = jot_ctx_of(h ? JOT_VARS(x, *h) : JOT_VARS(x));
+    if (!h || !r->w)
+        return jot_raise(ctx, JOT_EUSE, "%s: %s asked, none found", r->op,
+                         h ? "a cell" : "a state");
     if (!rnn_check(r, ctx, x, *h) || (c && !rnn_shape(ctx, *c, r->b, r->h, r->op, "c")))
         return nn_poison(ctx);
     if (r->t < 1 || r->t > 1 << 20)
         return jot_raise(ctx, JOT_ESHAPE, "%s: x: 1..%d steps asked, %lld found", r->op, 1 << 20,
                          (long long)r->t);
     jot_push(ctx);
-    jot_Var hs = *h, cs = c ? *c : *h; /* handles in a parameter's bytes: there is no allocator */
-    jot_Var room = jot_param(ctx, JOT_U8, JOT_SHAPE(r->t * (int64_t)sizeof(jot_Var)), NULL);
-    jot_Var *ys = (jot_Var *)(uintptr_t)jot_data(room);
+    jot_Var hs = *h, cs = c ? *c : *h, room = nn_room(ctx, r->t), *ys = nn_handles(room);
     jot_Var y = ys ? rnn_steps(r, x, &hs, c ? &cs : NULL, ys) : nn_poison(ctx);
+    jot_free(room);
     if (jot_ok(y)) {
         *h = jot_keep(hs);
         if (c)
@@ -160,5 +162,7 @@ jot_Var
 jot_lstm(jot_Var x, jot_Var *h, jot_Var *c, const jot_Cell *cell)
 {
     Rnn r = {"lstm", LSTM_GATES, 0, 0, 0, cell};
+    if (!c)
+        return jot_raise(x.ctx, JOT_EUSE, "lstm: a cell's state asked, none found");
     return rnn_run(&r, x, h, c);
 }

@@ -89,13 +89,21 @@ scan_run(const Scan *s, jot_Var x)
 
 /* Halves are added up in f32. */
 static jot_Var
-scan_along(const Scan *s, jot_Var x, int dim, const char *op)
+scan_along(const Scan *given, jot_Var x, int dim, const char *op)
 {
     int64_t outer = 1, inner = 1;
-    jot_DType dtype = jot_dtype(x);
+    Scan is = *given, *s = &is;
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op))
         return nn_poison(x.ctx);
+    jot_DType dtype = jot_dtype(x);
+    if (dtype == JOT_BOOL && s->op == JOT_MAX) /* where -inf is true */
+        s->identity = 0;
     jot_push(x.ctx);
+    if (!jot_nelem(x)) /* of the result's dtype, all the same */
+        return jot_leave(x.ctx, s->log ? jot_cast(x, nn_float_of(dtype))
+                                : s->op == JOT_ADD || s->op == JOT_MUL
+                                    ? jot_reshape(jot_reduce(s->op, jot_expand(x, 0), JOT_DIMS(0),
+                                                             false), jot_shape(x)) : x);
     for (int d = 0; d < dim; d++)
         outer *= jot_extent(x, d);
     for (int d = dim + 1; d < jot_rank(x); d++)

@@ -142,6 +142,8 @@ sort_rows(jot_Var x, bool descending)
     jot_Code code = {.name = "argsort", .inputs = 1, .in_names = in_names, .outputs = 5,
                      .out = outs, .scalars = 3, .scalar = scalars, .parallel = "x_0"};
     x = jot_cast(x, sort_dtype(jot_dtype(x)));
+    if (!jot_ok(x)) /* memory was refused */
+        return nn_poison(x.ctx);
     while (k->dtype != jot_dtype(x))
         k++;
     for (int i = 0; i < 5; i++)
@@ -243,6 +245,9 @@ jot_ranks(jot_Var x, int dim)
 bool
 jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values, jot_Var *positions)
 {
+    if (!values || !positions)
+        return jot_raise(x.ctx, JOT_EUSE, "topk: values and positions: places for two results "
+                         "asked, none found"), false;
     *values = *positions = nn_poison(x.ctx);
     if (!sort_check(x, &dim, "topk"))
         return false;
@@ -259,7 +264,11 @@ jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values, jot_Var *
     jot_Var p = *positions;
     *positions = sort_leave(x, p, dim, true);
     jot_free(p);
-    return jot_ok(*values) && jot_ok(*positions);
+    if (jot_ok(*values) && jot_ok(*positions))
+        return true;
+    jot_free(jot_ok(*values) ? *values : *positions);
+    *values = *positions = nn_poison(x.ctx);
+    return false;
 }
 
 /* The element at `place` of the order, which may lie between two; NaN where there is one. */

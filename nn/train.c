@@ -13,7 +13,9 @@
 static bool
 train_all_ok(const jot_Var *v, int n, const char *op, const char *arg, jot_Ctx **ctx)
 {
-    *ctx = n > 0 ? v[0].ctx : NULL;
+    *ctx = jot_ctx_of(jot_vars(v ? n : 0, v));
+    if (n > 0 && !v)
+        return false;
     for (int k = 0; k < n; k++)
         if (!jot_check(*ctx, v[k], op, arg))
             return false;
@@ -55,6 +57,20 @@ jot_clip_grad_value(jot_Var *grads, int n, double most)
 
 /* ---- parameters ---- */
 
+static bool
+train_alike(jot_Var average, jot_Var param, int k)
+{
+    bool same = jot_check(param.ctx, average, "ema", "averages")
+             && jot_rank(average) == jot_rank(param);
+    for (int d = 0; same && d < jot_rank(param); d++)
+        same = jot_extent(average, d) == jot_extent(param, d);
+    if (!same && jot_ok(average))
+        jot_raise(param.ctx, JOT_ESHAPE, "ema: average %d: its parameter's shape asked (rank %d, "
+                  "%lld elements), rank %d and %lld elements found", k, jot_rank(param),
+                  (long long)jot_nelem(param), jot_rank(average), (long long)jot_nelem(average));
+    return same;
+}
+
 bool
 jot_ema(jot_Vars averages, jot_Vars params, double decay)
 {
@@ -72,13 +88,16 @@ jot_ema(jot_Vars averages, jot_Vars params, double decay)
     if (!ok)
         return false;
     jot_push(ctx);
-    int64_t nbytes = (int64_t)params.n * (int64_t)sizeof(jot_Var); /* no allocator here */
-    jot_Var *next = (jot_Var *)(uintptr_t)jot_data(jot_param(ctx, JOT_U8, JOT_SHAPE(nbytes), NULL));
-    for (int k = 0; next && k < params.n; k++) {
-        jot_Var a = averages.v[k], p = jot_cast(params.v[k], jot_dtype(a));
-        next[k] = jot_add(jot_scale(a, decay), jot_scale(p, 1 - decay));
+    jot_Var room = nn_room(ctx, params.n), *next = nn_handles(room);
+    for (int k = 0; next && ok && k < params.n; k++) {
+        jot_Var a = averages.v[k], p = params.v[k];
+        ok = train_alike(a, p, k);
+        if (ok)
+            next[k] = jot_add(jot_scale(a, decay),
+                              jot_scale(jot_cast(p, jot_dtype(a)), 1 - decay));
     }
-    ok = next && jot_assign_all(averages, jot_vars(params.n, next));
+    ok = ok && next && jot_assign_all(averages, jot_vars(params.n, next));
+    jot_free(room);
     jot_pop(ctx);
     return ok;
 }

@@ -443,7 +443,7 @@ test_map(jot_Ctx *c)
 static void
 test_map_many(jot_Ctx *c)
 {
-    char text[16 * 8] = "0";
+    char text[16 * 12] = "0";
     jot_Var x[16];
 
     for (int n = 1; n <= 16; n++) {

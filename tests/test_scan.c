@@ -114,6 +114,25 @@ check_dtypes(const char *backend)
     jot_close(c);
 }
 
+/* Truths, and nothing. */
+static void
+check_ends(const char *backend)
+{
+    static const uint8_t x[] = {0, 0, 1, 0}, most[] = {0, 0, 1, 1}, before[] = {0, 0, 0, 1};
+    jot_Ctx *c = open_on(backend);
+    jot_Var v = jot_array(c, JOT_BOOL, JOT_SHAPE(4), x);
+    const void *p = jot_data(jot_cummax(v, 0)), *q = jot_data(jot_scan(JOT_MAX, v, 0, 1));
+    jot_Var none = jot_zeros(c, JOT_I8, JOT_SHAPE(3, 0));
+
+    CHECK(p && q && !memcmp(p, most, 4) && !memcmp(q, before, 4), "%s: %s", jot_backend(c),
+          jot_message(c));
+    CHECK(jot_extent(jot_cummax(none, 1), 1) == 0 && jot_dtype(jot_cummax(none, 1)) == JOT_I8
+          && jot_dtype(jot_cumsum(none, 1)) == JOT_I64 && jot_data(jot_logcumsumexp(none, 1))
+          && jot_dtype(jot_logcumsumexp(none, 0)) == JOT_F32 && !jot_error(c), "%s: nothing: %s",
+          jot_backend(c), jot_message(c));
+    jot_close(c);
+}
+
 /* log(sum e^x) of numbers far apart, that of nothing, and that of what is beyond e^x. */
 static void
 check_log(const char *backend)
@@ -246,6 +265,7 @@ main(void)
             check_values(backends[b], 3, extents[k], 5);
         }
         check_dtypes(backends[b]);
+        check_ends(backends[b]);
         check_log(backends[b]);
     }
     for (int op = 0; op <= 4; op++) {

@@ -120,6 +120,27 @@ check_more(void)
     jot_close(c);
 }
 
+/* What a layer needs for itself is gone with its scope. */
+static void
+check_left(void)
+{
+    jot_Ctx *c = open_ctx();
+    jot_Var x = jot_param_of(ref_array(c, JOT_F32, JOT_SHAPE(3, 2, 4), 1, 1));
+    jot_Var w = jot_param_of(ref_array(c, JOT_F32, JOT_SHAPE(4, 12), 2, 1));
+    jot_Var b = jot_param_of(ref_array(c, JOT_F32, JOT_SHAPE(12), 3, 1));
+    uint32_t nodes = 0;
+    for (int k = 0; k < 4; k++) {
+        jot_push(c);
+        jot_Var h = jot_zeros(c, JOT_F32, JOT_SHAPE(2, 4));
+        jot_data(jot_gru(x, &h, &(jot_Cell){w, w, b, b, NULL, false, false}));
+        jot_pop(c);
+        nodes = k == 1 ? jot_stats(c).live_nodes : nodes;
+    }
+    CHECK(jot_stats(c).live_nodes == nodes && !jot_error(c), "%u live nodes, then %u: %s", nodes,
+          jot_stats(c).live_nodes, jot_message(c));
+    jot_close(c);
+}
+
 static void
 check_refused(void)
 {
@@ -148,6 +169,8 @@ check_refused(void)
             "index: an integer dtype asked, f32 found");
     refused(jot_gru(s, &h, &cell), JOT_ESHAPE, "gru",
             "state: (5, 15) asked");
+    refused(jot_gru(s, &h, NULL), JOT_EUSE, "gru", "a cell asked, none found");
+    refused(jot_rnn(s, NULL, &cell), JOT_EUSE, "rnn", "a state asked, none found");
     CHECK(jot_ok(h) && jot_extent(h, 1) == 5, "the state stays what it was");
     refused(jot_gru(jot_narrow(s, 0, 0, 0), &h, &cell), JOT_ESHAPE, "gru",
             "state");
@@ -168,6 +191,7 @@ main(void)
     }
     backend = NULL;
     check_differences();
+    check_left();
     check_refused();
     return DONE();
 }

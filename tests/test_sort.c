@@ -4,6 +4,7 @@
  *
  * Guards: nn/sort.c, nn/array.c. */
 #include "nn.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <math.h>
 #include <string.h>
@@ -167,6 +168,37 @@ check_permutation(const char *backend)
     jot_close(c);
 }
 
+/* Each allocation refused: the right order, or none. */
+static void
+check_memory(void)
+{
+    static const double x[] = {5, 1, 4, 2, 8, 8, -3, 7};
+    static Heap heap;
+    bool whole = false;
+
+    for (long n = 1; !whole; n++) {
+        jot_Config config = {.backend = "interp", .cache_dir = ""};
+        jot_Ctx *c;
+        jot_Var v, values, places;
+        bool ok;
+        memset(&heap, 0, sizeof heap);
+        config.hooks.realloc = heap_realloc;
+        config.hooks.ud = &heap;
+        c = jot_open(&config);
+        v = jot_array(c, JOT_F64, JOT_SHAPE(2, 4), x);
+        heap.countdown = n;
+        ok = jot_topk(v, 2, 1, true, &values, &places);
+        whole = heap.countdown > 0;
+        heap.countdown = 0;
+        CHECK(ok == !jot_error(c) && ok == jot_ok(values) && ok == jot_ok(places), "%ld: %s", n,
+              jot_message(c));
+        CHECK(!ok || (jot_data(values) && *(const double *)jot_data(values) == 5), "%ld: %s", n,
+              jot_message(c));
+        jot_close(c);
+        CHECK(!heap.live, "%ld: %zu bytes are left", n, heap.live);
+    }
+}
+
 static void
 check_refused(void)
 {
@@ -208,6 +240,7 @@ main(void)
         check_values(backends[b]);
         check_permutation(backends[b]);
     }
+    check_memory();
     check_refused();
     return DONE();
 }

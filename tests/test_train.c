@@ -186,6 +186,7 @@ check_averages(const char *backend)
     enum { MANY = 100 };
     jot_Ctx *c = open_on(backend);
     jot_Var a[MANY], p[MANY];
+    uint32_t nodes;
 
     for (int k = 0; k < MANY; k++) {
         a[k] = jot_param_of(jot_full(c, JOT_F64, JOT_SHAPE(), k));
@@ -194,6 +195,16 @@ check_averages(const char *backend)
     CHECK(jot_ema(jot_vars(MANY, a), jot_vars(MANY, p), 0.75), "%s", jot_message(c));
     for (int k = 0; k < MANY; k += 33)
         CHECK(jot_item(a[k]) == k + 2, "%d: %g", k, jot_item(a[k]));
+    nodes = jot_stats(c).live_nodes;
+    for (int k = 0; k < 3; k++)
+        jot_ema(jot_vars(MANY, a), jot_vars(MANY, p), 0.75), jot_run(c, JOT_NONE_VARS);
+    CHECK(jot_stats(c).live_nodes <= nodes, "%u live nodes, then %u", nodes,
+          jot_stats(c).live_nodes);
+    p[0] = jot_ones(c, JOT_F32, JOT_SHAPE(2));
+    CHECK(!jot_ema(jot_vars(MANY, a), jot_vars(MANY, p), 0.5)
+          && strstr(jot_message(c), "ema: average 0: its parameter's shape asked"), "%s",
+          jot_message(c));
+    jot_clear(c);
     CHECK(!jot_ema(jot_vars(3, a), jot_vars(MANY, p), 0.5)
           && strstr(jot_message(c), "averages: 100 asked"), "%s", jot_message(c));
     jot_close(c);
