@@ -48,8 +48,9 @@ extern "C" {
  *   - with a load, which is not known: outside is 0, as in jot_gather
  * The first two give ranges only to names alone, where nothing else does.
  *
- * Dtypes are those of the operators. A number takes the dtype of the value it meets, f32 if it is
- * real and the value an integer; numbers alone are i64 or f32, index names i64.
+ * Dtypes are those of the operators. A number takes the dtype of the value it meets (with `else`,
+ * of what is read), and must be one of it; both are f32 if it is real and the value an integer.
+ * Numbers alone are i64 or f32, index names i64.
  *
  * A text that means nothing fails with JOT_EINDEX, JOT_ESHAPE (ranks, ranges), JOT_EDTYPE or
  * JOT_ERANGE and a caret under the place; names that do not fit the operands are JOT_EUSE. A

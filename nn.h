@@ -229,7 +229,7 @@ JOT_API jot_Var jot_spectral_norm(jot_Var w, jot_Var *u, int iterations, double 
 
 /* (sum |x|^p)^(1/p) over dims, which disappear, or with keep stay with extent 1. p may be infinite,
  * of either sign (extents of 0 are refused), or 0 (how many are not 0). The derivative of a norm
- * that is 0 is 0. */
+ * that is 0 is 0, and for p < 1 that by an element that is 0. */
 JOT_API jot_Var jot_vector_norm(jot_Var x, double p, jot_Ints dims, bool keep);
 JOT_API jot_Var jot_normalize(jot_Var x, double p, int dim, double eps); /* x / max(|x|_p, eps) */
 /* |a - b + eps|_p over the last dimension; a and b of one shape */
@@ -239,7 +239,7 @@ JOT_API jot_Var jot_cosine_similarity(jot_Var a, jot_Var b, int dim, double eps)
 
 JOT_API jot_Var jot_logsumexp(jot_Var x, jot_Ints dims, bool keep); /* log(sum(e^x)) */
 /* Variance and its root, of squares over n - correction: NaN where that is not above 0. */
-JOT_API jot_Var jot_var(jot_Var x, jot_Ints dims, double correction, bool keep);
+JOT_API jot_Var jot_variance_of(jot_Var x, jot_Ints dims, double correction, bool keep);
 JOT_API jot_Var jot_std(jot_Var x, jot_Ints dims, double correction, bool keep);
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
@@ -357,10 +357,11 @@ JOT_API jot_Var jot_nan_to_num(jot_Var x, double nan, double above, double below
 
 /* Functions of jot_uniform's numbers; no gradient flows through them. */
 JOT_API jot_Var jot_bernoulli(jot_Var p); /* 1 with probability p, else 0; of p's float dtype */
+/* lo <= integer < hi, of the dtype, within 2^53 of 0 and each other */
 JOT_API jot_Var jot_randint(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t lo,
-                            int64_t hi); /* lo <= integer < hi, within 2^53 of 0 and each other */
+                            int64_t hi);
 JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double rate);
-/* Normal, between lo and hi (which may be infinite). */
+/* Normal, between lo and hi (which may be infinite), some of it within 6 deviations of mean. */
 JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
                                      double deviation, double lo, double hi);
 JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice of dim */

@@ -258,7 +258,8 @@ add_servers(const char *threads, const char *modes)
         add_server("jot-before", "", atoi(t));
     for (t = threads; *t && run.tune && !run.cold; t += strcspn(t, ","), t += *t == ',')
         add_server("jot-tuned", "", atoi(t));
-    for (int k = 0; k < 3 && !run.cold && !run.device && !run.drawn; k++) { /* they compute on the processor */
+    /* they compute on the processor */
+    for (int k = 0; k < 3 && !run.cold && !run.device && !run.drawn; k++) {
         if (others[k]->missing)
             fprintf(stderr, "bench: without %s: %s\n", others[k]->name, others[k]->missing);
         for (t = threads; *t && !others[k]->missing; t += strcspn(t, ","), t += *t == ',')

@@ -6,15 +6,17 @@
  *
  * Several operands are joined from the left, two at a time, and a letter is summed as soon as none
  * of the later ones has it. Dimensions under an ellipsis are names _0, _1, ... from the last one
- * on; an extent of 1 beside a larger one is read at 0, which is all that broadcasting is.
+ * on; an extent of 1 beside a larger one is read at 0, which is all that broadcasting is: it names
+ * nothing (EINSUM_FIRST).
  *
  * Read before: expr/expr.c. After: docs/expr.md. */
 #include "expr/parts.h"
 
-enum { EINSUM_LETTERS = 52, EINSUM_NAMES = EINSUM_LETTERS + JOT_MAX_RANK, EINSUM_MOST = 32,
-       EINSUM_TEXT = 4096 };
+enum { EINSUM_LETTERS = 52, EINSUM_NAMES = EINSUM_LETTERS + JOT_MAX_RANK,
+       EINSUM_FIRST = EINSUM_NAMES, EINSUM_MOST = 32, EINSUM_TEXT = 4096 };
 
-/* Names: letters as numbers, then the dimensions under the ellipsis, from the last one on. */
+/* Names: letters as numbers, then the dimensions under the ellipsis, from the last one on; or
+ * EINSUM_FIRST, where 0 is read. */
 typedef struct { int n; uint8_t name[JOT_MAX_RANK]; } EinsumList;
 
 typedef struct {
@@ -200,25 +202,24 @@ einsum_numbered(Einsum *m, char c, int k)
 static void
 einsum_name(Einsum *m, int name)
 {
-    if (name >= EINSUM_LETTERS)
+    if (name == EINSUM_FIRST)
+        einsum_put(m, '0');
+    else if (name >= EINSUM_LETTERS)
         einsum_numbered(m, '_', name - EINSUM_LETTERS);
     else
         einsum_put(m, (char)(name < 26 ? 'A' + name : 'a' + name - 26));
 }
 
-/* c7[i,j]; x: the operand, whose extents of 1 beside larger ones are read at 0. */
+/* c7[i,j] */
 static void
-einsum_indexed(Einsum *m, char c, int k, const EinsumList *l, const jot_Var *x)
+einsum_indexed(Einsum *m, char c, int k, const EinsumList *l)
 {
     int d;
 
     einsum_numbered(m, c, k);
     for (d = 0; d < l->n; d++) {
         einsum_put(m, d ? ',' : '[');
-        if (x && jot_extent(*x, d) == 1 && m->ext[l->name[d]] != 1)
-            einsum_put(m, '0');
-        else
-            einsum_name(m, l->name[d]);
+        einsum_name(m, l->name[d]);
     }
     if (l->n)
         einsum_put(m, ']');
@@ -247,7 +248,7 @@ einsum_kept(Einsum *m, const EinsumList *a, const EinsumList *b, int k, EinsumLi
 
         for (i = k + 1; i < m->x.n && !later; i++)
             later = einsum_has(&m->in[i], name);
-        if (later && !einsum_has(kept, name) && !einsum_push(m, kept, name))
+        if (later && name != EINSUM_FIRST && !einsum_has(kept, name) && !einsum_push(m, kept, name))
             return false;
     }
     return true;
@@ -258,19 +259,36 @@ einsum_sums(const EinsumList *a, const EinsumList *b, const EinsumList *kept)
 {
     int d;
 
-    for (d = 0; d < a->n + b->n; d++)
-        if (!einsum_has(kept, d < a->n ? a->name[d] : b->name[d - a->n]))
+    for (d = 0; d < a->n + b->n; d++) {
+        int name = d < a->n ? a->name[d] : b->name[d - a->n];
+
+        if (name != EINSUM_FIRST && !einsum_has(kept, name))
             return true;
+    }
     return false;
+}
+
+/* Extents of 1 beside larger ones are read at 0. */
+static void
+einsum_broadcast(Einsum *m)
+{
+    int k, d;
+
+    for (k = 0; k < m->x.n; k++)
+        for (d = 0; d < m->in[k].n; d++)
+            if (jot_extent(m->x.v[k], d) == 1 && m->ext[m->in[k].name[d]] != 1)
+                m->in[k].name[d] = EINSUM_FIRST;
 }
 
 static bool
 einsum_write(Einsum *m)
 {
     static const EinsumList none;
-    EinsumList left = m->in[0], kept;
+    EinsumList left, kept;
     int k = m->x.n > 1, last = m->x.n - 1;
 
+    einsum_broadcast(m);
+    left = m->in[0];
     for (; k <= last; k++) {
         const EinsumList *right = k ? &m->in[k] : &none;
 
@@ -278,14 +296,14 @@ einsum_write(Einsum *m)
             kept = m->out;
         else if (!einsum_kept(m, &left, right, k, &kept))
             return false;
-        einsum_indexed(m, 't', k, &kept, NULL);
+        einsum_indexed(m, 't', k, &kept);
         if (einsum_sums(&left, right, &kept))
             einsum_put(m, '+');
         einsum_put(m, '=');
-        einsum_indexed(m, k > 1 ? 't' : 'x', k > 1 ? k - 1 : 0, &left, k > 1 ? NULL : &m->x.v[0]);
+        einsum_indexed(m, k > 1 ? 't' : 'x', k > 1 ? k - 1 : 0, &left);
         if (k) {
             einsum_put(m, '*');
-            einsum_indexed(m, 'x', k, right, &m->x.v[k]);
+            einsum_indexed(m, 'x', k, right);
         }
         einsum_put(m, ';');
         left = kept;

@@ -197,20 +197,26 @@ emit_is_float(jot_DType dtype)
     return dtype >= JOT_F16;
 }
 
-/* A number of the text in a dtype. */
-static jot_Var
-emit_num(Expr *e, const ExprNode *n, jot_DType want)
+/* Is a number of the text one of the dtype? */
+static bool
+emit_fits(Expr *e, const ExprNode *n, jot_DType want)
 {
     static const double most[] = {1, 127, 32767, 2147483647, 9223372036854775807.0,
                                   255, 65535, 4294967295.0, 18446744073709551615.0};
     bool is_signed = want >= JOT_I8 && want <= JOT_I64;
 
-    if (emit_is_float(want))
-        return jot_scalar(e->ctx, want, n->num);
-    if (n->num > most[want] || n->num < (is_signed ? -most[want] - 1 : 0))
-        return EXPR_BAD(e, JOT_ERANGE, n->at, "%lld is no %s", (long long)n->num,
-                        jot_dtype_name(want)), emit_none;
-    return jot_full_int(e->ctx, want, JOT_SHAPE(), (int64_t)n->num);
+    return emit_is_float(want) ||
+           (n->num <= most[want] && n->num >= (is_signed ? -most[want] - 1 : 0)) ||
+           EXPR_BAD(e, JOT_ERANGE, n->at, "%lld is no %s", (long long)n->num, jot_dtype_name(want));
+}
+
+static jot_Var
+emit_num(Expr *e, const ExprNode *n, jot_DType want)
+{
+    if (!emit_fits(e, n, want))
+        return emit_none;
+    return emit_is_float(want) ? jot_scalar(e->ctx, want, n->num)
+                               : jot_full_int(e->ctx, want, JOT_SHAPE(), (int64_t)n->num);
 }
 
 /* ---- conditions --------------------------------------------------------------------------- */
@@ -220,7 +226,7 @@ static bool
 emit_is_overflow(const Expr *e, int num, int read)
 {
     return e->node[num].kind == EXPR_NUM && e->node[read].kind == EXPR_READ &&
-           !e->node[read].outside &&
+           !e->node[read].c &&
            (e->node[num].weak == EXPR_WHOLE || emit_is_float(jot_dtype(e->var[e->node[read].a].v)));
 }
 
@@ -231,7 +237,7 @@ emit_joins(const Expr *e, int id)
     const ExprNode *n = &e->node[id];
     jot_DType a;
 
-    if (n->kind == EXPR_READ && !n->outside)
+    if (n->kind == EXPR_READ && !n->c)
         return jot_dtype(e->var[n->a].v);
     if (n->kind != EXPR_COND || !e->node[n->a].index)
         return JOT_DTYPES;
@@ -251,13 +257,21 @@ emit_is_leaf(const Expr *e, int id)
              emit_joins(e, id) != JOT_DTYPES));
 }
 
+/* overflow: outside, where the text gives no number; a real one makes f32 of integers. */
 static jot_Var
 emit_read(Expr *e, int id, unsigned names, const EmitGuard *guard, double overflow)
 {
-    const ExprNode *n = &e->node[id];
+    const ExprNode *n = &e->node[id], *num = &e->node[n->c];
+    jot_Var v = e->var[n->a].v;
 
-    return emit_reindex(e, e->var[n->a].v, n->b, names, guard, n->outside ? n->num : overflow,
-                        n->at);
+    if (n->c) {
+        if (num->weak == EXPR_REAL && !emit_is_float(jot_dtype(v)))
+            v = jot_cast(v, JOT_F32);
+        if (!emit_fits(e, num, jot_dtype(v)))
+            return emit_none;
+        overflow = num->num;
+    }
+    return emit_reindex(e, v, n->b, names, guard, overflow, n->at);
 }
 
 /* `sum`, if any, and the reads of a condition, each of them nothing elsewhere. */
@@ -292,11 +306,9 @@ emit_cond(Expr *e, int id, unsigned names, jot_DType want)
         int num = second ? n->b : n->c, read = second ? n->c : n->b;
 
         if (emit_is_overflow(e, num, read)) {
-            jot_DType dtype = jot_dtype(e->var[e->node[read].a].v);
-
-            if (!emit_is_float(dtype))
-                emit_num(e, &e->node[num], dtype);
-            return e->bad ? emit_none : emit_read(e, read, names, &g, e->node[num].num);
+            if (!emit_fits(e, &e->node[num], jot_dtype(e->var[e->node[read].a].v)))
+                return emit_none;
+            return emit_read(e, read, names, &g, e->node[num].num);
         }
         if (emit_joins(e, id) != JOT_DTYPES)
             return emit_joined(e, id, names, NULL, NULL);

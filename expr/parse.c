@@ -252,8 +252,7 @@ parse_outside(Expr *e, int id)
         return false;
     if (!parse_is_num(e, v))
         return EXPR_BAD(e, JOT_EINDEX, e->node[v].at, "%s", "a number is expected after 'else'");
-    e->node[id].outside = true;
-    e->node[id].num = e->node[v].num;
+    e->node[id].c = (int16_t)v;
     return true;
 }
 

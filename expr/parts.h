@@ -48,14 +48,14 @@ typedef struct {
     bool index;        /* made of names and whole numbers alone: may stand in an index string */
     bool truth;        /* ... and is a comparison or logic */
     bool loads;        /* ... and loads */
-    bool outside;      /* READ: `else num` is given */
     uint8_t tall;      /* of the tree */
     uint8_t deep;      /* as index strings count nesting */
     uint16_t names;    /* bit k: name k occurs */
-    int16_t a, b, c;   /* operands; READ, LOAD: a is the variable, b the first index */
+    int16_t a, b, c;   /* operands; READ, LOAD: a is the variable, b the first index, c the number
+                          outside, 0: none */
     int16_t next;      /* the index after this one */
     int at;            /* in the text */
-    double num;        /* NUM; READ: the value outside */
+    double num;        /* NUM */
 } ExprNode;
 
 typedef struct { const char *s; int n; } ExprWord;

@@ -170,7 +170,7 @@ range_indices(Expr *e, const ExprNode *n, unsigned guarded)
         s->node = (int16_t)x;
         s->var = n->a;
         s->dim = (uint8_t)dim;
-        s->loose = n->outside || (e->node[x].names & guarded);
+        s->loose = n->c || (e->node[x].names & guarded);
         if (!range_collect(e, x, guarded))
             return false;
     }

@@ -10,9 +10,9 @@ jot_narrow(jot_Var x, int dim, int64_t start, int64_t n)
 {
     static const char op[] = "narrow";
     int64_t from[JOT_MAX_RANK], to[JOT_MAX_RANK], by[JOT_MAX_RANK], extent;
-    int rank = jot_rank(x);
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op))
         return nn_poison(x.ctx);
+    int rank = jot_rank(x);
     extent = jot_extent(x, dim);
     if (start < -extent || start > extent)
         return jot_raise(x.ctx, JOT_ERANGE, "%s: start: %lld..%lld asked (dimension %d), %lld "
@@ -131,9 +131,9 @@ array_triangle(jot_Var x, int64_t k, const char *compare, const char *op)
     const char *at[JOT_MAX_RANK];
     char text[64], *t = text;
     const char *const condition[1] = {text};
-    int rank = jot_rank(x);
     if (!nn_matrix(x, k, op))
         return nn_poison(x.ctx);
+    int rank = jot_rank(x);
     t = nn_put(nn_put(nn_put(nn_put(t, nn_axis[rank - 1]), "-"), nn_axis[rank - 2]), compare);
     nn_put_int(t, k);
     nn_axes(at, rank);
@@ -185,9 +185,9 @@ jot_diag_embed(jot_Var x, int64_t k)
     int64_t ext[JOT_MAX_RANK + 1];
     char text[64], *t = text;
     const char *const condition[1] = {text};
-    int rank = jot_rank(x);
     if (!jot_check(x.ctx, x, op, "x"))
         return nn_poison(x.ctx);
+    int rank = jot_rank(x);
     if (rank < 1 || rank == JOT_MAX_RANK)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank of 1..%d asked, %d found", op,
                          JOT_MAX_RANK - 1, rank);
@@ -239,7 +239,7 @@ jot_linspace(jot_Ctx *ctx, jot_DType dtype, double start, double end, int64_t n)
     jot_push(ctx);
     jot_Var i = jot_iota(ctx, JOT_I64, JOT_SHAPE(n), 0);
     jot_Var last = jot_full_int(ctx, JOT_I64, JOT_SHAPE(), n > 1 ? n - 1 : 0);
-    jot_Var low = jot_lt(i, jot_full_int(ctx, JOT_I64, JOT_SHAPE(), (n + 1) / 2));
+    jot_Var low = jot_lt(i, jot_full_int(ctx, JOT_I64, JOT_SHAPE(), n / 2 + n % 2));
     jot_Var up = jot_scale(jot_cast(i, JOT_F64), step);
     jot_Var down = jot_scale(jot_cast(jot_sub(last, i), JOT_F64), -step);
     return jot_leave(ctx, jot_cast(jot_select(low, jot_offset(up, start), jot_offset(down, end)),

@@ -212,11 +212,12 @@ jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y)
     static const char op[] = "scatter_nd";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, index, y));
     int64_t ext[JOT_MAX_RANK];
-    int rank, lead = jot_rank(index) - 1, k, rest;
+    int rank, lead, k, rest;
     PlaceMap m, back;
     if (!index_tuples(ctx, x, index, ext, &rank, op) ||
         !index_shape_is(ctx, y, jot_ints(rank, ext), op))
         return nn_poison(ctx);
+    lead = jot_rank(index) - 1;
     k = (int)jot_extent(index, -1);
     rest = jot_rank(x) - k;
     jot_push(ctx);

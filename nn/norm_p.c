@@ -2,7 +2,7 @@
  * variance and deviation with a correction.
  *
  * The derivative of a root at 0 is infinite, and infinity times 0 is NaN: roots of 0 are not
- * computed (norm_root).
+ * computed (norm_root), nor powers of 0 below 1 (norm_power).
  *
  * Read before: nn/norm.c. After: nn/loss/pair.c. */
 #include "nn.h"
@@ -15,6 +15,19 @@ norm_root(jot_Var s)
     jot_Var none = jot_eq(s, nn_zero(s));
     return jot_select(none, nn_zero(s),
                       jot_sqrt(jot_select(none, jot_full(s.ctx, jot_dtype(s), JOT_SHAPE(), 1), s)));
+}
+
+/* y^p of y >= 0, whose derivative at 0 is 0. */
+static jot_Var
+norm_power(jot_Var y, double p)
+{
+    jot_DType dtype = jot_dtype(y);
+    jot_Var power = jot_full(y.ctx, dtype, JOT_SHAPE(), p), none = jot_eq(y, nn_zero(y));
+    if (p > 1)
+        return jot_pow(y, power);
+    jot_Var at_none = jot_full(y.ctx, dtype, JOT_SHAPE(), p < 0 ? nn_infinity() : 0);
+    y = jot_select(none, jot_full(y.ctx, dtype, JOT_SHAPE(), 1), y);
+    return jot_select(none, at_none, jot_pow(y, power));
 }
 
 /* |x|_p of a wide x */
@@ -30,12 +43,7 @@ norm_of(jot_Var x, double p, jot_Ints dims, bool keep)
         return jot_reduce(JOT_ADD, y, dims, keep);
     if (p == nn_infinity() || p == -nn_infinity())
         return jot_reduce(p > 0 ? JOT_MAX : JOT_MIN, y, dims, keep);
-    jot_Var power = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), p);
-    jot_Var sum = jot_reduce(JOT_ADD, jot_pow(y, power), dims, keep);
-    jot_Var none = jot_eq(sum, nn_zero(y));
-    jot_Var root = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), 1 / p);
-    return p < 0 ? jot_pow(sum, root)
-                 : jot_select(none, nn_zero(y), jot_pow(jot_select(none, power, sum), root));
+    return norm_power(jot_reduce(JOT_ADD, norm_power(y, p), dims, keep), 1 / p);
 }
 
 jot_Var
@@ -162,7 +170,8 @@ jot_spectral_norm(jot_Var w, jot_Var *u, int iterations, double eps)
     int64_t o = jot_extent(w, 0), rest = o ? jot_nelem(w) / o : 0;
     jot_push(ctx);
     jot_Var m = jot_reshape(nn_wide(w), JOT_SHAPE(o, rest)), fixed = jot_stop_grad(m);
-    jot_Var left = jot_stop_grad(nn_wide(*u)), right = norm_unit(jot_matmul(left, fixed), eps);
+    jot_Var left = norm_unit(jot_stop_grad(nn_wide(*u)), eps);
+    jot_Var right = norm_unit(jot_matmul(left, fixed), eps);
     for (int i = 0; i < iterations; i++) {
         left = norm_unit(jot_matmul(fixed, right), eps);
         if (i + 1 < iterations)
@@ -187,9 +196,9 @@ norm_variance(jot_Var x, jot_Ints dims, double correction, bool keep)
 }
 
 jot_Var
-jot_var(jot_Var x, jot_Ints dims, double correction, bool keep)
+jot_variance_of(jot_Var x, jot_Ints dims, double correction, bool keep)
 {
-    if (!jot_check(x.ctx, x, "var", "x"))
+    if (!jot_check(x.ctx, x, "variance_of", "x"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
     return jot_leave(x.ctx, jot_cast(norm_variance(x, dims, correction, keep),

@@ -61,10 +61,11 @@ nn_same(jot_Ctx *ctx, jot_Var v, jot_Var like, const char *op, const char *arg, 
 static inline bool
 nn_integer(jot_Var v, const char *op, const char *arg)
 {
-    if (jot_dtype(v) > JOT_U64)
+    bool is_integer = jot_dtype(v) <= JOT_U64 && jot_dtype(v) != JOT_BOOL;
+    if (!is_integer)
         jot_raise(v.ctx, JOT_EDTYPE, "%s: %s: an integer dtype asked, %s found", op, arg,
                   jot_dtype_name(jot_dtype(v)));
-    return jot_dtype(v) <= JOT_U64;
+    return is_integer;
 }
 
 /* A setting with a least value, which itself is allowed; NaN is not. */

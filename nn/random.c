@@ -28,12 +28,13 @@ random_open(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
     return jot_offset(jot_neg(u), 1);
 }
 
-/* -log(E), E exponential: below -log(least), E being 0 now and then */
+/* -log(E), E exponential: where E is 0, u having steps, it is taken for half a step */
 static jot_Var
 random_gumbel(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
 {
+    double half = 1.0 / (double)((int64_t)1 << (dtype == JOT_F64 ? 54 : 25));
     jot_Var e = jot_neg(jot_log(random_open(ctx, dtype, shape)));
-    return jot_neg(jot_log(jot_maximum(e, jot_full(ctx, dtype, JOT_SHAPE(), 1e-30))));
+    return jot_neg(jot_log(jot_maximum(e, jot_full(ctx, dtype, JOT_SHAPE(), half))));
 }
 
 /* 1 at the largest along dim, else 0 */
@@ -89,12 +90,16 @@ jot_Var
 jot_randint(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t lo, int64_t hi)
 {
     const int64_t most = (int64_t)1 << 53;
-    if ((unsigned)dtype > JOT_U64)
+    if ((unsigned)dtype > JOT_U64 || dtype == JOT_BOOL)
         return jot_raise(ctx, JOT_EDTYPE, "randint: dtype: an integer dtype asked, %s found",
                          (unsigned)dtype < JOT_DTYPES ? jot_dtype_name(dtype) : "none");
-    if (hi <= lo || lo < -most || hi > most || hi - lo > most)
-        return jot_raise(ctx, JOT_ERANGE, "randint: lo < hi asked, of at most 2^53 and as far "
-                         "apart, %lld and %lld found", (long long)lo, (long long)hi);
+    bool is_signed = dtype <= JOT_I64;
+    int bits = (8 << (dtype - JOT_I8) % 4) - is_signed; /* 8 to 64 in order */
+    int64_t end = bits < 53 ? (int64_t)1 << bits : most, least = is_signed ? -end : 0;
+    if (hi <= lo || lo < least || hi > end || hi - lo > most)
+        return jot_raise(ctx, JOT_ERANGE, "randint: lo < hi asked, of %lld..%lld (%s) and at most "
+                         "2^53 apart, %lld and %lld found", (long long)least, (long long)end,
+                         jot_dtype_name(dtype), (long long)lo, (long long)hi);
     jot_push(ctx);
     jot_Var u = jot_scale(jot_uniform(ctx, JOT_F64, shape), (double)(hi - lo));
     jot_Var k = jot_add(jot_cast(u, JOT_I64), jot_full_int(ctx, JOT_I64, JOT_SHAPE(), lo));
@@ -121,18 +126,22 @@ random_phi(jot_Ctx *ctx, double x)
                      0.5);
 }
 
-/* Computed in f64, since between two f32 near 1 there are no numbers. */
+/* Computed in f64, since between two f32 near 1 there are no numbers; beyond 6 deviations f64 has
+ * too few as well. */
 jot_Var
 jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean, double deviation,
                      double lo, double hi)
 {
     static const char op[] = "truncated_normal";
+    const double a = (lo - mean) / deviation, b = (hi - mean) / deviation;
     if (!random_float(ctx, dtype, op) || !nn_above(ctx, deviation, 0, op, "deviation") ||
         !nn_above(ctx, hi, lo, op, "hi"))
         return nn_poison(ctx);
+    if (!(a <= 6 && b >= -6))
+        return jot_raise(ctx, JOT_ERANGE, "%s: lo, hi: some of the 6 deviations about the mean "
+                         "asked, %g to %g deviations found", op, a, b);
     jot_push(ctx);
-    jot_Var from = random_phi(ctx, (lo - mean) / deviation);
-    jot_Var to = random_phi(ctx, (hi - mean) / deviation);
+    jot_Var from = random_phi(ctx, a), to = random_phi(ctx, b);
     jot_Var u = jot_uniform(ctx, JOT_F64, shape);
     u = jot_add(from, jot_mul(u, jot_sub(to, from)));
     jot_Var y = jot_scale(jot_erfinv(jot_offset(jot_scale(u, 2), -1)), 1.41421356237309504880);

@@ -7,6 +7,8 @@
 #include "core.h"
 #include "expr.h"
 #include "nn.h"
+#include "ops/graph.h"
+#include "prelude/prelude.h"
 #include "tests/ref/arrays.h"
 #include "tests/ref/cases.h"
 
@@ -399,6 +401,27 @@ check_draws(void)
     jot_close(c);
 }
 
+/* The noise of a number drawn with probability 2^-24 is bounded as others' is: where one of the
+ * first four is 0, a logit of 40 wins all the same. The search for such a seed begins at one. */
+static void
+check_rare(void)
+{
+    static const float logits[5] = {0, 0, 0, 0, 40};
+    jot_Ctx *c = open_ctx();
+    uint64_t seed = 2125838, stream, key;
+    bool zero = false;
+    for (; !zero; seed += !zero) {
+        jot_seed(c, seed);
+        key = jot_random_seed(c, EW_UNIFORM, JOT_F32, 0, &stream);
+        for (uint64_t k = 0; k < 4; k++)
+            zero |= jotm_uniformf(key, stream + k) == 0;
+    }
+    double at = -1;
+    jot_Var drawn = jot_categorical(jot_array(c, JOT_F32, JOT_SHAPE(5), logits), 0);
+    CHECK(ref_read(drawn, &at, 1) && at == 4, "seed %llu: class %g", (unsigned long long)seed, at);
+    jot_close(c);
+}
+
 /* ---- wrong arguments ---- */
 
 static void
@@ -438,6 +461,15 @@ check_errors(void)
     refused(jot_scatter_reduce(JOT_MEAN, m, t, m, 0), JOT_ERANGE, "scatter_reduce: op", "found");
     refused(jot_scatter_nd(v, jot_reshape(i, JOT_SHAPE(3, 1)), m), JOT_ESHAPE, "scatter_nd: y",
             "15 elements");
+    refused(jot_bincount(jot_gt(v, v), NULL, 3), JOT_EDTYPE, "bincount: x", "bool found");
+    jot_push(ec);
+    jot_Var stale = jot_neg(i);
+    jot_pop(ec);
+    refused(jot_narrow(stale, 0, 0, 1), JOT_EHANDLE, "narrow: x", "");
+    refused(jot_tril(stale, 0), JOT_EHANDLE, "tril: x", "");
+    refused(jot_diag_embed(stale, 0), JOT_EHANDLE, "diag_embed: x", "");
+    refused(jot_scatter_nd(v, stale, v), JOT_EHANDLE, "scatter_nd: index", "");
+    refused(jot_linspace(ec, JOT_F32, 0, 1, INT64_MAX), JOT_ESHAPE, "", "");
     refused(jot_bincount(v, NULL, 3), JOT_EDTYPE, "bincount: x", "f32 found");
     refused(jot_bincount(i, &m, 3), JOT_ESHAPE, "bincount: weight: rank 1", "2 found");
     refused(jot_histogram(v, 0, 0, 1), JOT_ERANGE, "histogram: bins", "0 found");
@@ -453,10 +485,18 @@ check_errors(void)
     refused(jot_randint(ec, JOT_F32, JOT_SHAPE(2), 0, 3), JOT_EDTYPE, "randint: dtype", "f32");
     refused(jot_randint(ec, JOT_I32, JOT_SHAPE(2), 3, 3), JOT_ERANGE, "randint: lo < hi",
             "3 found");
+    refused(jot_randint(ec, JOT_BOOL, JOT_SHAPE(2), 0, 2), JOT_EDTYPE, "randint: dtype", "bool");
+    refused(jot_randint(ec, JOT_U8, JOT_SHAPE(2), 0, 257), JOT_ERANGE, "0..256 (u8)", "257 found");
+    refused(jot_randint(ec, JOT_U64, JOT_SHAPE(2), -1, 2), JOT_ERANGE, "(u64)", "-1 and 2 found");
+    refused(jot_randint(ec, JOT_I8, JOT_SHAPE(2), -129, 2), JOT_ERANGE, "-128..128 (i8)", "-129");
     refused(jot_exponential(ec, JOT_F32, JOT_SHAPE(2), 0), JOT_ERANGE, "exponential: rate",
             "0 found");
     refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 0, 1, 2, 1), JOT_ERANGE,
             "truncated_normal: hi: above 2", "1 found");
+    refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 1, 2, 21, 30), JOT_ERANGE,
+            "truncated_normal: lo, hi", "10 to 14.5 deviations found");
+    refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 0, 1, -INFINITY, -8.3), JOT_ERANGE,
+            "truncated_normal: lo, hi", "-8.3 deviations found");
     refused(jot_categorical(s, 0), JOT_ERANGE, "categorical: dim", "0 found");
     jot_pop(ec);
     CHECK(jot_error(ec) == JOT_EUSE, "a scope was left open");
@@ -474,6 +514,7 @@ check_backend(void)
     check_integers();
     check_nothing();
     check_draws();
+    check_rare();
 }
 
 int

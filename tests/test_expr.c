@@ -191,6 +191,31 @@ slopes(const char *what, const char *text, const char *names, jot_Vars x)
     jot_clear(ctx);
 }
 
+/* A dimension of extent 1 in some operands. */
+static double
+h_late(const double *const *x, const int64_t *at)
+{
+    return x[0][0] * x[1][0] * x[2][at[0]];
+}
+
+static double
+h_first(const double *const *x, const int64_t *at)
+{
+    return x[0][at[0]] * x[1][0] * x[2][0];
+}
+
+static double
+h_late_sum(const double *const *x, const int64_t *at)
+{
+    double sum = 0;
+    int64_t i;
+
+    (void)at;
+    for (i = 0; i < 5; i++)
+        sum += h_late(x, &i);
+    return sum;
+}
+
 static void
 test_hand(void)
 {
@@ -236,6 +261,17 @@ test_hand(void)
     b = jot_expand(b, 0);
     compare("ellipsis", jot_einsum(ctx, "ij,...jk,kl->il...", JOT_VARS(a, b, c)),
             JOT_SHAPE(4, 2, 1), h_chain, JOT_VARS(a, b, c));
+    a = numbers(JOT_SHAPE(1), 10);
+    b = numbers(JOT_SHAPE(1), 11);
+    c = numbers(JOT_SHAPE(5), 12);
+    compare("wide at last", jot_einsum(ctx, "i,i,i->i", JOT_VARS(a, b, c)), JOT_SHAPE(5), h_late,
+            JOT_VARS(a, b, c));
+    compare("wide under the ellipsis at last", jot_einsum(ctx, "...,...,...->...",
+            JOT_VARS(a, b, c)), JOT_SHAPE(5), h_late, JOT_VARS(a, b, c));
+    compare("wide at last, summed", jot_einsum(ctx, "i,i,i->", JOT_VARS(a, b, c)), JOT_SHAPE(),
+            h_late_sum, JOT_VARS(a, b, c));
+    compare("wide at first", jot_einsum(ctx, "i,i,i->i", JOT_VARS(c, a, b)), JOT_SHAPE(5),
+            h_first, JOT_VARS(c, a, b));
     jot_close(ctx);
 }
 
@@ -292,6 +328,10 @@ test_dtypes(void)
     gives("y[2*i + p < 5] += 1.0 for i < 3, p < 2", bits, JOT_F32, 5);
     gives("y[@x[i] < 8] += 1", jot_array(ctx, JOT_I16, JOT_SHAPE(4), (int16_t[]){3, -1, 8, 3}),
           JOT_I64, 2);
+    gives("y[i] = x[i - 1 else 0.5] for i < 4", i8, JOT_F32, -96);
+    gives("y[i] = x[i - 1 else -2.5] for i < 3", f16, JOT_F16, 0.5);
+    gives("y[i] = x[i - 1 else 255] for i < 3", u8, JOT_U8, 508);
+    gives("y[i] = x[i - 1 else 1] for i < 4", bits, JOT_BOOL, 3);
     gives("y[i] = i > 0 && i < 4 ? x[i - 1] : -1 for i < 6", i8, JOT_I8, -101);
     gives("y[i] = i < 1 || i > 2 ? 5 : x[i - 1] for i < 4", i8, JOT_I8, -87);
     x = f16;
@@ -332,6 +372,8 @@ static const Refusal refused_texts[] = {
     {"y[i] = x[i,0] & 1", JOT_EDTYPE, "bits are of integers and bool, f32 found", 14},
     {"y |= x[i,j]", JOT_EDTYPE, "bits are of integers and bool, f32 found", 5},
     {"y[i] = e[i] * 5000000000", JOT_ERANGE, "5000000000 is no i32", 14},
+    {"y[i] = e[i-1 else 2147483648] for i < 5", JOT_ERANGE, "2147483648 is no i32", 18},
+    {"y[i] = f32(e[i-1 else -2147483649]) for i < 5", JOT_ERANGE, "-2147483649 is no i32", 22},
     {"y[i] = 99999999999999999 * e[i]", JOT_ERANGE, "a whole number is at most 2^53", 7},
     {"y[i] = x[i,0] 2", JOT_EINDEX, "an operator, ';' or the end is expected", 14},
     {"y[i] = (x[i,0]", JOT_EINDEX, "')' is expected", 14},

@@ -185,8 +185,8 @@ ctc(jot_Var x, jot_Reduction r)
     X(cosine_similarity, jot_cosine_similarity(in[0], in[1], 1, 1e-8)) \
     X(logsumexp, jot_logsumexp(in[0], JOT_DIMS(0, 2), false)) \
     X(logsumexp_keep, jot_logsumexp(jot_scale(in[0], 20), JOT_DIMS(1), true)) \
-    X(var, jot_var(in[0], JOT_DIMS(0, 2), 1, false)) \
-    X(var_keep, jot_var(in[0], JOT_DIMS(1), 2, true)) \
+    X(var, jot_variance_of(in[0], JOT_DIMS(0, 2), 1, false)) \
+    X(var_keep, jot_variance_of(in[0], JOT_DIMS(1), 2, true)) \
     X(std, jot_std(in[0], JOT_DIMS(1), 1, false))
 
 #define COMPOSITIONS(X) ACTIVATIONS(X) LOSSES(X) NORMS(X)
@@ -224,6 +224,21 @@ check_ends(void)
                                                                       JOT_ALL_DIMS, false);
     jot_grad(norm, &zero, 1, &g);
     CHECK(ref_read(g, v, 3) && v[0] == 0 && v[1] == 0 && v[2] == 0, "the slope of |0|: %g", v[0]);
+    static const float holed[3] = {0, 3, -4};
+    static const double powers[3] = {0.5, -1, 0.25};
+    jot_Var hole = jot_array(c, JOT_F32, JOT_SHAPE(3), holed);
+    for (int k = 0; k < 3; k++) {
+        jot_grad(jot_vector_norm(zero, powers[k], JOT_ALL_DIMS, false), &zero, 1, &g);
+        CHECK(ref_read(g, v, 3) && v[0] == 0 && v[1] == 0 && v[2] == 0, "the slope of |0|_%g: %g",
+              powers[k], v[0]);
+        jot_grad(jot_vector_norm(hole, powers[k], JOT_ALL_DIMS, false), &hole, 1, &g);
+        CHECK(ref_read(g, v, 3) && v[0] == 0 && (powers[k] < 0 ? v[1] == 0 && v[2] == 0
+                                                               : v[1] > 0 && v[2] < 0),
+              "the slope of |(0, 3, -4)|_%g: %g %g %g", powers[k], v[0], v[1], v[2]);
+    }
+    CHECK(item(jot_vector_norm(hole, -1, JOT_ALL_DIMS, false)) == 0 &&
+          fabs(item(jot_vector_norm(hole, 0.5, JOT_ALL_DIMS, false)) - 13.92820323) < 1e-5,
+          "norms of p < 1 with an element that is 0");
     jot_grad(jot_sum(jot_std(zero, JOT_DIMS(0), 1, false), JOT_ALL_DIMS), &zero, 1, &g);
     CHECK(ref_read(g, v, 3) && v[0] == 0, "the slope of a deviation of 0: %g", v[0]);
     jot_Var none = jot_array(c, JOT_F32, JOT_SHAPE(3), low);
@@ -317,7 +332,8 @@ check_dtypes(void)
     CHECK(item(jot_l1_loss(x, t, SUM)) == 5 && jot_dtype(jot_l1_loss(x, t, NONE)) == JOT_F32,
           "l1 of integers");
     CHECK(fabs(item(jot_vector_norm(x, 2, JOT_ALL_DIMS, false)) - sqrt(39)) < 1e-5, "a norm");
-    CHECK(fabs(item(jot_var(x, JOT_ALL_DIMS, 1, false)) - 8.916666667) < 1e-5, "a variance");
+    CHECK(fabs(item(jot_variance_of(x, JOT_ALL_DIMS, 1, false)) - 8.916666667) < 1e-5,
+          "a variance");
     CHECK(item(jot_elu(jot_full_int(c, JOT_I8, JOT_SHAPE(), 3), 1)) == 3, "elu of an integer");
     jot_Var h = jot_cast(x, JOT_F16), w = jot_cast(jot_ones(c, JOT_F32, JOT_SHAPE(2)), JOT_F16);
     CHECK(jot_dtype(jot_rms_norm(h, w, 1e-5)) == JOT_F16 &&
@@ -430,6 +446,10 @@ check_spectral(void)
     }
     CHECK(ref_read(y, v, 6) && fabs(v[0] - 1) < 1e-9 && fabs(v[4] - 2.0 / 3) < 1e-9, "%g %g: %s",
           v[0], v[4], jot_message(c));
+    jot_Var longer = jot_scale(u, 7);
+    y = jot_spectral_norm(w, &longer, 0, 1e-12);
+    CHECK(ref_read(y, v, 6) && fabs(v[0] - 1) < 1e-9 && fabs(v[4] - 2.0 / 3) < 1e-9,
+          "no step from a u of length 7: %g %g: %s", v[0], v[4], jot_message(c));
     jot_close(c);
 }
 
@@ -508,7 +528,7 @@ check_errors(void)
     refused(jot_normalize(m, 2, 2, 1e-5), JOT_ERANGE, "normalize: dim", "2 found");
     refused(jot_cosine_similarity(m, v, 0, 1e-5), JOT_ESHAPE, "cosine_similarity: b", "1 found");
     refused(jot_pairwise_distance(m, m, -1, 1e-6), JOT_ERANGE, "pairwise_distance: p", "-1 found");
-    refused(jot_var(m, JOT_DIMS(4), 1, false), JOT_ERANGE, "dim", "4");
+    refused(jot_variance_of(m, JOT_DIMS(4), 1, false), JOT_ERANGE, "dim", "4");
     jot_pop(ec);
     CHECK(jot_error(ec) == JOT_EUSE, "a scope was left open");
     jot_close(ec);

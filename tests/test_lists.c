@@ -91,7 +91,7 @@ compositions(jot_Ctx *c, jot_Var x)
 
     VAR("", jot_vector_norm(x, 2, no_ints, false));
     VAR("", jot_logsumexp(x, no_ints, true));
-    VAR("variance", jot_var(x, no_ints, 1, false));
+    VAR("variance", jot_variance_of(x, no_ints, 1, false));
     VAR("variance", jot_std(x, no_ints, 1, true));
     VAR("uniform", jot_randint(c, JOT_I32, no_ints, 0, 3));
     VAR("uniform", jot_exponential(c, JOT_F32, no_ints, 1));

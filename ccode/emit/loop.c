@@ -217,7 +217,7 @@ print_rest(Printer *p, const Loop *l, int64_t at)
     int narrower = l->lanes / 2;
     while (narrower > steps)
         narrower /= 2;
-    if (!l->roomy && steps == narrower && narrower * l->lanes > 0 && narrower >= l->lanes / 4 && narrower > 1) {
+    if (!l->roomy && steps == narrower && narrower >= l->lanes / 4 && narrower > 1) {
         print_at(p, l, at);
         print_loop_body(p, l, narrower, false);
     } else if (l->roomy || (l->parts && steps > 1)) {
