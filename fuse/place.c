@@ -352,20 +352,28 @@ place_touched(const Fuser *f, uint32_t i)
     return points;
 }
 
-/* What is compared for equality, below the maps that read it. */
+/* What a map of maps reads. */
+static uint32_t
+place_mapped(const Fuser *f, uint32_t i)
+{
+    while (f->node[i]->kind == NODE_REINDEX && !(f->bits[i] & FN_LEAF))
+        i = f->in[f->in0[i]];
+    return i;
+}
+
+/* What is compared for equality with what is computed, too. */
 static void
 place_once(const Fuser *f, PlaceOperands *below)
 {
-    uint32_t i, k;
+    uint32_t i;
 
     for (i = 0; i < f->n; i++)
-        for (k = f->in0[i]; f->node[i]->kind == NODE_EW && f->node[i]->op == EW_EQ
-             && k < f->in0[i + 1]; k++) {
-            uint32_t x = f->in[k];
+        if (f->node[i]->kind == NODE_EW && f->node[i]->op == EW_EQ) {
+            uint32_t a = place_mapped(f, f->in[f->in0[i]]);
+            uint32_t b = place_mapped(f, f->in[f->in0[i] + 1]);
 
-            while (f->node[x]->kind == NODE_REINDEX && !(f->bits[x] & FN_LEAF))
-                x = f->in[f->in0[x]];
-            below[x].once = f->node[x]->dtype >= JOT_F16;
+            if (f->node[a]->dtype >= JOT_F16 && !((f->bits[a] | f->bits[b]) & FN_FREE))
+                below[a].once = below[b].once = true;
         }
 }
 

@@ -3,11 +3,12 @@
  * taken over by the figures of jot_stats; compilers that are missing, refuse, die or are still at
  * work when the context closes. What they leave on disk: tests/test_disk.c.
  *
- * Guards: backends/cpu/cpu.c, backends/cpu/jobs.c, plan/built.c,
+ * Guards: backends/cpu/cpu.c, backends/cpu/jobs.c, fuse/place.c, plan/built.c,
  * plan/tier/tier.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "nn.h"
 #include "tests/learning.h"
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +32,40 @@ test_swap(void)
     CHECK(s.compile_seconds > 0, "compiled in no time");
     compiled_by_estimates = s.kernels_compiled;
     CHECK(!logged[0], "%s", logged);
+    jot_close(c);
+}
+
+/* The gradient of a maximum asks which term it is: the answer stays while one kernel is one
+ * compiler's and the next another's, though what they compute differs in its last place. */
+static void
+test_compared(void)
+{
+    enum { N = 2 * 16 * 64 * 64, RUNS = 60 };
+    static float x[N], first[N];
+    static const jot_PoolNd half = {.size = {2, 2}};
+    jot_Ctx *c = open_with(NULL, "", 0);
+    jot_Var v, scale = jot_ones(c, JOT_F32, JOT_SHAPE(16)), g;
+    float worst = 0;
+
+    for (int k = 0; k < N; k++)
+        x[k] = (float)(k * 2654435761u >> 8) / (1 << 24) * 6 - 3;
+    v = jot_param(c, JOT_F32, JOT_SHAPE(2, 16, 64, 64), x);
+    for (int run = 0; run < RUNS; run++) {
+        const float *d;
+        jot_push(c);
+        g = jot_group_norm(v, 4, scale, jot_zeros(c, JOT_F32, JOT_SHAPE(16)), 1e-5);
+        g = jot_sum(jot_square(jot_max_pool(jot_silu(g), &half)), JOT_ALL_DIMS);
+        jot_grad(g, &v, 1, &g);
+        d = jot_data(g);
+        for (int k = 0; d && k < N; k++) {
+            float off = d[k] - first[k];
+            worst = run && (off < 0 ? -off : off) > worst ? off < 0 ? -off : off : worst;
+            first[k] = run ? first[k] : d[k];
+        }
+        jot_pop(c);
+        usleep(3000);
+    }
+    CHECK(!jot_error(c) && worst < 1e-3, "another gradient, off by %g: %s", worst, jot_message(c));
     jot_close(c);
 }
 
@@ -515,6 +550,7 @@ main(void)
     }
     if (cc && tcc) {
         test_swap();
+        test_compared();
         test_second();
         test_shapes();
         test_known();
