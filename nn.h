@@ -393,7 +393,7 @@ JOT_API jot_Var jot_embedding(jot_Var table, jot_Var index, int64_t padding);
  *     lstm  gates i f g o: c = f c + i g, h = o tanh(c) */
 typedef struct {
     jot_Var in, state;          /* (i, k h), (h, k h), k gates side by side: 1, 3, 4 */
-    jot_Var bias_in, bias_state; /* (k h) */
+    jot_Var bias_in, bias_state; /* (k h); an empty handle: none */
     const jot_Var *lengths;     /* (b) integers: of each sequence; NULL: all t. Beyond it the state
                                    stays and the result is 0 */
     bool reverse;               /* from the last step to the first */
@@ -428,7 +428,8 @@ JOT_API jot_Optim jot_lion(jot_Vars params, double lr, double beta1, double beta
                            double weight_decay);
 
 /* Gradients, replaced by ones that are no longer than `most` all together, as one vector; whose
- * elements are within +-most. The first returns the norm that they had. */
+ * elements are within +-most. The first returns the norm that they had: like the loss it stands on
+ * the parameters, so jot_run both before values that jot_step has assigned are asked for. */
 JOT_API jot_Var jot_clip_grad_norm(jot_Var *grads, int n, double most);
 JOT_API bool jot_clip_grad_value(jot_Var *grads, int n, double most);
 /* Assigns, lazily, decay average + (1 - decay) parameter to each of averages, of the parameters'

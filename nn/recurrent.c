@@ -31,6 +31,10 @@ rnn_shape(jot_Ctx *ctx, jot_Var v, int64_t m, int64_t n, const char *op, const c
     if (m < 0)
         jot_raise(ctx, JOT_ESHAPE, "%s: %s: (%lld) asked, rank %d and %lld elements found", op, arg,
                   (long long)n, jot_rank(v), (long long)jot_nelem(v));
+    else if (jot_rank(v) == 2)
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: (%lld, %lld) asked, (%lld, %lld) found", op, arg,
+                  (long long)m, (long long)n, (long long)jot_extent(v, 0),
+                  (long long)jot_extent(v, 1));
     else
         jot_raise(ctx, JOT_ESHAPE, "%s: %s: (%lld, %lld) asked, rank %d and %lld elements found",
                   op, arg, (long long)m, (long long)n, jot_rank(v), (long long)jot_nelem(v));
@@ -51,10 +55,16 @@ rnn_check(Rnn *r, jot_Ctx *ctx, jot_Var x, jot_Var h)
     return rnn_shape(ctx, h, r->b, r->h, r->op, "h")
         && rnn_shape(ctx, w->in, jot_extent(x, 2), k, r->op, "in")
         && rnn_shape(ctx, w->state, r->h, k, r->op, "state")
-        && rnn_shape(ctx, w->bias_in, -1, k, r->op, "bias_in")
-        && rnn_shape(ctx, w->bias_state, -1, k, r->op, "bias_state")
+        && (!w->bias_in.ctx || rnn_shape(ctx, w->bias_in, -1, k, r->op, "bias_in"))
+        && (!w->bias_state.ctx || rnn_shape(ctx, w->bias_state, -1, k, r->op, "bias_state"))
         && (!w->lengths || (rnn_shape(ctx, *w->lengths, -1, r->b, r->op, "lengths")
                             && nn_integer(*w->lengths, r->op, "lengths")));
+}
+
+static jot_Var
+rnn_product(jot_Var x, jot_Var w, jot_Var bias)
+{
+    return bias.ctx ? jot_linear(x, w, bias) : jot_matmul(x, w);
 }
 
 /* Gate number k of gates (b, gates * h). */
@@ -67,14 +77,14 @@ rnn_gate(const Rnn *r, jot_Var gates, int k)
 static jot_Var
 rnn_cell(const Rnn *r, jot_Var x, jot_Var h)
 {
-    jot_Var a = jot_add(x, jot_linear(h, r->w->state, r->w->bias_state));
+    jot_Var a = jot_add(x, rnn_product(h, r->w->state, r->w->bias_state));
     return r->w->relu ? jot_relu(a) : jot_tanh(a);
 }
 
 static jot_Var
 gru_cell(const Rnn *r, jot_Var x, jot_Var h)
 {
-    jot_Var a = jot_linear(h, r->w->state, r->w->bias_state);
+    jot_Var a = rnn_product(h, r->w->state, r->w->bias_state);
     jot_Var reset = jot_sigmoid(jot_add(rnn_gate(r, x, 0), rnn_gate(r, a, 0)));
     jot_Var keep = jot_sigmoid(jot_add(rnn_gate(r, x, 1), rnn_gate(r, a, 1)));
     jot_Var now = jot_tanh(jot_add(rnn_gate(r, x, 2), jot_mul(reset, rnn_gate(r, a, 2))));
@@ -85,7 +95,7 @@ gru_cell(const Rnn *r, jot_Var x, jot_Var h)
 static jot_Var
 lstm_cell(const Rnn *r, jot_Var x, jot_Var h, jot_Var *c)
 {
-    jot_Var a = jot_add(x, jot_linear(h, r->w->state, r->w->bias_state));
+    jot_Var a = jot_add(x, rnn_product(h, r->w->state, r->w->bias_state));
     jot_Var in = jot_sigmoid(rnn_gate(r, a, 0)), keep = jot_sigmoid(rnn_gate(r, a, 1));
     jot_Var now = jot_tanh(rnn_gate(r, a, 2)), out = jot_sigmoid(rnn_gate(r, a, 3));
     *c = jot_add(jot_mul(keep, *c), jot_mul(in, now));
@@ -97,7 +107,7 @@ static jot_Var
 rnn_steps(const Rnn *r, jot_Var x, jot_Var *h, jot_Var *c, jot_Var *ys)
 {
     jot_Ctx *ctx = x.ctx;
-    x = jot_linear(x, r->w->in, r->w->bias_in);
+    x = rnn_product(x, r->w->in, r->w->bias_in);
     for (int64_t k = 0; k < r->t; k++) {
         int64_t t = r->w->reverse ? r->t - 1 - k : k;
         jot_Var now = jot_squeeze(jot_narrow(x, 0, t, 1), 0), cell = c ? *c : now;

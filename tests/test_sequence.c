@@ -115,6 +115,10 @@ check_more(void)
           jot_message(c), v[0], v[10]);
     ref_read(h, v + 32, 16);
     CHECK(!memcmp(v, v + 32, 10 * sizeof *v), "the last state is that of step 0");
+    h = jot_zeros(c, JOT_F32, JOT_SHAPE(2, 5));
+    y = jot_rnn(w[0], &h, &(jot_Cell){w[1], w[2], {0}, {0}, &lengths, true, false});
+    CHECK(ref_read(y, v + 32, 32) && !memcmp(v, v + 32, 30 * sizeof *v), "no biases: %s",
+          jot_message(c));
     mean = jot_item(jot_mean(jot_attention(ones, ones, ones, &half), JOT_ALL_DIMS));
     CHECK(fabs(mean - 1) < 0.05, "mean %g", mean);
     jot_close(c);
@@ -168,7 +172,7 @@ check_refused(void)
     refused(jot_embedding(h, s, -1), JOT_EDTYPE, "embedding",
             "index: an integer dtype asked, f32 found");
     refused(jot_gru(s, &h, &cell), JOT_ESHAPE, "gru",
-            "state: (5, 15) asked");
+            "state: (5, 15) asked, (4, 5) found");
     refused(jot_gru(s, &h, NULL), JOT_EUSE, "gru", "a cell asked, none found");
     refused(jot_rnn(s, NULL, &cell), JOT_EUSE, "rnn", "a state asked, none found");
     CHECK(jot_ok(h) && jot_extent(h, 1) == 5, "the state stays what it was");

@@ -166,6 +166,10 @@ jobs_ended(Jobs *jobs, Job *job, bool ok, jot_Ctx *ctx, JobsWorld *world)
     snprintf(job->message, sizeof job->message, "%s",
              ok ? "" : ctx->status ? ctx->message : "compile: out of memory");
     job->stats = ctx->stats;
+    if (!ok && jobs->quit) { /* it was stopped: nobody's failure */
+        free(world->log);
+        world->log = NULL;
+    }
     job->log = world->log;
     world->log = NULL;
     world->log_nbytes = 0;
