@@ -6,14 +6,8 @@
  *     stored s <- inside <- cloned reindex <- [variable of another group: stored there]
  *                                         <- [cloned element-wise node <- ...]
  *
- * An element-wise node is cloned, rather than stored for another group, if it has more elements
- * than the largest variable it is computed from, or as many and all operands are read by reindexes.
- * So no product of a convolution and no window of a pooling is ever in memory. A reindex is cloned
- * unless it would touch more than storing it does. Policy reward also clones what is cheap, is read
- * as it lies by groups without a contraction, and is computed from little more than itself: of a
- * batch norm the backward pass needs the input and not five variables on the way. What an equality
- * compares, as the gradient of a maximum does with its terms, is computed once, if anything dear is
- * in it: kernels, and compilers, differ in its last place.
+ * Which element-wise nodes are cloned says fuse/clone.c. A reindex is, unless it would touch more
+ * than storing it does.
  *
  * A contraction computes nothing again but casts, for its inner loop would do so many times: the
  * gradient of relu and pooling is stored before the convolution that reads it, and so are the parts
@@ -25,14 +19,10 @@
  * it may have no vertex, such as a reindex.
  *
  * requires  groups   keeps  groups   gives  FN_STORED, FN_INSIDE, FN_CLONED, later, order, edges
- * Read before: fuse/label.c. After: fuse/fuse.c. */
+ * Read before: fuse/label.c. After: fuse/clone.c. */
 #include "fuse/work.h"
 
-enum {
-    PLACE_ROUNDS = 4, /* of splitting, which may have more stored: then more is split */
-    PLACE_CHEAP = 4,  /* computed again at a part as small as this: saves a store and a load */
-    PLACE_DEAR = 16
-};
+enum { PLACE_ROUNDS = 4 }; /* of splitting, which may have more stored: then more is split */
 
 /* apart: below what is to be stored after all, so in another group by and by. */
 typedef struct { uint32_t pos, owner; bool through, apart; } PlaceStep;
@@ -129,9 +119,8 @@ place_out(PlaceWalk *w, const PlaceStep *s, uint32_t i)
     *(uint32_t *)jot_vec_push(&f->ctx->mem, w->out) = map ? s->pos : i;
 }
 
-/* Is the map read under a condition, or at an index that axes do not move evenly? */
-static bool
-place_uneven(const Fuser *f, uint32_t i, bool conditions)
+JOT_FN bool
+jot_fuse_uneven(const Fuser *f, uint32_t i, bool conditions)
 {
     const IxPool *ix = &f->ctx->ix;
     const Node *n = f->node[i], *x = f->node[f->in[f->in0[i]]];
@@ -155,7 +144,7 @@ place_in_steps(const PlaceWalk *w, const PlaceStep *s, uint32_t i)
 
     return f->ncontract[w->root] && !w->apart && f->node[s->pos]->kind == NODE_REINDEX
         && !(f->bits[s->pos] & FN_BCAST) && f->node[s->pos]->nelem > f->node[i]->nelem
-        && place_uneven(f, i, false);
+        && jot_fuse_uneven(f, i, false);
 }
 
 /* s.pos, computed in the group, reads i. */
@@ -266,309 +255,6 @@ place_all(Fuser *f, bool *again)
     return !f->ctx->mem.failed;
 }
 
-/* ---- who is worth cloning ----------------------------------------------------------------- */
-
-/* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
- * all, number of nodes computed, whether all operands come through reindexes, what has to be
- * computed; slow: much of it dear; uneven: a map has to be computed, too; once: it is compared. */
-typedef struct {
-    int64_t leaf;
-    double total, nbytes;
-    uint32_t cone;
-    bool far, work, dear, slow, uneven, once;
-} PlaceOperands;
-
-/* Is i computed by whoever reads it? */
-static bool
-place_is_computed(const Fuser *f, uint32_t i)
-{
-    uint32_t b = f->bits[i];
-
-    return (f->node[i]->kind == NODE_REINDEX || jot_fuse_is_elementwise(f->node[i])) &&
-           !(b & (FN_LEAF | FN_KEEP | FN_FREE)) && (!(b & FN_STORED) || (b & FN_CLONE));
-}
-
-static PlaceOperands
-place_below(const Fuser *f, const PlaceOperands *below, uint32_t i)
-{
-    PlaceOperands memory = {0, 0, 0, 0, false, false, false, false, false, false},
-               none = {0, 0, 0, 0, true, false, false, false, false, false};
-
-    memory.leaf = f->node[i]->nelem;
-    memory.total = (double)memory.leaf;
-    memory.nbytes = (double)jot_node_nbytes(f->node[i]);
-    return place_is_computed(f, i) ? below[i] : f->bits[i] & FN_FREE ? none : memory;
-}
-
-/* A sum over operands counts shared nodes each time: what it finds too large is counted again. */
-static uint32_t
-place_cone(Fuser *f, uint32_t i)
-{
-    uint32_t stack[2 * FUSE_CONE], n = 1, cone = 0, stamp = ++f->stamps, k;
-
-    stack[0] = i;
-    while (n && cone <= FUSE_CONE) {
-        i = stack[--n];
-        cone += jot_fuse_weight(f->node[i]);
-        for (k = f->in0[i]; k < f->in0[i + 1]; k++, f->visits++) {
-            uint32_t p = f->in[k];
-
-            if (!place_is_computed(f, p) || f->seen[p] == stamp)
-                continue;
-            f->seen[p] = stamp;
-            if (n == 2 * FUSE_CONE)
-                return n;
-            stack[n++] = p;
-        }
-    }
-    return n ? 2 * FUSE_CONE : cone;
-}
-
-static bool
-place_is_dear(const Node *n)
-{
-    return n->kind == NODE_MAP || (n->kind == NODE_EW && (jot_ew_info[n->op].flags & EW_DEAR));
-}
-
-/* Bytes that the map i touches at most: one element for each point of the axes in its indices. */
-static double
-place_touched(const Fuser *f, uint32_t i)
-{
-    const Node *n = f->node[i];
-    double points = (double)jot_dtype_nbytes((jot_DType)n->dtype);
-    uint64_t seen = 0;
-    int64_t c;
-    int d, axis;
-
-    for (d = 0; d < n->nindex; d++) {
-        if (jot_ix_is_const(&f->ctx->ix, n->index[d], &c))
-            continue;
-        if (!jot_ix_is_axis(&f->ctx->ix, n->index[d], &axis))
-            return (double)jot_node_nbytes(f->node[i]);
-        if (!(seen >> axis & 1))
-            points *= (double)n->ext[axis];
-        seen |= (uint64_t)1 << axis;
-    }
-    return points;
-}
-
-/* What a map of maps reads. */
-static uint32_t
-place_mapped(const Fuser *f, uint32_t i)
-{
-    while (f->node[i]->kind == NODE_REINDEX && !(f->bits[i] & FN_LEAF))
-        i = f->in[f->in0[i]];
-    return i;
-}
-
-/* What is compared for equality with what is computed, too. */
-static void
-place_once(const Fuser *f, PlaceOperands *below)
-{
-    uint32_t i;
-
-    for (i = 0; i < f->n; i++)
-        if (f->node[i]->kind == NODE_EW && f->node[i]->op == EW_EQ) {
-            uint32_t a = place_mapped(f, f->in[f->in0[i]]);
-            uint32_t b = place_mapped(f, f->in[f->in0[i] + 1]);
-
-            if (f->node[a]->dtype >= JOT_F16 && !((f->bits[a] | f->bits[b]) & FN_FREE))
-                below[a].once = below[b].once = true;
-        }
-}
-
-/* May it be computed again? */
-static bool
-place_may(const PlaceOperands *below)
-{
-    return below->cone <= FUSE_CONE && !(below->once && below->dear);
-}
-
-static void
-place_judge(Fuser *f, PlaceOperands *below, uint32_t i)
-{
-    const Node *n = f->node[i];
-    PlaceOperands sum = {0, 0, 0, 0, true, false, false, false, false, below[i].once};
-    uint32_t k;
-
-    sum.cone = jot_fuse_weight(n);
-    sum.work = jot_fuse_is_elementwise(n) && !(n->kind == NODE_EW && n->op == EW_CAST);
-    sum.dear = place_is_dear(n);
-    for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
-        PlaceOperands in = place_below(f, below, f->in[k]);
-
-        f->visits++;
-        if (in.leaf > sum.leaf)
-            sum.leaf = in.leaf;
-        sum.total += in.total;
-        sum.nbytes += in.nbytes;
-        sum.cone += in.cone;
-        sum.far = sum.far && in.far;
-        sum.work |= in.work;
-        sum.dear |= in.dear;
-        sum.uneven |= in.uneven;
-        sum.slow |= in.slow && f->node[f->in[k]]->nelem > n->nelem / PLACE_CHEAP;
-    }
-    sum.slow |= place_is_dear(n);
-    if (n->kind == NODE_REINDEX) {
-        sum.far = true;
-        sum.uneven = sum.uneven || place_uneven(f, i, true);
-        if (sum.nbytes > place_touched(f, i))
-            sum.nbytes = place_touched(f, i);
-    }
-    if (sum.cone > FUSE_CONE)
-        sum.cone = n->nelem > sum.leaf || sum.far ? place_cone(f, i) : 2 * FUSE_CONE;
-    below[i] = sum;
-    if (f->bits[i] & (FN_KEEP | FN_MOVED))
-        return;
-    if (jot_fuse_is_elementwise(n) && place_may(&sum) &&
-        (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
-        f->bits[i] |= FN_CLONE;
-    if (sum.work && ((double)n->nelem <= sum.total || sum.dear || sum.uneven))
-        f->bits[i] |= FN_WORK;
-}
-
-/* Policy reward: what is read at a few of its elements, through a gather, say, is computed for
- * those where they are needed. */
-static bool
-place_few(const Fuser *f, const PlaceOperands *below, int64_t points, uint32_t i)
-{
-    return f->ask->policy == FUSE_REWARD && jot_fuse_is_elementwise(f->node[i])
-        && !(f->bits[i] & (FN_KEEP | FN_MOVED | FN_LEAF)) && (f->bits[i] & FN_STORED)
-        && place_may(&below[i])
-        && points < f->node[i]->nelem / (below[i].slow ? PLACE_DEAR : PLACE_CHEAP);
-}
-
-/* Who reads input p of c, and at how many elements; INT64_MAX: something walks all of it. */
-static int64_t
-place_points(const Fuser *f, uint32_t c, uint32_t p, int64_t points, bool few)
-{
-    const Node *n = f->node[c];
-    bool map = n->kind == NODE_REINDEX && !(f->bits[c] & FN_BCAST);
-
-    if (few)
-        return points;
-    if (f->vert[c] != FUSE_NO_VERT && f->vert[p] != FUSE_NO_VERT
-        && f->par[f->vert[c]] == f->par[f->vert[p]])
-        return 0;
-    return map ? n->nelem : INT64_MAX;
-}
-
-/* Readers first: what is computed at a few elements reads as few of its operands. */
-static void
-place_clone_few(Fuser *f, const PlaceOperands *below, int64_t *points)
-{
-    uint32_t c, k;
-
-    for (c = 0; c + 1 < f->verts.n; c++)
-        f->par[c] = jot_fuse_find(f, c);
-    for (c = f->n; c-- > 0;) {
-        bool few = f->real[c] == c && place_few(f, below, points[c], c);
-
-        if (few)
-            f->bits[c] |= FN_CLONE;
-        for (k = f->in0[c]; k < f->in0[c + 1]; k++) {
-            uint32_t i = f->in[k];
-            int64_t more = place_points(f, c, i, points[c], few);
-
-            f->visits++;
-            points[i] = more > INT64_MAX - points[i] ? INT64_MAX : points[i] + more;
-        }
-    }
-}
-
-/* Per node: how many others of other groups read it; UINT32_MAX where that is not as it lies, or in
- * a contraction. */
-static void
-place_readers(Fuser *f, uint32_t *readers)
-{
-    uint32_t c, k;
-
-    for (c = 0; c < f->n; c++)
-        for (k = f->in0[c]; f->real[c] == c && k < f->in0[c + 1]; k++) {
-            uint32_t i = f->in[k], vert = f->vert[c];
-            bool plain = vert != FUSE_NO_VERT && f->node[c]->kind != NODE_REINDEX;
-
-            f->visits++;
-            if (plain && f->vert[i] != FUSE_NO_VERT
-                && jot_fuse_find(f, vert) == jot_fuse_find(f, f->vert[i]))
-                continue;
-            if (!plain || f->ncontract[jot_fuse_find(f, vert)]
-                || f->node[c]->nelem < f->node[i]->nelem)
-                readers[i] = UINT32_MAX;
-            readers[i] += readers[i] != UINT32_MAX;
-        }
-}
-
-/* Policy reward: is reading what it is computed from, once for each reader, less than writing it
- * and reading it? */
-static bool
-place_cheap(const Fuser *f, const PlaceOperands *below, const uint32_t *readers, uint32_t i)
-{
-    double k = readers[i];
-
-    return jot_fuse_is_elementwise(f->node[i]) && (f->bits[i] & FN_STORED)
-        && !(f->bits[i] & (FN_KEEP | FN_MOVED)) && readers[i] && readers[i] != UINT32_MAX
-        && place_may(&below[i]) && !below[i].slow
-        && k * below[i].nbytes <= (1 + k) * (double)jot_node_nbytes(f->node[i]);
-}
-
-/* Parts put together, each element of one: a sum of maps with -0.0 outside. */
-static bool
-place_is_join(const Fuser *f, const PlaceOperands *below, uint32_t i)
-{
-    const Node *n = f->node[i];
-    uint32_t k;
-
-    if (n->kind != NODE_EW || n->op != EW_ADD || below[i].total != (double)n->nelem)
-        return false;
-    for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
-        const Node *x = f->node[f->in[k]];
-        bool sum = x->kind == NODE_EW && x->op == EW_ADD && (f->bits[f->in[k]] & FN_CLONE);
-
-        if (!sum && (x->kind != NODE_REINDEX
-                     || x->value.u != jot_scalar_from_f64(-0.0, (jot_DType)x->dtype).u))
-            return false;
-    }
-    return true;
-}
-
-/* Policy reward: what is put together is not so again for each window of a pool. Its parts are
- * computed in place (plan/concat.c). */
-static void
-place_store_joins(Fuser *f, const PlaceOperands *below, const int64_t *points)
-{
-    uint32_t i;
-
-    for (i = 0; i < f->n && f->ask->policy == FUSE_REWARD; i++)
-        if ((f->bits[i] & FN_CLONE) && points[i] != INT64_MAX && points[i] > f->node[i]->nelem
-            && place_is_join(f, below, i))
-            f->bits[i] &= (uint16_t)~FN_CLONE;
-}
-
-static bool
-place_clones(Fuser *f)
-{
-    PlaceOperands *below = jot_arena_array(&f->arena, PlaceOperands, (size_t)f->n + 1);
-    int64_t *points = jot_arena_array(&f->arena, int64_t, (size_t)f->n + 1);
-    uint32_t *readers = jot_arena_array(&f->arena, uint32_t, (size_t)f->n + 1), i;
-
-    if (!below || !points || !readers)
-        return false;
-    place_once(f, below);
-    if (f->ask->policy == FUSE_REWARD)
-        place_readers(f, readers);
-    for (i = 0; i < f->n; i++)
-        if (!(f->bits[i] & FN_LEAF) && f->real[i] == i) {
-            place_judge(f, below, i);
-            if (place_cheap(f, below, readers, i))
-                f->bits[i] |= FN_CLONE;
-        }
-    place_clone_few(f, below, points);
-    place_store_joins(f, below, points);
-    return true;
-}
-
 /* ---- order, and the whole ----------------------------------------------------------------- */
 
 /* Groups by level, then by their first member: an order of execution. */
@@ -619,7 +305,7 @@ jot_fuse_place(Fuser *f, bool *again)
 {
     uint32_t round;
 
-    if (!place_order(f) || !place_all(f, again) || !place_clones(f) || !place_all(f, again))
+    if (!place_order(f) || !place_all(f, again) || !jot_fuse_clones(f) || !place_all(f, again))
         return false;
     for (round = 0; round < PLACE_ROUNDS && jot_fuse_split(f); round++)
         if (!place_all(f, again))

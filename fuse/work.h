@@ -130,9 +130,12 @@ JOT_FN bool jot_fuse_pieces(Fuser *f); /* fuse/pieces.c: long sums are cut */
 JOT_FN bool jot_fuse_move(Fuser *f);
 JOT_FN bool jot_fuse_link(Fuser *f);
 
-/* fuse/label.c, shift.c, place.c, split.c */
+/* fuse/label.c, shift.c, place.c, clone.c, split.c */
 JOT_FN bool jot_fuse_label(Fuser *f);
 JOT_FN bool jot_fuse_place(Fuser *f, bool *again); /* again: some are later */
+/* Is map i read under a condition, or at an index that axes do not move evenly? */
+JOT_FN bool jot_fuse_uneven(const Fuser *f, uint32_t i, bool conditions);
+JOT_FN bool jot_fuse_clones(Fuser *f); /* FN_CLONE, FN_WORK, by the placing so far */
 JOT_FN bool jot_fuse_split(Fuser *f); /* did any scatter leave its group? */
 JOT_FN bool jot_fuse_join(Fuser *f); /* fuse/join.c: groups to nests */
 JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);

@@ -1,8 +1,8 @@
 /* tests/test_fuse_why.c - the fuser: why an edge stays between kernels, who is cloned and who is
  * stored, updates of optimisers, user code. Nothing is run. Counts: tests/test_fuse.c.
  *
- * Guards: fuse/blocks.c, fuse/dump.c, fuse/epilogue.c, fuse/fuse.c, fuse/join.c, fuse/label.c,
- * fuse/legal.c, fuse/move.c, fuse/nest.c, fuse/pieces.c, fuse/place.c, fuse/reads.c,
+ * Guards: fuse/blocks.c, fuse/clone.c, fuse/dump.c, fuse/epilogue.c, fuse/fuse.c, fuse/join.c,
+ * fuse/label.c, fuse/legal.c, fuse/move.c, fuse/nest.c, fuse/pieces.c, fuse/place.c, fuse/reads.c,
  * fuse/reward.c, fuse/shift.c, fuse/split.c, fuse/vertex.c, nn/optim.c. */
 #include "tests/fuse_run.h"
 

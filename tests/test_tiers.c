@@ -3,7 +3,7 @@
  * taken over by the figures of jot_stats; compilers that are missing, refuse, die or are still at
  * work when the context closes. What they leave on disk: tests/test_disk.c.
  *
- * Guards: backends/cpu/cpu.c, backends/cpu/jobs.c, fuse/place.c, plan/built.c,
+ * Guards: backends/cpu/cpu.c, backends/cpu/jobs.c, fuse/clone.c, plan/built.c,
  * plan/tier/tier.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
