@@ -102,8 +102,8 @@ jot_threshold(jot_Var x, double least, double otherwise)
 {
     if (!nn_begin(&x, "threshold"))
         return nn_poison(x.ctx);
-    jot_Var k = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), least);
-    jot_Var y = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), otherwise);
+    jot_Var k = nn_number(x, least);
+    jot_Var y = nn_number(x, otherwise);
     return jot_leave(x.ctx, jot_select(jot_le(x, k), y, x)); /* NaN stays NaN */
 }
 
@@ -151,7 +151,7 @@ act_shrink(jot_Var x, double lambda, bool soft, const char *op)
         jot_pop(x.ctx);
         return jot_raise(x.ctx, JOT_ERANGE, "%s: lambda: at least 0 asked, %g found", op, lambda);
     }
-    jot_Var within = jot_le(jot_abs(x), jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), lambda));
+    jot_Var within = jot_le(jot_abs(x), nn_number(x, lambda));
     jot_Var y = soft ? jot_sub(x, jot_scale(jot_sign(x), lambda)) : x;
     return jot_leave(x.ctx, jot_select(within, nn_zero(x), y));
 }

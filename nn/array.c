@@ -326,5 +326,5 @@ jot_masked_fill(jot_Var x, jot_Var mask, double value)
     if (!jot_check(ctx, x, op, "x") || !nn_fits(ctx, mask, x, op, "mask"))
         return nn_poison(ctx);
     jot_push(ctx);
-    return jot_leave(ctx, jot_select(mask, jot_full(ctx, jot_dtype(x), JOT_SHAPE(), value), x));
+    return jot_leave(ctx, jot_select(mask, nn_number(x, value), x));
 }

@@ -44,7 +44,7 @@ attention_masked(jot_Var scores, jot_Var mask)
 {
     if (jot_dtype(mask) != JOT_BOOL)
         return jot_add(scores, jot_cast(mask, jot_dtype(scores)));
-    jot_Var never = jot_full(scores.ctx, jot_dtype(scores), JOT_SHAPE(), -nn_infinity());
+    jot_Var never = nn_number(scores, -nn_infinity());
     return jot_select(mask, scores, never);
 }
 

@@ -273,8 +273,8 @@ jot_histogram(jot_Var x, int64_t bins, double lo, double hi)
         !nn_above(x.ctx, hi, lo, op, "hi"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    jot_Var wide = nn_wide(x), least = jot_full(x.ctx, jot_dtype(wide), JOT_SHAPE(), lo);
-    jot_Var most = jot_full(x.ctx, jot_dtype(wide), JOT_SHAPE(), hi);
+    jot_Var wide = nn_wide(x), least = nn_number(wide, lo);
+    jot_Var most = nn_number(wide, hi);
     jot_Var inside = jot_logical_and(jot_ge(wide, least), jot_le(wide, most));
     jot_Var bin = jot_floor(jot_scale(jot_offset(wide, -lo), (double)bins / (hi - lo)));
     jot_Var last = jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), bins - 1); /* hi is of it */

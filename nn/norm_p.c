@@ -14,7 +14,7 @@ norm_root(jot_Var s)
 {
     jot_Var none = jot_eq(s, nn_zero(s));
     return jot_select(none, nn_zero(s),
-                      jot_sqrt(jot_select(none, jot_full(s.ctx, jot_dtype(s), JOT_SHAPE(), 1), s)));
+                      jot_sqrt(jot_select(none, nn_number(s, 1), s)));
 }
 
 /* y^p of y >= 0, whose derivative at 0 is 0. */
@@ -77,7 +77,7 @@ jot_pairwise_distance(jot_Var a, jot_Var b, double p, double eps)
 static jot_Var
 norm_least(jot_Var v, double eps)
 {
-    return jot_maximum(v, jot_full(v.ctx, jot_dtype(v), JOT_SHAPE(), eps));
+    return jot_maximum(v, nn_number(v, eps));
 }
 
 jot_Var

@@ -58,6 +58,19 @@ nn_same(jot_Ctx *ctx, jot_Var v, jot_Var like, const char *op, const char *arg, 
     return true;
 }
 
+/* v (n), n the extent that counts rows of `whose`. */
+static inline bool
+nn_rows(jot_Ctx *ctx, jot_Var v, int64_t n, const char *op, const char *arg, const char *whose)
+{
+    if (!jot_check(ctx, v, op, arg))
+        return false;
+    bool fits = jot_rank(v) == 1 && jot_extent(v, 0) == n;
+    if (!fits)
+        jot_raise(ctx, JOT_ESHAPE, "%s: %s: (%lld) asked (n of %s), rank %d and %lld elements "
+                  "found", op, arg, (long long)n, whose, jot_rank(v), (long long)jot_nelem(v));
+    return fits;
+}
+
 static inline bool
 nn_integer(jot_Var v, const char *op, const char *arg)
 {
@@ -208,9 +221,27 @@ nn_wide(jot_Var x)
 }
 
 static inline jot_Var
+nn_number(jot_Var like, double value)
+{
+    return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), value);
+}
+
+static inline jot_Var
 nn_zero(jot_Var like)
 {
-    return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), 0);
+    return nn_number(like, 0);
+}
+
+/* x as (outer, n, inner), with n along dim. */
+static inline jot_Var
+nn_three(jot_Var x, int dim)
+{
+    int64_t outer = 1, inner = 1;
+    for (int d = 0; d < dim; d++)
+        outer *= jot_extent(x, d);
+    for (int d = dim + 1; d < jot_rank(x); d++)
+        inner *= jot_extent(x, d);
+    return jot_reshape(x, JOT_SHAPE(outer, jot_extent(x, dim), inner));
 }
 
 /* An element-wise composition begins: x as a float, in a scope that jot_leave ends. */

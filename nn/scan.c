@@ -40,8 +40,8 @@ scan_reduce(const Scan *s, jot_Var t, int dim)
     jot_Var m = jot_stop_grad(jot_reduce(JOT_MAX, t, JOT_DIMS(dim), true));
     m = jot_select(jot_isinf(m), nn_zero(m), m);
     jot_Var sum = jot_reduce(JOT_ADD, jot_exp(jot_sub(t, m)), JOT_DIMS(dim), false);
-    jot_Var none = jot_eq(sum, nn_zero(sum)), least = jot_offset(nn_zero(sum), s->identity);
-    sum = jot_select(none, jot_offset(nn_zero(sum), 1), sum);
+    jot_Var none = jot_eq(sum, nn_zero(sum)), least = nn_number(sum, s->identity);
+    sum = jot_select(none, nn_number(sum, 1), sum);
     return jot_select(none, least, jot_add(jot_log(sum), jot_squeeze(m, dim)));
 }
 
@@ -64,7 +64,7 @@ scan_terms(const Scan *s, jot_Var x)
     jot_Var from = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 1);
     jot_Var near = s->reverse ? to : from, far = s->reverse ? from : to;
     jot_Var count = s->exclusive ? jot_lt(near, far) : jot_le(near, far);
-    jot_Var none = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), s->identity);
+    jot_Var none = nn_number(x, s->identity);
     return scan_reduce(s, jot_select(count, jot_reindex(x, shape, index), none), 3);
 }
 
@@ -91,26 +91,17 @@ scan_run(const Scan *s, jot_Var x)
 static jot_Var
 scan_along(const Scan *given, jot_Var x, int dim, const char *op)
 {
-    int64_t outer = 1, inner = 1;
-    Scan is = *given, *s = &is;
+    Scan s = *given;
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op))
         return nn_poison(x.ctx);
     jot_DType dtype = jot_dtype(x);
-    if (dtype == JOT_BOOL && s->op == JOT_MAX) /* where -inf is true */
-        s->identity = 0;
+    if (dtype == JOT_BOOL && s.op == JOT_MAX) /* where -inf is true */
+        s.identity = 0;
     jot_push(x.ctx);
-    if (!jot_nelem(x)) /* of the result's dtype, all the same */
-        return jot_leave(x.ctx, s->log ? jot_cast(x, nn_float_of(dtype))
-                                : s->op == JOT_ADD || s->op == JOT_MUL
-                                    ? jot_reshape(jot_reduce(s->op, jot_expand(x, 0), JOT_DIMS(0),
-                                                             false), jot_shape(x)) : x);
-    for (int d = 0; d < dim; d++)
-        outer *= jot_extent(x, d);
-    for (int d = dim + 1; d < jot_rank(x); d++)
-        inner *= jot_extent(x, d);
-    jot_Var y = dtype < JOT_F16 && !s->log ? x : nn_wide(x);
-    y = scan_run(s, jot_reshape(y, JOT_SHAPE(outer, jot_extent(x, dim), inner)));
-    y = jot_reshape(y, jot_shape(x));
+    jot_Var y = dtype < JOT_F16 && !s.log ? x : nn_wide(x);
+    bool sums = s.op == JOT_ADD || s.op == JOT_MUL;
+    if (jot_nelem(x) || (sums && !s.log)) /* a maximum of nothing is refused */
+        y = jot_reshape(scan_run(&s, nn_three(y, dim)), jot_shape(x));
     return jot_leave(x.ctx, dtype < JOT_F16 ? y : jot_cast(y, dtype));
 }
 

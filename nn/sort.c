@@ -172,18 +172,6 @@ sort_check(jot_Var x, int *dim, const char *op)
     return false;
 }
 
-/* x as (outer, n, inner), with n along dim. */
-static jot_Var
-sort_three(jot_Var x, int dim)
-{
-    int64_t outer = 1, inner = 1;
-    for (int d = 0; d < dim; d++)
-        outer *= jot_extent(x, d);
-    for (int d = dim + 1; d < jot_rank(x); d++)
-        inner *= jot_extent(x, d);
-    return jot_reshape(x, JOT_SHAPE(outer, jot_extent(x, dim), inner));
-}
-
 /* Of x (outer, n, inner): the positions in order, and x at such positions. */
 static jot_Var
 sort_order(jot_Var x, bool descending)
@@ -218,7 +206,7 @@ jot_argsort(jot_Var x, int dim, bool descending)
     if (!sort_check(x, &dim, "argsort"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    return sort_leave(x, sort_order(sort_three(x, dim), descending), dim, true);
+    return sort_leave(x, sort_order(nn_three(x, dim), descending), dim, true);
 }
 
 jot_Var
@@ -227,7 +215,7 @@ jot_sort(jot_Var x, int dim, bool descending)
     if (!sort_check(x, &dim, "sort"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    jot_Var t = sort_three(x, dim);
+    jot_Var t = nn_three(x, dim);
     return sort_leave(x, sort_take(t, sort_order(t, descending)), dim, true);
 }
 
@@ -238,7 +226,7 @@ jot_ranks(jot_Var x, int dim)
     if (!sort_check(x, &dim, "ranks"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    jot_Var order = sort_order(sort_three(x, dim), false);
+    jot_Var order = sort_order(nn_three(x, dim), false);
     return sort_leave(x, sort_order(order, false), dim, true);
 }
 
@@ -257,7 +245,7 @@ jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values, jot_Var *
         return false;
     }
     jot_push(x.ctx);
-    jot_Var t = sort_three(x, dim), order = jot_narrow(sort_order(t, largest), 1, 0, k);
+    jot_Var t = nn_three(x, dim), order = jot_narrow(sort_order(t, largest), 1, 0, k);
     *positions = jot_keep(order);
     *values = sort_leave(x, sort_take(t, order), dim, true);
     jot_push(x.ctx);
@@ -277,7 +265,7 @@ sort_between(jot_Var x, int dim, double place)
 {
     int64_t n = jot_extent(x, dim), low = (int64_t)place;
     double part = place - (double)low;
-    jot_Var t = sort_three(x, dim), order = sort_order(t, false), y;
+    jot_Var t = nn_three(x, dim), order = sort_order(t, false), y;
     jot_Var last = sort_take(t, jot_narrow(order, 1, n - 1, 1));
     y = sort_take(t, jot_narrow(order, 1, low, 1));
     if (part > 0) {

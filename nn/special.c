@@ -14,17 +14,11 @@
 #include "nn.h"
 #include "nn/parts.h"
 
-static jot_Var
-special_k(jot_Var like, double k)
-{
-    return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), k);
-}
-
 /* c[0] + c[1] x + ... */
 static jot_Var
 special_poly(jot_Var x, const double *c, int n)
 {
-    jot_Var y = special_k(x, c[n - 1]);
+    jot_Var y = nn_number(x, c[n - 1]);
     for (int k = n - 2; k >= 0; k--)
         y = jot_offset(jot_mul(y, x), c[k]);
     return y;
@@ -34,7 +28,7 @@ special_poly(jot_Var x, const double *c, int n)
 static jot_Var
 special_or(jot_Var where, jot_Var x, double k)
 {
-    return jot_select(where, x, special_k(x, k));
+    return jot_select(where, x, nn_number(x, k));
 }
 
 /* ---- erfinv ---- */
@@ -51,11 +45,11 @@ special_erfinv_start(jot_Var a)
         2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844,
         0.00134934322, 0.000100950558, -0.000200214257
     };
-    jot_Var one = special_k(a, 1);
+    jot_Var one = nn_number(a, 1);
     jot_Var w = jot_neg(jot_log(jot_mul(jot_sub(one, a), jot_add(one, a))));
-    jot_Var near = jot_lt(w, special_k(a, 5));
+    jot_Var near = jot_lt(w, nn_number(a, 5));
     jot_Var in = special_poly(jot_offset(special_or(near, w, 0), -2.5), central, 9);
-    jot_Var root = jot_sqrt(jot_select(near, special_k(a, 9), w));
+    jot_Var root = jot_sqrt(jot_select(near, nn_number(a, 9), w));
     jot_Var out = special_poly(jot_offset(root, -3), tail, 9);
     return jot_mul(a, jot_select(near, in, out));
 }
@@ -64,7 +58,7 @@ special_erfinv_start(jot_Var a)
 static jot_Var
 special_erfinv_step(jot_Var y, jot_Var a)
 {
-    jot_Var low = jot_lt(a, special_k(a, 0.5));
+    jot_Var low = jot_lt(a, nn_number(a, 0.5));
     jot_Var off = jot_select(low, jot_sub(jot_erf(y), a),
                              jot_sub(jot_offset(jot_neg(a), 1), jot_erfc(y)));
     jot_Var u = jot_mul(jot_scale(off, 0.88622692545275801365), jot_exp(jot_square(y)));
@@ -76,12 +70,12 @@ jot_erfinv(jot_Var x)
 {
     if (!nn_begin(&x, "erfinv"))
         return nn_poison(x.ctx);
-    jot_Var wide = nn_wide(x), size = jot_abs(wide), inside = jot_lt(size, special_k(wide, 1));
+    jot_Var wide = nn_wide(x), size = jot_abs(wide), inside = jot_lt(size, nn_number(wide, 1));
     jot_Var a = special_or(inside, size, 0);
     jot_Var y = special_erfinv_step(special_erfinv_start(a), a);
     y = jot_mul(jot_sign(wide), special_erfinv_step(y, a));
-    jot_Var edge = jot_mul(jot_stop_grad(wide), special_k(wide, nn_infinity()));
-    edge = jot_select(jot_eq(size, special_k(wide, 1)), edge, special_k(wide, nn_nan()));
+    jot_Var edge = jot_mul(jot_stop_grad(wide), nn_number(wide, nn_infinity()));
+    edge = jot_select(jot_eq(size, nn_number(wide, 1)), edge, nn_number(wide, nn_nan()));
     return jot_leave(x.ctx, jot_cast(jot_select(inside, y, edge), jot_dtype(x)));
 }
 
@@ -111,10 +105,10 @@ jot_lgamma(jot_Var x)
     };
     if (!nn_begin(&x, "lgamma"))
         return nn_poison(x.ctx);
-    jot_Var wide = nn_wide(x), low = jot_lt(wide, special_k(wide, 0.5));
+    jot_Var wide = nn_wide(x), low = jot_lt(wide, nn_number(wide, 0.5));
     jot_Var r = jot_select(low, jot_offset(jot_neg(wide), 1), wide);
     const int steps = special_steps(r);
-    jot_Var small = jot_lt(r, special_k(r, steps)), few = special_or(small, r, 1), factors = few;
+    jot_Var small = jot_lt(r, nn_number(r, steps)), few = special_or(small, r, 1), factors = few;
     for (int k = 1; k < steps; k++)
         factors = jot_mul(factors, jot_offset(few, k));
     jot_Var z = jot_select(small, jot_offset(few, steps), r), per = jot_reciprocal(z);
@@ -135,10 +129,10 @@ jot_digamma(jot_Var x)
     };
     if (!nn_begin(&x, "digamma"))
         return nn_poison(x.ctx);
-    jot_Var wide = nn_wide(x), low = jot_lt(wide, special_k(wide, 0.5));
+    jot_Var wide = nn_wide(x), low = jot_lt(wide, nn_number(wide, 0.5));
     jot_Var r = jot_select(low, jot_offset(jot_neg(wide), 1), wide);
     const int steps = special_steps(r);
-    jot_Var small = jot_lt(r, special_k(r, steps)), few = special_or(small, r, 1);
+    jot_Var small = jot_lt(r, nn_number(r, steps)), few = special_or(small, r, 1);
     jot_Var between = jot_reciprocal(few);
     for (int k = 1; k < steps; k++)
         between = jot_add(between, jot_reciprocal(jot_offset(few, k)));
@@ -164,9 +158,9 @@ jot_sinc(jot_Var x)
     if (!nn_begin(&x, "sinc"))
         return nn_poison(x.ctx);
     const double pi = 3.14159265358979323846;
-    jot_Var wide = nn_wide(x), near = jot_lt(jot_abs(wide), special_k(wide, 0.25));
+    jot_Var wide = nn_wide(x), near = jot_lt(jot_abs(wide), nn_number(wide, 0.25));
     jot_Var in = jot_scale(special_or(near, wide, 0), pi);
-    jot_Var out = jot_select(near, special_k(wide, 1), wide);
+    jot_Var out = jot_select(near, nn_number(wide, 1), wide);
     jot_Var y = jot_div(jot_sin(jot_scale(out, pi)), jot_scale(out, pi));
     y = jot_select(near, special_poly(jot_square(in), taylor, 9), y);
     return jot_leave(x.ctx, jot_cast(y, jot_dtype(x)));
@@ -190,7 +184,7 @@ jot_nan_to_num(jot_Var x, double nan, double above, double below)
 {
     if (!nn_begin(&x, "nan_to_num"))
         return nn_poison(x.ctx);
-    jot_Var big = jot_select(jot_signbit(x), special_k(x, below), special_k(x, above));
-    return jot_leave(x.ctx, jot_select(jot_isnan(x), special_k(x, nan),
+    jot_Var big = jot_select(jot_signbit(x), nn_number(x, below), nn_number(x, above));
+    return jot_leave(x.ctx, jot_select(jot_isnan(x), nn_number(x, nan),
                                        jot_select(jot_isinf(x), big, x)));
 }

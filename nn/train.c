@@ -34,7 +34,7 @@ jot_clip_grad_norm(jot_Var *grads, int n, double most)
     jot_Var sum = jot_sum(jot_square(nn_wide(grads[0])), JOT_ALL_DIMS);
     for (int k = 1; k < n; k++)
         sum = jot_add(sum, jot_sum(jot_square(nn_wide(grads[k])), JOT_ALL_DIMS));
-    jot_Var norm = jot_sqrt(sum), one = jot_offset(nn_zero(norm), 1);
+    jot_Var norm = jot_sqrt(sum), one = nn_number(norm, 1);
     jot_Var times = jot_minimum(one, jot_div(jot_scale(one, most), jot_offset(norm, 1e-6)));
     for (int k = 0; k < n; k++) /* kept beyond this scope, in the caller's */
         grads[k] = jot_keep(jot_mul(grads[k], jot_cast(times, jot_dtype(grads[k]))));

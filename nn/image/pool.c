@@ -260,13 +260,13 @@ jot_avg_pool(jot_Var x, const jot_PoolNd *pool)
 static jot_Var
 pool_power(jot_Var a, double e)
 {
-    jot_Var power = jot_full(a.ctx, jot_dtype(a), JOT_SHAPE(), e);
+    jot_Var power = nn_number(a, e);
     if (e == 1 || e == 2)
         return e == 1 ? a : jot_square(a);
     if (e > 1)
         return jot_pow(a, power);
     jot_Var none = jot_eq(a, nn_zero(a));
-    a = jot_select(none, jot_full(a.ctx, jot_dtype(a), JOT_SHAPE(), 1), a);
+    a = jot_select(none, nn_number(a, 1), a);
     return jot_select(none, nn_zero(a), e == 0.5 ? jot_sqrt(a) : jot_pow(a, power));
 }
 

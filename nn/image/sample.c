@@ -13,12 +13,6 @@
  * two taps, or (nearest) none of both but the row. */
 typedef struct { jot_Var row, weight; } SampleAt;
 
-static jot_Var
-sample_const(jot_Var like, double value)
-{
-    return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), value);
-}
-
 static SampleAt
 sample_linear(jot_Var p)
 {
@@ -185,15 +179,15 @@ sample_box(jot_Var boxes, int dim, int64_t n, const jot_RoiAlign *o, int samples
     from = jot_offset(jot_scale(from, scale), o->aligned ? -0.5 : 0);
     jot_Var length = jot_sub(jot_offset(jot_scale(to, scale), o->aligned ? -0.5 : 0), from);
     if (!o->aligned)
-        length = jot_maximum(length, sample_const(length, 1));
+        length = jot_maximum(length, nn_number(length, 1));
     jot_Var cell = jot_iota(ctx, dtype, JOT_SHAPE(1, o->out[dim], 1), 1);
     jot_Var s = jot_iota(ctx, dtype, JOT_SHAPE(1, 1, samples), 2);
     jot_Var part = jot_add(cell, jot_scale(jot_offset(s, 0.5), 1.0 / samples));
     jot_Var p = jot_add(from, jot_mul(length, jot_scale(part, 1.0 / o->out[dim])));
-    jot_Var in = jot_logical_and(jot_ge(p, sample_const(p, -1)),
-                                 jot_le(p, sample_const(p, (double)n)));
+    jot_Var in = jot_logical_and(jot_ge(p, nn_number(p, -1)),
+                                 jot_le(p, nn_number(p, (double)n)));
     SampleAt at = sample_linear(jot_clamp(p, 0, n > 1 ? (double)(n - 1) : 0));
-    at.weight = jot_select(jot_expand(in, -1), at.weight, sample_const(p, 0));
+    at.weight = jot_select(jot_expand(in, -1), at.weight, nn_number(p, 0));
     return at;
 }
 

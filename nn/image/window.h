@@ -18,24 +18,12 @@ typedef struct { const char *v[JOT_MAX_RANK]; int n, used; char s[4096]; } NnMap
 static inline void
 nn_index(NnMap *m, const char *form, jot_Ints numbers)
 {
-    int at = m->used, next = 0, n, room = (int)sizeof m->s - 24;
-    char digits[24];
-    for (; *form && at < room; form++) {
-        if (*form != '#') {
+    int at = m->used, next = 0, room = (int)sizeof m->s - 24;
+    for (; *form && at < room; form++)
+        if (*form == '#')
+            at = (int)(nn_put_int(m->s + at, numbers.v[next++]) - m->s);
+        else
             m->s[at++] = *form;
-            continue;
-        }
-        int64_t v = numbers.v[next++];
-        uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-        n = 0;
-        do
-            digits[n++] = (char)('0' + rest % 10);
-        while ((rest /= 10) != 0);
-        if (v < 0)
-            digits[n++] = '-';
-        while (n)
-            m->s[at++] = digits[--n];
-    }
     m->s[at++] = 0;
     m->v[m->n++] = *form ? "" : m->s + m->used;
     m->used = at;

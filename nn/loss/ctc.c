@@ -14,27 +14,15 @@
 
 static const double ctc_never = -1e30;
 
-/* v (n), integers */
-static bool
-ctc_rows(jot_Ctx *ctx, jot_Var v, int64_t n, const char *arg)
-{
-    static const char op[] = "ctc_loss";
-    if (!nn_rank_is(ctx, v, 1, op, arg, "(n)") || !nn_integer(v, op, arg))
-        return false;
-    if (jot_extent(v, 0) != n)
-        jot_raise(ctx, JOT_ESHAPE, "%s: %s: %lld elements asked (n of x), %lld found", op, arg,
-                  (long long)n, (long long)jot_extent(v, 0));
-    return jot_extent(v, 0) == n;
-}
-
 static bool
 ctc_check(jot_Ctx *ctx, jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths, int64_t blank)
 {
     static const char op[] = "ctc_loss";
     if (!nn_rank_is(ctx, x, 3, op, "x", "(t, n, c)") ||
         !nn_rank_is(ctx, labels, 2, op, "labels", "(n, s)") || !nn_integer(labels, op, "labels") ||
-        !ctc_rows(ctx, times, jot_extent(x, 1), "times") ||
-        !ctc_rows(ctx, lengths, jot_extent(x, 1), "lengths"))
+        !nn_rows(ctx, times, jot_extent(x, 1), op, "times", "x") ||
+        !nn_rows(ctx, lengths, jot_extent(x, 1), op, "lengths", "x") ||
+        !nn_integer(times, op, "times") || !nn_integer(lengths, op, "lengths"))
         return false;
     if (jot_extent(labels, 0) != jot_extent(x, 1) || jot_extent(x, 0) < 1) {
         jot_raise(ctx, JOT_ESHAPE, "%s: labels: (%lld, s) and x of t > 0 asked, (%lld, s) and t of "
@@ -61,7 +49,7 @@ static jot_Var
 ctc_forward(jot_Var p, jot_Var state, jot_Var times, int64_t blank)
 {
     jot_Ctx *ctx = p.ctx;
-    jot_Var never = jot_full(ctx, jot_dtype(p), JOT_SHAPE(), ctc_never);
+    jot_Var never = nn_number(p, ctc_never);
     jot_Var two = jot_reindex_ex(state, jot_shape(state), JOT_INDEX("i0", "i1-2"), JOT_NONE_STRS,
                                  (double)blank, JOT_NONE_VARS);
     jot_Var none = jot_full_int(ctx, JOT_I64, JOT_SHAPE(), blank);
@@ -108,10 +96,10 @@ jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths, int64_t 
     jot_Var a = ctc_forward(p, state, times, blank);
     jot_Var y = jot_neg(jot_logaddexp(ctc_end(a, lengths, "2*@e0(i0)"),
                                       ctc_end(a, lengths, "2*@e0(i0)-1")));
-    jot_Var most = jot_full(ctx, jot_dtype(y), JOT_SHAPE(), -ctc_never / 2);
-    y = jot_select(jot_ge(y, most), jot_full(ctx, jot_dtype(y), JOT_SHAPE(), nn_infinity()), y);
+    jot_Var most = nn_number(y, -ctc_never / 2);
+    y = jot_select(jot_ge(y, most), nn_number(y, nn_infinity()), y);
     if (reduction == JOT_REDUCTION_MEAN)
         y = jot_div(y, jot_maximum(jot_cast(lengths, jot_dtype(y)),
-                                   jot_full(ctx, jot_dtype(y), JOT_SHAPE(), 1)));
+                                   nn_number(y, 1)));
     return loss_end(jot_cast(y, dtype), reduction);
 }

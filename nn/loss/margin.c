@@ -46,26 +46,13 @@ jot_soft_margin_loss(jot_Var x, jot_Var y, jot_Reduction reduction)
     return loss_end(jot_softplus(jot_neg(jot_mul(x, y))), reduction);
 }
 
-/* v (n) beside x (n, ...), which the caller calls `whose` */
-static bool
-margin_rows(jot_Ctx *ctx, jot_Var v, jot_Var x, const char *op, const char *arg, const char *whose)
-{
-    if (!jot_check(ctx, v, op, arg))
-        return false;
-    bool fits = jot_rank(v) == 1 && jot_extent(v, 0) == jot_extent(x, 0);
-    if (!fits)
-        jot_raise(ctx, JOT_ESHAPE, "%s: %s: (%lld) asked (n of %s), rank %d and %lld elements "
-                  "found", op, arg, (long long)jot_extent(x, 0), whose, jot_rank(v),
-                  (long long)jot_nelem(v));
-    return fits;
-}
-
 jot_Var
 jot_cosine_embedding_loss(jot_Var a, jot_Var b, jot_Var y, double margin, jot_Reduction reduction)
 {
     static const char op[] = "cosine_embedding_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b, y));
-    if (!nn_rank_is(ctx, a, 2, op, "a", "(n, d)") || !margin_rows(ctx, y, a, op, "y", "a") ||
+    if (!nn_rank_is(ctx, a, 2, op, "a", "(n, d)") ||
+        !nn_rows(ctx, y, jot_extent(a, 0), op, "y", "a") ||
         !loss_pair(&a, "a", &b, "b", reduction, op))
         return nn_poison(ctx);
     jot_Var cosine = jot_cosine_similarity(nn_wide(a), nn_wide(b), 1, 1e-6);
@@ -97,7 +84,7 @@ jot_multi_margin_loss(jot_Var x, jot_Var labels, double margin, jot_Reduction re
     static const char op[] = "multi_margin_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, labels));
     if (!nn_rank_is(ctx, x, 2, op, "x", "(n, c)") ||
-        !margin_rows(ctx, labels, x, op, "labels", "x") ||
+        !nn_rows(ctx, labels, jot_extent(x, 0), op, "labels", "x") ||
         !nn_integer(labels, op, "labels") || !loss_reduces(ctx, reduction, op))
         return nn_poison(ctx);
     jot_push(ctx);

@@ -42,7 +42,7 @@ static jot_Var
 loss_huber(jot_Var x, jot_Var target, double delta, double k)
 {
     jot_Var d = jot_sub(x, target), far = jot_abs(d);
-    jot_Var near = jot_lt(far, jot_full(x.ctx, jot_dtype(d), JOT_SHAPE(), delta));
+    jot_Var near = jot_lt(far, nn_number(d, delta));
     return jot_select(near, jot_scale(jot_square(d), 0.5 * k),
                       jot_scale(jot_offset(far, -0.5 * delta), delta * k));
 }
@@ -73,8 +73,8 @@ jot_smooth_l1_loss(jot_Var x, jot_Var target, double beta, jot_Reduction reducti
 static jot_Var
 loss_log(jot_Var p)
 {
-    jot_Var none = jot_le(p, jot_full(p.ctx, jot_dtype(p), JOT_SHAPE(), 1e-37));
-    jot_Var one = jot_full(p.ctx, jot_dtype(p), JOT_SHAPE(), 1);
+    jot_Var none = jot_le(p, nn_number(p, 1e-37));
+    jot_Var one = nn_number(p, 1);
     return jot_select(none, jot_scale(one, -100), jot_log(jot_select(none, one, p)));
 }
 
@@ -126,7 +126,7 @@ jot_kl_div_loss(jot_Var x, jot_Var target, bool log_target, jot_Reduction reduct
 static jot_Var
 loss_stirling(jot_Var t)
 {
-    jot_Var one = jot_full(t.ctx, jot_dtype(t), JOT_SHAPE(), 1), above = jot_gt(t, one);
+    jot_Var one = nn_number(t, 1), above = jot_gt(t, one);
     jot_Var s = jot_select(above, t, one), lg = jot_log(s);
     jot_Var y = jot_add(jot_sub(jot_mul(s, lg), s), jot_scale(jot_offset(lg, 1.8378770664093453),
                                                               0.5));
@@ -153,7 +153,7 @@ jot_gaussian_nll_loss(jot_Var x, jot_Var target, jot_Var var, bool full, double 
     if (!jot_check(ctx, x, op, "x") || !nn_fits(ctx, var, x, op, "var") ||
         !nn_above(ctx, eps, 0, op, "eps") || !loss_begin(&x, &target, reduction, op))
         return nn_poison(ctx);
-    jot_Var v = jot_maximum(loss_as(var, x), jot_full(ctx, jot_dtype(x), JOT_SHAPE(), eps));
+    jot_Var v = jot_maximum(loss_as(var, x), nn_number(x, eps));
     jot_Var y = jot_scale(jot_add(jot_log(v), jot_div(jot_square(jot_sub(x, target)), v)), 0.5);
     return loss_end(full ? jot_offset(y, 0.91893853320467274178) : y, reduction);
 }
