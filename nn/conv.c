@@ -111,7 +111,7 @@ conv_begin(ConvSpace *s, jot_Var x, jot_Var w, int groups, bool transposed, cons
     if (!nn_rank_is(ctx, w, s->dims + 2, op, "w", shapes[transposed][s->dims - 1]))
         return false;
     s->groups = groups ? groups : 1;
-    if (!nn_at_least(x, s->groups, 1, op, "groups"))
+    if (!nn_least(x.ctx, (double)s->groups, 1, op, "groups"))
         return false;
     s->n = jot_extent(x, 0);
     s->o = jot_extent(w, 0);

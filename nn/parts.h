@@ -11,6 +11,13 @@ static const char *const nn_axis[JOT_MAX_RANK] = {
     "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"
 };
 
+/* Whether an operand that may be left out is there. */
+static inline bool
+nn_given(jot_Var v)
+{
+    return v.ctx != NULL;
+}
+
 static inline bool
 nn_rank_is(jot_Ctx *ctx, jot_Var v, int rank, const char *op, const char *arg, const char *shape)
 {
