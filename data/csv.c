@@ -295,12 +295,11 @@ csv_number(const char *cell, jot_DType dtype, void *to)
             *(double *)to = v;
     } else {
         const int bits = 8 * (int)size, is_signed = dtype <= JOT_I64;
-        long long v = strtoll(cell, &end, 10);
-        if (dtype == JOT_U64 && *cell != '-')
-            v = (long long)strtoull(cell, &end, 10);
+        const bool top = dtype == JOT_U64 && *cell != '-';
+        long long v = top ? (long long)strtoull(cell, &end, 10) : strtoll(cell, &end, 10);
         const int64_t lo = !is_signed ? 0 : INT64_MIN >> (64 - bits);
         const int64_t hi = bits < 64 ? ((int64_t)1 << (bits - is_signed)) - 1 : INT64_MAX;
-        if (errno || ((v < lo || v > hi) && !(dtype == JOT_U64 && *cell != '-')))
+        if (errno || ((v < lo || v > hi) && !top))
             return false;
         memcpy(to, &(union { int64_t i; uint8_t b[8]; }){v}.b[
                    (union { uint16_t u; uint8_t b[2]; }){1}.b[0] ? 0 : 8 - size], size);

@@ -50,7 +50,7 @@ data_idx(DataBytes file)
     for (int d = 0; d < rank; d++) {
         shape[d] = data_big(file.p + 4 + 4 * d);
         empty = empty || !shape[d];
-        fits = fits && (empty || want <= left / (size_t)shape[d]);
+        fits = fits && (empty || want <= SIZE_MAX / (size_t)shape[d]);
         want *= fits ? (size_t)shape[d] : 1;
     }
     want = empty ? 0 : want;

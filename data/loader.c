@@ -314,7 +314,7 @@ load_take(jot_Loader *l)
         load_fill(l);
         l->made++;
         l->taken++;
-        return true;
+        return false;
     }
     pthread_mutex_lock(&l->lock);
     l->taken++;
@@ -344,7 +344,7 @@ load_take(jot_Loader *l)
     load_fill(l);
     l->made++;
     l->taken++;
-    return true;
+    return false;
 }
 #endif
 

@@ -76,12 +76,15 @@ test_idx(void)
           JOT_SHAPE(0, 0xffffffffll), 0);
     FAILS(jot_decode(BYTES("\0\0\x07\1\0\0\0\1x")), JOT_EIO, "byte 2: an idx type 8, 9, 11");
     FAILS(jot_decode(BYTES("\0\0\x08\11")), JOT_EIO, "byte 3: a rank of at most 8 asked, 9 found");
-    FAILS(jot_decode(BYTES("\0\0\x08\3\0\0\0\2")), JOT_EIO, "a header of") ;
+    FAILS(jot_decode(BYTES("\0\0\x08\3\0\0\0\2")), JOT_EIO,
+          "an idx header of 16 bytes asked, 8 found");
     FAILS(jot_decode(BYTES("\0\0\x08\1\0\0\0\2x")), JOT_EIO, "2 bytes of elements asked after byte "
           "8, 1 found");
     FAILS(jot_decode(BYTES("\0\0\x08\1\0\0\0\2xyz")), JOT_EIO, "3 found");
     FAILS(jot_decode(BYTES("\0\0\x08\2\377\377\377\377\377\377\377\377xyz")), JOT_EIO,
-          "more elements than 3 bytes");
+          "18446744065119617025 bytes of elements asked after byte 12, 3 found");
+    FAILS(jot_decode(BYTES("\0\0\x08\3\377\377\377\377\377\377\377\377\377\377\377\377xyz")),
+          JOT_EIO, "more elements than 3 bytes");
     FAILS(jot_decode(BYTES("")), JOT_EIO, "bytes: idx, PNG, JPEG or WAV asked, 0 bytes found");
     FAILS(jot_decode(BYTES("hello")), JOT_EIO, "begins with 68 65 6c 6c");
     FAILS(jot_read(files_path("none")), JOT_EIO, "none: No such file");
